@@ -6,7 +6,7 @@
 #include "io/checkpoint_state.h"
 #include "io/snappy.h"
 #include "io/table.h"
-#include "tests/base/memory_fs.h"
+#include "tests/support/memory_fs.h"
 
 enum { MEMORY = 64 << 20 };
 

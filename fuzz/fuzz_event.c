@@ -3,7 +3,7 @@
 #include "cli/events_log.h"
 #include "fuzz/util.h"
 #include "io/event_file.h"
-#include "tests/base/memory_fs.h"
+#include "tests/support/memory_fs.h"
 
 static const char path[] = "/log/events.out.tfevents.1.host";
 

@@ -2,7 +2,7 @@
 // can be read of it is read.
 #include "fuzz/util.h"
 #include "io/snapshot.h"
-#include "tests/base/memory_fs.h"
+#include "tests/support/memory_fs.h"
 
 static void read_meta(const rn_env_t* env, rn_str_t bytes) {
   rn_snapshot_meta_t meta = {0};

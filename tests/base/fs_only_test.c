@@ -8,9 +8,9 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "../support/memory_fs.h"
 #include "../support/status.h"
 #include "base/net.h"
-#include "memory_fs.h"
 
 static char root[64];
 static rn_env_t env;

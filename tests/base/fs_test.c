@@ -9,8 +9,8 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "../support/memory_fs.h"
 #include "../support/status.h"
-#include "memory_fs.h"
 
 static void expect_error(rn_status_t status, rn_code_t code, const char* path, const char* words) {
   char message[300];

@@ -18,8 +18,7 @@ typedef struct t_t {
 
 static t_t begin(void) {
   t_t t = {0};
-  rn_status_t status = rn_graph_create(rn_allocator_system(), &t.graph);
-  OK(status);
+  OK(rn_graph_create(rn_allocator_system(), &t.graph));
   t.s = rn_scope_create(t.graph);
   return t;
 }

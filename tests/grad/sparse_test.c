@@ -17,8 +17,7 @@ typedef struct sparse_t {
 
 static sparse_t begin(void) {
   sparse_t t = {0};
-  rn_status_t status = rn_graph_create(rn_allocator_system(), &t.graph);
-  OK(status);
+  OK(rn_graph_create(rn_allocator_system(), &t.graph));
   t.s = rn_scope_create(t.graph);
   return t;
 }

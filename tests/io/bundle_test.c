@@ -4,21 +4,21 @@
 #include <errno.h>
 #include <stdio.h>
 
+#include "../support/memory_place.h"
 #include "io/checkpoint.h"
 #include "io/snappy.h"
 #include "io/table.h"
-#include "memory_place.h"
 #include "tensor/tstring.h"
 
 static void expect_no_index(const rn_env_t* env, const char* prefix) {
   bool is_there = true;
-  good(rn_bundle_find_index(env, prefix, &is_there));
+  OK(rn_bundle_find_index(env, prefix, &is_there));
   cr_assert_not(is_there);
 }
 
 static rn_tensor_t floats(const int64_t* dims, int rank, float first) {
   rn_tensor_t tensor;
-  good(rn_tensor_create(rn_allocator_system(), RN_FLOAT, (rn_shape_t){rank, dims}, &tensor));
+  OK(rn_tensor_create(rn_allocator_system(), RN_FLOAT, (rn_shape_t){rank, dims}, &tensor));
   for (int64_t i = 0; i < tensor.count; ++i) RN_DATA(&tensor, float)[i] = first + (float)i;
   return tensor;
 }
@@ -65,36 +65,37 @@ Test(table, keys_and_values_come_back) {
   place_t place;
   open_place(&place);
   rn_file_t* file = NULL;
-  good(rn_fs_open(&place.env, "t", RN_OPEN_WRITE, &file));
+  OK(rn_fs_open(&place.env, "t", RN_OPEN_WRITE, &file));
   rn_table_writer_t* writer = NULL;
-  good(rn_table_writer_create(place.env.allocator, file, &writer));
+  OK(rn_table_writer_create(place.env.allocator, file, &writer));
   char key[64], value[2000];
   memset(value, 'v', sizeof value);
   for (int i = 0; i < 3000; ++i) {  // several blocks
     int size = snprintf(key, sizeof key, "some/long/prefix/%06d", i * 3);
-    good(rn_table_writer_add(writer, rn_str_n(key, (size_t)size),
-                             rn_str_n(value, (size_t)i % sizeof value)));
+    OK(rn_table_writer_add(writer, rn_str_n(key, (size_t)size),
+                           rn_str_n(value, (size_t)i % sizeof value)));
   }
-  bad(rn_table_writer_add(writer, RN_STR("some"), RN_STR("")), RN_CODE_INVALID_ARGUMENT, "ascend");
-  good(rn_table_writer_finish(writer));
+  FAILS_CODE(rn_table_writer_add(writer, RN_STR("some"), RN_STR("")), RN_CODE_INVALID_ARGUMENT,
+             "ascend");
+  OK(rn_table_writer_finish(writer));
   rn_table_writer_destroy(writer);
-  good(file->vtable->close(file));
+  OK(file->vtable->close(file));
   rn_table_t* table = NULL;
-  good(rn_table_open(&place.env, "t", &table));
+  OK(rn_table_open(&place.env, "t", &table));
   rn_table_iter_t iter;
   rn_table_iter_init(&iter, table);
-  good(rn_table_iter_seek(&iter, RN_STR("")));
+  OK(rn_table_iter_seek(&iter, RN_STR("")));
   for (int i = 0; i < 3000; ++i) {
     cr_assert(iter.is_valid);
     snprintf(key, sizeof key, "some/long/prefix/%06d", i * 3);
     cr_assert(rn_str_is(iter.key, key));
     cr_assert_eq(iter.value.size, (size_t)i % sizeof value);
-    good(rn_table_iter_next(&iter));
+    OK(rn_table_iter_next(&iter));
   }
   cr_assert_not(iter.is_valid);
-  good(rn_table_iter_seek(&iter, RN_STR("some/long/prefix/004000")));
+  OK(rn_table_iter_seek(&iter, RN_STR("some/long/prefix/004000")));
   cr_assert(rn_str_is(iter.key, "some/long/prefix/004002"));
-  good(rn_table_iter_seek(&iter, RN_STR("zzz")));
+  OK(rn_table_iter_seek(&iter, RN_STR("zzz")));
   cr_assert_not(iter.is_valid);
   rn_table_iter_clear(&iter);
   rn_table_close(table);
@@ -125,34 +126,34 @@ Test(bundle, all_types_come_back) {
   place_t place;
   open_place(&place);
   rn_bundle_writer_t* writer = NULL;
-  good(rn_bundle_writer_create(&place.env, "d/e/c", NULL, &writer));
+  OK(rn_bundle_writer_create(&place.env, "d/e/c", NULL, &writer));
   int64_t dims[2] = {3, 5};
   for (rn_dtype_t dtype = 1; dtype < RN_DTYPE_COUNT; ++dtype) {
     if (!rn_dtype_is_plain(dtype)) continue;
     rn_tensor_t tensor;
-    good(rn_tensor_create(place.env.allocator, dtype, (rn_shape_t){2, dims}, &tensor));
+    OK(rn_tensor_create(place.env.allocator, dtype, (rn_shape_t){2, dims}, &tensor));
     for (size_t i = 0; i < rn_tensor_bytes(&tensor); ++i)
       ((uint8_t*)tensor.data)[i] = (uint8_t)(i * 7 + (size_t)dtype);
-    good(rn_bundle_writer_add(writer, rn_str(rn_dtype_name(dtype)), &tensor));
+    OK(rn_bundle_writer_add(writer, rn_str(rn_dtype_name(dtype)), &tensor));
     rn_tensor_clear(&tensor);
   }
   rn_tensor_t text;
-  good(rn_tensor_create(place.env.allocator, RN_STRING, (rn_shape_t){1, dims}, &text));
+  OK(rn_tensor_create(place.env.allocator, RN_STRING, (rn_shape_t){1, dims}, &text));
   static const char* const words[] = {"", "one", "a string that is too long to lie inline"};
   for (int i = 0; i < 3; ++i)
     rn_tstring_assign(&RN_DATA(&text, rn_tstring_t)[i], words[i], strlen(words[i]));
-  good(rn_bundle_writer_add(writer, RN_STR("string"), &text));
+  OK(rn_bundle_writer_add(writer, RN_STR("string"), &text));
   rn_tensor_clear(&text);
-  good(rn_bundle_writer_finish(writer, NULL));
+  OK(rn_bundle_writer_finish(writer, NULL));
   rn_bundle_writer_destroy(writer);
 
   rn_bundle_reader_t* reader = NULL;
-  good(rn_bundle_reader_open(&place.env, "d/e/c", &reader));
+  OK(rn_bundle_reader_open(&place.env, "d/e/c", &reader));
   cr_assert_eq(rn_bundle_count(reader), RN_DTYPE_COUNT - 3);
   for (size_t k = 0; k < rn_bundle_count(reader); ++k) {
     const rn_bundle_entry_t* entry = rn_bundle_entry(reader, k);
     rn_tensor_t tensor;
-    good(rn_bundle_read_new(reader, entry, NULL, place.env.allocator, &tensor));
+    OK(rn_bundle_read_new(reader, entry, NULL, place.env.allocator, &tensor));
     cr_assert(rn_str_is(entry->name, rn_dtype_name(tensor.dtype)));
     if (tensor.dtype == RN_STRING) {
       for (int i = 0; i < 3; ++i)
@@ -177,23 +178,23 @@ Test(bundle, slices_of_slices) {
   rn_shape_t shape = {2, dims}, part_shape;
   static const char* const parts[] = {"0,1:0,2", "0,1:2,4", "1,3:0,2", "1,3:2,4"};
   rn_bundle_writer_t* writer = NULL;
-  good(rn_bundle_writer_create(&place.env, "c", NULL, &writer));
+  OK(rn_bundle_writer_create(&place.env, "c", NULL, &writer));
   for (int k = 0; k < 4; ++k) {
     rn_slice_t slice;
-    good(rn_slice_parse(rn_str(parts[k]), &arena, &slice));
-    good(rn_slice_shape(slice, shape, &arena, &part_shape));
+    OK(rn_slice_parse(rn_str(parts[k]), &arena, &slice));
+    OK(rn_slice_shape(slice, shape, &arena, &part_shape));
     rn_tensor_t tensor = floats(part_shape.dims, 2, 0);
     for (int64_t i = 0; i < tensor.count; ++i) {
       int64_t row = slice.starts[0] + i / slice.lengths[1];
       RN_DATA(&tensor, float)[i] = (float)(row * 6 + slice.starts[1] + i % slice.lengths[1]);
     }
-    good(rn_bundle_writer_add_slice(writer, RN_STR("v"), shape, slice, &tensor));
+    OK(rn_bundle_writer_add_slice(writer, RN_STR("v"), shape, slice, &tensor));
     rn_tensor_clear(&tensor);
   }
-  good(rn_bundle_writer_finish(writer, NULL));
+  OK(rn_bundle_writer_finish(writer, NULL));
   rn_bundle_writer_destroy(writer);
   rn_bundle_reader_t* reader = NULL;
-  good(rn_bundle_reader_open(&place.env, "c", &reader));
+  OK(rn_bundle_reader_open(&place.env, "c", &reader));
   cr_assert_eq(rn_bundle_count(reader), 1);
   const rn_bundle_entry_t* entry = rn_bundle_entry(reader, 0);
   cr_assert_eq(entry->slice_count, 4);
@@ -203,8 +204,8 @@ Test(bundle, slices_of_slices) {
     rn_slice_t wanted = {2, starts, lengths};
     if (starts[0] + lengths[0] > 4 || starts[1] + lengths[1] > 6) continue;
     rn_tensor_t tensor = floats(lengths, 2, -1);
-    good(rn_bundle_check(reader, entry, &wanted));
-    good(rn_bundle_read(reader, entry, &wanted, NULL, &tensor));
+    OK(rn_bundle_check(reader, entry, &wanted));
+    OK(rn_bundle_read(reader, entry, &wanted, NULL, &tensor));
     for (int64_t i = 0; i < tensor.count; ++i) {
       int64_t row = starts[0] + i / lengths[1], column = starts[1] + i % lengths[1];
       cr_assert_eq(RN_DATA(&tensor, float)[i], (float)(row * 6 + column));
@@ -220,20 +221,20 @@ Test(bundle, what_is_wrong_is_said) {
   place_t place;
   open_place(&place);
   rn_bundle_reader_t* reader = NULL;
-  bad(rn_bundle_reader_open(&place.env, "c", &reader), RN_CODE_NOT_FOUND, "c.index");
-  good(save(&place.env, "c", 1));
+  FAILS_CODE(rn_bundle_reader_open(&place.env, "c", &reader), RN_CODE_NOT_FOUND, "c.index");
+  OK(save(&place.env, "c", 1));
   const rn_bundle_entry_t* entry = NULL;
-  good(rn_bundle_reader_open(&place.env, "c", &reader));
-  bad(rn_bundle_lookup(reader, RN_STR("zz"), &entry), RN_CODE_NOT_FOUND,
-      "Key zz not found in checkpoint c");
+  OK(rn_bundle_reader_open(&place.env, "c", &reader));
+  FAILS_CODE(rn_bundle_lookup(reader, RN_STR("zz"), &entry), RN_CODE_NOT_FOUND,
+             "Key zz not found in checkpoint c");
   rn_bundle_reader_close(reader);
   rn_bundle_writer_t* writer = NULL;
-  good(rn_bundle_writer_create(&place.env, "e", NULL, &writer));
+  OK(rn_bundle_writer_create(&place.env, "e", NULL, &writer));
   rn_tensor_t tensor = vector(2, 0);
-  good(rn_bundle_writer_add(writer, RN_STR("a"), &tensor));
-  bad(rn_bundle_writer_add(writer, RN_STR("a"), &tensor), RN_CODE_INVALID_ARGUMENT,
-      "Adding duplicate key: a");
-  bad(rn_bundle_writer_add(writer, RN_STR(""), &tensor), RN_CODE_INVALID_ARGUMENT, "name");
+  OK(rn_bundle_writer_add(writer, RN_STR("a"), &tensor));
+  FAILS_CODE(rn_bundle_writer_add(writer, RN_STR("a"), &tensor), RN_CODE_INVALID_ARGUMENT,
+             "Adding duplicate key: a");
+  FAILS_CODE(rn_bundle_writer_add(writer, RN_STR(""), &tensor), RN_CODE_INVALID_ARGUMENT, "name");
   rn_tensor_clear(&tensor);
   rn_bundle_writer_destroy(writer);
   expect_no_index(&place.env, "e");
@@ -245,17 +246,17 @@ Test(bundle, what_is_wrong_is_said) {
 Test(bundle, damage_is_noticed, .timeout = 60) {
   place_t place;
   open_place(&place);
-  good(save(&place.env, "c", 5));
+  OK(save(&place.env, "c", 5));
   static const char* const files[] = {"c.index", "c.data-00000-of-00001"};
   for (int f = 0; f < 2; ++f) {
     rn_strbuf_t whole;
     rn_strbuf_init(&whole, place.env.allocator);
-    good(rn_fs_read(&place.env, files[f], SIZE_MAX, &whole));
+    OK(rn_fs_read(&place.env, files[f], SIZE_MAX, &whole));
     for (size_t i = 0; i < whole.size; ++i) {
       for (int cut = 0; cut < 2; ++cut) {
         char old = whole.data[i];
         if (!cut) whole.data[i] ^= 0x10;
-        good(rn_fs_write(&place.env, files[f], rn_str_n(whole.data, cut ? i : whole.size)));
+        OK(rn_fs_write(&place.env, files[f], rn_str_n(whole.data, cut ? i : whole.size)));
         whole.data[i] = old;
         float first = 0;
         rn_status_t status = first_of(&place.env, "c", &first);
@@ -265,7 +266,7 @@ Test(bundle, damage_is_noticed, .timeout = 60) {
         rn_status_free(status);
       }
     }
-    good(rn_fs_write(&place.env, files[f], rn_strbuf_view(&whole)));
+    OK(rn_fs_write(&place.env, files[f], rn_strbuf_view(&whole)));
     rn_strbuf_clear(&whole);
   }
   rn_memory_fs_destroy(place.fs);
@@ -278,8 +279,8 @@ static int64_t sweep_save(int64_t torn, bool crashes, int error) {
   for (int64_t n = 1;; ++n) {
     place_t place;
     open_place(&place);
-    good(save(&place.env, "dir/c", 1));
-    good(save(&place.env, "dir/c", 2));  // over the first, so that numbers of data files change
+    OK(save(&place.env, "dir/c", 1));
+    OK(save(&place.env, "dir/c", 2));  // over the first, so that numbers of data files change
     int64_t before = rn_memory_fs_calls(place.fs);
     rn_memory_fs_fail(place.fs, n, crashes ? INT64_MAX / 2 : 1, error);
     rn_status_t status = save(&place.env, "dir/c", 3);
@@ -290,19 +291,19 @@ static int64_t sweep_save(int64_t torn, bool crashes, int error) {
     rn_memory_fs_fail(place.fs, 0, 0, 0);
     if (crashes) rn_memory_fs_crash(place.fs, torn);
     float first = 0;
-    good(first_of(&place.env, "dir/c", &first));
+    OK(first_of(&place.env, "dir/c", &first));
     cr_assert(first == 2 || first == 3, "after call %lld: %f", (long long)n, first);
     if (is_saved) cr_assert_eq(first, 3);
     if (!crashes) {
       rn_names_t names;
       rn_names_init(&names, place.env.allocator);
-      good(place.env.fs->list(place.env.fs_self, "dir", &names));
+      OK(place.env.fs->list(place.env.fs_self, "dir", &names));
       cr_assert(is_saved || names.list.count <= 3, "call %lld leaves files", (long long)n);
       rn_names_clear(&names);
     }
     // And it can be saved again.
-    good(save(&place.env, "dir/c", 4));
-    good(first_of(&place.env, "dir/c", &first));
+    OK(save(&place.env, "dir/c", 4));
+    OK(first_of(&place.env, "dir/c", &first));
     cr_assert_eq(first, 4);
     rn_memory_fs_destroy(place.fs);
     if (n > calls) return n;
@@ -325,19 +326,19 @@ Test(bundle, failure_of_every_call, .timeout = 60) {
 Test(bundle, full_disk) {
   place_t place;
   open_place(&place);
-  good(save(&place.env, "c", 1));
+  OK(save(&place.env, "c", 1));
   for (int64_t room = 0; room < 3000; room += 97) {
     rn_memory_fs_limit(place.fs, 1600 + room);
     rn_status_t status = save(&place.env, "c", 2);
     float first = 0;
-    good(first_of(&place.env, "c", &first));
+    OK(first_of(&place.env, "c", &first));
     cr_assert_eq(first, rn_ok(status) ? 2 : 1);
     if (!rn_ok(status)) {
       cr_assert_eq(rn_status_code(status), RN_CODE_RESOURCE_EXHAUSTED);
       cr_assert(strstr(rn_status_message(status), "No space left"));
     } else {
       rn_memory_fs_limit(place.fs, INT64_MAX);
-      good(save(&place.env, "c", 1));
+      OK(save(&place.env, "c", 1));
     }
     rn_status_free(status);
   }
@@ -349,14 +350,14 @@ Test(bundle, merge_crashes_at_every_call, .timeout = 60) {
   for (int64_t n = 1, calls = 1; n <= calls + 1; ++n) {
     place_t place;
     open_place(&place);
-    good(save(&place.env, "c", 1));
-    good(save(&place.env, "part/0", 2));
+    OK(save(&place.env, "c", 1));
+    OK(save(&place.env, "part/0", 2));
     rn_bundle_writer_t* writer = NULL;
-    good(rn_bundle_writer_create(&place.env, "part/1", NULL, &writer));
+    OK(rn_bundle_writer_create(&place.env, "part/1", NULL, &writer));
     rn_tensor_t tensor = vector(3, 9);
-    good(rn_bundle_writer_add(writer, RN_STR("x"), &tensor));
+    OK(rn_bundle_writer_add(writer, RN_STR("x"), &tensor));
     rn_tensor_clear(&tensor);
-    good(rn_bundle_writer_finish(writer, NULL));
+    OK(rn_bundle_writer_finish(writer, NULL));
     rn_bundle_writer_destroy(writer);
     int64_t before = rn_memory_fs_calls(place.fs);
     rn_memory_fs_fail(place.fs, n, INT64_MAX / 2, EIO);
@@ -367,7 +368,7 @@ Test(bundle, merge_crashes_at_every_call, .timeout = 60) {
     rn_status_free(status);
     rn_memory_fs_crash(place.fs, 0);
     float first = 0;
-    good(first_of(&place.env, "c", &first));
+    OK(first_of(&place.env, "c", &first));
     cr_assert(first == 2 || (first == 1 && !is_merged), "after call %lld", (long long)n);
     rn_memory_fs_destroy(place.fs);
   }
@@ -376,24 +377,24 @@ Test(bundle, merge_crashes_at_every_call, .timeout = 60) {
 Test(bundle, merge_refuses_what_is_twice) {
   place_t place;
   open_place(&place);
-  good(save(&place.env, "p0", 1));
-  good(save(&place.env, "p1", 2));
+  OK(save(&place.env, "p0", 1));
+  OK(save(&place.env, "p1", 2));
   rn_str_t parts[2] = {RN_STR("p0"), RN_STR("p1")};
-  bad(rn_bundle_merge(&place.env, parts, 2, false, "m"), RN_CODE_INVALID_ARGUMENT,
-      "Duplicate tensor keyed by a encountered, when merging prefix: p1");
+  FAILS_CODE(rn_bundle_merge(&place.env, parts, 2, false, "m"), RN_CODE_INVALID_ARGUMENT,
+             "Duplicate tensor keyed by a encountered, when merging prefix: p1");
   float first = 0;
-  good(first_of(&place.env, "p0", &first));  // nothing was moved
+  OK(first_of(&place.env, "p0", &first));  // nothing was moved
   parts[1] = RN_STR("none");
-  bad(rn_bundle_merge(&place.env, parts, 2, false, "m"), RN_CODE_INVALID_ARGUMENT,
-      "allow_missing_files was set to false and none did not exist.");
-  good(rn_bundle_merge(&place.env, parts, 2, true, "m"));
-  good(first_of(&place.env, "m", &first));
+  FAILS_CODE(rn_bundle_merge(&place.env, parts, 2, false, "m"), RN_CODE_INVALID_ARGUMENT,
+             "allow_missing_files was set to false and none did not exist.");
+  OK(rn_bundle_merge(&place.env, parts, 2, true, "m"));
+  OK(first_of(&place.env, "m", &first));
   cr_assert_eq(first, 1);
   expect_no_index(&place.env, "p0");
-  good(rn_bundle_remove(&place.env, "m"));
+  OK(rn_bundle_remove(&place.env, "m"));
   rn_names_t names;
   rn_names_init(&names, place.env.allocator);
-  good(place.env.fs->list(place.env.fs_self, ".", &names));
+  OK(place.env.fs->list(place.env.fs_self, ".", &names));
   cr_assert_eq(names.list.count, 2);  // what was refused
   rn_names_clear(&names);
   rn_memory_fs_destroy(place.fs);
@@ -403,18 +404,18 @@ Test(bundle, merge_refuses_what_is_twice) {
 Test(bundle, removal_takes_all_data_files) {
   place_t place;
   open_place(&place);
-  good(save(&place.env, "d/m-1", 1));
-  good(save(&place.env, "d/m-1", 2));
-  good(save(&place.env, "d/m-10", 3));
-  good(rn_fs_write(&place.env, "d/m-1.index", RN_STR("damaged")));
-  good(rn_bundle_remove(&place.env, "d/m-1"));
-  good(rn_bundle_remove(&place.env, "d/m-1"));
+  OK(save(&place.env, "d/m-1", 1));
+  OK(save(&place.env, "d/m-1", 2));
+  OK(save(&place.env, "d/m-10", 3));
+  OK(rn_fs_write(&place.env, "d/m-1.index", RN_STR("damaged")));
+  OK(rn_bundle_remove(&place.env, "d/m-1"));
+  OK(rn_bundle_remove(&place.env, "d/m-1"));
   rn_names_t names;
   rn_names_init(&names, place.env.allocator);
-  good(place.env.fs->list(place.env.fs_self, "d", &names));
+  OK(place.env.fs->list(place.env.fs_self, "d", &names));
   cr_assert_eq(names.list.count, 2);
   float first = 0;
-  good(first_of(&place.env, "d/m-10", &first));
+  OK(first_of(&place.env, "d/m-10", &first));
   cr_assert_eq(first, 3);
   rn_names_clear(&names);
   rn_memory_fs_destroy(place.fs);
@@ -424,17 +425,17 @@ Test(bundle, large_tensors_by_several_threads) {
   place_t place;
   open_place(&place);
   rn_pool_t* pool = NULL;
-  good(rn_pool_create(place.env.allocator, 3, &pool));
+  OK(rn_pool_create(place.env.allocator, 3, &pool));
   rn_tensor_t tensor = vector((9 << 20) / 4 + 5, 1), back;
   rn_bundle_writer_t* writer = NULL;
-  good(rn_bundle_writer_create(&place.env, "c", pool, &writer));
-  good(rn_bundle_writer_add(writer, RN_STR("a"), &tensor));
-  good(rn_bundle_writer_finish(writer, NULL));
+  OK(rn_bundle_writer_create(&place.env, "c", pool, &writer));
+  OK(rn_bundle_writer_add(writer, RN_STR("a"), &tensor));
+  OK(rn_bundle_writer_finish(writer, NULL));
   rn_bundle_writer_destroy(writer);
   rn_bundle_reader_t* reader = NULL;
-  good(rn_bundle_reader_open(&place.env, "c", &reader));
+  OK(rn_bundle_reader_open(&place.env, "c", &reader));
   const rn_bundle_entry_t* entry = rn_bundle_entry(reader, 0);
-  good(rn_bundle_read_new(reader, entry, pool, place.env.allocator, &back));
+  OK(rn_bundle_read_new(reader, entry, pool, place.env.allocator, &back));
   cr_assert_eq(memcmp(back.data, tensor.data, rn_tensor_bytes(&tensor)), 0);
   rn_tensor_clear(&back);
   rn_tensor_clear(&tensor);
@@ -452,28 +453,28 @@ Test(v1, comes_back_in_slices_and_files) {
   for (int k = 0; k < 2; ++k) {
     rn_v1_writer_t* writer = NULL;
     rn_slice_t slice;
-    good(rn_v1_writer_create(&place.env, k ? "old-1" : "old-0", &writer));
+    OK(rn_v1_writer_create(&place.env, k ? "old-1" : "old-0", &writer));
     rn_tensor_t tensor = floats(half, 2, (float)k * 6);
-    good(rn_slice_parse(rn_str(k ? "2,2:-" : "0,2:-"), &arena, &slice));
-    good(rn_v1_writer_add(writer, RN_STR("v"), (rn_shape_t){2, dims}, slice, &tensor));
+    OK(rn_slice_parse(rn_str(k ? "2,2:-" : "0,2:-"), &arena, &slice));
+    OK(rn_v1_writer_add(writer, RN_STR("v"), (rn_shape_t){2, dims}, slice, &tensor));
     rn_tensor_clear(&tensor);
-    good(rn_v1_writer_finish(writer));
+    OK(rn_v1_writer_finish(writer));
     rn_v1_writer_destroy(writer);
   }
   rn_checkpoint_t* checkpoint = NULL;
   rn_tensor_t tensor;
-  good(rn_checkpoint_open(&place.env, "old-?", &checkpoint));
+  OK(rn_checkpoint_open(&place.env, "old-?", &checkpoint));
   cr_assert_eq(rn_checkpoint_count(checkpoint), 1);
-  good(rn_checkpoint_read(checkpoint, RN_STR("v"), NULL, place.env.allocator, &tensor));
+  OK(rn_checkpoint_read(checkpoint, RN_STR("v"), NULL, place.env.allocator, &tensor));
   for (int i = 0; i < 12; ++i) cr_assert_eq(RN_DATA(&tensor, float)[i], (float)i);
   rn_tensor_clear(&tensor);
   rn_checkpoint_close(checkpoint);
-  good(rn_checkpoint_open(&place.env, "old-1", &checkpoint));
-  bad(rn_checkpoint_read(checkpoint, RN_STR("v"), NULL, place.env.allocator, &tensor),
-      RN_CODE_INVALID_ARGUMENT, "sufficient slices");
+  OK(rn_checkpoint_open(&place.env, "old-1", &checkpoint));
+  FAILS_CODE(rn_checkpoint_read(checkpoint, RN_STR("v"), NULL, place.env.allocator, &tensor),
+             RN_CODE_INVALID_ARGUMENT, "sufficient slices");
   rn_checkpoint_close(checkpoint);
-  bad(rn_checkpoint_open(&place.env, "older", &checkpoint), RN_CODE_NOT_FOUND,
-      "Failed to find any matching files for older");
+  FAILS_CODE(rn_checkpoint_open(&place.env, "older", &checkpoint), RN_CODE_NOT_FOUND,
+             "Failed to find any matching files for older");
   rn_arena_clear(&arena);
   rn_memory_fs_destroy(place.fs);
 }

@@ -4,24 +4,24 @@
 #include <errno.h>
 #include <stdio.h>
 
+#include "../support/memory_place.h"
 #include "io/bundle.h"
-#include "memory_place.h"
 #include "train/saver.h"
 
 Test(state, comes_back) {
   place_t place;
   open_place(&place);
-  good(rn_fs_make_directories(&place.env, "/run/a"));
+  OK(rn_fs_make_directories(&place.env, "/run/a"));
   rn_checkpoint_state_t state, back;
   rn_checkpoint_state_init(&state, place.env.allocator);
-  good(rn_checkpoint_state_add(&state, RN_STR("/run/a/m-1"), 1.5));
-  good(rn_checkpoint_state_add(&state, RN_STR("/elsewhere/m-2"), 2));
+  OK(rn_checkpoint_state_add(&state, RN_STR("/run/a/m-1"), 1.5));
+  OK(rn_checkpoint_state_add(&state, RN_STR("/elsewhere/m-2"), 2));
   state.latest = RN_STR("/run/a/m-1");
   state.last_preserved = 0.5;
-  good(rn_checkpoint_state_write(&place.env, "/run/a", "checkpoint", &state));
+  OK(rn_checkpoint_state_write(&place.env, "/run/a", "checkpoint", &state));
   rn_strbuf_t text;
   rn_strbuf_init(&text, place.env.allocator);
-  good(rn_fs_read(&place.env, "/run/a/checkpoint", SIZE_MAX, &text));
+  OK(rn_fs_read(&place.env, "/run/a/checkpoint", SIZE_MAX, &text));
   cr_assert_str_eq(text.data,
                    "model_checkpoint_path: \"m-1\"\n"
                    "all_model_checkpoint_paths: \"m-1\"\n"
@@ -30,13 +30,13 @@ Test(state, comes_back) {
                    "all_model_checkpoint_timestamps: 2\n"
                    "last_preserved_timestamp: 0.5\n");
   rn_checkpoint_state_init(&back, place.env.allocator);
-  good(rn_checkpoint_state_read(&place.env, "/run/a/", "checkpoint", &back));
+  OK(rn_checkpoint_state_read(&place.env, "/run/a/", "checkpoint", &back));
   cr_assert(rn_str_is(back.latest, "/run/a/m-1"));
   cr_assert_eq(back.all.count, 2);
   cr_assert(rn_str_is(back.all.items[1].path, "/elsewhere/m-2"));
   cr_assert_eq(back.all.items[1].time, 2);
   cr_assert_eq(back.last_preserved, 0.5);
-  good(rn_fs_write(&place.env, "/run/a/checkpoint", RN_STR("model_checkpoint_path: ")));
+  OK(rn_fs_write(&place.env, "/run/a/checkpoint", RN_STR("model_checkpoint_path: ")));
   rn_checkpoint_state_t bad;
   rn_checkpoint_state_init(&bad, place.env.allocator);
   rn_status_t status = rn_checkpoint_state_read(&place.env, "/run/a", "checkpoint", &bad);
@@ -71,7 +71,7 @@ static void expect_latest(const rn_env_t* env, int low, int high, bool may_pass_
   rn_strbuf_t path, note;
   rn_strbuf_init(&path, env->allocator);
   rn_strbuf_init(&note, env->allocator);
-  good(rn_checkpoint_latest(env, "run", "checkpoint", NULL, &path, &note));
+  OK(rn_checkpoint_latest(env, "run", "checkpoint", NULL, &path, &note));
   int step = atoi(strrchr(path.data, '-') + 1);
   cr_assert(step >= low && step <= high, "%s", path.data);
   cr_assert(may_pass_over || note.size == 0, "%s", note.data);
@@ -86,8 +86,8 @@ Test(state, crash_at_every_call, .timeout = 60) {
     place_t place;
     open_place(&place);
     rn_saver_t saver = {.allocator = rn_allocator_system(), .options = {.max_to_keep = 1}};
-    good(save_step(&place.env, &saver, 1));
-    good(save_step(&place.env, &saver, 2));
+    OK(save_step(&place.env, &saver, 1));
+    OK(save_step(&place.env, &saver, 2));
     int64_t before = rn_memory_fs_calls(place.fs);
     rn_memory_fs_fail(place.fs, n, INT64_MAX / 2, EIO);
     rn_status_t status = save_step(&place.env, &saver, 3);
@@ -98,8 +98,8 @@ Test(state, crash_at_every_call, .timeout = 60) {
     expect_latest(&place.env, is_saved ? 3 : 2, 3, false);
     rn_saver_kept_clear(&saver);
     // The next process goes on.
-    good(rn_saver_take_up(&saver, &place.env, "run"));
-    good(save_step(&place.env, &saver, 4));
+    OK(rn_saver_take_up(&saver, &place.env, "run"));
+    OK(save_step(&place.env, &saver, 4));
     expect_latest(&place.env, 4, 4, false);
     rn_saver_kept_clear(&saver);
     rn_memory_fs_destroy(place.fs);
@@ -112,7 +112,7 @@ Test(state, failure_of_every_call, .timeout = 60) {
     place_t place;
     open_place(&place);
     rn_saver_t saver = {.allocator = rn_allocator_system(), .options = {.max_to_keep = 1}};
-    good(save_step(&place.env, &saver, 1));
+    OK(save_step(&place.env, &saver, 1));
     int64_t before = rn_memory_fs_calls(place.fs);
     rn_memory_fs_fail(place.fs, n, 1, ENOSPC);
     rn_status_t status = save_step(&place.env, &saver, 2);
@@ -121,7 +121,7 @@ Test(state, failure_of_every_call, .timeout = 60) {
     rn_status_free(status);
     rn_memory_fs_fail(place.fs, 0, 0, 0);
     expect_latest(&place.env, is_saved ? 2 : 1, 2, false);
-    good(save_step(&place.env, &saver, 3));
+    OK(save_step(&place.env, &saver, 3));
     expect_latest(&place.env, 3, 3, false);
     rn_saver_kept_clear(&saver);
     rn_memory_fs_destroy(place.fs);

@@ -3,8 +3,7 @@
 
 #include <errno.h>
 
-#include "../support/status.h"
-#include "memory_place.h"
+#include "../support/memory_place.h"
 
 enum { EVENTS = 12 };
 

@@ -6,10 +6,9 @@
 #include <stdlib.h>
 #include <zlib.h>
 
-#include "../support/status.h"
+#include "../support/memory_place.h"
 #include "base/crc32c.h"
 #include "io/record.h"
-#include "memory_place.h"
 
 #define MIB ((size_t)1 << 20)
 

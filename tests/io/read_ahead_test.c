@@ -3,41 +3,33 @@
 #include <criterion/criterion.h>
 #include <errno.h>
 
-#include "../support/status.h"
+#include "../support/memory_place.h"
 #include "io/input.h"
-#include "memory_fs.h"
 
 enum { SIZE = 100003, PIECE = 512 };
 
-static rn_counting_allocator_t counting;
-static rn_memory_fs_t* memory;
-static rn_env_t env;
+static place_t place;
 static rn_pool_t* pool;
 static char bytes[SIZE];
 
 static void set_up(void) {
-  counting = (rn_counting_allocator_t){.base = rn_allocator_system()};
-  env = *rn_env_system();
-  env.allocator = rn_allocator_counting(&counting);
-  OK(rn_memory_fs_create(rn_allocator_system(), &memory));
-  rn_memory_fs_install(memory, &env);
+  open_counted_place(&place);
   OK(rn_pool_create(rn_allocator_system(), 3, &pool));
   uint32_t seed = 1;
   for (int i = 0; i < SIZE; ++i) bytes[i] = (char)((seed = seed * 1664525u + 1013904223u) >> 24);
-  OK(rn_fs_write(&env, "/f", rn_str_n(bytes, SIZE)));
+  OK(rn_fs_write(&place.env, "/f", rn_str_n(bytes, SIZE)));
 }
 
 static void tear_down(void) {
   rn_pool_destroy(pool);
-  cr_assert_eq(counting.live_blocks, 0);
-  rn_memory_fs_destroy(memory);
+  close_counted_place(&place);
 }
 
 TestSuite(read_ahead, .init = set_up, .fini = tear_down);
 
 static rn_input_t* open_ahead(void) {
   rn_input_t* input = NULL;
-  OK(rn_input_open(&env, "/f", RN_COMPRESSION_NONE, PIECE, &input));
+  OK(rn_input_open(&place.env, "/f", RN_COMPRESSION_NONE, PIECE, &input));
   rn_input_read_ahead(input, pool);
   return input;
 }
@@ -83,7 +75,7 @@ Test(read_ahead, mixed) {
 Test(read_ahead, kept) {
   enum { KEPT = 300, STEP = 77 };
   rn_input_t* input = open_ahead();
-  rn_input_share(input, env.allocator);
+  rn_input_share(input, place.env.allocator);
   rn_buffer_t* blocks[KEPT];
   rn_str_t views[KEPT];
   for (int i = 0; i < KEPT; ++i) {
@@ -105,7 +97,7 @@ Test(read_ahead, disk_that_fails) {
     rn_input_t* input = open_ahead();
     rn_str_t view;
     int failures = 0;
-    rn_memory_fs_fail(memory, n, 1, EIO);
+    rn_memory_fs_fail(place.fs, n, 1, EIO);
     while (rn_input_position(input) + 100 < SIZE) {
       rn_status_t status = rn_input_peek(input, 100, &view);
       if (rn_ok(status)) {
@@ -126,9 +118,9 @@ Test(read_ahead, no_memory) {
   for (int64_t at = 1; at < 30; ++at) {
     rn_input_t* input = NULL;
     rn_str_t view = {0};
-    counting.allocations = 0;
-    counting.fail_at = at;
-    rn_status_t status = rn_input_open(&env, "/f", RN_COMPRESSION_NONE, PIECE, &input);
+    place.counting.allocations = 0;
+    place.counting.fail_at = at;
+    rn_status_t status = rn_input_open(&place.env, "/f", RN_COMPRESSION_NONE, PIECE, &input);
     if (rn_ok(status)) rn_input_read_ahead(input, pool);
     while (rn_ok(status) && rn_input_position(input) + 100 < SIZE) {
       status = rn_input_peek(input, 100, &view);
@@ -138,7 +130,7 @@ Test(read_ahead, no_memory) {
     rn_status_free(status);
     rn_input_close(input);
   }
-  counting.fail_at = 0;
+  place.counting.fail_at = 0;
 }
 
 // A file that became shorter ends there; one that grew is read to its new end.
@@ -147,7 +139,7 @@ Test(read_ahead, other_size) {
     rn_input_t* input = open_ahead();
     expect_bytes(input, 100, 1000);
     rn_file_t* file = NULL;
-    OK(rn_fs_open(&env, "/f", RN_OPEN_APPEND, &file));
+    OK(rn_fs_open(&place.env, "/f", RN_OPEN_APPEND, &file));
     if (grows)
       OK(file->vtable->append(file, RN_STR("more")));
     else
@@ -158,6 +150,6 @@ Test(read_ahead, other_size) {
     cr_assert_eq(rn_input_position(input), grows ? SIZE + 4 : 50000, "%llu",
                  (unsigned long long)rn_input_position(input));
     rn_input_close(input);
-    OK(rn_fs_write(&env, "/f", rn_str_n(bytes, SIZE)));
+    OK(rn_fs_write(&place.env, "/f", rn_str_n(bytes, SIZE)));
   }
 }

@@ -6,26 +6,14 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include "../support/status.h"
+#include "../support/memory_place.h"
 #include "base/crc32c.h"
-#include "memory_fs.h"
 
-static rn_counting_allocator_t counting;
-static rn_memory_fs_t* memory;
-static rn_env_t env;
+static place_t place;
 
-static void set_up(void) {
-  counting = (rn_counting_allocator_t){.base = rn_allocator_system()};
-  env = *rn_env_system();
-  env.allocator = rn_allocator_counting(&counting);
-  OK(rn_memory_fs_create(rn_allocator_system(), &memory));
-  rn_memory_fs_install(memory, &env);
-}
+static void set_up(void) { open_counted_place(&place); }
 
-static void tear_down(void) {
-  cr_assert_eq(counting.live_blocks, 0);
-  rn_memory_fs_destroy(memory);
-}
+static void tear_down(void) { close_counted_place(&place); }
 
 TestSuite(record, .init = set_up, .fini = tear_down);
 
@@ -40,7 +28,7 @@ static void write_all(const char* path, const rn_record_writer_options_t* option
   static char data[100000];
   rn_record_writer_t* writer;
   uint64_t offset = 0;
-  OK(rn_record_writer_open(&env, path, options, &writer));
+  OK(rn_record_writer_open(&place.env, path, options, &writer));
   for (size_t i = 0; i < COUNT; ++i) {
     fill(data, sizes[i], (uint32_t)i);
     OK(rn_record_writer_write(writer, rn_str_n(data, sizes[i])));
@@ -81,7 +69,7 @@ Test(record, round_trip) {
       uint64_t offsets[COUNT];
       int64_t skipped;
       write_all("/r", &options);
-      OK(rn_record_reader_open(&env, "/r", options.compression, buffers[b], &reader));
+      OK(rn_record_reader_open(&place.env, "/r", options.compression, buffers[b], &reader));
       for (size_t i = 0; i < COUNT; ++i) {
         offsets[i] = rn_record_reader_offset(reader);
         expect_next(reader, i);
@@ -110,7 +98,7 @@ Test(record, appended) {
     write_all("/a", &options);
     options.appends = true;
     write_all("/a", &options);
-    OK(rn_record_reader_open(&env, "/a", options.compression, 0, &reader));
+    OK(rn_record_reader_open(&place.env, "/a", options.compression, 0, &reader));
     for (size_t i = 0; i < 2 * COUNT; ++i) expect_next(reader, i % COUNT);
     expect_end(reader);
     rn_record_reader_close(reader);
@@ -123,7 +111,7 @@ static rn_code_t read_all(const char* path, rn_compression_t compression, char* 
   rn_record_reader_t* reader;
   rn_str_t record;
   bool is_end = false;
-  OK(rn_record_reader_open(&env, path, compression, 512, &reader));
+  OK(rn_record_reader_open(&place.env, path, compression, 512, &reader));
   rn_status_t status = RN_OK;
   for (*out_count = 0; rn_ok(status) && !is_end; *out_count += rn_ok(status) && !is_end)
     status = rn_record_reader_next(reader, &record, &is_end);
@@ -138,7 +126,7 @@ static rn_code_t read_all(const char* path, rn_compression_t compression, char* 
 static rn_strbuf_t contents(const char* path) {
   rn_strbuf_t bytes;
   rn_strbuf_init(&bytes, rn_allocator_system());
-  OK(rn_fs_read(&env, path, SIZE_MAX, &bytes));
+  OK(rn_fs_read(&place.env, path, SIZE_MAX, &bytes));
   return bytes;
 }
 
@@ -151,7 +139,7 @@ Test(record, cut) {
     write_all("/c", &options);
     rn_strbuf_t bytes = contents("/c");
     for (size_t size = 0; size < bytes.size; size += size < 1300 ? 1 : 971) {
-      OK(rn_fs_write(&env, "/cut", rn_str_n(bytes.data, size)));
+      OK(rn_fs_write(&place.env, "/cut", rn_str_n(bytes.data, size)));
       rn_code_t code = read_all("/cut", options.compression, message, &count);
       bool is_whole = size == 0;
       size_t end = 0;
@@ -174,16 +162,16 @@ Test(record, flipped) {
   rn_strbuf_t bytes = contents("/f");
   for (size_t at = 0; at < bytes.size; at += at < 1300 ? 1 : 971) {
     bytes.data[at] ^= 0x10;
-    OK(rn_fs_write(&env, "/flipped", rn_strbuf_view(&bytes)));
+    OK(rn_fs_write(&place.env, "/flipped", rn_strbuf_view(&bytes)));
     bytes.data[at] ^= 0x10;
     cr_assert_eq(read_all("/flipped", RN_COMPRESSION_NONE, message, &count), RN_CODE_DATA_LOSS);
   }
   bytes.data[16 + 17 + 12 + 2] ^= 1;
-  OK(rn_fs_write(&env, "/one", rn_strbuf_view(&bytes)));
+  OK(rn_fs_write(&place.env, "/one", rn_strbuf_view(&bytes)));
   cr_assert_eq(read_all("/one", RN_COMPRESSION_NONE, message, &count), RN_CODE_DATA_LOSS);
   cr_assert_str_eq(message, "corrupted record at 45; /one");
   cr_assert_eq(count, 2);
-  OK(rn_fs_write(&env, "/text", RN_STR("a text, not records")));
+  OK(rn_fs_write(&place.env, "/text", RN_STR("a text, not records")));
   read_all("/text", RN_COMPRESSION_NONE, message, &count);
   cr_assert_str_eq(message, "corrupted record at 0 (Is this even a TFRecord file?); /text");
   rn_strbuf_clear(&bytes);
@@ -195,17 +183,17 @@ Test(record, lying_length) {
   int64_t count;
   uint32_t masked = rn_crc32c_mask(rn_crc32c(0, bytes, 8));
   memcpy(bytes + 8, &masked, 4);
-  OK(rn_fs_write(&env, "/l", rn_str_n(bytes, sizeof bytes)));
-  counting.peak_bytes = 0;
+  OK(rn_fs_write(&place.env, "/l", rn_str_n(bytes, sizeof bytes)));
+  place.counting.peak_bytes = 0;
   cr_assert_eq(read_all("/l", RN_COMPRESSION_NONE, message, &count), RN_CODE_DATA_LOSS);
-  cr_assert_lt(counting.peak_bytes, 4096);
+  cr_assert_lt(place.counting.peak_bytes, 4096);
 }
 
 Test(record, disk_that_fails) {
   rn_record_writer_t* writer;
   static char data[5000];
-  rn_memory_fs_limit(memory, 10000);
-  OK(rn_record_writer_open(&env, "/full", &(rn_record_writer_options_t){.buffer_size = 100},
+  rn_memory_fs_limit(place.fs, 10000);
+  OK(rn_record_writer_open(&place.env, "/full", &(rn_record_writer_options_t){.buffer_size = 100},
                            &writer));
   OK(rn_record_writer_write(writer, rn_str_n(data, sizeof data)));
   rn_status_t status = rn_record_writer_write(writer, rn_str_n(data, sizeof data));
@@ -217,7 +205,7 @@ Test(record, disk_that_fails) {
   rn_status_free(status);
   rn_status_free(rn_record_writer_close(writer));
   rn_record_reader_t* reader;
-  status = rn_record_reader_open(&env, "/none", RN_COMPRESSION_NONE, 0, &reader);
+  status = rn_record_reader_open(&place.env, "/none", RN_COMPRESSION_NONE, 0, &reader);
   cr_assert_eq(rn_status_code(status), RN_CODE_NOT_FOUND);
   rn_status_free(status);
 }
@@ -229,26 +217,26 @@ Test(record, no_memory) {
     rn_record_reader_t* reader;
     rn_str_t record;
     bool is_end = false;
-    counting.allocations = 0;
-    counting.fail_at = at;
-    rn_status_t status = rn_record_reader_open(&env, "/m", RN_COMPRESSION_NONE, 64, &reader);
+    place.counting.allocations = 0;
+    place.counting.fail_at = at;
+    rn_status_t status = rn_record_reader_open(&place.env, "/m", RN_COMPRESSION_NONE, 64, &reader);
     while (rn_ok(status) && !is_end) status = rn_record_reader_next(reader, &record, &is_end);
     if (!rn_ok(status)) cr_assert_eq(rn_status_code(status), RN_CODE_RESOURCE_EXHAUSTED);
     rn_status_free(status);
     rn_record_reader_close(reader);
   }
-  counting.fail_at = 0;
+  place.counting.fail_at = 0;
 }
 
 Test(record, lines) {
   static const char text[] = "one\r\ntwo\n\nlast line, with no end";
   static const char* lines[] = {"one", "two", "", "last line, with no end"};
-  OK(rn_fs_write(&env, "/t", rn_str(text)));
+  OK(rn_fs_write(&place.env, "/t", rn_str(text)));
   for (size_t buffer = 1; buffer < 40; ++buffer) {
     rn_input_t* input;
     rn_str_t line;
     bool is_end;
-    OK(rn_input_open(&env, "/t", RN_COMPRESSION_NONE, buffer, &input));
+    OK(rn_input_open(&place.env, "/t", RN_COMPRESSION_NONE, buffer, &input));
     for (int i = 0; i < 4; ++i) {
       OK(rn_input_line(input, true, &line, &is_end));
       cr_assert(!is_end && rn_str_is(line, lines[i]), "%.*s", RN_STR_ARGS(line));
@@ -262,15 +250,15 @@ Test(record, lines) {
 // A pipe has no size and no way back.
 Test(record, pipe) {
   rn_env_t system = *rn_env_system();
-  rn_env_t before = env;
+  rn_env_t before = place.env;
   char path[64];
   int ends[2];
   cr_assert_eq(pipe(ends), 0);
-  env = system;
+  place.env = system;
   snprintf(path, sizeof path, "/dev/fd/%d", ends[0]);
   rn_input_t* input;
   rn_str_t view;
-  OK(rn_input_open(&env, path, RN_COMPRESSION_NONE, 4, &input));
+  OK(rn_input_open(&place.env, path, RN_COMPRESSION_NONE, 4, &input));
   cr_assert_eq(write(ends[1], "0123456789", 10), 10);
   close(ends[1]);
   OK(rn_input_peek(input, 6, &view));
@@ -284,5 +272,5 @@ Test(record, pipe) {
   cr_assert(view.size == 2 && memcmp(view.data, "89", 2) == 0);
   rn_input_close(input);
   close(ends[0]);
-  env = before;
+  place.env = before;
 }

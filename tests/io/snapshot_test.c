@@ -4,8 +4,8 @@
 #include <errno.h>
 #include <stdio.h>
 
+#include "../support/memory_place.h"
 #include "io/snappy.h"
-#include "memory_place.h"
 #include "tensor/tstring.h"
 
 static const rn_dtype_t types[2] = {RN_INT64, RN_STRING};
@@ -13,8 +13,8 @@ static const rn_dtype_t types[2] = {RN_INT64, RN_STRING};
 // Element |i|: the number, and a text of so many letters.
 static void make_row(int64_t i, rn_tensor_t* row) {
   char text[64];
-  good(rn_tensor_create(rn_allocator_system(), RN_INT64, RN_SHAPE_SCALAR, &row[0]));
-  good(rn_tensor_create(rn_allocator_system(), RN_STRING, RN_SHAPE_SCALAR, &row[1]));
+  OK(rn_tensor_create(rn_allocator_system(), RN_INT64, RN_SHAPE_SCALAR, &row[0]));
+  OK(rn_tensor_create(rn_allocator_system(), RN_STRING, RN_SHAPE_SCALAR, &row[1]));
   *RN_DATA(&row[0], int64_t) = i;
   int size = snprintf(text, sizeof text, "%.*s", (int)(i % 40),
                       "abcabcabcabcabcabcabcabcabcabcabcabcabcabcabc");
@@ -68,7 +68,7 @@ static rn_status_t load(const rn_env_t* env, rn_compression_t compression, int64
   *out_first = INT64_MAX;
   for (size_t s = 0; rn_ok(status) && s < names.list.count; ++s) {
     rn_snapshot_reader_t* reader = NULL;
-    good(rn_snapshot_reader_open(env, names.list.items[s].data, compression, &reader));
+    OK(rn_snapshot_reader_open(env, names.list.items[s].data, compression, &reader));
     for (bool is_end = false; rn_ok(status) && !is_end;) {
       rn_tensor_t row[2] = {0};
       status = rn_snapshot_reader_next(reader, 2, types, rn_allocator_system(), row, &is_end);
@@ -92,8 +92,8 @@ Test(snapshot, round_trip) {
     place_t place;
     int64_t first, count;
     open_place(&place);
-    good(save(&place.env, "1", 5, 1000, 3, (rn_compression_t)compression));
-    good(load(&place.env, (rn_compression_t)compression, &first, &count));
+    OK(save(&place.env, "1", 5, 1000, 3, (rn_compression_t)compression));
+    OK(load(&place.env, (rn_compression_t)compression, &first, &count));
     cr_assert(first == 5 && count == 1000);
     rn_memory_fs_destroy(place.fs);
   }
@@ -106,21 +106,21 @@ Test(snapshot, parts) {
   for (int part = 0; part < 3; ++part) {
     rn_snapshot_writer_t* writer = NULL;
     rn_tensor_t row[2];
-    good(rn_snapshot_writer_open(&place.env, "r", part, RN_COMPRESSION_NONE, &writer));
+    OK(rn_snapshot_writer_open(&place.env, "r", part, RN_COMPRESSION_NONE, &writer));
     make_row(part, row);
-    good(rn_snapshot_writer_put(writer, 0, row, 2));
+    OK(rn_snapshot_writer_put(writer, 0, row, 2));
     clear_row(row);
-    good(rn_snapshot_writer_close(writer));
+    OK(rn_snapshot_writer_close(writer));
   }
   for (int parts = 3; parts > 0; --parts) {
-    good(rn_snapshot_cut(&place.env, "r", parts));
+    OK(rn_snapshot_cut(&place.env, "r", parts));
     rn_snapshot_reader_t* reader = NULL;
-    good(rn_snapshot_reader_open(&place.env, "r/00000000.shard", RN_COMPRESSION_NONE, &reader));
+    OK(rn_snapshot_reader_open(&place.env, "r/00000000.shard", RN_COMPRESSION_NONE, &reader));
     bool is_end = false;
     int count = 0;
     for (;; ++count) {
       rn_tensor_t row[2] = {0};
-      good(rn_snapshot_reader_next(reader, 2, types, rn_allocator_system(), row, &is_end));
+      OK(rn_snapshot_reader_next(reader, 2, types, rn_allocator_system(), row, &is_end));
       if (is_end) break;
       cr_assert_eq(*RN_DATA(&row[0], int64_t), count);
       clear_row(row);
@@ -140,7 +140,7 @@ Test(snapshot, crash_at_every_call, .timeout = 60) {
       place_t place;
       int64_t first, count;
       open_place(&place);
-      good(save(&place.env, "1", 1, 10, 2, RN_COMPRESSION_NONE));
+      OK(save(&place.env, "1", 1, 10, 2, RN_COMPRESSION_NONE));
       int64_t before = rn_memory_fs_calls(place.fs);
       rn_memory_fs_fail(place.fs, n, INT64_MAX / 2, EIO);
       rn_status_t status = save(&place.env, "2", 2, 10, 2, RN_COMPRESSION_NONE);
@@ -150,7 +150,7 @@ Test(snapshot, crash_at_every_call, .timeout = 60) {
       rn_status_free(status);
       rn_memory_fs_fail(place.fs, 0, 0, 0);
       rn_memory_fs_crash(place.fs, torn[t]);
-      good(load(&place.env, RN_COMPRESSION_NONE, &first, &count));
+      OK(load(&place.env, RN_COMPRESSION_NONE, &first, &count));
       cr_assert(count == 10 && (first == 2 || (first == 1 && !is_saved)), "call %lld: %lld",
                 (long long)n, (long long)first);
       rn_memory_fs_destroy(place.fs);
@@ -163,11 +163,11 @@ Test(snapshot, full_disk) {
   place_t place;
   int64_t first, count;
   open_place(&place);
-  good(save(&place.env, "1", 1, 10, 1, RN_COMPRESSION_NONE));
+  OK(save(&place.env, "1", 1, 10, 1, RN_COMPRESSION_NONE));
   rn_memory_fs_limit(place.fs, 4096);
-  bad(save(&place.env, "2", 2, 10000, 1, RN_COMPRESSION_NONE), RN_CODE_RESOURCE_EXHAUSTED,
-      "dir/2/00000000.shard/00000000.snapshot; No space left");
-  good(load(&place.env, RN_COMPRESSION_NONE, &first, &count));
+  FAILS_CODE(save(&place.env, "2", 2, 10000, 1, RN_COMPRESSION_NONE), RN_CODE_RESOURCE_EXHAUSTED,
+             "dir/2/00000000.shard/00000000.snapshot; No space left");
+  OK(load(&place.env, RN_COMPRESSION_NONE, &first, &count));
   cr_assert_eq(first, 1);
   rn_memory_fs_destroy(place.fs);
 }
@@ -179,16 +179,16 @@ Test(snapshot, flipped) {
     place_t place;
     int64_t first, count;
     open_place(&place);
-    good(save(&place.env, "1", 0, 45, 1, (rn_compression_t)compression));
+    OK(save(&place.env, "1", 0, 45, 1, (rn_compression_t)compression));
     rn_strbuf_t bytes;
     rn_strbuf_init(&bytes, rn_allocator_system());
-    good(rn_fs_read(&place.env, path, SIZE_MAX, &bytes));
+    OK(rn_fs_read(&place.env, path, SIZE_MAX, &bytes));
     for (size_t i = 0; i < bytes.size; i += 1 + i / 64) {
       bytes.data[i] ^= 0x10;
-      good(rn_fs_write(&place.env, path, rn_strbuf_view(&bytes)));
+      OK(rn_fs_write(&place.env, path, rn_strbuf_view(&bytes)));
       rn_status_t status = load(&place.env, (rn_compression_t)compression, &first, &count);
       if (!rn_ok(status))
-        bad(status, RN_CODE_DATA_LOSS, "snapshot");
+        FAILS_CODE(status, RN_CODE_DATA_LOSS, "snapshot");
       else
         cr_assert_eq(count, 45);
       bytes.data[i] ^= 0x10;
@@ -202,15 +202,15 @@ Test(snapshot, bad_metadata) {
   place_t place;
   int64_t first, count;
   open_place(&place);
-  bad(load(&place.env, RN_COMPRESSION_NONE, &first, &count), RN_CODE_NOT_FOUND,
-      "dir/snapshot.metadata");
-  good(rn_fs_make_directories(&place.env, "dir"));
+  FAILS_CODE(load(&place.env, RN_COMPRESSION_NONE, &first, &count), RN_CODE_NOT_FOUND,
+             "dir/snapshot.metadata");
+  OK(rn_fs_make_directories(&place.env, "dir"));
   static const char* const texts[] = {"\x12\x05",  "\x12\x02..", "\x12\003a/b",
                                       "\x12\x01.", "x",          ""};
   for (size_t i = 0; i < sizeof texts / sizeof *texts; ++i) {
-    good(rn_fs_write(&place.env, "dir/snapshot.metadata", rn_str(texts[i])));
-    bad(load(&place.env, RN_COMPRESSION_NONE, &first, &count), RN_CODE_DATA_LOSS,
-        "dir/snapshot.metadata");
+    OK(rn_fs_write(&place.env, "dir/snapshot.metadata", rn_str(texts[i])));
+    FAILS_CODE(load(&place.env, RN_COMPRESSION_NONE, &first, &count), RN_CODE_DATA_LOSS,
+               "dir/snapshot.metadata");
   }
   rn_memory_fs_destroy(place.fs);
 }
@@ -236,7 +236,7 @@ Test(snapshot, snappy) {
     for (size_t s = 0; s < sizeof sizes / sizeof *sizes; ++s) {
       folded.size = 0;
       rn_snappy_fold(rn_str_n(data, sizes[s]), &folded);
-      good(rn_strbuf_status(&folded));
+      OK(rn_strbuf_status(&folded));
       cr_assert_leq(folded.size, sizes[s] + sizes[s] / 1000 + 20);
       uint64_t size = 0;
       cr_assert(rn_snappy_size(rn_strbuf_view(&folded), &size) && size == sizes[s]);

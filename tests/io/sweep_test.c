@@ -8,6 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "../support/status.h"
 #include "io/bundle.h"
 
 static char folder[64];
@@ -20,14 +21,12 @@ static const char* at(const char* name) {
   return path;
 }
 
-static void good(rn_status_t status) { cr_assert(rn_ok(status), "%s", rn_status_message(status)); }
-
 // The temporary files in the folder; all get as old as |age| says, unless that is negative.
 static int count_temporaries(int64_t age) {
   rn_names_t names;
   rn_names_init(&names, rn_allocator_system());
   const rn_env_t* env = rn_env_system();
-  good(env->fs->list(env->fs_self, folder, &names));
+  OK(env->fs->list(env->fs_self, folder, &names));
   int count = 0;
   for (size_t i = 0; i < names.list.count; ++i) {
     if (!strstr(names.list.items[i].data, ".tempstate")) continue;
@@ -68,7 +67,7 @@ static void open_folder(void) {
 
 static void close_folder(void) {
   int64_t files, folders;
-  good(rn_fs_remove_tree(rn_env_system(), folder, &files, &folders));
+  OK(rn_fs_remove_tree(rn_env_system(), folder, &files, &folders));
 }
 
 // A process that has begun to save to |prefix| and waits; it goes on when |*out_go| is closed, and
@@ -103,12 +102,12 @@ Test(sweep, what_the_dead_left_goes_with_the_next_save, .timeout = 60) {
   cr_assert_eq(waitpid(child, &how, 0), child);
   close(go);
   cr_assert_eq(count_temporaries(-1), 1);
-  good(save(at("m-1")));  // it may have been made this moment
+  OK(save(at("m-1")));  // it may have been made this moment
   cr_assert_eq(count_temporaries(60), 1);
-  good(save(at("m-10")));  // another checkpoint
-  good(save(at("m")));
+  OK(save(at("m-10")));  // another checkpoint
+  OK(save(at("m")));
   cr_assert_eq(count_temporaries(60), 1);
-  good(save(at("m-1")));
+  OK(save(at("m-1")));
   cr_assert_eq(count_temporaries(-1), 0);
   close_folder();
 }
@@ -118,8 +117,8 @@ Test(sweep, what_the_living_write_stays, .timeout = 60) {
   int go, how;
   pid_t child = start_saver(at("m-1"), &go);
   cr_assert_eq(count_temporaries(7200), 1);
-  good(save(at("m-1")));
-  good(save(at("other")));
+  OK(save(at("m-1")));
+  OK(save(at("other")));
   cr_assert_eq(count_temporaries(-1), 1);
   close(go);
   cr_assert_eq(waitpid(child, &how, 0), child);
@@ -136,8 +135,8 @@ Test(sweep, what_is_an_hour_old_goes_with_any_save, .timeout = 60) {
   cr_assert_eq(waitpid(child, &how, 0), child);
   close(go);
   cr_assert_eq(count_temporaries(3700), 1);
-  good(rn_fs_write(rn_env_system(), at("notes.tempstate"), RN_STR("no number behind it")));
-  good(save(at("n-1")));
+  OK(rn_fs_write(rn_env_system(), at("notes.tempstate"), RN_STR("no number behind it")));
+  OK(save(at("n-1")));
   cr_assert_eq(count_temporaries(-1), 1);
   cr_assert(rn_fs_exists(rn_env_system(), at("notes.tempstate")));
   close_folder();
@@ -146,7 +145,7 @@ Test(sweep, what_is_an_hour_old_goes_with_any_save, .timeout = 60) {
 // Killed at any moment of a save, again and again: nothing piles up, and the checkpoint is good.
 Test(sweep, nothing_piles_up, .timeout = 100) {
   open_folder();
-  good(save(at("m-1")));
+  OK(save(at("m-1")));
   int left = 0;
   for (int i = 0; i < 40; ++i) {
     int how;
@@ -158,10 +157,10 @@ Test(sweep, nothing_piles_up, .timeout = 100) {
     kill(child, SIGKILL);
     cr_assert_eq(waitpid(child, &how, 0), child);
     left += count_temporaries(10);
-    good(save(at("m-1")));
+    OK(save(at("m-1")));
     cr_assert_eq(count_temporaries(-1), 0, "after %d kills", i + 1);
     rn_bundle_reader_t* reader = NULL;
-    good(rn_bundle_reader_open(rn_env_system(), at("m-1"), &reader));
+    OK(rn_bundle_reader_open(rn_env_system(), at("m-1"), &reader));
     rn_bundle_reader_close(reader);
   }
   cr_expect_gt(left, 0, "no kill met a save");

@@ -1,6 +1,6 @@
 // Graphs over the CPU and several null devices: values, control edges, host arguments, dead values,
 // errors, and what cannot leave its device.
-#include "util.h"
+#include "steps.h"
 
 static rt_t devices_begin(int nulls) {
   rt_t rt = rt_begin(2);
@@ -8,24 +8,6 @@ static rt_t devices_begin(int nulls) {
   return rt;
 }
 static void on(rt_t* rt, const char* device) { rn_scope_set_device(rt->s, device); }
-
-// Step |turn| of a graph, with a deadline: what hangs fails.
-static rn_status_t run_once(rt_t* rt, rn_edge_t feed, float value, rn_edge_t fetch, float* out) {
-  rn_tensor_t fed = rt_scalar(value);
-  rt_step_t step = {.options = {.timeout_ms = 20000}};
-  if (feed.node) rt_feed(&step, feed, &fed);
-  rt_fetch(&step, fetch);
-  rn_status_t status = rt_run(rt, &step);
-  if (rn_ok(status)) *out = rt_value(&step.out[0]);
-  rt_clear(&step);
-  rn_tensor_clear(&fed);
-  return status;
-}
-static float get(rt_t* rt, rn_edge_t feed, float value, rn_edge_t fetch) {
-  float out = 0;
-  OK(run_once(rt, feed, value, fetch, &out));
-  return out;
-}
 
 RT_TEST(devices, values_cross) {
   for (int optimize = 0; optimize < 2; ++optimize) {

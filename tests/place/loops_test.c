@@ -1,8 +1,6 @@
 // Loops and conditionals over several devices: every part goes round as often as the others, values
 // and ways not taken cross within iterations, and whatever happens the step ends.
-#include "util.h"
-
-#define TIMEOUT_MS 20000
+#include "steps.h"
 
 // Where the parts of a loop go; NULL: anywhere, which is the first CPU.
 typedef struct layout_t {
@@ -33,23 +31,6 @@ static rt_t devices_begin(int threads) {
   return rt;
 }
 static void on(rn_scope_t* s, const char* device) { rn_scope_set_device(s, device); }
-
-static rn_status_t run_once(rt_t* rt, rn_edge_t feed, float value, rn_edge_t fetch, float* out) {
-  rn_tensor_t fed = rt_scalar(value);
-  rt_step_t step = {.options = {.timeout_ms = TIMEOUT_MS}};
-  if (feed.node) rt_feed(&step, feed, &fed);
-  rt_fetch(&step, fetch);
-  rn_status_t status = rt_run(rt, &step);
-  if (rn_ok(status)) *out = rt_value(&step.out[0]);
-  rt_clear(&step);
-  rn_tensor_clear(&fed);
-  return status;
-}
-static float get(rt_t* rt, rn_edge_t feed, float value, rn_edge_t fetch) {
-  float out = 0;
-  OK(run_once(rt, feed, value, fetch, &out));
-  return out;
-}
 
 static rn_edge_t invariant(rn_scope_t* s, const char* frame, rn_edge_t value) {
   rn_op_begin(s, "Enter");

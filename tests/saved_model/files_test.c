@@ -2,7 +2,7 @@
 // folder has a whole model or none, what comes back is an error with a path, and then all works.
 #include <errno.h>
 
-#include "memory_fs.h"
+#include "../support/memory_fs.h"
 #include "runnel/ops.h"
 #include "saved_model/writer.h"
 #include "util.h"

@@ -3,7 +3,7 @@
 // nothing with it.
 #include <math.h>
 
-#include "../support/status.h"
+#include "graph_of_step.h"
 #include "matrices.h"
 
 // Two steps of a recurrent cell over gates that are fed, and the way back through them.
@@ -126,17 +126,9 @@ static int count_after(int64_t rows, int64_t width, const char* op) {
   rt_step_t step = {0};
   for (int i = 0; i < 2; ++i) rt_feed(&step, net.fed[i], NULL);
   for (int i = 0; i < kFetches; ++i) rt_fetch(&step, net.fetches[i]);
-  rn_signature_t signature = rt_signature(&step);
-  rn_ir_t* ir = NULL;
-  OK(rn_ir_create(rt.graph, &signature, &ir));
-  for (size_t n = 0; n < ir->nodes.count; ++n) {  // as placement does
-    rn_ir_node_t* node = &ir->nodes.items[n];
-    if (node->feed < 0) node->kernel = rn_kernel_find(node->op, node->attrs, NULL, "CPU");
-  }
+  rn_ir_t* ir = graph_of_step(&rt, &step);
   OK(rn_pass_fuse_elementwise(ir));
-  int count = 0;
-  for (size_t n = 0; n < ir->nodes.count; ++n)
-    count += !ir->nodes.items[n].is_removed && strcmp(ir->nodes.items[n].op->name, op) == 0;
+  int count = count_nodes(ir, op);
   rn_ir_destroy(ir);
   rt_end(&rt);
   return count;

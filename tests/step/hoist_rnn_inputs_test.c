@@ -1,6 +1,6 @@
 // Products of an input beside a state, of which the input's part is made for all steps at once: the
 // bits are those of a graph that runs as it was built.
-#include "../support/status.h"
+#include "graph_of_step.h"
 #include "matrices.h"
 
 enum { kSteps = 5, kInput = 300, kState = 260, kGates = 2 * kState };
@@ -140,21 +140,12 @@ RT_TEST(inputs, turned_keeps_its_bits) { compare(turned); }
 static int count_after(build_t build, int64_t rows, const char* op) {
   rt_t rt = rt_begin(1);
   net_t net = build(rt.s, rows);
-  cr_assert(rn_scope_ok(rt.s), "%s", rn_scope_message(rt.s));
   rt_step_t step = {0};
   for (int i = 0; i < 3; ++i) rt_feed(&step, net.fed[i], NULL);
   rt_fetch(&step, net.y);
-  rn_signature_t signature = rt_signature(&step);
-  rn_ir_t* ir = NULL;
-  OK(rn_ir_create(rt.graph, &signature, &ir));
-  for (size_t n = 0; n < ir->nodes.count; ++n) {  // as placement does
-    rn_ir_node_t* node = &ir->nodes.items[n];
-    if (node->feed < 0) node->kernel = rn_kernel_find(node->op, node->attrs, NULL, "CPU");
-  }
+  rn_ir_t* ir = graph_of_step(&rt, &step);
   OK(rn_pass_hoist_rnn_inputs(ir));
-  int count = 0;
-  for (size_t n = 0; n < ir->nodes.count; ++n)
-    count += !ir->nodes.items[n].is_removed && strcmp(ir->nodes.items[n].op->name, op) == 0;
+  int count = count_nodes(ir, op);
   rn_ir_destroy(ir);
   rt_end(&rt);
   return count;

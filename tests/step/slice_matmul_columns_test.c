@@ -1,6 +1,6 @@
 // Products that are made part by part, and sums that loops add products to: the bits are those of a
 // graph that runs as it was built.
-#include "../support/status.h"
+#include "graph_of_step.h"
 #include "matrices.h"
 #include "runnel/control_flow.h"
 
@@ -185,24 +185,15 @@ RT_TEST(parts, sum_that_is_seen_keeps_its_bits) { compare(seen); }
 static int count_after(build_t build, const char* op) {
   rt_t rt = rt_begin(1);
   net_t net = build(rt.s, 32);
-  cr_assert(rn_scope_ok(rt.s), "%s", rn_scope_message(rt.s));
   rt_step_t step = {0};
   rt_feed(&step, net.x, NULL);
   rt_feed(&step, net.w, NULL);
   rt_fetch(&step, net.y);
-  rn_signature_t signature = rt_signature(&step);
-  rn_ir_t* ir = NULL;
-  OK(rn_ir_create(rt.graph, &signature, &ir));
-  for (size_t n = 0; n < ir->nodes.count; ++n) {  // as placement does
-    rn_ir_node_t* node = &ir->nodes.items[n];
-    if (node->feed < 0) node->kernel = rn_kernel_find(node->op, node->attrs, NULL, "CPU");
-  }
+  rn_ir_t* ir = graph_of_step(&rt, &step);
   OK(rn_pass_sum_matmuls(ir));
   OK(rn_pass_sum_loop_matmuls(ir));
   OK(rn_pass_slice_matmul_columns(ir));
-  int count = 0;
-  for (size_t n = 0; n < ir->nodes.count; ++n)
-    count += !ir->nodes.items[n].is_removed && strcmp(ir->nodes.items[n].op->name, op) == 0;
+  int count = count_nodes(ir, op);
   rn_ir_destroy(ir);
   rt_end(&rt);
   return count;
