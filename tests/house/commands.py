@@ -36,6 +36,7 @@ NOT_RUN = [
     (r"(PYTHONPATH=python )?python3? (examples/python|python/tools)/", "tests/python runs the examples"),
     (r"tools/make_cases\.py ", "records cases from stock TensorFlow"),
     (r"ctest ", "would run this test"),
+    (r"ninja ", "everything is built already"),
     (r"runnel bench( +#.*)?$", "takes a minute; another example runs a part of it"),
     (r"runnel sim --workers 50 ", "takes a minute; another example is smaller"),
     (r"runnel top --cluster ps=localhost:2222", "shows two tasks that are down"),
