@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """Records what stock TensorFlow gives for the programs of the tests, so that the tests need not start it.
 
-usage: build/venv/bin/python tests/python/record.py [--check | --all] [FILE ...]
+usage: build/venv/bin/python tests/python/record.py [--check | --all | --texts] [FILE ...]
 
 Without FILE: all files of tests. Those whose recording is up to date are passed over, unless --all is given. --check names those
-that are not, and fails if there are any.
+that are not, and fails if there are any. --texts runs the tests that use recorded/texts.json and records what is out of date there.
 
 Stock is imported once; each file runs in a child of that process, because eager execution cannot be switched off again.
 """
@@ -13,6 +13,7 @@ import glob
 import gzip
 import os
 import pickle
+import subprocess
 import sys
 
 os.environ.update(TF_CPP_MIN_LOG_LEVEL="3", TF_USE_LEGACY_KERAS="1", CUDA_VISIBLE_DEVICES="")
@@ -32,10 +33,18 @@ def record(path):
     return 0
 
 
+def record_texts(files):
+    files = [path for path in files if "stock.printed(" in open(path).read() or "recorded(" in open(path).read()]
+    return subprocess.run([sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *files],
+                          env=dict(os.environ, RUNNEL_RECORD="1")).returncode
+
+
 def main():
     options = [word for word in sys.argv[1:] if word.startswith("--")]
     files = [word for word in sys.argv[1:] if not word.startswith("--")]
     files = [os.path.abspath(path) for path in files or sorted(glob.glob(os.path.join(both.HERE, "test_*.py")))]
+    if "--texts" in options:
+        return record_texts(files)
     files = [path for path in files if "@both" in open(path).read() or " both(" in open(path).read()]
     if "--all" not in options:
         files = [path for path in files if both.recorded(path) is None]
