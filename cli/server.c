@@ -223,10 +223,7 @@ static void log_line(void* self, rn_log_level_t level, const char* message) {
 
 static int64_t queue_size(rn_resource_t* queue) { return rn_queue_size((rn_queue_t*)queue); }
 
-static void on_asked_to_end(void* self) {
-  (void)self;
-  kill(getpid(), SIGTERM);
-}
+static void on_asked_to_end(void) { kill(getpid(), SIGTERM); }
 
 static void* end_anyhow(void* arg) {
   (void)arg;

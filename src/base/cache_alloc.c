@@ -48,10 +48,10 @@ struct rn_cache_alloc_t {
   rn_allocator_t base;
   size_t max_cached;
   void* block;  // Owned: what this struct, aligned, lies in
-  _Atomic int32_t refs;
+  _Atomic bool is_released;
 
-  // Bytes in use, and OWNED while |refs| is not 0. Whoever brings it to 0 frees the allocator: its
-  // last owner, or the last block. Every block counts at least one byte.
+  // Bytes in use, and OWNED until the release. What brings it to 0, the release or the end of the
+  // last block, frees the allocator. Every block counts at least one byte.
   _Alignas(RN_ALIGN) _Atomic int64_t held;
   _Atomic int64_t peak;
   _Atomic int64_t small_allocations;
@@ -196,7 +196,7 @@ static void give(rn_cache_alloc_t* cache, void* bytes, size_t size) {
   uint32_t index = size < CACHED_MIN ? CLASSES : class_of(size);
   if (index == CLASSES) {
     base_give(cache, bytes, size);
-  } else if (class_size(index) > cache->max_cached || atomic_load(&cache->refs) == 0) {
+  } else if (class_size(index) > cache->max_cached || atomic_load(&cache->is_released)) {
     base_give(cache, bytes, class_size(index));
   } else {
     push_idle(cache, index, bytes);
@@ -229,19 +229,15 @@ rn_status_t rn_cache_alloc_create(rn_allocator_t base, size_t max_cached_bytes,
   cache->base = base;
   cache->max_cached = max_cached_bytes;
   cache->block = block;
-  atomic_init(&cache->refs, 1);
   atomic_init(&cache->held, OWNED);
   for (uint32_t i = 0; i < CLASSES; i++) rn_mutex_init(&cache->classes[i].mutex);
   *out = cache;
   return RN_OK;
 }
 
-void rn_cache_alloc_retain(rn_cache_alloc_t* cache) {
-  atomic_fetch_add_explicit(&cache->refs, 1, memory_order_relaxed);
-}
-
 void rn_cache_alloc_release(rn_cache_alloc_t* cache) {
-  if (!cache || atomic_fetch_sub(&cache->refs, 1) != 1) return;
+  if (!cache) return;
+  atomic_store(&cache->is_released, true);
   rn_cache_alloc_trim(cache);
   drop(cache, OWNED);
 }

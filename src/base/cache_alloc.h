@@ -21,9 +21,8 @@ typedef struct rn_cache_stats_t {
 // Keeps at most |max_cached_bytes| idle. Blocks are aligned to RN_ALIGN.
 RN_MUST_USE rn_status_t rn_cache_alloc_create(rn_allocator_t base, size_t max_cached_bytes,
                                               rn_cache_alloc_t** out);
-// A counted reference: blocks may outlive the session that made the allocator, and the allocator
-// lives as long as they do.
-void rn_cache_alloc_retain(rn_cache_alloc_t* cache);
+// Blocks may outlive the session that made the allocator: it is freed with the last of them. NULL
+// is fine.
 void rn_cache_alloc_release(rn_cache_alloc_t* cache);
 rn_allocator_t rn_cache_allocator(rn_cache_alloc_t* cache);
 // Gives all idle blocks back to the base.

@@ -148,47 +148,45 @@ rn_status_t rn_client_reset(rn_client_t* client, const rn_str_t* containers, siz
   return status;
 }
 
-static rn_status_t create_session(rn_client_t* client, int64_t deadline_ns, rn_cancel_t* cancel) {
-  rn_strbuf_t graph;
-  rn_strbuf_init(&graph, client->base.allocator);
-  size_t count = 0;
-  rn_status_t status = rn_graph_export_from(client->base.graph, 0, &graph, &count);
-  if (rn_ok(status)) {
-    rn_waiter_t waiter;
-    rn_create_session_t call = {.call = rn_waiter_call(&waiter, deadline_ns, cancel),
-                                .graph_def = rn_strbuf_view(&graph),
-                                .config = client->base.step.config,
-                                .target = rn_str(client->target)};
-    client->master->vtable->create_session(client->master, &call);
-    status = rn_waiter_wait(&waiter);
-    if (rn_ok(status)) {
-      memcpy(client->session, call.session, sizeof client->session);
-      client->version = call.version;
-      client->told = count;
-    }
-  }
-  rn_strbuf_clear(&graph);
-  return status;
+static rn_status_t create_session(rn_client_t* client, rn_str_t graph_def, int64_t deadline_ns,
+                                  rn_cancel_t* cancel) {
+  rn_waiter_t waiter;
+  rn_create_session_t call = {.call = rn_waiter_call(&waiter, deadline_ns, cancel),
+                              .graph_def = graph_def,
+                              .config = client->base.step.config,
+                              .target = rn_str(client->target)};
+  client->master->vtable->create_session(client->master, &call);
+  RN_RETURN_IF_ERROR(rn_waiter_wait(&waiter));
+  memcpy(client->session, call.session, sizeof client->session);
+  client->version = call.version;
+  return RN_OK;
 }
 
-static rn_status_t extend_session(rn_client_t* client, int64_t deadline_ns, rn_cancel_t* cancel) {
+static rn_status_t extend_session(rn_client_t* client, rn_str_t graph_def, int64_t deadline_ns,
+                                  rn_cancel_t* cancel) {
+  rn_waiter_t waiter;
+  rn_extend_session_t call = {.call = rn_waiter_call(&waiter, deadline_ns, cancel),
+                              .session = rn_str(client->session),
+                              .graph_def = graph_def,
+                              .version = client->version};
+  client->master->vtable->extend_session(client->master, &call);
+  RN_RETURN_IF_ERROR(rn_waiter_wait(&waiter));
+  client->version = call.version;
+  return RN_OK;
+}
+
+// Sends the nodes that the master does not have: all of them with a new session.
+static rn_status_t send_graph(rn_client_t* client, int64_t deadline_ns, rn_cancel_t* cancel) {
   rn_strbuf_t graph;
   rn_strbuf_init(&graph, client->base.allocator);
+  bool is_new = !client->session[0];
   size_t count = 0;
-  rn_status_t status = rn_graph_export_from(client->base.graph, client->told, &graph, &count);
-  if (rn_ok(status)) {
-    rn_waiter_t waiter;
-    rn_extend_session_t call = {.call = rn_waiter_call(&waiter, deadline_ns, cancel),
-                                .session = rn_str(client->session),
-                                .graph_def = rn_strbuf_view(&graph),
-                                .version = client->version};
-    client->master->vtable->extend_session(client->master, &call);
-    status = rn_waiter_wait(&waiter);
-    if (rn_ok(status)) {
-      client->version = call.version;
-      client->told = count;
-    }
-  }
+  rn_status_t status =
+      rn_graph_export_from(client->base.graph, is_new ? 0 : client->told, &graph, &count);
+  if (rn_ok(status))
+    status = (is_new ? create_session : extend_session)(client, rn_strbuf_view(&graph), deadline_ns,
+                                                        cancel);
+  if (rn_ok(status)) client->told = count;
   rn_strbuf_clear(&graph);
   return status;
 }
@@ -204,10 +202,8 @@ static rn_status_t tell(rn_client_t* client, int64_t deadline_ns, rn_cancel_t* c
   rn_status_t status = RN_OK;
   if (client->is_closed)
     status = rn_cancelled("Session has been closed.");
-  else if (!client->session[0])
-    status = create_session(client, deadline_ns, cancel);
-  else if (count > client->told)
-    status = extend_session(client, deadline_ns, cancel);
+  else if (!client->session[0] || count > client->told)
+    status = send_graph(client, deadline_ns, cancel);
   memcpy(out_session, client->session, sizeof client->session);
   rn_mutex_unlock(&client->mutex);
   return status;

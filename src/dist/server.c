@@ -269,7 +269,7 @@ static void end_page(rn_server_t* server, const rn_http1_request_t* request,
                    out->code == 405 ? "POST it"
                    : may            ? "ending"
                                     : "the header X-Runnel: stop is missing, or nobody may ask");
-  if (out->code == 202) server->options.asked_to_end(server->options.asked_self);
+  if (out->code == 202) server->options.asked_to_end();
 }
 
 // A healthy task must be able to run steps.

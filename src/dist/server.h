@@ -52,8 +52,7 @@ typedef struct rn_server_options_t {
   int64_t (*queue_size)(rn_resource_t* queue);
   // Called on the network's thread when an authorized HTTP request asks the task to quit. NULL: no
   // request may.
-  void (*asked_to_end)(void* self);
-  void* asked_self;
+  void (*asked_to_end)(void);
 } rn_server_options_t;
 
 // Listens from now on; serves calls after rn_server_start.

@@ -110,7 +110,8 @@ static rn_status_t find_fates(rn_compile_t* c) {
   return RN_OK;
 }
 
-bool rn_compile_is_deref(const rn_compile_t* c, const rn_ir_node_t* node, int32_t i) {
+// Whether flat input |i| of |node| needs the variable's value although its source is a reference.
+static bool is_deref(const rn_compile_t* c, const rn_ir_node_t* node, int32_t i) {
   rn_ir_edge_t source = node->inputs[i];
   rn_dtype_t type = rn_compile_node(c, source.node)->types[source.output];
   return rn_dtype_is_ref(type) && !rn_ir_wants_ref(node, i);
@@ -213,7 +214,7 @@ static rn_status_t fill_instr(rn_compile_t* c, int32_t index, int32_t number) {
     plan->slots[instr->first_output + o].producer = number;
   for (int32_t i = 0; i < node->input_count; ++i) {
     RN_RETURN_IF_ERROR(check_reference(c, node, i));
-    if (rn_compile_is_deref(c, node, i)) {
+    if (is_deref(c, node, i)) {
       plan->derefs[plan->deref_total++] =
           (rn_deref_t){plan->input_total, (node->op->flags & RN_OP_ALLOWS_UNINITIALIZED) != 0};
       instr->deref_count++;

@@ -43,8 +43,6 @@ static inline int32_t rn_compile_slot(const rn_compile_t* c, rn_ir_edge_t edge) 
   return c->fate[edge.node] == RN_FATE_ALIAS ? c->first_slot[edge.node]
                                              : c->first_slot[edge.node] + edge.output;
 }
-// Whether flat input |i| of |node| needs the variable's value although its source is a reference.
-bool rn_compile_is_deref(const rn_compile_t* c, const rn_ir_node_t* node, int32_t i);
 
 // tasks.c: numbers the tasks of the nodes in |order|.
 RN_MUST_USE rn_status_t rn_compile_tasks(rn_compile_t* c);

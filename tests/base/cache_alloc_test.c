@@ -141,8 +141,6 @@ Test(cache_alloc, lives_as_long_as_its_blocks) {
   void* b = get(cache, 100000);
   void* c = get(cache, 50000);
   put(cache, c, 50000);
-  rn_cache_alloc_retain(cache);
-  rn_cache_alloc_release(cache);
   cr_assert_eq(counting.live_blocks, 4);
   rn_cache_alloc_release(cache);
   cr_assert_eq(counting.live_blocks, 3);  // the allocator and two blocks
@@ -229,19 +227,15 @@ static void* churn(void* arg) {
     if (n % 1000 == 999) rn_cache_alloc_trim(cache);
   }
   for (int i = 0; i < N; i++) put(cache, blocks[i], sizes[i]);
-  rn_cache_alloc_release(cache);
   return NULL;
 }
 
 Test(cache_alloc, many_threads, .timeout = 60) {
   rn_cache_alloc_t* cache = make(1 << 20);
   pthread_t threads[8];
-  for (int i = 0; i < 8; i++) {
-    rn_cache_alloc_retain(cache);
-    cr_assert_eq(pthread_create(&threads[i], NULL, churn, cache), 0);
-  }
-  rn_cache_alloc_release(cache);
+  for (int i = 0; i < 8; i++) cr_assert_eq(pthread_create(&threads[i], NULL, churn, cache), 0);
   for (int i = 0; i < 8; i++) pthread_join(threads[i], NULL);
+  rn_cache_alloc_release(cache);
   cr_assert_eq(counting.live_blocks, 0);
   cr_assert_eq(counting.live_bytes, 0);
 }

@@ -136,13 +136,6 @@ rn_peers_t rn_eager_peers_table(rn_eager_peers_t* peers) {
   return (rn_peers_t){.self = peers, .find = find, .missing = missing};
 }
 
-rn_str_t rn_eager_peers_task(rn_eager_peers_t* peers, size_t i) {
-  rn_mutex_lock(&peers->mutex);
-  rn_str_t task = i < peers->items.count ? peers->items.items[i]->task : RN_STR("");
-  rn_mutex_unlock(&peers->mutex);
-  return task;
-}
-
 static void on_answer(rn_rpc_out_t* out, rn_status_t status) {
   rn_eager_question_t* question = (rn_eager_question_t*)out;
   rn_message_t response = out->stream.message;

@@ -40,8 +40,6 @@ rn_worker_t* rn_eager_peers_worker(rn_eager_peers_t* peers, rn_str_t task);
 RN_MUST_USE rn_status_t rn_eager_peers_missing(rn_eager_peers_t* peers, rn_str_t task);
 // For steps.
 rn_peers_t rn_eager_peers_table(rn_eager_peers_t* peers);
-// Task |i| in the order of addition; empty beyond the last. Lives as long as |peers|.
-rn_str_t rn_eager_peers_task(rn_eager_peers_t* peers, size_t i);
 
 // A call to another task and its waiter. Must stay in place from start to wait.
 typedef struct rn_eager_question_t {

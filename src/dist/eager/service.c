@@ -41,7 +41,10 @@ static rn_str_t key_of(const uint64_t* id) { return rn_str_n((const char*)id, si
 
 // --- Contexts
 
-static rn_status_t find(rn_eager_service_t* service, uint64_t id, rn_eager_context_t** out) {
+// The context that field |number| of |message| names, retained.
+static rn_status_t find(rn_eager_service_t* service, const rn_message_t* message, uint32_t number,
+                        rn_eager_context_t** out) {
+  uint64_t id = rn_field_value(rn_message_view(message), number);
   rn_mutex_lock(&service->mutex);
   const entry_t* entry = rn_map_get(&service->contexts, key_of(&id));
   *out = entry ? entry->context : NULL;
@@ -163,14 +166,13 @@ static rn_status_t enter(rn_eager_service_t* service, rn_eager_context_t* contex
 }
 
 static rn_status_t admit(rn_eager_service_t* service) {
-  int max = service->options.max_contexts ? service->options.max_contexts : MAX_CONTEXTS;
   rn_mutex_lock(&service->mutex);
-  bool is_room = service->alive < (size_t)max;
+  bool is_room = service->alive < (size_t)MAX_CONTEXTS;
   if (is_room) service->alive++;
   rn_mutex_unlock(&service->mutex);
   if (is_room) return RN_OK;
   return rn_resource_exhausted("%.*s has %d eager contexts, the maximum",
-                               RN_STR_ARGS(service->options.task), max);
+                               RN_STR_ARGS(service->options.task), MAX_CONTEXTS);
 }
 
 static void put_devices(rn_eager_service_t* service, uint32_t number, rn_encoder_t* out) {
@@ -265,8 +267,7 @@ static rn_status_t update_context(rn_eager_service_t* service, const rn_message_
   rn_eager_context_t* context = NULL;
   (void)out;
   RN_RETURN_IF_ERROR(
-      find(service, rn_field_value(request, rn_pb_eager_UpdateContextRequest_context_id_field),
-           &context));
+      find(service, message, rn_pb_eager_UpdateContextRequest_context_id_field, &context));
   rn_arena_t arena;
   rn_device_info_t* devices = NULL;
   size_t device_count = 0;
@@ -305,9 +306,7 @@ static rn_status_t keep_alive(rn_eager_service_t* service, const rn_message_t* m
                               rn_encoder_t* out) {
   rn_eager_context_t* context = NULL;
   RN_RETURN_IF_ERROR(
-      find(service,
-           rn_field_value(rn_message_view(message), rn_pb_eager_KeepAliveRequest_context_id_field),
-           &context));
+      find(service, message, rn_pb_eager_KeepAliveRequest_context_id_field, &context));
   rn_eager_context_touch(context);
   uint64_t view = rn_eager_context_view(context);
   if (view)
@@ -321,10 +320,8 @@ static rn_status_t wait_queue(rn_eager_service_t* service, const rn_message_t* m
                               rn_encoder_t* out) {
   rn_eager_context_t* context = NULL;
   (void)out;
-  RN_RETURN_IF_ERROR(find(
-      service,
-      rn_field_value(rn_message_view(message), rn_pb_eager_WaitQueueDoneRequest_context_id_field),
-      &context));
+  RN_RETURN_IF_ERROR(
+      find(service, message, rn_pb_eager_WaitQueueDoneRequest_context_id_field, &context));
   rn_eager_context_touch(context);
   rn_eager_context_release(context);
   return RN_OK;
@@ -333,10 +330,7 @@ static rn_status_t wait_queue(rn_eager_service_t* service, const rn_message_t* m
 static rn_status_t enqueue(rn_eager_service_t* service, const rn_message_t* message,
                            rn_encoder_t* out) {
   rn_eager_context_t* context = NULL;
-  RN_RETURN_IF_ERROR(
-      find(service,
-           rn_field_value(rn_message_view(message), rn_pb_eager_EnqueueRequest_context_id_field),
-           &context));
+  RN_RETURN_IF_ERROR(find(service, message, rn_pb_eager_EnqueueRequest_context_id_field, &context));
   rn_status_t status = rn_eager_context_enqueue(context, message, &out->head);
   rn_eager_context_release(context);
   return status;
@@ -414,11 +408,8 @@ static void on_part(rn_eager_part_t* part, rn_status_t status, rn_str_t response
 static void run_part(rn_job_t* job) {
   handling_t* h = RN_CONTAINER_OF(job, handling_t, job);
   h->part = (rn_eager_part_t){.message = &h->call->stream.message, .done = on_part};
-  rn_status_t status =
-      find(h->service,
-           rn_field_value(rn_rpc_request(h->call),
-                          rn_pb_eager_RunComponentFunctionRequest_context_id_field),
-           &h->context);
+  rn_status_t status = find(h->service, &h->call->stream.message,
+                            rn_pb_eager_RunComponentFunctionRequest_context_id_field, &h->context);
   if (rn_ok(status))
     rn_eager_context_run_part(h->context, &h->part);
   else

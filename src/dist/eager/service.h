@@ -20,7 +20,6 @@ typedef struct rn_eager_service_options_t {
   int cpu_devices;
   rn_tls_t* tls;  // NULL: plain
   int64_t lease_ns;
-  int max_contexts;  // 0: 1000
   // Of the clients' peers: see rn_eager_peers_options_t.
   bool borrows;
   bool (*may_reach)(void* self, rn_str_t address);

@@ -138,8 +138,8 @@ void rn_encode_tensor(rn_encoder_t* encoder, uint32_t number, const rn_tensor_t*
   put_tensor(encoder, number, NULL, tensor);
 }
 
-void rn_encode_named_tensor(rn_encoder_t* encoder, uint32_t number, rn_str_t name,
-                            const rn_tensor_t* tensor) {
+static void encode_named_tensor(rn_encoder_t* encoder, uint32_t number, rn_str_t name,
+                                const rn_tensor_t* tensor) {
   put_tensor(encoder, number, &name, tensor);
 }
 
@@ -201,8 +201,8 @@ rn_status_t rn_decode_tensor(rn_str_t bytes, rn_buffer_t* buffer, rn_allocator_t
   return status;
 }
 
-rn_status_t rn_decode_named_tensor(rn_str_t bytes, rn_buffer_t* buffer, rn_allocator_t allocator,
-                                   rn_named_tensor_t* out) {
+static rn_status_t decode_named_tensor(rn_str_t bytes, rn_buffer_t* buffer,
+                                       rn_allocator_t allocator, rn_named_tensor_t* out) {
   out->name = rn_field_bytes(bytes, rn_pb_NamedTensorProto_name_field);
   return rn_decode_tensor(rn_field_bytes(bytes, rn_pb_NamedTensorProto_tensor_field), buffer,
                           allocator, &out->value);
@@ -236,16 +236,19 @@ static int64_t count_fields(rn_str_t message, uint32_t number) {
   return scan.is_bad ? -1 : count;
 }
 
-rn_status_t rn_decode_names(const rn_in_t* in, uint32_t number, rn_str_t** out, size_t* out_count) {
+rn_status_t rn_decode_names(const rn_in_t* in, uint32_t number, const rn_str_t** out,
+                            size_t* out_count) {
   int64_t count = count_fields(in->bytes, number);
+  rn_str_t* names = NULL;
   if (count < 0) return malformed("request");
-  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(in->arena, (size_t)count, out));
+  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(in->arena, (size_t)count, &names));
+  *out = names;
   rn_pb_scan_t scan = rn_pb_scan(in->bytes);
   rn_pb_field_t field;
   *out_count = 0;
   while (rn_pb_scan_next(&scan, &field))
     if (field.number == number && field.wire == RN_PB_WIRE_LENGTH)
-      (*out)[(*out_count)++] = field.bytes;
+      names[(*out_count)++] = field.bytes;
   return RN_OK;
 }
 
@@ -361,10 +364,10 @@ void rn_encode_run_graph(rn_encoder_t* encoder, const rn_run_graph_t* call) {
   rn_pb_put_uint(out, rn_pb_RunGraphRequest_store_errors_in_response_body_field, 1);
   rn_pb_put_uint(out, rn_pb_RunGraphRequest_create_worker_session_called_field, 1);
   for (size_t i = 0; i < call->feed_count; ++i)
-    rn_encode_named_tensor(encoder, rn_pb_RunGraphRequest_send_field, call->feeds[i].name,
-                           &call->feeds[i].value);
+    encode_named_tensor(encoder, rn_pb_RunGraphRequest_send_field, call->feeds[i].name,
+                        &call->feeds[i].value);
   for (size_t i = 0; i < call->sent_count; ++i)
-    rn_encode_named_tensor(encoder, SENT_FIELD, call->sent[i].name, &call->sent[i].value);
+    encode_named_tensor(encoder, SENT_FIELD, call->sent[i].name, &call->sent[i].value);
 }
 
 // Reads named tensors into an array of the arena.
@@ -379,7 +382,7 @@ static rn_status_t take_tensors(const rn_in_t* in, uint32_t number, rn_named_ten
   rn_status_t status = RN_OK;
   while (rn_ok(status) && rn_pb_scan_next(&scan, &field)) {
     if (field.number != number || field.wire != RN_PB_WIRE_LENGTH) continue;
-    status = rn_decode_named_tensor(field.bytes, in->buffer, in->allocator, &(*out)[*out_count]);
+    status = decode_named_tensor(field.bytes, in->buffer, in->allocator, &(*out)[*out_count]);
     if (rn_ok(status)) ++*out_count;
   }
   if (rn_ok(status)) return RN_OK;
@@ -389,7 +392,7 @@ static rn_status_t take_tensors(const rn_in_t* in, uint32_t number, rn_named_ten
 }
 
 rn_status_t rn_decode_run_graph(const rn_in_t* in, rn_run_graph_t* call) {
-  rn_str_t bytes = in->bytes, *names = NULL;
+  rn_str_t bytes = in->bytes;
   rn_named_tensor_t *feeds = NULL, *sent = NULL;
   call->handle = rn_field_bytes(bytes, rn_pb_RunGraphRequest_graph_handle_field);
   call->session = rn_field_bytes(bytes, rn_pb_RunGraphRequest_session_handle_field);
@@ -402,9 +405,8 @@ rn_status_t rn_decode_run_graph(const rn_in_t* in, rn_run_graph_t* call) {
   call->wants_graphs = rn_field_value(options, rn_pb_ExecutorOpts_record_partition_graphs_field);
   call->is_partial = rn_field_value(bytes, rn_pb_RunGraphRequest_is_partial_field);
   call->is_last = rn_field_value(bytes, rn_pb_RunGraphRequest_is_last_partial_run_field);
-  RN_RETURN_IF_ERROR(
-      rn_decode_names(in, rn_pb_RunGraphRequest_recv_key_field, &names, &call->fetch_count));
-  call->fetch_names = names;
+  RN_RETURN_IF_ERROR(rn_decode_names(in, rn_pb_RunGraphRequest_recv_key_field, &call->fetch_names,
+                                     &call->fetch_count));
   RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(in->arena, call->fetch_count, &call->fetches));
   RN_RETURN_IF_ERROR(take_tensors(in, rn_pb_RunGraphRequest_send_field, &feeds, &call->feed_count));
   call->feeds = feeds;
@@ -441,8 +443,8 @@ void rn_encode_run_graph_response(rn_encoder_t* encoder, const rn_run_graph_t* c
     rn_pb_put_str(out, rn_pb_RunGraphResponse_cost_graph_field, rn_strbuf_view(&call->costs));
   if (rn_ok(status)) rn_strbuf_append(out, rn_strbuf_view(&call->graphs));
   for (size_t i = 0; rn_ok(status) && i < call->fetch_count; ++i)
-    rn_encode_named_tensor(encoder, rn_pb_RunGraphResponse_recv_field, call->fetch_names[i],
-                           &call->fetches[i]);
+    encode_named_tensor(encoder, rn_pb_RunGraphResponse_recv_field, call->fetch_names[i],
+                        &call->fetches[i]);
 }
 
 // Reads the requested tensors, in the order of the request.
@@ -592,8 +594,8 @@ void rn_encode_run_step(rn_encoder_t* encoder, const rn_run_step_t* call) {
   rn_strbuf_t* out = &encoder->head;
   rn_pb_put_str(out, rn_pb_RunStepRequest_session_handle_field, call->session);
   for (size_t i = 0; i < call->feed_count; ++i)  // at the beginning: see rn_align_content
-    rn_encode_named_tensor(encoder, rn_pb_RunStepRequest_feed_field, call->feeds[i].name,
-                           &call->feeds[i].value);
+    encode_named_tensor(encoder, rn_pb_RunStepRequest_feed_field, call->feeds[i].name,
+                        &call->feeds[i].value);
   put_names(out, rn_pb_RunStepRequest_fetch_field, call->fetch_names, call->fetch_count);
   put_names(out, rn_pb_RunStepRequest_target_field, call->targets, call->target_count);
   size_t options = rn_pb_begin(out, rn_pb_RunStepRequest_options_field);
@@ -610,7 +612,7 @@ void rn_encode_run_step(rn_encoder_t* encoder, const rn_run_step_t* call) {
 }
 
 rn_status_t rn_decode_run_step(const rn_in_t* in, rn_run_step_t* call, bool* out_errors_in_body) {
-  rn_str_t bytes = in->bytes, *fetches = NULL, *targets = NULL;
+  rn_str_t bytes = in->bytes;
   rn_named_tensor_t* feeds = NULL;
   call->session = rn_field_bytes(bytes, rn_pb_RunStepRequest_session_handle_field);
   call->partial_run = rn_field_bytes(bytes, rn_pb_RunStepRequest_partial_run_handle_field);
@@ -621,12 +623,10 @@ rn_status_t rn_decode_run_step(const rn_in_t* in, rn_run_step_t* call, bool* out
   call->trace_level = (int)rn_field_value(options, rn_pb_RunOptions_trace_level_field);
   call->timeout_ms = (int64_t)rn_field_value(options, rn_pb_RunOptions_timeout_in_ms_field);
   call->wants_graphs = rn_field_value(options, rn_pb_RunOptions_output_partition_graphs_field);
+  RN_RETURN_IF_ERROR(rn_decode_names(in, rn_pb_RunStepRequest_fetch_field, &call->fetch_names,
+                                     &call->fetch_count));
   RN_RETURN_IF_ERROR(
-      rn_decode_names(in, rn_pb_RunStepRequest_fetch_field, &fetches, &call->fetch_count));
-  RN_RETURN_IF_ERROR(
-      rn_decode_names(in, rn_pb_RunStepRequest_target_field, &targets, &call->target_count));
-  call->fetch_names = fetches;
-  call->targets = targets;
+      rn_decode_names(in, rn_pb_RunStepRequest_target_field, &call->targets, &call->target_count));
   RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(in->arena, call->fetch_count, &call->fetches));
   RN_RETURN_IF_ERROR(take_tensors(in, rn_pb_RunStepRequest_feed_field, &feeds, &call->feed_count));
   call->feeds = feeds;
@@ -640,8 +640,8 @@ void rn_encode_run_step_response(rn_encoder_t* encoder, const rn_run_step_t* cal
   put_status(out, rn_pb_RunStepResponse_status_code_field,
              rn_pb_RunStepResponse_status_error_message_field, status);
   for (size_t i = 0; rn_ok(status) && i < call->fetch_count; ++i)
-    rn_encode_named_tensor(encoder, rn_pb_RunStepResponse_tensor_field, call->fetch_names[i],
-                           &call->fetches[i]);
+    encode_named_tensor(encoder, rn_pb_RunStepResponse_tensor_field, call->fetch_names[i],
+                        &call->fetches[i]);
 }
 
 rn_status_t rn_decode_run_step_response(const rn_in_t* in, rn_run_step_t* call) {

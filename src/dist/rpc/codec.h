@@ -23,16 +23,12 @@ typedef struct rn_encoder_t {
 void rn_encoder_open(rn_encoder_t* encoder, rn_message_t* message);
 // Moves the rest into the message; returns the first failure.
 RN_MUST_USE rn_status_t rn_encoder_close(rn_encoder_t* encoder);
-// A TensorProto as field |number|, or a NamedTensorProto.
+// Writes a TensorProto as field |number|.
 void rn_encode_tensor(rn_encoder_t* encoder, uint32_t number, const rn_tensor_t* tensor);
-void rn_encode_named_tensor(rn_encoder_t* encoder, uint32_t number, rn_str_t name,
-                            const rn_tensor_t* tensor);
 
 // Decodes a TensorProto. The tensor may share |buffer|, which holds the bytes; NULL: it must copy.
 RN_MUST_USE rn_status_t rn_decode_tensor(rn_str_t bytes, rn_buffer_t* buffer,
                                          rn_allocator_t allocator, rn_tensor_t* out);
-RN_MUST_USE rn_status_t rn_decode_named_tensor(rn_str_t bytes, rn_buffer_t* buffer,
-                                               rn_allocator_t allocator, rn_named_tensor_t* out);
 
 // The offset of the first tensor's content in a message, if it is large: an rn_align_fn_t.
 size_t rn_align_content(rn_str_t head, size_t size);
@@ -98,7 +94,7 @@ RN_MUST_USE rn_status_t rn_decode_run_callable(const rn_in_t* in, rn_run_callabl
 RN_MUST_USE rn_status_t rn_decode_run_callable_response(const rn_in_t* in, rn_run_callable_t* call);
 
 // The names of the repeated string field |number|.
-RN_MUST_USE rn_status_t rn_decode_names(const rn_in_t* in, uint32_t number, rn_str_t** out,
+RN_MUST_USE rn_status_t rn_decode_names(const rn_in_t* in, uint32_t number, const rn_str_t** out,
                                         size_t* out_count);
 // The last field |number| of a message, as bytes or as a number; empty or 0 if there is none.
 rn_str_t rn_field_bytes(rn_str_t message, uint32_t number);

@@ -3,7 +3,7 @@
 
 #include "base/container.h"
 
-#define TIMEOUT_NS INT64_C(5000000000)
+#define TIMEOUT_NS INT64_C(5000000000)  // for a whole request, and for reading its response
 #define LINGER_NS INT64_C(200000000)
 #define MAX_DOORS 1024
 
@@ -81,10 +81,6 @@ static void set_timer(rn_door_t* door, int64_t ns) {
   rn_status_free(rn_loop_set_timer(loop, &door->timer, rn_loop_now(loop) + ns));
 }
 
-static int64_t timeout_of(const rn_doors_t* doors) {
-  return doors->timeout_ns ? doors->timeout_ns : TIMEOUT_NS;
-}
-
 // Writes as much as the socket takes; frees the door when all is written.
 static void write_on(rn_door_t* door) {
   size_t put = 0;
@@ -113,7 +109,7 @@ static void answer(rn_door_t* door, const rn_http1_answer_t* answer, bool is_hea
     return;
   }
   door->state = WRITES;
-  set_timer(door, timeout_of(door->doors));
+  set_timer(door, TIMEOUT_NS);
   write_on(door);
 }
 
@@ -252,7 +248,7 @@ static rn_status_t open_door(rn_doors_t* doors, rn_socket_t* socket, rn_door_t**
   door->watch = (rn_watch_t){.socket = door->socket, .ready = on_ready};
   door->timer.fn = on_timer;
   RN_RETURN_IF_ERROR(
-      rn_loop_set_timer(doors->loop, &door->timer, rn_loop_now(doors->loop) + timeout_of(doors)));
+      rn_loop_set_timer(doors->loop, &door->timer, rn_loop_now(doors->loop) + TIMEOUT_NS));
   return rn_loop_watch(doors->loop, &door->watch);
 }
 

@@ -16,9 +16,8 @@ typedef struct rn_door_t rn_door_t;
 typedef struct rn_doors_t {
   rn_loop_t* loop;
   rn_allocator_t allocator;
-  rn_tls_t* tls;       // Borrowed; NULL: plain
-  int64_t timeout_ns;  // for a whole request, and for reading its response; 0: 5 s
-  size_t max;          // the most doors at a time; 0: 1024
+  rn_tls_t* tls;  // Borrowed; NULL: plain
+  size_t max;     // the most doors at a time; 0: 1024
   // Called for HTTP/2: takes |socket|, of which |first| has been read; |peer| is the name on its
   // certificate.
   void (*http2)(void* self, rn_socket_t* socket, rn_str_t first, rn_str_t peer);

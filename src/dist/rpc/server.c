@@ -377,7 +377,6 @@ rn_status_t rn_rpc_server_create(const rn_rpc_server_options_t* options, rn_rpc_
   server->doors = (rn_doors_t){.loop = options->loop,
                                .allocator = options->allocator,
                                .tls = options->tls,
-                               .timeout_ns = options->door_timeout_ns,
                                .max = options->max_doors,
                                .http2 = on_http2,
                                .page = options->page,

@@ -57,7 +57,6 @@ typedef struct rn_rpc_server_options_t {
   // Handles HTTP/1 requests, on the loop's thread. NULL: none.
   void (*page)(void* self, const rn_http1_request_t* request, rn_str_t peer,
                rn_http1_answer_t* out);
-  int64_t door_timeout_ns;  // for a connection to send its request; 0: 5 s
 } rn_rpc_server_options_t;
 
 // Statistics of all connections.

@@ -208,11 +208,8 @@ static void write_mark_finished(handling_t* h, rn_encoder_t* encoder, rn_status_
 
 static rn_status_t read_cleanup_all(handling_t* h, const rn_in_t* in) {
   rn_cleanup_all_t* call = &h->record.cleanup_all;
-  rn_str_t* containers = NULL;
-  RN_RETURN_IF_ERROR(rn_decode_names(in, rn_pb_CleanupAllRequest_container_field, &containers,
-                                     &call->container_count));
-  call->containers = containers;
-  return RN_OK;
+  return rn_decode_names(in, rn_pb_CleanupAllRequest_container_field, &call->containers,
+                         &call->container_count);
 }
 
 static rn_status_t read_logging(handling_t* h, const rn_in_t* in) {
@@ -286,20 +283,19 @@ static void write_extend_session(handling_t* h, rn_encoder_t* encoder, rn_status
                  (uint64_t)h->record.extend_session.version);
 }
 
+// The names of a step's feeds, fetches and targets, from the fields of |message|.
+#define READ_STEP_NAMES(in, message, call)                                                    \
+  rn_status_join(                                                                             \
+      rn_decode_names(in, rn_pb_##message##_feed_field, &(call)->feeds, &(call)->feed_count), \
+      rn_status_join(rn_decode_names(in, rn_pb_##message##_fetch_field, &(call)->fetches,     \
+                                     &(call)->fetch_count),                                   \
+                     rn_decode_names(in, rn_pb_##message##_target_field, &(call)->targets,    \
+                                     &(call)->target_count)))
+
 static rn_status_t read_partial_setup(handling_t* h, const rn_in_t* in) {
   rn_partial_setup_t* call = &h->record.partial_setup;
-  rn_str_t *feeds = NULL, *fetches = NULL, *targets = NULL;
   call->session = rn_field_bytes(in->bytes, rn_pb_PartialRunSetupRequest_session_handle_field);
-  RN_RETURN_IF_ERROR(
-      rn_decode_names(in, rn_pb_PartialRunSetupRequest_feed_field, &feeds, &call->feed_count));
-  RN_RETURN_IF_ERROR(
-      rn_decode_names(in, rn_pb_PartialRunSetupRequest_fetch_field, &fetches, &call->fetch_count));
-  RN_RETURN_IF_ERROR(rn_decode_names(in, rn_pb_PartialRunSetupRequest_target_field, &targets,
-                                     &call->target_count));
-  call->feeds = feeds;
-  call->fetches = fetches;
-  call->targets = targets;
-  return RN_OK;
+  return READ_STEP_NAMES(in, PartialRunSetupRequest, call);
 }
 static void write_partial_setup(handling_t* h, rn_encoder_t* encoder, rn_status_t status) {
   (void)status;
@@ -333,31 +329,18 @@ static void write_list_devices(handling_t* h, rn_encoder_t* encoder, rn_status_t
 
 static rn_status_t read_reset(handling_t* h, const rn_in_t* in) {
   rn_reset_t* call = &h->record.reset;
-  rn_str_t *containers = NULL, *filters = NULL;
-  RN_RETURN_IF_ERROR(
-      rn_decode_names(in, rn_pb_ResetRequest_container_field, &containers, &call->container_count));
-  RN_RETURN_IF_ERROR(
-      rn_decode_names(in, rn_pb_ResetRequest_device_filters_field, &filters, &call->filter_count));
-  call->containers = containers;
-  call->filters = filters;
-  return RN_OK;
+  RN_RETURN_IF_ERROR(rn_decode_names(in, rn_pb_ResetRequest_container_field, &call->containers,
+                                     &call->container_count));
+  return rn_decode_names(in, rn_pb_ResetRequest_device_filters_field, &call->filters,
+                         &call->filter_count);
 }
 
 static rn_status_t read_make_callable(handling_t* h, const rn_in_t* in) {
   rn_make_callable_t* call = &h->record.make_callable;
-  rn_str_t *feeds = NULL, *fetches = NULL, *targets = NULL;
   rn_in_t options = *in;
   call->session = rn_field_bytes(in->bytes, rn_pb_MakeCallableRequest_session_handle_field);
   options.bytes = rn_field_bytes(in->bytes, rn_pb_MakeCallableRequest_options_field);
-  RN_RETURN_IF_ERROR(
-      rn_decode_names(&options, rn_pb_CallableOptions_feed_field, &feeds, &call->feed_count));
-  RN_RETURN_IF_ERROR(
-      rn_decode_names(&options, rn_pb_CallableOptions_fetch_field, &fetches, &call->fetch_count));
-  RN_RETURN_IF_ERROR(
-      rn_decode_names(&options, rn_pb_CallableOptions_target_field, &targets, &call->target_count));
-  call->feeds = feeds;
-  call->fetches = fetches;
-  call->targets = targets;
+  RN_RETURN_IF_ERROR(READ_STEP_NAMES(&options, CallableOptions, call));
   rn_str_t run = rn_field_bytes(options.bytes, rn_pb_CallableOptions_run_options_field);
   call->trace_level = (int)rn_field_value(run, rn_pb_RunOptions_trace_level_field);
   call->timeout_ms = (int64_t)rn_field_value(run, rn_pb_RunOptions_timeout_in_ms_field);
