@@ -204,7 +204,7 @@ static rn_status_t bench(rn_cli_t* cli) {
   double seconds = 1;
   int count = 0;
   if (text && (!rn_str_to_f64(rn_str(text), &seconds) || !(seconds > 0)))
-    return rn_cli_usage(cli, "--seconds wants a number above 0, not '%s'", text);
+    return rn_cli_usage(cli, "--seconds needs a number above 0, not '%s'", text);
   if (!cli->words.count) return run_wanted(cli, NULL, threads, seconds, &count);
   for (size_t i = 0; i < cli->words.count; ++i)
     RN_RETURN_IF_ERROR(run_wanted(cli, cli->words.items[i], threads, seconds, &count));
@@ -220,7 +220,7 @@ static const rn_cli_option_t options[] = {
 
 const rn_cli_command_t rn_cli_bench_command = {
     .name = "bench",
-    .summary = "time the core of this library on this machine",
+    .summary = "measure the core of this library on this machine",
     .about =
         "Times the core of this library on this machine and prints a table: case, steps per "
         "second, time per step, and the resulting rate. A CASE is a name in the table, or its "

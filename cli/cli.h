@@ -43,7 +43,7 @@ typedef struct rn_cli_option_t {
   const char* also;     // another spelling; NULL: none
 } rn_cli_option_t;
 
-// RN_OPTION(NUMBER, "--threads", "N", "work with N threads", .least = 1)
+// RN_OPTION(NUMBER, "--threads", "N", "use N threads", .least = 1)
 #define RN_OPTION(kind_, name_, value_, help_, ...) \
   { .name = name_, .value = value_, .help = help_, .kind = RN_CLI_##kind_, __VA_ARGS__ }
 

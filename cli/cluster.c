@@ -38,7 +38,7 @@ rn_status_t rn_cli_cluster_add(rn_cli_cluster_t* cluster, rn_str_t job, int32_t 
                                RN_STR_ARGS(job), RN_STR_ARGS(address));
   for (size_t i = 0; i < cluster->tasks.count; ++i)
     if (cluster->tasks.items[i].index == index && rn_str_eq(cluster->tasks.items[i].job, job))
-      return rn_invalid_argument("task %d of job %.*s is there twice", index, RN_STR_ARGS(job));
+      return rn_invalid_argument("task %d of job %.*s is given twice", index, RN_STR_ARGS(job));
     else if (rn_str_eq(cluster->tasks.items[i].address, address) && !is_any_port(address))
       return rn_invalid_argument("task %d of job %.*s and task %d of job %.*s are both at %.*s",
                                  index, RN_STR_ARGS(job), cluster->tasks.items[i].index,
@@ -71,7 +71,7 @@ static rn_status_t take_json(rn_cli_cluster_t* cluster, json_t* jobs) {
                                               rn_str(json_string_value(address))));
     }
     if (!ok)
-      return rn_invalid_argument("job %s of the cluster is no list of addresses host:port", job);
+      return rn_invalid_argument("job %s of the cluster is not a list of addresses host:port", job);
   }
   return RN_OK;
 }
@@ -80,8 +80,8 @@ static rn_status_t load_json(rn_str_t text, json_t** out) {
   json_error_t error;
   *out = json_loadb(text.data, text.size, JSON_REJECT_DUPLICATES, &error);
   if (*out) return RN_OK;
-  return rn_invalid_argument("the JSON is not right: line %d, column %d: %s", error.line,
-                             error.column, error.text);
+  return rn_invalid_argument("invalid JSON: line %d, column %d: %s", error.line, error.column,
+                             error.text);
 }
 
 static rn_status_t parse_json(rn_cli_cluster_t* cluster, rn_str_t text) {
@@ -161,7 +161,7 @@ rn_status_t rn_cli_cluster_parse_config(rn_cli_cluster_t* cluster, rn_str_t text
   RN_RETURN_IF_ERROR(load_json(text, &root));
   json_t* jobs = json_object_get(root, "cluster");
   rn_status_t status =
-      jobs ? take_json(cluster, jobs) : rn_invalid_argument("it does not say what the cluster is");
+      jobs ? take_json(cluster, jobs) : rn_invalid_argument("it does not describe a cluster");
   json_t *task = json_object_get(root, "task"), *type = json_object_get(task, "type"),
          *index = json_object_get(task, "index");
   if (rn_ok(status) && json_is_string(type))
@@ -171,7 +171,7 @@ rn_status_t rn_cli_cluster_parse_config(rn_cli_cluster_t* cluster, rn_str_t text
       !index || json_is_integer(index) ||
       (json_is_string(index) && rn_str_to_i64(rn_str(json_string_value(index)), &number));
   if (rn_ok(status) && (!is_number || number < 0 || number > INT32_MAX))
-    status = rn_invalid_argument("the index of the task is no number of at least 0");
+    status = rn_invalid_argument("the index of the task must be a number of at least 0");
   if (index) cluster->index = (int32_t)number;
   json_decref(root);
   return status;
@@ -192,6 +192,7 @@ rn_status_t rn_cli_cluster_find(rn_cli_t* cli, rn_cli_cluster_t* cluster) {
   if (text && *text) return rn_cli_cluster_parse(cluster, cli->env, text);
   const char* config = getenv("TF_CONFIG");
   if (!config)
-    return rn_cli_usage(cli, "say which cluster: --cluster or --dir, RUNNEL_CLUSTER or TF_CONFIG");
+    return rn_cli_usage(cli,
+                        "no cluster is given: use --cluster or --dir, RUNNEL_CLUSTER or TF_CONFIG");
   return rn_cli_prefix(rn_cli_cluster_parse_config(cluster, rn_str(config)), "TF_CONFIG: ");
 }

@@ -67,7 +67,7 @@ static rn_status_t stop_kind(rn_cli_t* cli, const rn_cli_cluster_t* cluster, rn_
     if (is_ps(task) != of_ps) continue;
     rn_status_t status = ask(cli, tls, task, "POST", "/stop", &code);
     if (rn_ok(status) && code != 202)
-      return rn_unavailable("%s does not take orders to end (HTTP %d)", task->address.data, code);
+      return rn_unavailable("%s refuses to stop (HTTP %d)", task->address.data, code);
     if (rn_status_code(status) == RN_CODE_FAILED_PRECONDITION)
       return rn_cli_prefix(status, "%s: ", task->address.data);
     *out_ended += rn_ok(status);

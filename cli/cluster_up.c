@@ -25,7 +25,7 @@ static rn_status_t read_arguments(rn_up_t* up) {
   RN_RETURN_IF_ERROR(rn_vec_push(&cli->words, cli->allocator, (const char*)NULL));
   if (cli->words.count > 1) up->command = (char**)cli->words.items;
   if (up->ps + up->workers > MAX_TASKS)
-    return rn_cli_usage(cli, "%d tasks are the most for one machine", MAX_TASKS);
+    return rn_cli_usage(cli, "at most %d tasks run on one machine", MAX_TASKS);
   return RN_OK;
 }
 
@@ -37,7 +37,7 @@ static rn_status_t make_dir(rn_up_t* up) {
   RN_RETURN_IF_ERROR(
       rn_arena_printf(arena, &pattern, "%s/runnel-cluster-XXXXXX", root && *root ? root : "/tmp"));
   if (!mkdtemp((char*)pattern.data))
-    return rn_unavailable("no folder %s can be made: %s", pattern.data, strerror(errno));
+    return rn_unavailable("cannot create the folder %s: %s", pattern.data, strerror(errno));
   up->dir = pattern;
   up->owns_dir = true;
   return RN_OK;

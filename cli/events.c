@@ -169,7 +169,7 @@ static void print_run(job_t* job, const char* run, const rn_log_t* log) {
       print_series(job, &log->series.items[i], width < 60 ? width : 60);
   }
   if (!rn_ok(log->damage))
-    fprintf(stderr, "runnel: %s; what came before it is shown\n", rn_status_message(log->damage));
+    fprintf(stderr, "runnel: %s; this is what came before it\n", rn_status_message(log->damage));
 }
 
 static rn_status_t show_folder(job_t* job, const char* folder, int depth);
@@ -241,7 +241,8 @@ static const rn_cli_option_t options[] = {
     RN_OPTION(TEXT, "--tag", "TEXT", "only tags that contain TEXT"),
     RN_OPTION(NUMBER, "--width", "N", "columns of a plot (default: as wide as the terminal)",
               .least = 10, .most = MAX_COLUMNS),
-    RN_OPTION(NUMBER, "--height", "N", "rows of a plot (default 8)", .least = 2, .most = MAX_ROWS),
+    RN_OPTION(NUMBER, "--height", "N", "height of a plot in rows (default 8)", .least = 2,
+              .most = MAX_ROWS),
     {0},
 };
 

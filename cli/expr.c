@@ -129,7 +129,7 @@ static rn_status_t put_feature(rn_strbuf_t* out, const char* name, const json_t*
     has_others |= !json_is_number(item) && !json_is_string(item) && !json_is_boolean(item);
   }
   if (!json_is_array(list) || has_others || (has_texts && has_reals))
-    return rn_invalid_argument("the feature '%s' is no list of numbers or of texts", name);
+    return rn_invalid_argument("the feature '%s' is not a list of numbers or strings", name);
   size_t feature = rn_pb_begin(out, (uint32_t)(has_texts ? BYTES : has_reals ? FLOATS : INTS));
   json_array_foreach(list, i, item) {
     if (has_texts) {
@@ -185,7 +185,7 @@ static rn_status_t make_examples(const rn_cli_t* cli, const json_t* list, rn_ten
 rn_status_t rn_cli_read_examples(const rn_cli_t* cli, rn_str_t text, rn_dtype_t wanted,
                                  rn_tensor_t* out) {
   if (wanted != RN_STRING)
-    return rn_invalid_argument("examples are strings, and the model wants %s",
+    return rn_invalid_argument("examples are strings, but the model expects %s",
                                rn_dtype_name(wanted));
   rn_strbuf_t literal;
   json_error_t error;

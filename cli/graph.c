@@ -13,7 +13,7 @@ static rn_status_t parse_shape(rn_str_t text, rn_arena_t* arena, rn_pb_TensorSha
   out->unknown_rank = rn_str_is(text, "?");
   if (out->unknown_rank) return RN_OK;
   if (text.size < 2 || text.data[0] != '[' || text.data[text.size - 1] != ']')
-    return rn_invalid_argument("'%.*s' is no shape; write [2,?,3]", RN_STR_ARGS(text));
+    return rn_invalid_argument("'%.*s' is not a shape; write [2,?,3]", RN_STR_ARGS(text));
   rn_str_t rest = rn_str_trim(rn_str_n(text.data + 1, text.size - 2));
   size_t count = rest.size ? 1 : 0;
   for (size_t i = 0; i < rest.size; ++i) count += rest.data[i] == ',';
@@ -25,7 +25,7 @@ static rn_status_t parse_shape(rn_str_t text, rn_arena_t* arena, rn_pb_TensorSha
     if (rn_str_is(part, "?") || rn_str_is(part, "-1"))
       *size = -1;
     else if (!rn_str_to_i64(part, size) || *size < 0)
-      return rn_invalid_argument("'%.*s' is no shape; write [2,?,3]", RN_STR_ARGS(text));
+      return rn_invalid_argument("'%.*s' is not a shape; write [2,?,3]", RN_STR_ARGS(text));
   }
   return RN_OK;
 }
@@ -92,7 +92,7 @@ static rn_status_t graph(rn_cli_t* cli) {
   const char* path = rn_cli_word(cli, "FILE");
   bool is_text = rn_cli_has(cli, "--text"), is_dot = rn_cli_has(cli, "--dot");
   if (rn_cli_has(cli, "--stats") + is_text + is_dot > 1)
-    return rn_cli_usage(cli, "one of --stats, --text and --dot");
+    return rn_cli_usage(cli, "give only one of --stats, --text and --dot");
   if (rn_cli_has(cli, "--json") && (is_text || is_dot))
     return rn_cli_usage(cli, "--json prints what --stats prints, not text or drawings");
   int depth = (int)rn_cli_number(cli, "--depth", RN_FOLD_AUTOMATIC);

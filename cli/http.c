@@ -55,7 +55,7 @@ static rn_status_t take_answer(rn_str_t answer, int* out_code, rn_strbuf_t* out_
   const char* end = memmem(answer.data, answer.size, "\r\n\r\n", 4);
   if (!rn_str_starts_with(answer, RN_STR("HTTP/1.")) || !end ||
       !rn_str_to_i64(rn_str_split(&head, ' '), &code))
-    return rn_unavailable("the answer is no HTTP");
+    return rn_unavailable("the answer is not HTTP");
   *out_code = (int)code;
   end += 4;
   rn_strbuf_append_n(out_body, end, answer.size - (size_t)(end - answer.data));

@@ -37,7 +37,7 @@ static rn_status_t number(const char* name, int64_t least, int64_t* out) {
   const char* text = NULL;
   RN_RETURN_IF_ERROR(variable(name, &text));
   if (rn_str_to_i64(rn_str(text), out) && *out >= least && *out <= MAX_RANKS) return RN_OK;
-  return rn_invalid_argument("%s is '%s', which is no number from %lld to %d", name, text,
+  return rn_invalid_argument("%s is '%s', not a number from %lld to %d", name, text,
                              (long long)least, MAX_RANKS);
 }
 
@@ -52,7 +52,7 @@ static rn_status_t add_host(rn_cli_cluster_t* cluster, hosts_t* hosts, rn_str_t 
 }
 
 static rn_status_t bad_list(rn_str_t list) {
-  return rn_invalid_argument("'%.*s' is no list of nodes", RN_STR_ARGS(list));
+  return rn_invalid_argument("'%.*s' is not a list of nodes", RN_STR_ARGS(list));
 }
 
 // Adds |head| and every name that |rest| stands for.
@@ -104,17 +104,16 @@ static rn_status_t take_counts(rn_str_t text, hosts_t* hosts) {
     rn_str_t times = rn_str_split(&rest, ','), count = rn_str_split(&times, '(');
     int64_t tasks, repeated = 1;
     if (!rn_str_to_i64(count, &tasks) || tasks < 1 || tasks > MAX_RANKS)
-      return rn_invalid_argument("'%.*s' is no list of tasks per node", RN_STR_ARGS(text));
+      return rn_invalid_argument("'%.*s' is not a list of tasks per node", RN_STR_ARGS(text));
     if (times.size &&
         (!rn_str_starts_with(times, RN_STR("x")) || !rn_str_ends_with(times, RN_STR(")")) ||
          !rn_str_to_i64(rn_str_n(times.data + 1, times.size - 2), &repeated) || repeated < 1))
-      return rn_invalid_argument("'%.*s' is no list of tasks per node", RN_STR_ARGS(text));
+      return rn_invalid_argument("'%.*s' is not a list of tasks per node", RN_STR_ARGS(text));
     for (; repeated && at < hosts->count; --repeated) hosts->items[at++].tasks = tasks;
     if (repeated) break;
   }
   if (at == hosts->count && !rest.size) return RN_OK;
-  return rn_invalid_argument("'%.*s' is about another number of nodes than %zu", RN_STR_ARGS(text),
-                             hosts->count);
+  return rn_invalid_argument("'%.*s' does not describe %zu nodes", RN_STR_ARGS(text), hosts->count);
 }
 
 // Ranks to jobs and hosts.
@@ -144,7 +143,7 @@ static rn_status_t take_jobs(const char* text, int64_t size, job_t* jobs, size_t
   }
   if (others && sum < size) others->count = size - sum;
   if (others ? sum < size : sum == size) return RN_OK;
-  return rn_invalid_argument("--jobs %s wants %lld tasks%s, and there are %lld", text,
+  return rn_invalid_argument("--jobs %s needs %lld tasks%s, but there are %lld", text,
                              (long long)sum, others ? " and one more" : "", (long long)size);
 }
 
@@ -159,7 +158,7 @@ static rn_status_t assign(rn_cli_cluster_t* cluster, const rn_cli_launch_t* laun
     while (host < hosts->count && local >= hosts->items[host].tasks) ++host, local = 0;
     if (index >= jobs[job].count) ++job, index = 0;
     if (host == hosts->count)
-      return rn_invalid_argument("the hosts have no room for rank %lld", (long long)rank);
+      return rn_invalid_argument("the hosts have no slot for rank %lld", (long long)rank);
     int64_t port = (launch->port_base ? launch->port_base : PORT_BASE) + local;
     rn_str_t address;
     RN_RETURN_IF_ERROR(rn_arena_printf(&cluster->arena, &address, "%.*s:%lld",
@@ -218,7 +217,7 @@ static rn_status_t read_hosts(rn_cli_cluster_t* cluster, rn_str_t text, hosts_t*
       if (rn_str_is(key, "slots")) ok = rn_str_to_i64(value, &tasks);
     }
     if (!ok || tasks < 1 || tasks > MAX_RANKS)
-      return rn_invalid_argument("line %d is no host with its slots: '%.*s'", line,
+      return rn_invalid_argument("line %d is not a host with its slots: '%.*s'", line,
                                  RN_STR_ARGS(rest));
     if (name.size) RN_RETURN_IF_ERROR(add_host(cluster, hosts, name, tasks));
   }

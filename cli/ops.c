@@ -244,7 +244,7 @@ static rn_status_t ops(rn_cli_t* cli) {
                  .only_missing = rn_cli_has(cli, "--missing")};
   if (list.family && !is_family(list.family)) return no_family(list.family);
   if (name && (list.family || list.search || list.only_missing))
-    return rn_cli_usage(cli, "either an op's name or a choice of ops");
+    return rn_cli_usage(cli, "give either the name of an op or options that select ops");
   if (name) {
     const rn_op_def_t* op = rn_op_find(rn_str(name));
     if (op && rn_cli_has(cli, "--json"))
@@ -254,7 +254,7 @@ static rn_status_t ops(rn_cli_t* cli) {
   if (rn_cli_has(cli, "--json")) list.json = json_array();
   RN_RETURN_IF_ERROR(rn_op_each(list_op, &list));
   if (list.json) return rn_cli_json_print(list.json);
-  if (list.shown == 0) return rn_not_found("no op is like that");
+  if (list.shown == 0) return rn_not_found("no op matches");
   printf("%d ops, %d of them run on the CPU\n", list.shown, list.with_cpu);
   return RN_OK;
 }
@@ -270,7 +270,7 @@ static const rn_cli_option_t options[] = {
 
 const rn_cli_command_t rn_cli_ops_command = {
     .name = "ops",
-    .summary = "list the ops, or explain one",
+    .summary = "list the ops, or describe one",
     .about =
         "Lists the ops of this library, or explains one. A line of the list has the name, the "
         "devices that can run it, 'grad' if it has a gradient, and what it does.",
@@ -282,5 +282,5 @@ const rn_cli_command_t rn_cli_ops_command = {
         "runnel ops                        # everything\n"
         "runnel ops Conv2D                 # its signature, attributes, types, devices\n"
         "runnel ops --family training      # the update rules\n"
-        "runnel ops --search softmax       # whatever is about softmax",
+        "runnel ops --search softmax       # everything about softmax",
 };

@@ -161,9 +161,9 @@ static rn_status_t check_number(const rn_cli_t* cli, const rn_cli_option_t* opti
   if (rn_str_to_i64(rn_str(text), &number) && number >= option->least && number <= most)
     return RN_OK;
   if (!option->most)
-    return rn_cli_usage(cli, "%s wants a whole number of at least %lld, not '%s'", option->name,
+    return rn_cli_usage(cli, "%s needs a whole number of at least %lld, not '%s'", option->name,
                         (long long)option->least, text);
-  return rn_cli_usage(cli, "%s wants a whole number from %lld to %lld, not '%s'", option->name,
+  return rn_cli_usage(cli, "%s needs a whole number from %lld to %lld, not '%s'", option->name,
                       (long long)option->least, (long long)most, text);
 }
 
@@ -171,7 +171,8 @@ static rn_status_t check_value(const rn_cli_t* cli, const rn_cli_option_t* optio
                                const char* text) {
   if (option->kind == RN_CLI_NUMBER) return check_number(cli, option, text);
   if (option->kind == RN_CLI_CHOICE && !is_listed(option->choices, text))
-    return rn_cli_usage(cli, "%s wants one of: %s; not '%s'", option->name, option->choices, text);
+    return rn_cli_usage(cli, "%s must be one of: %s; not '%s'", option->name, option->choices,
+                        text);
   return RN_OK;
 }
 
@@ -195,7 +196,7 @@ static rn_status_t take_option(rn_cli_t* cli, int argc, char** argv, int* inout_
   if (option->kind == RN_CLI_FLAG && value)
     return rn_cli_usage(cli, "%s takes no value", option->name);
   if (option->kind != RN_CLI_FLAG && !value) {
-    if (*inout_at >= argc) return rn_cli_usage(cli, "%s wants a value", option->name);
+    if (*inout_at >= argc) return rn_cli_usage(cli, "%s needs a value", option->name);
     value = argv[(*inout_at)++];
   }
   if (value) RN_RETURN_IF_ERROR(check_value(cli, option, value));
@@ -331,7 +332,7 @@ rn_status_t rn_cli_split(const rn_cli_t* cli, const char* option, rn_str_t text,
   *out_value = text;
   *out_name = rn_str_split(out_value, '=');
   if (!out_name->size || out_name->size == text.size)
-    return rn_cli_usage(cli, "%s wants NAME=VALUE, not '%.*s'", option, RN_STR_ARGS(text));
+    return rn_cli_usage(cli, "%s needs NAME=VALUE, not '%.*s'", option, RN_STR_ARGS(text));
   return RN_OK;
 }
 

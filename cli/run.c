@@ -34,7 +34,7 @@ static rn_status_t read_arguments(rn_cli_run_t* job) {
   job->asks_nothing =
       !job->fetch_texts.count && !rn_cli_has(cli, "--target") && !rn_cli_has(cli, "--init");
   if (!job->is_model && job->asks_nothing)
-    return rn_cli_usage(cli, "nothing is asked for; say --fetch, --save or --target");
+    return rn_cli_usage(cli, "nothing to run; give --fetch, --save or --target");
   return RN_OK;
 }
 
@@ -137,7 +137,7 @@ static rn_status_t file_of(rn_cli_run_t* job, const rn_cli_run_fetch_t* fetch, r
   RN_RETURN_IF_ERROR(rn_cli_at(rn_fs_make_directories(job->cli->env, folder), folder));
   RN_RETURN_IF_ERROR(rn_arena_printf(&job->arena, out, "%s/%s.npy", folder, fetch->name));
   if (rn_cli_has(job->cli, "--overwrite") || !rn_fs_exists(job->cli->env, out->data)) return RN_OK;
-  return rn_already_exists("'%s' is there already; --overwrite replaces it", out->data);
+  return rn_already_exists("'%s' exists already; --overwrite replaces it", out->data);
 }
 
 static rn_status_t print_result(rn_cli_run_t* job, size_t i) {

@@ -34,7 +34,7 @@ static rn_status_t find_edge(const rn_cli_run_t* job, const char* option, rn_str
   rn_str_t rest = text, name = rn_str_split(&rest, ':');
   int64_t index = 0;
   if (name.size != text.size && (!rn_str_to_i64(rest, &index) || index < 0 || index > INT32_MAX))
-    return rn_cli_usage(job->cli, "%s %.*s: ':' wants the number of an output behind it", option,
+    return rn_cli_usage(job->cli, "%s %.*s: ':' needs the number of an output after it", option,
                         RN_STR_ARGS(text));
   RN_RETURN_IF_ERROR(find_node(job, option, name, &out->node));
   out->index = (int)index;
@@ -57,7 +57,7 @@ static rn_status_t check_shape(const rn_cli_run_t* job, rn_edge_t edge, const rn
   rn_strbuf_init(&wanted, job->cli->allocator);
   rn_shape_print(&got, rn_tensor_shape(value));
   rn_shape_print(&wanted, declared);
-  rn_status_t status = rn_invalid_argument("the value has shape %s and the graph wants %s",
+  rn_status_t status = rn_invalid_argument("the value has shape %s, but the graph expects %s",
                                            rn_strbuf_view(&got).data, rn_strbuf_view(&wanted).data);
   rn_strbuf_clear(&got);
   rn_strbuf_clear(&wanted);
@@ -72,8 +72,8 @@ static rn_status_t fit(const rn_cli_run_t* job, rn_edge_t edge, rn_tensor_t* val
       rn_dtype_size(value->dtype) == rn_dtype_size(wanted))
     value->dtype = (uint8_t)wanted;
   if (value->dtype == wanted) return check_shape(job, edge, value);
-  return rn_invalid_argument("the value is %s and the graph wants %s", rn_dtype_name(value->dtype),
-                             rn_dtype_name(wanted));
+  return rn_invalid_argument("the value is %s, but the graph expects %s",
+                             rn_dtype_name(value->dtype), rn_dtype_name(wanted));
 }
 
 // Feeds what |read| makes of |text|, "NAME=VALUE", as |option| gave it.
@@ -171,7 +171,7 @@ rn_status_t rn_cli_run_name_inputs(const rn_cli_run_t* job, rn_status_t status) 
   if (is_cause) {
     rn_status_free(status);
     status = rn_invalid_argument(
-        "the signature '%.*s' of '%s' wants a value for %s; write --feed NAME=VALUE or --feed "
+        "the signature '%.*s' of '%s' needs a value for %s; write --feed NAME=VALUE or --feed "
         "NAME=@FILE.npy",
         RN_STR_ARGS(job->model.signature), job->path, rn_strbuf_view(&names).data);
   }

@@ -34,7 +34,7 @@ static rn_status_t find_cluster(rn_cli_t* cli, request_t* request) {
   if (jobs || hosts) return rn_cli_usage(cli, "--jobs and --hosts go with --cluster slurm or mpi");
   if (text) return rn_cli_cluster_parse(&request->cluster, cli->env, text);
   const char* config = getenv("TF_CONFIG");
-  if (!config) return rn_cli_usage(cli, "neither --cluster nor TF_CONFIG says what the cluster is");
+  if (!config) return rn_cli_usage(cli, "no cluster is given: use --cluster or TF_CONFIG");
   return rn_cli_prefix(rn_cli_cluster_parse_config(&request->cluster, rn_str(config)),
                        "TF_CONFIG: ");
 }
@@ -332,7 +332,7 @@ static const rn_cli_option_t options_of_server[] = {
     RN_OPTION(NUMBER, "--drain", "SECONDS",
               "how long running steps may take after a signal (default 10)", .most = MAX_NUMBER),
     RN_OPTION(FILE, "--tls-cert", "FILE",
-              "the task's certificate ('runnel cert' makes it); clients and tasks without one are "
+              "the certificate of this task (see 'runnel cert'); peers without a certificate are "
               "refused"),
     RN_OPTION(FILE, "--tls-key", "FILE", "its key"),
     RN_OPTION(FILE, "--tls-ca", "FILE", "the certificate authority of all tasks and clients"),

@@ -90,7 +90,7 @@ static rn_status_t simulate(rn_cli_t* cli, request_t* request, int backups,
   if (rn_training_fault(training)[0])
     status = rn_internal("%s", rn_training_fault(training));
   else if (rn_training_stats(training).updates < wanted)
-    status = rn_internal("The training came to a stop");
+    status = rn_internal("The training stopped");
   if (rn_ok(status)) status = summarise(cli, training, request->steps, out);
   out->messages = rn_sim_messages(sim);
   rn_training_destroy(training);

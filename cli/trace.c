@@ -121,8 +121,7 @@ static rn_status_t trace(rn_cli_t* cli) {
 }
 
 static const rn_cli_option_t options[] = {
-    RN_OPTION(FILE, "--output", "FILE", "where to write (default: the standard output)",
-              .also = "-o"),
+    RN_OPTION(FILE, "--output", "FILE", "where to write (default: standard output)", .also = "-o"),
     {0},
 };
 

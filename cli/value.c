@@ -72,7 +72,7 @@ static rn_status_t parse_quoted(literal_t* in, element_t* out) {
           "a string has an unknown escape; \\n \\t \\\" \\\\ \\xHH are known");
     text[size++] = (char)byte;
   }
-  if (in->at == in->end) return rn_invalid_argument("a string does not end; it wants a '\"'");
+  if (in->at == in->end) return rn_invalid_argument("a string does not end; it needs a '\"'");
   ++in->at;
   *out = (element_t){rn_str_n(text, size), true};
   return RN_OK;
@@ -83,15 +83,14 @@ static rn_status_t parse_word(literal_t* in, element_t* out) {
   while (in->at < in->end && !strchr(",[]:\" \t\n\r", *in->at)) ++in->at;
   if (in->at == start)
     return in->at == in->end
-               ? rn_invalid_argument("the value ends where an element should be")
-               : rn_invalid_argument("'%c' stands where an element should be", *in->at);
+               ? rn_invalid_argument("the value ends where an element was expected")
+               : rn_invalid_argument("'%c' was found where an element was expected", *in->at);
   out->is_quoted = false;
   return rn_arena_str(&in->arena, rn_str_n(start, (size_t)(in->at - start)), &out->text);
 }
 
 static rn_status_t parse_element(literal_t* in, int depth) {
-  if (in->rank >= 0 && in->rank != depth)
-    return rn_invalid_argument("the rows are not equally deep");
+  if (in->rank >= 0 && in->rank != depth) return rn_invalid_argument("the rows differ in depth");
   in->rank = depth;
   element_t element;
   RN_RETURN_IF_ERROR(*in->at == '"' ? parse_quoted(in, &element) : parse_word(in, &element));
@@ -100,9 +99,9 @@ static rn_status_t parse_element(literal_t* in, int depth) {
 
 static rn_status_t parse_part(literal_t* in, int depth) {
   skip_space(in);
-  if (in->at == in->end) return rn_invalid_argument("the value ends where an element should be");
+  if (in->at == in->end) return rn_invalid_argument("the value ends where an element was expected");
   if (*in->at != '[') return parse_element(in, depth);
-  if (depth == MAX_DEPTH) return rn_invalid_argument("more than %d brackets deep", MAX_DEPTH);
+  if (depth == MAX_DEPTH) return rn_invalid_argument("more than %d nested brackets", MAX_DEPTH);
   ++in->at;
   int64_t count = 0;
   while (!take(in, ']')) {
@@ -112,11 +111,11 @@ static rn_status_t parse_part(literal_t* in, int depth) {
   }
   if (count == 0) {
     if (in->rank >= 0 && in->rank != depth + 1)
-      return rn_invalid_argument("the rows are not equally deep");
+      return rn_invalid_argument("the rows differ in depth");
     in->rank = depth + 1;
   }
   if (in->dims[depth] >= 0 && in->dims[depth] != count)
-    return rn_invalid_argument("the rows are not equally long: %lld and %lld elements",
+    return rn_invalid_argument("the rows differ in length: %lld and %lld elements",
                                (long long)in->dims[depth], (long long)count);
   in->dims[depth] = count;
   return RN_OK;
@@ -139,7 +138,7 @@ static rn_dtype_t guess_type(const literal_t* in) {
 static rn_status_t wrong(const element_t* e, rn_dtype_t dtype) {
   const char* quote = e->is_quoted ? "\"" : "'";
   if (dtype == RN_STRING)
-    return rn_invalid_argument("'%s' is no string; write it in double quotes", e->text.data);
+    return rn_invalid_argument("'%s' is not a string; write it in double quotes", e->text.data);
   return rn_invalid_argument("%s%s%s is no %s", quote, e->text.data, quote, rn_dtype_name(dtype));
 }
 
@@ -248,7 +247,7 @@ static rn_status_t finish(literal_t* in, rn_dtype_t wanted, rn_tensor_t* out) {
     if (dtype == RN_INVALID || rn_dtype_is_ref(dtype))
       return rn_invalid_argument("there is no type '%.*s'", RN_STR_ARGS(name));
   } else if (in->at != in->end) {
-    return rn_invalid_argument("'%.*s' is left over behind the value", (int)(in->end - in->at),
+    return rn_invalid_argument("'%.*s' is unexpected after the value", (int)(in->end - in->at),
                                in->at);
   }
   if (dtype == RN_INVALID) dtype = guess_type(in);

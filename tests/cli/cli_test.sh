@@ -117,10 +117,10 @@ part_ops() {
   bad 1 "did you mean 'MatMul'\?" ops Matmull
   bad 1 "no op is called 'Qwertyuiop'" ops Qwertyuiop
   bad 1 "no family of ops called 'x'; there are array, " ops --family x
-  bad 1 'no op is like that' ops --search qwertyuiop
+  bad 1 'no op matches' ops --search qwertyuiop
   bad 2 "no option '--famly'; did you mean '--family'" ops --famly math
-  bad 2 'either an op' ops MatMul --family math
-  bad 2 '--family wants a value' ops --family
+  bad 2 'give either the name of an op' ops MatMul --family math
+  bad 2 '--family needs a value' ops --family
   bad 2 '--missing takes no value' ops --missing=yes
 }
 
@@ -174,7 +174,7 @@ part_graph() {
   [ "$(grep -c -- '->' out)" = 120 ] || fail 'edges of folded scopes are not one each'
   ok graph large.pbtxt --dot --depth 1
   prints 'label="c\\nMul"'
-  bad 2 '--depth wants a whole number from 0 to 1000' graph "$net" --dot --depth x
+  bad 2 '--depth needs a whole number from 0 to 1000' graph "$net" --dot --depth x
   ok graph "$data/unknown.pbtxt"
   prints '^unknown ops NoSuchOp  2 nodes$'
   prints '^ +OtherStrangeOp  1 node$'
@@ -208,10 +208,10 @@ part_graph() {
   bad 1 'Could not find SavedModel' graph .
   bad 1 'no such node' graph "$net" --input 'q=[1]'
   bad 1 'not a placeholder' graph "$net" --input 'y=[1]'
-  bad 1 'is no shape' graph "$net" --input 'x=[1,b]'
-  bad 2 'wants NAME=VALUE' graph "$net" --input x
+  bad 1 'is not a shape' graph "$net" --input 'x=[1,b]'
+  bad 2 'needs NAME=VALUE' graph "$net" --input x
   bad 2 'FILE is missing' graph
-  bad 2 'one of --stats, --text and --dot' graph "$net" --dot --text
+  bad 2 'give only one of --stats, --text and --dot' graph "$net" --dot --text
   bad 2 'is one argument too many' graph "$net" "$net"
 }
 
@@ -264,25 +264,25 @@ same_real: double []
   bad 1 '--feed zebra: the graph has no node' run "$net" --feed zebra=1 --fetch y
   bad 1 'has 1 outputs' run "$net" --feed any=1 --fetch same:1
   bad 1 "placeholder tensor 'x' with dtype float" run "$net" --feed 'text=""' --fetch y
-  bad 1 '--feed x: the value has shape \[3\] and the graph wants \[\?,2\]' run "$net" --feed 'x=[1,2,3]' --feed 'text=""' --fetch y
-  bad 1 '--feed x: the value is int32 and the graph wants float' run "$net" --feed 'x=[[1,2]]:int32' --fetch y
+  bad 1 '--feed x: the value has shape \[3\], but the graph expects \[\?,2\]' run "$net" --feed 'x=[1,2,3]' --feed 'text=""' --fetch y
+  bad 1 '--feed x: the value is int32, but the graph expects float' run "$net" --feed 'x=[[1,2]]:int32' --fetch y
   bad 1 "--feed any: '1.5' is no int32" run "$net" --feed any=1.5 --fetch same
   bad 1 "--feed any: '3000000000' is no int32" run "$net" --feed any=3000000000 --fetch same
-  bad 1 '--feed x: the rows are not equally long' run "$net" --feed 'x=[[1,2],[3]]' --fetch y
-  bad 1 '--feed x: the rows are not equally deep' run "$net" --feed 'x=[[1,2],3]' --fetch y
+  bad 1 '--feed x: the rows differ in length' run "$net" --feed 'x=[[1,2],[3]]' --fetch y
+  bad 1 '--feed x: the rows differ in depth' run "$net" --feed 'x=[[1,2],3]' --fetch y
   bad 1 '--feed x: a .,. or .\]. is missing' run "$net" --feed 'x=[1 2]' --fetch y
   bad 1 '--feed x: the value ends' run "$net" --feed 'x=[1,' --fetch y
   bad 1 "--feed x: there is no type 'flaot'" run "$net" --feed 'x=1:flaot' --fetch y
-  bad 1 'left over' run "$net" --feed 'x=[1]]' --fetch y
+  bad 1 'unexpected after the value' run "$net" --feed 'x=[1]]' --fetch y
   bad 1 'does not end' run "$net" --feed 'text="abc' --fetch echo
   bad 1 'double quotes' run "$net" --feed 'text=abc' --fetch echo
-  bad 1 'brackets deep' run "$net" --feed "x=$(printf '[%.0s' $(seq 100000))" --fetch y
+  bad 1 'nested brackets' run "$net" --feed "x=$(printf '[%.0s' $(seq 100000))" --fetch y
   bad 1 'Timed out' run "$net" --fetch wait --timeout 50
   bad 1 "NoSuchOp.*OtherStrangeOp" run "$data/unknown.pbtxt" --fetch c
   bad 1 'cannot write .*No such file' run "$net" --feed any=1 --save same=no/such/folder.npy
   bad 2 'GRAPH is missing' run
-  bad 2 'nothing is asked for' run "$net"
-  bad 2 'wants NAME=VALUE' run "$net" --feed x --fetch y
+  bad 2 'nothing to run' run "$net"
+  bad 2 'needs NAME=VALUE' run "$net" --feed x --fetch y
   bad 2 'number from 1 to' run "$net" --fetch y --repeat 0
   bad 2 'number from 1 to' run "$net" --fetch y --threads many
   bad 2 'number of an output' run "$net" --fetch y:first
@@ -337,7 +337,7 @@ part_npy() {
   feed date "arrays of type '<M8' are not read"
   { header '|O' False '(1,)'; printf '%08d' 0; } >object.npy
   feed object "arrays of type|not an .npy"
-  bad 1 'the value is double and the graph wants int32' run "$net" --feed any=@real.npy --fetch same
+  bad 1 'the value is double, but the graph expects int32' run "$net" --feed any=@real.npy --fetch same
 }
 
 part_bench() {
@@ -366,7 +366,7 @@ part_events() {
   head -c 150 runs/events.out.tfevents.1.host >cut && mv cut runs/events.out.tfevents.1.host
   call events runs --list || fail 'a damaged log is refused'
   prints '^  scalar +loss +1 point'
-  grep -q 'truncated record at 114; .*what came before it is shown' err || fail 'the damage is not named'
+  grep -q 'truncated record at 114; .*this is what came before it' err || fail 'the damage is not named'
   bad 1 'no event files in' events runs/empty
   bad 1 'No such file' events nowhere
   bad 2 'FOLDER is missing' events
@@ -451,7 +451,7 @@ part_saved_model() {
   ok saved_model run "$models/mlp" --feed "keras_tensor=@$models/mlp/in_keras_tensor.npy"
   cp out wanted
   prints '^output_0: float \[3,4\]$'
-  bad 1 "signature 'serving_default' of '.*/mlp' wants a value for 'keras_tensor' \\(float \\[\\?,8\\]\\); write --feed NAME=" \
+  bad 1 "signature 'serving_default' of '.*/mlp' needs a value for 'keras_tensor' \\(float \\[\\?,8\\]\\); write --feed NAME=" \
     saved_model run "$models/mlp"
   ok run "$models/mlp" --signature serve --fetch output_0 --feed "keras_tensor=@$models/mlp/in_keras_tensor.npy"
   cmp -s out wanted || fail 'the two signatures differ'
@@ -460,7 +460,7 @@ part_saved_model() {
     --inputs "keras_tensor=$models/mlp/in_keras_tensor.npy" --outdir written/here
   cmp -s out wanted || fail '--inputs differ from --feed'
   [ -s written/here/output_0.npy ] || fail '--outdir has no file'
-  bad 1 "'written/here/output_0.npy' is there already; --overwrite" saved_model run --dir "$models/mlp" --outdir written/here \
+  bad 1 "'written/here/output_0.npy' exists already; --overwrite" saved_model run --dir "$models/mlp" --outdir written/here \
     --input_exprs 'keras_tensor=[(1,2,3,4,5,6,7,8)]'
   ok saved_model run --dir "$models/mlp" --outdir written/here --overwrite --input_exprs 'keras_tensor=[(1,2,3,4,5,6,7,8,)]'
   prints '^output_0: float \[1,4\]$'
@@ -468,9 +468,9 @@ part_saved_model() {
   prints '^  signature serve '
   grep -q serving_default out && fail '--signature_def shows all'
   bad 1 "no signature 'x'" saved_model show --dir "$models/mlp" --signature_def x
-  bad 1 'examples are strings, and the model wants float' saved_model run "$models/mlp" --input_examples 'keras_tensor=[{"a":[1]}]'
+  bad 1 'examples are strings, but the model expects float' saved_model run "$models/mlp" --input_examples 'keras_tensor=[{"a":[1]}]'
   bad 1 "'nine.npz\[a\]': arrays of .npz files are not read" saved_model run "$models/mlp" --inputs 'keras_tensor=nine.npz[a]'
-  bad 2 '--inputs wants NAME=VALUE' saved_model run "$models/mlp" --inputs nine.npy
+  bad 2 '--inputs needs NAME=VALUE' saved_model run "$models/mlp" --inputs nine.npy
   bad 2 "there is no option '--inputs'" run "$models/mlp" --inputs x=y.npy
   ok saved_model freeze "$models/mlp" mlp.pb
   ok run mlp.pb --feed "keras_tensor=@$models/mlp/in_keras_tensor.npy" --fetch output_0
@@ -605,7 +605,7 @@ part_terminal() {
   call whirl --color=always
   ok graph "$net" --color never
   grep -q "$escape" out && fail '--color never is coloured'
-  bad 2 '--color wants one of: auto always never; not' graph "$net" --color=sometimes
+  bad 2 '--color must be one of: auto always never; not' graph "$net" --color=sometimes
   python3 -c 'import pty' 2>/dev/null || return 0
   export TERM=xterm
   on_terminal graph "$net" || fail 'a terminal'

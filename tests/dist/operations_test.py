@@ -179,8 +179,8 @@ def part_bad():
             (["--cluster", "worker"], "neither a file nor a job with its tasks"),
             (["--cluster", "worker=nowhere"], "no address host:port"),
             (["--cluster", "worker=a:1|a:99999"], "no address host:port"),
-            (["--cluster", '{"worker": ["a:1"]'], "JSON is not right"),
-            (["--cluster", '{"worker": "a:1"}'], "no list of addresses"),
+            (["--cluster", '{"worker": ["a:1"]'], "invalid JSON"),
+            (["--cluster", '{"worker": "a:1"}'], "not a list of addresses"),
             (["--cluster", cluster, "--task", "1"], "no task 1 of job worker, which has 1"),
             (["--cluster", cluster, "--job", "ps"], "no job ps"),
             (["--cluster", f"ps=localhost:1,{cluster}"], "--job must say"),
@@ -461,19 +461,19 @@ def part_launch():
     check(json.loads(out.splitlines()[-1]) == {
         "ps": ["n1:8888"], "worker": ["n1:8889", "n2:8888", "n2:8889"]}, out, errors)
     for change, message in (
-            ({"SLURM_STEP_NODELIST": "a[1-"}, "no list of nodes"),
-            ({"SLURM_STEP_NODELIST": "a[3-1]"}, "no list of nodes"),
-            ({"SLURM_STEP_NODELIST": "a[1-999999999]"}, "no list of nodes"),
+            ({"SLURM_STEP_NODELIST": "a[1-"}, "not a list of nodes"),
+            ({"SLURM_STEP_NODELIST": "a[3-1]"}, "not a list of nodes"),
+            ({"SLURM_STEP_NODELIST": "a[1-999999999]"}, "not a list of nodes"),
             ({"SLURM_STEP_TASKS_PER_NODE": "2(y3)"}, "tasks per node"),
-            ({"SLURM_STEP_TASKS_PER_NODE": "2(x3)"}, "another number of nodes"),
+            ({"SLURM_STEP_TASKS_PER_NODE": "2(x3)"}, "does not describe"),
             ({"SLURM_STEP_NUM_TASKS": "0"}, "SLURM_STEP_NUM_TASKS"),
-            ({"SLURM_STEP_NUM_TASKS": "13"}, "no room for rank 12"),
+            ({"SLURM_STEP_NUM_TASKS": "13"}, "no slot for rank 12"),
             ({"SLURM_PROCID": "12"}, "rank 12 of 12"),
             ({"SLURM_LOCALID": "1"}, "in blocks"),
             ({"SLURM_PROCID": ""}, "SLURM_PROCID")):
         code, _, errors = show({**slurm, **change}, "--cluster", "slurm")
         check(code == 1 and message in errors, change, errors)
-    for jobs, message in (("ps=2,worker=9", "wants 11 tasks"), ("ps=12,worker", "one more"),
+    for jobs, message in (("ps=2,worker=9", "needs 11 tasks"), ("ps=12,worker", "one more"),
                           ("ps=x", "--jobs is"), ("a,b", "--jobs is")):
         code, _, errors = show(slurm, "--cluster", "slurm", "--jobs", jobs)
         check(code == 1 and message in errors, jobs, errors)
