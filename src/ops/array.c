@@ -161,6 +161,14 @@ rn_status_t rn_shape_fn_fill(rn_shape_ctx_t* ctx) {
   return rn_shape_set_partial(ctx, false, (int)count, values);
 }
 
+// Whether some number of input |i| is known and no size.
+static bool has_negative(rn_shape_ctx_t* ctx, int i) {
+  const rn_partial_t* partial = rn_shape_in_partial(ctx, i);
+  for (int j = 0; partial->is_known && j < partial->count; ++j)
+    if (partial->values[j] != RN_UNKNOWN_VALUE && partial->values[j] < 0) return true;
+  return false;
+}
+
 rn_status_t rn_shape_fn_broadcast_args(rn_shape_ctx_t* ctx) {
   rn_shape_t a, b;
   RN_TRY(rn_shape_with_rank(ctx, rn_shape_in(ctx, 0), 1, &a));
@@ -170,6 +178,7 @@ rn_status_t rn_shape_fn_broadcast_args(rn_shape_ctx_t* ctx) {
   int64_t size = x == RN_UNKNOWN || y == RN_UNKNOWN ? RN_UNKNOWN : x > y ? x : y;
   RN_TRY(rn_shape_vector(ctx, size, rn_shape_out(ctx, 0)));
   rn_shape_t shape_a, shape_b, both;
+  if (has_negative(ctx, 0) || has_negative(ctx, 1)) return RN_OK;  // the kernel takes them
   RN_TRY(rn_shape_from_input(ctx, 0, &shape_a));
   RN_TRY(rn_shape_from_input(ctx, 1, &shape_b));
   RN_TRY(rn_shape_broadcast(ctx, shape_a, shape_b, false, &both));

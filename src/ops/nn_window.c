@@ -188,6 +188,24 @@ rn_status_t rn_shape_fn_depthwise_conv2d(rn_shape_ctx_t* ctx) {
   return rn_shape_make(ctx, 4, dims, rn_shape_out(ctx, 0));
 }
 
+// How many windows fit. Unlike others, a window that is larger than the image by less than a stride
+// is none, and no error.
+static rn_status_t dilation_windows(int64_t size, int64_t filter, int64_t rate, int64_t stride,
+                                    rn_str_t padding, int64_t* out) {
+  int64_t reach, span;
+  bool is_valid = rn_str_is(padding, "VALID") && size != RN_UNKNOWN && filter != RN_UNKNOWN &&
+                  stride > 0 && rate > 0 && !__builtin_sub_overflow(filter, 1, &reach) &&
+                  rn_mul_i64_ok(reach, rate, &reach) && rn_add_i64_ok(reach, 1, &reach) &&
+                  reach > size && !__builtin_sub_overflow(size, reach, &span);
+  if (!is_valid) return rn_ops_window(size, filter, rate, stride, padding, 0, 0, out);
+  *out = (span + stride) / stride;
+  if (*out >= 0) return RN_OK;
+  return rn_invalid_argument("Computed output size would be negative: %" PRId64
+                             " [input_size: %" PRId64 ", effective_filter_size: %" PRId64
+                             ", stride: %" PRId64 "]",
+                             *out, size, reach, stride);
+}
+
 rn_status_t rn_shape_fn_dilation2d(rn_shape_ctx_t* ctx) {
   rn_shape_t in, filter;
   RN_TRY(rn_shape_with_rank(ctx, rn_shape_in(ctx, 0), 4, &in));
@@ -202,8 +220,8 @@ rn_status_t rn_shape_fn_dilation2d(rn_shape_ctx_t* ctx) {
   int64_t dims[4] = {in.dims[0], 0, 0, 0};
   RN_TRY(rn_dim_merge(in.dims[3], filter.dims[2], &dims[3]));
   for (int i = 1; i < 3; i++) {
-    RN_TRY(rn_ops_window(in.dims[i], filter.dims[i - 1], rates->list_i[i], strides->list_i[i],
-                         rn_shape_attr(ctx, "padding")->s, 0, 0, &dims[i]));
+    RN_TRY(dilation_windows(in.dims[i], filter.dims[i - 1], rates->list_i[i], strides->list_i[i],
+                            rn_shape_attr(ctx, "padding")->s, &dims[i]));
   }
   return rn_shape_make(ctx, 4, dims, rn_shape_out(ctx, 0));
 }

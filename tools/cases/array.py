@@ -139,6 +139,7 @@ def shapes(t):
         ]:
             t.row("%s_%s" % (name, d), "BroadcastGradientArgs", [vec(d, a), vec(d, b)])
             t.row("%s_%s" % (name, d), "BroadcastArgs", [vec(d, a), vec(d, b)])
+    t.row("below_zero", "BroadcastArgs", [const(vec("int32", [3, -4])), const(vec("int32", [1]))])
     t.row("matrix", "BroadcastGradientArgs", [given("int32", [1, 1], [1]), vec("int32", [1])])
     t.each("", "BroadcastTo", ALL, lambda d: [drawn(d, [3, 1]), ivec(2, 3, 4)], **EXACT)
     for name, s, to in [

@@ -205,6 +205,8 @@ def ctc(table):
     ignore = {"ignore_longer_outputs_than_inputs": True}
     t.row("not_fitting_ignored", op, x[:3] + [vec("int32", [1, 5])], ignore)
     t.row("no_path", op, x[:3] + [vec("int32", [2, 2])])
+    numbers = [0.5, -1.0, 2.0, 0.25] * 12
+    t.row("not_finite", op, [given("float", [6, 2, 4], numbers[:8] + ["nan"] + numbers[9:])] + x[1:])
     t.row("no_time", op, x[:3] + [vec("int32", [0, 5])])
     t.row("rank", op, swap(x, 0, drawn("float", [2, 3])))
     t.row("lengths", op, swap(x, 3, vec("int32", [1])))

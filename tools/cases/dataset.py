@@ -15,6 +15,9 @@ def fill(t):
         {"output_shapes": [[3]]},
         message="code-only",
     )
+    steps = [scalar("int64", 0), scalar("int64", 3), scalar("int64", 1)]
+    for name, metadata in (("named", "\n\001x"), ("broken", "a"), ("cut", "\n\005x"), ("other", "\020\001")):
+        t.row("metadata_" + name, "RangeDataset", steps, {"output_types": ["int64"], "output_shapes": [[]], "metadata": metadata})
     t.row("made", "Iterator", [], dict(shape, shared_name="", container=""))
     t.row("made", "MakeIterator", [data, it()])
     t.row(

@@ -42,6 +42,10 @@ def fill(t):
         t.row("zero_size", op, [drawn("float", [1, 2, 2, 1]), vec("int32", [0, 2])])
         t.row("rank3", op, [drawn("float", [2, 2, 1]), ivec(3, 3)])
         t.row("size_short", op, [drawn("float", [1, 2, 2, 1]), ivec(3)])
+    image = lambda d: given(d, [1, 2, 2, 1], ["-inf", "nan", "-0.0", 1.5])
+    for d in ("half", "float"):
+        for name, how in (("", {}), ("centers_", {"half_pixel_centers": True}), ("aligned_", {"align_corners": True})):
+            t.row("same_odd_%s%s" % (name, d), "ResizeBilinear", [image(d), ivec(2, 2)], how)
     t.row(
         "both",
         "ResizeBilinear",

@@ -513,6 +513,8 @@ def ranges(t):
     t.row("vector", "Range", [ivec(0, 1), iscalar(3), iscalar(1)])
     for d in ("float", "double"):
         t.row(d, "LinSpace", [scalar(d, 1), scalar(d, 2), iscalar(5)])
+        for name, start, stop in (("from", "-inf", 1), ("to", 1, INF)):
+            t.row("%s_infinity_%s" % (name, d), "LinSpace", [scalar(d, start), scalar(d, stop), iscalar(4)])
         t.row("down_" + d, "LinSpace", [scalar(d, 3), scalar(d, -3), const(scalar("int64", 7))])
     t.row("one", "LinSpace", [scalar("float", 3), scalar("float", 9), iscalar(1)])
     t.row("none", "LinSpace", [scalar("float", 3), scalar("float", 9), iscalar(0)])

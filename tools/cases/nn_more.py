@@ -367,6 +367,13 @@ def fill(t):
             [drawn("float", [1, 4, 4, 2]), drawn("float", [2, 2, 2]), drawn("float", [1, 4, 4, 2])],
             morphology,
         )
+    for size, stride in ((4, 1), (5, 1), (5, 2), (6, 2), (7, 3), (8, 2)):
+        t.row(
+            "large_%d_%d" % (size, stride),
+            "Dilation2D",
+            [drawn("float", [1, 3, 3, 1]), drawn("float", [size, 2, 1])],
+            dict(morphology, strides=[1, stride, 1, 1], padding="VALID"),
+        )
     t.row(
         "rates",
         "Dilation2D",

@@ -314,6 +314,7 @@ def moves(t):
     t.row("qint32_same", op, [iscalar(0), [z, z], [f(-2.0), f(-2.0)], [f(2.0), f(2.0)]])
     t.row("qint32_uneven", op, [iscalar(0), [z, z], [f(-2.0), f(-2.0)], [f(1.0), f(1.0)]], message="code-only")
     t.row("equal", op, [iscalar(1), [x, y], [f(1.0), f(1.0)], [f(1.0), f(2.0)]])
+    t.row("no_number", op, [iscalar(1), [y, x], [f(-1.0), f(-3.0)], [f("nan"), f(1.5)]], undefined=[0])
     t.row("negative", op, [iscalar(1), [x, y], [f(-4.0), f(-3.0)], [f(-2.0), f(-1.0)]])
     t.row("fed", op, [scalar("int32", 1), [x, y], [f(-1.0), f(-3.0)], [f(2.0), f(1.5)]])
     t.row("empty", op, [iscalar(1), [given("quint8", [2, 0], []), y], [f(-1.0), f(-3.0)], [f(2.0), f(1.5)]],

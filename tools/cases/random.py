@@ -263,7 +263,7 @@ def rejects(t):
 
 def bounded(t):
     op = "ParameterizedTruncatedNormal"
-    for d, tol in (("float", 1e-5), ("double", 1e-10)):
+    for d, tol in (("half", 1e-3), ("float", 1e-5), ("double", 1e-10)):
         for name, mean, dev, lo, hi in (
             ("close", 0, 1, -1, 1),
             ("middle", 1, 2, -2, 4),

@@ -167,12 +167,14 @@ static rn_status_t lin_space(rn_kernel_ctx_t* ctx) {
   if (out->dtype == RN_FLOAT) {
     float* data = RN_DATA(out, float);
     const float step = num > 1 ? ((float)stop - (float)start) / (float)(num - 1) : 0;
-    for (int64_t i = 0; i < num; ++i) data[i] = (float)start + step * (float)i;
+    data[0] = (float)start;  // also where a step is not finite
+    for (int64_t i = 1; i < num; ++i) data[i] = (float)start + step * (float)i;
     if (num > 1) data[num - 1] = (float)stop;
   } else {
     double* data = RN_DATA(out, double);
     const double step = num > 1 ? (stop - start) / (double)(num - 1) : 0;
-    for (int64_t i = 0; i < num; ++i) data[i] = start + step * (double)i;
+    data[0] = start;
+    for (int64_t i = 1; i < num; ++i) data[i] = start + step * (double)i;
     if (num > 1) data[num - 1] = stop;
   }
   return RN_OK;

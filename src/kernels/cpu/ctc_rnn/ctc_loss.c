@@ -134,7 +134,7 @@ static void store_gradient(const paths_t* p, int64_t b, double total, double* sh
     }
     int64_t first = (t * job->batch + b) * job->classes;
     for (int64_t c = 0; c < job->classes; ++c) {
-      double share = shares[c] == NONE ? 0 : exp(shares[c] - total);
+      double share = shares[c] == NONE && !isnan(total) ? 0 : exp(shares[c] - total);
       store(job->gradient, first + c, p->y[t * job->classes + c] - share);
     }
   }

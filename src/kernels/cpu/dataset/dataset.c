@@ -2,6 +2,8 @@
 #include "kernels/cpu/dataset/data.h"
 
 #include "kernels/cpu/array.h"
+#include "kernels/cpu/text.h"
+#include "wire/scan.h"
 
 // Nodes.
 static void node_destroy(rn_object_t* object) {
@@ -261,10 +263,23 @@ static const rn_data_kind_t* const kinds[] = {
 
 extern const rn_kernel_family_t rn_kernels_cpu_dataset;
 
+// Nothing of it is used; what is no message is an error nevertheless.
+static rn_status_t check_metadata(const rn_kernel_init_t* init) {
+  int i = rn_op_attr_index(init->op, RN_STR("metadata"));
+  if (i < 0) return RN_OK;
+  rn_pb_scan_t scan = rn_pb_scan(init->attrs[i].s);
+  rn_pb_field_t field;
+  while (rn_pb_scan_next(&scan, &field))
+    if (field.number == 1 && field.wire == RN_PB_WIRE_LENGTH && !rn_utf8_is_valid(field.bytes))
+      scan.is_bad = true;
+  return scan.is_bad ? rn_invalid_argument("Could not parse the 'metadata' attribute.") : RN_OK;
+}
+
 static rn_status_t maker_init(const rn_kernel_init_t* init, void* state) {
   maker_t* maker = state;
   size_t row = (size_t)(init->def - rn_kernels_cpu_dataset.rows);
   if (!init->env) return rn_failed_precondition("Datasets need an environment");
+  RN_RETURN_IF_ERROR(check_metadata(init));
   RN_RETURN_IF_ERROR(rn_data_node_create(init, kinds[row], &maker->node));
   return rn_data_host_get(init->resources, init, &maker->host);
 }

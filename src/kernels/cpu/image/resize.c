@@ -381,6 +381,11 @@ static rn_status_t resize(rn_kernel_ctx_t* ctx, method_t method) {
   if (out->count == 0) return RN_OK;
   job.from = images->data;
   job.to = out->data;
+  // An image of the same size is the same image, what is not finite included.
+  if (method == BILINEAR && job.in[0] == job.out[0] && job.in[1] == job.out[1]) {
+    to_floats(images, job.to);
+    return RN_OK;
+  }
   if (method == NEAREST) {
     job.item = rn_dtype_size(images->dtype);
   } else if (images->dtype != RN_FLOAT) {

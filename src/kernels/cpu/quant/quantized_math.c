@@ -1,6 +1,7 @@
 // Arithmetic on quantised numbers: sums, products, biases, activations, normalisation, and joins.
 //
 // There are 256 levels in 8 bits: what each becomes in 32 bits is computed once, in a table.
+#include <float.h>
 #include <inttypes.h>
 #include <math.h>
 
@@ -325,9 +326,8 @@ static rn_status_t concat_compute(rn_kernel_ctx_t* ctx) {
   const rn_tensor_t* model = rn_in(ctx, 1);
   int64_t axis = 0, size = 0, dims[RN_MAX_RANK];
   RN_RETURN_IF_ERROR(check_parts(ctx, count, &axis, &size));
-  rn_quant_limits_t all = part_limits(ctx, 0, count);
-  if (all.min > 0) all.min = 0;  // zero is a level
-  for (int i = 1; i < count; ++i) {
+  rn_quant_limits_t all = {0, -FLT_MAX};  // zero is a level; what is no number is passed over
+  for (int i = 0; i < count; ++i) {
     rn_quant_limits_t own = part_limits(ctx, i, count);
     all.min = own.min < all.min ? own.min : all.min;
     all.max = own.max > all.max ? own.max : all.max;

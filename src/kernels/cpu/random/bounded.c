@@ -6,6 +6,7 @@
 #include "kernels/cpu/array.h"
 #include "kernels/cpu/random/random.h"
 #include "kernels/kernel_rows.h"
+#include "tensor/float16.h"
 
 #define MOST_TRIES 1000  // for one number; the last try is then taken
 #define BATCH 100        // numbers in a batch where all have the same parameters
@@ -45,86 +46,136 @@ static int normal_double(rn_philox_t* at, double out[4]) {
   return 2;
 }
 
-#define BOUNDED(T, sqrt_, exp_, log_)                                                      \
-  typedef struct bounds_##T {                                                              \
-    T mean, deviation, low, high;                                                          \
-  } bounds_##T;                                                                            \
-  static T* from_normal_##T(bounds_##T b, rn_philox_t* at, T* out, T* end) {               \
-    int tries = 0;                                                                         \
-    while (out < end) {                                                                    \
-      T x[4];                                                                              \
-      int n = normal_##T(at, x);                                                           \
-      for (int i = 0; i < n && out < end; ++i) {                                           \
-        bool fits = x[i] >= b.low && x[i] <= b.high;                                       \
-        if (!fits && ++tries <= MOST_TRIES) continue;                                      \
-        *out++ = x[i] * b.deviation + b.mean;                                              \
-        tries = 0;                                                                         \
-      }                                                                                    \
-    }                                                                                      \
-    return out;                                                                            \
-  }                                                                                        \
-  static T* from_even_##T(bounds_##T b, rn_philox_t* at, T* out, T* end) {                 \
-    T width = b.high - b.low, plus = b.low < 0 ? 0 : b.low * b.low;                        \
-    int tries = 0;                                                                         \
-    while (out < end) {                                                                    \
-      T x[4], u[4];                                                                        \
-      int n = uniform_##T(at, x);                                                          \
-      uniform_##T(at, u);                                                                  \
-      for (int i = 0; i < n && out < end; ++i) {                                           \
-        T z = x[i] * width + b.low;                                                        \
-        if (!(u[i] <= exp_((plus - z * z) / 2)) && ++tries < MOST_TRIES) continue;         \
-        *out++ = z * b.deviation + b.mean;                                                 \
-        tries = 0;                                                                         \
-      }                                                                                    \
-    }                                                                                      \
-    return out;                                                                            \
-  }                                                                                        \
-  static T* from_tail_##T(bounds_##T b, rn_philox_t* at, T* out, T* end) {                 \
-    T alpha = (b.low + sqrt_(b.low * b.low + 4)) / 2;                                      \
-    int tries = 0;                                                                         \
-    while (out < end) {                                                                    \
-      T x[4];                                                                              \
-      int n = uniform_##T(at, x);                                                          \
-      for (int i = 0; i < n && out < end; i += 2) {                                        \
-        T z = -log_(x[i]) / alpha + b.low;                                                 \
-        T d = b.low < alpha ? alpha - z : b.low - alpha;                                   \
-        bool fits = x[i + 1] <= exp_(-d * d / 2) && z < b.high;                            \
-        if (!fits && ++tries < MOST_TRIES) continue;                                       \
-        *out++ = z * b.deviation + b.mean;                                                 \
-        tries = 0;                                                                         \
-      }                                                                                    \
-    }                                                                                      \
-    return out;                                                                            \
-  }                                                                                        \
-  static T param_##T(const rn_tensor_t* tensor, int64_t b) {                               \
-    return RN_DATA(tensor, const T)[tensor->count == 1 ? 0 : b];                           \
-  }                                                                                        \
-  static bool batch_##T(const job_t* job, rn_philox_t* at, int64_t b) {                    \
-    T mean = param_##T(job->params[0], b), deviation = param_##T(job->params[1], b);       \
-    T low = param_##T(job->params[2], b), high = param_##T(job->params[3], b);             \
-    if (!(deviation > 0 && low < high && (isfinite(low) || isfinite(high)))) return false; \
-    if ((isinf(low) && low < 0) || high < mean) {                                          \
-      T other = low;                                                                       \
-      low = high;                                                                          \
-      high = other;                                                                        \
-      deviation = -deviation;                                                              \
-    }                                                                                      \
-    bounds_##T s = {mean, deviation, (low - mean) / deviation, (high - mean) / deviation}; \
-    int64_t first = b * job->batch, last = first + job->batch;                             \
-    if (last > job->out->count) last = job->out->count;                                    \
-    T *out = RN_DATA(job->out, T) + first, *end = RN_DATA(job->out, T) + last;             \
-    T root = sqrt_(s.low * s.low + 4);                                                     \
-    T cutoff = 2 * exp_((T)0.5 + (s.low * (s.low - root)) / 4) / (s.low + root);           \
-    if ((s.low < (T)-WIDE && s.high >= 0) || (s.high > (T)WIDE && s.low <= 0))             \
-      from_normal_##T(s, at, out, end);                                                    \
-    else if (s.high - s.low < cutoff)                                                      \
-      from_even_##T(s, at, out, end);                                                      \
-    else                                                                                   \
-      from_tail_##T(s, at, out, end);                                                      \
-    return true;                                                                           \
+// Halves are computed with as floats, and every result is rounded.
+static inline float round_half(float x) { return rn_half_to_float(rn_float_to_half(x)); }
+static inline float round_float(float x) { return x; }
+static inline double round_double(double x) { return x; }
+static int uniform_half(rn_philox_t* at, float out[4]) {
+  uint32_t words[4];
+  rn_philox_next(at, words);
+  for (int i = 0; i < 4; ++i) out[i] = (float)(words[i] & 0x3ff) * 0x1p-10f;
+  return 4;
+}
+static int normal_half(rn_philox_t* at, float out[4]) {
+  int n = normal_float(at, out);
+  for (int i = 0; i < n; ++i) out[i] = round_half(out[i]);
+  return n;
+}
+
+#define load_half(p) rn_half_to_float(*(p))
+#define load_float(p) (*(p))
+#define load_double(p) (*(p))
+#define save_half rn_float_to_half
+#define save_float
+#define save_double
+
+// |T| computes, |S| is what a tensor of type |N| holds.
+#define BOUNDED(N, S, T, sqrt_, exp_, log_)                                                  \
+  typedef struct bounds_##N {                                                                \
+    T mean, deviation, low, high;                                                            \
+  } bounds_##N;                                                                              \
+  static inline S scaled_##N(bounds_##N b, T z) {                                            \
+    return save_##N(round_##N(round_##N(z * b.deviation) + b.mean));                         \
+  }                                                                                          \
+  static void from_normal_##N(bounds_##N b, rn_philox_t* at, S* out, S* end) {               \
+    int tries = 0;                                                                           \
+    while (out < end) {                                                                      \
+      T x[4];                                                                                \
+      int n = normal_##N(at, x);                                                             \
+      for (int i = 0; i < n && out < end; ++i) {                                             \
+        bool fits = x[i] >= b.low && x[i] <= b.high;                                         \
+        if (!fits && ++tries <= MOST_TRIES) continue;                                        \
+        *out++ = scaled_##N(b, x[i]);                                                        \
+        tries = 0;                                                                           \
+      }                                                                                      \
+    }                                                                                        \
+  }                                                                                          \
+  static void from_even_##N(bounds_##N b, rn_philox_t* at, S* out, S* end) {                 \
+    T width = round_##N(b.high - b.low), plus = b.low < 0 ? 0 : round_##N(b.low * b.low);    \
+    int tries = 0;                                                                           \
+    while (out < end) {                                                                      \
+      T x[4], u[4];                                                                          \
+      int n = uniform_##N(at, x);                                                            \
+      uniform_##N(at, u);                                                                    \
+      for (int i = 0; i < n && out < end; ++i) {                                             \
+        T z = round_##N(round_##N(x[i] * width) + b.low);                                    \
+        T g = round_##N(round_##N(plus - round_##N(z * z)) / 2);                             \
+        if (!(u[i] <= round_##N(exp_(g))) && ++tries < MOST_TRIES) continue;                 \
+        *out++ = scaled_##N(b, z);                                                           \
+        tries = 0;                                                                           \
+      }                                                                                      \
+    }                                                                                        \
+  }                                                                                          \
+  static T root_##N(T low) { return round_##N(sqrt_(round_##N(round_##N(low * low) + 4))); } \
+  static void from_tail_##N(bounds_##N b, rn_philox_t* at, S* out, S* end) {                 \
+    T alpha = round_##N(round_##N(b.low + root_##N(b.low)) / 2);                             \
+    int tries = 0;                                                                           \
+    while (out < end) {                                                                      \
+      T x[4];                                                                                \
+      int n = uniform_##N(at, x);                                                            \
+      for (int i = 0; i < n && out < end; i += 2) {                                          \
+        T z = round_##N(round_##N(-round_##N(log_(x[i])) / alpha) + b.low);                  \
+        T d = round_##N(b.low < alpha ? alpha - z : b.low - alpha);                          \
+        T g = round_##N(exp_(round_##N(round_##N(-d * d) / 2)));                             \
+        bool fits = x[i + 1] <= g && z < b.high;                                             \
+        if (!fits && ++tries < MOST_TRIES) continue;                                         \
+        *out++ = scaled_##N(b, z);                                                           \
+        tries = 0;                                                                           \
+      }                                                                                      \
+    }                                                                                        \
+  }                                                                                          \
+  static T param_##N(const rn_tensor_t* tensor, int64_t b) {                                 \
+    return load_##N(RN_DATA(tensor, const S) + (tensor->count == 1 ? 0 : b));                \
+  }                                                                                          \
+  static bool batch_##N(const job_t* job, rn_philox_t* at, int64_t b) {                      \
+    T mean = param_##N(job->params[0], b), deviation = param_##N(job->params[1], b);         \
+    T low = param_##N(job->params[2], b), high = param_##N(job->params[3], b);               \
+    if (!(deviation > 0 && low < high && (isfinite(low) || isfinite(high)))) return false;   \
+    if ((isinf(low) && low < 0) || high < mean) {                                            \
+      T other = low;                                                                         \
+      low = high;                                                                            \
+      high = other;                                                                          \
+      deviation = -deviation;                                                                \
+    }                                                                                        \
+    bounds_##N s = {mean, deviation, round_##N(round_##N(low - mean) / deviation),           \
+                    round_##N(round_##N(high - mean) / deviation)};                          \
+    int64_t first = b * job->batch, last = first + job->batch;                               \
+    if (last > job->out->count) last = job->out->count;                                      \
+    S *out = RN_DATA(job->out, S) + first, *end = RN_DATA(job->out, S) + last;               \
+    T root = root_##N(s.low);                                                                \
+    T share = round_##N(round_##N(s.low * round_##N(s.low - root)) / 4);                     \
+    T cutoff = round_##N(round_##N(2 * round_##N(exp_(round_##N((T)0.5 + share)))) /         \
+                         round_##N(s.low + root));                                           \
+    T wide = round_##N((T)WIDE);                                                             \
+    if ((s.low < -wide && s.high >= 0) || (s.high > wide && s.low <= 0))                     \
+      from_normal_##N(s, at, out, end);                                                      \
+    else if (round_##N(s.high - s.low) < cutoff)                                             \
+      from_even_##N(s, at, out, end);                                                        \
+    else                                                                                     \
+      from_tail_##N(s, at, out, end);                                                        \
+    return true;                                                                             \
   }
-BOUNDED(float, sqrtf, expf, logf)
-BOUNDED(double, sqrt, exp, log)
+BOUNDED(float, float, float, sqrtf, expf, logf)
+BOUNDED(double, double, double, sqrt, exp, log)
+BOUNDED(half, uint16_t, float, sqrtf, expf, logf)
+
+static bool draw_batch(const job_t* job, rn_philox_t* at, int64_t b) {
+  switch (job->out->dtype) {
+    case RN_FLOAT:
+      return batch_float(job, at, b);
+    case RN_DOUBLE:
+      return batch_double(job, at, b);
+    default:
+      return batch_half(job, at, b);
+  }
+}
+
+static rn_status_t draw_all(job_t* job) {
+  rn_philox_t at = job->philox;
+  for (int64_t b = 0; b < job->batches; ++b)
+    if (!draw_batch(job, &at, b)) return rn_invalid_argument("Invalid parameters");
+  return RN_OK;
+}
 
 static rn_status_t stream_init(const rn_kernel_init_t* init, void* state) {
   rn_random_stream_t* stream = state;
@@ -174,11 +225,7 @@ static rn_status_t bounded(rn_kernel_ctx_t* ctx) {
   job.philox = rn_random_stream_reserve(
       ctx->state, (uint64_t)job.batches * 2 * MOST_TRIES * (uint64_t)(job.batch + 3) / 4);
   // One batch goes on where the one before ended, as stock has it on one thread.
-  rn_philox_t at = job.philox;
-  for (int64_t b = 0; b < job.batches; ++b)
-    if (!(job.out->dtype == RN_FLOAT ? batch_float(&job, &at, b) : batch_double(&job, &at, b)))
-      return rn_invalid_argument("Invalid parameters");
-  return RN_OK;
+  return draw_all(&job);
 }
 
 // The stateless form. The parameters broadcast; the shape asked for ends with what they broadcast
@@ -223,14 +270,6 @@ static rn_status_t spread(rn_kernel_ctx_t* ctx, const rn_tensor_t* param, rn_sha
     memcpy((char*)out->data + (size_t)i * size, (const char*)param->data + (size_t)from * size,
            size);
   }
-  return RN_OK;
-}
-
-static rn_status_t draw_all(job_t* job) {
-  rn_philox_t at = job->philox;
-  for (int64_t b = 0; b < job->batches; ++b)
-    if (!(job->out->dtype == RN_FLOAT ? batch_float(job, &at, b) : batch_double(job, &at, b)))
-      return rn_invalid_argument("Invalid parameters");
   return RN_OK;
 }
 
@@ -279,14 +318,15 @@ static rn_status_t stateless_bounded(rn_kernel_ctx_t* ctx) {
   return status;
 }
 
+#define REALS (RN_T(HALF) | RN_T(FLOAT) | RN_T(DOUBLE))
 static const rn_kernel_def_t rows[] = {
     {.op = "StatelessParameterizedTruncatedNormal",
      .device = "CPU",
-     .types = {{"dtype", RN_T(FLOAT) | RN_T(DOUBLE)}},
+     .types = {{"dtype", REALS}},
      .compute = stateless_bounded},
     {.op = "ParameterizedTruncatedNormal",
      .device = "CPU",
-     .types = {{"dtype", RN_T(FLOAT) | RN_T(DOUBLE)}},
+     .types = {{"dtype", REALS}},
      .state_size = sizeof(rn_random_stream_t),
      .init = stream_init,
      .destroy = stream_destroy,
