@@ -2,7 +2,7 @@
 #include "kernels/cpu/dataset/data.h"
 
 #include "kernels/cpu/array.h"
-#include "kernels/cpu/text.h"
+#include "kernels/cpu/string/text.h"
 #include "wire/scan.h"
 
 // Nodes.
