@@ -130,7 +130,7 @@ static void write_options(FILE* out, const op_t* op) {
   for (int i = 0; i < op->attr_count; i++) {
     if (is_option(&op->attrs[i])) write_option_field(out, &op->attrs[i]);
   }
-  fprintf(out, "  char unused_;  // last: C++ wants initialisers in order\n} rn_%s_options_t;\n",
+  fprintf(out, "  char unused_;  // last: C++ requires initialisers in order\n} rn_%s_options_t;\n",
           op->name);
 }
 

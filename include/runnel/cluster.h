@@ -46,7 +46,7 @@ RN_API TF_Server* rn_cluster_server(const rn_cluster_t* cluster, const char* job
 
 // Where variables go.
 typedef enum rn_spread_t {
-  RN_SPREAD_IN_TURN,  // one task after the other, as tf.compat.v1.train.replica_device_setter does
+  RN_SPREAD_IN_TURN,  // round-robin, as tf.compat.v1.train.replica_device_setter does
   RN_SPREAD_BY_LOAD,  // to the task with the fewest bytes so far
 } rn_spread_t;
 typedef struct rn_spread_options_t {

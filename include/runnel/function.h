@@ -18,7 +18,7 @@
 extern "C" {
 #endif
 
-// Makes a function of the whole graph of |body| and adds it to the library of |scope|'s graph.
+// Turns the whole graph of |body| into a function and adds it to the library of |scope|'s graph.
 // |inputs| are placeholders of that graph, or other edges with a node of their own; all other nodes
 // belong to the function. The graph of |body| is not changed and not needed afterwards. Returns
 // false, with the error in |scope|, if the name is taken, an input is missing, or |body| has an

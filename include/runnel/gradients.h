@@ -53,7 +53,7 @@ typedef struct rn_gradient_options_t {
   int stop_count;
   rn_unconnected_t unconnected;
   rn_gate_t gate;
-  bool colocate;     // nodes of an op's gradient are placed with the op ("_class", device)
+  bool colocate;     // place the gradient of an op with the op ("_class", device)
   bool dense;        // results are never slices
   bool swap_memory;  // values that loops keep may move out of device memory
   const char* name;  // scope of the new nodes; NULL: "gradients"

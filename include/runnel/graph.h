@@ -42,7 +42,7 @@ typedef struct rn_edge_t {
 
 #define RN_NO_EDGE (RN_LITERAL(rn_edge_t){NULL, 0})
 
-// Outputs |first| … |first + count - 1| of |node|: what an op with a list output returns.
+// Outputs |first| … |first + count - 1| of |node|: the result of an op with a list output.
 typedef struct rn_edges_t {
   rn_node_t* node;
   int first;
@@ -64,12 +64,12 @@ RN_API rn_scope_t* rn_scope_with_graph(void);
 RN_API rn_scope_t* rn_scope_child(rn_scope_t* parent, const char* name);
 RN_API void rn_scope_destroy(rn_scope_t* scope);
 
-// Nodes built from now on get this device string; "" or NULL: none.
+// Sets the device of the nodes built from now on; "" or NULL: none.
 RN_API void rn_scope_set_device(rn_scope_t* scope, const char* device);
 // Nodes built from now on also get this control input; rn_scope_clear_controls removes all.
 RN_API void rn_scope_add_control(rn_scope_t* scope, rn_node_t* node);
 RN_API void rn_scope_clear_controls(rn_scope_t* scope);
-// The next node built gets this name (made unique if taken) instead of one made from its op.
+// Sets the name of the next node (made unique if taken); the default comes from its op.
 RN_API void rn_scope_name_next(rn_scope_t* scope, const char* name);
 
 // The graph that the scope builds in.
@@ -95,7 +95,7 @@ RN_API void rn_op_attr_bool(rn_scope_t* scope, const char* name, bool value);
 RN_API void rn_op_attr_type(rn_scope_t* scope, const char* name, int dtype);
 // |rank| -1: unknown rank; dims of -1 are unknown.
 RN_API void rn_op_attr_shape(rn_scope_t* scope, const char* name, const int64_t* dims, int rank);
-// A tensor of |dtype| (plain types) whose bytes are copied from |data|.
+// A tensor of |dtype|, not of strings or handles; the bytes are copied from |data|.
 RN_API void rn_op_attr_tensor(rn_scope_t* scope, const char* name, int dtype, const int64_t* dims,
                               int rank, const void* data);
 RN_API void rn_op_attr_func(rn_scope_t* scope, const char* name, const char* function);
@@ -121,7 +121,7 @@ RN_API rn_edge_t rn_const(rn_scope_t* scope, int dtype, const int64_t* dims, int
 RN_API rn_edge_t rn_const_float(rn_scope_t* scope, float value);
 RN_API rn_edge_t rn_const_int32(rn_scope_t* scope, int32_t value);
 RN_API rn_edge_t rn_const_int32_list(rn_scope_t* scope, const int32_t* values, int count);
-// A scalar of |dtype| (any number type) with the given value.
+// A scalar of |dtype|, any number type.
 RN_API rn_edge_t rn_const_scalar(rn_scope_t* scope, int dtype, double value);
 
 // Properties of nodes.

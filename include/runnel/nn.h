@@ -124,7 +124,7 @@ struct rn_cell_t {
   int64_t units;    // of the output
   int state_count;  // at most RN_MAX_STATES
   int64_t state_units[RN_MAX_STATES];
-  const char* name;  // of its variable scope; NULL: the kind's
+  const char* name;  // of its variable scope; NULL: that of its kind
   rn_activation_t activation;
   rn_opt_float_t forget_bias;  // LSTM: 1
   bool peepholes;         // LSTM: gates see the state, through "w_i_diag", "w_f_diag", "w_o_diag"
@@ -135,7 +135,7 @@ struct rn_cell_t {
   rn_edge_t training;                         // of rn_dropout_cell: a bool; none: it trains
   int64_t seed;
   rn_initializer_t initializer;
-  const rn_cell_t* inner;  // of a stack: borrowed
+  const rn_cell_t* inner;  // cells of a stack; borrowed
   int inner_count;
   const void* arg;
 };
@@ -361,7 +361,7 @@ typedef struct rn_sample_options_t {
   const char* vocabulary;  // fixed unigram: a file, or:
   const float* unigrams;   // one count per class
   int unigram_count;
-  float distortion;  // fixed unigram: 0 is 1
+  float distortion;  // fixed unigram; 0: 1
   // Losses:
   const rn_sampled_t* sampled;  // already drawn
   int true_count;               // classes per row; 0: 1

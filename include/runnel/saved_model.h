@@ -33,7 +33,7 @@ RN_API void rn_session_options_allow(TF_SessionOptions* options, const char* all
 typedef struct rn_model_t rn_model_t;
 
 typedef struct rn_model_options_t {
-  const char* const* tags;  // of the graph to load; NULL: "serve", or the only graph there is
+  const char* const* tags;  // of the graph to load; NULL: "serve", or the only graph
   int tag_count;
   const TF_SessionOptions* session;  // NULL: defaults
 } rn_model_options_t;

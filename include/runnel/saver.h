@@ -59,7 +59,7 @@ RN_API void rn_saver_destroy(rn_saver_t* saver);
 // The names in a SaverDef: the tensor that takes the path, the tensor that is the path when
 // everything is saved, the node that restores.
 typedef struct rn_saver_names_t {
-  const char *filename, *save, *restore;  // lent by the saver; "save/Const:0" …
+  const char *filename, *save, *restore;  // owned by the saver; "save/Const:0" …
 } rn_saver_names_t;
 RN_API rn_saver_names_t rn_saver_names(const rn_saver_t* saver);
 

@@ -54,7 +54,7 @@ RN_API void rn_summary_image(rn_summary_writer_t* writer, const char* tag, int64
 // Text, shown as Markdown.
 RN_API void rn_summary_text(rn_summary_writer_t* writer, const char* tag, int64_t step,
                             const char* text, TF_Status* status);
-// Any tensor, for the plugin of that name (NULL: none).
+// Any tensor, for the plugin |plugin|; NULL: none.
 RN_API void rn_summary_tensor(rn_summary_writer_t* writer, const char* tag, int64_t step,
                               const TF_Tensor* tensor, const char* plugin, TF_Status* status);
 // The result of ops such as ScalarSummary and MergeSummary: serialized Summary messages.

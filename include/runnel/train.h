@@ -51,7 +51,7 @@ RN_API void rn_clip_gradients(rn_scope_t* scope, rn_clip_t clip, rn_gradient_t* 
 typedef struct rn_optimizer_rule_t rn_optimizer_rule_t;
 typedef struct rn_optimizer_t {
   const rn_optimizer_rule_t* rule;
-  const char* name;             // NULL: the rule's; slots are called "variable/name"
+  const char* name;             // NULL: that of the rule; slots are named "variable/name"
   float learning_rate;          // or:
   rn_edge_t rate;               // a scalar
   float momentum;               // Momentum, RMSProp
@@ -168,17 +168,17 @@ RN_API const rn_var_t* rn_slot(rn_scope_t* scope, const rn_var_t* variable, cons
 
 // Learning rates that depend on |step|, a scalar of any number type. The results are floats.
 typedef struct rn_decay_options_t {
-  bool staircase;           // exponential, natural exponential, inverse time: in whole periods
-  rn_opt_float_t end;       // polynomial: 0.0001
-  rn_opt_float_t power;     // polynomial: 1
-  bool cycle;               // polynomial: begins again
-  float alpha;              // cosine: the least, as a part of the rate; linear cosine: its alpha
-  rn_opt_float_t beta;      // linear cosine: 0.001
+  bool staircase;        // exponential, natural exponential, inverse time: in whole periods
+  rn_opt_float_t end;    // polynomial: 0.0001
+  rn_opt_float_t power;  // polynomial: 1
+  bool cycle;            // polynomial: starts again at the end
+  float alpha;           // cosine: the minimum, as a fraction of the rate; linear cosine: its alpha
+  rn_opt_float_t beta;   // linear cosine: 0.001
   rn_opt_float_t periods;   // linear cosine: 0.5
-  rn_opt_float_t time;      // restarts: each period times 2
-  rn_opt_float_t height;    // restarts: each first rate times 1
+  rn_opt_float_t time;      // restarts: factor of the period, 2
+  rn_opt_float_t height;    // restarts: factor of the initial rate, 1
   rn_opt_float_t variance;  // noisy: 1
-  rn_opt_float_t calming;   // noisy: 0.55, how the variance falls
+  rn_opt_float_t calming;   // noisy: how fast the variance falls, 0.55
   int64_t seed;             // noisy
   char unused_;             // last, for initializers in C++
 } rn_decay_options_t;

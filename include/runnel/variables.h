@@ -56,7 +56,7 @@ struct rn_initializer_t {
   int64_t seed;             // 0: random
   rn_fan_t fan;
   rn_distribution_t distribution;
-  const void* arg;  // of |make|
+  const void* arg;  // for |make|
 };
 
 // Initial values that are all 0, all 1, or all |value|.
@@ -144,10 +144,10 @@ RN_API rn_scope_t* rn_variable_scope_(rn_scope_t* parent, const char* name,
 RN_API rn_scope_t* rn_unique_variable_scope(rn_scope_t* parent, const char* name);
 
 typedef struct rn_variable_options_t {
-  int dtype;  // 0: the scope's
+  int dtype;  // 0: that of the scope
   rn_variable_kind_t kind;
-  rn_initializer_t initializer;  // none: the scope's, else Glorot's (zeros for integers)
-  rn_regularizer_t regularizer;  // none: the scope's
+  rn_initializer_t initializer;  // none: that of the scope, or Glorot's (zeros for integers)
+  rn_regularizer_t regularizer;  // none: that of the scope
   bool not_trainable;
   bool no_regularizer;     // not the scope's either
   const char* collection;  // instead of RN_GLOBAL_VARIABLES
@@ -172,7 +172,7 @@ RN_API const rn_var_t* rn_find_variable(rn_scope_t* scope, const char* name);
 RN_API const rn_var_t* rn_global_step(rn_scope_t* scope);
 
 // Nodes over variables of either kind.
-RN_API rn_edge_t rn_var_read(rn_scope_t* scope, const rn_var_t* variable);  // as of now
+RN_API rn_edge_t rn_var_read(rn_scope_t* scope, const rn_var_t* variable);  // its current value
 RN_API rn_node_t* rn_var_assign(rn_scope_t* scope, const rn_var_t* variable, rn_edge_t value);
 RN_API rn_node_t* rn_var_add(rn_scope_t* scope, const rn_var_t* variable, rn_edge_t value);
 RN_API rn_node_t* rn_var_subtract(rn_scope_t* scope, const rn_var_t* variable, rn_edge_t value);
