@@ -101,6 +101,7 @@ def fill(t):
     ):
         t.row("made", op + "V2", [], a)
         t.row("old", op, [], a, **({"undefined": [0]} if op == "WholeFileReader" else {}))
+    t.row("removed", "LMDBReader", [])
     for v2 in ("V2", ""):
         reader = node("WholeFileReader" + v2, attrs={"shared_name": "r"})
         queue = node("FIFOQueue" + v2, attrs={"component_types": ["string"], "shared_name": "q"})

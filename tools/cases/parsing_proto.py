@@ -156,7 +156,30 @@ def fill(t):
     local = {"message_type": "tensorflow.TensorShapeProto.Dim", "field_names": ["size", "name"]}
     dims = given("string", [2], [raw(put(1, 5) + put(2, "x")), ""])
     t.row("local", op, [dims], dict(local, output_types=["int64", "string"]))
+    fill_text(t)
     fill_encode(t)
+
+
+def fill_text(t):
+    def decode(name, texts, kind, names, types, shape=None, **more):
+        values = given("string", shape or [len(texts)], texts)
+        a = {"message_type": "p." + kind, "field_names": names, "output_types": types, "descriptor_source": SOURCE}
+        t.row("text_" + name, "DecodeProtoV2", [values], dict(a, message_format="text"), **more)
+
+    m = "i: 0 r: 1 r: [2, -3] s: 'hi' b: 'x' b: '\\377' t: false"
+    decode("m", [m, ""], "M", ["i", "r", "s", "b", "t"], ["int32", "int64", "string", "string", "bool"])
+    r = "f: [1.5, -inf] f: 2 d: 1e3 e: A # a comment\n g: nan"
+    decode("r", [r, "e: 5"], "R", ["f", "d", "e", "g"], ["float", "double", "int32", "double"])
+    u = "u: 0x10 l: 18446744073709551615 z: -1 z: 5 y: -9 x: 7, w: 3; w: 4"
+    decode("u", [u], "U", list("ulzyxw"), ["uint32", "uint64", "int64", "int64", "uint64", "uint32"])
+    s = ["h: -9 k: -1 m { h: 5 m < k: 2 > }", "m {}"]
+    decode("s", s, "S", ["h", "k", "m"], ["int64", "int64", "string"], shape=[2, 1])
+    decode("p", ["v: 0 v: -6 q: 'a' 'b' q: ''", "v: []"], "P", ["v", "q"], ["int32", "string"])
+    starts = {"starts": "Unable to parse text protobuf; Error parsing text-format p."}
+    decode("unknown", ["bogus: 1"], "M", ["i"], ["int32"], message=starts)
+    decode("twice", ["i: 1 i: 2"], "M", ["i"], ["int32"], message=starts)
+    decode("cut", ["m { h: 1"], "S", ["h"], ["int64"], message=starts)
+    decode("range", ["i: 2147483648"], "M", ["i"], ["int32"], message=starts)
 
 
 def fill_encode(t):

@@ -90,3 +90,41 @@ def fill(t):
     t.row("scalars", "LookupTableFindV2", [h, k(4, 5), scalar("float", 3)], io, before=[insert(h, k(4), vec("float", [2]))])
     t.row("matrices", made, keys(1, 2), dict(types, value_shape=[2, 1]))
     t.row("matrices", "MutableHashTableOfTensorsV2", [], dict(types, value_shape=[2, 1]))
+    fill_dense(t)
+
+
+def fill_dense(t):
+    """Exports show the buckets, whose order is stock's."""
+
+    def table(empty, deleted, value, buckets, **more):
+        attrs = {"key_dtype": empty["dtype"], "value_dtype": value, "shared_name": "t", "initial_num_buckets": buckets}
+        return node("MutableDenseHashTableV2", [empty, deleted], dict(attrs, **more))
+
+    put = lambda h, keys, values: node("LookupTableInsertV2", [h, keys, values])
+    remove = lambda h, keys: node("LookupTableRemoveV2", [h, keys])
+    k = lambda *v: vec("int64", list(v))
+
+    def export(name, h, key, value, before):
+        t.row(name, "LookupTableExportV2", [h], {"Tkeys": key, "Tvalues": value}, before=before)
+
+    h = table(scalar("int64", 0), scalar("int64", -1), "int64", 8)
+    three = put(h, k(1, 9, 17), k(1, 2, 3))  # of one bucket
+    export("dense", h, "int64", "int64", [three])
+    export("dense_removed", h, "int64", "int64", [three, remove(h, k(9))])
+    export("dense_taken_again", h, "int64", "int64", [three, remove(h, k(9)), put(h, k(25), k(4)), put(h, k(17), k(5))])
+    export("dense_none", h, "int64", "int64", [])
+    h = table(scalar("int64", 0), scalar("int64", -1), "float", 4)
+    many = put(h, k(*range(1, 14)), vec("float", list(range(13))))
+    export("dense_grown", h, "int64", "float", [many, remove(h, k(5))])
+    h = table(k(0, 0), k(-1, -1), "float", 16, value_shape=[2])
+    pairs = put(h, given("int64", [4, 2], [1, 2, 3, 4, -7, 8, 100, 1]), given("float", [4, 2], list(range(1, 9))))
+    export("dense_vectors", h, "int64", "float", [pairs])
+    t.row("dense_deleted", "LookupTableRemoveV2", [h, given("int64", [1, 2], [-1, -1])], {"Tin": "int64"}, before=[pairs])
+    texts = table(vec("string", ["", ""]), vec("string", ["#", "#"]), "int64", 16)
+    words = given("string", [3, 2], ["a", "b", "c", "d", "hello", "world"])
+    export("dense_texts", texts, "string", "int64", [put(texts, words, k(1, 2, 3))])
+    small = table(scalar("int32", 0), scalar("int32", -1), "float", 8)
+    export("dense_int32", small, "int32", "float", [put(small, vec("int32", [-2, -3, 11]), vec("float", [1, 2, 3]))])
+    for name, keys in (("vectors", given("int64", [2, 2], [3, 4, 5, 6])), ("suffix", k(3, 4, 5)), ("vector", k(3, 4))):
+        both = [h, keys, vec("float", [-1, -2])]
+        t.row("dense_" + name, "LookupTableFindV2", both, {"Tin": "int64", "Tout": "float"}, before=[pairs])
