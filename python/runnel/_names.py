@@ -44,6 +44,7 @@ ops.init_ops: orthogonal_initializer
 ops.lookup_ops: initialize_all_tables tables_initializer
 ops.old_names: select inv complex_abs listdiff scalar_summary histogram_summary image_summary merge_summary
 ops.old_names: merge_all_summaries
+ops.partitioned_variables: fixed_size_partitioner min_max_variable_partitioner variable_axis_size_partitioner
 ops.random_ops: random_uniform random_normal truncated_normal random_shuffle random_crop multinomial random_gamma
 ops.random_ops: random_poisson set_random_seed get_seed
 ops.script_ops: py_func numpy_function
@@ -63,8 +64,7 @@ ops.string_ops: string_to_hash_bucket string_to_hash_bucket_fast string_to_hash_
 ops.template: make_template
 ops.tensor_array: TensorArray
 ops.variable_scopes: AUTO_REUSE VariableScope variable_scope variable_op_scope get_variable get_local_variable
-ops.variable_scopes: get_variable_scope no_regularizer variable_creator_scope fixed_size_partitioner
-ops.variable_scopes: variable_axis_size_partitioner min_max_variable_partitioner create_partitioned_variables
+ops.variable_scopes: get_variable_scope no_regularizer variable_creator_scope create_partitioned_variables
 ops.variables: Variable VariableV1 VariableSynchronization VariableAggregation global_variables local_variables
 ops.variables: model_variables moving_average_variables trainable_variables all_variables variables_initializer
 ops.variables: global_variables_initializer local_variables_initializer initialize_variables

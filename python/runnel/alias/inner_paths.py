@@ -43,7 +43,7 @@ variables: ops.variables ops.variable_scopes
 variable_v1: ops.variables
 variable_scope: ops.variable_scopes
 variable_spec: ops.variables
-partitioned_variables: ops.variable_scopes
+partitioned_variables: ops.partitioned_variables ops.variable_scopes
 data_flow_ops: ops.data_flow
 stateless_random_ops: ops.stateless_random
 candidate_sampling_ops: nn.nn_sampling
@@ -112,9 +112,9 @@ context: eager.context alias.test_util
 function: eager.def_function
 polymorphic_function: eager.def_function
 module: eager.def_function
-dataset_ops: data.dataset data
-iterator_ops: data.dataset data
-readers: data.dataset data
+dataset_ops: data.dataset data.iterators data
+iterator_ops: data.iterators data
+readers: data.file_datasets data
 tf_record: python_io
 tf_export: alias.util_names
 tf_decorator: alias.util_names

@@ -4,8 +4,8 @@ from runnel._namespace import namespace
 
 __getattr__, __dir__, __all__ = namespace(
     __name__,
-    "data.dataset: AUTOTUNE INFINITE_CARDINALITY UNKNOWN_CARDINALITY Dataset DatasetV1 DatasetV2 FixedLengthRecordDataset Iterator Options "
-    "TFRecordDataset TextLineDataset get_output_classes get_output_shapes get_output_types make_initializable_iterator "
-    "make_one_shot_iterator",
+    "data.dataset: AUTOTUNE INFINITE_CARDINALITY UNKNOWN_CARDINALITY Dataset DatasetV1 DatasetV2 Options",
+    "data.file_datasets: FixedLengthRecordDataset TFRecordDataset TextLineDataset",
+    "data.iterators: Iterator get_output_classes get_output_shapes get_output_types make_initializable_iterator make_one_shot_iterator",
     "submodules: experimental",
 )

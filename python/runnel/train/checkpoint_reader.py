@@ -254,7 +254,8 @@ def init_from_checkpoint(ckpt_dir_or_file, assignment_map):
 def _pairs(source, target, shapes):
     """Returns [(name in the checkpoint, variables)] of one entry of an assignment map."""
     from runnel.ops import variables
-    from runnel.ops.variable_scopes import PartitionedVariable, _store
+    from runnel.ops.partitioned_variables import PartitionedVariable
+    from runnel.ops.variable_scopes import _store
     own, divided = _store()._vars, _store()._partitioned_vars
     if isinstance(target, variables.Variable):
         return [(_existing(source, shapes), [target])]

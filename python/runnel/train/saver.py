@@ -99,7 +99,7 @@ def _one(variable, slice_spec, name):
 
 def saveable_objects_for_op(op, name):
     """Returns the saveables of a variable, or of the parts of one."""
-    from runnel.ops.variable_scopes import PartitionedVariable
+    from runnel.ops.partitioned_variables import PartitionedVariable
     if not isinstance(name, str):
         raise TypeError("names_to_saveables must be a dict mapping string names to trackable "
                         "operations. Name is not a string: %s" % (name,))
@@ -125,7 +125,7 @@ def saveable_objects_for_op(op, name):
 def op_list_to_dict(op_list):
     """Returns {name in checkpoints: variable} for a list of variables."""
     from runnel import nest
-    from runnel.ops.variable_scopes import PartitionedVariable
+    from runnel.ops.partitioned_variables import PartitionedVariable
     if not isinstance(op_list, (list, tuple, set)):
         raise TypeError("Variables to save should be passed in a dict or a list. Got %s" % (op_list,))
     out = {}
