@@ -43,17 +43,20 @@ RN_MUST_USE rn_status_t rn_cli_cluster_find(rn_cli_t* cli, rn_cli_cluster_t* clu
 RN_MUST_USE rn_status_t rn_cli_cert_make(rn_cli_t* cli, const rn_cli_cluster_t* cluster,
                                          const char* dir);
 
-// The options that say which cluster and which certificates, for the tables of commands that ask
-// one. |verbs_| is NULL or the verbs that take them.
-#define RN_CLI_CLUSTER_OPTIONS(verbs_)                                                            \
-  RN_OPTION(TEXT, "--cluster", "CLUSTER",                                                         \
-            "as 'runnel server' takes it (default: RUNNEL_CLUSTER, then TF_CONFIG)",              \
-            .verbs = verbs_),                                                                     \
-      RN_OPTION(FILE, "--tls-cert", "FILE", "the certificate to use (default: RUNNEL_TLS_CERT)",  \
-                .verbs = verbs_),                                                                 \
-      RN_OPTION(FILE, "--tls-key", "FILE", "its key (default: RUNNEL_TLS_KEY)", .verbs = verbs_), \
-      RN_OPTION(FILE, "--tls-ca", "FILE",                                                         \
-                "the certificate authority of the tasks (default: RUNNEL_TLS_CA)",                \
+// The options that say which cluster and which certificates and token, for the tables of commands
+// that ask one. |verbs_| is NULL or the verbs that take them.
+#define RN_CLI_CLUSTER_OPTIONS(verbs_)                                                             \
+  RN_OPTION(TEXT, "--cluster", "CLUSTER",                                                          \
+            "as 'runnel server' takes it (default: RUNNEL_CLUSTER, then TF_CONFIG)",               \
+            .verbs = verbs_),                                                                      \
+      RN_OPTION(FILE, "--tls-cert", "FILE", "the certificate to use (default: RUNNEL_TLS_CERT)",   \
+                .verbs = verbs_),                                                                  \
+      RN_OPTION(FILE, "--tls-key", "FILE", "its key (default: RUNNEL_TLS_KEY)", .verbs = verbs_),  \
+      RN_OPTION(FILE, "--tls-ca", "FILE",                                                          \
+                "the certificate authority of the tasks (default: RUNNEL_TLS_CA)",                 \
+                .verbs = verbs_),                                                                  \
+      RN_OPTION(FILE, "--token", "FILE",                                                           \
+                "the file that holds the tasks' token (default: the one that RUNNEL_TOKEN names)", \
                 .verbs = verbs_)
 
 // Adds a task; refuses one that is there already and an address that is none.

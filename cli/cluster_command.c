@@ -36,6 +36,7 @@ static rn_status_t ask(rn_cli_t* cli, rn_tls_t* tls, const rn_server_task_t* tas
   rn_cli_http_t request = {.env = cli->env,
                            .allocator = cli->allocator,
                            .tls = tls,
+                           .token_file = rn_cli_text(cli, "--token"),
                            .address = task->address.data,
                            .method = method,
                            .path = path,

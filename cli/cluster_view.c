@@ -37,6 +37,7 @@ static void ask(const rn_cli_view_t* view, rn_cli_sample_t* sample) {
   rn_cli_http_t request = {.env = view->cli->env,
                            .allocator = view->cli->allocator,
                            .tls = view->tls,
+                           .token_file = rn_cli_text(view->cli, "--token"),
                            .address = sample->task->address.data,
                            .method = "GET",
                            .path = "/statusz?format=json",

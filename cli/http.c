@@ -27,7 +27,7 @@ static rn_status_t talk(const rn_cli_http_t* request, rn_socket_t* socket, int64
                         rn_strbuf_t* answer) {
   char text[1024 + RN_TOKEN_MAX];
   rn_strbuf_t token;
-  RN_RETURN_IF_ERROR(rn_token_read(request->env, NULL, request->allocator, &token));
+  RN_RETURN_IF_ERROR(rn_token_read(request->env, request->token_file, request->allocator, &token));
   int size = snprintf(text, sizeof text,
                       "%s %s HTTP/1.1\r\nHost: %s\r\nUser-Agent: runnel\r\n%s%s%s%s%s%s\r\n",
                       request->method, request->path, request->address,

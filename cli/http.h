@@ -11,7 +11,8 @@ typedef struct rn_cli_http_t {
   rn_tls_t* tls;        // Borrowed; NULL: plain
   const char* address;  // "host:port"
   const char *method, *path;
-  const char* token;  // of the header x-runnel; NULL: none
+  const char* token;       // of the header x-runnel; NULL: none
+  const char* token_file;  // of the header authorization; NULL: the one that RUNNEL_TOKEN names
   int64_t timeout_ns;
 } rn_cli_http_t;
 

@@ -18,6 +18,7 @@ typedef struct request_t {
   rn_env_t env;  // the system's, with a log
   rn_tls_t* tls;
   rn_strbuf_t token;
+  const char* token_file;  // where it came from; NULL: from the environment
 } request_t;
 
 static rn_status_t find_cluster(rn_cli_t* cli, request_t* request) {
@@ -80,6 +81,7 @@ static void ask_name(const request_t* request, rn_allocator_t allocator, const c
   rn_cli_http_t ask = {.env = &request->env,
                        .allocator = allocator,
                        .tls = request->tls,
+                       .token_file = request->token_file,
                        .address = address,
                        .method = "GET",
                        .path = "/statusz?format=json",
@@ -280,7 +282,7 @@ static rn_status_t serve(const request_t* request, const rn_server_options_t* op
 }
 
 static rn_status_t server(rn_cli_t* cli) {
-  request_t request = {.env = *cli->env};
+  request_t request = {.env = *cli->env, .token_file = rn_cli_text(cli, "--token")};
   request.env.log = log_line;
   rn_server_options_t options;
   rn_cli_cluster_init(&request.cluster, cli->allocator);
@@ -288,7 +290,7 @@ static rn_status_t server(rn_cli_t* cli) {
   rn_status_t status = find_cluster(cli, &request);
   if (rn_ok(status)) status = rn_cli_tls(cli, &request.tls);
   if (rn_ok(status))
-    status = rn_token_read(cli->env, rn_cli_text(cli, "--token"), cli->allocator, &request.token);
+    status = rn_token_read(cli->env, request.token_file, cli->allocator, &request.token);
   if (rn_ok(status)) status = choose(cli, &request, &options);
   if (rn_ok(status) && !rn_cli_has(cli, "--show")) {
     options.asked_to_end = on_asked_to_end;

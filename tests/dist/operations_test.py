@@ -343,12 +343,18 @@ def part_token():
     known = environment(RUNNEL_TOKEN=path)
     code, output, errors = call("cluster", "status", "--cluster", cluster, env=known)
     check(code == 0 and output.count("ready") == 2, output, errors)
+    wrong = environment(RUNNEL_TOKEN="/no/token")
+    for command in (("cluster", "status"), ("top", "--once")):  # the option counts, whatever the variable says
+        code, output, errors = call(*command, "--cluster", cluster, "--token", path, env=wrong)
+        check(code == 0 and output.count("ready") == 2, output, errors)
+    code, output, errors = call("cluster", "status", "--cluster", cluster, "--token", "/no/token", env=known)
+    check(code == 1 and "/no/token" in output + errors, output, errors)
     code, _, errors = call("cluster", "stop", "--cluster", cluster)
     check(code == 1 and tasks[0].process.poll() is None, errors)
-    code, _, errors = call("cluster", "stop", "--cluster", cluster, env=known)
+    code, _, errors = call("cluster", "stop", "--cluster", cluster, "--token", path)
     check(code == 0, errors)
     for task in tasks:
-        check(task.process.wait(10) == 0)
+        check(task.process.wait(60) == 0)
     code, _, errors = call("server", "--cluster", cluster, "--job", "ps", "--token", "/no/token")
     check(code == 1 and "/no/token" in errors, errors)
 
