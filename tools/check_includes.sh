@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Who may include whom (doc/architecture.md, "Layers"): every #include "room/file.h" in src/ must point to the
-# room itself or to one below it.
+# Which folder may include which (doc/architecture.md): every #include "folder/file.h" in src/ must point to the
+# folder itself or to one below it.
 set -u
 cd "$(dirname "$0")/.." || exit 1
 declare -A may=(
