@@ -1,15 +1,15 @@
-// What the tables of kernels have in common.
+// Macros shared by all kernel tables.
 #ifndef RUNNEL_KERNELS_KERNEL_ROWS_H_
 #define RUNNEL_KERNELS_KERNEL_ROWS_H_
 
 #include "framework/kernel.h"
 
-// Makes |rows| the family rn_kernels_<name> of kernels/families.def.
+// Defines |rows| as the family rn_kernels_<name> listed in kernels/families.def.
 #define RN_KERNEL_FAMILY(name, rows)          \
   const rn_kernel_family_t rn_kernels_##name; \
   const rn_kernel_family_t rn_kernels_##name = {rows, sizeof(rows) / sizeof *(rows)}
 
-// Sets of types, as the op tables write them.
+// Type sets, written as in the op tables.
 #define RN_T(name) (UINT64_C(1) << RN_##name)
 #define RN_TYPES_HALVES (RN_T(HALF) | RN_T(BFLOAT16))
 #define RN_TYPES_FLOATS (RN_TYPES_HALVES | RN_T(FLOAT) | RN_T(DOUBLE))

@@ -1,4 +1,4 @@
-// Which kernels the library has: the families of families.def, and nothing hidden.
+// The registrar: the library's kernels are the families in families.def. Nothing registers itself.
 #include "framework/kernel.h"
 
 #define X(name) extern const rn_kernel_family_t rn_kernels_##name;

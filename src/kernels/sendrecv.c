@@ -1,5 +1,5 @@
-// Send and Recv: values between the parts of a step, through its rendezvous. The same on every
-// device; what differs is who copies.
+// Send and Recv pass values between the partitions of a step through its rendezvous. The kernels
+// are the same on every device; only the copies differ.
 #include "device/device.h"
 #include "kernels/kernel_rows.h"
 
@@ -31,7 +31,7 @@ static void channel_destroy(void* state) {
     rn_free(channel->allocator, (char*)channel->prefix.data, channel->prefix.size + 1);
 }
 
-// The key of this iteration; outside of loops it ends in "0:0".
+// Appends the rendezvous key of this iteration; outside loops it ends in "0:0".
 static void make_key(const rn_kernel_ctx_t* ctx, rn_strbuf_t* key) {
   const channel_t* channel = ctx->state;
   rn_strbuf_init(key, channel->allocator);
@@ -53,18 +53,18 @@ static rn_status_t send(rn_kernel_ctx_t* ctx) {
     status = rn_rendezvous_send(ctx->step->rendezvous, rn_strbuf_view(&key), &value, ctx->is_dead,
                                 is_host ? NULL : ctx->kernel->device);
   rn_strbuf_clear(&key);
-  rn_tensor_clear(&value);  // the rendezvous has taken it, unless it was never asked
+  rn_tensor_clear(&value);  // a no-op if the rendezvous took it; needed if the call was never made
   return status;
 }
 
-// A Recv under way: first it waits for the value, then for its copies.
+// A Recv in progress: it waits for the value first, then for the copies of it.
 typedef struct receipt_t {
   rn_recv_t recv;  // first
   rn_kernel_ctx_t* ctx;
   rn_strbuf_t key;
-  rn_tensor_t value;    // as it came
-  rn_tensor_t staged;   // in host memory, on the way from device to device
-  rn_tensor_t arrived;  // where it belongs
+  rn_tensor_t value;    // as received
+  rn_tensor_t staged;   // in host memory, between two devices
+  rn_tensor_t arrived;  // in the receiver's memory
 } receipt_t;
 
 static void receipt_end(receipt_t* receipt, rn_status_t status) {
@@ -80,7 +80,7 @@ static void receipt_end(receipt_t* receipt, rn_status_t status) {
 
 static void on_copied(void* arg, rn_status_t status) { receipt_end(arg, status); }
 
-// From host memory into the receiver's own.
+// Copies from host memory into the receiver's memory.
 static void copy_in(receipt_t* receipt, rn_tensor_t* from) {
   rn_kernel_ctx_t* ctx = receipt->ctx;
   rn_status_t status = rn_tensor_create(ctx->kernel->device_memory, from->dtype,

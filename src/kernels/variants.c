@@ -1,4 +1,4 @@
-// The kinds of variants that travel in messages.
+// The kinds of variants that can be sent in messages.
 #include "tensor/variant.h"
 
 extern const rn_variant_kind_t rn_variant_truth;

@@ -8,7 +8,7 @@ rn_shape_text_t rn_shape_text(rn_shape_t shape) {
   size_t at = 0;
   out.text[at++] = '[';
   for (int32_t d = 0; d < shape.rank; ++d) {
-    // A number takes 20 characters, and the end some more.
+    // A number takes up to 20 characters; the closing takes some more.
     if (at + 28 > sizeof out.text) {
       at += (size_t)snprintf(out.text + at, sizeof out.text - at, ",...");
       break;

@@ -1,5 +1,5 @@
-// What the kernels that look at shapes and indices share: small integer tensors read whatever their
-// type, axes brought into range, shapes as text for messages.
+// Helpers for kernels that work on shapes and indices: reading small integer tensors of any type,
+// normalizing axes, printing shapes in messages.
 #ifndef RUNNEL_KERNELS_CPU_ARRAY_H_
 #define RUNNEL_KERNELS_CPU_ARRAY_H_
 
@@ -37,7 +37,7 @@ static inline void rn_int_set(rn_tensor_t* tensor, int64_t i, int64_t value) {
     RN_DATA(tensor, int64_t)[i] = value;
 }
 
-// Product of dims [begin, end): cannot overflow for dims of a tensor that is not empty.
+// Product of dims [begin, end). Cannot overflow for the dims of a non-empty tensor.
 static inline int64_t rn_dims_product(const int64_t* dims, int begin, int end) {
   int64_t product = 1;
   for (int d = begin; d < end; ++d) product *= dims[d];
@@ -52,15 +52,15 @@ typedef struct rn_axis_view_t {
 static inline rn_axis_view_t rn_axis_view(const rn_tensor_t* tensor, int axis) {
   const int64_t* dims = rn_tensor_dims(tensor);
   if (tensor->count == 0) {
-    // Products of an empty tensor's dims may overflow; nothing is done with them but to see that
-    // there is nothing to do.
+    // The products of an empty tensor's dims may overflow. Zeros tell the caller that there is
+    // nothing to do.
     return (rn_axis_view_t){0, dims[axis], 0};
   }
   return (rn_axis_view_t){rn_dims_product(dims, 0, axis), dims[axis],
                           rn_dims_product(dims, axis + 1, tensor->rank)};
 }
 
-// A shape as "[2,3]", cut when it is very long; for messages: rn_shape_text(shape).text.
+// A shape as "[2,3]", truncated if very long. Use in messages: rn_shape_text(shape).text.
 typedef struct rn_shape_text_t {
   char text[256];
 } rn_shape_text_t;
@@ -69,12 +69,11 @@ static inline rn_shape_text_t rn_text_of(const rn_tensor_t* tensor) {
   return rn_shape_text(rn_tensor_shape(tensor));
 }
 
-// Reads a vector of sizes into |dims| (room for RN_MAX_RANK). INVALID_ARGUMENT, with stock's words,
-// for a negative size, too many of them, or a product that overflows.
+// Reads a vector of sizes into |dims| (RN_MAX_RANK entries). INVALID_ARGUMENT, with stock's
+// message, if a size is negative, there are too many, or their product overflows.
 RN_MUST_USE rn_status_t rn_read_dims(const rn_tensor_t* sizes, int64_t* dims, rn_shape_t* out);
 
-// For several integers, "[1,2]": where element |i| of |tensor| stands, as messages about bad
-// indices say it.
+// The coordinates of element |i| of |tensor| as "[1,2]", for messages about bad indices.
 rn_shape_text_t rn_place_text(const rn_tensor_t* tensor, int64_t i);
 
 #endif  // RUNNEL_KERNELS_CPU_ARRAY_H_

@@ -1,21 +1,21 @@
-// The walk over operands of different shapes. See broadcasting.h.
+// The loop over operands of different shapes. See broadcasting.h.
 #include "kernels/cpu/broadcasting.h"
 
 #include "base/pool.h"
 #include "kernels/cpu/array.h"
 
-// Elements of a block that short runs are gathered into, and below what length runs are short.
+// Elements per block into which short runs are gathered, and the length below which a run is short.
 #define GATHER_BLOCK 512
 #define SHORT_RUN 32
 #define GATHER_SIZE 16  // of the largest element that is gathered
 
-// The size of dimension |d| (of |rank|) of |tensor| under the rule that missing ones are 1.
+// The size of dimension |d| (of |rank|) of |tensor|; missing leading dimensions are 1.
 static int64_t dim_of(const rn_tensor_t* tensor, int d, int rank) {
   int own = d - (rank - tensor->rank);
   return own < 0 ? 1 : rn_tensor_dim(tensor, own);
 }
 
-// The strides of the merged dimensions; |repeats| has bit k where operand k has a dimension of 1.
+// The strides of the merged dimensions; bit k of |repeats| is set where operand k has size 1.
 static void set_strides(rn_broadcast_t* out, const uint8_t* repeats) {
   for (int k = 0; k < out->operands; ++k) {
     int64_t stride = 1;
@@ -30,7 +30,7 @@ static void set_strides(rn_broadcast_t* out, const uint8_t* repeats) {
   }
 }
 
-// Dimension |d| of the result; false if the operands' do not go together.
+// Dimension |d| of the result; false if the operands are incompatible there.
 static bool common_dim(const rn_tensor_t* const* operands, int count, int d, int rank,
                        int64_t* out_size, unsigned* out_repeated) {
   int64_t size = 1;
@@ -83,7 +83,7 @@ bool rn_broadcast_make(const rn_tensor_t* const* operands, int count, rn_broadca
   return true;
 }
 
-// A place in the walk: the coordinates and, for each operand, the element there.
+// A position in the loop: the coordinates and, per operand, the offset of its element.
 typedef struct cursor_t {
   int64_t at[RN_MAX_RANK];
   int64_t offset[RN_BROADCAST_OPERANDS];
@@ -98,7 +98,7 @@ static void cursor_set(cursor_t* cursor, const rn_broadcast_t* b, int64_t elemen
   }
 }
 
-// Moves on by |n| elements that do not go beyond the end of the innermost dimension.
+// Advances by |n| elements, not beyond the end of the innermost dimension.
 static void cursor_advance(cursor_t* cursor, const rn_broadcast_t* b, int64_t n) {
   int d = b->rank - 1;
   cursor->at[d] += n;
@@ -142,7 +142,7 @@ typedef struct wide_t {
   uint64_t half[2];
 } wide_t;
 
-// |rows| rows of |n| elements: |row| elements from one row to the next, |step| from one element.
+// Gathers |rows| rows of |n| elements; |row| and |step| are the strides between rows and elements.
 #define GATHER(T)                                              \
   do {                                                         \
     const T* from = (const T*)run->in[k] + cursor.offset[k];   \
@@ -155,7 +155,7 @@ typedef struct wide_t {
     }                                                          \
   } while (0)
 
-// Puts |count| elements of operand |k| from |begin| on next to each other.
+// Copies |count| elements of operand |k|, from |begin| on, to consecutive memory.
 static void gather(const rn_broadcast_t* b, const rn_broadcast_walk_t* run, int k, int64_t begin,
                    int64_t count, void* block) {
   const int last = b->rank - 1;
@@ -164,7 +164,7 @@ static void gather(const rn_broadcast_t* b, const rn_broadcast_walk_t* run, int 
   cursor_t cursor;
   cursor_set(&cursor, b, begin);
   for (int64_t done = 0; done < count;) {
-    // Whole rows up to the end of the next dimension, or what there is of one.
+    // Takes whole rows up to the end of the next outer dimension, or the rest of one row.
     int64_t n = length - cursor.at[last], rows = 1;
     if (n > count - done) {
       n = count - done;
@@ -201,8 +201,8 @@ static void gather(const rn_broadcast_t* b, const rn_broadcast_walk_t* run, int 
 
 static const int all_steps[RN_BROADCAST_OPERANDS] = {1, 1, 1};
 
-// For short runs: operands that repeat are first written out, a block at a time. What repeats as a
-// whole looks the same in each block of whole rows, and is written out once.
+// For short runs: writes repeated operands out in full, one block at a time. An operand that
+// repeats as a whole looks the same in every block of whole rows and is written once.
 static void walk_blocks(void* arg, int64_t begin, int64_t end) {
   const walk_t* walk = arg;
   const rn_broadcast_t* b = walk->broadcast;
@@ -243,7 +243,7 @@ void rn_broadcast_run(rn_pool_t* pool, int64_t grain, const rn_broadcast_t* b,
   rn_pool_for(pool, b->count, grain, can_gather(b, run) ? walk_blocks : walk_runs, &walk);
 }
 
-// Arrays of one shape, and single numbers.
+// Operands of equal shape, and scalars.
 typedef struct flat_t {
   rn_broadcast_walk_t run;
   int operands;

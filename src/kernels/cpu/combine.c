@@ -54,7 +54,7 @@ bool rn_has_zero(const rn_tensor_t* numbers) {
   const unsigned char* bytes = numbers->data;
   for (int64_t i = 0; i < numbers->count; ++i, bytes += size) {
     unsigned char any = 0;
-    for (size_t b = 0; b < size; ++b)  // the sign is in the last byte of a part
+    for (size_t b = 0; b < size; ++b)  // the sign bit is in the last byte of each part
       any |= has_sign && b % part == part - 1 ? bytes[b] & 0x7f : bytes[b];
     if (!any) return true;
   }

@@ -6,12 +6,11 @@
 
 #define LIBRARY "libdnnl.so.2"
 
-// The table is filled once and then only read; it is a property of the process, like the library it
-// points into.
+// Filled once and then read-only. It belongs to the process, like the library it points into.
 static struct {
   pthread_once_t once;
   rn_dnnl_t table;
-  const char* missing;  // NULL: everything was found
+  const char* missing;  // NULL if everything was found
 } loaded = {.once = PTHREAD_ONCE_INIT};
 
 static int one_thread(void) { return 1; }
@@ -32,7 +31,7 @@ static void load(void) {
 #define RN_DNNL_LOAD(name) *(void**)&loaded.table.name = find(library, "dnnl_" #name);
   RN_DNNL_FUNCTIONS(RN_DNNL_LOAD)
 #undef RN_DNNL_LOAD
-  // A build without OpenMP has nothing to hold back.
+  // Without OpenMP there are no threads to hold back.
   *(void**)&loaded.table.omp_get_max_threads = dlsym(library, "omp_get_max_threads");
   *(void**)&loaded.table.omp_set_num_threads = dlsym(library, "omp_set_num_threads");
   if (!loaded.table.omp_get_max_threads || !loaded.table.omp_set_num_threads) {

@@ -1,8 +1,8 @@
-// oneDNN, loaded when the first kernel needs it.
+// oneDNN, loaded when a kernel first needs it.
 //
-// The library is large, and most programs use a corner of it: it is opened with dlopen on first
-// use. Its OpenMP threads are not used: each call runs in the calling thread, our pool splits the
-// work, and the caller's OpenMP settings are put back.
+// The library is large and most programs use little of it, so it is opened with dlopen on first
+// use. Its OpenMP threads stay unused: each call runs on the calling thread, our pool splits the
+// work, and the caller's OpenMP settings are restored afterwards.
 #ifndef RUNNEL_KERNELS_CPU_DNNL_H_
 #define RUNNEL_KERNELS_CPU_DNNL_H_
 
@@ -10,7 +10,7 @@
 
 #include "base/status.h"
 
-// X(function): what we call of it. The prototypes come from its header.
+// X(function): the functions we call. Their prototypes come from oneDNN's header.
 #define RN_DNNL_FUNCTIONS(X)                        \
   X(engine_create)                                  \
   X(engine_destroy)                                 \
@@ -50,11 +50,11 @@ typedef struct rn_dnnl_t {
   void (*omp_set_num_threads)(int);
 } rn_dnnl_t;
 
-// The functions; UNIMPLEMENTED naming the file that is missing. Any thread; the answer is the same
-// every time.
+// Returns the function table. UNIMPLEMENTED, naming the missing file, if the library cannot be
+// loaded. Callable from any thread; the result never changes.
 RN_MUST_USE rn_status_t rn_dnnl(const rn_dnnl_t** out);
 
-// Around calls: one OpenMP thread, then what the program had.
+// Bracket every call: set one OpenMP thread, then restore the program's setting.
 static inline int rn_dnnl_enter(const rn_dnnl_t* dnnl) {
   int threads = dnnl->omp_get_max_threads();
   if (threads != 1) dnnl->omp_set_num_threads(1);

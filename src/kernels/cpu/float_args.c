@@ -1,4 +1,4 @@
-// Arguments as floats: see float_args.h.
+// See float_args.h.
 #include "kernels/cpu/float_args.h"
 
 #include "kernels/cpu/vector.h"

@@ -1,4 +1,4 @@
-// Matrix products: floats and doubles by tiles, 16-bit floats through float, everything else by
+// Matrix multiplication: float and double in tiles, 16-bit floats through float, all other types by
 // plain loops. See gemm.h.
 #include "kernels/cpu/gemm.h"
 
@@ -9,50 +9,51 @@
 #include "kernels/cpu/isa/gemm.h"
 #include "kernels/cpu/vector.h"
 
-// Work for one thread, in nanoseconds: well above what handing it over costs.
+// Work per thread in nanoseconds: well above the cost of a hand-off.
 #define PIECE_NS 40e3
 #define MOST_PIECES 32
-// What a processor does in a nanosecond, roughly: operations, and bytes of memory passed.
+// Rough throughput of one core per nanosecond: operations, and bytes of memory traffic.
 #define FLOPS_PER_NS 100.0
 #define BYTES_PER_NS 10.0
-// Rows of a piece come in multiples of this, which whole tiles of any generation fill.
+// The rows of a piece are a multiple of this, a whole number of tiles at every ISA level.
 #define ROW_UNIT 12
-// Rows of a piece at least. Where B is packed, every piece packs its columns for itself: a few
-// large ones for each thread, and parts of them at the end, for when one thread is held up.
+// Minimum rows per piece. When B is packed, every piece packs its own columns: each thread gets a
+// few large pieces, and smaller ones at the end in case a thread is delayed.
 #define LEAST_ROWS 48
 #define LEAST_ROWS_PACKING 192
 #define ENOUGH_PIECES 4
 #define LAST_PARTS 4
-// More than the caches of one processor, as a rule; a page.
+// More than the usual cache of one core; and the size of a page.
 #define LARGE_BYTES (4 << 20)
 #define PAGE_BYTES 4096
-// Rows of C up to which columns of B that lie along memory are multiplied as they lie.
+// Up to this many rows of C, columns of B that are contiguous in memory are used unpacked.
 #define FEW_ROWS 4
-// Rows of C from which packing B pays; but elements of its rows, or of its columns, up to which it
-// does not.
+// Packing B pays from PACK_ROWS rows of C on, unless the rows of B are no longer than SHORT_ROW or
+// there are no more than SHALLOW of them.
 #define PACK_ROWS 24
 #define SHORT_ROW 256
 #define SHALLOW 8
 
-// C in blocks. Each is a piece of work, but the last may be several.
+// C divided into blocks. Each block is one piece of work, except that the last may be several.
 typedef struct grid_t {
   int64_t rows, columns;     // of a block
-  int64_t across, whole;     // blocks beside each other, and those that are one piece each
-  int64_t parts, part_rows;  // pieces of each of the others, and their rows
+  int64_t across, whole;     // blocks side by side, and blocks that are one piece each
+  int64_t parts, part_rows;  // pieces per remaining block, and rows per piece
   int64_t pieces;
 } grid_t;
 
 static int64_t ceil_div(int64_t a, int64_t b) { return a / b + (a % b != 0); }
 static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
 
-// |length| in at most |wanted| parts of at least |shortest|, all but the last a multiple of |unit|.
+// Divides |length| into at most |wanted| parts of at least |shortest|; all but the last are a
+// multiple of |unit|.
 static int64_t part_length(int64_t length, int64_t wanted, int64_t shortest, int64_t unit) {
   int64_t parts = least(wanted, length / shortest);
   if (parts < 2) return length;
   return ceil_div(ceil_div(length, parts), unit) * unit;
 }
 
-// From the sizes of the whole product, so that its parts are all made alike.
+// Chosen from the sizes of the whole product, so that all its parts are computed alike.
 static rn_gemm_way_t way_of(const rn_gemm_part_t* part) {
   bool is_plain = part->b_column == 1;
   if (!is_plain && part->a_column == 1 && (part->m <= FEW_ROWS || part->n == 1))
@@ -75,14 +76,14 @@ static grid_t grid_of(const rn_gemm_part_t* part, size_t item, int64_t strip, in
   int64_t wanted = pieces < 2 ? 1 : pieces > MOST_PIECES ? MOST_PIECES : ((int64_t)pieces + 1) & -2;
   grid_t grid = {.rows = part->m, .columns = part->n};
   bool packs = part->way == RN_GEMM_BLOCKS && !part->panels;
-  // Columns first where they are packed, rows first where C is then written in order.
+  // Split columns first where B is packed, rows first where that writes C in order.
   if (!packs) grid.rows = part_length(part->m, wanted, LEAST_ROWS, ROW_UNIT);
-  // Many rows of A are best read once for several strips, unless that leaves few pieces.
+  // With many rows, read A once for several strips, unless that leaves too few pieces.
   int64_t strips = packs ? 4 : 1, enough = ENOUGH_PIECES * threads;
   while (strips > 1 && part->n / (strips * strip) * (part->m / LEAST_ROWS_PACKING) < enough)
     strips /= 2;
   int64_t across = wanted / ceil_div(part->m, grid.rows);
-  // Rows of a B that is in memory are best read along whole pages.
+  // Read the rows of a B that does not fit the cache along whole pages.
   bool in_memory = !packs && !part->panels && k * n * (double)item > LARGE_BYTES;
   int64_t pages = part->n * (int64_t)item / PAGE_BYTES;
   if (in_memory) across = least(across, pages < 2 ? 2 : pages);
@@ -91,12 +92,12 @@ static grid_t grid_of(const rn_gemm_part_t* part, size_t item, int64_t strip, in
   if (packs)
     grid.rows = part_length(part->m, least(ceil_div(enough, grid.across), wanted / grid.across),
                             LEAST_ROWS_PACKING, ROW_UNIT);
-  if (part->turns) {  // one strip, and what the scratch has room for
+  if (part->turns) {  // one strip, limited by the scratch buffer
     int64_t most = RN_GEMM_TURNED / part->n / ROW_UNIT * ROW_UNIT;
     grid.rows = least(grid.rows, most);
   }
   grid.pieces = grid.whole = grid.across * ceil_div(part->m, grid.rows);
-  // The last block of each thread in parts: who is done first takes more of them.
+  // Split the last block of each thread, so that a thread that finishes early takes more parts.
   if (packs && threads > 1 && grid.pieces >= enough) {
     int64_t last = least(threads, grid.across);
     grid.part_rows = part_length(grid.rows, LAST_PARTS, LEAST_ROWS_PACKING, ROW_UNIT);
@@ -113,11 +114,11 @@ typedef struct job_t {
   size_t item;
   grid_t grid;
   bool backwards;
-  bool failed;  // the first to set it owns |status|
+  bool failed;  // the thread that sets it first owns |status|
   rn_status_t status;
 } job_t;
 
-// The pieces from the last on. Even ones stay even: they are for one thread, odd ones for another.
+// Maps the pieces to reverse order. Even ones stay even: even and odd ones go to different threads.
 static int64_t mirrored(int64_t i, int64_t pieces) {
   int64_t pairs = pieces / 2;
   return i < 2 * pairs ? 2 * (pairs - 1 - i / 2) + i % 2 : i;
@@ -138,10 +139,10 @@ static void run_block(const job_t* job, int64_t i, void* scratch) {
   int64_t column = block % grid->across * grid->columns;
   part.m = least(part.m, top + end) - row;
   part.n = least(part.n - column, grid->columns);
-  if (part.m <= 0) return;  // the last row of blocks may be lower than the others
+  if (part.m <= 0) return;  // the last row of blocks may be shorter than the others
   part.a = (const char*)part.a + (size_t)(row * part.a_row) * job->item;
   part.b = (const char*)part.b + (size_t)(column * part.b_column) * job->item;
-  // A strip has k rows of its width, so the panels of a column begin at column * k.
+  // A strip has k rows of its width, so the panels of a column start at column * k.
   if (part.panels) part.panels = (const char*)part.panels + (size_t)(column * part.k) * job->item;
   if (part.bias) part.bias = (const char*)part.bias + (size_t)column * job->item;
   part.c = (char*)part.c +
@@ -207,8 +208,8 @@ static rn_status_t run_job(rn_pool_t* pool, job_t* job, int64_t strip) {
   return job->status;
 }
 
-// Few rows by a transposed B: to pack B would cost as much as to multiply by it. Its rows are as
-// good as rows of A, and A is packed in the place of B.
+// Few rows by a transposed B: packing B would cost as much as the multiplication. Computes C' = B'
+// A' instead: B's rows serve as the rows of A, and A is packed in place of B.
 static rn_status_t run_turned(rn_pool_t* pool, job_t* job, rn_gemm_pack_fn_t pack, int64_t strip) {
   job->part = turn(&job->part);
   job->part.way = RN_GEMM_BLOCKS;
@@ -288,7 +289,7 @@ static void conjugate(void* data, rn_dtype_t dtype, int64_t count) {
   }
 }
 
-// A copy of a matrix in the form that the loops want; |*out| is |in| itself if it has it already.
+// Copies a matrix to the layout that the loops need; |*out| is |in| itself if it has that already.
 static rn_status_t straighten(const void* in, bool is_transposed, bool conjugated, int64_t rows,
                               int64_t columns, rn_dtype_t dtype, const void** out,
                               size_t* out_size) {
@@ -325,7 +326,7 @@ static rn_status_t gemm_plain(rn_pool_t* pool, const rn_gemm_t* gemm) {
   return status;
 }
 
-// 16-bit floats: products and sums in float, rounded once at the end, as stock does.
+// 16-bit floats: multiplies and accumulates in float and rounds once at the end, as stock does.
 static rn_status_t gemm_narrow(rn_pool_t* pool, const rn_gemm_t* gemm) {
   const rn_vector_table_t* table = rn_vector_table();
   bool is_half = gemm->dtype == RN_HALF;
@@ -387,7 +388,7 @@ static void pack_strips(void* arg, int64_t begin, int64_t end) {
 void rn_gemm_pack(rn_pool_t* pool, const rn_gemm_t* gemm) {
   int64_t strip = strip_of(gemm->dtype);
   size_t bytes = (size_t)(strip * gemm->k) * rn_dtype_size(gemm->dtype);
-  // The columns that the last strip lacks.
+  // Zero-fills the columns that the last strip lacks.
   if (gemm->n % strip) memset((char*)gemm->c + (size_t)(gemm->n / strip) * bytes, 0, bytes);
   double strip_ns = (double)(strip * gemm->k) * (double)rn_dtype_size(gemm->dtype) / BYTES_PER_NS;
   rn_pool_for(pool, ceil_div(gemm->n, strip), (int64_t)(PIECE_NS / (strip_ns + 1)) + 1, pack_strips,

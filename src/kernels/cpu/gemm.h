@@ -1,4 +1,4 @@
-// Matrix products of the CPU: C = op(A) op(B), row-major, for every number type.
+// Matrix multiplication on the CPU: C = op(A) op(B), row-major, for every numeric type.
 #ifndef RUNNEL_KERNELS_CPU_GEMM_H_
 #define RUNNEL_KERNELS_CPU_GEMM_H_
 
@@ -12,20 +12,21 @@ typedef struct rn_gemm_t {
   int64_t m, n, k;
   const void* a;
   const void* b;
-  const void* panels;  // NULL, or what rn_gemm_pack made of B; |b| is set nevertheless
+  const void* panels;  // NULL, or B packed by rn_gemm_pack; |b| is set in either case
   void* c;             // m x n, overwritten
-  bool adds;           // with panels, m and n > 1 only: C is what the sums begin with
-  const void* bias;    // with panels, m and n > 1 only: NULL, or a row added to every row of C
-  bool backwards;      // with panels only: the last columns first. Of two products by the same
-                       // panels, the second finds in the cache what the first read last.
+  bool adds;           // with panels and m, n > 1 only: accumulates onto C
+  const void* bias;    // with panels and m, n > 1 only: NULL, or a row added to every row of C
+  bool backwards;      // with panels only: last columns first. If two GEMMs use the same
+                       // panels, the second then starts with what the first left in the cache.
 } rn_gemm_t;
 
-// Computes it on |pool|. How the work is cut, and whether B is packed, changes no bit.
+// Runs the GEMM on |pool|. Neither the partitioning nor the packing of B affects the result's bits.
 RN_MUST_USE rn_status_t rn_gemm(rn_pool_t* pool, const rn_gemm_t* gemm);
 
-// B in the order in which tiles read it, for those who multiply by it more than once; float and
-// double. The elements that it takes, and the packing: of |gemm|, the B and its sizes count, and
-// the panels go to |c|. Panels are of the processor that made them.
+// Packs B into the order in which tiles read it, for callers that multiply by it more than once;
+// float and double only. rn_gemm_panels_count gives the number of elements needed. rn_gemm_pack
+// uses only B and its sizes from |gemm| and writes the panels to |c|. Panels are specific to the
+// ISA level of the CPU that packed them.
 int64_t rn_gemm_panels_count(rn_dtype_t dtype, int64_t n, int64_t k);
 void rn_gemm_pack(rn_pool_t* pool, const rn_gemm_t* gemm);
 

@@ -1,19 +1,18 @@
-// Which generation of processor this is. The sources in isa/ are compiled once for each; tables are
-// chosen with RN_ISA_PICK or, those that have no AVX-512 form, RN_ISA_PICK_NARROW.
+// Detects the CPU's ISA level. The sources in isa/ are compiled once per level. RN_ISA_PICK selects
+// a table; RN_ISA_PICK_NARROW selects one that has no AVX-512 variant.
 #ifndef RUNNEL_KERNELS_CPU_ISA_H_
 #define RUNNEL_KERNELS_CPU_ISA_H_
 
 #include <stdbool.h>
 
 #if defined(RN_ISA_ONLY)
-// A build for one generation: quick to make, for the sanitizers.
+// A build for a single ISA level: compiles quickly, for the sanitizers.
 #define RN_ISA_JOIN(name, generation) name##generation
 #define RN_ISA_JOIN_EXPANDED(name, generation) RN_ISA_JOIN(name, generation)
 #define RN_ISA_PICK(name) (RN_ISA_JOIN_EXPANDED(name, RN_ISA_ONLY))
 #define RN_ISA_PICK_NARROW RN_ISA_PICK
 #elif defined(__x86_64__)
-// The compiler's run-time keeps what the processor can do in a variable of its own: a load and a
-// test each.
+// The compiler's runtime caches the CPU's features in a variable: each query is a load and a test.
 static inline bool rn_cpu_has_avx512(void) {
   return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
          __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
@@ -23,7 +22,7 @@ static inline bool rn_cpu_has_avx2(void) {
 }
 #define RN_ISA_PICK(name) \
   (rn_cpu_has_avx512() ? name##avx512 : rn_cpu_has_avx2() ? name##avx2 : name##base)
-// Of tables of many small loops, for which the widest registers are not worth their bytes.
+// For tables of many small loops, whose AVX-512 variants would not be worth their size.
 #define RN_ISA_PICK_NARROW(name) (rn_cpu_has_avx2() ? name##avx2 : name##base)
 #else
 #define RN_ISA_PICK(name) (name##base)

@@ -1,4 +1,4 @@
-// Choosing loops. See loops.h.
+// Selects the loops for the ISA level. See loops.h.
 #include "kernels/cpu/loops.h"
 
 #include "kernels/cpu/isa.h"

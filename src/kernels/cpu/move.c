@@ -1,8 +1,8 @@
-// Copying boxes of elements. See move.h.
+// Copies boxes of elements. See move.h.
 //
-// Plain elements are moved as bytes: dimensions that are contiguous on both sides are folded into
-// the element while it stays small, the innermost loop is the one that writes in order, and if
-// another dimension reads in order the two are done in blocks.
+// Plain elements are moved as bytes. Dimensions that are contiguous on both sides are folded into
+// the element while it stays small. The innermost loop is the one that writes in order; if another
+// dimension reads in order, the two are processed in blocks.
 #include "kernels/cpu/move.h"
 
 #include "base/pool.h"
@@ -11,9 +11,9 @@
 #include "tensor/object.h"
 #include "tensor/tstring.h"
 
-// What is worth a hand-off to another thread.
+// Bytes worth a hand-off to a sleeping thread.
 #define PIECE_BYTES (256 * 1024)
-// What is worth sharing with threads that are awake anyway.
+// Bytes worth sharing with threads that are awake anyway.
 #define SMALL_BYTES (32 * 1024)
 
 static bool copy_string(const rn_tstring_t* src, rn_tstring_t* dst) {
@@ -47,10 +47,10 @@ static rn_status_t move_owned(const rn_move_t* move, int32_t d, rn_dtype_t dtype
 // A box in bytes, ready to run.
 typedef struct job_t {
   const rn_move_table_t* table;
-  int32_t rank;   // of the loops around the inner ones
-  int32_t kind;   // one of the below
-  int log2_size;  // of an element, for STEPS and TRANSPOSE
-  int64_t run;    // bytes, for RUN
+  int32_t rank;   // number of loops around the inner ones
+  int32_t kind;   // one of the kinds below
+  int log2_size;  // of the element size, for STEPS and TRANSPOSE
+  int64_t run;    // bytes per run, for RUN
   rn_move_dim_t inner, middle;
   const char* src;
   char* dst;
@@ -92,7 +92,7 @@ static void run_piece(void* arg, int64_t begin, int64_t end) {
     run_outer(job, 1, job->src + i * dim->from, job->dst + i * dim->to);
 }
 
-// Without outer loops: the inner one, or the middle one of a transposition, is cut.
+// Without outer loops: splits the inner loop, or the middle one of a transposition.
 static void run_inner_piece(void* arg, int64_t begin, int64_t end) {
   const job_t* whole = arg;
   job_t piece;
@@ -118,7 +118,7 @@ static bool log2_of(int64_t size, int* out) {
   return true;
 }
 
-// Turns steps into bytes and takes the inner loops off.
+// Converts strides to bytes and separates the inner loops.
 static void prepare(job_t* job, const rn_move_t* move, int64_t size) {
   job->rank = move->rank;
   for (int32_t d = 0; d < move->rank; ++d)
@@ -136,7 +136,7 @@ static void prepare(job_t* job, const rn_move_t* move, int64_t size) {
   if (job->rank == 0 || !log2_of(job->run, &job->log2_size)) return;
   size = job->run;
   job->kind = STEPS;
-  // Any order of the loops will do: the one that writes in order is the inner one.
+  // The loops may run in any order; the one that writes in order becomes the inner one.
   int32_t inner = job->rank - 1, middle = -1;
   for (int32_t d = 0; d < job->rank; ++d)
     if (job->dims[d].to == size) inner = d;

@@ -1,20 +1,20 @@
-// Moving elements: every op that only rearranges its input (transpose, slice, pad, tile, concat,
-// reverse, ...) says which box of elements goes where, and this copies it.
+// Copies boxes of elements. Every op that only rearranges its input (transpose, slice, pad, tile,
+// concat, reverse, ...) describes which box goes where and calls this.
 #ifndef RUNNEL_KERNELS_CPU_MOVE_H_
 #define RUNNEL_KERNELS_CPU_MOVE_H_
 
 #include "base/pool.h"
 #include "tensor/tensor.h"
 
-// Tiling looks at a tensor with two dimensions for each of its own.
+// Tile splits each dimension of its tensor in two.
 #define RN_MOVE_MAX_RANK (2 * RN_MAX_RANK)
 
 typedef struct rn_move_dim_t {
   int64_t size;
-  int64_t from, to;  // steps in elements; any sign, 0 to repeat an element
+  int64_t from, to;  // strides in elements; any sign; from = 0 repeats an element
 } rn_move_dim_t;
 
-// A box of elements, outermost dimension first. No two elements may go to the same place.
+// A box of elements, outermost dimension first. No two elements may have the same destination.
 typedef struct rn_move_t {
   int32_t rank;
   bool is_empty;
@@ -26,7 +26,7 @@ static inline void rn_move_begin(rn_move_t* move) {
   move->is_empty = false;
 }
 
-// Adds the next inner dimension; those that continue their neighbour become one with it.
+// Adds the next inner dimension, merging it with the previous one where they are contiguous.
 static inline void rn_move_add(rn_move_t* move, int64_t size, int64_t from, int64_t to) {
   if (size == 1) return;
   if (size <= 0) move->is_empty = true;
@@ -40,20 +40,20 @@ static inline void rn_move_add(rn_move_t* move, int64_t size, int64_t from, int6
   move->dims[move->rank++] = (rn_move_dim_t){size, from, to};
 }
 
-// Copies the box, its first element from |src| to |dst|. Strings, resources and variants at |dst|
-// must be valid elements; they are replaced. RESOURCE_EXHAUSTED if a string cannot be copied.
+// Copies the box; its first element goes from |src| to |dst|. Strings, resources and variants at
+// |dst| must be initialized; they are replaced. RESOURCE_EXHAUSTED if a string cannot be copied.
 RN_MUST_USE rn_status_t rn_move_run(const rn_move_t* move, rn_pool_t* pool, rn_dtype_t dtype,
                                     const void* src, void* dst);
 
-// |n| elements in a row. The same rules.
+// Copies |n| consecutive elements. The same rules apply.
 RN_MUST_USE rn_status_t rn_move_row(rn_dtype_t dtype, const void* src, void* dst, int64_t n);
-// |n| times the element at |value|.
+// Fills |n| elements with a copy of the element at |value|.
 RN_MUST_USE rn_status_t rn_move_fill(rn_pool_t* pool, rn_dtype_t dtype, const void* value,
                                      void* dst, int64_t n);
-// |n| elements become zeros, empty strings, no objects.
+// Sets |n| elements to zero, the empty string or no object.
 void rn_move_zero(rn_pool_t* pool, rn_dtype_t dtype, void* dst, int64_t n);
 
-// A copy of few bytes without a call.
+// Copies a few bytes without a call to memcpy.
 static inline void rn_move_bytes(void* dst, const void* src, size_t size) {
   switch (size) {
     case 4:

@@ -1,10 +1,10 @@
-// See row_batches.h. Rows are dealt out to pieces by a hash of their numbers, for the low ones are
-// the most wanted of many tables; each piece reads all the indices, which is little beside rows.
+// See row_batches.h. Rows are assigned to pieces by a hash of their numbers, because many tables
+// use their low rows most. Each piece reads all indices, which is cheap compared with the rows.
 #include "kernels/cpu/row_batches.h"
 
 #include "kernels/cpu/array.h"
 
-// What is worth another piece; and more pieces than this would mostly read indices.
+// Time worth another piece; and the maximum number of pieces: more would mostly read indices.
 #define PIECE_NS 50e3
 #define MAX_PIECES 8
 
@@ -21,7 +21,7 @@ static inline int64_t piece_of(uint64_t row, int64_t pieces) {
   return (int64_t)(hash * (uint64_t)pieces >> 32);
 }
 
-// Whether an index is taken is a coin toss: it is written down in any case, and counted if it is.
+// The test is unpredictable, so avoid a branch: always store the index, but count it only if taken.
 #define DEAL(I)                                                              \
   static void deal_##I(const deal_t* deal, int64_t piece) {                  \
     const I* index = deal->indices->data;                                    \

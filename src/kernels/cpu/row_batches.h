@@ -1,5 +1,4 @@
-// Work on rows that indices name, where a row may be named twice: scatters, sparse updates, sums of
-// segments.
+// Runs work on rows selected by indices that may repeat: scatters, sparse updates, segment sums.
 #ifndef RUNNEL_KERNELS_CPU_ROW_BATCHES_H_
 #define RUNNEL_KERNELS_CPU_ROW_BATCHES_H_
 
@@ -8,18 +7,17 @@
 
 enum { RN_ROW_BATCH = 64 };
 
-// Some of the indices: |rows| are their values and |places| where they stand, in rising order. At
-// most RN_ROW_BATCH of them.
+// Receives a batch of indices: |rows| are their values and |places| their positions, in ascending
+// order. At most RN_ROW_BATCH per call.
 typedef void (*rn_row_batch_fn_t)(void* arg, const int64_t* rows, const int64_t* places, int count);
 
-// Calls |body| until it has had every index in [0, limit); others are left out. Calls come from
-// several threads, but a row's indices all go to one, in the order in which they stand: so the
-// result does not depend on the number of threads. |row_ns| is about what a row takes.
+// Calls |body| with every index in [0, limit); skips the others. Calls come from several threads,
+// but all indices of one row go to one thread in order of position, so the result does not depend
+// on the number of threads. |row_ns| is the approximate time per row.
 void rn_row_batches(rn_pool_t* pool, const rn_tensor_t* indices, int64_t limit, double row_ns,
                     rn_row_batch_fn_t body, void* arg);
 
-// Tells the processor that |size| bytes at |row| are about to be used. Of a long row it sees the
-// rest coming.
+// Prefetches |size| bytes at |row|. The hardware prefetcher loads the rest of a long row.
 static inline void rn_row_prefetch(const void* row, size_t size) {
   for (size_t at = 0; at < size && at < 512; at += 64) __builtin_prefetch((const char*)row + at, 1);
 }

@@ -1,12 +1,12 @@
-// Rows of a tensor: parts along its first dimension, for kernels that keep them one by one.
+// Rows of a tensor (slices along its first dimension), for kernels that store them one by one.
 #ifndef RUNNEL_KERNELS_CPU_ROWS_H_
 #define RUNNEL_KERNELS_CPU_ROWS_H_
 
 #include "tensor/tensor.h"
 
-// |*out| = rows [begin, begin + count) of |batch|, whose rank is not 0; without the first dimension
-// if |drops_dim| (then |count| is 1). Shares the buffer if |shares| and the rows are aligned as
-// tensors are; otherwise copies into memory from |allocator|.
+// |*out| = rows [begin, begin + count) of |batch|, whose rank is at least 1; without the first
+// dimension if |drops_dim| (then |count| is 1). Shares the buffer if |shares| and the rows meet the
+// alignment of tensors; otherwise copies into memory from |allocator|.
 RN_MUST_USE rn_status_t rn_rows_slice(const rn_tensor_t* batch, int64_t begin, int64_t count,
                                       bool drops_dim, bool shares, rn_allocator_t allocator,
                                       rn_tensor_t* out);

@@ -1,4 +1,4 @@
-// Choosing vector functions, and running them over arrays of any type. See vector.h.
+// Selects vector functions for the ISA level and runs them over arrays of any type. See vector.h.
 #include "kernels/cpu/vector.h"
 
 #include "kernels/cpu/isa.h"
@@ -18,8 +18,8 @@ bool rn_vector_is_costly(rn_vector_code_t code) {
          code == RN_VECTOR_SOFTPLUS_GRAD;
 }
 
-// x log(y) and x log(1 + y) are products of two rounded numbers: a 16-bit logarithm is rounded
-// before it is multiplied, as if the two ops were called one after the other.
+// x log(y) and x log(1 + y) round twice: a 16-bit logarithm is rounded before the multiplication,
+// as if the two ops were called one after the other.
 static void log_product(const rn_vector_table_t* table, rn_vector_code_t code, bool is_half,
                         const float* x, int x_step, const float* y, int y_step, float* out,
                         int64_t n) {
@@ -34,7 +34,7 @@ static void log_product(const rn_vector_table_t* table, rn_vector_code_t code, b
   table->fn[RN_FLOAT][RN_VECTOR_MUL_NO_NAN](logs, 1, x, x_step, out, n);
 }
 
-// 16-bit floats are computed as floats, a block at a time, and rounded once.
+// Computes 16-bit floats in float, one block at a time, and rounds once.
 static void run_narrow(rn_vector_code_t code, bool is_half, const uint16_t* a, int a_step,
                        const uint16_t* b, int b_step, uint16_t* out, int64_t n) {
   const rn_vector_table_t* table = rn_vector_table();

@@ -1,16 +1,16 @@
-// Elementwise arithmetic: one loop for each operation, type and generation of processor.
+// Elementwise arithmetic: one loop per operation, type and ISA level.
 //
-// A vector function computes out[i] = op(a[i], b[i]) for n elements. Everything elementwise on the
-// CPU is made of these, the fused chains too, so that fusing changes no bit. An operand that is one
-// number for all elements is said with its step: 0 instead of 1. Functions of one argument ignore
-// b. |out| may be |a| or |b|, but must not overlap them otherwise.
+// A vector function computes out[i] = op(a[i], b[i]) for n elements. All elementwise kernels on the
+// CPU use these, including fused chains, so that fusion changes no bits. An operand with step 0
+// instead of 1 is one number for all elements. Unary functions ignore b. |out| may be |a| or |b|,
+// but must not otherwise overlap them.
 #ifndef RUNNEL_KERNELS_CPU_VECTOR_H_
 #define RUNNEL_KERNELS_CPU_VECTOR_H_
 
 #include "tensor/tensor.h"
 
-// X(enumerator, op, number of inputs): what takes and gives one type, for floats and, where it says
-// so, for integers. Float only:
+// X(enumerator, op, number of inputs): operations whose result has the type of their operands.
+// Float only:
 #define RN_VECTOR_FLOAT_OPS(X)            \
   X(SQRT, "Sqrt", 1)                      \
   X(RSQRT, "Rsqrt", 1)                    \
@@ -93,11 +93,11 @@ typedef enum rn_vector_code_t {
 typedef void (*rn_vector_fn_t)(const void* a, int a_step, const void* b, int b_step, void* out,
                                int64_t n);
 
-// Conversions between a 16-bit float and float, n elements.
+// Converts n elements between a 16-bit float type and float.
 typedef void (*rn_widen_fn_t)(const uint16_t* in, float* out, int64_t n);
 typedef void (*rn_narrow_fn_t)(const float* in, uint16_t* out, int64_t n);
 
-// The functions of one generation. Rows by type for float, double, int8 … uint64; NULL where stock
+// The functions of one ISA level. One row per type: float, double, int8 … uint64; NULL where stock
 // has no kernel.
 typedef struct rn_vector_table_t {
   const char* name;
@@ -106,17 +106,17 @@ typedef struct rn_vector_table_t {
   rn_narrow_fn_t narrow_half, narrow_bfloat16;
 } rn_vector_table_t;
 
-// The best table for this processor. Decided once.
+// The table for this CPU's ISA level, chosen once.
 const rn_vector_table_t* rn_vector_table(void);
 
-// Whether an element takes about ten times as long as an addition.
+// Whether an element costs about ten times as much as an addition.
 bool rn_vector_is_costly(rn_vector_code_t code);
 
-// Elements that a pass over memory handles at a time: a few such blocks stay in the first-level
-// cache.
+// Elements per block of a pass over memory; a few such blocks fit into the L1 cache.
 #define RN_VECTOR_BLOCK 1024
 
-// Computes |code| over whole arrays of |dtype|, 16-bit floats included (through float, in blocks).
+// Computes |code| over whole arrays of |dtype|, including 16-bit floats (converted to float in
+// blocks).
 void rn_vector_run(rn_vector_code_t code, rn_dtype_t dtype, const void* a, int a_step,
                    const void* b, int b_step, void* out, int64_t n);
 

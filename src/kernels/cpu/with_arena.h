@@ -1,11 +1,11 @@
-// Kernels whose scratch memory is an arena.
+// For kernels that take their scratch memory from an arena.
 #ifndef RUNNEL_KERNELS_CPU_WITH_ARENA_H_
 #define RUNNEL_KERNELS_CPU_WITH_ARENA_H_
 
 #include "base/arena.h"
 #include "framework/kernel.h"
 
-// |compute| with an arena that is gone when it returns.
+// Runs |compute| with an arena that is freed when it returns.
 static inline rn_status_t rn_with_arena(rn_kernel_ctx_t* ctx,
                                         rn_status_t (*compute)(rn_kernel_ctx_t*, rn_arena_t*)) {
   rn_arena_t arena;

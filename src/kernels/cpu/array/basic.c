@@ -1,4 +1,4 @@
-// Kernels that pass values on: identities, constants, placeholders, and the ops that only order
+// Kernels that pass values through: identities, constants, placeholders, and ops that only order
 // others.
 #include "framework/kernel.h"
 #include "kernels/cpu/array.h"
@@ -53,7 +53,7 @@ static rn_status_t placeholder_init(const rn_kernel_init_t* init, void* state) {
   return RN_OK;
 }
 
-// It runs only if nobody fed it.
+// Runs only if the placeholder was not fed.
 static rn_status_t placeholder_compute(rn_kernel_ctx_t* ctx) {
   const placeholder_t* placeholder = ctx->state;
   rn_shape_t shape = {placeholder->rank, placeholder->dims};
@@ -82,7 +82,7 @@ static const rn_kernel_def_t rows[] = {
      .compute = prevent_gradient},
     {.op = "NoOp", .device = "CPU", .compute = no_op},
     {.op = "ControlTrigger", .device = "CPU", .compute = no_op},
-    // These the executor runs itself; the rows say that the device has them.
+    // The executor handles these itself; the rows declare that the device supports them.
     {.op = "Switch", .device = "CPU", .compute = no_op},
     {.op = "Merge", .device = "CPU", .compute = no_op},
     {.op = "Enter", .device = "CPU", .compute = no_op},

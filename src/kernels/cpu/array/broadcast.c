@@ -1,5 +1,4 @@
-// Broadcasting as an op of its own, tiling, and the arithmetic on shapes that gradients of
-// broadcasting ops need.
+// BroadcastTo and Tile, and the shape arithmetic for gradients of broadcasting ops.
 #include "kernels/cpu/array.h"
 #include "kernels/cpu/combine.h"
 #include "kernels/cpu/move.h"
@@ -25,7 +24,7 @@ static rn_status_t check_vectors(const rn_kernel_ctx_t* ctx) {
   return RN_OK;
 }
 
-// Dimension |d| of |rank|, counted from the front, of a shape that may have fewer.
+// Dimension |d| of |rank|, counted from the front, of a shape with possibly fewer dimensions.
 static inline int64_t aligned(const rn_tensor_t* shape, int64_t d, int64_t rank) {
   int64_t at = d - (rank - shape->count);
   return at < 0 ? 1 : rn_int_at(shape, at);
@@ -50,8 +49,8 @@ static bool same_values(const rn_tensor_t* a, const rn_tensor_t* b) {
   return a->count == 0 || memcmp(a->data, b->data, rn_tensor_bytes(a)) == 0;
 }
 
-// Which axes the gradients of the two operands are summed over. Equal shapes have none; otherwise
-// an axis where both are 1 is summed in both.
+// The axes over which to sum the gradient of each operand: none for equal shapes; otherwise an axis
+// where both are 1 is summed in both.
 static rn_status_t broadcast_gradient_args(rn_kernel_ctx_t* ctx) {
   RN_RETURN_IF_ERROR(check_vectors(ctx));
   const rn_tensor_t* in[2] = {rn_in(ctx, 0), rn_in(ctx, 1)};
@@ -121,7 +120,7 @@ static rn_status_t broadcast_to(rn_kernel_ctx_t* ctx) {
   return rn_move_run(&move, rn_ctx_pool(ctx), input->dtype, input->data, out->data);
 }
 
-// Types that stock has no tiling for, though it registers the kernel for any.
+// The types for which stock's Tile works, although it registers the kernel for all.
 #define TILE_TYPES                                                                   \
   (RN_TYPES_FLOATS | RN_TYPES_INTS | RN_TYPES_COMPLEX | RN_T(UINT8) | RN_T(UINT32) | \
    RN_T(UINT64) | RN_T(BOOL) | RN_T(STRING) | RN_T(VARIANT))
@@ -167,7 +166,7 @@ static rn_status_t tile(rn_kernel_ctx_t* ctx) {
   return rn_move_run(&move, rn_ctx_pool(ctx), input->dtype, input->data, out->data);
 }
 
-// Sums the tiles: what Tile's gradient was before Sum took its place.
+// Sums the tiles: the gradient of Tile in old graphs, which Sum replaced.
 static rn_status_t tile_grad(rn_kernel_ctx_t* ctx) {
   const rn_tensor_t *input = rn_in(ctx, 0), *multiples = rn_in(ctx, 1);
   const int rank = input->rank;

@@ -1,4 +1,4 @@
-// Kernels that put tensors together and take them apart along an axis.
+// Kernels that concatenate and split tensors along an axis.
 #include "base/pool.h"
 #include "kernels/cpu/array.h"
 #include "kernels/cpu/move.h"
@@ -12,20 +12,20 @@
   (RN_TYPES_NUMBERS | FLOAT8 | RN_T(BOOL) | RN_T(STRING) | OBJECTS | RN_T(QUINT8) | RN_T(INT4) | \
    RN_T(UINT4))
 
-// Bytes that are worth a hand-off to another thread, and those worth sharing with one that is awake
-// anyway; and of a part's row at least, for whole rows to be copied at a time.
+// Bytes worth a hand-off to another thread; bytes worth sharing with one that is awake anyway; and
+// the minimum row of a part for copying whole rows.
 #define PIECE_BYTES (512 * 1024)
 #define SMALL_BYTES (64 * 1024)
 #define LEAST_RUN 64
 
-// Parts side by side in the rows of a whole, which is put together or taken apart.
+// Parts side by side in the rows of a whole tensor, for joining or splitting.
 typedef struct sides_t {
   rn_kernel_ctx_t* ctx;
-  int first, count;  // of the parts, among the inputs or outputs
+  int first, count;  // range of the parts among the inputs or outputs
   bool joins;
   int64_t outer;
   char* whole;
-  size_t size, row;  // bytes of an element, and of a row of the whole
+  size_t size, row;  // bytes per element, and per row of the whole
 } sides_t;
 
 static const rn_tensor_t* part_of(const sides_t* sides, int i) {
@@ -48,7 +48,7 @@ static void copy_sides(void* arg, int64_t begin, int64_t end) {
   }
 }
 
-// Copies whole rows, all parts at once. False if they are too short for that, or no plain bytes.
+// Copies whole rows, all parts at once. False if they are too short for that, or not plain bytes.
 static bool copy_rows(const sides_t* sides, rn_dtype_t dtype) {
   if (sides->outer < 2 || !rn_dtype_is_plain(dtype)) return false;
   for (int i = 0; i < sides->count; ++i)
@@ -58,8 +58,8 @@ static bool copy_rows(const sides_t* sides, rn_dtype_t dtype) {
   return true;
 }
 
-// Puts |count| tensors side by side: in |out|, seen as |outer| rows, input i fills runs of its
-// count / outer elements.
+// Joins |count| tensors side by side: in |out|, seen as |outer| rows, input i fills a run of
+// count_i / outer elements per row.
 static rn_status_t join(rn_kernel_ctx_t* ctx, int first, int count, int64_t outer,
                         rn_tensor_t* out) {
   rn_dtype_t dtype = out->dtype;
@@ -91,7 +91,7 @@ static rn_status_t join(rn_kernel_ctx_t* ctx, int first, int count, int64_t oute
   return RN_OK;
 }
 
-// Where the parts of a concatenation are among the inputs.
+// The range of concatenated parts among the inputs.
 typedef struct concat_t {
   int axis_input, first;
   const char* axis_name;
@@ -146,7 +146,7 @@ static rn_status_t concat(rn_kernel_ctx_t* ctx) {
   const int first = concat->first, count = ctx->kernel->input_count - 1;
   const rn_tensor_t* model = rn_in(ctx, first);
   int64_t axis = rn_int_at(axis_tensor, 0), rank = model->rank;
-  // Axis 0 of scalars is refused below, in the words for them.
+  // For scalars, axis 0 is rejected below with a message of its own.
   if ((axis < -rank || axis >= rank) && axis != 0)
     return rn_invalid_argument(
         "ConcatOp : Expected concatenating dimensions in the range [%lld, %lld), but got %lld",
@@ -163,7 +163,7 @@ static rn_status_t concat(rn_kernel_ctx_t* ctx) {
   return join(ctx, first, count, rn_dims_product(dims, 0, (int)axis), out);
 }
 
-// Rows of size 1 along the first axis.
+// Each input is one row along the first axis.
 static rn_status_t parallel_concat(rn_kernel_ctx_t* ctx) {
   const rn_tensor_t* model = rn_in(ctx, 0);
   const int count = ctx->kernel->input_count;
@@ -267,7 +267,7 @@ static rn_status_t pack(rn_kernel_ctx_t* ctx) {
   return join(ctx, 0, count, rn_dims_product(dims, 0, (int)axis), out);
 }
 
-// Takes |part|, elements [offset, offset + size) of the axis of each of |view|'s rows, out of
+// Copies |part|, elements [offset, offset + size) of the axis of each of |view|'s rows, out of
 // |input|.
 static rn_status_t take(rn_kernel_ctx_t* ctx, const rn_tensor_t* input, rn_axis_view_t view,
                         int64_t offset, int64_t size, rn_tensor_t* part) {
@@ -313,7 +313,7 @@ static rn_status_t split_axis(const rn_tensor_t* input, const rn_tensor_t* axis_
   return RN_OK;
 }
 
-// Takes |input| apart along |axis|, into parts of |sizes|, or, if that is NULL, all of |size|.
+// Splits |input| along |axis| into parts of |sizes|, or all of |size| if |sizes| is NULL.
 static rn_status_t split_into(rn_kernel_ctx_t* ctx, const rn_tensor_t* input, int64_t axis,
                               const int64_t* sizes, int64_t size) {
   const int count = ctx->kernel->output_count;
@@ -351,7 +351,7 @@ static rn_status_t split(rn_kernel_ctx_t* ctx) {
   return split_into(ctx, input, axis, NULL, size / count);
 }
 
-// Sizes as given, the one -1 worked out.
+// Copies the sizes, with -1 replaced by the inferred size.
 static rn_status_t read_split_sizes(const rn_tensor_t* sizes, int64_t whole, int64_t* out) {
   int rest = -1;
   int64_t sum = 0;

@@ -1,13 +1,13 @@
-// Diagonals of matrices: taken, set, and matrices made of them.
+// Extracts and sets diagonals of matrices, and builds matrices from them.
 #include "kernels/cpu/array.h"
 #include "kernels/cpu/move.h"
 #include "kernels/kernel_rows.h"
 
-// The forms of an op: the first has the main diagonal only, the second aligns to the left, the
-// third as its attribute says.
+// The versions of an op: V1 has the main diagonal only, V2 aligns left, V3 aligns as its attribute
+// says.
 typedef struct diag_t {
   int version;
-  bool right_above, right_below;  // which side short diagonals above (below) the main one are on
+  bool right_above, right_below;  // alignment of short diagonals above (below) the main one
 } diag_t;
 
 static rn_status_t diag_init(const rn_kernel_init_t* init, void* state) {
@@ -23,8 +23,8 @@ static rn_status_t diag_init(const rn_kernel_init_t* init, void* state) {
   return RN_OK;
 }
 
-// Diagonals |lower| to |upper| of matrices of |rows| by |columns|, in a band of |count| lines of
-// |longest|.
+// Diagonals |lower| to |upper| of |rows| by |columns| matrices, as a band of |count| lines of
+// length |longest|.
 typedef struct band_t {
   int64_t lower, upper, rows, columns, count, longest;
 } band_t;
@@ -69,8 +69,8 @@ static rn_status_t check_bounds(const band_t* band, const char* stop) {
   return check_order(band);
 }
 
-// Line |i| of the band: diagonal upper - i, its length, where in the line and in the matrix it
-// begins.
+// Line |i| of the band: diagonal upper - i, its length, and its start in the line and in the
+// matrix.
 typedef struct line_t {
   int64_t length, in_line, in_matrix;
 } line_t;
@@ -85,7 +85,7 @@ static line_t line_of(const diag_t* diag, const band_t* band, int64_t i) {
   return line;
 }
 
-// Copies every line of every matrix: between |matrices| and |lines|.
+// Copies every line of every matrix between |matrices| and |lines|.
 static rn_status_t move_lines(rn_kernel_ctx_t* ctx, const band_t* band, int64_t batch,
                               rn_dtype_t dtype, void* matrices, void* lines, bool to_lines) {
   const int64_t size = (int64_t)rn_dtype_size(dtype);
@@ -118,7 +118,7 @@ static rn_status_t fill_with(rn_kernel_ctx_t* ctx, const rn_tensor_t* padding, r
   return RN_OK;
 }
 
-// Sizes of the matrices that hold the given diagonals.
+// Infers the size of the matrices that hold the given diagonals.
 static rn_status_t matrix_size(band_t* band, int64_t longest) {
   int64_t least_rows = longest - min64(band->upper, 0);
   int64_t least_columns = longest + max64(band->lower, 0);
@@ -191,7 +191,7 @@ static rn_status_t matrix_band(const rn_tensor_t* input, band_t* band) {
   return RN_OK;
 }
 
-// The shape of the band of |input|'s matrices, in |dims|, and how many matrices there are.
+// The shape of the band of |input|'s matrices, in |dims|, and the number of matrices.
 static rn_shape_t band_shape(const rn_tensor_t* input, const band_t* band, int64_t* dims,
                              int64_t* out_batch) {
   int32_t rank = input->rank - 2;

@@ -1,6 +1,7 @@
-// EditDistance: how many insertions, deletions and replacements make one sequence of another.
+// EditDistance: the number of insertions, deletions and replacements that turn one sequence into
+// another.
 //
-// Sequences are the rows, along the last dimension, of two sparse tensors in order.
+// The sequences are the rows, along the last dimension, of two ordered sparse tensors.
 #include <inttypes.h>
 #include <math.h>
 
@@ -54,7 +55,7 @@ static rn_status_t read_sparse(rn_kernel_ctx_t* ctx, int first, const char* name
   return rn_read_dims(out->shape, dims, &shape);
 }
 
-// Which sequence element |i| belongs to, as a place in the result; the end is INT64_MAX.
+// The sequence that element |i| belongs to, as an index into the result; INT64_MAX at the end.
 static rn_status_t sequence_of(const sparse_t* sparse, const int64_t* dims, int64_t i,
                                int64_t* out) {
   *out = INT64_MAX;
@@ -106,7 +107,7 @@ typedef struct run_t {
   int64_t begin, count;
 } run_t;
 
-// Levenshtein's table, a row at a time; |row| has room for truth->count + 1.
+// Levenshtein's algorithm, one row at a time; |row| holds truth->count + 1 numbers.
 static int64_t distance_of(const run_t* hypothesis, const run_t* truth, int64_t* row) {
   for (int64_t k = 0; k <= truth->count; ++k) row[k] = k;
   for (int64_t i = 1; i <= hypothesis->count; ++i) {
@@ -142,7 +143,7 @@ static rn_status_t result_shape(const sparse_t* a, const sparse_t* b, int64_t* d
   return RN_OK;
 }
 
-// The elements from |*inout_at| on that belong to |sequence|.
+// Takes the elements from |*inout_at| on that belong to |sequence|.
 static rn_status_t take_run(const sparse_t* sparse, const int64_t* dims, int64_t sequence,
                             int64_t* inout_at, run_t* out) {
   *out = (run_t){sparse->values, *inout_at, 0};

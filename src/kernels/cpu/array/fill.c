@@ -1,4 +1,4 @@
-// Kernels that make values from a few numbers: fills, ranges, one-hot vectors, permutations.
+// Kernels that generate values: fills, ranges, one-hot vectors, permutations.
 #include <math.h>
 
 #include "kernels/cpu/array.h"
@@ -24,7 +24,7 @@ static rn_status_t fill(rn_kernel_ctx_t* ctx) {
   return rn_move_fill(rn_ctx_pool(ctx), out->dtype, value->data, out->data, out->count);
 }
 
-// Elements that need not be set are set all the same: nothing of another tensor may be seen.
+// Clears the elements even if the op does not ask for it, so that no data of another tensor leaks.
 static rn_status_t empty(rn_kernel_ctx_t* ctx) {
   const rn_tensor_t* sizes = rn_in(ctx, 0);
   if (sizes->rank != 1)
@@ -43,7 +43,7 @@ static rn_status_t not_scalar(const char* name, const rn_tensor_t* tensor) {
   return rn_invalid_argument("%s must be a scalar, not shape %s", name, rn_text_of(tensor).text);
 }
 
-// A scalar, or, as stock allows for old graphs, a vector of one.
+// A scalar or, as stock allows for old graphs, a vector of one element.
 static bool is_scalar(const rn_tensor_t* tensor) { return tensor->count == 1 && tensor->rank <= 1; }
 
 static double float_at(const rn_tensor_t* tensor, int64_t i) {
@@ -83,7 +83,7 @@ static rn_status_t int_range(rn_kernel_ctx_t* ctx) {
   if (delta > 0 ? start > limit : start < limit)
     return bad_range(rn_in(ctx, 0), rn_in(ctx, 1), delta > 0);
   if (__builtin_sub_overflow(limit, start, &span) || span == INT64_MIN) return too_long();
-  // Magnitudes, so that the smallest delta has one.
+  // Unsigned magnitudes, because the most negative delta has no signed one.
   uint64_t length = span < 0 ? (uint64_t)0 - (uint64_t)span : (uint64_t)span;
   uint64_t step = delta < 0 ? (uint64_t)0 - (uint64_t)delta : (uint64_t)delta;
   const int64_t count = (int64_t)(length / step + (length % step != 0));
@@ -106,7 +106,7 @@ static rn_status_t float_range(rn_kernel_ctx_t* ctx) {
   if (delta > 0 ? !(start <= limit) : !(start >= limit))
     return bad_range(rn_in(ctx, 0), rn_in(ctx, 1), delta > 0);
   rn_dtype_t type = rn_in(ctx, 0)->dtype;
-  // The quotient is taken in the type itself, as its users expect of rounding.
+  // Divides in the type itself, because users expect its rounding.
   double quotient;
   if (type == RN_DOUBLE) {
     quotient = fabs((limit - start) / delta);

@@ -1,4 +1,4 @@
-// Kernels that pick rows of a tensor, or of a variable, by index.
+// Kernels that gather rows of a tensor or of a variable by index.
 #include "kernels/cpu/array/gather.h"
 
 #include "kernels/cpu/isa.h"
@@ -6,7 +6,7 @@
 #include "kernels/cpu/state/variable.h"
 #include "kernels/kernel_rows.h"
 
-// What is worth a hand-off to another thread, in bytes: rows of a large table come at a few bytes a
+// Bytes worth a hand-off to another thread: gathering from a large table runs at a few bytes per
 // nanosecond.
 #define PIECE_BYTES (128 * 1024)
 
@@ -54,7 +54,7 @@ rn_status_t rn_place_error(const rn_kernel_ctx_t* ctx, const rn_places_t* places
   for (int d = 0; d < places->depth; ++d)
     rn_strbuf_printf(&buf, d ? ", %lld" : "%lld",
                      (long long)rn_int_at(places->indices, i * places->depth + d));
-  // The place among the others: the indices without their last dimension.
+  // The position among the index vectors: |indices| without its last dimension.
   rn_tensor_t outer = *places->indices;
   outer.rank--;
   int64_t dims[RN_MAX_RANK], at = i;
@@ -78,14 +78,15 @@ typedef struct gather_t {
   const rn_tensor_t *params, *indices;
   rn_tensor_t* out;
   rn_gather_rows_fn_t rows;
-  int64_t outer, limit, count;  // of indices in a batch
+  int64_t outer, limit, count;  // count: indices per batch
   size_t row, index_size;       // bytes
 } gather_t;
 
 static void gather_piece(void* arg, int64_t begin, int64_t end) {
   const gather_t* g = arg;
   while (begin < end) {
-    int64_t block = begin / g->count, first = begin % g->count;  // block: batch and outer
+    // A block is one pair of batch and outer.
+    int64_t block = begin / g->count, first = begin % g->count;
     int64_t left = end - begin, last = left < g->count - first ? first + left : g->count;
     const char* params = (const char*)g->params->data + (size_t)(block * g->limit) * g->row;
     const char* indices =
@@ -195,7 +196,7 @@ static rn_status_t gather_v2(rn_kernel_ctx_t* ctx) {
                       *(const int64_t*)ctx->state);
 }
 
-// The value of the variable behind input 0, shared, so that no lock is held while it is read.
+// The value of the variable in input 0, shared, so that no lock is held while reading it.
 static rn_status_t share_variable(rn_kernel_ctx_t* ctx, rn_tensor_t* out) {
   rn_variable_t* variable = NULL;
   RN_RETURN_IF_ERROR(rn_variable_of(ctx, 0, &variable));
@@ -244,7 +245,7 @@ static void gather_nd_piece(void* arg, int64_t begin, int64_t end) {
         __builtin_prefetch((const char*)g->params->data + (size_t)rows[i] * g->row);
         continue;
       }
-      // The first of them is the one that is reported, whichever thread comes first.
+      // Report the first bad index, regardless of which thread finds one first.
       int64_t seen = g->bad;
       while (begin + i < seen &&
              !__atomic_compare_exchange_n((int64_t*)&g->bad, &seen, begin + i, false,

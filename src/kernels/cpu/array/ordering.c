@@ -1,4 +1,4 @@
-// Positions in sorted rows: LowerBound and UpperBound; and NthElement, which sorts.
+// LowerBound, UpperBound (search in sorted rows) and NthElement (sorts).
 #include <inttypes.h>
 #include <stdlib.h>
 
@@ -6,10 +6,11 @@
 #include "kernels/cpu/vector.h"
 #include "kernels/kernel_rows.h"
 
-// Searches in a piece of work: some 50 ns each.
+// Searches per piece of work, at about 50 ns each.
 #define PIECE_SEARCHES 2048
 
-// X(enumerator, C type): what is compared as it is; 16-bit floats become floats first.
+// X(enumerator, C type): types that are compared directly; 16-bit floats are converted to float
+// first.
 #define TYPES(X)      \
   X(INT8, int8_t)     \
   X(INT16, int16_t)   \
@@ -26,7 +27,7 @@ typedef struct job_t {
   rn_dtype_t dtype;
   bool is_upper;
   const void *sorted, *values;
-  int64_t length, width;  // of a row of |sorted|, of |values|
+  int64_t length, width;  // row length of |sorted| and of |values|
   rn_tensor_t* out;
 } job_t;
 
@@ -57,7 +58,7 @@ static void search_piece(void* arg, int64_t begin, int64_t end) {
   }
 }
 
-// |tensor|'s elements in a type of TYPES; |temp| is the caller's to clear.
+// |tensor|'s elements in one of TYPES; the caller clears |temp|.
 static rn_status_t comparable(rn_kernel_ctx_t* ctx, const rn_tensor_t* tensor, rn_tensor_t* temp,
                               rn_dtype_t* out_dtype, const void** out_data) {
   const rn_vector_table_t* table = rn_vector_table();
@@ -97,7 +98,7 @@ static rn_status_t bound(rn_kernel_ctx_t* ctx, bool is_upper) {
 static rn_status_t lower_compute(rn_kernel_ctx_t* ctx) { return bound(ctx, false); }
 static rn_status_t upper_compute(rn_kernel_ctx_t* ctx) { return bound(ctx, true); }
 
-// NthElement: rows are sorted, in a copy.
+// NthElement sorts a copy of each row.
 typedef struct nth_t {
   bool is_reverse;
 } nth_t;

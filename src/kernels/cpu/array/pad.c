@@ -1,4 +1,4 @@
-// Padding: with a value, or with the mirror image of what is there, and the gradient of the latter.
+// Padding with a constant or a mirror image, and the gradient of the latter.
 #include "kernels/cpu/array.h"
 #include "kernels/cpu/combine.h"
 #include "kernels/cpu/move.h"
@@ -15,7 +15,7 @@ static rn_status_t check_paddings(const rn_tensor_t* input, const rn_tensor_t* p
   return RN_OK;
 }
 
-// Sizes after padding. INVALID_ARGUMENT if they, or their product, are too large.
+// Sizes after padding. INVALID_ARGUMENT if one of them or their product overflows.
 static rn_status_t padded_dims(const rn_tensor_t* input, const rn_tensor_t* paddings,
                                int64_t* dims) {
   int64_t count = 1;
@@ -78,14 +78,14 @@ static rn_status_t pad(rn_kernel_ctx_t* ctx) {
   return rn_move_run(&move, rn_ctx_pool(ctx), out->dtype, input->data, to);
 }
 
-// Mirroring. The edge is repeated in SYMMETRIC mode and not in REFLECT mode.
+// Mirror padding. SYMMETRIC repeats the edge; REFLECT does not.
 static rn_status_t mirror_init(const rn_kernel_init_t* init, void* state) {
   *(int*)state = rn_str_is(rn_init_string(init, "mode"), "SYMMETRIC") ? 0 : 1;
   return RN_OK;
 }
 
-// The inner part is in place along axes before |d|; the axis's own borders are copied from it,
-// with everything that the axes behind it hold.
+// Axes before |d| are not padded yet. Copies the borders of axis |d| from the inner part, together
+// with the already padded axes behind it.
 static rn_status_t mirror_axis(rn_kernel_ctx_t* ctx, rn_tensor_t* out, int d, int64_t before,
                                int64_t size, int64_t after, int skipped) {
   rn_axis_view_t view = rn_axis_view(out, d);
@@ -94,7 +94,7 @@ static rn_status_t mirror_axis(rn_kernel_ctx_t* ctx, rn_tensor_t* out, int d, in
   for (int side = 0; side < 2; ++side) {
     int64_t count = side ? after : before;
     if (count == 0) continue;
-    // Border element k (away from the edge) is inner element k + skipped (into the inside).
+    // Border element k (outwards from the edge) mirrors inner element k + skipped (inwards).
     int64_t from = side ? before + size - 1 - skipped : before + skipped;
     int64_t to = side ? before + size : before - 1;
     int64_t step = side ? 1 : -1;
@@ -144,8 +144,8 @@ static rn_status_t mirror_pad(rn_kernel_ctx_t* ctx) {
     rn_move_add(&move, rn_tensor_dim(input, d), in_step, out_step);
   }
   char* to = (char*)out->data + (size_t)offset * rn_dtype_size(out->dtype);
-  // What is not written yet must not be read while the borders are made: strings are empty and
-  // plain bytes are copied only to be overwritten.
+  // Elements not written yet may be copied while the borders are made, so they must be initialized:
+  // strings are empty, and plain bytes are zeroed and later overwritten.
   if (rn_dtype_is_plain(out->dtype) && out->count != input->count)
     rn_move_zero(rn_ctx_pool(ctx), out->dtype, out->data, out->count);
   RN_RETURN_IF_ERROR(rn_move_run(&move, rn_ctx_pool(ctx), out->dtype, input->data, to));
@@ -155,7 +155,7 @@ static rn_status_t mirror_pad(rn_kernel_ctx_t* ctx) {
   return RN_OK;
 }
 
-// Adds axis |d|'s borders to the elements that they mirror, in place.
+// Adds the borders of axis |d| to the elements they mirror, in place.
 static void fold_axis(rn_tensor_t* work, int d, int64_t before, int64_t size, int64_t after,
                       int skipped) {
   rn_combine_fn_t add = rn_combine(RN_COMBINE_ADD, work->dtype);

@@ -1,17 +1,17 @@
-// Windows of images and volumes, each as a vector; elements that go round; axes in other formats.
+// Patches of images and volumes as vectors; Roll; conversion of data formats.
 #include "kernels/cpu/array.h"
 #include "kernels/cpu/move.h"
 #include "kernels/cpu/nn/window.h"
 #include "kernels/kernel_rows.h"
 
-// Images are volumes of one plane.
+// Images are treated as volumes of one plane.
 typedef struct patches_t {
   int rank;  // of the input: 4 or 5
   int64_t sizes[3], strides[3], rates[3];
   bool is_same;
 } patches_t;
 
-// The three numbers over space of a list attribute; the others must be 1.
+// The three spatial numbers of a list attribute; the others must be 1.
 static rn_status_t read_list(const rn_kernel_init_t* init, const char* name, int rank,
                              int64_t* out) {
   const rn_attr_value_t* list = rn_init_attr(init, name);
@@ -48,7 +48,8 @@ typedef struct job_t {
   int64_t pixel;  // bytes of all channels
 } job_t;
 
-// One line of a window: sizes[2] pixels of the line at |line|, beginning at |first|; NULL: outside.
+// One line of a window: sizes[2] pixels of |line|, starting at |first|; |line| is NULL outside the
+// image.
 static void take_line(const job_t* job, const char* line, int64_t first, char* to) {
   const int64_t count = job->patches->sizes[2], rate = job->patches->rates[2], pixel = job->pixel;
   if (!line) {
@@ -103,7 +104,7 @@ static rn_status_t measure(const patches_t* p, int i, int64_t in, job_t* job) {
   int64_t window = reach + 1, stride = p->strides[i], out, padding = 0;
   if (p->is_same) {
     out = in == 0 ? 0 : (in - 1) / stride + 1;
-    // What is left of the last window beyond the end; (out - 1) * stride < in.
+    // The part of the last window beyond the end; (out - 1) * stride < in.
     padding = out == 0 ? 0 : (out - 1) * stride - in;
     padding = padding > INT64_MAX - window ? INT64_MAX : padding + window;
     if (padding < 0) padding = 0;
@@ -151,7 +152,7 @@ static rn_status_t extract(rn_kernel_ctx_t* ctx) {
   return RN_OK;
 }
 
-// Roll: an axis that is moved by s is two boxes, each of them moved whole.
+// Roll: shifting an axis by s moves two boxes.
 static rn_status_t roll_axis(rn_kernel_ctx_t* ctx, const rn_tensor_t* x, const int64_t* shifts,
                              int axis, rn_move_t* move, int64_t from, int64_t to,
                              rn_tensor_t* out) {
@@ -203,12 +204,12 @@ static rn_status_t roll(rn_kernel_ctx_t* ctx) {
   return roll_axis(ctx, x, shifts, 0, &move, 0, 0, out);
 }
 
-// Data formats: where each axis of one is in the other.
+// Data formats: the position of each axis of one format in the other.
 typedef struct formats_t {
   int count;     // letters of a format
-  int place[5];  // by axis of the source: axis of the destination
+  int place[5];  // source axis to destination axis
   int space_count;
-  int space[5];  // the same among the axes of space alone
+  int space[5];  // the same, counting spatial axes only
 } formats_t;
 
 static rn_status_t formats_init(const rn_kernel_init_t* init, void* state) {

@@ -1,7 +1,7 @@
-// RaggedTensorToTensor: rows of different lengths, padded into a tensor.
+// RaggedTensorToTensor: pads rows of different lengths into a tensor.
 //
-// The values are one long list of cells. Each partition says which row of the one before it every
-// element belongs to; so every cell finds its place in the result, or none if it does not fit.
+// The values are a flat list of cells. Each partition assigns its elements to rows of the previous
+// one, which gives every cell its place in the result, or none if it does not fit.
 #include <inttypes.h>
 
 #include "kernels/cpu/array.h"
@@ -9,8 +9,8 @@
 #include "kernels/kernel_rows.h"
 
 typedef struct state_t {
-  bool has_first_size;  // FIRST_DIM_SIZE comes first
-  int32_t partitions;   // the others
+  bool has_first_size;  // the first partition is FIRST_DIM_SIZE
+  int32_t partitions;   // number of the others
   uint64_t rowids;      // bit i: partition i is VALUE_ROWIDS, not ROW_SPLITS
 } state_t;
 
@@ -44,7 +44,7 @@ typedef struct ragged_t {
   const rn_tensor_t *shape, *values, *padding;
   int64_t sizes[RN_MAX_RANK];  // of the result
   int rank;
-  int64_t cell;  // elements of a value
+  int64_t cell;  // elements per value
 } ragged_t;
 
 static const rn_tensor_t* partition(rn_kernel_ctx_t* ctx, const ragged_t* ragged, int i) {
@@ -53,7 +53,7 @@ static const rn_tensor_t* partition(rn_kernel_ctx_t* ctx, const ragged_t* ragged
 
 static bool is_rowids(const ragged_t* ragged, int i) { return ragged->state->rowids >> i & 1; }
 
-// The longest row of partition |i|.
+// The length of the longest row of partition |i|.
 static int64_t longest(rn_kernel_ctx_t* ctx, const ragged_t* ragged, int i) {
   const rn_tensor_t* part = partition(ctx, ragged, i);
   int64_t best = 0, run = 0;
@@ -108,8 +108,8 @@ static rn_status_t read_sizes(ragged_t* ragged) {
   return RN_OK;
 }
 
-// Places of the elements of partition |i|, in rows of the next dimension; -1: nowhere. |parents|
-// are those of its rows.
+// Assigns the elements of partition |i| to rows of the next dimension; -1 if dropped. |parents| are
+// the places of its rows.
 static rn_status_t place(rn_kernel_ctx_t* ctx, const ragged_t* ragged, int i,
                          const rn_tensor_t* parents, rn_tensor_t* out) {
   const rn_tensor_t* part = partition(ctx, ragged, i);
@@ -175,7 +175,7 @@ static rn_status_t first_size(rn_kernel_ctx_t* ctx, const ragged_t* ragged, int6
   return rn_invalid_argument("The first dimension must not be negative: %" PRId64, *out);
 }
 
-// The default value broadcasts over a cell.
+// Checks that the default value broadcasts to a cell.
 static rn_status_t check_padding(const ragged_t* ragged) {
   const rn_tensor_t *padding = ragged->padding, *values = ragged->values;
   if (padding->rank >= values->rank)
@@ -195,7 +195,7 @@ static rn_status_t check_padding(const ragged_t* ragged) {
   return RN_OK;
 }
 
-// Which element of the default value element |i| of a cell is.
+// The element of the default value that pads element |i| of a cell.
 static int64_t padding_at(const ragged_t* ragged, int64_t i) {
   const rn_tensor_t *padding = ragged->padding, *values = ragged->values;
   int64_t place_at = 0, step = 1;

@@ -1,5 +1,4 @@
-// Kernels that write slices chosen by several indices, into a new tensor, a copy of one, or a
-// variable.
+// Kernels that scatter slices by index vectors into a new tensor, a copy, or a variable.
 #include "kernels/cpu/array/gather.h"
 #include "kernels/cpu/combine.h"
 #include "kernels/cpu/move.h"
@@ -23,7 +22,7 @@ static rn_status_t scatter_nd_init(const rn_kernel_init_t* init, void* state) {
   return rn_bad_index_init(init, &scatter->policy);
 }
 
-// Strings: adding is appending.
+// For strings, addition is concatenation.
 static rn_status_t append_strings(const rn_tstring_t* from, rn_tstring_t* to, int64_t n) {
   for (int64_t i = 0; i < n; ++i) {
     rn_str_t more = rn_tstring_view(&from[i]);
@@ -41,7 +40,7 @@ static rn_status_t scatter_slices(rn_kernel_ctx_t* ctx, const rn_tensor_t* indic
   if (indices->count == 0 || updates->count == 0) return RN_OK;
   rn_places_t places;
   rn_places_init(&places, indices, rn_tensor_shape(into));
-  // All places are looked at before the first is written.
+  // Check all indices before writing anything.
   if (scatter->policy == RN_BAD_INDEX_ERROR)
     for (int64_t i = 0; i < places.count; ++i)
       if (rn_place_at(&places, i) < 0) return rn_place_error(ctx, &places, i, "shape", false);
@@ -62,7 +61,7 @@ static rn_status_t scatter_slices(rn_kernel_ctx_t* ctx, const rn_tensor_t* indic
   return RN_OK;
 }
 
-// Whether updates have the outer dimensions of the indices, and the inner ones of a slice.
+// Whether |updates| has the outer dimensions of |indices|, followed by those of a slice.
 static bool outer_match(const rn_tensor_t* indices, const rn_tensor_t* updates) {
   if (updates->rank < indices->rank - 1) return false;
   for (int d = 0; d < indices->rank - 1; ++d)
@@ -144,7 +143,7 @@ static rn_status_t tensor_scatter(rn_kernel_ctx_t* ctx) {
         "updates: %s",
         rn_shape_text(shape).text, rn_text_of(updates).text);
   rn_tensor_t* out = NULL;
-  // The updates may be the tensor itself.
+  // Not in place if |updates| shares the tensor's buffer.
   uint64_t candidates = updates->data != tensor->data;
   RN_RETURN_IF_ERROR(rn_output_in_place(ctx, 0, candidates, shape, &out));
   if (out->data != tensor->data)

@@ -1,4 +1,4 @@
-// Kernels that read or change shapes and leave the elements alone.
+// Kernels that read or change shapes without touching the elements.
 #include "kernels/cpu/array.h"
 #include "kernels/cpu/quant/quantized.h"
 #include "kernels/kernel_rows.h"
@@ -45,8 +45,8 @@ static rn_status_t rank(rn_kernel_ctx_t* ctx) {
   return RN_OK;
 }
 
-// The sizes asked for, with at most one -1, whose place goes to |*out_unknown|; |*out_product| is
-// that of the others.
+// The requested sizes, with at most one -1; its position goes to |*out_unknown| and the product of
+// the others to |*out_product|.
 static rn_status_t read_sizes(const rn_tensor_t* sizes, int64_t* dims, int64_t* out_product,
                               int* out_unknown) {
   int64_t product = 1;
@@ -74,7 +74,7 @@ static rn_status_t read_sizes(const rn_tensor_t* sizes, int64_t* dims, int64_t* 
   return RN_OK;
 }
 
-// The size to infer where another is zero: that of the elements there would be if nothing were.
+// The inferred size if another size is zero: computed as if all zero sizes were left out.
 static int64_t missing_of_empty(const rn_tensor_t* input, const rn_tensor_t* sizes) {
   uint64_t wanted = 1, given = 1;
   for (int d = 0; d < input->rank; ++d)
@@ -88,7 +88,7 @@ static int64_t missing_of_empty(const rn_tensor_t* input, const rn_tensor_t* siz
 static rn_status_t reshape(rn_kernel_ctx_t* ctx) {
   const rn_tensor_t* input = rn_in(ctx, 0);
   const rn_tensor_t* sizes = rn_in(ctx, 1);
-  // A scalar stands for a vector of one, as old graphs have it.
+  // Old graphs may pass a scalar in place of a vector of one element.
   if (sizes->rank > 1)
     return rn_invalid_argument("sizes input must be 1-D, not %s", rn_text_of(sizes).text);
   if (sizes->count >= RN_MAX_RANK)
@@ -183,7 +183,7 @@ static rn_status_t squeeze(rn_kernel_ctx_t* ctx) {
 
 typedef struct ensure_t {
   rn_allocator_t allocator;
-  char* input;  // where the tensor comes from, for the message
+  char* input;  // source of the tensor, for the message
   int32_t rank;
   int64_t dims[RN_MAX_RANK];
 } ensure_t;
@@ -234,7 +234,7 @@ static rn_status_t bitcast(rn_kernel_ctx_t* ctx) {
   rn_shape_t shape = {rank, dims};
   rn_status_t status = rn_tensor_reshape(input, type, shape, &out);
   if (!rn_ok(status)) {
-    // A view into the middle of a buffer may not be aligned for the wider type.
+    // A view into the middle of a buffer may be misaligned for the wider type.
     rn_status_free(status);
     rn_tensor_t* copy = NULL;
     RN_RETURN_IF_ERROR(rn_output(ctx, 0, shape, &copy));

@@ -1,4 +1,4 @@
-// Kernels that take or write a part of a tensor given by its bounds.
+// Kernels that read or write a part of a tensor given by bounds.
 #include "kernels/cpu/array.h"
 #include "kernels/cpu/array/slice_spec.h"
 #include "kernels/cpu/state/variable.h"
@@ -47,8 +47,8 @@ static rn_status_t strided_init(const rn_kernel_init_t* init, void* state) {
   return RN_OK;
 }
 
-// x[i] and x[a:b] of a vector, as programs take shapes apart: no plan, one copy. Anything unusual
-// is left to the general case (|*out_done| stays false).
+// Fast path for x[i] and x[a:b] of a vector, with which programs take shapes apart: one copy and no
+// slice spec. Leaves unusual cases to the general path (|*out_done| stays false).
 static rn_status_t slice_vector(rn_kernel_ctx_t* ctx, bool* out_done) {
   const rn_tensor_t *input = rn_in(ctx, 0), *begin = rn_in(ctx, 1), *end = rn_in(ctx, 2),
                     *strides = rn_in(ctx, 3);
@@ -149,7 +149,7 @@ static rn_status_t tensor_strided_slice_update(rn_kernel_ctx_t* ctx) {
   RN_RETURN_IF_ERROR(rn_slice_spec_make(rn_tensor_shape(input), rn_in(ctx, 1), rn_in(ctx, 2),
                                         rn_in(ctx, 3), ctx->state, &spec));
   rn_tensor_t* out = NULL;
-  // The value may be the input itself.
+  // Not in place if the value shares the input's buffer.
   uint64_t candidates = rn_in(ctx, 4)->data != input->data;
   RN_RETURN_IF_ERROR(rn_output_in_place(ctx, 0, candidates, rn_tensor_shape(input), &out));
   if (out->data != input->data)

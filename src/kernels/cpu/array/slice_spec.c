@@ -1,10 +1,10 @@
-// See slice_spec.h. The entries are spread over the input's axes first: an ellipsis takes the axes
-// that the others leave over, a new axis takes none.
+// See slice_spec.h. First maps the entries to the input's axes: an ellipsis takes the axes left
+// over by the other entries, a new axis takes none.
 #include "kernels/cpu/array/slice_spec.h"
 
 #include "kernels/cpu/array.h"
 
-// Masks have a bit for each entry; stock takes fewer entries than this.
+// The masks have one bit per entry; stock accepts fewer entries than this.
 #define MAX_ENTRIES 32
 
 enum { NEW_AXIS = -1, SHRUNK_AXIS = -2 };
@@ -17,7 +17,7 @@ typedef struct axis_t {
 typedef struct dense_t {
   int32_t rank, out_count;
   axis_t axes[RN_MAX_RANK];
-  int16_t out_from[RN_MAX_RANK + MAX_ENTRIES];  // an axis of the input, or one of the marks
+  int16_t out_from[RN_MAX_RANK + MAX_ENTRIES];  // an input axis, or one of the marks
 } dense_t;
 
 void rn_slice_masks_init(const rn_kernel_init_t* init, rn_slice_masks_t* out) {
@@ -32,12 +32,12 @@ static rn_status_t spread(int32_t rank, const rn_tensor_t* begin, const rn_tenso
                           dense_t* dense) {
   const int32_t count = (int32_t)begin->count;
   const uint64_t entries = (UINT64_C(1) << count) - 1;
-  // Bits beyond the last entry count, too.
+  // Bits beyond the last entry count as well.
   if (masks->ellipsis & (masks->ellipsis - 1))
     return rn_invalid_argument("Multiple ellipses in slice spec not allowed");
   uint64_t ellipsis = masks->ellipsis & entries;
   if (!ellipsis) ellipsis = UINT64_C(1) << count;
-  int32_t taken = 0;  // axes that the entries other than the ellipsis take
+  int32_t taken = 0;  // number of axes taken by entries other than the ellipsis
   for (int32_t i = 0; i < count; ++i)
     taken += !((ellipsis | (masks->new_axis & ~ellipsis)) >> i & 1);
   dense->rank = rank;
@@ -68,7 +68,7 @@ static rn_status_t spread(int32_t rank, const rn_tensor_t* begin, const rn_tenso
   return RN_OK;
 }
 
-// A bound brought into the range that a walk in this direction can have.
+// Clamps a bound to the range that is valid for the direction of |stride|.
 static int64_t bound(int64_t value, bool masked, bool is_end, int64_t dim, int64_t stride) {
   int64_t low = stride > 0 ? 0 : -1, high = stride > 0 ? dim : dim - 1;
   if (masked) return is_end == (stride > 0) ? high : low;
@@ -98,7 +98,7 @@ static rn_status_t work_out(const axis_t* axis, int32_t d, int64_t dim, rn_slice
   out->size[d] = length == 0 || (length < 0) != (axis->stride < 0)
                      ? 0
                      : length / axis->stride + (length % axis->stride != 0);
-  // One element has no next one, however far that would be.
+  // A single element has no successor, so ignore the stride, however large.
   if (out->size[d] <= 1) out->stride[d] = 1;
   return RN_OK;
 }
@@ -129,7 +129,7 @@ rn_status_t rn_slice_spec_make(rn_shape_t shape, const rn_tensor_t* begin, const
   return RN_OK;
 }
 
-// Steps of the input's axes, as the slice walks them; returns where it starts.
+// The input strides of the slice; returns its start offset.
 static int64_t walk(const rn_slice_spec_t* spec, rn_shape_t shape, int64_t* steps) {
   int64_t step = 1, offset = 0;
   for (int32_t d = spec->rank - 1; d >= 0; --d) {
@@ -159,7 +159,8 @@ rn_status_t rn_slice_spec_write(const rn_slice_spec_t* spec, rn_shape_t shape,
   const int32_t missing = spec->out_rank - value->rank;
   bool fits = true, is_empty = false;
   for (int32_t d = 0; d < spec->out_rank; ++d) is_empty = is_empty || spec->out_dims[d] == 0;
-  for (int32_t d = 0; d < value->rank && !is_empty; ++d) {  // nothing takes any value, as in stock
+  // As in stock, an empty slice accepts any value.
+  for (int32_t d = 0; d < value->rank && !is_empty; ++d) {
     int64_t size = d + missing < 0 ? 1 : spec->out_dims[d + missing];
     fits = fits && (dims[d] == size || dims[d] == 1);
   }

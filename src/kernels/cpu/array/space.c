@@ -1,10 +1,9 @@
-// Kernels that exchange space with the batch or with depth: a block of space becomes rows of the
-// batch, or channels, and back.
+// Kernels that move blocks of the spatial dimensions into the batch or depth dimension, and back.
 #include "kernels/cpu/array.h"
 #include "kernels/cpu/move.h"
 #include "kernels/kernel_rows.h"
 
-// Blocks and borders, one entry a spatial axis (axis 1 and on).
+// Block sizes and borders, one entry per spatial axis (axis 1 and on).
 typedef struct blocks_t {
   int count;
   int64_t block[RN_MAX_RANK], before[RN_MAX_RANK], after[RN_MAX_RANK];
@@ -27,7 +26,7 @@ static rn_status_t read_borders(const rn_tensor_t* borders, const char* name, bl
   return RN_OK;
 }
 
-// The block form of the older ops: two spatial axes, one size, from an attribute.
+// The block of the older ops: two spatial axes and one size, from an attribute.
 static rn_status_t read_square(rn_kernel_ctx_t* ctx, const rn_tensor_t* borders, const char* name,
                                const char* lower, blocks_t* out) {
   if (rn_in(ctx, 0)->rank != 4)
@@ -65,7 +64,7 @@ static rn_status_t read_blocks(rn_kernel_ctx_t* ctx, const char* name, const cha
   return read_borders(borders, name, out);
 }
 
-// What the axes behind the spatial ones hold.
+// Number of elements in the axes behind the spatial ones.
 static int64_t inner_of(const rn_tensor_t* tensor, int spatial) {
   return rn_dims_product(rn_tensor_dims(tensor), 1 + spatial, tensor->rank);
 }
@@ -78,7 +77,7 @@ static rn_status_t product_of(const blocks_t* blocks, int64_t* out) {
   return RN_OK;
 }
 
-// The position inside a block, counted with the last axis fastest.
+// Coordinates of position |index| in a block, row-major.
 static void place_in_block(const blocks_t* blocks, int64_t index, int64_t* place) {
   for (int i = blocks->count - 1; i >= 0; --i) {
     place[i] = index % blocks->block[i];
@@ -86,9 +85,9 @@ static void place_in_block(const blocks_t* blocks, int64_t index, int64_t* place
   }
 }
 
-// For position |index| of a block, the elements of the space (sizes |space|, with |before| elements
-// cut off or added in front) that have it, against their cells in the batch form (sizes |cells|).
-// |to_batch| says which way.
+// Moves the elements at position |index| of every block between the spatial form (sizes |space|,
+// with |before| elements cropped or padded in front) and their cells in the batch form (sizes
+// |cells|). |to_batch| is the direction.
 static rn_status_t move_position(rn_kernel_ctx_t* ctx, const blocks_t* blocks, int64_t index,
                                  bool to_batch, const rn_tensor_t* space, const rn_tensor_t* batch,
                                  int64_t inner) {
@@ -97,7 +96,7 @@ static rn_status_t move_position(rn_kernel_ctx_t* ctx, const blocks_t* blocks, i
   const int64_t* sizes = rn_tensor_dims(space);
   const int64_t* cells = rn_tensor_dims(batch);
   for (int i = 0; i < blocks->count; ++i) {
-    // Cell c is element c * block + place - before of the space.
+    // Cell c is element c * block + place - before of the spatial axis.
     int64_t low = blocks->before[i] - place[i];
     first[i] = low > 0 ? (low + blocks->block[i] - 1) / blocks->block[i] : 0;
     int64_t last = sizes[1 + i] - 1 + low;  // the largest c * block
@@ -207,8 +206,8 @@ static rn_status_t depth_init(const rn_kernel_init_t* init, void* state) {
   return RN_OK;
 }
 
-// Between an image of [height * block, width * block, depth] and one of [height, width, block,
-// block, depth]: the same elements, by axes n, height, row in block, width, column in block, depth.
+// Converts between images of [height * block, width * block, depth] and of [height, width, block,
+// block, depth]; the axes are n, height, row in block, width, column in block, depth.
 static rn_status_t exchange_depth(rn_kernel_ctx_t* ctx, const depth_t* state, int64_t batch,
                                   int64_t height, int64_t width, int64_t depth, bool to_depth,
                                   rn_tensor_t* out) {

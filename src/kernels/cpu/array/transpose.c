@@ -1,4 +1,4 @@
-// Kernels that change the order of elements along or among axes.
+// Kernels that permute axes or reverse elements along them.
 #include <complex.h>
 
 #include "kernels/cpu/array.h"
@@ -158,7 +158,7 @@ static rn_status_t check_sequences(const rn_tensor_t* input, const rn_tensor_t* 
   return RN_OK;
 }
 
-// For each batch: [0, length) of the sequence axis turned round, the rest as it is.
+// Per batch entry: reverses [0, length) of the sequence axis and copies the rest.
 static rn_status_t reverse_sequence(rn_kernel_ctx_t* ctx) {
   const rn_tensor_t *input = rn_in(ctx, 0), *lengths = rn_in(ctx, 1);
   const sequence_t* axes = ctx->state;

@@ -1,11 +1,11 @@
-// Distinct values: Unique in its forms, and the difference of two lists.
+// Unique in its variants, and the difference of two lists.
 #include "kernels/cpu/array.h"
 #include "kernels/cpu/move.h"
 #include "kernels/kernel_rows.h"
 #include "tensor/float16.h"
 #include "tensor/tstring.h"
 
-// Items are the slices of a tensor along an axis: item i has |outer| runs of |inner| elements.
+// The items are slices of a tensor along an axis: item i has |outer| runs of |inner| elements.
 typedef struct items_t {
   const rn_tensor_t* tensor;
   rn_axis_view_t view;
@@ -21,7 +21,7 @@ static bool is_float(rn_dtype_t dtype) {
   return dtype == RN_FLOAT || dtype == RN_DOUBLE || dtype == RN_HALF || dtype == RN_BFLOAT16;
 }
 
-// A number's bits, such that equal numbers have equal bits; false for a NaN, which equals nothing.
+// A bit pattern that is equal for equal numbers; false for NaN, which equals nothing.
 static bool float_bits(rn_dtype_t dtype, const char* at, uint64_t* out) {
   double value;
   uint16_t half;
@@ -89,8 +89,8 @@ static bool same_item(const items_t* a, int64_t i, const items_t* b, int64_t k) 
   return true;
 }
 
-// Integers in a vector, as ids of rows come: the table holds the numbers that values got, and
-// |values|, what they were. Returns how many there are.
+// For vectors of integers such as row ids: the table holds the number of each distinct value,
+// |values| the value. Returns how many there are.
 #define FIND_INTEGERS(T)                                                                      \
   static int64_t find_##T(const T* in, int64_t n, int32_t* slots, size_t capacity, T* values, \
                           rn_tensor_t* idx) {                                                 \
@@ -116,7 +116,7 @@ static bool are_integers(const items_t* items) {
          (dtype == RN_INT32 || dtype == RN_INT64);
 }
 
-// The distinct values of |input|, in |out|; their numbers, in |idx|.
+// The distinct values of |input| go to |out|, their numbers to |idx|.
 static rn_status_t unique_integers(rn_kernel_ctx_t* ctx, const rn_tensor_t* input, rn_tensor_t* idx,
                                    rn_tensor_t** out) {
   size_t capacity = 16, size = rn_dtype_size(input->dtype);
@@ -135,10 +135,10 @@ static rn_status_t unique_integers(rn_kernel_ctx_t* ctx, const rn_tensor_t* inpu
   return status;
 }
 
-// A table of items by value; slots hold an item's number, or -1.
+// A hash table of items by value; a slot holds an item's number, or -1.
 typedef struct table_t {
   rn_allocator_t allocator;
-  size_t capacity;  // a power of two, at least twice the items
+  size_t capacity;  // a power of two, at least twice the number of items
   int64_t* slots;   // Owned
 } table_t;
 
@@ -155,8 +155,7 @@ static void table_clear(table_t* table) {
   RN_FREE_ARRAY(table->allocator, table->slots, table->capacity);
 }
 
-// The slot of the item of |known| that equals item |i| of |items|, or the free one where it would
-// go.
+// The slot of the item in |known| that equals item |i| of |items|, or the free slot for it.
 static int64_t* table_find(const table_t* table, const items_t* known, const items_t* items,
                            int64_t i) {
   size_t at = hash_item(items, i) & (table->capacity - 1);
@@ -245,7 +244,7 @@ static rn_status_t unique(rn_kernel_ctx_t* ctx) {
     return write_counts(ctx, idx, out->count);
   }
   rn_allocator_t allocator = ctx->kernel->allocator;
-  int64_t* places = NULL;  // the first of each value, and the number that each value got
+  int64_t* places = NULL;  // first occurrence of each value, and the number of each value
   RN_RETURN_IF_ERROR(RN_NEW_ARRAY(allocator, 2 * (size_t)n, &places));
   table_t table = {0};
   rn_status_t status = table_create(allocator, n, &table);

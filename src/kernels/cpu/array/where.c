@@ -1,8 +1,8 @@
-// Places of elements: of those that are not zero, and of flat indices.
+// Where (coordinates of nonzero elements) and UnravelIndex.
 #include "kernels/cpu/array.h"
 #include "kernels/kernel_rows.h"
 
-// Whether element |i| is not zero, by size where that is enough.
+// Whether element |i| is nonzero; decided by element size where possible.
 static inline bool is_set(const rn_tensor_t* tensor, int64_t i) {
   switch (tensor->dtype) {
     case RN_FLOAT:

@@ -1,16 +1,15 @@
-// Sequences of labels from scores over time: the best class at each time, or the best sequences
-// that a beam search finds.
+// CTC decoding: turns scores over time into label sequences, greedily or by beam search.
 #include <math.h>
 
 #include "base/arena.h"
 #include "kernels/cpu/array.h"
 #include "kernels/kernel_rows.h"
 
-#define NONE (-INFINITY)  // the logarithm of 0
+#define NONE (-INFINITY)  // log 0
 
 typedef struct decoder_t {
   rn_allocator_t allocator;
-  bool merges;  // repeated labels are one
+  bool merges;  // merges repeated labels
   int64_t blank, width, paths;
 } decoder_t;
 
@@ -37,7 +36,7 @@ typedef struct job_t {
   int64_t time, batch, classes, blank;
   rn_tensor_t* scores;  // log_probability
   rn_arena_t* arena;
-  // By path and sequence: the labels.
+  // The labels, indexed by path and sequence.
   struct sequence_t {
     int64_t count;
     int64_t* labels;
@@ -84,7 +83,7 @@ static void set_score(const job_t* job, int64_t b, int64_t path, double value) {
     RN_DATA(job->scores, double)[i] = value;
 }
 
-// What was found as sparse matrices: indices, values and shapes, one of each for every path.
+// Outputs the decoded paths as sparse matrices: one set of indices, values and shape per path.
 static rn_status_t output_path(rn_kernel_ctx_t* ctx, const job_t* job, int path) {
   int paths = (int)job->decoder->paths;
   const struct sequence_t* found = job->found + path * job->batch;
@@ -128,11 +127,11 @@ static rn_status_t greedy_sequence(job_t* job, int64_t b, struct sequence_t* out
   return RN_OK;
 }
 
-// A prefix in the beam search: its last label, what it continues, and the log probabilities of all
-// ways to it that end in a blank, or in the label, before and after the time being looked at.
+// A prefix in the beam search: its last label, its parent, and the log probabilities of all
+// alignments of it that end in a blank or in the label, before and after the current time step.
 typedef struct prefix_t {
   struct prefix_t* parent;
-  struct prefix_t** children;  // by label; NULL: none were made yet
+  struct prefix_t** children;  // by label; NULL until the first is made
   int64_t label;
   double old_total, old_blank, total, blank, with_label;
 } prefix_t;
@@ -151,7 +150,7 @@ typedef struct beam_t {
 
 static void forget(prefix_t* prefix) { prefix->total = prefix->blank = prefix->with_label = NONE; }
 
-// In its place; the last goes if there are too many.
+// Inserts in order; drops the last if the beam is full.
 static void beam_push(beam_t* beam, prefix_t* prefix) {
   int64_t at = beam->count;
   if (at == beam->width) {
@@ -183,7 +182,7 @@ static rn_status_t child_of(job_t* job, prefix_t* prefix, int64_t label, prefix_
   return RN_OK;
 }
 
-// Prefixes that stay: by a blank, or by their last label again.
+// Prefixes that stay the same: extended by a blank or by a repeat of their last label.
 static void keep_prefixes(const job_t* job, const double* y, beam_t* old, beam_t* beam) {
   for (int64_t i = 0; i < old->count; ++i) {
     old->items[i]->old_total = old->items[i]->total;
@@ -203,7 +202,7 @@ static void keep_prefixes(const job_t* job, const double* y, beam_t* old, beam_t
   }
 }
 
-// Prefixes with a label more. One that falls out of the beam is not known any longer.
+// Prefixes extended by one label. One that falls out of the beam is forgotten.
 static rn_status_t grow_prefixes(job_t* job, const double* y, const beam_t* old, beam_t* beam) {
   for (int64_t i = 0; i < old->count; ++i) {
     prefix_t* p = old->items[i];

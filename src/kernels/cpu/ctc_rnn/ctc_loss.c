@@ -1,17 +1,17 @@
-// Connectionist temporal classification (Graves et al., 2006): minus the log probability of a
-// sequence of labels, summed over all ways to spread it over time, and its gradient.
+// CTC loss (Graves et al., 2006): the negative log probability of a label sequence, summed over all
+// its alignments, and the gradient.
 #include <float.h>
 #include <math.h>
 
 #include "kernels/cpu/array.h"
 #include "kernels/kernel_rows.h"
 
-#define NONE (-INFINITY)  // the logarithm of 0
+#define NONE (-INFINITY)  // log 0
 
 typedef struct ctc_t {
-  bool collapses;  // repeated labels become one before anything else
-  bool merges;     // repeats in time are one label
-  bool ignores;    // sequences that do not fit are left out
+  bool collapses;  // collapses repeated labels before anything else
+  bool merges;     // merges repeats over time into one label
+  bool ignores;    // skips sequences that do not fit
   bool blank_first;
 } ctc_t;
 
@@ -24,20 +24,20 @@ static rn_status_t ctc_init(const rn_kernel_init_t* init, void* state) {
   return RN_OK;
 }
 
-// The labels of all sequences, one after the other.
+// The labels of all sequences, concatenated.
 typedef struct labels_t {
-  int64_t* begin;  // batch + 1 of them
-  int64_t* given;  // labels of each sequence as they came, before any were collapsed
+  int64_t* begin;  // batch + 1 entries
+  int64_t* given;  // labels per sequence before collapsing
   int32_t* values;
 } labels_t;
 
 typedef struct job_t {
   const ctc_t* ctc;
-  int64_t time, batch, classes, blank, most;  // most labels of a sequence
+  int64_t time, batch, classes, blank, most;  // most: labels of the longest sequence
   const rn_tensor_t *inputs, *lengths;
   labels_t labels;
   rn_tensor_t *loss, *gradient;
-  double* scratch;  // |room| for each sequence
+  double* scratch;  // |room| numbers per sequence
   int64_t room;
 } job_t;
 
@@ -47,7 +47,7 @@ static double log_add(double a, double b) {
   return a > b ? a + log1p(exp(b - a)) : b + log1p(exp(a - b));
 }
 
-// One sequence: the labels with a blank before, between and behind them, and tables by label and
+// One sequence: the labels with blanks before, between and after them, and tables by label and
 // time.
 typedef struct paths_t {
   const job_t* job;
@@ -63,7 +63,7 @@ static inline int64_t class_at(const paths_t* p, int64_t u) {
 static inline double log_y(const paths_t* p, int64_t t, int64_t u) {
   return log(p->y[t * p->job->classes + class_at(p, u)]);
 }
-// Whether a path may stay at |u|, and whether it may jump from |u| to |u| + 2.
+// Whether a path may stay at |u|, and whether it may skip from |u| to |u| + 2.
 static inline bool may_stay(const paths_t* p, int64_t u) { return p->job->ctc->merges || !(u % 2); }
 static inline bool may_jump(const paths_t* p, int64_t u) {
   return u % 2 && !(p->job->ctc->merges && class_at(p, u) == class_at(p, u + 2));
@@ -123,7 +123,7 @@ static void store(rn_tensor_t* tensor, int64_t i, double value) {
     RN_DATA(tensor, double)[i] = value;
 }
 
-// y less the share of the paths that are in each class then.
+// The gradient: y minus the probability share of the paths that are in each class at that time.
 static void store_gradient(const paths_t* p, int64_t b, double total, double* shares) {
   const job_t* job = p->job;
   for (int64_t t = 0; t < p->time; ++t) {
@@ -204,7 +204,7 @@ static rn_status_t check_shapes(const rn_kernel_ctx_t* ctx, job_t* job) {
   return RN_OK;
 }
 
-// The labels are sorted by sequence and place.
+// Checks that labels are sorted by sequence and position.
 static rn_status_t check_order(const rn_tensor_t* indices, int64_t batch, int64_t columns) {
   const int64_t* at = RN_DATA(indices, const int64_t);
   for (int64_t i = 0; i < indices->count / 2; ++i) {
@@ -228,7 +228,7 @@ static void print_labels(rn_strbuf_t* text, const int32_t* labels, int64_t count
   for (int64_t i = 0; i < count; ++i) rn_strbuf_printf(text, i ? ",%d" : "%d", labels[i]);
 }
 
-// What is wrong with labels [first, i] of sequence |b|: a negative one, or one behind the end.
+// The error for labels [first, i] of sequence |b|: a negative label, or one after the end marker.
 static rn_status_t bad_label(const rn_kernel_ctx_t* ctx, const job_t* job,
                              const rn_tensor_t* indices, const int32_t* labels, int64_t b,
                              int64_t first, int64_t kept, int64_t made, bool is_negative) {
@@ -255,7 +255,7 @@ static rn_status_t bad_label(const rn_kernel_ctx_t* ctx, const job_t* job,
   return status;
 }
 
-// Labels from the first that is none on must be none.
+// After the first invalid label, all labels of a sequence must be invalid.
 static rn_status_t take_labels(const rn_kernel_ctx_t* ctx, job_t* job, const rn_tensor_t* indices,
                                const rn_tensor_t* values) {
   const int64_t* at = RN_DATA(indices, const int64_t);
@@ -298,7 +298,7 @@ static rn_status_t run(rn_kernel_ctx_t* ctx, job_t* job, rn_tensor_t* scratch) {
   }
   RN_RETURN_IF_ERROR(check_order(indices, job->batch, columns));
   RN_RETURN_IF_ERROR(take_labels(ctx, job, indices, values));
-  // Tables by class and by label for each time; the sizes are those of tensors that exist.
+  // Tables per time step by class and by label. Their sizes derive from tensors that exist.
   int64_t paths, tables, total;
   if (!rn_mul_i64_ok(2 * job->most + 1, 2, &paths) || !rn_add_i64_ok(paths, job->classes, &paths) ||
       !rn_mul_i64_ok(paths, job->time, &tables) ||

@@ -1,4 +1,4 @@
-// Cells with gated recurrent units (Cho et al., 2014): one step, and the way back through it.
+// GRU cells (Cho et al., 2014): one step, forward and backward.
 #include "kernels/cpu/array.h"
 #include "kernels/cpu/float_args.h"
 #include "kernels/cpu/gemm.h"
@@ -60,7 +60,7 @@ static rn_status_t check(const rn_kernel_ctx_t* ctx, gru_size_t* out) {
   return RN_OK;
 }
 
-// |out| = |a|, rows of |k|, times rows [first, first + k) of the matrix |w| of |n| columns.
+// |out| = |a|, rows of length |k|, times rows [first, first + k) of |w|, which has |n| columns.
 static rn_status_t multiply(rn_kernel_ctx_t* ctx, int64_t m, int64_t n, int64_t k, const float* a,
                             const float* w, float* out) {
   if (k == 0) {
@@ -112,7 +112,7 @@ static rn_status_t forward(rn_float_args_t* floats, gru_size_t s) {
     }
   vector(RN_VECTOR_SIGMOID, r, plane);
   vector(RN_VECTOR_SIGMOID, u, plane);
-  float* reset = out[3];  // h_prev as far as it is let through; then the output
+  float* reset = out[3];  // first r * h_prev, then the output
   for (int64_t n = 0; n < plane; ++n) reset[n] = h[n] * r[n];
   RN_RETURN_IF_ERROR(multiply(ctx, s.batch, s.cell, s.input, in[0], w_c, from_x));
   RN_RETURN_IF_ERROR(multiply(ctx, s.batch, s.cell, s.cell, reset, w_c + s.input * s.cell, from_h));

@@ -1,4 +1,4 @@
-// Cells with a long short-term memory: see lstm.h. This is the way forward, and the checks.
+// LSTM cells, forward pass and checks. See lstm.h.
 #include "kernels/cpu/ctc_rnn/lstm.h"
 
 #include <stdio.h>
@@ -8,7 +8,7 @@
 #include "kernels/cpu/vector.h"
 #include "kernels/kernel_rows.h"
 
-#define GRAIN 16384  // gate values in a piece of work
+#define GRAIN 16384  // gate values per piece of work
 
 static bool has_attr(const rn_kernel_init_t* init, const char* name) {
   return rn_op_attr_index(init->op, rn_str(name)) >= 0;
@@ -19,7 +19,7 @@ rn_status_t rn_lstm_init(const rn_kernel_init_t* init, void* state) {
   lstm->has_peephole = rn_init_bool(init, "use_peephole");
   if (has_attr(init, "forget_bias")) lstm->forget_bias = rn_init_float(init, "forget_bias");
   if (has_attr(init, "cell_clip")) lstm->cell_clip = rn_init_float(init, "cell_clip");
-  // The second generation keeps the forget gate before the new values.
+  // V2 stores the forget gate before the new values.
   bool is_second = rn_str_ends_with(rn_str(init->op->name), RN_STR("V2"));
   lstm->ci = is_second ? 2 : 1;
   lstm->f = is_second ? 1 : 2;
@@ -38,7 +38,7 @@ static rn_status_t check_dim(const rn_tensor_t* tensor, const char* what, int ax
   return is == should ? RN_OK : differ(what, is, from, should);
 }
 
-// The sizes of everything after x.
+// Checks the sizes of all inputs after x.
 static rn_status_t check_rest(const rn_kernel_ctx_t* ctx, int first, const rn_lstm_size_t* size) {
   int64_t gates, rows;
   if (!rn_mul_i64_ok(size->cell, 4, &gates) || !rn_add_i64_ok(size->input, size->cell, &rows))
@@ -125,7 +125,8 @@ rn_status_t rn_lstm_args_in(rn_float_args_t* floats, int first, rn_lstm_args_t* 
   return RN_OK;
 }
 
-// One step: rows of gates, of which the parts of x and h come apart, to what the cell gives.
+// One step: from the gate contributions of x and h, which are computed separately, to the cell's
+// outputs.
 typedef struct step_t {
   const rn_lstm_t* lstm;
   const rn_lstm_args_t* args;
@@ -188,7 +189,7 @@ static rn_status_t forward(rn_float_args_t* floats, const rn_lstm_args_t* args, 
   if (plane == 0 || size.time == 0) return RN_OK;
   RN_RETURN_IF_ERROR(rn_float_args_temp(floats, 4 * size.cell * rows, &from_x));
   RN_RETURN_IF_ERROR(rn_float_args_temp(floats, 4 * plane, &from_h));
-  // What the inputs give needs no step before: one product for all.
+  // The contribution of the inputs depends on no earlier step: one GEMM for all steps.
   if (size.input == 0)
     memset(from_x, 0, (size_t)(4 * size.cell * rows) * sizeof *from_x);
   else if (rows > 0)

@@ -1,4 +1,4 @@
-// The way back through cells with a long short-term memory: see lstm.h.
+// LSTM cells, backward pass. See lstm.h.
 #include "kernels/cpu/array.h"
 #include "kernels/cpu/ctc_rnn/lstm.h"
 #include "kernels/cpu/gemm.h"
@@ -38,7 +38,7 @@ void rn_lstm_step_back(const rn_lstm_t* lstm, const rn_lstm_args_t* args, rn_lst
   }
 }
 
-// Three vectors of zeros as outputs |first| and on.
+// Allocates three zero vectors as outputs |first| and on.
 static rn_status_t peephole_outputs(rn_float_args_t* floats, int first, int64_t cell,
                                     float* out[3]) {
   for (int i = 0; i < 3; ++i) {
@@ -48,7 +48,7 @@ static rn_status_t peephole_outputs(rn_float_args_t* floats, int first, int64_t 
   return RN_OK;
 }
 
-// One cell.
+// A single cell.
 static rn_status_t check_matrix(const rn_tensor_t* tensor, const char* rows, const char* columns,
                                 const rn_lstm_size_t* size) {
   if (tensor->rank != 2)
@@ -91,7 +91,7 @@ static rn_status_t cell_back(rn_float_args_t* floats, rn_lstm_size_t size) {
 }
 
 static rn_status_t cell_grad(rn_kernel_ctx_t* ctx) {
-  // Stock's words: it calls f by the name of i.
+  // Stock's messages: they call f by the name of i.
   static const char* const names[][2] = {
       {"i.dim_size(0)", "i.dim_size(1)"},
       {"cs.dim_size(0)", "cs.dim_size(1)"},
@@ -110,17 +110,17 @@ static rn_status_t cell_grad(rn_kernel_ctx_t* ctx) {
   return rn_float_args_end(&floats, cell_back(&floats, size));
 }
 
-// A sequence.
+// A whole sequence.
 typedef struct back_t {
   rn_lstm_args_t args;
   rn_lstm_size_t size;
   const float* in[9];  // i, cs, f, o, ci, co, h, cs_grad, h_grad
   float *x_grad, *cs_prev_grad, *h_prev_grad, *w_grad, *peepholes[3], *b_grad;
   float* gates;   // steps x batch x 4 cell
-  float* before;  // steps x batch x cell: the h that each step began with
+  float* before;  // steps x batch x cell: the h at the start of each step
 } back_t;
 
-// The sequence from its end; leaves what arrives at the first step's cell and output.
+// Runs the sequence backwards; leaves the gradients of the initial cell state and output.
 static rn_status_t back_steps(rn_kernel_ctx_t* ctx, back_t* b) {
   rn_lstm_size_t size = b->size;
   int64_t plane = size.batch * size.cell;
@@ -159,7 +159,7 @@ static rn_status_t back_steps(rn_kernel_ctx_t* ctx, back_t* b) {
   return RN_OK;
 }
 
-// The products that need no order: one for all steps each.
+// The matmuls that depend on no order: one each for all steps.
 static rn_status_t back_products(rn_kernel_ctx_t* ctx, back_t* b) {
   rn_lstm_size_t size = b->size;
   int64_t rows = size.steps * size.batch, width = 4 * size.cell;
