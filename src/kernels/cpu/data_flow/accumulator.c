@@ -1,5 +1,5 @@
-// Conditional accumulators: gradients of one step of training add up until enough of them are there
-// to be taken; late ones, of an earlier step, are dropped. Dense, and by rows.
+// Conditional accumulators: gradients of one training step add up until enough have arrived to be
+// taken. Stale gradients, of an earlier step, are dropped. Dense and sparse.
 #include "base/arena.h"
 #include "kernels/cpu/array.h"
 #include "kernels/cpu/state/handle.h"
@@ -11,8 +11,8 @@
 
 typedef struct accumulator_t accumulator_t;
 
-// A call that waits for gradients. Ended by whoever takes it out of the line first: the accumulator
-// or the step's cancellation.
+// A call that waits for gradients. It is ended by whichever takes it out of the line first: the
+// accumulator or the cancellation of its step.
 typedef struct waiter_t {
   rn_cancel_entry_t cancel;  // first
   struct waiter_t* next;
@@ -20,26 +20,26 @@ typedef struct waiter_t {
   rn_kernel_ctx_t* ctx;
   int64_t wanted;
   bool is_waiting, is_cancelled;  // guarded by the accumulator's lock
-  rn_tensor_t value, indices;     // what it gets
+  rn_tensor_t value, indices;     // its results
   rn_status_t status;
 } waiter_t;
 
 typedef struct rows_t {
-  rn_tensor_t sum;      // unset: none yet
-  rn_tensor_t indices;  // sparse: the row of each row of |sum|, int64
-  rn_tensor_t counts;   // sparse: gradients in each row, int64
+  rn_tensor_t sum;      // unset until the first gradient
+  rn_tensor_t indices;  // sparse: row number of each row of |sum|, int64
+  rn_tensor_t counts;   // sparse: gradients per row, int64
 } rows_t;
 
 struct accumulator_t {
   rn_resource_t resource;
   rn_allocator_t allocator;
-  rn_arena_t arena;  // the shape
+  rn_arena_t arena;  // holds the shape
   rn_dtype_t dtype;
   rn_shape_t shape;  // as declared; may be unknown
   bool is_mean, is_sparse;
   rn_mutex_t mutex;  // guards what follows
   int64_t step;
-  int64_t count;  // gradients in the sum
+  int64_t count;  // gradients added to the sum
   rows_t rows;
   waiter_t* first;
   waiter_t** last;
@@ -127,7 +127,7 @@ static void divide(rn_dtype_t dtype, void* sum, int64_t by, int64_t n) {
   rn_vector_run(RN_VECTOR_REAL_DIV, dtype, sum, 1, &divisor, 0, sum, n);
 }
 
-// Taking what is there. The mean is made in place: the sum is nobody else's.
+// Takes the sum. Computes the mean in place, because nothing else holds the sum.
 static void take_locked(accumulator_t* accumulator, waiter_t* waiter) {
   rn_tensor_t* sum = &accumulator->rows.sum;
   if (accumulator->is_mean && !accumulator->is_sparse) {
@@ -162,8 +162,8 @@ static waiter_t* serve_locked(accumulator_t* accumulator) {
   return ended;
 }
 
-// The shape of the whole: as many rows as the accumulator declares, -1 where it does not; the rest
-// is that of a row. What gradients said of their shapes is not kept.
+// The dense shape: the number of rows that the accumulator declares, or -1; then the shape of a
+// row. The shapes that gradients came with are not kept.
 static rn_status_t output_shape(rn_kernel_ctx_t* ctx, const accumulator_t* accumulator,
                                 const waiter_t* waiter) {
   rn_shape_t shape = accumulator->shape;
@@ -305,7 +305,7 @@ static rn_status_t check_gradient(const accumulator_t* accumulator, const rn_ten
   return RN_OK;
 }
 
-// Late gradients are dropped as they are: only |add| looks at their shapes.
+// Stale gradients are dropped unchecked: only |add| looks at their shapes.
 static rn_status_t apply(rn_kernel_ctx_t* ctx, accumulator_t* accumulator, int64_t step,
                          rn_status_t (*add)(rn_kernel_ctx_t*, accumulator_t*)) {
   rn_mutex_lock(&accumulator->mutex);
@@ -363,7 +363,7 @@ static int64_t union_size(const int64_t* a, int64_t n, const int64_t* b, int64_t
   return size + (n - i) + (m - j);
 }
 
-// Rows merge like two sorted lists; equal rows add up.
+// Merges rows like two sorted lists; equal rows add up.
 static rn_status_t merge_rows_locked(rn_kernel_ctx_t* ctx, accumulator_t* accumulator,
                                      const rn_tensor_t* indices, const rn_tensor_t* values) {
   bool is_first = !rn_tensor_is_set(&accumulator->rows.sum);
@@ -397,8 +397,8 @@ static rn_status_t merge_rows_locked(rn_kernel_ctx_t* ctx, accumulator_t* accumu
   return RN_OK;
 }
 
-// INVALID_ARGUMENT unless every index is one of |rows|, or of any number of them if that is -1.
-// Stock keeps rows below 0, which no dense gradient has.
+// INVALID_ARGUMENT unless every index is in [0, rows); |rows| -1 means no upper limit. Stock
+// accepts negative rows, which no dense gradient has.
 static rn_status_t check_first(const rn_tensor_t* indices, int64_t rows) {
   for (int64_t i = 0; i < indices->count; ++i) {
     int64_t row = RN_DATA(indices, const int64_t)[i];
@@ -424,7 +424,7 @@ static rn_status_t check_rows(const accumulator_t* accumulator, const rn_tensor_
                                (long long)indices->count, (long long)rn_tensor_dim(values, 0));
   rn_shape_t shape = accumulator->shape;
   if (!rn_shape_has_rank(shape)) return check_first(indices, -1);
-  // A shape that is declared as [] asks for nothing: that is how replicas declare theirs.
+  // A declared shape of [] checks nothing; replicas declare it that way.
   if (has_shape && dims->count < shape.rank)
     return rn_invalid_argument("Shape mismatch: expected shape rank at least %d, got %lld",
                                shape.rank, (long long)dims->count);
@@ -477,7 +477,7 @@ static rn_status_t apply_sparse(rn_kernel_ctx_t* ctx) {
   return status;
 }
 
-// Both kinds.
+// Both dense and sparse.
 static rn_status_t any_accumulator(const rn_kernel_ctx_t* ctx, accumulator_t** out) {
   return rn_handle_input(ctx, 0, ACCUMULATOR_TYPE, (rn_resource_t**)out);
 }

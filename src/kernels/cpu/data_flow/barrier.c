@@ -1,5 +1,5 @@
-// Barriers: tuples whose components come one by one, under a key, and leave together when complete,
-// in the order in which their keys first came.
+// Barriers: tuples whose components arrive separately under a key and leave together once complete,
+// in the order in which their keys first arrived.
 #include "base/arena.h"
 #include "base/vec.h"
 #include "kernels/cpu/array.h"
@@ -24,7 +24,7 @@ typedef RN_VEC(entry_t) entries_t;
 typedef struct barrier_t {
   rn_resource_t resource;
   rn_parking_t parking;
-  rn_arena_t arena;  // what follows up to |shapes|
+  rn_arena_t arena;  // holds what follows up to |shapes|
   rn_str_t name;
   int32_t components;
   const rn_dtype_t* types;
@@ -33,7 +33,7 @@ typedef struct barrier_t {
   bool is_closed, cancels;
   entries_t ready;       // in order of index
   entries_t incomplete;  // in order of arrival
-  rn_map_t by_key;       // of the incomplete: key -> place + 1
+  rn_map_t by_key;       // of the incomplete entries: key -> index + 1
 } barrier_t;
 
 static void clear_entry(barrier_t* barrier, entry_t* entry) {
@@ -59,7 +59,7 @@ static void barrier_destroy(rn_object_t* object) {
   RN_FREE(allocator, barrier);
 }
 
-// As in stock, components of which nothing is known are scalars.
+// As in stock, a component without a known shape is a scalar.
 static rn_shape_t shape_of(rn_shape_t given) {
   return rn_shape_has_rank(given) ? given : RN_SHAPE_SCALAR;
 }
@@ -106,7 +106,7 @@ static void print_types(rn_strbuf_t* buf, const rn_dtype_t* types, int32_t count
     rn_strbuf_printf(buf, "%s%s", i ? ", " : "", rn_dtype_name(types[i]));
 }
 
-// |text| as a status; it is cleared.
+// Returns |text| as a status and clears it.
 static rn_status_t invalid(rn_strbuf_t* text) {
   rn_status_t status = rn_strbuf_status(text);
   if (rn_ok(status)) status = rn_invalid_argument("%.*s", RN_STR_ARGS(rn_strbuf_view(text)));
@@ -155,7 +155,7 @@ static rn_status_t barrier_init(const rn_kernel_init_t* init, void* state) {
   return check_same((const barrier_t*)holder->resource, init);
 }
 
-// Using.
+// Operations.
 
 typedef struct verb_t {
   int64_t component;
@@ -188,7 +188,7 @@ static rn_status_t check_insert(const barrier_t* barrier, const rn_kernel_ctx_t*
     return rn_invalid_argument(
         "Signature mismatch, have: string_ref, string, %s-> expected: string_ref, string, %s->",
         rn_dtype_name(values->dtype), rn_dtype_name(barrier->types[c]));
-  if (values->count == 0 && keys->count > 0)  // no keys at all are fine
+  if (values->count == 0 && keys->count > 0)  // an empty list of keys is fine
     return rn_invalid_argument("Tensors with no elements are not supported %.*s: received shape %s",
                                RN_STR_ARGS(barrier->name), rn_text_of(values).text);
   rn_shape_t wanted = barrier->shapes[c], found = rn_tensor_shape(values);
@@ -203,7 +203,7 @@ static rn_status_t check_insert(const barrier_t* barrier, const rn_kernel_ctx_t*
   return RN_OK;
 }
 
-// All of a call's keys are looked at before the first goes in.
+// Checks all keys of a call before inserting any.
 static rn_status_t check_keys(const barrier_t* barrier, const rn_kernel_ctx_t* ctx) {
   const rn_tensor_t* keys = rn_in(ctx, 1);
   int64_t c = ((const verb_t*)ctx->state)->component, fresh = 0;
@@ -229,7 +229,7 @@ static rn_status_t check_keys(const barrier_t* barrier, const rn_kernel_ctx_t* c
       RN_STR_ARGS(barrier->name), RN_STR_ARGS(first), barrier->incomplete.count);
 }
 
-// The entry of |key|, made if need be.
+// The entry of |key|, created if needed.
 static rn_status_t entry_for(barrier_t* barrier, rn_str_t key, entry_t** out, bool* out_fresh) {
   rn_allocator_t allocator = barrier->parking.allocator;
   size_t at = (size_t)(uintptr_t)rn_map_get(&barrier->by_key, key);
@@ -253,7 +253,7 @@ static rn_status_t entry_for(barrier_t* barrier, rn_str_t key, entry_t** out, bo
   return RN_OK;
 }
 
-// The entry goes from the incomplete to the ready, behind those of its index.
+// Moves an entry from incomplete to ready, after those with its index.
 static rn_status_t make_ready(barrier_t* barrier, size_t at) {
   entry_t entry = barrier->incomplete.items[at];
   RN_RETURN_IF_ERROR(rn_vec_push(&barrier->ready, barrier->parking.allocator, entry));
@@ -266,7 +266,7 @@ static rn_status_t make_ready(barrier_t* barrier, size_t at) {
   rn_map_remove(&barrier->by_key, rn_str_n(entry.key, entry.key_size));
   size_t last = --barrier->incomplete.count;
   if (at == last) return RN_OK;
-  // The last takes its place. Its key is in the map already, so that nothing is allocated.
+  // The last entry takes its place. Its key is in the map already, so nothing is allocated.
   barrier->incomplete.items[at] = barrier->incomplete.items[last];
   entry_t* moved = &barrier->incomplete.items[at];
   return rn_map_put(&barrier->by_key, rn_str_n(moved->key, moved->key_size), (void*)(at + 1));
@@ -282,8 +282,8 @@ static rn_status_t slice_of(const rn_kernel_ctx_t* ctx, const rn_tensor_t* batch
   return status;
 }
 
-// What an insertion needs of memory, had before anything goes in: a slice of the values for each
-// key, the entries of new keys, room among the ready.
+// Allocates everything that an insertion needs before inserting: one slice of the values per key,
+// entries for new keys, space in the ready list.
 static rn_status_t prepare_insert(barrier_t* barrier, rn_kernel_ctx_t* ctx, rn_tensor_t* slices,
                                   bool* out_any_fresh) {
   const rn_tensor_t *keys = rn_in(ctx, 1), *values = rn_in(ctx, 2);
@@ -322,7 +322,7 @@ static rn_status_t insert_all(barrier_t* barrier, rn_kernel_ctx_t* ctx, rn_tenso
   return RN_OK;
 }
 
-// Takes back the entries behind the first |count|, which are new and empty.
+// Removes the entries after the first |count|, which are new and empty.
 static void forget_entries(barrier_t* barrier, size_t count) {
   while (barrier->incomplete.count > count) {
     entry_t* entry = &barrier->incomplete.items[--barrier->incomplete.count];
@@ -433,7 +433,7 @@ static bool try_take(rn_resource_t* owner, rn_kernel_ctx_t* ctx, rn_status_t* ou
 static bool try_close(rn_resource_t* owner, rn_kernel_ctx_t* ctx, rn_status_t* out_status) {
   barrier_t* barrier = (barrier_t*)owner;
   bool cancels = ((const verb_t*)ctx->state)->cancels;
-  // Closing once more, this time with what has not come yet cancelled, is allowed.
+  // Closing again is allowed if this time it also cancels pending enqueues.
   if (barrier->is_closed && (barrier->cancels || !cancels))
     *out_status = rn_cancelled("Barrier '%.*s' is already closed.", RN_STR_ARGS(barrier->name));
   barrier->is_closed = true;

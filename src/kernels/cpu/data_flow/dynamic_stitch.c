@@ -1,4 +1,4 @@
-// Rows dealt out to several tensors, and put together again.
+// DynamicPartition and DynamicStitch: distribute rows over several tensors and merge them again.
 #include "kernels/cpu/array.h"
 #include "kernels/cpu/move.h"
 #include "kernels/kernel_rows.h"
@@ -10,7 +10,7 @@ static bool starts_with(const rn_tensor_t* tensor, const rn_tensor_t* prefix) {
   return true;
 }
 
-// Elements of the dimensions of |tensor| from |first| on.
+// Number of elements in the dimensions of |tensor| from |first| on.
 static int64_t row_of(const rn_tensor_t* tensor, int first) {
   return tensor->count ? rn_dims_product(rn_tensor_dims(tensor), first, tensor->rank) : 0;
 }
@@ -84,7 +84,7 @@ static rn_status_t check_parts(rn_kernel_ctx_t* ctx, int number, int64_t* out_ro
           rn_text_of(indices0).text, i, rn_text_of(indices).text);
     for (int64_t k = 0; k < indices->count; ++k) {
       int64_t index = rn_int_at(indices, k);
-      if (index < 0)  // before there is memory for the largest one
+      if (index < 0)  // checked before the result is allocated
         return rn_invalid_argument("indices%s is out of range",
                                    indices->rank ? rn_place_text(indices, k).text : "");
       if (index > highest) highest = index;
@@ -104,7 +104,7 @@ static rn_status_t dynamic_stitch(rn_kernel_ctx_t* ctx) {
   for (int d = 1; d < rank; ++d) dims[d] = rn_tensor_dim(data0, indices0->rank + d - 1);
   rn_tensor_t* out = NULL;
   RN_RETURN_IF_ERROR(rn_output(ctx, 0, (rn_shape_t){rank, dims}, &out));
-  // Rows that nobody names are zeros.
+  // Rows that no index names are zeros.
   rn_move_zero(rn_ctx_pool(ctx), out->dtype, out->data, out->count);
   const int64_t row = out->count ? out->count / rows : 0;
   const int64_t bytes = row * (int64_t)rn_dtype_size(out->dtype);

@@ -1,4 +1,4 @@
-// Calls that wait. See parking.h.
+// See parking.h.
 #include "kernels/cpu/data_flow/parking.h"
 
 struct rn_parked_t {
@@ -9,8 +9,8 @@ struct rn_parked_t {
   rn_kernel_ctx_t* ctx;
   rn_parking_try_t attempt;
   const char* cancelled;
-  bool is_parked;     // in the lot; guarded by its lock
-  bool is_cancelled;  // before it came into the lot; likewise
+  bool is_parked;     // guarded by the lot's lock
+  bool is_cancelled;  // before it was parked; guarded likewise
   rn_status_t status;
 };
 
@@ -37,7 +37,7 @@ static void append_locked(rn_parked_t* parked) {
   parked->is_parked = true;
 }
 
-// Tries everybody until nobody can go on; a chain of those that are over.
+// Tries all parked calls until none can proceed; returns the list of those that ended.
 static rn_parked_t* sweep_locked(rn_parking_t* parking) {
   rn_parked_t *ended = NULL, **tail = &ended, *at = parking->first;
   while (at) {
@@ -47,14 +47,14 @@ static rn_parked_t* sweep_locked(rn_parking_t* parking) {
       at->next = NULL;
       *tail = at;
       tail = &at->next;
-      next = parking->first;  // what changed may be what an earlier one waits for
+      next = parking->first;  // the change may be what an earlier call waits for
     }
     at = next;
   }
   return ended;
 }
 
-// No locks are held and no cancellation can come any more.
+// Called with no locks held, when no cancellation can come any more.
 static void end(rn_parked_t* parked) {
   rn_kernel_ctx_t* ctx = parked->ctx;
   rn_status_t status = parked->status;
@@ -73,7 +73,8 @@ static void end_all(rn_parked_t* ended) {
   }
 }
 
-// If the call has left the lot somebody else ends it, and waits for this to return before.
+// If the call has left the lot, the thread that took it out ends it, and waits for this function to
+// return first.
 static void on_cancel(rn_cancel_entry_t* entry) {
   rn_parked_t* parked = (rn_parked_t*)entry;
   rn_parking_t* parking = parked->parking;
@@ -102,7 +103,7 @@ void rn_parking_call(rn_parking_t* parking, rn_resource_t* owner, rn_kernel_ctx_
                           .attempt = attempt,
                           .cancelled = cancelled};
   rn_object_retain(&owner->object);
-  // First the cancellation, then the lot: nobody can end the call before it stands there.
+  // Register the cancellation before parking: nothing can end the call until it is parked.
   if (!rn_cancel_add(ctx->step->cancel, &parked->cancel)) {
     parked->status = rn_cancelled("%s", cancelled);
     end(parked);

@@ -1,4 +1,4 @@
-// Queues: who waits, and who is served. See queue.h.
+// Queues: the lines of waiters and how they are served. See queue.h.
 #include "kernels/cpu/data_flow/queue.h"
 
 #include "kernels/cpu/array.h"
@@ -6,8 +6,8 @@
 
 typedef enum verb_t { ENQUEUE, ENQUEUE_MANY, CLOSE, DEQUEUE, DEQUEUE_MANY } verb_t;
 
-// One call that could not end at once. The context's inputs live until it is done, so elements to
-// be put in are read from there when their time comes.
+// A call that could not end at once. The context's inputs live until it is done, so elements to
+// enqueue are read from there when there is space.
 struct rn_queue_waiter_t {
   rn_cancel_entry_t cancel;  // first
   rn_queue_waiter_t* next;
@@ -15,12 +15,12 @@ struct rn_queue_waiter_t {
   rn_queue_t* queue;  // Retained
   rn_kernel_ctx_t* ctx;
   verb_t verb;
-  int first;           // input of the first component
+  int first;           // input index of the first component
   bool allows_fewer;   // DEQUEUE_MANY
   bool is_waiting;     // in a line; guarded by the queue's lock
-  bool is_cancelled;   // before it came into its line; likewise
-  int64_t wanted;      // elements still to be put in or taken
-  int64_t moved;       // elements put in or taken
+  bool is_cancelled;   // before it joined its line; guarded likewise
+  int64_t wanted;      // elements still to enqueue or dequeue
+  int64_t moved;       // elements enqueued or dequeued so far
   rn_tensor_t* taken;  // Owned; |moved| tuples of DEQUEUE(_MANY)
   int64_t taken_capacity;
   rn_status_t status;
@@ -71,7 +71,7 @@ static void clear_tuple(const rn_queue_t* queue, rn_tensor_t* element) {
 
 #define SMALL_TUPLE 8
 
-// Puts in what the inputs of |ctx| hold: all of them, or their slices |index|.
+// Enqueues the inputs of |ctx|: whole, or slice |index| of each.
 static rn_status_t put_inputs_locked(rn_queue_t* queue, rn_kernel_ctx_t* ctx, int first,
                                      bool slices, int64_t index) {
   rn_tensor_t small[SMALL_TUPLE];
@@ -123,13 +123,13 @@ static outcome_t serve_in_locked(rn_queue_t* queue, rn_queue_waiter_t* waiter) {
   return waiter->moved > before ? MOVED : STUCK;
 }
 
-// Elements that may be taken now.
+// Number of elements that may be dequeued now.
 static inline int64_t available(const rn_queue_t* queue) {
   return queue->is_closed ? queue->count : queue->count - queue->spec.min_after_dequeue;
 }
 
-// Whether |waiter| may take elements now. One of a priority queue takes all of its elements at
-// once: a batch that were filled as elements come would not be in the order of their priorities.
+// Whether |waiter| may dequeue now. A waiter on a priority queue takes all its elements at once;
+// filling a batch as elements arrive would break the order of priorities.
 static inline bool may_take(const rn_queue_t* queue, const rn_queue_waiter_t* waiter) {
   bool takes_all_at_once = queue->spec.kind == RN_QUEUE_PRIORITY && waiter->moved == 0;
   return available(queue) >= (takes_all_at_once ? waiter->wanted : 1);
@@ -138,7 +138,7 @@ static inline bool may_take(const rn_queue_t* queue, const rn_queue_waiter_t* wa
 static rn_status_t take_into_waiter_locked(rn_queue_t* queue, rn_queue_waiter_t* waiter) {
   int32_t components = queue->spec.component_count;
   if (waiter->moved == waiter->taken_capacity) {
-    // Grows with what comes: the number asked for may be any.
+    // Grow with the elements that arrive, since the requested number may be arbitrarily large.
     int64_t larger = waiter->taken_capacity * 2 + waiter->wanted;
     int64_t total = waiter->moved + waiter->wanted;
     if (larger > total) larger = total;
@@ -171,7 +171,7 @@ static outcome_t serve_out_locked(rn_queue_t* queue, rn_queue_waiter_t* waiter) 
     if (waiter->allows_fewer && queue->count > 0) {
       waiter->wanted = queue->count;
     } else {
-      // Enqueues that still wait will be told that it is closed first.
+      // First tell the enqueues still waiting that the queue is closed.
       if (waiter->allows_fewer && queue->in.first) return MOVED;
       waiter->status = closed_for_dequeue(queue, wanted, size);
       return ENDED;
@@ -189,7 +189,7 @@ static outcome_t serve_out_locked(rn_queue_t* queue, rn_queue_waiter_t* waiter) 
   return waiter->moved > before ? MOVED : STUCK;
 }
 
-// Serves the front of |line|; those that ended go to |*ended|. True if anything changed.
+// Serves the front of |line|; waiters that ended go to |*ended|. True if anything changed.
 static bool serve_line_locked(rn_queue_t* queue, rn_queue_line_t* line,
                               rn_queue_waiter_t*** inout_ended) {
   bool changed = false;
@@ -229,8 +229,8 @@ static void waiter_free(rn_queue_waiter_t* waiter) {
   rn_object_release(&queue->resource.object);
 }
 
-// Gives |waiter| its outputs and ends its call. No locks are held and no cancellation can come any
-// more.
+// Sets the outputs of |waiter| and ends its call. Called with no locks held, when no cancellation
+// can come any more.
 static void end(rn_queue_waiter_t* waiter) {
   rn_queue_t* queue = waiter->queue;
   rn_kernel_ctx_t* ctx = waiter->ctx;
@@ -259,8 +259,8 @@ static rn_status_t cancelled_status(const rn_queue_waiter_t* waiter) {
                                   : rn_cancelled("Dequeue operation was cancelled");
 }
 
-// The step of a waiter was cancelled. If the waiter has left its line, somebody else ends it, and
-// waits for this to return before he does.
+// The step of a waiter was cancelled. If the waiter has left its line, the thread that took it out
+// ends it, and waits for this function to return first.
 static void on_cancel(rn_cancel_entry_t* entry) {
   rn_queue_waiter_t* waiter = (rn_queue_waiter_t*)entry;
   rn_queue_t* queue = waiter->queue;
@@ -292,7 +292,8 @@ static void wait_for(rn_queue_t* queue, rn_kernel_ctx_t* ctx, const rn_queue_wai
   waiter->queue = queue;
   waiter->ctx = ctx;
   rn_object_retain(&queue->resource.object);
-  // First the cancellation, then the line: nobody can end the waiter before it stands there.
+  // Register the cancellation before joining the line: nothing can end the waiter until it is in
+  // line.
   if (!rn_cancel_add(ctx->step->cancel, &waiter->cancel)) {
     waiter->status = cancelled_status(waiter);
     end(waiter);

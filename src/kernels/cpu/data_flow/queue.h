@@ -1,9 +1,9 @@
-// Queues of tuples of tensors: first in first out, shuffled, padded, by priority.
+// Queues of tuples of tensors: FIFO, random shuffle, padding FIFO, priority.
 //
-// One core serves all kinds. Whoever cannot go on at once becomes a waiter in one of two lines (in,
-// out), served strictly in order; waiting holds no thread. A waiter is ended by the queue or by the
-// step's cancellation, whichever takes it out of its line first; its callback is called without
-// locks.
+// One core implements all kinds. A call that cannot proceed becomes a waiter in one of two lines
+// (in, out), served strictly in order; waiting holds no thread. A waiter is ended by the queue or
+// by the cancellation of its step, whichever takes it out of its line first. Its callback runs with
+// no locks held.
 #ifndef RUNNEL_KERNELS_CPU_DATA_FLOW_QUEUE_H_
 #define RUNNEL_KERNELS_CPU_DATA_FLOW_QUEUE_H_
 
@@ -17,19 +17,19 @@ typedef enum rn_queue_kind_t {
   RN_QUEUE_FIFO,
   RN_QUEUE_SHUFFLE,
   RN_QUEUE_PADDING,
-  RN_QUEUE_PRIORITY,  // the first component orders them, the smallest first
+  RN_QUEUE_PRIORITY,  // ordered by the first component, smallest first
 } rn_queue_kind_t;
 
-// What a queue is made of. Borrowed by rn_queue_create.
+// The specification of a queue. rn_queue_create borrows it.
 typedef struct rn_queue_spec_t {
   rn_queue_kind_t kind;
   const char* op;    // "FIFOQueue": static storage
-  int64_t capacity;  // < 0: no limit
+  int64_t capacity;  // < 0 if unlimited
   int64_t min_after_dequeue;
   int64_t seed, seed2;
   int32_t component_count;
   const rn_dtype_t* types;
-  const rn_shape_t* shapes;  // NULL: any; with unknown dimensions for RN_QUEUE_PADDING only
+  const rn_shape_t* shapes;  // NULL if any; unknown dimensions for RN_QUEUE_PADDING only
 } rn_queue_spec_t;
 
 typedef struct rn_queue_waiter_t rn_queue_waiter_t;
@@ -41,13 +41,13 @@ typedef struct rn_queue_line_t {
 typedef struct rn_queue_t {
   rn_resource_t resource;
   rn_allocator_t allocator;
-  rn_arena_t arena;  // the name and the spec's lists
+  rn_arena_t arena;  // holds the name and the spec's lists
   rn_str_t name;
-  rn_queue_spec_t spec;  // its seeds as asked for
+  rn_queue_spec_t spec;  // with the seeds as requested
   rn_mutex_t mutex;      // guards what follows
   // Elements in a ring: component c of the i-th is ring[((head + i) & mask) * components + c].
   rn_tensor_t* ring;  // Owned
-  int64_t mask;       // places - 1, a power of two less one; -1: none yet
+  int64_t mask;       // slots - 1, where slots is a power of two; -1 while there are none
   int64_t head, count;
   bool is_closed;
   rn_queue_line_t in, out;
@@ -57,19 +57,19 @@ typedef struct rn_queue_t {
 RN_MUST_USE rn_status_t rn_queue_create(rn_allocator_t allocator, const rn_env_t* env,
                                         const rn_queue_spec_t* spec, rn_str_t name,
                                         rn_queue_t** out);
-// INVALID_ARGUMENT, with stock's words, if the queue was made to another spec.
+// INVALID_ARGUMENT, with stock's message, if the queue was created with a different spec.
 RN_MUST_USE rn_status_t rn_queue_matches(const rn_queue_t* queue, const rn_queue_spec_t* spec,
                                          rn_str_t node, const char* op);
 
-// The verbs: each ends |ctx| with rn_done, now or later. The components are the inputs from
-// |first| on; outputs are the components, or their batches.
+// The operations: each ends |ctx| with rn_done, now or later. The components are the inputs from
+// |first| on; the outputs are the components or batches of them.
 void rn_queue_enqueue(rn_queue_t* queue, rn_kernel_ctx_t* ctx, int first);
 void rn_queue_enqueue_many(rn_queue_t* queue, rn_kernel_ctx_t* ctx, int first);
 void rn_queue_dequeue(rn_queue_t* queue, rn_kernel_ctx_t* ctx);
-// Takes |count| elements; with |allows_fewer| what is left of a closed queue.
+// Dequeues |count| elements; with |allows_fewer|, what is left once the queue is closed.
 void rn_queue_dequeue_many(rn_queue_t* queue, rn_kernel_ctx_t* ctx, int64_t count,
                            bool allows_fewer);
-// Closes behind the enqueues that wait, or cancels them.
+// Closes the queue after the waiting enqueues, or cancels those.
 void rn_queue_close(rn_queue_t* queue, rn_kernel_ctx_t* ctx, bool cancels_enqueues);
 
 int64_t rn_queue_size(rn_queue_t* queue);

@@ -1,4 +1,4 @@
-// The queue ops, both generations: making queues, putting in, taking out, closing, asking.
+// The queue ops, V1 and V2: create, enqueue, dequeue, close, size, is_closed.
 #include "kernels/cpu/array.h"
 #include "kernels/cpu/data_flow/queue.h"
 #include "kernels/cpu/state/handle.h"
@@ -75,7 +75,7 @@ rn_status_t rn_queue_matches(const rn_queue_t* queue, const rn_queue_spec_t* spe
   return status_of(&text);
 }
 
-// Making.
+// Creation.
 typedef struct make_t {
   const rn_kernel_init_t* init;
   const rn_queue_spec_t* spec;
@@ -144,7 +144,7 @@ static rn_status_t make_init(const rn_kernel_init_t* init, void* state, rn_queue
   return find_queue(init, &spec, shapes->count, state);
 }
 
-// A priority queue's elements begin with their priority, of which the attributes say nothing.
+// The elements of a priority queue start with the priority, which the attributes do not list.
 static rn_status_t priority_init(const rn_kernel_init_t* init, void* state) {
   const rn_attr_value_t* types = rn_init_attr(init, "component_types");
   const rn_attr_value_t* shapes = rn_init_attr(init, "shapes");
@@ -183,7 +183,7 @@ static rn_status_t padding_init(const rn_kernel_init_t* init, void* state) {
   return make_init(init, state, RN_QUEUE_PADDING, "PaddingFIFOQueue");
 }
 
-// Using.
+// Operations.
 typedef struct verb_t {
   bool cancels;  // QueueClose
 } verb_t;
@@ -227,7 +227,7 @@ static rn_status_t signature_differs(const rn_kernel_ctx_t* ctx, const rn_queue_
   return status_of(&text);
 }
 
-// Whether the op's components are the queue's; |skipped| inputs come before.
+// Checks that the op's components match the queue's; the first |skipped| inputs are not components.
 static rn_status_t check_signature(const rn_kernel_ctx_t* ctx, const rn_queue_t* queue,
                                    bool is_enqueue, int skipped) {
   const rn_kernel_t* kernel = ctx->kernel;
@@ -238,7 +238,7 @@ static rn_status_t check_signature(const rn_kernel_ctx_t* ctx, const rn_queue_t*
   return fits ? RN_OK : signature_differs(ctx, queue, is_enqueue, skipped);
 }
 
-// Finds the queue and checks the signature; on failure ends the call and gives NULL.
+// Finds the queue and checks the signature; on failure ends the call and returns NULL.
 static rn_queue_t* begin(rn_kernel_ctx_t* ctx, bool is_enqueue, int skipped) {
   rn_queue_t* queue = NULL;
   rn_status_t status = queue_of(ctx, &queue);
@@ -322,10 +322,10 @@ static rn_status_t queue_is_closed(rn_kernel_ctx_t* ctx) {
   return status;
 }
 
-// A queue that comes as a resource, as a reference.
+// FakeQueue: a queue resource presented as a reference.
 typedef struct fake_t {
   rn_mutex_t mutex;
-  rn_variable_t* ref;  // Retained; made by the first step
+  rn_variable_t* ref;  // Retained; created by the first step
   bool is_made;
 } fake_t;
 

@@ -1,4 +1,4 @@
-// The elements of a queue: a ring that grows, as a line, a bag or a heap; slices and batches.
+// The elements of a queue: a growing ring used as FIFO, bag or heap; slices and batches.
 #include "kernels/cpu/data_flow/queue_store.h"
 
 #include "kernels/cpu/array.h"
@@ -50,8 +50,8 @@ static inline int64_t priority(const rn_tensor_t* element) {
   return *RN_DATA(element, const int64_t);
 }
 
-// The heap lies in the first |count| places. Equal priorities leave in the order of a heap whose
-// holes sink to the bottom before they are filled, which is stock's.
+// The heap uses the first |count| slots. Equal priorities must leave in stock's order: that of a
+// heap whose holes sink to the bottom before they are filled.
 static void heap_rise(rn_queue_t* queue, int64_t hole, int64_t top, rn_tensor_t* element) {
   while (hole > top) {
     int64_t parent = (hole - 1) / 2;
@@ -129,15 +129,16 @@ void rn_queue_take(rn_queue_t* queue, rn_tensor_t* element) {
   }
 }
 
-// In a line, neighbours leave together, so a slice may share its batch's buffer as long as it is
-// aligned as tensors are. In a bag one slice could hold its batch for ever: there it is copied.
+// In a FIFO, neighbours leave together, so a slice may share the buffer of its batch if it meets
+// the alignment of tensors. In a bag one slice could keep its batch alive indefinitely, so it is
+// copied.
 rn_status_t rn_queue_slice(const rn_queue_t* queue, const rn_kernel_ctx_t* ctx,
                            const rn_tensor_t* batch, int64_t index, rn_tensor_t* out) {
   bool is_line = queue->spec.kind == RN_QUEUE_FIFO || queue->spec.kind == RN_QUEUE_PADDING;
   return rn_rows_slice(batch, index, 1, true, is_line, ctx->kernel->device_memory, out);
 }
 
-// The shape of component |c| of a batch: as declared, unknown dimensions as large as the largest.
+// The shape of component |c| of a batch: as declared, with unknown dimensions set to the largest.
 static rn_shape_t batch_shape(const rn_queue_t* queue, const rn_tensor_t* elements, int64_t count,
                               int32_t c, int64_t* dims) {
   rn_shape_t shape = queue->spec.shapes[c];

@@ -1,14 +1,14 @@
-// RecordInput: batches of records from files, in another order each time round, for ever.
+// RecordInput: batches of records from files, in a new order every round, without end.
 //
-// A round is all records of all files once. Files are shuffled, several are read by turns, and what
-// was read waits in a buffer from which records are drawn.
+// A round covers all records of all files once. Files are shuffled, several are read in turn, and
+// records are drawn from a buffer of what was read.
 #include "base/fs.h"
 #include "base/vec.h"
 #include "io/record.h"
 #include "kernels/kernel_rows.h"
 #include "tensor/tstring.h"
 
-#define MAX_OPEN 64  // files at once
+#define MAX_OPEN 64  // files open at once
 
 typedef struct input_t {
   rn_allocator_t allocator;
@@ -20,9 +20,9 @@ typedef struct input_t {
   rn_mutex_t mutex;  // guards what follows
   bool has_mutex;
   rn_names_t files;
-  int64_t* order;  // Owned; of the files in this round
+  int64_t* order;  // Owned; order of the files in this round
   size_t next_file;
-  int64_t round, given;  // rounds begun; records of this one
+  int64_t round, given;  // rounds begun; records given in this one
   rn_record_reader_t* open[MAX_OPEN];
   int64_t open_count, turn;
   RN_VEC(rn_tstring_t) waiting;  // Owned, each
@@ -47,7 +47,7 @@ static rn_status_t input_init(const rn_kernel_init_t* init, void* state) {
         "negative: %lld, %lld and %lld",
         (long long)input->buffer_size, (long long)input->open_limit, (long long)input->batch_size);
   if (input->open_limit > MAX_OPEN) input->open_limit = MAX_OPEN;
-  // A name that nobody knows means none, as in stock.
+  // As in stock, an unknown name means no compression.
   if (!rn_record_compression_from_name(rn_init_string(init, "compression_type"),
                                        &input->compression))
     input->compression = RN_COMPRESSION_NONE;
@@ -92,7 +92,7 @@ static rn_status_t find_files(input_t* input, const rn_env_t* env) {
   return RN_OK;
 }
 
-// A new order of the files; the shift keeps rounds of one seed on several machines apart.
+// Shuffles the files; the shift separates the rounds of machines that use the same seed.
 static rn_status_t begin_round(input_t* input) {
   size_t count = input->files.list.count;
   if (input->round > 0 && input->given == 0)
@@ -131,7 +131,7 @@ static rn_status_t keep(input_t* input, rn_str_t record) {
   return status;
 }
 
-// Fills the buffer from the files of this round, by turns. A file that is damaged is left behind.
+// Fills the buffer from the files of this round in turn. Gives up on a damaged file.
 static rn_status_t fill(input_t* input, const rn_env_t* env) {
   while ((int64_t)input->waiting.count < input->buffer_size) {
     while (input->open_count < input->open_limit && input->next_file < input->files.list.count)
@@ -158,7 +158,7 @@ static rn_status_t draw(input_t* input, const rn_env_t* env, rn_tstring_t* out) 
       RN_RETURN_IF_ERROR(begin_round(input));
     RN_RETURN_IF_ERROR(fill(input, env));
   }
-  // Full again before each draw, so that all of the buffer is there to draw from.
+  // Refill before each draw, so that the draw covers a full buffer.
   RN_RETURN_IF_ERROR(fill(input, env));
   size_t chosen = next_random(input) % input->waiting.count;
   *out = input->waiting.items[chosen];

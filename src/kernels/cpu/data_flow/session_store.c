@@ -1,4 +1,5 @@
-// Tensors that stay with the session, under a name that a client gets and gives back.
+// Session tensors: tensors that the session keeps under a handle, which the client passes back
+// later.
 #include <stdio.h>
 
 #include "base/map.h"
@@ -22,7 +23,7 @@ typedef struct store_t {
   rn_resource_t resource;
   rn_allocator_t allocator;
   rn_mutex_t mutex;  // guards what follows
-  rn_map_t by_name;  // to stored_t, each with a reference
+  rn_map_t by_name;  // to stored_t, each holding a reference
   int64_t next;
 } store_t;
 
@@ -79,7 +80,7 @@ static void user_destroy(void* state) {
   if (user->store) rn_object_release(&user->store->resource.object);
 }
 
-// Keeps input 0 under a new name; the store has one reference, the caller another.
+// Stores input 0 under a new name; the store holds one reference, the caller another.
 static rn_status_t keep(rn_kernel_ctx_t* ctx, stored_t** out) {
   const user_t* user = ctx->state;
   store_t* store = user->store;
@@ -120,7 +121,7 @@ static rn_status_t get_handle(rn_kernel_ctx_t* ctx) {
   return done ? RN_OK : rn_out_of_memory();
 }
 
-// The handle's name is the string of the other form.
+// The name in the handle is the string that the other op returns.
 static rn_status_t get_resource(rn_kernel_ctx_t* ctx) {
   const user_t* user = ctx->state;
   rn_tensor_t* out = NULL;

@@ -1,4 +1,5 @@
-// Stacks of tensors, which live as long as a step: what a loop's gradient needs of its iterations.
+// Stacks of tensors, which live as long as a step; loop gradients save the values of iterations
+// there.
 #include <stdio.h>
 
 #include "kernels/cpu/array.h"
@@ -12,7 +13,7 @@ typedef struct rn_stack_t {
   rn_allocator_t allocator;
   rn_str_t name;  // Owned
   rn_dtype_t dtype;
-  int64_t limit;     // < 0: none
+  int64_t limit;     // < 0 if unlimited
   rn_mutex_t mutex;  // guards what follows
   bool is_closed;
   rn_tensor_t* items;  // Owned
@@ -34,8 +35,8 @@ static void stack_destroy(rn_object_t* object) {
   RN_FREE(stack->allocator, stack);
 }
 
-// Making: a new stack each time, called after the node and a number that no other stack of the
-// device has: two nodes may ask for the same name.
+// Creates a new stack per call. Its name is the node's plus a number that is unique on the device,
+// because two nodes may request the same name.
 typedef struct maker_t {
   rn_allocator_t allocator;
   rn_dtype_t dtype;
@@ -86,7 +87,7 @@ static rn_status_t stack_create(rn_kernel_ctx_t* ctx, int64_t limit, rn_stack_t*
   return RN_OK;
 }
 
-// The handle holds the stack, and the step holds the handle.
+// The handle retains the stack, and the step retains the handle.
 static rn_status_t make_stack_v2(rn_kernel_ctx_t* ctx) {
   const rn_tensor_t* limit = rn_in(ctx, 0);
   if (limit->rank != 0)
@@ -112,7 +113,7 @@ static rn_status_t share(void* arg, rn_resource_t** out) {
   return RN_OK;
 }
 
-// The reference form points to a variable, which the step's table keeps.
+// The reference form points to a variable in the step's table.
 static rn_status_t make_stack(rn_kernel_ctx_t* ctx) {
   rn_resources_t* table = NULL;
   RN_RETURN_IF_ERROR(rn_step_get_resources(ctx->step, &table));
@@ -123,7 +124,7 @@ static rn_status_t make_stack(rn_kernel_ctx_t* ctx) {
                                             &stack->resource, &ref);
   rn_resource_t* kept = NULL;
   if (rn_ok(status)) {
-    // Two nodes may be called the same in two functions: so the address is part of the key.
+    // Two nodes in two functions may have the same name, so the key includes the address.
     char key[64];
     int size = snprintf(key, sizeof key, "stack_%p", (void*)stack);
     status = rn_resources_get(table, RN_STR("_stacks"), rn_str_n(key, (size_t)size),

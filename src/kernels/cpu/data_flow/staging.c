@@ -1,4 +1,4 @@
-// Tuples put down and taken up in order: Stage, Unstage and what looks at them.
+// Stage, Unstage and related ops: tuples stored and removed in order.
 #include "kernels/cpu/data_flow/staging.h"
 
 #include "base/vec.h"
@@ -91,7 +91,7 @@ static rn_status_t user_init(const rn_kernel_init_t* init, void* state) {
 
 static int64_t size_of(const area_t* area) { return (int64_t)(area->tuples.count - area->head); }
 
-// Room at the front is given back when half of all is.
+// Frees the space at the front once it is half of the total.
 static void drop_front(area_t* area) {
   if (++area->head * 2 < area->tuples.count) return;
   size_t left = area->tuples.count - area->head;

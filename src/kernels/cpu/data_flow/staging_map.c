@@ -1,6 +1,6 @@
-// Tuples put down under keys, perhaps piece by piece, and taken up by key: MapStage and its like.
+// MapStage and related ops: tuples stored under keys, possibly in pieces, and removed by key.
 //
-// Entries lie in the order of their keys, so that the ordered form and the other are one.
+// Entries are sorted by key, so one implementation serves the ordered and the unordered ops.
 #include "base/vec.h"
 #include "kernels/cpu/array.h"
 #include "kernels/cpu/data_flow/staging.h"
@@ -11,7 +11,7 @@
 
 typedef struct entry_t {
   int64_t key;
-  rn_tensor_t* values;  // Owned; one that is not set is not there yet, or has been taken
+  rn_tensor_t* values;  // Owned; unset if missing so far or taken
   int32_t components, present;
 } entry_t;
 
@@ -22,7 +22,7 @@ typedef struct map_t {
   rn_parking_t parking;
   rn_staging_limits_t limits;
   int64_t bytes;
-  entries_t complete, incomplete;  // both in the order of keys
+  entries_t complete, incomplete;  // both sorted by key
 } map_t;
 
 static void clear_entry(rn_allocator_t allocator, entry_t* entry) {
@@ -70,7 +70,7 @@ static rn_status_t user_init(const rn_kernel_init_t* init, void* state) {
                               is_ordered ? create_ordered : create_map, state);
 }
 
-// Where |key| is, or belongs.
+// The position of |key|, or where to insert it.
 static size_t place_of(const entries_t* entries, int64_t key, bool* out_found) {
   size_t low = 0, high = entries->count;
   while (low < high) {
@@ -117,7 +117,7 @@ static rn_status_t read_key(const rn_tensor_t* key, const char* got, int64_t* ou
   return RN_OK;
 }
 
-// Keeps input |first| + i as component indices[i] of |entry|; on failure nothing has changed.
+// Stores input |first| + i as component indices[i] of |entry|; changes nothing on failure.
 static rn_status_t keep_values(rn_kernel_ctx_t* ctx, const rn_tensor_t* indices, entry_t* entry) {
   rn_status_t status = RN_OK;
   int64_t kept = 0;
@@ -152,14 +152,14 @@ static rn_status_t stage_locked(map_t* map, rn_kernel_ctx_t* ctx, int64_t key) {
           (long long)index, (long long)key, (long long)components);
   }
   size_t place = place_of(&map->complete, key, &is_there);
-  if (!is_begun && is_there && indices->count == components) return RN_OK;  // the first one stays
+  if (!is_begun && is_there && indices->count == components) return RN_OK;  // keep the first one
   if (!is_begun) RN_RETURN_IF_ERROR(RN_NEW_ARRAY(allocator, (size_t)components, &fresh.values));
   rn_status_t status = keep_values(ctx, indices, entry);
   if (rn_ok(status) && entry->present == entry->components) {
     if (!is_there) status = put_in(map, &map->complete, place, *entry);
     if (is_there) clear_entry(allocator, entry);
     if (rn_ok(status) && is_begun) take_out(&map->incomplete, at);
-    if (!rn_ok(status) && is_begun) {  // as if it had not been called
+    if (!rn_ok(status) && is_begun) {  // undo
       for (int64_t i = 0; i < indices->count; ++i)
         rn_tensor_clear(&entry->values[rn_int_at(indices, i)]);
       entry->present -= (int32_t)indices->count;
@@ -192,7 +192,7 @@ static bool try_stage(rn_resource_t* owner, rn_kernel_ctx_t* ctx, rn_status_t* o
   return true;
 }
 
-// Gives the values that input |input| names to the outputs from |first| on; they stay if
+// Outputs the values selected by input |input|, from output |first| on; they stay stored if
 // |is_shared|.
 static rn_status_t give_locked(map_t* map, rn_kernel_ctx_t* ctx, entry_t* entry, int input,
                                int first, bool is_shared) {

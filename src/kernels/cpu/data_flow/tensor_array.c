@@ -1,4 +1,4 @@
-// Arrays of tensors: see tensor_array.h.
+// See tensor_array.h.
 #include "kernels/cpu/data_flow/tensor_array.h"
 
 #include "kernels/cpu/array.h"
@@ -6,23 +6,23 @@
 #include "kernels/kernel_rows.h"
 
 typedef struct element_t {
-  rn_tensor_t value;  // after it was cleared: its type and shape, without bytes
+  rn_tensor_t value;  // once cleared: its type and shape, without data
   bool is_written, is_read, is_cleared;
-  bool is_sum;  // the bytes are the array's own
+  bool is_sum;  // the array owns the buffer
 } element_t;
 
 struct rn_tensor_array_t {
   rn_resource_t resource;
   rn_allocator_t allocator;
-  rn_arena_t arena;  // the name and shapes
+  rn_arena_t arena;  // holds the name and shapes
   rn_str_t name;
   rn_mutex_t mutex;  // guards what follows
   rn_tensor_array_spec_t spec;
   bool is_closed;
   element_t* elements;  // Owned
   int64_t size, capacity;
-  int64_t split_size;  // elements behind the last split; -1 before any
-  // Gradients, newest first.
+  int64_t split_size;  // elements after the last split; -1 before any
+  // The gradient arrays, newest first.
   struct gradient_t {
     struct gradient_t* next;
     rn_str_t source;
@@ -97,7 +97,7 @@ static rn_status_t check_open_locked(const rn_tensor_array_t* array) {
                           : RN_OK;
 }
 
-// A gradient knows the shapes of what was written forwards, also where it is gone by now.
+// A gradient array knows the shapes of what the forward pass wrote, even if that was cleared.
 static rn_status_t copy_shapes(rn_tensor_array_t* to, const rn_tensor_array_t* from) {
   for (int64_t i = 0; i < from->size; ++i)
     if (rn_tensor_is_set(&from->elements[i].value))
@@ -182,7 +182,7 @@ static rn_status_t add_locked(rn_tensor_array_t* array, element_t* element, int6
         "shape is %s but the new input shape is %s.",
         RN_STR_ARGS(array->name), (long long)index, rn_text_of(&element->value).text,
         rn_text_of(value).text);
-  // A complex number is added as the two that it is.
+  // A complex number is added as two real ones.
   bool is_complex = rn_dtype_is_complex(value->dtype);
   rn_dtype_t dtype = value->dtype == RN_COMPLEX64    ? RN_FLOAT
                      : value->dtype == RN_COMPLEX128 ? RN_DOUBLE
@@ -236,7 +236,7 @@ rn_status_t rn_tensor_array_write(rn_tensor_array_t* array, int64_t index, rn_te
   return status;
 }
 
-// An element nobody wrote is zero, if its shape is known.
+// An unwritten element is zero, if its shape is known.
 static rn_status_t make_zeros_locked(rn_tensor_array_t* array, element_t* element, int64_t index,
                                      rn_allocator_t memory) {
   rn_shape_t shape = rn_tensor_is_set(&element->value) ? rn_tensor_shape(&element->value)

@@ -1,4 +1,4 @@
-// The ops on arrays of tensors: making, writing, reading, one by one or all together.
+// The TensorArray ops: create, write, read, scatter, gather, split, concat.
 #include <inttypes.h>
 
 #include "kernels/cpu/array.h"
@@ -9,14 +9,14 @@
 #include "kernels/kernel_rows.h"
 #include "tensor/tstring.h"
 
-// Making.
+// Creation.
 typedef struct maker_t {
-  rn_arena_t arena;  // the name and the shape
+  rn_arena_t arena;  // holds the name and the shape
   rn_str_t name;
   rn_tensor_array_spec_t spec;
 } maker_t;
 
-#define IDENTICAL "identical_element_shapes"  // the older form lacks it
+#define IDENTICAL "identical_element_shapes"  // absent in older versions
 
 static rn_status_t maker_init(const rn_kernel_init_t* init, void* state) {
   maker_t* maker = state;
@@ -42,7 +42,7 @@ static rn_status_t share_array(void* arg, rn_resource_t** out) {
   return RN_OK;
 }
 
-// The older form's handle is the pair [container, name]; the step's table keeps the array.
+// Older versions use the pair [container, name] as handle; the step's table holds the array.
 static rn_status_t output_name(rn_kernel_ctx_t* ctx, rn_tensor_array_t* array) {
   rn_resources_t* table = NULL;
   rn_resource_t* kept = NULL;
@@ -61,7 +61,7 @@ static rn_status_t output_name(rn_kernel_ctx_t* ctx, rn_tensor_array_t* array) {
   return RN_OK;
 }
 
-// A handle to |array| as output 0, and a number for the flow as output 1.
+// Sets output 0 to a handle of |array| and output 1 to a number for the flow.
 static rn_status_t output_handle(rn_kernel_ctx_t* ctx, rn_tensor_array_t* array) {
   if (ctx->kernel->output_types[0] == RN_STRING) return output_name(ctx, array);
   rn_tensor_t *out = NULL, *flow = NULL;
@@ -99,7 +99,7 @@ static rn_status_t make_array(rn_kernel_ctx_t* ctx) {
   return status;
 }
 
-// The gradient's array. |source| tells one calculation of gradients from another.
+// The gradient array. |source| distinguishes one gradient computation from another.
 typedef struct source_t {
   rn_allocator_t allocator;
   char* text;  // Owned
@@ -119,14 +119,14 @@ static void source_destroy(void* state) {
   if (source->text) rn_free(source->allocator, source->text, source->size + 1);
 }
 
-// A step that has kept nothing yet has no container, in stock's words.
+// Stock's error for a step that has not created its container yet.
 static rn_status_t no_container(int64_t step, rn_str_t container, rn_str_t name) {
   return rn_not_found("Container __per_step_%" PRId64
                       " does not exist. (Could not find resource: __per_step_%" PRId64 "/%.*s%.*s)",
                       step, step, RN_STR_ARGS(container), RN_STR_ARGS(name));
 }
 
-// The array behind a pair of strings; the step keeps it.
+// The array named by a pair of strings; the step retains it.
 static rn_status_t array_called(const rn_kernel_ctx_t* ctx, rn_tensor_array_t** out) {
   const rn_tensor_t* pair = rn_in(ctx, 0);
   if (pair->count != 2)
@@ -208,7 +208,7 @@ static rn_status_t write_one(rn_kernel_ctx_t* ctx) {
   return output_flow(ctx);
 }
 
-// Rows [begin, begin + count) of |value| to element |index|.
+// Writes rows [begin, begin + count) of |value| to element |index|.
 static rn_status_t write_rows(rn_kernel_ctx_t* ctx, rn_tensor_array_t* array, int64_t index,
                               const rn_tensor_t* value, int64_t begin, int64_t count,
                               bool drops_dim) {
@@ -299,7 +299,7 @@ static rn_status_t read_one(rn_kernel_ctx_t* ctx) {
   return RN_OK;
 }
 
-// Several elements, held while they are put together.
+// Several elements, retained while they are joined.
 typedef struct taken_t {
   rn_allocator_t allocator;
   rn_tensor_t* values;  // Owned
@@ -311,7 +311,7 @@ static void drop(taken_t* taken) {
   RN_FREE_ARRAY(taken->allocator, taken->values, taken->count);
 }
 
-// Elements |indices|, or all that a concatenation takes if it is NULL.
+// Takes the elements |indices|, or all that a concatenation takes if |indices| is NULL.
 static rn_status_t take(rn_kernel_ctx_t* ctx, rn_tensor_array_t* array, const rn_tensor_t* indices,
                         taken_t* out) {
   *out = (taken_t){.allocator = ctx->kernel->allocator};
@@ -347,7 +347,7 @@ static rn_status_t stack_up(rn_kernel_ctx_t* ctx, const taken_t* taken, rn_shape
   return RN_OK;
 }
 
-// What the attribute says of elements, for arrays that have none and do not say.
+// The attribute's element shape, for arrays that are empty and declare none.
 typedef struct gatherer_t {
   rn_arena_t arena;
   rn_shape_t element;

@@ -1,4 +1,4 @@
-// Batches: elements put together into tensors with one dimension more.
+// Batching: joins elements into tensors with one more dimension.
 #include "kernels/cpu/dataset/batch.h"
 
 #include "kernels/cpu/array.h"
@@ -6,7 +6,7 @@
 #include "kernels/cpu/dataset/text.h"
 #include "kernels/cpu/move.h"
 
-#define FIRST_BYTES ((int64_t)1 << 20)  // of a component: room is made for so much at once
+#define FIRST_BYTES ((int64_t)1 << 20)  // initial allocation per component, at most
 
 rn_status_t rn_data_batch_init(rn_data_batch_t* batch, rn_data_iterator_t* iterator,
                                int32_t component_count, int64_t limit) {
@@ -33,7 +33,7 @@ static rn_status_t create_part(const rn_data_batch_t* batch, const rn_tensor_t* 
   return rn_tensor_create(batch->memory, element->dtype, shape, out);
 }
 
-// The rows that are there, moved: strings and objects change their owner.
+// Moves |count| rows: strings and objects change their owner.
 static rn_status_t move_part(rn_tensor_t* from, rn_tensor_t* to, int64_t count) {
   if (from->dtype == RN_STRING) {
     rn_data_texts_move(from, to, count);
@@ -108,7 +108,7 @@ rn_status_t rn_data_batch_add(rn_data_batch_t* batch, rn_tensor_t* row) {
   return status;
 }
 
-// A part that has room to spare is copied to one that fits, unless little is wasted.
+// Copies a part with spare capacity to one that fits, unless little would be saved.
 static rn_status_t fit_part(const rn_data_batch_t* batch, rn_tensor_t* part, rn_tensor_t* out) {
   int64_t dims[RN_MAX_RANK];
   memcpy(dims, rn_tensor_dims(part), (size_t)part->rank * sizeof *dims);
@@ -139,7 +139,7 @@ rn_status_t rn_data_batch_take(rn_data_batch_t* batch, rn_tensor_t* out) {
 typedef struct batch_t {
   rn_dataset_t base;
   rn_dataset_t* input;   // Borrowed from the inputs, or |mapped|
-  rn_dataset_t* mapped;  // Owned; of a map and batch
+  rn_dataset_t* mapped;  // Owned; for MapAndBatch
   int64_t size;
   bool drops_remainder;
 } batch_t;
@@ -195,7 +195,7 @@ static void batch_stop(rn_data_iterator_t* iterator) {
   rn_data_batch_clear(&own->batch);
 }
 
-// What was gathered is lost with an error, as in stock.
+// As in stock, an error discards the elements collected so far.
 static bool batch_next(rn_data_iterator_t* iterator) {
   batch_iterator_t* own = (batch_iterator_t*)iterator;
   const batch_t* batch = (const batch_t*)iterator->dataset;
@@ -242,7 +242,7 @@ static rn_status_t batch_restore(rn_data_iterator_t* iterator, rn_data_reader_t*
 
 const rn_data_kind_t rn_data_kind_batch = {BATCH, .open = batch_open};
 
-// A batch over a map of the same node.
+// Batches over a map dataset of the same node.
 static rn_status_t map_and_batch_open(rn_dataset_t* dataset) {
   batch_t* batch = (batch_t*)dataset;
   rn_data_node_t* node = dataset->node;

@@ -1,9 +1,10 @@
-// Datasets that are kept in memory, or in a file, as they are walked over for the first time.
+// Cache datasets: kept in memory or in a file during the first walk.
 //
-// A cache in files is a bundle, "<name>.index" and "<name>.data-00000-of-00001", as TensorFlow has
-// it: component c of element i is the tensor "i_c", i in seven places and c in as many as the last
-// component's number has, spaces in front. Their order is that of the keys. It is put in its place
-// when it is whole; meanwhile "<name>_0.lockfile" keeps others from writing it too.
+// A cache in files is a bundle, "<name>.index" and "<name>.data-00000-of-00001", as in TensorFlow:
+// component c of element i is the tensor "i_c", with i padded to seven characters and c to the
+// width of the last component's number, both with leading spaces. Elements are in key order. The
+// bundle is moved into place once complete; meanwhile "<name>_0.lockfile" keeps others from writing
+// it.
 #include "kernels/cpu/dataset/cache.h"
 
 #include <stdio.h>
@@ -17,7 +18,7 @@ typedef struct cached_t {
   rn_dataset_t base;
   rn_dataset_t* input;
   rn_data_cache_t* cache;  // Retained
-  char* path;              // Owned; the bundle's prefix; NULL: in memory
+  char* path;              // Owned; the bundle's prefix; NULL if in memory
   size_t path_size;
 } cached_t;
 
@@ -25,12 +26,12 @@ typedef struct cached_iterator_t {
   rn_data_iterator_t base;
   rn_data_source_t source;
   bool is_begun, is_reading, is_over;
-  int64_t next;         // the element that comes next
-  rn_data_rows_t rows;  // gathered
+  int64_t next;         // index of the next element
+  rn_data_rows_t rows;  // collected so far
   rn_tensor_t* row;
   rn_bundle_reader_t* reader;
   rn_bundle_writer_t* writer;
-  rn_strbuf_t lock;  // the file that says that |writer| writes; empty: none
+  rn_strbuf_t lock;  // lock file held while |writer| writes; empty if none
 } cached_iterator_t;
 
 static void cache_destroy(rn_object_t* object) {
@@ -70,7 +71,7 @@ static rn_status_t cached_open(rn_dataset_t* dataset) {
   const rn_tensor_t* handle = rn_data_input(dataset, "cache", NULL);
   rn_resource_t* resource = NULL;
   if (handle) {
-    // A handle to nothing says: one of your own.
+    // An empty handle requests a cache of the dataset's own.
     rn_status_t status = rn_handle_resource(handle, NULL, RN_DATA_CACHE_TYPE, &resource);
     rn_status_free(status);
   }
@@ -100,7 +101,7 @@ static rn_status_t cached_start(rn_data_iterator_t* iterator) {
 
 static const rn_env_t* env_of(const cached_iterator_t* own) { return own->base.dataset->host->env; }
 
-// What is not whole is nobody's: the writer takes its files along.
+// Discards an incomplete cache; the writer removes its files.
 static void give_up_files(cached_iterator_t* own) {
   rn_bundle_writer_destroy(own->writer);
   own->writer = NULL;
@@ -116,7 +117,7 @@ static void cached_stop(rn_data_iterator_t* iterator) {
   rn_data_row_clear(own->row, iterator->dataset->component_count);
   rn_bundle_reader_close(own->reader);
   if (own->writer || own->lock.size) {
-    // Without the host, its files are gone too.
+    // Once the host is closed, its files can no longer be reached.
     if (rn_data_host_enter(iterator->dataset->host)) {
       give_up_files(own);
       rn_data_host_leave(iterator->dataset->host);
@@ -226,7 +227,7 @@ static rn_status_t begin_files(cached_iterator_t* own) {
   return status;
 }
 
-// What is there already is read; otherwise the input is.
+// Reads the cache if it exists, and the input otherwise.
 static rn_status_t begin(cached_iterator_t* own) {
   const cached_t* cached = (const cached_t*)own->base.dataset;
   own->is_begun = true;
@@ -242,7 +243,7 @@ static rn_status_t begin(cached_iterator_t* own) {
   return own->is_reading ? RN_OK : rn_data_source_start(&own->source, &own->base, cached->input);
 }
 
-// The walk has come to its end: what was gathered is the cache, unless another was faster.
+// The walk reached the end: what was collected becomes the cache, unless another walk was first.
 static rn_status_t complete(cached_iterator_t* own) {
   rn_data_cache_t* cache = ((const cached_t*)own->base.dataset)->cache;
   own->is_over = true;
@@ -257,7 +258,7 @@ static rn_status_t complete(cached_iterator_t* own) {
   return RN_OK;
 }
 
-// A copy of what goes out is kept.
+// Keeps a copy of an element that is given out.
 static rn_status_t remember(cached_iterator_t* own, const rn_tensor_t* out) {
   const char* path = ((const cached_t*)own->base.dataset)->path;
   rn_status_t status = RN_OK;
@@ -304,7 +305,7 @@ static bool cached_next(rn_data_iterator_t* iterator) {
   return rn_data_finish(iterator, status);
 }
 
-// Files that are being written cannot be saved in the middle; memory can.
+// The state cannot be saved while files are being written; for a memory cache it can.
 static rn_status_t cached_save(rn_data_iterator_t* iterator, rn_data_writer_t* writer) {
   cached_iterator_t* own = (cached_iterator_t*)iterator;
   rn_data_cache_t* cache = ((const cached_t*)iterator->dataset)->cache;

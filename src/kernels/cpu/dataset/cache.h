@@ -1,4 +1,4 @@
-// What caches keep in memory, shared by the walks over one dataset.
+// In-memory caches, shared by the walks over one dataset.
 #ifndef RUNNEL_KERNELS_CPU_DATASET_CACHE_H_
 #define RUNNEL_KERNELS_CPU_DATASET_CACHE_H_
 
@@ -7,8 +7,8 @@
 
 #define RN_DATA_CACHE_TYPE "MemoryCache"
 
-// A resource. Filled once, by the first walk that comes to its end; afterwards read-only. |mutex|
-// guards the filling.
+// A resource. Filled once, by the first walk that reaches the end, and read-only afterwards.
+// |mutex| guards the filling.
 typedef struct rn_data_cache_t {
   rn_resource_t resource;
   rn_allocator_t allocator;

@@ -1,11 +1,11 @@
-// Datasets made of several: one after the other, side by side, or as a third one says.
+// Datasets that combine several: Concatenate, Zip, and choosing among them by a selector.
 #include "kernels/cpu/array.h"
 #include "kernels/cpu/dataset/data.h"
 
 typedef struct several_t {
   rn_dataset_t base;
   int32_t count;
-  rn_dataset_t** inputs;  // borrowed datasets in an array of its own
+  rn_dataset_t** inputs;  // an array of borrowed datasets
   rn_dataset_t* selector;
   bool stops_on_empty;
 } several_t;
@@ -16,7 +16,7 @@ typedef struct several_iterator_t {
   rn_data_source_t* sources;
   rn_data_source_t selector;
   rn_tensor_t choice;
-  int32_t at;      // the source at hand
+  int32_t at;      // index of the current source
   int32_t offset;  // of its components
 } several_iterator_t;
 
@@ -78,7 +78,7 @@ static rn_status_t several_restore(rn_data_iterator_t* iterator, rn_data_reader_
   .close = several_close, .start = several_start, .stop = several_stop, .save = several_save, \
   .restore = several_restore
 
-// One after the other.
+// Concatenate.
 static rn_status_t concatenate_open(rn_dataset_t* dataset) {
   RN_RETURN_IF_ERROR(open_inputs(dataset, dataset->inputs, 2));
   const several_t* several = (const several_t*)dataset;
@@ -115,7 +115,7 @@ const rn_data_kind_t rn_data_kind_concatenate = {SEVERAL, .open = concatenate_op
                                                  .cardinality = concatenate_cardinality,
                                                  .next = concatenate_next};
 
-// Side by side, as long as all last.
+// Zip: ends when the first input ends.
 static rn_status_t zip_open(rn_dataset_t* dataset) {
   RN_RETURN_IF_ERROR(open_inputs(dataset, dataset->inputs, dataset->node->input_count));
   const several_t* several = (const several_t*)dataset;
@@ -143,7 +143,7 @@ static bool zip_end(several_iterator_t* own) {
   return rn_data_end(&own->base);
 }
 
-// An error is told when all have been asked, so that the others stay in step.
+// Reports an error only after all inputs were asked, so that they stay in step.
 static bool zip_next(rn_data_iterator_t* iterator) {
   several_iterator_t* own = (several_iterator_t*)iterator;
   rn_tensor_t* out = iterator->asked->out;
@@ -171,7 +171,7 @@ static bool zip_next(rn_data_iterator_t* iterator) {
 const rn_data_kind_t rn_data_kind_zip = {SEVERAL, .open = zip_open, .cardinality = zip_cardinality,
                                          .next = zip_next};
 
-// The selector says which one is next.
+// The selector dataset chooses the next source.
 static rn_status_t directed_open(rn_dataset_t* dataset) {
   several_t* several = (several_t*)dataset;
   RN_RETURN_IF_ERROR(rn_data_upstream(dataset, "selector_input_dataset", &several->selector));

@@ -1,4 +1,4 @@
-// Records of files of comma-separated values (RFC 4180): a component a column that is wanted.
+// Records of CSV files (RFC 4180): one component per selected column.
 #include "io/input.h"
 #include "kernels/cpu/array.h"
 #include "kernels/cpu/dataset/data.h"
@@ -12,15 +12,15 @@ typedef struct csv_t {
   size_t buffer_size;
   bool has_header, has_quotes, excludes;
   char delimiter;
-  rn_str_t missing;            // the text that stands for no value
-  const rn_tensor_t* columns;  // wanted or not wanted, ascending; NULL: all are wanted
+  rn_str_t missing;            // the string that means "no value"
+  const rn_tensor_t* columns;  // selected or excluded columns, ascending; NULL if all
   const rn_tensor_t* defaults;
 } csv_t;
 
 typedef struct csv_iterator_t {
   rn_data_iterator_t base;
   int64_t file;
-  rn_input_t* input;  // NULL: none is open
+  rn_input_t* input;  // NULL if none is open
   rn_strbuf_t record, field;
   rn_number_reader_t numbers;
 } csv_iterator_t;
@@ -107,8 +107,7 @@ static void csv_stop(rn_data_iterator_t* iterator) {
   rn_number_reader_clear(&own->numbers);
 }
 
-// Whether |record| ends within a quoted field. A quote within a field that has none at its start
-// opens nothing.
+// Whether |record| ends inside a quoted field. A quote inside an unquoted field does not open one.
 static bool has_open_quote(rn_str_t record, char delimiter) {
   for (size_t i = 0; i < record.size; ++i) {
     if (record.data[i] == '"') {
@@ -124,8 +123,8 @@ static bool has_open_quote(rn_str_t record, char delimiter) {
   return false;
 }
 
-// The next record, which has several lines where a quote is open at the end of one. |*out_end| at
-// the end of the file.
+// Reads the next record, which spans several lines if a quote is open at the end of one. Sets
+// |*out_end| at the end of the file.
 static rn_status_t read_record(csv_iterator_t* own, bool* out_end) {
   const csv_t* csv = (const csv_t*)own->base.dataset;
   rn_str_t line;
@@ -140,7 +139,7 @@ static rn_status_t read_record(csv_iterator_t* own, bool* out_end) {
       return rn_invalid_argument("Reached end of file without closing quoted field in record");
     rn_strbuf_append(&own->record, RN_STR("\n"));
     rn_strbuf_append(&own->record, line);
-    // The line that closes the quote may end in a return of its own.
+    // The line that closes the quote may end in a carriage return.
     if (own->record.size && own->record.data[own->record.size - 1] == '\r' &&
         !has_open_quote(rn_strbuf_view(&own->record), csv->delimiter))
       own->record.size--;
@@ -217,7 +216,7 @@ static rn_status_t put_field(csv_iterator_t* own, rn_str_t text, int32_t field) 
                              rn_dtype_name(out->dtype), RN_STR_ARGS(text));
 }
 
-// Whether |column| is wanted; |*inout_next| is the next of the columns that are listed.
+// Whether |column| is selected; |*inout_next| is the index of the next listed column.
 static bool is_wanted(const csv_t* csv, int64_t column, int64_t* inout_next) {
   if (!csv->columns) return true;
   bool is_listed =

@@ -1,10 +1,10 @@
-// Datasets and iterators: what the kinds of datasets in this folder are written against.
+// Datasets and iterators: the interface that the kinds of datasets in this folder implement.
 //
-// A dataset is what an op with its attributes makes of its inputs: an immutable counted object in a
-// variant tensor. An iterator walks over one and belongs to whoever made it. Its |next| gives one
-// element at a time, never waits and never holds a thread: it is done when it returns true;
-// otherwise the request's |done| is called later, once, from any thread. So each kind is a small
-// state machine that is entered again when what it asked for has come.
+// A dataset is what an op with its attributes makes of its inputs: an immutable reference-counted
+// object in a variant tensor. An iterator walks over one and belongs to its creator. |next|
+// produces one element at a time, and never blocks or holds a thread: if it returns true, the
+// request is complete; otherwise the request's |done| is called later, once, from any thread. So
+// each kind is a small state machine that is re-entered when what it asked for has arrived.
 #ifndef RUNNEL_KERNELS_CPU_DATASET_DATA_H_
 #define RUNNEL_KERNELS_CPU_DATASET_DATA_H_
 
@@ -12,9 +12,9 @@
 #include "framework/function.h"
 #include "kernels/kernel_rows.h"
 
-#define RN_DATA_INFINITE (-1)  // cardinalities that are no numbers, as TensorFlow writes them
+#define RN_DATA_INFINITE (-1)  // special cardinalities, with TensorFlow's values
 #define RN_DATA_UNKNOWN (-2)
-#define RN_DATA_AUTOTUNE (-1)  // "choose a number yourself"
+#define RN_DATA_AUTOTUNE (-1)  // the runtime chooses the number
 
 typedef struct rn_dataset_t rn_dataset_t;
 typedef struct rn_data_iterator_t rn_data_iterator_t;
@@ -22,9 +22,9 @@ typedef struct rn_data_kind_t rn_data_kind_t;
 typedef struct rn_data_writer_t rn_data_writer_t;
 typedef struct rn_data_reader_t rn_data_reader_t;
 
-// The surroundings of all datasets of a device: threads and clock. Tasks in the background
-// are counted here. When the device's resources go the host closes: it cancels what runs and waits
-// for it; what is left of datasets afterwards can only be freed.
+// The environment of all datasets of a device: threads and clock. It counts background tasks. When
+// the device's resources are freed the host closes: it cancels running tasks and waits for them.
+// Datasets that remain can then only be freed.
 typedef struct rn_data_host_t {
   rn_object_t object;
   rn_allocator_t allocator;
@@ -39,37 +39,37 @@ typedef struct rn_data_host_t {
 
 RN_MUST_USE rn_status_t rn_data_host_get(rn_resources_t* resources, const rn_kernel_init_t* init,
                                          rn_data_host_t** out);
-// What runs is between these two. False: the host is closed.
+// Bracket all running work. rn_data_host_enter returns false if the host is closed.
 bool rn_data_host_enter(rn_data_host_t* host);
 void rn_data_host_leave(rn_data_host_t* host);
-// More than one thread can be had.
+// Whether the pool has more than one thread.
 static inline bool rn_data_has_threads(const rn_data_host_t* host) {
   return rn_pool_threads(host->pool) > 1;
 }
 
-// What the datasets of one node share; counted, since datasets outlive their kernel.
+// What the datasets of one node share; reference-counted, since datasets outlive their kernel.
 typedef struct rn_data_node_t {
   rn_object_t object;
   rn_allocator_t allocator;
   rn_allocator_t memory;  // for elements
-  rn_arena_t arena;       // all below
+  rn_arena_t arena;       // holds everything below
   const rn_data_kind_t* kind;
   const rn_op_def_t* op;
   rn_str_t name;
-  rn_attr_value_t* attrs;  // copies, by place in the definition
+  rn_attr_value_t* attrs;  // copies, by index in the op's definition
   int32_t input_count;
   int32_t component_count;
   const rn_dtype_t* types;
   const rn_shape_t* shapes;
   rn_str_t device;
-  // What the kernel calls functions through; NULL: its op names none. Borrowed: only the kernel and
-  // datasets of the node use it.
+  // The library through which the kernel calls functions; NULL if its op has none. Borrowed: only
+  // the kernel and datasets of the node use it.
   rn_functions_t* functions;
 } rn_data_node_t;
 
-// A function that a dataset calls, with the arguments that it captured.
+// A function that a dataset calls, with its captured arguments.
 typedef struct rn_data_func_t {
-  rn_functions_t* functions;  // Borrowed from the dataset; NULL: not made
+  rn_functions_t* functions;  // Borrowed from the dataset; NULL if not created
   rn_instance_t* instance;
   int32_t captured_count;
   const rn_tensor_t* captured;  // Borrowed from the dataset's inputs
@@ -81,83 +81,83 @@ struct rn_dataset_t {
   const rn_data_kind_t* kind;
   rn_data_host_t* host;       // Retained
   rn_functions_t* functions;  // Retained; the node's
-  rn_tensor_t* inputs;        // Owned; those of the node
-  int32_t component_count;    // of an element
+  rn_tensor_t* inputs;        // Owned; the inputs of the node
+  int32_t component_count;    // components per element
   const rn_dtype_t* types;
   const rn_shape_t* shapes;
 };
 
-// One request for an element. The asker's; left alone until it is done.
+// A request for one element. It belongs to the requester, who must not touch it until it is done.
 typedef struct rn_data_request_t {
-  rn_tensor_t* out;  // a place for each component, unset; set when done with neither error nor end
-  rn_step_t* step;   // on whose behalf; that of a run in the background
-  rn_status_t status;  // of the finished request; the asker owns it
+  rn_tensor_t* out;    // one unset tensor per component; set on success
+  rn_step_t* step;     // the step it runs for; in the background, the run's own
+  rn_status_t status;  // of the completed request; the requester owns it
   bool is_end;
-  uint32_t count;  // requests so far
+  uint32_t count;  // requests made so far
   void (*done)(struct rn_data_request_t* request);
 } rn_data_request_t;
 
-// What the calls of a part of a pipeline are stopped by. A part that works in the background has
-// one of its own below its owner's.
+// What cancels the calls of a part of a pipeline. A part that works in the background has a run of
+// its own below its owner's.
 typedef struct rn_data_run_t {
   rn_object_t object;
   rn_allocator_t allocator;
   rn_cancel_t cancel;
-  rn_step_t step;                // what is done in the background is done for this
+  rn_step_t step;                // background work runs for this step
   rn_cancel_t* outer;            // of |parent| or the host
   struct rn_data_run_t* parent;  // Retained
   rn_data_host_t* host;          // Retained
   rn_cancel_entry_t entry;
-  _Atomic bool is_linked;  // |entry| waits in |outer|
+  _Atomic bool is_linked;  // |entry| is registered in |outer|
 } rn_data_run_t;
-// |depth|: how many calls it is in.
+// |depth| is the nesting depth of function calls.
 RN_MUST_USE rn_status_t rn_data_run_create(rn_data_host_t* host, rn_data_run_t* parent,
                                            int32_t depth, rn_data_run_t** out);
 
-// An iterator. Kinds put this first in a struct of their own.
+// An iterator. Each kind embeds this as the first member of its own struct.
 struct rn_data_iterator_t {
   rn_object_t object;
   rn_dataset_t* dataset;  // Retained
   rn_data_run_t* run;     // Retained
-  rn_arena_t arena;       // for arrays that live as long as the iterator
-  int phase;              // of the state machine; 0 between requests
+  rn_arena_t arena;       // for arrays with the iterator's lifetime
+  int phase;              // of the state machine; 0 when no request is active
   rn_data_request_t* asked;
 };
 
 struct rn_data_kind_t {
   size_t dataset_size;
   size_t iterator_size;
-  // Reads inputs and attributes, with stock's words where they make no sense.
+  // Reads and checks inputs and attributes; errors have stock's messages.
   rn_status_t (*open)(rn_dataset_t* dataset);
-  void (*close)(rn_dataset_t* dataset);  // NULL: nothing to free; takes half-open ones
-  int64_t (*cardinality)(const rn_dataset_t* dataset);  // NULL: not known
-  // Makes an iterator's own things. NULL: there are none.
+  void (*close)(rn_dataset_t* dataset);  // NULL if nothing to free; accepts half-open ones
+  int64_t (*cardinality)(const rn_dataset_t* dataset);  // NULL if unknown
+  // Initializes the iterator's own members. NULL if there are none.
   rn_status_t (*start)(rn_data_iterator_t* iterator);
-  void (*stop)(rn_data_iterator_t* iterator);  // NULL: nothing to free; takes half-started ones
-  // The owner lets go of an iterator that others may still hold: background work is to end.
-  void (*abandon)(rn_data_iterator_t* iterator);  // NULL: there is none
-  bool (*next)(rn_data_iterator_t* iterator);     // goes on with |asked|; true: it is done
-  // NULL: cannot be saved. Called with no request under way.
+  void (*stop)(rn_data_iterator_t* iterator);  // NULL if nothing to free; accepts half-started ones
+  // The owner drops an iterator that others may still hold: stops background work.
+  void (*abandon)(rn_data_iterator_t* iterator);  // NULL if there is none
+  bool (*next)(rn_data_iterator_t* iterator);  // continues with |asked|; true when it is complete
+  // NULL if the state cannot be saved. Called while no request is active.
   rn_status_t (*save)(rn_data_iterator_t* iterator, rn_data_writer_t* writer);
   rn_status_t (*restore)(rn_data_iterator_t* iterator, rn_data_reader_t* reader);
-  // What an element is made of, for ops that do not say so; 0: the attributes do.
+  // The components of an element, for ops without attributes for them; 0 if the attributes say.
   int32_t fixed_count;
   rn_dtype_t fixed_types[3];
 };
 
-// Datasets. |inputs| are shared or, if they borrow, copied.
+// Datasets. |inputs| are shared, or copied if they borrow their memory.
 RN_MUST_USE rn_status_t rn_dataset_create(rn_data_node_t* node, const rn_data_kind_t* kind,
                                           rn_data_host_t* host, const rn_tensor_t* const* inputs,
                                           rn_dataset_t** out);
-// What the datasets of a node share, of the kernel that makes them. The caller owns it.
+// Creates what the datasets of a node share, for the kernel that makes them. The caller owns it.
 RN_MUST_USE rn_status_t rn_data_node_create(const rn_kernel_init_t* init,
                                             const rn_data_kind_t* kind, rn_data_node_t** out);
-// A node for datasets that no op makes, like |like| but for its elements; types and shapes are
-// copied. The caller owns it.
+// A node for datasets that no op makes; equal to |like| except for its elements. Copies types and
+// shapes. The caller owns it.
 RN_MUST_USE rn_status_t rn_data_inner_node(const rn_data_node_t* like, const rn_data_kind_t* kind,
                                            int32_t component_count, const rn_dtype_t* types,
                                            const rn_shape_t* shapes, rn_data_node_t** out);
-// A dataset of such a node, zeroed: the caller fills it instead of |open|.
+// A zeroed dataset of such a node, which the caller fills instead of |open|.
 RN_MUST_USE rn_status_t rn_dataset_create_inner(rn_data_node_t* node, rn_data_host_t* host,
                                                 rn_dataset_t** out);
 static inline void rn_dataset_release(rn_dataset_t* dataset) {
@@ -166,41 +166,42 @@ static inline void rn_dataset_release(rn_dataset_t* dataset) {
 // The dataset in the scalar variant |tensor|; borrowed.
 RN_MUST_USE rn_status_t rn_dataset_of(const rn_tensor_t* tensor, rn_dataset_t** out);
 int64_t rn_dataset_cardinality(const rn_dataset_t* dataset);
-// A scalar variant that holds |dataset|, of which it keeps a reference.
+// A scalar variant that holds a reference to |dataset|.
 RN_MUST_USE rn_status_t rn_dataset_tensor(rn_dataset_t* dataset, rn_tensor_t* out);
-// Takes |object|, also when it fails.
+// Takes ownership of |object|, even on failure.
 RN_MUST_USE rn_status_t rn_data_variant(rn_allocator_t memory, rn_object_t* object,
                                         rn_tensor_t* out);
 
-// For |open|: inputs and attributes by name. Names must be those of the op.
+// For |open|: inputs and attributes by name. The names must be the op's.
 const rn_tensor_t* rn_data_input(const rn_dataset_t* dataset, const char* name, int32_t* out_count);
 bool rn_data_has_input(const rn_dataset_t* dataset, const char* name);
-const rn_attr_value_t* rn_data_attr(const rn_dataset_t* dataset, const char* name);  // or NULL
+const rn_attr_value_t* rn_data_attr(const rn_dataset_t* dataset,
+                                    const char* name);             // NULL if there is none
 bool rn_data_flag(const rn_dataset_t* dataset, const char* name);  // false if there is none
-// "NAME must be a scalar".
+// INVALID_ARGUMENT "NAME must be a scalar" if it is not one.
 RN_MUST_USE rn_status_t rn_data_scalar(const rn_dataset_t* dataset, const char* name, int64_t* out);
-// The first dataset among the inputs; borrowed from the dataset.
+// The input dataset called |name|; borrowed from the dataset.
 RN_MUST_USE rn_status_t rn_data_upstream(const rn_dataset_t* dataset, const char* name,
                                          rn_dataset_t** out);
-// The function in attribute |attr| with the captured arguments in input |captured|. It takes
-// |arg_count| arguments before those. Results are counted by the caller.
+// Opens the function in attribute |attr| with the captured arguments in input |captured|. It takes
+// |arg_count| arguments before those. The caller checks the number of results.
 RN_MUST_USE rn_status_t rn_data_func_open(rn_dataset_t* dataset, const char* attr,
                                           const char* captured, int32_t arg_count,
                                           const rn_dtype_t* arg_types, rn_data_func_t* out);
 void rn_data_func_close(rn_data_func_t* func);
-// INVALID_ARGUMENT if the results are not of these types.
+// INVALID_ARGUMENT unless the results have these types.
 RN_MUST_USE rn_status_t rn_data_func_gives(const rn_data_func_t* func, int32_t count,
                                            const rn_dtype_t* types);
 
 // Iterators.
 RN_MUST_USE rn_status_t rn_data_iterator_create(rn_dataset_t* dataset, rn_data_run_t* run,
                                                 rn_data_iterator_t** out);
-// The owner's reference goes, and with it what works in the background. NULL is fine.
+// Releases the owner's reference and stops background work. NULL is fine.
 void rn_data_iterator_drop(rn_data_iterator_t* iterator);
 // CANCELLED or DEADLINE_EXCEEDED if the step of |request| is over.
 RN_MUST_USE rn_status_t rn_data_stopped(const rn_data_request_t* request);
-// Asks for an element: see the head of this file. One request at a time. Loops over elements end
-// here when their step does; the clock is looked at now and then.
+// Requests an element: see the top of this file. One request at a time. Checks for cancellation on
+// every call, and the clock now and then, so that loops over elements end when their step does.
 static inline bool rn_data_next(rn_data_iterator_t* iterator, rn_data_request_t* request) {
   request->status = RN_OK;
   request->is_end = false;
@@ -212,11 +213,11 @@ static inline bool rn_data_next(rn_data_iterator_t* iterator, rn_data_request_t*
   iterator->asked = request;
   return iterator->dataset->kind->next(iterator);
 }
-// Goes on with a request that had to wait; its asker is told when it is done.
+// Continues a request that had to wait; notifies the requester when it is complete.
 static inline void rn_data_resume(rn_data_iterator_t* iterator) {
   if (iterator->dataset->kind->next(iterator)) iterator->asked->done(iterator->asked);
 }
-// How |next| ends.
+// The ways in which |next| completes a request.
 static inline bool rn_data_end(rn_data_iterator_t* iterator) {
   iterator->phase = 0;
   iterator->asked->is_end = true;
@@ -228,41 +229,42 @@ static inline bool rn_data_finish(rn_data_iterator_t* iterator, rn_status_t stat
   return true;
 }
 
-// An iterator's view of the one before it. Dropped at its end: then it stays at its end.
+// An iterator's upstream iterator. Dropped when it reaches its end, and then stays at its end.
 typedef struct rn_data_source_t {
   rn_data_request_t request;
   rn_data_iterator_t* owner;
-  rn_data_run_t* run;            // what stops it; NULL: what stops the owner
-  rn_data_iterator_t* iterator;  // Owned; NULL: at its end, or never started
+  rn_data_run_t* run;            // what cancels it; NULL if the owner's run
+  rn_data_iterator_t* iterator;  // Owned; NULL if at its end or never started
 } rn_data_source_t;
 RN_MUST_USE rn_status_t rn_data_source_start(rn_data_source_t* source, rn_data_iterator_t* owner,
                                              rn_dataset_t* dataset);
 void rn_data_source_stop(rn_data_source_t* source);
-// The next element to |out|. False: the owner is resumed later. The result is in |source->request|;
-// its status is the owner's to pass on.
+// Requests the next element into |out|. False if the owner will be resumed later. The result is in
+// |source->request|; the owner must pass on its status.
 bool rn_data_ask(rn_data_source_t* source, rn_tensor_t* out);
-// The same on behalf of |step|, with |done| called later instead.
+// The same on behalf of |step|; |done| is called later instead of resuming the owner.
 bool rn_data_ask_for(rn_data_source_t* source, rn_tensor_t* out, rn_step_t* step);
 
 // A call of a dataset's function by an iterator.
 typedef struct rn_data_call_t {
   rn_function_call_t call;  // first
   rn_data_iterator_t* owner;
-  // Called instead of resuming the owner, if set.
+  // If set, called instead of resuming the owner.
   void (*resume)(struct rn_data_call_t* call);
-  const rn_tensor_t** args;  // from the iterator's arena: those of the element, then captured ones
-  rn_tensor_t* results;      // likewise
-  _Atomic bool is_met;  // the completion or the return of the call has come: the second goes on
+  const rn_tensor_t** args;  // from the iterator's arena: the element's, then the captured ones
+  rn_tensor_t* results;      // from the iterator's arena
+  _Atomic bool is_met;       // completion or return has happened; the second of them continues
   rn_status_t status;
 } rn_data_call_t;
 RN_MUST_USE rn_status_t rn_data_call_init(rn_data_call_t* call, rn_data_iterator_t* owner,
                                           const rn_data_func_t* func);
-// Runs |func| on the |count| tensors at |args| and what it captured. False: later.
+// Runs |func| on the |count| tensors at |args| and its captured arguments. False if it completes
+// later.
 bool rn_data_call(rn_data_call_t* call, const rn_data_func_t* func, const rn_tensor_t* args,
                   int32_t count, rn_step_t* step);
-void rn_data_call_clear(rn_data_call_t* call, const rn_data_func_t* func);  // results
+void rn_data_call_clear(rn_data_call_t* call, const rn_data_func_t* func);  // clears the results
 
-// |count| unset tensors of an iterator's own.
+// |count| unset tensors from the iterator's arena.
 RN_MUST_USE rn_status_t rn_data_row(rn_data_iterator_t* iterator, int32_t count, rn_tensor_t** out);
 void rn_data_row_clear(rn_tensor_t* row, int32_t count);  // NULL is fine
 static inline void rn_data_row_move(rn_tensor_t* from, rn_tensor_t* to, int32_t count) {
@@ -271,20 +273,18 @@ static inline void rn_data_row_move(rn_tensor_t* from, rn_tensor_t* to, int32_t 
     from[i] = (rn_tensor_t){0};
   }
 }
-// Whether the first of the |results| of a predicate holds. INVALID_ARGUMENT if it is no scalar
-// bool.
+// Reads the |result| of a predicate. INVALID_ARGUMENT, naming |what|, unless it is a scalar bool.
 RN_MUST_USE rn_status_t rn_data_holds(const rn_tensor_t* result, const char* what, bool* out);
-// A new scalar.
+// Creates a scalar.
 RN_MUST_USE rn_status_t rn_data_make_scalar(rn_allocator_t memory, rn_dtype_t dtype, int64_t value,
                                             rn_tensor_t* out);
 
-// A number that datasets have in common if ops, attributes, constants and the bodies of functions
-// are the same; others nearly never have it. Files that are read count by their names, resources
-// not at all.
+// A hash that is equal for datasets with the same ops, attributes, constants and function bodies,
+// and almost never equal otherwise. Input files count by name; resources do not count.
 RN_MUST_USE rn_status_t rn_data_digest(rn_dataset_t* dataset, uint64_t* out);
 
-// State of iterators, saved and restored: numbers, texts and tensors, read in the order they were
-// written. The form is in state.c.
+// Saved iterator state: numbers, strings and tensors, read in the order they were written. state.c
+// documents the format.
 struct rn_data_writer_t {
   rn_strbuf_t bytes;
   rn_status_t status;  // the first error
@@ -292,22 +292,23 @@ struct rn_data_writer_t {
 void rn_data_put_int(rn_data_writer_t* writer, int64_t value);
 void rn_data_put_text(rn_data_writer_t* writer, rn_str_t text);
 void rn_data_put_row(rn_data_writer_t* writer, const rn_tensor_t* row, int32_t count);
-// An iterator with its kind's state; whatever it holds may be absent.
+// Writes |iterator|, which may be NULL, with its kind's state.
 RN_MUST_USE rn_status_t rn_data_put_iterator(rn_data_writer_t* writer,
                                              rn_data_iterator_t* iterator);
 
 struct rn_data_reader_t {
-  rn_str_t bytes;  // what is left
+  rn_str_t bytes;  // remaining input
   rn_allocator_t memory;
-  const rn_dataset_t* dataset;  // whose state it is: others are made like it
-  int depth;                    // of datasets in datasets
+  const rn_dataset_t* dataset;  // the owner of the state; others are made to match
+  int depth;                    // nesting of datasets in datasets
 };
 RN_MUST_USE rn_status_t rn_data_take_int(rn_data_reader_t* reader, int64_t* out);
 RN_MUST_USE rn_status_t rn_data_take_text(rn_data_reader_t* reader, rn_str_t* out);
-// |count| tensors of these types to |row|, which is unset; any types if NULL.
+// Reads |count| tensors into |row|, which is unset. NULL |types| accepts any types.
 RN_MUST_USE rn_status_t rn_data_take_row(rn_data_reader_t* reader, const rn_dtype_t* types,
                                          int32_t count, rn_tensor_t* row);
-// What rn_data_put_iterator wrote: the source is started anew over |dataset|, or at its end.
+// Reads what rn_data_put_iterator wrote: restarts the source over |dataset|, or leaves it at its
+// end.
 RN_MUST_USE rn_status_t rn_data_restore_source(rn_data_reader_t* reader, rn_data_source_t* source,
                                                rn_data_iterator_t* owner, rn_dataset_t* dataset);
 RN_MUST_USE rn_status_t rn_data_take_iterator(rn_data_reader_t* reader,
@@ -317,7 +318,7 @@ RN_MUST_USE rn_status_t rn_data_bad_state(void);
 // Tells an iterator over files, if it is one, that its elements go straight into batches.
 void rn_data_files_into_batches(rn_data_iterator_t* iterator);
 
-// The kinds.
+// The kinds of datasets.
 #define X(op, kind) extern const rn_data_kind_t rn_data_kind_##kind;
 #include "kernels/cpu/dataset/kinds.def"
 #undef X

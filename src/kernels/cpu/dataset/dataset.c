@@ -1,4 +1,4 @@
-// Datasets as objects, and the one kernel that makes all of them: see data.h.
+// Dataset objects, and the single kernel that creates all of them. See data.h.
 #include "kernels/cpu/dataset/data.h"
 
 #include "kernels/cpu/array.h"

@@ -1,5 +1,5 @@
-// Ops that take a dataset and give tensors: how many elements, the only one, a reduction. And
-// iterators that make their dataset themselves.
+// Ops that take a dataset and return tensors: cardinality, the single element, reductions. Also
+// OneShotIterator, which makes its dataset itself.
 #include "base/container.h"
 #include "kernels/cpu/dataset/expected.h"
 #include "kernels/cpu/dataset/map.h"
@@ -15,7 +15,7 @@ static rn_status_t cardinality_compute(rn_kernel_ctx_t* ctx) {
   return RN_OK;
 }
 
-// Options are kept as they were given.
+// Stores the options unchanged.
 static rn_status_t options_compute(rn_kernel_ctx_t* ctx) {
   rn_dataset_t* dataset = NULL;
   RN_RETURN_IF_ERROR(rn_dataset_of(rn_in(ctx, 0), &dataset));
@@ -40,25 +40,25 @@ static rn_status_t options_compute(rn_kernel_ctx_t* ctx) {
 
 static rn_status_t wrap_compute(rn_kernel_ctx_t* ctx) { return rn_forward(ctx, 0, 0); }
 
-// A walk over all of a dataset on behalf of a kernel.
+// A complete walk over a dataset on behalf of a kernel.
 typedef struct drive_t {
   rn_data_request_t request;  // first
   rn_kernel_ctx_t* ctx;
   rn_dataset_t* dataset;         // Retained
   rn_data_run_t* run;            // Retained
   rn_data_iterator_t* iterator;  // Owned
-  rn_tensor_t* row;              // Owned; before it, of a reduction, the state
+  rn_tensor_t* row;              // Owned; a reduction's state precedes it
   int32_t row_count;
-  bool (*step)(struct drive_t* drive);  // what follows an answer; false: later
+  bool (*step)(struct drive_t* drive);  // handles a reply; false if it completes later
   int phase;
-  // Of a reduction.
+  // For a reduction.
   rn_data_func_t func;
   rn_data_call_t call;
   int32_t state_count;
   bool has_element;
 } drive_t;
 
-// The kernel's call ends.
+// Ends the kernel's call.
 static void drive_end(drive_t* drive, rn_status_t status) {
   rn_kernel_ctx_t* ctx = drive->ctx;
   rn_allocator_t allocator = ctx->kernel->allocator;
@@ -85,8 +85,8 @@ static void drive_go(drive_t* drive) {
 
 static void drive_answered(rn_data_request_t* request) { drive_go((drive_t*)request); }
 
-// Begins a walk over |dataset|; |state_count| tensors come before an element. On failure the call
-// has ended and NULL is given.
+// Starts a walk over |dataset|, with |state_count| tensors in front of the element. On failure ends
+// the call and returns NULL.
 static drive_t* drive_over(rn_kernel_ctx_t* ctx, rn_dataset_t* dataset, int32_t state_count,
                            bool (*step)(drive_t* drive)) {
   drive_t* drive = NULL;
@@ -128,7 +128,7 @@ static drive_t* drive_begin(rn_kernel_ctx_t* ctx, int32_t state_count,
   return NULL;
 }
 
-// The only element.
+// DatasetToSingleElement.
 static bool single_step(drive_t* drive) {
   rn_kernel_ctx_t* ctx = drive->ctx;
   if (drive->phase == 0) {
@@ -159,7 +159,7 @@ static void single_compute(rn_kernel_ctx_t* ctx) {
   if (drive) drive_go(drive);
 }
 
-// Walks over a dataset that writes what it gives: see snapshot.c.
+// Walks over a dataset that writes its elements to files: see snapshot.c.
 typedef struct saver_t {
   rn_data_node_t* node;
   rn_data_host_t* host;
@@ -207,7 +207,7 @@ static void saver_compute(rn_kernel_ctx_t* ctx) {
   if (drive) drive_go(drive);
 }
 
-// Reductions: state and element to state.
+// Reductions: (state, element) to state.
 typedef struct reduce_t {
   rn_data_expected_t expected;  // of the last state
   rn_functions_t* functions;
@@ -263,7 +263,7 @@ static rn_status_t reduce_begin(drive_t* drive) {
   RN_RETURN_IF_ERROR(rn_function_prepare(reduce->functions, reduce->function.func, RN_STR(""),
                                          &drive->func.instance));
   RN_RETURN_IF_ERROR(check_reduction(drive));
-  // Captured arguments are the kernel's inputs, which are there for the whole call.
+  // The captured arguments are inputs of the kernel, which live for the whole call.
   int32_t captured = drive->func.captured_count;
   drive->func.captured_count = 0;
   RN_RETURN_IF_ERROR(rn_data_call_init(&drive->call, drive->iterator, &drive->func));
@@ -322,7 +322,7 @@ static void reduce_compute(rn_kernel_ctx_t* ctx) {
     drive_end(drive, status);
 }
 
-// Iterators that make their dataset themselves, when they are first asked for.
+// Iterators that make their dataset themselves on first use.
 typedef struct waiting_t {
   rn_kernel_ctx_t* ctx;
   struct waiting_t* next;
@@ -373,7 +373,7 @@ static void one_shot_destroy(void* state) {
   rn_mutex_destroy(&own->mutex);
 }
 
-// The call of the factory.
+// The call of the factory function.
 typedef struct making_t {
   rn_function_call_t call;  // first
   one_shot_t* own;
@@ -402,7 +402,7 @@ static void making_end(making_t* making, rn_status_t status) {
   rn_allocator_t allocator = own->allocator;
   RN_FREE(allocator, making);
   rn_mutex_lock(&own->mutex);
-  own->progress = rn_ok(status) ? MADE : NOT_BEGUN;  // after a failure the next one tries again
+  own->progress = rn_ok(status) ? MADE : NOT_BEGUN;  // after a failure the next call retries
   waiting_t* waiting = own->waiting;
   own->waiting = NULL;
   rn_mutex_unlock(&own->mutex);

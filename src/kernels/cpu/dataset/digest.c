@@ -1,8 +1,8 @@
-// A number for what a dataset gives: see data.h. Snapshots are found again by it.
+// A hash of what a dataset produces: see data.h. Snapshots are identified by it.
 #include "base/hash.h"
 #include "kernels/cpu/dataset/data.h"
 
-#define MAX_DEPTH 256  // of datasets
+#define MAX_DEPTH 256  // nesting of datasets
 
 static uint64_t mix(uint64_t hash, uint64_t value) {
   hash = (hash ^ value) * UINT64_C(0x9E3779B97F4A7C15);

@@ -1,4 +1,4 @@
-// What a kernel says of the elements that it gives: see expected.h.
+// See expected.h.
 #include "kernels/cpu/dataset/expected.h"
 
 #include "kernels/cpu/array.h"

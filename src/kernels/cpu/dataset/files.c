@@ -1,4 +1,4 @@
-// Datasets of what is in files: records, lines, records of a fixed size.
+// Datasets read from files: TFRecord, text lines, fixed-length records.
 #include "io/record.h"
 #include "kernels/cpu/array.h"
 #include "kernels/cpu/dataset/data.h"
@@ -8,22 +8,22 @@
 typedef struct files_t {
   rn_dataset_t base;
   const rn_tensor_t* names;
-  const rn_tensor_t* offsets;  // where to begin in each; NULL: at its start
+  const rn_tensor_t* offsets;  // start offset in each; NULL if 0
   rn_compression_t compression;
   size_t buffer_size;
-  int64_t header, record, footer;  // of a fixed size
+  int64_t header, record, footer;  // for fixed-length records
 } files_t;
 
 typedef struct files_iterator_t {
   rn_data_iterator_t base;
-  int64_t file;                 // the number of the one at hand, or of the next
-  rn_record_reader_t* records;  // one of the two is open; NULL both: none is
+  int64_t file;                 // index of the current file, or of the next
+  rn_record_reader_t* records;  // at most one of |records| and |input| is open
   rn_input_t* input;
-  int64_t end;             // of the records of a fixed size; -1: not known
-  rn_strbuf_t line;        // one that was changed
-  bool is_batched;         // elements go into batches, where they stay together
-  rn_data_chunk_t* chunk;  // Owned; what they are put into
-  rn_tstring_t view;       // the last record, in the block that it was read into
+  int64_t end;             // end of the fixed-length records; -1 if unknown
+  rn_strbuf_t line;        // a line that had to be changed
+  bool is_batched;         // elements go into batches and live equally long
+  rn_data_chunk_t* chunk;  // Owned; memory for the strings
+  rn_tstring_t view;       // the last record, in the block it was read into
 } files_iterator_t;
 
 static rn_status_t read_text(const rn_dataset_t* dataset, const char* name, rn_str_t* out) {
@@ -77,7 +77,7 @@ static void files_stop(rn_data_iterator_t* iterator) {
   rn_data_chunk_release(own->chunk);
 }
 
-// Opens the file at hand where it begins.
+// Opens the current file at its start offset.
 static rn_status_t open_file(files_iterator_t* own, bool has_records) {
   const files_t* files = (const files_t*)own->base.dataset;
   const rn_env_t* env = files->base.host->env;
@@ -109,13 +109,13 @@ static rn_status_t give_text(files_iterator_t* own, rn_str_t text) {
                          : rn_data_text_create(memory, text, out);
 }
 
-// One kind of file: opens the one at hand; gives its next element, or says that it is at its end.
+// A file format: opens the current file; returns its next element or reports its end.
 typedef struct format_t {
   rn_status_t (*open)(files_iterator_t* own);
   rn_status_t (*read)(files_iterator_t* own, rn_str_t* out, bool* out_end);
 } format_t;
 
-// A file that cannot be read on is left behind, so that whoever ignores errors comes to the next.
+// Skips a file after a read error, so that a reader that ignores errors gets to the next file.
 static bool files_step(rn_data_iterator_t* iterator, const format_t* format) {
   files_iterator_t* own = (files_iterator_t*)iterator;
   const files_t* files = (const files_t*)iterator->dataset;
@@ -206,7 +206,7 @@ const rn_data_kind_t rn_data_kind_records = {FILES, .open = records_open, .next 
 // Lines.
 static rn_status_t open_lines(files_iterator_t* own) { return open_file(own, false); }
 
-// Stock leaves out every carriage return, wherever it stands.
+// Like stock, removes every carriage return, wherever it is.
 static rn_status_t read_line(files_iterator_t* own, rn_str_t* out, bool* out_end) {
   RN_RETURN_IF_ERROR(rn_input_line(own->input, true, out, out_end));
   if (*out_end || !out->size || !memchr(out->data, '\r', out->size)) return RN_OK;
@@ -227,7 +227,7 @@ static rn_status_t lines_restore(rn_data_iterator_t* iterator, rn_data_reader_t*
 const rn_data_kind_t rn_data_kind_lines = {FILES, .open = files_open, .next = lines_next,
                                            .restore = lines_restore};
 
-// Records of a fixed size between a header and a footer.
+// Fixed-length records between a header and a footer.
 static rn_status_t fixed_open(rn_dataset_t* dataset) {
   files_t* files = (files_t*)dataset;
   RN_RETURN_IF_ERROR(files_open(dataset));

@@ -1,5 +1,5 @@
-// Datasets whose elements a function makes: it is called until it is out of range. Another one
-// makes its first arguments, a third ends them.
+// Datasets produced by functions: |next| is called until it returns OUT_OF_RANGE. |init| makes its
+// first arguments, |finalize| cleans up.
 #include "kernels/cpu/dataset/data.h"
 
 typedef struct generator_t {
@@ -10,7 +10,7 @@ typedef struct generator_t {
 typedef struct generator_iterator_t {
   rn_data_iterator_t base;
   rn_data_call_t init, next;
-  bool has_state;  // init's results are there
+  bool has_state;  // init has returned its results
   bool is_over;
 } generator_iterator_t;
 
@@ -40,7 +40,7 @@ static rn_status_t generator_start(rn_data_iterator_t* iterator) {
   return rn_data_call_init(&own->next, iterator, &dataset->next);
 }
 
-// The last call, which nobody waits for.
+// The final call, which nothing waits for.
 typedef struct farewell_t {
   rn_function_call_t call;  // first
   rn_allocator_t allocator;

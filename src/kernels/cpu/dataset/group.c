@@ -1,12 +1,12 @@
-// Datasets that sort elements by what they are: groups by key, each element once.
+// Datasets that look at element values: GroupByWindow and Unique.
 #include "base/map.h"
 #include "kernels/cpu/array.h"
 #include "kernels/cpu/dataset/window.h"
 #include "tensor/tensor_proto.h"
 #include "tensor/tstring.h"
 
-// Group by window: elements with the same key gather until their window is full; then a function
-// makes a dataset of them.
+// GroupByWindow: elements with the same key are collected until their window is full; then a
+// function makes a dataset of them.
 typedef struct group_t {
   rn_dataset_t base;
   rn_dataset_t* input;
@@ -15,20 +15,20 @@ typedef struct group_t {
 
 typedef struct bucket_t {
   int64_t key;
-  int64_t size;  // of its window
+  int64_t size;  // window size
   rn_data_rows_t rows;
 } bucket_t;
 
 typedef struct group_iterator_t {
   rn_data_iterator_t base;
   rn_data_source_t source;  // the input
-  rn_data_source_t group;   // the dataset made of a window
+  rn_data_source_t group;   // the dataset made from a window
   rn_tensor_t* row;
   rn_data_call_t key_call, size_call, reduce_call;
-  rn_tensor_t args[2];  // of the last two: the key, the window
+  rn_tensor_t args[2];  // arguments of the last two functions: key, window
   int64_t key;
   RN_VEC(bucket_t) buckets;  // sorted by key
-  rn_dataset_t* made;        // Retained: that of |group|
+  rn_dataset_t* made;        // Retained: the dataset of |group|
 } group_iterator_t;
 
 enum { LOOK = 0, FROM_GROUP, FROM_INPUT, FROM_KEY, FROM_SIZE, FROM_REDUCE };
@@ -81,7 +81,7 @@ static void group_stop(rn_data_iterator_t* iterator) {
   rn_vec_free(&own->buckets, iterator->dataset->node->allocator);
 }
 
-// The place of |key| among the buckets, or where it belongs.
+// The index of |key| among the buckets, or where to insert it.
 static size_t place_of(const group_iterator_t* own, int64_t key, bool* out_found) {
   size_t low = 0, high = own->buckets.count;
   while (low < high) {
@@ -118,7 +118,7 @@ static rn_status_t read_scalar(const rn_tensor_t* tensor, const char* what, int6
   return RN_OK;
 }
 
-// The element at hand joins its bucket; |*out_full| if the window is.
+// Adds the current element to its bucket; sets |*out_full| if the window is full.
 static rn_status_t put_element(group_iterator_t* own, size_t place, bool* out_full) {
   bucket_t* bucket = &own->buckets.items[place];
   RN_RETURN_IF_ERROR(rn_data_rows_push(&bucket->rows, own->row));
@@ -126,7 +126,7 @@ static rn_status_t put_element(group_iterator_t* own, size_t place, bool* out_fu
   return RN_OK;
 }
 
-// The arguments of the reduction: the key of |bucket| and a dataset of its window.
+// Prepares the arguments of the reduction: the key of |bucket| and a dataset of its window.
 static rn_status_t prepare_window(group_iterator_t* own, bucket_t* bucket) {
   const group_t* group = (const group_t*)own->base.dataset;
   rn_dataset_t* rows = NULL;
@@ -164,7 +164,7 @@ static bool fail(group_iterator_t* own, rn_status_t status) {
   return rn_data_finish(&own->base, status);
 }
 
-// Begins the reduction of the window of bucket |place|. False: later.
+// Starts the reduction of the window of bucket |place|. False if it completes later.
 static bool reduce(group_iterator_t* own, size_t place, rn_status_t* out_status) {
   const group_t* group = (const group_t*)own->base.dataset;
   *out_status = prepare_window(own, &own->buckets.items[place]);
@@ -173,7 +173,7 @@ static bool reduce(group_iterator_t* own, size_t place, rn_status_t* out_status)
   return rn_data_call(&own->reduce_call, &group->reduce, own->args, 2, own->base.asked->step);
 }
 
-// The next phase of one that is over; false: something is to be waited for.
+// Advances from a finished phase to the next; false if it has to wait.
 static bool group_step(group_iterator_t* own, bool* out_done) {
   rn_data_iterator_t* iterator = &own->base;
   const group_t* group = (const group_t*)iterator->dataset;
@@ -256,7 +256,7 @@ static bool group_step(group_iterator_t* own, bool* out_done) {
     default:
       break;
   }
-  // The element has its bucket.
+  // The element has been put into its bucket.
   iterator->phase = LOOK;
   if (rn_ok(status)) status = put_element(own, place, &is_full);
   if (rn_ok(status) && is_full && !reduce(own, place, &status)) return false;
@@ -280,7 +280,7 @@ const rn_data_kind_t rn_data_kind_group_by_window = {.dataset_size = sizeof(grou
                                                      .stop = group_stop,
                                                      .next = group_next};
 
-// Unique: each element the first time that it comes.
+// Unique: passes each distinct element once.
 typedef struct unique_t {
   rn_dataset_t base;
   rn_dataset_t* input;
@@ -324,7 +324,7 @@ static void unique_stop(rn_data_iterator_t* iterator) {
   rn_data_row_clear(own->row, 1);
 }
 
-// An element as a key: its sizes, then its bytes.
+// An element as a hash key: its sizes, then its bytes.
 static rn_status_t key_of(unique_iterator_t* own, const rn_tensor_t* tensor, rn_str_t* out) {
   rn_strbuf_t text;
   rn_strbuf_init(&text, own->seen.allocator);

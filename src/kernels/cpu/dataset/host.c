@@ -1,4 +1,4 @@
-// The surroundings of datasets, and what stops the parts of a pipeline: see data.h.
+// The environment of datasets, and cancellation of parts of a pipeline. See data.h.
 #include <stdatomic.h>
 
 #include "base/container.h"
@@ -29,7 +29,7 @@ void rn_data_host_leave(rn_data_host_t* host) {
   rn_mutex_unlock(&host->mutex);
 }
 
-// The entry of the table of resources: when that is cleared the host closes.
+// The entry in the table of resources; when it is destroyed, the host closes.
 typedef struct keeper_t {
   rn_resource_t resource;
   rn_allocator_t allocator;
@@ -102,9 +102,9 @@ static void run_destroy(rn_object_t* object) {
   RN_FREE(run->allocator, run);
 }
 
-// What is cancelled may let go of the run while this is in it, and waiting for the end of a
-// callback within it would be for ever: so the callback holds the run, and says that it came. A run
-// on its way out waits for the callback, which then finds nothing to hold.
+// The cancelled work may release the run while this callback is inside it, and waiting within a
+// callback for its own end would deadlock. So the callback retains the run and clears |is_linked|.
+// A run being destroyed waits for the callback, which then finds no references and returns.
 static void outer_cancelled(rn_cancel_entry_t* entry) {
   rn_data_run_t* run = RN_CONTAINER_OF(entry, rn_data_run_t, entry);
   int32_t refs = atomic_load(&run->object.refs);

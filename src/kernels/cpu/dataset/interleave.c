@@ -1,9 +1,9 @@
-// Datasets of datasets: a function makes a dataset of each element, and their elements follow each
-// other, in blocks taken in turn from several that are open at once.
+// Interleave: a function makes a dataset from each element, and their elements follow each other in
+// blocks taken in turn from several open datasets.
 //
-// Places are opened in the order in which their turns come: all of them once, then those whose
-// dataset has ended, first come first served. In parallel that happens before the turn itself,
-// which changes nothing in the order of elements.
+// Slots are opened in the order of their turns: each of them once, then those whose dataset has
+// ended, first come first served. The parallel version opens them before their turn, which does not
+// change the order of elements.
 #include "kernels/cpu/dataset/data.h"
 #include "kernels/cpu/dataset/prefetch.h"
 
@@ -13,16 +13,17 @@ typedef struct interleave_t {
   rn_data_func_t func;
   int64_t cycle_length, block_length;
   bool has_fixed_cycle;
-  int64_t ahead;   // elements that each open dataset makes in the background
-  int64_t window;  // places that are opened before their turn
+  int64_t ahead;   // elements each open dataset prefetches
+  int64_t window;  // slots opened before their turn
 } interleave_t;
 
-// An open dataset, or a place for one. Its element is kept, so that it can be made again.
+// A slot: an open dataset, or space for one. The element is kept, so that the dataset can be
+// remade.
 typedef struct place_t {
   rn_data_source_t source;
   rn_tensor_t* element;
-  rn_dataset_t* dataset;  // Retained while it is open
-  rn_status_t status;     // why it could not be opened; told when its turn comes
+  rn_dataset_t* dataset;  // Retained while open
+  rn_status_t status;     // the error of opening; reported at its turn
 } place_t;
 
 typedef struct interleave_iterator_t {
@@ -32,18 +33,18 @@ typedef struct interleave_iterator_t {
   place_t* places;
   int64_t place_count;
   int64_t cycle, block;
-  int64_t open_count;  // places with a dataset, or with an error
-  int64_t target;      // the place that is being opened
-  int64_t primed;      // places from 0 that were opened, or begun with, a first time
-  int64_t reached;     // the highest place that had a turn
-  int64_t* ended;      // places to open again: a ring
+  int64_t open_count;  // slots with a dataset or an error
+  int64_t target;      // the slot being opened
+  int64_t primed;      // slots from 0 on that were opened a first time
+  int64_t reached;     // the highest slot that had a turn
+  int64_t* ended;      // slots to reopen: a ring
   int64_t ended_head, ended_count;
-  bool is_over;  // the input is
+  bool is_over;  // the input has ended
 } interleave_iterator_t;
 
 enum { LOOK = 0, ASKED, GOT_INPUT, CALLED };
 
-#define DEFAULT_CYCLE 4  // where stock takes the number of processors
+#define DEFAULT_CYCLE 4  // where stock uses the number of processors
 #define MAX_CYCLE 65536
 #define DEFAULT_AHEAD 2
 #define MAX_WINDOW 64
@@ -161,7 +162,7 @@ static void advance(interleave_iterator_t* own) {
   if (own->cycle > own->reached) own->reached = own->cycle;
 }
 
-// Makes the dataset in |result| the one of |place|.
+// Assigns the dataset in |result| to |place|.
 static rn_status_t open_place(interleave_iterator_t* own, place_t* place, rn_tensor_t* result) {
   const interleave_t* dataset = (const interleave_t*)own->base.dataset;
   rn_dataset_t* made = NULL;
@@ -190,7 +191,7 @@ static void push_ended(interleave_iterator_t* own, int64_t place, bool is_first)
   own->ended_count++;
 }
 
-// The place to open next; -1: none. One that failed is tried again before its turn is over.
+// The slot to open next; -1 if none. One that failed is retried before its turn is over.
 static int64_t place_to_open(interleave_iterator_t* own) {
   int64_t window = ((const interleave_t*)own->base.dataset)->window;
   if (own->is_over) return -1;
@@ -205,7 +206,7 @@ static int64_t place_to_open(interleave_iterator_t* own) {
   return next;
 }
 
-// A place that could not be opened says so when its turn comes; true: that is now.
+// Records that a slot could not be opened, to report at its turn; true if that is now.
 static bool place_failed(interleave_iterator_t* own, rn_status_t status) {
   place_t* place = &own->places[own->target];
   close_place(own, place);
@@ -219,7 +220,7 @@ static bool place_failed(interleave_iterator_t* own, rn_status_t status) {
   return false;
 }
 
-// Takes what the dataset of the place at hand has answered; true: the request is answered.
+// Takes the reply of the current slot's dataset; true if the request is complete.
 static bool take_element(interleave_iterator_t* own) {
   const interleave_t* dataset = (const interleave_t*)own->base.dataset;
   place_t* place = &own->places[own->cycle];
@@ -235,7 +236,7 @@ static bool take_element(interleave_iterator_t* own) {
   return rn_data_finish(&own->base, place->source.request.status);
 }
 
-// One turn: true if something is to be waited for; |*out_done| if the request is answered.
+// Runs one turn: true if it has to wait; sets |*out_done| if the request is complete.
 static bool interleave_turn(interleave_iterator_t* own, bool* out_done) {
   rn_data_iterator_t* iterator = &own->base;
   const interleave_t* dataset = (const interleave_t*)iterator->dataset;
@@ -322,7 +323,7 @@ static rn_status_t interleave_save(rn_data_iterator_t* iterator, rn_data_writer_
   return rn_data_put_iterator(writer, own->input.iterator);
 }
 
-// The datasets that were open are made again, by the function, of the elements that were kept.
+// Remakes the datasets that were open by calling the function on the saved elements.
 static rn_status_t restore_place(interleave_iterator_t* own, place_t* place,
                                  rn_data_reader_t* reader) {
   const interleave_t* dataset = (const interleave_t*)own->base.dataset;

@@ -1,4 +1,4 @@
-// Iterators, what they ask of each other, and calls of functions: see data.h.
+// Iterators, requests between them, and function calls. See data.h.
 #include "kernels/cpu/array.h"
 #include "kernels/cpu/dataset/data.h"
 
@@ -134,7 +134,7 @@ rn_status_t rn_data_func_gives(const rn_data_func_t* func, int32_t count, const 
 static void call_done(rn_function_call_t* function_call, rn_status_t status) {
   rn_data_call_t* call = (rn_data_call_t*)function_call;
   call->status = status;
-  if (!atomic_exchange(&call->is_met, true)) return;  // whoever made the call goes on
+  if (!atomic_exchange(&call->is_met, true)) return;  // the caller continues
   if (call->resume)
     call->resume(call);
   else

@@ -1,4 +1,4 @@
-// The ops on iterators: making, asking, handles as text, saving.
+// The iterator ops: create, get next, handles as strings, save and restore.
 #include <stdio.h>
 
 #include "kernels/cpu/array.h"
@@ -25,12 +25,12 @@ static rn_status_t make_root(void* arg, rn_str_t name, rn_resource_t** out) {
   return create_root(arg, (rn_data_root_t**)out);
 }
 
-// Iterators with a name.
+// Named iterators.
 static rn_status_t named_init(const rn_kernel_init_t* init, void* state) {
   rn_handle_state_t* holder = state;
   RN_RETURN_IF_ERROR(
       rn_handle_state_init(holder, init, RN_DATA_ITERATOR_TYPE, make_root, (void*)(uintptr_t)init));
-  // One that is shared must be of the same elements.
+  // A shared iterator must have the same element signature.
   const rn_data_root_t* root = (const rn_data_root_t*)holder->resource;
   const rn_attr_value_t* types = rn_init_attr(init, "output_types");
   const rn_attr_value_t* shapes = rn_init_attr(init, "output_shapes");
@@ -41,7 +41,7 @@ static rn_status_t named_init(const rn_kernel_init_t* init, void* state) {
                               root->shapes);
 }
 
-// Iterators without one: a new one each time. What is made when the kernel is: the elements.
+// Anonymous iterators: a new one per call. The kernel's state is the element signature.
 typedef struct nameless_t {
   rn_data_root_t* like;
   rn_str_t device;
@@ -83,8 +83,8 @@ static rn_status_t handle_tensor(rn_kernel_ctx_t* ctx, rn_handle_t* handle, int 
   return RN_OK;
 }
 
-// With a deleter the table keeps the iterator until it is deleted; without one it lives as long as
-// its handles, so that nothing is left behind.
+// With a deleter, the table keeps the iterator until it is deleted. Without one it lives as long as
+// its handles, so nothing leaks.
 static rn_status_t nameless_compute(rn_kernel_ctx_t* ctx) {
   nameless_t* own = ctx->state;
   bool has_deleter = ctx->kernel->output_count == 2;
@@ -147,7 +147,7 @@ static rn_status_t restore_compute(rn_kernel_ctx_t* ctx) {
   return rn_data_root_restore(root, state, ctx->step->call_depth);
 }
 
-// Handles as text.
+// Handles as strings.
 static const char* type_of(const rn_kernel_ctx_t* ctx) {
   return strncmp(ctx->kernel->op->name, "MultiDevice", 11) == 0 ? RN_DATA_MULTI_TYPE
                                                                 : RN_DATA_ITERATOR_TYPE;
@@ -223,7 +223,7 @@ static rn_status_t from_text_compute(rn_kernel_ctx_t* ctx) {
   return status;
 }
 
-// Deleting. What was deleted already is fine: handles may outlive it.
+// Deletion. Deleting twice is fine, because handles may outlive the resource.
 static rn_status_t delete_compute(rn_kernel_ctx_t* ctx) {
   const rn_tensor_t* tensor = rn_in(ctx, 0);
   if (tensor->rank != 0 || tensor->count != 1)

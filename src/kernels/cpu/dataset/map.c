@@ -1,4 +1,4 @@
-// Datasets that call a function for each element: map, filter, take while, scan.
+// Datasets that call a function per element: Map, Filter, TakeWhile, Scan.
 #include "kernels/cpu/dataset/data.h"
 
 #include "kernels/cpu/dataset/map.h"
@@ -13,7 +13,7 @@ rn_status_t rn_data_open_mapped(rn_dataset_t* dataset, const char* attr) {
   if (!state_count)
     return rn_data_func_open(dataset, attr, "other_arguments", mapped->input->component_count,
                              mapped->input->types, &mapped->func);
-  // A scan's function takes the state before the element.
+  // The function of a scan takes the state before the element.
   int32_t count = state_count + mapped->input->component_count;
   rn_dtype_t* types = NULL;
   RN_RETURN_IF_ERROR(RN_NEW_ARRAY(dataset->node->allocator, (size_t)count, &types));
@@ -57,8 +57,8 @@ typedef struct map_iterator_t {
   rn_data_iterator_t base;
   rn_data_source_t source;
   rn_data_call_t call;
-  rn_tensor_t* row;    // of a scan: the state, then the input's element
-  rn_tensor_t* state;  // of a scan
+  rn_tensor_t* row;    // for a scan: the state, then the input's element
+  rn_tensor_t* state;  // for a scan
   bool is_over;
 } map_iterator_t;
 
@@ -141,7 +141,7 @@ static bool map_next(rn_data_iterator_t* iterator) {
 const rn_data_kind_t rn_data_kind_map = {
     MAPPED, .open = map_open, .cardinality = rn_data_mapped_cardinality, .next = map_next};
 
-// Filter and take while: elements for which a predicate holds.
+// Filter and TakeWhile: elements for which a predicate is true.
 rn_status_t rn_data_open_predicate(rn_dataset_t* dataset) {
   rn_data_mapped_t* filter = (rn_data_mapped_t*)dataset;
   RN_RETURN_IF_ERROR(rn_data_open_mapped(dataset, "predicate"));
@@ -196,7 +196,7 @@ const rn_data_kind_t rn_data_kind_filter = {MAPPED, .open = rn_data_open_predica
 const rn_data_kind_t rn_data_kind_take_while = {MAPPED, .open = rn_data_open_predicate,
                                                 .next = take_while_next};
 
-// Scan: a map whose function also takes and gives a state.
+// Scan: a map whose function also takes and returns a state.
 static rn_status_t scan_open(rn_dataset_t* dataset) {
   rn_data_mapped_t* scan = (rn_data_mapped_t*)dataset;
   RN_RETURN_IF_ERROR(rn_data_open_mapped(dataset, "f"));

@@ -1,9 +1,9 @@
-// Iterators that deal the elements of a dataset out to several devices in turn: element i goes to
-// shard i modulo their number.
+// Iterators that distribute the elements of a dataset over several devices in turn: element i goes
+// to shard i modulo their number.
 //
-// Who asks for a shard whose element is not there yet waits, and one of those who wait has the
-// dataset asked; elements of other shards are kept for them, up to a number, beyond which everybody
-// waits for the shard that is behind.
+// A call for a shard whose element has not arrived waits; one of the waiting calls drives the
+// dataset. Elements of other shards are buffered up to a limit; beyond it, all wait for the slowest
+// shard.
 #include <stdio.h>
 
 #include "base/container.h"
@@ -12,7 +12,7 @@
 #include "kernels/cpu/dataset/window.h"
 #include "kernels/cpu/state/handle.h"
 
-// A kernel that waits for its shard.
+// A kernel that waits for an element of its shard.
 typedef struct asker_t {
   rn_cancel_entry_t entry;  // first
   rn_kernel_ctx_t* ctx;
@@ -23,7 +23,7 @@ typedef struct asker_t {
 } asker_t;
 
 typedef struct shard_t {
-  rn_data_rows_t rows;  // elements that wait to be asked for
+  rn_data_rows_t rows;  // elements not yet requested
   asker_t *first, *last;
 } shard_t;
 
@@ -37,22 +37,22 @@ typedef struct deal_t {
   rn_data_request_t request;
   rn_tensor_t* row;  // Owned
   int32_t shard_count;
-  int64_t most;  // elements kept for a shard
+  int64_t most;  // maximum elements buffered per shard
   shard_t* shards;
   rn_mutex_t mutex;  // guards what follows, and the shards
-  bool is_asking;    // the dataset is
+  bool is_asking;    // a request to the dataset is active
   bool is_over;
-  int32_t turn;     // the shard that the next element is for
+  int32_t turn;     // the shard of the next element
   int64_t waiting;  // askers in line
 } deal_t;
 
 typedef struct multi_t {
   rn_resource_t resource;
   rn_allocator_t allocator;
-  rn_data_root_t* like;  // what elements are to be
+  rn_data_root_t* like;  // expected element signature
   int32_t shard_count;
   rn_mutex_t mutex;  // guards what follows
-  deal_t* deal;      // Retained; NULL: not begun
+  deal_t* deal;      // Retained; NULL if not started
   int64_t incarnation;
 } multi_t;
 
@@ -102,7 +102,7 @@ static rn_status_t deal_create(rn_dataset_t* dataset, int32_t shard_count, int64
   return RN_OK;
 }
 
-// Each call holds the deal and its host until it ends.
+// Ends a call. Each call holds the deal and its host until then.
 static void end_call(deal_t* deal, rn_kernel_ctx_t* ctx, rn_status_t status) {
   rn_data_host_t* host = deal->dataset->host;
   rn_object_retain(&host->object);
@@ -123,7 +123,7 @@ static asker_t* pop_locked(deal_t* deal, int32_t shard) {
   return asker;
 }
 
-// |row|, which may be the outputs themselves, becomes the outputs.
+// Moves |row| to the outputs; it may be the outputs themselves.
 static rn_status_t give(rn_kernel_ctx_t* ctx, rn_tensor_t* row, int32_t count) {
   for (int32_t i = 0; i < count; ++i) {
     if (row[i].dtype != ctx->kernel->output_types[i]) {
@@ -146,7 +146,7 @@ static void serve(deal_t* deal, asker_t* asker, rn_status_t status, rn_tensor_t*
   end_call(deal, ctx, status);
 }
 
-// What the dataset has answered goes to its shard: to who waits there, or into its line.
+// Hands the dataset's reply to its shard: to the call waiting there, or into its buffer.
 static void deal_out(deal_t* deal) {
   rn_status_t status = deal->request.status;
   bool is_end = deal->request.is_end;
@@ -157,7 +157,7 @@ static void deal_out(deal_t* deal) {
   if (!is_end) {
     asker = pop_locked(deal, shard);
     deal->turn = (shard + 1) % deal->shard_count;
-    // An error that nobody waits for is lost, as its element is.
+    // An error that no call waits for is dropped, like its element.
     if (!asker && rn_ok(status)) status = rn_data_rows_push(&deal->shards[shard].rows, deal->row);
   }
   rn_mutex_unlock(&deal->mutex);
@@ -176,7 +176,7 @@ static asker_t* next_at_end(deal_t* deal) {
   return asker;
 }
 
-// Asks for elements while somebody waits and there is room; the caller holds the deal.
+// Requests elements while a call waits and there is space; the caller holds the deal.
 static void pump(deal_t* deal) {
   for (;;) {
     rn_mutex_lock(&deal->mutex);
@@ -199,7 +199,7 @@ static void pump(deal_t* deal) {
     if (!rn_data_next(deal->iterator, &deal->request)) return;
     deal_out(deal);
     rn_data_host_leave(host);
-    rn_object_release(&deal->object);  // the caller has another
+    rn_object_release(&deal->object);  // the caller holds another reference
   }
 }
 
@@ -235,7 +235,7 @@ static void asker_cancelled(rn_cancel_entry_t* entry) {
   end_call(deal, ctx, rn_cancelled("Operation was cancelled"));
 }
 
-// Puts |asker| in line, or serves it with what is there. False: it was cancelled meanwhile.
+// Puts |asker| in line, or serves it from the buffer. False if it was cancelled meanwhile.
 static bool stand_in_line(deal_t* deal, asker_t* asker, bool* out_pumps, bool* out_served) {
   shard_t* shard = &deal->shards[asker->shard];
   rn_mutex_lock(&deal->mutex);
@@ -275,7 +275,7 @@ static void ask(deal_t* deal, rn_kernel_ctx_t* ctx, int32_t shard) {
     return;
   }
   bool pumps = false, is_served = false;
-  rn_object_retain(&deal->object);  // the asker may be served, and gone, before the pump is
+  rn_object_retain(&deal->object);  // the asker may be served and freed before pump runs
   if (!stand_in_line(deal, asker, &pumps, &is_served)) {
     serve(deal, asker, rn_cancelled("Operation was cancelled"), NULL);
     pumps = false;
@@ -355,7 +355,7 @@ static void nameless_destroy(void* state) {
   if (own->device) rn_free(own->allocator, own->device, own->size + 1);
 }
 
-// It lives as long as its handles.
+// Lives as long as its handles.
 static rn_status_t nameless_compute(rn_kernel_ctx_t* ctx) {
   const nameless_t* own = ctx->state;
   rn_resource_t* multi = NULL;

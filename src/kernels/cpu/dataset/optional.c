@@ -1,5 +1,4 @@
-// Optionals: the components of an element, or nothing, in a variant. And states of iterators, which
-// are variants too.
+// Optionals (see optional.h), and iterator states, which are variants too.
 #include "kernels/cpu/dataset/optional.h"
 
 #include "kernels/cpu/dataset/expected.h"
@@ -90,7 +89,7 @@ static rn_status_t get_value(rn_kernel_ctx_t* ctx) {
   return RN_OK;
 }
 
-// States of iterators.
+// Iterator states.
 typedef struct state_t {
   rn_object_t object;
   rn_allocator_t allocator;
@@ -129,7 +128,7 @@ rn_status_t rn_data_state_create(rn_allocator_t memory, rn_str_t bytes, rn_tenso
   return status;
 }
 
-// TensorFlow's begin with the name of an iterator of the pipeline as it was rewritten there.
+// TensorFlow's states start with the name of an iterator of the pipeline as TensorFlow rewrote it.
 #define STOCK_STATE "Iterator::"
 
 rn_status_t rn_data_state_of(const rn_tensor_t* tensor, rn_str_t* out) {
@@ -160,7 +159,7 @@ static rn_status_t state_to_proto(const rn_object_t* object, rn_arena_t* arena,
 
 static rn_status_t state_from_proto(const rn_pb_VariantTensorDataProto_t* proto, size_t max_bytes,
                                     rn_allocator_t allocator, rn_object_t** out) {
-  (void)max_bytes;  // it is no larger than the message
+  (void)max_bytes;  // no larger than the message
   return state_make(allocator, proto->metadata, out);
 }
 

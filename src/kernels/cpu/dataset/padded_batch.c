@@ -1,4 +1,4 @@
-// Batches of elements of several shapes, padded to one.
+// PaddedBatch: pads elements of different shapes to one shape.
 #include "kernels/cpu/array.h"
 #include "kernels/cpu/dataset/window.h"
 #include "kernels/cpu/move.h"
@@ -8,8 +8,8 @@ typedef struct padded_t {
   rn_dataset_t* input;
   int64_t size;
   bool drops_remainder;
-  const rn_tensor_t* shapes;  // a vector a component
-  const rn_tensor_t* values;  // a scalar a component
+  const rn_tensor_t* shapes;  // one vector per component
+  const rn_tensor_t* values;  // one scalar per component
 } padded_t;
 
 typedef struct padded_iterator_t {
@@ -90,7 +90,7 @@ static void padded_stop(rn_data_iterator_t* iterator) {
   rn_data_rows_clear(&own->rows);
 }
 
-// The shape of component |c| of the batch: the largest of its elements' sizes where none is given.
+// The shape of component |c| of the batch: unspecified sizes are the largest among its elements.
 static rn_status_t batch_shape(const padded_iterator_t* own, int32_t c, int64_t* dims) {
   const padded_t* padded = (const padded_t*)own->base.dataset;
   const rn_tensor_t* wanted = &padded->shapes[c];
@@ -125,7 +125,7 @@ static bool same_sizes(const rn_tensor_t* element, const int64_t* dims) {
   return true;
 }
 
-// |element| into the corner of a box of |dims|, at |to|.
+// Copies |element| into the corner of a box of |dims| at |to|.
 static rn_status_t put_corner(const rn_tensor_t* element, const int64_t* dims, char* to) {
   rn_move_t move;
   rn_move_begin(&move);

@@ -1,5 +1,5 @@
-// A filter whose predicate runs for several elements at once: the elements that a dataset of its
-// own has judged, in their order, less those that it says false of.
+// A filter whose predicate runs for several elements at once: takes the elements with their results
+// from rn_data_kind_judged, in order, and drops those with result false.
 #include "kernels/cpu/dataset/map.h"
 
 typedef struct filter_t {
@@ -10,7 +10,7 @@ typedef struct filter_t {
 typedef struct filter_iterator_t {
   rn_data_iterator_t base;
   rn_data_source_t source;
-  rn_tensor_t* row;  // an element, and the judgement behind it
+  rn_tensor_t* row;  // an element, followed by its result
 } filter_iterator_t;
 
 static rn_status_t filter_open(rn_dataset_t* dataset) {

@@ -1,9 +1,9 @@
 // A map whose function runs for several elements at once.
 //
-// Elements wait in a ring of slots, as many as calls may run at once. Whoever asks for an element
-// fills the free slots from the input; tasks on the pool, and the asker itself, take queued slots
-// in order and call the function. In order, the asker waits for the oldest slot; otherwise for any.
-// With a pool of one thread the asker does everything, one element at a time.
+// Elements occupy a ring of slots, one per concurrent call. A request fills the free slots from the
+// input; tasks on the pool, and the requesting thread itself, take queued slots in order and call
+// the function. A deterministic map waits for the oldest slot, otherwise for any. With a pool of
+// one thread the requester does everything, one element at a time.
 
 #include "base/container.h"
 #include "base/pool_wait.h"
@@ -15,10 +15,10 @@
 typedef struct parallel_t {
   rn_data_mapped_t mapped;
   int64_t slots;
-  int64_t limit;  // slots in use: fewer where there are few threads
+  int64_t limit;  // slots in use: fewer if there are few threads
   bool is_ordered;
-  bool judges;        // elements are those of the input, each with what the function says of it
-  rn_dtype_t* types;  // Owned; of such elements
+  bool judges;        // gives the input's elements, each with the function's result
+  rn_dtype_t* types;  // Owned; the types of such elements
 } parallel_t;
 
 typedef enum state_t { FREE, QUEUED, RUNNING, DONE } state_t;
@@ -26,7 +26,7 @@ typedef enum state_t { FREE, QUEUED, RUNNING, DONE } state_t;
 typedef struct slot_t {
   rn_data_call_t call;
   rn_tensor_t* row;
-  rn_status_t status;  // of the input, or the call
+  rn_status_t status;  // of the input or the call
   state_t state;
 } slot_t;
 
@@ -38,7 +38,7 @@ typedef struct runner_t {
 
 typedef struct parallel_iterator_t {
   rn_data_iterator_t base;
-  rn_data_run_t* inner;  // what stops calls and the input
+  rn_data_run_t* inner;  // cancels calls and the input
   rn_data_source_t source;
   runner_t* runners;
   int32_t runner_count;
@@ -47,11 +47,11 @@ typedef struct parallel_iterator_t {
   bool is_started;
   slot_t* slots;  // a ring; [head, head + count) are in use
   int64_t head, count;
-  int64_t running;  // slots that are, and runners
-  bool is_filling;  // the asker waits for the input
-  bool is_over;     // the input is
-  bool is_ended;    // the function said so
-  bool is_waiting;  // the asker waits for a slot
+  int64_t running;  // number of running slots and runners
+  bool is_filling;  // the requester waits for the input
+  bool is_over;     // the input has ended
+  bool is_ended;    // the function signalled the end
+  bool is_waiting;  // the requester waits for a slot
   rn_cancel_entry_t entry;
   rn_cancel_t* entered;
 } parallel_iterator_t;
@@ -81,7 +81,7 @@ static rn_status_t parallel_open(rn_dataset_t* dataset) {
   return read_calls(dataset);
 }
 
-// The elements of the input, and whether the predicate holds.
+// The elements of the input, with the result of the predicate.
 static rn_status_t judged_open(rn_dataset_t* dataset) {
   parallel_t* own = (parallel_t*)dataset;
   RN_RETURN_IF_ERROR(rn_data_open_predicate(dataset));
@@ -160,7 +160,7 @@ static slot_t* slot_at(const parallel_iterator_t* own, int64_t i) {
   return &own->slots[(own->head + i) % ((const parallel_t*)own->base.dataset)->slots];
 }
 
-// What runs in the background holds the iterator and the host.
+// Background work holds the iterator and the host.
 static bool begin_background_locked(parallel_iterator_t* own) {
   if (!rn_data_host_enter(own->base.dataset->host)) return false;
   rn_object_retain(&own->base.object);
@@ -179,7 +179,7 @@ static void end_background(parallel_iterator_t* own) {
   rn_object_release(&host->object);
 }
 
-// The slot whose element is the next to give: NULL if none is ready. |*out_place| is its place.
+// The slot with the next element to give, and its index in |*out_place|; NULL if none is ready.
 static slot_t* ready_locked(const parallel_iterator_t* own, int64_t* out_place) {
   bool is_ordered = ((const parallel_t*)own->base.dataset)->is_ordered;
   for (int64_t i = 0; i < own->count; ++i) {
@@ -198,7 +198,7 @@ static void drop_given_locked(parallel_iterator_t* own) {
   }
 }
 
-// Gives the next element if there is one. The slots after the end that a function said are dropped.
+// Gives the next element if there is one. Drops the slots after an end that the function signalled.
 static bool give_locked(parallel_iterator_t* own) {
   const parallel_t* dataset = (const parallel_t*)own->base.dataset;
   rn_data_request_t* asked = own->base.asked;
@@ -240,7 +240,7 @@ static void answer(parallel_iterator_t* own, rn_data_request_t* request, rn_canc
   request->done(request);
 }
 
-// A call has ended: its slot is done, and whoever waits for it may go on.
+// A call has ended: marks its slot done and resumes the requester if it waits for it.
 static void slot_done(parallel_iterator_t* own, slot_t* slot) {
   const parallel_t* dataset = (const parallel_t*)own->base.dataset;
   rn_cancel_t* entered = NULL;
@@ -259,7 +259,7 @@ static void slot_called(rn_data_call_t* call) {
   end_background(own);
 }
 
-// The oldest queued slot, which now runs and is counted; NULL if there is none.
+// Takes the oldest queued slot, marks it running and counts it; NULL if there is none.
 static slot_t* take_queued_locked(parallel_iterator_t* own) {
   for (int64_t i = 0; i < own->count; ++i) {
     slot_t* slot = slot_at(own, i);
@@ -271,7 +271,7 @@ static slot_t* take_queued_locked(parallel_iterator_t* own) {
   return NULL;
 }
 
-// Calls the function for |slot|. It ends by slot_called if it is not over when this returns.
+// Calls the function for |slot|. If it does not complete at once, slot_called is called later.
 static void run_slot(parallel_iterator_t* own, slot_t* slot) {
   const parallel_t* dataset = (const parallel_t*)own->base.dataset;
   if (!rn_data_call(&slot->call, &dataset->mapped.func, slot->row,
@@ -295,7 +295,7 @@ static void run_job(rn_job_t* job) {
   end_background(own);
 }
 
-// Starts runners for what is queued, one each.
+// Starts one runner per queued slot.
 static void start_runners(parallel_iterator_t* own) {
   for (int32_t i = 0; i < own->runner_count; ++i) {
     runner_t* runner = &own->runners[i];
@@ -309,7 +309,7 @@ static void start_runners(parallel_iterator_t* own) {
   }
 }
 
-// The element that has arrived in the next slot.
+// Queues the element that has arrived in the next slot.
 static void queue_arrived(parallel_iterator_t* own) {
   rn_data_request_t* request = &own->source.request;
   rn_mutex_lock(&own->mutex);
@@ -324,7 +324,7 @@ static void queue_arrived(parallel_iterator_t* own) {
   rn_mutex_unlock(&own->mutex);
 }
 
-// Fills free slots from the input. False: the input is to be waited for.
+// Fills free slots from the input. False if it has to wait for the input.
 static bool fill(parallel_iterator_t* own) {
   const parallel_t* dataset = (const parallel_t*)own->base.dataset;
   for (;;) {
@@ -352,7 +352,7 @@ static void request_cancelled(rn_cancel_entry_t* entry) {
   request->done(request);
 }
 
-// True: the request is answered.
+// True if the request is complete.
 static bool wait_for_slot(parallel_iterator_t* own) {
   rn_data_request_t* asked = own->base.asked;
   rn_cancel_t* cancel = asked->step->cancel;
@@ -370,7 +370,7 @@ static bool wait_for_slot(parallel_iterator_t* own) {
   return is_done;
 }
 
-// Runs what is queued in the asker's own thread as long as nothing is ready.
+// Runs queued slots on the requester's thread while none is ready.
 static bool work(parallel_iterator_t* own) {
   for (;;) {
     rn_mutex_lock(&own->mutex);
@@ -385,7 +385,7 @@ static bool work(parallel_iterator_t* own) {
 
 static bool parallel_next(rn_data_iterator_t* iterator) {
   parallel_iterator_t* own = (parallel_iterator_t*)iterator;
-  if (own->is_filling) {  // the input has answered
+  if (own->is_filling) {  // the input has replied
     own->is_filling = false;
     queue_arrived(own);
   }
@@ -403,12 +403,12 @@ static void quiesce(parallel_iterator_t* own) {
   rn_mutex_unlock(&own->mutex);
 }
 
-// How many results of a call are in an element.
+// Number of a call's results that go into an element.
 static int32_t made_count(const parallel_t* dataset) {
   return dataset->judges ? 1 : dataset->mapped.base.component_count;
 }
 
-// Slots that are done save what was made, queued ones their element.
+// For finished slots saves the results, for queued ones the element.
 static rn_status_t parallel_save(rn_data_iterator_t* iterator, rn_data_writer_t* writer) {
   parallel_iterator_t* own = (parallel_iterator_t*)iterator;
   const parallel_t* dataset = (const parallel_t*)iterator->dataset;

@@ -1,10 +1,9 @@
-// Elements made ahead of time, in the background: see prefetch.h.
+// See prefetch.h.
 //
-// A task on the pool asks the input for elements until the buffer is full or the input has to be
-// waited for, when it goes on once that has answered. It is started again when the buffer has been
-// half used up. While no task is at it and the buffer is empty, a request goes to the input
-// directly: so a pool of one thread makes nothing ahead, and nobody waits for a task that has not
-// begun.
+// A task on the pool requests elements from the input until the buffer is full or the input makes
+// it wait; it continues once the input replies. It is restarted when half of the buffer has been
+// used. While no task is active and the buffer is empty, a request goes to the input directly. So a
+// pool of one thread prefetches nothing, and no request waits for a task that has not started.
 #include "kernels/cpu/dataset/prefetch.h"
 
 #include "base/container.h"
@@ -27,19 +26,19 @@ typedef struct slot_t {
 
 typedef struct prefetch_iterator_t {
   rn_data_iterator_t base;
-  rn_data_run_t* inner;     // what stops the input
-  rn_data_source_t source;  // belongs to the task, or to the request while there is none
+  rn_data_run_t* inner;     // cancels the input
+  rn_data_source_t source;  // used by the task, or by a request while there is none
   rn_job_t job;
   rn_tensor_t* arriving;  // the row that the source writes to
   rn_mutex_t mutex;       // guards what follows
   rn_cond_t idle;
   slot_t* slots;  // a ring
   int64_t head, count;
-  bool is_active;           // a task is at it
-  bool is_direct;           // a request is at the source itself
+  bool is_active;           // a task is active
+  bool is_direct;           // a request uses the source directly
   bool is_waiting;          // |base.asked| waits for an element
-  bool is_over;             // the input is at its end
-  bool is_paused;           // a task ends as soon as it can
+  bool is_over;             // the input has ended
+  bool is_paused;           // the task should end as soon as it can
   rn_cancel_entry_t entry;  // of the waiting request
   rn_cancel_t* entered;
 } prefetch_iterator_t;
@@ -128,9 +127,9 @@ static void prefetch_abandon(rn_data_iterator_t* iterator) {
   if (own->inner) rn_cancel(&own->inner->cancel);
 }
 
-// The element that has arrived becomes the last in the buffer. A slot gets its row when it is first
-// used: buffers are often larger than what is in them. The memory for it is the iterator's arena,
-// which only the task touches here.
+// Appends the element that has arrived to the buffer. A slot gets its row on first use, because
+// buffers are often larger than their contents. The row comes from the iterator's arena, which only
+// the task uses here.
 static void push_locked(prefetch_iterator_t* own) {
   rn_data_request_t* request = &own->source.request;
   if (request->is_end) {
@@ -165,7 +164,7 @@ static bool pop_locked(prefetch_iterator_t* own) {
   return true;
 }
 
-// The waiting request, if an element or the end is there for it.
+// Returns the waiting request if an element or the end is available for it.
 static rn_data_request_t* serve_locked(prefetch_iterator_t* own, rn_cancel_t** out_entered) {
   *out_entered = NULL;
   if (!own->is_waiting || !pop_locked(own)) return NULL;
@@ -185,7 +184,7 @@ static bool must_stop_locked(prefetch_iterator_t* own) {
          own->count == ((const prefetch_t*)own->base.dataset)->capacity;
 }
 
-// A request that waits while the task stops for good must not wait for ever.
+// Returns the waiting request if the task stops for good, so that it does not wait forever.
 static rn_data_request_t* give_up_locked(prefetch_iterator_t* own, rn_cancel_t** out_entered) {
   if (!own->is_waiting || own->is_paused) return NULL;
   own->is_waiting = false;
@@ -194,7 +193,7 @@ static rn_data_request_t* give_up_locked(prefetch_iterator_t* own, rn_cancel_t**
   return own->base.asked;
 }
 
-// The task ends; the iterator may go with it.
+// The task ends; this may free the iterator.
 static void end_task_locked(prefetch_iterator_t* own) {
   rn_data_host_t* host = own->base.dataset->host;
   rn_cancel_t* entered = NULL;
@@ -209,7 +208,7 @@ static void end_task_locked(prefetch_iterator_t* own) {
   rn_object_release(&host->object);
 }
 
-// What the source has answered goes into the buffer, or to the request that waits.
+// Passes the reply of the source to the buffer or to the waiting request.
 static void take_in(prefetch_iterator_t* own) {
   rn_cancel_t* entered = NULL;
   if (own->source.request.is_end) rn_data_source_stop(&own->source);
@@ -229,7 +228,7 @@ static void task(prefetch_iterator_t* own) {
     }
     rn_mutex_unlock(&own->mutex);
     if (!rn_data_ask_for(&own->source, own->arriving, &own->inner->step))
-      return;  // source_done goes on
+      return;  // source_done continues
     take_in(own);
   }
 }
@@ -262,7 +261,7 @@ static void source_done(rn_data_request_t* request) {
   task(own);
 }
 
-// Whether a task is to be started; it is then counted.
+// Whether to start a task; if so, counts it.
 static bool kick_locked(prefetch_iterator_t* own) {
   const prefetch_t* prefetch = (const prefetch_t*)own->base.dataset;
   if (own->is_active || own->is_direct || own->is_over || own->is_paused ||
@@ -293,7 +292,7 @@ static void request_cancelled(rn_cancel_entry_t* entry) {
   request->done(request);
 }
 
-// The buffer is empty and a task is at it. True: the request is answered.
+// The buffer is empty and a task is active. True if the request is complete.
 static bool wait_for_task(prefetch_iterator_t* own) {
   rn_data_request_t* asked = own->base.asked;
   rn_cancel_t* cancel = asked->step->cancel;
@@ -309,7 +308,7 @@ static bool wait_for_task(prefetch_iterator_t* own) {
   if (!is_done && !is_idle) return false;
   rn_cancel_remove(cancel, &own->entry);
   if (is_done) return true;
-  // The task stopped meanwhile, for good.
+  // Meanwhile the task has stopped for good.
   return rn_data_finish(&own->base, rn_cancelled("Iterator was cancelled"));
 }
 
@@ -329,7 +328,7 @@ static bool prefetch_next(rn_data_iterator_t* iterator) {
   return true;
 }
 
-// Waits until no task is at it, and lets none begin.
+// Waits until no task is active, and lets none start.
 static void hold_task(prefetch_iterator_t* own) {
   rn_pool_t* pool = own->base.dataset->host->pool;
   rn_mutex_lock(&own->mutex);

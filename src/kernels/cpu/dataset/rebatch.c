@@ -1,4 +1,4 @@
-// Batches cut up again: into their elements, or into batches of other sizes.
+// Splits batches again, into elements or into batches of other sizes.
 #include "kernels/cpu/array.h"
 #include "kernels/cpu/dataset/data.h"
 #include "kernels/cpu/move.h"
@@ -6,17 +6,17 @@
 typedef struct cut_t {
   rn_dataset_t base;
   rn_dataset_t* input;
-  const rn_tensor_t* sizes;  // of a rebatch
+  const rn_tensor_t* sizes;  // for a rebatch
   bool drops_remainder;
 } cut_t;
 
 typedef struct cut_iterator_t {
   rn_data_iterator_t base;
   rn_data_source_t source;
-  rn_tensor_t* whole;  // the batch at hand; unset: none
-  int64_t size, next;  // its rows, and the first that is not given
-  int64_t turn;        // which of the sizes is next
-  rn_tensor_t* made;   // of a rebatch: what is gathered
+  rn_tensor_t* whole;  // the current batch; unset if none
+  int64_t size, next;  // its rows, and the first not given yet
+  int64_t turn;        // index of the next size
+  rn_tensor_t* made;   // for a rebatch: the batch being collected
   int64_t made_count;
 } cut_iterator_t;
 
@@ -73,7 +73,7 @@ static rn_status_t cut_restore(rn_data_iterator_t* iterator, rn_data_reader_t* r
   .dataset_size = sizeof(cut_t), .iterator_size = sizeof(cut_iterator_t), .start = cut_start, \
   .stop = cut_stop, .save = cut_save, .restore = cut_restore
 
-// Rows [first, first + count) of |tensor| to |to|, from row |place| of it on.
+// Copies rows [first, first + count) of |tensor| to |to|, from its row |place| on.
 static rn_status_t copy_rows(const rn_tensor_t* tensor, int64_t first, int64_t count,
                              rn_tensor_t* to, int64_t place) {
   if (tensor->count == 0) return RN_OK;
@@ -83,7 +83,7 @@ static rn_status_t copy_rows(const rn_tensor_t* tensor, int64_t first, int64_t c
                      (char*)to->data + (size_t)place * size, count * width);
 }
 
-// The batch that has arrived: how many rows it has.
+// Determines the number of rows of the batch that has arrived.
 static rn_status_t measure(cut_iterator_t* own, const char* what) {
   int32_t count = own->base.dataset->component_count;
   own->next = own->size = 0;
@@ -101,7 +101,7 @@ static rn_status_t measure(cut_iterator_t* own, const char* what) {
   return RN_OK;
 }
 
-// True: a batch with rows left is at hand, or the end or an error came, which the source says.
+// True if the current batch has rows left, or the source has ended or failed.
 static bool get_whole(cut_iterator_t* own, const char* what, bool* out_pending) {
   rn_data_iterator_t* iterator = &own->base;
   *out_pending = false;
@@ -172,7 +172,7 @@ static rn_status_t rebatch_open(rn_dataset_t* dataset) {
   return RN_OK;
 }
 
-// |count| rows of the batch at hand join what is gathered.
+// Appends |count| rows of the current batch to the one being collected.
 static rn_status_t gather(cut_iterator_t* own, int64_t count) {
   const rn_dataset_t* dataset = own->base.dataset;
   for (int32_t c = 0; c < dataset->component_count; ++c) {

@@ -1,4 +1,4 @@
-// Resources that datasets share: seeds of shuffles and caches in memory.
+// Resources shared by datasets: seed generators and memory caches.
 #include <stdio.h>
 
 #include "kernels/cpu/array.h"
@@ -28,8 +28,8 @@ static void maker_destroy(void* state) {
   if (maker->device) rn_free(maker->allocator, maker->device, maker->size + 1);
 }
 
-// Output 0 is a handle to |resource|, whose reference is taken (NULL: to nothing); a deleter
-// follows where the op has one. The resource lives as long as its handles.
+// Outputs a handle to |resource|, taking its reference (NULL for an empty handle), and a deleter if
+// the op has one. The resource lives as long as its handles.
 static rn_status_t give_handle(rn_kernel_ctx_t* ctx, const char* container,
                                rn_resource_t* resource) {
   const maker_t* maker = ctx->state;

@@ -1,4 +1,4 @@
-// Where the seeds of shuffles come from: one pair for each walk over the data.
+// Seed generators for shuffles: one pair of seeds per walk over the data.
 #ifndef RUNNEL_KERNELS_CPU_DATASET_SEEDS_H_
 #define RUNNEL_KERNELS_CPU_DATASET_SEEDS_H_
 
@@ -7,18 +7,18 @@
 
 #define RN_DATA_SEEDS_TYPE "SeedGenerator"
 
-// A resource, since several datasets may share one. |mutex| guards the stream.
+// A resource, since several datasets may share it. |mutex| guards the stream.
 typedef struct rn_data_seeds_t {
   rn_resource_t resource;
   rn_allocator_t allocator;
   int64_t seed, seed2;
-  bool changes;  // every walk gets other seeds
+  bool changes;  // each walk gets different seeds
   rn_mutex_t mutex;
   rn_philox_single_t words;
   int64_t drawn;
 } rn_data_seeds_t;
 
-// Seeds 0 and 0 are replaced by ones that nobody else has.
+// Replaces seeds 0 and 0 with unique ones.
 RN_MUST_USE rn_status_t rn_data_seeds_create(rn_allocator_t allocator, const rn_env_t* env,
                                              int64_t seed, int64_t seed2, bool changes,
                                              rn_data_seeds_t** out);

@@ -1,4 +1,4 @@
-// Shards of snapshots as datasets. See shard.h.
+// See shard.h.
 #include "kernels/cpu/dataset/shard.h"
 
 #include "io/snapshot.h"
@@ -73,7 +73,7 @@ static const rn_data_kind_t kind_shard = {.dataset_size = sizeof(shard_t),
                                           .save = shard_save,
                                           .restore = shard_restore};
 
-// A variant with a shard: the files below |path|.
+// A variant that holds a shard: the files below |path|.
 static rn_status_t shard_create(const rn_dataset_t* like, int32_t count, const rn_dtype_t* types,
                                 const rn_shape_t* shapes, rn_str_t path,
                                 rn_compression_t compression, rn_tensor_t* out) {
@@ -91,7 +91,7 @@ static rn_status_t shard_create(const rn_dataset_t* like, int32_t count, const r
   return status;
 }
 
-// A dataset of |count| scalars that are datasets.
+// A dataset of |count| scalars, each holding a dataset.
 static rn_status_t dataset_of(const rn_dataset_t* like, rn_tensor_t* const* rows, int64_t count,
                               rn_dataset_t** out) {
   static const rn_dtype_t type = RN_VARIANT;

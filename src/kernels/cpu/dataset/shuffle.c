@@ -1,37 +1,36 @@
-// Elements in random order, drawn from a buffer that is kept full: the same order as stock's for
-// the same seeds.
+// Shuffles elements through a buffer that is kept full. For the same seeds the order is stock's.
 #include "kernels/cpu/dataset/data.h"
 #include "kernels/cpu/dataset/seeds.h"
 
-// Walks over the input that may be in the buffer at once: the next one begins to fill while the one
-// before is drawn from.
+// Walks over the input that may share the buffer: the next one starts to fill it while the previous
+// one is drained.
 #define MAX_WALKS 3
 
 typedef struct shuffle_t {
   rn_dataset_t base;
   rn_dataset_t* input;
-  int64_t size;            // of the buffer; INT64_MAX: as large as the data
-  int64_t count;           // walks; < 0: without end
+  int64_t size;            // of the buffer; INT64_MAX for all the data
+  int64_t count;           // number of walks; < 0 if endless
   rn_data_seeds_t* seeds;  // Retained
 } shuffle_t;
 
-// The part of the buffer that holds elements of one walk: places from |start| to |end|, counted on
-// for ever and taken modulo the buffer's size.
+// The part of the buffer that holds elements of one walk: positions |start| to |end|, which only
+// grow and are taken modulo the buffer's size.
 typedef struct walk_t {
   int64_t start, end;
-  int64_t first;  // where it began: it never had an element if that is its end
+  int64_t first;  // initial position; the walk had no elements if |end| equals it
 } walk_t;
 
 typedef struct shuffle_iterator_t {
   rn_data_iterator_t base;
   rn_data_source_t source;
   rn_tensor_t* arriving;
-  rn_tensor_t* rows;  // Owned; |capacity| of them
+  rn_tensor_t* rows;  // Owned; |capacity| rows
   int64_t capacity;
   int64_t held;  // elements in the buffer
   walk_t walks[MAX_WALKS + 2];
   int walk_count;
-  int64_t walk;  // how many have begun
+  int64_t walk;  // number of walks started
   bool has_data;
   int64_t seed, seed2, drawn;
   rn_philox_single_t words;
@@ -88,7 +87,7 @@ static rn_status_t open_seeds(rn_dataset_t* dataset) {
       rn_object_retain(&resource->object);
       return RN_OK;
     }
-    // A handle to nothing says: one of your own. The second version has no other seeds.
+    // An empty handle requests a seed generator of the dataset's own; V2 has no seed inputs.
     if (!rn_data_has_input(dataset, "seed")) return status;
     rn_status_free(status);
   }
@@ -157,8 +156,8 @@ static void shuffle_stop(rn_data_iterator_t* iterator) {
   RN_FREE_ARRAY(iterator->dataset->node->allocator, own->rows, own->capacity * count);
 }
 
-// Room for the row at |place|. Places below the buffer's size are used one after the other, so the
-// buffer grows with the data.
+// Allocates the row at |place|. Positions below the buffer's size are used in order, so the buffer
+// grows with the data.
 static rn_status_t make_room(shuffle_iterator_t* own, int64_t place) {
   const shuffle_t* shuffle = (const shuffle_t*)own->base.dataset;
   int64_t count = own->base.dataset->component_count;
@@ -206,7 +205,7 @@ static rn_status_t begin_walk(shuffle_iterator_t* own) {
   return RN_OK;
 }
 
-// Walks that are used up make room; the next one has seeds of its own.
+// Drops finished walks; the next one has its own seeds.
 static void drop_used_walks(shuffle_iterator_t* own) {
   while (own->walks[0].start == own->walks[0].end) {
     own->walk_count--;
@@ -246,7 +245,7 @@ static bool shuffle_next(rn_data_iterator_t* iterator) {
     iterator->phase = 0;
     status = own->source.request.status;
     if (own->source.request.is_end) {
-      // Without end over nothing would be for ever.
+      // Repeating an empty input forever would never end.
       if (!own->has_data && shuffle->count == -1) break;
       continue;
     }
@@ -276,7 +275,7 @@ static rn_status_t shuffle_save(rn_data_iterator_t* iterator, rn_data_writer_t* 
   return rn_data_put_iterator(writer, own->source.iterator);
 }
 
-// Only the order within a walk counts, not its places.
+// Only the order within a walk matters, not its positions.
 static rn_status_t restore_walk(shuffle_iterator_t* own, rn_data_reader_t* reader) {
   const shuffle_t* shuffle = (const shuffle_t*)own->base.dataset;
   int64_t count = 0;

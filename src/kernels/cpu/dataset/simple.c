@@ -1,18 +1,18 @@
-// Datasets that pass elements on: some of them, several times, or after each other.
+// Simple datasets: Take, Skip, Repeat, Shard and others that pass elements through.
 #include "kernels/cpu/dataset/data.h"
 
-// Most of these have one dataset before them and a number.
+// Most of these have one input dataset and a number.
 typedef struct simple_t {
   rn_dataset_t base;
   rn_dataset_t* input;  // Borrowed from the inputs
   int64_t count;
-  int64_t index;  // of a shard
+  int64_t index;  // for a shard
 } simple_t;
 
 typedef struct simple_iterator_t {
   rn_data_iterator_t base;
   rn_data_source_t source;
-  int64_t done;  // elements passed or left out, or repetitions
+  int64_t done;  // elements passed or skipped, or repetitions
   bool is_first;
 } simple_iterator_t;
 
@@ -60,13 +60,13 @@ static rn_status_t simple_restore(rn_data_iterator_t* iterator, rn_data_reader_t
   .dataset_size = sizeof(simple_t), .iterator_size = sizeof(simple_iterator_t), \
   .start = simple_start, .stop = simple_stop, .save = simple_save, .restore = simple_restore
 
-// What the source's answer is, is the answer.
+// Forwards the reply of the source.
 static bool pass_on(rn_data_iterator_t* iterator, const rn_data_source_t* source) {
   if (source->request.is_end) return rn_data_end(iterator);
   return rn_data_finish(iterator, source->request.status);
 }
 
-// Datasets that change nothing: options, models, optimisations that are not needed here.
+// Datasets that pass everything through: options, models, optimizations that are not needed here.
 static bool same_next(rn_data_iterator_t* iterator) {
   simple_iterator_t* own = (simple_iterator_t*)iterator;
   if (iterator->phase++ == 0 && !rn_data_ask(&own->source, iterator->asked->out)) return false;
@@ -76,7 +76,7 @@ static bool same_next(rn_data_iterator_t* iterator) {
 const rn_data_kind_t rn_data_kind_same = {SIMPLE, .open = open_input,
                                           .cardinality = input_cardinality, .next = same_next};
 
-// The first |count| elements; < 0: all.
+// Take: the first |count| elements; < 0 for all.
 static int64_t take_cardinality(const rn_dataset_t* dataset) {
   int64_t count = ((const simple_t*)dataset)->count, n = input_cardinality(dataset);
   if (count < 0 || n == RN_DATA_UNKNOWN) return n;
@@ -102,7 +102,7 @@ static bool take_next(rn_data_iterator_t* iterator) {
 const rn_data_kind_t rn_data_kind_take = {SIMPLE, .open = open_count,
                                           .cardinality = take_cardinality, .next = take_next};
 
-// All but the first |count|; < 0: nothing.
+// Skip: all but the first |count|; < 0 for none.
 static int64_t skip_cardinality(const rn_dataset_t* dataset) {
   int64_t count = ((const simple_t*)dataset)->count, n = input_cardinality(dataset);
   if (count < 0) return 0;
@@ -133,7 +133,7 @@ static bool skip_next(rn_data_iterator_t* iterator) {
 const rn_data_kind_t rn_data_kind_skip = {SIMPLE, .open = open_count,
                                           .cardinality = skip_cardinality, .next = skip_next};
 
-// |count| times over; < 0: without end. An input without elements ends it.
+// Repeat: |count| times; < 0 for endless. An empty input ends it.
 static int64_t repeat_cardinality(const rn_dataset_t* dataset) {
   int64_t count = ((const simple_t*)dataset)->count, n = input_cardinality(dataset), all = 0;
   if (count < 0) return n == 0 ? 0 : RN_DATA_INFINITE;
@@ -163,7 +163,7 @@ static bool repeat_next(rn_data_iterator_t* iterator) {
       return rn_data_finish(iterator, own->source.request.status);
     }
     own->done++;
-    // Without end over nothing would be for ever.
+    // Repeating an empty input forever would never end.
     if (repeat->count < 0 && own->is_first) {
       own->done = 0;
       return rn_data_end(iterator);
@@ -175,7 +175,7 @@ static bool repeat_next(rn_data_iterator_t* iterator) {
 const rn_data_kind_t rn_data_kind_repeat = {SIMPLE, .open = open_count,
                                             .cardinality = repeat_cardinality, .next = repeat_next};
 
-// Every |count|-th element, from |index| on.
+// Shard: every |count|-th element, from |index| on.
 static rn_status_t shard_open(rn_dataset_t* dataset) {
   simple_t* shard = (simple_t*)dataset;
   RN_RETURN_IF_ERROR(open_input(dataset));
@@ -217,7 +217,7 @@ static bool shard_next(rn_data_iterator_t* iterator) {
 const rn_data_kind_t rn_data_kind_shard = {SIMPLE, .open = shard_open,
                                            .cardinality = shard_cardinality, .next = shard_next};
 
-// Elements that could not be made are left out.
+// IgnoreErrors: skips elements that failed.
 static bool ignore_next(rn_data_iterator_t* iterator) {
   simple_iterator_t* own = (simple_iterator_t*)iterator;
   for (;; iterator->phase = 0) {
@@ -235,7 +235,7 @@ static bool ignore_next(rn_data_iterator_t* iterator) {
 
 const rn_data_kind_t rn_data_kind_ignore_errors = {SIMPLE, .open = open_input, .next = ignore_next};
 
-// As many elements as it says.
+// AssertCardinality.
 static rn_status_t assert_open(rn_dataset_t* dataset) {
   RN_RETURN_IF_ERROR(open_input(dataset));
   return rn_data_scalar(dataset, "cardinality", &((simple_t*)dataset)->count);

@@ -1,6 +1,5 @@
-// Datasets that are kept in files: snapshots (written by the first walk that comes to its end, read
-// by those after it), saved ones and loaded ones. io/snapshot.h has the files, shard.h what reads
-// them.
+// Datasets stored in files: snapshots (written by the first walk that reaches the end, read by
+// later ones), SaveDataset and LoadDataset. io/snapshot.h defines the files; shard.h reads them.
 #include "io/snapshot.h"
 
 #include <inttypes.h>
@@ -13,13 +12,13 @@
 
 typedef struct kept_t {
   rn_dataset_t base;
-  rn_dataset_t* input;  // NULL: it is loaded
+  rn_dataset_t* input;  // NULL if loaded
   rn_data_func_t shard_func, reader_func;
   rn_compression_t compression;
-  rn_strbuf_t folder;     // of the metadata
+  rn_strbuf_t folder;     // directory of the metadata
   uint64_t hash;          // of a snapshot
-  char run[24];           // of what is loaded: the folder below |folder|
-  int64_t element_count;  // of what is loaded
+  char run[24];           // if loaded: the directory below |folder|
+  int64_t element_count;  // if loaded
 } kept_t;
 
 typedef struct kept_iterator_t {
@@ -27,12 +26,12 @@ typedef struct kept_iterator_t {
   rn_data_source_t source;
   rn_data_call_t sharding, reading;
   bool is_begun, is_over;
-  bool is_reading;     // what is in the files
-  rn_dataset_t* made;  // Retained; by the reader's function, of the shards
-  rn_tensor_t shards;  // its argument
-  uint64_t run_id;     // of what is written
-  rn_strbuf_t run;     // the path of it
-  int64_t part;        // the number of the next files in it
+  bool is_reading;     // reads the files, not the input
+  rn_dataset_t* made;  // Retained; what the reader function made of the shards
+  rn_tensor_t shards;  // argument of that function
+  uint64_t run_id;     // of the run being written
+  rn_strbuf_t run;     // its path
+  int64_t part;        // number of the next files in it
   int64_t element_count;
   rn_snapshot_writer_t* writer;
 } kept_iterator_t;
@@ -41,7 +40,7 @@ enum { IDLE = 0, OPENED, ASKED, SHARDED };
 
 static const rn_env_t* env_of(const kept_iterator_t* own) { return own->base.dataset->host->env; }
 
-// Folders.
+// Directories.
 static rn_status_t read_path(kept_t* kept) {
   const rn_tensor_t* path = rn_data_input(&kept->base, "path", NULL);
   if (path->rank != 0) return rn_invalid_argument("path must be a scalar");
@@ -183,7 +182,8 @@ static rn_status_t set_run(kept_iterator_t* own, const char* run) {
   return rn_strbuf_status(&own->run);
 }
 
-// Whether there is something whole already. It stays what is read until what is written is whole.
+// Whether a complete snapshot exists. It continues to be read until the one being written is
+// complete.
 static bool has_final(kept_iterator_t* own) {
   const kept_t* kept = (const kept_t*)own->base.dataset;
   rn_snapshot_meta_t meta = {0};
@@ -255,7 +255,7 @@ static rn_status_t begin_reading(kept_iterator_t* own, const char* run) {
   return status;
 }
 
-// What the reader's function made of the shards is walked over.
+// Walks over the dataset that the reader function made of the shards.
 static rn_status_t use_made(kept_iterator_t* own) {
   const kept_t* kept = (const kept_t*)own->base.dataset;
   rn_dataset_t* made = NULL;
@@ -305,13 +305,13 @@ static rn_status_t begin(kept_iterator_t* own) {
   return begin_writing(own);
 }
 
-// An element, or none, has come.
+// Completes the request with an element or the end.
 static bool answer(kept_iterator_t* own, rn_status_t status) {
   if (!rn_ok(status)) rn_data_row_clear(own->base.asked->out, own->base.dataset->component_count);
   return rn_data_finish(&own->base, status);
 }
 
-// Opens what is walked over; true: it waits, or |*out_status| says why not.
+// Opens the source; true if it has to wait or |*out_status| has an error.
 static bool open_source(kept_iterator_t* own, rn_status_t* out_status) {
   const kept_t* kept = (const kept_t*)own->base.dataset;
   rn_data_iterator_t* iterator = &own->base;
@@ -362,7 +362,7 @@ static bool kept_next(rn_data_iterator_t* iterator) {
   return answer(own, write_row(own, out));
 }
 
-// State: what was written so far is closed, and the walk goes on in further files.
+// Saving closes the current files; the walk then continues in new ones.
 static rn_status_t kept_save(rn_data_iterator_t* iterator, rn_data_writer_t* writer) {
   kept_iterator_t* own = (kept_iterator_t*)iterator;
   RN_RETURN_IF_ERROR(close_files(own));

@@ -1,5 +1,4 @@
-// Datasets that come from nothing but their inputs: ranges, tensors, slices of tensors, random
-// numbers.
+// Datasets made from their inputs alone: ranges, tensors, slices of tensors, random numbers.
 #include "kernels/cpu/array.h"
 #include "kernels/cpu/dataset/data.h"
 #include "kernels/cpu/move.h"
@@ -80,7 +79,7 @@ const rn_data_kind_t rn_data_kind_range = {.dataset_size = sizeof(range_t),
                                            .save = range_save,
                                            .restore = range_restore};
 
-// Iterators whose whole state is a number.
+// Iterators whose whole state is one number.
 typedef struct counter_t {
   rn_data_iterator_t base;
   int64_t next;
@@ -97,7 +96,7 @@ static rn_status_t counter_restore(rn_data_iterator_t* iterator, rn_data_reader_
   return own->next < 0 ? rn_data_bad_state() : RN_OK;
 }
 
-// One element: the tensors.
+// TensorDataset: the tensors are its one element.
 static rn_status_t check_components(const rn_dataset_t* dataset) {
   if (dataset->node->input_count != dataset->component_count)
     return rn_invalid_argument("A %s of %d components has %d of them", dataset->node->op->name,
@@ -105,7 +104,7 @@ static rn_status_t check_components(const rn_dataset_t* dataset) {
   return RN_OK;
 }
 
-// What the attributes say of component |c| must fit its tensor, or its rows.
+// Checks that component |c| or its rows match the attributes.
 static rn_status_t check_component(const rn_dataset_t* dataset, int32_t c, int leading) {
   const rn_tensor_t* tensor = &dataset->inputs[c];
   rn_shape_t shape = {tensor->rank - leading, rn_tensor_dims(tensor) + leading};
@@ -156,7 +155,7 @@ const rn_data_kind_t rn_data_kind_tensors = {.dataset_size = sizeof(rn_dataset_t
                                              .save = counter_save,
                                              .restore = counter_restore};
 
-// Slices of the tensors along their first dimension.
+// TensorSliceDataset: slices along the first dimension.
 typedef struct slices_t {
   rn_dataset_t base;
   int64_t count;
@@ -182,7 +181,7 @@ static int64_t slices_cardinality(const rn_dataset_t* dataset) {
   return ((const slices_t*)dataset)->count;
 }
 
-// Row |i| of |tensor|: shared where its bytes are aligned as buffers are, copied otherwise.
+// Row |i| of |tensor|: shared if it meets the alignment of buffers, copied otherwise.
 static rn_status_t take_slice(rn_allocator_t memory, const rn_tensor_t* tensor, int64_t i,
                               rn_tensor_t* out) {
   rn_shape_t shape = {tensor->rank - 1, rn_tensor_dims(tensor) + 1};
@@ -226,7 +225,7 @@ const rn_data_kind_t rn_data_kind_slices = {.dataset_size = sizeof(slices_t),
                                             .restore = counter_restore};
 
 // Slices of a sparse tensor along its first dimension: indices, values and shape of each. The
-// indices are sorted by it.
+// indices are sorted by that dimension.
 typedef struct sparse_iterator_t {
   rn_data_iterator_t base;
   int64_t next;    // slice
@@ -332,7 +331,7 @@ const rn_data_kind_t rn_data_kind_sparse_slices = {.dataset_size = sizeof(rn_dat
                                                    .restore = sparse_restore,
                                                    .fixed_count = 3};
 
-// Random numbers without end: one word of a stream each.
+// An endless stream of random numbers, one word each.
 typedef struct random_t {
   rn_dataset_t base;
   rn_philox_t philox;

@@ -65,7 +65,7 @@ void rn_data_put_row(rn_data_writer_t* writer, const rn_tensor_t* row, int32_t c
   }
 }
 
-// The op of an iterator's dataset; nothing for those that no op made.
+// The op of an iterator's dataset; empty if no op made it.
 static rn_str_t name_of(const rn_data_iterator_t* iterator) {
   const rn_data_node_t* node = iterator->dataset->node;
   return rn_str(node->attrs ? node->op->name : "");

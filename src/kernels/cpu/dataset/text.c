@@ -1,17 +1,17 @@
-// Texts without copies: see text.h.
+// See text.h.
 #include "kernels/cpu/dataset/text.h"
 
 #include <stdatomic.h>
 
 #include "base/vec.h"
 
-#define FORM_VIEW 3     // of a TString: tensor/tstring.h
-#define SMALL_BYTES 22  // fit into a TString itself
+#define FORM_VIEW 3     // of a TString: see tensor/tstring.h
+#define SMALL_BYTES 22  // fit inside a TString
 
 #define CHUNK_BYTES ((size_t)256 << 10)
-#define CHUNK_TEXT ((size_t)32 << 10)  // larger ones have memory of their own
+#define CHUNK_TEXT ((size_t)32 << 10)  // larger strings get their own memory
 
-// Memory for texts. Each of them holds it.
+// A chunk of memory for strings. Each of them retains it.
 struct rn_data_chunk_t {
   _Atomic int32_t refs;
   rn_allocator_t allocator;
@@ -19,11 +19,11 @@ struct rn_data_chunk_t {
   _Alignas(16) char bytes[];
 };
 
-// One text, its bytes behind it.
+// One string, followed by its bytes.
 typedef struct text_t {
   rn_buffer_t buffer;
-  rn_data_chunk_t* chunk;    // Retained: what it lies in; NULL: a block of its own
-  rn_allocator_t allocator;  // of that
+  rn_data_chunk_t* chunk;    // Retained: the chunk it lies in; NULL if in its own block
+  rn_allocator_t allocator;  // of that block
   size_t block_size;
   rn_tstring_t string;
   char bytes[];
@@ -36,7 +36,7 @@ void rn_data_chunk_release(rn_data_chunk_t* chunk) {
 
 static void text_destroy(rn_buffer_t* buffer) {
   text_t* text = (text_t*)buffer;
-  // Whoever had the buffer for himself may have written another string.
+  // A sole owner of the buffer may have replaced the string.
   rn_tstring_clear(&text->string);
   if (text->chunk)
     rn_data_chunk_release(text->chunk);
@@ -65,7 +65,7 @@ static void set_string(rn_tstring_t* string, const char* bytes, size_t size) {
   }
 }
 
-// |text| is where it is to be, with its allocator or chunk set; the tensor is a scalar.
+// Initializes |text|, whose allocator or chunk is set, and the scalar |out|.
 static void text_fill(text_t* text, rn_str_t from, rn_tensor_t* out) {
   buffer_init(&text->buffer, &text->string, sizeof text->string, text_destroy);
   memcpy(text->bytes, from.size ? from.data : "", from.size);
@@ -127,7 +127,7 @@ void rn_data_text_view(rn_buffer_t* block, rn_str_t text, rn_tstring_t* string, 
   *out = (rn_tensor_t){.buffer = block, .data = string, .count = 1, .dtype = RN_STRING};
 }
 
-// Several, and the buffers that they need.
+// Several strings, and the buffers they need.
 typedef struct texts_t {
   rn_buffer_t buffer;
   rn_allocator_t allocator;
@@ -174,14 +174,14 @@ rn_status_t rn_data_texts_put(rn_tensor_t* tensor, int64_t place, rn_tensor_t* e
   rn_tstring_t* to = texts->strings + place;
   rn_tstring_t* from = RN_DATA(element, rn_tstring_t);
   rn_buffer_t* buffer = element->buffer;
-  bool is_view = buffer && buffer->dtype != RN_STRING;  // of bytes in a block
+  bool is_view = buffer && buffer->dtype != RN_STRING;  // a view of bytes in a block
   bool is_text = buffer && (is_view || buffer->destroy == text_destroy);
   if (is_text && !owns_its_bytes(from)) {
-    // Neighbours lie in one block, which is kept once.
+    // Neighbours usually lie in the same block, which is retained once.
     bool is_kept = texts->kept.count && texts->kept.items[texts->kept.count - 1] == buffer;
     if (!is_kept) {
       RN_RETURN_IF_ERROR(rn_vec_push(&texts->kept, texts->allocator, buffer));
-      element->buffer = NULL;  // the reference is the texts' now
+      element->buffer = NULL;  // the texts hold the reference now
     }
     *to = *from;
     return RN_OK;

@@ -1,4 +1,4 @@
-// Iterators as resources, and the line before them: see walk.h.
+// Iterator resources and their line of waiting kernels. See walk.h.
 #include "kernels/cpu/dataset/walk.h"
 
 #include "base/container.h"
@@ -19,7 +19,7 @@ struct rn_data_walk_t {
   rn_object_t object;
   rn_allocator_t allocator;
   rn_data_request_t request;  // of |ctx|
-  rn_kernel_ctx_t* ctx;       // whose turn it is
+  rn_kernel_ctx_t* ctx;       // the kernel being served
   rn_data_verb_t verb;
   rn_dataset_t* dataset;         // Retained
   rn_data_run_t* run;            // Retained
@@ -227,7 +227,7 @@ static rn_status_t give_optional(rn_data_walk_t* walk) {
   return RN_OK;
 }
 
-// What the request gave becomes the kernel's outputs.
+// Moves the result of the request to the kernel's outputs.
 static rn_status_t give(rn_data_walk_t* walk) {
   if (walk->verb == RN_DATA_SAVE) return walk->request.status;
   RN_RETURN_IF_ERROR(walk->request.status);
@@ -243,7 +243,7 @@ static rn_status_t give(rn_data_walk_t* walk) {
   return status;
 }
 
-// Begins what |walk->ctx| asks for; true: it is over.
+// Starts serving |walk->ctx|; true if it is complete.
 static bool begin_turn(rn_data_walk_t* walk) {
   rn_kernel_ctx_t* ctx = walk->ctx;
   walk->request.step = ctx->step;
@@ -262,7 +262,7 @@ static bool begin_turn(rn_data_walk_t* walk) {
   return rn_data_next(walk->iterator, &walk->request);
 }
 
-// Each call holds a reference to the walk, and the host, until it ends.
+// Ends a call. Each call holds a reference to the walk, and the host, until then.
 static void end_call(rn_data_walk_t* walk, rn_kernel_ctx_t* ctx, rn_status_t status) {
   rn_data_host_t* host = walk->dataset->host;
   rn_object_retain(&host->object);
@@ -277,7 +277,7 @@ static void drop_waiter(rn_data_walk_t* walk, waiter_t* waiter) {
   RN_FREE(walk->allocator, waiter);
 }
 
-// The next in line, whose turn it is now; NULL: nobody waits.
+// Takes the next waiter in line, whose turn it is now; NULL if none waits.
 static waiter_t* next_in_line(rn_data_walk_t* walk) {
   rn_mutex_lock(&walk->mutex);
   waiter_t* waiter = walk->first;
@@ -292,7 +292,7 @@ static waiter_t* next_in_line(rn_data_walk_t* walk) {
   return waiter;
 }
 
-// True: the next turn is to begin.
+// True if the next turn is to begin.
 static bool end_turn(rn_data_walk_t* walk) {
   rn_kernel_ctx_t* ctx = walk->ctx;
   rn_status_t status = give(walk);
@@ -335,13 +335,13 @@ static void waiter_cancelled(rn_cancel_entry_t* entry) {
   waiter->is_cancelled = true;
   if (was_in_line) remove_locked(walk, waiter);
   rn_mutex_unlock(&walk->mutex);
-  if (!was_in_line) return;  // its turn has come, or it is not in line yet
+  if (!was_in_line) return;  // being served, or not in line yet
   rn_kernel_ctx_t* ctx = waiter->ctx;
   RN_FREE(walk->allocator, waiter);
   end_call(walk, ctx, rn_cancelled("Operation was cancelled"));
 }
 
-// True: the turn of |waiter| has come already, or never will; it is out of the line then.
+// True if the turn of |waiter| has come already or never will; then it is not in line.
 static bool stand_in_line(rn_data_walk_t* walk, waiter_t* waiter, bool* out_is_cancelled) {
   rn_mutex_lock(&walk->mutex);
   *out_is_cancelled = waiter->is_cancelled;

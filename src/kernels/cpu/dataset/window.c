@@ -1,10 +1,10 @@
-// Datasets whose elements are datasets, or batches cut up again: windows, unbatch, rebatch.
+// Window datasets, whose elements are datasets of rows in memory.
 #include "kernels/cpu/dataset/window.h"
 
-// Rows in memory as a dataset: what a window is.
+// Rows in memory as a dataset: the content of a window.
 typedef struct rows_t {
   rn_dataset_t base;
-  rn_tensor_t* rows;  // Owned; |count| rows one behind the other
+  rn_tensor_t* rows;  // Owned; |count| rows, concatenated
   int64_t count;
 } rows_t;
 
@@ -140,7 +140,7 @@ static rn_status_t take_rows(rn_data_reader_t* reader, rn_data_elements_t* eleme
   RN_RETURN_IF_ERROR(rn_data_elements_take(reader, elements));
   int64_t count = 0;
   RN_RETURN_IF_ERROR(rn_data_take_int(reader, &count));
-  // Each tensor takes a byte at least.
+  // Each tensor takes at least one byte.
   if (count < 0 || !elements->count || count > (int64_t)reader->bytes.size / elements->count)
     return rn_data_bad_state();
   rn_data_node_t* node = NULL;
@@ -164,7 +164,7 @@ static rn_status_t take_rows(rn_data_reader_t* reader, rn_data_elements_t* eleme
   return status;
 }
 
-#define MAX_DEPTH 32  // of datasets in datasets
+#define MAX_DEPTH 32  // nesting of datasets in datasets
 
 rn_status_t rn_data_rows_take(rn_data_reader_t* reader, rn_tensor_t* out) {
   if (++reader->depth > MAX_DEPTH) return rn_data_bad_state();
@@ -176,7 +176,7 @@ rn_status_t rn_data_rows_take(rn_data_reader_t* reader, rn_tensor_t* out) {
   return status;
 }
 
-// Windows: |size| elements |stride| apart, beginning |shift| apart; one dataset a component.
+// Windows of |size| elements, |stride| apart, starting |shift| apart; one dataset per component.
 typedef struct window_t {
   rn_dataset_t base;
   rn_dataset_t* input;
@@ -187,9 +187,9 @@ typedef struct window_t {
 typedef struct window_iterator_t {
   rn_data_iterator_t base;
   rn_data_source_t source;
-  rn_data_rows_t rows;  // the window, and what of the next is known
+  rn_data_rows_t rows;  // the current window, and what is read of the next
   rn_tensor_t* arriving;
-  int64_t skip;  // elements before the next window
+  int64_t skip;  // elements to skip before the next window
 } window_iterator_t;
 
 rn_status_t rn_data_rows_push(rn_data_rows_t* rows, rn_tensor_t* row) {
@@ -290,7 +290,7 @@ static void window_stop(rn_data_iterator_t* iterator) {
   rn_data_rows_clear(&own->rows);
 }
 
-// The window at the front of the rows to |out|: a dataset for each component.
+// Moves the window at the front of the rows to |out|: one dataset per component.
 static rn_status_t give_window(window_iterator_t* own, rn_tensor_t* out) {
   const window_t* window = (const window_t*)own->base.dataset;
   rn_allocator_t allocator = window->base.node->allocator;

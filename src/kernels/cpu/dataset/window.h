@@ -11,7 +11,7 @@ typedef struct rn_data_rows_t {
   RN_VEC(rn_tensor_t*) list;  // Owned rows
 } rn_data_rows_t;
 
-// |row| is moved.
+// Moves |row| in.
 RN_MUST_USE rn_status_t rn_data_rows_push(rn_data_rows_t* rows, rn_tensor_t* row);
 void rn_data_rows_drop(rn_data_rows_t* rows, size_t count);  // from the front
 void rn_data_rows_clear(rn_data_rows_t* rows);
@@ -19,13 +19,13 @@ void rn_data_rows_save(const rn_data_rows_t* rows, rn_data_writer_t* writer);
 RN_MUST_USE rn_status_t rn_data_rows_restore(rn_data_rows_t* rows, rn_data_reader_t* reader,
                                              const rn_dtype_t* types, rn_tensor_t* scratch);
 
-// A dataset of |count| rows, shared: |component_count| components from |first| on, which are of the
-// types that |like| has there. The caller owns it.
+// A dataset of |count| shared rows: |component_count| components from |first| on, whose types
+// |like| has there. The caller owns it.
 RN_MUST_USE rn_status_t rn_data_rows_dataset(const rn_dataset_t* like, int32_t first,
                                              int32_t component_count, rn_tensor_t* const* rows,
                                              int64_t count, rn_dataset_t** out);
 
-// What the elements of a dataset in a state are. Its arena is to be initialised, and cleared.
+// The element signature of a dataset in a saved state. The caller initializes and clears its arena.
 typedef struct rn_data_elements_t {
   rn_arena_t arena;
   int32_t count;
@@ -35,8 +35,8 @@ typedef struct rn_data_elements_t {
 void rn_data_elements_put(rn_data_writer_t* writer, const rn_dataset_t* dataset);
 RN_MUST_USE rn_status_t rn_data_elements_take(rn_data_reader_t* reader, rn_data_elements_t* out);
 
-// Such a dataset in the scalar |tensor|, borrowed; NULL if it is something else. As fields of a
-// state, and back.
+// The dataset of rows in the scalar |tensor|, borrowed; NULL if it is not one. The others write it
+// to a saved state and read it back.
 const rn_dataset_t* rn_data_rows_of(const rn_tensor_t* tensor);
 void rn_data_rows_put(rn_data_writer_t* writer, const rn_dataset_t* rows);
 RN_MUST_USE rn_status_t rn_data_rows_take(rn_data_reader_t* reader, rn_tensor_t* out);

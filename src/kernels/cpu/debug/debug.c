@@ -1,4 +1,4 @@
-// Looking at values while a graph runs: assertions, printing, checks for numbers that are none.
+// Debugging ops: Assert, Print, CheckNumerics and others.
 #include <math.h>
 #include <stdio.h>
 
@@ -9,13 +9,13 @@
 #include "tensor/print.h"
 #include "tensor/tstring.h"
 
-// A text attribute, kept, and the numbers beside it.
+// A copied string attribute, and the numbers beside it.
 typedef struct text_t {
   rn_allocator_t allocator;
   char* text;  // Owned; NUL-terminated
   size_t size;
-  int64_t limit;         // elements to show; < 0: all
-  _Atomic int64_t left;  // times still to print; < 0: no end
+  int64_t limit;         // elements to show; < 0 for all
+  _Atomic int64_t left;  // times left to print; < 0 if unlimited
   bool is_quiet;
 } text_t;
 
@@ -31,7 +31,7 @@ static void text_destroy(void* state) {
   if (kept->text) rn_free(kept->allocator, kept->text, kept->size + 1);
 }
 
-// " [1 2 3...]" for each input from |first| on.
+// " [1 2 3...]" per input, from |first| on.
 static void print_inputs(const rn_kernel_ctx_t* ctx, int first, int64_t limit, const char* before,
                          rn_strbuf_t* out) {
   for (int i = first; i < ctx->kernel->input_count; ++i) {
@@ -93,7 +93,7 @@ static rn_status_t print(rn_kernel_ctx_t* ctx) {
   return status;
 }
 
-// PrintV2: where to, and what ends a line.
+// PrintV2: the destination, and the line ending.
 typedef enum where_t {
   TO_STDOUT,
   TO_STDERR,
@@ -107,7 +107,7 @@ static const char* const places[] = {"stdout", "stderr", "log(info)", "log(warni
 typedef struct print_v2_t {
   text_t end;  // first
   where_t where;
-  text_t path;  // of the file that it is added to
+  text_t path;  // of the file to append to
 } print_v2_t;
 
 static void print_v2_destroy(void* state) {
@@ -178,14 +178,14 @@ static rn_status_t timestamp(rn_kernel_ctx_t* ctx) {
   return RN_OK;
 }
 
-// CheckNumerics. A number is none if all bits of its exponent are set; whether it is NaN or
-// infinite matters only then.
+// CheckNumerics. A value is not finite if all bits of its exponent are set; only then does it
+// matter whether it is NaN or infinite.
 static rn_status_t message_init(const rn_kernel_init_t* init, void* state) {
   return keep_text(init, state, "message");
 }
 
 typedef struct odd_t {
-  bool nan, plus, minus;  // infinite, by sign
+  bool nan, plus, minus;  // plus, minus: infinities by sign
 } odd_t;
 
 #define SCAN(name, type, exponent, fraction)                               \
@@ -249,7 +249,7 @@ static rn_status_t check_numerics_v2(rn_kernel_ctx_t* ctx) {
   return rn_forward(ctx, 0, 0);
 }
 
-// Stock ends the process; here the step ends.
+// Stock aborts the process; here only the step fails.
 static rn_status_t abort_init(const rn_kernel_init_t* init, void* state) {
   ((text_t*)state)->is_quiet = rn_init_bool(init, "exit_without_error");
   return keep_text(init, state, "error_msg");
@@ -261,7 +261,7 @@ static rn_status_t abort_step(rn_kernel_ctx_t* ctx) {
   return rn_aborted("Abort_op intentional failure; %s", kept->text);
 }
 
-// StringFormat: tensors printed into a template, rows on lines of their own.
+// StringFormat: prints tensors into a template, with each row on its own line.
 typedef struct format_t {
   text_t template;    // first
   char* placeholder;  // Owned
@@ -306,7 +306,7 @@ static void print_gap(rn_strbuf_t* out, int axis, int rank) {
   for (int d = 0; d <= axis; ++d) rn_strbuf_append(out, RN_STR(" "));
 }
 
-// |ends| elements at either end of each dimension.
+// Prints |ends| elements at either end of each dimension.
 static void print_nested(rn_strbuf_t* out, const rn_tensor_t* tensor, int axis, int64_t first,
                          int64_t step, int64_t ends) {
   if (axis == tensor->rank) {

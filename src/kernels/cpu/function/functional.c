@@ -1,5 +1,5 @@
-// Calls, and conditionals and loops of functions, run as they stand: the functions are found when
-// they are first needed, since one may call itself, and run through framework/function.h.
+// Function calls and functional control flow (If, Case, While, For) run by kernels. Functions are
+// instantiated on first use, since one may call itself, and run through framework/function.h.
 #include <stdatomic.h>
 
 #include "base/vec.h"
@@ -10,13 +10,13 @@
 // A function that a kernel calls.
 typedef struct target_t {
   const rn_func_attr_t* function;   // in the state's arena
-  rn_instance_t* _Atomic instance;  // NULL: not needed so far
+  rn_instance_t* _Atomic instance;  // NULL until first needed
 } target_t;
 
 typedef struct calls_t {
   rn_functions_t* functions;
   rn_arena_t arena;
-  rn_str_t device;  // where the call is: nodes of bodies that say nothing else are there too
+  rn_str_t device;  // of the call; default for nodes of the body
   int32_t target_count;
   target_t* targets;
   RN_VEC(rn_attr_value_t) values;  // copies that hold buffers
@@ -89,7 +89,7 @@ static rn_status_t for_init(const rn_kernel_init_t* init, void* state) {
   return add_named(state, init, "body");
 }
 
-// What a function is called as; stock's words for a wrong number of results depend on it.
+// How a function is called; stock's message for a wrong number of results depends on it.
 typedef enum called_as_t { AS_CALL, AS_COND, AS_WHILE_BODY, AS_FOR_BODY } called_as_t;
 
 static rn_status_t check_instance(const rn_instance_t* instance, called_as_t as, int32_t args,
@@ -112,8 +112,8 @@ static rn_status_t check_instance(const rn_instance_t* instance, called_as_t as,
   }
 }
 
-// The instance behind target |i|, which must take and give this much. Several threads may come
-// first: one instance is kept.
+// The instance of target |i|, which must have these numbers of arguments and results. If several
+// threads race, one instance is kept.
 static rn_status_t get_instance(calls_t* calls, int32_t i, called_as_t as, int32_t args,
                                 int32_t results, rn_instance_t** out) {
   target_t* target = &calls->targets[i];
@@ -134,7 +134,7 @@ static rn_status_t get_instance(calls_t* calls, int32_t i, called_as_t as, int32
   return RN_OK;
 }
 
-// One call on behalf of a kernel's; its results are the kernel's outputs.
+// A call on behalf of a kernel; its results become the kernel's outputs.
 typedef struct flight_t {
   rn_function_call_t call;  // first
   rn_kernel_ctx_t* ctx;
@@ -148,7 +148,7 @@ static void flight_done(rn_function_call_t* call, rn_status_t status) {
   rn_done(ctx, status);
 }
 
-// Ends the kernel's call with what |instance| makes of its inputs from |first| on.
+// Runs |instance| on the inputs from |first| on and ends the kernel's call with the results.
 static void run_instance(rn_kernel_ctx_t* ctx, rn_instance_t* instance, int32_t first,
                          void (*done)(rn_function_call_t* call, rn_status_t status)) {
   flight_t* flight = NULL;
@@ -185,7 +185,7 @@ static void remote_done(rn_function_call_t* call, rn_status_t status) {
   flight_done(call, status);
 }
 
-// The first input names the device that the body runs on.
+// Input 0 names the device on which the body runs.
 static void remote_call_compute(rn_kernel_ctx_t* ctx) {
   calls_t* calls = ctx->state;
   const rn_tensor_t* target = rn_in(ctx, 0);
@@ -207,8 +207,8 @@ static void remote_call_compute(rn_kernel_ctx_t* ctx) {
   rn_done(ctx, status);
 }
 
-// Whether a condition holds: a number that is not 0, a string that is not empty; of anything but a
-// scalar, whether it has elements.
+// Whether a condition is true: a nonzero number or a non-empty string; if not a scalar, whether it
+// has elements.
 static rn_status_t holds(const rn_tensor_t* value, bool* out) {
   *out = value->count > 0;
   if (value->rank != 0) return RN_OK;
@@ -244,7 +244,7 @@ static void if_compute(rn_kernel_ctx_t* ctx) {
     rn_done(ctx, status);
 }
 
-// A number that no branch has means the last.
+// An index out of range selects the last branch.
 static void case_compute(rn_kernel_ctx_t* ctx) {
   const rn_tensor_t* index = rn_in(ctx, 0);
   int32_t count = ((calls_t*)ctx->state)->target_count;
@@ -256,26 +256,25 @@ static void case_compute(rn_kernel_ctx_t* ctx) {
   run_target(ctx, branch < 0 || branch >= count ? count - 1 : branch, 1);
 }
 
-// A loop under way. Its variables are the kernel's inputs at first, then what the body made.
+// A running loop. Its variables are the kernel's inputs at first, then the body's results.
 //
-// A call may complete before rn_function_run returns, or later on another thread. Whoever comes
-// second of the two, the completion or the return, goes on with the loop: so it does not grow the
-// stack.
+// A call may complete before rn_function_run returns, or later on another thread. Whichever comes
+// second, the completion or the return, continues the loop; so the stack does not grow.
 typedef struct loop_t {
   rn_function_call_t call;  // first
   rn_kernel_ctx_t* ctx;
   rn_instance_t *cond, *body;
   size_t size;
-  int32_t count;        // of variables
-  bool is_in_body;      // what runs now
-  _Atomic bool is_met;  // one of the two has come
+  int32_t count;        // number of variables
+  bool is_in_body;      // whether the body runs now, or the condition
+  _Atomic bool is_met;  // completion or return has happened
   rn_status_t status;   // of the call that completed
   rn_tensor_t decision;
-  int32_t next, limit, delta;   // of a For
-  rn_tensor_t number;           // of a For: the argument before the variables
-  rn_tensor_t* values;          // Owned; unset in the first turn
+  int32_t next, limit, delta;   // for a For
+  rn_tensor_t number;           // for a For: the argument before the variables
+  rn_tensor_t* values;          // Owned; unset in the first iteration
   rn_tensor_t* results;         // Owned
-  const rn_tensor_t** args;     // of the body of a For: the number first
+  const rn_tensor_t** args;     // for the body of a For: the number first
   const rn_tensor_t** current;  // the variables among them
 } loop_t;
 
@@ -321,7 +320,7 @@ static rn_status_t loop_create(rn_kernel_ctx_t* ctx, int32_t first, loop_t** out
   return RN_OK;
 }
 
-// Takes over what the body made.
+// Takes over the results of the body.
 static void loop_advance(loop_t* loop) {
   for (int32_t i = 0; i < loop->count; ++i) {
     rn_tensor_clear(&loop->values[i]);
@@ -331,7 +330,7 @@ static void loop_advance(loop_t* loop) {
   }
 }
 
-// What comes after a call that completed: true if another one is to be made.
+// Handles a completed call: true if another one follows.
 static bool while_step(loop_t* loop, rn_status_t* inout_status) {
   if (!rn_ok(*inout_status)) return false;
   if (loop->is_in_body) {
@@ -357,7 +356,7 @@ static void while_run(loop_t* loop) {
   for (;;) {
     atomic_store(&loop->is_met, false);
     while_call(loop);
-    if (!atomic_exchange(&loop->is_met, true)) return;  // the completion goes on
+    if (!atomic_exchange(&loop->is_met, true)) return;  // the completion continues
     rn_status_t status = loop->status;
     if (while_step(loop, &status)) continue;
     loop_end(loop, status);
@@ -368,7 +367,7 @@ static void while_run(loop_t* loop) {
 static void loop_called(rn_function_call_t* call, rn_status_t status) {
   loop_t* loop = (loop_t*)call;
   loop->status = status;
-  if (!atomic_exchange(&loop->is_met, true)) return;  // whoever made the call goes on
+  if (!atomic_exchange(&loop->is_met, true)) return;  // the caller continues
   if (while_step(loop, &status))
     while_run(loop);
   else
@@ -473,7 +472,7 @@ static void for_compute(rn_kernel_ctx_t* ctx) {
     loop_end(loop, status);
 }
 
-// A value that is never read, of a shape and type.
+// FakeParam: a value of given shape and type that is never read.
 typedef struct fake_t {
   rn_shape_t shape;
   int64_t dims[RN_MAX_RANK];
@@ -482,7 +481,7 @@ typedef struct fake_t {
 static rn_status_t fake_init(const rn_kernel_init_t* init, void* state) {
   fake_t* fake = state;
   const rn_attr_value_t* shape = rn_init_attr(init, "shape");
-  // Dims that are not known are nobody's to ask for.
+  // Unknown dims become 0; no one reads them.
   fake->shape = (rn_shape_t){shape->shape.rank < 0 ? 0 : shape->shape.rank, fake->dims};
   for (int d = 0; d < fake->shape.rank; ++d)
     fake->dims[d] = shape->shape.dims[d] < 0 ? 0 : shape->shape.dims[d];
@@ -504,7 +503,7 @@ typedef struct device_index_t {
   int32_t index;
 } device_index_t;
 
-// Which of the names is the type of the device that this runs on; their number if none is.
+// The index of the name that is this device's type; the number of names if none is.
 static rn_status_t device_index_init(const rn_kernel_init_t* init, void* state) {
   const rn_attr_value_t* names = rn_init_attr(init, "device_names");
   device_index_t* own = state;
@@ -527,7 +526,7 @@ static rn_status_t to_bool_compute(rn_kernel_ctx_t* ctx) {
   return holds(rn_in(ctx, 0), RN_DATA(out, bool));
 }
 
-// Inputs reach bodies, and may be among the results.
+// Bodies receive the inputs and may return them.
 #define CALL(name, init_, function)                                                       \
   {                                                                                       \
     .op = name, .device = "CPU", .flags = RN_KERNEL_OWN_OUTPUTS | RN_KERNEL_KEEPS_INPUTS, \
