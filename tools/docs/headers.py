@@ -60,7 +60,7 @@ def declarations(lines):
                         break
                 else:
                     depth += text.count("{") + text.count("(") - text.count("}") - text.count(")")
-                    if text == 'extern "C" {' or re.match(r"[A-Z_0-9]+\(\w*\)$", text) or (depth <= 0 and text.endswith((";", "}"))):
+                    if text in ('extern "C" {', 'extern "C++" {') or re.match(r"[A-Z_0-9]+\(\w*\)$", text) or (depth <= 0 and text.endswith((";", "}"))):
                         break
                 if number == len(lines):
                     break
@@ -87,7 +87,9 @@ def item_of(number, code):
         found = re.match(r"(?:struct|enum|union) (\w+)", plain)
         return Item("type", found.group(1) if found else "", code, number)
     found = re.search(r"(\w+)\(", WORDS.sub("", plain))
-    return Item("function", found.group(1), code, number) if found else None
+    if not found or (plain.startswith("static inline") and found.group(1).endswith("_")):  # a part of a macro
+        return None
+    return Item("function", found.group(1), code, number)
 
 
 def signature(item):
