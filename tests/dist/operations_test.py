@@ -300,6 +300,25 @@ def part_flood():
     task.end()
 
 
+def part_refused():
+    """Calls that are too large end with a status that says so, in the client of gRPC, too."""
+    import grpc
+    task = Task(f"worker=localhost:{free_ports(1)[0]}", "--max-message", "1", "--max-memory", "2")
+    path = "/tensorflow.WorkerService/GetStatus"
+    with grpc.insecure_channel(f"localhost:{task.port}", [("grpc.max_send_message_length", -1)]) as channel:
+        status = channel.unary_unary(path, lambda x: x, lambda x: x)
+        padding = b"\xfa\x3f"  # field 1023, which no request has
+        for size, code in ((1 << 10, None), ((1 << 20) + 1, "RESOURCE_EXHAUSTED"), (200 << 20, "RESOURCE_EXHAUSTED")):
+            length = bytes([size & 127 | 128, size >> 7 & 127 | 128, size >> 14 & 127 | 128, size >> 21])
+            try:
+                status(padding + length + b"x" * size, timeout=60)
+                check(code is None, "a call of", size, "bytes was taken")
+            except grpc.RpcError as error:
+                check(error.code().name == code and "larger than max" in error.details(), error)
+        check(status(b"", timeout=60), "the connection goes on")
+    task.end()
+
+
 def part_starved():
     """A task without descriptors is quiet, tells its health, and recovers."""
     import resource

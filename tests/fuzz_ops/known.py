@@ -335,6 +335,11 @@ def has_large_integer(case, found, ours, stock):
     return any(np.any(np.abs(array.astype("f8")) * 2 >= np.iinfo(array.dtype).max) for array in whole)
 
 
+def has_surrogate(case, found, ours, stock):
+    """Some text has a surrogate, in UTF-8 or spelled out."""
+    return bool(re.search(r"\\xed\\x[ab][0-9a-f]|[dD][89a-fA-F][0-9a-fA-F]{2}", repr(case["nodes"])))
+
+
 def has_dilation(case, found, ours, stock):
     return any(d > 1 for n in case["nodes"] for d in n["attrs"].get("dilations", (0, [1]))[1])
 
@@ -376,6 +381,10 @@ CONVOLUTIONS = (
     "Conv2D Conv2DBackpropInput Conv2DBackpropFilter DepthwiseConv2dNative DepthwiseConv2dNativeBackpropInput "
     "DepthwiseConv2dNativeBackpropFilter Conv3D Conv3DBackpropInput Conv3DBackpropInputV2 Conv3DBackpropFilter "
     "Conv3DBackpropFilterV2 LRN LRNGrad Dilation2D Dilation2DBackpropInput Dilation2DBackpropFilter"
+)
+FTRL = (
+    "ApplyFtrl ApplyFtrlV2 SparseApplyFtrl SparseApplyFtrlV2 ResourceApplyFtrl ResourceApplyFtrlV2 "
+    "ResourceSparseApplyFtrl ResourceSparseApplyFtrlV2"
 )
 DECOMPOSITIONS = "Svd SelfAdjointEig SelfAdjointEigV2 Qr Eig MatrixSquareRoot MatrixLogarithm MatrixExponential"
 
@@ -530,6 +539,8 @@ rule("NotEqual", "value", "stock compares qint32 as floats", of_type("qint32"))
 rule(SPECIAL, "value", "stock's approximations lose digits", within(2e-3))
 rule("IgammaGradA", "value", "stock's approximations lose digits", within(1e-2))
 rule(SPECIAL, "value", "stock's approximations leave the range early", odd)
+rule(SPECIAL, "value", "stock's approximations leave the range early", says("stock inf", "stock -inf"))
+rule("RandomPoissonV2", "value", "rates that are not finite, as integers", odd)
 rule("Zeta Polygamma", "value", "terms of both signs cancel", below_zero)
 rule("Elu Selu SeluGrad EluGrad Softplus", "value", "stock subtracts from 1 what is close to it", within(1e-2))
 rule("Log", "value", "stock takes subnormal numbers for zero in vectors and not behind them", odd)
@@ -564,12 +575,9 @@ rule("LRN", "value", "powers of numbers below zero: NaN in stock", has_nan_outpu
 for small in ("half", "bfloat16"):
     rule("Cross", "value", "stock rounds products before it subtracts", of_type(small))
     rule("Dilation2DBackpropFilter Dilation2DBackpropInput", "value", "stock rounds sums before it compares them", of_type(small))
-    rule(
-        "ResourceSparseApplyFtrl ResourceSparseApplyFtrlV2 SparseApplyFtrl SparseApplyFtrlV2",
-        "value",
-        "numbers of 16 bits are computed with as floats here: what is not finite meets a difference that stock rounds to 0",
-        both(of_type(small), odd),
-    )
+    for condition in (odd, has_zero):
+        rule(FTRL, "value", "16 bits are computed with as floats here: infinities, and rates of 0, meet a difference that stock rounds to 0",
+             both(of_type(small), condition))  # fmt: skip
     rule("CumulativeLogsumexp", "value", "stock adds up in 16 bits", both(of_type(small), within(0.25)))
 rule("FakeQuantWithMinMaxVarsGradient FakeQuantWithMinMaxVarsPerChannelGradient", "value", "bounds that are not finite", odd)
 rule("CTCBeamSearchDecoder", "value shape", "the order of scores that are not finite", odd)
@@ -582,7 +590,9 @@ rule("QuantizedAdd", "value", "ranges that are not finite", odd)
 rule("QuantizedConcat", "value", "stock reads the next tensor with an empty one's limits", empty)
 rule("QuantizedConv2D", "value", "SAME with strides that leave two or more elements over: stock's windows begin at 1", attr("padding", b"SAME"))
 rule("ScatterNdNonAliasingAdd", "refused", "a vector of indices: stock adds the first update alone", has_index_vector)
-rule("StaticRegexFullMatch StaticRegexReplace RegexFullMatch RegexReplace", "value refused", "surrogates are no characters", matches("xed|d800"))
+rule("StaticRegexFullMatch StaticRegexReplace RegexFullMatch RegexReplace", "value refused", "surrogates are no characters", has_surrogate)
+rule("DenseCountSparseOutput SparseCountSparseOutput RaggedCountSparseOutput", "refused", "the largest int64: stock's shape is -1", says("must be smaller"))
+rule("SobolSample", "refused", "more dimensions than there are numbers for", says("Sobol sequences of up to"))
 rule("StringSplitV2", "shape", "stock adds an empty word where the last split is at the end", attr_above("maxsplit", 0))
 rule("ResizeBilinearGrad ResizeBicubicGrad", "value", "stock adds doubles up with weights in float", both(of_type("double"), within(1e-5)))
 rule("ResizeBilinearGrad ResizeBicubicGrad", "value", "what is not finite, or no float", both(of_type("double"), odd))

@@ -108,7 +108,7 @@ static ssize_t on_read(nghttp2_session* session, int32_t id, uint8_t* buffer, si
 static int on_sent(nghttp2_session* session, const nghttp2_frame* frame, void* arg) {
   if (!(frame->hd.flags & NGHTTP2_FLAG_END_STREAM) || frame->hd.type != NGHTTP2_HEADERS) return 0;
   const rn_http2_stream_t* stream = rn_http2_stream_of(arg, frame->hd.stream_id);
-  if (stream && stream->is_streaming &&
+  if (stream && (stream->is_streaming || stream->failure) &&
       !nghttp2_session_get_stream_remote_close(session, stream->id))
     nghttp2_submit_rst_stream(session, NGHTTP2_FLAG_NONE, stream->id, NGHTTP2_NO_ERROR);
   return 0;

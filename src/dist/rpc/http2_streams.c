@@ -76,9 +76,23 @@ void rn_http2_init_stream(rn_http2_t* http2, rn_http2_stream_t* stream) {
   stream->deadline_ns = INT64_MAX;
 }
 
+static void set_result(rn_http2_stream_t* stream, rn_status_t status) {
+  stream->out_status = (int)rn_status_code(status);
+  rn_grpc_escape(rn_str(rn_status_message(status)), &stream->out_details);
+  if (stream->out_details.failed) stream->out_details.size = 0;
+}
+
 void rn_http2_refuse(rn_http2_stream_t* stream, rn_status_t status) {
+  rn_http2_t* http2 = stream->http2;
+  bool may_answer = http2->options.is_server && !stream->failure && !stream->is_answered &&
+                    !stream->has_response;
   stream->failure = rn_status_join(stream->failure, status);
-  nghttp2_submit_rst_stream(stream->http2->session, NGHTTP2_FLAG_NONE, stream->id, NGHTTP2_CANCEL);
+  if (may_answer) {  // the stream is reset once that has gone out
+    set_result(stream, stream->failure);
+    rn_http2_submit_response(http2, stream, false);
+  } else {
+    nghttp2_submit_rst_stream(http2->session, NGHTTP2_FLAG_NONE, stream->id, NGHTTP2_CANCEL);
+  }
 }
 
 // A streaming call may be silent between messages.
@@ -207,7 +221,7 @@ static void go_on(rn_http2_t* http2, rn_http2_stream_t* stream) {
 void rn_http2_send(rn_http2_stream_t* stream, rn_message_t* message) {
   rn_http2_t* http2 = stream->http2;
   rn_mutex_lock(&http2->mutex);
-  if (!stream->is_closed && !http2->is_over && !stream->is_finished) {
+  if (!stream->is_closed && !http2->is_over && !stream->is_finished && !stream->failure) {
     rn_status_t status = rn_vec_push(&stream->outbox, http2->options.allocator, *message);
     if (rn_ok(status)) *message = (rn_message_t){.allocator = message->allocator};
     if (rn_ok(status)) go_on(http2, stream);
@@ -222,10 +236,8 @@ void rn_http2_respond(rn_http2_stream_t* stream, rn_status_t status, rn_message_
   if (rn_ok(status) && message->size > RN_HTTP2_MAX_MESSAGE)
     status = rn_internal("Protobuf is too large to be serialized");
   rn_mutex_lock(&http2->mutex);
-  if (!stream->is_closed && !http2->is_over) {
-    stream->out_status = (int)rn_status_code(status);
-    rn_grpc_escape(rn_str(rn_status_message(status)), &stream->out_details);
-    if (stream->out_details.failed) stream->out_details.size = 0;
+  if (!stream->is_closed && !http2->is_over && !stream->failure) {
+    set_result(stream, status);
     if (rn_ok(status) && !stream->is_streaming) rn_http2_set_message(stream, message);
     stream->is_answered = stream->is_finished = true;
     http2->answered++;
