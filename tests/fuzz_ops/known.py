@@ -470,6 +470,8 @@ rule(
 )
 rule("Dilation2D Dilation2DBackpropFilter Dilation2DBackpropInput", "refused", "stock's kernels take rates below 1",
      says("Dilation rate must be", "rates values must be"))  # fmt: skip
+rule("ImageProjectiveTransformV2 ImageProjectiveTransformV3", "value", "transforms that are not finite", odd)
+rule("Dequantize", "refused", "stock's kernel does not look at the rank of limits", both(eager, says("Shape must be rank 1")))
 rule("ImageProjectiveTransformV2 ImageProjectiveTransformV3", "value", "integers that floats round beyond their type", has_large_integer)
 rule("Dilation2D Dilation2DBackpropFilter Dilation2DBackpropInput", "value", "sums that leave the integer type", has_large_integer)
 rule("Sigmoid Tanh", "value", "complex numbers next to a pole, of which stock loses digits", both(of_complex, within(1e-3)))
@@ -630,6 +632,8 @@ def reason(case, found, ours, stock):
         return "open: " + OPEN[case["op"], kind]
     if kind in ("crash", "hang"):
         return None
+    if kind == "accepted" and "Timed out waiting for notification" in found[1]:
+        return "stock took too long"
     if kind == "value" and is_unseeded(case):
         return "random numbers without a seed"
     for ops, kinds, condition, text in RULES:

@@ -8,7 +8,8 @@
 #include "kernels/kernel_rows.h"
 
 #define MOST_BYTES ((size_t)1 << 32)  // of a file of words
-#define WORDS_PER_SAMPLE 2048         // what a call reserves for each candidate
+#define TRIES_BETWEEN_LOOKS 4096
+#define WORDS_PER_SAMPLE 2048  // what a call reserves for each candidate
 
 typedef enum kind_t { UNIFORM, LOG_UNIFORM, LEARNED, FIXED, ALL } kind_t;
 
@@ -24,6 +25,7 @@ typedef struct sampler_t {
   rn_random_stream_t stream;
   int64_t range, true_count, sampled;
   bool is_unique;
+  int64_t possible;  // classes of a fixed distribution that have a weight
   double log_range;
   // Learned: counts as a tree of partial sums (Fenwick). |mutex| guards them.
   rn_mutex_t mutex;
@@ -259,6 +261,7 @@ static rn_status_t init_fixed(const rn_kernel_init_t* init, void* state) {
   if (w.count != s->range)
     return rn_invalid_argument("range_max is %lld, but the distribution has %lld classes",
                                (long long)s->range, (long long)w.count);
+  for (int64_t i = 0; i < s->range; ++i) s->possible += s->weights[i] > 0;
   return make_aliases(s);
 }
 
@@ -285,6 +288,19 @@ static bool see(seen_t* seen, int64_t value) {
   return true;
 }
 
+// Whether the step was stopped. Classes may be so rare that drawing them all takes very long.
+static rn_status_t check_stopped(const rn_step_t* step) {
+  if (rn_is_cancelled(step->cancel)) return rn_cancelled("Operation was cancelled");
+  if (step->deadline_ns && step->env->now_ns(step->env->self) > step->deadline_ns)
+    return rn_deadline_exceeded("Timed out waiting for notification");
+  return RN_OK;
+}
+
+static rn_status_t too_few(const sampler_t* s) {
+  return rn_invalid_argument("Too few classes can be drawn to have %lld different ones",
+                             (long long)s->sampled);
+}
+
 static rn_status_t draw_unique(rn_kernel_ctx_t* ctx, const sampler_t* s, rn_philox_single_t* words,
                                int64_t* out, int64_t* out_tries) {
   int64_t size = 16, tries = 0;
@@ -295,9 +311,10 @@ static rn_status_t draw_unique(rn_kernel_ctx_t* ctx, const sampler_t* s, rn_phil
   seen_t seen = {RN_DATA(&slots, int64_t), (uint64_t)size - 1};
   rn_status_t status = RN_OK;
   for (int64_t picked = 0; picked < s->sampled && rn_ok(status);) {
-    if (++tries == INT32_MAX)
-      status = rn_invalid_argument("Too few classes can be drawn to have %lld different ones",
-                                   (long long)s->sampled);
+    if (++tries == INT32_MAX)  // where stock ends the process
+      status = too_few(s);
+    else if (tries % TRIES_BETWEEN_LOOKS == 0)
+      status = check_stopped(ctx->step);
     int64_t value = draw(s, words);
     if (see(&seen, value)) out[picked++] = value;
   }
@@ -347,6 +364,7 @@ static rn_status_t sample(rn_kernel_ctx_t* ctx) {
   }
   if (s->is_unique && s->sampled > s->range)
     return rn_invalid_argument("Sampler's range is too small.");
+  if (s->is_unique && s->weights && s->sampled > s->possible) return too_few(s);
   rn_tensor_t* outs[3];
   RN_RETURN_IF_ERROR(rn_output(ctx, 0, (rn_shape_t){1, &s->sampled}, &outs[0]));
   RN_RETURN_IF_ERROR(rn_output(ctx, 1, rn_tensor_shape(truth), &outs[1]));
