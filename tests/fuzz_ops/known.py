@@ -471,6 +471,7 @@ rule(
 rule("Dilation2D Dilation2DBackpropFilter Dilation2DBackpropInput", "refused", "stock's kernels take rates below 1",
      says("Dilation rate must be", "rates values must be"))  # fmt: skip
 rule("ImageProjectiveTransformV2 ImageProjectiveTransformV3", "value", "transforms that are not finite", odd)
+rule("Einsum", "refused", "stock's kernel does not look at labels of the result", both(eager, says("not present in the input subscripts")))
 rule("Dequantize", "refused", "stock's kernel does not look at the rank of limits", both(eager, says("Shape must be rank 1")))
 rule("ImageProjectiveTransformV2 ImageProjectiveTransformV3", "value", "integers that floats round beyond their type", has_large_integer)
 rule("Dilation2D Dilation2DBackpropFilter Dilation2DBackpropInput", "value", "sums that leave the integer type", has_large_integer)
@@ -621,7 +622,7 @@ rule(
 )
 rule("Conv2DBackpropFilter Conv2DBackpropInput", "accepted", "stock has no dilations in gradients on CPUs", has_dilation)
 rule("Conv2DBackpropFilter Conv2DBackpropInput", "accepted", "gradients of grouped convolutions", says("grouped convolutions are not supported"))
-rule("FusedBatchNormGrad FusedBatchNormGradV2 FusedBatchNormGradV3", "accepted", "stock wants NHWC in inference", attr("data_format", b"NCHW"))
+rule("FusedBatchNormGrad FusedBatchNormGradV2 FusedBatchNormGradV3", "accepted", "stock wants NHWC in inference", says("only support NHWC"))
 rule("QuantizedConv2D", "accepted refused", "stock checks its arguments late or not at all")
 
 
