@@ -5,16 +5,15 @@
 // that x meets, is made for all of them by one product, which reads V once, and the product of a
 // step goes on with its rows of that: + h U, in place, and takes in a BiasAdd behind it. An element
 // of [x, h] W is one chain of sums, x's first, so every bit stays.
+#include "framework/gemm_way.h"
 #include "framework/internal_ops.h"
 #include "step/ir.h"
 
-// Steps at least, rows of each, and of all at most.
+// At least this many steps, at most this many rows per step and in all steps together.
 #define MANY_STEPS 4
-#define LEAST_ROWS 24
 #define FEW_ROWS 256
 #define MOST_ROWS (1 << 14)
-// Columns of W, and of x and h, at least: few are multiplied in other ways.
-#define SHORT_ROW 256
+// Columns of x and of h at least.
 #define LEAST_DEPTH 16
 // A W that is small enough to stay in a cache from step to step is left alone.
 #define LARGE_BYTES (1 << 20)
@@ -76,8 +75,8 @@ static bool find_pair(const inputs_t* p, int32_t index, pair_t* out) {
   out->rows = early[0];
   out->depth = early[1];
   int64_t elements = 0;
-  return out->rows >= LEAST_ROWS && out->rows <= FEW_ROWS && early[1] >= LEAST_DEPTH &&
-         late[1] >= LEAST_DEPTH && matrix[1] > SHORT_ROW &&
+  return out->rows <= FEW_ROWS && early[1] >= LEAST_DEPTH && late[1] >= LEAST_DEPTH &&
+         rn_gemm_way_of_matmul(out->rows, matrix[1], late[1], false, false) == RN_GEMM_BLOCKS &&
          rn_mul_i64_ok(matrix[0], matrix[1], &elements) &&
          elements >= LARGE_BYTES / (int64_t)rn_dtype_size(dtype);
 }

@@ -5,16 +5,13 @@
 // another, transposed, on the way back; in a loop it comes in through an Enter and is the same in
 // every iteration. Such a matrix is packed by one node, outside of the loop, and the products read
 // the panels: the bits are the same.
+#include "framework/gemm_way.h"
 #include "framework/internal_ops.h"
 #include "step/ir.h"
 
-// Rows of the left operand from which a product copies the right one, which has rows longer than
-// this, or transposed; and up to which that costs anything beside multiplying.
-#define PACK_ROWS 24
-#define PACK_ROWS_TRANSPOSED 5
-#define SHORT_ROW 256
+// With more rows of the left operand than this, packing costs little beside multiplying.
 #define MANY_ROWS 256
-// Elements of a matrix that is worth a node of its own.
+// A matrix of fewer elements is not worth a node of its own.
 #define LEAST_ELEMENTS 4096
 // Loops around each other that a matrix is taken out of.
 #define MAX_LOOPS 8
@@ -62,12 +59,12 @@ static bool would_pack(const pack_t* p, const rn_ir_node_t* node) {
   if (b.node < 0 || b.output != 0) return false;
   rn_dtype_t dtype = rn_ir_node(p->ir, b.node)->types[0];
   if ((dtype != RN_FLOAT && dtype != RN_DOUBLE) || dtype != node->types[0]) return false;
-  bool transposes = rn_ir_flag(node, "transpose_b");
-  int64_t rows = dim_of(p, b, 0), columns = dim_of(p, b, 1), elements = 0;
-  int64_t m = dim_of(p, a, rn_ir_flag(node, "transpose_a") ? 1 : 0);
-  return rows > 0 && columns > 0 && rn_mul_i64_ok(rows, columns, &elements) &&
-         elements >= LEAST_ELEMENTS && m <= MANY_ROWS &&
-         (transposes ? m >= PACK_ROWS_TRANSPOSED : m >= PACK_ROWS && columns > SHORT_ROW);
+  bool transpose_a = rn_ir_flag(node, "transpose_a"), transpose_b = rn_ir_flag(node, "transpose_b");
+  int64_t k = dim_of(p, b, transpose_b ? 1 : 0), n = dim_of(p, b, transpose_b ? 0 : 1);
+  int64_t m = dim_of(p, a, transpose_a ? 1 : 0), elements = 0;
+  return m > 0 && n > 0 && k > 0 && rn_mul_i64_ok(n, k, &elements) && elements >= LEAST_ELEMENTS &&
+         m <= MANY_ROWS &&
+         rn_gemm_way_of_matmul(m, n, k, transpose_a, transpose_b) == RN_GEMM_BLOCKS;
 }
 
 static void count_uses(pack_t* p) {

@@ -6,6 +6,7 @@
 // its own, by those rows of W that it needs. The slices of x of an unrolled network are one product
 // for all steps, for nothing on the way back waits for them. In a loop the rows are taken outside,
 // as far as W is constant in it. Every element of a product is a sum of its own, so the bits stay.
+#include "framework/gemm_way.h"
 #include "framework/internal_ops.h"
 #include "step/ir.h"
 
@@ -18,7 +19,6 @@
 // next.
 #define MANY_PARTS 4
 #define FEW_ROWS 256
-#define LEAST_ROWS 5  // fewer are multiplied in another way, with other bits
 #define MOST_ROWS (1 << 14)
 #define LARGE_BYTES (1 << 20)
 // Loops around each other that rows are taken out of.
@@ -318,13 +318,16 @@ static rn_status_t make_at_once(parts_t* p, const part_t* parts, int32_t count, 
 // gradients of the inputs of a network that was unrolled, they are made at once.
 static rn_status_t try_at_once(parts_t* p, const part_t* parts, size_t count) {
   const rn_ir_node_t* matrix = rn_ir_node(p->ir, parts[0].matrix.node);
-  int64_t bytes = matrix->shapes[parts[0].matrix.output].dims[1] * parts[0].count *
-                  (int64_t)rn_dtype_size(matrix->types[parts[0].matrix.output]);
+  int64_t depth = matrix->shapes[parts[0].matrix.output].dims[1];
+  int64_t bytes =
+      depth * parts[0].count * (int64_t)rn_dtype_size(matrix->types[parts[0].matrix.output]);
   int64_t rows = 0;
   for (size_t i = 0; i < count; ++i) {
     const rn_ir_node_t* product = rn_ir_node(p->ir, parts[i].product);
-    if (product->shapes[0].dims[0] > FEW_ROWS || product->shapes[0].dims[0] < LEAST_ROWS ||
-        rn_ir_flag(product, "transpose_a") ||
+    if (product->shapes[0].dims[0] > FEW_ROWS || rn_ir_flag(product, "transpose_a") ||
+        // Stacked, dot products would be computed in another way, with other bits.
+        rn_gemm_way_of_matmul(product->shapes[0].dims[0], parts[i].count, depth, false, true) ==
+            RN_GEMM_DOTS ||
         product->shapes[0].dims[0] != rn_ir_node(p->ir, parts[0].product)->shapes[0].dims[0] ||
         product->device != rn_ir_node(p->ir, parts[0].product)->device ||
         p->slices[parts[i].product] != rn_ir_use_count(&p->uses[parts[i].product]) ||

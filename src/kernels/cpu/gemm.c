@@ -26,13 +26,6 @@
 // More than the usual cache of one core; and the size of a page.
 #define LARGE_BYTES (4 << 20)
 #define PAGE_BYTES 4096
-// Up to this many rows of C, columns of B that are contiguous in memory are used unpacked.
-#define FEW_ROWS 4
-// Packing B pays from PACK_ROWS rows of C on, unless the rows of B are no longer than SHORT_ROW or
-// there are no more than SHALLOW of them.
-#define PACK_ROWS 24
-#define SHORT_ROW 256
-#define SHALLOW 8
 
 // C divided into blocks. Each block is one piece of work, except that the last may be several.
 typedef struct grid_t {
@@ -51,18 +44,6 @@ static int64_t part_length(int64_t length, int64_t wanted, int64_t shortest, int
   int64_t parts = least(wanted, length / shortest);
   if (parts < 2) return length;
   return ceil_div(ceil_div(length, parts), unit) * unit;
-}
-
-// Chosen from the sizes of the whole product, so that all its parts are computed alike.
-static rn_gemm_way_t way_of(const rn_gemm_part_t* part) {
-  bool is_plain = part->b_column == 1;
-  if (!is_plain && part->a_column == 1 && (part->m <= FEW_ROWS || part->n == 1))
-    return RN_GEMM_DOTS;
-  if (part->m == 1) return RN_GEMM_ROW;
-  if (part->panels) return RN_GEMM_BLOCKS;
-  if (is_plain && (part->m < PACK_ROWS || part->b_row <= SHORT_ROW || part->k <= SHALLOW))
-    return RN_GEMM_IN_PLACE;
-  return RN_GEMM_BLOCKS;
 }
 
 static grid_t grid_of(const rn_gemm_part_t* part, size_t item, int64_t strip, int threads) {
@@ -236,7 +217,9 @@ static rn_status_t run_pieces(rn_pool_t* pool, const rn_gemm_t* g) {
     job.part = turn(&job.part);
     job.part.c_row = job.part.n;
   }
-  job.part.way = way_of(&job.part);
+  // Chosen for the whole matmul, so that all its pieces are computed alike.
+  job.part.way = rn_gemm_way(job.part.m, job.part.n, job.part.k, job.part.a_column,
+                             job.part.b_column, job.part.panels != NULL);
   if (is_real && job.part.way == RN_GEMM_BLOCKS && !job.part.panels && g->transpose_b &&
       !g->transpose_a && g->m <= strip && g->n >= 4 * g->m)
     return run_turned(pool, &job, g->dtype == RN_FLOAT ? table->pack_f32 : table->pack_f64, strip);

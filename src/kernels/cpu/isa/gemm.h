@@ -2,15 +2,8 @@
 #ifndef RUNNEL_KERNELS_CPU_ISA_GEMM_H_
 #define RUNNEL_KERNELS_CPU_ISA_GEMM_H_
 
+#include "framework/gemm_way.h"
 #include "tensor/dtype.h"
-
-// How floats and doubles are multiplied. All ways but the dots give the same bits.
-typedef enum rn_gemm_way_t {
-  RN_GEMM_ROW = 0,   // one row of C; b_column = 1
-  RN_GEMM_DOTS,      // few rows of C; columns of B, and rows of A, along memory
-  RN_GEMM_IN_PLACE,  // B is read where it lies; b_column = 1
-  RN_GEMM_BLOCKS,    // B is packed, or comes packed
-} rn_gemm_way_t;
 
 // C = op(A) op(B), or a part of it. Elements of op(A) and op(B) are found by their steps: one of
 // the two is 1.
