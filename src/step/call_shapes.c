@@ -1,9 +1,9 @@
-// Shapes of calls that stay calls: the body's shapes are inferred for the arguments' shapes, in a
-// graph of a step of its own that is thrown away.
+// Infers the result shapes of calls that are not inlined: builds a temporary step graph of the
+// function body, runs shape inference with the arguments' shapes, and throws the graph away.
 #include "function/function.h"
 #include "step/ir.h"
 
-// Calls within calls are looked into this far: each level may cost as much as all above.
+// Nested calls are followed to this depth: each level may cost as much as all levels above it.
 #define MAX_DEPTH 3
 
 static rn_status_t infer_body(rn_ir_t* ir, const rn_function_body_t* body, const rn_shape_t* inputs,
@@ -28,7 +28,8 @@ static rn_status_t infer_body(rn_ir_t* ir, const rn_function_body_t* body, const
   return status;
 }
 
-// The shapes of |call|'s results; unknown if anything is wrong with it: that is said when it runs.
+// The shapes of |call|'s results; unknown if the call is invalid, which its kernel reports when it
+// runs.
 static rn_status_t infer(rn_ir_t* ir, const rn_ir_node_t* node, const rn_func_attr_t* call,
                          const rn_shape_t* inputs, int32_t input_count, rn_shape_t* out) {
   for (int32_t i = 0; i < node->output_count; ++i) out[i] = RN_SHAPE_UNKNOWN;
@@ -46,7 +47,7 @@ static bool is_open(const rn_ir_node_t* node, const rn_shape_t* shapes) {
   return false;
 }
 
-// What both shapes say.
+// The most specific shape that covers both.
 static rn_status_t common(rn_arena_t* arena, rn_shape_t a, rn_shape_t b, rn_shape_t* out) {
   *out = RN_SHAPE_UNKNOWN;
   if (!rn_shape_has_rank(a) || a.rank != b.rank) return RN_OK;
@@ -88,8 +89,9 @@ static rn_status_t infer_called(rn_ir_t* ir, const rn_ir_node_t* node, const rn_
   }
 }
 
-// A loop: at first its values are taken to keep the shapes that they enter with; as long as the
-// body says otherwise, less is taken for granted. A shape can lose each dimension, then its rank.
+// For a loop, starts from the assumption that variables keep the shapes they enter with, and
+// weakens it until the body agrees. This ends because a shape can only lose each dimension once,
+// then its rank.
 static rn_status_t infer_loop(rn_ir_t* ir, const rn_ir_node_t* node, const rn_shape_t* inputs,
                               rn_shape_t* out) {
   const rn_func_attr_t* body = rn_ir_attr(node, RN_STR("body"))->func;

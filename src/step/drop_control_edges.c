@@ -1,40 +1,40 @@
-// Control edges that order nothing anybody could see.
+// Removes control edges that order nothing observable.
 //
-// Gradients come in groups: each waits, through a NoOp, for all the others, and is passed on by an
-// Identity. Whoever waits for a node without state or effects might as well wait for what that node
-// waits for: its *roots*, the nearest nodes that do have some, or that decide what is dead. A node
-// without effects need not wait itself, if those that read it do: its *sinks*, the next nodes that
-// have effects, that a client sees, or that stand before a Merge, to which a dead value says
-// something. And what an input has waited for need not be waited for again. So most control edges
-// of a training step go, and with them what was computed for nobody.
+// Clients tie gradients together in groups: each waits, through a NoOp, for all the others, and is
+// passed on by an Identity. Waiting for a pure node is the same as waiting for its *roots*: the
+// nearest nodes before it that have side effects or that decide which values are dead. A pure node
+// need not wait itself if its *sinks* do: the nearest nodes after it that have side effects, that
+// the client fetches, or that feed a Merge, which distinguishes dead values. And a node need not
+// wait again for what one of its inputs has waited for. This removes most control edges of a
+// training step, and then the nodes that only those edges kept alive.
 //
-// The edges of effects, and of NoOps, which may be what an effect or a client waits for, stay: they
-// come after whatever they were put after.
+// Control edges into nodes with side effects stay, and so do those into NoOps, since a side effect
+// or a client may wait for the NoOp.
 #include "framework/internal_ops.h"
 #include "step/ir.h"
 
-// The sets of all nodes together may take this many bytes: graphs beyond are left as they are.
+// Limit on the bytes of all sets together; the pass leaves larger graphs unchanged.
 #define MAX_SET_BYTES ((size_t)64 << 20)
-// The most edges that a node may be given instead of its own.
+// The most control edges that may replace those of one node.
 #define MAX_NEW 64
 
 typedef struct controls_t {
   rn_ir_t* ir;
-  bool* is_pure;  // by node: neither state nor effects
-  bool* is_view;  // by node: what it gives may be the memory of a variable that is a reference
-  bool* is_sink;  // by node: waits itself
-  int32_t* bit;   // by node: its number among the roots; -1: it is none
+  bool* is_pure;  // by node: has neither state nor side effects
+  bool* is_view;  // by node: its output may alias the memory of a reference variable
+  bool* is_sink;  // by node: keeps control edges of its own
+  int32_t* bit;   // by node: its number among the roots; -1 if it is not a root
   int32_t* root;  // by number: the node
   size_t root_count;
   size_t words;       // of a set
   uint64_t* nearest;  // by node, a set: its roots, or itself if it is one
-  uint64_t* before;   // by node, a set: all roots that are done, and alive, when it is
-  uint64_t* owed;     // by node, a set: what its sinks must wait for in its place
-  int32_t** changed;  // by node: its control inputs from now on
+  uint64_t* before;   // by node, a set: all roots that have run, and are alive, when it is
+  uint64_t* owed;     // by node, a set: roots that its sinks must wait for in its place
+  int32_t** changed;  // by node: its new control inputs
   int32_t* changed_count;
 } controls_t;
 
-// What is only there to fail is waited for because of that.
+// Nodes whose only purpose is to fail; others wait for them for that reason.
 static bool is_check(const rn_op_def_t* op) {
   static const char* const checks[] = {"CheckNumerics", "CheckNumericsV2", "EnsureShape"};
   for (size_t i = 0; i < sizeof checks / sizeof *checks; ++i)
@@ -42,7 +42,7 @@ static bool is_check(const rn_op_def_t* op) {
   return false;
 }
 
-// A node that is given a reference reads a variable, whatever its op.
+// A node with a reference input reads a variable, whatever its op.
 static bool is_pure(const rn_ir_t* ir, const rn_ir_node_t* node) {
   int role = node->op->role;
   if (node->feed >= 0 || node->op->flags & RN_OP_STATEFUL || is_check(node->op) ||
@@ -58,8 +58,8 @@ static bool is_pure(const rn_ir_t* ir, const rn_ir_node_t* node) {
   return true;
 }
 
-// Whether what a node gives may be the memory of a reference variable, which writers change under
-// its readers: a read of one, or what passes a read on.
+// Whether a node's output may alias the memory of a reference variable, which writers change in
+// place: a read of one, or a node that passes a read on.
 static bool is_view(const controls_t* c, const rn_ir_node_t* node) {
   static const char* const passing[] = {"Bitcast", "ExpandDims", "Reshape", "Squeeze"};
   bool passes = node->op->role != RN_ROLE_PLAIN;
@@ -73,14 +73,15 @@ static bool is_view(const controls_t* c, const rn_ir_node_t* node) {
   return false;
 }
 
-// Who reads such memory must be done before it changes, as if it read the variable itself.
+// A node that reads such memory must finish before the memory changes, as if it read the variable
+// itself.
 static bool reads_view(const controls_t* c, const rn_ir_node_t* node) {
   for (int32_t i = 0; i < node->input_count; ++i)
     if (c->is_view[node->inputs[i].node]) return true;
   return false;
 }
 
-// The outputs of a Switch live and die one by one, which only their readers can tell.
+// Each output of a Switch is dead or alive on its own; only its readers can tell which.
 static bool reads_switch(const rn_ir_t* ir, const rn_ir_node_t* node) {
   for (int32_t i = 0; i < node->input_count; ++i) {
     const rn_ir_node_t* source = &ir->nodes.items[node->inputs[i].node];
@@ -89,14 +90,14 @@ static bool reads_switch(const rn_ir_t* ir, const rn_ir_node_t* node) {
   return false;
 }
 
-// There from the start, and never dead: nobody has to wait for it.
+// Available from the start and never dead: no node has to wait for it.
 static bool is_given(const rn_ir_node_t* node) {
   return node->input_count == 0 && node->control_count == 0 &&
          (node->feed >= 0 || node->op->role == RN_ROLE_VARIABLE ||
           node->op->role == RN_ROLE_CONSTANT || node->op->role == RN_ROLE_NO_OP);
 }
 
-// A Merge does not wait for all of its inputs, and a ControlTrigger runs though they are dead.
+// A Merge does not wait for all its inputs, and a ControlTrigger runs even if they are dead.
 static bool waits_for_all(const rn_ir_node_t* node) {
   return node->op->role != RN_ROLE_MERGE && node->op->role != RN_ROLE_CONTROL_TRIGGER;
 }
@@ -132,7 +133,7 @@ static rn_status_t sort_nodes(controls_t* c, const int32_t* order, int32_t count
     c->is_pure[order[i]] = pure;
     c->bit[order[i]] = is_root ? (int32_t)c->root_count : -1;
     if (is_root) c->root[c->root_count++] = order[i];
-    // A node without inputs belongs to a loop, or to a way, by what it waits for.
+    // A node without inputs belongs to a loop or a branch through its control inputs.
     c->is_sink[order[i]] |= is_root || node->input_count == 0 || node->output_count == 0;
     for (int32_t k = 0; !waits_for_all(node) && k < node->input_count + node->control_count; ++k)
       c->is_sink[predecessor(node, k)] = true;
@@ -144,8 +145,8 @@ static rn_status_t sort_nodes(controls_t* c, const int32_t* order, int32_t count
   return RN_OK;
 }
 
-// The edges that |node| gets, beside its own if it |keeps| them, for what is in |wanted| and not
-// done |before|. False if they are too many.
+// Gives |node| control edges from the roots in |wanted| that are not in |before|, in addition to
+// its own if it |keeps| them. False if there are too many.
 static rn_status_t give_edges(controls_t* c, int32_t index, const uint64_t* wanted,
                               uint64_t* before, bool keeps, bool* out_fits) {
   rn_ir_t* ir = c->ir;
@@ -163,7 +164,7 @@ static rn_status_t give_edges(controls_t* c, int32_t index, const uint64_t* want
   RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&ir->arena, (size_t)(kept + count), &controls));
   for (int32_t i = 0; i < kept; ++i) controls[i] = node->controls[i];
   for (int32_t i = 0; i < count; ++i) {
-    bool is_implied = false;  // of roots that wait for each other, the last will do
+    bool is_implied = false;  // if one root waits for another, the later one suffices
     for (int32_t k = 0; k < count && !is_implied; ++k)
       is_implied = i != k && has(set_of(c->before, c, c->root[found[k]]), found[i]);
     if (!is_implied) controls[kept++] = c->root[found[i]];
@@ -174,7 +175,7 @@ static rn_status_t give_edges(controls_t* c, int32_t index, const uint64_t* want
   return RN_OK;
 }
 
-// Everything about one node, from what is known of those before it.
+// Computes the sets of one node from those of its predecessors.
 static rn_status_t settle(controls_t* c, int32_t index, uint64_t* wanted, bool* out_fits) {
   const rn_ir_node_t* node = &c->ir->nodes.items[index];
   uint64_t *nearest = set_of(c->nearest, c, index), *before = set_of(c->before, c, index);
@@ -209,8 +210,8 @@ static rn_status_t settle(controls_t* c, int32_t index, uint64_t* wanted, bool* 
   return RN_OK;
 }
 
-// What a read that nobody uses comes after, and what comes after it, need not be in this order; but
-// whoever waits for it also waits for what it waited for.
+// Removes variable reads whose value is unused. Such a read orders nothing, but the nodes that
+// waited for it must still wait for what it waited for.
 static rn_status_t drop_reads(rn_ir_t* ir, const int32_t* order, int32_t count) {
   bool* is_idle = NULL;
   RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&ir->arena, ir->nodes.count + 1, &is_idle));
@@ -249,7 +250,7 @@ static rn_status_t drop_reads(rn_ir_t* ir, const int32_t* order, int32_t count) 
   return rn_ir_sweep(ir);
 }
 
-// Whether there is anything to gain: a node without effects that waits for another.
+// Whether the pass could change anything: some pure node has a control input.
 static bool is_needed(const rn_ir_t* ir) {
   for (size_t n = 0; n < ir->nodes.count; ++n) {
     const rn_ir_node_t* node = &ir->nodes.items[n];

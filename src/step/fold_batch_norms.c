@@ -1,15 +1,16 @@
-// Batch normalisations into the convolutions before them: see rn_pass_fold_batch_norms in ir.h.
+// Folds batch normalisations into the convolutions before them: see rn_pass_fold_batch_norms in
+// ir.h.
 //
-// From a convolution on, as long as each node is the only reader of the one before and does
-// y · factor + addend with constants of one number a channel, the factors and addends are
-// collected; then y(x, w) · s + t = y(x, w · s) + t.
+// Starting at a convolution, follows the chain of nodes that each are the only reader of the one
+// before and compute y · factor + addend with per-channel constants. Collects all factors and
+// addends into s and t, then rewrites y(x, w) · s + t as y(x, w · s) + t.
 #include <math.h>
 
 #include "step/ir_export.h"
 
 typedef struct chain_t {
   int32_t product;  // the convolution
-  int32_t last;     // the last node that was taken in
+  int32_t last;     // the last node of the chain
   int64_t channels;
   double* scale;
   double* shift;
@@ -36,7 +37,8 @@ static const rn_tensor_t* constant_of(const pass_t* p, rn_ir_edge_t edge) {
   return value && value->dtype == RN_FLOAT ? value : NULL;
 }
 
-// The constant weights of a product whose channels come last; NULL: it is none.
+// The constant weights of a convolution or matmul whose channels come last; NULL if |node| is not
+// one.
 static const rn_tensor_t* weights_of(const pass_t* p, const rn_ir_node_t* node) {
   bool is_conv = is_op(node, "Conv2D") || is_op(node, "DepthwiseConv2dNative");
   bool is_product = is_op(node, "MatMul") && !rn_ir_attr(node, RN_STR("transpose_b"))->b;
@@ -52,8 +54,8 @@ static int64_t channels_of(const rn_ir_node_t* node, const rn_tensor_t* weights)
   return is_op(node, "DepthwiseConv2dNative") ? last * rn_tensor_dim(weights, 2) : last;
 }
 
-// Whether |value| has one number a channel, or one for all, whatever it is broadcast over; it must
-// not have more dimensions than the product, which would gain them.
+// Whether |value| holds one number per channel or a single one, broadcast over the rest. It must
+// not have more dimensions than the product, whose rank it would then raise.
 static bool is_by_channel(const rn_tensor_t* value, int64_t channels, int rank) {
   if (!value || value->rank > rank) return false;
   if (value->count == 1) return true;
@@ -109,7 +111,7 @@ static bool is_used_once(const pass_t* p, int32_t index) {
   return true;
 }
 
-// Takes the reader of the chain's last node in, if it is one that can be.
+// Extends the chain by the reader of its last node, if that can be folded.
 static bool take_next(const pass_t* p, chain_t* chain, int rank) {
   int32_t next = rn_ir_only_reader(&p->uses[chain->last]);
   if (next < 0) return false;
@@ -166,7 +168,7 @@ static rn_status_t shift_constant(const pass_t* p, const chain_t* chain, rn_ir_e
   return rn_ir_add_constant(p->ir, name, &shift, &out->node);
 }
 
-// The last node of the chain becomes the BiasAdd, so that its readers need no change.
+// Turns the last node of the chain into the BiasAdd, so its readers need no change.
 static rn_status_t rewrite(const pass_t* p, const chain_t* chain) {
   rn_ir_edge_t weights, bias;
   RN_RETURN_IF_ERROR(scaled_weights(p, chain, &weights));

@@ -1,15 +1,16 @@
-// Convolutions with what follows them element by element: one node, one pass over memory.
+// Fuses each convolution with the elementwise nodes that follow it into one node and one pass over
+// memory.
 //
-// From a convolution on, as long as each node is the only reader of the one before, additions and
-// multiplications of one number a channel (biases, batch normalisations with fixed statistics), of
-// a whole image (shortcuts) and rectifiers are taken in. Each is done as the op alone would do it,
-// in the same order; only the sum of products may be added up in another order than by the
-// convolution alone, which is the kernel's library's choice. A Pad of zeros before it becomes the
-// convolution's own. Where the filter is a constant, or a variable that the step only reads, the
-// kernel may keep it in the layout it likes.
+// Starting at a convolution, follows the chain of nodes that each are the only reader of the one
+// before: per-channel additions and multiplications (biases, batch normalisations with fixed
+// statistics), additions of a whole tensor (shortcuts) and ReLUs. The kernel computes each as the
+// op alone would, in the same order; only the library behind the kernel may sum the convolution
+// itself in another order. A Pad of zeros before the convolution becomes its padding. If the filter
+// is a constant, or a variable that the step only reads, the kernel may keep it in a layout of its
+// choice.
 //
-// The attribute "steps" of the new node has two numbers for each: what to do (rn_conv_code_t of
-// kernels/cpu/nn/conv.h has the same numbers), and with which operand, -1 for none.
+// The attribute "steps" of the new node has two numbers per fused node: the operation (the numbers
+// of rn_conv_code_t in kernels/cpu/nn/conv.h) and the operand, -1 for none.
 #include "framework/internal_ops.h"
 #include "step/ir.h"
 
@@ -117,14 +118,14 @@ static bool take_next(const pass_t* p, chain_t* chain) {
   return true;
 }
 
-// Whether the filter is the same in every step until somebody assigns the variable.
+// Whether the filter is a constant, or a variable that changes only when it is assigned.
 static bool filter_stays(const pass_t* p, rn_ir_edge_t filter) {
   const rn_ir_node_t* source = rn_ir_node(p->ir, filter.node);
   if (source->feed >= 0) return false;
   return (source->constant && filter.output == 0) || (source->op == p->read && !p->has_writers);
 }
 
-// The paddings of a Pad that adds zeros to rows and columns only; NULL: it is another.
+// The paddings of a Pad that adds zeros to rows and columns only; NULL for any other node.
 static const rn_tensor_t* zero_paddings(const pass_t* p, const rn_ir_node_t* node) {
   if (node->op != p->pad || node->feed >= 0 || node->control_count) return NULL;
   const rn_tensor_t* value = rn_ir_node(p->ir, node->inputs[1].node)->constant;
@@ -170,7 +171,7 @@ static rn_status_t fill_attrs(const pass_t* p, const chain_t* chain, const rn_te
   return RN_OK;
 }
 
-// The last of the chain becomes the new node, where all its operands are there.
+// Turns the last node of the chain into the fused node, because all operands are available there.
 static rn_status_t rewrite(pass_t* p, const chain_t* chain) {
   const rn_ir_node_t* conv = rn_ir_node(p->ir, chain->conv);
   rn_ir_node_t made = *rn_ir_node(p->ir, chain->last);
@@ -211,7 +212,7 @@ static rn_status_t fuse_from(pass_t* p, int32_t index) {
     return RN_OK;
   chain.channels = node->shapes[0].dims[3];
   while (take_next(p, &chain)) continue;
-  // Alone it gains nothing but a filter that is laid out once.
+  // Fusing a convolution alone only pays if its filter can be laid out once.
   if (!chain.count && (chain.is_depthwise || !filter_stays(p, node->inputs[1]))) return RN_OK;
   return rewrite(p, &chain);
 }
@@ -233,7 +234,7 @@ rn_status_t rn_pass_fuse_conv(rn_ir_t* ir) {
   p.has_writers = changes_variables(ir);
   int32_t *order = NULL, count = 0;
   RN_RETURN_IF_ERROR(rn_ir_order(ir, &order, &count));
-  // From the end: a shortcut's addition goes to the convolution that comes last before it.
+  // In reverse order, so that a shortcut's addition joins the last convolution before it.
   for (int32_t i = count - 1; i >= 0; --i) RN_RETURN_IF_ERROR(fuse_from(&p, order[i]));
   return RN_OK;
 }

@@ -1,19 +1,20 @@
-// Elementwise fusion: elementwise nodes over one shape become one node that passes over memory
+// Elementwise fusion: turns elementwise nodes over one shape into one node that passes over memory
 // once.
 //
-// A node joins the group of a consumer if all its consumers are in that group, or come later than
-// the group in any case: then it is a result of the group beside the root's. No path leaves the
-// group and comes back, and what the group waits for, each of its nodes waited for. The group runs
-// where its last node, the root, stood; a root may also put elementwise nodes side by side.
+// A node joins the group of a reader if all its readers are in that group, or run after the group
+// in any case; then the node is an additional result of the group. No path leaves the group and
+// comes back, and every node of the group already waited for what the group waits for. The group
+// runs in the place of its last node, the root. The root may also be a ConcatV2 of elementwise
+// nodes.
 #include "framework/internal_ops.h"
 #include "step/fuse.h"
 
 #define MAX_STEPS 256
-// What is tried when a large group has too many operands.
+// Size limit for the second attempt, when a larger group needs too many operands.
 #define FEW_STEPS 10
-// What a root puts side by side, at most.
+// The most inputs of a ConcatV2 that can be a root.
 #define MAX_PARTS 8
-// Who reads a result, at most: all of them are looked at again and again.
+// The most readers of a result; the pass visits all of them repeatedly.
 #define MAX_READERS 64
 
 static bool is_elementwise(const rn_ir_node_t* node) {
@@ -30,7 +31,7 @@ static int64_t count_of(rn_shape_t shape) {
   return rn_shape_is_full(shape) && rn_shape_count(shape, &count) ? count : -1;
 }
 
-// Operands must have the result's shape, or be one number.
+// Operands must have the result's shape or be scalars.
 static bool operands_fit(const rn_fuse_t* f, const rn_ir_node_t* node) {
   for (int32_t i = 0; i < node->input_count; ++i) {
     const rn_ir_node_t* source = rn_ir_node(f->ir, node->inputs[i].node);
@@ -46,7 +47,7 @@ static bool same_shape(const rn_fuse_t* f, const rn_ir_edge_t edges[2]) {
                      rn_ir_node(f->ir, edges[1].node)->shapes[edges[1].output]);
 }
 
-// A sum of two is an addition.
+// Turns an AddN of two inputs into an addition.
 static rn_status_t add_pairs(rn_fuse_t* f) {
   const rn_op_def_t *sum = rn_op_find(RN_STR("AddN")), *add = rn_op_find(RN_STR("AddV2"));
   for (size_t n = 0; sum && add && n < f->ir->nodes.count; ++n) {
@@ -67,7 +68,7 @@ static rn_status_t add_pairs(rn_fuse_t* f) {
   return RN_OK;
 }
 
-// Whether |node| puts large matrices of one shape one below the other.
+// Whether |node| stacks large matrices of one shape vertically.
 static bool is_stack(const rn_fuse_t* f, const rn_ir_node_t* node) {
   const int32_t count = node->input_count - 1;
   if (node->is_removed || node->op != f->concat || node->feed >= 0 || !node->kernel || count < 2 ||
@@ -83,7 +84,7 @@ static bool is_stack(const rn_fuse_t* f, const rn_ir_node_t* node) {
   return true;
 }
 
-// What a stack is made of can be made in its place.
+// Replaces such concatenations by the op whose inputs can be computed in place.
 static rn_status_t stack_matrices(rn_fuse_t* f) {
   const rn_op_def_t* stack = rn_op_stack_rows();
   for (size_t n = 0; stack && n < f->ir->nodes.count; ++n) {
@@ -117,7 +118,7 @@ static rn_status_t find_consumers(rn_fuse_t* f) {
     if (ir->fetches[i].node >= 0) f->is_pinned[ir->fetches[i].node] = true;
   for (int32_t i = 0; i < ir->target_count; ++i) f->is_pinned[ir->targets[i]] = true;
   RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&f->ir->arena, (size_t)total + 1, &f->reads));
-  // Where each one's end; then, with every one that is put down before the last, where they begin.
+  // First where each node's readers end; filling them in from the back leaves where they begin.
   int32_t end = 0;
   for (size_t n = 0; n < ir->nodes.count; ++n) f->first[n] = end += f->consumers[n];
   f->first[ir->nodes.count] = total;
@@ -133,7 +134,8 @@ static int32_t source_of(const rn_ir_node_t* node, int32_t k) {
   return k < node->input_count ? node->inputs[k].node : node->controls[k - node->input_count];
 }
 
-// Levels from the last nodes on; |place| is where a node is in |order|, for edges that lead back.
+// Computes levels, starting from the last nodes. |place| is a node's position in |order|, to
+// recognise back edges.
 static void find_levels(const rn_fuse_t* f, const int32_t* order, int32_t count, int32_t* place) {
   for (int32_t i = 0; i < count; ++i) place[order[i]] = i;
   for (int32_t i = count - 1; i >= 0; --i) {
@@ -145,8 +147,8 @@ static void find_levels(const rn_fuse_t* f, const int32_t* order, int32_t count,
   }
 }
 
-// Numbers what nodes wait for: 0 is nothing, and every asynchronous node, or place where numbers
-// meet, opens a new one.
+// Numbers the sets of asynchronous nodes that nodes wait for. 0 is the empty set; every
+// asynchronous node, and every node whose inputs have different numbers, starts a new number.
 static void find_waits(const rn_fuse_t* f, const int32_t* order, int32_t count) {
   int32_t last = 0;
   for (int32_t i = 0; i < count; ++i) {
@@ -173,7 +175,7 @@ static bool has_conditionals(const rn_ir_t* ir) {
   return false;
 }
 
-// Whether |index| is one of the group's kind.
+// Whether |index| has the shape, type and device of the group.
 static bool may_join(const rn_fuse_t* f, const rn_fuse_group_t* group, int32_t index) {
   const rn_ir_node_t* node = rn_ir_node(f->ir, index);
   const rn_ir_node_t* root = rn_ir_node(f->ir, group->root);
@@ -182,8 +184,8 @@ static bool may_join(const rn_fuse_t* f, const rn_fuse_group_t* group, int32_t i
          rn_shape_eq(node->shapes[0], group->shape) && operands_fit(f, node);
 }
 
-// Whether who reads |index| is in the group or comes after it: what the root can be reached from is
-// on a higher level than the root.
+// Whether all readers of |index| are in the group or after it. Every node from which the root can
+// be reached has a higher level than the root.
 static bool may_be_result(const rn_fuse_t* f, const rn_fuse_group_t* group, int32_t index) {
   if (!group->is_large || f->consumers[index] > MAX_READERS ||
       f->waits[index] != f->waits[group->root])
@@ -194,7 +196,7 @@ static bool may_be_result(const rn_fuse_t* f, const rn_fuse_group_t* group, int3
   return true;
 }
 
-// Takes |index| in, and counts its operands' consumers.
+// Adds |index| to the group and updates |inside| of its operands.
 static rn_status_t take_in(rn_fuse_t* f, rn_fuse_group_t* group, int32_t index) {
   f->group[index] = group->root;
   RN_RETURN_IF_ERROR(rn_vec_push(&group->members, f->ir->allocator, index));
@@ -226,8 +228,7 @@ static rn_status_t grow(rn_fuse_t* f, rn_fuse_group_t* group, size_t limit, bool
   return RN_OK;
 }
 
-// Whether |index| puts elementwise nodes of one shape side by side, which are there for nothing
-// else.
+// Whether |index| is a ConcatV2 of elementwise nodes of one shape that it alone reads.
 static bool is_row_of_parts(const rn_fuse_t* f, int32_t index, rn_fuse_group_t* group) {
   const rn_ir_node_t* node = rn_ir_node(f->ir, index);
   int32_t parts = node->input_count - 1;
@@ -249,12 +250,12 @@ static bool is_row_of_parts(const rn_fuse_t* f, int32_t index, rn_fuse_group_t* 
 }
 
 static rn_status_t fuse_from(rn_fuse_t* f, rn_fuse_group_t* group, size_t limit, bool has_results) {
-  if (f->group[group->root] >= 0) return RN_OK;  // an attempt before this one did it
+  if (f->group[group->root] >= 0) return RN_OK;  // an earlier attempt built it
   RN_RETURN_IF_ERROR(grow(f, group, limit, has_results));
   return group->members.count > 1 ? rn_fuse_build(f, group) : RN_OK;
 }
 
-// From the last node to the first: a group's root is its last.
+// In reverse order, because a group's root is its last node.
 static rn_status_t fuse_all(rn_fuse_t* f, const int32_t* order, int32_t count) {
   const bool has_results = !has_conditionals(f->ir);
   rn_fuse_group_t group = {0};
@@ -302,5 +303,5 @@ rn_status_t rn_pass_fuse_elementwise(rn_ir_t* ir) {
   find_levels(&f, order, count, place);
   find_waits(&f, order, count);
   RN_RETURN_IF_ERROR(fuse_all(&f, order, count));
-  return rn_ir_sweep(ir);  // Splits whose parts are read where they lie
+  return rn_ir_sweep(ir);  // removes Splits whose parts are now read in place
 }

@@ -1,16 +1,17 @@
-// The node that a group of elementwise nodes becomes: a list of steps (code, a, b, out) over
-// numbered operands: the inputs first, then temporaries, then the results. See fuse_elementwise.c.
+// Builds the node for a group of elementwise nodes. Its program is a list of steps (code, a, b,
+// out) over numbered operands: inputs first, then temporaries, then results. See
+// fuse_elementwise.c.
 //
-// What a Split takes out of a matrix is read where it lies, and what a ConcatV2 puts side by side
-// is written there.
+// The program reads the outputs of a Split in place, from the matrix that it splits, and writes the
+// inputs of a ConcatV2 root directly into the result.
 #include "step/fuse.h"
 
 #define MAX_INPUTS 24
 #define MAX_RESULTS 16
-// Temporaries are blocks that should stay in the first-level cache together.
+// All temporaries together should fit into the first-level cache, one block each.
 #define MAX_TEMPORARIES 8
 
-// An input: all of |edge|, or a part of it that begins with element |first| (-1: all).
+// An input: all of |edge| if |first| is -1, else the part that begins at element |first|.
 typedef struct input_t {
   rn_ir_edge_t edge;
   int64_t first;
@@ -19,14 +20,14 @@ typedef struct input_t {
 // The program under construction.
 typedef struct program_t {
   const rn_fuse_group_t* group;
-  int64_t* code;  // four numbers a step
+  int64_t* code;  // four numbers per step
   int32_t step_count;
   input_t inputs[MAX_INPUTS];
   int32_t input_count;
   int32_t temporary_count;
   bool is_used[MAX_TEMPORARIES];
-  int32_t result_count;          // parts of the root, then what others read, too
-  int32_t members[MAX_RESULTS];  // by result: who makes it
+  int32_t result_count;  // the root or its parts, then members that other nodes read as well
+  int32_t members[MAX_RESULTS];  // by result: the member that computes it
 } program_t;
 
 // Temporaries and results are numbered from here until the number of inputs is known.
@@ -42,7 +43,7 @@ int rn_fuse_axis(const rn_fuse_t* f, rn_ir_edge_t edge) {
   return axis == 0 || axis == 1 ? (int)axis : -1;
 }
 
-// Where the value of |edge| lies: in a part of a matrix if a Split takes it out of one.
+// Where the value of |edge| is in memory: in part of a matrix if a Split produces it.
 static input_t origin_of(const rn_fuse_t* f, const rn_fuse_group_t* group, rn_ir_edge_t edge) {
   const rn_ir_node_t* node = rn_ir_node(f->ir, edge.node);
   const input_t whole = {edge, -1};
@@ -86,8 +87,8 @@ static int32_t take_temporary(program_t* program) {
   return -1;
 }
 
-// Where |index| writes to: a result if it is the root or a part of it, or if others read it; else a
-// temporary. -1: there is none left.
+// The operand that |index| writes: a result if it is the root, a part of it, or read outside the
+// group; else a temporary. -1 if none is left.
 static int32_t place_of(const rn_fuse_t* f, program_t* program, int32_t index) {
   for (int32_t r = 0; r < program->result_count; ++r)
     if (program->members[r] == index) return RESULT + r;
@@ -124,7 +125,7 @@ static bool emit_step(rn_fuse_t* f, program_t* program, int32_t index) {
   return true;
 }
 
-// Members in an order in which operands come first: depth first from the root.
+// Orders members so that operands come first, depth first from the root.
 static int32_t order_members(const rn_fuse_t* f, const rn_fuse_group_t* group) {
   int32_t count = 0, depth = 1;
   f->stack[0] = group->root;
@@ -163,7 +164,7 @@ static bool emit_steps(rn_fuse_t* f, program_t* program, int32_t count) {
   return true;
 }
 
-// Results that are outputs of their own; the parts of the root are one.
+// Number of outputs; the parts of the root together are one.
 static int32_t output_count(const program_t* program) {
   return program->result_count - (program->group->parts ? program->group->parts - 1 : 0);
 }
@@ -216,8 +217,8 @@ static rn_status_t make_attrs(const rn_fuse_t* f, const program_t* program, cons
   return RN_OK;
 }
 
-// Whoever reads |member| reads output |output| of |root| from now on; the group itself reads
-// nothing any more.
+// Redirects readers of |member| to output |output| of |root|; inputs of the group itself are
+// dropped.
 static void redirect(const rn_fuse_t* f, int32_t member, int32_t root, int32_t output) {
   for (int32_t r = f->first[member]; r < f->first[member + 1]; ++r) {
     int32_t reader = f->group[f->reads[r]] >= 0 ? f->group[f->reads[r]] : f->reads[r];
@@ -269,7 +270,7 @@ rn_status_t rn_fuse_build(rn_fuse_t* f, const rn_fuse_group_t* group) {
   }
   for (size_t k = 1; k < group->members.count; ++k)
     rn_ir_node(f->ir, group->members.items[k])->is_removed = true;
-  // What is read past a Split has one more reader than |reads| knows of.
+  // A matrix that is read past its Split has one more reader than |reads| lists.
   for (int32_t i = 0; i < program.input_count; ++i)
     if (program.inputs[i].first >= 0) f->is_pinned[program.inputs[i].edge.node] = true;
   *root = fused;

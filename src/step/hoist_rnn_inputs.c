@@ -1,10 +1,11 @@
-// What does not wait for a network's state is multiplied for all steps at once.
+// Computes the input part of an unrolled RNN's matmuls for all time steps at once.
 //
-// A step of an unrolled network is [x, h] W, an input beside the state, and every such product
-// reads all of W. The inputs of all steps are there before, as a rule: x V, with the rows V of W
-// that x meets, is made for all of them by one product, which reads V once, and the product of a
-// step goes on with its rows of that: + h U, in place, and takes in a BiasAdd behind it. An element
-// of [x, h] W is one chain of sums, x's first, so every bit stays.
+// A time step computes [x, h] W, the concatenation of input and state times the weights, and reads
+// all of W. The inputs of all time steps usually are known in advance. Let V be the rows of W that
+// multiply x and U those that multiply h. One matmul computes x V for all time steps and reads V
+// once; the matmul of each time step then adds h U to its rows of that result, in place, and takes
+// in a BiasAdd that follows. Each element of [x, h] W is one sum in order of depth, x's terms
+// first, so the bits do not change.
 #include "framework/gemm_way.h"
 #include "framework/internal_ops.h"
 #include "step/ir.h"
@@ -15,10 +16,10 @@
 #define MOST_ROWS (1 << 14)
 // Columns of x and of h at least.
 #define LEAST_DEPTH 16
-// A W that is small enough to stay in a cache from step to step is left alone.
+// A smaller W stays in the cache between time steps, so nothing is gained.
 #define LARGE_BYTES (1 << 20)
 
-// [early, late] matrix.
+// The matmul [early, late] matrix.
 typedef struct pair_t {
   int32_t product;
   rn_ir_edge_t matrix, early, late;
@@ -29,10 +30,10 @@ typedef struct pair_t {
 typedef struct inputs_t {
   rn_ir_t* ir;
   const rn_op_def_t *product, *concat, *rows_of, *stack, *pack, *continued, *bias_add;
-  rn_ir_uses_t* uses;  // by node, of those before this pass
+  rn_ir_uses_t* uses;  // by node that existed before this pass
 } inputs_t;
 
-// The sizes of a matrix of |dtype|; NULL if |edge| is none, or they are not known.
+// The sizes of a matrix of |dtype|; NULL if |edge| is not one or its shape is not known.
 static const int64_t* dims_of(const inputs_t* p, rn_ir_edge_t edge, rn_dtype_t dtype) {
   if (edge.node < 0) return NULL;
   const rn_ir_node_t* node = rn_ir_node(p->ir, edge.node);
@@ -51,7 +52,7 @@ static bool is_last_axis(const inputs_t* p, rn_ir_edge_t edge) {
   return value == 1 || value == -1;
 }
 
-// Whether |index| is a product of two things side by side, large enough.
+// Whether |index| is a large enough matmul whose left operand concatenates two matrices.
 static bool find_pair(const inputs_t* p, int32_t index, pair_t* out) {
   const rn_ir_node_t* node = rn_ir_node(p->ir, index);
   if (node->is_removed || node->op != p->product || node->feed >= 0 || !node->kernel ||
@@ -81,7 +82,7 @@ static bool find_pair(const inputs_t* p, int32_t index, pair_t* out) {
          elements >= LARGE_BYTES / (int64_t)rn_dtype_size(dtype);
 }
 
-// The BiasAdd that |product| is for alone; -1: there is none.
+// The BiasAdd that is the only reader of |product|; -1 if there is none.
 static int32_t bias_add_of(const inputs_t* p, int32_t product) {
   const rn_ir_node_t* like = rn_ir_node(p->ir, product);
   int32_t reader = rn_ir_only_reader(&p->uses[product]);
@@ -118,7 +119,7 @@ static bool are_alike(const inputs_t* p, const pair_t* a, const pair_t* b) {
          rn_ir_node(p->ir, a->product)->device == rn_ir_node(p->ir, b->product)->device;
 }
 
-// Whether an input of |pairs| comes after one of the products.
+// Whether an input of |pairs| depends on one of the products.
 static rn_status_t inputs_wait(const inputs_t* p, const pair_t* pairs, size_t count, bool* out) {
   rn_arena_mark_t mark = rn_arena_mark(&p->ir->arena);
   bool* is_after = NULL;
@@ -131,7 +132,7 @@ static rn_status_t inputs_wait(const inputs_t* p, const pair_t* pairs, size_t co
   return RN_OK;
 }
 
-// The numbers that the attributes of a new node take, whichever of them its op has.
+// Values for the attributes of a new node; its op has some of them.
 typedef struct numbers_t {
   int64_t first, count;
   bool backwards;
@@ -155,8 +156,8 @@ static rn_status_t fill_attrs(const inputs_t* p, const rn_op_def_t* op, rn_dtype
   return RN_OK;
 }
 
-// A node of |op| beside |like|, which is a product, with room for |inputs|, that gives |rows| of
-// |columns|; -1 for sizes that are not known.
+// Makes a node of |op| on the device of the matmul |like|, with |inputs| unset inputs and a result
+// of |rows| by |columns| (-1 if unknown).
 static rn_status_t make_node(const inputs_t* p, const rn_op_def_t* op, const rn_ir_node_t* like,
                              int32_t inputs, int64_t rows, int64_t columns, numbers_t numbers,
                              rn_ir_node_t* out) {
@@ -193,7 +194,7 @@ static rn_status_t add_rows(const inputs_t* p, const rn_ir_node_t* like, rn_ir_e
   return rn_ir_add(p->ir, &made, out);
 }
 
-// The product of all inputs by the first rows of the matrix.
+// Adds the matmul of all inputs, stacked, by the first rows of the matrix.
 static rn_status_t add_early_product(const inputs_t* p, const rn_ir_node_t* like,
                                      const pair_t* pairs, int32_t count, int64_t columns,
                                      int32_t* out) {
@@ -211,7 +212,7 @@ static rn_status_t add_early_product(const inputs_t* p, const rn_ir_node_t* like
   return rn_ir_add(p->ir, &product, out);
 }
 
-// Makes the products of |pairs| go on with rows of one product.
+// Makes the matmuls of |pairs| continue from rows of one common matmul.
 static rn_status_t make_at_once(const inputs_t* p, const pair_t* pairs, int32_t count) {
   const rn_ir_node_t like =
       *rn_ir_node(p->ir, pairs[0].product);  // nodes move when others are added
@@ -230,7 +231,7 @@ static rn_status_t make_at_once(const inputs_t* p, const pair_t* pairs, int32_t 
     rn_ir_node_t made;
     RN_RETURN_IF_ERROR(
         add_rows(p, &like, (rn_ir_edge_t){early, 0}, i * rows, rows, columns, &begun));
-    // Every second goes through the panels backwards: those read last are in the cache.
+    // Every second matmul reads the panels backwards, because the last ones read are still cached.
     RN_RETURN_IF_ERROR(make_node(p, p->continued, &like, 4 + biases, rows, columns,
                                  (numbers_t){.count = biases, .backwards = i % 2 == 1}, &made));
     made.name = rn_ir_node(p->ir, place)->name;
@@ -287,7 +288,8 @@ rn_status_t rn_pass_hoist_rnn_inputs(rn_ir_t* ir) {
                 .bias_add = rn_op_find(RN_STR("BiasAdd"))};
   if (!p.product || !p.concat || !p.rows_of || !p.stack || !p.pack || !p.continued || !p.bias_add)
     return RN_OK;
-  for (size_t n = 0; n < ir->nodes.count; ++n) {  // in a conditional or a loop, all is not there
+  for (size_t n = 0; n < ir->nodes.count;
+       ++n) {  // with conditionals or loops, not all inputs exist in advance
     uint8_t role = ir->nodes.items[n].op->role;
     if (!ir->nodes.items[n].is_removed &&
         (role == RN_ROLE_ENTER || role == RN_ROLE_SWITCH || role == RN_ROLE_MERGE))

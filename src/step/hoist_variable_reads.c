@@ -1,18 +1,20 @@
-// Variables that a loop reads in every iteration and does not write are read once, before it.
+// Reads a variable once, before a loop, if the loop reads it in every iteration and does not write
+// it.
 //
-// A read in a loop, of a handle that an Enter lets in, becomes the value of a read outside, let in
-// the same way; an Identity stands where the read was, with what it waited for. What the loop then
-// pushes on a stack is the same in every iteration, and a loop that pops it, as gradients do, lets
-// it in as well. The pushes and pops stay: others wait for them.
+// The pass replaces a read inside a loop, whose handle comes through an Enter, by a read outside
+// whose value comes through an Enter; an Identity with the control inputs of the old read takes its
+// place. Values that the loop then pushes on a stack are the same in every iteration, so a loop
+// that pops them, as gradient loops do, also gets the value through an Enter. The pushes and pops
+// stay, because other nodes wait for them.
 #include "framework/internal_ops.h"
 #include "step/ir.h"
 
 typedef struct invariants_t {
   rn_ir_t* ir;
-  size_t count;          // of the nodes that were there at first
-  int32_t* hoisted;      // by read: the read before the loop; -1: none
-  int32_t* read_before;  // by handle: the read before its loops; -1: none yet
-  bool* is_written;      // by handle: in a loop, or nobody knows
+  size_t count;          // of nodes before this pass added any
+  int32_t* hoisted;      // by read: the read before the loop; -1 if none
+  int32_t* read_before;  // by handle: the read before its loops; -1 if not made yet
+  bool* is_written;      // by handle: written in a loop, or possibly written
 } invariants_t;
 
 static bool is_op(const rn_ir_node_t* node, const char* name) {
@@ -29,7 +31,7 @@ static bool is_constant_enter(const rn_ir_node_t* node) {
          value->b && node->control_count == 0;
 }
 
-// What |index| lets in, if it is an Enter of something outside of all loops, as |is_wanted| knows;
+// The input of |index| if that is an Enter of a value outside all loops that |is_wanted| accepts;
 // -1 otherwise.
 static int32_t entered(const invariants_t* v, int32_t index,
                        bool (*is_wanted)(const rn_ir_node_t* node)) {
@@ -38,8 +40,7 @@ static int32_t entered(const invariants_t* v, int32_t index,
   return is_wanted(rn_ir_node(v->ir, enter->inputs[0].node)) ? enter->inputs[0].node : -1;
 }
 
-// What a handle is let into must be reads. What else is given the handle outside of loops is looked
-// at later.
+// Inside loops, only reads may use a handle. Its uses outside of loops are checked later.
 static void find_writes(invariants_t* v) {
   for (size_t n = 0; n < v->count; ++n) {
     const rn_ir_node_t* node = rn_ir_node(v->ir, (int32_t)n);
@@ -55,7 +56,7 @@ static void find_writes(invariants_t* v) {
   }
 }
 
-// Whether something that is done to |handle|, other than reading, comes before |read|.
+// Whether a use of |handle| other than a read comes before |read|.
 static rn_status_t comes_after_write(const invariants_t* v, int32_t read, int32_t handle,
                                      bool* out) {
   rn_arena_mark_t mark = rn_arena_mark(&v->ir->arena);
@@ -83,8 +84,8 @@ static rn_status_t comes_after_write(const invariants_t* v, int32_t read, int32_
   return RN_OK;
 }
 
-// |node|, of an op with the type attribute "T" and one input and output, for values like those of
-// |like|.
+// Gives |node|, whose op has the type attribute "T", one input and one output, the type and shape
+// of |like|.
 static rn_status_t retype(invariants_t* v, rn_ir_node_t* node, const rn_ir_node_t* like,
                           rn_ir_edge_t input, const char* ending) {
   rn_arena_t* arena = &v->ir->arena;
@@ -111,7 +112,7 @@ static rn_status_t retype(invariants_t* v, rn_ir_node_t* node, const rn_ir_node_
   return RN_OK;
 }
 
-// An Enter of |value| into the loop that |enter| leads into.
+// Adds an Enter of |value| into the loop of |enter|.
 static rn_status_t let_in(invariants_t* v, int32_t enter, int32_t value, const rn_ir_node_t* like,
                           int32_t* out) {
   rn_ir_node_t made = *rn_ir_node(v->ir, enter);
@@ -151,7 +152,7 @@ static bool is_stack(const rn_ir_node_t* node) { return is_op(node, "StackV2"); 
 
 enum { NOTHING = -1, DIFFERENT = -2 };
 
-// By stack: what every push puts there, a read before the loop; NOTHING or DIFFERENT otherwise.
+// By stack: the hoisted read that every push pushes; NOTHING or DIFFERENT if there is none.
 static void find_pushed(const invariants_t* v, int32_t* pushed) {
   for (size_t n = 0; n < v->count; ++n) {
     const rn_ir_node_t* node = rn_ir_node(v->ir, (int32_t)n);

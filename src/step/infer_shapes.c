@@ -1,5 +1,5 @@
-// Shapes once more: with the shapes that are really fed, and the constants that folding found, more
-// is known than when the graph was built.
+// Runs shape inference again: with the actual feed shapes and the constants that folding found,
+// more is known than when the graph was built.
 #include "step/ir.h"
 
 typedef struct shapes_t {
@@ -7,13 +7,14 @@ typedef struct shapes_t {
   rn_partial_t* partials;      // by node: of output 0
   rn_handle_data_t** handles;  // by node: of its outputs
   // For graphs with loops, NULL otherwise. |known|, by node: the shapes to start each round from.
-  // |assumed|, by node, of a Merge: what may come round; |is_assumed|: whether anything may yet.
+  // |assumed|, by Merge node: the shape assumed for the value of later iterations; |is_assumed|:
+  // whether it is set.
   rn_shape_t** known;
   rn_shape_t* assumed;
   bool* is_assumed;
 } shapes_t;
 
-// What a small constant says as sizes.
+// The value of a small integer constant, as a partial.
 static rn_status_t constant_partial(rn_ir_t* ir, const rn_tensor_t* value, rn_partial_t* out) {
   if (value->rank > 1 || value->count > RN_MAX_RANK ||
       (value->dtype != RN_INT32 && value->dtype != RN_INT64))
@@ -26,7 +27,7 @@ static rn_status_t constant_partial(rn_ir_t* ir, const rn_tensor_t* value, rn_pa
   return RN_OK;
 }
 
-// The more telling of two true statements about one shape.
+// The more specific of two shapes that both hold.
 static rn_shape_t better(rn_shape_t known, rn_shape_t found) {
   if (!rn_shape_has_rank(found) || rn_shape_is_full(known)) return known;
   if (!rn_shape_has_rank(known) || rn_shape_is_full(found)) return found;
@@ -42,7 +43,7 @@ static bool is_back_edge(const rn_ir_t* ir, const rn_ir_node_t* node, int32_t i)
          source->feed < 0;
 }
 
-// What two shapes have in common.
+// The most specific shape that covers both.
 static rn_status_t common_shape(rn_arena_t* arena, rn_shape_t a, rn_shape_t b, rn_shape_t* out) {
   *out = RN_SHAPE_UNKNOWN;
   if (!rn_shape_has_rank(a) || a.rank != b.rank) return RN_OK;
@@ -53,7 +54,7 @@ static rn_status_t common_shape(rn_arena_t* arena, rn_shape_t a, rn_shape_t b, r
   return RN_OK;
 }
 
-// What is taken for granted of a loop's value: at first, that it stays as it entered.
+// The shape assumed for a loop variable; at first, the shape that it enters with.
 static rn_shape_t what_comes_round(const shapes_t* s, const rn_ir_node_t* merge) {
   size_t index = (size_t)(merge - s->ir->nodes.items);
   if (s->is_assumed[index]) return s->assumed[index];
@@ -116,9 +117,9 @@ static rn_status_t infer_node(shapes_t* s, int32_t index) {
                         .outputs = out_shapes,
                         .output_handles = s->handles[index]};
   rn_status_t status = rn_shape_infer(&ctx);
-  // Op by op nobody can say what comes round; here the Merge asks.
+  // An Enter's shape function cannot know later iterations; here the Merge accounts for them.
   if (s->known && node->op->role == RN_ROLE_ENTER) out_shapes[0] = shapes[0];
-  if (!rn_ok(status)) {  // what cannot be is the kernel's to say, when it runs
+  if (!rn_ok(status)) {  // the kernel reports impossible shapes when it runs
     rn_status_free(status);
     return RN_OK;
   }
@@ -130,8 +131,8 @@ static rn_status_t infer_node(shapes_t* s, int32_t index) {
   return RN_OK;
 }
 
-// Whether what comes round to Merge |index| has the shape that was taken for granted. If not, it is
-// taken for less from now on.
+// Whether the next iteration's value of Merge |index| has the assumed shape. If not, weakens the
+// assumption.
 static rn_status_t check_merge(shapes_t* s, int32_t index, bool* inout_holds) {
   const rn_ir_node_t* node = &s->ir->nodes.items[index];
   for (int32_t i = 0; i < node->input_count; ++i) {
@@ -147,7 +148,7 @@ static rn_status_t check_merge(shapes_t* s, int32_t index, bool* inout_holds) {
   return RN_OK;
 }
 
-// The stack whose handle |edge| carries; -1: it is none, or nobody knows which.
+// The stack whose handle |edge| carries; -1 if it is not a handle or the stack cannot be told.
 static int32_t stack_of(const shapes_t* s, rn_ir_edge_t edge) {
   for (;;) {
     const rn_ir_node_t* node = &s->ir->nodes.items[edge.node];
@@ -160,7 +161,7 @@ static int32_t stack_of(const shapes_t* s, rn_ir_edge_t edge) {
 
 typedef enum stack_t { STACK_EMPTY = 0, STACK_KNOWN, STACK_OPEN } stack_t;
 
-// What |node| does to the stacks that it is given: |shapes|, by stack, is what is pushed there.
+// Records in |shapes|, by stack, the shape that |node| pushes.
 static rn_status_t note_stacks(const shapes_t* s, const rn_ir_node_t* node, stack_t* stacks,
                                rn_shape_t* shapes) {
   bool passes_on = node->op->role == RN_ROLE_ENTER || node->op->role == RN_ROLE_IDENTITY ||
@@ -186,8 +187,8 @@ static rn_status_t note_stacks(const shapes_t* s, const rn_ir_node_t* node, stac
   return RN_OK;
 }
 
-// What a loop's gradient takes from a stack has the shape of what was put there. True in
-// |*out_is_new| if that says more of a shape than was known.
+// Gives values popped from a stack the shape of the values pushed there. Sets |*out_is_new| if a
+// shape became more specific.
 static rn_status_t know_stacks(shapes_t* s, const int32_t* order, int32_t count, bool* out_is_new) {
   rn_ir_t* ir = s->ir;
   stack_t* stacks = NULL;
@@ -197,7 +198,7 @@ static rn_status_t know_stacks(shapes_t* s, const int32_t* order, int32_t count,
   RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&ir->arena, ir->nodes.count + 1, &shapes));
   for (int32_t i = 0; i < count; ++i) {
     const rn_ir_node_t* node = &ir->nodes.items[order[i]];
-    // A push to one of several stacks could be to any.
+    // A push to an unknown stack could be to any of them.
     if (strcmp(node->op->name, "StackPushV2") == 0 &&
         (node->feed >= 0 || stack_of(s, node->inputs[0]) < 0))
       return RN_OK;
@@ -216,9 +217,9 @@ static rn_status_t know_stacks(shapes_t* s, const int32_t* order, int32_t count,
   return RN_OK;
 }
 
-// Loops: at first a loop's values are taken to keep the shapes that they enter with. As long as
-// what comes round says otherwise, less is taken for granted and everything is inferred again: a
-// shape can lose each of its dimensions, and then its rank, so this ends.
+// For loops, starts from the assumption that variables keep the shapes they enter with. While a
+// later iteration contradicts that, weakens the assumption and infers everything again. This ends
+// because a shape can only lose each dimension once, then its rank.
 static rn_status_t infer_round(shapes_t* s, const int32_t* order, int32_t count) {
   rn_ir_t* ir = s->ir;
   for (bool holds = false; !holds;) {
@@ -237,7 +238,7 @@ static rn_status_t infer_round(shapes_t* s, const int32_t* order, int32_t count)
   return RN_OK;
 }
 
-// Gradients of gradients take from stacks what was computed from what came off other stacks.
+// Higher-order gradients pop values that were computed from values popped from other stacks.
 #define STACK_ROUNDS 4
 
 static rn_status_t infer_loops(shapes_t* s, const int32_t* order, int32_t count) {
@@ -252,7 +253,7 @@ static rn_status_t infer_loops(shapes_t* s, const int32_t* order, int32_t count)
   }
   bool is_new = true;
   for (int round = 0; is_new && round < STACK_ROUNDS; ++round) {
-    // What is taken for granted of a loop's values starts afresh: more is known of them now.
+    // Start the assumptions about loop variables afresh, because more is known now.
     memset(s->is_assumed, 0, ir->nodes.count * sizeof *s->is_assumed);
     RN_RETURN_IF_ERROR(infer_round(s, order, count));
     RN_RETURN_IF_ERROR(know_stacks(s, order, count, &is_new));
@@ -287,7 +288,7 @@ rn_status_t rn_ir_forget_shapes(rn_ir_t* ir, bool* inout_is_open) {
   int32_t* order = NULL;
   int32_t count = 0;
   RN_RETURN_IF_ERROR(rn_ir_order(ir, &order, &count));
-  for (bool is_new = true; is_new;) {  // again only for a loop's back edges
+  for (bool is_new = true; is_new;) {  // repeats only for loop back edges
     is_new = false;
     for (int32_t i = 0; i < count; ++i) {
       rn_ir_node_t* node = &ir->nodes.items[order[i]];

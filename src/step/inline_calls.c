@@ -1,15 +1,15 @@
-// Calls: the bodies of functions in their place. See rn_pass_inline_calls in ir.h.
+// Replaces calls by the bodies of their functions. See rn_pass_inline_calls in ir.h.
 //
-// Nodes are looked at in order, and those of bodies are added behind, so that calls within bodies
-// have their turn later. A call that is gone leaves a note which edges took its place; all uses are
-// redirected once, at the end.
+// The pass visits nodes in order and appends the nodes of bodies, so it reaches calls within bodies
+// later. For each call it notes which edges replace its outputs; it redirects all uses once, at the
+// end.
 #include <inttypes.h>
 
 #include "framework/internal_ops.h"
 #include "step/calls.h"
 
-// A graph that has grown by this many nodes, and to several times its size, keeps the calls that
-// are left: functions that call others twice each would double it without end.
+// Once the graph has grown by this many nodes, and to several times its size, the remaining calls
+// stay calls: functions that each call another one twice would double the graph at every level.
 #define MAX_GROWTH (1 << 16)
 #define MAX_GROWTH_TIMES 8
 
@@ -123,7 +123,7 @@ rn_status_t rn_calls_no_op(rn_calls_t* calls, int32_t origin, const char* name,
   return rn_calls_add(calls, origin, &no_op, out);
 }
 
-// Attributes of a call: types of what goes in and comes out, and the function.
+// Attributes of a call: input types, output types and the function.
 static rn_status_t call_attrs(rn_calls_t* calls, const rn_op_def_t* op,
                               const rn_func_attr_t* function, const rn_dtype_t* in,
                               int32_t in_count, const rn_dtype_t* out_types, int32_t out_count,
@@ -184,24 +184,24 @@ void rn_calls_replace(rn_calls_t* calls, int32_t index, rn_ir_edge_t* edges, int
   calls->has_changed = true;
 }
 
-// One body on its way into the IR.
+// State while one body is copied into the IR.
 typedef struct splice_t {
   rn_calls_t* calls;
-  int32_t call;    // the node that calls
+  int32_t call;    // the calling node
   int32_t number;  // of the call in calls->calls
   const rn_function_body_t* body;
-  rn_ir_edge_t* args;  // what comes in
-  int32_t* index;      // body node id -> IR node; -1: not needed; -2: to be copied
-  int32_t start;       // what must run before the body does anything; -1: nothing
-  bool is_careful;     // the call may be dead: then all of the body must be
-  bool fits;           // what comes in has the shapes that the body was inferred for
-  bool is_pruned;      // effects that nothing needs do not run
-  int32_t* loops;      // by body node id: how many loops it is in; NULL: the body has none
+  rn_ir_edge_t* args;  // the arguments
+  int32_t* index;      // body node id -> IR node; -1 if not needed, -2 if to be copied
+  int32_t start;       // the node that must run before the body; -1 if none
+  bool is_careful;     // the call may be dead, and then all of the body must be
+  bool fits;           // the arguments have the shapes that the body was inferred for
+  bool is_pruned;      // side effects that nothing needs do not run
+  int32_t* loops;      // by body node id: loop nesting depth; NULL if the body has no loops
   RN_VEC(int32_t) effects;
   RN_VEC(rn_node_t*) order;
 } splice_t;
 
-// Whether a node must run although nobody may read what it gives.
+// Whether a node must run even if its outputs are unused.
 static bool has_effects(const rn_node_t* node) {
   return node->op->flags & RN_OP_STATEFUL && node->op->role != RN_ROLE_ARG &&
          node->op->role != RN_ROLE_PLACEHOLDER;
@@ -213,7 +213,7 @@ static rn_status_t need(splice_t* splice, rn_node_t* node) {
   return rn_vec_push(&splice->order, splice->calls->ir->allocator, node);
 }
 
-// Everything that results, control results and effects need, in the order of finding.
+// Finds everything that results, control results and side effects need.
 static rn_status_t find_needed(splice_t* splice) {
   const rn_function_body_t* body = splice->body;
   for (int32_t i = 0; i < body->result_count; ++i)
@@ -233,7 +233,7 @@ static rn_status_t find_needed(splice_t* splice) {
   return RN_OK;
 }
 
-// "loc:@node" names a node of the body.
+// Renames colocation constraints "loc:@node", which name nodes of the body.
 static rn_status_t rename_places(splice_t* splice, const rn_attr_value_t* from,
                                  rn_attr_value_t* out) {
   rn_ir_t* ir = splice->calls->ir;
@@ -271,7 +271,7 @@ static rn_status_t copy_extras(splice_t* splice, const rn_node_t* from, rn_ir_no
   return RN_OK;
 }
 
-// Loops of two calls of one function are two loops.
+// Makes frame names unique: two calls of one function have two separate loops.
 static rn_status_t rename_frame(splice_t* splice, rn_ir_node_t* node) {
   rn_ir_t* ir = splice->calls->ir;
   int index = rn_op_attr_index(node->op, RN_STR("frame_name"));
@@ -333,7 +333,7 @@ static bool is_call(const rn_node_t* node) {
   return node->op->role >= RN_ROLE_CALL && node->op->role <= RN_ROLE_GRADIENT;
 }
 
-// How many loops what |node| gives is in.
+// The loop nesting depth of the outputs of |node|.
 static int32_t loops_behind(const splice_t* splice, const rn_node_t* node) {
   int role = node->op->role;
   return splice->loops[node->id] + (role == RN_ROLE_ENTER) - (role == RN_ROLE_EXIT);
@@ -348,7 +348,8 @@ static rn_status_t count_loops(splice_t* splice) {
       RN_ARENA_ARRAY(&splice->calls->ir->arena, splice->body->graph->nodes.count, &splice->loops));
   for (bool is_changed = true; is_changed;) {
     is_changed = false;
-    for (size_t i = splice->order.count; i-- > 0;) {  // what a node reads stands behind it, mostly
+    for (size_t i = splice->order.count;
+         i-- > 0;) {  // inputs of a node mostly come later in this order
       const rn_node_t* node = splice->order.items[i];
       int32_t most = splice->loops[node->id];
       for (int32_t k = 0; k < node->input_count; ++k)
@@ -364,8 +365,8 @@ static rn_status_t count_loops(splice_t* splice) {
   return RN_OK;
 }
 
-// Whether |node| stands for a loop of the body: what is inside can neither wait for what is outside
-// nor be waited for there, so that its entrances wait and its exits are waited for.
+// Whether |node| is an entrance or exit of a loop of the body. Control edges cannot cross a loop's
+// boundary, so entrances wait on behalf of the loop, and other nodes wait for its exits.
 static bool is_gate(const splice_t* splice, const rn_node_t* node, rn_op_role_t role) {
   return splice->loops && node->op->role == role &&
          splice->loops[node->id] == (role == RN_ROLE_EXIT);
@@ -395,8 +396,8 @@ static rn_status_t link_node(splice_t* splice, const rn_node_t* from) {
   return rn_vec_push(&splice->effects, calls->ir->allocator, splice->index[from->id]);
 }
 
-// What the body must wait for. On a way that may not be taken, every argument passes through an
-// Identity, which is dead when the call is, and so is what hangs on those.
+// Makes the node that the body waits for. If the call may be dead, every argument passes through an
+// Identity that is dead when the call is, so everything that depends on it is dead too.
 static rn_status_t make_start(splice_t* splice) {
   rn_calls_t* calls = splice->calls;
   rn_ir_t* ir = calls->ir;
@@ -421,7 +422,8 @@ static rn_status_t make_start(splice_t* splice) {
   return rn_calls_no_op(calls, splice->call, "input_control_node", waits, count, &splice->start);
 }
 
-// What runs when the call is over: after all effects, control results and results.
+// Makes the node that runs when the call is over: after all side effects, control results and
+// results.
 static rn_status_t make_end(splice_t* splice, int32_t* out) {
   rn_calls_t* calls = splice->calls;
   const rn_function_body_t* body = splice->body;
@@ -434,14 +436,15 @@ static rn_status_t make_end(splice_t* splice, int32_t* out) {
     waits[total++] = splice->index[body->controls[i]->id];
   for (int32_t i = 0; i < body->result_count; ++i) {
     int32_t source = mapped(splice, body->results[i]).node;
-    // Running after a Switch says nothing about which way it went.
+    // A control edge from a Switch does not tell which branch it took.
     if (rn_ir_node(calls->ir, source)->op->role != RN_ROLE_SWITCH) waits[total++] = source;
   }
   if (splice->start >= 0) waits[total++] = splice->start;
   return rn_calls_no_op(calls, splice->call, "output_control_node", waits, total, out);
 }
 
-// Arguments may have other shapes than the function declares: then the body's are inferred anew.
+// Whether the arguments have the shapes that the function declares; if not, shapes in the body are
+// inferred again.
 static bool has_declared_shapes(const splice_t* splice) {
   const rn_ir_node_t* call = rn_ir_node(splice->calls->ir, splice->call);
   for (int32_t i = 0; i < splice->body->arg_count; ++i) {
@@ -474,7 +477,8 @@ static rn_status_t copy_body(splice_t* splice) {
   RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&ir->arena, (size_t)body->result_count, &results));
   for (int32_t i = 0; i < body->result_count; ++i) {
     results[i] = mapped(splice, body->results[i]);
-    // What is computed ahead of the call's turn is nobody's to have before.
+    // A result that does not depend on the start node must still not be visible before the call
+    // runs.
     const rn_node_t* source = body->results[i].node;
     bool is_early =
         splice->start >= 0 && !splice->is_careful && !has_effects(source) && !is_call(source);
@@ -520,7 +524,7 @@ static rn_status_t check_call(const rn_calls_t* calls, int32_t index,
   return rn_status_annotate(status, "\n\t [[{{node %.*s}}]]", RN_STR_ARGS(call->name));
 }
 
-// Which function a node calls; false if it is no call.
+// The function that a node calls; false if it is not a call.
 static rn_status_t called_function(rn_calls_t* calls, const rn_ir_node_t* node,
                                    const rn_func_attr_t** out) {
   *out = NULL;
@@ -559,7 +563,7 @@ static bool stays_call(const rn_calls_t* calls, int32_t index, const rn_function
          is_too_large(calls, body) || is_recursive(calls, index, body);
 }
 
-// A node whose op is a function becomes a call like others.
+// Turns a node whose op is a function into an ordinary call.
 static rn_status_t keep_call(rn_calls_t* calls, int32_t index, const rn_func_attr_t* function) {
   rn_ir_node_t* node = rn_ir_node(calls->ir, index);
   if (node->op->role == RN_ROLE_CALL) return RN_OK;
@@ -574,7 +578,7 @@ static rn_status_t keep_call(rn_calls_t* calls, int32_t index, const rn_func_att
   return RN_OK;
 }
 
-// The gradient of a function becomes a call of the function that computes it.
+// Turns a SymbolicGradient into a call of the function that computes the gradient.
 static rn_status_t find_gradient(rn_calls_t* calls, int32_t index) {
   rn_ir_t* ir = calls->ir;
   rn_ir_node_t* node = rn_ir_node(calls->ir, index);
@@ -618,7 +622,7 @@ static rn_status_t take_apart(rn_calls_t* calls, int32_t index) {
   return status;
 }
 
-// What took the place of |edge|, also if that was replaced in turn.
+// The edge that replaces |edge|, following repeated replacements.
 static rn_ir_edge_t resolved(const rn_calls_t* calls, rn_ir_edge_t edge) {
   while (edge.node >= 0 && calls->notes.items[edge.node].replacement)
     edge = calls->notes.items[edge.node].replacement[edge.output];
@@ -651,7 +655,7 @@ static rn_status_t add_targets(rn_calls_t* calls) {
   RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&ir->arena, count, &targets));
   for (int32_t i = 0; i < ir->target_count; ++i) targets[i] = resolved_end(calls, ir->targets[i]);
   for (size_t i = 0; i < calls->targets.count; ++i) {
-    // A call among them has effects of its own, which are targets too.
+    // The side effects of a call that is a target are targets too.
     int32_t target = calls->targets.items[i];
     if (rn_ir_node(calls->ir, target)->is_removed) {
       if (calls->notes.items[target].end < 0) continue;

@@ -53,7 +53,7 @@ void rn_ir_label(const rn_ir_t* ir, const rn_ir_node_t* node, rn_strbuf_t* out) 
 }
 
 rn_status_t rn_ir_add(rn_ir_t* ir, const rn_ir_node_t* prototype, int32_t* out_index) {
-  rn_ir_node_t copy = *prototype;  // it may point into the vector that grows
+  rn_ir_node_t copy = *prototype;  // |prototype| may point into the vector that grows
   RN_RETURN_IF_ERROR(rn_vec_push(&ir->nodes, ir->allocator, copy));
   *out_index = (int32_t)ir->nodes.count - 1;
   return RN_OK;
@@ -162,7 +162,8 @@ typedef struct walk_t {
   int32_t count;
 } walk_t;
 
-// The node at the far end of edge |cursor| of |node|; -1: a loop's back edge; -2: no more edges.
+// The predecessor at edge |cursor| of |node|; -1 for a loop's back edge, -2 if there are no more
+// edges.
 static int32_t predecessor(const rn_ir_t* ir, const rn_ir_node_t* node, int32_t cursor) {
   if (cursor < node->input_count) {
     int32_t source = node->inputs[cursor].node;
@@ -226,7 +227,7 @@ rn_status_t rn_ir_order(rn_ir_t* ir, int32_t** out_order, int32_t* out_count) {
     RN_RETURN_IF_ERROR(walk_from(&walk, ir->fetches[i].node));
   for (int32_t i = 0; i < ir->target_count; ++i)
     RN_RETURN_IF_ERROR(walk_from(&walk, ir->targets[i]));
-  // Loops hang on their back edges: what only those reach comes last.
+  // Nodes that only a loop's back edge reaches come last.
   for (size_t i = 0; i < n; ++i)
     if (!ir->nodes.items[i].is_removed) RN_RETURN_IF_ERROR(walk_from(&walk, (int32_t)i));
   *out_order = walk.order;

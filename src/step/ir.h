@@ -1,10 +1,10 @@
 // The graph of one step: what is left after pruning, in a form that passes can change.
 //
-// Made by rn_ir_create from a graph and a step's feeds, fetches and targets; then one pass after
-// the other works on it (graph/pass_*.c, place/), and exec compiles it into plans. Nodes are
-// numbered; a pass removes a node by setting |is_removed| and redirects edges by overwriting them.
-// Everything lives in the IR's arena or is borrowed from the graph, whose nodes never go away. One
-// thread at a time.
+// rn_ir_create builds it from a graph and a step's feeds, fetches and targets. Passes (step/,
+// place/) then change it one after the other, and exec compiles it into plans. Nodes are numbered;
+// a pass removes a node by setting |is_removed| and redirects edges by overwriting them. Everything
+// lives in the IR's arena or is borrowed from the graph, whose nodes never go away. One thread at a
+// time.
 #ifndef RUNNEL_STEP_IR_H_
 #define RUNNEL_STEP_IR_H_
 
@@ -12,13 +12,13 @@
 #include "graph/graph.h"
 
 typedef struct rn_ir_edge_t {
-  int32_t node;  // index into nodes; -1: nothing
+  int32_t node;  // index into nodes; -1 for none
   int32_t output;
 } rn_ir_edge_t;
 
 typedef struct rn_ir_node_t {
   const rn_op_def_t* op;
-  rn_str_t name;  // of the graph's node; passes that add nodes make new names
+  rn_str_t name;  // of the graph's node; passes name the nodes they add
   const rn_attr_value_t* attrs;
   int32_t extra_count;
   const rn_attr_t* extras;
@@ -31,32 +31,32 @@ typedef struct rn_ir_node_t {
   int32_t* controls;  // control inputs: node numbers
   int32_t output_count;
   rn_dtype_t* types;            // of the outputs, with reference marks
-  rn_shape_t* shapes;           // of the outputs, as far as known
-  const rn_tensor_t* constant;  // value of output 0 if known before the step; Borrowed from the
-                                // graph, or owned by the IR (see |owned|)
-  int32_t feed;                 // >= 0: this node stands for feed number |feed|, and has one output
+  rn_shape_t* shapes;           // of the outputs; may be partly unknown
+  const rn_tensor_t* constant;  // value of output 0 if known before the step, else NULL; Borrowed
+                                // from the graph or from |owned|
+  int32_t feed;                 // >= 0: this node is feed number |feed| and has one output
   bool is_removed;
 } rn_ir_node_t;
 
 typedef struct rn_ir_t {
-  rn_graph_t* graph;  // Borrowed: functions are found in its library
+  rn_graph_t* graph;  // Borrowed; its library holds the functions
   rn_arena_t arena;
   rn_allocator_t allocator;
   RN_VEC(rn_ir_node_t) nodes;
   int32_t fetch_count;
-  rn_ir_edge_t* fetches;  // one for each fetch of the step
+  rn_ir_edge_t* fetches;  // one per fetch of the step
   int32_t feed_count;
   rn_str_t* feed_names;  // by feed: see rn_ir_source_name
   int32_t target_count;
-  int32_t* targets;  // nodes that must run; a target that a pass removes must leave its effects to
-                     // others
+  int32_t* targets;  // nodes that must run; a pass that removes a target must keep its side effects
   RN_VEC(rn_tensor_t)
-  owned;  // tensors that constants of passes point to; their buffers are released with the IR
+  owned;               // values of constants that passes made; released with the IR
   int32_t producer;    // GraphDef version
-  int32_t call_depth;  // of a body whose shapes are inferred for a call: how many calls deep it is
+  int32_t call_depth;  // for a function body whose shapes are being inferred: the nesting depth of
+                       // the call
 } rn_ir_t;
 
-// What a step asks for. Borrowed for the call.
+// Feeds, fetches and targets of a step. Borrowed for the call.
 typedef struct rn_signature_t {
   const rn_edge_t* feeds;
   int32_t feed_count;
@@ -64,7 +64,7 @@ typedef struct rn_signature_t {
   int32_t fetch_count;
   rn_node_t* const* targets;
   int32_t target_count;
-  rn_node_t* const* done;  // nodes that ran already: nobody waits for them
+  rn_node_t* const* done;  // nodes that have run already; control edges from them are dropped
   int32_t done_count;
   int32_t call_depth;  // see rn_ir_t
 } rn_signature_t;
@@ -72,42 +72,40 @@ typedef struct rn_signature_t {
 // Orders edges by their names, "node:output", bytewise: the order in which TensorFlow numbers
 // feeds.
 int rn_edge_compare(rn_edge_t a, rn_edge_t b);
-// A copy whose arrays are in |arena|.
+// Copies a signature into |arena|.
 RN_MUST_USE rn_status_t rn_signature_copy(rn_arena_t* arena, const rn_signature_t* from,
                                           rn_signature_t* out);
 
-// Prunes |graph| to what the step needs (step/prune.c): walks back from fetches and targets,
-// stops at feeds. Feeds become nodes with |feed| set. Errors name the edge: fetching or feeding
-// what does not exist, feeding twice, a placeholder that nobody feeds is *not* an error here: its
-// kernel says so when it runs.
+// Prunes |graph| to what the step needs (step/prune.c): walks back from fetches and targets and
+// stops at feeds, which become nodes with |feed| set. Fetching or feeding an output that does not
+// exist, or feeding one twice, is an error that names the edge. A placeholder without a feed is not
+// an error here; its kernel fails when it runs.
 RN_MUST_USE rn_status_t rn_ir_create(rn_graph_t* graph, const rn_signature_t* signature,
                                      rn_ir_t** out_ir);
 void rn_ir_destroy(rn_ir_t* ir);
-// Whether |edge| is an output of |graph|; the message calls it a |what|.
+// Fails unless |edge| is an output of |graph|; the message calls the edge a |what|.
 RN_MUST_USE rn_status_t rn_ir_check_edge(const rn_graph_t* graph, rn_edge_t edge, const char* what);
 
-// What messages and statistics call a node that others read. A client's feed has the name of the
-// node that TensorFlow puts in its place, "_arg_NODE_OUTPUT_NUMBER"; feeds are numbered in the
-// order of their names.
+// The name of a node in messages and statistics. A feed is called "_arg_NODE_OUTPUT_NUMBER", like
+// the node that TensorFlow puts in its place; feeds are numbered in the order of their names.
 static inline rn_str_t rn_ir_source_name(const rn_ir_t* ir, const rn_ir_node_t* node) {
   return node->feed >= 0 ? ir->feed_names[node->feed] : node->name;
 }
 
-// Appends what timelines call a node: "name = Op(input, input:1, ^control)".
+// Appends the label of a node in timelines: "name = Op(input, input:1, ^control)".
 void rn_ir_label(const rn_ir_t* ir, const rn_ir_node_t* node, rn_strbuf_t* out);
 
-// A copy of |prototype| at the end of the nodes; pointers to nodes are invalid afterwards. Its
-// arrays must be in the IR's arena.
+// Appends a copy of |prototype|, whose arrays must be in the IR's arena. Invalidates pointers to
+// nodes.
 RN_MUST_USE rn_status_t rn_ir_add(rn_ir_t* ir, const rn_ir_node_t* prototype, int32_t* out_index);
-// Points every use of |from| (inputs and fetches) to |to|.
+// Redirects every use of |from| (inputs and fetches) to |to|.
 void rn_ir_replace_edge(rn_ir_t* ir, rn_ir_edge_t from, rn_ir_edge_t to);
-// Makes |node| run after |control| as well.
+// Adds a control edge from |control| to |node|.
 RN_MUST_USE rn_status_t rn_ir_add_control(rn_ir_t* ir, int32_t node, int32_t control);
-// The nodes that are left in topological order (edges into Merge from NextIteration aside).
-// INVALID_ARGUMENT for a cycle, naming nodes.
-// |*out_order| is in the IR's arena.
+// The remaining nodes in topological order, ignoring edges from NextIteration into Merge.
+// INVALID_ARGUMENT for a cycle, naming nodes. |*out_order| is in the IR's arena.
 RN_MUST_USE rn_status_t rn_ir_order(rn_ir_t* ir, int32_t** out_order, int32_t* out_count);
-// Marks (by node) what comes after a marked node, over edges of both kinds.
+// Marks (by node) every node that a marked node reaches over data or control edges.
 RN_MUST_USE rn_status_t rn_ir_spread(rn_ir_t* ir, bool* inout_is_marked);
 // Removes nodes that no fetch, target or side effect needs.
 RN_MUST_USE rn_status_t rn_ir_sweep(rn_ir_t* ir);
@@ -116,9 +114,9 @@ RN_MUST_USE rn_status_t rn_ir_sweep(rn_ir_t* ir);
 static inline rn_ir_node_t* rn_ir_node(const rn_ir_t* ir, int32_t index) {
   return &ir->nodes.items[index];
 }
-// The value of attribute |name|, defined or extra; NULL if there is none.
+// The value of attribute |name|, whether the op defines it or not; NULL if the node has none.
 const rn_attr_value_t* rn_ir_attr(const rn_ir_node_t* node, rn_str_t name);
-// Whether the node has the boolean attribute |name|, and it is true.
+// Whether the node has the boolean attribute |name| with value true.
 static inline bool rn_ir_flag(const rn_ir_node_t* node, const char* name) {
   const rn_attr_value_t* value = rn_ir_attr(node, rn_str(name));
   return value && value->b;
@@ -126,27 +124,27 @@ static inline bool rn_ir_flag(const rn_ir_node_t* node, const char* name) {
 
 // How a node is used.
 typedef struct rn_ir_uses_t {
-  int32_t reads;    // inputs of other nodes that read one of its outputs
-  int32_t fetches;  // fetches that do
-  int32_t waits;    // control edges from it, and one if it is a target
-  int32_t reader;   // the last node that reads it; -1: none
+  int32_t reads;    // number of inputs that read one of its outputs
+  int32_t fetches;  // number of fetches that read one
+  int32_t waits;    // number of control edges from it, plus one if it is a target
+  int32_t reader;   // the last node that reads it; -1 if none
 } rn_ir_uses_t;
 // Counts the uses of every node; |*out_uses|, by node, is in the IR's arena.
 RN_MUST_USE rn_status_t rn_ir_count_uses(rn_ir_t* ir, rn_ir_uses_t** out_uses);
 static inline int32_t rn_ir_use_count(const rn_ir_uses_t* uses) {
   return uses->reads + uses->fetches + uses->waits;
 }
-// The node that alone uses this one, by one input; -1: there is none, or there are others.
+// The reader of a node that is used exactly once, by an input; -1 otherwise.
 static inline int32_t rn_ir_only_reader(const rn_ir_uses_t* uses) {
   return uses->reads == 1 && uses->fetches + uses->waits == 0 ? uses->reader : -1;
 }
 
-// The input whose elements are all that the output consists of, however often; -1: none.
+// The input whose elements the output repeats (broadcasts, tiles or reshapes); -1 if none.
 int rn_ir_repeated_input(const rn_ir_node_t* node);
-// Whether the node combines two inputs element by element, either of which may be one number.
+// Whether the node is a binary elementwise op, either input of which may be a scalar.
 bool rn_ir_takes_numbers(const rn_ir_node_t* node);
 
-// Whether the node reads a variable, and that is all that it does with it.
+// Whether the node only reads a variable.
 bool rn_ir_is_read(const rn_ir_node_t* node);
 
 // Whether flat input |input| of |node| must be a reference to a variable.
@@ -165,83 +163,84 @@ static inline bool rn_ir_is_pure(const rn_ir_node_t* node) {
   return true;
 }
 
-// Whether the node gives a value that a client might have fed something in place of.
+// Whether the node is a PlaceholderWithDefault, whose value a client may override by a feed.
 static inline bool rn_ir_is_default(const rn_ir_node_t* node) {
   return strcmp(node->op->name, "PlaceholderWithDefault") == 0;
 }
 
-// Passes. Each leaves the IR meaning the same.
+// Passes. Each preserves what the step computes.
 
-// When conditionals and loops that call functions are taken apart.
+// When functional conditionals and loops are lowered.
 typedef enum rn_lowering_t {
-  RN_LOWER_WHERE_ASKED = 0,  // the attribute "_lower_using_switch_merge" asks for it
-  RN_LOWER_ALWAYS,           // wherever that can be done
+  RN_LOWER_WHERE_ASKED = 0,  // where the attribute "_lower_using_switch_merge" asks for it
+  RN_LOWER_ALWAYS,           // wherever possible
   RN_LOWER_NEVER,
 } rn_lowering_t;
 typedef struct rn_calls_options_t {
-  bool keeps_calls;  // calls stay calls, and are made when they run
+  bool keeps_calls;  // calls are not inlined; they run as calls
   rn_lowering_t lowering;
-  bool prunes_branches;  // branches and bodies that the attribute asks to take apart are pruned
+  bool prunes_branches;  // prune branches and bodies that the attribute asks to lower
 } rn_calls_options_t;
-// Puts the bodies of functions in place of calls (step/inline_calls.c), conditionals and loops of
-// functions into Switch, Merge and their like (step/lower_control_flow.c). Nodes of a body get
-// names "call/node" and run on the call's device unless they name one. Those that have state run
-// whether or not their values are used; whoever waited for the call waits for them. What calls
-// itself, what asks not to be taken apart and what would grow beyond all bounds stays a call.
+// Replaces calls by function bodies (step/inline_calls.c), and functional conditionals and loops by
+// Switch, Merge and the other control-flow ops (step/lower_control_flow.c). Nodes of a body get
+// names "call/node" and run on the call's device unless they name one. Stateful nodes run whether
+// or not their values are used, and nodes that waited for the call wait for them. Recursive calls,
+// functions marked "_noinline" and calls that would make the graph too large stay calls.
 //
-// TensorFlow's sessions prune a step after they have taken conditionals and loops apart, so that
-// unused assignments in a branch do not run. |prunes_branches| does the same: a branch or body runs
-// what its used results and its control results need.
+// TensorFlow's sessions prune a step after lowering conditionals and loops, so unused assignments
+// in a branch do not run. |prunes_branches| has the same effect: a branch or body runs only what
+// its used results and its control results need.
 RN_MUST_USE rn_status_t rn_pass_inline_calls(rn_ir_t* ir, const rn_calls_options_t* options);
-// Variables that loops only read are read before them. Leaves Identities behind, for the next pass.
+// Reads variables that a loop only reads before the loop. Leaves Identity nodes, which a later pass
+// removes.
 RN_MUST_USE rn_status_t rn_pass_hoist_variable_reads(rn_ir_t* ir);
-// Control edges into nodes without effects lead from what has some, and only where an input has not
-// waited for it; what is then needed by nobody goes.
+// Drops control edges into pure nodes unless they order a side effect that no data input already
+// orders, then removes what became dead.
 RN_MUST_USE rn_status_t rn_pass_drop_control_edges(rn_ir_t* ir);
+RN_MUST_USE rn_status_t rn_pass_merge_equal_nodes(rn_ir_t* ir);  // common subexpression elimination
 RN_MUST_USE rn_status_t
-rn_pass_merge_equal_nodes(rn_ir_t* ir);  // common sub-expressions: one of each
-RN_MUST_USE rn_status_t
-rn_pass_simplify(rn_ir_t* ir);  // identities and arithmetic that need not be done
-// Evaluates what depends on constants only, with CPU kernels, up to |max_bytes| a result, and what
-// can be evaluated with the shapes that are known then. Sweeps, and leaves the shapes inferred.
+rn_pass_simplify(rn_ir_t* ir);  // removes Identity nodes and arithmetic without effect
+// Evaluates nodes that depend on constants or known shapes only, with CPU kernels, if no result
+// exceeds |max_bytes|. Sweeps, and leaves the shapes inferred.
 RN_MUST_USE rn_status_t rn_pass_fold_constants(rn_ir_t* ir, rn_device_t* cpu, const rn_env_t* env,
                                                int64_t max_bytes);
-// After placement: elementwise nodes over one shape become one node where nothing else needs what
-// is between them.
+// After placement: fuses elementwise nodes over one shape whose intermediate results nothing else
+// needs.
 RN_MUST_USE rn_status_t rn_pass_fuse_elementwise(rn_ir_t* ir);
-// After placement: sums of matrix products, and gradient descent by them, become one node each.
+// After placement: turns each sum of matmuls, and each gradient descent by one, into a single node.
 RN_MUST_USE rn_status_t rn_pass_sum_matmuls(rn_ir_t* ir);
-// After the sums: those that loops add products to take several products at a time.
+// After sum_matmuls: lets sums that a loop accumulates add several matmuls at a time.
 RN_MUST_USE rn_status_t rn_pass_sum_loop_matmuls(rn_ir_t* ir);
-// After placement, before packing: products of which columns are read are made part by part.
+// After placement, before packing: replaces column slices of a matmul by smaller matmuls.
 RN_MUST_USE rn_status_t rn_pass_slice_matmul_columns(rn_ir_t* ir);
-// After placement, before packing: of products of an input beside a state, the input's part is made
-// for all steps at once.
+// After placement, before packing: for matmuls of [input, state] in an unrolled RNN, computes the
+// input's part of all time steps in one matmul.
 RN_MUST_USE rn_status_t rn_pass_hoist_rnn_inputs(rn_ir_t* ir);
-// After placement and the sums: matrices that several products multiply by are packed once.
+// After placement and sum_matmuls: packs matrices that are the right operand of several matmuls
+// once.
 RN_MUST_USE rn_status_t rn_pass_pack_matmul_weights(rn_ir_t* ir);
-// After placement, before fusion: convolutions and what follows them become one node each.
+// After placement, before elementwise fusion: fuses each convolution with the elementwise nodes
+// that follow it.
 RN_MUST_USE rn_status_t rn_pass_fuse_conv(rn_ir_t* ir);
-// For tools, not for steps, because it changes rounding: where a convolution or matrix product by a
-// constant is followed by multiplications and additions of constants, one a channel, or by a batch
-// normalisation with fixed statistics, the factors go into the constant and one BiasAdd is left.
+// For tools only, because it changes rounding: where a convolution or matmul by a constant is
+// followed by per-channel multiplications and additions of constants, or by a batch normalisation
+// with fixed statistics, folds the factors into the constant and leaves one BiasAdd.
 RN_MUST_USE rn_status_t rn_pass_fold_batch_norms(rn_ir_t* ir);
-// What is known of the results of the function or functions that |node|, a call, conditional or
-// choice, may call with inputs of these shapes; merged into |shapes|, one for each output. Says
-// nothing of what it cannot find out. |shapes| are in the IR's arena.
+// Infers the output shapes of |node|, a call, If or Case, from the functions it may call with
+// inputs of these shapes. Merges what it finds into |shapes|, one per output, in the IR's arena;
+// leaves the others alone.
 RN_MUST_USE rn_status_t rn_ir_infer_call(rn_ir_t* ir, const rn_ir_node_t* node,
                                          const rn_shape_t* inputs, rn_shape_t* shapes);
-// Runs shape inference over the IR again with what feeds and constants tell now.
+// Runs shape inference over the IR again with the current feeds and constants.
 RN_MUST_USE rn_status_t rn_pass_infer_shapes(rn_ir_t* ir);
-// Says what is known of the shapes that are fed, one for each feed, and runs shape inference again;
-// NULL: nothing is known.
-// Where that is not what the graph says of a feed, or less, what the graph says of all that comes
-// after it is forgotten first: it rests on a shape that may not be fed.
+// Sets the shapes of the feeds, one per feed (NULL if none is known), and runs shape inference
+// again. Where a feed's shape contradicts the graph's or is less specific, first forgets the shapes
+// of everything computed from that feed, because they rest on a shape that may not be fed.
 RN_MUST_USE rn_status_t rn_ir_set_feed_shapes(rn_ir_t* ir, const rn_shape_t* shapes);
-// Forgets the shapes of what is computed from the marked nodes (by node), marks these as well, and
-// infers all again.
+// Forgets the shapes of all nodes computed from the marked ones (by node), marks those nodes too,
+// and runs shape inference again.
 RN_MUST_USE rn_status_t rn_ir_forget_shapes(rn_ir_t* ir, bool* inout_is_open);
-// Whether |shape| says all that |other| says: whoever plans for |other| may be given |shape|.
+// Whether |shape| is at least as specific as |other|: a plan made for |other| accepts |shape|.
 bool rn_ir_shape_implies(rn_shape_t shape, rn_shape_t other);
 
 #endif  // RUNNEL_STEP_IR_H_

@@ -1,4 +1,4 @@
-// The graph of a step as a GraphDef: see ir_export.h.
+// Converts the graph of a step to a GraphDef: see ir_export.h.
 #include "step/ir_export.h"
 
 #include "framework/attr_proto.h"
@@ -15,9 +15,10 @@ typedef struct export_t {
   rn_arena_t scratch;
   rn_map_t taken;           // names
   rn_str_t* names;          // by node
-  rn_map_t functions;       // names of those that are written
-  RN_VEC(rn_str_t) wanted;  // functions, in the order in which they were found
-  bool is_part;             // of a step: names may be such as TensorFlow's runtime makes
+  rn_map_t functions;       // names of functions already written
+  RN_VEC(rn_str_t) wanted;  // functions to write, in the order found
+  bool is_part;  // exports one partition: node names may be ones that only TensorFlow's runtime
+                 // makes
 } export_t;
 
 static void export_clear(export_t* e) {
@@ -27,7 +28,7 @@ static void export_clear(export_t* e) {
   rn_arena_clear(&e->scratch);
 }
 
-// Names of nodes start with [A-Za-z0-9.] and go on with those and [_>/-\].
+// Node names start with [A-Za-z0-9.] and continue with those and [_>/-\].
 static bool may_start(char c) {
   return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '.';
 }
@@ -50,7 +51,7 @@ static rn_status_t take_name(export_t* e, rn_str_t wish, rn_str_t* out) {
   return rn_map_put(&e->taken, name, e);
 }
 
-// The names that the caller chose come first, then those that are fine as they are.
+// Assigns the names that the caller chose first, then the node names that are valid and free.
 static rn_status_t name_nodes(export_t* e, const rn_str_t* inputs, const rn_str_t* outputs,
                               rn_str_t* out_names) {
   rn_ir_t* ir = e->ir;
@@ -117,7 +118,7 @@ static rn_status_t put_placeholder(export_t* e, const rn_ir_node_t* node) {
   return put_attr(e, RN_STR("shape"), &shape);
 }
 
-// What tells of the graph that the node came from.
+// Whether |attr| describes the graph that the node came from.
 static bool is_stale(rn_str_t attr) {
   return rn_str_is(attr, "_class") || rn_str_is(attr, "_output_shapes");
 }
@@ -158,7 +159,7 @@ static rn_status_t put_output(export_t* e, rn_str_t name, rn_ir_edge_t edge) {
   return rn_strbuf_status(e->out);
 }
 
-// The functions that nodes of a message call.
+// Collects the functions that nodes of a message call.
 static rn_status_t want_of_nodes(export_t* e, const rn_pb_FunctionDef_t* def) {
   for (uint32_t n = 0; n < def->node_def.count; ++n) {
     const rn_pb_NodeDef_t* node = &def->node_def.items[n];
@@ -191,7 +192,7 @@ static rn_status_t put_function(export_t* e, rn_str_t name) {
 static rn_status_t put_library(export_t* e) {
   if (!e->wanted.count) return RN_OK;
   size_t library = rn_pb_begin(e->out, rn_pb_GraphDef_library_field);
-  for (size_t i = 0; i < e->wanted.count; ++i)  // it grows meanwhile
+  for (size_t i = 0; i < e->wanted.count; ++i)  // the list grows during the loop
     RN_RETURN_IF_ERROR(put_function(e, e->wanted.items[i]));
   rn_pb_end(e->out, library);
   return RN_OK;

@@ -1,10 +1,10 @@
-// Conditionals and loops of functions, taken apart into the nodes that executors know: Switch and
+// Lowers functional conditionals and loops to the ops that the executor runs itself: Switch and
 // Merge, and Enter, Exit, NextIteration and LoopCond. Branches and bodies become calls, which
-// inline_calls.c then takes apart in turn.
+// inline_calls.c then inlines.
 #include "framework/internal_ops.h"
 #include "step/calls.h"
 
-// Nodes of an op with one type attribute, "T", and outputs of that type.
+// Describes a node whose op has one type attribute, "T", and outputs of that type.
 typedef struct plain_t {
   const rn_op_def_t* op;
   const char* name;
@@ -87,7 +87,8 @@ static rn_status_t allocate_choice(choice_t* choice) {
   return RN_ARENA_ARRAY(arena, branches, &choice->pivots);
 }
 
-// Sends everything that is left to branch |b| if |predicate| holds, and on otherwise.
+// Switches all remaining arguments: to branch |b| if |predicate| holds, else to the branches after
+// it.
 static rn_status_t split(choice_t* choice, int32_t b, rn_ir_edge_t predicate,
                          rn_ir_edge_t* inout_rest, rn_ir_edge_t* inout_pivot) {
   rn_calls_t* calls = choice->calls;
@@ -108,7 +109,7 @@ static rn_status_t split(choice_t* choice, int32_t b, rn_ir_edge_t predicate,
   return RN_OK;
 }
 
-// The last branch gets what is left.
+// Gives the remaining arguments to the last branch.
 static rn_status_t give_rest(choice_t* choice, const rn_ir_edge_t* rest, rn_ir_edge_t pivot) {
   int32_t last = choice->count - 1;
   for (int32_t i = 0; i < choice->arg_count; ++i)
@@ -129,7 +130,7 @@ static rn_status_t add_branches(choice_t* choice, int32_t* nodes) {
   return RN_OK;
 }
 
-// Each result is that of the branch that ran; the end comes after that branch.
+// Merges the results of the branches; the end node runs after the branch that was taken.
 static rn_status_t join(choice_t* choice) {
   rn_calls_t* calls = choice->calls;
   rn_arena_t* arena = &calls->ir->arena;
@@ -183,7 +184,7 @@ static rn_status_t add_number(choice_t* choice, int32_t value, rn_ir_edge_t* out
   ir->owned.items[ir->owned.count++] = tensor;
   rn_tensor_t* kept = NULL;
   RN_RETURN_IF_ERROR(RN_ARENA_NEW(&ir->arena, &kept));
-  *kept = tensor;  // the bytes are those that |owned| holds
+  *kept = tensor;  // |owned| holds the bytes
   const rn_op_def_t* op = rn_op_constant();
   if (!op) return rn_internal("The ops that calls are taken apart into are missing");
   rn_attr_value_t* attrs = NULL;
@@ -208,8 +209,8 @@ static rn_status_t add_number(choice_t* choice, int32_t value, rn_ir_edge_t* out
   return RN_OK;
 }
 
-// Whether the branch number is |b|. The number hangs on the choice itself, so that it is in the
-// same frame.
+// Adds a comparison of the branch number with |b|. The constant has a control edge from the choice,
+// so that it is in the same frame.
 static rn_status_t add_comparison(choice_t* choice, int32_t b, rn_ir_edge_t* out) {
   rn_calls_t* calls = choice->calls;
   rn_ir_edge_t inputs[2] = {choice->source.inputs[0]};
@@ -251,18 +252,18 @@ static rn_status_t lower_case(choice_t* choice) {
   return join(choice);
 }
 
-// A loop on its way into the IR; arrays go by loop variable.
+// State while one loop is lowered; arrays are indexed by loop variable.
 typedef struct loop_t {
   rn_calls_t* calls;
   int32_t node;
   rn_ir_node_t source;
   const rn_func_attr_t *cond, *body;
   bool* is_invariant;
-  rn_ir_edge_t* inside;  // the variable within the loop, before the condition is known
+  rn_ir_edge_t* inside;  // the variable inside the loop, before the condition is evaluated
   rn_ir_edge_t* switched;
   int32_t* merges;
-  int32_t pivot;    // a Merge: it lives in every iteration
-  int32_t rounder;  // the variable that it is of
+  int32_t pivot;    // a Merge, alive in every iteration
+  int32_t rounder;  // the loop variable of |pivot|
 } loop_t;
 
 static rn_status_t add_enter(loop_t* loop, int32_t i, int32_t* out) {
@@ -294,7 +295,8 @@ static rn_status_t add_enter(loop_t* loop, int32_t i, int32_t* out) {
   return rn_calls_add(calls, loop->node, &node, out);
 }
 
-// A variable that the body hands on as it is stays what it was. One must be left that goes round.
+// Finds variables that the body returns unchanged: they are loop invariants. At least one variable
+// must remain a real loop variable.
 static rn_status_t find_invariants(loop_t* loop) {
   const rn_function_body_t* body = NULL;
   RN_RETURN_IF_ERROR(rn_function_body(loop->calls->ir->graph, loop->body, &body));
@@ -314,7 +316,7 @@ static rn_status_t open_loop(loop_t* loop) {
     RN_RETURN_IF_ERROR(add_enter(loop, i, &enter));
     loop->inside[i] = (rn_ir_edge_t){enter, 0};
     if (loop->is_invariant[i]) continue;
-    // What comes round is linked when it is there.
+    // The back edge is linked once the NextIteration exists.
     rn_ir_edge_t ways[2] = {{enter, 0}, {enter, 0}};
     RN_RETURN_IF_ERROR(add_merge(loop->calls, loop->node, "merge", i, ways, 2, &loop->merges[i]));
     loop->inside[i] = (rn_ir_edge_t){loop->merges[i], 0};
@@ -385,7 +387,7 @@ static rn_status_t leave_loop(loop_t* loop, const int32_t* exits) {
   RN_RETURN_IF_ERROR(rn_calls_no_op(calls, loop->node, "end", left, waits, &end));
   for (int32_t i = 0; i < count; ++i) {
     results[i] = (rn_ir_edge_t){exits[i], 0};
-    if (exits[i] < 0)  // a handle, say: whoever uses it may count on the loop being over
+    if (exits[i] < 0)  // an invariant such as a handle: its readers may rely on the loop being over
       RN_RETURN_IF_ERROR(rn_calls_identity(calls, loop->node, "output", i, loop->source.inputs[i],
                                            &end, 1, &results[i].node));
     results[i].output = 0;
@@ -409,7 +411,7 @@ static rn_status_t lower_while(loop_t* loop) {
   RN_RETURN_IF_ERROR(open_loop(loop));
   rn_ir_edge_t goes_on;
   RN_RETURN_IF_ERROR(add_condition(loop, is_stateful, &goes_on));
-  // An invariant, too, is the body's to have only if the condition holds.
+  // The body must get invariants only if the condition holds, too.
   for (size_t i = 0; i < count; ++i) {
     int32_t made;
     RN_RETURN_IF_ERROR(add_switch(calls, loop->node, "switch", (int32_t)i, loop->inside[i], goes_on,
@@ -432,7 +434,8 @@ static bool is_asked_for(const rn_ir_node_t* node) {
   return asked && asked->kind == RN_ATTR_BOOL && !asked->is_list && asked->b;
 }
 
-// A Switch wants a scalar bool; the functional ops take other conditions too, and run then.
+// A Switch needs a scalar bool. Functional ops accept other conditions as well; those stay
+// unlowered.
 static rn_status_t can_choose(const rn_calls_t* calls, const rn_ir_node_t* node, bool* out) {
   const rn_ir_node_t* source = rn_ir_node(calls->ir, node->inputs[0].node);
   rn_shape_t shape = source->shapes[node->inputs[0].output];
@@ -476,7 +479,7 @@ rn_status_t rn_calls_lower(rn_calls_t* calls, int32_t index) {
   calls->can_be_dead = true;
   choice_t choice = {
       .calls = calls, .node = index, .source = source, .arg_count = source.input_count - 1};
-  // The edges are changed on the way: other than the node's own.
+  // Copied, because lowering changes the edges and the node's own must stay.
   rn_ir_edge_t* inputs = NULL;
   RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&calls->ir->arena, (size_t)source.input_count, &inputs));
   for (int32_t i = 0; i < source.input_count; ++i) inputs[i] = source.inputs[i];

@@ -1,6 +1,6 @@
-// Common sub-expressions: of pure nodes that compute the same from the same, one is kept. So of
-// reads of a variable that wait for the same: what is written comes before both, after both, or
-// when it likes.
+// Common subexpression elimination: keeps one of several pure nodes with equal op, attributes and
+// inputs. Also merges reads of a variable with equal control inputs: any write is ordered before
+// both, after both, or not at all.
 #include "step/ir.h"
 
 // Constants larger than this are not compared.
@@ -8,9 +8,9 @@
 
 typedef struct cse_t {
   rn_ir_t* ir;
-  int32_t* same_as;  // by node: the one that stands for it; itself otherwise
+  int32_t* same_as;  // by node: the node that replaces it; itself if none
   uint64_t* hash;    // by node
-  int32_t* table;    // open addressing; -1: empty
+  int32_t* table;    // open addressing; -1 for empty
   size_t mask;
 } cse_t;
 

@@ -1,10 +1,10 @@
-// Matrices that several products multiply by are packed once.
+// Packs a matrix once if it is the right operand of several matmuls.
 //
-// A product of more than a few rows copies its right operand into the order in which the processor
-// reads it. A weight of an unrolled network is the right operand of a product at every step, and of
-// another, transposed, on the way back; in a loop it comes in through an Enter and is the same in
-// every iteration. Such a matrix is packed by one node, outside of the loop, and the products read
-// the panels: the bits are the same.
+// A matmul with more than a few rows copies its right operand into panels, in the order in which
+// the CPU reads it. The weights of an unrolled RNN are the right operand of one matmul per time
+// step, and, transposed, of another one in the backward pass. In a loop they come through an Enter
+// and are the same in every iteration. The pass adds one node that packs such a matrix outside of
+// the loop, and the matmuls read the panels. The bits do not change.
 #include "framework/gemm_way.h"
 #include "framework/internal_ops.h"
 #include "step/ir.h"
@@ -13,18 +13,19 @@
 #define MANY_ROWS 256
 // A matrix of fewer elements is not worth a node of its own.
 #define LEAST_ELEMENTS 4096
-// Loops around each other that a matrix is taken out of.
+// Nested loops out of which a matrix is hoisted, at most.
 #define MAX_LOOPS 8
 
 typedef struct pack_t {
   rn_ir_t* ir;
   const rn_op_def_t *product, *pack, *packed_product;
-  size_t count;            // of nodes before this pass added some
-  int32_t* uses[2];        // by node whose output 0 is the matrix, plain and transposed; a use in a
-                           // loop counts twice
-  int32_t* panels[2];      // the node whose output 0 is the matrix packed; -1: none yet
-  bool* is_odd[2];         // the products by it so far are odd in number: see |backwards|
-  const rn_device_t** at;  // the device of the first use: others do not count
+  size_t count;      // of nodes before this pass added any
+  int32_t* uses[2];  // by node whose output 0 is the matrix: number of uses, plain and transposed;
+                     // one in a loop counts twice
+  int32_t* panels[2];  // by the same node: the node whose output 0 is the packed matrix; -1 if not
+                       // made yet
+  bool* is_odd[2];     // an odd number of matmuls by it have been rewritten so far
+  const rn_device_t** at;  // the device of the first use; uses on other devices do not count
   bool has_loops;
 } pack_t;
 
@@ -33,8 +34,8 @@ static bool is_constant_enter(const rn_ir_node_t* node) {
          rn_ir_flag(node, "is_constant") && node->inputs[0].node >= 0;
 }
 
-// Where the right operand of |product| comes from, outside of the loops that it is constant in, as
-// far as they are on the product's device.
+// The node that produces the right operand of |product|, followed out of the loops in which it is
+// constant as long as they are on the same device.
 static int32_t origin_of(const pack_t* p, const rn_ir_node_t* product) {
   int32_t index = product->inputs[1].node;
   for (int loops = 0; loops < MAX_LOOPS; ++loops) {
@@ -52,7 +53,7 @@ static int64_t dim_of(const pack_t* p, rn_ir_edge_t edge, int dim) {
   return shape.rank == 2 ? shape.dims[dim] : -1;
 }
 
-// Whether |node| is a product that would pack its right operand.
+// Whether |node| is a matmul whose kernel would pack its right operand.
 static bool would_pack(const pack_t* p, const rn_ir_node_t* node) {
   if (node->is_removed || node->op != p->product || node->feed >= 0 || !node->kernel) return false;
   rn_ir_edge_t a = node->inputs[0], b = node->inputs[1];
@@ -72,8 +73,8 @@ static void count_uses(pack_t* p) {
     const rn_ir_node_t* node = rn_ir_node(p->ir, (int32_t)n);
     if (!would_pack(p, node)) continue;
     int32_t origin = origin_of(p, node);
-    // A reference's value may change; a constant belongs to no loop, so that one cannot tell where
-    // to pack it.
+    // A reference's value may change. A constant belongs to no particular loop, so the pass cannot
+    // tell where to pack it.
     if (rn_ir_node(p->ir, origin)->types[0] != node->types[0] ||
         (p->has_loops && rn_ir_node(p->ir, origin)->constant))
       continue;
@@ -95,7 +96,7 @@ static rn_status_t fill_attrs(const pack_t* p, const rn_op_def_t* op, const rn_i
   return RN_OK;
 }
 
-// A node of one output of unknown shape, named after |like|.
+// Adds a node with one input and one output of unknown shape, named after |like|.
 static rn_status_t add_node(pack_t* p, rn_ir_node_t* node, const rn_ir_node_t* like,
                             rn_ir_edge_t input, int32_t* out) {
   RN_RETURN_IF_ERROR(
@@ -112,8 +113,8 @@ static rn_status_t add_node(pack_t* p, rn_ir_node_t* node, const rn_ir_node_t* l
   return rn_ir_add(p->ir, node, out);
 }
 
-// The node that gives |index|, the origin of a matrix, packed. |product| tells type and
-// transposing.
+// Adds the node that packs the matrix of node |index|. |product| determines the type and whether it
+// is transposed.
 static rn_status_t pack_origin(pack_t* p, int32_t index, const rn_ir_node_t* product,
                                int32_t* out) {
   const rn_ir_node_t* matrix = rn_ir_node(p->ir, index);
@@ -126,19 +127,20 @@ static rn_status_t pack_origin(pack_t* p, int32_t index, const rn_ir_node_t* pro
   return add_node(p, &made, matrix, (rn_ir_edge_t){index, 0}, out);
 }
 
-// An Enter for |inner|, the panels of what |index| lets in.
+// Adds an Enter of |inner|, the panels of the matrix that Enter |index| brings in.
 static rn_status_t enter_panels(pack_t* p, int32_t index, int32_t inner, int32_t* out) {
   rn_ir_node_t made = *rn_ir_node(p->ir, index);
   return add_node(p, &made, rn_ir_node(p->ir, index), (rn_ir_edge_t){inner, 0}, out);
 }
 
-// The panels of the right operand of |product|, where it is read: made outside and let in.
+// The panels of the right operand of |product|, packed outside of its loops and brought in by
+// Enters.
 static rn_status_t panels_of(pack_t* p, const rn_ir_node_t* product, int32_t* out) {
   int32_t* memo = p->panels[rn_ir_flag(product, "transpose_b")];
   int32_t index = product->inputs[1].node, origin = origin_of(p, product);
   if (memo[origin] < 0) RN_RETURN_IF_ERROR(pack_origin(p, origin, product, &memo[origin]));
   *out = memo[origin];
-  // Enters from the outermost on; there are as many as loops around each other.
+  // Adds one Enter per nested loop, the outermost first.
   while (*out >= 0 && memo[index] < 0) {
     int32_t outer = index;
     while (memo[rn_ir_node(p->ir, outer)->inputs[0].node] < 0)
@@ -151,7 +153,7 @@ static rn_status_t panels_of(pack_t* p, const rn_ir_node_t* product, int32_t* ou
 }
 
 static rn_status_t use_panels(pack_t* p, int32_t index) {
-  // By value: nodes move when others are added.
+  // A copy, because adding nodes moves them.
   const rn_ir_node_t product = *rn_ir_node(p->ir, index);
   int32_t origin = origin_of(p, &product), panels = -1;
   if (p->uses[rn_ir_flag(&product, "transpose_b")][origin] < 2 || p->at[origin] != product.device)
@@ -159,8 +161,7 @@ static rn_status_t use_panels(pack_t* p, int32_t index) {
   rn_ir_node_t made = product;
   made.op = p->packed_product;
   made.extra_count = 0;
-  // Of products one after the other every second goes through the panels backwards, for those that
-  // were read last are in the cache.
+  // Every second matmul reads the panels backwards, because the last ones read are still cached.
   bool* is_odd = &p->is_odd[rn_ir_flag(&product, "transpose_b")][origin];
   RN_RETURN_IF_ERROR(fill_attrs(p, made.op, &product, *is_odd, &made.attrs));
   *is_odd = !*is_odd;

@@ -1,4 +1,4 @@
-// Pruning: from a graph and a step's feeds, fetches and targets to the nodes that the step needs.
+// Prunes a graph to the nodes that a step's feeds, fetches and targets need.
 #include <stdio.h>
 
 #include "step/ir.h"
@@ -7,10 +7,10 @@ typedef struct prune_t {
   rn_graph_t* graph;
   rn_ir_t* ir;
   const rn_signature_t* signature;
-  int32_t* index;      // graph node id -> IR node, -1: not needed so far
-  uint8_t* has_feed;   // graph node id -> some output of it is fed
-  uint8_t* is_done;    // graph node id -> it ran in an earlier part of the step
-  int32_t* feed_node;  // feed number -> IR node, -1
+  int32_t* index;      // graph node id -> IR node; -1 if not needed so far
+  uint8_t* has_feed;   // graph node id -> whether one of its outputs is fed
+  uint8_t* is_done;    // graph node id -> whether it ran in an earlier part of the step
+  int32_t* feed_node;  // feed number -> IR node; -1 if not made yet
   RN_VEC(rn_node_t*) work;
 } prune_t;
 
@@ -35,7 +35,7 @@ static int32_t find_feed(const prune_t* prune, rn_edge_t edge) {
   return -1;
 }
 
-// The IR node that stands for feed |number|; made when somebody needs it.
+// The IR node of feed |number|, made on first use.
 static rn_status_t feed_edge(prune_t* prune, int32_t number, rn_ir_edge_t* out) {
   if (prune->feed_node[number] < 0) {
     rn_edge_t feed = prune->signature->feeds[number];
@@ -49,7 +49,7 @@ static rn_status_t feed_edge(prune_t* prune, int32_t number, rn_ir_edge_t* out) 
     RN_RETURN_IF_ERROR(RN_ARENA_NEW(&prune->ir->arena, &node.types));
     RN_RETURN_IF_ERROR(RN_ARENA_NEW(&prune->ir->arena, &node.shapes));
     node.types[0] = rn_dtype_base(output->dtype);
-    // What a client feeds need not have the inferred shape; see rn_ir_set_feed_shapes.
+    // A fed value need not have the inferred shape; see rn_ir_set_feed_shapes.
     node.shapes[0] = feed.node->op->role == RN_ROLE_PLACEHOLDER ? output->shape : RN_SHAPE_UNKNOWN;
     RN_RETURN_IF_ERROR(rn_ir_add(prune->ir, &node, &prune->feed_node[number]));
   }
@@ -80,7 +80,7 @@ static rn_status_t need_edge(prune_t* prune, rn_edge_t edge, rn_ir_edge_t* out) 
   return need_node(prune, edge.node, &out->node);
 }
 
-// Waiting for such a node is waiting for its value, which is there.
+// A control edge from a fed placeholder can be dropped: its value is available from the start.
 static bool is_fed_placeholder(const prune_t* prune, rn_node_t* node) {
   return node->op->role == RN_ROLE_PLACEHOLDER && find_feed(prune, (rn_edge_t){node, 0}) >= 0;
 }
@@ -109,7 +109,8 @@ static rn_status_t expand(prune_t* prune, rn_node_t* node) {
   }
   if (node->op->role == RN_ROLE_CONSTANT) {
     const rn_attr_value_t* value = rn_node_attr(node, RN_STR("value"));
-    // A GraphDef may declare one type and carry another; the kernel says so when it runs.
+    // A GraphDef may declare one type and hold a value of another; the kernel reports that when it
+    // runs.
     if (value && value->tensor && value->tensor->dtype == node->outputs[0].dtype)
       copy.constant = value->tensor;
   }
@@ -122,7 +123,7 @@ int rn_edge_compare(rn_edge_t a, rn_edge_t b) {
   size_t common = x.size < y.size ? x.size : y.size;
   int order = memcmp(x.data, y.data, common);
   if (order != 0) return order;
-  // The colon comes where the shorter name ends.
+  // Compare with the colon that follows the shorter name.
   if (x.size < y.size) return ':' - (unsigned char)y.data[common];
   if (x.size > y.size) return (unsigned char)x.data[common] - ':';
   char first[16], second[16];
@@ -140,8 +141,8 @@ static int compare_feeds(const void* a, const void* b) {
   return rn_edge_compare(((const numbered_feed_t*)a)->edge, ((const numbered_feed_t*)b)->edge);
 }
 
-// See rn_ir_source_name. Arguments of functions, and what a master sends for a client, are nodes
-// with names of their own.
+// See rn_ir_source_name. Arguments of functions, and feeds that a master forwards for a client, are
+// nodes with names of their own.
 static rn_status_t name_feeds(prune_t* prune) {
   rn_arena_t* arena = &prune->ir->arena;
   const rn_signature_t* signature = prune->signature;
@@ -211,16 +212,17 @@ static rn_status_t prune_locked(prune_t* prune) {
   return RN_OK;
 }
 
-// Shapes were inferred for what the graph computes. Behind an edge that a client feeds with
-// something else they mean nothing, and are inferred anew; as they are in loops, of which more can
-// be said once they are whole.
+// The graph's shapes were inferred for the values it computes. After an edge that a client feeds,
+// they may be wrong, so they are inferred again. So are shapes in loops, which can be inferred more
+// precisely once the loop is complete.
 static rn_status_t forget_shapes(rn_ir_t* ir) {
   bool* is_open = NULL;
   bool is_new = false, has_loops = false;
   RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&ir->arena, ir->nodes.count + 1, &is_open));
   for (size_t n = 0; n < ir->nodes.count; ++n) {
     rn_ir_node_t* node = &ir->nodes.items[n];
-    // Of a loop, the graph says that its values keep their shapes; nobody has looked.
+    // For a While, the graph assumes that variables keep their shapes, without having checked the
+    // body.
     bool is_loop = node->feed < 0 && node->op->role == RN_ROLE_WHILE;
     is_open[n] = is_loop || (node->feed >= 0 && node->op->role != RN_ROLE_PLACEHOLDER);
     for (int32_t o = 0; is_loop && o < node->output_count; ++o) node->shapes[o] = RN_SHAPE_UNKNOWN;

@@ -1,15 +1,16 @@
-// Identities, shapes that are there already, and arithmetic that need not be done.
+// Removes Identity nodes, reshapes to the shape already there, and arithmetic without effect.
 //
-// Only rewrites that keep every bit: x * 1, x / 1 and x - 0 are x; x + 0 is not, for -0 + 0 = +0.
+// Only rewrites that keep every bit: x * 1, x / 1 and x - 0 are x; x + 0 is not, because -0 + 0 =
+// +0.
 #include "step/ir.h"
 
 typedef struct simplify_t {
   rn_ir_t* ir;
-  rn_ir_edge_t* instead;  // by node: what to use for its output 0; itself otherwise
-  bool* is_awaited;       // by node: somebody has a control edge from it
+  rn_ir_edge_t* instead;  // by node: the edge to use in place of its output 0; itself if none
+  bool* is_awaited;       // by node: it has an outgoing control edge
 } simplify_t;
 
-// Whether |value| is one number, repeated.
+// Whether all elements of |value| are |number|.
 static bool is_all(const rn_tensor_t* value, double number) {
   if (!value || value->count == 0 || value->count > 4096) return false;
   for (int64_t i = 0; i < value->count; ++i) {
@@ -41,7 +42,7 @@ static bool keeps_shape(const rn_ir_t* ir, const rn_ir_node_t* node, rn_ir_edge_
          rn_shape_eq(in, node->shapes[0]);
 }
 
-// The input that |node| merely passes on; -1: none.
+// The input that |node| passes on unchanged; -1 if none.
 static int passed_on(const rn_ir_t* ir, const rn_ir_node_t* node) {
   if (node->op->role == RN_ROLE_IDENTITY) return 0;
   if (node->input_count != 2 || !rn_ir_is_pure(node)) return -1;
@@ -50,7 +51,7 @@ static int passed_on(const rn_ir_t* ir, const rn_ir_node_t* node) {
   static const struct {
     const char* op;
     double number;
-    int constant;  // which input must be it
+    int constant;  // the input that must be |number|
   } neutral[] = {{"Mul", 1, 1}, {"Mul", 1, 0}, {"RealDiv", 1, 1}, {"Div", 1, 1}, {"Sub", 0, 1}};
   for (size_t i = 0; i < sizeof neutral / sizeof *neutral; ++i) {
     if (strcmp(node->op->name, neutral[i].op) != 0) continue;

@@ -1,30 +1,30 @@
-// Products of which parts are read are made part by part.
+// Computes only the columns of a matmul that are read.
 //
-// The gradient of things that were put side by side before a product, [x, h] W, is a product by the
-// transposed W that is then taken apart: Slice(g W', columns). Where nothing else reads such a
-// product, and not all of it is read, because x needs no gradient, each slice becomes a product of
-// its own, by those rows of W that it needs. The slices of x of an unrolled network are one product
-// for all steps, for nothing on the way back waits for them. In a loop the rows are taken outside,
-// as far as W is constant in it. Every element of a product is a sum of its own, so the bits stay.
+// The gradient of a concatenation in [x, h] W is a matmul by the transposed W followed by slices:
+// Slice(g W', columns). If only slices read such a matmul, and they do not read all of it (because
+// x needs no gradient), each slice becomes a matmul of its own by the rows of W that it needs. The
+// slices of x in an unrolled RNN become one matmul for all time steps, because nothing in the
+// backward pass depends on them. In a loop, the rows of W are taken outside if W is constant in the
+// loop. Every element of a matmul is a sum of its own, so the bits do not change.
 #include "framework/gemm_way.h"
 #include "framework/internal_ops.h"
 #include "step/ir.h"
 
-// Columns that a part has at least: narrow products have ways of their own.
+// A part has at least this many columns; narrow matmuls are computed in other ways.
 #define LEAST_COLUMNS 16
-// A product of which less than one part in this many goes unread stays whole.
+// A matmul stays whole if less than one in this many columns is unread.
 #define MOST_OF 4
-// What is made at once: as many parts at least, of products of as few rows at most, that many in
-// all at most, by rows of a matrix that are too many to stay in a cache from one product to the
-// next.
+// When slices of several matmuls are computed together: at least MANY_PARTS of them, of matmuls
+// with at most FEW_ROWS rows, at most MOST_ROWS rows in all, by rows of a matrix that are too large
+// to stay in the cache between matmuls.
 #define MANY_PARTS 4
 #define FEW_ROWS 256
 #define MOST_ROWS (1 << 14)
 #define LARGE_BYTES (1 << 20)
-// Loops around each other that rows are taken out of.
+// Nested loops out of which rows are hoisted, at most.
 #define MAX_LOOPS 8
 
-// Rows [first, first + count) of what |matrix| gives, where it is read.
+// Rows [first, first + count) of |matrix|, available where |matrix| is.
 typedef struct rows_t {
   rn_ir_edge_t matrix;
   int64_t first, count;
@@ -34,24 +34,24 @@ typedef struct rows_t {
 typedef struct parts_t {
   rn_ir_t* ir;
   const rn_op_def_t *product, *slice, *rows_of, *stack;
-  size_t count;        // of nodes before this pass added some
+  size_t count;        // of nodes before this pass added any
   rn_ir_uses_t* uses;  // by node
-  int32_t* slices;     // by product: readers that take columns
-  int64_t* columns;    // by product: columns that they take, together
+  int32_t* slices;     // by matmul: number of readers that are slices of columns
+  int64_t* columns;    // by matmul: number of columns that those read in all
   RN_VEC(rows_t) made;
-  bool* is_split;  // by product: it is made part by part whatever is read of it
-  bool* is_made;   // by slice: it is one of several that are made at once
-  bool has_flow;   // conditionals or loops
+  bool* is_split;  // by matmul: compute it by parts even if all of it is read
+  bool* is_made;   // by slice: it was computed together with others
+  bool has_flow;   // the graph has conditionals or loops
 } parts_t;
 
-// A slice of a product.
+// A slice of a matmul.
 typedef struct part_t {
   int32_t slice, product;
   rn_ir_edge_t matrix;
   int64_t first, count;
 } part_t;
 
-// A product by a transposed matrix, of known shapes.
+// Whether node |index| is a matmul by a transposed matrix with known shapes.
 static bool is_product(const parts_t* p, int32_t index) {
   const rn_ir_node_t* node = rn_ir_node(p->ir, index);
   if (node->is_removed || node->op != p->product || node->feed >= 0 || node->control_count > 0 ||
@@ -74,7 +74,7 @@ static bool numbers_of(const parts_t* p, rn_ir_edge_t edge, int64_t out[2]) {
   return value->dtype == RN_INT32 || value->dtype == RN_INT64;
 }
 
-// Whether |node| takes columns [first, first + count), in all rows, of a product.
+// Whether |node| slices columns [first, first + count), all rows, of such a matmul.
 static bool takes_columns(const parts_t* p, const rn_ir_node_t* node, int64_t* out_first,
                           int64_t* out_count) {
   int64_t begin[2], size[2];
@@ -123,7 +123,7 @@ static rn_status_t fill_attrs(const parts_t* p, rn_dtype_t dtype, const rows_t* 
   return RN_OK;
 }
 
-// |node|, with the rows' shape, that reads |input|.
+// Adds |node| with the shape of |rows| and the input |input|.
 static rn_status_t add_rows(parts_t* p, rn_ir_node_t* node, rn_ir_edge_t input, rows_t* rows) {
   rn_arena_t* arena = &p->ir->arena;
   const rn_ir_node_t* matrix = rn_ir_node(p->ir, rows->matrix.node);
@@ -146,8 +146,9 @@ static rn_status_t add_rows(parts_t* p, rn_ir_node_t* node, rn_ir_edge_t input, 
   return rn_vec_push(&p->made, p->ir->allocator, *rows);
 }
 
-// The node that gives |rows|, where their matrix is read: made outside of the loops that it is
-// constant in, and let in. -1 if there is no kernel. |product| tells device and type.
+// Finds or adds the node that yields |rows|: it takes them outside of the loops in which their
+// matrix is constant, and Enters bring them in. -1 if there is no kernel. |product| determines
+// device and type.
 static rn_status_t find_rows(parts_t* p, const rn_ir_node_t* product, rows_t* rows, int depth) {
   for (size_t i = 0; i < p->made.count; ++i) {
     const rows_t* made = &p->made.items[i];
@@ -164,7 +165,8 @@ static rn_status_t find_rows(parts_t* p, const rn_ir_node_t* product, rows_t* ro
     return outer.node < 0 ? RN_OK : add_rows(p, &made, (rn_ir_edge_t){outer.node, 0}, rows);
   }
   if (made.constant)
-    return RN_OK;  // it belongs to no loop, so that one cannot tell where to take them
+    return RN_OK;  // a constant belongs to no particular loop, so the pass cannot tell where to
+                   // take rows
   made = (rn_ir_node_t){
       .op = p->rows_of, .requested_device = product->requested_device, .device = product->device};
   RN_RETURN_IF_ERROR(fill_attrs(p, product->types[0], rows, &made.attrs));
@@ -175,12 +177,11 @@ static rn_status_t find_rows(parts_t* p, const rn_ir_node_t* product, rows_t* ro
 static rn_status_t make_part(parts_t* p, int32_t index) {
   int64_t first, count;
   if (p->is_made[index]) return RN_OK;
-  const rn_ir_node_t slice =
-      *rn_ir_node(p->ir, index);  // by value: nodes move when others are added
+  const rn_ir_node_t slice = *rn_ir_node(p->ir, index);  // a copy, because adding nodes moves them
   if (!takes_columns(p, &slice, &first, &count)) return RN_OK;
   const int32_t whole = slice.inputs[0].node;
   const rn_ir_node_t product = *rn_ir_node(p->ir, whole);
-  // Several products cost more than one, unless there is less to compute.
+  // Several matmuls cost more than one unless they compute less in all.
   bool is_worth_it = p->columns[whole] <= product.shapes[0].dims[1] / MOST_OF * (MOST_OF - 1);
   if (p->slices[whole] != rn_ir_use_count(&p->uses[whole]) || !(is_worth_it || p->is_split[whole]))
     return RN_OK;
@@ -217,7 +218,7 @@ static bool are_of_one_range(const part_t* a, const part_t* b) {
          a->first == b->first && a->count == b->count;
 }
 
-// Whether something that |parts| are made of comes after one of them.
+// Whether a matmul of |parts| depends on one of the slices.
 static rn_status_t depend_on_each_other(const parts_t* p, const part_t* parts, size_t count,
                                         bool* out) {
   rn_arena_mark_t mark = rn_arena_mark(&p->ir->arena);
@@ -231,7 +232,7 @@ static rn_status_t depend_on_each_other(const parts_t* p, const part_t* parts, s
   return RN_OK;
 }
 
-// A node of |op| beside |product|, of one output of |rows| by |columns|.
+// Makes a node of |op| on the device of |product|, with one output of |rows| by |columns|.
 static rn_status_t make_node(parts_t* p, const rn_op_def_t* op, const rn_ir_node_t* product,
                              int32_t inputs, int64_t rows, int64_t columns, rn_ir_node_t* out) {
   rn_arena_t* arena = &p->ir->arena;
@@ -278,7 +279,7 @@ static rn_status_t stack_lefts(parts_t* p, const part_t* parts, int32_t count, i
   return stack.kernel ? rn_ir_add(p->ir, &stack, out) : RN_OK;
 }
 
-// One product for all of |parts|, which become rows of it.
+// Adds one matmul for all of |parts|, which become rows of it.
 static rn_status_t make_at_once(parts_t* p, const part_t* parts, int32_t count, int64_t rows) {
   const rn_ir_node_t product = *rn_ir_node(p->ir, parts[0].product);
   rows_t right = {parts[0].matrix, parts[0].first, parts[0].count, -1};
@@ -314,8 +315,8 @@ static rn_status_t make_at_once(parts_t* p, const part_t* parts, int32_t count, 
   return RN_OK;
 }
 
-// Slices of one range, of products by one matrix: where none of them is needed for another, as with
-// gradients of the inputs of a network that was unrolled, they are made at once.
+// Computes slices of one column range, of matmuls by one matrix, together, if none depends on
+// another, as is the case for the gradients of an unrolled RNN's inputs.
 static rn_status_t try_at_once(parts_t* p, const part_t* parts, size_t count) {
   const rn_ir_node_t* matrix = rn_ir_node(p->ir, parts[0].matrix.node);
   int64_t depth = matrix->shapes[parts[0].matrix.output].dims[1];
@@ -325,7 +326,7 @@ static rn_status_t try_at_once(parts_t* p, const part_t* parts, size_t count) {
   for (size_t i = 0; i < count; ++i) {
     const rn_ir_node_t* product = rn_ir_node(p->ir, parts[i].product);
     if (product->shapes[0].dims[0] > FEW_ROWS || rn_ir_flag(product, "transpose_a") ||
-        // Stacked, dot products would be computed in another way, with other bits.
+        // Stacking would compute dot products in another way, with other bits.
         rn_gemm_way_of_matmul(product->shapes[0].dims[0], parts[i].count, depth, false, true) ==
             RN_GEMM_DOTS ||
         product->shapes[0].dims[0] != rn_ir_node(p->ir, parts[0].product)->shapes[0].dims[0] ||
@@ -391,5 +392,5 @@ rn_status_t rn_pass_slice_matmul_columns(rn_ir_t* ir) {
   rn_status_t status = make_parts(&p);
   rn_vec_free(&p.made, ir->allocator);
   if (!rn_ok(status)) return status;
-  return rn_ir_sweep(ir);  // the products that nobody reads any more
+  return rn_ir_sweep(ir);  // removes matmuls that became dead
 }

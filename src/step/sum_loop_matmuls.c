@@ -1,10 +1,11 @@
-// Sums that loops add products to.
+// Lets sums that a loop accumulates add several matmuls at a time.
 //
-// The gradient of a weight that a loop reads is c + a b in every iteration, and passing over c
-// costs more than the product. Where nothing but the loop itself sees the sum, it goes round as a
-// variant that keeps operands, and adds several products at a time: Enter, Merge, Switch,
-// NextIteration and Exit carry that, a _BeginSum before and an _EndSum behind the loop turn it from
-// and into a matrix. The products are added in the order of the iterations, so every bit stays.
+// The gradient of a weight that a loop reads is accumulated as c + a b in every iteration, and
+// passing over c costs more than the matmul. If only the loop itself uses the sum, the pass makes
+// the loop variable a variant that keeps operands and adds several matmuls at a time. Enter, Merge,
+// Switch, NextIteration and Exit carry the variant; a _BeginSum before the loop and an _EndSum
+// after it convert from and to a matrix. The matmuls are added in the order of the iterations, so
+// the bits do not change.
 #include "framework/internal_ops.h"
 #include "step/ir.h"
 
@@ -14,13 +15,14 @@ typedef struct sums_t {
   rn_ir_uses_t* uses;  // by node
 } sums_t;
 
-// What a sum goes through, by node.
+// The nodes that a sum passes through.
 typedef struct round_t {
   int32_t enter, merge, fork, add, next, exit;
-  int32_t passed;  // an Identity between |fork| and |add|; -1: none
+  int32_t passed;  // an Identity between |fork| and |add|; -1 if none
 } round_t;
 
-// Inputs and fetches that read a node: what waits for it does not mind where its value lies.
+// Number of inputs and fetches that read a node; control edges do not count, since they do not use
+// the value.
 static int32_t reads(const sums_t* s, int32_t index) {
   return s->uses[index].reads + s->uses[index].fetches;
 }
@@ -41,7 +43,7 @@ static int32_t reader_of(const sums_t* s, int32_t index, int32_t output, rn_op_r
   return -1;
 }
 
-// Whether the sum that |index| adds to is seen by its loop alone.
+// Whether only its own loop uses the sum that |index| adds to.
 static bool find_round(const sums_t* s, int32_t index, round_t* round) {
   round->add = index;
   rn_ir_edge_t sum = rn_ir_node(s->ir, index)->inputs[0];
@@ -72,7 +74,7 @@ static bool find_round(const sums_t* s, int32_t index, round_t* round) {
          rn_ir_node(s->ir, round->exit)->device == device;
 }
 
-// Makes |node|'s outputs, as far as they are the sum, variants.
+// Makes the outputs of the node that carry the sum variants.
 static rn_status_t carry_sum(const sums_t* s, int32_t index, int32_t outputs) {
   rn_ir_node_t* node = rn_ir_node(s->ir, index);
   rn_arena_t* arena = &s->ir->arena;
@@ -101,12 +103,13 @@ static rn_status_t fill_attrs(const sums_t* s, const rn_op_def_t* op, const rn_i
   rn_attr_value_t* attrs = NULL;
   RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&s->ir->arena, (size_t)op->attr_count, &attrs));
   for (int a = 0; a < op->attr_count; ++a)
-    attrs[a] = *rn_ir_attr(add, rn_str(op->attrs[a].name));  // each is one of the sum's, too
+    attrs[a] = *rn_ir_attr(add, rn_str(op->attrs[a].name));  // the new op has the same attributes
   *out = attrs;
   return RN_OK;
 }
 
-// A node of |op|, beside |add|, that reads |input|; its output is of |type| and |shape|.
+// Adds a node of |op| on the device of |add| that reads |input| and has an output of |type| and
+// |shape|.
 static rn_status_t make_node(sums_t* s, const rn_op_def_t* op, const rn_ir_node_t* add,
                              rn_ir_edge_t input, rn_dtype_t type, rn_shape_t shape,
                              rn_ir_node_t* out) {
@@ -133,7 +136,7 @@ static rn_status_t make_node(sums_t* s, const rn_op_def_t* op, const rn_ir_node_
 static rn_status_t put_off(sums_t* s, int32_t index) {
   round_t round;
   if (!find_round(s, index, &round)) return RN_OK;
-  const rn_ir_node_t add = *rn_ir_node(s->ir, index);  // by value: nodes move when others are added
+  const rn_ir_node_t add = *rn_ir_node(s->ir, index);  // a copy, because adding nodes moves them
   rn_ir_node_t begin, end, later = add;
   RN_RETURN_IF_ERROR(make_node(s, s->begin, &add, rn_ir_node(s->ir, round.enter)->inputs[0],
                                RN_VARIANT, RN_SHAPE_SCALAR, &begin));

@@ -1,19 +1,20 @@
-// Sums of matrix products, and gradient descent by them, without writing the products out.
+// Computes sums of matmuls, and gradient descent by them, without materialising each matmul.
 //
-// A weight that is used at every step of an unrolled network has a gradient for each, and they are
-// summed up: AddN(MatMul, MatMul, …), or, in a loop, AddV2(sum so far, MatMul). What is more, such
-// a sum, or a single product, is often only there to be applied. All become one node, which keeps
-// every bit: each product is summed up by itself, and the sums are added in AddN's order. A left
-// operand that is two matrices side by side, as an input beside a state, is taken as those two.
+// A weight that every time step of an unrolled RNN uses has one gradient per time step, and they
+// are added: AddN(MatMul, MatMul, …), or, in a loop, AddV2(sum so far, MatMul). Often such a sum,
+// or a single matmul, is only used to update the weight. The pass turns all of this into one node
+// and keeps every bit: the node sums each matmul by itself and adds the results in AddN's order. If
+// a left operand concatenates two matrices, such as input and state, the node reads those two
+// instead.
 #include "framework/internal_ops.h"
 #include "step/ir.h"
 
-// Depth up to which a product is taken in: beyond it, writing it out costs little beside making it,
-// and a product alone has faster ways.
+// Only matmuls up to this depth are fused. Deeper ones cost little more when materialised, and a
+// separate matmul has faster code.
 #define MAX_DEPTH 128
-// And for a descent by a single product: what is not written out need not be read again, either.
+// The limit for descent by a single matmul, which also saves reading the result back.
 #define MAX_DESCENT_DEPTH 1024
-// Terms up to which a sum takes the sum before it in: what is copied on the way stays bounded.
+// A sum absorbs the sum before it up to this many terms, which bounds the copying.
 #define MAX_TERMS 1024
 
 typedef struct products_t {
@@ -28,13 +29,13 @@ static bool is_matrix(const products_t* p, rn_ir_edge_t edge) {
   return shape.rank == 2 && rn_shape_is_full(shape);
 }
 
-// A product that only |reader| reads, of the form that tiles can take: shallow, B as it is
-// multiplied, C no vector.
+// Whether |edge| is a matmul that only |reader| reads and that the fused kernel handles: shallow, B
+// not transposed, C not a vector.
 static bool is_shallow_product(const products_t* p, rn_ir_edge_t edge, const rn_ir_node_t* reader,
                                int64_t max_depth) {
   if (edge.node < 0) return false;
   const rn_ir_node_t* node = rn_ir_node(p->ir, edge.node);
-  // What is fed is no product, whatever op it stands for: it has no inputs.
+  // A fed node is not a matmul, whatever its op: it has no inputs.
   if (node->op != p->product || node->feed >= 0 || node->control_count > 0 ||
       rn_ir_use_count(&p->uses[edge.node]) != 1 || node->device != reader->device ||
       rn_ir_flag(node, "transpose_b"))
@@ -70,8 +71,8 @@ static rn_status_t fill_attrs(const products_t* p, const rn_op_def_t* op, rn_dty
   return RN_OK;
 }
 
-// Turns |node| into |op| over the operands of |count| products, behind |kept| of its own inputs;
-// |terms| are where the products are. The products go.
+// Turns the node into |op|, whose inputs are the first |kept| of its own and then the operands of
+// |count| matmuls, which |terms| name. Removes the matmuls.
 static rn_status_t take_over(products_t* p, int32_t index, const rn_op_def_t* op, int32_t kept,
                              const rn_ir_edge_t* terms, int32_t count) {
   rn_ir_node_t made = *rn_ir_node(p->ir, index);
@@ -95,8 +96,8 @@ static rn_status_t take_over(products_t* p, int32_t index, const rn_op_def_t* op
   return RN_OK;
 }
 
-// Whether inputs of |node| from |first| on are products that can be summed up: all with A this way,
-// all of |shape|.
+// Whether inputs of |node| from |first| on are matmuls that can be summed: all with the same
+// transpose_a, all of |shape|.
 static bool are_alike(const products_t* p, const rn_ir_node_t* node, int32_t first, bool transposes,
                       rn_shape_t shape) {
   for (int32_t i = first; i < node->input_count; ++i) {
@@ -108,8 +109,8 @@ static bool are_alike(const products_t* p, const rn_ir_node_t* node, int32_t fir
   return true;
 }
 
-// Sums of many gradients are made a few at a time: AddN(AddN(a, b, c), d, e). What comes first is
-// added first, so the terms of a sum at the first place may stand for it.
+// Clients add many gradients a few at a time: AddN(AddN(a, b, c), d, e). Terms are added in order,
+// so the terms of a sum in the first place can replace it.
 static rn_status_t extend_sum(products_t* p, int32_t index) {
   const rn_ir_node_t* node = rn_ir_node(p->ir, index);
   rn_ir_node_t* before = rn_ir_node(p->ir, node->inputs[0].node);
@@ -139,7 +140,7 @@ static rn_status_t extend_sum(products_t* p, int32_t index) {
   return RN_OK;
 }
 
-// The columns of the first of two matrices that |edge| puts side by side; -1: it does not.
+// If |edge| concatenates two matrices horizontally, the columns of the first; -1 otherwise.
 static int64_t first_side(const products_t* p, const rn_ir_node_t* reader, rn_ir_edge_t edge) {
   const rn_ir_node_t* node = rn_ir_node(p->ir, edge.node);
   if (node->op != p->concat || node->feed >= 0 || node->input_count != 3 ||
@@ -153,8 +154,8 @@ static int64_t first_side(const products_t* p, const rn_ir_node_t* reader, rn_ir
   return value == 1 || value == -1 ? shape.dims[1] : -1;
 }
 
-// Takes left operands that are two matrices side by side as those, if all are so alike; the
-// operands come behind |kept| other inputs.
+// Replaces left operands that concatenate two matrices by those matrices, if all do so alike. The
+// operands come after |kept| other inputs.
 static rn_status_t take_sides(products_t* p, int32_t index, int32_t kept) {
   rn_ir_node_t* node = rn_ir_node(p->ir, index);
   const int32_t count = (node->input_count - kept) / 2;
@@ -191,7 +192,7 @@ static rn_status_t sum_products(products_t* p, int32_t index) {
   return take_over(p, index, p->sum_of_products, 0, node->inputs, node->input_count);
 }
 
-// The inputs of a descent: variable, rate, gradient.
+// The inputs of ResourceApplyGradientDescent: variable, learning rate, gradient.
 static rn_status_t descend_by_products(products_t* p, int32_t index, const rn_op_def_t* op) {
   const rn_ir_node_t* node = rn_ir_node(p->ir, index);
   const rn_ir_edge_t gradient = node->inputs[2];
@@ -217,7 +218,7 @@ static rn_status_t descend_by_products(products_t* p, int32_t index, const rn_op
   return RN_OK;
 }
 
-// c + a b, as loops add up the gradients of their weights: the sum may take c's place.
+// Turns c + a b, the form in which loops accumulate gradients, into one node that may overwrite c.
 static rn_status_t add_product(products_t* p, int32_t index, const rn_op_def_t* op) {
   const rn_ir_node_t* node = rn_ir_node(p->ir, index);
   for (int32_t i = 1; i >= 0; --i) {
