@@ -1,13 +1,13 @@
-// Adding a node from a specification: attributes follow from inputs, are checked, and the node is
-// linked into the graph. The order of checks and the messages are those of stock's builder.
+// Adds a node from a specification: infers attributes from inputs, checks them, and links the node
+// into the graph. The order of checks and the messages are those of TensorFlow's builder.
 #include <inttypes.h>
 
 #include "graph/build.h"
 
-// Definitions with more arguments than this take their lengths from the heap.
+// Definitions with more arguments than this use heap memory for the lengths.
 #define FEW_ARGS 16
 
-// What a specification is told to be wrong; text is only built once something is.
+// Collects complaints about a specification; builds text only if there are any.
 typedef struct complaints_t {
   rn_strbuf_t text;
   int count;
@@ -170,8 +170,8 @@ static int32_t length_from_attrs(const rn_op_def_t* op, const rn_arg_def_t* arg,
   return -1;
 }
 
-// Where the caller says no lengths: what attributes leave open is shared evenly by the lists that
-// are left, which is right for one list, and for several of one number.
+// If the caller gives no lengths: divides the remaining inputs evenly among the lists whose length
+// no attribute gives. That is right for one such list, and for several that share a number.
 static void deal_out(const rn_op_def_t* op, const rn_node_spec_t* spec, int32_t* lengths) {
   int64_t rest = spec->input_count;
   int open = 0;
@@ -187,7 +187,7 @@ static void deal_out(const rn_op_def_t* op, const rn_node_spec_t* spec, int32_t*
   }
 }
 
-// Checks the form of argument |i| and says how many inputs it takes.
+// Checks the form of argument |i| and returns the number of inputs that it takes.
 static int32_t argument_count(const rn_arg_def_t* arg, int32_t length, complaints_t* complaints) {
   if (length == RN_ARG_SINGLE && is_list(arg)) {
     rn_strbuf_printf(complain(complaints), "Single tensor passed to '%s', expected list",
@@ -241,7 +241,7 @@ static rn_status_t infer_from_inputs(rn_node_t* node, const rn_node_spec_t* spec
     RN_RETURN_IF_ERROR(RN_NEW_ARRAY(node->graph->allocator, (size_t)op->input_count, &lengths));
   }
   deal_out(op, spec, lengths);
-  // Fewer tensors than arguments: the last ones were not given.
+  // With fewer tensors than arguments, the last arguments were omitted.
   int32_t given = op->input_count;
   int64_t needed = 0;
   for (int32_t i = 0; i < op->input_count; i++) {
@@ -346,7 +346,7 @@ rn_status_t rn_graph_add_locked(rn_graph_t* graph, const rn_node_spec_t* spec,
     if (!rn_ok(status)) rn_node_unlink_consumers(node, node->input_count);
   }
   if (!rn_ok(status)) {
-    // Lists of older nodes may have moved to behind the mark: the memory stays.
+    // Not rewound: lists of older nodes may have moved to memory after the mark.
     rn_node_dispose(node);
     return status;
   }

@@ -1,5 +1,5 @@
-// A node's attributes: checked against the definition, completed from it, and what they say of the
-// types of inputs and outputs.
+// Checks a node's attributes against the op's definition, fills in defaults, and derives the types
+// of inputs and outputs.
 #include <inttypes.h>
 
 #include "graph/build.h"
@@ -129,9 +129,9 @@ static rn_status_t check_strings(const rn_node_t* node, const rn_attr_def_t* def
 
 static rn_status_t check_value(const rn_node_t* node, const rn_attr_def_t* def,
                                rn_attr_value_t* value) {
-  // A placeholder stands for a value that a function's caller will give.
+  // A placeholder stands for a value that the caller of a function supplies.
   if (value->kind == RN_ATTR_PLACEHOLDER) return RN_OK;
-  // An empty list does not say what it is a list of.
+  // An empty list has no element kind of its own.
   if (value->is_list && value->count == 0) value->kind = def->kind;
   if (value->kind != def->kind || value->is_list != def->is_list) {
     return wrong_kind(node, def, value);
@@ -150,7 +150,7 @@ static rn_status_t missing_attrs(const rn_node_t* node, int count) {
   rn_strbuf_t text = start_message(node);
   rn_strbuf_append(&text,
                    count == 1 ? RN_STR("NodeDef missing attr ") : RN_STR("NodeDef missing attrs "));
-  // Stock lists them from its hash map: the last of the definition first.
+  // TensorFlow lists them in the order of its hash map: the last of the definition first.
   for (int i = node->op->attr_count - 1, found = 0; i >= 0; i--) {
     if (node->attrs[i].kind != RN_ATTR_UNSET) continue;
     rn_strbuf_printf(&text, "%s'%s'", found++ ? ", " : "", node->op->attrs[i].name);

@@ -1,19 +1,19 @@
-// Which nodes depend on constants alone.
+// Finds out whether a node depends on constants only.
 #include <string.h>
 
 #include "base/vec.h"
 #include "graph/edit.h"
 
-// More nodes than this are not looked through: stock has a limit, too.
+// The search gives up after this many nodes; TensorFlow has a limit, too.
 #define MAX_NODES 10000
 
 typedef struct walk_t {
-  RN_VEC(rn_node_t*) nodes;  // seen; the first |done| have been looked at
+  RN_VEC(rn_node_t*) nodes;  // seen; the first |done| have been visited
   size_t done;
   bool* is_seen;  // by id
 } walk_t;
 
-// Whether the node gives the same values at any time.
+// Whether the node always computes the same values from the same inputs.
 static bool is_pure(const rn_node_t* node) {
   switch (node->op->role) {
     case RN_ROLE_PLAIN:

@@ -1,4 +1,4 @@
-// Changes to nodes that exist: control inputs and attributes. See edit.h.
+// Changes control inputs and attributes of existing nodes. See edit.h.
 #include "graph/edit.h"
 
 #include "graph/build.h"
@@ -56,7 +56,7 @@ rn_status_t rn_node_set_device(rn_node_t* node, rn_str_t device) {
   return status;
 }
 
-// Whether attribute |index| of the op decides how many inputs or outputs there are, or their types.
+// Whether attribute |index| of the op determines the number or types of inputs or outputs.
 static bool is_structural(const rn_op_def_t* op, int index) {
   for (int i = 0; i < op->input_count + op->output_count; ++i) {
     const rn_arg_def_t* arg =
@@ -73,7 +73,7 @@ static bool same_tensor_type(const rn_attr_value_t* a, const rn_attr_value_t* b)
   return a->tensor->dtype == b->tensor->dtype && rn_tensor_same_shape(a->tensor, b->tensor);
 }
 
-// Whether |value| is the list of types |slot|, and more.
+// Whether |value| extends the list of types |slot|.
 static bool is_longer_list(const rn_attr_value_t* slot, const rn_attr_value_t* value) {
   if (!slot->is_list || !value->is_list || value->kind != RN_ATTR_TYPE ||
       value->count < slot->count)
@@ -83,13 +83,13 @@ static bool is_longer_list(const rn_attr_value_t* slot, const rn_attr_value_t* v
   return true;
 }
 
-// An attribute of the definition: the node must stay one that could have been built.
+// Replaces an attribute that the op defines; the node must stay valid.
 static rn_status_t replace_defined_locked(rn_node_t* node, int index,
                                           const rn_attr_value_t* value) {
   rn_attr_value_t* slot = &node->attrs[index];
   const char* name = node->op->attrs[index].name;
   if (rn_attr_value_eq(slot, value)) return RN_OK;
-  // The types of a While grow with its inputs: TF_AddWhileInputHack.
+  // TF_AddWhileInputHack extends the types of a While with its inputs.
   if (node->op->role == RN_ROLE_WHILE && strcmp(name, "T") == 0 && is_longer_list(slot, value))
     return RN_OK;
   if (value->kind != slot->kind || value->is_list != slot->is_list ||

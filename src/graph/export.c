@@ -1,5 +1,6 @@
-// Graphs and nodes as GraphDef and NodeDef bytes, written straight from the nodes. Attributes come
-// by name, so that equal graphs give equal bytes; control inputs come by name, as in stock.
+// Writes graphs and nodes as GraphDef and NodeDef bytes, directly from the nodes. Attributes are
+// sorted by name, so equal graphs give equal bytes; control inputs are sorted by name, as in
+// TensorFlow.
 #include "framework/attr_proto.h"
 #include "graph/build.h"
 #include "graph/import.h"
@@ -10,7 +11,7 @@
 
 #include <stdio.h>
 
-// Nodes with more attributes than this sort them in memory of their own.
+// Nodes with more attributes than this sort them in heap memory.
 #define FEW 32
 
 typedef struct named_value_t {
@@ -18,7 +19,7 @@ typedef struct named_value_t {
   const rn_attr_value_t* value;
 } named_value_t;
 
-// What one export carries along: memory for values that go through a message, and for sorting.
+// State of one export: memory for values that are converted to a message first, and for sorting.
 typedef struct exporter_t {
   rn_strbuf_t* out;
   rn_arena_t scratch;
@@ -33,7 +34,7 @@ static void exporter_clear(exporter_t* exporter) {
   rn_arena_clear(&exporter->scratch);
 }
 
-// Values that are built of others go through their message.
+// Composite values are converted to a message first.
 static rn_status_t put_message_value(exporter_t* exporter, const rn_attr_value_t* value) {
   rn_pb_AttrValue_t proto;
   rn_arena_mark_t mark = rn_arena_mark(&exporter->scratch);

@@ -1,4 +1,4 @@
-// Graphs as containers: life, names, and the steps of making a node that need no knowledge of
+// Graphs as containers: lifetime, names, and the parts of node construction that do not depend on
 // types.
 #include "graph/graph.h"
 
@@ -115,7 +115,7 @@ rn_status_t rn_graph_unique_name_locked(rn_graph_t* graph, rn_str_t name, rn_str
 rn_status_t rn_graph_index_prefixes_locked(rn_graph_t* graph) {
   for (; graph->prefixed_count < graph->nodes.count; graph->prefixed_count++) {
     rn_node_t* node = graph->nodes.items[graph->prefixed_count];
-    // From the longest to the shortest: once one is known, its own prefixes are.
+    // From the longest to the shortest: once a prefix is known, all of its own prefixes are.
     for (size_t i = node->name.size; i-- > 0;) {
       if (node->name.data[i] != '/') continue;
       rn_str_t prefix = rn_str_n(node->name.data, i);
@@ -157,7 +157,8 @@ rn_status_t rn_op_not_registered(rn_code_t code, rn_str_t op) {
 }
 
 static char* put_str(char* place, rn_str_t str, rn_str_t* out) {
-  if (str.size) memcpy(place, str.data, str.size);  // the NUL behind is there: pieces are zeroed
+  if (str.size)
+    memcpy(place, str.data, str.size);  // already NUL-terminated: arena memory is zeroed
   *out = rn_str_n(place, str.size);
   return place + str.size + 1;
 }
@@ -165,7 +166,7 @@ static char* put_str(char* place, rn_str_t str, rn_str_t* out) {
 rn_status_t rn_node_alloc(rn_graph_t* graph, const rn_op_def_t* op, rn_str_t name, rn_str_t device,
                           int32_t input_count, int32_t extra_count, rn_node_t** out_node) {
   *out_node = NULL;
-  // One piece: the node, its arrays, its strings.
+  // One allocation for the node, its arrays and its strings.
   size_t attrs = (size_t)op->attr_count * sizeof(rn_attr_value_t);
   size_t inputs, extras, size;
   if (!rn_mul_ok((size_t)input_count, sizeof(rn_edge_t), &inputs) ||
@@ -203,7 +204,7 @@ void rn_node_dispose(rn_node_t* node) {
   if (!node) return;
   for (int i = 0; i < node->op->attr_count; i++) {
     rn_attr_value_t* value = &node->attrs[i];
-    // Defaults belong to the definition.
+    // Defaults belong to the op's definition.
     if (holds_buffers(value) && value->tensor != node->op->attrs[i].default_value.tensor) {
       rn_attr_value_clear(value);
     }
@@ -213,8 +214,8 @@ void rn_node_dispose(rn_node_t* node) {
   }
 }
 
-// Room for one more element of a list in the arena. Outgrown lists stay there: as they double, all
-// of them together are smaller than the last one.
+// Makes room for one more element of a list in the arena. Outgrown copies stay in the arena;
+// because capacities double, all of them together are smaller than the last one.
 static rn_status_t grow_in_arena(rn_arena_t* arena, size_t item_size, size_t count, void** items,
                                  size_t* capacity) {
   if (count < *capacity) return RN_OK;
@@ -247,8 +248,8 @@ rn_status_t rn_node_add_control_consumer(rn_node_t* node, rn_node_t* consumer) {
   return RN_OK;
 }
 
-// A control input that comes twice counts once. Whether one came before is seen on its source:
-// there, the node is the last consumer.
+// Drops a repeated control input. It is a repetition if this node is the last consumer of its
+// source.
 static rn_status_t link_control(rn_node_t* node, rn_node_t* source) {
   size_t count = source->control_consumers.count;
   if (count && source->control_consumers.items[count - 1] == node) return RN_OK;

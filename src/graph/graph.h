@@ -1,10 +1,9 @@
-// The graph: nodes, the edges between them, and what is known of the values on each edge.
+// The graph: nodes, the edges between them, and what is known of each edge's shape and value.
 //
-// A graph only grows: nodes are added whole, checked, with their attributes complete and their
-// shapes inferred, and live as long as the graph does. The few changes an existing node can see
-// (UpdateEdge, a refined shape, a new consumer) happen under the graph's lock. Node pointers are
-// stable, so that a TF_Operation* is one. A graph is counted: sessions keep the graphs they run
-// alive.
+// A graph only grows: a node is added checked, with complete attributes and inferred shapes, and
+// lives as long as the graph. The few changes to an existing node (UpdateEdge, a refined shape, a
+// new consumer) happen under the graph's lock. Node pointers are stable: a TF_Operation* is one. A
+// graph is reference-counted: sessions keep the graphs they run alive.
 #ifndef RUNNEL_GRAPH_GRAPH_H_
 #define RUNNEL_GRAPH_GRAPH_H_
 
@@ -19,36 +18,37 @@
 // The GraphDef versions we write: those of TensorFlow 2.21.
 #define RN_GRAPH_PRODUCER 2474
 #define RN_GRAPH_MIN_CONSUMER 0
-// The first consumers that knew functions.
+// The first consumer version that supports functions.
 #define RN_FUNCTIONS_VERSION 12
 
 typedef struct rn_consumer_t {
   rn_node_t* node;
-  int32_t input;  // -1: a control edge
+  int32_t input;  // -1 for a control edge
 } rn_consumer_t;
 
 typedef struct rn_output_t {
   rn_dtype_t dtype;  // with the reference mark
   rn_shape_t shape;
-  rn_handle_data_t handle;          // for resources
-  RN_VEC(rn_consumer_t) consumers;  // in the arena, as all lists of a node: never rn_vec_push here
+  rn_handle_data_t handle;  // for resources
+  RN_VEC(rn_consumer_t)
+  consumers;  // in the arena, like all lists of a node: do not use rn_vec_push
 } rn_output_t;
 
 struct rn_node_t {
   rn_graph_t* graph;  // Borrowed
-  int32_t id;         // its place in graph->nodes
+  int32_t id;         // index into graph->nodes
   const rn_op_def_t* op;
   rn_str_t name;           // NUL-terminated, as are all strings of a node
-  rn_str_t device;         // as requested; may be any text
-  rn_str_t full_type;      // a FullTypeDef, serialized: a note that travels with the node
-  rn_attr_value_t* attrs;  // one for each attribute of |op|, complete
+  rn_str_t device;         // as requested; may be any string
+  rn_str_t full_type;      // a serialized FullTypeDef, passed through unchanged
+  rn_attr_value_t* attrs;  // one per attribute of |op|, complete
   int32_t extra_count;     // attributes that the op does not define: "_class", "_output_shapes" …
   rn_attr_t* extras;
   int32_t input_count;
   rn_edge_t* inputs;  // in argument order, lists flattened
   int32_t output_count;
   rn_output_t* outputs;
-  rn_partial_t partial;         // what is known of output 0's value
+  rn_partial_t partial;         // what is known of the value of output 0
   RN_VEC(rn_node_t*) controls;  // control inputs
   RN_VEC(rn_node_t*) control_consumers;
 };
@@ -61,24 +61,27 @@ struct rn_graph_t {
   rn_mutex_t mutex;  // guards all below; functions called *_locked want it held
   rn_arena_t arena;  // nodes and everything in them
   RN_VEC(rn_node_t*) nodes;
-  rn_map_t by_name;      // name -> node
-  rn_map_t name_counts;  // taken name -> the last number rn_graph_unique_name_locked put behind it
+  rn_map_t by_name;  // name -> node
+  rn_map_t
+      name_counts;  // used name -> the last number that rn_graph_unique_name_locked appended to it
   rn_map_t prefixes;  // "a" and "a/b" of every node "a/b/c" up to |prefixed_count|, and of scopes
   size_t prefixed_count;
-  rn_library_t* library;  // has a lock of its own
-  bool owns_library;      // false: the graph is a function's body, and this is that of its maker
+  rn_library_t* library;  // has its own lock
+  bool owns_library;  // false for a function body, which uses the library of the graph it was made
+                      // from
   bool allows_shapeless;  // nodes of ops that have no shape function may be added
-  // A node whose input shapes its op refuses is kept, and its kernel reports them if it runs.
-  // True for graphs of sessions and bodies of functions: a client may never run that node.
+  // If the shape function refuses a node's input shapes, keep the node and let its kernel report
+  // the error if it runs. True for graphs of sessions and function bodies, because a client may
+  // never run that node.
   bool keeps_misfits;
   int32_t producer, min_consumer;
   RN_VEC(int32_t) bad_consumers;
-  // What a room above keeps with the graph, which frees it when it goes; set once.
+  // Data that a higher layer attaches to the graph; set once, freed with the graph.
   void* attachment;
   void (*free_attachment)(void* attachment);
 };
 
-// An owner's reference.
+// The caller owns a reference.
 RN_MUST_USE rn_status_t rn_graph_create(rn_allocator_t allocator, rn_graph_t** out_graph);
 void rn_graph_retain(rn_graph_t* graph);
 void rn_graph_release(rn_graph_t* graph);  // NULL is fine
@@ -94,7 +97,7 @@ RN_MUST_USE rn_status_t rn_graph_unique_name_locked(rn_graph_t* graph, rn_str_t 
 
 #define RN_ARG_SINGLE (-1)
 
-// What a node is made of. Pointers are borrowed for the call; everything is copied into the graph.
+// Describes a node to add. Pointers are borrowed for the call; everything is copied into the graph.
 typedef struct rn_node_spec_t {
   rn_str_t op;
   rn_str_t name;
@@ -103,22 +106,22 @@ typedef struct rn_node_spec_t {
   int32_t input_count;
   rn_node_t* const* controls;
   int32_t control_count;
-  const rn_attr_t* attrs;  // in any order; those that inputs or defaults give may be missing
+  const rn_attr_t* attrs;  // in any order; may omit those that follow from inputs or defaults
   int32_t attr_count;
-  // Lengths of the input arguments, where the caller knows them: RN_ARG_SINGLE for one tensor
-  // (TF_AddInput), else the list's length (TF_AddInputList); NULL: taken from the attributes given.
+  // Lengths of the input arguments: RN_ARG_SINGLE for one tensor (TF_AddInput), else the list's
+  // length (TF_AddInputList). NULL to take them from the attributes.
   const int32_t* arg_lengths;
   int32_t arg_count;
 } rn_node_spec_t;
 
-// Adds a node: finds the op, infers attributes from inputs, fills defaults, checks attributes and
-// types, runs shape inference, links it. On failure the graph is unchanged and the message is
-// stock's. The name must be new; which characters it holds is not checked, as in stock.
+// Adds a node: finds the op, infers attributes from inputs, fills in defaults, checks attributes
+// and types, infers shapes, links the node. On failure the graph is unchanged and the message is
+// TensorFlow's. The name must be unused; like TensorFlow, this does not check its characters.
 RN_MUST_USE rn_status_t rn_graph_add(rn_graph_t* graph, const rn_node_spec_t* spec,
                                      rn_node_t** out_node);
 RN_MUST_USE rn_status_t rn_graph_add_locked(rn_graph_t* graph, const rn_node_spec_t* spec,
                                             rn_node_t** out_node);
-// The same, with a number behind the name if it is taken.
+// The same, but appends a number to the name if it is used.
 RN_MUST_USE rn_status_t rn_graph_add_unique(rn_graph_t* graph, const rn_node_spec_t* spec,
                                             rn_node_t** out_node);
 

@@ -1,5 +1,5 @@
-// Importing a GraphDef. Everything is checked and built aside, in the graph's arena but unknown to
-// the graph, and entered at the end; a failure rewinds the arena, so that the graph is as before.
+// Imports a GraphDef. Nodes are checked and built in the graph's arena and registered only at the
+// end; a failure before that rewinds the arena, so the graph is as before.
 #include "graph/import.h"
 
 #include <inttypes.h>
@@ -8,12 +8,13 @@
 #include "graph/import_state.h"
 #include "graph/library.h"
 
-// What a GraphDef's tensors may take in all: a message of a few bytes can ask for any size, as a
-// single value may fill a shape. A large model's constants are as large as the message itself.
+// Limit on the bytes of all tensors of a GraphDef together: a base, plus a multiple of the
+// message's size. A message of a few bytes can ask for any size, because a single value may fill a
+// shape.
 #define TENSOR_BYTES ((size_t)1 << 30)
 #define TENSOR_BYTES_PER_BYTE 16
 
-// GraphDef versions go by days; graphs of producers up to three weeks ahead are promised to load.
+// GraphDef versions count days; graphs of producers up to three weeks ahead are guaranteed to load.
 #define FORWARD_DAYS 21
 
 #define VERSION_TEXT "TensorFlow 2.21.0"
@@ -68,7 +69,7 @@ static rn_status_t check_controls(const rn_import_t* import) {
   return RN_OK;
 }
 
-// All ops that are not known, in one message: the first as stock names it.
+// Reports all unknown ops in one message; the first as TensorFlow words it.
 static rn_status_t check_ops(rn_import_t* import) {
   rn_status_t status = RN_OK;
   rn_map_t named;
@@ -102,7 +103,7 @@ static rn_status_t build_nodes(rn_import_t* import) {
   return RN_OK;
 }
 
-// Tells that the graph may simply be too new, where it is.
+// Adds to an error that the graph may be too new, if its producer is newer.
 static rn_status_t explain_version(const rn_import_t* import, rn_status_t status) {
   bool is_new = import->producer > RN_GRAPH_PRODUCER + FORWARD_DAYS;
   if (rn_ok(status) || !is_new) return status;
@@ -162,7 +163,7 @@ static rn_status_t find_returns(const rn_import_t* import, rn_import_results_t* 
   return RN_OK;
 }
 
-// A mapping that nothing used and that names no output of the GraphDef is probably a mistake.
+// An unused mapping that names no output of the GraphDef is probably a mistake.
 static bool is_missing(const rn_import_t* import, int32_t mapping) {
   if (import->is_map_used[mapping]) return false;
   rn_tensor_id_t from = import->options->map_from[mapping];
@@ -186,7 +187,7 @@ static rn_status_t find_missing(const rn_import_t* import, rn_import_results_t* 
   return RN_OK;
 }
 
-// Enters all nodes; on failure takes the entered ones back.
+// Registers all nodes; on failure removes those already registered.
 static rn_status_t commit_nodes(rn_import_t* import) {
   rn_graph_t* graph = import->graph;
   size_t first = graph->nodes.count;
@@ -215,7 +216,7 @@ static bool has_bad_consumer(const rn_graph_t* graph, int32_t version) {
   return false;
 }
 
-// A graph made of several is read by those that can read each of them.
+// Combines versions: a consumer of the joint graph must be able to read each part.
 static rn_status_t join_versions(rn_import_t* import, int32_t old_producer) {
   rn_graph_t* graph = import->graph;
   const rn_pb_VersionDef_t* versions = import->def->versions;
@@ -259,10 +260,10 @@ static rn_status_t run(rn_import_t* import, rn_str_t bytes, rn_import_results_t*
   rn_arena_mark_t mark = rn_arena_mark(&graph->arena);
   int32_t old_producer = graph->producer, old_min_consumer = graph->min_consumer;
   size_t old_bad = graph->bad_consumers.count;
-  graph->producer = import->producer;  // what shape functions go by
+  graph->producer = import->producer;  // shape functions depend on it
   rn_status_t status = build(import, results);
   if (!rn_ok(status)) {
-    dispose_nodes(import);  // before the functions that they are calls of
+    dispose_nodes(import);  // before the functions that they call
     rn_import_undo_functions(import);
     rn_arena_rewind(&graph->arena, mark);
     graph->producer = old_producer;
@@ -271,7 +272,7 @@ static rn_status_t run(rn_import_t* import, rn_str_t bytes, rn_import_results_t*
   status = join_versions(import, old_producer);
   if (rn_ok(status)) status = commit_nodes(import);
   if (!rn_ok(status)) {
-    // Lists of older nodes may have moved to behind the mark: the memory stays.
+    // Not rewound: lists of older nodes may have moved to memory after the mark.
     dispose_nodes(import);
     rn_import_undo_functions(import);
     graph->producer = old_producer;

@@ -1,4 +1,4 @@
-// GraphDefs in and out of a graph.
+// Import and export of GraphDefs.
 #ifndef RUNNEL_GRAPH_IMPORT_H_
 #define RUNNEL_GRAPH_IMPORT_H_
 
@@ -15,8 +15,8 @@ typedef struct rn_import_options_t {
   bool uniquify_names;
   bool uniquify_prefix;
   bool validate_colocation;
-  bool allows_any_names;  // of nodes: for bodies of functions, which name them as they like
-  bool extends;           // the graph grows as a session's does: "a/b" may come after "a/b/c"
+  bool allows_any_names;  // skip the check of node names, for function bodies
+  bool extends;           // a session extends its graph: "a/b" may come after "a/b/c"
   rn_str_t default_device;
   const rn_tensor_id_t*
       map_from;  // input mapping: |map_from[i]| of the GraphDef becomes |map_to[i]| of the graph
@@ -30,7 +30,8 @@ typedef struct rn_import_options_t {
   int32_t return_node_count;
 } rn_import_options_t;
 
-// What was asked to be returned. Arrays are owned; rn_import_results_clear frees them.
+// The outputs and nodes that the options asked for. Owns its arrays; rn_import_results_clear frees
+// them.
 typedef struct rn_import_results_t {
   rn_allocator_t allocator;
   rn_edge_t* return_outputs;
@@ -51,8 +52,8 @@ RN_MUST_USE rn_status_t rn_graph_import(rn_graph_t* graph, rn_str_t bytes,
 
 // Appends the serialised GraphDef of the whole graph, functions and versions included.
 RN_MUST_USE rn_status_t rn_graph_export(rn_graph_t* graph, rn_strbuf_t* out);
-// The same without the first |first| nodes; |*out_count| (NULL is fine) says how many the graph
-// has.
+// The same without the first |first| nodes. |*out_count| (may be NULL) gets the graph's number of
+// nodes.
 RN_MUST_USE rn_status_t rn_graph_export_from(rn_graph_t* graph, size_t first, rn_strbuf_t* out,
                                              size_t* out_count);
 // Appends one node as a serialised NodeDef.

@@ -1,4 +1,4 @@
-// The library of an imported GraphDef.
+// Imports the function library of a GraphDef.
 #include "graph/import_state.h"
 #include "graph/library.h"
 

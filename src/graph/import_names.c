@@ -1,4 +1,5 @@
-// Names on import: valid, unique, free in the graph or made so.
+// Names of imported nodes: checks that they are valid and unique, and renames those that the graph
+// already uses.
 #include <inttypes.h>
 
 #include "graph/import_state.h"
@@ -76,7 +77,7 @@ static rn_status_t index_names(rn_import_t* import) {
   return RN_OK;
 }
 
-// Whether the graph has a node of this name, or nodes below it.
+// Whether the graph has a node of this name, or one whose name has it as a prefix.
 static bool is_taken(const rn_import_t* import, rn_str_t name) {
   return rn_map_get(&import->graph->by_name, name) || rn_map_get(&import->graph->prefixes, name);
 }
@@ -115,7 +116,7 @@ static rn_status_t settle_name(rn_import_t* import, int32_t number) {
   rn_str_t own = rn_import_def(import, number)->name;
   rn_str_t name;
   RN_RETURN_IF_ERROR(rn_import_final_name(import, number, &name));
-  // Below a prefix, names that are themselves prefixes may be taken, as in stock.
+  // With an import prefix, a node's name may also be a prefix of existing names, as in TensorFlow.
   const rn_import_options_t* options = import->options;
   bool taken = options->uniquify_names || !(import->prefix.size || options->extends)
                    ? is_taken(import, name)

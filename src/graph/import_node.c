@@ -1,18 +1,18 @@
-// One node of a GraphDef: its attributes, inputs, control inputs and shapes.
+// Imports one node of a GraphDef: attributes, inputs, control inputs and shapes.
 #include "graph/import_state.h"
 
-// Attributes with a meaning of their own on import.
+// Attributes that the importer interprets.
 #define CLASS_ATTR "_class"
 #define CLASS_PREFIX "loc:@"
 #define SHAPES_ATTR "_output_shapes"
 
-// Input types that a message names.
+// The most input types that a message lists.
 #define MAX_NAMED 64
 
-// Nodes with more attributes of their own than this look for repeated names in a map.
+// Nodes with more extra attributes than this find repeated names with a map.
 #define FEW_EXTRAS 16
 
-// What a node is made from, gathered while it is built.
+// State while one node is built.
 typedef struct source_t {
   rn_import_t* import;
   const rn_import_def_t* def;
@@ -67,7 +67,8 @@ static rn_str_t located_node(rn_str_t str) {
   return rn_str_n(str.data + sizeof CLASS_PREFIX - 1, str.size - (sizeof CLASS_PREFIX - 1));
 }
 
-// Locations name nodes of the GraphDef: they get the names those have in the graph.
+// Colocation constraints name nodes of the GraphDef; replaces those names by the nodes' final
+// names.
 static rn_status_t rename_locations(source_t* source, rn_node_t* node, rn_attr_value_t* value) {
   if (value->kind != RN_ATTR_STRING || !value->is_list) return RN_OK;
   for (int32_t i = 0; i < value->count; i++) {
@@ -101,7 +102,7 @@ static rn_status_t place_extra(rn_node_t* node, rn_map_t* many, rn_str_t key, rn
   RN_RETURN_IF_ERROR(rn_arena_str(&node->graph->arena, key, &extra->name));
   extra->value = (rn_attr_value_t){.kind = RN_ATTR_INT};
   node->extra_count++;
-  // From the first one beyond the few on, all are in the map.
+  // When the count first exceeds the limit, all of them are put into the map.
   int32_t first = node->extra_count == FEW_EXTRAS + 1 ? 0 : node->extra_count - 1;
   for (int32_t i = first; node->extra_count > FEW_EXTRAS && i < node->extra_count; i++) {
     RN_RETURN_IF_ERROR(rn_map_put(many, node->extras[i].name, &node->extras[i]));
@@ -110,8 +111,8 @@ static rn_status_t place_extra(rn_node_t* node, rn_map_t* many, rn_str_t key, rn
   return RN_OK;
 }
 
-// Stock's optimizer leaves a note about shapes in which dimensions have numbers, below -1: no
-// shapes to anybody else.
+// TensorFlow's optimizer leaves an annotation of symbolic shapes, with dimensions below -1, which
+// are not valid shapes otherwise.
 static bool is_note(source_t* source, const rn_import_attr_t* attr) {
   rn_attr_value_t value;
   if (!rn_str_is(attr->key, "_input_shapes")) return false;
@@ -125,7 +126,8 @@ static bool is_note(source_t* source, const rn_import_attr_t* attr) {
 static rn_status_t read_extra(source_t* source, rn_node_t* node, rn_map_t* many,
                               const rn_import_attr_t* attr) {
   rn_attr_t* extra = NULL;
-  if (!attr->value.size || is_note(source, attr)) return RN_OK;  // without a value it says nothing
+  if (!attr->value.size || is_note(source, attr))
+    return RN_OK;  // an attribute without a value is ignored
   RN_RETURN_IF_ERROR(reserve_extras(source, node));
   RN_RETURN_IF_ERROR(place_extra(node, many, attr->key, &extra));
   rn_attr_value_clear(&extra->value);
@@ -192,7 +194,7 @@ static rn_status_t check_input_count(const source_t* source, const rn_node_t* no
   return expected == source->data_count ? RN_OK : wrong_input_count(source, node);
 }
 
-// A gradient that was taken after the first step wants outputs that the node did not have then.
+// A gradient that was added after the first step needs outputs that the node did not have then.
 static bool has_branches(const rn_node_t* node) {
   uint8_t role = node->op->role;
   return role == RN_ROLE_IF || role == RN_ROLE_CASE || role == RN_ROLE_WHILE;
@@ -202,7 +204,7 @@ static rn_status_t connect(const source_t* source, rn_node_t* node, int32_t inpu
                            rn_dtype_t expected) {
   static const char hint[] = " Try using tf.compat.v1.experimental.output_all_intermediates(True).";
   rn_edge_t edge = rn_import_edge(source->import, source->refs[input]);
-  if (!edge.node) return RN_OK;  // comes round a loop, linked when all nodes are there
+  if (!edge.node) return RN_OK;  // a loop's back edge, linked when all nodes exist
   if (edge.index < 0 || edge.index >= edge.node->output_count) {
     return rn_invalid_argument(
         "Node '%.*s': Connecting to invalid output %d of source node %.*s which has %d outputs.%s",
@@ -234,7 +236,8 @@ static rn_status_t connect_inputs(const source_t* source, rn_node_t* node) {
 
 static rn_status_t connect_controls(const source_t* source, rn_node_t* node) {
   const rn_import_options_t* options = source->import->options;
-  // A node that reads or follows an imported one runs after the given nodes because that one does.
+  // A node with an imported input or control input runs after the given control nodes because that
+  // one does.
   bool follows = false;
   for (int32_t i = 0; i < source->ref_count; i++) follows |= source->refs[i].source >= 0;
   int32_t given = follows ? 0 : options->control_count;
@@ -273,8 +276,8 @@ static rn_status_t merge_shape(rn_node_t* node, int i, rn_shape_t shape) {
   return named;
 }
 
-// Takes what the GraphDef says of the outputs' shapes; if it is not about shapes, it is an
-// attribute like any other.
+// Merges the output shapes that the GraphDef states. If the attribute does not hold shapes, it is
+// kept as an ordinary attribute.
 static rn_status_t take_shapes(source_t* source, rn_node_t* node) {
   if (!source->shapes.size) return RN_OK;
   rn_import_attr_t attr = {RN_STR(SHAPES_ATTR), source->shapes};
@@ -334,7 +337,7 @@ rn_status_t rn_import_build_node(rn_import_t* import, int32_t number) {
   rn_str_t device = source.def->device.size ? source.def->device : import->options->default_device;
   rn_node_t* node = NULL;
   RN_RETURN_IF_ERROR(rn_node_alloc(import->graph, op, name, device, source.data_count, 0, &node));
-  import->nodes[number] = node;  // from here on the import disposes of it
+  import->nodes[number] = node;  // from here on the import owns it
   return fill(&source, node);
 }
 

@@ -1,12 +1,13 @@
-// The edges of a GraphDef: inputs resolved to nodes and mappings, and an order in which every node
-// comes after its inputs. Nodes may stand in any order; the only legal cycles go from a
-// NextIteration to a Merge. Nothing here recurses: chains may be as long as the message.
+// The edges of a GraphDef: resolves inputs to nodes and mappings, and finds an order in which every
+// node comes after its inputs. Nodes may appear in any order; the only legal cycles go from a
+// NextIteration to a Merge. Nothing here recurses, because chains may be as long as the message.
 #include "graph/import_state.h"
 
-// Nodes of a cycle that its message names.
+// The most nodes of a cycle that the message names.
 #define MAX_NAMED 8
 
-// Splits "^node", "node:3" and "node"; a port that is no number belongs to the name.
+// Splits "^node", "node:3" and "node"; if what follows the colon is not a number, it is part of the
+// name.
 static rn_tensor_id_t parse_input(rn_str_t input) {
   if (input.size && input.data[0] == '^') {
     return (rn_tensor_id_t){rn_str_n(input.data + 1, input.size - 1), -1};
@@ -17,11 +18,11 @@ static rn_tensor_id_t parse_input(rn_str_t input) {
          input.data[input.size - 1 - digits] <= '9') {
     digits++;
   }
-  size_t colon = input.size - digits;  // the place behind it
+  size_t colon = input.size - digits;  // the position after it
   if (digits == 0 || colon < 2 || input.data[colon - 1] != ':') return (rn_tensor_id_t){input, 0};
   for (size_t i = colon; i < input.size; i++) {
     port = port * 10 + (input.data[i] - '0');
-    if (port > INT32_MAX) port = INT32_MAX;  // more than any node has
+    if (port > INT32_MAX) port = INT32_MAX;  // more than any node's outputs
   }
   return (rn_tensor_id_t){rn_str_n(input.data, colon - 1), (int32_t)port};
 }
@@ -157,7 +158,7 @@ static int32_t heap_pop(heap_t* heap) {
   return top;
 }
 
-// The nodes that wait for each node, as one array with a start for each.
+// By node: the nodes that wait for it, in one array with a start index per node.
 typedef struct readers_t {
   uint32_t* first;
   int32_t* items;
@@ -188,7 +189,7 @@ static rn_status_t find_readers(rn_import_t* import, readers_t* out) {
   return RN_OK;
 }
 
-// Walks back along inputs that never became ready until a node comes twice, and names the nodes of
+// Follows inputs that never became ready backwards until a node repeats, and names the nodes of
 // that cycle.
 static rn_status_t describe_cycle(rn_import_t* import, const int32_t* pending, int32_t left) {
   bool* is_seen = NULL;

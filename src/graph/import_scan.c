@@ -1,6 +1,6 @@
-// Reading a GraphDef: the nodes' names, ops and inputs are found in the bytes themselves, which are
-// not decoded into messages first, since that would cost more memory than the graph. What is not a
-// node (library, versions) is decoded as a GraphDef of its own.
+// Reads a GraphDef. Scans the bytes for the nodes' names, ops and inputs without decoding them into
+// messages, which would take more memory than the graph. Decodes everything else (library,
+// versions) as a GraphDef of its own.
 #include "framework/attr_proto.h"
 #include "graph/import_state.h"
 #include "wire/decode.h"
@@ -119,7 +119,7 @@ bool rn_import_next_attr(rn_pb_scan_t* scan, rn_import_attr_t* out) {
   return false;
 }
 
-// A value that is one field of a plain kind, as nearly all are; false if it is anything else.
+// Reads a value that is a single field of a plain kind, as nearly all are; false for any other.
 static bool read_plain(rn_str_t bytes, rn_attr_value_t* out) {
   rn_pb_scan_t scan = rn_pb_scan(bytes);
   rn_pb_field_t field = {0};
@@ -147,12 +147,12 @@ static bool read_plain(rn_str_t bytes, rn_attr_value_t* out) {
   }
 }
 
-// How many bytes one tensor of |value| may have.
+// The most bytes that one tensor of |value| may take.
 static size_t tensor_limit(const rn_import_t* import, const rn_pb_AttrValue_t* value) {
   const rn_pb_AttrValue_ListValue_t* list =
       value->value_case == rn_pb_AttrValue_list_field ? value->list : NULL;
   size_t tensors = list && list->tensor.count ? list->tensor.count : 1;
-  // Functions nest attributes: a fixed share for each tensor in them.
+  // Functions nest attributes, so each tensor in them gets a fixed share.
   bool nests = value->value_case == rn_pb_AttrValue_func_field || (list && list->func.count);
   return import->tensor_budget / (nests ? 1024 : tensors);
 }

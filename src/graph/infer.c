@@ -1,21 +1,21 @@
-// Shape inference of one node: gathers what is known of its inputs, asks the op's shape function,
-// and keeps the answer.
+// Shape inference for one node: collects what is known of its inputs, runs the op's shape function,
+// and stores the result.
 #include <inttypes.h>
 
 #include "graph/build.h"
 #include "tensor/print.h"
 
-// Nodes with more inputs or outputs than this use memory of their own for the context.
+// Nodes with more inputs or outputs than this use heap memory for the context.
 #define FEW 8
-// How many Identity nodes a constant is looked for behind.
+// The most Identity nodes that the search for a constant follows.
 #define MAX_HOPS 64
-// Elements of a value shown in messages.
+// The most elements of a value that messages show.
 #define MAX_SHOWN 256
 
 static const rn_tensor_t* constant_value(const rn_node_t* node) {
   const rn_attr_value_t* value = rn_node_attr(node, RN_STR("value"));
   bool is_tensor = value && value->kind == RN_ATTR_TENSOR && !value->is_list && value->tensor;
-  // A GraphDef may declare one type and carry another.
+  // A GraphDef may declare one type and hold a value of another.
   if (!is_tensor || value->tensor->dtype != node->outputs[0].dtype) return NULL;
   return value->tensor;
 }
@@ -30,7 +30,7 @@ static const rn_tensor_t* known_value(rn_edge_t edge) {
   return NULL;
 }
 
-// What a constant says as a vector of sizes or as an index.
+// The value of a small integer constant, as a partial.
 static rn_status_t partial_of_constant(rn_node_t* node, rn_partial_t* out) {
   const rn_tensor_t* value = constant_value(node);
   *out = (rn_partial_t){0};
@@ -83,7 +83,7 @@ static void gather_inputs(const rn_node_t* node, context_arrays_t* arrays) {
     rn_edge_t edge = node->inputs[i];
     arrays->values[i] = NULL;
     arrays->partials[i] = (rn_partial_t){0};
-    if (!edge.node) {  // a loop's back edge that is not linked yet: anything may come
+    if (!edge.node) {  // a loop's back edge that is not linked yet: nothing is known
       arrays->shapes[i] = RN_SHAPE_UNKNOWN;
       arrays->types[i] = RN_INVALID;
       arrays->handles[i] = (rn_handle_data_t){0};
@@ -160,9 +160,9 @@ static void print_partial_shapes(rn_strbuf_t* text, const rn_shape_ctx_t* ctx) {
   }
 }
 
-// Adds to a shape function's complaint which node it is about and what came in.
+// Appends the node and its input shapes to a shape function's error.
 static rn_status_t explain(rn_status_t status, const rn_node_t* node, const rn_shape_ctx_t* ctx) {
-  // Stock reads shape tensors outside of its shape functions.
+  // TensorFlow reads shape tensors outside of its shape functions.
   rn_str_t message = rn_str(rn_status_message(status));
   if (rn_str_starts_with(message, RN_STR("Invalid value in tensor used for shape: "))) {
     return status;
@@ -181,7 +181,7 @@ static rn_status_t explain(rn_status_t status, const rn_node_t* node, const rn_s
   return status;
 }
 
-// Attributes that are left open leave the shapes open.
+// Whether an attribute is a placeholder, which leaves the shapes unknown.
 static bool has_placeholder(const rn_node_t* node) {
   for (int i = 0; i < node->op->attr_count; i++) {
     if (node->attrs[i].kind == RN_ATTR_PLACEHOLDER) return true;
@@ -189,7 +189,7 @@ static bool has_placeholder(const rn_node_t* node) {
   return false;
 }
 
-// A context with everything that |arrays| says of the inputs, and nothing of the outputs.
+// Makes a context with the inputs in |arrays| and unknown outputs.
 static rn_shape_ctx_t make_context(const rn_node_t* node, const context_arrays_t* arrays,
                                    rn_shape_asked_t* asked) {
   for (int i = 0; i < node->output_count; i++) {
@@ -214,8 +214,8 @@ static rn_shape_ctx_t make_context(const rn_node_t* node, const context_arrays_t
   };
 }
 
-// Keeps what can be said of |node| whatever its inputs are. False if its op refuses even that, as
-// with attributes that never fit: kernels may rely on the check.
+// Infers the shapes of |node| as if nothing were known of its inputs. False if its shape function
+// fails even then, for instance because of invalid attributes: kernels rely on that check.
 static bool keep_misfit(rn_node_t* node, context_arrays_t* arrays) {
   rn_shape_asked_t asked = {0};
   for (int i = 0; i < node->input_count; i++) {

@@ -17,7 +17,7 @@ rn_status_t rn_library_create(rn_allocator_t allocator, rn_library_t** out) {
 void rn_library_destroy(rn_library_t* library) {
   if (!library) return;
   rn_allocator_t allocator = library->allocator;
-  // Bodies go before the functions whose ops their nodes are of.
+  // Destroy bodies before the functions whose ops their nodes use.
   for (size_t i = 0; i < library->bodies.count; i++) {
     library->bodies.items[i].destroy(library->bodies.items[i].body);
   }
@@ -84,7 +84,7 @@ rn_status_t rn_library_add(rn_library_t* library, rn_function_t* function, bool*
 static rn_status_t set_gradient_locked(rn_library_t* library, rn_str_t function, rn_str_t gradient,
                                        bool* out_is_new) {
   rn_library_entry_t* entry = find_locked(library, function);
-  if (!entry) return RN_OK;  // of a function that is not here: it says nothing
+  if (!entry) return RN_OK;  // the function is not in this library: nothing to record
   if (entry->gradient.size) {
     if (rn_str_eq(entry->gradient, gradient)) return RN_OK;
     return rn_invalid_argument(
@@ -112,7 +112,7 @@ void rn_library_undo_gradient(rn_library_t* library, rn_str_t name) {
   rn_mutex_unlock(&library->mutex);
 }
 
-// Bodies of |function| are found no more, though they live on.
+// Removes the bodies of |function| from the index; they stay alive.
 static void hide_bodies_locked(rn_library_t* library, const rn_function_t* function) {
   for (size_t i = 0; i < library->bodies.count; i++) {
     const rn_library_body_t* kept = &library->bodies.items[i];
@@ -120,7 +120,7 @@ static void hide_bodies_locked(rn_library_t* library, const rn_function_t* funct
   }
 }
 
-// Closes the gap. The entries behind keep their names, so the map only gets new numbers.
+// Removes the entry and renumbers those after it in the map.
 static rn_function_t* take_locked(rn_library_t* library, rn_str_t name) {
   uintptr_t number = (uintptr_t)rn_map_remove(&library->numbers, name);
   if (!number) return NULL;

@@ -3,8 +3,7 @@
 // A function is immutable and reference-counted, so graphs share it. Names in its signature may
 // stand for attributes ("$T"), which a call supplies. A library belongs to one graph; function
 // bodies built from it use it too. Its lock is the innermost one: it may be taken under a graph's,
-// and nothing is built under it. How functions are made from graphs, and graphs from functions, is
-// function/'s business.
+// and nothing is built under it. function/ makes functions from graphs and graphs from functions.
 #ifndef RUNNEL_GRAPH_LIBRARY_H_
 #define RUNNEL_GRAPH_LIBRARY_H_
 

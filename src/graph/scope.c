@@ -1,11 +1,12 @@
-// Scopes and the generic builder: a node is gathered in the scope, then added to the graph whole.
+// Scopes and the generic builder: the scope collects the parts of a node, then adds it to the
+// graph.
 #include "graph/build.h"
 
 struct rn_scope_t {
   rn_allocator_t allocator;
   rn_graph_t* graph;   // Retained
   rn_scope_t* parent;  // Borrowed
-  rn_scope_t* root;    // Borrowed; keeps the error of all
+  rn_scope_t* root;    // Borrowed; holds the first error of all its scopes
   rn_status_t error;   // Owned; of a root
   rn_strbuf_t prefix;  // "" or "a/b/"
   rn_strbuf_t device;
@@ -17,7 +18,7 @@ struct rn_scope_t {
   void* context;                      // Owned; may be NULL
   void (*free_context)(rn_allocator_t allocator, void* context);
 
-  // The node under construction; what it points to lies in |scratch|, behind |mark|.
+  // The node under construction; its data is in |scratch|, after |mark|.
   bool is_building;
   rn_arena_t scratch;
   rn_arena_mark_t mark;
@@ -28,7 +29,7 @@ struct rn_scope_t {
   RN_VEC(rn_attr_t) attrs;
 };
 
-// The first error stays.
+// Only the first error is kept.
 void rn_scope_fail(rn_scope_t* scope, rn_status_t status) {
   scope->root->error = rn_status_join(scope->root->error, status);
 }
@@ -55,7 +56,7 @@ static rn_scope_t* new_scope(rn_graph_t* graph, rn_scope_t* parent) {
   rn_strbuf_init(&scope->next_name, allocator);
   rn_strbuf_init(&scope->name, allocator);
   rn_arena_init(&scope->scratch, allocator);
-  // One piece before the mark keeps the first chunk over all nodes.
+  // An allocation before the mark makes the arena keep its first chunk for all nodes.
   void* piece;
   status = rn_arena_alloc(&scope->scratch, 1, &piece);
   scope->mark = rn_arena_mark(&scope->scratch);
@@ -122,7 +123,7 @@ RN_API rn_scope_t* rn_scope_child(rn_scope_t* parent, const char* name) {
 
 void rn_scope_take_back(rn_scope_t* scope, size_t count) {
   rn_str_t prefix = rn_strbuf_view(&scope->prefix);
-  if (!prefix.size || prefix.data[prefix.size - 1] != '/') return;  // it was not even claimed
+  if (!prefix.size || prefix.data[prefix.size - 1] != '/') return;  // no prefix was claimed
   prefix.size--;
   rn_mutex_lock(&scope->graph->mutex);
   rn_graph_take_back_locked(scope->graph, count, prefix);
@@ -156,7 +157,7 @@ void* rn_scope_context(const rn_scope_t* scope) {
   return scope ? scope->context : NULL;
 }
 
-// Forgets the node under construction.
+// Discards the node under construction.
 static void reset(rn_scope_t* scope) {
   for (size_t i = 0; i < scope->attrs.count; i++) {
     rn_attr_value_t* value = &scope->attrs.items[i].value;
@@ -245,7 +246,7 @@ RN_API void rn_op_begin(rn_scope_t* scope, const char* op) {
   scope->is_building = rn_scope_ok(scope);
 }
 
-// Whether a part may be added; a part without a beginning is the caller's mistake.
+// Whether a part may be added; adding one when no node was begun is a caller's error.
 bool rn_scope_can_add(rn_scope_t* scope) {
   if (!rn_scope_ok(scope)) return false;
   if (!scope->is_building)

@@ -1,5 +1,5 @@
-// The generic builder's attributes and constants. Values are copied into the scope: callers' arrays
-// may go at once.
+// The generic builder's attributes and constants. Values are copied into the scope, so the caller's
+// arrays may be freed at once.
 #include <math.h>
 
 #include "graph/build.h"
@@ -18,7 +18,7 @@ static rn_status_t copy_shape(rn_scope_t* scope, const int64_t* dims, int rank, 
                        out);
 }
 
-// Takes the value, or the failure to make it.
+// Adds the value, or records the error of making it.
 static void add(rn_scope_t* scope, const char* name, rn_status_t status, rn_attr_value_t value) {
   if (rn_ok(status)) {
     rn_scope_add_attr(scope, name, &value);

@@ -1,4 +1,4 @@
-// A function as an object: its FunctionDef, and its signature as an op. See library.h.
+// Function objects: a FunctionDef and its signature as an op. See library.h.
 #include "graph/library.h"
 
 #include <stdatomic.h>
@@ -67,15 +67,15 @@ static rn_status_t make_attr(rn_arena_t* arena, const rn_pb_OpDef_AttrDef_t* def
   out->has_minimum = def->has_minimum;
   out->minimum = def->minimum;
   if (!def->default_value) return RN_OK;
-  // Nothing releases the buffers of a definition: defaults that hold tensors are left out, and the
-  // attribute must then be given.
+  // Nothing releases the buffers of a definition, so defaults that hold tensors are dropped, and
+  // calls must give the attribute.
   bool holds_buffers = out->kind == RN_ATTR_TENSOR || out->kind == RN_ATTR_FUNC;
   if (holds_buffers) return RN_OK;
   out->has_default = true;
   return rn_attr_value_from_proto(def->default_value, 0, arena, &out->default_value);
 }
 
-// The signature as an op. What runs it finds the function by the op's name.
+// Makes an op from the signature. Whatever runs it finds the function by the op's name.
 static rn_status_t make_op(rn_arena_t* arena, const rn_pb_OpDef_t* signature,
                            const rn_op_def_t** out) {
   rn_op_def_t* op = NULL;
@@ -105,7 +105,7 @@ static rn_status_t make_op(rn_arena_t* arena, const rn_pb_OpDef_t* signature,
   return RN_OK;
 }
 
-// Whether the function itself asks not to be taken apart.
+// Whether the function asks not to be inlined.
 static bool asks_noinline(const rn_pb_FunctionDef_t* def) {
   for (uint32_t i = 0; i < def->attr.count; i++) {
     const rn_pb_FunctionDef_AttrEntry_t* attr = &def->attr.items[i];

@@ -1,4 +1,5 @@
-// How nodes and ops are described in messages: stock's forms, which clients show and search.
+// Descriptions of nodes and ops in messages, in TensorFlow's form, which clients show and search
+// for.
 #include <inttypes.h>
 
 #include "graph/build.h"
@@ -21,8 +22,8 @@ static const rn_attr_value_t* attr_value(const rn_node_t* node, int i) {
   return i < own ? &node->attrs[i] : &node->extras[i - own].value;
 }
 
-// The attribute whose name comes next after |previous| (-1: the first one), or -1. Quadratic, for
-// messages only.
+// The attribute whose name comes next after |previous| (the first one if that is -1); -1 if there
+// is none. Quadratic, for messages only.
 static int next_attr(const rn_node_t* node, int previous) {
   int best = -1;
   for (int i = 0; i < attr_total(node); i++) {

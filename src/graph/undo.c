@@ -1,5 +1,5 @@
-// Taking nodes back: what a builder of many nodes does that failed midway. Their memory stays in
-// the arena, for lists of older nodes may lie behind it.
+// Removes nodes again, for builders of many nodes that fail midway. Their memory stays in the
+// arena, because lists of older nodes may come after it.
 #include "graph/build.h"
 
 static void forget_consumer(rn_output_t* output, const rn_node_t* node) {
@@ -36,7 +36,7 @@ static bool is_under(rn_str_t name, rn_str_t prefix) {
                               (name.size == prefix.size || name.data[prefix.size] == '/'));
 }
 
-// Taking an entry out may move others, so every search starts anew.
+// Removing an entry may move others, so every search starts from the beginning.
 static void forget_prefixes(rn_graph_t* graph, rn_str_t prefix) {
   size_t position = 0;
   const rn_map_entry_t* entry;

@@ -1,16 +1,16 @@
-// The changes that existing nodes can see: an input replaced, a shape refined.
+// Changes to existing nodes: replacing an input, refining a shape.
 #include "graph/build.h"
 
-// A node is inferred again at most this often in one update; shapes that still change then (those
-// of a loop that grows a tensor) are given up as unknown.
+// A node is inferred again at most this often in one update; shapes that still change then (in a
+// loop that grows a tensor) become unknown.
 #define MAX_ROUNDS 8
 
 static bool is_back_edge(const rn_node_t* source, const rn_node_t* node) {
   return source->op->role == RN_ROLE_NEXT_ITERATION && node->op->role == RN_ROLE_MERGE;
 }
 
-// Nodes still to visit, each at most once at a time, and how often each was visited. All memory is
-// taken at the start, so that a walk cannot stop half-way.
+// A queue of nodes to visit, each in it at most once, with a count of visits per node. All memory
+// is allocated at the start, so a walk cannot fail half-way.
 typedef struct worklist_t {
   rn_allocator_t allocator;
   size_t node_count;
@@ -57,7 +57,8 @@ static void add_data_consumers(worklist_t* list, const rn_node_t* node, bool thr
   }
 }
 
-// Whether |to| can be reached from |from| without going round a loop. Leaves |list| used up.
+// Whether |to| can be reached from |from| without a loop's back edge. Afterwards |list| cannot be
+// reused.
 static bool is_reachable(worklist_t* list, rn_node_t* from, const rn_node_t* to) {
   worklist_add(list, from);
   while (list->count) {
@@ -91,7 +92,7 @@ static void forget_shapes(rn_node_t* node) {
   node->partial = (rn_partial_t){0};
 }
 
-// Infers |node| again and says whether anything is known differently. On failure nothing changed.
+// Infers |node| again and tells whether the result changed. On failure nothing changes.
 static rn_status_t infer_again(rn_node_t* node, bool* out_changed) {
   rn_output_t* before = NULL;
   rn_partial_t partial = node->partial;
@@ -108,14 +109,15 @@ static rn_status_t infer_again(rn_node_t* node, bool* out_changed) {
   return status;
 }
 
-// Carries the change of |node|'s outputs on to all that depends on them. What contradicts itself
-// now becomes unknown: it may still be fed, and its kernel will say so if not.
+// Propagates the change of |node|'s outputs to all nodes that depend on them. Where shapes now
+// contradict each other they become unknown: the node may still be fed, and otherwise its kernel
+// reports the error.
 static void propagate(worklist_t* list, rn_node_t* node) {
   add_data_consumers(list, node, true);
   while (list->count) {
     rn_node_t* next = worklist_take(list);
     list->is_queued[next->id] = false;
-    if (list->rounds[next->id] > MAX_ROUNDS) continue;  // given up already
+    if (list->rounds[next->id] > MAX_ROUNDS) continue;  // already set to unknown
     bool changed = true;
     bool give_up = ++list->rounds[next->id] > MAX_ROUNDS;
     rn_status_t status = give_up ? RN_OK : infer_again(next, &changed);
@@ -246,7 +248,7 @@ rn_status_t rn_graph_update_edge(rn_graph_t* graph, rn_edge_t source, rn_node_t*
   return status;
 }
 
-// A type more at the end of attribute |index|, a list of types.
+// Appends a type to attribute |index|, a list of types.
 static rn_status_t longer_types(rn_node_t* node, int index, rn_dtype_t dtype,
                                 rn_attr_value_t* out) {
   const rn_attr_value_t* old = &node->attrs[index];
@@ -266,7 +268,7 @@ static rn_status_t longer_types(rn_node_t* node, int index, rn_dtype_t dtype,
   return status;
 }
 
-// |node| with an input and an output more, in arrays of its own; nobody knows it.
+// Makes a copy of |node| with one more input and output, in arrays of its own, not yet linked.
 static rn_status_t make_longer(const rn_node_t* node, int index, rn_edge_t source,
                                rn_node_t* longer) {
   rn_arena_t* arena = &node->graph->arena;

@@ -1,6 +1,6 @@
-// While loops out of two graphs: see while_loop.h.
+// Builds while loops from two graphs: see while_loop.h.
 //
-// The loop is written down as a GraphDef and imported, so that it is added whole or not at all:
+// The loop is written as a GraphDef and imported, so that it is added completely or not at all:
 //
 //   Enter_i(parent input i) -> Merge_i(Enter_i, NextIteration_i) -> cond/… -> LoopCond
 //   Switch_i(Merge_i, LoopCond); :1 -> body/… -> NextIteration_i; :0 -> Exit_i
@@ -21,7 +21,7 @@ void rn_loop_graphs_destroy(rn_loop_graphs_t* loop) {
   rn_free(loop->allocator, loop, loop->block_size);
 }
 
-// A placeholder for loop variable |i| in |graph|, of the type of |input|.
+// Adds a placeholder of the type of |input| for loop variable |i| to |graph|.
 static rn_status_t add_placeholder(rn_graph_t* graph, rn_edge_t input, const char* what, int i,
                                    rn_edge_t* out) {
   char name[32];
@@ -102,7 +102,7 @@ static rn_status_t add_attr(writer_t* w, rn_pb_NodeDef_t* node, const char* name
   return RN_OK;
 }
 
-// A node of the loop itself: "|op|_|i|" over loop variable |i|.
+// Adds a node of the loop itself, "|op|_|i|", for loop variable |i|.
 static rn_status_t add_node(writer_t* w, const char* op, int i, rn_str_t input, rn_str_t second) {
   rn_pb_NodeDef_t* node = &w->def.node.items[w->def.node.count];
   RN_RETURN_IF_ERROR(numbered(w, &node->name, op, i, ""));
@@ -129,7 +129,7 @@ static rn_status_t add_node(writer_t* w, const char* op, int i, rn_str_t input, 
   return RN_OK;
 }
 
-// One of the two graphs on its way into the loop.
+// One of the two graphs while it is copied into the loop.
 typedef struct part_t {
   rn_graph_t* graph;
   const char* name;         // "cond" or "body"
@@ -138,7 +138,7 @@ typedef struct part_t {
   const char* port;         // "" or ":1"
 } part_t;
 
-// Which loop variable the node called |name| stands for; -1: it is an ordinary node.
+// The loop variable whose placeholder is called |name|; -1 for an ordinary node.
 static int variable_of(const writer_t* w, const part_t* part, rn_str_t name) {
   for (int i = 0; i < w->loop->count; ++i) {
     if (rn_str_eq(part->inputs[i].node->name, name)) return i;
@@ -146,8 +146,8 @@ static int variable_of(const writer_t* w, const part_t* part, rn_str_t name) {
   return -1;
 }
 
-// |input| of a node in |part| as an input in the loop. |*out_is_inner|: it comes from a node of the
-// same part.
+// Translates |input| of a node in |part| to an input in the loop. |*out_is_inner|: it comes from a
+// node of the same part.
 static rn_status_t map_input(writer_t* w, const part_t* part, rn_str_t input, rn_str_t* out,
                              bool* out_is_inner) {
   bool is_control = input.size && input.data[0] == '^';
@@ -166,8 +166,8 @@ static rn_status_t map_input(writer_t* w, const part_t* part, rn_str_t input, rn
   return is_control ? rn_arena_printf(&w->arena, out, "^%.*s", RN_STR_ARGS(*out)) : RN_OK;
 }
 
-// The inputs of |node|, renamed. A node that waits for no other of its part waits for the iteration
-// to begin.
+// Translates the inputs of |node|. A node that waits for no other node of its part waits for the
+// iteration to begin.
 static rn_status_t map_inputs(writer_t* w, const part_t* part, rn_pb_NodeDef_t* node) {
   rn_str_t* inputs = NULL;
   uint32_t count = node->input.count;
@@ -185,7 +185,7 @@ static rn_status_t map_inputs(writer_t* w, const part_t* part, rn_pb_NodeDef_t* 
   return RN_OK;
 }
 
-// "loc:@node" in "_class" names a node of the same part.
+// Translates "loc:@node" in "_class", which names a node of the same part.
 static rn_status_t map_class(writer_t* w, const part_t* part, rn_pb_NodeDef_t* node) {
   static const rn_str_t loc = {"loc:@", 5};
   for (uint32_t a = 0; a < node->attr.count; ++a) {
@@ -234,7 +234,7 @@ static rn_status_t decode_part(writer_t* w, const part_t* part, rn_pb_GraphDef_t
   return status;
 }
 
-// |output| of |part| as an input in the loop.
+// Translates |output| of |part| to an input in the loop.
 static rn_status_t map_output(writer_t* w, const part_t* part, rn_edge_t edge, rn_str_t* out) {
   rn_str_t name;
   bool is_inner;
@@ -269,7 +269,7 @@ static rn_status_t check_outputs(rn_loop_graphs_t* loop, rn_edge_t cond) {
   return RN_OK;
 }
 
-// Two loops of one frame name would run in each other's frames.
+// Two loops with the same frame name would share frames.
 static rn_status_t check_frame(rn_graph_t* graph, rn_str_t frame) {
   rn_status_t status = RN_OK;
   rn_mutex_lock(&graph->mutex);
@@ -285,7 +285,7 @@ static rn_status_t check_frame(rn_graph_t* graph, rn_str_t frame) {
   return status;
 }
 
-// The functions that the nodes of both parts may call.
+// Adds the functions that the nodes of both parts may call.
 static rn_status_t add_library(writer_t* w, const rn_pb_GraphDef_t* cond,
                                const rn_pb_GraphDef_t* body) {
   const rn_pb_GraphDef_t* parts[] = {cond, body};
