@@ -1,6 +1,6 @@
-// Bodies: a FunctionDef with its attributes given, written down as a GraphDef of plain nodes and
-// imported. A FunctionDef names edges by argument ("node:output:2"), a GraphDef by number
-// ("node:5"): the numbers follow from the ops' definitions and the attributes.
+// Builds function bodies: writes a FunctionDef with all attributes given as a GraphDef of plain
+// nodes and imports it. A FunctionDef names edges by argument ("node:output:2"), a GraphDef by
+// number ("node:5"); the ops' definitions and the attributes determine the numbers.
 #include <inttypes.h>
 
 #include "framework/attr_proto.h"
@@ -12,13 +12,13 @@
 #include "wire/encode.h"
 #include "wire/writer.h"
 
-// What a name at the start of an input stands for: an argument of the function, or a node.
+// What the name in an input refers to: an argument of the function or a node.
 typedef struct source_t {
-  const rn_pb_NodeDef_t* node;      // NULL: an argument
+  const rn_pb_NodeDef_t* node;      // NULL for an argument
   const rn_op_def_t* op;            // of |node|
-  const rn_pb_OpDef_ArgDef_t* arg;  // NULL: a node
+  const rn_pb_OpDef_ArgDef_t* arg;  // NULL for a node
   rn_str_t name;
-  int32_t count;  // of an argument: how many tensors it stands for
+  int32_t count;  // of an argument: its number of tensors
   bool is_list;
 } source_t;
 
@@ -50,7 +50,7 @@ static const rn_pb_AttrValue_t* find_attr(const rn_pb_NodeDef_t* node, rn_str_t 
   return NULL;
 }
 
-// Attributes: what the call gives, else the defaults of the signature.
+// Binds attributes: the values that the call gives, else the defaults of the signature.
 static rn_status_t bind_attrs(builder_t* builder) {
   const rn_pb_OpDef_t* signature = builder->def->signature;
   for (uint32_t i = 0; i < signature->attr.count; i++) {
@@ -77,7 +77,7 @@ static rn_status_t bind_attrs(builder_t* builder) {
 static rn_status_t bind_value(builder_t* builder, const rn_pb_AttrValue_t* value,
                               const rn_pb_AttrValue_t** out);
 
-// A function in an attribute, with what its own attributes stand for.
+// Binds the attributes of a function that is itself an attribute.
 static rn_status_t bind_func(builder_t* builder, const rn_pb_NameAttrList_t* func,
                              rn_pb_NameAttrList_t* out) {
   *out = *func;
@@ -107,7 +107,7 @@ static rn_status_t bind_func_list(builder_t* builder, rn_pb_AttrValue_t* value) 
   return RN_OK;
 }
 
-// |value|, or what the placeholder in it stands for.
+// |value|, or the value of the attribute that it is a placeholder for.
 static rn_status_t bind_value(builder_t* builder, const rn_pb_AttrValue_t* value,
                               const rn_pb_AttrValue_t** out) {
   *out = value;
@@ -137,7 +137,7 @@ static rn_status_t bad_attr(const builder_t* builder, const char* what, rn_str_t
                              RN_STR_ARGS(builder->function->name), what, RN_STR_ARGS(name));
 }
 
-// How many tensors an argument of the signature stands for, and the type of the first ones.
+// The number of tensors of an argument of the signature, and their types.
 static rn_status_t measure_arg(const builder_t* builder, const rn_pb_OpDef_ArgDef_t* arg,
                                int32_t* out_count, const rn_pb_AttrValue_ListValue_t** out_types,
                                rn_dtype_t* out_type, bool* out_is_list) {
@@ -263,7 +263,7 @@ static rn_status_t name_nodes(builder_t* builder) {
   return RN_OK;
 }
 
-// How many outputs |arg| of |source| stands for.
+// The number of outputs of |arg| of |source|.
 static rn_status_t output_length(builder_t* builder, const source_t* source,
                                  const rn_arg_def_t* arg, int32_t* out) {
   int16_t number = arg->type_list_attr >= 0 ? arg->type_list_attr : arg->number_attr;
@@ -288,7 +288,7 @@ static rn_status_t output_length(builder_t* builder, const source_t* source,
   return RN_OK;
 }
 
-// Finds output |name| of a node: where it starts among all, and its length.
+// Finds output argument |name| of a node: its first output and its length.
 static rn_status_t find_output(builder_t* builder, range_t* range, rn_str_t name, bool* out_found) {
   const rn_op_def_t* op = range->source->op;
   *out_found = false;
@@ -326,7 +326,7 @@ static rn_status_t resolve(builder_t* builder, rn_str_t text, range_t* out) {
                              RN_STR_ARGS(builder->function->name));
 }
 
-// The GraphDef's name of tensor |i| of |range|.
+// The name of tensor |i| of |range| in the GraphDef.
 static rn_status_t tensor_id(builder_t* builder, const range_t* range, int32_t i,
                              rn_tensor_id_t* out) {
   out->index = range->source->node ? range->first + i : 0;
@@ -341,7 +341,7 @@ static rn_status_t put_inputs(builder_t* builder, const rn_pb_NodeDef_t* node) {
     if (input.size && input.data[0] == '^') {
       rn_str_t name = rn_str_n(input.data + 1, input.size - 1);
       const source_t* source = rn_map_get(&builder->sources, name);
-      // Waiting for a list of arguments is waiting for nothing.
+      // A control input from a list argument has no effect.
       if (source && !source->node && source->is_list) continue;
       rn_pb_put_str(&builder->out, rn_pb_NodeDef_input_field, input);
       continue;
@@ -397,7 +397,7 @@ static rn_status_t find_results(builder_t* builder) {
   for (uint32_t i = 0; i < def->control_ret.count; i++) {
     rn_str_t name = def->control_ret.items[i].value;
     const source_t* source = rn_map_get(&builder->sources, name);
-    if (source && !source->node) continue;  // an argument is there before anything runs
+    if (source && !source->node) continue;  // arguments are available before anything runs
     if (!source)
       return rn_invalid_argument("Control return %.*s of function '%.*s' is no node of it",
                                  RN_STR_ARGS(name), RN_STR_ARGS(builder->function->name));
@@ -427,7 +427,7 @@ static rn_status_t write_graph(builder_t* builder) {
   return rn_strbuf_status(&builder->out);
 }
 
-// Copies what the import found into the body.
+// Copies the results and control results that the import found into the body.
 static rn_status_t keep_ends(const builder_t* builder, const rn_import_results_t* found,
                              rn_function_body_t* body) {
   size_t results = builder->results.count, controls = builder->controls.count;

@@ -1,6 +1,6 @@
-// A function from part of a graph: arguments and results get names, nodes keep theirs as far as
-// those are free, and edges are written by argument ("node:output:2"). Checks, their order, names
-// and messages are those of TF_GraphToFunction.
+// Makes a function from part of a graph: names the arguments and results, keeps node names that are
+// free, and writes edges by argument ("node:output:2"). Checks, their order, names and messages are
+// those of TF_GraphToFunction.
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -11,7 +11,7 @@
 #include "wire/encode.h"
 #include "wire/writer.h"
 
-// Arguments are named after nodes, whose attribute "shape" tells theirs.
+// The attribute "shape" of an input's node gives the shape of the argument.
 #define SHAPE_ATTR "shape"
 #define SHAPES_ATTR "_output_shapes"
 #define RESOURCE_ID_ATTR "_resource_arg_unique_id"
@@ -20,11 +20,12 @@ typedef struct maker_t {
   const rn_function_spec_t* spec;
   rn_graph_t* graph;
   rn_arena_t scratch;
-  rn_map_t used;  // taken name -> the next number to put behind it, + 1
+  rn_map_t used;  // used name -> the next number to append to it, + 1
   rn_map_t used_outputs;
-  rn_map_t renamed;      // "node:2" -> what it is called in the function, as a rn_str_t*
-  rn_str_t* node_names;  // by node id: in the function, of inputs too; empty: not there
-  bool* is_input;        // by node id
+  rn_map_t renamed;  // "node:2" -> its name in the function, as a rn_str_t*
+  rn_str_t*
+      node_names;  // by node id: name in the function, also of inputs; empty if not part of it
+  bool* is_input;  // by node id
   RN_VEC(rn_node_t*) body;
   rn_pb_OpDef_t signature;
   rn_strbuf_t out;
@@ -55,7 +56,7 @@ static rn_status_t check_edge(const maker_t* maker, rn_edge_t edge) {
                              RN_STR_ARGS(edge.node->name), rn_dtype_name(rn_dtype_base(type)));
 }
 
-// "Node/Name-1" as an argument is called: "node_name_1".
+// Turns "Node/Name-1" into a valid argument name: "node_name_1".
 static rn_status_t normalize(maker_t* maker, rn_str_t name, rn_str_t* out) {
   char* text = NULL;
   RN_RETURN_IF_ERROR(rn_arena_alloc(&maker->scratch, name.size + 1, (void**)&text));
@@ -163,7 +164,7 @@ static rn_status_t take_body(maker_t* maker) {
   return RN_OK;
 }
 
-// What a placeholder or a constant says about its shape.
+// The shape that a placeholder or a constant states.
 static bool tells_shape(const rn_node_t* node, rn_shape_t* out) {
   const rn_attr_value_t* value = rn_node_attr(node, RN_STR(SHAPE_ATTR));
   if (value && value->kind == RN_ATTR_SHAPE && !value->is_list) {
@@ -176,7 +177,7 @@ static bool tells_shape(const rn_node_t* node, rn_shape_t* out) {
   return true;
 }
 
-// The key is the number of the argument that the node itself was, if it was one, as in stock.
+// As in TensorFlow, the key is the argument number of the node if it was itself an argument.
 static void put_resource_id(rn_strbuf_t* out, const rn_node_t* node, int64_t id) {
   const rn_attr_value_t* index = rn_node_attr(node, RN_STR("index"));
   uint64_t key = index && index->kind == RN_ATTR_INT && !index->is_list ? (uint64_t)index->i : 0;
@@ -186,7 +187,7 @@ static void put_resource_id(rn_strbuf_t* out, const rn_node_t* node, int64_t id)
   rn_pb_end(out, entry);
 }
 
-// Attributes of an input's node that the argument keeps.
+// Writes the attributes of an input's node that the argument keeps.
 static rn_status_t put_arg_attrs(maker_t* maker, int32_t number, const rn_node_t* node,
                                  rn_dtype_t type) {
   rn_strbuf_t* out = &maker->out;
@@ -267,7 +268,7 @@ static rn_status_t name_outputs(maker_t* maker) {
   return RN_OK;
 }
 
-// Names the nodes of the body, and each of their outputs by its argument.
+// Names the nodes of the body and their outputs.
 static rn_status_t name_body(maker_t* maker) {
   for (size_t b = 0; b < maker->body.count; b++) {
     rn_node_t* node = maker->body.items[b];
@@ -282,7 +283,7 @@ static rn_status_t name_body(maker_t* maker) {
         rn_str_t text;
         const rn_str_t* known;
         RN_RETURN_IF_ERROR(find_renamed(maker, (rn_edge_t){node, flat}, &known));
-        if (known) continue;  // an input of the function, though its node is in the body
+        if (known) continue;  // an input of the function, although its node is in the body
         RN_RETURN_IF_ERROR(rn_arena_printf(&maker->scratch, &text, "%.*s:%s:%" PRId64,
                                            RN_STR_ARGS(name), arg->name, k));
         RN_RETURN_IF_ERROR(rename_edge(maker, (rn_edge_t){node, flat}, text));
@@ -292,7 +293,7 @@ static rn_status_t name_body(maker_t* maker) {
   return RN_OK;
 }
 
-// Stock numbers the edges of a graph as they are added, the first being its own.
+// TensorFlow numbers the edges of a graph as they are added; the first one is internal.
 static size_t edge_number(const rn_graph_t* graph, const rn_node_t* node, size_t control) {
   size_t number = 1;
   for (int32_t i = 0; i < node->id; i++) {
@@ -333,7 +334,7 @@ static rn_status_t name_node_inputs(maker_t* maker, const rn_node_t* node, rn_st
   return RN_OK;
 }
 
-// An attribute that is left open becomes one of the function's.
+// An attribute with a placeholder becomes an attribute of the function.
 static rn_status_t open_attr(maker_t* maker, const rn_node_t* node, int a) {
   rn_pb_OpDef_t* signature = &maker->signature;
   rn_str_t name = node->attrs[a].s;

@@ -15,15 +15,15 @@ typedef struct rn_function_spec_t {
   rn_str_t name;
   bool append_hash;         // append a hash of the body to the name: equal bodies, equal names
   rn_node_t* const* nodes;  // the body
-  int32_t node_count;       // -1: all nodes of the graph that are not inputs
+  int32_t node_count;       // -1 for all nodes of the graph that are not inputs
   const rn_edge_t* inputs;
   int32_t input_count;
   const rn_edge_t* outputs;
   int32_t output_count;
-  const rn_str_t* output_names;  // NULL: made from the nodes' names
+  const rn_str_t* output_names;  // NULL to derive them from the nodes' names
   rn_node_t* const* controls;    // nodes of the body that every call must run
   int32_t control_count;
-  const rn_str_t* control_names;  // NULL: the nodes' names
+  const rn_str_t* control_names;  // NULL for the nodes' names
   rn_str_t description;
 } rn_function_spec_t;
 
@@ -61,8 +61,9 @@ typedef struct rn_function_body_t {
 // body. Any thread; the lock of |graph| may be held.
 RN_MUST_USE rn_status_t rn_function_body(rn_graph_t* graph, const rn_func_attr_t* call,
                                          const rn_function_body_t** out);
-// The same for the caller alone, who may add nodes to its graph, for instance to take gradients in
-// it. It must not outlive |graph|, whose library it uses: adding a function to one adds it to both.
+// Builds a private copy, to whose graph the caller may add nodes, for instance to compute gradients
+// in it. It must not outlive |graph|, whose library it uses: adding a function to one adds it to
+// both.
 RN_MUST_USE rn_status_t rn_function_instantiate(rn_graph_t* graph, const rn_func_attr_t* call,
                                                 rn_function_body_t** out);
 void rn_function_body_destroy(rn_function_body_t* body);  // NULL is fine; not for shared ones

@@ -1,7 +1,6 @@
-// The number behind the name of a function that asks for one (append_hash). It depends on what the
-// function does, not on the order of maps, nodes or control edges; private attributes ("_…") of
-// nodes and control outputs do not count. The mixture is TensorFlow's, so that equal functions get
-// equal names.
+// The hash that append_hash adds to a function's name. It depends on what the function computes,
+// not on the order of maps, nodes or control edges; it ignores private attributes ("_…") of nodes
+// and control outputs. The algorithm is TensorFlow's, so equal functions get equal names.
 #include "base/hash.h"
 #include "function/function.h"
 #include "tensor/tensor_proto.h"
@@ -9,7 +8,7 @@
 
 #define SEED UINT64_C(0xdecafcaffe)
 
-// A tensor attribute is hashed as the bytes that it stands for; one of more is not built for that.
+// A tensor attribute is hashed by its expanded bytes, unless they would exceed this.
 #define MOST_TENSOR_BYTES (UINT64_C(1) << 30)
 
 static uint64_t combine(uint64_t value, uint64_t hash) {
@@ -58,7 +57,7 @@ static rn_status_t hash_value(const rn_pb_AttrValue_t* value, rn_arena_t* arena,
                     false, arena, out);
 }
 
-// The entries of the three maps of attributes are alike.
+// The entries of the three attribute maps have the same layout.
 static rn_status_t hash_attrs(const rn_pb_list_t* list, const rn_pb_message_desc_t* entry_desc,
                               bool skip_private, rn_arena_t* arena, uint64_t* hash) {
   const void** entries = NULL;

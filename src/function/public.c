@@ -1,4 +1,4 @@
-// Functions for builders in C: include/runnel/function.h.
+// Implements include/runnel/function.h: functions for graph builders in C.
 #include "runnel/function.h"
 
 #include "framework/internal_ops.h"
