@@ -175,9 +175,9 @@ RN_MUST_USE rn_status_t rn_data_variant(rn_allocator_t memory, rn_object_t* obje
 // For |open|: inputs and attributes by name. The names must be the op's.
 const rn_tensor_t* rn_data_input(const rn_dataset_t* dataset, const char* name, int32_t* out_count);
 bool rn_data_has_input(const rn_dataset_t* dataset, const char* name);
-const rn_attr_value_t* rn_data_attr(const rn_dataset_t* dataset,
-                                    const char* name);             // NULL if there is none
-bool rn_data_flag(const rn_dataset_t* dataset, const char* name);  // false if there is none
+// NULL, or false, if the op has no such attribute.
+const rn_attr_value_t* rn_data_attr(const rn_dataset_t* dataset, const char* name);
+bool rn_data_flag(const rn_dataset_t* dataset, const char* name);
 // INVALID_ARGUMENT "NAME must be a scalar" if it is not one.
 RN_MUST_USE rn_status_t rn_data_scalar(const rn_dataset_t* dataset, const char* name, int64_t* out);
 // The input dataset called |name|; borrowed from the dataset.

@@ -1,11 +1,11 @@
-// Colours of images: contrast, hue and saturation.
+// AdjustContrast, AdjustHue and AdjustSaturation.
 #include <inttypes.h>
 #include <math.h>
 
 #include "kernels/cpu/array.h"
 #include "kernels/kernel_rows.h"
 
-// Pixels in a piece of work.
+// Pixels per piece of work.
 #define PIECE_PIXELS 4096
 
 static rn_status_t check_input(rn_kernel_ctx_t* ctx, const char* factor) {
@@ -21,10 +21,10 @@ typedef struct job_t {
   const float* in;
   float* out;
   float by;
-  int64_t pixels, channels;  // of an image
+  int64_t pixels, channels;  // per image
 } job_t;
 
-// out = (in - mean) * by + mean, with the mean of each channel of each image.
+// out = (in - mean) * by + mean, with one mean per channel and image.
 static void contrast_piece(void* arg, int64_t begin, int64_t end) {
   const job_t* job = arg;
   for (int64_t i = begin; i < end; ++i) {
@@ -57,7 +57,7 @@ static rn_status_t contrast_compute(rn_kernel_ctx_t* ctx) {
   return RN_OK;
 }
 
-// A colour as its hue, in sixths of a circle from red, its largest and its smallest part.
+// A colour as hue (in sixths of a circle from red), largest and smallest component.
 typedef struct colour_t {
   float hue, most, least;
 } colour_t;
@@ -79,11 +79,11 @@ static colour_t colour_of(const float* rgb) {
 
 static void paint(colour_t colour, float* rgb) {
   float range = colour.most - colour.least;
-  static const float at[3] = {0, 2, 4};  // where red, green and blue are
+  static const float at[3] = {0, 2, 4};  // hues of red, green and blue
   for (int c = 0; c < 3; ++c) {
     float away = fabsf(colour.hue - at[c]);
     if (away > 3) away = 6 - away;
-    float part = 2 - away;  // 1 or more within a sixth, 0 or less beyond a third
+    float part = 2 - away;  // >= 1 within a sixth, <= 0 beyond a third
     rgb[c] = colour.least + range * (part < 0 ? 0 : part > 1 ? 1 : part);
   }
 }
@@ -98,7 +98,7 @@ static void hue_piece(void* arg, int64_t begin, int64_t end) {
   }
 }
 
-// The saturation, range / most, is multiplied and kept between 0 and 1.
+// Scales the saturation, range / most, and clamps it to [0, 1].
 static void saturation_piece(void* arg, int64_t begin, int64_t end) {
   const job_t* job = arg;
   for (int64_t p = begin; p < end; ++p) {

@@ -1,4 +1,4 @@
-// Images as floats: see as_float.h.
+// See as_float.h.
 #include "kernels/cpu/image/as_float.h"
 
 #include "tensor/float16.h"

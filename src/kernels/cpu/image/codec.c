@@ -1,5 +1,5 @@
-// Image files as tensors: DecodeJpeg and its kin, which all take any format that they can say the
-// result of, and the encoders. The formats are io/image.h's.
+// Image codecs: DecodeJpeg and related ops, each of which accepts every format whose result it can
+// represent, and the encoders. io/image.h implements the formats.
 #include <inttypes.h>
 
 #include "io/image.h"
@@ -14,7 +14,7 @@ typedef struct decode_t {
   const char* name;
   int64_t channels;
   rn_dtype_t dtype;
-  bool expands;  // a still image of DecodeImage keeps its three dimensions
+  bool expands;  // a still image from DecodeImage keeps three dimensions
   rn_jpeg_options_t jpeg;
 } decode_t;
 
@@ -52,11 +52,11 @@ static rn_status_t decode_init(const rn_kernel_init_t* init, void* state) {
   return d->op <= CROP_JPEG ? init_jpeg(init, &d->jpeg) : RN_OK;
 }
 
-// Where the pixels go: into the output, or into a tensor of their own type first.
+// The destination of the pixels: the output, or first a tensor of the codec's type.
 typedef struct target_t {
   rn_kernel_ctx_t* ctx;
   const decode_t* decode;
-  rn_dtype_t dtype;  // of the pixels
+  rn_dtype_t dtype;  // type of the pixels
   bool has_frames;   // four dimensions
   rn_tensor_t pixels;
 } target_t;
@@ -80,7 +80,7 @@ static rn_status_t target_allocate(void* arg, int64_t frames, int64_t height, in
   return RN_OK;
 }
 
-// Whole numbers of one range as those of another, or as parts of 1.
+// Converts integers to another integer range, or to floats in [0, 1].
 static rn_status_t convert(target_t* t) {
   if (t->dtype == t->decode->dtype) return RN_OK;
   rn_tensor_t* out = NULL;
@@ -99,7 +99,7 @@ static rn_status_t convert(target_t* t) {
   return RN_OK;
 }
 
-// One frame where there is a place for one only.
+// For ops that accept only one frame.
 static rn_status_t gif_once(const decode_t* d, rn_str_t bytes, target_t* t) {
   rn_image_sink_t sink = {target_allocate, t};
   bool is_still = d->op == DECODE_ANY && !d->expands;
@@ -120,7 +120,7 @@ static const char* const format_names[] = {
 static const char* const op_names[] = {
     [RN_IMAGE_JPEG] = "jpeg", [RN_IMAGE_PNG] = "png", [RN_IMAGE_GIF] = "gif"};
 
-// Whether the op takes this format at all, and gives so many channels of it.
+// Checks that the op accepts this format with this number of channels.
 static rn_status_t check_format(const decode_t* d, rn_image_format_t format) {
   if (format == RN_IMAGE_UNKNOWN)
     return rn_invalid_argument(
@@ -212,10 +212,10 @@ static rn_status_t shape_compute(rn_kernel_ctx_t* ctx) {
   return RN_OK;
 }
 
-// Writing.
+// Encoding.
 typedef struct encode_t {
   rn_jpeg_write_t jpeg;
-  int64_t channels;  // that the format wants; 0: 1 or 3
+  int64_t channels;  // required by the format; 0 for 1 or 3
   rn_str_t xmp;      // Owned
   rn_allocator_t allocator;
 } encode_t;
@@ -316,7 +316,7 @@ static rn_status_t png_one(rn_kernel_ctx_t* ctx, const rn_tensor_t* images, int6
   return status;
 }
 
-// The images that could not be written are named together.
+// Reports all images that could not be encoded in one message.
 static rn_status_t png_all(rn_kernel_ctx_t* ctx, const rn_tensor_t* images, rn_tensor_t* out) {
   rn_strbuf_t failed;
   rn_strbuf_init(&failed, ctx->kernel->allocator);

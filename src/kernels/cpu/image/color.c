@@ -1,4 +1,4 @@
-// Colours as red, green and blue, or as hue, saturation and value.
+// RGBToHSV and HSVToRGB.
 #include <inttypes.h>
 #include <math.h>
 
@@ -6,7 +6,7 @@
 #include "kernels/cpu/image/as_float.h"
 #include "kernels/kernel_rows.h"
 
-// Pixels in a piece of work.
+// Pixels per piece of work.
 #define PIECE_PIXELS 4096
 
 #define CONVERSIONS(type, suffix)                                        \

@@ -1,4 +1,4 @@
-// Boxes cut out of images and brought to one size, and the way back.
+// CropAndResize and its gradients.
 #include <math.h>
 
 #include "kernels/cpu/array.h"
@@ -7,7 +7,7 @@
 
 typedef struct crop_t {
   bool is_nearest;
-  float outside;  // the value of what is beyond the image
+  float outside;  // value of pixels outside the image
 } crop_t;
 
 static rn_status_t crop_init(const rn_kernel_init_t* init, void* state) {
@@ -18,7 +18,7 @@ static rn_status_t crop_init(const rn_kernel_init_t* init, void* state) {
   return RN_OK;
 }
 
-// What all three kernels work on.
+// What all three kernels share.
 typedef struct job_t {
   const float *image, *boxes;
   const int32_t* which;
@@ -29,7 +29,7 @@ typedef struct job_t {
   crop_t crop;
 } job_t;
 
-// Where a point of a crop falls along one axis of the image.
+// The position of a crop's point along one axis of the image.
 typedef struct place_t {
   bool is_inside;
   int64_t low, high, near;
@@ -53,7 +53,7 @@ static const float* pixel(const job_t* job, int64_t b, int64_t y, int64_t x) {
   return job->image + ((b * job->height + y) * job->width + x) * job->depth;
 }
 
-// Rows of crops.
+// Computes rows of crops.
 static void crop_piece(void* arg, int64_t begin, int64_t end) {
   const job_t* job = arg;
   for (int64_t row = begin; row < end; ++row) {
@@ -138,8 +138,8 @@ static rn_status_t crop_compute(rn_kernel_ctx_t* ctx) {
   return status;
 }
 
-// Crops may overlap, so their gradients are added up in the order of the boxes: in |wide| for
-// doubles, in |narrow| for all others.
+// Crops may overlap, so their gradients are added in the order of the boxes: in |wide| for doubles,
+// in |narrow| for all other types.
 static void scatter(const job_t* job, int64_t boxes, double* wide, float* narrow) {
   const float* g = job->grads;
   for (int64_t i = 0; i < boxes * job->crop_height * job->crop_width; ++i, g += job->depth) {
@@ -224,7 +224,7 @@ static rn_status_t image_grad_compute(rn_kernel_ctx_t* ctx) {
   return RN_OK;
 }
 
-// One box's gradient: how the crop changes as its edges move.
+// The gradient of one box: how the crop changes as its edges move.
 static void box_grad(const job_t* job, int64_t box, float* out) {
   const float *c = job->boxes + 4 * box, *g = job->grads;
   int64_t b = job->which[box], height = job->crop_height, width = job->crop_width;

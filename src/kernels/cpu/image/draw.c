@@ -1,12 +1,12 @@
-// Frames of boxes drawn into images.
+// DrawBoundingBoxes.
 #include <inttypes.h>
 
 #include "kernels/cpu/array.h"
 #include "kernels/kernel_rows.h"
 #include "tensor/float16.h"
 
-// The colours that boxes have in turn when none are given: yellow, blue, red, lime, purple, olive,
-// maroon, navy, aqua, fuchsia.
+// The default colours, used in turn: yellow, blue, red, lime, purple, olive, maroon, navy, aqua,
+// fuchsia.
 static const float usual[10][4] = {
     {1, 1, 0, 1},       {0, 0, 1, 1},    {1, 0, 0, 1},    {0, 1, 0, 1}, {0.5f, 0, 0.5f, 1},
     {0.5f, 0.5f, 0, 1}, {0.5f, 0, 0, 1}, {0, 0, 0.5f, 1}, {0, 1, 1, 1}, {1, 0, 1, 1}};
@@ -14,7 +14,7 @@ static const float usual[10][4] = {
 typedef struct canvas_t {
   rn_tensor_t* out;
   int64_t height, width, depth;
-  int64_t base;  // the image's first pixel
+  int64_t base;  // index of the image's first pixel
 } canvas_t;
 
 static void put(const canvas_t* c, int64_t y, int64_t x, const float* colour) {
@@ -27,7 +27,7 @@ static void put(const canvas_t* c, int64_t y, int64_t x, const float* colour) {
   }
 }
 
-// A coordinate as a pixel; what is no number, or far away on either side, is far to the left.
+// Converts a coordinate to a pixel. NaN and values far out on either side are far to the left.
 static int64_t pixel_of(float at, int64_t size) {
   float x = at * (float)(size - 1);
   return x > -1e9f && x < 1e9f ? (int64_t)x : INT32_MIN;

@@ -1,4 +1,4 @@
-// Glimpses: windows of one size, out of each image at a place of its own.
+// ExtractGlimpse: windows of one size, one per image, each at its own position.
 #include <inttypes.h>
 #include <math.h>
 
@@ -10,8 +10,7 @@
 typedef enum noise_t { UNIFORM, GAUSSIAN, ZERO } noise_t;
 
 typedef struct glimpse_t {
-  bool is_first;  // the first version, whose places are always those of the window's middle
-                  // corner
+  bool is_first;  // V1: positions are always those of the window's centre
   bool is_centered, is_normalized;
   noise_t noise;
   rn_random_stream_t stream;
@@ -47,7 +46,7 @@ static void glimpse_destroy(void* state) {
   if (g->has_stream) rn_mutex_destroy(&g->stream.mutex);
 }
 
-// Where a window of |size| begins along an axis of |length|.
+// The start of a window of |size| along an axis of |length|.
 static int64_t start_of(const glimpse_t* g, float at, int64_t length, int64_t size) {
   float x = g->is_normalized ? at * (float)length : at;
   if (g->is_first || (g->is_centered && g->is_normalized)) {
@@ -59,7 +58,7 @@ static int64_t start_of(const glimpse_t* g, float at, int64_t length, int64_t si
   return x > -1e9f && x < 1e9f ? (int64_t)x : INT32_MIN;
 }
 
-// What is outside of the image: numbers like those of the image, or zeros.
+// Fills the part outside the image: with numbers distributed like the image's, or zeros.
 static void fill_noise(glimpse_t* g, const float* image, int64_t pixels, int64_t depth, float* out,
                        int64_t count) {
   memset(out, 0, (size_t)(count * depth) * sizeof *out);

@@ -1,5 +1,5 @@
-// Non-maximum suppression: see nms.h. Candidates are in a heap by score; the best is taken,
-// and held against those that were selected since it was last looked at.
+// See nms.h. Candidates are in a heap by score. The best one is taken and compared with the boxes
+// selected since it was last examined.
 #include "kernels/cpu/image/nms.h"
 
 #include <math.h>
@@ -8,11 +8,11 @@
 
 typedef struct candidate_t {
   int32_t index;
-  int32_t seen;  // selected ones that its score has been held against
+  int32_t seen;  // number of selected boxes its score accounts for
   float score;
 } candidate_t;
 
-// Whether |a| comes before |b|; of equal scores the lower number does.
+// Whether |a| comes before |b|; ties go to the lower index.
 static bool is_better(const candidate_t* a, const candidate_t* b) {
   return a->score > b->score || (a->score == b->score && a->index < b->index);
 }
@@ -34,7 +34,7 @@ static float rounded(const rn_nms_t* nms, float x) {
   return nms->is_half ? rn_half_to_float(rn_float_to_half(x)) : x;
 }
 
-// The smaller and the larger of two numbers; the first one if they cannot be compared.
+// The smaller and the larger of two numbers; the first if they are unordered.
 static float lower(float a, float b) { return b < a ? b : a; }
 static float higher(float a, float b) { return a < b ? b : a; }
 
@@ -52,18 +52,18 @@ static float overlap(const rn_nms_t* nms, int64_t i, int64_t j) {
   return rounded(nms, height * width / (area_a + area_b - height * width));
 }
 
-// What a selected box leaves of the score of one that overlaps it.
+// The factor that a selected box applies to the score of one that overlaps it.
 static float weight_of(const rn_nms_t* nms, float by) {
   if (nms->sigma > 0) {
     float scale = rounded(nms, rounded(nms, -0.5f) / nms->sigma);
     return rounded(nms, expf(rounded(nms, rounded(nms, scale * by) * by)));
   }
-  // An overlap that is no number (of infinite boxes) is not above the threshold, nor below it.
+  // A NaN overlap (of infinite boxes) is neither above nor below the threshold.
   return by <= nms->threshold || nms->keeps_unordered ? 1 : 0;
 }
 
-// Brings the candidate's score down by what was selected since; false if it is out altogether. A
-// score that is no number is not above any: its candidate is out.
+// Lowers the candidate's score for the boxes selected since; false if it is eliminated. A NaN score
+// is above no threshold, so its candidate is eliminated.
 static bool hold_against(const rn_nms_t* nms, candidate_t* c, const int32_t* selected,
                          int64_t count) {
   for (int64_t j = count - 1; j >= c->seen; --j) {
@@ -96,7 +96,7 @@ rn_status_t rn_nms_select(const rn_nms_t* nms, rn_allocator_t allocator, int32_t
       out_scores[(*out_count)++] = best.score;
       is_in = false;
     }
-    // Out of the heap, or back into it with a lower score.
+    // Remove it from the heap, or reinsert it with a lower score.
     heap[0] = is_in ? best : heap[--left];
     sift_down(heap, left, 0);
   }

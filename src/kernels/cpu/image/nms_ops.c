@@ -1,4 +1,4 @@
-// The ops of non-maximum suppression; nms.h selects.
+// The non-maximum suppression ops; nms.h selects the boxes.
 #include <float.h>
 #include <inttypes.h>
 #include <math.h>
@@ -10,9 +10,9 @@
 
 typedef struct nms_t {
   int version;
-  float threshold;  // of the first version, where it is an attribute
+  float threshold;  // of V1, where it is an attribute
   bool is_padded;
-  bool is_padded_by_class, is_clipped;  // of the combined one
+  bool is_padded_by_class, is_clipped;  // of CombinedNonMaxSuppression
 } nms_t;
 
 enum { WITH_OVERLAPS = 6 };
@@ -32,7 +32,7 @@ static rn_status_t nms_init(const rn_kernel_init_t* init, void* state) {
 static rn_status_t scalar_input(const rn_kernel_ctx_t* ctx, int i, const char* name) {
   const rn_tensor_t* input = rn_in(ctx, i);
   if (input->rank == 0) return RN_OK;
-  // The third version tells of some inputs what shape inference would have said, too.
+  // For some inputs V3 reports what shape inference would have reported.
   if (((const nms_t*)ctx->state)->version == 3 && i < 4)
     return rn_invalid_argument("%s must be 0-D, got shape %s (Shape must be rank 0 but is rank %d)",
                                name, rn_text_of(input).text, input->rank);
@@ -79,7 +79,7 @@ static rn_status_t check_scores(const rn_tensor_t* scores, int64_t count) {
   return RN_OK;
 }
 
-// The numbers beside boxes and scores.
+// Reads the scalar inputs after boxes and scores.
 static rn_status_t read_limits(rn_kernel_ctx_t* ctx, rn_nms_t* nms) {
   const nms_t* n = ctx->state;
   bool is_overlaps = n->version == WITH_OVERLAPS;
@@ -105,7 +105,7 @@ static rn_status_t read_limits(rn_kernel_ctx_t* ctx, rn_nms_t* nms) {
   return RN_OK;
 }
 
-// |count| selected ones, and zeros up to |size|, to the outputs that this version has.
+// Outputs |count| selected boxes, padded with zeros to |size|, as far as this version has outputs.
 static rn_status_t give(rn_kernel_ctx_t* ctx, const int32_t* selected, const float* scores,
                         int64_t count, int64_t size) {
   const nms_t* n = ctx->state;
@@ -166,9 +166,9 @@ typedef struct found_t {
 typedef struct combined_t {
   rn_nms_t nms;
   const float *boxes, *scores;
-  int64_t count, kinds, classes;  // boxes, boxes of each (1 or one a class), classes
-  int64_t total;                  // of an image at most
-  found_t* found;                 // of one image
+  int64_t count, kinds, classes;  // boxes, box sets (1 or one per class), classes
+  int64_t total;                  // maximum per image
+  found_t* found;                 // for one image
   int32_t* selected;
   float* selected_scores;
   rn_tensor_t* outs[4];

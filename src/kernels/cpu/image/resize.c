@@ -1,7 +1,7 @@
-// Images resized: bilinear, nearest neighbour, by area, bicubic; and the gradients.
+// Image resizing: bilinear, nearest neighbour, area, bicubic; and the gradients.
 //
-// Which pixels an output takes, and how much of each, is found once for the rows and once for the
-// columns; what is not a float becomes one first, as in stock.
+// The input pixels and weights of each output are computed once for the rows and once for the
+// columns. Types other than float are converted to float first, as in stock.
 #include <float.h>
 #include <inttypes.h>
 #include <math.h>
@@ -10,7 +10,7 @@
 #include "kernels/cpu/vector.h"
 #include "kernels/kernel_rows.h"
 
-// Multiplications in a piece of work.
+// Multiplications per piece of work.
 #define PIECE_PRODUCTS 1e5
 
 typedef enum method_t { BILINEAR, NEAREST, AREA, BICUBIC } method_t;
@@ -29,8 +29,8 @@ static rn_status_t resize_init(const rn_kernel_init_t* init, void* state_) {
   return RN_OK;
 }
 
-// Input pixels for one output pixel, by their places and weights. By area: the pixels first to
-// last, of which only the ends have weights of their own.
+// The input pixels of one output pixel: positions and weights. For AREA: the first to the last
+// pixel, of which only the ends have their own weights.
 enum { TAPS = 4 };
 typedef struct taps_t {
   int64_t at[TAPS];
@@ -44,7 +44,7 @@ static float scale_of(const state_t* state, int64_t in, int64_t out) {
 
 static int64_t bound(int64_t i, int64_t size) { return i < 0 ? 0 : i >= size ? size - 1 : i; }
 
-// Where the centre of output |i| lies in the input.
+// The centre of output |i| in the input.
 static float place_of(const state_t* state, float scale, int64_t i) {
   return state->half_pixel_centers ? ((float)i + 0.5f) * scale - 0.5f : (float)i * scale;
 }
@@ -70,13 +70,13 @@ static void nearest_taps(const state_t* state, int64_t in, int64_t out, taps_t* 
   }
 }
 
-// How much of pixel |v| lies in [from, to), which is |scale| long.
+// The part of pixel |v| inside [from, to), which is |scale| long.
 static float covered(float v, float from, float to, float scale) {
   if (v < from) return v + 1 > to ? scale : v + 1 - from;
   return v + 1 > to ? to - v : 1.0f;
 }
 
-// One pixel has no two corners to align: all of the output covers parts of it.
+// A single pixel has no two corners to align: each output covers part of it.
 static float area_scale_of(const state_t* state, int64_t in, int64_t out) {
   return in == 1 ? 1.0f / (float)out : scale_of(state, in, out);
 }
@@ -92,7 +92,7 @@ static void area_taps(const state_t* state, int64_t in, int64_t out, taps_t* tap
   }
 }
 
-// Keys' cubic by distance, in steps of 1/1024, as stock tabulates it.
+// Keys' cubic by distance, in steps of 1/1024, as in stock's table.
 #define STEPS 1024
 static float cubic_near(double a, double x) { return (float)(((a + 2) * x - (a + 3)) * x * x + 1); }
 static float cubic_far(double a, double x) {
@@ -112,7 +112,7 @@ static void bicubic_taps(const state_t* state, int64_t in, int64_t out, taps_t* 
     float sum = 0;
     for (int k = 0; k < TAPS; ++k) {
       taps[i].at[k] = bound(low - 1 + k, in);
-      // With half-pixel centres what lies outside counts nothing; else the edge counts again.
+      // With half-pixel centres, pixels outside have weight 0; otherwise the edge is repeated.
       if (state->half_pixel_centers && taps[i].at[k] != low - 1 + k) weights[k] = 0;
       sum += weights[k];
     }
@@ -122,7 +122,7 @@ static void bicubic_taps(const state_t* state, int64_t in, int64_t out, taps_t* 
   }
 }
 
-// One resizing: |in| and |out| are rows and columns of the original and of the resized image.
+// One resize operation: |in| and |out| are rows and columns of the original and the resized image.
 typedef struct job_t {
   method_t method;
   int64_t batch, depth, in[2], out[2];
@@ -130,7 +130,7 @@ typedef struct job_t {
   const void* from;
   void* to;
   size_t item;
-  float scale;  // AREA: of the sums
+  float scale;  // AREA: scale of the sums
   rn_dtype_t dtype;
 } job_t;
 
@@ -153,7 +153,7 @@ static void bilinear_row(const job_t* job, const void* from, int64_t y, void* ou
   }
 }
 
-// The part of one row of the input that output column |column| covers.
+// The part of one input row that output column |column| covers.
 static float row_sum(const job_t* job, const float* row, const taps_t* column) {
   int64_t first = column->at[0], last = column->at[1] - 1, width = job->in[1];
   float sum = row[bound(first, width) * job->depth] * column->weights[0];
@@ -209,7 +209,7 @@ static void nearest_row(const job_t* job, const void* from, int64_t y, void* out
     memcpy(to, row + (size_t)job->columns[x].at[0] * pixel, pixel);
 }
 
-// By method_t: what an output pixel is made of, and one row of them.
+// By method_t: computes the taps of an output pixel, and one row of output.
 static const struct {
   void (*find_taps)(const state_t* state, int64_t in, int64_t out, taps_t* taps);
   void (*row)(const job_t* job, const void* from, int64_t y, void* out);
@@ -231,8 +231,8 @@ static void resize_piece(void* arg, int64_t begin, int64_t end) {
   }
 }
 
-// The gradients go the other way: each output pixel gives to the pixels it was made of. As in
-// stock, the parts of doubles are doubles for the cubic, and floats for the line.
+// The gradients go the other way: each output pixel adds to the pixels it was made from. As in
+// stock, contributions to double are double for bicubic and float for bilinear.
 static void interpolation_piece(const job_t* job, const float* from, double* to64, float* to32) {
   int taps = job->method == BICUBIC ? TAPS : 2;
   for (int64_t y = 0; y < job->out[0]; ++y)
@@ -328,7 +328,7 @@ static void to_floats(const rn_tensor_t* in, float* out) {
   }
 }
 
-// Finds the taps and runs |piece| over |count| rows or images.
+// Computes the taps and runs |piece| over |count| rows or images.
 static rn_status_t run(rn_kernel_ctx_t* ctx, job_t* job, int64_t count, double each,
                        void (*piece)(void*, int64_t, int64_t)) {
   rn_tensor_t memory = {0};
@@ -407,7 +407,7 @@ static rn_status_t nearest_compute(rn_kernel_ctx_t* ctx) { return resize(ctx, NE
 static rn_status_t area_compute(rn_kernel_ctx_t* ctx) { return resize(ctx, AREA); }
 static rn_status_t bicubic_compute(rn_kernel_ctx_t* ctx) { return resize(ctx, BICUBIC); }
 
-// 16-bit floats are added up as floats.
+// 16-bit floats are accumulated in float.
 static rn_status_t run_back(rn_kernel_ctx_t* ctx, job_t* job, const rn_tensor_t* dy,
                             rn_tensor_t* dx) {
   bool is_narrow = dx->dtype == RN_HALF || dx->dtype == RN_BFLOAT16;
@@ -449,7 +449,7 @@ static rn_status_t interpolation_back(rn_kernel_ctx_t* ctx, method_t method) {
   if (x->rank != 4)
     return rn_invalid_argument("original_image must be 4-dimensional%s", rn_text_of(x).text);
   const int64_t *small = rn_tensor_dims(x), *large = rn_tensor_dims(dy);
-  // Images and channels are those of the gradient, rows and columns those of the original.
+  // Images and channels come from the gradient, rows and columns from the original.
   job_t job = {.method = method, .dtype = x->dtype, .batch = large[0], .depth = large[3]};
   for (int i = 0; i < 2; ++i) job.in[i] = small[i + 1], job.out[i] = large[i + 1];
   if (job.out[0] == 0 || job.out[1] == 0)

@@ -1,4 +1,4 @@
-// A random part of an image that still shows enough of its objects: SampleDistortedBoundingBox.
+// SampleDistortedBoundingBox: a random crop that still covers enough of the objects.
 #include <inttypes.h>
 #include <math.h>
 
@@ -8,11 +8,11 @@
 #include "kernels/kernel_rows.h"
 
 typedef struct sample_t {
-  rn_random_stream_t stream;  // unused where the seed is an input
-  float covered;              // the part of an object that must be in, where it is an attribute
+  rn_random_stream_t stream;  // unused if the seed is an input
+  float covered;              // required covered part of an object, if an attribute
   float ratio[2], area[2];
   int64_t attempts;
-  bool uses_image;  // as the object, where there is none
+  bool uses_image;  // use the whole image if there are no objects
   bool has_stream, has_covered;
 } sample_t;
 
@@ -28,7 +28,7 @@ static rn_status_t read_range(const rn_kernel_init_t* init, const char* name, co
                              (double)out[1]);
 }
 
-// As an input it may be more than 1: then no crop will do, and the whole image is taken.
+// As an input it may exceed 1; then no crop qualifies and the whole image is used.
 static rn_status_t check_covered(float covered, bool is_input) {
   if (covered >= 0 && (is_input || covered <= 1)) return RN_OK;
   if (covered >= 0)
@@ -79,7 +79,7 @@ static rect_t common(rect_t a, rect_t b) {
                   a.y1 < b.y1 ? a.y1 : b.y1};
 }
 
-// A number below |n|, every one as likely: words that would favour the low ones are passed over.
+// A uniform number below |n|; rejects words that would favour low numbers.
 static int32_t draw(rn_philox_single_t* random, int32_t n) {
   uint32_t below = (uint32_t)n;
   if ((below & (below - 1)) == 0) return (int32_t)(rn_philox_word(random) & (below - 1));
@@ -96,7 +96,7 @@ static bool draw_crop(const sample_t* s, rn_philox_single_t* random, float ratio
   float most = s->area[1] * (float)width * (float)height;
   int64_t h = lrintf(sqrtf(least / ratio)), highest = lrintf(sqrtf(most / ratio));
   if (lrintf((float)highest * ratio) > width) {
-    // The highest whose width, rounded, still fits.
+    // The greatest height whose width, rounded, still fits.
     highest = (int64_t)((float)((double)width + 0.5 - 0.0000001) / ratio);
     if (lrintf((float)highest * ratio) > width) --highest;
   }
@@ -104,7 +104,7 @@ static bool draw_crop(const sample_t* s, rn_philox_single_t* random, float ratio
   if (h > highest) h = highest;
   if (h < highest) h += draw(random, (int32_t)(highest - h + 1));
   int64_t w = lrintf((float)h * ratio);
-  // Rounding may have gone a pixel too far either way.
+  // Rounding may be off by one pixel either way.
   if ((float)(w * h) < least) {
     ++h;
     w = lrintf((float)h * ratio);
@@ -147,7 +147,7 @@ static rn_status_t read_size(const rn_tensor_t* size, int32_t* out_height, int32
   return RN_OK;
 }
 
-// The objects in pixels; the whole image where there are none.
+// The objects in pixels; the whole image if there are none.
 static rn_status_t read_objects(rn_kernel_ctx_t* ctx, const rn_tensor_t* boxes, int32_t height,
                                 int32_t width, rect_t* out) {
   const float* b = boxes->data;

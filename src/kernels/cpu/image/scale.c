@@ -1,4 +1,4 @@
-// Images scaled and moved with a kernel that looks at as many pixels as it needs.
+// ScaleAndTranslate: resampling with a kernel of any support, and the gradient.
 #include <float.h>
 #include <math.h>
 
@@ -9,12 +9,12 @@
 typedef struct shape_t {
   const char* name;
   float radius;
-  float (*weight)(float x, float radius);  // of a distance of 0 and above
+  float (*weight)(float x, float radius);  // for a distance >= 0
 } shape_t;
 
 static float lanczos(float x, float radius) {
   if (x > radius) return 0;
-  if (x <= 1e-3f) return 1;  // the limit, where the quotient is no number
+  if (x <= 1e-3f) return 1;  // the limit, where the quotient would be NaN
   float pi = (float)M_PI;
   return radius * sinf(pi * x) * sinf(pi * x / radius) / (pi * pi * x * x);
 }
@@ -71,9 +71,9 @@ static rn_status_t scale_init(const rn_kernel_init_t* init, void* state) {
   return rn_invalid_argument("Unrecognized kernel type: %.*s", RN_STR_ARGS(name));
 }
 
-// Along one axis: which inputs each output is made of, and with what weights.
+// Along one axis: the inputs of each output, and their weights.
 typedef struct spans_t {
-  int64_t in, out, width;  // |width| weights for each output
+  int64_t in, out, width;  // |width| weights per output
   int64_t* starts;
   int64_t* counts;
   float* weights;
@@ -121,7 +121,7 @@ static rn_status_t spans_make(const scale_t* scale, rn_allocator_t allocator, in
   RN_RETURN_IF_ERROR(RN_NEW_ARRAY(allocator, count, &s->weights));
   for (int64_t i = 0; i < out; ++i) {
     float at = ((float)i + 0.5f) * inverse + back;
-    // What is looked for outside of the image is nothing.
+    // Outputs whose centre lies outside the image stay zero.
     if (at >= 0 && at <= (float)in) fill_span(s, scale->shape, kernel_scale, at, i);
   }
   return RN_OK;
@@ -139,7 +139,8 @@ static void add(float* to, const float* from, float weight, int64_t count) {
   for (int64_t i = 0; i < count; ++i) to[i] += weight * from[i];
 }
 
-// One image: rows first, then columns; backwards the other way round, weights spread not gathered.
+// One image: rows first, then columns. The gradient runs in the opposite order and scatters the
+// weights instead of gathering.
 static void scale_image(const job_t* job, int64_t image) {
   const spans_t *rows = &job->rows, *columns = &job->columns;
   int64_t wide = columns->in * job->depth, narrow = columns->out * job->depth;
@@ -181,7 +182,7 @@ static void scale_piece(void* arg, int64_t begin, int64_t end) {
   for (int64_t i = begin; i < end; ++i) scale_image(arg, i);
 }
 
-// |big| is the image's size, |small| that of what comes out (or of the gradients that come in).
+// |big| is the size of the image, |small| that of the result (or of the incoming gradients).
 static rn_status_t run(rn_kernel_ctx_t* ctx, job_t* job, const int64_t* big, const int64_t* small,
                        const float* by, const float* move) {
   rn_allocator_t allocator = ctx->kernel->allocator;

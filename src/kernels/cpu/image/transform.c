@@ -1,4 +1,4 @@
-// Images seen through a projection: every output pixel says where in the input it looks.
+// ImageProjectiveTransform: each output pixel is looked up in the input through a projection.
 #include <math.h>
 
 #include "kernels/cpu/array.h"
@@ -13,7 +13,7 @@ typedef struct transform_t {
   border_t border;
 } transform_t;
 
-// Stock takes any word for either, and then computes what it likes.
+// Stock accepts any string for either attribute, with undefined results.
 static rn_status_t transform_init(const rn_kernel_init_t* init, void* state) {
   static const char* const borders[] = {
       [CONSTANT] = "CONSTANT", [REFLECT] = "REFLECT", [WRAP] = "WRAP", [NEAREST] = "NEAREST"};
@@ -35,7 +35,7 @@ static float clamp(float x, int64_t size) {
   return x < 0 ? 0 : x > (float)(size - 1) ? (float)(size - 1) : x;
 }
 
-// [abcd] goes on as [dcba|abcd|dcba].
+// [abcd] continues as [dcba|abcd|dcba].
 static float reflect(float x, int64_t size) {
   float twice = (float)(2 * size);
   if (size <= 1) return 0;
@@ -49,7 +49,7 @@ static float reflect(float x, int64_t size) {
   return clamp(x, size);
 }
 
-// [abcd] goes on as [abcd|abcd|abcd].
+// [abcd] continues as [abcd|abcd|abcd].
 static float wrap(float x, int64_t size) {
   float last = (float)(size - 1);
   if (size <= 1) return 0;
@@ -77,7 +77,7 @@ typedef struct job_t {
   const rn_tensor_t* images;
   const float *floats, *matrices;
   rn_tensor_t* out;
-  int64_t matrix_step;  // 8, or 0 where one serves all
+  int64_t matrix_step;  // 8, or 0 if all images share one
   int64_t height, width, depth, out_height, out_width;
   float fill;
   transform_t transform;

@@ -1,5 +1,5 @@
-// Tensors into checkpoints of the second format, out of them, and several checkpoints made one.
-// What RestoreV2 finds no index for may be of the first format (checkpoint_v1.c).
+// SaveV2, RestoreV2 and MergeV2Checkpoints. RestoreV2 also reads V1 files, if there is no V2 index
+// (checkpoint_v1.c).
 #include "kernels/cpu/io/checkpoint.h"
 
 #include "io/bundle.h"
@@ -18,7 +18,7 @@ rn_status_t rn_ckpt_path(const rn_tensor_t* tensor, rn_strbuf_t* out) {
   return rn_strbuf_status(out);
 }
 
-// prefix, tensor_names, shape_and_slices, as both ops have them.
+// Checks prefix, tensor_names and shape_and_slices, which both ops have.
 static rn_status_t check_inputs(const rn_kernel_ctx_t* ctx, int64_t count, bool is_save) {
   const rn_tensor_t *prefix = rn_in(ctx, 0), *names = rn_in(ctx, 1), *slices = rn_in(ctx, 2);
   if (!is_save && names->rank == 1 && names->count != count)
@@ -78,8 +78,8 @@ static rn_status_t save_v2(rn_kernel_ctx_t* ctx) {
   return status;
 }
 
-// All names must be there and have the types that are asked for, before anything is read; every
-// wrong type is told.
+// Checks that all names exist with the requested types before anything is read; reports every wrong
+// type.
 static rn_status_t check_types(const rn_kernel_ctx_t* ctx, const rn_bundle_reader_t* reader) {
   rn_strbuf_t wrong;
   rn_strbuf_init(&wrong, ctx->kernel->allocator);
@@ -176,7 +176,7 @@ static rn_status_t merge_init(const rn_kernel_init_t* init, void* state) {
   return RN_OK;
 }
 
-// The folders that the parts were in, if they are empty now and not the destination's.
+// Removes the directories of the parts, if they are now empty and not the destination's.
 static void remove_folders(const rn_kernel_ctx_t* ctx, const char* destination) {
   const rn_env_t* env = ctx->step->env;
   rn_strbuf_t folder;

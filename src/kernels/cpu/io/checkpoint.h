@@ -1,4 +1,4 @@
-// What the kernels of both formats of checkpoints share.
+// Shared by the kernels of both checkpoint formats.
 #ifndef RUNNEL_KERNELS_CPU_IO_CHECKPOINT_H_
 #define RUNNEL_KERNELS_CPU_IO_CHECKPOINT_H_
 
@@ -7,9 +7,9 @@
 
 // Element |i| of a string tensor.
 rn_str_t rn_ckpt_text(const rn_tensor_t* tensor, int64_t i);
-// Appends the first element, which must be fit for a path.
+// Appends the first element, which must be usable as a path.
 RN_MUST_USE rn_status_t rn_ckpt_path(const rn_tensor_t* tensor, rn_strbuf_t* out);
-// RestoreV2 from files of the first format that match |pattern|.
+// RestoreV2 from V1 files that match |pattern|.
 RN_MUST_USE rn_status_t rn_ckpt_restore_v1(rn_kernel_ctx_t* ctx, const char* pattern);
 
 #endif  // RUNNEL_KERNELS_CPU_IO_CHECKPOINT_H_

@@ -1,4 +1,4 @@
-// Tensors into checkpoints of the first format, and out of them.
+// Save and Restore for V1 checkpoints.
 #include "io/checkpoint_v1.h"
 
 #include "kernels/cpu/array.h"
@@ -41,7 +41,7 @@ static rn_status_t check_save(const rn_kernel_ctx_t* ctx, int first) {
   return RN_OK;
 }
 
-// |first| is the input that the tensors start at: 2, or 3 with slices.
+// |first| is the input of the first tensor: 2, or 3 with slices.
 static rn_status_t save(rn_kernel_ctx_t* ctx, int first) {
   RN_RETURN_IF_ERROR(check_save(ctx, first));
   rn_arena_t arena;

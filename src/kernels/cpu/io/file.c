@@ -1,4 +1,4 @@
-// Files as tensors: whole files read and written, names that match a pattern, names of shards.
+// ReadFile, WriteFile, MatchingFiles and names of shards.
 #include "base/fs.h"
 #include "kernels/cpu/array.h"
 #include "kernels/kernel_rows.h"
@@ -15,7 +15,7 @@ static rn_status_t output_text(rn_kernel_ctx_t* ctx, rn_str_t text) {
                                                                              : rn_out_of_memory();
 }
 
-// A NUL-terminated copy of a path. A path that holds a NUL names no file.
+// A NUL-terminated copy of a path. INVALID_ARGUMENT if it contains a NUL.
 static rn_status_t path_of(const rn_kernel_ctx_t* ctx, rn_str_t text, char** out) {
   *out = NULL;
   if (memchr(text.data, '\0', text.size))
@@ -39,7 +39,7 @@ static rn_status_t read_file(rn_kernel_ctx_t* ctx) {
   return status;
 }
 
-// Makes the folders above |path|, which is restored. What cannot be made shows when the file is
+// Creates the directories above |path|, which is restored. Failures show up when the file is
 // written.
 static void make_folders(const rn_env_t* env, char* path) {
   char* last = strrchr(path, '/');
@@ -132,11 +132,11 @@ static rn_status_t sharded_filespec(rn_kernel_ctx_t* ctx) {
   return status;
 }
 
-// A constant whose bytes are a file's: read once, when it is first needed.
+// ImmutableConst: a constant whose bytes come from a file, read once on first use.
 
 typedef struct region_t {
   rn_mutex_t mutex;
-  rn_tensor_t value;  // guarded by |mutex|; not set: not read yet
+  rn_tensor_t value;  // guarded by |mutex|; unset until read
   char* path;         // Owned
   size_t path_size;
   rn_allocator_t allocator;

@@ -1,4 +1,4 @@
-// Readers: who is served, and what with. See reader.h.
+// Readers: the line of calls and how they are served. See reader.h.
 #include "kernels/cpu/io/reader.h"
 
 #include <stdatomic.h>
@@ -7,8 +7,8 @@
 #include "wire/scan.h"
 #include "wire/writer.h"
 
-// One call. |item| is a context of its own for the dequeue of an item, so that the call's outputs
-// stay free for the records.
+// One call. |item| is a separate context for dequeuing an item, so that the call's outputs stay
+// free for the records.
 struct rn_reader_call_t {
   rn_cancel_entry_t cancel;  // first
   rn_reader_call_t* next;
@@ -19,13 +19,14 @@ struct rn_reader_call_t {
   int64_t wanted;
   bool is_single;
   bool is_waiting;           // in the line; guarded by the reader's lock
-  bool is_cancelled;         // before it came into the line; likewise
-  rn_tensor_t keys, values;  // room for those read so far, doubled as they come
+  bool is_cancelled;         // before it joined the line; guarded likewise
+  rn_tensor_t keys, values;  // records so far; capacity doubles as needed
   int64_t count;
   rn_kernel_ctx_t item;
   rn_tensor_t item_value;
   rn_status_t item_status;
-  // The dequeue's end and the return of the call that asked for it: whoever comes second goes on.
+  // The end of the dequeue and the return of the call that started it: the second to arrive
+  // continues.
   _Atomic int item_meeting;
 };
 
@@ -83,7 +84,7 @@ static rn_status_t grow(const rn_reader_call_t* call, rn_tensor_t* list) {
   if (size > call->wanted) size = call->wanted;
   RN_RETURN_IF_ERROR(
       rn_tensor_create(call->ctx->kernel->host_memory, RN_STRING, (rn_shape_t){1, &size}, &larger));
-  // Strings move by their bytes; those of the old list become empty ones.
+  // Move strings by their bytes; those of the old list become empty.
   if (list->count) {
     memcpy(larger.data, list->data, rn_tensor_bytes(list));
     for (int64_t i = 0; i < list->count; ++i) rn_tstring_init(&RN_DATA(list, rn_tstring_t)[i]);
@@ -105,7 +106,7 @@ static rn_status_t add_record(rn_reader_call_t* call, rn_str_t key, rn_str_t val
   return RN_OK;
 }
 
-// Reads from the item until the call has enough or the item has no more.
+// Reads from the item until the call has enough records or the item is finished.
 static rn_status_t read_item_locked(rn_reader_t* reader, rn_reader_call_t* call,
                                     bool* out_finished) {
   rn_strbuf_t key;
@@ -120,14 +121,14 @@ static rn_status_t read_item_locked(rn_reader_t* reader, rn_reader_call_t* call,
     status = rn_strbuf_status(&key);
     if (rn_ok(status)) status = add_record(call, rn_strbuf_view(&key), value);
     if (rn_ok(status)) ++reader->produced;
-    // An item that is one record is finished with it.
+    // An item of one record is finished with it.
     *out_finished = reader->is_used;
   }
   rn_strbuf_clear(&key);
   return status;
 }
 
-// Goes on with |call| as far as it can; |*out_needs_item| if it must have the next item first.
+// Continues |call| as far as possible; sets |*out_needs_item| if it needs the next item first.
 static rn_status_t read_on(rn_reader_t* reader, rn_reader_call_t* call, bool* out_needs_item) {
   bool is_finished = false;
   rn_status_t status = RN_OK;
@@ -145,7 +146,7 @@ static rn_status_t read_on(rn_reader_t* reader, rn_reader_call_t* call, bool* ou
   return status;
 }
 
-// Begins with the item that was dequeued.
+// Starts on the item that was dequeued.
 static rn_status_t start_item(rn_reader_t* reader, rn_reader_call_t* call) {
   const rn_tensor_t* value = &call->item_value;
   if (value->dtype != RN_STRING)
@@ -167,7 +168,7 @@ static rn_status_t start_item(rn_reader_t* reader, rn_reader_call_t* call) {
   return status;
 }
 
-// The end of a call.
+// Ending a call.
 
 static rn_status_t give(rn_reader_call_t* call) {
   rn_shape_t shape = call->is_single ? RN_SHAPE_SCALAR : (rn_shape_t){1, &call->count};
@@ -215,8 +216,8 @@ static void append_locked(rn_reader_t* reader, rn_reader_call_t* call) {
   call->is_waiting = true;
 }
 
-// The next call of the line, which cannot be cancelled from here any more but by its dequeue; NULL,
-// and nobody serves any longer.
+// Takes the next call from the line; from then on only its dequeue can cancel it. NULL if the line
+// is empty; then no thread is serving any more.
 static rn_reader_call_t* next_call(rn_reader_t* reader) {
   rn_mutex_lock(&reader->mutex);
   rn_reader_call_t* call = reader->first;
@@ -237,7 +238,7 @@ static void on_item(rn_kernel_ctx_t* item, rn_status_t status) {
   if (atomic_fetch_add(&call->item_meeting, 1) == 1) serve(call->reader, call);
 }
 
-// Asks for the next item; true if it is there already.
+// Requests the next item; true if it is available at once.
 static bool dequeue_item(rn_reader_call_t* call) {
   call->item = *call->ctx;
   call->item.out = &call->item_value;
@@ -251,7 +252,7 @@ static bool dequeue_item(rn_reader_call_t* call) {
   return atomic_fetch_add(&call->item_meeting, 1) == 1;
 }
 
-// Serves |call|, whose item has come unless it is a new one, and those behind it.
+// Serves |call|, whose item has arrived unless the call is new, and then the calls behind it.
 static void serve(rn_reader_t* reader, rn_reader_call_t* call) {
   rn_object_retain(&reader->resource.object);
   while (call) {
@@ -300,7 +301,8 @@ void rn_reader_read(rn_reader_t* reader, rn_kernel_ctx_t* ctx, rn_queue_t* queue
                              .is_single = is_single};
   rn_object_retain(&reader->resource.object);
   rn_object_retain(&queue->resource.object);
-  // First the cancellation, then the line: nobody can end the call before it stands there.
+  // Register the cancellation before joining the line: nothing can end the call until it is in
+  // line.
   if (!rn_cancel_add(ctx->step->cancel, &call->cancel)) {
     call_end(call, cancelled());
     return;
@@ -321,7 +323,7 @@ void rn_reader_read(rn_reader_t* reader, rn_kernel_ctx_t* ctx, rn_queue_t* queue
   }
 }
 
-// Questions and state.
+// Queries and state.
 
 int64_t rn_reader_produced(rn_reader_t* reader) {
   rn_mutex_lock(&reader->mutex);

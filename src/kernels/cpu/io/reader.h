@@ -1,9 +1,8 @@
-// Readers: files whose names come from a queue, as a sequence of records with keys.
+// Readers: read files named by a queue as a sequence of records with keys.
 //
-// A reader works on one item at a time. Calls stand in one line and are served strictly in order;
-// a call that needs the next item dequeues it without holding a thread, and the ones behind it
-// wait for it. A call is ended by the reader or by its step's cancellation, whichever takes it out
-// of the line first.
+// A reader works on one item at a time. Calls form one line, served strictly in order. A call that
+// needs the next item dequeues it without holding a thread, and later calls wait for it. A call is
+// ended by the reader or by the cancellation of its step, whichever takes it out of the line first.
 #ifndef RUNNEL_KERNELS_CPU_IO_READER_H_
 #define RUNNEL_KERNELS_CPU_IO_READER_H_
 
@@ -12,15 +11,15 @@
 
 #define RN_READER_TYPE "Reader"
 
-// How a kind of reader takes records out of an item. Called with the reader's lock held.
+// How a kind of reader splits an item into records. Called with the reader's lock held.
 typedef struct rn_reader_t rn_reader_t;
 typedef struct rn_reader_kind_t {
-  const char* name;  // "TextLineReader", as messages say it
-  bool has_state;    // between items it can be saved as bytes
-  // Begins with the item reader->work.
+  const char* name;  // "TextLineReader", for messages
+  bool has_state;    // the state between items can be saved
+  // Starts on the item reader->work.
   rn_status_t (*open)(rn_reader_t* reader);
-  // The next record, its key appended to |key|; |*out_end| and no record when the item is used up.
-  // The view lasts until the next call.
+  // Reads the next record and appends its key to |key|. Sets |*out_end| instead when the item is
+  // finished. The view is valid until the next call.
   rn_status_t (*next)(rn_reader_t* reader, rn_strbuf_t* key, rn_str_t* out_value, bool* out_end);
 } rn_reader_kind_t;
 
@@ -29,8 +28,8 @@ extern const rn_reader_kind_t rn_reader_identity, rn_reader_whole_file, rn_reade
 
 typedef struct rn_reader_options_t {
   rn_compression_t compression;
-  int64_t skipped_lines;                // of text
-  int64_t header, record, footer, hop;  // bytes, of records of one length
+  int64_t skipped_lines;                // for text lines
+  int64_t header, record, footer, hop;  // in bytes, for fixed-length records
 } rn_reader_options_t;
 
 typedef struct rn_reader_call_t rn_reader_call_t;
@@ -41,18 +40,18 @@ struct rn_reader_t {
   rn_env_t env;
   const rn_reader_kind_t* kind;
   rn_reader_options_t options;
-  rn_strbuf_t node;  // name of the node that made it, for messages
+  rn_strbuf_t node;  // name of the node that created it, for messages
   rn_mutex_t mutex;  // guards what follows
   rn_reader_call_t* first;
   rn_reader_call_t* last;
-  bool is_serving;   // somebody serves the line, or waits for an item
-  rn_strbuf_t work;  // the item
+  bool is_serving;   // a thread serves the line, or waits for an item
+  rn_strbuf_t work;  // the current item
   int64_t started, finished, produced;
-  // The kind's, of the item it works on:
+  // For the kind, about the current item:
   rn_input_t* input;
   rn_record_reader_t* records;
-  int64_t number;  // of the next record
-  bool is_used;    // the item gave its only record
+  int64_t number;  // index of the next record
+  bool is_used;    // the item has given its only record
 };
 
 RN_MUST_USE rn_status_t rn_reader_create(rn_allocator_t allocator, const rn_env_t* env,
@@ -60,16 +59,16 @@ RN_MUST_USE rn_status_t rn_reader_create(rn_allocator_t allocator, const rn_env_
                                          const rn_reader_options_t* options, rn_str_t node,
                                          rn_reader_t** out);
 
-// Reads up to |count| records of one item, taking items from |queue| until one gives a record, and
-// ends |ctx| with them: vectors of keys and values, or scalars if |is_single|.
+// Reads up to |count| records of one item, dequeuing items from |queue| until one gives a record,
+// and ends |ctx| with vectors of keys and values, or scalars if |is_single|.
 void rn_reader_read(rn_reader_t* reader, rn_kernel_ctx_t* ctx, rn_queue_t* queue, int64_t count,
                     bool is_single);
 
 int64_t rn_reader_produced(rn_reader_t* reader);
 int64_t rn_reader_finished(rn_reader_t* reader);
-// Leaves the item and counts from 0 again.
+// Drops the current item and restarts counting from 0.
 void rn_reader_reset(rn_reader_t* reader);
-// The state as bytes, appended to |out|, and back. UNIMPLEMENTED for kinds that have none.
+// Appends the serialized state to |out|, and restores it. UNIMPLEMENTED for kinds without state.
 RN_MUST_USE rn_status_t rn_reader_save(rn_reader_t* reader, rn_strbuf_t* out);
 RN_MUST_USE rn_status_t rn_reader_restore(rn_reader_t* reader, rn_str_t state);
 

@@ -1,4 +1,4 @@
-// What the kinds of readers take for a record. See reader.h.
+// The kinds of readers. See reader.h.
 #include "kernels/cpu/io/reader.h"
 
 static rn_str_t item(const rn_reader_t* reader) { return rn_strbuf_view(&reader->work); }
@@ -8,7 +8,7 @@ static void numbered_key(const rn_reader_t* reader, uint64_t number, rn_strbuf_t
   rn_strbuf_printf(key, ":%llu", (unsigned long long)number);
 }
 
-// The item as a path. One that holds a NUL names no file.
+// The item as a path. INVALID_ARGUMENT if it contains a NUL.
 static rn_status_t path_of(const rn_reader_t* reader, const char** out) {
   *out = reader->work.size ? reader->work.data : "";
   if (strlen(*out) != reader->work.size)
@@ -22,7 +22,7 @@ static rn_status_t open_input(rn_reader_t* reader, rn_compression_t compression)
   return rn_input_open(&reader->env, path, compression, 0, &reader->input);
 }
 
-// The item itself is the record.
+// IdentityReader: the item itself is the record.
 
 static rn_status_t nothing_to_open(rn_reader_t* reader) {
   (void)reader;
@@ -40,7 +40,7 @@ static rn_status_t identity_next(rn_reader_t* reader, rn_strbuf_t* key, rn_str_t
 const rn_reader_kind_t rn_reader_identity = {"IdentityReader", true, nothing_to_open,
                                              identity_next};
 
-// A file is one record. One that cannot be read is tried again, as stock does.
+// WholeFileReader: the file is one record. After a read error it is tried again, as in stock.
 
 static rn_status_t whole_file_next(rn_reader_t* reader, rn_strbuf_t* key, rn_str_t* out_value,
                                    bool* out_end) {
@@ -48,7 +48,7 @@ static rn_status_t whole_file_next(rn_reader_t* reader, rn_strbuf_t* key, rn_str
   if (*out_end) return RN_OK;
   rn_str_t view;
   if (!reader->input) RN_RETURN_IF_ERROR(open_input(reader, RN_COMPRESSION_NONE));
-  // All of it is what stays the same when more is asked for.
+  // Read until asking for more yields nothing new.
   for (size_t size = 0; rn_input_may_hold(reader->input, size + 1); size = view.size) {
     RN_RETURN_IF_ERROR(rn_input_peek(reader->input, size + 1, &view));
     if (view.size == size) break;
@@ -62,7 +62,7 @@ static rn_status_t whole_file_next(rn_reader_t* reader, rn_strbuf_t* key, rn_str
 const rn_reader_kind_t rn_reader_whole_file = {"WholeFileReader", true, nothing_to_open,
                                                whole_file_next};
 
-// Lines, counted from 1.
+// TextLineReader: lines, counted from 1.
 
 static rn_status_t text_line_open(rn_reader_t* reader) {
   rn_str_t line;
@@ -82,7 +82,7 @@ static rn_status_t text_line_next(rn_reader_t* reader, rn_strbuf_t* key, rn_str_
 const rn_reader_kind_t rn_reader_text_line = {"TextLineReader", false, text_line_open,
                                               text_line_next};
 
-// Records of one length, behind a header and before a footer.
+// FixedLengthRecordReader: records between a header and a footer.
 
 static rn_status_t fixed_length_open(rn_reader_t* reader) {
   uint64_t skipped = 0, header = (uint64_t)reader->options.header;
@@ -102,7 +102,7 @@ static rn_status_t fixed_length_next(rn_reader_t* reader, rn_strbuf_t* key, rn_s
   if (reader->number > 0) RN_RETURN_IF_ERROR(rn_input_skip(reader->input, (uint64_t)hop, &skipped));
   if (skipped < (reader->number > 0 ? (uint64_t)hop : 0)) return RN_OK;
   if (!rn_add_i64_ok(o->record, o->footer, &needed)) return RN_OK;
-  // What is left after the last record, the footer among it, is no record.
+  // What remains after the last record, including the footer, is not a record.
   RN_RETURN_IF_ERROR(rn_input_peek(reader->input, (size_t)needed, &view));
   if (view.size < (size_t)needed) return RN_OK;
   *out_end = false;
@@ -113,7 +113,7 @@ static rn_status_t fixed_length_next(rn_reader_t* reader, rn_strbuf_t* key, rn_s
 const rn_reader_kind_t rn_reader_fixed_length = {"FixedLengthRecordReader", false,
                                                  fixed_length_open, fixed_length_next};
 
-// TFRecord: the key says where in the file the record begins.
+// TFRecordReader: the key contains the record's offset in the file.
 
 static rn_status_t tf_record_open(rn_reader_t* reader) {
   const char* path;

@@ -1,4 +1,4 @@
-// Kernels of readers: made by a handle, used through it. See reader.h.
+// The reader ops: creation and use of reader handles. See reader.h.
 #include "kernels/cpu/array.h"
 #include "kernels/cpu/io/reader.h"
 #include "kernels/cpu/state/handle.h"
@@ -37,7 +37,7 @@ static rn_status_t text_line_init(const rn_kernel_init_t* init, void* state) {
                    (make_t){.kind = &rn_reader_text_line, .options = {.skipped_lines = skipped}});
 }
 
-// What is no name of a compression means none, as in stock.
+// As in stock, an unknown name means no compression.
 static rn_compression_t compression_of(const rn_kernel_init_t* init, const char* attr,
                                        bool (*from_name)(rn_str_t, rn_compression_t*)) {
   rn_compression_t compression = RN_COMPRESSION_NONE;
@@ -77,7 +77,7 @@ static rn_status_t fixed_length_init(const rn_kernel_init_t* init, void* state) 
                                         .hop = sizes[3]}});
 }
 
-// TensorFlow took LMDB out, and says so.
+// TensorFlow removed LMDB; the message says so.
 static rn_status_t lmdb_init(const rn_kernel_init_t* init, void* state) {
   (void)init, (void)state;
   return rn_unimplemented(

@@ -1,5 +1,5 @@
-// See kernels/cpu/isa/argmax.h. The search starts from the smallest finite number: nothing is
-// found that does not exceed it.
+// See kernels/cpu/isa/argmax.h. The search starts from the smallest finite number, so only greater
+// ones are found.
 #include "kernels/cpu/isa/argmax.h"
 
 #include <float.h>
@@ -10,8 +10,8 @@
 #define BLOCK 1024
 #define LANES 64
 
-// A row's extreme is found a block at a time, in lanes; only a block that improves on the best is
-// searched for the place.
+// Finds a row's extreme block by block, in lanes; searches only a block that improves on the best
+// for the position.
 #define FIND(name, T, A, LOAD, BETTER, START)                                          \
   static void line_##name(const T* in, int64_t n, int64_t* out) {                      \
     A best = START;                                                                    \

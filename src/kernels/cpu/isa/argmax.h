@@ -1,4 +1,4 @@
-// Places of extremes, for one generation of processor.
+// ArgMax and ArgMin loops for one ISA level.
 #ifndef RUNNEL_KERNELS_CPU_ISA_ARGMAX_H_
 #define RUNNEL_KERNELS_CPU_ISA_ARGMAX_H_
 
@@ -6,9 +6,9 @@
 
 #define RN_ARGMAX_COLUMNS 512
 
-// For each of |width| columns (at most RN_ARGMAX_COLUMNS) of |rows| rows that are |stride| elements
-// apart, the row of the largest (smallest) element, the first of equals. NaNs are passed over; a
-// column of nothing else gives 0.
+// Per column, for |width| columns (at most RN_ARGMAX_COLUMNS) of |rows| rows that are |stride|
+// elements apart: the row of the largest (smallest) element, the first of equals. Skips NaNs; a
+// column of NaNs gives 0.
 typedef void (*rn_argmax_fn_t)(const void* in, int64_t rows, int64_t stride, int64_t width,
                                int64_t* out);
 

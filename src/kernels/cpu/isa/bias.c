@@ -1,13 +1,13 @@
-// Adding biases to rows, and summing rows for their gradient.
+// Adding a bias to rows, and summing rows for its gradient.
 #include "kernels/cpu/isa/bias.h"
 
 #include "kernels/cpu/isa/isa.h"
 
-#define LANES 32       // partial sums of a long row
-#define BLOCK_ROWS 64  // rows whose sum is added to the others' as one
+#define LANES 32       // partial sums per long row
+#define BLOCK_ROWS 64  // rows summed on their own before joining the total
 #define WIDE 256       // columns summed at a time
 
-// Short rows are seen as fewer, longer ones, so that a register is full.
+// Treats short rows as fewer, longer ones, to fill the registers.
 #define BIAS(T, S)                                                                           \
   static void add_##S(const void* x_, const void* bias_, void* out_, int64_t rows,           \
                       int64_t columns) {                                                     \

@@ -1,6 +1,6 @@
-// Conversions between all pairs of types, for one generation of processor.
+// Conversions between all pairs of types, for one ISA level.
 //
-// A float that does not fit an integer gives what x86 gives: the least int32 or int64, of which the
+// A float that does not fit an integer gives what x86 gives: the least int32 or int64, of which
 // narrower types take the low bits. Complex numbers give their real part.
 #include "kernels/cpu/isa/isa.h"
 #include "kernels/cpu/isa/types.h"
@@ -37,8 +37,8 @@ static inline uint64_t to_u64(double x) {
   return (uint64_t)(low | (high & (low < 0 ? -1 : 0)));
 }
 
-// From each family of sources: how it becomes a float, a double, an int32, an int64, a uint64, a
-// bool. X(family, ...) is chosen by the source's type.
+// Per family of sources: conversion to float, double, int32, int64, uint64, bool. The source type
+// selects X(family, ...).
 #define FLOAT_SRC_F32(x) (x)
 #define FLOAT_SRC_F64(x) ((double)(x))
 #define FLOAT_SRC_I32(x) to_i32_f(x)
@@ -61,7 +61,7 @@ static inline uint64_t to_u64(double x) {
 #define RE(x) ((x).re)
 #define IS_TRUE(x) ((x) != 0)
 
-// X(suffix, as stored, RN_ name, load, family)
+// X(suffix, stored type, RN_ name, load, family)
 #define REAL_SOURCES(X)                                    \
   X(f16, uint16_t, HALF, rn_half_to_float, FLOAT)          \
   X(bf16, uint16_t, BFLOAT16, rn_bfloat16_to_float, FLOAT) \
@@ -81,7 +81,7 @@ static inline uint64_t to_u64(double x) {
   X(c64, complex_t, COMPLEX64, RE, FLOAT) \
   X(c128, double_complex_t, COMPLEX128, RE, DOUBLE)
 
-// The loop from one source to one destination.
+// The loop for one pair of source and destination.
 #define CAST(S, T, LOAD, DS, DT, EXPRESSION)       \
   static void S##_to_##DS(ARGS) {                  \
     (void)arg;                                     \
@@ -110,7 +110,7 @@ static inline uint64_t to_u64(double x) {
   CAST(S, T, LOAD, b, uint8_t, FAMILY##_SRC_BOOL(x))
 SOURCES(CASTS_FROM)
 
-// Into complex numbers: the imaginary part is 0, or the source's own.
+// To complex numbers: the imaginary part is 0, or the source's.
 #define TO_COMPLEX(S, T, D, LOAD, FAMILY)                            \
   CAST(S, T, LOAD, c64, complex_t, make_c64(FAMILY##_SRC_F32(x), 0)) \
   CAST(S, T, LOAD, c128, double_complex_t, make_c128(FAMILY##_SRC_F64(x), 0))

@@ -1,4 +1,4 @@
-// The combining loops of one generation of processor. See kernels/cpu/combine.h.
+// The combine loops for one ISA level. See kernels/cpu/combine.h.
 #include "kernels/cpu/combine.h"
 
 #include <complex.h>
@@ -7,7 +7,7 @@
 #include "kernels/cpu/isa/isa.h"
 #include "tensor/float16.h"
 
-// T: how it is stored. U: what it is computed in. LOAD, STORE: between the two.
+// T: the stored type. U: the computed type. LOAD and STORE convert between them.
 #define LOOP(name, T, U, LOAD, STORE, EXPRESSION)                                    \
   static void name(const void* a, const void* b, int b_step, void* out, int64_t n) { \
     const T *pa = a, *pb = b;                                                        \
@@ -47,7 +47,8 @@ FLOATS(bf16, uint16_t, float, AS_BF16, TO_BF16)
 FLOATS(f32, float, float, SAME, SAME)
 FLOATS(f64, double, double, SAME, SAME)
 
-// Computed without a sign, in at least 32 bits, and cut. The one quotient that does not fit wraps.
+// Computed unsigned in at least 32 bits and truncated. The one quotient that overflows wraps
+// around.
 #define SIGNED_RATIO(T, U) (y == 0 ? 0 : y == (T)-1 ? (T)((U)0 - (U)x) : x / y)
 #define UNSIGNED_RATIO(T, U) (y == 0 ? 0 : x / y)
 #define INTS(S, T, U, RATIO)                     \

@@ -1,10 +1,10 @@
-// Depthwise convolution: over windows outside, over channels inside.
+// Depthwise convolution: the outer loop is over windows, the inner one over channels.
 #include "kernels/cpu/isa/depthwise.h"
 
 #include "kernels/cpu/isa/isa.h"
 
-// Calls STEP for each pair of an output position and an element of its window that lies in the
-// image: |x|, |w| and |y| are the channels there.
+// Runs STEP per pair of an output position and an element of its window inside the image; |x|, |w|
+// and |y| point to the channels there.
 #define WALK(T, first_row, last_row, STEP)                                       \
   do {                                                                           \
     const rn_window_axis_t *rows = &conv->rows, *columns = &conv->columns;       \
@@ -28,7 +28,7 @@
     }                                                                            \
   } while (0)
 
-// One of the three products, for one filter a channel and for several.
+// One of the three products, for one filter per channel and for several.
 #define PRODUCTS(ONE, MANY)                                                               \
   do {                                                                                    \
     if (conv->multiplier == 1) {                                                          \

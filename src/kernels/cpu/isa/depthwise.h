@@ -1,20 +1,19 @@
-// The loops of depthwise convolution, per generation of processor; kernels/cpu/nn/depthwise.c
-// chooses.
+// Depthwise convolution loops for one ISA level; kernels/cpu/nn/depthwise.c selects them.
 #ifndef RUNNEL_KERNELS_CPU_ISA_DEPTHWISE_H_
 #define RUNNEL_KERNELS_CPU_ISA_DEPTHWISE_H_
 
 #include "kernels/cpu/nn/window.h"
 
-// Every channel of x is convolved with |multiplier| filters of its own: y's channels are
-// [depth, multiplier], the filter is [rows, columns, depth, multiplier].
+// Convolves each channel of x with |multiplier| filters: y's channels are [depth, multiplier], the
+// filter is [rows, columns, depth, multiplier].
 typedef struct rn_depthwise_t {
   rn_window_axis_t rows, columns;
   int64_t depth, multiplier;
   void *x, *w, *y;
 } rn_depthwise_t;
 
-// |forward| writes rows [begin, end) of y, counted over all images. |input| adds the gradients of
-// images [begin, end) to x, |filter| to w.
+// |forward| writes rows [begin, end) of y, counted over all images. |input| accumulates the
+// gradients of images [begin, end) into x, |filter| into w.
 typedef void (*rn_depthwise_fn_t)(const rn_depthwise_t* conv, int64_t begin, int64_t end);
 typedef struct rn_depthwise_fns_t {
   rn_depthwise_fn_t forward, input, filter;

@@ -6,12 +6,12 @@
 
 #include "kernels/cpu/isa/isa.h"
 
-// Rows of a large table are in no cache: lines are asked for this many bytes ahead of their use,
-// which is about what a core can have under way (10 to 16 lines) and then some.
+// Rows of a large table are not cached: prefetch this many bytes ahead, which is somewhat more than
+// a core can have in flight (10 to 16 lines).
 #define AHEAD_BYTES 4096
 #define LINE 64
 
-// Few lines of a long row are fetched ahead: the processor sees the rest coming.
+// Prefetch only the first lines of a long row; the hardware prefetcher loads the rest.
 #define LINES_AHEAD 8
 
 static inline void fetch(const char* row, size_t size) {
@@ -19,7 +19,7 @@ static inline void fetch(const char* row, size_t size) {
   for (size_t i = 0; i < lines; ++i) __builtin_prefetch(row + i * LINE);
 }
 
-// Whole vectors, the last overlapping the one before.
+// Copies whole vectors; the last one overlaps the previous one.
 static inline void copy_row(char* out, const char* row, size_t size) {
 #if defined(RN_ISA_avx512)
 #define WIDTH 64

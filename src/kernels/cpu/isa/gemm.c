@@ -1,7 +1,7 @@
-// Matrix products: register tiles for float and double, plain loops for the other types.
+// GEMM: register tiles for float and double, plain loops for the other types.
 //
-// B is read where it lies if its rows are short, else blocks of it (or of its transpose) are packed
-// into panels first. The tiles themselves are in gemm_tiles.h.
+// B is read unpacked if its rows are short; otherwise blocks of it (or of its transpose) are packed
+// into panels first. gemm_tiles.h has the tiles.
 #include "kernels/cpu/isa/gemm.h"
 
 #include <complex.h>
@@ -9,7 +9,7 @@
 
 #include "kernels/cpu/isa/isa.h"
 
-// UNROLLS: whether whole tiles are multiplied by several steps at a time.
+// UNROLLS: whether whole tiles unroll several steps.
 #if defined(RN_ISA_avx512)
 #define TILE_ROWS 6
 #define TILE_REGISTERS 4
@@ -55,20 +55,20 @@ typedef int64_t m64_t;
 #define BLOCK_BYTES RN_GEMM_BLOCK_BYTES
 #define BLOCK_DEPTH RN_GEMM_BLOCK_DEPTH
 #define BLOCK_ROWS RN_GEMM_BLOCK_ROWS
-// Rows of C up to which panels are read once, that many bytes at a time: with as many that are
-// fetched ahead, and the sums, they stay in the first-level cache.
+// Up to this many rows of C, panels are read once, this many bytes at a time: together with as many
+// prefetched bytes and the sums they fit the L1 cache.
 #define LOW_ROWS 48
 #define LOW_BYTES (16 << 10)
-// Rows of B that are longer than this are read this many at a time, where they lie: as many streams
-// as recent processors follow at once.
+// Rows of B longer than this are read unpacked this many at a time: as many streams as recent CPUs
+// track.
 #define LONG_ROW_BYTES 1024
 #define LONG_ROWS 32
-// Bytes from one element of a row of A to the next up to which A is read where it lies: beyond it,
-// each is on a page of its own, and they push each other out of the cache.
+// The byte stride within a row of A up to which A is read unpacked. Beyond it each element is on a
+// page of its own, and they evict each other from the cache.
 #define NEAR_BYTES 3584
 
-// Rows of B that are fetched ahead of those that are packed: fewer than the first-level cache has
-// ways, for they may all be a multiple of a page apart.
+// Rows of B to prefetch ahead of those being packed: fewer than the ways of the L1 cache, because
+// all may be a multiple of a page apart.
 #define ROWS_AHEAD 8
 
 #define INLINE static inline __attribute__((always_inline))
@@ -120,8 +120,8 @@ INLINE void fold_f64(const vf64_t* v, double* c, int count) {
 FOLD(float, vf32_t, F32_WIDTH, f32, F32_STORE)
 FOLD(double, vf64_t, F64_WIDTH, f64, F64_STORE)
 #endif
-// Columns of a square of floats become rows: four rows at a time go into the quarters of a
-// register, then every quarter turns by itself.
+// Transposes a square of floats: loads four rows at a time into the quarters of a register, then
+// transposes within the quarters.
 #if defined(RN_ISA_avx512)
 INLINE __m512 quarters_f32(const float* from, int64_t step) {
   __m512 v = _mm512_broadcast_f32x4(_mm_loadu_ps(from));
@@ -166,7 +166,7 @@ INLINE void turn_f32(const float* from, int64_t step, float* to, int64_t to_step
 #define TURN turn_f32
 #endif
 
-// Steps of networks are of floats.
+// Only for float, the type that networks use.
 #if UNROLLS
 #define HAS_LOW 1
 #endif
@@ -198,7 +198,7 @@ INLINE void turn_f32(const float* from, int64_t step, float* to, int64_t to_step
 #define MASK F64_MASK
 #include "kernels/cpu/isa/gemm_tiles.h"
 
-// Rows of B, scaled, added to rows of C. Blocks of B stay in the cache meanwhile.
+// Adds scaled rows of B to rows of C. Blocks of B stay in the cache.
 #define BLOCK_K 64
 #define BLOCK_N 512
 

@@ -1,14 +1,14 @@
-// Products of one type of real numbers by tiles in registers. A template: gemm.c includes it once a
-// type, with the type's names defined.
+// GEMM for one real type with register tiles. A template: gemm.c includes it once per type, with
+// the type's names defined.
 //
-//   T V M W    element, register, mask, elements of a register
+//   T V M W    element, register, mask, elements per register
 //   NAME(x)    x with the type's suffix
 //   LOAD STORE SET1 FMA LOAD_M STORE_M MASK
-//   HAS_LOW    if few rows by panels have a way of their own
+//   HAS_LOW    if a few rows times panels have a code path of their own
 //
-// A tile is a few rows of A against a strip of B, a few registers wide, summed up over k in
-// registers. Every element of C is the same chain of operations, k after k, wherever its tile
-// begins and wherever the chain was set down in C for a while: no way of cutting a product
+// A tile is a few rows of A times a strip of B, a few registers wide, accumulated over k in
+// registers. Every element of C is the same chain of operations in order of k, wherever its tile
+// starts and even if the partial sum was stored to C in between. So no partitioning of a GEMM
 // changes a bit.
 
 #define next_t NAME(next_t)
@@ -39,21 +39,21 @@
 #define turned_blocks_ NAME(turned_blocks)
 #define gemm_ NAME(gemm)
 
-// Columns of a strip of B.
+// Columns per strip of B.
 #define STRIP (TILE_REGISTERS * W)
-// Strips that are packed at a time.
+// Strips packed at a time.
 #define STRIPS ((int64_t)(BLOCK_BYTES / (STRIP * sizeof(T))))
-// Elements of a cache line.
+// Elements per cache line.
 #define LINE ((int64_t)(RN_ALIGN / sizeof(T)))
 
-// What comes after a tile, to be fetched meanwhile: the lines of A behind its rows, and C.
+// What to prefetch during a tile: the lines of A behind its rows, and the next C.
 typedef struct next_t {
   const T* a;
   int64_t a_lines;
   const T* c;
 } next_t;
 
-// Lines that are fetched all at once hold up B, which comes from the second-level cache.
+// Prefetch one row at a time: a burst of prefetches would delay B, which comes from the L2 cache.
 INLINE void fetch_row_(const next_t* next, int64_t a_row, int64_t c_row, int row) {
   _Pragma("GCC unroll 8") for (int j = 0; j < TILE_REGISTERS; ++j)
       __builtin_prefetch(next->c + row * c_row + j * W, 1);
@@ -61,8 +61,8 @@ INLINE void fetch_row_(const next_t* next, int64_t a_row, int64_t c_row, int row
     __builtin_prefetch(next->a + row * a_row + line * LINE);
 }
 
-// One column of A by one row of B. |masked|: the last register of B and C has |mask| of its
-// elements only. |packs|: B is packed into |panel| on the way.
+// One column of A times one row of B. |masked|: the last register of B and C uses only the elements
+// in |mask|. |packs|: also packs B into |panel|.
 INLINE void step_(int rows, int registers, bool masked, bool packs, const T* a, int64_t a_row,
                   const T* b, int64_t b_row, M mask, T* panel, V sum[][TILE_REGISTERS]) {
   V right[TILE_REGISTERS];
@@ -81,7 +81,7 @@ INLINE void step_(int rows, int registers, bool masked, bool packs, const T* a, 
   }
 }
 
-// |next| may be NULL, and |ahead|, from where on a line of B is fetched for each step.
+// |next| may be NULL. |ahead|, if not NULL, is where to prefetch B, one line per step.
 INLINE void tile_(int rows, int registers, bool masked, bool packs, const T* a, int64_t a_row,
                   int64_t a_column, const T* b, int64_t b_row, T* c, int64_t c_row, int64_t k,
                   bool add, M mask, T* panel, const next_t* next, const T* ahead) {
@@ -97,8 +97,8 @@ INLINE void tile_(int rows, int registers, bool masked, bool packs, const T* a, 
   step_(rows, registers, masked, packs, a, a_row, b, b_row, mask, panel, sum); \
   a += a_column, b += b_row;                                                   \
   if (packs) panel += STRIP
-  // Whole tiles take four steps at a time: where two threads share a core, there are hardly more
-  // instructions a cycle to be had than multiplications.
+  // Unroll whole tiles by four steps: when two threads share a core, the multiplications leave
+  // hardly any instruction slots free.
   if (UNROLLS && (rows == TILE_ROWS || ahead) && registers == TILE_REGISTERS && !masked && !packs) {
     int64_t fours = k / 4 * 4, part = next ? k / (4 * TILE_ROWS) * 4 : fours;
     for (int row = 0; p < fours; ++row) {
@@ -128,7 +128,7 @@ INLINE void tile_(int rows, int registers, bool masked, bool packs, const T* a, 
   }
 }
 
-// All rows of A against |registers| of B.
+// All rows of A times |registers| registers of B.
 INLINE void strip_(int registers, bool masked, const T* a, int64_t a_row, int64_t a_column,
                    const T* b, int64_t b_row, T* c, int64_t c_row, int64_t m, int64_t k, bool add,
                    M mask, const next_t* next) {
@@ -141,7 +141,7 @@ INLINE void strip_(int registers, bool masked, const T* a, int64_t a_row, int64_
   // A narrow strip needs more rows to keep the multipliers busy.
   if (registers == 1) TILES(2 * TILE_ROWS);
 #if TILE_ROWS == 6
-  // Two rows alone would wait for B: eight are two tiles of four.
+  // A tile of two rows would wait for B, so eight rows are two tiles of four.
   for (; i + 6 <= m && m - i != 8; i += 6) tile_(6, AT);
   TILES(4);
 #else
@@ -153,7 +153,7 @@ INLINE void strip_(int registers, bool masked, const T* a, int64_t a_row, int64_
 #undef AT
 }
 
-// Apart from the others, which have other uses for the registers.
+// Not inlined: the other paths use the registers differently.
 static __attribute__((noinline)) void whole_strip_(const T* a, int64_t a_row, int64_t a_column,
                                                    const T* b, int64_t b_row, T* c, int64_t c_row,
                                                    int64_t m, int64_t k, bool add,
@@ -181,7 +181,7 @@ static void strip_any_(int64_t columns, const T* a, int64_t a_row, int64_t a_col
     strip_(TILE_REGISTERS, true, a, a_row, a_column, b, b_row, c, c_row, m, k, add, mask, NULL);
 }
 
-// One row of C over many registers of B: enough sums under way to hide the latency.
+// One row of C over many registers of B: enough independent sums to hide the latency.
 INLINE void row_of_(const T* a, int64_t a_column, const T* b, int64_t b_row, T* c, int64_t n,
                     int64_t k, bool add) {
   int64_t j = 0;
@@ -206,7 +206,7 @@ INLINE void row_of_(const T* a, int64_t a_column, const T* b, int64_t b_row, T* 
                NULL);
 }
 
-// Rows of B up to which it is read from end to end before the next are: long ones are on as many
+// The number of rows of B to read from end to end before the next ones: long rows touch as many
 // pages.
 INLINE int64_t rows_at_a_time_(int64_t b_row, int64_t k) {
   return b_row * (int64_t)sizeof(T) > LONG_ROW_BYTES ? LONG_ROWS : k;
@@ -220,7 +220,7 @@ static void row_(const rn_gemm_part_t* g) {
             g->k - p < depth ? g->k - p : depth, p > 0);
 }
 
-// Columns of B lie along memory: products of rows with rows, four at a time.
+// Columns of B are contiguous: dot products of rows with rows, four at a time.
 INLINE void dot_(int count, const T* a, const T* b, int64_t b_column, T* c, int64_t k) {
   V sum[4], more[4];
   _Pragma("GCC unroll 4") for (int j = 0; j < 4; ++j) sum[j] = more[j] = SET1(0);
@@ -255,7 +255,7 @@ static void dots_(const rn_gemm_part_t* g) {
       dot_(1, a + i * g->a_row, b + j * g->b_column, g->b_column, c + i * g->c_row + j, g->k);
 }
 
-// |k| rows of |columns| of B, one after the other; a row of the panel is a strip wide, and what is
+// Packs |k| rows of |columns| columns of B; each row of the panel is a strip wide, and the part
 // beyond |columns| is never read.
 static void pack_strip_(const T* b, int64_t b_row, int64_t b_column, int64_t k, int64_t columns,
                         T* panel) {
@@ -272,7 +272,7 @@ static void pack_strip_(const T* b, int64_t b_row, int64_t b_column, int64_t k, 
   }
   int64_t j = 0;
 #ifdef TURN
-  // A square of W x W at a time, through registers.
+  // Transpose W x W squares in registers.
   int64_t whole = k / W * W;
   for (; j + W <= columns; j += W) {
     const T* from = b + j * b_column;
@@ -282,7 +282,7 @@ static void pack_strip_(const T* b, int64_t b_row, int64_t b_column, int64_t k, 
       for (int i = 0; i < W; ++i) panel[p * STRIP + j + i] = from[p * b_row + i * b_column];
   }
 #endif
-  // Sixteen rows of the panel at a time stay in the first-level cache.
+  // Sixteen rows of the panel at a time stay in the L1 cache.
   for (int64_t p0 = 0; p0 < k; p0 += 16) {
     int64_t p1 = p0 + 16 < k ? p0 + 16 : k;
     for (int64_t i = j; i < columns; ++i)
@@ -298,8 +298,9 @@ static void pack_(const rn_gemm_part_t* g, void* panels) {
                 g->n - j < STRIP ? g->n - j : STRIP, to);
 }
 
-// |rows| columns of A, stored as its rows are multiplied, into tiles: |k| times TILE_ROWS each. All
-// tiles at once, because rows of A that are far apart in memory push each other out of the cache.
+// Packs |rows| columns of A, the rows to multiply, into tiles of |k| times TILE_ROWS each. Fills
+// all tiles at once, because rows of A that are far apart in memory would evict each other from the
+// cache.
 static void pack_rows_(const T* a, int64_t a_column, int64_t rows, int64_t k, T* to) {
   for (int64_t p = 0; p < k; ++p, a += a_column, to += TILE_ROWS) {
     int64_t i = 0;
@@ -308,7 +309,7 @@ static void pack_rows_(const T* a, int64_t a_column, int64_t rows, int64_t k, T*
   }
 }
 
-// B as it lies: a few rows of C at a time, so that C is written in order.
+// B unpacked: a few rows of C at a time, so that C is written in order.
 static void in_place_(const rn_gemm_part_t* g) {
   const T *a = g->a, *b = g->b;
   T* c = g->c;
@@ -326,9 +327,8 @@ static void in_place_(const rn_gemm_part_t* g) {
   }
 }
 
-// Rows [i, i + m) of C, the strips of a block beside each other, over |k| of the depth: the rows of
-// A stay in the first-level cache meanwhile, the panels in the second. |next_a| is NULL, or the
-// rows of A that come next.
+// Rows [i, i + m) of C, the strips of a block side by side, over |k| of the depth. The rows of A
+// stay in the L1 cache, the panels in L2. |next_a| is NULL, or the next rows of A.
 static void few_rows_(const T* a, int64_t a_row, int64_t a_column, const T* panels, int64_t step,
                       T* c, int64_t c_row, int64_t m, int64_t n, int64_t k, bool add,
                       const T* next_a) {
@@ -336,7 +336,7 @@ static void few_rows_(const T* a, int64_t a_row, int64_t a_column, const T* pane
   next_t next = {.a = next_a ? next_a : a, .a_lines = next_a ? (k / LINE + strips) / strips : 0};
   for (int64_t j = 0; j < n; j += STRIP, panels += step, next.a += next.a_lines * LINE) {
     next.c = n - j > STRIP ? c + j + STRIP : c + TILE_ROWS * c_row;
-    // What most of a large product is made of: steps that the compiler knows save it instructions.
+    // Most of a large GEMM runs here: constant strides save instructions.
     if (UNROLLS && m == TILE_ROWS && n - j >= STRIP && a_column == 1)
       tile_(TILE_ROWS, TILE_REGISTERS, false, false, a, a_row, 1, panels, STRIP, c + j, c_row, k,
             add, MASK(1), NULL, &next, NULL);
@@ -346,13 +346,13 @@ static void few_rows_(const T* a, int64_t a_row, int64_t a_column, const T* pane
   }
 }
 
-// Elements of A that are multiplied one after the other are near enough to be read where they lie.
+// Whether consecutive elements of A are close enough together to be read unpacked.
 INLINE bool reads_a_in_place_(const rn_gemm_part_t* g) {
   return g->a_column * (int64_t)sizeof(T) <= NEAR_BYTES;
 }
 
-// The first rows of A against strips of B as they lie, which are packed on the way: what waits for
-// memory hides behind the multiplications. Returns how many rows that were, in |n| columns.
+// Multiplies the first rows of A by unpacked strips of B and packs those on the way, which hides
+// memory latency behind the multiplications. Returns how many rows of |n| columns that covered.
 static int64_t packing_rows_(const rn_gemm_part_t* g, const T* a, const T* b, T* c, int64_t n,
                              int64_t k, bool add, T* panels) {
   bool is_plain = g->b_column == 1 && g->m >= TILE_ROWS && reads_a_in_place_(g);
@@ -402,8 +402,7 @@ static void block_(const rn_gemm_part_t* g, int64_t j, int64_t n, int64_t p, int
   }
 }
 
-// The depth of blocks, all but the last: even ones. Where nothing is packed, A is read far along
-// its rows.
+// The depth of all blocks but the last: equal ones. Without packing, A is read far along its rows.
 static int64_t depth_(const rn_gemm_part_t* g) {
   int64_t most = g->turns                    ? 8 * BLOCK_DEPTH
                  : sizeof(T) > sizeof(float) ? BLOCK_DEPTH * 2 / 3
@@ -412,7 +411,7 @@ static int64_t depth_(const rn_gemm_part_t* g) {
   return (g->k + blocks - 1) / blocks;
 }
 
-// |m| rows of |n| with |bias| added to each, from |from| to |to|, which may be the same.
+// Adds |bias| to each of |m| rows of |n| elements, from |from| to |to|, which may be the same.
 static __attribute__((noinline)) void add_bias_(const T* from, int64_t from_row, const T* bias,
                                                 T* to, int64_t to_row, int64_t m, int64_t n) {
   for (int64_t i = 0; i < m; ++i, from += from_row, to += to_row) {
@@ -423,8 +422,8 @@ static __attribute__((noinline)) void add_bias_(const T* from, int64_t from_row,
 }
 
 #ifdef HAS_LOW
-// All rows against |k| steps of a strip, which stay in the first-level cache meanwhile; |next|, the
-// steps after those, is fetched.
+// All rows times |k| steps of a strip, which stay in the L1 cache; prefetches |next|, the steps
+// after those.
 static void low_chunk_(const T* a, int64_t a_row, const T* panel, T* sums, int64_t m, int64_t k,
                        bool add, const T* next) {
   int64_t i = 0;
@@ -442,8 +441,8 @@ static void low_chunk_(const T* a, int64_t a_row, const T* panel, T* sums, int64
                  NULL);
 }
 
-// Few rows by panels: whole strips one after the other, so that every part of the panels is read
-// once. Returns how many columns that were.
+// A few rows times panels: whole strips one after the other, so that the panels are read once.
+// Returns how many columns that covered.
 static int64_t low_strips_(const rn_gemm_part_t* g) {
   enum { depth = LOW_BYTES / (STRIP * sizeof(T)) };
   T* sums = g->scratch;
@@ -480,7 +479,7 @@ static void blocks_(const rn_gemm_part_t* g) {
   if (g->bias) add_bias_(c, g->c_row, (const T*)g->bias + done, c, g->c_row, g->m, g->n - done);
 }
 
-// The product is made in the scratch and then written across.
+// Computes the product in the scratch buffer and then writes it transposed.
 static void turned_blocks_(const rn_gemm_part_t* g) {
   rn_gemm_part_t part = *g;
   part.c = g->scratch;

@@ -1,6 +1,6 @@
-// What a source in this folder needs to be compiled for several generations of processor: names
-// with the generation's suffix, registers, and SLEEF's functions for them. RN_ISA comes from the
-// build (cmake/isa.cmake).
+// What a source in this folder needs to be compiled for several ISA levels: names with the level's
+// suffix, registers, and the matching functions of SLEEF. The build defines RN_ISA
+// (cmake/isa.cmake).
 #ifndef RUNNEL_KERNELS_CPU_ISA_ISA_H_
 #define RUNNEL_KERNELS_CPU_ISA_ISA_H_
 
@@ -26,7 +26,7 @@ typedef __m512d vf64_t;
 #define F64_STORE(p, v) _mm512_storeu_pd(p, v)
 #define SLEEF_F32(name, accuracy) Sleef_##name##f16_##accuracy##avx512f
 #define SLEEF_F64(name, accuracy) Sleef_##name##d8_##accuracy##avx512f
-// The first n elements, 0 < n < width; the others are 0.
+// Loads the first n elements, 0 < n < width; the others are 0.
 #define F32_LOAD_N(p, n) _mm512_maskz_loadu_ps((__mmask16)((1u << (n)) - 1), p)
 #define F32_STORE_N(p, v, n) _mm512_mask_storeu_ps(p, (__mmask16)((1u << (n)) - 1), v)
 #define F64_LOAD_N(p, n) _mm512_maskz_loadu_pd((__mmask8)((1u << (n)) - 1), p)
@@ -42,7 +42,7 @@ typedef __m512d vf64_t;
 #define F32_SCALE(a, n) _mm512_scalef_ps(a, n)
 #define F64_IF_LESS(a, b, x, y) _mm512_mask_blend_pd(_mm512_cmp_pd_mask(a, b, _CMP_LT_OQ), y, x)
 #define F64_ABS(a) _mm512_abs_pd(a)
-// Whether any element of a is less than its like in b.
+// Whether any element of a is less than the same element of b.
 #define F32_ANY_LESS(a, b) (_mm512_cmp_ps_mask(a, b, _CMP_LT_OQ) != 0)
 #define F64_ANY_LESS(a, b) (_mm512_cmp_pd_mask(a, b, _CMP_LT_OQ) != 0)
 #elif defined(RN_ISA_avx2)
@@ -87,7 +87,7 @@ typedef __m128d vf64_t;
 #define F32_MIN(a, b) _mm_min_ps(a, b)
 #define F32_MAX(a, b) _mm_max_ps(a, b)
 #define F32_ABS(a) _mm_andnot_ps(_mm_set1_ps(-0.0f), a)
-// No instruction for it yet: adding 1.5 * 2^23 leaves no room for a fraction. |a| < 2^22.
+// SSE2 has no instruction for it: adding 1.5 * 2^23 rounds off the fraction. |a| < 2^22.
 #define F32_RINT(a) (((a) + _mm_set1_ps(0x1.8p23f)) - _mm_set1_ps(0x1.8p23f))
 #define F32_IF_LESS(a, b, x, y) \
   _mm_or_ps(_mm_and_ps(_mm_cmplt_ps(a, b), x), _mm_andnot_ps(_mm_cmplt_ps(a, b), y))
@@ -111,7 +111,7 @@ typedef float64x2_t vf64_t;
 #define F32_SET1(c) vdupq_n_f32(c)
 #define F64_SET1(c) vdupq_n_f64(c)
 #define F32_FMA(a, b, c) vfmaq_f32(c, a, b)
-// As on x86, where the second is the answer if either is no number.
+// As on x86: the second operand if either is NaN.
 #define F32_MIN(a, b) vbslq_f32(vcltq_f32(a, b), a, b)
 #define F32_MAX(a, b) vbslq_f32(vcgtq_f32(a, b), a, b)
 #define F32_ABS(a) vabsq_f32(a)
@@ -126,7 +126,7 @@ typedef float64x2_t vf64_t;
 #endif
 
 #ifndef F32_LOAD_N
-// The first n elements, 0 < n < width; the others are 0.
+// Loads the first n elements, 0 < n < width; the others are 0.
 static inline vf32_t f32_load_n(const float* p, int64_t n) {
   float all[F32_WIDTH] = {0};
   for (int64_t i = 0; i < n; ++i) all[i] = p[i];
@@ -153,10 +153,10 @@ static inline void f64_store_n(double* p, vf64_t v, int64_t n) {
 #define F64_STORE_N(p, v, n) f64_store_n(p, v, n)
 #endif
 
-// A loop whose iterations do not depend on each other, though the compiler cannot see it: the
-// output is an input, or apart from it.
+// Marks a loop whose iterations are independent, which the compiler cannot know: the output is one
+// of the inputs or does not overlap them.
 #ifdef __clang__
-#pragma clang diagnostic ignored "-Wpass-failed"  // some loops stay scalar, and may
+#pragma clang diagnostic ignored "-Wpass-failed"  // some loops stay scalar; that is fine
 #define RN_IVDEP _Pragma("clang loop vectorize(assume_safety)")
 #else
 #define RN_IVDEP _Pragma("GCC ivdep")

@@ -1,4 +1,4 @@
-// Rows of matrices subtracted from rows: what decompositions spend their time with.
+// Subtracts matrix products from rows: decompositions spend their time here.
 #include "kernels/cpu/isa/linalg.h"
 
 #include <complex.h>
@@ -6,11 +6,10 @@
 
 #include "kernels/cpu/isa/isa.h"
 
-// Columns that are worked on at a time: they, and four rows of B beside them, stay in the
-// first-level cache.
+// Columns processed at a time: with four rows of B they fit the L1 cache.
 #define STRIP 512
 
-// Four rows of B at a time, so that a row of C is read and written a quarter as often.
+// Four rows of B at a time, so that a row of C is loaded and stored a quarter as often.
 #define REAL(T, S)                                                                    \
   static void strip_##S(const rn_subtract_t* p, int64_t i, int64_t from, int64_t n) { \
     T* c = (T*)p->c + i * p->c_row + from;                                            \
@@ -40,7 +39,7 @@
   }                                                                                   \
   static T conjugate_##S(T x) { return x; }
 
-// Complex numbers as pairs of R, so that the products can be vectorised.
+// Complex numbers as pairs of R, so that the products vectorize.
 #define COMPLEX(T, R, S)                                                                \
   static void strip_##S(const rn_subtract_t* p, int64_t i, int64_t from, int64_t n) {   \
     R* c = (R*)((T*)p->c + i * p->c_row + from);                                        \
@@ -71,7 +70,7 @@
       for (int64_t i = 0; i < p->m; ++i)                                                           \
         strip_##S(p, i, from, p->n - from < STRIP ? p->n - from : STRIP);                          \
   }                                                                                                \
-  /* The first, if it is no number: so it is seen. */                                              \
+  /* The first, if it is NaN, so that NaN propagates. */                                           \
   static int64_t largest_##S(const void* x, int64_t stride, int64_t count) {                       \
     int64_t best = 0;                                                                              \
     double size = size_##S(((const T*)x)[0]);                                                      \

@@ -1,12 +1,11 @@
-// The inner loops of matrix decompositions, per generation of processor;
-// kernels/cpu/linalg/linalg.c builds the decompositions of them. Matrices are row-major, rows are
-// counted in elements.
+// The inner loops of matrix decompositions, for one ISA level; kernels/cpu/linalg/linalg.c
+// implements the decompositions. Matrices are row-major; row strides are in elements.
 #ifndef RUNNEL_KERNELS_CPU_ISA_LINALG_H_
 #define RUNNEL_KERNELS_CPU_ISA_LINALG_H_
 
 #include "tensor/dtype.h"
 
-// C -= A B. Element (i, k) of A is a[i * a_row + k * a_column], conjugated if so said.
+// C -= A B. Element (i, k) of A is a[i * a_row + k * a_column], conjugated if requested.
 typedef struct rn_subtract_t {
   void* c;
   const void *a, *b;
@@ -17,13 +16,13 @@ typedef struct rn_subtract_t {
 
 typedef struct rn_linalg_fns_t {
   void (*subtract)(const rn_subtract_t* product);
-  // The place of the largest of |count| elements, |stride| apart.
+  // The index of the largest of |count| elements, |stride| apart.
   int64_t (*largest)(const void* x, int64_t stride, int64_t count);
   // Divides |count| elements, |stride| apart, by |*by|.
   void (*divide)(void* x, int64_t stride, int64_t count, const void* by, bool conjugate);
   void (*multiply)(void* x, const void* by);  // one number
   bool (*is_zero)(const void* x);
-  bool (*root)(void* x);  // false: not positive
+  bool (*root)(void* x);  // false if not positive
   void (*adjoint)(void* out, const void* in, int64_t n);
   void (*set)(void* x, double value);
 } rn_linalg_fns_t;

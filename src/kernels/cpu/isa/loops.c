@@ -1,4 +1,4 @@
-// The loops of kernels/cpu/loops.h for one generation of processor.
+// The loops of kernels/cpu/loops.h for one ISA level.
 #include "kernels/cpu/loops.h"
 
 #include "kernels/cpu/isa/isa.h"
@@ -6,7 +6,7 @@
 
 #define ARGS void *arg, const void *const *in, const int *steps, void *out, int64_t n
 
-// |EXPRESSION| is in x (and y), of the type computed in; R is what is stored.
+// |EXPRESSION| uses x (and y) in the computed type; R is the stored result type.
 #define UNARY(name, T, C, LOAD, R, EXPRESSION)     \
   static void name(ARGS) {                         \
     (void)arg;                                     \
@@ -96,7 +96,7 @@ UNARY(logical_not, uint8_t, uint8_t, SAME, uint8_t, x == 0)
   UNARY(population_count_##S, T, C, LOAD, uint8_t, __builtin_popcountll(x))
 UNSIGNED_TYPES(BITS)
 
-// A left shift has no sign: its bits are those of the unsigned number.
+// Left shifts are computed unsigned.
 #define SHIFTS(S, T, D, C, LOAD, SAVE)                                           \
   BINARY(left_shift_##S, T, C, LOAD, T, const int top = 8 * (int)sizeof(T) - 1,  \
          (uint64_t)x << (y < 0                         ? 0                       \
@@ -133,7 +133,7 @@ QUOTIENTS(f64, double)
          SAVE(y > 0 ? x : x * alpha))
 FLOAT_TYPES(FLOATS)
 
-// Not a number stays so. Bounds are usually single numbers.
+// NaN stays NaN. Bounds are usually scalars.
 #define CLIP(S, T, D, C, LOAD, SAVE)                                            \
   static void clip_##S(ARGS) {                                                  \
     (void)arg;                                                                  \
@@ -220,7 +220,7 @@ SELECT(16, wide_t)
   [RN_INT64] = name##_u64, [RN_UINT8] = name##_u8, [RN_UINT16] = name##_u16, \
   [RN_UINT32] = name##_u32, [RN_UINT64] = name##_u64
 
-// Quantised numbers and bools are equal where their bytes are.
+// Quantized numbers and bools are equal if their bytes are.
 #define EQUALITIES(name)                                                         \
   REAL_TYPES(ROW_##name)                                                         \
   [RN_BOOL] = name##_u8, [RN_QINT8] = name##_u8, [RN_QUINT8] = name##_u8,        \

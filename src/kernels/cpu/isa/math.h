@@ -1,8 +1,8 @@
-// Float functions that a register computes in a few instructions: what chains of activations spend
-// their time in. Inlined, so that several registers are under way at once.
+// Vectorized float functions of a few instructions; chains of activations spend their time here.
+// Inlined, so that several registers are in flight at once.
 //
-// Errors against the exact value over all floats, in units of the last place (tests/kernels holds
-// them to it): exp 0.8, tanh 1.5, sigmoid 2.2.
+// Errors against the exact value over all floats, in ulp (tests/kernels checks them): exp 0.8, tanh
+// 1.5, sigmoid 2.2.
 #ifndef RUNNEL_KERNELS_CPU_ISA_MATH_H_
 #define RUNNEL_KERNELS_CPU_ISA_MATH_H_
 
@@ -11,7 +11,7 @@
 typedef int32_t vi32_t __attribute__((vector_size(sizeof(vf32_t))));
 
 #ifndef F32_SCALE
-// a * 2^n for a whole n in [-252, 254], in two steps so that neither leaves the range of exponents.
+// a * 2^n for an integer n in [-252, 254], in two steps so that neither exceeds the exponent range.
 static inline vf32_t f32_scale(vf32_t a, vf32_t n) {
   vi32_t whole = __builtin_convertvector(n, vi32_t);
   vi32_t half = whole >> 1;
@@ -35,7 +35,7 @@ static inline vf32_t f32_exp(vf32_t x) {
   p = F32_FMA(p, r, F32_SET1(0.04166839079163573f));
   p = F32_FMA(p, r, F32_SET1(0.16666520398139842f));
   p = F32_FMA(p, r, F32_SET1(0.4999999343207034f));
-  // 1 + r in two parts, so that only the last sum rounds.
+  // 1 + r in two parts, so that only the last addition rounds.
   const vf32_t one_r = F32_SET1(1.0f) + r;
   const vf32_t rest = r - (one_r - F32_SET1(1.0f));
   return F32_SCALE(one_r + F32_FMA(p, r * r, rest), n);
@@ -48,8 +48,8 @@ static inline vf32_t f32_sigmoid(vf32_t x) {
   return F32_IF_LESS(x, F32_SET1(0.0f), e, one) / (one + e);
 }
 
-// Below 0.55 x + x^3 p(x^2), with an error of 4e-8 of it; above, 1 - 2 / (e^2|x| + 1), whose sum
-// takes the errors of the exponential away. From 9.02 on the result is 1 to the last bit.
+// Below 0.55: x + x^3 p(x^2), with a relative error of 4e-8. Above: 1 - 2 / (e^2|x| + 1), where the
+// addition absorbs the errors of the exponential. From 9.02 on the result is exactly 1.
 static inline vf32_t f32_tanh(vf32_t x) {
   const vf32_t t = x * x;
   vf32_t small = F32_SET1(0.016437576899831684f);

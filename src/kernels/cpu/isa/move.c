@@ -1,4 +1,4 @@
-// Copies with steps, and transposition in blocks. See kernels/cpu/isa/move.h.
+// Strided copies, and transposition in blocks. See kernels/cpu/isa/move.h.
 #include "kernels/cpu/isa/move.h"
 
 #include <string.h>
@@ -9,7 +9,7 @@ typedef struct wide_t {
   uint64_t low, high;
 } wide_t;
 
-// Elements may lie at any byte: they are moved by memcpy of a fixed size, which is one instruction.
+// Elements may be unaligned: memcpy of a fixed size moves them in one instruction.
 #define STEPS(T, S)                                                                        \
   static void steps_##S(const char* src, int64_t from, char* dst, int64_t to, int64_t n) { \
     if (from == 0) {                                                                       \
@@ -58,7 +58,7 @@ TRANSPOSE_REST(uint64_t, 8)
 TRANSPOSE_REST(wide_t, 16)
 
 #if defined(RN_ISA_avx2) || defined(RN_ISA_avx512)
-// Eight rows of eight, in registers: pairs, then quads, then halves.
+// Transposes 8 x 8 in registers: pairs, then quads, then halves.
 static inline void tile8_4(const char* src, int64_t from_row, char* dst, int64_t to_row) {
   __m256 a[8], b[8];
   for (int i = 0; i < 8; ++i) a[i] = _mm256_loadu_ps((const float*)(src + i * from_row));

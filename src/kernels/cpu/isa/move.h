@@ -1,11 +1,11 @@
-// The inner loops of kernels/cpu/move.c for one generation of processor.
+// The inner loops of kernels/cpu/move.c for one ISA level.
 #ifndef RUNNEL_KERNELS_CPU_ISA_MOVE_H_
 #define RUNNEL_KERNELS_CPU_ISA_MOVE_H_
 
 #include <stddef.h>
 #include <stdint.h>
 
-// |n| elements of 1 << |log2_size| bytes (up to 16), steps in bytes.
+// Copies |n| elements of 1 << |log2_size| bytes (up to 16), with strides in bytes.
 typedef void (*rn_move_steps_fn_t)(const char* src, int64_t from, char* dst, int64_t to, int64_t n);
 // dst[r][c] = src[c][r]: rows of dst are |to_row| bytes apart, rows of src |from_row|.
 typedef void (*rn_move_transpose_fn_t)(const char* src, int64_t from_row, char* dst, int64_t to_row,

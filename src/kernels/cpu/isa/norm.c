@@ -1,4 +1,4 @@
-// The loops of batch normalisation. Sums go over blocks of rows, so that long ones stay exact.
+// Batch normalization loops. Sums run over blocks of rows, so that long ones stay accurate.
 #include "kernels/cpu/isa/norm.h"
 
 #include "kernels/cpu/isa/isa.h"

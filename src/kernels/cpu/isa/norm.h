@@ -1,5 +1,5 @@
-// The loops of batch normalisation, per generation of processor; kernels/cpu/nn/batch_norm.c
-// chooses. All over [rows, columns] of floats; a number for each column in the others.
+// Batch normalization loops for one ISA level; kernels/cpu/nn/batch_norm.c selects them. All work
+// on [rows, columns] of floats, with one number per column in the other arguments.
 #ifndef RUNNEL_KERNELS_CPU_ISA_NORM_H_
 #define RUNNEL_KERNELS_CPU_ISA_NORM_H_
 

@@ -1,8 +1,8 @@
 // Philox in bulk. See philox.h.
 //
 // A register holds one word of several counters, each in the low half of a 64-bit lane, because
-// that is where the processor multiplies 32 bits to 64. What is in the upper halves does not
-// matter until the words are put together.
+// that is where CPUs multiply 32 x 32 bits to 64. The upper halves do not matter until the words
+// are combined.
 #include "kernels/cpu/isa/philox.h"
 
 #include "kernels/cpu/isa/isa.h"
@@ -17,13 +17,13 @@
 #define LANES 2
 #define SETS 2
 #endif
-#define BLOCKS (LANES * SETS)  // made at a time
+#define BLOCKS (LANES * SETS)  // generated at a time
 
 typedef uint64_t v64_t __attribute__((vector_size(LANES * 8)));
 typedef uint32_t v32_t __attribute__((vector_size(LANES * 8)));
 typedef float vf_t __attribute__((vector_size(LANES * 8)));
 
-// The low halves' product, lane by lane.
+// The product of the low halves, per lane.
 static inline v64_t multiply(v64_t a, uint32_t factor) {
 #if defined(RN_ISA_avx512)
   return (v64_t)_mm512_mul_epu32((__m512i)a, _mm512_set1_epi64(factor));
@@ -36,8 +36,8 @@ static inline v64_t multiply(v64_t a, uint32_t factor) {
 #endif
 }
 
-// Lane 2j has block j of a set, lane 2j + 1 block LANES / 2 + j: so the words come out in order
-// when neighbours are put together.
+// Lane 2j has block j of a set, lane 2j + 1 block LANES / 2 + j, so that combining neighbours puts
+// the words in order.
 #if LANES == 8
 #define ORDER \
   { 0, 4, 1, 5, 2, 6, 3, 7 }
@@ -56,7 +56,7 @@ static inline v64_t multiply(v64_t a, uint32_t factor) {
 #endif
 
 typedef struct words_t {
-  v32_t part[2 * SETS];  // in the order in which they are stored
+  v32_t part[2 * SETS];  // in storage order
 } words_t;
 
 // The words of BLOCKS blocks from |at| on, none of which carries into the upper half of the

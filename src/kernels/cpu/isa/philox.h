@@ -1,11 +1,11 @@
-// Philox in bulk: whole blocks of a stream, several at a time.
+// Philox in bulk: generates whole blocks of a stream, several at a time.
 #ifndef RUNNEL_KERNELS_CPU_ISA_PHILOX_H_
 #define RUNNEL_KERNELS_CPU_ISA_PHILOX_H_
 
 #include "kernels/cpu/random/philox.h"
 
 typedef struct rn_philox_table_t {
-  // The words of |blocks| blocks from |philox| on: four a block.
+  // The words of |blocks| blocks from |philox| on: four per block.
   void (*words)(const rn_philox_t* philox, uint32_t* out, int64_t blocks);
   // The same as floats in [0, 1).
   void (*floats)(const rn_philox_t* philox, float* out, int64_t blocks);

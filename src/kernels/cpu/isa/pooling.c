@@ -1,9 +1,9 @@
-// The loops of pooling: over windows outside, over channels, which lie side by side, inside.
+// Pooling loops: the outer loop is over windows, the inner one over channels, which are contiguous.
 #include "kernels/cpu/isa/pooling.h"
 
 #include "kernels/cpu/isa/isa.h"
 
-// Channels handled at a time where a loop keeps something for each.
+// Channels processed at a time where a loop has state per channel.
 #define BLOCK 256
 
 typedef struct box_t {
@@ -17,8 +17,8 @@ static inline box_t box_at(const rn_pooling_t* p, int64_t row, int64_t column) {
   return box;
 }
 
-// best[c] and at[c]: the maximum of the window and its place in the image, of |n| channels from
-// |first| on. The first element counts, whatever it is; later ones if they are greater.
+// best[c] and at[c]: the maximum of the window and its position in the image, for |n| channels from
+// |first| on. The first element always counts; later ones only if greater.
 #define FIND_MAX(T, S)                                                                             \
   static inline void find_max_##S(const rn_pooling_t* p, const T* image, box_t box, int64_t first, \
                                   int64_t n, T* best, int32_t* at) {                               \
@@ -119,7 +119,7 @@ static inline box_t box_at(const rn_pooling_t* p, int64_t row, int64_t column) {
         const T* most = (const T*)p->pooled + at;                                   \
         T* y = (T*)p->y + at;                                                       \
         for (int64_t c = 0; c < p->depth; ++c) y[c] = 0;                            \
-        /* Backwards, so that the first of several stays. */                        \
+        /* Backwards, so that the first of several maxima is kept. */               \
         for (int64_t i = box.bottom - 1; i >= box.top; --i)                         \
           for (int64_t j = box.right - 1; j >= box.left; --j) {                     \
             int64_t pixel = (i * p->columns.in + j) * p->depth;                     \

@@ -1,8 +1,8 @@
-// Sums of matrix products, a block at a time: see products.h.
+// Sums of matmuls, one block at a time: see products.h.
 //
-// The sums of a block are in a buffer that stays in the first-level cache; a product is summed up
-// in registers and then added to them. So the bits are those of products that were written out and
-// added, and nothing is written out.
+// The sums of a block are in a buffer that stays in the L1 cache; a product is accumulated in
+// registers and then added to them. So the bits are those of separate products added up, but no
+// product is written to memory.
 #include "kernels/cpu/isa/products.h"
 
 #include <string.h>
@@ -23,14 +23,14 @@
 #define F64_FMA(a, b, c) ((a) * (b) + (c))
 #endif
 
-#define LINE 64  // bytes of the cache: what comes next is fetched while the products are made
+#define LINE 64  // bytes per cache line: prefetched during the products
 
 #define EACH                                                  \
   _Pragma("GCC unroll 8") for (int i = 0; i < TILE_ROWS; ++i) \
       _Pragma("GCC unroll 4") for (int j = 0; j < TILE_REGISTERS; ++j)
 
 #define PRODUCTS(T, V, W, S, LOAD, STORE, SET1, FMA)                                               \
-  /* One term of one tile; lines from |ahead| on are fetched, one for each step. */                \
+  /* One term of one tile; prefetches one line per step, from |ahead| on. */                       \
   static void term_##S(const T* a, const T* b, T* total, int32_t k, bool is_first,                 \
                        const T* ahead) {                                                           \
     V sum[TILE_ROWS][TILE_REGISTERS];                                                              \

@@ -1,7 +1,7 @@
-// Floats to levels and back, and products of levels.
+// Conversion of floats to levels and back, and products of levels.
 //
-// A product is made of pairs: one instruction multiplies two numbers of 16 bits by two others and
-// adds both to a sum of 32.
+// Products work on pairs: one instruction multiplies two 16-bit numbers by two others and adds both
+// products to a 32-bit sum.
 #include "kernels/cpu/isa/quantized.h"
 
 #include "kernels/cpu/isa/isa.h"
@@ -53,12 +53,12 @@ static inline int32x4_t add_pairs(int32x4_t c, int32x4_t a, int32x4_t b) {
 
 static inline __attribute__((always_inline)) vf32_t rounded(vf32_t x,
                                                             rn_quant_rounding_t rounding) {
-  const vf32_t whole = F32_SET1(0x1p23f);  // from here on there are no fractions
+  const vf32_t whole = F32_SET1(0x1p23f);  // from here on floats are integers
   vf32_t size = F32_ABS(x), result;
   if (rounding == RN_QUANT_EVEN)
     result = (size + whole) - whole;
   else if (rounding == RN_QUANT_AWAY)
-    // The largest float below a half: a half itself would lift what lies just below one.
+    // The largest float below 0.5: adding 0.5 itself would round up numbers just below 0.5.
     result = F32_OF(I32_OF(size + F32_SET1(0x1.fffffep-2f)));
   else
     result = F32_OF(I32_OF(size));
@@ -68,7 +68,7 @@ static inline __attribute__((always_inline)) vf32_t rounded(vf32_t x,
 
 static inline __attribute__((always_inline)) vi32_t level(const rn_quant_in_t* q, vf32_t x,
                                                           rn_quant_rounding_t rounding) {
-  // What is not a number gives way to the other operand.
+  // If x is NaN, MAX returns the other operand.
   x = F32_MIN(F32_MAX(x, F32_SET1(q->low)), F32_SET1(q->high));
   x = rounded((x - F32_SET1(q->sub)) * F32_SET1(q->scale) + F32_SET1(q->add), rounding);
   x = F32_MAX(x - F32_SET1(q->shift), F32_SET1(q->least));

@@ -1,6 +1,6 @@
 // Reduction loops. Narrow rows are combined several at a time, side by side in up to LANES lanes,
-// which are folded in halves at the end; wide rows one after the other, a part that stays in the
-// first-level cache at a time.
+// which are folded in halves at the end. Wide rows are combined one after the other, in parts that
+// fit the L1 cache.
 #include "kernels/cpu/isa/reduce.h"
 
 #include <complex.h>
@@ -14,7 +14,7 @@
 #define GROUP 16
 #define PART(A) ((int64_t)(8192 / sizeof(A)))
 
-// T: the input's type. A: the result's. LOAD makes an A of a T; OP combines x and y.
+// T: the input type. A: the result type. LOAD converts T to A; OP combines x and y.
 #define REDUCE(name, T, A, LOAD, OP)                                                          \
   static void wide_##name(const T* in, int64_t rows, int64_t stride, int64_t width, A* out) { \
     for (int64_t begin = 0; begin < width; begin += PART(A)) {                                \
@@ -126,7 +126,7 @@ FLOATS(bf16, uint16_t, float, BF16, BF16_SQUARE)
 FLOATS(f32, float, float, SAME, SQUARE)
 FLOATS(f64, double, double, SAME, SQUARE)
 
-// Integers wrap around: sums and products are those of the type without sign, for both.
+// Integers wrap around: sums and products use the unsigned type for both.
 #define INTS(S, T, U, SQUARE_)                         \
   REDUCE(sum_##S, T, T, SAME, (T)((U)x + (U)y))        \
   REDUCE(squares_##S, T, T, SQUARE_, (T)((U)x + (U)y)) \

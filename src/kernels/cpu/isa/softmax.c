@@ -1,5 +1,5 @@
 // Softmax and cross entropy. Rows are shifted by their maximum, so that exp cannot overflow; exp
-// runs over several short rows at once. Sums go over LANES partial sums, added up pairwise.
+// runs over several short rows at once. Sums use LANES partial sums, added pairwise.
 #include "kernels/cpu/isa/softmax.h"
 
 #include <math.h>
@@ -10,7 +10,7 @@
 extern const rn_vector_table_t RN_ISA_NAME(rn_vector_table_);
 
 #define LANES 16
-#define CHUNK 2048  // elements of rows handled together
+#define CHUNK 2048  // elements of rows processed together
 
 #define ROWS(T, S, DTYPE, LOG, EXP, LOWEST)                                                        \
   static inline T fold_##S(T* lane) {                                                              \
@@ -40,7 +40,7 @@ extern const rn_vector_table_t RN_ISA_NAME(rn_vector_table_);
     add_##S(x, n, lane);                                                                           \
     return fold_##S(lane);                                                                         \
   }                                                                                                \
-  /* out = exp(x - most), a chunk at a time, and the sum of that. */                               \
+  /* out = exp(x - most), chunk by chunk, and its sum. */                                          \
   static inline T shifted_exp_##S(const T* x, T most, T* out, int64_t n) {                         \
     T lane[LANES] = {0};                                                                           \
     for (int64_t c = 0; c < n; c += CHUNK) {                                                       \
@@ -51,7 +51,7 @@ extern const rn_vector_table_t RN_ISA_NAME(rn_vector_table_);
     }                                                                                              \
     return fold_##S(lane);                                                                         \
   }                                                                                                \
-  /* The sum of labels times (log of the sum of exponentials - shifted logits). */                 \
+  /* The sum of labels * (log of the sum of exponentials - shifted logits). */                     \
   static inline T loss_##S(const T* logits, const T* labels, T most, T log_sum, int64_t n) {       \
     T lane[LANES] = {0};                                                                           \
     int64_t i = 0;                                                                                 \

@@ -1,4 +1,4 @@
-// The update rules of optimizers, element by element. The numbers h are in the order of the op's
+// The update rules of optimizers, elementwise. The numbers in h are in the order of the op's
 // arguments.
 #include "kernels/cpu/isa/training.h"
 
@@ -23,8 +23,8 @@
 
 #define SIGN(x) ((x) != (x) ? (x) : (T_)(((x) > 0) - ((x) < 0)))
 
-// Ftrl's step towards zero, shared by its forms: |linear| beyond l1 pulls the variable, otherwise
-// it is zero. As in stock, the dense form makes zero of NaN and the sparse one does not.
+// The shrinkage step shared by all Ftrl variants: |linear| beyond l1 moves the variable, otherwise
+// it becomes zero. As in stock, the dense form turns NaN into zero and the sparse form does not.
 #define FTRL_REST(x) ((flags & RN_RULE_SPARSE) && (x) != (x) ? (x) : 0)
 #define FTRL_FINISH(l1_, l2_)                                                \
   const T_ quadratic = POW(new_accum, -power) / lr + 2 * (l2_);              \
@@ -38,7 +38,7 @@
   var[i] = ABS(linear[i]) > (l1_)*lr ? pull / quadratic : FTRL_REST(linear[i]); \
   accum[i] = accum[i] + g * g
 
-// Rules that complex numbers know too.
+// Rules that also support complex numbers.
 #define ANY_RULES(T, S)                                                                           \
   /* alpha */                                                                                     \
   RULE(gradient_descent, T, S, const T lr = h[0], var[i] -= lr * g)                               \
@@ -79,7 +79,7 @@
        mom[i] = mom[i] * momentum + g * lr / SQRT(ms[i] - mg[i] * mg[i] + epsilon);               \
        var[i] -= mom[i])
 
-// Rules that compare. What is no number stays none where stock's does.
+// Rules with comparisons. NaN propagates where it does in stock.
 #define REAL_RULES(T, S)                                                                           \
   /* beta1_power, beta2_power, lr, beta1, beta2, epsilon */                                        \
   RULE(adam_amsgrad, T, S, T* m = v[1]; T* s = v[2]; T* most = v[3];                               \

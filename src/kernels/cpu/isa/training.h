@@ -1,4 +1,4 @@
-// The update rules of optimizers over n elements; kernels/cpu/training/training.c feeds them.
+// The update rules of optimizers, over n elements; kernels/cpu/training/training.c calls them.
 #ifndef RUNNEL_KERNELS_CPU_ISA_TRAINING_H_
 #define RUNNEL_KERNELS_CPU_ISA_TRAINING_H_
 
@@ -10,11 +10,11 @@ enum {
   RN_RULE_NESTEROV = 1,
   RN_RULE_UPDATE_SLOTS = 2,
   RN_RULE_MULTIPLY_LINEAR = 4,
-  RN_RULE_SPARSE = 8,  // rows of the variables; Ftrl keeps NaN there
+  RN_RULE_SPARSE = 8,  // updates rows of the variables; Ftrl keeps NaN then
 };
 
-// X(enumerator, number of variables): which arrays |v| holds, the variable first, and which numbers
-// |h|, is said beside each rule.
+// X(enumerator, number of variables). Each rule documents the arrays in |v|, the variable first,
+// and the numbers in |h|.
 #define RN_RULES(X)               \
   X(gradient_descent, 1)          \
   X(momentum, 2)                  \
@@ -35,7 +35,7 @@ enum {
   X(proximal_gradient_descent, 1) \
   X(proximal_adagrad, 2)
 
-// Those that complex numbers have too.
+// The rules that also support complex numbers.
 #define RN_COMPLEX_RULES(X) \
   X(gradient_descent)       \
   X(momentum)               \
@@ -54,13 +54,13 @@ typedef enum rn_rule_t {
       RN_RULE_COUNT,
 } rn_rule_t;
 
-// |h| are the op's numbers in the element type.
+// |h| holds the op's scalar arguments in the element type.
 typedef void (*rn_rule_fn_t)(void* const* v, const void* gradient, const void* h, int flags,
                              int64_t n);
 
 typedef struct rn_rule_table_t {
   rn_rule_fn_t f32[RN_RULE_COUNT], f64[RN_RULE_COUNT];
-  rn_rule_fn_t c64[RN_RULE_COUNT], c128[RN_RULE_COUNT];  // NULL where there is none
+  rn_rule_fn_t c64[RN_RULE_COUNT], c128[RN_RULE_COUNT];  // NULL where unsupported
 } rn_rule_table_t;
 
 extern const rn_rule_table_t rn_rule_table_base;

@@ -1,4 +1,4 @@
-// The element types as templates see them: X(suffix, as stored, RN_ name, as computed, load, save).
+// The element types for templates: X(suffix, stored type, RN_ name, computed type, load, save).
 #ifndef RUNNEL_KERNELS_CPU_ISA_TYPES_H_
 #define RUNNEL_KERNELS_CPU_ISA_TYPES_H_
 

@@ -1,5 +1,5 @@
-// The vector functions of one generation of processor: plain loops that the compiler turns into
-// vector code, and SLEEF where a formula is not enough. See kernels/cpu/vector.h.
+// The vector functions for one ISA level: plain loops that the compiler vectorizes, and SLEEF where
+// a formula is not enough. See kernels/cpu/vector.h.
 #include "kernels/cpu/vector.h"
 
 #include <float.h>
@@ -9,7 +9,8 @@
 #include "kernels/cpu/isa/math.h"
 #include "tensor/float16.h"
 
-// The forms of a loop: both arrays, either a single number, both. |EXPRESSION| is in x and y.
+// The variants of a loop: two arrays, a scalar on either side, two scalars. |EXPRESSION| uses x and
+// y.
 #define LOOP2(T, U, EXPRESSION)                        \
   do {                                                 \
     const T* a_ = a;                                   \
@@ -63,10 +64,9 @@
 #define BINARY(name, T, U, EXPRESSION) \
   static void name(ARGS) { LOOP2(T, U, EXPRESSION); }
 
-// Operations that are a formula, for both float types. The constants are rounded to the type. Where
-// nothing flows back, gradients of roots and reciprocals are 0 whatever the value. Those of Relu
-// and Relu6 are products: a gradient that is no number stays none, and an infinite one becomes
-// none.
+// Operations given by a formula, for both float types. Constants are rounded to the type. If the
+// incoming gradient is 0, gradients of roots and reciprocals are 0 for any value. Those of Relu and
+// Relu6 are products: a NaN gradient stays NaN, and an infinite one becomes NaN.
 #define FLOAT_FORMULAS(T, S, FABS, SQRT_, FLOOR_, CEIL_, RINT_)        \
   UNARY(neg_##S, T, T, -x)                                             \
   UNARY(abs_##S, T, T, FABS(x))                                        \
@@ -109,7 +109,7 @@ FLOAT_FORMULAS(float, f32, __builtin_fabsf, __builtin_sqrtf, __builtin_floorf, _
 FLOAT_FORMULAS(double, f64, __builtin_fabs, __builtin_sqrt, __builtin_floor, __builtin_ceil,
                __builtin_rint)
 
-// Integers wrap around: computed without sign.
+// Integers wrap around: computed unsigned.
 #define INT_FORMULAS(T, U, S)                             \
   UNARY(neg_##S, T, U, (U)0 - x)                          \
   UNARY(abs_##S, T, T, x < 0 ? (T)((U)0 - (U)x) : x)      \
@@ -153,8 +153,8 @@ UINT_FORMULAS(uint16_t, uint32_t, u16)
 UINT_FORMULAS(uint32_t, uint32_t, u32)
 UINT_FORMULAS(uint64_t, uint64_t, u64)
 
-// Transcendental functions a register at a time. The end of an array is padded to a register, so
-// that an element's value does not depend on where it stands. |EXPRESSION| is in the registers x
+// Transcendental functions, one register at a time. The end of an array is padded to a register, so
+// that the result of an element does not depend on its position. |EXPRESSION| uses the registers x
 // and y; P is the prefix of the type's macros.
 #define REGISTERS1(V, T, P, EXPRESSION)                    \
   do {                                                     \
@@ -220,12 +220,12 @@ REG_F64_1(tanh_f64, SLEEF_F64(tanh, u10)(x))
 BOTH1(expm1, u10)
 BOTH1(log, u10)
 
-// SLEEF loses the smallest normal numbers and the sign of zero. A function that is x to the last
-// bit up to |bound| is x there.
+// SLEEF loses the smallest normal numbers and the sign of zero. Where |x| < |bound| the function
+// equals x exactly, so return x.
 #define F32_OR_SELF(x, bound, y) F32_IF_LESS(F32_ABS(x), F32_SET1(bound), x, y)
 #define F64_OR_SELF(x, bound, y) F64_IF_LESS(F64_ABS(x), F64_SET1(bound), x, y)
 
-// SLEEF's gives up a little before the largest numbers: there log(1 + x) = log(x / 2^64) + 64 ln 2.
+// SLEEF's log1p fails just below the largest numbers; there log(1 + x) = log(x / 2^64) + 64 ln 2.
 static inline vf32_t f32_log1p(vf32_t x) {
   const vf32_t bound = F32_SET1(0x1p100f);
   vf32_t y = SLEEF_F32(log1p, u10)(F32_IF_LESS(bound, x, x * F32_SET1(0x1p-64f), x));
@@ -248,8 +248,8 @@ BOTH1(asin, u10)
 BOTH1(acos, u10)
 BOTH1(atan, u10)
 
-// The elements of |x| beyond |bound| by the C library's function, the others as they are in |y|.
-// Few get here, so this stays out of the loops.
+// Recomputes the elements of |x| beyond |bound| with the C library's function and takes the others
+// from |y|. Rarely called, so kept out of the loops.
 static __attribute__((noinline)) vf32_t f32_beyond(vf32_t x, vf32_t y, float bound,
                                                    float (*exact)(float)) {
   float in[F32_WIDTH], out[F32_WIDTH];
@@ -270,7 +270,7 @@ static __attribute__((noinline)) vf64_t f64_beyond(vf64_t x, vf64_t y, double bo
 }
 
 // SLEEF's hyperbolic functions overflow before their results do, and its inverse ones square their
-// argument. |F32| and |F64| are bounds within which they are right.
+// argument. |F32| and |F64| are the bounds within which they are accurate.
 #define BOUNDED1(name, F32, F64)                                                         \
   static inline vf32_t f32_##name(vf32_t x) {                                            \
     const vf32_t y = SLEEF_F32(name, u10)(x);                                            \
@@ -296,8 +296,8 @@ BOTH1(atanh, u10)
 BOTH1(erf, u10)
 BOTH1(erfc, u15)
 
-// SLEEF's atan2 takes reciprocals, which vanish for the largest numbers. Angles stay if both are
-// scaled; what then is too small was so beside the other.
+// SLEEF's atan2 takes reciprocals, which underflow for the largest numbers. Scaling both arguments
+// keeps the angle; whatever underflows then was negligible anyway.
 static inline vf32_t f32_atan2(vf32_t y, vf32_t x) {
   const vf32_t bound = F32_SET1(0x1p100f), small = F32_SET1(0x1p-32f);
   if (F32_ANY_LESS(bound, F32_ABS(x)) || F32_ANY_LESS(bound, F32_ABS(y))) {
@@ -320,7 +320,7 @@ REG_F32_2(atan2_f32, f32_atan2(x, y))
 REG_F64_2(atan2_f64, f64_atan2(x, y))
 REG_F32_2(pow_f32, SLEEF_F32(pow, u10)(x, y))
 
-// SLEEF's powers that round to the largest number may be infinite: the C library's there.
+// SLEEF's pow may overflow where the result rounds to the largest number; the C library's does not.
 static __attribute__((noinline)) vf64_t f64_pow_again(vf64_t x, vf64_t y, vf64_t power) {
   double base[F64_WIDTH], exponent[F64_WIDTH], out[F64_WIDTH];
   F64_STORE(base, x);
@@ -336,8 +336,8 @@ static inline vf64_t f64_pow(vf64_t x, vf64_t y) {
 }
 REG_F64_2(pow_f64, f64_pow(x, y))
 
-// Made of a transcendental function and a formula: the first over a block, the second over the
-// result. A single number is read before anything is written: the output may lie on it.
+// A transcendental function combined with a formula: runs the first over a block, the second over
+// the result. A scalar operand is read before anything is written, because the output may alias it.
 #define COMPOSED1(name, T, S, INNER, BEFORE, AFTER)                              \
   static void name##_##S(ARGS) {                                                 \
     (void)b;                                                                     \
@@ -361,7 +361,7 @@ REG_F64_2(pow_f64, f64_pow(x, y))
     }                                                                            \
   }
 
-// Of two arguments, where the inner function takes the second.
+// For two arguments, where the inner function takes the second.
 #define COMPOSED2(name, T, S, INNER, BEFORE, AFTER)                              \
   static void name##_##S(ARGS) {                                                 \
     const T* a_ = a;                                                             \
@@ -383,7 +383,7 @@ REG_F64_2(pow_f64, f64_pow(x, y))
     }                                                                            \
   }
 
-// Softplus is x where exp would swamp the one: from -log(eps) - 2 on, as in stock.
+// Softplus is x where exp(x) swamps the 1: from -log(eps) - 2 on, as in stock.
 #define COMPOSED(T, S, BOUND)                                                                      \
   COMPOSED1(elu, T, S, expm1, x < 0 ? x : 0, x < 0 ? e : x)                                        \
   COMPOSED1(                                                                                       \
