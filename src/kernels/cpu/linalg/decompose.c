@@ -1,7 +1,6 @@
-// QR, singular values, eigenvalues of self-adjoint matrices and logarithms of determinants, of
-// stacks of matrices. All types are worked on in double precision, real or complex: what the
-// kernels are used for, first values and small covariances, asks for little code rather than for
-// speed.
+// QR, SVD, eigenvalues of self-adjoint matrices and log determinants, of batches of matrices. All
+// types are computed in double precision, real or complex: the usual uses (initial values, small
+// covariances) favour little code over speed.
 #include <complex.h>
 #include <float.h>
 #include <math.h>
@@ -18,12 +17,12 @@ typedef struct state_t {
 
 typedef struct job_t {
   work_t work;
-  bool wants_vectors, is_full, is_wide_type;  // double and complex128
+  bool wants_vectors, is_full, is_wide_type;  // is_wide_type: double or complex128
   int64_t m, n;
   double tolerance;
   const void* in;
   void* outs[3];
-  rn_float_args_t* halves;  // NULL: no halves, which are worked on as floats
+  rn_float_args_t* halves;  // NULL unless the input is half, which is computed as float
   void* scratch;
 } job_t;
 
@@ -33,7 +32,7 @@ typedef struct job_t {
 #define RE(x) (x)
 #define SIZE(x) fabs(x)
 #define SQUARE(x) ((x) * (x))
-#define LARGEST(x) fabs(x)  // part of the number
+#define LARGEST(x) fabs(x)  // the magnitude of one part
 #define DIRECTION(x) ((x) != (x) ? (x) : (x) < 0 ? -1.0 : 1.0)
 #define LOAD(job, i) \
   ((job)->is_wide_type ? ((const double*)(job)->in)[i] : (double)((const float*)(job)->in)[i])
@@ -68,7 +67,7 @@ typedef struct job_t {
                        : (void)(((float _Complex*)(job)->outs[k])[i] = (float _Complex)(x)))
 #include "kernels/cpu/linalg/decompose_body.h"
 
-// Elements of scratch for one matrix; each term is at most the size of an input or an output.
+// Elements of scratch memory per matrix; no term exceeds the size of an input or output.
 static int64_t scratch_of(const job_t* job) {
   int64_t m = job->m, n = job->n, least = m < n ? m : n, most = m < n ? n : m;
   int64_t width = job->is_full ? most : least;
@@ -86,7 +85,7 @@ static int64_t scratch_of(const job_t* job) {
   return 0;
 }
 
-// The shape of an output: the outer dims of the input, then |count| dims.
+// Allocates an output with the outer dims of the input, then |count| dims.
 static rn_status_t output(rn_kernel_ctx_t* ctx, int i, job_t* job, int count, int64_t rows,
                           int64_t columns) {
   const rn_tensor_t* in = rn_in(ctx, 0);
@@ -104,7 +103,7 @@ static rn_status_t output(rn_kernel_ctx_t* ctx, int i, job_t* job, int count, in
   return RN_OK;
 }
 
-// Vectors that nobody asked for are a scalar, as stock's are, whatever their static shape says.
+// Vectors that were not requested are a scalar, as in stock, whatever the static shape says.
 static rn_status_t no_vectors(rn_kernel_ctx_t* ctx, int i) {
   rn_tensor_t* out = NULL;
   RN_RETURN_IF_ERROR(rn_output(ctx, i, (rn_shape_t){0, NULL}, &out));

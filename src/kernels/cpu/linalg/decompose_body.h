@@ -1,5 +1,5 @@
-// Decompositions of one matrix in double precision, for real and for complex numbers: this file is
-// included for each, with T the type and N(name) its names. Matrices are row-major.
+// Decompositions of one matrix in double precision. A template: decompose.c includes it for real
+// and for complex numbers, with T the type and N(name) its names. Matrices are row-major.
 
 static void N(swap)(T* x, T* y, int64_t n) {
   for (int64_t i = 0; i < n; ++i) {
@@ -9,8 +9,8 @@ static void N(swap)(T* x, T* y, int64_t n) {
   }
 }
 
-// C := (I - tau v v*) C for C of m rows; v's elements after its first, a 1, are a column of stride
-// n.
+// C := (I - tau v v*) C for C of m rows. The first element of v is 1; the others are a column with
+// stride n.
 static void N(reflect)(const T* v, int64_t n, int64_t m, T tau, T* c, int64_t width,
                        int64_t columns, T* work) {
   if (tau == 0 || columns <= 0) return;
@@ -23,8 +23,9 @@ static void N(reflect)(const T* v, int64_t n, int64_t m, T tau, T* c, int64_t wi
   }
 }
 
-// A = Q R: R above the diagonal, below it the reflectors I - tau v v*, v's first element a 1 that
-// is not stored. The diagonal of R has the sign opposite to what was there, as stock's has.
+// A = Q R: R goes above the diagonal, the reflectors I - tau v v* below it; the first element of v,
+// a 1, is not stored. The sign of each diagonal element of R is opposite to that of the original,
+// as in stock.
 static void N(qr)(T* a, int64_t m, int64_t n, T* tau, T* work) {
   for (int64_t k = 0; k < n && k < m; ++k) {
     T first = a[k * n + k];
@@ -44,7 +45,7 @@ static void N(qr)(T* a, int64_t m, int64_t n, T* tau, T* work) {
   }
 }
 
-// The first columns of Q, m x width, of the first |count| reflectors.
+// The first |width| columns of Q, as m x width, from the first |count| reflectors.
 static void N(form_q)(const T* a, int64_t m, int64_t n, int64_t count, const T* tau, T* q,
                       int64_t width, T* work) {
   memset(q, 0, (size_t)(m * width) * sizeof *q);
@@ -58,8 +59,8 @@ static void N(subtract)(T* x, const T* y, T scale, int64_t n) {
   for (int64_t i = 0; i < n; ++i) x[i] -= scale * y[i];
 }
 
-// Makes the lower triangle of Hermitian A tridiagonal: its diagonal d, beside it e, real; row j of
-// |qt| is column j of Q, A = Q T Q*.
+// Reduces the lower triangle of Hermitian A to tridiagonal form: diagonal d, off-diagonal e, both
+// real; row j of |qt| is column j of Q, A = Q T Q*.
 static void N(tridiagonal)(T* a, int64_t n, double* d, double* e, T* qt, T* v, T* w) {
   memset(qt, 0, (size_t)(n * n) * sizeof *qt);
   for (int64_t i = 0; i < n; ++i) {
@@ -111,8 +112,8 @@ static void N(rotate)(T* x, T* y, double c, double s, int64_t n) {
   }
 }
 
-// The eigenvalues of a tridiagonal matrix by implicit QL steps, which turn the rows of |qt| along.
-// False: it did not converge, which is so of numbers that are not finite.
+// The eigenvalues of a tridiagonal matrix by implicit QL steps, applied to the rows of |qt| as
+// well. False if it does not converge, as with numbers that are not finite.
 static bool N(diagonalise)(int64_t n, double* d, double* e, T* qt) {
   for (int64_t low = 0; low < n; ++low) {
     for (int steps = 0;; ++steps) {
@@ -150,7 +151,7 @@ static bool N(diagonalise)(int64_t n, double* d, double* e, T* qt) {
   return true;
 }
 
-// Puts values in order, rows along with them; |sign| 1: upwards, -1: downwards.
+// Sorts the values, together with the rows; |sign| 1 for ascending, -1 for descending.
 static void N(sort)(int64_t n, double* d, T* rows, int64_t width, T* more, int64_t more_width,
                     double sign) {
   for (int64_t i = 0; i < n; ++i) {
@@ -172,7 +173,8 @@ static bool N(eigen)(T* a, int64_t n, double* d, double* e, T* qt, T* work) {
   return true;
 }
 
-// Turns rows p and q of |b| until they are orthogonal, those of |v| along. False: they were.
+// Rotates rows p and q of |b| until they are orthogonal, and those of |v| likewise. False if they
+// already were.
 static bool N(separate)(T* p, T* q, int64_t m, T* vp, T* vq, int64_t n, double tolerance) {
   double alpha = 0, beta = 0;
   T gamma = 0;
@@ -198,9 +200,9 @@ static bool N(separate)(T* p, T* q, int64_t m, T* vp, T* vq, int64_t n, double t
   return true;
 }
 
-// Singular values of a tall matrix, downwards; row j of |bt|: its column j, then the left singular
-// vector; row j of |vt|: the right one. The eigenvectors of A* A are close; turning pairs of
-// columns of A V until all are orthogonal makes them as good as the numbers are.
+// Singular values of a tall matrix, descending. On input row j of |bt| is its column j, on output
+// the left singular vector; row j of |vt| is the right one. The eigenvectors of A* A are a good
+// start; rotating pairs of columns of A V until all are orthogonal gives full precision.
 static bool N(singular)(T* bt, T* vt, T* gram, T* copy, int64_t m, int64_t n, double* s, double* e,
                         T* work, double tolerance) {
   memcpy(copy, bt, (size_t)(m * n) * sizeof *copy);
@@ -231,7 +233,7 @@ static bool N(singular)(T* bt, T* vt, T* gram, T* copy, int64_t m, int64_t n, do
   return true;
 }
 
-// U, m x width, of the rows of |bt|; directions that belong to no singular value are chosen.
+// U, m x width, from the rows of |bt|; directions without a singular value are chosen freely.
 static void N(form_u)(const T* bt, int64_t m, int64_t n, const double* s, T* u, int64_t width,
                       T* reflectors, T* tau, T* work) {
   int64_t rank = 0;
@@ -246,8 +248,8 @@ static void N(form_u)(const T* bt, int64_t m, int64_t n, const double* s, T* u, 
     for (int64_t k = 0; k < rank; ++k) u[i * width + k] = bt[k * m + i] / s[k];
 }
 
-// Takes the sign of a pivot that is not 0 into |*sign|; returns the logarithm of its size. Squares
-// of large and of small numbers leave the range of exponents, so there are none.
+// Multiplies the sign of a nonzero pivot into |*sign| and returns the logarithm of its magnitude.
+// Avoids squares, because those of large and small numbers exceed the exponent range.
 static double N(log_pivot)(T x, T* sign) {
   const bool is_large = LARGEST(x) > 0x1p1000;
   if (is_large) x *= 0x1p-100;
@@ -255,7 +257,7 @@ static double N(log_pivot)(T x, T* sign) {
   return log(SIZE(x)) + (is_large ? 100 * 0.69314718055994530942 : 0);
 }
 
-// The sign of the determinant and the logarithm of its size, by elimination in place.
+// The sign of the determinant and the logarithm of its magnitude, by elimination in place.
 static double N(log_determinant)(T* a, int64_t n, T* out_sign) {
   double sum = 0;
   T sign = 1;

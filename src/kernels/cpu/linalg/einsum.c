@@ -1,8 +1,8 @@
-// Einsum: sums of products named by axes.
+// Einsum: sums of products over named axes.
 //
-// An axis of the equation is a letter, or one of the dimensions behind an ellipsis. An axis that
-// only one operand has, and the result has not, is summed first. What is left is a product of
-// matrices: [shared, own of a, summed] times [shared, summed, own of b].
+// An axis of the equation is a letter, or one of the dimensions of an ellipsis. An axis that
+// appears in only one operand and not in the result is summed first. What remains is a batched
+// matmul: [shared, own of a, summed] times [shared, summed, own of b].
 #include <inttypes.h>
 
 #include "kernels/cpu/array.h"
@@ -12,10 +12,10 @@
 
 enum { LETTERS = 52, AXES = LETTERS + RN_MAX_RANK };
 
-// One term of the equation: the axes of its dimensions in order; -1 stands for the ellipsis.
+// One term of the equation: the axes of its dimensions in order; -1 for the ellipsis.
 typedef struct term_t {
   int axes[RN_MAX_RANK];
-  int count;  // of letters and ellipsis
+  int count;  // letters and ellipsis
   bool has_ellipsis;
 } term_t;
 
@@ -61,10 +61,10 @@ static rn_status_t einsum_init(const rn_kernel_init_t* init, void* state_) {
   return parse_term(right, &state->output);
 }
 
-// An operand as the equation sees it.
+// An operand with its axes.
 typedef struct operand_t {
   const void* data;
-  int64_t strides[AXES];  // of repeated axes the sum: the diagonal
+  int64_t strides[AXES];  // for a repeated axis their sum: the diagonal
   bool has[AXES];
 } operand_t;
 
@@ -72,7 +72,7 @@ typedef struct sum_t {
   rn_kernel_ctx_t* ctx;
   rn_dtype_t dtype;
   size_t item;
-  int ellipsis;  // its dimensions: axes LETTERS .. LETTERS + ellipsis, the last one first
+  int ellipsis;  // its dimensions: axes LETTERS .. LETTERS + ellipsis, last one first
   int64_t sizes[AXES];
   operand_t in[2];
   int input_count;
@@ -132,7 +132,7 @@ static void learn_strides(sum_t* sum, const term_t* term, int index) {
   }
 }
 
-// An element of 16 bytes.
+// A 16-byte element.
 typedef struct pair_t {
   uint64_t words[2];
 } pair_t;
@@ -173,7 +173,7 @@ static void copy_run(size_t item, const char* from, int64_t from_step, char* to,
     COPY(pair_t);
 }
 
-// Copies over |axes|, by the strides of each axis on either side.
+// Copies over |axes|, with a stride per axis on either side.
 static void copy_axes(const sum_t* sum, const axes_t* axes, const char* from,
                       const int64_t* from_strides, char* to, const int64_t* to_strides) {
   int rank = axes->count;
@@ -218,8 +218,8 @@ static bool is_dense(const sum_t* sum, const axes_t* axes, const int64_t* stride
   return true;
 }
 
-// |operand| over |axes|, one after the other, with the axes |summed| added up. |*out_data| points
-// into the operand itself where that will do, else into |temp|, which the caller clears.
+// Takes |operand| in the order of |axes|, with the axes |summed| summed up. |*out_data| points into
+// the operand itself if possible, otherwise into |temp|, which the caller clears.
 static rn_status_t take(const sum_t* sum, const operand_t* operand, const axes_t* summed,
                         const axes_t* axes, rn_tensor_t* temp, const void** out_data) {
   *out_data = operand->data;
@@ -231,7 +231,7 @@ static rn_status_t take(const sum_t* sum, const operand_t* operand, const axes_t
   RN_RETURN_IF_ERROR(rn_temp(sum->ctx, sum->dtype, (rn_shape_t){1, &count}, temp));
   copy_axes(sum, &all, operand->data, operand->strides, temp->data, strides);
   *out_data = temp->data;
-  // A complex number is added as the two that it is.
+  // A complex number is added as two real ones.
   bool is_complex = rn_dtype_is_complex(sum->dtype);
   rn_dtype_t dtype = sum->dtype == RN_COMPLEX64    ? RN_FLOAT
                      : sum->dtype == RN_COMPLEX128 ? RN_DOUBLE
@@ -247,7 +247,7 @@ typedef struct job_t {
   rn_gemm_t gemm;
   size_t a_bytes, b_bytes, c_bytes;
   rn_pool_t* pool;
-  bool failed;  // the first to set it owns |status|
+  bool failed;  // the thread that sets it first owns |status|
   rn_status_t status;
 } job_t;
 
@@ -282,7 +282,8 @@ static rn_status_t multiply(const sum_t* sum, rn_gemm_t gemm, int64_t batch) {
   return job.status;
 }
 
-// Where the axes of the result lie in it; |*out_diagonal|: some axis comes twice.
+// Allocates the output and computes the strides of its axes; |*out_diagonal|: some axis appears
+// twice.
 static rn_status_t make_output(sum_t* sum, const term_t* term, rn_tensor_t** out, int64_t* strides,
                                bool* out_diagonal) {
   int rank = term->count - term->has_ellipsis + (term->has_ellipsis ? sum->ellipsis : 0);
@@ -305,7 +306,7 @@ static rn_status_t make_output(sum_t* sum, const term_t* term, rn_tensor_t** out
   return RN_OK;
 }
 
-// The axes of the result in its order, each once.
+// The axes of the result in order, each once.
 static void output_order(const sum_t* sum, const term_t* term, int rank, axes_t* out) {
   bool seen[AXES] = {false};
   for (int d = 0; d < rank; ++d) {
@@ -317,7 +318,7 @@ static void output_order(const sum_t* sum, const term_t* term, int rank, axes_t*
 
 typedef struct plan_t {
   axes_t order;         // of the result
-  axes_t summed_in[2];  // before the product
+  axes_t summed_in[2];  // before the matmul
   axes_t shared, contracted, own[2];
 } plan_t;
 
@@ -334,7 +335,7 @@ static void make_plan(const sum_t* sum, plan_t* plan) {
   }
 }
 
-// Takes an operand as [shared, rows, columns], or, where it lies so already, transposed.
+// Takes an operand as [shared, rows, columns], or transposed if it is stored that way.
 static rn_status_t take_matrix(const sum_t* sum, const plan_t* plan, int index, const axes_t* rows,
                                const axes_t* columns, rn_tensor_t* temp, const void** out_data,
                                bool* out_transposed) {

@@ -1,8 +1,8 @@
-// Systems of linear equations, inverses, determinants and Cholesky factors of stacks of matrices.
+// Linear systems, inverses, determinants and Cholesky factors of batches of matrices.
 //
-// Decompositions go by panels of rows or columns: a panel is factored, then what is left of the
-// matrix is updated by one product, which takes the time. Matrices of a stack are worked on beside
-// each other; one large matrix is updated by several threads, rows apart.
+// Decompositions work on panels of rows or columns: a panel is factored, then one GEMM, which takes
+// most of the time, updates the rest of the matrix. The matrices of a batch run in parallel; a
+// single large matrix is updated by several threads, split by rows.
 #include <inttypes.h>
 #include <math.h>
 
@@ -13,7 +13,7 @@
 #include "kernels/kernel_rows.h"
 
 #define PANEL 32
-// Multiplications in a piece of work.
+// Multiplications per piece of work.
 #define PIECE_PRODUCTS 2e5
 
 typedef struct matrix_t {
@@ -27,7 +27,7 @@ static char* at(const matrix_t* m, void* a, int64_t width, int64_t row, int64_t 
   return (char*)a + (size_t)(row * width + column) * m->item;
 }
 
-// A product cut into rows of C.
+// A GEMM split by rows of C.
 typedef struct rows_job_t {
   const matrix_t* matrix;
   const rn_subtract_t* product;
@@ -64,8 +64,8 @@ static void swap_rows(char* a, char* b, size_t bytes) {
   }
 }
 
-// A = P L U in place, L's diagonal of ones left out. pivots[k]: the row that row k was swapped
-// with. Returns false if a pivot is 0.
+// A = P L U in place, without L's unit diagonal. pivots[k] is the row swapped with row k. False if
+// a pivot is 0.
 static bool factor(const matrix_t* m, char* a, int64_t* pivots) {
   int64_t n = m->n;
   bool is_regular = true;
@@ -96,7 +96,7 @@ static bool factor(const matrix_t* m, char* a, int64_t* pivots) {
   return is_regular;
 }
 
-// How a triangle is read: the part of A that counts, as it stands or as its adjoint.
+// How to read a triangle: which part of A, as it is or as its adjoint.
 typedef struct triangle_t {
   const char* a;
   bool is_lower;  // after taking the adjoint
@@ -167,7 +167,7 @@ static void solve_factored(const matrix_t* m, const char* a, const int64_t* pivo
   solve_triangle(m, &(triangle_t){a, false, false, false}, x, columns);
 }
 
-// A = U* U in place, for the upper triangle of A. False: not positive definite.
+// A = U* U in place, for the upper triangle of A. False if A is not positive definite.
 static bool factor_positive(const matrix_t* m, char* a) {
   int64_t n = m->n;
   for (int64_t from = 0; from < n; from += PANEL) {
@@ -179,7 +179,7 @@ static bool factor_positive(const matrix_t* m, char* a) {
         m->fns->subtract(&(rn_subtract_t){at(m, a, n, i, i), at(m, a, n, k, i), at(m, a, n, k, i),
                                           n, n, n, n, 1, n - i, 1, true});
     }
-    // Strips of rows from their first diagonal element on: what lies below it is not read.
+    // Strips of rows from their first diagonal element on; nothing below it is read.
     for (int64_t i = to; i < n; i += PANEL) {
       int64_t rows = i + PANEL < n ? PANEL : n - i;
       subtract(m, &(rn_subtract_t){at(m, a, n, i, i), at(m, a, n, from, i), at(m, a, n, from, i), n,
@@ -189,7 +189,7 @@ static bool factor_positive(const matrix_t* m, char* a) {
   return true;
 }
 
-// Stacks of matrices.
+// Batches of matrices.
 typedef enum work_t { SOLVE, INVERT, DETERMINANT, CHOLESKY, TRIANGULAR } work_t;
 
 typedef struct state_t {
@@ -202,10 +202,10 @@ typedef struct job_t {
   matrix_t matrix;
   const char *a, *b;
   char* out;
-  char* temp;                        // a matrix for each of the stack, where the work needs one
-  int64_t* pivots;                   // n for each
-  int64_t columns;                   // of the right side
-  const int64_t *a_index, *b_index;  // where each matrix of the result takes its operands from
+  char* temp;                        // one matrix per batch entry, if the work needs it
+  int64_t* pivots;                   // n per matrix
+  int64_t columns;                   // of the right-hand side
+  const int64_t *a_index, *b_index;  // operand index of each result matrix
   bool is_singular;
 } job_t;
 
@@ -215,7 +215,7 @@ static void set_identity(const matrix_t* m, char* x) {
 }
 
 static void cholesky_one(const matrix_t* m, const char* a, char* u, char* out) {
-  // The lower triangle of A counts: its adjoint is the upper triangle of what is factored.
+  // The input is the lower triangle of A; its adjoint is the upper triangle that is factored.
   m->fns->adjoint(u, a, m->n);
   bool is_positive = factor_positive(m, u);
   m->fns->adjoint(out, u, m->n);
@@ -239,7 +239,7 @@ static void determinant_one(const matrix_t* m, const char* a, const int64_t* piv
   m->fns->multiply(out, minus);
 }
 
-// Empty matrices have no bytes to point to.
+// Empty matrices have no data to point to.
 #define AT(base, offset) ((base) ? (base) + (offset) : (base))
 
 static void run_one(job_t* job, const matrix_t* m, int64_t i) {
@@ -327,7 +327,7 @@ static int64_t stack_of(const rn_tensor_t* a) {
   return rn_dims_product(rn_tensor_dims(a), 0, a->rank - 2);
 }
 
-// One square matrix in, a matrix or a number out.
+// One square matrix in, one matrix or number out.
 static rn_status_t unary(rn_kernel_ctx_t* ctx, work_t work) {
   const rn_tensor_t* a = rn_in(ctx, 0);
   RN_RETURN_IF_ERROR(expect_square(a));
@@ -400,7 +400,7 @@ static int64_t outer_dim(const rn_tensor_t* tensor, int rank, int d) {
   return at_dim < 0 ? 1 : rn_tensor_dim(tensor, at_dim);
 }
 
-// The outer dims of |a| and |b| broadcast into |dims|; false if they do not go together.
+// Broadcasts the outer dims of |a| and |b| into |dims|; false if they are incompatible.
 static bool broadcast_outer(const rn_tensor_t* a, const rn_tensor_t* b, int64_t* dims, int* rank) {
   *rank = (a->rank > b->rank ? a->rank : b->rank) - 2;
   for (int d = 0; d < *rank; ++d) {
@@ -411,7 +411,7 @@ static bool broadcast_outer(const rn_tensor_t* a, const rn_tensor_t* b, int64_t*
   return true;
 }
 
-// Where matrix i of the result finds its own in |tensor|.
+// The index in |tensor| of the operand for each result matrix.
 static void fill_index(const rn_tensor_t* tensor, const int64_t* dims, int rank, int64_t count,
                        int64_t* index) {
   for (int64_t i = 0; i < count; ++i) {

@@ -1,4 +1,4 @@
-// Numbers in variants: see number_variant.h. A number is kept as the bytes of its message.
+// See number_variant.h. A number is stored as the bytes of its message.
 #include "kernels/cpu/list/number_variant.h"
 
 #include <string.h>

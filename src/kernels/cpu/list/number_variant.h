@@ -1,4 +1,4 @@
-// Numbers in variants: int, float, double and bool, as constants may hold them.
+// Numbers in variants: int, float, double and bool, as constants may contain them.
 #ifndef RUNNEL_KERNELS_CPU_LIST_NUMBER_VARIANT_H_
 #define RUNNEL_KERNELS_CPU_LIST_NUMBER_VARIANT_H_
 
@@ -7,7 +7,7 @@
 
 typedef struct rn_number_variant_t rn_number_variant_t;
 
-// |object| as a number; NULL if it is something else.
+// |object| as a number; NULL if it is not one.
 rn_number_variant_t* rn_number_variant_from(rn_object_t* object);
 // A zero of the type of |like|.
 RN_MUST_USE rn_status_t rn_number_variant_zero(const rn_number_variant_t* like, rn_object_t** out);

@@ -1,4 +1,4 @@
-// Lists of tensors: see tensor_list.h.
+// See tensor_list.h.
 #include "kernels/cpu/list/tensor_list.h"
 
 #include <stdatomic.h>
@@ -128,7 +128,8 @@ rn_status_t rn_tensor_list_in(const rn_kernel_ctx_t* ctx, int i, rn_tensor_list_
   return *out ? RN_OK : rn_invalid_argument("Input handle is not a list.");
 }
 
-// In place: the output is the input's own buffer, and this list is in no other.
+// Whether it can be changed in place: the output is the input's buffer, and nothing else refers to
+// the list.
 static bool is_own(const rn_kernel_ctx_t* ctx, int i, int o, const rn_tensor_list_t* list) {
   return ctx->out[o].data == rn_in(ctx, i)->data &&
          atomic_load_explicit(&list->object.refs, memory_order_acquire) == 1;

@@ -1,5 +1,4 @@
-// Arithmetic on variants: sums of lists, optionals and numbers, and zeros like them, which
-// gradients are made with.
+// Arithmetic on variants, for gradients: sums of lists, optionals and numbers, and zeros like them.
 #include "kernels/cpu/array.h"
 #include "kernels/cpu/dataset/optional.h"
 #include "kernels/cpu/list/number_variant.h"
@@ -8,7 +7,7 @@
 #include "kernels/cpu/vector.h"
 #include "kernels/kernel_rows.h"
 
-#define MOST_DEPTH 32  // of variants in variants
+#define MOST_DEPTH 32  // nesting of variants in variants
 
 static rn_status_t zeros_of(rn_allocator_t memory, const rn_tensor_t* like, int depth,
                             rn_tensor_t* out);
@@ -98,7 +97,7 @@ static rn_status_t zeros_like(rn_kernel_ctx_t* ctx) {
 static rn_status_t add_objects(rn_allocator_t memory, rn_object_t** inout, rn_object_t* other,
                                int depth);
 
-// |*inout| += |value|; in its own bytes if they are nobody else's.
+// |*inout| += |value|; in place if nothing else refers to its buffer.
 static rn_status_t add_tensor(rn_allocator_t memory, rn_tensor_t* inout, const rn_tensor_t* value,
                               int depth) {
   if (inout->dtype != value->dtype)
@@ -122,7 +121,7 @@ static rn_status_t add_tensor(rn_allocator_t memory, rn_tensor_t* inout, const r
                            ? rn_tensor_copy(inout, memory, &own)
                            : rn_tensor_create(memory, inout->dtype, rn_tensor_shape(inout), &own));
     if (!is_variant) {
-      // A complex number is added as the two that it is.
+      // A complex number is added as two real ones.
       rn_vector_run(RN_VECTOR_ADD_V2, dtype, inout->data, 1, value->data, 1, own.data,
                     dtype == value->dtype ? value->count : value->count * 2);
       rn_tensor_clear(inout);
@@ -173,8 +172,8 @@ static rn_status_t add_list(rn_allocator_t memory, rn_tensor_list_t* sum,
   return RN_OK;
 }
 
-// |*inout| becomes an optional of sums. Its components are shared first, and copied where they are
-// somebody else's.
+// |*inout| becomes an optional of sums. Shares its components first, and copies those that
+// something else refers to.
 static rn_status_t add_optional(rn_allocator_t memory, rn_object_t** inout,
                                 const rn_optional_t* other, int depth) {
   const rn_optional_t* old = rn_optional_from(*inout);
@@ -197,7 +196,7 @@ static rn_status_t add_optional(rn_allocator_t memory, rn_object_t** inout,
   return status;
 }
 
-// |*inout|, a reference, becomes the sum: the same list if nobody else has it.
+// |*inout|, a reference, becomes the sum: the same list if nothing else refers to it.
 static rn_status_t add_objects(rn_allocator_t memory, rn_object_t** inout, rn_object_t* other,
                                int depth) {
   if (depth == MOST_DEPTH) return rn_invalid_argument("Variants are nested too deeply");
@@ -229,7 +228,7 @@ static rn_status_t add_objects(rn_allocator_t memory, rn_object_t** inout, rn_ob
   return add_list(memory, sum, value, depth + 1);
 }
 
-// The sum may take the first input's place if that is not another input too.
+// Whether the sum may replace the first input: only if that is not another input as well.
 static bool may_overwrite(const rn_kernel_ctx_t* ctx) {
   for (int i = 1; i < ctx->kernel->input_count; ++i)
     if (rn_in(ctx, i)->data == rn_in(ctx, 0)->data) return false;

@@ -1,11 +1,11 @@
-// The ops on lists of tensors that deal with one element, or with the list itself.
+// Tensor list ops on single elements or on the list itself.
 #include "kernels/cpu/array.h"
 #include "kernels/cpu/list/tensor_list.h"
 #include "kernels/cpu/move.h"
 #include "kernels/cpu/rows.h"
 #include "kernels/kernel_rows.h"
 
-// What a list is made of: the element type is an attribute.
+// The element type of a list is an attribute.
 static rn_status_t type_init(const rn_kernel_init_t* init, void* state) {
   *(rn_dtype_t*)state = rn_init_type(init, "element_dtype");
   return RN_OK;
@@ -41,7 +41,7 @@ static rn_status_t reserve(rn_kernel_ctx_t* ctx) {
   return make_list(ctx, -1, count);
 }
 
-// Adding and taking away at the end.
+// Push and pop.
 static rn_status_t check_push(const rn_tensor_list_t* list, rn_dtype_t dtype) {
   if (list->dtype != dtype)
     return rn_invalid_argument("Invalid data types; list elements %s but tried to append %s",
@@ -72,7 +72,7 @@ static rn_status_t push_back(rn_kernel_ctx_t* ctx) {
   return status;
 }
 
-// One row to each of several lists.
+// Pushes one row to each of several lists.
 static rn_status_t push_row(rn_kernel_ctx_t* ctx, int64_t i, rn_object_t** out) {
   const rn_tensor_t *handles = rn_in(ctx, 0), *value = rn_in(ctx, 1);
   const rn_tensor_list_t* list = rn_tensor_list_at(handles, i);
@@ -147,7 +147,7 @@ static rn_status_t pop_back(rn_kernel_ctx_t* ctx) {
   return rn_tensor_list_resize(list, last);
 }
 
-// Elements by number.
+// Elements by index.
 static rn_status_t scalar_index(const rn_kernel_ctx_t* ctx, int i, int64_t* out) {
   const rn_tensor_t* index = rn_in(ctx, i);
   if (index->count != 1)
@@ -225,7 +225,7 @@ static rn_status_t set_item(rn_kernel_ctx_t* ctx) {
   return status;
 }
 
-// The list as a whole.
+// Ops on the list as a whole.
 static rn_status_t length(rn_kernel_ctx_t* ctx) {
   rn_tensor_list_t* list = NULL;
   RN_RETURN_IF_ERROR(rn_tensor_list_in(ctx, 0, &list));

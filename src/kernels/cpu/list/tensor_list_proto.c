@@ -1,8 +1,8 @@
-// Lists of tensors in messages.
+// Tensor lists in messages.
 //
-// The elements that are set are the message's tensors. Its metadata, all numbers as varints: how
-// many elements are not set, the place of each; the elements' type; the most elements, or -1; then
-// a TensorShapeProto to the end, the elements' shape.
+// The set elements are the message's tensors. The metadata, with all numbers as varints: the number
+// of unset elements, the index of each; the element type; the maximum number of elements, or -1;
+// then, to the end, a TensorShapeProto with the element shape.
 #include "kernels/cpu/list/tensor_list.h"
 #include "tensor/tensor_proto.h"
 #include "tensor/variant.h"
@@ -61,7 +61,7 @@ static bool take_varint(rn_str_t* at, uint64_t* out) {
   return false;
 }
 
-// What the metadata says; |unset| are the places of the elements that are not set, still as bytes.
+// The parsed metadata; |unset| has the indices of the unset elements, still encoded.
 typedef struct metadata_t {
   uint64_t unset_count;
   rn_str_t unset;
@@ -98,7 +98,7 @@ static rn_status_t read_items(const rn_pb_VariantTensorDataProto_t* proto,
       if (--left && !take_varint(&unset, &next_unset)) return malformed();
       continue;
     }
-    if (used == proto->tensors.count) return malformed();  // a place beyond the end
+    if (used == proto->tensors.count) return malformed();  // an index beyond the end
     rn_tensor_t item = {0};
     RN_RETURN_IF_ERROR(
         rn_tensor_from_proto(&proto->tensors.items[used++], max_bytes, list->allocator, &item));
@@ -121,7 +121,7 @@ static rn_status_t list_from_proto(const rn_pb_VariantTensorDataProto_t* proto, 
   metadata_t metadata = {0};
   rn_tensor_list_t* list = NULL;
   rn_status_t status = read_metadata(proto->metadata, &arena, &metadata);
-  // No more elements than bytes that came for them.
+  // Limits the number of elements by the bytes received for them.
   if (rn_ok(status))
     status =
         rn_tensor_list_create(allocator, (rn_dtype_t)metadata.dtype, metadata.shape, metadata.limit,

@@ -1,18 +1,18 @@
-// The ops that turn lists of tensors into tensors and back: stack, gather, concat, from a tensor,
-// split, scatter.
+// Ops that convert tensor lists to tensors and back: stack, gather, concat, from tensor, split,
+// scatter.
 #include "kernels/cpu/array.h"
 #include "kernels/cpu/list/tensor_list.h"
 #include "kernels/cpu/move.h"
 #include "kernels/cpu/rows.h"
 #include "kernels/kernel_rows.h"
 
-#define GRAIN_BYTES (256 * 1024)  // of a piece of copying that is worth a thread
+#define GRAIN_BYTES (256 * 1024)  // bytes of copying worth a thread
 
-// Elements one after the other in |out|, each of |width| elements of its own; zeros for those that
-// are not set.
+// Copies list elements one after the other to |out|, |width| tensor elements each; zeros for unset
+// ones.
 typedef struct copy_t {
   const rn_tensor_list_t* list;
-  const rn_tensor_t* indices;  // NULL: all in order
+  const rn_tensor_t* indices;  // NULL for all in order
   rn_tensor_t* out;
   int64_t width;
 } copy_t;
@@ -26,7 +26,7 @@ static rn_status_t copy_one(const copy_t* job, int64_t i) {
   return RN_OK;
 }
 
-// Plain bytes only: their copy cannot fail.
+// For plain bytes, whose copy cannot fail.
 static void copy_piece(void* arg, int64_t begin, int64_t end) {
   for (int64_t i = begin; i < end; ++i) rn_status_free(copy_one(arg, i));
 }
@@ -42,7 +42,7 @@ static rn_status_t copy_all(rn_kernel_ctx_t* ctx, copy_t* job, int64_t count) {
   return RN_OK;
 }
 
-// Output 0: |count| elements of the shape |element|.
+// Allocates output 0: |count| elements of shape |element|.
 static rn_status_t output_rows(rn_kernel_ctx_t* ctx, const rn_tensor_list_t* list,
                                const rn_tensor_t* indices, int64_t count, rn_shape_t element) {
   if (element.rank >= RN_MAX_RANK) return rn_invalid_argument("The elements' rank is too large");
@@ -55,7 +55,7 @@ static rn_status_t output_rows(rn_kernel_ctx_t* ctx, const rn_tensor_list_t* lis
 }
 
 typedef struct stack_t {
-  int64_t count;  // RN_UNKNOWN: any
+  int64_t count;  // RN_UNKNOWN for any
 } stack_t;
 
 static rn_status_t stack_init(const rn_kernel_init_t* init, void* state) {
@@ -113,9 +113,9 @@ static rn_status_t gather(rn_kernel_ctx_t* ctx) {
   return output_rows(ctx, list, indices, indices->count, element.shape);
 }
 
-// Joining along the first dimension.
+// Concatenation along the first dimension.
 typedef struct concat_t {
-  bool has_inputs;  // the second form: shape and leading dims are inputs
+  bool has_inputs;  // V2: shape and leading dims are inputs
   rn_partial_shape_t element;
 } concat_t;
 
@@ -138,11 +138,11 @@ static rn_status_t merge_rest(rn_partial_shape_t* rest, rn_shape_t shape) {
   return rn_partial_shape_merge(rest, (rn_shape_t){shape.rank - 1, shape.dims + 1});
 }
 
-// What is known of the elements, for those that are not set.
+// What is known about the lengths of unset elements.
 typedef struct lengths_t {
-  int64_t stated;  // by the op's element shape; RN_UNKNOWN: nothing
-  int64_t common;  // of all elements that are set, or stated by the list; RN_UNKNOWN: none
-  const rn_tensor_t* leading;  // one for each element, or fewer; NULL: none
+  int64_t stated;              // from the op's element shape; RN_UNKNOWN if not given
+  int64_t common;              // of all set elements, or from the list; RN_UNKNOWN if none
+  const rn_tensor_t* leading;  // one per element, or fewer; NULL if none
 } lengths_t;
 
 static rn_status_t check_elements(const rn_tensor_list_t* list, rn_partial_shape_t* rest,
@@ -234,7 +234,7 @@ static rn_status_t concat(rn_kernel_ctx_t* ctx) {
   }
   RN_RETURN_IF_ERROR(merge_rest(&rest, element.shape));
   lengths.stated = RN_UNKNOWN;
-  if (state->has_inputs) {  // the first form does not look at what the list says
+  if (state->has_inputs) {  // V1 ignores what the list says
     if (element.shape.rank > 0) lengths.stated = element.dims[0];
     if (list->element_shape.rank > 0) lengths.common = list->element_shape.dims[0];
   }
@@ -252,8 +252,8 @@ static rn_status_t concat(rn_kernel_ctx_t* ctx) {
   return output_joined(ctx, list, &lengths, rest.shape);
 }
 
-// Tensors into lists. The list's elements are rows of the tensor, sharing its bytes where they are
-// aligned for it.
+// Tensors to lists. The elements are rows of the tensor and share its buffer where alignment
+// permits.
 static rn_status_t row_shape(const rn_kernel_ctx_t* ctx, int i, const rn_tensor_t* tensor,
                              rn_partial_shape_t* out) {
   RN_RETURN_IF_ERROR(rn_partial_shape_read(rn_in(ctx, i), out));
@@ -341,7 +341,7 @@ static rn_status_t split(rn_kernel_ctx_t* ctx) {
   return status;
 }
 
-// Scattering: row i of the tensor becomes element indices[i].
+// Scatter: row i of the tensor becomes element indices[i].
 static rn_status_t check_rows(const rn_tensor_t* tensor, const rn_tensor_t* indices,
                               int64_t* out_count) {
   if (tensor->rank < 1)

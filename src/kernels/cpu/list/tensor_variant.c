@@ -1,4 +1,4 @@
-// Tensors in variants, and their messages: the one tensor is the message's.
+// Tensors in variants, and their messages, which contain the one tensor.
 #include "kernels/cpu/list/tensor_variant.h"
 
 #include "tensor/tensor_proto.h"

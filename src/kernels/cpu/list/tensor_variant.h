@@ -5,11 +5,11 @@
 #include "tensor/object.h"
 #include "tensor/tensor.h"
 
-// An object that holds |*tensor|, which is moved, also where this fails. It must own its bytes. The
-// caller gets the one reference.
+// Creates an object that holds |*tensor|, which must own its bytes and is moved even on failure.
+// The caller gets the only reference.
 RN_MUST_USE rn_status_t rn_tensor_variant_create(rn_allocator_t allocator, rn_tensor_t* tensor,
                                                  rn_object_t** out);
-// The tensor in |object|, borrowed; NULL if it holds anything else, or is NULL.
+// The tensor in |object|, borrowed; NULL if |object| is NULL or holds something else.
 const rn_tensor_t* rn_tensor_variant_get(const rn_object_t* object);
 
 #endif  // RUNNEL_KERNELS_CPU_LIST_TENSOR_VARIANT_H_

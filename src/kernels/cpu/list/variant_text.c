@@ -1,4 +1,4 @@
-// Variants as text: see variant_text.h.
+// See variant_text.h.
 #include "kernels/cpu/list/variant_text.h"
 
 #include "kernels/cpu/array.h"
@@ -7,7 +7,7 @@
 #include "kernels/cpu/list/tensor_list.h"
 #include "tensor/print.h"
 
-#define MOST_VALUES 3  // of a tensor
+#define MOST_VALUES 3  // shown per tensor
 
 static void print_optional(rn_strbuf_t* buf, const rn_optional_t* optional) {
   if (optional->count < 0) {

@@ -1,6 +1,5 @@
-// Dense tables: buckets that are free have the empty key, those that are free again the deleted
-// key. Keys, hashes and the order in which buckets are tried are stock's, so that what one exports
-// is what the other would have.
+// Dense tables: empty buckets contain the empty key, removed ones the deleted key. Hashes and
+// probing order are stock's, so that an export equals stock's.
 #include "base/hash.h"
 #include "kernels/cpu/array.h"
 #include "kernels/cpu/lookup/store.h"
@@ -11,10 +10,10 @@ typedef struct dense_t {
   rn_lookup_table_t base;
   int64_t first_buckets;
   double max_load;
-  rn_tensor_t empty, deleted;  // keys; unset before rn_lookup_dense_begin
-  rn_tensor_t keys, values;    // [buckets, width of a key], [buckets, width of a value]
+  rn_tensor_t empty, deleted;  // keys; unset until rn_lookup_dense_begin
+  rn_tensor_t keys, values;    // [buckets, key width], [buckets, value width]
   int64_t buckets;             // a power of two
-  int64_t count;               // of those that are taken
+  int64_t count;               // of used buckets
 } dense_t;
 
 static void destroy(rn_lookup_table_t* table) {
@@ -53,7 +52,7 @@ static uint64_t hash_key(const dense_t* t, const rn_tensor_t* keys, int64_t i) {
   return hash;
 }
 
-// The bucket of key |i|, or -1; then |*out_place| is where it would go, -1: nowhere.
+// The bucket of key |i|, or -1; then |*out_place| is where to insert it, -1 if the table is full.
 static int64_t bucket_of(const dense_t* t, const rn_tensor_t* keys, int64_t i, int64_t* out_place) {
   int64_t mask = t->buckets - 1, at = (int64_t)(hash_key(t, keys, i) & (uint64_t)mask);
   *out_place = -1;
@@ -93,7 +92,7 @@ static rn_status_t rebucket(dense_t* t, int64_t buckets);
 
 static rn_status_t set(dense_t* t, const rn_tensor_t* keys, const rn_tensor_t* values, int64_t i) {
   int64_t place, at = bucket_of(t, keys, i, &place);
-  if (at < 0 && place < 0) {  // all are taken or were: make those free that are
+  if (at < 0 && place < 0) {  // no empty bucket is left: reclaim the deleted ones
     RN_RETURN_IF_ERROR(rebucket(t, t->buckets));
     at = bucket_of(t, keys, i, &place);
   }
@@ -112,7 +111,7 @@ static rn_status_t new_buckets(const dense_t* t, rn_dtype_t dtype, int64_t bucke
                           out);
 }
 
-// Moves everything into |buckets| new ones.
+// Moves all entries to |buckets| new ones.
 static rn_status_t rebucket(dense_t* t, int64_t buckets) {
   dense_t old = *t;
   rn_tensor_t keys = {0}, values = {0};
@@ -135,7 +134,7 @@ static rn_status_t rebucket(dense_t* t, int64_t buckets) {
   return status;
 }
 
-// Room for |more| entries.
+// Makes space for |more| entries.
 static rn_status_t grow(dense_t* t, int64_t more) {
   int64_t buckets = t->buckets ? t->buckets : t->first_buckets;
   while ((double)(t->count + more) > (double)buckets * t->max_load)
@@ -148,7 +147,7 @@ static rn_status_t ready(dense_t* t) {
   return t->buckets ? RN_OK : rebucket(t, t->first_buckets);
 }
 
-// How many keys there are: the first dimension has them, whatever the rest looks like.
+// The number of keys: the first dimension, whatever the others are.
 static rn_status_t count_keys(const dense_t* t, const rn_tensor_t* keys, int64_t* out) {
   int64_t count = keys->rank ? rn_tensor_dim(keys, 0) : 1;
   *out = count;
@@ -210,7 +209,7 @@ static int64_t count_taken(const dense_t* t, const rn_tensor_t* keys, int64_t co
   return taken;
 }
 
-// Buckets as they were exported; a number of them that no table has is sorted in anew.
+// Takes buckets as exported; rehashes if their number is not a valid table size.
 static rn_status_t import(rn_lookup_table_t* table, const rn_tensor_t* keys,
                           const rn_tensor_t* values) {
   dense_t* t = (dense_t*)table;

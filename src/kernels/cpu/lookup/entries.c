@@ -1,5 +1,5 @@
-// The usual table: keys and values lie in two growing tensors, entry after entry; an index by open
-// addressing says where a key's entry is. A removed entry's place is taken by the last.
+// The standard table: keys and values are stored in two growing tensors, one entry after the other;
+// an open-addressing index maps keys to entries. The last entry takes the place of a removed one.
 #include "kernels/cpu/array.h"
 #include "kernels/cpu/lookup/store.h"
 #include "kernels/cpu/move.h"
@@ -8,9 +8,9 @@
 typedef struct entries_t {
   rn_lookup_table_t base;
   bool is_initialized;
-  rn_tensor_t keys, values;  // room for |capacity| entries
+  rn_tensor_t keys, values;  // space for |capacity| entries
   int64_t count, capacity;
-  int64_t* index;  // Owned; entry + 1, 0: free; 2 * capacity of them
+  int64_t* index;  // Owned; entry + 1, or 0 if free; 2 * capacity slots
 } entries_t;
 
 static void forget(entries_t* table) {
@@ -44,7 +44,7 @@ static uint64_t hash_at(const rn_tensor_t* keys, int64_t i) {
   return hash ^ hash >> 29;
 }
 
-// The slot of the index that has key |i|, or the free one where it would go.
+// The index slot of key |i|, or the free one where it belongs.
 static int64_t slot_of(const entries_t* table, const rn_tensor_t* keys, int64_t i) {
   int64_t mask = 2 * table->capacity - 1, at = (int64_t)(hash_at(keys, i) & (uint64_t)mask);
   while (table->index[at] && !rn_lookup_same(&table->keys, table->index[at] - 1, keys, i))
@@ -52,7 +52,7 @@ static int64_t slot_of(const entries_t* table, const rn_tensor_t* keys, int64_t 
   return at;
 }
 
-// The entry of key |i|; -1: there is none.
+// The entry of key |i|; -1 if there is none.
 static int64_t entry_of(const entries_t* table, const rn_tensor_t* keys, int64_t i) {
   return table->count ? table->index[slot_of(table, keys, i)] - 1 : -1;
 }
@@ -132,7 +132,7 @@ static void print_element(rn_strbuf_t* text, const rn_tensor_t* tensor, int64_t 
   }
 }
 
-// Key |i| has the value of |entry| and would get another.
+// The error for key |i|, which has the value of |entry| and would get a different one.
 static rn_status_t duplicate(const entries_t* table, const rn_tensor_t* keys,
                              const rn_tensor_t* values, int64_t i, int64_t entry) {
   rn_strbuf_t text;
@@ -166,7 +166,7 @@ static rn_status_t fill(entries_t* table, const rn_tensor_t* keys, const rn_tens
   return RN_OK;
 }
 
-// Takes slot |slot| out of the index: those behind it that it had pushed on move up.
+// Removes |slot| from the index and moves up the slots that it had displaced.
 static void free_slot(entries_t* table, int64_t slot) {
   int64_t mask = 2 * table->capacity - 1;
   table->index[slot] = 0;

@@ -1,5 +1,5 @@
-// Tables filled from a file of text: one entry a line, its key and value columns of it, the whole
-// line, or the line's number.
+// Tables initialized from a text file: one entry per line. Keys and values are a column, the whole
+// line, or the line number.
 #include <errno.h>
 
 #include "base/fs.h"
@@ -13,7 +13,7 @@
 enum { WHOLE_LINE = -2, LINE_NUMBER = -1 };
 
 typedef struct format_t {
-  int64_t key, value, lines, offset;  // lines: RN_UNKNOWN: all there are
+  int64_t key, value, lines, offset;  // lines: RN_UNKNOWN for all
   char delimiter;
 } format_t;
 
@@ -29,7 +29,7 @@ static rn_status_t format_init(const rn_kernel_init_t* init, void* state) {
   return RN_OK;
 }
 
-// Where the reading stands.
+// The read position.
 typedef struct reader_t {
   const format_t* format;
   const char* path;
@@ -72,7 +72,7 @@ static rn_status_t set_text(rn_tensor_t* tensor, rn_str_t text) {
              : rn_out_of_memory();
 }
 
-// |text| as the one number of |tensor|.
+// Parses |text| into the one number of |tensor|.
 static rn_status_t set_number(const reader_t* r, rn_tensor_t* tensor, rn_str_t text) {
   char number[64] = {0}, *end = NULL;
   bool fits = text.size > 0 && text.size < sizeof number;
@@ -128,7 +128,7 @@ static int64_t count_lines(rn_str_t text, int64_t most) {
   return count;
 }
 
-// Entry |i| of a vector as a scalar that borrows its place.
+// Entry |i| of a vector as a scalar that borrows its memory.
 static rn_tensor_t place(const rn_tensor_t* vector, int64_t i) {
   return (rn_tensor_t){.data = RN_DATA(vector, char) + (size_t)i * rn_dtype_size(vector->dtype),
                        .count = 1,

@@ -1,4 +1,4 @@
-// The ops on tables from keys to values.
+// The lookup table ops.
 #include "kernels/cpu/array.h"
 #include "kernels/cpu/lookup/table.h"
 #include "kernels/cpu/state/handle.h"
@@ -95,8 +95,8 @@ static rn_status_t dense_compute(rn_kernel_ctx_t* ctx) {
   return rn_handle_state_compute(ctx);
 }
 
-// The table, which the caller releases, with inputs 1 and 2 of its key and value types. Anything
-// else gets both signatures.
+// The table, which the caller releases; inputs 1 and 2 must have its key and value types. The error
+// lists both signatures.
 static rn_status_t table_of(const rn_kernel_ctx_t* ctx, rn_lookup_table_t** out) {
   RN_RETURN_IF_ERROR(rn_handle_input(ctx, 0, RN_LOOKUP_TABLE_TYPE, (rn_resource_t**)out));
   const rn_kernel_t* kernel = ctx->kernel;
@@ -129,7 +129,7 @@ static rn_status_t done(rn_lookup_table_t* table, rn_status_t status) {
   return status;
 }
 
-// The shape of the values of |keys|, in |dims|.
+// The shape of the values for |keys|, in |dims|.
 static rn_status_t values_shape(const rn_lookup_table_t* table, const rn_tensor_t* keys,
                                 int64_t* dims, rn_shape_t* out) {
   rn_shape_t one = rn_lookup_table_key_shape(table), shape = rn_lookup_table_shape(table);
@@ -212,7 +212,7 @@ static rn_status_t check_vectors(const rn_kernel_ctx_t* ctx) {
   return RN_OK;
 }
 
-// The entries of a table that does not change.
+// Checks the entries for a fixed table.
 static rn_status_t check_entries(rn_kernel_ctx_t* ctx) {
   RN_RETURN_IF_ERROR(check_vectors(ctx));
   if (rn_in(ctx, 1)->count > 0) return RN_OK;
@@ -231,7 +231,7 @@ static rn_status_t initialize(rn_kernel_ctx_t* ctx) {
   return done(table, status);
 }
 
-// A table that does not change takes its first entries this way, too; a dense one its buckets.
+// Also fills fixed tables for the first time; for a dense table imports the buckets.
 static rn_status_t import(rn_kernel_ctx_t* ctx) {
   rn_lookup_table_t* table = NULL;
   RN_RETURN_IF_ERROR(table_of(ctx, &table));

@@ -1,5 +1,4 @@
-// Tables from keys to values: what all kinds share (table.h). How entries are kept is told
-// in entries.c and dense.c.
+// What all kinds of lookup tables share (table.h). entries.c and dense.c implement the storage.
 #include "kernels/cpu/lookup/table.h"
 
 #include "kernels/cpu/array.h"
@@ -64,7 +63,7 @@ bool rn_lookup_same(const rn_tensor_t* a, int64_t i, const rn_tensor_t* b, int64
                    rn_tstring_view(&RN_DATA(b, const rn_tstring_t)[j]));
 }
 
-// One call of the store, alone with it.
+// Calls the store with the mutex held.
 #define ALONE(call)               \
   rn_mutex_lock(&table->mutex);   \
   rn_status_t status = (call);    \

@@ -1,15 +1,15 @@
-// Sums of several tensors, strings put together, and tensors of zeros and ones.
+// AddN, Add of strings (concatenation), ZerosLike and OnesLike.
 #include "base/pool.h"
 #include "kernels/cpu/broadcasting.h"
 #include "kernels/cpu/vector.h"
 #include "kernels/kernel_rows.h"
 #include "tensor/tstring.h"
 
-// Adds in the order of the inputs, a block at a time, so that every input is read once and the sum
-// stays in the cache. A complex number is two floats.
+// Adds in the order of the inputs, block by block, so that every input is read once and the sum
+// stays in the cache. A complex number counts as two floats.
 typedef struct sum_t {
   const rn_kernel_ctx_t* ctx;
-  rn_dtype_t dtype;  // what is added
+  rn_dtype_t dtype;  // type of the additions
   size_t size;
   char* out;
 } sum_t;
@@ -56,7 +56,7 @@ static rn_status_t add_n(rn_kernel_ctx_t* ctx) {
   return RN_OK;
 }
 
-// |arg| is set when memory is short.
+// Sets |arg| if memory runs out.
 static void join_strings(void* arg, const void* const* in, const int* steps, void* out, int64_t n) {
   for (int64_t i = 0; i < n; ++i) {
     rn_str_t left = rn_tstring_view((const rn_tstring_t*)in[0] + (steps[0] ? i : 0));

@@ -1,10 +1,10 @@
-// The places of extremes: ArgMax, ArgMin.
+// ArgMax and ArgMin.
 #include "kernels/cpu/isa/argmax.h"
 #include "kernels/cpu/array.h"
 #include "kernels/cpu/isa.h"
 #include "kernels/kernel_rows.h"
 
-// Elements in a piece of work for a thread.
+// Elements per piece of work.
 #define PIECE 65536
 
 typedef struct arg_t {

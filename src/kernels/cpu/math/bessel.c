@@ -1,7 +1,7 @@
-// Bessel functions and integrals that have no closed form. Computed in double one element at a
-// time, rounded to the type at the end.
+// Bessel functions and integrals without a closed form. Computed in double, one element at a time,
+// and rounded to the type at the end.
 #ifndef _GNU_SOURCE
-#define _GNU_SOURCE  // j0 and its like
+#define _GNU_SOURCE  // for j0 etc.
 #endif
 #include <complex.h>
 #include <math.h>
@@ -13,10 +13,10 @@
 #define PI 3.14159265358979323846
 #define EULER 0.57721566490153286061
 #define LN2 0.69314718055994530942
-#define ROUNDS 500  // a series that has not settled by then never will
+#define ROUNDS 500  // a series that has not converged by then never will
 
-// exp(-x) I_n(x) for n 0 or 1 and x >= 0: the power series while its terms are few, beyond that the
-// asymptotic one, whose smallest term is below exp(-2 x).
+// exp(-x) I_n(x) for n = 0, 1 and x >= 0: the power series while it is short, beyond that the
+// asymptotic series, whose smallest term is below exp(-2 x).
 static double scaled_i(int n, double x) {
   if (isinf(x)) return 0;
   if (x <= 25) {
@@ -33,13 +33,13 @@ static double scaled_i(int n, double x) {
     if (fabs(next) >= fabs(term) || fabs(next) < 1e-17) break;
     sum += term = next;
   }
-  return sum / (sqrt(2 * PI) * sqrt(x));  // 2 pi x may be infinite
+  return sum / (sqrt(2 * PI) * sqrt(x));  // 2 pi x may overflow
 }
 
-// From here on both functions are infinite.
+// From here on both functions overflow.
 #define I_OVERFLOWS 714.0
 
-// |scaled| times exp(|x|), in two steps: the power overflows before the product does.
+// |scaled| times exp(|x|), in two steps, because exp overflows before the product does.
 static double unscaled_i(double scaled, double x) {
   double half = exp(fabs(x) / 2);
   return fabs(x) < 700 ? exp(fabs(x)) * scaled : half * scaled * half;
@@ -52,9 +52,9 @@ static double i1(double x) {
 }
 
 // exp(x) K_0(x) and exp(x) K_1(x) for x > 0. Small x: the series with the logarithm. Large x, where
-// the fraction's terms leave the range of exponents: the first two terms of the asymptotic series.
-// Otherwise the continued fraction for K_1 / K_0 in Steed's way, with the sum that gives K_0
-// itself.
+// the terms of the continued fraction exceed the exponent range: the first two terms of the
+// asymptotic series. Otherwise the continued fraction for K_1 / K_0 by Steed's method, with the sum
+// that gives K_0 itself.
 static void scaled_k(double x, double* out_k0, double* out_k1) {
   const double front = sqrt(PI / 2) / sqrt(x);
   if (x > 1e9) {
@@ -159,7 +159,7 @@ static double exponential_integral(double x) {
   return exp(x) / x * sum;
 }
 
-// Both of Fresnel's integrals as C + iS: the series of exp(i pi t^2 / 2) near zero, elsewhere the
+// Both Fresnel integrals as C + iS: the series of exp(i pi t^2 / 2) near zero, elsewhere the
 // continued fraction of the complementary error function.
 static double complex fresnel(double size) {
   if (isinf(size)) return 0.5 + 0.5 * I;
@@ -201,7 +201,7 @@ static double dilogarithm_series(double z) {
   return sum;
 }
 
-// Spence's function, the dilogarithm of 1 - x, brought to where the series is short.
+// Spence's function, the dilogarithm of 1 - x, transformed to where the series is short.
 static double spence(double x) {
   const double sixth = PI * PI / 6;
   if (isnan(x) || x < 0) return NAN;
@@ -212,7 +212,7 @@ static double spence(double x) {
   return -0.5 * log(x) * log(x) - spence(1 / x);
 }
 
-// All of them behind one loop a type, with the function as its argument.
+// One loop per type for all of them, with the function as argument.
 typedef double (*function_t)(double);
 #define LOOP(suffix, type, LOAD, SAVE)                                                    \
   static void run_##suffix(void* arg, const void* const* in, const int* steps, void* out, \
@@ -258,7 +258,7 @@ static rn_status_t special_init(const rn_kernel_init_t* init, void* state) {
   return RN_OK;
 }
 
-#define GRAIN 2048  // a hundred nanoseconds each
+#define GRAIN 2048  // at about a hundred nanoseconds each
 
 static rn_status_t special(rn_kernel_ctx_t* ctx) {
   rn_dtype_t dtype = rn_in(ctx, 0)->dtype;

@@ -1,9 +1,9 @@
-// Counts of small integers, and of values in intervals of equal width.
+// Bincount in all its forms, and HistogramFixedWidth.
 #include "kernels/cpu/array.h"
 #include "kernels/kernel_rows.h"
 #include "tensor/print.h"
 
-// Adds weight |w| (NULL: one) to bin |bin|, or sets it to one.
+// Adds weight |w| (one if NULL) to bin |bin|, or sets it to one.
 static inline void count_one(rn_tensor_t* bins, int64_t bin, const rn_tensor_t* weights, int64_t w,
                              bool is_binary) {
   switch (bins->dtype) {
@@ -31,7 +31,7 @@ static rn_status_t read_size(const rn_tensor_t* size, int64_t* out) {
   return RN_OK;
 }
 
-// Counts |rows| rows of |input| into a row of |size| bins each.
+// Counts each of |rows| rows of |input| into a row of |size| bins.
 static rn_status_t count_rows(const rn_tensor_t* input, int64_t rows, int64_t size,
                               const rn_tensor_t* weights, bool is_binary, rn_tensor_t* out) {
   const rn_tensor_t* given = weights->count ? weights : NULL;

@@ -1,4 +1,4 @@
-// Bucketize: the number of boundaries that are not above each value.
+// Bucketize: the number of boundaries <= each value.
 #include "kernels/cpu/array.h"
 #include "kernels/kernel_rows.h"
 

@@ -1,4 +1,4 @@
-// Cast: elements converted to another type.
+// Cast.
 #include "kernels/cpu/loops.h"
 #include "kernels/cpu/math/cast_small.h"
 #include "kernels/cpu/vector.h"
@@ -9,7 +9,7 @@ typedef struct cast_t {
   size_t source_size;
   size_t target_size;
   rn_dtype_t source, target;
-  int cut_bits;  // low bits of a float source that Truncate clears first; 0: rounding is wanted
+  int cut_bits;  // low bits of a float source that Truncate clears first; 0 to round
 } cast_t;
 
 static int bits_to_cut(rn_dtype_t source, rn_dtype_t target) {
@@ -31,7 +31,7 @@ static rn_status_t cast_init(const rn_kernel_init_t* init, void* state) {
   cast->target = target;
   cast->source_size = rn_dtype_size(source);
   cast->target_size = rn_dtype_size(target);
-  // Quantised numbers convert as the integers they are stored in.
+  // Quantized numbers convert like the integers they are stored in.
   cast->fn = rn_casts()->fn[rn_dtype_stored(source)][rn_dtype_stored(target)];
   if (rn_init_bool(init, "Truncate")) cast->cut_bits = bits_to_cut(source, target);
   if (!cast->fn && rn_cast_small_has(source, target)) cast->fn = small_run;
@@ -41,7 +41,7 @@ static rn_status_t cast_init(const rn_kernel_init_t* init, void* state) {
   return RN_OK;
 }
 
-// Clears low bits of a block of floats, infinities and what is no number excepted.
+// Clears the low bits of a block of floats, except infinities and NaN.
 static void cut_floats(const uint32_t* in, uint32_t* out, int64_t n, int bits) {
   for (int64_t i = 0; i < n; ++i)
     out[i] = (in[i] & 0x7f800000) == 0x7f800000 ? in[i] : in[i] >> bits << bits;

@@ -1,5 +1,4 @@
-// Casts from and to float8 and int4: see cast_small.h. They go through a type that other casts
-// know.
+// Casts of float8 and int4: see cast_small.h. They go through a type that other casts support.
 #include "kernels/cpu/math/cast_small.h"
 
 #include <math.h>
@@ -20,7 +19,7 @@ bool rn_cast_small_has(rn_dtype_t source, rn_dtype_t target) {
   return rn_dtypes_has(FLOAT8, from) && rn_casts()->fn[RN_FLOAT][to];
 }
 
-// A float8: |bits| of fraction, and the codes of the largest number and of what is beyond it.
+// A float8 type: |bits| of fraction, and the codes of the largest number and of overflow.
 typedef struct float8_t {
   int bits, bias;
   uint8_t largest, beyond, nan;
@@ -40,7 +39,7 @@ static float float8_value(const float8_t* type, uint8_t code) {
   return code & 0x80 ? -value : value;
 }
 
-// Rounds to the nearest, of two equally near to the even one.
+// Rounds to nearest, ties to even.
 static uint8_t float8_code(const float8_t* type, double value) {
   uint8_t sign = signbit(value) ? 0x80 : 0;
   double size = fabs(value);
@@ -49,13 +48,13 @@ static uint8_t float8_code(const float8_t* type, double value) {
   if (size == 0) return sign;
   int exponent = ilogb(size) < 1 - type->bias ? 1 - type->bias : ilogb(size);
   if (exponent > type->bias + 1) return sign | type->beyond;
-  // Codes of a sign are in the order of their numbers: a fraction that is rounded up carries over.
+  // Codes of one sign are ordered like their numbers, so rounding up a fraction carries correctly.
   int code =
       ((exponent + type->bias - 1) << type->bits) + (int)rint(ldexp(size, type->bits - exponent));
   return sign | (uint8_t)(code > type->largest ? type->beyond : code);
 }
 
-// The type that a cast from or to |dtype| goes through.
+// The type through which casts of |dtype| go.
 static rn_dtype_t between(rn_dtype_t dtype, bool is_precise) {
   return dtype == RN_INT4               ? RN_INT8
          : dtype == RN_UINT4            ? RN_UINT8
@@ -72,7 +71,7 @@ static void narrow(rn_dtype_t dtype, rn_dtype_t from, const void* in, uint8_t* o
   float8_t type = float8_of(dtype);
   for (int64_t i = 0; i < n; ++i) switch (dtype) {
       case RN_INT4:
-        out[i] = (uint8_t)((((const uint8_t*)in)[i] & 0xF) ^ 8) - 8;  // the sign, all the way up
+        out[i] = (uint8_t)((((const uint8_t*)in)[i] & 0xF) ^ 8) - 8;  // sign extension
         break;
       case RN_UINT4:
         out[i] = ((const uint8_t*)in)[i] & 0xF;

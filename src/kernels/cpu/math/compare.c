@@ -1,4 +1,4 @@
-// Comparisons, logic and bits: what is computed by the loops of loops.h.
+// Comparisons, logical and bitwise ops, computed by the loops of loops.h.
 #include "kernels/cpu/array.h"
 #include "kernels/cpu/loops.h"
 #include "kernels/cpu/vector.h"
@@ -7,7 +7,7 @@
 
 typedef struct loop_t {
   rn_run_fn_t fn;
-  float number;  // the tolerance, alpha
+  float number;  // tolerance or alpha
   bool allows_other_shapes, differs;
 } loop_t;
 
@@ -26,8 +26,8 @@ static rn_status_t binary(rn_kernel_ctx_t* ctx) {
   return rn_broadcast_compute(ctx, 2, 3, RN_GRAIN_CHEAP, state->fn, &state->number);
 }
 
-// 16-bit quotients are rounded before they are cut off: 2.1 / 0.35 is 6 in bfloat16. A block at a
-// time, as floats.
+// 16-bit quotients are rounded before the floor: 2.1 / 0.35 is 6 in bfloat16. Computed in float,
+// block by block.
 static void quotients(rn_loop_code_t code, bool is_half, const void* const* in, const int* steps,
                       uint16_t* out, int64_t n) {
   const rn_vector_table_t* table = rn_vector_table();
@@ -184,7 +184,7 @@ static rn_status_t equality(rn_kernel_ctx_t* ctx) {
   X(LEAKY_RELU, "LeakyRelu", alpha_init, unary, RN_TYPES_FLOATS)                    \
   X(LEAKY_RELU_GRAD, "LeakyReluGrad", alpha_init, leaky_relu_grad, RN_TYPES_FLOATS) \
   X(CLIP, "ClipByValue", loop_init, clip, CLIPPED)
-// The same of ops without a type attribute.
+// The same for ops without a type attribute.
 #define LOGIC_KERNELS(X)                             \
   X(LOGICAL_AND, "LogicalAnd", loop_init, binary, 0) \
   X(LOGICAL_OR, "LogicalOr", loop_init, binary, 0)   \

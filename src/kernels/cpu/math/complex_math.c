@@ -1,4 +1,4 @@
-// Complex numbers: everything elementwise, and the ways between them and real numbers.
+// Complex numbers: elementwise ops, and conversion from and to real numbers.
 #include <complex.h>
 #include <math.h>
 
@@ -43,8 +43,8 @@ static inline double _Complex make_c128(double re, double im) {
       .number;
 }
 
-// F is the function's name for the type: F(cexp) is cexp or cexpf. Gradients of roots
-// and reciprocals conjugate, the others do not, as stock has it.
+// F maps a function name to the type: F(cexp) is cexp or cexpf. As in stock, gradients of roots and
+// reciprocals conjugate and the others do not.
 #define FUNCTIONS(S, T, R, F)                                                              \
   static inline T expm1_of_##S(T x) {                                                      \
     R re = F(creal)(x), im = F(cimag)(x), half = F(sin)(im / 2);                           \
@@ -167,7 +167,7 @@ FUNCTIONS(c128, double _Complex, double, DOUBLE_NAME)
   X(xlog1py, "Xlog1py", 2)       \
   X(squared_difference, "SquaredDifference", 2)
 
-// Gradients, of inputs with as many elements.
+// Gradients; the inputs must have equally many elements.
 #define GRAD_KERNELS(X)                   \
   X(sigmoid_grad, "SigmoidGrad", 2)       \
   X(tanh_grad, "TanhGrad", 2)             \
@@ -189,11 +189,11 @@ static rn_status_t compute_grad(rn_kernel_ctx_t* ctx, rn_run_fn_t fn) {
   return rn_elementwise_compute(ctx, 2, 3, RN_GRAIN_COSTLY, fn, NULL);
 }
 
-// The loop is chosen by the complex type among input and output.
+// Selects the loop by the complex type among input and output.
 #define PICK(ctx, function) \
   (rn_in(ctx, 0)->dtype == RN_COMPLEX64 ? function##_c64 : function##_c128)
 
-// One function for each loop; ops that share a loop share it.
+// One compute function per loop; ops with the same loop share it.
 #define COMPUTE1(function)                                      \
   static rn_status_t compute_##function(rn_kernel_ctx_t* ctx) { \
     return compute(ctx, 1, PICK(ctx, function));                \
@@ -250,7 +250,7 @@ static rn_status_t compute_clip(rn_kernel_ctx_t* ctx) {
   return rn_broadcast_compute(ctx, 3, 7, RN_GRAIN_CHEAP, PICK(ctx, clip), NULL);
 }
 
-// A pair of types that go together; stock has no others.
+// Checks for a supported pair of types; stock has no others.
 static rn_status_t check_pair(const rn_kernel_init_t* init, void* state) {
   (void)state;
   rn_dtype_t from = rn_dtype_base(init->input_types[0]), to = init->output_types[0];

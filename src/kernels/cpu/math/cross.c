@@ -1,9 +1,9 @@
-// Cross: the product of vectors of three elements.
+// Cross: the cross product of 3-vectors.
 #include "kernels/cpu/array.h"
 #include "kernels/cpu/vector.h"
 #include "kernels/kernel_rows.h"
 
-// X(enumerator, C type, the type it is multiplied in): signed overflow is none in unsigned numbers.
+// X(enumerator, C type, type of the multiplication): unsigned, so that signed overflow wraps.
 #define TYPES(X)                \
   X(INT8, int8_t, int32_t)      \
   X(INT16, int16_t, int32_t)    \
@@ -35,7 +35,7 @@ static void cross(rn_dtype_t dtype, const void* a, const void* b, void* out, int
   }
 }
 
-// 16-bit floats are computed as floats and rounded once.
+// Computes 16-bit floats in float and rounds once.
 static rn_status_t cross_narrow(rn_kernel_ctx_t* ctx, const rn_tensor_t* a, const rn_tensor_t* b,
                                 rn_tensor_t* out) {
   const rn_vector_table_t* table = rn_vector_table();

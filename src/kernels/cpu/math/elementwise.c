@@ -1,4 +1,4 @@
-// The operations of vector.h as kernels: one array in and out, or two with broadcasting.
+// The operations of vector.h as kernels: unary, or binary with broadcasting.
 #include "kernels/cpu/broadcasting.h"
 #include "kernels/cpu/vector.h"
 #include "kernels/kernel_rows.h"
@@ -46,7 +46,7 @@ static rn_status_t unary(rn_kernel_ctx_t* ctx) {
   return RN_OK;
 }
 
-// Both of one shape.
+// Operands of equal shape.
 static rn_status_t binary_same(rn_kernel_ctx_t* ctx, elementwise_t* state) {
   const rn_tensor_t *a = rn_in(ctx, 0), *b = rn_in(ctx, 1);
   if (a->count > state->grain)
@@ -71,7 +71,7 @@ static rn_status_t binary_of_one_shape(rn_kernel_ctx_t* ctx) {
   return binary_same(ctx, ctx->state);
 }
 
-// Gradients that want as many elements, in whatever shape; the first input gives it.
+// Gradients that need equally many elements in any shapes; the first input determines the result's.
 static rn_status_t binary_of_one_count(rn_kernel_ctx_t* ctx) {
   const rn_tensor_t *a = rn_in(ctx, 0), *b = rn_in(ctx, 1);
   if (a->count != b->count)

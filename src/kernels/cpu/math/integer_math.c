@@ -1,4 +1,5 @@
-// Integer division, remainders and powers, and the float remainders, which no vector unit has.
+// Integer division, remainders and powers, and float remainders, for which there are no vector
+// instructions.
 #include <math.h>
 #include <stdatomic.h>
 
@@ -7,7 +8,7 @@
 #include "kernels/cpu/vector.h"
 #include "kernels/kernel_rows.h"
 
-// |arg| is where a loop says that it met a number it cannot take.
+// A loop sets |arg| if it meets an invalid operand.
 #define LOOP(name, T, C, LOAD, IS_BAD, EXPRESSION)                                             \
   static void name(void* arg, const void* const* in, const int* steps, void* out, int64_t n) { \
     (void)arg;                                                                                 \
@@ -24,7 +25,7 @@
     }                                                                                          \
   }
 
-// The least number divided by -1 is itself, as when numbers wrap around.
+// The least number divided by -1 is itself, as with wrap-around.
 #define SIGNED(S, T, D, C, LOAD, SAVE)                                                           \
   static inline T quotient_##S(T x, T y) { return y == -1 ? (T)(0 - (uint64_t)x) : (T)(x / y); } \
   static inline T remainder_##S(T x, T y) { return y == -1 ? 0 : (T)(x % y); }                   \
@@ -97,7 +98,7 @@ static rn_status_t divide(rn_kernel_ctx_t* ctx, op_t op) {
   return is_bad ? rn_invalid_argument("Integer division by zero") : RN_OK;
 }
 
-// Stock knows the reason only for the others.
+// Stock gives the reason only for the other ops.
 static rn_status_t truncate(rn_kernel_ctx_t* ctx, op_t op) {
   bool is_bad = false;
   RN_RETURN_IF_ERROR(compute(ctx, op, &is_bad));

@@ -1,4 +1,4 @@
-// MatMul, its batched forms, and the ops that step/pack_matmul_weights.c makes.
+// MatMul, BatchMatMul, and the ops that step/pack_matmul_weights.c creates.
 #include <stdio.h>
 
 #include "kernels/cpu/array.h"
@@ -47,7 +47,7 @@ static rn_status_t shape_error(const char* before, const rn_tensor_t* a, const c
   return rn_invalid_argument("%s%s%s%s", before, rn_text_of(a).text, between, rn_text_of(b).text);
 }
 
-// The last two dimensions, as they are multiplied.
+// The sizes of the last two dimensions, after transposition.
 static rn_status_t matrix_sizes(const matmul_t* matmul, const rn_tensor_t* a, const rn_tensor_t* b,
                                 rn_gemm_t* gemm) {
   int64_t a_rows = rn_tensor_dim(a, a->rank - 2), a_columns = rn_tensor_dim(a, a->rank - 1);
@@ -73,7 +73,7 @@ static rn_status_t set_panels(rn_kernel_ctx_t* ctx, const rn_tensor_t* panels, r
   return RN_OK;
 }
 
-// |panels| is NULL, or B packed.
+// |panels| is NULL, or packed B.
 static rn_status_t multiply(rn_kernel_ctx_t* ctx, const rn_tensor_t* panels) {
   const rn_tensor_t *a = rn_in(ctx, 0), *b = rn_in(ctx, 1);
   if (a->rank != 2 || b->rank != 2) {
@@ -96,8 +96,7 @@ static rn_status_t multiply(rn_kernel_ctx_t* ctx, const rn_tensor_t* panels) {
 static rn_status_t matmul_compute(rn_kernel_ctx_t* ctx) { return multiply(ctx, NULL); }
 static rn_status_t packed_compute(rn_kernel_ctx_t* ctx) { return multiply(ctx, rn_in(ctx, 2)); }
 
-// Goes on with a product where it lies; step/hoist_rnn_inputs.c sees to it that nobody else reads
-// that.
+// Accumulates onto a product in place; step/hoist_rnn_inputs.c ensures that nothing else reads it.
 static rn_status_t continued_compute(rn_kernel_ctx_t* ctx) {
   const rn_tensor_t *c = rn_in(ctx, 0), *a = rn_in(ctx, 1), *b = rn_in(ctx, 2);
   if (c->rank != 2 || a->rank != 2 || b->rank != 2) return rn_internal("A product of no matrices");
@@ -140,16 +139,16 @@ static rn_status_t pack_compute(rn_kernel_ctx_t* ctx) {
   return RN_OK;
 }
 
-// Batches broadcast against each other: where each matrix of the output takes its operands from.
+// Batch dimensions broadcast against each other: the operands of each output matrix.
 typedef struct batch_job_t {
   rn_gemm_t gemm;
   int rank;  // of the batch
   const int64_t* dims;
   int64_t a_steps[RN_MAX_RANK],
-      b_steps[RN_MAX_RANK];          // matrices to go on by, along each batch dimension
+      b_steps[RN_MAX_RANK];          // stride in matrices along each batch dimension
   size_t a_bytes, b_bytes, c_bytes;  // of one matrix
   rn_pool_t* pool;
-  bool failed;  // the first to set it owns |status|
+  bool failed;  // the thread that sets it first owns |status|
   rn_status_t status;
 } batch_job_t;
 
@@ -198,7 +197,7 @@ static rn_status_t batch_shape(const rn_tensor_t* a, const rn_tensor_t* b, batch
   return RN_OK;
 }
 
-// The first BatchMatMul wants the same batch on both sides.
+// BatchMatMul V1 requires the same batch dimensions on both sides.
 static rn_status_t check_same_batch(const rn_tensor_t* a, const rn_tensor_t* b) {
   if (a->rank != b->rank)
     return shape_error("In[0] and In[1] has different ndims: ", a, " vs. ", b);
@@ -245,8 +244,8 @@ static rn_status_t batch_compute(rn_kernel_ctx_t* ctx) {
   return batch_multiply(ctx, a, b);
 }
 
-// BatchMatMulV3: two types may go in, and another come out. Unless all are the same, the operands
-// are converted to the type of the sums (float for bfloat16).
+// BatchMatMulV3: the two inputs and the output may have different types. Unless all are the same,
+// the operands are converted to the accumulation type (float for bfloat16).
 
 typedef struct mixed_t {
   const rn_tensor_t* in;

@@ -1,8 +1,8 @@
 // Reductions over axes: sums, products, extremes, means, norms, all and any.
 //
-// Axes are merged into groups, reduced and kept by turns. One pass reduces the innermost reduced
-// group; long groups are cut into chunks first, whose results are reduced by the next pass. Where
-// the cuts lie depends on sizes alone, so that any number of threads gives the same bits.
+// Axes are merged into groups, alternately reduced and kept. One pass reduces the innermost reduced
+// group; long groups are first split into chunks, whose results the next pass reduces. The splits
+// depend on sizes alone, so any number of threads gives the same bits.
 #include <complex.h>
 #include <math.h>
 
@@ -12,10 +12,10 @@
 #include "kernels/kernel_rows.h"
 #include "tensor/float16.h"
 
-// Elements of a chunk, and of a piece of work for a thread.
+// Elements per chunk, and per piece of work.
 #define CHUNK 32768
 #define PIECE 65536
-// Columns of a piece, and the fewest rows of a chunk.
+// Columns per piece, and the minimum rows per chunk.
 #define COLUMNS 4096
 #define CHUNK_ROWS 256
 
@@ -56,7 +56,7 @@ static rn_status_t reduce_init(const rn_kernel_init_t* init, void* state) {
   return RN_OK;
 }
 
-// Which axes go. INVALID_ARGUMENT for an axis that is not there or is named twice.
+// Marks the reduced axes. INVALID_ARGUMENT for an axis that is out of range or repeated.
 static rn_status_t read_axes(const rn_tensor_t* input, const rn_tensor_t* axes, bool* goes) {
   const int rank = input->rank;
   for (int d = 0; d < rank; ++d) goes[d] = false;
@@ -73,7 +73,7 @@ static rn_status_t read_axes(const rn_tensor_t* input, const rn_tensor_t* axes, 
   return RN_OK;
 }
 
-// Axes of size 1 left out, neighbours of a kind merged.
+// The axes with those of size 1 dropped, and neighbours of a kind merged.
 typedef struct groups_t {
   int count;
   int64_t size[RN_MAX_RANK];
@@ -132,8 +132,8 @@ static void plan_pass(pass_t* p, int64_t rows, int64_t inner) {
   p->blocks = (inner + p->columns - 1) / p->columns;
 }
 
-// Runs the passes that |groups| need from |in| to |out|, of the accumulating type; scratch memory
-// in between.
+// Runs the passes that |groups| need from |in| to |out|, in the accumulation type, with scratch
+// memory in between.
 static rn_status_t run_passes(rn_kernel_ctx_t* ctx, rn_reduce_op_t op, groups_t* groups,
                               const void* in, rn_dtype_t dtype, void* out) {
   const rn_reduce_table_t* table = RN_ISA_PICK_NARROW(&rn_reduce_table_);
@@ -182,7 +182,7 @@ static void finish_float(const float* in, int finish, float count, float* out, i
     out[i] = finish == MEAN ? in[i] / count : finish == NORM ? sqrtf(in[i]) : in[i];
 }
 
-// From the accumulating type to the output's: |count| elements went into each.
+// Converts from the accumulation type to the output's; |count| elements were reduced into each.
 static void finish(int finish, int64_t count, const void* in, rn_dtype_t dtype, void* out,
                    int64_t n) {
 #define EACH(T, A, EXPRESSION)      \
@@ -190,7 +190,7 @@ static void finish(int finish, int64_t count, const void* in, rn_dtype_t dtype, 
     const A x = ((const A*)in)[i];  \
     ((T*)out)[i] = (T)(EXPRESSION); \
   }
-// The root of a sum that wrapped around below zero is what a processor makes of a NaN.
+// The square root of a sum that wrapped to a negative number: x86's conversion of NaN.
 #define NO_ROOT(T) (T)(sizeof(T) == 8 ? INT64_MIN : (int64_t)INT32_MIN)
 #define SIGNED(T)                                       \
   if (finish == MEAN) {                                 \
@@ -253,7 +253,7 @@ static void finish(int finish, int64_t count, const void* in, rn_dtype_t dtype, 
 #undef UNSIGNED
 }
 
-// The result of reducing nothing.
+// The result of an empty reduction.
 static void fill_empty(const reduce_t* reduce, rn_tensor_t* out) {
   uint64_t value[2] = {0, 0};
   const bool is_max = reduce->op == RN_REDUCE_MAX, is_min = reduce->op == RN_REDUCE_MIN;
@@ -385,7 +385,7 @@ static rn_status_t reduce(rn_kernel_ctx_t* ctx) {
   }
   groups_t groups;
   make_groups(input, goes, &groups);
-  if (input->count == out->count)  // only magnitudes are taken
+  if (input->count == out->count)  // nothing to sum: only takes magnitudes
     groups = (groups_t){2, {1, input->count}, {true, false}};
   return reduce_into(ctx, reduce, &groups, input, out);
 }

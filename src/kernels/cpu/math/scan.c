@@ -1,4 +1,4 @@
-// Running sums, products and log-sum-exps along an axis.
+// Cumsum, Cumprod and CumulativeLogsumexp.
 #include <math.h>
 
 #include "kernels/cpu/array.h"
@@ -6,7 +6,7 @@
 #include "kernels/kernel_rows.h"
 #include "tensor/float16.h"
 
-// Elements in a piece of work for a thread.
+// Elements per piece of work.
 #define PIECE 16384
 
 enum { SUM, PROD, LOG_SUM_EXP };
@@ -30,7 +30,7 @@ typedef struct work_t {
   rn_dtype_t dtype;
   const char* in;
   char* out;
-  int64_t size;  // bytes of an element
+  int64_t size;  // bytes per element
   rn_axis_view_t view;
 } work_t;
 
@@ -42,7 +42,7 @@ static inline double log_add(double a, double b) {
   return high + log1p(exp(low - high));
 }
 
-// One line of |n| elements, |step| apart (negative: backwards).
+// One line of |n| elements, |step| apart (negative for reverse).
 #define LINE(T, A, LOAD, STORE, START, OP)                \
   do {                                                    \
     const T* in = in_;                                    \
@@ -109,7 +109,7 @@ static void scan_line(int kind, bool exclusive, rn_dtype_t dtype, const void* in
   }
 }
 
-// Rows of |inner| elements, each made of the one before it.
+// Rows of |inner| elements, each computed from the previous one.
 static void scan_rows(const work_t* w, const char* in, char* out) {
   const scan_t* scan = w->scan;
   rn_combine_op_t op = scan->kind == SUM ? RN_COMBINE_ADD : RN_COMBINE_MUL;

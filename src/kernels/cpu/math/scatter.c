@@ -1,4 +1,4 @@
-// Kernels that write rows of a variable by index.
+// Kernels that update rows of a variable by index.
 #include "kernels/cpu/array/gather.h"
 #include "kernels/cpu/combine.h"
 #include "kernels/cpu/move.h"
@@ -8,7 +8,7 @@
 
 typedef struct scatter_t {
   rn_combine_op_t op;
-  rn_combine_fn_t fn;  // NULL: elements that are assigned one by one
+  rn_combine_fn_t fn;  // NULL for objects, which are assigned one by one
 } scatter_t;
 
 static rn_status_t scatter_init(const rn_kernel_init_t* init, void* state) {
@@ -37,7 +37,7 @@ static rn_status_t bad_updates(const rn_tensor_t* params, const rn_tensor_t* ind
       rn_text_of(updates).text, rn_text_of(indices).text, rn_text_of(params).text);
 }
 
-// Updates are a scalar, or have the shape of the indices and then that of a row.
+// Updates are a scalar, or have the shape of the indices followed by that of a row.
 static rn_status_t check_updates(const rn_kernel_ctx_t* ctx, const rn_tensor_t* params) {
   const rn_tensor_t *indices = rn_in(ctx, 1), *updates = rn_in(ctx, 2);
   const bool is_ref = rn_in(ctx, 0)->is_ref;
@@ -46,7 +46,7 @@ static rn_status_t check_updates(const rn_kernel_ctx_t* ctx, const rn_tensor_t* 
                                         rn_text_of(params).text)
                   : bad_updates(params, indices, updates);
   if (updates->rank == 0) return RN_OK;
-  if (!is_ref && indices->count == 0)  // for nothing, of a resource, only the rank must fit
+  if (!is_ref && indices->count == 0)  // no updates of a resource: only the rank is checked
     return updates->rank == indices->rank + params->rank - 1
                ? RN_OK
                : bad_updates(params, indices, updates);
@@ -67,7 +67,7 @@ typedef struct job_t {
   rn_combine_fn_t fn;
   char* to;
   const char* from;
-  int64_t row, bytes;  // of a row
+  int64_t row, bytes;  // elements and bytes per row
 } job_t;
 
 static void combine_rows(void* arg, const int64_t* rows, const int64_t* places, int count) {
@@ -80,7 +80,7 @@ static void combine_rows(void* arg, const int64_t* rows, const int64_t* places, 
   }
 }
 
-// Bytes a nanosecond, of rows read, changed and written.
+// Bytes per nanosecond, for rows read, updated and written.
 #define BYTES_PER_NS 16.0
 
 static rn_status_t scatter_rows(rn_pool_t* pool, const scatter_t* scatter,

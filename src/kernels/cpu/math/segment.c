@@ -1,4 +1,4 @@
-// Reductions of rows that share an id, sorted or not.
+// Segment reductions, sorted and unsorted.
 #include "kernels/cpu/array.h"
 #include "kernels/cpu/combine.h"
 #include "kernels/cpu/move.h"
@@ -11,8 +11,8 @@ typedef struct segment_t {
   bool is_mean;
 } segment_t;
 
-// The row that comes is the left operand, as in stock: of two numbers that cannot be compared the
-// largest and the smallest are the left one, so NaN takes the place of what was there before.
+// The incoming row is the left operand, as in stock: if two numbers are unordered, max and min
+// return the left one, so NaN replaces what was there.
 static rn_status_t segment_init(const rn_kernel_init_t* init, void* state) {
   rn_str_t name = rn_str(init->op->name);
   segment_t* segment = state;
@@ -24,7 +24,7 @@ static rn_status_t segment_init(const rn_kernel_init_t* init, void* state) {
   return RN_OK;
 }
 
-// Divides a row by the number of rows that went into it: integers towards zero.
+// Divides a row by the number of rows summed into it; integer division truncates.
 static void divide_row(rn_dtype_t dtype, void* row, int64_t n, int64_t by) {
   _Alignas(16) char divisor[16] = {0};
   switch (dtype) {
@@ -82,7 +82,7 @@ static rn_status_t check_sorted(const rn_tensor_t* data, const rn_tensor_t* ids,
   return RN_OK;
 }
 
-// |rows| rows shaped like those of |data|.
+// Allocates |rows| rows shaped like those of |data|.
 static rn_status_t make_rows(rn_kernel_ctx_t* ctx, const rn_tensor_t* data, int skipped,
                              int64_t rows, rn_tensor_t** out) {
   int64_t dims[RN_MAX_RANK + 1] = {rows};
@@ -101,7 +101,7 @@ static rn_status_t segment_reduce(rn_kernel_ctx_t* ctx) {
   const int64_t row = out->count / rows, bytes = row * (int64_t)rn_dtype_size(data->dtype);
   rn_combine_fn_t fn = rn_combine(segment->op, data->dtype);
   rn_combine_fn_t assign = rn_combine(RN_COMBINE_ASSIGN, data->dtype);
-  // Ids that no row has give 1 for products and 0 for everything else.
+  // Ids without rows give 1 for products and 0 for everything else.
   _Alignas(16) char empty[16] = {0};
   if (segment->op == RN_COMBINE_MUL) rn_combine_identity(RN_COMBINE_MUL, data->dtype, empty);
   int64_t next = 0;
@@ -125,7 +125,7 @@ typedef struct rows_t {
   rn_combine_fn_t fn;
   char* to;
   const char* from;
-  int64_t row, bytes;  // of a row
+  int64_t row, bytes;  // elements and bytes per row
 } rows_t;
 
 static void combine_rows(void* arg, const int64_t* ids, const int64_t* places, int count) {
@@ -136,7 +136,7 @@ static void combine_rows(void* arg, const int64_t* ids, const int64_t* places, i
   }
 }
 
-// Bytes a nanosecond, of rows read and added up.
+// Bytes per nanosecond, for rows read and added.
 #define BYTES_PER_NS 16.0
 
 static rn_status_t unsorted_segment(rn_kernel_ctx_t* ctx) {

@@ -1,4 +1,4 @@
-// Select and SelectV2: elements of one tensor or the other.
+// Select and SelectV2.
 #include "kernels/cpu/array.h"
 #include "kernels/cpu/loops.h"
 #include "kernels/kernel_rows.h"
@@ -16,7 +16,7 @@ static rn_status_t select_init(const rn_kernel_init_t* init, void* state) {
   return RN_OK;
 }
 
-// Writes element |from| over |to|. False when memory is short.
+// Assigns element |from| to |to|. False if memory runs out.
 static bool copy_element(rn_dtype_t dtype, const void* from, void* to) {
   if (from == to) return true;
   if (dtype == RN_STRING) {
@@ -52,17 +52,17 @@ static rn_status_t compute_broadcast(rn_kernel_ctx_t* ctx) {
   if (select->fn) return rn_broadcast_compute(ctx, 3, 7, RN_GRAIN_CHEAP, select->fn, NULL);
   rn_dtype_t dtype = rn_in(ctx, 1)->dtype;
   objects_t objects = {dtype, rn_dtype_size(dtype), false};
-  // In one piece: counting is not worth a thread, and the flag is not atomic.
+  // In one piece: reference counting is not worth a thread, and the flag is not atomic.
   RN_RETURN_IF_ERROR(rn_broadcast_compute(ctx, 3, 0, INT64_MAX, select_objects, &objects));
   return objects.is_short_of_memory ? rn_out_of_memory() : RN_OK;
 }
 
-// The condition has one element, or one for each row.
+// The condition has one element, or one per row.
 typedef struct rows_t {
   const rn_kernel_ctx_t* ctx;
   const bool* condition;
   char* out;
-  size_t row;  // bytes
+  size_t row;  // bytes per row
 } rows_t;
 
 static void copy_rows(void* arg, int64_t begin, int64_t end) {

@@ -1,21 +1,21 @@
-// Points of Sobol sequences, from the second on, in the order of Gray codes.
+// SobolSample: points of Sobol sequences, from the second on, in Gray code order.
 #include "kernels/cpu/array.h"
 #include "kernels/kernel_rows.h"
 
-#define MAX_DIMENSIONS 1024  // that there are numbers for; stock has 21200
+#define MAX_DIMENSIONS 1024  // with known direction numbers; stock has 21200
 #define BITS 32
 
 static const uint64_t numbers[] = {
 #include "kernels/cpu/math/sobol.def"
 };
-// Dimensions of each degree, from 1 on; tools/sobol_numbers.py says how their bits lie.
+// Number of dimensions per degree, from 1 on; tools/sobol_numbers.py documents the bit layout.
 static const uint16_t by_degree[] = {1, 1, 2, 2, 6, 6, 18, 16, 48, 60, 176, 144, 543};
 
-// A place among the bits.
+// A position in the bit stream.
 typedef struct bits_t {
   size_t at;
   int32_t degree;     // of the next dimension
-  int32_t of_degree;  // how many of that degree there were
+  int32_t of_degree;  // dimensions of that degree so far
 } bits_t;
 
 static uint32_t take_bits(bits_t* bits, int count) {
@@ -25,7 +25,7 @@ static uint32_t take_bits(bits_t* bits, int count) {
   return value;
 }
 
-// The directions of the next dimension, each as a fraction of 2^32.
+// The direction numbers of the next dimension, as fractions of 2^32.
 static void next_dimension(bits_t* bits, uint32_t* directions) {
   while (bits->of_degree == by_degree[bits->degree - 1]) {
     ++bits->degree;
@@ -48,7 +48,7 @@ static void fill_dimension(const uint32_t* directions, int64_t skip, rn_tensor_t
   for (int k = 0; k < BITS; ++k)
     if (gray >> k & 1) point ^= directions[k];
   for (int64_t i = 0; i < count; ++i) {
-    // The next Gray code differs in the lowest bit that is not set in the number.
+    // The next Gray code differs in the bit of the lowest zero of the number.
     point ^= directions[__builtin_ctzll(~(uint64_t)(skip + i))];
     double value = (double)point / 4294967296.0;
     if (out->dtype == RN_FLOAT)

@@ -1,5 +1,5 @@
-// SparseMatMul: a product of matrices that may have many zeros. They are multiplied as any others:
-// the marks are hints, and dense products are quicker up to very few numbers.
+// SparseMatMul: a matmul of matrices with many zeros. Computed as a dense one: the attributes are
+// hints, and dense GEMM is faster except at extreme sparsity.
 #include "kernels/cpu/array.h"
 #include "kernels/cpu/gemm.h"
 #include "kernels/cpu/vector.h"

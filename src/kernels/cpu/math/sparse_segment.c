@@ -1,5 +1,5 @@
-// Sums, means and root-n means of rows chosen by index, by segment; and their gradients. 16-bit
-// floats are added up and divided as floats: a sum may be beyond the largest half, its mean is not.
+// SparseSegmentSum, Mean and SqrtN, and their gradients. 16-bit floats are summed and divided in
+// float, because a sum may overflow where its mean does not.
 #include <math.h>
 #include <stdlib.h>
 
@@ -17,7 +17,7 @@ static rn_status_t kind_init(const rn_kernel_init_t* init, void* state) {
   return RN_OK;
 }
 
-// One number in the type that rows of means are computed in.
+// Writes one number in the type in which means are computed.
 static void put_number(rn_dtype_t dtype, double value, void* out) {
   float number = (float)value;
   if (dtype == RN_DOUBLE)
@@ -62,7 +62,7 @@ static rn_status_t bad_id(int64_t id, int64_t rows) {
       (long long)id, (long long)rows);
 }
 
-// Adds up the rows of output |out|, which is zero. |spare| has room for two rows of floats.
+// Sums the rows into |out|, which is zero. |spare| holds two rows of floats.
 static rn_status_t sum_rows(const rn_kernel_ctx_t* ctx, int64_t rows, float* spare,
                             rn_tensor_t* out) {
   const int kind = *(const int*)ctx->state;
@@ -121,7 +121,7 @@ static rn_status_t sparse_segment(rn_kernel_ctx_t* ctx) {
   return status;
 }
 
-// Adds the gradient's row |from|, scaled, to row |to| of the sums. |spare| has room for two rows.
+// Adds row |from| of the gradient, scaled, to row |to| of the sums. |spare| holds two rows.
 static void add_scaled(rn_dtype_t dtype, const char* from, double scale, char* to, char* spare,
                        int64_t n) {
   const rn_dtype_t wide = rn_wide_dtype(dtype);
@@ -136,7 +136,7 @@ static void add_scaled(rn_dtype_t dtype, const char* from, double scale, char* t
   rn_combine(RN_COMBINE_ADD, wide)(to, row, 1, to, n);
 }
 
-// Before anything is allocated: the output may be large, and the ids wrong.
+// Checks before anything is allocated, because the output may be large and the ids wrong.
 static rn_status_t check_places(const rn_tensor_t* grad, const rn_tensor_t* indices,
                                 const rn_tensor_t* ids, int64_t rows) {
   const int64_t segments = rn_tensor_dim(grad, 0);
@@ -157,7 +157,7 @@ static rn_status_t check_places(const rn_tensor_t* grad, const rn_tensor_t* indi
   return RN_OK;
 }
 
-// Adds up into |out|, which is zero and of the type that |grad| is computed in.
+// Accumulates into |out|, which is zero and has the type in which |grad| is computed.
 static void grad_rows(int kind, const rn_tensor_t* grad, const rn_tensor_t* indices,
                       const rn_tensor_t* ids, int64_t* counts, char* spare, rn_tensor_t* out) {
   const int64_t row = out->count ? rn_dims_product(rn_tensor_dims(out), 1, out->rank) : 0;
@@ -173,7 +173,7 @@ static void grad_rows(int kind, const rn_tensor_t* grad, const rn_tensor_t* indi
   }
 }
 
-// Adds up |grad| into the rows of a new output 0, |rows| of them.
+// Accumulates |grad| into a new output 0 of |rows| rows.
 static rn_status_t make_grad(rn_kernel_ctx_t* ctx, const rn_tensor_t* indices, int64_t rows) {
   const rn_tensor_t *grad = rn_in(ctx, 0), *ids = rn_in(ctx, 2);
   int64_t dims[RN_MAX_RANK];
@@ -223,8 +223,8 @@ static int by_number(const void* a, const void* b) {
   return (x > y) - (x < y);
 }
 
-// The second form gives only the rows that were chosen, and which they are. |sorted| and |places|
-// have room for all indices.
+// V2 returns only the selected rows, and their indices. |sorted| and |places| have one entry per
+// index.
 static rn_status_t sparse_segment_rows(rn_kernel_ctx_t* ctx, int64_t rows, int64_t* sorted,
                                        rn_tensor_t* places) {
   const rn_tensor_t* indices = rn_in(ctx, 1);

@@ -1,7 +1,7 @@
-// Special functions: gamma and its relatives, inverse error functions, neighbours of floats.
-// Computed in double one element at a time, rounded to the type at the end.
+// Special functions: gamma and related functions, inverse error functions, nextafter. Computed in
+// double, one element at a time, and rounded to the type at the end.
 #ifndef _GNU_SOURCE
-#define _GNU_SOURCE  // lgamma_r
+#define _GNU_SOURCE  // for lgamma_r
 #endif
 #include <math.h>
 
@@ -11,25 +11,25 @@
 #include "kernels/kernel_rows.h"
 
 #define PI 3.14159265358979323846
-#define ROUNDS 4000  // a series that has not settled by then never will
+#define ROUNDS 4000  // a series that has not converged by then never will
 
 static double log_gamma(double x) {
   int sign;  // lgamma would write it to a global
   return isinf(x) ? INFINITY : lgamma_r(x, &sign);
 }
 
-// The float function for floats and halves: as in stock, subnormal floats included.
+// For float and half the float function, as in stock, including subnormal floats.
 static float log_gamma_float(float x) {
   int sign;
   return isinf(x) ? INFINITY : lgammaf_r(x, &sign);
 }
 
-// Psi: reflected for x < 0, raised by recurrence to where the asymptotic series holds.
+// Psi: reflection for x < 0, then recurrence up to where the asymptotic series converges.
 static double digamma(double x) {
   if (x <= 0 && x == floor(x)) return NAN;
   double result = 0;
   if (x < 0) {
-    // The distances from the nearest pole and from half way between two are exact.
+    // The distances from the nearest pole and from the midpoint of two poles are exact.
     double part = x - rint(x), rest = copysign(0.5, part) - part;
     result = fabs(part) < 0.25 ? -PI / tan(PI * part) : -PI * tan(PI * rest);
     x = 1 - x;
@@ -44,7 +44,7 @@ static double digamma(double x) {
   return result + log(x) - 0.5 / x - series;
 }
 
-// Solves erfc(y) = q for 0 < q <= 1 by Halley's rule, which triples the digits each time.
+// Solves erfc(y) = q for 0 < q <= 1 by Halley's method, which triples the digits per step.
 static double erfc_inverse(double q) {
   double t = sqrt(-2 * log(q / 2));
   double y =
@@ -63,7 +63,7 @@ static double erf_inverse(double x) {
   if (!(size <= 1)) return NAN;
   if (size == 1) return copysign(INFINITY, x);
   if (size > 0.5) return copysign(erfc_inverse(1 - size), x);
-  // Near zero erfc has lost the digits: Newton on erf itself, from the series.
+  // Near zero erfc has lost digits: Newton's method on erf itself, starting from the series.
   double y = size * (0.88622692545275801 + 0.23201366653465450 * size * size);
   for (int i = 0; i < 4; ++i) {
     double u = (erf(y) - size) / (1.1283791670955125739 * exp(-y * y));
@@ -80,12 +80,13 @@ static double normal_quantile(double p) {
                  : 1.41421356237309504880 * erfc_inverse(2 * (1 - p));
 }
 
-// Hurwitz's zeta, the sum of (q + k)^-x: the first terms, then Euler and Maclaurin's formula.
+// The Hurwitz zeta function, the sum of (q + k)^-x: the first terms, then the Euler-Maclaurin
+// formula.
 static double zeta(double x, double q) {
   if (x == 1) return INFINITY;
   if (!(x > 1)) return NAN;
   if (q <= 0) {
-    // At a pole both sides are the same infinity for even powers only.
+    // At a pole, both sides have the same infinity only for even powers.
     if (q == floor(q)) return fmod(x, 2) == 0 ? INFINITY : NAN;
     if (x != floor(x)) return NAN;
   }
@@ -120,8 +121,8 @@ static double polygamma(double order, double x) {
   return fmod(order, 2) == 0 ? -value : value;
 }
 
-// x^a e^-x / gamma(a): the factor of both forms of the incomplete gamma function. Near a the powers
-// are taken of x / a, so that no digits are lost to large logarithms.
+// x^a e^-x / gamma(a): the common factor of both incomplete gamma functions. Near x = a uses powers
+// of x / a, to avoid losing digits to large logarithms.
 static double gamma_factor(double a, double x) {
   if (a < 30) return exp(a * log(x) - x - log_gamma(a));
   double d = (x - a) / a;
@@ -139,7 +140,7 @@ static double lower_series(double a, double x) {
   return sum * gamma_factor(a, x);
 }
 
-// Lentz's way through the continued fraction of the upper part.
+// The continued fraction of the upper incomplete gamma function, by Lentz's method.
 static double upper_fraction(double a, double x) {
   const double tiny = 1e-300;
   double b = x + 1 - a, c = 1 / tiny, d = 1 / b, h = d;
@@ -175,8 +176,8 @@ static double igammac(double a, double x) {
   return x < a + 1 ? 1 - lower_series(a, x) : upper_fraction(a, x);
 }
 
-// The derivative by a of the lower part over minus the factor: of the series, term by term. For
-// x < a + 1 all terms have one sign.
+// The derivative with respect to a of the lower function, divided by minus the factor: of the
+// series, term by term. For x < a + 1 all terms have the same sign.
 static double lower_slope(double a, double x) {
   double term = 1 / a, slope = digamma(a + 1) - log(x), sum = 0;
   for (int k = 1; k < ROUNDS; ++k) {
@@ -189,12 +190,13 @@ static double lower_slope(double a, double x) {
   return sum;
 }
 
-// The derivative by a of the upper part over the factor: the continued fraction and its derivative
-// side by side. Where the fraction is used, all is positive, so the far tail loses no digits.
+// The derivative with respect to a of the upper function, divided by the factor: the continued
+// fraction and its derivative in parallel. Where it is used, all terms are positive, so the far
+// tail loses no digits.
 static double upper_slope(double a, double x) {
   const double tiny = 1e-300;
   double b = x + 1 - a, c = 1 / tiny, d = 1 / b, h = d;
-  double c_slope = 0, d_slope = d * d, h_slope = d_slope;  // b's is -1 all the way
+  double c_slope = 0, d_slope = d * d, h_slope = d_slope;  // b's derivative is always -1
   for (int k = 1; k < ROUNDS; ++k) {
     double step = -k * (k - a);
     b += 2;
@@ -226,9 +228,8 @@ static double igamma_grad_a(double a, double x) {
   return factor == 0 ? 0 : -factor * gamma_slope(a, x);
 }
 
-// How a sample x from the gamma distribution of a moves with a while its quantile stays: the
-// density, which is the factor over x, times the step makes up for the change of the distribution
-// function.
+// How a sample x of the gamma distribution changes with a at a fixed quantile: the density, which
+// is the factor over x, times dx must cancel the change of the distribution function.
 static double gamma_sample_grad(double a, double x) {
   if (isnan(a) || isnan(x) || x < 0 || a <= 0) return NAN;
   return x == 0 || isinf(a) ? 0 : x * gamma_slope(a, x);
@@ -314,7 +315,7 @@ LOOP2(next_after, f64, double, nextafter(x, y))
 BETA_LOOP(f32, float)
 BETA_LOOP(f64, double)
 
-#define GRAIN 2048  // a hundred nanoseconds each
+#define GRAIN 2048  // at about a hundred nanoseconds each
 
 #define UNARY_KERNEL(name)                                     \
   static rn_status_t compute_##name(rn_kernel_ctx_t* ctx) {    \
@@ -341,7 +342,7 @@ BINARY_KERNEL(igamma_grad_a)
 BINARY_KERNEL(gamma_sample_grad)
 BINARY_KERNEL(next_after)
 
-// Single numbers go with everything, arrays only with their like.
+// Scalars combine with everything, arrays only with arrays of the same shape.
 static rn_status_t compute_betainc(rn_kernel_ctx_t* ctx) {
   static const char names[] = "abx";
   for (int i = 0; i < 3; ++i) {

@@ -1,6 +1,6 @@
-// FusedBatchNorm and its gradient, all versions; the loops are in isa/norm.c.
+// FusedBatchNorm and its gradient, all versions; isa/norm.c has the loops.
 //
-// Everything is computed as floats, channels last; other types and orders are copied first.
+// Everything is computed in float with channels last; other types and layouts are copied first.
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -60,7 +60,7 @@ static void turn(const float* in, float* out, view_t view, bool to_last) {
   }
 }
 
-// |*out| are the floats of |x|, channels last: its own or those of |temp|.
+// |*out| points to the floats of |x| with channels last: its own or those of |temp|.
 static rn_status_t read_floats(rn_kernel_ctx_t* ctx, const rn_tensor_t* x, view_t view,
                                rn_tensor_t* temp, const float** out) {
   *out = x->data;
@@ -80,7 +80,7 @@ static rn_status_t read_floats(rn_kernel_ctx_t* ctx, const rn_tensor_t* x, view_
   return RN_OK;
 }
 
-// Where to compute floats, channels last, that write_floats then puts into |y|.
+// A buffer for floats with channels last, which write_floats then stores to |y|.
 static rn_status_t begin_floats(rn_kernel_ctx_t* ctx, rn_tensor_t* y, view_t view,
                                 rn_tensor_t* temp, float** out) {
   *out = y->data;
@@ -104,7 +104,7 @@ static void write_floats(const rn_tensor_t* temp, view_t view, rn_tensor_t* y) {
     (y->dtype == RN_HALF ? table->narrow_half : table->narrow_bfloat16)(from, y->data, y->count);
 }
 
-// Work over rows, in pieces.
+// A loop over rows, in pieces.
 typedef struct job_t {
   const rn_norm_fns_t* fns;
   const float *x, *dy, *mean, *scale, *offset, *slope;
@@ -144,7 +144,7 @@ static void run_rows(rn_kernel_ctx_t* ctx, job_t* job, int64_t rows) {
   rn_pool_for(rn_ctx_pool(ctx), rows, job->piece, run_piece, job);
 }
 
-// The sums of pieces, added up in their order.
+// Sums per piece, added in order.
 static rn_status_t sum_rows(rn_kernel_ctx_t* ctx, job_t* job, int64_t rows, float* sums) {
   job->piece = PIECE_ELEMENTS / job->columns + 1;
   if (job->piece < rows / MOST_PIECES + 1) job->piece = rows / MOST_PIECES + 1;
@@ -194,7 +194,7 @@ static rn_status_t forward_check(rn_kernel_ctx_t* ctx, view_t* out_view) {
 }
 
 typedef struct stats_t {
-  float *mean, *variance;              // given on
+  float *mean, *variance;              // returned as outputs
   float *saved_mean, *saved_variance;  // for the gradient
 } stats_t;
 
@@ -263,8 +263,8 @@ static rn_status_t forward_compute(rn_kernel_ctx_t* ctx) {
   RN_RETURN_IF_ERROR(rn_output(ctx, 0, rn_tensor_shape(x), &y));
   for (int i = 0; i < 4; ++i)
     RN_RETURN_IF_ERROR(rn_output(ctx, i + 1, (rn_shape_t){1, &view.channels}, &outs[i]));
-  // Nothing is kept in it. It has no elements, as with oneDNN in TensorFlow: then whoever batches
-  // calls may give it a further dimension.
+  // It stays empty: it has no elements, as in TensorFlow with oneDNN, so that batching calls may
+  // add a dimension to it.
   if (ctx->kernel->output_count > 5)
     RN_RETURN_IF_ERROR(rn_output(ctx, 5, (rn_shape_t){1, &(int64_t){0}}, &reserve));
   stats_t stats = {outs[0]->data, outs[1]->data, outs[2]->data, outs[3]->data};
@@ -318,7 +318,7 @@ static rn_status_t gradient_run(rn_kernel_ctx_t* ctx, view_t view, rn_tensor_t* 
   float *dy_mean = temps[2].data, *slope = dy_mean + channels, *factor = slope + channels;
   for (int64_t c = 0; c < channels; ++c) {
     float inverse = 1 / sqrtf(variance[c] + state->epsilon);
-    // Statistics that are constants pass nothing back.
+    // Constant statistics propagate no gradient.
     dy_mean[c] = state->is_training ? doffset[c] / (float)rows : 0;
     slope[c] = state->is_training ? inverse * inverse * (dscale[c] / (float)rows) : 0;
     factor[c] = scale[c] * inverse;
@@ -330,7 +330,7 @@ static rn_status_t gradient_run(rn_kernel_ctx_t* ctx, view_t view, rn_tensor_t* 
     job.offset = dy_mean;
     job.slope = slope;
     job.work = GRADIENT;
-  } else {  // dy alone counts: x may hold what is no number. Both of these are zeros.
+  } else {  // only dy matters: x may contain NaN. Both of these are zeros.
     job.x = dy;
     job.mean = dy_mean;
     job.offset = slope;

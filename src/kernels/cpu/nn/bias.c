@@ -1,4 +1,4 @@
-// BiasAdd, its gradient, and L2Loss; the loops are in isa/bias.c.
+// BiasAdd, its gradient, and L2Loss; isa/bias.c has the loops.
 #include "kernels/cpu/isa/bias.h"
 #include "base/pool.h"
 #include "kernels/cpu/array.h"
@@ -6,7 +6,7 @@
 #include "kernels/cpu/vector.h"
 #include "kernels/kernel_rows.h"
 
-// Elements in a piece of work: some 30 us of memory traffic.
+// Elements per piece of work: about 30 us of memory traffic.
 #define PIECE_ELEMENTS (1 << 16)
 #define SMALL_ELEMENTS (1 << 14)  // for threads that are awake anyway
 #define MOST_PIECES 64
@@ -21,7 +21,7 @@ static rn_status_t bias_init(const rn_kernel_init_t* init, void* state) {
   return RN_OK;
 }
 
-// How the loops see a type: signed integers as unsigned ones, complex numbers as two floats.
+// The type the loops use: unsigned for signed integers, two floats for a complex number.
 static rn_dtype_t plain_type(rn_dtype_t dtype) {
   switch (dtype) {
     case RN_INT8:
@@ -80,7 +80,7 @@ static void add_rows(void* arg, int64_t begin, int64_t end) {
     rn_vector_run(RN_VECTOR_ADD, job->dtype, x, 1, job->bias, 1, out, job->view.channels);
 }
 
-// Channels before space: a number for each run of |inner|, which may be two floats wide.
+// Channels before space: one number per run of |inner|, possibly two floats wide.
 static void add_planes(void* arg, int64_t begin, int64_t end) {
   const job_t* job = arg;
   size_t plane = (size_t)job->view.inner * job->item;
@@ -136,7 +136,7 @@ static rn_status_t add_compute(rn_kernel_ctx_t* ctx) {
   return RN_OK;
 }
 
-// The gradient: sums of pieces of rows, added up in their order.
+// The gradient: sums per piece of rows, added in order.
 
 static void sum_rows(void* arg, int64_t begin, int64_t end) {
   const job_t* job = arg;
@@ -165,7 +165,7 @@ static rn_status_t sum_columns(rn_kernel_ctx_t* ctx, job_t* job, rn_dtype_t dtyp
   return RN_OK;
 }
 
-// |parts| is 1, or 2 for complex numbers, whose halves lie side by side.
+// |parts| is 1, or 2 for complex numbers, whose halves are adjacent.
 static void sum_planes(const job_t* job, int64_t parts, char* sums) {
   int64_t channels = job->view.channels, inner = job->view.inner;
   size_t step = (size_t)parts * job->item;
@@ -237,7 +237,7 @@ typedef struct squares_t {
   const char* x;
   size_t item;
   int64_t piece;
-  double parts[MOST_PIECES];  // of the type
+  double parts[MOST_PIECES];  // in the element type
 } squares_t;
 
 static void square_piece(void* arg, int64_t begin, int64_t end) {

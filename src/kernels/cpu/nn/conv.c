@@ -1,4 +1,4 @@
-// Conv2D and its gradients: arguments and checks. The work is in conv_float.c and conv_plain.c.
+// Conv2D and its gradients: arguments and checks. conv_float.c and conv_plain.c do the work.
 #include "kernels/cpu/nn/conv.h"
 
 #include <inttypes.h>
@@ -42,7 +42,7 @@ static void conv_destroy(void* state) {
   if (conv->has_cache) rn_conv_cache_clear(&conv->cache);
 }
 
-// 16-bit floats are computed as floats and rounded once.
+// Computes 16-bit floats in float and rounds once.
 static rn_status_t run_narrow(rn_kernel_ctx_t* ctx, bool is_half, const rn_conv_t* conv,
                               rn_conv_data_t data, const int64_t sizes[3]);
 
@@ -84,8 +84,8 @@ static rn_status_t run_narrow(rn_kernel_ctx_t* ctx, bool is_half, const rn_conv_
   return status;
 }
 
-// Images with their channels first are convolved with them last: copied before and behind. Where
-// stock has oneDNN, it takes them, too; its plain kernels refuse them.
+// Converts between NCHW and NHWC: images with channels first are copied, convolved with channels
+// last, and copied back. Stock does so with oneDNN; its plain kernels reject them.
 static rn_status_t move_channels(rn_kernel_ctx_t* ctx, const rn_tensor_t* from, rn_tensor_t* to,
                                  bool makes_last) {
   const int64_t* last = rn_tensor_dims(makes_last ? to : from);
@@ -98,7 +98,7 @@ static rn_status_t move_channels(rn_kernel_ctx_t* ctx, const rn_tensor_t* from, 
   return rn_move_run(&move, rn_ctx_pool(ctx), from->dtype, from->data, to->data);
 }
 
-// |*out| is |image| with its channels last: itself, or |temp|, which the caller clears.
+// |*out| is |image| with channels last: itself, or |temp|, which the caller clears.
 static rn_status_t channels_last(rn_kernel_ctx_t* ctx, const rn_tensor_t* image, rn_tensor_t* temp,
                                  const rn_tensor_t** out) {
   *out = image;
@@ -110,8 +110,8 @@ static rn_status_t channels_last(rn_kernel_ctx_t* ctx, const rn_tensor_t* image,
   return move_channels(ctx, image, temp, true);
 }
 
-// Runs |conv| into |out|, an image that has |dims| with its channels last; |*image| is its place in
-// |data|.
+// Runs |conv| into |out|, an image whose dims with channels last are |dims|; |*image| is its field
+// in |data|.
 static rn_status_t run_into(rn_kernel_ctx_t* ctx, const rn_conv_t* conv, rn_conv_data_t* data,
                             void** image, rn_tensor_t* out, const int64_t dims[4]) {
   *image = out->data;
@@ -185,7 +185,7 @@ static rn_status_t forward_compute(rn_kernel_ctx_t* ctx) {
   return status;
 }
 
-// The sizes that input |index| spells; |count| of them are read.
+// Reads |count| sizes from input |index|.
 static rn_status_t read_sizes(rn_kernel_ctx_t* ctx, int index, int64_t* out) {
   const rn_tensor_t* sizes = rn_in(ctx, index);
   for (int64_t i = 0; i < sizes->count; ++i) {
@@ -205,8 +205,8 @@ static rn_status_t check_axis(const char* op, int spatial, const rn_window_axis_
       op, actual, axis->out, spatial, axis->in, axis->filter, actual, axis->stride, axis->dilation);
 }
 
-// What both gradients check: the sizes of x, w and y against each other. Dilated windows and groups
-// are no different here; stock's plain kernels refuse them.
+// Checks for both gradients: the sizes of x, w and y against each other. Dilation and groups need
+// no special treatment; stock's plain kernels reject them.
 static rn_status_t gradient_sizes(const conv_state_t* state, const char* op, const int64_t x[4],
                                   const int64_t w[4], const rn_tensor_t* y, rn_conv_t* conv) {
   if (y->rank != 4) return rn_invalid_argument("%s: out_backprop must be 4-dimensional", op);
@@ -232,14 +232,14 @@ static rn_status_t gradient_sizes(const conv_state_t* state, const char* op, con
   return check_axis(op, 2, &conv->columns, rn_tensor_dim(y, 2));
 }
 
-// |y| has its channels last, as all sizes.
+// |y| and all sizes have channels last.
 static rn_status_t input_gradient(rn_kernel_ctx_t* ctx, const rn_tensor_t* y) {
   static const char op[] = "Conv2DCustomBackpropInput";
   conv_state_t* state = ctx->state;
   const rn_tensor_t *sizes = rn_in(ctx, 0), *w = rn_in(ctx, 1);
   int64_t x[4], given[4];
   RN_RETURN_IF_ERROR(read_sizes(ctx, 0, given));
-  if (sizes->count == 2)  // only those in space
+  if (sizes->count == 2)  // spatial sizes only
     x[0] = rn_tensor_dim(y, 0), x[1] = given[0], x[2] = given[1], x[3] = rn_tensor_dim(w, 2);
   else
     rn_window_order(state->attrs.is_nchw, given, x);
@@ -279,7 +279,7 @@ static rn_status_t input_compute(rn_kernel_ctx_t* ctx) {
   return status;
 }
 
-// |x| and |y| have their channels last.
+// |x| and |y| have channels last.
 static rn_status_t filter_gradient(rn_kernel_ctx_t* ctx, const rn_tensor_t* x,
                                    const rn_tensor_t* y) {
   int64_t w[4];

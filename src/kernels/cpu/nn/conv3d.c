@@ -1,8 +1,9 @@
-// Conv3D and its gradients, by matrix products.
+// Conv3D and its gradients, by GEMM.
 //
-// The patches of one plane of the output are the rows of a matrix, [positions, patch]. Then
-//   y = rows w,   the patches' gradient = y w',   w's gradient = rows' y,
-// plane by plane. Gradients of w are added up in the order of planes and volumes.
+// The patches of one plane of the output are the rows of a matrix, [positions, patch]. For each
+// plane
+//   y = rows w,   the patches' gradient = y w',   w's gradient = rows' y.
+// Gradients of w are added in the order of planes and volumes.
 #include <inttypes.h>
 
 #include "kernels/cpu/array.h"
@@ -64,9 +65,9 @@ typedef struct conv_t {
   rn_window_axis_t axes[3];
   int64_t batch, in_depth, out_depth;
   char *x, *w, *y;
-  char* parts;  // gradients of w, one for each volume
+  char* parts;  // gradients of w, one per volume
   rn_pool_t* pool;
-  bool failed;  // the first to set it owns |status|
+  bool failed;  // the thread that sets it first owns |status|
   rn_status_t status;
 } conv_t;
 
@@ -78,7 +79,8 @@ static int64_t patch_of(const conv_t* conv) {
   return conv->axes[0].filter * conv->axes[1].filter * conv->axes[2].filter * conv->in_depth;
 }
 
-// One row of pixels of a patch: between the matrix and the volume, |back| adds to the latter.
+// Copies one row of pixels of a patch from the volume to the matrix, or, with |back|, adds it to
+// the volume.
 static void move_pixels(const conv_t* conv, char* row, int64_t column, char* matrix, bool back) {
   size_t pixel = (size_t)conv->in_depth * conv->item;
   const rn_window_axis_t* across = &conv->axes[2];
@@ -149,7 +151,7 @@ static rn_status_t run_plane(const conv_t* conv, int64_t volume, int64_t plane, 
   return RN_OK;
 }
 
-// Planes of the output in FORWARD, else volumes.
+// Planes of the output for FORWARD, otherwise volumes.
 static rn_status_t run_range(const conv_t* conv, int64_t begin, int64_t end) {
   int64_t planes = conv->axes[0].out, patch = patch_of(conv), count = 0, bytes = 0;
   int64_t temp = conv->work == FILTER ? patch * conv->out_depth : 0;
@@ -188,7 +190,7 @@ static rn_status_t run_plain(rn_kernel_ctx_t* ctx, conv_t* conv) {
   double each = 2.0 * (double)positions_of(conv) * (double)w_size;
   int64_t count = conv->work == FORWARD ? conv->batch * conv->axes[0].out : conv->batch;
   if (conv->work != FORWARD) each *= (double)conv->axes[0].out;
-  if (count == 1) {  // inside the products, then
+  if (count == 1) {  // then the GEMMs run in parallel
     conv->pool = rn_ctx_pool(ctx);
     run_piece(conv, 0, 1);
   } else {
@@ -205,7 +207,7 @@ static rn_status_t run_plain(rn_kernel_ctx_t* ctx, conv_t* conv) {
   return conv->status;
 }
 
-// 16-bit floats are computed as floats and rounded once.
+// Computes 16-bit floats in float and rounds once.
 static rn_status_t run(rn_kernel_ctx_t* ctx, conv_t* conv) {
   if (conv->dtype != RN_HALF && conv->dtype != RN_BFLOAT16) return run_plain(ctx, conv);
   const rn_vector_table_t* table = rn_vector_table();
@@ -272,7 +274,7 @@ static rn_status_t forward_compute(rn_kernel_ctx_t* ctx) {
   return run(ctx, &conv);
 }
 
-// What both gradients check: the sizes of x, w and y against each other.
+// Checks for both gradients: the sizes of x, w and y against each other.
 static rn_status_t check_gradient(const state_t* state, const char* op, const int64_t* x,
                                   const int64_t* w, const rn_tensor_t* y, conv_t* conv) {
   if (y->rank != 5) return rn_invalid_argument("out_backprop tensor must have 5 dimensions");

@@ -1,27 +1,27 @@
-// Cutting convolutions: see conv_cut.h.
+// See conv_cut.h.
 #include "kernels/cpu/nn/conv_cut.h"
 
-// Least work of a piece: some 100 us.
+// Minimum work per piece: about 100 us.
 #define PIECE_FLOPS 16e6
-// A filter's gradient is cut only as far as adding the parts up stays a small part of the work:
-// operations for each of its elements in a piece.
+// A filter gradient is split only as long as adding up the parts stays a small share of the work:
+// minimum operations per filter element in a piece.
 #define PIECE_FLOPS_PER_WEIGHT 1600
 #define MOST_PIECES 16
-// Images are cut by rows when a batch has fewer than this, into pieces of no fewer pixels than
-// this: the filter is read anew for each.
+// Batches with fewer images than this are split by rows, into pieces of at least this many pixels,
+// because each piece reads the filter again.
 #define FEW_IMAGES 8
 #define PIECE_PIXELS 24
 #define MOST_ROW_PIECES 8
 _Static_assert(FEW_IMAGES* MOST_ROW_PIECES <= RN_CONV_MOST_CUTS, "rows fit");
 _Static_assert(MOST_PIECES + 1 <= RN_CONV_MOST_CUTS, "images fit");
 
-// Images in a piece: a power of two, so that pieces come out even for the usual batches.
+// Images per piece: a power of two, so that common batch sizes divide evenly.
 static int64_t images_of_piece(const rn_conv_t* conv) {
   double least = PIECE_FLOPS;
   if (conv->kind == RN_CONV_FILTER) {
     double sums = PIECE_FLOPS_PER_WEIGHT * (double)rn_conv_w_size(conv);
     double half = rn_conv_flops(conv) * (double)conv->batch / 2;
-    if (sums > half) sums = half;  // two at least, if they are worth a thread
+    if (sums > half) sums = half;  // at least two, if they are worth a thread
     if (sums > least) least = sums;
   }
   int64_t images = 1;
@@ -31,10 +31,10 @@ static int64_t images_of_piece(const rn_conv_t* conv) {
   return images < conv->batch ? images : conv->batch;
 }
 
-// Pieces that the rows of an image are cut into.
+// Number of pieces for the rows of an image.
 static int64_t row_pieces(const rn_conv_t* conv) {
   if (conv->kind != RN_CONV_FORWARD || conv->batch >= FEW_IMAGES) return 1;
-  // Where there is little to compute, memory is what takes time.
+  // With little to compute, memory traffic dominates.
   double work = rn_conv_flops(conv) + 16.0 * (double)(rn_conv_x_size(conv) + rn_conv_y_size(conv));
   int64_t pieces = (int64_t)(work / PIECE_FLOPS);
   int64_t by_pixels = conv->rows.out * conv->columns.out / PIECE_PIXELS;
@@ -44,8 +44,8 @@ static int64_t row_pieces(const rn_conv_t* conv) {
   return pieces < 1 ? 1 : pieces;
 }
 
-// |conv| with the output rows [begin, end) only; the first input row that they read, or -1 if they
-// read none.
+// |conv| restricted to output rows [begin, end); returns the first input row they read, or -1 if
+// none.
 static int64_t take_rows(const rn_conv_t* conv, int64_t begin, int64_t end, rn_conv_t* out) {
   const rn_window_axis_t* rows = &conv->rows;
   int64_t first = begin * rows->stride - rows->before;
@@ -61,8 +61,8 @@ static int64_t take_rows(const rn_conv_t* conv, int64_t begin, int64_t end, rn_c
   return last > first ? first : -1;
 }
 
-// Another layout that serves as well as the plan's own: the same loops, one copy of the filter
-// less.
+// Finds an existing layout that works as well as the plan's own: the same loops, and one copy of
+// the filter less.
 static rn_status_t find_layout(rn_conv_cut_t* cut, const rn_dnnl_t* dnnl, const rn_conv_t* conv,
                                rn_conv_piece_t* piece) {
   rn_conv_plan_t* own = piece->plan;
@@ -82,8 +82,8 @@ static rn_status_t find_layout(rn_conv_cut_t* cut, const rn_dnnl_t* dnnl, const 
   return RN_OK;
 }
 
-// Adds a piece; |*out_possible| is false if oneDNN does not do it, or has too many layouts for
-// them.
+// Adds a piece; |*out_possible| is false if oneDNN does not support it or too many layouts are
+// needed.
 static rn_status_t add_piece(rn_conv_cut_t* cut, const rn_dnnl_t* dnnl, const rn_conv_t* conv,
                              int64_t x, int64_t y, bool* out_possible) {
   rn_conv_piece_t piece = {.x = x, .y = y};
@@ -140,7 +140,7 @@ rn_status_t rn_conv_cut_images(rn_conv_cut_t* cut, const rn_dnnl_t* dnnl, const 
   return RN_OK;
 }
 
-// Cutting must leave every piece something to read.
+// Every piece must have input to read.
 static bool can_cut(const rn_conv_t* conv, int64_t pieces) {
   int64_t height = (conv->rows.out + pieces - 1) / pieces;
   rn_conv_t part;

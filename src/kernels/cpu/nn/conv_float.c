@@ -1,13 +1,14 @@
-// Convolutions of floats through oneDNN.
+// Float convolutions through oneDNN.
 //
-// Images stay as they are, channels last; the filter is copied into the blocks that oneDNN's loops
-// read, which is a small part of the work, or done once where the filter stays. The batch is cut
-// into pieces by sizes alone, and the rows of an image where there are few images; each piece runs
-// in one thread. The pieces of a filter's gradient are added up in their order.
+// Images stay as they are, channels last. The filter is converted to the blocked layout that
+// oneDNN's loops read; that is a small part of the work, or done once if the filter does not
+// change. The batch is split into pieces by sizes alone, and so are the rows of an image if there
+// are few images; each piece runs on one thread. The pieces of a filter gradient are added in
+// order.
 //
-// Which blocks oneDNN wants depends on the size of a piece, and for others it may have nothing but
-// its reference loops: so pieces of different sizes may each have a copy of the filter of their
-// own.
+// The layout that oneDNN needs depends on the size of a piece, and for other layouts it may have
+// only its reference loops, so pieces of different sizes may each have their own copy of the
+// filter.
 #include "kernels/cpu/nn/conv_cut.h"
 #include "kernels/cpu/vector.h"
 
@@ -20,7 +21,7 @@ void rn_conv_follow(const rn_conv_extra_t* extra, int32_t first, float* y, int64
                                            [RN_CONV_MUL] = RN_VECTOR_MUL,
                                            [RN_CONV_RELU] = RN_VECTOR_RELU,
                                            [RN_CONV_RELU6] = RN_VECTOR_RELU6};
-  // As much at a time as stays in the first-level cache.
+  // As much at a time as fits the L1 cache.
   int64_t block = FOLLOW_ELEMENTS / channels + 1;
   for (int64_t pixel = begin; pixel < end; pixel += block) {
     int64_t count = pixel + block < end ? block : end - pixel;
@@ -40,12 +41,12 @@ void rn_conv_follow(const rn_conv_extra_t* extra, int32_t first, float* y, int64
 
 typedef struct job_t {
   rn_conv_cut_t cut;
-  const rn_conv_extra_t* extra;  // NULL: nothing follows
-  int32_t own_steps;             // of it that oneDNN does; the others come after it
+  const rn_conv_extra_t* extra;  // NULL if no steps follow
+  int32_t own_steps;             // steps that oneDNN runs; the rest follow it
   rn_conv_data_t data;
-  char* scratch;         // for each piece, one after the other
-  size_t scratch_bytes;  // of one
-  bool failed;           // the first to set it owns |status|
+  char* scratch;         // one buffer per piece, concatenated
+  size_t scratch_bytes;  // per piece
+  bool failed;           // the thread that sets it first owns |status|
   rn_status_t status;
 } job_t;
 
@@ -91,8 +92,8 @@ static void sum_piece(void* arg, int64_t begin, int64_t end) {
 
 static size_t round_up(size_t bytes) { return (bytes + RN_ALIGN - 1) / RN_ALIGN * RN_ALIGN; }
 
-// Adds the parts of a gradient of the filter up: those of a layout in their blocks, then the
-// layouts. |plain| is room for one more in the filter's own layout, if there are several.
+// Adds up the parts of a filter gradient: first per layout, in that layout, then the layouts.
+// |plain| has space for one more gradient in the original layout, if there are several.
 static rn_status_t add_parts(rn_kernel_ctx_t* ctx, job_t* job, const rn_conv_t* conv,
                              float* plain) {
   int64_t size = rn_conv_w_size(conv);
@@ -114,8 +115,8 @@ static rn_status_t add_parts(rn_kernel_ctx_t* ctx, job_t* job, const rn_conv_t* 
   return RN_OK;
 }
 
-// Where each piece finds the filter, or puts its part of the gradient. Without |memory| only says
-// how much is needed.
+// Assigns each piece its filter, or its part of the gradient. Without |memory| only computes the
+// size needed.
 static rn_status_t place_filters(job_t* job, const rn_conv_t* conv, char* memory,
                                  size_t* out_size) {
   bool is_filter = conv->kind == RN_CONV_FILTER;
@@ -141,8 +142,8 @@ static rn_status_t place_filters(job_t* job, const rn_conv_t* conv, char* memory
   return RN_OK;
 }
 
-// With the plans in |job|; the memory they need comes from the device's allocator: the filter or
-// the parts of its gradient, another gradient if they have several layouts, scratch for each piece.
+// Runs the plans in |job|. Takes memory from the device's allocator: for the filter or the parts of
+// its gradient, one more gradient if there are several layouts, and scratch per piece.
 static rn_status_t run_planned(rn_kernel_ctx_t* ctx, job_t* job, const rn_conv_t* conv) {
   bool is_filter = conv->kind == RN_CONV_FILTER;
   size_t blocks = 0, total = 0;
@@ -173,7 +174,7 @@ static rn_status_t run_planned(rn_kernel_ctx_t* ctx, job_t* job, const rn_conv_t
   return status;
 }
 
-// Takes the copies of the filter that are kept between calls, where it stays as it is.
+// Takes the filter copies cached between calls, if the filter does not change.
 static rn_status_t take_kept(rn_kernel_ctx_t* ctx, job_t* job) {
   if (!job->extra || !job->extra->filter) return RN_OK;
   for (int32_t l = 0; l < job->cut.layout_count; ++l) {
@@ -185,7 +186,7 @@ static rn_status_t take_kept(rn_kernel_ctx_t* ctx, job_t* job) {
   return RN_OK;
 }
 
-// The steps up to the first rectifier, which oneDNN has make 0 of what is no number.
+// The steps up to the first Relu, because oneDNN's Relu turns NaN into 0.
 static int64_t pack_steps(const rn_conv_t* conv, const rn_conv_extra_t* extra, int32_t* out_count) {
   int64_t packed = 0;
   *out_count = 0;
@@ -207,7 +208,7 @@ rn_status_t rn_conv_float(rn_kernel_ctx_t* ctx, rn_conv_cache_t* cache, const rn
   const rn_dnnl_t* dnnl = NULL;
   rn_status_t status = rn_dnnl(&dnnl);
   if (!rn_ok(status)) {
-    rn_status_free(status);  // the plain loops do it
+    rn_status_free(status);  // the plain loops run instead
     return RN_OK;
   }
   rn_conv_t whole = *conv;

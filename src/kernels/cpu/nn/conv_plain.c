@@ -1,16 +1,16 @@
-// Convolutions by matrix products, for the types and the shapes that oneDNN does not take.
+// Convolutions by GEMM (im2col), for the types and shapes that oneDNN does not support.
 //
-// Every output position's patch of the image becomes a row of a matrix, [positions, patch]. Then
+// The image patch of every output position becomes a row of a matrix, [positions, patch]. Then
 //   y = rows w,   the patches' gradient = y w',   w's gradient = rows' y.
-// Some rows of the output at a time, so that the matrix stays in the cache; a filter of one element
-// needs none, the image is the matrix. Bands of rows run beside each other. In gradients, which add
-// up over the bands of an image, images do, or if there are few, the products use all threads. Sums
-// are always in the order of the bands, then of the images.
+// This works on bands of output rows, so that the matrix stays in the cache; a 1x1 filter needs no
+// copy, because the image is the matrix. Bands run in parallel. In gradients, which accumulate over
+// the bands of an image, images run in parallel instead, or the GEMMs do if there are few images.
+// Sums are always in the order of the bands, then of the images.
 #include "kernels/cpu/gemm.h"
 #include "kernels/cpu/nn/conv.h"
 #include "kernels/cpu/vector.h"
 
-// Of the matrix of a band: about what a core has of second-level cache.
+// Bytes of a band's matrix: about the L2 cache of a core.
 #define BAND_BYTES (512 << 10)
 // Batches of fewer images do not keep the threads busy.
 #define FEW_IMAGES 8
@@ -20,20 +20,20 @@ typedef struct job_t {
   rn_dtype_t dtype;
   rn_conv_data_t data;
   size_t item;
-  int64_t depth;      // channels of a group of x
-  int64_t out_depth;  // channels of a group of y
+  int64_t depth;      // channels per group of x
+  int64_t out_depth;  // channels per group of y
   int64_t patch;      // elements
-  int64_t height;     // output rows of a band
-  int64_t bands;      // of an image
-  bool is_matrix;     // the image is the matrix
-  rn_pool_t* pool;    // for the products; NULL: the caller's thread alone
-  void* parts;        // gradients of w, one for each image
-  bool failed;        // the first to set it owns |status|
+  int64_t height;     // output rows per band
+  int64_t bands;      // per image
+  bool is_matrix;     // the image is the matrix: no copy needed
+  rn_pool_t* pool;    // for the GEMMs; NULL to use the calling thread only
+  void* parts;        // gradients of w, one per image
+  bool failed;        // the thread that sets it first owns |status|
   rn_status_t status;
 } job_t;
 
-// Calls for each element position of each patch: the row of |depth| channels of the image at
-// |image|, NULL where it is outside, beside its place |at| in the matrix.
+// Called per element position of each patch: |image| is the row of |depth| channels there, NULL
+// outside the image, and |at| its place in the matrix.
 typedef void (*visit_fn_t)(const job_t* job, char* image, char* at);
 
 static void copy_out(const job_t* job, char* image, char* at) {
@@ -48,7 +48,7 @@ static void add_back(const job_t* job, char* image, char* at) {
   if (image) rn_vector_run(RN_VECTOR_ADD, job->dtype, image, 1, at, 1, image, job->depth);
 }
 
-// A band: output rows [begin, end) of an image, and memory for it.
+// A band: output rows [begin, end) of an image, and its buffers.
 typedef struct band_t {
   int64_t begin, end;
   int64_t positions;
@@ -86,7 +86,7 @@ static void take_columns(const job_t* job, const char* from, char* to, int64_t r
   }
 }
 
-// One group of a band; |w|, |y| are the group's own, dense.
+// One group of a band; |w| and |y| are dense and hold only the group.
 static rn_status_t run_group(const job_t* job, const band_t* band, char* w, char* y,
                              int64_t group) {
   size_t pixel = (size_t)job->conv->in_depth * job->item;
@@ -132,8 +132,8 @@ static rn_status_t run_groups(const job_t* job, const band_t* band) {
   return RN_OK;
 }
 
-// Band |number| of all images. |sum| has room for a filter: what a band after the first adds to its
-// image's gradient.
+// Band |number|, counted over all images. |sum| has space for a filter: a band after the first adds
+// its gradient to the image's through it.
 static rn_status_t run_band(const job_t* job, int64_t number, band_t band, char* sum) {
   const rn_conv_t* conv = job->conv;
   int64_t image = number / job->bands, w_size = rn_conv_w_size(conv);
@@ -199,7 +199,7 @@ static void run_images(void* arg, int64_t begin, int64_t end) {
   note(arg, run_bands(arg, begin * job->bands, end * job->bands));
 }
 
-// Bands of images: cut by sizes alone, and so are those who share them out.
+// Runs the bands of all images; they and their partition depend on sizes alone.
 static void run_all(rn_kernel_ctx_t* ctx, job_t* job) {
   const rn_conv_t* conv = job->conv;
   rn_pool_t* pool = rn_ctx_pool(ctx);

@@ -1,14 +1,15 @@
-// Compiled convolutions: see conv_plan.h.
+// See conv_plan.h.
 #include "kernels/cpu/nn/conv_plan.h"
 
-// Shapes that a kernel keeps compiled; beyond them the one not used for longest goes.
+// Maximum number of shapes that a kernel keeps compiled; beyond it the least recently used is
+// dropped.
 #define MOST_PLANS 64
 
-// Memory objects for one run of a plan; kept for the next.
+// Memory objects for one run of a plan; reused by the next.
 typedef struct slot_t {
   dnnl_stream_t stream;
   dnnl_memory_t x, w, y, scratch;
-  dnnl_memory_t operands[RN_CONV_MOST_STEPS];  // NULL: the step has none
+  dnnl_memory_t operands[RN_CONV_MOST_STEPS];  // NULL if the step has none
   struct slot_t* next;
 } slot_t;
 
@@ -19,12 +20,12 @@ struct rn_conv_engine_t {
   rn_conv_plan_t* plans;
   int32_t plan_count;
   uint64_t calls;
-  rn_tensor_t filter;  // what |kept| are copies of
+  rn_tensor_t filter;  // the original of the copies in |kept|
   struct {
-    rn_tensor_t blocks;  // not set: none are kept
+    rn_tensor_t blocks;  // unset if there is no copy
     dnnl_memory_desc_t layout;
   } kept[RN_CONV_MOST_LAYOUTS];
-  int32_t next_kept;  // the one that goes when another layout is asked for
+  int32_t next_kept;  // the one to replace when another layout is needed
 };
 
 static rn_status_t check(dnnl_status_t status) {
@@ -96,8 +97,8 @@ static rn_status_t engine_create(const rn_dnnl_t* dnnl, struct rn_conv_engine_t*
   return RN_OK;
 }
 
-// The descriptions of the operands: the filter in |w_layout|, or in what oneDNN likes best if that
-// is NULL.
+// Describes the operands: the filter in |w_layout|, or in the layout that oneDNN prefers if that is
+// NULL.
 static dnnl_status_t describe(const rn_dnnl_t* dnnl, rn_conv_plan_t* plan,
                               const dnnl_memory_desc_t* w_layout) {
   const rn_conv_t* c = &plan->conv;
@@ -136,7 +137,7 @@ static dnnl_status_t append_step(const rn_dnnl_t* dnnl, rn_conv_plan_t* plan, dn
   return dnnl->post_ops_append_binary(steps, kinds[rn_conv_step_code(c, i)], &plan->operands[i]);
 }
 
-// The attributes of a plan whose convolution is followed by something; the caller destroys them.
+// The attributes of a plan with following steps; the caller destroys them.
 static dnnl_status_t attr_with_steps(const rn_dnnl_t* dnnl, rn_conv_plan_t* plan,
                                      dnnl_primitive_attr_t* out) {
   dnnl_post_ops_t steps = NULL;
@@ -175,7 +176,7 @@ static dnnl_status_t compile(struct rn_conv_engine_t* engine, rn_conv_plan_t* pl
       &plan->x, &plan->w, NULL, &plan->y, strides, dilations, before, after);
   if (status) return status;
   if (c->kind == RN_CONV_FORWARD) return compile_forward(engine, plan, &forward);
-  // A gradient is compiled with the forward convolution as a hint; the layouts are its own.
+  // A gradient is compiled with the forward convolution as a hint but has its own layouts.
   dnnl_memory_desc_t w = plan->w;
   dnnl_primitive_desc_t hint = NULL;
   status = dnnl->primitive_desc_create(&hint, &forward, engine->attr, engine->engine, NULL);
@@ -206,7 +207,7 @@ static dnnl_status_t compile_reorder(struct rn_conv_engine_t* engine, rn_conv_pl
   return status;
 }
 
-// "ref:any", "gemm:ref": loops that oneDNN has for comparison, or for want of better.
+// "ref:any", "gemm:ref": oneDNN's reference loops.
 static bool is_reference(const char* name) {
   const char* colon = strrchr(name, ':');
   return strstr(name, "ref") || (colon && strcmp(colon, ":any") == 0);
@@ -237,7 +238,7 @@ static bool same_conv(const rn_conv_t* a, const rn_conv_t* b) {
          memcmp(&a->batch, &b->batch, sizeof *a - offsetof(rn_conv_t, batch)) == 0;
 }
 
-// Destroys the plan that was not used for longest, if one is idle.
+// Destroys the least recently used idle plan, if there is one.
 static void plan_evict(struct rn_conv_engine_t* engine) {
   rn_conv_plan_t** oldest = NULL;
   for (rn_conv_plan_t** link = &engine->plans; *link; link = &(*link)->next)
@@ -279,7 +280,7 @@ rn_status_t rn_conv_plan_get(rn_conv_cache_t* cache, const rn_dnnl_t* dnnl, cons
   rn_status_t status = RN_OK;
   if (!cache->engine) status = engine_create(dnnl, &cache->engine);
   rn_conv_plan_t* plan = rn_ok(status) ? cache->engine->plans : NULL;
-  // Which plan is found must not depend on those that other calls have left here.
+  // The plan found must not depend on what other calls have left in the cache.
   while (plan && !(same_conv(&plan->conv, conv) && plan->is_own == !w_layout &&
                    (!w_layout || dnnl->memory_desc_equal(&plan->w, w_layout))))
     plan = plan->next;
@@ -390,7 +391,7 @@ rn_status_t rn_conv_reorder(rn_conv_cache_t* cache, rn_conv_plan_t* plan, void* 
   return check(status);
 }
 
-// The kept copy of |filter| in |layout|; -1 if there is none.
+// The index of the cached copy of |filter| in |layout|; -1 if there is none.
 static int find_kept(const struct rn_conv_engine_t* engine, const rn_tensor_t* filter,
                      const dnnl_memory_desc_t* layout) {
   if (engine->filter.data != filter->data || engine->filter.buffer != filter->buffer) return -1;
@@ -401,8 +402,8 @@ static int find_kept(const struct rn_conv_engine_t* engine, const rn_tensor_t* f
   return -1;
 }
 
-// Puts |blocks| into the place of a copy, all of which go if they are of another filter. What goes
-// is handed to the caller, to be cleared outside of the lock.
+// Stores |blocks| as a cached copy; drops all copies if they are of another filter. What is dropped
+// goes to the caller, to be cleared outside the lock.
 static void keep_blocks(struct rn_conv_engine_t* engine, rn_tensor_t* filter, rn_tensor_t* blocks,
                         const dnnl_memory_desc_t* layout,
                         rn_tensor_t out_old[RN_CONV_MOST_LAYOUTS]) {

@@ -1,4 +1,4 @@
-// DepthwiseConv2dNative and its gradients; the loops are in isa/depthwise.c.
+// DepthwiseConv2dNative and its gradients; isa/depthwise.c has the loops.
 #include <inttypes.h>
 
 #include "kernels/cpu/array.h"
@@ -7,7 +7,7 @@
 #include "kernels/cpu/vector.h"
 #include "kernels/kernel_rows.h"
 
-// Products in a piece of work.
+// Products per piece of work.
 #define PIECE_PRODUCTS 1e5
 
 typedef struct state_t {
@@ -42,7 +42,7 @@ typedef struct job_t {
   rn_depthwise_t conv;
   const rn_depthwise_fns_t* fns;
   work_t work;
-  char* parts;  // the filter's gradients of pieces
+  char* parts;  // filter gradients, one per piece
   int64_t piece;
   size_t part_bytes;
 } job_t;
@@ -93,7 +93,7 @@ static rn_status_t run_plain(rn_kernel_ctx_t* ctx, work_t work, rn_dtype_t dtype
   return RN_OK;
 }
 
-// The result is zeroed first where it is added to. 16-bit floats are computed as floats.
+// Zeroes the result first if it is accumulated into. Computes 16-bit floats in float.
 static rn_status_t run(rn_kernel_ctx_t* ctx, work_t work, rn_dtype_t dtype, rn_depthwise_t* conv,
                        int64_t batch) {
   int64_t sizes[3] = {batch * conv->rows.in * conv->columns.in * conv->depth,
@@ -156,7 +156,7 @@ static rn_status_t forward_compute(rn_kernel_ctx_t* ctx) {
   return run(ctx, FORWARD, x->dtype, &conv, batch);
 }
 
-// The sizes that input |index| spells.
+// Reads the sizes in input |index|.
 static rn_status_t read_sizes(rn_kernel_ctx_t* ctx, int index, const char* op, const char* name,
                               int64_t out[4]) {
   const rn_tensor_t* sizes = rn_in(ctx, index);

@@ -1,5 +1,5 @@
-// Dilation2D: the largest sum of a window of the image and a filter; and its gradients, which go to
-// the place of the first of the largest.
+// Dilation2D: the maximum over a window of image plus filter; and its gradients, which go to the
+// position of the first maximum.
 #include <inttypes.h>
 
 #include "kernels/cpu/array.h"
@@ -7,7 +7,7 @@
 #include "kernels/cpu/vector.h"
 #include "kernels/kernel_rows.h"
 
-// Sums in a piece of work.
+// Sums per piece of work.
 #define PIECE_SUMS 1e5
 
 typedef struct state_t {
@@ -63,7 +63,7 @@ typedef struct job_t {
   X(FLOAT, float, -3.40282347e38f) \
   X(DOUBLE, double, -1.7976931348623157e308)
 
-// One output element: the largest sum, and where in the image and in the filter it was found.
+// One output element: the largest sum, and its position in the image and in the filter.
 #define FIND(N, T, LOW)                                                                         \
   static void find_##N(const job_t* job, const T* image, int64_t r, int64_t c, int64_t channel, \
                        T* out_value, int64_t* out_x, int64_t* out_w) {                          \
@@ -136,12 +136,12 @@ static rn_status_t run_plain(rn_kernel_ctx_t* ctx, job_t* job, int64_t batch, in
   double each = (double)(job->rows.out * job->columns.out * job->depth) *
                 (double)(job->rows.filter * job->columns.filter);
   int64_t grain = each >= PIECE_SUMS ? 1 : (int64_t)(PIECE_SUMS / (each + 1)) + 1;
-  // The filter's gradient is one sum over all images.
+  // The filter gradient is one sum over all images.
   rn_pool_for(rn_ctx_pool(ctx), batch, job->work == FILTER ? batch : grain, run_piece, job);
   return RN_OK;
 }
 
-// 16-bit floats are computed as floats and rounded once.
+// Computes 16-bit floats in float and rounds once.
 static rn_status_t run(rn_kernel_ctx_t* ctx, job_t* job, rn_tensor_t* out) {
   int64_t batch = rn_tensor_dim(rn_in(ctx, 0), 0);
   job->dtype = out->dtype;

@@ -37,7 +37,7 @@ static rn_status_t read_attrs(const rn_kernel_init_t* init, void* state_, const 
   bool has_seed = state->seed != 0 || state->seed2 != 0;
   if (!rn_init_bool(init, "deterministic") && has_seed)
     return rn_invalid_argument("Both seed and seed2 should be 0 if deterministic is false.");
-  if (rn_init_bool(init, "deterministic") && !has_seed) {  // the same at every call
+  if (rn_init_bool(init, "deterministic") && !has_seed) {  // the same in every call
     state->seed = (int64_t)init->env->random(init->env->self);
     state->seed2 = (int64_t)init->env->random(init->env->self);
   }
@@ -54,7 +54,7 @@ static rn_status_t gradient_init(const rn_kernel_init_t* init, void* state) {
   return RN_OK;
 }
 
-// Window sizes whose sum is |in|: k or k + 1 each, shuffled.
+// Window sizes k or k + 1 that sum to |in|, shuffled.
 static void shuffled_sizes(int64_t in, int64_t out, rn_philox_t* philox, int64_t* sizes) {
   for (int64_t i = 0; i < out; ++i) sizes[i] = in / out + (i < in % out ? 1 : 0);
   rn_philox_single_t words = rn_philox_single(*philox);
@@ -66,7 +66,7 @@ static void shuffled_sizes(int64_t in, int64_t out, rn_philox_t* philox, int64_t
   }
 }
 
-// Sizes as the paper has them: the steps of ceil(alpha (i + u)), with one random number u.
+// Sizes as in the paper: the differences of ceil(alpha (i + u)), with one random number u.
 static void stepped_sizes(int64_t in, int64_t out, rn_philox_t* philox, int64_t* sizes) {
   double alpha = (double)in / (double)out;
   int64_t k = in / out;
@@ -84,7 +84,7 @@ static void stepped_sizes(int64_t in, int64_t out, rn_philox_t* philox, int64_t*
   }
 }
 
-// Where each window begins, and where the last one ends.
+// The start of each window, and the end of the last one.
 static rn_status_t make_sequence(rn_kernel_ctx_t* ctx, int output, int64_t in, int64_t out,
                                  rn_philox_t* philox, const int64_t** out_sequence) {
   const state_t* state = ctx->state;
@@ -92,7 +92,7 @@ static rn_status_t make_sequence(rn_kernel_ctx_t* ctx, int output, int64_t in, i
   rn_tensor_t* sequence = NULL;
   RN_RETURN_IF_ERROR(rn_output(ctx, output, (rn_shape_t){1, &length}, &sequence));
   int64_t* starts = sequence->data;
-  // Sizes that are all the same draw their random numbers, too.
+  // Equal sizes consume random numbers as well.
   if (state->is_pseudo_random)
     stepped_sizes(in, out, philox, starts + 1);
   else
@@ -107,14 +107,14 @@ typedef enum work_t { MAX, AVERAGE, MAX_GRADIENT, AVERAGE_GRADIENT } work_t;
 
 typedef struct pool_t {
   work_t work;
-  bool is_overlapping, is_wrong;  // wrong: what was pooled is not what comes out
+  bool is_overlapping, is_wrong;  // is_wrong: orig_output does not match orig_input
   int64_t batch, rows, columns, depth, out_rows, out_columns;
   const int64_t *row_starts, *column_starts;
   const void *x, *y, *dy;
   void* to;
-  double* shares;  // AVERAGE_GRADIENT: added up here first
-  int64_t image;   // where the image at work begins, in elements
-  int64_t count;   // of a gradient: elements of all images
+  double* shares;  // AVERAGE_GRADIENT: accumulated here first
+  int64_t image;   // offset of the current image in elements
+  int64_t count;   // for a gradient: elements of all images
 } pool_t;
 
 static int64_t end_of(const pool_t* pool, const int64_t* starts, int64_t i, int64_t size) {
@@ -122,8 +122,7 @@ static int64_t end_of(const pool_t* pool, const int64_t* starts, int64_t i, int6
   return end < size ? end : size;
 }
 
-// One window of one channel.
-// W: what T is added up in, so that integers wrap.
+// One window of one channel. W: the accumulation type of T, so that integers wrap.
 #define POOL(N, T, W)                                                                             \
   static void pool_##N(pool_t* pool, const T* x, T* dx, int64_t r, int64_t c, int64_t d,          \
                        int64_t out) {                                                             \
@@ -226,7 +225,7 @@ static rn_status_t forward(rn_kernel_ctx_t* ctx, work_t work) {
 static rn_status_t max_compute(rn_kernel_ctx_t* ctx) { return forward(ctx, MAX); }
 static rn_status_t average_compute(rn_kernel_ctx_t* ctx) { return forward(ctx, AVERAGE); }
 
-// Refuses a sequence that has a negative element, in stock's words: all elements, aligned.
+// Rejects a sequence with a negative element, with stock's message: all elements, aligned.
 static rn_status_t negative(rn_kernel_ctx_t* ctx, const char* name, const rn_tensor_t* sequence) {
   const int64_t* values = sequence->data;
   int width = 0;
@@ -246,13 +245,13 @@ static rn_status_t negative(rn_kernel_ctx_t* ctx, const char* name, const rn_ten
   return status;
 }
 
-// Whether window |i| begins or ends before the image.
+// Whether window |i| starts or ends before the image.
 static bool is_before(const pool_t* pool, const int64_t* starts, int64_t i) {
   return starts[i] < 0 || starts[i + 1] < (pool->is_overlapping ? 0 : 1);
 }
 
-// Inputs |first| and |first| + 1 are the sequences: windows may reach over the end of the image,
-// but not before its beginning. Row by row, as stock meets them.
+// Checks the sequences in inputs |first| and |first| + 1: windows may extend beyond the end of the
+// image, but not before its start. Row by row, in stock's order.
 static rn_status_t check_sequences(rn_kernel_ctx_t* ctx, const pool_t* pool, int first) {
   for (int64_t r = 0; r < pool->out_rows; ++r) {
     if (is_before(pool, pool->row_starts, r)) return negative(ctx, "Row", rn_in(ctx, first));
@@ -281,7 +280,7 @@ static rn_status_t back(rn_kernel_ctx_t* ctx, const int64_t dims[4], pool_t* poo
   return RN_OK;
 }
 
-// What both gradients know of input |first|, dy, of the sequences behind it and of the image.
+// What both gradients set from input |first| (dy), the sequences after it, and the image.
 static pool_t pool_of(rn_kernel_ctx_t* ctx, work_t work, const int64_t dims[4], int first) {
   const rn_tensor_t* dy = rn_in(ctx, first);
   return (pool_t){.work = work,

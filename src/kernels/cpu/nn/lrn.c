@@ -1,14 +1,14 @@
-// LRN, local response normalisation across channels, and its gradient.
+// LRN, local response normalization across channels, and its gradient.
 //
-// norm = bias + alpha * (the sum of squares of the channels at most |radius| away);
-// y = x norm^-beta.
+// norm = bias + alpha * (the sum of squares of the channels at most |radius| away); y = x
+// norm^-beta.
 #include <inttypes.h>
 #include <math.h>
 
 #include "kernels/cpu/vector.h"
 #include "kernels/kernel_rows.h"
 
-// Elements in a piece of work: pow takes some 10 ns each.
+// Elements per piece of work: pow takes about 10 ns each.
 #define PIECE_ELEMENTS 4096
 
 typedef struct lrn_state_t {
@@ -34,8 +34,8 @@ typedef struct job_t {
   int64_t depth;
 } job_t;
 
-// norms[c] for the channels at |x|. The sum slides, in double, so that nothing is left behind when
-// a large square goes.
+// norms[c] for the channels at |x|. The sliding sum is in double, so that removing a large square
+// leaves no error behind.
 static void norms_of(const lrn_state_t* lrn, const float* x, int64_t depth, float* norms) {
   int64_t radius = lrn->radius < depth ? lrn->radius : depth;
   double sum = 0;
@@ -48,7 +48,7 @@ static void norms_of(const lrn_state_t* lrn, const float* x, int64_t depth, floa
     norms[c] = lrn->bias + lrn->alpha * (float)(sum < 0 ? 0 : sum);
   }
   if (is_finite) return;
-  // An infinity or NaN does not slide out again: each window for itself.
+  // An infinity or NaN would stay in the sliding sum, so compute each window separately.
   for (int64_t c = 0; c < depth; ++c) {
     float own = 0;
     int64_t end = c + radius + 1 < depth ? c + radius + 1 : depth;
@@ -99,7 +99,7 @@ static rn_status_t run(rn_kernel_ctx_t* ctx, int inputs, rn_tensor_t* out, rn_te
   bool narrowed = out->dtype == RN_HALF;
   const rn_vector_table_t* table = rn_vector_table();
   const float* in[3] = {0};
-  // Ratios, and as floats, if they are none: the inputs and the result.
+  // Scratch for the ratios and, if they are not float, the inputs and the result as floats.
   int64_t dims[2] = {1 + (narrowed ? inputs + 1 : 0), out->count};
   RN_RETURN_IF_ERROR(rn_temp(ctx, RN_FLOAT, (rn_shape_t){2, dims}, temp));
   float *ratios = temp->data, *result = narrowed ? ratios + out->count : (float*)out->data;

@@ -1,4 +1,4 @@
-// Ops that no graph built today may hold, but that old files do.
+// Deprecated ops, which only old graphs contain.
 #include <inttypes.h>
 #include <math.h>
 
@@ -7,7 +7,7 @@
 #include "kernels/cpu/random/philox.h"
 #include "kernels/kernel_rows.h"
 
-// Batch normalisation with mean and variance that come from elsewhere.
+// BatchNormWithGlobalNormalization: mean and variance are inputs.
 
 typedef struct norm_t {
   float epsilon;
@@ -20,7 +20,7 @@ static rn_status_t norm_init(const rn_kernel_init_t* init, void* state) {
   return RN_OK;
 }
 
-// Inputs: an image, then |count| vectors of its depth.
+// Checks the inputs: an image, then |count| vectors of its depth.
 static rn_status_t check_norm(const rn_kernel_ctx_t* ctx, const char* const* names, int count) {
   const rn_tensor_t* x = rn_in(ctx, 0);
   if (x->rank != 4) return rn_invalid_argument("input must be 4-dimensional%s", rn_text_of(x).text);

@@ -1,4 +1,4 @@
-// MaxPool, AvgPool and their gradients: arguments and checks; the loops are in isa/pooling.c.
+// MaxPool, AvgPool and their gradients: arguments and checks; isa/pooling.c has the loops.
 #include <float.h>
 #include <inttypes.h>
 
@@ -10,7 +10,7 @@
 #include "kernels/cpu/vector.h"
 #include "kernels/kernel_rows.h"
 
-// Elements that a piece of work reads: some 50 us.
+// Elements read per piece of work: about 50 us.
 #define PIECE_ELEMENTS (1 << 18)
 
 typedef struct pooling_state_t {
@@ -98,7 +98,7 @@ static rn_status_t average_gradient_init(const rn_kernel_init_t* init, void* sta
   return average_init_as(init, state, "AvgPoolingGradOp");
 }
 
-// The vectors that MaxPoolV2 takes its window and strides from.
+// Reads the window and strides of MaxPoolV2 from its inputs.
 static rn_status_t read_v2(rn_kernel_ctx_t* ctx, int ksize_at, pooling_state_t* out) {
   *out = *(const pooling_state_t*)ctx->state;
   const rn_tensor_t *ksize = rn_in(ctx, ksize_at), *strides = rn_in(ctx, ksize_at + 1);
@@ -180,7 +180,7 @@ static void run_piece(void* arg, int64_t begin, int64_t end) {
   job->fn(job->pooling, begin, end);
 }
 
-// Runs |fn| over |count| rows or images, each of |elements| reads.
+// Runs |fn| over |count| rows or images, each reading |elements| elements.
 static void run_loop(rn_kernel_ctx_t* ctx, const rn_pooling_t* pooling, rn_pooling_fn_t fn,
                      int64_t count, int64_t elements) {
   job_t job = {pooling, fn};
@@ -224,7 +224,7 @@ static void run_plain(rn_kernel_ctx_t* ctx, work_t work, rn_dtype_t dtype, rn_po
   }
 }
 
-// Any type. 16-bit floats are copied into floats and back.
+// For any type; converts 16-bit floats to float and back.
 static rn_status_t run(rn_kernel_ctx_t* ctx, work_t work, rn_dtype_t dtype, rn_pooling_t* pooling,
                        int64_t batch) {
   bool is_narrow = dtype == RN_HALF || dtype == RN_BFLOAT16;
@@ -260,7 +260,7 @@ static rn_status_t check_image(const rn_tensor_t* x) {
   return rn_invalid_argument("tensor_in_shape must have 2 spatial dimensions. %d 0", x->rank);
 }
 
-// Pooling across channels is pooling across columns of an image one channel deep.
+// Pooling across channels is pooling across the columns of an image of one channel.
 static rn_status_t max_over_depth(const pooling_state_t* state, const int64_t* dims,
                                   rn_pooling_t* out) {
   if (state->ksize[1] != 1 || state->ksize[2] != 1)
@@ -283,7 +283,7 @@ static rn_status_t max_over_depth(const pooling_state_t* state, const int64_t* d
   return RN_OK;
 }
 
-// Pooling in space or across channels; |y_dims| are those of what comes out.
+// Pooling in space or across channels; |y_dims| are those of the output.
 static rn_status_t measure_max(const pooling_state_t* state, const int64_t* dims, rn_pooling_t* out,
                                int64_t y_dims[4]) {
   bool over_depth = state->ksize[3] != 1;
@@ -324,7 +324,7 @@ static rn_status_t expect_shape(const char* what, const rn_tensor_t* tensor,
                              what, dims[0], dims[1], dims[2], dims[3], rn_text_of(tensor).text);
 }
 
-// What the gradients of MaxPool check: x, y and the gradient that comes in.
+// Checks for the gradients of MaxPool: x, y and the incoming gradient.
 static rn_status_t check_gradient(rn_kernel_ctx_t* ctx, const pooling_state_t* state, bool second,
                                   rn_pooling_t* out) {
   static const char* const names[3] = {"tensor_in", "tensor_out", "out_backprop"};
@@ -373,8 +373,8 @@ static rn_status_t max_second_compute(rn_kernel_ctx_t* ctx) {
   return run(ctx, WORK_MAX_SECOND, x->dtype, &pooling, rn_tensor_dim(x, 0));
 }
 
-// Levels are averaged as floats, and what is behind the point is dropped. Sums of up to 2^16 bytes
-// are exact in a float, and their quotients on the right side of the next integer.
+// Averages levels in float and truncates. Sums of up to 2^16 bytes are exact in float, and their
+// quotients are on the right side of the next integer.
 static rn_status_t average_levels(rn_kernel_ctx_t* ctx, rn_dtype_t dtype, rn_pooling_t* pooling,
                                   int64_t batch) {
   bool is_large = pooling->rows.filter > (1 << 16) / pooling->columns.filter;
@@ -413,7 +413,7 @@ static rn_status_t average_compute(rn_kernel_ctx_t* ctx) {
   return run(ctx, WORK_AVERAGE, x->dtype, &pooling, dims[0]);
 }
 
-// The pooling of levels, whose limits stay.
+// Pooling of levels; passes the limits through.
 static rn_status_t with_limits(rn_kernel_ctx_t* ctx, rn_status_t (*compute)(rn_kernel_ctx_t*)) {
   static const char* const names[] = {"min_input", "max_input"};
   for (int i = 0; i < 2; ++i)
@@ -431,7 +431,7 @@ static rn_status_t quantized_average_compute(rn_kernel_ctx_t* ctx) {
   return with_limits(ctx, average_compute);
 }
 
-// Stock takes a gradient of any size in space: windows past the end add nothing.
+// Stock accepts a gradient of any spatial size: windows past the end add nothing.
 static rn_status_t average_gradient_compute(rn_kernel_ctx_t* ctx) {
   const pooling_state_t* state = ctx->state;
   const rn_tensor_t *sizes = rn_in(ctx, 0), *dy = rn_in(ctx, 1);
@@ -472,8 +472,8 @@ static rn_status_t average_gradient_compute(rn_kernel_ctx_t* ctx) {
   return run(ctx, WORK_AVERAGE_GRADIENT, dy->dtype, &pooling, batch);
 }
 
-// With places. A window over channels is checked and then left out of account, as in stock, where
-// this is a known fault that clients may rely on: what comes out is what came in.
+// With argmax. As in stock, a window over channels is checked and then ignored: the output equals
+// the input. That is a known bug which clients may rely on.
 static rn_status_t measure_argmax(const pooling_state_t* state, const int64_t* dims,
                                   rn_pooling_t* out, int64_t y_dims[4]) {
   RN_RETURN_IF_ERROR(measure_max(state, dims, out, y_dims));

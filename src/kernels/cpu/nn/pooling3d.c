@@ -1,4 +1,4 @@
-// MaxPool3D, AvgPool3D and their gradients: windows over volumes, channels last and innermost.
+// MaxPool3D, AvgPool3D and their gradients: windows over volumes, channels last.
 #include <float.h>
 #include <inttypes.h>
 #include <math.h>
@@ -8,7 +8,7 @@
 #include "kernels/cpu/vector.h"
 #include "kernels/kernel_rows.h"
 
-// Elements that a piece of work reads: some 50 us.
+// Elements read per piece of work: about 50 us.
 #define PIECE_ELEMENTS (1 << 18)
 
 typedef struct state_t {
@@ -50,7 +50,7 @@ typedef struct pool_t {
   work_t work;
   rn_window_axis_t axes[3];
   int64_t depth;
-  int64_t outs[3];  // of y and dy; a gradient of AvgPool3D may have other sizes than computed
+  int64_t outs[3];  // of y and dy; may differ from the computed sizes for AvgPool3DGrad
   const float *x, *pooled, *dy;  // MAX_SECOND: |dy| has the shape of x
   float* to;
 } pool_t;
@@ -86,7 +86,7 @@ static void visit(const pool_t* pool, const float* x, int64_t place, int64_t out
     case AVERAGE:
       for (int64_t c = 0; c < depth; ++c) pool->to[out + c] += x[place + c];
       break;
-    case MAX_GRADIENT:  // every element that is the maximum gets it
+    case MAX_GRADIENT:  // every element equal to the maximum gets it
       for (int64_t c = 0; c < depth; ++c)
         if (x[place + c] == pool->pooled[out + c]) dx[place + c] += dy[c];
       break;
@@ -98,7 +98,7 @@ static void visit(const pool_t* pool, const float* x, int64_t place, int64_t out
   }
 }
 
-// The gradient of the gradient: what the first maximum of each window had.
+// The gradient of the gradient: the value at the first maximum of each window.
 static void visit_second(const pool_t* pool, const float* x, const float* dx, int64_t place,
                          int64_t out) {
   for (int64_t c = 0; c < pool->depth; ++c)
@@ -143,8 +143,8 @@ static void run_piece(void* arg, int64_t begin, int64_t end) {
   }
 }
 
-// Runs over floats; bfloat16 tensors are copied into floats and back. |in| are x, pooled and dy,
-// NULL where the work has none.
+// Runs in float; converts bfloat16 to float and back. |in| are x, pooled and dy, NULL where the
+// work has none.
 static rn_status_t run(rn_kernel_ctx_t* ctx, pool_t* pool, const rn_tensor_t* const in[3],
                        rn_tensor_t* out, int64_t batch) {
   const rn_vector_table_t* table = rn_vector_table();
@@ -209,7 +209,7 @@ static rn_status_t expect_shape(const char* what, const rn_tensor_t* tensor, rn_
                              rn_shape_text(shape).text, rn_text_of(tensor).text);
 }
 
-// x, what was pooled of it, and a gradient of the one or the other.
+// Inputs: x, its pooled output, and a gradient of either.
 static rn_status_t max_gradients(rn_kernel_ctx_t* ctx, work_t work) {
   static const char* const names[3] = {"tensor_in", "tensor_out", "out_backprop"};
   const rn_tensor_t *x = rn_in(ctx, 0), *y = rn_in(ctx, 1), *dy = rn_in(ctx, 2);
@@ -230,8 +230,8 @@ static rn_status_t max_gradients(rn_kernel_ctx_t* ctx, work_t work) {
 static rn_status_t max_gradient(rn_kernel_ctx_t* ctx) { return max_gradients(ctx, MAX_GRADIENT); }
 static rn_status_t max_second(rn_kernel_ctx_t* ctx) { return max_gradients(ctx, MAX_SECOND); }
 
-// Stock takes smaller gradients in space, and larger ones by a window: windows past the end add
-// nothing.
+// Stock accepts spatial sizes smaller than computed, and larger by up to a window: windows past the
+// end add nothing.
 static rn_status_t average_gradient(rn_kernel_ctx_t* ctx) {
   const rn_tensor_t *sizes = rn_in(ctx, 0), *dy = rn_in(ctx, 1);
   if (sizes->rank != 1 || sizes->count != 5)

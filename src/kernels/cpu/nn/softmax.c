@@ -1,4 +1,4 @@
-// Softmax, LogSoftmax and the cross entropies; the loops are in isa/softmax.c.
+// Softmax, LogSoftmax and the cross entropies; isa/softmax.c has the loops.
 #include <inttypes.h>
 
 #include "kernels/cpu/array.h"
@@ -7,7 +7,7 @@
 #include "kernels/cpu/vector.h"
 #include "kernels/kernel_rows.h"
 
-// Elements in a piece of work: some 20 us of exp.
+// Elements per piece of work: about 20 us of exp.
 #define PIECE_ELEMENTS (1 << 15)
 
 static int64_t rows_of_piece(int64_t columns) { return PIECE_ELEMENTS / (columns + 1) + 1; }
@@ -23,7 +23,7 @@ static void narrow(rn_dtype_t dtype, const void* in, void* out, int64_t n) {
   (dtype == RN_HALF ? table->narrow_half : table->narrow_bfloat16)(in, out, n);
 }
 
-// One call of a loop over rows. 16-bit floats were widened before.
+// One call of a loop over rows. 16-bit floats were converted before.
 typedef struct job_t {
   const rn_softmax_fns_t* fns;
   const char *logits, *labels;
@@ -93,8 +93,8 @@ static rn_status_t softmax_compute(rn_kernel_ctx_t* ctx) {
   return RN_OK;
 }
 
-// A matrix that is broadcast along its columns, or is of 16-bit floats, copied so that the loops
-// can read it. |dims| are those of the result.
+// Copies a matrix that is broadcast along its columns or has 16-bit floats, so that the loops can
+// read it. |dims| are those of the result.
 static rn_status_t prepare(rn_kernel_ctx_t* ctx, const rn_tensor_t* in, const int64_t dims[2],
                            rn_tensor_t* temp, const char** out_data, int64_t* out_step) {
   int64_t rows = in->rank == 2 ? rn_tensor_dim(in, 0) : 1;

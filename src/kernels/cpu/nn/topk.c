@@ -6,11 +6,11 @@
 #include "kernels/kernel_rows.h"
 #include "tensor/float16.h"
 
-// Elements in a piece of work.
+// Elements per piece of work.
 #define PIECE_ELEMENTS (1 << 14)
 
 typedef struct topk_state_t {
-  int64_t k;  // TopK; -1: it is an input
+  int64_t k;  // of TopK; -1 if it is an input
   bool is_sorted;
 } topk_state_t;
 
@@ -21,10 +21,9 @@ static rn_status_t topk_init(const rn_kernel_init_t* init, void* state) {
   return RN_OK;
 }
 
-// The k best of a row: values descending, equal ones by place. |best|, of k + 1, holds places: a
-// heap with the worst on top, then sorted. If no order is asked for it stays as it is, and it is
-// stock's: the heap is that of C++'s <algorithm>, one larger than k, its last place the one to
-// drop.
+// The k best of a row: values descending, ties by position. |best|, of k + 1, holds positions: a
+// heap with the worst on top, then sorted. If no order is requested it stays a heap in stock's
+// order: that of C++'s <algorithm> with one element more than k, whose last one is dropped.
 typedef void (*row_fn_t)(const void* row, int64_t n, int64_t k, bool is_sorted, int64_t* best);
 
 #define TOPK(T, S, VALUE)                                                                     \
@@ -104,7 +103,7 @@ typedef struct job_t {
   const char* x;
   char* values;
   void* places;
-  int64_t* best;  // for every row
+  int64_t* best;  // one set per row
   rn_dtype_t index_type;
   int64_t n, k;
   size_t item;
@@ -187,8 +186,8 @@ static rn_status_t topk_compute(rn_kernel_ctx_t* ctx) {
   return RN_OK;
 }
 
-// InTopK: whether the target is among the k best of its row. Not known, so false, where the target
-// is no class or something is not finite.
+// InTopK: whether the target is among the k best of its row. False if that is undefined: the target
+// is not a class, or a value is not finite.
 
 static bool is_in_top(const float* row, int64_t classes, int64_t target, int64_t k) {
   if (target < 0 || target >= classes || !isfinite(row[target])) return false;

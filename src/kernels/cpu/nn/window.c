@@ -1,4 +1,4 @@
-// The geometry of windows: see window.h.
+// See window.h.
 #include "kernels/cpu/nn/window.h"
 
 #include <inttypes.h>
