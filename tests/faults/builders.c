@@ -63,6 +63,17 @@ static bool build_model(ft_t* t, rn_edge_t* x, rn_edge_t* init, rn_edge_t* train
   return rn_scope_ok(s);
 }
 
+// The same step on C arrays, with a tensor beside them.
+static bool run_on_arrays(ft_t* t, rn_edge_t x, rn_edge_t train) {
+  const float values[] = {1, 2, 3, 4};
+  float weights[2][3] = {{0}};
+  bool is_good = rn_run(t->session, t->status, RN_FEED(x, values, 2, 2),
+                        RN_FETCH(train, weights[0], 2, 3), RN_FETCH_TENSOR(train, &t->tensors[2]));
+  FT_CHECK(t, is_good == ft_ok(t) && is_good == (t->tensors[2] != NULL));
+  if (is_good) FT_CHECK(t, memcmp(weights, TF_TensorData(t->tensors[2]), sizeof weights) == 0);
+  return is_good;
+}
+
 void scenario_builders(ft_t* t) {
   rn_edge_t x = RN_NO_EDGE, init = RN_NO_EDGE, train = RN_NO_EDGE;
   const float values[] = {1, 2, 3, 4};
@@ -74,4 +85,5 @@ void scenario_builders(ft_t* t) {
   FT(ft_run(t, rn_operation_of(x.node), t->tensors[0], rn_operation_of(train.node),
             &t->tensors[1]));
   FT_CHECK(t, TF_TensorElementCount(t->tensors[1]) == 6);
+  FT(run_on_arrays(t, x, train));
 }
