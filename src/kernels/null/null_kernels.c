@@ -1,5 +1,5 @@
 // Kernels of the null device: enough to run small graphs on it, and an example of kernels that only
-// issue work.
+// submit work.
 #include "device/null/null_device.h"
 #include "kernels/kernel_rows.h"
 
@@ -14,7 +14,7 @@ static rn_status_t launch(rn_kernel_ctx_t* ctx, rn_null_body_t body, const void*
                         arg_size);
 }
 
-// Elementwise, for equal shapes or one number on either side.
+// Elementwise, for equal shapes or a scalar on either side.
 typedef float (*scalar_fn_t)(float x, float y);
 static float add(float x, float y) { return x + y; }
 static float sub(float x, float y) { return x - y; }
@@ -77,7 +77,7 @@ static rn_status_t compute_matmul(rn_kernel_ctx_t* ctx) {
   return launch(ctx, matmul_body, NULL, 0);
 }
 
-// A constant is copied over once, when the kernel is made.
+// A constant is copied to the device once, when the kernel is created.
 typedef struct constant_t {
   rn_tensor_t value;
   rn_mutex_t mutex;

@@ -316,7 +316,7 @@ static rn_status_t max_gradient(rn_kernel_ctx_t* ctx) {
     return rn_invalid_argument("orig_output and out_backprop must have the same shape");
   pool_t pool = pool_of(ctx, MAX_GRADIENT, rn_tensor_dims(x), 2);
   pool.x = x->data, pool.y = y->data;
-  // outputs that no window of this image has filled
+  // Some outputs would belong to no window of this image.
   pool.is_wrong = pool.batch != rn_tensor_dim(x, 0) || rn_tensor_dim(y, 3) != pool.depth ||
                   rn_in(ctx, 3)->count <= pool.out_rows || rn_in(ctx, 4)->count <= pool.out_columns;
   if (!pool.is_wrong) {
@@ -357,7 +357,7 @@ static rn_status_t average_gradient(rn_kernel_ctx_t* ctx) {
   RN_RETURN_IF_ERROR(check_average(ctx, dims));
   pool_t pool = pool_of(ctx, AVERAGE_GRADIENT, dims, 1);
   RN_RETURN_IF_ERROR(check_sequences(ctx, &pool, 2));
-  // dy of fewer images leaves the others without gradient
+  // If dy has fewer images, the others get no gradient.
   if (pool.batch > dims[0] || rn_tensor_dim(rn_in(ctx, 1), 3) != pool.depth)
     return rn_invalid_argument("out_backprop must have the batch and the depth of the input");
   return back(ctx, dims, &pool);

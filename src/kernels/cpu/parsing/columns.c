@@ -1,4 +1,4 @@
-// Columns of features. See columns.h.
+// See columns.h.
 #include "kernels/cpu/parsing/columns.h"
 
 #include <stdatomic.h>
@@ -34,7 +34,7 @@ rn_status_t rn_column_set_dense(rn_column_t* column, int i, rn_shape_t shape,
 }
 
 int64_t rn_columns_grain(int64_t rows, size_t bytes) {
-  // Some 40 us a piece: a row takes 50 ns, and its bytes a nanosecond for every four.
+  // About 40 us per piece: 50 ns per row, and a nanosecond per four bytes.
   int64_t grain = rows > 0 ? (int64_t)(40000 / (50 + bytes / (size_t)rows / 4)) : rows;
   return grain < 1 ? 1 : grain;
 }
@@ -194,7 +194,7 @@ void rn_columns_keep_heap(const rn_columns_t* columns, size_t bytes) {
   for (int32_t c = 0; c < columns->count; ++c) has_strings |= columns->list[c].dtype == RN_STRING;
   if (!has_strings || bytes < 65536) return;
   void* block = malloc(bytes < (16 << 20) ? 2 * bytes : 32 << 20);
-  __asm__ volatile("" : : "r"(block) : "memory");  // or the compiler leaves both out
+  __asm__ volatile("" : : "r"(block) : "memory");  // keeps the compiler from removing both
   free(block);
 }
 

@@ -1,4 +1,4 @@
-// DecodeCSV: fields of comma-separated records (RFC 4180), a column a tensor.
+// DecodeCSV: parses CSV records (RFC 4180), one tensor per column.
 #include <stdatomic.h>
 
 #include "kernels/cpu/array.h"
@@ -8,8 +8,8 @@
 
 typedef struct state_t {
   rn_allocator_t allocator;
-  rn_strbuf_t missing;  // the text that stands for no value
-  int64_t* columns;     // Owned; the ones that are wanted, ascending; NULL: all
+  rn_strbuf_t missing;  // the string that means "no value"
+  int64_t* columns;     // Owned; the selected ones, ascending; NULL for all
   int32_t column_count;
   bool has_quotes;
   char delimiter;
@@ -52,10 +52,10 @@ static rn_status_t init(const rn_kernel_init_t* init, void* self) {
   return init_columns(init, state);
 }
 
-// One thread's way through records.
+// One thread's position in its records.
 typedef struct cursor_t {
   const state_t* state;
-  rn_strbuf_t field;  // of a quoted field, its quotes undone
+  rn_strbuf_t field;  // a quoted field with its quotes removed
   rn_number_reader_t numbers;
 } cursor_t;
 
@@ -72,7 +72,7 @@ static rn_status_t plain_field(const cursor_t* cursor, rn_str_t record, size_t* 
   return RN_OK;
 }
 
-// The field behind an opening quote.
+// Reads the field after an opening quote.
 static rn_status_t quoted_field(cursor_t* cursor, rn_str_t record, size_t* inout_at,
                                 rn_str_t* out) {
   size_t i = *inout_at, start = i;
@@ -140,7 +140,7 @@ static rn_status_t decode_row(const job_t* job, cursor_t* cursor, int64_t row) {
   rn_str_t record = rn_tstring_view(&RN_DATA(rn_in(job->ctx, 0), const rn_tstring_t)[row]);
   int64_t column = 0;
   int found = 0;
-  rn_status_t failed = RN_OK;  // a wrong number of fields comes before wrong fields
+  rn_status_t failed = RN_OK;  // a wrong number of fields takes precedence over bad fields
   bool ends_open = record.size > 0 && record.data[record.size - 1] == state->delimiter;
   for (size_t at = 0; at < record.size || ends_open;) {
     rn_str_t text = RN_STR("");
@@ -181,7 +181,7 @@ static void cursor_clear(cursor_t* cursor) {
   rn_number_reader_clear(&cursor->numbers);
 }
 
-// Decodes rows up to the first that fails; its number goes to the job.
+// Decodes rows up to the first failure; stores its row number in the job.
 static void decode_rows(void* arg, int64_t begin, int64_t end) {
   job_t* job = arg;
   cursor_t cursor;
@@ -218,7 +218,7 @@ static rn_status_t decode_csv(rn_kernel_ctx_t* ctx) {
     rn_tensor_t* out = NULL;
     RN_RETURN_IF_ERROR(rn_output(ctx, i, rn_tensor_shape(records), &out));
   }
-  // A field takes some 50 ns.
+  // A field takes about 50 ns.
   int64_t grain = 1 + 1000 / (fields + 1);
   rn_pool_for(rn_ctx_pool(ctx), records->count, grain, decode_rows, &job);
   if (job.first_failed == records->count) return RN_OK;
@@ -226,7 +226,7 @@ static rn_status_t decode_csv(rn_kernel_ctx_t* ctx) {
   rn_status_t status = cursor_init(&cursor, &job);
   if (rn_ok(status)) status = decode_row(&job, &cursor, job.first_failed);
   cursor_clear(&cursor);
-  // It failed for want of memory that is there now.
+  // It failed for lack of memory, which is available again now.
   return rn_ok(status) ? rn_out_of_memory() : status;
 }
 

@@ -1,4 +1,4 @@
-// Bytes of strings as numbers, decompressed, and as tensors.
+// DecodeRaw, DecodePaddedRaw, DecodeCompressed, ParseTensor and SerializeTensor.
 #include "wire/decode.h"
 #include "io/inflate.h"
 #include "kernels/cpu/array.h"
@@ -32,7 +32,7 @@ static void swap_bytes(char* data, size_t count, size_t size) {
 
 typedef struct raw_t {
   bool swaps;
-  size_t part;  // bytes of a number, of one half of a complex one
+  size_t part;  // bytes per number, or per half of a complex one
 } raw_t;
 
 static rn_status_t raw_init(const rn_kernel_init_t* init, void* self) {
@@ -112,7 +112,7 @@ static rn_status_t decode_compressed(rn_kernel_ctx_t* ctx) {
   RN_RETURN_IF_ERROR(rn_output(ctx, 0, rn_tensor_shape(in), &out));
   rn_strbuf_init(&buffer, ctx->kernel->allocator);
   rn_status_t status = RN_OK;
-  // What is not compressed is as large as it came. The rest has one limit for all strings together.
+  // Uncompressed data is as large as its input. The rest has one limit for all strings together.
   uint64_t packed = 0;
   for (int64_t i = 0; i < in->count; ++i) packed += text_at(in, i).size;
   bool is_packed = *compression != RN_COMPRESSION_NONE;
@@ -131,7 +131,7 @@ static rn_status_t decode_compressed(rn_kernel_ctx_t* ctx) {
 
 // Tensors as messages.
 
-// What a message of a few bytes, which may repeat one value, can ask for.
+// The largest tensor that a message of a few bytes, which may repeat one value, may request.
 #define MAX_TENSOR ((size_t)1 << 32)
 
 static rn_status_t not_a_tensor(rn_kernel_ctx_t* ctx, rn_str_t bytes) {

@@ -1,13 +1,13 @@
-// Features of Example messages. See example.h.
+// See example.h.
 #include "kernels/cpu/parsing/example.h"
 
 #include "tensor/tstring.h"
 
-// The dtype of a Feature's list by its field number.
+// The dtype of a Feature's list, by field number.
 static const rn_dtype_t kinds[] = {RN_INVALID, RN_STRING, RN_FLOAT, RN_INT64};
 
-// What is usual goes a short way: a message that is one length-delimited field, of tag |tag| and
-// no more than 2^28 bytes. |*out| is its content.
+// Fast path for the common case: a message that is one length-delimited field with tag |tag| and at
+// most 2^28 bytes. |*out| is its content.
 static inline bool is_sole(rn_str_t bytes, uint8_t tag, rn_str_t* out) {
   const uint8_t* p = (const uint8_t*)bytes.data;
   size_t length = 0, used = 1;
@@ -61,7 +61,7 @@ static int64_t count_varints(rn_str_t bytes) {
   return count;
 }
 
-// Whether the varints end with the bytes and none is longer than ten.
+// Whether the varints end with the bytes and none is longer than ten bytes.
 static bool are_varints(rn_str_t bytes) {
   rn_pb_scan_t scan = rn_pb_scan(bytes);
   uint64_t value;
@@ -70,7 +70,7 @@ static bool are_varints(rn_str_t bytes) {
   return true;
 }
 
-// The count of a list that is one value or one chunk; -1 if it is anything else.
+// The count of a list that is one value or one packed chunk; -1 otherwise.
 static inline int64_t count_sole(const rn_feature_t* feature) {
   rn_str_t chunk;
   if (!is_sole(feature->list, TAG_1, &chunk)) return -1;

@@ -1,6 +1,6 @@
-// DecodeJSONExample: Example messages from the JSON form that proto3 defines.
+// DecodeJSONExample: Example messages from proto3 JSON.
 //
-// The grammar is that of one message, so the parser is one function a level, and writes the wire
+// The grammar is that of one message, so the parser has one function per level and writes the wire
 // format as it reads:
 //
 //   {"features": {"feature": {"key": {"int64List": {"value": [1, "2"]}}}}}
@@ -115,7 +115,7 @@ static rn_status_t read_string(json_t* json) {
 
 // Values.
 
-// A number as it stands, or the text of a quoted one.
+// A number as written, or the content of a quoted one.
 static rn_status_t read_number(json_t* json, rn_str_t* out) {
   if (peek(json) == '"') {
     RN_RETURN_IF_ERROR(read_string(json));
@@ -143,7 +143,7 @@ static rn_status_t int_value(json_t* json, rn_strbuf_t* out) {
     if (!rn_str_to_f64(text, &number) || number != floor(number) ||
         !(number >= -0x1p63 && number < 0x1p63))
       return bad(json, "invalid number");
-    // Digits alone were an integer out of range.
+    // Digits alone: an integer that is out of range.
     if (!memchr(text.data, '.', text.size) && !memchr(text.data, 'e', text.size) &&
         !memchr(text.data, 'E', text.size))
       return bad(json, "invalid number");
@@ -197,7 +197,7 @@ static rn_status_t bytes_value(json_t* json, rn_strbuf_t* out) {
   return RN_OK;
 }
 
-// Objects. |visit| reads the value behind each name.
+// Objects. |visit| reads the value after each name.
 typedef rn_status_t (*visit_t)(json_t* json, rn_str_t name, rn_strbuf_t* out, void* arg);
 
 static rn_status_t read_object(json_t* json, visit_t visit, rn_strbuf_t* out, void* arg) {
@@ -218,7 +218,7 @@ static rn_status_t visit_values(json_t* json, rn_str_t name, rn_strbuf_t* out, v
   value_t value = *(value_t*)arg;
   if (!rn_str_is(name, "value")) return bad(json, "no such field");
   if (take_null(json)) return RN_OK;
-  // As stock does, a value alone is taken for a list of one, and a comma may follow the last.
+  // Like stock, accepts a single value as a list of one, and a comma after the last.
   if (!take(json, '[')) return value(json, out);
   do {
     if (peek(json) == ']') break;

@@ -1,6 +1,6 @@
-// Numbers out of text. See number.h.
+// See number.h.
 #ifndef _GNU_SOURCE
-#define _GNU_SOURCE  // strtod_l
+#define _GNU_SOURCE  // for strtod_l
 #endif
 #include "kernels/cpu/parsing/number.h"
 
@@ -34,7 +34,7 @@ static rn_status_t to_f64(rn_number_reader_t* reader, rn_str_t text, bool is_nar
   return RN_OK;
 }
 
-// Digits alone.
+// Digits only.
 static bool to_u64(rn_str_t text, uint64_t* out) {
   *out = 0;
   for (size_t i = 0; i < text.size; ++i) {

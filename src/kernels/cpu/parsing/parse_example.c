@@ -1,7 +1,7 @@
 // ParseExample, ParseExampleV2 and ParseSingleExample: Example messages to tensors.
 //
-// First every message is scanned once, by several threads, and what the columns want of it is noted
-// without a copy; then columns are measured and filled (columns.h).
+// First several threads scan every message once and note the features that columns need, without
+// copying; then columns are measured and filled (columns.h).
 #include <stdatomic.h>
 #include <stdio.h>
 
@@ -12,7 +12,7 @@
 #include "tensor/tstring.h"
 
 typedef struct state_t {
-  rn_arena_t arena;  // the first; what follows is its
+  rn_arena_t arena;  // first; holds what follows
   const rn_shape_t* dense_shapes;
   const rn_str_t* keys;     // ParseSingleExample: sparse ones, then dense ones
   const rn_dtype_t* types;  // of all columns: sparse, dense, ragged
@@ -24,15 +24,15 @@ typedef struct state_t {
 typedef struct job_t {
   rn_columns_t columns;
   rn_key_set_t keys;
-  const int32_t* column_of;  // by place in |keys|: the first column of that key
-  const int32_t* next;       // by column: the next one of the same key, -1: none
+  const int32_t* column_of;  // by index in |keys|: the first column of that key
+  const int32_t* next;       // by column: the next one of the same key, or -1
   const rn_tstring_t* messages;
-  const rn_tensor_t* names;  // empty: nobody has one
+  const rn_tensor_t* names;  // empty if there are none
   size_t bytes;
-  bool is_single;                // ParseSingleExample, whose messages say less
-  bool fills;                    // rows are filled as they are scanned
-  _Atomic bool is_short;         // of memory
-  _Atomic int64_t first_failed;  // row; the number of rows: none
+  bool is_single;                // ParseSingleExample, whose messages are shorter
+  bool fills;                    // fills rows as they are scanned
+  _Atomic bool is_short;         // out of memory
+  _Atomic int64_t first_failed;  // row; the number of rows if none failed
 } job_t;
 
 // Scanning.
@@ -115,7 +115,7 @@ static rn_status_t check_feature(const job_t* job, const rn_column_t* column, in
   return fits ? RN_OK : wrong_count(job, column, row, feature->count);
 }
 
-// Finds the features of one message. |guess| has room for a guess a key, kept from row to row.
+// Finds the features of one message. |guess| holds one guess per key, kept from row to row.
 static rn_status_t scan_row(job_t* job, int64_t row, int32_t* guess, int32_t guesses) {
   rn_columns_t* columns = &job->columns;
   rn_feature_t* found = columns->found + row * columns->count;
@@ -125,7 +125,7 @@ static rn_status_t scan_row(job_t* job, int64_t row, int32_t* guess, int32_t gue
   for (int32_t place = 0; rn_entry_next(&scan, &key, &value); ++place) {
     int32_t k = rn_key_set_find(&job->keys, key, place < guesses ? guess[place] : -1);
     if (place < guesses) guess[place] = k;
-    // A key that comes again replaces what came before.
+    // A repeated key replaces the earlier one.
     for (int32_t c = k < 0 ? -1 : job->column_of[k]; c >= 0; c = job->next[c])
       is_bad |= !rn_feature_read(value, &found[c]);
   }
@@ -157,7 +157,7 @@ static void scan_rows(void* arg, int64_t begin, int64_t end) {
   }
 }
 
-// The error of the first message that has one, whoever scanned it.
+// Returns the error of the first failing message, whichever thread scanned it.
 static rn_status_t scan_all(job_t* job, rn_kernel_ctx_t* ctx) {
   int64_t rows = job->columns.rows;
   atomic_store(&job->first_failed, rows);
@@ -170,7 +170,7 @@ static rn_status_t scan_all(job_t* job, rn_kernel_ctx_t* ctx) {
   return scan_row(job, failed, guess, 0);
 }
 
-// Several columns may ask for one key.
+// Several columns may have the same key.
 static rn_status_t index_keys(job_t* job, rn_arena_t* arena) {
   int32_t count = job->columns.count;
   rn_str_t* keys = NULL;
@@ -214,7 +214,7 @@ static rn_status_t run_job(job_t* job, rn_kernel_ctx_t* ctx, rn_arena_t* arena,
   return rn_columns_fill(&job->columns, ctx, job->bytes);
 }
 
-// Making columns.
+// Creating columns.
 
 static void set_outputs(rn_column_t* column, int a, int b, int c) {
   column->out[0] = a;
@@ -222,7 +222,7 @@ static void set_outputs(rn_column_t* column, int a, int b, int c) {
   column->out[2] = c;
 }
 
-// Columns by the state; keys are still to be set. |defaults| is the input of the first default.
+// Creates columns from the state; keys are set later. |defaults| is the input of the first default.
 static rn_status_t make_columns(const state_t* state, rn_kernel_ctx_t* ctx, rn_arena_t* arena,
                                 int defaults, rn_columns_t* out) {
   int32_t sparse = state->sparse, dense = state->dense, ragged = state->ragged;

@@ -1,33 +1,33 @@
-// ParseSequenceExample, its second version and ParseSingleSequenceExample: SequenceExample messages
-// to tensors.
+// ParseSequenceExample, V2 and ParseSingleSequenceExample: SequenceExample messages to tensors.
 //
-// The context is a row of columns as in Example (columns.h). A list of features is a column whose
-// cells are lists of steps; the steps of all messages stand one after the other.
+// The context is a row of columns as in Example (columns.h). A feature list is a column whose cells
+// are lists of steps; the steps of all messages are stored consecutively.
 #include "base/vec.h"
 #include "kernels/cpu/array.h"
 #include "kernels/cpu/parsing/columns.h"
 #include "kernels/kernel_rows.h"
 #include "tensor/tstring.h"
 
-// A column of lists. Forms are sparse, dense and ragged.
+// A column of feature lists. The forms are sparse, dense and ragged.
 typedef struct list_column_t {
   rn_str_t key;
   rn_column_form_t form;
   rn_dtype_t dtype;
-  rn_shape_t shape;  // dense: of a step
-  int64_t size;      // dense: values of a step
-  bool may_miss;     // dense: a list that is not there is an empty one
+  rn_shape_t shape;  // dense: of one step
+  int64_t size;      // dense: values per step
+  bool may_miss;     // dense: a missing list counts as empty
   rn_dtype_t split_type;
-  int out[3];  // sparse: indices, values, shape; dense: values, lengths; ragged: values, outer and
-               // inner splits
+  // Outputs. Sparse: indices, values, shape; dense: values, lengths; ragged: values, outer and inner
+  // splits.
+  int out[3];
   RN_VEC(rn_feature_t) steps;
-  int64_t* first;  // of the arena; by row, and one more: the number of its first step
+  int64_t* first;  // from the arena; by row, plus one: index of its first step
   int64_t total, widest, longest;
 } list_column_t;
 
 typedef struct state_t {
-  rn_arena_t arena;      // the first; what follows is its
-  rn_columns_t context;  // as made by init; keys are still missing where they are inputs
+  rn_arena_t arena;      // first; holds what follows
+  rn_columns_t context;  // as made by init; without keys if those are inputs
   list_column_t* lists;
   int32_t list_count;
   int32_t context_sparse, context_dense, context_ragged, list_sparse, list_dense, list_ragged;
@@ -41,7 +41,7 @@ typedef struct job_t {
   list_column_t* lists;
   int32_t list_count;
   rn_key_set_t context_keys, list_keys;
-  const rn_tensor_t* names;  // one a row, or empty
+  const rn_tensor_t* names;  // one per row, or empty
   bool is_single;
   bool has_lengths;
   size_t bytes;
@@ -112,7 +112,7 @@ static rn_status_t wrong_size(const job_t* job, const list_column_t* list, int64
       (long long)count, rn_shape_text(list->shape).text);
 }
 
-// Checks the steps of a batch: first what the fullest row has in all, then each step.
+// Checks the steps of a batch: first the total of the longest row, then each step.
 static rn_status_t check_steps(const job_t* job, const list_column_t* list) {
   int64_t most = 0;
   for (int64_t r = 0; r < job->context.rows; ++r) {
@@ -151,7 +151,7 @@ static rn_status_t add_step(job_t* job, list_column_t* list, int64_t row, rn_str
   return rn_vec_push(&list->steps, job->ctx->kernel->allocator, feature);
 }
 
-// Reads the list |bytes| of |row|; a second one of the same key replaces the first.
+// Reads the list |bytes| of |row|; a repeated key replaces the earlier list.
 static rn_status_t read_list(job_t* job, list_column_t* list, int64_t row, rn_str_t message,
                              rn_str_t bytes) {
   rn_pb_scan_t scan = rn_pb_scan(bytes);
@@ -172,7 +172,7 @@ static rn_status_t read_lists(job_t* job, int64_t row, rn_str_t message, bool* s
   while (rn_entry_next(&scan, &key, &value)) {
     int32_t place = rn_key_set_find(&job->list_keys, key, -1);
     if (place < 0) continue;
-    // Several columns may ask for one key.
+    // Several columns may have the same key.
     for (int32_t l = place; l < job->list_count; ++l) {
       if (!rn_str_eq(job->lists[l].key, key)) continue;
       RN_RETURN_IF_ERROR(read_list(job, &job->lists[l], row, message, value));
@@ -206,7 +206,7 @@ static rn_status_t read_row(job_t* job, int64_t row, rn_str_t message, bool* see
   return read_lists(job, row, message, seen);
 }
 
-// Writing of lists.
+// Writing lists.
 
 static char* place(const rn_tensor_t* tensor, int64_t i) {
   return (char*)tensor->data + (size_t)i * rn_dtype_size(tensor->dtype);
@@ -273,7 +273,7 @@ static rn_status_t write_dense(job_t* job, list_column_t* list) {
   dims[rank++] = list->longest;
   for (int d = 0; d < list->shape.rank; ++d) dims[rank++] = list->shape.dims[d];
   RN_RETURN_IF_ERROR(output(job, list, 0, rank, dims, &values));
-  // Short lists are filled up with zeros; strings are empty from the start.
+  // Short lists are padded with zeros; strings are empty from the start.
   if (list->dtype != RN_STRING) memset(values->data, 0, rn_tensor_bytes(values));
   for (int64_t r = 0; r < rows && list->size; ++r)
     for (int64_t s = list->first[r]; s < list->first[r + 1]; ++s) {
@@ -348,7 +348,7 @@ static rn_status_t run_job(job_t* job, const rn_tensor_t* serialized) {
   return RN_OK;
 }
 
-// Copies the state's columns and gives the dense ones of the context their defaults.
+// Copies the state's columns and sets the defaults of dense context columns.
 static rn_status_t make_columns(job_t* job, int defaults) {
   const state_t* state = job->ctx->state;
   job->context = state->context;
@@ -494,7 +494,7 @@ static rn_status_t set_step_shape(list_column_t* list, rn_arena_t* arena, rn_sha
   return RN_OK;
 }
 
-// |count| columns of one form, and the numbers of their outputs: |parts| lists of |count| each.
+// Adds |count| columns of one form and numbers their outputs: |parts| lists of |count| each.
 static void add_columns(rn_column_t** inout_list, rn_column_form_t form,
                         const rn_attr_value_t* types, int parts, int* inout_output) {
   for (int32_t i = 0; i < types->count; ++i, ++*inout_list) {
@@ -598,7 +598,7 @@ static rn_status_t init_single(const rn_kernel_init_t* init, void* self) {
   return init_state(init, self, false, false);
 }
 
-// Keys are attributes.
+// Reads keys from attributes.
 static rn_status_t keys_from(const rn_kernel_init_t* init, state_t* state, const char* attr,
                              int32_t count, void* first_key, size_t stride) {
   const rn_attr_value_t* keys = rn_init_attr(init, attr);

@@ -12,7 +12,7 @@
 #include "base/fs.h"
 #include "wire/scan.h"
 
-#define MAX_SOURCE ((size_t)64 << 20)  // bytes of a file of descriptors
+#define MAX_SOURCE ((size_t)64 << 20)  // of a descriptor file
 #define MAX_NESTING 32
 #define GROUP 10
 
@@ -37,8 +37,7 @@ bool rn_proto_number_in(rn_str_t bytes, uint32_t number, uint64_t* out) {
   return is_found;
 }
 
-// What is left of |path| ("p.M.N") when |name| ("p.M") and a dot are taken off; false: it has
-// another beginning.
+// The rest of |path| ("p.M.N") after |name| ("p.M") and a dot; false if it does not start that way.
 static bool strip(rn_str_t path, rn_str_t name, rn_str_t* out_rest) {
   if (name.size > path.size || (name.size && memcmp(path.data, name.data, name.size))) return false;
   if (name.size == path.size) {
@@ -52,7 +51,7 @@ static bool strip(rn_str_t path, rn_str_t name, rn_str_t* out_rest) {
 }
 
 // Finds |path| among the messages (field |messages|) and enums (field |enums|) of |bytes|, and
-// within them. Enums are wanted where |wants_enum|.
+// within them. |wants_enum| selects enums.
 static bool find_type(rn_str_t bytes, uint32_t messages, uint32_t enums, rn_str_t path,
                       bool wants_enum, int depth, rn_str_t* out) {
   rn_pb_scan_t scan = rn_pb_scan(bytes);
@@ -118,7 +117,8 @@ static uint64_t enum_number(rn_str_t bytes, rn_str_t name) {
   return number;
 }
 
-// The default value, as text in the descriptor. Without one an enum's is its first value.
+// Parses the default value, a string in the descriptor. An enum without one defaults to its first
+// value.
 static void read_default(rn_str_t set, rn_str_t text, rn_str_t type_name, rn_proto_field_t* field) {
   rn_str_t found, file;
   double real = 0;
@@ -168,7 +168,7 @@ static void read_field(rn_str_t set, rn_str_t file, rn_str_t bytes, rn_proto_fie
   out->type = type > 0 && type <= 18 ? (uint8_t)type : GROUP;
   out->wire = rn_proto_wire_of(out->type);
   out->is_repeated = label == 3;
-  // Lists of numbers are packed where the file says so, or is newer than proto2.
+  // Repeated numbers are packed if the file says so or is newer than proto2.
   out->is_packed = out->is_repeated && out->wire != RN_PB_WIRE_LENGTH &&
                    (rn_proto_number_in(rn_proto_text_in(bytes, 8), 2, &packed)
                         ? packed != 0
@@ -190,7 +190,7 @@ static bool find_field(rn_str_t set, rn_str_t file, rn_str_t message, rn_str_t n
   return false;
 }
 
-// Of a message that the library has a table of.
+// For a message built into the library.
 static bool find_local(const rn_pb_message_desc_t* message, rn_str_t name, rn_proto_field_t* out) {
   const rn_pb_field_desc_t* field = rn_pb_find_field_by_name(message, name);
   if (!field) return false;
@@ -218,7 +218,7 @@ static bool is_message(rn_str_t bytes) {
   return !scan.is_bad && bytes.size > 0;
 }
 
-// The bytes of the FileDescriptorSet, in the arena.
+// Reads the FileDescriptorSet into the arena.
 static rn_status_t read_source(const rn_kernel_init_t* init, rn_str_t source, rn_arena_t* arena,
                                rn_str_t* out) {
   const rn_str_t prefix = RN_STR("bytes://");
@@ -235,7 +235,7 @@ static rn_status_t read_source(const rn_kernel_init_t* init, rn_str_t source, rn
     rn_code_t code = rn_status_code(status);
     if (rn_ok(status)) status = rn_arena_str(arena, rn_strbuf_view(&content), out);
     rn_strbuf_clear(&content);
-    // A file that is not there is a source that nobody knows; one that may not be read says so.
+    // A missing file is reported as an unknown source; an unreadable one by its own error.
     if (code == RN_CODE_NOT_FOUND || code == RN_CODE_FAILED_PRECONDITION) {
       rn_status_free(status);
       return not_a_set(source);

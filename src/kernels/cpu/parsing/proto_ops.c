@@ -1,5 +1,5 @@
-// Messages to tensors and back: the fields that are asked for, each a tensor with a last dimension
-// for its repetitions.
+// DecodeProto and EncodeProto: each requested field is a tensor whose last dimension is its
+// repetitions.
 #include <stdlib.h>
 
 #include "kernels/cpu/array.h"
@@ -44,7 +44,7 @@ static rn_status_t decode_init(const rn_kernel_init_t* init, void* state) {
 
 static int64_t unzigzag(uint64_t value) { return (int64_t)(value >> 1) ^ -(int64_t)(value & 1); }
 
-// The integer that |raw|, as it came, stands for.
+// Decodes |raw|, the value on the wire, to an integer.
 static int64_t whole_of(const rn_proto_field_t* field, uint64_t raw) {
   switch (field->type) {
     case RN_PB_INT32:
@@ -114,11 +114,11 @@ static bool next_packed(const rn_proto_field_t* field, rn_pb_scan_t* scan, uint6
   return rn_pb_scan_fixed(scan, field->wire == RN_PB_WIRE_64 ? 8 : 4, out);
 }
 
-// Where a message's elements go, or, without an output, how many there are. An element of a field
-// that is not repeated replaces the one before.
+// Where to store a message's elements, or, without outputs, only their counts. An element of a
+// field that is not repeated replaces the previous one.
 typedef struct sink_t {
-  int32_t* sizes;        // of each field
-  rn_tensor_t** values;  // NULL: only counted
+  int32_t* sizes;        // one per field
+  rn_tensor_t** values;  // NULL to count only
   int64_t message;
 } sink_t;
 
@@ -144,7 +144,7 @@ static rn_status_t take_field(const rn_proto_field_t* field, const rn_pb_field_t
                               const sink_t* sink) {
   uint64_t raw = 0;
   if (found->wire == field->wire) return take_element(field, found->value, found->bytes, sink);
-  // Numbers may come packed whatever the descriptor says; anything else is passed over.
+  // Numbers may come packed whatever the descriptor says; other wire types are skipped.
   if (found->wire != RN_PB_WIRE_LENGTH) return RN_OK;
   rn_pb_scan_t scan = rn_pb_scan(found->bytes);
   while (next_packed(field, &scan, &raw))
@@ -161,12 +161,12 @@ static rn_status_t take_message(const rn_proto_fields_t* fields, rn_str_t bytes,
     for (int32_t i = 0; i < fields->count; ++i) {
       if (fields->items[i].number != found.number) continue;
       RN_RETURN_IF_ERROR(take_field(&fields->items[i], &found, sink));
-      break;  // a field that is asked for twice goes to the first
+      break;  // a field requested twice goes to the first
     }
   return scan.is_bad ? malformed() : RN_OK;
 }
 
-// Outputs with room for the longest list, at least one, filled with what absent fields are.
+// Allocates outputs for the longest list, at least one element, filled with the defaults.
 static rn_status_t output_field(rn_kernel_ctx_t* ctx, const rn_proto_field_t* field,
                                 int32_t longest, rn_tensor_t** out) {
   const rn_tensor_t* in = rn_in(ctx, 0);
@@ -191,7 +191,7 @@ static rn_status_t output_field(rn_kernel_ctx_t* ctx, const rn_proto_field_t* fi
   return RN_OK;
 }
 
-// A message in text form as its bytes, in |arena|.
+// Parses a message in text format to its bytes, in |arena|.
 static rn_status_t parse_text(const rn_proto_fields_t* fields, rn_str_t text, rn_arena_t* arena,
                               rn_strbuf_t* buf, rn_str_t* out) {
   void* message = NULL;
@@ -339,7 +339,7 @@ static void write_field(const rn_proto_field_t* field, const rn_tensor_t* in, in
   }
 }
 
-// Each input is [messages..., repetitions], and the sizes [messages..., fields].
+// Each input is [messages..., repetitions], and sizes is [messages..., fields].
 static rn_status_t check_inputs(rn_kernel_ctx_t* ctx, const rn_proto_fields_t* fields) {
   const rn_tensor_t* sizes = rn_in(ctx, 0);
   rn_shape_t common = {0, NULL};

@@ -1,5 +1,5 @@
-// Tables of messages that a FileDescriptorSet describes, as wire/message.h wants them: structs that
-// no program has, laid out here. What is parsed into them is encoded again at once.
+// Message tables for a FileDescriptorSet, in the format of wire/message.h: structs that no program
+// declares, laid out here. What is parsed into them is encoded again at once.
 //
 //   DescriptorProto      options 7: map_entry 7
 //   FieldDescriptorProto oneof_index 9, proto3_optional 17
@@ -9,9 +9,9 @@
 #include "wire/scan.h"
 
 #define MAX_TYPES 4096
-#define MAX_DEPTH 100  // of types in types
+#define MAX_DEPTH 100  // nesting of types
 
-// A table that is made, or being made: messages may hold themselves.
+// A table that exists or is being built: messages may contain themselves.
 typedef struct made_t {
   rn_str_t name;
   rn_pb_message_desc_t* table;
@@ -79,7 +79,7 @@ static size_t size_of(uint8_t type) {
 
 static rn_status_t make_message(maker_t* maker, rn_str_t name, rn_pb_message_desc_t** out);
 
-// Room for |size| bytes at the end of a struct.
+// Reserves |size| bytes at the end of a struct.
 static bool place(uint32_t* at, size_t size, uint16_t* out) {
   size_t align = size > 8 ? 8 : size;
   size_t from = (*at + align - 1) / align * align;
@@ -89,7 +89,7 @@ static bool place(uint32_t* at, size_t size, uint16_t* out) {
   return true;
 }
 
-// Whether a single value that is zero differs from one that is absent.
+// Whether a single value of zero differs from an absent one.
 static bool has_presence(rn_str_t bytes, rn_str_t file) {
   uint64_t value = 0;
   rn_str_t syntax = rn_proto_text_in(file, 12);
@@ -179,7 +179,7 @@ static rn_status_t make_message(maker_t* maker, rn_str_t name, rn_pb_message_des
     return rn_invalid_argument("No descriptor found for message type %.*s", RN_STR_ARGS(name));
   RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(maker->arena, 1, out));
   maker->made[maker->count++] = (made_t){name, *out};
-  // What an Any holds is parsed by its own rules, of the library's own struct.
+  // An Any is parsed by its own rules into the library's own struct.
   if (rn_str_is(name, RN_PB_ANY)) {
     **out = *rn_pb_find_by_url(RN_STR("type.googleapis.com/" RN_PB_ANY));
     return RN_OK;

@@ -1,4 +1,4 @@
-// Numbers out of strings.
+// StringToNumber.
 #include "kernels/cpu/parsing/number.h"
 #include "kernels/kernel_rows.h"
 #include "tensor/tstring.h"

@@ -1,9 +1,9 @@
-// The op that step/fuse_conv.c makes: a convolution and what follows it element by element.
+// The op created by step/fuse_conv.c: a convolution followed by elementwise steps.
 #include "kernels/cpu/array.h"
 #include "kernels/cpu/nn/conv.h"
 #include "kernels/kernel_rows.h"
 
-// Pixels that a thread is given at once where the steps are done by themselves.
+// Elements per piece of work, for steps that run separately.
 #define PIECE_ELEMENTS 65536
 
 typedef struct then_state_t {
@@ -13,7 +13,7 @@ typedef struct then_state_t {
   int32_t step_count;
   struct {
     rn_conv_code_t code;
-    int32_t operand;  // which of the inputs behind x and w; -1: none
+    int32_t operand;  // index among the inputs after x and w; -1 if none
   } steps[RN_CONV_MOST_STEPS];
 } then_state_t;
 
@@ -41,7 +41,7 @@ static void then_destroy(void* arg) {
   if (state->has_cache) rn_conv_cache_clear(&state->cache);
 }
 
-// Each channel by itself is a convolution in as many groups as there are channels.
+// A depthwise convolution is one with as many groups as channels.
 static rn_status_t depthwise_sizes(const rn_window_attrs_t* attrs, const rn_tensor_t* x,
                                    const rn_tensor_t* w, rn_conv_t* conv) {
   if (x->rank != 4 || w->rank != 4 || rn_tensor_dim(x, 3) != rn_tensor_dim(w, 2))

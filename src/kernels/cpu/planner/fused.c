@@ -1,9 +1,9 @@
-// The runner of fused chains. See fused.h.
+// Runs fused chains. See fused.h.
 #include "kernels/cpu/planner/fused.h"
 
 #include "base/pool.h"
 
-#define BLOCK_BYTES 4096  // of one operand's block, at most
+#define BLOCK_BYTES 4096  // per operand, at most
 
 static int arity(uint16_t code) {
   switch (code) {
@@ -65,19 +65,19 @@ typedef struct pass_t {
   const void* const* in;
   const int* in_steps;
   void* const* out;
-  size_t size;    // of an element
+  size_t size;    // bytes per element
   int64_t block;  // elements
   const rn_fused_rows_t* rows;
 } pass_t;
 
-// Where an operand's block is, and how far apart its blocks are.
+// The current block of an operand, and the distance to its next block.
 typedef struct place_t {
   char* at;
-  size_t advance;  // bytes; 0 for temporaries and single numbers
+  size_t advance;  // bytes; 0 for temporaries and scalars
   int step;
 } place_t;
 
-// From element |begin| on, or from row |begin| on.
+// Sets the places to element |begin|, or row |begin|.
 static void set_places(const pass_t* pass, int64_t begin, char* scratch, place_t* places) {
   const rn_fused_t* program = pass->program;
   const rn_fused_rows_t* rows = pass->rows;
@@ -86,7 +86,7 @@ static void set_places(const pass_t* pass, int64_t begin, char* scratch, place_t
   for (int k = 0; k < program->inputs; ++k, ++place) {
     int step = pass->in_steps[k];
     size_t offset = start * (size_t)(rows ? rows->in_rows[k] : 1);
-    // Nothing is written through an input's place: rn_fused_check saw to it.
+    // Nothing is written through an input's place; rn_fused_check ensures that.
     *place =
         (place_t){(char*)(uintptr_t)pass->in[k] + (step ? offset : 0), step ? advance : 0, step};
   }
@@ -98,7 +98,7 @@ static void set_places(const pass_t* pass, int64_t begin, char* scratch, place_t
   }
 }
 
-// |count| elements that lie side by side, block by block.
+// Runs |count| contiguous elements, block by block.
 static void run_blocks(const pass_t* pass, place_t* places, int64_t count) {
   const rn_fused_t* program = pass->program;
   const int operands = program->inputs + program->temporaries + program->outputs;
@@ -137,8 +137,8 @@ static void run_rows(void* arg, int64_t begin, int64_t end) {
   }
 }
 
-// Elements of a piece: about 50 microseconds of work, or, for threads that are awake anyway, about
-// 3, in whole blocks.
+// Elements per piece, in whole blocks: about 50 us of work, or about 3 us for threads that are
+// awake anyway.
 static int64_t grain_of(int64_t weight) {
   int64_t blocks = 1024 / weight;
   return (blocks < 4 ? 4 : blocks > 64 ? 64 : blocks) * RN_VECTOR_BLOCK;
@@ -166,7 +166,7 @@ static pass_t pass_of(const rn_fused_t* program, const void* const* in, const in
 void rn_fused_run(rn_pool_t* pool, const rn_fused_t* program, const void* const* in,
                   const int* in_steps, void* const* out, int64_t n) {
   pass_t pass = pass_of(program, in, in_steps, out, NULL);
-  if (n <= SMALLEST_PIECE) {  // of a few numbers nobody asks what they weigh
+  if (n <= SMALLEST_PIECE) {  // too few elements for their cost to matter
     run_piece(&pass, 0, n);
     return;
   }

@@ -1,4 +1,4 @@
-// The ops that fusion makes: they run the program in their attribute. See fused.h and
+// The ops created by fusion: they run the program in their attribute. See fused.h and
 // step/fuse_elementwise.c.
 #include "kernels/cpu/planner/fused.h"
 #include "kernels/kernel_rows.h"
@@ -7,19 +7,19 @@ typedef struct fused_t {
   rn_fused_t program;
   rn_fused_step_t* steps;  // Owned
   rn_allocator_t allocator;
-  uint64_t sharable;  // inputs whose memory the result may take over
+  uint64_t sharable;  // inputs whose memory the result may reuse
 } fused_t;
 
-// There are thousands of the one in a large graph, and they stay small.
+// The state of _FusedColumns, separate from fused_t, which must stay small because a large graph has thousands of them.
 typedef struct columns_t {
   fused_t fused;
   int rank;
-  int64_t dims[RN_MAX_RANK];          // of all operands that are no single numbers
-  int64_t firsts[RN_FUSED_OPERANDS];  // by input: its first element that counts; -1: all do
-  int64_t parts[RN_FUSED_OPERANDS];   // by output: how many results are side by side in it
+  int64_t dims[RN_MAX_RANK];          // of all operands that are not scalars
+  int64_t firsts[RN_FUSED_OPERANDS];  // by input: its first element; -1 if it is used whole
+  int64_t parts[RN_FUSED_OPERANDS];   // by output: number of results side by side in it
 } columns_t;
 
-// Four numbers a step: code, a, b, out.
+// Four numbers per step: code, a, b, out.
 static rn_status_t read_steps(const rn_kernel_init_t* init, fused_t* fused) {
   const rn_attr_value_t* code = rn_init_attr(init, "program");
   int32_t count = code->count / 4;
@@ -95,7 +95,7 @@ static rn_status_t wrong_input(int64_t wanted, const rn_tensor_t* input) {
                      (long long)input->count);
 }
 
-// The planner fuses over known shapes only; what was inferred is checked again, for nobody else
+// The planner fuses only known shapes; the inferred shapes are checked here because nothing else
 // does.
 static rn_status_t fused_compute(rn_kernel_ctx_t* ctx) {
   const fused_t* fused = ctx->state;
@@ -125,16 +125,16 @@ static rn_status_t fused_compute(rn_kernel_ctx_t* ctx) {
   return RN_OK;
 }
 
-// Where the operands of a _FusedColumns are.
+// The operands of a _FusedColumns.
 typedef struct operands_t {
   const void* in[RN_FUSED_OPERANDS];
   int steps[RN_FUSED_OPERANDS];
   void* out[RN_FUSED_OPERANDS];
   int64_t in_rows[RN_FUSED_OPERANDS], out_rows[RN_FUSED_OPERANDS];
-  bool has_columns;  // of something wider
+  bool has_columns;  // some operand is part of a wider matrix
 } operands_t;
 
-// Whether the matrix |input| has a part of |shape| that begins with element |first|.
+// Whether the matrix |input| contains a part of |shape| that starts at element |first|.
 static bool has_part(const rn_tensor_t* input, int64_t first, rn_shape_t shape) {
   if (first < 0 || shape.rank != 2 || input->rank != 2 || input->count == 0) return false;
   const int64_t rows = rn_tensor_dim(input, 0), columns = rn_tensor_dim(input, 1);
@@ -186,7 +186,7 @@ static rn_status_t make_outputs(rn_kernel_ctx_t* ctx, operands_t* operands) {
 static rn_status_t columns_compute(rn_kernel_ctx_t* ctx) {
   const columns_t* columns = ctx->state;
   const fused_t* fused = &columns->fused;
-  operands_t operands;  // as far as there are some
+  operands_t operands;  // as many as there are
   operands.has_columns = false;
   int64_t count = 0;
   if (!rn_shape_count((rn_shape_t){columns->rank, columns->dims}, &count) || count < 0)

@@ -1,12 +1,13 @@
-// Sums that loops add products to (step/sum_loop_matmuls.c): the operands of some iterations are
-// kept, and their products are added all at once, in order, with one pass over the sum.
+// Loop sums: a loop adds matmuls to a sum (step/sum_loop_matmuls.c). The operands of several
+// iterations are kept, and their products are added together, in order, in one pass over the sum.
 //
-// The sum goes round as a variant. It has one reader at a time, so that it is changed in place.
+// The sum travels around the loop as a variant. It has one reader at a time, so it is changed in
+// place.
 #include "kernels/cpu/planner/products.h"
 #include "kernels/kernel_rows.h"
 #include "tensor/object.h"
 
-// Products, and bytes of their operands, that are kept at most.
+// Maximum number of products, and bytes of operands, that are kept.
 #define MOST_TERMS 32
 #define MOST_BYTES (4 << 20)
 
@@ -14,7 +15,7 @@ typedef struct loop_sum_t {
   rn_object_t object;  // first
   rn_allocator_t allocator;
   rn_tensor_t sum;
-  bool is_own;  // nobody else sees the bytes of |sum|
+  bool is_own;  // nothing else refers to the buffer of |sum|
   bool transposes;
   int32_t count;
   size_t bytes;
@@ -102,7 +103,7 @@ static rn_status_t end_compute(rn_kernel_ctx_t* ctx) {
   loop_sum_t* sum = NULL;
   RN_RETURN_IF_ERROR(sum_of(ctx, &sum));
   RN_RETURN_IF_ERROR(add_terms(ctx, sum));
-  ctx->out[0] = sum->sum;  // moved: nobody asks again
+  ctx->out[0] = sum->sum;  // moved: this is the last use
   sum->sum = (rn_tensor_t){0};
   return RN_OK;
 }

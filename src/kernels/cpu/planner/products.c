@@ -1,8 +1,8 @@
-// The ops that step/sum_matmuls.c makes: sums of matrix products, a product added to what is
-// there, and descent by products.
+// The ops created by step/sum_matmuls.c: sums of matmuls, a matmul added to a tensor, and gradient
+// descent by matmuls.
 //
-// Operands are packed into the order in which tiles read them, then every block of C is made at
-// once over all products: C is written once, or, in descent, not at all.
+// Operands are packed into the order in which tiles read them; then each block of C is computed
+// over all products at once. So C is written once, or, in descent, the gradient is never stored.
 #include "kernels/cpu/planner/products.h"
 
 #include "kernels/cpu/array.h"
@@ -11,34 +11,35 @@
 #include "kernels/cpu/state/variable.h"
 #include "kernels/kernel_rows.h"
 
-// Work for one thread, in nanoseconds, and what a processor does in one: operations and bytes.
+// Work per thread in nanoseconds, and operations and bytes per nanosecond of one core.
 #define PIECE_NS 40e3
 #define FLOPS_PER_NS 100.0
 #define BYTES_PER_NS 10.0
-// Bytes of a C that is in the cache of one processor, as a rule, where it is passed over faster; to
-// share it with another one would move it there.
+// A C of up to this size usually is in one core's cache, where access is faster; sharing it with
+// another core would move it.
 #define CACHED_BYTES (1 << 20)
 #define CACHED_BYTES_PER_NS 50.0
-// Packed columns of B up to which they are swept once for each block of rows, so that C is passed
-// over in order; above it, rows of A are swept for each strip of columns, unless C is so large that
-// a strip of it is on more pages than the processor finds at once.
+// Up to this many bytes of packed B, sweep the columns once per block of rows, so that C is
+// accessed in order. Above it, sweep the rows of A per strip of columns, unless C is so large that
+// a strip of it spans more pages than the TLB holds.
 #define SMALL_B (1 << 20)
 #define LARGE_C (8 << 20)
-// Depth of all products together from which operands are packed first and C is cut both ways, so
-// that a piece has the rows of A, and what it has of B, in the second-level cache.
+// From this total depth of all products on, operands are packed first and C is split both ways, so
+// that a piece keeps its rows of A and its part of B in the L2 cache.
 #define DEEP 256
-#define GROUP 4  // blocks of a piece
-#define BAND 2   // strips of a piece
-// Groups from which a piece is one of them with all strips: it packs its rows of A for itself.
+#define GROUP 4  // blocks per piece
+#define BAND 2   // strips per piece
+// From this many groups on, a piece is one group with all strips, and packs its own rows of A.
 #define MANY_GROUPS 16
-// Tiles of a block of a single product: smaller pieces, for there is nothing to keep in the cache.
+// Tiles per block of a single product: smaller pieces, because there is nothing to keep in the
+// cache.
 #define SINGLE_TILES 4
 
 typedef struct products_t {
-  int32_t count;    // of products
-  int first;        // input: the first A; the Bs follow the As
+  int32_t count;    // number of products
+  int first;        // input index of the first A; the Bs follow the As
   bool transposes;  // A is stored k x m
-  int sides;        // matrices side by side that an A consists of: more than 1 if it is stored so
+  int sides;        // matrices side by side that form an A; > 1 only if stored that way
 } products_t;
 
 static rn_status_t init_from(const rn_kernel_init_t* init, products_t* products, int first) {
@@ -69,17 +70,17 @@ typedef struct job_t {
   rn_products_table_t table;
   rn_products_fn_t fn;
   size_t item;
-  int64_t m, n, k;  // k: of all products together
+  int64_t m, n, k;  // k: total over all products
   int rows;         // of a tile
   int columns;      // of a strip
   int tiles;        // of a block
   int64_t blocks, strips;
-  bool by_rows;  // blocks of rows are the outer loop, strips the inner one
+  bool by_rows;  // the outer loop is over blocks of rows, the inner over strips
   char *a, *b;   // packed
   int32_t* ks;
   char* c;
   const void* descent;
-  bool adds;  // to what is in C
+  bool adds;  // accumulates onto C
 } job_t;
 
 // The operands are inputs, the As before the Bs.
@@ -97,8 +98,8 @@ static const rn_tensor_t* right(const job_t* job, int32_t t) { return job->right
 
 static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
 
-// |count| rows of |used| bytes, |step| bytes apart, to |to|, where they are |to_step| apart and
-// have |width|; the rest is zero.
+// Copies |count| rows of |used| bytes, |step| bytes apart, to |to|, where they are |to_step| apart
+// and padded with zeros to |width|.
 static void pack_rows(const char* from, size_t step, int64_t count, size_t used, size_t width,
                       char* to, size_t to_step) {
 #define ROWS(bytes)                                                                             \
@@ -106,7 +107,7 @@ static void pack_rows(const char* from, size_t step, int64_t count, size_t used,
     for (int64_t p = 0; p < count; ++p, from += step, to += to_step) memcpy(to, from, (bytes)); \
     return;                                                                                     \
   }
-  // Whole rows of tiles and strips, in registers.
+  // Common row widths of tiles and strips, copied in registers.
   ROWS(16)
   ROWS(24)
   ROWS(32)
@@ -120,7 +121,7 @@ static void pack_rows(const char* from, size_t step, int64_t count, size_t used,
   }
 }
 
-// |used| rows of |k| elements, across.
+// Transposes |used| rows of |k| elements.
 #define ACROSS(T)                                                                         \
   static void across_##T(const void* from, int64_t k, int64_t used, int rows, void* to) { \
     for (int64_t p = 0; p < k; ++p)                                                       \
@@ -134,7 +135,7 @@ static char* tile_at(const job_t* job, int64_t tile) {
   return job->a + (size_t)(tile * job->k * job->rows) * job->item;
 }
 
-// A tile of rows that lie along memory.
+// Packs a tile of rows that are contiguous in memory.
 static void pack_tile(const job_t* job, int64_t tile) {
   char* to = tile_at(job, tile);
   int64_t at = tile * job->rows, used = least(job->m - at, job->rows);
@@ -146,8 +147,8 @@ static void pack_tile(const job_t* job, int64_t tile) {
   }
 }
 
-// Elements [begin, end) of a row of an A that is stored across, which go into tiles |next| bytes
-// apart; |to| is where the row is in tile |tile|.
+// Packs elements [begin, end) of a row of a transposed A into tiles |next| bytes apart; |to| is the
+// row's place in tile |tile|.
 static void pack_row(const job_t* job, const char* from, int64_t begin, int64_t end, int64_t tile,
                      char* to, size_t next) {
   const size_t width = (size_t)job->rows * job->item;
@@ -162,12 +163,12 @@ static void pack_row(const job_t* job, const char* from, int64_t begin, int64_t 
   }
 }
 
-// Tiles [tile, end) of an A that is stored across. Rows of A are far apart in memory, so all tiles
-// are filled from one before the next.
+// Packs tiles [tile, end) of a transposed A. Its rows are far apart in memory, so each row is
+// written to all tiles before the next.
 static void pack_tiles_across(const job_t* job, int64_t tile, int64_t end) {
   const size_t width = (size_t)job->rows * job->item, next = (size_t)job->k * width;
   const int64_t first = tile * job->rows, last = least(end * job->rows, job->m);
-  const size_t rest = (size_t)(end * job->rows - last) * job->item;  // of the last tile: zeros
+  const size_t rest = (size_t)(end * job->rows - last) * job->item;  // padding of the last tile
   char* to = tile_at(job, tile);
   for (int32_t t = 0; t < job->products->count; ++t, to += (size_t)job->ks[t - 1] * width) {
     int64_t before = 0;
@@ -197,7 +198,7 @@ static void pack_strip(const job_t* job, int64_t strip) {
   }
 }
 
-// Blocks [block, last) of A.
+// Packs blocks [block, last) of A.
 static void pack_blocks(const job_t* job, int64_t block, int64_t last) {
   int64_t tiles = (job->m + job->rows - 1) / job->rows, tile = block * job->tiles;
   int64_t end = least(tiles, last * job->tiles);
@@ -224,7 +225,7 @@ static void run_block(const job_t* job, int64_t block, int64_t strip) {
   job->fn(&part);
 }
 
-// The operand of the inner loop is packed before, that of the outer loop where it is used.
+// The operand of the inner loop is packed beforehand, that of the outer loop when it is used.
 static void pack_inner(void* arg, int64_t begin, int64_t end) {
   const job_t* job = arg;
   for (int64_t i = begin; i < end; ++i) {
@@ -250,7 +251,7 @@ static void run_outer(void* arg, int64_t begin, int64_t end) {
 
 static int64_t groups_of(const job_t* job) { return (job->blocks + GROUP - 1) / GROUP; }
 
-// Deep products: both operands are packed before, or B alone.
+// Deep products: packs both operands beforehand, or only B.
 static void pack_both(void* arg, int64_t begin, int64_t end) {
   const job_t* job = arg;
   for (int64_t i = begin; i < end; ++i) {
@@ -286,7 +287,7 @@ static void run_deep(void* arg, int64_t begin, int64_t end) {
   }
 }
 
-// Takes the sizes from the operands; |c_shape| becomes C's.
+// Takes the sizes from the operands; sets |c_shape|.
 static rn_status_t measure(job_t* job, int64_t c_shape[2]) {
   for (int32_t t = 0; t < job->products->count; ++t) {
     const rn_tensor_t *a = left(job, t), *b = right(job, t);
@@ -342,7 +343,7 @@ static void run_all(rn_pool_t* pool, job_t* job, size_t a_bytes, size_t b_bytes)
   rn_pool_for(pool, outer, grain_of(work_ns / (double)outer), run_outer, job);
 }
 
-// With sizes and C set: packs, and runs over all blocks.
+// Packs and multiplies all blocks; sizes and C are set.
 static rn_status_t multiply(rn_kernel_ctx_t* ctx, job_t* job, rn_dtype_t dtype) {
   if (job->m == 0 || job->n == 0) return RN_OK;
   job->item = rn_dtype_size(dtype);
@@ -396,8 +397,7 @@ static rn_status_t sum_compute(rn_kernel_ctx_t* ctx) {
   return multiply(ctx, &job, out->dtype);
 }
 
-// c + a b is c less -1 times a b. In a loop the sum takes the place of c, unless that is an
-// operand.
+// c + a b is c - (-1) a b. In a loop the sum replaces c in place, unless c is also an operand.
 static rn_status_t add_compute(rn_kernel_ctx_t* ctx) {
   static const float minus_one_f32 = -1;
   static const double minus_one_f64 = -1;
@@ -445,7 +445,7 @@ static rn_status_t descent_compute(rn_kernel_ctx_t* ctx) {
   return status;
 }
 
-// Some rows of a matrix, where they lie.
+// A view of some rows of a matrix.
 typedef struct rows_of_t {
   int64_t first, count;
 } rows_of_t;
@@ -472,7 +472,7 @@ static rn_status_t rows_of_compute(rn_kernel_ctx_t* ctx) {
 
 typedef struct stack_t {
   rn_tensor_t* const* in;
-  int64_t rows;  // of each matrix
+  int64_t rows;  // per matrix
   size_t row;    // bytes
   char* out;
 } stack_t;
@@ -484,7 +484,7 @@ static void copy_matrices(void* arg, int64_t begin, int64_t end) {
     memcpy(stack->out + (size_t)i * each, stack->in[i]->data, each);
 }
 
-// All matrices are of one shape.
+// All matrices have the same shape.
 static rn_status_t stack_compute(rn_kernel_ctx_t* ctx) {
   const rn_tensor_t* first = rn_in(ctx, 0);
   const int count = ctx->kernel->input_count;
@@ -497,7 +497,8 @@ static rn_status_t stack_compute(rn_kernel_ctx_t* ctx) {
   }
   rn_tensor_t* out = NULL;
   RN_RETURN_IF_ERROR(rn_output(ctx, 0, (rn_shape_t){2, dims}, &out));
-  if (out->count == 0 || out->data == first->data) return RN_OK;  // all were made there already
+  // If the output has the first input's memory, all inputs were computed in place.
+  if (out->count == 0 || out->data == first->data) return RN_OK;
   stack_t stack = {ctx->in, rn_tensor_dim(first, 0), (size_t)dims[1] * rn_dtype_size(out->dtype),
                    out->data};
   double each_ns = (double)rn_tensor_bytes(first) / BYTES_PER_NS;

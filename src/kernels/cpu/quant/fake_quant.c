@@ -1,15 +1,15 @@
-// Fake quantisation: floats rounded to what a few bits can hold, between bounds that are
-// attributes, inputs, or inputs for each channel.
+// FakeQuant: rounds floats to what a few bits can represent, between bounds that are attributes,
+// inputs, or per-channel inputs.
 #include <inttypes.h>
 
 #include "kernels/kernel_rows.h"
 
 typedef struct state_t {
-  float min, max;     // where they are attributes
+  float min, max;     // if they are attributes
   float first, last;  // levels
 } state_t;
 
-// The bounds moved so that zero is one of the levels. No range at all gives zeros.
+// The bounds shifted so that zero is a level. An empty range gives zeros.
 typedef struct fake_quant_t {
   float least, most, scale, inverse;
   float zero;  // steps from |least| to zero
@@ -32,9 +32,9 @@ static fake_quant_t quant_of(const state_t* state, float min, float max) {
 
 static inline float round_to_level(const fake_quant_t* quant, float in) {
   if (quant->is_zero) return 0;
-  float x = in > quant->most ? quant->most : in;  // bounds the wrong way round: the lower one wins
+  float x = in > quant->most ? quant->most : in;  // if the bounds are reversed, the lower one wins
   if (x < quant->least) x = quant->least;
-  // Steps are counted from zero, so that ties are rounded up and zero stays what it is.
+  // Count steps from zero, so that ties round up and zero stays exact.
   float above = x - quant->least;
   float steps = quant->divides ? above / quant->scale : above * quant->inverse;
   return __builtin_floorf(steps - quant->zero + 0.5f) * quant->scale;
@@ -105,17 +105,17 @@ static rn_status_t vars_compute(rn_kernel_ctx_t* ctx) {
   RN_RETURN_IF_ERROR(one_bound(min, "min"));
   RN_RETURN_IF_ERROR(one_bound(max, "max"));
   fake_quant_t quant = quant_of(ctx->state, *RN_DATA(min, float), *RN_DATA(max, float));
-  quant.divides = true;  // as stock does here alone: it decides ties
+  quant.divides = true;  // as stock does only here: it decides ties
   return round_all(ctx, &quant);
 }
 
-// What one element adds: to its input's gradient, or to that of the bound it is beyond.
+// Adds one element's contribution: to its input's gradient, or to that of the bound it exceeds.
 static inline void spread(const fake_quant_t* quant, float x, float dy, float* dx, double* to_min,
                           double* to_max) {
   bool is_within = quant->is_zero || (x >= quant->least && x <= quant->most);
   *dx = dy * (is_within ? 1.0f : 0.0f);
   if (quant->is_zero) return;
-  // What is no number shows in every sum, as in stock.
+  // NaN propagates to every sum, as in stock.
   *to_min += dy * (x < quant->least ? 1.0f : 0.0f);
   *to_max += dy * (x > quant->most ? 1.0f : 0.0f);
 }
@@ -140,7 +140,7 @@ static rn_status_t vars_gradient(rn_kernel_ctx_t* ctx) {
   return RN_OK;
 }
 
-// The number of channels: the last dimension of |x|, which both bounds have.
+// The number of channels: the last dimension of |x|, and the size of both bounds.
 static rn_status_t channels_of(const rn_tensor_t* x, const rn_tensor_t* min, const rn_tensor_t* max,
                                int64_t* out) {
   if (x->rank == 0) return rn_invalid_argument("The input must have channels, but is a scalar");

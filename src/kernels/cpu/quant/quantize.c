@@ -1,4 +1,5 @@
-// QuantizeAndDequantize: floats rounded to the levels of an integer of some bits, and back.
+// QuantizeAndDequantize: rounds floats to the levels of an integer of given bits, and converts
+// back.
 #include <float.h>
 #include <inttypes.h>
 #include <math.h>
@@ -8,7 +9,7 @@
 
 typedef struct state_t {
   bool is_signed, is_narrow, has_range, rounds_up, has_bits_input;
-  bool is_first;  // the limits are attributes
+  bool is_first;  // V1: the limits are attributes
   float min, max;
   int64_t bits, axis;
 } state_t;
@@ -63,12 +64,12 @@ static rn_status_t v3_init(const rn_kernel_init_t* init, void* state_) {
   return common_init(init, state);
 }
 
-// A slice [outer][inner] of the input that has one range: elements |step| apart, in runs.
+// A slice [outer][inner] of the input with its own range: elements |step| apart, in runs.
 typedef struct slice_t {
   int64_t outer, inner, step;
 } slice_t;
 
-// The range is widened, so that 0 is a level, without moving the side that decides the scale.
+// Widens the range so that 0 is a level, without moving the side that determines the scale.
 #define QUANTIZE(T, MAX, RINT, FLOOR)                                                          \
   static void quantize_##T(const state_t* state, int64_t bits, const T* in, T* out,            \
                            const slice_t* slice, T min, T max) {                               \
@@ -150,7 +151,7 @@ static int64_t slices_of(const state_t* state, const rn_tensor_t* x, slice_t* ou
   return view.size;
 }
 
-// The limit of slice |i| at input |at|, if there are limits.
+// The limit of slice |i| in input |at|, if there are limits.
 static double limit_of(const rn_kernel_ctx_t* ctx, int at, int64_t i) {
   const state_t* state = ctx->state;
   if (!state->has_range) return 0;
@@ -186,7 +187,7 @@ static rn_status_t quantize_compute(rn_kernel_ctx_t* ctx) {
   return RN_OK;
 }
 
-// The gradient passes between the limits; the limits themselves get none. What does not pass is
+// The gradient passes between the limits; the limits themselves get none. Elsewhere it is
 // multiplied by zero, so that NaN and infinities show.
 #define PASS(T)                                                                                 \
   static void pass_##T(const T* dy, const T* x, const slice_t* slice, double min_, double max_, \

@@ -1,4 +1,4 @@
-// Floats into levels, levels into floats, and levels into fewer bits.
+// QuantizeV2, Dequantize, Requantize and related ops.
 #include <float.h>
 #include <inttypes.h>
 #include <math.h>
@@ -29,7 +29,7 @@ static void common_init(const rn_kernel_init_t* init, state_t* state) {
   state->dtype = rn_init_type(init, "T");
 }
 
-// The numbers of levels from one limit to the other, less one, and what lies below zero of it.
+// The number of levels minus one, and how many of them are below zero.
 static double span_of(rn_dtype_t dtype) {
   return (double)(rn_quant_highest(dtype) - rn_quant_lowest(dtype));
 }
@@ -37,7 +37,7 @@ static float half_of(rn_dtype_t dtype) {
   return rn_quant_lowest(dtype) ? (float)((span_of(dtype) + 1) / 2) : 0;
 }
 
-// The input as slices that have limits of their own: all of it, or one for each place of an axis.
+// The input as slices with their own limits: one for all of it, or one per index of an axis.
 typedef struct slices_t {
   int64_t count, outer, inner;
 } slices_t;
@@ -84,7 +84,7 @@ static rn_status_t check_limit(const rn_tensor_t* x, const rn_tensor_t* limit, i
   return RN_OK;
 }
 
-// Zero is between the limits, and they are not too close to each other.
+// Ensures that the range includes zero and is not too narrow.
 static rn_status_t widen(const state_t* state, rn_quant_limits_t* inout) {
   if (inout->max < inout->min)
     return rn_invalid_argument("input_max_range must be larger than input_min_range.");
@@ -95,7 +95,7 @@ static rn_status_t widen(const state_t* state, rn_quant_limits_t* inout) {
   return RN_OK;
 }
 
-// How floats between |*inout| are quantised. The limits are moved where the mode has others.
+// How to quantize floats between |*inout|; adjusts the limits as the mode requires.
 static rn_quant_in_t quantizer(const state_t* state, rn_quant_limits_t* inout) {
   rn_quant_in_t how = rn_quant_in(state->dtype, *inout);
   if (state->mode == MIN_FIRST) return how;
@@ -120,7 +120,8 @@ static rn_quant_in_t quantizer(const state_t* state, rn_quant_limits_t* inout) {
   return how;
 }
 
-// Elements that short runs are collected into, and the length of a run that is not.
+// Elements per block into which short runs are gathered, and the length from which a run is not
+// short.
 #define BLOCK 512
 #define LONG_RUN 64
 
@@ -129,7 +130,7 @@ typedef struct job_t {
   const rn_quant_in_t* in;    // floats to levels, or NULL
   const rn_quant_out_t* out;  // levels to floats
   rn_dtype_t dtype;           // of the levels
-  size_t from_size, to_size;  // of an element
+  size_t from_size, to_size;  // bytes per element
   const char* from;
   char* to;
   int64_t inner, step;
@@ -291,7 +292,7 @@ static rn_status_t dequantize_compute(rn_kernel_ctx_t* ctx) {
   return RN_OK;
 }
 
-// 32 bits into fewer.
+// 32 bits to fewer.
 
 typedef struct again_t {
   rn_quant_out_t out_of;
@@ -302,11 +303,10 @@ typedef struct again_t {
   void* y;
 } again_t;
 
-// What no 64 bits hold, and NaN, is the smallest number, as the processor has it; sums of such
-// numbers wrap.
+// Values outside 64 bits, and NaN, become the least number, as on x86; sums of such numbers wrap.
 static int64_t whole_of(double x) { return x >= -0x1p63 && x < 0x1p63 ? (int64_t)x : INT64_MIN; }
 
-// To 8 unsigned bits in fixed point, with 16 bits behind the point.
+// To 8 unsigned bits in fixed point, with 16 fractional bits.
 static void fix(again_t* again, rn_quant_limits_t from, rn_quant_limits_t to) {
   float from_range = from.max - from.min, to_range = to.max - to.min;
   float levels = to_range == 0 ? 0 : (float)(255.0 / to_range);
@@ -362,7 +362,7 @@ static rn_status_t requantize_compute(rn_kernel_ctx_t* ctx) {
   return requantize(ctx, rn_quant_limits_at(ctx, 1), to);
 }
 
-// The limits that the numbers really have; zero is between them.
+// The actual range of the numbers, extended to include zero.
 static rn_quant_limits_t real_limits(const rn_tensor_t* x, rn_quant_limits_t limits) {
   int32_t least = INT32_MAX, most = INT32_MIN;
   const int32_t* levels = x->data;

@@ -1,4 +1,4 @@
-// What levels stand for: see quantized.h.
+// Conversion between levels and values: see quantized.h.
 #include "kernels/cpu/quant/quantized.h"
 
 #include <math.h>
@@ -6,7 +6,7 @@
 #include "kernels/cpu/isa.h"
 #include "kernels/cpu/loops.h"
 
-// Elements converted at a time: they stay in the first-level cache.
+// Elements converted at a time, so that they fit the L1 cache.
 #define BLOCK 512
 
 const rn_quant_table_t* rn_quant_table(void) { return RN_ISA_PICK(&rn_quant_); }
@@ -28,7 +28,7 @@ static int64_t steps_of(rn_dtype_t dtype) { return INT64_C(1) << (8 * rn_dtype_s
 
 int64_t rn_quant_highest(rn_dtype_t dtype) { return rn_quant_lowest(dtype) + steps_of(dtype) - 1; }
 
-// The float between two limits of a type's steps.
+// The distance between two limits of a type, as a float.
 static double range_of(rn_dtype_t dtype, rn_quant_limits_t limits) {
   double steps = (double)steps_of(dtype);
   return (double)(limits.max - limits.min) * (steps / (steps - 1.0));
@@ -53,8 +53,7 @@ float rn_quant_value(rn_dtype_t dtype, int64_t level, rn_quant_limits_t limits) 
   if (limits.min == limits.max) return limits.min;
   double scale = range_of(dtype, limits) / (double)steps_of(dtype);
   float step = (float)scale;
-  // As in stock, the first value and the level are rounded to floats, the rest is computed in
-  // double.
+  // As in stock, the first value and the level are rounded to float; the rest is in double.
   double first = roundf(limits.min / step) * step;
   double offset = (double)(float)level - (double)rn_quant_lowest(dtype);
   return (float)(first + offset * scale);
@@ -76,7 +75,7 @@ rn_quant_in_t rn_quant_in(rn_dtype_t dtype, rn_quant_limits_t limits) {
       .scale = scale,
       .shift = roundf(limits.min * scale) - lowest,
       .least = lowest,
-      .most = highest < 0x1p31f ? highest : 0x1.fffffep30f,  // the next float is no int32
+      .most = highest < 0x1p31f ? highest : 0x1.fffffep30f,  // the next float exceeds int32
   };
 }
 
@@ -125,7 +124,7 @@ void rn_quant_again(const rn_quant_out_t* out_of, rn_dtype_t from, const void* x
   }
 }
 
-// What one level is worth.
+// The value of one level.
 static float one_level(rn_dtype_t dtype, rn_quant_limits_t limits) {
   return (limits.max - limits.min) / (float)(rn_quant_highest(dtype) - rn_quant_lowest(dtype));
 }

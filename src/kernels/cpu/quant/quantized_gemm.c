@@ -1,25 +1,25 @@
-// Products of 8-bit levels: see quantized_gemm.h.
+// Matmul of 8-bit levels: see quantized_gemm.h.
 //
-// The levels are multiplied as they are, in strips of B that are packed once, and what the zeros
-// take away is known from the sums of A's rows and B's columns:
+// The raw levels are multiplied, in strips of B that are packed once; the zero points are corrected
+// with the sums of A's rows and B's columns:
 //   sum (a - za)(b - zb) = sum ab - za sum b - zb sum a + k za zb.
 #include "kernels/cpu/quant/quantized_gemm.h"
 
 #include "kernels/cpu/quant/quantized.h"
 
 #define BLOCK_ROWS 48    // of A, copied and multiplied at a time
-#define BLOCK_DEPTH 512  // pairs: a strip's part stays in the cache next to the processor
-#define PART_STRIPS 8    // that a piece of work has, where there are few rows
+#define BLOCK_DEPTH 512  // pairs: this part of a strip fits the L1 cache
+#define PART_STRIPS 8    // strips per piece of work, if there are few rows
 
 typedef struct job_t {
   const rn_quant_gemm_t* gemm;
   const rn_quant_table_t* table;
   int64_t depth;   // pairs
   int64_t strips;  // of B
-  int64_t parts;   // pieces that a block of rows is cut into
+  int64_t parts;   // pieces per block of rows
   int16_t* b;      // packed
   uint32_t* sums;  // of B's columns
-  bool failed;     // the first to set it owns |status|
+  bool failed;     // the thread that sets it first owns |status|
   rn_status_t status;
 } job_t;
 
@@ -46,7 +46,7 @@ static void pack_strips(void* arg, int64_t begin, int64_t end) {
   }
 }
 
-// What the zeros take away.
+// Initializes a row with the correction for the zero points.
 static void begin_row(const job_t* job, const int16_t* a, int64_t first, int64_t columns,
                       int32_t* c) {
   const rn_quant_gemm_t* gemm = job->gemm;

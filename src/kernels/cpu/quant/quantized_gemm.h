@@ -1,4 +1,4 @@
-// Products of 8-bit levels: C = (A - a_zero) (B - b_zero), 32 bits that wrap.
+// Matmul of 8-bit levels: C = (A - a_zero) (B - b_zero), in 32 bits, wrapping.
 #ifndef RUNNEL_KERNELS_CPU_QUANT_QUANTIZED_GEMM_H_
 #define RUNNEL_KERNELS_CPU_QUANT_QUANTIZED_GEMM_H_
 
@@ -12,7 +12,7 @@ typedef struct rn_quant_gemm_t {
   const void* b;  // element [i, j] is at i * b_row + j * b_column
   int64_t b_row, b_column;
   bool b_is_signed;
-  int32_t a_zero, b_zero;  // the levels that stand for zero
+  int32_t a_zero, b_zero;  // the levels that represent zero
   int32_t* c;              // m x n, overwritten
 } rn_quant_gemm_t;
 

@@ -1,4 +1,4 @@
-// Arithmetic on quantised numbers: sums, products, biases, activations, normalisation, and joins.
+// Arithmetic on quantized numbers: sums, products, biases, activations, normalization, concat.
 //
 // There are 256 levels in 8 bits: what each becomes in 32 bits is computed once, in a table.
 #include <float.h>
@@ -32,7 +32,8 @@ static void multiply_run(void* arg, const void* const* in, const int* steps, voi
     z[i] = (uint32_t)pair->x[x[i * steps[0]]] * (uint32_t)pair->y[y[i * steps[1]]];
 }
 
-// Where the 8-bit levels lie in 32 bits: from that of 0, by the distance of 1 to it.
+// The 32-bit equivalents of 8-bit levels: starting at that of 0, in steps of the distance between 0
+// and 1.
 static void fill_steps(int32_t* table, rn_quant_limits_t limits, rn_quant_limits_t to) {
   int64_t zero = rn_quant_level(RN_QINT32, rn_quant_value(RN_QUINT8, 0, limits), to);
   int64_t one = rn_quant_level(RN_QINT32, rn_quant_value(RN_QUINT8, 1, limits), to);
@@ -91,7 +92,7 @@ static rn_status_t multiply_compute(rn_kernel_ctx_t* ctx) {
 
 // Biases.
 
-// What each byte of an 8-bit type becomes in 32 bits, computed in float.
+// The 32-bit equivalent of each byte of an 8-bit type, computed in float.
 static void fill_bytes(int32_t* table, rn_dtype_t dtype, rn_quant_limits_t limits,
                        rn_quant_limits_t to) {
   uint8_t bytes[256];
@@ -137,7 +138,7 @@ static rn_status_t bias_compute(rn_kernel_ctx_t* ctx) {
   RN_RETURN_IF_ERROR(check_bias(ctx));
   const rn_tensor_t *x = rn_in(ctx, 0), *bias = rn_in(ctx, 1);
   rn_quant_limits_t of_x = rn_quant_limits_at(ctx, 2), of_bias = rn_quant_limits_at(ctx, 4);
-  // Room for sums of many such numbers.
+  // Headroom for sums of many such numbers.
   float largest = fmaxf(fmaxf(of_x.max, -of_x.min), fmaxf(of_bias.max, -of_bias.min)) * (1 << 17);
   rn_quant_limits_t total = {-largest, largest};
   rn_tensor_t *y = NULL, levels = {0};
@@ -159,7 +160,7 @@ static rn_status_t bias_compute(rn_kernel_ctx_t* ctx) {
 
 // Activations.
 
-// Relu, Relu6 and ReluX: from 0 to the type's end, to 6, to an input.
+// Relu, Relu6 and ReluX: clamp to 0 and the type's maximum, 6, or an input.
 static rn_status_t clamp(rn_kernel_ctx_t* ctx, int limits_at, bool has_top, float top) {
   static const char* const names[] = {"min_input", "max_input"};
   RN_RETURN_IF_ERROR(rn_quant_check_scalars(ctx, limits_at, names, 2));
@@ -237,7 +238,7 @@ static float norm_value(const rn_kernel_ctx_t* ctx, int i, int64_t channel) {
                         rn_quant_limits_at(ctx, i + 1));
 }
 
-// In fixed point: x * scale / one + offset, all of them between the same limits.
+// In fixed point: x * scale / one + offset, all with the same limits.
 static rn_status_t norm_compute(rn_kernel_ctx_t* ctx) {
   static const rn_quant_limits_t limits = {-(1 << 20), 1 << 20};
   const norm_t* state = ctx->state;
@@ -263,7 +264,7 @@ static rn_status_t norm_compute(rn_kernel_ctx_t* ctx) {
   return RN_OK;
 }
 
-// Joins.
+// Concat.
 
 static rn_status_t check_parts(rn_kernel_ctx_t* ctx, int count, int64_t* out_axis,
                                int64_t* out_size) {

@@ -7,7 +7,7 @@
 #include "kernels/cpu/quant/quantized_gemm.h"
 #include "kernels/kernel_rows.h"
 
-// The level that stands for zero; it may lie outside of the type.
+// The level that represents zero; it may lie outside the type.
 static int32_t zero_of(rn_dtype_t dtype, rn_quant_limits_t limits) {
   return (int32_t)(uint64_t)rn_quant_level(dtype, 0, limits);
 }
@@ -33,7 +33,7 @@ static rn_status_t matmul_init(const rn_kernel_init_t* init, void* state) {
 
 typedef struct matrix_t {
   const uint8_t* data;
-  int64_t row, column, columns;  // steps, and how many columns there are
+  int64_t row, column, columns;  // strides, and the number of columns
 } matrix_t;
 
 static void matrix_row(const void* arg, int64_t row, int16_t* out) {
@@ -111,14 +111,14 @@ typedef struct images_t {
   const uint8_t* x;
   rn_window_axis_t rows, columns;
   int64_t depth;
-  int16_t outside;  // what is around the images: zero's level
+  int16_t outside;  // padding value: the level of zero
 } images_t;
 
 static void fill(int16_t* out, int64_t n, int16_t level) {
   for (int64_t i = 0; i < n; ++i) out[i] = level;
 }
 
-// The patch under the window at one place: its rows one after the other.
+// The patch under the window at one position, row by row.
 static void patch(const void* arg, int64_t place, int16_t* out) {
   const images_t* im = arg;
   int64_t column = place % im->columns.out, line = place / im->columns.out;
@@ -142,7 +142,7 @@ static void patch(const void* arg, int64_t place, int16_t* out) {
   }
 }
 
-// For limits so far from zero that its level is no int16: products one by one.
+// For limits so far from zero that its level does not fit int16: multiplies one by one.
 static void convolve(const images_t* im, const rn_quant_gemm_t* gemm) {
   const uint8_t* w = gemm->b;
   for (int64_t place = 0; place < gemm->m; ++place) {
@@ -207,7 +207,7 @@ static rn_status_t conv_compute(rn_kernel_ctx_t* ctx) {
                           .c = y->data};
   gemm.a_zero = zero_of(x->dtype, rn_quant_limits_at(ctx, 2));
   gemm.b_zero = zero_of(w->dtype, rn_quant_limits_at(ctx, 4));
-  // Zero may be no level: above the levels stock takes the low byte, below them nothing is added.
+  // Zero may not be a level: above the levels stock takes the low byte, below them it adds nothing.
   images.outside = (int16_t)(gemm.a_zero < 0 ? gemm.a_zero : (uint8_t)gemm.a_zero);
   if (gemm.a_zero < INT16_MIN) {
     convolve(&images, &gemm);

@@ -1,6 +1,6 @@
-// Normal numbers between bounds of their own, by drawing until one is accepted (Robert, "Simulation
-// of truncated normal variables", 1995): from the normal distribution where the bounds leave much
-// of it, evenly where they are close, from an exponential distribution in the tail.
+// Truncated normal numbers with their own bounds, by rejection (Robert, "Simulation of truncated
+// normal variables", 1995): from the normal distribution if the bounds leave much of it, uniform if
+// they are close, exponential in the tail.
 #include <math.h>
 
 #include "kernels/cpu/array.h"
@@ -8,18 +8,18 @@
 #include "kernels/kernel_rows.h"
 #include "tensor/float16.h"
 
-#define MOST_TRIES 1000  // for one number; the last try is then taken
-#define BATCH 100        // numbers in a batch where all have the same parameters
-#define WIDE 1.3         // deviations inside the bounds for the normal distribution to do
+#define MOST_TRIES 1000  // per number; the last try is then accepted
+#define BATCH 100        // numbers per batch if all have the same parameters
+#define WIDE 1.3         // standard deviations within the bounds for plain normal sampling
 
 typedef struct job_t {
   rn_philox_t philox;
-  const rn_tensor_t* params[4];  // means, deviations, lower and upper bounds
+  const rn_tensor_t* params[4];  // means, standard deviations, lower and upper bounds
   rn_tensor_t* out;
   int64_t batches, batch;
 } job_t;
 
-// A block as numbers of the type: uniform or normal ones. Returns how many.
+// Converts a block to uniform or normal numbers of the type. Returns how many.
 static int uniform_float(rn_philox_t* at, float out[4]) {
   uint32_t words[4];
   rn_philox_next(at, words);
@@ -228,10 +228,10 @@ static rn_status_t bounded(rn_kernel_ctx_t* ctx) {
   return draw_all(&job);
 }
 
-// The stateless form. The parameters broadcast; the shape asked for ends with what they broadcast
-// to, and each of their places has as many numbers as the dimensions before that.
+// The stateless op. The parameters broadcast; the requested shape ends with what they broadcast to,
+// and each set of parameters gets as many numbers as the leading dimensions have.
 
-// The shape that the four broadcast to.
+// The shape to which the four broadcast.
 static rn_status_t join_shapes(const rn_kernel_ctx_t* ctx, int64_t* dims, rn_shape_t* out) {
   int rank = 0;
   for (int i = 2; i < 6; ++i)
@@ -252,7 +252,7 @@ static rn_status_t join_shapes(const rn_kernel_ctx_t* ctx, int64_t* dims, rn_sha
   return RN_OK;
 }
 
-// |param| at every place of |shape|.
+// Broadcasts |param| to |shape|.
 static rn_status_t spread(rn_kernel_ctx_t* ctx, const rn_tensor_t* param, rn_shape_t shape,
                           int64_t count, rn_tensor_t* out) {
   RN_RETURN_IF_ERROR(rn_temp(ctx, param->dtype, (rn_shape_t){1, &count}, out));

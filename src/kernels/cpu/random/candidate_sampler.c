@@ -1,4 +1,4 @@
-// Candidate sampling: classes drawn from a distribution, and how often each was to be expected.
+// Candidate sampling: draws classes from a distribution, and computes the expected count of each.
 #include <float.h>
 #include <math.h>
 
@@ -13,7 +13,8 @@
 
 typedef enum kind_t { UNIFORM, LOG_UNIFORM, LEARNED, FIXED, ALL } kind_t;
 
-// A class of the fixed distribution: with |probability| itself, else |other| (Walker's aliases).
+// A class of the fixed distribution: itself with |probability|, else |other| (Walker's alias
+// method).
 typedef struct alias_t {
   float probability;
   int32_t other;
@@ -27,17 +28,17 @@ typedef struct sampler_t {
   bool is_unique;
   int64_t possible;  // classes of a fixed distribution that have a weight
   double log_range;
-  // Learned: counts as a tree of partial sums (Fenwick). |mutex| guards them.
+  // Learned: counts in a Fenwick tree. |mutex| guards them.
   rn_mutex_t mutex;
   int32_t* counts;
-  int32_t total, top;  // top: the largest power of two within the range
+  int32_t total, top;  // top: the largest power of two <= range
   // Fixed.
   float* weights;
   double weight_total;
   alias_t* aliases;
 } sampler_t;
 
-// Numbers from the words of a stream, as TensorFlow makes them.
+// Numbers from the words of a stream, as TensorFlow computes them.
 static uint64_t word64(rn_philox_single_t* words) {
   uint64_t low = rn_philox_word(words);
   return low | (uint64_t)rn_philox_word(words) << 32;
@@ -71,7 +72,7 @@ static int32_t counts_before(const sampler_t* s, int64_t value) {
   return sum;
 }
 
-// The class in which the |n|-th of all that were counted lies.
+// The class of the |n|-th of all counted items.
 static int64_t class_of_count(const sampler_t* s, int32_t n) {
   int64_t at = 0;
   for (int64_t step = s->top; step; step /= 2)
@@ -89,7 +90,7 @@ static int64_t draw(const sampler_t* s, rn_philox_single_t* words) {
     case LOG_UNIFORM: {
       uint32_t high = rn_philox_word(words), low = rn_philox_word(words);
       int64_t value = (int64_t)exp(rn_words_to_double(high, low) * s->log_range) - 1;
-      return value % s->range;  // rounding may have gone beyond
+      return value % s->range;  // rounding may exceed the range
     }
     case LEARNED:
       return class_of_count(s, (int32_t)below32(words, (uint32_t)s->total));
@@ -122,7 +123,7 @@ static float expected(float p, int64_t sampled, int64_t tries) {
   return (float)-expm1((double)tries * log1p(-(double)p));
 }
 
-// Making.
+// Creation.
 static rn_status_t sampler_init(const rn_kernel_init_t* init, sampler_t* s, kind_t kind) {
   s->allocator = init->allocator;
   s->kind = kind;
@@ -155,13 +156,13 @@ static rn_status_t init_learned(const rn_kernel_init_t* init, void* state) {
   RN_RETURN_IF_ERROR(sampler_init(init, s, LEARNED));
   RN_RETURN_IF_ERROR(RN_NEW_ARRAY(s->allocator, (size_t)s->range + 1, &s->counts));
   for (s->top = 1; s->top <= s->range / 2;) s->top *= 2;
-  // One of each class.
+  // One count per class.
   for (int64_t i = 1; i <= s->range; ++i) s->counts[i] = (int32_t)(i & -i);
   s->total = (int32_t)s->range;
   return RN_OK;
 }
 
-// The weights of a fixed distribution, in the order of the words: those of this shard.
+// The weights of a fixed distribution, in vocabulary order: those of this shard.
 typedef struct weights_t {
   sampler_t* s;
   int64_t shards, shard, word, count;
@@ -174,7 +175,7 @@ static void add_weight(weights_t* w, double weight) {
   ++w->count;
 }
 
-// One word a line; its count is what follows the last comma.
+// One word per line; its count follows the last comma.
 static rn_status_t add_line(weights_t* w, rn_str_t line) {
   size_t comma = line.size;
   while (comma > 0 && line.data[comma - 1] != ',') --comma;
@@ -208,11 +209,11 @@ static rn_status_t read_weights(const rn_kernel_init_t* init, rn_str_t file, wei
   return status;
 }
 
-// Pairs classes that have less than their share with those that have more.
+// Pairs classes that have less than their share with classes that have more.
 static rn_status_t make_aliases(sampler_t* s) {
   int64_t n = s->range, low = 0, high = n;
   double *left = NULL, total = 0;
-  int32_t* order = NULL;  // those with too little from the front, those with enough from the back
+  int32_t* order = NULL;  // too little from the front, enough from the back
   rn_status_t status = RN_NEW_ARRAY(s->allocator, (size_t)n, &left);
   if (rn_ok(status)) status = RN_NEW_ARRAY(s->allocator, (size_t)n, &order);
   if (rn_ok(status)) status = RN_NEW_ARRAY(s->allocator, (size_t)n, &s->aliases);
@@ -274,9 +275,9 @@ static void sampler_destroy(void* state) {
   if (s->aliases) RN_FREE_ARRAY(s->allocator, s->aliases, s->range);
 }
 
-// Sampling. A set of what was drawn, by open addressing.
+// Sampling. A set of the classes drawn, with open addressing.
 typedef struct seen_t {
-  int64_t* slots;  // value + 1; 0: free
+  int64_t* slots;  // value + 1; 0 if free
   uint64_t mask;
 } seen_t;
 
@@ -376,22 +377,22 @@ static rn_status_t sample(rn_kernel_ctx_t* ctx) {
   return status;
 }
 
-// Which candidates are true classes after all.
+// ComputeAccidentalHits: which candidates are true classes.
 static rn_status_t init_hits(const rn_kernel_init_t* init, void* state) {
   *(int64_t*)state = rn_init_int(init, "num_true");
   return RN_OK;
 }
 
-// The last place of every candidate, by its hash; half of the table at least is empty.
+// The last position of every candidate, by its hash; at least half of the table is empty.
 typedef struct place_t {
-  int64_t value, at;  // |at| is -1 where nothing is
+  int64_t value, at;  // |at| is -1 if empty
 } place_t;
 typedef struct places_t {
   place_t* items;
-  int bits;  // of the number of items
+  int bits;  // log2 of the number of items
 } places_t;
 
-// The item of |value|, or the empty one where it would be.
+// The item of |value|, or the empty one where it belongs.
 static place_t* find(const places_t* places, int64_t value) {
   const uint64_t mask = (UINT64_C(1) << places->bits) - 1;
   uint64_t at = (uint64_t)value * 0x9e3779b97f4a7c15u >> (64 - places->bits);

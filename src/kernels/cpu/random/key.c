@@ -1,9 +1,9 @@
-// Places in streams of random numbers, from seeds and from keys and counters: see random.h.
+// Positions in streams of random numbers, from seeds and from keys and counters: see random.h.
 #include "kernels/cpu/array.h"
 #include "kernels/cpu/random/random.h"
 
-// As TensorFlow mixes seeds, so that similar ones give streams that have nothing in common: the
-// block that this key makes of them.
+// TensorFlow's seed scrambling, so that similar seeds give unrelated streams: the block that this
+// key makes of them.
 #define MIX_KEY (UINT64_C(0x02461e29) << 32 | UINT64_C(0x3ec8f720))
 
 rn_status_t rn_random_seeded(const rn_tensor_t* seed, rn_philox_t* out) {
@@ -33,7 +33,7 @@ rn_status_t rn_random_from_key(const rn_tensor_t* key, const rn_tensor_t* counte
     return rn_invalid_argument(
         "key must have shape [1], not %s. (Note that batched keys are not supported yet.)",
         rn_text_of(key).text);
-  // Stock asks for as many numbers as the algorithm's own number says.
+  // Stock requires as many numbers as the algorithm's own id says.
   if (counter->rank != 1 || (id != ALGORITHM_ANY && counter->count < id))
     return rn_invalid_argument(
         "counter must be a vector with length at least %lld; got shape: %s. (Note that batched "

@@ -1,6 +1,6 @@
-// Philox 4x32-10: a counter that is encrypted, four words at a time (Salmon et al., "Parallel
-// random numbers: as easy as 1, 2, 3", 2011). Any block can be had without the ones before it, so a
-// stream does not depend on who computes which part.
+// Philox 4x32-10: encrypts a counter to four words at a time (Salmon et al., "Parallel random
+// numbers: as easy as 1, 2, 3", 2011). Any block can be computed without the previous ones, so a
+// stream does not depend on which thread computes which part.
 #ifndef RUNNEL_KERNELS_CPU_RANDOM_PHILOX_H_
 #define RUNNEL_KERNELS_CPU_RANDOM_PHILOX_H_
 
@@ -13,19 +13,19 @@
 #define RN_PHILOX_MUL_A UINT32_C(0xD2511F53)
 #define RN_PHILOX_MUL_B UINT32_C(0xCD9E8D57)
 
-// A place in a stream. |block| counts blocks of four words below |stream|.
+// A position in a stream. |block| counts blocks of four words within |stream|.
 typedef struct rn_philox_t {
   uint64_t key;
   uint64_t block;   // low half of the counter
   uint64_t stream;  // high half
 } rn_philox_t;
 
-// As TensorFlow seeds it: the first seed is the key, the second the upper half of the counter.
+// Seeds as TensorFlow does: the first seed is the key, the second the upper half of the counter.
 static inline rn_philox_t rn_philox(uint64_t seed, uint64_t seed2) {
   return (rn_philox_t){.key = seed, .stream = seed2};
 }
 
-// From the seed attributes; (0, 0) asks for a stream that nobody else has.
+// From the seed attributes; (0, 0) requests a unique stream.
 static inline rn_philox_t rn_philox_seeded(const rn_env_t* env, int64_t seed, int64_t seed2) {
   if (seed == 0 && seed2 == 0) return rn_philox(env->random(env->self), env->random(env->self));
   return rn_philox((uint64_t)seed, (uint64_t)seed2);
@@ -36,7 +36,7 @@ static inline void rn_philox_skip(rn_philox_t* philox, uint64_t blocks) {
   philox->stream += philox->block < blocks;
 }
 
-// The four words at the current place.
+// The four words at the current position.
 static inline void rn_philox_words(const rn_philox_t* philox, uint32_t out[4]) {
   uint32_t c0 = (uint32_t)philox->block, c1 = (uint32_t)(philox->block >> 32);
   uint32_t c2 = (uint32_t)philox->stream, c3 = (uint32_t)(philox->stream >> 32);
@@ -61,11 +61,11 @@ static inline void rn_philox_next(rn_philox_t* philox, uint32_t out[4]) {
   rn_philox_skip(philox, 1);
 }
 
-// One word after the other.
+// Reads one word at a time.
 typedef struct rn_philox_single_t {
   rn_philox_t philox;
   uint32_t words[4];
-  int used;  // 4: none are left
+  int used;  // 4 if none are left
 } rn_philox_single_t;
 
 static inline rn_philox_single_t rn_philox_single(rn_philox_t philox) {
@@ -80,7 +80,7 @@ static inline uint32_t rn_philox_word(rn_philox_single_t* single) {
   return single->words[single->used++];
 }
 
-// Jumps over |words| words.
+// Skips |words| words.
 static inline void rn_philox_single_skip(rn_philox_single_t* single, uint64_t words) {
   uint64_t left = (uint64_t)(4 - single->used);
   if (words <= left) {
@@ -96,7 +96,7 @@ static inline void rn_philox_single_skip(rn_philox_single_t* single, uint64_t wo
   }
 }
 
-// Bits to numbers in [0, 1).
+// Converts bits to numbers in [0, 1).
 static inline float rn_word_to_float(uint32_t word) {
   union {
     uint32_t bits;
@@ -112,7 +112,7 @@ static inline double rn_words_to_double(uint32_t high, uint32_t low) {
   return u.value - 1.0;
 }
 
-// A kernel's stream, from which each call takes its part. |mutex| guards |philox|.
+// A kernel's stream, of which each call takes a part. |mutex| guards |philox|.
 typedef struct rn_random_stream_t {
   rn_mutex_t mutex;
   rn_philox_t philox;

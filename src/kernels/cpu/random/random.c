@@ -1,8 +1,8 @@
 // Random numbers: uniform, normal, truncated normal, integers, shuffles, draws from logits.
 //
-// A kernel has one Philox stream; each call reserves a part that depends on the number of its
-// outputs only, and each group of outputs starts at a place of its own in that part. So the numbers
-// are TensorFlow's for the same seeds and calls, whoever computes which piece.
+// A kernel has one Philox stream. Each call reserves a part that depends only on the number of its
+// outputs, and each group of outputs starts at its own position in that part. So for the same seeds
+// and calls the numbers are TensorFlow's, whichever thread computes which piece.
 #include <float.h>
 #include <math.h>
 
@@ -15,8 +15,8 @@
 #include "tensor/float16.h"
 
 #define BLOCKS_PER_OUTPUT RN_RANDOM_BLOCKS
-#define GRAIN_GROUPS 8192  // groups of outputs in a piece of work
-#define CHUNK_BLOCKS 256   // blocks of words at a time
+#define GRAIN_GROUPS 8192  // groups of outputs per piece of work
+#define CHUNK_BLOCKS 256   // blocks of words generated at a time
 
 static rn_status_t stream_init(const rn_kernel_init_t* init, void* state) {
   rn_random_stream_t* stream = state;
@@ -28,14 +28,14 @@ static rn_status_t stream_init(const rn_kernel_init_t* init, void* state) {
 
 static void stream_destroy(void* state) { rn_mutex_destroy(&((rn_random_stream_t*)state)->mutex); }
 
-// A fill: group g of |group| outputs is made from block g of |philox|.
+// A fill: group g of |group| outputs comes from block g of |philox|.
 typedef struct fill_t {
   rn_philox_t philox;
   void* out;
   int64_t count;
   int group;
-  uint64_t low, range;  // of integers
-  // Turns the words of |groups| groups into outputs.
+  uint64_t low, range;  // for integers
+  // Converts the words of |groups| groups to outputs.
   void (*convert)(const struct fill_t* fill, const uint32_t* words, int64_t group, int64_t groups);
 } fill_t;
 
@@ -60,7 +60,7 @@ static void float_piece(void* arg, int64_t begin, int64_t end) {
   RN_ISA_PICK(&rn_philox_table_)->floats(&at, (float*)fill->out + 4 * begin, end - begin);
 }
 
-// Outputs from the first of group |group| to the last of |groups|, or the end of the tensor.
+// Number of outputs from group |group| on in |groups| groups, up to the end of the tensor.
 static inline int64_t outputs_of(const fill_t* fill, int64_t group, int64_t groups) {
   int64_t first = group * fill->group, count = groups * fill->group;
   return fill->count - first < count ? fill->count - first : count;
@@ -78,7 +78,7 @@ static void to_double(const fill_t* fill, const uint32_t* words, int64_t group, 
   for (int64_t i = 0; i < n; ++i) out[i] = rn_words_to_double(words[2 * i], words[2 * i + 1]);
 }
 
-// Ten bits behind a one, less one: a half in [0, 1). All of them are halves.
+// Ten random bits after a leading one, minus one: a half in [0, 1). All of these are exact.
 static void to_half(const fill_t* fill, const uint32_t* words, int64_t group, int64_t groups) {
   uint16_t* out = (uint16_t*)fill->out + 4 * group;
   int64_t n = outputs_of(fill, group, groups);
@@ -175,7 +175,7 @@ static void normal_to_double(const fill_t* fill, const uint32_t* words, int64_t 
   }
 }
 
-// What one output shape says; the kernel's words for a shape that is no vector.
+// Reads the output shape; with the kernel's message if it is not a vector.
 static rn_status_t random_output(rn_kernel_ctx_t* ctx, int i, rn_tensor_t** out) {
   const rn_tensor_t* sizes = rn_in(ctx, 0);
   if (sizes->rank != 1)
@@ -187,7 +187,7 @@ static rn_status_t random_output(rn_kernel_ctx_t* ctx, int i, rn_tensor_t** out)
   return rn_output(ctx, i, shape, out);
 }
 
-// |fill| with its kind and numbers; |philox| is the part of the stream that is for it.
+// Runs |fill|, whose kind and numbers are set; |philox| is its part of the stream.
 static void run_fill(rn_pool_t* pool, rn_philox_t philox, rn_tensor_t* out, fill_t* fill) {
   if (out->count == 0) return;
   fill->philox = philox;
@@ -196,7 +196,7 @@ static void run_fill(rn_pool_t* pool, rn_philox_t philox, rn_tensor_t* out, fill
   fill->group = rn_dtype_size(out->dtype) == 8 ? 2 : 4;
   int64_t groups = out->count / fill->group;
   if (fill->convert == to_float) {
-    // Whole groups without a stop in between; the rest, if any, the ordinary way.
+    // Whole groups in bulk; the rest, if any, the ordinary way.
     rn_pool_for(pool, groups, 4 * GRAIN_GROUPS, float_piece, fill);
     if (groups * fill->group < out->count) fill_piece(fill, groups, groups + 1);
     return;
@@ -205,7 +205,7 @@ static void run_fill(rn_pool_t* pool, rn_philox_t philox, rn_tensor_t* out, fill
   rn_pool_for(pool, groups, GRAIN_GROUPS, fill_piece, fill);
 }
 
-// The part of the kernel's stream that |out| takes.
+// Reserves |out|'s part of the kernel's stream.
 static rn_philox_t reserve(rn_kernel_ctx_t* ctx, const rn_tensor_t* out) {
   return rn_random_stream_reserve(ctx->state, (uint64_t)out->count * BLOCKS_PER_OUTPUT);
 }
@@ -270,8 +270,8 @@ static rn_status_t random_integers(rn_kernel_ctx_t* ctx) {
   return RN_OK;
 }
 
-// Truncated: numbers beyond two deviations are drawn again, so every group has words enough of its
-// own.
+// Truncated: numbers beyond two standard deviations are redrawn, so every group has enough words of
+// its own.
 typedef struct truncated_t {
   rn_philox_t philox;
   rn_dtype_t dtype;
@@ -328,7 +328,7 @@ static rn_status_t truncated_normal(rn_kernel_ctx_t* ctx) {
   return RN_OK;
 }
 
-// Shuffling along the first dimension: each place takes one of those not yet taken.
+// Shuffles along the first dimension: each position takes one of the remaining rows.
 rn_status_t rn_random_shuffle(rn_kernel_ctx_t* ctx, const rn_philox_t* philox) {
   const rn_tensor_t* input = rn_in(ctx, 0);
   int64_t rows = input->rank ? rn_tensor_dim(input, 0) : 1;
@@ -365,12 +365,12 @@ rn_status_t rn_random_shuffle(rn_kernel_ctx_t* ctx, const rn_philox_t* philox) {
 
 static rn_status_t random_shuffle(rn_kernel_ctx_t* ctx) { return rn_random_shuffle(ctx, NULL); }
 
-// Draws of classes, each row from its own logits.
+// Draws classes, each row from its own logits.
 typedef struct draw_t {
   rn_philox_t philox;
   const rn_tensor_t* logits;
   rn_tensor_t* out;
-  double* sums;  // one row of them for each piece
+  double* sums;  // one row per piece
   int64_t classes, draws;
 } draw_t;
 
@@ -400,7 +400,7 @@ static void draw_row(const draw_t* job, int64_t row, double* sums) {
     if (isfinite(logit)) total += exp(logit - largest);
     sums[c] = total;
   }
-  // Rows follow each other in the stream, two words a draw.
+  // Rows are consecutive in the stream, with two words per draw.
   rn_philox_single_t words = rn_philox_single(job->philox);
   rn_philox_single_skip(&words, (uint64_t)row * (uint64_t)job->draws * 2);
   for (int64_t d = 0; d < job->draws; ++d) {
@@ -441,7 +441,7 @@ rn_status_t rn_random_multinomial(rn_kernel_ctx_t* ctx, const rn_philox_t* philo
   int64_t dims[2] = {rows, draws};
   RN_RETURN_IF_ERROR(rn_output(ctx, 0, (rn_shape_t){2, dims}, &out));
   if (out->count == 0) return RN_OK;
-  // A draw takes a double, two words.
+  // A draw takes a double, that is two words.
   uint64_t outputs = ((uint64_t)draws + 3) / 4 * 8 * (uint64_t)rows;
   rn_tensor_t sums = {0};
   RN_RETURN_IF_ERROR(rn_temp(ctx, RN_DOUBLE, rn_tensor_shape(logits), &sums));

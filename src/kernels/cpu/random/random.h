@@ -1,44 +1,43 @@
-// Random numbers from a given place in a stream: what kernels with a stream of their own and those
-// that are told the place have in common.
+// Random numbers from a given position in a stream; shared by kernels with their own stream and by
+// stateless ones.
 #ifndef RUNNEL_KERNELS_CPU_RANDOM_RANDOM_H_
 #define RUNNEL_KERNELS_CPU_RANDOM_RANDOM_H_
 
 #include "framework/kernel.h"
 #include "kernels/cpu/random/philox.h"
 
-// Blocks of a stream that a call takes for each output: enough for rejections.
+// Blocks of a stream that a call reserves per output: enough for rejections.
 #define RN_RANDOM_BLOCKS 256
 
-// |out| is filled: floats in [0, 1), normal floats, normal floats within two deviations.
+// Fills |out| with floats: uniform in [0, 1), normal, or normal within two standard deviations.
 void rn_random_uniform(rn_pool_t* pool, rn_philox_t philox, rn_tensor_t* out);
 void rn_random_normal(rn_pool_t* pool, rn_philox_t philox, rn_tensor_t* out);
 void rn_random_truncated(rn_pool_t* pool, rn_philox_t philox, rn_tensor_t* out);
-// Integers of 32 or 64 bits in [low, low + range); a range of 0 is all there are.
+// 32- or 64-bit integers in [low, low + range); a range of 0 means all integers.
 void rn_random_integers(rn_pool_t* pool, rn_philox_t philox, uint64_t low, uint64_t range,
                         rn_tensor_t* out);
-// Two normal numbers from two words, or from a block of them.
+// Two normal numbers from two words, or from a block of words.
 void rn_random_normal_floats(uint32_t x0, uint32_t x1, float out[2]);
 void rn_random_normal_pair(const uint32_t words[4], double out[2]);
 
-// Input 0's rows in another order; classes drawn from input 0's rows of logits, as many as input 1
-// says. |philox| NULL: from the kernel's stream.
+// Shuffles input 0's rows; draws classes from the logits in input 0's rows, as many as input 1
+// says. Uses the kernel's stream if |philox| is NULL.
 RN_MUST_USE rn_status_t rn_random_shuffle(rn_kernel_ctx_t* ctx, const rn_philox_t* philox);
 RN_MUST_USE rn_status_t rn_random_multinomial(rn_kernel_ctx_t* ctx, const rn_philox_t* philox);
 
-// Where a generator stands whose seed is |seed|, two integers of a vector. INVALID_ARGUMENT, with
-// stock's words, for anything else.
+// The position of a generator seeded by |seed|, a vector of two integers. INVALID_ARGUMENT, with
+// stock's message, for anything else.
 RN_MUST_USE rn_status_t rn_random_seeded(const rn_tensor_t* seed, rn_philox_t* out);
-// Where a generator with this key, counter and algorithm stands.
+// The position of a generator with this key, counter and algorithm.
 RN_MUST_USE rn_status_t rn_random_from_key(const rn_tensor_t* key, const rn_tensor_t* counter,
                                            const rn_tensor_t* algorithm, rn_philox_t* out);
 
-// Where the generator stands whose state is in the variable that input 0 is; it goes on as if
-// |outputs| numbers were taken. The algorithm must be one that there is.
+// The position of the generator whose state is in the variable in input 0; advances it by |outputs|
+// numbers. The algorithm must be a known one.
 RN_MUST_USE rn_status_t rn_random_take(rn_kernel_ctx_t* ctx, uint64_t outputs, rn_philox_t* out);
 RN_MUST_USE rn_status_t rn_random_check_algorithm(const rn_tensor_t* algorithm);
 
-// Doubles in [0, 1) one after the other, each block's second first, as rejection samplers take
-// them.
+// Doubles in [0, 1), one at a time, each block's second one first, as rejection samplers use them.
 typedef struct rn_random_doubles_t {
   rn_philox_t* philox;
   double values[2];

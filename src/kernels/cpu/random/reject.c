@@ -1,7 +1,7 @@
-// Numbers from gamma, Poisson and binomial distributions, by drawing until one is accepted.
+// Gamma, Poisson and binomial random numbers, by rejection.
 //
-// Every sample starts at a place of its own in the stream, so that none depends on how many draws
-// another took.
+// Every sample starts at its own position in the stream, so that none depends on how many draws
+// another needed.
 #include <math.h>
 
 #include "kernels/cpu/array.h"
@@ -9,12 +9,12 @@
 #include "kernels/kernel_rows.h"
 #include "tensor/float16.h"
 
-// |samples| numbers for each of |params| sets of parameters. Sample s of set p is output
-// s * params + p, but its place in the stream is that of number p * samples + s.
+// |samples| numbers per set of parameters, of which there are |params|. Sample s of set p is output
+// s * params + p, but its position in the stream is p * samples + s.
 typedef struct job_t {
   rn_philox_t philox;
   int64_t samples, params;
-  const rn_tensor_t *a, *b;  // the parameters; b NULL: there is one
+  const rn_tensor_t *a, *b;  // the parameters; b is NULL if there is only one
   rn_tensor_t* out;
   double (*draw)(rn_philox_t* philox, double a, double b);
 } job_t;
@@ -64,8 +64,8 @@ static void store(rn_tensor_t* tensor, int64_t i, double value) {
   }
 }
 
-// Whether so few successes (or failures) are to be expected that they are waited for.
-#define BLOCKS_OF_FEW 42  // what such a sample takes of the stream
+// Whether so few successes (or failures) are expected that sampling waiting times is faster.
+#define BLOCKS_OF_FEW 42  // blocks of the stream such a sample takes
 static bool has_few(double count, double p) { return count * (p <= 0.5 ? p : 1 - p) < 10; }
 
 static void draw_piece(void* arg, int64_t begin, int64_t end) {
@@ -89,7 +89,7 @@ static double draw_gamma(rn_philox_t* philox, double alpha, double unused) {
   bool is_small = alpha < 1;
   double d = alpha + (is_small ? 2.0 / 3 : -1.0 / 3), c = 1.0 / 3 / sqrt(d);
   double normals[2];
-  // A stream without end would be needed for a parameter that is not a number.
+  // Limits the tries: a NaN parameter would never be accepted.
   for (int left = 0, tries = 0; tries < 100000; ++tries) {
     if (left == 0) {
       uint32_t words[4];
@@ -107,8 +107,8 @@ static double draw_gamma(rn_philox_t* philox, double alpha, double unused) {
   return NAN;
 }
 
-// Hörmann, "The transformed rejection method for generating Poisson random variables", 1993; and
-// for small rates the product of uniform numbers (Knuth), which gives 0 for a negative rate.
+// Hörmann, "The transformed rejection method for generating Poisson random variables", 1993; for
+// small rates the product of uniform numbers (Knuth), which gives 0 for a negative rate.
 static double draw_poisson(rn_philox_t* philox, double rate, double unused) {
   (void)unused;
   rn_random_doubles_t uniform = {.philox = philox};
@@ -136,7 +136,7 @@ static double draw_poisson(rn_philox_t* philox, double rate, double unused) {
   }
 }
 
-// log(k!) less Stirling's formula for it.
+// log(k!) minus Stirling's approximation.
 static double stirling_tail(double k) {
   static const double few[] = {0.0810614667953272,  0.0413406959554092, 0.0276779256849983,
                                0.02079067210376509, 0.0166446911898211, 0.0138761288230707,
@@ -147,8 +147,8 @@ static double stirling_tail(double k) {
   return (1.0 / 12 - (1.0 / 360 - 1.0 / 1260 / square) / square) / (k + 1);
 }
 
-// Hörmann, "The generation of binomial random variates", 1993; where few successes are to be
-// expected, the waiting times between them.
+// Hörmann, "The generation of binomial random variates", 1993; if few successes are expected, the
+// waiting times between them.
 static double draw_successes(rn_random_doubles_t* uniform, double count, double p) {
   if (has_few(count, p)) {
     double waited = 0, successes = 0, scale = log1p(-p);
@@ -189,7 +189,7 @@ static void run(rn_kernel_ctx_t* ctx, job_t* job) {
   rn_pool_for(rn_ctx_pool(ctx), job->out->count, 500, draw_piece, job);
 }
 
-// The forms with a stream of their own: the samples' shape goes before that of the parameters.
+// Ops with their own stream: the samples' shape precedes that of the parameters.
 static rn_status_t stream_init(const rn_kernel_init_t* init, void* state) {
   rn_random_stream_t* stream = state;
   rn_mutex_init(&stream->mutex);
@@ -235,8 +235,7 @@ static rn_status_t sampled(rn_kernel_ctx_t* ctx, double (*draw)(rn_philox_t*, do
 static rn_status_t gamma_own(rn_kernel_ctx_t* ctx) { return sampled(ctx, draw_gamma); }
 static rn_status_t poisson_own(rn_kernel_ctx_t* ctx) { return sampled(ctx, draw_poisson); }
 
-// The forms that are told the place: the shape is that of all samples, and ends like that of the
-// parameters.
+// Stateless ops: the shape is that of all samples and ends with that of the parameters.
 static rn_status_t placed(rn_kernel_ctx_t* ctx, rn_philox_t philox, int first,
                           double (*draw)(rn_philox_t*, double, double)) {
   const rn_tensor_t *sizes = rn_in(ctx, 0), *param = rn_in(ctx, first);
@@ -281,7 +280,7 @@ static rn_status_t poisson_seeded(rn_kernel_ctx_t* ctx) {
   return placed(ctx, philox, 2, draw_poisson);
 }
 
-// Element |i| of |shape| in a tensor that broadcasts to it.
+// The index of element |i| of |shape| in a tensor that broadcasts to it.
 static int64_t broadcast_index(const rn_tensor_t* tensor, rn_shape_t shape, int64_t i) {
   int64_t index = 0, step = 1;
   for (int d = 1; d <= shape.rank; ++d) {
@@ -311,7 +310,7 @@ static rn_status_t broadcast_shape(const rn_tensor_t* a, const rn_tensor_t* b, i
   return RN_OK;
 }
 
-// Both parameters for each set: |out| is [2, sets].
+// Both parameters per set: |out| is [2, sets].
 static rn_status_t spread(rn_kernel_ctx_t* ctx, const rn_tensor_t* a, const rn_tensor_t* b,
                           rn_shape_t shape, int64_t count, rn_tensor_t out[2]) {
   for (int k = 0; k < 2; ++k) {
@@ -323,7 +322,7 @@ static rn_status_t spread(rn_kernel_ctx_t* ctx, const rn_tensor_t* a, const rn_t
   return RN_OK;
 }
 
-// The shape is input |first|. |seeded| NULL: the place is in a variable.
+// The shape is input |first|. If |seeded| is NULL, the position is in a variable.
 static rn_status_t binomial_at(rn_kernel_ctx_t* ctx, int first, const rn_philox_t* seeded) {
   int rest = seeded ? first + 2 : first + 1;
   const rn_tensor_t *sizes = rn_in(ctx, first), *counts = rn_in(ctx, rest);
@@ -344,7 +343,7 @@ static rn_status_t binomial_at(rn_kernel_ctx_t* ctx, int first, const rn_philox_
   rn_philox_t philox;
   if (seeded)
     philox = *seeded;
-  else  // stock leaves the generator where it is
+  else  // stock does not advance the generator
     RN_RETURN_IF_ERROR(rn_random_take(ctx, 0, &philox));
   if (out->count == 0) return RN_OK;
   int64_t count = rn_dims_product(set_dims, 0, sets.rank);

@@ -1,4 +1,4 @@
-// Random numbers from a generator whose place is kept in a variable: counter (two numbers) and key.
+// Random numbers from a generator whose position is in a variable: counter (two numbers) and key.
 #include "kernels/cpu/array.h"
 #include "kernels/cpu/random/random.h"
 #include "kernels/cpu/state/variable.h"
@@ -48,7 +48,7 @@ rn_status_t rn_random_take(rn_kernel_ctx_t* ctx, uint64_t outputs, rn_philox_t* 
   return status;
 }
 
-// |i| is the input that says the shape.
+// Input |i| has the shape.
 static rn_status_t begin(rn_kernel_ctx_t* ctx, int i, rn_philox_t* philox, rn_tensor_t** out) {
   const rn_tensor_t* sizes = rn_in(ctx, i);
   if (i == 2) RN_RETURN_IF_ERROR(rn_random_check_algorithm(rn_in(ctx, 1)));
@@ -73,7 +73,7 @@ static rn_status_t uniform(rn_kernel_ctx_t* ctx) {
 static rn_status_t normal(rn_kernel_ctx_t* ctx) {
   rn_philox_t philox;
   rn_tensor_t* out = NULL;
-  // The first form has no algorithm.
+  // V1 has no algorithm input.
   RN_RETURN_IF_ERROR(begin(ctx, ctx->kernel->input_count - 1, &philox, &out));
   rn_random_normal(rn_ctx_pool(ctx), philox, out);
   return RN_OK;
@@ -128,7 +128,7 @@ static rn_status_t read_and_skip(rn_kernel_ctx_t* ctx) {
   return RN_OK;
 }
 
-// No generator at all: what the system gives.
+// Without a generator: entropy from the system.
 static rn_status_t any_integers(rn_kernel_ctx_t* ctx) {
   const rn_env_t* env = ctx->step->env;
   const rn_tensor_t* sizes = rn_in(ctx, 0);

@@ -1,12 +1,12 @@
-// Random numbers that are given their place: the same place, the same numbers.
+// Stateless random numbers: the same position gives the same numbers.
 #include "kernels/cpu/array.h"
 #include "kernels/cpu/random/random.h"
 #include "kernels/kernel_rows.h"
 
-// The first form has shape and seed, the second shape, key, counter and algorithm.
+// V1 has shape and seed, V2 shape, key, counter and algorithm.
 typedef struct place_t {
   rn_philox_t philox;
-  int rest;  // the first input behind those
+  int rest;  // the first input after those
 } place_t;
 
 static bool is_seeded(const rn_kernel_ctx_t* ctx, int i) {
@@ -15,7 +15,7 @@ static bool is_seeded(const rn_kernel_ctx_t* ctx, int i) {
          rn_in(ctx, i + 1)->dtype != RN_UINT64 || rn_in(ctx, i + 2)->dtype != RN_INT32;
 }
 
-// |i| is where the seed or the key is.
+// Input |i| is the seed or the key.
 static rn_status_t place_at(const rn_kernel_ctx_t* ctx, int i, place_t* out) {
   if (is_seeded(ctx, i)) {
     out->rest = i + 1;
@@ -88,7 +88,7 @@ static rn_status_t shuffle(rn_kernel_ctx_t* ctx) {
   return rn_random_shuffle(ctx, &place.philox);
 }
 
-// The place itself.
+// Ops that return the position itself.
 static rn_status_t key_counter(rn_kernel_ctx_t* ctx) {
   rn_philox_t philox;
   rn_tensor_t *key = NULL, *counter = NULL, *algorithm = NULL;

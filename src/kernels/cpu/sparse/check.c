@@ -1,4 +1,4 @@
-// What the readers of sparse tensors share: see sparse.h.
+// Checks and helpers for sparse tensors: see sparse.h.
 #include "kernels/cpu/sparse/sparse.h"
 
 #include <stdio.h>

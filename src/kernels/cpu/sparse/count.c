@@ -1,4 +1,4 @@
-// How often each number occurs in the rows of a tensor, as a sparse tensor.
+// Counts how often each number occurs in the rows of a tensor; the result is a sparse tensor.
 #include <stdlib.h>
 
 #include "base/arena.h"
@@ -8,7 +8,7 @@
 #include "kernels/kernel_rows.h"
 
 typedef struct count_t {
-  int64_t least, most;  // below 0: no limit
+  int64_t least, most;  // < 0 if unlimited
   bool is_binary;
 } count_t;
 
@@ -32,7 +32,7 @@ static int compare_items(const void* a, const void* b) {
   return (x->place > y->place) - (x->place < y->place);
 }
 
-// Which row a value is in; says so for all of them, in order.
+// Sets the row of every value, in order.
 typedef rn_status_t (*row_fn_t)(rn_kernel_ctx_t* ctx, item_t* items, int64_t count);
 
 static void put_one(rn_tensor_t* out, int64_t i) {
@@ -48,7 +48,7 @@ static void put_one(rn_tensor_t* out, int64_t i) {
   }
 }
 
-// Values that count: neither negative (an error) nor beyond the most.
+// Keeps the values to count: negative ones are an error, those above the maximum are skipped.
 static rn_status_t keep_items(const count_t* self, const rn_tensor_t* values, item_t* items,
                               int64_t* out_count, int64_t* out_largest) {
   *out_count = *out_largest = 0;
@@ -195,7 +195,7 @@ static rn_status_t sparse_count(rn_kernel_ctx_t* ctx) {
   return count_values(ctx, values, rn_in(ctx, 3), rows, is_vector, sparse_rows);
 }
 
-// Splits that go back are walked over as they stand.
+// Descending splits are processed as they are.
 static rn_status_t ragged_rows(rn_kernel_ctx_t* ctx, item_t* items, int64_t count) {
   const rn_tensor_t* splits = rn_in(ctx, 0);
   int64_t next = 0;

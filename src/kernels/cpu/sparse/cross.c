@@ -1,5 +1,5 @@
-// Crossed features: for each row of a batch, every way to take one feature of each column, as one
-// string or as one hash.
+// SparseCross: per row of a batch, all combinations of one feature per column, as a string or a
+// hash.
 #include <inttypes.h>
 
 #include "base/arena.h"
@@ -12,7 +12,7 @@
 typedef struct cross_t {
   int32_t sparse_count, dense_count;
   bool gives_strings;
-  bool wants_strings;  // the first form: every input must be a string
+  bool wants_strings;  // V1: every input must be a string
   bool is_first_form;
   int64_t buckets;
   uint64_t key;
@@ -34,12 +34,12 @@ static rn_status_t cross_init(const rn_kernel_init_t* init, void* state) {
   return RN_OK;
 }
 
-// A column of features, and where its walk over the rows stands.
+// A column of features, and the position of the scan over its rows.
 typedef struct column_t {
   const rn_tensor_t* values;
-  const rn_tensor_t* indices;  // NULL: dense
-  int64_t at, last;            // the next entry, the row of the one before
-  int64_t begin, count;        // the features of this row
+  const rn_tensor_t* indices;  // NULL if dense
+  int64_t at, last;            // the next entry, and the row of the previous one
+  int64_t begin, count;        // the features of the current row
 } column_t;
 
 static rn_status_t check_inputs(rn_kernel_ctx_t* ctx, int64_t* out_batch) {
@@ -103,7 +103,7 @@ static rn_status_t check_inputs(rn_kernel_ctx_t* ctx, int64_t* out_batch) {
   return RN_OK;
 }
 
-// Rows are found in order; from an index that breaks it, nothing more is seen.
+// Rows are scanned in order; entries after an index that breaks the order are not seen.
 static void go_to_row(column_t* column, int64_t row) {
   if (!column->indices) {
     column->count = rn_tensor_dim(column->values, 1);
@@ -124,7 +124,7 @@ typedef struct columns_t {
   column_t* items;
   int32_t count;
   int64_t batch;
-  int64_t row;  // -1: before the first
+  int64_t row;  // -1 before the first
 } columns_t;
 
 static void begin_rows(columns_t* columns) {
@@ -132,7 +132,8 @@ static void begin_rows(columns_t* columns) {
   for (int32_t k = 0; k < columns->count; ++k) columns->items[k].at = columns->items[k].last = 0;
 }
 
-// The next row that may have crosses: those of the first sparse column, else all. How many it has.
+// Advances to the next row that may have crosses (those of the first sparse column, otherwise all)
+// and counts them.
 static rn_status_t next_row(columns_t* columns, bool* out_has, int64_t* out_crosses) {
   column_t* first = columns->count ? &columns->items[0] : NULL;
   int64_t row = columns->row + 1;
@@ -155,7 +156,7 @@ static rn_status_t next_row(columns_t* columns, bool* out_has, int64_t* out_cros
   return RN_OK;
 }
 
-// How a cross becomes a value.
+// How to make a value of a cross.
 typedef struct maker_t {
   const cross_t* cross;
   rn_str_t separator;
@@ -174,7 +175,7 @@ static uint64_t hash_of(const maker_t* maker, const column_t* column, int64_t i)
   bool is_text = values->dtype == RN_STRING, is_dense = !column->indices;
   if (!is_text && (maker->cross->is_first_form || (is_dense && !maker->is_strong)))
     return (uint64_t)RN_DATA(values, const int64_t)[i];
-  // The low four bytes of a number alone: stock takes the size of the type's enumerator.
+  // Only the low four bytes of a number: stock uses the size of the type's enumerator.
   rn_str_t bytes =
       is_text ? text_of(values, i) : rn_str_n((const char*)&RN_DATA(values, const int64_t)[i], 4);
   return maker->is_strong ? rn_sip_hash64(bytes, maker->salt) : rn_farm_fingerprint64(bytes);
@@ -217,7 +218,7 @@ static rn_status_t cross_text(const maker_t* maker, const columns_t* columns, co
   return rn_tstring_assign(out, text.data, text.size) ? RN_OK : rn_out_of_memory();
 }
 
-// The crosses of one row, the last column's features changing fastest.
+// Writes the crosses of one row; the last column's features vary fastest.
 static rn_status_t write_row(const maker_t* maker, const columns_t* columns, int64_t crosses,
                              int64_t* at, int64_t* indices, rn_tensor_t* values, int64_t first) {
   memset(at, 0, (size_t)columns->count * sizeof *at);
@@ -289,7 +290,7 @@ static rn_status_t sparse_cross(rn_kernel_ctx_t* ctx) {
   return run(ctx, &maker);
 }
 
-// The arguments behind the columns.
+// The arguments after the columns.
 static const rn_tensor_t* argument(rn_kernel_ctx_t* ctx, int i) {
   const cross_t* cross = ctx->state;
   return rn_in(ctx, 3 * cross->sparse_count + cross->dense_count + i);

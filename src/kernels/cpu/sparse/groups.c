@@ -1,5 +1,5 @@
-// Sparse tensors by groups of entries: softmax along the last dimension, sums and largest values
-// over dimensions with a sparse result.
+// Sparse tensors by groups of entries: softmax along the last dimension, and reductions with a
+// sparse result.
 #include <math.h>
 #include <stdlib.h>
 
@@ -11,7 +11,7 @@
 #include "kernels/kernel_rows.h"
 #include "tensor/float16.h"
 
-// Softmax over neighbours whose indices differ in the last place only.
+// Softmax over neighbours whose indices differ only in the last number.
 
 static double number_at(const rn_tensor_t* tensor, int64_t i) {
   return tensor->dtype == RN_DOUBLE  ? RN_DATA(tensor, const double)[i]
@@ -38,8 +38,8 @@ static void softmax_run(const rn_tensor_t* in, int64_t begin, int64_t end, rn_te
   for (int64_t i = begin; i < end; ++i) set_number(out, i, exp(number_at(in, i) - largest) / sum);
 }
 
-// Reduced: entries sorted by the dimensions that stay, then by the others, are neighbours of those
-// they are combined with.
+// Reductions: sorting entries by the kept dimensions first makes those that are combined
+// neighbours.
 
 typedef struct reduce_t {
   rn_combine_op_t op;
@@ -54,7 +54,7 @@ static rn_status_t reduce_init(const rn_kernel_init_t* init, void* state) {
 }
 
 typedef struct entry_t {
-  const int64_t* key;  // of |rank| numbers
+  const int64_t* key;  // |rank| numbers
   int64_t place;
   int32_t rank;
 } entry_t;
@@ -65,13 +65,13 @@ static int compare_entries(const void* a, const void* b) {
   return order ? order : (x->place > y->place) - (x->place < y->place);
 }
 
-// Which dimensions stay, in front, and which go.
+// The kept dimensions first, then the reduced ones.
 typedef struct order_t {
   int32_t kept, rank;
   int32_t dims[RN_MAX_RANK];
 } order_t;
 
-// Reads the axes of input 3 that go of the sparse tensor in inputs 0 to 2.
+// Reads the reduced axes (input 3) of the sparse tensor in inputs 0 to 2.
 static rn_status_t read_axes(rn_kernel_ctx_t* ctx, order_t* out) {
   const rn_tensor_t *shape = rn_in(ctx, 2), *axes = rn_in(ctx, 3);
   bool is_reduced[RN_MAX_RANK] = {false};
@@ -113,8 +113,7 @@ static bool is_sorted(const rn_sparse_t* in) {
   return true;
 }
 
-// Entries out of order give results in order, as stock's do, which no longer stand by their
-// indices.
+// As in stock, entries out of order give results in order, which no longer match their indices.
 static rn_status_t softmax_in(rn_kernel_ctx_t* ctx, rn_arena_t* arena) {
   rn_tensor_t *out = NULL, values;
   order_t order = {.rank = RN_MAX_RANK};
@@ -141,7 +140,7 @@ static rn_status_t softmax_in(rn_kernel_ctx_t* ctx, rn_arena_t* arena) {
     }
     values = *in.values;
     values.data = data;
-    in.values = &values;  // borrowed bytes, never cleared
+    in.values = &values;  // borrows its memory: never cleared
     in.indices = indices;
   }
   for (int64_t begin = 0, end; begin < in.count; begin = end) {

@@ -1,4 +1,4 @@
-// Sparse tensors that wait in a map, known by numbers that travel through queues in their place.
+// Sparse tensors stored in a map under numbers, which travel through queues in their place.
 #include "kernels/cpu/array.h"
 #include "kernels/cpu/sparse/parts.h"
 #include "kernels/kernel_rows.h"
@@ -76,7 +76,7 @@ static void user_destroy(void* state) {
   if (user->map) rn_object_release(&user->map->resource.object);
 }
 
-// Takes |parts|; on failure they are the caller's still.
+// Takes |parts|; on failure the caller keeps them.
 static rn_status_t add(sparse_map_t* map, rn_sparse_parts_t* parts, int64_t* out_number) {
   entry_t* entry = NULL;
   RN_RETURN_IF_ERROR(RN_NEW(map->allocator, &entry));
@@ -137,7 +137,7 @@ static rn_status_t add_row(void* arg, int64_t row, rn_sparse_parts_t* parts) {
 
 static rn_status_t check_counts(rn_kernel_ctx_t* ctx) {
   const rn_tensor_t *indices = rn_in(ctx, 0), *values = rn_in(ctx, 1), *shape = rn_in(ctx, 2);
-  if (indices->rank != 2 || values->rank != 1 || shape->rank != 1) return RN_OK;  // said later
+  if (indices->rank != 2 || values->rank != 1 || shape->rank != 1) return RN_OK;  // reported later
   if (values->count != rn_tensor_dim(indices, 0))
     return rn_invalid_argument(
         "Number of values must match first dimension of indices. Got %lld values, indices shape: "
@@ -151,7 +151,7 @@ static rn_status_t check_counts(rn_kernel_ctx_t* ctx) {
   return RN_OK;
 }
 
-// Numbers that nobody will be told must not keep their tensors.
+// On failure removes what was added: no one would learn the numbers.
 static rn_status_t add_many(rn_kernel_ctx_t* ctx) {
   sparse_map_t* map = ((const user_t*)ctx->state)->map;
   RN_RETURN_IF_ERROR(check_counts(ctx));

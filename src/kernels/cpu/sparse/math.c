@@ -1,5 +1,5 @@
-// Sparse tensors computed with: products and sums with dense ones, sums and largest values over
-// dimensions. Numbers are combined by the loops of combine.h, so all types share this code.
+// Arithmetic on sparse tensors: products and sums with dense ones, dense reductions. The loops of
+// combine.h compute, so all types share this code.
 #include "kernels/cpu/array.h"
 #include "kernels/cpu/combine.h"
 #include "kernels/cpu/move.h"
@@ -7,7 +7,7 @@
 #include "kernels/cpu/wide_rows.h"
 #include "kernels/kernel_rows.h"
 
-// Indices [count, rank], of int32 or int64, and values.
+// Indices [count, rank], int32 or int64, and values.
 typedef struct sparse_t {
   const rn_tensor_t *indices, *values;
   int64_t count;
@@ -15,7 +15,7 @@ typedef struct sparse_t {
   int64_t shape[RN_MAX_RANK];
 } sparse_t;
 
-// The parts as they are, after a check that they fit together.
+// The parts unchanged, after checking that they fit together.
 static rn_status_t take_sparse(rn_kernel_ctx_t* ctx, sparse_t* out) {
   const rn_tensor_t *indices = rn_in(ctx, 0), *values = rn_in(ctx, 1), *shape = rn_in(ctx, 2);
   if (shape->count > RN_MAX_RANK)
@@ -30,7 +30,7 @@ static int64_t index_at(const sparse_t* sparse, int64_t i, int d) {
   return rn_int_at(sparse->indices, i * sparse->rank + d);
 }
 
-// The first entry and dimension whose index does not lie within the sizes; false: all do.
+// Finds the first entry and dimension whose index is out of bounds; false if there is none.
 static bool find_outside(const sparse_t* sparse, int64_t* out_i, int* out_d) {
   for (*out_i = 0; *out_i < sparse->count; ++*out_i)
     for (*out_d = 0; *out_d < sparse->rank; ++*out_d) {
@@ -87,7 +87,7 @@ static rn_status_t sparse_tensor_dense_add(rn_kernel_ctx_t* ctx) {
   return RN_OK;
 }
 
-// Values combined with the dense ones at their places; the dense tensor is broadcast.
+// Values combined with the dense ones at their positions; the dense tensor is broadcast.
 
 static rn_status_t dense_strides(const sparse_t* a, const rn_tensor_t* dense, int64_t* strides) {
   int skipped = a->rank - dense->rank;
@@ -150,8 +150,8 @@ static rn_status_t cwise_add(rn_kernel_ctx_t* ctx) { return cwise(ctx, RN_COMBIN
 static rn_status_t cwise_mul(rn_kernel_ctx_t* ctx) { return cwise(ctx, RN_COMBINE_MUL); }
 static rn_status_t cwise_div(rn_kernel_ctx_t* ctx) { return cwise(ctx, RN_COMBINE_DIV); }
 
-// A sparse matrix times a dense one: a row of the product gets rows of the dense one, each times a
-// value.
+// Sparse matrix times dense matrix: a row of the product is a sum of rows of the dense one, each
+// times a value.
 
 typedef struct product_t {
   bool adjoint_a, adjoint_b;
@@ -184,8 +184,8 @@ static rn_status_t adjoint_of(rn_kernel_ctx_t* ctx, const rn_tensor_t* b, rn_ten
   return RN_OK;
 }
 
-// 16-bit floats are multiplied and added up as floats: |sums| then are the product before it is
-// rounded, |rows| a row of |b| and one of products.
+// Multiplies and accumulates 16-bit floats in float: |sums| is the product before rounding, |rows|
+// holds a row of |b| and one of products.
 static void multiply_into(const sparse_t* a, const rn_tensor_t* b, bool adjoint_a,
                           rn_tensor_t* rows, rn_tensor_t* sums) {
   const rn_dtype_t wide = sums->dtype;
@@ -236,7 +236,7 @@ static rn_status_t read_for_product(rn_kernel_ctx_t* ctx, sparse_t* out) {
   return take_sparse(ctx, out);
 }
 
-// INVALID_ARGUMENT unless every index lies within the matrix; the inner one, k, is looked at first.
+// INVALID_ARGUMENT unless every index is within the matrix; the inner one, k, is checked first.
 static rn_status_t check_places(const sparse_t* a, bool adjoint_a) {
   for (int64_t i = 0; i < a->count; ++i)
     for (int turn = 0; turn < 2; ++turn) {
@@ -274,7 +274,7 @@ static rn_status_t sparse_tensor_dense_mat_mul(rn_kernel_ctx_t* ctx) {
   return status;
 }
 
-// Sums and largest values over dimensions, dense. What has no value is 0.
+// Sums and maxima over dimensions, with a dense result. Elements without values are 0.
 
 typedef struct reduce_t {
   bool keeps_dims;
@@ -285,7 +285,7 @@ static rn_status_t reduce_init(const rn_kernel_init_t* init, void* self) {
   return RN_OK;
 }
 
-// The output's shape, and the stride of each dimension in it, 0 where it is reduced.
+// The output shape, and the stride of each dimension in it: 0 if reduced.
 static int reduced_shape(rn_kernel_ctx_t* ctx, const rn_sparse_t* in, int64_t* dims,
                          int64_t* strides) {
   const rn_tensor_t* axes = rn_in(ctx, 3);
@@ -305,7 +305,7 @@ static int reduced_shape(rn_kernel_ctx_t* ctx, const rn_sparse_t* in, int64_t* d
   return rank;
 }
 
-// Indices may be anything where they are reduced, and the others may name any place there is.
+// Indices of reduced dimensions are not checked; the others may be any valid position.
 static rn_status_t reduce_into(const rn_sparse_t* in, const int64_t* strides, rn_combine_op_t op,
                                rn_tensor_t* out, bool* seen) {
   rn_combine_fn_t combine = rn_combine(op, out->dtype);

@@ -1,5 +1,5 @@
-// Two sparse tensors put together entry by entry: sums, larger and smaller values; and the
-// gradients of sums and of filled rows. Indices are sorted, as everywhere in stock.
+// Two sparse tensors combined entry by entry: sums, maxima and minima; and the gradients of
+// SparseAdd and SparseFillEmptyRows. Indices are sorted, as everywhere in stock.
 #include <math.h>
 
 #include "base/arena.h"
@@ -16,7 +16,7 @@ typedef struct part_t {
   int64_t count;
 } part_t;
 
-// INVALID_ARGUMENT unless both shapes, of which the kernel made sure that they are vectors, agree.
+// INVALID_ARGUMENT unless both shapes, which the kernel has checked to be vectors, are equal.
 static rn_status_t check_shapes(const rn_tensor_t* a, const rn_tensor_t* b) {
   for (int64_t d = 0; d < a->count; ++d)
     if (rn_int_at(a, d) != rn_int_at(b, d))
@@ -31,7 +31,7 @@ static part_t take_part(rn_kernel_ctx_t* ctx, int first) {
                   rn_in(ctx, first + 2), rn_in(ctx, first + 1)->count};
 }
 
-// The parts of a sum.
+// Reads the inputs of a sum.
 static rn_status_t read_added(rn_kernel_ctx_t* ctx) {
   const rn_tensor_t *a = rn_in(ctx, 0), *a_values = rn_in(ctx, 1), *a_shape = rn_in(ctx, 2);
   const rn_tensor_t *b = rn_in(ctx, 3), *b_values = rn_in(ctx, 4), *b_shape = rn_in(ctx, 5);
@@ -61,7 +61,7 @@ static rn_status_t read_added(rn_kernel_ctx_t* ctx) {
   return check_shapes(a_shape, b_shape);
 }
 
-// The parts of a comparison.
+// Reads the inputs of a comparison.
 static rn_status_t read_compared(rn_kernel_ctx_t* ctx) {
   rn_sparse_t a, b;
   RN_RETURN_IF_ERROR(rn_sparse_read_parts(ctx, 0, &a));
@@ -75,7 +75,7 @@ static rn_status_t read_compared(rn_kernel_ctx_t* ctx) {
   return check_shapes(rn_in(ctx, 2), rn_in(ctx, 5));
 }
 
-// How large a number is; a long double has room for every integer.
+// The magnitude of a number; a long double holds every integer.
 static long double size_of(rn_dtype_t dtype, const void* value) {
   switch (dtype) {
     case RN_FLOAT:
@@ -97,7 +97,7 @@ static long double size_of(rn_dtype_t dtype, const void* value) {
   }
 }
 
-// A threshold below 0 keeps everything; it has a sign, so its size alone will not do.
+// A threshold below 0 keeps everything, so the sign matters, not only the magnitude.
 static long double threshold_of(const rn_tensor_t* tensor) {
   switch (tensor->dtype) {
     case RN_FLOAT:
@@ -109,7 +109,7 @@ static long double threshold_of(const rn_tensor_t* tensor) {
   }
 }
 
-// The union of two lists: for each entry where it is in a and in b, -1 where it is not.
+// The union of two lists: per entry its index in a and in b, or -1.
 typedef struct pair_t {
   int64_t a, b;
 } pair_t;
@@ -128,7 +128,8 @@ static int64_t unite(const part_t* a, const part_t* b, int32_t rank, pair_t* out
   return n;
 }
 
-// The combined value of |pair|; what is missing is 0 where |takes_zero|, else left out.
+// The combined value of |pair|; a missing one counts as 0 if |takes_zero|, otherwise the other is
+// copied.
 static void combine_pair(const part_t* a, const part_t* b, pair_t pair, rn_combine_fn_t combine,
                          bool takes_zero, size_t size, char* out) {
   static const char zero[16] = {0};
@@ -140,7 +141,7 @@ static void combine_pair(const part_t* a, const part_t* b, pair_t pair, rn_combi
     memcpy(out, pair.a >= 0 ? x : y, size);
 }
 
-// Adds up, or compares with a missing value of 0; sums below |threshold| (NULL: none) are left out.
+// Adds, or compares with 0 for missing values; drops sums below |threshold| (NULL if none).
 static rn_status_t merge(rn_kernel_ctx_t* ctx, rn_arena_t* arena, rn_combine_op_t op,
                          const rn_tensor_t* threshold) {
   rn_tensor_t *indices = NULL, *values = NULL;
@@ -158,7 +159,7 @@ static rn_status_t merge(rn_kernel_ctx_t* ctx, rn_arena_t* arena, rn_combine_op_
   for (int64_t n = 0; n < count; ++n) {
     char* result = results + (size_t)kept * size;
     combine_pair(&a, &b, pairs[n], combine, op != RN_COMBINE_ADD, size, result);
-    // Only sums are held against the threshold, as in stock; a NaN is kept by none.
+    // As in stock, only sums are compared with the threshold; NaN is always dropped.
     if (threshold && pairs[n].a >= 0 && pairs[n].b >= 0 &&
         !(threshold_of(threshold) <= size_of(dtype, result)))
       continue;
@@ -204,7 +205,7 @@ static rn_status_t sparse_minimum(rn_kernel_ctx_t* ctx) {
   return with_arena(ctx, RN_COMBINE_MIN, NULL);
 }
 
-// What arrives at a sum goes to the entries that went into it; those that were dropped get 0.
+// The gradient of a sum goes to the entries that it was made of; dropped ones get 0.
 static rn_status_t add_grad_of(rn_kernel_ctx_t* ctx, int input, int output) {
   const rn_tensor_t *dy = rn_in(ctx, 0), *own = rn_in(ctx, input), *sum = rn_in(ctx, 3);
   int32_t rank = (int32_t)rn_tensor_dim(own, 1);
@@ -249,7 +250,7 @@ static rn_status_t sparse_add_grad(rn_kernel_ctx_t* ctx) {
   return add_grad_of(ctx, 2, 1);
 }
 
-// Of filled rows: values get theirs back, the default the sum of the rest.
+// For filled rows: values get their own gradients back, the default the sum of the rest.
 static rn_status_t fill_grad_in(rn_kernel_ctx_t* ctx, rn_arena_t* arena) {
   const rn_tensor_t *map = rn_in(ctx, 0), *dy = rn_in(ctx, 1);
   rn_combine_fn_t add = rn_combine(RN_COMBINE_ADD, dy->dtype);

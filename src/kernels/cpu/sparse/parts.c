@@ -1,4 +1,4 @@
-// Cutting sparse tensors into rows and joining them.
+// Splits sparse tensors into rows and joins them.
 #include "kernels/cpu/sparse/parts.h"
 
 #include "kernels/cpu/array.h"
@@ -75,7 +75,7 @@ rn_status_t rn_sparse_parts_each(rn_kernel_ctx_t* ctx, const rn_sparse_visitor_t
   return RN_OK;
 }
 
-// A map counts the dimension in front among the ranks that it speaks of.
+// Ranks in a map's messages include the dimension in front.
 static rn_status_t check_parts(const rn_sparse_parts_t* parts, int64_t n, rn_dtype_t dtype,
                                int64_t rank, bool is_map) {
   const rn_tensor_t* indices = &parts->part[RN_SPARSE_INDICES];
@@ -114,7 +114,7 @@ static rn_status_t check_parts(const rn_sparse_parts_t* parts, int64_t n, rn_dty
   return RN_OK;
 }
 
-// Where tensor |n| stands in front: |n| as a place in |dims|.
+// The coordinates of tensor |n| in |dims|.
 static void place_in(int64_t n, int32_t rank, const int64_t* dims, int64_t* out) {
   for (int32_t d = rank - 1; d >= 0; --d) {
     out[d] = n % dims[d];

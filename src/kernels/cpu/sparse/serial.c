@@ -1,4 +1,4 @@
-// Sparse tensors as three serialized tensors, or three variants, and back.
+// SerializeSparse and DeserializeSparse: three serialized tensors or three variants.
 #include "base/arena.h"
 #include "kernels/cpu/array.h"
 #include "kernels/cpu/list/tensor_variant.h"
@@ -9,7 +9,7 @@
 #include "wire/decode.h"
 #include "wire/encode.h"
 
-// Bytes of all the tensors of one call: a message of a few can ask for any number.
+// Total bytes of all tensors of one call, because a message of a few bytes can request any number.
 #define MAX_BYTES ((size_t)1 << 32)
 
 static rn_status_t put_text(rn_kernel_ctx_t* ctx, const rn_tensor_t* tensor, rn_tstring_t* out) {
@@ -27,7 +27,7 @@ static rn_status_t put_text(rn_kernel_ctx_t* ctx, const rn_tensor_t* tensor, rn_
   return status;
 }
 
-// Row |row| of |out|: strings, or variants, which take the tensors.
+// Writes row |row| of |out|: strings, or variants, which take the tensors.
 static rn_status_t put_parts(rn_kernel_ctx_t* ctx, rn_sparse_parts_t* parts, rn_tensor_t* out,
                              int64_t row) {
   for (int p = 0; p < RN_SPARSE_PARTS; ++p) {

@@ -1,5 +1,5 @@
-// Sets: a row of the last dimension is one. Union, intersection and difference, row by row, of
-// dense and sparse tensors; how many members each set has. Results are sorted.
+// Sets: each row of the last dimension is one. Union, intersection and difference, row by row, of
+// dense and sparse tensors; and the size of each set. Results are sorted.
 #include <stdlib.h>
 
 #include "base/arena.h"
@@ -34,7 +34,7 @@ static rn_status_t sets_init(const rn_kernel_init_t* init, void* state) {
   return rn_invalid_argument("Invalid set_operation %.*s.", RN_STR_ARGS(name));
 }
 
-// One operand: dense rows, or runs of sparse entries. |shape| is that of the groups and a last
+// One operand: dense rows, or runs of sparse entries. |shape| is that of the groups, plus a last
 // size.
 typedef struct operand_t {
   const rn_tensor_t* values;
@@ -42,7 +42,7 @@ typedef struct operand_t {
   const int64_t* shape;
   bool is_sparse;
   rn_sparse_t sparse;
-  int64_t at;  // the next entry, or row
+  int64_t at;  // the next entry or row
 } operand_t;
 
 static rn_status_t read_dense(rn_kernel_ctx_t* ctx, int i, operand_t* out) {
@@ -53,8 +53,9 @@ static rn_status_t read_dense(rn_kernel_ctx_t* ctx, int i, operand_t* out) {
   return RN_OK;
 }
 
-// INTERNAL unless every index lies within the sizes; the message counts entries within their group.
-// Groups that |is_matched| with those of a dense tensor may lie anywhere: none matches.
+// INTERNAL unless every index is within the sizes; the message counts entries within their group.
+// If |is_matched| with the groups of a dense tensor, groups may be out of bounds: they match
+// nothing.
 static rn_status_t check_groups_of(const rn_sparse_t* sparse, bool is_matched) {
   int64_t first = 0;
   for (int64_t i = 0; i < sparse->count; ++i) {
@@ -97,7 +98,7 @@ static rn_status_t check_groups(const operand_t* a, const operand_t* b) {
                              rn_shape_text((rn_shape_t){(int16_t)(b->rank - 1), b->shape}).text);
 }
 
-// A group is known by its number in the order of groups; entries in no group have -1.
+// The number of an entry's group in group order; -1 if it is in none.
 static int64_t group_of(const operand_t* operand, int64_t entry) {
   const int64_t* index = rn_sparse_index(&operand->sparse, entry);
   int64_t number = 0;
@@ -108,7 +109,7 @@ static int64_t group_of(const operand_t* operand, int64_t entry) {
   return number;
 }
 
-// The next group that has entries: its number and its run of values; false: there is none.
+// The next group that has entries: its number and its run of values; false if there is none.
 static bool next_group(operand_t* operand, int64_t* out_group, int64_t* out_begin,
                        int64_t* out_end) {
   if (!operand->is_sparse) {
@@ -131,7 +132,7 @@ static bool next_group(operand_t* operand, int64_t* out_group, int64_t* out_begi
   return true;
 }
 
-// Members, as places of values that are sorted.
+// A member, as the index of a value; members are sorted.
 typedef struct member_t {
   const rn_tensor_t* values;
   int64_t place;
@@ -146,7 +147,7 @@ static int compare_members(const void* a, const void* b) {
   return (p > q) - (p < q);
 }
 
-// Sorts the run and drops what is there twice; how many are left.
+// Sorts the run and removes duplicates; returns how many are left.
 static int64_t make_set(const rn_tensor_t* values, int64_t begin, int64_t end, member_t* out) {
   int64_t count = 0;
   for (int64_t i = begin; i < end; ++i) out[i - begin] = (member_t){values, i};

@@ -1,5 +1,5 @@
 // Sparse tensors rearranged: sorted, reshaped, sliced, joined, split, empty rows filled. A sparse
-// tensor is a matrix of indices (a row for each value), a vector of values and a vector of sizes.
+// tensor is a matrix of indices (one row per value), a vector of values and a vector of sizes.
 // Values are only moved, so all types share this code.
 #include <stdlib.h>
 
@@ -31,13 +31,13 @@ static rn_status_t move_value(const rn_tensor_t* from, int64_t i, rn_tensor_t* t
                      (char*)to->data + (size_t)j * size, 1);
 }
 
-// Entries in the order of their indices; those that are equal stay as they came.
+// Sorts entries by index; stable.
 
 typedef struct entry_t {
-  int64_t* index;  // of |rank| numbers
+  int64_t* index;  // |rank| numbers
   const rn_tensor_t* values;
-  int64_t place;   // among |values|
-  int64_t number;  // as it came
+  int64_t place;   // index in |values|
+  int64_t number;  // original position
   int rank;
 } entry_t;
 
@@ -105,7 +105,7 @@ static rn_status_t check_list(rn_kernel_ctx_t* ctx, int first, int count, int ra
   return RN_OK;
 }
 
-// Whether the sizes of all |count| inputs are those of shapes that may be.
+// Whether the sizes of all |count| inputs are valid shapes.
 static bool are_shapes(rn_kernel_ctx_t* ctx, int count) {
   for (int n = 0; n < count; ++n) {
     rn_status_t status = rn_sparse_check_sizes(rn_in(ctx, 2 * count + n));
@@ -116,8 +116,8 @@ static bool are_shapes(rn_kernel_ctx_t* ctx, int count) {
   return true;
 }
 
-// INVALID_ARGUMENT unless the sizes of |part|, which is number |n|, are those of |first| in all
-// dimensions but |axis|.
+// INVALID_ARGUMENT unless the sizes of |part|, number |n|, equal those of |first| in all dimensions
+// but |axis|.
 static rn_status_t check_alike(const rn_tensor_t* first, const rn_tensor_t* part, int n,
                                int64_t axis) {
   if (part->count != first->count)
@@ -132,7 +132,7 @@ static rn_status_t check_alike(const rn_tensor_t* first, const rn_tensor_t* part
   return RN_OK;
 }
 
-// Reads all inputs and adds their sizes up.
+// Reads all inputs and adds up their sizes along the axis.
 static rn_status_t read_parts(rn_kernel_ctx_t* ctx, int count, int64_t axis, rn_sparse_t* parts,
                               int64_t* shape, int* out_axis, int64_t* out_total) {
   const rn_tensor_t* first = rn_in(ctx, 2 * count);
@@ -194,7 +194,7 @@ static rn_status_t concat_in(rn_kernel_ctx_t* ctx, rn_arena_t* arena) {
 }
 static rn_status_t sparse_concat(rn_kernel_ctx_t* ctx) { return rn_with_arena(ctx, concat_in); }
 
-// Parts: entries within a box, their indices counted from its corner.
+// Slices: entries within a box, with indices relative to its corner.
 
 static bool is_within(const rn_sparse_t* in, int64_t i, const int64_t* start, const int64_t* size) {
   for (int d = 0; d < in->rank; ++d) {
@@ -238,7 +238,7 @@ static rn_status_t sparse_slice(rn_kernel_ctx_t* ctx) {
     size[d] = RN_DATA(rn_in(ctx, 4), const int64_t)[d];
     if (size[d] < 0)
       return rn_invalid_argument("Expected a non-negative size, got %lld", (long long)size[d]);
-    // Before the first is nothing, but one may start there.
+    // The box may start before element 0, where there are no entries.
     int64_t left = 0;
     if (start[d] < in.shape[d] && __builtin_sub_overflow(in.shape[d], start[d], &left))
       left = INT64_MAX;
@@ -279,9 +279,10 @@ static rn_status_t sparse_split(rn_kernel_ctx_t* ctx) {
   return RN_OK;
 }
 
-// Another shape of as many places.
+// Reshaping.
 
-// |target| with its -1, if it has one, made a size; |places| is how many the input has.
+// |target| with its -1, if any, replaced by the inferred size; |places| is the number of elements
+// of the input.
 static rn_status_t resolve(const rn_sparse_t* in, int64_t places, const rn_tensor_t* target,
                            int64_t* shape) {
   int64_t product = 1;
@@ -353,14 +354,14 @@ static rn_status_t sparse_reshape(rn_kernel_ctx_t* ctx) {
         (long long)in.count, rn_shape_text((rn_shape_t){(int16_t)in.rank, in.shape}).text,
         rn_shape_text((rn_shape_t){(int16_t)rank, shape}).text);
   if (rank == in.rank && (rank == 0 || !memcmp(shape, in.shape, (size_t)rank * sizeof *shape))) {
-    RN_RETURN_IF_ERROR(rn_forward(ctx, 0, 0));  // whatever the indices are
+    RN_RETURN_IF_ERROR(rn_forward(ctx, 0, 0));  // without checking the indices
     return output_shape(ctx, 1, shape, rank);
   }
   RN_RETURN_IF_ERROR(output_sparse(ctx, 0, -1, in.count, rank, &indices, NULL));
   int64_t stride = 1;
   for (int d = rank; d-- > 0; stride *= shape[d]) strides[d] = stride;
   for (int64_t i = 0; i < in.count; ++i) {
-    // Indices may be anything; what they say of a place wraps around.
+    // Indices are not checked; the computed position wraps around.
     uint64_t sum = 0;
     for (int d = 0; d < in.rank; ++d)
       sum = sum * (uint64_t)in.shape[d] + (uint64_t)in.indices[i * in.rank + d];
@@ -373,7 +374,7 @@ static rn_status_t sparse_reshape(rn_kernel_ctx_t* ctx) {
   return output_shape(ctx, 1, shape, rank);
 }
 
-// Rows without a value get one, at their first place.
+// SparseFillEmptyRows: rows without a value get one at column 0.
 
 static rn_status_t check_rows(const rn_sparse_t* in, int64_t rows) {
   for (int64_t i = 0; i < in->count; ++i) {
@@ -425,7 +426,7 @@ static rn_status_t fill_in(rn_kernel_ctx_t* ctx, rn_arena_t* arena) {
   RN_RETURN_IF_ERROR(check_rows(&in, rows));
   RN_RETURN_IF_ERROR(rn_output(ctx, 2, (rn_shape_t){1, &rows}, &empty));
   RN_RETURN_IF_ERROR(rn_output(ctx, 3, (rn_shape_t){1, &in.count}, &map));
-  // First how many values a row has, then where they begin.
+  // First the number of values per row, then where they start.
   RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(arena, (size_t)rows + 1, &starts));
   for (int64_t i = 0; i < in.count; ++i) ++starts[in.indices[i * in.rank]];
   for (int64_t r = 0; r < rows; ++r) {
@@ -454,7 +455,7 @@ static rn_status_t sparse_fill_empty_rows(rn_kernel_ctx_t* ctx) {
   return rn_with_arena(ctx, fill_in);
 }
 
-// The gradient of a slice: that of the entries which are in it, 0 for the others.
+// The gradient of a slice: that of the entries in it, 0 for the others.
 static rn_status_t sparse_slice_grad(rn_kernel_ctx_t* ctx) {
   const rn_tensor_t *dy = rn_in(ctx, 0), *in = rn_in(ctx, 1), *start = rn_in(ctx, 2),
                     *taken = rn_in(ctx, 3);

@@ -1,4 +1,4 @@
-// SparseToDense: values at their places in a tensor of one default value.
+// SparseToDense: values scattered into a tensor of one default value.
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -16,7 +16,7 @@ static rn_status_t scatter_init(const rn_kernel_init_t* init, void* state) {
   return RN_OK;
 }
 
-// The sparse values: |count| of them, at |rank| numbers each.
+// The sparse values: |count| of them, with |rank| coordinates each.
 typedef struct sparse_t {
   const rn_tensor_t *indices, *values;
   int64_t count, rank;
@@ -59,7 +59,7 @@ static rn_shape_text_t index_text(const sparse_t* sparse, int64_t i) {
   return text;
 }
 
-// Element |i| lies within the shape and, if they are to be in order, after element i - 1.
+// Checks that element |i| is within the shape and, if they must be ordered, after element i - 1.
 static rn_status_t check_index(const sparse_t* sparse, int64_t i, bool is_ordered) {
   int order = i == 0 || !is_ordered ? 1 : 0;
   for (int64_t d = 0; d < sparse->rank; ++d) {

@@ -1,4 +1,4 @@
-// CountUpTo: a variable that is read and incremented until it reaches a limit.
+// CountUpTo: reads and increments a variable until it reaches a limit.
 #include <inttypes.h>
 
 #include "kernels/cpu/array.h"

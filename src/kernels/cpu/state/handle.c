@@ -1,11 +1,11 @@
-// Handles to resources: see handle.h.
+// See handle.h.
 #include "kernels/cpu/state/handle.h"
 
 #include "framework/anonymous.h"
 #include "tensor/tstring.h"
 
-// A variable that holds [container, name] and knows the resource itself, so that using it looks
-// nothing up. Told from an ordinary variable by the address of its type's name.
+// A variable that holds [container, name] and also the resource itself, so that using it needs no
+// lookup. Distinguished from an ordinary variable by the address of its type's name.
 typedef struct ref_t {
   rn_variable_t variable;
   rn_resource_t* resource;  // Retained
@@ -49,7 +49,7 @@ rn_status_t rn_handle_ref_create(rn_allocator_t allocator, rn_str_t container, r
   return RN_OK;
 }
 
-// Numbers for the names of resources without one; one counter a table.
+// Numbers for the names of unnamed resources; one counter per table.
 typedef struct counter_t {
   rn_resource_t resource;
   rn_allocator_t allocator;
@@ -153,7 +153,7 @@ rn_status_t rn_handle_state_compute(rn_kernel_ctx_t* ctx) {
   return RN_OK;
 }
 
-// A string vector that some other op made: the resource is found by what it says.
+// For a string vector made by some other op: looks up the resource by name.
 static rn_status_t look_up(const rn_kernel_ctx_t* ctx, rn_variable_t* variable, const char* type,
                            rn_resource_t** out) {
   rn_tensor_t value = {0};

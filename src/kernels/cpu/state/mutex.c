@@ -1,4 +1,4 @@
-// Locks that a graph takes: MutexLock gives a value, and the lock is held as long as it lives.
+// Mutexes of a graph: MutexLock returns a value, and the lock is held as long as the value lives.
 #include "kernels/cpu/data_flow/parking.h"
 #include "kernels/cpu/state/handle.h"
 #include "kernels/kernel_rows.h"
@@ -33,7 +33,7 @@ static rn_status_t mutex_init(const rn_kernel_init_t* init, void* state) {
   return rn_handle_state_init(state, init, MUTEX_TYPE, mutex_create, (void*)(uintptr_t)init);
 }
 
-// What the variant holds. Whoever has it may give the lock back early.
+// The content of the variant. Its holder may release the lock early.
 typedef struct held_t {
   rn_object_t object;
   rn_allocator_t allocator;
@@ -86,7 +86,7 @@ static void lock(rn_kernel_ctx_t* ctx) {
   rn_object_release(&resource->object);
 }
 
-// The value stays, as values do, but holds nothing any more.
+// The value remains, but no longer holds the lock.
 static rn_status_t consume(rn_kernel_ctx_t* ctx) {
   const rn_tensor_t* in = rn_in(ctx, 0);
   rn_object_t* object = in->count == 1 ? *RN_DATA(in, rn_object_t*) : NULL;

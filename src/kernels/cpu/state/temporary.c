@@ -1,4 +1,4 @@
-// Variables that live within a step.
+// Temporary variables, which live within a step.
 #include <stdio.h>
 
 #include "base/arena.h"
@@ -9,7 +9,7 @@
 #define GRAVEYARD RN_STR("_destroyed")
 
 typedef struct temporary_t {
-  rn_arena_t arena;  // the name and the shape
+  rn_arena_t arena;  // holds the name and the shape
   rn_str_t name;
   rn_dtype_t dtype;
   rn_shape_t shape;
@@ -34,7 +34,7 @@ static rn_status_t destroy_init(const rn_kernel_init_t* init, void* state) {
 
 static void temporary_destroy(void* state) { rn_arena_clear(&((temporary_t*)state)->arena); }
 
-// Each iteration of a loop has variables of its own.
+// Each iteration of a loop has its own variables.
 static rn_status_t key_of(const rn_kernel_ctx_t* ctx, rn_strbuf_t* out) {
   const temporary_t* temporary = ctx->state;
   rn_strbuf_printf(out, "%.*s/frame:%llu/iteration:%lld", RN_STR_ARGS(temporary->name),
@@ -85,7 +85,7 @@ static rn_status_t temporary_variable(rn_kernel_ctx_t* ctx) {
   if (rn_ok(status) && !make.is_new)
     status = rn_already_exists("Resource %s already exists.", rn_strbuf_view(&key).data);
   rn_strbuf_clear(&key);
-  // The step's table keeps it.
+  // The step's table retains it.
   if (rn_ok(status)) rn_set_output_ref(ctx, 0, (rn_variable_t*)variable);
   if (variable) rn_object_release(&variable->object);
   return status;
@@ -97,8 +97,8 @@ static rn_status_t retain(void* arg, rn_resource_t** out) {
   return RN_OK;
 }
 
-// Other nodes may still hold references, which keep nothing alive: until the step ends the cell
-// stays, without its value, under a name that nobody looks up.
+// Other nodes may still have references, which retain nothing. So until the step ends the variable
+// stays, without its value, under a name that is never looked up.
 static rn_status_t bury(rn_resources_t* table, rn_resource_t* variable) {
   rn_resource_t* kept = NULL;
   char name[32];

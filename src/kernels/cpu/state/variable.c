@@ -1,4 +1,4 @@
-// Variables, as references (2016) and as resources (today): making, reading, assigning.
+// Variables, as references (TensorFlow 1.x) and as resources: creating, reading, assigning.
 #include "kernels/cpu/state/variable.h"
 
 #include "framework/anonymous.h"
@@ -45,10 +45,10 @@ void rn_variable_pass_on(rn_kernel_ctx_t* ctx) {
     rn_set_output_ref(ctx, 0, rn_in_variable(ctx, 0));
 }
 
-// Making a variable.
+// Creation.
 typedef struct holder_t {
   rn_variable_t* variable;  // Retained
-  rn_tensor_t handle;       // of a resource variable
+  rn_tensor_t handle;       // for a resource variable
 } holder_t;
 
 static void holder_destroy(void* state) {
@@ -68,8 +68,8 @@ static rn_status_t make_variable(void* arg, rn_resource_t** out) {
   return rn_variable_create(make->allocator, make->dtype, make->name, (rn_variable_t**)out);
 }
 
-// The variable's place: container and shared_name, or the node's name. Messages call it by
-// |called|; "": by the name of its place.
+// Finds the variable by container and shared_name, or by the node's name. Messages call it
+// |called|, or by its key if that is "".
 static rn_status_t find_variable(const rn_kernel_init_t* init, rn_str_t called, holder_t* holder) {
   rn_str_t name = rn_init_string(init, "shared_name");
   if (!name.size) name = init->node;
@@ -86,12 +86,12 @@ static rn_status_t find_variable(const rn_kernel_init_t* init, rn_str_t called, 
   return RN_OK;
 }
 
-// Until it is initialised, a reference variable has its declared shape, which the first Assign must
-// fit; an unknown one counts as a scalar's, as in stock.
+// Until it is initialized, a reference variable has its declared shape, which the first Assign must
+// match; an unknown one counts as a scalar's, as in stock.
 static rn_status_t declare_shape_locked(rn_variable_t* variable, rn_shape_t shape) {
   if (rn_tensor_is_set(&variable->value) || variable->value.rank > 0) return RN_OK;
   RN_RETURN_IF_ERROR(rn_tensor_init(&variable->value, variable->dtype, shape));
-  variable->value.dtype = RN_INVALID;  // a shape, but nothing in it
+  variable->value.dtype = RN_INVALID;  // a shape without a value
   return RN_OK;
 }
 
@@ -172,7 +172,7 @@ static rn_status_t is_initialized(rn_kernel_ctx_t* ctx) {
   return RN_OK;
 }
 
-// What ops that need the variable there say when it is not.
+// The error of ops that need the variable to exist.
 static rn_status_t no_resource(const rn_variable_t* variable) {
   return rn_not_found(
       "Container localhost does not exist. (Could not find resource: localhost/%.*s)",
@@ -235,8 +235,8 @@ static rn_status_t assign_init(const rn_kernel_init_t* init, void* state) {
   return RN_OK;
 }
 
-// A reference variable keeps its buffer where the shape allows, because readers see through it;
-// otherwise the value is taken over.
+// A reference variable keeps its buffer if the shape allows, because readers alias it; otherwise it
+// takes over the value.
 static rn_status_t assign_ref(rn_kernel_ctx_t* ctx) {
   rn_variable_t* variable = NULL;
   RN_RETURN_IF_ERROR(rn_variable_of(ctx, 0, &variable));
@@ -274,8 +274,8 @@ static rn_status_t assign_variable(rn_kernel_ctx_t* ctx) {
     return rn_invalid_argument("Trying to assign variable with wrong dtype. Expected %s got %s",
                                rn_dtype_name(variable->dtype), rn_dtype_name(value->dtype));
   rn_tensor_t kept = {0};
-  // A constant's or a feed's buffer is somebody else's: the next update in place would copy it
-  // anyway.
+  // The buffer of a constant or a feed belongs to someone else, and the next in-place update would
+  // copy it anyway.
   RN_RETURN_IF_ERROR(rn_tensor_keep(value, ctx->kernel->device_memory, &kept));
   rn_mutex_lock(&variable->mutex);
   rn_status_t status = RN_OK;
@@ -340,7 +340,7 @@ static rn_status_t update(rn_kernel_ctx_t* ctx) {
                        "must be equal.",
                        rn_text_of(&variable->value).text, rn_text_of(value).text);
   if (rn_ok(status)) {
-    // A complex number is added as the two that it is.
+    // A complex number is added as two real ones.
     bool is_complex = rn_dtype_is_complex(value->dtype);
     rn_dtype_t dtype = value->dtype == RN_COMPLEX64    ? RN_FLOAT
                        : value->dtype == RN_COMPLEX128 ? RN_DOUBLE

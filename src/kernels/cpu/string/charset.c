@@ -1,11 +1,11 @@
-// Charsets: names, and characters out of bytes.
+// Charset names and decoders. See charset.h.
 #include "kernels/cpu/string/charset.h"
 
 #include <errno.h>
 #include <iconv.h>
 #include <wchar.h>
 
-// Letters and digits of |name|, in lower case, without zeros in front of a number.
+// The letters and digits of |name| in lower case, without leading zeros of numbers.
 static bool plain_name(const char* name, char* out, size_t room) {
   size_t n = 0;
   bool in_number = false;
@@ -49,8 +49,8 @@ static const struct {
     {"csisolatin1", RN_CHARSET_LATIN1}, {"iso885911987", RN_CHARSET_LATIN1},
 };
 
-// The C library knows EUC-KR, but not EUC_KR, which is the same to others. What they call Shift_JIS
-// has a backslash where the C library's has a yen sign.
+// The C library knows EUC-KR but not EUC_KR, its alias elsewhere. Elsewhere Shift_JIS has a
+// backslash where the C library's has a yen sign.
 static iconv_t open_by_name(const char* name) {
   char dashed[64], plain[64];
   if (plain_name(name, plain, sizeof plain) &&
@@ -64,7 +64,7 @@ static iconv_t open_by_name(const char* name) {
 }
 
 rn_charset_t rn_charset_find(const char* name) {
-  // Names of the C library's own that mean this process's settings, not a charset.
+  // Names that in the C library mean this process's settings, not a charset.
   static const char* const refused[] = {"char", "wchart", "internal"};
   char plain[64];
   if (!plain_name(name, plain, sizeof plain)) return RN_CHARSET_NONE;
@@ -72,7 +72,7 @@ rn_charset_t rn_charset_find(const char* name) {
     if (!strcmp(plain, known[i].name)) return known[i].charset;
   for (size_t i = 0; i < sizeof refused / sizeof *refused; ++i)
     if (!strcmp(plain, refused[i])) return RN_CHARSET_NONE;
-  // A slash asks iconv for transliteration, which is not ours to give.
+  // A slash requests transliteration from iconv, which we do not offer.
   if (strchr(name, '/') || strchr(name, ',')) return RN_CHARSET_NONE;
   iconv_t conversion = open_by_name(name);
   if (conversion == (iconv_t)-1) return errno == ENOMEM ? RN_CHARSET_OTHER : RN_CHARSET_NONE;
@@ -113,7 +113,8 @@ static rn_charset_char_t next_utf8(const uint8_t* b, size_t size, size_t* out_ta
   if (first < 0x80) return good(first);
   if (first < 0xC2 || first > 0xF4) return bad;
   size_t length = first < 0xE0 ? 2 : first < 0xF0 ? 3 : 4;
-  // The second byte's range keeps out long forms, surrogates and what is beyond the last plane.
+  // The range of the second byte excludes overlong forms, surrogates and codes beyond the last
+  // plane.
   uint32_t low = first == 0xE0 ? 0xA0 : first == 0xF0 ? 0x90 : 0x80;
   uint32_t high = first == 0xED ? 0x9F : first == 0xF4 ? 0x8F : 0xBF;
   uint32_t code = first & (0x7Fu >> length);
@@ -160,7 +161,8 @@ static rn_charset_char_t next_utf32(const uint8_t* b, size_t size, bool is_littl
   return code > 0x10FFFF || (code >= 0xD800 && code <= 0xDFFF) ? bad : good(code);
 }
 
-// Fed in small pieces: iconv converts all it gets before it finds that there is room for one.
+// Feeds small pieces, because iconv converts all its input before it notices that the output has
+// space for one.
 static rn_charset_char_t next_other(rn_charset_reader_t* reader, rn_str_t text, size_t at,
                                     size_t* out_taken) {
   size_t left = text.size - at, given = left < 16 ? left : 16;
@@ -174,7 +176,7 @@ static rn_charset_char_t next_other(rn_charset_reader_t* reader, rn_str_t text, 
     if (to_left == 0) return good((uint32_t)code);
     if ((problem == EINVAL || problem == 0) && given < left) continue;
     uint8_t byte = (uint8_t)text.data[at + *out_taken < text.size ? at + *out_taken : at];
-    if (problem != EILSEQ) {  // the rest breaks off, or is a change of shift that says nothing
+    if (problem != EILSEQ) {  // truncated, or a shift sequence without a character
       *out_taken = left;
       return bad;
     }
@@ -183,7 +185,7 @@ static rn_charset_char_t next_other(rn_charset_reader_t* reader, rn_str_t text, 
   }
 }
 
-// The order of bytes by the mark in front; big-endian without one.
+// Determines the byte order by the mark in front; big-endian without one.
 static bool is_little_by_mark(rn_str_t text, size_t unit, size_t* out_mark) {
   const uint8_t* b = (const uint8_t*)text.data;
   uint32_t value[2] = {0, 0};
@@ -207,7 +209,7 @@ rn_charset_char_t rn_charset_next(rn_charset_reader_t* reader, rn_str_t text, si
                       : (is_little ? RN_CHARSET_UTF16_LE : RN_CHARSET_UTF16_BE);
     if (at == 0 && mark) {
       *inout_at = at = mark;
-      // A text that is nothing but its mark holds what stands for the end of input, as in stock.
+      // As in stock, a text that consists of its mark alone contains U+FFFF.
       if (at == text.size) return good(0xFFFF);
       b = (const uint8_t*)text.data + at;
     }

@@ -1,8 +1,8 @@
-// Text in a named charset, read one character at a time.
+// Decodes text in a named charset, one character at a time.
 //
-// UTF-8, UTF-16, UTF-32, ASCII and Latin-1 are read here; any other name is asked of the C
-// library's iconv. What is no character counts as one bad one: the longest beginning of a character
-// in UTF-8, a unit in UTF-16 and UTF-32, the rest of a text that breaks off, a byte elsewhere.
+// UTF-8, UTF-16, UTF-32, ASCII and Latin-1 are decoded here; all other names go to the C library's
+// iconv. Invalid input counts as one bad character per: maximal prefix of a character in UTF-8,
+// code unit in UTF-16 and UTF-32, truncated rest of a text, byte elsewhere.
 #ifndef RUNNEL_KERNELS_CPU_STRING_CHARSET_H_
 #define RUNNEL_KERNELS_CPU_STRING_CHARSET_H_
 
@@ -13,7 +13,7 @@ typedef enum rn_charset_t {
   RN_CHARSET_ASCII,
   RN_CHARSET_LATIN1,
   RN_CHARSET_UTF8,
-  RN_CHARSET_UTF16,  // by its mark, or big-endian
+  RN_CHARSET_UTF16,  // by its byte order mark, or big-endian
   RN_CHARSET_UTF16_BE,
   RN_CHARSET_UTF16_LE,
   RN_CHARSET_UTF32,
@@ -22,20 +22,21 @@ typedef enum rn_charset_t {
   RN_CHARSET_OTHER,  // iconv's
 } rn_charset_t;
 
-// The charset of this name, whatever its case and punctuation; NONE if nobody knows it.
+// The charset of this name, ignoring case and punctuation; NONE if it is unknown.
 rn_charset_t rn_charset_find(const char* name);
 
 typedef struct rn_charset_reader_t {
   rn_charset_t charset;
-  bool is_windows;   // a windows code page: bytes that mean nothing are control characters
+  bool is_windows;   // a Windows code page: undefined bytes are control characters
   void* conversion;  // Owned; iconv's, for OTHER
 } rn_charset_reader_t;
 
-// A reader of |charset|, which rn_charset_find gave for |name|. One thread at a time.
+// A reader of |charset|, the result of rn_charset_find for |name|. Use it from one thread at a
+// time.
 RN_MUST_USE rn_status_t rn_charset_open(rn_charset_t charset, const char* name,
                                         rn_charset_reader_t* out);
 void rn_charset_close(rn_charset_reader_t* reader);
-// Before each text.
+// Call it before each text.
 void rn_charset_begin(rn_charset_reader_t* reader);
 
 typedef struct rn_charset_char_t {
@@ -43,7 +44,7 @@ typedef struct rn_charset_char_t {
   bool is_bad;
 } rn_charset_char_t;
 
-// The character at |at| of |text|, which is not at its end; moves |*inout_at| behind it.
+// The character at |at| of |text|, which is before the end; advances |*inout_at|.
 rn_charset_char_t rn_charset_next(rn_charset_reader_t* reader, rn_str_t text, size_t* inout_at);
 
 #endif  // RUNNEL_KERNELS_CPU_STRING_CHARSET_H_

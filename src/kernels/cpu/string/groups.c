@@ -1,4 +1,4 @@
-// Strings joined in groups: runs of neighbours (n-grams), and those of one segment.
+// StringNGrams and UnsortedSegmentJoin.
 #include "base/arena.h"
 #include "kernels/cpu/array.h"
 #include "kernels/kernel_rows.h"
@@ -8,7 +8,7 @@ static rn_str_t text_at(const rn_tensor_t* tensor, int64_t i) {
   return rn_tstring_view(&RN_DATA(tensor, const rn_tstring_t)[i]);
 }
 
-// Texts of attributes, copied one behind the other.
+// String attributes, copied one after the other.
 typedef struct texts_t {
   rn_allocator_t allocator;
   char* bytes;  // Owned
@@ -44,7 +44,7 @@ typedef struct ngrams_t {
   rn_str_t texts[TEXTS];
   int64_t* widths;  // Owned
   int32_t width_count;
-  int64_t padding;  // below 0: as much as a width takes
+  int64_t padding;  // < 0 for as much as a width needs
   bool keeps_short;
 } ngrams_t;
 
@@ -72,7 +72,8 @@ static int64_t padding_for(const ngrams_t* ngrams, int64_t width) {
   return ngrams->padding < 0 || ngrams->padding > width - 1 ? width - 1 : ngrams->padding;
 }
 
-// How many n-grams |length| words give. False if the padded words are more than 2^31 - 1.
+// The number of n-grams of |length| words. False if there are more than 2^31 - 1 words with
+// padding.
 static bool count_of(const ngrams_t* ngrams, int64_t length, int64_t width, int64_t* out) {
   int64_t padded = 0;
   if (!rn_mul_i64_ok(2, padding_for(ngrams, width), &padded) ||
@@ -82,7 +83,7 @@ static bool count_of(const ngrams_t* ngrams, int64_t length, int64_t width, int6
   return true;
 }
 
-// The one n-gram of a run that is too short for any: all of it, with its padding.
+// The width of the only n-gram of a run too short for any other: all of it, with padding.
 static int64_t whole_width(const ngrams_t* ngrams, int64_t length) {
   return length + 2 * (ngrams->padding > 0 ? ngrams->padding : 0);
 }
@@ -98,7 +99,7 @@ static rn_status_t count_row(const ngrams_t* ngrams, int64_t length, int64_t* in
   }
   if (!ngrams->keeps_short || *inout_total != before || length == 0) return RN_OK;
   ++*inout_total;
-  // Longer padding is possible only where there are no widths at all.
+  // Longer padding is possible only if there are no widths at all.
   return ngrams->padding > INT32_MAX
              ? rn_invalid_argument("Pad width is too large: %lld", (long long)ngrams->padding)
              : RN_OK;
@@ -109,7 +110,7 @@ typedef struct run_t {
   int64_t begin, length;
 } run_t;
 
-// N-gram |k| of |count|, |width| words wide, with |padding| on each side of the run.
+// Writes n-gram |k| of |count|, |width| words wide, with |padding| on each side of the run.
 static void join(const ngrams_t* ngrams, run_t run, int64_t k, int64_t count, int64_t width,
                  int64_t padding, rn_strbuf_t* buf) {
   int64_t left = padding > k ? padding - k : 0;
@@ -136,7 +137,7 @@ static rn_status_t write_row(const ngrams_t* ngrams, run_t run, rn_tensor_t* out
   int64_t before = *inout_at;
   for (int32_t w = 0; w < ngrams->width_count; ++w) {
     int64_t width = ngrams->widths[w], count = 0;
-    (void)count_of(ngrams, run.length, width, &count);  // counted before
+    (void)count_of(ngrams, run.length, width, &count);  // was checked before
     for (int64_t k = 0; k < count; ++k) {
       join(ngrams, run, k, count, width, padding_for(ngrams, width), buf);
       RN_RETURN_IF_ERROR(write_text(out, (*inout_at)++, buf));
@@ -181,7 +182,7 @@ static rn_status_t string_ngrams(rn_kernel_ctx_t* ctx) {
         "provided, got %lld",
         (long long)ngrams->padding);
   RN_RETURN_IF_ERROR(rn_output(ctx, 1, rn_tensor_shape(splits), &out_splits));
-  if (splits->count < 1 || data->count < 1) {  // nothing, without so much as padding
+  if (splits->count < 1 || data->count < 1) {  // no output, not even padding
     for (int64_t i = 0; i < splits->count; ++i) rn_int_set(out_splits, i, 0);
     return rn_output(ctx, 0, rn_tensor_shape(data), &out);
   }
@@ -204,7 +205,7 @@ static rn_status_t string_ngrams(rn_kernel_ctx_t* ctx) {
   return status;
 }
 
-// Segments in any order.
+// Unsorted segments.
 
 typedef struct segments_t {
   texts_t kept;
@@ -240,8 +241,8 @@ static rn_status_t check_segments(const rn_tensor_t* input, const rn_tensor_t* i
   return RN_OK;
 }
 
-// Sets |sizes| to the bytes of each output. As in stock, a separator goes in front of a text only
-// if the output has bytes already: empty texts at the beginning leave no separators.
+// Sets |sizes| to the bytes of each output. As in stock, a separator precedes a string only if the
+// output is not empty: leading empty strings leave no separators.
 static rn_status_t measure(const rn_tensor_t* input, const rn_tensor_t* ids, int64_t inner,
                            size_t separator, size_t* sizes) {
   for (int64_t i = 0; i < ids->count; ++i) {

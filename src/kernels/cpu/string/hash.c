@@ -1,4 +1,4 @@
-// Strings into buckets, by their hashes.
+// StringToHashBucket.
 #include "base/hash.h"
 #include "kernels/kernel_rows.h"
 #include "tensor/tstring.h"

@@ -1,5 +1,5 @@
-// Strings in lists: joining them, splitting them.
-#define _GNU_SOURCE  // memmem
+// Joining and splitting strings.
+#define _GNU_SOURCE  // for memmem
 
 #include "kernels/cpu/array.h"
 #include "kernels/cpu/string/text.h"
@@ -16,7 +16,7 @@ static rn_status_t set_text(rn_tensor_t* tensor, int64_t i, rn_str_t text) {
              : rn_out_of_memory();
 }
 
-// An attribute of type string, kept.
+// A copied string attribute.
 typedef struct separator_t {
   rn_allocator_t allocator;
   char* text;
@@ -68,7 +68,7 @@ static rn_status_t join(rn_kernel_ctx_t* ctx) {
   return status;
 }
 
-// Joining over dimensions: those listed first change fastest.
+// Joins over dimensions: those listed first vary fastest.
 typedef struct reduce_t {
   int32_t kept, joined;
   int64_t kept_sizes[RN_MAX_RANK], kept_steps[RN_MAX_RANK];
@@ -108,7 +108,7 @@ static rn_status_t plan_reduce(const rn_tensor_t* input, const rn_tensor_t* axes
   return RN_OK;
 }
 
-// The next place in a walk over |sizes|; false when it is over.
+// Advances to the next position over |sizes|; false at the end.
 static bool step_on(int32_t rank, const int64_t* sizes, const int64_t* steps, int64_t* at,
                     int64_t* offset) {
   for (int32_t d = rank - 1; d >= 0; --d) {
@@ -153,7 +153,7 @@ static rn_status_t reduce_join(rn_kernel_ctx_t* ctx) {
   return status;
 }
 
-// Splitting. Parts are views of the input, with the row they come from.
+// Splitting. Parts are views of the input, with their row.
 typedef struct part_t {
   rn_str_t text;
   int64_t row, column;
@@ -163,7 +163,7 @@ typedef struct parts_t {
   rn_allocator_t allocator;
   part_t* items;  // Owned
   size_t count, capacity;
-  int64_t columns;  // the most in a row
+  int64_t columns;  // maximum per row
   bool failed;
 } parts_t;
 
@@ -223,7 +223,7 @@ static rn_status_t check_split(const rn_kernel_ctx_t* ctx, bool is_v2, rn_str_t*
   return RN_OK;
 }
 
-// The first form: every byte of the delimiter is one; none at all cuts between all bytes.
+// V1: every byte of the delimiter is one; an empty delimiter splits between all bytes.
 static rn_status_t split(rn_kernel_ctx_t* ctx) {
   bool skips_empty = *(const bool*)ctx->state;
   rn_str_t delimiter;
@@ -238,7 +238,7 @@ static rn_status_t split(rn_kernel_ctx_t* ctx) {
       for (; begin < end; ++begin) add_part(&parts, row, &column, begin, begin + 1);
       continue;
     }
-    if (text.size == 0) continue;  // as in stock, nothing has no parts, not even an empty one
+    if (text.size == 0) continue;  // as in stock, an empty string has no parts
     for (const char* at = begin;; ++at) {
       if (at < end && !memchr(delimiter.data, *at, delimiter.size)) continue;
       if (at > begin || !skips_empty) add_part(&parts, row, &column, begin, at);
@@ -257,7 +257,7 @@ static rn_status_t split_v2_init(const rn_kernel_init_t* init, void* state) {
 static void split_at_blanks(rn_str_t text, int64_t most, int64_t row, parts_t* parts) {
   const char *at = text.data, *end = text.data + text.size;
   int64_t column = 0;
-  if (most == 0) {  // nothing is cut, not even blanks
+  if (most == 0) {  // no splitting, not even at blanks
     add_part(parts, row, &column, at, end);
     return;
   }

@@ -1,11 +1,11 @@
-// Regular expressions: RE2's language and meaning, matched by PCRE2 under limits.
+// Regular expressions: RE2's language and semantics, matched by PCRE2 under limits.
 //
-// What RE2 has no counterpart for (back references, looking around, control verbs) is refused when
-// the pattern is compiled. What is left means the same in both, and takes time within the limits,
-// not beyond them: a pattern that would run away ends with a status.
+// What RE2 does not have (back references, lookaround, control verbs) is rejected when the pattern
+// is compiled. The rest means the same in both. Matching time is limited: a pattern that backtracks
+// too much ends with a status.
 //
-// As in RE2, a byte that is no part of a character matches nothing, and nothing matches across it:
-// a text is searched fragment by fragment, each of which is valid UTF-8.
+// As in RE2, an invalid byte matches nothing, and no match crosses one: a text is searched in
+// fragments of valid UTF-8.
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include <pcre2.h>
 
@@ -35,7 +35,7 @@ static rn_status_t bad_pattern(rn_str_t pattern, const char* what, rn_str_t wher
                              RN_STR_ARGS(where));
 }
 
-// Refuses what only PCRE2 understands.
+// Rejects what only PCRE2 understands.
 static rn_status_t check_language(rn_str_t pattern) {
   bool in_class = false;
   for (size_t i = 0; i < pattern.size; ++i) {
@@ -53,7 +53,7 @@ static rn_status_t check_language(rn_str_t pattern) {
       }
       ++i;
     } else if (in_class) {
-      // "[:" opens a named class that its own "]" closes.
+      // "[:" opens a named class, which has its own "]".
       if (rn_str_starts_with(rest, RN_STR("[:"))) {
         while (i + 1 < pattern.size && pattern.data[i + 1] != ']') ++i;
         ++i;
@@ -62,7 +62,7 @@ static rn_status_t check_language(rn_str_t pattern) {
       }
     } else if (c == '[') {
       in_class = true;
-      // A bracket that comes first is one of the class.
+      // A leading bracket is a member of the class.
       if (i + 1 < pattern.size && pattern.data[i + 1] == '^') ++i;
       if (i + 1 < pattern.size && pattern.data[i + 1] == ']') ++i;
     } else if (rn_str_starts_with(rest, RN_STR("(*"))) {
@@ -131,7 +131,7 @@ static rn_status_t regex_compile(rn_str_t pattern, bool is_full, regex_t* out) {
   return RN_OK;
 }
 
-// Bytes [begin, end) of a text, with a bad byte or the text's border on both sides. May be empty.
+// Bytes [begin, end) of a text, delimited by invalid bytes or the text's ends. May be empty.
 typedef struct fragment_t {
   size_t begin, end;
 } fragment_t;
@@ -147,8 +147,8 @@ static fragment_t fragment_from(rn_str_t text, size_t begin) {
   return (fragment_t){begin, end};
 }
 
-// Searches one fragment. |*out_count| is the number of groups that were set, 0 without a match; the
-// groups are counted from the fragment's begin.
+// Searches one fragment. |*out_count| is the number of groups that were set, 0 without a match;
+// groups are relative to the fragment's start.
 static rn_status_t regex_match(const regex_t* regex, rn_str_t text, fragment_t fragment,
                                size_t from, int* out_count) {
   uint32_t options = PCRE2_NO_UTF_CHECK | (fragment.begin > 0 ? PCRE2_NOTBOL : 0) |
@@ -164,7 +164,7 @@ static rn_status_t regex_match(const regex_t* regex, rn_str_t text, fragment_t f
                                (const char*)message);
 }
 
-// Searches from |at| on, which is in |*inout_fragment|, and sets that to where the match is.
+// Searches from |at| on, which is in |*inout_fragment|; sets that to the fragment of the match.
 static rn_status_t regex_find(const regex_t* regex, rn_str_t text, size_t at,
                               fragment_t* inout_fragment, int* out_count) {
   for (;;) {
@@ -175,8 +175,8 @@ static rn_status_t regex_find(const regex_t* regex, rn_str_t text, size_t at,
   }
 }
 
-// Replacing. False: the rewrite ends with a backslash, or has one in front of what it may not stand
-// in front of; what came before that is in |out|.
+// Appends the rewrite of a match. False if the rewrite ends in a backslash or has an invalid
+// escape; then |out| has what came before it.
 static bool rewrite_match(const regex_t* regex, const char* fragment, rn_str_t rewrite, int groups,
                           rn_strbuf_t* out) {
   const PCRE2_SIZE* spans = pcre2_get_ovector_pointer(regex->match);
@@ -198,7 +198,7 @@ static bool rewrite_match(const regex_t* regex, const char* fragment, rn_str_t r
   return true;
 }
 
-// A rewrite that names a group the pattern lacks changes nothing.
+// A rewrite that refers to a missing group changes nothing.
 static bool rewrite_fits(const regex_t* regex, rn_str_t rewrite) {
   uint32_t groups = 0;
   pcre2_pattern_info(regex->code, PCRE2_INFO_CAPTURECOUNT, &groups);
@@ -222,7 +222,7 @@ static rn_status_t replace_one(const regex_t* regex, rn_str_t text, rn_str_t rew
     size_t begin = fragment.begin + spans[0], end = fragment.begin + spans[1];
     if (begin > at) rn_strbuf_append_n(out, text.data + at, begin - at);
     if (begin == end && begin == last_end) {
-      // Nothing, right behind the last match: go on with the next character, or a bad byte.
+      // An empty match right after the last one: continue with the next character or invalid byte.
       at = begin;
       if (at == text.size) break;
       uint32_t code;
@@ -234,7 +234,7 @@ static rn_status_t replace_one(const regex_t* regex, rn_str_t text, rn_str_t rew
     }
     bool is_whole = rewrite_match(regex, text.data + fragment.begin, rewrite, groups, out);
     if (!is_whole &&
-        !is_global) {  // as in RE2, one replacement fails, all of them do what they can
+        !is_global) {  // as in RE2, a single replacement fails, a global one does what it can
       out->size = 0;
       at = 0;
       break;
@@ -246,12 +246,12 @@ static rn_status_t replace_one(const regex_t* regex, rn_str_t text, rn_str_t rew
   return rn_strbuf_status(out);
 }
 
-// The kernels. The static forms have the pattern in their attributes, compiled once; what a match
-// writes is then guarded by |mutex|.
+// The kernels. Static ops have the pattern in their attributes and compile it once; |mutex| then
+// guards what a match writes.
 typedef struct pattern_t {
   rn_allocator_t allocator;
   rn_mutex_t mutex;
-  regex_t regex;  // static forms
+  regex_t regex;  // for static ops
   bool is_static, is_global;
   char* rewrite;  // Owned
   size_t rewrite_size;

@@ -1,4 +1,4 @@
-// Strings, one by one: case, length, parts, base64, numbers to text and back.
+// Single strings: case, length, substrings, base64, numbers to strings.
 #include <ctype.h>
 #include <locale.h>
 #include <stdio.h>
@@ -26,9 +26,9 @@ static rn_status_t output_like_input(rn_kernel_ctx_t* ctx, rn_tensor_t** out) {
   return rn_output(ctx, 0, rn_tensor_shape(rn_in(ctx, 0)), out);
 }
 
-// Letter case. UTF-8 goes by the C.UTF-8 locale's tables, one character to one.
+// Letter case. UTF-8 uses the tables of the C.UTF-8 locale, one character to one.
 typedef struct case_t {
-  locale_t locale;  // 0: bytes
+  locale_t locale;  // 0 for bytes
   bool is_upper;
 } case_t;
 
@@ -41,7 +41,8 @@ static rn_status_t case_init(const rn_kernel_init_t* init, void* state) {
     return rn_invalid_argument("only utf-8 or '' (no encoding) is supported, received %.*s",
                                RN_STR_ARGS(encoding));
   kind->locale = newlocale(LC_CTYPE_MASK, "C.UTF-8", (locale_t)0);
-  // The C library has it built in and fails for want of memory only, whatever errno says.
+  // The locale is built into the C library; this fails only for lack of memory, whatever errno
+  // says.
   return kind->locale ? RN_OK : rn_resource_exhausted("The locale C.UTF-8 could not be loaded");
 }
 
@@ -50,7 +51,7 @@ static void case_destroy(void* state) {
   if (kind->locale) freelocale(kind->locale);
 }
 
-// What is no character becomes U+FFFD, as in stock.
+// Invalid input becomes U+FFFD, as in stock.
 static void change_characters(const case_t* kind, rn_str_t text, rn_strbuf_t* out) {
   rn_charset_reader_t reader = {.charset = RN_CHARSET_UTF8};
   for (size_t at = 0; at < text.size;) {
@@ -108,7 +109,7 @@ static rn_status_t strip(rn_kernel_ctx_t* ctx) {
   return RN_OK;
 }
 
-// Lengths and parts, in bytes or characters.
+// Lengths and substrings, in bytes or characters.
 static rn_status_t unit_init(const rn_kernel_init_t* init, void* state) {
   *(bool*)state = rn_str_is(rn_init_string(init, "unit"), "UTF8_CHAR");
   return RN_OK;
@@ -131,14 +132,14 @@ static rn_status_t part_of(rn_str_t text, bool is_utf8, int64_t from, int64_t si
                            rn_str_t* out) {
   uint64_t total = is_utf8 ? rn_utf8_length(text) : text.size;
   uint64_t begin = from >= 0 ? (uint64_t)from : total - (0 - (uint64_t)from);
-  // As in stock, a negative size from a place that counts from the end is an error in characters.
+  // As in stock, for characters a negative size from a position counted from the end is an error.
   bool never = is_utf8 && from < 0 && size < 0;
   if (never || (from >= 0 ? begin > total : 0 - (uint64_t)from > total))
     return is_utf8 ? rn_invalid_argument("pos %lld out of range for string at index %lld",
                                          (long long)from, (long long)i)
                    : rn_invalid_argument("pos %lld out of range for string b'%.*s' at index %lld",
                                          (long long)from, RN_STR_ARGS(text), (long long)i);
-  // As in stock, a negative size is all the rest in bytes, and nothing in characters.
+  // As in stock, a negative size means the rest for bytes, and nothing for characters.
   uint64_t count = (uint64_t)size < total - begin ? (uint64_t)size : total - begin;
   if (is_utf8) {
     if (size < 0) count = 0;
@@ -151,7 +152,7 @@ static rn_status_t part_of(rn_str_t text, bool is_utf8, int64_t from, int64_t si
   return RN_OK;
 }
 
-// The steps of an input through the output's dimensions: 0 where it repeats.
+// The strides of an input over the output's dimensions: 0 where it repeats.
 static void broadcast_steps(const rn_tensor_t* input, int32_t rank, int64_t* steps) {
   int64_t step = 1;
   for (int32_t d = rank - 1; d >= 0; --d) {
@@ -208,7 +209,7 @@ static rn_status_t substr(rn_kernel_ctx_t* ctx) {
   return RN_OK;
 }
 
-// Base64 with the alphabet that needs no quoting in addresses (RFC 4648, section 5).
+// Base64 with the URL-safe alphabet (RFC 4648, section 5).
 static const char alphabet[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
 
 static rn_status_t encode_one(rn_str_t text, bool pads, rn_tstring_t* out) {
@@ -237,7 +238,7 @@ static int letter_value(char letter) {
 }
 
 static rn_status_t decode_one(rn_str_t text, rn_tstring_t* out) {
-  // Padding may be left out, and only a full group may have it.
+  // Padding is optional, and only a full group may have it.
   if (text.size && text.size % 4 == 0) {
     if (text.data[text.size - 1] == '=') text.size--;
     if (text.size % 4 == 3 && text.data[text.size - 1] == '=') text.size--;
@@ -284,8 +285,8 @@ static rn_status_t decode_base64(rn_kernel_ctx_t* ctx) {
   return RN_OK;
 }
 
-// Numbers to text: |format| is for one number of the widest kind, a complex one takes it twice.
-// Texts are cut and filled up with blanks, where a width is given.
+// AsString: |format| formats one number of the widest kind; a complex one uses it twice. With a
+// width, strings are truncated and padded with blanks.
 typedef struct as_string_t {
   char format[80];
   int64_t width, precision;

@@ -1,4 +1,4 @@
-// Bytes as text: UTF-8 characters and blanks.
+// UTF-8 characters and blanks.
 #ifndef RUNNEL_KERNELS_CPU_STRING_TEXT_H_
 #define RUNNEL_KERNELS_CPU_STRING_TEXT_H_
 
@@ -6,11 +6,11 @@
 
 #define RN_UTF8_BAD UINT32_MAX
 
-// Blanks as the C locale has them.
+// Blanks of the C locale.
 static inline bool rn_is_space(char c) { return c == ' ' || (c >= '\t' && c <= '\r'); }
 
-// The character at the start of |text|, which is not empty; its size in bytes is returned. Bytes
-// that begin no character count as one each and give RN_UTF8_BAD.
+// Decodes the character at the start of |text|, which is not empty; returns its size in bytes. A
+// byte that starts no character counts as one and gives RN_UTF8_BAD.
 static inline size_t rn_utf8_decode(rn_str_t text, uint32_t* out) {
   const uint8_t* b = (const uint8_t*)text.data;
   size_t size = b[0] < 0x80 ? 1 : b[0] < 0xC2 ? 0 : b[0] < 0xE0 ? 2 : b[0] < 0xF0 ? 3 : 4;
@@ -34,7 +34,7 @@ static inline bool rn_utf8_is_valid(rn_str_t text) {
   return code != RN_UTF8_BAD;
 }
 
-// The bytes of |code| to |out|; how many.
+// Encodes |code| to |out|; returns the number of bytes.
 static inline size_t rn_utf8_encode(uint32_t code, char out[4]) {
   if (code < 0x80) {
     out[0] = (char)code;
@@ -46,14 +46,14 @@ static inline size_t rn_utf8_encode(uint32_t code, char out[4]) {
   return size;
 }
 
-// Characters, counted by the bytes that begin one.
+// The number of characters, counted by their first bytes.
 static inline size_t rn_utf8_length(rn_str_t text) {
   size_t length = 0;
   for (size_t i = 0; i < text.size; ++i) length += (text.data[i] & 0xC0) != 0x80;
   return length;
 }
 
-// Where character |index| begins; the end if there are fewer.
+// The offset of character |index|; the end if there are fewer.
 static inline size_t rn_utf8_offset(rn_str_t text, uint64_t index) {
   uint64_t seen = 0;
   for (size_t i = 0; i < text.size; ++i)

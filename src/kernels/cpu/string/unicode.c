@@ -1,4 +1,4 @@
-// Text in charsets: to code points, from code points, and from one charset to another.
+// UnicodeDecode, UnicodeEncode, UnicodeTranscode and UnicodeScript.
 #include "kernels/cpu/array.h"
 #include "kernels/cpu/string/charset.h"
 #include "kernels/cpu/string/text.h"
@@ -10,7 +10,7 @@ typedef enum output_t { OUT_UTF8, OUT_UTF16, OUT_UTF32 } output_t;
 
 typedef struct unicode_t {
   rn_allocator_t allocator;
-  char* name;  // Owned; of the input's charset
+  char* name;  // Owned; name of the input charset
   size_t name_size;
   rn_charset_t charset;
   errors_t errors;
@@ -69,7 +69,7 @@ static void unicode_destroy(void* state) {
   if (unicode->name) rn_free(unicode->allocator, unicode->name, unicode->name_size);
 }
 
-// The character to keep at |*inout_at|, with the rules for bad ones; false: none, it is left out.
+// The next character to keep, after applying the rules for bad ones; false if it is dropped.
 static rn_status_t next_kept(const unicode_t* unicode, rn_charset_reader_t* reader, rn_str_t text,
                              size_t* inout_at, uint32_t* out_code, bool* out_is_kept) {
   rn_charset_char_t next = rn_charset_next(reader, text, inout_at);
@@ -85,7 +85,7 @@ static void append_code(rn_strbuf_t* buf, output_t output, uint32_t code) {
   char bytes[4];
   size_t size = 4;
   if (output == OUT_UTF8) {
-    // A lone surrogate has no form in UTF-8.
+    // A lone surrogate has no UTF-8 encoding.
     size = rn_utf8_encode(code >= 0xD800 && code <= 0xDFFF ? 0xFFFD : code, bytes);
   } else if (output == OUT_UTF32 || code >= 0x10000) {
     if (output == OUT_UTF16)
@@ -139,7 +139,7 @@ static rn_status_t transcode(rn_kernel_ctx_t* ctx) {
   return status;
 }
 
-// Code points and where they begin, as bytes of two buffers that grow.
+// Code points and their offsets, as the bytes of two growing buffers.
 typedef struct codes_t {
   rn_strbuf_t values, starts;
 } codes_t;
@@ -250,7 +250,7 @@ static rn_status_t encode(rn_kernel_ctx_t* ctx) {
   return status;
 }
 
-// Runs of code points of one script: the first << 8, and the script.
+// Runs of code points of one script: first code point << 8 | script.
 static const uint32_t scripts[] = {
 #include "kernels/cpu/string/unicode_scripts.def"
 };

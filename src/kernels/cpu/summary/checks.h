@@ -1,4 +1,4 @@
-// What the summaries that are outputs and those that go into a file check alike.
+// Checks shared by the summary ops and the summary writer ops.
 #ifndef RUNNEL_KERNELS_CPU_SUMMARY_CHECKS_H_
 #define RUNNEL_KERNELS_CPU_SUMMARY_CHECKS_H_
 
@@ -18,7 +18,7 @@ static inline rn_status_t rn_summary_rate(const rn_tensor_t* rate, float* out) {
   return RN_OK;
 }
 
-// Images [batch, height, width, 1, 3 or 4], and the colour |bad| for what is no number in them.
+// Checks images [batch, height, width, 1, 3 or 4], and |bad|, the colour for NaN pixels.
 static inline rn_status_t rn_summary_check_images(const rn_tensor_t* images,
                                                   const rn_tensor_t* bad) {
   int64_t channels = images->rank == 4 ? rn_tensor_dim(images, 3) : 0;

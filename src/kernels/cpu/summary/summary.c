@@ -1,5 +1,5 @@
-// Summaries: numbers, histograms, tensors, sounds and images as serialised Summary messages, for a
-// training log. What a value looks like is io/summary.h's.
+// Summary ops: scalars, histograms, tensors, audio and images as serialized Summary messages.
+// io/summary.h encodes the values.
 #include <inttypes.h>
 #include <stdlib.h>
 
@@ -16,7 +16,7 @@ static rn_str_t text_at(const rn_tensor_t* tensor, int64_t i) {
   return rn_tstring_view(&RN_DATA(tensor, const rn_tstring_t)[i]);
 }
 
-// Output 0 becomes the scalar |buf|, which is cleared; a status that came before goes first.
+// Sets output 0 to the scalar |buf| and clears it; returns |status| first if it is an error.
 static rn_status_t finish(rn_kernel_ctx_t* ctx, rn_status_t status, rn_strbuf_t* buf) {
   rn_tensor_t* out = NULL;
   if (rn_ok(status)) status = rn_strbuf_status(buf);
@@ -54,7 +54,7 @@ static rn_status_t histogram_compute(rn_kernel_ctx_t* ctx) {
   return finish(ctx, status, &buf);
 }
 
-// Merging: messages one after the other are one message, unless a tag comes twice.
+// Merging: concatenated messages are one message, unless a tag occurs twice.
 typedef struct tag_t {
   rn_str_t text;
   size_t order;
@@ -142,11 +142,11 @@ static rn_status_t tensor_v2_compute(rn_kernel_ctx_t* ctx) {
   return finish(ctx, status, &buf);
 }
 
-// Sounds and images.
+// Audio and images.
 typedef struct media_t {
   int64_t most;
-  float rate;       // where it is an attribute
-  rn_tensor_t bad;  // the colour of pixels that are no numbers, where it is an attribute
+  float rate;       // if it is an attribute
+  rn_tensor_t bad;  // colour for NaN pixels, if it is an attribute
 } media_t;
 
 static rn_status_t audio_init(const rn_kernel_init_t* init, void* state) {

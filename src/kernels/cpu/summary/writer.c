@@ -1,6 +1,6 @@
-// Writers of event files as resources, and the ops that put summaries into them.
+// Summary writer resources, and the ops that write summaries to them.
 //
-// A handle names a writer that CreateSummaryFileWriter opens, once, and CloseSummaryWriter ends.
+// A handle names a writer that CreateSummaryFileWriter opens, once, and CloseSummaryWriter closes.
 #include <inttypes.h>
 
 #include "base/sync.h"
@@ -18,13 +18,13 @@
 typedef struct writer_t {
   rn_resource_t resource;
   rn_allocator_t allocator;
-  rn_mutex_t mutex;           // guards |events|; held while one is written
-  rn_event_writer_t* events;  // Owned; NULL: not opened, or closed
+  rn_mutex_t mutex;           // guards |events|; held while writing an event
+  rn_event_writer_t* events;  // Owned; NULL if not open
 } writer_t;
 
 static void writer_destroy(rn_object_t* object) {
   writer_t* w = (writer_t*)object;
-  // Nobody is left who could be told, and the session may be gone: handles outlive it.
+  // Errors cannot be reported here, and the session may be gone, because handles outlive it.
   rn_event_writer_drop(w->events);
   rn_mutex_destroy(&w->mutex);
   RN_FREE(w->allocator, w);
@@ -57,7 +57,7 @@ static rn_status_t check_one(const rn_kernel_ctx_t* ctx, int i, const char* name
 }
 
 static rn_status_t open_locked(rn_kernel_ctx_t* ctx, writer_t* w) {
-  if (w->events) return RN_OK;  // the first to come opens it
+  if (w->events) return RN_OK;  // the first call opens it
   rn_event_options_t options = {.suffix = text_of(rn_in(ctx, 4)),
                                 .max_queue = *RN_DATA(rn_in(ctx, 2), const int32_t),
                                 .flush_ms = *RN_DATA(rn_in(ctx, 3), const int32_t)};
@@ -118,7 +118,7 @@ static rn_status_t close_locked(rn_kernel_ctx_t* ctx, writer_t* w) {
 static rn_status_t flush_compute(rn_kernel_ctx_t* ctx) { return with_writer(ctx, flush_locked); }
 static rn_status_t close_compute(rn_kernel_ctx_t* ctx) { return with_writer(ctx, close_locked); }
 
-// Input 1 is the step of every summary.
+// Input 1 of every op is the step.
 static rn_status_t put(rn_kernel_ctx_t* ctx, writer_t* w, rn_status_t status, rn_strbuf_t* buf,
                        uint32_t field) {
   if (rn_ok(status)) status = rn_strbuf_status(buf);
@@ -162,7 +162,7 @@ static rn_status_t tensor_locked(rn_kernel_ctx_t* ctx, writer_t* w) {
   return put(ctx, w, status, &buf, RN_EVENT_SUMMARY);
 }
 
-// Summaries one after the other are one.
+// Concatenated summaries are one summary.
 static rn_status_t raw_locked(rn_kernel_ctx_t* ctx, writer_t* w) {
   const rn_tensor_t* summaries = rn_in(ctx, 2);
   rn_strbuf_t buf;
@@ -196,7 +196,7 @@ static rn_status_t import_locked(rn_kernel_ctx_t* ctx, writer_t* w) {
   return rn_data_loss("Bad tf.Event binary proto tensor string");
 }
 
-// Sounds and images: how many at most is an attribute.
+// Audio and images: the maximum number is an attribute.
 typedef struct media_t {
   int64_t most;
 } media_t;

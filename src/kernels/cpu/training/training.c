@@ -1,9 +1,9 @@
 // The update ops of optimizers: dense and sparse, on references and on resources, from one table of
 // rules.
 //
-// What an argument is for is read off the definition once: references and resources are variables,
-// "grad" and "delta" the gradient, "indices" its rows, everything else a number, in order. The
-// rules themselves are in isa/training.c.
+// The role of each argument is derived once from the op's definition: references and resources are
+// variables, "grad" and "delta" the gradient, "indices" its rows, and everything else is a number,
+// in order. isa/training.c has the rules.
 #include <math.h>
 
 #include "kernels/cpu/array.h"
@@ -19,10 +19,10 @@
 typedef struct apply_t {
   rn_rule_t rule;
   int variable_count;
-  int gradient;  // input
-  int indices;   // input; -1: dense
+  int gradient;  // input index
+  int indices;   // input index; -1 if dense
   int number_count;
-  int numbers[RN_RULE_MAX_NUMBERS];  // inputs
+  int numbers[RN_RULE_MAX_NUMBERS];  // input indices
   int flags;
 } apply_t;
 
@@ -35,8 +35,8 @@ static const struct {
 #undef RULE
 };
 
-// "SparseApplyCenteredRMSProp" and its kin are the rule centered_rms_prop; each rule has an init of
-// its own.
+// "SparseApplyCenteredRMSProp" and related ops have the rule centered_rms_prop; each rule has its
+// own init function.
 static rn_status_t apply_init(const rn_kernel_init_t* init, void* state, rn_rule_t rule) {
   apply_t* apply = state;
   *apply = (apply_t){
@@ -58,7 +58,7 @@ static rn_status_t apply_init(const rn_kernel_init_t* init, void* state, rn_rule
   return RN_OK;
 }
 
-// The variables of one update, locked together in the order of their addresses.
+// The variables of one update, locked together in order of address.
 typedef struct held_t {
   rn_variable_t* variables[MAX_VARIABLES];
   rn_variable_t* locked[MAX_VARIABLES];
@@ -96,8 +96,8 @@ static rn_status_t hold(rn_kernel_ctx_t* ctx, int count, held_t* held) {
   return RN_OK;
 }
 
-// The ranges of numbers that stock asks of sparse Ftrl and of proximal Adagrad. What is no scalar
-// has the value NaN, which is in no range.
+// The ranges that stock requires of the numbers of sparse Ftrl and proximal Adagrad. A non-scalar
+// counts as NaN, which is in no range.
 static rn_status_t check_range(const rn_kernel_ctx_t* ctx, const apply_t* apply, int input,
                                double value) {
   const bool is_ftrl = (apply->flags & RN_RULE_SPARSE) &&
@@ -123,7 +123,7 @@ static rn_status_t check_range(const rn_kernel_ctx_t* ctx, const apply_t* apply,
                              rn_text_of(number).text);
 }
 
-// The op's numbers in the types that the rules compute in.
+// The op's numbers in the types in which the rules compute.
 typedef struct numbers_t {
   float f32[RN_RULE_MAX_NUMBERS];
   double f64[RN_RULE_MAX_NUMBERS];
@@ -187,7 +187,7 @@ typedef struct job_t {
   numbers_t numbers;
 } job_t;
 
-// 16-bit floats go through float, a block at a time, and are rounded once.
+// Converts 16-bit floats to float, block by block, and rounds once.
 static void run_narrow(const job_t* job, const size_t at, size_t gradient_at, int64_t n) {
   const rn_vector_table_t* table = rn_vector_table();
   bool is_half = job->dtype == RN_HALF;
@@ -209,7 +209,8 @@ static void run_narrow(const job_t* job, const size_t at, size_t gradient_at, in
   }
 }
 
-// |n| elements from element |at| of the variables, with the gradient from element |gradient_at|.
+// Updates |n| elements from element |at| of the variables, with the gradient from element
+// |gradient_at|.
 static void run_rule(const job_t* job, int64_t at, int64_t gradient_at, int64_t n) {
   if (job->dtype == RN_HALF || job->dtype == RN_BFLOAT16) {
     run_narrow(job, (size_t)at, (size_t)gradient_at, n);
@@ -265,17 +266,17 @@ static void update_rows(void* arg, const int64_t* rows, const int64_t* places, i
     run_rule(job, rows[i] * job->width, places[i] * job->width, job->width);
 }
 
-// What a rule takes for an element, in nanoseconds: most have a root or a quotient.
+// Nanoseconds per element of a rule: most have a square root or a division.
 #define ELEMENT_NS 0.5
 
-// Whether rows without elements are an error, as they are in stock for some rules.
+// Whether empty rows are an error, as in stock for some rules.
 static bool needs_columns(rn_rule_t rule) {
   return rule == RN_RULE_adagrad || rule == RN_RULE_adagrad_v2 || rule == RN_RULE_adagrad_da ||
          rule == RN_RULE_ftrl || rule == RN_RULE_ftrl_v2 ||
          rule == RN_RULE_proximal_gradient_descent || rule == RN_RULE_proximal_adagrad;
 }
 
-// Rows may come twice, and then count twice, one after the other.
+// A row may occur twice; then it is updated twice, in order.
 static rn_status_t apply_sparse(rn_kernel_ctx_t* ctx, const rn_tensor_t* var, job_t* job) {
   const rn_tensor_t* gradient = rn_in(ctx, job->apply->gradient);
   const rn_tensor_t* indices = rn_in(ctx, job->apply->indices);
@@ -342,7 +343,7 @@ RN_RULES(INIT)
     .init = init_##rule_, .compute = apply_compute                                       \
   }
 #define ROW(op, rule) ROW_OF(op, rule, RN_TYPES_FLOATS)
-// Complex types too: only rules of RN_COMPLEX_RULES.
+// Includes complex types: only for rules in RN_COMPLEX_RULES.
 #define WIDE_ROW(op, rule) ROW_OF(op, rule, RN_TYPES_FLOATS | RN_TYPES_COMPLEX)
 #define SPARSE(name, rule) ROW("SparseApply" name, rule), ROW("ResourceSparseApply" name, rule)
 #define DENSE(name, rule) ROW("Apply" name, rule), ROW("ResourceApply" name, rule)
