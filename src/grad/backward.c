@@ -1,17 +1,17 @@
-// The loop that runs backwards.
+// Builds the backward loop of a loop.
 //
 //   forward, added:   n = 0 … n + 1, and for each value v that is needed: push(v)
 //   backward:         while (n > 0) { n - 1; v = pop(); d = gradients of the body by its inputs }
 //
-// Iterations may overlap, but pushes and pops may not pass each other: each waits for its
-// iteration's counter, and the counter waits for them before it goes on. A loop in a loop does the
-// same in every iteration of the outer one, on the same stacks: its counter begins when the outer
-// iteration does, and the outer counter waits for its end. Its number of iterations is a value of
-// the outer body like any other.
+// Iterations may overlap, but pushes and pops must stay in order: each waits for its iteration's
+// counter, and the counter waits for them before it advances. A nested loop uses the same stacks in
+// every iteration of the outer loop: its counter starts with the outer iteration, and the outer
+// counter waits for its end. The inner loop's number of iterations is an ordinary value of the
+// outer body.
 //
-// What does not change from iteration to iteration is not pushed: it enters the backward loop from
-// where it entered the forward one. What is alive in one branch of a conditional only is pushed
-// there, and popped under the same condition.
+// Loop invariants are not pushed: they enter the backward loop from where they entered the forward
+// one. A value that is alive in only one branch of a conditional is pushed there, and popped under
+// the same condition.
 #include "grad/backward.h"
 #include "grad/stacks.h"
 #include "runnel/ops.h"
@@ -20,7 +20,7 @@ static void fail(rn_level_t* level, rn_status_t status) {
   if (!rn_ok(status)) rn_scope_fail(level->here, status);
 }
 
-// A node that was added to the forward frame of |loop|.
+// Records that |node| was added to the forward frame of |loop|.
 static void note_forward(rn_level_t* level, rn_node_t* node, rn_while_loop_t* loop) {
   rn_note_t* note = node ? rn_walk_note(level, node) : NULL;
   if (!note) return;
@@ -101,8 +101,7 @@ static bool may_be_hoisted(const rn_node_t* node) {
          node->input_count > 0 && node->controls.count == 0;
 }
 
-// The variable that |node| is the Merge or the Switch of, if the body hands it on as it came; NULL
-// otherwise.
+// The variable whose Merge or Switch is |node|, if the body passes it on unchanged; NULL otherwise.
 static const rn_while_loop_var_t* unchanged_var(const rn_while_loop_t* loop,
                                                 const rn_node_t* node) {
   for (size_t i = 0; i < loop->vars.count; ++i) {
@@ -142,7 +141,7 @@ static bool is_invariant(rn_level_t* level, const rn_node_t* node) {
   return all;
 }
 
-// A GraphDef may leave an attribute open, or declare one type and carry another.
+// A GraphDef may contain a placeholder attribute, or declare one type and hold a value of another.
 static rn_status_t check_copy(const rn_node_t* node) {
   RN_RETURN_IF_ERROR(rn_node_check_attrs(node));
   if (node->op->role != RN_ROLE_CONSTANT) return RN_OK;
@@ -158,7 +157,7 @@ static rn_edge_t copy_constant(rn_scope_t* scope, const rn_node_t* node) {
   return rn_const(scope, value->dtype, rn_tensor_dims(value), value->rank, value->data);
 }
 
-// The node |node| once more, with these inputs.
+// Copies |node|, with these inputs.
 static rn_node_t* clone(rn_scope_t* scope, const rn_node_t* node, const rn_edge_t* inputs) {
   rn_op_begin(scope, node->op->name);
   for (int32_t i = 0, at = 0; i < node->op->input_count; ++i) {
@@ -179,7 +178,7 @@ static rn_node_t* clone(rn_scope_t* scope, const rn_node_t* node, const rn_edge_
   return rn_op_finish(scope);
 }
 
-// An invariant of the loop, computed in the frame around it.
+// Computes an invariant of the loop in the enclosing frame.
 static rn_edge_t hoist(rn_level_t* level, rn_edge_t from) {
   rn_level_t* outer = level->outer;
   rn_node_t* node = from.node;
@@ -205,7 +204,7 @@ static rn_edge_t hoist(rn_level_t* level, rn_edge_t from) {
   return (rn_edge_t){clone(outer->scope, node, inputs), from.index};
 }
 
-// Identity nodes are not worth keeping what they pass on twice.
+// Skips Identity nodes, so that one value is not kept twice.
 static rn_edge_t without_identities(const rn_level_t* level, rn_edge_t from) {
   const rn_walk_t* walk = level->walk;
   while ((size_t)from.node->id < walk->node_count && from.node->op->role == RN_ROLE_IDENTITY &&
@@ -242,7 +241,7 @@ static rn_edge_t make_copy(rn_level_t* level, rn_edge_t from) {
   return push_and_pop(level, from);
 }
 
-// |from|, a value of the forward body, in the backward body.
+// Brings |from|, a value of the forward body, into the backward body.
 static rn_edge_t bring(void* arg, rn_edge_t from) {
   rn_level_t* level = arg;
   rn_walk_t* walk = level->walk;
@@ -293,8 +292,8 @@ rn_edge_t rn_backward_shape_of(void* arg, rn_edge_t like, int dtype) {
   return shape;
 }
 
-// A product a b' with a factor b that is the same in every iteration: of b the rows are taken that
-// make the columns, outside the loop.
+// For a matmul a b' whose b is loop-invariant: takes the rows of b that produce the wanted columns,
+// outside the loop.
 rn_edge_t rn_backward_columns_of(void* arg, rn_edge_t matrix, int64_t first, int64_t count) {
   rn_level_t* level = arg;
   rn_backward_t* b = level->backward;
@@ -318,7 +317,7 @@ rn_edge_t rn_backward_columns_of(void* arg, rn_edge_t matrix, int64_t first, int
 
 // Building the two counters.
 
-// The Merge of a loop variable; its second input comes later.
+// Adds the Merge of a loop variable; its second input is linked later.
 static rn_edge_t merge_of(rn_scope_t* inside, rn_edge_t enter) {
   rn_edge_t pair[2] = {enter, enter};
   return rn_Merge(inside, pair, 2).output;
@@ -331,7 +330,7 @@ rn_status_t rn_backward_close(rn_level_t* level, rn_scope_t* inside, rn_edge_t m
   return rn_graph_update_edge(level->walk->graph, next, merge.node, 1);
 }
 
-// A scalar that lives when |anchor| does.
+// Adds a scalar that is alive when |anchor| is.
 static rn_edge_t scalar_after(rn_scope_t* scope, rn_node_t* anchor, int32_t value) {
   if (anchor) rn_scope_add_control(scope, anchor);
   rn_edge_t scalar = rn_const_int32(scope, value);
@@ -346,7 +345,7 @@ static void hang_counter(rn_scope_t* scope, rn_counter_t* counter, rn_edge_t con
   counter->exit = rn_Exit(scope, out.output_false);
 }
 
-// The backward loop begins when all that it will pop has been pushed.
+// Makes the backward loop wait until everything that it will pop has been pushed.
 static void await_stacks(rn_level_t* outer, const rn_backward_t* b) {
   const rn_walk_t* walk = outer->walk;
   const rn_node_t* last = NULL;
@@ -361,12 +360,12 @@ static void await_stacks(rn_level_t* outer, const rn_backward_t* b) {
 
 static rn_status_t open_counters(rn_level_t* outer, rn_backward_t* b) {
   rn_while_loop_t* loop = b->loop;
-  // The forward counter begins when the loop does, wherever that is.
+  // The forward counter starts with the loop.
   rn_node_t* anchor = NULL;
   if (outer->backward || b->guard || outer->walk->base)
     anchor = rn_Identity(outer->there, loop->vars.items[0].enter->inputs[0]).node;
   note_forward(outer, anchor, loop->parent);
-  // Pushes of one outer iteration come after those of the one before.
+  // Pushes of an outer iteration come after those of the previous one.
   if (outer->backward) rn_scope_add_control(outer->there, outer->backward->forward.pivot.node);
   rn_edge_t zero = scalar_after(outer->there, anchor, 0);
   note_forward(outer, zero.node, loop->parent);
@@ -395,7 +394,7 @@ static rn_status_t open_counters(rn_level_t* outer, rn_backward_t* b) {
   return RN_OK;
 }
 
-// The counter's next value: it goes on by one when everything is done that it waits for.
+// The counter's next value, computed after everything that it waits for.
 static rn_edge_t count_on(rn_scope_t* scope, rn_counter_t* counter, const char* op) {
   rn_node_t* trigger = NULL;
   if (counter->guarded.count > 0) {
@@ -427,7 +426,7 @@ rn_carried_t rn_backward_carry(rn_level_t* outer, rn_backward_t* b, rn_edge_t st
   return carried;
 }
 
-// What arrives at the exits of a variable.
+// The gradient that arrived at the exits of a variable.
 static rn_gradient_t arrived_at(rn_level_t* outer, const rn_while_loop_var_t* var) {
   rn_gradient_t sum = {0};
   if (!var->switch_) return sum;
@@ -449,14 +448,14 @@ static rn_edge_t exit_of(rn_level_t* outer, rn_backward_t* b, const rn_while_loo
   return exit;
 }
 
-// Whether a variable that is asked for goes through the body as it came. Its gradient is that of an
-// invariant, and what arrives at the exit: nothing need go round.
+// Whether the body passes a requested variable on unchanged. Its gradient is that of an invariant
+// plus what arrives at the exit, so the backward loop needs no variable for it.
 static bool is_held(const rn_walk_t* walk, const rn_while_loop_t* loop,
                     const rn_while_loop_var_t* var) {
   return var->switch_ && rn_walk_on_way(walk, var->merge) && unchanged_var(loop, var->switch_);
 }
 
-// The variables' gradients enter the body where the next iteration began.
+// Makes the variables' gradients arrive at the NextIteration inputs of the body.
 static rn_status_t open_vars(rn_level_t* outer, rn_backward_t* b, rn_carried_t* vars) {
   rn_while_loop_t* loop = b->loop;
   for (size_t i = 0; i < loop->vars.count; ++i) {
@@ -489,7 +488,7 @@ static rn_status_t close_vars(rn_backward_t* b, rn_carried_t* vars) {
   return RN_OK;
 }
 
-// The gradient of an invariant is the sum over all iterations.
+// Sums the gradient of an invariant over all iterations.
 static rn_status_t accumulate(rn_level_t* outer, rn_backward_t* b, rn_collect_t* collect,
                               rn_node_t* enter, rn_edge_t at, rn_gradient_t* out) {
   rn_level_t* level = &b->level;
@@ -505,13 +504,13 @@ static rn_status_t accumulate(rn_level_t* outer, rn_backward_t* b, rn_collect_t*
     if (is_taken) return RN_OK;
     rn_carried_t sum = rn_backward_carry(outer, b, rn_level_zeros(outer, table));
     out->dense = sum.out;
-    // Lists are added element by element, which AddN alone does.
+    // Only AddN adds lists element by element.
     rn_edge_t pair[2] = {sum.in, d.dense};
     bool is_list = rn_edge_dtype(d.dense) == RN_VARIANT;
     rn_edge_t more = is_list ? rn_AddN(b->here, pair, 2) : rn_AddV2(b->here, sum.in, d.dense);
     return rn_backward_close(level, b->here, sum.merge, more);
   }
-  // No rows at first, then one batch of them after the other.
+  // Starts with no rows; every iteration appends its rows.
   rn_shape_t shape = d.values.node->outputs[d.values.index].shape;
   if (shape.rank < 1) {
     rn_carried_t sum = rn_backward_carry(outer, b, rn_level_zeros(outer, table));
@@ -542,7 +541,7 @@ static rn_status_t accumulate(rn_level_t* outer, rn_backward_t* b, rn_collect_t*
       rn_backward_carry(outer, b, rn_const(outer->scope, index_type, &none, 1, dims));
   rn_edge_t zero = scalar_after(b->here, b->backward.pivot.node, 0);
   rn_edge_t more[2] = {values.in, d.values};
-  // Rows come and go: the number of them is not that of the beginning.
+  // The number of rows changes between iterations.
   RN_RETURN_IF_ERROR(
       rn_backward_close(level, b->here, values.merge, rn_ConcatV2(b->here, more, 2, zero)));
   rn_edge_t more_indices[2] = {indices.in, d.indices};
@@ -550,7 +549,7 @@ static rn_status_t accumulate(rn_level_t* outer, rn_backward_t* b, rn_collect_t*
                                        rn_ConcatV2(b->here, more_indices, 2, zero)));
   out->values = values.out;
   out->indices = indices.out;
-  rn_shape_t known;  // of the variable's value, where the table is its handle
+  rn_shape_t known;  // shape of the variable's value, if the table is its handle
   rn_walk_value(outer->walk, table, &known);
   int64_t known_rank = known.rank;
   out->dense_shape = rn_shape_is_full(known)
@@ -611,7 +610,7 @@ static rn_status_t build(rn_level_t* outer, rn_backward_t* b, rn_collect_t* coll
 static rn_status_t walk_loop(rn_level_t* outer, rn_while_loop_t* loop) {
   rn_walk_t* walk = outer->walk;
   rn_backward_t b = {.loop = loop};
-  // No other frame is called so: node numbers grow.
+  // The frame name is unique, because node ids only grow.
   RN_RETURN_IF_ERROR(rn_arena_printf(&walk->arena, &b.frame, "%.*s_gradient_%zu",
                                      RN_STR_ARGS(loop->frame), walk->graph->nodes.count));
   RN_RETURN_IF_ERROR(rn_refine_shapes(outer, loop));
@@ -641,7 +640,7 @@ static rn_status_t walk_loop(rn_level_t* outer, rn_while_loop_t* loop) {
   return status;
 }
 
-// Nothing comes back from this loop.
+// Handles a loop through which no gradient flows.
 static rn_status_t walk_past(rn_level_t* outer, rn_while_loop_t* loop) {
   const rn_walk_t* walk = outer->walk;
   for (size_t i = 0; i < loop->vars.count + loop->invariants.count; ++i) {
@@ -663,7 +662,7 @@ static bool is_var_switch(const rn_while_loop_t* loop, const rn_node_t* node) {
   return false;
 }
 
-// Counts what |loop| waits for.
+// Computes |waiting| of |loop|.
 static rn_status_t prepare(const rn_walk_t* walk, rn_while_loop_t* loop) {
   RN_RETURN_IF_ERROR(rn_while_loop_complete(loop));
   if (loop->is_counted) return RN_OK;
@@ -677,7 +676,7 @@ static rn_status_t prepare(const rn_walk_t* walk, rn_while_loop_t* loop) {
   return RN_OK;
 }
 
-// Whether anything comes to |loop|, by its exits or over stacks.
+// Whether gradients arrive in |loop|, through its exits or through stacks.
 static bool is_reached(rn_level_t* level, const rn_while_loop_t* loop) {
   bool any = rn_stacks_bring(level->walk, loop);
   for (size_t i = 0; i < loop->vars.count; ++i) {
@@ -693,7 +692,7 @@ static bool is_reached(rn_level_t* level, const rn_while_loop_t* loop) {
 
 static rn_status_t leave(rn_level_t* level, rn_while_loop_t* loop);
 
-// |loop| has been walked: those whose stacks it pops from wait for one less.
+// After |loop| has been walked, decrements |waiting| of the loops whose stacks it pops from.
 static rn_status_t release(rn_level_t* level, const rn_while_loop_t* loop) {
   const rn_walk_t* walk = level->walk;
   for (size_t i = 0; i < walk->pair_count; ++i) {
@@ -705,7 +704,7 @@ static rn_status_t release(rn_level_t* level, const rn_while_loop_t* loop) {
   return RN_OK;
 }
 
-// Walks |loop|: all that it waited for is there.
+// Walks |loop|, which waits for nothing any more.
 static rn_status_t leave(rn_level_t* level, rn_while_loop_t* loop) {
   bool comes_back = loop->has_back_prop && is_reached(level, loop);
   RN_RETURN_IF_ERROR(comes_back ? walk_loop(level, loop) : walk_past(level, loop));

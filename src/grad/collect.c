@@ -1,9 +1,9 @@
-// Gradients of invariants that need no sum in the loop.
+// Computes gradients of invariants without accumulating a sum in the loop.
 //
-// The gradient of a weight that multiplies rows is a product a' b in each iteration, and their sum
-// over all iterations is one product A' B of everything written below each other. So a and b are
-// kept, in arrays, and multiplied once: instead of reading and writing a sum as large as the weight
-// in every iteration, for a product that is thin. The sums of a bias's rows go the same way.
+// The gradient of a matmul's weight is a' b in each iteration, and its sum over all iterations is
+// one matmul A' B of all a and all b stacked vertically. So the backward loop stores a and b in
+// TensorArrays, and one matmul after the loop computes the sum. That avoids reading and writing a
+// sum as large as the weight in every iteration. Row sums for a bias work the same way.
 #include "grad/backward.h"
 #include "runnel/ops.h"
 
@@ -22,15 +22,15 @@ static bool is_sum_of_rows(const rn_node_t* node) {
   return strcmp(node->op->name, "BiasAddGrad") == 0 && format && rn_str_is(format->s, "NHWC");
 }
 
-// A matrix of the body that every iteration computes.
+// Whether |value| is a matrix that every iteration of the body computes.
 static bool can_be_kept(rn_level_t* level, rn_edge_t value) {
   int rank = value.node->outputs[value.index].shape.rank;
   return (size_t)value.node->id >= level->walk->node_count && (rank == 2 || rank == RN_UNKNOWN) &&
          value.node->op->role != RN_ROLE_ENTER && rn_guard_of(level, value) == NULL;
 }
 
-// The number of rows is the step's affair, that of columns must be known: there may be no iteration
-// to tell.
+// The number of rows may be unknown. The number of columns must be known, because there may be no
+// iteration to tell it.
 static rn_status_t keep(rn_level_t* outer, rn_backward_t* b, rn_collect_t* collect, rn_edge_t value,
                         int64_t columns) {
   for (size_t i = 0; i < collect->values.count; ++i) {
@@ -61,7 +61,7 @@ rn_status_t rn_collect_try(rn_level_t* outer, rn_backward_t* b, rn_collect_t* co
   return rn_walk_status(outer);
 }
 
-// Everything that was written for |value|, below each other.
+// All iterations of |value|, stacked vertically.
 static rn_edge_t all_of(rn_level_t* outer, const rn_collect_t* collect, rn_edge_t value,
                         rn_edge_t flow, rn_edge_t* joined) {
   size_t i = 0;

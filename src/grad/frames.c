@@ -1,8 +1,8 @@
-// Values of other frames than the one where gradients are built.
+// Brings values of other frames to where gradients are built.
 //
-// Gradients that are asked for in the body of a loop may lead out of it: what is read of the frames
-// around enters as an invariant. And rules of clients may read any value that they know of, which a
-// loop that runs backwards gets by way of the frames between.
+// Gradients requested inside a loop may depend on enclosing frames; values of those enter as
+// invariants. Clients' rules may read any value that they know of; a backward loop gets it through
+// the frames in between.
 #include "grad/backward.h"
 #include "runnel/ops.h"
 
@@ -12,7 +12,7 @@ bool rn_walk_is_around(const rn_walk_t* walk, const rn_while_loop_t* loop) {
   return around == loop;
 }
 
-// |value| of the frame |from| in the frame |into|, which lies in it.
+// Brings |value| of the frame |from| into the frame |into|, which is nested in it.
 static rn_edge_t enter(rn_scope_t* scope, const rn_while_loop_t* from, const rn_while_loop_t* into,
                        rn_edge_t value) {
   if (into == from) return value;

@@ -1,10 +1,10 @@
-// The reverse walk: from ys back to xs, asking each op on the way for its rule. Rules live with
-// their ops.
+// The reverse walk: from ys back to xs, calling the gradient rule of each op on the way. Rules are
+// in ops/.
 #include "grad/stacks.h"
 #include "runnel/ops.h"
 
-// Sums are begun when so many have arrived: no more of them are kept at a time. AddN adds in order,
-// so a sum of sums in order has the same bits.
+// When this many gradients have arrived, they are summed, so no more are alive at a time. AddN adds
+// in order, so a sum of partial sums has the same bits.
 #define MOST_ARRIVALS 4
 
 static bool is_trainable(int dtype) {
@@ -14,8 +14,8 @@ static bool is_trainable(int dtype) {
 
 bool rn_walk_carries(const rn_walk_t* walk, const rn_node_t* node, int input) {
   rn_op_role_t role = node->op->role;
-  if (role == RN_ROLE_SWITCH && input == 1) return false;  // the choice is not differentiated
-  // In the frame of the ys, and in those around, an iteration is a world of its own.
+  if (role == RN_ROLE_SWITCH && input == 1) return false;  // the predicate has no gradient
+  // In the frame of the ys and those enclosing it, gradients do not cross iterations.
   if (walk->base && (role == RN_ROLE_NEXT_ITERATION || rn_while_loop_is_merge(node)) &&
       rn_walk_is_around(walk, rn_while_loop_of(&walk->loops, node)))
     return false;
@@ -73,8 +73,8 @@ static rn_status_t mark_forwards(rn_walk_t* walk) {
   return RN_OK;
 }
 
-// Whether a gradient will be sent from |node| to its input |i|. What leaves an iteration or enters
-// one is not sent but is where the walk over a body begins and ends.
+// Whether a gradient will be sent from |node| to its input |i|. Values that leave or enter an
+// iteration are not sent: the walk over a body begins and ends there.
 static bool sends(const rn_walk_t* walk, const rn_node_t* node, int i) {
   rn_op_role_t role = node->op->role;
   if (role == RN_ROLE_NEXT_ITERATION || role == RN_ROLE_EXIT || rn_while_loop_is_merge(node))
@@ -116,7 +116,7 @@ rn_note_t* rn_walk_note(rn_level_t* level, const rn_node_t* node) {
 rn_edge_t rn_level_dense(rn_level_t* level, rn_gradient_t gradient, const rn_node_t* node) {
   if (!rn_gradient_is_slices(gradient)) return gradient.dense;
   const rn_gradient_options_t* options = level->walk->options;
-  if (options->log && level->walk->made_dense++ < 8) {  // the first few tell enough
+  if (options->log && level->walk->made_dense++ < 8) {  // the first few suffice
     rn_str_t line;
     rn_status_t status =
         rn_arena_printf(&level->walk->arena, &line,
@@ -129,7 +129,7 @@ rn_edge_t rn_level_dense(rn_level_t* level, rn_gradient_t gradient, const rn_nod
   return rn_gradient_to_dense(level->scope, gradient);
 }
 
-// A rule may hand on what it was given, indices for one: a forward value, of another frame perhaps.
+// A rule may return a forward value, such as indices, which may be from another frame.
 static rn_gradient_t in_frame(const rn_level_t* level, rn_gradient_t gradient) {
   const rn_scope_hook_t* hook = rn_scope_hook(level->scope);
   rn_edge_t* parts[] = {&gradient.dense, &gradient.values, &gradient.indices,
@@ -169,7 +169,7 @@ rn_edge_t rn_level_sum_dense(rn_level_t* level, rn_edge_t edge) {
   return rn_level_dense(level, rn_level_sum(level, edge), edge.node);
 }
 
-// The rule of a client's for |node|; fn NULL: none.
+// The client's rule for |node|; fn is NULL if there is none.
 static rn_grad_rule_t client_rule(const rn_node_t* node) {
   const rn_attr_value_t* type = NULL;
   for (int32_t i = 0; i < node->extra_count; ++i)
@@ -178,7 +178,7 @@ static rn_grad_rule_t client_rule(const rn_node_t* node) {
   return node->op->grad ? (rn_grad_rule_t){0} : rn_grad_rule_find(rn_str(node->op->name));
 }
 
-// Whether another rule than the op's own is asked for by name, and which op's that is.
+// The op whose rule applies: another one than the node's if an attribute names it.
 static const rn_op_def_t* ruling_op(const rn_node_t* node) {
   for (int32_t i = 0; i < node->extra_count; ++i) {
     const rn_attr_value_t* value = &node->extras[i].value;
@@ -217,7 +217,7 @@ static rn_status_t apply_rule(rn_level_t* level, rn_grad_t* grad) {
                             node->op->name);
 }
 
-// The rule's nodes stand where the op does.
+// Applies a rule and colocates its nodes with the forward node.
 static rn_status_t apply_colocated(rn_level_t* level, rn_grad_t* grad) {
   if (!level->walk->options->colocate) return apply_rule(level, grad);
   rn_node_t* node = grad->node;
@@ -234,7 +234,7 @@ static rn_status_t apply_colocated(rn_level_t* level, rn_grad_t* grad) {
   return status;
 }
 
-// All of |edges| that exist wait for each other.
+// Makes all existing |edges| wait for each other.
 static void gate(rn_scope_t* scope, rn_edge_t** edges, int count) {
   if (count < 2) return;
   rn_op_begin(scope, "NoOp");
@@ -265,7 +265,7 @@ static rn_status_t gate_all(rn_walk_t* walk, rn_scope_t* scope, rn_gradient_t* g
 static rn_status_t ask_rule(rn_level_t* level, rn_node_t* node, rn_gradient_t* dy,
                             const bool* wanted, rn_gradient_t* dx) {
   rn_walk_t* walk = level->walk;
-  if (rn_walk_pair(walk, node)) {  // a push, whose output is what it pushed
+  if (rn_walk_pair(walk, node)) {  // a push, whose output is the pushed value
     dx[1] = dy[0];
     return RN_OK;
   }
@@ -298,7 +298,8 @@ rn_status_t rn_level_pass_on(rn_level_t* level, rn_edge_t input, rn_gradient_t d
   return rn_vec_push(&level->ready, walk->graph->allocator, input.node);
 }
 
-// What arrived at an Enter is what the loop asked for; out of the frame of the ys it goes on.
+// A gradient that arrived at an Enter is a result of the loop; in the frame of the ys, it is passed
+// on outwards.
 static rn_status_t visit_enter(rn_level_t* level, rn_node_t* node) {
   const rn_walk_t* walk = level->walk;
   bool leaves = walk->base && rn_walk_is_around(walk, rn_while_loop_of(&walk->loops, node));
@@ -325,7 +326,7 @@ static rn_status_t visit(rn_level_t* level, rn_node_t* node) {
   const rn_pair_t* pair = rn_walk_pair(walk, node);
   if (pair && node == pair->pop) return rn_stacks_visit_pop(level, node);
   if (role == RN_ROLE_ENTER) return visit_enter(level, node);
-  if (rn_while_loop_is_merge(node)) return RN_OK;  // where an iteration began
+  if (rn_while_loop_is_merge(node)) return RN_OK;  // the beginning of an iteration
   rn_gradient_t *dy = NULL, *dx = NULL;
   bool *wanted = NULL, any = false, any_wanted = false;
   size_t inputs = (size_t)node->input_count, outputs = (size_t)node->output_count;
@@ -337,7 +338,7 @@ static rn_status_t visit(rn_level_t* level, rn_node_t* node) {
     any |= !rn_gradient_is_none(dy[o]);
   }
   RN_RETURN_IF_ERROR(rn_walk_status(level));
-  // An x that depends on no other x needs no rule; a stop passes nothing on.
+  // An x that depends on no other x needs no rule; a stop node passes no gradient on.
   bool is_stop = (walk->marks[node->id] & RN_MARK_STOP) != 0;
   for (int32_t i = 0; i < node->input_count; ++i) {
     wanted[i] = sends(walk, node, i);
@@ -352,7 +353,7 @@ static rn_status_t visit(rn_level_t* level, rn_node_t* node) {
 rn_status_t rn_level_start(rn_level_t* level, rn_node_t* node) {
   rn_walk_t* walk = level->walk;
   if (walk->pending[node->id] > 0 || !rn_walk_on_way(walk, node)) return RN_OK;
-  walk->pending[node->id] = INT32_MAX;  // once, however many of its outputs are asked for
+  walk->pending[node->id] = INT32_MAX;  // visited once, however many of its outputs are requested
   return rn_vec_push(&level->ready, walk->graph->allocator, node);
 }
 
@@ -381,7 +382,7 @@ static rn_status_t start(rn_level_t* level) {
   return RN_OK;
 }
 
-// Marks what some y depends on by whatever edges.
+// Marks all nodes that some y depends on, over any edges.
 static rn_status_t mark_reach(rn_walk_t* walk) {
   const rn_grad_request_t* request = walk->request;
   walk->stack.count = 0;
@@ -395,7 +396,7 @@ static rn_status_t mark_reach(rn_walk_t* walk) {
   return RN_OK;
 }
 
-// Every x must lead to a y, where that is asked.
+// If requested, checks that some y depends on every x.
 static rn_status_t check_reach(rn_walk_t* walk) {
   const rn_grad_request_t* request = walk->request;
   bool all = true;
@@ -418,7 +419,7 @@ static bool is_within(const rn_while_loop_t* loop, const rn_while_loop_t* outer)
   return loop == outer;
 }
 
-// The base is the innermost frame of a y; all else is in it, or in a frame around it.
+// The base is the innermost frame of a y; all ys and xs must be in it or in frames that enclose it.
 static rn_status_t check_frames(rn_walk_t* walk) {
   const rn_grad_request_t* request = walk->request;
   walk->base = NULL;
@@ -447,7 +448,7 @@ static rn_status_t check_strays(const rn_walk_t* walk) {
   return RN_OK;
 }
 
-// Marks everything anew: the graph has grown.
+// Computes all marks again after the graph has grown.
 static rn_status_t mark(rn_walk_t* walk) {
   const rn_grad_request_t* request = walk->request;
   rn_while_loops_clear(&walk->loops);
@@ -468,7 +469,7 @@ static rn_status_t mark(rn_walk_t* walk) {
   return mark_forwards(walk);
 }
 
-// Functions may call functions so deep, and so often, until it is taken for a recursion.
+// Beyond this depth and number of nested calls, functions are taken to be recursive.
 enum { MOST_ROUNDS = 64, MOST_CALLS = 10000 };
 
 static void replace_edge(rn_edge_t* edges, int count, const rn_node_t* node, const rn_edge_t* by) {
@@ -476,7 +477,7 @@ static void replace_edge(rn_edge_t* edges, int count, const rn_node_t* node, con
     if (edges[i].node == node) edges[i] = by[edges[i].index];
 }
 
-// Opens the calls on the way that were marked; |*out_count| says how many.
+// Inlines the marked calls on the way; |*out_count| gets their number.
 static rn_status_t open_round(rn_walk_t* walk, rn_scope_t* scope, rn_edge_t* ys, rn_edge_t* xs,
                               int* out_count) {
   *out_count = 0;
@@ -558,7 +559,7 @@ static void clear_walk(rn_walk_t* walk) {
   rn_arena_clear(&walk->arena);
 }
 
-// A node of the base, which what has no inputs waits for.
+// A node of the base frame, for control edges to new nodes without inputs.
 static rn_node_t* anchor_of(const rn_walk_t* walk) {
   const rn_edge_t* y = walk->request->ys;
   while (rn_while_loop_of(&walk->loops, y->node) != walk->base) ++y;
@@ -581,7 +582,7 @@ static rn_status_t run(rn_walk_t* walk, rn_scope_t* scope, rn_gradient_t* out) {
   if (prefix.size > 0) prefix.size--;
   RN_RETURN_IF_ERROR(rn_arena_str(&walk->arena, prefix, &walk->source));
   rn_level_t level = {.walk = walk, .scope = scope, .here = scope, .there = scope};
-  // Inside a loop everything hangs on the frame.
+  // Inside a loop, every new node must depend on a node of the frame.
   rn_scope_hook_t hook = {0};
   if (walk->base) {
     hook = (rn_scope_hook_t){.map = rn_level_reach, .arg = &level, .anchor = anchor_of(walk)};

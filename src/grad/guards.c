@@ -1,10 +1,10 @@
-// Conditionals of Switch and Merge nodes: when a value is alive, and gradients that are alive just
-// then.
+// Conditionals of Switch and Merge nodes: finds out when a value is alive, and makes its gradient
+// alive exactly then.
 //
-// A Switch makes one of its outputs dead, and what is dead stays so up to a Merge. The gradient of
-// a Merge is a Switch, that of a Switch a Merge. A gradient that lives longer than the value it
-// belongs to would win in that Merge, one that lives shorter would take others with it in a sum; so
-// what arrives somewhere is made to live as long as what it arrives at.
+// A Switch makes one of its outputs dead, and a dead value stays dead up to a Merge. The gradient
+// of a Merge is a Switch, that of a Switch is a Merge. A gradient that is alive when its value is
+// dead could win in that Merge; one that is dead when its value is alive would make a whole sum
+// dead. So every arriving gradient is made alive exactly when the value that it arrives at is.
 #include "grad/backward.h"
 #include "runnel/ops.h"
 
@@ -12,9 +12,8 @@ static bool is_choice(const rn_node_t* node) {
   return node->op->role == RN_ROLE_SWITCH && !rn_while_loop_is_switch(node);
 }
 
-// A predicate by the value that it began as: Identity nodes and the Switch nodes of conditionals
-// do not change it, and what was brought back stands for a forward value. It is alive wherever the
-// predicate is.
+// The original value of a predicate: follows Identity nodes, Switch nodes of conditionals, and
+// copies in the backward graph, none of which change it. It is alive wherever the predicate is.
 static rn_edge_t predicate_of(rn_level_t* level, rn_edge_t edge) {
   for (;;) {
     const rn_walk_t* walk = level->walk;
@@ -53,7 +52,7 @@ static const rn_guard_t* guard_with(rn_level_t* level, const rn_guard_t* parent,
   return guard;
 }
 
-// Both hold.
+// The conjunction of two guards.
 static const rn_guard_t* both(rn_level_t* level, const rn_guard_t* a, const rn_guard_t* b) {
   if (a == b || !b) return a;
   if (!a) return b;
@@ -67,7 +66,7 @@ static bool holds(const rn_guard_t* guard, rn_edge_t pred, int branch) {
   return false;
 }
 
-// What all of a Merge's inputs have in common, in whatever order they say it.
+// The conditions that all inputs of a Merge have in common, in any order.
 static const rn_guard_t* common(rn_level_t* level, const rn_guard_t* a, const rn_guard_t* b) {
   if (!a || a == b) return a;
   const rn_guard_t* before = common(level, a->parent, b);
@@ -92,15 +91,15 @@ void rn_guard_set(rn_level_t* level, rn_node_t* node, const rn_guard_t* guard) {
   note->has_guard = true;
 }
 
-// The guard of |edge|, whose node's is known.
+// The guard of |edge|; that of its node is known.
 static const rn_guard_t* of_edge(rn_level_t* level, rn_edge_t edge) {
   const rn_guard_t* guard = level->walk->notes.items[edge.node->id].guard;
   if (!is_choice(edge.node)) return guard;
   return guard_with(level, guard, predicate_of(level, edge.node->inputs[1]), edge.index);
 }
 
-// What a node waits for, as far as that decides whether it is alive. A loop is alive when what
-// enters it is; inside, everything is counted from its own beginning.
+// Whether |node| starts a loop's frame. A loop is alive when its inputs are; inside, guards are
+// relative to the loop.
 static bool begins_loop(const rn_node_t* node) {
   return node->op->role == RN_ROLE_ENTER || rn_while_loop_is_merge(node);
 }
@@ -132,7 +131,7 @@ static const rn_guard_t* compute(rn_level_t* level, const rn_node_t* node) {
   return guard;
 }
 
-// Pushes what must be known before |node|; whether all is.
+// Pushes the nodes whose guards must be known before that of |node|; true if all are known.
 static bool push_sources(rn_level_t* level, const rn_node_t* node, rn_status_t* inout) {
   rn_walk_t* walk = level->walk;
   size_t before = walk->stack.count;
@@ -176,7 +175,7 @@ static rn_edge_t branch_of(rn_level_t* level, rn_edge_t value, rn_edge_t pred, i
   return branch ? out.output_true : out.output_false;
 }
 
-// Zeros like |at| that are alive when |at| is and |pred| is |branch|.
+// Adds zeros like |at| that are alive when |at| is and |pred| is |branch|.
 static rn_edge_t zeros_in(rn_level_t* level, rn_edge_t at, rn_edge_t pred, int branch) {
   rn_shape_t shape;
   int dtype = rn_walk_value(level->walk, at, &shape);
@@ -197,7 +196,7 @@ static rn_edge_t merge(rn_level_t* level, rn_edge_t a, rn_edge_t b) {
   return rn_Merge(level->scope, pair, 2).output;
 }
 
-// Each tensor of a gradient through |pred|'s |branch|.
+// Passes each tensor of a gradient through the |branch| output of a Switch on |pred|.
 static rn_gradient_t cut(rn_level_t* level, rn_gradient_t d, rn_edge_t pred, int branch) {
   rn_edge_t* parts[] = {&d.dense, &d.values, &d.indices, &d.dense_shape};
   for (size_t i = 0; i < sizeof parts / sizeof *parts; ++i)
@@ -209,8 +208,8 @@ static rn_gradient_t cut_by(rn_level_t* level, rn_gradient_t d, const rn_guard_t
   return guard ? cut(level, cut_by(level, d, guard->parent), guard->pred, guard->branch) : d;
 }
 
-// No slices at all, of the kind of |like|, for |at|: alive when |at| is and |pred| is |branch|.
-// False where the shape of a row is not known.
+// Makes an empty set of slices, with the types of |like|, that is alive when |at| is and |pred| is
+// |branch|. False if the shape of a row is not known.
 static bool no_slices_in(rn_level_t* level, rn_gradient_t like, rn_edge_t at, rn_edge_t pred,
                          int branch, rn_gradient_t* out) {
   rn_shape_t row = like.values.node->outputs[like.values.index].shape, shape;
@@ -285,7 +284,7 @@ rn_status_t rn_guard_visit_switch(rn_level_t* level, rn_node_t* node, const rn_g
   rn_edge_t d[2];
   for (int i = 0; i < 2; ++i) {
     d[i] = rn_level_dense(level, dy[i], node);
-    // The Switch of the forward graph has the value in the other branch already.
+    // The forward Switch already provides the value in the other branch.
     if (has[i]) continue;
     rn_edge_t other = {node, i};
     d[i] = level->backward ? zeros_in(level, node->inputs[0], pred, i)
@@ -295,7 +294,7 @@ rn_status_t rn_guard_visit_switch(rn_level_t* level, rn_node_t* node, const rn_g
   return rn_walk_status(level);
 }
 
-// The only condition of |guard| that is not in |without|; NULL if there is none, or more.
+// The only condition of |guard| that is not in |without|; NULL if there are none or several.
 static const rn_guard_t* only_other(const rn_guard_t* guard, const rn_guard_t* without) {
   const rn_guard_t* other = NULL;
   for (; guard; guard = guard->parent) {
@@ -314,7 +313,7 @@ static bool choice_of(rn_level_t* level, const rn_node_t* node, rn_edge_t* out_p
                    *b = rn_guard_of(level, node->inputs[1]);
   const rn_guard_t* all = common(level, a, b);
   const rn_guard_t *of_a = only_other(a, all), *of_b = only_other(b, all);
-  // A choice that an outer one has made already leaves one input nothing to add.
+  // If an outer conditional has already decided the choice, one input adds no condition.
   bool is_a = of_a && (of_b ? same_edge(of_a->pred, of_b->pred) && of_a->branch != of_b->branch
                             : b == all && holds(all, of_a->pred, 1 - of_a->branch));
   bool is_b = !of_a && of_b && a == all && holds(all, of_b->pred, 1 - of_b->branch);
@@ -328,7 +327,7 @@ rn_status_t rn_guard_visit_merge(rn_level_t* level, rn_node_t* node, rn_gradient
                                  rn_gradient_t* dx) {
   rn_edge_t pred;
   int first;
-  if (rn_gradient_is_none(dy)) return RN_OK;  // only the number of the branch was used
+  if (rn_gradient_is_none(dy)) return RN_OK;  // only the branch number was used
   if (choice_of(level, node, &pred, &first)) {
     rn_edge_t* from[] = {&dy.dense, &dy.values, &dy.indices, &dy.dense_shape};
     for (int p = 0; p < 4; ++p) {
@@ -343,7 +342,7 @@ rn_status_t rn_guard_visit_merge(rn_level_t* level, rn_node_t* node, rn_gradient
     return rn_walk_status(level);
   }
   rn_edge_t number = {node, 1};
-  bool is_pair = node->input_count == 2;  // one question tells both
+  bool is_pair = node->input_count == 2;  // one predicate decides for both
   for (int32_t i = is_pair; i < node->input_count; ++i) {
     rn_edge_t is_it = rn_Equal(level->scope, number, rn_const_int32(level->scope, i));
     dx[i] = cut(level, dy, is_it, 1);

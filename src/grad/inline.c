@@ -1,4 +1,4 @@
-// Copies of function bodies in the place of calls. See inline.h.
+// Copies function bodies in place of calls. See inline.h.
 #include "grad/inline.h"
 
 #include "framework/grad_def.h"
@@ -59,13 +59,13 @@ bool rn_call_must_open(const rn_node_t* node) {
   return own_gradient(node).size == 0;
 }
 
-// One call being opened.
+// State while one call is inlined.
 typedef struct open_t {
   rn_scope_t* scope;
   rn_graph_t* graph;
   rn_node_t* call;
   rn_arena_t arena;
-  rn_node_t* anchor;  // what nodes without inputs wait for; NULL: nothing
+  rn_node_t* anchor;  // nodes without inputs get a control edge from it; NULL for none
 } open_t;
 
 static rn_status_t scope_status(const open_t* o) {
@@ -73,7 +73,7 @@ static rn_status_t scope_status(const open_t* o) {
   return rn_status_make((rn_code_t)rn_scope_code(o->scope), "%s", rn_scope_message(o->scope));
 }
 
-// A node of a body on its way into the graph.
+// State while one body is copied.
 typedef struct copy_t {
   const rn_function_body_t* body;
   const rn_edge_t* args;
@@ -115,7 +115,7 @@ static rn_status_t copy_attrs(open_t* o, const copy_t* copy, const rn_node_t* no
       RN_ARENA_ARRAY(&o->arena, (size_t)(node->op->attr_count + node->extra_count), &attrs));
   for (int i = 0; i < node->op->attr_count; ++i) {
     rn_attr_t attr = {rn_str(node->op->attrs[i].name), node->attrs[i]};
-    // Loops of two copies are two loops.
+    // Makes frame names unique: two copies of a loop are separate loops.
     if (node->op->role == RN_ROLE_ENTER && rn_str_is(attr.name, "frame_name"))
       RN_RETURN_IF_ERROR(rn_arena_printf(&o->arena, &attr.value.s, "%.*s_copy_%zu",
                                          RN_STR_ARGS(node->attrs[i].s), copy->number));
@@ -134,7 +134,7 @@ static rn_status_t copy_node(open_t* o, copy_t* copy, const rn_node_t* node) {
   rn_edge_t* inputs = NULL;
   RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&o->arena, (size_t)node->input_count, &inputs));
   for (int32_t i = 0; i < node->input_count; ++i) {
-    // The second input of a loop's Merge comes when the NextIteration is there.
+    // The second input of a loop's Merge is linked once the NextIteration exists.
     rn_edge_t from = is_back_edge(node, i) ? node->inputs[i ? 0 : 1] : node->inputs[i];
     inputs[i] = copied_edge(copy, from);
     if (!inputs[i].node)
@@ -181,7 +181,7 @@ static rn_status_t push_before(open_t* o, order_t* order, const rn_node_t* node)
   return RN_OK;
 }
 
-// Copies all nodes, each after what it reads.
+// Copies all nodes in topological order.
 static rn_status_t copy_nodes(open_t* o, copy_t* copy, order_t* order) {
   const rn_graph_t* from = copy->body->graph;
   for (size_t id = 0; id < from->nodes.count; ++id) {
@@ -203,7 +203,7 @@ static rn_status_t copy_nodes(open_t* o, copy_t* copy, order_t* order) {
   return close_loops(o, copy);
 }
 
-// What the function gives, after what it does besides.
+// The results of the function, with control edges from its side effects.
 static rn_status_t take_results(open_t* o, const copy_t* copy, rn_edge_t* out) {
   const rn_function_body_t* body = copy->body;
   rn_node_t* done = NULL;
@@ -224,7 +224,7 @@ static rn_status_t take_results(open_t* o, const copy_t* copy, rn_edge_t* out) {
   return scope_status(o);
 }
 
-// The body of |func| over |args|; its results go to |out|.
+// Copies the body of |func| with arguments |args|; |out| gets its results.
 static rn_status_t inline_body(open_t* o, const rn_func_attr_t* func, const rn_edge_t* args,
                                int arg_count, rn_node_t* anchor, int result_count, rn_edge_t* out) {
   const rn_function_body_t* body = NULL;
@@ -255,7 +255,7 @@ static rn_status_t inline_body(open_t* o, const rn_func_attr_t* func, const rn_e
   return rn_ok(status) ? take_results(o, &copy, out) : status;
 }
 
-// An edge as a node that lives and dies with it.
+// A node that is alive exactly when the edge is.
 static rn_node_t* anchor_at(open_t* o, rn_edge_t edge) { return rn_Identity(o->scope, edge).node; }
 
 static rn_status_t open_call(open_t* o, rn_edge_t* out) {
@@ -265,8 +265,8 @@ static rn_status_t open_call(open_t* o, rn_edge_t* out) {
                      o->call->output_count, out);
 }
 
-// If |pred|, |then| else |otherwise|, over the same arguments. |otherwise| NULL: the branches from
-// |next| on, of which |index| chooses one.
+// Calls |then| if |pred| holds, else |otherwise|, with the same arguments. If |otherwise| is NULL,
+// |index| chooses one of the branches from |next| on.
 typedef struct choice_t {
   const rn_func_attr_t* const* branches;
   int count;
@@ -310,7 +310,7 @@ static rn_status_t either(open_t* o, rn_edge_t pred, const rn_func_attr_t* then,
           o->call->name.data, o->call->op->name, i,
           rn_dtype_name((rn_dtype_t)rn_edge_dtype(pair[0])),
           rn_dtype_name((rn_dtype_t)rn_edge_dtype(pair[1])));
-    // A result that a branch passes through must not be the argument itself twice.
+    // Not the argument itself: both branches may pass the same one through.
     out[i] = rn_Merge(o->scope, pair, 2).output;
   }
   return scope_status(o);
@@ -318,7 +318,7 @@ static rn_status_t either(open_t* o, rn_edge_t pred, const rn_func_attr_t* then,
 
 static rn_status_t branch(open_t* o, const choice_t* choice, int first, rn_edge_t index,
                           const rn_edge_t* args, int arg_count, rn_node_t* anchor, rn_edge_t* out) {
-  // The last one serves for everything that is out of range too.
+  // The last branch also handles indices out of range.
   if (first == choice->count - 1)
     return inline_body(o, choice->branches[first], args, arg_count, anchor, o->call->output_count,
                        out);
@@ -352,7 +352,7 @@ static rn_status_t open_case(open_t* o, rn_edge_t* out) {
                 out);
 }
 
-// Which arguments the body gives back as they came.
+// Finds the arguments that the body returns unchanged.
 static rn_status_t find_invariants(open_t* o, const rn_func_attr_t* func, bool* is_invariant) {
   const rn_function_body_t* body = NULL;
   if (!func) return rn_invalid_argument("Node '%s' calls no function", o->call->name.data);
@@ -372,7 +372,7 @@ static rn_status_t find_invariants(open_t* o, const rn_func_attr_t* func, bool* 
   return RN_OK;
 }
 
-// What the call says about its loop is said by the loop's condition then.
+// Copies an attribute of the While to the loop's LoopCond.
 static void keep_flag(open_t* o, const char* name) {
   const rn_attr_value_t* value = rn_node_attr(o->call, rn_str(name));
   if (value && value->kind == RN_ATTR_BOOL) rn_op_attr_bool(o->scope, name, value->b);
@@ -456,7 +456,7 @@ static rn_status_t open_symbolic(open_t* o, rn_edge_t* out) {
   RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&o->arena, (size_t)y_count, &ys));
   RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&o->arena, (size_t)x_count, &xs));
   RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&o->arena, (size_t)x_count, &dxs));
-  // Its own arguments, so that an x that is two of them is two.
+  // Identities, so that one x that is passed twice counts as two arguments.
   for (int i = 0; i < x_count; ++i) xs[i] = rn_Identity(o->scope, call->inputs[i]);
   RN_RETURN_IF_ERROR(scope_status(o));
   RN_RETURN_IF_ERROR(inline_body(o, &func, xs, x_count, o->anchor, y_count, ys));
@@ -486,7 +486,7 @@ static rn_status_t open_any(open_t* o, rn_edge_t* out) {
   }
 }
 
-// Who read the call reads what took its place.
+// Redirects readers of the call to its replacement.
 static rn_status_t redirect(open_t* o, const rn_edge_t* out) {
   rn_node_t* call = o->call;
   for (int32_t i = 0; i < call->output_count; ++i) {

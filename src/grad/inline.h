@@ -1,10 +1,10 @@
-// Calls between ys and xs, opened: the nodes of a function take the place of the call, so that the
-// walk meets nothing but plain nodes, Switch, Merge and loops, whatever was called.
+// Inlines calls between ys and xs into the graph, so that the walk meets only plain nodes, Switch,
+// Merge and loops.
 //
 // A conditional (If, Case) becomes Switch and Merge nodes, a loop (While) Enter … Exit nodes, a
-// SymbolicGradient the gradients it stands for. Who read the call's outputs reads those of the new
-// nodes from then on; the call itself stays, for clients that hold it. A function that has a
-// gradient of its own is left alone (rn_call_gradient).
+// SymbolicGradient the gradients that it stands for. Readers of the call's outputs are redirected
+// to the new nodes; the call itself stays, because clients may hold it. Calls of a function with
+// its own gradient function are not inlined (rn_call_gradient).
 #ifndef RUNNEL_GRAD_INLINE_H_
 #define RUNNEL_GRAD_INLINE_H_
 
@@ -13,12 +13,13 @@
 
 // Whether |node| calls functions.
 bool rn_call_is(const rn_node_t* node);
-// Whether the walk must open |node|: it calls functions, and has no gradient function of its own.
+// Whether the walk must inline |node|: it calls functions, and has no gradient function of its own.
 bool rn_call_must_open(const rn_node_t* node);
 
-// Opens |node|. |has_frames|: the graph has loops or conditionals, so that the new nodes must hang
-// on what the call reads. |out| has room for the node's outputs: where they come from now.
-// INVALID_ARGUMENT naming the nodes if cond and body, or branches, do not fit.
+// Inlines |node|. |has_frames|: the graph has loops or conditionals, so the new nodes need control
+// edges from the call's inputs. |out| has room for one edge per output of the node and gets their
+// replacements. INVALID_ARGUMENT, naming the nodes, if cond and body, or the branches, do not
+// match.
 RN_MUST_USE rn_status_t rn_call_open(rn_scope_t* scope, rn_node_t* node, bool has_frames,
                                      rn_edge_t* out);
 

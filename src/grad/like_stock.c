@@ -1,11 +1,11 @@
-// Gradients as stock's C API adds them: what it refuses and how it says so.
+// Gradients with the checks and messages of TensorFlow's C API.
 #include <stdio.h>
 #include <string.h>
 
 #include "grad/grad.h"
 #include "graph/graph.h"
 
-// A prefix is refused as soon as any node is in it or is called so.
+// Refuses a prefix if any node has that name or a name under it.
 static rn_status_t check_prefix(rn_graph_t* graph, const char* prefix) {
   rn_str_t text = rn_str(prefix);
   rn_status_t status = RN_OK;
@@ -22,8 +22,9 @@ static rn_status_t check_prefix(rn_graph_t* graph, const char* prefix) {
   return status;
 }
 
-// The ops that stock's C API knows to have no gradient. It refuses a y of any other such op. We
-// follow where there is nothing to differentiate: a y of whole numbers, as of ArgMax.
+// The ops that TensorFlow's C API knows to have no gradient. It refuses a y of any other op without
+// one. We do the same if there is nothing to differentiate, as for an integer y such as that of
+// ArgMax.
 static const char known_to_have_none[] =
     " ApproximateEqual BroadcastGradientArgs ConcatOffset Const DeleteSessionTensor "
     "EditDistance Equal Floor GetSessionHandle GetSessionHandleV2 GetSessionTensor Greater "
@@ -39,7 +40,7 @@ static bool is_known(const char* op) {
   return length > 0 && (size_t)length < sizeof name && strstr(known_to_have_none, name);
 }
 
-// Nothing flowed back to any x: as it should, or for want of a rule?
+// No gradient reached any x: distinguishes whether that is right or a rule is missing.
 static rn_status_t check_ys(const rn_edge_t* ys, int y_count) {
   for (int i = 0; i < y_count; ++i) {
     const rn_op_def_t* op = ys[i].node->op;

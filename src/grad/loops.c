@@ -1,4 +1,4 @@
-// Which loop each node is in, and the parts of each loop.
+// Finds the loop of each node and the parts of each loop.
 #include "grad/loops.h"
 
 static bool is_enter(const rn_node_t* node) { return node->op->role == RN_ROLE_ENTER; }
@@ -29,7 +29,7 @@ static rn_status_t loop_called(rn_while_loops_t* loops, rn_arena_t* arena, const
   return rn_vec_push(&loops->all, loops->allocator, *out);
 }
 
-// What |node| reads must all be in one frame; the first that is seen says in which.
+// All inputs of |node| must be in one frame; the first one seen determines which.
 typedef struct seen_t {
   const rn_node_t* first;
   rn_while_loop_t* loop;
@@ -47,7 +47,7 @@ static rn_status_t see(rn_while_loops_t* loops, const rn_node_t* node, const rn_
   return rn_vec_push(&loops->strays, loops->allocator, stray);
 }
 
-// The frames of everything before |node| are known.
+// Finds the frame of |node|; those of its inputs are known.
 static rn_status_t place(rn_while_loops_t* loops, rn_arena_t* arena, const rn_node_t* node) {
   seen_t seen = {0};
   for (int32_t i = 0; i < node->input_count; ++i)
@@ -75,7 +75,7 @@ static rn_status_t want(order_t* order, rn_allocator_t allocator, const rn_node_
   return rn_vec_push(&order->stack, allocator, node);
 }
 
-// Places |root| after all that it reads.
+// Finds the frames of |root| and of everything that it depends on.
 static rn_status_t place_from(rn_while_loops_t* loops, rn_arena_t* arena, order_t* order,
                               const rn_node_t* root) {
   RN_RETURN_IF_ERROR(want(order, loops->allocator, root));
@@ -113,7 +113,7 @@ static bool flag(const rn_node_t* node, rn_str_t name, bool otherwise) {
   return value && value->kind == RN_ATTR_BOOL ? value->b : otherwise;
 }
 
-// Enters |node| into what is known of its loop.
+// Records |node| as a part of its loop.
 static rn_status_t note_part(rn_while_loops_t* loops, rn_node_t* node) {
   rn_while_loop_t* loop = loops->of[node->id];
   if (!loop) return RN_OK;
@@ -170,7 +170,7 @@ static rn_status_t complete_var(const rn_while_loop_t* loop, rn_while_loop_var_t
   if (!var->next || merge->input_count != 2)
     return malformed(loop, merge, "does not join an Enter and a NextIteration");
   var->switch_ = consumer_of(merge, 0, RN_ROLE_SWITCH);
-  if (!var->switch_) return RN_OK;  // a value that only the condition looks at
+  if (!var->switch_) return RN_OK;  // a variable that only the condition reads
   if (var->switch_->inputs[1].node != loop->cond)
     return malformed(loop, var->switch_, "is not steered by the LoopCond of the loop");
   var->exit = consumer_of(var->switch_, 0, RN_ROLE_EXIT);

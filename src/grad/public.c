@@ -1,4 +1,4 @@
-// The gradients of include/runnel/gradients.h: on scopes, with their errors.
+// Implements include/runnel/gradients.h: gradients on scopes, which carry the errors.
 #include "grad/grad.h"
 #include "graph/build.h"
 #include "runnel/ops.h"
@@ -64,8 +64,9 @@ RN_API bool rn_gradients(rn_scope_t* scope, rn_edge_t y, const rn_edge_t* xs, in
   return rn_scope_ok(scope);
 }
 
-// Back once with incoming gradients u, which stand for any: the result is linear in u, and its
-// gradient by u, weighted with the vectors, is the product.
+// Computes a Jacobian-vector product by two reverse passes: the first one with symbolic incoming
+// gradients u. Its result is linear in u, and the gradient of that result with respect to u,
+// weighted by the vectors, is the product.
 static bool twice(rn_scope_t* scope, const rn_edge_t* ys, int y_count, const rn_edge_t* xs,
                   int x_count, const rn_edge_t* vs, rn_edge_t* us, rn_gradient_t* dxs,
                   rn_edge_t* flat, rn_edge_t* weights, rn_gradient_t* dus) {

@@ -1,4 +1,4 @@
-// The message about an op that has no rule: which node, and how it lies between x and y.
+// The error about an op that has no rule: names the node and the path from x to y through it.
 #include "grad/walk.h"
 
 enum { MOST_SHOWN = 8, MOST_STEPS = 1000 };
@@ -25,7 +25,7 @@ static const rn_node_t* towards_x(const rn_walk_t* walk, const rn_node_t* node) 
 
 typedef const rn_node_t* (*step_t)(const rn_walk_t* walk, const rn_node_t* node);
 
-// The first few nodes after |node|, and the last.
+// Appends the first few nodes of the path after |node|, and the last.
 static void show(const rn_walk_t* walk, rn_strbuf_t* buf, const rn_node_t* node, step_t step,
                  int end) {
   const rn_node_t* last = NULL;

@@ -1,4 +1,5 @@
-// What rules ask (framework/grad_def.h), and what rules of clients may (runnel/gradients.h).
+// Functions that rules call (framework/grad_def.h) and that clients' rules may call
+// (runnel/gradients.h).
 #include "grad/walk.h"
 #include "runnel/ops.h"
 

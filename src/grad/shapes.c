@@ -1,12 +1,12 @@
-// Shapes in loops.
+// Infers shapes of values in loops.
 //
-// What enters a loop as a variable may change its shape, so the graph, like stock's, says nothing
-// of it. Most variables keep theirs: assume that all do, infer the body, and give up the assumption
-// for those that come out of it in another shape, until the rest holds. Then every iteration keeps
-// what the one before has kept. The graph stays as it was; the walk alone uses what was found.
+// A loop variable may change its shape, so the graph, like TensorFlow's, leaves it unknown. Most
+// variables keep theirs. So assume that all do, infer the body, drop the assumption for variables
+// that leave it with another shape, and repeat until the rest holds. By induction, no iteration
+// changes those shapes. The graph is not changed; only the walk uses the result.
 #include "grad/walk.h"
 
-// The nodes of one nest of loops, with what the graph says of them.
+// The nodes of one nest of loops, with a backup of what the graph records for them.
 typedef struct refine_t {
   rn_walk_t* walk;
   rn_arena_t arena;
@@ -14,7 +14,8 @@ typedef struct refine_t {
   rn_node_t** nodes;
   rn_output_t** outputs;  // as they were
   rn_partial_t* partials;
-  uint8_t* is_assumed;  // by node id, of Enter and Merge nodes: the shape is what entered
+  uint8_t* is_assumed;  // by node id, for Enter and Merge nodes: the shape is assumed to be the
+                        // initial one
 } refine_t;
 
 static bool is_within(const rn_while_loop_t* loop, const rn_while_loop_t* nest) {
@@ -49,12 +50,13 @@ static void restore(const refine_t* r, size_t i) {
   node->partial = r->partials[i];
 }
 
-// One run through the body with what is assumed now.
+// Infers the body once with the current assumptions.
 static void infer_all_locked(refine_t* r) {
   for (size_t i = 0; i < r->count; ++i) {
     rn_node_t* node = r->nodes[i];
     rn_status_t status = rn_node_infer_locked(node);
-    bool is_pop = rn_walk_pair(r->walk, node) != NULL;  // what it pops is known to the graph alone
+    bool is_pop =
+        rn_walk_pair(r->walk, node) != NULL;  // the graph alone knows the shape that it pops
     if (!rn_ok(status) || is_pop) restore(r, i);
     rn_status_free(status);
     if (!r->is_assumed[node->id]) continue;
@@ -63,7 +65,7 @@ static void infer_all_locked(refine_t* r) {
   }
 }
 
-// Gives up what does not hold; whether anything had to be.
+// Drops assumptions that do not hold; true if there were any.
 static bool give_up(refine_t* r, const rn_while_loop_t* nest, bool all) {
   const rn_while_loops_t* loops = &r->walk->loops;
   bool any = false;
@@ -92,7 +94,7 @@ static rn_status_t assume(refine_t* r, const rn_while_loop_t* nest) {
     RN_RETURN_IF_ERROR(rn_while_loop_complete(loop));
     for (size_t v = 0; v < loop->vars.count; ++v) {
       const rn_while_loop_var_t* var = &loop->vars.items[v];
-      // The Enter comes first in every loop that was made by a program.
+      // In every loop that a client library builds, the Enter is the Merge's first input.
       if (!var->next || var->merge->inputs[0].node != var->enter) continue;
       r->is_assumed[var->enter->id] = r->is_assumed[var->merge->id] = 1;
     }

@@ -1,4 +1,5 @@
-// Gradients that are rows of a tensor: made dense, summed, scaled, without repetitions.
+// Gradients that are rows of a tensor (slices): conversion to dense, sums, scaling, merging of
+// repeated indices.
 #include "graph/build.h"
 #include "ops/rules.h"
 #include "runnel/gradients.h"
@@ -38,7 +39,7 @@ RN_API rn_gradient_t rn_gradient_unique(rn_scope_t* scope, rn_gradient_t gradien
   return gradient;
 }
 
-// Slices one after the other; indices of different types become int64.
+// Concatenates slices; indices of different types become int64.
 static rn_gradient_t join_slices(rn_scope_t* scope, const rn_gradient_t* gradients, int count,
                                  rn_edge_t* parts) {
   rn_gradient_t sum = gradients[0];

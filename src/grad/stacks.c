@@ -1,10 +1,10 @@
-// Stacks between loops. See stacks.h.
+// Pairs of pushes and pops between loops. See stacks.h.
 #include "grad/stacks.h"
 
 #include "grad/backward.h"
 #include "runnel/ops.h"
 
-// Ops by definition: names are compared once a walk.
+// Op definitions, so that names are compared only once per walk.
 typedef struct stack_ops_t {
   const rn_op_def_t *push[2], *pop[2];
 } stack_ops_t;
@@ -21,7 +21,7 @@ static bool is_pop(const stack_ops_t* ops, const rn_node_t* node) {
   return node->op == ops->pop[0] || node->op == ops->pop[1];
 }
 
-// The node that made the handle that |node| reads.
+// The node that created the stack whose handle |node| reads.
 static rn_node_t* stack_of(const rn_node_t* node) {
   rn_node_t* from = node->inputs[0].node;
   while ((from->op->role == RN_ROLE_ENTER || from->op->role == RN_ROLE_IDENTITY) &&
@@ -44,7 +44,8 @@ static int depth_of(const rn_while_loop_t* loop) {
   return depth;
 }
 
-// The loops, in one frame, that push and pop are in; NULL where one of them is in none.
+// Finds the sibling loops, in one frame, that contain the push and the pop; NULL for one that is in
+// no loop.
 static void find_nests(const rn_walk_t* walk, rn_pair_t* pair) {
   rn_while_loop_t* push = rn_while_loop_of(&walk->loops, pair->push);
   rn_while_loop_t* pop = rn_while_loop_of(&walk->loops, pair->pop);
@@ -89,7 +90,8 @@ rn_status_t rn_stacks_find(rn_walk_t* walk) {
     if (pair->push) find_nests(walk, pair);
     kept += pair->push != NULL;
   }
-  if (kept < walk->pair_count) {  // what is popped and never pushed is nobody's gradient
+  if (kept < walk->pair_count) {  // drops stacks that are popped but never pushed: no gradient can
+                                  // go there
     for (size_t id = 0; id < walk->node_count; ++id)
       if (walk->pair_of[id] && !walk->pair_of[id]->push) walk->pair_of[id] = NULL;
   }
@@ -131,7 +133,7 @@ bool rn_stacks_bring(const rn_walk_t* walk, const rn_while_loop_t* nest) {
   return false;
 }
 
-// Push and pop happen equally often only if the loops live under the same conditions.
+// Pushes and pops match only if both loops run under the same conditions.
 static rn_status_t check_guards(rn_level_t* level, const rn_pair_t* pair) {
   rn_edge_t push = pair->push_nest->vars.items[0].enter->inputs[0];
   rn_edge_t pop = pair->pop_nest->vars.items[0].enter->inputs[0];
@@ -167,7 +169,7 @@ rn_status_t rn_stacks_visit_pop(rn_level_t* level, rn_node_t* node) {
   return rn_backward_wait(level, &b->backward, push.node, guard);
 }
 
-// What was pushed for |pair| in the backward body of |level|.
+// Pops the gradient that was pushed for |pair|, in the backward body of |level|.
 static rn_status_t pop_gradient(rn_level_t* level, const rn_pair_t* pair, rn_edge_t* out) {
   rn_backward_t* b = level->backward;
   rn_edge_t value = {pair->push, 0};

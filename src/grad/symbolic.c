@@ -1,16 +1,17 @@
-// Gradients of whole functions: what SymbolicGradient calls. See rn_graph_gradient_function.
+// Makes the gradient function of a function, which SymbolicGradient calls. See
+// rn_graph_gradient_function.
 #include <stdio.h>
 
 #include "function/function.h"
 #include "grad/grad.h"
 #include "runnel/ops.h"
 
-// The body on its way to becoming the gradient function.
+// State while the gradient function is made from the body.
 typedef struct maker_t {
   rn_function_body_t* body;
   rn_scope_t* scope;
   rn_arena_t arena;
-  rn_edge_t* inputs;  // arguments, then the gradients that arrive
+  rn_edge_t* inputs;  // arguments, then incoming gradients
   int32_t input_count;
   rn_edge_t* outputs;
 } maker_t;
@@ -54,7 +55,7 @@ static rn_status_t add_gradients(maker_t* maker) {
   RN_RETURN_IF_ERROR(rn_grad_run(&request, gradients));
   for (int32_t i = 0; i < body->arg_count; ++i) {
     maker->outputs[i] = gradients[i].dense;
-    // An argument that no gradient can have, a number say, still gets one: zeros.
+    // An argument that cannot have a gradient, such as an integer, gets zeros.
     if (!maker->outputs[i].node) maker->outputs[i] = rn_ZerosLike(maker->scope, maker->inputs[i]);
   }
   return scope_status(maker->scope);
@@ -80,7 +81,7 @@ static rn_status_t make(maker_t* maker, rn_graph_t* graph, rn_str_t* out_name) {
   RN_RETURN_IF_ERROR(rn_function_create(&spec, &function));
   rn_status_t status = rn_graph_add_function(graph, function, NULL);
   if (rn_ok(status)) {
-    // The library's own copy of the name: an equal function may have been there.
+    // Use the library's copy of the name, because an equal function may have been there before.
     rn_function_t* kept = rn_graph_get_function(graph, function->name);
     *out_name = kept ? kept->name : (rn_str_t){0};
     rn_function_release(kept);

@@ -1,17 +1,17 @@
-// What an edge stands for: the handle of a variable for the variable's value. Zeros like it, and
-// gradients of its shape.
+// Values of edges, where a variable's handle stands for the variable's value; zeros of their shape,
+// and shapes of their gradients.
 #include "grad/walk.h"
 #include "runnel/ops.h"
 
-// Whether |node| hands on a handle that it reads.
+// Whether |node| passes on a handle that it reads.
 static bool passes(const rn_node_t* node) {
   rn_op_role_t role = node->op->role;
   return role == RN_ROLE_ENTER || role == RN_ROLE_SWITCH || role == RN_ROLE_MERGE ||
          role == RN_ROLE_IDENTITY;
 }
 
-// The type of the variable's value behind a handle, told by the handle or by who reads it: an
-// argument of a function does not say. RN_INVALID: nobody tells.
+// The dtype of the variable behind a handle, from the handle itself or, for a function argument,
+// from a node that reads it. RN_INVALID if unknown.
 static rn_dtype_t held_type(rn_edge_t edge, int depth) {
   const rn_output_t* output = &edge.node->outputs[edge.index];
   if (output->handle.is_set) return output->handle.dtype;
@@ -28,7 +28,7 @@ static rn_dtype_t held_type(rn_edge_t edge, int depth) {
   return found;
 }
 
-// So many loops and conditionals a handle goes into on its way to who reads it.
+// The most loops and conditionals that a handle is followed into.
 enum { DEEPEST_READ = 16 };
 
 static int value_type(rn_edge_t edge) {
@@ -57,7 +57,7 @@ rn_edge_t rn_level_value(rn_level_t* level, rn_edge_t edge) {
 rn_edge_t rn_level_zeros(rn_level_t* level, rn_edge_t like) {
   rn_shape_t shape;
   int dtype = rn_walk_value(level->walk, like, &shape);
-  // In a loop the value would have to be kept for its shape alone.
+  // In a loop, the value would have to be kept only for its shape.
   bool is_kept = !level->backward || rn_backward_has(level, like);
   if (is_kept || !rn_shape_is_full(shape) || dtype == RN_RESOURCE || dtype == RN_VARIANT)
     return rn_ZerosLike(level->scope, rn_level_value(level, like));
