@@ -37,8 +37,8 @@ typedef struct rn_stray_t {
 typedef struct rn_while_loops_t {
   rn_allocator_t allocator;
   size_t node_count;
-  rn_while_loop_t**
-      of;  // by node id: the loop that its outputs are in; NULL if the graph has no loops
+  // By node id: the loop that its outputs are in; NULL if the graph has no loops.
+  rn_while_loop_t** of;
   RN_VEC(rn_while_loop_t*) all;
   RN_VEC(rn_node_t*) order;  // nodes in loops, in topological order
   RN_VEC(rn_stray_t) strays;

@@ -85,8 +85,8 @@ rn_arena_t* rn_scope_scratch(rn_scope_t* scope);  // lives until the node is fin
 // Hooks into every node that a scope builds; every member may be NULL.
 typedef struct rn_scope_hook_t {
   rn_edge_t (*map)(void* arg, rn_edge_t input);  // the edge to read in place of |input|
-  rn_node_t* (*map_control)(
-      void* arg, rn_node_t* control);  // the node to wait for in its place; NULL for none
+  // The node to wait for in its place; NULL for none.
+  rn_node_t* (*map_control)(void* arg, rn_node_t* control);
   void* arg;
   rn_node_t* anchor;                          // nodes without inputs get a control edge from it
   void (*built)(void* arg, rn_node_t* node);  // called for every node

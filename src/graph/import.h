@@ -18,8 +18,8 @@ typedef struct rn_import_options_t {
   bool allows_any_names;  // skip the check of node names, for function bodies
   bool extends;           // a session extends its graph: "a/b" may come after "a/b/c"
   rn_str_t default_device;
-  const rn_tensor_id_t*
-      map_from;  // input mapping: |map_from[i]| of the GraphDef becomes |map_to[i]| of the graph
+  // Input mapping: |map_from[i]| of the GraphDef becomes |map_to[i]| of the graph.
+  const rn_tensor_id_t* map_from;
   const rn_edge_t* map_to;
   int32_t map_count;
   rn_node_t* const* controls;  // every imported node without imported inputs runs after these

@@ -53,8 +53,8 @@ typedef struct rn_import_t {
   rn_strbuf_t name_buffer;
 
   rn_import_ref_t* refs;  // |inputs| resolved
-  int32_t*
-      order;  // node numbers, inputs before their readers; NULL if the GraphDef is in such an order
+  // Node numbers, inputs before their readers; NULL if the GraphDef is in such an order.
+  int32_t* order;
   bool* is_map_used;        // by entry of the input mapping
   rn_node_t** nodes;        // by number; NULL if not built yet
   rn_str_t* new_functions;  // names of the functions that this import added to the library

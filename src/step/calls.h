@@ -12,8 +12,8 @@ typedef struct rn_call_note_t {
   bool is_awaited;  // a node runs after it, or it is a target
   bool is_pivoted;  // a call that is dead exactly when its control inputs are
   bool is_pruned;   // a call whose body is pruned to what its used results need
-  rn_ir_edge_t*
-      replacement;  // by output: the edge that replaced it; NULL while the node is still there
+  // By output: the edge that replaced it; NULL while the node is still there.
+  rn_ir_edge_t* replacement;
   int32_t end;  // of a replaced node: the node that runs after all of its replacement; -1 if none
 } rn_call_note_t;
 
