@@ -1,6 +1,6 @@
-// The shared_name that asks for a resource without a name: every call of the op makes a fresh one
-// in eager execution, every node has one of its own in a graph. Only the handle leads to it, and it
-// goes with the last handle.
+// The shared_name that requests an anonymous resource: in eager execution every call of the op
+// makes a new one, in a graph every node has its own. Only the handle refers to it, and it is
+// destroyed with the last handle.
 #ifndef RUNNEL_FRAMEWORK_ANONYMOUS_H_
 #define RUNNEL_FRAMEWORK_ANONYMOUS_H_
 

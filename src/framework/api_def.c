@@ -12,7 +12,7 @@
 
 typedef struct entry_t {
   rn_pb_ApiDef_t def;
-  bool was_renamed;  // its texts speak of things by the names that users see
+  bool was_renamed;  // its descriptions already use the names that users see
 } entry_t;
 
 struct rn_api_def_map_t {
@@ -20,7 +20,7 @@ struct rn_api_def_map_t {
   rn_mutex_t mutex;  // guards all below
   rn_arena_t arena;  // everything the entries point to
   rn_map_t by_name;  // op name -> entry_t
-  bool was_read;     // reading ends writing, as in stock
+  bool was_read;     // a map that was read cannot be written, as in TensorFlow
 };
 
 static rn_pb_ApiDef_Arg_t base_arg(const rn_pb_OpDef_ArgDef_t* from) {
@@ -28,7 +28,7 @@ static rn_pb_ApiDef_Arg_t base_arg(const rn_pb_OpDef_ArgDef_t* from) {
       .name = from->name, .rename_to = from->name, .description = from->description};
 }
 
-// What an op looks like when nobody says more.
+// The ApiDef of an op without overrides.
 static rn_status_t make_base(rn_api_def_map_t* map, const rn_pb_OpDef_t* op, rn_pb_ApiDef_t* out) {
   rn_arena_t* arena = &map->arena;
   uint32_t inputs = op->input_arg.count, outputs = op->output_arg.count, attrs = op->attr.count;
@@ -178,7 +178,7 @@ static rn_status_t merge_order(rn_pb_ApiDef_t* base, const rn_pb_ApiDef_t* updat
   return RN_OK;
 }
 
-// |update| lies in the map's arena.
+// |update| is in the map's arena.
 static rn_status_t merge(rn_api_def_map_t* map, rn_pb_ApiDef_t* base,
                          const rn_pb_ApiDef_t* update) {
   if (update->visibility) base->visibility = update->visibility;
@@ -228,7 +228,7 @@ static rn_status_t put_locked(rn_api_def_map_t* map, rn_str_t text) {
   for (uint32_t i = 0; i < defs->op.count; ++i) {
     const rn_pb_ApiDef_t* update = &defs->op.items[i];
     entry_t* base = rn_map_get(&map->by_name, update->graph_op_name);
-    if (base) RN_RETURN_IF_ERROR(merge(map, &base->def, update));  // others are skipped
+    if (base) RN_RETURN_IF_ERROR(merge(map, &base->def, update));  // skips unknown ops
   }
   return RN_OK;
 }
@@ -240,7 +240,7 @@ rn_status_t rn_api_def_map_put(rn_api_def_map_t* map, rn_str_t text) {
   return status;
 }
 
-// Every `from` of |inout_text| becomes `to`; both come with their quotes.
+// Replaces every `from` in |inout_text| by `to`; both include their quotes.
 static rn_status_t rename_in(rn_arena_t* arena, rn_str_t from, rn_str_t to, rn_str_t* inout_text) {
   rn_str_t rest = *inout_text;
   const char* found = !rest.size ? NULL : memmem(rest.data, rest.size, from.data, from.size);
@@ -278,7 +278,7 @@ static rn_status_t rename_in_all(rn_arena_t* arena, rn_pb_ApiDef_t* def, rn_str_
   return rename_in(arena, from, to, &def->description);
 }
 
-// Texts are written with the names of the definition: here they get those that users see.
+// Descriptions use the names of the definition; replaces them by those that users see.
 static rn_status_t rename_entry(rn_arena_t* arena, entry_t* entry) {
   rn_pb_ApiDef_t* def = &entry->def;
   if (entry->was_renamed) return RN_OK;

@@ -38,7 +38,7 @@ static const rn_attr_t* find_attr(const rn_func_attr_t* func, rn_str_t name) {
   return NULL;
 }
 
-// The attributes are a set: their order says nothing.
+// Attributes are a set: their order does not matter.
 static bool func_eq(const rn_func_attr_t* a, const rn_func_attr_t* b) {
   if (!rn_str_eq(a->name, b->name) || a->attr_count != b->attr_count) return false;
   for (int32_t i = 0; i < a->attr_count; i++) {
@@ -107,7 +107,7 @@ static bool element_eq(const rn_attr_value_t* a, const rn_attr_value_t* b) {
 
 bool rn_attr_value_eq(const rn_attr_value_t* a, const rn_attr_value_t* b) {
   if (a->is_list != b->is_list) return false;
-  // An empty list has lost its kind on the way through a message.
+  // An empty list from a message has lost its kind.
   if (a->is_list && a->count == 0 && b->count == 0) return true;
   if (a->kind != b->kind || (a->is_list && a->count != b->count)) return false;
   int32_t count = a->is_list ? a->count : 1;
@@ -118,7 +118,7 @@ bool rn_attr_value_eq(const rn_attr_value_t* a, const rn_attr_value_t* b) {
   return true;
 }
 
-// Quoted and escaped; the middle of a long one is left out.
+// Prints a string quoted and escaped; omits the middle of a long one.
 static void print_string(rn_strbuf_t* buf, rn_str_t str) {
   enum { LONG = 80, SHOWN = 10 };
   rn_strbuf_append(buf, RN_STR("\""));
@@ -141,7 +141,7 @@ static void print_tensor(rn_strbuf_t* buf, const rn_tensor_t* tensor) {
   rn_strbuf_append(buf, RN_STR(">"));
 }
 
-// name[a=1, b=DT_FLOAT], in the order of the names.
+// Prints name[a=1, b=DT_FLOAT], attributes sorted by name.
 static void print_func(rn_strbuf_t* buf, const rn_func_attr_t* func) {
   rn_strbuf_append(buf, func->name);
   rn_strbuf_append(buf, RN_STR("["));
@@ -155,7 +155,7 @@ static void print_func(rn_strbuf_t* buf, const rn_func_attr_t* func) {
         next = attr;
       }
     }
-    if (!next) break;  // a name was there twice
+    if (!next) break;  // a name occurred twice
     if (n) rn_strbuf_append(buf, RN_STR(", "));
     rn_strbuf_append(buf, next->name);
     rn_strbuf_append(buf, RN_STR("="));
@@ -200,7 +200,7 @@ static void print_element(rn_strbuf_t* buf, const rn_attr_value_t* value) {
 }
 
 void rn_attr_value_print(rn_strbuf_t* buf, const rn_attr_value_t* value) {
-  enum { LONG = 30, SHOWN = 5 };  // a long list shows its two ends
+  enum { LONG = 30, SHOWN = 5 };  // only the two ends of a long list are printed
   if (!value->is_list) {
     print_element(buf, value);
     return;
@@ -269,8 +269,8 @@ static size_t element_size(rn_attr_kind_t kind) {
   return 0;
 }
 
-// Every member of the value's union begins where the union does, so an element of a list is its
-// first |element_size| bytes.
+// Every member of the value's union starts at its beginning, so an element of a list is the first
+// |element_size| bytes of the union.
 static rn_status_t copy_list(rn_arena_t* arena, const rn_attr_value_t* value,
                              rn_attr_value_t* out) {
   size_t size = element_size((rn_attr_kind_t)value->kind);

@@ -1,7 +1,7 @@
-// Attribute values: what is fixed about a node when it is built.
+// Attribute values: the parameters of a node that are fixed when it is built.
 //
-// A value is plain data: pointers in it are borrowed from the node's arena, from a decoded message
-// or from a static table.
+// A value is plain data; its pointers are borrowed from the node's arena, a decoded message or a
+// static table.
 #ifndef RUNNEL_FRAMEWORK_ATTR_H_
 #define RUNNEL_FRAMEWORK_ATTR_H_
 
@@ -30,8 +30,8 @@ typedef struct rn_attr_t rn_attr_t;
 typedef struct rn_func_attr_t rn_func_attr_t;
 
 typedef struct rn_attr_value_t {
-  uint8_t kind;  // rn_attr_kind_t; an empty list from outside may be of no known kind: then
-                 // RN_ATTR_INT, count 0
+  uint8_t kind;  // rn_attr_kind_t; RN_ATTR_INT with count 0 for an empty list of unknown kind from
+                 // a message
   bool is_list;
   int32_t count;  // of a list
   union {
@@ -70,11 +70,11 @@ struct rn_func_attr_t {
 bool rn_attr_value_eq(const rn_attr_value_t* a, const rn_attr_value_t* b);
 // As in node summaries: DT_FLOAT, true, 3, [1,2], "SAME", [2,?] …
 void rn_attr_value_print(rn_strbuf_t* buf, const rn_attr_value_t* value);
-// A deep copy; tensors in it share their buffers, which |arena| does not release: see
+// Makes a deep copy, except that tensors share their buffers. |arena| does not release those: see
 // rn_attr_value_clear.
 RN_MUST_USE rn_status_t rn_attr_value_copy(rn_arena_t* arena, const rn_attr_value_t* value,
                                            rn_attr_value_t* out);
-// Releases the tensor buffers of a copied value; its memory goes with the arena.
+// Releases the tensor buffers of a copied value; its other memory is freed with the arena.
 void rn_attr_value_clear(rn_attr_value_t* value);
 
 // "int", "list(type)" …

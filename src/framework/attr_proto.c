@@ -1,12 +1,11 @@
-// Attribute values to and from their messages.
+// Converts attribute values to and from messages.
 //
-// Values are built so that rn_attr_value_clear takes them half-built: counts grow with the
-// elements.
+// Counts grow with the elements, so that rn_attr_value_clear can clear a half-built value.
 #include "framework/attr_proto.h"
 
 #include "tensor/tensor_proto.h"
 
-// What one conversion carries along.
+// State of one conversion.
 typedef struct reader_t {
   rn_arena_t* arena;
   size_t max_bytes;
@@ -46,7 +45,7 @@ static rn_status_t read_func(reader_t* r, const rn_pb_NameAttrList_t* proto,
   return RN_OK;
 }
 
-// The one kind that the list holds.
+// The kind of the list's elements.
 static rn_status_t list_kind(const rn_pb_AttrValue_ListValue_t* list, uint8_t* out_kind,
                              uint32_t* out_count) {
   const struct {
@@ -81,7 +80,7 @@ static rn_status_t copy_items(reader_t* r, const void* items, uint32_t count, si
   return RN_OK;
 }
 
-// Lists whose elements are converted one by one.
+// Converts the elements of a list one by one.
 static rn_status_t read_elements(reader_t* r, const rn_pb_AttrValue_ListValue_t* list,
                                  uint32_t count, rn_attr_value_t* out) {
   union {
@@ -118,7 +117,7 @@ static rn_status_t read_elements(reader_t* r, const rn_pb_AttrValue_ListValue_t*
       out->list_func = to.func;
       for (uint32_t i = 0; i < count; ++i) {
         rn_status_t status = read_func(r, &list->func.items[i], &to.func[i]);
-        if (to.func[i]) ++out->count;  // half-built ones are cleared too
+        if (to.func[i]) ++out->count;  // count half-built ones, so that they are cleared too
         RN_RETURN_IF_ERROR(status);
       }
       return RN_OK;
@@ -158,7 +157,7 @@ static rn_status_t read_list(reader_t* r, const rn_pb_AttrValue_ListValue_t* lis
 }
 
 static rn_status_t read_value(reader_t* r, const rn_pb_AttrValue_t* proto, rn_attr_value_t* out) {
-  // A message member of the union that was named but not given is the empty message.
+  // A message member of the oneof that is set but NULL is the empty message.
   static const rn_pb_TensorShapeProto_t no_shape = {0};
   static const rn_pb_TensorProto_t no_tensor = {0};
   static const rn_pb_AttrValue_ListValue_t no_list = {0};

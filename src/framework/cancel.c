@@ -36,7 +36,7 @@ void rn_cancel(rn_cancel_t* cancel) {
     cancel->running = entry;
     cancel->thread = pthread_self();
     rn_mutex_unlock(&cancel->mutex);
-    entry->fn(entry);  // the entry may be gone afterwards
+    entry->fn(entry);  // may free the entry
     rn_mutex_lock(&cancel->mutex);
     cancel->running = NULL;
     rn_cond_broadcast(&cancel->idle);

@@ -1,4 +1,4 @@
-// Cancellation: one flag a step, and the callbacks of those who wait.
+// Cancellation: one flag per step, and the callbacks of operations that wait.
 #ifndef RUNNEL_FRAMEWORK_CANCEL_H_
 #define RUNNEL_FRAMEWORK_CANCEL_H_
 
@@ -19,7 +19,7 @@ typedef struct rn_cancel_t {
   rn_cond_t idle;    // no callback is running
   rn_cancel_entry_t* entries;
   rn_cancel_entry_t* running;  // the entry whose callback runs now
-  pthread_t thread;            // and where
+  pthread_t thread;            // the thread it runs on
 } rn_cancel_t;
 
 void rn_cancel_init(rn_cancel_t* cancel);
@@ -29,12 +29,14 @@ static inline bool rn_is_cancelled(const rn_cancel_t* cancel) {
 }
 // Sets the flag and calls every entry. Later calls do nothing.
 void rn_cancel(rn_cancel_t* cancel);
-// False if it is cancelled already: then |entry| is not kept and its callback is not called.
+// Adds |entry|. Returns false if already cancelled; then |entry| is not kept and its callback is
+// not called.
 bool rn_cancel_add(rn_cancel_t* cancel, rn_cancel_entry_t* entry);
-// After it returns the callback neither runs nor will, unless the caller is inside it. Must not be
-// called under a lock that it takes. True if the entry was removed before its callback was called.
+// When this returns, the callback does not run and never will, unless the caller is inside it. Must
+// not be called under a lock that the callback takes. True if the entry was removed before its
+// callback was called.
 bool rn_cancel_remove(rn_cancel_t* cancel, rn_cancel_entry_t* entry);
-// Makes a used one as new, for the next step. No entries may be left.
+// Resets the flag for the next step. No entries may be left.
 void rn_cancel_reset(rn_cancel_t* cancel);
 
 #endif  // RUNNEL_FRAMEWORK_CANCEL_H_

@@ -1,4 +1,4 @@
-// Waiting for a call: see function.h.
+// Runs a call and waits for it: see function.h.
 #include "framework/function.h"
 
 typedef struct waiter_t {

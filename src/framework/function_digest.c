@@ -1,4 +1,4 @@
-// A number for what a function or an attribute says: see function.h.
+// Hashes functions and attributes by content: see function.h.
 #include "base/hash.h"
 #include "framework/attr_proto.h"
 #include "framework/function.h"
@@ -7,7 +7,7 @@
 #include "wire/decode.h"
 #include "wire/encode.h"
 
-#define MAX_DEPTH 64  // of calls; below it names must do
+#define MAX_DEPTH 64  // of nested calls; deeper functions are hashed by name
 
 typedef struct digest_t {
   rn_functions_t* functions;
@@ -24,7 +24,7 @@ static uint64_t of_text(rn_str_t text) { return rn_farm_fingerprint64(text); }
 
 static rn_status_t of_function(digest_t* digest, const rn_func_attr_t* function, uint64_t* out);
 
-// Of a message whose functions are elsewhere.
+// Hashes an AttrValue; |digest| finds the functions that it names.
 static rn_status_t of_value(digest_t* digest, const rn_pb_AttrValue_t* value, uint64_t* out) {
   digest->bytes.size = 0;
   RN_RETURN_IF_ERROR(RN_PB_ENCODE(AttrValue, value, NULL, &digest->bytes));
@@ -58,7 +58,8 @@ static rn_status_t of_attr(digest_t* digest, const rn_attr_value_t* value, uint6
   return status;
 }
 
-// An attribute of a node of a function, of which only those that name functions are looked into.
+// Hashes an attribute of a node in a function body; descends only into attributes that name
+// functions.
 static rn_status_t of_node_attr(digest_t* digest, const rn_pb_AttrValue_t* value, rn_arena_t* arena,
                                 uint64_t* out) {
   bool has_list = value->value_case == rn_pb_AttrValue_list_field && value->list->func.count > 0;
@@ -71,7 +72,7 @@ static rn_status_t of_node_attr(digest_t* digest, const rn_pb_AttrValue_t* value
   return status;
 }
 
-// A node may be of a function's name instead of an op's.
+// A node's op may be the name of a function.
 static rn_status_t of_op(digest_t* digest, const rn_pb_NodeDef_t* node, rn_arena_t* arena,
                          uint64_t* out) {
   *out = of_text(node->op);
@@ -93,7 +94,7 @@ static rn_status_t of_op(digest_t* digest, const rn_pb_NodeDef_t* node, rn_arena
   return status;
 }
 
-// Attributes come in any order, so their hashes are added.
+// The order of attributes does not matter, so their hashes are added.
 static rn_status_t of_node(digest_t* digest, const rn_pb_NodeDef_t* node, rn_arena_t* arena,
                            uint64_t* out) {
   uint64_t sum = 0, hash = 0;

@@ -1,13 +1,13 @@
-// Gradient rules: how an op passes the gradient of its outputs on to its inputs, by adding nodes to
-// the graph.
+// Gradient rules: functions that compute the gradients of an op's inputs from those of its outputs,
+// by adding nodes to the graph.
 //
-// A rule is named in the .ops file and written in ops/<family>_grad.c. It reads the node's inputs,
-// outputs and attributes, builds nodes with the typed builders in |scope|, and says rn_grad_to for
-// each input that has a gradient; inputs it leaves out get none. To an output that nobody asked a
-// gradient of none arrives; rn_grad_dy makes zeros for it when the rule needs them.
+// The .ops file names a rule, and ops/<family>_grad.c defines it. A rule reads the node's inputs,
+// outputs and attributes, builds nodes with the typed builders in |scope|, and calls rn_grad_to for
+// each input that has a gradient; the other inputs get none. An output may have no incoming
+// gradient; rn_grad_dy makes zeros for it when the rule needs them.
 //
-// A gradient may be slices (runnel/gradients.h). A rule that can make use of that asks
-// rn_grad_slices first; rn_grad_dy makes them dense, and says so in the log.
+// A gradient may be slices (runnel/gradients.h). A rule that can use slices checks rn_grad_slices
+// first; rn_grad_dy converts them to a dense tensor and logs that.
 #ifndef RUNNEL_FRAMEWORK_GRAD_DEF_H_
 #define RUNNEL_FRAMEWORK_GRAD_DEF_H_
 
@@ -16,22 +16,22 @@
 
 struct rn_grad_t {
   rn_scope_t* scope;  // where the rule builds; carries the first error
-  rn_arena_t* arena;  // scratch of the rule's
+  rn_arena_t* arena;  // scratch memory for the rule
   rn_node_t* node;    // the forward node
   int32_t input_count;
   const rn_edge_t* inputs;
   int32_t output_count;
-  rn_gradient_t* dy;   // what arrived at each output
-  const bool* wanted;  // by input: whether somebody waits for its gradient; NULL: all
-  rn_gradient_t* dx;   // gradient of each input; the rule fills it through rn_grad_to
-  const char* source;  // names this question: gradients of arrays that belong together say it
-  void* level;         // the walk's own
-  // The shape of a forward value as a vector, where it is cheaper than the value itself; NULL: the
-  // value is at hand. Set by whoever runs the rule in a loop.
+  rn_gradient_t* dy;   // incoming gradient of each output
+  const bool* wanted;  // by input: whether its gradient is needed; NULL if all are
+  rn_gradient_t* dx;   // gradient of each input; the rule sets it with rn_grad_to
+  const char* source;  // name of the request; gradient TensorArrays of one request share it
+  void* level;         // private to the walk
+  // Returns the shape of a forward value as a vector, without the value itself. Set by the walk for
+  // rules in a loop, where keeping the value would cost more; NULL elsewhere.
   rn_edge_t (*shape_of)(void* arg, rn_edge_t like, int dtype);
   void* shape_arg;
-  // Some columns of |matrix|, computed without the others; RN_NO_EDGE where that is no gain. NULL
-  // as above.
+  // Computes some columns of |matrix| without the others; RN_NO_EDGE if that gains nothing. NULL
+  // outside of loops.
   rn_edge_t (*columns_of)(void* arg, rn_edge_t matrix, int64_t first, int64_t count);
 };
 
@@ -39,7 +39,7 @@ static inline rn_edge_t rn_grad_in(const rn_grad_t* grad, int i) { return grad->
 static inline rn_edge_t rn_grad_out(const rn_grad_t* grad, int i) {
   return (rn_edge_t){grad->node, i};
 }
-// Whether the gradient of input |i| is of use; a rule need not build what is not.
+// Whether the gradient of input |i| is needed; a rule need not build the others.
 static inline bool rn_grad_wants(const rn_grad_t* grad, int i) {
   return !grad->wanted || grad->wanted[i];
 }
@@ -78,12 +78,12 @@ const char* rn_grad_op(const rn_grad_t* grad);
 // The static shape of an edge; RN_SHAPE_UNKNOWN when nothing is known.
 rn_shape_t rn_grad_shape(const rn_grad_t* grad, rn_edge_t edge);
 
-// Rules of clients, by name: of an op that has none of its own, or what "_gradient_op_type" says.
+// Clients' rules, by the name of an op without a built-in rule or the value of "_gradient_op_type".
 typedef struct rn_grad_rule_t {
-  rn_gradient_fn_t fn;  // NULL: there is none
+  rn_gradient_fn_t fn;  // NULL if there is none
   void* arg;
 } rn_grad_rule_t;
-// ALREADY_EXISTS if |name| has a rule. Any thread; rules stay for ever.
+// ALREADY_EXISTS if |name| has a rule. Any thread; rules are never removed.
 RN_MUST_USE rn_status_t rn_grad_rule_register(rn_str_t name, rn_grad_rule_t rule);
 rn_grad_rule_t rn_grad_rule_find(rn_str_t name);
 

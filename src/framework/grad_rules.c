@@ -1,4 +1,5 @@
-// Rules of clients: a short list beside the table of ops, and as long-lived.
+// Gradient rules that clients register: a short process-wide list, never freed, like the op
+// registry.
 #include "base/sync.h"
 #include "framework/grad_def.h"
 

@@ -1,6 +1,6 @@
-// The ops that the runtime itself puts into a graph: what carries values between devices, goes
-// round with their loops, and what calls and functional control flow are taken apart into. Their
-// names are declared here and nowhere above.
+// The ops that the runtime itself adds to graphs: transfers between devices with their control
+// loops, fused ops, and the ops that calls and functional control flow are lowered to. Higher
+// layers use these functions instead of the names.
 #ifndef RUNNEL_FRAMEWORK_INTERNAL_OPS_H_
 #define RUNNEL_FRAMEWORK_INTERNAL_OPS_H_
 
@@ -13,15 +13,15 @@ static inline const rn_op_def_t* rn_op_send(bool from_host) {
 static inline const rn_op_def_t* rn_op_recv(bool to_host) {
   return rn_op_find(to_host ? RN_STR("_HostRecv") : RN_STR("_Recv"));
 }
-// A chain of elementwise ops in one pass over memory; its attribute "program" says which.
+// A chain of elementwise ops in one pass over memory; the attribute "program" encodes it.
 static inline const rn_op_def_t* rn_op_fused(void) {
   return rn_op_find(RN_STR("_FusedElementwise"));
 }
-// Such chains with several results, over columns of matrices, too.
+// Such chains with several results, also over columns of matrices.
 static inline const rn_op_def_t* rn_op_fused_columns(void) {
   return rn_op_find(RN_STR("_FusedColumns"));
 }
-// Matrix products that are summed up, and a descent by such a sum: nothing of it is written out.
+// A sum of matmuls, and gradient descent by such a sum, without materialising the terms.
 static inline const rn_op_def_t* rn_op_sum_of_products(void) {
   return rn_op_find(RN_STR("_SumOfProducts"));
 }
@@ -31,25 +31,25 @@ static inline const rn_op_def_t* rn_op_add_product(void) {
 static inline const rn_op_def_t* rn_op_descent_by_products(void) {
   return rn_op_find(RN_STR("_DescentByProducts"));
 }
-// A convolution and what follows it element by element; step/fuse_conv.c says how its steps are
-// written.
+// A convolution with the elementwise ops that follow it; step/fuse_conv.c documents the encoding of
+// its steps.
 static inline const rn_op_def_t* rn_op_conv_then(void) { return rn_op_find(RN_STR("_ConvThen")); }
-// A matrix packed for products, and a product by one.
+// A matrix packed for matmuls, and a matmul by a packed matrix.
 static inline const rn_op_def_t* rn_op_pack_matrix(void) {
   return rn_op_find(RN_STR("_PackMatrix"));
 }
 static inline const rn_op_def_t* rn_op_packed_product(void) {
   return rn_op_find(RN_STR("_PackedMatMul"));
 }
-// A product that goes on with the sums of another.
+// A matmul that adds to the result of another one.
 static inline const rn_op_def_t* rn_op_continued_product(void) {
   return rn_op_find(RN_STR("_ContinuedMatMul"));
 }
-// Some rows of a matrix, where they lie.
+// Some rows of a matrix, without a copy.
 static inline const rn_op_def_t* rn_op_rows_of(void) { return rn_op_find(RN_STR("_RowsOf")); }
-// Matrices one below the other.
+// Matrices stacked vertically.
 static inline const rn_op_def_t* rn_op_stack_rows(void) { return rn_op_find(RN_STR("_StackRows")); }
-// A sum that a loop adds products to: begun, added to, and what it came to.
+// A sum to which a loop adds matmuls: its start, one addition, and the result.
 static inline const rn_op_def_t* rn_op_begin_sum(void) { return rn_op_find(RN_STR("_BeginSum")); }
 static inline const rn_op_def_t* rn_op_add_later(void) { return rn_op_find(RN_STR("_AddLater")); }
 static inline const rn_op_def_t* rn_op_end_sum(void) { return rn_op_find(RN_STR("_EndSum")); }

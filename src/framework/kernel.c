@@ -1,11 +1,11 @@
-// The table of kernels, and making one for a node.
+// The kernel registry, and creating a kernel for a node.
 #include "framework/kernel.h"
 
 #include "base/map.h"
 #include "base/vec.h"
 
-// Rows by op, built once from the families; plug-ins' rows are appended under the lock. A chain per
-// op, in order of registration. Without memory for it, the families themselves are searched.
+// Rows by op, one chain per op in order of registration. Built once from the families; plug-ins
+// append rows under the lock. If there is no memory for it, lookups search the families directly.
 typedef struct row_t {
   const rn_kernel_def_t* def;
   struct row_t* _Atomic next;
@@ -45,7 +45,7 @@ static rn_status_t add_families(void) {
   return RN_OK;
 }
 
-// All or nothing: whoever asks after a failure tries again.
+// Builds everything or nothing; the next lookup after a failure tries again.
 static rn_status_t build_locked(void) {
   if (registry.is_built) return RN_OK;
   rn_map_init(&registry.by_op, rn_allocator_system());
@@ -79,7 +79,7 @@ static bool row_fits(const rn_kernel_def_t* def, const rn_op_def_t* op,
   return true;
 }
 
-// False: there is no memory for the table, and so no row of a plug-in either.
+// False if there is no memory for the table; then there are no plug-in rows either.
 static bool first_row(rn_str_t op, row_t** out) {
   rn_mutex_lock(&registry.mutex);
   rn_status_t status = build_locked();
@@ -172,7 +172,7 @@ static void mark_host(const rn_kernel_def_t* def, const rn_kernel_init_t* init,
   }
 }
 
-// One block: the kernel, its types, its host marks, its name and its state.
+// The size of the block that holds the kernel, its types, host marks, name and state.
 static size_t kernel_block(const rn_kernel_def_t* def, const rn_kernel_init_t* init,
                            size_t* out_state) {
   size_t types = (size_t)init->input_count + (size_t)init->output_count;

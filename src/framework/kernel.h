@@ -1,10 +1,9 @@
-// Kernels: how an op is computed on a device. This is what the files in kernels/ are written
-// against.
+// Kernels: the implementation of an op on a device. This is the interface that the files in
+// kernels/ implement.
 //
-// A kernel is a row in its family's table. When a plan is made, one kernel is created for each
-// node: |init| reads the attributes once into private state; |compute| then runs once a step (or an
-// iteration), from any thread, several at once: state is read-only after init unless the kernel
-// guards it itself.
+// A kernel is a row in its family's table. A plan creates one kernel per node: |init| reads the
+// attributes once into private state; |compute| then runs once per step (or iteration), from any
+// thread and concurrently, so state is read-only after init unless the kernel guards it itself.
 #ifndef RUNNEL_FRAMEWORK_KERNEL_H_
 #define RUNNEL_FRAMEWORK_KERNEL_H_
 
@@ -21,27 +20,27 @@ typedef struct rn_step_t rn_step_t;
 typedef struct rn_functions_t rn_functions_t;  // see framework/function.h
 
 enum {
-  // Output i is input i: same bytes, perhaps another shape. Such a kernel only says rn_forward.
+  // Output i is input i: same bytes, perhaps another shape. Such a kernel only calls rn_forward.
   RN_KERNEL_FORWARDS = 1 << 0,
-  // Computes element by element: output 0 may overwrite any input of the same byte size that dies
-  // here.
+  // Computes element by element: output 0 may overwrite any input of the same byte size whose last
+  // use this is.
   RN_KERNEL_IN_PLACE = 1 << 1,
-  // Keeps inputs beyond the call (with rn_tensor_keep): the planner then gives them buffers that
-  // can be kept without a copy.
+  // Keeps inputs beyond the call (with rn_tensor_keep), so the planner gives them buffers that can
+  // be kept without a copy.
   RN_KERNEL_KEEPS_INPUTS = 1 << 2,
-  // Takes long, or cannot be judged by the size of its tensors: worth a thread of its own.
+  // Takes long, or its cost does not follow from the size of its tensors: worth its own thread.
   RN_KERNEL_EXPENSIVE = 1 << 3,
-  // Sets its outputs from state of its own (variables, constants, queues): no memory is planned for
+  // Sets its outputs from its own state (variables, constants, queues): no memory is planned for
   // them.
   RN_KERNEL_OWN_OUTPUTS = 1 << 4,
 };
 
-// Elementwise operations that can be fused into one pass over memory; see framework/vector_op.h.
+// Identifies an elementwise operation that can be fused; see kernels/cpu/vector.h.
 typedef uint16_t rn_vector_op_t;
 
 typedef struct rn_kernel_type_t {
   const char* attr;   // name of a type attribute; NULL ends the list
-  rn_dtypes_t types;  // what it may be
+  rn_dtypes_t types;  // its allowed values
 } rn_kernel_type_t;
 
 // Where an input of a node comes from.
@@ -50,12 +49,12 @@ typedef struct rn_kernel_source_t {
   int32_t output;
 } rn_kernel_source_t;
 
-// What |init| gets. Everything is borrowed for the call.
+// Arguments of |init|. Everything is borrowed for the call.
 typedef struct rn_kernel_init_t {
   const struct rn_kernel_def_t* def;  // the row itself; set by rn_kernel_create
   const rn_op_def_t* op;
   rn_str_t node;                 // its name
-  const rn_attr_value_t* attrs;  // by place in the definition
+  const rn_attr_value_t* attrs;  // in the order of the definition
   int32_t extra_count;
   const rn_attr_t* extras;
   int32_t input_count;
@@ -69,29 +68,31 @@ typedef struct rn_kernel_init_t {
   rn_device_t* device;
   rn_resources_t* resources;  // of the device
   rn_str_t device_name;
-  rn_allocator_t allocator;      // for the kernel's own things
+  rn_allocator_t allocator;      // for the kernel's own memory
   rn_allocator_t device_memory;  // for tensors
   rn_allocator_t host_memory;    // for tensors of host arguments
   bool is_host;                  // the device's memory is host memory
   const rn_env_t* env;
-  rn_functions_t* functions;  // what calls go through; outlives the kernel. NULL: there are none
+  rn_functions_t* functions;  // for calling functions; outlives the kernel. NULL if there are none
 } rn_kernel_init_t;
 
 typedef struct rn_kernel_def_t {
   const char* op;
   const char* device;         // "CPU", "GPU", "NULL"
   rn_kernel_type_t types[4];  // all must hold; unused rows are zero
-  const char* host_args[8];   // arguments, in or out, that live in host memory on any device
-  const char* label;          // chosen by the attribute "_kernel"; NULL: the ordinary one
-  int32_t priority;           // among several that fit, the highest wins
+  const char* host_args[8];   // input and output arguments that are in host memory on any device
+  const char* label;          // selected by the attribute "_kernel"; NULL for the default kernel
+  int32_t priority;           // among several that match, the highest wins
   uint32_t flags;
-  rn_vector_op_t vector_op;  // 0: cannot be fused
+  rn_vector_op_t vector_op;  // 0 if it cannot be fused
   size_t state_size;         // bytes of private state, zeroed before init
-  rn_status_t (*init)(const rn_kernel_init_t* init, void* state);  // NULL: nothing to read
-  void (*destroy)(void* state);  // NULL: nothing to free; takes half-made state
+  // NULL if there is nothing to read.
+  rn_status_t (*init)(const rn_kernel_init_t* init, void* state);
+  // NULL if there is nothing to free; must accept half-initialized state.
+  void (*destroy)(void* state);
   rn_status_t (*compute)(rn_kernel_ctx_t* ctx);
-  // Instead of compute, for a kernel that waits: returns at once and has rn_done called exactly
-  // once, from any thread, then or later.
+  // Instead of compute, for kernels that wait: returns at once, and rn_done is called exactly once,
+  // from any thread, before or after that.
   void (*compute_async)(rn_kernel_ctx_t* ctx);
 } rn_kernel_def_t;
 
@@ -112,68 +113,72 @@ struct rn_kernel_t {
   size_t block_size;  // of the one block that holds all of this
 };
 
-// What a step gives to its kernels.
+// State of a step that its kernels see.
 struct rn_step_t {
   int64_t id;
   rn_cancel_t* cancel;
-  rn_rendezvous_t* rendezvous;  // NULL in a plan that sends nothing
-  rn_resources_t*
-      step_resources;  // what dies with the step (stacks, TensorArrays); made when first asked for
+  rn_rendezvous_t* rendezvous;     // NULL if the plan sends nothing
+  rn_resources_t* step_resources;  // resources that are destroyed with the step (stacks,
+                                   // TensorArrays); made on first use
   const rn_env_t* env;
-  rn_pool_t* pool;                // for work inside a kernel; NULL: one thread
-  rn_str_t config;                // the session's ConfigProto, serialized; empty: all defaults
-  int64_t deadline_ns;            // of the environment's clock; 0: none
-  struct rn_step_stats_t* stats;  // exec's, for the calls that kernels make; NULL: nobody asks
-  int32_t call_depth;             // how many calls this step is in
+  rn_pool_t* pool;      // for parallel work inside a kernel; NULL for one thread
+  rn_str_t config;      // the session's serialized ConfigProto; empty for all defaults
+  int64_t deadline_ns;  // on the environment's clock; 0 for none
+  // Owned by exec, for calls that kernels make; NULL if no statistics are wanted.
+  struct rn_step_stats_t* stats;
+  int32_t call_depth;  // nesting depth of function calls
 };
 
-// The resources that die with |step|, made when first asked for. Borrowed.
+// The resources that are destroyed with |step|, made on first use. Borrowed.
 RN_MUST_USE rn_status_t rn_step_get_resources(rn_step_t* step, rn_resources_t** out);
 
-// One call of a kernel. The executor fills it; kernels use the functions below and the fields
-// marked so.
+// One call of a kernel. The executor fills it in; kernels use the functions below and only the
+// fields marked "for kernels".
 struct rn_kernel_ctx_t {
   const rn_kernel_t* kernel;
   void* state;             // kernel->state; for kernels
   rn_tensor_t* const* in;  // for kernels, read-only: see rn_in
-  rn_tensor_t* out;  // one after the other; planned ones have type, shape and data set already
-  rn_step_t* step;   // for kernels
-  uint64_t dying;    // bit i: nobody needs input i after this call (inputs from 64 on: never)
+  rn_tensor_t* out;        // array of outputs; planned ones have type, shape and data set already
+  rn_step_t* step;         // for kernels
+  uint64_t dying;  // bit i: this call is the last use of input i (never set for inputs from 64 on)
   uint64_t planned;  // bit i: output i has memory from the plan
-  bool is_dead;      // a Send on the way not taken: it tells the other side so
-  // Which run of which loop this is, and which turn of it: part of rendezvous keys and of names of
-  // step resources. The same in all parts of a step; 0 and 0 outside of loops.
+  bool is_dead;      // a Send on an untaken branch, which must tell the receiver
+  // The execution of a loop and its iteration: part of rendezvous keys and of names of step
+  // resources. The same in all partitions of a step; both 0 outside of loops.
   uint64_t frame;
   int64_t iteration;
-  void (*done)(rn_kernel_ctx_t* ctx, rn_status_t status);  // the executor's: see rn_done
+  void (*done)(rn_kernel_ctx_t* ctx, rn_status_t status);  // set by the executor; see rn_done
 };
 
 static inline const rn_tensor_t* rn_in(const rn_kernel_ctx_t* ctx, int i) { return ctx->in[i]; }
 static inline rn_pool_t* rn_ctx_pool(const rn_kernel_ctx_t* ctx) { return ctx->step->pool; }
 
-// Output |i| of the given shape (full), its bytes unset: planned memory if it fits, else from the
-// device (host memory for host args).
+// Makes output |i| with the given full shape and uninitialized bytes, in planned memory if it fits,
+// else in new device memory (host memory for host arguments).
 RN_MUST_USE rn_status_t rn_output(rn_kernel_ctx_t* ctx, int i, rn_shape_t shape, rn_tensor_t** out);
-// Output |i| shaped like input |j|; may *be* input j's memory when that dies here and the byte
-// sizes agree: for kernels that write element k only after they have read element k of every input.
+// Makes output |i| with the shape of input |j|. It may reuse input j's memory if this is its last
+// use and the byte sizes agree, so the kernel must read element k of every input before it writes
+// element k.
 RN_MUST_USE rn_status_t rn_output_like(rn_kernel_ctx_t* ctx, int i, int j, rn_tensor_t** out);
-// Output |i| of |shape|, in the memory of one of the inputs in the bit set |candidates| if one dies
-// here and fits.
+// Makes output |i| of |shape|, reusing the memory of one of the inputs in the bit set |candidates|
+// if this is its last use and it fits.
 RN_MUST_USE rn_status_t rn_output_in_place(rn_kernel_ctx_t* ctx, int i, uint64_t candidates,
                                            rn_shape_t shape, rn_tensor_t** out);
-// Output |i| is input |j|, shared; with another shape of equal count in the second form.
+// Makes output |i| share input |j|; the second form gives it another shape with the same number of
+// elements.
 RN_MUST_USE rn_status_t rn_forward(rn_kernel_ctx_t* ctx, int i, int j);
 RN_MUST_USE rn_status_t rn_forward_reshaped(rn_kernel_ctx_t* ctx, int i, int j, rn_shape_t shape);
-// Output |i| becomes |tensor|, which is moved (and zeroed).
+// Moves |tensor| to output |i| and zeroes it.
 void rn_set_output(rn_kernel_ctx_t* ctx, int i, rn_tensor_t* tensor);
-// Scratch memory on the device; the kernel clears it.
+// Allocates a scratch tensor on the device; the kernel must clear it.
 RN_MUST_USE rn_status_t rn_temp(rn_kernel_ctx_t* ctx, rn_dtype_t dtype, rn_shape_t shape,
                                 rn_tensor_t* out);
 // The variable behind reference input |i|.
 rn_variable_t* rn_in_variable(const rn_kernel_ctx_t* ctx, int i);
-// Output |i| becomes a reference to |variable|, which the kernel's state must keep alive.
+// Makes output |i| a reference to |variable|, which the kernel's state must keep alive.
 void rn_set_output_ref(rn_kernel_ctx_t* ctx, int i, rn_variable_t* variable);
-// Ends an asynchronous call; takes |status|. The context must not be touched afterwards.
+// Ends an asynchronous call and takes ownership of |status|. The context must not be used
+// afterwards.
 static inline void rn_done(rn_kernel_ctx_t* ctx, rn_status_t status) { ctx->done(ctx, status); }
 
 // Attributes in init. The definition guarantees that they exist and have the kind asked for.
@@ -194,12 +199,12 @@ static inline rn_str_t rn_init_string(const rn_kernel_init_t* init, const char* 
   return rn_init_attr(init, name)->s;
 }
 
-// The table of kernels. The library's own rows come from kernels/*/*.c through their registrar;
-// plug-ins add theirs at run time. Finds the row for a node of |op| with these attributes on a
-// device of type |device|; NULL if there is none.
+// The kernel registry. The built-in rows come from kernels/ through its registrar; plug-ins add
+// theirs at run time. Finds the row for a node of |op| with these attributes on a device of type
+// |device|; NULL if there is none.
 const rn_kernel_def_t* rn_kernel_find(const rn_op_def_t* op, const rn_attr_value_t* attrs,
                                       const char* label, const char* device);
-// Adds a plug-in's row, which must live for ever.
+// Adds a plug-in's row, which must never be freed.
 RN_MUST_USE rn_status_t rn_kernel_register(const rn_kernel_def_t* def);
 // Visits every row, in the order of op names.
 RN_MUST_USE rn_status_t rn_kernel_each(rn_status_t (*visit)(const rn_kernel_def_t* def, void* arg),

@@ -1,4 +1,4 @@
-// What a running kernel asks of its context: outputs, forwarding, scratch memory.
+// The functions of a kernel's context: outputs, forwarding, scratch memory.
 #include "framework/kernel.h"
 
 static rn_allocator_t output_memory(const rn_kernel_ctx_t* ctx, int i) {
@@ -52,7 +52,7 @@ rn_status_t rn_output_in_place(rn_kernel_ctx_t* ctx, int i, uint64_t candidates,
         input->dtype != dtype || !has_shape(input, shape) ||
         ctx->kernel->input_is_host[j] != ctx->kernel->output_is_host[i])
       continue;
-    // The input keeps its view of the bytes for the kernel to read; the output owns the buffer.
+    // The input still points to the bytes, so the kernel can read them; the output owns the buffer.
     rn_tensor_clear(&ctx->out[i]);
     RN_RETURN_IF_ERROR(rn_tensor_share(input, &ctx->out[i]));
     *out = &ctx->out[i];
@@ -66,7 +66,7 @@ rn_status_t rn_output_like(rn_kernel_ctx_t* ctx, int i, int j, rn_tensor_t** out
   return rn_output_in_place(ctx, i, candidate, rn_tensor_shape(ctx->in[j]), out);
 }
 
-// Planned memory is the slot's own for good: what a kernel would rather share is copied there.
+// The output must be in planned memory, so a tensor that the kernel would share is copied there.
 static rn_status_t copy_to_planned(rn_kernel_ctx_t* ctx, int i, const rn_tensor_t* from,
                                    rn_shape_t shape) {
   rn_tensor_t* out = NULL;
@@ -106,8 +106,8 @@ rn_status_t rn_temp(rn_kernel_ctx_t* ctx, rn_dtype_t dtype, rn_shape_t shape, rn
   return rn_tensor_create(ctx->kernel->device_memory, dtype, shape, out);
 }
 
-// A reference travels as a tensor whose data is the variable. It is not counted: the kernel that
-// made it keeps the variable in its state, and the plan keeps the kernel.
+// A reference is a tensor whose data points to the variable. It holds no reference count: the
+// kernel that made it keeps the variable alive, and the plan keeps the kernel alive.
 rn_variable_t* rn_in_variable(const rn_kernel_ctx_t* ctx, int i) {
   return ctx->in[i]->is_ref ? (rn_variable_t*)ctx->in[i]->data : NULL;
 }

@@ -8,7 +8,7 @@
 
 typedef struct lister_t {
   rn_strbuf_t* buf;
-  const char* op;  // NULL: all
+  const char* op;  // NULL for all ops
 } lister_t;
 
 static void write_constraint(rn_strbuf_t* buf, const rn_kernel_type_t* type) {

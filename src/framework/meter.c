@@ -15,7 +15,7 @@ struct rn_meter_buckets_t {
   double limits[];
 };
 
-// A histogram. |counts| has one place for each limit.
+// A histogram. |counts| has one entry per limit.
 typedef struct samples_t {
   double min, max, number, sum, squares;
   double counts[];
@@ -35,7 +35,7 @@ struct rn_meter_t {
   int label_count;
   rn_meter_buckets_t* buckets;  // Owned; samplers only
   rn_mutex_t mutex;             // guards |cells|
-  rn_meter_cell_t* cells;       // never taken out before the meter goes
+  rn_meter_cell_t* cells;       // cells are freed with the meter
 };
 
 static size_t buckets_size(int count) {

@@ -1,9 +1,9 @@
-// The table of op definitions: the library's own and those that plug-ins add.
+// The registry of op definitions: built-in ones and those that plug-ins add.
 //
 // A hash table with open addressing, made on the first lookup. Readers take no lock: slots and the
-// table pointer are only ever published complete (release) and never taken back. When the table
-// grows, the old one stays linked behind the new one, because a reader may still stand in it; sizes
-// double, so all old ones together are smaller than the current one.
+// table pointer are published complete (release) and never removed. When the table grows, the old
+// one stays allocated, because a reader may still use it; sizes double, so all old tables together
+// are smaller than the current one.
 #include "framework/op_def.h"
 
 #include <stdatomic.h>
@@ -45,7 +45,7 @@ static uint64_t load4(const char* data) {
   return bits;
 }
 
-// Names are short: a few words, overlapping, tell them apart.
+// Names are short, so hashing a few overlapping machine words suffices.
 static uint32_t hash_name(const char* data, size_t size) {
   uint64_t a = 0, b = 0;
   if (size >= 8) {
@@ -61,7 +61,7 @@ static uint32_t hash_name(const char* data, size_t size) {
   return (uint32_t)(hash >> 32);
 }
 
-// |name| comes from outside and may hold any bytes, zeros too.
+// |name| is untrusted and may hold any bytes, including NUL.
 static bool is_called(const char* own, rn_str_t name) {
   return strlen(own) == name.size && !memcmp(own, name.data, name.size);
 }
@@ -90,7 +90,8 @@ static void table_insert(rn_op_table_t* table, const rn_op_def_t* def) {
   table->count++;
 }
 
-// The table with room for one more definition, at most half full; NULL when memory is short.
+// The table, grown if needed to stay at most half full with one more definition; NULL if memory is
+// short.
 static rn_op_table_t* table_ready_locked(void) {
   rn_op_table_t* old = atomic_load_explicit(&registry.table, memory_order_relaxed);
   if (old && (old->count + 1) * 2 <= old->mask + 1) return old;

@@ -1,5 +1,5 @@
-// Op definitions as messages: fields in order of number, zero values left out, as proto3 writers
-// do, so that the bytes are those of stock's own writer.
+// Writes op definitions as messages: fields by ascending number, zero values omitted, like proto3
+// writers, so the bytes equal TensorFlow's.
 #include "framework/op_proto.h"
 
 #include "wire/writer.h"
@@ -37,7 +37,7 @@ enum {
   DEPRECATION_VERSION = 1,
   DEPRECATION_EXPLANATION = 2,
 
-  // A list has the numbers of the values themselves, but for functions.
+  // A list uses the same field numbers as single values, except for functions.
   VALUE_LIST = 1,
   VALUE_S = 2,
   VALUE_I = 3,
@@ -67,7 +67,7 @@ static void write_shape(rn_strbuf_t* buf, uint32_t number, rn_shape_t shape) {
   rn_pb_end(buf, mark);
 }
 
-// Tensors of definitions are colours: a few bytes, in the field that small numbers share.
+// The only tensors in definitions are colours: a few bytes, in the field for small integers.
 static void write_tensor(rn_strbuf_t* buf, const rn_tensor_t* tensor) {
   size_t mark = rn_pb_begin(buf, VALUE_TENSOR);
   rn_pb_put_uint(buf, TENSOR_DTYPE, tensor->dtype);

@@ -32,7 +32,7 @@ static bool take(scanner_t* s, const char* text) {
   return true;
 }
 
-// A word of letters, digits and underscores that starts with a letter.
+// Takes a word of letters, digits and underscores that starts with a letter.
 static rn_str_t take_name(scanner_t* s) {
   skip_space(s);
   const char* start = s->next;
@@ -60,7 +60,7 @@ bool rn_op_spec_is_op_name(rn_str_t name) {
   return name.size > 0;
 }
 
-// The groups of types that have names.
+// Named groups of types.
 static const struct {
   const char* name;
   rn_dtypes_t types;
@@ -102,7 +102,7 @@ static rn_status_t allow_types(rn_arena_t* arena, rn_dtypes_t types, rn_attr_def
   return RN_OK;
 }
 
-// A quoted string with C escapes left as they are: none are needed in names.
+// Takes a quoted string; C escapes are not decoded, because names need none.
 static bool take_quoted(scanner_t* s, rn_str_t* out) {
   skip_space(s);
   if (s->next == s->end || (*s->next != '\'' && *s->next != '"')) return false;
@@ -113,7 +113,7 @@ static bool take_quoted(scanner_t* s, rn_str_t* out) {
   return true;
 }
 
-// What is between braces: types, groups of types, or strings.
+// Parses the list between braces: types, groups of types, or strings.
 static rn_status_t parse_allowed(rn_arena_t* arena, scanner_t* s, rn_str_t spec,
                                  rn_attr_def_t* out) {
   const char** strings = NULL;
@@ -179,7 +179,7 @@ static const char* field_of(uint8_t kind) {
   }
 }
 
-// Types may be called "float" as well as DT_FLOAT; the text format knows the latter.
+// Types may be written "float" or DT_FLOAT; the text format accepts only the latter.
 static void print_types(rn_strbuf_t* buf, scanner_t s) {
   while (s.next < s.end) {
     const char* start = s.next;
@@ -249,7 +249,7 @@ static rn_status_t parse_default(rn_arena_t* arena, scanner_t* s, rn_str_t spec,
   if (!rn_ok(status)) {
     return rn_status_annotate(status, " in the default of \"%.*s\"", RN_STR_ARGS(spec));
   }
-  if (is_empty) out->default_value.kind = out->kind;  // an empty list does not tell
+  if (is_empty) out->default_value.kind = out->kind;  // an empty list has no kind of its own
   s->next = s->end;
   out->has_default = true;
   return check_default(out, spec);

@@ -1,10 +1,10 @@
-// The rendezvous of one process: values and receivers that wait for each other, by key.
+// The rendezvous within one process: matches values and receivers by key.
 #include "framework/rendezvous.h"
 
 #include "base/map.h"
 #include "base/sync.h"
 
-// A value that nobody has asked for yet.
+// A value that has not been received yet.
 typedef struct item_t {
   struct item_t* next;
   rn_tensor_t value;
@@ -12,7 +12,7 @@ typedef struct item_t {
   bool is_dead;
 } item_t;
 
-// Under a key either values wait or receivers do; an entry with neither is dropped.
+// The queue of one key: either values or receivers wait. An empty queue is removed.
 typedef struct meeting_t {
   item_t* first_item;
   item_t* last_item;
@@ -28,8 +28,8 @@ struct rn_rendezvous_t {
   rn_allocator_t allocator;
   rn_mutex_t mutex;
   rn_map_t meetings;
-  rn_status_t failure;  // Owned; once set, it is everybody's answer
-  rn_remote_t remote;   // |has| is NULL: all values are made here
+  rn_status_t failure;  // Owned; once set, every call fails with it
+  rn_remote_t remote;   // |has| is NULL if all values come from this process
 };
 
 #define DERIVED "type.googleapis.com/tensorflow.DerivedStatus"

@@ -12,7 +12,7 @@ struct rn_resources_t {
   rn_allocator_t allocator;
   rn_mutex_t mutex;
   rn_map_t entries;         // "container\0name" -> entry_t
-  _Atomic int64_t numbers;  // given so far
+  _Atomic int64_t numbers;  // the last one given out
 };
 
 int64_t rn_resources_new_number(rn_resources_t* resources) { return resources->numbers++; }
@@ -139,8 +139,8 @@ rn_status_t rn_resources_remove(rn_resources_t* resources, rn_str_t container, r
   return RN_OK;
 }
 
-// Entries are taken out one by one and released without the lock: a resource's end may look at the
-// table.
+// Removes entries one by one and releases them without the lock, because destroying a resource may
+// use the table.
 void rn_resources_clear(rn_resources_t* resources, rn_str_t container) {
   for (;;) {
     entry_t* victim = NULL;
@@ -171,7 +171,8 @@ rn_status_t rn_handle_create(rn_allocator_t allocator, rn_str_t device, rn_str_t
   return rn_handle_make(allocator, &from, out);
 }
 
-// Finds what a handle from a message stands for. Several threads may: the first one's stays.
+// Looks up the resource of a handle that came in a message. If several threads do so, the first
+// one's result is kept.
 static rn_status_t bind_handle(rn_handle_t* handle, rn_resources_t* resources, const char* type,
                                rn_resource_t** out) {
   RN_RETURN_IF_ERROR(
@@ -241,7 +242,7 @@ rn_status_t rn_variable_read(const rn_tensor_t* reference, bool allows_uninitial
   rn_mutex_unlock(&variable->mutex);
   RN_RETURN_IF_ERROR(status);
   if (rn_tensor_is_set(out)) return RN_OK;
-  rn_tensor_clear(out);  // what is not initialised may have a shape already
+  rn_tensor_clear(out);  // an uninitialised variable may have a shape already
   if (!allows_uninitialized)
     return rn_failed_precondition("Attempting to use uninitialized value %.*s",
                                   RN_STR_ARGS(variable->name));

@@ -1,18 +1,18 @@
-// What shape functions are written with: the arithmetic of partly known shapes and values.
+// Functions for writing shape functions: arithmetic of partly known shapes and values.
 #include "framework/shape_fn.h"
 
 #include <inttypes.h>
 #include <limits.h>
 
 const rn_attr_value_t* rn_shape_attr(const rn_shape_ctx_t* ctx, const char* name) {
-  // The definition guarantees the attribute; an empty value stands in should a function and its
-  // definition ever disagree.
+  // The definition guarantees the attribute; if a function and its definition ever disagree, it
+  // gets an empty value.
   static const rn_attr_value_t none = {.kind = RN_ATTR_INT};
   int i = rn_op_attr_index(ctx->op, rn_str(name));
   return i < 0 ? &none : &ctx->attrs[i];
 }
 
-// Whether |i| is one of |count|; if not, the context remembers it.
+// Whether |i| is below |count|; if not, records the overrun in the context.
 static bool is_within(rn_shape_ctx_t* ctx, const char* kind, int64_t i, int32_t count) {
   if (i >= 0 && i < count) return true;
   if (!ctx->overrun_kind) {
@@ -74,7 +74,7 @@ rn_handle_data_t* rn_shape_out_handle(rn_shape_ctx_t* ctx, int64_t i) {
 
 static rn_status_t new_dims(rn_shape_ctx_t* ctx, int rank, int64_t** out_dims) {
   *out_dims = NULL;
-  RN_RETURN_IF_ERROR(check_overrun(ctx));  // ends loops over counts that are too large
+  RN_RETURN_IF_ERROR(check_overrun(ctx));  // stops loops over counts that are too large
   if (rank > RN_MAX_RANK) {
     return rn_invalid_argument("Shape must be at most rank %d but is rank %d", RN_MAX_RANK, rank);
   }
@@ -204,7 +204,7 @@ int64_t rn_shape_dim(rn_shape_t shape, int axis) {
 rn_status_t rn_shape_slice(rn_shape_ctx_t* ctx, rn_shape_t shape, int64_t start, int64_t end,
                            rn_shape_t* out) {
   if (!rn_shape_has_rank(shape)) {
-    // How many are left is known when both ends are counted from the same side.
+    // With an unknown rank, the length is known if both positions count from the same end.
     bool same_side = (start < 0) == (end < 0) && end != INT_MAX;
     *out = RN_SHAPE_UNKNOWN;
     return same_side && end >= start && start >= 0 ? rn_shape_of_rank(ctx, (int)(end - start), out)
@@ -229,7 +229,7 @@ rn_status_t rn_shape_slice(rn_shape_ctx_t* ctx, rn_shape_t shape, int64_t start,
                                " over shape with rank %" PRId64 ")",
                                first, last, start, end, rank);
   }
-  // A scalar has no dims to point to.
+  // A scalar has no dims.
   *out =
       first == last ? RN_SHAPE_SCALAR : (rn_shape_t){(int32_t)(last - first), shape.dims + first};
   return RN_OK;
@@ -297,14 +297,14 @@ rn_status_t rn_shape_from_input(rn_shape_ctx_t* ctx, int i, rn_shape_t* out) {
   return RN_OK;
 }
 
-// The size of an axis that is |a| on one side and |b| on the other.
+// The broadcast size of dimensions |a| and |b|.
 static rn_status_t broadcast_dim(int64_t a, int64_t b, int64_t* out) {
   if (a == 1) {
     *out = b;
   } else if (b == 1) {
     *out = a;
   } else if (a == RN_UNKNOWN || b == RN_UNKNOWN) {
-    // One above 1 decides; 0 does not, for the other could be 1 or 0.
+    // A size above 1 determines the result; 0 does not, because the other one could be 1 or 0.
     int64_t known = a == RN_UNKNOWN ? b : a;
     *out = known > 1 ? known : RN_UNKNOWN;
   } else {

@@ -1,35 +1,35 @@
-// Shape functions: what an op knows of its output shapes from its inputs and attributes.
+// Shape functions: infer an op's output shapes from its inputs and attributes.
 //
-// One function a (group of) op(s), named in the .ops file and written in ops/<family>.c. It is
-// called when a node is added to a graph and whenever shapes are refined; it must set every output
-// (those it leaves are unknown) and refuse what can never run, with stock's message: the caller
-// appends the node's summary and input shapes. It runs on any thread and allocates only from the
-// context's arena.
+// The .ops file names an op's shape function, and ops/<family>.c defines it; several ops may share
+// one. It is called when a node is added to a graph and whenever shapes are refined. It sets the
+// output shapes it can infer (the others stay unknown) and fails, with TensorFlow's message, for a
+// node that can never run; the caller appends the node's summary and input shapes. It runs on any
+// thread and allocates only from the context's arena.
 #ifndef RUNNEL_FRAMEWORK_SHAPE_FN_H_
 #define RUNNEL_FRAMEWORK_SHAPE_FN_H_
 
 #include "framework/op_def.h"
 
-// What is known of the value of a small integer tensor, element by element: sizes and axes that
-// other shapes are computed from.
+// What is known of the value of a small integer tensor, element by element; other shapes depend on
+// such sizes and axes.
 typedef struct rn_partial_t {
-  bool is_known;          // whether anything is known, the rank at least
+  bool is_known;          // whether at least the rank is known
   bool is_scalar;         // one element, rank 0
   int32_t count;          // elements of the vector (1 for a scalar)
   const int64_t* values;  // Borrowed; RN_UNKNOWN_VALUE where not known
 } rn_partial_t;
 #define RN_UNKNOWN_VALUE INT64_MIN
 
-// What a resource handle stands for.
+// What is known of the resource behind a handle.
 typedef struct rn_handle_data_t {
   bool is_set;
   rn_dtype_t dtype;
   rn_shape_t shape;
-  int key_rank;  // of a table: as many of the last sizes of a tensor of keys are those of one key
+  int key_rank;  // of a table: the number of trailing dimensions that form one key
 } rn_handle_data_t;
 
-// Which inputs' values a shape function looked at (bit i: input i): as whole values, as sizes of a
-// shape. For the message of a failure.
+// The inputs whose values a shape function read (bit i: input i), as whole values or as sizes of a
+// shape. Used in error messages.
 typedef struct rn_shape_asked_t {
   uint64_t values;
   uint64_t shapes;
@@ -37,9 +37,9 @@ typedef struct rn_shape_asked_t {
 
 struct rn_shape_ctx_t {
   const rn_op_def_t* op;
-  const rn_attr_value_t*
-      attrs;              // Borrowed; one for each attribute of the definition, defaults filled in
-  rn_arena_t* arena;      // what the outputs' dims are made of
+  // Borrowed; one per attribute of the definition, defaults filled in.
+  const rn_attr_value_t* attrs;
+  rn_arena_t* arena;      // for the dims of the outputs
   int32_t graph_version;  // GraphDef producer version
 
   // Read these through the accessors below.
@@ -48,7 +48,7 @@ struct rn_shape_ctx_t {
   const rn_dtype_t* input_types;
   // Whole constant values, NULL where not constant.
   const rn_tensor_t* const* input_values;
-  const rn_partial_t* input_partials;  // always there; is_known false where nothing is known
+  const rn_partial_t* input_partials;  // never NULL; is_known is false where nothing is known
   const rn_handle_data_t* input_handles;
 
   int32_t output_count;
@@ -58,22 +58,22 @@ struct rn_shape_ctx_t {
 
   rn_shape_asked_t* asked;  // Borrowed; may be NULL
 
-  // The first input or output that the function asked for and the node does not have; the accessors
-  // below set them. |overrun_kind| is "input" or "output", NULL if there is none.
+  // The first input or output that the function accessed although the node does not have it; set by
+  // the accessors below. |overrun_kind| is "input" or "output", or NULL if there was none.
   const char* overrun_kind;
   int overrun_index;
   rn_shape_t spare_output;  // stands in for outputs that do not exist
   rn_handle_data_t spare_handle;
 };
 
-// Runs the op's shape function. INVALID_ARGUMENT if it refuses the node, or if it asked for an
-// input or an output that the node does not have: attributes from a file may promise more than
-// there is.
+// Runs the op's shape function. INVALID_ARGUMENT if it fails, or if it accessed an input or output
+// that the node does not have, since attributes from a file may be inconsistent.
 RN_MUST_USE rn_status_t rn_shape_infer(rn_shape_ctx_t* ctx);
 
 // Inputs and outputs by number. Shape functions use these, never the arrays: an index may come from
-// an attribute, and a file may hold any attribute. Past the end, a read gives "unknown", a write
-// goes to a spare, the next shape that is made fails, and so does rn_shape_infer.
+// an attribute, and a file may hold any attribute. Past the end, a read returns "unknown" and a
+// write goes to a spare output; then the next function that makes a shape fails, and so does
+// rn_shape_infer.
 rn_shape_t rn_shape_in(rn_shape_ctx_t* ctx, int64_t i);
 rn_dtype_t rn_shape_in_type(rn_shape_ctx_t* ctx, int64_t i);
 const rn_partial_t* rn_shape_in_partial(rn_shape_ctx_t* ctx, int64_t i);
@@ -92,16 +92,16 @@ RN_MUST_USE rn_status_t rn_shape_matrix(rn_shape_ctx_t* ctx, int64_t rows, int64
                                         rn_shape_t* out);
 RN_MUST_USE rn_status_t rn_shape_of_rank(rn_shape_ctx_t* ctx, int rank,
                                          rn_shape_t* out);  // all dims unknown
-// |shape| with the given rank; "Shape must be rank 2 but is rank 3" otherwise. At-least/at-most
-// forms likewise.
+// |shape| with the given rank; fails with "Shape must be rank 2 but is rank 3" otherwise. The
+// at-least and at-most forms work likewise.
 RN_MUST_USE rn_status_t rn_shape_with_rank(rn_shape_ctx_t* ctx, rn_shape_t shape, int rank,
                                            rn_shape_t* out);
 RN_MUST_USE rn_status_t rn_shape_with_rank_at_least(rn_shape_ctx_t* ctx, rn_shape_t shape, int rank,
                                                     rn_shape_t* out);
 RN_MUST_USE rn_status_t rn_shape_with_rank_at_most(rn_shape_ctx_t* ctx, rn_shape_t shape, int rank,
                                                    rn_shape_t* out);
-// What both say together; "Dimension 0 in both shapes must be equal, but are 2 and 3. Shapes are
-// [2] and [3]." otherwise.
+// Merges what is known of one shape; fails with "Dimension 0 in both shapes must be equal, but are
+// 2 and 3. Shapes are [2] and [3]." if they contradict each other.
 RN_MUST_USE rn_status_t rn_shape_merge(rn_shape_ctx_t* ctx, rn_shape_t a, rn_shape_t b,
                                        rn_shape_t* out);
 // "Dimensions must be equal, but are 2 and 3".
@@ -117,8 +117,7 @@ RN_MUST_USE rn_status_t rn_shape_concat(rn_shape_ctx_t* ctx, rn_shape_t a, rn_sh
                                         rn_shape_t* out);
 RN_MUST_USE rn_status_t rn_shape_replace_dim(rn_shape_ctx_t* ctx, rn_shape_t shape, int axis,
                                              int64_t dim, rn_shape_t* out);
-// The shape that input |i|, a vector of sizes (-1: not known), spells out; as much as is known of
-// it.
+// The shape whose sizes (-1 if unknown) input |i|, a vector, holds; as much as is known of it.
 RN_MUST_USE rn_status_t rn_shape_from_input(rn_shape_ctx_t* ctx, int i, rn_shape_t* out);
 // Numpy broadcasting. |incompatible_error| false: unknown shape instead of an error.
 RN_MUST_USE rn_status_t rn_shape_broadcast(rn_shape_ctx_t* ctx, rn_shape_t a, rn_shape_t b,
@@ -132,9 +131,10 @@ bool rn_shape_input_scalar(rn_shape_ctx_t* ctx, int i, int64_t* out_value);
 RN_MUST_USE rn_status_t rn_shape_set_partial(rn_shape_ctx_t* ctx, bool is_scalar, int count,
                                              const int64_t* values);
 
-// Ready-made functions that many .ops lines name.
-rn_status_t rn_shape_fn_unknown(rn_shape_ctx_t* ctx);    // all outputs unknown
-rn_status_t rn_shape_fn_missing(rn_shape_ctx_t* ctx);    // of an op that came without one: the same
+// Shape functions that many ops share.
+rn_status_t rn_shape_fn_unknown(rn_shape_ctx_t* ctx);  // all outputs unknown
+// The same, for an op without a shape function.
+rn_status_t rn_shape_fn_missing(rn_shape_ctx_t* ctx);
 rn_status_t rn_shape_fn_unchanged(rn_shape_ctx_t* ctx);  // output 0 = input 0
 rn_status_t rn_shape_fn_scalar(rn_shape_ctx_t* ctx);     // all outputs scalar
 rn_status_t rn_shape_fn_none(rn_shape_ctx_t* ctx);       // no outputs
