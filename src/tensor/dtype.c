@@ -1,4 +1,4 @@
-// Names, sizes and kinds of the data types, from the one list.
+// Names, sizes and kinds of the data types, from the list RN_DTYPES.
 #include "tensor/dtype.h"
 
 #include <stdio.h>
@@ -48,7 +48,7 @@ bool rn_dtype_is_integer(rn_dtype_t dtype) {
                        dtype);
 }
 
-// A name for a number that is no type. Lives in the thread until it asked for a few others.
+// A name for a number that is not a type; valid until the thread's fourth such call after this one.
 static const char* unknown_name(rn_dtype_t dtype) {
   static _Thread_local char names[4][40];
   static _Thread_local unsigned next;
@@ -85,7 +85,7 @@ const char* rn_dtype_proto_name(rn_dtype_t dtype) {
 }
 
 rn_dtype_t rn_dtype_parse(rn_str_t name) {
-  // The width says it too, in TensorFlow's own parser.
+  // Names with the width, which TensorFlow's parser accepts too.
   static const struct {
     const char* name;
     rn_dtype_t dtype;

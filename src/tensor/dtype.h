@@ -4,8 +4,8 @@
 
 #include "base/str.h"
 
-// X(enumerator, number, name, element size in bytes). Size 0: elements are not plain bytes, or the
-// type is packed.
+// X(enumerator, number, name, element size in bytes). The size is 0 if elements are not plain bytes
+// or the type is packed.
 #define RN_DTYPES(X)                                 \
   X(FLOAT, 1, "float", 4)                            \
   X(DOUBLE, 2, "double", 8)                          \
@@ -50,7 +50,7 @@ enum {
   RN_REF_OFFSET = 100,  // the reference form of a type is the type plus this
 };
 
-// Any number may come in from outside; the functions below take them all.
+// May hold any number, since messages may; the functions below accept all.
 typedef int32_t rn_dtype_t;
 
 static inline bool rn_dtype_is_ref(rn_dtype_t dtype) { return dtype > RN_REF_OFFSET; }
@@ -70,8 +70,8 @@ static inline bool rn_dtypes_has(rn_dtypes_t set, rn_dtype_t dtype) {
   return dtype > 0 && dtype < RN_DTYPE_COUNT && (set >> dtype & 1);
 }
 
-// Bytes of an element in a buffer of ours (24 for string, 8 for resource and variant: a pointer); 0
-// for an unknown type.
+// Bytes per element in our buffers (24 for string; 8, a pointer, for resource and variant); 0 for
+// an unknown type.
 size_t rn_dtype_size(rn_dtype_t dtype);
 // Whether elements are plain bytes: copied by memcpy, sent as they are.
 static inline bool rn_dtype_is_plain(rn_dtype_t dtype) {
@@ -79,14 +79,15 @@ static inline bool rn_dtype_is_plain(rn_dtype_t dtype) {
 }
 bool rn_dtype_is_floating(rn_dtype_t dtype);  // half, bfloat16, float, double, float8, float4
 bool rn_dtype_is_complex(rn_dtype_t dtype);
-// The integer that a quantised number is stored as; any other type is itself.
+// The integer type that stores a quantised type; other types are returned unchanged.
 rn_dtype_t rn_dtype_stored(rn_dtype_t dtype);
 bool rn_dtype_is_integer(rn_dtype_t dtype);  // signed and unsigned, not quantised, not bool
 
-// "float", "int32_ref"; as TensorFlow prints them in messages. "INVALID" for 0, and for numbers
-// that are no type "unknown dtype enum (99)", which lives until the thread asks for four more.
+// "float", "int32_ref"; as TensorFlow prints them in messages. "INVALID" for 0. For numbers that
+// are not a type, "unknown dtype enum (99)", valid until the thread's fourth such call after this
+// one.
 const char* rn_dtype_name(rn_dtype_t dtype);
-// "DT_FLOAT", "DT_INT32_REF"; the names in protos and node summaries. "" for a number that is no
+// "DT_FLOAT", "DT_INT32_REF"; the names in protos and node summaries. "" for a number that is not a
 // type.
 const char* rn_dtype_proto_name(rn_dtype_t dtype);
 // From either form, or "float16", "float32", "float64"; RN_INVALID if it names no type.

@@ -38,8 +38,8 @@ static inline float rn_half_to_float(uint16_t value) {
   uint32_t sign = (uint32_t)(value & 0x8000) << 16;
   uint32_t rest = (uint32_t)(value & 0x7fff) << 13;
   if (rest >= 0x0f800000) return rn_bits_float(sign | rest | 0x7f800000);  // infinity, NaN
-  // A subnormal half is a whole number of 2^-24. The product has no subnormal float in it: those
-  // count as zero while kernels run.
+  // A subnormal half is an integer multiple of 2^-24. The multiplication involves no subnormal
+  // float, because kernels run with those flushed to zero.
   if (rest < 0x00800000)
     return rn_bits_float(sign | rn_float_bits((float)(value & 0x3ff) * 0x1p-24f));
   return rn_bits_float(sign | (rest + (112u << 23)));

@@ -1,7 +1,7 @@
-// Counted objects: what the elements of resource and variant tensors point to.
+// Reference-counted objects, to which elements of resource and variant tensors point.
 //
-// An object begins with this record; its maker sets refs to 1 and says how it goes. References are
-// counted from any thread; what else the object allows is its own affair.
+// Every object begins with this record; its creator sets refs to 1 and |destroy|. Any thread may
+// retain and release it; other thread safety is up to the object.
 #ifndef RUNNEL_TENSOR_OBJECT_H_
 #define RUNNEL_TENSOR_OBJECT_H_
 
@@ -9,12 +9,12 @@
 
 typedef struct rn_object_t {
   _Atomic int32_t refs;
-  void (*destroy)(struct rn_object_t* object);  // called once, when the last reference goes
+  void (*destroy)(struct rn_object_t* object);  // called once, when the last reference is released
 } rn_object_t;
 
-// Another reference to |object|; NULL is fine. Returns it.
+// Adds a reference and returns |object|; NULL is fine.
 rn_object_t* rn_object_retain(rn_object_t* object);
-// Gives a reference back; NULL is fine.
+// Releases a reference; NULL is fine.
 void rn_object_release(rn_object_t* object);
 
 #endif  // RUNNEL_TENSOR_OBJECT_H_

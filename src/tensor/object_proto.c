@@ -1,4 +1,4 @@
-// Resource and variant tensors to and from messages. See object_proto.h.
+// Converts resource and variant tensors to and from messages. See object_proto.h.
 #include "tensor/object_proto.h"
 
 #include "tensor/variant.h"
@@ -14,7 +14,7 @@ static rn_status_t read_handle(const rn_pb_ResourceHandleProto_t* proto, rn_allo
   return RN_OK;
 }
 
-// A variant without a kind holds nothing.
+// A variant without a type name is empty.
 static rn_status_t read_variant(const rn_pb_VariantTensorDataProto_t* proto, size_t max_bytes,
                                 rn_allocator_t allocator, rn_object_t** out) {
   *out = NULL;
@@ -59,8 +59,8 @@ static rn_status_t read_content(const rn_pb_TensorProto_t* proto, size_t max_byt
   return status;
 }
 
-// An object an element, the last one shared by all that follow; none at all: elements that point
-// nowhere.
+// Reads one object per element; all further elements share the last one. If the list is empty, all
+// elements are NULL.
 static rn_status_t read_list(const rn_pb_TensorProto_t* proto, size_t max_bytes,
                              rn_allocator_t allocator, rn_tensor_t* tensor) {
   bool is_handle = tensor->dtype == RN_RESOURCE;
@@ -121,7 +121,7 @@ static rn_status_t write_list(const rn_tensor_t* tensor, rn_arena_t* arena,
   return RN_OK;
 }
 
-// The messages of the list, one after the other behind their lengths.
+// Writes all lengths, then the messages of the list.
 static rn_status_t write_messages(const rn_tensor_t* tensor, const rn_pb_TensorProto_t* list,
                                   rn_strbuf_t* lengths, rn_strbuf_t* bytes) {
   for (size_t i = 0; i < (size_t)tensor->count; ++i) {

@@ -1,4 +1,4 @@
-// Values as text.
+// Prints values. See print.h.
 #include "tensor/print.h"
 
 #include <inttypes.h>
@@ -7,9 +7,9 @@
 
 #include "tensor/tstring.h"
 
-// printf takes the decimal point from the host program's locale; a message always has a point.
+// printf uses the decimal point of the host program's locale; replaces it by ".".
 static void append_number(rn_strbuf_t* buf, const char* digits) {
-  bool in_point = false;  // it may be of several bytes
+  bool in_point = false;  // the locale's decimal point may have several bytes
   for (; *digits; digits++) {
     bool plain = (*digits >= '0' && *digits <= '9') || (*digits >= 'a' && *digits <= 'z') ||
                  *digits == '-' || *digits == '+';
@@ -60,7 +60,7 @@ void rn_print_escaped(rn_strbuf_t* buf, rn_str_t text, bool keep_utf8) {
   }
 }
 
-// How the codes at the top of a small float's range are spent.
+// How a small float type uses its special codes.
 typedef enum special_t {
   IEEE,         // the largest exponent means infinity and NaN
   ONE_NAN,      // only the code of all ones is NaN
@@ -156,7 +156,7 @@ static void print_element(rn_strbuf_t* buf, const rn_tensor_t* tensor, int64_t i
 #undef AT
 }
 
-// How many of the innermost dimensions begin, or end, at element |i|: as many brackets.
+// Number of innermost dimensions that begin or end at element |i|: the number of brackets there.
 static int brackets_at(const rn_tensor_t* tensor, int64_t i) {
   int brackets = 0;
   int64_t period = 1;
@@ -184,7 +184,7 @@ void rn_print_values(rn_strbuf_t* buf, const rn_tensor_t* tensor, int64_t limit)
     print_element(buf, tensor, i);
   }
   if (shown && depth) {
-    // A row that is cut says so.
+    // Mark a row that is cut off.
     if (brackets_at(tensor, shown) == 0) rn_strbuf_append(buf, RN_STR("..."));
     append_times(buf, "]", depth);
   }

@@ -1,10 +1,11 @@
-// Values as text, the way TensorFlow prints them in messages and summaries.
+// Prints values as TensorFlow does in messages and summaries.
 #ifndef RUNNEL_TENSOR_PRINT_H_
 #define RUNNEL_TENSOR_PRINT_H_
 
 #include "tensor/tensor.h"
 
-// The fewer of 6 or 9 (15 or 17) digits that read back as the same number; "inf", "nan", "-nan".
+// Prints 6 digits (15 for double) if they parse to the same number, else 9 (17); "inf", "nan",
+// "-nan".
 void rn_print_float(rn_strbuf_t* buf, float value);
 void rn_print_double(rn_strbuf_t* buf, double value);
 

@@ -1,7 +1,6 @@
 // Partial shapes: what is known of a tensor's shape before it exists.
 //
-// A value: the dims it points to are never changed after it is made and live in some arena or
-// static table.
+// A shape is a value; its dims are in an arena or a static table and never change.
 #ifndef RUNNEL_TENSOR_SHAPE_H_
 #define RUNNEL_TENSOR_SHAPE_H_
 
@@ -12,7 +11,7 @@
 #define RN_UNKNOWN (-1)  // a dimension, or a rank, that is not known
 
 typedef struct rn_shape_t {
-  int32_t rank;         // RN_UNKNOWN: not even the rank is known
+  int32_t rank;         // RN_UNKNOWN if not even the rank is known
   const int64_t* dims;  // Borrowed; |rank| of them, RN_UNKNOWN where not known
 } rn_shape_t;
 

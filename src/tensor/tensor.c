@@ -6,15 +6,15 @@
 #include "tensor/object.h"
 #include "tensor/tstring.h"
 
-// A buffer made here: the record, then the bytes at the next RN_ALIGN boundary, in one block.
+// A buffer in one block: the record, then the bytes at the next RN_ALIGN boundary.
 typedef struct block_t {
   rn_buffer_t buffer;
   rn_allocator_t allocator;
   size_t block_size;
 } block_t;
 
-// The most that lies between the start of a 16-byte aligned block and its bytes: the record fills
-// all of a line but 8 bytes, so a block that starts 16 bytes into a line loses the most.
+// The largest distance from the start of a 16-byte aligned block to its bytes. The record fills all
+// but 8 bytes of a cache line, so a block that starts 16 bytes into a line wastes the most.
 #define BLOCK_OVERHEAD (2 * RN_ALIGN - 16)
 _Static_assert(sizeof(block_t) <= RN_ALIGN && BLOCK_OVERHEAD >= RN_ALIGN,
                "the record fits a line, the bytes follow");
@@ -52,20 +52,20 @@ rn_status_t rn_buffer_create(rn_allocator_t allocator, rn_dtype_t dtype, size_t 
   block->buffer.destroy = block_destroy;
   block->allocator = allocator;
   block->block_size = block_size;
-  // Zero bytes are an empty string and no object.
+  // Zero bytes are an empty string or a NULL object.
   if (!rn_dtype_is_plain(dtype)) memset(block->buffer.data, 0, size);
   *out = &block->buffer;
   return RN_OK;
 }
 
 void rn_buffer_retain(rn_buffer_t* buffer) {
-  // Relaxed: who retains already holds a reference, so nothing is published by this.
+  // Relaxed: the caller already holds a reference, so this publishes nothing.
   if (buffer) atomic_fetch_add_explicit(&buffer->refs, 1, memory_order_relaxed);
 }
 
 void rn_buffer_release(rn_buffer_t* buffer) {
   if (!buffer) return;
-  // A count of one is ours: nobody else can retain, so it needs no read-modify-write.
+  // With a count of one no other thread can retain, so no read-modify-write is needed.
   if (atomic_load_explicit(&buffer->refs, memory_order_acquire) == 1 ||
       atomic_fetch_sub_explicit(&buffer->refs, 1, memory_order_acq_rel) == 1) {
     buffer->destroy(buffer);
@@ -81,7 +81,7 @@ bool rn_tensor_same_shape(const rn_tensor_t* a, const rn_tensor_t* b) {
 static rn_status_t shape_error(const char* what, rn_dtype_t dtype, rn_shape_t shape) {
   rn_strbuf_t text;
   rn_strbuf_init(&text, rn_allocator_default());
-  // A shape of thousands of dims is cut: the rank is the news.
+  // Print only part of a shape with thousands of dims; the message is about the rank.
   rn_shape_t shown = shape;
   if (shown.rank > RN_MAX_RANK) shown.rank = RN_MAX_RANK;
   rn_shape_print(&text, shown);
@@ -92,7 +92,7 @@ static rn_status_t shape_error(const char* what, rn_dtype_t dtype, rn_shape_t sh
   return status;
 }
 
-// Copies |rank| dims from |dims|; |tensor| is otherwise set.
+// Copies |rank| dims from |dims|; the other fields of |tensor| are set.
 static rn_status_t set_dims(rn_tensor_t* tensor, const int64_t* dims, size_t rank) {
   int64_t* to = tensor->inline_dims;
   if (rank > RN_INLINE_DIMS) {
@@ -121,7 +121,7 @@ rn_status_t rn_tensor_init(rn_tensor_t* tensor, rn_dtype_t dtype, rn_shape_t sha
                                  (long long)before, (long long)shape.dims[i]);
     }
   }
-  // Room for a buffer's record is left, so that no later sum overflows.
+  // Leave room for a buffer's record, so that no later sum overflows.
   if (!rn_mul_i64_ok(count, (int64_t)rn_dtype_size(dtype), &bytes) || bytes > INT64_MAX - 4096) {
     return rn_status_annotate(rn_out_of_memory(), " for a tensor of %lld elements of type %s",
                               (long long)count, rn_dtype_name(dtype));
@@ -182,7 +182,7 @@ rn_status_t rn_tensor_copy(const rn_tensor_t* tensor, rn_allocator_t allocator, 
   rn_buffer_release(out->buffer);
   out->buffer = NULL;
   out->data = NULL;
-  // No tensor, or one that has a shape and no bytes yet: so is its copy.
+  // A tensor that is unset, or has a shape but no bytes yet, is copied as such.
   if (!tensor->data) return RN_OK;
   RN_RETURN_IF_ERROR(add_buffer(out, allocator));
   rn_status_t status = RN_OK;
@@ -205,7 +205,7 @@ rn_status_t rn_tensor_reshape(const rn_tensor_t* tensor, rn_dtype_t dtype, rn_sh
   bool same = dtype == tensor->dtype && out->count == tensor->count;
   bool fits = rn_dtype_is_plain(dtype) && rn_dtype_is_plain(tensor->dtype) &&
               rn_tensor_bytes(out) == rn_tensor_bytes(tensor);
-  // A part of a buffer of a narrow type may start where a wide one cannot.
+  // A view into a buffer of a narrow type may not be aligned for a wider one.
   bool aligned = rn_dtype_size(dtype) <= rn_dtype_size(tensor->dtype) ||
                  (uintptr_t)tensor->data % rn_dtype_size(dtype) == 0;
   if (tensor->is_ref || !(same || (fits && aligned))) {

@@ -1,13 +1,13 @@
-// Tensors: a dense array of one type, and the counted buffer behind it.
+// Tensors: dense arrays of one type, and the reference-counted buffers behind them.
 //
-// A tensor is a value of one cache line. Assigning the struct *moves* it: afterwards one of the two
-// must not be cleared. Sharing is said with rn_tensor_share. A buffer is shared by any number of
-// tensors and freed with the last; the count is atomic, the bytes are not: who holds the only
-// reference may write.
+// A tensor is a struct of one cache line. Assigning the struct *moves* it: only one of the two may
+// be cleared afterwards. Use rn_tensor_share to share. Any number of tensors may share a buffer,
+// which is freed with the last one. The count is atomic; the bytes are not synchronized, and only
+// the holder of the only reference may write them.
 //
 // A tensor whose |buffer| is NULL borrows its bytes: from a step's memory block, or from a constant
-// in read-only data. Borrowed bytes die with their lender, so whoever keeps a tensor beyond the
-// call uses rn_tensor_keep, which copies when it must.
+// in read-only data. Borrowed bytes are valid only as long as their owner, so code that keeps a
+// tensor beyond the call must use rn_tensor_keep, which copies if necessary.
 #ifndef RUNNEL_TENSOR_TENSOR_H_
 #define RUNNEL_TENSOR_TENSOR_H_
 
@@ -20,21 +20,21 @@
 typedef struct rn_buffer_t rn_buffer_t;
 struct rn_buffer_t {
   _Atomic int32_t refs;
-  rn_dtype_t dtype;  // decides how elements are destroyed when the buffer goes
-  bool is_lent;      // the bytes are a client's: they may be shared, not written
+  rn_dtype_t dtype;  // determines how elements are destroyed with the buffer
+  bool is_lent;      // the bytes belong to a client: they may be shared but not written
   size_t size;       // bytes
   void* data;
-  // Frees |data| and the buffer itself; called once, when the last reference goes.
+  // Frees |data| and the buffer itself; called once, when the last reference is released.
   void (*destroy)(rn_buffer_t* buffer);
 };
 
 typedef struct rn_tensor_t {
-  rn_buffer_t* buffer;  // Retained; NULL: bytes are borrowed, or the tensor is empty
-  void* data;           // may lie inside the buffer
+  rn_buffer_t* buffer;  // Retained; NULL if the bytes are borrowed or the tensor is empty
+  void* data;           // may point inside the buffer
   int64_t count;        // elements
-  uint8_t dtype;        // base type; RN_INVALID: no tensor here
+  uint8_t dtype;        // base type; RN_INVALID if unset
   uint8_t rank;
-  uint8_t is_ref;  // the data is a rn_ref_t*: a variable's cell, not a value
+  uint8_t is_ref;  // the data points to a variable instead of a value
   uint8_t reserved[5];
   union {
     int64_t inline_dims[RN_INLINE_DIMS];  // rank <= RN_INLINE_DIMS
@@ -61,32 +61,34 @@ static inline bool rn_tensor_is_set(const rn_tensor_t* tensor) {
 bool rn_tensor_same_shape(const rn_tensor_t* a, const rn_tensor_t* b);
 
 // Sets type and shape and leaves data and buffer empty. |shape| must be full. INVALID_ARGUMENT if
-// the rank or the number of elements is too large, RESOURCE_EXHAUSTED if only its bytes are.
+// the rank or the number of elements is too large, RESOURCE_EXHAUSTED if only the number of bytes
+// is.
 RN_MUST_USE rn_status_t rn_tensor_init(rn_tensor_t* tensor, rn_dtype_t dtype, rn_shape_t shape);
 
-// A new tensor with a buffer from |allocator|: plain bytes unset, strings empty, resources and
-// variants NULL. |*out| is overwritten.
+// Makes a tensor with a buffer from |allocator|: plain bytes uninitialized, strings empty,
+// resources and variants NULL. Overwrites |*out|.
 RN_MUST_USE rn_status_t rn_tensor_create(rn_allocator_t allocator, rn_dtype_t dtype,
                                          rn_shape_t shape, rn_tensor_t* out);
 
-// |*out| becomes another reference to |tensor|. Borrowed bytes stay borrowed.
+// Makes |*out| another reference to |tensor|. Borrowed bytes stay borrowed.
 RN_MUST_USE rn_status_t rn_tensor_share(const rn_tensor_t* tensor, rn_tensor_t* out);
 // Like share, but copies borrowed bytes into a buffer from |allocator|, so that |*out| may outlive
-// the lender.
+// their owner.
 RN_MUST_USE rn_status_t rn_tensor_keep(const rn_tensor_t* tensor, rn_allocator_t allocator,
                                        rn_tensor_t* out);
-// A deep copy: own buffer, own strings; resources and variants are retained.
+// Makes a deep copy with its own buffer and strings; retains resources and variants.
 RN_MUST_USE rn_status_t rn_tensor_copy(const rn_tensor_t* tensor, rn_allocator_t allocator,
                                        rn_tensor_t* out);
-// The same bytes under another shape of equal count or, for plain types, under another type and a
-// shape of equal size in bytes. INVALID_ARGUMENT if they do not fit or are not aligned for it.
+// Shares the bytes under another shape with the same number of elements or, for plain types, under
+// another type and a shape with the same number of bytes. INVALID_ARGUMENT if the sizes differ or
+// the bytes are not aligned for the type.
 RN_MUST_USE rn_status_t rn_tensor_reshape(const rn_tensor_t* tensor, rn_dtype_t dtype,
                                           rn_shape_t shape, rn_tensor_t* out);
 
-// Gives back what the tensor holds and zeroes it; a zeroed tensor is fine.
+// Releases what the tensor holds and zeroes it; a zeroed tensor is fine.
 void rn_tensor_clear(rn_tensor_t* tensor);
 
-// Whether this tensor holds the only reference to bytes it may overwrite.
+// Whether this tensor holds the only reference to bytes that may be overwritten.
 static inline bool rn_tensor_is_exclusive(const rn_tensor_t* tensor) {
   return tensor->buffer && !tensor->buffer->is_lent &&
          __atomic_load_n((const int32_t*)&tensor->buffer->refs, __ATOMIC_ACQUIRE) == 1;

@@ -1,4 +1,4 @@
-// Tensors and shapes to and from their messages.
+// Converts tensors and shapes to and from messages.
 #include "tensor/tensor_proto.h"
 
 #include "tensor/object_proto.h"
@@ -6,11 +6,11 @@
 #include "wire/text.h"
 #include "wire/writer.h"
 
-#define ERROR_TEXT_MAX 1024  // of a foreign message quoted in an error
+#define ERROR_TEXT_MAX 1024  // the most characters of a message quoted in an error
 
 // Shapes.
 
-// "Shape [2,?] <what>", dims as they came.
+// Makes the error "Shape [2,?] <what>", with the dims of the message.
 static rn_status_t shape_error(const rn_pb_TensorShapeProto_t* proto, const char* what) {
   rn_strbuf_t text;
   rn_strbuf_init(&text, rn_allocator_default());
@@ -73,9 +73,9 @@ rn_status_t rn_shape_to_proto(rn_shape_t shape, rn_arena_t* arena, rn_pb_TensorS
 // The typed list that holds the values of a type.
 
 typedef enum values_kind_t {
-  VALUES_NONE,    // the type has no list that we read
-  VALUES_AS_IS,   // elements lie in the list as in a tensor
-  VALUES_NARROW,  // elements are the low bits of an int32_t each
+  VALUES_NONE,    // we read no list for this type
+  VALUES_AS_IS,   // the list has the memory layout of a tensor
+  VALUES_NARROW,  // each element is the low bits of an int32_t
   VALUES_STRING,
 } values_kind_t;
 
@@ -85,7 +85,7 @@ typedef struct values_t {
   size_t count;  // of elements
 } values_t;
 
-// The types whose field holds elements as memory does: (type, field, items to an element).
+// The types whose field has the memory layout of a tensor: (type, field, items per element).
 #define RN_AS_THEY_ARE(X)          \
   X(RN_FLOAT, float_val, 1)        \
   X(RN_DOUBLE, double_val, 1)      \
@@ -124,7 +124,7 @@ static values_t values_of(const rn_pb_TensorProto_t* proto) {
   }
 }
 
-// The bits of a type narrower than its byte, sign-extended where it has a sign.
+// The bits of a type narrower than a byte, sign-extended if it is signed.
 static int32_t narrow(rn_dtype_t dtype, int32_t value) {
   uint32_t low = (uint32_t)value;
   switch (dtype) {
@@ -141,7 +141,8 @@ static int32_t narrow(rn_dtype_t dtype, int32_t value) {
   }
 }
 
-// Repeats element |have| - 1 up to |count| elements of |size| bytes; zeros if there is none.
+// Repeats element |have| - 1 up to |count| elements of |size| bytes; fills with zeros if |have| is
+// 0.
 static void fill_with_last(char* data, size_t have, size_t count, size_t size) {
   if (have == 0) {
     memset(data, 0, count * size);
@@ -181,7 +182,7 @@ static rn_status_t copy_strings(const rn_str_t* items, size_t have, rn_tensor_t*
   return RN_OK;
 }
 
-// Bytes that the strings of a tensor of |count| elements will have; false on overflow.
+// Computes the bytes of all strings of a tensor of |count| elements; false on overflow.
 static bool string_bytes(const rn_str_t* items, size_t have, size_t count, size_t* out) {
   size_t total = 0, rest = 0;
   for (size_t i = 0; i < have && i < count; ++i) {
@@ -245,7 +246,7 @@ static rn_status_t read_strings(const rn_pb_TensorProto_t* proto, values_t value
   rn_str_t* split = NULL;
   rn_status_t status = RN_OK;
   if (proto->tensor_content.size) {
-    // Each string takes a byte at least, so the table is no larger than a multiple of the input.
+    // Each string takes at least one byte, so the table is at most a multiple of the input.
     if (count > proto->tensor_content.size) return rn_tensor_proto_error(proto);
     RN_RETURN_IF_ERROR(RN_NEW_ARRAY(allocator, count, &split));
     if (!rn_tensor_content_split(proto->tensor_content, count, split))
@@ -278,7 +279,7 @@ static rn_status_t read_plain(const rn_pb_TensorProto_t* proto, values_t values,
   if (!content.size) {
     copy_values(&values, tensor);
   } else if (tensor->dtype == RN_BOOL) {
-    // A bool of ours is 0 or 1, whatever byte came.
+    // Our bools are 0 or 1, whatever the message holds.
     for (size_t i = 0; i < content.size; ++i) RN_DATA(tensor, bool)[i] = content.data[i] != 0;
   } else {
     memcpy(tensor->data, content.data, content.size);
@@ -294,7 +295,7 @@ rn_status_t rn_tensor_from_proto(const rn_pb_TensorProto_t* proto, size_t max_by
   int64_t dims[RN_MAX_RANK];
   rn_shape_t shape = RN_SHAPE_SCALAR;
   if (proto->tensor_shape) {
-    // unknown_rank is ignored here: with no dims such a tensor is a scalar.
+    // Ignores unknown_rank: without dims, such a tensor is a scalar.
     RN_RETURN_IF_ERROR(check_dims(proto->tensor_shape, false));
     shape = (rn_shape_t){(int32_t)proto->tensor_shape->dim.count, dims};
     for (int32_t i = 0; i < shape.rank; ++i) dims[i] = proto->tensor_shape->dim.items[i].size;
@@ -351,7 +352,7 @@ static rn_status_t string_values(const rn_tensor_t* tensor, rn_arena_t* arena,
   return RN_OK;
 }
 
-// Small types become an int32_t each: their value, or the bits of a half.
+// Widens elements of small types to int32_t: their value, or the bits of a half.
 static rn_status_t widened_values(const rn_tensor_t* tensor, rn_arena_t* arena,
                                   rn_pb_TensorProto_t* out) {
   size_t count = (size_t)tensor->count;
@@ -428,7 +429,7 @@ rn_status_t rn_tensor_to_proto(const rn_tensor_t* tensor, rn_tensor_form_t form,
     out->tensor_content = rn_str_n(tensor->data, rn_tensor_bytes(tensor));
     return RN_OK;
   }
-  // A list counts in 32 bits, two numbers an element at most.
+  // A list has a 32-bit count and at most two numbers per element.
   if (tensor->count > UINT32_MAX / 2) {
     return rn_resource_exhausted("A tensor of %lld elements is too large for a TensorProto",
                                  (long long)tensor->count);

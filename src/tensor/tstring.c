@@ -1,9 +1,9 @@
-// TString elements, in the layout that clients know.
+// TString elements, in TensorFlow's layout.
 #include "tensor/tstring.h"
 
 enum { FORM_SMALL, FORM_LARGE, FORM_OFFSET, FORM_VIEW };
 
-#define SMALL_CAPACITY 22  // bytes inline, the size byte and the NUL apart
+#define SMALL_CAPACITY 22  // inline bytes, without the size byte and the NUL
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
                "the form bits are the low bits of the first byte");
@@ -32,7 +32,8 @@ rn_str_t rn_tstring_view(const rn_tstring_t* str) {
   }
 }
 
-// A fresh LARGE string's bytes: as many as malloc rounds up to anyway, one of them for the NUL.
+// Allocates the bytes of a LARGE string: the size that malloc would round up to anyway, including
+// the NUL.
 static char* new_bytes(size_t size, size_t* out_capacity) {
   size_t rounded;
   if (size > SIZE_MAX >> 2 || !rn_add_ok(size, 16, &rounded)) return NULL;
@@ -49,7 +50,7 @@ static void set_large(rn_tstring_t* str, char* data, size_t size, size_t capacit
 }
 
 bool rn_tstring_assign(rn_tstring_t* str, const char* data, size_t size) {
-  // |data| may lie in |str| itself, so the old bytes go last.
+  // |data| may point into |str| itself, so the old bytes are freed last.
   if (size <= SMALL_CAPACITY) {
     rn_tstring_t small = {{0}};
     small.small[0] = (uint8_t)(size << 2);

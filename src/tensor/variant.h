@@ -1,4 +1,4 @@
-// Kinds of values that variant tensors hold and that can travel in messages.
+// The kinds of variant values that can be sent in messages.
 #ifndef RUNNEL_TENSOR_VARIANT_H_
 #define RUNNEL_TENSOR_VARIANT_H_
 
@@ -7,7 +7,7 @@
 #include "tensor/tensor.h"
 
 typedef struct rn_variant_kind_t {
-  const char* type_name;  // as TensorFlow calls it
+  const char* type_name;  // TensorFlow's name
   bool (*holds)(const rn_object_t* object);
   // |*out| may borrow from the object; the rest is in |arena|.
   rn_status_t (*to_proto)(const rn_object_t* object, rn_arena_t* arena,
