@@ -20,14 +20,14 @@ typedef struct rn_pb_decoder_t {
   char* next;  // free bytes of the current block
   size_t left;
   size_t block;    // size of the next block
-  size_t budget;   // arena bytes that may still be taken
-  uint32_t depth;  // levels that may still be entered
+  size_t budget;   // arena bytes left
+  uint32_t depth;  // nesting levels left
   const char* start;
-  const char* name;  // of the outermost message
+  const char* name;  // name of the outermost message
   rn_status_t status;
 } rn_pb_decoder_t;
 
-// Every reader returns the byte behind what it read, NULL on failure.
+// Every reader returns the position after what it read, or NULL on failure.
 typedef const char* cursor_t;
 
 static __attribute__((noinline, cold)) cursor_t fail(rn_pb_decoder_t* d, cursor_t at,
@@ -151,8 +151,8 @@ static cursor_t skip_group(rn_pb_decoder_t* d, cursor_t p, cursor_t end, uint32_
   return fail(d, p, "group without an end");
 }
 
-// How many fields with the one-byte tag |tag| lie behind one another, the first with its length at
-// |p|. Only a guess of what to reserve: it stops at anything unusual.
+// Counts consecutive fields with the one-byte tag |tag|, starting with the length of the first at
+// |p|. Only an estimate for reserving memory: stops at anything unusual.
 static size_t count_run(cursor_t p, cursor_t end, uint8_t tag) {
   size_t run = 0;
   while (p != end) {
@@ -172,7 +172,7 @@ static size_t count_run(cursor_t p, cursor_t end, uint8_t tag) {
   return run ? run : 1;
 }
 
-// Makes room for |more| elements of |size| bytes behind those of |list|.
+// Makes room for |more| elements of |size| bytes at the end of |list|.
 static __attribute__((noinline)) bool grow(rn_pb_decoder_t* d, rn_pb_list_t* list, size_t size,
                                            size_t more) {
   size_t wanted = list->count + more;
@@ -191,7 +191,7 @@ static __attribute__((noinline)) bool grow(rn_pb_decoder_t* d, rn_pb_list_t* lis
   return true;
 }
 
-// Room for one more element, whose tag ends at |p|.
+// Appends an element, whose tag ends at |p|, and returns its place.
 static inline char* push(rn_pb_decoder_t* d, rn_pb_list_t* list, size_t size, cursor_t p,
                          cursor_t end, uint32_t tag) {
   if (RN_PB_UNLIKELY(list->count >= list->capacity)) {
@@ -275,7 +275,7 @@ static cursor_t read_sub(rn_pb_decoder_t* d, const rn_pb_message_desc_t* sub, cu
   p = read_message(d, sub, p, p + length, message);
   ++d->depth;
   if (RN_PB_UNLIKELY(p && sub->is_map_entry)) {
-    // A value that was left out is the empty message.
+    // An omitted value is the empty message.
     const rn_pb_field_desc_t* value = &sub->fields[1];
     rn_pb_message_t* slot = (rn_pb_message_t*)(message + value->offset);
     if (value->type == RN_PB_MESSAGE && !*slot) {
@@ -286,7 +286,7 @@ static cursor_t read_sub(rn_pb_decoder_t* d, const rn_pb_message_desc_t* sub, cu
   return p;
 }
 
-// Reads the value of |field| into |slot|, an element of a list or the field's place in the struct.
+// Reads the value of |field| into |slot|, an element of a list or a member of the struct.
 static inline cursor_t read_value(rn_pb_decoder_t* d, const rn_pb_field_desc_t* field, cursor_t p,
                                   cursor_t end, char* slot) {
   switch (field->wire) {
@@ -324,7 +324,8 @@ static inline cursor_t read_value(rn_pb_decoder_t* d, const rn_pb_field_desc_t* 
   }
 }
 
-// Marks |field| as set and gives its place. The member of a oneof that takes over starts zeroed.
+// Marks |field| as set and returns its place. Zeroes the member of a oneof that becomes the active
+// one.
 static inline char* place_of(const rn_pb_field_desc_t* field, char* message) {
   char* slot = message + field->offset;
   if (field->flags & RN_PB_ONEOF) {
@@ -396,7 +397,7 @@ rn_status_t rn_pb_decode(const rn_pb_message_desc_t* desc, rn_str_t bytes,
   if (bytes.size == 0) bytes.data = "";
   if (!bytes.data) return rn_invalid_argument("%s: no bytes", desc->name);
   if (limit.copy_bytes) RN_RETURN_IF_ERROR(rn_arena_str(arena, bytes, &bytes));
-  // A small message gets a small first block, in proportion to what it may need.
+  // A small message gets a small first block, in proportion to its likely need.
   size_t block = ((size_t)desc->size + 7) / 8 * 8 + bytes.size * 2;
   rn_pb_decoder_t decoder = {
       .arena = arena,

@@ -1,27 +1,27 @@
-// Decoding: bytes to a message, with every limit checked before memory is taken.
+// Decodes bytes into a message. Checks every limit before it allocates memory.
 #ifndef RUNNEL_WIRE_DECODE_H_
 #define RUNNEL_WIRE_DECODE_H_
 
 #include "wire/message.h"
 
-// What a sender may cost us. A zero field means its default; NULL limits mean all defaults.
+// Limits on what a message may cost. A zero field means its default; NULL limits mean all defaults.
 typedef struct rn_pb_limits_t {
   uint32_t max_depth;      // of nested messages; default RN_PB_DEFAULT_DEPTH
   size_t max_bytes;        // of the whole message; default 2 GiB - 1, the format's own limit
-  size_t max_arena_bytes;  // taken for the result; default 64 per byte of input and 16 MiB
-  // Strings and bytes point into the input, which must then outlive the message. True: into a copy
-  // of the input in the arena.
+  size_t max_arena_bytes;  // for the result; default 16 MiB plus 64 per byte of input
+  // If false, strings and bytes point into the input, which must outlive the message. If true, they
+  // point into a copy of the input in the arena.
   bool copy_bytes;
 } rn_pb_limits_t;
 
 // |limits| for an input of |size| bytes, with every default filled in.
 rn_pb_limits_t rn_pb_limits_fill(const rn_pb_limits_t* limits, size_t size);
 
-// Decodes |bytes| into a new message of type |desc| in |arena|. Unknown fields, and known ones of
-// another wire type, are skipped; a scalar that comes twice takes the last value, a message that
-// comes twice is merged; strings are not checked to be UTF-8. On failure |*out_message| is NULL:
-// INVALID_ARGUMENT with the place of a malformed byte or of nesting beyond the limit,
-// RESOURCE_EXHAUSTED beyond a limit of size; the arena may hold leftovers.
+// Decodes |bytes| into a new message of type |desc| in |arena|. Skips unknown fields and known ones
+// of another wire type. For a repeated singular field, the last scalar wins and messages are
+// merged. Strings need not be UTF-8. On failure |*out_message| is NULL and the arena may hold
+// leftovers: INVALID_ARGUMENT with the offset for malformed bytes or nesting beyond the limit,
+// RESOURCE_EXHAUSTED beyond a size limit.
 RN_MUST_USE rn_status_t rn_pb_decode(const rn_pb_message_desc_t* desc, rn_str_t bytes,
                                      const rn_pb_limits_t* limits, rn_arena_t* arena,
                                      void** out_message);

@@ -6,7 +6,7 @@
 typedef struct rn_pb_encoder_t {
   rn_strbuf_t* out;
   bool sort_maps;
-  uint32_t depth;  // levels that may still be entered
+  uint32_t depth;  // nesting levels left
 } rn_pb_encoder_t;
 
 void rn_pb_end_long(rn_strbuf_t* buf, size_t mark) {
@@ -41,7 +41,7 @@ static uint64_t varint_of(uint8_t type, const char* slot) {
   }
 }
 
-// One element with its tag; |slot| is the message itself for a message.
+// Writes one element with its tag; for a message, |slot| is the message itself.
 static rn_status_t write_element(rn_pb_encoder_t* e, const rn_pb_field_desc_t* field,
                                  const char* slot) {
   switch (field->wire) {

@@ -2,7 +2,8 @@
 
 #include "proto/messages.pb.h"
 
-// Maps up to this long are compared pairwise; it is quicker than sorting, and needs no memory.
+// Entries of maps up to this size are compared pairwise, which is faster than sorting and needs no
+// memory.
 #define RN_PB_SMALL_MAP 16
 
 const rn_pb_field_desc_t* rn_pb_find_field(const rn_pb_message_desc_t* desc, uint32_t number) {
@@ -94,7 +95,7 @@ static int compare_keys(const rn_pb_field_desc_t* key, const void* a, const void
   }
 }
 
-// A stable merge sort of |entries|, |spare| as long: equal keys stay in their order.
+// A stable merge sort of |entries|, with |spare| of the same length as scratch.
 static void sort_entries(const rn_pb_field_desc_t* key, const void** entries, size_t count,
                          const void** spare) {
   if (count < 2) return;

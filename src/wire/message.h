@@ -1,18 +1,18 @@
-// Messages: the tables that say how a protocol-buffer message lies in a C struct.
+// Messages: tables that describe the layout of a protocol-buffer message in a C struct.
 //
-// tools/protogen turns proto/*.proto into plain structs and one constant table a message; decoding,
-// encoding and the text format all walk these tables. In a generated struct
-//   - a scalar or enum is a value (an enum is an int32_t: any number may come in from outside);
+// tools/protogen turns proto/*.proto into plain structs and one constant table per message;
+// decoding, encoding and the text format all use these tables. In a generated struct
+//   - a scalar or enum is a value (an enum is an int32_t: messages may hold any number);
 //   - a string or bytes field is a rn_str_t, {NULL, 0} when absent;
 //   - a message is a pointer, NULL when absent;
-//   - a repeated field is {items, count, capacity}; messages lie in |items| one behind the other;
-//   - a map is a repeated field of {key, value} structs, in the order they came. A key that comes
-//     twice is kept twice and the later entry counts: see rn_pb_map_unique. A message value of a
+//   - a repeated field is {items, count, capacity}; |items| holds messages by value;
+//   - a map is a repeated field of {key, value} structs, in the order of the input. A repeated
+//     key is kept, and its last entry counts: see rn_pb_map_unique. A message value of a
 //     decoded or parsed map is never NULL;
 //   - a oneof is a union behind `int32_t <name>_case`, the number of the field that is set or 0;
 //   - an `optional` scalar has a `bool has_<name>` beside it.
-// A zeroed struct is the empty message. Structs own nothing: what they point to lives in an arena,
-// in the bytes they were decoded from, or wherever the code that filled them says.
+// A zeroed struct is the empty message. Structs own nothing: what they point to is in an arena, in
+// the bytes they were decoded from, or wherever the code that filled them put it.
 #ifndef RUNNEL_WIRE_MESSAGE_H_
 #define RUNNEL_WIRE_MESSAGE_H_
 
@@ -55,13 +55,14 @@ typedef enum rn_pb_type_t {
 #undef RN_PB_TYPE_ENUM
 } rn_pb_type_t;
 
-// What the tables see of a generated struct. The generated types differ only in the type that they
-// point to, hence may_alias.
+// Generic views of the fields of a generated struct. The generated types differ only in the type
+// that they point to, hence may_alias.
 typedef void* __attribute__((may_alias)) rn_pb_message_t;
 typedef struct __attribute__((may_alias)) rn_pb_list_t {
   void* items;
   uint32_t count;
-  uint32_t capacity;  // room in |items|; decoder and parser grow by it, others may leave it 0
+  uint32_t
+      capacity;  // allocated elements of |items|; used by decoder and parser, may otherwise be 0
 } rn_pb_list_t;
 
 #define RN_PB_LIST(type) \
@@ -98,35 +99,36 @@ typedef struct rn_pb_field_desc_t {
   uint16_t presence;
   uint8_t type;  // rn_pb_type_t
   uint8_t wire;  // of one element
-  uint8_t size;  // bytes of one element; 0: |sub|->size (a list) or a pointer (a single message)
+  uint8_t
+      size;  // bytes of one element; if 0, |sub|->size (in a list) or a pointer (single message)
   uint8_t flags;
 } rn_pb_field_desc_t;
 
 typedef struct rn_pb_message_desc_t {
   const char* name;                  // full: "tensorflow.GraphDef"
   const rn_pb_field_desc_t* fields;  // by ascending number
-  const uint8_t* index;              // field number -> position in |fields| + 1, 0: none
+  const uint8_t* index;              // field number -> index into |fields| + 1; 0 if none
   uint16_t field_count;
-  uint16_t index_size;  // numbers from here on are searched for in |fields|
+  uint16_t index_size;  // higher numbers are searched for in |fields|
   uint32_t size;        // of the struct
   bool is_map_entry;    // fields are key = 1, value = 2, both always written
 } rn_pb_message_desc_t;
 
-// How deep messages may nest whatever the caller allows: decoder, encoder and text format recurse.
+// Upper bound on nesting, whatever the caller allows: decoder, encoder and text format recurse.
 #define RN_PB_MAX_DEPTH 1000
-// What is allowed unless the caller says otherwise, as elsewhere.
+// Default limit on nesting, that of other implementations.
 #define RN_PB_DEFAULT_DEPTH 100
 
 // The field by its number or name; NULL if the message has none.
 const rn_pb_field_desc_t* rn_pb_find_field(const rn_pb_message_desc_t* desc, uint32_t number);
 const rn_pb_field_desc_t* rn_pb_find_field_by_name(const rn_pb_message_desc_t* desc, rn_str_t name);
 
-// A message of any type, in its bytes; the text format shows what is in it.
+// A message of any type, as bytes; the text format prints its content.
 #define RN_PB_ANY "google.protobuf.Any"
 // The message that |url| ("type.googleapis.com/tensorflow.GraphDef") names; NULL if there is none.
 const rn_pb_message_desc_t* rn_pb_find_by_url(rn_str_t url);
 
-// The name of |number|, NULL if it has none; of several names the first.
+// The name of |number|, the first one if there are several; NULL if there is none.
 const char* rn_pb_enum_name(const rn_pb_enum_desc_t* desc, int32_t number);
 bool rn_pb_enum_number(const rn_pb_enum_desc_t* desc, rn_str_t name, int32_t* out_number);
 
@@ -135,19 +137,18 @@ static inline size_t rn_pb_element_size(const rn_pb_field_desc_t* field) {
   return field->size ? field->size : ((const rn_pb_message_desc_t*)field->sub)->size;
 }
 
-// Whether the field is set: a proto3 scalar when it is not zero (-0.0 counts as set), a list when
-// it is not empty, otherwise when it is there.
+// Whether the field is set: a proto3 scalar if it is not zero (-0.0 counts as set), a list if it is
+// not empty, any other field if present.
 bool rn_pb_is_set(const rn_pb_field_desc_t* field, const void* message);
 
-// The entries of the map |list| (a field whose entry type is |entry|) by ascending key, keys that
-// come twice reduced to the later one. |*out_entries| is an array of |*out_count| pointers in
-// |arena|.
+// The entries of the map |list| (a field whose entry type is |entry|) by ascending key; of repeated
+// keys, only the later entry. |*out_entries| is an array of |*out_count| pointers in |arena|.
 RN_MUST_USE rn_status_t rn_pb_map_sorted(const rn_pb_message_desc_t* entry,
                                          const rn_pb_list_t* list, rn_arena_t* arena,
                                          const void*** out_entries, size_t* out_count);
 
-// Removes the entries whose key comes again behind them; the others keep their order. |scratch| is
-// used for long maps only.
+// Removes entries whose key occurs again later; the others keep their order. |scratch| is used for
+// long maps only.
 RN_MUST_USE rn_status_t rn_pb_map_unique(const rn_pb_message_desc_t* entry, rn_pb_list_t* list,
                                          rn_arena_t* scratch);
 

@@ -1,12 +1,12 @@
-// Scanning: the fields of a message one by one, straight from its bytes, without building anything.
+// Scans the fields of a message one by one, directly in its bytes, without building anything.
 //
 //   rn_pb_scan_t scan = rn_pb_scan(bytes);
 //   rn_pb_field_t field;
 //   while (rn_pb_scan_next(&scan, &field)) … field.number, field.wire, field.value or field.bytes …
 //   if (scan.is_bad) the bytes are no message
 //
-// For readers that know which few fields they want. Nested messages are bytes to scan in turn.
-// Groups, which proto3 does not have, count as malformed.
+// For readers that need only a few fields. Scan nested messages in turn. Groups, which proto3 does
+// not have, are malformed.
 #ifndef RUNNEL_WIRE_SCAN_H_
 #define RUNNEL_WIRE_SCAN_H_
 
@@ -21,8 +21,8 @@ typedef struct rn_pb_scan_t {
 typedef struct rn_pb_field_t {
   uint32_t number;
   uint32_t wire;
-  uint64_t value;  // of varints and of fixed-size values, as bits
-  rn_str_t bytes;  // of length-delimited fields; borrowed from the message
+  uint64_t value;  // bits of a varint or fixed-size value
+  rn_str_t bytes;  // of a length-delimited field; borrowed from the message
 } rn_pb_field_t;
 
 static inline rn_pb_scan_t rn_pb_scan(rn_str_t bytes) {
@@ -61,7 +61,7 @@ static inline bool rn_pb_scan_fixed(rn_pb_scan_t* scan, size_t size, uint64_t* o
   return true;
 }
 
-// The next field; false at the end and where the bytes are malformed.
+// Reads the next field; false at the end and for malformed bytes.
 static inline bool rn_pb_scan_next(rn_pb_scan_t* scan, rn_pb_field_t* out) {
   if (scan->next == scan->end || scan->is_bad) return false;
   uint64_t tag = 0, length = 0;

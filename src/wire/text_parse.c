@@ -1,4 +1,4 @@
-// Text to messages: a recursive descent over the characters, with a limit on its depth.
+// Parses the text format by recursive descent, with a limit on the depth.
 #include <math.h>
 
 #include "wire/encode.h"
@@ -10,16 +10,16 @@ typedef struct rn_pb_parser_t {
   const char* start;
   const char* p;
   const char* end;
-  size_t budget;   // arena bytes that may still be taken
-  uint32_t depth;  // levels that may still be entered
+  size_t budget;   // arena bytes left
+  uint32_t depth;  // nesting levels left
 } rn_pb_parser_t;
 
 static rn_status_t parse_fields(rn_pb_parser_t* s, const rn_pb_message_desc_t* desc, char close,
                                 char* message);
 
-#define RN_PB_NAME_MAX 80  // of a foreign name in a message
+#define RN_PB_NAME_MAX 80  // the most characters of a name quoted in an error
 
-// An error at |at|: only now are lines counted.
+// Makes an error at |at|; lines are counted only now.
 static rn_status_t error_at(rn_pb_parser_t* s, const char* at, const char* what, rn_str_t name) {
   size_t line = 1, column = 1;
   for (const char* c = s->start; c != at; ++c, ++column) {
@@ -63,7 +63,7 @@ static void skip_blanks(rn_pb_parser_t* s) {
   }
 }
 
-// Whether |c| comes next, taking it if so.
+// Consumes |c| if it comes next; returns whether it did.
 static bool accept(rn_pb_parser_t* s, char c) {
   skip_blanks(s);
   if (s->p == s->end || *s->p != c) return false;
@@ -80,7 +80,7 @@ static rn_str_t take_name(rn_pb_parser_t* s) {
   return rn_str_n(start, (size_t)(s->p - start));
 }
 
-// A number or a word, with its sign in front.
+// Takes a number or a word, with an optional sign.
 static rn_str_t take_scalar(rn_pb_parser_t* s, bool* out_negative) {
   *out_negative = accept(s, '-');
   skip_blanks(s);
@@ -102,7 +102,7 @@ static int digit_value(char c) {
   return 16;
 }
 
-// A whole decimal, 0x or 0-octal number.
+// Parses a whole decimal, 0x or 0-octal number.
 static bool to_uint(rn_str_t text, uint64_t* out) {
   size_t i = 0;
   uint64_t value = 0, base = 10;
@@ -214,7 +214,7 @@ static bool store_number(const rn_pb_field_desc_t* field, rn_str_t text, bool ne
   return true;
 }
 
-// Writes |code| as UTF-8 (or only counts); 0 if it is no character.
+// Writes |code| as UTF-8 (or only counts); 0 if it is not a character.
 static size_t put_utf8(uint32_t code, char* out) {
   if (code > 0x10ffff || (code >= 0xd800 && code < 0xe000)) return 0;
   size_t size = code < 0x80 ? 1 : code < 0x800 ? 2 : code < 0x10000 ? 3 : 4;
@@ -228,7 +228,7 @@ static size_t put_utf8(uint32_t code, char* out) {
   return size;
 }
 
-// Reads up to |most| digits of |base|; gives how many there were.
+// Reads up to |most| digits of |base|; returns how many there were.
 static size_t take_digits(rn_pb_parser_t* s, size_t most, int base, uint32_t* out) {
   size_t count = 0;
   *out = 0;
@@ -239,7 +239,8 @@ static size_t take_digits(rn_pb_parser_t* s, size_t most, int base, uint32_t* ou
   return count;
 }
 
-// One escape behind its backslash: bytes to |out| (NULL: only counted), their number, 0 if bad.
+// Takes an escape after its backslash, writes its bytes to |out| unless NULL, and returns their
+// number; 0 if malformed.
 static size_t take_escape(rn_pb_parser_t* s, char* out) {
   static const char names[] = "nrtabfv\\'\"?", values[] = "\n\r\t\a\b\f\v\\'\"?";
   if (s->p == s->end) return 0;
@@ -315,7 +316,7 @@ static rn_status_t parse_message(rn_pb_parser_t* s, const rn_pb_message_desc_t* 
   RN_RETURN_IF_ERROR(parse_fields(s, desc, close, message));
   ++s->depth;
   if (!desc->is_map_entry) return RN_OK;
-  // A value that was left out is the empty message.
+  // An omitted value is the empty message.
   const rn_pb_field_desc_t* value = &desc->fields[1];
   rn_pb_message_t* slot = (rn_pb_message_t*)(message + value->offset);
   if (value->type != RN_PB_MESSAGE || *slot) return RN_OK;
@@ -334,7 +335,7 @@ static rn_status_t parse_scalar(rn_pb_parser_t* s, const rn_pb_field_desc_t* fie
   return error_at(s, at, "Invalid value for field", rn_str(field->name));
 }
 
-// One value into |slot|: an element of a list, or the field's place in the struct.
+// Parses one value into |slot|, an element of a list or a member of the struct.
 static rn_status_t parse_value(rn_pb_parser_t* s, const rn_pb_field_desc_t* field, char* slot) {
   if (field->type == RN_PB_STRING || field->type == RN_PB_BYTES) {
     return parse_string(s, (rn_str_t*)slot);
@@ -416,7 +417,7 @@ static rn_status_t parse_field(rn_pb_parser_t* s, const rn_pb_message_desc_t* de
   return RN_OK;
 }
 
-// `[url] { … }`, what an Any holds: kept as its bytes.
+// Parses `[url] { … }`, the content of an Any, and stores it as bytes.
 static rn_status_t parse_any(rn_pb_parser_t* s, const rn_pb_message_desc_t* desc, char* message) {
   const char* at = ++s->p;
   while (s->p != s->end && *s->p != ']' && *s->p != '\n') ++s->p;
@@ -445,7 +446,7 @@ static rn_status_t parse_any(rn_pb_parser_t* s, const rn_pb_message_desc_t* desc
   return status;
 }
 
-// Fields up to |close|, or to the end of the text if it is 0.
+// Parses fields up to |close|, or to the end of the text if it is 0.
 static rn_status_t parse_fields(rn_pb_parser_t* s, const rn_pb_message_desc_t* desc, char close,
                                 char* message) {
   for (;;) {

@@ -1,4 +1,4 @@
-// Messages to text.
+// Prints messages in the text format. See text.h.
 #include <float.h>
 #include <math.h>
 #include <stdio.h>
@@ -23,7 +23,7 @@ static void start_line(rn_pb_printer_t* p) {
 
 static void end_line(rn_pb_printer_t* p) { put(p, p->one_line ? " " : "\n"); }
 
-// The fewest digits, from |least| on, that read back as |value|, with a point in every locale.
+// Prints the fewest digits, at least |least|, that parse to |value|, with a point in every locale.
 static void put_real(rn_pb_printer_t* p, double value, int least, int most, bool is_float) {
   if (isnan(value)) {
     put(p, "nan");
@@ -118,7 +118,7 @@ static void print_scalar(rn_pb_printer_t* p, const rn_pb_field_desc_t* field, co
   }
 }
 
-// One element; |slot| is the message itself for a message.
+// Prints one element; for a message, |slot| is the message itself.
 static rn_status_t print_element(rn_pb_printer_t* p, const rn_pb_field_desc_t* field,
                                  const char* slot) {
   start_line(p);
@@ -157,7 +157,7 @@ static rn_status_t print_list(rn_pb_printer_t* p, const rn_pb_field_desc_t* fiel
   return status;
 }
 
-// Whether the text form can hold |url| between brackets.
+// Whether the text format can hold |url| between brackets.
 static bool is_plain_url(rn_str_t url) {
   for (size_t i = 0; i < url.size; ++i) {
     char c = url.data[i];
@@ -167,7 +167,8 @@ static bool is_plain_url(rn_str_t url) {
   return true;
 }
 
-// What an Any holds, if that can be told, and read again: not deeper than text may be.
+// Prints the content of an Any, if its type is known and the result is not nested too deeply to
+// parse again.
 static rn_status_t print_any(rn_pb_printer_t* p, const rn_pb_message_desc_t* desc,
                              const void* message, bool* out_done) {
   rn_str_t url = *(const rn_str_t*)((const char*)message + desc->fields[0].offset);
@@ -240,11 +241,10 @@ rn_status_t rn_pb_print_short(const rn_pb_message_desc_t* desc, const void* mess
   return print_message(desc, message, true, out);
 }
 
-// Whether |line| ends in `: <<END`, outside of strings and comments: how much of it comes before
-// the
-// "<<", and the END.
+// Whether |line| ends in `: <<END`, outside of strings and comments; returns the length before the
+// "<<" and the END.
 static bool find_multiline(rn_str_t line, size_t* out_before, rn_str_t* out_end) {
-  char quote = 0, last = 0;  // the open quote, and the last character that is not blank
+  char quote = 0, last = 0;  // the open quote, and the last non-blank character
   for (size_t i = 0; i + 2 < line.size; ++i) {
     char c = line.data[i];
     if (quote) {

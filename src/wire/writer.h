@@ -1,10 +1,10 @@
-// The low-level writer: fields straight into a text buffer, for callers that stream a message from
-// their own structs instead of building one.
+// Low-level writer: appends fields to a string buffer, for callers that write a message from their
+// own structs instead of building one.
 //
-// Field numbers come from the generated headers: rn_pb_put_str(buf, rn_pb_NodeDef_name_field, s).
-// A nested message is written between rn_pb_begin and rn_pb_end. All of it fails like the buffer:
-// the first failure is kept, the caller checks rn_strbuf_status at the end. Nothing here skips
-// zero values: callers leave them out where proto3 does.
+// Field numbers come from the generated headers: rn_pb_put_str(buf, rn_pb_NodeDef_name_field, s). A
+// nested message is written between rn_pb_begin and rn_pb_end. The buffer keeps the first error,
+// and the caller checks rn_strbuf_status at the end. These functions do not skip zero values:
+// callers must omit them where proto3 does.
 #ifndef RUNNEL_WIRE_WRITER_H_
 #define RUNNEL_WIRE_WRITER_H_
 
@@ -12,8 +12,8 @@
 
 #define RN_PB_MAX_VARINT 10
 
-// Where to write |size| bytes at most; NULL if the buffer has failed. rn_pb_written takes the place
-// behind the last of them.
+// Returns where to write at most |size| bytes; NULL if the buffer has failed. Pass the end of what
+// was written to rn_pb_written.
 static inline char* rn_pb_room(rn_strbuf_t* buf, size_t size) {
   bool fits = size < buf->capacity - buf->size && !buf->failed;
   if (__builtin_expect(!fits, 0) && !rn_strbuf_reserve(buf, size)) return NULL;
@@ -45,7 +45,8 @@ static inline void rn_pb_put_varint(rn_strbuf_t* buf, uint64_t value) {
   if (p) rn_pb_written(buf, rn_pb_varint_to(p, value));
 }
 
-// An int32, int64, uint32, uint64, bool or enum field; negative ones as (uint64_t)(int64_t)value.
+// Writes an int32, int64, uint32, uint64, bool or enum field; pass negative values as
+// (uint64_t)(int64_t)value.
 static inline void rn_pb_put_uint(rn_strbuf_t* buf, uint32_t number, uint64_t value) {
   char* p = rn_pb_room(buf, 2 * RN_PB_MAX_VARINT);
   if (!p) return;
@@ -80,7 +81,7 @@ static inline void rn_pb_put_double(rn_strbuf_t* buf, uint32_t number, double va
   rn_pb_put_fixed64(buf, number, bits);
 }
 
-// A string or bytes field, or a message that is encoded already.
+// Writes a string or bytes field, or a message that is already encoded.
 static inline void rn_pb_put_str(rn_strbuf_t* buf, uint32_t number, rn_str_t value) {
   size_t size = 0;
   if (!rn_add_ok(value.size, 2 * RN_PB_MAX_VARINT, &size)) size = SIZE_MAX;
@@ -91,11 +92,11 @@ static inline void rn_pb_put_str(rn_strbuf_t* buf, uint32_t number, rn_str_t val
   rn_pb_written(buf, p + value.size);
 }
 
-// Opens a length-delimited field; what is appended until rn_pb_end(buf, mark) is its content.
-// Fields nest: they are closed in the reverse order.
+// Begins a length-delimited field; everything appended until rn_pb_end(buf, mark) is its content.
+// Fields may nest and are closed in reverse order.
 static inline size_t rn_pb_begin(rn_strbuf_t* buf, uint32_t number) {
   char* p = rn_pb_room(buf, RN_PB_MAX_VARINT + 1);
-  // One byte is kept for the length; rn_pb_end makes room for more when the content is long.
+  // Reserves one byte for the length; rn_pb_end makes room for more if the content is long.
   if (p) rn_pb_written(buf, rn_pb_tag_to(p, number, RN_PB_WIRE_LENGTH) + 1);
   return buf->size;
 }
