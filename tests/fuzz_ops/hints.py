@@ -29,12 +29,12 @@ WAITING = (
     "Accumulator Mutex ReaderRead Batch Unbatch Iterator".split()
 )
 
-# Sums whose order differs: values stay where no order overflows.
+# Sums whose order differs: values stay where no order overflows, and ranges where they are not gigabytes.
 TAME = (
     "MatMul Conv Einsum Sum Mean Prod Norm Lrn LRN Softmax Svd Eig Qr Cholesky Inverse Solve Determinant "
     "Pool Cumsum Cumulative Segment Resize Crop Gru GRU Lstm LSTM RNN CTC FFT AddN Bias L2Loss Tridiag "
     "Variance Apply Dilation Backprop Sparse Image HSV RGB Adjust Logm Expm Bincount Histogram "
-    "Scatter Accumul Glimpse Lu Moments Contrast Unbatch Sampler Xent CrossEntropy Quantiz Trilinear MinMaxVars"
+    "Scatter Accumul Glimpse Lu Moments Contrast Unbatch Sampler Range Xent CrossEntropy Quantiz Trilinear MinMaxVars"
 ).split()
 
 # Rows of these keep sizes, given numbers and attributes: other ones wait for ever, or take all memory.

@@ -340,6 +340,13 @@ def has_surrogate(case, found, ours, stock):
     return bool(re.search(r"\\xed\\x[ab][0-9a-f]|[dD][89a-fA-F][0-9a-fA-F]{2}", repr(case["nodes"])))
 
 
+def leaves_over(case, found, ours, stock):
+    """SAME padding with a stride that is larger than the window."""
+    node = case["nodes"][0]
+    window = node["attrs"]["ksize"][1][1:4] if "ksize" in node["attrs"] else node["inputs"][1][2][:3]
+    return node["attrs"]["padding"][1] == b"SAME" and any(s > w for s, w in zip(node["attrs"]["strides"][1][1:4], window))
+
+
 def has_dilation(case, found, ours, stock):
     return any(d > 1 for n in case["nodes"] for d in n["attrs"].get("dilations", (0, [1]))[1])
 
@@ -471,6 +478,10 @@ rule(
 rule("Dilation2D Dilation2DBackpropFilter Dilation2DBackpropInput", "refused", "stock's kernels take rates below 1",
      says("Dilation rate must be", "rates values must be"))  # fmt: skip
 rule("ImageProjectiveTransformV2 ImageProjectiveTransformV3", "value", "transforms that are not finite", odd)
+rule("QuantizeAndDequantizeV3", "accepted", "stock takes the axis -1, which is none, for one of a scalar", says("Axis: -1 Input Dimensions: 0"))
+rule("QuantizedBatchNormWithGlobalNormalization", "accepted", "one channel: stock wants two", says("Must have at least a"))
+rule("FractionalMaxPoolGrad", "refused", "pooling sequences that leave the input: stock's gradients go to pixels of other rows", says("must not be negative"))
+rule("Conv3D MaxPool3D AvgPool3D", "value", "SAME with strides that leave elements over: stock's windows begin at 1", leaves_over)
 rule("Einsum", "refused", "stock's kernel does not look at labels of the result", both(eager, says("not present in the input subscripts")))
 rule("Dequantize", "refused", "stock's kernel does not look at the rank of limits", both(eager, says("Shape must be rank 1")))
 rule("ImageProjectiveTransformV2 ImageProjectiveTransformV3", "value", "integers that floats round beyond their type", has_large_integer)
