@@ -64,8 +64,7 @@ Test(limits, a_call_that_is_half_sent_is_ended, .timeout = 60) {
   expect_page(&task, "/statusz?format=json", "HTTP/1.1 200 ", "\"calls\":2,");
   cr_assert(!is_closed_within(socket, 3 * SECOND, &answer), "the connection stays");
   // The response ends the stream, and then the server resets it: the client has not ended it.
-  static const char resets[2][14] = {"\0\0\4\3\0\0\0\0\1\0\0\0\0",
-                                     "\0\0\4\3\0\0\0\0\3\0\0\0\0"};
+  static const char resets[2][14] = {"\0\0\4\3\0\0\0\0\1\0\0\0\0", "\0\0\4\3\0\0\0\0\3\0\0\0\0"};
   static const char ends[2][7] = {"\1\5\0\0\0\1", "\1\5\0\0\0\3"};
   for (int i = 0; i < 2; ++i) {
     cr_assert(memmem(answer.data, answer.size, ends[i], 6), "call %d has no answer", 2 * i + 1);

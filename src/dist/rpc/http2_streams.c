@@ -84,8 +84,8 @@ static void set_result(rn_http2_stream_t* stream, rn_status_t status) {
 
 void rn_http2_refuse(rn_http2_stream_t* stream, rn_status_t status) {
   rn_http2_t* http2 = stream->http2;
-  bool may_answer = http2->options.is_server && !stream->failure && !stream->is_answered &&
-                    !stream->has_response;
+  bool may_answer =
+      http2->options.is_server && !stream->failure && !stream->is_answered && !stream->has_response;
   stream->failure = rn_status_join(stream->failure, status);
   if (may_answer) {  // the stream is reset once that has gone out
     set_result(stream, stream->failure);
