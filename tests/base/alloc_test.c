@@ -1,4 +1,4 @@
-// Allocators: the checked calls, and the counting allocator that the fault sweeps stand on.
+// Allocators: the checked calls, and the counting allocator that fault sweeps use.
 #include "base/alloc.h"
 
 #include <criterion/criterion.h>

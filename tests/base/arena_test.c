@@ -1,4 +1,4 @@
-// Arenas: alignment, zeroes, limits and the end of everything at once.
+// Arenas: alignment, zeroed memory, limits, and freeing everything at once.
 #include "base/arena.h"
 
 #include <criterion/criterion.h>

@@ -1,4 +1,4 @@
-// The caching allocator: reuse, bounds, trimming, and a life that ends with its last block.
+// The caching allocator: reuse, bounds and trimming. It lives until its last block is freed.
 #include "base/cache_alloc.h"
 
 #include <criterion/criterion.h>

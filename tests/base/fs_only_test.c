@@ -1,5 +1,4 @@
-// A view of some folders: what is in them can be reached, by any way of naming it, and nothing
-// else.
+// A view of some folders: files in them can be reached under any name, and no others.
 #include "base/fs_only.h"
 
 #include <criterion/criterion.h>

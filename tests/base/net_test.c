@@ -1,4 +1,4 @@
-// Streams of the system: both ends, deadlines, ends that vanish.
+// Stream sockets: both ends, deadlines, peers that disappear.
 #include "base/net.h"
 
 #include <criterion/criterion.h>

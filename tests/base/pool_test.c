@@ -1,4 +1,4 @@
-// The pool: every job once, every piece once, from any thread and at any depth.
+// The thread pool: every job and every piece runs once, from any thread and at any depth.
 #include "base/pool.h"
 
 #include <criterion/criterion.h>

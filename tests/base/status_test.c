@@ -1,4 +1,4 @@
-// Statuses: codes, messages, payloads, and what is left of them when memory is short.
+// Statuses: codes, messages, payloads, and what remains of them when memory runs out.
 #include "base/status.h"
 
 #include <criterion/criterion.h>

@@ -1,5 +1,4 @@
-// A custom device that wraps the CPU: it counts what it is asked, and its values are wrapped
-// handles.
+// A custom device that wraps the CPU: it counts its calls, and its values are wrapped handles.
 #include "eager_util.h"
 
 #define CUSTOM "/job:localhost/replica:0/task:0/device:CUSTOM:0"

@@ -1,4 +1,4 @@
-// Eager ops: handles, inputs, attributes, what is inferred, and what is said of bad calls.
+// Eager ops: handles, inputs, attributes, inferred attributes, and the messages of bad calls.
 #include <arpa/inet.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -531,7 +531,7 @@ CT_TEST(eager_op, ops_from_outside) {
   ce_close(&t);
 }
 
-// A port that nobody listens on for now.
+// A port that is free now.
 static int free_port(void) {
   struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
   socklen_t size = sizeof at;
@@ -549,7 +549,7 @@ CT_TEST(eager_op, devices_are_named_after_the_task) {
   const char* jobs[] = {"first", "second", "third"};
   for (int i = 0; i < 3; ++i) {
     char text[256], name[64], other[64] = "";
-    bool is_alone = i == 2;  // other tasks are not asked: nobody is there
+    bool is_alone = i == 2;  // other tasks are not asked: there are none
     if (is_alone)
       snprintf(other, sizeof other, "tasks { key: 1 value: '127.0.0.1:%d' } ", free_port());
     snprintf(text, sizeof text,

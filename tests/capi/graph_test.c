@@ -1,4 +1,4 @@
-// Building a graph and asking it what it holds.
+// Building a graph and reading it back.
 #include <stdlib.h>
 
 #include "tensorflow/c/c_api_experimental.h"

@@ -1,4 +1,4 @@
-// Importing graphs: prefixes, mappings, return values, versions, and what a broken GraphDef gets.
+// Importing graphs: prefixes, mappings, return values, versions, and errors of broken GraphDefs.
 #include <stdio.h>
 #include <stdlib.h>
 

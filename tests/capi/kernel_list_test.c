@@ -1,4 +1,4 @@
-// What the library says it can do: ops, kernels, and the ApiDef map over them.
+// What the library supports: ops, kernels, and the ApiDef map over them.
 #include <stdlib.h>
 
 #include "tensorflow/c/c_api_experimental.h"

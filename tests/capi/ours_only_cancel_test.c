@@ -1,4 +1,4 @@
-// Steps that are stopped from outside: runnel/session.h.
+// Steps that another thread cancels: runnel/session.h.
 #include <pthread.h>
 #include <unistd.h>
 

@@ -1,4 +1,4 @@
-// Eager execution: shapes without values, what ran, values that users leave for each other, packed
+// Eager execution: shapes without values, which ops ran, values shared under a name, packed
 // handles.
 #include <pthread.h>
 

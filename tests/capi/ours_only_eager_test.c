@@ -1,4 +1,4 @@
-// Eager execution where stock dies, or tells less.
+// Eager execution where stock crashes or reports less.
 #include "eager_util.h"
 
 CT_TEST(OursOnlyEager, metadata_names_what_ran) {

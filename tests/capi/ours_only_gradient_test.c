@@ -1,4 +1,4 @@
-// rn_check_gradient: agrees with what is right, names what is wrong.
+// rn_check_gradient accepts right gradients and names wrong ones.
 #include "runnel/runnel.h"
 #include "util.h"
 

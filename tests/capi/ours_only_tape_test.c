@@ -1,4 +1,4 @@
-// Tapes: gradients of what was executed, of one's own rules, and of gradients.
+// Tapes: gradients of executed ops, by custom rules, and of gradients.
 #include <math.h>
 
 #include "eager_util.h"

@@ -1,5 +1,5 @@
-// What a client holds may be let go of in any order: graphs, sessions, contexts, functions, handles
-// and tensors. The address sanitizer is the judge.
+// A client may release graphs, sessions, contexts, functions, handles and tensors in any order. Run
+// under the address sanitizer.
 #include "eager_util.h"
 #include "ops_c.h"
 

@@ -1,5 +1,5 @@
-// Where our library promises more than the original, which dies, hangs, says nothing or forgets:
-// not for stock.
+// Where our library promises more than stock, which crashes, hangs, or gives no error: not run
+// against stock.
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>

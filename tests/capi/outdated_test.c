@@ -1,5 +1,5 @@
-// Ops that only old graphs hold, a constant that lies in a file, and ops whose kernels the client
-// brings.
+// Ops that only old graphs contain, a constant that is in a file, and ops whose kernels the client
+// registers.
 #include <math.h>
 #include <stdlib.h>
 #include <unistd.h>

@@ -352,7 +352,7 @@ static void temp_compute(void* state, TF_OpKernelContext* context) {
   CT_OK(s);
   CT_INT(TF_TensorElementCount(temp), 0);
   TF_DeleteTensor(temp);
-  // The input's buffer if nobody else holds it, else a new one.
+  // The input's buffer if it has no other owner, else a new one.
   int candidates[] = {0}, forwarded = -2;
   TF_Tensor* x = NULL;
   TF_GetInput(context, 0, &x, s);
@@ -433,7 +433,7 @@ static void cpu_compute(void* state, TF_OpKernelContext* context) {
   answer(context, 2);
 }
 
-// A kernel for any device stands in where a device has none of its own.
+// A kernel for any device serves devices that have none of their own.
 CT_TEST(TestKernel, KernelsForAnyDevice) {
   ct_t t = ct_open();
   register_op("AnyDeviceOp", NULL, same_shape);

@@ -1,4 +1,4 @@
-// What a run tells of itself: RunMetadata with traces, partition graphs and labels.
+// RunMetadata of a run: traces, partition graphs and labels.
 #include "tensorflow/c/c_api_experimental.h"
 #include "util.h"
 

@@ -1,4 +1,4 @@
-// Sessions that are closed or deleted, and runs that end before their time.
+// Sessions that are closed or deleted, and runs that are cancelled or time out.
 #include <pthread.h>
 #include <unistd.h>
 
@@ -28,7 +28,7 @@ CT_TEST(CAPI, SessionDeletedWithoutClosing) {
   ct_close(&t);
 }
 
-// A dequeue from a queue that nobody fills: runs until it is cancelled.
+// A dequeue from a queue that stays empty: runs until it is cancelled.
 static TF_Operation* blocking_op(ct_t* t) {
   TF_OperationDescription* desc = TF_NewOperation(t->graph, "FIFOQueueV2", "queue");
   TF_DataType types[] = {TF_INT32};

@@ -1,4 +1,4 @@
-// Sessions: runs, growing graphs, feeds and fetches that are wrong, partial runs, options, devices.
+// Sessions: runs, growing graphs, wrong feeds and fetches, partial runs, options, devices.
 #include <unistd.h>
 
 #include "tensorflow/c/c_api_experimental.h"

@@ -1,4 +1,4 @@
-// Versions, statuses, enums, struct layouts and buffers: what passes through every other call.
+// Versions, statuses, enums, struct layouts and buffers, which all other calls use.
 #include <errno.h>
 #include <stddef.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
-// Iterators under several threads, through the public C API: several askers, a session that is
-// closed while pipelines work, iterators made anew meanwhile, requests that wait for ever and are
-// cancelled. A test that hangs is ended by an alarm.
+// Iterators under several threads, through the public C API: concurrent GetNext, a session that is
+// closed while pipelines run, iterators that are created again meanwhile, requests that wait for
+// ever and are cancelled. A test that hangs is ended by an alarm.
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -203,7 +203,7 @@ static void* ask_all(void* arg) {
   return NULL;
 }
 
-// Every element comes once, whoever asks.
+// Every element comes once, to one of the threads.
 static void several_askers(int threads) {
   test_t test;
   open_test(&test, false);

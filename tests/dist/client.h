@@ -1,5 +1,4 @@
-// A client of a cluster, as tests want it: a session by its target, and steps of one number in and
-// one out.
+// A client of a cluster: a session by its target, and steps that feed one number and fetch one.
 #ifndef RUNNEL_TESTS_DIST_CLIENT_H_
 #define RUNNEL_TESTS_DIST_CLIENT_H_
 

@@ -1,4 +1,4 @@
-// A task that ends, and one whose threads are stuck.
+// A task that shuts down, and one whose threads are stuck.
 #include <criterion/criterion.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -6,7 +6,7 @@
 
 #include "task.h"
 
-// A step that waits until somebody puts something into a queue.
+// A step that waits until another step enqueues.
 typedef struct waiting_t {
   rn_session_t* session;
   rn_edge_t taken;
@@ -111,7 +111,7 @@ Test(drain, a_task_whose_threads_are_stuck_says_so, .timeout = 60) {
     if (now() - begun < best) best = now() - begun;
   }
   cr_assert(best < SECOND, "and then not again");
-  while (rn_server_is_busy(task.server)) {  // whoever has opened it sees its end
+  while (rn_server_is_busy(task.server)) {  // a reader that has it open sees its end
     int writer = open(path, O_WRONLY | O_NONBLOCK);
     usleep(50000);
     if (writer >= 0) close(writer);

@@ -1,4 +1,4 @@
-// The fence: steps that are asked for again, joined, remembered, forgotten, given up.
+// The fence: steps that are requested again, joined, remembered, forgotten, given up.
 #include "dist/fence.h"
 
 #include <criterion/criterion.h>
@@ -56,7 +56,7 @@ static void end_step(steps_t* steps, float value, int64_t count) {
   rn_call_done(&call->call, RN_OK);
 }
 
-// Somebody who asks.
+// A caller.
 typedef struct client_t {
   rn_run_step_t call;
   rn_tensor_t value;
@@ -128,7 +128,7 @@ FENCE_TEST(a_number_runs_once_and_gets_one_answer) {
   cr_assert(!first.is_done && clock.timer, "a broken connection is given a grace");
   ask(fence, &steps, &second, 7);  // joins
   cr_assert_eq(steps.runs, 1);
-  clock.timer->fn(clock.timer);  // somebody waits again: nothing is cancelled
+  clock.timer->fn(clock.timer);  // a caller waits again: nothing is cancelled
   cr_assert(!second.is_done);
   end_step(&steps, 3, 1);
   expect_value(&second, 3);

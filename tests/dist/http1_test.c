@@ -1,4 +1,4 @@
-// Requests of HTTP/1.
+// Parsing of HTTP/1 requests.
 #include "dist/rpc/http1.h"
 
 #include <criterion/criterion.h>

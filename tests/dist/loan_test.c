@@ -1,4 +1,5 @@
-// Tensors read out of another process's memory: who may, and what happens when it cannot be.
+// Tensors read out of another process's memory: which processes may, and what happens when they
+// cannot.
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE  // setresuid
 #endif
@@ -132,7 +133,7 @@ Test(loan, has_no_line_to_this_process_or_another_machine) {
   reach.machine[0] ^= 1;
   expect_unavailable(open_line(&reach, &line));
   reach = *rn_loans_reach(loans);
-  reach.name.bits[1] ^= 2;  // nobody is there
+  reach.name.bits[1] ^= 2;  // no such process
   expect_unavailable(open_line(&reach, &line));
   rn_loans_destroy(loans);
 }

@@ -1,5 +1,5 @@
-// The loop of a channel that its callers turn themselves: one at a time, several at once, with
-// timers, jobs and answers that nobody waits for in between.
+// The event loop of a channel, which its callers run themselves: one at a time, several at once,
+// with timers, jobs and abandoned replies in between.
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <stdlib.h>

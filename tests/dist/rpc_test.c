@@ -1,5 +1,5 @@
 // Calls over loopback: messages of all sizes, errors, deadlines, cancellation, peers that come and
-// go, and bytes that are no HTTP/2 at all.
+// go, and bytes that are not HTTP/2.
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <unistd.h>

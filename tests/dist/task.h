@@ -1,4 +1,4 @@
-// A task in the process of a test, and clients of it: over HTTP/1, over HTTP/2 byte by byte, by a
+// A task in the process of the test, and clients of it: over HTTP/1, over HTTP/2 byte by byte, by a
 // session, and by the calls of a worker and a master.
 #ifndef RUNNEL_TESTS_DIST_TASK_H_
 #define RUNNEL_TESTS_DIST_TASK_H_

@@ -1,4 +1,5 @@
-// The engine of eager execution: what a call costs, and what is left when memory is short.
+// The engine of eager execution: what a call allocates, and that nothing leaks when memory runs
+// out.
 #include <criterion/criterion.h>
 
 #include "eager/eager.h"

@@ -1,5 +1,5 @@
-// What is computed ahead of the steps, and what is not: results are those of the graph as it was
-// built.
+// What is computed before the first step, and what is not: results equal those of the unoptimized
+// graph.
 #include "util.h"
 
 enum { COUNT = 6 };

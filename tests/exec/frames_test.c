@@ -140,7 +140,7 @@ RT_TEST(frames, invariants) {
   }
 }
 
-// Tensors that do not fit an iteration's own memory, and shapes that nobody knows.
+// Tensors that do not fit an iteration's own memory, and unknown shapes.
 RT_TEST(frames, big_values) {
   rt_t rt = rt_begin(1);
   rn_edge_t x = rt_placeholder(&rt, "x");

@@ -1,5 +1,5 @@
-// Values that are put one behind the other lie so from the start: nobody sees the difference, who
-// reads the parts late or writes over the whole.
+// Values that are concatenated are written straight into the result. Nothing changes if a part is
+// read later or the result is overwritten.
 #include "../support/status.h"
 #include "matrices.h"
 

@@ -264,7 +264,7 @@ typedef struct rt_waiter_t {
   rn_cancel_entry_t entry;  // first
   rn_kernel_ctx_t* ctx;
   pthread_t thread;
-  _Atomic int turns;  // whoever comes first ends the wait
+  _Atomic int turns;  // the first one ends the wait
 } rt_waiter_t;
 static void rt_waiter_end(rt_waiter_t* waiter, bool is_cancelled) {
   if (waiter->turns++ > 0) return;

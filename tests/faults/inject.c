@@ -37,7 +37,7 @@ enum { OURS, PCRE2, LIBC, RANGES };
 static range_t ranges[RANGES];
 
 // Blocks of the library that live. Open addressing; the addresses are kept inverted, so that a leak
-// checker does not take this table for somebody who still needs them.
+// checker does not see references to them in this table.
 #define SLOTS (1 << 17)
 #define TOMBSTONE ((uintptr_t)1)
 static uintptr_t slots[SLOTS];

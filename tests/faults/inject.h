@@ -1,5 +1,6 @@
 // Memory that runs out: malloc, calloc and realloc of this program, standing before the C
-// library's, so that every allocation of the library under test can be made to fail, whoever asks.
+// library's, so that every allocation of the library under test can be made to fail, whichever code
+// asks for it.
 //
 // Counted, and made to fail, are calls that come from libtensorflow and those that the C library
 // and PCRE2 make for it; what the test itself, the dynamic linker or a library loaded later

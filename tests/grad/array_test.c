@@ -26,7 +26,7 @@ GRAD(ConcatV2Rows, SHAPES("1,3", "2,3", "4,3"), rn_ConcatV2(s, x, 3, INT(0)))
 GRAD_LIST(Split, SHAPES("2,6"), rn_Split(s, INT(1), x[0], 3))
 GRAD_LIST(SplitOne, SHAPES("2,6"), rn_Split(s, INT(1), x[0], 1))
 GRAD_LIST(SplitV, SHAPES("2,6"), rn_SplitV(s, x[0], INTS(1, 3, 2), INT(1), 3))
-// An output that nobody uses counts as zeros.
+// The gradient of an unused output is zeros.
 GRAD(SplitPart, SHAPES("2,6"), rn_edge_at(rn_Split(s, INT(1), x[0], 3), 1))
 GRAD(Pack, SHAPES("2,3", "2,3"), rn_Pack(s, x, 2, .axis = 1))
 GRAD_LIST(Unpack, SHAPES("2,3"), rn_Unpack(s, x[0], 3, .axis = 1))

@@ -1,5 +1,5 @@
-// What a question may say besides ys and xs, rules of clients, malformed graphs, products with
-// Jacobians, and rules that are careful with what is not a number.
+// Options of rn_gradients beside ys and xs, rules of clients, malformed graphs, products with
+// Jacobians, and rules that do not let NaN spread.
 #define GRAD_SUITE grad_options
 #include <math.h>
 #include <stdio.h>

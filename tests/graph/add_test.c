@@ -1,4 +1,4 @@
-// Building nodes: what follows from the inputs, what is refused, and in which words.
+// Adding nodes: what is inferred from the inputs, what is refused, and with which message.
 #include <stdio.h>
 
 #include "util.h"

@@ -1,4 +1,5 @@
-// Shape inference through the graph: values that shapes are computed from, and what a refusal says.
+// Shape inference through the graph: values that shapes are computed from, and messages of refused
+// graphs.
 #include "util.h"
 
 GT_TEST(infer, message_names_node_attributes_and_shapes) {

@@ -1,4 +1,4 @@
-// Edges replaced and shapes set after the fact.
+// Edges replaced and shapes set after a node was added.
 #include "util.h"
 
 typedef struct nodes_t {

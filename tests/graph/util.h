@@ -1,4 +1,4 @@
-// What the graph tests start from: graphs in one line, statuses compared whole.
+// Helpers of the graph tests: graphs in one line.
 #ifndef TESTS_GRAPH_UTIL_H_
 #define TESTS_GRAPH_UTIL_H_
 

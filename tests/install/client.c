@@ -1,4 +1,4 @@
-// A client as anybody would write it: TensorFlow's headers, TensorFlow's names, nothing of this
+// A client as any user would write it: TensorFlow's headers, TensorFlow's names, nothing of this
 // project. Adds 2 and 40.
 #include <stdio.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-// Tables and bundles: round trips, slices, what is damaged or missing, crashes at every call.
+// Tables and bundles: round trips, slices, damaged and missing files, crashes at every call.
 #include "io/bundle.h"
 
 #include <errno.h>

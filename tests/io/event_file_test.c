@@ -1,4 +1,4 @@
-// Event files when the disk does not do as it should: every call fails once, the power goes.
+// Event files on a disk that fails: every call fails once, the power goes.
 #include "io/event_file.h"
 
 #include <errno.h>

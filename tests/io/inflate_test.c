@@ -1,5 +1,5 @@
-// Compressed bytes that hold far more than they are: what may come out of them is limited, in
-// memory and in files of records.
+// Compressed bytes that expand to far more than their size: the expansion is limited, in memory and
+// in record files.
 #include "io/inflate.h"
 
 #include <criterion/criterion.h>

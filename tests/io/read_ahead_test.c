@@ -1,4 +1,4 @@
-// Files read ahead by a pool: the same bytes in the same order, whatever is asked for, kept, sought
+// Files read ahead by a pool: the same bytes in the same order, whatever is requested, kept, sought
 // or fails meanwhile.
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -71,7 +71,7 @@ Test(read_ahead, mixed) {
   rn_input_close(input);
 }
 
-// Blocks that somebody holds are left alone.
+// Blocks that are still referenced are not reused.
 Test(read_ahead, kept) {
   enum { KEPT = 300, STEP = 77 };
   rn_input_t* input = open_ahead();
@@ -91,7 +91,8 @@ Test(read_ahead, kept) {
   }
 }
 
-// A read that fails is an error once, whoever made it; then reading goes on where it was.
+// A read that fails is an error once, whether the pool or the caller made it; then reading goes on
+// where it was.
 Test(read_ahead, disk_that_fails) {
   for (int64_t n = 1; n < 60; n += 3) {
     rn_input_t* input = open_ahead();

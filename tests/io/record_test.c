@@ -1,4 +1,4 @@
-// TFRecord files: written and read in every compression, in files that are cut and damaged.
+// TFRecord files: written and read with every compression; truncated and damaged files.
 #include "io/record.h"
 
 #include <criterion/criterion.h>

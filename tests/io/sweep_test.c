@@ -1,5 +1,5 @@
-// Savers that are killed, and those that come after them: what the dead left behind goes with the
-// next save, what the living write stays.
+// Savers that are killed, and those that follow: the next save removes what dead ones left and
+// keeps what live ones write.
 #include <criterion/criterion.h>
 #include <fcntl.h>
 #include <signal.h>

@@ -1,4 +1,4 @@
-// The walk over operands of different shapes, against one coordinate at a time.
+// Iteration over operands of different shapes, compared with computing one coordinate at a time.
 #include "kernels/cpu/broadcasting.h"
 
 #include <criterion/criterion.h>

@@ -70,7 +70,7 @@ typedef struct worker_t {
   double sum;  // of what this one put or took
   int64_t count;
   int cancelled;
-  _Atomic(call_t*) call;  // the one that runs; whoever takes it out uses it alone
+  _Atomic(call_t*) call;  // the one that runs; the thread that takes it out owns it
   atomic_bool is_done;
 } worker_t;
 

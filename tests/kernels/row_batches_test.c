@@ -1,4 +1,4 @@
-// Rows by index: every index once, a row's in order, whatever the threads.
+// Rows by index: every index once, those of one row in order, with any number of threads.
 #include "kernels/cpu/row_batches.h"
 
 #include <criterion/criterion.h>

@@ -1,5 +1,5 @@
-// Loops and conditionals over several devices: every part goes round as often as the others, values
-// and ways not taken cross within iterations, and whatever happens the step ends.
+// Loops and conditionals over several devices: every part runs the same number of iterations,
+// values and dead branches cross within an iteration, and the step always ends.
 #include "steps.h"
 
 // Where the parts of a loop go; NULL: anywhere, which is the first CPU.

@@ -169,7 +169,7 @@ SM_TEST(files, crash_at_every_call) {
   }
 }
 
-// A model that was there is not replaced because nobody could say that it is.
+// An existing model is not replaced when its existence cannot be checked.
 SM_TEST(files, no_silent_replacement) {
   world_t w;
   open_world(&w);

@@ -1,4 +1,4 @@
-// Models that Keras exported: found, loaded, run and frozen; what is no model gives a status.
+// Models that Keras exported: found, loaded, run and frozen. What is not a model gives a status.
 #include "graph/import.h"
 #include "runnel/ops.h"
 #include "saved_model/freeze.h"

@@ -1,4 +1,4 @@
-// What the tests of SavedModels share: folders of their own, arrays of files.
+// Helpers of the SavedModel tests: temporary folders, arrays from files.
 #ifndef TESTS_SAVED_MODEL_UTIL_H_
 #define TESTS_SAVED_MODEL_UTIL_H_
 

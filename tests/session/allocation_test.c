@@ -1,4 +1,4 @@
-// A repeated step over static shapes takes no memory from the system but for what is fetched.
+// A repeated step over static shapes allocates nothing but its fetched values.
 #include "util.h"
 
 static _Atomic long allocations;

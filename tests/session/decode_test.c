@@ -1,4 +1,4 @@
-// DecodeCompressed: what compressed strings may become has one limit for all of them together.
+// DecodeCompressed: one limit holds for what all strings of an input expand to.
 #include <zlib.h>
 
 #include "tensor/tstring.h"

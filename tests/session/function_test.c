@@ -1,5 +1,5 @@
-// Functions in steps: calls taken apart and calls kept, conditionals and loops of functions run as
-// they stand and taken apart. Whatever the way, results, effects and errors are the same.
+// Functions in steps: inlined calls and calls that are kept, with the same results, effects and
+// errors.
 #include "function_util.h"
 #include "tensor/tstring.h"
 
@@ -141,7 +141,7 @@ RT_TEST(function, wrong_arguments) {
   }
 }
 
-// A node with effects runs though nobody reads it, once a call.
+// A node with effects runs once per call, even if its output is not read.
 RT_TEST(function, effects_run) {
   for (int w = 0; w < WAYS; ++w) {
     rt_t rt = begin(&ways[w]);
@@ -156,7 +156,7 @@ RT_TEST(function, effects_run) {
     rn_tensor_t fed = rt_scalar(1);
     rt_step_t step = {0};
     rt_feed(&step, x, &fed);
-    rt_target(&step, y.node);  // nobody wants its result
+    rt_target(&step, y.node);  // its result is not fetched
     OK(rt_run(&rt, &step));
     cr_assert_eq(rt_count, 2);
     rn_tensor_clear(&fed);

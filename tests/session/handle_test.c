@@ -1,4 +1,4 @@
-// Handles that travel as messages find their resource again in the session they come back to.
+// Handles that were sent as messages find their resource when they return to the session.
 #include "tensor/tensor_proto.h"
 #include "util.h"
 

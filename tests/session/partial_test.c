@@ -1,4 +1,4 @@
-// Partial runs: one step in several calls, every node once.
+// Partial runs: one step in several calls; every node runs once.
 #include "util.h"
 
 typedef struct part_t {

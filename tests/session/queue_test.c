@@ -1,5 +1,5 @@
-// Queues between steps: waiting, order, closing, cancelling; nothing is lost and nobody waits for
-// ever.
+// Queues between steps: waiting, order, closing, cancelling. No element is lost, and no step waits
+// for ever.
 #include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>

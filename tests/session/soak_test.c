@@ -1,5 +1,5 @@
-// Memory stays flat: over many steps, ordinary ones and such as fail, wait or are given up, and
-// over many sessions. RUNNEL_SOAK=1 in the environment asks for the full numbers.
+// Memory stays flat over many steps (ordinary, failing, waiting and abandoned ones) and over many
+// sessions. RUNNEL_SOAK=1 in the environment runs the full numbers.
 #include "util.h"
 
 #define LEAST_SLACK (1 << 20)  // bytes that libc's heap may still take after the first turns

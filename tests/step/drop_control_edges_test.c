@@ -1,4 +1,4 @@
-// Control edges that the planner takes away, and those that it must not.
+// Control edges that the planner drops, and those that it must keep.
 #include "util.h"
 
 static rn_edge_t after(rn_scope_t* s, rn_edge_t value, rn_node_t* control) {

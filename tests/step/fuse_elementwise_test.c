@@ -1,6 +1,5 @@
-// Elementwise nodes that become one with several results, over columns of matrices: the bits are
-// those of a graph that runs as it was built, nobody waits for himself, and what is dead takes
-// nothing with it.
+// Elementwise nodes fused into one with several results, over columns of matrices: the same bits as
+// without fusion, no node waits for its own result, and dead values kill nothing else.
 #include <math.h>
 
 #include "graph_of_step.h"
@@ -13,7 +12,7 @@ typedef struct net_t {
   rn_edge_t fed[2], fetches[kFetches];
 } net_t;
 
-// All of |x|, for somebody who is not elementwise.
+// All of |x|, for a reader that is not elementwise.
 static rn_edge_t total(rn_scope_t* s, rn_edge_t x) { return rn_Sum(s, x, rn_const_int32(s, 0)); }
 
 typedef struct cell_t {

@@ -1,5 +1,5 @@
-// Products of an input beside a state, of which the input's part is made for all steps at once: the
-// bits are those of a graph that runs as it was built.
+// Matmuls of an input concatenated with a state: the input's part is computed for all steps at
+// once, with the same bits as in the unoptimized graph.
 #include "graph_of_step.h"
 #include "matrices.h"
 
@@ -157,7 +157,7 @@ RT_TEST(inputs, parts_of_inputs_are_made_at_once) {
   cr_assert_eq(count_after(doubles, 32, "_ContinuedMatMul"), kSteps);
   cr_assert_eq(count_after(unrolled, 32, "_PackMatrix"), 1);
   cr_assert_eq(count_after(unrolled, 32, "_StackRows"), 1);
-  cr_assert_eq(count_after(unrolled, 32, "ConcatV2"), 0);  // nobody reads them any more
+  cr_assert_eq(count_after(unrolled, 32, "ConcatV2"), 0);  // they have no readers any more
   cr_assert_eq(count_after(unrolled, 32, "BiasAdd"), 0);
 }
 

@@ -1,5 +1,5 @@
-// Variables that loops read: before the loop where that makes no difference, in every iteration
-// where it does.
+// Variables that loops read: hoisted before the loop where that makes no difference, read in every
+// iteration where it does.
 #include "util.h"
 
 typedef struct body_t {

@@ -1,4 +1,4 @@
-// Matrices for tests of products: what is fed, parts of it, and bits that must be equal.
+// Helpers for tests of matmul passes: matrices to feed, slices of columns, comparison of bits.
 #ifndef RUNNEL_TESTS_STEP_MATRICES_H_
 #define RUNNEL_TESTS_STEP_MATRICES_H_
 

@@ -1,5 +1,5 @@
-// Matrices that are packed once for several products: the bits are those of a graph that runs as it
-// was built, outside of loops and inside.
+// Matrices that are packed once for several matmuls, outside loops and inside: the same bits as in
+// the unoptimized graph.
 #include "graph_of_step.h"
 #include "matrices.h"
 #include "runnel/control_flow.h"

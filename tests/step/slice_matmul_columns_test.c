@@ -1,5 +1,5 @@
-// Products that are made part by part, and sums that loops add products to: the bits are those of a
-// graph that runs as it was built.
+// Matmuls computed by column slices, and sums that loops add matmuls to: the same bits as in the
+// unoptimized graph.
 #include "graph_of_step.h"
 #include "matrices.h"
 #include "runnel/control_flow.h"

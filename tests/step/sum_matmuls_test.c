@@ -1,5 +1,4 @@
-// Sums of matrix products and descent by them: the bits are those of a graph that runs as it was
-// built.
+// Sums of matmuls, and gradient descent with them: the same bits as in the unoptimized graph.
 #include "util.h"
 
 typedef struct case_t {

@@ -1,4 +1,4 @@
-// Nodes and names, each as they are and as they are on the disk. See memory_fs.h.
+// Files and names, each in its current and in its synced state. See memory_fs.h.
 #include "memory_fs.h"
 
 #include <errno.h>

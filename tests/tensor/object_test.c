@@ -1,4 +1,4 @@
-// Counted objects.
+// Reference-counted objects.
 #include "tensor/object.h"
 
 #include <criterion/criterion.h>

@@ -1,4 +1,4 @@
-// Tensors and buffers: who owns the bytes, and when they go.
+// Tensors and buffers: who owns the bytes, and when they are freed.
 #include "tensor/tensor.h"
 
 #include <criterion/criterion.h>

@@ -1,4 +1,4 @@
-// The check that names the first node whose output is no number.
+// The check that names the first node whose output contains NaN or infinity.
 #include <criterion/criterion.h>
 #include <string.h>
 

@@ -1,4 +1,5 @@
-// What builders of conditionals and loops refuse, with which message, and what is left then.
+// What the builders of conditionals and loops refuse, with which message, and in which state they
+// leave the graph.
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdio.h>

@@ -1,4 +1,4 @@
-// Input pipelines: files, readers, batches, threads, as a training program has them.
+// Input pipelines as training programs use them: files, readers, batches, threads.
 #include "runnel/input.h"
 
 #include <criterion/criterion.h>

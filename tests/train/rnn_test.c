@@ -1,4 +1,4 @@
-// Cells, networks unrolled and by loops, and attention.
+// Recurrent cells, networks unrolled and as loops, and attention.
 #include <criterion/criterion.h>
 #include <math.h>
 #include <string.h>

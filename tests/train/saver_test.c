@@ -391,7 +391,7 @@ Test(saver, sweeps_what_was_left_behind) {
   cr_assert(rn_saver_save(saver, m.t.session, in_folder("m"), 1, m.t.status));
   leave_behind("m-2.index.tempstate123", 7200);
   leave_behind("m-2.data-00000-of-00001.tempstate99", 7200);
-  leave_behind("m-3.index.tempstate7", 60);  // somebody may be at it
+  leave_behind("m-3.index.tempstate7", 60);  // another process may be writing it
   leave_behind("notes.tempstate", 7200);
   leave_behind("m.tempstate1.txt", 7200);
   cr_assert(rn_saver_recover(saver, folder, m.t.status), "%s", TF_Message(m.t.status));

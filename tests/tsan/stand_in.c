@@ -1,4 +1,4 @@
-// The runner behind criterion/criterion.h: one process a test, one after the other.
+// The runner behind criterion/criterion.h: one process per test, one after the other.
 #include <criterion/criterion.h>
 #include <signal.h>
 #include <stdarg.h>

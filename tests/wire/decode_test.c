@@ -1,4 +1,4 @@
-// Decoding: what every kind of field becomes, and what is refused.
+// Decoding: every kind of field, and what is refused.
 #include "wire/decode.h"
 
 #include <stdio.h>

@@ -1,4 +1,4 @@
-// What the tests of this room share.
+// Helpers of the tests in this folder.
 #ifndef RUNNEL_TESTS_WIRE_UTIL_H_
 #define RUNNEL_TESTS_WIRE_UTIL_H_
 
