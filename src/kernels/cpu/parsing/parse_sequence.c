@@ -17,8 +17,8 @@ typedef struct list_column_t {
   int64_t size;      // dense: values per step
   bool may_miss;     // dense: a missing list counts as empty
   rn_dtype_t split_type;
-  // Outputs. Sparse: indices, values, shape; dense: values, lengths; ragged: values, outer and inner
-  // splits.
+  // Outputs. Sparse: indices, values, shape; dense: values, lengths; ragged: values, outer and
+  // inner splits.
   int out[3];
   RN_VEC(rn_feature_t) steps;
   int64_t* first;  // from the arena; by row, plus one: index of its first step

@@ -10,7 +10,8 @@ typedef struct fused_t {
   uint64_t sharable;  // inputs whose memory the result may reuse
 } fused_t;
 
-// The state of _FusedColumns, separate from fused_t, which must stay small because a large graph has thousands of them.
+// The state of _FusedColumns, separate from fused_t, which must stay small because a large graph
+// has thousands of them.
 typedef struct columns_t {
   fused_t fused;
   int rank;
