@@ -371,6 +371,9 @@ def samples(t):
         ):
             t.row(name, op, [size, boxes] + more, dict(extra, **a))
     t.row("covered_negative", "SampleDistortedBoundingBoxV2", [size, boxes, scalar("float", -0.5)], seeded)
+    for much in (1.0, 1.5):
+        t.row("covered_%g" % much, "SampleDistortedBoundingBox", [size, boxes], dict(seeded, min_object_covered=much, max_attempts=2))
+        t.row("covered_%g" % much, "SampleDistortedBoundingBoxV2", [size, boxes, scalar("float", much)], dict(seeded, max_attempts=2))
     t.row("covered_vector", "SampleDistortedBoundingBoxV2", [size, boxes, vec("float", [0.5])], seeded)
     t.row("seed_short", "StatelessSampleDistortedBoundingBox", [size, boxes, covered, vec("int32", [1])])
 

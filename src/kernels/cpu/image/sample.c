@@ -28,12 +28,9 @@ static rn_status_t read_range(const rn_kernel_init_t* init, const char* name, co
                              (double)out[1]);
 }
 
-// As an input it may exceed 1; then no crop qualifies and the whole image is used.
-static rn_status_t check_covered(float covered, bool is_input) {
-  if (covered >= 0 && (is_input || covered <= 1)) return RN_OK;
-  if (covered >= 0)
-    return rn_invalid_argument("Min object covered must be less then or equal to 1.0: %g",
-                               (double)covered);
+// More than 1 is no error: no crop covers that much, and the whole image is taken.
+static rn_status_t check_covered(float covered) {
+  if (covered >= 0) return RN_OK;
   return rn_invalid_argument("Min object covered must be non-negative: %g", (double)covered);
 }
 
@@ -48,7 +45,7 @@ static rn_status_t sample_init(const rn_kernel_init_t* init, void* state) {
   }
   if (s->has_covered) {
     s->covered = rn_init_float(init, "min_object_covered");
-    RN_RETURN_IF_ERROR(check_covered(s->covered, false));
+    RN_RETURN_IF_ERROR(check_covered(s->covered));
   }
   s->uses_image = rn_init_bool(init, "use_image_if_no_bounding_boxes");
   RN_RETURN_IF_ERROR(read_range(init, "aspect_ratio_range", "Aspect ratio", s->ratio));
@@ -232,7 +229,7 @@ static rn_status_t sample_compute(rn_kernel_ctx_t* ctx) {
       return rn_invalid_argument("min_object_covered must be 0-D, got shape %s",
                                  rn_text_of(rn_in(ctx, 2)).text);
     covered = *RN_DATA(rn_in(ctx, 2), const float);
-    RN_RETURN_IF_ERROR(check_covered(covered, true));
+    RN_RETURN_IF_ERROR(check_covered(covered));
   }
   int64_t count = boxes->count ? boxes->count / 4 : 1;
   rect_t *objects = NULL, crop;
