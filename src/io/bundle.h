@@ -1,5 +1,5 @@
-// Bundles: checkpoints of the second format. |prefix|.index is a table (table.h) of entries, and
-// the bytes of tensors are in |prefix|.data-00000-of-00002 and so on.
+// Bundles: checkpoints in the V2 format. |prefix|.index is a table (table.h) of entries;
+// |prefix|.data-00000-of-00002 and so on hold the bytes of the tensors.
 //
 // The index, keys in the order of their bytes:
 //
@@ -18,7 +18,7 @@
 //   variants    for each: varint length, a VariantTensorDataProto, u32 masked CRC-32C of all so
 //               far, which the checksum then covers too; lengths count as u64
 //
-// Limits: what an entry claims is checked against the size of its file before memory is taken.
+// The reader checks the sizes in an entry against the size of its file before it allocates memory.
 #ifndef RUNNEL_IO_BUNDLE_H_
 #define RUNNEL_IO_BUNDLE_H_
 
@@ -34,7 +34,7 @@ void rn_bundle_data_name(rn_strbuf_t* buf, const char* prefix, int32_t shard, in
 RN_MUST_USE rn_status_t rn_bundle_find_index(const rn_env_t* env, const char* prefix,
                                              bool* out_exists);
 
-// What is known of a tensor in a checkpoint.
+// Describes a tensor in a checkpoint.
 typedef struct rn_bundle_entry_t {
   rn_str_t name;  // NUL-terminated
   rn_dtype_t dtype;
@@ -42,15 +42,15 @@ typedef struct rn_bundle_entry_t {
   int32_t shard;
   int64_t offset, size;
   uint32_t checksum;   // masked
-  size_t slice_count;  // 0: stored whole
+  size_t slice_count;  // 0 if stored whole
   rn_slice_t* slices;  // fit the shape
-  bool is_part;        // itself a slice, not a tensor
+  bool is_part;        // the entry is itself a slice of a tensor
 } rn_bundle_entry_t;
 
-// Reading. A reader does not change; any number of threads may use it.
+// Reading. A reader is immutable; any number of threads may use it.
 typedef struct rn_bundle_reader_t rn_bundle_reader_t;
 
-// Reads the index. NOT_FOUND if there is none, DATA_LOSS if it is damaged, with path and place;
+// Reads the index. NOT_FOUND if there is none; DATA_LOSS, with path and offset, if it is damaged;
 // UNIMPLEMENTED for a checkpoint of a big-endian machine.
 RN_MUST_USE rn_status_t rn_bundle_reader_open(const rn_env_t* env, const char* prefix,
                                               rn_bundle_reader_t** out);
@@ -62,17 +62,17 @@ size_t rn_bundle_count(const rn_bundle_reader_t* reader);
 const rn_bundle_entry_t* rn_bundle_entry(const rn_bundle_reader_t* reader, size_t i);
 // The tensor |name|, or NULL.
 const rn_bundle_entry_t* rn_bundle_find(const rn_bundle_reader_t* reader, rn_str_t name);
-// The same; NOT_FOUND in TensorFlow's words.
+// The same, but fails with NOT_FOUND and TensorFlow's message.
 RN_MUST_USE rn_status_t rn_bundle_lookup(const rn_bundle_reader_t* reader, rn_str_t name,
                                          const rn_bundle_entry_t** out);
 
-// Whether the bytes of |slice| of the tensor (NULL: all of it) are there as the entry says, as far
-// as sizes tell. To be called before memory for it is taken.
+// Checks, by sizes only, that the files hold the bytes of |slice| of the tensor (NULL for all of
+// it). Call this before allocating memory for it.
 RN_MUST_USE rn_status_t rn_bundle_check(rn_bundle_reader_t* reader, const rn_bundle_entry_t* entry,
                                         const rn_slice_t* slice);
-// Reads |slice| of the tensor (NULL: all of it) into |tensor|, whose type and shape must be those
-// of it and whose bytes are the caller's to write. Verifies checksums: DATA_LOSS names file and
-// place. |pool| may be NULL.
+// Reads |slice| of the tensor (NULL for all of it) into |tensor|, which must have the matching type
+// and shape and writable bytes. Verifies checksums; DATA_LOSS names file and offset. |pool| may be
+// NULL.
 RN_MUST_USE rn_status_t rn_bundle_read(rn_bundle_reader_t* reader, const rn_bundle_entry_t* entry,
                                        const rn_slice_t* slice, rn_pool_t* pool,
                                        rn_tensor_t* tensor);
@@ -80,48 +80,49 @@ RN_MUST_USE rn_status_t rn_bundle_read(rn_bundle_reader_t* reader, const rn_bund
 RN_MUST_USE rn_status_t rn_bundle_read_new(rn_bundle_reader_t* reader,
                                            const rn_bundle_entry_t* entry, rn_pool_t* pool,
                                            rn_allocator_t allocator, rn_tensor_t* out);
-// Reads every tensor and slice and compares its checksum, keeping nothing. |*out_bytes| counts.
+// Reads every tensor and slice and verifies its checksum. |*out_bytes| gets the number of bytes
+// read.
 RN_MUST_USE rn_status_t rn_bundle_verify(rn_bundle_reader_t* reader, rn_pool_t* pool,
                                          int64_t* out_bytes);
-// The same step by step, for whoever shows how far it is: |*inout_at| begins with 0.
+// The same one entry at a time, for callers that show progress; |*inout_at| starts at 0.
 RN_MUST_USE rn_status_t rn_bundle_verify_next(rn_bundle_reader_t* reader, rn_pool_t* pool,
                                               size_t* inout_at, int64_t* inout_bytes,
                                               bool* out_is_over);
 
 // Writing. One thread at a time.
 //
-// Bytes go to a temporary file as tensors are added. Finish makes the checkpoint: data on disk,
-// then the index on disk, then the names, the index last, and each directory synced in between. A
-// crash, or a failure, at any point leaves what was under |prefix| before as it was, or the new
-// checkpoint whole: data files of the checkpoint that is replaced are left alone, under other
-// numbers than the new ones, until the new index is in place for good.
+// Bytes go to a temporary file as tensors are added. Finish makes the checkpoint: syncs the data,
+// then the index, then renames the files, the index last, and syncs the directories in between.
+// After a crash or failure at any point, |prefix| refers to the complete old checkpoint or the
+// complete new one: the data files of the old checkpoint stay, under other numbers than the new
+// ones, until the new index is durable.
 typedef struct rn_bundle_writer_t rn_bundle_writer_t;
 
 // Makes the directories above |prefix|. |pool| (may be NULL) is used for checksums.
 RN_MUST_USE rn_status_t rn_bundle_writer_create(const rn_env_t* env, const char* prefix,
                                                 rn_pool_t* pool, rn_bundle_writer_t** out);
-// Removes what was not finished. NULL is fine.
+// Removes the files of an unfinished checkpoint. NULL is fine.
 void rn_bundle_writer_destroy(rn_bundle_writer_t* writer);
-// Adds a tensor; the writer keeps nothing of it. INVALID_ARGUMENT for a name that was added before
-// or is empty. After a failure only destroy may follow.
+// Adds a tensor; the writer keeps no reference to it. INVALID_ARGUMENT for an empty or repeated
+// name. After a failure only destroy may be called.
 RN_MUST_USE rn_status_t rn_bundle_writer_add(rn_bundle_writer_t* writer, rn_str_t name,
                                              const rn_tensor_t* tensor);
 // Adds |tensor| as |slice| of the tensor |name| of |shape|.
 RN_MUST_USE rn_status_t rn_bundle_writer_add_slice(rn_bundle_writer_t* writer, rn_str_t name,
                                                    rn_shape_t shape, rn_slice_t slice,
                                                    const rn_tensor_t* tensor);
-// Writes the index and puts the checkpoint in its place. Bytes of the data file in |*out_bytes| if
-// that is not NULL.
+// Writes the index and puts the checkpoint in place. |*out_bytes|, unless NULL, gets the size of
+// the data file.
 RN_MUST_USE rn_status_t rn_bundle_writer_finish(rn_bundle_writer_t* writer, int64_t* out_bytes);
 
-// Makes one checkpoint |destination| of those under |prefixes| by moving their data files and
-// joining their indexes; theirs are removed. As safe as the writer; a failure in the middle may
-// leave data files of the parts under the destination's name, which nothing refers to.
+// Merges the checkpoints under |prefixes| into |destination| by moving their data files and merging
+// their indexes, which are then removed. As crash-safe as the writer, except that a failure may
+// leave unreferenced data files under the destination's name.
 RN_MUST_USE rn_status_t rn_bundle_merge(const rn_env_t* env, const rn_str_t* prefixes, size_t count,
                                         bool allow_missing, const char* destination);
 
-// Removes the checkpoint under |prefix|: the index first, then every data file of that name,
-// whether the index could be read or not. What is not there is fine.
+// Removes the checkpoint under |prefix|: first the index, then every data file of that name, even
+// if the index is unreadable. Missing files are fine.
 RN_MUST_USE rn_status_t rn_bundle_remove(const rn_env_t* env, const char* prefix);
 
 #endif  // RUNNEL_IO_BUNDLE_H_

@@ -1,4 +1,4 @@
-// The files of a bundle: its index written, put in place and removed, and several made one.
+// The files of a bundle: writes the index, puts a checkpoint in place, and removes one.
 #include "io/bundle_internal.h"
 #include "tensor/tensor_proto.h"
 #include "wire/encode.h"
@@ -24,8 +24,7 @@ rn_status_t rn_bundle_sync_directory(const rn_env_t* env, const char* prefix) {
   return status;
 }
 
-// What is there already needs nothing; what is not is made from above, each name synced where it
-// was entered.
+// Makes missing directories from the top down and syncs the parent of each.
 static rn_status_t make_directory_of(const rn_env_t* env, const char* path) {
   rn_strbuf_t name;
   rn_strbuf_init(&name, env->allocator);
@@ -35,7 +34,7 @@ static rn_status_t make_directory_of(const rn_env_t* env, const char* path) {
   if (rn_ok(status) && !is_there) {
     status = make_directory_of(env, name.data);
     if (rn_ok(status)) status = env->fs->make_directory(env->fs_self, name.data);
-    // Somebody else made it meanwhile.
+    // Another process made it meanwhile.
     if (rn_status_code(status) == RN_CODE_ALREADY_EXISTS) status = forgive(status);
     if (rn_ok(status)) status = rn_bundle_sync_directory(env, name.data);
   }
@@ -93,7 +92,7 @@ static rn_status_t put_entries(rn_table_writer_t* table, int32_t shards,
   return rn_ok(status) ? rn_table_writer_finish(table) : status;
 }
 
-// The index in a file of its own, on disk; it is in use until the caller closes it.
+// Writes the index to a temporary file and syncs it; the caller closes it.
 static rn_status_t write_table(const rn_env_t* env, rn_file_t* file, int32_t shards,
                                const rn_bundle_entry_t* const* entries, size_t count) {
   rn_table_writer_t* table = NULL;
@@ -103,7 +102,7 @@ static rn_status_t write_table(const rn_env_t* env, rn_file_t* file, int32_t sha
   return rn_ok(status) ? file->vtable->sync(file) : status;
 }
 
-// Data files to their names, then the index to its own.
+// Renames the data files, then the index.
 static rn_status_t put_in_place(const rn_env_t* env, const char* prefix, const char* temporary,
                                 const char* index, const rn_bundle_move_t* moves, size_t count) {
   rn_status_t status = RN_OK;
@@ -112,7 +111,7 @@ static rn_status_t put_in_place(const rn_env_t* env, const char* prefix, const c
     status = env->fs->rename(env->fs_self, moves[moved].from, moves[moved].to);
     moved += rn_ok(status);
   }
-  // The names of data files must be on disk before an index can be that refers to them.
+  // The names of the data files must be on disk before an index that refers to them.
   if (rn_ok(status)) status = rn_bundle_sync_directory(env, prefix);
   if (rn_ok(status)) status = env->fs->rename(env->fs_self, temporary, index);
   if (rn_ok(status)) return rn_bundle_sync_directory(env, prefix);
@@ -137,7 +136,8 @@ rn_status_t rn_bundle_commit(const rn_env_t* env, const char* prefix, int32_t sh
     if (rn_ok(status))
       status = put_in_place(env, prefix, temporary.data, name.data, moves, move_count);
     status = rn_status_join(status, file->vtable->close(file));
-    // Gone already if it has its name; a name that was not synced is not removed.
+    // Does nothing if the index has been renamed already; a rename that was not synced is not
+    // undone.
     if (!rn_ok(status)) rn_status_free(env->fs->remove(env->fs_self, temporary.data));
   }
   rn_strbuf_clear(&name);
@@ -169,7 +169,7 @@ static rn_status_t list_data(const rn_bundle_reader_t* reader, rn_names_t* names
     last = entry->shard;
     status = add_data_name(names, &scratch, reader->prefix, entry->shard, reader->shards);
   }
-  // An index without tensors has an empty file beside it.
+  // A checkpoint without tensors has an empty data file.
   if (rn_ok(status) && reader->entries.count == 0)
     status = add_data_name(names, &scratch, reader->prefix, 0, reader->shards);
   rn_strbuf_clear(&scratch);
@@ -212,7 +212,7 @@ rn_status_t rn_bundle_keep(const rn_env_t* env, const char* prefix, int32_t coun
   if (is_there) {
     rn_bundle_reader_t* reader = NULL;
     rn_status_t status = rn_bundle_reader_open(env, prefix, &reader);
-    // Nothing can be read there; what it was made of is not known either, so all names in use stay.
+    // The old index is unreadable, so its data files are unknown; all existing names stay.
     is_damaged = !rn_ok(status);
     rn_status_free(status);
     if (reader) {
@@ -231,7 +231,7 @@ void rn_bundle_drop(const rn_env_t* env, const rn_bundle_kept_t* kept) {
 
 void rn_bundle_kept_clear(rn_bundle_kept_t* kept) { rn_names_clear(&kept->names); }
 
-// Whether |name| is |base| with ".data-00000-of-00001" behind it, for any numbers.
+// Whether |name| is |base| followed by ".data-00000-of-00001", with any numbers.
 static bool is_data_name(rn_str_t name, rn_str_t base) {
   static const char pattern[] = ".data-#####-of-#####";
   if (name.size != base.size + sizeof pattern - 1 || !rn_str_starts_with(name, base)) return false;
@@ -242,7 +242,7 @@ static bool is_data_name(rn_str_t name, rn_str_t base) {
   return true;
 }
 
-// All data files of |prefix|, also those that no index refers to.
+// Removes all data files of |prefix|, including unreferenced ones.
 static rn_status_t remove_data(const rn_env_t* env, const char* prefix) {
   rn_str_t directory = rn_path_directory(rn_str(prefix));
   const char* slash = strrchr(prefix, '/');

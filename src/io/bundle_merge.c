@@ -1,4 +1,4 @@
-// Several bundles become one: data files are moved, indexes joined. See bundle.h.
+// Merges several bundles: moves the data files and joins the indexes. See bundle.h.
 #include <stdlib.h>
 
 #include "base/map.h"
@@ -20,7 +20,7 @@ static rn_status_t number_of(merge_t* merge, const rn_bundle_reader_t* reader, i
   rn_bundle_data_name(scratch, reader->prefix, shard, reader->shards);
   RN_RETURN_IF_ERROR(rn_strbuf_status(scratch));
   rn_str_t name = rn_strbuf_view(scratch);
-  // The last one is nearly always the one.
+  // It is nearly always the last one.
   for (size_t i = merge->data.list.count; i-- > 0;) {
     *out = (int32_t)i;
     if (rn_str_eq(merge->data.list.items[i], name)) return RN_OK;
@@ -66,8 +66,8 @@ static rn_status_t add_bundle(merge_t* merge, const rn_bundle_reader_t* reader,
     *entry = *from;
     RN_RETURN_IF_ERROR(rn_vec_push(&merge->entries, merge->env->allocator, entry));
     RN_RETURN_IF_ERROR(rn_map_put(&merge->names, entry->name, entry));
-    // Also for what is in slices, whose number means nothing: so does TensorFlow, and the indexes
-    // are compared.
+    // Also for tensors stored as slices, whose number has no meaning, so that the index equals
+    // TensorFlow's.
     RN_RETURN_IF_ERROR(number_of(merge, reader, from->shard, scratch, &entry->shard));
   }
   return RN_OK;
@@ -142,7 +142,7 @@ static rn_status_t commit(merge_t* merge, const char* destination, const rn_bund
   return status;
 }
 
-// The indexes of the parts, which refer to nothing any more. As far as it can be done.
+// Removes the indexes of the parts, which refer to nothing any more; ignores failures.
 static void remove_parts(const merge_t* merge, const char* destination) {
   rn_strbuf_t name;
   rn_strbuf_init(&name, merge->env->allocator);

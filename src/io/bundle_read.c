@@ -1,4 +1,4 @@
-// The bytes of a bundle's tensors, read in pieces that threads share. See bundle.h.
+// Reads the bytes of a bundle's tensors, in pieces that several threads process. See bundle.h.
 #include "base/crc32c.h"
 #include "io/bundle_internal.h"
 #include "tensor/tensor_proto.h"
@@ -6,11 +6,11 @@
 #include "wire/decode.h"
 #include "wire/scan.h"
 
-// Bytes are read and checked by pieces that stay in the second-level cache; a thread takes some of
-// them at a time.
+// Bytes are read and checked in pieces that fit into the second-level cache; a thread takes several
+// at a time.
 #define PIECE ((size_t)256 << 10)
 #define SHARE ((size_t)4 << 20)
-// Overlaps among more slices than this are not looked for: it takes the square of it.
+// Overlaps are not checked among more slices than this, because the check takes quadratic time.
 #define MAX_COMPARED 2048
 
 static rn_status_t damaged(const rn_bundle_reader_t* reader, const rn_bundle_entry_t* entry,
@@ -66,7 +66,7 @@ rn_status_t rn_bundle_part(const rn_bundle_reader_t* reader, const rn_bundle_ent
   return status;
 }
 
-// Whether the bytes of an entry that is stored whole can be there.
+// Checks that the file can hold the bytes of an entry that is stored whole.
 static rn_status_t check_bytes(rn_bundle_reader_t* reader, const rn_bundle_entry_t* entry) {
   rn_bundle_shard_t shard;
   int64_t count = 0, end = 0, bytes = 0;
@@ -102,7 +102,7 @@ static rn_status_t not_covered(const rn_bundle_reader_t* reader, const rn_bundle
   return status;
 }
 
-// The slices that hold something of |wanted| must hold all of it, once.
+// The slices that overlap |wanted| must cover all of it exactly once.
 static rn_status_t check_slices(rn_bundle_reader_t* reader, const rn_bundle_entry_t* entry,
                                 rn_slice_t wanted) {
   int64_t covered = 0, needed = rn_slice_overlap(wanted, wanted, entry->shape);
@@ -134,17 +134,17 @@ rn_status_t rn_bundle_check(rn_bundle_reader_t* reader, const rn_bundle_entry_t*
   return status;
 }
 
-// Reading and checking one stretch of a file.
+// Reads and checks one range of a file.
 
 typedef struct transfer_t {
   rn_file_t* file;
   uint64_t offset;
-  char* out;  // NULL: the bytes are only checked
+  char* out;  // NULL to only check the bytes
   size_t size;
-  uint32_t* checksums;  // one a share
+  uint32_t* checksums;  // one per share
   rn_allocator_t allocator;
   rn_mutex_t mutex;
-  rn_status_t status;  // the first failure; under the mutex
+  rn_status_t status;  // the first failure; guarded by the mutex
 } transfer_t;
 
 static rn_status_t read_share(const transfer_t* transfer, size_t begin, size_t end, char* piece,
@@ -179,7 +179,7 @@ static void read_shares(void* arg, int64_t begin, int64_t end) {
   rn_mutex_unlock(&transfer->mutex);
 }
 
-// Reads the bytes of |entry| to |out| (NULL: nowhere); their checksum.
+// Reads the bytes of |entry| into |out| (unless NULL) and computes their checksum.
 static rn_status_t read_bytes(rn_bundle_reader_t* reader, const rn_bundle_entry_t* entry,
                               rn_pool_t* pool, void* out, uint32_t* out_checksum) {
   *out_checksum = 0;
@@ -292,7 +292,7 @@ static rn_status_t take_variants(const rn_bundle_reader_t* reader, const rn_bund
   rn_tensor_t made = {0};
   if (rn_ok(status)) {
     status = rn_tensor_from_proto(&proto, SIZE_MAX / 2, reader->env->allocator, &made);
-    // The objects move: the references that |made| holds become those of |tensor|.
+    // Moves the objects: |tensor| takes over the references of |made|.
     for (int64_t i = 0; rn_ok(status) && i < tensor->count; ++i) {
       void** from = RN_DATA(&made, void*);
       void** to = RN_DATA(tensor, void*);
@@ -306,7 +306,7 @@ static rn_status_t take_variants(const rn_bundle_reader_t* reader, const rn_bund
   return status;
 }
 
-// A tensor or slice that is stored in one piece, to |tensor|; NULL: it is only checked.
+// Reads a tensor or slice that is stored whole into |tensor|; only checks it if that is NULL.
 static rn_status_t read_whole(rn_bundle_reader_t* reader, const rn_bundle_entry_t* entry,
                               rn_pool_t* pool, rn_tensor_t* tensor) {
   RN_RETURN_IF_ERROR(check_bytes(reader, entry));
@@ -333,7 +333,7 @@ static rn_status_t read_whole(rn_bundle_reader_t* reader, const rn_bundle_entry_
   return status;
 }
 
-// What |from|, stored in one piece as |held| of the tensor, has of |wanted|.
+// Reads the part of |wanted| that |from|, which holds slice |held| of the tensor, contains.
 static rn_status_t read_part(rn_bundle_reader_t* reader, const rn_bundle_entry_t* from,
                              rn_shape_t shape, rn_slice_t held, rn_slice_t wanted, rn_pool_t* pool,
                              rn_tensor_t* tensor) {
@@ -405,7 +405,7 @@ rn_status_t rn_bundle_verify_next(rn_bundle_reader_t* reader, rn_pool_t* pool, s
   const rn_bundle_entry_t* part = NULL;
   for (size_t k = 0; k < entry->slice_count; ++k)
     RN_RETURN_IF_ERROR(rn_bundle_part(reader, entry, k, &part));
-  if (entry->slice_count) return RN_OK;  // its slices come by themselves
+  if (entry->slice_count) return RN_OK;  // its slices have entries of their own
   RN_RETURN_IF_ERROR(read_whole(reader, entry, pool, NULL));
   *inout_bytes += entry->size;
   return RN_OK;

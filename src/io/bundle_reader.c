@@ -1,4 +1,4 @@
-// The index of a bundle, read whole when a checkpoint is opened. See bundle.h.
+// Reads the complete index of a bundle when a checkpoint is opened. See bundle.h.
 #include "io/bundle_internal.h"
 #include "tensor/tensor_proto.h"
 #include "wire/decode.h"

@@ -1,4 +1,4 @@
-// Writing bundles: the data file as tensors come, the index at the end. See bundle.h.
+// Writes bundles: the data file as tensors are added, the index at the end. See bundle.h.
 #include <stdlib.h>
 
 #include "base/crc32c.h"
@@ -9,7 +9,8 @@
 #include "wire/encode.h"
 #include "wire/writer.h"
 
-// Small tensors are gathered up to this size; large ones are checked and written by pieces of it.
+// Small tensors are buffered up to this size; large ones are checksummed and written in pieces of
+// it.
 #define GATHER ((size_t)1 << 20)
 // From here on a second thread computes the checksum while the first writes.
 #define SHARED_WORK ((size_t)4 << 20)
@@ -19,11 +20,11 @@ struct rn_bundle_writer_t {
   rn_pool_t* pool;      // Borrowed; may be NULL
   rn_arena_t arena;
   const char* prefix;
-  rn_strbuf_t temporary;  // name of the data file until it is whole
+  rn_strbuf_t temporary;  // name of the data file until it is complete
   rn_file_t* file;        // Owned; NULL once closed
   bool has_temporary;
   rn_strbuf_t pending;  // gathered bytes
-  int64_t offset;       // in the data file, with what is pending
+  int64_t offset;       // in the data file, including pending bytes
   rn_map_t names;       // to the entries
   RN_VEC(rn_bundle_entry_t*) entries;
 };
@@ -82,7 +83,7 @@ static rn_status_t flush(rn_bundle_writer_t* writer) {
   return RN_OK;
 }
 
-// Bytes behind what was written; gathered if they are few.
+// Appends bytes; buffers them if they are few.
 static rn_status_t put_bytes(rn_bundle_writer_t* writer, rn_str_t bytes) {
   if (!rn_add_i64_ok(writer->offset, (int64_t)bytes.size, &writer->offset))
     return rn_out_of_range("The checkpoint %s is too large", writer->prefix);
@@ -232,7 +233,7 @@ static rn_status_t add_to_whole(rn_bundle_writer_t* writer, rn_str_t name, rn_dt
     return rn_invalid_argument("Slices of %.*s differ in type or shape of the whole tensor",
                                RN_STR_ARGS(name));
   size_t count = entry->slice_count;
-  if ((count & (count - 1)) == 0) {  // full at each power of two, and at none
+  if ((count & (count - 1)) == 0) {  // the array is full at each power of two, and when empty
     rn_slice_t* grown = NULL;
     RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&writer->arena, count ? count * 2 : 1, &grown));
     if (count) memcpy(grown, entry->slices, count * sizeof *grown);
@@ -306,7 +307,7 @@ rn_status_t rn_bundle_writer_finish(rn_bundle_writer_t* writer, int64_t* out_byt
   rn_bundle_kept_t kept;
   rn_status_t status = rn_bundle_keep(writer->env, writer->prefix, 1, &kept);
   if (rn_ok(status)) status = place(writer, &kept);
-  // Open until it has its name, so that no sweep takes it for abandoned.
+  // Kept open until it is renamed, so that no cleanup takes it for abandoned.
   status = rn_status_join(status, close_data(writer));
   if (rn_ok(status)) {
     writer->has_temporary = false;

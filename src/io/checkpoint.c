@@ -1,4 +1,4 @@
-// Either format of checkpoints behind one face. See checkpoint.h.
+// One interface to both checkpoint formats. See checkpoint.h.
 #include "io/checkpoint.h"
 
 struct rn_checkpoint_t {

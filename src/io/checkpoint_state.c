@@ -1,4 +1,5 @@
-// Which checkpoints there are, and which one can be trusted. See checkpoint_state.h.
+// Reads and writes the list of checkpoints, and finds the newest intact one. See
+// checkpoint_state.h.
 #include "io/checkpoint_state.h"
 
 #include "io/checkpoint.h"
@@ -29,7 +30,7 @@ static rn_status_t state_path(const char* directory, const char* file, rn_strbuf
   return rn_strbuf_status(out);
 }
 
-// A path of the file as one to open.
+// Turns a path from the file into one that can be opened.
 static rn_status_t resolve(rn_arena_t* arena, const char* directory, rn_str_t path, rn_str_t* out) {
   bool is_whole = path.size == 0 || path.data[0] == '/' || directory[0] == 0;
   if (is_whole) return rn_arena_str(arena, path, out);
@@ -80,7 +81,7 @@ rn_status_t rn_checkpoint_state_read(const rn_env_t* env, const char* directory,
   return status;
 }
 
-// |path| as it is written: without |directory| if it lies in there.
+// |path| as written to the file: without |directory| if it is in there.
 static rn_str_t shortened(const char* directory, rn_str_t path) {
   size_t size = strlen(directory);
   while (size > 1 && directory[size - 1] == '/') --size;
@@ -132,7 +133,7 @@ static rn_status_t verify(const rn_env_t* env, const char* path, rn_pool_t* pool
   return status;
 }
 
-// Whether |path| is whole; a note if it is not.
+// Whether the checkpoint |path| is intact; appends a note if not.
 static bool is_good(const rn_env_t* env, rn_str_t path, rn_pool_t* pool, rn_strbuf_t* note) {
   rn_status_t status = verify(env, path.data, pool);
   if (rn_ok(status)) return true;

@@ -1,7 +1,8 @@
-// The file "checkpoint" beside checkpoints: which of them there are. A CheckpointState in text.
+// The file "checkpoint", which lists the checkpoints of a directory: a CheckpointState in text
+// format.
 //
-// Paths of checkpoints in the same directory are written without it, so that the directory can be
-// moved; others as they are. Read, all of them can be opened as they come.
+// Paths of checkpoints in the same directory are written relative to it, so that the directory can
+// be moved; others unchanged. After reading, all paths can be opened.
 #ifndef RUNNEL_IO_CHECKPOINT_STATE_H_
 #define RUNNEL_IO_CHECKPOINT_STATE_H_
 
@@ -13,14 +14,14 @@
 
 typedef struct rn_kept_checkpoint_t {
   rn_str_t path;  // NUL-terminated
-  double time;    // seconds since 1970; 0: not known
+  double time;    // seconds since 1970; 0 if not known
 } rn_kept_checkpoint_t;
 
 typedef struct rn_checkpoint_state_t {
-  rn_arena_t arena;                  // what the paths lie in
+  rn_arena_t arena;                  // holds the paths
   rn_str_t latest;                   // NUL-terminated
   RN_VEC(rn_kept_checkpoint_t) all;  // oldest first
-  double last_preserved;             // when the last one that is kept for good was written; 0: none
+  double last_preserved;  // when the last permanently kept checkpoint was written; 0 if none
 } rn_checkpoint_state_t;
 
 void rn_checkpoint_state_init(rn_checkpoint_state_t* state, rn_allocator_t allocator);
@@ -30,15 +31,15 @@ RN_MUST_USE rn_status_t rn_checkpoint_state_add(rn_checkpoint_state_t* state, rn
 // Reads |directory|/|file| into |state|, which is empty. NOT_FOUND if there is none.
 RN_MUST_USE rn_status_t rn_checkpoint_state_read(const rn_env_t* env, const char* directory,
                                                  const char* file, rn_checkpoint_state_t* state);
-// Replaces the file so that whoever looks, also after a crash, sees the old or the new one whole.
+// Replaces the file atomically: readers see the complete old or new file, also after a crash.
 RN_MUST_USE rn_status_t rn_checkpoint_state_write(const rn_env_t* env, const char* directory,
                                                   const char* file,
                                                   const rn_checkpoint_state_t* state);
 
-// Appends the path of the newest checkpoint of |directory| whose checksums are all right to |path|:
-// the latest, or else those before it. Appends to |note| which ones were passed over, and why.
-// NOT_FOUND if there is no state; DATA_LOSS, with all reasons, if none of them can be read. Every
-// byte of the one that is found is read; |pool| may be NULL.
+// Appends the path of the newest intact checkpoint of |directory| to |path|: tries the latest, then
+// earlier ones, and verifies all checksums. Appends to |note| which ones it skipped, and why.
+// NOT_FOUND if there is no state file; DATA_LOSS, with all reasons, if no checkpoint is readable.
+// |pool| may be NULL.
 RN_MUST_USE rn_status_t rn_checkpoint_latest(const rn_env_t* env, const char* directory,
                                              const char* file, rn_pool_t* pool, rn_strbuf_t* path,
                                              rn_strbuf_t* note);

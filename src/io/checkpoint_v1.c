@@ -1,4 +1,4 @@
-// Reading checkpoints of the first format. See checkpoint_v1.h.
+// Reads checkpoints in the V1 format. See checkpoint_v1.h.
 #include "io/checkpoint_v1.h"
 
 #include <stdlib.h>
@@ -171,7 +171,7 @@ const rn_v1_tensor_t* rn_v1_find(const rn_v1_reader_t* reader, rn_str_t name) {
   return rn_map_get(&reader->names, name);
 }
 
-// How many values the list of |dtype| has.
+// The number of values in the list of |dtype|.
 static uint64_t value_count(const rn_pb_TensorProto_t* proto, rn_dtype_t dtype) {
   switch (dtype) {
     case RN_FLOAT:
@@ -243,8 +243,8 @@ static rn_status_t read_slice(const rn_v1_reader_t* reader, const stored_tensor_
   return status;
 }
 
-// The slices must hold all of |wanted| before memory is taken for it, and no file holds more values
-// than bytes.
+// Checks, before memory is allocated, that the slices cover |wanted| and that the files are large
+// enough: a value takes at least one byte.
 static rn_status_t check_cover(const rn_v1_reader_t* reader, const stored_tensor_t* tensor,
                                rn_slice_t wanted) {
   rn_shape_t shape = tensor->tensor.shape;
@@ -279,7 +279,7 @@ rn_status_t rn_v1_read(const rn_v1_reader_t* reader, const rn_v1_tensor_t* tenso
   if (rn_ok(status)) status = rn_slice_shape(wanted, tensor->shape, &arena, &shape);
   if (rn_ok(status)) status = check_cover(reader, stored, wanted);
   if (rn_ok(status)) status = rn_tensor_create(allocator, tensor->dtype, shape, out);
-  // Slices that overlap may leave something open.
+  // Overlapping slices may leave elements unset.
   if (rn_ok(status) && stored->slices.count > 1 && rn_dtype_is_plain(tensor->dtype))
     memset(out->data, 0, rn_tensor_bytes(out));
   for (size_t i = 0; rn_ok(status) && i < stored->slices.count; ++i) {

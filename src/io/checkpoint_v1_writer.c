@@ -1,4 +1,4 @@
-// Writing checkpoints of the first format. See checkpoint_v1.h.
+// Writes checkpoints in the V1 format. See checkpoint_v1.h.
 #include <stdlib.h>
 
 #include "base/map.h"

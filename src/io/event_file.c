@@ -1,4 +1,4 @@
-// Event files written and read: see event_file.h.
+// Writes and reads event files: see event_file.h.
 #include "io/event_file.h"
 
 #include <inttypes.h>
@@ -17,17 +17,17 @@ enum {
 };
 
 struct rn_event_writer_t {
-  rn_env_t env;      // a copy: a writer may outlive whoever opened it
+  rn_env_t env;      // a copy, because a writer may outlive its opener
   rn_mutex_t mutex;  // guards all below
   char* folder;      // Owned
   size_t folder_size;
-  size_t old_size;  // of the part of the folder's path that was there before
+  size_t old_size;  // length of the part of the folder's path that existed before
   char* suffix;     // Owned
   size_t suffix_size;
   int64_t max_queue, flush_ns;
   uint64_t max_bytes;
-  rn_record_writer_t* file;  // Owned; NULL: none was begun
-  bool is_name_safe;         // the file's name would survive a loss of power
+  rn_record_writer_t* file;  // Owned; NULL if not made yet
+  bool is_name_safe;         // the file's directory entry is on disk
   int64_t waiting;           // events since the last flush
   int64_t flushed_ns;
 };
@@ -40,14 +40,14 @@ static void destroy(rn_event_writer_t* w) {
   RN_FREE(allocator, w);
 }
 
-// Makes the folder, and notes from where on its path is new.
+// Makes the folder and records which part of its path is new.
 static rn_status_t make_folder(rn_event_writer_t* w) {
   char* path = NULL;
   RN_RETURN_IF_ERROR(rn_str_dup(w->env.allocator, rn_str(w->folder), &path));
   rn_str_t old = rn_str(w->folder);
   while (path[old.size] = '\0', !rn_fs_exists(&w->env, path)) {
     if (rn_path_to_parent(&old)) continue;
-    old.size = 0;  // not even the first part of the path can be seen
+    old.size = 0;  // not even the first part of the path exists
     break;
   }
   w->old_size = old.size;
@@ -55,7 +55,7 @@ static rn_status_t make_folder(rn_event_writer_t* w) {
   return rn_fs_make_directories(&w->env, w->folder);
 }
 
-// Makes the names of the file, and of folders that were made for it, safe.
+// Syncs the directory entries of the file and of new folders.
 static rn_status_t sync_names(rn_event_writer_t* w) {
   if (!w->folder_size) return w->env.fs->sync_directory(w->env.fs_self, ".");
   char* path = NULL;
@@ -101,7 +101,7 @@ rn_status_t rn_event_writer_open(const rn_env_t* env, rn_str_t folder,
   return RN_OK;
 }
 
-// A name that no file has: a log that is there already is never written over.
+// Finds an unused name; an existing log is never overwritten.
 static rn_status_t find_name(const rn_event_writer_t* w, int64_t seconds, rn_strbuf_t* name) {
   char host[256] = "localhost";
   if (gethostname(host, sizeof host - 1) != 0) snprintf(host, sizeof host, "localhost");
@@ -111,7 +111,7 @@ static rn_status_t find_name(const rn_event_writer_t* w, int64_t seconds, rn_str
     rn_strbuf_printf(name, "events.out.tfevents.%010" PRId64 ".%s.%ld.%04d%s", seconds, host,
                      (long)getpid(), n, w->suffix);
     RN_RETURN_IF_ERROR(rn_strbuf_status(name));
-    // A disk that does not answer is no reason to believe that there is nothing.
+    // Any error other than NOT_FOUND does not prove that the name is unused.
     rn_file_stat_t stat;
     rn_status_t status = w->env.fs->stat(w->env.fs_self, name->data, &stat);
     rn_code_t code = rn_status_code(status);
@@ -150,7 +150,7 @@ static rn_status_t begin_file_locked(rn_event_writer_t* w) {
   rn_strbuf_clear(&name);
   w->is_name_safe = false;
   if (rn_ok(status)) status = write_version(w, seconds);
-  // Whoever follows the log sees at once that it has begun.
+  // Readers that follow the log see at once that it has begun.
   if (rn_ok(status)) status = rn_record_writer_flush(w->file, false);
   if (rn_ok(status) || !w->file) return status;
   rn_record_writer_t* file = w->file;
@@ -180,7 +180,7 @@ static rn_status_t add_locked(rn_event_writer_t* w, rn_str_t event) {
     RN_RETURN_IF_ERROR(end_file_locked(w));
   if (!w->file) RN_RETURN_IF_ERROR(begin_file_locked(w));
   RN_RETURN_IF_ERROR(rn_record_writer_write(w->file, event));
-  // Readers see events soon; the disk gets them when it is asked to.
+  // Readers see events soon; only an explicit flush syncs to disk.
   if (++w->waiting < w->max_queue && w->env.now_ns(w->env.self) - w->flushed_ns < w->flush_ns)
     return RN_OK;
   w->waiting = 0;

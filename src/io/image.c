@@ -1,4 +1,4 @@
-// Image files known by their first bytes, and Windows bitmaps: see image.h.
+// Recognises image files by their first bytes, and decodes Windows bitmaps: see image.h.
 //
 // A bitmap: "BM", then at 10 the place of the pixels, at 18 the width, at 22 the height (negative:
 // rows come from the top), at 28 the bits of a pixel, all little endian. Rows are blue, green, red

@@ -33,7 +33,7 @@ static bool skip_blocks(reader_t* r) {
 }
 
 typedef struct colours_t {
-  const uint8_t* rgb;  // NULL: there are none
+  const uint8_t* rgb;  // NULL if there are none
   int count;
 } colours_t;
 
@@ -47,15 +47,15 @@ static bool take_colours(reader_t* r, int flags, colours_t* out) {
 typedef struct frame_t {
   int left, top, width, height;
   bool is_interlaced;
-  int transparent;  // NO_COLOUR: none
+  int transparent;  // NO_COLOUR if none
   colours_t colours;
   reader_t codes;  // from the least code size on
 } frame_t;
 
-// Codes, as bits from the low one on, out of sub-blocks.
+// Reads codes from sub-blocks, lowest bit first.
 typedef struct bits_t {
   reader_t in;
-  size_t left;  // bytes of this sub-block
+  size_t left;  // bytes left in this sub-block
   uint32_t value;
   int count;
 } bits_t;
@@ -80,7 +80,7 @@ static int next_code(bits_t* b, int width) {
 
 typedef struct lzw_t {
   bits_t bits;
-  int clear, next, width, last;  // |next| is the first code that is not there; |last| -1: none
+  int clear, next, width, last;  // |next| is the first undefined code; |last| is -1 if none
   int stacked;
   uint16_t prefix[MAX_CODES];
   uint8_t suffix[MAX_CODES], first[MAX_CODES], stack[MAX_CODES];
@@ -104,11 +104,11 @@ static bool lzw_open(lzw_t* z, reader_t codes, int* out_depth) {
   return true;
 }
 
-// Puts the colours of |code| on the stack, the last one deepest; false for a code that cannot be.
+// Pushes the colours of |code| on the stack, the last one deepest; false for an invalid code.
 static bool lzw_expand(lzw_t* z, int code) {
   if (code > z->next || (code == z->next && z->last < 0)) return false;
   int from = code;
-  if (code == z->next) {  // the last word and its own first letter
+  if (code == z->next) {  // the last string followed by its own first byte
     z->stack[z->stacked++] = z->first[z->last];
     from = z->last;
   }
@@ -125,7 +125,7 @@ static bool lzw_expand(lzw_t* z, int code) {
   return true;
 }
 
-// The next colour; -1 at the end or at a code that cannot be.
+// The next colour; -1 at the end or at an invalid code.
 static int lzw_next(lzw_t* z, int depth) {
   while (z->stacked == 0) {
     int code = next_code(&z->bits, z->width);
@@ -138,7 +138,7 @@ static int lzw_next(lzw_t* z, int depth) {
   return z->stack[--z->stacked];
 }
 
-// Row |i| of those in the file is this one of the image.
+// The image row of row |i| in the file.
 static int row_of(const frame_t* f, int i) {
   static const int starts[] = {0, 4, 2, 1}, steps[] = {8, 8, 4, 2};
   if (!f->is_interlaced) return i;
@@ -151,7 +151,7 @@ static int row_of(const frame_t* f, int i) {
   return 0;
 }
 
-// Whether all colours of the frame are there.
+// Whether the frame is complete.
 static bool is_whole(const frame_t* f, lzw_t* z) {
   int depth = 0;
   int64_t left = (int64_t)f->width * f->height;
@@ -207,7 +207,7 @@ static bool read_extension(file_t* file) {
   return skip_blocks(&file->in);
 }
 
-// The next image; false at the end, and where nothing more can be made of the file.
+// Finds the next image; false at the end and if the file is malformed.
 static bool next_frame(file_t* file, frame_t* out) {
   const uint8_t *kind, *head;
   while (take(&file->in, 1, &kind)) {
@@ -239,8 +239,8 @@ typedef struct sizes_t {
   int width, height;  // of the largest
 } sizes_t;
 
-// Counts the frames before the first that is not whole. Each is unpacked for that, with nothing
-// allocated, so that what is allocated afterwards is what the file really holds.
+// Counts the frames before the first incomplete one. Decodes each one without allocating anything,
+// so that the later allocation matches what the file really holds.
 static rn_status_t measure(rn_str_t bytes, lzw_t* z, sizes_t* out) {
   *out = (sizes_t){0};
   file_t file;

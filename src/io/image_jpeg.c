@@ -1,5 +1,6 @@
-// JPEG, by libjpeg: see image.h. Errors of that library come as jumps, so each call of ours has one
-// place that it jumps back to, and everything that must be freed is in a struct outside of it.
+// Decodes and encodes JPEG with libjpeg: see image.h. libjpeg reports errors with longjmp, so each
+// entry point has one setjmp, and everything that must be freed is in a struct outside of that
+// function.
 #include <dlfcn.h>
 #include <pthread.h>
 #include <setjmp.h>
@@ -33,13 +34,13 @@
   X(write_scanlines)        \
   X(finish_compress)
 
-// Filled once and then only read; it is a property of the process, like the library it points into.
+// Filled in once, then read-only; process-wide, like the library that it points into.
 static struct {
   pthread_once_t once;
 #define FIELD(name) __typeof__(&jpeg_##name) name;
   FUNCTIONS(FIELD)
 #undef FIELD
-  const char* missing;  // NULL: everything was found
+  const char* missing;  // NULL if everything was found
 } jpeg = {.once = PTHREAD_ONCE_INIT};
 
 static void load(void) {
@@ -61,7 +62,7 @@ static rn_status_t need_library(void) {
 }
 
 typedef struct errors_t {
-  struct jpeg_error_mgr base;  // first: libjpeg knows this part
+  struct jpeg_error_mgr base;  // first, because libjpeg uses it
   jmp_buf back;
 } errors_t;
 
@@ -74,7 +75,7 @@ static void set_errors(errors_t* errors) {
   errors->base.output_message = on_message;
 }
 
-// A file that needs more passes than this is made to take time.
+// Limit on scans: a file with more is an attempt to waste time.
 enum { MAX_SCANS = 500 };
 
 typedef struct decoder_t {
@@ -84,7 +85,7 @@ typedef struct decoder_t {
   struct jpeg_progress_mgr progress;
   bool recovers, has_ended;
   const rn_jpeg_options_t* options;
-  JSAMPLE* row;  // Owned; where rows are wider than what is wanted, or of four inks
+  JSAMPLE* row;  // Owned; used if rows are wider than the crop, or CMYK
   size_t row_size;
   rn_status_t status;  // of the sink
 } decoder_t;
@@ -93,7 +94,8 @@ static decoder_t* decoder_of(j_decompress_ptr info) { return (decoder_t*)info; }
 
 static void source_nothing(j_decompress_ptr info) { (void)info; }
 
-// The whole file was there from the start. A second end of the image is made up once, if asked for.
+// The whole file is in memory, so no more data can come. If requested, supplies one artificial
+// end-of-image marker.
 static boolean source_fill(j_decompress_ptr info) {
   static const JOCTET end[2] = {0xff, JPEG_EOI};
   decoder_t* d = decoder_of(info);
@@ -132,7 +134,7 @@ static void open_decoder(decoder_t* d, rn_str_t bytes) {
   d->info.progress = &d->progress;
 }
 
-// A block of 8 x 8 takes a bit at least, in files of codes of whole bits.
+// With Huffman codes, a block of 8 x 8 pixels takes at least one bit.
 static bool is_too_short(const decoder_t* d, rn_str_t bytes) {
   if (d->recovers || d->options->least < 1 || d->info.arith_code) return false;
   int64_t blocks = 0;
@@ -165,7 +167,7 @@ static bool is_inside(const rn_image_crop_t* c, const struct jpeg_decompress_str
          (int64_t)c->x + c->width <= info->output_width;
 }
 
-// Four inks to three colours; files with Adobe's mark have them turned round.
+// Converts CMYK to RGB; files with Adobe's marker store inverted values.
 static void mix_inks(const JSAMPLE* from, int64_t width, bool is_adobe, uint8_t* to) {
   for (int64_t x = 0; x < width; ++x, from += 4, to += 3)
     for (int c = 0; c < 3; ++c)
@@ -173,7 +175,7 @@ static void mix_inks(const JSAMPLE* from, int64_t width, bool is_adobe, uint8_t*
           (uint8_t)(is_adobe ? from[3] * from[c] / 255 : (255 - from[3]) * (255 - from[c]) / 255);
 }
 
-// Reads one row into |to|; false if the data ends before it. |skip| values of it are left out.
+// Reads one row into |to|, without its first |skip| values; false if the data ends before it.
 static bool read_row(decoder_t* d, int64_t skip, int64_t width, int channels, uint8_t* to) {
   JSAMPROW row = d->row ? d->row : to;
   if (jpeg.read_scanlines(&d->info, &row, 1) == 0) return false;
@@ -184,7 +186,7 @@ static bool read_row(decoder_t* d, int64_t skip, int64_t width, int channels, ui
   return true;
 }
 
-// Fills |pixels|; false if fewer rows came than must be there.
+// Fills |pixels|; false if too few rows exist.
 static bool read_rows(decoder_t* d, int64_t skip, int64_t height, int64_t width, int channels,
                       uint8_t* pixels) {
   size_t stride = (size_t)(width * channels);
@@ -324,7 +326,7 @@ static bool write_xmp(encoder_t* e, rn_str_t xmp) {
   bool fits = !marker.failed && marker.size <= UINT16_MAX - 2;
   if (fits)
     jpeg.write_marker(&e->info, JPEG_APP0 + 1, (const JOCTET*)marker.data, (unsigned)marker.size);
-  if (marker.failed) e->out->failed = true;  // for want of memory, which is what is then said
+  if (marker.failed) e->out->failed = true;  // out of memory, which the caller then reports
   rn_strbuf_clear(&marker);
   return fits;
 }

@@ -1,5 +1,5 @@
-// PNG, by libpng: see image.h. Errors of that library come as jumps; what must be freed is in a
-// struct outside of the function that is jumped back to.
+// Decodes and encodes PNG with libpng: see image.h. libpng reports errors with longjmp; everything
+// that must be freed is in a struct outside of the function with the setjmp.
 #include <dlfcn.h>
 #include <pthread.h>
 #include <setjmp.h>
@@ -47,13 +47,13 @@
   X(write_row)                  \
   X(write_end)
 
-// Filled once and then only read; it is a property of the process, like the library it points into.
+// Filled in once, then read-only; process-wide, like the library that it points into.
 static struct {
   pthread_once_t once;
 #define FIELD(name) __typeof__(&png_##name) name;
   FUNCTIONS(FIELD)
 #undef FIELD
-  const char* missing;  // NULL: everything was found
+  const char* missing;  // NULL if everything was found
 } png = {.once = PTHREAD_ONCE_INIT};
 
 static void load(void) {
@@ -101,7 +101,7 @@ static void on_read(png_structp p, png_bytep to, size_t size) {
   c->in.size -= size;
 }
 
-// What comes out, from what the file has: 1 grey, 2 with alpha, 3 colours, 4 with alpha.
+// Converts the file's channels to those wanted: 1 grey, 2 grey and alpha, 3 RGB, 4 RGBA.
 static void set_transforms(coder_t* c, int colour, int bits) {
   bool has_alpha = colour & PNG_COLOR_MASK_ALPHA, is_grey = !(colour & PNG_COLOR_MASK_COLOR);
   bool has_key = png.get_valid(c->png, c->info, PNG_INFO_tRNS);
@@ -120,13 +120,13 @@ static void set_transforms(coder_t* c, int colour, int bits) {
   if (wants_grey && !is_grey) png.set_rgb_to_gray(c->png, 1, 0.299, 0.587);
   if (!wants_grey && is_grey) png.set_gray_to_rgb(c->png);
   if (wants_alpha && has_key) png.set_tRNS_to_alpha(c->png);
-  // What stands for opaque follows the depth of the file, as in stock, also where that is below 8.
+  // As in TensorFlow, the value for opaque depends on the bit depth of the file, even below 8.
   if (wants_alpha && !has_alpha && !has_key)
     png.set_add_alpha(c->png, (1u << c->depth) - 1, PNG_FILLER_AFTER);
   if (!wants_alpha && has_key && is_palette) png.set_strip_alpha(c->png);
 }
 
-// zlib packs 1032 bytes into one at best.
+// zlib compresses by a factor of at most 1032.
 static bool is_too_short(const coder_t* c, int colour) {
   int values = colour == PNG_COLOR_TYPE_PALETTE ? 1 : (int)png.get_channels(c->png, c->info);
   uint64_t row = ((uint64_t)c->width * (unsigned)(values * c->depth) + 7) / 8;

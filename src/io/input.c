@@ -15,9 +15,9 @@
 
 typedef struct bytes_t {
   rn_allocator_t allocator;
-  char* data;          // Owned, or in |block|
-  rn_buffer_t* block;  // Retained; NULL: |data| is a block of its own
-  bool is_shared;      // blocks may be kept by others
+  char* data;          // Owned, or inside |block|
+  rn_buffer_t* block;  // Retained; NULL if |data| is allocated separately
+  bool is_shared;      // callers may keep blocks
   size_t capacity, start, end;
 } bytes_t;
 
@@ -26,18 +26,18 @@ struct rn_input_t {
   char* path;  // Owned
   rn_file_t* file;
   rn_compression_t compression;
-  size_t piece;          // bytes asked of the file at a time
+  size_t piece;          // bytes per read
   uint64_t file_offset;  // of the next byte to read
-  int64_t file_size;     // 0: a pipe or the like, which only goes forward
+  int64_t file_size;     // 0 for a pipe or the like, which cannot seek
   uint64_t position;     // of buffer.start in the stream
   bool ended;            // nothing follows what is in |buffer|
-  rn_pool_t* pool;       // helps to read ahead; NULL: does not
+  rn_pool_t* pool;       // reads ahead; NULL for no reading ahead
   rn_read_ahead_t* ahead;
   bytes_t buffer;
   bytes_t packed;
   z_stream inflater;
-  bool is_inflating;     // |inflater| is to be ended
-  bool is_after_member;  // nothing of the next member of a gzip file was seen yet
+  bool is_inflating;     // |inflater| must be ended
+  bool is_after_member;  // at the end of a gzip member, before any byte of the next
 };
 
 bool rn_compression_from_name(rn_str_t name, rn_compression_t* out) {
@@ -139,7 +139,7 @@ static bool is_kept(const bytes_t* bytes) {
   return bytes->block && atomic_load_explicit(&bytes->block->refs, memory_order_acquire) > 1;
 }
 
-// Room for |extra| bytes or more behind what is there; what was taken goes. Grows by doubling.
+// Makes room for at least |extra| more bytes and discards consumed ones. Grows by doubling.
 static rn_status_t make_room(bytes_t* bytes, size_t extra, size_t piece) {
   size_t used = bytes->end - bytes->start, needed;
   if (!rn_add_ok(used, extra, &needed)) return rn_out_of_memory();
@@ -170,7 +170,7 @@ void rn_input_read_ahead(rn_input_t* input, rn_pool_t* pool) {
   if (is_plain && rn_pool_threads(pool) > 1) input->pool = pool;
 }
 
-// Reads |size| bytes behind what is in |bytes|, fewer at the end.
+// Appends |size| bytes of the file to |bytes|, fewer at its end.
 static rn_status_t read_file(rn_input_t* input, bytes_t* bytes, size_t size, size_t* out_got) {
   rn_file_t* file = input->file;
   char* to = bytes->data + bytes->end;
@@ -187,7 +187,7 @@ static void end_ahead(rn_input_t* input) {
   input->ahead = NULL;
 }
 
-// A piece was read already, and there is enough to come.
+// Starts reading ahead, after the first piece, if enough remains.
 static rn_status_t begin_ahead(rn_input_t* input) {
   uint64_t begin = input->file_offset, end = (uint64_t)input->file_size;
   if (input->buffer.end == 0 || end < begin || (end - begin) / 2 < input->piece) return RN_OK;
@@ -201,7 +201,7 @@ static rn_status_t begin_ahead(rn_input_t* input) {
   return rn_read_ahead_create(&options, input->allocator, &input->ahead);
 }
 
-// The next piece, behind what is left of the last one.
+// Appends the next piece to what is left of the last one.
 static rn_status_t fill_ahead(rn_input_t* input) {
   bytes_t* buffer = &input->buffer;
   rn_buffer_t* block = NULL;
@@ -229,7 +229,7 @@ static rn_status_t fill_plain(rn_input_t* input, size_t wanted) {
   if (input->ahead) return fill_ahead(input);
   size_t used = input->buffer.end - input->buffer.start, got;
   size_t size = wanted - used, step = used + input->piece;
-  // What the file is known to hold may be had at once; what is only claimed, as it comes.
+  // Bytes that the file is known to hold are read at once; otherwise memory grows as they arrive.
   bool is_known = input->file_size > 0 && rn_input_may_hold(input, wanted);
   if (!is_known && size > step) size = step;
   RN_RETURN_IF_ERROR(make_room(&input->buffer, size, input->piece));
@@ -246,7 +246,7 @@ static rn_status_t damaged(const rn_input_t* input, int result) {
                       input->path, (unsigned long long)input->file_offset);
 }
 
-// The next piece of compressed bytes; |*out_end| if the file has none left.
+// Reads the next piece of compressed bytes; sets |*out_end| at the end of the file.
 static rn_status_t read_packed(rn_input_t* input, bool* out_end) {
   bytes_t* packed = &input->packed;
   size_t got = 0;
@@ -299,7 +299,7 @@ static rn_status_t fill_inflated(rn_input_t* input) {
   return RN_OK;
 }
 
-// |size| compressed bytes or more in |packed|, as they come; false where the file ends before.
+// Reads until |packed| has at least |size| bytes; false if the file ends before.
 static rn_status_t need_packed(rn_input_t* input, size_t size, bool* out_has) {
   bytes_t* packed = &input->packed;
   size_t got = 1;
@@ -319,7 +319,7 @@ static rn_status_t bad_block(const rn_input_t* input, const char* what) {
                       (unsigned long long)(input->file_offset - behind));
 }
 
-// Unfolds the next block: its size, high byte first, then its bytes.
+// Decompresses the next snappy block: its big-endian size, then its bytes.
 static rn_status_t fill_unfolded(rn_input_t* input) {
   bytes_t* packed = &input->packed;
   bool has_it = false;
@@ -335,7 +335,7 @@ static rn_status_t fill_unfolded(rn_input_t* input) {
   if (!has_it) return bad_block(input, "compressed stream ends early");
   rn_str_t block = rn_str_n(packed->data + packed->start + 4, size);
   uint64_t room = 0;
-  // No element makes more than 64 bytes of one.
+  // No snappy element expands more than 64 times.
   if (!rn_snappy_size(block, &room) || room / 64 > size)
     return bad_block(input, "no block of snappy");
   RN_RETURN_IF_ERROR(make_room(&input->buffer, (size_t)room, input->piece));
@@ -351,7 +351,7 @@ static rn_status_t fill(rn_input_t* input, size_t wanted) {
   return input->compression == RN_COMPRESSION_SNAPPY ? fill_unfolded(input) : fill_inflated(input);
 }
 
-// Whether |wanted| bytes at once are more than a compressed stream may make of its file.
+// Fails if |wanted| bytes at once exceed the limit on decompression.
 static rn_status_t check_unpacked(const rn_input_t* input, size_t wanted) {
   if (input->compression == RN_COMPRESSION_NONE || wanted <= input->piece) return RN_OK;
   uint64_t packed = input->file_size > 0 ? (uint64_t)input->file_size : input->file_offset;

@@ -1,6 +1,6 @@
-// Reading ahead. See read_ahead.h.
+// Reads ahead. See read_ahead.h.
 //
-// Pieces are claimed in order, by the task or by the one that asks, and read without the lock:
+// The task and the caller claim pieces in order and read them without the lock:
 //
 //   taken ... [ ready | being read | ready | being read ) claimed ... count
 #include "io/read_ahead.h"
@@ -8,7 +8,7 @@
 #include "base/container.h"
 #include "base/pool_wait.h"
 
-#define DEPTH 4  // pieces that are read or wait to be taken
+#define DEPTH 4  // pieces being read or waiting for the caller
 
 typedef struct slot_t {
   rn_buffer_t* block;
@@ -22,11 +22,11 @@ struct rn_read_ahead_t {
   rn_read_ahead_options_t options;
   uint64_t count;  // of pieces
   rn_job_t job;
-  rn_mutex_t mutex;  // guards what follows; a slot that is being read is its reader's
+  rn_mutex_t mutex;  // guards what follows, except slots that are being read
   rn_cond_t changed;
   uint64_t taken, claimed;
-  bool is_active;   // |job| waits or runs
-  bool is_stopped;  // nothing else is to be claimed
+  bool is_active;   // |job| is queued or running
+  bool is_stopped;  // no more pieces may be claimed
   slot_t slots[DEPTH];
 };
 
@@ -57,7 +57,7 @@ static rn_status_t read_piece(const rn_read_ahead_options_t* options, uint64_t p
       options->file, offset, (char*)slot->block->data + options->room, size, &slot->size);
 }
 
-// Reads the next piece that nobody has claimed; false if none is to be.
+// Claims and reads the next piece; false if there is none to claim.
 static bool read_next_locked(rn_read_ahead_t* ahead) {
   if (ahead->is_stopped || ahead->claimed == ahead->count || ahead->claimed - ahead->taken == DEPTH)
     return false;
@@ -95,7 +95,7 @@ rn_status_t rn_read_ahead_create(const rn_read_ahead_options_t* options, rn_allo
   return RN_OK;
 }
 
-// A task for what has become free, once that is worth it.
+// Starts a task when enough slots are free.
 static void start_task(rn_read_ahead_t* ahead) {
   rn_mutex_lock(&ahead->mutex);
   bool starts = !ahead->is_active && ahead->claimed < ahead->count &&
@@ -112,7 +112,7 @@ rn_status_t rn_read_ahead_next(rn_read_ahead_t* ahead, rn_buffer_t** out_block, 
   rn_mutex_lock(&ahead->mutex);
   slot_t* slot = &ahead->slots[ahead->taken % DEPTH];
   bool is_last = ahead->taken == ahead->count;
-  // What is not ready the task is just reading, or nobody is.
+  // A piece that is not ready is being read by the task or not claimed yet.
   while (!is_last && !slot->is_ready)
     if (!read_next_locked(ahead) && !slot->is_ready) rn_cond_wait(&ahead->changed, &ahead->mutex);
   slot_t found = *slot;

@@ -1,4 +1,4 @@
-// Reading of TFRecord files. See record.h.
+// Reads TFRecord files. See record.h.
 //
 //   uint64 length | uint32 masked crc32c(length) | length bytes | uint32 masked crc32c(bytes)
 #include "io/record.h"
@@ -8,7 +8,7 @@
 struct rn_record_reader_t {
   rn_allocator_t allocator;
   rn_input_t* input;
-  size_t shown;  // bytes of the last record, taken when the next one is asked for
+  size_t shown;  // bytes of the last record, consumed with the next call
 };
 
 void rn_record_reader_close(rn_record_reader_t* reader) {
@@ -53,7 +53,7 @@ static rn_status_t truncated(const rn_record_reader_t* reader, uint64_t has, uin
                       rn_input_path(reader->input), (unsigned long long)(wants - has));
 }
 
-// Shows the header of the next record and says how long it is with all around it.
+// Peeks at the header of the next record and computes its total length.
 static rn_status_t peek_header(rn_record_reader_t* reader, uint64_t* out_size, bool* out_end) {
   rn_str_t view;
   uint64_t position = rn_input_position(reader->input);
@@ -64,7 +64,7 @@ static rn_status_t peek_header(rn_record_reader_t* reader, uint64_t* out_size, b
   uint64_t length = read_u32(view.data) | (uint64_t)read_u32(view.data + 4) << 32;
   const char* hint = position == 0 ? " (Is this even a TFRecord file?)" : "";
   if (!is_intact(view.data, 8)) return corrupted(reader, position, hint);
-  // Whoever writes a wrong length can write its checksum too.
+  // A matching checksum does not make a length trustworthy.
   if (length > INT64_MAX / 2) return corrupted(reader, position, hint);
   *out_size = RN_RECORD_HEADER + length + RN_RECORD_FOOTER;
   return RN_OK;
@@ -85,7 +85,8 @@ rn_status_t rn_record_reader_next(rn_record_reader_t* reader, rn_str_t* out, boo
   if (!is_intact(record.data, record.size))
     return corrupted(reader, rn_input_position(reader->input) + RN_RECORD_HEADER, "");
   reader->shown = (size_t)size;
-  // The checksum has been seen, and the bytes are ours.
+  // The checksum has been verified and the memory is ours, so overwrite its first byte with the
+  // NUL.
   if (rn_input_block(reader->input)) *(char*)(uintptr_t)(record.data + record.size) = '\0';
   *out = record;
   return RN_OK;

@@ -1,7 +1,7 @@
-// TFRecord files: a sequence of records, each between checksums. doc/formats.md has the bytes.
+// TFRecord files: a sequence of records with checksums. doc/formats.md describes the format.
 //
-// Readers and writers belong to one thread at a time. Errors carry the path and the offset (in the
-// stream after decompression) of the record.
+// Readers and writers belong to one thread at a time. Errors name the path and the offset (after
+// decompression) of the record.
 #ifndef RUNNEL_IO_RECORD_H_
 #define RUNNEL_IO_RECORD_H_
 
@@ -13,51 +13,51 @@
 
 typedef struct rn_record_reader_t rn_record_reader_t;
 
-// Opens |path|. |buffer_size| is how much is read ahead; 0: 256 KiB.
+// Opens |path|. |buffer_size| is the number of bytes per read; 0 for 256 KiB.
 RN_MUST_USE rn_status_t rn_record_reader_open(const rn_env_t* env, const char* path,
                                               rn_compression_t compression, size_t buffer_size,
                                               rn_record_reader_t** out);
 void rn_record_reader_close(rn_record_reader_t* reader);  // NULL is fine
 
-// The next record, checked; |*out_end| and no record behind the last one. The view lasts until the
-// next call. DATA_LOSS where the file is damaged or ends within a record: "corrupted record at 12"
-// for a checksum that is wrong, "truncated record at 0"; the reader then stays where it is.
+// Returns the next record after verifying its checksums; after the last one, sets |*out_end|. The
+// view is valid until the next call. DATA_LOSS if a checksum is wrong ("corrupted record at 12") or
+// the file ends within a record ("truncated record at 0"); the reader then does not advance.
 RN_MUST_USE rn_status_t rn_record_reader_next(rn_record_reader_t* reader, rn_str_t* out,
                                               bool* out_end);
-// The same with records that outlast the reader, for whoever holds |rn_record_reader_block|; each
-// has a NUL behind it. See rn_input_share.
+// The same with records that stay valid while the caller holds a reference to
+// |rn_record_reader_block|; each is followed by a NUL. See rn_input_share.
 void rn_record_reader_share(rn_record_reader_t* reader, rn_allocator_t memory);
 rn_buffer_t* rn_record_reader_block(const rn_record_reader_t* reader);
 // See rn_input_read_ahead.
 void rn_record_reader_read_ahead(rn_record_reader_t* reader, rn_pool_t* pool);
-// Passes over up to |count| records without checking what they hold.
+// Skips up to |count| records without verifying their data.
 RN_MUST_USE rn_status_t rn_record_reader_skip(rn_record_reader_t* reader, int64_t count,
                                               int64_t* out_skipped);
-// Where the next record begins, and a way back there.
+// The offset of the next record, and seeking to one.
 uint64_t rn_record_reader_offset(const rn_record_reader_t* reader);
 RN_MUST_USE rn_status_t rn_record_reader_seek(rn_record_reader_t* reader, uint64_t offset);
 
 typedef struct rn_record_writer_options_t {
   rn_compression_t compression;
-  int level;           // of compression, 1 to 9; 0: zlib's default
-  bool appends;        // to what the file has; a compressed file gets a further gzip member
+  int level;           // of compression, 1 to 9; 0 for zlib's default
+  bool appends;        // append to the file; a compressed file gets another gzip member
   size_t buffer_size;  // 0: 256 KiB
 } rn_record_writer_options_t;
 
 typedef struct rn_record_writer_t rn_record_writer_t;
 
-// Makes or empties |path| (|options| may be NULL: all zero).
+// Creates or truncates |path|, unless |appends|. |options| may be NULL for all defaults.
 RN_MUST_USE rn_status_t rn_record_writer_open(const rn_env_t* env, const char* path,
                                               const rn_record_writer_options_t* options,
                                               rn_record_writer_t** out);
-// After an error the file may end within a record, and every later call gives an error too.
+// After an error the file may end within a record, and every later call fails.
 RN_MUST_USE rn_status_t rn_record_writer_write(rn_record_writer_t* writer, rn_str_t record);
-// Hands everything to the system, so that readers see it; with |syncs| also to the disk. A
-// compressed stream is brought to a point where all of it can be read.
+// Writes everything to the file, so that readers see it; with |syncs|, also to disk. Flushes a
+// compressed stream so that all of it can be read.
 RN_MUST_USE rn_status_t rn_record_writer_flush(rn_record_writer_t* writer, bool syncs);
-// Bytes of records written so far, before compression, not counting what was there.
+// Bytes written so far by this writer, before compression.
 uint64_t rn_record_writer_offset(const rn_record_writer_t* writer);
-// Flushes, closes and frees |writer| in any case; NULL is fine.
+// Flushes, closes and frees |writer|, even on failure; NULL is fine.
 RN_MUST_USE rn_status_t rn_record_writer_close(rn_record_writer_t* writer);
 
 #endif  // RUNNEL_IO_RECORD_H_

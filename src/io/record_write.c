@@ -1,4 +1,4 @@
-// Writing of TFRecord files. See record.h; record.c has the format.
+// Writes TFRecord files. See record.h; record.c describes the format.
 #include <zlib.h>
 
 #include "base/crc32c.h"
@@ -6,23 +6,25 @@
 #include "io/snappy.h"
 
 #define DEFAULT_BUFFER ((size_t)256 << 10)
-// A flush writes a mark of five bytes, and would write it again each time it found no room for all.
+// A flush writes a marker of five bytes, and would repeat it whenever the buffer was too small for
+// all output.
 #define SMALLEST_BUFFER 64
-// Of a block of snappy. Readers of TensorFlow have 256 KiB for a block and for what it unfolds to.
+// Bytes per snappy block. TensorFlow's readers have 256 KiB for a block and for its decompressed
+// bytes.
 #define SNAPPY_BLOCK ((size_t)128 << 10)
 
 struct rn_record_writer_t {
   rn_allocator_t allocator;
   char* path;  // Owned
   rn_file_t* file;
-  char* buffer;  // Owned; what the file is to get next
+  char* buffer;  // Owned; bytes to write next
   size_t capacity, used;
   uint64_t offset;
   z_stream deflater;
   bool is_deflating;
-  bool is_folding;     // what leaves the buffer becomes a block of snappy
+  bool is_folding;     // compress the buffer into snappy blocks
   rn_strbuf_t folded;  // it
-  bool is_broken;      // a write failed: what the file holds is not known
+  bool is_broken;      // a write failed, so the content of the file is unknown
 };
 
 static void discard(rn_record_writer_t* writer) {
@@ -95,7 +97,7 @@ static rn_status_t put_plain(rn_record_writer_t* writer, rn_str_t data) {
   return RN_OK;
 }
 
-// Feeds |data| to the compressor until it has taken all, and with |flush| given all.
+// Compresses all of |data|; with |flush|, also writes all pending output.
 static rn_status_t put_deflated(rn_record_writer_t* writer, rn_str_t data, int flush) {
   z_stream* z = &writer->deflater;
   for (bool is_done = false; !is_done;) {
@@ -111,7 +113,7 @@ static rn_status_t put_deflated(rn_record_writer_t* writer, rn_str_t data, int f
       return rn_internal("deflate() failed with error %d; %s", result, writer->path);
     data = rn_str_n(data.data + (part - z->avail_in), data.size - (part - z->avail_in));
     writer->used += given - z->avail_out;
-    // Room to spare says that nothing was held back for want of it.
+    // Free output space means that the compressor has no more pending output.
     is_done = data.size == 0 && z->avail_out > 0;
     if (writer->used == writer->capacity) RN_RETURN_IF_ERROR(drain(writer));
   }

@@ -160,7 +160,7 @@ rn_status_t rn_slice_to_proto(rn_slice_t slice, rn_arena_t* arena, rn_pb_TensorS
   return RN_OK;
 }
 
-// A number that is not negative: how many bytes, then those, the high ones first.
+// Appends a non-negative number: its length in bytes, then its bytes, big-endian.
 static void put_number(rn_strbuf_t* buf, uint64_t value) {
   char bytes[9];
   int size = 0;
@@ -170,8 +170,8 @@ static void put_number(rn_strbuf_t* buf, uint64_t value) {
   rn_strbuf_append_n(buf, bytes, (size_t)size + 1);
 }
 
-// A number with a sign, in as many bytes as 7 bits each and one bit for the sign need: as many
-// leading ones as bytes, a zero, and the number; for negative ones all of it inverted.
+// Appends a signed number: as many leading one bits as it takes bytes, a zero bit, then the number,
+// 7 bits per byte including the sign; all bits inverted if negative.
 static void put_signed(rn_strbuf_t* buf, int64_t value) {
   uint64_t positive = value < 0 ? ~(uint64_t)value : (uint64_t)value;
   int bits = positive ? 64 - __builtin_clzll(positive) : 0;
@@ -234,7 +234,7 @@ int64_t rn_slice_overlap(rn_slice_t a, rn_slice_t b, rn_shape_t shape) {
 
 int64_t rn_slice_place(rn_slice_t part, rn_slice_t whole, rn_shape_t shape) {
   int64_t place = 0;
-  bool is_split = false;  // an outer dimension has more than one step
+  bool is_split = false;  // an outer dimension has more than one index
   for (int32_t i = 0; i < shape.rank; ++i) {
     range_t inner = range_of(part, shape, i), outer = range_of(whole, shape, i);
     if (inner.start < outer.start || inner.end > outer.end) return -1;
@@ -265,7 +265,7 @@ static bool copy_run(const copy_t* copy, const char* from, char* to, int64_t cou
   return true;
 }
 
-// Dimension |i| and those within: |from| and |to| are where the part that is shared so far lies.
+// Copies dimension |i| and the inner ones; |from| and |to| are the start of the common part so far.
 static bool copy_dimension(const copy_t* copy, int32_t i, const char* from, int64_t from_step,
                            char* to, int64_t to_step) {
   range_t a = range_of(copy->a, copy->shape, i), b = range_of(copy->b, copy->shape, i);

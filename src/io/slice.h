@@ -1,7 +1,7 @@
-// Slices: boxes within tensors, as checkpoints name them.
+// Slices: rectangular parts of tensors, as checkpoints describe them.
 //
-// As text a slice is "-" or "start,length" per dimension with ':' between, "-" the whole of it; a
-// shape and slice is the dimensions of the whole tensor and the slice, "4 3 0,2:-".
+// In text form, a slice has "-" (all of it) or "start,length" per dimension, separated by ':'; a
+// shape and slice is the shape of the whole tensor followed by the slice, "4 3 0,2:-".
 #ifndef RUNNEL_IO_SLICE_H_
 #define RUNNEL_IO_SLICE_H_
 
@@ -9,24 +9,24 @@
 #include "tensor/shape.h"
 #include "tensor/tensor.h"
 
-#define RN_SLICE_WHOLE (-1)  // a length: all of the dimension
+#define RN_SLICE_WHOLE (-1)  // as a length: all of the dimension
 
-// A value; the numbers live in an arena.
+// A value; the numbers are in an arena.
 typedef struct rn_slice_t {
   int32_t rank;
   const int64_t* starts;
   const int64_t* lengths;
 } rn_slice_t;
 
-// Everything of a tensor of |rank| dimensions.
+// Makes the slice that is all of a tensor of |rank| dimensions.
 RN_MUST_USE rn_status_t rn_slice_whole(rn_arena_t* arena, int32_t rank, rn_slice_t* out);
-// Parses |text|; INVALID_ARGUMENT in TensorFlow's words.
+// Parses |text|; INVALID_ARGUMENT with TensorFlow's message.
 RN_MUST_USE rn_status_t rn_slice_parse(rn_str_t text, rn_arena_t* arena, rn_slice_t* out);
-// Parses a shape and slice, and gives the shape of the slice too, with all lengths known.
+// Parses a shape and slice; also returns the shape of the slice, with all lengths known.
 RN_MUST_USE rn_status_t rn_shape_and_slice_parse(rn_str_t text, rn_arena_t* arena,
                                                  rn_shape_t* out_shape, rn_slice_t* out_slice,
                                                  rn_shape_t* out_slice_shape);
-// The shape of |slice| of a tensor of |shape|; INTERNAL, as TensorFlow has it, if it does not fit.
+// The shape of |slice| of a tensor of |shape|; INTERNAL, as in TensorFlow, if it does not fit.
 RN_MUST_USE rn_status_t rn_slice_shape(rn_slice_t slice, rn_shape_t shape, rn_arena_t* arena,
                                        rn_shape_t* out);
 // Whether |slice| is all of a tensor of |shape|.
@@ -38,20 +38,20 @@ RN_MUST_USE rn_status_t rn_slice_from_proto(const rn_pb_TensorSliceProto_t* prot
 RN_MUST_USE rn_status_t rn_slice_to_proto(rn_slice_t slice, rn_arena_t* arena,
                                           rn_pb_TensorSliceProto_t* out);
 
-// Appends the key under which a table holds |slice| of the tensor |name|. It sorts as its parts do:
-// the number 0; the name, its bytes 0 and 255 escaped as 0 255 and 255 0, and then 0 1; the rank;
-// start and length of each dimension. Numbers have their length in front and their high bytes
-// first.
+// Appends the key of |slice| of the tensor |name| in a table. The encoding preserves order: the
+// number 0; the name, with bytes 0 and 255 escaped as 0 255 and 255 0, followed by 0 1; the rank;
+// start and length of each dimension. Numbers are big-endian, preceded by their length.
 void rn_slice_key(rn_strbuf_t* buf, rn_str_t name, rn_slice_t slice);
 
-// The number of elements that |a| and |b|, slices of a tensor of |shape| that they fit, share.
+// The number of elements that two slices of a tensor of |shape| have in common; both must fit the
+// shape.
 int64_t rn_slice_overlap(rn_slice_t a, rn_slice_t b, rn_shape_t shape);
 // Copies those elements: from |from|, which holds slice |a|, to |to|, which holds slice |b|. False
-// when there is no memory for strings.
+// if memory for strings is short.
 RN_MUST_USE bool rn_slice_copy(rn_shape_t shape, rn_slice_t a, const rn_tensor_t* from,
                                rn_slice_t b, rn_tensor_t* to);
-// Where |part| starts in a tensor that holds |whole|, in elements, if it lies in one piece there
-// and entirely; else -1.
+// If |part| is entirely and contiguously inside a tensor that holds |whole|, its offset there in
+// elements; else -1.
 int64_t rn_slice_place(rn_slice_t part, rn_slice_t whole, rn_shape_t shape);
 
 #endif  // RUNNEL_IO_SLICE_H_

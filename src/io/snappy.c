@@ -33,7 +33,7 @@ static bool literal(rn_pb_scan_t* scan, size_t tag, char* out, size_t room, size
   return true;
 }
 
-// Copies may overlap what they write: byte by byte.
+// Source and destination may overlap, so copy byte by byte.
 static bool copy(rn_pb_scan_t* scan, size_t tag, char* out, size_t done, size_t room,
                  size_t* out_length) {
   size_t length = (tag >> 2) + 1, back = 0;
@@ -64,8 +64,8 @@ bool rn_snappy_unfold(rn_str_t input, char* out, size_t size) {
   return done == size;
 }
 
-// Folding: copies are looked for within pieces of 64 KiB, so that places fit two bytes. A table has
-// the last place where four bytes with some hash began.
+// Compression finds copies within pieces of 64 KiB, so that offsets fit into two bytes. A hash
+// table holds the last position of each hash of four bytes.
 #define PIECE ((size_t)1 << 16)
 #define TABLE_BITS 13
 #define SHORTEST 4
@@ -92,7 +92,7 @@ static void put_copy(size_t back, size_t length, rn_strbuf_t* out) {
   while (length) {
     char* p = rn_pb_room(out, 3);
     if (!p) return;
-    // What is left over must be a copy, too.
+    // The remainder must be long enough for a copy of its own.
     size_t part = length <= 64 ? length : length < 64 + SHORTEST ? 60 : 64;
     if (part >= 4 && part <= 11 && back < 2048) {
       *p++ = (char)(1 | (part - 4) << 2 | back >> 8 << 5);
@@ -117,7 +117,7 @@ static void fold_piece(rn_str_t piece, uint16_t* table, rn_strbuf_t* out) {
     size_t from = *slot;
     *slot = (uint16_t)at;
     if (four_at(data + from) != four) {
-      at += 1 + (misses++ >> 5);  // bytes that do not repeat are passed over faster and faster
+      at += 1 + (misses++ >> 5);  // skip faster and faster through bytes that do not repeat
       continue;
     }
     size_t length = SHORTEST;

@@ -18,7 +18,7 @@
 
 #define META_LIMIT ((size_t)1 << 20)
 #define MAX_SHARDS 4096
-#define MAX_TENSOR ((size_t)1 << 31)  // as messages are limited
+#define MAX_TENSOR ((size_t)1 << 31)  // the size limit of messages
 
 static rn_status_t meta_path(rn_strbuf_t* path, const char* folder) {
   rn_strbuf_printf(path, "%s/snapshot.metadata", folder);
@@ -40,7 +40,7 @@ static bool meta_decode(rn_snapshot_meta_t* meta) {
   return !scan.is_bad;
 }
 
-// A run is a folder's name, not a way out of the folder.
+// A run must be a plain name, not a path that leaves the folder.
 static bool is_name(rn_str_t run) {
   if (!run.size || rn_str_is(run, ".") || rn_str_is(run, "..")) return false;
   return !memchr(run.data, '/', run.size) && !memchr(run.data, 0, run.size);
@@ -207,7 +207,7 @@ void rn_snapshot_writer_drop(rn_snapshot_writer_t* writer) {
   writer_free(writer);
 }
 
-// The number that the last part of |path| begins with.
+// The number at the start of the last component of |path|.
 static int64_t number_of(rn_str_t path) {
   const char* slash = strrchr(path.data, '/');
   int64_t number = 0;
@@ -248,8 +248,8 @@ struct rn_snapshot_reader_t {
   rn_allocator_t allocator;
   char* shard;  // Owned
   rn_compression_t compression;
-  uint64_t part;                // of the file that comes next
-  rn_record_reader_t* records;  // of the one at hand; NULL: none
+  uint64_t part;                // number of the next file
+  rn_record_reader_t* records;  // of the current file; NULL if none
   rn_strbuf_t path;
 };
 
@@ -279,7 +279,7 @@ rn_status_t rn_snapshot_reader_open(const rn_env_t* env, const char* shard,
   return status;
 }
 
-// Opens the next file; none: the shard has ended. Its first must be there.
+// Opens the next file; if there is none, the shard has ended. The first file must exist.
 static rn_status_t next_file(rn_snapshot_reader_t* reader, bool* out_end) {
   reader->path.size = 0;
   rn_strbuf_printf(&reader->path, "%s/%08" PRIu64 ".snapshot", reader->shard, reader->part);
@@ -294,7 +294,7 @@ static rn_status_t next_file(rn_snapshot_reader_t* reader, bool* out_end) {
   return RN_OK;
 }
 
-// The next record. An element that a file ends within is damage.
+// Reads the next record. It is an error if a file ends within an element.
 static rn_status_t next_record(rn_snapshot_reader_t* reader, bool is_first, rn_str_t* out,
                                bool* out_end) {
   for (;;) {

@@ -1,4 +1,4 @@
-// Scalars, histograms and tensors as summaries: see summary.h.
+// Writes scalars, histograms and tensors as summaries: see summary.h.
 #include "io/summary.h"
 
 #include <float.h>
@@ -67,7 +67,7 @@ void rn_summary_put_element(rn_strbuf_t* buf, rn_str_t tag, const rn_tensor_t* v
   rn_summary_put_scalar(buf, tag, value);
 }
 
-// Histograms have the same buckets everywhere: powers of 1.1 from 1e-12 to 1e20, either sign.
+// All histograms use the same buckets: powers of 1.1 from 1e-12 to 1e20, of either sign.
 enum { MAX_POSITIVE = 800, MAX_LIMITS = 2 * MAX_POSITIVE + 3 };
 
 static int make_limits(double* out) {
@@ -89,7 +89,8 @@ typedef struct histogram_t {
 } histogram_t;
 
 static void histogram_add(histogram_t* h, double x) {
-  int low = 0, high = h->count - 1;  // the first limit above x; the last one takes what is left
+  int low = 0,
+      high = h->count - 1;  // finds the first limit above x; the last bucket takes the rest
   while (low < high) {
     int middle = (low + high) / 2;
     if (h->limits[middle] > x)
@@ -104,7 +105,7 @@ static void histogram_add(histogram_t* h, double x) {
   h->squares += x * x;
 }
 
-// Runs of empty buckets become one.
+// Merges runs of empty buckets.
 static int squeeze(histogram_t* h) {
   int kept = 0;
   for (int i = 0; i < h->count;) {
@@ -175,9 +176,8 @@ static rn_status_t put_tensor(rn_strbuf_t* buf, const rn_tensor_t* tensor) {
   return status;
 }
 
-// Writes the fields of |message| as far as it is one, in the order of |count| known numbers,
-// without those that are empty or zero, as if it had been decoded and encoded again. Unknown ones
-// come last.
+// Rewrites |message| as if it had been decoded and encoded again: fields in the order of the
+// |count| known numbers, without empty or zero ones, then unknown fields. Stops at malformed bytes.
 static void put_again(rn_strbuf_t* buf, rn_str_t message, uint32_t count, uint32_t nested);
 
 static void put_field(rn_strbuf_t* buf, const rn_pb_field_t* field, bool is_nested) {

@@ -1,8 +1,7 @@
-// Summaries: what a training log is made of, as values of a serialised Summary message.
+// Writes summaries, the values of a training log, as serialised Summary messages.
 //
-// Every function appends one `value` field to a buffer, so that calls in a row make one Summary.
-// The buffer keeps a want of memory until it is asked (rn_strbuf_status); statuses are about what
-// is put in.
+// Every function appends one `value` field to a buffer, so consecutive calls make one Summary. The
+// buffer records if memory is short (rn_strbuf_status); returned statuses are about the arguments.
 #ifndef RUNNEL_IO_SUMMARY_H_
 #define RUNNEL_IO_SUMMARY_H_
 
@@ -38,23 +37,24 @@ double rn_summary_number(const rn_tensor_t* tensor, int64_t i);
 void rn_summary_put_scalar(rn_strbuf_t* buf, rn_str_t tag, float value);
 // Element |i| of |values|, rounded once.
 void rn_summary_put_element(rn_strbuf_t* buf, rn_str_t tag, const rn_tensor_t* values, int64_t i);
-// INVALID_ARGUMENT, with stock's words, for what is no number; |node| is who asks.
+// INVALID_ARGUMENT, with TensorFlow's message, which names |node|, for values that are not finite.
 RN_MUST_USE rn_status_t rn_summary_put_histogram(rn_strbuf_t* buf, rn_str_t tag,
                                                  const rn_tensor_t* values, rn_str_t node);
-// Up to |most| of the sounds [batch, frames] or [batch, frames, channels], as WAV files of 16 bits.
+// Writes up to |most| of the audio clips [batch, frames] or [batch, frames, channels], as 16-bit
+// WAV files.
 RN_MUST_USE rn_status_t rn_summary_put_sounds(rn_strbuf_t* buf, rn_str_t tag,
                                               const rn_tensor_t* sounds, float rate, int64_t most);
-// Up to |most| of the images [batch, height, width, channels] of uint8, half, float or double, as
-// PNG files. Floats are stretched to what a byte holds; pixels with a value that is not finite are
-// |bad|, a vector of bytes.
+// Writes up to |most| of the images [batch, height, width, channels] of uint8, half, float or
+// double, as PNG files. Scales floats to the range of a byte; pixels with a value that is not
+// finite get the colour |bad|, a vector of bytes.
 RN_MUST_USE rn_status_t rn_summary_put_images(rn_strbuf_t* buf, rn_str_t tag,
                                               const rn_tensor_t* images, const rn_tensor_t* bad,
                                               int64_t most);
-// |metadata| is a serialised SummaryMetadata, NULL: there is none; |tag| or |node| may be empty.
+// |metadata| is a serialised SummaryMetadata, or NULL; |tag| or |node| may be empty.
 RN_MUST_USE rn_status_t rn_summary_put_tensor(rn_strbuf_t* buf, rn_str_t tag, rn_str_t node,
                                               const rn_tensor_t* tensor, const rn_str_t* metadata);
 
-// A SummaryMetadata for the plugin of TensorBoard that is to show a series.
+// Appends a SummaryMetadata that names the TensorBoard plugin for a series.
 void rn_summary_metadata(rn_strbuf_t* buf, rn_str_t plugin, rn_summary_class_t data_class);
 
 #endif  // RUNNEL_IO_SUMMARY_H_

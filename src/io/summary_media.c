@@ -1,4 +1,4 @@
-// Sounds and images as summaries: see summary.h.
+// Writes audio and images as summaries: see summary.h.
 #include <inttypes.h>
 #include <math.h>
 
@@ -19,7 +19,7 @@ enum {
   IMAGE_BYTES = 4,
 };
 
-// "tag/kind" where there is at most one, else "tag/kind/i".
+// Writes the name: "tag/kind" if there is at most one, else "tag/kind/i".
 static void put_name(rn_strbuf_t* buf, rn_str_t tag, const char* kind, int64_t i, int64_t most) {
   size_t mark = rn_pb_begin(buf, RN_VALUE_TAG);
   rn_strbuf_append(buf, tag);
@@ -61,7 +61,7 @@ rn_status_t rn_summary_put_sounds(rn_strbuf_t* buf, rn_str_t tag, const rn_tenso
                                   float rate, int64_t most) {
   rn_shape_t shape = rn_tensor_shape(sounds);
   int64_t channels = shape.rank == 3 ? shape.dims[2] : 1, frames = shape.dims[1], total = 0;
-  // What a WAV file can say.
+  // The limits of a WAV file.
   if (channels > UINT16_MAX / 2 || rate > (float)(1 << 30) ||
       !rn_mul_i64_ok(channels, frames, &total) || total > (1 << 30))
     return rn_invalid_argument("A sound of %" PRId64 " frames of %" PRId64 " channels is too large",
@@ -86,8 +86,8 @@ rn_status_t rn_summary_put_sounds(rn_strbuf_t* buf, rn_str_t tag, const rn_tenso
 
 // Images.
 //
-// Every step of the arithmetic is rounded to the images' own type, as if it were done in it: twice
-// the bits are enough for that to give the same result.
+// Rounds every arithmetic step to the images' own type. Computing in double first gives the same
+// result, because double has more than twice the bits.
 static double rounded(rn_dtype_t dtype, double x) {
   if (dtype == RN_FLOAT) return (double)(float)x;
   if (dtype == RN_HALF) return (double)rn_half_to_float(rn_float_to_half((float)x));
@@ -104,8 +104,8 @@ static bool is_finite(const rn_tensor_t* images, int64_t pixel, int64_t channels
   return true;
 }
 
-// To 0 … 255, or around 128 where some are negative. Extremes and scale are floats, whatever the
-// type.
+// Finds the scale to 0 … 255, or around 128 if some values are negative. Extremes and scale are
+// floats for every type.
 static stretch_t find_stretch(const rn_tensor_t* images, int64_t from, int64_t pixels,
                               int64_t channels) {
   float min = INFINITY, max = -INFINITY;

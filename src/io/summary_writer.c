@@ -1,4 +1,4 @@
-// Writing summaries into an event file: see summary_writer.h.
+// Writes summaries to an event file: see summary_writer.h.
 #include "io/summary_writer.h"
 
 #include <math.h>
@@ -38,7 +38,7 @@ rn_status_t rn_summary_write_scalar(rn_event_writer_t* events, const char* tag, 
   return put_tensor(events, tag, step, &tensor, "scalars", RN_SUMMARY_SCALARS);
 }
 
-// Rows of {from, to, how many}.
+// Makes rows of {from, to, count}.
 static rn_status_t count_values(const rn_tensor_t* values, double rows[BUCKETS][3],
                                 int64_t* out_count) {
   double min = INFINITY, max = -INFINITY;
@@ -50,7 +50,7 @@ static rn_status_t count_values(const rn_tensor_t* values, double rows[BUCKETS][
   }
   *out_count = values->count == 0 ? 0 : min == max ? 1 : BUCKETS;
   double width = (max - min) / BUCKETS;
-  if (*out_count == 1) {  // all the same: one bucket around it
+  if (*out_count == 1) {  // all values are equal: one bucket around them
     rows[0][0] = min - 0.5;
     rows[0][1] = min + 0.5;
     rows[0][2] = (double)values->count;

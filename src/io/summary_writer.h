@@ -1,4 +1,5 @@
-// One value of a training log at a time, written to an event file as TensorBoard's plugins read it.
+// Writes single values of a training log to an event file, in the form that TensorBoard's plugins
+// read.
 //
 // INVALID_ARGUMENT for a tag that is NULL and for a value that its plugin cannot show.
 #ifndef RUNNEL_IO_SUMMARY_WRITER_H_
@@ -18,11 +19,11 @@ RN_MUST_USE rn_status_t rn_summary_write_image(rn_event_writer_t* events, const 
                                                int64_t width, int channels);
 RN_MUST_USE rn_status_t rn_summary_write_text(rn_event_writer_t* events, const char* tag,
                                               int64_t step, const char* text);
-// |plugin| NULL: no plugin is named.
+// |plugin| may be NULL.
 RN_MUST_USE rn_status_t rn_summary_write_tensor(rn_event_writer_t* events, const char* tag,
                                                 int64_t step, const rn_tensor_t* tensor,
                                                 const char* plugin);
-// Strings that are serialised Summary messages, as summary ops give them.
+// Writes strings that are serialised Summary messages, the output of summary ops.
 RN_MUST_USE rn_status_t rn_summary_write_merged(rn_event_writer_t* events, int64_t step,
                                                 const rn_tensor_t* summaries);
 // A serialised RunMetadata; |tag| must not be NULL.

@@ -1,4 +1,4 @@
-// Reading tables. See table.h.
+// Reads tables. See table.h.
 #include "io/table.h"
 
 #include "base/crc32c.h"
@@ -12,7 +12,7 @@
 #define MAGIC UINT64_C(0xdb4775248b80fb57)
 #define FOOTER_SIZE 48
 #define TRAILER_SIZE 5
-#define MAX_UNFOLDING 64  // a snappy element of 3 bytes makes at most 64
+#define MAX_UNFOLDING 64  // a snappy element of 3 bytes yields at most 64
 
 typedef struct handle_t {
   uint64_t offset, size;
@@ -46,7 +46,7 @@ static bool read_handle(rn_pb_scan_t* scan, handle_t* out) {
   return rn_pb_scan_varint(scan, &out->offset) && rn_pb_scan_varint(scan, &out->size);
 }
 
-// A block's bytes, unfolded, into |*inout_data| of |*inout_capacity| bytes, which grows.
+// A buffer for the decompressed bytes of a block; grows as needed.
 typedef struct bytes_t {
   char* data;  // Owned
   size_t capacity, size;
@@ -110,7 +110,7 @@ static rn_status_t entries_of(const rn_table_t* table, uint64_t offset, const by
   return RN_OK;
 }
 
-// The entry at |*inout_next|, and moves behind it.
+// Reads the entry at |*inout_next| and advances past it.
 static bool parse_entry(const char* data, size_t end, size_t* inout_next, rn_strbuf_t* key,
                         rn_str_t* out_value) {
   rn_pb_scan_t scan = rn_pb_scan(rn_str_n(data + *inout_next, end - *inout_next));
@@ -153,7 +153,7 @@ static rn_status_t read_index(rn_table_t* table) {
   table->size = stat.size < 0 || stat.is_directory ? 0 : (uint64_t)stat.size;
   if (table->size < FOOTER_SIZE)
     return rn_data_loss("%s: file is too short to be an sstable", table->path);
-  // Keys that share their start unfold; 64 times the file is more than names ever need.
+  // Keys with shared prefixes expand; 64 times the size of the file is more than names ever need.
   table->arena.limit = table->size < SIZE_MAX / 64 - 65536 ? table->size * 64 + 65536 : SIZE_MAX;
   char footer[FOOTER_SIZE];
   RN_RETURN_IF_ERROR(read_exactly(table, table->size - FOOTER_SIZE, footer, FOOTER_SIZE));

@@ -1,5 +1,5 @@
-// Tables: sorted keys with values in one file. The index of a checkpoint is one, and a whole
-// checkpoint of the first format.
+// Tables: sorted keys with values in one file. The index of a V2 checkpoint is a table, and so is a
+// whole V1 checkpoint.
 //
 // The file, numbers little-endian, varints as in protocol buffers:
 //
@@ -16,10 +16,10 @@
 //   footer   48 bytes: handle of the metaindex, handle of the index, zeros up to 40,
 //            u64 0xdb4775248b80fb57
 //
-// A data block is closed once it has 262,144 bytes. What is written here is what TensorFlow writes,
-// byte by byte; both compressions are read. Limits: a key has at most 1 MiB, a compressed block
-// unfolds at most 64 times, and everything is checked against the size of the file before memory
-// is taken. A file that breaks the format is DATA_LOSS with its path and the place.
+// A data block is closed once it has 262,144 bytes. The writer's output equals TensorFlow's byte by
+// byte; the reader supports both compressions. Limits: a key has at most 1 MiB, a compressed block
+// expands at most 64 times, and everything is checked against the size of the file before memory is
+// allocated. A malformed file is DATA_LOSS, with its path and the offset.
 #ifndef RUNNEL_IO_TABLE_H_
 #define RUNNEL_IO_TABLE_H_
 
@@ -36,15 +36,15 @@ typedef struct rn_table_writer_t rn_table_writer_t;
 RN_MUST_USE rn_status_t rn_table_writer_create(rn_allocator_t allocator, rn_file_t* file,
                                                rn_table_writer_t** out);
 void rn_table_writer_destroy(rn_table_writer_t* writer);  // NULL is fine
-// Keys must ascend: INVALID_ARGUMENT if |key| is not above the one before. After a failure only
-// destroy may follow.
+// Keys must ascend: INVALID_ARGUMENT if |key| is not greater than the one before. After a failure
+// only destroy may be called.
 RN_MUST_USE rn_status_t rn_table_writer_add(rn_table_writer_t* writer, rn_str_t key,
                                             rn_str_t value);
-// Writes what is left, and the end of the file.
+// Writes the last blocks, the index and the footer.
 RN_MUST_USE rn_status_t rn_table_writer_finish(rn_table_writer_t* writer);
 
-// Reading. A table does not change after it was opened and may be used by any number of threads; an
-// iterator belongs to one.
+// Reading. A table is immutable and any number of threads may use it; an iterator belongs to one
+// thread.
 typedef struct rn_table_t rn_table_t;
 
 RN_MUST_USE rn_status_t rn_table_open(const rn_env_t* env, const char* path, rn_table_t** out);
@@ -54,20 +54,20 @@ const char* rn_table_path(const rn_table_t* table);
 
 typedef struct rn_table_iter_t {
   const rn_table_t* table;
-  bool is_valid;          // there is an entry here
-  rn_str_t key, value;    // of it; until the iterator moves
+  bool is_valid;          // the iterator is at an entry
+  rn_str_t key, value;    // of that entry; valid until the iterator moves
   uint64_t block_offset;  // of its block in the file
-  // The iterator's own.
+  // Private to the iterator.
   size_t next_block;
   char* block;  // Owned
   size_t block_capacity, entries_end, next;
   rn_strbuf_t key_buffer;
 } rn_table_iter_t;
 
-// An iterator that is nowhere yet.
+// Initialises an iterator; it is not valid until a seek.
 void rn_table_iter_init(rn_table_iter_t* iter, const rn_table_t* table);
 void rn_table_iter_clear(rn_table_iter_t* iter);
-// Goes to the first key that is not below |key|; "" is the start. Not valid at the end.
+// Moves to the first key that is not below |key|; "" is the start. Not valid at the end.
 RN_MUST_USE rn_status_t rn_table_iter_seek(rn_table_iter_t* iter, rn_str_t key);
 RN_MUST_USE rn_status_t rn_table_iter_next(rn_table_iter_t* iter);
 

@@ -1,4 +1,4 @@
-// Writing tables. See table.h.
+// Writes tables. See table.h.
 #include "base/crc32c.h"
 #include "io/table.h"
 #include "wire/writer.h"
@@ -7,7 +7,7 @@
 #define RESTART_INTERVAL 16
 #define MAGIC UINT64_C(0xdb4775248b80fb57)
 #define FOOTER_HANDLES 40
-// Blocks are gathered up to this size, so that small tables are one write.
+// Blocks are buffered up to this size, so that a small table takes one write.
 #define GATHER ((size_t)1 << 20)
 
 typedef struct block_t {
@@ -21,9 +21,10 @@ struct rn_table_writer_t {
   rn_allocator_t allocator;
   rn_file_t* file;  // Borrowed
   rn_strbuf_t pending;
-  uint64_t offset;  // in the file, with what is pending
+  uint64_t offset;  // in the file, including pending bytes
   block_t data, index;
-  // A block was closed and its line of the index is not written yet: the key depends on the next.
+  // The index entry of the last closed block is not written yet, because its key depends on the
+  // next block.
   bool owes_index;
   uint64_t owed_offset, owed_size;
   rn_strbuf_t scratch;
@@ -72,7 +73,7 @@ static rn_status_t flush(rn_table_writer_t* writer) {
   return RN_OK;
 }
 
-// Closes |block| and puts it behind what was written.
+// Closes |block| and appends it.
 static rn_status_t write_block(rn_table_writer_t* writer, block_t* block, uint64_t* out_offset,
                                uint64_t* out_size) {
   if (block->restarts.count == 0)
@@ -95,8 +96,8 @@ static rn_status_t write_block(rn_table_writer_t* writer, block_t* block, uint64
   return writer->pending.size >= GATHER ? flush(writer) : rn_strbuf_status(&writer->pending);
 }
 
-// A short key in [last, next): the shared start and one byte more than |last| has there, if that
-// stays below |next|. Without |next|, a short key that is not below |last|.
+// Appends a short key in [last, next): the common prefix and the next byte of |last| plus one, if
+// that is below |next|. Without |next|, a short key that is not below |last|.
 static void separator(rn_strbuf_t* out, rn_str_t last, const rn_str_t* next) {
   size_t at = 0;
   if (next) {
@@ -126,7 +127,7 @@ static rn_status_t pay_index(rn_table_writer_t* writer, const rn_str_t* next) {
 
 static rn_status_t close_data(rn_table_writer_t* writer) {
   if (writer->data.bytes.size == 0) return RN_OK;
-  // The last key is needed for the index; closing the block forgets it.
+  // The index needs the last key, which closing the block clears.
   rn_strbuf_t* key = &writer->data.last_key;
   size_t size = key->size;
   RN_RETURN_IF_ERROR(write_block(writer, &writer->data, &writer->owed_offset, &writer->owed_size));
