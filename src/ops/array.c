@@ -4,7 +4,7 @@
 // The values of a small integer tensor as a partial value.
 static rn_status_t partial_of_tensor(rn_shape_ctx_t* ctx, const rn_tensor_t* tensor) {
   bool is_int = tensor->dtype == RN_INT32 || tensor->dtype == RN_INT64;
-  // Longer ones are data, not sizes.
+  // Longer tensors are data, not sizes.
   if (!is_int || tensor->rank > 1 || tensor->count > RN_MAX_RANK || !tensor->data) return RN_OK;
   int64_t values[RN_MAX_RANK];
   for (int64_t i = 0; i < tensor->count; i++) {
@@ -66,7 +66,7 @@ rn_status_t rn_shape_fn_placeholder(rn_shape_ctx_t* ctx) {
 rn_status_t rn_shape_fn_placeholder_with_default(rn_shape_ctx_t* ctx) {
   rn_shape_t shape, unused;
   RN_TRY(rn_ops_attr_shape(ctx, "shape", &shape));
-  // What is fed may differ from the default, so only the declared shape counts.
+  // A fed value may differ from the default, so only the declared shape counts.
   RN_TRY(rn_shape_merge(ctx, rn_shape_in(ctx, 0), shape, &unused));
   *rn_shape_out(ctx, 0) = shape;
   return RN_OK;
@@ -109,7 +109,7 @@ rn_status_t rn_shape_fn_quantize_and_dequantize_v3(rn_shape_ctx_t* ctx) {
 
 // Shapes as values.
 
-// A shape's dims as a value, where known.
+// Sets the partial value of the output to the dims of a shape.
 static rn_status_t partial_of_shape(rn_shape_ctx_t* ctx, rn_shape_t shape) {
   if (!rn_shape_has_rank(shape)) return RN_OK;
   int64_t values[RN_MAX_RANK];
@@ -207,7 +207,7 @@ rn_status_t rn_shape_fn_broadcast_to(rn_shape_ctx_t* ctx) {
   for (int i = to.rank - 1; i >= 0; i--) {
     int64_t from = i < to.rank - in.rank ? 1 : in.dims[i - (to.rank - in.rank)];
     dims[i] = to.dims[i];
-    // A size above 1 stays what it is.
+    // A size above 1 is not broadcast.
     if (from > 1) RN_TRY(rn_dim_merge(from, to.dims[i], &dims[i]));
   }
   return rn_shape_make(ctx, to.rank, dims, rn_shape_out(ctx, 0));

@@ -1,7 +1,7 @@
-// Shape functions of diagonals that are given by number.
+// Shape functions of ops on diagonals given by their index.
 #include "ops/shapes.h"
 
-// Diagonals lower to upper, as input |i| says; known only where its value is.
+// The range of diagonals that input |i| gives, lower to upper, if its value is known.
 typedef struct band_t {
   bool is_known;
   int64_t lower, upper;
@@ -58,7 +58,7 @@ rn_status_t rn_shape_fn_matrix_diag_part_v2(rn_shape_ctx_t* ctx) {
   return rn_shape_concat(ctx, before, last, rn_shape_out(ctx, 0));
 }
 
-// The number that the scalar input |i| gives; -1: none is given, or none known.
+// The value of the scalar input |i|; -1 if it is -1 or not known.
 static int64_t given(rn_shape_ctx_t* ctx, int i) {
   int64_t value;
   return rn_shape_input_scalar(ctx, i, &value) ? value : -1;

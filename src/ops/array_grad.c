@@ -1,4 +1,4 @@
-// Gradient rules of ops that move elements: shapes, joins, slices, pads.
+// Gradient rules of ops that move elements: reshapes, concatenations, slices, pads.
 #include "ops/rules.h"
 
 static rn_status_t to_x(rn_grad_t* g, rn_edge_t dx) {
@@ -6,13 +6,13 @@ static rn_status_t to_x(rn_grad_t* g, rn_edge_t dx) {
   return RN_OK;
 }
 
-// Ops that give what they take.
+// Identity-like ops.
 RN_RULE(identity) { return rn_rule_pass(g, 0, 0); }
 RN_RULE(deep_copy) { return to_x(g, rn_grad_dy(g, 0)); }
 RN_RULE(ensure_shape) { return to_x(g, rn_grad_dy(g, 0)); }
 RN_RULE(placeholder_with_default) { return to_x(g, rn_grad_dy(g, 0)); }
 
-// Rounding counts as no change.
+// Rounding is treated as the identity.
 RN_RULE(quantize_and_dequantize) { return to_x(g, rn_grad_dy(g, 0)); }
 
 RN_RULE(identity_n) {
@@ -25,7 +25,7 @@ static rn_status_t back_to_shape(rn_grad_t* g) {
   return to_x(g, rn_rule_reshape_like(g, rn_grad_dy(g, 0), rn_grad_in(g, 0)));
 }
 
-// The number of elements in a row; 0: not known.
+// The number of elements in a row; 0 if not known.
 static int64_t row_size(rn_shape_t shape) {
   int64_t size = 1;
   if (shape.rank < 1) return 0;
@@ -34,7 +34,7 @@ static int64_t row_size(rn_shape_t shape) {
   return size;
 }
 
-// Rows stay rows where one of the new shape is one or several of the old.
+// Slices stay slices if a row of the new shape consists of whole rows of the old.
 RN_RULE(reshape) {
   rn_gradient_t rows;
   rn_edge_t x = rn_grad_in(g, 0);
@@ -62,7 +62,7 @@ RN_RULE(reshape) {
 RN_RULE(expand_dims) { return back_to_shape(g); }
 RN_RULE(squeeze) { return back_to_shape(g); }
 
-// The permutation that undoes |perm|.
+// The inverse of |perm|.
 static rn_edge_t undo_permutation(rn_grad_t* g, rn_edge_t perm) {
   int dtype = rn_edge_dtype(perm), count = 0;
   const int64_t* values = rn_rule_values(perm, &count);
@@ -134,7 +134,7 @@ RN_RULE(tile) {
   return to_x(g, rn_Sum(g->scope, rn_Reshape(g->scope, dy, parts), axes));
 }
 
-// Joins are cut again, cuts joined.
+// The gradient of a concatenation is a split, that of a split a concatenation.
 
 // The sizes of the parts along |axis|; false where they are not known.
 static bool part_sizes(const rn_grad_t* g, int first, int count, int64_t axis, int64_t* sizes) {
@@ -148,7 +148,7 @@ static bool part_sizes(const rn_grad_t* g, int first, int count, int64_t axis, i
   return true;
 }
 
-// Slices of the gradient where each part begins; sizes that only the step knows.
+// Slices the gradient at each part's offset, if the sizes are known only at run time.
 static rn_status_t cut_by_offsets(rn_grad_t* g, int first, int count, rn_edge_t axis) {
   rn_edge_t dy = rn_grad_dy(g, 0);
   rn_edge_t* shapes = NULL;
@@ -165,7 +165,8 @@ static rn_status_t cut_by_offsets(rn_grad_t* g, int first, int count, rn_edge_t 
   return RN_OK;
 }
 
-// The columns of a matrix that one part alone waits for, where they can be had without the rest.
+// If only one part needs a gradient, computes just its columns of the matrix, where that is
+// possible.
 static bool cut_columns(rn_grad_t* g, int first, int count, int64_t axis, const int64_t* sizes) {
   int part = -1, wanted = 0;
   int64_t begin = 0;
@@ -198,8 +199,9 @@ static rn_status_t cut(rn_grad_t* g, int first, int count, rn_edge_t axis) {
   return RN_OK;
 }
 
-// Slices of a tensor that was joined. Along the first axis: those whose rows lie in a part, with
-// their numbers counted from there. Along another: the columns of the part, of all of them.
+// Splits gradients that are slices of a concatenation. Along the first axis, each part gets the
+// slices whose rows are in it, renumbered; along another axis, each part gets its columns of all
+// slices.
 static rn_status_t cut_slices(rn_grad_t* g, int first, int count, int64_t axis,
                               rn_gradient_t rows) {
   int64_t begin = 0, *sizes = NULL;
@@ -273,7 +275,7 @@ RN_RULE(unpack) {
   return to_x(g, rn_Pack(g->scope, dys, g->output_count, .axis = rn_grad_attr_int(g, "axis")));
 }
 
-// Slices are padded, pads sliced.
+// The gradient of a slice is a pad, that of a pad a slice.
 
 RN_RULE(slice) {
   rn_edge_t x = rn_grad_in(g, 0), begin = rn_grad_in(g, 1), dy = rn_grad_dy(g, 0);
@@ -315,7 +317,7 @@ RN_RULE(mirror_pad_grad) {
 
 RN_RULE(strided_slice) {
   rn_edge_t at[3];
-  // The op takes int16 too, its gradient does not.
+  // The op accepts int16, but its gradient op does not.
   int dtype = rn_edge_dtype(rn_grad_in(g, 1)) == RN_INT64 ? RN_INT64 : RN_INT32;
   for (int i = 0; i < 3; ++i) at[i] = rn_rule_cast(g, rn_grad_in(g, 1 + i), dtype);
   rn_edge_t shape = rn_rule_shape(g, rn_grad_in(g, 0), dtype);
@@ -331,7 +333,7 @@ RN_RULE(strided_slice_grad) {
   return RN_OK;
 }
 
-// Reversals undo themselves.
+// A reversal is its own inverse.
 RN_RULE(reverse) { return to_x(g, rn_Reverse(g->scope, rn_grad_dy(g, 0), rn_grad_in(g, 1))); }
 RN_RULE(reverse_v2) { return to_x(g, rn_ReverseV2(g->scope, rn_grad_dy(g, 0), rn_grad_in(g, 1))); }
 
@@ -383,7 +385,7 @@ RN_RULE(matrix_set_diag) {
   return RN_OK;
 }
 
-// Diagonals by number. The second form has no attribute for where short ones stand.
+// Diagonals by index. MatrixDiagV2 and its like have no "align" attribute.
 static const char* align_of(const rn_grad_t* g) {
   return strstr(rn_grad_op(g), "V3") ? RN_RULE_TEXT(g, "align") : NULL;
 }

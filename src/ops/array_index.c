@@ -10,7 +10,7 @@ rn_status_t rn_shape_fn_gather(rn_shape_ctx_t* ctx) {
   return rn_shape_concat(ctx, rn_shape_in(ctx, 1), rest, rn_shape_out(ctx, 0));
 }
 
-// Chosen elements of a vector of sizes.
+// Gathers elements of a partially known vector of sizes.
 static rn_status_t gather_partial(rn_shape_ctx_t* ctx) {
   const rn_partial_t *params = rn_shape_in_partial(ctx, 0), *indices = rn_shape_in_partial(ctx, 1);
   bool fits =
@@ -54,7 +54,7 @@ rn_status_t rn_shape_fn_gather_v2(rn_shape_ctx_t* ctx) {
   return params.rank == 1 && batch == 0 ? gather_partial(ctx) : RN_OK;
 }
 
-// A message with two shapes in it: "<text><a><middle><b>".
+// Makes an error with two shapes: "<text><a><middle><b>".
 static rn_status_t shapes_error(const char* text, rn_shape_t a, const char* middle, rn_shape_t b) {
   rn_strbuf_t buf;
   rn_strbuf_init(&buf, rn_allocator_default());
@@ -90,7 +90,7 @@ typedef struct rn_named_range_t {
   int from, to;
 } rn_named_range_t;
 
-// |range|, whose dims are |part|, as the messages about scatters spell it.
+// Prints |range|, whose dims are |part|, in the form of the messages about scatters.
 static void print_range(rn_strbuf_t* buf, rn_named_range_t range, rn_shape_t part) {
   rn_strbuf_printf(buf, "imensions [%d,%d) of %s[shape=", range.from, range.to, range.name);
   rn_shape_print(buf, range.shape);
@@ -118,7 +118,7 @@ static rn_status_t must_match(rn_shape_ctx_t* ctx, rn_named_range_t a, rn_named_
   return status;
 }
 
-// Checks indices and updates against the tensor that is written to.
+// Checks indices and updates against the output tensor.
 static rn_status_t check_scatter_nd(rn_shape_ctx_t* ctx, rn_shape_t indices, rn_shape_t updates,
                                     rn_shape_t to) {
   RN_TRY(rn_shape_with_rank_at_least(ctx, indices, 1, &indices));
@@ -145,10 +145,10 @@ static rn_status_t check_scatter_nd(rn_shape_ctx_t* ctx, rn_shape_t indices, rn_
 rn_status_t rn_shape_fn_scatter_nd(rn_shape_ctx_t* ctx) {
   rn_shape_t to;
   RN_TRY(rn_ops_check_rank(ctx, 2, 1));
-  // What indices and updates say of each other is told without the sizes of the result.
+  // Compares indices with updates first, because that error does not mention the output shape.
   RN_TRY(check_scatter_nd(ctx, rn_shape_in(ctx, 0), rn_shape_in(ctx, 1), RN_SHAPE_UNKNOWN));
   RN_TRY(rn_shape_from_input(ctx, 2, &to));
-  // Ranks first: a wrong one is told without the sizes.
+  // Ranks first, because that error does not mention sizes.
   rn_shape_t of_rank;
   RN_TRY(rn_shape_of_rank(ctx, to.rank, &of_rank));
   RN_TRY(check_scatter_nd(ctx, rn_shape_in(ctx, 0), rn_shape_in(ctx, 1), of_rank));
@@ -185,7 +185,7 @@ rn_status_t rn_shape_fn_one_hot(rn_shape_ctx_t* ctx) {
   RN_TRY(rn_ops_size_from_input(ctx, 1, &depth));
   rn_shape_t indices = rn_shape_in(ctx, 0), before, after, middle;
   if (!rn_shape_has_rank(indices)) return RN_OK;
-  // Any axis is taken, counted round and round.
+  // Any axis is accepted, modulo the rank.
   axis = (axis % (indices.rank + 1) + indices.rank + 1) % (indices.rank + 1);
   RN_TRY(rn_shape_slice(ctx, indices, 0, axis, &before));
   RN_TRY(rn_shape_slice(ctx, indices, axis, INT_MAX, &after));
@@ -220,7 +220,7 @@ rn_status_t rn_shape_fn_matrix_diag(rn_shape_ctx_t* ctx) {
   return rn_shape_concat(ctx, in, last, rn_shape_out(ctx, 0));
 }
 
-// The smaller of two dims; 0 is smaller than one that is not known.
+// The smaller of two dims; 0 if one is 0, even if the other is unknown.
 static int64_t min_dim(int64_t a, int64_t b) {
   if (a == 0 || b == 0) return 0;
   if (a == RN_UNKNOWN || b == RN_UNKNOWN) return RN_UNKNOWN;
@@ -284,7 +284,7 @@ rn_status_t rn_shape_fn_like_values(rn_shape_ctx_t* ctx) {
 }
 
 rn_status_t rn_shape_fn_unique(rn_shape_ctx_t* ctx) {
-  // With counts, the rank of the input is the kernel's matter.
+  // With counts, only the kernel checks the rank of the input.
   bool counts = ctx->output_count > 2;
   if (!counts) RN_TRY(rn_ops_check_rank(ctx, 0, 1));
   RN_TRY(rn_shape_vector(ctx, RN_UNKNOWN, rn_shape_out(ctx, 0)));

@@ -1,9 +1,9 @@
 // Gradient rules of gathers and scatters.
 #include "ops/rules.h"
 
-// Gather. The gradient of a row is the sum of those of the places it went to; rows that went
-// nowhere get zeros. Ids may have any rank as long as their shape begins the data's, so that a
-// gather along the first axis needs no more than the sum.
+// Gather. The gradient of a row is the sum over all places that it was copied to; unused rows get
+// zeros. A segment sum takes ids of any rank whose shape is a prefix of the data's, so a gather
+// along the first axis needs nothing else.
 
 static rn_edge_t size_at(rn_grad_t* g, rn_edge_t shape, rn_shape_t known, int64_t axis) {
   if (axis < known.rank && known.dims[axis] >= 0 && known.dims[axis] <= INT32_MAX)
@@ -12,14 +12,14 @@ static rn_edge_t size_at(rn_grad_t* g, rn_edge_t shape, rn_shape_t known, int64_
   return rn_GatherV2(g->scope, shape, at, zero);
 }
 
-// a, b, c one after the other.
+// Concatenates a, b and c.
 static rn_edge_t chain(rn_grad_t* g, rn_edge_t a, rn_edge_t b, rn_edge_t c) {
   rn_edge_t parts[3] = {a, b, c};
   return rn_ConcatV2(g->scope, parts, 3, rn_const_int32(g->scope, 0));
 }
 
-// Where batches lie above each other: the ids of batch b shifted by b * |size|. |lead| is the
-// vector of the batch axes' sizes.
+// For flattened batches: shifts the ids of batch b by b * |size|. |lead| is the vector of batch
+// sizes.
 static rn_edge_t shift_ids(rn_grad_t* g, rn_edge_t ids, rn_edge_t lead, rn_edge_t size,
                            int64_t batch) {
   int dtype = rn_edge_dtype(ids);
@@ -34,7 +34,7 @@ static rn_edge_t shift_ids(rn_grad_t* g, rn_edge_t ids, rn_edge_t lead, rn_edge_
   return rn_AddV2(g->scope, ids, rn_rule_cast(g, offsets, dtype));
 }
 
-// Blocks of axes [a, b) and [b, c) swapped. |c| is an axis, or RN_UNKNOWN: then |end| tells.
+// Swaps the blocks of axes [a, b) and [b, c). If |c| is RN_UNKNOWN, |end| holds it.
 static rn_edge_t swap_blocks(rn_grad_t* g, rn_edge_t x, int64_t a, int64_t b, int64_t c,
                              rn_edge_t end) {
   int rank = rn_rule_rank(g, x);
@@ -54,7 +54,7 @@ static rn_edge_t swap_blocks(rn_grad_t* g, rn_edge_t x, int64_t a, int64_t b, in
   return rn_Transpose(g->scope, x, rn_ConcatV2(g->scope, parts, 4, zero));
 }
 
-// The places that the gather made of |axis| brought to the front, behind the batch.
+// Moves the axes that the gather made from |axis| to the front, after the batch axes.
 static rn_edge_t bring_forward(rn_grad_t* g, rn_edge_t dy, rn_edge_t indices, int64_t batch,
                                int64_t axis) {
   int rank = rn_rule_rank(g, indices);
@@ -184,21 +184,21 @@ RN_RULE(tensor_scatter_sub) {
   return RN_OK;
 }
 
-// What was replaced has no part in the result.
+// Replaced elements do not affect the result.
 RN_RULE(tensor_scatter_update) {
   rn_edge_t dy = rn_grad_dy(g, 0), indices = rn_grad_in(g, 1);
   if (rn_grad_wants(g, 0)) {
     rn_edge_t zeros = rn_ZerosLike(g->scope, rn_grad_in(g, 2));
     rn_grad_to(g, 0, rn_TensorScatterUpdate(g->scope, dy, indices, zeros));
   }
-  // GatherNd knows no uint16.
+  // GatherNd does not support uint16.
   int dtype = rn_edge_dtype(indices);
   rn_edge_t at = dtype == RN_UINT16 ? rn_Cast(g->scope, indices, RN_INT32) : indices;
   if (rn_grad_wants(g, 2)) rn_grad_to(g, 2, rn_GatherNd(g->scope, dy, at));
   return RN_OK;
 }
 
-// The larger (smaller) one gets the gradient; those that are equal share it.
+// The larger (smaller) element gets the gradient; equal ones share it.
 RN_RULE(tensor_scatter_extreme) {
   rn_scope_t* scope = g->scope;
   rn_edge_t x = rn_grad_in(g, 0), at = rn_grad_in(g, 1), updates = rn_grad_in(g, 2);

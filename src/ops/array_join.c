@@ -1,4 +1,4 @@
-// Shape functions of joins, stacks, splits and tiles.
+// Shape functions of concatenations, stacks, splits and tiles.
 #include "ops/shapes.h"
 
 rn_status_t rn_ops_concat(rn_shape_ctx_t* ctx, int first, int last, int axis_input) {
@@ -40,8 +40,8 @@ rn_status_t rn_ops_concat(rn_shape_ctx_t* ctx, int first, int last, int axis_inp
   return rn_shape_concat(ctx, middle, after, rn_shape_out(ctx, 0));
 }
 
-// The values of inputs |first| … |last|, vectors or scalars, one behind the other; |are_scalars|:
-// all are, also those whose rank is not known.
+// Concatenates the partial values of inputs |first| … |last|, vectors or scalars. If |are_scalars|,
+// all are scalars, even those of unknown rank.
 static rn_status_t join_partials(rn_shape_ctx_t* ctx, int first, int last, bool are_scalars) {
   int64_t values[RN_MAX_RANK];
   int count = 0;
@@ -179,7 +179,7 @@ static rn_status_t bad_split(int64_t size, const rn_partial_t* parts) {
   return status;
 }
 
-// The sizes of SplitV's parts along an axis of |size|; one -1 among them takes what is left.
+// The sizes of SplitV's parts along an axis of |size|; a -1 among them gets the remainder.
 static rn_status_t split_sizes(const rn_partial_t* parts, int64_t size, int64_t* out_sizes) {
   int64_t sum = 0;
   int rest = -1;

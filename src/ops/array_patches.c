@@ -1,4 +1,4 @@
-// Shape functions of windows taken out of images and volumes, and of elements that go round.
+// Shape functions of patches extracted from images and volumes, and of Roll.
 #include "ops/shapes.h"
 
 // A list attribute of |rank| numbers.
@@ -11,7 +11,7 @@ static rn_status_t list_of(rn_shape_ctx_t* ctx, const char* name, const char* ca
                              ctx->op->name, called, rank, list->count);
 }
 
-// How many windows fit; none where one is only a little too large.
+// The number of windows that fit; 0 if one window is just too large.
 static rn_status_t window_count(int64_t size, int64_t window, int64_t rate, int64_t stride,
                                 bool is_same, int64_t* out) {
   int64_t reach, end;

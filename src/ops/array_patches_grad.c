@@ -1,6 +1,6 @@
-// Gradients of windows taken out of images and volumes: each element gets what all windows that
-// hold it got. That is a transposed convolution, channel by channel, with a filter that takes each
-// place of the window by itself.
+// Gradients of patches extracted from images and volumes: each element gets the sum over all
+// patches that contain it. That is a transposed depthwise convolution with a one-hot filter per
+// position of the window.
 #include "ops/rules.h"
 
 // The sizes of |edge| as scalars.
@@ -26,9 +26,9 @@ static rn_status_t patches(rn_grad_t* g, int rank, const int64_t* rates) {
   }
   window[last - 1] = 1;
   window[last] = places;
-  if (!rn_scope_ok(scope)) return RN_OK;  // the walk asks
+  if (!rn_scope_ok(scope)) return RN_OK;  // the walk checks the scope
 
-  // Places apart from channels, then channels to the batch.
+  // Separate window positions from channels, then move channels to the batch.
   rn_edge_t split[6], batch[6], images[6];
   for (int i = 0; i < last; ++i) split[i] = rn_edge_at(out, i);
   split[last] = rn_const_int32(scope, (int32_t)places);

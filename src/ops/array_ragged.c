@@ -1,7 +1,7 @@
-// The shape function of ragged tensors made dense.
+// The shape function of RaggedTensorToTensor.
 #include "ops/shapes.h"
 
-// How many dimensions the partitions add; what the attributes say must make sense.
+// The number of dimensions that the partitions add; checks the attributes.
 static rn_status_t ragged_rank(const rn_shape_ctx_t* ctx, int* out) {
   const rn_attr_value_t* types = rn_shape_attr(ctx, "row_partition_types");
   int64_t tensors = rn_ops_int(ctx, "num_row_partition_tensors");
@@ -71,7 +71,7 @@ static rn_status_t ranks_differ(rn_shape_t to, int rank) {
   return status;
 }
 
-// The shape that input 0 asks for: sizes, -1 for open ones; or the scalar -1 for any shape.
+// The shape that input 0 requests: sizes, -1 for unknown ones, or the scalar -1 for any shape.
 static rn_status_t wanted_shape(rn_shape_ctx_t* ctx, rn_shape_t* out) {
   const rn_partial_t* sizes = rn_shape_in_partial(ctx, 0);
   rn_shape_t in = rn_shape_in(ctx, 0);
@@ -99,7 +99,7 @@ static rn_status_t wanted_shape(rn_shape_ctx_t* ctx, rn_shape_t* out) {
   return rn_shape_make(ctx, (int)in.dims[0], dims, out);
 }
 
-// The shape that is asked for, its open dims filled from those of the values' cells.
+// The requested shape, with unknown dims filled in from the shape of the values.
 rn_status_t rn_shape_fn_ragged_to_tensor(rn_shape_ctx_t* ctx) {
   rn_shape_t to = RN_SHAPE_UNKNOWN, cells = rn_shape_in(ctx, 1);
   int partitions = 0;

@@ -1,7 +1,7 @@
-// The gradient rule of padding rows of different lengths.
+// The gradient rule of RaggedTensorToTensor.
 #include "ops/rules.h"
 
-// The numbers of the values in place of themselves, -1 where there is padding; |rows| rows.
+// The index of the value at each position of the output, -1 for padding; |rows| rows.
 static rn_edge_t places_of(rn_grad_t* g, rn_edge_t dy, rn_edge_t rows) {
   const rn_attr_value_t* types = rn_grad_attr(g, "row_partition_types");
   rn_scope_t* s = g->scope;
@@ -25,7 +25,7 @@ static rn_edge_t places_of(rn_grad_t* g, rn_edge_t dy, rn_edge_t rows) {
                                  names, types->count);
 }
 
-// Values get what arrived at their places; the padding gets the rest, summed up.
+// Values get the gradients at their positions; the default value gets the sum of the others.
 RN_RULE(ragged_to_tensor) {
   rn_scope_t* s = g->scope;
   rn_edge_t values = rn_grad_in(g, 1), fallback = rn_grad_in(g, 2), dy = rn_grad_dy(g, 0);
@@ -37,7 +37,7 @@ RN_RULE(ragged_to_tensor) {
       rn_Slice(s, sizes, rn_rule_ints(g, RN_INT32, &one, 1), rn_rule_ints(g, RN_INT32, &all, 1));
   rn_edge_t shape[] = {open, inner};
   dy = rn_Reshape(s, dy, rn_ConcatV2(s, shape, 2, rn_const_int32(s, 0)));
-  // Numbers below 0 are no segments.
+  // Negative ids belong to no segment.
   if (rn_grad_wants(g, 1)) rn_grad_to(g, 1, rn_UnsortedSegmentSum(s, dy, places, rows));
   if (rn_grad_wants(g, 2)) {
     rn_edge_t padding = rn_Less(s, places, rn_rule_scalar(g, places, 0));

@@ -42,7 +42,7 @@ rn_status_t rn_shape_fn_slice(rn_shape_ctx_t* ctx) {
 }
 
 // StridedSlice: the specification has one entry for each of x[a:b:c, newaxis, ..., i]; it is first
-// spread over the input's axes, then each axis gives its size.
+// expanded to the input's axes, then each axis determines its size.
 
 enum { FROM_NEW_AXIS = -1, FROM_SHRUNK_AXIS = -2 };
 
@@ -91,7 +91,8 @@ static rn_status_t make_dense(rn_shape_ctx_t* ctx, int first, int rank, rn_dense
   }
   dense->rank = rank;
   dense->out_count = 0;
-  int spec_count = ellipsis_seen ? count : count + 1;  // one stands at the end if none was given
+  int spec_count =
+      ellipsis_seen ? count : count + 1;  // an ellipsis at the end is implied if none was given
   for (int i = 0; i < count; i++) {
     if (mask_bit(ctx, "ellipsis_mask", i)) {
       spread_ellipsis(dense, &axis, rank - (spec_count - i) + 1 + new_after_ellipsis);
@@ -119,7 +120,7 @@ static rn_status_t make_dense(rn_shape_ctx_t* ctx, int first, int rank, rn_dense
   return RN_OK;
 }
 
-// Where a bound lies within [0, dim], or [-1, dim - 1] when walking backwards.
+// Clamps a bound to [0, dim], or to [-1, dim - 1] for negative strides.
 static int64_t clamp_bound(int64_t bound, int64_t dim, bool forward) {
   int64_t low = forward ? 0 : -1, high = forward ? dim : dim - 1;
   if (bound < 0) bound = bound < -dim ? -1 : bound + dim;
@@ -176,7 +177,7 @@ static rn_status_t slice_partial(rn_shape_ctx_t* ctx, const rn_axis_slice_t* sli
   return rn_shape_set_partial(ctx, slice->shrinks, (int)size, values);
 }
 
-// The three vectors of a specification have one length.
+// The common length of begin, end and strides.
 static rn_status_t spec_length(rn_shape_ctx_t* ctx, int first, rn_shape_t* out) {
   rn_shape_t end, strides;
   RN_TRY(rn_shape_with_rank(ctx, rn_shape_in(ctx, first), 1, out));

@@ -39,12 +39,12 @@ static rn_status_t space_axis(bool to_batch, int64_t dim, int64_t block, const r
   return RN_OK;
 }
 
-// |blocks|: sizes of |count| blocks, NULL: not known.
+// |blocks|: sizes of |count| blocks; NULL if not known.
 static rn_status_t space_batch(rn_shape_ctx_t* ctx, bool to_batch, rn_shape_t in, int count,
                                const int64_t* blocks, const rn_tensor_t* margins) {
   if (margins && margins->count != 2 * count) margins = NULL;
   RN_TRY(rn_shape_with_rank_at_least(ctx, in, count + 1, &in));
-  if (!rn_shape_has_rank(in)) {  // blocks and margins are looked at all the same
+  if (!rn_shape_has_rank(in)) {  // blocks and margins are checked all the same
     for (int i = 0; i < count; i++) {
       int64_t block = blocks ? blocks[i] : RN_UNKNOWN, unused;
       RN_TRY(space_axis(to_batch, RN_UNKNOWN, block, margins, i, &unused));

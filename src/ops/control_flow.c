@@ -1,4 +1,4 @@
-// Shape functions of the nodes that conditionals and loops are made of.
+// Shape functions of the control-flow ops: Switch, Merge, Enter, Exit and the like.
 #include "ops/shapes.h"
 
 rn_status_t rn_shape_fn_switch(rn_shape_ctx_t* ctx) {
@@ -10,7 +10,7 @@ rn_status_t rn_shape_fn_switch(rn_shape_ctx_t* ctx) {
   return RN_OK;
 }
 
-// What all inputs have in common: a value may come from any of them.
+// The most specific shape that covers all inputs, since the value may come from any of them.
 static rn_status_t common_shape(rn_shape_ctx_t* ctx, int first, int last, rn_shape_t* out) {
   rn_shape_t common = rn_shape_in(ctx, first);
   *out = RN_SHAPE_UNKNOWN;
@@ -27,8 +27,7 @@ static rn_status_t common_shape(rn_shape_ctx_t* ctx, int first, int last, rn_sha
   return RN_OK;
 }
 
-// What handles and lists stand for, where all inputs agree on it: a list of another type may come
-// in by another way.
+// The handle data that all inputs agree on; another input may bring a list of another type.
 static rn_handle_data_t common_handle(rn_shape_ctx_t* ctx) {
   rn_handle_data_t common = *rn_shape_in_handle(ctx, 0);
   for (int i = 1; i < ctx->input_count; i++) {

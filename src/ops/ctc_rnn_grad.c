@@ -30,7 +30,7 @@ static rn_edge_t width_of(rn_grad_t* g, rn_edge_t matrix) {
   return rn_Gather(g->scope, shape, rn_const_int32(g->scope, 1));
 }
 
-// x beside h.
+// The concatenation of x and h.
 static rn_edge_t beside(rn_grad_t* g, rn_edge_t x, rn_edge_t h) {
   rn_edge_t both[2] = {x, h};
   return rn_ConcatV2(g->scope, both, 2, rn_const_int32(g->scope, 1));
@@ -76,7 +76,7 @@ RN_RULE(gru_cell) {
   return RN_OK;
 }
 
-// The op has made the gradient; nothing is known of the gradient's own.
+// The op computes its gradient as an output; there is no second-order gradient.
 RN_RULE(ctc_loss) {
   rn_edge_t gradient =
       rn_PreventGradient(g->scope, rn_grad_out(g, 1),

@@ -1,7 +1,7 @@
 // Shape functions of queues, accumulators, tensor arrays, partition and stitch.
 #include "ops/shapes.h"
 
-// A handle of the first generation: two strings.
+// Checks a V1 handle: two strings.
 static rn_status_t check_pair(rn_shape_ctx_t* ctx, int i) {
   rn_shape_t pair;
   int64_t unused;
@@ -33,7 +33,7 @@ rn_status_t rn_shape_fn_queue_dequeue_v2(rn_shape_ctx_t* ctx) {
   }
   int64_t count = RN_UNKNOWN;
   rn_shape_t rows;
-  // "Up to" may give fewer than asked for.
+  // "UpTo" ops may return fewer elements than requested.
   if (!strstr(ctx->op->name, "UpTo")) RN_TRY(rn_ops_size_from_input(ctx, 1, &count));
   RN_TRY(rn_shape_vector(ctx, count, &rows));
   return rn_shape_concat(ctx, rows, handle->shape, rn_shape_out(ctx, 0));
@@ -70,7 +70,7 @@ rn_status_t rn_shape_fn_sparse_accumulator_take(rn_shape_ctx_t* ctx) {
   return rn_ops_check_rank(ctx, 1, 0);
 }
 
-// Tensor arrays: the handle carries the shape of an element where all have the same.
+// Tensor arrays: the handle data holds the shape of an element if all have the same.
 
 rn_status_t rn_shape_fn_tensor_array(rn_shape_ctx_t* ctx) {
   rn_shape_t element;
@@ -157,7 +157,7 @@ rn_status_t rn_shape_fn_tensor_array_size(rn_shape_ctx_t* ctx) {
 
 rn_status_t rn_shape_fn_tensor_array_close(rn_shape_ctx_t* ctx) { return check_pair(ctx, 0); }
 
-// The form whose handle is a pair of strings: nothing is known of the elements.
+// V2, whose handle is a pair of strings: nothing is known of the elements.
 
 rn_status_t rn_shape_fn_tensor_array_v2(rn_shape_ctx_t* ctx) {
   RN_TRY(rn_ops_check_rank(ctx, 0, 0));

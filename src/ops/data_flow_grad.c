@@ -1,9 +1,9 @@
-// Gradient rules of dealing rows out and putting them together again.
+// Gradient rules of dynamic partition, dynamic stitch and tensor arrays.
 #include <stdio.h>
 
 #include "ops/rules.h"
 
-// Slices of some of the parts: their rows are counted in the whole.
+// Gradients of parts that are slices: renumbers their rows for the whole.
 static rn_status_t partition_slices(rn_grad_t* g) {
   rn_edge_t data = rn_grad_in(g, 0), partitions = rn_grad_in(g, 1);
   rn_gradient_t* rows = NULL;
@@ -24,7 +24,7 @@ static rn_status_t partition_slices(rn_grad_t* g) {
   return RN_OK;
 }
 
-// The numbers of the rows are dealt out like the rows; they say where the gradients belong.
+// Partitions the row numbers like the rows, to find where each gradient belongs.
 RN_RULE(dynamic_partition) {
   bool has_slices = false;
   for (int i = 0; i < g->output_count; ++i) has_slices |= rn_gradient_is_slices(g->dy[i]);
@@ -44,8 +44,9 @@ RN_RULE(dynamic_partition) {
   return RN_OK;
 }
 
-// Slices of the whole: the part and the row in it that each of them came from are stitched like the
-// rows were, then the slices are dealt out. Of parts that claim the same row the last has it.
+// Gradients of the whole that are slices: stitches the part number and row number of each row like
+// the rows themselves, then distributes the slices to the parts. If several parts set the same row,
+// the last one gets its gradient.
 static rn_status_t stitch_slices(rn_grad_t* g, rn_gradient_t rows) {
   int count = g->input_count / 2;
   rn_edge_t *parts = NULL, *places = NULL;
@@ -87,8 +88,8 @@ RN_RULE(dynamic_stitch) {
   return RN_OK;
 }
 
-// Tensor arrays. The gradients of an array's elements are collected in an array of their own; which
-// one is found by the name of the question. Flows tell what has been written when.
+// Tensor arrays. The gradients of an array's elements are collected in an array of their own; the
+// name of the gradient request identifies it. Flow values order reads after writes.
 
 typedef struct array_t {
   rn_edge_t handle, flow;
@@ -105,7 +106,7 @@ static array_t array_of_gradients(rn_grad_t* g, rn_edge_t flow) {
     array.flow = out.flow_out;
     return array;
   }
-  // The older form gives no flow: what reads the array waits for it.
+  // The older version has no flow output, so readers of the array need a control edge.
   rn_op_begin(g->scope, "TensorArrayGradV2");
   rn_op_input(g->scope, rn_grad_in(g, 0));
   rn_op_input(g->scope, flow);
@@ -192,7 +193,7 @@ RN_RULE(tensor_array_split) {
   return RN_OK;
 }
 
-// The handle is another, what has been written when is the same.
+// The handle differs, but the flow is the same.
 RN_RULE(tensor_array_gradient) {
   rn_grad_to(g, 1, rn_grad_dy(g, 1));
   return RN_OK;

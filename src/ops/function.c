@@ -3,7 +3,7 @@
 
 rn_status_t rn_shape_fn_arg(rn_shape_ctx_t* ctx) { return rn_shape_fn_unknown(ctx); }
 
-// The outputs' shapes as the attribute lists them; |*out_listed| false if it is empty.
+// Sets the output shapes that the attribute lists; |*out_listed| is false if it is empty.
 static rn_status_t listed_shapes(rn_shape_ctx_t* ctx, bool* out_listed) {
   const rn_attr_value_t* shapes = rn_shape_attr(ctx, "output_shapes");
   *out_listed = shapes->count > 0;
@@ -34,7 +34,7 @@ rn_status_t rn_shape_fn_while(rn_shape_ctx_t* ctx) {
   return RN_OK;
 }
 
-// One gradient for each of the function's arguments, which come first among the inputs.
+// One gradient per argument of the function; the arguments are the first inputs.
 rn_status_t rn_shape_fn_symbolic_gradient(rn_shape_ctx_t* ctx) {
   if (ctx->input_count < ctx->output_count) {
     return rn_invalid_argument("len(inputs) < len(outputs)");

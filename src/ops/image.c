@@ -1,7 +1,7 @@
 // Shape functions of images.
 #include "ops/shapes.h"
 
-// [batch, height, width, channels] with the two sizes that input |i| spells.
+// [batch, height, width, channels] with height and width from input |i|.
 static rn_status_t resized(rn_shape_ctx_t* ctx, rn_shape_t images, int i) {
   rn_shape_t sizes;
   int64_t unused;
@@ -74,7 +74,7 @@ rn_status_t rn_shape_fn_decode_gif(rn_shape_ctx_t* ctx) {
 
 rn_status_t rn_shape_fn_decode_any_image(rn_shape_ctx_t* ctx) {
   RN_TRY(rn_ops_check_rank(ctx, 0, 0));
-  // An animation has a dimension more, and only the file says whether it is one.
+  // An animation has one more dimension, and only the file tells whether it is one.
   if (rn_ops_bool(ctx, "expand_animations")) return RN_OK;
   return rn_shape_fn_decode_image(ctx);
 }

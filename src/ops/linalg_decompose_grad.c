@@ -38,8 +38,8 @@ static rn_edge_t inverse_differences(rn_grad_t* g, rn_edge_t x) {
   return rn_DivNoNan(g->scope, rn_OnesLike(g->scope, across), across);
 }
 
-// A = V diag(e) V*: V (diag(de) + F o (V* dV)) V*, F the inverse differences of e. The lower
-// triangle of A counts, so what goes to the upper one is added to it.
+// A = V diag(e) V*: V (diag(de) + F o (V* dV)) V*, F the inverse differences of e. The op reads
+// only the lower triangle of A, so the gradient of the upper one is added to it.
 RN_RULE(self_adjoint_eig) {
   rn_edge_t e = rn_grad_out(g, 0), v = rn_grad_out(g, 1);
   bool has_vectors = rn_grad_attr_bool(g, "compute_v");
@@ -97,7 +97,7 @@ static rn_edge_t turned(rn_grad_t* g, rn_edge_t f, rn_edge_t x, rn_edge_t dx) {
                 rn_Sub(g->scope, product(g, x, true, dx, false), product(g, dx, true, x, false)));
 }
 
-// What of dX is outside of the space that X spans, each column divided by its singular value.
+// The part of dX outside the column space of X, each column divided by its singular value.
 static rn_edge_t outside(rn_grad_t* g, rn_edge_t x, rn_edge_t dx, rn_edge_t s) {
   rn_edge_t rest =
       rn_Sub(g->scope, dx, product(g, x, false, product(g, x, true, dx, false), false));

@@ -1,8 +1,8 @@
-// Shape functions of lists of tensors. A list is a scalar; what is known of its elements travels
-// with the handle.
+// Shape functions of lists of tensors. A list is a scalar; the handle data holds what is known of
+// its elements.
 #include "ops/shapes.h"
 
-// The shape that input |i| spells out; a scalar -1 is a shape not known at all.
+// The shape in input |i|; a scalar -1 means an unknown shape.
 static rn_status_t shape_or_any(rn_shape_ctx_t* ctx, int i, rn_shape_t* out) {
   *out = RN_SHAPE_UNKNOWN;
   rn_shape_t sizes;
@@ -158,7 +158,7 @@ rn_status_t rn_shape_fn_list_resize(rn_shape_ctx_t* ctx) {
   return RN_OK;
 }
 
-// Indices of another rank than 1 are taken as they lie; what comes out is a list of elements.
+// Indices of a rank other than 1 are flattened.
 rn_status_t rn_shape_fn_list_gather(rn_shape_ctx_t* ctx) {
   rn_shape_t element;
   RN_TRY(check_dtype(ctx, "e"));

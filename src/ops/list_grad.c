@@ -1,5 +1,5 @@
-// Gradient rules of lists of tensors. The gradient of a list is a list, of which elements that
-// nothing arrived at are not set.
+// Gradient rules of lists of tensors. The gradient of a list is a list; elements without a gradient
+// are unset.
 #include "ops/rules.h"
 
 static int element_dtype(rn_grad_t* g) { return rn_grad_attr(g, "element_dtype")->type; }
@@ -96,8 +96,8 @@ RN_RULE(list_resize) {
   return RN_OK;
 }
 
-// An element that was gathered twice gets both gradients. Lists cannot be added up by number; their
-// indices are taken to differ.
+// An element that was gathered twice should get both gradients, but lists have no scatter-add;
+// assumes that indices are distinct.
 RN_RULE(list_gather) {
   rn_edge_t dy = rn_grad_dy(g, 0), indices = rn_grad_in(g, 1);
   rn_edge_t count = rn_TensorListLength(g->scope, rn_grad_in(g, 0));

@@ -1,5 +1,5 @@
-// Shape functions of tables from keys to values. Of a table that changes the values' type and shape
-// travel with the handle.
+// Shape functions of tables from keys to values. For mutable tables, the handle data holds the type
+// and shape of values.
 #include "ops/shapes.h"
 
 // The handle is a scalar, or a reference to two strings in the first form.
@@ -33,7 +33,7 @@ rn_status_t rn_shape_fn_table_of_tensors(rn_shape_ctx_t* ctx) {
   return RN_OK;
 }
 
-// Where keys may be vectors or scalars, the shapes of values are not known.
+// If keys may be vectors or scalars, the shape of values is not known.
 rn_status_t rn_shape_fn_table_dense(rn_shape_ctx_t* ctx) {
   rn_shape_t key;
   RN_TRY(rn_shape_with_rank_at_most(ctx, rn_shape_in(ctx, 0), 1, &key));

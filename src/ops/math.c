@@ -1,9 +1,9 @@
-// Shape functions of arithmetic, reductions, matrix products and segment sums.
+// Shape functions of arithmetic, reductions, matmuls and segment sums.
 #include <math.h>
 
 #include "ops/shapes.h"
 
-// Binary arithmetic that sizes are computed with: the values are followed too.
+// Binary arithmetic on sizes: also computes partial values.
 
 static bool arith(const char* op, int64_t a, int64_t b, int64_t* out) {
   if (rn_ops_is(op, "Add") || rn_ops_is(op, "AddV2")) return rn_add_i64_ok(a, b, out);
@@ -59,7 +59,8 @@ rn_status_t rn_shape_fn_equal(rn_shape_ctx_t* ctx) {
   rn_shape_t a = rn_shape_in(ctx, 0), b = rn_shape_in(ctx, 1);
   rn_status_t status = rn_shape_broadcast(ctx, a, b, true, rn_shape_out(ctx, 0));
   if (rn_ops_bool(ctx, "incompatible_shape_error")) return status;
-  // Shapes that do not fit make the result one False, so it is known only when they do or do not.
+  // Incompatible shapes make the result a scalar False, so the shape is known only if compatibility
+  // is.
   if (rn_status_code(status) == RN_CODE_INVALID_ARGUMENT) {
     rn_status_free(status);
     *rn_shape_out(ctx, 0) = RN_SHAPE_SCALAR;
@@ -80,7 +81,7 @@ rn_status_t rn_shape_fn_approximate_equal(rn_shape_ctx_t* ctx) {
   return rn_shape_merge(ctx, rn_shape_in(ctx, 0), rn_shape_in(ctx, 1), rn_shape_out(ctx, 0));
 }
 
-// The elements of a sum of lists are what is known of all of them.
+// Merges the element shapes of the lists that are added.
 static rn_status_t merge_lists(rn_shape_ctx_t* ctx) {
   rn_handle_data_t* sum = rn_shape_out_handle(ctx, 0);
   for (int i = 0; i < ctx->input_count; i++) {
@@ -328,7 +329,7 @@ rn_status_t rn_shape_fn_range(rn_shape_ctx_t* ctx) {
   for (int i = 0; i < 3; i++) {
     RN_TRY(rn_status_annotate(rn_ops_check_rank(ctx, i, 0), "\n\t for '%s'", names[i]));
   }
-  // Half is in the definition, but only for values that the graph does not know.
+  // The definition allows half, but only for values that are not constant.
   bool all_known = true;
   for (int i = 0; i < 3; i++) all_known = rn_shape_input_value(ctx, i) && all_known;
   if (all_known && rn_shape_in_type(ctx, 0) == RN_HALF)

@@ -4,7 +4,8 @@
 static rn_edge_t x_of(const rn_grad_t* g) { return rn_grad_in(g, 0); }
 static rn_edge_t y_of(const rn_grad_t* g) { return rn_grad_in(g, 1); }
 
-// Slopes by x and by y, RN_NO_EDGE where nobody waits: dz times each, summed to the inputs' shapes.
+// Sends dz times the derivatives by x and y (RN_NO_EDGE if not needed), reduced to the inputs'
+// shapes.
 static rn_status_t times2(rn_grad_t* g, rn_edge_t by_x, rn_edge_t by_y) {
   rn_edge_t dz = rn_grad_dy(g, 0);
   rn_edge_t dx = by_x.node ? rn_Mul(g->scope, dz, rn_rule_conj(g, by_x)) : RN_NO_EDGE;
@@ -12,13 +13,14 @@ static rn_status_t times2(rn_grad_t* g, rn_edge_t by_x, rn_edge_t by_y) {
   return rn_rule_broadcast(g, 0, dx, 1, dy);
 }
 
-// Negates what goes to input |i|, after it was summed.
+// Negates the gradient of input |i|, after the reduction.
 static rn_status_t negate(rn_grad_t* g, int i) {
   if (g->dx[i].dense.node) rn_grad_to(g, i, rn_Neg(g->scope, g->dx[i].dense));
   return RN_OK;
 }
 
-// Whether slices arrived that both inputs may have as they are: nothing was broadcast.
+// Whether the incoming gradient is slices that both inputs can take unchanged, because nothing was
+// broadcast.
 static bool same_slices(rn_grad_t* g, rn_gradient_t* out) {
   rn_shape_t x = rn_grad_shape(g, x_of(g)), y = rn_grad_shape(g, y_of(g));
   return rn_grad_slices(g, 0, out) && rn_shape_is_full(x) && rn_shape_eq(x, y);
@@ -47,7 +49,7 @@ RN_RULE(sub) {
   return negate(g, 1);
 }
 
-// Slices times a scalar, which is input |scalar|: its own gradient needs the rows that took part.
+// Slices times a scalar, which is input |scalar|: its gradient needs the rows that contributed.
 static rn_status_t mul_slices(rn_grad_t* g, int scalar, rn_gradient_t rows) {
   rn_edge_t factor = rn_grad_in(g, scalar), whole = rn_grad_in(g, 1 - scalar);
   if (rn_grad_wants(g, scalar)) {
@@ -70,7 +72,7 @@ RN_RULE(mul) {
                 rn_grad_wants(g, 1) ? x_of(g) : RN_NO_EDGE);
 }
 
-// The quotient that a rule for one of the divisions divides with.
+// The division op that a rule uses.
 typedef enum division_t { DIV, REAL_DIV, DIV_NO_NAN } division_t;
 
 static rn_edge_t divide(rn_grad_t* g, division_t how, rn_edge_t a, rn_edge_t b) {
@@ -94,7 +96,7 @@ RN_RULE(div) { return division(g, DIV); }
 RN_RULE(real_div) { return division(g, REAL_DIV); }
 RN_RULE(div_no_nan) { return division(g, DIV_NO_NAN); }
 
-// The gradient goes where the mask holds to x, elsewhere to y.
+// Sends the gradient to x where |mask| holds, else to y.
 static rn_status_t choose(rn_grad_t* g, rn_edge_t mask, int x, int y) {
   rn_edge_t dz = rn_grad_dy(g, 0), zero = rn_rule_zero(g, dz), dx = RN_NO_EDGE, dy = RN_NO_EDGE;
   if (rn_grad_wants(g, x)) dx = rn_SelectV2(g->scope, mask, dz, zero);
@@ -127,7 +129,7 @@ RN_RULE(select_v2) {
   return RN_OK;
 }
 
-// Elements that were clipped move with their limit.
+// Clipped elements send their gradient to the limit.
 RN_RULE(clip_by_value) {
   rn_edge_t t = rn_grad_in(g, 0), low = rn_grad_in(g, 1), high = rn_grad_in(g, 2);
   rn_edge_t dz = rn_grad_dy(g, 0), zero = rn_rule_zero(g, dz);
@@ -144,8 +146,8 @@ RN_RULE(clip_by_value) {
   return RN_OK;
 }
 
-// y x^(y-1), z log(x); log(x) counts as 0 where there is none. What arrives is multiplied first:
-// where it is 0, powers too large to hold do no harm.
+// y x^(y-1), z log(x); log(x) is taken as 0 where undefined. The incoming gradient is multiplied
+// first, so that overflowing powers do no harm where it is 0.
 RN_RULE(pow) {
   rn_edge_t x = rn_rule_conj(g, x_of(g)), y = rn_rule_conj(g, y_of(g));
   rn_edge_t dz = rn_grad_dy(g, 0), dx = RN_NO_EDGE, dy = RN_NO_EDGE;
@@ -181,7 +183,7 @@ RN_RULE(atan2) {
   return negate(g, 1);
 }
 
-// 0 counts more than what is not finite.
+// Zero times a non-finite value is zero.
 RN_RULE(mul_no_nan) {
   rn_edge_t dz = rn_grad_dy(g, 0);
   rn_edge_t x = rn_rule_conj(g, x_of(g)), y = rn_rule_conj(g, y_of(g));
@@ -236,7 +238,7 @@ RN_RULE(truncate_mod) {
   return negate(g, 1);
 }
 
-// The step is too small to matter: x1 moves the result, x2 does not.
+// The derivative is 1 by x1 and 0 by x2.
 RN_RULE(next_after) {
   rn_edge_t dz = rn_grad_dy(g, 0);
   RN_RETURN_IF_ERROR(rn_rule_broadcast(g, 0, dz, 1, RN_NO_EDGE));

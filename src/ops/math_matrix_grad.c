@@ -1,4 +1,4 @@
-// Gradient rules of matrix products and of sums over segments.
+// Gradient rules of matmuls and segment reductions.
 #include "ops/rules.h"
 
 // Products. With A and B as they are multiplied: dA = dC B', dB = A' dC; an input that is
@@ -23,7 +23,7 @@ RN_RULE(matmul) {
   return RN_OK;
 }
 
-// A factor of a sparse product, with what is known of its zeros.
+// An operand of SparseMatMul, with its sparsity hint.
 typedef struct factor_t {
   rn_edge_t edge;
   bool is_transposed, is_sparse;
@@ -109,8 +109,8 @@ static rn_edge_t quotient(rn_grad_t* g, rn_edge_t a, rn_edge_t b) {
   return is_integer ? rn_Div(g->scope, a, b) : rn_RealDiv(g->scope, a, b);
 }
 
-// What each row gets of its segment's gradient. Segments without rows are not divided by: their
-// zeros would be no numbers in gradients of higher order.
+// What each row gets of its segment's gradient. Avoids dividing by the size of empty segments,
+// which would give NaN in higher-order gradients.
 static rn_edge_t share(rn_grad_t* g, rn_edge_t dy, rn_edge_t count, rn_edge_t ids) {
   return quotient(g, rows(g, dy, ids), rows(g, count, ids));
 }
@@ -137,7 +137,7 @@ RN_RULE(segment_min_or_max) {
   return RN_OK;
 }
 
-// Chosen rows: kernels of their own add the gradient up again.
+// Sparse segments: their gradients have kernels of their own.
 static rn_edge_t first_size(rn_grad_t* g) {
   rn_shape_t shape = rn_grad_shape(g, rn_grad_in(g, 0));
   if (shape.rank > 0 && shape.dims[0] >= 0) return rn_const_int32(g->scope, (int32_t)shape.dims[0]);
@@ -166,7 +166,7 @@ RN_RULE(sparse_segment_sqrt_n) {
   return RN_OK;
 }
 
-// Unsorted segments: rows with a negative id went nowhere.
+// Unsorted segments: rows with a negative id are dropped.
 typedef struct unsorted_t {
   rn_edge_t ids;      // not below 0
   rn_edge_t is_used;  // broadcasts against the data
@@ -213,7 +213,7 @@ RN_RULE(unsorted_segment_min_or_max) {
   rn_edge_t is_extreme = rn_LogicalAnd(g->scope, equal, u.is_used);
   rn_edge_t mark = rn_Cast(g->scope, is_extreme, rn_edge_dtype(x));
   rn_edge_t count = rn_UnsortedSegmentSum(g->scope, mark, ids, rn_grad_in(g, 2));
-  // Rows that went nowhere look at segment 0, which may be empty.
+  // Dropped rows read segment 0, which may be empty.
   count = rn_Maximum(g->scope, count, rn_const_scalar(g->scope, rn_edge_dtype(x), 1));
   rn_edge_t each = share(g, dy, count, u.ids);
   rn_grad_to(g, 0, rn_SelectV2(g->scope, is_extreme, each, rn_rule_zero(g, each)));

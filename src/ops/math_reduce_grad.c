@@ -34,7 +34,7 @@ static rn_edge_t positive_axes(rn_grad_t* g, rn_edge_t rank) {
   return rn_Reshape(g->scope, axes, rn_rule_ints(g, RN_INT32, &whole, 1));
 }
 
-// The input's shape with 1 for each reduced axis, when only the step knows it.
+// The input's shape with 1 for each reduced axis, computed at run time.
 static rn_edge_t kept_shape(rn_grad_t* g) {
   rn_edge_t shape = rn_rule_shape(g, rn_grad_in(g, 0), RN_INT32);
   rn_edge_t rank = rn_Size(g->scope, shape);
@@ -67,7 +67,7 @@ static rn_edge_t unreduce(rn_grad_t* g, rn_edge_t value) {
   if (rn_grad_attr_bool(g, "keep_dims")) return value;
   reduced_t reduced = reduced_axes(g);
   if (!reduced.is_known) return rn_Reshape(g->scope, value, kept_shape(g));
-  // Reduced axes in front of all others come back by themselves.
+  // Leading reduced axes are restored by broadcasting.
   int front = 0;
   while (front < reduced.rank && reduced.at[front]) ++front;
   if (front == reduced.count) return value;
@@ -91,7 +91,7 @@ RN_RULE(sum) {
   return RN_OK;
 }
 
-// How many elements went into each mean: a constant of the value's type, or computed.
+// The number of elements per mean: a constant of the value's type, or computed at run time.
 static rn_edge_t mean_count(rn_grad_t* g) {
   rn_edge_t x = rn_grad_in(g, 0), y = rn_grad_out(g, 0);
   rn_shape_t shape = rn_grad_shape(g, x);
@@ -120,7 +120,7 @@ RN_RULE(mean) {
   return RN_OK;
 }
 
-// All elements that are the extreme share the gradient.
+// All elements equal to the extreme share the gradient.
 RN_RULE(min_or_max) {
   rn_edge_t x = rn_grad_in(g, 0), dy = unreduce(g, rn_grad_dy(g, 0));
   rn_edge_t y = unreduce(g, rn_grad_out(g, 0));
@@ -138,8 +138,8 @@ RN_RULE(euclidean_norm) {
   return RN_OK;
 }
 
-// The product of all others along |axis| of |x|: of those before times of those after, which is
-// right for zeros too.
+// For each element, the product of all others along |axis| of |x|: the product of those before
+// times that of those after, which is also right for zeros.
 static rn_edge_t others(rn_grad_t* g, rn_edge_t x, int axis) {
   rn_edge_t at = rn_const_int32(g->scope, axis);
   rn_edge_t before = rn_Cumprod(g->scope, x, at, .exclusive = true);

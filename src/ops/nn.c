@@ -152,7 +152,7 @@ static rn_status_t fused_batch_norm(rn_shape_ctx_t* ctx) {
   int axis = channel_axis(ctx);
   RN_TRY(rn_shape_with_rank(ctx, rn_shape_in(ctx, 0), format_rank(ctx), &x));
   int64_t channels = rn_shape_dim(x, axis);
-  // In training the mean and the variance come from the batch; what is given may be empty.
+  // In training, mean and variance come from the batch, and the inputs may be empty.
   RN_TRY(merge_vectors(ctx, 1, rn_ops_bool(ctx, "is_training") ? 2 : 4, &channels));
   RN_TRY(rn_shape_replace_dim(ctx, x, axis, channels, rn_shape_out(ctx, 0)));
   RN_TRY(rn_shape_vector(ctx, channels, rn_shape_out(ctx, 1)));

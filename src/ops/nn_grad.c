@@ -1,4 +1,4 @@
-// Gradient rules of activations, biases, losses and choices of the largest.
+// Gradient rules of activations, biases, losses and top-k.
 #include "ops/rules.h"
 
 static rn_status_t to_x(rn_grad_t* g, rn_edge_t dx) {
@@ -19,8 +19,8 @@ RN_RULE(leaky_relu) {
   return to_x(g, RN_RULE_ALIKE(g, "LeakyReluGrad", rn_grad_dy(g, 0), rn_grad_in(g, 0)));
 }
 
-// The gradients' gradients. By the incoming gradient the kernels are linear; by the features, the
-// slopes of straight pieces do not change.
+// Second-order gradients. The gradient ops are linear in the incoming gradient; for piecewise
+// linear functions, the derivative by the features is zero.
 
 static rn_status_t flat(rn_grad_t* g, rn_edge_t by_gradient) {
   rn_grad_to(g, 0, by_gradient);
@@ -125,8 +125,8 @@ RN_RULE(log_softmax) {
   return to_x(g, rn_Sub(g->scope, dy, rn_Mul(g->scope, sum_last(g, dy), p)));
 }
 
-// The second output, softmax - labels, is the gradient of the first. Somebody who differentiates
-// twice asks for its own gradient too.
+// The second output, softmax - labels, is the gradient of the first. Second-order differentiation
+// also needs its gradient.
 static rn_edge_t xent_logits(rn_grad_t* g) {
   rn_edge_t dx = RN_NO_EDGE, logits = rn_grad_in(g, 0);
   if (rn_grad_has_dy(g, 0))
@@ -136,8 +136,7 @@ static rn_edge_t xent_logits(rn_grad_t* g) {
   return dx.node ? rn_AddV2(g->scope, dx, twice) : twice;
 }
 
-// Rows that one of the two sides repeated are summed again; that is so only where the shapes say
-// it.
+// Sums the gradients of rows that were broadcast, if the static shapes show a broadcast.
 static rn_edge_t xent_rows(rn_grad_t* g, rn_edge_t d, int own, int other) {
   rn_shape_t a = rn_grad_shape(g, rn_grad_in(g, own)), b = rn_grad_shape(g, rn_grad_in(g, other));
   if (!rn_shape_is_full(a) || !rn_shape_is_full(b) || rn_shape_eq(a, b)) return d;
@@ -146,7 +145,7 @@ static rn_edge_t xent_rows(rn_grad_t* g, rn_edge_t d, int own, int other) {
 
 RN_RULE(softmax_xent) {
   if (rn_grad_wants(g, 0)) rn_grad_to(g, 0, xent_rows(g, xent_logits(g), 0, 1));
-  // As in stock, the second output does not move with the labels.
+  // As in TensorFlow, the second output has no gradient by the labels.
   if (!rn_grad_wants(g, 1) || !rn_grad_has_dy(g, 0)) return RN_OK;
   rn_edge_t minus = rn_Neg(g->scope, rn_LogSoftmax(g->scope, rn_grad_in(g, 0)));
   rn_edge_t dlabels = rn_Mul(g->scope, rn_rule_expand(g, rn_grad_dy(g, 0), -1), minus);
@@ -166,8 +165,7 @@ RN_RULE(lrn) {
   return to_x(g, RN_RULE_ALIKE(g, "LRNGrad", rn_grad_dy(g, 0), x, y));
 }
 
-// The gradients of the chosen are put back in their places, in a table with a row for each row of
-// the input; places are counted through all rows.
+// Scatters the gradients of the selected elements to their positions in the flattened input.
 RN_RULE(top_k) {
   if (!rn_grad_has_dy(g, 0)) return RN_OK;
   rn_edge_t x = rn_grad_in(g, 0), at = rn_rule_cast(g, rn_grad_out(g, 1), RN_INT32);

@@ -7,14 +7,14 @@ static void to_three(rn_grad_t* g, rn_edge_t d, int first) {
   for (int i = 0; d.node && i < 3; ++i) rn_grad_to(g, first + i, (rn_edge_t){d.node, i});
 }
 
-// While it trains the node hands its batch's statistics on; else they are inputs.
+// In training, the node outputs the statistics of its batch; otherwise they are inputs.
 static rn_status_t batch_norm(rn_grad_t* g, const char* gradient) {
   rn_edge_t x = rn_grad_in(g, 0), scale = rn_grad_in(g, 1), dy = rn_grad_dy(g, 0);
   rn_edge_t mean = is_training(g) ? rn_grad_out(g, 3) : rn_grad_in(g, 3);
   rn_edge_t variance = is_training(g) ? rn_grad_out(g, 4) : rn_grad_in(g, 4);
   if (!rn_grad_has_dy(g, 0)) return RN_OK;
   if (g->output_count > 5) {
-    // The gradient knows scales of float only.
+    // The gradient op supports only float scales.
     scale = rn_rule_cast(g, scale, RN_FLOAT);
     mean = rn_rule_cast(g, mean, RN_FLOAT);
     variance = rn_rule_cast(g, variance, RN_FLOAT);
@@ -164,7 +164,7 @@ RN_RULE(fused_batch_norm_grad) {
   return RN_OK;
 }
 
-// Of old graphs.
+// For old graphs.
 RN_RULE(batch_norm_global) {
   rn_edge_t d =
       RN_RULE_ALIKE(g, "BatchNormWithGlobalNormalizationGrad", rn_grad_in(g, 0), rn_grad_in(g, 1),

@@ -1,4 +1,4 @@
-// Shape functions of convolutions and poolings: windows that slide over images and volumes.
+// Shape functions of convolutions and pooling.
 #include "ops/shapes.h"
 
 // The places of batch, channels and space in a tensor.
@@ -6,7 +6,7 @@ typedef struct rn_layout_t {
   int rank, channels, space;  // |rank| - 2 axes of space from |space| on
 } rn_layout_t;
 
-// Ops without the attribute have images that end with their channels.
+// Ops without the attribute use NHWC.
 static rn_str_t format_of(const rn_shape_ctx_t* ctx) {
   if (rn_op_attr_index(ctx->op, RN_STR("data_format")) < 0) return RN_STR("NHWC");
   return rn_shape_attr(ctx, "data_format")->s;
@@ -277,9 +277,9 @@ rn_status_t rn_shape_fn_pool3d(rn_shape_ctx_t* ctx) {
 }
 
 rn_status_t rn_shape_fn_max_pool_with_argmax(rn_shape_ctx_t* ctx) {
-  // It has no data format; its images end with their channels.
+  // The op has no data format; it uses NHWC.
   RN_TRY(pool_by_attrs(ctx, "MaxPool", 4, true));
-  // The kernel leaves windows over channels out of account, here as in stock.
+  // The kernel ignores windows over channels, as in TensorFlow.
   rn_shape_t* out = rn_shape_out(ctx, 0);
   if (rn_shape_attr(ctx, "ksize")->list_i[3] != 1 && rn_shape_has_rank(*out))
     RN_TRY(rn_shape_replace_dim(ctx, *out, 3, RN_UNKNOWN, out));
@@ -341,12 +341,12 @@ rn_status_t rn_shape_fn_fractional_pool(rn_shape_ctx_t* ctx) {
       return rn_invalid_argument("pooling_ratio cannot be smaller than 1, got: %g",
                                  (double)ratio->list_f[i]);
     }
-    // In float, as the kernel has it: 6 / 1.2f is 5.
+    // Computed in float, like the kernel: 6 / 1.2f is 5.
     dims[i] =
         in.dims[i] == RN_UNKNOWN ? RN_UNKNOWN : (int64_t)((float)in.dims[i] / ratio->list_f[i]);
   }
   RN_TRY(rn_shape_make(ctx, 4, dims, rn_shape_out(ctx, 0)));
-  // The edges are one more than the cells; stock infers the number of cells.
+  // There is one more edge than cells, but TensorFlow infers the number of cells.
   for (int i = 1; i < 3; i++) {
     int64_t edges = dims[i] == RN_UNKNOWN ? RN_UNKNOWN : dims[i] + 1;
     RN_TRY(rn_shape_vector(ctx, edges, rn_shape_out(ctx, i)));

@@ -125,8 +125,8 @@ RN_RULE(fractional_max_pool) {
   return RN_OK;
 }
 
-// Which element is the largest does not change with a small step: the gradient of a gradient is
-// linear in the latter, and zero by input and output.
+// The position of the maximum is locally constant, so the second-order gradient is linear in the
+// incoming gradient and zero by input and output.
 static rn_status_t maximum_gradient(rn_grad_t* g, const char* op) {
   rn_edge_t x = rn_grad_in(g, 0), y = rn_grad_in(g, 1);
   if (rn_grad_wants(g, 0)) rn_grad_to(g, 0, rn_ZerosLike(g->scope, x));
@@ -163,7 +163,7 @@ RN_RULE(max_pool_grad_v2) {
   return RN_OK;
 }
 
-// What was scattered to the places of the maxima is gathered from there.
+// Gathers the gradient from the positions of the maxima.
 RN_RULE(max_pool_grad_with_argmax) {
   rn_edge_t x = rn_grad_in(g, 0), grad = rn_grad_in(g, 1), places = rn_grad_in(g, 2);
   if (rn_grad_wants(g, 0)) rn_grad_to(g, 0, rn_ZerosLike(g->scope, x));
@@ -175,7 +175,7 @@ RN_RULE(max_pool_grad_with_argmax) {
     rn_grad_to(g, 1, rn_GatherV2(g->scope, dy, places, rn_const_int32(g->scope, 0)));
     return RN_OK;
   }
-  // One row an image.
+  // One row per image.
   rn_edge_t zero = rn_const_int32(g->scope, 0), one = rn_const_int32(g->scope, 1);
   rn_edge_t pair[2] = {rn_GatherV2(g->scope, rn_rule_shape(g, x, RN_INT32), zero, zero),
                        rn_const_int32(g->scope, -1)};

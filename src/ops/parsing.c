@@ -1,4 +1,4 @@
-// Shape functions of text and messages turned into tensors.
+// Shape functions of ops that parse text and messages.
 #include "ops/shapes.h"
 
 rn_status_t rn_shape_fn_decode_csv(rn_shape_ctx_t* ctx) {
@@ -133,7 +133,7 @@ static rn_status_t message_rows(rn_shape_ctx_t* ctx, rn_shape_t* out) {
   return rn_shape_with_rank_at_most(ctx, rn_shape_in(ctx, 0), 1, out);
 }
 
-// Where row splits of a batch end: one more than there are rows.
+// The length of the row splits of a batch: the number of rows plus one.
 static int64_t splits_of(rn_shape_t rows) {
   return rows.rank == 1 && rows.dims[0] >= 0 ? rows.dims[0] + 1 : RN_UNKNOWN;
 }
@@ -153,7 +153,7 @@ rn_status_t rn_shape_fn_parse_example_v2(rn_shape_ctx_t* ctx) {
   return vectors(ctx, ragged, splits_of(rows), &next);
 }
 
-// Features of steps are dense behind the rows and the steps.
+// Sequence features: rows and steps, followed by the dense shape.
 static rn_status_t step_rows(rn_shape_ctx_t* ctx, rn_shape_t rows, rn_shape_t* out) {
   rn_shape_t steps;
   RN_TRY(rn_shape_vector(ctx, RN_UNKNOWN, &steps));

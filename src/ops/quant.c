@@ -1,4 +1,4 @@
-// Shape functions of rounding to few levels, and of arithmetic on levels.
+// Shape functions of quantisation and quantised arithmetic.
 #include "ops/shapes.h"
 
 rn_status_t rn_shape_fn_fake_quant_vars(rn_shape_ctx_t* ctx) {
@@ -15,7 +15,7 @@ rn_status_t rn_shape_fn_fake_quant_vars_grad(rn_shape_ctx_t* ctx) {
   return RN_OK;
 }
 
-// One pair of limits for each channel, the last axis.
+// One pair of limits per channel, the last axis.
 rn_status_t rn_shape_fn_fake_quant_channels(rn_shape_ctx_t* ctx) {
   rn_shape_t in;
   RN_TRY(rn_shape_with_rank_at_least(ctx, rn_shape_in(ctx, 0), 1, &in));
@@ -43,8 +43,8 @@ rn_status_t rn_shape_fn_fake_quant_channels_grad(rn_shape_ctx_t* ctx) {
   return RN_OK;
 }
 
-// Output 0 as set, and the limits of levels, scalars, behind it; inputs |first| to |last| are such
-// limits.
+// Checks that inputs |first| to |last| are scalar limits, and sets the two outputs after output 0
+// to scalars.
 static rn_status_t with_limits(rn_shape_ctx_t* ctx, int first, int last) {
   if (last >= first) RN_TRY(rn_ops_check_scalars(ctx, first, last));
   *rn_shape_out(ctx, 1) = *rn_shape_out(ctx, 2) = RN_SHAPE_SCALAR;
@@ -96,7 +96,7 @@ rn_status_t rn_shape_fn_quantized_max_pool(rn_shape_ctx_t* ctx) {
   RN_TRY(rn_shape_fn_max_pool(ctx));
   return with_limits(ctx, 1, 2);
 }
-// These look at values: what needs none is checked before.
+// These use values of inputs; checks that need none come first.
 rn_status_t rn_shape_fn_quantized_reshape(rn_shape_ctx_t* ctx) {
   RN_TRY(with_limits(ctx, 2, 3));
   return rn_shape_fn_reshape(ctx);
@@ -120,7 +120,7 @@ rn_status_t rn_shape_fn_quantized_batch_norm(rn_shape_ctx_t* ctx) {
   return with_limits(ctx, 1, 0);
 }
 
-// Limits for all, or one for each place of an axis.
+// Limits for the whole tensor, or one per index of an axis.
 static rn_status_t limits_of_axis(rn_shape_ctx_t* ctx, int64_t axis, rn_shape_t* out) {
   rn_shape_t in = rn_shape_in(ctx, 0);
   int64_t size = RN_UNKNOWN;
@@ -147,7 +147,7 @@ rn_status_t rn_shape_fn_dequantize(rn_shape_ctx_t* ctx) {
   rn_shape_t limits, in = rn_shape_in(ctx, 0);
   int64_t axis = rn_ops_int(ctx, "axis");
   RN_TRY(limits_of_axis(ctx, axis, &limits));
-  // Stock wants to know the rank.
+  // TensorFlow requires a known rank.
   if (axis >= in.rank && axis != -1)
     return rn_invalid_argument("Axis must be less than input dimension(%d), got %" PRId64, in.rank,
                                axis);

@@ -1,4 +1,4 @@
-// Gradient rules of rounding to few levels: rounding counts as the identity between the limits.
+// Gradient rules of quantisation: rounding is treated as the identity between the limits.
 #include "ops/rules.h"
 
 RN_RULE(fake_quant_args) {
@@ -18,7 +18,8 @@ static rn_status_t limits(rn_grad_t* g, const char* op) {
 RN_RULE(fake_quant_vars) { return limits(g, "FakeQuantWithMinMaxVarsGradient"); }
 RN_RULE(fake_quant_channels) { return limits(g, "FakeQuantWithMinMaxVarsPerChannelGradient"); }
 
-// What arrived passes where the input lay inside; by the input nothing changes but at the ends.
+// The gradient passes where the input is inside the limits; the derivative by the input is zero
+// almost everywhere.
 RN_RULE(fake_quant_args_grad) {
   rn_edge_t inputs = rn_grad_in(g, 1);
   if (rn_grad_wants(g, 0))
@@ -30,7 +31,7 @@ RN_RULE(fake_quant_args_grad) {
 // To the input and to both limits, with the axis of the op.
 RN_RULE(quantize_and_dequantize_v4) { return limits(g, "QuantizeAndDequantizeV4Grad"); }
 
-// What passed forwards passes back; the limits get nothing.
+// The gradient passes where the forward value did; the limits get none.
 RN_RULE(quantize_and_dequantize_v4_grad) {
   if (rn_grad_wants(g, 0))
     rn_grad_to(g, 0,

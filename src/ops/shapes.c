@@ -1,4 +1,4 @@
-// Steps that shape functions of several families share, and functions that several families name.
+// Helpers for shape functions, and shape functions that several families use.
 #include "ops/shapes.h"
 
 rn_status_t rn_ops_attr_shape(rn_shape_ctx_t* ctx, const char* name, rn_shape_t* out) {
@@ -21,7 +21,7 @@ rn_status_t rn_ops_check_scalars(rn_shape_ctx_t* ctx, int first, int last) {
   return RN_OK;
 }
 
-// Only a value that is there is looked at: the rank of one that comes later is the kernel's matter.
+// Checks only a constant; the kernel checks the rank of a value that is computed later.
 static rn_status_t check_known_scalar(rn_shape_ctx_t* ctx, int i) {
   if (!rn_shape_in_partial(ctx, i)->is_known || rn_shape_in(ctx, i).rank <= 0) return RN_OK;
   return rn_invalid_argument("Input must be scalar but has rank %d", rn_shape_in(ctx, i).rank);
@@ -162,7 +162,7 @@ rn_status_t rn_shape_fn_merge2(rn_shape_ctx_t* ctx) {
   return rn_shape_merge(ctx, rn_shape_in(ctx, 0), rn_shape_in(ctx, 1), rn_shape_out(ctx, 0));
 }
 
-// Handles of the first generation are a pair of strings: container and name.
+// V1 handles are a pair of strings: container and name.
 rn_status_t rn_shape_fn_vector2(rn_shape_ctx_t* ctx) {
   return rn_shape_vector(ctx, 2, rn_shape_out(ctx, 0));
 }

@@ -1,4 +1,4 @@
-// Steps that shape functions of several families share.
+// Helpers for shape functions.
 #ifndef RUNNEL_OPS_SHAPES_H_
 #define RUNNEL_OPS_SHAPES_H_
 
@@ -9,7 +9,7 @@
 
 #define RN_TRY(expression) RN_RETURN_IF_ERROR(expression)
 
-// Whether two texts are equal.
+// Whether two strings are equal.
 static inline bool rn_ops_is(const char* a, const char* b) { return !strcmp(a, b); }
 static inline int64_t rn_ops_int(const rn_shape_ctx_t* ctx, const char* name) {
   return rn_shape_attr(ctx, name)->i;
@@ -18,50 +18,51 @@ static inline bool rn_ops_bool(const rn_shape_ctx_t* ctx, const char* name) {
   return rn_shape_attr(ctx, name)->b;
 }
 
-// The shape in an attribute.
+// The shape in attribute |name|.
 RN_MUST_USE rn_status_t rn_ops_attr_shape(rn_shape_ctx_t* ctx, const char* name, rn_shape_t* out);
-// Input |i| must have this rank.
+// Fails unless input |i| can have this rank.
 RN_MUST_USE rn_status_t rn_ops_check_rank(rn_shape_ctx_t* ctx, int i, int rank);
-// Inputs |first| to |last| must be scalars.
+// Fails unless inputs |first| to |last| can be scalars.
 RN_MUST_USE rn_status_t rn_ops_check_scalars(rn_shape_ctx_t* ctx, int first, int last);
-// A dimension's size from the scalar input |i|; RN_UNKNOWN if its value is not known.
+// Reads a size from the scalar input |i|; RN_UNKNOWN if its value is not known.
 RN_MUST_USE rn_status_t rn_ops_size_from_input(rn_shape_ctx_t* ctx, int i, int64_t* out_size);
-// An axis of a tensor of |rank| (RN_UNKNOWN: not known) from the scalar input |i|, counted from the
-// front; RN_UNKNOWN if not known.
+// Reads an axis of a tensor of |rank| (may be RN_UNKNOWN) from the scalar input |i| and makes it
+// non-negative; RN_UNKNOWN if not known.
 RN_MUST_USE rn_status_t rn_ops_axis_from_input(rn_shape_ctx_t* ctx, int i, int rank,
                                                int64_t* out_axis);
-// The least rank of a tensor that has this axis; more than RN_MAX_RANK if none has.
+// The smallest rank that has this axis; more than RN_MAX_RANK if none does.
 static inline int rn_ops_rank_for_axis(int64_t axis) {
   if (axis < -RN_MAX_RANK || axis >= RN_MAX_RANK) return RN_MAX_RANK + 1;
   return (int)(axis < 0 ? -axis : axis + 1);
 }
-// What inputs |first| to |last| say together.
+// Merges the shapes of inputs |first| to |last|.
 RN_MUST_USE rn_status_t rn_ops_merge_inputs(rn_shape_ctx_t* ctx, int first, int last,
                                             rn_shape_t* out);
-// |*inout_shape|'s first dims merged with all of |prefix|.
+// Merges |prefix| into the first dims of |*inout_shape|.
 RN_MUST_USE rn_status_t rn_ops_merge_prefix(rn_shape_ctx_t* ctx, rn_shape_t prefix,
                                             rn_shape_t* inout_shape);
-// |dim| / |by|, which must divide it.
+// |dim| / |by|; fails if there is a remainder.
 RN_MUST_USE rn_status_t rn_ops_divide(int64_t dim, int64_t by, int64_t* out);
-// a + b and a * b of dims; RN_UNKNOWN if either is, an error when too large.
+// a + b and a * b; RN_UNKNOWN if either is, an error on overflow.
 RN_MUST_USE rn_status_t rn_ops_add(int64_t a, int64_t b, int64_t* out);
 RN_MUST_USE rn_status_t rn_ops_multiply(int64_t a, int64_t b, int64_t* out);
-// Size of the output of a window that slides over |size| elements. |padding|: SAME, VALID or
-// EXPLICIT, with |before| and |after|.
+// The output size of a window sliding over |size| elements. |padding|: SAME, VALID or EXPLICIT,
+// with |before| and |after|.
 RN_MUST_USE rn_status_t rn_ops_window(int64_t size, int64_t window, int64_t dilation,
                                       int64_t stride, rn_str_t padding, int64_t before,
                                       int64_t after, int64_t* out);
 
-// Shape functions that those of the quantised forms begin with.
+// Shape functions that their quantised variants call first.
 rn_status_t rn_shape_fn_avg_pool(rn_shape_ctx_t* ctx);
 rn_status_t rn_shape_fn_bias_add_v1(rn_shape_ctx_t* ctx);
 rn_status_t rn_shape_fn_conv2d(rn_shape_ctx_t* ctx);
 rn_status_t rn_shape_fn_matmul(rn_shape_ctx_t* ctx);
 rn_status_t rn_shape_fn_max_pool(rn_shape_ctx_t* ctx);
 rn_status_t rn_shape_fn_reshape(rn_shape_ctx_t* ctx);
-// Joins inputs |first| … |last| along the axis given by input |axis_input|.
+// Concatenates inputs |first| … |last| along the axis given by input |axis_input|.
 RN_MUST_USE rn_status_t rn_ops_concat(rn_shape_ctx_t* ctx, int first, int last, int axis_input);
-// Limits at inputs |at| and |at| + 1, one for each place of |axis| of |in|, or one of each for -1.
+// Checks the limits at inputs |at| and |at| + 1: vectors with one entry per index of |axis| of
+// |in|, or scalars if |axis| is -1.
 RN_MUST_USE rn_status_t rn_ops_check_limits(rn_shape_ctx_t* ctx, rn_shape_t in, int at,
                                             int64_t axis, rn_shape_t* out_limits);
 

@@ -1,7 +1,7 @@
 // Gradient rules of sparse tensors.
 #include "ops/rules.h"
 
-// The places as a matrix with a row for each; a scalar or a vector stands for places in a vector.
+// The indices as a matrix with one row per index; a scalar or a vector holds indices into a vector.
 static rn_edge_t places(rn_grad_t* g, rn_edge_t indices, rn_edge_t dense) {
   if (rn_rule_rank(g, indices) == 2) return indices;
   rn_edge_t shape;
@@ -15,8 +15,8 @@ static rn_edge_t places(rn_grad_t* g, rn_edge_t indices, rn_edge_t dense) {
   return rn_Reshape(g->scope, indices, shape);
 }
 
-// Values get the gradient from their places (one value may go to many), the default that from
-// everywhere else.
+// Values get the gradient at their indices (one value may go to many), the default value that of
+// all other elements.
 RN_RULE(sparse_to_dense) {
   rn_edge_t values = rn_grad_in(g, 2), dy = rn_grad_dy(g, 0);
   rn_edge_t taken = rn_GatherNd(g->scope, dy, places(g, rn_grad_in(g, 0), dy));
@@ -26,7 +26,7 @@ RN_RULE(sparse_to_dense) {
   return RN_OK;
 }
 
-// Values go back to where they were before they were sorted.
+// Undoes the sorting.
 RN_RULE(sparse_reorder) {
   rn_scope_t* s = g->scope;
   if (!rn_grad_wants(g, 1)) return RN_OK;
@@ -45,7 +45,7 @@ RN_RULE(sparse_slice) {
   return RN_OK;
 }
 
-// The default gets what does not belong to a value.
+// The default value gets the gradients of the filled-in rows.
 RN_RULE(sparse_fill_empty_rows) {
   rn_edge_t dy = rn_grad_dy(g, 1), taken = rn_Gather(g->scope, dy, rn_grad_out(g, 3));
   if (rn_grad_wants(g, 1)) rn_grad_to(g, 1, taken);
@@ -105,7 +105,7 @@ static rn_edge_t column(rn_grad_t* g, rn_edge_t indices, int i) {
 // The permutation that transposes a matrix.
 static rn_edge_t turn(rn_grad_t* g) { return rn_rule_ints(g, RN_INT32, (int64_t[]){1, 0}, 2); }
 
-// A value meets a row of dy and a row of b: their product, summed.
+// The gradient of a value is the dot product of a row of dy and a row of b.
 RN_RULE(sparse_tensor_dense_mat_mul) {
   rn_scope_t* s = g->scope;
   bool adjoint_a = rn_grad_attr_bool(g, "adjoint_a"), adjoint_b = rn_grad_attr_bool(g, "adjoint_b");
@@ -130,7 +130,7 @@ RN_RULE(sparse_tensor_dense_mat_mul) {
   return RN_OK;
 }
 
-// Every value gets what arrives at the sum it went into.
+// Every value gets the gradient of the sum that it is part of.
 RN_RULE(sparse_reduce_sum) {
   rn_scope_t* s = g->scope;
   rn_edge_t shape = rn_grad_in(g, 2), axes = rn_grad_in(g, 3);

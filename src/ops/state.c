@@ -5,7 +5,7 @@
 
 rn_status_t rn_shape_fn_variable(rn_shape_ctx_t* ctx) {
   RN_TRY(rn_ops_attr_shape(ctx, "shape", rn_shape_out(ctx, 0)));
-  // In this op a scalar stands for "not known": use VariableV2 for scalars.
+  // In this op, a scalar shape means "not known"; VariableV2 supports scalars.
   if (rn_shape_out(ctx, 0)->rank == 0) *rn_shape_out(ctx, 0) = RN_SHAPE_UNKNOWN;
   return RN_OK;
 }
@@ -51,7 +51,7 @@ rn_status_t rn_shape_fn_scatter(rn_shape_ctx_t* ctx) {
   return RN_OK;
 }
 
-// Resources: what is known of the variable travels with its handle.
+// Resources: the handle data holds what is known of the variable.
 
 static rn_shape_t handle_shape(rn_shape_ctx_t* ctx) {
   return rn_shape_in_handle(ctx, 0)->is_set ? rn_shape_in_handle(ctx, 0)->shape : RN_SHAPE_UNKNOWN;

@@ -1,4 +1,4 @@
-// Shape functions of random numbers whose place in the stream is an input.
+// Shape functions of stateless random numbers, whose key and counter are inputs.
 #include "ops/shapes.h"
 
 // A seed is two numbers.

@@ -30,7 +30,7 @@ rn_status_t rn_shape_fn_string_format(rn_shape_ctx_t* ctx) {
   return rn_shape_fn_scalar(ctx);
 }
 
-// Scalars fit all; the others have one shape.
+// Scalars broadcast; all other inputs must have one shape.
 rn_status_t rn_shape_fn_string_join(rn_shape_ctx_t* ctx) {
   rn_shape_t merged = RN_SHAPE_UNKNOWN;
   bool all_scalar = true;
@@ -78,7 +78,7 @@ rn_status_t rn_shape_fn_substr(rn_shape_ctx_t* ctx) {
   return rn_shape_broadcast(ctx, in, at, true, rn_shape_out(ctx, 0));
 }
 
-// One more than there are texts.
+// Row splits: the number of strings plus one.
 rn_status_t rn_shape_fn_unicode_decode(rn_shape_ctx_t* ctx) {
   int64_t count = 1;
   if (!rn_shape_has_rank(rn_shape_in(ctx, 0))) count = RN_UNKNOWN;

@@ -1,8 +1,8 @@
 // The shape function of optimiser steps.
 //
-// All of them have the same form, told by the definition: the variable and its slots are references
-// or handles and have one shape; the gradient ("grad", "delta") has it too, or, with "indices", has
-// rows of it; everything else is a scalar.
+// All of them have the same form, which the definition determines: the variable and its slots are
+// references or handles and have one shape; the gradient ("grad", "delta") has it too, or, with
+// "indices", has rows of it; all other inputs are scalars.
 #include "ops/shapes.h"
 
 static bool is_slot(const rn_arg_def_t* arg) { return arg->is_ref || arg->type == RN_RESOURCE; }
@@ -16,7 +16,8 @@ static rn_shape_t slot_shape(rn_shape_ctx_t* ctx, int i) {
   return rn_shape_in_handle(ctx, i)->is_set ? rn_shape_in_handle(ctx, i)->shape : RN_SHAPE_UNKNOWN;
 }
 
-// On resources most ops leave the shape of the gradient to their kernel; two dense ones do not.
+// On resources, most ops leave checking the gradient's shape to their kernel; two dense ones do
+// not.
 static rn_shape_t gradient_shape(rn_shape_ctx_t* ctx, int gradient) {
   const char* op = ctx->op->name;
   bool is_checked = ctx->op->inputs[0].is_ref || rn_ops_is(op, "ResourceApplyGradientDescent") ||
