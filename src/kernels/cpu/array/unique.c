@@ -12,9 +12,8 @@ typedef struct items_t {
 } items_t;
 
 static const char* run_at(const items_t* items, int64_t item, int64_t outer) {
-  return (const char*)items->tensor->data +
-         (size_t)((outer * items->view.size + item) * items->view.inner) *
-             rn_dtype_size(items->tensor->dtype);
+  int64_t at = (outer * items->view.size + item) * items->view.inner;
+  return (const char*)items->tensor->data + (size_t)at * rn_dtype_size(items->tensor->dtype);
 }
 
 static bool is_float(rn_dtype_t dtype) {

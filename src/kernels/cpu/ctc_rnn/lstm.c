@@ -210,11 +210,19 @@ static rn_status_t forward(rn_float_args_t* floats, const rn_lstm_args_t* args, 
                                                   .b = args->w + size.input * 4 * size.cell,
                                                   .c = from_h}));
     int64_t at = t * plane;
-    step_t step = {ctx->state,      args,        size,
-                   from_x + 4 * at, from_h,      t ? out[1] + at - plane : args->cs_prev,
-                   out[0] + at,     out[1] + at, out[2] + at,
-                   out[3] + at,     out[4] + at, out[5] + at,
-                   out[6] + at};
+    step_t step = {.lstm = ctx->state,
+                   .args = args,
+                   .size = size,
+                   .from_x = from_x + 4 * at,
+                   .from_h = from_h,
+                   .cs_prev = t ? out[1] + at - plane : args->cs_prev,
+                   .i = out[0] + at,
+                   .cs = out[1] + at,
+                   .f = out[2] + at,
+                   .o = out[3] + at,
+                   .ci = out[4] + at,
+                   .co = out[5] + at,
+                   .h = out[6] + at};
     rn_pool_for(pool, size.batch, GRAIN / (4 * size.cell) + 1, step_rows, &step);
   }
   for (int o = 0; o < 7; ++o)

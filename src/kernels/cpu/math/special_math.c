@@ -37,10 +37,10 @@ static double digamma(double x) {
   for (; x < 12; ++x) result -= 1 / x;
   double z = 1 / (x * x);
   // Bernoulli numbers over their index: B2k / 2k.
-  double series =
-      z * (1.0 / 12 - z * (1.0 / 120 -
-                           z * (1.0 / 252 -
-                                z * (1.0 / 240 - z * (1.0 / 132 - z * (691.0 / 32760 - z / 12))))));
+  // clang-format off
+  double series = z * (1.0 / 12  - z * (1.0 / 120 - z * (1.0 / 252 - z * (1.0 / 240
+                - z * (1.0 / 132 - z * (691.0 / 32760 - z / 12))))));
+  // clang-format on
   return result + log(x) - 0.5 / x - series;
 }
 

@@ -141,9 +141,8 @@ static rn_status_t run_band(const job_t* job, int64_t number, band_t band, char*
   band.end = band.begin + job->height < conv->rows.out ? band.begin + job->height : conv->rows.out;
   band.positions = (band.end - band.begin) * conv->columns.out;
   band.x = (char*)job->data.x + (size_t)(image * rn_conv_x_size(conv)) * job->item;
-  band.y = (char*)job->data.y + (size_t)(image * rn_conv_y_size(conv) +
-                                         band.begin * conv->columns.out * conv->out_depth) *
-                                    job->item;
+  int64_t y_at = image * rn_conv_y_size(conv) + band.begin * conv->columns.out * conv->out_depth;
+  band.y = (char*)job->data.y + (size_t)y_at * job->item;
   band.w = job->data.w;
   if (conv->kind != RN_CONV_FILTER) {
     if (conv->kind == RN_CONV_INPUT && band.begin == 0 && !job->is_matrix)

@@ -167,10 +167,13 @@ static double draw_successes(rn_random_doubles_t* uniform, double count, double 
     double shifted = 0.5 - fabs(u), k = floor((2 * a / shifted + b) * u + c);
     if (shifted >= 0.07 && v <= box) return k;
     if (k < 0 || k > count) continue;
-    double bound = (m + 0.5) * log((m + 1) / (r * (count - m + 1))) +
-                   (count + 1) * log((count - m + 1) / (count - k + 1)) +
-                   (k + 0.5) * log(r * (count - k + 1) / (k + 1)) + stirling_tail(m) +
-                   stirling_tail(count - m) - stirling_tail(k) - stirling_tail(count - k);
+    // clang-format off
+    double bound = (m + 0.5)   * log((m + 1) / (r * (count - m + 1)))
+                 + (count + 1) * log((count - m + 1) / (count - k + 1))
+                 + (k + 0.5)   * log(r * (count - k + 1) / (k + 1))
+                 + stirling_tail(m) + stirling_tail(count - m)
+                 - stirling_tail(k) - stirling_tail(count - k);
+    // clang-format on
     if (log(v * alpha / (a / (shifted * shifted) + b)) <= bound) return k;
   }
 }
