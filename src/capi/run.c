@@ -1,6 +1,6 @@
 // Running steps. The plain case, no options and few tensors, goes straight through: no allocation
 // but the handles of the results.
-#include "capi/eager.h"
+#include "capi/eager/eager.h"
 #include "capi/session.h"
 #include "proto/config.pb.h"
 #include "runnel/session.h"

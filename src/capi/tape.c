@@ -1,7 +1,7 @@
 // Tapes: runnel/tape.h over the engine's.
 #include "runnel/tape.h"
 
-#include "capi/eager.h"
+#include "capi/eager/eager.h"
 #include "eager/tape.h"
 
 // Both are three handles.

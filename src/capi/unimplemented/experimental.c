@@ -1,0 +1,22 @@
+// The rest of c_api_experimental.h that is not implemented yet.
+
+#include "capi/unimplemented/unimplemented.h"
+#include "tensorflow/c/c_api_experimental.h"
+
+TF_Tensor* TF_DequeueNamedTensor(TF_Session* session, int tensor_id, TF_Status* status) {
+  RN_NOT_YET(status);
+  return NULL;
+}
+void TF_EnqueueNamedTensor(TF_Session* session, int tensor_id, TF_Tensor* tensor,
+                           TF_Status* status) {
+  RN_NOT_YET(status);
+}
+void TFE_EnableCollectiveOps(TFE_Context* ctx, const void* proto, size_t proto_len,
+                             TF_Status* status) {
+  RN_NOT_YET(status);
+}
+void TFE_AbortCollectiveOps(TFE_Context* ctx, TF_Status* status) { RN_NOT_YET(status); }
+void TFE_CollectiveOpsCheckPeerHealth(TFE_Context* ctx, const char* task, int64_t timeout_in_ms,
+                                      TF_Status* status) {
+  RN_NOT_YET(status);
+}

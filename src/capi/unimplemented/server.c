@@ -1,0 +1,23 @@
+// Plug-ins other than ops and kernels: not implemented yet.
+
+#include "capi/unimplemented/unimplemented.h"
+#include "tensorflow/c/c_api.h"
+#include "tensorflow/c/c_api_experimental.h"
+
+// Takes a C++ object in the buffer, which no C library can read.
+TF_ImportGraphDefResults* TF_GraphImportGraphDefWithResultsNoSerialization(
+    TF_Graph* graph, const TF_Buffer* graph_def, const TF_ImportGraphDefOptions* options,
+    TF_Status* status) {
+  RN_NOT_YET(status);
+  return NULL;
+}
+
+// Plug-ins.
+void TF_RegisterFilesystemPlugin(const char* plugin_filename, TF_Status* status) {
+  RN_NOT_YET(status);
+}
+TF_Library* TF_LoadPluggableDeviceLibrary(const char* library_filename, TF_Status* status) {
+  RN_NOT_YET(status);
+  return NULL;
+}
+void TF_DeletePluggableDeviceLibraryHandle(TF_Library* lib_handle) {}
