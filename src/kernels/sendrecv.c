@@ -40,7 +40,7 @@ static void make_key(const rn_kernel_ctx_t* ctx, rn_strbuf_t* key) {
 }
 
 static rn_status_t send(rn_kernel_ctx_t* ctx) {
-  if (!ctx->step->rendezvous) return rn_internal("A Send in a step of one device");
+  if (!ctx->step->rendezvous) return rn_internal("Send in a step that has no rendezvous");
   rn_tensor_t value = {0};
   bool is_host = ctx->kernel->input_is_host[0];
   if (!ctx->is_dead)
@@ -133,7 +133,7 @@ static void on_received(rn_recv_t* recv, rn_status_t status, rn_tensor_t* value,
 static void receive(rn_kernel_ctx_t* ctx) {
   receipt_t* receipt = NULL;
   rn_status_t status = ctx->step->rendezvous ? RN_NEW(ctx->kernel->allocator, &receipt)
-                                             : rn_internal("A Recv in a step of one device");
+                                             : rn_internal("Recv in a step that has no rendezvous");
   if (!rn_ok(status)) {
     rn_done(ctx, status);
     return;

@@ -495,7 +495,7 @@ rule("ExtractGlimpse ExtractGlimpseV2", "value", "noise, which no seed determine
 rule("FractionalMaxPool MaxPool QuantizeAndDequantizeV2 QuantizeAndDequantizeV4", "value", "NaN is passed over in stock, by its place", odd)
 rule("Gather GatherV2", "refused", "stock does not look at indices of rows without elements", says("is not in [0, "))
 rule("MapClear OrderedMapClear", "refused", "stock looks at staged indices when it takes elements out", says("was out of bounds"))
-rule("MatchingFiles", "refused", "stock reads patterns up to a zero byte, or past it", says("must not hold a NUL"))
+rule("MatchingFiles", "refused", "stock reads patterns up to a zero byte, or past it", says("must not contain a NUL"))
 rule("MergeSummary", "value", "fields that no summary has are dropped in stock")
 rule("MatchingFiles", "value shape", "wildcards before a double slash match nothing in stock", has_double_slash)
 rule("ParameterizedTruncatedNormal StatelessParameterizedTruncatedNormal", "accepted value", "distributions that are not finite", odd)

@@ -269,7 +269,7 @@ Test(input, record_input_fails) {
   write_both(sizeof records - 4);
   expect_drawing_fails(pattern, TF_DATA_LOSS, "truncated record at 18");
   write_both(0);
-  expect_drawing_fails(pattern, TF_OUT_OF_RANGE, "hold no records");
+  expect_drawing_fails(pattern, TF_OUT_OF_RANGE, "contain no records");
 }
 
 static void expect_refused(trial_t* t, const char* words) {

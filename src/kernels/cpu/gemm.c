@@ -294,7 +294,7 @@ static rn_status_t straighten(const void* in, bool is_transposed, bool conjugate
 
 static rn_status_t gemm_plain(rn_pool_t* pool, const rn_gemm_t* gemm) {
   if (!RN_ISA_PICK(&rn_gemm_)->fn[gemm->dtype])
-    return rn_unimplemented("No matrix product for %s", rn_dtype_name(gemm->dtype));
+    return rn_unimplemented("Matmul does not support %s", rn_dtype_name(gemm->dtype));
   rn_gemm_t plain = *gemm;
   plain.transpose_a = plain.transpose_b = false;
   size_t a_size = 0, b_size = 0;

@@ -39,7 +39,7 @@ static rn_status_t elementwise(rn_kernel_ctx_t* ctx, scalar_fn_t fn) {
     if (shaped->count == 1 && other->rank >= shaped->rank) shaped = other;
     if ((rn_in(ctx, 0)->count != 1 && !rn_tensor_same_shape(rn_in(ctx, 0), shaped)) ||
         (other->count != 1 && !rn_tensor_same_shape(other, shaped)))
-      return rn_unimplemented("The null device broadcasts single numbers only");
+      return rn_unimplemented("The null device broadcasts only scalars");
   }
   rn_tensor_t* out = NULL;
   RN_RETURN_IF_ERROR(rn_output(ctx, 0, rn_tensor_shape(shaped), &out));
@@ -70,7 +70,7 @@ static rn_status_t matmul_body(const rn_tensor_t* inputs, rn_tensor_t* outputs, 
 static rn_status_t compute_matmul(rn_kernel_ctx_t* ctx) {
   const rn_tensor_t *a = rn_in(ctx, 0), *b = rn_in(ctx, 1);
   if (a->rank != 2 || b->rank != 2 || rn_tensor_dim(a, 1) != rn_tensor_dim(b, 0))
-    return rn_invalid_argument("The null device multiplies plain matrices only");
+    return rn_invalid_argument("The null device multiplies only matrices of matching inner sizes");
   int64_t dims[2] = {rn_tensor_dim(a, 0), rn_tensor_dim(b, 1)};
   rn_tensor_t* out = NULL;
   RN_RETURN_IF_ERROR(rn_output(ctx, 0, (rn_shape_t){2, dims}, &out));

@@ -296,7 +296,7 @@ static rn_status_t decode(rn_kernel_ctx_t* ctx, job_t* job) {
   int64_t paths = job->decoder->paths, dims[2] = {job->batch, paths};
   size_t count;
   if (!rn_mul_ok((size_t)paths, (size_t)job->batch, &count))
-    return rn_invalid_argument("Too many paths are asked for: %lld", (long long)paths);
+    return rn_invalid_argument("Too many paths requested: %lld", (long long)paths);
   RN_RETURN_IF_ERROR(rn_output(ctx, (int)(3 * paths), (rn_shape_t){2, dims}, &job->scores));
   RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(job->arena, count + 1, &job->found));
   for (int64_t b = 0; b < job->batch; ++b)

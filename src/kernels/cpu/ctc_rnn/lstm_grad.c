@@ -52,7 +52,7 @@ static rn_status_t peephole_outputs(rn_float_args_t* floats, int first, int64_t 
 static rn_status_t check_matrix(const rn_tensor_t* tensor, const char* rows, const char* columns,
                                 const rn_lstm_size_t* size) {
   if (tensor->rank != 2)
-    return rn_invalid_argument("A matrix is needed for %s, but the rank is %d", rows, tensor->rank);
+    return rn_invalid_argument("%s must be a matrix, but has rank %d", rows, tensor->rank);
   if (rn_tensor_dim(tensor, 0) != size->batch)
     return rn_invalid_argument("%s != batch_size: %lld vs. %lld", rows,
                                (long long)rn_tensor_dim(tensor, 0), (long long)size->batch);

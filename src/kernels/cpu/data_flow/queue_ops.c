@@ -104,7 +104,7 @@ static rn_status_t check_spec(const rn_queue_spec_t* spec, int32_t shape_count) 
   for (int32_t c = 0; spec->shapes && c < spec->component_count; ++c) {
     if (!rn_shape_has_rank(spec->shapes[c]) ||
         (spec->kind != RN_QUEUE_PADDING && !rn_shape_is_full(spec->shapes[c])))
-      return rn_invalid_argument("The shape of component %d is not known well enough: %s", c,
+      return rn_invalid_argument("The shape of component %d is not fully defined: %s", c,
                                  rn_shape_text(spec->shapes[c]).text);
   }
   if (spec->min_after_dequeue < 0)

@@ -181,7 +181,7 @@ rn_status_t rn_queue_batch(const rn_queue_t* queue, rn_kernel_ctx_t* ctx,
     int64_t dims[RN_MAX_RANK + 1];
     rn_shape_t shape = batch_shape(queue, elements, count, c, dims);
     if (shape.rank > RN_MAX_RANK)
-      return rn_invalid_argument("A batch of rank %d is too deep", shape.rank);
+      return rn_invalid_argument("A batch of rank %d has too many dimensions", shape.rank);
     rn_tensor_t* out = NULL;
     RN_RETURN_IF_ERROR(rn_output(ctx, c, shape, &out));
     if (out->count == 0) continue;

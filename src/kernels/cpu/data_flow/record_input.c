@@ -52,7 +52,7 @@ static rn_status_t input_init(const rn_kernel_init_t* init, void* state) {
                                        &input->compression))
     input->compression = RN_COMPRESSION_NONE;
   if (memchr(pattern.data, '\0', pattern.size))
-    return rn_invalid_argument("A file name must not hold a NUL");
+    return rn_invalid_argument("A file name must not contain a NUL");
   input->pattern_size = pattern.size + 1;
   return rn_str_dup(init->allocator, pattern, &input->pattern);
 }
@@ -96,7 +96,7 @@ static rn_status_t find_files(input_t* input, const rn_env_t* env) {
 static rn_status_t begin_round(input_t* input) {
   size_t count = input->files.list.count;
   if (input->round > 0 && input->given == 0)
-    return rn_out_of_range("The files at %s hold no records", input->pattern);
+    return rn_out_of_range("The files at %s contain no records", input->pattern);
   for (size_t i = 0; i < count; ++i) input->order[i] = (int64_t)i;
   for (size_t i = count; i > 1; --i) {
     size_t other = next_random(input) % i;

@@ -172,7 +172,7 @@ static bool try_peek(rn_resource_t* owner, rn_kernel_ctx_t* ctx, rn_status_t* ou
   for (int32_t i = 0; rn_ok(*out_status) && i < tuple->count; ++i) {
     rn_tensor_t copy = {0};
     if (tuple->values[i].dtype != rn_dtype_base(ctx->kernel->output_types[i])) {
-      *out_status = rn_internal("Output %d has another type than was staged", i);
+      *out_status = rn_internal("Output %d differs in type from the staged tensor", i);
       break;
     }
     *out_status = rn_tensor_share(&tuple->values[i], &copy);

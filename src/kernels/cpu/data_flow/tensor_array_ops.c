@@ -419,7 +419,7 @@ static rn_status_t join(rn_kernel_ctx_t* ctx, const taken_t* taken, rn_shape_t e
           (long long)i,
           rn_shape_text((rn_shape_t){value->rank - 1, rn_tensor_dims(value) + 1}).text);
     if (!rn_add_i64_ok(rows, rn_tensor_dim(value, 0), &rows))
-      return rn_invalid_argument("The elements have too many rows together");
+      return rn_invalid_argument("The elements have too many rows in total");
   }
   rn_shape_t shape = taken->count ? rn_tensor_shape(&taken->values[0]) : element;
   for (int32_t d = 0; d < shape.rank; ++d) dims[d] = d ? shape.dims[d] : rows;

@@ -161,8 +161,9 @@ static rn_status_t read_size(rn_dataset_t* dataset) {
   batch->drops_remainder = drops != 0;
   return batch->input->component_count == dataset->component_count
              ? RN_OK
-             : rn_invalid_argument("%s: %d components in, %d out", dataset->node->op->name,
-                                   batch->input->component_count, dataset->component_count);
+             : rn_invalid_argument("%s has %d input components, but %d output components",
+                                   dataset->node->op->name, batch->input->component_count,
+                                   dataset->component_count);
 }
 
 static rn_status_t batch_open(rn_dataset_t* dataset) {

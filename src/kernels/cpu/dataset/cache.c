@@ -65,8 +65,9 @@ static rn_status_t cached_open(rn_dataset_t* dataset) {
   cached_t* cached = (cached_t*)dataset;
   RN_RETURN_IF_ERROR(rn_data_upstream(dataset, "input_dataset", &cached->input));
   if (cached->input->component_count != dataset->component_count)
-    return rn_invalid_argument("%s: %d components in, %d out", dataset->node->op->name,
-                               cached->input->component_count, dataset->component_count);
+    return rn_invalid_argument("%s has %d input components, but %d output components",
+                               dataset->node->op->name, cached->input->component_count,
+                               dataset->component_count);
   RN_RETURN_IF_ERROR(open_path(cached));
   const rn_tensor_t* handle = rn_data_input(dataset, "cache", NULL);
   rn_resource_t* resource = NULL;
@@ -161,7 +162,8 @@ static rn_status_t take_component(cached_iterator_t* own, size_t number, int32_t
   const rn_bundle_entry_t* entry =
       number < rn_bundle_count(own->reader) ? rn_bundle_entry(own->reader, number) : NULL;
   if (!entry)
-    return rn_data_loss("The cache %s ends within an element", ((const cached_t*)dataset)->path);
+    return rn_data_loss("The cache %s ends in the middle of an element",
+                        ((const cached_t*)dataset)->path);
   if (entry->dtype != dataset->types[c])
     return rn_invalid_argument("Data type mismatch at component %d: expected %s but got %s.", c,
                                rn_dtype_name(dataset->types[c]), rn_dtype_name(entry->dtype));
@@ -236,7 +238,7 @@ static rn_status_t begin(cached_iterator_t* own) {
     own->is_reading = cached->cache->is_complete;
     rn_mutex_unlock(&cached->cache->mutex);
     if (own->is_reading && cached->cache->rows.component_count != own->rows.component_count)
-      return rn_invalid_argument("A cache is shared by datasets of other elements");
+      return rn_invalid_argument("A cache is shared by datasets with different element types");
   } else {
     RN_RETURN_IF_ERROR(begin_files(own));
   }
@@ -309,7 +311,8 @@ static bool cached_next(rn_data_iterator_t* iterator) {
 static rn_status_t cached_save(rn_data_iterator_t* iterator, rn_data_writer_t* writer) {
   cached_iterator_t* own = (cached_iterator_t*)iterator;
   rn_data_cache_t* cache = ((const cached_t*)iterator->dataset)->cache;
-  if (own->writer) return rn_unimplemented("A cache cannot be saved while its files are written");
+  if (own->writer)
+    return rn_unimplemented("A cache cannot be saved while its files are being written");
   rn_data_put_int(writer, own->is_begun);
   rn_data_put_int(writer, own->is_reading);
   rn_data_put_int(writer, own->is_over);

@@ -122,7 +122,7 @@ static rn_status_t zip_open(rn_dataset_t* dataset) {
   int32_t total = 0;
   for (int32_t i = 0; i < several->count; ++i) total += several->inputs[i]->component_count;
   if (total != dataset->component_count)
-    return rn_invalid_argument("Datasets of %d components are zipped to one of %d", total,
+    return rn_invalid_argument("Zip of datasets with %d components declares %d", total,
                                dataset->component_count);
   return RN_OK;
 }
@@ -190,7 +190,7 @@ static rn_status_t directed_open(rn_dataset_t* dataset) {
 
 static rn_status_t read_choice(several_iterator_t* own) {
   if (own->choice.count != 1 || own->choice.dtype != RN_INT64)
-    return rn_invalid_argument("The selector input must give scalars");
+    return rn_invalid_argument("The selector input must produce scalars");
   int64_t choice = rn_int_at(&own->choice, 0);
   rn_tensor_clear(&own->choice);
   if (choice < 0 || choice >= own->count)

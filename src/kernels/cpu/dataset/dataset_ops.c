@@ -220,7 +220,7 @@ static rn_status_t reduce_init(const rn_kernel_init_t* init, void* state) {
   reduce_t* reduce = state;
   const rn_attr_value_t* function = rn_init_attr(init, "f");
   if (!init->functions || function->kind != RN_ATTR_FUNC || !function->func)
-    return rn_failed_precondition("There is nothing to call functions through: node '%.*s' (%s)",
+    return rn_failed_precondition("The runtime has no function library: node '%.*s' (%s)",
                                   RN_STR_ARGS(init->node), init->op->name);
   reduce->functions = init->functions;
   rn_arena_init(&reduce->arena, init->allocator);
@@ -353,7 +353,7 @@ static rn_status_t one_shot_init(const rn_kernel_init_t* init, void* state) {
   one_shot_t* own = state;
   const rn_attr_value_t* factory = rn_init_attr(init, "dataset_factory");
   if (!init->functions || factory->kind != RN_ATTR_FUNC || !factory->func)
-    return rn_failed_precondition("There is nothing to call functions through: node '%.*s' (%s)",
+    return rn_failed_precondition("The runtime has no function library: node '%.*s' (%s)",
                                   RN_STR_ARGS(init->node), init->op->name);
   own->functions = init->functions;
   own->allocator = init->allocator;

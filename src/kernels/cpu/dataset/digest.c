@@ -34,7 +34,7 @@ static rn_status_t of_dataset(const rn_dataset_t* dataset, int depth, uint64_t* 
   const rn_data_node_t* node = dataset->node;
   uint64_t hash = rn_farm_fingerprint64(rn_str(node->op->name)), value = 0;
   if (depth == MAX_DEPTH || !node->attrs)
-    return rn_unimplemented("A dataset of this kind has no number: %s", node->op->name);
+    return rn_unimplemented("A dataset of this kind has no fingerprint: %s", node->op->name);
   for (int i = 0; i < node->op->attr_count; ++i) {
     if (strcmp(node->op->attrs[i].name, "metadata") == 0) continue;
     RN_RETURN_IF_ERROR(of_attr(dataset, &node->attrs[i], &value));

@@ -171,8 +171,9 @@ static rn_status_t open_place(interleave_iterator_t* own, place_t* place, rn_ten
   for (int32_t c = 0; fits && c < made->component_count; ++c)
     fits = made->types[c] == dataset->base.types[c];
   if (rn_ok(status) && !fits)
-    status = rn_invalid_argument("A dataset of other types than those of the %s was returned",
-                                 dataset->base.node->op->name);
+    status = rn_invalid_argument(
+        "The function returned a dataset whose types differ from those of the %s",
+        dataset->base.node->op->name);
   if (rn_ok(status) && dataset->ahead > 0 && rn_data_has_threads(dataset->base.host)) {
     status = rn_data_prefetch_over(made, dataset->ahead, &place->dataset);
   } else if (rn_ok(status)) {
@@ -313,7 +314,7 @@ static rn_status_t interleave_save(rn_data_iterator_t* iterator, rn_data_writer_
   for (int64_t i = 0; i < own->place_count; ++i) {
     place_t* place = &own->places[i];
     if (!rn_ok(place->status))
-      return rn_failed_precondition("A dataset that waits could not be made: %s",
+      return rn_failed_precondition("A pending dataset failed: %s",
                                     rn_status_message(place->status));
     rn_data_put_int(writer, place->source.iterator != NULL);
     if (!place->source.iterator) continue;

@@ -92,10 +92,10 @@ rn_status_t rn_data_func_open(rn_dataset_t* dataset, const char* attr, const cha
                               int32_t arg_count, const rn_dtype_t* arg_types, rn_data_func_t* out) {
   const rn_attr_value_t* value = rn_data_attr(dataset, attr);
   if (!value || value->kind != RN_ATTR_FUNC || value->is_list || !value->func)
-    return rn_invalid_argument("Attribute '%s' is no function", attr);
+    return rn_invalid_argument("Attribute '%s' is not a function", attr);
   rn_data_host_t* host = dataset->host;
   if (!dataset->functions)
-    return rn_failed_precondition("There is nothing to call functions through: %s",
+    return rn_failed_precondition("The runtime has no function library: %s",
                                   dataset->node->op->name);
   if (!rn_data_host_enter(host)) return rn_cancelled("The session is closed");
   out->captured = rn_data_input(dataset, captured, &out->captured_count);
@@ -111,7 +111,7 @@ rn_status_t rn_data_func_open(rn_dataset_t* dataset, const char* attr, const cha
            (i < arg_count ? arg_types[i] : out->captured[i - arg_count].dtype);
   if (!fits)
     return rn_invalid_argument(
-        "Function '%.*s' takes %d arguments; those of a %s are %d and %d captured ones",
+        "Function '%.*s' takes %d arguments, but a %s passes %d and %d captured ones",
         RN_STR_ARGS(instance->name), instance->arg_count, dataset->node->op->name, arg_count,
         out->captured_count);
   return RN_OK;
@@ -127,8 +127,9 @@ rn_status_t rn_data_func_gives(const rn_data_func_t* func, int32_t count, const 
   bool fits = instance->result_count == count;
   for (int32_t i = 0; fits && i < count; ++i) fits = instance->result_types[i] == types[i];
   if (fits) return RN_OK;
-  return rn_invalid_argument("Function '%.*s' gives %d results that are not the %d expected ones",
-                             RN_STR_ARGS(instance->name), instance->result_count, count);
+  return rn_invalid_argument(
+      "Function '%.*s' returns %d results, which do not match the %d expected ones",
+      RN_STR_ARGS(instance->name), instance->result_count, count);
 }
 
 static void call_done(rn_function_call_t* function_call, rn_status_t status) {

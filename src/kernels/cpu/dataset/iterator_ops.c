@@ -229,7 +229,7 @@ static rn_status_t delete_compute(rn_kernel_ctx_t* ctx) {
   if (tensor->rank != 0 || tensor->count != 1)
     return rn_invalid_argument("A handle must be a scalar");
   const rn_handle_t* handle = *RN_DATA(tensor, rn_handle_t*);
-  if (!handle) return rn_invalid_argument("A handle is expected");
+  if (!handle) return rn_invalid_argument("The input must be a handle");
   rn_status_free(
       rn_resources_remove(ctx->kernel->resources, handle->container, handle->name, NULL));
   return RN_OK;

@@ -146,8 +146,9 @@ rn_status_t rn_data_open_predicate(rn_dataset_t* dataset) {
   rn_data_mapped_t* filter = (rn_data_mapped_t*)dataset;
   RN_RETURN_IF_ERROR(rn_data_open_mapped(dataset, "predicate"));
   if (filter->input->component_count != dataset->component_count)
-    return rn_invalid_argument("%s: %d components in, %d out", dataset->node->op->name,
-                               filter->input->component_count, dataset->component_count);
+    return rn_invalid_argument("%s has %d input components, but %d output components",
+                               dataset->node->op->name, filter->input->component_count,
+                               dataset->component_count);
   if (filter->func.instance->result_count < 1)
     return rn_invalid_argument("predicate function has no return value.");
   return RN_OK;
@@ -207,7 +208,7 @@ static rn_status_t scan_open(rn_dataset_t* dataset) {
                                              ? (rn_dtype_t)scan->state[i].dtype
                                              : dataset->types[i - scan->state_count]);
   return fits ? RN_OK
-              : rn_invalid_argument("Expected %d components, but the function of a scan gives %d",
+              : rn_invalid_argument("Expected %d components, but the function of a scan returns %d",
                                     scan->state_count + dataset->component_count,
                                     instance->result_count);
 }

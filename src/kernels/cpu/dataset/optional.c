@@ -139,10 +139,10 @@ rn_status_t rn_data_state_of(const rn_tensor_t* tensor, rn_str_t* out) {
   if (is_state && state->size >= strlen(STOCK_STATE) &&
       memcmp(state->bytes, STOCK_STATE, strlen(STOCK_STATE)) == 0)
     return rn_unimplemented(
-        "The state of this iterator was saved by another implementation of TensorFlow, for the "
-        "pipeline that it had made of the dataset, and cannot be restored here");
+        "The state of this iterator was saved by another implementation of TensorFlow for its own "
+        "form of the pipeline, and cannot be restored here");
   if (!is_state || tensor->count != 1)
-    return rn_invalid_argument("The serialized state of an iterator is expected");
+    return rn_invalid_argument("The input must be the serialized state of an iterator");
   *out = rn_str_n(state->bytes, state->size);
   return RN_OK;
 }

@@ -62,8 +62,8 @@ static rn_status_t padded_open(rn_dataset_t* dataset) {
         "elements (%d)",
         value_count, count);
   if (count != dataset->component_count)
-    return rn_invalid_argument("%s: %d components in, %d out", dataset->node->op->name, count,
-                               dataset->component_count);
+    return rn_invalid_argument("%s has %d input components, but %d output components",
+                               dataset->node->op->name, count, dataset->component_count);
   return check_padding(dataset);
 }
 

@@ -350,7 +350,7 @@ static rn_status_t save_paused(prefetch_iterator_t* own, rn_data_writer_t* write
   int64_t good = 0;
   while (good < own->count && rn_ok(slot_at(own, good)->status)) ++good;
   if (good < own->count)
-    return rn_failed_precondition("An element that waits could not be made: %s",
+    return rn_failed_precondition("A pending element failed: %s",
                                   rn_status_message(slot_at(own, good)->status));
   rn_data_put_int(writer, own->count);
   for (int64_t i = 0; i < own->count; ++i)

@@ -24,8 +24,9 @@ static rn_status_t cut_open(rn_dataset_t* dataset) {
   cut_t* cut = (cut_t*)dataset;
   RN_RETURN_IF_ERROR(rn_data_upstream(dataset, "input_dataset", &cut->input));
   if (cut->input->component_count != dataset->component_count)
-    return rn_invalid_argument("%s: %d components in, %d out", dataset->node->op->name,
-                               cut->input->component_count, dataset->component_count);
+    return rn_invalid_argument("%s has %d input components, but %d output components",
+                               dataset->node->op->name, cut->input->component_count,
+                               dataset->component_count);
   return RN_OK;
 }
 

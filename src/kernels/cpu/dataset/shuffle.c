@@ -111,8 +111,9 @@ static rn_status_t shuffle_open(rn_dataset_t* dataset) {
   if (shuffle->count < 1 && shuffle->count != -1)
     return rn_invalid_argument("count must be greater than zero or equal to -1.");
   if (shuffle->input->component_count != dataset->component_count)
-    return rn_invalid_argument("%s: %d components in, %d out", dataset->node->op->name,
-                               shuffle->input->component_count, dataset->component_count);
+    return rn_invalid_argument("%s has %d input components, but %d output components",
+                               dataset->node->op->name, shuffle->input->component_count,
+                               dataset->component_count);
   return open_seeds(dataset);
 }
 

@@ -98,7 +98,7 @@ static rn_status_t use_meta(kept_t* kept, const rn_snapshot_meta_t* meta) {
     return rn_unimplemented("Snapshot reader version: %lld is not supported; %s",
                             (long long)meta->version, kept->folder.data);
   if (!meta->is_final)
-    return rn_failed_precondition("What was saved is not complete: %s", kept->folder.data);
+    return rn_failed_precondition("The saved dataset is not complete: %s", kept->folder.data);
   if (meta->run.size >= sizeof kept->run)
     return rn_data_loss("no metadata of a snapshot: %s", kept->folder.data);
   memcpy(kept->run, meta->run.data, meta->run.size);
@@ -264,8 +264,9 @@ static rn_status_t use_made(kept_iterator_t* own) {
   for (int32_t c = 0; fits && c < made->component_count; ++c)
     fits = made->types[c] == kept->base.types[c];
   if (!fits)
-    return rn_invalid_argument("A dataset of other types than those of the %s was returned",
-                               kept->base.node->op->name);
+    return rn_invalid_argument(
+        "The function returned a dataset whose types differ from those of the %s",
+        kept->base.node->op->name);
   rn_object_retain(&made->object);
   rn_dataset_release(own->made);
   own->made = made;

@@ -99,7 +99,7 @@ static rn_status_t counter_restore(rn_data_iterator_t* iterator, rn_data_reader_
 // TensorDataset: the tensors are its one element.
 static rn_status_t check_components(const rn_dataset_t* dataset) {
   if (dataset->node->input_count != dataset->component_count)
-    return rn_invalid_argument("A %s of %d components has %d of them", dataset->node->op->name,
+    return rn_invalid_argument("A %s of %d components got %d", dataset->node->op->name,
                                dataset->component_count, dataset->node->input_count);
   return RN_OK;
 }

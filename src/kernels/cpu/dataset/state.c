@@ -86,7 +86,7 @@ rn_status_t rn_data_put_iterator(rn_data_writer_t* writer, rn_data_iterator_t* i
 }
 
 rn_status_t rn_data_bad_state(void) {
-  return rn_data_loss("The state of an iterator is damaged, or of another dataset");
+  return rn_data_loss("The state of an iterator is corrupt or belongs to another dataset");
 }
 
 static bool take_byte(rn_data_reader_t* reader, char* out) {
@@ -165,7 +165,8 @@ static rn_status_t take_fields(rn_data_reader_t* reader, rn_data_iterator_t* ite
   if (!rn_str_eq(op, name_of(iterator)))
     return rn_invalid_argument("The saved state is of a %.*s, not of a %s", RN_STR_ARGS(op),
                                iterator->dataset->node->op->name);
-  if (!kind->restore) return rn_unimplemented("The state of a %.*s is lost", RN_STR_ARGS(op));
+  if (!kind->restore)
+    return rn_unimplemented("The state of a %.*s cannot be restored", RN_STR_ARGS(op));
   return kind->restore(iterator, reader);
 }
 

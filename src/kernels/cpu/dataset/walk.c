@@ -180,7 +180,7 @@ rn_status_t rn_data_root_restore(rn_data_root_t* root, rn_str_t state, int32_t d
   rn_data_walk_t *old = get_walk(root), *walk = NULL;
   if (!old)
     return rn_failed_precondition(
-        "An iterator must be made over its dataset before its state can be restored.");
+        "An iterator must be created over its dataset before its state can be restored.");
   if (!rn_data_host_enter(old->dataset->host)) {
     walk_release(old);
     return rn_cancelled("The session is closed");

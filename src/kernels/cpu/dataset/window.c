@@ -257,11 +257,12 @@ static rn_status_t window_open(rn_dataset_t* dataset) {
     return rn_invalid_argument("A window of %lld elements %lld apart is too large",
                                (long long)window->size, (long long)window->stride);
   if (window->input->component_count != dataset->component_count)
-    return rn_invalid_argument("%s: %d components in, %d out", dataset->node->op->name,
-                               window->input->component_count, dataset->component_count);
+    return rn_invalid_argument("%s has %d input components, but %d output components",
+                               dataset->node->op->name, window->input->component_count,
+                               dataset->component_count);
   for (int32_t c = 0; c < dataset->component_count; ++c)
     if (dataset->types[c] != RN_VARIANT)
-      return rn_invalid_argument("The elements of windows are datasets");
+      return rn_invalid_argument("The elements of a window dataset must be datasets");
   return RN_OK;
 }
 

@@ -34,7 +34,7 @@ static void calls_destroy(void* state) {
 
 static rn_status_t calls_begin(const rn_kernel_init_t* init, calls_t* calls, int32_t count) {
   if (!init->functions)
-    return rn_failed_precondition("There is nothing to call functions through: node '%.*s' (%s)",
+    return rn_failed_precondition("The runtime has no function library: node '%.*s' (%s)",
                                   RN_STR_ARGS(init->node), init->op->name);
   calls->functions = init->functions;
   rn_arena_init(&calls->arena, init->allocator);
@@ -55,7 +55,7 @@ static rn_status_t add_target(calls_t* calls, const rn_func_attr_t* function) {
 static rn_status_t add_named(calls_t* calls, const rn_kernel_init_t* init, const char* attr) {
   const rn_attr_value_t* value = rn_init_attr(init, attr);
   if (value->kind != RN_ATTR_FUNC || value->is_list || !value->func)
-    return rn_invalid_argument("Attribute '%s' is no function", attr);
+    return rn_invalid_argument("Attribute '%s' is not a function", attr);
   return add_target(calls, value->func);
 }
 

@@ -29,7 +29,7 @@ rn_status_t rn_image_floats(rn_kernel_ctx_t* ctx, const rn_tensor_t* tensor, rn_
     CASE(RN_INT64, int64_t, (float)x)
 #undef CASE
     default:
-      return rn_unimplemented("Images of type %s", rn_dtype_name(tensor->dtype));
+      return rn_unimplemented("Images of type %s are not supported", rn_dtype_name(tensor->dtype));
   }
   return RN_OK;
 }

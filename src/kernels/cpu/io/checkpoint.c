@@ -13,7 +13,7 @@ rn_str_t rn_ckpt_text(const rn_tensor_t* tensor, int64_t i) {
 rn_status_t rn_ckpt_path(const rn_tensor_t* tensor, rn_strbuf_t* out) {
   rn_str_t text = rn_ckpt_text(tensor, 0);
   if (text.size && memchr(text.data, '\0', text.size))
-    return rn_invalid_argument("A file name must not hold a NUL");
+    return rn_invalid_argument("A file name must not contain a NUL");
   rn_strbuf_append(out, text);
   return rn_strbuf_status(out);
 }

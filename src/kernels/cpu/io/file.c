@@ -19,7 +19,7 @@ static rn_status_t output_text(rn_kernel_ctx_t* ctx, rn_str_t text) {
 static rn_status_t path_of(const rn_kernel_ctx_t* ctx, rn_str_t text, char** out) {
   *out = NULL;
   if (memchr(text.data, '\0', text.size))
-    return rn_invalid_argument("A file name must not hold a NUL");
+    return rn_invalid_argument("A file name must not contain a NUL");
   return rn_str_dup(ctx->kernel->allocator, text, out);
 }
 
@@ -156,7 +156,7 @@ static rn_status_t region_init(const rn_kernel_init_t* init, void* state) {
   memcpy(region->dims, shape.dims, (size_t)shape.rank * sizeof *shape.dims);
   rn_str_t name = rn_init_string(init, "memory_region_name");
   if (memchr(name.data, '\0', name.size))
-    return rn_invalid_argument("A file name must not hold a NUL");
+    return rn_invalid_argument("A file name must not contain a NUL");
   RN_RETURN_IF_ERROR(rn_str_dup(init->allocator, name, &region->path));
   region->path_size = name.size + 1;
   return RN_OK;
@@ -189,7 +189,8 @@ static rn_status_t region_read(rn_kernel_ctx_t* ctx, region_t* region) {
   rn_status_t status =
       rn_temp(ctx, region->dtype, (rn_shape_t){region->rank, region->dims}, &value);
   if (rn_ok(status) && bytes) status = file->vtable->read_at(file, 0, value.data, bytes, &got);
-  if (rn_ok(status) && got != bytes) status = rn_data_loss("%s became shorter", region->path);
+  if (rn_ok(status) && got != bytes)
+    status = rn_data_loss("%s was truncated while being read", region->path);
   rn_status_free(file->vtable->close(file));
   if (rn_ok(status))
     region->value = value;

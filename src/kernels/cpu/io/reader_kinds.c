@@ -12,7 +12,7 @@ static void numbered_key(const rn_reader_t* reader, uint64_t number, rn_strbuf_t
 static rn_status_t path_of(const rn_reader_t* reader, const char** out) {
   *out = reader->work.size ? reader->work.data : "";
   if (strlen(*out) != reader->work.size)
-    return rn_invalid_argument("A file name must not hold a NUL: %s", *out);
+    return rn_invalid_argument("A file name must not contain a NUL: %s", *out);
   return RN_OK;
 }
 

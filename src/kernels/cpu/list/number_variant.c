@@ -102,7 +102,7 @@ static rn_status_t number_from_proto(const rn_variant_kind_t* kind, size_t size,
                                      rn_allocator_t allocator, rn_object_t** out) {
   *out = NULL;
   if (proto->metadata.size != size || proto->tensors.count != 0)
-    return rn_invalid_argument("A variant that holds a %s has %zu bytes, not %zu", kind->type_name,
+    return rn_invalid_argument("A variant of type %s has %zu bytes instead of %zu", kind->type_name,
                                size, proto->metadata.size);
   return make(kind, proto->metadata.data, size, allocator, out);
 }

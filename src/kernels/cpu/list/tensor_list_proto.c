@@ -47,7 +47,7 @@ static rn_status_t list_to_proto(const rn_object_t* object, rn_arena_t* arena,
 }
 
 static rn_status_t malformed(void) {
-  return rn_invalid_argument("A TensorProto holds a list of tensors with malformed metadata");
+  return rn_invalid_argument("A TensorProto contains a tensor list with malformed metadata");
 }
 
 static bool take_varint(rn_str_t* at, uint64_t* out) {

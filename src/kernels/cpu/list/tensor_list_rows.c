@@ -198,7 +198,7 @@ static rn_status_t output_joined(rn_kernel_ctx_t* ctx, const rn_tensor_list_t* l
     int64_t* length = &RN_DATA(counts, int64_t)[i];
     RN_RETURN_IF_ERROR(length_of(list, lengths, i, length));
     if (!rn_add_i64_ok(dims[0], *length, &dims[0]))
-      return rn_invalid_argument("The elements have too many rows together");
+      return rn_invalid_argument("The elements have too many rows in total");
   }
   for (int32_t d = 0; d < rest.rank; ++d) dims[d + 1] = rest.dims[d];
   if (rest.rank >= RN_MAX_RANK) return rn_invalid_argument("The elements' rank is too large");

@@ -54,7 +54,7 @@ static rn_status_t boxed_from_proto(const rn_pb_VariantTensorDataProto_t* proto,
   rn_tensor_t value = {0};
   *out = NULL;
   if (proto->tensors.count != 1)
-    return rn_invalid_argument("A variant of a tensor holds %u tensors",
+    return rn_invalid_argument("A variant of one tensor contains %u tensors",
                                (unsigned)proto->tensors.count);
   RN_RETURN_IF_ERROR(rn_tensor_from_proto(proto->tensors.items, max_bytes, allocator, &value));
   return rn_tensor_variant_create(allocator, &value, out);

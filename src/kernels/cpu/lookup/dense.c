@@ -293,7 +293,7 @@ bool rn_lookup_table_is_dense(const rn_lookup_table_t* table) { return table->st
 rn_status_t rn_lookup_dense_begin(rn_lookup_table_t* table, const rn_tensor_t* empty,
                                   const rn_tensor_t* deleted) {
   if (!rn_lookup_table_is_dense(table))
-    return rn_invalid_argument("The table '%.*s' is of another kind", (int)table->name_size,
+    return rn_invalid_argument("The table '%.*s' is not a dense table", (int)table->name_size,
                                table->name);
   rn_mutex_lock(&table->mutex);
   rn_status_t status = begin((dense_t*)table, empty, deleted);

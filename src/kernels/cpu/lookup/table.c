@@ -38,7 +38,7 @@ rn_shape_t rn_lookup_table_shape(const rn_lookup_table_t* table) { return table-
 rn_status_t rn_lookup_table_set_shape(rn_lookup_table_t* table, rn_shape_t shape) {
   int64_t count = 0, *dims = NULL;
   if (!rn_shape_is_full(shape) || !rn_shape_count(shape, &count))
-    return rn_invalid_argument("The values of a table must have a shape that is known");
+    return rn_invalid_argument("The values of a table must have a known shape");
   rn_mutex_lock(&table->mutex);
   rn_status_t status = RN_OK;
   if (!table->has_shape) {

@@ -67,7 +67,7 @@ static rn_status_t matrix_sizes(const matmul_t* matmul, const rn_tensor_t* a, co
 
 static rn_status_t set_panels(rn_kernel_ctx_t* ctx, const rn_tensor_t* panels, rn_gemm_t* gemm) {
   if (panels->count != rn_gemm_panels_count(gemm->dtype, gemm->n, gemm->k))
-    return rn_internal("Panels of another matrix");
+    return rn_internal("The packed panels have the wrong size");
   gemm->panels = panels->data;
   gemm->backwards = ((const matmul_t*)ctx->state)->backwards;
   return RN_OK;
@@ -99,15 +99,17 @@ static rn_status_t packed_compute(rn_kernel_ctx_t* ctx) { return multiply(ctx, r
 // Accumulates onto a product in place; step/hoist_rnn_inputs.c ensures that nothing else reads it.
 static rn_status_t continued_compute(rn_kernel_ctx_t* ctx) {
   const rn_tensor_t *c = rn_in(ctx, 0), *a = rn_in(ctx, 1), *b = rn_in(ctx, 2);
-  if (c->rank != 2 || a->rank != 2 || b->rank != 2) return rn_internal("A product of no matrices");
+  if (c->rank != 2 || a->rank != 2 || b->rank != 2)
+    return rn_internal("The operands of a matmul are not matrices");
   rn_gemm_t gemm = {.a = a->data, .b = b->data, .adds = true};
   RN_RETURN_IF_ERROR(matrix_sizes(ctx->state, a, b, &gemm));
   if (gemm.m < 2 || gemm.n < 2 || rn_tensor_dim(c, 0) != gemm.m || rn_tensor_dim(c, 1) != gemm.n)
-    return rn_internal("A product to go on with has another shape");
+    return rn_internal("The product to accumulate onto has the wrong shape");
   RN_RETURN_IF_ERROR(set_panels(ctx, rn_in(ctx, 3), &gemm));
   if (ctx->kernel->input_count > 4) {
     const rn_tensor_t* bias = rn_in(ctx, 4);
-    if (bias->rank != 1 || bias->count != gemm.n) return rn_internal("A bias of another shape");
+    if (bias->rank != 1 || bias->count != gemm.n)
+      return rn_internal("The bias has the wrong shape");
     gemm.bias = bias->data;
   }
   RN_RETURN_IF_ERROR(rn_forward(ctx, 0, 0));
@@ -123,7 +125,7 @@ static rn_status_t pack_init(const rn_kernel_init_t* init, void* state) {
 static rn_status_t pack_compute(rn_kernel_ctx_t* ctx) {
   const matmul_t* matmul = ctx->state;
   const rn_tensor_t* b = rn_in(ctx, 0);
-  if (b->rank != 2) return rn_internal("Panels of no matrix");
+  if (b->rank != 2) return rn_internal("Only a matrix can be packed into panels");
   int64_t n = rn_tensor_dim(b, matmul->transpose_b ? 0 : 1);
   int64_t k = rn_tensor_dim(b, matmul->transpose_b ? 1 : 0);
   int64_t count = rn_gemm_panels_count(b->dtype, n, k);

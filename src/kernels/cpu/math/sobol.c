@@ -81,8 +81,8 @@ static rn_status_t sobol_sample(rn_kernel_ctx_t* ctx) {
   if (count * dims >= INT32_MAX)
     return rn_invalid_argument("num_results*dim must be less than %d", INT32_MAX);
   if (dims > MAX_DIMENSIONS)
-    return rn_unimplemented("There are Sobol sequences of up to %d dimensions here, not of %lld",
-                            MAX_DIMENSIONS, (long long)dims);
+    return rn_unimplemented("SobolSample supports up to %d dimensions, got %lld", MAX_DIMENSIONS,
+                            (long long)dims);
   RN_RETURN_IF_ERROR(rn_output(ctx, 0, (rn_shape_t){2, (int64_t[]){count, dims}}, &out));
   for (int k = 0; k < BITS; ++k) directions[k] = 1u << (BITS - 1 - k);
   for (int64_t d = 0; d < dims; ++d) {

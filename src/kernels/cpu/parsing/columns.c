@@ -48,7 +48,7 @@ static rn_status_t dense_output(rn_columns_t* columns, rn_column_t* column, rn_k
   int64_t dims[RN_MAX_RANK + 1];
   int rank = 0;
   if (column->shape.rank + 1 > RN_MAX_RANK)
-    return rn_invalid_argument("dense_shapes of too many dimensions: %d", column->shape.rank);
+    return rn_invalid_argument("dense_shapes has too many dimensions: %d", column->shape.rank);
   if (!columns->is_scalar) dims[rank++] = columns->rows;
   for (int d = 0; d < column->shape.rank; ++d) dims[rank++] = column->shape.dims[d];
   if (column->form == RN_COLUMN_PADDED)

@@ -99,8 +99,7 @@ static rn_status_t decode_padded_raw(rn_kernel_ctx_t* ctx) {
 static rn_status_t compressed_init(const rn_kernel_init_t* init, void* self) {
   rn_str_t name = rn_init_string(init, "compression_type");
   if (rn_compression_from_name(name, self)) return RN_OK;
-  if (rn_str_is(name, "ZSTD"))
-    return rn_unimplemented("compression_type ZSTD is not supported here");
+  if (rn_str_is(name, "ZSTD")) return rn_unimplemented("compression_type ZSTD is not supported");
   return rn_invalid_argument("Only ZLIB, ZSTD, GZIP or NONE are supported compressions");
 }
 

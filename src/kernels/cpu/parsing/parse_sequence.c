@@ -266,7 +266,7 @@ static rn_status_t write_dense(job_t* job, list_column_t* list) {
   rn_tensor_t *values = NULL, *lengths = NULL;
   int rank = 0;
   if (list->shape.rank + 2 > RN_MAX_RANK)
-    return rn_invalid_argument("feature_list_dense_shapes of too many dimensions: %d",
+    return rn_invalid_argument("feature_list_dense_shapes has too many dimensions: %d",
                                list->shape.rank);
   if (!job->is_single) RN_RETURN_IF_ERROR(check_steps(job, list));
   if (!is_scalar) dims[rank++] = rows;

@@ -226,7 +226,8 @@ static rn_status_t decode_in(rn_kernel_ctx_t* ctx, rn_arena_t* arena) {
   rn_tensor_t *sizes = NULL, **values = NULL;
   int64_t dims[RN_MAX_RANK];
   if (in->count == 0) return rn_invalid_argument("Bufs argument must contain at least one value");
-  if (in->rank >= RN_MAX_RANK) return rn_invalid_argument("Messages of rank %d", in->rank);
+  if (in->rank >= RN_MAX_RANK)
+    return rn_invalid_argument("Messages of rank %d have too many dimensions", in->rank);
   RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(arena, (size_t)in->count, &messages));
   for (int64_t m = 0; m < in->count; ++m)
     messages[m] = rn_tstring_view(&RN_DATA(in, const rn_tstring_t)[m]);

@@ -174,7 +174,7 @@ static rn_status_t make_message(maker_t* maker, rn_str_t name, rn_pb_message_des
     if (rn_str_eq(maker->made[i].name, name)) return RN_OK;
   }
   if (maker->count == MAX_TYPES || maker->depth == MAX_DEPTH)
-    return rn_unimplemented("A message is made of too many types: %.*s", RN_STR_ARGS(name));
+    return rn_unimplemented("A message nests too many types: %.*s", RN_STR_ARGS(name));
   if (!rn_proto_find_type(maker->set, name, false, &bytes, &file))
     return rn_invalid_argument("No descriptor found for message type %.*s", RN_STR_ARGS(name));
   RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(maker->arena, 1, out));

@@ -25,11 +25,12 @@ static rn_status_t then_init(const rn_kernel_init_t* init, void* arg) {
   state->is_depthwise = rn_init_bool(init, "is_depthwise");
   const rn_attr_value_t* steps = rn_init_attr(init, "steps");
   state->step_count = steps->count / 2;
-  if (state->step_count > RN_CONV_MOST_STEPS) return rn_internal("too many steps");
+  if (state->step_count > RN_CONV_MOST_STEPS)
+    return rn_internal("A fused convolution has too many steps");
   for (int32_t i = 0; i < state->step_count; ++i) {
     int64_t code = steps->list_i[2 * i], operand = steps->list_i[2 * i + 1];
     if (code < RN_CONV_ADD || code > RN_CONV_RELU6 || operand + 2 >= init->input_count)
-      return rn_internal("step %d of a convolution is none", i);
+      return rn_internal("Step %d of a fused convolution is invalid", i);
     state->steps[i].code = (rn_conv_code_t)code;
     state->steps[i].operand = (int32_t)operand;
   }

@@ -39,8 +39,7 @@ rn_status_t rn_fused_check(const rn_fused_t* program) {
     if (arity(step->code) == 2)
       reads_well = reads_well && step->b >= 0 && step->b < operands && (written >> step->b & 1);
     if (!reads_well || step->out < program->inputs || step->out >= operands)
-      return rn_invalid_argument("Step %d of a fused chain names an operand that it cannot have",
-                                 i);
+      return rn_invalid_argument("Step %d of a fused chain has an invalid operand", i);
     written |= UINT64_C(1) << step->out;
   }
   for (int k = operands - program->outputs; k < operands; ++k)

@@ -25,7 +25,8 @@ static rn_status_t read_steps(const rn_kernel_init_t* init, fused_t* fused) {
   const rn_attr_value_t* code = rn_init_attr(init, "program");
   int32_t count = code->count / 4;
   if (count < 1 || code->count % 4 != 0)
-    return rn_invalid_argument("A fused program of %d numbers", code->count);
+    return rn_invalid_argument("A fused program must have a multiple of four numbers, got %d",
+                               code->count);
   fused->allocator = init->allocator;
   RN_RETURN_IF_ERROR(RN_NEW_ARRAY(init->allocator, (size_t)count, &fused->steps));
   for (int32_t i = 0; i < count; ++i) {
@@ -92,7 +93,7 @@ static void fused_destroy(void* state) {
 }
 
 static rn_status_t wrong_input(int64_t wanted, const rn_tensor_t* input) {
-  return rn_internal("A fused chain over %lld elements got one of %lld", (long long)wanted,
+  return rn_internal("A fused chain over %lld elements got an operand of %lld", (long long)wanted,
                      (long long)input->count);
 }
 
@@ -191,7 +192,7 @@ static rn_status_t columns_compute(rn_kernel_ctx_t* ctx) {
   operands.has_columns = false;
   int64_t count = 0;
   if (!rn_shape_count((rn_shape_t){columns->rank, columns->dims}, &count) || count < 0)
-    return rn_invalid_argument("A fused program over no known shape");
+    return rn_invalid_argument("A fused program needs a known shape");
   RN_RETURN_IF_ERROR(find_inputs(ctx, count, &operands));
   RN_RETURN_IF_ERROR(make_outputs(ctx, &operands));
   if (count == 0) return RN_OK;

@@ -42,7 +42,7 @@ static rn_status_t sum_of(const rn_kernel_ctx_t* ctx, loop_sum_t** out) {
   const rn_tensor_t* in = rn_in(ctx, 0);
   rn_object_t* object = in->count == 1 ? *RN_DATA(in, rn_object_t*) : NULL;
   *out = object && object->destroy == sum_destroy ? (loop_sum_t*)object : NULL;
-  return *out ? RN_OK : rn_internal("Not a sum of products");
+  return *out ? RN_OK : rn_internal("The variant is not a sum of matmuls");
 }
 
 static rn_status_t begin_compute(rn_kernel_ctx_t* ctx) {

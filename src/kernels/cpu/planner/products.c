@@ -49,7 +49,7 @@ static rn_status_t init_from(const rn_kernel_init_t* init, products_t* products,
   int64_t lefts = rn_init_int(init, "M");
   products->sides = (int)(lefts / products->count);
   if (lefts % products->count != 0 || (products->sides > 1 && !products->transposes))
-    return rn_internal("A sum of %d products of %lld matrices", products->count, (long long)lefts);
+    return rn_internal("A sum of %d matmuls has %lld operands", products->count, (long long)lefts);
   return RN_OK;
 }
 static rn_status_t sum_init(const rn_kernel_init_t* init, void* state) {
@@ -291,14 +291,15 @@ static void run_deep(void* arg, int64_t begin, int64_t end) {
 static rn_status_t measure(job_t* job, int64_t c_shape[2]) {
   for (int32_t t = 0; t < job->products->count; ++t) {
     const rn_tensor_t *a = left(job, t), *b = right(job, t);
-    if (a->rank != 2 || b->rank != 2) return rn_internal("A sum of products of no matrices");
+    if (a->rank != 2 || b->rank != 2)
+      return rn_internal("The operands of a sum of matmuls are not matrices");
     int64_t m = rn_tensor_dim(a, job->products->transposes ? 1 : 0);
     int64_t k = rn_tensor_dim(a, job->products->transposes ? 0 : 1);
     int64_t n = rn_tensor_dim(b, 1);
     for (int s = 1; s < job->products->sides; ++s) {
       const rn_tensor_t* other = side(job, t, s);
       if (other->rank != 2 || rn_tensor_dim(other, 0) != k)
-        return rn_internal("Matrices side by side that do not fit");
+        return rn_internal("Matrices side by side have incompatible shapes");
       m += rn_tensor_dim(other, 1);
     }
     if (t == 0) {
@@ -306,7 +307,7 @@ static rn_status_t measure(job_t* job, int64_t c_shape[2]) {
       job->n = n;
     }
     if (m != job->m || n != job->n || k != rn_tensor_dim(b, 0) || k < 1 || k > INT32_MAX)
-      return rn_internal("A sum of products of different shapes");
+      return rn_internal("The matmuls of a sum have different shapes");
     job->k += k;
   }
   c_shape[0] = job->m;
@@ -382,7 +383,7 @@ rn_status_t rn_products_add(rn_kernel_ctx_t* ctx, rn_tensor_t* const* lefts,
   int64_t dims[2];
   RN_RETURN_IF_ERROR(measure(&job, dims));
   if (!rn_shape_eq(rn_tensor_shape(c), (rn_shape_t){2, dims}))
-    return rn_internal("Products and what they are added to have different shapes");
+    return rn_internal("The matmuls and the tensor they are added to have different shapes");
   job.c = c->data;
   return multiply(ctx, &job, c->dtype);
 }
@@ -406,7 +407,7 @@ static rn_status_t add_compute(rn_kernel_ctx_t* ctx) {
   RN_RETURN_IF_ERROR(measure(&job, dims));
   const rn_tensor_t* start = rn_in(ctx, 0);
   if (!rn_shape_eq(rn_tensor_shape(start), (rn_shape_t){2, dims}))
-    return rn_internal("A product and what it is added to have different shapes");
+    return rn_internal("The matmul and the tensor it is added to have different shapes");
   bool is_operand = start->data == left(&job, 0)->data || start->data == right(&job, 0)->data;
   rn_tensor_t* out = NULL;
   RN_RETURN_IF_ERROR(rn_output_in_place(ctx, 0, is_operand ? 0 : 1, (rn_shape_t){2, dims}, &out));
@@ -460,7 +461,7 @@ static rn_status_t rows_of_compute(rn_kernel_ctx_t* ctx) {
   const rn_tensor_t* in = rn_in(ctx, 0);
   if (in->rank != 2 || part->first < 0 || part->count < 0 ||
       part->first > rn_tensor_dim(in, 0) - part->count)
-    return rn_internal("Rows that a matrix does not have");
+    return rn_internal("The rows are out of the matrix's range");
   RN_RETURN_IF_ERROR(rn_forward(ctx, 0, 0));
   rn_tensor_t* out = &ctx->out[0];
   int64_t columns = rn_tensor_dim(out, 1);
@@ -488,7 +489,7 @@ static void copy_matrices(void* arg, int64_t begin, int64_t end) {
 static rn_status_t stack_compute(rn_kernel_ctx_t* ctx) {
   const rn_tensor_t* first = rn_in(ctx, 0);
   const int count = ctx->kernel->input_count;
-  if (first->rank != 2) return rn_internal("Rows of no matrix");
+  if (first->rank != 2) return rn_internal("The input is not a matrix");
   int64_t dims[2] = {0, rn_tensor_dim(first, 1)};
   for (int i = 0; i < count; ++i) {
     if (!rn_tensor_same_shape(first, rn_in(ctx, i)))

@@ -143,7 +143,8 @@ static rn_status_t vars_gradient(rn_kernel_ctx_t* ctx) {
 // The number of channels: the last dimension of |x|, and the size of both bounds.
 static rn_status_t channels_of(const rn_tensor_t* x, const rn_tensor_t* min, const rn_tensor_t* max,
                                int64_t* out) {
-  if (x->rank == 0) return rn_invalid_argument("The input must have channels, but is a scalar");
+  if (x->rank == 0)
+    return rn_invalid_argument("The input must have a channel dimension, but is a scalar");
   *out = rn_tensor_dim(x, x->rank - 1);
   if (min->rank != 1 || min->count != *out)
     return rn_invalid_argument("min has incorrect size, expected %" PRId64 " was %" PRId64, *out,

@@ -121,7 +121,7 @@ static rn_status_t destroy_temporary(rn_kernel_ctx_t* ctx) {
     status = rn_resources_get(table, CONTAINER, rn_strbuf_view(&key), RN_VARIABLE_TYPE, NULL, NULL,
                               &resource);
   if (rn_ok(status) && (rn_variable_t*)resource != rn_in_variable(ctx, 0))
-    status = rn_invalid_argument("The input is not the temporary variable that the node names");
+    status = rn_invalid_argument("The input is not the temporary variable named by the node");
   if (rn_ok(status)) status = bury(table, resource);
   if (rn_ok(status))
     status = rn_resources_remove(table, CONTAINER, rn_strbuf_view(&key), RN_VARIABLE_TYPE);

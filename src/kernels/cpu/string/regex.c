@@ -160,7 +160,7 @@ static rn_status_t regex_match(const regex_t* regex, rn_str_t text, fragment_t f
   if (count >= 0 || count == PCRE2_ERROR_NOMATCH) return RN_OK;
   PCRE2_UCHAR message[120];
   pcre2_get_error_message(count, message, sizeof message);
-  return rn_resource_exhausted("Matching a regular expression was given up: %s",
+  return rn_resource_exhausted("Matching a regular expression exceeded a limit: %s",
                                (const char*)message);
 }
 

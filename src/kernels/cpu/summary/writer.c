@@ -63,7 +63,7 @@ static rn_status_t open_locked(rn_kernel_ctx_t* ctx, writer_t* w) {
                                 .flush_ms = *RN_DATA(rn_in(ctx, 3), const int32_t)};
   if (options.suffix.size && (memchr(options.suffix.data, '\0', options.suffix.size) ||
                               memchr(options.suffix.data, '/', options.suffix.size)))
-    return rn_invalid_argument("filename_suffix must not hold a NUL or a slash");
+    return rn_invalid_argument("filename_suffix must not contain a NUL or a slash");
   rn_event_writer_t* events = NULL;
   RN_RETURN_IF_ERROR(
       rn_event_writer_open(ctx->step->env, text_of(rn_in(ctx, 1)), &options, &events));
