@@ -14,7 +14,7 @@ typedef struct check_t {
   const rn_check_options_t* options;
   const rn_edge_t* xs;
   int x_count;
-  rn_tensor_t* values;  // copies, which are moved
+  rn_tensor_t* values;  // copies, whose elements are perturbed
   const rn_tensor_t** feeds;
   rn_edge_t sum;
   rn_gradient_t* dxs;
@@ -22,7 +22,7 @@ typedef struct check_t {
   double error;
 } check_t;
 
-// cos(0), cos(1) … in the shape of |y|: weights that no symmetry hides an error from.
+// cos(0), cos(1) … in the shape of |y|: weights without symmetry, which could hide an error.
 static rn_edge_t weights_like(rn_scope_t* s, rn_edge_t y) {
   rn_edge_t zero = rn_const_int32(s, 0), one = rn_const_int32(s, 1);
   rn_edge_t numbers = rn_Cast(s, rn_Range(s, zero, rn_Size(s, y), one), rn_edge_dtype(y));
@@ -79,10 +79,10 @@ static rn_status_t sum_at(check_t* c, rn_tensor_t* x, int64_t i, double value, d
   return RN_OK;
 }
 
-// (f(x + h) - f(x - h)) / 2h, with the step that was really taken.
+// (f(x + h) - f(x - h)) / 2h, where h is the step after rounding.
 static rn_status_t difference(check_t* c, rn_tensor_t* x, int64_t i, double* out) {
   double step = c->options->step, old = get(x, i), above, below, high = 0, low = 0;
-  // The cube root of the rounding error balances it against the formula's own.
+  // The cube root of the rounding error balances rounding against the error of the formula.
   if (step == 0) step = x->dtype == RN_DOUBLE ? 6e-6 : 5e-3;
   rn_status_t status = sum_at(c, x, i, old + step, &above, &high);
   if (rn_ok(status)) status = sum_at(c, x, i, old - step, &below, &low);

@@ -8,7 +8,7 @@
 
 typedef RN_VEC(rn_edge_t) edges_t;
 
-// How many conditionals and loops each node is in, by its number; what is needed is marked, too.
+// By node number: how many conditionals and loops contain the node, and whether it is needed.
 typedef struct walk_t {
   rn_graph_t* graph;
   rn_allocator_t allocator;
@@ -19,7 +19,7 @@ typedef struct walk_t {
 
 static bool is_role(const rn_node_t* node, rn_op_role_t role) { return node->op->role == role; }
 
-// Inputs come before their nodes, but for those that go round in a loop.
+// Inputs come before their nodes, except the back edges of loops.
 static void find_depths(walk_t* w) {
   for (int32_t i = 0; i < w->count; ++i) {
     const rn_node_t* node = w->graph->nodes.items[i];
@@ -96,7 +96,7 @@ RN_API rn_node_t* rn_add_check_numerics(rn_scope_t* scope, const rn_edge_t* ys, 
                      edges.items[i].index);
     status = rn_strbuf_status(&message);
     if (rn_ok(status)) {
-      // One after the other: what fails first comes first in the graph.
+      // A chain of control edges: the first check that fails is the first in the graph.
       rn_op_begin(scope, "CheckNumerics");
       rn_op_input(scope, edges.items[i]);
       rn_op_attr_string(scope, "message", message.data);

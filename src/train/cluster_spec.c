@@ -1,7 +1,7 @@
-// Reads clusters: "ps=a:1|b:1,worker=c:1", or JSON of the few kinds that TF_CONFIG has.
+// Parses clusters: "ps=a:1|b:1,worker=c:1", or the JSON of TF_CONFIG.
 #include "train/cluster_spec.h"
 
-#define MAX_DEPTH 16  // of JSON that is passed over
+#define MAX_DEPTH 16  // of JSON values that are skipped
 #define MAX_TASKS 65536
 
 static rn_status_t add_task(rn_cluster_t* cluster, rn_str_t job, int64_t index, rn_str_t address) {
@@ -41,7 +41,7 @@ static rn_status_t read_short(rn_cluster_t* cluster, rn_str_t text) {
   return RN_OK;
 }
 
-// JSON, read as it comes.
+// A JSON reader without a tree.
 typedef struct json_t {
   rn_cluster_t* cluster;
   rn_str_t text;
@@ -52,7 +52,7 @@ static rn_status_t wrong(const json_t* json, const char* what) {
   return rn_invalid_argument("The cluster's JSON, at byte %zu: %s", json->at, what);
 }
 
-// The next byte that is no space; 0 at the end.
+// The next byte that is not white space; 0 at the end.
 static char peek(json_t* json) {
   while (json->at < json->text.size && strchr(" \t\r\n", json->text.data[json->at]) &&
          json->text.data[json->at])
@@ -66,7 +66,7 @@ static bool take(json_t* json, char byte) {
   return true;
 }
 
-// Names and addresses need no escapes; one with a backslash is refused where it matters.
+// Names and addresses need no escapes; callers refuse one with a backslash.
 static rn_status_t read_string(json_t* json, rn_str_t* out) {
   if (!take(json, '"')) return wrong(json, "a string was expected");
   size_t start = json->at;
@@ -80,7 +80,8 @@ static rn_status_t read_string(json_t* json, rn_str_t* out) {
   return RN_OK;
 }
 
-// |each| is told of every member: its name (of arrays "") and its number, with |at| on its value.
+// Calls |each| for every member, with its name ("" in arrays) and its index; |at| is then at its
+// value.
 typedef rn_status_t (*member_fn_t)(json_t* json, rn_str_t name, int64_t index, void* arg);
 static rn_status_t read_members(json_t* json, member_fn_t each, void* arg) {
   bool is_object = peek(json) == '{';

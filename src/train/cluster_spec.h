@@ -1,4 +1,4 @@
-// A cluster as people write it down, below the C API. See runnel/cluster.h.
+// Parses the text form of a cluster; runnel/cluster.h is the API over it. See runnel/cluster.h.
 #ifndef RUNNEL_TRAIN_CLUSTER_SPEC_H_
 #define RUNNEL_TRAIN_CLUSTER_SPEC_H_
 
@@ -7,19 +7,19 @@
 #include "runnel/cluster.h"
 
 typedef struct rn_cluster_task_t {
-  rn_str_t job, address;  // both end in a 0
+  rn_str_t job, address;  // NUL-terminated
   int32_t index;
 } rn_cluster_task_t;
 
 struct rn_cluster_t {
   rn_allocator_t allocator;
-  rn_arena_t arena;  // all text
+  rn_arena_t arena;  // holds all strings
   RN_VEC(rn_cluster_task_t) tasks;
-  const char* job;  // which one this process is; NULL: not said
+  const char* job;  // the job of this process; NULL if the text does not say
   int task;
 };
 
-// |text| is the short form or JSON, or, if |is_config|, what TF_CONFIG holds.
+// |text| is the short form, JSON, or, if |is_config|, the contents of TF_CONFIG.
 RN_MUST_USE rn_status_t rn_cluster_create(rn_allocator_t allocator, rn_str_t text, bool is_config,
                                           rn_cluster_t** out);
 

@@ -1,4 +1,4 @@
-// The coordinator: threads, the wish to stop, and the first error.
+// The coordinator: threads, the stop request, and the first error.
 #include <stdatomic.h>
 #include <time.h>
 
@@ -16,14 +16,14 @@ typedef struct worker_t {
 
 struct rn_coordinator_t {
   rn_allocator_t allocator;
-  _Atomic int32_t refs;  // the client's, and one for each thread
-  // Written under |mutex|; read without it where only a hint is wanted.
+  _Atomic int32_t refs;  // one of the client, and one per thread
+  // Written under |mutex|; read without it where a hint is enough.
   _Atomic bool should_stop;
   rn_mutex_t mutex;
-  rn_cond_t changed;  // a stop was asked for, or a thread has ended
+  rn_cond_t changed;  // signalled when a stop is requested or a thread ends
   int running;
   rn_status_t error;   // Owned; the first
-  rn_status_t joined;  // Owned; what the last join told
+  rn_status_t joined;  // Owned; the result of the last join
 };
 
 static void release(rn_coordinator_t* c) {
@@ -75,14 +75,14 @@ RN_API void rn_coordinator_report(rn_coordinator_t* c, int code, const char* mes
   if (!c) return;
   bool is_error = code != RN_CODE_OK && code != RN_CODE_OUT_OF_RANGE && code != RN_CODE_CANCELLED;
   rn_mutex_lock(&c->mutex);
-  // What fails once a stop was asked for fails because of it.
+  // Errors after a stop request are caused by it, so they are dropped.
   if (is_error && rn_ok(c->error) && !rn_coordinator_should_stop(c))
     c->error = rn_status_make((rn_code_t)code, "%s", message ? message : "");
   stop_locked(c);
   rn_mutex_unlock(&c->mutex);
 }
 
-// |seconds| from now, on the clock of conditions.
+// |seconds| from now, on the clock of condition variables.
 static int64_t deadline_in(double seconds) {
   struct timespec now;
   clock_gettime(CLOCK_MONOTONIC, &now);

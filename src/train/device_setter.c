@@ -1,5 +1,5 @@
-// Where the variables of a cluster go: to one parameter server or another, by turns, by load, or as
-// the client says.
+// Assigns the variables of a cluster to parameter servers: round robin, by load, or by the client's
+// function.
 #include "runnel/cluster.h"
 #include "train/store.h"
 #include "train/words.h"
@@ -45,7 +45,8 @@ RN_API void rn_spread_variables_(rn_scope_t* scope, rn_spread_options_t options)
     rn_scope_fail(scope, status);
 }
 
-// Bytes of the variable; 1 for what has no size of its own, so that it counts, too.
+// Bytes of the variable. An element without a fixed size counts as one byte, and an empty variable
+// too, so that every variable counts.
 static int64_t size_of(const rn_var_t* v) {
   size_t each = rn_dtype_size((rn_dtype_t)v->dtype);
   int64_t bytes = each ? (int64_t)each : 1;

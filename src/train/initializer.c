@@ -40,7 +40,7 @@ MAKER(make_truncated) {
   return shifted(s, unit, self->a, self->b);
 }
 
-// Inputs and outputs of a unit: the last two dimensions, times the window of a convolution.
+// Fan-in and fan-out: the last two dimensions, times the window of a convolution.
 static double fan_of(rn_fan_t fan, const int64_t* dims, int rank) {
   double window = 1, in = 1, out = 1;
   for (int i = 0; i < rank - 2; ++i) window *= (double)dims[i];
@@ -49,7 +49,7 @@ static double fan_of(rn_fan_t fan, const int64_t* dims, int rank) {
   return fan == RN_FAN_IN ? in : fan == RN_FAN_OUT ? out : (in + out) / 2;
 }
 
-// The deviation of a normal distribution that was cut off at two deviations.
+// The standard deviation of a normal distribution truncated at two standard deviations.
 #define CUT_DEVIATION .87962566103423978
 
 MAKER(make_scaled) {
@@ -70,7 +70,7 @@ MAKER(make_scaled) {
 }
 
 // |a| with columns made orthonormal, each pointing where it did: the Q of the one QR whose R has a
-// positive diagonal. RᵀR = AᵀA gives R by Cholesky's way.
+// positive diagonal. R is the Cholesky factor of AᵀA, because RᵀR = AᵀA.
 static rn_edge_t orthonormal(rn_scope_t* s, rn_edge_t a) {
   rn_edge_t lower = rn_Cholesky(s, rn_MatMul(s, a, a, .transpose_a = true));
   rn_edge_t swap = rn_axes(s, (const int32_t[]){1, 0}, 2);
@@ -78,7 +78,7 @@ static rn_edge_t orthonormal(rn_scope_t* s, rn_edge_t a) {
   return rn_Transpose(s, q, swap);
 }
 
-// The orthogonal part of a random matrix, with its signs fixed so that it is drawn evenly.
+// The orthogonal part of a random matrix, with signs fixed so that the distribution is uniform.
 MAKER(make_orthogonal) {
   if (rank < 2) {
     rn_refuse(s, "The tensor to initialize must be at least two-dimensional");
@@ -90,7 +90,8 @@ MAKER(make_orthogonal) {
   int64_t flat[2] = {rows > columns ? rows : columns, rows > columns ? columns : rows};
   rn_initializer_t drawn = {.b = 1, .seed = self->seed};
   rn_edge_t a = rn_as(s, make_normal(s, &drawn, flat, 2, dtype), RN_DOUBLE);
-  // Squaring costs half the digits; the second time there is nothing left to lose them to.
+  // AᵀA squares the condition number, which costs half the digits. The second pass starts from a
+  // nearly orthogonal matrix and loses none.
   rn_edge_t q = rn_as(s, orthonormal(s, orthonormal(s, a)), dtype);
   if (rows < columns) q = rn_Transpose(s, q, rn_axes(s, (const int32_t[]){1, 0}, 2));
   return rn_Mul(s, rn_reshape(s, q, dims, rank), rn_const_scalar(s, dtype, self->a));

@@ -103,17 +103,17 @@ RN_API rn_edge_t rn_range_input_producer_(rn_scope_t* scope, int32_t limit,
 // Batches.
 
 typedef struct batch_t {
-  const rn_edge_t* tensors;  // |lists| times |count|
+  const rn_edge_t* tensors;  // |lists| * |count| of them
   int lists, count, size;
   bool is_shuffled;
   const rn_batch_options_t* options;
-  // In the arena, one for each tensor of a list: what an element is.
+  // Type and shape of an element, one per tensor of a list; in the arena.
   int* types;
   int* ranks;
   const int64_t** dims;
 } batch_t;
 
-// What all lists say of tensor |c|'s elements.
+// The element shape of tensor |c| that holds for all lists.
 static bool element_shape(rn_scope_t* s, rn_arena_t* arena, batch_t* b, int c) {
   int skipped = b->options->enqueue_many ? 1 : 0;
   int64_t* dims = NULL;

@@ -1,5 +1,5 @@
-// Queue runners: each enqueue has a thread that runs it until the input ends or a stop is asked
-// for; the last of them closes the queue, and one more thread cancels what still waits at a stop.
+// Queue runners: one thread per enqueue op runs it until the input ends or a stop is requested. The
+// last thread to end closes the queue. One more thread cancels pending enqueues on a stop.
 #include "train/queue_runner.h"
 
 #include <stdatomic.h>
@@ -7,12 +7,12 @@
 #include "train/store.h"
 #include "train/words.h"
 
-// A queue that is filled: shared by its threads, freed by the last.
+// One queue runner, shared by its threads and freed by the last.
 typedef struct crew_t {
   rn_allocator_t allocator;
   rn_session_t* session;  // Borrowed
   rn_node_t *close, *cancel;
-  _Atomic int refs;       // threads, and the one that starts them
+  _Atomic int refs;       // one per thread, and one of the thread that starts them
   _Atomic int enqueuers;  // threads that still enqueue
 } crew_t;
 
@@ -64,7 +64,7 @@ static void enqueue_all(rn_coordinator_t* coordinator, void* arg) {
   if (!rn_ok(status) && !is_end)
     rn_coordinator_report(coordinator, (int)code, rn_status_message(status));
   rn_status_free(status);
-  // The input has ended for all: whoever dequeues gets what is left, then the end.
+  // The input has ended for all threads: dequeues return what is left, then OUT_OF_RANGE.
   if (atomic_fetch_sub(&crew->enqueuers, 1) == 1)
     rn_status_free(run_node(crew->session, crew->close));
   RN_FREE(crew->allocator, hand);
@@ -73,7 +73,7 @@ static void enqueue_all(rn_coordinator_t* coordinator, void* arg) {
 
 static void cancel_at_stop(rn_coordinator_t* coordinator, void* arg) {
   crew_t* crew = arg;
-  // Nobody waits for this one when all enqueuers are done: it looks from time to time.
+  // No thread wakes this one when all enqueuers are done, so it polls.
   while (atomic_load(&crew->enqueuers) > 0)
     if (rn_coordinator_wait_for_stop(coordinator, 0.05)) break;
   if (atomic_load(&crew->enqueuers) > 0) rn_status_free(run_node(crew->session, crew->cancel));

@@ -5,7 +5,7 @@
 #include "runnel/coordinator.h"
 #include "session/session.h"
 
-// rn_start_queue_runners over a session of the engine's.
+// rn_start_queue_runners for an rn_session_t.
 RN_MUST_USE rn_status_t rn_queue_runners_start(rn_session_t* session, rn_graph_t* graph,
                                                rn_coordinator_t* coordinator, int* out_count);
 

@@ -1,4 +1,4 @@
-// Savers at work: saving, now or behind the back of what follows, and restoring.
+// Saving, synchronously or in the background, and restoring.
 #include "train/saver.h"
 
 #include <math.h>
@@ -14,9 +14,9 @@ struct rn_snapshot_t {
   rn_saver_t* saver;
   const rn_env_t* env;
   rn_pool_t* pool;
-  rn_tensor_t* tensors;  // one a variable
+  rn_tensor_t* tensors;  // one per variable
   rn_strbuf_t path;
-  double metric;  // NaN: none was told
+  double metric;  // NaN if none was given
 };
 
 static rn_status_t fill(rn_saver_t* saver, rn_scope_t* scope, const rn_saver_options_t* options) {
@@ -99,7 +99,7 @@ static rn_step_t surroundings(rn_session_t* session) {
   return step;
 }
 
-// Runs |target| and fetches |fetch| (either may be none) with the path fed.
+// Runs |target| and fetches |fetch| (either may be NULL) with the path fed.
 static rn_status_t run_with_path(rn_saver_t* saver, rn_session_t* session, const char* path,
                                  rn_node_t* target, const rn_edge_t* fetch) {
   rn_tensor_t name, result = {0};
@@ -120,7 +120,7 @@ static rn_status_t run_with_path(rn_saver_t* saver, rn_session_t* session, const
   return status;
 }
 
-// Savers that keep the best are told a metric, and no others.
+// A saver that keeps the best needs a metric; other savers refuse one.
 static rn_status_t check_metric(const rn_saver_t* saver, const double* metric) {
   if ((saver->options.best != RN_BEST_LATEST) == (metric != NULL)) return RN_OK;
   return rn_failed_precondition("A saver that keeps the best is told a metric, and no other is");
@@ -141,7 +141,7 @@ rn_status_t rn_saver_run_save(rn_saver_t* saver, rn_session_t* session, const ch
   return RN_OK;
 }
 
-// Writing behind.
+// Saving in the background.
 
 static void snapshot_destroy(rn_snapshot_t* snapshot) {
   if (!snapshot) return;
@@ -163,11 +163,12 @@ static rn_status_t write_one(const rn_saved_t* saved, const rn_tensor_t* tensor,
   return rn_bundle_writer_add_slice(writer, rn_str(saved->name), shape, slice, tensor);
 }
 
-// A saver whose tasks write a shard each has all of it here, and makes one.
+// A saver with one shard per task has all values here and writes a single shard.
 static rn_status_t write_bundle(rn_snapshot_t* snapshot, rn_arena_t* arena) {
   rn_saver_t* saver = snapshot->saver;
   rn_bundle_writer_t* writer = NULL;
-  // Not the session's threads: steps go on meanwhile, and the checksum is a small part of it.
+  // Does not use the session's threads, because steps go on meanwhile; checksums take little of the
+  // time.
   rn_status_t status = rn_bundle_writer_create(snapshot->env, snapshot->path.data, NULL, &writer);
   for (int i = 0; rn_ok(status) && i < saver->count; ++i)
     status = write_one(&saver->variables[i], &snapshot->tensors[i], writer, arena);
@@ -223,8 +224,8 @@ rn_status_t rn_saver_join(rn_saver_t* saver) {
   return status;
 }
 
-// The values of now. A resource is copied by whoever changes it next; a reference is changed where
-// it is, so its value is copied here.
+// Takes the current values. Resource variables are copy-on-write, so the value is shared. Reference
+// variables are changed in place, so their value is copied here.
 static rn_status_t take_values(rn_saver_t* saver, rn_session_t* session, rn_tensor_t* tensors) {
   rn_edge_t* fetches = NULL;
   RN_RETURN_IF_ERROR(RN_NEW_ARRAY(saver->allocator, (size_t)saver->count, &fetches));
@@ -264,7 +265,7 @@ rn_status_t rn_saver_run_async(rn_saver_t* saver, rn_session_t* session, const c
     saver->is_writing = pthread_create(&saver->thread, NULL, write_behind, snapshot) == 0;
     if (saver->is_writing) return RN_OK;
     saver->snapshot = NULL;
-    status = write_snapshot(snapshot);  // no thread to be had: now, then
+    status = write_snapshot(snapshot);  // no thread could be started: write now
   }
   snapshot_destroy(snapshot);
   return status;
@@ -288,7 +289,7 @@ static rn_status_t misfit(const rn_saved_t* saved, const rn_checkpoint_tensor_t*
   return status;
 }
 
-// Whether the checkpoint has the variable as it should be.
+// Whether the checkpoint has the variable with the right type and shape.
 static rn_status_t check_one(const rn_saved_t* saved, const rn_checkpoint_t* checkpoint,
                              const char* path, rn_arena_t* arena) {
   rn_checkpoint_tensor_t found;
@@ -324,7 +325,7 @@ rn_status_t rn_saver_run_restore(rn_saver_t* saver, rn_session_t* session, const
   return run_with_path(saver, session, path, saver->restore, NULL);
 }
 
-// The values are read here and fed in the place of those that the graph would read.
+// Reads the values here and feeds them in place of the outputs of the graph's restore ops.
 static rn_status_t assign_some(rn_saver_t* saver, rn_session_t* session,
                                const rn_checkpoint_t* checkpoint, rn_pool_t* pool,
                                const rn_saved_t** some, int count) {

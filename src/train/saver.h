@@ -1,4 +1,4 @@
-// Savers, below the C API. See runnel/saver.h.
+// Savers over rn_session_t and rn_status_t; runnel/saver.h is the API over it.
 #ifndef RUNNEL_TRAIN_SAVER_H_
 #define RUNNEL_TRAIN_SAVER_H_
 
@@ -13,7 +13,7 @@
 typedef struct rn_saved_t {
   const rn_var_t* variable;
   const char* name;    // in checkpoints
-  const char* slice;   // shape and slice; "": whole
+  const char* slice;   // shape and slice; "" for the whole variable
   rn_edge_t value;     // what is saved
   rn_edge_t restored;  // what is assigned
   rn_node_t* assign;
@@ -24,7 +24,7 @@ typedef struct rn_kept_t {
   double time, metric;
 } rn_kept_t;
 
-// What an asynchronous save writes.
+// The values that an asynchronous save writes.
 typedef struct rn_snapshot_t rn_snapshot_t;
 
 struct rn_saver_t {
@@ -36,31 +36,31 @@ struct rn_saver_t {
   rn_edge_t filename, saved;
   rn_node_t* restore;
   rn_saver_names_t names;
-  // Oldest first, or the worst first where the best are kept.
+  // Oldest first, or worst first if the saver keeps the best.
   RN_VEC(rn_kept_t) kept;
   double last_preserved;
   rn_strbuf_t last_path;
-  // The thread that writes; it alone touches |kept| while it runs.
+  // The thread that writes; while it runs, no other thread touches |kept|.
   pthread_t thread;
   bool is_writing;
-  rn_snapshot_t* snapshot;  // Owned by the thread until it was joined
+  rn_snapshot_t* snapshot;  // Owned by the thread until it is joined
   rn_status_t write_status;
 };
 
 // The nodes (saver_graph.c).
 RN_MUST_USE rn_status_t rn_saver_build(rn_saver_t* saver, rn_scope_t* scope);
 
-// Which checkpoints are kept (saver_keep.c). Puts |path|, which is on disk, among them, writes the
-// state file, and only then removes what is too many.
+// Which checkpoints are kept (saver_keep.c). Adds |path|, which is on disk, to the list, writes the
+// state file, and only then removes surplus checkpoints.
 RN_MUST_USE rn_status_t rn_saver_keep(rn_saver_t* saver, const rn_env_t* env, const char* path,
                                       double metric);
-// Whether a checkpoint of |metric| would be kept.
+// Whether a checkpoint with this |metric| would be kept.
 bool rn_saver_is_wanted(const rn_saver_t* saver, double metric);
 RN_MUST_USE rn_status_t rn_saver_take_up(rn_saver_t* saver, const rn_env_t* env,
                                          const char* directory);
 void rn_saver_kept_clear(rn_saver_t* saver);
 
-// What runnel/saver.h has, over sessions and statuses of this side.
+// The functions of runnel/saver.h, with the library's own sessions and statuses.
 RN_MUST_USE rn_status_t rn_saver_run_save(rn_saver_t* saver, rn_session_t* session,
                                           const char* path, int64_t step, const double* metric,
                                           const char** out_path);

@@ -1,4 +1,4 @@
-// The nodes of a saver, called as TensorFlow calls them, so that a SaverDef fits.
+// The nodes of a saver, with TensorFlow's names, so that a SaverDef fits.
 #include <stdio.h>
 
 #include "tensor/tstring.h"
@@ -33,14 +33,14 @@ static rn_edge_t text(rn_scope_t* scope, const char* value, const char* name) {
   return texts(scope, &value, -1, name);
 }
 
-// The variables of one task: numbers in the saver's list.
+// The variables of one task, as indices into the saver's list.
 typedef struct group_t {
   rn_str_t task;
   int* members;
   int count;
 } group_t;
 
-// "/job:ps/replica:0/task:1" of a longer device name; "" without a task.
+// "/job:ps/replica:0/task:1" of a longer device name; "" if it names no task.
 static rn_str_t task_of(rn_str_t device) {
   for (size_t i = 0; i + 6 <= device.size; ++i) {
     if (memcmp(device.data + i, "/task:", 6) != 0) continue;
@@ -71,7 +71,7 @@ static rn_status_t make_groups(rn_saver_t* saver, group_t** out, int* out_count)
   return RN_OK;
 }
 
-// What is handed to save and restore ops for one group.
+// The inputs of the save and restore ops of one group.
 typedef struct columns_t {
   const char **names, **slices;
   rn_edge_t* values;
@@ -127,8 +127,8 @@ static void set_task(rn_scope_t* scope, rn_arena_t* arena, rn_str_t task) {
     rn_scope_fail(scope, status);
 }
 
-// Each task writes its part; then the parts are made one. The edge that is the path when all is
-// done.
+// Each task writes its shard, then one op merges them. Returns the edge that carries the path when
+// that is done.
 static rn_edge_t build_sharded(rn_saver_t* saver, rn_scope_t* scope, const group_t* groups,
                                int count) {
   char temporary[64];

@@ -1,5 +1,5 @@
-// Which checkpoints a saver keeps. The state file is written before anything is removed, so that it
-// never names what is not there.
+// Which checkpoints a saver keeps. The state file is written before anything is removed, so it
+// never names a missing checkpoint.
 #include <math.h>
 
 #include "io/bundle.h"
@@ -25,7 +25,7 @@ void rn_saver_kept_clear(rn_saver_t* saver) {
   rn_vec_free(&saver->kept, saver->allocator);
 }
 
-// Whether |a| is better than |b|; a NaN is worse than all.
+// Whether |a| is better than |b|; NaN is worse than any number.
 static bool is_better(const rn_saver_t* saver, double a, double b) {
   if (isnan(a)) return false;
   if (isnan(b)) return true;
@@ -37,7 +37,7 @@ bool rn_saver_is_wanted(const rn_saver_t* saver, double metric) {
   return saver->kept.count == 0 || is_better(saver, metric, saver->kept.items[0].metric);
 }
 
-// The directory of |path|, for the functions of the state.
+// The directory of |path|, for the functions of io/checkpoint_state.h.
 static rn_status_t directory_of(const char* path, rn_strbuf_t* out) {
   rn_str_t directory = rn_path_directory(rn_str(path));
   // A path without a directory is listed without one.
@@ -48,7 +48,7 @@ static rn_status_t directory_of(const char* path, rn_strbuf_t* out) {
   return rn_strbuf_status(out);
 }
 
-// Metrics have no place in the state file; they stand in one beside it, a line a checkpoint.
+// The state file has no field for metrics; a second file beside it has one line per checkpoint.
 static rn_status_t metrics_path(const rn_saver_t* saver, const char* directory, rn_strbuf_t* out) {
   rn_strbuf_printf(out, "%s%s%s.metrics", directory, directory[0] ? "/" : "", state_file(saver));
   return rn_strbuf_status(out);
@@ -91,7 +91,7 @@ static rn_status_t write_state(const rn_saver_t* saver, const rn_env_t* env, con
 }
 
 static rn_status_t enter(rn_saver_t* saver, const char* path, double time, double metric) {
-  for (size_t i = 0; i < saver->kept.count; ++i) {  // saved over: it is new now
+  for (size_t i = 0; i < saver->kept.count; ++i) {  // overwritten: it counts as new
     if (strcmp(saver->kept.items[i].path, path) != 0) continue;
     free_kept(saver, &saver->kept.items[i]);
     memmove(&saver->kept.items[i], &saver->kept.items[i + 1],
@@ -116,8 +116,8 @@ static rn_status_t enter(rn_saver_t* saver, const char* path, double time, doubl
   return RN_OK;
 }
 
-// Takes the first of the list off it. True if its files must go: not if it is the one of these
-// hours.
+// Removes the first entry from the list. True if its files must be deleted; false if it is the one
+// to keep for its period of hours.
 static bool give_up_first(rn_saver_t* saver, rn_kept_t* out) {
   *out = saver->kept.items[0];
   memmove(saver->kept.items, saver->kept.items + 1,
@@ -145,7 +145,7 @@ rn_status_t rn_saver_keep(rn_saver_t* saver, const rn_env_t* env, const char* pa
     ++count;
   }
   rn_status_t status = write_state(saver, env, path);
-  if (!rn_ok(status)) {  // the list on disk still has them; the next save tries again
+  if (!rn_ok(status)) {  // the state file still lists them; the next save tries again
     memmove(saver->kept.items + count, saver->kept.items,
             saver->kept.count * sizeof *saver->kept.items);
     memcpy(saver->kept.items, gone, count * sizeof *gone);
@@ -153,7 +153,7 @@ rn_status_t rn_saver_keep(rn_saver_t* saver, const rn_env_t* env, const char* pa
     return status;
   }
   for (size_t i = 0; i < count; ++i) {
-    // What cannot be removed now is no failure of this save; it is not listed any more.
+    // A file that cannot be removed does not fail this save; it is no longer listed.
     if (is_gone[i]) {
       rn_status_t removed = remove_checkpoint(saver, env, gone[i].path);
       if (!rn_ok(removed))
@@ -189,7 +189,7 @@ rn_status_t rn_saver_take_up(rn_saver_t* saver, const rn_env_t* env, const char*
   rn_status_t status = rn_checkpoint_state_read(env, directory, state_file(saver), &state);
   if (rn_ok(status) && saver->options.best != RN_BEST_LATEST) {
     status = metrics_path(saver, directory, &path);
-    // Without the file all are equally bad.
+    // Without the file, all checkpoints rank equally.
     if (rn_ok(status)) rn_status_free(rn_fs_read(env, path.data, (size_t)16 << 20, &metrics));
   }
   if (rn_ok(status)) {

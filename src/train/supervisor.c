@@ -1,4 +1,5 @@
-// The supervisor between steps: sessions made ready, failures judged, checkpoints kept.
+// The supervisor between steps: makes sessions ready, decides whether failures are recoverable,
+// saves checkpoints.
 #include "train/supervisor.h"
 
 #include <time.h>
@@ -11,11 +12,11 @@
 
 #define SECOND INT64_C(1000000000)
 #define FIRST_ATTEMPT_NS \
-  (10 * SECOND)  // a session that takes longer is tried again, with twice that
+  (10 * SECOND)  // a session that takes longer is retried with twice the time
 #define FIRST_PAUSE_NS (SECOND / 20)
 #define LONGEST_PAUSE_NS SECOND
 #define JOIN_SECONDS 60  // several leases
-#define MOST_NAMES 10    // of variables that a message lists
+#define MOST_NAMES 10    // of variables in one message
 
 static int64_t now(const rn_supervisor_t* v) { return v->env->now_ns(v->env->self); }
 
@@ -26,7 +27,8 @@ static int64_t patience(const rn_supervisor_t* v) {
 
 bool rn_supervisor_is_chief(const rn_supervisor_t* v) { return v->options.task == 0; }
 
-// The one whose thread applies what the replicas of its group have added up.
+// Whether this is the chief of the replicas or of a group of them, whose thread applies the
+// gradients that they have accumulated.
 static bool runs_sync(const rn_supervisor_t* v) {
   return v->sync.sync && (v->options.task == 0 || v->options.is_group_chief);
 }
@@ -72,7 +74,7 @@ static rn_status_t collect_variables(rn_supervisor_t* v, rn_scope_t* scope) {
   RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&v->arena, (size_t)count + 1, &v->variables));
   for (int i = 0; i < count; ++i)
     if (items[i].variable) v->variables[v->variable_count++] = items[i].variable;
-  // A group's step has its value from the group's chief.
+  // The group's chief initializes the group's step.
   bool is_own_step = v->sync.step && rn_collection(scope, RN_GLOBAL_STEP, &items) > 0 &&
                      items[0].variable != v->sync.step;
   if (is_own_step && !runs_sync(v)) v->variables[v->variable_count++] = v->sync.step;
@@ -130,7 +132,7 @@ rn_status_t rn_supervisor_create(rn_scope_t* scope, const rn_supervisor_options_
 static void drop_session(rn_supervisor_t* v) {
   if (v->coordinator) rn_coordinator_request_stop(v->coordinator);
   if (v->session) rn_status_free(rn_session_close(v->session));
-  // No step is under way any more, so threads have nothing to wait for.
+  // No step is running any more, so the threads end without waiting.
   if (v->coordinator) rn_coordinator_join(v->coordinator, JOIN_SECONDS);
   rn_coordinator_destroy(v->coordinator);
   v->coordinator = NULL;
@@ -153,8 +155,8 @@ void rn_supervisor_free(rn_supervisor_t* v) {
   RN_FREE(v->allocator, v);
 }
 
-// The chief's thread: update after update. Its failure ends the session, for the replica of this
-// process may wait for a token that nobody would put there.
+// The chief's thread: applies update after update. If it fails it closes the session, because the
+// replica of this process may be waiting for a token that will never come.
 static void keep_applying(rn_coordinator_t* coordinator, void* arg) {
   rn_supervisor_t* v = arg;
   rn_status_t status = RN_OK;
@@ -180,9 +182,9 @@ static rn_status_t start_threads(rn_supervisor_t* v) {
   return RN_OK;
 }
 
-// Making variables ready.
+// Initializing variables.
 
-// Appends the names of the variables without a value to |out|; how many there are.
+// Appends the names of the uninitialized variables to |out| and returns their number.
 static rn_status_t find_missing(rn_supervisor_t* v, int64_t timeout_ns, rn_strbuf_t* out,
                                 int* out_count) {
   rn_tensor_t set = {0};
@@ -199,7 +201,7 @@ static rn_status_t find_missing(rn_supervisor_t* v, int64_t timeout_ns, rn_strbu
   return rn_strbuf_status(out);
 }
 
-// The path of the newest checkpoint; empty if there is none.
+// The path of the newest checkpoint; "" if there is none.
 static rn_status_t find_checkpoint(rn_supervisor_t* v, rn_strbuf_t* path) {
   if (!v->options.saver || !v->options.directory) return RN_OK;
   const char* file = v->options.saver->options.state_file;
@@ -220,7 +222,7 @@ static rn_status_t initialize(rn_supervisor_t* v) {
   return v->host.init(v->host.self, v->handle);
 }
 
-// What a checkpoint does not hold, such as variables that are not saved.
+// Initializes what a checkpoint does not hold, such as variables that are not saved.
 static rn_status_t initialize_rest(rn_supervisor_t* v) {
   rn_tensor_t set = {0};
   RN_RETURN_IF_ERROR(run_one(v, NULL, &v->are_set, &set, 0));
@@ -231,8 +233,8 @@ static rn_status_t initialize_rest(rn_supervisor_t* v) {
   return status;
 }
 
-// The chief gives the variables values. What is there, whole, and belongs to this run is left: a
-// chief that comes back, or a lost connection, costs nothing.
+// The chief initializes the variables. If all have values that belong to this run, it keeps them,
+// so a restarted chief or a lost connection costs nothing.
 static rn_status_t make_values(rn_supervisor_t* v, int missing) {
   rn_strbuf_t path;
   rn_strbuf_init(&path, v->allocator);
@@ -278,13 +280,14 @@ static bool has_text(rn_status_t status, const char* text) {
   return strstr(rn_status_message(status), text) != NULL;
 }
 
-// Whether a new session may help: a task is gone or was, or state went with it.
+// Whether a new session may help: a task is or was unreachable, or its state was lost.
 static bool is_recoverable(const rn_supervisor_t* v, rn_status_t status) {
   if (!v->options.target) return false;
   switch (rn_status_code(status)) {
     case RN_CODE_UNAVAILABLE:
     case RN_CODE_ABORTED:
-    case RN_CODE_CANCELLED:  // a step may hear of the end of another before that of its task
+    case RN_CODE_CANCELLED:  // a step may learn of another step's failure before it learns of its
+                             // task's
       return true;
     case RN_CODE_FAILED_PRECONDITION:
     case RN_CODE_NOT_FOUND:
@@ -324,16 +327,16 @@ static rn_status_t too_late(rn_supervisor_t* v, rn_status_t status, const rn_str
   return told;
 }
 
-// Whether another attempt may do better than the one that ended with |status|.
+// Whether a retry may succeed after |status|.
 static bool may_retry(const rn_supervisor_t* v, rn_status_t status) {
   return rn_ok(status) || rn_status_code(status) == RN_CODE_DEADLINE_EXCEEDED ||
          is_recoverable(v, status);
 }
 
-// Tries until it works, until there is no hope, or until |deadline|.
+// Retries until success, a permanent failure, or |deadline|.
 static rn_status_t keep_trying(rn_supervisor_t* v, int64_t deadline, rn_strbuf_t* missing) {
   int64_t pause_ns = FIRST_PAUSE_NS, limit = FIRST_ATTEMPT_NS;
-  rn_status_t told = RN_OK;  // the last reason that says more than that time has passed
+  rn_status_t told = RN_OK;  // the last error other than a timeout
   for (;;) {
     int64_t left = deadline - now(v);
     if (left <= 0) return too_late(v, told, missing);
@@ -393,7 +396,7 @@ static void save(rn_supervisor_t* v, bool is_last) {
   rn_status_t status = rn_strbuf_status(&path);
   if (rn_ok(status))
     status = rn_saver_run_save(v->options.saver, v->session, path.data, v->step, NULL, &saved);
-  // Training goes on: the next time may do better, and the checkpoint before is whole.
+  // Training goes on: the next save may succeed, and the previous checkpoint is intact.
   if (!rn_ok(status))
     rn_log(v->env, RN_LOG_WARNING, "No checkpoint of step %lld: %s", (long long)v->step,
            rn_status_message(status));
@@ -412,7 +415,7 @@ void rn_supervisor_done(rn_supervisor_t* v, int64_t global_step) {
 
 rn_status_t rn_supervisor_judge(rn_supervisor_t* v, rn_status_t status) {
   rn_mutex_lock(&v->mutex);
-  // Closed by the chief's own thread: its reason is the reason.
+  // The chief's own thread closed the session: report its error.
   if (!rn_ok(v->sync_error) && rn_status_code(status) == RN_CODE_CANCELLED) {
     rn_status_free(status);
     status = v->sync_error;
@@ -429,15 +432,16 @@ rn_status_t rn_supervisor_judge(rn_supervisor_t* v, rn_status_t status) {
   return RN_OK;
 }
 
-// Replicas that wait for a token, or will once more: each gets out, and sees for itself whether the
-// end has come. One that leaves took a token for its last step, and the others may need it.
+// Wakes replicas that wait for a token, or will wait once more; each then checks for itself whether
+// training has ended. A replica that leaves took a token for its last step, and the others may need
+// it.
 static rn_status_t let_go(rn_supervisor_t* v) {
   rn_status_t status = run_one(v, v->sync.farewell, NULL, NULL, 0);
   if (runs_sync(v)) {
     if (rn_ok(status)) status = run_one(v, v->sync.farewell, NULL, NULL, 0);
     return status;
   }
-  rn_status_free(status);  // a chief that has gone before may have closed the queue
+  rn_status_free(status);  // a chief that ended earlier may have closed the queue
   return RN_OK;
 }
 

@@ -1,5 +1,5 @@
-// The steps of a supervisor: run again after a failure that a new session may mend, counted by the
-// graph's global step, told to hooks and to the log. See supervisor.h.
+// The steps of a supervisor: retries after a failure that a new session may fix, counts by the
+// graph's global step, calls hooks, and writes the log. See supervisor.h.
 #include "io/summary_writer.h"
 #include "train/supervisor.h"
 
@@ -37,8 +37,9 @@ static void tell_step(rn_supervisor_t* v, int64_t step) {
     if (v->options.hooks[i].step) v->options.hooks[i].step(v->options.hooks[i].arg, v, v->step);
 }
 
-// The edge that says which step it is. What is read beside an update may be the step before; a
-// token comes after it, and a replica that trusts it takes none that others wait for at the end.
+// The edge with the number of the step. A read of the global step beside an update may still see
+// the previous value; the token is written after the update. A replica that goes by the token takes
+// none that others wait for at the end.
 static rn_edge_t step_edge(const rn_supervisor_t* v, const rn_signature_t* signature) {
   bool trains = false;
   for (int i = 0; i < signature->target_count; ++i)
@@ -46,7 +47,7 @@ static rn_edge_t step_edge(const rn_supervisor_t* v, const rn_signature_t* signa
   return trains && v->sync.step == v->global_step ? v->sync.token : v->step_now;
 }
 
-// The client's fetches, with the global step behind them.
+// The client's fetches, followed by the global step.
 typedef struct fetches_t {
   rn_edge_t few_edges[FEW_FETCHES];
   rn_tensor_t few_tensors[FEW_FETCHES];

@@ -1,4 +1,4 @@
-// Variables: made, found again by name, and grouped.
+// Variables: creates them, finds them by name, and adds them to collections.
 #include "train/store.h"
 #include "train/words.h"
 
@@ -83,7 +83,7 @@ static void build(rn_scope_t* outer, rn_scope_t* inner, rn_scope_t* init, rn_var
   }
 }
 
-// Puts the variable where others look for it.
+// Adds the variable to the store and its collections.
 static void file_away(rn_scope_t* scope, rn_scope_t* inner, const rn_var_t* v,
                       const rn_variable_options_t* options) {
   rn_collect_variable(scope, options->collection ? options->collection : RN_GLOBAL_VARIABLES, v);
@@ -203,8 +203,8 @@ RN_API const rn_var_t* rn_get_variable_(rn_scope_t* scope, const char* name, con
   return rn_scope_ok(scope) ? variable : NULL;
 }
 
-// A variable that starts with |initial_value| or as |options| say, called |name| or, where that is
-// taken, "name_1" … Takes |name|, which may have failed.
+// Creates a variable with |initial_value|, or the one that |options| describe, called |name| or, if
+// that is taken, "name_1" … Takes |name|, which may be in a failed state.
 static const rn_var_t* make_unique(rn_scope_t* scope, rn_strbuf_t* name, const int64_t* dims,
                                    int rank, rn_edge_t initial_value,
                                    const rn_variable_options_t* options) {

@@ -46,7 +46,7 @@ static rn_edge_t gather(rn_scope_t* scope, const rn_var_t* variable, rn_edge_t i
   return rn_GatherV2(scope, variable->handle, indices, rn_const_int32(scope, 0));
 }
 
-// Rows are taken where the variable is, and what is colocated with that goes there, too.
+// The gather runs on the variable's device, and so do nodes that are colocated with it.
 RN_API rn_edge_t rn_var_gather(rn_scope_t* scope, const rn_var_t* variable, rn_edge_t indices) {
   if (!is_usable(scope, variable)) return RN_NO_EDGE;
   rn_str_t there = variable->handle.node->device, here = rn_scope_device(scope);

@@ -1,4 +1,4 @@
-// Variable scopes: where variables get their prefix and their defaults.
+// Variable scopes: the prefix and the defaults of variables.
 #include "train/store.h"
 #include "train/words.h"
 
@@ -18,7 +18,7 @@ static void free_frame(rn_allocator_t allocator, void* context) {
   RN_FREE(allocator, frame);
 }
 
-// |options| with what they leave open taken from around.
+// |options| with unset fields taken from the enclosing scope.
 static rn_variable_scope_options_t complete(rn_variable_scope_options_t options,
                                             const rn_variable_scope_options_t* around) {
   if (options.reuse == RN_REUSE_INHERIT || around->reuse == RN_REUSE_ALWAYS)
@@ -30,7 +30,7 @@ static rn_variable_scope_options_t complete(rn_variable_scope_options_t options,
   return options;
 }
 
-// Forgets the scopes inside |prefix|: who opens a scope again meets the same names.
+// Forgets the scopes inside |prefix|, so that reopening a scope gives the same names.
 static void forget_inside(rn_store_t* store, rn_str_t prefix) {
   size_t kept = 0;
   for (size_t i = 0; i < store->opened.count; ++i)
@@ -45,7 +45,7 @@ static bool was_opened(const rn_store_t* store, rn_str_t name) {
   return false;
 }
 
-// "name" without the slash behind it is noted as opened.
+// Records "name", without the trailing slash, as opened.
 static rn_status_t note_opened(rn_store_t* store, const char* prefix) {
   rn_str_t name = rn_str_n(prefix, strlen(prefix) - 1), copy;
   forget_inside(store, rn_str(prefix));

@@ -1,4 +1,4 @@
-// The small steps of words.h.
+// Helpers of the builders: see words.h.
 #include "train/words.h"
 
 #include <stdio.h>

@@ -2,7 +2,7 @@
 #include "tensor/tstring.h"
 #include "train/control/choice.h"
 
-// What is left to choose from: branch |first| and those after it, the last one without a question.
+// The remaining choice: branch |first| and those after it; the last has no predicate.
 typedef struct chain_t {
   const rn_edge_t* predicates;  // NULL: by |index|
   rn_edge_t index;
@@ -46,7 +46,7 @@ static rn_edge_t text(rn_scope_t* s, const char* value) {
   return (rn_edge_t){rn_op_finish(s), 0};
 }
 
-// A step in which fewer than |least| or more than |most| predicates hold fails.
+// Makes a step fail if fewer than |least| or more than |most| predicates hold.
 static void demand(rn_scope_t* s, const rn_edge_t* predicates, int count, int least, int most,
                    const char* message) {
   rn_edge_t all = rn_Pack(s, predicates, count);
@@ -131,7 +131,7 @@ static bool check_index(rn_scope_t* scope, rn_edge_t index) {
   return rn_scope_ok(scope);
 }
 
-// All branches as functions, the last of them the one for what is out of range.
+// All branches as functions; the last one is for indices that are out of range.
 static bool call_one(rn_scope_t* scope, rn_edge_t index, const rn_branch_t* branches, int all,
                      const char* name, rn_edge_t* out, int count) {
   rn_choice_t choice = {.scope = scope, .branches = branches, .branch_count = all, .count = count};

@@ -67,7 +67,7 @@ bool rn_choice_agrees(rn_choice_t* choice) {
   return rn_scope_ok(choice->scope);
 }
 
-// What is known of result |i| whichever branch ran.
+// The shape of result |i| that holds for every branch.
 static rn_status_t common_shape(rn_choice_t* choice, int i, rn_shape_t* out) {
   rn_shape_t first = rn_shape_of_edge(choice->results[0][i]);
   *out = RN_SHAPE_UNKNOWN;
@@ -103,7 +103,7 @@ static rn_status_t describe(rn_choice_t* choice, const rn_region_t* region,
 }
 
 static rn_status_t define_all(rn_choice_t* choice, rn_region_t* regions, rn_choice_call_t* call) {
-  // Every function takes what any of them reads.
+  // Every function takes the inputs of all of them.
   for (int b = 1; b < choice->branch_count; ++b) rn_region_share(&regions[0], &regions[b]);
   for (int b = 1; b < choice->branch_count; ++b) rn_region_share(&regions[0], &regions[b]);
   RN_RETURN_IF_ERROR(describe(choice, &regions[0], call));

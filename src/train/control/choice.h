@@ -6,21 +6,21 @@
 #include "runnel/control_flow.h"
 #include "train/control/region.h"
 
-// A choice under construction; branches go by number.
+// A conditional under construction; branches are numbered.
 typedef struct rn_choice_t {
   rn_scope_t* scope;  // the client's
   rn_scope_t* here;   // under it, "cond/"
   const rn_branch_t* branches;
   int branch_count;
-  bool is_cond;         // what is done if the predicate holds comes last
-  rn_edge_t** results;  // |count| of each branch
+  bool is_cond;         // then the branch for a true predicate is the last
+  rn_edge_t** results;  // |count| per branch
   int count;
   rn_waits_t waits;
-  size_t node_count;  // before anything was built
+  size_t node_count;  // of the graph before the conditional was built
   rn_arena_t arena;
 } rn_choice_t;
 
-// The node that calls one of the functions that branches became.
+// The node that calls one function per branch.
 typedef struct rn_choice_call_t {
   const char** functions;
   rn_edge_t* inputs;  // of every function
@@ -30,20 +30,20 @@ typedef struct rn_choice_call_t {
   bool is_stateful;
 } rn_choice_call_t;
 
-// |choice| has scope, branches and counts. False after an error; rn_choice_end is due anyway.
+// |choice| has scope, branches and counts. False after an error; call rn_choice_end in either case.
 bool rn_choice_begin(rn_choice_t* choice, const char* name);
-// |out| becomes the results of no branch after an error, and the nodes are taken back.
+// After an error, sets |out| to invalid edges and removes the nodes that were built.
 void rn_choice_end(rn_choice_t* choice, rn_edge_t* out);
 
-// Asks branch |number| for its results, which are of the inside then.
+// Builds branch |number|. Its results are then edges inside the branch.
 void rn_choice_build(rn_choice_t* choice, int number, rn_region_t* region, rn_str_t prefix,
                      rn_node_t* anchor);
-// False, and an error that names the nodes, if results have different types.
+// Returns false and sets an error that names the nodes if results have different types.
 bool rn_choice_agrees(rn_choice_t* choice);
 
-// Makes functions of all branches and takes their nodes back.
+// Turns every branch into a function and removes its nodes from the graph.
 bool rn_choice_define(rn_choice_t* choice, rn_choice_call_t* out_call);
-// Ends the node that was begun in the client's scope and has its first input.
+// Completes the node that was begun in the client's scope and already has its first input.
 void rn_choice_finish(rn_choice_t* choice, const rn_choice_call_t* call, rn_edge_t* out);
 
 #endif  // RUNNEL_TRAIN_CONTROL_CHOICE_H_

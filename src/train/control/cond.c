@@ -1,7 +1,7 @@
 // Conditionals: Switch and Merge, or an If node and two functions.
 #include "train/control/choice.h"
 
-// One built of switches.
+// A conditional built from Switch and Merge nodes.
 typedef struct cond_t {
   rn_choice_t* choice;
   rn_edge_t predicate;

@@ -1,24 +1,25 @@
-// Maps, folds and scans: a loop over the rows of tensors, which are kept in TensorArrays or tensor
-// lists meanwhile.
+// Maps, folds and scans: a loop over the rows of tensors, which it keeps in TensorArrays or tensor
+// lists.
 #include "runnel/control_flow.h"
 #include "train/control/region.h"
 
-// Rows that are read one by one, or written one by one.
+// Rows that the loop reads or writes one by one.
 typedef struct rows_t {
   int dtype;
   rn_shape_t shape;  // of a row
   rn_edge_t handle;  // of a TensorArray
-  rn_edge_t value;   // its flow, or a list: where it begins
+  rn_edge_t value;   // the initial flow, or the initial list
 } rows_t;
 
-// A loop under construction. Its values are the row's number, the states, what is written.
+// A loop under construction. Its loop variables are the row number, the states, and the written
+// rows.
 typedef struct walk_t {
   const char* name;
   rn_body_t body;
   void* arg;
   const rn_map_options_t* options;
   rn_edge_t row_count;  // a scalar int32
-  int64_t known_rows;   // -1: not known
+  int64_t known_rows;   // -1 if unknown
   rows_t *in, *out;
   int in_count, out_count, state_count;
   int result_count;            // of the body
@@ -31,7 +32,7 @@ static void set_shape(rn_scope_t* s, rn_edge_t edge, rn_shape_t shape) {
   if (!rn_ok(status)) rn_scope_fail(s, status);
 }
 
-// A shape as lists take it: -1 for what is not known, or for all.
+// A shape in the form that list ops take: -1 for an unknown dimension or an unknown shape.
 static rn_edge_t shape_edge(rn_scope_t* s, rn_shape_t shape) {
   return rn_shape_has_rank(shape) ? rn_shape_const(s, shape.dims, shape.rank)
                                   : rn_const_int32(s, -1);
@@ -82,7 +83,7 @@ static rn_edge_t write_row(rn_scope_t* s, const walk_t* walk, const rows_t* rows
                               : rn_TensorArrayWriteV3(s, rows->handle, i, row, value);
 }
 
-// All rows that were written, as one tensor.
+// Stacks all written rows into one tensor.
 static rn_edge_t stack_rows(rn_scope_t* s, const walk_t* walk, const rows_t* rows,
                             rn_edge_t value) {
   rn_scope_t* part = rn_part(s, "TensorArrayStack", NULL);
@@ -139,7 +140,7 @@ static void turn(rn_scope_t* s, const rn_edge_t* values, rn_edge_t* next, void* 
         write_row(s, walk, &walk->out[o], values[0], walk->results[o], values[1 + states + o]);
 }
 
-// The rows that come before the loop, where they are the states to begin with.
+// The first rows, if they are the initial states; the loop starts after them.
 static void take_first(rn_scope_t* s, walk_t* walk, const rn_edge_t* elements, rn_edge_t* starts) {
   int first = walk->options->reverse ? -1 : 0;
   rn_edge_t i = starts[0];
@@ -214,7 +215,7 @@ static rn_status_t allocate(walk_t* walk, rn_edge_t** out_starts, rn_edge_t** ou
   return RN_ARENA_ARRAY(arena, values, out_ends);
 }
 
-// The types of what is written.
+// The types of the written rows.
 static bool choose_types(rn_scope_t* s, walk_t* walk, const rn_edge_t* initial) {
   for (int o = 0; o < walk->out_count; ++o) {
     rows_t* rows = &walk->out[o];

@@ -24,14 +24,14 @@ void rn_region_note(rn_region_t* region, const rn_node_t* node) {
 static void built(void* arg, rn_node_t* node) {
   rn_region_t* region = arg;
   rn_region_note(region, node);
-  // What is inside this region is inside those around it.
+  // A node inside this region is also inside the enclosing regions.
   const rn_scope_hook_t* around = rn_scope_hook(region->outside);
   if (around && around->built) around->built(around->arg, node);
 }
 
 rn_edge_t rn_region_map(rn_region_t* region, rn_edge_t edge) {
   rn_scope_t* s = region->outside;
-  // What is no edge of this graph is refused by who reads it.
+  // The node that reads an edge of another graph refuses it.
   if (!edge.node || edge.node->graph != rn_scope_graph(s) || edge.index < 0 ||
       edge.index >= edge.node->output_count || is_inside(region, edge.node))
     return edge;
@@ -49,7 +49,7 @@ rn_edge_t rn_region_map(rn_region_t* region, rn_edge_t edge) {
 
 static rn_edge_t map(void* arg, rn_edge_t edge) { return rn_region_map(arg, edge); }
 
-// Waiting for a node of the outside is waiting for something of it to come in.
+// To wait for an outside node, the inside waits for one of its outputs to be brought in.
 static rn_node_t* map_control(void* arg, rn_node_t* node) {
   rn_region_t* region = arg;
   rn_scope_t* s = region->outside;
@@ -80,7 +80,8 @@ static rn_node_t* map_control(void* arg, rn_node_t* node) {
 
 rn_scope_t* rn_region_enter(rn_region_t* region, rn_str_t prefix, rn_node_t* anchor) {
   if (!rn_scope_ok(region->outside)) return NULL;
-  // Control inputs of the scope around hold back what is brought in, and belong to nobody inside.
+  // Control inputs of the enclosing scope apply to the nodes that bring edges in, not to the nodes
+  // inside.
   rn_scope_t* inside = rn_scope_at(region->outside, prefix);
   if (!inside) return NULL;
   region->hook = (rn_scope_hook_t){.map = map,
@@ -107,7 +108,7 @@ rn_edge_t rn_placeholder_like(rn_scope_t* scope, rn_edge_t like, rn_shape_t shap
     name = rn_str_n(name.data + i + 1, name.size - i - 1);
     break;
   }
-  rn_scope_name_next(scope, name.data);  // names end with a zero
+  rn_scope_name_next(scope, name.data);  // NUL-terminated
   rn_op_begin(scope, "Placeholder");
   rn_op_attr_type(scope, "dtype", rn_edge_dtype(like));
   if (rn_shape_has_rank(shape)) rn_op_attr_shape(scope, "shape", shape.dims, shape.rank);
@@ -163,7 +164,7 @@ static rn_status_t free_name(rn_graph_t* graph, rn_arena_t* arena, rn_str_t stem
   }
 }
 
-// The region's nodes but those of |inputs|, in their order.
+// The region's nodes except those of |inputs|, in graph order.
 static rn_status_t nodes_of(const rn_region_t* region, rn_graph_t* graph, rn_arena_t* arena,
                             const rn_edge_t* inputs, int input_count, rn_function_spec_t* spec) {
   rn_node_t** nodes = NULL;

@@ -2,7 +2,7 @@
 #include "runnel/control_flow.h"
 #include "train/control/region.h"
 
-// A loop under construction; arrays go by value.
+// A loop under construction; arrays are indexed by loop variable.
 typedef struct loop_t {
   rn_scope_t* scope;  // the client's
   rn_scope_t* here;   // under it, "while/"
@@ -13,7 +13,7 @@ typedef struct loop_t {
   const rn_edge_t* starts;
   int count;
   rn_arena_t arena;
-  rn_shape_t* shapes;  // what holds in all turns
+  rn_shape_t* shapes;  // shape invariants
   const char* frame;
   rn_waits_t waits;
   rn_edge_t *merged, *current, *next, *left;
@@ -40,7 +40,7 @@ static void set_shape(rn_scope_t* s, rn_edge_t edge, rn_shape_t shape) {
   if (!rn_ok(status)) rn_scope_fail(s, status);
 }
 
-// Whether a value of |shape| is one of |invariant|.
+// Whether |shape| fits |invariant|.
 static bool is_covered(rn_shape_t shape, rn_shape_t invariant) {
   if (!rn_shape_has_rank(invariant)) return true;
   if (shape.rank != invariant.rank) return false;
@@ -72,7 +72,7 @@ static void refuse_shape(loop_t* loop, int i, rn_edge_t next, bool is_start) {
   rn_scope_fail(loop->scope, rn_status_from_buf(RN_CODE_INVALID_ARGUMENT, &text));
 }
 
-// What the body made of value |i| may go round.
+// Checks that the body's result for value |i| may enter the next iteration.
 static bool check_next(loop_t* loop, rn_scope_t* inside, int i, rn_edge_t next) {
   if (!next.node) {
     rn_refuse(loop->scope, "Loop '%.*s': value %d of the next turn is missing",
@@ -107,7 +107,7 @@ static void merge(loop_t* loop, rn_scope_t* inside) {
   }
 }
 
-// The condition, and the switches that it opens.
+// Builds the condition and the Switch nodes that it controls.
 static void decide(loop_t* loop, rn_region_t* region) {
   rn_str_t prefix = rn_scope_prefix(loop->here);
   rn_scope_t* inside = rn_region_enter(region, prefix, NULL);
@@ -161,7 +161,7 @@ static rn_status_t build_frame(loop_t* loop, rn_edge_t* out) {
   return RN_OK;
 }
 
-// The placeholders of the values, and then of what is read besides.
+// The placeholders of the loop variables, followed by those of captured values.
 static rn_status_t arguments(loop_t* loop, rn_region_t* region, const rn_edge_t* values,
                              rn_edge_t** out) {
   size_t count = (size_t)loop->count;
@@ -172,7 +172,7 @@ static rn_status_t arguments(loop_t* loop, rn_region_t* region, const rn_edge_t*
   return RN_OK;
 }
 
-// A scope in which the values of a turn are arguments.
+// A scope in which the values of an iteration are arguments.
 static rn_scope_t* enter_function(loop_t* loop, rn_region_t* region, const char* name,
                                   rn_edge_t* values) {
   if (!rn_region_begin_function(region, loop->here, name, &loop->waits)) return NULL;
@@ -201,7 +201,7 @@ static void build_body(loop_t* loop, rn_region_t* region) {
   rn_scope_destroy(inside);
 }
 
-// What a While node is made of, when the graph no longer has the nodes of its functions.
+// The parts of a While node; the nodes of its functions have been removed from the graph.
 typedef struct call_t {
   const char *condition, *body;
   rn_edge_t* inputs;
@@ -308,7 +308,7 @@ static bool build(loop_t* loop, rn_edge_t* out) {
   return rn_scope_ok(scope);
 }
 
-// A loop that counts its turns: the number is the first value.
+// A loop that counts its iterations: the counter is the first loop variable.
 typedef struct counted_t {
   rn_condition_t condition;
   rn_body_t body;
@@ -329,7 +329,7 @@ static void count_turn(rn_scope_t* s, const rn_edge_t* values, rn_edge_t* next, 
   counted->body(s, values + 1, next + 1, counted->arg);
 }
 
-// Makes room for the number in front of everything that goes by value.
+// Inserts the counter at the front of every array indexed by loop variable.
 static void build_counted(loop_t* loop, rn_edge_t* out) {
   rn_arena_t arena;
   rn_arena_init(&arena, rn_scope_allocator(loop->scope));

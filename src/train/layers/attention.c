@@ -1,9 +1,9 @@
-// Attention: which of many things count, and their weighted sum.
+// Attention: scores for the rows of a memory, and their weighted sum.
 #include <math.h>
 
 #include "train/layers/layer.h"
 
-// Scores far below all others where nothing may be attended to.
+// Masks scores: far below all others at positions that must not be attended to.
 static rn_edge_t masked(rn_scope_t* s, rn_edge_t scores, rn_edge_t mask) {
   if (!mask.node) return scores;
   return rn_SelectV2(s, mask, scores, rn_like(s, scores, -INFINITY));

@@ -40,13 +40,13 @@ static rn_edge_t rnn_step(rn_scope_t* scope, const rn_cell_t* self, rn_edge_t x,
   return out_states[0] = y;
 }
 
-// |edge| within ± |limit|; 0: any.
+// |edge| clipped to ± |limit|; not clipped if |limit| is 0.
 static rn_edge_t clipped(rn_scope_t* s, rn_edge_t edge, float limit) {
   if (!(limit > 0)) return edge;
   return rn_ClipByValue(s, edge, rn_like(s, edge, -limit), rn_like(s, edge, limit));
 }
 
-// |gate| and what it sees of |c|.
+// |gate| plus its peephole connection to |c|.
 static rn_edge_t peep(rn_scope_t* s, const rn_cell_t* self, rn_edge_t gate, const char* name,
                       rn_edge_t c) {
   if (!self->peepholes || !rn_scope_ok(s)) return gate;
@@ -130,7 +130,7 @@ static rn_edge_t stack_step(rn_scope_t* scope, const rn_cell_t* self, rn_edge_t 
   return x;
 }
 
-// Cells around a cell.
+// Wrappers around a cell.
 
 static rn_edge_t dropped(rn_scope_t* scope, const rn_cell_t* self, rn_edge_t x, float rate,
                          int number) {
@@ -145,7 +145,7 @@ static rn_edge_t dropout_step(rn_scope_t* scope, const rn_cell_t* self, rn_edge_
   x = dropped(scope, self, x, self->drop_input, 0);
   rn_edge_t y = cell->step(scope, cell, x, states, out_states);
   for (int i = 0; i < cell->state_count; ++i)
-    if (cell->step != lstm_step || i == 1)  // what an LSTM remembers is left alone
+    if (cell->step != lstm_step || i == 1)  // dropout skips the memory of an LSTM
       out_states[i] = dropped(scope, self, out_states[i], self->drop_state, 2 + i);
   return dropped(scope, self, y, self->drop_output, 1);
 }

@@ -1,4 +1,4 @@
-// Tables of rows: whole, and in parts.
+// Embedding tables, whole or partitioned.
 #include <stdio.h>
 
 #include "train/layers/layer.h"
@@ -40,7 +40,7 @@ RN_API bool rn_partitioned_variable(rn_scope_t* scope, const char* name, int64_t
   return rn_scope_ok(scope);
 }
 
-// Which part each id lies in, and at which row of it.
+// The part that holds each id, and the row in that part.
 typedef struct place_t {
   rn_edge_t part, row;
 } place_t;
@@ -50,7 +50,7 @@ static place_t place_by_remainder(rn_scope_t* s, rn_edge_t ids, int parts) {
   return (place_t){rn_FloorMod(s, ids, n), rn_FloorDiv(s, ids, n)};
 }
 
-// The first rows % parts parts have one row more.
+// The first (rows % parts) parts have one extra row.
 static place_t place_by_division(rn_scope_t* s, rn_edge_t ids, int parts, int64_t rows) {
   int64_t each = rows / parts, extras = rows % parts;
   rn_edge_t larger = rn_like(s, ids, (double)(each + 1));

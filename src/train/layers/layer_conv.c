@@ -75,7 +75,7 @@ RN_API rn_edge_t rn_depthwise_conv2d_(rn_scope_t* scope, rn_edge_t x, int size,
   return y;
 }
 
-// A pool's stride is its window where no other is given.
+// A pool's stride defaults to its window.
 static rn_edge_t pool(rn_scope_t* scope, rn_edge_t x, int size, const rn_layer_options_t* options,
                       bool is_max) {
   const char* name = is_max ? "max_pool2d" : "average_pool2d";

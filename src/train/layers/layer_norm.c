@@ -7,7 +7,8 @@ typedef struct moments_t {
   rn_edge_t mean, variance;
 } moments_t;
 
-// Over |axes|; the mean does not take part in the variance's gradient, which is the same without.
+// Mean and variance over |axes|. No gradient flows from the variance through the mean: that part is
+// zero anyway.
 static moments_t moments_of(rn_scope_t* s, rn_edge_t x, rn_edge_t axes, bool keep_dims) {
   rn_edge_t mean = rn_Mean(s, x, axes, .keep_dims = true);
   rn_edge_t squares = rn_SquaredDifference(s, x, rn_StopGradient(s, mean));
@@ -16,7 +17,7 @@ static moments_t moments_of(rn_scope_t* s, rn_edge_t x, rn_edge_t axes, bool kee
   return m;
 }
 
-// The variable |name|, or a constant where it is not wanted.
+// The variable |name|, or a constant if the options leave it out.
 static rn_edge_t weights(rn_scope_t* s, const char* name, rn_edge_t like, int64_t depth,
                          double first, bool is_wanted) {
   rn_initializer_t start = rn_init_constant(first);
@@ -54,7 +55,7 @@ static void keep_averages(batch_norm_t* n, moments_t batch, rn_edge_t training) 
   }
 }
 
-// Images have an op for it, whose variance is that of the population the batch stands for.
+// Images have a fused op; its variance is the unbiased estimate.
 static rn_edge_t train_fused(batch_norm_t* n) {
   rn_edge_t none = rn_const(n->s, rn_edge_dtype(n->x), (const int64_t[]){0}, 1, "");
   rn_FusedBatchNormV3_out_t out =

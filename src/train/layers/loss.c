@@ -2,7 +2,7 @@
 #include "train/layers/layer.h"
 #include "train/optimizer/optimizer.h"
 
-// Weights of rank 0, of the losses' rank, or of one less whose last axis is missing.
+// Weights have rank 0, the rank of the losses, or one less, without the last axis.
 static rn_edge_t fit_weights(rn_scope_t* s, rn_edge_t weights, rn_edge_t losses) {
   rn_edge_t w = rn_as(s, weights, rn_edge_dtype(losses));
   int have = rn_shape_of_edge(w).rank, want = rn_shape_of_edge(losses).rank;
@@ -12,7 +12,7 @@ static rn_edge_t fit_weights(rn_scope_t* s, rn_edge_t weights, rn_edge_t losses)
   return w;
 }
 
-// How many weights are not 0, each counted as often as it is used.
+// The number of nonzero weights after broadcasting.
 static rn_edge_t present(rn_scope_t* s, rn_edge_t losses, rn_edge_t weights) {
   rn_edge_t is_there =
       rn_Cast(s, rn_NotEqual(s, weights, rn_like(s, weights, 0)), rn_edge_dtype(losses));
@@ -53,7 +53,7 @@ RN_API rn_edge_t rn_weighted_loss_(rn_scope_t* scope, rn_edge_t losses, rn_loss_
   return end(rn_part(scope, options.name, "weighted_loss"), losses, &options);
 }
 
-// Both inputs are edges; the labels get the predictions' type.
+// Checks both inputs and casts the labels to the type of the predictions.
 static rn_scope_t* begin(rn_scope_t* scope, const rn_loss_options_t* options, const char* fallback,
                          rn_edge_t* labels, rn_edge_t predictions) {
   const char* name = options->name ? options->name : fallback;
@@ -79,7 +79,7 @@ LOSS(absolute_difference) {
   return end(s, rn_Abs(s, rn_Sub(s, predictions, labels)), &options);
 }
 
-// Square up to delta, then straight: q² / 2 + delta · (|e| - q), q = min(|e|, delta).
+// Quadratic up to delta, then linear: q² / 2 + delta · (|e| - q), q = min(|e|, delta).
 LOSS(huber_loss) {
   rn_scope_t* s = begin(scope, &options, "huber_loss", &labels, predictions);
   rn_edge_t error = rn_Abs(s, rn_Sub(s, predictions, labels));
@@ -106,7 +106,7 @@ LOSS(cosine_distance) {
   return end(s, rn_Sub(s, rn_like(s, predictions, 1), dot), &options);
 }
 
-// Labels of 0 and 1 stand for -1 and 1.
+// Labels 0 and 1 mean -1 and 1.
 LOSS(hinge_loss) {
   rn_scope_t* s = begin(scope, &options, "hinge_loss", &labels, predictions);
   rn_edge_t one = rn_like(s, predictions, 1);

@@ -89,7 +89,7 @@ METRIC(mean_absolute_error) {
   return rn_metric_end(s, rn_metric_mean_in(s, rn_Abs(s, error), options.weights));
 }
 
-// How often labels and predictions, as truths, are as they are wanted.
+// Counts the elements whose label and prediction, as booleans, have the wanted values.
 static rn_metric_t count_in(rn_scope_t* s, const char* name, rn_edge_t labels,
                             rn_edge_t predictions, bool label, bool prediction, rn_edge_t weights) {
   if (!rn_scope_ok(s)) return (rn_metric_t){0};
@@ -113,7 +113,7 @@ COUNT(false_positives, false, true)
 COUNT(true_negatives, false, false)
 COUNT(false_negatives, true, false)
 
-// hits / (hits + misses), 0 where there are none.
+// hits / (hits + misses); 0 if both are 0.
 static rn_metric_t share(rn_scope_t* s, rn_metric_t hits, rn_metric_t misses) {
   return (rn_metric_t){rn_safe_div(s, hits.value, rn_AddV2(s, hits.value, misses.value)),
                        rn_safe_div(s, hits.update, rn_AddV2(s, hits.update, misses.update))};
@@ -148,7 +148,7 @@ static rn_metric_t count_rows(rn_scope_t* s, const char* name, rn_edge_t a, rn_e
   return (rn_metric_t){sum->value, rn_metric_grow(s, sum, rn_Sum(s, both, rn_axis(s, 1)))};
 }
 
-// Thresholds are spread over 0 … 1, the outer two a little beyond.
+// Thresholds are evenly spaced over 0 … 1; the first and the last are slightly outside.
 static rn_edge_t thresholds_of(rn_scope_t* s, int count) {
   rn_edge_t i =
       rn_Cast(s, rn_Range(s, rn_const_int32(s, 0), rn_const_int32(s, count), rn_const_int32(s, 1)),
@@ -176,7 +176,7 @@ static confusion_t confusion_of(rn_scope_t* s, rn_edge_t labels, rn_edge_t predi
                        .fp = count_rows(s, "false_positives", is_false, is_above, w, count)};
 }
 
-// The area below points of falling x, by trapezoids.
+// The area under points with falling x, by the trapezoidal rule.
 static rn_edge_t area(rn_scope_t* s, rn_edge_t tp, rn_edge_t fn, rn_edge_t tn, rn_edge_t fp,
                       bool precision_recall) {
   rn_edge_t tiny = rn_const_float(s, 1e-6f);

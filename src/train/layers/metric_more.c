@@ -9,7 +9,7 @@ RN_API rn_metric_t rn_metric_percentage_below_(rn_scope_t* scope, rn_edge_t valu
   return rn_metric_end(s, rn_metric_mean_in(s, is_below, options.weights));
 }
 
-// |labels - predictions| / normalizer, 0 where that is.
+// |labels - predictions| / normalizer; 0 where the normalizer is 0.
 RN_METRIC_OF_TWO(mean_relative_error) {
   rn_scope_t* s = rn_metric_begin(scope, &options, "mean_relative_error", labels, predictions);
   if (!s || !rn_is_edge(s, options.normalizer, "mean_relative_error", "the normalizer"))
@@ -19,7 +19,7 @@ RN_METRIC_OF_TWO(mean_relative_error) {
   return rn_metric_end(s, rn_metric_mean_in(s, relative, options.weights));
 }
 
-// 1 - the sum of products along an axis; both are of length 1.
+// 1 - the sum of products along an axis; both inputs are unit vectors.
 RN_METRIC_OF_TWO(mean_cosine_distance) {
   rn_scope_t* s = rn_metric_begin(scope, &options, "mean_cosine_distance", labels, predictions);
   if (!s) return (rn_metric_t){0};
@@ -66,7 +66,7 @@ RN_METRIC_OF_TWO(mean_per_class_accuracy) {
   return rn_metric_end(s, (rn_metric_t){rn_Mean(s, value, axis), rn_Mean(s, update, axis)});
 }
 
-// The mean of intersection over union of all classes that there are.
+// The mean intersection over union of all classes that occur.
 static rn_edge_t iou_of(rn_scope_t* s, rn_edge_t matrix) {
   rn_edge_t rows = rn_Sum(s, matrix, rn_const_int32(s, 0));
   rn_edge_t columns = rn_Sum(s, matrix, rn_const_int32(s, 1));

@@ -1,4 +1,4 @@
-// Recurrent networks: unrolled, by a loop, there and back.
+// Recurrent networks: unrolled, dynamic (a loop) and bidirectional.
 #include "runnel/control_flow.h"
 #include "train/layers/layer.h"
 
@@ -22,7 +22,7 @@ static void first_states(rn_scope_t* s, const rn_cell_t* cell, const rn_rnn_opti
     states[i] = options->initial_states[i];
 }
 
-// One step at |time|; rows that have ended put out zeros and keep their states.
+// One step at |time|. Rows whose sequence has ended output zeros and keep their states.
 static rn_edge_t step_at(rn_scope_t* s, const rn_cell_t* cell, rn_edge_t x, rn_edge_t time,
                          rn_edge_t lengths, const rn_edge_t* states, rn_edge_t* next) {
   rn_edge_t y = cell->step(s, cell, x, states, next);
@@ -48,7 +48,7 @@ RN_API bool rn_static_rnn_(rn_scope_t* scope, const rn_cell_t* cell, const rn_ed
   if (rn_scope_ok(s))
     first_states(s, cell, &options, batch_of(s, inputs[0], 0), rn_edge_dtype(inputs[0]), states);
   for (int i = 0; i < count && rn_scope_ok(s); ++i) {
-    // The first step makes the variables, the others find them.
+    // The first step creates the variables, the others reuse them.
     rn_scope_t* later = i ? rn_variable_scope(scope, name, .reuse = RN_REUSE_ALWAYS) : NULL;
     rn_scope_t* here = i ? later : s;
     rn_edge_t time = rn_const_int32(here, i);
@@ -70,7 +70,7 @@ typedef struct dynamic_t {
   int64_t batch, depth;
 } dynamic_t;
 
-// Values of the loop: time, the flow of the outputs, the states.
+// The loop variables: time, the flow of the outputs, the states.
 static rn_edge_t goes_on(rn_scope_t* s, const rn_edge_t* values, void* arg) {
   dynamic_t* d = arg;
   return rn_Less(s, values[0], d->steps);
@@ -89,7 +89,7 @@ static void turn(rn_scope_t* s, const rn_edge_t* values, rn_edge_t* next, void* 
   next[1] = rn_TensorArrayWriteV3(s, d->out_handle, time, y, values[1]);
 }
 
-// [batch, time, …] and [time, batch, …], one from the other.
+// Swaps [batch, time, …] and [time, batch, …].
 static rn_edge_t swapped(rn_scope_t* s, rn_edge_t x) {
   int rank = rn_shape_of_edge(x).rank;
   int32_t order[RN_MAX_RANK] = {1, 0};
@@ -147,7 +147,7 @@ RN_API rn_edge_t rn_dynamic_rnn_(rn_scope_t* scope, const rn_cell_t* cell, rn_ed
   return rn_scope_ok(scope) ? outputs : RN_NO_EDGE;
 }
 
-// Time runs the other way, in each row up to its length.
+// Reverses time, in each row up to its length.
 static rn_edge_t reversed(rn_scope_t* s, rn_edge_t x, const rn_rnn_options_t* options) {
   int time = options->time_major ? 0 : 1, batch = 1 - time;
   if (options->lengths.node)

@@ -1,7 +1,7 @@
 // Candidate samplers, and the losses that look at a few classes of many.
 #include "train/layers/layer.h"
 
-// The part of a sampler's op that all share: the true classes and the sizes.
+// The inputs and attributes that all sampler ops share: the true classes and the sizes.
 static void begin(rn_scope_t* s, const char* op, rn_edge_t classes, int count,
                   const rn_sample_options_t* options) {
   rn_op_begin(s, op);
@@ -54,14 +54,14 @@ typedef struct work_t {
   bool remove_hits;
 } work_t;
 
-// Rows |first| … of |edge| up to those of the true classes, or behind them.
+// The rows of |edge| for the true classes, or the rows after them.
 static rn_edge_t part(work_t* w, rn_edge_t edge, rn_edge_t true_rows, bool is_behind) {
   rn_edge_t zero = rn_axis(w->s, 0), one = rn_axis(w->s, 1);
   return is_behind ? rn_StridedSlice(w->s, edge, true_rows, zero, one, .end_mask = 1)
                    : rn_StridedSlice(w->s, edge, zero, true_rows, one);
 }
 
-// A class that was drawn and is true gets so small a logit that it does not count.
+// A sampled class that is also a true class gets so small a logit that it does not count.
 static rn_edge_t without_hits(work_t* w, rn_edge_t logits) {
   rn_scope_t* s = w->s;
   rn_op_begin(s, "ComputeAccidentalHits");
@@ -103,7 +103,7 @@ static logits_t logits_of(work_t* w, bool by_division) {
   rn_edge_t others = rn_MatMul(s, w->inputs, part(w, rows, true_rows, true), .transpose_b = true);
   others = rn_AddV2(s, others, part(w, biases, true_rows, true));
   if (w->remove_hits) others = without_hits(w, others);
-  // What is drawn more often counts less.
+  // Subtracts the log of the expected count: frequent samples weigh less.
   true_logits = rn_Sub(s, true_logits, rn_Log(s, rn_StopGradient(s, w->sampled.true_expected)));
   others = rn_Sub(s, others, rn_Log(s, rn_StopGradient(s, w->sampled.sampled_expected)));
   rn_edge_t sides[2] = {true_logits, others};
@@ -112,7 +112,7 @@ static logits_t logits_of(work_t* w, bool by_division) {
   return (logits_t){rn_ConcatV2(s, sides, 2, one), rn_ConcatV2(s, truths, 2, one)};
 }
 
-// Checks what the losses are given and draws the candidates.
+// Checks the arguments of the losses and draws the candidates.
 static bool prepare(work_t* w, rn_scope_t* scope, const char* name, const rn_class_weights_t* layer,
                     rn_edge_t labels, rn_edge_t inputs, int count,
                     const rn_sample_options_t* options) {

@@ -6,7 +6,8 @@
 
 #define NAME "ExponentialMovingAverage"
 
-// A mean that began with zeros is too small by 1 - decayᵗ after t values.
+// Corrects the bias of a mean that began at zero: after t values it is too small by the factor 1 -
+// decayᵗ.
 static rn_node_t* assign_corrected(rn_scope_t* s, const rn_var_t* v, rn_edge_t value,
                                    rn_edge_t rest) {
   const rn_var_t* biased =
@@ -61,7 +62,7 @@ RN_API rn_node_t* rn_average_variables_(rn_scope_t* scope, const rn_var_t* const
   RN_VEC(rn_node_t*) nodes = {0};
   rn_allocator_t allocator = rn_scope_allocator(scope);
   for (int i = 0; i < count && rn_scope_ok(s); ++i) {
-    // The list may move: averages are variables themselves.
+    // The list may be reallocated: averages are variables themselves.
     if (!variables) rn_collection(scope, RN_TRAINABLE_VARIABLES, &items);
     const rn_var_t* v = variables ? variables[i] : items[i].variable;
     if (!v) continue;

@@ -11,7 +11,7 @@ RN_API rn_edge_t rn_clip_by_norm(rn_scope_t* s, rn_edge_t x, rn_edge_t limit) {
   if (!rn_is_edge(s, x, "rn_clip_by_norm", "x")) return RN_NO_EDGE;
   rn_edge_t squares = rn_sum_all(s, rn_Mul(s, x, x));
   rn_edge_t is_positive = rn_Greater(s, squares, rn_like(s, x, 0));
-  // The root's gradient at 0 must not be asked for.
+  // Avoids the square root's gradient at 0, which is infinite.
   rn_edge_t safe = rn_SelectV2(s, is_positive, squares, rn_like(s, x, 1));
   rn_edge_t norm = rn_SelectV2(s, is_positive, rn_Sqrt(s, safe), squares);
   return rn_RealDiv(s, rn_Mul(s, x, limit), rn_Maximum(s, norm, limit));
@@ -53,7 +53,7 @@ RN_API rn_edge_t rn_global_norm(rn_scope_t* s, const rn_gradient_t* gradients, i
   return norm;
 }
 
-// What all gradients are multiplied with; not a number where the norm is not finite.
+// The factor for all gradients; NaN if the norm is not finite.
 static rn_edge_t global_factor(rn_scope_t* s, rn_edge_t norm, float limit) {
   rn_edge_t one = rn_like(s, norm, 1), most = rn_like(s, norm, limit);
   rn_edge_t inverse = rn_Minimum(s, rn_RealDiv(s, one, norm), rn_RealDiv(s, one, most));

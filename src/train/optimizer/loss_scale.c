@@ -55,7 +55,8 @@ void rn_scaling_gradients(rn_scaling_t* scaling, rn_gradient_t* gradients, int c
   rn_scope_destroy(s);
 }
 
-// Grows after |period| good steps, shrinks to no less than 1 after a bad one.
+// The scale grows after |period| finite steps and shrinks, to no less than 1, after one that is not
+// finite.
 static rn_node_t* adapt(rn_scope_t* s, rn_scaling_t* scaling) {
   int64_t period = scaling->options.period ? scaling->options.period : 2000;
   float multiplier = scaling->options.multiplier ? scaling->options.multiplier : 2;

@@ -47,18 +47,18 @@ static bool check_optimizer(rn_scope_t* scope, const rn_optimizer_t* optimizer) 
          rn_is_edge(scope, optimizer->rate, optimizer->rule->name, "the learning rate");
 }
 
-// What all updates of one call share.
+// Shared by all updates of one call.
 typedef struct work_t {
-  rn_scope_t* scope;   // where the client builds
+  rn_scope_t* scope;   // the client's
   rn_scope_t* part;    // the optimizer's name scope
   const char* name;    // of the optimizer
-  rn_edge_t rate;      // as it was given
+  rn_edge_t rate;      // as the client gave it
   rn_update_t common;  // without variable and slots
   RN_VEC(rn_node_t*) nodes;
 } work_t;
 
-// Where the optimizer's own variables go: to the variable whose name comes first, as TensorFlow has
-// it, so that replicas of both meet there.
+// The device of the optimizer's own variables: that of the variable whose name sorts first.
+// TensorFlow does the same, so replicas of both systems share them.
 static const char* shared_device(const rn_gradient_t* gradients, const rn_var_t* const* variables,
                                  int count) {
   const rn_var_t* first = NULL;
@@ -120,7 +120,7 @@ static rn_status_t update_variable(work_t* work, const rn_var_t* variable, rn_gr
   return node ? rn_vec_push(&work->nodes, rn_scope_allocator(work->scope), node) : RN_OK;
 }
 
-// The last node, which counts the step where that is wanted.
+// The last node, which increments the global step if there is one.
 static rn_node_t* end(work_t* work, const rn_var_t* global_step, const char* name) {
   rn_node_t* updated = rn_group(work->part, work->nodes.items, (int)work->nodes.count);
   const rn_optimizer_rule_t* rule = work->common.optimizer->rule;

@@ -39,8 +39,8 @@ static numbers_t numbers_of(rn_update_t* u) {
   return n;
 }
 
-// Moment |slot| times |beta|, then with (1 - beta) |x| added, to rows where there are indices; the
-// new value.
+// Updates moment |slot|: beta * slot + (1 - beta) * x, added only to the indexed rows if there are
+// indices. Returns the new value.
 static rn_edge_t move(rn_update_t* u, const rn_var_t* slot, rn_edge_t beta, rn_edge_t one,
                       rn_edge_t x, rn_edge_t indices) {
   rn_scope_t* s = u->scope;
@@ -57,7 +57,8 @@ static rn_edge_t move(rn_update_t* u, const rn_var_t* slot, rn_edge_t beta, rn_e
   return rn_var_read_after(s, slot, added);
 }
 
-// The step out of single ops: for rows, whose moments fade everywhere, and where no op exists.
+// The step from single ops: for sparse gradients, because moments decay in all rows, and for
+// variants without an op.
 static rn_node_t* by_hand(rn_update_t* u, rn_edge_t gradient, rn_edge_t indices) {
   rn_scope_t* s = u->scope;
   numbers_t n = numbers_of(u);
@@ -74,7 +75,7 @@ static rn_node_t* by_hand(rn_update_t* u, rn_edge_t gradient, rn_edge_t indices)
   return rn_var_subtract(s, u->variable, change);
 }
 
-// AdamW: the variable shrinks before its step, and after its gradient was found.
+// AdamW: weight decay runs after the gradient is computed and before the step.
 static void decay_weights(rn_update_t* u, rn_edge_t gradient) {
   if (u->optimizer->weight_decay == 0 || !rn_scope_ok(u->scope)) return;
   rn_scope_t* after = rn_scope_child(u->scope, "weight_decay");

@@ -16,7 +16,7 @@ void rn_step_begin(rn_update_t* u, const char* op, bool is_sparse, const rn_edge
 
 rn_node_t* rn_step_finish(rn_update_t* u) { return rn_op_finish(u->scope); }
 
-// Begins an op with the gradient, or its values and indices, between |front| and |back|.
+// Begins an op whose inputs are |front|, the gradient (or its values and indices), and |back|.
 static void step(rn_update_t* u, const char* op, const rn_edge_t* front, int front_count,
                  rn_edge_t gradient, rn_edge_t indices, const rn_edge_t* back, int back_count) {
   rn_step_begin(u, op, indices.node != NULL, front, front_count);
@@ -139,7 +139,7 @@ static const rn_optimizer_rule_t adadelta_rule = {.name = "Adadelta",
                                                   .sparse = adadelta_sparse};
 OPTIMIZER(adadelta)
 
-// Mean square (from one), mean gradient where centred, momentum.
+// Slots: mean square (initially one), mean gradient if centered, momentum.
 static int rmsprop_slots(const rn_optimizer_t* optimizer, float starts[RN_MAX_SLOTS]) {
   starts[0] = 1;
   starts[1] = starts[2] = 0;

@@ -5,7 +5,7 @@
 #include "train/optimizer/optimizer.h"
 #include "train/words.h"
 
-// A schedule under construction: its scope, and how many periods have gone by.
+// A schedule under construction: its scope, and the number of elapsed periods.
 typedef struct schedule_t {
   rn_scope_t* s;  // NULL after an error
   rn_edge_t rate, step, steps;
@@ -117,7 +117,7 @@ RN_API rn_edge_t rn_cosine_decay_restarts_(rn_scope_t* scope, float rate, rn_edg
   return end(&d, above_alpha(&d, curve, options.alpha));
 }
 
-// rate · ((alpha + linear) cosine + beta), the linear part falling from 1 to 0.
+// rate · ((alpha + linear) cosine + beta), where the linear part falls from 1 to 0.
 static rn_edge_t linear_cosine(schedule_t* d, rn_decay_options_t options, bool is_noisy) {
   d->step = rn_Minimum(d->s, d->step, d->steps);
   rn_edge_t linear = rn_RealDiv(d->s, rn_Sub(d->s, d->steps, d->step), d->steps);
@@ -148,7 +148,7 @@ RN_API rn_edge_t rn_noisy_linear_cosine_decay_(rn_scope_t* scope, float rate, rn
   return end(&d, linear_cosine(&d, options, true));
 }
 
-// The number of boundaries that lie before the step says which rate it is.
+// The number of boundaries below the step selects the rate.
 RN_API rn_edge_t rn_piecewise_constant(rn_scope_t* scope, rn_edge_t step, const int64_t* boundaries,
                                        const float* rates, int count) {
   if (!rn_is_edge(scope, step, "rn_piecewise_constant", "the step")) return RN_NO_EDGE;

@@ -4,12 +4,12 @@
 #include "train/store.h"
 #include "train/words.h"
 
-// What one call builds.
+// The state of one call.
 typedef struct sync_t {
   const rn_sync_options_t* options;
   rn_scope_t* scope;   // the client's
   rn_scope_t* part;    // "sync_replicas/"
-  rn_scope_t* beside;  // without a prefix of its own, on the device of the global step
+  rn_scope_t* beside;  // without a prefix, on the device of the global step
   const rn_var_t* global_step;
   rn_sync_replicas_t* out;
   rn_arena_t arena;
@@ -19,7 +19,7 @@ typedef struct sync_t {
   int apply_count;
 } sync_t;
 
-// "variable:0/grad_accum", with the group's name behind it where there are groups.
+// "variable:0/grad_accum", with the group's name appended if there are groups.
 static const char* shared_name(sync_t* sync, const char* what) {
   rn_str_t name = {0};
   const char* group = sync->options->group;
@@ -71,7 +71,7 @@ static rn_node_t* accumulate_slices(sync_t* sync, const rn_var_t* v, rn_gradient
                                            shape, has_shape);
 }
 
-// What this replica, and its group, count by.
+// The step counters of this replica and of its group.
 static void make_steps(sync_t* sync) {
   rn_scope_t* root = rn_scope_at(sync->scope, RN_STR(""));
   if (!root) return;
@@ -83,7 +83,7 @@ static void make_steps(sync_t* sync) {
     const char* device = sync->global_step->handle.node->device.data;
     rn_scope_t* around = rn_variable_scope(root, sync->options->group, .absolute = true);
     if (around) rn_scope_set_device(around, device);
-    // Its chief gives it a value, and no checkpoint needs it: not among the global variables.
+    // The group's chief initializes it and no checkpoint needs it, so it is not a global variable.
     sync->out->step =
         rn_get_variable(around, "sync_step", NULL, 0, .dtype = RN_INT64, .collection = "sync_steps",
                         .initializer = rn_init_zeros(), .not_trainable = true);
@@ -92,7 +92,7 @@ static void make_steps(sync_t* sync) {
   rn_scope_destroy(root);
 }
 
-// The group's step begins where the global one is: later than whatever it was before.
+// The group's step starts at the global step, which is later than any earlier value of it.
 static void make_inits(sync_t* sync) {
   rn_sync_replicas_t* out = sync->out;
   rn_scope_t* s = sync->part;
@@ -120,7 +120,7 @@ static void accumulate_all(sync_t* sync, const rn_gradient_t* gradients,
   }
 }
 
-// |count| tokens with the step as it is after |node|.
+// Enqueues |count| tokens that carry the step after |node| has run.
 static rn_node_t* put_tokens(sync_t* sync, rn_edge_t queue, int count, rn_node_t* node) {
   rn_scope_t* s = sync->beside;
   rn_edge_t tokens = rn_Fill(s, rn_axis(s, count), rn_var_read_after(s, sync->out->step, node));
