@@ -5,7 +5,7 @@
 #include "proto/attr_value.pb.h"
 #include "wire/text.h"
 
-typedef enum graph_mode_t { STATS, TEXT, DOT } graph_mode_t;
+typedef enum graph_mode_t { STATS, TEXT, DOT, PASSES } graph_mode_t;
 
 // "[2,?,3]" or "?" as a message in |arena|.
 static rn_status_t parse_shape(rn_str_t text, rn_arena_t* arena, rn_pb_TensorShapeProto_t* out) {
@@ -73,7 +73,9 @@ static rn_status_t show(const rn_cli_t* cli, rn_cli_file_t* file, graph_mode_t m
   rn_view_t view;
   rn_status_t status = rn_view_create(cli, file, &view);
   if (rn_ok(status))
-    status = mode == DOT ? rn_view_dot(cli, &view, depth) : rn_view_stats(cli, &view);
+    status = mode == DOT      ? rn_view_dot(cli, &view, depth)
+             : mode == PASSES ? rn_view_passes(cli, &view)
+                              : rn_view_stats(cli, &view);
   rn_view_clear(&view);
   return status;
 }
@@ -91,15 +93,17 @@ static rn_status_t set_inputs(const rn_cli_t* cli, rn_cli_file_t* file) {
 static rn_status_t graph(rn_cli_t* cli) {
   const char* path = rn_cli_word(cli, "FILE");
   bool is_text = rn_cli_has(cli, "--text"), is_dot = rn_cli_has(cli, "--dot");
-  if (rn_cli_has(cli, "--stats") + is_text + is_dot > 1)
-    return rn_cli_usage(cli, "give only one of --stats, --text and --dot");
+  bool is_passes = rn_cli_has(cli, "--passes");
+  if (rn_cli_has(cli, "--stats") + is_text + is_dot + is_passes > 1)
+    return rn_cli_usage(cli, "give only one of --stats, --passes, --text and --dot");
   if (rn_cli_has(cli, "--json") && (is_text || is_dot))
-    return rn_cli_usage(cli, "--json prints what --stats prints, not text or drawings");
+    return rn_cli_usage(cli, "--json goes with --stats and --passes, not with text or drawings");
+  graph_mode_t mode = is_text ? TEXT : is_dot ? DOT : is_passes ? PASSES : STATS;
   int depth = (int)rn_cli_number(cli, "--depth", RN_FOLD_AUTOMATIC);
   rn_cli_file_t file;
   rn_status_t status = rn_cli_load(cli, path, &file);
   if (rn_ok(status)) status = set_inputs(cli, &file);
-  if (rn_ok(status)) status = show(cli, &file, is_text ? TEXT : is_dot ? DOT : STATS, depth);
+  if (rn_ok(status)) status = show(cli, &file, mode, depth);
   rn_cli_file_clear(&file);
   return status;
 }
@@ -109,6 +113,10 @@ static const rn_cli_option_t options[] = {
     RN_OPTION(FLAG, "--stats", NULL,
               "inputs, outputs, parameters, nodes per op, and what this library lacks to run it "
               "(the default)"),
+    RN_OPTION(
+        FLAG, "--passes", NULL,
+        "the planner's passes over the graph, in order: what each removed, added and changed, "
+        "and how long it took; RUNNEL_DUMP=PASS prints the graph before and after one"),
     RN_OPTION(FLAG, "--text", NULL, "the graph as text, one field per line (pbtxt)"),
     RN_OPTION(FLAG, "--dot", NULL,
               "a drawing for Graphviz: name scopes as boxes, small constants inside the nodes that "
@@ -137,6 +145,7 @@ const rn_cli_command_t rn_cli_graph_command = {
     .examples =
         "runnel graph examples/models/line.pbtxt\n"
         "runnel graph examples/models/line.pbtxt --dot --input 'x=[1,2]' | dot -Tsvg > line.svg\n"
+        "runnel graph examples/models/line.pbtxt --passes\n"
         "runnel graph build/train/model --text > model.pbtxt      # after make train\n"
         "runnel graph build/train/model --dot --depth 0 | dot -Tsvg > overview.svg",
 };

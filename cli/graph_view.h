@@ -45,4 +45,7 @@ RN_MUST_USE rn_status_t rn_view_stats(const rn_cli_t* cli, const rn_view_t* view
 // graph_fold.h: as many as make a drawing that is not too large.
 RN_MUST_USE rn_status_t rn_view_dot(const rn_cli_t* cli, const rn_view_t* view, int depth);
 
+// The planner's passes over the graph, what each changed, and how long it took.
+RN_MUST_USE rn_status_t rn_view_passes(const rn_cli_t* cli, const rn_view_t* view);
+
 #endif  // RUNNEL_CLI_GRAPH_VIEW_H_
