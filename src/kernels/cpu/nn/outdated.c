@@ -4,7 +4,7 @@
 
 #include "kernels/cpu/array.h"
 #include "kernels/cpu/float_args.h"
-#include "kernels/cpu/random/philox.h"
+#include "kernels/cpu/random/random.h"
 #include "kernels/kernel_rows.h"
 
 // BatchNormWithGlobalNormalization: mean and variance are inputs.
@@ -125,16 +125,6 @@ static rn_status_t norm_gradient_compute(rn_kernel_ctx_t* ctx) {
 
 // RandomCrop.
 
-static rn_status_t crop_init(const rn_kernel_init_t* init, void* state) {
-  rn_random_stream_t* stream = state;
-  rn_mutex_init(&stream->mutex);
-  stream->philox =
-      rn_philox_seeded(init->env, rn_init_int(init, "seed"), rn_init_int(init, "seed2"));
-  return RN_OK;
-}
-
-static void crop_destroy(void* state) { rn_mutex_destroy(&((rn_random_stream_t*)state)->mutex); }
-
 static rn_status_t check_crop(const rn_tensor_t* x, const rn_tensor_t* size) {
   static const char* const names[2] = {"height", "width"};
   if (x->rank != 3) return rn_invalid_argument("input must be 3-dimensional%s", rn_text_of(x).text);
@@ -189,8 +179,8 @@ static const rn_kernel_def_t rows[] = {
      .device = "CPU",
      .types = {{"T", RN_TYPES_REAL}},
      .state_size = sizeof(rn_random_stream_t),
-     .init = crop_init,
-     .destroy = crop_destroy,
+     .init = rn_random_stream_init,
+     .destroy = rn_random_stream_destroy,
      .compute = crop_compute},
 };
 RN_KERNEL_FAMILY(cpu_outdated, rows);

@@ -177,16 +177,6 @@ static rn_status_t draw_all(job_t* job) {
   return RN_OK;
 }
 
-static rn_status_t stream_init(const rn_kernel_init_t* init, void* state) {
-  rn_random_stream_t* stream = state;
-  rn_mutex_init(&stream->mutex);
-  stream->philox =
-      rn_philox_seeded(init->env, rn_init_int(init, "seed"), rn_init_int(init, "seed2"));
-  return RN_OK;
-}
-
-static void stream_destroy(void* state) { rn_mutex_destroy(&((rn_random_stream_t*)state)->mutex); }
-
 static rn_status_t check_params(const rn_kernel_ctx_t* ctx, job_t* job, bool* out_are_scalars) {
   static const char* const names[] = {"means", "stddevs", "minvals", "maxvals"};
   *out_are_scalars = true;
@@ -328,8 +318,8 @@ static const rn_kernel_def_t rows[] = {
      .device = "CPU",
      .types = {{"dtype", REALS}},
      .state_size = sizeof(rn_random_stream_t),
-     .init = stream_init,
-     .destroy = stream_destroy,
+     .init = rn_random_stream_init,
+     .destroy = rn_random_stream_destroy,
      .compute = bounded},
 };
 RN_KERNEL_FAMILY(cpu_random_bounded, rows);

@@ -6,6 +6,18 @@
 // key makes of them.
 #define MIX_KEY (UINT64_C(0x02461e29) << 32 | UINT64_C(0x3ec8f720))
 
+rn_status_t rn_random_stream_init(const rn_kernel_init_t* init, void* state) {
+  rn_random_stream_t* stream = state;
+  rn_mutex_init(&stream->mutex);
+  stream->philox =
+      rn_philox_seeded(init->env, rn_init_int(init, "seed"), rn_init_int(init, "seed2"));
+  return RN_OK;
+}
+
+void rn_random_stream_destroy(void* state) {
+  rn_mutex_destroy(&((rn_random_stream_t*)state)->mutex);
+}
+
 rn_status_t rn_random_seeded(const rn_tensor_t* seed, rn_philox_t* out) {
   if (seed->rank != 1 || seed->count != 2)
     return rn_invalid_argument("seed must have shape [2], not %s", rn_text_of(seed).text);

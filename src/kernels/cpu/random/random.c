@@ -18,16 +18,6 @@
 #define GRAIN_GROUPS 8192  // groups of outputs per piece of work
 #define CHUNK_BLOCKS 256   // blocks of words generated at a time
 
-static rn_status_t stream_init(const rn_kernel_init_t* init, void* state) {
-  rn_random_stream_t* stream = state;
-  rn_mutex_init(&stream->mutex);
-  stream->philox =
-      rn_philox_seeded(init->env, rn_init_int(init, "seed"), rn_init_int(init, "seed2"));
-  return RN_OK;
-}
-
-static void stream_destroy(void* state) { rn_mutex_destroy(&((rn_random_stream_t*)state)->mutex); }
-
 // A fill: group g of |group| outputs comes from block g of |philox|.
 typedef struct fill_t {
   rn_philox_t philox;
@@ -463,7 +453,7 @@ static rn_status_t multinomial(rn_kernel_ctx_t* ctx) { return rn_random_multinom
 #define RANDOM(name, attr, set, function)                                                          \
   {                                                                                                \
     .op = name, .device = "CPU", .types = {{attr, set}}, .state_size = sizeof(rn_random_stream_t), \
-    .init = stream_init, .destroy = stream_destroy, .compute = function                            \
+    .init = rn_random_stream_init, .destroy = rn_random_stream_destroy, .compute = function        \
   }
 
 static const rn_kernel_def_t rows[] = {

@@ -9,6 +9,11 @@
 // Blocks of a stream that a call reserves per output: enough for rejections.
 #define RN_RANDOM_BLOCKS 256
 
+// Init and destroy of kernels whose state is an rn_random_stream_t, seeded by the attributes seed
+// and seed2.
+RN_MUST_USE rn_status_t rn_random_stream_init(const rn_kernel_init_t* init, void* state);
+void rn_random_stream_destroy(void* state);
+
 // Fills |out| with floats: uniform in [0, 1), normal, or normal within two standard deviations.
 void rn_random_uniform(rn_pool_t* pool, rn_philox_t philox, rn_tensor_t* out);
 void rn_random_normal(rn_pool_t* pool, rn_philox_t philox, rn_tensor_t* out);

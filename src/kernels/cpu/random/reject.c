@@ -193,16 +193,6 @@ static void run(rn_kernel_ctx_t* ctx, job_t* job) {
 }
 
 // Ops with their own stream: the samples' shape precedes that of the parameters.
-static rn_status_t stream_init(const rn_kernel_init_t* init, void* state) {
-  rn_random_stream_t* stream = state;
-  rn_mutex_init(&stream->mutex);
-  stream->philox =
-      rn_philox_seeded(init->env, rn_init_int(init, "seed"), rn_init_int(init, "seed2"));
-  return RN_OK;
-}
-
-static void stream_destroy(void* state) { rn_mutex_destroy(&((rn_random_stream_t*)state)->mutex); }
-
 static rn_status_t sampled(rn_kernel_ctx_t* ctx, double (*draw)(rn_philox_t*, double, double)) {
   const rn_tensor_t *sizes = rn_in(ctx, 0), *param = rn_in(ctx, 1);
   if (sizes->rank > 1)
@@ -371,11 +361,11 @@ static rn_status_t binomial_stateful(rn_kernel_ctx_t* ctx) {
   return binomial_at(ctx, 2, NULL);
 }
 
-#define OWN(name, attr, set, attr2, set2, function)                                           \
-  {                                                                                           \
-    .op = name, .device = "CPU", .types = {{attr, set}, {attr2, set2}},                       \
-    .state_size = sizeof(rn_random_stream_t), .init = stream_init, .destroy = stream_destroy, \
-    .compute = function                                                                       \
+#define OWN(name, attr, set, attr2, set2, function)                          \
+  {                                                                          \
+    .op = name, .device = "CPU", .types = {{attr, set}, {attr2, set2}},      \
+    .state_size = sizeof(rn_random_stream_t), .init = rn_random_stream_init, \
+    .destroy = rn_random_stream_destroy, .compute = function                 \
   }
 #define GIVEN(name, function) \
   { .op = name, .device = "CPU", .compute = function }
