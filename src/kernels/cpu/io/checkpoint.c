@@ -4,14 +4,11 @@
 
 #include "io/bundle.h"
 #include "kernels/cpu/array.h"
+#include "kernels/cpu/string/text.h"
 #include "kernels/kernel_rows.h"
 
-rn_str_t rn_ckpt_text(const rn_tensor_t* tensor, int64_t i) {
-  return rn_tstring_view(&RN_DATA(tensor, const rn_tstring_t)[i]);
-}
-
 rn_status_t rn_ckpt_path(const rn_tensor_t* tensor, rn_strbuf_t* out) {
-  rn_str_t text = rn_ckpt_text(tensor, 0);
+  rn_str_t text = rn_text_at(tensor, 0);
   if (text.size && memchr(text.data, '\0', text.size))
     return rn_invalid_argument("A file name must not contain a NUL");
   rn_strbuf_append(out, text);
@@ -43,7 +40,7 @@ static rn_status_t check_inputs(const rn_kernel_ctx_t* ctx, int64_t count, bool 
 
 static rn_status_t save_one(const rn_kernel_ctx_t* ctx, int64_t i, rn_bundle_writer_t* writer,
                             rn_arena_t* arena) {
-  rn_str_t name = rn_ckpt_text(rn_in(ctx, 1), i), spec = rn_ckpt_text(rn_in(ctx, 2), i);
+  rn_str_t name = rn_text_at(rn_in(ctx, 1), i), spec = rn_text_at(rn_in(ctx, 2), i);
   const rn_tensor_t* tensor = rn_in(ctx, (int)i + 3);
   if (!spec.size) return rn_bundle_writer_add(writer, name, tensor);
   rn_shape_t shape, slice_shape;
@@ -86,7 +83,7 @@ static rn_status_t check_types(const rn_kernel_ctx_t* ctx, const rn_bundle_reade
   rn_status_t status = RN_OK;
   for (int i = 0; rn_ok(status) && i < ctx->kernel->output_count; ++i) {
     const rn_bundle_entry_t* entry = NULL;
-    rn_str_t name = rn_ckpt_text(rn_in(ctx, 1), i);
+    rn_str_t name = rn_text_at(rn_in(ctx, 1), i);
     status = rn_bundle_lookup(reader, name, &entry);
     if (!rn_ok(status) || entry->dtype == ctx->kernel->output_types[i]) continue;
     rn_strbuf_printf(&wrong,
@@ -121,8 +118,8 @@ static rn_status_t wrong_shape(const rn_bundle_reader_t* reader, const rn_bundle
 static rn_status_t restore_one(rn_kernel_ctx_t* ctx, int i, rn_bundle_reader_t* reader,
                                rn_arena_t* arena) {
   const rn_bundle_entry_t* entry = NULL;
-  RN_RETURN_IF_ERROR(rn_bundle_lookup(reader, rn_ckpt_text(rn_in(ctx, 1), i), &entry));
-  rn_str_t spec = rn_ckpt_text(rn_in(ctx, 2), i);
+  RN_RETURN_IF_ERROR(rn_bundle_lookup(reader, rn_text_at(rn_in(ctx, 1), i), &entry));
+  rn_str_t spec = rn_text_at(rn_in(ctx, 2), i);
   rn_shape_t shape, wanted = entry->shape;
   rn_slice_t slice;
   if (spec.size) {
@@ -182,7 +179,7 @@ static void remove_folders(const rn_kernel_ctx_t* ctx, const char* destination) 
   rn_strbuf_t folder;
   rn_strbuf_init(&folder, ctx->kernel->allocator);
   for (int64_t i = 0; i < rn_in(ctx, 0)->count; ++i) {
-    rn_str_t directory = rn_path_directory(rn_ckpt_text(rn_in(ctx, 0), i));
+    rn_str_t directory = rn_path_directory(rn_text_at(rn_in(ctx, 0), i));
     if (rn_str_eq(directory, rn_path_directory(rn_str(destination)))) continue;
     folder.size = 0;
     rn_strbuf_append(&folder, directory);
@@ -207,7 +204,7 @@ static rn_status_t merge_v2(rn_kernel_ctx_t* ctx) {
   rn_str_t* names = NULL;
   rn_status_t status = rn_ckpt_path(destination, &prefix);
   if (rn_ok(status)) status = RN_NEW_ARRAY(allocator, (size_t)parts->count, &names);
-  for (int64_t i = 0; rn_ok(status) && i < parts->count; ++i) names[i] = rn_ckpt_text(parts, i);
+  for (int64_t i = 0; rn_ok(status) && i < parts->count; ++i) names[i] = rn_text_at(parts, i);
   if (rn_ok(status))
     status = rn_bundle_merge(ctx->step->env, names, (size_t)parts->count, merge->allows_missing,
                              rn_strbuf_view(&prefix).data);

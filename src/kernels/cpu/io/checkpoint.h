@@ -3,10 +3,7 @@
 #define RUNNEL_KERNELS_CPU_IO_CHECKPOINT_H_
 
 #include "framework/kernel.h"
-#include "tensor/tstring.h"
 
-// Element |i| of a string tensor.
-rn_str_t rn_ckpt_text(const rn_tensor_t* tensor, int64_t i);
 // Appends the first element, which must be usable as a path.
 RN_MUST_USE rn_status_t rn_ckpt_path(const rn_tensor_t* tensor, rn_strbuf_t* out);
 // RestoreV2 from V1 files that match |pattern|.

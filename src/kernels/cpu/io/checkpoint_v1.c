@@ -3,12 +3,13 @@
 
 #include "kernels/cpu/array.h"
 #include "kernels/cpu/io/checkpoint.h"
+#include "kernels/cpu/string/text.h"
 #include "kernels/kernel_rows.h"
 
 static rn_status_t save_one(const rn_kernel_ctx_t* ctx, int first, int64_t i,
                             rn_v1_writer_t* writer, rn_arena_t* arena) {
   const rn_tensor_t* tensor = rn_in(ctx, first + (int)i);
-  rn_str_t spec = first == 3 ? rn_ckpt_text(rn_in(ctx, 2), i) : RN_STR("");
+  rn_str_t spec = first == 3 ? rn_text_at(rn_in(ctx, 2), i) : RN_STR("");
   rn_shape_t shape = rn_tensor_shape(tensor), slice_shape = shape;
   rn_slice_t slice;
   if (spec.size)
@@ -20,7 +21,7 @@ static rn_status_t save_one(const rn_kernel_ctx_t* ctx, int first, int64_t i,
         "Slice in shape_and_slice specification does not match the shape of the tensor to  save: "
         "%.*s, tensor: %s",
         RN_STR_ARGS(spec), rn_text_of(tensor).text);
-  return rn_v1_writer_add(writer, rn_ckpt_text(rn_in(ctx, 1), i), shape, slice, tensor);
+  return rn_v1_writer_add(writer, rn_text_at(rn_in(ctx, 1), i), shape, slice, tensor);
 }
 
 static rn_status_t check_save(const rn_kernel_ctx_t* ctx, int first) {
@@ -101,8 +102,8 @@ rn_status_t rn_ckpt_restore_v1(rn_kernel_ctx_t* ctx, const char* pattern) {
   RN_RETURN_IF_ERROR(rn_v1_reader_open(ctx->step->env, pattern, &reader));
   rn_status_t status = RN_OK;
   for (int i = 0; rn_ok(status) && i < ctx->kernel->output_count; ++i)
-    status = restore_one(ctx, reader, pattern, rn_ckpt_text(rn_in(ctx, 1), i),
-                         rn_ckpt_text(rn_in(ctx, 2), i), i);
+    status = restore_one(ctx, reader, pattern, rn_text_at(rn_in(ctx, 1), i),
+                         rn_text_at(rn_in(ctx, 2), i), i);
   rn_v1_reader_close(reader);
   return status;
 }
@@ -118,7 +119,7 @@ static rn_status_t restore(rn_kernel_ctx_t* ctx) {
   static const char* const names[] = {"file_pattern", "tensor_name", "shape_and_slice"};
   for (int i = 0; i < ctx->kernel->input_count; ++i)
     RN_RETURN_IF_ERROR(check_single(ctx, i, names[i]));
-  rn_str_t spec = ctx->kernel->input_count == 3 ? rn_ckpt_text(rn_in(ctx, 2), 0) : RN_STR("");
+  rn_str_t spec = ctx->kernel->input_count == 3 ? rn_text_at(rn_in(ctx, 2), 0) : RN_STR("");
   rn_strbuf_t pattern;
   rn_strbuf_init(&pattern, ctx->kernel->allocator);
   rn_v1_reader_t* reader = NULL;
@@ -126,7 +127,7 @@ static rn_status_t restore(rn_kernel_ctx_t* ctx) {
   if (rn_ok(status))
     status = rn_v1_reader_open(ctx->step->env, rn_strbuf_view(&pattern).data, &reader);
   if (rn_ok(status))
-    status = restore_one(ctx, reader, pattern.data, rn_ckpt_text(rn_in(ctx, 1), 0), spec, 0);
+    status = restore_one(ctx, reader, pattern.data, rn_text_at(rn_in(ctx, 1), 0), spec, 0);
   rn_v1_reader_close(reader);
   rn_strbuf_clear(&pattern);
   return status;

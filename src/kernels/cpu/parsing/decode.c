@@ -2,14 +2,11 @@
 #include "wire/decode.h"
 #include "io/inflate.h"
 #include "kernels/cpu/array.h"
+#include "kernels/cpu/string/text.h"
 #include "kernels/kernel_rows.h"
 #include "tensor/tensor_proto.h"
 #include "tensor/tstring.h"
 #include "wire/encode.h"
-
-static rn_str_t text_at(const rn_tensor_t* tensor, int64_t i) {
-  return rn_tstring_view(&RN_DATA(tensor, const rn_tstring_t)[i]);
-}
 
 // The shape of |in| with one more dimension.
 static rn_status_t output_wider(rn_kernel_ctx_t* ctx, const rn_tensor_t* in, int64_t size,
@@ -49,23 +46,23 @@ static void finish_raw(const raw_t* raw, rn_tensor_t* out) {
 
 static rn_status_t decode_raw(rn_kernel_ctx_t* ctx) {
   const rn_tensor_t* in = rn_in(ctx, 0);
-  size_t length = in->count ? text_at(in, 0).size : 0;
+  size_t length = in->count ? rn_text_at(in, 0).size : 0;
   rn_dtype_t type = ctx->kernel->output_types[0];
   size_t width = rn_dtype_size(type);
   rn_tensor_t* out = NULL;
   for (int64_t i = 1; i < in->count; ++i)
-    if (text_at(in, i).size != length)
+    if (rn_text_at(in, i).size != length)
       return rn_invalid_argument(
           "DecodeRaw requires input strings to all be the same size, but element %lld has size "
           "%zu != %zu",
-          (long long)i, length, text_at(in, i).size);
+          (long long)i, length, rn_text_at(in, i).size);
   if (length % width)
     return rn_invalid_argument(
         "Input to DecodeRaw has length %zu that is not a multiple of %zu, the size of %s", length,
         width, rn_dtype_name(type));
   RN_RETURN_IF_ERROR(output_wider(ctx, in, (int64_t)(length / width), &out));
   for (int64_t i = 0; i < in->count && length; ++i)
-    memcpy((char*)out->data + (size_t)i * length, text_at(in, i).data, length);
+    memcpy((char*)out->data + (size_t)i * length, rn_text_at(in, i).data, length);
   finish_raw(ctx->state, out);
   return RN_OK;
 }
@@ -84,7 +81,7 @@ static rn_status_t decode_padded_raw(rn_kernel_ctx_t* ctx) {
                                length, width);
   RN_RETURN_IF_ERROR(output_wider(ctx, in, length / (int64_t)width, &out));
   for (int64_t i = 0; i < in->count; ++i) {
-    rn_str_t text = text_at(in, i);
+    rn_str_t text = rn_text_at(in, i);
     size_t used = text.size < (size_t)length ? text.size : (size_t)length;
     char* to = (char*)out->data + (size_t)i * (size_t)length;
     memcpy(to, text.data, used);
@@ -113,12 +110,12 @@ static rn_status_t decode_compressed(rn_kernel_ctx_t* ctx) {
   rn_status_t status = RN_OK;
   // Uncompressed data is as large as its input. The rest has one limit for all strings together.
   uint64_t packed = 0;
-  for (int64_t i = 0; i < in->count; ++i) packed += text_at(in, i).size;
+  for (int64_t i = 0; i < in->count; ++i) packed += rn_text_at(in, i).size;
   bool is_packed = *compression != RN_COMPRESSION_NONE;
   size_t left = is_packed ? rn_unpacked_limit(packed) : SIZE_MAX;
   for (int64_t i = 0; rn_ok(status) && i < in->count; ++i) {
     buffer.size = 0;
-    status = rn_inflate(text_at(in, i), *compression, left, &buffer);
+    status = rn_inflate(rn_text_at(in, i), *compression, left, &buffer);
     left -= is_packed ? buffer.size : 0;
     if (rn_ok(status) && !rn_tstring_assign(&RN_DATA(out, rn_tstring_t)[i],
                                             rn_strbuf_view(&buffer).data, buffer.size))
@@ -177,7 +174,7 @@ static rn_status_t parse_tensor(rn_kernel_ctx_t* ctx) {
   rn_arena_t arena;
   rn_tensor_t tensor = {0};
   rn_arena_init(&arena, ctx->kernel->allocator);
-  rn_status_t status = parse_bytes(ctx, &arena, text_at(in, 0), &tensor);
+  rn_status_t status = parse_bytes(ctx, &arena, rn_text_at(in, 0), &tensor);
   if (rn_ok(status)) rn_set_output(ctx, 0, &tensor);
   rn_tensor_clear(&tensor);
   rn_arena_clear(&arena);

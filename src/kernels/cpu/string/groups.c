@@ -1,12 +1,9 @@
 // StringNGrams and UnsortedSegmentJoin.
 #include "base/arena.h"
 #include "kernels/cpu/array.h"
+#include "kernels/cpu/string/text.h"
 #include "kernels/kernel_rows.h"
 #include "tensor/tstring.h"
-
-static rn_str_t text_at(const rn_tensor_t* tensor, int64_t i) {
-  return rn_tstring_view(&RN_DATA(tensor, const rn_tstring_t)[i]);
-}
 
 // String attributes, copied one after the other.
 typedef struct texts_t {
@@ -120,7 +117,7 @@ static void join(const ngrams_t* ngrams, run_t run, int64_t k, int64_t count, in
   for (int64_t i = 0; i < width && !buf->failed; ++i) {
     if (i) rn_strbuf_append(buf, ngrams->texts[SEPARATOR]);
     rn_strbuf_append(buf, i < left           ? ngrams->texts[LEFT]
-                          : i < left + words ? text_at(run.data, run.begin + first + i - left)
+                          : i < left + words ? rn_text_at(run.data, run.begin + first + i - left)
                                              : ngrams->texts[RIGHT]);
   }
 }
@@ -250,7 +247,7 @@ static rn_status_t measure(const rn_tensor_t* input, const rn_tensor_t* ids, int
     for (int64_t k = 0; k < inner; ++k) {
       size_t* size = &sizes[id * inner + k];
       if (!rn_add_ok(*size, *size ? separator : 0, size) ||
-          !rn_add_ok(*size, text_at(input, i * inner + k).size, size))
+          !rn_add_ok(*size, rn_text_at(input, i * inner + k).size, size))
         return rn_out_of_memory();
     }
   }
@@ -286,7 +283,7 @@ static rn_status_t join_segments(rn_kernel_ctx_t* ctx, rn_arena_t* arena) {
       int64_t to = id * inner + k;
       char* bytes = (char*)rn_tstring_view(&strings[to]).data;
       if (sizes[to]) put(bytes, &sizes[to], separator);
-      put(bytes, &sizes[to], text_at(input, i * inner + k));
+      put(bytes, &sizes[to], rn_text_at(input, i * inner + k));
     }
   }
   return RN_OK;

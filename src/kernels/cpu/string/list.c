@@ -6,10 +6,6 @@
 #include "kernels/kernel_rows.h"
 #include "tensor/tstring.h"
 
-static inline rn_str_t text_at(const rn_tensor_t* tensor, int64_t i) {
-  return rn_tstring_view(&RN_DATA(tensor, const rn_tstring_t)[i]);
-}
-
 static rn_status_t set_text(rn_tensor_t* tensor, int64_t i, rn_str_t text) {
   return rn_tstring_assign(&RN_DATA(tensor, rn_tstring_t)[i], text.data, text.size)
              ? RN_OK
@@ -59,7 +55,7 @@ static rn_status_t join(rn_kernel_ctx_t* ctx) {
     buf.size = 0;
     for (int32_t k = 0; k < inputs; ++k) {
       if (k) rn_strbuf_append_n(&buf, separator->text, separator->size);
-      rn_strbuf_append(&buf, text_at(rn_in(ctx, k), rn_in(ctx, k)->rank ? i : 0));
+      rn_strbuf_append(&buf, rn_text_at(rn_in(ctx, k), rn_in(ctx, k)->rank ? i : 0));
     }
     status = rn_strbuf_status(&buf);
     if (rn_ok(status)) status = set_text(out, i, rn_strbuf_view(&buf));
@@ -142,7 +138,7 @@ static rn_status_t reduce_join(rn_kernel_ctx_t* ctx) {
     bool goes_on = input->count > 0;
     for (bool is_first = true; goes_on; is_first = false) {
       if (!is_first) rn_strbuf_append_n(&buf, separator->text, separator->size);
-      rn_strbuf_append(&buf, text_at(input, offset));
+      rn_strbuf_append(&buf, rn_text_at(input, offset));
       goes_on = step_on(plan.joined, plan.joined_sizes, plan.joined_steps, at, &offset);
     }
     step_on(plan.kept, plan.kept_sizes, plan.kept_steps, kept_at, &first);
@@ -219,7 +215,7 @@ static rn_status_t check_split(const rn_kernel_ctx_t* ctx, bool is_v2, rn_str_t*
   if (delimiter->rank != 0)
     return rn_invalid_argument("%s must be a scalar, got shape: %s", is_v2 ? "sep" : "delimiter",
                                rn_text_of(delimiter).text);
-  *out = text_at(delimiter, 0);
+  *out = rn_text_at(delimiter, 0);
   return RN_OK;
 }
 
@@ -231,7 +227,7 @@ static rn_status_t split(rn_kernel_ctx_t* ctx) {
   const rn_tensor_t* input = rn_in(ctx, 0);
   parts_t parts = {.allocator = ctx->kernel->allocator};
   for (int64_t row = 0; row < input->count; ++row) {
-    rn_str_t text = text_at(input, row);
+    rn_str_t text = rn_text_at(input, row);
     int64_t column = 0;
     const char *begin = text.data, *end = text.data + text.size;
     if (delimiter.size == 0) {
@@ -297,9 +293,9 @@ static rn_status_t split_v2(rn_kernel_ctx_t* ctx) {
   parts_t parts = {.allocator = ctx->kernel->allocator};
   for (int64_t row = 0; row < input->count; ++row) {
     if (delimiter.size)
-      split_at_word(text_at(input, row), delimiter, most, row, &parts);
+      split_at_word(rn_text_at(input, row), delimiter, most, row, &parts);
     else
-      split_at_blanks(text_at(input, row), most, row, &parts);
+      split_at_blanks(rn_text_at(input, row), most, row, &parts);
   }
   return output_parts(ctx, &parts, input->count);
 }

@@ -12,10 +12,6 @@
 #include "tensor/float16.h"
 #include "tensor/tstring.h"
 
-static inline rn_str_t text_at(const rn_tensor_t* tensor, int64_t i) {
-  return rn_tstring_view(&RN_DATA(tensor, const rn_tstring_t)[i]);
-}
-
 static rn_status_t set_text(rn_tensor_t* tensor, int64_t i, rn_str_t text) {
   return rn_tstring_assign(&RN_DATA(tensor, rn_tstring_t)[i], text.data, text.size)
              ? RN_OK
@@ -76,7 +72,7 @@ static rn_status_t change_case(rn_kernel_ctx_t* ctx) {
   rn_strbuf_init(&wide, ctx->kernel->allocator);
   rn_status_t status = RN_OK;
   for (int64_t i = 0; rn_ok(status) && i < input->count; ++i) {
-    rn_str_t text = text_at(input, i);
+    rn_str_t text = rn_text_at(input, i);
     if (kind->locale) {
       wide.size = 0;
       change_characters(kind, text, &wide);
@@ -101,7 +97,7 @@ static rn_status_t strip(rn_kernel_ctx_t* ctx) {
   rn_tensor_t* out = NULL;
   RN_RETURN_IF_ERROR(output_like_input(ctx, &out));
   for (int64_t i = 0; i < input->count; ++i) {
-    rn_str_t text = text_at(input, i);
+    rn_str_t text = rn_text_at(input, i);
     while (text.size && rn_is_space(text.data[0])) text = rn_str_n(text.data + 1, text.size - 1);
     while (text.size && rn_is_space(text.data[text.size - 1])) text.size--;
     RN_RETURN_IF_ERROR(set_text(out, i, text));
@@ -121,7 +117,7 @@ static rn_status_t length(rn_kernel_ctx_t* ctx) {
   rn_tensor_t* out = NULL;
   RN_RETURN_IF_ERROR(output_like_input(ctx, &out));
   for (int64_t i = 0; i < input->count; ++i) {
-    rn_str_t text = text_at(input, i);
+    rn_str_t text = rn_text_at(input, i);
     RN_DATA(out, int32_t)
     [i] = (int32_t)(counts_characters ? rn_utf8_length(text) : text.size);
   }
@@ -194,7 +190,7 @@ static rn_status_t substr(rn_kernel_ctx_t* ctx) {
   int64_t t = 0, p = 0;
   for (int64_t i = 0; i < out->count; ++i) {
     rn_str_t part;
-    RN_RETURN_IF_ERROR(part_of(text_at(input, t), *(const bool*)ctx->state, rn_int_at(from, p),
+    RN_RETURN_IF_ERROR(part_of(rn_text_at(input, t), *(const bool*)ctx->state, rn_int_at(from, p),
                                rn_int_at(size, p), i, &part));
     RN_RETURN_IF_ERROR(set_text(out, i, part));
     for (int32_t d = shape.rank - 1; d >= 0; --d) {
@@ -272,7 +268,7 @@ static rn_status_t encode_base64(rn_kernel_ctx_t* ctx) {
   RN_RETURN_IF_ERROR(output_like_input(ctx, &out));
   for (int64_t i = 0; i < input->count; ++i)
     RN_RETURN_IF_ERROR(
-        encode_one(text_at(input, i), *(const bool*)ctx->state, &RN_DATA(out, rn_tstring_t)[i]));
+        encode_one(rn_text_at(input, i), *(const bool*)ctx->state, &RN_DATA(out, rn_tstring_t)[i]));
   return RN_OK;
 }
 
@@ -281,7 +277,7 @@ static rn_status_t decode_base64(rn_kernel_ctx_t* ctx) {
   rn_tensor_t* out = NULL;
   RN_RETURN_IF_ERROR(output_like_input(ctx, &out));
   for (int64_t i = 0; i < input->count; ++i)
-    RN_RETURN_IF_ERROR(decode_one(text_at(input, i), &RN_DATA(out, rn_tstring_t)[i]));
+    RN_RETURN_IF_ERROR(decode_one(rn_text_at(input, i), &RN_DATA(out, rn_tstring_t)[i]));
   return RN_OK;
 }
 
@@ -388,7 +384,7 @@ static rn_status_t as_string(rn_kernel_ctx_t* ctx) {
   for (int64_t i = 0; rn_ok(status) && i < input->count; ++i) {
     buf.size = 0;
     if (input->dtype == RN_STRING)
-      print_text(&buf, as, text_at(input, i));
+      print_text(&buf, as, rn_text_at(input, i));
     else if (input->dtype == RN_VARIANT)
       rn_variant_print(&buf, RN_DATA(input, rn_object_t*)[i]);
     else

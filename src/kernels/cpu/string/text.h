@@ -1,10 +1,17 @@
-// UTF-8 characters and blanks.
+// Elements of string tensors, UTF-8 characters and blanks.
 #ifndef RUNNEL_KERNELS_CPU_STRING_TEXT_H_
 #define RUNNEL_KERNELS_CPU_STRING_TEXT_H_
 
 #include "base/str.h"
+#include "tensor/tensor.h"
+#include "tensor/tstring.h"
 
 #define RN_UTF8_BAD UINT32_MAX
+
+// Element |i| of a string tensor.
+static inline rn_str_t rn_text_at(const rn_tensor_t* tensor, int64_t i) {
+  return rn_tstring_view(&RN_DATA(tensor, const rn_tstring_t)[i]);
+}
 
 // Blanks of the C locale.
 static inline bool rn_is_space(char c) { return c == ' ' || (c >= '\t' && c <= '\r'); }

@@ -12,10 +12,6 @@
 #include "tensor/tstring.h"
 #include "wire/scan.h"
 
-static rn_str_t text_at(const rn_tensor_t* tensor, int64_t i) {
-  return rn_tstring_view(&RN_DATA(tensor, const rn_tstring_t)[i]);
-}
-
 // Sets output 0 to the scalar |buf| and clears it; returns |status| first if it is an error.
 static rn_status_t finish(rn_kernel_ctx_t* ctx, rn_status_t status, rn_strbuf_t* buf) {
   rn_tensor_t* out = NULL;
@@ -31,7 +27,7 @@ static rn_status_t finish(rn_kernel_ctx_t* ctx, rn_status_t status, rn_strbuf_t*
 static rn_status_t scalar_compute(rn_kernel_ctx_t* ctx) {
   const rn_tensor_t *tags = rn_in(ctx, 0), *values = rn_in(ctx, 1);
   if (!rn_tensor_same_shape(tags, values)) {
-    rn_str_t tag = tags->count == 1 ? text_at(tags, 0) : RN_STR("");
+    rn_str_t tag = tags->count == 1 ? rn_text_at(tags, 0) : RN_STR("");
     bool is_one = tags->count == 1;
     return rn_invalid_argument("tags and values are not the same shape: %s != %s%s%.*s%s",
                                rn_text_of(tags).text, rn_text_of(values).text,
@@ -40,7 +36,7 @@ static rn_status_t scalar_compute(rn_kernel_ctx_t* ctx) {
   rn_strbuf_t buf;
   rn_strbuf_init(&buf, ctx->kernel->allocator);
   for (int64_t i = 0; i < tags->count; ++i)
-    rn_summary_put_element(&buf, text_at(tags, i), values, i);
+    rn_summary_put_element(&buf, rn_text_at(tags, i), values, i);
   return finish(ctx, RN_OK, &buf);
 }
 
@@ -50,7 +46,7 @@ static rn_status_t histogram_compute(rn_kernel_ctx_t* ctx) {
   rn_strbuf_t buf;
   rn_strbuf_init(&buf, ctx->kernel->allocator);
   rn_status_t status =
-      rn_summary_put_histogram(&buf, text_at(tag, 0), rn_in(ctx, 1), ctx->kernel->node);
+      rn_summary_put_histogram(&buf, rn_text_at(tag, 0), rn_in(ctx, 1), ctx->kernel->node);
   return finish(ctx, status, &buf);
 }
 
@@ -113,8 +109,8 @@ static rn_status_t merge_compute(rn_kernel_ctx_t* ctx) {
   for (int k = 0; k < ctx->kernel->input_count; ++k) {
     const rn_tensor_t* in = rn_in(ctx, k);
     for (int64_t i = 0; i < in->count && rn_ok(status); ++i) {
-      status = scan_summary(text_at(in, i), allocator, &tags);
-      rn_strbuf_append(&buf, text_at(in, i));
+      status = scan_summary(rn_text_at(in, i), allocator, &tags);
+      rn_strbuf_append(&buf, rn_text_at(in, i));
     }
   }
   if (rn_ok(status)) status = check_tags(&tags);
@@ -134,11 +130,11 @@ static rn_status_t tensor_v2_compute(rn_kernel_ctx_t* ctx) {
   const rn_tensor_t *tag = rn_in(ctx, 0), *metadata = rn_in(ctx, 2);
   if (tag->rank != 0) return rn_invalid_argument("tag must be scalar");
   if (metadata->rank != 0) return rn_invalid_argument("serialized_summary_metadata must be scalar");
-  rn_str_t bytes = text_at(metadata, 0);
+  rn_str_t bytes = rn_text_at(metadata, 0);
   rn_strbuf_t buf;
   rn_strbuf_init(&buf, ctx->kernel->allocator);
   rn_status_t status =
-      rn_summary_put_tensor(&buf, text_at(tag, 0), RN_STR(""), rn_in(ctx, 1), &bytes);
+      rn_summary_put_tensor(&buf, rn_text_at(tag, 0), RN_STR(""), rn_in(ctx, 1), &bytes);
   return finish(ctx, status, &buf);
 }
 
@@ -167,7 +163,7 @@ static rn_status_t audio_compute(rn_kernel_ctx_t* ctx) {
   if (!(rate > 0)) return rn_invalid_argument("sample_rate must be > 0");
   rn_strbuf_t buf;
   rn_strbuf_init(&buf, ctx->kernel->allocator);
-  rn_status_t status = rn_summary_put_sounds(&buf, text_at(tag, 0), sounds, rate, media->most);
+  rn_status_t status = rn_summary_put_sounds(&buf, rn_text_at(tag, 0), sounds, rate, media->most);
   return finish(ctx, status, &buf);
 }
 
@@ -192,7 +188,7 @@ static rn_status_t image_compute(rn_kernel_ctx_t* ctx) {
   rn_strbuf_t buf;
   rn_strbuf_init(&buf, ctx->kernel->allocator);
   rn_status_t status =
-      rn_summary_put_images(&buf, text_at(tag, 0), images, &media->bad, media->most);
+      rn_summary_put_images(&buf, rn_text_at(tag, 0), images, &media->bad, media->most);
   return finish(ctx, status, &buf);
 }
 
