@@ -6,12 +6,6 @@
 #include "kernels/kernel_rows.h"
 #include "tensor/tstring.h"
 
-static rn_status_t set_text(rn_tensor_t* tensor, int64_t i, rn_str_t text) {
-  return rn_tstring_assign(&RN_DATA(tensor, rn_tstring_t)[i], text.data, text.size)
-             ? RN_OK
-             : rn_out_of_memory();
-}
-
 // A copied string attribute.
 typedef struct separator_t {
   rn_allocator_t allocator;
@@ -58,7 +52,7 @@ static rn_status_t join(rn_kernel_ctx_t* ctx) {
       rn_strbuf_append(&buf, rn_text_at(rn_in(ctx, k), rn_in(ctx, k)->rank ? i : 0));
     }
     status = rn_strbuf_status(&buf);
-    if (rn_ok(status)) status = set_text(out, i, rn_strbuf_view(&buf));
+    if (rn_ok(status)) status = rn_text_set(out, i, rn_strbuf_view(&buf));
   }
   rn_strbuf_clear(&buf);
   return status;
@@ -143,7 +137,7 @@ static rn_status_t reduce_join(rn_kernel_ctx_t* ctx) {
     }
     step_on(plan.kept, plan.kept_sizes, plan.kept_steps, kept_at, &first);
     status = rn_strbuf_status(&buf);
-    if (rn_ok(status)) status = set_text(out, i, rn_strbuf_view(&buf));
+    if (rn_ok(status)) status = rn_text_set(out, i, rn_strbuf_view(&buf));
   }
   rn_strbuf_clear(&buf);
   return status;
@@ -193,7 +187,7 @@ static rn_status_t output_parts(rn_kernel_ctx_t* ctx, parts_t* parts, int64_t ro
   for (int64_t i = 0; rn_ok(status) && i < count; ++i) {
     RN_DATA(indices, int64_t)[2 * i] = parts->items[i].row;
     RN_DATA(indices, int64_t)[2 * i + 1] = parts->items[i].column;
-    status = set_text(values, i, parts->items[i].text);
+    status = rn_text_set(values, i, parts->items[i].text);
   }
   if (rn_ok(status)) {
     RN_DATA(shape, int64_t)[0] = rows;

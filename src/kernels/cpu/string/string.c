@@ -12,12 +12,6 @@
 #include "tensor/float16.h"
 #include "tensor/tstring.h"
 
-static rn_status_t set_text(rn_tensor_t* tensor, int64_t i, rn_str_t text) {
-  return rn_tstring_assign(&RN_DATA(tensor, rn_tstring_t)[i], text.data, text.size)
-             ? RN_OK
-             : rn_out_of_memory();
-}
-
 static rn_status_t output_like_input(rn_kernel_ctx_t* ctx, rn_tensor_t** out) {
   return rn_output(ctx, 0, rn_tensor_shape(rn_in(ctx, 0)), out);
 }
@@ -77,7 +71,7 @@ static rn_status_t change_case(rn_kernel_ctx_t* ctx) {
       wide.size = 0;
       change_characters(kind, text, &wide);
       status = rn_strbuf_status(&wide);
-      if (rn_ok(status)) status = set_text(out, i, rn_strbuf_view(&wide));
+      if (rn_ok(status)) status = rn_text_set(out, i, rn_strbuf_view(&wide));
       continue;
     }
     char* to = rn_tstring_resize(&RN_DATA(out, rn_tstring_t)[i], text.size);
@@ -100,7 +94,7 @@ static rn_status_t strip(rn_kernel_ctx_t* ctx) {
     rn_str_t text = rn_text_at(input, i);
     while (text.size && rn_is_space(text.data[0])) text = rn_str_n(text.data + 1, text.size - 1);
     while (text.size && rn_is_space(text.data[text.size - 1])) text.size--;
-    RN_RETURN_IF_ERROR(set_text(out, i, text));
+    RN_RETURN_IF_ERROR(rn_text_set(out, i, text));
   }
   return RN_OK;
 }
@@ -192,7 +186,7 @@ static rn_status_t substr(rn_kernel_ctx_t* ctx) {
     rn_str_t part;
     RN_RETURN_IF_ERROR(part_of(rn_text_at(input, t), *(const bool*)ctx->state, rn_int_at(from, p),
                                rn_int_at(size, p), i, &part));
-    RN_RETURN_IF_ERROR(set_text(out, i, part));
+    RN_RETURN_IF_ERROR(rn_text_set(out, i, part));
     for (int32_t d = shape.rank - 1; d >= 0; --d) {
       t += text_steps[d];
       p += part_steps[d];
@@ -390,7 +384,7 @@ static rn_status_t as_string(rn_kernel_ctx_t* ctx) {
     else
       print_number(&buf, as->format, input, i);
     status = rn_strbuf_status(&buf);
-    if (rn_ok(status)) status = set_text(out, i, rn_strbuf_view(&buf));
+    if (rn_ok(status)) status = rn_text_set(out, i, rn_strbuf_view(&buf));
   }
   rn_strbuf_clear(&buf);
   return status;

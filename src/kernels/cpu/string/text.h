@@ -2,6 +2,7 @@
 #ifndef RUNNEL_KERNELS_CPU_STRING_TEXT_H_
 #define RUNNEL_KERNELS_CPU_STRING_TEXT_H_
 
+#include "base/status.h"
 #include "base/str.h"
 #include "tensor/tensor.h"
 #include "tensor/tstring.h"
@@ -11,6 +12,13 @@
 // Element |i| of a string tensor.
 static inline rn_str_t rn_text_at(const rn_tensor_t* tensor, int64_t i) {
   return rn_tstring_view(&RN_DATA(tensor, const rn_tstring_t)[i]);
+}
+
+// Sets element |i| to a copy of |text|. RESOURCE_EXHAUSTED if out of memory.
+RN_MUST_USE static inline rn_status_t rn_text_set(rn_tensor_t* tensor, int64_t i, rn_str_t text) {
+  return rn_tstring_assign(&RN_DATA(tensor, rn_tstring_t)[i], text.data, text.size)
+             ? RN_OK
+             : rn_out_of_memory();
 }
 
 // Blanks of the C locale.
