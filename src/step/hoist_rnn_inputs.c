@@ -288,13 +288,7 @@ rn_status_t rn_pass_hoist_rnn_inputs(rn_ir_t* ir) {
                 .bias_add = rn_op_find(RN_STR("BiasAdd"))};
   if (!p.product || !p.concat || !p.rows_of || !p.stack || !p.pack || !p.continued || !p.bias_add)
     return RN_OK;
-  for (size_t n = 0; n < ir->nodes.count;
-       ++n) {  // with conditionals or loops, not all inputs exist in advance
-    uint8_t role = ir->nodes.items[n].op->role;
-    if (!ir->nodes.items[n].is_removed &&
-        (role == RN_ROLE_ENTER || role == RN_ROLE_SWITCH || role == RN_ROLE_MERGE))
-      return RN_OK;
-  }
+  if (rn_ir_has_flow(ir)) return RN_OK;  // not all inputs exist in advance
   RN_RETURN_IF_ERROR(rn_ir_count_uses(ir, &p.uses));
   RN_RETURN_IF_ERROR(find_groups(&p));
   return rn_ir_sweep(ir);

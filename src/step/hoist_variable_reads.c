@@ -25,18 +25,12 @@ static bool is_handle(const rn_ir_node_t* node) {
   return is_op(node, "VarHandleOp") && node->control_count == 0;
 }
 
-static bool is_constant_enter(const rn_ir_node_t* node) {
-  const rn_attr_value_t* value = rn_ir_attr(node, RN_STR("is_constant"));
-  return node->feed < 0 && !node->is_removed && node->op->role == RN_ROLE_ENTER && value &&
-         value->b && node->control_count == 0;
-}
-
 // The input of |index| if that is an Enter of a value outside all loops that |is_wanted| accepts;
 // -1 otherwise.
 static int32_t entered(const invariants_t* v, int32_t index,
                        bool (*is_wanted)(const rn_ir_node_t* node)) {
   const rn_ir_node_t* enter = rn_ir_node(v->ir, index);
-  if (!is_constant_enter(enter)) return -1;
+  if (!rn_ir_is_constant_enter(enter)) return -1;
   return is_wanted(rn_ir_node(v->ir, enter->inputs[0].node)) ? enter->inputs[0].node : -1;
 }
 
@@ -50,7 +44,7 @@ static void find_writes(invariants_t* v) {
           is_handle(rn_ir_node(v->ir, source)) ? source : entered(v, source, is_handle);
       if (handle < 0) continue;
       bool is_let_in = handle != source;
-      bool passes_on = node->op->role != RN_ROLE_PLAIN && !is_constant_enter(node);
+      bool passes_on = node->op->role != RN_ROLE_PLAIN && !rn_ir_is_constant_enter(node);
       if (is_let_in ? !rn_ir_is_read(node) : passes_on) v->is_written[handle] = true;
     }
   }
@@ -71,7 +65,8 @@ static rn_status_t comes_after_write(const invariants_t* v, int32_t read, int32_
   while (depth > 0 && !*out) {
     const rn_ir_node_t* node = rn_ir_node(v->ir, stack[--depth]);
     for (int32_t i = 0; i < node->input_count; ++i)
-      *out |= node->inputs[i].node == handle && !rn_ir_is_read(node) && !is_constant_enter(node);
+      *out |=
+          node->inputs[i].node == handle && !rn_ir_is_read(node) && !rn_ir_is_constant_enter(node);
     for (int32_t k = 0; k < node->input_count + node->control_count; ++k) {
       int32_t source =
           k < node->input_count ? node->inputs[k].node : node->controls[k - node->input_count];
@@ -159,7 +154,7 @@ static void find_pushed(const invariants_t* v, int32_t* pushed) {
     for (int32_t i = 0; !node->is_removed && i < node->input_count; ++i) {
       int32_t source = node->inputs[i].node;
       int32_t stack = is_stack(rn_ir_node(v->ir, source)) ? source : entered(v, source, is_stack);
-      if (stack < 0 || is_constant_enter(node) || is_op(node, "StackPopV2") ||
+      if (stack < 0 || rn_ir_is_constant_enter(node) || is_op(node, "StackPopV2") ||
           is_op(node, "StackCloseV2"))
         continue;
       int32_t value = DIFFERENT;
@@ -190,10 +185,7 @@ static rn_status_t replace_pop(invariants_t* v, int32_t index, int32_t value) {
 
 rn_status_t rn_pass_hoist_variable_reads(rn_ir_t* ir) {
   invariants_t v = {.ir = ir, .count = ir->nodes.count};
-  bool has_loops = false;
-  for (size_t n = 0; n < v.count && !has_loops; ++n)
-    has_loops = !ir->nodes.items[n].is_removed && ir->nodes.items[n].op->role == RN_ROLE_ENTER;
-  if (!has_loops) return RN_OK;
+  if (!rn_ir_has_role(ir, RN_ROLE_ENTER)) return RN_OK;
   int32_t* pushed = NULL;
   RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&ir->arena, v.count, &v.hoisted));
   RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&ir->arena, v.count, &v.read_before));

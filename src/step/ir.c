@@ -133,6 +133,17 @@ bool rn_ir_takes_numbers(const rn_ir_node_t* node) {
   return node->feed < 0 && node->input_count == 2 && is_one_of(node, names);
 }
 
+bool rn_ir_is_constant_enter(const rn_ir_node_t* node) {
+  return !node->is_removed && node->op->role == RN_ROLE_ENTER && node->feed < 0 &&
+         node->control_count == 0 && rn_ir_flag(node, "is_constant") && node->inputs[0].node >= 0;
+}
+
+bool rn_ir_has_role(const rn_ir_t* ir, rn_op_role_t role) {
+  for (size_t n = 0; n < ir->nodes.count; ++n)
+    if (!ir->nodes.items[n].is_removed && ir->nodes.items[n].op->role == role) return true;
+  return false;
+}
+
 bool rn_ir_is_read(const rn_ir_node_t* node) {
   static const char* const names[] = {"ReadVariableOp", "ResourceGather", "ResourceGatherNd",
                                       "VariableShape", NULL};

@@ -167,6 +167,15 @@ static inline bool rn_ir_is_pure(const rn_ir_node_t* node) {
 static inline bool rn_ir_is_default(const rn_ir_node_t* node) {
   return strcmp(node->op->name, "PlaceholderWithDefault") == 0;
 }
+// Whether the node is an Enter of a loop invariant, without control inputs.
+bool rn_ir_is_constant_enter(const rn_ir_node_t* node);
+// Whether a node of |role| is left.
+bool rn_ir_has_role(const rn_ir_t* ir, rn_op_role_t role);
+// Whether conditionals or loops are left.
+static inline bool rn_ir_has_flow(const rn_ir_t* ir) {
+  return rn_ir_has_role(ir, RN_ROLE_ENTER) || rn_ir_has_role(ir, RN_ROLE_SWITCH) ||
+         rn_ir_has_role(ir, RN_ROLE_MERGE);
+}
 
 // Passes. Each preserves what the step computes.
 

@@ -29,18 +29,14 @@ typedef struct pack_t {
   bool has_loops;
 } pack_t;
 
-static bool is_constant_enter(const rn_ir_node_t* node) {
-  return node->op->role == RN_ROLE_ENTER && node->feed < 0 && node->control_count == 0 &&
-         rn_ir_flag(node, "is_constant") && node->inputs[0].node >= 0;
-}
-
 // The node that produces the right operand of |product|, followed out of the loops in which it is
 // constant as long as they are on the same device.
 static int32_t origin_of(const pack_t* p, const rn_ir_node_t* product) {
   int32_t index = product->inputs[1].node;
   for (int loops = 0; loops < MAX_LOOPS; ++loops) {
     const rn_ir_node_t* node = rn_ir_node(p->ir, index);
-    if (!is_constant_enter(node) || node->inputs[0].output != 0 || node->device != product->device)
+    if (!rn_ir_is_constant_enter(node) || node->inputs[0].output != 0 ||
+        node->device != product->device)
       break;
     index = node->inputs[0].node;
   }
@@ -192,9 +188,7 @@ rn_status_t rn_pass_pack_matmul_weights(rn_ir_t* ir) {
     RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&ir->arena, p.count + 1, &p.is_odd[t]));
     memset(p.panels[t], 0xff, p.count * sizeof *p.panels[t]);
   }
-  for (size_t n = 0; n < p.count; ++n)
-    if (!ir->nodes.items[n].is_removed && ir->nodes.items[n].op->role == RN_ROLE_ENTER)
-      p.has_loops = true;
+  p.has_loops = rn_ir_has_role(ir, RN_ROLE_ENTER);
   count_uses(&p);
   for (size_t n = 0; n < p.count; ++n)
     if (would_pack(&p, rn_ir_node(ir, (int32_t)n))) RN_RETURN_IF_ERROR(use_panels(&p, (int32_t)n));

@@ -103,11 +103,6 @@ static void count_slices(parts_t* p) {
   }
 }
 
-static bool is_constant_enter(const rn_ir_node_t* node) {
-  return node->op->role == RN_ROLE_ENTER && node->feed < 0 && node->control_count == 0 &&
-         rn_ir_flag(node, "is_constant") && node->inputs[0].node >= 0;
-}
-
 static rn_status_t fill_attrs(const parts_t* p, rn_dtype_t dtype, const rows_t* rows,
                               const rn_attr_value_t** out) {
   rn_attr_value_t* attrs = NULL;
@@ -159,7 +154,7 @@ static rn_status_t find_rows(parts_t* p, const rn_ir_node_t* product, rows_t* ro
     return RN_OK;
   }
   rn_ir_node_t made = *rn_ir_node(p->ir, rows->matrix.node);
-  if (depth < MAX_LOOPS && is_constant_enter(&made) && made.device == product->device) {
+  if (depth < MAX_LOOPS && rn_ir_is_constant_enter(&made) && made.device == product->device) {
     rows_t outer = {made.inputs[0], rows->first, rows->count, -1};
     RN_RETURN_IF_ERROR(find_rows(p, product, &outer, depth + 1));
     return outer.node < 0 ? RN_OK : add_rows(p, &made, (rn_ir_edge_t){outer.node, 0}, rows);
@@ -383,11 +378,7 @@ rn_status_t rn_pass_slice_matmul_columns(rn_ir_t* ir) {
   RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&ir->arena, p.count + 1, &p.columns));
   RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&ir->arena, p.count + 1, &p.is_split));
   RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&ir->arena, p.count + 1, &p.is_made));
-  for (size_t n = 0; n < p.count; ++n) {
-    uint8_t role = ir->nodes.items[n].op->role;
-    p.has_flow |= !ir->nodes.items[n].is_removed &&
-                  (role == RN_ROLE_ENTER || role == RN_ROLE_SWITCH || role == RN_ROLE_MERGE);
-  }
+  p.has_flow = rn_ir_has_flow(ir);
   count_slices(&p);
   rn_status_t status = make_parts(&p);
   rn_vec_free(&p.made, ir->allocator);
