@@ -47,17 +47,6 @@ static bool is_open(const rn_ir_node_t* node, const rn_shape_t* shapes) {
   return false;
 }
 
-// The most specific shape that covers both.
-static rn_status_t common(rn_arena_t* arena, rn_shape_t a, rn_shape_t b, rn_shape_t* out) {
-  *out = RN_SHAPE_UNKNOWN;
-  if (!rn_shape_has_rank(a) || a.rank != b.rank) return RN_OK;
-  int64_t* dims = NULL;
-  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(arena, (size_t)a.rank, &dims));
-  for (int d = 0; d < a.rank; ++d) dims[d] = a.dims[d] == b.dims[d] ? a.dims[d] : RN_UNKNOWN;
-  *out = (rn_shape_t){a.rank, dims};
-  return RN_OK;
-}
-
 static rn_status_t infer_branches(rn_ir_t* ir, const rn_ir_node_t* node,
                                   const rn_func_attr_t* const* branches, int32_t count,
                                   const rn_shape_t* inputs, rn_shape_t* out) {
@@ -67,7 +56,7 @@ static rn_status_t infer_branches(rn_ir_t* ir, const rn_ir_node_t* node,
     RN_RETURN_IF_ERROR(
         infer(ir, node, branches[b], inputs + 1, node->input_count - 1, b ? other : out));
     for (int32_t i = 0; b > 0 && i < node->output_count; ++i)
-      RN_RETURN_IF_ERROR(common(&ir->arena, out[i], other[i], &out[i]));
+      RN_RETURN_IF_ERROR(rn_ir_common_shape(&ir->arena, out[i], other[i], &out[i]));
   }
   return RN_OK;
 }
@@ -103,7 +92,7 @@ static rn_status_t infer_loop(rn_ir_t* ir, const rn_ir_node_t* node, const rn_sh
     RN_RETURN_IF_ERROR(infer(ir, node, body, out, node->input_count, round));
     for (int32_t i = 0; i < node->output_count; ++i) {
       rn_shape_t both;
-      RN_RETURN_IF_ERROR(common(&ir->arena, out[i], round[i], &both));
+      RN_RETURN_IF_ERROR(rn_ir_common_shape(&ir->arena, out[i], round[i], &both));
       if (rn_shape_eq(both, out[i])) continue;
       out[i] = both;
       holds = false;

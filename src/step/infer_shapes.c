@@ -43,8 +43,7 @@ static bool is_back_edge(const rn_ir_t* ir, const rn_ir_node_t* node, int32_t i)
          source->feed < 0;
 }
 
-// The most specific shape that covers both.
-static rn_status_t common_shape(rn_arena_t* arena, rn_shape_t a, rn_shape_t b, rn_shape_t* out) {
+rn_status_t rn_ir_common_shape(rn_arena_t* arena, rn_shape_t a, rn_shape_t b, rn_shape_t* out) {
   *out = RN_SHAPE_UNKNOWN;
   if (!rn_shape_has_rank(a) || a.rank != b.rank) return RN_OK;
   int64_t* dims = NULL;
@@ -139,7 +138,7 @@ static rn_status_t check_merge(shapes_t* s, int32_t index, bool* inout_holds) {
     if (!is_back_edge(s->ir, node, i)) continue;
     rn_shape_t round = s->ir->nodes.items[node->inputs[i].node].shapes[node->inputs[i].output];
     rn_shape_t common;
-    RN_RETURN_IF_ERROR(common_shape(&s->ir->arena, node->shapes[0], round, &common));
+    RN_RETURN_IF_ERROR(rn_ir_common_shape(&s->ir->arena, node->shapes[0], round, &common));
     if (rn_shape_eq(common, node->shapes[0])) continue;
     *inout_holds = false;
     s->assumed[index] = common;
@@ -181,7 +180,7 @@ static rn_status_t note_stacks(const shapes_t* s, const rn_ir_node_t* node, stac
     if (stacks[stack] == STACK_EMPTY)
       shapes[stack] = shape;
     else
-      RN_RETURN_IF_ERROR(common_shape(&s->ir->arena, shapes[stack], shape, &shapes[stack]));
+      RN_RETURN_IF_ERROR(rn_ir_common_shape(&s->ir->arena, shapes[stack], shape, &shapes[stack]));
     if (stacks[stack] == STACK_EMPTY) stacks[stack] = STACK_KNOWN;
   }
   return RN_OK;

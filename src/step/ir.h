@@ -249,6 +249,9 @@ RN_MUST_USE rn_status_t rn_ir_set_feed_shapes(rn_ir_t* ir, const rn_shape_t* sha
 // Forgets the shapes of all nodes computed from the marked ones (by node), marks those nodes too,
 // and runs shape inference again.
 RN_MUST_USE rn_status_t rn_ir_forget_shapes(rn_ir_t* ir, bool* inout_is_open);
+// The most specific shape that covers both; its dims are in |arena|.
+RN_MUST_USE rn_status_t rn_ir_common_shape(rn_arena_t* arena, rn_shape_t a, rn_shape_t b,
+                                           rn_shape_t* out);
 // Whether |shape| is at least as specific as |other|: a plan made for |other| accepts |shape|.
 bool rn_ir_shape_implies(rn_shape_t shape, rn_shape_t other);
 
