@@ -1,4 +1,4 @@
-// Contexts: devices, the library, and what belongs to threads.
+// Contexts: devices, the library, and per-thread settings.
 #include "eager/internal.h"
 #include "framework/resource.h"
 
@@ -94,7 +94,7 @@ void rn_eager_release(rn_eager_t* eager) {
 
 void rn_eager_close(rn_eager_t* eager) { rn_status_free(rn_eager_wait(eager)); }
 
-// Whether nothing refers to a device of the session yet.
+// Whether no kernel, handle or tape refers to a device of the session yet.
 static bool is_fresh(const rn_eager_t* eager) {
   for (size_t i = 0; i < RN_EAGER_BUCKETS; ++i)
     if (eager->buckets[i]) return false;
@@ -204,7 +204,7 @@ rn_status_t rn_eager_remove_function(rn_eager_t* eager, rn_str_t name) {
   return status;
 }
 
-// --- What belongs to threads
+// --- Per-thread settings
 
 static rn_eager_thread_t* find_thread_locked(rn_eager_t* eager) {
   uint64_t id = rn_eager_thread_id();
@@ -240,7 +240,7 @@ int rn_eager_policy(rn_eager_t* eager) {
   return policy;
 }
 
-// Keeps |executor| until the context goes, so that nothing it runs outlives the context.
+// Keeps |executor| until the context is freed, so that none of its calls outlives the context.
 static rn_status_t keep_executor_locked(rn_eager_t* eager, rn_eager_executor_t* executor) {
   for (size_t i = 0; i < eager->executors.count; ++i)
     if (eager->executors.items[i] == executor) return RN_OK;

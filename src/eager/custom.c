@@ -1,4 +1,4 @@
-// Handles that are no tensors on devices of the session: values of custom devices, and packed ones.
+// Values of custom devices and packed handles, which are not tensors on devices of the session.
 #include "eager/internal.h"
 
 static void free_text(rn_allocator_t allocator, char* text) {
@@ -26,7 +26,7 @@ static bool same_device(rn_str_t a, rn_str_t b) {
          wanted.index >= 0 && rn_device_spec_matches(&wanted, &own);
 }
 
-// Of another task, its first device may be meant by less than its name: "/job:worker/task:1".
+// A partial name such as "/job:worker/task:1" means the first device of that task.
 static bool same_task(rn_str_t a, rn_str_t b) {
   rn_device_spec_t wanted, own;
   return rn_device_spec_parse(a, &wanted) && rn_device_spec_parse(b, &own) && wanted.job.size &&
@@ -149,7 +149,7 @@ const rn_eager_foreign_t* rn_eager_handle_custom(const rn_eager_handle_t* handle
   return handle->special && handle->special->device ? &handle->special->custom : NULL;
 }
 
-// The value of a packed handle that lies on |device|, borrowed; NULL: none does.
+// The value of a packed handle on |device|, borrowed; NULL if there is none.
 static rn_eager_handle_t* find_part(const rn_eager_special_t* special, const rn_eager_t* eager,
                                     const rn_device_t* device) {
   for (int32_t i = 0; i < special->part_count; ++i) {
@@ -242,7 +242,7 @@ rn_status_t rn_eager_pack(rn_eager_t* eager, rn_eager_handle_t** handles, int32_
 
 // --- Execution
 
-// The only custom device that inputs of |op| lie on; NULL: none does.
+// The only custom device that holds inputs of |op|; NULL if none does.
 static rn_status_t device_of_inputs(const rn_eager_op_t* op, const rn_eager_custom_entry_t** out) {
   *out = NULL;
   for (int32_t i = 0; op->has_special && i < op->input_count; ++i) {
@@ -260,8 +260,7 @@ static rn_status_t device_of_inputs(const rn_eager_op_t* op, const rn_eager_cust
   return RN_OK;
 }
 
-// Where a resource of another task is, there goes what uses it; functions stay where they were
-// asked to run, if that is another task.
+// An op runs on the task that holds its resource. A function that names another task stays there.
 static void remote_of_resources(const rn_eager_op_t* op, const rn_eager_custom_entry_t** out) {
   for (int32_t i = 0; op->has_special && i < op->input_count; ++i) {
     const rn_eager_special_t* special = op->inputs[i]->special;
@@ -272,8 +271,8 @@ static void remote_of_resources(const rn_eager_op_t* op, const rn_eager_custom_e
   }
 }
 
-// The custom device that |op| goes to: that of its resources, else the one it asks for, else, if it
-// asks for none, that of its inputs.
+// The custom device that runs |op|: that of its resources, otherwise the one it names, otherwise,
+// if it names none, that of its inputs.
 static rn_status_t custom_of(const rn_eager_op_t* op, const rn_eager_custom_entry_t** out) {
   const rn_eager_custom_entry_t* of_inputs = NULL;
   *out = op->device_name.size ? find(op->eager, rn_strbuf_view(&op->device_name)) : NULL;

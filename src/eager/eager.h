@@ -1,10 +1,10 @@
 // Eager execution: ops that run when they are called, on handles of tensors.
 //
-// A context owns devices, a library of functions and the kernels it has made so far, found again by
-// op, attributes, input types and device; so a call costs a look-up and the kernel. Any number of
-// threads may execute in one context; an op description belongs to one thread at a time. What
-// calls functions runs as a function of one node, and what runs on a device with memory of its own
-// as a step, through the context's session.
+// A context owns devices, a library of functions and a cache of kernels, keyed by op, attributes,
+// input types and device, so a call costs a look-up and the kernel. Any number of threads may
+// execute in one context; an op description belongs to one thread at a time. An op that calls
+// functions runs as a function of one node. An op on a device with its own memory runs as a step of
+// the context's session.
 #ifndef RUNNEL_EAGER_EAGER_H_
 #define RUNNEL_EAGER_EAGER_H_
 
@@ -21,7 +21,7 @@ typedef struct rn_eager_executor_t rn_eager_executor_t;
 typedef struct rn_eager_options_t {
   rn_session_options_t session;
   bool is_async;
-  int policy;  // TFE_ContextDevicePlacementPolicy; to warn is to copy silently
+  int policy;  // TFE_ContextDevicePlacementPolicy; "warn" copies silently
 } rn_eager_options_t;
 
 // |env| must outlive the context. The caller owns a reference.
@@ -29,67 +29,69 @@ RN_MUST_USE rn_status_t rn_eager_create(const rn_eager_options_t* options, const
                                         rn_allocator_t allocator, rn_eager_t** out);
 void rn_eager_retain(rn_eager_t* eager);
 void rn_eager_release(rn_eager_t* eager);  // NULL is fine
-// Waits for what is queued; nothing new may be executed meanwhile or afterwards.
+// Waits for queued calls. No call may start meanwhile or afterwards.
 void rn_eager_close(rn_eager_t* eager);
 
-// Gives the context |count| CPUs. FAILED_PRECONDITION once something has run, or lies on a device
+// Gives the context |count| CPUs. FAILED_PRECONDITION if an op has run, or a value is on a device
 // other than the first.
 RN_MUST_USE rn_status_t rn_eager_set_cpus(rn_eager_t* eager, int count);
-// From now on the devices are those of |task|, "/job:worker/replica:0/task:0". Nothing may run
-// meanwhile; names that were lent stay.
+// Renames the devices to those of |task|, "/job:worker/replica:0/task:0". No op may run meanwhile;
+// names that callers borrowed stay valid.
 RN_MUST_USE rn_status_t rn_eager_set_task(rn_eager_t* eager, rn_str_t task);
 rn_session_t* rn_eager_session(rn_eager_t* eager);
-rn_graph_t* rn_eager_library(rn_eager_t* eager);  // whose functions are ops of the context
+rn_graph_t* rn_eager_library(rn_eager_t* eager);  // its functions are ops of the context
 uint64_t rn_eager_id(const rn_eager_t* eager);    // different for every context of the process
 void rn_eager_set_soft_placement(rn_eager_t* eager, bool enable);
-// Forgets kernels; those in use go when they are not any more.
+// Clears the cache of kernels. Kernels in use are freed after their last use.
 void rn_eager_clear_caches(rn_eager_t* eager);
-// Adds |function| to the library. As in stock, what was added twice must be removed twice.
+// Adds |function| to the library. As in stock, a function that was added twice must be removed
+// twice.
 RN_MUST_USE rn_status_t rn_eager_add_function(rn_eager_t* eager, rn_function_t* function);
-// The last removal takes it out of the library, and the kernels that may call it.
+// The last removal drops it from the library, and drops the kernels that may call it.
 RN_MUST_USE rn_status_t rn_eager_remove_function(rn_eager_t* eager, rn_str_t name);
 // The placement policy of the calling thread.
 void rn_eager_set_policy(rn_eager_t* eager, int policy);
 int rn_eager_policy(rn_eager_t* eager);
-// Resources of a step (stacks, TensorArrays) go with the end of the last step that was started.
+// Resources of a step (stacks, TensorArrays) are freed when the last running step ends.
 void rn_eager_start_step(rn_eager_t* eager);
 void rn_eager_end_step(rn_eager_t* eager);
-// From now on what runs is noted, until it is taken: |use| sees it before it is forgotten.
+// Starts to collect statistics of calls. Taking them passes them to |use| and then clears them.
 void rn_eager_enable_stats(rn_eager_t* eager, bool enable);
 void rn_eager_take_stats(rn_eager_t* eager, void (*use)(void* arg, const rn_step_stats_t* stats),
                          void* arg);
-// From now on every call is logged, and its op's name kept: "Add, Neg, ", in the order of calls.
+// Starts to log every call and to keep the names of ops in the order of calls: "Add, Neg, ".
 void rn_eager_set_logging(rn_eager_t* eager, bool enable);
 RN_MUST_USE rn_status_t rn_eager_executed(rn_eager_t* eager, rn_strbuf_t* out);
-// Values that the users of a context leave for each other. A key that is there is ALREADY_EXISTS.
-// Reading waits up to |wait_ms| for it; removing takes what is below it ("key/…") too.
+// A key-value store shared by the users of a context. Writing an existing key is ALREADY_EXISTS.
+// Reading waits up to |wait_ms| for the key. Removing a key also removes the keys below it
+// ("key/…").
 RN_MUST_USE rn_status_t rn_eager_set_value(rn_eager_t* eager, rn_str_t key, rn_str_t value);
 RN_MUST_USE rn_status_t rn_eager_get_value(rn_eager_t* eager, rn_str_t key, int64_t wait_ms,
                                            rn_strbuf_t* out);
 void rn_eager_remove_value(rn_eager_t* eager, rn_str_t key);
-// The device that |name| means; "" is the first CPU. INVALID_ARGUMENT in stock's words.
+// The device called |name|; "" is the first CPU. INVALID_ARGUMENT in stock's words.
 RN_MUST_USE rn_status_t rn_eager_device(rn_eager_t* eager, rn_str_t name, rn_device_t** out);
-// "/device:CPU:0" for "/cpu:0"; false if |name| is no device name.
+// "/device:CPU:0" for "/cpu:0"; false if |name| is not a device name.
 bool rn_eager_device_canonical(rn_str_t name, rn_strbuf_t* out);
 
 // --- Handles: counted, and immutable once they have their value.
 
-// A handle of |tensor|, shared (copied if it only borrows its bytes).
+// A handle that shares |tensor|, or copies it if it borrows its bytes.
 RN_MUST_USE rn_status_t rn_eager_handle_create(const rn_tensor_t* tensor, rn_eager_handle_t** out);
 void rn_eager_handle_retain(rn_eager_handle_t* handle);
 void rn_eager_handle_release(rn_eager_handle_t* handle);  // NULL is fine
 rn_dtype_t rn_eager_handle_dtype(const rn_eager_handle_t* handle);
-// The value, borrowed, once it is there; else the error of the op that was to make it. Of a packed
-// handle, the first of its values; of one on a custom device, UNIMPLEMENTED.
+// Waits for the value and returns it, borrowed, or the error of the op that should have made it. A
+// packed handle gives its first value; a handle on a custom device is UNIMPLEMENTED.
 RN_MUST_USE rn_status_t rn_eager_handle_value(rn_eager_handle_t* handle, const rn_tensor_t** out);
-// That error if it is known already; does not wait.
+// That error if it is already known; does not wait.
 RN_MUST_USE rn_status_t rn_eager_handle_status(rn_eager_handle_t* handle);
-// The device whose op made it, and the one whose memory has it. NUL-terminated, live as long as
-// |handle|.
+// The device whose op made the value, and the device whose memory holds it. NUL-terminated; valid
+// as long as |handle|.
 const char* rn_eager_handle_device(const rn_eager_handle_t* handle);
 const char* rn_eager_handle_device_type(const rn_eager_handle_t* handle);
 const char* rn_eager_handle_backing_device(const rn_eager_handle_t* handle);
-// A handle on |device|; the same one, retained, if it is there already.
+// Copies the value to |device|; returns the same handle, retained, if it is there already.
 RN_MUST_USE rn_status_t rn_eager_handle_copy_to(rn_eager_handle_t* handle, rn_eager_t* eager,
                                                 rn_device_t* device, rn_eager_handle_t** out);
 
@@ -106,7 +108,7 @@ typedef struct rn_eager_foreign_t {
 // Handles that functions give out are the caller's.
 typedef struct rn_eager_custom_device_t {
   void* self;
-  // A device of another task: ops go there when they ask for it, or for a resource that is there;
+  // A device of another task. An op runs there if it names the device or uses a resource on it;
   // otherwise its values are copied like those of any device.
   bool is_remote;
   rn_status_t (*copy_to)(void* self, rn_eager_t* eager, rn_eager_handle_t* handle,
@@ -115,51 +117,50 @@ typedef struct rn_eager_custom_device_t {
                            const char* device, rn_eager_handle_t** out);
   rn_status_t (*execute)(void* self, rn_eager_op_t* op, rn_eager_handle_t** outputs,
                          int32_t* inout_count);
-  // NULL: handles cannot be packed on it.
+  // NULL if the device cannot pack handles.
   rn_status_t (*pack)(void* self, rn_eager_t* eager, rn_eager_handle_t** handles, int32_t count,
                       rn_eager_handle_t** out);
   void (*destroy)(void* self);
 } rn_eager_custom_device_t;
 
-// Adds a device to |eager|, which destroys it in the end; a failed call leaves it to the caller.
-// INVALID_ARGUMENT for a name that is no full device name, ALREADY_EXISTS for one that is taken.
+// Adds a device to |eager|, which destroys it when the context is freed; after a failure the caller
+// keeps it. INVALID_ARGUMENT if the name is not a full device name, ALREADY_EXISTS if it is taken.
 RN_MUST_USE rn_status_t rn_eager_add_custom_device(rn_eager_t* eager, rn_str_t name,
                                                    const rn_eager_custom_device_t* device);
 bool rn_eager_has_custom_device(rn_eager_t* eager, rn_str_t name);
 bool rn_eager_is_remote_device(rn_eager_t* eager, rn_str_t name);
-// What the remote devices of a context belong to, freed with it, after all values. Set once, else
-// FAILED_PRECONDITION.
+// The cluster that the remote devices of a context belong to. The context frees it after all
+// values. FAILED_PRECONDITION if set twice.
 RN_MUST_USE rn_status_t rn_eager_set_cluster(rn_eager_t* eager, void* cluster,
                                              void (*destroy)(void* cluster));
 void* rn_eager_cluster(rn_eager_t* eager);  // NULL: none
-// A handle of |value| on the custom device |name|; it destroys the value in the end.
+// A handle of |value| on the custom device |name|; the handle owns the value.
 RN_MUST_USE rn_status_t rn_eager_custom_handle(rn_eager_t* eager, rn_str_t name, rn_dtype_t dtype,
                                                const rn_eager_foreign_t* value,
                                                rn_eager_handle_t** out);
-// What |handle| holds of a custom device; NULL: an ordinary value.
+// The custom-device value of |handle|; NULL for an ordinary value.
 const rn_eager_foreign_t* rn_eager_handle_custom(const rn_eager_handle_t* handle);
-// A handle on the device |name|, custom or not.
+// Copies |handle| to the device |name|, custom or not.
 RN_MUST_USE rn_status_t rn_eager_handle_copy_to_name(rn_eager_handle_t* handle, rn_eager_t* eager,
                                                      rn_str_t name, rn_eager_handle_t** out);
-// What a custom device copies of |handle| to the first CPU.
+// Lets a custom device copy |handle| to the first CPU.
 RN_MUST_USE rn_status_t rn_eager_handle_to_host(rn_eager_handle_t* handle, rn_eager_handle_t** out);
-// One handle over values of one type and shape on several devices: an op takes the one that lies on
-// its own device.
+// One handle over values of one type and shape on several devices: an op takes the one on its own
+// device.
 RN_MUST_USE rn_status_t rn_eager_pack(rn_eager_t* eager, rn_eager_handle_t** handles, int32_t count,
                                       rn_eager_handle_t** out);
 
 // --- Ops
 
-// What is known of a tensor without running anything. A |value| goes before the rest.
+// What is known of a tensor without running anything. |value| takes precedence over the rest.
 typedef struct rn_eager_shape_t {
-  rn_dtype_t dtype;  // RN_INVALID: as the op's attributes say
+  rn_dtype_t dtype;  // RN_INVALID: from the op's attributes
   rn_shape_t shape;
   const rn_tensor_t* value;  // Borrowed; NULL: not known
 } rn_eager_shape_t;
 
-// What the outputs of |op| would be for such inputs; its own inputs do not count. Types of inputs
-// that nothing settles are guessed, and those of outputs are then RN_INVALID. Results live in
-// |arena|.
+// Infers the outputs of |op| for such inputs; the inputs of |op| itself are ignored. Undetermined
+// input types are guessed, and output types are then RN_INVALID. Results live in |arena|.
 RN_MUST_USE rn_status_t rn_eager_op_infer(const rn_eager_op_t* op, const rn_eager_shape_t* inputs,
                                           int32_t count, rn_arena_t* arena, rn_eager_shape_t** out,
                                           int32_t* out_count);
@@ -167,11 +168,11 @@ RN_MUST_USE rn_status_t rn_eager_op_infer(const rn_eager_op_t* op, const rn_eage
 // NOT_FOUND, in stock's words, if |name| is neither an op nor a function of the context.
 RN_MUST_USE rn_status_t rn_eager_op_create(rn_eager_t* eager, rn_str_t name, rn_eager_op_t** out);
 void rn_eager_op_destroy(rn_eager_op_t* op);  // NULL is fine
-// Makes it a new description, of |name| on |device|.
+// Reuses |op| as a new description, of |name| on |device|.
 RN_MUST_USE rn_status_t rn_eager_op_reset(rn_eager_op_t* op, rn_str_t name, rn_str_t device);
 rn_eager_t* rn_eager_op_context(const rn_eager_op_t* op);
 const rn_op_def_t* rn_eager_op_def(const rn_eager_op_t* op);
-// The definition that |name| means in |eager|; NULL for none. It lives as long as the context.
+// The definition of |name| in |eager|; NULL if there is none. It lives as long as the context.
 const rn_op_def_t* rn_eager_find_def(rn_eager_t* eager, rn_str_t name);
 RN_MUST_USE rn_status_t rn_eager_no_such_op(rn_str_t name);
 RN_MUST_USE rn_status_t rn_eager_op_set_device(rn_eager_op_t* op, rn_str_t device);
@@ -185,23 +186,24 @@ rn_eager_handle_t* rn_eager_op_input(const rn_eager_op_t* op, int32_t i);  // Bo
 // Copies |value|. A failure is kept and reported when the op is executed.
 void rn_eager_op_set_attr(rn_eager_op_t* op, rn_str_t name, const rn_attr_value_t* value);
 void rn_eager_op_fail(rn_eager_op_t* op, rn_status_t status);  // keeps the first; takes |status|
-bool rn_eager_op_has_attr(const rn_eager_op_t* op, rn_str_t name);  // that was given
+bool rn_eager_op_has_attr(const rn_eager_op_t* op, rn_str_t name);  // whether the client set it
 typedef rn_status_t (*rn_eager_see_attr_t)(void* arg, rn_str_t name, const rn_attr_value_t* value);
-// All attributes that were given, in the order of the definition, then others.
+// Visits the attributes that the client set, first those of the definition in its order, then
+// others.
 RN_MUST_USE rn_status_t rn_eager_op_each_attr(const rn_eager_op_t* op, rn_eager_see_attr_t see,
                                               void* arg);
-// Those that were not given but follow from the inputs so far, or else have a default. Values are
-// lent for the call.
+// Visits the attributes that the client did not set but that follow from the inputs so far or have
+// a default. Values are borrowed for the call.
 RN_MUST_USE rn_status_t rn_eager_op_each_implied(const rn_eager_op_t* op, bool with_defaults,
                                                  rn_eager_see_attr_t see, void* arg);
-// How many tensors argument |name| stands for, by what is known so far.
+// The number of tensors of argument |name|, as far as known.
 RN_MUST_USE rn_status_t rn_eager_op_length(const rn_eager_op_t* op, rn_str_t name, bool is_output,
                                            int32_t* out);
-// Borrowed until the execution is over; NULL: none.
+// Borrowed until the execution ends; NULL for none.
 void rn_eager_op_set_cancel(rn_eager_op_t* op, rn_cancel_t* cancel);
-// Runs the op. |*inout_count| is the room in |outputs| and becomes their number; the caller owns
-// the handles. With an asynchronous executor, what goes wrong later is said by the handles and the
-// executor.
+// Runs the op. |*inout_count| is the capacity of |outputs| and becomes their number; the caller
+// owns the handles. With an asynchronous executor, the handles and the executor report later
+// errors.
 RN_MUST_USE rn_status_t rn_eager_execute(rn_eager_op_t* op, rn_eager_handle_t** outputs,
                                          int32_t* inout_count);
 
@@ -209,10 +211,10 @@ RN_MUST_USE rn_status_t rn_eager_execute(rn_eager_op_t* op, rn_eager_handle_t** 
 
 RN_MUST_USE rn_status_t rn_eager_executor_create(rn_allocator_t allocator, bool is_async,
                                                  rn_eager_executor_t** out);
-// The last release waits for what is queued.
+// The last release waits for queued calls.
 void rn_eager_executor_release(rn_eager_executor_t* executor);  // NULL is fine
 bool rn_eager_executor_is_async(const rn_eager_executor_t* executor);
-// Waits; the first error since it was cleared.
+// Waits for queued calls; returns the first error since the last clear.
 RN_MUST_USE rn_status_t rn_eager_executor_wait(rn_eager_executor_t* executor);
 void rn_eager_executor_clear_error(rn_eager_executor_t* executor);
 // The executor of the calling thread; NULL: the context's own.

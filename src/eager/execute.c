@@ -1,4 +1,4 @@
-// Running an op: its kernel is looked up, called with values, and its results become handles.
+// Runs an op: looks up its kernel, calls it on values, and wraps the results in handles.
 #include "base/denormals.h"
 #include "eager/internal.h"
 
@@ -57,7 +57,7 @@ static rn_status_t copy_variable(rn_variable_t* variable, rn_tensor_t* out) {
   return status;
 }
 
-// Results that a kernel only borrowed become their own, and a reference the value that it has.
+// Copies results that a kernel only borrowed, and replaces a reference by its value.
 static rn_status_t keep_outputs(const rn_eager_kernel_t* kernel, rn_tensor_t* outputs) {
   for (int32_t i = 0; i < kernel->output_count; ++i) {
     if (outputs[i].buffer && !outputs[i].is_ref) continue;
@@ -75,7 +75,8 @@ static rn_status_t keep_outputs(const rn_eager_kernel_t* kernel, rn_tensor_t* ou
   return RN_OK;
 }
 
-// That a task is gone, only ops that talk to tasks may say: whoever mends clusters listens for it.
+// Only ops that talk to other tasks may return the code that means a lost task, because clients
+// repair their cluster when they see it.
 static rn_status_t not_unavailable(const rn_op_def_t* def, rn_status_t status) {
   if (rn_status_code(status) != RN_CODE_UNAVAILABLE || (def->flags & RN_OP_DISTRIBUTED))
     return status;
@@ -99,7 +100,7 @@ static rn_status_t run(rn_eager_t* eager, const rn_eager_kernel_t* kernel, rn_ca
   if (kernel->instance) {
     rn_step_t step = eager->step;
     if (cancel) step.cancel = cancel;
-    // The function has resources of its own for what dies with a step.
+    // The function has its own container for per-step resources.
     rn_function_call_t call = {
         .cancel = step.cancel, .args = (const rn_tensor_t* const*)inputs, .results = outputs};
     return rn_function_run_and_wait(kernel->functions, kernel->instance, &call);
@@ -152,7 +153,7 @@ static rn_status_t make_handles(rn_eager_t* eager, const rn_eager_kernel_t* kern
   return RN_OK;
 }
 
-// Arrays of a call: on the stack for few.
+// Arrays of a call; small ones are on the stack.
 typedef struct scratch_t {
   rn_allocator_t allocator;
   size_t input_count, output_count;
@@ -240,7 +241,7 @@ static rn_status_t find_device(rn_eager_op_t* op) {
 // TFE_ContextDevicePlacementPolicy.
 enum { EXPLICIT = 0, SILENT = 2, SILENT_FOR_INT32 = 3 };
 
-// Inputs that lie on other devices are brought over, unless the thread's policy forbids it.
+// Copies inputs from other devices, unless the thread's policy forbids it.
 static rn_status_t check_placement(const rn_eager_op_t* op, const rn_eager_kernel_t* kernel) {
   int policy = rn_eager_policy(op->eager);
   if (policy != EXPLICIT && policy != SILENT_FOR_INT32) return RN_OK;

@@ -1,4 +1,4 @@
-// Executors: an ordered queue of calls, and one thread that makes them.
+// Executors: an ordered queue of calls, and one thread that runs them.
 #include "eager/internal.h"
 
 // A call that waits for its turn.
@@ -8,7 +8,7 @@ typedef struct node_t {
   rn_eager_kernel_t* kernel;  // Retained, as are the handles
   rn_cancel_t* cancel;
   int32_t input_count, output_count;
-  rn_eager_handle_t** inputs;  // behind the node, as are
+  rn_eager_handle_t** inputs;  // stored after the struct, as are
   rn_eager_handle_t** outputs;
   rn_tensor_t** values;
   rn_tensor_t* results;
@@ -19,13 +19,13 @@ struct rn_eager_executor_t {
   _Atomic int32_t refs;
   rn_allocator_t allocator;
   bool is_async;
-  rn_eager_sync_t* sync;  // Owned reference; its mutex guards all below
+  rn_eager_sync_t* sync;  // Retained; its mutex guards the fields below
   rn_cond_t work;
   node_t *first, *last;
   int32_t pending;  // queued or running
   bool is_started, is_stopping;
   pthread_t thread;
-  rn_status_t status;  // the first error since it was cleared
+  rn_status_t status;  // the first error since the last clear
 };
 
 rn_status_t rn_eager_executor_create(rn_allocator_t allocator, bool is_async,
@@ -105,7 +105,7 @@ static rn_status_t run_node(node_t* node) {
   return rn_eager_run(node->eager, node->kernel, node->cancel, node->values, node->results);
 }
 
-// After an error what was queued behind it is not run: its results are that error.
+// After an error, the calls queued behind it do not run; their results get that error.
 static void finish_node(rn_eager_executor_t* executor, node_t* node, rn_status_t earlier) {
   rn_status_t status = rn_ok(earlier) ? run_node(node) : earlier;
   for (int32_t i = 0; i < node->output_count; ++i)

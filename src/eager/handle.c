@@ -20,7 +20,7 @@ rn_status_t rn_eager_handle_new(rn_eager_t* eager, rn_device_t* device, rn_dtype
   rn_eager_handle_t* handle = NULL;
   *out = NULL;
   RN_RETURN_IF_ERROR(rn_alloc(allocator, sizeof *handle, (void**)&handle));
-  // What lies on the first CPU need not keep its context, as long as that has the usual name.
+  // A value on the first CPU need not retain its context while that CPU has its default name.
   bool is_usual = eager && device == eager->cpu && eager->old_names.count == 0;
   bool is_first_cpu = !eager || !device || is_usual;
   *handle = (rn_eager_handle_t){.refs = 1,
@@ -100,7 +100,7 @@ rn_status_t rn_eager_handle_status(rn_eager_handle_t* handle) {
   return failed ? rn_status_copy(handle->status) : RN_OK;
 }
 
-// The device of values on several.
+// The device name of packed handles.
 #define PACKED_NAME "/job:localhost/replica:0/task:0/device:COMPOSITE:0"
 
 const char* rn_eager_handle_device(const rn_eager_handle_t* handle) {
@@ -113,7 +113,7 @@ const char* rn_eager_handle_device_type(const rn_eager_handle_t* handle) {
   return handle->device ? handle->device->type : "CPU";
 }
 
-// Values of devices with memory of their own are kept by the host between ops.
+// Between ops, values of devices with their own memory are kept in host memory.
 const char* rn_eager_handle_backing_device(const rn_eager_handle_t* handle) {
   if (handle->special) return rn_eager_handle_device(handle);
   return handle->device && handle->device->is_host ? handle->device->name.data : CPU_NAME;

@@ -1,10 +1,9 @@
-// The shapes of an op's outputs, from a description without values: the node is built in a graph of
-// its own, after placeholders and constants that stand for its inputs.
+// Infers the shapes of an op's outputs from a description without values: builds the node in its
+// own graph, with placeholders and constants as inputs.
 #include "eager/internal.h"
 #include "graph/library.h"
 
-// The argument that flat input |i| belongs to, and its type if a list of types settles it. NULL if
-// that is not known.
+// The argument of flat input |i|, and its type if a list of types determines it. NULL if unknown.
 static const rn_arg_def_t* arg_of(const rn_eager_op_t* op, int32_t i, rn_dtype_t* out_type) {
   const rn_op_def_t* def = op->def;
   int32_t flat = 0;
@@ -14,7 +13,7 @@ static const rn_arg_def_t* arg_of(const rn_eager_op_t* op, int32_t i, rn_dtype_t
     int64_t length = 1;
     if (arg->number_attr >= 0) {
       const rn_attr_value_t* number = &op->attrs[arg->number_attr];
-      // A list of unknown length takes what is left.
+      // A list of unknown length takes the remaining inputs.
       length = number->kind == RN_ATTR_INT ? number->i : INT32_MAX;
     } else if (arg->type_list_attr >= 0) {
       const rn_attr_value_t* types = &op->attrs[arg->type_list_attr];
@@ -32,8 +31,9 @@ static rn_dtype_t given_type(const rn_eager_shape_t* input) {
   return input->value ? input->value->dtype : input->dtype;
 }
 
-// A type for flat input |i|: that which is given, or the description's, or that of an input of the
-// same attribute, or any that the op takes, since shapes hardly depend on types (|*is_guess|).
+// A type for flat input |i|: the given one, the description's, that of an input with the same type
+// attribute, or a guess among those that the op takes (sets |*is_guess|), because shapes hardly
+// depend on types.
 static rn_dtype_t choose_type(const rn_eager_op_t* op, const rn_eager_shape_t* inputs,
                               int32_t count, int32_t i, bool* is_guess) {
   rn_dtype_t type = given_type(&inputs[i]), other;
@@ -82,7 +82,7 @@ static rn_status_t add_node(rn_graph_t* graph, rn_arena_t* arena, const rn_eager
     if (op->attrs[i].kind != RN_EAGER_UNSET)
       attrs[given++] = (rn_attr_t){rn_str(def->attrs[i].name), op->attrs[i]};
   for (size_t i = 0; i < op->extras.count; ++i) attrs[given++] = op->extras.items[i];
-  // One argument that is a list takes all; otherwise lengths come from the attributes.
+  // A single list argument takes all inputs; otherwise lengths come from the attributes.
   bool is_list = def->input_count == 1 &&
                  (def->inputs[0].number_attr >= 0 || def->inputs[0].type_list_attr >= 0);
   rn_node_spec_t spec = {.op = rn_str(def->name),

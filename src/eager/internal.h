@@ -1,4 +1,4 @@
-// What the files of this room share.
+// Shared by the files of this folder.
 #ifndef RUNNEL_EAGER_INTERNAL_H_
 #define RUNNEL_EAGER_INTERNAL_H_
 
@@ -8,10 +8,10 @@
 #include "framework/function.h"
 
 #define RN_EAGER_BUCKETS 1024  // of kernels; a power of two
-#define RN_EAGER_FEW 8         // inputs, outputs and attributes that need no memory of their own
+#define RN_EAGER_FEW 8         // inputs, outputs and attributes that need no allocation
 #define RN_EAGER_UNSET 0xFF    // rn_attr_value_t.kind of an attribute that was not given
 
-// Where threads wait for a value: an executor's, which it outlives.
+// Lock and condition on which threads wait for a value. Belongs to an executor and may outlive it.
 typedef struct rn_eager_sync_t {
   _Atomic int32_t refs;
   rn_allocator_t allocator;
@@ -28,8 +28,8 @@ typedef struct rn_eager_custom_entry_t {
   char* type;  // Owned: "CUSTOM" of "…/device:CUSTOM:0"
 } rn_eager_custom_entry_t;
 
-// What a handle is that is no tensor on a device of the session: a value of a custom device, or
-// several handles.
+// A handle that is not a tensor on a device of the session: a value of a custom device, or several
+// handles.
 typedef struct rn_eager_special_t {
   const rn_eager_custom_entry_t* device;  // of the context that the handle retains
   rn_eager_foreign_t custom;
@@ -38,8 +38,8 @@ typedef struct rn_eager_special_t {
   rn_eager_t* eager;          // Retained
 } rn_eager_special_t;
 void rn_eager_special_destroy(rn_eager_special_t* special);  // NULL is fine
-// Runs |op| on a custom device if it asks for one, or if an input is there and it asks for none;
-// |*out_done| says so. Else inputs of custom devices and packed ones become ordinary ones.
+// Runs |op| on a custom device if it names one, or if it names none and an input is on one; sets
+// |*out_done| then. Otherwise replaces inputs on custom devices and packed inputs by ordinary ones.
 RN_MUST_USE rn_status_t rn_eager_execute_special(rn_eager_op_t* op, rn_eager_handle_t** outputs,
                                                  int32_t* inout_count, bool* out_done);
 void rn_eager_custom_devices_clear(rn_eager_t* eager);
@@ -61,15 +61,16 @@ struct rn_eager_handle_t {
   rn_tensor_t tensor;           // once READY
   rn_device_t* device;          // NULL: the first CPU
   rn_eager_t* eager;            // Retained if |device| is set, whose owner it is
-  rn_eager_sync_t* sync;        // Retained; NULL: was ready from the start
+  rn_eager_sync_t* sync;        // Retained; NULL if it was ready from the start
   rn_status_t status;           // once FAILED
-  rn_eager_special_t* special;  // Owned; NULL: an ordinary value
+  rn_eager_special_t* special;  // Owned; NULL for an ordinary value
 };
-// An empty one of |dtype| on |device|; |sync| NULL: it will be set before anybody sees it.
+// A handle without a value, of |dtype| on |device|. |sync| is NULL if the value is set before other
+// threads see the handle.
 RN_MUST_USE rn_status_t rn_eager_handle_new(rn_eager_t* eager, rn_device_t* device,
                                             rn_dtype_t dtype, rn_eager_sync_t* sync,
                                             rn_eager_handle_t** out);
-// Gives a pending one its value, which is moved, or its error, which is copied.
+// Gives a pending handle its value, which is moved, or its error, which is copied.
 void rn_eager_handle_settle(rn_eager_handle_t* handle, rn_tensor_t* value, rn_status_t status);
 
 // A kernel made for one op with its attributes, input types and device. Counted.
@@ -78,36 +79,35 @@ typedef struct rn_eager_kernel_t {
   _Atomic int32_t refs;
   rn_allocator_t allocator;
   uint64_t hash;
-  // What it is found by.
+  // The key.
   const rn_op_def_t* def;
   rn_device_t* device;
   int32_t input_count;
   rn_dtype_t* input_types;
-  int32_t* lengths;  // of the arguments; NULL: not known
+  int32_t* lengths;  // of the arguments; NULL if unknown
   rn_attr_value_t* given;
   int32_t extra_count;
   rn_attr_t* extras;
   rn_arena_t arena;
-  // What it is: a node with all attributes, in a graph of its own, after the placeholders that it
-  // reads; and a kernel, or a function, or a constant.
+  // The value: a node with all attributes, in its own graph, after the placeholders that it reads;
+  // and a kernel, a function, or a constant.
   rn_graph_t* graph;  // Owned
   rn_node_t* node;
   rn_kernel_t* kernel;  // Owned
   rn_functions_t* functions;
   rn_instance_t* instance;  // Owned
-  rn_str_t wrapper;         // the function of one node that was made for it; empty: none
-  rn_graph_t* library;      // where that is
+  rn_str_t wrapper;         // the function of one node that wraps it; empty if there is none
+  rn_graph_t* library;      // the library that holds |wrapper|
   const rn_tensor_t* constant;
-  rn_session_t* session;  // for devices with memory of their own: a step of it; else NULL
+  rn_session_t* session;  // runs the step for devices with their own memory; otherwise NULL
   rn_signature_t step;
   int32_t output_count;
   const rn_dtype_t* output_types;
 } rn_eager_kernel_t;
 void rn_eager_kernel_retain(rn_eager_kernel_t* kernel);
 void rn_eager_kernel_release(rn_eager_kernel_t* kernel);  // NULL is fine
-// The kernel for |op| on |device|, made if it is not there yet; borrowed for as long as
-// eager->running is held. Of an op that is_anonymous, a kernel for this call alone: the caller owns
-// it.
+// Finds or makes the kernel for |op| on |device|; borrowed as long as eager->running is held. If
+// the op is_anonymous, makes a kernel for this call alone, which the caller owns.
 RN_MUST_USE rn_status_t rn_eager_kernel_get(const rn_eager_op_t* op, rn_device_t* device,
                                             rn_eager_kernel_t** out);
 RN_MUST_USE rn_status_t rn_eager_kernel_create(const rn_eager_op_t* op, rn_device_t* device,
@@ -116,14 +116,14 @@ RN_MUST_USE rn_status_t rn_eager_kernel_create(const rn_eager_op_t* op, rn_devic
 struct rn_eager_op_t {
   rn_eager_t* eager;
   const rn_op_def_t* def;
-  rn_function_t* function;  // Retained; NULL: |def| is an op
-  rn_device_t* device;      // NULL: not asked for
-  rn_strbuf_t device_name;  // as it was asked for
+  rn_function_t* function;  // Retained; NULL if |def| is an op
+  rn_device_t* device;      // NULL if the client named none
+  rn_strbuf_t device_name;  // as the client gave it
   rn_cancel_t* cancel;
   int32_t input_count, input_capacity;
   rn_eager_handle_t** inputs;  // Retained
-  int32_t arg_count;           // arguments that were given
-  bool is_anonymous;           // makes a resource without a name
+  int32_t arg_count;           // arguments given so far
+  bool is_anonymous;           // creates a resource without a name
   bool knows_lengths;          // false once single tensors were given for a list
   int32_t* lengths;            // by argument; RN_ARG_SINGLE for one tensor
   int32_t attr_room;
@@ -131,7 +131,7 @@ struct rn_eager_op_t {
   RN_VEC(rn_attr_t) extras;
   rn_arena_t arena;
   bool has_tensors;  // attributes that hold buffers
-  bool has_special;  // inputs that are no ordinary values
+  bool has_special;  // some input is not an ordinary value
   rn_status_t status;
   rn_eager_handle_t* few_inputs[RN_EAGER_FEW];
   int32_t few_lengths[RN_EAGER_FEW];
@@ -140,14 +140,14 @@ struct rn_eager_op_t {
 
 typedef struct rn_eager_thread_t {
   uint64_t id;
-  rn_eager_executor_t* executor;  // Retained; NULL: the context's
-  int policy;                     // -1: the context's
+  rn_eager_executor_t* executor;  // Retained; NULL for the context's
+  int policy;                     // -1 for the context's
 } rn_eager_thread_t;
 
 // A function that the client added.
 typedef struct rn_eager_function_t {
   rn_function_t* function;  // Retained
-  int32_t count;            // how often
+  int32_t count;            // number of times it was added
 } rn_eager_function_t;
 
 struct rn_eager_tape_t;
@@ -160,8 +160,8 @@ struct rn_eager_t {
   rn_graph_t* library;           // Owned
   rn_session_t* session;         // Owned
   rn_session_options_t options;  // of the session
-  rn_strbuf_t config;            // what |options| points into
-  rn_step_t step;                // what every call's step starts as
+  rn_strbuf_t config;            // |options| points into it
+  rn_step_t step;                // template for the step of every call
   rn_device_t* cpu;
   RN_VEC(rn_str_t) old_names;  // Owned: of devices
   int policy;
@@ -169,38 +169,38 @@ struct rn_eager_t {
   rn_eager_executor_t* executor;  // Owned: the default one
   rn_eager_kernel_t* _Atomic buckets[RN_EAGER_BUCKETS];
   _Atomic int64_t running;      // executions that may look at kernels
-  _Atomic bool has_threads;     // somebody set an executor or a policy
-  _Atomic int32_t tape_count;   // tapes that record, of all threads
-  _Atomic uint64_t step_count;  // steps made for devices of their own memory: part of names
+  _Atomic bool has_threads;     // some thread set its own executor or policy
+  _Atomic int32_t tape_count;   // recording tapes of all threads
+  _Atomic uint64_t step_count;  // steps made for devices with their own memory; part of names
   _Atomic bool has_stats;
   _Atomic bool is_logging;
   _Atomic bool has_custom;  // devices
   void* _Atomic cluster;    // see rn_eager_set_cluster
   void (*destroy_cluster)(void* cluster);
   rn_mutex_t mutex;            // guards what follows, and making kernels
-  rn_eager_kernel_t* retired;  // taken out of the buckets, perhaps still looked at
+  rn_eager_kernel_t* retired;  // removed from the buckets, perhaps still in use
   RN_VEC(rn_eager_thread_t) threads;
-  RN_VEC(rn_eager_executor_t*) executors;  // Retained: all that work for the context
-  struct rn_eager_tape_t* tapes;           // that record; see tape.c
+  RN_VEC(rn_eager_executor_t*) executors;  // Retained: all executors of the context
+  struct rn_eager_tape_t* tapes;           // recording ones; see tape.c
   struct rn_tape_cache_t* tape_cache;
   RN_VEC(rn_eager_function_t) functions;
   int32_t steps;  // started and not ended
   rn_step_stats_t stats;
-  RN_VEC(rn_eager_custom_entry_t*) custom_devices;  // Owned; they stay until the context goes
+  RN_VEC(rn_eager_custom_entry_t*) custom_devices;  // Owned; freed with the context
   RN_VEC(rn_eager_pair_t) pairs;
   rn_cond_t pair_added;
   rn_strbuf_t executed;
 };
-// A number that is the calling thread's alone.
+// A number that identifies the calling thread.
 uint64_t rn_eager_thread_id(void);
-// The executor that the calling thread's ops go to if it is asynchronous; else NULL. Borrowed.
+// The calling thread's executor if it is asynchronous, borrowed; otherwise NULL.
 rn_eager_executor_t* rn_eager_async_executor(rn_eager_t* eager);
 
-// Runs |kernel| on values; |outputs| are unset and the caller's on success.
+// Runs |kernel| on values. |outputs| are unset before the call; on success the caller owns them.
 RN_MUST_USE rn_status_t rn_eager_run(rn_eager_t* eager, const rn_eager_kernel_t* kernel,
                                      rn_cancel_t* cancel, rn_tensor_t* const* inputs,
                                      rn_tensor_t* outputs);
-// Puts a call into the queue; fails with the executor's error. Handles are retained.
+// Queues a call and retains its handles. Fails with the executor's error if it has one.
 RN_MUST_USE rn_status_t rn_eager_executor_add(rn_eager_executor_t* executor, rn_eager_t* eager,
                                               rn_eager_kernel_t* kernel, rn_cancel_t* cancel,
                                               rn_eager_handle_t* const* inputs,
@@ -208,7 +208,7 @@ RN_MUST_USE rn_status_t rn_eager_executor_add(rn_eager_executor_t* executor, rn_
 rn_eager_sync_t* rn_eager_executor_sync(rn_eager_executor_t* executor);
 void rn_eager_executor_retain(rn_eager_executor_t* executor);
 
-// The session's devices and the calling thread's tapes hear of a call.
+// Records a call on the calling thread's tapes.
 RN_MUST_USE rn_status_t rn_eager_record(rn_eager_t* eager, rn_eager_kernel_t* kernel,
                                         rn_eager_handle_t* const* inputs,
                                         rn_eager_handle_t* const* outputs);

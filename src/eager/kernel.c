@@ -1,5 +1,5 @@
-// Making a kernel: attributes are settled from what was given, from the inputs and from defaults;
-// the node that they make is built, and what runs it is found.
+// Makes a kernel: determines the attributes (set by the client, inferred from inputs, defaults),
+// builds the node, and finds what runs it.
 #include "eager/internal.h"
 #include "graph/library.h"
 
@@ -21,7 +21,7 @@ void rn_eager_kernel_release(rn_eager_kernel_t* kernel) {
   RN_FREE(kernel->allocator, kernel);
 }
 
-// Copies what the kernel is found by.
+// Copies the key of the kernel.
 static rn_status_t copy_key(const rn_eager_op_t* op, rn_eager_kernel_t* kernel) {
   rn_arena_t* arena = &kernel->arena;
   size_t inputs = (size_t)op->input_count, attrs = (size_t)op->def->attr_count;
@@ -50,7 +50,7 @@ static void settle(rn_attr_value_t* slot, rn_attr_value_t value) {
   if (slot->kind == RN_EAGER_UNSET) *slot = value;
 }
 
-// What the inputs of one argument say.
+// Infers attributes from the inputs of one argument.
 static rn_status_t infer_argument(rn_arena_t* arena, const rn_arg_def_t* arg,
                                   const rn_dtype_t* types, int32_t count, rn_attr_value_t* attrs) {
   if (arg->number_attr >= 0)
@@ -77,7 +77,7 @@ static int missing_of(const rn_arg_def_t* args, int count, const rn_attr_value_t
   return -1;
 }
 
-// The attribute that stock complains of: those that say types and lengths come first. -1: none.
+// The missing attribute that stock reports: types and lengths come first. -1 if none is missing.
 static int first_missing(const rn_op_def_t* def, const rn_attr_value_t* attrs) {
   int missing = missing_of(def->inputs, def->input_count, attrs);
   if (missing < 0) missing = missing_of(def->outputs, def->output_count, attrs);
@@ -86,8 +86,8 @@ static int first_missing(const rn_op_def_t* def, const rn_attr_value_t* attrs) {
   return missing;
 }
 
-// Given attributes go before what inputs say, and that before defaults. As in stock, nothing is
-// inferred once single tensors were given for a list.
+// Attributes set by the client take precedence over inferred ones, and those over defaults. As in
+// stock, nothing is inferred once a list was given as single tensors.
 static rn_status_t settle_attrs(const rn_eager_op_t* op, rn_arena_t* arena,
                                 rn_attr_value_t* attrs) {
   const rn_op_def_t* def = op->def;
@@ -120,8 +120,8 @@ static rn_dtype_t wanted_type(const rn_arg_def_t* arg, const rn_attr_value_t* at
   return arg->type;
 }
 
-// How many tensors an argument takes; -1 if its attribute is not what it should be, which is said
-// when the node is built.
+// The number of tensors of an argument; -1 if its attribute is invalid, which building the node
+// reports.
 static int64_t wanted_length(const rn_arg_def_t* arg, const rn_attr_value_t* attrs) {
   int attr = arg->type_list_attr >= 0 ? arg->type_list_attr : arg->number_attr;
   if (attr < 0) return 1;
@@ -147,7 +147,7 @@ static rn_status_t check_inputs(const rn_eager_op_t* op, const rn_attr_value_t* 
     for (int32_t i = 0; i < length; ++i, ++flat) {
       rn_dtype_t wanted = wanted_type(&def->inputs[a], attrs, i);
       rn_dtype_t found = op->inputs[flat]->dtype;
-      // A handle holds a value, never a variable's cell.
+      // A handle holds a value, never a reference.
       bool is_ref = def->inputs[a].is_ref;
       if ((is_ref || wanted != RN_INVALID) && (is_ref || rn_dtype_base(wanted) != found))
         return rn_invalid_argument(
@@ -160,9 +160,9 @@ static rn_status_t check_inputs(const rn_eager_op_t* op, const rn_attr_value_t* 
   return RN_OK;
 }
 
-// Adds the node. A few shape functions refuse inputs of which nothing is known (SpaceToBatchND
-// wants to know how many sizes its blocks have): those are told the shapes at hand. The kernel
-// serves other shapes as well, so what they say of its outputs is forgotten.
+// Adds the node. A few shape functions refuse inputs of unknown shape (SpaceToBatchND needs the
+// number of block sizes); those get the current shapes. The kernel serves other shapes too, so the
+// inferred output shapes are dropped.
 static rn_status_t add_node(const rn_eager_op_t* op, const rn_node_spec_t* spec,
                             rn_eager_kernel_t* kernel) {
   rn_status_t refusal = rn_graph_add(kernel->graph, spec, &kernel->node);
@@ -184,7 +184,7 @@ static rn_status_t add_node(const rn_eager_op_t* op, const rn_node_spec_t* spec,
   return RN_OK;
 }
 
-// A placeholder for every input, and the node that reads them.
+// Builds one placeholder per input, and the node that reads them.
 static rn_status_t build_node(const rn_eager_op_t* op, const rn_attr_value_t* attrs,
                               rn_eager_kernel_t* kernel) {
   const rn_op_def_t* def = op->def;
@@ -225,7 +225,8 @@ static rn_status_t describe_outputs(rn_eager_kernel_t* kernel) {
   return RN_OK;
 }
 
-// Whether the op is run by a kernel of its own, and not by the executor or through functions.
+// Whether the op has a kernel of its own, rather than being run by the executor or through
+// functions.
 static bool has_own_kernel(const rn_op_def_t* def) {
   switch (def->role) {
     case RN_ROLE_PLAIN:
@@ -246,7 +247,7 @@ static rn_status_t make_kernel(rn_eager_t* eager, const rn_kernel_def_t* def,
   rn_node_t* node = kernel->node;
   size_t inputs = (size_t)node->input_count, outputs = (size_t)node->output_count;
   rn_shape_t* shapes = NULL;
-  rn_dtype_t* types = NULL;  // with those of references, which handles do not have
+  rn_dtype_t* types = NULL;  // including reference types, which handles do not have
   rn_kernel_source_t* sources = NULL;
   RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(arena, inputs + outputs, &shapes));
   RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(arena, outputs, &types));
@@ -285,7 +286,7 @@ static rn_status_t make_kernel(rn_eager_t* eager, const rn_kernel_def_t* def,
   return rn_kernel_create(def, &init, &kernel->kernel);
 }
 
-// A function of the one node, which the session plans like any other.
+// Wraps the one node in a function, which the session plans like any other.
 static rn_status_t make_wrapper(rn_eager_t* eager, rn_eager_kernel_t* kernel) {
   rn_arena_t* arena = &kernel->arena;
   rn_edge_t* outputs = NULL;
@@ -302,7 +303,7 @@ static rn_status_t make_wrapper(rn_eager_t* eager, rn_eager_kernel_t* kernel) {
                              .input_count = kernel->input_count,
                              .outputs = outputs,
                              .output_count = kernel->output_count};
-  // What has no result must run all the same.
+  // A node without results must still run.
   if (kernel->output_count == 0) {
     spec.controls = &kernel->node;
     spec.control_count = 1;
@@ -317,7 +318,7 @@ static rn_status_t make_wrapper(rn_eager_t* eager, rn_eager_kernel_t* kernel) {
   return rn_function_prepare(kernel->functions, &call, kernel->device->name, &kernel->instance);
 }
 
-// A step of the context's session: the node once more, in the session's graph and on its device.
+// Makes a step of the context's session: adds the node to the session's graph, on its device.
 static rn_status_t make_step(rn_eager_t* eager, rn_eager_kernel_t* kernel) {
   rn_arena_t* arena = &kernel->arena;
   const rn_node_t* from = kernel->node;

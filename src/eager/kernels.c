@@ -1,4 +1,4 @@
-// The kernels of a context: found by what an op is given, made when it is given for the first time.
+// The cache of kernels of a context, keyed by what an op is given; a miss makes the kernel.
 #include "eager/internal.h"
 
 static uint64_t mix(uint64_t hash, uint64_t value) {
@@ -10,7 +10,7 @@ static uint64_t hash_bytes(uint64_t hash, const void* data, size_t size) {
   return mix(hash, rn_str_hash(rn_str_n(data, size)));
 }
 
-// Values that differ in what is left out here only meet in one bucket.
+// Values that differ only in parts that the hash leaves out share a bucket.
 static uint64_t hash_value(uint64_t hash, const rn_attr_value_t* value) {
   hash = mix(hash, (uint64_t)value->kind << 33 | (uint64_t)value->is_list << 32 |
                        (uint32_t)(value->is_list ? value->count : 0));
@@ -109,7 +109,7 @@ rn_status_t rn_eager_kernel_get(const rn_eager_op_t* op, rn_device_t* device,
   rn_eager_kernel_t* made = NULL;
   RN_RETURN_IF_ERROR(rn_eager_kernel_create(op, device, hash, &made));
   rn_mutex_lock(&eager->mutex);
-  *out = find(op, device, hash);  // somebody else may have been faster
+  *out = find(op, device, hash);  // another thread may have made it first
   if (!*out) {
     made->next = eager->buckets[hash & (RN_EAGER_BUCKETS - 1)];
     eager->buckets[hash & (RN_EAGER_BUCKETS - 1)] = made;
@@ -129,15 +129,16 @@ static void release_all(rn_eager_kernel_t* kernels) {
   }
 }
 
-// Whoever looks at a kernel counts as running. So when nobody runs after the buckets are empty,
-// nobody looks at what was in them; otherwise it waits for the next time.
+// Every thread that looks at a kernel counts as running. If none runs after the buckets are
+// emptied, no thread can see the retired kernels, and they are freed; otherwise they wait for the
+// next call.
 void rn_eager_clear_caches(rn_eager_t* eager) {
   rn_eager_kernel_t* idle = NULL;
   rn_mutex_lock(&eager->mutex);
   for (int b = 0; b < RN_EAGER_BUCKETS; ++b) {
     rn_eager_kernel_t* kernel = atomic_exchange(&eager->buckets[b], NULL);
     while (kernel) {
-      // A reader may still walk along |next|; it then sees retired kernels, which are still good.
+      // A reader may still follow |next|; it then sees retired kernels, which are still valid.
       rn_eager_kernel_t* next = kernel->next;
       __atomic_store_n(&kernel->next, eager->retired, __ATOMIC_RELAXED);
       eager->retired = kernel;

@@ -1,4 +1,4 @@
-// Op descriptions: what is to be run, collected call by call.
+// Op descriptions: collect name, device, inputs and attributes call by call.
 #include <unistd.h>
 
 #include "eager/internal.h"
@@ -9,7 +9,7 @@ const rn_op_def_t* rn_eager_find_def(rn_eager_t* eager, rn_str_t name) {
   if (def) return def;
   rn_function_t* function = rn_graph_get_function(eager->library, name);
   def = function ? function->op : NULL;
-  rn_function_release(function);  // the library keeps it
+  rn_function_release(function);  // the library retains it
   return def;
 }
 
@@ -49,7 +49,7 @@ static void clear(rn_eager_op_t* op) {
   if (op->arena.chunks) rn_arena_clear(&op->arena);
 }
 
-// Room for what the definition has: attributes, lengths of arguments.
+// Allocates the arrays that the definition determines: attributes, lengths of arguments.
 static rn_status_t make_room(rn_eager_op_t* op) {
   const rn_op_def_t* def = op->def;
   op->attrs = op->few_attrs;
@@ -189,9 +189,9 @@ void rn_eager_op_fail(rn_eager_op_t* op, rn_status_t status) {
   op->status = rn_status_join(op->status, status);
 }
 
-// The first argument given that says what attribute |attr| is; -1 if none does, as after a list
-// that was given tensor by tensor, whose end nobody knows. |*out_first|, where asked for, is its
-// first input.
+// The first given argument that determines attribute |attr|; -1 if none does, for example after a
+// list that was given tensor by tensor, whose end is unknown. Sets |*out_first|, if not NULL, to
+// its first input.
 static int32_t implying_arg(const rn_eager_op_t* op, int attr, int32_t* out_first) {
   int32_t first = 0;
   for (int32_t i = 0; i < op->arg_count; ++i) {
@@ -208,7 +208,7 @@ static int32_t implying_arg(const rn_eager_op_t* op, int attr, int32_t* out_firs
   return -1;
 }
 
-// A place for an attribute that the definition does not have.
+// Adds an entry for an attribute that the definition does not have.
 static rn_status_t add_extra(rn_eager_op_t* op, rn_str_t name, rn_attr_value_t** out) {
   rn_attr_t extra = {.value.kind = RN_ATTR_INT};
   RN_RETURN_IF_ERROR(rn_arena_str(&op->arena, name, &extra.name));
@@ -217,7 +217,8 @@ static rn_status_t add_extra(rn_eager_op_t* op, rn_str_t name, rn_attr_value_t**
   return RN_OK;
 }
 
-// As in stock the first value of an attribute counts, whether it was set or an input implied it.
+// As in stock, the first value of an attribute wins, whether the client set it or an input implied
+// it.
 static rn_status_t set_attr(rn_eager_op_t* op, rn_str_t name, const rn_attr_value_t* value) {
   if (!op->def) return not_described();
   if (rn_eager_op_has_attr(op, name)) return RN_OK;
@@ -249,8 +250,8 @@ bool rn_eager_op_has_attr(const rn_eager_op_t* op, rn_str_t name) {
   return false;
 }
 
-// What the inputs say of attribute |attr|; false if nothing. |types| has room for the types of all
-// inputs.
+// Infers attribute |attr| from the inputs; false if they do not determine it. |types| can hold the
+// types of all inputs.
 static bool is_implied(const rn_eager_op_t* op, int attr, rn_dtype_t* types, rn_attr_value_t* out) {
   int32_t first = 0, at = implying_arg(op, attr, &first);
   if (at < 0) return false;
@@ -299,7 +300,7 @@ rn_status_t rn_eager_op_each_implied(const rn_eager_op_t* op, bool with_defaults
   return status;
 }
 
-// What the given arguments say of attribute |attr|; false if nothing.
+// Infers attribute |attr| from the given arguments; false if they do not determine it.
 static bool length_from_inputs(const rn_eager_op_t* op, int attr, int32_t* out) {
   if (!op->knows_lengths) return false;
   for (int32_t i = 0; i < op->arg_count; ++i) {

@@ -1,4 +1,4 @@
-// Keys and values that the users of a context leave for each other, and the names of ops that ran.
+// The key-value store of a context, and the log of the names of ops that ran.
 #include "eager/internal.h"
 
 static rn_eager_pair_t* find_locked(rn_eager_t* eager, rn_str_t key) {
@@ -76,9 +76,9 @@ void rn_eager_remove_value(rn_eager_t* eager, rn_str_t key) {
   rn_mutex_unlock(&eager->mutex);
 }
 
-// --- What ran
+// --- The log of ops
 
-// Names beyond these are not kept: a program that forgot to switch it off must not fill memory.
+// Later names are dropped: a program that forgot to switch the log off must not fill memory.
 #define MAX_NAMES (1 << 20)
 
 void rn_eager_set_logging(rn_eager_t* eager, bool enable) { eager->is_logging = enable; }

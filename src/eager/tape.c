@@ -1,4 +1,4 @@
-// Recording.
+// Tapes: recording. See tape.h.
 #include "eager/tape_internal.h"
 
 #include "framework/grad_def.h"
@@ -53,7 +53,7 @@ rn_status_t rn_tape_map_put(rn_tape_map_t* map, rn_tape_key_t key, int32_t value
   return RN_OK;
 }
 
-// The resource behind a handle that is ready; NULL if it is none.
+// The resource of a handle that is ready; NULL if it holds none.
 static rn_resource_t* resource_of(rn_eager_handle_t* handle) {
   if (handle->dtype != RN_RESOURCE || handle->tensor.count != 1) return NULL;
   rn_handle_t* address = *RN_DATA(&handle->tensor, rn_handle_t*);
@@ -75,7 +75,7 @@ bool rn_tape_is_variable(rn_eager_handle_t* handle) {
   return resource && strcmp(resource->type, RN_VARIABLE_TYPE) == 0;
 }
 
-// Whether gradients can go through values of this type.
+// Whether values of this type have gradients.
 static bool carries_gradients(rn_dtype_t dtype) {
   switch (dtype) {
     case RN_FLOAT:
@@ -188,7 +188,7 @@ rn_status_t rn_eager_tape_watch(rn_eager_tape_t* tape, rn_eager_handle_t* handle
   return RN_OK;
 }
 
-// Whether a tape has to know of a step that reads |inputs|. Variables are watched by it.
+// Whether a tape must record a step that reads |inputs|. Starts to watch the variables among them.
 static rn_status_t should_record(rn_eager_tape_t* tape, rn_eager_handle_t* const* inputs,
                                  int32_t count, bool* out) {
   *out = false;
@@ -232,8 +232,8 @@ static rn_status_t add_record(rn_eager_tape_t* tape, const step_t* step) {
   return RN_OK;
 }
 
-// The lock keeps other threads' tapes in the list meanwhile; waiting for a value under it is fine,
-// since who makes values does not take it.
+// The lock keeps other threads from removing their tapes. Waiting for a value while holding it is
+// safe, because threads that make values do not take it.
 static rn_status_t record_step(rn_eager_t* eager, const step_t* step) {
   if (step->output_count == 0) return RN_OK;
   uint64_t self = rn_eager_thread_id();
@@ -249,8 +249,7 @@ static rn_status_t record_step(rn_eager_t* eager, const step_t* step) {
   return status;
 }
 
-// Whether nothing flows back through |kernel|: what is computed from its results is not recorded
-// for their sake.
+// Whether no gradient flows back through |kernel|; its results are then not tracked.
 static bool ends_here(const rn_eager_kernel_t* kernel) {
   return (kernel->def->flags & RN_OP_NO_GRAD) && kernel->extra_count == 0 &&
          !rn_grad_rule_find(rn_str(kernel->def->name)).fn;

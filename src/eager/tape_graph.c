@@ -1,21 +1,22 @@
-// The gradient function of a stretch of recorded ops: found if an equal stretch had one, else
-// built.
+// The gradient function of a segment of recorded ops: found in a cache if an equal segment had one,
+// otherwise built.
 #include <inttypes.h>
 
 #include "eager/tape_internal.h"
 #include "grad/grad.h"
 #include "graph/library.h"
 
-// Functions that are kept; when there are more, all are forgotten.
+// Capacity of the cache; when it is full, all entries are dropped.
 #define MAX_FUNCTIONS 1024
 
-// An input of the function: the value, or the gradient that arrived, of this number.
+// An input of the function: a value or an arrived gradient, by number.
 typedef struct input_t {
   bool is_gradient;
-  int32_t number;  // a value, or a place in |ys|
+  int32_t number;  // of a value, or index in |ys|
 } input_t;
 
-// What an x gets: the function's output of this number, or three from there on; -1: nothing.
+// The gradient of an x: the function's output of this number, or three outputs from there on; -1 if
+// there is none.
 typedef struct result_t {
   int32_t first;
   bool is_slices;
@@ -24,7 +25,7 @@ typedef struct result_t {
 typedef struct entry_t {
   struct entry_t* next;
   rn_str_t key;
-  rn_str_t function;                   // name in the context's library; empty: nothing flows back
+  rn_str_t function;                   // name in the context's library; empty if nothing flows back
   RN_VEC(rn_eager_kernel_t*) kernels;  // Retained: the key holds their addresses
   int32_t input_count;
   input_t* inputs;
@@ -77,7 +78,7 @@ static rn_status_t get_cache_locked(rn_eager_t* eager, struct rn_tape_cache_t** 
   return RN_OK;
 }
 
-// --- The key: all that the function depends on
+// --- The key: everything that the function depends on
 
 static rn_status_t write_shape(rn_strbuf_t* key, rn_eager_handle_t* handle) {
   const rn_tensor_t* tensor = NULL;
@@ -88,7 +89,7 @@ static rn_status_t write_shape(rn_strbuf_t* key, rn_eager_handle_t* handle) {
   return RN_OK;
 }
 
-// What a leaf of the processor's that is a setting holds; NULL for others.
+// The value of a leaf that is a setting and in host memory; NULL for others.
 static const rn_tensor_t* setting_of(const rn_tape_value_t* value) {
   const rn_eager_handle_t* handle = value->handle;
   bool is_here = !handle->special && (!handle->device || handle->device->is_host);
@@ -124,7 +125,7 @@ typedef struct build_t {
   rn_graph_t* graph;
   rn_edge_t* edges;       // by value
   rn_edge_t* dys;         // by y
-  int32_t forward_count;  // nodes of the graph before the gradient's
+  int32_t forward_count;  // number of nodes before those of the gradient
 } build_t;
 
 static rn_status_t add_setting(build_t* build, const rn_tensor_t* tensor, int32_t number,
@@ -153,7 +154,7 @@ static rn_status_t add_placeholder(build_t* build, rn_eager_handle_t* handle, co
   return rn_graph_add(build->graph, &spec, &out->node);
 }
 
-// A recorded op, as it ran.
+// Rebuilds a recorded op as a node.
 static rn_status_t add_node(build_t* build, const rn_tape_record_t* record, const int32_t* numbers,
                             int32_t index) {
   const rn_node_t* from = record->kernel->node;
@@ -204,7 +205,7 @@ static rn_status_t add_forward(build_t* build) {
   return RN_OK;
 }
 
-// The gradients' edges.
+// Builds the gradients and collects their edges.
 static rn_status_t add_backward(build_t* build, rn_gradient_t* gradients) {
   const rn_tape_segment_t* segment = build->segment;
   rn_edge_t *ys = NULL, *xs = NULL;
@@ -222,7 +223,7 @@ static rn_status_t add_backward(build_t* build, rn_gradient_t* gradients) {
   return rn_grad_run(&request, gradients);
 }
 
-// Marks the gradient's nodes that |node| needs, itself included; the forward ones are only read.
+// Marks |node| and the gradient's nodes that it needs; forward nodes are only read.
 static rn_status_t mark_needed(const build_t* build, rn_node_t* node, bool* is_needed) {
   RN_VEC(rn_node_t*) stack = {0};
   rn_allocator_t allocator = build->eager->allocator;
@@ -240,8 +241,8 @@ static rn_status_t mark_needed(const build_t* build, rn_node_t* node, bool* is_n
   return status;
 }
 
-// Whether |edge| is a value or an arrived gradient that the function reads; then it becomes an
-// input, once.
+// Whether |edge| is a value or an arrived gradient that the function reads; adds it as an input
+// once.
 typedef RN_VEC(rn_edge_t) edges_t;
 static rn_status_t note_input(build_t* build, rn_edge_t edge, edges_t* inputs) {
   if (edge.node->id >= build->forward_count) return RN_OK;
@@ -306,7 +307,7 @@ static rn_status_t add_output(build_t* build, rn_edge_t edge, bool* is_needed, e
   return note_input(build, edge, inputs);
 }
 
-// The function of the gradients' nodes: they read values and arrived gradients.
+// Makes a function from the gradients' nodes; its inputs are values and arrived gradients.
 static rn_status_t cut_out(build_t* build, const rn_gradient_t* gradients, edges_t* inputs) {
   const rn_tape_segment_t* segment = build->segment;
   entry_t* entry = build->entry;
@@ -372,7 +373,7 @@ static rn_status_t entry_create(rn_eager_t* eager, const rn_tape_segment_t* segm
   return RN_OK;
 }
 
-// Building happens under the context's lock: two threads do not build the same.
+// Builds under the context's lock, so that two threads do not build the same function.
 static rn_status_t get_entry(rn_eager_t* eager, const rn_tape_segment_t* segment, rn_str_t key,
                              entry_t** out) {
   struct rn_tape_cache_t* cache = NULL;

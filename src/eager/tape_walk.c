@@ -1,17 +1,18 @@
-// Walking back: recorded ops between targets and sources are taken in stretches, last first, each
-// by one call of a gradient function; custom steps in between ask their callbacks.
+// The reverse walk: takes the recorded ops between targets and sources in segments, last first.
+// Each segment is one call of a gradient function; custom steps between segments call their
+// callbacks.
 #include "eager/tape_internal.h"
 #include "graph/build.h"
 
 typedef struct walk_t {
-  rn_tape_records_t records;  // the tape's, which stay where they are
+  rn_tape_records_t records;  // borrowed from the tape
   rn_eager_t* eager;
   rn_allocator_t allocator;
   rn_tape_map_t reached;               // what depends on a source
   const rn_tape_map_t* tracked;        // the tape's
   rn_tape_map_t wanted;                // what a target depends on
   rn_tape_map_t places;                // key -> place in |arrived|
-  RN_VEC(rn_tape_gradient_t) arrived;  // Owned: the sum of what came back to a value
+  RN_VEC(rn_tape_gradient_t) arrived;  // Owned: the sum of the gradients of a value
 } walk_t;
 
 void rn_tape_gradient_clear(rn_tape_gradient_t* gradient) {
@@ -30,7 +31,7 @@ static void walk_clear(walk_t* walk) {
   rn_tape_map_clear(&walk->places);
 }
 
-// One op with one result, run in the context: what outer tapes see.
+// Runs one op with one result in the context, so that outer tapes record it.
 static rn_status_t run_op(rn_eager_t* eager, const char* name, rn_eager_handle_t* const* inputs,
                           int32_t count, rn_eager_handle_t** out) {
   rn_eager_op_t* op = NULL;
@@ -69,7 +70,7 @@ static rn_status_t make_dense(rn_eager_t* eager, rn_tape_gradient_t* gradient) {
   return RN_OK;
 }
 
-// |*inout| becomes its sum with |other|; both dense.
+// Adds |other| to |*inout|; both dense.
 static rn_status_t add_to(rn_eager_t* eager, rn_tape_gradient_t* inout, rn_tape_gradient_t* other) {
   rn_eager_handle_t* sum = NULL;
   RN_RETURN_IF_ERROR(make_dense(eager, inout));
@@ -81,7 +82,7 @@ static rn_status_t add_to(rn_eager_t* eager, rn_tape_gradient_t* inout, rn_tape_
   return RN_OK;
 }
 
-// Adds |gradient|, which is taken, to what has come back to |key|.
+// Adds |gradient|, which it takes, to the gradient of |key|.
 static rn_status_t arrive(walk_t* walk, rn_tape_key_t key, rn_tape_gradient_t gradient,
                           bool replaces) {
   int32_t place = rn_tape_map_get(&walk->places, key);
@@ -108,7 +109,7 @@ static rn_status_t arrive(walk_t* walk, rn_tape_key_t key, rn_tape_gradient_t gr
   return RN_OK;
 }
 
-// What arrived at |key|; NULL: nothing.
+// The gradient that arrived at |key|; NULL if none did.
 static rn_tape_gradient_t* arrived_at(const walk_t* walk, rn_tape_key_t key) {
   int32_t place = rn_tape_map_get(&walk->places, key);
   rn_tape_gradient_t* slot = place < 0 ? NULL : &walk->arrived.items[place];
@@ -169,7 +170,7 @@ static rn_eager_handle_t* const* outputs_of(const rn_tape_record_t* record) {
 static rn_status_t find_path(walk_t* walk, const rn_eager_gradient_t* request, bool* on_path) {
   const rn_tape_records_t* records = &walk->records;
   for (int32_t i = 0; i < request->source_count; ++i) {
-    // What the tape was not told to watch is a constant to it, though a record may read it.
+    // A source that the tape does not watch is a constant, even if a record reads it.
     bool is_tracked = false;
     RN_RETURN_IF_ERROR(any_in(walk->tracked, &request->sources[i], 1, &is_tracked));
     if (is_tracked) RN_RETURN_IF_ERROR(add_all(&walk->reached, &request->sources[i], 1));
@@ -191,7 +192,7 @@ static rn_status_t find_path(walk_t* walk, const rn_eager_gradient_t* request, b
   return RN_OK;
 }
 
-// --- Stretches
+// --- Segments
 
 static void segment_clear(rn_tape_segment_t* segment) {
   rn_tape_map_clear(&segment->numbers);
@@ -203,8 +204,8 @@ static void segment_clear(rn_tape_segment_t* segment) {
   rn_vec_free(&segment->xs, segment->allocator);
 }
 
-// Whether input |i| of a recorded op is such that the gradient is built for its value, and not for
-// whatever comes there.
+// Whether the gradient is built for the value of input |i| of a recorded op, so that it holds for
+// this value only.
 static bool is_setting(const rn_tape_record_t* record, int32_t i) {
   static const char* const names[] = {"axis", "element_shape", "ksize", "strides"};
   const rn_node_t* node = record->kernel->node;
@@ -246,7 +247,8 @@ static rn_status_t add_record(rn_tape_segment_t* segment, const rn_tape_record_t
   return RN_OK;
 }
 
-// What has arrived goes in, and what the rest of the walk and the sources need comes out.
+// Sets the inputs of the segment, gradients that have arrived, and its outputs, gradients that the
+// rest of the walk and the sources need.
 static rn_status_t choose_ends(const walk_t* walk, const rn_eager_gradient_t* request,
                                rn_tape_segment_t* segment) {
   rn_allocator_t allocator = segment->allocator;
@@ -272,7 +274,7 @@ static rn_status_t choose_ends(const walk_t* walk, const rn_eager_gradient_t* re
   return RN_OK;
 }
 
-// The gradient of a value that the stretch made holds what had arrived there before.
+// The gradient of a value that the segment made already includes what had arrived before.
 static rn_status_t take_results(walk_t* walk, const rn_tape_segment_t* segment,
                                 rn_tape_gradient_t* results) {
   rn_status_t status = RN_OK;
@@ -338,8 +340,8 @@ static rn_status_t walk_custom(walk_t* walk, const rn_tape_record_t* record) {
   return status;
 }
 
-// The stretch that ends before |end|: down to the custom record before it, whose place + 1 is
-// |*out_begin|.
+// The segment that ends before |end|. It begins after the nearest custom record before it;
+// |*out_begin| is that index.
 static rn_status_t walk_stretch(walk_t* walk, const rn_eager_gradient_t* request,
                                 const bool* on_path, size_t end, size_t* out_begin) {
   const rn_tape_records_t* records = &walk->records;
@@ -439,7 +441,7 @@ rn_status_t rn_eager_tape_gradient(rn_eager_tape_t* tape, const rn_eager_gradien
     return rn_failed_precondition(
         "A non-persistent GradientTape can only be used to compute one set of gradients (or "
         "jacobians)");
-  // What the walk executes is recorded behind the rest, where another gradient may follow.
+  // The ops of the walk are recorded after the others, so that gradients of gradients work.
   bool goes_on = tape->is_persistent && tape->is_recording;
   if (!goes_on) rn_eager_tape_set_recording(tape, false);
   rn_allocator_t allocator = tape->eager->allocator;
