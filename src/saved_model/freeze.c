@@ -8,13 +8,13 @@
 #include "saved_model/freeze_tables.h"
 #include "step/ir_export.h"
 
-// Constants may become as large as a message may be.
+// Folded constants may be as large as a message.
 #define MAX_FOLDED_BYTES INT32_MAX
 
 typedef struct freeze_t {
   rn_session_t* session;
   rn_ir_t* ir;
-  RN_VEC(int32_t) changed;  // nodes whose outputs were handles and are values now
+  RN_VEC(int32_t) changed;  // nodes whose outputs were handles and now are values
   bool* is_changed;         // by node
   size_t node_count;        // when |is_changed| was made
 } freeze_t;
@@ -116,7 +116,7 @@ static rn_status_t become_gather(freeze_t* f, int32_t index) {
   return RN_OK;
 }
 
-// A node that passes handles on passes values on from now on.
+// Changes a node that forwards handles into one that forwards values.
 static rn_status_t pass_value(freeze_t* f, int32_t index, rn_dtype_t type, rn_shape_t shape) {
   rn_ir_node_t* node = &f->ir->nodes.items[index];
   if (f->is_changed[index]) return RN_OK;
@@ -155,7 +155,7 @@ static rn_status_t change_reader(freeze_t* f, int32_t index, int32_t input, rn_d
       RN_STR_ARGS(node->name), node->op->name);
 }
 
-// Reads of what was a handle, of one node.
+// Rewrites the nodes that read an output of |source|, which was a handle.
 static rn_status_t change_readers(freeze_t* f, int32_t source) {
   for (size_t n = 0; n < f->node_count; ++n) {
     const rn_ir_node_t* node = &f->ir->nodes.items[n];
@@ -170,7 +170,8 @@ static rn_status_t change_readers(freeze_t* f, int32_t source) {
   return RN_OK;
 }
 
-// Reference variables: what reads the value may stay as it is, what wants the reference may not.
+// Reference variables: a node that reads the value stays unchanged; a node that needs the reference
+// is an error.
 static rn_status_t check_references(freeze_t* f, int32_t variable) {
   for (size_t n = 0; n < f->node_count; ++n) {
     const rn_ir_node_t* node = &f->ir->nodes.items[n];
@@ -194,7 +195,7 @@ static rn_status_t freeze_variables(freeze_t* f) {
     if (is_op(node, "Variable") || is_op(node, "VariableV2")) {
       RN_RETURN_IF_ERROR(check_references(f, (int32_t)n));
       RN_RETURN_IF_ERROR(freeze_variable(f, (int32_t)n));
-      --f->changed.count;  // its readers read the value already
+      --f->changed.count;  // its readers already read the value
     } else if (is_handle) {
       RN_RETURN_IF_ERROR(freeze_variable(f, (int32_t)n));
     }
@@ -204,8 +205,8 @@ static rn_status_t freeze_variables(freeze_t* f) {
   return RN_OK;
 }
 
-// Reads ran whether or not anybody wanted their values, because variables are state; now they are
-// not. The first |asked| stay.
+// Reads of variables had to run even if their values were unused, because variables are state. They
+// are constants now, so drops those reads. Keeps the first |asked|.
 static void drop_targets(rn_ir_t* ir, int32_t asked) {
   int32_t count = asked;
   for (int32_t i = asked; i < ir->target_count; ++i) {

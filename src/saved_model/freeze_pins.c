@@ -3,7 +3,7 @@
 
 #include "framework/internal_ops.h"
 
-// Whether output |i| is to be found under the name of its node.
+// Whether output |i| keeps the name of its node.
 static bool keeps_name(const rn_freeze_options_t* options, int32_t i) {
   return !options->output_names || !options->output_names[i].size;
 }
@@ -39,7 +39,7 @@ rn_status_t rn_freeze_pins_note(rn_ir_t* ir, const rn_signature_t* signature,
   return RN_OK;
 }
 
-// Whether fetch |i| can be found where it was: output |index| of a node of its old name.
+// Whether fetch |i| is still output |index| of a node of its old name.
 static bool is_in_place(const rn_ir_t* ir, const rn_freeze_options_t* options,
                         const rn_freeze_pins_t* pins, int32_t i) {
   rn_ir_edge_t now = ir->fetches[i], before = pins->fetches[i];
@@ -51,7 +51,7 @@ static bool is_in_place(const rn_ir_t* ir, const rn_freeze_options_t* options,
          rn_str_eq(name.size ? name : node->name, pins->outputs[i].node->name);
 }
 
-// Nodes that still have the name get another; the pin comes after them in the list.
+// Renames nodes that still have the name; the pin comes after them in the list.
 static rn_status_t free_name(rn_ir_t* ir, rn_str_t name) {
   for (size_t n = 0; n < ir->nodes.count; ++n) {
     rn_ir_node_t* node = &ir->nodes.items[n];
@@ -101,8 +101,8 @@ static rn_status_t add_pin(rn_ir_t* ir, const rn_freeze_pins_t* pins, const rn_n
   return rn_ir_add(ir, &pin, out_index);
 }
 
-// Pins the node of output |first| and leads all outputs of that node there, if one of them is not
-// in its place.
+// If one output of the node of |first| has moved, pins the node and redirects all its outputs to
+// the pin.
 static rn_status_t pin_node(rn_ir_t* ir, const rn_freeze_options_t* options,
                             const rn_freeze_pins_t* pins, int32_t first, bool* is_done) {
   const rn_node_t* node = options->outputs[first].node;

@@ -1,4 +1,4 @@
-// What tables hold is read by a step of the session that filled them: see freeze_tables.h.
+// Reads the contents of tables in a step of the session that filled them: see freeze_tables.h.
 #include "saved_model/freeze_tables.h"
 
 #include "framework/kernel.h"
@@ -21,7 +21,7 @@ static rn_attr_t type_attr(const char* name, rn_dtype_t type) {
   return (rn_attr_t){rn_str(name), {.kind = RN_ATTR_TYPE, .type = type}};
 }
 
-// Adds a node, called after the table.
+// Adds a node, named after the table.
 static rn_status_t add(fill_t* f, const rn_node_t* table, const char* suffix, rn_node_spec_t spec,
                        rn_node_t** out) {
   RN_RETURN_IF_ERROR(

@@ -1,4 +1,4 @@
-// The tables of a graph that is frozen: nodes that fill them with what they hold now.
+// The tables of a frozen graph: adds nodes that fill them with their current contents.
 #ifndef RUNNEL_SAVED_MODEL_FREEZE_TABLES_H_
 #define RUNNEL_SAVED_MODEL_FREEZE_TABLES_H_
 

@@ -1,4 +1,4 @@
-// The tree of objects that a written model is for Python, and the functions that they have: see
+// Builds the tree of objects that Python sees in a written model, and their functions: see
 // objects.h.
 #include "saved_model/objects.h"
 
@@ -36,7 +36,7 @@ static rn_status_t add_child(rn_objects_t* o, int32_t parent, rn_str_t name, rn_
   return link_child(o, parent, name, *out);
 }
 
-// A part of a path as checkpoints write it.
+// Appends a path component, escaped as in checkpoints.
 static void append_escaped(rn_strbuf_t* path, rn_str_t part) {
   for (size_t i = 0; i < part.size; ++i) {
     char c = part.data[i];
@@ -44,7 +44,7 @@ static void append_escaped(rn_strbuf_t* path, rn_str_t part) {
   }
 }
 
-// Whether the path |name| leads to a free place: through plain objects only, to no object.
+// Whether the path |name| is free: it passes only plain objects and ends at no object.
 static bool is_free(const rn_objects_t* o, rn_str_t name) {
   int32_t at = 0;
   for (rn_str_t rest = name; at >= 0;) {
@@ -56,8 +56,8 @@ static bool is_free(const rn_objects_t* o, rn_str_t name) {
   return true;
 }
 
-// Puts a variable where the parts of its name say; where another object is in the way, or is about
-// to be, below the root under its whole name.
+// Puts a variable at the path of its name or, if another object is or will be in the way, directly
+// below the root under its full name.
 static rn_status_t place_variable(rn_objects_t* o, size_t index, rn_strbuf_t* path) {
   rn_model_variable_t* variable = &o->variables[index];
   rn_str_t rest = variable->resource, part;
@@ -111,12 +111,12 @@ static rn_status_t add_variables(rn_objects_t* o) {
   return rn_ok(status) ? add_list(o, "trainable_variables", false) : status;
 }
 
-// A part of the graph on its way to becoming a function.
+// A part of the graph that will become a function.
 typedef struct body_t {
   rn_objects_t* objects;
-  bool* is_in;  // of each node of the graph
+  bool* is_in;  // per node of the graph
   RN_VEC(rn_node_t*) nodes;
-  RN_VEC(rn_edge_t) inputs;  // arguments, then what is captured
+  RN_VEC(rn_edge_t) inputs;  // arguments, then captures
   RN_VEC(int32_t) bound;
 } body_t;
 
@@ -140,14 +140,14 @@ static rn_status_t add_table(rn_objects_t* o, rn_edge_t table, int32_t* out) {
   return rn_vec_push(&o->table_objects, o->allocator, *out);
 }
 
-// The object that stands for an edge outside of functions; NONE if the edge is computed inside.
+// The object that represents an edge outside of functions; NONE if the edge is computed inside.
 static rn_status_t find_object(rn_objects_t* o, rn_edge_t edge, int32_t* out) {
   *out = NONE;
   for (int i = 0; i < o->def->asset_count; ++i) {
     const rn_node_t* asset = (const rn_node_t*)o->def->assets[i].tensor.oper;
     if (asset && rn_str_eq(asset->name, edge.node->name) &&
         edge.index == o->def->assets[i].tensor.index)
-      *out = i + 1;  // Assets come first, behind the root.
+      *out = i + 1;  // Assets come first, after the root.
   }
   if (*out >= 0) return RN_OK;
   if (edge.node == o->made_table) return RN_OK;
@@ -178,7 +178,8 @@ static rn_status_t reach_edge(body_t* body, rn_edge_t edge) {
   return rn_vec_push(&body->bound, o->allocator, object);
 }
 
-// All that the nodes of |body| read, up to its inputs and to what objects stand for.
+// Collects everything that the nodes of |body| read, up to its inputs and to edges that objects
+// represent.
 static rn_status_t close_body(body_t* body) {
   for (size_t n = 0; n < body->nodes.count; ++n) {
     rn_node_t* node = body->nodes.items[n];
@@ -232,7 +233,7 @@ static rn_status_t name_function(rn_objects_t* o, const char* stem, rn_str_t* ou
   return RN_OK;
 }
 
-// Adds the function that gives |spec|'s outputs and runs its controls; its number.
+// Adds the function that computes |spec|'s outputs and runs its controls; returns its number.
 static rn_status_t make_function(rn_objects_t* o, const char* stem, rn_function_spec_t* spec,
                                  const rn_edge_t* arguments, size_t argument_count,
                                  const rn_pb_SignatureDef_t* signature, int32_t* out) {
@@ -252,7 +253,7 @@ static rn_status_t make_function(rn_objects_t* o, const char* stem, rn_function_
   return status;
 }
 
-// The edge of the copied graph that is called |name| in a list of the client.
+// The edge of the copied graph for the entry |name| of the client's list.
 static rn_status_t find_edge(rn_objects_t* o, rn_str_t name, const char* const* names,
                              const TF_Output* edges, int count, rn_edge_t* out) {
   for (int i = 0; i < count; ++i) {
@@ -290,7 +291,7 @@ static rn_status_t add_method(rn_objects_t* o, int32_t table, const char* name, 
   return add_child(o, table, rn_str(name), RN_OBJECT_FUNCTION, function, &object);
 }
 
-// Marks by number the nodes that the model's initialisation runs.
+// Marks, by number, the nodes that the model's initialization runs.
 static rn_status_t mark_init(rn_objects_t* o, bool** out) {
   body_t body = {.objects = o};
   RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(o->arena, o->graph->nodes.count, &body.is_in));
@@ -309,8 +310,8 @@ static rn_status_t mark_init(rn_objects_t* o, bool** out) {
   return status;
 }
 
-// What makes the table, what fills it (that part of the model's initialisation that changes it),
-// and what does away with it, which is nothing.
+// Adds the functions that create the table, fill it (the part of the model's initialization that
+// changes it), and destroy it (an empty function).
 static rn_status_t add_methods(rn_objects_t* o, size_t index, rn_edge_t one, const bool* is_init) {
   rn_edge_t handle = o->tables.items[index];
   int32_t table = o->table_objects.items[index];
@@ -326,7 +327,7 @@ static rn_status_t add_methods(rn_objects_t* o, size_t index, rn_edge_t one, con
   rn_function_spec_t nothing = {.outputs = &one, .output_count = 1};
   RN_RETURN_IF_ERROR(add_method(o, table, "_initialize", "_initializer", &fill));
   RN_RETURN_IF_ERROR(add_method(o, table, "_destroy_resource", "_destroyer", &nothing));
-  // The maker is the one function that has the table's node in it.
+  // Only the creator function contains the table's node.
   rn_function_spec_t make = {.outputs = &handle, .output_count = 1};
   o->made_table = handle.node;
   rn_status_t status = add_method(o, table, "_create_resource", "_creator", &make);

@@ -1,4 +1,4 @@
-// The object graph of a model that is written: what Python's loaders build objects of.
+// The object graph of a model to be written, from which Python's loaders build objects.
 //
 //   root                  an object without methods
 //     layer/w             variables, by the parts of their names: root.layer.w
@@ -6,8 +6,8 @@
 //     signatures          one function for each, the nodes it needs cut out of the graph
 //     table               what is looked up in, with functions that make and fill it
 //
-// The checkpoint of such a model has the same tree (a TrackableObjectGraph), and its values are
-// under keys that are paths in it.
+// The checkpoint of such a model has the same tree (a TrackableObjectGraph); its keys are paths in
+// it.
 #ifndef RUNNEL_SAVED_MODEL_OBJECTS_H_
 #define RUNNEL_SAVED_MODEL_OBJECTS_H_
 
@@ -32,7 +32,7 @@ typedef enum rn_object_kind_t {
 typedef struct rn_object_child_t {
   rn_str_t name;
   int32_t object;
-  int32_t next;  // of the same parent; -1: the last
+  int32_t next;  // next child of the same parent; -1 for the last
 } rn_object_child_t;
 
 typedef struct rn_model_object_t {
@@ -41,12 +41,12 @@ typedef struct rn_model_object_t {
   int32_t first_child, last_child;  // -1: none
 } rn_model_object_t;
 
-// One of the functions that objects have: its arguments, all by name, and its results.
+// A function of an object: its arguments, all named, and its results.
 typedef struct rn_object_function_t {
   rn_str_t name;                          // in the library
-  const rn_pb_SignatureDef_t* signature;  // NULL: neither arguments nor results that are named
-  int32_t result_dtype;                   // without a signature: of its one result, a scalar
-  RN_VEC(int32_t) bound;                  // objects that stand for what it captures
+  const rn_pb_SignatureDef_t* signature;  // NULL if it has no named arguments and results
+  int32_t result_dtype;   // without a signature: the type of its one result, a scalar
+  RN_VEC(int32_t) bound;  // the objects that it captures
 } rn_object_function_t;
 
 typedef struct rn_objects_t {
@@ -61,18 +61,19 @@ typedef struct rn_objects_t {
   RN_VEC(rn_model_object_t) objects;
   RN_VEC(rn_object_child_t) children;
   RN_VEC(rn_object_function_t) functions;
-  RN_VEC(rn_edge_t) tables;  // whose objects are in |table_objects|
+  RN_VEC(rn_edge_t) tables;  // their objects are in |table_objects|
   RN_VEC(int32_t) table_objects;
-  const rn_node_t* made_table;  // the table whose maker is being built, where it is a node; or NULL
+  const rn_node_t* made_table;  // the table node whose creator function is being built; or NULL
 } rn_objects_t;
 
 // Builds the tree, adds the functions to the graph's library, and names the variables by their
-// places. |*out_fits| is false, and nothing is changed but the library, for what objects cannot
-// stand for: variables that are references.
+// paths. If objects cannot represent the model because it has reference variables, sets |*out_fits|
+// to false and changes nothing but the library.
 RN_MUST_USE rn_status_t rn_objects_build(rn_objects_t* objects, bool* out_fits);
 void rn_objects_clear(rn_objects_t* objects);
 
-// The messages: what a MetaGraphDef has, and what the checkpoint has.
+// Writes the two messages: the SavedObjectGraph of a MetaGraphDef, and the TrackableObjectGraph of
+// the checkpoint.
 RN_MUST_USE rn_status_t rn_objects_encode(const rn_objects_t* objects, rn_strbuf_t* out);
 RN_MUST_USE rn_status_t rn_objects_encode_tree(const rn_objects_t* objects, rn_strbuf_t* out);
 

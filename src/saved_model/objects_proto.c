@@ -44,7 +44,7 @@ static rn_status_t put_named(rn_strbuf_t* buf, uint32_t field,
   return status;
 }
 
-// What Python knows of the arguments: that all are given by their names.
+// The function's argument specification for Python: all arguments are keyword arguments.
 static void put_function_spec(rn_strbuf_t* buf, uint32_t field,
                               const rn_object_function_t* function) {
   static const char* const names[] = {"args",       "varargs",        "varkw",      "defaults",
@@ -187,7 +187,7 @@ static rn_status_t put_concrete(const rn_object_function_t* function, rn_strbuf_
                     signature ? signature->inputs.count : 0);
     }
     if (rn_ok(status) && signature)
-      // Entries of inputs and of outputs are one type under two names.
+      // Entries of inputs and of outputs have the same layout under two type names.
       status = put_named(buf, rn_pb_SavedConcreteFunction_output_signature_field,
                          (const rn_pb_SignatureDef_InputsEntry_t*)signature->outputs.items,
                          signature->outputs.count);

@@ -8,7 +8,7 @@
 
 // A message has 2 GiB - 1 bytes at most.
 #define MAX_FILE_BYTES ((size_t)INT32_MAX)
-// Sets of tags in one file; a model has one or two.
+// Most sets of tags in one file; a model usually has one or two.
 #define MAX_GRAPHS 4096
 
 static rn_status_t bad_bytes(const rn_saved_model_t* model, const char* where) {
@@ -16,7 +16,7 @@ static rn_status_t bad_bytes(const rn_saved_model_t* model, const char* where) {
                       RN_STR_ARGS(model->folder), where);
 }
 
-// A field that is malformed, or that the file ends within.
+// The error for a field that is malformed or truncated.
 static rn_status_t bad_field(const rn_saved_model_t* model, const rn_pb_scan_t* scan) {
   size_t size = model->bytes.size;
   size_t at = (size_t)(scan->next - model->bytes.data);
@@ -26,7 +26,7 @@ static rn_status_t bad_field(const rn_saved_model_t* model, const rn_pb_scan_t* 
       RN_STR_ARGS(model->folder), at, size);
 }
 
-// What comes twice is merged, and messages are merged by putting their bytes behind each other.
+// Protobuf merges a message field that occurs twice; concatenating the bytes does the same.
 static rn_status_t add_part(rn_saved_model_t* model, rn_str_t part, rn_str_t* inout) {
   if (!inout->size) {
     *inout = part;
@@ -40,7 +40,7 @@ static rn_status_t add_part(rn_saved_model_t* model, rn_str_t part, rn_str_t* in
   return RN_OK;
 }
 
-// Takes graph and objects out of |meta|, and decodes the rest.
+// Splits graph and objects from |meta| and decodes the rest.
 static rn_status_t read_graph(rn_saved_model_t* model, rn_meta_graph_t* meta) {
   char* rest = NULL;
   RN_RETURN_IF_ERROR(rn_arena_alloc(&model->arena, meta->bytes.size + 1, (void**)&rest));
@@ -95,7 +95,7 @@ static rn_status_t read_graphs(rn_saved_model_t* model) {
   return RN_OK;
 }
 
-// Text becomes bytes first.
+// Converts text to the binary form first.
 static rn_status_t parse_text(rn_saved_model_t* model, rn_str_t text) {
   rn_arena_t scratch;
   rn_arena_init(&scratch, model->allocator);
@@ -211,7 +211,7 @@ static bool has_tag(const rn_str_t* tags, int64_t count, rn_str_t tag) {
   return false;
 }
 
-// Sets are equal if each holds the other: a tag that comes twice counts once.
+// Sets are equal if each contains the other; duplicate tags count once.
 static bool same_tags(const rn_pb_MetaGraphDef_t* def, const rn_str_t* tags, int32_t count) {
   const rn_pb_MetaGraphDef_MetaInfoDef_t* info = def->meta_info_def;
   uint32_t found = info ? info->tags.count : 0;

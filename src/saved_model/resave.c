@@ -1,9 +1,9 @@
-// A model that was loaded and is written again as it came, with the values its variables have now:
-// see writer.h.
+// Writes a loaded model again, unchanged except for the current values of its variables: see
+// writer.h.
 //
-// Its object graph speaks of places in the checkpoint, so the checkpoint must get the keys it had.
-// They are read off the nodes that the model saves itself by: those of its graph or, as the second
-// generation has it, of a function that its graph calls.
+// Its object graph refers to keys of the checkpoint, so the new checkpoint must have the same keys.
+// They are read from the model's own save nodes: in its graph or, in models of TensorFlow 2, in a
+// function that its graph calls.
 #include "function/function.h"
 #include "saved_model/saved_model.h"
 #include "saved_model/writer.h"
@@ -14,7 +14,7 @@ typedef struct resave_t {
   rn_model_variables_t* variables;
   rn_allocator_t allocator;
   rn_arena_t* arena;
-  const rn_node_t* call;           // of the function below; NULL: the nodes are the graph's own
+  const rn_node_t* call;           // calls the function below; NULL if the nodes are in the graph
   const rn_function_body_t* body;  // Borrowed
 } resave_t;
 
@@ -26,7 +26,8 @@ static rn_edge_t skip_reads(rn_edge_t edge) {
   return edge;
 }
 
-// The node of the graph that |edge| comes from: a variable's handle, or a constant. NULL: neither.
+// The node of the graph that |edge| comes from: a variable's handle or a constant. NULL if it is
+// neither.
 static rn_node_t* find_source(const resave_t* r, rn_edge_t edge) {
   edge = skip_reads(edge);
   if (r->body && edge.node->op->role == RN_ROLE_ARG) {
@@ -38,7 +39,7 @@ static rn_node_t* find_source(const resave_t* r, rn_edge_t edge) {
   return is_op(edge.node, "VarHandleOp") || is_op(edge.node, "Const") ? edge.node : NULL;
 }
 
-// The strings of a constant; NULL if it is none.
+// The strings of a constant; NULL if |node| is not one.
 static const rn_tensor_t* texts_of(rn_edge_t edge) {
   const rn_attr_value_t* value =
       is_op(edge.node, "Const") ? rn_node_attr(edge.node, RN_STR("value")) : NULL;
@@ -62,8 +63,8 @@ static rn_status_t add_entry(resave_t* r, rn_str_t key, rn_node_t* source) {
   return status;
 }
 
-// What the node SaveV2 |save| writes. |*fits| becomes false for parts of tensors, and for what is
-// neither a variable nor constant.
+// Collects what the SaveV2 node |save| writes. Sets |*fits| to false for slices of tensors, and for
+// values that are neither variables nor constants.
 static rn_status_t read_save(resave_t* r, const rn_node_t* save, bool* fits) {
   const rn_tensor_t *keys = texts_of(save->inputs[1]), *slices = texts_of(save->inputs[2]);
   int64_t count = save->input_count - 3;

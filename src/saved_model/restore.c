@@ -1,10 +1,10 @@
-// From the views of a SavedModel to a graph whose variables have their values. See saved_model.h.
+// Imports the graph of a SavedModel and restores its variables. See saved_model.h.
 #include "graph/import.h"
 #include "saved_model/saved_model.h"
 #include "tensor/tstring.h"
 #include "wire/decode.h"
 
-// What the format calls the ways to say how a model is initialised, newest first.
+// The keys under which the format names the initialization op, newest first.
 #define INIT_SIGNATURE "__saved_model_init_op"
 static const char* const init_collections[] = {"saved_model_main_op", "legacy_init_op"};
 
@@ -28,7 +28,8 @@ static rn_status_t edge_of(rn_graph_t* graph, rn_str_t name, rn_edge_t* out) {
                       out->node->output_count);
 }
 
-// Values fed to the steps of loading: the names of the assets, and of the checkpoint.
+// Values fed to the restore and initialization steps: the file names of the assets and of the
+// checkpoint.
 typedef struct feeds_t {
   rn_allocator_t allocator;
   RN_VEC(rn_edge_t) edges;
@@ -67,7 +68,7 @@ static rn_status_t run(rn_session_t* session, const feeds_t* feeds, rn_node_t* t
   return status;
 }
 
-// A file name from outside: it must name something in the folder it is put behind.
+// Whether an untrusted file name stays inside the folder that it is relative to.
 static bool is_inside(rn_str_t name) {
   if (name.size && name.data[0] == '/') return false;
   while (name.size)
@@ -161,7 +162,7 @@ static rn_status_t restore_variables(const rn_saved_model_t* model, const rn_pb_
   return status;
 }
 
-// The name of what initialises the model; "" if nothing does.
+// The name of the initialization op; "" if there is none.
 static rn_status_t find_init(const rn_saved_model_t* model, const rn_pb_MetaGraphDef_t* def,
                              rn_str_t* out) {
   *out = RN_STR("");

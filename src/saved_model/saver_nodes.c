@@ -1,11 +1,11 @@
-// The nodes by which a written model saves and restores itself, called as TensorFlow calls them.
+// Adds the nodes by which a written model saves and restores itself, with TensorFlow's names.
 #include "graph/graph.h"
 #include "runnel/ops.h"
 #include "saved_model/writer.h"
 #include "tensor/tstring.h"
 
-// Adds a constant of strings: |count| of them, or one if that is negative. The node is made without
-// a scope, for a scope knows no strings.
+// Adds a constant of |count| strings, or a scalar if |count| is negative. Adds the node without a
+// scope, because scopes have no string constants.
 static rn_status_t add_texts(rn_graph_t* graph, rn_str_t name, const rn_str_t* values,
                              int64_t count, rn_edge_t* out) {
   rn_shape_t shape = count < 0 ? RN_SHAPE_SCALAR : (rn_shape_t){1, &count};
@@ -60,7 +60,7 @@ static rn_status_t scope_status(const rn_scope_t* scope) {
   return rn_status_make((rn_code_t)rn_scope_code(scope), "%s", rn_scope_message(scope));
 }
 
-// A constant with what is saved along, which is text.
+// A string constant with the value of |variable|, which has no node: the tree of objects.
 static rn_status_t add_value(const add_t* add, const rn_model_variable_t* variable,
                              rn_edge_t* out) {
   rn_str_t name;
@@ -93,7 +93,7 @@ static rn_status_t add_save(const add_t* add, rn_edge_t filename, rn_str_t* read
   return RN_OK;
 }
 
-// Only what has a node is restored.
+// Restores only values that have a node.
 static rn_status_t add_restore(const add_t* all, rn_edge_t filename, rn_str_t* names_of,
                                rn_node_t** out) {
   add_t some = *all, *add = &some;
@@ -146,7 +146,7 @@ static rn_status_t add_all(add_t* add, rn_saver_nodes_t* out) {
   return rn_arena_str(add->arena, restore->name, &out->restore);
 }
 
-// "save", or "save_1" … if the graph has nodes below it already.
+// "save", or "save_1" … if the graph already has nodes under that name.
 static rn_status_t find_prefix(rn_graph_t* graph, rn_arena_t* arena, rn_str_t* out) {
   *out = RN_STR("save");
   for (int n = 1;; ++n) {

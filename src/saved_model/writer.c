@@ -14,23 +14,23 @@
 #include "wire/encode.h"
 #include "wire/writer.h"
 
-#define TENSORFLOW_VERSION "2.21.0"  // whose formats these are
+#define TENSORFLOW_VERSION "2.21.0"  // the release whose formats these are
 #define PREDICT_METHOD "tensorflow/serving/predict"
 
 typedef struct writer_t {
   rn_session_t* session;
-  const rn_model_origin_t* origin;  // NULL: none that has objects
+  const rn_model_origin_t* origin;  // NULL if there is none that has objects
   const rn_saved_model_def_t* def;
   const rn_env_t* env;
   rn_allocator_t allocator;
   rn_arena_t arena;
   rn_str_t folder;
-  rn_graph_t* copy;  // Owned: of the session's graph, with what saves and restores
+  rn_graph_t* copy;  // Owned: copy of the session's graph, with nodes that save and restore
   rn_model_variables_t variables;
   rn_saver_nodes_t saver;
   rn_pb_MetaGraphDef_t meta;
-  rn_strbuf_t objects;  // the SavedObjectGraph; empty: none
-  bool is_again;        // the model of |origin|, with other values
+  rn_strbuf_t objects;  // the SavedObjectGraph; empty if there is none
+  bool is_again;        // writes the model of |origin| with new values
 } writer_t;
 
 static rn_str_t text_attr(const rn_node_t* node, const char* name) {
@@ -40,7 +40,7 @@ static rn_str_t text_attr(const rn_node_t* node, const char* name) {
 
 static bool is_op(const rn_node_t* node, const char* op) { return strcmp(node->op->name, op) == 0; }
 
-// The value of the variable, on whichever device it is.
+// The value of the variable, on any device.
 static rn_status_t find_value(writer_t* w, rn_model_variable_t* variable) {
   rn_str_t container = text_attr(variable->node, "container");
   rn_status_t status = RN_OK;
@@ -57,7 +57,7 @@ static rn_status_t find_value(writer_t* w, rn_model_variable_t* variable) {
     }
     rn_variable_t* cell = (rn_variable_t*)resource;
     rn_mutex_lock(&cell->mutex);
-    // A copy: references are written in place.
+    // A copy, because reference variables are changed in place.
     if (rn_tensor_is_set(&cell->value))
       status = rn_tensor_copy(&cell->value, w->allocator, &variable->value);
     rn_mutex_unlock(&cell->mutex);
@@ -66,8 +66,8 @@ static rn_status_t find_value(writer_t* w, rn_model_variable_t* variable) {
   return status;
 }
 
-// Whether a variable of the session's graph is trained: as its maker said, or, where it was made by
-// nodes alone, if it holds floating-point numbers.
+// Whether a variable of the session's graph is trainable: as its creator said or, if it was built
+// from plain nodes, if its type is floating-point.
 static bool is_trainable(const writer_t* w, const rn_model_variable_t* variable) {
   const rn_store_t* store = rn_session_graph(w->session)->attachment;
   if (!store) return rn_dtype_is_floating(variable->value.dtype);
@@ -99,7 +99,7 @@ static rn_status_t add_variable(writer_t* w, rn_node_t* node, bool is_needed) {
   return status;
 }
 
-// Marks by number the nodes of the copy that a signature, or the initialisation, depends on.
+// Marks, by number, the nodes of the copy that a signature or the initialization depends on.
 static rn_status_t mark_needed(writer_t* w, bool** out) {
   rn_node_t** stack = NULL;
   size_t count = w->copy->nodes.count, depth = 0;
@@ -153,7 +153,7 @@ static rn_status_t find_variables(writer_t* w) {
   return RN_OK;
 }
 
-// The tree of objects goes into the checkpoint as one value more.
+// Adds the tree of objects to the checkpoint as one more value.
 static rn_status_t add_tree(writer_t* w, rn_str_t tree) {
   rn_model_variable_t entry = {.name = RN_STR(RN_OBJECT_GRAPH_KEY)};
   RN_RETURN_IF_ERROR(rn_tensor_create(w->allocator, RN_STRING, RN_SHAPE_SCALAR, &entry.value));
@@ -216,7 +216,7 @@ static rn_status_t encode_variable(writer_t* w, size_t i, rn_str_t* out) {
   return status;
 }
 
-// Loaders that give an object find its variables in a collection.
+// Adds the collection |name| of variables, which loaders that build no objects read.
 static rn_status_t add_variables(writer_t* w, const char* name, bool all) {
   rn_pb_CollectionDef_t* list = NULL;
   RN_RETURN_IF_ERROR(RN_ARENA_NEW(&w->arena, &list));
@@ -234,7 +234,7 @@ static rn_status_t add_variables(writer_t* w, const char* name, bool all) {
   return RN_OK;
 }
 
-// What a signature says of a tensor.
+// Writes the TensorInfo of a tensor.
 static rn_status_t describe(writer_t* w, TF_Output output, const char* name,
                             rn_pb_TensorInfo_t** out) {
   const rn_node_t* node = (const rn_node_t*)output.oper;
@@ -255,7 +255,7 @@ static rn_status_t describe(writer_t* w, TF_Output output, const char* name,
   return status;
 }
 
-// Entries of inputs and of outputs alike begin with their keys.
+// Entries of inputs and of outputs both begin with their keys.
 static int compare_entries(const void* a, const void* b) {
   return rn_str_compare(*(const rn_str_t*)a, *(const rn_str_t*)b);
 }
@@ -290,7 +290,7 @@ static rn_status_t add_signature(writer_t* w, const rn_signature_def_t* def,
   return RN_OK;
 }
 
-// What initialises the model is named by a collection, which loaders of either generation read.
+// A collection names the initialization op; loaders of both TensorFlow versions read it.
 static rn_status_t add_init(writer_t* w) {
   const rn_node_t* init = (const rn_node_t*)w->def->init;
   rn_pb_CollectionDef_t* list = NULL;
@@ -337,7 +337,7 @@ static rn_status_t add_info(writer_t* w) {
   return RN_OK;
 }
 
-// The part behind the last '/'.
+// The part after the last '/'.
 static rn_str_t base_name(rn_str_t path) {
   size_t start = path.size;
   while (start > 0 && path.data[start - 1] != '/') --start;
@@ -369,7 +369,7 @@ static rn_status_t copy_asset(writer_t* w, const rn_asset_def_t* asset, rn_pb_As
   return copy_file(w, asset->path, name);
 }
 
-// Those of the model that is written again.
+// The assets of the model that is written again.
 static rn_status_t copy_assets(writer_t* w) {
   for (uint32_t i = 0; i < w->meta.asset_file_def.count; ++i) {
     rn_str_t name = w->meta.asset_file_def.items[i].filename, path;
@@ -407,7 +407,8 @@ static rn_status_t write_variables(writer_t* w) {
   return status;
 }
 
-// Streamed: the graph, the large part, is written once, into the bytes of the file.
+// Writes fields in order, so that the graph, the largest part, is serialized once, directly into
+// the bytes of the file.
 static rn_status_t write_model(writer_t* w) {
   rn_strbuf_t bytes;
   rn_strbuf_init(&bytes, w->allocator);
@@ -439,14 +440,14 @@ static rn_status_t check_folder(writer_t* w) {
     RN_RETURN_IF_ERROR(rn_fs_find(w->env, path.data, &is_there));
     if (!is_there) continue;
     if (!w->def->overwrites) return rn_already_exists("%s; there is a model already", path.data);
-    // The old graph must not meet the new variables.
+    // Removes the old graph first: it must never be paired with the new variables.
     RN_RETURN_IF_ERROR(w->env->fs->remove(w->env->fs_self, path.data));
   }
   rn_status_t status = rn_fs_make_directories(w->env, w->folder.data);
   return rn_ok(status) ? status : rn_status_annotate(status, "; the folder %s", w->folder.data);
 }
 
-// Whether |ours| says of its inputs or outputs what the model that was loaded says.
+// Whether |ours| has the same inputs or outputs as the signature of the loaded model.
 static bool same_ports(const rn_pb_SignatureDef_InputsEntry_t* ours, uint32_t count,
                        const rn_pb_SignatureDef_InputsEntry_t* theirs, uint32_t their_count) {
   bool is_same = count == their_count;
@@ -458,7 +459,7 @@ static bool same_ports(const rn_pb_SignatureDef_InputsEntry_t* ours, uint32_t co
   return is_same;
 }
 
-// Whether the signatures that are asked for are signatures of the model that was loaded.
+// Whether all requested signatures are signatures of the loaded model.
 static bool same_signatures(const writer_t* w) {
   const rn_pb_MetaGraphDef_t* origin = w->origin->meta->def;
   for (uint32_t i = 0; i < w->meta.signature_def.count; ++i) {
@@ -467,7 +468,7 @@ static bool same_signatures(const writer_t* w) {
     for (uint32_t k = 0; k < origin->signature_def.count; ++k)
       if (rn_str_eq(ours->key, origin->signature_def.items[k].key))
         theirs = origin->signature_def.items[k].value;
-    // Entries of inputs and of outputs are one type under two names.
+    // Entries of inputs and of outputs have the same layout under two type names.
     if (!theirs ||
         !same_ports(ours->value->inputs.items, ours->value->inputs.count, theirs->inputs.items,
                     theirs->inputs.count) ||
@@ -485,7 +486,7 @@ static void clear_variables(writer_t* w) {
   w->variables.count = 0;
 }
 
-// The model that was loaded, as it came, if that is what is asked for.
+// Writes the loaded model unchanged if that is what the client asked for.
 static rn_status_t take_origin(writer_t* w) {
   const rn_saved_model_def_t* def = w->def;
   if (!w->origin || def->asset_count || def->init || !same_signatures(w)) return RN_OK;
