@@ -38,7 +38,7 @@ TF_Buffer* TF_ApiDefMapGet(TF_ApiDefMap* api_def_map, const char* name, size_t n
   rn_strbuf_init(&buf, rn_capi_allocator());
   rn_status_t outcome =
       rn_api_def_map_get(map_of(api_def_map), rn_str_n(name, name_len), &buf, &has_op);
-  // Stock answers NULL and OK for an op that is not in the map.
+  // Stock returns NULL and OK for an op that is not in the map.
   if (has_op && rn_ok(outcome)) outcome = rn_capi_buffer_make(&buf, &buffer);
   rn_strbuf_clear(&buf);
   rn_capi_set(status, outcome);

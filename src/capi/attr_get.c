@@ -5,7 +5,7 @@
 #include "proto/tensor_shape.pb.h"
 #include "wire/writer.h"
 
-// Attributes may be replaced while others read them, so a reader works under the graph's lock.
+// Another thread may replace attributes, so readers hold the graph's lock.
 typedef struct reader_t {
   rn_node_t* node;
   const rn_attr_value_t* value;
@@ -13,7 +13,7 @@ typedef struct reader_t {
 
 typedef enum missing_t { MISSING_NOT_FOUND, MISSING_INVALID } missing_t;
 
-// Stock says it in two ways, depending on the function.
+// Stock has two messages for it, depending on the function.
 static rn_status_t missing_attr(const rn_node_t* node, const char* name, missing_t missing) {
   if (missing == MISSING_INVALID) {
     return rn_invalid_argument("Operation '%s' has no attr named '%s'.", node->name.data, name);
@@ -21,7 +21,7 @@ static rn_status_t missing_attr(const rn_node_t* node, const char* name, missing
   return rn_not_found("No attr named '%s' in NodeDef:\n\t [[{{node %s}}]]", name, node->name.data);
 }
 
-// On success the lock is held, and close_reader gives it back.
+// On success the lock is held; close_reader releases it.
 static rn_status_t open_reader(TF_Operation* oper, const char* name, const char* function,
                                missing_t missing, reader_t* out) {
   if (!oper) return rn_capi_null(function, "oper");
@@ -38,7 +38,7 @@ static void close_reader(const reader_t* reader) { rn_mutex_unlock(&reader->node
 
 static rn_status_t expect(const rn_attr_value_t* value, rn_attr_kind_t kind, bool is_list) {
   if (value->kind == kind && value->is_list == is_list) return RN_OK;
-  if (is_list && value->is_list && value->count == 0) return RN_OK;  // of no known kind
+  if (is_list && value->is_list && value->count == 0) return RN_OK;  // an empty list has no kind
   return rn_invalid_argument("AttrValue had value with type '%s' when '%s' expected",
                              rn_attr_kind_name(value->kind, value->is_list),
                              rn_attr_kind_name(kind, is_list));
@@ -52,7 +52,7 @@ static rn_status_t expect_list(const rn_attr_value_t* value, const char* name, r
 
 static int shorter(int a, int b) { return a < b ? a : b; }
 
-// Bytes of strings or dims of shapes; -1 for what has no size.
+// Bytes of strings or dims of shapes; -1 for kinds without a size.
 static int64_t total_size(const rn_attr_value_t* value) {
   if (!value->is_list) {
     if (value->kind == RN_ATTR_STRING) return (int64_t)value->s.size;
@@ -83,7 +83,7 @@ TF_AttrMetadata TF_OperationGetAttrMetadata(TF_Operation* oper, const char* attr
   metadata.type = (TF_AttrType)r.value->kind;
   metadata.total_size = total_size(r.value);
   if (r.value->is_list && r.value->count == 0) {
-    // Empty lists from outside do not know what they are of; the definition does.
+    // An empty list from outside does not have a kind; the definition does.
     int index = rn_op_attr_index(r.node->op, rn_str(attr_name));
     if (index >= 0) metadata.type = (TF_AttrType)r.node->op->attrs[index].kind;
   }
@@ -363,7 +363,8 @@ int TF_OperationGetNumAttrs(TF_Operation* oper) {
   return count;
 }
 
-// The name of attribute |i|: those of the definition, then the others. {NULL, 0}: none.
+// The name of attribute |i|, counting those of the definition, then the others. {NULL, 0} if there
+// is none.
 static rn_str_t attr_name_locked(const rn_node_t* node, int i) {
   if (i < 0) return (rn_str_t){0};
   if (i < node->op->attr_count) return rn_str(node->op->attrs[i].name);

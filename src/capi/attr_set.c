@@ -1,10 +1,10 @@
-// Attributes of an operation under description.
+// Sets attributes of an operation under construction.
 #include "capi/description.h"
 #include "framework/attr_proto.h"
 #include "proto/attr_value.pb.h"
 #include "tensor/tensor_proto.h"
 
-// Whether |desc| and |name| can be used; complains into |desc| if only the name is missing.
+// Whether |desc| and |name| are usable; if only the name is missing, sets the error of |desc|.
 static bool usable(TF_OperationDescription* desc, const char* name, const char* function) {
   if (!desc) return false;
   if (name) return true;
@@ -13,7 +13,7 @@ static bool usable(TF_OperationDescription* desc, const char* name, const char* 
 }
 #define USABLE(desc, name) usable((desc), (name), __func__)
 
-// Whether |count| values at |values| are a list.
+// Whether |count| and |values| are a valid list.
 static bool is_list(TF_OperationDescription* desc, const char* name, const void* values,
                     int count) {
   if (count >= 0 && (values || count == 0)) return true;
@@ -80,7 +80,7 @@ void TF_SetAttrType(TF_OperationDescription* desc, const char* attr_name, TF_Dat
   add(desc, attr_name, RN_OK, (rn_attr_value_t){.kind = RN_ATTR_TYPE, .type = (rn_dtype_t)value});
 }
 
-// A list of numbers, element by element into the library's type.
+// Converts a list of numbers to the library's type.
 #define SET_LIST(function, client_t, own_t, attr_kind, member, convert)                        \
   void function(TF_OperationDescription* desc, const char* attr_name, const client_t* values,  \
                 int num_values) {                                                              \
@@ -158,7 +158,7 @@ void TF_SetAttrShapeList(TF_OperationDescription* desc, const char* attr_name,
   add(desc, attr_name, status, LIST(RN_ATTR_SHAPE, num_shapes, list_shape, list));
 }
 
-// The functions below have a status of their own, so that a failure changes nothing.
+// The functions below have a status parameter; a failure changes nothing.
 
 static rn_status_t check(TF_OperationDescription* desc, const char* name, const char* function) {
   if (!desc) return rn_capi_null(function, "desc");
@@ -202,7 +202,7 @@ void TF_SetAttrTensorShapeProtoList(TF_OperationDescription* desc, const char* a
   rn_capi_set(status, outcome);
 }
 
-// A copy of the value: what the client does to its bytes later must not reach the graph.
+// Copies the value, so that later writes of the client do not reach the graph.
 static rn_status_t copy_tensor(TF_OperationDescription* desc, const TF_Tensor* tensor,
                                rn_tensor_t** out) {
   if (!tensor) return rn_invalid_argument("A tensor attribute must not be NULL");
@@ -214,7 +214,7 @@ static rn_status_t copy_tensor(TF_OperationDescription* desc, const TF_Tensor* t
   return rn_tensor_copy(&tensor->tensor, rn_capi_allocator(), *out);
 }
 
-// The value belongs to |desc| only if it was added.
+// |desc| owns the value only if it was added.
 static rn_status_t add_tensor(TF_OperationDescription* desc, const char* name,
                               rn_attr_value_t* value) {
   int32_t before = desc->attr_count;

@@ -1,7 +1,7 @@
 // TF_Buffer: bytes with their deallocator. Clients read and write the fields.
 #include "capi/internal.h"
 
-// Bytes that a client may take over belong to libc's heap.
+// Bytes that a client may own are allocated with malloc.
 static void free_bytes(void* data, size_t length) {
   (void)length;
   free(data);
@@ -49,7 +49,7 @@ static rn_status_t move_bytes(rn_strbuf_t* buf, TF_Buffer* out) {
   RN_RETURN_IF_ERROR(rn_strbuf_status(buf));
   rn_str_t text = rn_strbuf_view(buf);
   if (buf->data && buf->allocator.fn == rn_allocator_system().fn) {
-    // Bytes from malloc already: they change hands.
+    // The bytes come from malloc already: moves them.
     *out = (TF_Buffer){buf->data, text.size, free_bytes};
     *buf = (rn_strbuf_t){.allocator = buf->allocator};
     return RN_OK;

@@ -29,7 +29,7 @@ void TF_DeleteCheckpointReader(TF_CheckpointReader* reader) {
   RN_FREE(rn_capi_allocator(), reader);
 }
 
-// What is known of the tensor |name|; false if it is not there.
+// Type and shape of the tensor |name|; false if there is none.
 static bool find(const TF_CheckpointReader* reader, const char* name, rn_checkpoint_tensor_t* out) {
   return reader && name && rn_checkpoint_find(reader->checkpoint, rn_str(name), out);
 }

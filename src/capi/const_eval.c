@@ -2,14 +2,14 @@
 #include "capi/session.h"
 #include "graph/edit.h"
 
-// A step of its own on one thread.
+// Runs a step on one thread, in a temporary session.
 static rn_status_t evaluate(rn_graph_t* graph, rn_edge_t edge, TF_Tensor** out) {
   rn_session_options_t options;
   rn_session_t* session = NULL;
   rn_tensor_t value = {0};
   rn_session_options_init(&options);
   options.intra_threads = options.inter_threads = 1;
-  options.allow_soft_placement = true;  // the value matters, not where it is made
+  options.allow_soft_placement = true;  // any device will do
   RN_RETURN_IF_ERROR(
       rn_session_create(graph, &options, rn_capi_env(), rn_capi_allocator(), &session));
   rn_signature_t signature = {.fetches = &edge, .fetch_count = 1};

@@ -1,4 +1,5 @@
-// Sessions that own their graph and name operations by text: the API before TF_Graph.
+// TF_DeprecatedSession: sessions that own their graph and refer to operations by name, the API
+// before TF_Graph.
 #include "capi/session.h"
 #include "dist/client.h"
 #include "graph/import.h"
@@ -69,7 +70,7 @@ static rn_status_t reset_cluster(const TF_SessionOptions* options, const char** 
   return status;
 }
 
-// Containers belong to a session here and go with it: in this process there are none to clear.
+// Containers belong to a session and are freed with it, so there are none to clear in this process.
 void TF_Reset(const TF_SessionOptions* opt, const char** containers, int ncontainers,
               TF_Status* status) {
   rn_status_t outcome = RN_OK;
@@ -83,7 +84,7 @@ void TF_Reset(const TF_SessionOptions* opt, const char** containers, int ncontai
   rn_capi_set(status, outcome);
 }
 
-// Extending has words of its own for a name that is taken.
+// TF_ExtendGraph has its own message for a name that is taken.
 static rn_status_t translate(rn_status_t status) {
   static const char start[] = "Node name '";
   const char* message = rn_status_message(status);
@@ -163,7 +164,7 @@ static rn_status_t find_outputs(TF_DeprecatedSession* session, const char** name
   return RN_OK;
 }
 
-// A step with its names looked up.
+// A step after its names were looked up.
 typedef struct named_step_t {
   const char** input_names;
   TF_Tensor** inputs;

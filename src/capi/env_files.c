@@ -1,4 +1,4 @@
-// The part of env.h that is about files and directories of the operating system.
+// The part of env.h for files and directories.
 
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE  // mkstemps
@@ -13,7 +13,8 @@
 #include "capi/internal.h"
 #include "tensorflow/c/env.h"
 
-// A path as the system takes it, from one that may begin with a scheme: only "file" is known.
+// Converts a path that may begin with a scheme to a path of the operating system; only "file" is
+// known.
 static rn_status_t local_path(const char* function, const char* path, const char** out) {
   *out = path;
   if (!path) return rn_capi_null(function, "path");
@@ -91,7 +92,7 @@ void TF_FileStat(const char* filename, TF_FileStatistics* stats, TF_Status* stat
   rn_capi_set(status, outcome);
 }
 
-// --- Files for writing. What is appended is the system's at once: there is nothing to flush.
+// --- Files for writing. Appending writes to the system at once: there is nothing to flush.
 
 static inline rn_file_t* file_of(TF_WritableFileHandle* handle) { return (rn_file_t*)handle; }
 
@@ -159,13 +160,13 @@ TF_StringStream* TF_GetChildren(const char* filename, TF_Status* status) {
   TF_StringStream* list = NULL;
   rn_status_t outcome = local_path(__func__, filename, &path);
   if (rn_ok(outcome)) outcome = stream_create(&list);
-  // A list of a directory that cannot be read is empty.
+  // The listing of an unreadable directory is empty.
   if (rn_ok(outcome)) outcome = env->fs->list(env->fs_self, path, &list->names);
   rn_capi_set(status, outcome);
   return list;
 }
 
-// The directory for temporary files, ending in '/': the first of these that is there.
+// The directory for temporary files, ending in '/': the first candidate that exists.
 static bool temporary_directory(char out[PATH_MAX]) {
   const char* places[] = {getenv("TEST_TMPDIR"), getenv("TMPDIR"), getenv("TMP"), "/tmp"};
   for (size_t i = 0; i < sizeof places / sizeof *places; ++i) {

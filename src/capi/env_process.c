@@ -1,4 +1,4 @@
-// The part of env.h that asks the operating system only: time, threads, shared libraries.
+// The part of env.h for time, threads and shared libraries.
 
 #define _GNU_SOURCE  // pthread_setname_np
 
@@ -46,8 +46,8 @@ static void* thread_main(void* self) {
   return NULL;
 }
 
-// Sizes that the system refuses are left at its own: a hint must not cost the thread. Stacks come
-// in whole pages of at least the system's minimum.
+// A stack size that the system refuses is ignored: a hint must not prevent the thread. Stacks are
+// whole pages, at least the system's minimum.
 static void apply_options(const TF_ThreadOptions* options, pthread_attr_t* attributes) {
   if (options == NULL) return;
   const size_t page = (size_t)sysconf(_SC_PAGESIZE);
@@ -82,7 +82,7 @@ TF_Thread* TF_StartThread(const TF_ThreadOptions* options, const char* thread_na
     return NULL;
   }
   if (thread_name != NULL) {
-    char name[16];  // the longest that Linux keeps, NUL included
+    char name[16];  // the longest that Linux stores, NUL included
     snprintf(name, sizeof name, "%s", thread_name);
     (void)pthread_setname_np(thread->thread, name);
   }
@@ -98,7 +98,7 @@ void TF_JoinThread(TF_Thread* thread) {
 // --- Shared libraries
 
 void* TF_LoadSharedLibrary(const char* library_filename, TF_Status* status) {
-  // The NULL name would be the program itself.
+  // dlopen(NULL) would open the program itself.
   void* handle = library_filename == NULL ? NULL : dlopen(library_filename, RTLD_NOW | RTLD_LOCAL);
   if (handle == NULL) {
     const char* reason = library_filename == NULL ? "no file name given" : dlerror();

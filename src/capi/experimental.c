@@ -1,5 +1,5 @@
-// Odds and ends of c_api_experimental.h: whether an op can run with these types, clusters from
-// text, free ports.
+// Parts of c_api_experimental.h: whether an op has a kernel for given types, clusters from text,
+// free ports.
 #include <netinet/in.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -14,10 +14,10 @@
 // Types for the attributes of an op, by place in its definition.
 struct TF_AttrBuilder {
   char* name;             // Owned
-  const rn_op_def_t* op;  // NULL: there is none of this name
+  const rn_op_def_t* op;  // NULL if there is no op of this name
   rn_arena_t arena;
   rn_attr_value_t* attrs;
-  rn_status_t status;  // the first failure, told when the question is asked
+  rn_status_t status;  // the first failure, reported by the query
 };
 
 static rn_status_t fill(TF_AttrBuilder* builder) {
@@ -54,7 +54,7 @@ void TF_DeleteAttrBuilder(TF_AttrBuilder* builder) {
   RN_FREE(rn_capi_allocator(), builder);
 }
 
-// The place for attribute |name|; NULL if the op has none.
+// The slot for attribute |name|; NULL if the op does not have it.
 static rn_attr_value_t* slot_of(TF_AttrBuilder* builder, const char* name) {
   int index = builder && builder->op && name ? rn_op_attr_index(builder->op, rn_str(name)) : -1;
   return index < 0 ? NULL : &builder->attrs[index];

@@ -1,4 +1,4 @@
-// Functions: TF_Function handles, made of graphs or messages, and the functions of a graph.
+// Functions: TF_Function handles, made from graphs or messages, and the functions of a graph.
 #include "capi/function.h"
 
 #include "proto/function.pb.h"
@@ -22,7 +22,7 @@ void TF_DeleteFunction(TF_Function* func) {
   RN_FREE(rn_capi_allocator(), func);
 }
 
-// The client's names as strings; NULL stays NULL.
+// Converts the client's names to strings; NULL stays NULL.
 static rn_status_t view_names(rn_arena_t* arena, const char* const* names, int count,
                               const rn_str_t** out) {
   *out = NULL;
@@ -205,7 +205,7 @@ static rn_status_t with_attr(const rn_function_t* function, rn_str_t name, rn_st
   return status;
 }
 
-// A function never changes: the handle gets another, and graphs that have the old one keep it.
+// Functions are immutable: the handle gets a new one, and graphs with the old one keep it.
 void TF_FunctionSetAttrValueProto(TF_Function* func, const char* attr_name, const void* proto,
                                   size_t proto_len, TF_Status* status) {
   rn_status_t outcome = !func                 ? RN_CAPI_NULL("func")

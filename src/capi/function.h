@@ -9,7 +9,7 @@ struct TF_Function {
   rn_function_t* function;  // Retained
 };
 
-// A handle that takes over the reference |function|, also on failure.
+// Makes a handle that takes the reference |function|, also on failure.
 RN_MUST_USE rn_status_t rn_capi_function_wrap(rn_function_t* function, TF_Function** out);
 
 #endif  // RUNNEL_CAPI_FUNCTION_H_

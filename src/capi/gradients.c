@@ -3,7 +3,7 @@
 #include "grad/grad.h"
 #include "train/check_gradient.h"
 
-// |may_lack|: an edge may have no operation.
+// |may_lack|: edges without an operation are allowed.
 static rn_status_t check_edges(rn_graph_t* graph, const TF_Output* edges, int count,
                                const char* what, bool may_lack) {
   if (count < 0 || (count > 0 && !edges)) {

@@ -30,7 +30,7 @@ void rn_desc_fail(TF_OperationDescription* desc, rn_status_t status) {
   if (!rn_ok(status)) desc->error = rn_status_join(desc->error, status);
 }
 
-// Makes room for |extra| more elements of |size| bytes behind the |count| at |*items|.
+// Grows the array |*items| of |count| elements of |size| bytes by |extra| elements.
 static rn_status_t reserve(TF_OperationDescription* desc, void** items, int32_t count,
                            int32_t* room, int32_t extra, size_t size) {
   if (__builtin_expect(extra <= *room - count, 1)) return RN_OK;
@@ -203,7 +203,7 @@ static int compare_strings(const void* a, const void* b) {
   return rn_str_compare(*(const rn_str_t*)a, *(const rn_str_t*)b);
 }
 
-// "_class": each place once, in order.
+// "_class": sorted, without duplicates.
 static rn_status_t add_class(TF_OperationDescription* desc) {
   qsort(desc->colocations, (size_t)desc->colocation_count, sizeof *desc->colocations,
         compare_strings);
@@ -251,7 +251,7 @@ TF_Operation* TF_FinishOperation(TF_OperationDescription* desc, TF_Status* statu
   return finish(desc, status);
 }
 
-// The graph's lock is out of a client's reach, so "locked" callers need it taken like all others.
+// Clients cannot take the graph's lock, so the "Locked" functions take it like all others.
 TF_Operation* TF_FinishOperationLocked(TF_OperationDescription* desc, TF_Status* status) {
   return finish(desc, status);
 }

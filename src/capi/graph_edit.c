@@ -1,4 +1,4 @@
-// Changing operations of a graph in place: what front ends that rewrite graphs ask for.
+// Changes operations of a graph in place, for front ends that rewrite graphs.
 #include "capi/internal.h"
 #include "graph/build.h"
 #include "graph/edit.h"
@@ -13,7 +13,7 @@ static rn_status_t check(TF_Graph* graph, TF_Operation* op, const char* function
   return rn_invalid_argument("Node %s was not found in the graph", rn_capi_node(op)->name.data);
 }
 
-// The same for functions that have no status.
+// The same for functions without a status.
 static bool is_of(TF_Graph* graph, TF_Operation* op) {
   return graph && op && rn_capi_node(op)->graph == rn_capi_graph(graph);
 }
@@ -82,7 +82,7 @@ static rn_status_t set_full_type(rn_node_t* node, rn_str_t bytes, rn_arena_t* ar
   return status;
 }
 
-// There is no status: what is no FullTypeDef changes nothing.
+// There is no status parameter: an invalid FullTypeDef is ignored.
 void TF_SetFullType(TF_Graph* graph, TF_Operation* op, const TF_Buffer* full_type_proto) {
   if (!is_of(graph, op) || !full_type_proto || (!full_type_proto->data && full_type_proto->length))
     return;
@@ -144,7 +144,7 @@ static rn_status_t set_handle(rn_graph_t* graph, rn_edge_t edge, rn_str_t bytes,
     return rn_invalid_argument("Couldn't deserialize HandleData proto");
   }
   RN_RETURN_IF_ERROR(status);
-  // Only the first value behind a handle is known to shape functions.
+  // Shape functions only know the first value behind a handle.
   rn_handle_data_t handle = {.is_set = data->is_set && data->shape_and_type.count > 0,
                              .shape = RN_SHAPE_UNKNOWN};
   if (handle.is_set) {
@@ -172,7 +172,7 @@ void TF_SetHandleShapeAndType(TF_Graph* graph, TF_Output output, const void* pro
   rn_capi_set(status, outcome);
 }
 
-// In stock's words; its nodes are numbered from 2.
+// Stock's message; its node ids start at 2.
 static rn_status_t no_while(const rn_node_t* node) {
   rn_strbuf_t text;
   rn_strbuf_init(&text, rn_capi_allocator());

@@ -24,7 +24,7 @@ rn_status_t rn_capi_check_edge(const rn_graph_t* graph, rn_edge_t edge) {
   return RN_OK;
 }
 
-// What is wrong with the edge, or nothing. The graph's lock must not be held.
+// The error of an invalid edge, or OK. The caller must not hold the graph's lock.
 static rn_status_t check_output(TF_Graph* graph, TF_Output output, const char* function) {
   if (!graph) return rn_capi_null(function, "graph");
   return rn_capi_check_edge(rn_capi_graph(graph), rn_capi_edge(output));
@@ -110,7 +110,7 @@ TF_DataType TF_OperationOutputType(TF_Output oper_out) {
 
 int TF_OperationNumInputs(TF_Operation* oper) { return oper ? rn_capi_node(oper)->input_count : 0; }
 
-// The type that the definition asks of input |index|.
+// The type that the definition requires for input |index|.
 TF_DataType TF_OperationInputType(TF_Input oper_in) {
   rn_node_t* node = rn_capi_node(oper_in.oper);
   if (!node || oper_in.index < 0) return (TF_DataType)RN_INVALID;
@@ -152,7 +152,7 @@ int TF_OperationInputListLength(TF_Operation* oper, const char* arg_name, TF_Sta
   return list_length(oper, arg_name, true, status);
 }
 
-// Lists of neighbours change as the graph grows, hence the lock.
+// Takes the lock because lists of neighbors change as the graph grows.
 static void lock(const rn_node_t* node) { rn_mutex_lock(&node->graph->mutex); }
 static void unlock(const rn_node_t* node) { rn_mutex_unlock(&node->graph->mutex); }
 

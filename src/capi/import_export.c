@@ -8,9 +8,9 @@
 #include "tensorflow/c/c_api_experimental.h"
 #include "wire/text.h"
 
-// The option functions have no status: the first error waits for the import.
+// The option functions have no status: the import reports their first error.
 struct TF_ImportGraphDefOptions {
-  rn_arena_t arena;  // every string below
+  rn_arena_t arena;  // holds every string below
   rn_status_t error;
   rn_import_options_t options;
   RN_VEC(rn_tensor_id_t) map_from;
@@ -22,8 +22,7 @@ struct TF_ImportGraphDefOptions {
 
 struct TF_ImportGraphDefResults {
   rn_import_results_t results;
-  const char**
-      missing_names;  // Owned arrays, over what |results| holds, with room for all mappings
+  const char** missing_names;  // Owned arrays, pointing into |results|, with space for all mappings
   int* missing_indexes;
   size_t missing_room;
 };
@@ -195,7 +194,7 @@ void TF_GraphImportGraphDefWithReturnOutputs(TF_Graph* graph, const TF_Buffer* g
   rn_capi_set(status, outcome);
 }
 
-// All the memory that the answer may need, taken first: nothing can fail once nodes were added.
+// Allocates the memory for the results first, so that nothing can fail after nodes were added.
 static rn_status_t results_create(const TF_ImportGraphDefOptions* options,
                                   TF_ImportGraphDefResults** out) {
   RN_RETURN_IF_ERROR(RN_NEW(rn_capi_allocator(), out));
@@ -206,7 +205,7 @@ static rn_status_t results_create(const TF_ImportGraphDefOptions* options,
   return RN_NEW_ARRAY(rn_capi_allocator(), handle->missing_room, &handle->missing_indexes);
 }
 
-// The missing mappings as the two arrays that the API hands out.
+// Fills the two arrays of missing mappings that the API returns.
 static void list_missing(TF_ImportGraphDefResults* handle) {
   for (int i = 0; i < handle->results.missing_unused_count; ++i) {
     handle->missing_names[i] = handle->results.missing_unused[i].name.data;

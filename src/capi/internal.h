@@ -1,7 +1,7 @@
-// What the files of this room share: the structs behind the public handles, and the conversions.
+// Shared by the files of this folder: the structs behind the public handles, and the conversions.
 //
 // A TF_Graph is a rn_graph_t, a TF_Operation a rn_node_t, a TF_Output has the layout of a rn_edge_t
-// and a TF_Tensor begins with a rn_tensor_t: those are casts. Everything else wraps.
+// and a TF_Tensor begins with a rn_tensor_t: those are casts. All other handles are wrappers.
 #ifndef RUNNEL_CAPI_INTERNAL_H_
 #define RUNNEL_CAPI_INTERNAL_H_
 
@@ -13,7 +13,7 @@
 #include "wire/decode.h"
 #include "wire/encode.h"
 
-// Tensors that come in as messages may not be larger than a message itself may be.
+// Limit for tensors that arrive as messages: that of a message itself.
 #define RN_CAPI_MAX_TENSOR_BYTES ((size_t)INT32_MAX)
 
 struct TSL_Status {
@@ -22,29 +22,30 @@ struct TSL_Status {
 
 struct TF_Tensor {
   rn_tensor_t tensor;
-  size_t length;  // bytes of the buffer that belong to it: may be more than the shape needs
-  // Owned; |length| bytes for a client who asked for a tensor of resources or variants to write to.
-  // Nobody reads them: its elements hold nothing. NULL: the client sees the elements.
+  size_t length;  // bytes of the buffer; may be more than the shape needs
+  // Owned; |length| bytes that the client may write after it allocated a tensor of resources or
+  // variants. They are never read, and the elements are empty. NULL if the client sees the
+  // elements.
   void* scratch;
 };
 _Static_assert(offsetof(struct TF_Tensor, tensor) == 0, "arrays of TF_Tensor* are cast");
 _Static_assert(sizeof(TF_Output) == sizeof(rn_edge_t), "TF_Output is a rn_edge_t");
 
-// Leaves |count| zeroed elements in an array of results, which may be NULL: clients read and free
-// what a failed call was to fill.
+// Zeroes |count| elements of an array of results, which may be NULL, because clients read and free
+// the results of a failed call.
 #define RN_CAPI_CLEAR(array, count)                                                              \
   do {                                                                                           \
     int clear_count_ = (count);                                                                  \
     if ((array) && clear_count_ > 0) memset((array), 0, (size_t)clear_count_ * sizeof *(array)); \
   } while (0)
 
-// Everything the API hands out is made with this allocator.
+// The allocator of everything that the API returns.
 static inline rn_allocator_t rn_capi_allocator(void) { return rn_allocator_default(); }
 
-// Clock, files and threads of sessions; its log goes to the registered listeners.
+// The environment of sessions; its log goes to the registered listeners.
 const rn_env_t* rn_capi_env(void);
 
-// Sets |to| to |status|, which is taken; |to| may be NULL.
+// Moves |status| to |to|, which may be NULL.
 static inline void rn_capi_set(TF_Status* to, rn_status_t status) {
   if (!to) {
     rn_status_free(status);
@@ -53,17 +54,17 @@ static inline void rn_capi_set(TF_Status* to, rn_status_t status) {
   if (!rn_ok(to->rep)) rn_status_free(to->rep);
   to->rep = status;
 }
-// The same; true if |status| is OK.
+// The same; returns whether |status| is OK.
 static inline bool rn_capi_ok(TF_Status* to, rn_status_t status) {
   bool ok = rn_ok(status);
   rn_capi_set(to, status);
   return ok;
 }
-// A status of its own from one of the client's; NULL is OK.
+// An rn_status_t copied from the client's status; NULL means OK.
 static inline rn_status_t rn_capi_status_of(const TF_Status* status) {
   return status ? rn_status_copy(status->rep) : RN_OK;
 }
-// INVALID_ARGUMENT for a NULL where |function| needs |argument|.
+// The INVALID_ARGUMENT status for a NULL |argument| of |function|.
 RN_MUST_USE rn_status_t rn_capi_null(const char* function, const char* argument);
 #define RN_CAPI_NULL(argument) rn_capi_null(__func__, argument)
 
@@ -82,19 +83,19 @@ static inline TF_Output rn_capi_output(rn_edge_t edge) {
 static inline bool rn_capi_has_output(rn_edge_t edge) {
   return edge.node && edge.index >= 0 && edge.index < edge.node->output_count;
 }
-// INVALID_ARGUMENT unless |edge| is an output of |graph|; names what it is not.
+// INVALID_ARGUMENT, with the reason, unless |edge| is an output of |graph|.
 RN_MUST_USE rn_status_t rn_capi_check_edge(const rn_graph_t* graph, rn_edge_t edge);
 
-// A tensor handle around |tensor|, which is moved into it, also on failure (then it is cleared).
+// Makes a tensor handle and moves |tensor| into it. On failure, clears |tensor|.
 RN_MUST_USE rn_status_t rn_capi_tensor_wrap(rn_tensor_t* tensor, TF_Tensor** out);
 // A handle that shares |tensor|, or copies it if its bytes are borrowed.
 RN_MUST_USE rn_status_t rn_capi_tensor_keep(const rn_tensor_t* tensor, TF_Tensor** out);
-// A shape of |num_dims| (-1: unknown) dims from outside; INVALID_ARGUMENT for what is none. The
-// dims are borrowed. Every negative dim must be -1.
+// A shape of |num_dims| dims (-1: unknown rank) from outside, which it borrows. INVALID_ARGUMENT
+// for an invalid shape; every negative dim must be -1.
 RN_MUST_USE rn_status_t rn_capi_shape(const int64_t* dims, int num_dims, rn_shape_t* out);
 
-// Moves the text of |buf| into |out|, an empty buffer; |buf| is cleared in any case.
-// INVALID_ARGUMENT if |out| is NULL or has something already.
+// Moves the text of |buf| into |out|, an empty buffer; |buf| is always cleared. INVALID_ARGUMENT if
+// |out| is NULL or not empty.
 RN_MUST_USE rn_status_t rn_capi_buffer_take(rn_strbuf_t* buf, TF_Buffer* out);
 RN_MUST_USE rn_status_t rn_capi_buffer_check(const TF_Buffer* out);
 // A new buffer with the text of |buf|, which is cleared.
@@ -104,15 +105,16 @@ RN_MUST_USE rn_status_t rn_capi_buffer_make(rn_strbuf_t* buf, TF_Buffer** out);
 RN_MUST_USE rn_status_t rn_capi_encode(const rn_pb_message_desc_t* desc, const void* message,
                                        rn_strbuf_t* out);
 
-// "TensorShapeProto" in |bytes|; the dims lie in |arena|. INVALID_ARGUMENT "Unparseable …".
+// Decodes the TensorShapeProto in |bytes|; the dims are in |arena|. INVALID_ARGUMENT "Unparseable
+// …".
 RN_MUST_USE rn_status_t rn_capi_parse_shape(rn_str_t bytes, rn_arena_t* arena, rn_shape_t* out);
 void rn_capi_write_shape(rn_strbuf_t* buf, rn_shape_t shape);
-// An AttrValue; tensors in it want rn_attr_value_clear.
+// Decodes an AttrValue; release its tensors with rn_attr_value_clear.
 RN_MUST_USE rn_status_t rn_capi_parse_attr(rn_str_t bytes, rn_arena_t* arena, rn_attr_value_t* out);
 RN_MUST_USE rn_status_t rn_capi_write_attr(rn_strbuf_t* buf, const rn_attr_value_t* value);
 
-// An op that a plug-in registered: told to the library that is being loaded on this thread, if any.
-// The room for it is made before it is registered, so that the note itself cannot fail.
+// Records an op that a plug-in registered with the library that this thread is loading, if any. The
+// space for it is allocated before the registration, so that recording cannot fail.
 RN_MUST_USE rn_status_t rn_capi_note_room(void);
 void rn_capi_note_op(const rn_op_def_t* def);
 

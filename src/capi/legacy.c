@@ -1,4 +1,4 @@
-// Names that TensorFlow has dropped and that old clients still resolve when they load.
+// Functions that TensorFlow has dropped and that old clients still look up when they load.
 
 #include "tensorflow/c/c_api_legacy.h"
 
@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-// A length as a varint takes at most this many bytes: 64 bits, 7 a byte.
+// A length as a varint takes at most this many bytes: 64 bits, 7 per byte.
 #define RN_MAX_VARINT 10
 
 static size_t varint_size(uint64_t value) {

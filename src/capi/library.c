@@ -1,9 +1,9 @@
 // Plug-in libraries: shared objects that register ops and kernels through ops.h and kernels.h.
 //
 // A plug-in registers from its constructors, while dlopen runs, or from TF_InitKernel, which is
-// called once after it. Both happen on the loading thread, so what is registered there meanwhile is
-// the library's. Part of the op registry, which is the process's: a library stays loaded for ever,
-// and its ops with it.
+// called once after it. Both happen on the loading thread, so whatever that thread registers
+// meanwhile belongs to the library. The table of libraries is process-wide, like the op registry
+// that it is part of: a library and its ops stay loaded forever.
 #include <dlfcn.h>
 
 #include "base/sync.h"
@@ -15,7 +15,7 @@
 
 typedef struct loaded_t {
   struct loaded_t* next;
-  void* handle;  // dlopen's: the same for the same library
+  void* handle;  // from dlopen, which returns the same one for the same library
   RN_VEC(const rn_op_def_t*) ops;
 } loaded_t;
 
@@ -52,7 +52,7 @@ static void loaded_free(loaded_t* loaded) {
   RN_FREE(rn_allocator_system(), loaded);
 }
 
-// Opens the file and, the first time, lets it register.
+// Opens the file and, the first time, lets it register its ops and kernels.
 static rn_status_t load(const char* filename, const loaded_t** out) {
   loaded_t* own = NULL;
   loaded_t* outer = loading;  // a plug-in may load another one
@@ -68,7 +68,7 @@ static rn_status_t load(const char* filename, const loaded_t** out) {
     *(void**)&init = dlsym(own->handle, "TF_InitKernel");
     if (init) init();
     rn_mutex_lock(&libraries.mutex);
-    known = find_locked(own->handle);  // another thread may have been faster
+    known = find_locked(own->handle);  // another thread may have loaded it first
     if (!known) {
       own->next = libraries.first;
       libraries.first = known = own;
@@ -112,7 +112,7 @@ TF_Library* TF_LoadLibrary(const char* library_filename, TF_Status* status) {
 TF_Buffer TF_GetOpList(TF_Library* lib_handle) {
   TF_Buffer list = {0};
   if (!lib_handle) return list;
-  // The bytes stay the handle's.
+  // The handle owns the bytes.
   list.data = lib_handle->op_list.data;
   list.length = lib_handle->op_list.length;
   return list;

@@ -1,4 +1,5 @@
-// The log: lines from plug-ins and from sessions, to whoever listens. Nobody does at first.
+// The log: passes lines from plug-ins and sessions to the registered listeners. Initially there is
+// none.
 #include "tensorflow/c/logging.h"
 
 #include <stdarg.h>
@@ -8,13 +9,13 @@
 #include "base/sync.h"
 #include "capi/internal.h"
 
-// Listeners are for the process, as the API has them, and are never taken back.
+// As the API requires, listeners are process-wide and cannot be removed.
 #define MAX_LISTENERS 16
 
 static struct {
-  rn_mutex_t mutex;  // taken to add one
+  rn_mutex_t mutex;  // held while adding a listener
   _Atomic int count;
-  void (*listeners[MAX_LISTENERS])(const char*);  // written before |count| shows them
+  void (*listeners[MAX_LISTENERS])(const char*);  // written before |count| is incremented
 } registry = {.mutex = RN_MUTEX_INIT};
 
 void TF_RegisterLogListener(void (*listener)(const char*)) {
@@ -66,7 +67,7 @@ void TF_Log(TF_LogLevel level, const char* fmt, ...) {
   va_end(args);
 }
 
-// Verbose lines show from the level that TF_CPP_MAX_VLOG_LEVEL asks for, as in stock.
+// As in stock, TF_CPP_MAX_VLOG_LEVEL selects the verbose lines.
 static bool is_verbose(int level) {
   const char* text = getenv("TF_CPP_MAX_VLOG_LEVEL");
   int64_t most;

@@ -1,9 +1,9 @@
-// Loaded models, run by the names of their signatures: runnel/saved_model.h.
+// Loaded models that run by the names of their signatures: runnel/saved_model.h.
 #include "saved_model/model.h"
 #include "capi/session.h"
 #include "saved_model/writer.h"
 
-#define MOST_PORTS 16  // of one call that needs no memory
+#define MOST_PORTS 16  // of one call without an allocation
 
 struct rn_model_t {
   rn_saved_model_t* file;  // Owned

@@ -1,4 +1,4 @@
-// Metrics that clients count with: framework/meter.h under the names of the C API.
+// Metrics of clients: framework/meter.h under the names of the C API.
 #include "framework/meter.h"
 
 #include "capi/internal.h"
@@ -39,9 +39,9 @@ bool TFE_MonitoringBoolGaugeCellValue(TFE_MonitoringBoolGaugeCell* cell) {
   return rn_meter_get(cell_of(cell)) != 0;
 }
 
-// Puts |text| into an empty buffer, or leaves that empty.
+// Moves |text| into |buf|, or sets |buf| to empty.
 static void give(rn_strbuf_t* text, TF_Buffer* buf) {
-  // The old content of |buf| is not looked at: clients pass memory that is not initialised.
+  // Does not read the old content of |buf|: clients pass uninitialized memory.
   if (buf) *buf = (TF_Buffer){0};
   rn_status_free(rn_capi_buffer_take(text, buf));
 }
@@ -79,7 +79,7 @@ void TFE_MonitoringDeleteBuckets(TFE_MonitoringBuckets* buckets) {
   rn_meter_buckets_free((rn_meter_buckets_t*)buckets);
 }
 
-// --- The functions of each kind and number of labels
+// --- One set of functions per kind and number of labels
 
 #define LABELS0
 #define LABELS1 , const char* label1

@@ -1,4 +1,4 @@
-// What ops there are, and what they look like.
+// The registered ops as OpDefs.
 #include "framework/op_proto.h"
 
 #include "capi/internal.h"

@@ -1,7 +1,7 @@
-// Steps in pieces: the handle a client holds, and the run behind it.
+// Partial runs: the client's handle, and the run behind it.
 #include "capi/session.h"
 
-// As stock makes them: "feeds->fetches/targets/1/;number". Clients only give them back.
+// Handles in stock's form: "feeds->fetches/targets/1/;number". Clients only pass them back.
 static rn_status_t make_handle(const rn_capi_step_t* step, uint64_t number, char** out) {
   rn_strbuf_t text;
   rn_strbuf_init(&text, rn_capi_allocator());
@@ -34,7 +34,7 @@ void rn_capi_partial_free(rn_capi_partial_t* partial) {
   RN_FREE(rn_capi_allocator(), partial);
 }
 
-// Setup names outputs without values.
+// Setup lists outputs without values.
 static rn_status_t check_setup(const rn_capi_step_t* step) {
   if (step->input_count < 0 || step->output_count < 0 || step->target_count < 0 ||
       (step->input_count && !step->inputs) || (step->output_count && !step->outputs) ||
@@ -99,7 +99,7 @@ static rn_capi_partial_t* acquire(TF_Session* session, const char* handle) {
   return partial;
 }
 
-// Takes off what the call has fed and fetched; forgets the run when nothing is left of it.
+// Marks what the call has fed and fetched as done; drops the run when nothing is left.
 static void give_back(TF_Session* session, rn_capi_partial_t* partial, int fed, int fetched) {
   rn_mutex_lock(&session->mutex);
   partial->feeds_left -= fed;
@@ -163,5 +163,5 @@ void TF_SessionPRun(TF_Session* session, const char* handle, const TF_Output* in
   rn_capi_set(status, outcome);
 }
 
-// Handles come from strdup.
+// Handles are allocated by strdup.
 void TF_DeletePRunHandle(const char* handle) { free((void*)(uintptr_t)handle); }

@@ -1,4 +1,4 @@
-// What concerns the whole process: versions, switches of XLA, ready-made configurations.
+// Process-wide functions: versions, XLA switches, predefined configurations.
 #include "capi/internal.h"
 #include "proto/config.pb.h"
 #include "runnel/version.h"
@@ -15,7 +15,7 @@ void TF_InitMain(const char* usage, int* argc, char*** argv) {
   (void)argv;
 }
 
-// There is no XLA here. The switches below are accepted because clients throw them by habit.
+// There is no XLA here. The switches below are accepted because many clients set them.
 
 void TF_EnableXLACompilation(TF_SessionOptions* options, unsigned char enable) {
   (void)options;

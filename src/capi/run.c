@@ -1,5 +1,5 @@
-// Running steps. The plain case, no options and few tensors, goes straight through: no allocation
-// but the handles of the results.
+// Runs steps. The common case, no options and few tensors, allocates nothing but the handles of the
+// results.
 #include "capi/eager/eager.h"
 #include "capi/session.h"
 #include "proto/config.pb.h"
@@ -160,8 +160,8 @@ static rn_status_t run_checked(TF_Session* session, const rn_capi_step_t* step,
   return run_step(session, step, &options);
 }
 
-// The metadata is a message whether or not the step succeeds: clients read it before they look at
-// the status.
+// The metadata is a valid message even if the step fails: clients decode it before they check the
+// status.
 static rn_status_t run_with_metadata(TF_Session* session, const rn_capi_step_t* step,
                                      const TF_Buffer* run_options, TF_Buffer* run_metadata,
                                      rn_cancel_t* cancel) {

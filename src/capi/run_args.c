@@ -17,8 +17,7 @@ RN_API TF_Session* rn_session_start(rn_scope_t* scope, const TF_SessionOptions* 
   return session;
 }
 
-// Handles of the results that are wanted as tensors are made before the step: see
-// rn_capi_fetches_t.
+// Handles of results requested as tensors are allocated before the step: see rn_capi_fetches_t.
 rn_status_t rn_capi_run_args(rn_graph_t* graph, const rn_run_arg_t* args, size_t count,
                              rn_capi_run_fn_t run, void* self) {
   rn_args_step_t step;

@@ -58,7 +58,7 @@ static rn_status_t give_meta(const rn_meta_graph_t* meta, TF_Buffer* out) {
   return status;
 }
 
-// After a failure the graph is as it was: the client may try again with it.
+// After a failure the graph is unchanged, so the client may retry with it.
 static void empty(rn_graph_t* graph) {
   rn_mutex_lock(&graph->mutex);
   rn_graph_take_back_locked(graph, 0, RN_STR(""));
@@ -82,7 +82,7 @@ TF_Session* TF_LoadSessionFromSavedModel(const TF_SessionOptions* session_option
   if (rn_ok(outcome)) {
     session = loaded.session;
     loaded.session = NULL;
-    // Kept for the day when it is written again, if it has what only the file says.
+    // Kept for writing the model again, if it has parts that only the file contains.
     if (loaded.meta->object_graph.size) {
       session->origin_file = loaded.model;
       loaded.model = NULL;

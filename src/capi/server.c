@@ -1,4 +1,4 @@
-// Servers: a task of a cluster, by its ServerDef.
+// Servers: a task of a cluster, from its ServerDef.
 #include "dist/server.h"
 
 #include <stdlib.h>
@@ -32,7 +32,7 @@ static rn_status_t take_tasks(const rn_pb_ServerDef_t* def, rn_arena_t* arena,
   return RN_OK;
 }
 
-// Whether the environment lets eager clients have a server connect outside of its cluster.
+// Whether the environment allows eager clients to make a server connect outside of its cluster.
 static bool allows_network(void) {
   rn_str_t allow = rn_str(getenv("RUNNEL_ALLOW"));
   bool allows = false;
@@ -108,7 +108,7 @@ void TF_DeleteServer(TF_Server* server) {
   RN_FREE(rn_capi_allocator(), server);
 }
 
-// Clusters as people write them down.
+// Clusters in text form.
 
 RN_API rn_cluster_t* rn_cluster_parse(const char* text, TF_Status* status) {
   bool is_config = !text;

@@ -1,4 +1,4 @@
-// Sessions: options, life and death, devices.
+// Sessions: options, creation and destruction, devices.
 #include "capi/session.h"
 
 #include <stdlib.h>
@@ -6,8 +6,8 @@
 #include "dist/client.h"
 #include "runnel/saved_model.h"
 
-// What TF_NewSession sets in every ConfigProto, as bytes to put behind it:
-// experimental { disable_optimize_for_static_graph: true }. A client may add to its graph any time.
+// What TF_NewSession sets in every ConfigProto, as bytes to append to it: experimental {
+// disable_optimize_for_static_graph: true }. A client may add to its graph at any time.
 #define ALWAYS_SET RN_STR("\x82\x01\x03\xc0\x01\x01")
 
 TF_SessionOptions* TF_NewSessionOptions(void) {
@@ -172,7 +172,7 @@ void TF_DeleteSession(TF_Session* session, TF_Status* status) {
   rn_capi_set(status, RN_OK);
 }
 
-// Sessions look for new operations when they run, so there is nothing to do ahead of it.
+// Sessions pick up new operations when they run, so there is nothing to do here.
 void TF_ExtendSession(TF_Session* session, TF_Status* status) {
   rn_capi_set(status, session ? RN_OK : RN_CAPI_NULL("session"));
 }
@@ -253,7 +253,7 @@ void TF_DeleteDeviceList(TF_DeviceList* list) {
 
 int TF_DeviceListCount(const TF_DeviceList* list) { return list ? list->count : 0; }
 
-// The device, or NULL with the reason in |status|.
+// The device, or NULL with the error in |status|.
 static const device_t* device_at(const TF_DeviceList* list, int index, TF_Status* status) {
   if (!list) {
     rn_capi_set(status, rn_invalid_argument("list is null!"));

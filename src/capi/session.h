@@ -1,4 +1,4 @@
-// TF_Session and its older brother: one rn_session_t and the partial runs under way. Private to
+// TF_Session and TF_DeprecatedSession: one rn_session_t and its open partial runs. Private to
 // capi/.
 #ifndef RUNNEL_CAPI_SESSION_H_
 #define RUNNEL_CAPI_SESSION_H_
@@ -10,13 +10,13 @@
 
 struct TF_SessionOptions {
   rn_session_options_t parsed;
-  char* target;        // Owned; NULL: this process
-  rn_strbuf_t config;  // the ConfigProto as it was given
-  char* allow;         // Owned; what sessions may do beyond computing; NULL: what is usual
+  char* target;        // Owned; NULL for this process
+  rn_strbuf_t config;  // the ConfigProto as the client gave it
+  char* allow;         // Owned; side effects that sessions are allowed; NULL for the default
 };
 
-// A step in pieces, found by the handle that the client holds. |users| are the calls under way; it
-// is freed when it is finished and nobody uses it any more.
+// A partial run, found by the client's handle. |users| counts running calls; the struct is freed
+// when the run is finished and |users| is 0.
 typedef struct rn_capi_partial_t {
   struct rn_capi_partial_t* next;
   rn_partial_run_t* run;  // Owned
@@ -27,31 +27,31 @@ typedef struct rn_capi_partial_t {
 
 struct TF_Session {
   rn_session_t* session;  // Owned
-  rn_mutex_t mutex;       // guards what follows
+  rn_mutex_t mutex;       // guards the fields below
   rn_capi_partial_t* partials;
-  uint64_t partial_count;         // ever made: part of the handles
+  uint64_t partial_count;         // number of runs ever made; part of the handles
   rn_model_origin_t origin;       // the model its graph was loaded from, if any
-  rn_saved_model_t* origin_file;  // Owned; NULL where somebody else keeps it
+  rn_saved_model_t* origin_file;  // Owned; NULL if another object owns it
 };
 
 RN_MUST_USE rn_status_t rn_capi_session_create(rn_graph_t* graph, const TF_SessionOptions* options,
                                                TF_Session** out);
-// The same for a model that was loaded from |folder|: it may read that and, unless the options
-// allow more, nothing else. |folder| NULL: a graph of the client's own, which may do everything.
+// The same for a model loaded from |folder|: it may read that folder and, unless the options allow
+// more, nothing else. If |folder| is NULL, the graph is the client's own and unrestricted.
 RN_MUST_USE rn_status_t rn_capi_session_create_for(rn_graph_t* graph,
                                                    const TF_SessionOptions* options,
                                                    const char* folder, TF_Session** out);
-// Ends partial runs and frees all; NULL is fine.
+// Ends partial runs and frees the session; NULL is fine.
 void rn_capi_session_destroy(TF_Session* session);
 RN_MUST_USE rn_status_t rn_capi_session_devices(TF_Session* session, TF_DeviceList** out);
 // Adds devices of other tasks to a list.
 RN_MUST_USE rn_status_t rn_capi_devices_add(TF_DeviceList* list, const rn_device_info_t* infos,
                                             size_t count);
 
-// The time limit of a serialised RunOptions; NULL is none.
+// The time limit of a serialized RunOptions, which may be NULL.
 RN_MUST_USE rn_status_t rn_capi_timeout(const TF_Buffer* run_options, int64_t* out_ms);
 
-// One step, as TF_SessionRun has it. |outputs| and |values| are set on success only.
+// Runs one step, like TF_SessionRun. |outputs| and |values| are set on success only.
 typedef struct rn_capi_step_t {
   const TF_Output* inputs;
   TF_Tensor* const* input_values;
@@ -64,9 +64,9 @@ typedef struct rn_capi_step_t {
 } rn_capi_step_t;
 
 rn_signature_t rn_capi_step_signature(const rn_capi_step_t* step);
-// Checks what can be seen without the graph: lists, NULLs, unset tensors.
+// Checks what does not need the graph: lists, NULLs, unset tensors.
 RN_MUST_USE rn_status_t rn_capi_step_check(const rn_capi_step_t* step);
-// An empty message for a run that did not get as far as its step, so that clients can read it.
+// Sets an empty message for a run that failed before its step, so that clients can decode it.
 void rn_capi_no_metadata(TF_Buffer* run_metadata);
 RN_MUST_USE rn_status_t rn_capi_session_run(TF_Session* session, const rn_capi_step_t* step,
                                             const TF_Buffer* run_options, TF_Buffer* run_metadata);
@@ -77,24 +77,24 @@ RN_MUST_USE rn_status_t rn_capi_partial_run(TF_Session* session, const char* han
 
 void rn_capi_partial_free(rn_capi_partial_t* partial);  // NULL is fine
 
-// Where the results of a step land. The handles are made before it runs, so that nothing can fail
-// once it has had its effects, and kept here till its end, for a client may get its results into
-// the array that its feeds are in.
+// The results of a step. Handles are allocated before it runs, so that nothing can fail after its
+// side effects. They are kept here until it ends, because a client may pass the same array for
+// feeds and results.
 #define RN_CAPI_FEW_FETCHES 16
 typedef struct rn_capi_fetches_t {
   int count;
   rn_tensor_t* tensors;
-  TF_Tensor** handles;  // Owned, each and the array
+  TF_Tensor** handles;  // Owned: the array and each handle
   rn_tensor_t few_tensors[RN_CAPI_FEW_FETCHES];
   TF_Tensor* few_handles[RN_CAPI_FEW_FETCHES];
 } rn_capi_fetches_t;
 RN_MUST_USE rn_status_t rn_capi_fetches_init(rn_capi_fetches_t* fetches, int count);
-// Hands the tensors out.
+// Moves the handles to the client's array.
 void rn_capi_fetches_take(rn_capi_fetches_t* fetches, TF_Tensor** out);
-// Takes half-made ones too; handles that were not handed out go.
+// Accepts partly initialized structs; frees handles that were not moved out.
 void rn_capi_fetches_clear(rn_capi_fetches_t* fetches);
 
-// Runs one step of |args| by |run|, as rn_session_run has it.
+// Runs one step of |args| with |run|, which has the signature of rn_session_run.
 typedef rn_status_t (*rn_capi_run_fn_t)(void* self, const rn_signature_t* signature,
                                         const rn_tensor_t* const* feeds, rn_tensor_t* fetches);
 RN_MUST_USE rn_status_t rn_capi_run_args(rn_graph_t* graph, const rn_run_arg_t* args, size_t count,

@@ -1,10 +1,10 @@
-// TF_Shape: a shape of unknown rank, which other parts of the API fill.
+// TF_Shape: a shape, initially of unknown rank, that other parts of the API fill.
 #include "tensorflow/c/tf_shape.h"
 
 #include "capi/internal.h"
 
 struct TF_Shape {
-  rn_shape_t shape;  // dims are Owned
+  rn_shape_t shape;  // owns its dims
 };
 
 TF_Shape* TF_NewShape(void) {

@@ -23,7 +23,7 @@ void TF_DeleteStatus(TF_Status* status) {
 void TF_SetStatus(TF_Status* s, TF_Code code, const char* msg) {
   if (!s) return;
   rn_status_t status = RN_OK;
-  // |msg| may be the message of |s| itself: the old one goes last.
+  // |msg| may be the message of |s| itself, so frees the old status last.
   if (code != TF_OK) {
     status = rn_status_make_n((rn_code_t)code, msg ? msg : "", msg ? strlen(msg) : 0);
   }

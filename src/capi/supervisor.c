@@ -1,4 +1,5 @@
-// Supervisors over the C API's sessions: how sessions are opened and closed, and runnel/cluster.h.
+// Supervisors over the C API's sessions: opens and closes sessions for train/supervisor.h, and
+// implements runnel/cluster.h.
 #include "train/supervisor.h"
 
 #include "capi/session.h"
@@ -7,7 +8,7 @@
 
 // The host of a supervisor.
 typedef struct face_t {
-  rn_supervisor_t* core;       // whose host this is
+  rn_supervisor_t* core;       // the supervisor that this serves
   TF_SessionOptions* options;  // Owned
 } face_t;
 
@@ -35,7 +36,7 @@ static rn_status_t face_init(void* self, TF_Session* session) {
   return told;
 }
 
-// Sessions take in the parameter servers and this task: others may be away.
+// Sessions include only the parameter servers and this task, because other tasks may be down.
 static rn_status_t add_filters(const rn_supervisor_options_t* options, rn_strbuf_t* config) {
   rn_arena_t arena;
   rn_arena_init(&arena, rn_capi_allocator());

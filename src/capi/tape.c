@@ -1,10 +1,10 @@
-// Tapes: runnel/tape.h over the engine's.
+// Tapes: runnel/tape.h over eager/tape.h.
 #include "runnel/tape.h"
 
 #include "capi/eager/eager.h"
 #include "eager/tape.h"
 
-// Both are three handles.
+// Both structs are three handles.
 _Static_assert(sizeof(rn_tape_slices_t) == sizeof(rn_eager_slices_t), "slices are cast");
 
 static rn_eager_tape_t* own(rn_tape_t* tape) { return (rn_eager_tape_t*)tape; }

@@ -1,4 +1,4 @@
-// TF_Tensor: dtypes, tensors over the client's bytes and the library's own.
+// TF_Tensor: dtypes, and tensors over bytes of the client or of the library.
 #include "tensor/tensor.h"
 
 #include <stdatomic.h>
@@ -34,7 +34,7 @@ rn_status_t rn_capi_shape(const int64_t* dims, int num_dims, rn_shape_t* out) {
   return RN_OK;
 }
 
-// A buffer over bytes of the client's.
+// A buffer over the client's bytes.
 typedef struct client_buffer_t {
   rn_buffer_t buffer;
   void (*deallocator)(void* data, size_t len, void* arg);
@@ -50,8 +50,8 @@ static void client_buffer_destroy(rn_buffer_t* buffer) {
 
 static bool holds_objects(TF_DataType dtype) { return dtype == TF_RESOURCE || dtype == TF_VARIANT; }
 
-// Sets type and shape of a new handle; NULL unless |len| bytes are enough for them. Only strings
-// and objects of our own memory may come with fewer.
+// Sets type and shape of a new handle; NULL if |len| bytes are too few. Only strings and objects in
+// the library's own memory may have fewer.
 static TF_Tensor* new_handle(TF_DataType dtype, const int64_t* dims, int num_dims, size_t len,
                              bool is_own) {
   if (num_dims < 0 || num_dims > RN_MAX_RANK || (num_dims > 0 && !dims)) return NULL;
@@ -69,8 +69,8 @@ static TF_Tensor* new_handle(TF_DataType dtype, const int64_t* dims, int num_dim
   return NULL;
 }
 
-// How much may be read: what the client asked for, or what the elements take. Clients ask for less
-// who lay out short strings themselves; what they leave out is empty.
+// The readable bytes: the larger of what the client asked for and what the elements take. Clients
+// that lay out short strings themselves ask for less; the rest is empty strings.
 static size_t room(const TF_Tensor* handle) {
   size_t bytes = rn_tensor_bytes(&handle->tensor);
   return bytes > handle->length ? bytes : handle->length;
@@ -79,7 +79,7 @@ static size_t room(const TF_Tensor* handle) {
 static bool own_bytes(TF_Tensor* handle) {
   rn_tensor_t* tensor = &handle->tensor;
   bool is_apart = holds_objects((TF_DataType)tensor->dtype);
-  size_t bytes;  // at least one, so that there is an address
+  size_t bytes;  // at least one, so that the address is not NULL
   rn_status_t status = RN_OK;
   if (!rn_add_ok(handle->length, 1, &bytes)) return false;
   if (is_apart) status = rn_alloc_zeroed(rn_capi_allocator(), bytes, &handle->scratch);
@@ -94,8 +94,8 @@ static bool own_bytes(TF_Tensor* handle) {
   return false;
 }
 
-// Bytes that kernels can use where they lie are taken over; strings always are, since a client may
-// fill them later.
+// Takes bytes that kernels can use in place without a copy. Strings are never copied, because a
+// client may fill them later.
 static bool client_bytes(TF_Tensor* handle, void* data,
                          void (*deallocator)(void* data, size_t len, void* arg), void* arg) {
   client_buffer_t* client = NULL;
@@ -147,7 +147,7 @@ TF_Tensor* TF_NewTensor(TF_DataType dtype, const int64_t* dims, int num_dims, vo
   return new_over(dtype, dims, num_dims, data, len, deallocator, deallocator_arg, RN_ALIGN);
 }
 
-// Kernels take any place that an element may lie at, for they work on parts of tensors, too.
+// Kernels accept any address aligned for an element, because they also work on parts of tensors.
 RN_API TF_Tensor* rn_tensor_over(TF_DataType dtype, const int64_t* dims, int num_dims, void* data,
                                  size_t len, void (*deallocator)(void* data, size_t len, void* arg),
                                  void* deallocator_arg) {
@@ -207,7 +207,7 @@ void TF_SetShape(TF_Tensor* tensor, const int64_t* dims, int num_dims) {
   rn_tensor_t shaped = {0};
   if (!tensor || num_dims < 0 || num_dims > RN_MAX_RANK || (num_dims > 0 && !dims)) return;
   rn_status_t status = rn_tensor_init(&shaped, tensor->tensor.dtype, (rn_shape_t){num_dims, dims});
-  // A shape that the buffer is too small for is not taken.
+  // Refuses a shape that the buffer is too small for.
   if (rn_ok(status) && rn_tensor_bytes(&shaped) <= room(tensor)) {
     shaped.buffer = tensor->tensor.buffer;
     shaped.data = tensor->tensor.data;
@@ -220,7 +220,7 @@ void TF_SetShape(TF_Tensor* tensor, const int64_t* dims, int num_dims) {
   rn_tensor_clear(&shaped);
 }
 
-// A result that a failed call did not make has no extent: loops over it end at once.
+// A NULL tensor, the result of a failed call, has no dims, so loops over them end at once.
 int TF_NumDims(const TF_Tensor* tensor) { return tensor ? tensor->tensor.rank : 0; }
 
 int64_t TF_Dim(const TF_Tensor* tensor, int dim_index) {
@@ -241,7 +241,7 @@ bool TF_TensorIsAligned(const TF_Tensor* tensor) {
   return tensor && (uintptr_t)tensor->tensor.data % RN_ALIGN == 0;
 }
 
-// Puts |tensor| (moved) into |to|.
+// Moves |tensor| into |to|.
 static void replace(TF_Tensor* to, rn_tensor_t* tensor) {
   drop_scratch(to);
   rn_tensor_clear(&to->tensor);

@@ -1,5 +1,5 @@
-// While loops of the C API: graph/while_loop.h behind a TF_WhileParams, which has no field for the
-// loop itself. The loop lies in front of the edges that |cond_inputs| points to.
+// While loops of the C API: graph/while_loop.h behind a TF_WhileParams. That struct has no field
+// for the loop itself, so the loop is stored in front of the edges that |cond_inputs| points to.
 #include "graph/while_loop.h"
 
 #include "capi/internal.h"

@@ -1,4 +1,4 @@
-// Attributes of eager ops. What is wrong with one is said when the op is executed.
+// Attributes of eager ops. Executing the op reports invalid ones.
 #include "capi/eager/eager.h"
 
 static bool usable(TFE_Op* op, const char* name, const void* values, int64_t count) {
@@ -39,7 +39,7 @@ void TFE_OpSetAttrType(TFE_Op* op, const char* attr_name, TF_DataType value) {
   set(op, attr_name, (rn_attr_value_t){.kind = RN_ATTR_TYPE, .type = (rn_dtype_t)value});
 }
 
-// Negative dims of any value mean unknown; they are copied into |arena| as such.
+// Copies dims into |arena|; any negative dim means unknown.
 static rn_status_t make_shape(rn_arena_t* arena, const int64_t* dims, int num_dims,
                               rn_shape_t* out) {
   *out = RN_SHAPE_UNKNOWN;
@@ -102,7 +102,7 @@ void TFE_OpSetAttrTensor(TFE_Op* op, const char* attr_name, TF_Tensor* tensor, T
   rn_capi_set(status, outcome);
 }
 
-// A list of numbers, element by element into the library's type.
+// Converts a list of numbers to the library's type.
 #define SET_LIST(function, client_t, own_t, attr_kind, member, convert)                      \
   void function(TFE_Op* op, const char* attr_name, const client_t* values, int num_values) { \
     if (!usable(op, attr_name, values, num_values)) return;                                  \
@@ -136,7 +136,7 @@ void TFE_OpSetAttrStringList(TFE_Op* op, const char* attr_name, const void* cons
   rn_eager_op_fail(rn_capi_eager_op(op), status);
 }
 
-// --- Functions: a name, and the attributes that the op |value| was given.
+// --- Functions: a name, and the attributes of the op |value|.
 
 void TFE_OpSetAttrFunctionName(TFE_Op* op, const char* attr_name, const char* data, size_t length) {
   if (!usable(op, attr_name, data, length > INT64_MAX ? -1 : (int64_t)length)) return;

@@ -1,9 +1,9 @@
-// Clusters of eager execution: contexts whose devices are other tasks' too.
+// Clusters of eager execution: adds the devices of other tasks to a context.
 #include "capi/eager/eager.h"
 #include "capi/session.h"
 #include "dist/eager/client.h"
 
-// What a client says of a cluster: which, and how long the context may wait for it.
+// A client's description of a cluster: its tasks, and how long the context may wait for them.
 static rn_eager_join_t join_of(const void* proto, size_t length, int keep_alive_secs,
                                int64_t timeout_ms) {
   return (rn_eager_join_t){.env = rn_capi_env(),

@@ -55,7 +55,7 @@ void TFE_ContextOptionsSetDevicePlacementPolicy(TFE_ContextOptions* options,
 
 void TFE_ContextOptionsSetTfrt(TFE_ContextOptions* options, bool use_tfrt) {
   (void)options;
-  (void)use_tfrt;  // there is one runtime
+  (void)use_tfrt;  // there is only one runtime
 }
 
 TFE_Context* TFE_NewContext(const TFE_ContextOptions* opts, TF_Status* status) {
@@ -180,7 +180,7 @@ void TFE_ContextGetFunctionDef(TFE_Context* ctx, const char* function_name, TF_B
   rn_capi_set(status, outcome);
 }
 
-// Where nodes were made is not known: an empty GraphDebugInfo.
+// Returns an empty GraphDebugInfo: source locations of nodes are not known.
 void TFE_ContextGetGraphDebugInfo(TFE_Context* ctx, const char* function_name, TF_Buffer* buf,
                                   TF_Status* status) {
   rn_function_t* function = find_function(ctx, function_name);

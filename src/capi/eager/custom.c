@@ -1,4 +1,4 @@
-// Custom devices: the client's callbacks behind the engine's, and handles of their values.
+// Custom devices: calls the client's callbacks, and makes handles of their values.
 #include "capi/eager/eager.h"
 
 // A device as it was registered.
@@ -7,14 +7,14 @@ typedef struct device_t {
   void* info;
 } device_t;
 
-// Takes over what the client put into |status|.
+// Takes the status that the client's callback has set.
 static rn_status_t taken(TF_Status* status) {
   rn_status_t outcome = status->rep;
   status->rep = RN_OK;
   return outcome;
 }
 
-// A copy that the client made, or why there is none.
+// The client's copy, or its error.
 static rn_status_t made(TF_Status* status, TFE_TensorHandle* handle, rn_eager_handle_t** out) {
   rn_status_t outcome = taken(status);
   if (rn_ok(outcome) && !handle) outcome = rn_internal("The custom device returned no handle");

@@ -1,4 +1,4 @@
-// Eager execution: the engine's objects under their public names. Private to capi/.
+// Eager execution: the objects of src/eager under their public names. Private to capi/.
 #ifndef RUNNEL_CAPI_EAGER_EAGER_H_
 #define RUNNEL_CAPI_EAGER_EAGER_H_
 
@@ -9,13 +9,13 @@
 
 struct TFE_ContextOptions {
   rn_eager_options_t eager;
-  rn_strbuf_t config;  // the ConfigProto as it was given
+  rn_strbuf_t config;  // the ConfigProto as the client gave it
 };
 
-// The manager behind an op's cancellation, and the callbacks that clients registered.
+// The cancellation manager of an op, and the callbacks that clients registered.
 struct TFE_CancellationManager {
   rn_cancel_t cancel;
-  rn_mutex_t mutex;  // guards what follows
+  rn_mutex_t mutex;  // guards the fields below
   rn_cond_t idle;
   bool is_cancelling;
   int64_t next_token;

@@ -3,7 +3,7 @@
 
 TFE_Executor* TFE_NewExecutor(bool is_async, bool enable_streaming_enqueue,
                               int in_flight_nodes_limit) {
-  (void)enable_streaming_enqueue;  // of remote workers
+  (void)enable_streaming_enqueue;  // for remote workers only
   (void)in_flight_nodes_limit;
   rn_eager_executor_t* executor = NULL;
   rn_status_free(rn_eager_executor_create(rn_capi_allocator(), is_async, &executor));
@@ -86,7 +86,7 @@ bool TFE_CancellationManagerIsCancelling(TFE_CancellationManager* manager) {
   return is_cancelling;
 }
 
-// Callbacks are called without the lock; each stays in the list meanwhile, so that whoever
+// Calls the callbacks without the lock. Each stays in the list meanwhile, so that a thread that
 // deregisters it can wait for it.
 void TFE_CancellationManagerStartCancel(TFE_CancellationManager* manager) {
   if (!manager) return;
@@ -122,7 +122,7 @@ bool TFE_CancellationManagerRegisterCallback(TFE_CancellationManager* manager,
                                              TFE_CancellationToken token,
                                              const TFE_CancelCallback* c_callback,
                                              const char* callback_name) {
-  (void)callback_name;  // for a log that is not kept
+  (void)callback_name;  // stock logs it; there is no such log here
   if (!manager || !c_callback || !c_callback->callback) return false;
   rn_capi_callback_t* entry = NULL;
   rn_status_t status = RN_NEW(rn_capi_allocator(), &entry);
@@ -148,7 +148,7 @@ static rn_capi_callback_t** find(TFE_CancellationManager* manager, int64_t token
   return link;
 }
 
-// True unless it is too late, as in stock, whether the token was registered or not.
+// As in stock: true unless cancellation has begun, even if the token was not registered.
 static bool deregister(TFE_CancellationManager* manager, int64_t token, bool waits) {
   if (!manager) return false;
   rn_mutex_lock(&manager->mutex);

@@ -50,14 +50,14 @@ TF_DataType TFE_TensorHandleDataType(TFE_TensorHandle* h) {
 
 static rn_status_t no_handle(void) { return rn_invalid_argument("Invalid handle"); }
 
-// The value of |h|, or NULL with the reason in |status|.
+// The value of |h|, or NULL with the error in |status|.
 static const rn_tensor_t* value_of(TFE_TensorHandle* h, TF_Status* status) {
   const rn_tensor_t* value = NULL;
   bool ok = rn_capi_ok(status, h ? rn_eager_handle_value(rn_capi_handle(h), &value) : no_handle());
   return ok ? value : NULL;
 }
 
-// The value of a custom device behind |h|, whose shape only the client knows; NULL for others.
+// The custom-device value of |h|, whose shape only the client knows; NULL for other handles.
 static const rn_eager_foreign_t* custom_of(TFE_TensorHandle* h) {
   return h ? rn_eager_handle_custom(rn_capi_handle(h)) : NULL;
 }
@@ -133,7 +133,7 @@ TFE_TensorHandle* TFE_TensorHandleCopySharingTensor(TFE_TensorHandle* h, TF_Stat
   return h;
 }
 
-// Of a custom device, what it copies to the first CPU.
+// For a handle on a custom device, the copy that the device makes on the first CPU.
 TF_Tensor* TFE_TensorHandleResolve(TFE_TensorHandle* h, TF_Status* status) {
   TF_Tensor* tensor = NULL;
   rn_eager_handle_t* copy = NULL;
@@ -223,7 +223,7 @@ TF_Tensor* TFE_AllocateHostTensor(TFE_Context* ctx, TF_DataType dtype, const int
   return handle;
 }
 
-// --- How a device lays a tensor out: as the host does.
+// --- Tensor layout on a device: always the host's.
 
 struct TFE_TensorDebugInfo {
   int rank;

@@ -1,8 +1,8 @@
-// Lists of shapes, and the shapes of an op's outputs that follow from them.
+// Lists of shapes, and shape inference for an op's outputs.
 #include "capi/eager/eager.h"
 #include "tensorflow/c/c_api_experimental.h"
 
-// Dims are from malloc, as clients see them and may replace them.
+// Dims are allocated with malloc, because clients may replace them.
 
 TF_ShapeAndTypeList* TF_NewShapeAndTypeList(int num_shapes) {
   if (num_shapes < 0) return NULL;
@@ -30,7 +30,7 @@ void TF_ShapeAndTypeListSetUnknownShape(TF_ShapeAndTypeList* shape_list, int ind
   item->num_dims = -1;
 }
 
-// Without memory the shape is unknown.
+// The shape is unknown if memory runs out.
 static bool set_shape(TF_ShapeAndType* item, const int64_t* dims, int count) {
   int64_t* copy = NULL;
   if (count > 0) {
@@ -112,7 +112,7 @@ static rn_status_t infer(TFE_Op* op, const TF_ShapeAndTypeList* shapes, TF_Tenso
   return write_outputs(outputs, count, out);
 }
 
-// Values as shapes and the shapes behind resources are not looked at, as in stock.
+// As in stock, ignores input tensors as shapes and the shapes behind resources.
 void TFE_InferShapes(TFE_Op* op, TF_ShapeAndTypeList* input_shapes, TF_Tensor** input_tensors,
                      TF_ShapeAndTypeList* input_tensor_as_shapes,
                      TF_ShapeAndTypeList** input_resource_shapes_and_types,

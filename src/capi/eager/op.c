@@ -150,10 +150,10 @@ void TFE_OpSetCancellationManager(TFE_Op* op, TFE_CancellationManager* cancellat
 
 void TFE_OpSetXLACompilation(TFE_Op* op, unsigned char enable) {
   (void)op;
-  (void)enable;  // there is no such compiler
+  (void)enable;  // there is no XLA compiler
 }
 
-// --- Attributes as an object: the op's own
+// --- TFE_OpAttrs: the attributes of an op
 
 const TFE_OpAttrs* TFE_OpGetAttrs(const TFE_Op* op) { return (const TFE_OpAttrs*)op; }
 

@@ -1,4 +1,4 @@
-// Switches of a context, what it ran, and the values that its users leave for each other.
+// Options of a context, its log of ops, and its key-value store.
 #include "capi/eager/eager.h"
 
 void TFE_ContextSetLogDevicePlacement(TFE_Context* ctx, unsigned char enable, TF_Status* status) {
@@ -6,7 +6,7 @@ void TFE_ContextSetLogDevicePlacement(TFE_Context* ctx, unsigned char enable, TF
   rn_capi_set(status, ctx ? RN_OK : RN_CAPI_NULL("ctx"));
 }
 
-// One call is one kernel here, and nothing is compiled: there is nothing to switch, and results are
+// These options have no effect: every call runs one kernel and nothing is compiled, so results are
 // the same either way.
 void TFE_ContextSetRunEagerOpAsFunction(TFE_Context* ctx, unsigned char enable, TF_Status* status) {
   (void)enable;
@@ -26,7 +26,7 @@ void TFE_SetLogicalCpuDevices(TFE_Context* ctx, int num_cpus, const char* prefix
                                   : rn_eager_set_cpus(rn_capi_eager(ctx), num_cpus));
 }
 
-// Moves |text| to |buf| if all went well.
+// Moves |text| to |buf| if |status| is OK.
 static rn_status_t give(rn_status_t outcome, rn_strbuf_t* text, TF_Buffer* buf) {
   if (rn_ok(outcome)) outcome = rn_capi_buffer_take(text, buf);
   rn_strbuf_clear(text);

@@ -1,4 +1,4 @@
-// What a plug-in's kernel may ask while it is built: its attributes.
+// What a plug-in's kernel may query during construction: its attributes.
 #include "capi/plugin/kernel.h"
 #include "framework/attr_proto.h"
 #include "kernels/cpu/array.h"
@@ -7,7 +7,7 @@
 
 void TF_OpKernelConstruction_Failure(TF_OpKernelConstruction* ctx, TF_Status* status) {
   if (!ctx) return;
-  // Who has no status could not make one.
+  // A NULL status means that the plug-in could not allocate one.
   rn_status_t failure = status ? rn_capi_status_of(status) : rn_out_of_memory();
   if (rn_ok(failure)) failure = rn_internal("A kernel failed to build and gave no reason");
   ctx->failure = rn_status_join(ctx->failure, failure);
@@ -134,7 +134,7 @@ void TF_OpKernelConstruction_GetAttrInt32List(TF_OpKernelConstruction* ctx, cons
 void TF_OpKernelConstruction_GetAttrString(TF_OpKernelConstruction* ctx, const char* attr_name,
                                            char* val, size_t max_length, TF_Status* status) {
   const rn_attr_value_t* value;
-  // An empty string needs no room.
+  // An empty string needs no space.
   const void* room = val || max_length == 0 ? (const void*)attr_name : NULL;
   if (!rn_capi_ok(status, get(ctx, attr_name, RN_ATTR_STRING, false, room, &value))) return;
   size_t size = value->s.size < max_length ? value->s.size : max_length;
@@ -250,7 +250,7 @@ static rn_status_t add_attr(rn_pb_NodeDef_t* node, rn_str_t name, const rn_attr_
   return RN_OK;
 }
 
-// Control inputs are left out: a kernel does not know of them.
+// Leaves out control inputs: kernels do not see them.
 static rn_status_t node_def(const rn_kernel_init_t* init, rn_arena_t* arena, rn_strbuf_t* buf) {
   rn_pb_NodeDef_t node = {
       .name = init->node, .op = rn_str(init->op->name), .device = init->device_name};

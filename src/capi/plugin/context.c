@@ -1,4 +1,4 @@
-// What a plug-in's kernel may ask while it runs.
+// What a plug-in's kernel may query while it runs.
 #include "capi/plugin/kernel.h"
 #include "device/device.h"
 #include "graph/graph.h"
@@ -7,7 +7,7 @@
 
 void TF_OpKernelContext_Failure(TF_OpKernelContext* ctx, TF_Status* status) {
   if (!ctx) return;
-  // Who has no status could not make one.
+  // A NULL status means that the plug-in could not allocate one.
   rn_status_t failure = status ? rn_capi_status_of(status) : rn_out_of_memory();
   if (rn_ok(failure)) failure = rn_internal("A kernel failed and gave no reason");
   rn_mutex_lock(&ctx->mutex);
@@ -35,7 +35,7 @@ static rn_status_t check_output(const TF_OpKernelContext* ctx, int i) {
   return RN_OK;
 }
 
-// The input's value; behind a reference, the variable's.
+// The input's value; for a reference, the variable's value.
 static rn_status_t get_input(const rn_kernel_ctx_t* ctx, int i, TF_Tensor** out) {
   rn_variable_t* variable = rn_in_variable(ctx, i);
   if (!variable) return rn_capi_tensor_keep(rn_in(ctx, i), out);

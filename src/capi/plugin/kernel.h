@@ -1,4 +1,5 @@
-// Kernels of plug-ins: what is behind a builder, a construction and a context. Private to capi/.
+// Kernels of plug-ins: the structs behind a builder, a construction and a context. Private to
+// capi/.
 #ifndef RUNNEL_CAPI_PLUGIN_KERNEL_H_
 #define RUNNEL_CAPI_PLUGIN_KERNEL_H_
 
@@ -7,7 +8,7 @@
 #include "framework/kernel.h"
 #include "tensorflow/c/kernels.h"
 
-// A registered row lives for ever; the functions are found from it.
+// A registered row is never freed; it leads to the plug-in's functions.
 typedef struct rn_plugin_kernel_t {
   rn_kernel_def_t def;
   void* (*create)(TF_OpKernelConstruction*);
@@ -20,11 +21,11 @@ typedef struct rn_plugin_kernel_t {
 // The state of one kernel made from it.
 typedef struct rn_plugin_state_t {
   const rn_plugin_kernel_t* plugin;
-  void* client;         // what the plug-in's create function gave
+  void* client;         // the result of the plug-in's create function
   int32_t* arg_starts;  // Owned; where each input argument begins, and the end of the last
   int arg_count;
   int32_t producer;       // GraphDef version of the graph
-  rn_arena_t arena;       // of what follows
+  rn_arena_t arena;       // holds the fields below
   rn_str_t* input_names;  // "node", or "node:1" for a later output
 } rn_plugin_state_t;
 
@@ -33,24 +34,24 @@ struct TF_OpKernelConstruction {
   rn_status_t failure;
 };
 
-// One run. |pending| counts the run itself and the work it put off; the run is over when it is 0.
+// One run. |pending| counts the run itself and its deferred work; the run ends when it is 0.
 struct TF_OpKernelContext {
   rn_kernel_ctx_t* ctx;
   bool is_async;
-  rn_mutex_t mutex;  // guards what follows
+  rn_mutex_t mutex;  // guards the fields below
   rn_cond_t idle;
   int pending;
   rn_status_t failure;  // the first
 };
 
-// Sets up the |def| of a plug-in: how a kernel is made, run and destroyed.
+// Sets the functions of a plug-in's |def| that create, run and destroy a kernel.
 void rn_plugin_kernel_bind(rn_plugin_kernel_t* plugin);
 
-// "node", or "node:1" for an output that is not the first; NUL-terminated, in |arena|.
+// "node", or "node:1" for an output that is not the first error; NUL-terminated, in |arena|.
 RN_MUST_USE rn_status_t rn_plugin_source_name(const rn_kernel_source_t* source, rn_arena_t* arena,
                                               rn_str_t* out);
 
-// The attribute |name|, of the definition or not; NULL: none.
+// The attribute |name|, in the definition or not; NULL if there is none.
 const rn_attr_value_t* rn_construction_attr(const TF_OpKernelConstruction* ctx, const char* name);
 
 #endif  // RUNNEL_CAPI_PLUGIN_KERNEL_H_

@@ -1,8 +1,9 @@
-// Kernels that plug-ins bring: registration, and the bridge from the executor to their functions.
+// Kernels of plug-ins: registration, and the bridge from the executor to their functions.
 #include "capi/plugin/kernel.h"
 #include "proto/kernel_def.pb.h"
 
-// Once registered it lives for ever: the row is in it, and clients delete what they registered.
+// Never freed once registered, because it contains the row; clients delete their builder after
+// registering it.
 struct TF_KernelBuilder {
   rn_plugin_kernel_t plugin;
   rn_status_t error;  // of calls that have no status
@@ -120,7 +121,7 @@ void TF_KernelBuilder_Label(TF_KernelBuilder* kernel_builder, const char* label)
   }
 }
 
-// |kernel_name| is for stock's profiler; messages here name the node.
+// Stock's profiler uses |kernel_name|; messages here name the node instead.
 void TF_RegisterKernelBuilder(const char* kernel_name, TF_KernelBuilder* builder,
                               TF_Status* status) {
   (void)kernel_name;
@@ -142,7 +143,7 @@ void TF_RegisterKernelBuilder(const char* kernel_name, TF_KernelBuilder* builder
   rn_capi_set(status, outcome);
 }
 
-// Takes over what a KernelDef says.
+// Applies a KernelDef.
 static rn_status_t apply_def(TF_KernelBuilder* builder, const rn_pb_KernelDef_t* def) {
   rn_kernel_def_t* own = &builder->plugin.def;
   memset(own->types, 0, sizeof own->types);
@@ -248,7 +249,7 @@ static void context_init(TF_OpKernelContext* context, rn_kernel_ctx_t* ctx, bool
   rn_cond_init(&context->idle);
 }
 
-// The outcome of the run. A kernel that says nothing has to have set its outputs.
+// The result of the run. A kernel that reports no error must have set its outputs.
 static rn_status_t context_end(TF_OpKernelContext* context) {
   rn_cond_destroy(&context->idle);
   rn_mutex_destroy(&context->mutex);
@@ -266,7 +267,7 @@ static rn_status_t plugin_compute(rn_kernel_ctx_t* ctx) {
   TF_OpKernelContext context;
   context_init(&context, ctx, false);
   state->plugin->compute(state->client, &context);
-  // What the kernel put off belongs to it.
+  // Deferred work counts as part of the kernel.
   rn_mutex_lock(&context.mutex);
   context.pending--;
   while (context.pending > 0) rn_cond_wait(&context.idle, &context.mutex);
@@ -286,7 +287,7 @@ static void plugin_compute_async(rn_kernel_ctx_t* ctx) {
   state->plugin->compute_async(state->client, context, (TF_AsyncOpKernelDoneCallback*)context);
 }
 
-// One piece of work less; the last one ends an asynchronous run, or wakes up a waiting one.
+// One piece of work has ended; the last one ends an asynchronous run or wakes a waiting one.
 static void give_up_one(TF_OpKernelContext* context) {
   rn_mutex_lock(&context->mutex);
   bool is_last = --context->pending == 0;
@@ -318,7 +319,7 @@ void TF_DecNumDeferredOps(TF_OpKernelContext* context) {
 
 void rn_plugin_kernel_bind(rn_plugin_kernel_t* plugin) {
   rn_kernel_def_t* def = &plugin->def;
-  // Nothing is known of such a kernel: it may take long, keep what it reads, share what it returns.
+  // Assumes the worst of such a kernel: it may take long, keep its inputs, and share its outputs.
   def->flags = RN_KERNEL_EXPENSIVE | RN_KERNEL_KEEPS_INPUTS | RN_KERNEL_OWN_OUTPUTS;
   def->state_size = sizeof(rn_plugin_state_t);
   def->init = plugin_init;

@@ -1,4 +1,4 @@
-// Ops that plug-ins define, and what their shape functions may ask.
+// Ops of plug-ins, and the API for their shape functions.
 #include "tensorflow/c/ops.h"
 #include "base/vec.h"
 #include "capi/internal.h"
@@ -7,15 +7,15 @@
 
 typedef void (*client_shape_fn_t)(TF_ShapeInferenceContext* ctx, TF_Status* status);
 
-// Registered definitions live for ever; the shape function is found from the definition.
+// Registered definitions are never freed; the definition leads to the shape function.
 typedef struct plugin_op_t {
   rn_op_def_t def;
   client_shape_fn_t shape;
-  rn_arena_t arena;  // all that |def| points to
+  rn_arena_t arena;  // holds what |def| points to
 } plugin_op_t;
 
 struct TF_OpDefinitionBuilder {
-  plugin_op_t* op;  // Owned until it is registered
+  plugin_op_t* op;  // Owned until registered
   rn_status_t error;
   RN_VEC(rn_attr_def_t) attrs;
   RN_VEC(rn_str_t) inputs;  // parsed at the end, when all attributes are known
@@ -30,7 +30,7 @@ static void op_destroy(plugin_op_t* op) {
 
 void TF_DeleteOpDefinitionBuilder(TF_OpDefinitionBuilder* builder) {
   if (!builder) return;
-  // Defaults may hold tensors; those of a registered op are its own.
+  // Defaults may hold tensors; a registered op owns its own.
   for (size_t i = 0; builder->op && i < builder->attrs.count; ++i) {
     if (builder->attrs.items[i].has_default) {
       rn_attr_value_clear(&builder->attrs.items[i].default_value);
@@ -194,7 +194,7 @@ void TF_RegisterOpDefinition(TF_OpDefinitionBuilder* builder, TF_Status* status)
   if (rn_ok(outcome)) outcome = rn_capi_note_room();
   if (rn_ok(outcome)) outcome = rn_op_register(&builder->op->def);
   if (rn_ok(outcome)) {
-    // The same definition may have been there before.
+    // The same definition may already have been registered.
     const rn_op_def_t* registered = rn_op_find(rn_str(builder->op->def.name));
     rn_capi_note_op(registered);
     if (registered == &builder->op->def) builder->op = NULL;
@@ -206,7 +206,7 @@ void TF_RegisterOpDefinition(TF_OpDefinitionBuilder* builder, TF_Status* status)
 }
 
 struct TF_ShapeHandle {
-  rn_shape_t shape;  // dims lie in the arena of the call that made them
+  rn_shape_t shape;  // dims are in the arena of the call that made them
 };
 
 struct TF_DimensionHandle {

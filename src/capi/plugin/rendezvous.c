@@ -1,4 +1,4 @@
-// A step's rendezvous as the table of functions that plug-in kernels know.
+// A step's rendezvous as the function table that plug-in kernels use.
 #include "capi/plugin/kernel.h"
 
 static rn_str_t key_of(const TF_RendezvousParsedKey* key) {
@@ -19,7 +19,7 @@ static void send(void* rendezvous, TF_RendezvousSend_Params* params) {
   rn_capi_set(params->status, status);
 }
 
-// A plug-in that waits.
+// A pending receive of a plug-in.
 typedef struct waiter_t {
   rn_recv_t recv;
   TF_RendezvousDoneCallbackImpl on_done;

@@ -1,8 +1,8 @@
 // Variables and references for kernels of plug-ins.
 //
-// Values of CPU kernels are copied here, so that the copy functions of plug-ins, which are for
-// memory of their own, are not called. What a plug-in gets of a variable shares its bytes: writing
-// there changes the variable, which is what these functions are for.
+// Values of CPU kernels are copied here; the copy functions of plug-ins, which are for device
+// memory, are not called. The tensor of a variable that a plug-in gets shares its bytes: writing to
+// it changes the variable, as these functions intend.
 #include "capi/plugin/kernel.h"
 #include "kernels/cpu/array.h"
 #include "kernels/cpu/state/variable.h"
@@ -44,7 +44,8 @@ static bool same_shape(const rn_tensor_t* a, const rn_tensor_t* b) {
   return rn_shape_eq(rn_tensor_shape(a), rn_tensor_shape(b));
 }
 
-// |variable| becomes |value|; |what| says that the shapes do not agree, where that is asked.
+// Sets |variable| to |value|. |what| is the message for shapes that do not match, if they are to be
+// checked.
 static rn_status_t assign(rn_variable_t* variable, const rn_tensor_t* value, const char* what) {
   rn_tensor_t kept = {0};
   RN_RETURN_IF_ERROR(rn_tensor_keep(value, rn_capi_allocator(), &kept));
@@ -101,7 +102,7 @@ void TF_OpKernelContext_ForwardRefInputToRefOutput(TF_OpKernelContext* ctx, int3
 void TF_AssignRefVariable(TF_OpKernelContext* ctx, int input_ref_index, int output_ref_index,
                           int value_index, bool use_locking, bool validate_shape, copy_t copyFunc,
                           TF_Status* status) {
-  (void)use_locking, (void)copyFunc;  // the cell is locked anyway
+  (void)use_locking, (void)copyFunc;  // the variable is always locked
   rn_variable_t* variable = NULL;
   const rn_tensor_t* value = NULL;
   rn_status_t outcome = forward_ref(ctx, input_ref_index, output_ref_index);
@@ -112,7 +113,7 @@ void TF_AssignRefVariable(TF_OpKernelContext* ctx, int input_ref_index, int outp
   rn_capi_set(status, outcome);
 }
 
-// The variable's bytes, nobody else's, for writing in place. With its lock held.
+// Makes the variable's buffer unshared, for writing in place. The caller holds its lock.
 static rn_status_t writable_locked(TF_OpKernelContext* ctx, int i, rn_variable_t* variable,
                                    TF_Tensor** out) {
   RN_RETURN_IF_ERROR(rn_variable_make_writable_locked(ctx->ctx, i, variable));
@@ -149,7 +150,7 @@ void TF_AssignUpdateVariable(TF_OpKernelContext* ctx, int input_index, int value
   rn_capi_set(status, outcome);
 }
 
-// Variables whose locks are held, each once, in the order of their addresses.
+// Variables whose locks are held, without duplicates, in the order of their addresses.
 struct TF_VariableInputLockHolder {
   size_t count, capacity;
   rn_variable_t* variables[];  // Retained

@@ -1,4 +1,4 @@
-// Eager execution: what the coordination service does is not implemented yet.
+// Eager execution: functions of the coordination service, not implemented yet.
 
 #include "capi/unimplemented/unimplemented.h"
 #include "tensorflow/c/eager/c_api_experimental.h"

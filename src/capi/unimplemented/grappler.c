@@ -1,4 +1,4 @@
-// What plug-in graph optimizers ask: not implemented yet.
+// Functions for plug-in graph optimizers: not implemented yet.
 
 #include "tensorflow/c/experimental/grappler/grappler.h"
 #include "capi/unimplemented/unimplemented.h"

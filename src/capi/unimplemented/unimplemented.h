@@ -1,5 +1,5 @@
-// How a public function says that it is not implemented yet: TF_UNIMPLEMENTED and its own name in
-// the status, and nothing to free in what it returns. NULL is taken everywhere.
+// For public functions that are not implemented yet: they set TF_UNIMPLEMENTED with their own name
+// in the status and return nothing that must be freed. Every argument may be NULL.
 
 #ifndef RUNNEL_CAPI_UNIMPLEMENTED_UNIMPLEMENTED_H_
 #define RUNNEL_CAPI_UNIMPLEMENTED_UNIMPLEMENTED_H_
@@ -9,7 +9,7 @@
 
 #include "tensorflow/c/tf_status.h"
 
-// The parameters are part of the published signature; nothing reads them yet.
+// The parameters belong to the published signature but are not read yet.
 #pragma GCC diagnostic ignored "-Wunused-parameter"
 
 static inline void rn_capi_not_yet(TF_Status* status, const char* name) {
@@ -19,10 +19,10 @@ static inline void rn_capi_not_yet(TF_Status* status, const char* name) {
   TF_SetStatus(status, TF_UNIMPLEMENTED, message);
 }
 
-// Sets |status| for the function it stands in.
+// Sets |status| for the enclosing function.
 #define RN_NOT_YET(status) rn_capi_not_yet(status, __func__)
 
-// Leaves zero or NULL behind the out-parameter |out|.
+// Sets the out-parameter |out| to zero or NULL.
 #define RN_CLEAR(out) ((void)((out) != NULL && ((*(out) = 0), 1)))
 
 #endif  // RUNNEL_CAPI_UNIMPLEMENTED_UNIMPLEMENTED_H_
