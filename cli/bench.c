@@ -1,4 +1,4 @@
-// runnel bench: how fast the core is on this machine. A few cases, a few seconds; the comparison
+// runnel bench: measures the core on this machine, a few cases in a few seconds. The comparison
 // with stock TensorFlow is in bench/.
 #include <stdio.h>
 
@@ -13,13 +13,13 @@
 #define ELEMENTS (4 << 20)
 #define ELEMENTWISE 12
 
-// A case builds its graph: what is fed (one value or none) and fetched, and how much work one step
-// is.
+// A case builds its graph and sets what is fed (at most one value), what is fetched, and the work
+// of one step.
 typedef struct bench_t {
   rn_scope_t* scope;
   int size;
   rn_edge_t feed, fetch;
-  rn_tensor_t value;  // Owned; unset: nothing is fed
+  rn_tensor_t value;  // Owned; unset if nothing is fed
   double work;        // of one step, in |unit|
   const char* unit;
 } bench_t;
@@ -132,8 +132,8 @@ static rn_status_t step(rn_session_t* session, const bench_t* b) {
   return RN_OK;
 }
 
-// Runs steps in rounds of growing length until |seconds| are over; the best round counts, for what
-// else the machine does only makes rounds longer.
+// Runs steps in rounds of growing length until |seconds| are over. The best round counts, because
+// other load on the machine only makes rounds longer.
 static rn_status_t measure(const rn_cli_t* cli, rn_session_t* session, const bench_t* b,
                            double seconds, double* out_step) {
   const rn_env_t* env = cli->env;

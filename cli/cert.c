@@ -78,8 +78,8 @@ static bool extend(const maker_t* maker, X509* certificate, X509* issuer, int ni
   return ok;
 }
 
-// A certificate for |name| with a key of its own; |hosts| as "DNS:a,IP:1.2.3.4", NULL: an
-// authority, which signs itself.
+// A certificate for |name| with a key of its own; |hosts| is "DNS:a,IP:1.2.3.4", or NULL for a
+// self-signed authority.
 static rn_status_t make(const maker_t* maker, const char* name, const char* hosts, X509** out,
                         EVP_PKEY** out_key) {
   const rn_openssl_t* o = maker->o;
@@ -123,7 +123,7 @@ static rn_status_t issue(const maker_t* maker, const char* name, const char* hos
   return status;
 }
 
-// The authority that is there, if there is one.
+// Loads the existing authority, if there is one.
 static rn_status_t load_authority(maker_t* maker, rn_str_t path, rn_str_t key_path) {
   const rn_openssl_t* o = maker->o;
   rn_strbuf_t pem, key_pem;
@@ -165,7 +165,7 @@ static bool is_ip(const char* host) {
   return strchr(host, ':') || strspn(host, "0123456789.") == strlen(host);
 }
 
-// "host:port" or "[v6]:port" as a name of the certificate; of this machine under all its names.
+// Adds "host:port" or "[v6]:port" as a name of the certificate; this machine gets all its names.
 static void put_hosts(const char* address, char* out, size_t room) {
   const char* colon = strrchr(address, ':');
   size_t size = colon ? (size_t)(colon - address) : strlen(address);

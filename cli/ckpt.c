@@ -1,4 +1,4 @@
-// runnel ckpt: what is in a checkpoint, and whether it is whole.
+// runnel ckpt: lists the contents of a checkpoint and verifies it.
 #include <stdio.h>
 
 #include "cli/json.h"
@@ -80,7 +80,7 @@ static rn_status_t show(rn_cli_t* cli, const rn_checkpoint_t* checkpoint, const 
   return status;
 }
 
-// The bytes that verifying reads; strings are counted as far as the index tells.
+// The bytes that verification reads; strings count as far as the index tells.
 static int64_t size_of(const rn_checkpoint_t* checkpoint) {
   rn_bundle_reader_t* bundle = rn_checkpoint_bundle(checkpoint);
   int64_t total = 0;
@@ -148,8 +148,8 @@ static void cut_to_prefix(char* path) {
     *data = '\0';
 }
 
-// The checkpoint that the folder's state calls the latest; if it cannot be opened, the newest whole
-// one, which takes longer to find: everything is read.
+// The latest checkpoint according to the folder's state file. If it cannot be opened, the newest
+// intact one; finding it is slower, because all data is read.
 static rn_status_t find_newest(rn_cli_t* cli, const char* folder, rn_strbuf_t* out,
                                rn_strbuf_t* note) {
   rn_checkpoint_state_t state;
@@ -165,7 +165,7 @@ static rn_status_t find_newest(rn_cli_t* cli, const char* folder, rn_strbuf_t* o
   return rn_checkpoint_latest(cli->env, folder, RN_CHECKPOINT_STATE, cli->env->pool, out, note);
 }
 
-// A folder stands for the newest checkpoint in it, or for the variables of a SavedModel.
+// A folder means its newest checkpoint, or the variables of a SavedModel.
 static rn_status_t find_in_folder(rn_cli_t* cli, const char* folder, rn_strbuf_t* out) {
   rn_strbuf_t note;
   rn_strbuf_init(&note, cli->allocator);
@@ -186,7 +186,7 @@ static rn_status_t find_in_folder(rn_cli_t* cli, const char* folder, rn_strbuf_t
   return rn_ok(status) ? rn_strbuf_status(out) : status;
 }
 
-// The prefix that |name| stands for: people name a folder or a file of a checkpoint, too.
+// The prefix for |name|, which may also be a folder or a file of a checkpoint.
 static rn_status_t find_prefix(rn_cli_t* cli, const char* name, rn_strbuf_t* out) {
   if (rn_cli_is_folder(cli, name)) return find_in_folder(cli, name, out);
   rn_strbuf_append(out, rn_str(name));
@@ -195,7 +195,7 @@ static rn_status_t find_prefix(rn_cli_t* cli, const char* name, rn_strbuf_t* out
   return RN_OK;
 }
 
-// Opens one checkpoint after the other for |look|.
+// Opens the checkpoints one after another and calls |look| on each.
 static rn_status_t each(rn_cli_t* cli, size_t count,
                         rn_status_t (*look)(rn_cli_t* cli, const rn_checkpoint_t* checkpoint,
                                             const char* prefix)) {

@@ -1,11 +1,11 @@
-// The command `runnel`: what its sub-commands share. One file per sub-command.
+// The command `runnel`: shared by its sub-commands. One file per sub-command.
 //
 // Each sub-command is a row of one table (rn_cli_command_t): its verbs, words and options. The
 // parser, the help, the completion scripts and the check of the manual pages all read that table.
 //
 // A sub-command runs after its arguments have been read and returns a status. RN_OK ends the
-// process with 0; a status from rn_cli_usage with 2; any other with 1. Either way the message goes
-// to stderr, on one line, behind "runnel: ". Results go to stdout, and nothing else does.
+// process with 0; a status from rn_cli_usage with 2; any other with 1. Error messages go to stderr,
+// on one line, after "runnel: ". Only results go to stdout.
 #ifndef RUNNEL_CLI_CLI_H_
 #define RUNNEL_CLI_CLI_H_
 
@@ -17,7 +17,7 @@
 
 typedef struct rn_cli_t rn_cli_t;
 
-// What a value or a word is: what the parser checks and what a shell completes.
+// The kind of a value or word: the parser checks it and shells complete it.
 typedef enum rn_cli_kind_t {
   RN_CLI_TEXT = 0,
   RN_CLI_FLAG,    // an option without a value
@@ -31,16 +31,16 @@ typedef enum rn_cli_kind_t {
 
 // An option. A list of them ends with a NULL name.
 typedef struct rn_cli_option_t {
-  const char* name;   // "--feed"; '_' and '-' are the same in what people write
-  const char* value;  // what the help calls the value, "NAME=VALUE"; NULL for a flag
+  const char* name;   // "--feed"; '_' and '-' are equivalent on the command line
+  const char* value;  // placeholder in the help, "NAME=VALUE"; NULL for a flag
   const char* help;
   rn_cli_kind_t kind;
   bool repeats;         // may be given several times
-  bool is_word;         // its value is the first word: --dir FOLDER for FOLDER
-  int64_t least, most;  // of a number; |most| 0: INT32_MAX
+  bool is_word;         // may replace the first word: --dir FOLDER for FOLDER
+  int64_t least, most;  // bounds of a number; |most| 0 means INT32_MAX
   const char* choices;  // "auto always never"
-  const char* verbs;    // "show run": the verbs that take it; NULL: all
-  const char* also;     // another spelling; NULL: none
+  const char* verbs;    // "show run": the verbs that take it; NULL for all
+  const char* also;     // another spelling, or NULL
 } rn_cli_option_t;
 
 // RN_OPTION(NUMBER, "--threads", "N", "use N threads", .least = 1)
@@ -50,11 +50,11 @@ typedef struct rn_cli_option_t {
 // A verb of a sub-command: "list" of "ckpt". A list of them ends with a NULL name.
 typedef struct rn_cli_verb_t {
   const char* name;
-  const char* words;  // "PREFIX NAME"; "[NAME]" may be missing, "..." stands for any number
+  const char* words;  // "PREFIX NAME"; "[NAME]" is optional, "..." means any number
   const char* help;
   rn_status_t (*run)(rn_cli_t* cli);
   rn_cli_kind_t word_kind;
-  const struct rn_cli_command_t* like;  // takes the options of this command as well; NULL: none
+  const struct rn_cli_command_t* like;  // a command whose options it also takes, or NULL
 } rn_cli_verb_t;
 
 // RN_VERB("list", "PREFIX", run_list, FILE, "name, type and shape of every tensor")
@@ -65,10 +65,10 @@ typedef struct rn_cli_verb_t {
   }
 
 typedef struct rn_cli_command_t {
-  const char* name;     // '_' and '-' are the same in what people write
+  const char* name;     // '_' and '-' are equivalent on the command line
   const char* summary;  // a few words
   const char* about;    // paragraphs, with "\n\n" between them
-  const char* words;    // of a command without verbs
+  const char* words;    // for a command without verbs
   rn_cli_kind_t word_kind;
   rn_status_t (*run)(rn_cli_t* cli);
   const rn_cli_verb_t* verbs;  // NULL: none
@@ -105,12 +105,12 @@ RN_CLI_COMMANDS(RN_CLI_DECLARE)
 #define RN_CLI_JSON_OPTION(verbs_) \
   RN_OPTION(FLAG, "--json", NULL, "print JSON, for programs", .verbs = verbs_)
 
-// All of them, with a NULL at the end.
+// All sub-commands, ending with NULL.
 extern const rn_cli_command_t* const rn_cli_commands[];
-// Options of every command, with a NULL name at the end.
+// Options of every command, ending with a NULL name.
 extern const rn_cli_option_t rn_cli_common_options[];
 
-// An option as it was given. |value| is NULL for a flag.
+// An option of the command line. |value| is NULL for a flag.
 typedef struct rn_cli_given_t {
   const rn_cli_option_t* option;
   const char* value;
@@ -121,21 +121,21 @@ struct rn_cli_t {
   const rn_env_t* env;
   const rn_cli_command_t* command;  // NULL until it is known
   const rn_cli_verb_t* verb;        // NULL if the command has none
-  RN_VEC(const char*) words;        // the arguments that are no options
-  size_t rest;                      // the first word behind "--"; words.count if there is none
-  RN_VEC(rn_cli_given_t) given;     // in the order of the command line
+  RN_VEC(const char*) words;        // the arguments that are not options
+  size_t rest;                   // index of the first word after "--"; words.count if there is none
+  RN_VEC(rn_cli_given_t) given;  // in the order of the command line
 };
 
 // Reads the arguments of |cli->command|: its verb, words and options, checked against the table. A
-// usage error names what is wrong, and what was probably meant.
+// usage error says what is wrong, and suggests what was probably meant.
 RN_MUST_USE rn_status_t rn_cli_parse(rn_cli_t* cli, int argc, char** argv);
 void rn_cli_clear(rn_cli_t* cli);
 
-// What was given for an option, by its name in the table. Numbers are in their bounds.
+// The value of an option, by its name in the table. Numbers are within their bounds.
 bool rn_cli_has(const rn_cli_t* cli, const char* option);
-const char* rn_cli_text(const rn_cli_t* cli, const char* option);  // the last; NULL: none
+const char* rn_cli_text(const rn_cli_t* cli, const char* option);  // the last value, or NULL
 int64_t rn_cli_number(const rn_cli_t* cli, const char* option, int64_t otherwise);
-// The next value of an option that repeats, from |*inout_at| on, which begins with 0; NULL: no
+// The next value of a repeated option, from |*inout_at| (initially 0) on; NULL if there are no
 // more.
 const char* rn_cli_each(const rn_cli_t* cli, const char* option, size_t* inout_at);
 // Whether |given| is the option of that name.
@@ -144,30 +144,30 @@ bool rn_cli_is(const rn_cli_given_t* given, const char* option);
 // The argument that the table calls |name|: "PREFIX" of "PREFIX [NAME]". NULL if it was not given.
 const char* rn_cli_word(const rn_cli_t* cli, const char* name);
 
-// A status that says: you called me wrongly. The message names the sub-command and its help.
+// A usage error. The message names the sub-command and its help.
 RN_MUST_USE rn_status_t rn_cli_usage(const rn_cli_t* cli, const char* format, ...) RN_PRINTF(2, 3);
-// |status| with text in front of its message; takes it. RN_OK stays RN_OK.
+// Takes |status| and prefixes its message; RN_OK stays RN_OK.
 RN_MUST_USE rn_status_t rn_cli_prefix(rn_status_t status, const char* format, ...) RN_PRINTF(2, 3);
 
-// |status| with the name of the file or folder that it is about, in quotes; takes it. A message
-// that has the name already gets the quotes only.
+// Takes |status| and adds the quoted name of its file or folder to the message. If the message
+// already contains the name, only quotes it.
 RN_MUST_USE rn_status_t rn_cli_at(rn_status_t status, const char* path);
 
 // Splits "name=value" at the first '='; a usage error if there is none or the name is empty.
 RN_MUST_USE rn_status_t rn_cli_split(const rn_cli_t* cli, const char* option, rn_str_t text,
                                      rn_str_t* out_name, rn_str_t* out_value);
 
-// What somebody probably meant by |wanted|: the candidate that differs least, if it differs little.
+// The most similar candidate to |wanted|, if it is similar enough to suggest.
 typedef struct rn_cli_near_t {
   const char* wanted;
-  const char* best;  // NULL: nothing is near
+  const char* best;  // NULL if no candidate is similar enough
   int distance;
 } rn_cli_near_t;
 void rn_cli_near_try(rn_cli_near_t* near, const char* candidate);
 
-// Prints the help of |command|, or without one the summary of all.
+// Prints the help of |command| or, if it is NULL, the summary of all.
 void rn_cli_print_help(const rn_cli_t* cli, const rn_cli_command_t* command);
-// The command that |name| stands for; NULL if there is none. |near| may be NULL.
+// The command called |name|; NULL if there is none. |near| may be NULL.
 const rn_cli_command_t* rn_cli_find(const char* name, rn_cli_near_t* near);
 // Whether a verb of |command| takes |option|; |verb| is NULL if it has none.
 bool rn_cli_takes(const rn_cli_option_t* option, const rn_cli_verb_t* verb);

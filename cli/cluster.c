@@ -1,4 +1,4 @@
-// Clusters as people write them: see cluster.h.
+// Parses clusters: see cluster.h.
 #include "cli/cluster.h"
 
 #include <jansson.h>
@@ -48,7 +48,7 @@ rn_status_t rn_cli_cluster_add(rn_cli_cluster_t* cluster, rn_str_t job, int32_t 
   return rn_vec_push(&cluster->tasks, cluster->arena.allocator, task);
 }
 
-// {"ps": ["host:port", …]}, or {"ps": {"0": "host:port", …}} where some tasks are left out.
+// {"ps": ["host:port", …]}, or {"ps": {"0": "host:port", …}} if some tasks are left out.
 static rn_status_t take_json(rn_cli_cluster_t* cluster, json_t* jobs) {
   const char *job, *key;
   json_t *tasks, *address;

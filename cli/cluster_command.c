@@ -1,4 +1,4 @@
-// runnel cluster: a local cluster to try things with; looking at any, and ending it.
+// runnel cluster: starts a local cluster; shows the status of any cluster; stops it.
 #include <stdio.h>
 #include <time.h>
 
@@ -50,14 +50,14 @@ static rn_status_t ask(rn_cli_t* cli, rn_tls_t* tls, const rn_server_task_t* tas
 
 static bool is_up(rn_cli_t* cli, rn_tls_t* tls, const rn_server_task_t* task) {
   int code;
-  // Answers at once, whatever the task does.
+  // The task answers at once, even if it is busy.
   rn_status_t status = ask(cli, tls, task, "GET", "/readyz", &code);
   bool answers = rn_ok(status) && code;
   rn_status_free(status);
   return answers;
 }
 
-// The parameter servers, or the others: asks them to end, waits until they have.
+// Asks the parameter servers, or the other tasks, to end, and waits until they have.
 static rn_status_t stop_kind(rn_cli_t* cli, const rn_cli_cluster_t* cluster, rn_tls_t* tls,
                              bool of_ps, int64_t seconds, size_t* out_ended,
                              rn_status_t* out_silence) {
@@ -99,7 +99,7 @@ static rn_status_t stop(rn_cli_t* cli, const rn_cli_cluster_t* cluster, rn_tls_t
   return rn_status_join(status, silence);
 }
 
-// Opens the cluster that the arguments name for |look|.
+// Parses the cluster of the arguments and calls |look| on it.
 static rn_status_t look(rn_cli_t* cli,
                         rn_status_t (*look)(rn_cli_t* cli, const rn_cli_cluster_t* cluster,
                                             rn_tls_t* tls)) {

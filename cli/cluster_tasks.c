@@ -13,9 +13,9 @@
 #include "cli/progress.h"
 
 #define READY_NS INT64_C(30000000000)
-#define FIRST_WAIT_NS INT64_C(100000000)     // before a task is started again; doubled each time
+#define FIRST_WAIT_NS INT64_C(100000000)     // delay before a restart; doubled each time
 #define LONGEST_WAIT_NS INT64_C(5000000000)  // up to this
-#define STEADY_NS INT64_C(60000000000)       // a task that ran so long has not failed
+#define STEADY_NS INT64_C(60000000000)       // a task that ran this long does not count as failed
 
 // cluster.json: for `runnel cluster status` and `stop`, and for people.
 static rn_status_t write_down(const rn_up_t* up) {
@@ -50,7 +50,7 @@ bool rn_up_use_certificate(const rn_up_t* up, const char* name) {
   return true;
 }
 
-// In the child: becomes the task.
+// Runs in the child process: executes the task.
 static void become_task(const rn_up_t* up, const rn_up_task_t* task) {
   char index[32], threads[32], lease[32], drain[32], job[256];
   snprintf(index, sizeof index, "%d", task->def->index);
@@ -58,7 +58,7 @@ static void become_task(const rn_up_t* up, const rn_up_task_t* task) {
   snprintf(lease, sizeof lease, "%lld", (long long)up->lease);
   snprintf(drain, sizeof drain, "%lld", (long long)up->drain);
   snprintf(job, sizeof job, "%.*s", RN_STR_ARGS(task->def->job));
-  // Ctrl-C is for the command; the death of this command is the end of its tasks.
+  // Ctrl-C goes to the command only. The tasks are killed if this process dies.
   setpgid(0, 0);
   prctl(PR_SET_PDEATHSIG, SIGTERM);
   int keep = task->failures ? O_APPEND : O_TRUNC;
@@ -78,10 +78,10 @@ static void become_task(const rn_up_t* up, const rn_up_task_t* task) {
 
 static int64_t now_of(const rn_up_t* up) { return up->cli->env->now_ns(up->cli->env->self); }
 
-// Returns when the child runs the task's program: until then it, too, holds the ports of the tasks
-// that come after it.
+// Returns when the child has executed the task's program: until then the child also holds the ports
+// of later tasks.
 static rn_status_t spawn(rn_up_t* up, rn_up_task_t* task) {
-  int started[2];  // closed by the program's start
+  int started[2];  // closed by exec
   fflush(stdout);
   if (task->listener) task->listener->vtable->close(task->listener);
   task->listener = NULL;
@@ -155,7 +155,7 @@ rn_status_t rn_up_start(rn_up_t* up) {
   return write_down(up);
 }
 
-// Tasks of one kind: told to end, waited for, killed if need be.
+// Stops the tasks of one kind: signals them, waits, and kills those that do not end.
 void rn_up_stop(rn_up_t* up, bool is_ps) {
   bool is_left = true;
   for (size_t i = 0; i < up->task_count; ++i)
@@ -191,7 +191,7 @@ static pid_t start_command(rn_up_t* up) {
   _exit(127);
 }
 
-// With --restart: starts the task again in a moment, which is longer the more often it has failed.
+// With --restart: schedules a restart, with a delay that grows with the number of failures.
 static void plan_restart(rn_up_t* up, rn_up_task_t* task) {
   int64_t now = now_of(up), wait = FIRST_WAIT_NS;
   if (now - task->started_ns > STEADY_NS) task->failures = 0;
@@ -200,13 +200,13 @@ static void plan_restart(rn_up_t* up, rn_up_task_t* task) {
   task->again_ns = now + (wait < LONGEST_WAIT_NS ? wait : LONGEST_WAIT_NS);
 }
 
-// A task that ended by itself is named; the others go on, as they would on other machines.
+// Reports tasks that ended by themselves; the others go on, as they would on other machines.
 static void note_ended(rn_up_t* up, pid_t pid, int state) {
   for (size_t i = 0; i < up->task_count; ++i) {
     rn_up_task_t* task = &up->tasks[i];
     if (task->pid != pid) continue;
     task->pid = 0;
-    if (WIFEXITED(state) && WEXITSTATUS(state) == 0) continue;  // somebody has asked it to
+    if (WIFEXITED(state) && WEXITSTATUS(state) == 0) continue;  // it was asked to end
     if (up->restarts) plan_restart(up, task);
     fprintf(stderr, "runnel: task %d of job %.*s has ended (%s %d)%s; see %s\n", task->def->index,
             RN_STR_ARGS(task->def->job), WIFSIGNALED(state) ? "signal" : "exit status",
@@ -215,7 +215,7 @@ static void note_ended(rn_up_t* up, pid_t pid, int state) {
   }
 }
 
-// Starts the tasks again whose time has come. The nanoseconds until the next; -1: there is none.
+// Restarts the tasks that are due. Returns the nanoseconds until the next restart, or -1.
 static int64_t restart_tasks(rn_up_t* up) {
   int64_t next = -1;
   for (size_t i = 0; i < up->task_count; ++i) {
@@ -243,7 +243,7 @@ static bool is_any_left(const rn_up_t* up) {
   return false;
 }
 
-// The next signal; 0 if a task is to be started before one comes.
+// Waits for a signal; 0 if a restart is due before one comes.
 static int next_signal(const rn_up_t* up, int64_t wait_ns) {
   int signal = 0;
   if (wait_ns < 0) {
@@ -255,7 +255,7 @@ static int next_signal(const rn_up_t* up, int64_t wait_ns) {
   return signal > 0 ? signal : 0;
 }
 
-// Until the command ends, or without one until a signal. The exit status.
+// Waits until the command ends or, without one, for a signal. Returns the exit status.
 int rn_up_attend(rn_up_t* up) {
   pid_t command = up->command ? start_command(up) : 0;
   if (command < 0) return 1;

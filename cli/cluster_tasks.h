@@ -13,10 +13,10 @@ typedef struct rn_up_task_t {
   const rn_server_task_t* def;
   rn_socket_t* listener;  // holds the port until the task takes it
   char* log;              // in the arena
-  pid_t pid;              // 0: it does not run
+  pid_t pid;              // 0 if it is not running
   int64_t started_ns;
-  int64_t again_ns;  // when to start it again; 0: not
-  int failures;      // times that it ended by itself soon after its start
+  int64_t again_ns;  // when to restart it; 0 for never
+  int failures;      // number of times it ended by itself soon after its start
 } rn_up_task_t;
 
 typedef struct rn_up_t {
@@ -26,20 +26,20 @@ typedef struct rn_up_t {
   size_t task_count;
   rn_str_t dir, json, brief;  // |brief|: ps=a:1,worker=b:2
   bool owns_dir, is_secure, restarts;
-  rn_tls_t* tls;  // Owned: a client's, where the tasks have certificates
+  rn_tls_t* tls;  // Owned: the client's certificate, if the tasks use TLS
   int64_t ps, workers, threads, lease, drain;
-  char** command;  // NULL: none
+  char** command;  // NULL if there is none
   sigset_t signals;
 } rn_up_t;
 
 // Starts every task, waits until all of them are ready, and writes cluster.json.
 RN_MUST_USE rn_status_t rn_up_start(rn_up_t* up);
-// Runs the command until it ends, or without one waits for a signal; starts tasks again meanwhile
-// if that is wished. The exit status.
+// Runs the command until it ends or, without one, waits for a signal; with --restart, restarts
+// tasks meanwhile. Returns the exit status.
 int rn_up_attend(rn_up_t* up);
-// Tells the tasks of one kind to end, waits for them, kills them if need be.
+// Tells the tasks of one kind to end, waits for them, and kills those that do not.
 void rn_up_stop(rn_up_t* up, bool is_ps);
-// Puts the certificate of |name| into the environment; false without memory.
+// Puts the certificate of |name| into the environment; false if memory runs out.
 bool rn_up_use_certificate(const rn_up_t* up, const char* name);
 
 #endif  // RUNNEL_CLI_CLUSTER_TASKS_H_

@@ -43,7 +43,7 @@ static rn_status_t make_dir(rn_up_t* up) {
   return RN_OK;
 }
 
-// Ports that are free, held until the tasks take them.
+// Reserves free ports until the tasks take them.
 static rn_status_t find_ports(rn_up_t* up) {
   const rn_env_t* env = up->cli->env;
   rn_arena_t* arena = &up->cluster.arena;
@@ -75,7 +75,7 @@ static rn_status_t find_ports(rn_up_t* up) {
   return RN_OK;
 }
 
-// The cluster in both forms that others want.
+// Writes the cluster in both text forms.
 static rn_status_t describe(rn_up_t* up) {
   rn_strbuf_t json, brief;
   rn_strbuf_init(&json, up->cli->allocator);

@@ -1,4 +1,4 @@
-// Asking and showing: see cluster_view.h.
+// Queries and shows the tasks of a cluster: see cluster_view.h.
 #include "cli/cluster_view.h"
 
 #include <pthread.h>
@@ -97,7 +97,7 @@ static const char* text(const json_t* object, const char* key) {
   return value ? value : "?";
 }
 
-// By the second, between two samples of one incarnation; 0 where there is only one.
+// The rate per second between two samples of one incarnation; 0 if there is only one sample.
 static double rate(const rn_cli_sample_t* before, const rn_cli_sample_t* now, double from,
                    double to) {
   double seconds = (double)(now->at_ns - before->at_ns) * 1e-9;

@@ -1,7 +1,7 @@
 // Colours, on terminals only.
 //
-// --color=always and --color=never decide; otherwise (auto) a stream is coloured if it is a
-// terminal that can do it and NO_COLOR is not set.
+// --color=always and --color=never decide; otherwise (auto) a stream is colored if it is a terminal
+// that supports it and NO_COLOR is not set.
 #ifndef RUNNEL_CLI_COLOR_H_
 #define RUNNEL_CLI_COLOR_H_
 
@@ -15,7 +15,7 @@ typedef enum rn_cli_color_t {
   RN_COLOR_YELLOW,
 } rn_cli_color_t;
 
-// The escape sequence that begins |color| on |file|; "" where there are no colours.
+// The escape sequence that begins |color| on |file|; "" without colors.
 const char* rn_cli_color(const rn_cli_t* cli, FILE* file, rn_cli_color_t color);
 
 // Arguments for "%s%s%s": |text| in |color| on the standard output.

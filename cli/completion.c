@@ -1,10 +1,10 @@
-// runnel completion: what shells complete, made of the table of commands.
+// runnel completion: completion scripts for shells, generated from the table of commands.
 #include <ctype.h>
 #include <string.h>
 
 #include "cli/cli.h"
 
-// How much of |text| shells show beside an option: its first part.
+// The length of the first part of |text|, which shells show beside an option.
 static int brief_of(const char* text) {
   size_t size = 0;
   while (text[size] && !strchr(";(", text[size]) &&
@@ -34,7 +34,8 @@ static void find_lists(const rn_cli_command_t* command, const rn_cli_verb_t* ver
   out[2] = rn_cli_common_options;
 }
 
-// Calls |put| for each option that |verb| of |command| takes; of two of one name only the first.
+// Calls |put| for each option that |verb| of |command| takes; of two options with the same name
+// only the first.
 static void each_option(const rn_cli_command_t* command, const rn_cli_verb_t* verb,
                         void (*put)(const rn_cli_option_t* option, const void* arg),
                         const void* arg) {
@@ -51,7 +52,7 @@ static void each_option(const rn_cli_command_t* command, const rn_cli_verb_t* ve
 
 // Bash.
 
-// Prints what completes a value or a word; what has no action is not completed.
+// Prints the completion of a value or a word; kinds without an action are not completed.
 static void put_bash_reply(rn_cli_kind_t kind, const char* choices) {
   static const char* const actions[] = {
       [RN_CLI_FILE] = "-f",

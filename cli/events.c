@@ -1,4 +1,4 @@
-// `runnel events`: the runs and tags of a training log, and its curves, in the terminal.
+// `runnel events`: shows the runs, tags and curves of a training log in the terminal.
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -24,7 +24,7 @@ static bool is_wanted(const job_t* job, const rn_series_t* series) {
   return !job->tag || memmem(series->tag.data, series->tag.size, job->tag, strlen(job->tag));
 }
 
-// Tags come from files: what could move the cursor is not printed.
+// Tags come from files: does not print control characters, which could move the cursor.
 static void print_tag(rn_str_t tag, int width) {
   int printed = 0;
   for (size_t i = 0; i < tag.size; ++i, ++printed)
@@ -47,7 +47,7 @@ static range_t range_of(const rn_series_t* series) {
   return r;
 }
 
-// A plot of dots, two by four in a character: braille.
+// A plot in braille characters, two by four dots each.
 typedef struct plot_t {
   int columns, rows;
   uint8_t dots[MAX_ROWS][MAX_COLUMNS];
@@ -87,7 +87,7 @@ static void fill_plot(plot_t* plot, const rn_series_t* series, range_t range) {
     double up = height > 0 ? (p->value - range.low) / height : 0.5;
     int x = (int)lround(across * (2 * plot->columns - 1));
     int y = (int)lround((1 - up) * (4 * plot->rows - 1));
-    // A run that was resumed goes back; no line is drawn there.
+    // A resumed run goes back in steps; draws no line there.
     if (has_before && x >= x0)
       put_line(plot, x0, y0, x, y);
     else
@@ -190,7 +190,7 @@ static rn_status_t show_inner(job_t* job, const char* folder, int depth) {
     if (!rn_ok(status)) break;
     rn_status_t found = env->fs->stat(env->fs_self, path.data, &stat);
     if (rn_ok(found) && stat.is_directory) status = show_folder(job, path.data, depth + 1);
-    rn_status_free(found);  // what went away meanwhile is not shown
+    rn_status_free(found);  // a file that was deleted meanwhile is not shown
   }
   rn_strbuf_clear(&path);
   rn_names_clear(&names);

@@ -10,7 +10,7 @@
 #include "wire/decode.h"
 #include "wire/scan.h"
 
-// A tensor of a summary that is to be looked into; those that are larger are counted only.
+// The largest summary tensor to decode; larger ones are only counted.
 enum { MAX_TENSOR_BYTES = 1 << 20 };
 
 void rn_log_init(rn_log_t* log, rn_allocator_t allocator) {
@@ -70,7 +70,7 @@ static rn_series_kind_t kind_of_plugin(rn_str_t metadata) {
   return RN_SERIES_TENSOR;
 }
 
-// Metadata comes with a tag's first value only, in some logs.
+// In some logs, only the first value of a tag has metadata.
 static rn_series_kind_t kind_of_tag(const rn_log_t* log, rn_str_t tag) {
   for (size_t i = 0; i < log->series.count; ++i)
     if (rn_str_eq(log->series.items[i].tag, tag)) return log->series.items[i].kind;
@@ -143,7 +143,7 @@ static rn_status_t add_event(rn_log_t* log, const rn_event_t* event) {
   return RN_OK;
 }
 
-// A file that breaks off gives what came before.
+// A truncated file gives the events before the end.
 static rn_status_t read_file(rn_log_t* log, const rn_env_t* env, const char* path) {
   rn_record_reader_t* reader = NULL;
   RN_RETURN_IF_ERROR(rn_record_reader_open(env, path, RN_COMPRESSION_NONE, 0, &reader));

@@ -1,4 +1,4 @@
-// Logs of event files, read into series of points.
+// Reads event files into series of points.
 #ifndef RUNNEL_CLI_EVENTS_LOG_H_
 #define RUNNEL_CLI_EVENTS_LOG_H_
 
@@ -25,7 +25,7 @@ typedef struct rn_point_t {
 typedef struct rn_series_t {
   rn_str_t tag;  // NUL-terminated, in the log's arena
   rn_series_kind_t kind;
-  RN_VEC(rn_point_t) points;  // as they came
+  RN_VEC(rn_point_t) points;  // in file order
 } rn_series_t;
 
 // A folder with event files in it.
@@ -33,8 +33,8 @@ typedef struct rn_log_t {
   rn_allocator_t allocator;
   rn_arena_t arena;
   int64_t files, events;
-  RN_VEC(rn_series_t) series;  // by kind and tag once the log is read
-  rn_status_t damage;          // Owned; what ended a file before its time; the rest was read
+  RN_VEC(rn_series_t) series;  // sorted by kind and tag once the log is read
+  rn_status_t damage;  // Owned; the error that ended a damaged file early; the rest was read
 } rn_log_t;
 
 void rn_log_init(rn_log_t* log, rn_allocator_t allocator);

@@ -7,7 +7,7 @@
 #include "tensor/tstring.h"
 #include "wire/writer.h"
 
-// The place of |end| in |text| outside of quotes and brackets; its size if it is not there.
+// The position of |end| in |text| outside of quotes and brackets; the size of |text| if absent.
 static size_t find_outside(rn_str_t text, char end) {
   int depth = 0;
   char quote = 0;
@@ -27,7 +27,7 @@ static size_t find_outside(rn_str_t text, char end) {
   return text.size;
 }
 
-// Cuts |*inout| at |end|: what was before it.
+// Splits |*inout| at |end| and returns the part before it.
 static rn_str_t cut(rn_str_t* inout, char end) {
   size_t size = find_outside(*inout, end);
   rn_str_t before = rn_str_n(inout->data, size);
@@ -49,7 +49,7 @@ static bool is_convertible(rn_dtype_t dtype) {
          dtype == RN_UINT8;
 }
 
-// Converts between the types that NumPy makes by itself and those that models take.
+// Converts NumPy's default types to those that models take.
 static rn_status_t convert(const rn_cli_t* cli, rn_dtype_t wanted, rn_tensor_t* inout) {
   if (inout->dtype == wanted || !is_convertible(inout->dtype) || !is_convertible(wanted))
     return RN_OK;  // the caller compares the types
@@ -82,7 +82,8 @@ rn_status_t rn_cli_read_file(const rn_cli_t* cli, rn_str_t text, rn_dtype_t want
   return rn_ok(status) ? convert(cli, wanted, out) : status;
 }
 
-// A literal of Python as one of ours: round brackets become square, quotes double.
+// Converts a Python literal to the form of value.h: parentheses become brackets, quotes become
+// double.
 static void put_literal(rn_strbuf_t* out, rn_str_t text) {
   char quote = 0;
   for (size_t i = 0; i < text.size; ++i) {

@@ -5,7 +5,7 @@
 #include "cli/model.h"
 #include "saved_model/freeze.h"
 
-// The ports as the freezer wants them.
+// Converts the ports to lists of edges and names.
 static rn_status_t split(rn_arena_t* arena, const rn_port_t* ports, int32_t count,
                          const rn_edge_t** out_edges, const rn_str_t** out_names) {
   rn_edge_t* edges = NULL;
@@ -21,7 +21,7 @@ static rn_status_t split(rn_arena_t* arena, const rn_port_t* ports, int32_t coun
   return RN_OK;
 }
 
-// A signature may call an input and an output the same; of two nodes one must be called otherwise.
+// A signature may use the same name for an input and an output; their nodes need different names.
 static rn_status_t part_names(rn_cli_model_t* model, const char* file) {
   for (int32_t o = 0; o < model->output_count; ++o) {
     rn_port_t* output = &model->outputs[o];

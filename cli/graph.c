@@ -1,4 +1,4 @@
-// runnel graph: what is in a GraphDef.
+// runnel graph: shows the contents of a GraphDef.
 #include <stdio.h>
 
 #include "cli/graph_fold.h"
@@ -48,7 +48,7 @@ static rn_status_t set_input(rn_cli_file_t* file, rn_str_t name, rn_str_t text) 
   RN_RETURN_IF_ERROR(RN_ARENA_NEW(&file->arena, &value->shape));
   RN_RETURN_IF_ERROR(rn_cli_prefix(parse_shape(text, &file->arena, value->shape),
                                    "--input %.*s: ", RN_STR_ARGS(name)));
-  // The later of two entries counts, so appending replaces.
+  // The last of two entries wins, so appending replaces.
   uint32_t count = node->attr.count;
   rn_pb_NodeDef_AttrEntry_t* items = NULL;
   RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&file->arena, (size_t)count + 1, &items));

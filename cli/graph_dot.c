@@ -5,7 +5,7 @@
 #include "cli/graph_fold.h"
 #include "tensor/print.h"
 
-#define MAX_SCOPES 32      // boxes in boxes; what is deeper stays in the last
+#define MAX_SCOPES 32      // nested boxes; deeper scopes stay in the last
 #define INLINE_ELEMENTS 4  // constants with more show their type and shape only
 #define SHOWN_VALUE_BYTES 40
 
@@ -35,7 +35,7 @@ static void put_text(rn_str_t text) {
   }
 }
 
-// A constant is drawn inside the nodes that use it, unless nobody does.
+// A constant is drawn inside the nodes that use it, unless no node does.
 static bool is_hidden(const rn_view_node_t* node) {
   return node->op && node->op->role == RN_ROLE_CONSTANT && node->consumers > 0;
 }
@@ -162,7 +162,7 @@ static void put_edge(const dot_t* dot, const rn_fold_edge_t* edge) {
   rn_strbuf_clear(&text);
 }
 
-// How many of the scopes in front of |name| and |other| are the same.
+// The number of leading scopes that |name| and |other| share.
 static int common_scopes(rn_str_t name, rn_str_t other) {
   int count = 0;
   for (size_t i = 0; i < name.size && i < other.size && name.data[i] == other.data[i]; ++i)

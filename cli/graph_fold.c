@@ -1,4 +1,4 @@
-// Folding of name scopes.
+// Folding of name scopes: see graph_fold.h.
 #include "cli/graph_fold.h"
 
 #include <stdlib.h>

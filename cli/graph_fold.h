@@ -1,27 +1,27 @@
-// Which nodes of a large graph are drawn together: those of a deep name scope become one box.
+// Folding of large graphs: the nodes of a deep name scope are drawn as one box.
 #ifndef RUNNEL_CLI_GRAPH_FOLD_H_
 #define RUNNEL_CLI_GRAPH_FOLD_H_
 
 #include "cli/graph_view.h"
 
-// A folded scope. Things that are drawn have one number space: nodes first, then these.
+// A folded scope. Drawn things share one numbering: nodes first, then folded scopes.
 typedef struct rn_fold_group_t {
   rn_str_t path;    // "model/layer_1", borrowed from a node's name
   int32_t count;    // nodes in it that would be drawn
   int32_t first;    // one of them
-  rn_str_t device;  // of all of them; empty if they differ
+  rn_str_t device;  // their common device; empty if they differ
 } rn_fold_group_t;
 
 typedef struct rn_fold_edge_t {
   int32_t from, to;  // things
   bool is_control;
-  rn_view_edge_t source;  // the first of those that are drawn as one
+  rn_view_edge_t source;  // the first of the edges that are drawn as one
   int32_t count;
 } rn_fold_edge_t;
 
 typedef struct rn_fold_t {
   int depth;       // scopes that are drawn open
-  int32_t* thing;  // of each node; -1: it is not drawn
+  int32_t* thing;  // per node; -1 if it is not drawn
   rn_fold_group_t* groups;
   int32_t group_count;
   rn_fold_edge_t* edges;
@@ -30,8 +30,9 @@ typedef struct rn_fold_t {
 
 #define RN_FOLD_AUTOMATIC (-1)
 
-// Folds scopes below |depth|; RN_FOLD_AUTOMATIC: as far down as not too much is drawn. |order| has
-// the nodes by name, |is_hidden| says which are not drawn. All of |*out| is in |arena|.
+// Folds scopes below |depth|; RN_FOLD_AUTOMATIC chooses the largest depth at which the drawing is
+// not too large. |order| has the nodes sorted by name; |is_hidden| tells which are not drawn. All
+// of |*out| is in |arena|.
 RN_MUST_USE rn_status_t rn_fold_create(const rn_view_t* view, const int32_t* order,
                                        bool (*is_hidden)(const rn_view_node_t* node), int depth,
                                        rn_arena_t* arena, rn_fold_t* out);

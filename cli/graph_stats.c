@@ -46,7 +46,7 @@ static bool lacks_kernel(const rn_view_node_t* node) {
   return !rn_kernel_find(node->built->op, node->built->attrs, NULL, "CPU");
 }
 
-// The elements that a variable of the graph holds; -1: its shape does not tell.
+// The number of elements of a variable; -1 if its shape is unknown.
 static int64_t variable_size(const rn_view_node_t* node) {
   int64_t count = -1;
   if (!node->built || node->built->output_count < 1) return -1;
@@ -117,7 +117,7 @@ bool rn_view_is_output(const rn_view_node_t* node) {
          !(node->op && node->op->role == RN_ROLE_CONSTANT);
 }
 
-// The left column: |title|, or nothing in the rows below it.
+// The left column: |title|, or blank in the rows below it.
 static void print_title(const rn_cli_t* cli, const char* title, rn_cli_color_t color) {
   printf("%s%-11s%s ", rn_cli_color(cli, stdout, color), title,
          rn_cli_color(cli, stdout, RN_COLOR_OFF));

@@ -1,4 +1,4 @@
-// A graph in figures: what `runnel graph` prints, as text or as JSON.
+// Statistics of a graph, which `runnel graph` prints as text or as JSON.
 #ifndef RUNNEL_CLI_GRAPH_STATS_H_
 #define RUNNEL_CLI_GRAPH_STATS_H_
 
@@ -21,8 +21,8 @@ typedef struct rn_tallies_t {
 
 typedef struct rn_figures_t {
   int64_t data, control, dangling;  // edges
-  int64_t variables, elements;      // the elements of those whose shape is known
-  int64_t unsized;                  // variables whose shape is not
+  int64_t variables, elements;      // elements of variables with a known shape
+  int64_t unsized;                  // variables with an unknown shape
   int64_t constants, constant_elements;
   rn_tallies_t ops, devices;  // the most frequent first
 } rn_figures_t;
@@ -32,7 +32,7 @@ RN_MUST_USE rn_status_t rn_figures_create(const rn_cli_t* cli, const rn_view_t* 
                                           rn_figures_t* out);
 void rn_figures_clear(rn_figures_t* figures);
 
-// Inputs are placeholders; outputs are values that nothing reads: what one would fetch.
+// Inputs are placeholders; outputs are values that no node reads, the likely fetches.
 bool rn_view_is_input(const rn_view_node_t* node);
 bool rn_view_is_output(const rn_view_node_t* node);
 

@@ -1,4 +1,4 @@
-// The help of the command and of its sub-commands, made of their table: see cli.h.
+// Prints the help of the command and of its sub-commands from their table: see cli.h.
 #include <string.h>
 
 #include "cli/color.h"
@@ -66,7 +66,7 @@ static int indent_of(const rn_cli_command_t* command) {
   return LEFT + widest + 2;
 }
 
-// A part of the usage that is not broken.
+// Prints a part of the usage without a line break inside.
 static void print_part(const char* part, int* inout_column) {
   enum { INDENT = 18 };
   if (*inout_column + 1 + (int)strlen(part) > WIDTH)
@@ -81,7 +81,7 @@ static int count_options(const rn_cli_command_t* command, const rn_cli_verb_t* v
   return verb && verb->like ? MOST_LISTED + 1 : count;
 }
 
-// One line of usage: the options, if they are few; words behind "--" come last.
+// One line of usage: the options, if they are few, then the words; words after "--" come last.
 static void print_usage(const rn_cli_command_t* command, const rn_cli_verb_t* verb,
                         const char* start) {
   const char* words = verb ? verb->words : command->words;

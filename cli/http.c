@@ -1,4 +1,4 @@
-// A small client of HTTP/1: see http.h.
+// A small HTTP/1 client: see http.h.
 #include "cli/http.h"
 
 #include <stdio.h>
@@ -96,7 +96,7 @@ static bool speaks_tls(const rn_cli_http_t* request, int64_t deadline_ns) {
   return is_tls;
 }
 
-// Says what is wrong where one side speaks TLS and the other does not.
+// Explains the failure if one side uses TLS and the other does not.
 static rn_status_t explain(const rn_cli_http_t* request, int64_t deadline_ns, rn_status_t status) {
   if (rn_ok(status) || rn_status_code(status) == RN_CODE_DEADLINE_EXCEEDED) return status;
   rn_status_t longer = RN_OK;

@@ -18,7 +18,7 @@ static rn_status_t print(json_t* root, size_t flags) {
 rn_status_t rn_cli_json_print(json_t* root) { return print(root, JSON_INDENT(2)); }
 rn_status_t rn_cli_json_print_line(json_t* root) { return print(root, JSON_COMPACT); }
 
-// The length of the UTF-8 character at |at|; 0: there is none.
+// The length of the UTF-8 character at |at|; 0 if it is invalid.
 static size_t character_at(const unsigned char* at, size_t left) {
   size_t size = at[0] < 0x80                    ? 1
                 : at[0] >= 0xc2 && at[0] < 0xe0 ? 2

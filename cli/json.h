@@ -1,4 +1,4 @@
-// What --json prints.
+// The output of --json.
 #ifndef RUNNEL_CLI_JSON_H_
 #define RUNNEL_CLI_JSON_H_
 
@@ -8,11 +8,11 @@
 #include "tensor/tensor.h"
 
 // Prints |root| on the standard output and releases it: indented, or on one line.
-// RESOURCE_EXHAUSTED if it is NULL, which is what jansson's constructors return without memory.
+// RESOURCE_EXHAUSTED if it is NULL, which jansson's constructors return if memory runs out.
 RN_MUST_USE rn_status_t rn_cli_json_print(json_t* root);
 RN_MUST_USE rn_status_t rn_cli_json_print_line(json_t* root);
 
-// A string; bytes that are no UTF-8 become U+FFFD.
+// A string; bytes that are not UTF-8 become U+FFFD.
 json_t* rn_cli_json_str(rn_str_t text);
 // [2,null,3]; null if the rank is not known.
 json_t* rn_cli_json_shape(rn_shape_t shape);

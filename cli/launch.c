@@ -1,5 +1,6 @@
-// Clusters that a launcher has started: Slurm's srun, Open MPI's mpirun. Their environment says
-// how many tasks there are and which this is; ranks go to hosts in blocks, to jobs in order.
+// Clusters that a launcher has started: Slurm's srun or Open MPI's mpirun. Their environment tells
+// the number of tasks and the rank of this one. Ranks are assigned to hosts in blocks and to jobs
+// in order.
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -16,7 +17,7 @@ typedef struct host_t {
 } host_t;
 typedef RN_VEC(host_t) hosts_t;
 
-// Where |rank| of |size| is, as the launcher says.
+// The launcher's placement of |rank| of |size|.
 typedef struct place_t {
   int64_t rank, size, local;
 } place_t;
@@ -27,7 +28,7 @@ static rn_status_t variable(const char* name, const char** out) {
   return rn_invalid_argument("the environment has no %s: was this started by the launcher?", name);
 }
 
-// Of the step that srun has started, or else of the whole job, as its batch script sees it.
+// The environment of the step that srun has started or, in a batch script, of the whole job.
 static rn_status_t variable_or(const char* name, const char* other, const char** out) {
   const char* text = getenv(name);
   return variable(text && *text ? name : other, out);
@@ -55,7 +56,7 @@ static rn_status_t bad_list(rn_str_t list) {
   return rn_invalid_argument("'%.*s' is not a list of nodes", RN_STR_ARGS(list));
 }
 
-// Adds |head| and every name that |rest| stands for.
+// Adds every name that |head| followed by |rest| expands to.
 static rn_status_t expand(rn_cli_cluster_t* cluster, rn_str_t head, rn_str_t rest, hosts_t* out) {
   const char* open = rest.size ? memchr(rest.data, '[', rest.size) : NULL;
   rn_str_t name;
@@ -76,7 +77,7 @@ static rn_status_t expand(rn_cli_cluster_t* cluster, rn_str_t head, rn_str_t res
     if (!rn_str_to_i64(from, &first) || !rn_str_to_i64(to, &last) || first < 0 || last < first ||
         last - first >= MAX_RANKS)
       return bad_list(rest);
-    for (; first <= last; ++first) {  // as wide as it was written
+    for (; first <= last; ++first) {  // keeps the width of the first number
       RN_RETURN_IF_ERROR(rn_arena_printf(&cluster->arena, &name, "%.*s%.*s%0*lld",
                                          RN_STR_ARGS(head), RN_STR_ARGS(before),
                                          from.size > 18 ? 18 : (int)from.size, (long long)first));
@@ -86,7 +87,7 @@ static rn_status_t expand(rn_cli_cluster_t* cluster, rn_str_t head, rn_str_t res
   return RN_OK;
 }
 
-// The part before the next comma that is in no brackets.
+// The part before the next comma outside of brackets.
 static rn_str_t next_item(rn_str_t* rest) {
   size_t i = 0;
   for (int depth = 0; i < rest->size && (depth || rest->data[i] != ','); ++i)
@@ -120,7 +121,7 @@ static rn_status_t take_counts(rn_str_t text, hosts_t* hosts) {
 
 typedef struct job_t {
   rn_str_t name;
-  int64_t count;  // 0: the rest
+  int64_t count;  // 0 for the rest
 } job_t;
 
 static rn_status_t take_jobs(const char* text, int64_t size, job_t* jobs, size_t room,

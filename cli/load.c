@@ -18,7 +18,7 @@ static bool has_text_name(rn_str_t path) {
          rn_str_ends_with(path, RN_STR(".prototxt"));
 }
 
-// Text has no control characters but white space.
+// Text has no control characters except white space.
 static bool looks_like_text(rn_str_t bytes) {
   for (size_t i = 0; i < bytes.size; ++i) {
     unsigned char c = (unsigned char)bytes.data[i];

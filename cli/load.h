@@ -11,21 +11,21 @@ typedef struct rn_cli_file_t {
   rn_allocator_t allocator;
   rn_arena_t arena;       // holds |def|
   rn_strbuf_t bytes;      // the file; |def| points into it
-  rn_pb_GraphDef_t* def;  // may be changed before rn_cli_import
+  rn_pb_GraphDef_t* def;  // callers may change it before rn_cli_import
   bool is_text;
 } rn_cli_file_t;
 
 // Reads |path|; "-" is the standard input, a folder a SavedModel. Text if the name ends in .pbtxt,
-// .txt or .prototxt, or if the content is no binary message but text. Errors name the file. Clear
-// |*out| either way.
+// .txt or .prototxt, or if the content is text and not a binary message. Errors name the file.
+// Clear |*out| either way.
 RN_MUST_USE rn_status_t rn_cli_load(const rn_cli_t* cli, const char* path, rn_cli_file_t* out);
 void rn_cli_file_clear(rn_cli_file_t* file);
 
 // A graph with the nodes of |file|. The caller owns a reference. Errors name the file.
 RN_MUST_USE rn_status_t rn_cli_import(const rn_cli_file_t* file, rn_graph_t** out_graph);
 
-// Writes the serialised GraphDef |bytes| to |path|, as text if that is asked for or the name of the
-// file says so; "-" is the standard output.
+// Writes the serialised GraphDef |bytes| to |path|, as text if requested or if the file name has a
+// text extension; "-" is the standard output.
 RN_MUST_USE rn_status_t rn_cli_write_graph(const rn_cli_t* cli, const char* path, rn_str_t bytes,
                                            bool is_text);
 

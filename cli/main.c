@@ -1,4 +1,4 @@
-// The command `runnel`: finds the sub-command, reports how it went.
+// The command `runnel`: finds the sub-command, runs it, and reports its status.
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -73,7 +73,7 @@ const rn_cli_command_t rn_cli_help_command = {
     .examples = "runnel help run",
 };
 
-// Whatever the message has in it, it is printed on one line.
+// Prints the message on one line, even if it contains line breaks.
 static void print_error(const rn_cli_t* cli, const char* message) {
   fprintf(stderr, "%srunnel:%s ", rn_cli_color(cli, stderr, RN_COLOR_RED),
           rn_cli_color(cli, stderr, RN_COLOR_OFF));

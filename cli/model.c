@@ -74,7 +74,7 @@ rn_status_t rn_cli_model_load(const rn_cli_t* cli, rn_cli_model_t* model,
   return rn_cli_at(status, model->path);
 }
 
-// The name to use where the caller gave none; "": there are several.
+// The default name; "" if there are several.
 static rn_str_t usual_signature(const rn_pb_MetaGraphDef_t* def) {
   rn_str_t only = {0};
   int count = 0;

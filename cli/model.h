@@ -21,11 +21,11 @@ typedef struct rn_cli_model_t {
 bool rn_cli_is_folder(const rn_cli_t* cli, const char* path);
 
 // Opens the model in |path| and finds its graph: that of |tags| ("a,b"), or if that is NULL the one
-// for serving, or the only one. Errors list what there is. Clear |*out| either way.
+// for serving, or the only one. Errors list the available tags. Clear |*out| either way.
 RN_MUST_USE rn_status_t rn_cli_model_open(const rn_cli_t* cli, const char* path, const char* tags,
                                           rn_cli_model_t* out);
-// Imports the graph and restores its variables. |options| but for the limits, which are the model's
-// folder and |allow|, NULL for nothing.
+// Imports the graph and restores its variables. Uses |options| except for its limits: the session
+// may read the model's folder and do what |allow| says (NULL: nothing more).
 RN_MUST_USE rn_status_t rn_cli_model_load(const rn_cli_t* cli, rn_cli_model_t* model,
                                           const rn_session_options_t* options, const char* allow);
 // Finds the ports of signature |name|, NULL for "serving_default" or the only one.
@@ -33,7 +33,7 @@ RN_MUST_USE rn_status_t rn_cli_model_use(const rn_cli_t* cli, rn_cli_model_t* mo
                                          const char* name);
 void rn_cli_model_clear(rn_cli_model_t* model);
 
-// Whether |name| is of a signature that a client may run.
+// Whether |name| is the name of a signature that a client may run.
 bool rn_cli_is_signature(rn_str_t name);
 
 // The verbs of `runnel saved_model` that have files of their own.

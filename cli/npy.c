@@ -10,7 +10,7 @@
 #define MAX_RANK 32     // NumPy's own
 #define MAX_ITEM 65536  // bytes of one string
 
-// X(NumPy's kind and size, our type). The first row of a type is what is written.
+// X(NumPy's kind and size, our type). Files are written with the first row of a type.
 #define NPY_TYPES(X)   \
   X("b1", BOOL)        \
   X("i1", INT8)        \
@@ -177,7 +177,7 @@ static size_t put_utf8(uint32_t c, char* out) {
   return 4;
 }
 
-// One string of |width| characters, NULs at its end dropped. 'U' has 4 bytes a character.
+// One string of |width| characters without trailing NULs. 'U' has 4 bytes per character.
 static rn_status_t read_string(const header_t* header, const char* data, size_t width,
                                rn_strbuf_t* scratch, rn_tstring_t* out) {
   scratch->size = 0;
@@ -205,7 +205,8 @@ static rn_status_t read_strings(const header_t* header, rn_str_t data, rn_alloca
   size_t item = (size_t)width * (header->kind == 'U' ? 4 : 1), total;
   rn_shape_t shape = {header->rank, header->dims};
   int64_t count;
-  // The data must be there before memory for its elements is taken. Empty strings have none.
+  // Checks that the data is there before allocating memory for its elements. Empty strings have
+  // none.
   if (!rn_shape_count(shape, &count) || !rn_mul_ok((size_t)count, item, &total) ||
       total != data.size || (item == 0 && count > MAX_ITEM))
     return bad("the size of its data does not fit its shape");

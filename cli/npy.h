@@ -16,7 +16,7 @@
 #include "base/str.h"
 #include "tensor/tensor.h"
 
-// A new tensor of the array in |bytes|. INVALID_ARGUMENT, saying what is wrong, for anything else.
+// A new tensor with the array in |bytes|. INVALID_ARGUMENT, with the reason, for anything else.
 RN_MUST_USE rn_status_t rn_npy_read(rn_str_t bytes, rn_allocator_t allocator, rn_tensor_t* out);
 
 // Appends |tensor| as a file. UNIMPLEMENTED for types that NumPy has no name for.

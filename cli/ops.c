@@ -1,4 +1,4 @@
-// runnel ops: what the library can do, op by op.
+// runnel ops: lists the ops of the library and describes one.
 #include <stdio.h>
 #include <strings.h>
 
@@ -75,11 +75,11 @@ typedef struct list_t {
   const char* family;
   const char* search;
   bool only_missing;
-  json_t* json;  // an array that is filled instead of printing; NULL: prints
+  json_t* json;  // an array to fill; NULL to print instead
   int shown, with_cpu;
 } list_t;
 
-// "CPU GPU" as a list; "-" is none.
+// "CPU GPU" as a list; "-" is the empty list.
 static json_t* json_of_words(const char* words) {
   json_t* list = json_array();
   for (rn_str_t rest = rn_str(words); rest.size;) {

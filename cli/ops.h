@@ -1,4 +1,4 @@
-// What `runnel ops` has in two files.
+// Shared by the two files of `runnel ops`.
 #ifndef RUNNEL_CLI_OPS_H_
 #define RUNNEL_CLI_OPS_H_
 
@@ -6,7 +6,7 @@
 
 #include "framework/op_def.h"
 
-// All that `runnel ops NAME` tells of |op|; the caller owns it. NULL without memory.
+// Everything that `runnel ops NAME` prints about |op|; the caller owns it. NULL if memory runs out.
 json_t* rn_cli_op_json(const rn_op_def_t* op, const char* family, bool is_built_in);
 
 #endif  // RUNNEL_CLI_OPS_H_

@@ -1,4 +1,4 @@
-// Arguments of a sub-command, and the statuses that say what is wrong with them: see cli.h.
+// Parses the arguments of a sub-command and makes usage errors: see cli.h.
 #include <assert.h>
 #include <ctype.h>
 #include <string.h>
@@ -53,7 +53,7 @@ rn_status_t rn_cli_at(rn_status_t status, const char* path) {
   const char *message = rn_status_message(status), *found = *path ? strstr(message, path) : NULL;
   if (!found) return rn_cli_prefix(status, "'%s': ", path);
   if (found > message && strchr("'\"", found[-1])) return status;
-  // The rest of a longer name belongs to it; "name; reason" is how file systems report.
+  // If the path begins a longer name, quotes the whole name. File systems report "name; reason".
   int size = (int)strlen(path) + (int)strcspn(found + strlen(path), " :;,'\"");
   while (size > (int)strlen(path) && found[size - 1] == '.') --size;
   const char* rest = found + size;
@@ -65,8 +65,7 @@ rn_status_t rn_cli_at(rn_status_t status, const char* path) {
   return quoted;
 }
 
-// How many letters must be changed, added, left out or swapped with their neighbour; case does not
-// count.
+// The edit distance: letters changed, added, left out or swapped with their neighbor; ignores case.
 static int distance(const char* a, const char* b) {
   enum { LONGEST = 64 };
   int rows[3][LONGEST + 1];  // row i is rows[i % 3]
@@ -96,7 +95,7 @@ void rn_cli_near_try(rn_cli_near_t* near, const char* candidate) {
   size_t size = strlen(near->wanted), dashes = strspn(near->wanted, "-");
   int limit = size - dashes <= 4 ? 1 : size - dashes <= 7 ? 2 : 3;
   int found = distance(candidate, near->wanted);
-  // What was begun rightly counts as a little further away than any slip.
+  // A correct prefix ranks just behind any typo.
   if (found > limit && size - dashes > 1 && strncmp(candidate, near->wanted, size) == 0)
     found = limit = 4;
   if (found > limit || (near->best && found >= near->distance)) return;
@@ -104,7 +103,7 @@ void rn_cli_near_try(rn_cli_near_t* near, const char* candidate) {
   near->distance = found;
 }
 
-// '_' and '-' are the same; |size| characters of |text|.
+// Compares |size| characters of |text|; '_' and '-' are equal.
 static bool is_called(const char* name, const char* text, size_t size) {
   if (!name || strlen(name) != size) return false;
   for (size_t i = 0; i < size; ++i)
@@ -112,7 +111,7 @@ static bool is_called(const char* name, const char* text, size_t size) {
   return true;
 }
 
-// Whether |word| is one of those in |list|, which has spaces between them.
+// Whether |word| is in |list|, which is separated by spaces.
 static bool is_listed(const char* list, const char* word) {
   for (rn_str_t rest = rn_str(list); rest.size;)
     if (rn_str_is(rn_str_split(&rest, ' '), word)) return true;
@@ -123,7 +122,7 @@ bool rn_cli_takes(const rn_cli_option_t* option, const rn_cli_verb_t* verb) {
   return !option->verbs || (verb && is_listed(option->verbs, verb->name));
 }
 
-// The lists of options that count here.
+// The lists of options that apply.
 enum { LISTS = 3 };
 static void find_lists(const rn_cli_t* cli, const rn_cli_option_t* out[LISTS]) {
   static const rn_cli_option_t none[] = {{0}};
@@ -205,7 +204,8 @@ static rn_status_t take_option(rn_cli_t* cli, int argc, char** argv, int* inout_
   return rn_vec_push(&cli->given, cli->allocator, given);
 }
 
-// The words that are wanted: "IN OUT", "[NAME]", "PREFIX ...". What is in brackets may be missing.
+// Checks the words against the table: "IN OUT", "[NAME]", "PREFIX ...". Words in brackets are
+// optional.
 static rn_status_t check_words(const rn_cli_t* cli) {
   rn_str_t rest = rn_str(cli->verb ? cli->verb->words : cli->command->words);
   bool is_open = false;
@@ -235,7 +235,7 @@ static void append_verbs(const rn_cli_command_t* command, char* out, size_t room
                            verb->name);
 }
 
-// The verb is the first argument that is no option.
+// The verb is the first argument that is not an option.
 static rn_status_t find_verb(rn_cli_t* cli, const char* word) {
   const rn_cli_command_t* command = cli->command;
   char names[256];
@@ -257,7 +257,7 @@ rn_status_t rn_cli_parse(rn_cli_t* cli, int argc, char** argv) {
   bool is_over = false;
   int first = 0;
   if (cli->command->verbs) {
-    // Options may stand in front of the verb, but only those that take no value or have it joined.
+    // Options may precede the verb only if they take no value or have it attached with '='.
     while (first < argc && argv[first][0] == '-' && strcmp(argv[first], "--") != 0) ++first;
     RN_RETURN_IF_ERROR(find_verb(cli, first < argc ? argv[first] : NULL));
   } else {

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#define FIRST_NS INT64_C(500000000)  // what is over sooner shows nothing
+#define FIRST_NS INT64_C(500000000)  // shorter operations show nothing
 #define EACH_NS INT64_C(100000000)
 
 static int64_t now_of(const rn_cli_t* cli) { return cli->env->now_ns(cli->env->self); }

@@ -1,5 +1,5 @@
-// How far a long operation is, on a terminal: one line of stderr that is written over and goes at
-// the end. Elsewhere it says nothing.
+// A progress line for long operations: one line on stderr that is overwritten and erased at the
+// end. Prints nothing if stderr is not a terminal.
 #ifndef RUNNEL_CLI_PROGRESS_H_
 #define RUNNEL_CLI_PROGRESS_H_
 
@@ -14,9 +14,9 @@ typedef struct rn_cli_progress_t {
 } rn_cli_progress_t;
 
 rn_cli_progress_t rn_cli_progress(const rn_cli_t* cli, const char* what, int64_t total);
-// |done| of the total are done. Cheap enough to be called for each.
+// Reports that |done| of the total are done. Cheap enough to call for every one.
 void rn_cli_progress_set(rn_cli_progress_t* progress, int64_t done);
-// Takes the line away, so that something else can be printed; more may be done afterwards.
+// Erases the line, so that something else can be printed; progress may continue afterwards.
 void rn_cli_progress_end(rn_cli_progress_t* progress);
 
 #endif  // RUNNEL_CLI_PROGRESS_H_

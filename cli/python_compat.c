@@ -1,6 +1,6 @@
-// runnel python-compat: which names of tf a script uses that the Python client does not have. The
-// client knows them, so this starts it: that of the source tree, if this command lies in a build
-// folder of it, otherwise that which python3 finds.
+// runnel python-compat: lists the names of tf that a script uses and the Python client lacks.
+// Starts the client to find out: the one of the source tree if this command is in a build folder of
+// it, otherwise the one that python3 finds.
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>
@@ -10,8 +10,8 @@
 
 #include "cli/cli.h"
 
-// The folder of this command with |tail| behind it, if such a file is there. Links stay: an
-// environment's python3 is one.
+// The folder of this command followed by |tail|, if that file exists. Does not resolve links,
+// because the python3 of a virtual environment is a link.
 static bool beside(const char* tail, char out[static PATH_MAX]) {
   char self[PATH_MAX];
   ssize_t length = readlink("/proc/self/exe", self, sizeof self - 1);
@@ -24,7 +24,7 @@ static bool beside(const char* tail, char out[static PATH_MAX]) {
   return wanted > 0 && wanted < PATH_MAX && access(out, F_OK) == 0;
 }
 
-// In a build folder of the source tree: the package and what was built for it.
+// For a build folder of the source tree: sets the paths of the package and of the built library.
 static rn_status_t use_source_tree(void) {
   char path[PATH_MAX], package[PATH_MAX], build[PATH_MAX], search[2 * PATH_MAX];
   if (!beside("../../../python/runnel/__main__.py", path) || !realpath(path, package)) return RN_OK;

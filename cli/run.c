@@ -1,4 +1,4 @@
-// runnel run: one step of a graph, from the shell.
+// runnel run: runs steps of a graph from the shell.
 #include <stdio.h>
 
 #include "cli/npy.h"

@@ -45,8 +45,8 @@ static rn_status_t find_edge(const rn_cli_run_t* job, const char* option, rn_str
       job->path, option, RN_STR_ARGS(text), out->node->op->name, out->node->output_count);
 }
 
-// Whether a placeholder declares a shape that |value| does not have. Sessions run any shape; people
-// are told before the step, as TensorFlow's Python client tells them.
+// Whether a placeholder declares a shape that |value| does not have. Sessions accept any shape;
+// like TensorFlow's Python client, this checks before the step.
 static rn_status_t check_shape(const rn_cli_run_t* job, rn_edge_t edge, const rn_tensor_t* value) {
   rn_shape_t declared = edge.node->outputs[edge.index].shape;
   if (edge.node->op->role != RN_ROLE_PLACEHOLDER ||
@@ -64,7 +64,7 @@ static rn_status_t check_shape(const rn_cli_run_t* job, rn_edge_t edge, const rn
   return status;
 }
 
-// A file of integers may be what a quantised placeholder wants.
+// A file of integers may feed a quantized placeholder.
 static rn_status_t fit(const rn_cli_run_t* job, rn_edge_t edge, rn_tensor_t* value) {
   rn_dtype_t wanted = rn_dtype_base(edge.node->outputs[edge.index].dtype);
   bool is_quantised = rn_dtype_stored(wanted) != wanted;
@@ -76,7 +76,7 @@ static rn_status_t fit(const rn_cli_run_t* job, rn_edge_t edge, rn_tensor_t* val
                              rn_dtype_name(value->dtype), rn_dtype_name(wanted));
 }
 
-// Feeds what |read| makes of |text|, "NAME=VALUE", as |option| gave it.
+// Parses |text|, "NAME=VALUE" from |option|, with |read| and feeds the value.
 static rn_status_t resolve_feed(rn_cli_run_t* job, const char* option, rn_str_t text,
                                 rn_cli_reader_t read) {
   rn_cli_t* cli = job->cli;
@@ -96,7 +96,7 @@ static rn_status_t resolve_feed(rn_cli_run_t* job, const char* option, rn_str_t 
   return status;
 }
 
-// --feed, and what saved_model_cli calls it.
+// Reads --feed and its equivalents in saved_model_cli.
 static rn_status_t resolve_feeds(rn_cli_run_t* job) {
   static const struct {
     const char* option;

@@ -1,4 +1,5 @@
-// runnel saved_model: its table. saved_model_show.c, run.c and freeze.c have the verbs.
+// runnel saved_model: the table of the sub-command. saved_model_show.c, run.c and freeze.c have the
+// verbs.
 #include "cli/model.h"
 
 static const rn_cli_verb_t verbs[] = {

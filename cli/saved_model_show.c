@@ -1,5 +1,4 @@
-// runnel saved_model show: what is in a SavedModel. Everything is put into JSON first; the text is
-// made of that.
+// runnel saved_model show: describes a SavedModel. Builds JSON first and prints the text from that.
 #include "base/map.h"
 #include "cli/color.h"
 #include "cli/json.h"
@@ -63,11 +62,11 @@ static rn_status_t signatures_of(rn_cli_model_t* model, const rn_meta_graph_t* m
   return RN_OK;
 }
 
-// What can be told from a GraphDef without importing it.
+// What a GraphDef tells without being imported.
 typedef struct census_t {
   int64_t nodes, function_nodes, variables;
   json_t* lacks;     // ops that this library does not have
-  rn_map_t unknown;  // the same, to find them
+  rn_map_t unknown;  // the same as a set
   rn_map_t names;    // of functions
   rn_map_t variable_names;
 } census_t;
@@ -257,7 +256,7 @@ rn_status_t rn_cli_saved_model_show(rn_cli_t* cli) {
   const char *path = rn_cli_word(cli, "DIR"), *tags = rn_cli_text(cli, "--tags");
   rn_cli_model_t model;
   rn_status_t status = rn_cli_model_open(cli, path, tags, &model);
-  // Without tags all graphs are shown, so none needs to be the usual one.
+  // Without tags, shows all graphs, so no default graph is needed.
   if (!tags && model.file && rn_status_code(status) == RN_CODE_NOT_FOUND) {
     rn_status_free(status);
     status = RN_OK;

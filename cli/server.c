@@ -1,4 +1,4 @@
-// runnel server: one task of a cluster.
+// runnel server: runs one task of a cluster.
 #include <jansson.h>
 #include <pthread.h>
 #include <signal.h>
@@ -18,7 +18,7 @@ typedef struct request_t {
   rn_env_t env;  // the system's, with a log
   rn_tls_t* tls;
   rn_strbuf_t token;
-  const char* token_file;  // where it came from; NULL: from the environment
+  const char* token_file;  // where the token came from; NULL for the environment
 } request_t;
 
 static rn_status_t find_cluster(rn_cli_t* cli, request_t* request) {
@@ -72,7 +72,7 @@ static bool is_here(rn_str_t address) {
          rn_str_starts_with(address, RN_STR("[::1]:"));
 }
 
-// Who answers at |address|: the name of a task, or "".
+// The name of the task that answers at |address|, or "".
 static void ask_name(const request_t* request, rn_allocator_t allocator, const char* address,
                      char* out, size_t room) {
   rn_strbuf_t body;
@@ -95,7 +95,7 @@ static void ask_name(const request_t* request, rn_allocator_t allocator, const c
   rn_strbuf_clear(&body);
 }
 
-// Whether the tasks of a job count from 0, in order.
+// Whether the tasks of a job are numbered from 0 without gaps.
 static bool is_list(const rn_cli_cluster_t* cluster, rn_str_t job) {
   int32_t next = 0;
   for (size_t i = 0; i < cluster->tasks.count; ++i)
@@ -104,7 +104,8 @@ static bool is_list(const rn_cli_cluster_t* cluster, rn_str_t job) {
   return true;
 }
 
-// What TF_CONFIG and --cluster take: lists, or objects with numbers where tasks are left out.
+// The cluster in the JSON form of TF_CONFIG and --cluster: lists, or objects with indices if tasks
+// are left out.
 static void show_json(const rn_cli_cluster_t* cluster) {
   json_t* jobs = json_object();
   bool ok = jobs != NULL;
@@ -139,7 +140,7 @@ static rn_status_t show(const request_t* request, const rn_server_task_t* own) {
   return RN_OK;
 }
 
-// Which task this is, and where it listens.
+// Determines which task this is and where it listens.
 static rn_status_t choose(rn_cli_t* cli, request_t* request, rn_server_options_t* out) {
   const rn_cli_cluster_t* cluster = &request->cluster;
   const char *said = rn_cli_text(cli, "--job"), *allow = rn_cli_text(cli, "--allow");
@@ -193,7 +194,7 @@ static rn_status_t choose(rn_cli_t* cli, request_t* request, rn_server_options_t
   return rn_arena_printf(&request->cluster.arena, &out->address, "%s:%lld", place, (long long)port);
 }
 
-// A port that is taken: who has it?
+// Explains which task has the port if it is taken.
 static rn_status_t explain(const request_t* request, const rn_server_options_t* options,
                            rn_status_t status) {
   const rn_server_task_t* task = find_task(request, options->job, options->index);
@@ -208,7 +209,7 @@ static rn_status_t explain(const request_t* request, const rn_server_options_t* 
   return longer;
 }
 
-// Graphs log too, by ops that print, and past rn_log.
+// Graphs also log through ops that print, which bypass rn_log.
 static void log_line(void* self, rn_log_level_t level, const char* message) {
   (void)self;
   char line[4096];
@@ -234,12 +235,12 @@ static void* end_anyhow(void* arg) {
   _exit(1);
 }
 
-// Lets the running steps end; false if a second signal cut it short.
+// Waits for running steps to end; false if a second signal interrupted it.
 static bool drain(rn_server_t* server, const sigset_t* signals, int64_t seconds) {
   const rn_env_t* env = rn_env_system();
   int64_t start = env->now_ns(env->self), quiet = 0;
   rn_server_drain(server);
-  // Quiet for a moment: a part of a step may be between two tasks.
+  // Waits until the task is idle for a moment: a step may be in transit between two tasks.
   while (quiet < 3 && env->now_ns(env->self) - start < seconds * 1000000000) {
     const struct timespec moment = {.tv_nsec = 10000000};
     if (sigtimedwait(signals, NULL, &moment) > 0) return false;
@@ -262,7 +263,7 @@ static void wait_and_end(rn_server_t* server, const sigset_t* signals, int64_t s
 
 static rn_status_t serve(const request_t* request, const rn_server_options_t* options,
                          int64_t drain_seconds) {
-  // Signals come to this thread alone, when it asks for them.
+  // Only this thread receives signals, and only when it waits for them.
   sigset_t signals;
   sigemptyset(&signals);
   sigaddset(&signals, SIGTERM);

@@ -1,4 +1,4 @@
-// Tensors on the screen, the way NumPy prints arrays: see value.h.
+// Prints tensors the way NumPy prints arrays: see value.h.
 #include <math.h>
 #include <stdio.h>
 
@@ -9,20 +9,20 @@
 
 // NumPy's own settings.
 #define LINE_WIDTH 75
-#define THRESHOLD 1000  // more elements than this: the middle of each axis is left out
-#define EDGE 3          // elements that stay at either end
+#define THRESHOLD 1000  // with more elements, the middle of each axis is left out
+#define EDGE 3          // elements kept at either end
 #define DECIMALS 8
 
 typedef struct show_t {
   rn_strbuf_t* buf;
   const rn_tensor_t* tensor;
   bool is_long;
-  // The first walk finds out how wide a cell is; the second prints.
+  // The first pass measures the width of a cell; the second prints.
   bool is_printing;
   bool is_scientific;
-  double largest, smallest;  // absolute values, zeros aside
-  int digits;                // behind the point, when scientific
-  int before, behind;        // characters before the point, and of the point and what follows
+  double largest, smallest;  // absolute values, ignoring zeros
+  int digits;                // after the point, in scientific notation
+  int before, behind;        // characters before the point; characters from the point on
   int special;               // characters of "nan" or "-inf", if there is one
   int column;
 } show_t;
@@ -44,7 +44,8 @@ static bool reads_back(rn_dtype_t dtype, const char* text, double value) {
   return read == (float)value;
 }
 
-// The fewest digits, behind the first, that tell |value| from its neighbours; and its power of ten.
+// The fewest digits after the first that distinguish |value| from its neighbors; and its power of
+// ten.
 static int shortest(rn_dtype_t dtype, double value, int* out_exponent) {
   char text[40];
   int digits = 0;
@@ -77,7 +78,8 @@ static void print_float(const show_t* show, double value, cell_t* out) {
   int decimals = digits - exponent;
   decimals = decimals < 0 ? 0 : decimals > DECIMALS ? DECIMALS : decimals;
   int length = snprintf(out->text, (size_t)size, "%.*f%s", decimals, value, decimals ? "" : ".");
-  // Beyond 1e8 only the first walk comes here, and what does not fit is printed otherwise.
+  // Only the first pass gets here with values beyond 1e8; the second prints those in scientific
+  // notation.
   if (length >= size) length = size - 1;
   while (decimals && length > 0 && out->text[length - 1] == '0') out->text[--length] = '\0';
 }
@@ -179,7 +181,7 @@ static void put_cell(show_t* show, int64_t i) {
     rn_strbuf_printf(show->buf, "%s", cell.text);
     return;
   }
-  // What has no point (nan) is set flush right.
+  // Cells without a point (nan) are right-aligned.
   bool is_whole = isfinite(rn_cli_number_at(show->tensor, i));
   int before = is_whole ? length_before_point(cell.text) : (int)strlen(cell.text);
   int left = is_whole ? show->before - before : show->before + show->behind - before;
@@ -241,7 +243,7 @@ void rn_cli_show(rn_strbuf_t* buf, const rn_tensor_t* tensor) {
     return;
   }
   show_t show = {.buf = buf, .tensor = tensor, .is_long = tensor->count > THRESHOLD};
-  if (tensor->dtype == RN_BOOL) show.before = 5;  // "False", whether there is one or not
+  if (tensor->dtype == RN_BOOL) show.before = 5;  // the width of "False", even if there is none
   walk(&show, 0, 0);
   show.is_scientific =
       show.largest >= 1e8 ||

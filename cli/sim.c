@@ -6,7 +6,7 @@
 #include "cli/progress.h"
 #include "dist/sim/training.h"
 
-#define WARM_UP 3  // updates that are not counted: sessions open, kinds of steps are registered
+#define WARM_UP 3  // updates that are not counted, while sessions open and graphs are registered
 
 typedef struct request_t {
   int64_t workers, servers, backups, steps, seed;
@@ -15,7 +15,7 @@ typedef struct request_t {
   const char* svg;
 } request_t;
 
-// What a run came to, in seconds.
+// The result of a run, in seconds.
 typedef struct result_t {
   int backups;
   double median, low, high, mean;
@@ -57,7 +57,8 @@ static rn_status_t summarise(rn_cli_t* cli, const rn_training_t* training, int64
 static rn_status_t simulate(rn_cli_t* cli, request_t* request, int backups,
                             rn_cli_progress_t* progress, result_t* out) {
   int workers = (int)request->workers + backups;
-  // Only the numbers that are looked at are there; each stands for its share of the model.
+  // The simulated graph holds only the numbers that are checked; each represents its share of the
+  // model.
   double there = (workers * 16 + 1) * 4.0 * (double)request->servers;
   rn_training_options_t options = {
       .allocator = cli->allocator,
@@ -108,8 +109,8 @@ static void print_row(const request_t* request, const result_t* result, const re
   fflush(stdout);
 }
 
-// The picture: the median with a band from the 10th to the 90th percentile, and the speed-up for
-// each machine that is used.
+// The picture: the median with a band from the 10th to the 90th percentile, and the speed-up per
+// machine used.
 
 enum { LEFT = 70, TOP = 50, WIDTH = 520, HEIGHT = 260 };
 
@@ -119,7 +120,7 @@ static double x_of(const result_t* results, size_t count, size_t i) {
 }
 static double y_of(double value, double most) { return TOP + HEIGHT - value / most * HEIGHT; }
 
-// A round distance of lines that are four or a few more up to |most|.
+// A round distance between grid lines that gives four or a few more lines up to |most|.
 static double round_step(double most) {
   double step = pow(10, floor(log10(most / 4)));
   if (most / step > 20) return step * 5;

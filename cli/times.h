@@ -1,4 +1,4 @@
-// How long the steps of `runnel run --repeat` took.
+// The times of the steps of `runnel run --repeat`.
 #ifndef RUNNEL_CLI_TIMES_H_
 #define RUNNEL_CLI_TIMES_H_
 
@@ -7,13 +7,13 @@
 typedef struct rn_cli_times_t {
   rn_allocator_t allocator;
   int64_t count;     // of steps, without the first
-  int64_t first_ns;  // the first plans the step and is counted apart
+  int64_t first_ns;  // the first step includes planning and is counted separately
   int64_t sum_ns, max_ns;
-  int64_t every;  // one of so many steps is kept for the percentiles
+  int64_t every;  // every so many steps, one is kept for the percentiles
   RN_VEC(int64_t) kept;
 } rn_cli_times_t;
 
-// |total| steps will come.
+// |total| is the number of steps to come.
 void rn_cli_times_init(rn_cli_times_t* times, rn_allocator_t allocator, int64_t total);
 RN_MUST_USE rn_status_t rn_cli_times_add(rn_cli_times_t* times, int64_t step, int64_t ns);
 // "1000 steps: the first took 80.1 us, the others 2.31 us each (p50 2.2, p90 2.6, p99 4.1,

@@ -1,4 +1,4 @@
-// runnel top: a cluster as it runs.
+// runnel top: a live view of a cluster.
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,7 +8,7 @@
 #include "cli/cluster_view.h"
 #include "cli/json.h"
 
-// Until the next look, or Ctrl-C: then false.
+// Waits for the next refresh; false on Ctrl-C.
 static bool pause_for(const sigset_t* signals, int64_t seconds) {
   const struct timespec time = {.tv_sec = seconds};
   return sigtimedwait(signals, NULL, &time) < 0;

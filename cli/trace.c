@@ -1,4 +1,4 @@
-// `runnel trace`: what a step said of itself, as a file that browsers show.
+// `runnel trace`: converts the trace of a step to a file that browsers show.
 #include <stdio.h>
 
 #include "cli/cli.h"

@@ -15,7 +15,7 @@ static void put_string(rn_strbuf_t* out, rn_str_t text) {
   rn_strbuf_append(out, RN_STR("\""));
 }
 
-// The number of the device of entry |index|: how many others came before it.
+// The number of the device of entry |index|, in order of first appearance.
 static int device_number(const rn_step_stats_t* stats, size_t index, bool* out_is_new) {
   int number = 0;
   *out_is_new = true;
@@ -39,7 +39,7 @@ void rn_cli_put_trace(const rn_step_stats_t* stats, rn_strbuf_t* out) {
   for (size_t i = 0; i < stats->nodes.count; ++i) {
     const rn_node_stats_t* node = &stats->nodes.items[i];
     bool is_new = i == 0;
-    // Neighbours are nearly always of one device; only a change is looked up.
+    // Adjacent entries are nearly always of one device; looks up changes only.
     if (i == 0 || !rn_str_eq(node->device, stats->nodes.items[i - 1].device))
       device = device_number(stats, i, &is_new);
     if (is_new) {

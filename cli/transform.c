@@ -1,4 +1,4 @@
-// runnel transform: a graph cut to size.
+// runnel transform: reduces a graph to what its outputs need.
 #include <stdio.h>
 
 #include "base/vec.h"
@@ -34,7 +34,7 @@ static rn_status_t find_edge(job_t* job, const char* option, const char* name, r
   return rn_cli_prefix(status, "'%s': %s %s: ", job->in, option, name);
 }
 
-// The name of the placeholder for |edge|: that of its node, unless an output needs that.
+// The name of the placeholder for |edge|: that of its node, unless an output has that name.
 static rn_status_t name_input(job_t* job, rn_edge_t edge) {
   rn_str_t name = edge.node->name;
   bool is_taken = false;
@@ -88,7 +88,7 @@ static rn_status_t cut(job_t* job, rn_strbuf_t* out) {
       .keeps_calls = !rn_cli_has(cli, "--inline"),
       .keeps_constants = !folds_batch_norms && !rn_cli_has(cli, "--fold-constants"),
       .folds_batch_norms = folds_batch_norms};
-  rn_str_t fill;  // none: tables stay as they are
+  rn_str_t fill;  // empty if tables are unchanged
   return rn_cli_at(rn_freeze(job->session, &options, out, &fill), job->in);
 }
 

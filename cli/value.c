@@ -22,7 +22,7 @@ typedef struct literal_t {
   rn_arena_t arena;
   const char* at;
   const char* end;
-  int rank;  // -1: not known yet
+  int rank;  // -1 until known
   int64_t dims[MAX_DEPTH];
   RN_VEC(element_t) elements;
 } literal_t;
@@ -45,7 +45,7 @@ static int hex_digit(char c) {
   return -1;
 }
 
-// The byte that the escape behind a backslash stands for, in |*inout_at|; -1: none.
+// Decodes the escape after a backslash at |*inout_at|; -1 if it is invalid.
 static int unescape(const char** inout_at, const char* end) {
   const char* at = *inout_at;
   if (at == end) return -1;
@@ -121,7 +121,7 @@ static rn_status_t parse_part(literal_t* in, int depth) {
   return RN_OK;
 }
 
-// What the elements look like.
+// The default type of the elements.
 static rn_dtype_t guess_type(const literal_t* in) {
   bool is_small = true;
   for (size_t i = 0; i < in->elements.count; ++i) {
@@ -253,7 +253,7 @@ static rn_status_t finish(literal_t* in, rn_dtype_t wanted, rn_tensor_t* out) {
   if (dtype == RN_INVALID) dtype = guess_type(in);
   if (!can_be_written(dtype))
     return rn_unimplemented("a %s cannot be written as text", rn_dtype_name(dtype));
-  // A level below an empty one was never seen: it has no elements.
+  // A level below an empty one was never parsed: it has no elements.
   for (int d = 0; d < in->rank; ++d)
     if (in->dims[d] < 0) in->dims[d] = 0;
   RN_RETURN_IF_ERROR(rn_tensor_create(in->allocator, dtype, (rn_shape_t){in->rank, in->dims}, out));
