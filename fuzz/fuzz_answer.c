@@ -1,12 +1,12 @@
-// What other tasks answer: a byte that says to which question, then the bytes of the response. Read
-// as the one who asked reads it, in a buffer of its own as from a connection.
+// Fuzzes responses of other tasks. The first byte selects the method, the rest is the response. It
+// is decoded as the caller decodes it, from a separate buffer as from a connection.
 #include "dist/rpc/codec.h"
 #include "fuzz/util.h"
 
 enum { NAMES = 3 };
 static const rn_str_t names[NAMES] = {{"a:0", 3}, {"b:0", 3}, {"", 0}};
 
-// Looks at every byte, for the sanitizers.
+// Reads every byte, for the sanitizers.
 static void fuzz_use(rn_str_t text) {
   volatile char last = 0;
   for (size_t i = 0; i < text.size; ++i) last = text.data[i];

@@ -1,5 +1,5 @@
-// Any bytes for each function of the C API that decodes some; the first byte chooses which. Strings
-// are taken from the input one by one: a byte for the length, then the bytes.
+// Fuzzes every function of the C API that decodes bytes; the first byte selects the function.
+// Strings are read from the input: one byte for the length, then the bytes.
 #include "tensorflow/c/c_api.h"
 
 #include <stdlib.h>
@@ -55,7 +55,7 @@ static void try_api_defs(input_t* in) {
   TF_DeleteBuffer(list);
 }
 
-// A scalar, passed through, under a configuration and run options of the input's.
+// Runs an Identity of a scalar with a ConfigProto and RunOptions from the input.
 static void try_options(input_t* in) {
   TF_Operation* x = placeholder(in, "x");
   TF_SessionOptions* options = TF_NewSessionOptions();
@@ -152,7 +152,7 @@ static void no_shape(TF_ShapeInferenceContext* context, TF_Status* status) {
   TF_ShapeInferenceContextSetUnknownShape(context, status);
 }
 
-// Definitions live for ever, so their names are few.
+// Definitions are never freed, so there are only a few names.
 static void try_op_strings(input_t* in) {
   char name[] = "FuzzA";
   name[4] = (char)('A' + byte(in) % 8);
@@ -166,7 +166,7 @@ static void try_op_strings(input_t* in) {
     free(spec);
   }
   TF_OpDefinitionBuilderSetShapeInferenceFunction(builder, no_shape);
-  // One in four is registered: most inputs must not depend on those before them.
+  // Registers one in four, so that most inputs do not depend on earlier ones.
   if (byte(in) % 4 == 1)
     TF_RegisterOpDefinition(builder, in->status);
   else

@@ -1,6 +1,6 @@
-// Checkpoints of either format, their tables and state files. The first byte chooses: raw files, as
-// a disk may give them back; or entries that are put into a well-formed table first, since no
-// mutation finds its way through checksums.
+// Fuzzes checkpoints of both formats, their tables and state files. The first byte selects raw
+// files, as a damaged disk may return them, or entries that are first written to a well-formed
+// table, because mutations cannot get past checksums.
 #include "fuzz/util.h"
 #include "io/checkpoint.h"
 #include "io/checkpoint_state.h"
@@ -14,7 +14,7 @@ static void put_file(const rn_env_t* env, const char* path, rn_str_t bytes) {
   rn_status_free(rn_fs_write(env, path, bytes));
 }
 
-// Keys and values: a byte for the length of either, and the bytes. The first key is "".
+// Keys and values: one byte each for the length, then the bytes. The first key is "".
 static void put_table(const rn_env_t* env, const char* path, fuzz_bytes_t* bytes, int entries) {
   rn_file_t* file = NULL;
   rn_table_writer_t* writer = NULL;
@@ -134,7 +134,7 @@ int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   run(&env, &bytes);
   rn_memory_fs_destroy(fs);
   fuzz_check(memory.counting.live_bytes == 0);
-  // What is taken follows what the files hold, not what they claim.
+  // Memory use must follow the size of the files, not the sizes that they claim.
   fuzz_check(memory.counting.peak_bytes <= (int64_t)size * 512 + (1 << 20));
   return 0;
 }

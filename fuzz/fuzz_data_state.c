@@ -1,5 +1,5 @@
-// Any bytes, as the state that an iterator goes on from: the first byte chooses a pipeline, which
-// takes the rest or refuses it, and is then asked for a few elements.
+// Fuzzes saved states of iterators. The first byte selects a pipeline, which restores the rest or
+// refuses it and then produces a few elements.
 #include "fuzz/util.h"
 #include "kernels/cpu/dataset/walk.h"
 #include "runnel/graph.h"
@@ -14,7 +14,7 @@ static void elements(rn_scope_t* scope, int type, int rank) {
   rn_op_attr_shape_list(scope, "output_shapes", &dims, &rank, 1);
 }
 
-// A dataset op over |input| (NULL: none) and numbers; |last_is_bool| says what the last of them is.
+// A dataset op over |input| (may be NULL) and numbers; |last_is_bool|: the last of them is a bool.
 static rn_edge_t dataset(rn_scope_t* scope, const char* op, const rn_edge_t* input, int count,
                          const int64_t* numbers, bool last_is_bool, int type, int rank) {
   rn_edge_t inputs[4];

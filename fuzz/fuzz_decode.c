@@ -1,5 +1,6 @@
-// Any bytes, as any message: the first four bytes pick the type. What is accepted must encode, and
-// decode again to the same bytes; tensors and attributes are converted too.
+// Fuzzes the decoder with any message type; the first four bytes select the type. An accepted
+// message must encode to bytes that decode and encode to the same bytes. Tensors and attributes are
+// converted too.
 #include "framework/attr_proto.h"
 #include "fuzz/messages.h"
 #include "tensor/tensor_proto.h"

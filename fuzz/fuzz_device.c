@@ -1,5 +1,5 @@
-// Any text as the names that people write into graphs and options: devices, types, numbers. A
-// device that is understood must match itself.
+// Fuzzes the parsers of names in graphs and options: devices, types, numbers. A parsed device must
+// match itself.
 #include "device/device.h"
 #include "fuzz/util.h"
 

@@ -1,13 +1,13 @@
-// What an eager client puts into its context on a task: a byte for the kind of call, two for the
-// size, the message behind its context's number; up to eight of them, one after the other. Whatever
-// is asked, every call ends.
+// Fuzzes the calls of an eager client to a task: one byte for the method, two for the size, then
+// the message, to which the context's id is prepended; up to eight calls in sequence. Every call
+// must end.
 #include "dist/eager/peers.h"
 #include "fuzz/task.h"
 
 #define MAX_CALLS 8
 #define CALL_NS INT64_C(300000000)
 
-// Fields of the requests: the context's number, and devices of a task that nobody finds.
+// Fields of the requests: the context's id, and devices of a task that does not exist.
 static const char open_request[] =
     "\x39\x05\0\0\0\0\0\0\0"
     "\x32\x34\x0a\x29/job:worker/replica:0/task:1/device:CPU:0\x12\x03"

@@ -1,5 +1,5 @@
-// Training logs: the first byte chooses between a file as it is, and a file with one good record
-// whose event is the rest of the input; both are read as a log.
+// Fuzzes the reader of training logs. The first byte selects a raw file, or a file with one valid
+// record whose event is the rest of the input.
 #include "cli/events_log.h"
 #include "fuzz/util.h"
 #include "io/event_file.h"

@@ -1,6 +1,6 @@
-// Example and SequenceExample messages, JSON of them, lines of CSV, text in charsets, messages by
-// their descriptors and serialized sparse tensors, through the ops that parse them. The first byte
-// chooses the op; the rest is cut into two messages.
+// Fuzzes the parsing ops: Example and SequenceExample messages, their JSON, CSV lines, text in
+// charsets, messages by descriptor, and serialized sparse tensors. The first byte selects the op;
+// the rest is split into two messages.
 #include "fuzz/util.h"
 #include "graph/graph.h"
 #include "runnel/input.h"
@@ -86,7 +86,7 @@ static void build_charset(parse_t* p, int which) {
   want(p, rn_UnicodeTranscode(p->s, p->text, name, "UTF-8", .errors = "ignore").node);
 }
 
-// The first message is the descriptor, the second is of the type p.M that it may have.
+// The first message is the descriptor; the second is of type p.M, which the descriptor may define.
 static void build_message(parse_t* p, rn_str_t descriptor) {
   static const char* const names[] = {"i", "s"};
   static const int kinds[] = {RN_INT32, RN_STRING};

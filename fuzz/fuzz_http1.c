@@ -1,5 +1,5 @@
-// Any bytes as a request of HTTP/1. What is refused stays refused however it goes on, what is whole
-// is whole with anything behind it, and nothing of a request lies outside of its bytes.
+// Fuzzes the HTTP/1 request parser. A refused request must stay refused with any bytes appended, a
+// complete one must stay complete, and all parts of a request must lie within its bytes.
 #include "dist/rpc/http1.h"
 #include "fuzz/util.h"
 

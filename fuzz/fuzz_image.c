@@ -1,5 +1,6 @@
-// Image files: the first byte chooses how they are decoded, the rest is the file. What comes out is
-// as large as was said, every byte of it is set, and what is encoded again can be decoded.
+// Fuzzes the image decoders. The first byte selects how to decode, the rest is the file. The result
+// must have the announced size, every byte must be set, and encoding it again must give a file that
+// decodes.
 #include <stdlib.h>
 
 #include "fuzz/util.h"
@@ -8,9 +9,9 @@
 enum { MAX_BYTES = 1 << 24 };
 
 typedef struct image_t {
-  uint8_t* pixels;  // from malloc, as large as it is: one byte more would be seen
+  uint8_t* pixels;  // from malloc with the exact size, so that sanitizers see an overrun
   int64_t frames, height, width, channels;
-  int bytes;  // of a channel
+  int bytes;  // per channel
 } image_t;
 
 static rn_status_t allocate(void* arg, int64_t frames, int64_t height, int64_t width,
@@ -18,7 +19,7 @@ static rn_status_t allocate(void* arg, int64_t frames, int64_t height, int64_t w
   image_t* image = arg;
   fuzz_check(!image->pixels && frames > 0 && height > 0 && width > 0);
   fuzz_check(channels >= 1 && channels <= 4);
-  // Within the limits of the decoders the product fits.
+  // The product cannot overflow within the decoders' limits.
   int64_t size = frames * height * width * channels * image->bytes;
   if (size > MAX_BYTES) return rn_resource_exhausted("too large for a try");
   *image = (image_t){malloc((size_t)size), frames, height, width, channels, image->bytes};
@@ -30,7 +31,7 @@ static void read_all(const image_t* image) {
   unsigned sum = 0;
   int64_t size = image->frames * image->height * image->width * image->channels * image->bytes;
   for (int64_t i = 0; i < size; ++i) sum += image->pixels[i];
-  // A branch on it, for whoever watches memory that was never set.
+  // Branches on the value, so that MemorySanitizer or Valgrind reports uninitialized memory.
   if (sum == 0xdeadbeef) abort();
 }
 

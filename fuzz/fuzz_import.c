@@ -1,11 +1,11 @@
-// Any bytes, as a GraphDef. The first byte picks options. What is refused must leave the graph as
-// it was; what is accepted must export, and its export must import into an equal graph.
+// Fuzzes the import of GraphDefs; the first byte selects options. A refused import must leave the
+// graph unchanged. An accepted one must export, and its export must import into an equal graph.
 #include "fuzz/util.h"
 #include "graph/graph.h"
 #include "graph/import.h"
 
-// A constant in a few bytes may be as large as the importer's limit: too slow to fuzz with. Refuse
-// what asks for much.
+// A few bytes can describe a constant as large as the importer's limit, which is too slow to fuzz.
+// Refuses inputs that need much memory.
 #define MAX_BYTES ((int64_t)1 << 28)
 
 static rn_graph_t* new_graph(rn_counting_allocator_t* counting) {

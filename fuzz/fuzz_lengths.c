@@ -1,10 +1,9 @@
-// One op, with lists and counts among its attributes that do not fit together or do not fit the
-// node's inputs. Its shape function is called with blocks of memory of just the right sizes, so
-// that a step beyond them is seen; then, as a node of a GraphDef, it is imported, and if it is
-// accepted its kernel is made and run. The first four bytes choose the op, by the hash of its name;
-// each further byte chooses a length or a number. An input of at most four bytes sweeps every op
-// that has such attributes: each list and each number, alone and in pairs, takes other values while
-// the rest agree.
+// Fuzzes one op with list and count attributes that contradict each other or the node's inputs.
+// Calls its shape function with memory blocks of the exact sizes, so that sanitizers see an
+// overrun. Then imports it as a node of a GraphDef and, if that is accepted, makes and runs its
+// kernel. The first four bytes choose the op, by the hash of its name; each further byte selects a
+// length or a number. An input of at most four bytes sweeps every op that has such attributes: each
+// list and each number, alone and in pairs, takes other values while the rest agree.
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -19,7 +18,7 @@
 #define MAX_ATTRS 32
 #define MAX_INPUTS 24
 #define MAX_LENGTH 8   // of a list
-#define MAX_EDGES 100  // of an argument, where only shapes are inferred
+#define MAX_EDGES 100  // per argument, when only shapes are inferred
 #define MAX_BYTES ((int64_t)64 << 20)
 #define MAX_MS 10
 
@@ -27,15 +26,15 @@
 typedef struct trial_t {
   const rn_op_def_t* op;
   int64_t numbers[MAX_ATTRS];
-  int more_inputs;  // how many there are beyond those that the attributes ask for
-  int rank;         // of the inputs; -1 if it is not known
+  int more_inputs;  // inputs in excess of those that the attributes require
+  int rank;         // of the inputs; -1 if unknown
 } trial_t;
 
 static const int64_t lengths[] = {0, 1, 2, 3, 7};
 static const int64_t numbers[] = {0, 1, 2, 3, 7, 40, -1, 1 << 20, INT32_MAX, INT64_C(1) << 32 | 1};
 #define COUNT_OF(array) ((int)(sizeof(array) / sizeof(array)[0]))
 
-// Whether the attribute is a knob of the sweep: a list, or a whole number.
+// Whether the sweep varies the attribute: a list or an integer.
 static bool is_knob(const rn_attr_def_t* def) { return def->is_list || def->kind == RN_ATTR_INT; }
 
 static bool is_tried(const rn_op_def_t* op) {
@@ -163,7 +162,7 @@ static rn_dtype_t input_type(const trial_t* trial, const rn_arg_def_t* arg) {
   return arg->type_attr >= 0 ? type_of(&trial->op->attrs[arg->type_attr]) : arg->type;
 }
 
-// A node that an input comes from: a placeholder, or a variable where a reference is wanted.
+// A node that provides an input: a placeholder, or a variable if the input is a reference.
 static void put_source(rn_strbuf_t* out, const trial_t* trial, const rn_arg_def_t* arg, int i) {
   size_t node = rn_pb_begin(out, rn_pb_GraphDef_node_field);
   char name[16];
@@ -186,7 +185,7 @@ static int64_t arg_length(const trial_t* trial, const rn_arg_def_t* arg) {
   return arg->number_attr >= 0 ? trial->numbers[arg->number_attr] : 1;
 }
 
-// Writes the nodes that the inputs come from. Gives how many there are.
+// Writes the nodes that provide the inputs; returns their number.
 static int put_sources(rn_strbuf_t* out, const trial_t* trial) {
   int count = 0;
   for (int a = 0; a < trial->op->input_count; ++a) {
@@ -212,7 +211,7 @@ static void put_graph(rn_strbuf_t* out, const trial_t* trial) {
   rn_pb_end(out, node);
 }
 
-// Feeds for the placeholders; what cannot be fed makes the step fail, which is fine.
+// Feeds the placeholders. If one cannot be fed the step fails, which is fine.
 typedef struct feeds_t {
   rn_edge_t edges[MAX_INPUTS];
   rn_tensor_t values[MAX_INPUTS];
@@ -297,7 +296,7 @@ static void set_list(const rn_attr_def_t* def, rn_attr_value_t* out) {
   if (def->kind == RN_ATTR_INT) out->list_i = ints;
   if (def->kind == RN_ATTR_STRING) out->list_s = texts;
   if (def->kind == RN_ATTR_TYPE) out->list_type = types;
-  // Copied: a list has a block of its own, of its length.
+  // Copies each list into a block of exactly its length.
   size_t item = def->kind == RN_ATTR_SHAPE    ? sizeof(rn_shape_t)
                 : def->kind == RN_ATTR_FLOAT  ? sizeof(float)
                 : def->kind == RN_ATTR_BOOL   ? sizeof(bool)
@@ -310,7 +309,8 @@ static void set_list(const rn_attr_def_t* def, rn_attr_value_t* out) {
   out->list_i = copy;
 }
 
-// The attributes; false if the op has some that shape functions are not given alone.
+// Sets the attributes; false if the op has kinds of attributes that this cannot set without a
+// graph.
 static bool set_attrs(const trial_t* trial, rn_attr_value_t* out) {
   static const rn_tensor_t none = {0};
   for (int i = 0; i < trial->op->attr_count; ++i) {
@@ -377,7 +377,7 @@ static void infer_alone(const trial_t* trial) {
   int64_t inputs = total_length(trial, trial->op->inputs, trial->op->input_count);
   int64_t outputs = total_length(trial, trial->op->outputs, trial->op->output_count);
   rn_attr_value_t attrs[MAX_ATTRS] = {0};
-  if (inputs < 0 || outputs < 0) return;  // no node can be made of it
+  if (inputs < 0 || outputs < 0) return;  // cannot become a node
   for (int i = 0; i < trial->op->attr_count; ++i) {
     const rn_attr_def_t* def = &trial->op->attrs[i];
     if (def->has_minimum && trial->numbers[i] < def->minimum) return;
@@ -387,7 +387,7 @@ static void infer_alone(const trial_t* trial) {
     if (attrs[i].is_list) free((void*)attrs[i].list_i);
 }
 
-// All lists of one length and all numbers that one: as far as that goes, a node that fits together.
+// Gives all lists the same length and all numbers that value: as consistent a node as that allows.
 static trial_t even_trial(const rn_op_def_t* op, int64_t length, int rank) {
   trial_t trial = {.op = op, .rank = rank};
   for (int i = 0; i < op->attr_count; ++i) {

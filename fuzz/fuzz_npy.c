@@ -1,5 +1,5 @@
-// What people hand to the command: the first byte chooses between an .npy file, which, if read,
-// must be written and read again as the same array, and a value as the command line spells it.
+// Fuzzes inputs of the command. The first byte selects an .npy file, which, if accepted, must be
+// written and read again as the same array, or a value of the command line.
 #include "cli/npy.h"
 #include "cli/value.h"
 #include "fuzz/util.h"
@@ -8,7 +8,7 @@ static rn_strbuf_t written(const rn_tensor_t* tensor, bool* out_ok) {
   rn_strbuf_t bytes;
   rn_strbuf_init(&bytes, rn_allocator_system());
   rn_status_t status = rn_npy_write(tensor, &bytes);
-  *out_ok = rn_ok(status);  // some strings cannot be
+  *out_ok = rn_ok(status);  // some strings cannot be written
   rn_status_free(status);
   return bytes;
 }

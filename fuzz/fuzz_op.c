@@ -1,8 +1,8 @@
-// One op with random inputs and attributes, run. The first four bytes choose the op, by the hash of
+// Runs one op with random inputs and attributes. The first four bytes select the op, by the hash of
 // its name, so that inputs keep their meaning when ops are added; the rest chooses types,
 // attributes, shapes and values, whether an input is a constant or fed, and whether gradients are
-// asked for. Kernels must end in a result or a status, give back what they took, and compute the
-// same bits with the planner's passes and without.
+// added. Kernels must end with a result or a status, free all memory, and compute the same bits
+// with and without the planner's passes.
 #include <math.h>
 
 #include "fuzz/util.h"
@@ -25,14 +25,14 @@ typedef struct build_t {
   rn_scope_t* scope;
   const rn_op_def_t* op;
   rn_attr_value_t attrs[MAX_ATTRS];  // as chosen; unset ones are the defaults
-  int rank;                          // the last shape: inputs often go together
+  int rank;                          // of the last shape, because inputs often match
   int64_t dims[8];
   rn_edge_t inputs[MAX_INPUTS];
   int input_count;
   rn_edge_t feeds[MAX_INPUTS];
   rn_tensor_t values[MAX_INPUTS];
   int feed_count;
-  rn_node_t* setup[MAX_INPUTS];  // run first: they fill variables and queues
+  rn_node_t* setup[MAX_INPUTS];  // run first, to fill variables and queues
   int setup_count;
   rn_edge_t fetches[MAX_FETCHES];
   int fetch_count;
@@ -195,7 +195,7 @@ static const rn_func_attr_t* pick_function(build_t* b) {
   return function;
 }
 
-// The type that a tensor attribute most likely wants: the last type chosen.
+// The most likely type for a tensor attribute: the last type chosen.
 static rn_dtype_t last_type(const build_t* b, int before) {
   for (int i = before - 1; i >= 0; --i)
     if (b->op->attrs[i].kind == RN_ATTR_TYPE && !b->op->attrs[i].is_list) return b->attrs[i].type;
@@ -330,7 +330,7 @@ static rn_edge_t constant(build_t* b, const rn_tensor_t* value) {
   return add(b, "Const", NULL, 0, attrs, 2);
 }
 
-// Keeps |value| for feeding. The placeholder may know all of its shape, some or none.
+// Keeps |value| for feeding. The placeholder's shape may be known fully, partly or not at all.
 static rn_edge_t fed(build_t* b, rn_tensor_t* value) {
   rn_shape_t shape = rn_tensor_shape(value);
   int64_t dims[8];
@@ -362,7 +362,7 @@ static void set_up(build_t* b, rn_edge_t edge) {
   if (edge.node) b->setup[b->setup_count++] = edge.node;
 }
 
-// A variable of the old kind, mostly with a value.
+// A reference variable, usually with a value.
 static rn_edge_t ref_input(build_t* b, rn_dtype_t dtype) {
   rn_tensor_t value = {0};
   if (!make_tensor(b, dtype, &value)) return RN_NO_EDGE;
@@ -377,7 +377,7 @@ static rn_edge_t ref_input(build_t* b, rn_dtype_t dtype) {
   return variable;
 }
 
-// What a resource, or a reference to a string, may stand for.
+// Objects that a resource, or a reference to a string, may mean.
 static rn_edge_t handle_input(build_t* b, bool is_resource) {
   rn_tensor_t value = {0};
   rn_dtype_t dtype = fuzz_pick(&b->bytes, 3) ? RN_FLOAT : RN_INT32;
@@ -411,7 +411,7 @@ static rn_edge_t handle_input(build_t* b, bool is_resource) {
 static bool make_input(build_t* b, rn_dtype_t dtype, bool is_ref) {
   if (b->input_count == MAX_INPUTS) return false;
   rn_edge_t edge;
-  // Now and then the same edge twice.
+  // Sometimes uses the same edge twice.
   if (b->input_count && fuzz_pick(&b->bytes, 16) == 0)
     edge = b->inputs[b->input_count - 1];
   else if (dtype == RN_RESOURCE || (is_ref && dtype == RN_STRING))
@@ -458,7 +458,7 @@ static void add_gradients(build_t* b) {
   rn_status_free(status);
 }
 
-// The nodes; false if the op takes none of this.
+// Adds the nodes; false if the op refuses them.
 static bool build(build_t* b) {
   pick_attrs(b);
   for (int i = 0; i < b->op->attr_count; ++i)  // lengths of lists

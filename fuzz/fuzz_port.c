@@ -1,6 +1,6 @@
-// Any bytes into the port of a task: HTTP/2 frames, HTTP/1, or neither. The first byte says whether
-// the preface and settings of HTTP/2 go before the rest, and how large the pieces are. The task
-// answers the next one as if nothing had been.
+// Fuzzes the port of a task with HTTP/2 frames, HTTP/1, or neither. The first byte selects whether
+// to send HTTP/2's preface and settings first, and the size of the pieces. The task must then still
+// answer a normal request.
 #include <arpa/inet.h>
 #include <errno.h>
 #include <pthread.h>
@@ -16,7 +16,7 @@ static rn_server_t* server;
 static rn_env_t env;
 static int port;
 
-// Before the process ends, so that whatever is left then was lost.
+// Runs before the process ends, so that remaining allocations are leaks.
 static void stop(void) { rn_server_destroy(server); }
 
 static void start(void) {
@@ -43,7 +43,7 @@ static int connect_to_port(void) {
                                 .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
   int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   while (connect(fd, (struct sockaddr*)&address, sizeof address) != 0) {
-    fuzz_check(errno == EADDRNOTAVAIL);  // too many of them a minute: wait for ports
+    fuzz_check(errno == EADDRNOTAVAIL);  // too many connections per minute: wait for ports
     usleep(100000);
   }
   return fd;

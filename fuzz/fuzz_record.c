@@ -1,5 +1,5 @@
-// A TFRecord file, plain or compressed, and the same bytes as lines of text: read to the end,
-// passed over, gone back in. No more memory is taken than twice what comes out of the file.
+// Fuzzes TFRecord files, plain or compressed, and the same bytes as lines of text: reads to the
+// end, skips, and seeks back. Memory use must not exceed twice the decompressed size.
 #include "fuzz/util.h"
 #include "io/inflate.h"
 #include "io/record.h"
@@ -60,7 +60,7 @@ static void read_records(const rn_env_t* env, rn_compression_t compression, size
   rn_code_t code = rn_status_code(status);
   fuzz_check(code == RN_CODE_OK || code == RN_CODE_DATA_LOSS || code == RN_CODE_RESOURCE_EXHAUSTED);
   rn_status_free(status);
-  // What was read once is there again.
+  // What was read once can be read again.
   fuzz_must(rn_record_reader_seek(reader, 0));
   status = rn_record_reader_skip(reader, count, &skipped);
   if (rn_ok(status)) fuzz_check(skipped == count);

@@ -1,6 +1,6 @@
-// Calls to a task, each with any bytes as its message: a byte for the method, two for the size, the
-// message; up to eight of them, one after the other, on a task of their own. Sessions have handles
-// that the input can know. Whatever is asked, every call ends.
+// Fuzzes calls to a task: one byte for the method, two for the size, then the message; up to eight
+// calls in sequence, on a fresh task. Session handles are predictable, so that inputs can use them.
+// Every call must end.
 #include "dist/gate.h"
 #include "fuzz/task.h"
 

@@ -1,7 +1,6 @@
-// Any bytes, as a GraphDef that is imported and run: every value of it is fetched, placeholders
-// being fed, first all in one step and then one by one; the same without the planner's passes, and
-// with a value fed that the graph would compute.
-// Every step must end, in values or in a status, and the session must give back what it took.
+// Imports the input as a GraphDef and runs it: feeds placeholders and fetches every value, first
+// all in one step, then one by one; repeats that without the planner's passes, and with a computed
+// value fed. Every step must end with values or a status, and the session must free all memory.
 #include "fuzz/util.h"
 #include "graph/graph.h"
 #include "graph/import.h"
@@ -21,7 +20,7 @@ typedef struct program_t {
   int target_count;
 } program_t;
 
-// A value for an edge: what is not known of its shape is taken to be 1.
+// A value for an edge; unknown dimensions become 1.
 static void feed(program_t* program, rn_edge_t edge) {
   const rn_output_t* output = &edge.node->outputs[edge.index];
   int64_t dims[RN_MAX_RANK], count;

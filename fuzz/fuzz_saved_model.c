@@ -1,6 +1,5 @@
-// Any bytes, as a SavedModel: bytes, or text if the first byte is odd. What can be opened is
-// imported, its signatures are looked up, and what initialises it is run in a session that may
-// touch no file.
+// Fuzzes SavedModels: binary, or text if the first byte is odd. If the model opens, imports it,
+// looks up its signatures, and runs its initialization in a session that may not access files.
 #include "fuzz/util.h"
 #include "graph/graph.h"
 #include "saved_model/freeze.h"

@@ -1,5 +1,5 @@
-// Saved datasets: the first byte chooses a compression, or the metadata; the rest is the file. What
-// can be read of it is read.
+// Fuzzes saved datasets. The first byte selects a compression or the metadata; the rest is the
+// file. Reads as much of it as possible.
 #include "fuzz/util.h"
 #include "io/snapshot.h"
 #include "tests/support/memory_fs.h"
@@ -9,7 +9,7 @@ static void read_meta(const rn_env_t* env, rn_str_t bytes) {
   rn_strbuf_init(&meta.text, rn_allocator_system());
   fuzz_must(rn_fs_write(env, "/s/snapshot.metadata", bytes));
   rn_status_t status = rn_snapshot_meta_read(env, "/s", &meta);
-  // A run is a name within the folder.
+  // A run id must be a name inside the folder.
   if (rn_ok(status)) fuzz_check(meta.run.size && !memchr(meta.run.data, '/', meta.run.size));
   rn_status_free(status);
   rn_strbuf_clear(&meta.text);

@@ -1,5 +1,6 @@
-// Any text, as any message: the first four bytes pick the type, the next the form with multi-line
-// strings. What is accepted must print to text that parses and prints the same.
+// Fuzzes the text format with any message type: the first four bytes select the type, the next one
+// the form with multi-line strings. An accepted message must print to text that parses and prints
+// the same.
 #include "fuzz/messages.h"
 #include "wire/text.h"
 

@@ -1,4 +1,4 @@
-// The message that an input asks for.
+// Selects a message type from the input.
 #ifndef RUNNEL_FUZZ_MESSAGES_H_
 #define RUNNEL_FUZZ_MESSAGES_H_
 

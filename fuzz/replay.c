@@ -1,6 +1,6 @@
-// The corpora as a test: runs a target, built without libFuzzer, over the files and the folders of
-// files that are named. "--random=COUNT" runs it over so many inputs of random bytes, the same
-// every time; "--write=NUMBER" writes the one of that number to stdout instead, for a corpus.
+// Runs the corpora as a test: a target, built without libFuzzer, over the given files and folders.
+// "--random=COUNT" runs it over COUNT inputs of pseudo-random bytes, the same every time;
+// "--write=NUMBER" writes input NUMBER of these to stdout instead, for a corpus.
 #include <dirent.h>
 #include <errno.h>
 #include <stdint.h>
@@ -32,7 +32,7 @@ static int run_file(const char* path) {
     size += fread(data + size, 1, room - size, file);
   }
   fclose(file);
-  // A block of exactly the input's size, so that a step beyond its end is seen.
+  // A block of exactly the input's size, so that sanitizers see an overrun.
   uint8_t* exact = malloc(size ? size : 1);
   if (!exact) abort();
   if (size) memcpy(exact, data, size);
@@ -45,7 +45,7 @@ static int run_file(const char* path) {
   return 0;
 }
 
-// In the order of their names: the same on every file system.
+// Sorted by name, so that the order is the same on every file system.
 static int run_folder(const char* path, struct dirent** entries, int entry_count) {
   char name[4096];
   int failed = 0;
@@ -104,5 +104,5 @@ int main(int argc, char** argv) {
     failed |= entry_count >= 0 ? run_folder(argv[i], entries, entry_count) : run_file(argv[i]);
   }
   printf("%d inputs\n", count);
-  return failed || count == 0;  // a corpus that is not there is a mistake
+  return failed || count == 0;  // an empty corpus is an error
 }

@@ -1,4 +1,4 @@
-// A task with memory of its own, and a channel to it.
+// A task with its own counted memory, and a channel to it.
 #ifndef RUNNEL_FUZZ_TASK_H_
 #define RUNNEL_FUZZ_TASK_H_
 
@@ -30,7 +30,7 @@ static void fuzz_task_open(fuzz_task_t* task, const rn_env_t* env) {
   fuzz_must(rn_channel_create(&way, &task->channel));
 }
 
-// Nothing of it may be left.
+// All its memory must have been freed.
 static void fuzz_task_close(fuzz_task_t* task) {
   rn_channel_destroy(task->channel);
   rn_loop_destroy(task->loop);

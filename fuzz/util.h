@@ -1,4 +1,4 @@
-// What the targets share: choices made of the input's bytes, memory with a ceiling, surroundings
+// Shared by the targets: choices from the input's bytes, memory with a limit, an environment
 // without files.
 #ifndef RUNNEL_FUZZ_UTIL_H_
 #define RUNNEL_FUZZ_UTIL_H_
@@ -10,13 +10,13 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size);
 
-// What must hold whatever the input.
+// Checks a condition that must hold for every input.
 static FUZZ_UNUSED void fuzz_check(bool condition) {
   if (!condition) __builtin_trap();
 }
 static FUZZ_UNUSED void fuzz_must(rn_status_t status) { fuzz_check(rn_ok(status)); }
 
-// The input, read from its front; zeros behind its end.
+// A reader over the input; returns zeros after its end.
 typedef struct fuzz_bytes_t {
   const uint8_t* at;
   size_t left;
@@ -36,8 +36,8 @@ static FUZZ_UNUSED uint32_t fuzz_u32(fuzz_bytes_t* bytes) {
   for (int i = 0; i < 4; ++i) value = value << 8 | fuzz_byte(bytes);
   return value;
 }
-// How far |name| is from what the input asks for. The nearest of a list is chosen, so that an input
-// keeps its meaning when the list grows.
+// The distance between |name| and the input's selector. The nearest name of a list is chosen, so
+// that an input keeps its meaning when the list grows.
 static FUZZ_UNUSED uint32_t fuzz_distance(const char* name, uint32_t wanted) {
   return (uint32_t)rn_str_hash(rn_str(name)) - wanted;
 }
@@ -49,7 +49,7 @@ static FUZZ_UNUSED rn_str_t fuzz_take(fuzz_bytes_t* bytes, size_t size) {
   return taken;
 }
 
-// Memory with a ceiling: an input of a few bytes may ask for as much as it likes.
+// Memory with a limit, because a few bytes of input can request any amount.
 typedef struct fuzz_memory_t {
   rn_counting_allocator_t counting;
   int64_t limit;
