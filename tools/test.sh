@@ -15,6 +15,7 @@ trap 'rm -f "$log"' EXIT
 # Many tests wait for other processes: half as many again as there are cores keep the cores busy.
 parallel=$((jobs + jobs / 2))
 passed=0 failed=0
+export RUNNEL_VERIFY=1  # every plan is checked: doc/passes.md
 
 # Runs ctest with the arguments given, and adds to the counts. Fails if a test fails, or if none was run.
 run_tests() {

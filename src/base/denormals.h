@@ -3,6 +3,8 @@
 //
 // Pool threads always flush; other threads do so while they run kernels. Software conversions of
 // half precision are the same either way.
+//
+// doc/invariants.md: invariant 29a.
 #ifndef RUNNEL_BASE_DENORMALS_H_
 #define RUNNEL_BASE_DENORMALS_H_
 

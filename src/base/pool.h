@@ -5,6 +5,8 @@
 // in the caller. Idle workers sleep; one that has just run out of work looks around for some
 // microseconds first (some hundred where that has paid), because the next piece usually follows at
 // once and a wake-up costs 20 microseconds. Jobs may be submitted from any thread.
+//
+// doc/invariants.md: invariant 5.
 #ifndef RUNNEL_BASE_POOL_H_
 #define RUNNEL_BASE_POOL_H_
 

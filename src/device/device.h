@@ -4,6 +4,8 @@
 // Code above this layer must not assume that the host can read a device's memory, or that a kernel
 // has run when its compute returns: on an asynchronous device, compute *issues* the work. A device
 // runs its work in the order of issue; copies and rn_device_sync come after earlier work.
+//
+// doc/invariants.md: invariant 36.
 #ifndef RUNNEL_DEVICE_DEVICE_H_
 #define RUNNEL_DEVICE_DEVICE_H_
 

@@ -1,4 +1,6 @@
 // Repeats calls after a broken connection: see repeat.h.
+//
+// doc/invariants.md: invariant 47.
 #include "dist/repeat.h"
 
 // The most attempts per call. A long call is repeated with each connection that breaks meanwhile;

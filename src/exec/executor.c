@@ -1,4 +1,6 @@
 // The executor: runs straight-line tasks. See execution.h; frames.c runs plans with loops.
+//
+// doc/invariants.md: invariant 26.
 #include "exec/executor.h"
 
 #include <sys/syscall.h>

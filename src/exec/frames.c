@@ -1,4 +1,6 @@
 // Frames and iterations: entering and ending them, and delivering values. See frames.h.
+//
+// doc/invariants.md: invariant 33.
 #include "exec/frames_internal.h"
 
 static size_t iteration_size(const rn_frame_def_t* def) {

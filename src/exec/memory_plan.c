@@ -8,6 +8,8 @@
 //
 // The inputs of a concatenation of matrices get adjacent places, so that the concatenation has
 // nothing to copy.
+//
+// doc/invariants.md: invariant 22.
 #include "exec/compile.h"
 #include "framework/internal_ops.h"
 

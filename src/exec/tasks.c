@@ -4,6 +4,8 @@
 // otherwise one would delay the other, and deadlock if the way leads through another device or the
 // other end of a queue. Instructions that wait for the same ones are a class. Classes are cut into
 // several tasks only where threads can gain from it.
+//
+// doc/invariants.md: invariant 23.
 #include "exec/compile.h"
 
 // Handing work to another thread costs about 20 us: less work than this is not worth it.

@@ -1,4 +1,6 @@
-// The verifier of plans: what must hold of a compiled plan (doc/invariants.md, 21 and 22).
+// The verifier of plans: what must hold of a compiled plan.
+//
+// doc/invariants.md: invariant 22.
 #ifndef RUNNEL_EXEC_VERIFY_PLAN_H_
 #define RUNNEL_EXEC_VERIFY_PLAN_H_
 

@@ -3,6 +3,8 @@
 // Bit-equality rests on this choice: every way but RN_GEMM_DOTS adds the k products of an element
 // in order, so those ways give the same bits. kernels/cpu/gemm.c computes as rn_gemm_way says, and
 // passes that split, stack or pack matmuls (step/) ask here instead of repeating the numbers.
+//
+// doc/invariants.md: invariant 20.
 #ifndef RUNNEL_FRAMEWORK_GEMM_WAY_H_
 #define RUNNEL_FRAMEWORK_GEMM_WAY_H_
 

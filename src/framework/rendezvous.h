@@ -2,6 +2,8 @@
 //
 // There is one rendezvous per step. Either side may come first. A value is received once. Failing
 // the rendezvous fails all waiting and all later calls.
+//
+// doc/invariants.md: invariant 35.
 #ifndef RUNNEL_FRAMEWORK_RENDEZVOUS_H_
 #define RUNNEL_FRAMEWORK_RENDEZVOUS_H_
 

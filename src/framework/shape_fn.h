@@ -5,6 +5,8 @@
 // output shapes it can infer (the others stay unknown) and fails, with TensorFlow's message, for a
 // node that can never run; the caller appends the node's summary and input shapes. It runs on any
 // thread and allocates only from the context's arena.
+//
+// doc/invariants.md: invariant 18b.
 #ifndef RUNNEL_FRAMEWORK_SHAPE_FN_H_
 #define RUNNEL_FRAMEWORK_SHAPE_FN_H_
 

@@ -4,6 +4,8 @@
 // stand for attributes ("$T"), which a call supplies. A library belongs to one graph; function
 // bodies built from it use it too. Its lock is the innermost one: it may be taken under a graph's,
 // and nothing is built under it. function/ makes functions from graphs and graphs from functions.
+//
+// doc/invariants.md: invariant 18a.
 #ifndef RUNNEL_GRAPH_LIBRARY_H_
 #define RUNNEL_GRAPH_LIBRARY_H_
 

@@ -1,5 +1,7 @@
 // Removes nodes again, for builders of many nodes that fail midway. Their memory stays in the
 // arena, because lists of older nodes may come after it.
+//
+// doc/invariants.md: invariant 15.
 #include "graph/build.h"
 
 static void forget_consumer(rn_output_t* output, const rn_node_t* node) {

@@ -1,4 +1,6 @@
 // The files of a bundle: writes the index, puts a checkpoint in place, and removes one.
+//
+// doc/invariants.md: invariant 42.
 #include "io/bundle_internal.h"
 #include "tensor/tensor_proto.h"
 #include "wire/encode.h"

@@ -3,6 +3,8 @@
 //
 // Paths of checkpoints in the same directory are written relative to it, so that the directory can
 // be moved; others unchanged. After reading, all paths can be opened.
+//
+// doc/invariants.md: invariant 43.
 #ifndef RUNNEL_IO_CHECKPOINT_STATE_H_
 #define RUNNEL_IO_CHECKPOINT_STATE_H_
 

@@ -3,6 +3,8 @@
 //
 // One pair serves all readers of a value on a device. A control edge that crosses carries an unread
 // constant.
+//
+// doc/invariants.md: invariant 38.
 #include "framework/internal_ops.h"
 #include "place/cut.h"
 

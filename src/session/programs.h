@@ -4,6 +4,8 @@
 // dimensions open, or other shapes are fed (as in stock, any may be), each set of fed shapes gets a
 // program planned for it; after a few of them, all others share a general one. Programs are
 // published complete and stay until the end, so lookups need no lock.
+//
+// doc/invariants.md: invariant 39.
 #ifndef RUNNEL_SESSION_PROGRAMS_H_
 #define RUNNEL_SESSION_PROGRAMS_H_
 

@@ -1,5 +1,7 @@
 // The verifier of a step's graph: what must hold after every pass, checked from the definitions
 // alone.
+//
+// doc/invariants.md: invariant 20a.
 #ifndef RUNNEL_STEP_VERIFY_H_
 #define RUNNEL_STEP_VERIFY_H_
 

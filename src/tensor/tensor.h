@@ -8,6 +8,8 @@
 // A tensor whose |buffer| is NULL borrows its bytes: from a step's memory block, or from a constant
 // in read-only data. Borrowed bytes are valid only as long as their owner, so code that keeps a
 // tensor beyond the call must use rn_tensor_keep, which copies if necessary.
+//
+// doc/invariants.md: invariant 7.
 #ifndef RUNNEL_TENSOR_TENSOR_H_
 #define RUNNEL_TENSOR_TENSOR_H_
 

@@ -1,4 +1,6 @@
 // Decodes bytes into a message. Checks every limit before it allocates memory.
+//
+// doc/invariants.md: invariant 12.
 #ifndef RUNNEL_WIRE_DECODE_H_
 #define RUNNEL_WIRE_DECODE_H_
 

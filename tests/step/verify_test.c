@@ -23,7 +23,7 @@ static void case_open(case_t* c) {
   *c = (case_t){.rt = rt_begin(1), .env = *rn_env_system()};
   rn_scope_t* s = c->rt.s;
   const int64_t square[] = {kRows, kRows};
-  c->x = rn_Placeholder(s, RN_FLOAT, .shape = {2, square});
+  c->x = rn_Placeholder(s, RN_FLOAT, .shape = {true, square, 2});
   c->y = rn_Sub(s, rn_Tanh(s, rn_MatMul(s, c->x, c->x)), rn_Exp(s, c->x));
   cr_assert(rn_scope_ok(s), "%s", rn_scope_message(s));
   rn_allocator_t allocator = rn_allocator_system();

@@ -3,6 +3,8 @@
 // No thread waits on the socket. A receiver connects and sends the line's name first there, then
 // over the network: so when the name arrives over the network, the connection is waiting to be
 // accepted.
+//
+// doc/invariants.md: invariant 52.
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE  // accept4, struct ucred
 #endif
