@@ -9,7 +9,7 @@
 
 #define MAX_PEM (1u << 20)
 
-typedef struct maker_t {
+typedef struct cert_maker_t {
   rn_cli_t* cli;
   const rn_openssl_t* o;
   const char *dir, *client;
@@ -17,13 +17,13 @@ typedef struct maker_t {
   bool is_quiet;
   X509* ca;
   EVP_PKEY* ca_key;
-} maker_t;
+} cert_maker_t;
 
-static rn_status_t failed(const maker_t* maker, const char* what) {
+static rn_status_t failed(const cert_maker_t* maker, const char* what) {
   return rn_internal("%s: %s", what, rn_openssl_reason(maker->o));
 }
 
-static rn_status_t path_of(const maker_t* maker, rn_arena_t* arena, const char* name,
+static rn_status_t path_of(const cert_maker_t* maker, rn_arena_t* arena, const char* name,
                            const char* suffix, rn_str_t* out) {
   return rn_arena_printf(arena, out, "%s/%s%s", maker->dir, name, suffix);
 }
@@ -37,7 +37,7 @@ static rn_status_t write_file(const char* path, rn_str_t data, mode_t mode) {
   return error ? rn_unavailable("'%s': %s", path, strerror(error)) : RN_OK;
 }
 
-static rn_status_t write_pem(const maker_t* maker, rn_str_t path, X509* certificate,
+static rn_status_t write_pem(const cert_maker_t* maker, rn_str_t path, X509* certificate,
                              EVP_PKEY* key) {
   const rn_openssl_t* o = maker->o;
   BIO* bio = o->BIO_new(o->BIO_s_mem());
@@ -53,7 +53,7 @@ static rn_status_t write_pem(const maker_t* maker, rn_str_t path, X509* certific
   return status;
 }
 
-static rn_status_t write_pair(const maker_t* maker, const char* name, X509* certificate,
+static rn_status_t write_pair(const cert_maker_t* maker, const char* name, X509* certificate,
                               EVP_PKEY* key) {
   rn_arena_t arena;
   rn_str_t path = {0};
@@ -67,7 +67,7 @@ static rn_status_t write_pair(const maker_t* maker, const char* name, X509* cert
   return status;
 }
 
-static bool extend(const maker_t* maker, X509* certificate, X509* issuer, int nid,
+static bool extend(const cert_maker_t* maker, X509* certificate, X509* issuer, int nid,
                    const char* value) {
   const rn_openssl_t* o = maker->o;
   X509V3_CTX context = {0};
@@ -80,7 +80,7 @@ static bool extend(const maker_t* maker, X509* certificate, X509* issuer, int ni
 
 // A certificate for |name| with a key of its own; |hosts| is "DNS:a,IP:1.2.3.4", or NULL for a
 // self-signed authority.
-static rn_status_t make(const maker_t* maker, const char* name, const char* hosts, X509** out,
+static rn_status_t make(const cert_maker_t* maker, const char* name, const char* hosts, X509** out,
                         EVP_PKEY** out_key) {
   const rn_openssl_t* o = maker->o;
   uint64_t serial = 0;
@@ -112,7 +112,7 @@ static rn_status_t make(const maker_t* maker, const char* name, const char* host
   return ok ? RN_OK : failed(maker, name);
 }
 
-static rn_status_t issue(const maker_t* maker, const char* name, const char* hosts,
+static rn_status_t issue(const cert_maker_t* maker, const char* name, const char* hosts,
                          const char* file) {
   X509* certificate = NULL;
   EVP_PKEY* key = NULL;
@@ -124,7 +124,7 @@ static rn_status_t issue(const maker_t* maker, const char* name, const char* hos
 }
 
 // Loads the existing authority, if there is one.
-static rn_status_t load_authority(maker_t* maker, rn_str_t path, rn_str_t key_path) {
+static rn_status_t load_authority(cert_maker_t* maker, rn_str_t path, rn_str_t key_path) {
   const rn_openssl_t* o = maker->o;
   rn_strbuf_t pem, key_pem;
   rn_strbuf_init(&pem, maker->cli->allocator);
@@ -145,7 +145,7 @@ static rn_status_t load_authority(maker_t* maker, rn_str_t path, rn_str_t key_pa
   return status;
 }
 
-static rn_status_t find_authority(maker_t* maker) {
+static rn_status_t find_authority(cert_maker_t* maker) {
   rn_arena_t arena;
   rn_str_t path = {0}, key_path = {0};
   rn_arena_init(&arena, maker->cli->allocator);
@@ -180,7 +180,7 @@ static void put_hosts(const char* address, char* out, size_t room) {
     snprintf(out, room, "%s:%s", is_ip(host) ? "IP" : "DNS", host);
 }
 
-static rn_status_t make_each(maker_t* maker, const rn_cli_cluster_t* cluster) {
+static rn_status_t make_each(cert_maker_t* maker, const rn_cli_cluster_t* cluster) {
   RN_RETURN_IF_ERROR(rn_openssl(&maker->o));
   RN_RETURN_IF_ERROR(rn_cli_at(rn_fs_make_directories(maker->cli->env, maker->dir), maker->dir));
   RN_RETURN_IF_ERROR(find_authority(maker));
@@ -196,7 +196,7 @@ static rn_status_t make_each(maker_t* maker, const rn_cli_cluster_t* cluster) {
   return issue(maker, maker->client, "", maker->client);
 }
 
-static rn_status_t make_all(maker_t* maker, const rn_cli_cluster_t* cluster) {
+static rn_status_t make_all(cert_maker_t* maker, const rn_cli_cluster_t* cluster) {
   rn_status_t status = make_each(maker, cluster);
   if (maker->ca) maker->o->X509_free(maker->ca);
   if (maker->ca_key) maker->o->EVP_PKEY_free(maker->ca_key);
@@ -204,16 +204,16 @@ static rn_status_t make_all(maker_t* maker, const rn_cli_cluster_t* cluster) {
 }
 
 rn_status_t rn_cli_cert_make(rn_cli_t* cli, const rn_cli_cluster_t* cluster, const char* dir) {
-  maker_t maker = {.cli = cli, .dir = dir, .client = "client", .days = 365, .is_quiet = true};
+  cert_maker_t maker = {.cli = cli, .dir = dir, .client = "client", .days = 365, .is_quiet = true};
   return make_all(&maker, cluster);
 }
 
 static rn_status_t cert(rn_cli_t* cli) {
   const char *text = rn_cli_text(cli, "--cluster"), *client = rn_cli_text(cli, "--client");
-  maker_t maker = {.cli = cli,
-                   .dir = rn_cli_text(cli, "--dir"),
-                   .client = client ? client : "client",
-                   .days = rn_cli_number(cli, "--days", 365)};
+  cert_maker_t maker = {.cli = cli,
+                        .dir = rn_cli_text(cli, "--dir"),
+                        .client = client ? client : "client",
+                        .days = rn_cli_number(cli, "--days", 365)};
   if (!maker.dir) return rn_cli_usage(cli, "--dir must say where the certificates go");
   if (!*maker.client || strchr(maker.client, '/'))
     return rn_cli_usage(cli, "a client's name is not empty and has no '/'");

@@ -8,7 +8,7 @@
 #include "cli/cli.h"
 #include "cli/events_log.h"
 
-typedef struct job_t {
+typedef struct events_job_t {
   rn_cli_t* cli;
   const char* folder;
   const char* tag;
@@ -16,11 +16,11 @@ typedef struct job_t {
   int64_t width, height;
   int64_t runs;
   struct plot_t* plot;
-} job_t;
+} events_job_t;
 
 enum { MAX_COLUMNS = 500, MAX_ROWS = 200, MAX_FOLDER_DEPTH = 16, MARGIN = 14 };
 
-static bool is_wanted(const job_t* job, const rn_series_t* series) {
+static bool is_wanted(const events_job_t* job, const rn_series_t* series) {
   return !job->tag || memmem(series->tag.data, series->tag.size, job->tag, strlen(job->tag));
 }
 
@@ -32,12 +32,12 @@ static void print_tag(rn_str_t tag, int width) {
   for (; printed < width; ++printed) putchar(' ');
 }
 
-typedef struct range_t {
+typedef struct events_range_t {
   double low, high;
-} range_t;
+} events_range_t;
 
-static range_t range_of(const rn_series_t* series) {
-  range_t r = {INFINITY, -INFINITY};
+static events_range_t range_of(const rn_series_t* series) {
+  events_range_t r = {INFINITY, -INFINITY};
   for (size_t i = 0; i < series->points.count; ++i) {
     double v = series->points.items[i].value;
     if (!isfinite(v)) continue;
@@ -67,7 +67,7 @@ static void put_line(plot_t* plot, int x0, int y0, int x1, int y1) {
   }
 }
 
-static void fill_plot(plot_t* plot, const rn_series_t* series, range_t range) {
+static void fill_plot(plot_t* plot, const rn_series_t* series, events_range_t range) {
   int64_t first = INT64_MAX, last = INT64_MIN;
   for (size_t i = 0; i < series->points.count; ++i) {
     int64_t step = series->points.items[i].step;
@@ -98,7 +98,7 @@ static void fill_plot(plot_t* plot, const rn_series_t* series, range_t range) {
   }
 }
 
-static void print_plot(const job_t* job, const rn_series_t* series, range_t range) {
+static void print_plot(const events_job_t* job, const rn_series_t* series, events_range_t range) {
   plot_t* plot = job->plot;
   memset(plot, 0, sizeof *plot);
   plot->columns = (int)job->width;
@@ -123,7 +123,7 @@ static void print_plot(const job_t* job, const rn_series_t* series, range_t rang
 static const char* const kind_names[RN_SERIES_KINDS] = {"scalar", "histogram", "image", "audio",
                                                         "text",   "tensor",    "trace", "graph"};
 
-static void print_series(const job_t* job, const rn_series_t* series, int width) {
+static void print_series(const events_job_t* job, const rn_series_t* series, int width) {
   rn_cli_digits_t digits;
   size_t count = series->points.count;
   const rn_point_t* last = &series->points.items[count - 1];
@@ -131,7 +131,7 @@ static void print_series(const job_t* job, const rn_series_t* series, int width)
   print_tag(series->tag, width);
   printf("  %7s", rn_cli_digits((int64_t)count, &digits));
   printf(" point%s step %s", count == 1 ? ", " : "s,", rn_cli_digits(last->step, &digits));
-  range_t range = range_of(series);
+  events_range_t range = range_of(series);
   if (series->kind == RN_SERIES_SCALAR) printf(": %.6g", last->value);
   if (series->kind == RN_SERIES_SCALAR && range.low < range.high)
     printf("  (%.4g … %.4g)", range.low, range.high);
@@ -150,7 +150,7 @@ static void print_csv(const char* run, const rn_series_t* series) {
   }
 }
 
-static void print_run(job_t* job, const char* run, const rn_log_t* log) {
+static void print_run(events_job_t* job, const char* run, const rn_log_t* log) {
   rn_cli_digits_t digits;
   int width = 0;
   for (size_t i = 0; i < log->series.count; ++i)
@@ -172,9 +172,9 @@ static void print_run(job_t* job, const char* run, const rn_log_t* log) {
     fprintf(stderr, "runnel: %s; this is what came before it\n", rn_status_message(log->damage));
 }
 
-static rn_status_t show_folder(job_t* job, const char* folder, int depth);
+static rn_status_t show_folder(events_job_t* job, const char* folder, int depth);
 
-static rn_status_t show_inner(job_t* job, const char* folder, int depth) {
+static rn_status_t show_inner(events_job_t* job, const char* folder, int depth) {
   const rn_env_t* env = job->cli->env;
   rn_names_t names;
   rn_strbuf_t path;
@@ -197,7 +197,7 @@ static rn_status_t show_inner(job_t* job, const char* folder, int depth) {
   return status;
 }
 
-static rn_status_t show_folder(job_t* job, const char* folder, int depth) {
+static rn_status_t show_folder(events_job_t* job, const char* folder, int depth) {
   if (depth > MAX_FOLDER_DEPTH) return RN_OK;
   rn_log_t log;
   rn_log_init(&log, job->cli->allocator);
@@ -219,13 +219,13 @@ static int64_t terminal_width(void) {
 }
 
 static rn_status_t events(rn_cli_t* cli) {
-  job_t job = {.cli = cli,
-               .folder = rn_cli_word(cli, "FOLDER"),
-               .tag = rn_cli_text(cli, "--tag"),
-               .is_list = rn_cli_has(cli, "--list"),
-               .is_csv = rn_cli_has(cli, "--csv"),
-               .width = rn_cli_number(cli, "--width", terminal_width()),
-               .height = rn_cli_number(cli, "--height", 8)};
+  events_job_t job = {.cli = cli,
+                      .folder = rn_cli_word(cli, "FOLDER"),
+                      .tag = rn_cli_text(cli, "--tag"),
+                      .is_list = rn_cli_has(cli, "--list"),
+                      .is_csv = rn_cli_has(cli, "--csv"),
+                      .width = rn_cli_number(cli, "--width", terminal_width()),
+                      .height = rn_cli_number(cli, "--height", 8)};
   RN_RETURN_IF_ERROR(RN_NEW(cli->allocator, &job.plot));
   rn_status_t status = show_folder(&job, job.folder, 0);
   RN_FREE(cli->allocator, job.plot);

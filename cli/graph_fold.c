@@ -22,15 +22,16 @@ rn_str_t rn_fold_rest(rn_str_t name, int depth) {
   return name;
 }
 
-typedef struct walk_t {
+typedef struct graph_fold_walk_t {
   const rn_view_t* view;
   const int32_t* order;
   bool (*is_hidden)(const rn_view_node_t* node);
-} walk_t;
+} graph_fold_walk_t;
 
 // The run of nodes from |*inout_at| of |order| on that are one thing at |depth|: how many of them
 // are drawn, and the scope they share.
-static int32_t next_run(const walk_t* walk, int depth, int32_t* inout_at, rn_str_t* out_path) {
+static int32_t next_run(const graph_fold_walk_t* walk, int depth, int32_t* inout_at,
+                        rn_str_t* out_path) {
   rn_str_t name = walk->view->nodes[walk->order[*inout_at]].def->name;
   size_t end = scope_end(name, depth);
   int32_t drawn = 0;
@@ -45,20 +46,20 @@ static int32_t next_run(const walk_t* walk, int depth, int32_t* inout_at, rn_str
   return drawn;
 }
 
-static int32_t count_things(const walk_t* walk, int depth) {
+static int32_t count_things(const graph_fold_walk_t* walk, int depth) {
   int32_t things = 0;
   rn_str_t path;
   for (int32_t at = 0; at < walk->view->count;) things += next_run(walk, depth, &at, &path) > 0;
   return things;
 }
 
-static int choose_depth(const walk_t* walk) {
+static int choose_depth(const graph_fold_walk_t* walk) {
   int depth = MAX_DEPTH;
   while (depth > 0 && count_things(walk, depth) > MANY) --depth;
   return depth;
 }
 
-static void add_to_group(const walk_t* walk, rn_fold_t* fold, int32_t begin, int32_t end,
+static void add_to_group(const graph_fold_walk_t* walk, rn_fold_t* fold, int32_t begin, int32_t end,
                          int32_t drawn, rn_str_t path) {
   bool is_alone = drawn < 2;
   rn_fold_group_t* group = &fold->groups[fold->group_count];
@@ -84,7 +85,7 @@ static int by_ends(const void* a, const void* b) {
 }
 
 // Edges between things; those of one pair with a folded scope become one.
-static rn_status_t gather_edges(const walk_t* walk, rn_fold_t* fold, rn_arena_t* arena) {
+static rn_status_t gather_edges(const graph_fold_walk_t* walk, rn_fold_t* fold, rn_arena_t* arena) {
   const rn_view_t* view = walk->view;
   size_t room = 1;
   for (int32_t n = 0; n < view->count; ++n) room += (size_t)view->nodes[n].input_count;
@@ -118,7 +119,7 @@ static rn_status_t gather_edges(const walk_t* walk, rn_fold_t* fold, rn_arena_t*
 rn_status_t rn_fold_create(const rn_view_t* view, const int32_t* order,
                            bool (*is_hidden)(const rn_view_node_t* node), int depth,
                            rn_arena_t* arena, rn_fold_t* out) {
-  walk_t walk = {view, order, is_hidden};
+  graph_fold_walk_t walk = {view, order, is_hidden};
   *out = (rn_fold_t){.depth = depth == RN_FOLD_AUTOMATIC ? choose_depth(&walk) : depth};
   if (out->depth > MAX_DEPTH) out->depth = MAX_DEPTH;
   RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(arena, (size_t)view->count + 1, &out->thing));

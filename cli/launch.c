@@ -18,9 +18,9 @@ typedef struct host_t {
 typedef RN_VEC(host_t) hosts_t;
 
 // The launcher's placement of |rank| of |size|.
-typedef struct place_t {
+typedef struct launch_place_t {
   int64_t rank, size, local;
-} place_t;
+} launch_place_t;
 
 static rn_status_t variable(const char* name, const char** out) {
   *out = getenv(name);
@@ -119,21 +119,21 @@ static rn_status_t take_counts(rn_str_t text, hosts_t* hosts) {
 
 // Ranks to jobs and hosts.
 
-typedef struct job_t {
+typedef struct launch_job_t {
   rn_str_t name;
   int64_t count;  // 0 for the rest
-} job_t;
+} launch_job_t;
 
-static rn_status_t take_jobs(const char* text, int64_t size, job_t* jobs, size_t room,
+static rn_status_t take_jobs(const char* text, int64_t size, launch_job_t* jobs, size_t room,
                              size_t* out_count) {
   rn_str_t rest = rn_str(text);
   int64_t sum = 0;
-  job_t* others = NULL;
+  launch_job_t* others = NULL;
   while (rest.size) {
     rn_str_t count = rn_str_split(&rest, ','), name = rn_str_split(&count, '=');
     if (*out_count == room) return rn_invalid_argument("more than %zu jobs", room);
-    job_t* job = &jobs[(*out_count)++];
-    *job = (job_t){.name = rn_str_trim(name)};
+    launch_job_t* job = &jobs[(*out_count)++];
+    *job = (launch_job_t){.name = rn_str_trim(name)};
     if (!count.size && !others) {
       others = job;
     } else if (!rn_str_to_i64(rn_str_trim(count), &job->count) || job->count < 1 ||
@@ -149,8 +149,8 @@ static rn_status_t take_jobs(const char* text, int64_t size, job_t* jobs, size_t
 }
 
 static rn_status_t assign(rn_cli_cluster_t* cluster, const rn_cli_launch_t* launch,
-                          const hosts_t* hosts, const place_t* place) {
-  job_t jobs[64];
+                          const hosts_t* hosts, const launch_place_t* place) {
+  launch_job_t jobs[64];
   size_t job_count = 0, job = 0, host = 0;
   int64_t index = 0, local = 0;
   RN_RETURN_IF_ERROR(take_jobs(launch->jobs ? launch->jobs : "worker", place->size, jobs,
@@ -177,7 +177,7 @@ static rn_status_t assign(rn_cli_cluster_t* cluster, const rn_cli_launch_t* laun
   return RN_OK;
 }
 
-static rn_status_t check_place(const place_t* place) {
+static rn_status_t check_place(const launch_place_t* place) {
   if (place->rank < place->size) return RN_OK;
   return rn_invalid_argument("rank %lld of %lld tasks", (long long)place->rank,
                              (long long)place->size);
@@ -185,7 +185,7 @@ static rn_status_t check_place(const place_t* place) {
 
 rn_status_t rn_cli_cluster_of_slurm(rn_cli_cluster_t* cluster, const rn_cli_launch_t* launch) {
   const char *nodes = NULL, *counts = NULL;
-  place_t place;
+  launch_place_t place;
   hosts_t hosts = {0};
   bool is_step = getenv("SLURM_STEP_NUM_TASKS") != NULL;
   RN_RETURN_IF_ERROR(variable_or("SLURM_STEP_NODELIST", "SLURM_JOB_NODELIST", &nodes));
@@ -226,7 +226,7 @@ static rn_status_t read_hosts(rn_cli_cluster_t* cluster, rn_str_t text, hosts_t*
 }
 
 static rn_status_t find_hosts(rn_cli_cluster_t* cluster, const rn_env_t* env, const char* path,
-                              const place_t* place, hosts_t* hosts) {
+                              const launch_place_t* place, hosts_t* hosts) {
   if (!path) {
     int64_t here;
     RN_RETURN_IF_ERROR(number("OMPI_COMM_WORLD_LOCAL_SIZE", 1, &here));
@@ -243,7 +243,7 @@ static rn_status_t find_hosts(rn_cli_cluster_t* cluster, const rn_env_t* env, co
 
 rn_status_t rn_cli_cluster_of_mpi(rn_cli_cluster_t* cluster, const rn_env_t* env,
                                   const rn_cli_launch_t* launch) {
-  place_t place;
+  launch_place_t place;
   hosts_t hosts = {0};
   RN_RETURN_IF_ERROR(number("OMPI_COMM_WORLD_SIZE", 1, &place.size));
   RN_RETURN_IF_ERROR(number("OMPI_COMM_WORLD_RANK", 0, &place.rank));

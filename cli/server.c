@@ -13,15 +13,15 @@
 #include "dist/token.h"
 #include "kernels/cpu/data_flow/queue.h"
 
-typedef struct request_t {
+typedef struct server_request_t {
   rn_cli_cluster_t cluster;
   rn_env_t env;  // the system's, with a log
   rn_tls_t* tls;
   rn_strbuf_t token;
   const char* token_file;  // where the token came from; NULL for the environment
-} request_t;
+} server_request_t;
 
-static rn_status_t find_cluster(rn_cli_t* cli, request_t* request) {
+static rn_status_t find_cluster(rn_cli_t* cli, server_request_t* request) {
   const char *text = rn_cli_text(cli, "--cluster"), *jobs = rn_cli_text(cli, "--jobs"),
              *hosts = rn_cli_text(cli, "--hosts");
   bool is_slurm = text && strcmp(text, "slurm") == 0, is_mpi = text && strcmp(text, "mpi") == 0;
@@ -40,7 +40,8 @@ static rn_status_t find_cluster(rn_cli_t* cli, request_t* request) {
                        "TF_CONFIG: ");
 }
 
-static const rn_server_task_t* find_task(const request_t* request, rn_str_t job, int64_t index) {
+static const rn_server_task_t* find_task(const server_request_t* request, rn_str_t job,
+                                         int64_t index) {
   const rn_cli_cluster_t* cluster = &request->cluster;
   for (size_t i = 0; i < cluster->tasks.count; ++i)
     if (cluster->tasks.items[i].index == index && rn_str_eq(cluster->tasks.items[i].job, job))
@@ -48,7 +49,7 @@ static const rn_server_task_t* find_task(const request_t* request, rn_str_t job,
   return NULL;
 }
 
-static rn_status_t no_task(const request_t* request, rn_str_t job, int64_t index) {
+static rn_status_t no_task(const server_request_t* request, rn_str_t job, int64_t index) {
   const rn_cli_cluster_t* cluster = &request->cluster;
   int count = 0;
   for (size_t i = 0; i < cluster->tasks.count; ++i)
@@ -73,7 +74,7 @@ static bool is_here(rn_str_t address) {
 }
 
 // The name of the task that answers at |address|, or "".
-static void ask_name(const request_t* request, rn_allocator_t allocator, const char* address,
+static void ask_name(const server_request_t* request, rn_allocator_t allocator, const char* address,
                      char* out, size_t room) {
   rn_strbuf_t body;
   rn_strbuf_init(&body, allocator);
@@ -129,7 +130,7 @@ static void show_json(const rn_cli_cluster_t* cluster) {
   json_decref(jobs);
 }
 
-static rn_status_t show(const request_t* request, const rn_server_task_t* own) {
+static rn_status_t show(const server_request_t* request, const rn_server_task_t* own) {
   const rn_cli_cluster_t* cluster = &request->cluster;
   for (size_t i = 0; i < cluster->tasks.count; ++i) {
     const rn_server_task_t* task = &cluster->tasks.items[i];
@@ -141,7 +142,7 @@ static rn_status_t show(const request_t* request, const rn_server_task_t* own) {
 }
 
 // Determines which task this is and where it listens.
-static rn_status_t choose(rn_cli_t* cli, request_t* request, rn_server_options_t* out) {
+static rn_status_t choose(rn_cli_t* cli, server_request_t* request, rn_server_options_t* out) {
   const rn_cli_cluster_t* cluster = &request->cluster;
   const char *said = rn_cli_text(cli, "--job"), *allow = rn_cli_text(cli, "--allow");
   rn_str_t job = said ? rn_str(said) : cluster->job;
@@ -195,7 +196,7 @@ static rn_status_t choose(rn_cli_t* cli, request_t* request, rn_server_options_t
 }
 
 // Explains which task has the port if it is taken.
-static rn_status_t explain(const request_t* request, const rn_server_options_t* options,
+static rn_status_t explain(const server_request_t* request, const rn_server_options_t* options,
                            rn_status_t status) {
   const rn_server_task_t* task = find_task(request, options->job, options->index);
   if (!task || !strstr(rn_status_message(status), "Address already in use")) return status;
@@ -261,7 +262,7 @@ static void wait_and_end(rn_server_t* server, const sigset_t* signals, int64_t s
   if (rn_server_is_busy(server)) pthread_create(&thread, NULL, end_anyhow, NULL);
 }
 
-static rn_status_t serve(const request_t* request, const rn_server_options_t* options,
+static rn_status_t serve(const server_request_t* request, const rn_server_options_t* options,
                          int64_t drain_seconds) {
   // Only this thread receives signals, and only when it waits for them.
   sigset_t signals;
@@ -283,7 +284,7 @@ static rn_status_t serve(const request_t* request, const rn_server_options_t* op
 }
 
 static rn_status_t server(rn_cli_t* cli) {
-  request_t request = {.env = *cli->env, .token_file = rn_cli_text(cli, "--token")};
+  server_request_t request = {.env = *cli->env, .token_file = rn_cli_text(cli, "--token")};
   request.env.log = log_line;
   rn_server_options_t options;
   rn_cli_cluster_init(&request.cluster, cli->allocator);

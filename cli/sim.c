@@ -8,23 +8,23 @@
 
 #define WARM_UP 3  // updates that are not counted, while sessions open and graphs are registered
 
-typedef struct request_t {
+typedef struct sim_request_t {
   int64_t workers, servers, backups, steps, seed;
   int64_t compute_ms, stragglers, straggle;  // the last two in percent
   int64_t megabytes, gbits;
   const char* svg;
-} request_t;
+} sim_request_t;
 
 // The result of a run, in seconds.
-typedef struct result_t {
+typedef struct sim_result_t {
   int backups;
   double median, low, high, mean;
   int64_t messages;
-} result_t;
+} sim_result_t;
 
 static int64_t compute_ns(void* self, rn_sim_t* sim, int worker) {
   (void)worker;
-  const request_t* request = self;
+  const sim_request_t* request = self;
   double ns = (double)request->compute_ms * 1e6 * exp(0.08 * rn_sim_normal(sim));
   bool straggles = rn_sim_uniform(sim) * 100 < (double)request->stragglers;
   double by = rn_sim_exponential(sim) * (double)request->straggle / 100;
@@ -37,7 +37,7 @@ static int compare(const void* a, const void* b) {
 }
 
 static rn_status_t summarise(rn_cli_t* cli, const rn_training_t* training, int64_t steps,
-                             result_t* out) {
+                             sim_result_t* out) {
   double* times = NULL;
   RN_RETURN_IF_ERROR(rn_alloc_array(cli->allocator, (size_t)steps, sizeof *times, (void**)&times));
   for (int64_t i = 0; i < steps; ++i) {
@@ -54,8 +54,8 @@ static rn_status_t summarise(rn_cli_t* cli, const rn_training_t* training, int64
   return RN_OK;
 }
 
-static rn_status_t simulate(rn_cli_t* cli, request_t* request, int backups,
-                            rn_cli_progress_t* progress, result_t* out) {
+static rn_status_t simulate(rn_cli_t* cli, sim_request_t* request, int backups,
+                            rn_cli_progress_t* progress, sim_result_t* out) {
   int workers = (int)request->workers + backups;
   // The simulated graph holds only the numbers that are checked; each represents its share of the
   // model.
@@ -76,7 +76,7 @@ static rn_status_t simulate(rn_cli_t* cli, request_t* request, int backups,
               .bytes_of_each = (double)request->megabytes * 1e6 / there},
       .compute_ns = compute_ns,
       .compute_self = request};
-  *out = (result_t){.backups = backups};
+  *out = (sim_result_t){.backups = backups};
   rn_training_t* training = NULL;
   RN_RETURN_IF_ERROR(rn_training_create(&options, &training));
   rn_sim_t* sim = rn_training_sim(training);
@@ -98,7 +98,8 @@ static rn_status_t simulate(rn_cli_t* cli, request_t* request, int backups,
   return status;
 }
 
-static void print_row(const request_t* request, const result_t* result, const result_t* without) {
+static void print_row(const sim_request_t* request, const sim_result_t* result,
+                      const sim_result_t* without) {
   double workers = (double)request->workers;
   double gain = without->median / result->median;
   int bar = (int)(result->median / without->median * 30 + 0.5);
@@ -114,7 +115,7 @@ static void print_row(const request_t* request, const result_t* result, const re
 
 enum { LEFT = 70, TOP = 50, WIDTH = 520, HEIGHT = 260 };
 
-static double x_of(const result_t* results, size_t count, size_t i) {
+static double x_of(const sim_result_t* results, size_t count, size_t i) {
   (void)results;
   return LEFT + (count > 1 ? (double)i * WIDTH / (double)(count - 1) : WIDTH / 2.0);
 }
@@ -127,8 +128,8 @@ static double round_step(double most) {
   return most / step > 8 ? step * 2 : step;
 }
 
-static void draw_axes(FILE* file, const request_t* request, const result_t* results, size_t count,
-                      double most) {
+static void draw_axes(FILE* file, const sim_request_t* request, const sim_result_t* results,
+                      size_t count, double most) {
   fprintf(
       file,
       "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 680 410\" "
@@ -157,7 +158,7 @@ static void draw_axes(FILE* file, const request_t* request, const result_t* resu
           LEFT + WIDTH / 2, TOP + HEIGHT + 44, TOP + HEIGHT / 2, TOP + HEIGHT / 2);
 }
 
-static rn_status_t draw(const request_t* request, const result_t* results, size_t count) {
+static rn_status_t draw(const sim_request_t* request, const sim_result_t* results, size_t count) {
   FILE* file = fopen(request->svg, "w");
   if (!file) return rn_not_found("'%s' cannot be written", request->svg);
   double most = 0, workers = (double)request->workers;
@@ -191,19 +192,19 @@ static rn_status_t draw(const request_t* request, const result_t* results, size_
 }
 
 static rn_status_t sim(rn_cli_t* cli) {
-  request_t request = {.workers = rn_cli_number(cli, "--workers", 100),
-                       .servers = rn_cli_number(cli, "--ps", 16),
-                       .backups = rn_cli_number(cli, "--backups", 6),
-                       .steps = rn_cli_number(cli, "--steps", 30),
-                       .seed = rn_cli_number(cli, "--seed", 1),
-                       .compute_ms = rn_cli_number(cli, "--compute", 2000),
-                       .stragglers = rn_cli_number(cli, "--stragglers", 2),
-                       .straggle = rn_cli_number(cli, "--straggle", 100),
-                       .megabytes = rn_cli_number(cli, "--megabytes", 96),
-                       .gbits = rn_cli_number(cli, "--gbits", 10),
-                       .svg = rn_cli_text(cli, "--svg")};
+  sim_request_t request = {.workers = rn_cli_number(cli, "--workers", 100),
+                           .servers = rn_cli_number(cli, "--ps", 16),
+                           .backups = rn_cli_number(cli, "--backups", 6),
+                           .steps = rn_cli_number(cli, "--steps", 30),
+                           .seed = rn_cli_number(cli, "--seed", 1),
+                           .compute_ms = rn_cli_number(cli, "--compute", 2000),
+                           .stragglers = rn_cli_number(cli, "--stragglers", 2),
+                           .straggle = rn_cli_number(cli, "--straggle", 100),
+                           .megabytes = rn_cli_number(cli, "--megabytes", 96),
+                           .gbits = rn_cli_number(cli, "--gbits", 10),
+                           .svg = rn_cli_text(cli, "--svg")};
   size_t count = (size_t)request.backups + 1;
-  result_t* results = NULL;
+  sim_result_t* results = NULL;
   RN_RETURN_IF_ERROR(rn_alloc_array(cli->allocator, count, sizeof *results, (void**)&results));
   printf(
       "%lld workers, %lld parameter servers, %lld MB, %lld Gbit/s; seconds of a step over %lld\n"

@@ -7,7 +7,7 @@
 #include "saved_model/saved_model.h"
 #include "wire/encode.h"
 
-typedef struct job_t {
+typedef struct cli_transform_job_t {
   rn_cli_t* cli;
   const char *in, *out;
   RN_VEC(rn_edge_t) inputs;
@@ -16,7 +16,7 @@ typedef struct job_t {
   rn_cli_file_t file;
   rn_graph_t* graph;      // Owned
   rn_session_t* session;  // Owned
-} job_t;
+} cli_transform_job_t;
 
 static rn_status_t check_arguments(const rn_cli_t* cli) {
   static const char* const cutting[] = {"--inline", "--fold-constants", "--fold-batch-norms",
@@ -27,7 +27,8 @@ static rn_status_t check_arguments(const rn_cli_t* cli) {
   return RN_OK;
 }
 
-static rn_status_t find_edge(job_t* job, const char* option, const char* name, rn_edge_t* out) {
+static rn_status_t find_edge(cli_transform_job_t* job, const char* option, const char* name,
+                             rn_edge_t* out) {
   rn_status_t status = rn_edge_by_name(job->graph, rn_str(name), out);
   if (rn_ok(status) && out->index >= out->node->output_count)
     status = rn_not_found("the node has %d outputs", out->node->output_count);
@@ -35,7 +36,7 @@ static rn_status_t find_edge(job_t* job, const char* option, const char* name, r
 }
 
 // The name of the placeholder for |edge|: that of its node, unless an output has that name.
-static rn_status_t name_input(job_t* job, rn_edge_t edge) {
+static rn_status_t name_input(cli_transform_job_t* job, rn_edge_t edge) {
   rn_str_t name = edge.node->name;
   bool is_taken = false;
   for (size_t i = 0; i < job->outputs.count; ++i) {
@@ -51,7 +52,7 @@ static rn_status_t name_input(job_t* job, rn_edge_t edge) {
   return rn_vec_push(&job->names, job->cli->allocator, name);
 }
 
-static rn_status_t resolve(job_t* job) {
+static rn_status_t resolve(cli_transform_job_t* job) {
   rn_allocator_t allocator = job->cli->allocator;
   rn_edge_t edge;
   size_t at = 0;
@@ -68,7 +69,7 @@ static rn_status_t resolve(job_t* job) {
   return RN_OK;
 }
 
-static rn_status_t cut(job_t* job, rn_strbuf_t* out) {
+static rn_status_t cut(cli_transform_job_t* job, rn_strbuf_t* out) {
   rn_cli_t* cli = job->cli;
   rn_session_options_t session;
   rn_session_options_init(&session);
@@ -92,7 +93,7 @@ static rn_status_t cut(job_t* job, rn_strbuf_t* out) {
   return rn_cli_at(rn_freeze(job->session, &options, out, &fill), job->in);
 }
 
-static rn_status_t transform(job_t* job) {
+static rn_status_t transform(cli_transform_job_t* job) {
   RN_RETURN_IF_ERROR(check_arguments(job->cli));
   RN_RETURN_IF_ERROR(rn_cli_load(job->cli, job->in, &job->file));
   rn_strbuf_t bytes;
@@ -109,7 +110,8 @@ static rn_status_t transform(job_t* job) {
 
 static rn_status_t run(rn_cli_t* cli) {
   rn_allocator_t allocator = cli->allocator;
-  job_t job = {.cli = cli, .in = rn_cli_word(cli, "IN"), .out = rn_cli_word(cli, "OUT")};
+  cli_transform_job_t job = {
+      .cli = cli, .in = rn_cli_word(cli, "IN"), .out = rn_cli_word(cli, "OUT")};
   rn_arena_init(&job.file.arena, allocator);
   rn_strbuf_init(&job.file.bytes, allocator);
   rn_status_t status = transform(&job);

@@ -12,10 +12,10 @@
 
 #define MAX_DEPTH 32
 
-typedef struct element_t {
+typedef struct value_element_t {
   rn_str_t text;   // NUL-terminated
   bool is_quoted;  // a string, its escapes resolved
-} element_t;
+} value_element_t;
 
 typedef struct literal_t {
   rn_allocator_t allocator;
@@ -24,7 +24,7 @@ typedef struct literal_t {
   const char* end;
   int rank;  // -1 until known
   int64_t dims[MAX_DEPTH];
-  RN_VEC(element_t) elements;
+  RN_VEC(value_element_t) elements;
 } literal_t;
 
 static void skip_space(literal_t* in) {
@@ -59,7 +59,7 @@ static int unescape(const char** inout_at, const char* end) {
   return byte;
 }
 
-static rn_status_t parse_quoted(literal_t* in, element_t* out) {
+static rn_status_t parse_quoted(literal_t* in, value_element_t* out) {
   char* text = NULL;
   size_t size = 0;
   RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&in->arena, (size_t)(in->end - in->at) + 1, &text));
@@ -74,11 +74,11 @@ static rn_status_t parse_quoted(literal_t* in, element_t* out) {
   }
   if (in->at == in->end) return rn_invalid_argument("a string does not end; it needs a '\"'");
   ++in->at;
-  *out = (element_t){rn_str_n(text, size), true};
+  *out = (value_element_t){rn_str_n(text, size), true};
   return RN_OK;
 }
 
-static rn_status_t parse_word(literal_t* in, element_t* out) {
+static rn_status_t parse_word(literal_t* in, value_element_t* out) {
   const char* start = in->at;
   while (in->at < in->end && !strchr(",[]:\" \t\n\r", *in->at)) ++in->at;
   if (in->at == start)
@@ -92,7 +92,7 @@ static rn_status_t parse_word(literal_t* in, element_t* out) {
 static rn_status_t parse_element(literal_t* in, int depth) {
   if (in->rank >= 0 && in->rank != depth) return rn_invalid_argument("the rows differ in depth");
   in->rank = depth;
-  element_t element;
+  value_element_t element;
   RN_RETURN_IF_ERROR(*in->at == '"' ? parse_quoted(in, &element) : parse_word(in, &element));
   return rn_vec_push(&in->elements, in->allocator, element);
 }
@@ -125,7 +125,7 @@ static rn_status_t parse_part(literal_t* in, int depth) {
 static rn_dtype_t guess_type(const literal_t* in) {
   bool is_small = true;
   for (size_t i = 0; i < in->elements.count; ++i) {
-    const element_t* e = &in->elements.items[i];
+    const value_element_t* e = &in->elements.items[i];
     int64_t number;
     if (e->is_quoted) return RN_STRING;
     if (rn_str_is(e->text, "true") || rn_str_is(e->text, "false")) return RN_BOOL;
@@ -135,7 +135,7 @@ static rn_dtype_t guess_type(const literal_t* in) {
   return in->elements.count == 0 ? RN_FLOAT : is_small ? RN_INT32 : RN_INT64;
 }
 
-static rn_status_t wrong(const element_t* e, rn_dtype_t dtype) {
+static rn_status_t wrong(const value_element_t* e, rn_dtype_t dtype) {
   const char* quote = e->is_quoted ? "\"" : "'";
   if (dtype == RN_STRING)
     return rn_invalid_argument("'%s' is not a string; write it in double quotes", e->text.data);
@@ -217,7 +217,7 @@ static bool set_bool(const char* text, rn_tensor_t* out, int64_t i) {
   return is_true || is_false;
 }
 
-static rn_status_t set_element(const element_t* e, rn_tensor_t* out, int64_t i) {
+static rn_status_t set_element(const value_element_t* e, rn_tensor_t* out, int64_t i) {
   rn_dtype_t dtype = out->dtype;
   if (dtype == RN_STRING) {
     if (!e->is_quoted) return wrong(e, dtype);

@@ -31,18 +31,18 @@ static inline uint64_t fold(uint64_t u, uint64_t v, uint64_t factor) {
   return shift_mix((v ^ a) * factor) * factor;
 }
 
-typedef struct pair_t {
+typedef struct hash_pair_t {
   uint64_t first, second;
-} pair_t;
+} hash_pair_t;
 
-static inline pair_t mix32(const char* s, uint64_t a, uint64_t b) {
+static inline hash_pair_t mix32(const char* s, uint64_t a, uint64_t b) {
   uint64_t w = load64(s), x = load64(s + 8), y = load64(s + 16), z = load64(s + 24);
   a += w;
   b = rotate_right(b + a + z, 21);
   uint64_t c = a;
   a += x + y;
   b += rotate_right(a, 44);
-  return (pair_t){a + z, b + c};
+  return (hash_pair_t){a + z, b + c};
 }
 
 static uint64_t farm_to_16(const char* s, size_t n) {
@@ -80,7 +80,7 @@ static uint64_t farm_to_64(const char* s, size_t n) {
 
 typedef struct farm_t {
   uint64_t x, y, z;
-  pair_t v, w;
+  hash_pair_t v, w;
 } farm_t;
 
 static inline void farm_block(farm_t* h, const char* s, uint64_t factor, uint64_t weight) {

@@ -221,14 +221,14 @@ static rn_status_t system_accept(rn_socket_t* base, int64_t deadline_ns, rn_sock
 }
 
 // What an address stands for: the places to try, one after the other.
-typedef struct places_t {
+typedef struct net_system_places_t {
   struct addrinfo* found;  // of getaddrinfo; NULL for a Unix socket
   struct addrinfo local;
   struct sockaddr_un path;
-} places_t;
+} net_system_places_t;
 
-static rn_status_t resolve(const char* address, bool is_listener, places_t* out) {
-  *out = (places_t){0};
+static rn_status_t resolve(const char* address, bool is_listener, net_system_places_t* out) {
+  *out = (net_system_places_t){0};
   if (strncmp(address, UNIX_PREFIX, strlen(UNIX_PREFIX)) == 0) {
     const char* path = address + strlen(UNIX_PREFIX);
     if (strlen(path) >= sizeof out->path.sun_path) return rn_status_of_errno(address, ENAMETOOLONG);
@@ -255,7 +255,7 @@ static rn_status_t resolve(const char* address, bool is_listener, places_t* out)
   return error ? rn_unavailable("%s; %s", address, gai_strerror(error)) : RN_OK;
 }
 
-static void forget(places_t* places) {
+static void forget(net_system_places_t* places) {
   if (places->found) freeaddrinfo(places->found);
 }
 
@@ -290,7 +290,7 @@ static rn_status_t connect_at(const struct addrinfo* place, system_socket_t* soc
 static rn_status_t open_any(const char* address, bool is_listener, int64_t deadline_ns,
                             rn_allocator_t allocator, rn_socket_t** out) {
   *out = NULL;
-  places_t places;
+  net_system_places_t places;
   RN_RETURN_IF_ERROR(resolve(address, is_listener, &places));
   rn_status_t status = RN_OK;
   const struct addrinfo* place = places.found ? places.found : &places.local;

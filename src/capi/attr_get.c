@@ -6,10 +6,10 @@
 #include "wire/writer.h"
 
 // Another thread may replace attributes, so readers hold the graph's lock.
-typedef struct reader_t {
+typedef struct attr_get_reader_t {
   rn_node_t* node;
   const rn_attr_value_t* value;
-} reader_t;
+} attr_get_reader_t;
 
 typedef enum missing_t { MISSING_NOT_FOUND, MISSING_INVALID } missing_t;
 
@@ -23,7 +23,7 @@ static rn_status_t missing_attr(const rn_node_t* node, const char* name, missing
 
 // On success the lock is held; close_reader releases it.
 static rn_status_t open_reader(TF_Operation* oper, const char* name, const char* function,
-                               missing_t missing, reader_t* out) {
+                               missing_t missing, attr_get_reader_t* out) {
   if (!oper) return rn_capi_null(function, "oper");
   if (!name) return rn_capi_null(function, "attr_name");
   out->node = rn_capi_node(oper);
@@ -34,7 +34,9 @@ static rn_status_t open_reader(TF_Operation* oper, const char* name, const char*
   return missing_attr(out->node, name, missing);
 }
 
-static void close_reader(const reader_t* reader) { rn_mutex_unlock(&reader->node->graph->mutex); }
+static void close_reader(const attr_get_reader_t* reader) {
+  rn_mutex_unlock(&reader->node->graph->mutex);
+}
 
 static rn_status_t expect(const rn_attr_value_t* value, rn_attr_kind_t kind, bool is_list) {
   if (value->kind == kind && value->is_list == is_list) return RN_OK;
@@ -73,7 +75,7 @@ static int64_t total_size(const rn_attr_value_t* value) {
 
 TF_AttrMetadata TF_OperationGetAttrMetadata(TF_Operation* oper, const char* attr_name,
                                             TF_Status* status) {
-  reader_t r;
+  attr_get_reader_t r;
   TF_AttrMetadata metadata = {0};
   if (!rn_capi_ok(status, open_reader(oper, attr_name, __func__, MISSING_INVALID, &r))) {
     return metadata;
@@ -93,7 +95,7 @@ TF_AttrMetadata TF_OperationGetAttrMetadata(TF_Operation* oper, const char* attr
 
 #define GET_SCALAR(function, client_t, attr_kind, member)                                        \
   void function(TF_Operation* oper, const char* attr_name, client_t* value, TF_Status* status) { \
-    reader_t r;                                                                                  \
+    attr_get_reader_t r;                                                                         \
     rn_status_t outcome = value ? open_reader(oper, attr_name, #function, MISSING_NOT_FOUND, &r) \
                                 : RN_CAPI_NULL("value");                                         \
     if (!rn_ok(outcome)) {                                                                       \
@@ -113,7 +115,7 @@ GET_SCALAR(TF_OperationGetAttrType, TF_DataType, RN_ATTR_TYPE, type)
 #define GET_LIST(function, client_t, attr_kind, member)                                            \
   void function(TF_Operation* oper, const char* attr_name, client_t* values, int max_values,       \
                 TF_Status* status) {                                                               \
-    reader_t r;                                                                                    \
+    attr_get_reader_t r;                                                                           \
     if (!rn_capi_ok(status, open_reader(oper, attr_name, #function, MISSING_INVALID, &r))) return; \
     rn_status_t outcome = expect_list(r.value, attr_name, attr_kind, ".");                         \
     int count = rn_ok(outcome) ? shorter(r.value->count, max_values) : 0;                          \
@@ -129,7 +131,7 @@ GET_LIST(TF_OperationGetAttrTypeList, TF_DataType, RN_ATTR_TYPE, list_type)
 
 void TF_OperationGetAttrString(TF_Operation* oper, const char* attr_name, void* value,
                                size_t max_length, TF_Status* status) {
-  reader_t r;
+  attr_get_reader_t r;
   if (!rn_capi_ok(status, open_reader(oper, attr_name, __func__, MISSING_INVALID, &r))) return;
   rn_status_t outcome = RN_OK;
   if (r.value->kind != RN_ATTR_STRING || r.value->is_list) {
@@ -165,7 +167,7 @@ static rn_status_t copy_strings(const rn_attr_value_t* value, void** values, siz
 void TF_OperationGetAttrStringList(TF_Operation* oper, const char* attr_name, void** values,
                                    size_t* lengths, int max_values, void* storage,
                                    size_t storage_size, TF_Status* status) {
-  reader_t r;
+  attr_get_reader_t r;
   RN_CAPI_CLEAR(values, max_values);
   RN_CAPI_CLEAR(lengths, max_values);
   if (!rn_capi_ok(status, open_reader(oper, attr_name, __func__, MISSING_INVALID, &r))) return;
@@ -180,7 +182,7 @@ void TF_OperationGetAttrStringList(TF_Operation* oper, const char* attr_name, vo
 
 void TF_OperationGetAttrShape(TF_Operation* oper, const char* attr_name, int64_t* value,
                               int num_dims, TF_Status* status) {
-  reader_t r;
+  attr_get_reader_t r;
   if (!rn_capi_ok(status, open_reader(oper, attr_name, __func__, MISSING_NOT_FOUND, &r))) return;
   rn_status_t outcome = expect(r.value, RN_ATTR_SHAPE, false);
   int count = rn_ok(outcome) ? shorter(r.value->shape.rank, num_dims) : 0;
@@ -212,7 +214,7 @@ static rn_status_t copy_shapes(const rn_attr_value_t* value, int64_t** dims, int
 void TF_OperationGetAttrShapeList(TF_Operation* oper, const char* attr_name, int64_t** dims,
                                   int* num_dims, int num_shapes, int64_t* storage, int storage_size,
                                   TF_Status* status) {
-  reader_t r;
+  attr_get_reader_t r;
   RN_CAPI_CLEAR(dims, num_shapes);
   RN_CAPI_CLEAR(num_dims, num_shapes);
   if (!rn_capi_ok(status, open_reader(oper, attr_name, __func__, MISSING_NOT_FOUND, &r))) return;
@@ -241,7 +243,7 @@ void rn_capi_write_shape(rn_strbuf_t* buf, rn_shape_t shape) {
 
 void TF_OperationGetAttrTensorShapeProto(TF_Operation* oper, const char* attr_name,
                                          TF_Buffer* value, TF_Status* status) {
-  reader_t r;
+  attr_get_reader_t r;
   if (!rn_capi_ok(status, open_reader(oper, attr_name, __func__, MISSING_INVALID, &r))) return;
   rn_status_t outcome = RN_OK;
   if (r.value->kind != RN_ATTR_SHAPE || r.value->is_list) {
@@ -279,7 +281,7 @@ static rn_status_t shape_protos(const rn_attr_value_t* value, TF_Buffer** values
 void TF_OperationGetAttrTensorShapeProtoList(TF_Operation* oper, const char* attr_name,
                                              TF_Buffer** values, int max_values,
                                              TF_Status* status) {
-  reader_t r;
+  attr_get_reader_t r;
   RN_CAPI_CLEAR(values, max_values);
   if (!rn_capi_ok(status, open_reader(oper, attr_name, __func__, MISSING_INVALID, &r))) return;
   rn_status_t outcome = expect_list(r.value, attr_name, RN_ATTR_SHAPE, "");
@@ -300,7 +302,7 @@ static rn_status_t copy_tensor(const rn_tensor_t* tensor, TF_Tensor** out) {
 
 void TF_OperationGetAttrTensor(TF_Operation* oper, const char* attr_name, TF_Tensor** value,
                                TF_Status* status) {
-  reader_t r;
+  attr_get_reader_t r;
   if (value) *value = NULL;
   rn_status_t outcome =
       value ? open_reader(oper, attr_name, __func__, MISSING_NOT_FOUND, &r) : RN_CAPI_NULL("value");
@@ -313,7 +315,7 @@ void TF_OperationGetAttrTensor(TF_Operation* oper, const char* attr_name, TF_Ten
 
 void TF_OperationGetAttrTensorList(TF_Operation* oper, const char* attr_name, TF_Tensor** values,
                                    int max_values, TF_Status* status) {
-  reader_t r;
+  attr_get_reader_t r;
   RN_CAPI_CLEAR(values, max_values);
   if (!rn_capi_ok(status, open_reader(oper, attr_name, __func__, MISSING_NOT_FOUND, &r))) return;
   rn_status_t outcome = expect(r.value, RN_ATTR_TENSOR, true);
@@ -343,7 +345,7 @@ rn_status_t rn_capi_write_attr(rn_strbuf_t* buf, const rn_attr_value_t* value) {
 
 void TF_OperationGetAttrValueProto(TF_Operation* oper, const char* attr_name,
                                    TF_Buffer* output_attr_value, TF_Status* status) {
-  reader_t r;
+  attr_get_reader_t r;
   if (!rn_capi_ok(status, open_reader(oper, attr_name, __func__, MISSING_INVALID, &r))) return;
   rn_strbuf_t buf;
   rn_strbuf_init(&buf, rn_capi_allocator());

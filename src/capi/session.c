@@ -178,17 +178,17 @@ void TF_ExtendSession(TF_Session* session, TF_Status* status) {
 }
 
 // The devices of a session, copied: the list may outlive the session.
-typedef struct device_t {
+typedef struct session_device_t {
   const char* name;
   const char* type;
   int64_t memory;
   uint64_t incarnation;
-} device_t;
+} session_device_t;
 
 struct TF_DeviceList {
   int count;
   rn_arena_t arena;
-  device_t* devices;
+  session_device_t* devices;
 };
 
 static rn_status_t fill_devices(TF_DeviceList* list, TF_Session* session) {
@@ -201,14 +201,15 @@ static rn_status_t fill_devices(TF_DeviceList* list, TF_Session* session) {
     rn_str_t name, type;
     RN_RETURN_IF_ERROR(rn_arena_str(&list->arena, device->name, &name));
     RN_RETURN_IF_ERROR(rn_arena_str(&list->arena, rn_str(device->type), &type));
-    list->devices[i] = (device_t){name.data, type.data, device->memory_limit, device->incarnation};
+    list->devices[i] =
+        (session_device_t){name.data, type.data, device->memory_limit, device->incarnation};
   }
   list->count = count;
   return RN_OK;
 }
 
 rn_status_t rn_capi_devices_add(TF_DeviceList* list, const rn_device_info_t* infos, size_t count) {
-  device_t* devices = NULL;
+  session_device_t* devices = NULL;
   size_t own = (size_t)list->count;
   if (!count) return RN_OK;
   RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&list->arena, own + count, &devices));
@@ -218,7 +219,7 @@ rn_status_t rn_capi_devices_add(TF_DeviceList* list, const rn_device_info_t* inf
     RN_RETURN_IF_ERROR(rn_arena_str(&list->arena, infos[i].name, &name));
     RN_RETURN_IF_ERROR(rn_arena_str(&list->arena, infos[i].type, &type));
     devices[own + i] =
-        (device_t){name.data, type.data, infos[i].memory_limit, infos[i].incarnation};
+        (session_device_t){name.data, type.data, infos[i].memory_limit, infos[i].incarnation};
   }
   list->devices = devices;
   list->count += (int)count;
@@ -254,7 +255,7 @@ void TF_DeleteDeviceList(TF_DeviceList* list) {
 int TF_DeviceListCount(const TF_DeviceList* list) { return list ? list->count : 0; }
 
 // The device, or NULL with the error in |status|.
-static const device_t* device_at(const TF_DeviceList* list, int index, TF_Status* status) {
+static const session_device_t* device_at(const TF_DeviceList* list, int index, TF_Status* status) {
   if (!list) {
     rn_capi_set(status, rn_invalid_argument("list is null!"));
     return NULL;
@@ -268,21 +269,21 @@ static const device_t* device_at(const TF_DeviceList* list, int index, TF_Status
 }
 
 const char* TF_DeviceListName(const TF_DeviceList* list, int index, TF_Status* status) {
-  const device_t* device = device_at(list, index, status);
+  const session_device_t* device = device_at(list, index, status);
   return device ? device->name : NULL;
 }
 
 const char* TF_DeviceListType(const TF_DeviceList* list, int index, TF_Status* status) {
-  const device_t* device = device_at(list, index, status);
+  const session_device_t* device = device_at(list, index, status);
   return device ? device->type : NULL;
 }
 
 int64_t TF_DeviceListMemoryBytes(const TF_DeviceList* list, int index, TF_Status* status) {
-  const device_t* device = device_at(list, index, status);
+  const session_device_t* device = device_at(list, index, status);
   return device ? device->memory : -1;
 }
 
 uint64_t TF_DeviceListIncarnation(const TF_DeviceList* list, int index, TF_Status* status) {
-  const device_t* device = device_at(list, index, status);
+  const session_device_t* device = device_at(list, index, status);
   return device ? device->incarnation : 0;
 }

@@ -7,13 +7,13 @@
 #include "proto/config.pb.h"
 
 // The host of a supervisor.
-typedef struct face_t {
+typedef struct supervisor_face_t {
   rn_supervisor_t* core;       // the supervisor that this serves
   TF_SessionOptions* options;  // Owned
-} face_t;
+} supervisor_face_t;
 
 static rn_status_t face_open(void* self, TF_Session** out, rn_session_t** out_session) {
-  face_t* face = self;
+  supervisor_face_t* face = self;
   RN_RETURN_IF_ERROR(rn_capi_session_create(face->core->graph, face->options, out));
   *out_session = (*out)->session;
   return RN_OK;
@@ -25,7 +25,7 @@ static void face_close(void* self, TF_Session* session) {
 }
 
 static rn_status_t face_init(void* self, TF_Session* session) {
-  const rn_supervisor_options_t* options = &((face_t*)self)->core->options;
+  const rn_supervisor_options_t* options = &((supervisor_face_t*)self)->core->options;
   if (!options->init) return RN_OK;
   TF_Status* status = TF_NewStatus();
   if (!status) return rn_out_of_memory();
@@ -52,7 +52,7 @@ static rn_status_t add_filters(const rn_supervisor_options_t* options, rn_strbuf
   return status;
 }
 
-static rn_status_t make_options(face_t* face) {
+static rn_status_t make_options(supervisor_face_t* face) {
   const rn_supervisor_options_t* options = &face->core->options;
   face->options = TF_NewSessionOptions();
   TF_Status* status = TF_NewStatus();
@@ -72,7 +72,7 @@ static rn_status_t make_options(face_t* face) {
   return made;
 }
 
-static void face_destroy(face_t* face) {
+static void face_destroy(supervisor_face_t* face) {
   if (!face) return;
   rn_supervisor_free(face->core);
   TF_DeleteSessionOptions(face->options);
@@ -81,7 +81,7 @@ static void face_destroy(face_t* face) {
 
 RN_API rn_supervisor_t* rn_supervisor_(rn_scope_t* scope, rn_supervisor_options_t options) {
   if (!rn_scope_ok(scope)) return NULL;
-  face_t* face = NULL;
+  supervisor_face_t* face = NULL;
   rn_status_t status =
       options.task < 0 || options.hook_count < 0 || (options.hook_count && !options.hooks)
           ? rn_invalid_argument("rn_supervisor: task %d, %d hooks", options.task,

@@ -8,15 +8,15 @@
 #define ANSWER_BYTES (1 << 20)
 
 // A caller that waits for a response.
-typedef struct waiter_t {
-  struct waiter_t* next;
+typedef struct fence_waiter_t {
+  struct fence_waiter_t* next;
   struct fenced_t* fenced;
   rn_fence_call_t asked;
   rn_cancel_t* cancel;      // the caller's
   rn_cancel_entry_t entry;  // in |cancel|
   bool is_linked,
       is_gone;  // guarded by the fence's lock; |is_gone|: the response is not wanted any more
-} waiter_t;
+} fence_waiter_t;
 
 // A numbered call.
 typedef struct fenced_t {
@@ -26,10 +26,10 @@ typedef struct fenced_t {
   int64_t number;
   rn_cancel_t cancel;
   rn_timer_t grace;
-  waiter_t first;  // the first caller, with the original fields of its call
+  fence_waiter_t first;  // the first caller, with the original fields of its call
   void (*done)(rn_call_t* call, rn_status_t status);
   void* owner;
-  waiter_t* waiters;  // all
+  fence_waiter_t* waiters;  // all
   bool has_ended, is_stopped;
   bool has_answer;  // the next fields are set
   rn_status_t status;
@@ -178,12 +178,12 @@ static rn_status_t replay(const fenced_t* fenced, rn_fence_call_t call) {
   return fill(fenced->fence, fenced->fetches, call);
 }
 
-static void waiter_free(fenced_t* fenced, waiter_t* waiter) {
+static void waiter_free(fenced_t* fenced, fence_waiter_t* waiter) {
   if (waiter != &fenced->first) RN_FREE(fenced->fence->options.allocator, waiter);
 }
 
 static void unlink_all(fenced_t* fenced) {
-  for (waiter_t* waiter = fenced->waiters; waiter; waiter = waiter->next)
+  for (fence_waiter_t* waiter = fenced->waiters; waiter; waiter = waiter->next)
     if (waiter->is_linked) rn_cancel_remove(waiter->cancel, &waiter->entry);
 }
 
@@ -200,7 +200,7 @@ static void on_done(rn_call_t* call, rn_status_t status) {
   if (fence->options.timers.set)
     fence->options.timers.clear(fence->options.timers.self, &fenced->grace);
   while (fenced->waiters) {
-    waiter_t* waiter = fenced->waiters;
+    fence_waiter_t* waiter = fenced->waiters;
     rn_fence_call_t waiting = waiter->asked;
     fenced->waiters = waiter->next;
     bool is_first = waiter == &fenced->first;
@@ -227,7 +227,7 @@ static void on_grace(rn_timer_t* timer) {
   fence->refs++;
   rn_mutex_lock(&fence->mutex);
   bool is_alone = !fenced->has_ended;
-  for (const waiter_t* waiter = fenced->waiters; waiter; waiter = waiter->next)
+  for (const fence_waiter_t* waiter = fenced->waiters; waiter; waiter = waiter->next)
     is_alone = is_alone && waiter->is_gone;
   fenced->refs += is_alone;
   rn_mutex_unlock(&fence->mutex);
@@ -240,7 +240,7 @@ static void on_grace(rn_timer_t* timer) {
 
 // A waiter is gone: it cancelled the call, which ends it, or its connection broke.
 static void on_gone(rn_cancel_entry_t* entry) {
-  waiter_t* waiter = RN_CONTAINER_OF(entry, waiter_t, entry);
+  fence_waiter_t* waiter = RN_CONTAINER_OF(entry, fence_waiter_t, entry);
   fenced_t* fenced = waiter->fenced;
   rn_fence_t* fence = fenced->fence;
   bool is_lost = rn_caller_is_lost(waiter->asked.call->caller) && fence->options.timers.set;
@@ -293,7 +293,7 @@ void rn_fence_stop(rn_fence_t* fence) {
 }
 
 // Registers for the cancellation of |waiter|.
-static void link_waiter(waiter_t* waiter) {
+static void link_waiter(fence_waiter_t* waiter) {
   waiter->entry.fn = on_gone;
   waiter->is_linked = waiter->cancel && rn_cancel_add(waiter->cancel, &waiter->entry);
   waiter->is_gone = waiter->cancel && !waiter->is_linked;
@@ -302,7 +302,7 @@ static void link_waiter(waiter_t* waiter) {
 // A repeated call. True if it waits; else |*out_status| is its response.
 static bool join_locked(rn_fence_t* fence, fenced_t* fenced, rn_fence_call_t call,
                         rn_status_t* out_status) {
-  waiter_t* waiter = NULL;
+  fence_waiter_t* waiter = NULL;
   if (fenced->has_ended) {
     *out_status = replay(fenced, call);
     return false;
@@ -331,7 +331,7 @@ static rn_status_t begin_locked(rn_fence_t* fence, rn_fence_call_t call, fenced_
   fenced->refs = 2;
   fenced->grace.fn = on_grace;
   rn_cancel_init(&fenced->cancel);
-  fenced->first = (waiter_t){.fenced = fenced, .asked = call, .cancel = call.call->cancel};
+  fenced->first = (fence_waiter_t){.fenced = fenced, .asked = call, .cancel = call.call->cancel};
   fenced->waiters = &fenced->first;
   fenced->done = call.call->done;
   fenced->owner = call.call->owner;

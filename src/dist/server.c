@@ -27,14 +27,14 @@
 #define MAX_DOORS 1024
 
 // Another task, and the channel to it, made on first use.
-typedef struct peer_t {
+typedef struct server_peer_t {
   rn_str_t task;        // "/job:ps/replica:0/task:0"
   const char* address;  // "host:port"
   rn_channel_t* channel;
   rn_remote_peer_t* remote;
   rn_repeat_t* repeat;  // in front of it
   bool is_ready;
-} peer_t;
+} server_peer_t;
 
 struct rn_server_t {
   rn_allocator_t allocator;
@@ -58,7 +58,7 @@ struct rn_server_t {
   int64_t started_ns;
   rn_str_t own_address;  // of the cluster
   rn_str_t* names;       // of the tasks, this one first
-  peer_t* peers;         // all but this task
+  server_peer_t* peers;  // all but this task
   size_t peer_count;
   char target[300];
   rn_mutex_t mutex;  // guards what follows, and the creation of channels
@@ -74,7 +74,7 @@ static const char* token_of(const rn_server_t* server) {
 }
 
 // Continues where the last attempt failed.
-static rn_status_t connect_peer(rn_server_t* server, peer_t* peer) {
+static rn_status_t connect_peer(rn_server_t* server, server_peer_t* peer) {
   int64_t lease = server->options.lease_ns;
   rn_channel_options_t options = {.loop = server->loop,
                                   .allocator = server->allocator,
@@ -102,7 +102,7 @@ static rn_worker_t* find_peer(void* self, rn_str_t task) {
   rn_worker_t* found = NULL;
   rn_mutex_lock(&server->mutex);
   for (size_t i = 0; i < server->peer_count && !found; ++i) {
-    peer_t* peer = &server->peers[i];
+    server_peer_t* peer = &server->peers[i];
     if (!rn_str_eq(peer->task, task)) continue;
     rn_status_t status = peer->is_ready ? RN_OK : connect_peer(server, peer);
     if (rn_ok(status)) found = rn_repeat_worker(peer->repeat);
@@ -167,7 +167,7 @@ static void view_peers(rn_server_t* server, rn_lease_info_t* leases, rn_peer_vie
   if (count > server->peer_count) count = server->peer_count;
   rn_mutex_lock(&server->mutex);
   for (size_t i = 0; i < server->peer_count; ++i) {
-    const peer_t* peer = &server->peers[i];
+    const server_peer_t* peer = &server->peers[i];
     out[i] = (rn_peer_view_t){
         .task = peer->task, .address = rn_str(peer->address), .is_used = peer->is_ready};
     if (peer->is_ready) out[i].channel = rn_channel_stats(peer->channel);
@@ -351,7 +351,7 @@ static rn_status_t take_cluster(rn_server_t* server, rn_str_t* out_address) {
       if (rn_str_eq(server->peers[p].task, name))
         return rn_invalid_argument("Task %.*s is in the cluster twice", RN_STR_ARGS(name));
     if (server->peer_count + 1 < options->task_count) server->names[server->peer_count + 1] = name;
-    server->peers[server->peer_count++] = (peer_t){.task = name, .address = address.data};
+    server->peers[server->peer_count++] = (server_peer_t){.task = name, .address = address.data};
   }
   if (is_found) return RN_OK;
   return rn_invalid_argument("Task %d was not defined in job \"%.*s\"", options->index,

@@ -3,16 +3,16 @@
 #include "eager/internal.h"
 
 // A call of a kernel that may end on another thread.
-typedef struct waiting_t {
+typedef struct execute_waiting_t {
   rn_kernel_ctx_t ctx;  // first
   rn_mutex_t mutex;
   rn_cond_t done;
   bool is_done;
   rn_status_t status;
-} waiting_t;
+} execute_waiting_t;
 
 static void on_done(rn_kernel_ctx_t* ctx, rn_status_t status) {
-  waiting_t* waiting = (waiting_t*)ctx;
+  execute_waiting_t* waiting = (execute_waiting_t*)ctx;
   rn_mutex_lock(&waiting->mutex);
   waiting->status = status;
   waiting->is_done = true;
@@ -21,7 +21,7 @@ static void on_done(rn_kernel_ctx_t* ctx, rn_status_t status) {
 }
 
 static rn_status_t run_async(const rn_kernel_ctx_t* ctx) {
-  waiting_t waiting = {.ctx = *ctx};
+  execute_waiting_t waiting = {.ctx = *ctx};
   waiting.ctx.done = on_done;
   rn_mutex_init(&waiting.mutex);
   rn_cond_init(&waiting.done);

@@ -2,8 +2,8 @@
 #include "eager/internal.h"
 
 // A call that waits for its turn.
-typedef struct node_t {
-  struct node_t* next;
+typedef struct executor_node_t {
+  struct executor_node_t* next;
   rn_eager_t* eager;
   rn_eager_kernel_t* kernel;  // Retained, as are the handles
   rn_cancel_t* cancel;
@@ -13,7 +13,7 @@ typedef struct node_t {
   rn_tensor_t** values;
   rn_tensor_t* results;
   size_t size;
-} node_t;
+} executor_node_t;
 
 struct rn_eager_executor_t {
   _Atomic int32_t refs;
@@ -21,7 +21,7 @@ struct rn_eager_executor_t {
   bool is_async;
   rn_eager_sync_t* sync;  // Retained; its mutex guards the fields below
   rn_cond_t work;
-  node_t *first, *last;
+  executor_node_t *first, *last;
   int32_t pending;  // queued or running
   bool is_started, is_stopping;
   pthread_t thread;
@@ -89,14 +89,14 @@ void rn_eager_executor_clear_error(rn_eager_executor_t* executor) {
   rn_mutex_unlock(&executor->sync->mutex);
 }
 
-static void node_destroy(rn_allocator_t allocator, node_t* node) {
+static void node_destroy(rn_allocator_t allocator, executor_node_t* node) {
   for (int32_t i = 0; i < node->input_count; ++i) rn_eager_handle_release(node->inputs[i]);
   for (int32_t i = 0; i < node->output_count; ++i) rn_eager_handle_release(node->outputs[i]);
   rn_eager_kernel_release(node->kernel);
   rn_free(allocator, node, node->size);
 }
 
-static rn_status_t run_node(node_t* node) {
+static rn_status_t run_node(executor_node_t* node) {
   for (int32_t i = 0; i < node->input_count; ++i) {
     const rn_tensor_t* value = NULL;
     RN_RETURN_IF_ERROR(rn_eager_handle_value(node->inputs[i], &value));
@@ -106,7 +106,7 @@ static rn_status_t run_node(node_t* node) {
 }
 
 // After an error, the calls queued behind it do not run; their results get that error.
-static void finish_node(rn_eager_executor_t* executor, node_t* node, rn_status_t earlier) {
+static void finish_node(rn_eager_executor_t* executor, executor_node_t* node, rn_status_t earlier) {
   rn_status_t status = rn_ok(earlier) ? run_node(node) : earlier;
   for (int32_t i = 0; i < node->output_count; ++i)
     rn_eager_handle_settle(node->outputs[i], &node->results[i], status);
@@ -125,7 +125,7 @@ static void* work(void* arg) {
     rn_mutex_lock(&executor->sync->mutex);
     while (!executor->first && !executor->is_stopping)
       rn_cond_wait(&executor->work, &executor->sync->mutex);
-    node_t* node = executor->first;
+    executor_node_t* node = executor->first;
     rn_status_t earlier = rn_status_copy(executor->status);
     if (node) {
       executor->first = node->next;
@@ -142,11 +142,11 @@ static void* work(void* arg) {
 }
 
 static rn_status_t node_create(rn_allocator_t allocator, const rn_eager_kernel_t* kernel,
-                               node_t** out) {
+                               executor_node_t** out) {
   size_t inputs = (size_t)kernel->input_count, outputs = (size_t)kernel->output_count;
-  size_t size = sizeof(node_t) + outputs * sizeof(rn_tensor_t) + inputs * 2 * sizeof(void*) +
-                outputs * sizeof(void*);
-  node_t* node = NULL;
+  size_t size = sizeof(executor_node_t) + outputs * sizeof(rn_tensor_t) +
+                inputs * 2 * sizeof(void*) + outputs * sizeof(void*);
+  executor_node_t* node = NULL;
   RN_RETURN_IF_ERROR(rn_alloc_zeroed(allocator, size, (void**)&node));
   node->size = size;
   node->results = (rn_tensor_t*)(node + 1);
@@ -157,7 +157,7 @@ static rn_status_t node_create(rn_allocator_t allocator, const rn_eager_kernel_t
   return RN_OK;
 }
 
-static rn_status_t enqueue_locked(rn_eager_executor_t* executor, node_t* node) {
+static rn_status_t enqueue_locked(rn_eager_executor_t* executor, executor_node_t* node) {
   if (!rn_ok(executor->status)) return rn_status_copy(executor->status);
   if (!executor->is_started) {
     if (pthread_create(&executor->thread, NULL, work, executor) != 0)
@@ -178,7 +178,7 @@ rn_status_t rn_eager_executor_add(rn_eager_executor_t* executor, rn_eager_t* eag
                                   rn_eager_kernel_t* kernel, rn_cancel_t* cancel,
                                   rn_eager_handle_t* const* inputs,
                                   rn_eager_handle_t* const* outputs) {
-  node_t* node = NULL;
+  executor_node_t* node = NULL;
   RN_RETURN_IF_ERROR(node_create(executor->allocator, kernel, &node));
   node->eager = eager;
   node->kernel = kernel;

@@ -203,16 +203,16 @@ static rn_status_t should_record(rn_eager_tape_t* tape, rn_eager_handle_t* const
   return RN_OK;
 }
 
-typedef struct step_t {
+typedef struct tape_step_t {
   rn_eager_kernel_t* kernel;
   rn_tape_custom_t* custom;
   rn_eager_handle_t* const* inputs;
   int32_t input_count;
   rn_eager_handle_t* const* outputs;
   int32_t output_count;
-} step_t;
+} tape_step_t;
 
-static rn_status_t add_record(rn_eager_tape_t* tape, const step_t* step) {
+static rn_status_t add_record(rn_eager_tape_t* tape, const tape_step_t* step) {
   rn_allocator_t allocator = tape->eager->allocator;
   RN_RETURN_IF_ERROR(rn_vec_reserve(&tape->records, allocator, tape->records.count + 1));
   for (int32_t i = 0; i < step->output_count; ++i)
@@ -234,7 +234,7 @@ static rn_status_t add_record(rn_eager_tape_t* tape, const step_t* step) {
 
 // The lock keeps other threads from removing their tapes. Waiting for a value while holding it is
 // safe, because threads that make values do not take it.
-static rn_status_t record_step(rn_eager_t* eager, const step_t* step) {
+static rn_status_t record_step(rn_eager_t* eager, const tape_step_t* step) {
   if (step->output_count == 0) return RN_OK;
   uint64_t self = rn_eager_thread_id();
   rn_status_t status = RN_OK;
@@ -258,11 +258,11 @@ static bool ends_here(const rn_eager_kernel_t* kernel) {
 rn_status_t rn_eager_record(rn_eager_t* eager, rn_eager_kernel_t* kernel,
                             rn_eager_handle_t* const* inputs, rn_eager_handle_t* const* outputs) {
   if (ends_here(kernel)) return RN_OK;
-  step_t step = {.kernel = kernel,
-                 .inputs = inputs,
-                 .input_count = kernel->input_count,
-                 .outputs = outputs,
-                 .output_count = kernel->output_count};
+  tape_step_t step = {.kernel = kernel,
+                      .inputs = inputs,
+                      .input_count = kernel->input_count,
+                      .outputs = outputs,
+                      .output_count = kernel->output_count};
   return record_step(eager, &step);
 }
 
@@ -278,11 +278,11 @@ rn_status_t rn_eager_tape_record_custom(rn_eager_t* eager, rn_eager_handle_t* co
   shared->refs = 1;
   shared->allocator = eager->allocator;
   shared->custom = custom;
-  step_t step = {.custom = shared,
-                 .inputs = inputs,
-                 .input_count = input_count,
-                 .outputs = outputs,
-                 .output_count = output_count};
+  tape_step_t step = {.custom = shared,
+                      .inputs = inputs,
+                      .input_count = input_count,
+                      .outputs = outputs,
+                      .output_count = output_count};
   status = record_step(eager, &step);
   custom_release(shared);
   return status;

@@ -10,29 +10,29 @@
 #define MAX_FUNCTIONS 1024
 
 // An input of the function: a value or an arrived gradient, by number.
-typedef struct input_t {
+typedef struct tape_graph_input_t {
   bool is_gradient;
   int32_t number;  // of a value, or index in |ys|
-} input_t;
+} tape_graph_input_t;
 
 // The gradient of an x: the function's output of this number, or three outputs from there on; -1 if
 // there is none.
-typedef struct result_t {
+typedef struct tape_graph_result_t {
   int32_t first;
   bool is_slices;
-} result_t;
+} tape_graph_result_t;
 
-typedef struct entry_t {
-  struct entry_t* next;
+typedef struct tape_graph_entry_t {
+  struct tape_graph_entry_t* next;
   rn_str_t key;
   rn_str_t function;                   // name in the context's library; empty if nothing flows back
   RN_VEC(rn_eager_kernel_t*) kernels;  // Retained: the key holds their addresses
   int32_t input_count;
-  input_t* inputs;
-  result_t* results;  // by x
+  tape_graph_input_t* inputs;
+  tape_graph_result_t* results;  // by x
   rn_arena_t arena;
   _Atomic int32_t refs;
-} entry_t;
+} tape_graph_entry_t;
 
 struct rn_tape_cache_t {
   rn_allocator_t allocator;
@@ -41,7 +41,7 @@ struct rn_tape_cache_t {
   uint64_t count;  // ever made: part of the names
 };
 
-static void entry_release(struct rn_tape_cache_t* cache, entry_t* entry) {
+static void entry_release(struct rn_tape_cache_t* cache, tape_graph_entry_t* entry) {
   if (!entry || atomic_fetch_sub(&entry->refs, 1) != 1) return;
   if (entry->function.size)
     rn_status_free(rn_graph_remove_function(cache->library, entry->function));
@@ -120,7 +120,7 @@ static rn_status_t write_key(const rn_tape_segment_t* segment, rn_strbuf_t* key)
 typedef struct build_t {
   rn_eager_t* eager;
   const rn_tape_segment_t* segment;
-  entry_t* entry;
+  tape_graph_entry_t* entry;
   rn_arena_t* arena;  // the entry's
   rn_graph_t* graph;
   rn_edge_t* edges;       // by value
@@ -243,17 +243,17 @@ static rn_status_t mark_needed(const build_t* build, rn_node_t* node, bool* is_n
 
 // Whether |edge| is a value or an arrived gradient that the function reads; adds it as an input
 // once.
-typedef RN_VEC(rn_edge_t) edges_t;
-static rn_status_t note_input(build_t* build, rn_edge_t edge, edges_t* inputs) {
+typedef RN_VEC(rn_edge_t) tape_graph_edges_t;
+static rn_status_t note_input(build_t* build, rn_edge_t edge, tape_graph_edges_t* inputs) {
   if (edge.node->id >= build->forward_count) return RN_OK;
   for (size_t i = 0; i < inputs->count; ++i)
     if (inputs->items[i].node == edge.node && inputs->items[i].index == edge.index) return RN_OK;
   return rn_vec_push(inputs, build->eager->allocator, edge);
 }
 
-static rn_status_t name_inputs(build_t* build, const edges_t* edges) {
+static rn_status_t name_inputs(build_t* build, const tape_graph_edges_t* edges) {
   const rn_tape_segment_t* segment = build->segment;
-  entry_t* entry = build->entry;
+  tape_graph_entry_t* entry = build->entry;
   RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(build->arena, edges->count, &entry->inputs));
   entry->input_count = (int32_t)edges->count;
   for (size_t e = 0; e < edges->count; ++e) {
@@ -261,11 +261,11 @@ static rn_status_t name_inputs(build_t* build, const edges_t* edges) {
     bool is_found = false;
     for (size_t i = 0; !is_found && i < segment->values.count; ++i) {
       is_found = build->edges[i].node == edge.node && build->edges[i].index == edge.index;
-      if (is_found) entry->inputs[e] = (input_t){false, (int32_t)i};
+      if (is_found) entry->inputs[e] = (tape_graph_input_t){false, (int32_t)i};
     }
     for (size_t i = 0; !is_found && i < segment->ys.count; ++i) {
       is_found = build->dys[i].node == edge.node;
-      if (is_found) entry->inputs[e] = (input_t){true, (int32_t)i};
+      if (is_found) entry->inputs[e] = (tape_graph_input_t){true, (int32_t)i};
     }
     if (!is_found)
       return rn_internal("A gradient reads '%s', which was not recorded", edge.node->name.data);
@@ -273,8 +273,9 @@ static rn_status_t name_inputs(build_t* build, const edges_t* edges) {
   return RN_OK;
 }
 
-static rn_status_t make_function(build_t* build, const bool* is_needed, const edges_t* inputs,
-                                 const rn_edge_t* outputs, int32_t output_count) {
+static rn_status_t make_function(build_t* build, const bool* is_needed,
+                                 const tape_graph_edges_t* inputs, const rn_edge_t* outputs,
+                                 int32_t output_count) {
   rn_node_t** nodes = NULL;
   int32_t node_count = 0;
   RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(build->arena, build->graph->nodes.count, &nodes));
@@ -300,17 +301,18 @@ static rn_status_t make_function(build_t* build, const bool* is_needed, const ed
 }
 
 // Makes |edge| an output of the function.
-static rn_status_t add_output(build_t* build, rn_edge_t edge, bool* is_needed, edges_t* inputs,
-                              rn_edge_t* outputs, int32_t* count) {
+static rn_status_t add_output(build_t* build, rn_edge_t edge, bool* is_needed,
+                              tape_graph_edges_t* inputs, rn_edge_t* outputs, int32_t* count) {
   outputs[(*count)++] = edge;
   RN_RETURN_IF_ERROR(mark_needed(build, edge.node, is_needed));
   return note_input(build, edge, inputs);
 }
 
 // Makes a function from the gradients' nodes; its inputs are values and arrived gradients.
-static rn_status_t cut_out(build_t* build, const rn_gradient_t* gradients, edges_t* inputs) {
+static rn_status_t cut_out(build_t* build, const rn_gradient_t* gradients,
+                           tape_graph_edges_t* inputs) {
   const rn_tape_segment_t* segment = build->segment;
-  entry_t* entry = build->entry;
+  tape_graph_entry_t* entry = build->entry;
   bool* is_needed = NULL;
   rn_edge_t* outputs = NULL;
   int32_t count = 0;
@@ -320,7 +322,8 @@ static rn_status_t cut_out(build_t* build, const rn_gradient_t* gradients, edges
   for (size_t i = 0; i < segment->xs.count; ++i) {
     rn_gradient_t gradient = gradients[i];
     bool is_slices = rn_gradient_is_slices(gradient);
-    entry->results[i] = (result_t){rn_gradient_is_none(gradient) ? -1 : count, is_slices};
+    entry->results[i] =
+        (tape_graph_result_t){rn_gradient_is_none(gradient) ? -1 : count, is_slices};
     const rn_edge_t edges[] = {is_slices ? gradient.values : gradient.dense, gradient.indices,
                                gradient.dense_shape};
     for (int k = 0; entry->results[i].first >= 0 && k < (is_slices ? 3 : 1); ++k)
@@ -338,7 +341,7 @@ static rn_status_t cut_out(build_t* build, const rn_gradient_t* gradients, edges
 
 static rn_status_t build_entry(build_t* build) {
   rn_gradient_t* results = NULL;
-  edges_t inputs = {0};
+  tape_graph_edges_t inputs = {0};
   RN_RETURN_IF_ERROR(
       rn_graph_create_body(build->eager->allocator, build->eager->library->library, &build->graph));
   rn_status_t status = RN_ARENA_ARRAY(build->arena, build->segment->xs.count, &results);
@@ -351,8 +354,8 @@ static rn_status_t build_entry(build_t* build) {
 }
 
 static rn_status_t entry_create(rn_eager_t* eager, const rn_tape_segment_t* segment, rn_str_t key,
-                                entry_t** out) {
-  entry_t* entry = NULL;
+                                tape_graph_entry_t** out) {
+  tape_graph_entry_t* entry = NULL;
   *out = NULL;
   RN_RETURN_IF_ERROR(RN_NEW(eager->allocator, &entry));
   entry->refs = 1;
@@ -375,12 +378,12 @@ static rn_status_t entry_create(rn_eager_t* eager, const rn_tape_segment_t* segm
 
 // Builds under the context's lock, so that two threads do not build the same function.
 static rn_status_t get_entry(rn_eager_t* eager, const rn_tape_segment_t* segment, rn_str_t key,
-                             entry_t** out) {
+                             tape_graph_entry_t** out) {
   struct rn_tape_cache_t* cache = NULL;
   *out = NULL;
   rn_mutex_lock(&eager->mutex);
   rn_status_t status = get_cache_locked(eager, &cache);
-  entry_t* entry = rn_ok(status) ? rn_map_get(&cache->by_key, key) : NULL;
+  tape_graph_entry_t* entry = rn_ok(status) ? rn_map_get(&cache->by_key, key) : NULL;
   if (rn_ok(status) && !entry) {
     if (cache->by_key.count >= MAX_FUNCTIONS) forget_all(cache);
     status = entry_create(eager, segment, key, &entry);
@@ -397,8 +400,8 @@ static rn_status_t get_entry(rn_eager_t* eager, const rn_tape_segment_t* segment
   return status;
 }
 
-static rn_status_t call(rn_eager_t* eager, const rn_tape_segment_t* segment, const entry_t* entry,
-                        rn_tape_gradient_t* out) {
+static rn_status_t call(rn_eager_t* eager, const rn_tape_segment_t* segment,
+                        const tape_graph_entry_t* entry, rn_tape_gradient_t* out) {
   rn_eager_op_t* op = NULL;
   rn_eager_handle_t** results = NULL;
   size_t room = 3 * segment->xs.count;
@@ -406,7 +409,7 @@ static rn_status_t call(rn_eager_t* eager, const rn_tape_segment_t* segment, con
   int32_t count = (int32_t)room;
   rn_status_t status = rn_eager_op_create(eager, entry->function, &op);
   for (int32_t i = 0; rn_ok(status) && i < entry->input_count; ++i) {
-    input_t input = entry->inputs[i];
+    tape_graph_input_t input = entry->inputs[i];
     status =
         rn_eager_op_add_input(op, input.is_gradient ? segment->dys.items[input.number]
                                                     : segment->values.items[input.number].handle);
@@ -414,7 +417,7 @@ static rn_status_t call(rn_eager_t* eager, const rn_tape_segment_t* segment, con
   if (rn_ok(status)) status = rn_eager_execute(op, results, &count);
   rn_eager_op_destroy(op);
   for (size_t i = 0; rn_ok(status) && i < segment->xs.count; ++i) {
-    result_t result = entry->results[i];
+    tape_graph_result_t result = entry->results[i];
     rn_eager_handle_t** from = results + result.first;
     if (result.first < 0) continue;
     out[i] = result.is_slices ? (rn_tape_gradient_t){NULL, from[0], from[1], from[2]}
@@ -428,7 +431,7 @@ rn_status_t rn_tape_run_segment(rn_eager_t* eager, const rn_tape_segment_t* segm
                                 rn_tape_gradient_t* out) {
   rn_strbuf_t key;
   rn_strbuf_init(&key, eager->allocator);
-  entry_t* entry = NULL;
+  tape_graph_entry_t* entry = NULL;
   rn_status_t status = write_key(segment, &key);
   if (rn_ok(status)) status = get_entry(eager, segment, rn_strbuf_view(&key), &entry);
   rn_strbuf_clear(&key);

@@ -4,7 +4,7 @@
 #include "eager/tape_internal.h"
 #include "graph/build.h"
 
-typedef struct walk_t {
+typedef struct tape_walk_t {
   rn_tape_records_t records;  // borrowed from the tape
   rn_eager_t* eager;
   rn_allocator_t allocator;
@@ -13,7 +13,7 @@ typedef struct walk_t {
   rn_tape_map_t wanted;                // what a target depends on
   rn_tape_map_t places;                // key -> place in |arrived|
   RN_VEC(rn_tape_gradient_t) arrived;  // Owned: the sum of the gradients of a value
-} walk_t;
+} tape_walk_t;
 
 void rn_tape_gradient_clear(rn_tape_gradient_t* gradient) {
   rn_eager_handle_release(gradient->dense);
@@ -23,7 +23,7 @@ void rn_tape_gradient_clear(rn_tape_gradient_t* gradient) {
   *gradient = (rn_tape_gradient_t){0};
 }
 
-static void walk_clear(walk_t* walk) {
+static void walk_clear(tape_walk_t* walk) {
   for (size_t i = 0; i < walk->arrived.count; ++i) rn_tape_gradient_clear(&walk->arrived.items[i]);
   rn_vec_free(&walk->arrived, walk->allocator);
   rn_tape_map_clear(&walk->reached);
@@ -83,7 +83,7 @@ static rn_status_t add_to(rn_eager_t* eager, rn_tape_gradient_t* inout, rn_tape_
 }
 
 // Adds |gradient|, which it takes, to the gradient of |key|.
-static rn_status_t arrive(walk_t* walk, rn_tape_key_t key, rn_tape_gradient_t gradient,
+static rn_status_t arrive(tape_walk_t* walk, rn_tape_key_t key, rn_tape_gradient_t gradient,
                           bool replaces) {
   int32_t place = rn_tape_map_get(&walk->places, key);
   rn_status_t status = RN_OK;
@@ -110,14 +110,14 @@ static rn_status_t arrive(walk_t* walk, rn_tape_key_t key, rn_tape_gradient_t gr
 }
 
 // The gradient that arrived at |key|; NULL if none did.
-static rn_tape_gradient_t* arrived_at(const walk_t* walk, rn_tape_key_t key) {
+static rn_tape_gradient_t* arrived_at(const tape_walk_t* walk, rn_tape_key_t key) {
   int32_t place = rn_tape_map_get(&walk->places, key);
   rn_tape_gradient_t* slot = place < 0 ? NULL : &walk->arrived.items[place];
   return slot && (slot->dense || slot->values) ? slot : NULL;
 }
 
 // The same as one tensor, borrowed.
-static rn_status_t dense_at(const walk_t* walk, rn_tape_key_t key, rn_eager_handle_t** out) {
+static rn_status_t dense_at(const tape_walk_t* walk, rn_tape_key_t key, rn_eager_handle_t** out) {
   rn_tape_gradient_t* slot = arrived_at(walk, key);
   *out = NULL;
   if (!slot) return RN_OK;
@@ -126,7 +126,7 @@ static rn_status_t dense_at(const walk_t* walk, rn_tape_key_t key, rn_eager_hand
   return RN_OK;
 }
 
-static rn_status_t start_targets(walk_t* walk, const rn_eager_gradient_t* request) {
+static rn_status_t start_targets(tape_walk_t* walk, const rn_eager_gradient_t* request) {
   for (int32_t i = 0; i < request->target_count; ++i) {
     rn_eager_handle_t* target = request->targets[i];
     rn_eager_handle_t* given = request->target_gradients ? request->target_gradients[i] : NULL;
@@ -167,7 +167,7 @@ static rn_eager_handle_t* const* outputs_of(const rn_tape_record_t* record) {
 }
 
 // Which records lie between the sources and the targets.
-static rn_status_t find_path(walk_t* walk, const rn_eager_gradient_t* request, bool* on_path) {
+static rn_status_t find_path(tape_walk_t* walk, const rn_eager_gradient_t* request, bool* on_path) {
   const rn_tape_records_t* records = &walk->records;
   for (int32_t i = 0; i < request->source_count; ++i) {
     // A source that the tape does not watch is a constant, even if a record reads it.
@@ -249,7 +249,7 @@ static rn_status_t add_record(rn_tape_segment_t* segment, const rn_tape_record_t
 
 // Sets the inputs of the segment, gradients that have arrived, and its outputs, gradients that the
 // rest of the walk and the sources need.
-static rn_status_t choose_ends(const walk_t* walk, const rn_eager_gradient_t* request,
+static rn_status_t choose_ends(const tape_walk_t* walk, const rn_eager_gradient_t* request,
                                rn_tape_segment_t* segment) {
   rn_allocator_t allocator = segment->allocator;
   for (size_t i = 0; i < segment->values.count; ++i) {
@@ -275,7 +275,7 @@ static rn_status_t choose_ends(const walk_t* walk, const rn_eager_gradient_t* re
 }
 
 // The gradient of a value that the segment made already includes what had arrived before.
-static rn_status_t take_results(walk_t* walk, const rn_tape_segment_t* segment,
+static rn_status_t take_results(tape_walk_t* walk, const rn_tape_segment_t* segment,
                                 rn_tape_gradient_t* results) {
   rn_status_t status = RN_OK;
   for (size_t i = 0; i < segment->xs.count; ++i) {
@@ -289,7 +289,7 @@ static rn_status_t take_results(walk_t* walk, const rn_tape_segment_t* segment,
   return status;
 }
 
-static rn_status_t walk_segment(walk_t* walk, const rn_eager_gradient_t* request,
+static rn_status_t walk_segment(tape_walk_t* walk, const rn_eager_gradient_t* request,
                                 rn_tape_segment_t* segment) {
   RN_RETURN_IF_ERROR(choose_ends(walk, request, segment));
   if (segment->ys.count == 0 || segment->xs.count == 0) return RN_OK;
@@ -302,7 +302,7 @@ static rn_status_t walk_segment(walk_t* walk, const rn_eager_gradient_t* request
   return status;
 }
 
-static rn_status_t call_custom(walk_t* walk, const rn_tape_record_t* record,
+static rn_status_t call_custom(tape_walk_t* walk, const rn_tape_record_t* record,
                                rn_eager_handle_t** gradients) {
   bool has_any = false;
   for (int32_t i = 0; i < record->output_count; ++i) {
@@ -330,7 +330,7 @@ static rn_status_t call_custom(walk_t* walk, const rn_tape_record_t* record,
   return RN_OK;
 }
 
-static rn_status_t walk_custom(walk_t* walk, const rn_tape_record_t* record) {
+static rn_status_t walk_custom(tape_walk_t* walk, const rn_tape_record_t* record) {
   size_t count = (size_t)record->input_count + (size_t)record->output_count;
   rn_eager_handle_t** gradients = NULL;
   RN_RETURN_IF_ERROR(RN_NEW_ARRAY(walk->allocator, count, &gradients));
@@ -342,7 +342,7 @@ static rn_status_t walk_custom(walk_t* walk, const rn_tape_record_t* record) {
 
 // The segment that ends before |end|. It begins after the nearest custom record before it;
 // |*out_begin| is that index.
-static rn_status_t walk_stretch(walk_t* walk, const rn_eager_gradient_t* request,
+static rn_status_t walk_stretch(tape_walk_t* walk, const rn_eager_gradient_t* request,
                                 const bool* on_path, size_t end, size_t* out_begin) {
   const rn_tape_records_t* records = &walk->records;
   size_t begin = end;
@@ -358,7 +358,7 @@ static rn_status_t walk_stretch(walk_t* walk, const rn_eager_gradient_t* request
   return status;
 }
 
-static rn_status_t walk_back(walk_t* walk, const rn_eager_gradient_t* request,
+static rn_status_t walk_back(tape_walk_t* walk, const rn_eager_gradient_t* request,
                              const bool* on_path) {
   size_t end = walk->records.count;
   while (end > 0) {
@@ -389,7 +389,7 @@ static rn_status_t zeros_like(rn_eager_t* eager, rn_eager_handle_t* source,
   return status;
 }
 
-static rn_status_t collect_one(walk_t* walk, const rn_eager_gradient_t* request, int32_t i,
+static rn_status_t collect_one(tape_walk_t* walk, const rn_eager_gradient_t* request, int32_t i,
                                rn_eager_handle_t** out) {
   rn_tape_key_t key;
   RN_RETURN_IF_ERROR(rn_tape_key(request->sources[i], &key));
@@ -409,14 +409,14 @@ static rn_status_t collect_one(walk_t* walk, const rn_eager_gradient_t* request,
   return RN_OK;
 }
 
-static rn_status_t collect(walk_t* walk, const rn_eager_gradient_t* request,
+static rn_status_t collect(tape_walk_t* walk, const rn_eager_gradient_t* request,
                            rn_eager_handle_t** out) {
   for (int32_t i = 0; i < request->source_count; ++i)
     RN_RETURN_IF_ERROR(collect_one(walk, request, i, &out[i]));
   return RN_OK;
 }
 
-static rn_status_t run_walk(walk_t* walk, const rn_eager_gradient_t* request,
+static rn_status_t run_walk(tape_walk_t* walk, const rn_eager_gradient_t* request,
                             rn_eager_handle_t** out) {
   size_t count = walk->records.count;
   bool* on_path = NULL;
@@ -445,10 +445,10 @@ rn_status_t rn_eager_tape_gradient(rn_eager_tape_t* tape, const rn_eager_gradien
   bool goes_on = tape->is_persistent && tape->is_recording;
   if (!goes_on) rn_eager_tape_set_recording(tape, false);
   rn_allocator_t allocator = tape->eager->allocator;
-  walk_t walk = {.records = tape->records,
-                 .tracked = &tape->tracked,
-                 .eager = tape->eager,
-                 .allocator = allocator};
+  tape_walk_t walk = {.records = tape->records,
+                      .tracked = &tape->tracked,
+                      .eager = tape->eager,
+                      .allocator = allocator};
   if (goes_on) tape->records = (rn_tape_records_t){0};
   walk.reached.allocator = walk.wanted.allocator = walk.places.allocator = allocator;
   rn_status_t status = run_walk(&walk, request, out);

@@ -93,23 +93,24 @@ static int64_t element_count(const rn_compile_t* c, int32_t slot) {
 }
 
 // Free pieces of the block, ordered by offset, never adjacent.
-typedef struct piece_t {
+typedef struct memory_plan_piece_t {
   size_t offset, size;
-} piece_t;
-typedef struct block_t {
-  RN_VEC(piece_t) pieces;
+} memory_plan_piece_t;
+typedef struct memory_plan_block_t {
+  RN_VEC(memory_plan_piece_t) pieces;
   size_t end;
-} block_t;
+} memory_plan_block_t;
 
-static rn_status_t take(block_t* block, rn_allocator_t allocator, size_t size, size_t* out_offset) {
+static rn_status_t take(memory_plan_block_t* block, rn_allocator_t allocator, size_t size,
+                        size_t* out_offset) {
   size_t best = SIZE_MAX;
   for (size_t i = 0; i < block->pieces.count; ++i) {
-    const piece_t* piece = &block->pieces.items[i];
+    const memory_plan_piece_t* piece = &block->pieces.items[i];
     if (piece->size >= size && (best == SIZE_MAX || piece->size < block->pieces.items[best].size))
       best = i;
   }
   if (best != SIZE_MAX) {
-    piece_t* piece = &block->pieces.items[best];
+    memory_plan_piece_t* piece = &block->pieces.items[best];
     *out_offset = piece->offset;
     piece->offset += size;
     piece->size -= size;
@@ -125,7 +126,8 @@ static rn_status_t take(block_t* block, rn_allocator_t allocator, size_t size, s
   return rn_vec_reserve(&block->pieces, allocator, block->pieces.count + 1);
 }
 
-static rn_status_t give(block_t* block, rn_allocator_t allocator, size_t offset, size_t size) {
+static rn_status_t give(memory_plan_block_t* block, rn_allocator_t allocator, size_t offset,
+                        size_t size) {
   size_t at = 0, high = block->pieces.count;
   while (at < high) {
     size_t middle = (at + high) / 2;
@@ -134,7 +136,7 @@ static rn_status_t give(block_t* block, rn_allocator_t allocator, size_t offset,
     else
       high = middle;
   }
-  piece_t* pieces = block->pieces.items;
+  memory_plan_piece_t* pieces = block->pieces.items;
   bool joins_left = at > 0 && pieces[at - 1].offset + pieces[at - 1].size == offset;
   bool joins_right = at < block->pieces.count && offset + size == pieces[at].offset;
   if (joins_left) {
@@ -154,7 +156,7 @@ static rn_status_t give(block_t* block, rn_allocator_t allocator, size_t offset,
   RN_RETURN_IF_ERROR(rn_vec_reserve(&block->pieces, allocator, block->pieces.count + 1));
   pieces = block->pieces.items;
   memmove(&pieces[at + 1], &pieces[at], (block->pieces.count - at) * sizeof *pieces);
-  pieces[at] = (piece_t){offset, size};
+  pieces[at] = (memory_plan_piece_t){offset, size};
   block->pieces.count++;
   return RN_OK;
 }
@@ -167,7 +169,7 @@ typedef struct layout_t {
   int32_t* next_dying;   // by root
   int32_t* whole;        // by slot: the value that it is a part of, or itself if it has parts; -1
   size_t* at;            // by part: where in the whole; by whole: its offset, SIZE_MAX: none yet
-  block_t block;
+  memory_plan_block_t block;
 } layout_t;
 
 // Whether |slot| shares place and lifetime with another.

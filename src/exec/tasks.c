@@ -87,14 +87,14 @@ static void find_costs(const rn_compile_t* c, cost_t* costs, int64_t* out_total,
   }
 }
 
-typedef struct open_t {
+typedef struct tasks_open_t {
   int32_t task;  // the class's open task, -1: none
   int64_t cost;
-} open_t;
+} tasks_open_t;
 
 static rn_status_t assign(rn_compile_t* c, const int32_t* class_of, int32_t class_count,
                           const cost_t* costs, int64_t limit) {
-  open_t* open = NULL;
+  tasks_open_t* open = NULL;
   RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(c->scratch, (size_t)class_count, &open));
   for (int32_t i = 0; i < class_count; ++i) open[i].task = -1;
   int32_t count = 0;
@@ -106,8 +106,8 @@ static rn_status_t assign(rn_compile_t* c, const int32_t* class_of, int32_t clas
       c->task[index] = count++;
       continue;
     }
-    open_t* mine = &open[class_of[index]];
-    if (mine->task < 0 || mine->cost > limit) *mine = (open_t){count++, 0};
+    tasks_open_t* mine = &open[class_of[index]];
+    if (mine->task < 0 || mine->cost > limit) *mine = (tasks_open_t){count++, 0};
     c->task[index] = mine->task;
     mine->cost += costs[index].own;
   }

@@ -9,16 +9,16 @@
 // Blocks beyond this size are not followed unit by unit.
 #define MAX_UNITS ((size_t)1 << 24)
 
-typedef struct verify_t {
+typedef struct verify_plan_verify_t {
   const rn_plan_t* plan;
   rn_arena_t scratch;
   int32_t* root;   // by slot: the slot whose bytes it shows
   int32_t* end;    // by root: the last instruction that needs its bytes
   int32_t* task;   // by instruction
   int32_t* owner;  // by unit of RN_ALIGN bytes: the slot that lies there; -1: none yet
-} verify_t;
+} verify_plan_verify_t;
 
-static rn_str_t name_of(const verify_t* v, int32_t instr) {
+static rn_str_t name_of(const verify_plan_verify_t* v, int32_t instr) {
   return v->plan->names[v->plan->instrs[instr].node];
 }
 
@@ -30,19 +30,19 @@ static bool stacks_rows(const rn_instr_t* instr) {
   return instr->kernel && instr->kernel->op == rn_op_stack_rows();
 }
 
-static size_t bytes_of(const verify_t* v, int32_t slot) {
+static size_t bytes_of(const verify_plan_verify_t* v, int32_t slot) {
   const rn_tensor_t* like = &v->plan->templates[slot];
   return (size_t)like->count * rn_dtype_size(like->dtype);
 }
 
-static bool lies_in(const verify_t* v, int32_t part, int32_t whole) {
+static bool lies_in(const verify_plan_verify_t* v, int32_t part, int32_t whole) {
   const rn_slot_t *inner = &v->plan->slots[part], *outer = &v->plan->slots[whole];
   return inner->kind == RN_SLOT_PLANNED && outer->kind == RN_SLOT_PLANNED &&
          inner->offset >= outer->offset &&
          inner->offset + bytes_of(v, part) <= outer->offset + bytes_of(v, whole);
 }
 
-static rn_status_t find_lifetimes(verify_t* v) {
+static rn_status_t find_lifetimes(verify_plan_verify_t* v) {
   const rn_plan_t* plan = v->plan;
   size_t slots = (size_t)plan->slot_count + 1, instrs = (size_t)plan->instr_count + 1;
   RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&v->scratch, slots, &v->root));
@@ -75,7 +75,7 @@ static rn_status_t find_lifetimes(verify_t* v) {
 }
 
 // Whether output |slot| of instruction |n| may lie where |other| lies, whose bytes |n| still reads.
-static bool may_take_over(const verify_t* v, int32_t n, int32_t slot, int32_t other) {
+static bool may_take_over(const verify_plan_verify_t* v, int32_t n, int32_t slot, int32_t other) {
   const rn_plan_t* plan = v->plan;
   const rn_instr_t* instr = &plan->instrs[n];
   for (int32_t i = 0; i < instr->input_count; ++i) {
@@ -88,7 +88,7 @@ static bool may_take_over(const verify_t* v, int32_t n, int32_t slot, int32_t ot
   return false;
 }
 
-static rn_status_t check_slot(verify_t* v, int32_t n, int32_t slot) {
+static rn_status_t check_slot(verify_plan_verify_t* v, int32_t n, int32_t slot) {
   const rn_plan_t* plan = v->plan;
   size_t offset = plan->slots[slot].offset, bytes = bytes_of(v, slot), end;
   if (offset % RN_ALIGN != 0 || !rn_add_ok(offset, bytes, &end) || end > plan->block_size)
@@ -107,7 +107,7 @@ static rn_status_t check_slot(verify_t* v, int32_t n, int32_t slot) {
   return RN_OK;
 }
 
-static rn_status_t verify(verify_t* v) {
+static rn_status_t verify(verify_plan_verify_t* v) {
   const rn_plan_t* plan = v->plan;
   RN_RETURN_IF_ERROR(find_lifetimes(v));
   size_t units = plan->block_size / RN_ALIGN + 1;
@@ -126,7 +126,7 @@ static rn_status_t verify(verify_t* v) {
 
 rn_status_t rn_plan_verify(const rn_plan_t* plan) {
   if (plan->has_frames) return RN_OK;  // every value of an iteration has a place of its own
-  verify_t v = {.plan = plan};
+  verify_plan_verify_t v = {.plan = plan};
   rn_arena_init(&v.scratch, plan->allocator);
   rn_status_t status = verify(&v);
   rn_arena_clear(&v.scratch);

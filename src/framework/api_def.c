@@ -10,16 +10,16 @@
 #include "wire/encode.h"
 #include "wire/text.h"
 
-typedef struct entry_t {
+typedef struct api_def_entry_t {
   rn_pb_ApiDef_t def;
   bool was_renamed;  // its descriptions already use the names that users see
-} entry_t;
+} api_def_entry_t;
 
 struct rn_api_def_map_t {
   rn_allocator_t allocator;
   rn_mutex_t mutex;  // guards all below
   rn_arena_t arena;  // everything the entries point to
-  rn_map_t by_name;  // op name -> entry_t
+  rn_map_t by_name;  // op name -> api_def_entry_t
   bool was_read;     // a map that was read cannot be written, as in TensorFlow
 };
 
@@ -73,7 +73,7 @@ static rn_status_t fill(rn_api_def_map_t* map, rn_str_t bytes) {
   }
   RN_RETURN_IF_ERROR(status);
   for (uint32_t i = 0; i < list->op.count; ++i) {
-    entry_t* entry = NULL;
+    api_def_entry_t* entry = NULL;
     RN_RETURN_IF_ERROR(RN_ARENA_NEW(&map->arena, &entry));
     RN_RETURN_IF_ERROR(make_base(map, &list->op.items[i], &entry->def));
     RN_RETURN_IF_ERROR(rn_map_put(&map->by_name, entry->def.graph_op_name, entry));
@@ -227,7 +227,7 @@ static rn_status_t put_locked(rn_api_def_map_t* map, rn_str_t text) {
   RN_RETURN_IF_ERROR(status);
   for (uint32_t i = 0; i < defs->op.count; ++i) {
     const rn_pb_ApiDef_t* update = &defs->op.items[i];
-    entry_t* base = rn_map_get(&map->by_name, update->graph_op_name);
+    api_def_entry_t* base = rn_map_get(&map->by_name, update->graph_op_name);
     if (base) RN_RETURN_IF_ERROR(merge(map, &base->def, update));  // skips unknown ops
   }
   return RN_OK;
@@ -279,7 +279,7 @@ static rn_status_t rename_in_all(rn_arena_t* arena, rn_pb_ApiDef_t* def, rn_str_
 }
 
 // Descriptions use the names of the definition; replaces them by those that users see.
-static rn_status_t rename_entry(rn_arena_t* arena, entry_t* entry) {
+static rn_status_t rename_entry(rn_arena_t* arena, api_def_entry_t* entry) {
   rn_pb_ApiDef_t* def = &entry->def;
   if (entry->was_renamed) return RN_OK;
   RN_RETURN_IF_ERROR(rename_in_all(arena, def, def->graph_op_name, def->endpoint.items[0].name));
@@ -304,7 +304,7 @@ rn_status_t rn_api_def_map_get(rn_api_def_map_t* map, rn_str_t op, rn_strbuf_t* 
   static const rn_pb_encode_options_t options = {.sort_maps = true};
   rn_mutex_lock(&map->mutex);
   map->was_read = true;
-  entry_t* entry = rn_map_get(&map->by_name, op);
+  api_def_entry_t* entry = rn_map_get(&map->by_name, op);
   rn_status_t status = entry ? rename_entry(&map->arena, entry) : RN_OK;
   if (entry && rn_ok(status)) status = RN_PB_ENCODE(ApiDef, &entry->def, &options, out);
   rn_mutex_unlock(&map->mutex);

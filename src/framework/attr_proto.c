@@ -6,12 +6,12 @@
 #include "tensor/tensor_proto.h"
 
 // State of one conversion.
-typedef struct reader_t {
+typedef struct attr_proto_reader_t {
   rn_arena_t* arena;
   size_t max_bytes;
-} reader_t;
+} attr_proto_reader_t;
 
-static rn_status_t read_tensor(reader_t* r, const rn_pb_TensorProto_t* proto,
+static rn_status_t read_tensor(attr_proto_reader_t* r, const rn_pb_TensorProto_t* proto,
                                const rn_tensor_t** out) {
   rn_tensor_t* tensor = NULL;
   RN_RETURN_IF_ERROR(RN_ARENA_NEW(r->arena, &tensor));
@@ -20,7 +20,7 @@ static rn_status_t read_tensor(reader_t* r, const rn_pb_TensorProto_t* proto,
   return RN_OK;
 }
 
-static rn_status_t read_func(reader_t* r, const rn_pb_NameAttrList_t* proto,
+static rn_status_t read_func(attr_proto_reader_t* r, const rn_pb_NameAttrList_t* proto,
                              const rn_func_attr_t** out) {
   rn_func_attr_t* func = NULL;
   const void** entries = NULL;
@@ -71,8 +71,8 @@ static rn_status_t list_kind(const rn_pb_AttrValue_ListValue_t* list, uint8_t* o
   return RN_OK;
 }
 
-static rn_status_t copy_items(reader_t* r, const void* items, uint32_t count, size_t size,
-                              const void** out) {
+static rn_status_t copy_items(attr_proto_reader_t* r, const void* items, uint32_t count,
+                              size_t size, const void** out) {
   void* copy = NULL;
   RN_RETURN_IF_ERROR(rn_arena_alloc_array(r->arena, count, size, &copy));
   memcpy(copy, items, count * size);
@@ -81,7 +81,7 @@ static rn_status_t copy_items(reader_t* r, const void* items, uint32_t count, si
 }
 
 // Converts the elements of a list one by one.
-static rn_status_t read_elements(reader_t* r, const rn_pb_AttrValue_ListValue_t* list,
+static rn_status_t read_elements(attr_proto_reader_t* r, const rn_pb_AttrValue_ListValue_t* list,
                                  uint32_t count, rn_attr_value_t* out) {
   union {
     rn_str_t* s;
@@ -124,7 +124,7 @@ static rn_status_t read_elements(reader_t* r, const rn_pb_AttrValue_ListValue_t*
   }
 }
 
-static rn_status_t read_list(reader_t* r, const rn_pb_AttrValue_ListValue_t* list,
+static rn_status_t read_list(attr_proto_reader_t* r, const rn_pb_AttrValue_ListValue_t* list,
                              rn_attr_value_t* out) {
   uint32_t count = 0;
   out->is_list = true;
@@ -156,7 +156,8 @@ static rn_status_t read_list(reader_t* r, const rn_pb_AttrValue_ListValue_t* lis
   return status;
 }
 
-static rn_status_t read_value(reader_t* r, const rn_pb_AttrValue_t* proto, rn_attr_value_t* out) {
+static rn_status_t read_value(attr_proto_reader_t* r, const rn_pb_AttrValue_t* proto,
+                              rn_attr_value_t* out) {
   // A message member of the oneof that is set but NULL is the empty message.
   static const rn_pb_TensorShapeProto_t no_shape = {0};
   static const rn_pb_TensorProto_t no_tensor = {0};
@@ -203,7 +204,7 @@ static rn_status_t read_value(reader_t* r, const rn_pb_AttrValue_t* proto, rn_at
 
 rn_status_t rn_attr_value_from_proto(const rn_pb_AttrValue_t* proto, size_t max_bytes,
                                      rn_arena_t* arena, rn_attr_value_t* out) {
-  reader_t reader = {.arena = arena, .max_bytes = max_bytes};
+  attr_proto_reader_t reader = {.arena = arena, .max_bytes = max_bytes};
   *out = (rn_attr_value_t){0};
   rn_status_t status = read_value(&reader, proto, out);
   if (rn_ok(status)) return RN_OK;

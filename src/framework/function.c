@@ -1,16 +1,16 @@
 // Runs a call and waits for it: see function.h.
 #include "framework/function.h"
 
-typedef struct waiter_t {
+typedef struct function_waiter_t {
   rn_function_call_t call;  // first
   rn_mutex_t mutex;
   rn_cond_t changed;
   bool is_done;
   rn_status_t status;
-} waiter_t;
+} function_waiter_t;
 
 static void on_done(rn_function_call_t* call, rn_status_t status) {
-  waiter_t* waiter = (waiter_t*)call;
+  function_waiter_t* waiter = (function_waiter_t*)call;
   rn_mutex_lock(&waiter->mutex);
   waiter->status = status;
   waiter->is_done = true;
@@ -20,7 +20,7 @@ static void on_done(rn_function_call_t* call, rn_status_t status) {
 
 rn_status_t rn_function_run_and_wait(rn_functions_t* functions, rn_instance_t* instance,
                                      rn_function_call_t* call) {
-  waiter_t waiter = {.call = *call};
+  function_waiter_t waiter = {.call = *call};
   waiter.call.done = on_done;
   rn_mutex_init(&waiter.mutex);
   rn_cond_init(&waiter.changed);

@@ -3,20 +3,20 @@
 #include "base/sync.h"
 #include "framework/grad_def.h"
 
-typedef struct entry_t entry_t;
-struct entry_t {
-  entry_t* next;
+typedef struct grad_rules_entry_t grad_rules_entry_t;
+struct grad_rules_entry_t {
+  grad_rules_entry_t* next;
   char* name;  // Owned
   rn_grad_rule_t rule;
 };
 
 static struct {
   rn_mutex_t mutex;
-  entry_t* first;
+  grad_rules_entry_t* first;
 } rules = {.mutex = RN_MUTEX_INIT};
 
 static rn_grad_rule_t find_locked(rn_str_t name) {
-  for (const entry_t* entry = rules.first; entry; entry = entry->next)
+  for (const grad_rules_entry_t* entry = rules.first; entry; entry = entry->next)
     if (rn_str_is(name, entry->name)) return entry->rule;
   return (rn_grad_rule_t){0};
 }
@@ -24,7 +24,7 @@ static rn_grad_rule_t find_locked(rn_str_t name) {
 static rn_status_t add_locked(rn_str_t name, rn_grad_rule_t rule) {
   if (find_locked(name).fn)
     return rn_already_exists("Gradient for %.*s is already registered.", RN_STR_ARGS(name));
-  entry_t* entry = NULL;
+  grad_rules_entry_t* entry = NULL;
   RN_RETURN_IF_ERROR(RN_NEW(rn_allocator_system(), &entry));
   rn_status_t status = rn_str_dup(rn_allocator_system(), name, &entry->name);
   if (!rn_ok(status)) {

@@ -5,17 +5,17 @@
 #include "base/sync.h"
 
 // A value that has not been received yet.
-typedef struct item_t {
-  struct item_t* next;
+typedef struct rendezvous_item_t {
+  struct rendezvous_item_t* next;
   rn_tensor_t value;
   rn_device_t* device;
   bool is_dead;
-} item_t;
+} rendezvous_item_t;
 
 // The queue of one key: either values or receivers wait. An empty queue is removed.
 typedef struct meeting_t {
-  item_t* first_item;
-  item_t* last_item;
+  rendezvous_item_t* first_item;
+  rendezvous_item_t* last_item;
   rn_recv_t* first_recv;
   rn_recv_t* last_recv;
   struct meeting_t* next_swept;
@@ -68,14 +68,14 @@ void rn_rendezvous_set_remote(rn_rendezvous_t* rendezvous, rn_remote_t remote) {
 
 void rn_rendezvous_retain(rn_rendezvous_t* rendezvous) { rendezvous->refs++; }
 
-static void free_item(rn_rendezvous_t* rendezvous, item_t* item) {
+static void free_item(rn_rendezvous_t* rendezvous, rendezvous_item_t* item) {
   rn_tensor_clear(&item->value);
   RN_FREE(rendezvous->allocator, item);
 }
 
 static void free_meeting(rn_rendezvous_t* rendezvous, meeting_t* meeting) {
   while (meeting->first_item) {
-    item_t* item = meeting->first_item;
+    rendezvous_item_t* item = meeting->first_item;
     meeting->first_item = item->next;
     free_item(rendezvous, item);
   }
@@ -120,7 +120,7 @@ static void drop_if_empty_locked(rn_rendezvous_t* rendezvous, meeting_t* meeting
 
 static rn_status_t put_item_locked(rn_rendezvous_t* rendezvous, meeting_t* meeting,
                                    rn_tensor_t* value, bool is_dead, rn_device_t* device) {
-  item_t* item = NULL;
+  rendezvous_item_t* item = NULL;
   RN_RETURN_IF_ERROR(RN_NEW(rendezvous->allocator, &item));
   item->value = *value;
   *value = (rn_tensor_t){0};
@@ -171,7 +171,7 @@ void rn_rendezvous_recv(rn_rendezvous_t* rendezvous, rn_str_t key, rn_recv_t* re
   recv->key = key;
   const rn_remote_t* remote = &rendezvous->remote;
   bool is_remote = remote->has && remote->has(remote->self, key);
-  item_t* item = NULL;
+  rendezvous_item_t* item = NULL;
   meeting_t* meeting = NULL;
   rn_mutex_lock(&rendezvous->mutex);
   if (is_remote && !rn_map_get(&rendezvous->meetings, key)) {
@@ -229,7 +229,7 @@ void rn_rendezvous_sweep(rn_rendezvous_t* rendezvous,
   rn_mutex_lock(&rendezvous->mutex);
   while (!rendezvous->failure && (entry = rn_map_next(&rendezvous->meetings, &position))) {
     meeting_t* meeting = entry->value;
-    item_t* item = meeting->first_item;
+    rendezvous_item_t* item = meeting->first_item;
     if (!item || item->next || item->is_dead || item->device) continue;
     if (!takes(self, rn_str_n(meeting->key, meeting->key_size), &item->value)) continue;
     meeting->first_item = NULL;

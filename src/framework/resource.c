@@ -2,16 +2,16 @@
 #include "framework/resource_view.h"
 
 // An entry's key and record in one block.
-typedef struct entry_t {
+typedef struct resource_entry_t {
   rn_resource_t* resource;  // Retained
   size_t key_size;
   char key[];
-} entry_t;
+} resource_entry_t;
 
 struct rn_resources_t {
   rn_allocator_t allocator;
   rn_mutex_t mutex;
-  rn_map_t entries;         // "container\0name" -> entry_t
+  rn_map_t entries;         // "container\0name" -> resource_entry_t
   _Atomic int64_t numbers;  // the last one given out
 };
 
@@ -41,10 +41,10 @@ static rn_str_t container_or_default(rn_str_t container) {
 }
 
 static rn_status_t make_key(rn_resources_t* resources, rn_str_t container, rn_str_t name,
-                            entry_t** out) {
+                            resource_entry_t** out) {
   container = container_or_default(container);
   size_t size = container.size + 1 + name.size;
-  RN_RETURN_IF_ERROR(rn_alloc(resources->allocator, sizeof(entry_t) + size, (void**)out));
+  RN_RETURN_IF_ERROR(rn_alloc(resources->allocator, sizeof(resource_entry_t) + size, (void**)out));
   (*out)->resource = NULL;
   (*out)->key_size = size;
   memcpy((*out)->key, container.data, container.size);
@@ -53,17 +53,18 @@ static rn_status_t make_key(rn_resources_t* resources, rn_str_t container, rn_st
   return RN_OK;
 }
 
-static void free_entry(rn_resources_t* resources, entry_t* entry) {
+static void free_entry(rn_resources_t* resources, resource_entry_t* entry) {
   if (!entry) return;
   if (entry->resource) rn_object_release(&entry->resource->object);
-  rn_free(resources->allocator, entry, sizeof(entry_t) + entry->key_size);
+  rn_free(resources->allocator, entry, sizeof(resource_entry_t) + entry->key_size);
 }
 
 static rn_status_t get_locked(rn_resources_t* resources, rn_str_t container, rn_str_t name,
                               const char* type, rn_status_t (*create)(void*, rn_resource_t**),
-                              void* arg, entry_t* key, bool* out_kept, rn_resource_t** out) {
+                              void* arg, resource_entry_t* key, bool* out_kept,
+                              rn_resource_t** out) {
   rn_str_t key_text = rn_str_n(key->key, key->key_size);
-  entry_t* found = rn_map_get(&resources->entries, key_text);
+  resource_entry_t* found = rn_map_get(&resources->entries, key_text);
   if (found) {
     if (strcmp(found->resource->type, type) != 0)
       return rn_invalid_argument("Resource %.*s/%.*s is a %s, not a %s",
@@ -95,7 +96,7 @@ rn_status_t rn_resources_get(rn_resources_t* resources, rn_str_t container, rn_s
                              rn_status_t (*create)(void* arg, rn_resource_t** out), void* arg,
                              rn_resource_t** out) {
   *out = NULL;
-  entry_t* key = NULL;
+  resource_entry_t* key = NULL;
   RN_RETURN_IF_ERROR(make_key(resources, container, name, &key));
   bool kept = false;
   rn_mutex_lock(&resources->mutex);
@@ -113,7 +114,7 @@ void rn_resources_each(rn_resources_t* resources,
   const rn_map_entry_t* at;
   rn_mutex_lock(&resources->mutex);
   while ((at = rn_map_next(&resources->entries, &position))) {
-    const entry_t* entry = at->value;
+    const resource_entry_t* entry = at->value;
     rn_str_t name = rn_str_n(entry->key, entry->key_size), container = rn_str_split(&name, '\0');
     see(arg, container, name, entry->resource);
   }
@@ -122,11 +123,11 @@ void rn_resources_each(rn_resources_t* resources,
 
 rn_status_t rn_resources_remove(rn_resources_t* resources, rn_str_t container, rn_str_t name,
                                 const char* type) {
-  entry_t* key = NULL;
+  resource_entry_t* key = NULL;
   RN_RETURN_IF_ERROR(make_key(resources, container, name, &key));
   rn_mutex_lock(&resources->mutex);
   rn_str_t key_text = rn_str_n(key->key, key->key_size);
-  entry_t* found = rn_map_get(&resources->entries, key_text);
+  resource_entry_t* found = rn_map_get(&resources->entries, key_text);
   if (found && type && strcmp(found->resource->type, type) != 0) found = NULL;
   if (found) rn_map_remove(&resources->entries, key_text);
   rn_mutex_unlock(&resources->mutex);
@@ -143,12 +144,12 @@ rn_status_t rn_resources_remove(rn_resources_t* resources, rn_str_t container, r
 // use the table.
 void rn_resources_clear(rn_resources_t* resources, rn_str_t container) {
   for (;;) {
-    entry_t* victim = NULL;
+    resource_entry_t* victim = NULL;
     rn_mutex_lock(&resources->mutex);
     size_t position = 0;
     const rn_map_entry_t* at;
     while (!victim && (at = rn_map_next(&resources->entries, &position))) {
-      entry_t* entry = at->value;
+      resource_entry_t* entry = at->value;
       if (container.size == 0 || rn_str_eq(rn_str(entry->key), container)) victim = entry;
     }
     if (victim) rn_map_remove(&resources->entries, rn_str_n(victim->key, victim->key_size));

@@ -13,20 +13,20 @@
 #include "wire/writer.h"
 
 // What the name in an input refers to: an argument of the function or a node.
-typedef struct source_t {
+typedef struct body_source_t {
   const rn_pb_NodeDef_t* node;      // NULL for an argument
   const rn_op_def_t* op;            // of |node|
   const rn_pb_OpDef_ArgDef_t* arg;  // NULL for a node
   rn_str_t name;
   int32_t count;  // of an argument: its number of tensors
   bool is_list;
-} source_t;
+} body_source_t;
 
 // Consecutive tensors: outputs of one node, or an argument's nodes.
-typedef struct range_t {
-  const source_t* source;
+typedef struct body_range_t {
+  const body_source_t* source;
   int32_t first, count;
-} range_t;
+} body_range_t;
 
 typedef struct builder_t {
   rn_graph_t* maker;
@@ -35,7 +35,7 @@ typedef struct builder_t {
   rn_arena_t scratch;
   const rn_pb_FunctionDef_t* def;
   rn_map_t attrs;    // name -> rn_pb_AttrValue_t*
-  rn_map_t sources;  // name -> source_t*
+  rn_map_t sources;  // name -> body_source_t*
   rn_strbuf_t out;   // the GraphDef
   int32_t arg_count;
   RN_VEC(rn_str_t) arg_names;
@@ -215,18 +215,19 @@ static rn_status_t put_arg(builder_t* builder, rn_str_t name, rn_dtype_t type, u
   return RN_OK;
 }
 
-static rn_status_t item_name(builder_t* builder, const source_t* source, int32_t i, rn_str_t* out) {
+static rn_status_t item_name(builder_t* builder, const body_source_t* source, int32_t i,
+                             rn_str_t* out) {
   *out = source->name;
   if (!source->is_list) return RN_OK;
   return rn_arena_printf(&builder->scratch, out, "%.*s_%" PRId32, RN_STR_ARGS(source->name), i);
 }
 
-static rn_status_t new_source(builder_t* builder, source_t source) {
+static rn_status_t new_source(builder_t* builder, body_source_t source) {
   if (rn_map_get(&builder->sources, source.name)) {
     return rn_invalid_argument("Duplicated name '%.*s' in function '%.*s'",
                                RN_STR_ARGS(source.name), RN_STR_ARGS(builder->function->name));
   }
-  source_t* kept = NULL;
+  body_source_t* kept = NULL;
   RN_RETURN_IF_ERROR(RN_ARENA_NEW(&builder->scratch, &kept));
   *kept = source;
   return rn_map_put(&builder->sources, source.name, kept);
@@ -236,7 +237,7 @@ static rn_status_t put_args(builder_t* builder) {
   const rn_pb_OpDef_t* signature = builder->def->signature;
   for (uint32_t a = 0; a < signature->input_arg.count; a++) {
     const rn_pb_OpDef_ArgDef_t* arg = &signature->input_arg.items[a];
-    source_t source = {.arg = arg, .name = arg->name};
+    body_source_t source = {.arg = arg, .name = arg->name};
     const rn_pb_AttrValue_ListValue_t* types;
     rn_dtype_t type;
     RN_RETURN_IF_ERROR(measure_arg(builder, arg, &source.count, &types, &type, &source.is_list));
@@ -258,13 +259,14 @@ static rn_status_t name_nodes(builder_t* builder) {
     const rn_function_t* function = op ? NULL : rn_library_find(builder->maker->library, node->op);
     if (function) op = function->op;
     if (!op) return rn_op_not_registered(RN_CODE_NOT_FOUND, node->op);
-    RN_RETURN_IF_ERROR(new_source(builder, (source_t){.node = node, .op = op, .name = node->name}));
+    RN_RETURN_IF_ERROR(
+        new_source(builder, (body_source_t){.node = node, .op = op, .name = node->name}));
   }
   return RN_OK;
 }
 
 // The number of outputs of |arg| of |source|.
-static rn_status_t output_length(builder_t* builder, const source_t* source,
+static rn_status_t output_length(builder_t* builder, const body_source_t* source,
                                  const rn_arg_def_t* arg, int32_t* out) {
   int16_t number = arg->type_list_attr >= 0 ? arg->type_list_attr : arg->number_attr;
   *out = 1;
@@ -289,7 +291,8 @@ static rn_status_t output_length(builder_t* builder, const source_t* source,
 }
 
 // Finds output argument |name| of a node: its first output and its length.
-static rn_status_t find_output(builder_t* builder, range_t* range, rn_str_t name, bool* out_found) {
+static rn_status_t find_output(builder_t* builder, body_range_t* range, rn_str_t name,
+                               bool* out_found) {
   const rn_op_def_t* op = range->source->op;
   *out_found = false;
   range->first = 0;
@@ -303,7 +306,7 @@ static rn_status_t find_output(builder_t* builder, range_t* range, rn_str_t name
 }
 
 // "arg", "arg:2", "node:output" or "node:output:2".
-static rn_status_t resolve(builder_t* builder, rn_str_t text, range_t* out) {
+static rn_status_t resolve(builder_t* builder, rn_str_t text, body_range_t* out) {
   rn_str_t rest = text;
   rn_str_t name = rn_str_split(&rest, ':');
   out->source = rn_map_get(&builder->sources, name);
@@ -327,7 +330,7 @@ static rn_status_t resolve(builder_t* builder, rn_str_t text, range_t* out) {
 }
 
 // The name of tensor |i| of |range| in the GraphDef.
-static rn_status_t tensor_id(builder_t* builder, const range_t* range, int32_t i,
+static rn_status_t tensor_id(builder_t* builder, const body_range_t* range, int32_t i,
                              rn_tensor_id_t* out) {
   out->index = range->source->node ? range->first + i : 0;
   out->name = range->source->name;
@@ -340,13 +343,13 @@ static rn_status_t put_inputs(builder_t* builder, const rn_pb_NodeDef_t* node) {
     rn_str_t input = node->input.items[i];
     if (input.size && input.data[0] == '^') {
       rn_str_t name = rn_str_n(input.data + 1, input.size - 1);
-      const source_t* source = rn_map_get(&builder->sources, name);
+      const body_source_t* source = rn_map_get(&builder->sources, name);
       // A control input from a list argument has no effect.
       if (source && !source->node && source->is_list) continue;
       rn_pb_put_str(&builder->out, rn_pb_NodeDef_input_field, input);
       continue;
     }
-    range_t range;
+    body_range_t range;
     RN_RETURN_IF_ERROR(resolve(builder, input, &range));
     for (int32_t k = 0; k < range.count; k++) {
       rn_tensor_id_t id;
@@ -386,7 +389,7 @@ static rn_status_t find_results(builder_t* builder) {
     if (!value.size)
       return rn_invalid_argument("Return %.*s missing in function '%.*s'", RN_STR_ARGS(name),
                                  RN_STR_ARGS(builder->function->name));
-    range_t range;
+    body_range_t range;
     RN_RETURN_IF_ERROR(resolve(builder, value, &range));
     for (int32_t i = 0; i < range.count; i++) {
       rn_tensor_id_t id;
@@ -396,7 +399,7 @@ static rn_status_t find_results(builder_t* builder) {
   }
   for (uint32_t i = 0; i < def->control_ret.count; i++) {
     rn_str_t name = def->control_ret.items[i].value;
-    const source_t* source = rn_map_get(&builder->sources, name);
+    const body_source_t* source = rn_map_get(&builder->sources, name);
     if (source && !source->node) continue;  // arguments are available before anything runs
     if (!source)
       return rn_invalid_argument("Control return %.*s of function '%.*s' is no node of it",

@@ -16,7 +16,7 @@
 #define SHAPES_ATTR "_output_shapes"
 #define RESOURCE_ID_ATTR "_resource_arg_unique_id"
 
-typedef struct maker_t {
+typedef struct create_maker_t {
   const rn_function_spec_t* spec;
   rn_graph_t* graph;
   rn_arena_t scratch;
@@ -29,9 +29,9 @@ typedef struct maker_t {
   RN_VEC(rn_node_t*) body;
   rn_pb_OpDef_t signature;
   rn_strbuf_t out;
-} maker_t;
+} create_maker_t;
 
-static rn_status_t in_function(rn_status_t status, const maker_t* maker, const char* what,
+static rn_status_t in_function(rn_status_t status, const create_maker_t* maker, const char* what,
                                int32_t i, const char* preposition) {
   if (rn_ok(status)) return status;
   return rn_status_annotate(status,
@@ -39,7 +39,7 @@ static rn_status_t in_function(rn_status_t status, const maker_t* maker, const c
                             what, i, preposition, RN_STR_ARGS(maker->spec->name));
 }
 
-static rn_status_t check_edge(const maker_t* maker, rn_edge_t edge) {
+static rn_status_t check_edge(const create_maker_t* maker, rn_edge_t edge) {
   if (!edge.node) return rn_invalid_argument("Node is null");
   if (edge.node->graph != maker->graph) {
     return rn_invalid_argument("Node '%.*s' is not in the function's graph",
@@ -57,7 +57,7 @@ static rn_status_t check_edge(const maker_t* maker, rn_edge_t edge) {
 }
 
 // Turns "Node/Name-1" into a valid argument name: "node_name_1".
-static rn_status_t normalize(maker_t* maker, rn_str_t name, rn_str_t* out) {
+static rn_status_t normalize(create_maker_t* maker, rn_str_t name, rn_str_t* out) {
   char* text = NULL;
   RN_RETURN_IF_ERROR(rn_arena_alloc(&maker->scratch, name.size + 1, (void**)&text));
   size_t start = name.size;
@@ -73,7 +73,8 @@ static rn_status_t normalize(maker_t* maker, rn_str_t name, rn_str_t* out) {
 }
 
 // |name| if it is free, else "name_0", "name_1" …
-static rn_status_t make_unique(maker_t* maker, rn_map_t* used, rn_str_t name, rn_str_t* out) {
+static rn_status_t make_unique(create_maker_t* maker, rn_map_t* used, rn_str_t name,
+                               rn_str_t* out) {
   *out = name;
   uintptr_t next = (uintptr_t)rn_map_get(used, name);
   if (!next) return rn_map_put(used, name, (void*)1);
@@ -86,11 +87,11 @@ static rn_status_t make_unique(maker_t* maker, rn_map_t* used, rn_str_t name, rn
   return rn_map_put(used, *out, (void*)1);
 }
 
-static rn_status_t edge_name(maker_t* maker, rn_edge_t edge, rn_str_t* out) {
+static rn_status_t edge_name(create_maker_t* maker, rn_edge_t edge, rn_str_t* out) {
   return rn_arena_printf(&maker->scratch, out, "%.*s:%d", RN_STR_ARGS(edge.node->name), edge.index);
 }
 
-static rn_status_t rename_edge(maker_t* maker, rn_edge_t edge, rn_str_t to) {
+static rn_status_t rename_edge(create_maker_t* maker, rn_edge_t edge, rn_str_t to) {
   rn_str_t from;
   rn_str_t* kept = NULL;
   RN_RETURN_IF_ERROR(edge_name(maker, edge, &from));
@@ -99,14 +100,14 @@ static rn_status_t rename_edge(maker_t* maker, rn_edge_t edge, rn_str_t to) {
   return rn_map_put(&maker->renamed, from, kept);
 }
 
-static rn_status_t find_renamed(maker_t* maker, rn_edge_t edge, const rn_str_t** out) {
+static rn_status_t find_renamed(create_maker_t* maker, rn_edge_t edge, const rn_str_t** out) {
   rn_str_t from;
   RN_RETURN_IF_ERROR(edge_name(maker, edge, &from));
   *out = rn_map_get(&maker->renamed, from);
   return RN_OK;
 }
 
-static rn_status_t check_inputs(maker_t* maker) {
+static rn_status_t check_inputs(create_maker_t* maker) {
   const rn_function_spec_t* spec = maker->spec;
   for (int32_t i = 0; i < spec->input_count; i++) {
     RN_RETURN_IF_ERROR(in_function(check_edge(maker, spec->inputs[i]), maker, "input", i, "into"));
@@ -122,7 +123,7 @@ static rn_status_t check_inputs(maker_t* maker) {
   return RN_OK;
 }
 
-static rn_status_t check_outputs(maker_t* maker) {
+static rn_status_t check_outputs(create_maker_t* maker) {
   for (int32_t i = 0; i < maker->spec->output_count; i++) {
     RN_RETURN_IF_ERROR(
         in_function(check_edge(maker, maker->spec->outputs[i]), maker, "output", i, "from"));
@@ -135,7 +136,7 @@ static rn_status_t check_outputs(maker_t* maker) {
   return RN_OK;
 }
 
-static rn_status_t take_all_nodes(maker_t* maker) {
+static rn_status_t take_all_nodes(create_maker_t* maker) {
   rn_allocator_t allocator = maker->scratch.allocator;
   for (size_t i = 0; i < maker->graph->nodes.count; i++) {
     rn_node_t* node = maker->graph->nodes.items[i];
@@ -151,7 +152,7 @@ static rn_status_t take_all_nodes(maker_t* maker) {
   return RN_OK;
 }
 
-static rn_status_t take_body(maker_t* maker) {
+static rn_status_t take_body(create_maker_t* maker) {
   const rn_function_spec_t* spec = maker->spec;
   if (spec->node_count < 0) return take_all_nodes(maker);
   for (int32_t i = 0; i < spec->node_count; i++) {
@@ -188,7 +189,7 @@ static void put_resource_id(rn_strbuf_t* out, const rn_node_t* node, int64_t id)
 }
 
 // Writes the attributes of an input's node that the argument keeps.
-static rn_status_t put_arg_attrs(maker_t* maker, int32_t number, const rn_node_t* node,
+static rn_status_t put_arg_attrs(create_maker_t* maker, int32_t number, const rn_node_t* node,
                                  rn_dtype_t type) {
   rn_strbuf_t* out = &maker->out;
   rn_pb_FunctionDef_ArgAttrs_t attrs = {0};
@@ -224,7 +225,7 @@ static rn_status_t put_arg_attrs(maker_t* maker, int32_t number, const rn_node_t
   return RN_OK;
 }
 
-static rn_status_t name_inputs(maker_t* maker) {
+static rn_status_t name_inputs(create_maker_t* maker) {
   const rn_function_spec_t* spec = maker->spec;
   rn_pb_OpDef_t* signature = &maker->signature;
   RN_RETURN_IF_ERROR(
@@ -242,7 +243,7 @@ static rn_status_t name_inputs(maker_t* maker) {
   return RN_OK;
 }
 
-static rn_status_t name_outputs(maker_t* maker) {
+static rn_status_t name_outputs(create_maker_t* maker) {
   const rn_function_spec_t* spec = maker->spec;
   rn_pb_OpDef_t* signature = &maker->signature;
   RN_RETURN_IF_ERROR(
@@ -269,7 +270,7 @@ static rn_status_t name_outputs(maker_t* maker) {
 }
 
 // Names the nodes of the body and their outputs.
-static rn_status_t name_body(maker_t* maker) {
+static rn_status_t name_body(create_maker_t* maker) {
   for (size_t b = 0; b < maker->body.count; b++) {
     rn_node_t* node = maker->body.items[b];
     rn_str_t name;
@@ -302,7 +303,7 @@ static size_t edge_number(const rn_graph_t* graph, const rn_node_t* node, size_t
   return number + (size_t)node->input_count + control;
 }
 
-static rn_status_t name_node_inputs(maker_t* maker, const rn_node_t* node, rn_str_t** out) {
+static rn_status_t name_node_inputs(create_maker_t* maker, const rn_node_t* node, rn_str_t** out) {
   size_t count = (size_t)node->input_count + node->controls.count;
   RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&maker->scratch, count, out));
   rn_str_t fn = maker->spec->name;
@@ -335,7 +336,7 @@ static rn_status_t name_node_inputs(maker_t* maker, const rn_node_t* node, rn_st
 }
 
 // An attribute with a placeholder becomes an attribute of the function.
-static rn_status_t open_attr(maker_t* maker, const rn_node_t* node, int a) {
+static rn_status_t open_attr(create_maker_t* maker, const rn_node_t* node, int a) {
   rn_pb_OpDef_t* signature = &maker->signature;
   rn_str_t name = node->attrs[a].s;
   rn_str_t type = rn_str(rn_attr_kind_name(node->op->attrs[a].kind, node->op->attrs[a].is_list));
@@ -357,7 +358,7 @@ static rn_status_t open_attr(maker_t* maker, const rn_node_t* node, int a) {
   return RN_OK;
 }
 
-static rn_status_t put_body(maker_t* maker) {
+static rn_status_t put_body(create_maker_t* maker) {
   for (size_t b = 0; b < maker->body.count; b++) {
     const rn_node_t* node = maker->body.items[b];
     rn_str_t* inputs = NULL;
@@ -382,7 +383,7 @@ static void put_pair(rn_strbuf_t* out, uint32_t field, rn_str_t key, rn_str_t va
   rn_pb_end(out, entry);
 }
 
-static rn_status_t put_results(maker_t* maker) {
+static rn_status_t put_results(create_maker_t* maker) {
   const rn_function_spec_t* spec = maker->spec;
   for (int32_t i = 0; i < spec->output_count; i++) {
     const rn_str_t* name;
@@ -404,7 +405,7 @@ static int by_text(const void* a, const void* b) {
   return rn_str_compare(*(const rn_str_t*)a, *(const rn_str_t*)b);
 }
 
-static rn_status_t put_controls(maker_t* maker) {
+static rn_status_t put_controls(create_maker_t* maker) {
   const rn_function_spec_t* spec = maker->spec;
   rn_str_t* names = NULL;
   RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&maker->scratch, (size_t)spec->control_count, &names));
@@ -438,7 +439,7 @@ static rn_status_t put_controls(maker_t* maker) {
 }
 
 // The hash of what the function does, as eleven letters and digits.
-static rn_status_t name_by_hash(maker_t* maker, rn_str_t* out) {
+static rn_status_t name_by_hash(create_maker_t* maker, rn_str_t* out) {
   static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789aA";
   rn_pb_FunctionDef_t* def = NULL;
   RN_RETURN_IF_ERROR(rn_strbuf_status(&maker->out));
@@ -454,7 +455,7 @@ static rn_status_t name_by_hash(maker_t* maker, rn_str_t* out) {
   return rn_arena_printf(&maker->scratch, out, "%.*s_%s", RN_STR_ARGS(maker->spec->name), text);
 }
 
-static rn_status_t name_function(maker_t* maker) {
+static rn_status_t name_function(create_maker_t* maker) {
   maker->signature.description = maker->spec->description;
   rn_str_t name = maker->spec->name;
   if (maker->spec->append_hash) RN_RETURN_IF_ERROR(name_by_hash(maker, &name));
@@ -462,7 +463,7 @@ static rn_status_t name_function(maker_t* maker) {
   return RN_OK;
 }
 
-static rn_status_t put_signature(maker_t* maker) {
+static rn_status_t put_signature(create_maker_t* maker) {
   rn_pb_encode_options_t sorted = {.sort_maps = true};
   size_t entry = rn_pb_begin(&maker->out, rn_pb_FunctionDef_signature_field);
   RN_RETURN_IF_ERROR(RN_PB_ENCODE(OpDef, &maker->signature, &sorted, &maker->out));
@@ -470,7 +471,7 @@ static rn_status_t put_signature(maker_t* maker) {
   return rn_strbuf_status(&maker->out);
 }
 
-static rn_status_t make_locked(maker_t* maker) {
+static rn_status_t make_locked(create_maker_t* maker) {
   size_t count = maker->graph->nodes.count;
   RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&maker->scratch, count, &maker->node_names));
   RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&maker->scratch, count, &maker->is_input));
@@ -490,7 +491,7 @@ static rn_status_t make_locked(maker_t* maker) {
 rn_status_t rn_function_create(const rn_function_spec_t* spec, rn_function_t** out) {
   *out = NULL;
   rn_allocator_t allocator = spec->graph->allocator;
-  maker_t maker = {.spec = spec, .graph = spec->graph};
+  create_maker_t maker = {.spec = spec, .graph = spec->graph};
   rn_arena_init(&maker.scratch, allocator);
   rn_map_init(&maker.used, allocator);
   rn_map_init(&maker.renamed, allocator);

@@ -60,29 +60,29 @@ bool rn_call_must_open(const rn_node_t* node) {
 }
 
 // State while one call is inlined.
-typedef struct open_t {
+typedef struct inline_open_t {
   rn_scope_t* scope;
   rn_graph_t* graph;
   rn_node_t* call;
   rn_arena_t arena;
   rn_node_t* anchor;  // nodes without inputs get a control edge from it; NULL for none
-} open_t;
+} inline_open_t;
 
-static rn_status_t scope_status(const open_t* o) {
+static rn_status_t scope_status(const inline_open_t* o) {
   if (rn_scope_ok(o->scope)) return RN_OK;
   return rn_status_make((rn_code_t)rn_scope_code(o->scope), "%s", rn_scope_message(o->scope));
 }
 
 // State while one body is copied.
-typedef struct copy_t {
+typedef struct inline_copy_t {
   const rn_function_body_t* body;
   const rn_edge_t* args;
   rn_node_t* anchor;
   size_t number;       // of this copy
   rn_node_t** copies;  // by node id of the body
-} copy_t;
+} inline_copy_t;
 
-static rn_edge_t copied_edge(const copy_t* copy, rn_edge_t edge) {
+static rn_edge_t copied_edge(const inline_copy_t* copy, rn_edge_t edge) {
   for (int32_t i = 0; edge.node->op->role == RN_ROLE_ARG && i < copy->body->arg_count; ++i)
     if (copy->body->args[i] == edge.node) return copy->args[i];
   return (rn_edge_t){copy->copies[edge.node->id], edge.index};
@@ -93,7 +93,7 @@ static bool is_back_edge(const rn_node_t* node, int32_t i) {
          node->inputs[i].node->op->role == RN_ROLE_NEXT_ITERATION;
 }
 
-static rn_status_t copy_controls(open_t* o, const copy_t* copy, const rn_node_t* node,
+static rn_status_t copy_controls(inline_open_t* o, const inline_copy_t* copy, const rn_node_t* node,
                                  rn_node_spec_t* spec) {
   rn_node_t** controls = NULL;
   RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&o->arena, node->controls.count + 1, &controls));
@@ -108,7 +108,7 @@ static rn_status_t copy_controls(open_t* o, const copy_t* copy, const rn_node_t*
   return RN_OK;
 }
 
-static rn_status_t copy_attrs(open_t* o, const copy_t* copy, const rn_node_t* node,
+static rn_status_t copy_attrs(inline_open_t* o, const inline_copy_t* copy, const rn_node_t* node,
                               rn_node_spec_t* spec) {
   rn_attr_t* attrs = NULL;
   RN_RETURN_IF_ERROR(
@@ -127,7 +127,7 @@ static rn_status_t copy_attrs(open_t* o, const copy_t* copy, const rn_node_t* no
   return RN_OK;
 }
 
-static rn_status_t copy_node(open_t* o, copy_t* copy, const rn_node_t* node) {
+static rn_status_t copy_node(inline_open_t* o, inline_copy_t* copy, const rn_node_t* node) {
   rn_node_spec_t spec = {.op = rn_str(node->op->name),
                          .device = node->device.size ? node->device : o->call->device,
                          .input_count = node->input_count};
@@ -151,7 +151,7 @@ static rn_status_t copy_node(open_t* o, copy_t* copy, const rn_node_t* node) {
   return rn_graph_add_unique(o->graph, &spec, &copy->copies[node->id]);
 }
 
-static rn_status_t close_loops(open_t* o, const copy_t* copy) {
+static rn_status_t close_loops(inline_open_t* o, const inline_copy_t* copy) {
   const rn_graph_t* from = copy->body->graph;
   for (size_t id = 0; id < from->nodes.count; ++id) {
     const rn_node_t* node = from->nodes.items[id];
@@ -166,12 +166,12 @@ static rn_status_t close_loops(open_t* o, const copy_t* copy) {
 
 enum { NEW, OPEN, DONE };
 
-typedef struct order_t {
+typedef struct inline_order_t {
   uint8_t* state;
   RN_VEC(const rn_node_t*) stack;
-} order_t;
+} inline_order_t;
 
-static rn_status_t push_before(open_t* o, order_t* order, const rn_node_t* node) {
+static rn_status_t push_before(inline_open_t* o, inline_order_t* order, const rn_node_t* node) {
   for (int32_t i = 0; i < node->input_count; ++i)
     if (!is_back_edge(node, i) && order->state[node->inputs[i].node->id] == NEW)
       RN_RETURN_IF_ERROR(rn_vec_push(&order->stack, o->graph->allocator, node->inputs[i].node));
@@ -182,7 +182,7 @@ static rn_status_t push_before(open_t* o, order_t* order, const rn_node_t* node)
 }
 
 // Copies all nodes in topological order.
-static rn_status_t copy_nodes(open_t* o, copy_t* copy, order_t* order) {
+static rn_status_t copy_nodes(inline_open_t* o, inline_copy_t* copy, inline_order_t* order) {
   const rn_graph_t* from = copy->body->graph;
   for (size_t id = 0; id < from->nodes.count; ++id) {
     if (order->state[id] == DONE) continue;
@@ -204,7 +204,7 @@ static rn_status_t copy_nodes(open_t* o, copy_t* copy, order_t* order) {
 }
 
 // The results of the function, with control edges from its side effects.
-static rn_status_t take_results(open_t* o, const copy_t* copy, rn_edge_t* out) {
+static rn_status_t take_results(inline_open_t* o, const inline_copy_t* copy, rn_edge_t* out) {
   const rn_function_body_t* body = copy->body;
   rn_node_t* done = NULL;
   if (body->control_count > 0) {
@@ -225,7 +225,7 @@ static rn_status_t take_results(open_t* o, const copy_t* copy, rn_edge_t* out) {
 }
 
 // Copies the body of |func| with arguments |args|; |out| gets its results.
-static rn_status_t inline_body(open_t* o, const rn_func_attr_t* func, const rn_edge_t* args,
+static rn_status_t inline_body(inline_open_t* o, const rn_func_attr_t* func, const rn_edge_t* args,
                                int arg_count, rn_node_t* anchor, int result_count, rn_edge_t* out) {
   const rn_function_body_t* body = NULL;
   if (!func) return rn_invalid_argument("Node '%s' calls no function", o->call->name.data);
@@ -245,8 +245,9 @@ static rn_status_t inline_body(open_t* o, const rn_func_attr_t* func, const rn_e
           o->call->name.data, o->call->op->name, rn_dtype_name((rn_dtype_t)given), i,
           RN_STR_ARGS(func->name), rn_dtype_name((rn_dtype_t)own));
   }
-  copy_t copy = {.body = body, .args = args, .anchor = anchor, .number = o->graph->nodes.count};
-  order_t order = {0};
+  inline_copy_t copy = {
+      .body = body, .args = args, .anchor = anchor, .number = o->graph->nodes.count};
+  inline_order_t order = {0};
   size_t count = body->graph->nodes.count;
   RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&o->arena, count, &copy.copies));
   RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&o->arena, count, &order.state));
@@ -256,9 +257,11 @@ static rn_status_t inline_body(open_t* o, const rn_func_attr_t* func, const rn_e
 }
 
 // A node that is alive exactly when the edge is.
-static rn_node_t* anchor_at(open_t* o, rn_edge_t edge) { return rn_Identity(o->scope, edge).node; }
+static rn_node_t* anchor_at(inline_open_t* o, rn_edge_t edge) {
+  return rn_Identity(o->scope, edge).node;
+}
 
-static rn_status_t open_call(open_t* o, rn_edge_t* out) {
+static rn_status_t open_call(inline_open_t* o, rn_edge_t* out) {
   rn_func_attr_t func;
   RN_RETURN_IF_ERROR(callee_of(&o->arena, o->call, &func));
   return inline_body(o, &func, o->call->inputs, o->call->input_count, o->anchor,
@@ -267,17 +270,18 @@ static rn_status_t open_call(open_t* o, rn_edge_t* out) {
 
 // Calls |then| if |pred| holds, else |otherwise|, with the same arguments. If |otherwise| is NULL,
 // |index| chooses one of the branches from |next| on.
-typedef struct choice_t {
+typedef struct inline_choice_t {
   const rn_func_attr_t* const* branches;
   int count;
   rn_edge_t index;
-} choice_t;
+} inline_choice_t;
 
-static rn_status_t branch(open_t* o, const choice_t* choice, int first, rn_edge_t index,
-                          const rn_edge_t* args, int arg_count, rn_node_t* anchor, rn_edge_t* out);
+static rn_status_t branch(inline_open_t* o, const inline_choice_t* choice, int first,
+                          rn_edge_t index, const rn_edge_t* args, int arg_count, rn_node_t* anchor,
+                          rn_edge_t* out);
 
-static rn_status_t either(open_t* o, rn_edge_t pred, const rn_func_attr_t* then,
-                          const rn_func_attr_t* otherwise, const choice_t* choice, int next,
+static rn_status_t either(inline_open_t* o, rn_edge_t pred, const rn_func_attr_t* then,
+                          const rn_func_attr_t* otherwise, const inline_choice_t* choice, int next,
                           rn_edge_t index, const rn_edge_t* args, int arg_count, rn_edge_t* out) {
   int results = o->call->output_count;
   rn_edge_t *sides[2] = {NULL, NULL}, *given[2] = {NULL, NULL}, indices[2] = {index, index};
@@ -316,8 +320,9 @@ static rn_status_t either(open_t* o, rn_edge_t pred, const rn_func_attr_t* then,
   return scope_status(o);
 }
 
-static rn_status_t branch(open_t* o, const choice_t* choice, int first, rn_edge_t index,
-                          const rn_edge_t* args, int arg_count, rn_node_t* anchor, rn_edge_t* out) {
+static rn_status_t branch(inline_open_t* o, const inline_choice_t* choice, int first,
+                          rn_edge_t index, const rn_edge_t* args, int arg_count, rn_node_t* anchor,
+                          rn_edge_t* out) {
   // The last branch also handles indices out of range.
   if (first == choice->count - 1)
     return inline_body(o, choice->branches[first], args, arg_count, anchor, o->call->output_count,
@@ -330,7 +335,7 @@ static rn_status_t branch(open_t* o, const choice_t* choice, int first, rn_edge_
                 out);
 }
 
-static rn_status_t open_if(open_t* o, rn_edge_t* out) {
+static rn_status_t open_if(inline_open_t* o, rn_edge_t* out) {
   const rn_node_t* call = o->call;
   rn_edge_t pred = call->inputs[0];
   if (rn_edge_dtype(pred) != RN_BOOL) {
@@ -342,18 +347,19 @@ static rn_status_t open_if(open_t* o, rn_edge_t* out) {
                 NULL, 0, RN_NO_EDGE, call->inputs + 1, call->input_count - 1, out);
 }
 
-static rn_status_t open_case(open_t* o, rn_edge_t* out) {
+static rn_status_t open_case(inline_open_t* o, rn_edge_t* out) {
   const rn_node_t* call = o->call;
   const rn_attr_value_t* branches = rn_node_attr(call, RN_STR("branches"));
   if (!branches || branches->count < 1)
     return rn_invalid_argument("Node '%s' (%s) has no branches", call->name.data, call->op->name);
-  choice_t choice = {branches->list_func, branches->count, call->inputs[0]};
+  inline_choice_t choice = {branches->list_func, branches->count, call->inputs[0]};
   return branch(o, &choice, 0, call->inputs[0], call->inputs + 1, call->input_count - 1, o->anchor,
                 out);
 }
 
 // Finds the arguments that the body returns unchanged.
-static rn_status_t find_invariants(open_t* o, const rn_func_attr_t* func, bool* is_invariant) {
+static rn_status_t find_invariants(inline_open_t* o, const rn_func_attr_t* func,
+                                   bool* is_invariant) {
   const rn_function_body_t* body = NULL;
   if (!func) return rn_invalid_argument("Node '%s' calls no function", o->call->name.data);
   RN_RETURN_IF_ERROR(rn_function_body(o->graph, func, &body));
@@ -373,12 +379,12 @@ static rn_status_t find_invariants(open_t* o, const rn_func_attr_t* func, bool* 
 }
 
 // Copies an attribute of the While to the loop's LoopCond.
-static void keep_flag(open_t* o, const char* name) {
+static void keep_flag(inline_open_t* o, const char* name) {
   const rn_attr_value_t* value = rn_node_attr(o->call, rn_str(name));
   if (value && value->kind == RN_ATTR_BOOL) rn_op_attr_bool(o->scope, name, value->b);
 }
 
-static rn_status_t open_while(open_t* o, rn_edge_t* out) {
+static rn_status_t open_while(inline_open_t* o, rn_edge_t* out) {
   rn_node_t* call = o->call;
   int count = call->input_count;
   const rn_attr_value_t* parallel = rn_node_attr(call, RN_STR("parallel_iterations"));
@@ -438,7 +444,7 @@ static rn_status_t open_while(open_t* o, rn_edge_t* out) {
 }
 
 // SymbolicGradient(x …, dy …) of f: f over x, and its gradients.
-static rn_status_t open_symbolic(open_t* o, rn_edge_t* out) {
+static rn_status_t open_symbolic(inline_open_t* o, rn_edge_t* out) {
   rn_node_t* call = o->call;
   int x_count = call->output_count, y_count = call->input_count - x_count;
   rn_func_attr_t func;
@@ -473,7 +479,7 @@ static rn_status_t open_symbolic(open_t* o, rn_edge_t* out) {
   return RN_OK;
 }
 
-static rn_status_t open_any(open_t* o, rn_edge_t* out) {
+static rn_status_t open_any(inline_open_t* o, rn_edge_t* out) {
   switch (o->call->op->role) {
     case RN_ROLE_IF:
       return open_if(o, out);
@@ -487,7 +493,7 @@ static rn_status_t open_any(open_t* o, rn_edge_t* out) {
 }
 
 // Redirects readers of the call to its replacement.
-static rn_status_t redirect(open_t* o, const rn_edge_t* out) {
+static rn_status_t redirect(inline_open_t* o, const rn_edge_t* out) {
   rn_node_t* call = o->call;
   for (int32_t i = 0; i < call->output_count; ++i) {
     rn_output_t* output = &call->outputs[i];
@@ -504,7 +510,7 @@ static rn_status_t redirect(open_t* o, const rn_edge_t* out) {
 
 rn_status_t rn_call_open(rn_scope_t* scope, rn_node_t* node, bool has_frames, rn_edge_t* out) {
   rn_graph_t* graph = rn_scope_graph(scope);
-  open_t o = {.scope = rn_scope_child(scope, "call"), .graph = graph, .call = node};
+  inline_open_t o = {.scope = rn_scope_child(scope, "call"), .graph = graph, .call = node};
   if (!o.scope) return rn_out_of_memory();
   rn_arena_init(&o.arena, graph->allocator);
   if (has_frames && node->input_count > 0) o.anchor = anchor_at(&o, node->inputs[0]);

@@ -30,16 +30,16 @@ static rn_status_t loop_called(rn_while_loops_t* loops, rn_arena_t* arena, const
 }
 
 // All inputs of |node| must be in one frame; the first one seen determines which.
-typedef struct seen_t {
+typedef struct loops_seen_t {
   const rn_node_t* first;
   rn_while_loop_t* loop;
-} seen_t;
+} loops_seen_t;
 
 static rn_status_t see(rn_while_loops_t* loops, const rn_node_t* node, const rn_node_t* source,
-                       seen_t* seen) {
+                       loops_seen_t* seen) {
   rn_while_loop_t* loop = loops->of[source->id];
   if (!seen->first) {
-    *seen = (seen_t){source, loop};
+    *seen = (loops_seen_t){source, loop};
     return RN_OK;
   }
   if (loop == seen->loop) return RN_OK;
@@ -49,7 +49,7 @@ static rn_status_t see(rn_while_loops_t* loops, const rn_node_t* node, const rn_
 
 // Finds the frame of |node|; those of its inputs are known.
 static rn_status_t place(rn_while_loops_t* loops, rn_arena_t* arena, const rn_node_t* node) {
-  seen_t seen = {0};
+  loops_seen_t seen = {0};
   for (int32_t i = 0; i < node->input_count; ++i)
     if (!is_back_edge(node, node->inputs[i]))
       RN_RETURN_IF_ERROR(see(loops, node, node->inputs[i].node, &seen));
@@ -65,18 +65,18 @@ static rn_status_t place(rn_while_loops_t* loops, rn_arena_t* arena, const rn_no
 
 enum { NEW, OPEN, DONE };
 
-typedef struct order_t {
+typedef struct loops_order_t {
   uint8_t* state;
   RN_VEC(const rn_node_t*) stack;
-} order_t;
+} loops_order_t;
 
-static rn_status_t want(order_t* order, rn_allocator_t allocator, const rn_node_t* node) {
+static rn_status_t want(loops_order_t* order, rn_allocator_t allocator, const rn_node_t* node) {
   if (order->state[node->id] != NEW) return RN_OK;
   return rn_vec_push(&order->stack, allocator, node);
 }
 
 // Finds the frames of |root| and of everything that it depends on.
-static rn_status_t place_from(rn_while_loops_t* loops, rn_arena_t* arena, order_t* order,
+static rn_status_t place_from(rn_while_loops_t* loops, rn_arena_t* arena, loops_order_t* order,
                               const rn_node_t* root) {
   RN_RETURN_IF_ERROR(want(order, loops->allocator, root));
   while (order->stack.count > 0) {
@@ -135,7 +135,7 @@ rn_status_t rn_while_loops_find(const rn_graph_t* graph, size_t node_count, rn_a
   bool any = false;
   for (size_t id = 0; id < node_count; ++id) any |= is_enter(graph->nodes.items[id]);
   if (!any) return RN_OK;
-  order_t order = {0};
+  loops_order_t order = {0};
   RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(arena, node_count, &out->of));
   RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(arena, node_count, &order.state));
   rn_status_t status = RN_OK;

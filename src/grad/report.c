@@ -23,10 +23,10 @@ static const rn_node_t* towards_x(const rn_walk_t* walk, const rn_node_t* node) 
   return NULL;
 }
 
-typedef const rn_node_t* (*step_t)(const rn_walk_t* walk, const rn_node_t* node);
+typedef const rn_node_t* (*report_step_t)(const rn_walk_t* walk, const rn_node_t* node);
 
 // Appends the first few nodes of the path after |node|, and the last.
-static void show(const rn_walk_t* walk, rn_strbuf_t* buf, const rn_node_t* node, step_t step,
+static void show(const rn_walk_t* walk, rn_strbuf_t* buf, const rn_node_t* node, report_step_t step,
                  int end) {
   const rn_node_t* last = NULL;
   int steps = 0;

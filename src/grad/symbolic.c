@@ -7,14 +7,14 @@
 #include "runnel/ops.h"
 
 // State while the gradient function is made from the body.
-typedef struct maker_t {
+typedef struct symbolic_maker_t {
   rn_function_body_t* body;
   rn_scope_t* scope;
   rn_arena_t arena;
   rn_edge_t* inputs;  // arguments, then incoming gradients
   int32_t input_count;
   rn_edge_t* outputs;
-} maker_t;
+} symbolic_maker_t;
 
 static rn_status_t scope_status(const rn_scope_t* scope) {
   if (!scope) return rn_out_of_memory();
@@ -23,7 +23,7 @@ static rn_status_t scope_status(const rn_scope_t* scope) {
              : rn_status_make((rn_code_t)rn_scope_code(scope), "%s", rn_scope_message(scope));
 }
 
-static rn_status_t add_inputs(maker_t* maker) {
+static rn_status_t add_inputs(symbolic_maker_t* maker) {
   const rn_function_body_t* body = maker->body;
   size_t count = (size_t)body->arg_count + (size_t)body->result_count;
   RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&maker->arena, count, &maker->inputs));
@@ -40,7 +40,7 @@ static rn_status_t add_inputs(maker_t* maker) {
   return scope_status(maker->scope);
 }
 
-static rn_status_t add_gradients(maker_t* maker) {
+static rn_status_t add_gradients(symbolic_maker_t* maker) {
   const rn_function_body_t* body = maker->body;
   rn_gradient_t* gradients = NULL;
   RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&maker->arena, (size_t)body->arg_count, &gradients));
@@ -61,7 +61,7 @@ static rn_status_t add_gradients(maker_t* maker) {
   return scope_status(maker->scope);
 }
 
-static rn_status_t make(maker_t* maker, rn_graph_t* graph, rn_str_t* out_name) {
+static rn_status_t make(symbolic_maker_t* maker, rn_graph_t* graph, rn_str_t* out_name) {
   maker->scope = rn_scope_create(maker->body->graph);
   RN_RETURN_IF_ERROR(scope_status(maker->scope));
   RN_RETURN_IF_ERROR(add_inputs(maker));
@@ -94,7 +94,7 @@ rn_status_t rn_graph_gradient_function(rn_graph_t* graph, const rn_func_attr_t* 
                                        rn_str_t* out_name) {
   *out_name = rn_graph_function_gradient(graph, function->name);
   if (out_name->size) return RN_OK;
-  maker_t maker = {0};
+  symbolic_maker_t maker = {0};
   RN_RETURN_IF_ERROR(rn_function_instantiate(graph, function, &maker.body));
   rn_arena_init(&maker.arena, rn_allocator_default());
   rn_status_t status = make(&maker, graph, out_name);

@@ -7,11 +7,11 @@
 // The search gives up after this many nodes; TensorFlow has a limit, too.
 #define MAX_NODES 10000
 
-typedef struct walk_t {
+typedef struct constant_walk_t {
   RN_VEC(rn_node_t*) nodes;  // seen; the first |done| have been visited
   size_t done;
   bool* is_seen;  // by id
-} walk_t;
+} constant_walk_t;
 
 // Whether the node always computes the same values from the same inputs.
 static bool is_pure(const rn_node_t* node) {
@@ -33,13 +33,13 @@ static bool is_pure(const rn_node_t* node) {
   return true;
 }
 
-static rn_status_t see(walk_t* walk, rn_node_t* node) {
+static rn_status_t see(constant_walk_t* walk, rn_node_t* node) {
   if (walk->is_seen[node->id]) return RN_OK;
   walk->is_seen[node->id] = true;
   return rn_vec_push(&walk->nodes, node->graph->allocator, node);
 }
 
-static rn_status_t look_locked(walk_t* walk, rn_node_t* node, bool* out_is_constant) {
+static rn_status_t look_locked(constant_walk_t* walk, rn_node_t* node, bool* out_is_constant) {
   *out_is_constant = false;
   RN_RETURN_IF_ERROR(see(walk, node));
   while (walk->done < walk->nodes.count) {
@@ -57,7 +57,7 @@ static rn_status_t look_locked(walk_t* walk, rn_node_t* node, bool* out_is_const
 }
 
 rn_status_t rn_graph_is_constant(rn_graph_t* graph, rn_node_t* node, bool* out) {
-  walk_t walk = {0};
+  constant_walk_t walk = {0};
   rn_mutex_lock(&graph->mutex);
   size_t count = graph->nodes.count;
   rn_status_t status = RN_NEW_ARRAY(graph->allocator, count, &walk.is_seen);

@@ -13,21 +13,21 @@
 #define FEW_EXTRAS 16
 
 // State while one node is built.
-typedef struct source_t {
+typedef struct import_node_source_t {
   rn_import_t* import;
   const rn_import_def_t* def;
   const rn_import_ref_t* refs;
   int32_t data_count;  // of refs; the others are control inputs
   int32_t ref_count;
   rn_str_t shapes;  // serialised value of SHAPES_ATTR
-} source_t;
+} import_node_source_t;
 
 static bool is_shapes(rn_str_t key) {
   return key.size == sizeof SHAPES_ATTR - 1 && rn_str_is(key, SHAPES_ATTR);
 }
 
 // Makes room for all attributes that the op does not define; most nodes have none.
-static rn_status_t reserve_extras(const source_t* source, rn_node_t* node) {
+static rn_status_t reserve_extras(const import_node_source_t* source, rn_node_t* node) {
   if (node->extras) return RN_OK;
   size_t extras = 0;
   rn_pb_scan_t scan = rn_pb_scan(source->def->attrs);
@@ -36,8 +36,8 @@ static rn_status_t reserve_extras(const source_t* source, rn_node_t* node) {
   return RN_ARENA_ARRAY(&node->graph->arena, extras, &node->extras);
 }
 
-static rn_status_t read_value(source_t* source, rn_node_t* node, const rn_import_attr_t* attr,
-                              rn_attr_value_t* out) {
+static rn_status_t read_value(import_node_source_t* source, rn_node_t* node,
+                              const rn_import_attr_t* attr, rn_attr_value_t* out) {
   rn_attr_value_t value;
   rn_status_t status = rn_import_read_value(source->import, attr->value, &value);
   if (!rn_ok(status)) {
@@ -69,7 +69,8 @@ static rn_str_t located_node(rn_str_t str) {
 
 // Colocation constraints name nodes of the GraphDef; replaces those names by the nodes' final
 // names.
-static rn_status_t rename_locations(source_t* source, rn_node_t* node, rn_attr_value_t* value) {
+static rn_status_t rename_locations(import_node_source_t* source, rn_node_t* node,
+                                    rn_attr_value_t* value) {
   if (value->kind != RN_ATTR_STRING || !value->is_list) return RN_OK;
   for (int32_t i = 0; i < value->count; i++) {
     rn_str_t* str = (rn_str_t*)&value->list_s[i];
@@ -113,7 +114,7 @@ static rn_status_t place_extra(rn_node_t* node, rn_map_t* many, rn_str_t key, rn
 
 // TensorFlow's optimizer leaves an annotation of symbolic shapes, with dimensions below -1, which
 // are not valid shapes otherwise.
-static bool is_note(source_t* source, const rn_import_attr_t* attr) {
+static bool is_note(import_node_source_t* source, const rn_import_attr_t* attr) {
   rn_attr_value_t value;
   if (!rn_str_is(attr->key, "_input_shapes")) return false;
   rn_status_t status = rn_import_read_value(source->import, attr->value, &value);
@@ -123,7 +124,7 @@ static bool is_note(source_t* source, const rn_import_attr_t* attr) {
   return is_unreadable;
 }
 
-static rn_status_t read_extra(source_t* source, rn_node_t* node, rn_map_t* many,
+static rn_status_t read_extra(import_node_source_t* source, rn_node_t* node, rn_map_t* many,
                               const rn_import_attr_t* attr) {
   rn_attr_t* extra = NULL;
   if (!attr->value.size || is_note(source, attr))
@@ -135,7 +136,7 @@ static rn_status_t read_extra(source_t* source, rn_node_t* node, rn_map_t* many,
   return rn_str_is(attr->key, CLASS_ATTR) ? rename_locations(source, node, &extra->value) : RN_OK;
 }
 
-static rn_status_t read_all_attrs(source_t* source, rn_node_t* node, rn_map_t* many) {
+static rn_status_t read_all_attrs(import_node_source_t* source, rn_node_t* node, rn_map_t* many) {
   rn_pb_scan_t scan = rn_pb_scan(source->def->attrs);
   rn_import_attr_t attr;
   while (rn_import_next_attr(&scan, &attr)) {
@@ -154,7 +155,7 @@ static rn_status_t read_all_attrs(source_t* source, rn_node_t* node, rn_map_t* m
   return scan.is_bad ? rn_invalid_argument("Invalid GraphDef") : RN_OK;
 }
 
-static rn_status_t read_attrs(source_t* source, rn_node_t* node) {
+static rn_status_t read_attrs(import_node_source_t* source, rn_node_t* node) {
   rn_map_t many;
   rn_map_init(&many, node->graph->allocator);
   rn_status_t status = read_all_attrs(source, node, &many);
@@ -162,7 +163,7 @@ static rn_status_t read_attrs(source_t* source, rn_node_t* node) {
   return rn_ok(status) ? rn_node_complete_attrs(node) : status;
 }
 
-static rn_status_t wrong_input_count(const source_t* source, const rn_node_t* node) {
+static rn_status_t wrong_input_count(const import_node_source_t* source, const rn_node_t* node) {
   rn_strbuf_t text;
   rn_strbuf_init(&text, node->graph->allocator);
   rn_strbuf_append(&text, RN_STR("NodeDef expected inputs '"));
@@ -183,7 +184,7 @@ static rn_status_t wrong_input_count(const source_t* source, const rn_node_t* no
   return rn_status_from_buf(RN_CODE_INVALID_ARGUMENT, &text);
 }
 
-static rn_status_t check_input_count(const source_t* source, const rn_node_t* node) {
+static rn_status_t check_input_count(const import_node_source_t* source, const rn_node_t* node) {
   int64_t expected = 0;
   for (int i = 0; i < node->op->input_count; i++) {
     int64_t length = rn_node_arg_length(node, &node->op->inputs[i]);
@@ -200,7 +201,7 @@ static bool has_branches(const rn_node_t* node) {
   return role == RN_ROLE_IF || role == RN_ROLE_CASE || role == RN_ROLE_WHILE;
 }
 
-static rn_status_t connect(const source_t* source, rn_node_t* node, int32_t input,
+static rn_status_t connect(const import_node_source_t* source, rn_node_t* node, int32_t input,
                            rn_dtype_t expected) {
   static const char hint[] = " Try using tf.compat.v1.experimental.output_all_intermediates(True).";
   rn_edge_t edge = rn_import_edge(source->import, source->refs[input]);
@@ -222,7 +223,7 @@ static rn_status_t connect(const source_t* source, rn_node_t* node, int32_t inpu
   return RN_OK;
 }
 
-static rn_status_t connect_inputs(const source_t* source, rn_node_t* node) {
+static rn_status_t connect_inputs(const import_node_source_t* source, rn_node_t* node) {
   int32_t input = 0;
   for (int i = 0; i < node->op->input_count; i++) {
     const rn_arg_def_t* arg = &node->op->inputs[i];
@@ -234,7 +235,7 @@ static rn_status_t connect_inputs(const source_t* source, rn_node_t* node) {
   return RN_OK;
 }
 
-static rn_status_t connect_controls(const source_t* source, rn_node_t* node) {
+static rn_status_t connect_controls(const import_node_source_t* source, rn_node_t* node) {
   const rn_import_options_t* options = source->import->options;
   // A node with an imported input or control input runs after the given control nodes because that
   // one does.
@@ -278,7 +279,7 @@ static rn_status_t merge_shape(rn_node_t* node, int i, rn_shape_t shape) {
 
 // Merges the output shapes that the GraphDef states. If the attribute does not hold shapes, it is
 // kept as an ordinary attribute.
-static rn_status_t take_shapes(source_t* source, rn_node_t* node) {
+static rn_status_t take_shapes(import_node_source_t* source, rn_node_t* node) {
   if (!source->shapes.size) return RN_OK;
   rn_import_attr_t attr = {RN_STR(SHAPES_ATTR), source->shapes};
   rn_attr_value_t value;
@@ -298,12 +299,12 @@ static rn_status_t take_shapes(source_t* source, rn_node_t* node) {
   return status;
 }
 
-static rn_status_t take_full_type(const source_t* source, rn_node_t* node) {
+static rn_status_t take_full_type(const import_node_source_t* source, rn_node_t* node) {
   if (source->def->full_type.size == 0) return RN_OK;
   return rn_arena_str(&node->graph->arena, source->def->full_type, &node->full_type);
 }
 
-static rn_status_t fill(source_t* source, rn_node_t* node) {
+static rn_status_t fill(import_node_source_t* source, rn_node_t* node) {
   RN_RETURN_IF_ERROR(read_attrs(source, node));
   RN_RETURN_IF_ERROR(take_full_type(source, node));
   RN_RETURN_IF_ERROR(check_input_count(source, node));
@@ -315,8 +316,8 @@ static rn_status_t fill(source_t* source, rn_node_t* node) {
   return take_shapes(source, node);
 }
 
-static source_t make_source(rn_import_t* import, int32_t number) {
-  source_t source = {
+static import_node_source_t make_source(rn_import_t* import, int32_t number) {
+  import_node_source_t source = {
       .import = import,
       .def = rn_import_def(import, number),
       .refs = import->refs + import->first_ref[number],
@@ -329,7 +330,7 @@ static source_t make_source(rn_import_t* import, int32_t number) {
 }
 
 rn_status_t rn_import_build_node(rn_import_t* import, int32_t number) {
-  source_t source = make_source(import, number);
+  import_node_source_t source = make_source(import, number);
   const rn_op_def_t* op = rn_graph_find_op_locked(import->graph, source.def->op);
   if (!op) return rn_op_not_registered(RN_CODE_NOT_FOUND, source.def->op);
   rn_str_t name;
@@ -344,7 +345,7 @@ rn_status_t rn_import_build_node(rn_import_t* import, int32_t number) {
 rn_status_t rn_import_link_back_edges(rn_import_t* import, int32_t number) {
   rn_node_t* node = import->nodes[number];
   if (node->op->role != RN_ROLE_MERGE) return RN_OK;
-  source_t source = make_source(import, number);
+  import_node_source_t source = make_source(import, number);
   for (int32_t i = 0; i < source.data_count; i++) {
     if (node->inputs[i].node) continue;
     rn_edge_t edge = rn_import_edge(import, source.refs[i]);

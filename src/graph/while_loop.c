@@ -79,20 +79,21 @@ rn_status_t rn_loop_graphs_create(rn_graph_t* parent, const rn_edge_t* inputs, i
 }
 
 // The GraphDef of a loop under construction. Everything lies in the arena.
-typedef struct writer_t {
+typedef struct while_loop_writer_t {
   rn_loop_graphs_t* loop;
   rn_str_t frame;
   rn_arena_t arena;
   rn_pb_GraphDef_t def;
-} writer_t;
+} while_loop_writer_t;
 
 // "Merge", "Merge_1", …
-static rn_status_t numbered(writer_t* w, rn_str_t* out, const char* op, int i, const char* port) {
+static rn_status_t numbered(while_loop_writer_t* w, rn_str_t* out, const char* op, int i,
+                            const char* port) {
   return i ? rn_arena_printf(&w->arena, out, "%s_%d%s", op, i, port)
            : rn_arena_printf(&w->arena, out, "%s%s", op, port);
 }
 
-static rn_status_t add_attr(writer_t* w, rn_pb_NodeDef_t* node, const char* name,
+static rn_status_t add_attr(while_loop_writer_t* w, rn_pb_NodeDef_t* node, const char* name,
                             rn_pb_AttrValue_t value) {
   rn_pb_AttrValue_t* copy = NULL;
   RN_RETURN_IF_ERROR(RN_ARENA_NEW(&w->arena, &copy));
@@ -103,7 +104,8 @@ static rn_status_t add_attr(writer_t* w, rn_pb_NodeDef_t* node, const char* name
 }
 
 // Adds a node of the loop itself, "|op|_|i|", for loop variable |i|.
-static rn_status_t add_node(writer_t* w, const char* op, int i, rn_str_t input, rn_str_t second) {
+static rn_status_t add_node(while_loop_writer_t* w, const char* op, int i, rn_str_t input,
+                            rn_str_t second) {
   rn_pb_NodeDef_t* node = &w->def.node.items[w->def.node.count];
   RN_RETURN_IF_ERROR(numbered(w, &node->name, op, i, ""));
   node->op = rn_str(op);
@@ -130,16 +132,16 @@ static rn_status_t add_node(writer_t* w, const char* op, int i, rn_str_t input, 
 }
 
 // One of the two graphs while it is copied into the loop.
-typedef struct part_t {
+typedef struct while_loop_part_t {
   rn_graph_t* graph;
   const char* name;         // "cond" or "body"
   const rn_edge_t* inputs;  // its placeholders
   const char* from;         // what replaces them: "Merge" or "Switch"
   const char* port;         // "" or ":1"
-} part_t;
+} while_loop_part_t;
 
 // The loop variable whose placeholder is called |name|; -1 for an ordinary node.
-static int variable_of(const writer_t* w, const part_t* part, rn_str_t name) {
+static int variable_of(const while_loop_writer_t* w, const while_loop_part_t* part, rn_str_t name) {
   for (int i = 0; i < w->loop->count; ++i) {
     if (rn_str_eq(part->inputs[i].node->name, name)) return i;
   }
@@ -148,8 +150,8 @@ static int variable_of(const writer_t* w, const part_t* part, rn_str_t name) {
 
 // Translates |input| of a node in |part| to an input in the loop. |*out_is_inner|: it comes from a
 // node of the same part.
-static rn_status_t map_input(writer_t* w, const part_t* part, rn_str_t input, rn_str_t* out,
-                             bool* out_is_inner) {
+static rn_status_t map_input(while_loop_writer_t* w, const while_loop_part_t* part, rn_str_t input,
+                             rn_str_t* out, bool* out_is_inner) {
   bool is_control = input.size && input.data[0] == '^';
   rn_str_t rest = is_control ? rn_str_n(input.data + 1, input.size - 1) : input;
   rn_str_t name = rest;
@@ -168,7 +170,8 @@ static rn_status_t map_input(writer_t* w, const part_t* part, rn_str_t input, rn
 
 // Translates the inputs of |node|. A node that waits for no other node of its part waits for the
 // iteration to begin.
-static rn_status_t map_inputs(writer_t* w, const part_t* part, rn_pb_NodeDef_t* node) {
+static rn_status_t map_inputs(while_loop_writer_t* w, const while_loop_part_t* part,
+                              rn_pb_NodeDef_t* node) {
   rn_str_t* inputs = NULL;
   uint32_t count = node->input.count;
   bool has_inner = false;
@@ -186,7 +189,8 @@ static rn_status_t map_inputs(writer_t* w, const part_t* part, rn_pb_NodeDef_t* 
 }
 
 // Translates "loc:@node" in "_class", which names a node of the same part.
-static rn_status_t map_class(writer_t* w, const part_t* part, rn_pb_NodeDef_t* node) {
+static rn_status_t map_class(while_loop_writer_t* w, const while_loop_part_t* part,
+                             rn_pb_NodeDef_t* node) {
   static const rn_str_t loc = {"loc:@", 5};
   for (uint32_t a = 0; a < node->attr.count; ++a) {
     rn_pb_NodeDef_AttrEntry_t* entry = &node->attr.items[a];
@@ -209,7 +213,8 @@ static rn_status_t map_class(writer_t* w, const part_t* part, rn_pb_NodeDef_t* n
 }
 
 // Appends the nodes of |part|'s own GraphDef, which lies decoded in |source|.
-static rn_status_t add_part(writer_t* w, const part_t* part, const rn_pb_GraphDef_t* source) {
+static rn_status_t add_part(while_loop_writer_t* w, const while_loop_part_t* part,
+                            const rn_pb_GraphDef_t* source) {
   for (uint32_t i = 0; i < source->node.count; ++i) {
     rn_pb_NodeDef_t node = source->node.items[i];
     if (variable_of(w, part, node.name) >= 0) continue;
@@ -222,7 +227,8 @@ static rn_status_t add_part(writer_t* w, const part_t* part, const rn_pb_GraphDe
   return RN_OK;
 }
 
-static rn_status_t decode_part(writer_t* w, const part_t* part, rn_pb_GraphDef_t** out) {
+static rn_status_t decode_part(while_loop_writer_t* w, const while_loop_part_t* part,
+                               rn_pb_GraphDef_t** out) {
   rn_strbuf_t bytes;
   rn_strbuf_init(&bytes, w->loop->allocator);
   rn_status_t status = rn_graph_export(part->graph, &bytes);
@@ -235,7 +241,8 @@ static rn_status_t decode_part(writer_t* w, const part_t* part, rn_pb_GraphDef_t
 }
 
 // Translates |output| of |part| to an input in the loop.
-static rn_status_t map_output(writer_t* w, const part_t* part, rn_edge_t edge, rn_str_t* out) {
+static rn_status_t map_output(while_loop_writer_t* w, const while_loop_part_t* part, rn_edge_t edge,
+                              rn_str_t* out) {
   rn_str_t name;
   bool is_inner;
   RN_RETURN_IF_ERROR(rn_arena_printf(&w->arena, &name, edge.index ? "%s:%d" : "%s",
@@ -286,7 +293,7 @@ static rn_status_t check_frame(rn_graph_t* graph, rn_str_t frame) {
 }
 
 // Adds the functions that the nodes of both parts may call.
-static rn_status_t add_library(writer_t* w, const rn_pb_GraphDef_t* cond,
+static rn_status_t add_library(while_loop_writer_t* w, const rn_pb_GraphDef_t* cond,
                                const rn_pb_GraphDef_t* body) {
   const rn_pb_GraphDef_t* parts[] = {cond, body};
   rn_pb_FunctionDefLibrary_t* all = NULL;
@@ -309,10 +316,10 @@ static rn_status_t add_library(writer_t* w, const rn_pb_GraphDef_t* cond,
   return RN_OK;
 }
 
-static rn_status_t write_loop(writer_t* w, rn_edge_t cond_output) {
+static rn_status_t write_loop(while_loop_writer_t* w, rn_edge_t cond_output) {
   rn_loop_graphs_t* loop = w->loop;
-  part_t cond = {loop->cond, "cond", rn_loop_cond_inputs(loop), "Merge", ""};
-  part_t body = {loop->body, "body", rn_loop_body_inputs(loop), "Switch", ":1"};
+  while_loop_part_t cond = {loop->cond, "cond", rn_loop_cond_inputs(loop), "Merge", ""};
+  while_loop_part_t body = {loop->body, "body", rn_loop_body_inputs(loop), "Switch", ":1"};
   rn_pb_GraphDef_t *cond_def = NULL, *body_def = NULL;
   RN_RETURN_IF_ERROR(decode_part(w, &cond, &cond_def));
   RN_RETURN_IF_ERROR(decode_part(w, &body, &body_def));
@@ -352,7 +359,7 @@ static rn_status_t write_loop(writer_t* w, rn_edge_t cond_output) {
   return RN_OK;
 }
 
-static rn_status_t import_loop(writer_t* w, rn_edge_t* outputs) {
+static rn_status_t import_loop(while_loop_writer_t* w, rn_edge_t* outputs) {
   rn_loop_graphs_t* loop = w->loop;
   rn_tensor_id_t *from = NULL, *exits = NULL;
   size_t count = (size_t)loop->count;
@@ -391,7 +398,7 @@ rn_status_t rn_loop_graphs_finish(rn_loop_graphs_t* loop, rn_str_t name, rn_edge
                                   rn_edge_t* outputs) {
   RN_RETURN_IF_ERROR(check_outputs(loop, cond_output));
   RN_RETURN_IF_ERROR(check_frame(loop->parent, name));
-  writer_t w = {.loop = loop, .frame = name};
+  while_loop_writer_t w = {.loop = loop, .frame = name};
   rn_arena_init(&w.arena, loop->allocator);
   rn_status_t status = write_loop(&w, cond_output);
   if (rn_ok(status)) status = import_loop(&w, outputs);

@@ -18,10 +18,10 @@ typedef struct tensor_meta_t {
   RN_VEC(rn_slice_t) slices;
 } tensor_meta_t;
 
-typedef struct value_t {
+typedef struct checkpoint_v1_writer_value_t {
   rn_str_t key;
   rn_strbuf_t bytes;
-} value_t;
+} checkpoint_v1_writer_value_t;
 
 struct rn_v1_writer_t {
   const rn_env_t* env;  // Borrowed
@@ -29,7 +29,7 @@ struct rn_v1_writer_t {
   const char* path;
   rn_map_t names;  // to the metas
   RN_VEC(tensor_meta_t*) metas;
-  RN_VEC(value_t) values;
+  RN_VEC(checkpoint_v1_writer_value_t) values;
 };
 
 rn_status_t rn_v1_writer_create(const rn_env_t* env, const char* path, rn_v1_writer_t** out) {
@@ -130,10 +130,10 @@ rn_status_t rn_v1_writer_add(rn_v1_writer_t* writer, rn_str_t name, rn_shape_t s
   }
   slice = (rn_slice_t){slice.rank, numbers, numbers + rank};
   RN_RETURN_IF_ERROR(rn_vec_push(&meta->slices, allocator, slice));
-  value_t value = {0};
+  checkpoint_v1_writer_value_t value = {0};
   rn_strbuf_init(&value.bytes, allocator);
   RN_RETURN_IF_ERROR(rn_vec_push(&writer->values, allocator, value));
-  value_t* added = &writer->values.items[writer->values.count - 1];
+  checkpoint_v1_writer_value_t* added = &writer->values.items[writer->values.count - 1];
   rn_strbuf_t key;
   rn_strbuf_init(&key, allocator);
   rn_slice_key(&key, meta->name, slice);
@@ -166,7 +166,8 @@ static int compare_metas(const void* a, const void* b) {
 }
 
 static int compare_values(const void* a, const void* b) {
-  return rn_str_compare(((const value_t*)a)->key, ((const value_t*)b)->key);
+  return rn_str_compare(((const checkpoint_v1_writer_value_t*)a)->key,
+                        ((const checkpoint_v1_writer_value_t*)b)->key);
 }
 
 static rn_status_t put_meta(rn_v1_writer_t* writer, rn_table_writer_t* table) {

@@ -11,11 +11,11 @@
 
 enum { MAX_CODES = 4096, MAX_BITS = 12, NO_COLOUR = -1 };
 
-typedef struct reader_t {
+typedef struct image_gif_reader_t {
   const uint8_t *at, *end;
-} reader_t;
+} image_gif_reader_t;
 
-static bool take(reader_t* r, size_t size, const uint8_t** out) {
+static bool take(image_gif_reader_t* r, size_t size, const uint8_t** out) {
   if ((size_t)(r->end - r->at) < size) return false;
   *out = r->at;
   r->at += size;
@@ -24,7 +24,7 @@ static bool take(reader_t* r, size_t size, const uint8_t** out) {
 
 static int word(const uint8_t* p) { return p[0] | p[1] << 8; }
 
-static bool skip_blocks(reader_t* r) {
+static bool skip_blocks(image_gif_reader_t* r) {
   const uint8_t *size, *data;
   do {
     if (!take(r, 1, &size) || !take(r, *size, &data)) return false;
@@ -37,7 +37,7 @@ typedef struct colours_t {
   int count;
 } colours_t;
 
-static bool take_colours(reader_t* r, int flags, colours_t* out) {
+static bool take_colours(image_gif_reader_t* r, int flags, colours_t* out) {
   *out = (colours_t){NULL, 0};
   if (!(flags & 0x80)) return true;
   out->count = 2 << (flags & 7);
@@ -49,18 +49,18 @@ typedef struct frame_t {
   bool is_interlaced;
   int transparent;  // NO_COLOUR if none
   colours_t colours;
-  reader_t codes;  // from the least code size on
+  image_gif_reader_t codes;  // from the least code size on
 } frame_t;
 
 // Reads codes from sub-blocks, lowest bit first.
-typedef struct bits_t {
-  reader_t in;
+typedef struct image_gif_bits_t {
+  image_gif_reader_t in;
   size_t left;  // bytes left in this sub-block
   uint32_t value;
   int count;
-} bits_t;
+} image_gif_bits_t;
 
-static int next_code(bits_t* b, int width) {
+static int next_code(image_gif_bits_t* b, int width) {
   while (b->count < width) {
     const uint8_t* byte;
     if (b->left == 0) {
@@ -79,7 +79,7 @@ static int next_code(bits_t* b, int width) {
 }
 
 typedef struct lzw_t {
-  bits_t bits;
+  image_gif_bits_t bits;
   int clear, next, width, last;  // |next| is the first undefined code; |last| is -1 if none
   int stacked;
   uint16_t prefix[MAX_CODES];
@@ -92,11 +92,11 @@ static void lzw_reset(lzw_t* z, int depth) {
   z->last = -1;
 }
 
-static bool lzw_open(lzw_t* z, reader_t codes, int* out_depth) {
+static bool lzw_open(lzw_t* z, image_gif_reader_t codes, int* out_depth) {
   const uint8_t* depth;
   if (!take(&codes, 1, &depth) || *depth > 8 || *depth < 1) return false;
   *out_depth = *depth;
-  z->bits = (bits_t){.in = codes};
+  z->bits = (image_gif_bits_t){.in = codes};
   z->clear = 1 << *depth;
   z->stacked = 0;
   for (int i = 0; i < z->clear; ++i) z->suffix[i] = z->first[i] = (uint8_t)i;
@@ -184,7 +184,7 @@ static rn_status_t draw(rn_str_t bytes, const frame_t* f, int number, int width,
 }
 
 typedef struct file_t {
-  reader_t in;
+  image_gif_reader_t in;
   colours_t colours;
   int transparent;  // of the next image
 } file_t;
@@ -200,7 +200,7 @@ static bool read_extension(file_t* file) {
   const uint8_t *kind, *data;
   if (!take(&file->in, 1, &kind)) return false;
   if (*kind == 0xf9) {
-    reader_t ahead = file->in;
+    image_gif_reader_t ahead = file->in;
     if (take(&ahead, 5, &data) && data[0] == 4)
       file->transparent = data[1] & 1 ? data[4] : NO_COLOUR;
   }

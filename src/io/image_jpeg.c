@@ -61,15 +61,15 @@ static rn_status_t need_library(void) {
       jpeg.missing);
 }
 
-typedef struct errors_t {
+typedef struct image_jpeg_errors_t {
   struct jpeg_error_mgr base;  // first, because libjpeg uses it
   jmp_buf back;
-} errors_t;
+} image_jpeg_errors_t;
 
-static void on_error(j_common_ptr info) { longjmp(((errors_t*)info->err)->back, 1); }
+static void on_error(j_common_ptr info) { longjmp(((image_jpeg_errors_t*)info->err)->back, 1); }
 static void on_message(j_common_ptr info) { (void)info; }
 
-static void set_errors(errors_t* errors) {
+static void set_errors(image_jpeg_errors_t* errors) {
   jpeg.std_error(&errors->base);
   errors->base.error_exit = on_error;
   errors->base.output_message = on_message;
@@ -78,9 +78,9 @@ static void set_errors(errors_t* errors) {
 // Limit on scans: a file with more is an attempt to waste time.
 enum { MAX_SCANS = 500 };
 
-typedef struct decoder_t {
+typedef struct image_jpeg_decoder_t {
   struct jpeg_decompress_struct info;
-  errors_t errors;
+  image_jpeg_errors_t errors;
   struct jpeg_source_mgr source;
   struct jpeg_progress_mgr progress;
   bool recovers, has_ended;
@@ -88,9 +88,11 @@ typedef struct decoder_t {
   JSAMPLE* row;  // Owned; used if rows are wider than the crop, or CMYK
   size_t row_size;
   rn_status_t status;  // of the sink
-} decoder_t;
+} image_jpeg_decoder_t;
 
-static decoder_t* decoder_of(j_decompress_ptr info) { return (decoder_t*)info; }
+static image_jpeg_decoder_t* decoder_of(j_decompress_ptr info) {
+  return (image_jpeg_decoder_t*)info;
+}
 
 static void source_nothing(j_decompress_ptr info) { (void)info; }
 
@@ -98,7 +100,7 @@ static void source_nothing(j_decompress_ptr info) { (void)info; }
 // end-of-image marker.
 static boolean source_fill(j_decompress_ptr info) {
   static const JOCTET end[2] = {0xff, JPEG_EOI};
-  decoder_t* d = decoder_of(info);
+  image_jpeg_decoder_t* d = decoder_of(info);
   if (!d->recovers || d->has_ended) return FALSE;
   d->has_ended = true;
   d->source.next_input_byte = end;
@@ -119,7 +121,7 @@ static void on_progress(j_common_ptr info) {
   if (((j_decompress_ptr)info)->input_scan_number > MAX_SCANS) ERREXIT(info, JERR_BAD_PROGRESSION);
 }
 
-static void open_decoder(decoder_t* d, rn_str_t bytes) {
+static void open_decoder(image_jpeg_decoder_t* d, rn_str_t bytes) {
   d->info.err = &d->errors.base;
   jpeg.CreateDecompress(&d->info, JPEG_LIB_VERSION, sizeof d->info);
   d->source = (struct jpeg_source_mgr){.next_input_byte = (const JOCTET*)bytes.data,
@@ -135,7 +137,7 @@ static void open_decoder(decoder_t* d, rn_str_t bytes) {
 }
 
 // With Huffman codes, a block of 8 x 8 pixels takes at least one bit.
-static bool is_too_short(const decoder_t* d, rn_str_t bytes) {
+static bool is_too_short(const image_jpeg_decoder_t* d, rn_str_t bytes) {
   if (d->recovers || d->options->least < 1 || d->info.arith_code) return false;
   int64_t blocks = 0;
   for (int i = 0; i < d->info.num_components; ++i) {
@@ -145,7 +147,7 @@ static bool is_too_short(const decoder_t* d, rn_str_t bytes) {
   return (size_t)blocks / 8 > bytes.size;
 }
 
-static bool set_output(decoder_t* d) {
+static bool set_output(image_jpeg_decoder_t* d) {
   const rn_jpeg_options_t* o = d->options;
   struct jpeg_decompress_struct* info = &d->info;
   int channels = o->channels ? o->channels : info->num_components < 3 ? info->num_components : 3;
@@ -176,7 +178,8 @@ static void mix_inks(const JSAMPLE* from, int64_t width, bool is_adobe, uint8_t*
 }
 
 // Reads one row into |to|, without its first |skip| values; false if the data ends before it.
-static bool read_row(decoder_t* d, int64_t skip, int64_t width, int channels, uint8_t* to) {
+static bool read_row(image_jpeg_decoder_t* d, int64_t skip, int64_t width, int channels,
+                     uint8_t* to) {
   JSAMPROW row = d->row ? d->row : to;
   if (jpeg.read_scanlines(&d->info, &row, 1) == 0) return false;
   if (d->info.out_color_space == JCS_CMYK)
@@ -187,8 +190,8 @@ static bool read_row(decoder_t* d, int64_t skip, int64_t width, int channels, ui
 }
 
 // Fills |pixels|; false if too few rows exist.
-static bool read_rows(decoder_t* d, int64_t skip, int64_t height, int64_t width, int channels,
-                      uint8_t* pixels) {
+static bool read_rows(image_jpeg_decoder_t* d, int64_t skip, int64_t height, int64_t width,
+                      int channels, uint8_t* pixels) {
   size_t stride = (size_t)(width * channels);
   int64_t y = 0;
   while (y < height && read_row(d, skip, width, channels, pixels + (size_t)y * stride)) ++y;
@@ -205,7 +208,7 @@ static bool read_rows(decoder_t* d, int64_t skip, int64_t height, int64_t width,
   return true;
 }
 
-static bool decode_pixels(decoder_t* d, const rn_image_sink_t* sink) {
+static bool decode_pixels(image_jpeg_decoder_t* d, const rn_image_sink_t* sink) {
   struct jpeg_decompress_struct* info = &d->info;
   const rn_image_crop_t* crop = d->options->crop;
   int64_t height = info->output_height, width = info->output_width, skip = 0;
@@ -229,14 +232,14 @@ static bool decode_pixels(decoder_t* d, const rn_image_sink_t* sink) {
   return rn_ok(d->status) && read_rows(d, skip, height, width, channels, pixels);
 }
 
-static bool decode(decoder_t* d, rn_str_t bytes, const rn_image_sink_t* sink) {
+static bool decode(image_jpeg_decoder_t* d, rn_str_t bytes, const rn_image_sink_t* sink) {
   if (setjmp(d->errors.back)) return false;
   open_decoder(d, bytes);
   return jpeg.read_header(&d->info, TRUE) == JPEG_HEADER_OK && set_output(d) &&
          !is_too_short(d, bytes) && decode_pixels(d, sink);
 }
 
-static void close_decoder(decoder_t* d) {
+static void close_decoder(image_jpeg_decoder_t* d) {
   jpeg.destroy_decompress(&d->info);
   rn_free(rn_allocator_default(), d->row, d->row_size);
 }
@@ -244,7 +247,7 @@ static void close_decoder(decoder_t* d) {
 rn_status_t rn_jpeg_decode(rn_str_t bytes, const rn_jpeg_options_t* options,
                            const rn_image_sink_t* sink) {
   RN_RETURN_IF_ERROR(need_library());
-  decoder_t d = {.options = options, .recovers = options->recovers};
+  image_jpeg_decoder_t d = {.options = options, .recovers = options->recovers};
   set_errors(&d.errors);
   bool is_decoded = decode(&d, bytes, sink);
   close_decoder(&d);
@@ -252,7 +255,7 @@ rn_status_t rn_jpeg_decode(rn_str_t bytes, const rn_jpeg_options_t* options,
   return rn_invalid_argument("jpeg::Uncompress failed. Invalid JPEG data or crop window.");
 }
 
-static bool read_shape(decoder_t* d, rn_str_t bytes) {
+static bool read_shape(image_jpeg_decoder_t* d, rn_str_t bytes) {
   if (setjmp(d->errors.back)) return false;
   open_decoder(d, bytes);
   if (jpeg.read_header(&d->info, TRUE) != JPEG_HEADER_OK) return false;
@@ -262,7 +265,7 @@ static bool read_shape(decoder_t* d, rn_str_t bytes) {
 
 rn_status_t rn_jpeg_shape(rn_str_t bytes, int64_t out_shape[3]) {
   RN_RETURN_IF_ERROR(need_library());
-  decoder_t d = {.recovers = false};
+  image_jpeg_decoder_t d = {.recovers = false};
   set_errors(&d.errors);
   bool is_read = read_shape(&d, bytes);
   out_shape[0] = d.info.output_height;
@@ -274,7 +277,7 @@ rn_status_t rn_jpeg_shape(rn_str_t bytes, int64_t out_shape[3]) {
 
 typedef struct encoder_t {
   struct jpeg_compress_struct info;
-  errors_t errors;
+  image_jpeg_errors_t errors;
   struct jpeg_destination_mgr destination;
   JOCTET block[1 << 14];
   rn_strbuf_t* out;

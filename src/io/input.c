@@ -13,13 +13,13 @@
 
 #define DEFAULT_BUFFER ((size_t)256 << 10)
 
-typedef struct bytes_t {
+typedef struct input_bytes_t {
   rn_allocator_t allocator;
   char* data;          // Owned, or inside |block|
   rn_buffer_t* block;  // Retained; NULL if |data| is allocated separately
   bool is_shared;      // callers may keep blocks
   size_t capacity, start, end;
-} bytes_t;
+} input_bytes_t;
 
 struct rn_input_t {
   rn_allocator_t allocator;
@@ -33,8 +33,8 @@ struct rn_input_t {
   bool ended;            // nothing follows what is in |buffer|
   rn_pool_t* pool;       // reads ahead; NULL for no reading ahead
   rn_read_ahead_t* ahead;
-  bytes_t buffer;
-  bytes_t packed;
+  input_bytes_t buffer;
+  input_bytes_t packed;
   z_stream inflater;
   bool is_inflating;     // |inflater| must be ended
   bool is_after_member;  // at the end of a gzip member, before any byte of the next
@@ -61,7 +61,7 @@ bool rn_record_compression_from_name(rn_str_t name, rn_compression_t* out) {
 const char* rn_input_path(const rn_input_t* input) { return input->path; }
 uint64_t rn_input_position(const rn_input_t* input) { return input->position; }
 
-static void drop_bytes(bytes_t* bytes) {
+static void drop_bytes(input_bytes_t* bytes) {
   if (bytes->block)
     rn_buffer_release(bytes->block);
   else
@@ -117,7 +117,7 @@ rn_status_t rn_input_open(const rn_env_t* env, const char* path, rn_compression_
   return status;
 }
 
-static rn_status_t replace_bytes(bytes_t* bytes, size_t capacity) {
+static rn_status_t replace_bytes(input_bytes_t* bytes, size_t capacity) {
   size_t used = bytes->end - bytes->start;
   rn_buffer_t* block = NULL;
   void* data = NULL;
@@ -135,12 +135,12 @@ static rn_status_t replace_bytes(bytes_t* bytes, size_t capacity) {
   return RN_OK;
 }
 
-static bool is_kept(const bytes_t* bytes) {
+static bool is_kept(const input_bytes_t* bytes) {
   return bytes->block && atomic_load_explicit(&bytes->block->refs, memory_order_acquire) > 1;
 }
 
 // Makes room for at least |extra| more bytes and discards consumed ones. Grows by doubling.
-static rn_status_t make_room(bytes_t* bytes, size_t extra, size_t piece) {
+static rn_status_t make_room(input_bytes_t* bytes, size_t extra, size_t piece) {
   size_t used = bytes->end - bytes->start, needed;
   if (!rn_add_ok(used, extra, &needed)) return rn_out_of_memory();
   if (needed > bytes->capacity || is_kept(bytes)) {
@@ -171,7 +171,8 @@ void rn_input_read_ahead(rn_input_t* input, rn_pool_t* pool) {
 }
 
 // Appends |size| bytes of the file to |bytes|, fewer at its end.
-static rn_status_t read_file(rn_input_t* input, bytes_t* bytes, size_t size, size_t* out_got) {
+static rn_status_t read_file(rn_input_t* input, input_bytes_t* bytes, size_t size,
+                             size_t* out_got) {
   rn_file_t* file = input->file;
   char* to = bytes->data + bytes->end;
   RN_RETURN_IF_ERROR(input->file_size > 0
@@ -203,7 +204,7 @@ static rn_status_t begin_ahead(rn_input_t* input) {
 
 // Appends the next piece to what is left of the last one.
 static rn_status_t fill_ahead(rn_input_t* input) {
-  bytes_t* buffer = &input->buffer;
+  input_bytes_t* buffer = &input->buffer;
   rn_buffer_t* block = NULL;
   size_t used = buffer->end - buffer->start, size = 0;
   rn_status_t status = rn_read_ahead_next(input->ahead, &block, &size);
@@ -248,7 +249,7 @@ static rn_status_t damaged(const rn_input_t* input, int result) {
 
 // Reads the next piece of compressed bytes; sets |*out_end| at the end of the file.
 static rn_status_t read_packed(rn_input_t* input, bool* out_end) {
-  bytes_t* packed = &input->packed;
+  input_bytes_t* packed = &input->packed;
   size_t got = 0;
   packed->start = packed->end = 0;
   RN_RETURN_IF_ERROR(make_room(packed, 1, input->piece));
@@ -301,7 +302,7 @@ static rn_status_t fill_inflated(rn_input_t* input) {
 
 // Reads until |packed| has at least |size| bytes; false if the file ends before.
 static rn_status_t need_packed(rn_input_t* input, size_t size, bool* out_has) {
-  bytes_t* packed = &input->packed;
+  input_bytes_t* packed = &input->packed;
   size_t got = 1;
   while (packed->end - packed->start < size && got) {
     size_t extra = size - (packed->end - packed->start);
@@ -321,7 +322,7 @@ static rn_status_t bad_block(const rn_input_t* input, const char* what) {
 
 // Decompresses the next snappy block: its big-endian size, then its bytes.
 static rn_status_t fill_unfolded(rn_input_t* input) {
-  bytes_t* packed = &input->packed;
+  input_bytes_t* packed = &input->packed;
   bool has_it = false;
   RN_RETURN_IF_ERROR(need_packed(input, 4, &has_it));
   if (!has_it && packed->start == packed->end) {
@@ -361,7 +362,7 @@ static rn_status_t check_unpacked(const rn_input_t* input, size_t wanted) {
 }
 
 rn_status_t rn_input_peek(rn_input_t* input, size_t wanted, rn_str_t* out) {
-  bytes_t* buffer = &input->buffer;
+  input_bytes_t* buffer = &input->buffer;
   RN_RETURN_IF_ERROR(check_unpacked(input, wanted));
   while (buffer->end - buffer->start < wanted && !input->ended)
     RN_RETURN_IF_ERROR(fill(input, wanted));

@@ -10,12 +10,12 @@
 
 #define DEPTH 4  // pieces being read or waiting for the caller
 
-typedef struct slot_t {
+typedef struct read_ahead_slot_t {
   rn_buffer_t* block;
   size_t size;
   rn_status_t status;
   bool is_ready;
-} slot_t;
+} read_ahead_slot_t;
 
 struct rn_read_ahead_t {
   rn_allocator_t allocator;
@@ -27,7 +27,7 @@ struct rn_read_ahead_t {
   uint64_t taken, claimed;
   bool is_active;   // |job| is queued or running
   bool is_stopped;  // no more pieces may be claimed
-  slot_t slots[DEPTH];
+  read_ahead_slot_t slots[DEPTH];
 };
 
 void rn_read_ahead_destroy(rn_read_ahead_t* ahead) {
@@ -48,7 +48,7 @@ void rn_read_ahead_destroy(rn_read_ahead_t* ahead) {
 }
 
 static rn_status_t read_piece(const rn_read_ahead_options_t* options, uint64_t piece,
-                              slot_t* slot) {
+                              read_ahead_slot_t* slot) {
   uint64_t offset = options->begin + piece * options->piece, left = options->end - offset;
   size_t size = left < options->piece ? (size_t)left : options->piece, capacity = 0;
   if (!rn_add_ok(options->room, options->piece, &capacity)) return rn_out_of_memory();
@@ -62,7 +62,7 @@ static bool read_next_locked(rn_read_ahead_t* ahead) {
   if (ahead->is_stopped || ahead->claimed == ahead->count || ahead->claimed - ahead->taken == DEPTH)
     return false;
   uint64_t piece = ahead->claimed++;
-  slot_t* slot = &ahead->slots[piece % DEPTH];
+  read_ahead_slot_t* slot = &ahead->slots[piece % DEPTH];
   rn_mutex_unlock(&ahead->mutex);
   slot->status = read_piece(&ahead->options, piece, slot);
   rn_mutex_lock(&ahead->mutex);
@@ -110,13 +110,13 @@ rn_status_t rn_read_ahead_next(rn_read_ahead_t* ahead, rn_buffer_t** out_block, 
   *out_size = 0;
   start_task(ahead);
   rn_mutex_lock(&ahead->mutex);
-  slot_t* slot = &ahead->slots[ahead->taken % DEPTH];
+  read_ahead_slot_t* slot = &ahead->slots[ahead->taken % DEPTH];
   bool is_last = ahead->taken == ahead->count;
   // A piece that is not ready is being read by the task or not claimed yet.
   while (!is_last && !slot->is_ready)
     if (!read_next_locked(ahead) && !slot->is_ready) rn_cond_wait(&ahead->changed, &ahead->mutex);
-  slot_t found = *slot;
-  *slot = (slot_t){0};
+  read_ahead_slot_t found = *slot;
+  *slot = (read_ahead_slot_t){0};
   if (!is_last) ahead->taken++;
   rn_mutex_unlock(&ahead->mutex);
   if (!rn_ok(found.status)) {

@@ -207,18 +207,18 @@ void rn_slice_key(rn_strbuf_t* buf, rn_str_t name, rn_slice_t slice) {
 
 // Geometry.
 
-typedef struct range_t {
+typedef struct slice_range_t {
   int64_t start, end;
-} range_t;
+} slice_range_t;
 
-static range_t range_of(rn_slice_t slice, rn_shape_t shape, int32_t i) {
-  if (slice.lengths[i] == RN_SLICE_WHOLE) return (range_t){0, shape.dims[i]};
-  return (range_t){slice.starts[i], slice.starts[i] + slice.lengths[i]};
+static slice_range_t range_of(rn_slice_t slice, rn_shape_t shape, int32_t i) {
+  if (slice.lengths[i] == RN_SLICE_WHOLE) return (slice_range_t){0, shape.dims[i]};
+  return (slice_range_t){slice.starts[i], slice.starts[i] + slice.lengths[i]};
 }
 
-static range_t shared_range(rn_slice_t a, rn_slice_t b, rn_shape_t shape, int32_t i) {
-  range_t x = range_of(a, shape, i), y = range_of(b, shape, i);
-  range_t both = {x.start > y.start ? x.start : y.start, x.end < y.end ? x.end : y.end};
+static slice_range_t shared_range(rn_slice_t a, rn_slice_t b, rn_shape_t shape, int32_t i) {
+  slice_range_t x = range_of(a, shape, i), y = range_of(b, shape, i);
+  slice_range_t both = {x.start > y.start ? x.start : y.start, x.end < y.end ? x.end : y.end};
   if (both.end < both.start) both.end = both.start;
   return both;
 }
@@ -226,7 +226,7 @@ static range_t shared_range(rn_slice_t a, rn_slice_t b, rn_shape_t shape, int32_
 int64_t rn_slice_overlap(rn_slice_t a, rn_slice_t b, rn_shape_t shape) {
   int64_t count = 1;
   for (int32_t i = 0; i < shape.rank; ++i) {
-    range_t both = shared_range(a, b, shape, i);
+    slice_range_t both = shared_range(a, b, shape, i);
     count *= both.end - both.start;
   }
   return count;
@@ -236,7 +236,7 @@ int64_t rn_slice_place(rn_slice_t part, rn_slice_t whole, rn_shape_t shape) {
   int64_t place = 0;
   bool is_split = false;  // an outer dimension has more than one index
   for (int32_t i = 0; i < shape.rank; ++i) {
-    range_t inner = range_of(part, shape, i), outer = range_of(whole, shape, i);
+    slice_range_t inner = range_of(part, shape, i), outer = range_of(whole, shape, i);
     if (inner.start < outer.start || inner.end > outer.end) return -1;
     bool is_all = inner.start == outer.start && inner.end == outer.end;
     if (is_split && !is_all) return -1;
@@ -246,14 +246,14 @@ int64_t rn_slice_place(rn_slice_t part, rn_slice_t whole, rn_shape_t shape) {
   return place;
 }
 
-typedef struct copy_t {
+typedef struct slice_copy_t {
   rn_shape_t shape;
   rn_slice_t a, b;
   rn_dtype_t dtype;
   size_t element;
-} copy_t;
+} slice_copy_t;
 
-static bool copy_run(const copy_t* copy, const char* from, char* to, int64_t count) {
+static bool copy_run(const slice_copy_t* copy, const char* from, char* to, int64_t count) {
   if (copy->dtype != RN_STRING) {
     memcpy(to, from, (size_t)count * copy->element);
     return true;
@@ -266,10 +266,10 @@ static bool copy_run(const copy_t* copy, const char* from, char* to, int64_t cou
 }
 
 // Copies dimension |i| and the inner ones; |from| and |to| are the start of the common part so far.
-static bool copy_dimension(const copy_t* copy, int32_t i, const char* from, int64_t from_step,
+static bool copy_dimension(const slice_copy_t* copy, int32_t i, const char* from, int64_t from_step,
                            char* to, int64_t to_step) {
-  range_t a = range_of(copy->a, copy->shape, i), b = range_of(copy->b, copy->shape, i);
-  range_t both = shared_range(copy->a, copy->b, copy->shape, i);
+  slice_range_t a = range_of(copy->a, copy->shape, i), b = range_of(copy->b, copy->shape, i);
+  slice_range_t both = shared_range(copy->a, copy->b, copy->shape, i);
   from_step /= a.end - a.start;
   to_step /= b.end - b.start;
   from += (both.start - a.start) * from_step * (int64_t)copy->element;
@@ -286,7 +286,7 @@ static bool copy_dimension(const copy_t* copy, int32_t i, const char* from, int6
 bool rn_slice_copy(rn_shape_t shape, rn_slice_t a, const rn_tensor_t* from, rn_slice_t b,
                    rn_tensor_t* to) {
   if (rn_slice_overlap(a, b, shape) == 0) return true;
-  copy_t copy = {shape, a, b, from->dtype, rn_dtype_size(from->dtype)};
+  slice_copy_t copy = {shape, a, b, from->dtype, rn_dtype_size(from->dtype)};
   if (shape.rank == 0) return copy_run(&copy, from->data, to->data, 1);
   return copy_dimension(&copy, 0, from->data, from->count, to->data, to->count);
 }

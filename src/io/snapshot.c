@@ -87,10 +87,10 @@ rn_status_t rn_snapshot_meta_write(const rn_env_t* env, const char* folder,
 }
 
 // Writing.
-typedef struct shard_t {
+typedef struct snapshot_shard_t {
   int64_t number;
   rn_record_writer_t* records;
-} shard_t;
+} snapshot_shard_t;
 
 struct rn_snapshot_writer_t {
   const rn_env_t* env;
@@ -98,7 +98,7 @@ struct rn_snapshot_writer_t {
   char* run;  // Owned
   int64_t part;
   rn_compression_t compression;
-  RN_VEC(shard_t) shards;
+  RN_VEC(snapshot_shard_t) shards;
   rn_strbuf_t path, bytes;
 };
 
@@ -139,7 +139,8 @@ static rn_status_t shard_path(rn_snapshot_writer_t* writer, int64_t shard, bool 
   return rn_strbuf_status(&writer->path);
 }
 
-static rn_status_t open_shard(rn_snapshot_writer_t* writer, int64_t number, shard_t** out) {
+static rn_status_t open_shard(rn_snapshot_writer_t* writer, int64_t number,
+                              snapshot_shard_t** out) {
   for (size_t i = 0; i < writer->shards.count; ++i) {
     *out = &writer->shards.items[i];
     if ((*out)->number == number) return RN_OK;
@@ -155,7 +156,7 @@ static rn_status_t open_shard(rn_snapshot_writer_t* writer, int64_t number, shar
   rn_record_writer_t* records = NULL;
   RN_RETURN_IF_ERROR(rn_record_writer_open(writer->env, writer->path.data, &options, &records));
   *out = &writer->shards.items[writer->shards.count++];
-  **out = (shard_t){number, records};
+  **out = (snapshot_shard_t){number, records};
   return RN_OK;
 }
 
@@ -174,7 +175,7 @@ static rn_status_t put_tensor(rn_snapshot_writer_t* writer, rn_record_writer_t* 
 
 rn_status_t rn_snapshot_writer_put(rn_snapshot_writer_t* writer, int64_t shard,
                                    const rn_tensor_t* row, int32_t count) {
-  shard_t* found = NULL;
+  snapshot_shard_t* found = NULL;
   RN_RETURN_IF_ERROR(open_shard(writer, shard, &found));
   for (int32_t i = 0; i < count; ++i)
     RN_RETURN_IF_ERROR(put_tensor(writer, found->records, &row[i]));
@@ -189,7 +190,7 @@ rn_status_t rn_snapshot_writer_close(rn_snapshot_writer_t* writer) {
   if (!writer) return RN_OK;
   rn_status_t status = RN_OK;
   for (size_t i = 0; i < writer->shards.count; ++i) {
-    shard_t* shard = &writer->shards.items[i];
+    snapshot_shard_t* shard = &writer->shards.items[i];
     if (rn_ok(status)) status = rn_record_writer_flush(shard->records, true);
     status = rn_status_join(status, rn_record_writer_close(shard->records));
     if (rn_ok(status)) status = shard_path(writer, shard->number, false);

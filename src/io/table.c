@@ -47,26 +47,26 @@ static bool read_handle(rn_pb_scan_t* scan, handle_t* out) {
 }
 
 // A buffer for the decompressed bytes of a block; grows as needed.
-typedef struct bytes_t {
+typedef struct table_bytes_t {
   char* data;  // Owned
   size_t capacity, size;
-} bytes_t;
+} table_bytes_t;
 
-static rn_status_t make_room(const rn_table_t* table, bytes_t* bytes, size_t size) {
+static rn_status_t make_room(const rn_table_t* table, table_bytes_t* bytes, size_t size) {
   if (size <= bytes->capacity) return RN_OK;
   rn_free(table->allocator, bytes->data, bytes->capacity);
-  *bytes = (bytes_t){0};
+  *bytes = (table_bytes_t){0};
   RN_RETURN_IF_ERROR(rn_alloc(table->allocator, size, (void**)&bytes->data));
   bytes->capacity = size;
   return RN_OK;
 }
 
-static rn_status_t unfold(const rn_table_t* table, handle_t handle, bytes_t* bytes) {
+static rn_status_t unfold(const rn_table_t* table, handle_t handle, table_bytes_t* bytes) {
   uint64_t size = 0;
   rn_str_t folded = rn_str_n(bytes->data, (size_t)handle.size);
   if (!rn_snappy_size(folded, &size) || size / MAX_UNFOLDING > handle.size)
     return damaged(table, handle.offset, "a block that says no sane size");
-  bytes_t plain = {0};
+  table_bytes_t plain = {0};
   RN_RETURN_IF_ERROR(make_room(table, &plain, (size_t)size + 1));
   bool is_good = rn_snappy_unfold(folded, plain.data, (size_t)size);
   rn_free(table->allocator, bytes->data, bytes->capacity);
@@ -75,7 +75,7 @@ static rn_status_t unfold(const rn_table_t* table, handle_t handle, bytes_t* byt
   return is_good ? RN_OK : damaged(table, handle.offset, "a block that does not unfold");
 }
 
-static rn_status_t read_block(const rn_table_t* table, handle_t handle, bytes_t* bytes) {
+static rn_status_t read_block(const rn_table_t* table, handle_t handle, table_bytes_t* bytes) {
   uint64_t end = 0;
   bool fits = !__builtin_add_overflow(handle.offset, handle.size, &end) &&
               !__builtin_add_overflow(end, TRAILER_SIZE, &end) && end <= table->size;
@@ -99,7 +99,7 @@ static rn_status_t read_block(const rn_table_t* table, handle_t handle, bytes_t*
 }
 
 // Where the entries of a block end.
-static rn_status_t entries_of(const rn_table_t* table, uint64_t offset, const bytes_t* bytes,
+static rn_status_t entries_of(const rn_table_t* table, uint64_t offset, const table_bytes_t* bytes,
                               size_t* out_end) {
   uint32_t restarts = 0;
   if (bytes->size >= sizeof restarts)
@@ -128,7 +128,7 @@ static bool parse_entry(const char* data, size_t end, size_t* inout_next, rn_str
   return true;
 }
 
-static rn_status_t parse_index(rn_table_t* table, handle_t index, const bytes_t* bytes,
+static rn_status_t parse_index(rn_table_t* table, handle_t index, const table_bytes_t* bytes,
                                rn_strbuf_t* key) {
   size_t end = 0;
   RN_RETURN_IF_ERROR(entries_of(table, index.offset, bytes, &end));
@@ -168,7 +168,7 @@ static rn_status_t read_index(rn_table_t* table) {
   handle_t meta, index;
   if (!read_handle(&scan, &meta) || !read_handle(&scan, &index))
     return damaged(table, table->size - FOOTER_SIZE, "a bad handle");
-  bytes_t bytes = {0};
+  table_bytes_t bytes = {0};
   rn_strbuf_t key;
   rn_strbuf_init(&key, table->allocator);
   rn_status_t status = read_block(table, index, &bytes);
@@ -223,7 +223,7 @@ void rn_table_iter_clear(rn_table_iter_t* iter) {
 static rn_status_t enter_block(rn_table_iter_t* iter, size_t i) {
   const rn_table_t* table = iter->table;
   handle_t handle = table->blocks.items[i].handle;
-  bytes_t bytes = {iter->block, iter->block_capacity, 0};
+  table_bytes_t bytes = {iter->block, iter->block_capacity, 0};
   rn_status_t status = read_block(table, handle, &bytes);
   if (rn_ok(status)) status = entries_of(table, handle.offset, &bytes, &iter->entries_end);
   iter->block = bytes.data;

@@ -10,19 +10,19 @@
 // Blocks are buffered up to this size, so that a small table takes one write.
 #define GATHER ((size_t)1 << 20)
 
-typedef struct block_t {
+typedef struct table_writer_block_t {
   rn_strbuf_t bytes;
   rn_strbuf_t last_key;
   RN_VEC(uint32_t) restarts;
   int interval, since_restart;
-} block_t;
+} table_writer_block_t;
 
 struct rn_table_writer_t {
   rn_allocator_t allocator;
   rn_file_t* file;  // Borrowed
   rn_strbuf_t pending;
   uint64_t offset;  // in the file, including pending bytes
-  block_t data, index;
+  table_writer_block_t data, index;
   // The index entry of the last closed block is not written yet, because its key depends on the
   // next block.
   bool owes_index;
@@ -30,19 +30,19 @@ struct rn_table_writer_t {
   rn_strbuf_t scratch;
 };
 
-static void block_init(block_t* block, rn_allocator_t allocator, int interval) {
+static void block_init(table_writer_block_t* block, rn_allocator_t allocator, int interval) {
   rn_strbuf_init(&block->bytes, allocator);
   rn_strbuf_init(&block->last_key, allocator);
   block->interval = interval;
 }
 
-static void block_clear(block_t* block, rn_allocator_t allocator) {
+static void block_clear(table_writer_block_t* block, rn_allocator_t allocator) {
   rn_strbuf_clear(&block->bytes);
   rn_strbuf_clear(&block->last_key);
   rn_vec_free(&block->restarts, allocator);
 }
 
-static rn_status_t block_add(block_t* block, rn_allocator_t allocator, rn_str_t key,
+static rn_status_t block_add(table_writer_block_t* block, rn_allocator_t allocator, rn_str_t key,
                              rn_str_t value) {
   size_t shared = 0;
   if (block->since_restart == 0) {
@@ -74,8 +74,8 @@ static rn_status_t flush(rn_table_writer_t* writer) {
 }
 
 // Closes |block| and appends it.
-static rn_status_t write_block(rn_table_writer_t* writer, block_t* block, uint64_t* out_offset,
-                               uint64_t* out_size) {
+static rn_status_t write_block(rn_table_writer_t* writer, table_writer_block_t* block,
+                               uint64_t* out_offset, uint64_t* out_size) {
   if (block->restarts.count == 0)
     RN_RETURN_IF_ERROR(rn_vec_push(&block->restarts, writer->allocator, 0));
   uint32_t count = (uint32_t)block->restarts.count;
@@ -166,7 +166,7 @@ rn_status_t rn_table_writer_add(rn_table_writer_t* writer, rn_str_t key, rn_str_
     return rn_invalid_argument("A key of a table may have %zu bytes; this one has %zu",
                                RN_TABLE_MAX_KEY, key.size);
   RN_RETURN_IF_ERROR(pay_index(writer, &key));
-  block_t* data = &writer->data;
+  table_writer_block_t* data = &writer->data;
   RN_RETURN_IF_ERROR(block_add(data, writer->allocator, key, value));
   size_t size = data->bytes.size + (data->restarts.count + 1) * sizeof(uint32_t);
   return size >= BLOCK_SIZE ? close_data(writer) : RN_OK;
@@ -174,7 +174,7 @@ rn_status_t rn_table_writer_add(rn_table_writer_t* writer, rn_str_t key, rn_str_
 
 rn_status_t rn_table_writer_finish(rn_table_writer_t* writer) {
   RN_RETURN_IF_ERROR(close_data(writer));
-  block_t meta = {0};
+  table_writer_block_t meta = {0};
   block_init(&meta, writer->allocator, RESTART_INTERVAL);
   uint64_t meta_offset = 0, meta_size = 0, index_offset = 0, index_size = 0;
   rn_status_t status = write_block(writer, &meta, &meta_offset, &meta_size);

@@ -58,16 +58,16 @@ static rn_status_t send(rn_kernel_ctx_t* ctx) {
 }
 
 // A Recv in progress: it waits for the value first, then for the copies of it.
-typedef struct receipt_t {
+typedef struct sendrecv_receipt_t {
   rn_recv_t recv;  // first
   rn_kernel_ctx_t* ctx;
   rn_strbuf_t key;
   rn_tensor_t value;    // as received
   rn_tensor_t staged;   // in host memory, between two devices
   rn_tensor_t arrived;  // in the receiver's memory
-} receipt_t;
+} sendrecv_receipt_t;
 
-static void receipt_end(receipt_t* receipt, rn_status_t status) {
+static void receipt_end(sendrecv_receipt_t* receipt, rn_status_t status) {
   rn_kernel_ctx_t* ctx = receipt->ctx;
   if (rn_ok(status)) rn_set_output(ctx, 0, &receipt->arrived);
   rn_tensor_clear(&receipt->value);
@@ -81,7 +81,7 @@ static void receipt_end(receipt_t* receipt, rn_status_t status) {
 static void on_copied(void* arg, rn_status_t status) { receipt_end(arg, status); }
 
 // Copies from host memory into the receiver's memory.
-static void copy_in(receipt_t* receipt, rn_tensor_t* from) {
+static void copy_in(sendrecv_receipt_t* receipt, rn_tensor_t* from) {
   rn_kernel_ctx_t* ctx = receipt->ctx;
   rn_status_t status = rn_tensor_create(ctx->kernel->device_memory, from->dtype,
                                         rn_tensor_shape(from), &receipt->arrived);
@@ -93,7 +93,7 @@ static void copy_in(receipt_t* receipt, rn_tensor_t* from) {
 }
 
 static void on_staged(void* arg, rn_status_t status) {
-  receipt_t* receipt = arg;
+  sendrecv_receipt_t* receipt = arg;
   if (!rn_ok(status)) {
     receipt_end(receipt, status);
   } else if (receipt->ctx->kernel->output_is_host[0]) {
@@ -107,7 +107,7 @@ static void on_staged(void* arg, rn_status_t status) {
 
 static void on_received(rn_recv_t* recv, rn_status_t status, rn_tensor_t* value, bool is_dead,
                         rn_device_t* device) {
-  receipt_t* receipt = (receipt_t*)recv;
+  sendrecv_receipt_t* receipt = (sendrecv_receipt_t*)recv;
   rn_kernel_ctx_t* ctx = receipt->ctx;
   receipt->value = *value;
   *value = (rn_tensor_t){0};
@@ -131,7 +131,7 @@ static void on_received(rn_recv_t* recv, rn_status_t status, rn_tensor_t* value,
 }
 
 static void receive(rn_kernel_ctx_t* ctx) {
-  receipt_t* receipt = NULL;
+  sendrecv_receipt_t* receipt = NULL;
   rn_status_t status = ctx->step->rendezvous ? RN_NEW(ctx->kernel->allocator, &receipt)
                                              : rn_internal("Recv in a step that has no rendezvous");
   if (!rn_ok(status)) {

@@ -2,13 +2,13 @@
 #include "ops/shapes.h"
 
 // The range of diagonals that input |i| gives, lower to upper, if its value is known.
-typedef struct band_t {
+typedef struct array_diagonals_band_t {
   bool is_known;
   int64_t lower, upper;
-} band_t;
+} array_diagonals_band_t;
 
-static rn_status_t read_band(rn_shape_ctx_t* ctx, int i, band_t* out) {
-  *out = (band_t){0};
+static rn_status_t read_band(rn_shape_ctx_t* ctx, int i, array_diagonals_band_t* out) {
+  *out = (array_diagonals_band_t){0};
   const rn_tensor_t* value = rn_shape_input_value(ctx, i);
   if (!value) return RN_OK;
   if (value->count < 1 || value->count > 2)
@@ -16,7 +16,7 @@ static rn_status_t read_band(rn_shape_ctx_t* ctx, int i, band_t* out) {
         "diag_index must be a vector with one or two elements. It has %lld elements.",
         (long long)value->count);
   const int32_t* numbers = RN_DATA(value, const int32_t);
-  *out = (band_t){true, numbers[0], numbers[value->count - 1]};
+  *out = (array_diagonals_band_t){true, numbers[0], numbers[value->count - 1]};
   if (out->lower <= out->upper) return RN_OK;
   return rn_invalid_argument("lower_diag_index is greater than upper_diag_index");
 }
@@ -25,7 +25,7 @@ static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
 static int64_t most(int64_t a, int64_t b) { return a > b ? a : b; }
 
 // Whether both diagonals are in a matrix of |rows| by |columns|, as far as that is known.
-static rn_status_t check_band(const band_t* band, int64_t rows, int64_t columns) {
+static rn_status_t check_band(const array_diagonals_band_t* band, int64_t rows, int64_t columns) {
   const int64_t both[2] = {band->lower, band->upper};
   for (int i = 0; i < 2; ++i) {
     if (both[i] == 0) continue;
@@ -39,7 +39,7 @@ static rn_status_t check_band(const band_t* band, int64_t rows, int64_t columns)
 
 rn_status_t rn_shape_fn_matrix_diag_part_v2(rn_shape_ctx_t* ctx) {
   rn_shape_t in, before, last, unused;
-  band_t band;
+  array_diagonals_band_t band;
   RN_TRY(rn_shape_with_rank_at_least(ctx, rn_shape_in(ctx, 0), 2, &in));
   RN_TRY(rn_shape_with_rank_at_most(ctx, rn_shape_in(ctx, 1), 1, &unused));
   RN_TRY(rn_shape_with_rank(ctx, rn_shape_in(ctx, 2), 0, &unused));
@@ -66,7 +66,7 @@ static int64_t given(rn_shape_ctx_t* ctx, int i) {
 
 rn_status_t rn_shape_fn_matrix_diag_v2(rn_shape_ctx_t* ctx) {
   rn_shape_t in, before, matrix, unused;
-  band_t band;
+  array_diagonals_band_t band;
   RN_TRY(rn_shape_with_rank_at_least(ctx, rn_shape_in(ctx, 0), 1, &in));
   RN_TRY(rn_shape_with_rank_at_most(ctx, rn_shape_in(ctx, 1), 1, &unused));
   RN_TRY(rn_ops_check_scalars(ctx, 2, 4));
@@ -111,7 +111,7 @@ rn_status_t rn_shape_fn_matrix_diag_v2(rn_shape_ctx_t* ctx) {
 
 rn_status_t rn_shape_fn_matrix_set_diag_v2(rn_shape_ctx_t* ctx) {
   rn_shape_t in, diagonal, batch, diagonal_batch, matrix, unused;
-  band_t band;
+  array_diagonals_band_t band;
   RN_TRY(rn_shape_with_rank_at_least(ctx, rn_shape_in(ctx, 0), 2, &in));
   RN_TRY(rn_shape_with_rank_at_least(ctx, rn_shape_in(ctx, 1), 1, &diagonal));
   RN_TRY(rn_shape_with_rank_at_most(ctx, rn_shape_in(ctx, 2), 1, &unused));

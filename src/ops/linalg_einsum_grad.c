@@ -12,21 +12,21 @@
 enum { LABELS = 2 * RN_MAX_RANK };
 
 // The labels of an operand, letters only; where "..." stands is kept beside them.
-typedef struct labels_t {
+typedef struct linalg_einsum_grad_labels_t {
   char text[LABELS];
   int count;
   int dots;  // labels before the "..."; -1: it has none
-} labels_t;
+} linalg_einsum_grad_labels_t;
 
-static bool has_dots(const labels_t* labels) { return labels->dots >= 0; }
+static bool has_dots(const linalg_einsum_grad_labels_t* labels) { return labels->dots >= 0; }
 
-static bool has(const labels_t* labels, char label) {
+static bool has(const linalg_einsum_grad_labels_t* labels, char label) {
   return memchr(labels->text, label, (size_t)labels->count) != NULL;
 }
 
 // Reads up to one of |ends|, and returns what is behind it; NULL if the text is too long.
-static const char* parse(const char* text, const char* ends, labels_t* out) {
-  *out = (labels_t){.dots = -1};
+static const char* parse(const char* text, const char* ends, linalg_einsum_grad_labels_t* out) {
+  *out = (linalg_einsum_grad_labels_t){.dots = -1};
   for (; *text && !strchr(ends, *text); ++text) {
     if (*text == ' ') continue;
     if (!strncmp(text, "...", 3)) {
@@ -53,14 +53,15 @@ static void add_text(equation_t* equation, const char* text, size_t size) {
   equation->text[equation->size] = 0;
 }
 
-static void add_labels(equation_t* equation, const labels_t* labels) {
+static void add_labels(equation_t* equation, const linalg_einsum_grad_labels_t* labels) {
   int before = has_dots(labels) ? labels->dots : labels->count;
   add_text(equation, labels->text, (size_t)before);
   if (has_dots(labels)) add_text(equation, "...", 3);
   add_text(equation, labels->text + before, (size_t)(labels->count - before));
 }
 
-static rn_edge_t einsum1(rn_grad_t* g, rn_edge_t x, const labels_t* from, const labels_t* to) {
+static rn_edge_t einsum1(rn_grad_t* g, rn_edge_t x, const linalg_einsum_grad_labels_t* from,
+                         const linalg_einsum_grad_labels_t* to) {
   equation_t equation = {.size = 0};
   add_labels(&equation, from);
   add_text(&equation, "->", 2);
@@ -69,14 +70,15 @@ static rn_edge_t einsum1(rn_grad_t* g, rn_edge_t x, const labels_t* from, const 
 }
 
 // The node's labels.
-typedef struct product_t {
+typedef struct linalg_einsum_grad_product_t {
   int count;  // operands
-  labels_t in[2];
-  labels_t out;
-} product_t;
+  linalg_einsum_grad_labels_t in[2];
+  linalg_einsum_grad_labels_t out;
+} linalg_einsum_grad_product_t;
 
 // dC times the other operand, summed to the labels |to|.
-static rn_edge_t core(rn_grad_t* g, const product_t* p, int operand, const labels_t* to) {
+static rn_edge_t core(rn_grad_t* g, const linalg_einsum_grad_product_t* p, int operand,
+                      const linalg_einsum_grad_labels_t* to) {
   rn_edge_t inputs[2] = {rn_grad_dy(g, 0), RN_NO_EDGE};
   equation_t equation = {.size = 0};
   add_labels(&equation, &p->out);
@@ -90,13 +92,13 @@ static rn_edge_t core(rn_grad_t* g, const product_t* p, int operand, const label
   return rn_Einsum(g->scope, inputs, p->count, equation.text);
 }
 
-static rn_edge_t to_operand(rn_grad_t* g, const product_t* p, int operand) {
-  const labels_t* own = &p->in[operand];
-  const labels_t* other = p->count == 2 ? &p->in[1 - operand] : NULL;
+static rn_edge_t to_operand(rn_grad_t* g, const linalg_einsum_grad_product_t* p, int operand) {
+  const linalg_einsum_grad_labels_t* own = &p->in[operand];
+  const linalg_einsum_grad_labels_t* other = p->count == 2 ? &p->in[1 - operand] : NULL;
   bool joint_dots = has_dots(&p->out) || (other && has_dots(other));
   // Each label once, "..." in front: all of them, and those that dC or the other operand has.
-  labels_t once = {.dots = has_dots(own) ? 0 : -1};
-  labels_t known = {.dots = joint_dots ? 0 : -1};
+  linalg_einsum_grad_labels_t once = {.dots = has_dots(own) ? 0 : -1};
+  linalg_einsum_grad_labels_t known = {.dots = joint_dots ? 0 : -1};
   for (int i = 0; i < own->count; ++i) {
     char label = own->text[i];
     if (has(&once, label)) continue;
@@ -119,7 +121,7 @@ static rn_edge_t to_operand(rn_grad_t* g, const product_t* p, int operand) {
 }
 
 RN_RULE(einsum) {
-  product_t p = {.count = g->input_count};
+  linalg_einsum_grad_product_t p = {.count = g->input_count};
   if (p.count > 2) return rn_unimplemented("Einsum of more than two operands");
   const char* text = RN_RULE_TEXT(g, "equation");
   for (int i = 0; text && i < p.count; ++i) text = parse(text, ",-", &p.in[i]);

@@ -121,14 +121,14 @@ RN_RULE(tanh) { return to_x(g, rn_TanhGrad(g->scope, rn_rule_conj(g, y_of(g)), r
 
 // z = f'(y) * dy, for the kernels above: the inputs are y and dy, dz arrives.
 
-typedef struct fused_t {
+typedef struct math_grad_fused_t {
   rn_edge_t y;  // conjugated
   rn_edge_t dz;
   rn_edge_t product;  // dz * dy; one of them conjugated
-} fused_t;
+} math_grad_fused_t;
 
-static fused_t fused(rn_grad_t* g, bool conjugates) {
-  fused_t f = {.y = rn_rule_conj(g, rn_grad_in(g, 0)), .dz = rn_grad_dy(g, 0)};
+static math_grad_fused_t fused(rn_grad_t* g, bool conjugates) {
+  math_grad_fused_t f = {.y = rn_rule_conj(g, rn_grad_in(g, 0)), .dz = rn_grad_dy(g, 0)};
   if (!rn_grad_wants(g, 0)) return f;
   rn_edge_t dy = rn_grad_in(g, 1);
   f.product = conjugates ? rn_Mul(g->scope, rn_rule_conj(g, f.dz), dy)
@@ -138,7 +138,7 @@ static fused_t fused(rn_grad_t* g, bool conjugates) {
 
 // z = dy (1 - y^2): -2 y dy, 1 - y^2.
 RN_RULE(tanh_grad) {
-  fused_t f = fused(g, false);
+  math_grad_fused_t f = fused(g, false);
   if (rn_grad_wants(g, 0)) rn_grad_to(g, 0, rn_Mul(g->scope, rn_rule_scale(g, -2, f.product), f.y));
   if (rn_grad_wants(g, 1)) rn_grad_to(g, 1, rn_TanhGrad(g->scope, f.y, f.dz));
   return RN_OK;
@@ -146,7 +146,7 @@ RN_RULE(tanh_grad) {
 
 // z = dy y (1 - y): dy (1 - 2 y), y (1 - y).
 RN_RULE(sigmoid_grad) {
-  fused_t f = fused(g, false);
+  math_grad_fused_t f = fused(g, false);
   if (rn_grad_wants(g, 0)) {
     rn_edge_t twice = rn_Mul(g->scope, rn_rule_scale(g, 2, f.product), f.y);
     rn_grad_to(g, 0, rn_Sub(g->scope, f.product, twice));
@@ -157,7 +157,7 @@ RN_RULE(sigmoid_grad) {
 
 // z = -dy y^2: -2 dy y, -y^2.
 RN_RULE(reciprocal_grad) {
-  fused_t f = fused(g, true);
+  math_grad_fused_t f = fused(g, true);
   if (rn_grad_wants(g, 0)) rn_grad_to(g, 0, rn_Mul(g->scope, rn_rule_scale(g, -2, f.product), f.y));
   if (rn_grad_wants(g, 1)) rn_grad_to(g, 1, rn_ReciprocalGrad(g->scope, f.y, f.dz));
   return RN_OK;
@@ -175,7 +175,7 @@ RN_RULE(sqrt_grad) {
 
 // z = -dy y^3 / 2: -3/2 dy y^2, -y^3 / 2.
 RN_RULE(rsqrt_grad) {
-  fused_t f = fused(g, true);
+  math_grad_fused_t f = fused(g, true);
   if (rn_grad_wants(g, 0)) {
     rn_edge_t square = rn_Square(g->scope, f.y);
     rn_grad_to(g, 0, rn_Mul(g->scope, rn_rule_scale(g, -1.5, f.product), square));

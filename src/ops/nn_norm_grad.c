@@ -47,44 +47,44 @@ RN_RULE(fused_batch_norm_v3) { return batch_norm(g, "FusedBatchNormGradV3"); }
 //     where h = b dy - scale r (a m(n dy) + dy m(n a))       through n
 //     and   k = m(a dy) - m(a) m(dy) - m(n a) m(n dy)        through r.
 // Without training the means are constants: dx = scale r dy.
-typedef struct norm_t {
+typedef struct nn_norm_grad_norm_t {
   rn_grad_t* g;
   rn_edge_t axes;        // all but the channels
   bool is_channel_last;  // vectors of channels broadcast as they are
   int rank;
   rn_edge_t dy, x, scale;  // float
   rn_edge_t n, r;
-} norm_t;
+} nn_norm_grad_norm_t;
 
-static rn_edge_t mul(const norm_t* t, rn_edge_t a, rn_edge_t b) {
+static rn_edge_t mul(const nn_norm_grad_norm_t* t, rn_edge_t a, rn_edge_t b) {
   return rn_Mul(t->g->scope, a, b);
 }
 
-static rn_edge_t sub(const norm_t* t, rn_edge_t a, rn_edge_t b) {
+static rn_edge_t sub(const nn_norm_grad_norm_t* t, rn_edge_t a, rn_edge_t b) {
   return rn_Sub(t->g->scope, a, b);
 }
 
-static rn_edge_t mean(const norm_t* t, rn_edge_t value) {
+static rn_edge_t mean(const nn_norm_grad_norm_t* t, rn_edge_t value) {
   return rn_Mean(t->g->scope, value, t->axes, .keep_dims = true);
 }
 
 // v - m(v) - n m(n v).
-static rn_edge_t centred(const norm_t* t, rn_edge_t value) {
+static rn_edge_t centred(const nn_norm_grad_norm_t* t, rn_edge_t value) {
   rn_edge_t rest = mul(t, t->n, mean(t, mul(t, t->n, value)));
   return sub(t, sub(t, value, mean(t, value)), rest);
 }
 
 // A vector of channels as something that broadcasts against the images.
-static rn_edge_t channels(const norm_t* t, rn_edge_t vector) {
+static rn_edge_t channels(const nn_norm_grad_norm_t* t, rn_edge_t vector) {
   vector = rn_rule_cast(t->g, vector, RN_FLOAT);
   if (t->is_channel_last) return vector;
   int64_t shape[4] = {-1, 1, 1, 1};
   return rn_Reshape(t->g->scope, vector, rn_rule_ints(t->g, RN_INT32, shape, t->rank - 1));
 }
 
-static norm_t norm_of(rn_grad_t* g) {
+static nn_norm_grad_norm_t norm_of(rn_grad_t* g) {
   rn_str_t format = rn_grad_attr(g, "data_format")->s;
-  norm_t t = {.g = g, .rank = (int)format.size};
+  nn_norm_grad_norm_t t = {.g = g, .rank = (int)format.size};
   t.is_channel_last = format.data[format.size - 1] == 'C';
   int64_t axes[5];
   int count = 0, channel = t.is_channel_last ? t.rank - 1 : 1;
@@ -109,7 +109,7 @@ static rn_edge_t plus(rn_grad_t* g, rn_edge_t a, rn_edge_t b) {
   return rn_AddV2(g->scope, a, b);
 }
 
-static void to_gradient(const norm_t* t, rn_edge_t a, rn_edge_t b, rn_edge_t c) {
+static void to_gradient(const nn_norm_grad_norm_t* t, rn_edge_t a, rn_edge_t b, rn_edge_t c) {
   rn_grad_t* g = t->g;
   rn_edge_t sum = RN_NO_EDGE;
   if (a.node) sum = mul(t, mul(t, t->scale, t->r), is_training(g) ? centred(t, a) : a);
@@ -119,7 +119,7 @@ static void to_gradient(const norm_t* t, rn_edge_t a, rn_edge_t b, rn_edge_t c) 
   rn_grad_to(g, 0, rn_rule_cast(g, sum, rn_edge_dtype(rn_grad_in(g, 0))));
 }
 
-static void to_images(const norm_t* t, rn_edge_t a, rn_edge_t b) {
+static void to_images(const nn_norm_grad_norm_t* t, rn_edge_t a, rn_edge_t b) {
   rn_grad_t* g = t->g;
   rn_edge_t h = b.node ? mul(t, b, t->dy) : RN_NO_EDGE, dx;
   if (!is_training(g)) {
@@ -141,7 +141,7 @@ static void to_images(const norm_t* t, rn_edge_t a, rn_edge_t b) {
   rn_grad_to(g, 1, rn_rule_cast(g, dx, rn_edge_dtype(rn_grad_in(g, 1))));
 }
 
-static void to_scale(const norm_t* t, rn_edge_t a) {
+static void to_scale(const nn_norm_grad_norm_t* t, rn_edge_t a) {
   rn_grad_t* g = t->g;
   if (!a.node) {
     rn_grad_to(g, 2, rn_ZerosLike(g->scope, rn_grad_in(g, 2)));
@@ -153,7 +153,7 @@ static void to_scale(const norm_t* t, rn_edge_t a) {
 }
 
 RN_RULE(fused_batch_norm_grad) {
-  norm_t t = norm_of(g);
+  nn_norm_grad_norm_t t = norm_of(g);
   rn_edge_t a = rn_rule_cast(g, rn_grad_dy_or_none(g, 0), RN_FLOAT);
   rn_edge_t b = rn_grad_has_dy(g, 1) ? channels(&t, rn_grad_dy(g, 1)) : RN_NO_EDGE;
   rn_edge_t c = rn_grad_has_dy(g, 2) ? channels(&t, rn_grad_dy(g, 2)) : RN_NO_EDGE;

@@ -141,14 +141,14 @@ rn_edge_t rn_rule_expand(rn_grad_t* g, rn_edge_t edge, int axis) {
 }
 
 // Which axes of a broadcast result are summed for one side.
-typedef struct axes_t {
+typedef struct rules_axes_t {
   int missing;  // in front, that the side does not have
   int count;    // of those after, of size 1 in the side
   int64_t at[RN_MAX_RANK];
-} axes_t;
+} rules_axes_t;
 
 // False when the static shapes do not tell.
-static bool find_axes(rn_shape_t own, rn_shape_t other, int fixed, axes_t* out) {
+static bool find_axes(rn_shape_t own, rn_shape_t other, int fixed, rules_axes_t* out) {
   out->count = 0;
   if (own.rank < fixed || other.rank < fixed) return false;
   out->missing = other.rank > own.rank ? other.rank - own.rank : 0;
@@ -162,7 +162,7 @@ static bool find_axes(rn_shape_t own, rn_shape_t other, int fixed, axes_t* out) 
   return true;
 }
 
-static rn_edge_t sum_axes(rn_grad_t* g, rn_edge_t value, rn_edge_t own, const axes_t* axes) {
+static rn_edge_t sum_axes(rn_grad_t* g, rn_edge_t value, rn_edge_t own, const rules_axes_t* axes) {
   if (axes->missing + axes->count == 0) return value;
   int64_t at[2 * RN_MAX_RANK];
   int count = 0;
@@ -177,7 +177,7 @@ static rn_edge_t sum_axes(rn_grad_t* g, rn_edge_t value, rn_edge_t own, const ax
 
 rn_edge_t rn_rule_unbroadcast(rn_grad_t* g, rn_edge_t value, rn_edge_t own, rn_edge_t other,
                               int fixed) {
-  axes_t axes;
+  rules_axes_t axes;
   if (find_axes(rn_grad_shape(g, own), rn_grad_shape(g, other), fixed, &axes))
     return sum_axes(g, value, own, &axes);
   rn_edge_t shape = rn_rule_shape(g, own, RN_INT32);
@@ -193,7 +193,7 @@ rn_status_t rn_rule_broadcast(rn_grad_t* g, int x, rn_edge_t dx, int y, rn_edge_
   rn_BroadcastGradientArgs_out_t args = {RN_NO_EDGE, RN_NO_EDGE};
   for (int i = 0; i < 2; ++i) {
     if (!values[i].node || !rn_grad_wants(g, numbers[i])) continue;
-    axes_t axes;
+    rules_axes_t axes;
     rn_edge_t sum;
     if (find_axes(rn_grad_shape(g, inputs[i]), rn_grad_shape(g, inputs[1 - i]), 0, &axes)) {
       sum = sum_axes(g, values[i], inputs[i], &axes);

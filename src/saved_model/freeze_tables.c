@@ -4,12 +4,12 @@
 #include "framework/kernel.h"
 #include "step/ir.h"
 
-typedef struct fill_t {
+typedef struct freeze_tables_fill_t {
   rn_session_t* session;
   rn_graph_t* graph;
   rn_arena_t* arena;
   RN_VEC(rn_node_t*) imports;
-} fill_t;
+} freeze_tables_fill_t;
 
 static bool is_table(const rn_ir_node_t* node) {
   return node->feed < 0 && node->output_count == 1 && node->types[0] == RN_RESOURCE &&
@@ -22,14 +22,14 @@ static rn_attr_t type_attr(const char* name, rn_dtype_t type) {
 }
 
 // Adds a node, named after the table.
-static rn_status_t add(fill_t* f, const rn_node_t* table, const char* suffix, rn_node_spec_t spec,
-                       rn_node_t** out) {
+static rn_status_t add(freeze_tables_fill_t* f, const rn_node_t* table, const char* suffix,
+                       rn_node_spec_t spec, rn_node_t** out) {
   RN_RETURN_IF_ERROR(
       rn_arena_printf(f->arena, &spec.name, "%.*s/%s", RN_STR_ARGS(table->name), suffix));
   return rn_graph_add_unique(f->graph, &spec, out);
 }
 
-static rn_status_t add_constant(fill_t* f, const rn_node_t* table, const char* suffix,
+static rn_status_t add_constant(freeze_tables_fill_t* f, const rn_node_t* table, const char* suffix,
                                 const rn_tensor_t* value, rn_edge_t* out) {
   rn_attr_t attrs[] = {type_attr("dtype", value->dtype),
                        {RN_STR("value"), {.kind = RN_ATTR_TENSOR, .tensor = value}}};
@@ -39,7 +39,8 @@ static rn_status_t add_constant(fill_t* f, const rn_node_t* table, const char* s
 }
 
 // Two constants and the node that fills the table with them.
-static rn_status_t add_import(fill_t* f, rn_node_t* table, const rn_tensor_t contents[2]) {
+static rn_status_t add_import(freeze_tables_fill_t* f, rn_node_t* table,
+                              const rn_tensor_t contents[2]) {
   rn_edge_t inputs[3] = {{table, 0}};
   rn_node_spec_t spec = {.op = RN_STR("LookupTableImportV2"), .inputs = inputs, .input_count = 3};
   rn_node_t* import = NULL;
@@ -49,7 +50,8 @@ static rn_status_t add_import(fill_t* f, rn_node_t* table, const rn_tensor_t con
   return rn_vec_push(&f->imports, f->graph->allocator, import);
 }
 
-static rn_status_t add_fill(fill_t* f, rn_node_t* table, rn_dtype_t keys, rn_dtype_t values) {
+static rn_status_t add_fill(freeze_tables_fill_t* f, rn_node_t* table, rn_dtype_t keys,
+                            rn_dtype_t values) {
   rn_edge_t handle = {table, 0};
   rn_attr_t attrs[] = {type_attr("Tkeys", keys), type_attr("Tvalues", values)};
   rn_node_spec_t spec = {.op = RN_STR("LookupTableExportV2"),
@@ -69,7 +71,7 @@ static rn_status_t add_fill(fill_t* f, rn_node_t* table, rn_dtype_t keys, rn_dty
   return status;
 }
 
-static rn_status_t add_fills(fill_t* f, const rn_ir_t* ir, rn_node_t** out_fill) {
+static rn_status_t add_fills(freeze_tables_fill_t* f, const rn_ir_t* ir, rn_node_t** out_fill) {
   for (size_t n = 0; n < ir->nodes.count; ++n) {
     const rn_ir_node_t* node = &ir->nodes.items[n];
     rn_node_t* table = is_table(node) ? rn_graph_find(f->graph, node->name) : NULL;
@@ -91,7 +93,7 @@ rn_status_t rn_freeze_tables(rn_session_t* session, const rn_signature_t* signat
   rn_ir_t* ir = NULL;
   *out_fill = NULL;
   RN_RETURN_IF_ERROR(rn_ir_create(graph, signature, &ir));
-  fill_t f = {.session = session, .graph = graph, .arena = &ir->arena};
+  freeze_tables_fill_t f = {.session = session, .graph = graph, .arena = &ir->arena};
   rn_status_t status = add_fills(&f, ir, out_fill);
   rn_vec_free(&f.imports, graph->allocator);
   rn_ir_destroy(ir);

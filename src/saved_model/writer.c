@@ -17,7 +17,7 @@
 #define TENSORFLOW_VERSION "2.21.0"  // the release whose formats these are
 #define PREDICT_METHOD "tensorflow/serving/predict"
 
-typedef struct writer_t {
+typedef struct saved_model_writer_t {
   rn_session_t* session;
   const rn_model_origin_t* origin;  // NULL if there is none that has objects
   const rn_saved_model_def_t* def;
@@ -31,7 +31,7 @@ typedef struct writer_t {
   rn_pb_MetaGraphDef_t meta;
   rn_strbuf_t objects;  // the SavedObjectGraph; empty if there is none
   bool is_again;        // writes the model of |origin| with new values
-} writer_t;
+} saved_model_writer_t;
 
 static rn_str_t text_attr(const rn_node_t* node, const char* name) {
   const rn_attr_value_t* value = rn_node_attr(node, rn_str(name));
@@ -41,7 +41,7 @@ static rn_str_t text_attr(const rn_node_t* node, const char* name) {
 static bool is_op(const rn_node_t* node, const char* op) { return strcmp(node->op->name, op) == 0; }
 
 // The value of the variable, on any device.
-static rn_status_t find_value(writer_t* w, rn_model_variable_t* variable) {
+static rn_status_t find_value(saved_model_writer_t* w, rn_model_variable_t* variable) {
   rn_str_t container = text_attr(variable->node, "container");
   rn_status_t status = RN_OK;
   for (int d = 0; rn_ok(status) && d < rn_session_device_count(w->session); ++d) {
@@ -68,7 +68,7 @@ static rn_status_t find_value(writer_t* w, rn_model_variable_t* variable) {
 
 // Whether a variable of the session's graph is trainable: as its creator said or, if it was built
 // from plain nodes, if its type is floating-point.
-static bool is_trainable(const writer_t* w, const rn_model_variable_t* variable) {
+static bool is_trainable(const saved_model_writer_t* w, const rn_model_variable_t* variable) {
   const rn_store_t* store = rn_session_graph(w->session)->attachment;
   if (!store) return rn_dtype_is_floating(variable->value.dtype);
   for (size_t c = 0; c < store->collections.count; ++c) {
@@ -82,7 +82,7 @@ static bool is_trainable(const writer_t* w, const rn_model_variable_t* variable)
   return false;
 }
 
-static rn_status_t add_variable(writer_t* w, rn_node_t* node, bool is_needed) {
+static rn_status_t add_variable(saved_model_writer_t* w, rn_node_t* node, bool is_needed) {
   rn_model_variable_t variable = {.node = node, .resource = text_attr(node, "shared_name")};
   if (!variable.resource.size) variable.resource = node->name;
   variable.name = variable.resource;
@@ -100,7 +100,7 @@ static rn_status_t add_variable(writer_t* w, rn_node_t* node, bool is_needed) {
 }
 
 // Marks, by number, the nodes of the copy that a signature or the initialization depends on.
-static rn_status_t mark_needed(writer_t* w, bool** out) {
+static rn_status_t mark_needed(saved_model_writer_t* w, bool** out) {
   rn_node_t** stack = NULL;
   size_t count = w->copy->nodes.count, depth = 0;
   RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&w->arena, count + 1, out));
@@ -128,7 +128,7 @@ static rn_status_t mark_needed(writer_t* w, bool** out) {
   return RN_OK;
 }
 
-static rn_status_t copy_graph(writer_t* w) {
+static rn_status_t copy_graph(saved_model_writer_t* w) {
   rn_strbuf_t bytes;
   rn_strbuf_init(&bytes, w->allocator);
   rn_import_options_t options = {0};
@@ -141,7 +141,7 @@ static rn_status_t copy_graph(writer_t* w) {
   return status;
 }
 
-static rn_status_t find_variables(writer_t* w) {
+static rn_status_t find_variables(saved_model_writer_t* w) {
   size_t count = w->copy->nodes.count;
   bool* is_needed = NULL;
   RN_RETURN_IF_ERROR(mark_needed(w, &is_needed));
@@ -154,7 +154,7 @@ static rn_status_t find_variables(writer_t* w) {
 }
 
 // Adds the tree of objects to the checkpoint as one more value.
-static rn_status_t add_tree(writer_t* w, rn_str_t tree) {
+static rn_status_t add_tree(saved_model_writer_t* w, rn_str_t tree) {
   rn_model_variable_t entry = {.name = RN_STR(RN_OBJECT_GRAPH_KEY)};
   RN_RETURN_IF_ERROR(rn_tensor_create(w->allocator, RN_STRING, RN_SHAPE_SCALAR, &entry.value));
   rn_status_t status = RN_OK;
@@ -165,7 +165,7 @@ static rn_status_t add_tree(writer_t* w, rn_str_t tree) {
   return status;
 }
 
-static rn_status_t add_objects(writer_t* w) {
+static rn_status_t add_objects(saved_model_writer_t* w) {
   rn_objects_t objects = {.allocator = w->allocator,
                           .arena = &w->arena,
                           .graph = w->copy,
@@ -185,7 +185,7 @@ static rn_status_t add_objects(writer_t* w) {
   return status;
 }
 
-static rn_status_t add_saver(writer_t* w) {
+static rn_status_t add_saver(saved_model_writer_t* w) {
   if (!w->variables.count) return RN_OK;
   RN_RETURN_IF_ERROR(
       rn_saver_nodes_add(w->copy, w->variables.items, w->variables.count, &w->arena, &w->saver));
@@ -199,7 +199,7 @@ static rn_status_t add_saver(writer_t* w) {
   return RN_OK;
 }
 
-static rn_status_t encode_variable(writer_t* w, size_t i, rn_str_t* out) {
+static rn_status_t encode_variable(saved_model_writer_t* w, size_t i, rn_str_t* out) {
   const rn_model_variable_t* variable = &w->variables.items[i];
   rn_pb_VariableDef_t def = {
       .initializer_name = w->saver.assigns[i],
@@ -217,7 +217,7 @@ static rn_status_t encode_variable(writer_t* w, size_t i, rn_str_t* out) {
 }
 
 // Adds the collection |name| of variables, which loaders that build no objects read.
-static rn_status_t add_variables(writer_t* w, const char* name, bool all) {
+static rn_status_t add_variables(saved_model_writer_t* w, const char* name, bool all) {
   rn_pb_CollectionDef_t* list = NULL;
   RN_RETURN_IF_ERROR(RN_ARENA_NEW(&w->arena, &list));
   RN_RETURN_IF_ERROR(RN_ARENA_NEW(&w->arena, &list->bytes_list));
@@ -235,7 +235,7 @@ static rn_status_t add_variables(writer_t* w, const char* name, bool all) {
 }
 
 // Writes the TensorInfo of a tensor.
-static rn_status_t describe(writer_t* w, TF_Output output, const char* name,
+static rn_status_t describe(saved_model_writer_t* w, TF_Output output, const char* name,
                             rn_pb_TensorInfo_t** out) {
   const rn_node_t* node = (const rn_node_t*)output.oper;
   if (!name || !*name || !node || output.index < 0 || output.index >= node->output_count)
@@ -260,7 +260,7 @@ static int compare_entries(const void* a, const void* b) {
   return rn_str_compare(*(const rn_str_t*)a, *(const rn_str_t*)b);
 }
 
-static rn_status_t add_signature(writer_t* w, const rn_signature_def_t* def,
+static rn_status_t add_signature(saved_model_writer_t* w, const rn_signature_def_t* def,
                                  rn_pb_MetaGraphDef_SignatureDefEntry_t* out) {
   if (!def->name || !*def->name || def->input_count < 0 || def->output_count < 0)
     return rn_invalid_argument("A signature has no name, or bad lists");
@@ -291,7 +291,7 @@ static rn_status_t add_signature(writer_t* w, const rn_signature_def_t* def,
 }
 
 // A collection names the initialization op; loaders of both TensorFlow versions read it.
-static rn_status_t add_init(writer_t* w) {
+static rn_status_t add_init(saved_model_writer_t* w) {
   const rn_node_t* init = (const rn_node_t*)w->def->init;
   rn_pb_CollectionDef_t* list = NULL;
   if (!init) return RN_OK;
@@ -306,7 +306,7 @@ static rn_status_t add_init(writer_t* w) {
   return RN_OK;
 }
 
-static rn_status_t add_signatures(writer_t* w) {
+static rn_status_t add_signatures(saved_model_writer_t* w) {
   size_t count = (size_t)w->def->signature_count;
   if (w->def->signature_count < 0) return rn_invalid_argument("bad list of signatures");
   RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&w->arena, count, &w->meta.signature_def.items));
@@ -316,14 +316,14 @@ static rn_status_t add_signatures(writer_t* w) {
   return RN_OK;
 }
 
-static rn_status_t add_collections(writer_t* w) {
+static rn_status_t add_collections(saved_model_writer_t* w) {
   RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&w->arena, 3, &w->meta.collection_def.items));
   RN_RETURN_IF_ERROR(add_init(w));
   RN_RETURN_IF_ERROR(add_variables(w, RN_GLOBAL_VARIABLES, true));
   return add_variables(w, RN_TRAINABLE_VARIABLES, false);
 }
 
-static rn_status_t add_info(writer_t* w) {
+static rn_status_t add_info(saved_model_writer_t* w) {
   rn_pb_MetaGraphDef_MetaInfoDef_t* info = NULL;
   int count = w->def->tags ? w->def->tag_count : 1;
   if (count < 0) return rn_invalid_argument("bad list of tags");
@@ -344,13 +344,13 @@ static rn_str_t base_name(rn_str_t path) {
   return rn_str_n(path.data + start, path.size - start);
 }
 
-static rn_status_t write_file(writer_t* w, const char* name, rn_str_t bytes) {
+static rn_status_t write_file(saved_model_writer_t* w, const char* name, rn_str_t bytes) {
   rn_str_t path;
   RN_RETURN_IF_ERROR(rn_arena_printf(&w->arena, &path, "%s/%s", w->folder.data, name));
   return rn_fs_replace(w->env, path.data, bytes);
 }
 
-static rn_status_t copy_file(writer_t* w, const char* path, rn_str_t name) {
+static rn_status_t copy_file(saved_model_writer_t* w, const char* path, rn_str_t name) {
   rn_str_t target;
   RN_RETURN_IF_ERROR(rn_arena_printf(&w->arena, &target, "assets/%.*s", RN_STR_ARGS(name)));
   rn_strbuf_t bytes;
@@ -361,7 +361,8 @@ static rn_status_t copy_file(writer_t* w, const char* path, rn_str_t name) {
   return status;
 }
 
-static rn_status_t copy_asset(writer_t* w, const rn_asset_def_t* asset, rn_pb_AssetFileDef_t* out) {
+static rn_status_t copy_asset(saved_model_writer_t* w, const rn_asset_def_t* asset,
+                              rn_pb_AssetFileDef_t* out) {
   rn_str_t name = base_name(rn_str(asset->path));
   if (!name.size) return rn_invalid_argument("An asset has no file");
   out->filename = name;
@@ -370,7 +371,7 @@ static rn_status_t copy_asset(writer_t* w, const rn_asset_def_t* asset, rn_pb_As
 }
 
 // The assets of the model that is written again.
-static rn_status_t copy_assets(writer_t* w) {
+static rn_status_t copy_assets(saved_model_writer_t* w) {
   for (uint32_t i = 0; i < w->meta.asset_file_def.count; ++i) {
     rn_str_t name = w->meta.asset_file_def.items[i].filename, path;
     RN_RETURN_IF_ERROR(rn_arena_printf(&w->arena, &path, "%s/assets/%.*s",
@@ -380,7 +381,7 @@ static rn_status_t copy_assets(writer_t* w) {
   return RN_OK;
 }
 
-static rn_status_t write_assets(writer_t* w) {
+static rn_status_t write_assets(saved_model_writer_t* w) {
   rn_str_t path;
   RN_RETURN_IF_ERROR(rn_arena_printf(&w->arena, &path, "%s/assets", w->folder.data));
   RN_RETURN_IF_ERROR(rn_fs_make_directories(w->env, path.data));
@@ -393,7 +394,7 @@ static rn_status_t write_assets(writer_t* w) {
   return RN_OK;
 }
 
-static rn_status_t write_variables(writer_t* w) {
+static rn_status_t write_variables(saved_model_writer_t* w) {
   if (!w->variables.count) return RN_OK;
   rn_str_t prefix;
   RN_RETURN_IF_ERROR(rn_arena_printf(&w->arena, &prefix, "%s/variables/variables", w->folder.data));
@@ -409,7 +410,7 @@ static rn_status_t write_variables(writer_t* w) {
 
 // Writes fields in order, so that the graph, the largest part, is serialized once, directly into
 // the bytes of the file.
-static rn_status_t write_model(writer_t* w) {
+static rn_status_t write_model(saved_model_writer_t* w) {
   rn_strbuf_t bytes;
   rn_strbuf_init(&bytes, w->allocator);
   rn_pb_put_uint(&bytes, rn_pb_SavedModel_saved_model_schema_version_field, 1);
@@ -431,7 +432,7 @@ static rn_status_t write_model(writer_t* w) {
   return status;
 }
 
-static rn_status_t check_folder(writer_t* w) {
+static rn_status_t check_folder(saved_model_writer_t* w) {
   static const char* const names[] = {"saved_model.pb", "saved_model.pbtxt"};
   for (size_t i = 0; i < sizeof names / sizeof *names; ++i) {
     rn_str_t path;
@@ -460,7 +461,7 @@ static bool same_ports(const rn_pb_SignatureDef_InputsEntry_t* ours, uint32_t co
 }
 
 // Whether all requested signatures are signatures of the loaded model.
-static bool same_signatures(const writer_t* w) {
+static bool same_signatures(const saved_model_writer_t* w) {
   const rn_pb_MetaGraphDef_t* origin = w->origin->meta->def;
   for (uint32_t i = 0; i < w->meta.signature_def.count; ++i) {
     const rn_pb_MetaGraphDef_SignatureDefEntry_t* ours = &w->meta.signature_def.items[i];
@@ -481,13 +482,13 @@ static bool same_signatures(const writer_t* w) {
   return true;
 }
 
-static void clear_variables(writer_t* w) {
+static void clear_variables(saved_model_writer_t* w) {
   for (size_t i = 0; i < w->variables.count; ++i) rn_tensor_clear(&w->variables.items[i].value);
   w->variables.count = 0;
 }
 
 // Writes the loaded model unchanged if that is what the client asked for.
-static rn_status_t take_origin(writer_t* w) {
+static rn_status_t take_origin(saved_model_writer_t* w) {
   const rn_saved_model_def_t* def = w->def;
   if (!w->origin || def->asset_count || def->init || !same_signatures(w)) return RN_OK;
   bool fits = false;
@@ -518,14 +519,14 @@ static rn_status_t take_origin(writer_t* w) {
   return rn_strbuf_status(&w->objects);
 }
 
-static rn_status_t add_model(writer_t* w) {
+static rn_status_t add_model(saved_model_writer_t* w) {
   RN_RETURN_IF_ERROR(find_variables(w));
   RN_RETURN_IF_ERROR(add_objects(w));
   RN_RETURN_IF_ERROR(add_saver(w));
   return add_collections(w);
 }
 
-static rn_status_t save(writer_t* w) {
+static rn_status_t save(saved_model_writer_t* w) {
   if (w->def->asset_count < 0) return rn_invalid_argument("bad list of assets");
   RN_RETURN_IF_ERROR(add_info(w));
   RN_RETURN_IF_ERROR(copy_graph(w));
@@ -541,7 +542,7 @@ static rn_status_t save(writer_t* w) {
 rn_status_t rn_saved_model_save(rn_session_t* session, const rn_model_origin_t* origin,
                                 const char* folder, const rn_saved_model_def_t* def,
                                 const rn_env_t* env, rn_allocator_t allocator) {
-  writer_t w = {.session = session, .def = def, .env = env, .allocator = allocator};
+  saved_model_writer_t w = {.session = session, .def = def, .env = env, .allocator = allocator};
   if (origin && origin->meta && origin->meta->object_graph.size) w.origin = origin;
   rn_arena_init(&w.arena, allocator);
   rn_strbuf_init(&w.objects, allocator);

@@ -7,25 +7,25 @@
 #include "exec/executor.h"
 #include "function/function.h"
 
-typedef struct table_t {
+typedef struct functions_table_t {
   rn_functions_t functions;  // first
   _Atomic int refs;
   rn_allocator_t allocator;
   rn_functions_options_t options;
   rn_arena_t arena;  // for what |options| points to
   rn_planner_t planner;
-  rn_cancel_t never;         // the cancellation of calls that cannot be stopped
-  rn_mutex_t mutex;          // guards all below
-  rn_map_t by_key;           // key -> function_t*
-  struct function_t* first;  // all of them
+  rn_cancel_t never;                 // the cancellation of calls that cannot be stopped
+  rn_mutex_t mutex;                  // guards all below
+  rn_map_t by_key;                   // key -> session_function_t*
+  struct session_function_t* first;  // all of them
   bool is_closed;  // programs are gone; functions stay until their last reference is released
-} table_t;
+} functions_table_t;
 
-typedef struct function_t {
+typedef struct session_function_t {
   rn_instance_t instance;  // first
   int32_t refs;            // guarded by the table's mutex, as are the links
-  struct function_t *next, *previous;
-  table_t* table;
+  struct session_function_t *next, *previous;
+  functions_table_t* table;
   rn_str_t key;
   const rn_function_body_t* body;
   rn_signature_t signature;  // over the body's graph
@@ -34,15 +34,15 @@ typedef struct function_t {
   rn_arena_t arena;
   rn_mutex_t mutex;  // guards planning
   rn_programs_t programs;
-} function_t;
+} session_function_t;
 
-static void drop_programs(function_t* function) {
+static void drop_programs(session_function_t* function) {
   rn_programs_clear(&function->programs);
   rn_kernel_cache_clear(&function->kernels);
   rn_kernel_cache_init(&function->kernels, function->table->allocator);
 }
 
-static void function_destroy(function_t* function) {
+static void function_destroy(session_function_t* function) {
   if (!function) return;
   drop_programs(function);
   rn_kernel_cache_clear(&function->kernels);
@@ -57,7 +57,7 @@ static bool must_run(const rn_node_t* node) {
 }
 
 // Arguments are fed and results fetched; control results and stateful nodes always run.
-static rn_status_t make_signature(function_t* function) {
+static rn_status_t make_signature(session_function_t* function) {
   const rn_function_body_t* body = function->body;
   rn_arena_t* arena = &function->arena;
   rn_edge_t* feeds = NULL;
@@ -80,7 +80,7 @@ static rn_status_t make_signature(function_t* function) {
   return RN_OK;
 }
 
-static rn_status_t describe(function_t* function) {
+static rn_status_t describe(session_function_t* function) {
   const rn_function_body_t* body = function->body;
   rn_dtype_t *args = NULL, *results = NULL;
   RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&function->arena, (size_t)body->arg_count, &args));
@@ -98,9 +98,9 @@ static rn_status_t describe(function_t* function) {
   return RN_OK;
 }
 
-static rn_status_t function_create(table_t* table, const rn_function_body_t* body, rn_str_t device,
-                                   rn_str_t key, function_t** out) {
-  function_t* function = NULL;
+static rn_status_t function_create(functions_table_t* table, const rn_function_body_t* body,
+                                   rn_str_t device, rn_str_t key, session_function_t** out) {
+  session_function_t* function = NULL;
   RN_RETURN_IF_ERROR(RN_NEW(table->allocator, &function));
   function->table = table;
   function->body = body;
@@ -126,7 +126,7 @@ static rn_status_t function_create(table_t* table, const rn_function_body_t* bod
   return RN_OK;
 }
 
-static rn_status_t enter_locked(table_t* table, function_t* function) {
+static rn_status_t enter_locked(functions_table_t* table, session_function_t* function) {
   RN_RETURN_IF_ERROR(rn_map_put(&table->by_key, function->key, function));
   function->next = table->first;
   if (table->first) table->first->previous = function;
@@ -134,11 +134,11 @@ static rn_status_t enter_locked(table_t* table, function_t* function) {
   return RN_OK;
 }
 
-static rn_status_t get_function(table_t* table, const rn_function_body_t* body, rn_str_t device,
-                                rn_str_t key, function_t** out) {
+static rn_status_t get_function(functions_table_t* table, const rn_function_body_t* body,
+                                rn_str_t device, rn_str_t key, session_function_t** out) {
   rn_status_t status = RN_OK;
   rn_mutex_lock(&table->mutex);
-  function_t* function = rn_map_get(&table->by_key, key);
+  session_function_t* function = rn_map_get(&table->by_key, key);
   if (function) {
     function->refs++;
   } else {
@@ -153,7 +153,7 @@ static rn_status_t get_function(table_t* table, const rn_function_body_t* body, 
   return status;
 }
 
-static rn_status_t check_open(table_t* table) {
+static rn_status_t check_open(functions_table_t* table) {
   rn_mutex_lock(&table->mutex);
   bool is_closed = table->is_closed;
   rn_mutex_unlock(&table->mutex);
@@ -163,7 +163,7 @@ static rn_status_t check_open(table_t* table) {
 // The library keeps one body per function and set of attributes.
 static rn_status_t instantiate(rn_functions_t* functions, const rn_func_attr_t* call,
                                rn_str_t device, rn_instance_t** out) {
-  table_t* table = (table_t*)functions;
+  functions_table_t* table = (functions_table_t*)functions;
   *out = NULL;
   const rn_function_body_t* body = NULL;
   RN_RETURN_IF_ERROR(check_open(table));
@@ -171,7 +171,7 @@ static rn_status_t instantiate(rn_functions_t* functions, const rn_func_attr_t* 
   rn_strbuf_t key;
   rn_strbuf_init(&key, table->allocator);
   rn_strbuf_printf(&key, "%p %.*s", (const void*)body, RN_STR_ARGS(device));
-  function_t* function = NULL;
+  session_function_t* function = NULL;
   rn_status_t status = rn_strbuf_status(&key);
   if (rn_ok(status)) status = get_function(table, body, device, rn_strbuf_view(&key), &function);
   rn_strbuf_clear(&key);
@@ -179,7 +179,7 @@ static rn_status_t instantiate(rn_functions_t* functions, const rn_func_attr_t* 
   return status;
 }
 
-static void unlink_locked(table_t* table, function_t* function) {
+static void unlink_locked(functions_table_t* table, session_function_t* function) {
   rn_map_remove(&table->by_key, function->key);
   if (function->previous)
     function->previous->next = function->next;
@@ -189,8 +189,8 @@ static void unlink_locked(table_t* table, function_t* function) {
 }
 
 static void release(rn_functions_t* functions, rn_instance_t* instance) {
-  table_t* table = (table_t*)functions;
-  function_t* function = (function_t*)instance;
+  functions_table_t* table = (functions_table_t*)functions;
+  session_function_t* function = (session_function_t*)instance;
   rn_mutex_lock(&table->mutex);
   bool is_last = --function->refs == 0 && !table->is_closed;
   if (is_last) unlink_locked(table, function);
@@ -198,7 +198,7 @@ static void release(rn_functions_t* functions, rn_instance_t* instance) {
   if (is_last) function_destroy(function);
 }
 
-static rn_status_t get_program(function_t* function, const rn_tensor_t* const* args,
+static rn_status_t get_program(session_function_t* function, const rn_tensor_t* const* args,
                                rn_program_t** out) {
   *out = rn_programs_find(&function->programs, args);
   if (*out) return RN_OK;
@@ -209,7 +209,7 @@ static rn_status_t get_program(function_t* function, const rn_tensor_t* const* a
   return status;
 }
 
-static rn_status_t check_args(const function_t* function, const rn_function_call_t* call) {
+static rn_status_t check_args(const session_function_t* function, const rn_function_call_t* call) {
   for (int32_t i = 0; i < function->instance.arg_count; ++i) {
     const rn_tensor_t* arg = call->args[i];
     if (!arg || !rn_tensor_is_set(arg))
@@ -228,7 +228,7 @@ static rn_status_t check_args(const function_t* function, const rn_function_call
 }
 
 // The step of a call, made for the step of the caller.
-static rn_step_t make_step(const table_t* table, const rn_function_call_t* call,
+static rn_step_t make_step(const functions_table_t* table, const rn_function_call_t* call,
                            rn_cancel_t* cancel) {
   rn_step_t step = {.cancel = cancel,
                     .rendezvous = call->rendezvous,
@@ -243,7 +243,7 @@ static rn_step_t make_step(const table_t* table, const rn_function_call_t* call,
   return step;
 }
 
-static rn_run_t make_run(const function_t* function, rn_program_t* program,
+static rn_run_t make_run(const session_function_t* function, rn_program_t* program,
                          const rn_function_call_t* call, rn_step_t* step) {
   return (rn_run_t){.plans = program->plans,
                     .plan_count = program->plan_count,
@@ -262,7 +262,7 @@ static rn_cancel_t* outer_cancel(const rn_function_call_t* call) {
 }
 
 // A call that never waits: it runs straight through in this thread.
-static rn_status_t run_plain(const function_t* function, rn_program_t* program,
+static rn_status_t run_plain(const session_function_t* function, rn_program_t* program,
                              const rn_function_call_t* call) {
   rn_cancel_t* outer = outer_cancel(call);
   rn_step_t step = make_step(function->table, call, outer ? outer : &function->table->never);
@@ -273,20 +273,20 @@ static rn_status_t run_plain(const function_t* function, rn_program_t* program,
 }
 
 // A call that may wait. It has its own cancellation, which the caller's triggers.
-typedef struct flight_t {
+typedef struct functions_flight_t {
   rn_cancel_entry_t outer;  // first
   rn_cancel_t* outer_cancel;
   rn_cancel_t cancel;
   rn_step_t step;
   rn_function_call_t* call;
-  table_t* table;
+  functions_table_t* table;
   // The call may end within the very callback that cancels it: then that callback cleans up.
   pthread_t callback_thread;
   bool is_in_callback, is_over;
   rn_status_t status;
-} flight_t;
+} functions_flight_t;
 
-static void land(flight_t* flight) {
+static void land(functions_flight_t* flight) {
   rn_function_call_t* call = flight->call;
   rn_status_t status = flight->status;
   if (flight->step.rendezvous) rn_rendezvous_release(flight->step.rendezvous);
@@ -297,7 +297,7 @@ static void land(flight_t* flight) {
 }
 
 static void on_cancel(rn_cancel_entry_t* entry) {
-  flight_t* flight = (flight_t*)entry;
+  functions_flight_t* flight = (functions_flight_t*)entry;
   flight->callback_thread = pthread_self();
   __atomic_store_n(&flight->is_in_callback, true, __ATOMIC_RELEASE);
   if (flight->step.rendezvous)
@@ -307,7 +307,7 @@ static void on_cancel(rn_cancel_entry_t* entry) {
 }
 
 static void on_done(void* arg, rn_status_t status) {
-  flight_t* flight = arg;
+  functions_flight_t* flight = arg;
   flight->status = status;
   bool is_within = __atomic_load_n(&flight->is_in_callback, __ATOMIC_ACQUIRE) &&
                    pthread_equal(flight->callback_thread, pthread_self());
@@ -319,9 +319,10 @@ static void on_done(void* arg, rn_status_t status) {
   land(flight);
 }
 
-static rn_status_t take_off(function_t* function, rn_program_t* program, rn_function_call_t* call) {
-  table_t* table = function->table;
-  flight_t* flight = NULL;
+static rn_status_t take_off(session_function_t* function, rn_program_t* program,
+                            rn_function_call_t* call) {
+  functions_table_t* table = function->table;
+  functions_flight_t* flight = NULL;
   RN_RETURN_IF_ERROR(RN_NEW(table->allocator, &flight));
   flight->outer.fn = on_cancel;
   flight->call = call;
@@ -353,7 +354,7 @@ static rn_status_t take_off(function_t* function, rn_program_t* program, rn_func
 
 static void run(rn_functions_t* functions, rn_instance_t* instance, rn_function_call_t* call) {
   (void)functions;
-  function_t* function = (function_t*)instance;
+  session_function_t* function = (session_function_t*)instance;
   for (int32_t i = 0; i < instance->result_count; ++i) call->results[i] = (rn_tensor_t){0};
   rn_program_t* program = NULL;
   rn_status_t status = check_args(function, call);
@@ -367,24 +368,25 @@ static void run(rn_functions_t* functions, rn_instance_t* instance, rn_function_
   call->done(call, status);
 }
 
-static void retain_table(rn_functions_t* functions) { ((table_t*)functions)->refs++; }
+static void retain_table(rn_functions_t* functions) { ((functions_table_t*)functions)->refs++; }
 
 // Functions that call each other hold references to each other, so all release theirs first.
-static void drop_all(table_t* table) {
+static void drop_all(functions_table_t* table) {
   rn_mutex_lock(&table->mutex);
   bool was_closed = table->is_closed;
   table->is_closed = true;
   rn_mutex_unlock(&table->mutex);
-  for (function_t* function = table->first; !was_closed && function; function = function->next)
+  for (session_function_t* function = table->first; !was_closed && function;
+       function = function->next)
     drop_programs(function);
 }
 
 static void release_table(rn_functions_t* functions) {
-  table_t* table = (table_t*)functions;
+  functions_table_t* table = (functions_table_t*)functions;
   if (--table->refs) return;
   drop_all(table);
   while (table->first) {
-    function_t* function = table->first;
+    session_function_t* function = table->first;
     table->first = function->next;
     function_destroy(function);
   }
@@ -405,7 +407,7 @@ static const rn_functions_vtable_t vtable = {.instantiate = instantiate,
 rn_status_t rn_functions_create(const rn_functions_options_t* options, rn_allocator_t allocator,
                                 rn_functions_t** out) {
   *out = NULL;
-  table_t* table = NULL;
+  functions_table_t* table = NULL;
   RN_RETURN_IF_ERROR(RN_NEW(allocator, &table));
   table->functions.vtable = &vtable;
   table->refs = 1;
@@ -429,7 +431,7 @@ rn_status_t rn_functions_create(const rn_functions_options_t* options, rn_alloca
 
 void rn_functions_close(rn_functions_t* functions) {
   if (!functions) return;
-  drop_all((table_t*)functions);
+  drop_all((functions_table_t*)functions);
   release_table(functions);
 }
 
@@ -444,7 +446,7 @@ static rn_functions_t* take_unused(rn_kept_functions_t* kept) {
   rn_functions_t* found = NULL;
   rn_mutex_lock(&kept->mutex);
   for (size_t i = 0; !found && i < kept->tables.count; ++i) {
-    if (((table_t*)kept->tables.items[i])->refs > 1) continue;
+    if (((functions_table_t*)kept->tables.items[i])->refs > 1) continue;
     found = kept->tables.items[i];
     kept->tables.items[i] = kept->tables.items[--kept->tables.count];
   }

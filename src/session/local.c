@@ -15,22 +15,22 @@
 // A program in the cache. Entries are added at the head of their bucket and stay until the session
 // goes, so that looking one up takes no lock. As in stock, a session keeps using the graph that a
 // step was first run with, even if an edge is changed later.
-typedef struct entry_t {
-  struct entry_t* next;
+typedef struct local_entry_t {
+  struct local_entry_t* next;
   uint64_t hash;
   rn_signature_t signature;  // copied
   rn_dtype_t* feed_types;
   rn_programs_t programs;  // made under the session's mutex
   _Atomic int64_t steps;   // counted where costs are measured
   rn_arena_t arena;
-} entry_t;
+} local_entry_t;
 
 // A step that may have to be stopped.
-typedef struct running_t {
+typedef struct local_running_t {
   rn_cancel_t* cancel;
-  struct running_t* next;
-  struct running_t* previous;
-} running_t;
+  struct local_running_t* next;
+  struct local_running_t* previous;
+} local_running_t;
 
 typedef struct local_session_t {
   rn_session_t base;  // first; its mutex guards planning and |running|, its devices are owned
@@ -41,9 +41,9 @@ typedef struct local_session_t {
   rn_pool_t* inter;    // pool, or NULL if kernels must not run in parallel
   rn_kernel_cache_t kernels;
   rn_planner_t planner;
-  entry_t* _Atomic buckets[BUCKETS];
+  local_entry_t* _Atomic buckets[BUCKETS];
   _Atomic int64_t next_step;
-  running_t* running;
+  local_running_t* running;
 } local_session_t;
 
 void rn_session_options_init(rn_session_options_t* options) {
@@ -133,13 +133,13 @@ static rn_status_t local_devices(rn_session_t* session, rn_device_t*** out, int*
 
 static rn_status_t local_close(rn_session_t* session) {
   rn_mutex_lock(&session->mutex);
-  for (running_t* step = ((local_session_t*)session)->running; step; step = step->next)
+  for (local_running_t* step = ((local_session_t*)session)->running; step; step = step->next)
     rn_cancel(step->cancel);
   rn_mutex_unlock(&session->mutex);
   return RN_OK;
 }
 
-static void entry_destroy(local_session_t* session, entry_t* entry) {
+static void entry_destroy(local_session_t* session, local_entry_t* entry) {
   rn_programs_clear(&entry->programs);
   rn_arena_clear(&entry->arena);
   RN_FREE(session->base.allocator, entry);
@@ -148,8 +148,8 @@ static void entry_destroy(local_session_t* session, entry_t* entry) {
 static void local_destroy(rn_session_t* base) {
   local_session_t* session = (local_session_t*)base;
   for (int b = 0; b < BUCKETS; ++b) {
-    for (entry_t* entry = session->buckets[b]; entry;) {
-      entry_t* next = entry->next;
+    for (local_entry_t* entry = session->buckets[b]; entry;) {
+      local_entry_t* next = entry->next;
       entry_destroy(session, entry);
       entry = next;
     }
@@ -207,16 +207,16 @@ static bool same_signature(const rn_signature_t* a, const rn_signature_t* b) {
          same_nodes(a->done, b->done, a->done_count);
 }
 
-static entry_t* find_entry(local_session_t* session, uint64_t hash,
-                           const rn_signature_t* signature) {
-  for (entry_t* entry = session->buckets[hash & (BUCKETS - 1)]; entry; entry = entry->next)
+static local_entry_t* find_entry(local_session_t* session, uint64_t hash,
+                                 const rn_signature_t* signature) {
+  for (local_entry_t* entry = session->buckets[hash & (BUCKETS - 1)]; entry; entry = entry->next)
     if (entry->hash == hash && same_signature(&entry->signature, signature)) return entry;
   return NULL;
 }
 
 // A feed must have the type of its edge but may have any shape, as in stock; kernels reject shapes
 // that they cannot use.
-static rn_status_t describe_feeds(entry_t* entry) {
+static rn_status_t describe_feeds(local_entry_t* entry) {
   const rn_signature_t* signature = &entry->signature;
   RN_RETURN_IF_ERROR(
       RN_ARENA_ARRAY(&entry->arena, (size_t)signature->feed_count, &entry->feed_types));
@@ -234,7 +234,7 @@ static rn_status_t check_feed_edges(rn_graph_t* graph, const rn_signature_t* sig
 }
 
 static rn_status_t fill_entry(local_session_t* session, const rn_signature_t* signature,
-                              entry_t* entry) {
+                              local_entry_t* entry) {
   RN_RETURN_IF_ERROR(check_feed_edges(session->base.graph, signature));
   RN_RETURN_IF_ERROR(rn_signature_copy(&entry->arena, signature, &entry->signature));
   RN_RETURN_IF_ERROR(describe_feeds(entry));
@@ -243,10 +243,10 @@ static rn_status_t fill_entry(local_session_t* session, const rn_signature_t* si
 }
 
 static rn_status_t make_entry_locked(local_session_t* session, uint64_t hash,
-                                     const rn_signature_t* signature, entry_t** out) {
+                                     const rn_signature_t* signature, local_entry_t** out) {
   *out = find_entry(session, hash, signature);  // another thread may have been faster
   if (*out) return RN_OK;
-  entry_t* entry = NULL;
+  local_entry_t* entry = NULL;
   RN_RETURN_IF_ERROR(RN_NEW(session->base.allocator, &entry));
   rn_arena_init(&entry->arena, session->base.allocator);
   entry->hash = hash;
@@ -261,12 +261,12 @@ static rn_status_t make_entry_locked(local_session_t* session, uint64_t hash,
   return RN_OK;
 }
 
-static bool is_right_feed(const entry_t* entry, int32_t i, const rn_tensor_t* feed) {
+static bool is_right_feed(const local_entry_t* entry, int32_t i, const rn_tensor_t* feed) {
   return feed && feed->dtype == entry->feed_types[i];
 }
 
 // TensorFlow numbers feeds in the order of their names, and names the first that is wrong.
-static rn_status_t wrong_feed(const entry_t* entry, const rn_tensor_t* const* feeds) {
+static rn_status_t wrong_feed(const local_entry_t* entry, const rn_tensor_t* const* feeds) {
   const rn_edge_t* edges = entry->signature.feeds;
   int32_t count = entry->signature.feed_count, first = -1, number = 0;
   for (int32_t i = 0; i < count; ++i) {
@@ -281,7 +281,7 @@ static rn_status_t wrong_feed(const entry_t* entry, const rn_tensor_t* const* fe
                              rn_dtype_name(feeds[first]->dtype));
 }
 
-static rn_status_t check_feeds(const entry_t* entry, const rn_tensor_t* const* feeds) {
+static rn_status_t check_feeds(const local_entry_t* entry, const rn_tensor_t* const* feeds) {
   for (int32_t i = 0; i < entry->signature.feed_count; ++i)
     if (!is_right_feed(entry, i, feeds[i])) return wrong_feed(entry, feeds);
   return RN_OK;
@@ -292,7 +292,7 @@ static rn_status_t get_program(local_session_t* session, const rn_signature_t* s
                                const rn_tensor_t* const* feeds, bool* out_is_measured,
                                rn_program_t** out) {
   uint64_t hash = hash_signature(signature);
-  entry_t* entry = find_entry(session, hash, signature);
+  local_entry_t* entry = find_entry(session, hash, signature);
   rn_status_t status = RN_OK;
   if (!entry) {
     rn_mutex_lock(&session->base.mutex);
@@ -311,7 +311,7 @@ static rn_status_t get_program(local_session_t* session, const rn_signature_t* s
   return status;
 }
 
-static void link_running(local_session_t* session, running_t* step) {
+static void link_running(local_session_t* session, local_running_t* step) {
   rn_mutex_lock(&session->base.mutex);
   step->next = session->running;
   if (step->next) step->next->previous = step;
@@ -320,7 +320,7 @@ static void link_running(local_session_t* session, running_t* step) {
   rn_mutex_unlock(&session->base.mutex);
 }
 
-static void unlink_running(local_session_t* session, running_t* step) {
+static void unlink_running(local_session_t* session, local_running_t* step) {
   rn_mutex_lock(&session->base.mutex);
   if (step->previous)
     step->previous->next = step->next;
@@ -335,7 +335,7 @@ static void unlink_running(local_session_t* session, running_t* step) {
 typedef struct own_cancel_t {
   rn_cancel_entry_t outer;  // first
   rn_cancel_t cancel;
-  running_t running;
+  local_running_t running;
 } own_cancel_t;
 
 static void pass_cancel_on(rn_cancel_entry_t* entry) { rn_cancel(&((own_cancel_t*)entry)->cancel); }

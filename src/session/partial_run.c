@@ -26,13 +26,13 @@ struct rn_partial_run_t {
 };
 
 // One call's work.
-typedef struct part_t {
+typedef struct partial_run_part_t {
   rn_partial_run_t* partial;
   bool* is_new;  // by node id: runs in this call
   RN_VEC(rn_node_t*) fresh;
   RN_VEC(rn_edge_t) feeds;  // edges whose saved values this call needs
   RN_VEC(rn_edge_t) fetches;
-} part_t;
+} partial_run_part_t;
 
 static bool same_edge(rn_edge_t a, rn_edge_t b) { return a.node == b.node && a.index == b.index; }
 
@@ -166,7 +166,7 @@ static rn_status_t check_part(const rn_partial_run_t* partial, const rn_signatur
 // Variables may be named again in every call; anything else runs once.
 static bool runs_again(const rn_node_t* node) { return node->op->role == RN_ROLE_VARIABLE; }
 
-static rn_status_t need_node(part_t* part, rn_node_t* node) {
+static rn_status_t need_node(partial_run_part_t* part, rn_node_t* node) {
   rn_partial_run_t* partial = part->partial;
   if ((size_t)node->id >= partial->node_count)
     return rn_failed_precondition("Node %s was added after the partial run was set up",
@@ -176,7 +176,7 @@ static rn_status_t need_node(part_t* part, rn_node_t* node) {
   return rn_vec_push(&part->fresh, partial->allocator, node);
 }
 
-static rn_status_t need_edge(part_t* part, rn_edge_t edge, rn_edge_t wanted_for) {
+static rn_status_t need_edge(partial_run_part_t* part, rn_edge_t edge, rn_edge_t wanted_for) {
   rn_partial_run_t* partial = part->partial;
   if (find_saved(partial, edge)) {
     if (find_edge(part->feeds.items, (int32_t)part->feeds.count, edge) >= 0) return RN_OK;
@@ -194,7 +194,7 @@ static rn_status_t need_edge(part_t* part, rn_edge_t edge, rn_edge_t wanted_for)
   return need_node(part, edge.node);
 }
 
-static rn_status_t gather_nodes(part_t* part, const rn_signature_t* call) {
+static rn_status_t gather_nodes(partial_run_part_t* part, const rn_signature_t* call) {
   rn_edge_t wanted = {0};
   for (int32_t i = 0; i < call->fetch_count; ++i) {
     wanted = call->fetches[i];
@@ -214,7 +214,7 @@ static rn_status_t gather_nodes(part_t* part, const rn_signature_t* call) {
   return RN_OK;
 }
 
-static rn_status_t keep_for_later(part_t* part, rn_edge_t edge) {
+static rn_status_t keep_for_later(partial_run_part_t* part, rn_edge_t edge) {
   rn_partial_run_t* partial = part->partial;
   if ((size_t)edge.node->id >= partial->node_count || !part->is_new[edge.node->id] ||
       runs_again(edge.node) || rn_dtype_is_ref(edge.node->outputs[edge.index].dtype) ||
@@ -224,7 +224,7 @@ static rn_status_t keep_for_later(part_t* part, rn_edge_t edge) {
 }
 
 // The fetches of this call, then the values that later calls need from the nodes that run now.
-static rn_status_t gather_fetches(part_t* part, const rn_signature_t* call) {
+static rn_status_t gather_fetches(partial_run_part_t* part, const rn_signature_t* call) {
   rn_partial_run_t* partial = part->partial;
   for (int32_t i = 0; i < call->fetch_count; ++i)
     RN_RETURN_IF_ERROR(rn_vec_push(&part->fetches, partial->allocator, call->fetches[i]));
@@ -248,8 +248,8 @@ static rn_status_t save(rn_partial_run_t* partial, rn_edge_t edge, const rn_tens
   return RN_OK;
 }
 
-static rn_status_t run_part(rn_session_t* session, part_t* part, const rn_signature_t* call,
-                            rn_tensor_t* fetches) {
+static rn_status_t run_part(rn_session_t* session, partial_run_part_t* part,
+                            const rn_signature_t* call, rn_tensor_t* fetches) {
   rn_partial_run_t* partial = part->partial;
   rn_arena_t scratch;
   rn_arena_init(&scratch, partial->allocator);
@@ -283,7 +283,7 @@ static rn_status_t run_part(rn_session_t* session, part_t* part, const rn_signat
 }
 
 // Marks what a successful call has fed, fetched and run.
-static void mark_done(part_t* part, const rn_signature_t* call) {
+static void mark_done(partial_run_part_t* part, const rn_signature_t* call) {
   rn_partial_run_t* partial = part->partial;
   const rn_signature_t* setup = &partial->setup;
   for (int32_t i = 0; i < call->fetch_count; ++i)
@@ -326,7 +326,7 @@ rn_status_t rn_session_partial_run(rn_session_t* session, rn_partial_run_t* part
   rn_mutex_lock(&partial->mutex);
   rn_status_t status = check_part(partial, call);
   if (rn_ok(status)) {
-    part_t part = {.partial = partial};
+    partial_run_part_t part = {.partial = partial};
     size_t saved_before = partial->saved.count;
     status =
         rn_alloc_array(partial->allocator, partial->node_count, sizeof(bool), (void**)&part.is_new);

@@ -8,19 +8,19 @@
 
 #include "step/ir_export.h"
 
-typedef struct chain_t {
+typedef struct fold_batch_norms_chain_t {
   int32_t product;  // the convolution
   int32_t last;     // the last node of the chain
   int64_t channels;
   double* scale;
   double* shift;
   bool scales, shifts;
-} chain_t;
+} fold_batch_norms_chain_t;
 
-typedef struct pass_t {
+typedef struct fold_batch_norms_pass_t {
   rn_ir_t* ir;
   rn_ir_uses_t* uses;  // by node
-} pass_t;
+} fold_batch_norms_pass_t;
 
 static bool is_op(const rn_ir_node_t* node, const char* name) {
   return node->feed < 0 && strcmp(node->op->name, name) == 0;
@@ -31,7 +31,7 @@ static bool has_text(const rn_ir_node_t* node, const char* attr, const char* tex
   return !value || rn_str_is(value->s, text);
 }
 
-static const rn_tensor_t* constant_of(const pass_t* p, rn_ir_edge_t edge) {
+static const rn_tensor_t* constant_of(const fold_batch_norms_pass_t* p, rn_ir_edge_t edge) {
   const rn_ir_node_t* source = rn_ir_node(p->ir, edge.node);
   const rn_tensor_t* value = edge.output == 0 ? source->constant : NULL;
   return value && value->dtype == RN_FLOAT ? value : NULL;
@@ -39,7 +39,7 @@ static const rn_tensor_t* constant_of(const pass_t* p, rn_ir_edge_t edge) {
 
 // The constant weights of a convolution or matmul whose channels come last; NULL if |node| is not
 // one.
-static const rn_tensor_t* weights_of(const pass_t* p, const rn_ir_node_t* node) {
+static const rn_tensor_t* weights_of(const fold_batch_norms_pass_t* p, const rn_ir_node_t* node) {
   bool is_conv = is_op(node, "Conv2D") || is_op(node, "DepthwiseConv2dNative");
   bool is_product = is_op(node, "MatMul") && !rn_ir_attr(node, RN_STR("transpose_b"))->b;
   if ((!is_conv && !is_product) || node->input_count != 2 || node->types[0] != RN_FLOAT)
@@ -67,7 +67,7 @@ static double at(const rn_tensor_t* value, int64_t channel) {
   return RN_DATA(value, const float)[value->count == 1 ? 0 : channel];
 }
 
-static void scale_by(chain_t* chain, const rn_tensor_t* factor) {
+static void scale_by(fold_batch_norms_chain_t* chain, const rn_tensor_t* factor) {
   for (int64_t c = 0; c < chain->channels; ++c) {
     chain->scale[c] *= at(factor, c);
     chain->shift[c] *= at(factor, c);
@@ -75,12 +75,13 @@ static void scale_by(chain_t* chain, const rn_tensor_t* factor) {
   chain->scales = true;
 }
 
-static void shift_by(chain_t* chain, const rn_tensor_t* addend, double sign) {
+static void shift_by(fold_batch_norms_chain_t* chain, const rn_tensor_t* addend, double sign) {
   for (int64_t c = 0; c < chain->channels; ++c) chain->shift[c] += sign * at(addend, c);
   chain->shifts = true;
 }
 
-static bool take_batch_norm(const pass_t* p, chain_t* chain, const rn_ir_node_t* node) {
+static bool take_batch_norm(const fold_batch_norms_pass_t* p, fold_batch_norms_chain_t* chain,
+                            const rn_ir_node_t* node) {
   const rn_attr_value_t* trains = rn_ir_attr(node, RN_STR("is_training"));
   const rn_tensor_t* values[4];
   if (!trains || trains->b || !has_text(node, "data_format", "NHWC")) return false;
@@ -99,7 +100,7 @@ static bool take_batch_norm(const pass_t* p, chain_t* chain, const rn_ir_node_t*
 }
 
 // Whether one input or fetch reads the first output of node |index|, and nothing else uses it.
-static bool is_used_once(const pass_t* p, int32_t index) {
+static bool is_used_once(const fold_batch_norms_pass_t* p, int32_t index) {
   const rn_ir_uses_t* uses = &p->uses[index];
   if (uses->waits || uses->reads + uses->fetches != 1) return false;
   for (int32_t i = 0; i < p->ir->fetch_count; ++i)
@@ -112,7 +113,7 @@ static bool is_used_once(const pass_t* p, int32_t index) {
 }
 
 // Extends the chain by the reader of its last node, if that can be folded.
-static bool take_next(const pass_t* p, chain_t* chain, int rank) {
+static bool take_next(const fold_batch_norms_pass_t* p, fold_batch_norms_chain_t* chain, int rank) {
   int32_t next = rn_ir_only_reader(&p->uses[chain->last]);
   if (next < 0) return false;
   const rn_ir_node_t* node = rn_ir_node(p->ir, next);
@@ -141,7 +142,8 @@ static bool take_next(const pass_t* p, chain_t* chain, int rank) {
   return true;
 }
 
-static rn_status_t scaled_weights(const pass_t* p, const chain_t* chain, rn_ir_edge_t* out) {
+static rn_status_t scaled_weights(const fold_batch_norms_pass_t* p,
+                                  const fold_batch_norms_chain_t* chain, rn_ir_edge_t* out) {
   const rn_ir_node_t* node = rn_ir_node(p->ir, chain->product);
   const rn_tensor_t* weights = weights_of(p, node);
   rn_tensor_t scaled = {0};
@@ -156,7 +158,8 @@ static rn_status_t scaled_weights(const pass_t* p, const chain_t* chain, rn_ir_e
   return rn_ir_add_constant(p->ir, name, &scaled, &out->node);
 }
 
-static rn_status_t shift_constant(const pass_t* p, const chain_t* chain, rn_ir_edge_t* out) {
+static rn_status_t shift_constant(const fold_batch_norms_pass_t* p,
+                                  const fold_batch_norms_chain_t* chain, rn_ir_edge_t* out) {
   rn_tensor_t shift = {0};
   rn_str_t name;
   RN_RETURN_IF_ERROR(rn_arena_printf(&p->ir->arena, &name, "%.*s/folded_bias",
@@ -169,7 +172,8 @@ static rn_status_t shift_constant(const pass_t* p, const chain_t* chain, rn_ir_e
 }
 
 // Turns the last node of the chain into the BiasAdd, so its readers need no change.
-static rn_status_t rewrite(const pass_t* p, const chain_t* chain) {
+static rn_status_t rewrite(const fold_batch_norms_pass_t* p,
+                           const fold_batch_norms_chain_t* chain) {
   rn_ir_edge_t weights, bias;
   RN_RETURN_IF_ERROR(scaled_weights(p, chain, &weights));
   RN_RETURN_IF_ERROR(shift_constant(p, chain, &bias));
@@ -200,11 +204,12 @@ static rn_status_t rewrite(const pass_t* p, const chain_t* chain) {
   return RN_OK;
 }
 
-static rn_status_t fold_into(const pass_t* p, int32_t index) {
+static rn_status_t fold_into(const fold_batch_norms_pass_t* p, int32_t index) {
   const rn_ir_node_t* node = rn_ir_node(p->ir, index);
   const rn_tensor_t* weights = weights_of(p, node);
   if (!weights) return RN_OK;
-  chain_t chain = {.product = index, .last = index, .channels = channels_of(node, weights)};
+  fold_batch_norms_chain_t chain = {
+      .product = index, .last = index, .channels = channels_of(node, weights)};
   RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&p->ir->arena, (size_t)chain.channels, &chain.scale));
   RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&p->ir->arena, (size_t)chain.channels, &chain.shift));
   for (int64_t c = 0; c < chain.channels; ++c) chain.scale[c] = 1;
@@ -213,7 +218,7 @@ static rn_status_t fold_into(const pass_t* p, int32_t index) {
 }
 
 rn_status_t rn_pass_fold_batch_norms(rn_ir_t* ir) {
-  pass_t p = {.ir = ir};
+  fold_batch_norms_pass_t p = {.ir = ir};
   size_t count = ir->nodes.count;
   if (!rn_op_find(RN_STR("BiasAdd"))) return RN_OK;
   RN_RETURN_IF_ERROR(rn_ir_count_uses(ir, &p.uses));

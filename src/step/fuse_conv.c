@@ -30,15 +30,15 @@ static const step_row_t step_rows[] = {
 };
 enum { STEP_KINDS = sizeof step_rows / sizeof *step_rows };
 
-typedef struct pass_t {
+typedef struct fuse_conv_pass_t {
   rn_ir_t* ir;
   const rn_op_def_t *op, *conv, *depthwise, *pad, *read;
   const rn_op_def_t* step_ops[STEP_KINDS];
   rn_ir_uses_t* uses;  // by node
   bool has_writers;    // the step may change variables
-} pass_t;
+} fuse_conv_pass_t;
 
-typedef struct chain_t {
+typedef struct fuse_conv_chain_t {
   int32_t conv, last;
   bool is_depthwise;
   int64_t channels;
@@ -46,9 +46,9 @@ typedef struct chain_t {
   int64_t steps[2 * MOST_STEPS];
   rn_ir_edge_t operands[MOST_STEPS];
   int32_t members[MOST_STEPS];
-} chain_t;
+} fuse_conv_chain_t;
 
-static rn_shape_t shape_of(const pass_t* p, rn_ir_edge_t edge) {
+static rn_shape_t shape_of(const fuse_conv_pass_t* p, rn_ir_edge_t edge) {
   return rn_ir_node(p->ir, edge.node)->shapes[edge.output];
 }
 
@@ -90,7 +90,7 @@ static bool is_channels_last(const rn_ir_node_t* node) {
 }
 
 // Takes the reader of the chain's last node in, if it is one that can be.
-static bool take_next(const pass_t* p, chain_t* chain) {
+static bool take_next(const fuse_conv_pass_t* p, fuse_conv_chain_t* chain) {
   int32_t next = rn_ir_only_reader(&p->uses[chain->last]);
   if (chain->count == MOST_STEPS || next < 0) return false;
   const rn_ir_node_t* node = rn_ir_node(p->ir, next);
@@ -119,14 +119,14 @@ static bool take_next(const pass_t* p, chain_t* chain) {
 }
 
 // Whether the filter is a constant, or a variable that changes only when it is assigned.
-static bool filter_stays(const pass_t* p, rn_ir_edge_t filter) {
+static bool filter_stays(const fuse_conv_pass_t* p, rn_ir_edge_t filter) {
   const rn_ir_node_t* source = rn_ir_node(p->ir, filter.node);
   if (source->feed >= 0) return false;
   return (source->constant && filter.output == 0) || (source->op == p->read && !p->has_writers);
 }
 
 // The paddings of a Pad that adds zeros to rows and columns only; NULL for any other node.
-static const rn_tensor_t* zero_paddings(const pass_t* p, const rn_ir_node_t* node) {
+static const rn_tensor_t* zero_paddings(const fuse_conv_pass_t* p, const rn_ir_node_t* node) {
   if (node->op != p->pad || node->feed >= 0 || node->control_count) return NULL;
   const rn_tensor_t* value = rn_ir_node(p->ir, node->inputs[1].node)->constant;
   if (!value || node->inputs[1].output || value->count != 8 || value->dtype != RN_INT32)
@@ -138,8 +138,8 @@ static const rn_tensor_t* zero_paddings(const pass_t* p, const rn_ir_node_t* nod
   return value;
 }
 
-static rn_status_t fill_attrs(const pass_t* p, const chain_t* chain, const rn_tensor_t* pads,
-                              const rn_attr_value_t** out) {
+static rn_status_t fill_attrs(const fuse_conv_pass_t* p, const fuse_conv_chain_t* chain,
+                              const rn_tensor_t* pads, const rn_attr_value_t** out) {
   const rn_ir_node_t* conv = rn_ir_node(p->ir, chain->conv);
   rn_attr_value_t* attrs = NULL;
   int64_t *steps = NULL, *paddings = NULL;
@@ -172,7 +172,7 @@ static rn_status_t fill_attrs(const pass_t* p, const chain_t* chain, const rn_te
 }
 
 // Turns the last node of the chain into the fused node, because all operands are available there.
-static rn_status_t rewrite(pass_t* p, const chain_t* chain) {
+static rn_status_t rewrite(fuse_conv_pass_t* p, const fuse_conv_chain_t* chain) {
   const rn_ir_node_t* conv = rn_ir_node(p->ir, chain->conv);
   rn_ir_node_t made = *rn_ir_node(p->ir, chain->last);
   rn_ir_edge_t x = conv->inputs[0];
@@ -200,9 +200,10 @@ static rn_status_t rewrite(pass_t* p, const chain_t* chain) {
   return RN_OK;
 }
 
-static rn_status_t fuse_from(pass_t* p, int32_t index) {
+static rn_status_t fuse_from(fuse_conv_pass_t* p, int32_t index) {
   const rn_ir_node_t* node = rn_ir_node(p->ir, index);
-  chain_t chain = {.conv = index, .last = index, .is_depthwise = node->op == p->depthwise};
+  fuse_conv_chain_t chain = {
+      .conv = index, .last = index, .is_depthwise = node->op == p->depthwise};
   if (node->is_removed || node->feed >= 0 || (node->op != p->conv && !chain.is_depthwise) ||
       node->types[0] != RN_FLOAT || node->control_count || !node->kernel || !is_channels_last(node))
     return RN_OK;
@@ -218,12 +219,12 @@ static rn_status_t fuse_from(pass_t* p, int32_t index) {
 }
 
 rn_status_t rn_pass_fuse_conv(rn_ir_t* ir) {
-  pass_t p = {.ir = ir,
-              .op = rn_op_conv_then(),
-              .conv = rn_op_find(RN_STR("Conv2D")),
-              .depthwise = rn_op_find(RN_STR("DepthwiseConv2dNative")),
-              .pad = rn_op_find(RN_STR("Pad")),
-              .read = rn_op_find(RN_STR("ReadVariableOp"))};
+  fuse_conv_pass_t p = {.ir = ir,
+                        .op = rn_op_conv_then(),
+                        .conv = rn_op_find(RN_STR("Conv2D")),
+                        .depthwise = rn_op_find(RN_STR("DepthwiseConv2dNative")),
+                        .pad = rn_op_find(RN_STR("Pad")),
+                        .read = rn_op_find(RN_STR("ReadVariableOp"))};
   if (!p.op) return RN_OK;
   bool has_conv = false;
   for (size_t n = 0; n < ir->nodes.count && !has_conv; ++n)

@@ -12,17 +12,17 @@
 #define MAX_TEMPORARIES 8
 
 // An input: all of |edge| if |first| is -1, else the part that begins at element |first|.
-typedef struct input_t {
+typedef struct fuse_program_input_t {
   rn_ir_edge_t edge;
   int64_t first;
-} input_t;
+} fuse_program_input_t;
 
 // The program under construction.
 typedef struct program_t {
   const rn_fuse_group_t* group;
   int64_t* code;  // four numbers per step
   int32_t step_count;
-  input_t inputs[MAX_INPUTS];
+  fuse_program_input_t inputs[MAX_INPUTS];
   int32_t input_count;
   int32_t temporary_count;
   bool is_used[MAX_TEMPORARIES];
@@ -44,9 +44,10 @@ int rn_fuse_axis(const rn_fuse_t* f, rn_ir_edge_t edge) {
 }
 
 // Where the value of |edge| is in memory: in part of a matrix if a Split produces it.
-static input_t origin_of(const rn_fuse_t* f, const rn_fuse_group_t* group, rn_ir_edge_t edge) {
+static fuse_program_input_t origin_of(const rn_fuse_t* f, const rn_fuse_group_t* group,
+                                      rn_ir_edge_t edge) {
   const rn_ir_node_t* node = rn_ir_node(f->ir, edge.node);
-  const input_t whole = {edge, -1};
+  const fuse_program_input_t whole = {edge, -1};
   if ((node->op != f->split && node->op != f->split_v) || node->feed >= 0 || !group->is_large ||
       group->shape.rank != 2 || node->device != rn_ir_node(f->ir, group->root)->device ||
       !rn_shape_eq(node->shapes[edge.output], group->shape))
@@ -61,13 +62,13 @@ static input_t origin_of(const rn_fuse_t* f, const rn_fuse_group_t* group, rn_ir
     if (node->shapes[o].rank != 2 || node->shapes[o].dims[axis] < 0) return whole;
     before += node->shapes[o].dims[axis];
   }
-  return (input_t){matrix, axis == 0 ? before * columns : before};
+  return (fuse_program_input_t){matrix, axis == 0 ? before * columns : before};
 }
 
 static int32_t find_input(const rn_fuse_t* f, program_t* program, rn_ir_edge_t edge) {
-  const input_t input = origin_of(f, program->group, edge);
+  const fuse_program_input_t input = origin_of(f, program->group, edge);
   for (int32_t i = 0; i < program->input_count; ++i) {
-    const input_t* other = &program->inputs[i];
+    const fuse_program_input_t* other = &program->inputs[i];
     if (other->edge.node == input.edge.node && other->edge.output == input.edge.output &&
         other->first == input.first)
       return i;

@@ -20,12 +20,12 @@
 #define LARGE_BYTES (1 << 20)
 
 // The matmul [early, late] matrix.
-typedef struct pair_t {
+typedef struct hoist_rnn_inputs_pair_t {
   int32_t product;
   rn_ir_edge_t matrix, early, late;
   int64_t rows;   // of the product
   int64_t depth;  // columns of |early|
-} pair_t;
+} hoist_rnn_inputs_pair_t;
 
 typedef struct inputs_t {
   rn_ir_t* ir;
@@ -53,7 +53,7 @@ static bool is_last_axis(const inputs_t* p, rn_ir_edge_t edge) {
 }
 
 // Whether |index| is a large enough matmul whose left operand concatenates two matrices.
-static bool find_pair(const inputs_t* p, int32_t index, pair_t* out) {
+static bool find_pair(const inputs_t* p, int32_t index, hoist_rnn_inputs_pair_t* out) {
   const rn_ir_node_t* node = rn_ir_node(p->ir, index);
   if (node->is_removed || node->op != p->product || node->feed >= 0 || !node->kernel ||
       node->control_count > 0 || rn_ir_flag(node, "transpose_a") ||
@@ -64,10 +64,10 @@ static bool find_pair(const inputs_t* p, int32_t index, pair_t* out) {
   if ((dtype != RN_FLOAT && dtype != RN_DOUBLE) || sides->op != p->concat || sides->feed >= 0 ||
       sides->input_count != 3 || sides->control_count > 0 || !is_last_axis(p, sides->inputs[2]))
     return false;
-  *out = (pair_t){.product = index,
-                  .matrix = node->inputs[1],
-                  .early = sides->inputs[0],
-                  .late = sides->inputs[1]};
+  *out = (hoist_rnn_inputs_pair_t){.product = index,
+                                   .matrix = node->inputs[1],
+                                   .early = sides->inputs[0],
+                                   .late = sides->inputs[1]};
   const int64_t* early = dims_of(p, out->early, dtype);
   const int64_t* late = dims_of(p, out->late, dtype);
   const int64_t* matrix = dims_of(p, out->matrix, dtype);
@@ -101,7 +101,7 @@ static int32_t bias_add_of(const inputs_t* p, int32_t product) {
 }
 
 static int compare_pairs(const void* a, const void* b) {
-  const pair_t *x = a, *y = b;
+  const hoist_rnn_inputs_pair_t *x = a, *y = b;
 #define BY(field) \
   if (x->field != y->field) return x->field < y->field ? -1 : 1
   BY(matrix.node);
@@ -113,14 +113,16 @@ static int compare_pairs(const void* a, const void* b) {
   return 0;
 }
 
-static bool are_alike(const inputs_t* p, const pair_t* a, const pair_t* b) {
+static bool are_alike(const inputs_t* p, const hoist_rnn_inputs_pair_t* a,
+                      const hoist_rnn_inputs_pair_t* b) {
   return a->matrix.node == b->matrix.node && a->matrix.output == b->matrix.output &&
          a->depth == b->depth && a->rows == b->rows &&
          rn_ir_node(p->ir, a->product)->device == rn_ir_node(p->ir, b->product)->device;
 }
 
 // Whether an input of |pairs| depends on one of the products.
-static rn_status_t inputs_wait(const inputs_t* p, const pair_t* pairs, size_t count, bool* out) {
+static rn_status_t inputs_wait(const inputs_t* p, const hoist_rnn_inputs_pair_t* pairs,
+                               size_t count, bool* out) {
   rn_arena_mark_t mark = rn_arena_mark(&p->ir->arena);
   bool* is_after = NULL;
   RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&p->ir->arena, p->ir->nodes.count + 1, &is_after));
@@ -133,13 +135,13 @@ static rn_status_t inputs_wait(const inputs_t* p, const pair_t* pairs, size_t co
 }
 
 // Values for the attributes of a new node; its op has some of them.
-typedef struct numbers_t {
+typedef struct hoist_rnn_inputs_numbers_t {
   int64_t first, count;
   bool backwards;
-} numbers_t;
+} hoist_rnn_inputs_numbers_t;
 
 static rn_status_t fill_attrs(const inputs_t* p, const rn_op_def_t* op, rn_dtype_t dtype,
-                              numbers_t numbers, const rn_attr_value_t** out) {
+                              hoist_rnn_inputs_numbers_t numbers, const rn_attr_value_t** out) {
   rn_attr_value_t* attrs = NULL;
   RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&p->ir->arena, (size_t)op->attr_count, &attrs));
   for (int a = 0; a < op->attr_count; ++a) {
@@ -159,8 +161,8 @@ static rn_status_t fill_attrs(const inputs_t* p, const rn_op_def_t* op, rn_dtype
 // Makes a node of |op| on the device of the matmul |like|, with |inputs| unset inputs and a result
 // of |rows| by |columns| (-1 if unknown).
 static rn_status_t make_node(const inputs_t* p, const rn_op_def_t* op, const rn_ir_node_t* like,
-                             int32_t inputs, int64_t rows, int64_t columns, numbers_t numbers,
-                             rn_ir_node_t* out) {
+                             int32_t inputs, int64_t rows, int64_t columns,
+                             hoist_rnn_inputs_numbers_t numbers, rn_ir_node_t* out) {
   rn_arena_t* arena = &p->ir->arena;
   int64_t* dims = NULL;
   *out = (rn_ir_node_t){.op = op,
@@ -189,31 +191,33 @@ static rn_status_t add_rows(const inputs_t* p, const rn_ir_node_t* like, rn_ir_e
                             int64_t first, int64_t count, int64_t columns, int32_t* out) {
   rn_ir_node_t made;
   RN_RETURN_IF_ERROR(make_node(p, p->rows_of, like, 1, count, columns,
-                               (numbers_t){.first = first, .count = count}, &made));
+                               (hoist_rnn_inputs_numbers_t){.first = first, .count = count},
+                               &made));
   made.inputs[0] = matrix;
   return rn_ir_add(p->ir, &made, out);
 }
 
 // Adds the matmul of all inputs, stacked, by the first rows of the matrix.
 static rn_status_t add_early_product(const inputs_t* p, const rn_ir_node_t* like,
-                                     const pair_t* pairs, int32_t count, int64_t columns,
-                                     int32_t* out) {
+                                     const hoist_rnn_inputs_pair_t* pairs, int32_t count,
+                                     int64_t columns, int32_t* out) {
   rn_ir_node_t stack, product;
   int32_t rows, stacked;
   RN_RETURN_IF_ERROR(add_rows(p, like, pairs[0].matrix, 0, pairs[0].depth, columns, &rows));
   RN_RETURN_IF_ERROR(make_node(p, p->stack, like, count, count * pairs[0].rows, pairs[0].depth,
-                               (numbers_t){.count = count}, &stack));
+                               (hoist_rnn_inputs_numbers_t){.count = count}, &stack));
   for (int32_t i = 0; i < count; ++i) stack.inputs[i] = pairs[i].early;
   RN_RETURN_IF_ERROR(rn_ir_add(p->ir, &stack, &stacked));
-  RN_RETURN_IF_ERROR(
-      make_node(p, p->product, like, 2, count * pairs[0].rows, columns, (numbers_t){0}, &product));
+  RN_RETURN_IF_ERROR(make_node(p, p->product, like, 2, count * pairs[0].rows, columns,
+                               (hoist_rnn_inputs_numbers_t){0}, &product));
   product.inputs[0] = (rn_ir_edge_t){stacked, 0};
   product.inputs[1] = (rn_ir_edge_t){rows, 0};
   return rn_ir_add(p->ir, &product, out);
 }
 
 // Makes the matmuls of |pairs| continue from rows of one common matmul.
-static rn_status_t make_at_once(const inputs_t* p, const pair_t* pairs, int32_t count) {
+static rn_status_t make_at_once(const inputs_t* p, const hoist_rnn_inputs_pair_t* pairs,
+                                int32_t count) {
   const rn_ir_node_t like =
       *rn_ir_node(p->ir, pairs[0].product);  // nodes move when others are added
   const int64_t* dims = dims_of(p, pairs[0].matrix, like.types[0]);
@@ -222,7 +226,8 @@ static rn_status_t make_at_once(const inputs_t* p, const pair_t* pairs, int32_t 
   RN_RETURN_IF_ERROR(add_early_product(p, &like, pairs, count, columns, &early));
   RN_RETURN_IF_ERROR(add_rows(p, &like, pairs[0].matrix, depth, rest, columns, &late));
   rn_ir_node_t pack;
-  RN_RETURN_IF_ERROR(make_node(p, p->pack, &like, 1, -1, -1, (numbers_t){0}, &pack));
+  RN_RETURN_IF_ERROR(
+      make_node(p, p->pack, &like, 1, -1, -1, (hoist_rnn_inputs_numbers_t){0}, &pack));
   pack.inputs[0] = (rn_ir_edge_t){late, 0};
   RN_RETURN_IF_ERROR(rn_ir_add(p->ir, &pack, &panels));
   for (int32_t i = 0; i < count; ++i) {
@@ -232,8 +237,9 @@ static rn_status_t make_at_once(const inputs_t* p, const pair_t* pairs, int32_t 
     RN_RETURN_IF_ERROR(
         add_rows(p, &like, (rn_ir_edge_t){early, 0}, i * rows, rows, columns, &begun));
     // Every second matmul reads the panels backwards, because the last ones read are still cached.
-    RN_RETURN_IF_ERROR(make_node(p, p->continued, &like, 4 + biases, rows, columns,
-                                 (numbers_t){.count = biases, .backwards = i % 2 == 1}, &made));
+    RN_RETURN_IF_ERROR(
+        make_node(p, p->continued, &like, 4 + biases, rows, columns,
+                  (hoist_rnn_inputs_numbers_t){.count = biases, .backwards = i % 2 == 1}, &made));
     made.name = rn_ir_node(p->ir, place)->name;
     made.inputs[0] = (rn_ir_edge_t){begun, 0};
     made.inputs[1] = pairs[i].late;
@@ -248,12 +254,13 @@ static rn_status_t make_at_once(const inputs_t* p, const pair_t* pairs, int32_t 
   return RN_OK;
 }
 
-static rn_status_t try_at_once(const inputs_t* p, const pair_t* pairs, size_t count) {
+static rn_status_t try_at_once(const inputs_t* p, const hoist_rnn_inputs_pair_t* pairs,
+                               size_t count) {
   if (count < MANY_STEPS || (int64_t)count * pairs[0].rows > MOST_ROWS) return RN_OK;
   const char* device = rn_ir_node(p->ir, pairs[0].product)->kernel->device;
   const rn_attr_value_t* attrs = NULL;
   RN_RETURN_IF_ERROR(fill_attrs(p, p->continued, rn_ir_node(p->ir, pairs[0].product)->types[0],
-                                (numbers_t){0}, &attrs));
+                                (hoist_rnn_inputs_numbers_t){0}, &attrs));
   if (!rn_kernel_find(p->continued, attrs, NULL, device)) return RN_OK;
   bool wait = true;
   RN_RETURN_IF_ERROR(inputs_wait(p, pairs, count, &wait));
@@ -261,10 +268,10 @@ static rn_status_t try_at_once(const inputs_t* p, const pair_t* pairs, size_t co
 }
 
 static rn_status_t find_groups(const inputs_t* p) {
-  RN_VEC(pair_t) pairs = {0};
+  RN_VEC(hoist_rnn_inputs_pair_t) pairs = {0};
   rn_status_t status = RN_OK;
   for (size_t n = 0; rn_ok(status) && n < p->ir->nodes.count; ++n) {
-    pair_t pair;
+    hoist_rnn_inputs_pair_t pair;
     if (find_pair(p, (int32_t)n, &pair)) status = rn_vec_push(&pairs, p->ir->allocator, pair);
   }
   if (rn_ok(status) && pairs.count)

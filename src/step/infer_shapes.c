@@ -158,11 +158,11 @@ static int32_t stack_of(const shapes_t* s, rn_ir_edge_t edge) {
   }
 }
 
-typedef enum stack_t { STACK_EMPTY = 0, STACK_KNOWN, STACK_OPEN } stack_t;
+typedef enum infer_shapes_stack_t { STACK_EMPTY = 0, STACK_KNOWN, STACK_OPEN } infer_shapes_stack_t;
 
 // Records in |shapes|, by stack, the shape that |node| pushes.
-static rn_status_t note_stacks(const shapes_t* s, const rn_ir_node_t* node, stack_t* stacks,
-                               rn_shape_t* shapes) {
+static rn_status_t note_stacks(const shapes_t* s, const rn_ir_node_t* node,
+                               infer_shapes_stack_t* stacks, rn_shape_t* shapes) {
   bool passes_on = node->op->role == RN_ROLE_ENTER || node->op->role == RN_ROLE_IDENTITY ||
                    strcmp(node->op->name, "StackPopV2") == 0 ||
                    strcmp(node->op->name, "StackCloseV2") == 0;
@@ -190,7 +190,7 @@ static rn_status_t note_stacks(const shapes_t* s, const rn_ir_node_t* node, stac
 // shape became more specific.
 static rn_status_t know_stacks(shapes_t* s, const int32_t* order, int32_t count, bool* out_is_new) {
   rn_ir_t* ir = s->ir;
-  stack_t* stacks = NULL;
+  infer_shapes_stack_t* stacks = NULL;
   rn_shape_t* shapes = NULL;
   *out_is_new = false;
   RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&ir->arena, ir->nodes.count + 1, &stacks));

@@ -163,7 +163,7 @@ bool rn_ir_wants_ref(const rn_ir_node_t* node, int32_t input) {
 
 // A depth-first walk over inputs and control inputs without recursion: a graph may be a million
 // nodes deep.
-typedef struct walk_t {
+typedef struct ir_walk_t {
   rn_ir_t* ir;
   uint8_t* state;   // 0 new, 1 on the path, 2 done
   int32_t* path;    // nodes on the path
@@ -171,7 +171,7 @@ typedef struct walk_t {
   int32_t depth;
   int32_t* order;
   int32_t count;
-} walk_t;
+} ir_walk_t;
 
 // The predecessor at edge |cursor| of |node|; -1 for a loop's back edge, -2 if there are no more
 // edges.
@@ -187,7 +187,7 @@ static int32_t predecessor(const rn_ir_t* ir, const rn_ir_node_t* node, int32_t 
   return cursor < node->control_count ? node->controls[cursor] : -2;
 }
 
-static rn_status_t cycle_error(const walk_t* walk, int32_t node) {
+static rn_status_t cycle_error(const ir_walk_t* walk, int32_t node) {
   rn_strbuf_t names;
   rn_strbuf_init(&names, walk->ir->allocator);
   int32_t start = walk->depth - 1;
@@ -202,7 +202,7 @@ static rn_status_t cycle_error(const walk_t* walk, int32_t node) {
   return status;
 }
 
-static rn_status_t walk_from(walk_t* walk, int32_t root) {
+static rn_status_t walk_from(ir_walk_t* walk, int32_t root) {
   if (root < 0 || walk->state[root] == 2) return RN_OK;
   walk->path[0] = root;
   walk->cursor[0] = 0;
@@ -229,7 +229,7 @@ static rn_status_t walk_from(walk_t* walk, int32_t root) {
 
 rn_status_t rn_ir_order(rn_ir_t* ir, int32_t** out_order, int32_t* out_count) {
   size_t n = ir->nodes.count;
-  walk_t walk = {.ir = ir};
+  ir_walk_t walk = {.ir = ir};
   RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&ir->arena, n + 1, &walk.state));
   RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&ir->arena, n + 1, &walk.path));
   RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&ir->arena, n + 1, &walk.cursor));

@@ -67,7 +67,7 @@ static rn_status_t add_merge(rn_calls_t* calls, int32_t origin, const char* name
 
 // A choice between functions: branch |b| of |count| gets args[b * arg_count …] and runs after
 // pivots[b].
-typedef struct choice_t {
+typedef struct lower_control_flow_choice_t {
   rn_calls_t* calls;
   int32_t node;
   rn_ir_node_t source;
@@ -76,9 +76,9 @@ typedef struct choice_t {
   rn_ir_edge_t* args;
   int32_t arg_count;
   int32_t* pivots;
-} choice_t;
+} lower_control_flow_choice_t;
 
-static rn_status_t allocate_choice(choice_t* choice) {
+static rn_status_t allocate_choice(lower_control_flow_choice_t* choice) {
   rn_arena_t* arena = &choice->calls->ir->arena;
   size_t branches = (size_t)choice->count, args = (size_t)choice->arg_count, all;
   if (!rn_mul_ok(branches, args, &all)) return rn_out_of_memory();
@@ -89,7 +89,7 @@ static rn_status_t allocate_choice(choice_t* choice) {
 
 // Switches all remaining arguments: to branch |b| if |predicate| holds, else to the branches after
 // it.
-static rn_status_t split(choice_t* choice, int32_t b, rn_ir_edge_t predicate,
+static rn_status_t split(lower_control_flow_choice_t* choice, int32_t b, rn_ir_edge_t predicate,
                          rn_ir_edge_t* inout_rest, rn_ir_edge_t* inout_pivot) {
   rn_calls_t* calls = choice->calls;
   const rn_ir_node_t* source = &choice->source;
@@ -110,7 +110,8 @@ static rn_status_t split(choice_t* choice, int32_t b, rn_ir_edge_t predicate,
 }
 
 // Gives the remaining arguments to the last branch.
-static rn_status_t give_rest(choice_t* choice, const rn_ir_edge_t* rest, rn_ir_edge_t pivot) {
+static rn_status_t give_rest(lower_control_flow_choice_t* choice, const rn_ir_edge_t* rest,
+                             rn_ir_edge_t pivot) {
   int32_t last = choice->count - 1;
   for (int32_t i = 0; i < choice->arg_count; ++i)
     choice->args[(size_t)last * (size_t)choice->arg_count + (size_t)i] = rest[i];
@@ -120,7 +121,7 @@ static rn_status_t give_rest(choice_t* choice, const rn_ir_edge_t* rest, rn_ir_e
                            &choice->pivots[last]);
 }
 
-static rn_status_t add_branches(choice_t* choice, int32_t* nodes) {
+static rn_status_t add_branches(lower_control_flow_choice_t* choice, int32_t* nodes) {
   bool is_stateful = (choice->source.op->flags & RN_OP_STATEFUL) != 0;
   for (int32_t b = 0; b < choice->count; ++b)
     RN_RETURN_IF_ERROR(rn_calls_call(
@@ -131,7 +132,7 @@ static rn_status_t add_branches(choice_t* choice, int32_t* nodes) {
 }
 
 // Merges the results of the branches; the end node runs after the branch that was taken.
-static rn_status_t join(choice_t* choice) {
+static rn_status_t join(lower_control_flow_choice_t* choice) {
   rn_calls_t* calls = choice->calls;
   rn_arena_t* arena = &calls->ir->arena;
   int32_t* nodes = NULL;
@@ -161,7 +162,7 @@ static const rn_func_attr_t* function_attr(const rn_ir_node_t* node, const char*
   return value && value->kind == RN_ATTR_FUNC && !value->is_list ? value->func : NULL;
 }
 
-static rn_status_t lower_if(choice_t* choice) {
+static rn_status_t lower_if(lower_control_flow_choice_t* choice) {
   rn_ir_edge_t predicate = choice->source.inputs[0], pivot = predicate;
   choice->count = 2;
   RN_RETURN_IF_ERROR(allocate_choice(choice));
@@ -174,7 +175,8 @@ static rn_status_t lower_if(choice_t* choice) {
 }
 
 // A scalar constant |value| of the type of branch numbers.
-static rn_status_t add_number(choice_t* choice, int32_t value, rn_ir_edge_t* out) {
+static rn_status_t add_number(lower_control_flow_choice_t* choice, int32_t value,
+                              rn_ir_edge_t* out) {
   rn_calls_t* calls = choice->calls;
   rn_ir_t* ir = calls->ir;
   rn_tensor_t tensor = {0};
@@ -211,13 +213,14 @@ static rn_status_t add_number(choice_t* choice, int32_t value, rn_ir_edge_t* out
 
 // Adds a comparison of the branch number with |b|. The constant has a control edge from the choice,
 // so that it is in the same frame.
-static rn_status_t add_comparison(choice_t* choice, int32_t b, rn_ir_edge_t* out) {
+static rn_status_t add_comparison(lower_control_flow_choice_t* choice, int32_t b,
+                                  rn_ir_edge_t* out) {
   rn_calls_t* calls = choice->calls;
   rn_ir_edge_t inputs[2] = {choice->source.inputs[0]};
   int32_t anchor;
   RN_RETURN_IF_ERROR(
       rn_calls_identity(calls, choice->node, "index", b, inputs[0], NULL, 0, &anchor));
-  choice_t anchored = *choice;
+  lower_control_flow_choice_t anchored = *choice;
   anchored.source.controls = &anchor;
   anchored.source.control_count = 1;
   RN_RETURN_IF_ERROR(add_number(&anchored, b, &inputs[1]));
@@ -236,7 +239,7 @@ static rn_status_t add_comparison(choice_t* choice, int32_t b, rn_ir_edge_t* out
   return rn_calls_add(calls, choice->node, &node, &out->node);
 }
 
-static rn_status_t lower_case(choice_t* choice) {
+static rn_status_t lower_case(lower_control_flow_choice_t* choice) {
   const rn_attr_value_t* branches = rn_ir_attr(&choice->source, RN_STR("branches"));
   choice->count = branches->count;
   RN_RETURN_IF_ERROR(allocate_choice(choice));
@@ -253,7 +256,7 @@ static rn_status_t lower_case(choice_t* choice) {
 }
 
 // State while one loop is lowered; arrays are indexed by loop variable.
-typedef struct loop_t {
+typedef struct lower_control_flow_loop_t {
   rn_calls_t* calls;
   int32_t node;
   rn_ir_node_t source;
@@ -264,9 +267,9 @@ typedef struct loop_t {
   int32_t* merges;
   int32_t pivot;    // a Merge, alive in every iteration
   int32_t rounder;  // the loop variable of |pivot|
-} loop_t;
+} lower_control_flow_loop_t;
 
-static rn_status_t add_enter(loop_t* loop, int32_t i, int32_t* out) {
+static rn_status_t add_enter(lower_control_flow_loop_t* loop, int32_t i, int32_t* out) {
   rn_calls_t* calls = loop->calls;
   const rn_op_def_t* op = rn_op_enter();
   rn_dtype_t type = rn_calls_type(calls, loop->source.inputs[i]);
@@ -297,7 +300,7 @@ static rn_status_t add_enter(loop_t* loop, int32_t i, int32_t* out) {
 
 // Finds variables that the body returns unchanged: they are loop invariants. At least one variable
 // must remain a real loop variable.
-static rn_status_t find_invariants(loop_t* loop) {
+static rn_status_t find_invariants(lower_control_flow_loop_t* loop) {
   const rn_function_body_t* body = NULL;
   RN_RETURN_IF_ERROR(rn_function_body(loop->calls->ir->graph, loop->body, &body));
   int32_t count = 0;
@@ -310,7 +313,7 @@ static rn_status_t find_invariants(loop_t* loop) {
   return RN_OK;
 }
 
-static rn_status_t open_loop(loop_t* loop) {
+static rn_status_t open_loop(lower_control_flow_loop_t* loop) {
   for (int32_t i = 0; i < loop->source.input_count; ++i) {
     int32_t enter;
     RN_RETURN_IF_ERROR(add_enter(loop, i, &enter));
@@ -326,7 +329,8 @@ static rn_status_t open_loop(loop_t* loop) {
   return RN_OK;
 }
 
-static rn_status_t add_condition(loop_t* loop, bool is_stateful, rn_ir_edge_t* out) {
+static rn_status_t add_condition(lower_control_flow_loop_t* loop, bool is_stateful,
+                                 rn_ir_edge_t* out) {
   rn_calls_t* calls = loop->calls;
   rn_dtype_t type = RN_BOOL;
   int32_t call;
@@ -346,7 +350,7 @@ static rn_status_t add_condition(loop_t* loop, bool is_stateful, rn_ir_edge_t* o
   return rn_calls_add(calls, loop->node, &node, &out->node);
 }
 
-static rn_status_t close_loop(loop_t* loop, int32_t body, int32_t* exits) {
+static rn_status_t close_loop(lower_control_flow_loop_t* loop, int32_t body, int32_t* exits) {
   rn_calls_t* calls = loop->calls;
   for (int32_t i = 0; i < loop->source.input_count; ++i) {
     exits[i] = -1;
@@ -375,7 +379,7 @@ static rn_status_t close_loop(loop_t* loop, int32_t body, int32_t* exits) {
   return RN_OK;
 }
 
-static rn_status_t leave_loop(loop_t* loop, const int32_t* exits) {
+static rn_status_t leave_loop(lower_control_flow_loop_t* loop, const int32_t* exits) {
   rn_calls_t* calls = loop->calls;
   int32_t count = loop->source.input_count, waits = 0, end;
   rn_ir_edge_t* results = NULL;
@@ -396,7 +400,7 @@ static rn_status_t leave_loop(loop_t* loop, const int32_t* exits) {
   return RN_OK;
 }
 
-static rn_status_t lower_while(loop_t* loop) {
+static rn_status_t lower_while(lower_control_flow_loop_t* loop) {
   rn_calls_t* calls = loop->calls;
   rn_arena_t* arena = &calls->ir->arena;
   size_t count = (size_t)loop->source.input_count;
@@ -445,7 +449,8 @@ static rn_status_t can_choose(const rn_calls_t* calls, const rn_ir_node_t* node,
   return RN_OK;
 }
 
-static rn_status_t can_loop(const rn_calls_t* calls, const loop_t* loop, bool* out) {
+static rn_status_t can_loop(const rn_calls_t* calls, const lower_control_flow_loop_t* loop,
+                            bool* out) {
   *out = false;
   if (loop->source.input_count == 0 || !loop->cond || !loop->body) return RN_OK;
   const rn_function_body_t* cond = NULL;
@@ -465,11 +470,11 @@ rn_status_t rn_calls_lower(rn_calls_t* calls, int32_t index) {
   calls->notes.items[index].is_pruned |= is_asked && calls->options->prunes_branches;
   bool can = false;
   if (source.op->role == RN_ROLE_WHILE) {
-    loop_t loop = {.calls = calls,
-                   .node = index,
-                   .source = source,
-                   .cond = function_attr(&source, "cond"),
-                   .body = function_attr(&source, "body")};
+    lower_control_flow_loop_t loop = {.calls = calls,
+                                      .node = index,
+                                      .source = source,
+                                      .cond = function_attr(&source, "cond"),
+                                      .body = function_attr(&source, "body")};
     RN_RETURN_IF_ERROR(can_loop(calls, &loop, &can));
     calls->can_be_dead |= can;
     return can ? lower_while(&loop) : RN_OK;
@@ -477,7 +482,7 @@ rn_status_t rn_calls_lower(rn_calls_t* calls, int32_t index) {
   RN_RETURN_IF_ERROR(can_choose(calls, &source, &can));
   if (!can) return RN_OK;
   calls->can_be_dead = true;
-  choice_t choice = {
+  lower_control_flow_choice_t choice = {
       .calls = calls, .node = index, .source = source, .arg_count = source.input_count - 1};
   // Copied, because lowering changes the edges and the node's own must stay.
   rn_ir_edge_t* inputs = NULL;

@@ -25,34 +25,34 @@
 #define MAX_LOOPS 8
 
 // Rows [first, first + count) of |matrix|, available where |matrix| is.
-typedef struct rows_t {
+typedef struct slice_matmul_columns_rows_t {
   rn_ir_edge_t matrix;
   int64_t first, count;
   int32_t node;
-} rows_t;
+} slice_matmul_columns_rows_t;
 
-typedef struct parts_t {
+typedef struct slice_matmul_columns_parts_t {
   rn_ir_t* ir;
   const rn_op_def_t *product, *slice, *rows_of, *stack;
   size_t count;        // of nodes before this pass added any
   rn_ir_uses_t* uses;  // by node
   int32_t* slices;     // by matmul: number of readers that are slices of columns
   int64_t* columns;    // by matmul: number of columns that those read in all
-  RN_VEC(rows_t) made;
+  RN_VEC(slice_matmul_columns_rows_t) made;
   bool* is_split;  // by matmul: compute it by parts even if all of it is read
   bool* is_made;   // by slice: it was computed together with others
   bool has_flow;   // the graph has conditionals or loops
-} parts_t;
+} slice_matmul_columns_parts_t;
 
 // A slice of a matmul.
-typedef struct part_t {
+typedef struct slice_matmul_columns_part_t {
   int32_t slice, product;
   rn_ir_edge_t matrix;
   int64_t first, count;
-} part_t;
+} slice_matmul_columns_part_t;
 
 // Whether node |index| is a matmul by a transposed matrix with known shapes.
-static bool is_product(const parts_t* p, int32_t index) {
+static bool is_product(const slice_matmul_columns_parts_t* p, int32_t index) {
   const rn_ir_node_t* node = rn_ir_node(p->ir, index);
   if (node->is_removed || node->op != p->product || node->feed >= 0 || node->control_count > 0 ||
       !node->kernel || !rn_ir_flag(node, "transpose_b") || node->inputs[1].node < 0)
@@ -65,7 +65,7 @@ static bool is_product(const parts_t* p, int32_t index) {
          rn_shape_is_full(node->shapes[0]) && node->shapes[0].dims[1] == b->shapes[output].dims[0];
 }
 
-static bool numbers_of(const parts_t* p, rn_ir_edge_t edge, int64_t out[2]) {
+static bool numbers_of(const slice_matmul_columns_parts_t* p, rn_ir_edge_t edge, int64_t out[2]) {
   const rn_tensor_t* value = edge.node < 0 ? NULL : rn_ir_node(p->ir, edge.node)->constant;
   if (!value || edge.output != 0 || value->count != 2) return false;
   for (int i = 0; i < 2; ++i)
@@ -75,8 +75,8 @@ static bool numbers_of(const parts_t* p, rn_ir_edge_t edge, int64_t out[2]) {
 }
 
 // Whether |node| slices columns [first, first + count), all rows, of such a matmul.
-static bool takes_columns(const parts_t* p, const rn_ir_node_t* node, int64_t* out_first,
-                          int64_t* out_count) {
+static bool takes_columns(const slice_matmul_columns_parts_t* p, const rn_ir_node_t* node,
+                          int64_t* out_first, int64_t* out_count) {
   int64_t begin[2], size[2];
   if (node->is_removed || node->op != p->slice || node->feed >= 0 || node->inputs[0].node < 0 ||
       !is_product(p, node->inputs[0].node) || !numbers_of(p, node->inputs[1], begin) ||
@@ -92,7 +92,7 @@ static bool takes_columns(const parts_t* p, const rn_ir_node_t* node, int64_t* o
   return *out_count >= LEAST_COLUMNS && *out_count <= dims[1] - begin[1];
 }
 
-static void count_slices(parts_t* p) {
+static void count_slices(slice_matmul_columns_parts_t* p) {
   for (size_t n = 0; n < p->count; ++n) {
     const rn_ir_node_t* node = rn_ir_node(p->ir, (int32_t)n);
     if (node->is_removed) continue;
@@ -103,7 +103,8 @@ static void count_slices(parts_t* p) {
   }
 }
 
-static rn_status_t fill_attrs(const parts_t* p, rn_dtype_t dtype, const rows_t* rows,
+static rn_status_t fill_attrs(const slice_matmul_columns_parts_t* p, rn_dtype_t dtype,
+                              const slice_matmul_columns_rows_t* rows,
                               const rn_attr_value_t** out) {
   rn_attr_value_t* attrs = NULL;
   RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&p->ir->arena, (size_t)p->rows_of->attr_count, &attrs));
@@ -119,7 +120,8 @@ static rn_status_t fill_attrs(const parts_t* p, rn_dtype_t dtype, const rows_t* 
 }
 
 // Adds |node| with the shape of |rows| and the input |input|.
-static rn_status_t add_rows(parts_t* p, rn_ir_node_t* node, rn_ir_edge_t input, rows_t* rows) {
+static rn_status_t add_rows(slice_matmul_columns_parts_t* p, rn_ir_node_t* node, rn_ir_edge_t input,
+                            slice_matmul_columns_rows_t* rows) {
   rn_arena_t* arena = &p->ir->arena;
   const rn_ir_node_t* matrix = rn_ir_node(p->ir, rows->matrix.node);
   int64_t* dims = NULL;
@@ -144,9 +146,10 @@ static rn_status_t add_rows(parts_t* p, rn_ir_node_t* node, rn_ir_edge_t input, 
 // Finds or adds the node that yields |rows|: it takes them outside of the loops in which their
 // matrix is constant, and Enters bring them in. -1 if there is no kernel. |product| determines
 // device and type.
-static rn_status_t find_rows(parts_t* p, const rn_ir_node_t* product, rows_t* rows, int depth) {
+static rn_status_t find_rows(slice_matmul_columns_parts_t* p, const rn_ir_node_t* product,
+                             slice_matmul_columns_rows_t* rows, int depth) {
   for (size_t i = 0; i < p->made.count; ++i) {
-    const rows_t* made = &p->made.items[i];
+    const slice_matmul_columns_rows_t* made = &p->made.items[i];
     if (made->matrix.node != rows->matrix.node || made->matrix.output != rows->matrix.output ||
         made->first != rows->first || made->count != rows->count)
       continue;
@@ -155,7 +158,7 @@ static rn_status_t find_rows(parts_t* p, const rn_ir_node_t* product, rows_t* ro
   }
   rn_ir_node_t made = *rn_ir_node(p->ir, rows->matrix.node);
   if (depth < MAX_LOOPS && rn_ir_is_constant_enter(&made) && made.device == product->device) {
-    rows_t outer = {made.inputs[0], rows->first, rows->count, -1};
+    slice_matmul_columns_rows_t outer = {made.inputs[0], rows->first, rows->count, -1};
     RN_RETURN_IF_ERROR(find_rows(p, product, &outer, depth + 1));
     return outer.node < 0 ? RN_OK : add_rows(p, &made, (rn_ir_edge_t){outer.node, 0}, rows);
   }
@@ -169,7 +172,7 @@ static rn_status_t find_rows(parts_t* p, const rn_ir_node_t* product, rows_t* ro
   return made.kernel ? add_rows(p, &made, rows->matrix, rows) : RN_OK;
 }
 
-static rn_status_t make_part(parts_t* p, int32_t index) {
+static rn_status_t make_part(slice_matmul_columns_parts_t* p, int32_t index) {
   int64_t first, count;
   if (p->is_made[index]) return RN_OK;
   const rn_ir_node_t slice = *rn_ir_node(p->ir, index);  // a copy, because adding nodes moves them
@@ -180,7 +183,7 @@ static rn_status_t make_part(parts_t* p, int32_t index) {
   bool is_worth_it = p->columns[whole] <= product.shapes[0].dims[1] / MOST_OF * (MOST_OF - 1);
   if (p->slices[whole] != rn_ir_use_count(&p->uses[whole]) || !(is_worth_it || p->is_split[whole]))
     return RN_OK;
-  rows_t rows = {product.inputs[1], first, count, -1};
+  slice_matmul_columns_rows_t rows = {product.inputs[1], first, count, -1};
   RN_RETURN_IF_ERROR(find_rows(p, &product, &rows, 0));
   if (rows.node < 0) return RN_OK;
   rn_ir_node_t made = product;
@@ -196,7 +199,7 @@ static rn_status_t make_part(parts_t* p, int32_t index) {
 }
 
 static int compare_parts(const void* a, const void* b) {
-  const part_t *x = a, *y = b;
+  const slice_matmul_columns_part_t *x = a, *y = b;
 #define BY(field) \
   if (x->field != y->field) return x->field < y->field ? -1 : 1
   BY(matrix.node);
@@ -208,13 +211,15 @@ static int compare_parts(const void* a, const void* b) {
   return 0;
 }
 
-static bool are_of_one_range(const part_t* a, const part_t* b) {
+static bool are_of_one_range(const slice_matmul_columns_part_t* a,
+                             const slice_matmul_columns_part_t* b) {
   return a->matrix.node == b->matrix.node && a->matrix.output == b->matrix.output &&
          a->first == b->first && a->count == b->count;
 }
 
 // Whether a matmul of |parts| depends on one of the slices.
-static rn_status_t depend_on_each_other(const parts_t* p, const part_t* parts, size_t count,
+static rn_status_t depend_on_each_other(const slice_matmul_columns_parts_t* p,
+                                        const slice_matmul_columns_part_t* parts, size_t count,
                                         bool* out) {
   rn_arena_mark_t mark = rn_arena_mark(&p->ir->arena);
   bool* is_after = NULL;
@@ -228,8 +233,9 @@ static rn_status_t depend_on_each_other(const parts_t* p, const part_t* parts, s
 }
 
 // Makes a node of |op| on the device of |product|, with one output of |rows| by |columns|.
-static rn_status_t make_node(parts_t* p, const rn_op_def_t* op, const rn_ir_node_t* product,
-                             int32_t inputs, int64_t rows, int64_t columns, rn_ir_node_t* out) {
+static rn_status_t make_node(slice_matmul_columns_parts_t* p, const rn_op_def_t* op,
+                             const rn_ir_node_t* product, int32_t inputs, int64_t rows,
+                             int64_t columns, rn_ir_node_t* out) {
   rn_arena_t* arena = &p->ir->arena;
   int64_t* dims = NULL;
   *out = (rn_ir_node_t){.op = op,
@@ -251,8 +257,9 @@ static rn_status_t make_node(parts_t* p, const rn_op_def_t* op, const rn_ir_node
   return RN_OK;
 }
 
-static rn_status_t stack_lefts(parts_t* p, const part_t* parts, int32_t count, int64_t rows,
-                               int32_t* out) {
+static rn_status_t stack_lefts(slice_matmul_columns_parts_t* p,
+                               const slice_matmul_columns_part_t* parts, int32_t count,
+                               int64_t rows, int32_t* out) {
   const rn_ir_node_t product = *rn_ir_node(p->ir, parts[0].product);
   rn_attr_value_t* attrs = NULL;
   rn_ir_node_t stack;
@@ -275,9 +282,11 @@ static rn_status_t stack_lefts(parts_t* p, const part_t* parts, int32_t count, i
 }
 
 // Adds one matmul for all of |parts|, which become rows of it.
-static rn_status_t make_at_once(parts_t* p, const part_t* parts, int32_t count, int64_t rows) {
+static rn_status_t make_at_once(slice_matmul_columns_parts_t* p,
+                                const slice_matmul_columns_part_t* parts, int32_t count,
+                                int64_t rows) {
   const rn_ir_node_t product = *rn_ir_node(p->ir, parts[0].product);
-  rows_t right = {parts[0].matrix, parts[0].first, parts[0].count, -1};
+  slice_matmul_columns_rows_t right = {parts[0].matrix, parts[0].first, parts[0].count, -1};
   int32_t stack, all;
   RN_RETURN_IF_ERROR(find_rows(p, &product, &right, 0));
   if (right.node < 0) return RN_OK;
@@ -300,8 +309,9 @@ static rn_status_t make_at_once(parts_t* p, const part_t* parts, int32_t count, 
     part.extra_count = 0;
     RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&p->ir->arena, 1, &part.inputs));
     part.inputs[0] = (rn_ir_edge_t){all, 0};
-    RN_RETURN_IF_ERROR(
-        fill_attrs(p, product.types[0], &(rows_t){.first = first, .count = own}, &part.attrs));
+    RN_RETURN_IF_ERROR(fill_attrs(p, product.types[0],
+                                  &(slice_matmul_columns_rows_t){.first = first, .count = own},
+                                  &part.attrs));
     part.kernel = rn_ir_node(p->ir, right.node)->kernel;
     *slice = part;
     p->is_made[parts[i].slice] = p->is_split[parts[i].product] = true;
@@ -312,7 +322,8 @@ static rn_status_t make_at_once(parts_t* p, const part_t* parts, int32_t count, 
 
 // Computes slices of one column range, of matmuls by one matrix, together, if none depends on
 // another, as is the case for the gradients of an unrolled RNN's inputs.
-static rn_status_t try_at_once(parts_t* p, const part_t* parts, size_t count) {
+static rn_status_t try_at_once(slice_matmul_columns_parts_t* p,
+                               const slice_matmul_columns_part_t* parts, size_t count) {
   const rn_ir_node_t* matrix = rn_ir_node(p->ir, parts[0].matrix.node);
   int64_t depth = matrix->shapes[parts[0].matrix.output].dims[1];
   int64_t bytes =
@@ -337,12 +348,12 @@ static rn_status_t try_at_once(parts_t* p, const part_t* parts, size_t count) {
   return is_chain ? RN_OK : make_at_once(p, parts, (int32_t)count, rows);
 }
 
-static rn_status_t find_groups(parts_t* p) {
-  RN_VEC(part_t) parts = {0};
+static rn_status_t find_groups(slice_matmul_columns_parts_t* p) {
+  RN_VEC(slice_matmul_columns_part_t) parts = {0};
   rn_status_t status = RN_OK;
   for (size_t n = 0; rn_ok(status) && n < p->count; ++n) {
     const rn_ir_node_t* node = rn_ir_node(p->ir, (int32_t)n);
-    part_t part = {.slice = (int32_t)n};
+    slice_matmul_columns_part_t part = {.slice = (int32_t)n};
     if (!takes_columns(p, node, &part.first, &part.count)) continue;
     part.product = node->inputs[0].node;
     part.matrix = rn_ir_node(p->ir, part.product)->inputs[1];
@@ -359,19 +370,19 @@ static rn_status_t find_groups(parts_t* p) {
   return status;
 }
 
-static rn_status_t make_parts(parts_t* p) {
+static rn_status_t make_parts(slice_matmul_columns_parts_t* p) {
   if (!p->has_flow) RN_RETURN_IF_ERROR(find_groups(p));
   for (size_t n = 0; n < p->count; ++n) RN_RETURN_IF_ERROR(make_part(p, (int32_t)n));
   return RN_OK;
 }
 
 rn_status_t rn_pass_slice_matmul_columns(rn_ir_t* ir) {
-  parts_t p = {.ir = ir,
-               .product = rn_op_find(RN_STR("MatMul")),
-               .slice = rn_op_find(RN_STR("Slice")),
-               .rows_of = rn_op_rows_of(),
-               .stack = rn_op_stack_rows(),
-               .count = ir->nodes.count};
+  slice_matmul_columns_parts_t p = {.ir = ir,
+                                    .product = rn_op_find(RN_STR("MatMul")),
+                                    .slice = rn_op_find(RN_STR("Slice")),
+                                    .rows_of = rn_op_rows_of(),
+                                    .stack = rn_op_stack_rows(),
+                                    .count = ir->nodes.count};
   if (!p.product || !p.slice || !p.rows_of || !p.stack) return RN_OK;
   RN_RETURN_IF_ERROR(rn_ir_count_uses(ir, &p.uses));
   RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&ir->arena, p.count + 1, &p.slices));

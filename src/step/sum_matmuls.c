@@ -17,13 +17,13 @@
 // A sum absorbs the sum before it up to this many terms, which bounds the copying.
 #define MAX_TERMS 1024
 
-typedef struct products_t {
+typedef struct sum_matmuls_products_t {
   rn_ir_t* ir;
   const rn_op_def_t *product, *sum_of_products, *concat;
   rn_ir_uses_t* uses;  // by node
-} products_t;
+} sum_matmuls_products_t;
 
-static bool is_matrix(const products_t* p, rn_ir_edge_t edge) {
+static bool is_matrix(const sum_matmuls_products_t* p, rn_ir_edge_t edge) {
   if (edge.node < 0) return false;
   rn_shape_t shape = rn_ir_node(p->ir, edge.node)->shapes[edge.output];
   return shape.rank == 2 && rn_shape_is_full(shape);
@@ -31,8 +31,8 @@ static bool is_matrix(const products_t* p, rn_ir_edge_t edge) {
 
 // Whether |edge| is a matmul that only |reader| reads and that the fused kernel handles: shallow, B
 // not transposed, C not a vector.
-static bool is_shallow_product(const products_t* p, rn_ir_edge_t edge, const rn_ir_node_t* reader,
-                               int64_t max_depth) {
+static bool is_shallow_product(const sum_matmuls_products_t* p, rn_ir_edge_t edge,
+                               const rn_ir_node_t* reader, int64_t max_depth) {
   if (edge.node < 0) return false;
   const rn_ir_node_t* node = rn_ir_node(p->ir, edge.node);
   // A fed node is not a matmul, whatever its op: it has no inputs.
@@ -49,8 +49,9 @@ static bool is_shallow_product(const products_t* p, rn_ir_edge_t edge, const rn_
          node->shapes[0].dims[1] > 1;
 }
 
-static rn_status_t fill_attrs(const products_t* p, const rn_op_def_t* op, rn_dtype_t dtype,
-                              int32_t count, bool transposes, const rn_attr_value_t** out) {
+static rn_status_t fill_attrs(const sum_matmuls_products_t* p, const rn_op_def_t* op,
+                              rn_dtype_t dtype, int32_t count, bool transposes,
+                              const rn_attr_value_t** out) {
   rn_attr_value_t* attrs = NULL;
   RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&p->ir->arena, (size_t)op->attr_count, &attrs));
   for (int a = 0; a < op->attr_count; ++a) {
@@ -73,8 +74,8 @@ static rn_status_t fill_attrs(const products_t* p, const rn_op_def_t* op, rn_dty
 
 // Turns the node into |op|, whose inputs are the first |kept| of its own and then the operands of
 // |count| matmuls, which |terms| name. Removes the matmuls.
-static rn_status_t take_over(products_t* p, int32_t index, const rn_op_def_t* op, int32_t kept,
-                             const rn_ir_edge_t* terms, int32_t count) {
+static rn_status_t take_over(sum_matmuls_products_t* p, int32_t index, const rn_op_def_t* op,
+                             int32_t kept, const rn_ir_edge_t* terms, int32_t count) {
   rn_ir_node_t made = *rn_ir_node(p->ir, index);
   const rn_ir_node_t* first = rn_ir_node(p->ir, terms[0].node);
   made.op = op;
@@ -98,8 +99,8 @@ static rn_status_t take_over(products_t* p, int32_t index, const rn_op_def_t* op
 
 // Whether inputs of |node| from |first| on are matmuls that can be summed: all with the same
 // transpose_a, all of |shape|.
-static bool are_alike(const products_t* p, const rn_ir_node_t* node, int32_t first, bool transposes,
-                      rn_shape_t shape) {
+static bool are_alike(const sum_matmuls_products_t* p, const rn_ir_node_t* node, int32_t first,
+                      bool transposes, rn_shape_t shape) {
   for (int32_t i = first; i < node->input_count; ++i) {
     if (!is_shallow_product(p, node->inputs[i], node, MAX_DEPTH)) return false;
     const rn_ir_node_t* product = rn_ir_node(p->ir, node->inputs[i].node);
@@ -111,7 +112,7 @@ static bool are_alike(const products_t* p, const rn_ir_node_t* node, int32_t fir
 
 // Clients add many gradients a few at a time: AddN(AddN(a, b, c), d, e). Terms are added in order,
 // so the terms of a sum in the first place can replace it.
-static rn_status_t extend_sum(products_t* p, int32_t index) {
+static rn_status_t extend_sum(sum_matmuls_products_t* p, int32_t index) {
   const rn_ir_node_t* node = rn_ir_node(p->ir, index);
   rn_ir_node_t* before = rn_ir_node(p->ir, node->inputs[0].node);
   int32_t added = node->input_count - 1, had = before->input_count / 2, all = had + added;
@@ -141,7 +142,8 @@ static rn_status_t extend_sum(products_t* p, int32_t index) {
 }
 
 // If |edge| concatenates two matrices horizontally, the columns of the first; -1 otherwise.
-static int64_t first_side(const products_t* p, const rn_ir_node_t* reader, rn_ir_edge_t edge) {
+static int64_t first_side(const sum_matmuls_products_t* p, const rn_ir_node_t* reader,
+                          rn_ir_edge_t edge) {
   const rn_ir_node_t* node = rn_ir_node(p->ir, edge.node);
   if (node->op != p->concat || node->feed >= 0 || node->input_count != 3 ||
       node->control_count > 0 || node->device != reader->device || !is_matrix(p, node->inputs[0]) ||
@@ -156,7 +158,7 @@ static int64_t first_side(const products_t* p, const rn_ir_node_t* reader, rn_ir
 
 // Replaces left operands that concatenate two matrices by those matrices, if all do so alike. The
 // operands come after |kept| other inputs.
-static rn_status_t take_sides(products_t* p, int32_t index, int32_t kept) {
+static rn_status_t take_sides(sum_matmuls_products_t* p, int32_t index, int32_t kept) {
   rn_ir_node_t* node = rn_ir_node(p->ir, index);
   const int32_t count = (node->input_count - kept) / 2;
   const rn_ir_edge_t* lefts = node->inputs + kept;
@@ -183,7 +185,7 @@ static rn_status_t take_sides(products_t* p, int32_t index, int32_t kept) {
   return RN_OK;
 }
 
-static rn_status_t sum_products(products_t* p, int32_t index) {
+static rn_status_t sum_products(sum_matmuls_products_t* p, int32_t index) {
   const rn_ir_node_t* node = rn_ir_node(p->ir, index);
   if (node->inputs[0].node < 0) return RN_OK;
   const rn_ir_node_t* first = rn_ir_node(p->ir, node->inputs[0].node);
@@ -193,7 +195,8 @@ static rn_status_t sum_products(products_t* p, int32_t index) {
 }
 
 // The inputs of ResourceApplyGradientDescent: variable, learning rate, gradient.
-static rn_status_t descend_by_products(products_t* p, int32_t index, const rn_op_def_t* op) {
+static rn_status_t descend_by_products(sum_matmuls_products_t* p, int32_t index,
+                                       const rn_op_def_t* op) {
   const rn_ir_node_t* node = rn_ir_node(p->ir, index);
   const rn_ir_edge_t gradient = node->inputs[2];
   if (gradient.node < 0) return RN_OK;
@@ -219,7 +222,7 @@ static rn_status_t descend_by_products(products_t* p, int32_t index, const rn_op
 }
 
 // Turns c + a b, the form in which loops accumulate gradients, into one node that may overwrite c.
-static rn_status_t add_product(products_t* p, int32_t index, const rn_op_def_t* op) {
+static rn_status_t add_product(sum_matmuls_products_t* p, int32_t index, const rn_op_def_t* op) {
   const rn_ir_node_t* node = rn_ir_node(p->ir, index);
   for (int32_t i = 1; i >= 0; --i) {
     const rn_ir_edge_t product = node->inputs[i], other = node->inputs[1 - i];
@@ -235,10 +238,10 @@ static rn_status_t add_product(products_t* p, int32_t index, const rn_op_def_t* 
 }
 
 rn_status_t rn_pass_sum_matmuls(rn_ir_t* ir) {
-  products_t p = {.ir = ir,
-                  .product = rn_op_find(RN_STR("MatMul")),
-                  .sum_of_products = rn_op_sum_of_products(),
-                  .concat = rn_op_find(RN_STR("ConcatV2"))};
+  sum_matmuls_products_t p = {.ir = ir,
+                              .product = rn_op_find(RN_STR("MatMul")),
+                              .sum_of_products = rn_op_sum_of_products(),
+                              .concat = rn_op_find(RN_STR("ConcatV2"))};
   const rn_op_def_t *sum = rn_op_find(RN_STR("AddN")), *by_products = rn_op_descent_by_products();
   const rn_op_def_t* descent = rn_op_find(RN_STR("ResourceApplyGradientDescent"));
   if (!p.product || !p.sum_of_products || !by_products) return RN_OK;

@@ -5,24 +5,24 @@
 #include "framework/shape_fn.h"
 #include "graph/build.h"
 
-typedef struct verify_t {
+typedef struct step_verify_t {
   rn_ir_t* ir;
   rn_ir_stage_t stage;
   rn_arena_t scratch;
   bool is_clients;
   rn_ir_excuses_t* excuses;
-} verify_t;
+} step_verify_t;
 
 #define BROKEN(node, format, ...) \
   rn_internal("node '%.*s' (%s): " format, RN_STR_ARGS((node)->name), (node)->op->name, __VA_ARGS__)
 
 // The node at the other end of an edge must be there.
-static const char* why_not_there(const verify_t* v, int32_t index) {
+static const char* why_not_there(const step_verify_t* v, int32_t index) {
   if (index < 0 || (size_t)index >= v->ir->nodes.count) return "does not exist";
   return rn_ir_node(v->ir, index)->is_removed ? "was removed" : NULL;
 }
 
-static rn_status_t check_edge(const verify_t* v, const rn_ir_node_t* node, int32_t i) {
+static rn_status_t check_edge(const step_verify_t* v, const rn_ir_node_t* node, int32_t i) {
   rn_ir_edge_t edge = node->inputs[i];
   const char* why = why_not_there(v, edge.node);
   if (why) return BROKEN(node, "input %d comes from node %d, which %s", i, edge.node, why);
@@ -33,7 +33,7 @@ static rn_status_t check_edge(const verify_t* v, const rn_ir_node_t* node, int32
   return RN_OK;
 }
 
-static rn_status_t check_controls(const verify_t* v, int32_t index) {
+static rn_status_t check_controls(const step_verify_t* v, int32_t index) {
   const rn_ir_node_t* node = rn_ir_node(v->ir, index);
   for (int32_t i = 0; i < node->control_count; ++i) {
     const char* why = why_not_there(v, node->controls[i]);
@@ -51,7 +51,7 @@ static rn_dtype_t arg_type(const rn_ir_node_t* node, const rn_arg_def_t* arg, in
 }
 
 // The definition, with the node's attributes, says how many inputs it has and of which types.
-static rn_status_t check_inputs(const verify_t* v, const rn_ir_node_t* node) {
+static rn_status_t check_inputs(const step_verify_t* v, const rn_ir_node_t* node) {
   int32_t flat = 0;
   for (int a = 0; a < node->op->input_count; ++a) {
     const rn_arg_def_t* arg = &node->op->inputs[a];
@@ -89,7 +89,7 @@ static rn_status_t check_outputs(const rn_ir_node_t* node) {
   return RN_OK;
 }
 
-static rn_status_t shape_error(verify_t* v, const rn_ir_node_t* node, size_t output,
+static rn_status_t shape_error(step_verify_t* v, const rn_ir_node_t* node, size_t output,
                                rn_shape_t inferred) {
   rn_strbuf_t text;
   rn_strbuf_init(&text, v->ir->allocator);
@@ -104,7 +104,7 @@ static rn_status_t shape_error(verify_t* v, const rn_ir_node_t* node, size_t out
 
 // What the op's shape function concludes from the inputs' shapes, and from the values of constants
 // if |with_values|; NULL if it fails.
-static rn_status_t infer(verify_t* v, const rn_ir_node_t* node, bool with_values,
+static rn_status_t infer(step_verify_t* v, const rn_ir_node_t* node, bool with_values,
                          rn_shape_t** out) {
   rn_shape_t* inputs = NULL;
   rn_dtype_t* types = NULL;
@@ -148,7 +148,7 @@ static rn_status_t infer(verify_t* v, const rn_ir_node_t* node, bool with_values
 // What the op's shape function concludes must agree with the shapes on record. Where it fails, or
 // contradicts itself as soon as it sees the constants, a client asked for what cannot be, and the
 // kernel will say so.
-static rn_status_t compare_shapes(verify_t* v, const rn_ir_node_t* node) {
+static rn_status_t compare_shapes(step_verify_t* v, const rn_ir_node_t* node) {
   rn_shape_t *by_shapes = NULL, *by_values = NULL;
   RN_RETURN_IF_ERROR(infer(v, node, false, &by_shapes));
   RN_RETURN_IF_ERROR(infer(v, node, true, &by_values));
@@ -159,7 +159,7 @@ static rn_status_t compare_shapes(verify_t* v, const rn_ir_node_t* node) {
   return RN_OK;
 }
 
-static rn_status_t check_shapes(verify_t* v, int32_t index) {
+static rn_status_t check_shapes(step_verify_t* v, int32_t index) {
   const rn_ir_node_t* node = rn_ir_node(v->ir, index);
   if (node->constant && !rn_shape_compatible(node->shapes[0], rn_tensor_shape(node->constant)))
     return BROKEN(node, "%s", "the shape on record is not that of its constant value");
@@ -174,7 +174,7 @@ static rn_status_t check_shapes(verify_t* v, int32_t index) {
   return RN_OK;
 }
 
-static rn_status_t check_device(const verify_t* v, const rn_ir_node_t* node) {
+static rn_status_t check_device(const step_verify_t* v, const rn_ir_node_t* node) {
   if (!node->device) return BROKEN(node, "%s", "placement gave it no device");
   if (node->kernel && strcmp(node->kernel->op, node->op->name) != 0)
     return BROKEN(node, "it has a kernel of %s", node->kernel->op);
@@ -194,7 +194,7 @@ static rn_status_t check_device(const verify_t* v, const rn_ir_node_t* node) {
   return RN_OK;
 }
 
-static rn_status_t check_node(verify_t* v, int32_t index) {
+static rn_status_t check_node(step_verify_t* v, int32_t index) {
   const rn_ir_node_t* node = rn_ir_node(v->ir, index);
   if (node->is_removed) return RN_OK;
   RN_RETURN_IF_ERROR(check_controls(v, index));
@@ -211,7 +211,7 @@ static rn_status_t check_node(verify_t* v, int32_t index) {
 
 // What the step was asked for must still be there. A target may have been removed, if nothing is
 // left of what it did.
-static rn_status_t check_results(const verify_t* v) {
+static rn_status_t check_results(const step_verify_t* v) {
   for (int32_t i = 0; i < v->ir->fetch_count; ++i) {
     rn_ir_edge_t edge = v->ir->fetches[i];
     const char* why = why_not_there(v, edge.node);
@@ -225,7 +225,7 @@ static rn_status_t check_results(const verify_t* v) {
   return RN_OK;
 }
 
-static rn_status_t verify(verify_t* v) {
+static rn_status_t verify(step_verify_t* v) {
   for (size_t n = 0; n < v->ir->nodes.count; ++n) RN_RETURN_IF_ERROR(check_node(v, (int32_t)n));
   RN_RETURN_IF_ERROR(check_results(v));
   int32_t *order = NULL, count = 0;
@@ -242,7 +242,7 @@ static rn_status_t grow(rn_ir_t* ir, rn_ir_excuses_t* excuses) {
 
 rn_status_t rn_ir_verify(rn_ir_t* ir, rn_ir_stage_t stage, bool is_clients,
                          rn_ir_excuses_t* inout_excuses) {
-  verify_t v = {.ir = ir, .stage = stage, .is_clients = is_clients, .excuses = inout_excuses};
+  step_verify_t v = {.ir = ir, .stage = stage, .is_clients = is_clients, .excuses = inout_excuses};
   if (inout_excuses->count < ir->nodes.count || !inout_excuses->is_excused)
     RN_RETURN_IF_ERROR(grow(ir, inout_excuses));
   rn_arena_init(&v.scratch, ir->allocator);

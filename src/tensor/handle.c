@@ -3,14 +3,14 @@
 
 #include "tensor/tensor_proto.h"
 
-typedef struct block_t {
+typedef struct handle_block_t {
   rn_handle_t handle;  // first
   rn_allocator_t allocator;
   size_t size;
-} block_t;
+} handle_block_t;
 
 static void handle_destroy(rn_object_t* object) {
-  block_t* block = (block_t*)object;
+  handle_block_t* block = (handle_block_t*)object;
   rn_object_release((rn_object_t*)block->handle.resource);
   rn_free(block->allocator, block, block->size);
 }
@@ -26,9 +26,9 @@ static rn_str_t place(char** at, rn_str_t text) {
 rn_status_t rn_handle_make(rn_allocator_t allocator, const rn_handle_t* from, rn_handle_t** out) {
   *out = NULL;
   size_t rank = from->shape.rank > 0 ? (size_t)from->shape.rank : 0;
-  size_t size = sizeof(block_t) + rank * sizeof(int64_t) + from->device.size +
+  size_t size = sizeof(handle_block_t) + rank * sizeof(int64_t) + from->device.size +
                 from->container.size + from->name.size + from->type_name.size + 4;
-  block_t* block = NULL;
+  handle_block_t* block = NULL;
   RN_RETURN_IF_ERROR(rn_alloc_zeroed(allocator, size, (void**)&block));
   block->allocator = allocator;
   block->size = size;

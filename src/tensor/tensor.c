@@ -7,16 +7,16 @@
 #include "tensor/tstring.h"
 
 // A buffer in one block: the record, then the bytes at the next RN_ALIGN boundary.
-typedef struct block_t {
+typedef struct tensor_block_t {
   rn_buffer_t buffer;
   rn_allocator_t allocator;
   size_t block_size;
-} block_t;
+} tensor_block_t;
 
 // The largest distance from the start of a 16-byte aligned block to its bytes. The record fills all
 // but 8 bytes of a cache line, so a block that starts 16 bytes into a line wastes the most.
 #define BLOCK_OVERHEAD (2 * RN_ALIGN - 16)
-_Static_assert(sizeof(block_t) <= RN_ALIGN && BLOCK_OVERHEAD >= RN_ALIGN,
+_Static_assert(sizeof(tensor_block_t) <= RN_ALIGN && BLOCK_OVERHEAD >= RN_ALIGN,
                "the record fits a line, the bytes follow");
 
 static void destroy_elements(rn_dtype_t dtype, void* data, size_t size) {
@@ -30,7 +30,7 @@ static void destroy_elements(rn_dtype_t dtype, void* data, size_t size) {
 }
 
 static void block_destroy(rn_buffer_t* buffer) {
-  block_t* block = (block_t*)buffer;
+  tensor_block_t* block = (tensor_block_t*)buffer;
   if (!rn_dtype_is_plain(buffer->dtype))
     destroy_elements(buffer->dtype, buffer->data, buffer->size);
   rn_free(block->allocator, block, block->block_size);
@@ -40,7 +40,7 @@ rn_status_t rn_buffer_create(rn_allocator_t allocator, rn_dtype_t dtype, size_t 
                              rn_buffer_t** out) {
   *out = NULL;
   size_t block_size;
-  block_t* block = NULL;
+  tensor_block_t* block = NULL;
   if (!rn_add_ok(size, BLOCK_OVERHEAD, &block_size)) return rn_out_of_memory();
   RN_RETURN_IF_ERROR(rn_alloc(allocator, block_size, (void**)&block));
   uintptr_t data = ((uintptr_t)block + sizeof *block + RN_ALIGN - 1) & ~(uintptr_t)(RN_ALIGN - 1);

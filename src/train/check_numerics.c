@@ -6,21 +6,21 @@
 #include "runnel/train.h"
 #include "train/words.h"
 
-typedef RN_VEC(rn_edge_t) edges_t;
+typedef RN_VEC(rn_edge_t) check_numerics_edges_t;
 
 // By node number: how many conditionals and loops contain the node, and whether it is needed.
-typedef struct walk_t {
+typedef struct check_numerics_walk_t {
   rn_graph_t* graph;
   rn_allocator_t allocator;
   int32_t count;
   bool* is_needed;
   int32_t* depth;
-} walk_t;
+} check_numerics_walk_t;
 
 static bool is_role(const rn_node_t* node, rn_op_role_t role) { return node->op->role == role; }
 
 // Inputs come before their nodes, except the back edges of loops.
-static void find_depths(walk_t* w) {
+static void find_depths(check_numerics_walk_t* w) {
   for (int32_t i = 0; i < w->count; ++i) {
     const rn_node_t* node = w->graph->nodes.items[i];
     int32_t depth = 0;
@@ -37,7 +37,7 @@ static void find_depths(walk_t* w) {
   }
 }
 
-static rn_status_t find_needed(walk_t* w, const rn_edge_t* ys, int count) {
+static rn_status_t find_needed(check_numerics_walk_t* w, const rn_edge_t* ys, int count) {
   RN_VEC(rn_node_t*) open = {0};
   rn_status_t status = RN_OK;
   for (int i = 0; i < count && rn_ok(status); ++i) {
@@ -64,7 +64,8 @@ static bool is_checked(rn_edge_t edge) {
   return dtype == RN_HALF || dtype == RN_BFLOAT16 || dtype == RN_FLOAT || dtype == RN_DOUBLE;
 }
 
-static rn_status_t collect(walk_t* w, const rn_edge_t* ys, int count, edges_t* out) {
+static rn_status_t collect(check_numerics_walk_t* w, const rn_edge_t* ys, int count,
+                           check_numerics_edges_t* out) {
   w->count = (int32_t)w->graph->nodes.count;
   RN_RETURN_IF_ERROR(RN_NEW_ARRAY(w->allocator, (size_t)w->count, &w->is_needed));
   RN_RETURN_IF_ERROR(RN_NEW_ARRAY(w->allocator, (size_t)w->count, &w->depth));
@@ -83,8 +84,9 @@ static rn_status_t collect(walk_t* w, const rn_edge_t* ys, int count, edges_t* o
 
 RN_API rn_node_t* rn_add_check_numerics(rn_scope_t* scope, const rn_edge_t* ys, int count) {
   if (!rn_scope_ok(scope)) return NULL;
-  walk_t walk = {.graph = rn_scope_graph(scope), .allocator = rn_allocator_default()};
-  edges_t edges = {0};
+  check_numerics_walk_t walk = {.graph = rn_scope_graph(scope),
+                                .allocator = rn_allocator_default()};
+  check_numerics_edges_t edges = {0};
   rn_mutex_lock(&walk.graph->mutex);
   rn_status_t status = collect(&walk, ys, count, &edges);
   rn_mutex_unlock(&walk.graph->mutex);

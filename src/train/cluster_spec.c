@@ -42,32 +42,32 @@ static rn_status_t read_short(rn_cluster_t* cluster, rn_str_t text) {
 }
 
 // A JSON reader without a tree.
-typedef struct json_t {
+typedef struct cluster_spec_json_t {
   rn_cluster_t* cluster;
   rn_str_t text;
   size_t at;
-} json_t;
+} cluster_spec_json_t;
 
-static rn_status_t wrong(const json_t* json, const char* what) {
+static rn_status_t wrong(const cluster_spec_json_t* json, const char* what) {
   return rn_invalid_argument("The cluster's JSON, at byte %zu: %s", json->at, what);
 }
 
 // The next byte that is not white space; 0 at the end.
-static char peek(json_t* json) {
+static char peek(cluster_spec_json_t* json) {
   while (json->at < json->text.size && strchr(" \t\r\n", json->text.data[json->at]) &&
          json->text.data[json->at])
     json->at++;
   return json->at < json->text.size ? json->text.data[json->at] : 0;
 }
 
-static bool take(json_t* json, char byte) {
+static bool take(cluster_spec_json_t* json, char byte) {
   if (peek(json) != byte) return false;
   json->at++;
   return true;
 }
 
 // Names and addresses need no escapes; callers refuse one with a backslash.
-static rn_status_t read_string(json_t* json, rn_str_t* out) {
+static rn_status_t read_string(cluster_spec_json_t* json, rn_str_t* out) {
   if (!take(json, '"')) return wrong(json, "a string was expected");
   size_t start = json->at;
   while (json->at < json->text.size && json->text.data[json->at] != '"') {
@@ -82,8 +82,9 @@ static rn_status_t read_string(json_t* json, rn_str_t* out) {
 
 // Calls |each| for every member, with its name ("" in arrays) and its index; |at| is then at its
 // value.
-typedef rn_status_t (*member_fn_t)(json_t* json, rn_str_t name, int64_t index, void* arg);
-static rn_status_t read_members(json_t* json, member_fn_t each, void* arg) {
+typedef rn_status_t (*member_fn_t)(cluster_spec_json_t* json, rn_str_t name, int64_t index,
+                                   void* arg);
+static rn_status_t read_members(cluster_spec_json_t* json, member_fn_t each, void* arg) {
   bool is_object = peek(json) == '{';
   if (!is_object && peek(json) != '[') return wrong(json, "an object or a list was expected");
   char end = is_object ? '}' : ']';
@@ -99,7 +100,7 @@ static rn_status_t read_members(json_t* json, member_fn_t each, void* arg) {
   }
 }
 
-static rn_status_t skip_value(json_t* json, rn_str_t name, int64_t index, void* arg) {
+static rn_status_t skip_value(cluster_spec_json_t* json, rn_str_t name, int64_t index, void* arg) {
   (void)name, (void)index;
   int depth = arg ? *(const int*)arg : 0;
   if (depth > MAX_DEPTH) return wrong(json, "it is nested too deeply");
@@ -115,7 +116,7 @@ static rn_status_t skip_value(json_t* json, rn_str_t name, int64_t index, void* 
   return json->at > start ? RN_OK : wrong(json, "a value was expected");
 }
 
-static rn_status_t read_task(json_t* json, rn_str_t name, int64_t index, void* arg) {
+static rn_status_t read_task(cluster_spec_json_t* json, rn_str_t name, int64_t index, void* arg) {
   const rn_str_t* job = arg;
   rn_str_t address;
   RN_RETURN_IF_ERROR(read_string(json, &address));
@@ -123,12 +124,12 @@ static rn_status_t read_task(json_t* json, rn_str_t name, int64_t index, void* a
   return add_task(json->cluster, *job, index, address);
 }
 
-static rn_status_t read_job(json_t* json, rn_str_t name, int64_t index, void* arg) {
+static rn_status_t read_job(cluster_spec_json_t* json, rn_str_t name, int64_t index, void* arg) {
   (void)index, (void)arg;
   return read_members(json, read_task, &name);
 }
 
-static rn_status_t read_own(json_t* json, rn_str_t name, int64_t index, void* arg) {
+static rn_status_t read_own(cluster_spec_json_t* json, rn_str_t name, int64_t index, void* arg) {
   (void)arg;
   rn_str_t text;
   if (rn_str_is(name, "type")) {
@@ -150,14 +151,14 @@ static rn_status_t read_own(json_t* json, rn_str_t name, int64_t index, void* ar
   return RN_OK;
 }
 
-static rn_status_t read_config(json_t* json, rn_str_t name, int64_t index, void* arg) {
+static rn_status_t read_config(cluster_spec_json_t* json, rn_str_t name, int64_t index, void* arg) {
   if (rn_str_is(name, "cluster")) return read_members(json, read_job, NULL);
   if (rn_str_is(name, "task")) return read_members(json, read_own, NULL);
   return skip_value(json, name, index, arg);
 }
 
 static rn_status_t read_json(rn_cluster_t* cluster, rn_str_t text, bool is_config) {
-  json_t json = {cluster, text, 0};
+  cluster_spec_json_t json = {cluster, text, 0};
   RN_RETURN_IF_ERROR(read_members(&json, is_config ? read_config : read_job, NULL));
   return peek(&json) ? wrong(&json, "something follows the end") : RN_OK;
 }

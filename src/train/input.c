@@ -102,7 +102,7 @@ RN_API rn_edge_t rn_range_input_producer_(rn_scope_t* scope, int32_t limit,
 
 // Batches.
 
-typedef struct batch_t {
+typedef struct input_batch_t {
   const rn_edge_t* tensors;  // |lists| * |count| of them
   int lists, count, size;
   bool is_shuffled;
@@ -111,10 +111,10 @@ typedef struct batch_t {
   int* types;
   int* ranks;
   const int64_t** dims;
-} batch_t;
+} input_batch_t;
 
 // The element shape of tensor |c| that holds for all lists.
-static bool element_shape(rn_scope_t* s, rn_arena_t* arena, batch_t* b, int c) {
+static bool element_shape(rn_scope_t* s, rn_arena_t* arena, input_batch_t* b, int c) {
   int skipped = b->options->enqueue_many ? 1 : 0;
   int64_t* dims = NULL;
   for (int l = 0; l < b->lists; ++l) {
@@ -154,7 +154,7 @@ static bool element_shape(rn_scope_t* s, rn_arena_t* arena, batch_t* b, int c) {
   return true;
 }
 
-static rn_edge_t make_queue(rn_scope_t* s, const batch_t* b) {
+static rn_edge_t make_queue(rn_scope_t* s, const input_batch_t* b) {
   const rn_batch_options_t* o = b->options;
   int64_t reserve = b->is_shuffled ? o->min_after_dequeue : 0;
   int64_t capacity = o->capacity ? o->capacity : 32;
@@ -173,7 +173,7 @@ static rn_edge_t make_queue(rn_scope_t* s, const batch_t* b) {
                         .capacity = RN_SET(capacity), .shared_name = o->shared_name);
 }
 
-static rn_edges_t build_batch(rn_scope_t* s, rn_arena_t* arena, batch_t* b) {
+static rn_edges_t build_batch(rn_scope_t* s, rn_arena_t* arena, input_batch_t* b) {
   const rn_batch_options_t* o = b->options;
   int threads = b->lists > 1 ? b->lists : o->threads > 0 ? o->threads : 1;
   rn_node_t** enqueues = NULL;
@@ -201,7 +201,7 @@ static rn_edges_t build_batch(rn_scope_t* s, rn_arena_t* arena, batch_t* b) {
   return rn_scope_ok(s) ? out : NO_EDGES;
 }
 
-static rn_edges_t batch_in(rn_scope_t* scope, const char* fallback, batch_t b) {
+static rn_edges_t batch_in(rn_scope_t* scope, const char* fallback, input_batch_t b) {
   if (!rn_scope_ok(scope)) return NO_EDGES;
   if (!b.tensors || b.lists < 1 || b.count < 1 || b.size < 1) {
     rn_refuse(scope, "rn_%s: there must be tensors, and a batch size above 0", fallback);
@@ -223,38 +223,38 @@ RN_API rn_edges_t rn_batch_(rn_scope_t* scope, const rn_edge_t* tensors, int cou
                             rn_batch_options_t options) {
   return batch_in(
       scope, "batch",
-      (batch_t){
+      (input_batch_t){
           .tensors = tensors, .lists = 1, .count = count, .size = batch_size, .options = &options});
 }
 
 RN_API rn_edges_t rn_shuffle_batch_(rn_scope_t* scope, const rn_edge_t* tensors, int count,
                                     int batch_size, rn_batch_options_t options) {
   return batch_in(scope, "shuffle_batch",
-                  (batch_t){.tensors = tensors,
-                            .lists = 1,
-                            .count = count,
-                            .size = batch_size,
-                            .is_shuffled = true,
-                            .options = &options});
+                  (input_batch_t){.tensors = tensors,
+                                  .lists = 1,
+                                  .count = count,
+                                  .size = batch_size,
+                                  .is_shuffled = true,
+                                  .options = &options});
 }
 
 RN_API rn_edges_t rn_batch_join_(rn_scope_t* scope, const rn_edge_t* tensors, int lists, int count,
                                  int batch_size, rn_batch_options_t options) {
   return batch_in(scope, "batch_join",
-                  (batch_t){.tensors = tensors,
-                            .lists = lists,
-                            .count = count,
-                            .size = batch_size,
-                            .options = &options});
+                  (input_batch_t){.tensors = tensors,
+                                  .lists = lists,
+                                  .count = count,
+                                  .size = batch_size,
+                                  .options = &options});
 }
 
 RN_API rn_edges_t rn_shuffle_batch_join_(rn_scope_t* scope, const rn_edge_t* tensors, int lists,
                                          int count, int batch_size, rn_batch_options_t options) {
   return batch_in(scope, "shuffle_batch_join",
-                  (batch_t){.tensors = tensors,
-                            .lists = lists,
-                            .count = count,
-                            .size = batch_size,
-                            .is_shuffled = true,
-                            .options = &options});
+                  (input_batch_t){.tensors = tensors,
+                                  .lists = lists,
+                                  .count = count,
+                                  .size = batch_size,
+                                  .is_shuffled = true,
+                                  .options = &options});
 }

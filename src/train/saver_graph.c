@@ -34,11 +34,11 @@ static rn_edge_t text(rn_scope_t* scope, const char* value, const char* name) {
 }
 
 // The variables of one task, as indices into the saver's list.
-typedef struct group_t {
+typedef struct saver_graph_group_t {
   rn_str_t task;
   int* members;
   int count;
-} group_t;
+} saver_graph_group_t;
 
 // "/job:ps/replica:0/task:1" of a longer device name; "" if it names no task.
 static rn_str_t task_of(rn_str_t device) {
@@ -51,8 +51,8 @@ static rn_str_t task_of(rn_str_t device) {
   return RN_STR("");
 }
 
-static rn_status_t make_groups(rn_saver_t* saver, group_t** out, int* out_count) {
-  group_t* groups = NULL;
+static rn_status_t make_groups(rn_saver_t* saver, saver_graph_group_t** out, int* out_count) {
+  saver_graph_group_t* groups = NULL;
   RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&saver->arena, (size_t)saver->count + 1, &groups));
   int count = 0;
   for (int i = 0; i < saver->count; ++i) {
@@ -72,13 +72,14 @@ static rn_status_t make_groups(rn_saver_t* saver, group_t** out, int* out_count)
 }
 
 // The inputs of the save and restore ops of one group.
-typedef struct columns_t {
+typedef struct saver_graph_columns_t {
   const char **names, **slices;
   rn_edge_t* values;
   int* dtypes;
-} columns_t;
+} saver_graph_columns_t;
 
-static rn_status_t make_columns(rn_saver_t* saver, const group_t* group, columns_t* out) {
+static rn_status_t make_columns(rn_saver_t* saver, const saver_graph_group_t* group,
+                                saver_graph_columns_t* out) {
   size_t count = (size_t)group->count;
   RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&saver->arena, count, &out->names));
   RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&saver->arena, count, &out->slices));
@@ -95,7 +96,7 @@ static rn_status_t make_columns(rn_saver_t* saver, const group_t* group, columns
 }
 
 static rn_node_t* build_save(const rn_saver_t* saver, rn_scope_t* scope, rn_edge_t path,
-                             const columns_t* columns, int count) {
+                             const saver_graph_columns_t* columns, int count) {
   bool is_first = saver->options.is_first_format;
   rn_edge_t names = texts(scope, columns->names, count, is_first ? NULL : "SaveV2/tensor_names");
   rn_edge_t slices =
@@ -104,8 +105,8 @@ static rn_node_t* build_save(const rn_saver_t* saver, rn_scope_t* scope, rn_edge
   return rn_SaveV2(scope, path, names, slices, columns->values, count);
 }
 
-static void build_restore(rn_saver_t* saver, rn_scope_t* scope, const group_t* group,
-                          const columns_t* columns) {
+static void build_restore(rn_saver_t* saver, rn_scope_t* scope, const saver_graph_group_t* group,
+                          const saver_graph_columns_t* columns) {
   rn_edge_t names = texts(scope, columns->names, group->count, "RestoreV2/tensor_names");
   rn_edge_t slices = texts(scope, columns->slices, group->count, "RestoreV2/shape_and_slices");
   rn_edges_t restored =
@@ -129,8 +130,8 @@ static void set_task(rn_scope_t* scope, rn_arena_t* arena, rn_str_t task) {
 
 // Each task writes its shard, then one op merges them. Returns the edge that carries the path when
 // that is done.
-static rn_edge_t build_sharded(rn_saver_t* saver, rn_scope_t* scope, const group_t* groups,
-                               int count) {
+static rn_edge_t build_sharded(rn_saver_t* saver, rn_scope_t* scope,
+                               const saver_graph_group_t* groups, int count) {
   char temporary[64];
   const rn_env_t* env = rn_env_system();
   snprintf(temporary, sizeof temporary, "_temp_%016llx/part",
@@ -143,7 +144,7 @@ static rn_edge_t build_sharded(rn_saver_t* saver, rn_scope_t* scope, const group
   rn_status_t status = RN_ARENA_ARRAY(&saver->arena, (size_t)count, &shards);
   if (rn_ok(status)) status = RN_ARENA_ARRAY(&saver->arena, (size_t)count, &saves);
   for (int i = 0; rn_ok(status) && i < count; ++i) {
-    columns_t columns;
+    saver_graph_columns_t columns;
     status = make_columns(saver, &groups[i], &columns);
     if (!rn_ok(status)) break;
     set_task(scope, &saver->arena, groups[i].task);
@@ -163,8 +164,9 @@ static rn_edge_t build_sharded(rn_saver_t* saver, rn_scope_t* scope, const group
   return rn_after(scope, saver->filename, merge);
 }
 
-static rn_edge_t build_plain(rn_saver_t* saver, rn_scope_t* scope, const group_t* group) {
-  columns_t columns;
+static rn_edge_t build_plain(rn_saver_t* saver, rn_scope_t* scope,
+                             const saver_graph_group_t* group) {
+  saver_graph_columns_t columns;
   rn_status_t status = make_columns(saver, group, &columns);
   if (!rn_ok(status)) {
     rn_scope_fail(scope, status);
@@ -189,7 +191,7 @@ static rn_status_t make_names(rn_saver_t* saver) {
 }
 
 rn_status_t rn_saver_build(rn_saver_t* saver, rn_scope_t* scope) {
-  group_t* groups = NULL;
+  saver_graph_group_t* groups = NULL;
   int count = 0;
   RN_RETURN_IF_ERROR(make_groups(saver, &groups, &count));
   rn_edge_t path = text(scope, "model", "filename/input");

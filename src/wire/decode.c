@@ -28,10 +28,10 @@ typedef struct rn_pb_decoder_t {
 } rn_pb_decoder_t;
 
 // Every reader returns the position after what it read, or NULL on failure.
-typedef const char* cursor_t;
+typedef const char* decode_cursor_t;
 
-static __attribute__((noinline, cold)) cursor_t fail(rn_pb_decoder_t* d, cursor_t at,
-                                                     const char* what) {
+static __attribute__((noinline, cold)) decode_cursor_t fail(rn_pb_decoder_t* d, decode_cursor_t at,
+                                                            const char* what) {
   if (rn_ok(d->status)) {
     d->status = rn_invalid_argument("%s: %s at byte %zu", d->name, what, (size_t)(at - d->start));
   }
@@ -70,10 +70,12 @@ static inline void* take(rn_pb_decoder_t* d, size_t size) {
   return piece;
 }
 
-static __attribute__((noinline)) cursor_t read_varint_slow(rn_pb_decoder_t* d, cursor_t p,
-                                                           cursor_t end, uint64_t* out) {
+static __attribute__((noinline)) decode_cursor_t read_varint_slow(rn_pb_decoder_t* d,
+                                                                  decode_cursor_t p,
+                                                                  decode_cursor_t end,
+                                                                  uint64_t* out) {
   uint64_t value = 0;
-  cursor_t start = p;
+  decode_cursor_t start = p;
   for (unsigned shift = 0; shift < 70; shift += 7) {
     if (p == end) return fail(d, start, "truncated varint");
     uint8_t byte = (uint8_t)*p++;
@@ -87,7 +89,8 @@ static __attribute__((noinline)) cursor_t read_varint_slow(rn_pb_decoder_t* d, c
   return fail(d, start, "varint of more than 10 bytes");
 }
 
-static inline cursor_t read_varint(rn_pb_decoder_t* d, cursor_t p, cursor_t end, uint64_t* out) {
+static inline decode_cursor_t read_varint(rn_pb_decoder_t* d, decode_cursor_t p,
+                                          decode_cursor_t end, uint64_t* out) {
   if (RN_PB_LIKELY(p != end && (uint8_t)*p < 0x80)) {
     *out = (uint8_t)*p;
     return p + 1;
@@ -95,27 +98,31 @@ static inline cursor_t read_varint(rn_pb_decoder_t* d, cursor_t p, cursor_t end,
   return read_varint_slow(d, p, end, out);
 }
 
-static inline cursor_t read_length(rn_pb_decoder_t* d, cursor_t p, cursor_t end, size_t* out) {
+static inline decode_cursor_t read_length(rn_pb_decoder_t* d, decode_cursor_t p,
+                                          decode_cursor_t end, size_t* out) {
   uint64_t length = 0;
-  cursor_t q = read_varint(d, p, end, &length);
+  decode_cursor_t q = read_varint(d, p, end, &length);
   if (RN_PB_UNLIKELY(!q)) return NULL;
   if (RN_PB_UNLIKELY(length > (uint64_t)(end - q))) return fail(d, p, "length beyond the end");
   *out = (size_t)length;
   return q;
 }
 
-static inline cursor_t read_tag(rn_pb_decoder_t* d, cursor_t p, cursor_t end, uint32_t* out) {
+static inline decode_cursor_t read_tag(rn_pb_decoder_t* d, decode_cursor_t p, decode_cursor_t end,
+                                       uint32_t* out) {
   uint64_t tag = 0;
-  cursor_t q = read_varint(d, p, end, &tag);
+  decode_cursor_t q = read_varint(d, p, end, &tag);
   if (RN_PB_UNLIKELY(!q)) return NULL;
   if (RN_PB_UNLIKELY(tag < 8 || tag >> 3 > RN_PB_MAX_NUMBER)) return fail(d, p, "bad field number");
   *out = (uint32_t)tag;
   return q;
 }
 
-static cursor_t skip_group(rn_pb_decoder_t* d, cursor_t p, cursor_t end, uint32_t number);
+static decode_cursor_t skip_group(rn_pb_decoder_t* d, decode_cursor_t p, decode_cursor_t end,
+                                  uint32_t number);
 
-static cursor_t skip_field(rn_pb_decoder_t* d, cursor_t p, cursor_t end, uint32_t tag) {
+static decode_cursor_t skip_field(rn_pb_decoder_t* d, decode_cursor_t p, decode_cursor_t end,
+                                  uint32_t tag) {
   uint64_t value = 0;
   size_t size = 0;
   switch (tag & 7) {
@@ -135,7 +142,8 @@ static cursor_t skip_field(rn_pb_decoder_t* d, cursor_t p, cursor_t end, uint32_
   }
 }
 
-static cursor_t skip_group(rn_pb_decoder_t* d, cursor_t p, cursor_t end, uint32_t number) {
+static decode_cursor_t skip_group(rn_pb_decoder_t* d, decode_cursor_t p, decode_cursor_t end,
+                                  uint32_t number) {
   if (d->depth == 0) return fail(d, p, "nested too deep");
   --d->depth;
   while (p != end) {
@@ -153,7 +161,7 @@ static cursor_t skip_group(rn_pb_decoder_t* d, cursor_t p, cursor_t end, uint32_
 
 // Counts consecutive fields with the one-byte tag |tag|, starting with the length of the first at
 // |p|. Only an estimate for reserving memory: stops at anything unusual.
-static size_t count_run(cursor_t p, cursor_t end, uint8_t tag) {
+static size_t count_run(decode_cursor_t p, decode_cursor_t end, uint8_t tag) {
   size_t run = 0;
   while (p != end) {
     size_t length = 0;
@@ -192,8 +200,8 @@ static __attribute__((noinline)) bool grow(rn_pb_decoder_t* d, rn_pb_list_t* lis
 }
 
 // Appends an element, whose tag ends at |p|, and returns its place.
-static inline char* push(rn_pb_decoder_t* d, rn_pb_list_t* list, size_t size, cursor_t p,
-                         cursor_t end, uint32_t tag) {
+static inline char* push(rn_pb_decoder_t* d, rn_pb_list_t* list, size_t size, decode_cursor_t p,
+                         decode_cursor_t end, uint32_t tag) {
   if (RN_PB_UNLIKELY(list->count >= list->capacity)) {
     bool can_look = (tag & 7) == RN_PB_WIRE_LENGTH && tag < 0x80;
     size_t more = can_look ? count_run(p, end, (uint8_t)tag) : 4;
@@ -230,8 +238,8 @@ static inline void store_varint(uint8_t type, uint64_t value, char* slot) {
   }
 }
 
-static cursor_t read_packed(rn_pb_decoder_t* d, const rn_pb_field_desc_t* field, cursor_t p,
-                            cursor_t end, rn_pb_list_t* list) {
+static decode_cursor_t read_packed(rn_pb_decoder_t* d, const rn_pb_field_desc_t* field,
+                                   decode_cursor_t p, decode_cursor_t end, rn_pb_list_t* list) {
   size_t length = 0, count = 0, size = field->size;
   p = read_length(d, p, end, &length);
   if (!p || length == 0) return p;
@@ -262,11 +270,11 @@ static cursor_t read_packed(rn_pb_decoder_t* d, const rn_pb_field_desc_t* field,
   return p;
 }
 
-static cursor_t read_message(rn_pb_decoder_t* d, const rn_pb_message_desc_t* desc, cursor_t p,
-                             cursor_t end, char* message);
+static decode_cursor_t read_message(rn_pb_decoder_t* d, const rn_pb_message_desc_t* desc,
+                                    decode_cursor_t p, decode_cursor_t end, char* message);
 
-static cursor_t read_sub(rn_pb_decoder_t* d, const rn_pb_message_desc_t* sub, cursor_t p,
-                         cursor_t end, char* message) {
+static decode_cursor_t read_sub(rn_pb_decoder_t* d, const rn_pb_message_desc_t* sub,
+                                decode_cursor_t p, decode_cursor_t end, char* message) {
   size_t length = 0;
   p = read_length(d, p, end, &length);
   if (RN_PB_UNLIKELY(!p)) return NULL;
@@ -287,8 +295,8 @@ static cursor_t read_sub(rn_pb_decoder_t* d, const rn_pb_message_desc_t* sub, cu
 }
 
 // Reads the value of |field| into |slot|, an element of a list or a member of the struct.
-static inline cursor_t read_value(rn_pb_decoder_t* d, const rn_pb_field_desc_t* field, cursor_t p,
-                                  cursor_t end, char* slot) {
+static inline decode_cursor_t read_value(rn_pb_decoder_t* d, const rn_pb_field_desc_t* field,
+                                         decode_cursor_t p, decode_cursor_t end, char* slot) {
   switch (field->wire) {
     case RN_PB_WIRE_VARINT: {
       uint64_t value = 0;
@@ -340,8 +348,8 @@ static inline char* place_of(const rn_pb_field_desc_t* field, char* message) {
   return slot;
 }
 
-static cursor_t read_message(rn_pb_decoder_t* d, const rn_pb_message_desc_t* desc, cursor_t p,
-                             cursor_t end, char* message) {
+static decode_cursor_t read_message(rn_pb_decoder_t* d, const rn_pb_message_desc_t* desc,
+                                    decode_cursor_t p, decode_cursor_t end, char* message) {
   while (p != end) {
     uint32_t tag = 0;
     p = read_tag(d, p, end, &tag);

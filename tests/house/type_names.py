@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """A type name means one type in the whole tree: no struct, union, enum or typedef has a name that another file
-defines too. Alternatives within one file (#if) are fine. The names of TensorFlow's own headers are not ours to choose.
+defines too, types of a single .c file included: grep, ctags and debuggers know no files. Alternatives within one file
+(#if) are fine. The names of TensorFlow's own headers are not ours to choose.
 """
 import collections
 import os
@@ -54,15 +55,10 @@ def main():
                     line = text.count("\n", 0, offset) + 1
                     places[name].setdefault(os.path.relpath(full, ROOT), line)
     assert len(places) > 500, "types are not found any more"
-    bad = {name: files for name, files in places.items() if len(files) > 1 and is_shared(name, files)}
+    bad = {name: files for name, files in places.items() if len(files) > 1}
     for name, files in sorted(bad.items()):
         print(name + ": " + ", ".join("%s:%d" % place for place in sorted(files.items())))
     return 1 if bad else 0
-
-
-def is_shared(name, files):
-    """Types of one .c file may share a name, but not with a type that other files see."""
-    return name.startswith("rn_") or any(file.endswith(".h") for file in files)
 
 
 if __name__ == "__main__":

@@ -2,10 +2,10 @@
 #include "capi/eager/eager.h"
 
 // A device as it was registered.
-typedef struct device_t {
+typedef struct custom_device_t {
   TFE_CustomDevice callbacks;
   void* info;
-} device_t;
+} custom_device_t;
 
 // Takes the status that the client's callback has set.
 static rn_status_t taken(TF_Status* status) {
@@ -25,7 +25,7 @@ static rn_status_t made(TF_Status* status, TFE_TensorHandle* handle, rn_eager_ha
 
 static rn_status_t copy_to(void* self, rn_eager_t* eager, rn_eager_handle_t* handle,
                            rn_eager_handle_t** out) {
-  device_t* device = self;
+  custom_device_t* device = self;
   TF_Status status = {0};
   TFE_TensorHandle* copy = device->callbacks.copy_tensor_to_device(
       (TFE_Context*)eager, (TFE_TensorHandle*)handle, &status, device->info);
@@ -34,7 +34,7 @@ static rn_status_t copy_to(void* self, rn_eager_t* eager, rn_eager_handle_t* han
 
 static rn_status_t copy_from(void* self, rn_eager_t* eager, rn_eager_handle_t* handle,
                              const char* name, rn_eager_handle_t** out) {
-  device_t* device = self;
+  custom_device_t* device = self;
   TF_Status status = {0};
   TFE_TensorHandle* copy = device->callbacks.copy_tensor_from_device(
       (TFE_Context*)eager, (TFE_TensorHandle*)handle, name, &status, device->info);
@@ -43,7 +43,7 @@ static rn_status_t copy_from(void* self, rn_eager_t* eager, rn_eager_handle_t* h
 
 static rn_status_t execute(void* self, rn_eager_op_t* op, rn_eager_handle_t** outputs,
                            int32_t* inout_count) {
-  device_t* device = self;
+  custom_device_t* device = self;
   TF_Status status = {0};
   int count = *inout_count;
   device->callbacks.execute((const TFE_Op*)op, &count, (TFE_TensorHandle**)outputs, &status,
@@ -55,7 +55,7 @@ static rn_status_t execute(void* self, rn_eager_op_t* op, rn_eager_handle_t** ou
 
 static rn_status_t pack(void* self, rn_eager_t* eager, rn_eager_handle_t** handles, int32_t count,
                         rn_eager_handle_t** out) {
-  device_t* device = self;
+  custom_device_t* device = self;
   TF_Status status = {0};
   TFE_TensorHandle* packed = device->callbacks.pack(
       (TFE_Context*)eager, (TFE_TensorHandle**)handles, count, &status, device->info);
@@ -63,7 +63,7 @@ static rn_status_t pack(void* self, rn_eager_t* eager, rn_eager_handle_t** handl
 }
 
 static void destroy(void* self) {
-  device_t* device = self;
+  custom_device_t* device = self;
   if (device->callbacks.delete_device) device->callbacks.delete_device(device->info);
   RN_FREE(rn_capi_allocator(), device);
 }
@@ -75,9 +75,9 @@ static rn_status_t add_device(TFE_Context* ctx, const TFE_CustomDevice* callback
   if (!callbacks->copy_tensor_to_device || !callbacks->copy_tensor_from_device ||
       !callbacks->execute)
     return rn_invalid_argument("A custom device needs functions to copy and to execute");
-  device_t* device = NULL;
+  custom_device_t* device = NULL;
   RN_RETURN_IF_ERROR(RN_NEW(rn_capi_allocator(), &device));
-  *device = (device_t){*callbacks, info};
+  *device = (custom_device_t){*callbacks, info};
   rn_eager_custom_device_t own = {.self = device,
                                   .copy_to = copy_to,
                                   .copy_from = copy_from,
@@ -102,31 +102,31 @@ bool TFE_IsCustomDevice(TFE_Context* ctx, const char* device_name) {
 
 // --- Handles
 
-typedef struct value_t {
+typedef struct custom_value_t {
   TFE_CustomDeviceTensorHandle methods;
   void* data;
-} value_t;
+} custom_value_t;
 
 void* rn_capi_custom_data(const rn_eager_foreign_t* value) {
-  return ((const value_t*)value->self)->data;
+  return ((const custom_value_t*)value->self)->data;
 }
 
 static rn_status_t value_rank(void* self, int* out) {
-  const value_t* value = self;
+  const custom_value_t* value = self;
   TF_Status status = {0};
   *out = value->methods.num_dims(value->data, &status);
   return taken(&status);
 }
 
 static rn_status_t value_dim(void* self, int axis, int64_t* out) {
-  const value_t* value = self;
+  const custom_value_t* value = self;
   TF_Status status = {0};
   *out = value->methods.dim(value->data, axis, &status);
   return taken(&status);
 }
 
 static void value_destroy(void* self) {
-  value_t* value = self;
+  custom_value_t* value = self;
   if (value->methods.deallocator) value->methods.deallocator(value->data);
   RN_FREE(rn_capi_allocator(), value);
 }
@@ -139,9 +139,9 @@ static rn_status_t make_handle(TFE_Context* ctx, const char* name, TF_DataType d
   if (!methods->num_dims || !methods->dim)
     return rn_invalid_argument("A handle of a custom device needs functions for its shape");
   if (!rn_dtype_is_valid((rn_dtype_t)dtype)) return rn_invalid_argument("%d is no type", dtype);
-  value_t* value = NULL;
+  custom_value_t* value = NULL;
   RN_RETURN_IF_ERROR(RN_NEW(rn_capi_allocator(), &value));
-  *value = (value_t){*methods, data};
+  *value = (custom_value_t){*methods, data};
   rn_eager_foreign_t custom = {value, value_rank, value_dim, value_destroy};
   rn_status_t status =
       rn_eager_custom_handle(rn_capi_eager(ctx), rn_str(name), (rn_dtype_t)dtype, &custom, out);

@@ -20,12 +20,12 @@ static void send(void* rendezvous, TF_RendezvousSend_Params* params) {
 }
 
 // A pending receive of a plug-in.
-typedef struct waiter_t {
+typedef struct rendezvous_waiter_t {
   rn_recv_t recv;
   TF_RendezvousDoneCallbackImpl on_done;
   size_t block_size;
   char key[];
-} waiter_t;
+} rendezvous_waiter_t;
 
 static void answer(const TF_RendezvousDoneCallbackImpl* on_done, rn_status_t status,
                    TF_Tensor* tensor, bool is_dead) {
@@ -38,7 +38,7 @@ static void answer(const TF_RendezvousDoneCallbackImpl* on_done, rn_status_t sta
 
 static void received(rn_recv_t* recv, rn_status_t status, rn_tensor_t* value, bool is_dead,
                      rn_device_t* device) {
-  waiter_t* waiter = (waiter_t*)recv;
+  rendezvous_waiter_t* waiter = (rendezvous_waiter_t*)recv;
   TF_Tensor* tensor = NULL;
   (void)device;
   if (rn_ok(status) && !is_dead) status = rn_capi_tensor_wrap(value, &tensor);
@@ -50,7 +50,7 @@ static void received(rn_recv_t* recv, rn_status_t status, rn_tensor_t* value, bo
 static void receive(void* rendezvous, TF_RendezvousAsyncRecv_Params* params) {
   if (!params) return;
   rn_str_t key = key_of(params->key);
-  waiter_t* waiter = NULL;
+  rendezvous_waiter_t* waiter = NULL;
   size_t size = sizeof *waiter + key.size;
   rn_status_t status = key.data ? rn_alloc_zeroed(rn_capi_allocator(), size, (void**)&waiter)
                                 : rn_invalid_argument("A tensor is waited for without a key");

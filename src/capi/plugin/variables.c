@@ -8,7 +8,7 @@
 #include "kernels/cpu/state/variable.h"
 #include "tensorflow/c/kernels_experimental.h"
 
-typedef void (*copy_t)(TF_OpKernelContext*, TF_Tensor*, TF_Tensor*);
+typedef void (*variables_copy_t)(TF_OpKernelContext*, TF_Tensor*, TF_Tensor*);
 
 static rn_status_t check_input(const TF_OpKernelContext* ctx, int i) {
   if (!ctx) return rn_invalid_argument("The context of a kernel is NULL");
@@ -64,7 +64,7 @@ static rn_status_t assign(rn_variable_t* variable, const rn_tensor_t* value, con
 }
 
 void TF_AssignVariable(TF_OpKernelContext* ctx, int input_index, int value_index,
-                       bool validate_shape, copy_t copyFunc, TF_Status* status) {
+                       bool validate_shape, variables_copy_t copyFunc, TF_Status* status) {
   (void)copyFunc;
   rn_variable_t* variable = NULL;
   const rn_tensor_t* value = NULL;
@@ -100,8 +100,8 @@ void TF_OpKernelContext_ForwardRefInputToRefOutput(TF_OpKernelContext* ctx, int3
 }
 
 void TF_AssignRefVariable(TF_OpKernelContext* ctx, int input_ref_index, int output_ref_index,
-                          int value_index, bool use_locking, bool validate_shape, copy_t copyFunc,
-                          TF_Status* status) {
+                          int value_index, bool use_locking, bool validate_shape,
+                          variables_copy_t copyFunc, TF_Status* status) {
   (void)use_locking, (void)copyFunc;  // the variable is always locked
   rn_variable_t* variable = NULL;
   const rn_tensor_t* value = NULL;
@@ -121,7 +121,7 @@ static rn_status_t writable_locked(TF_OpKernelContext* ctx, int i, rn_variable_t
 }
 
 void TF_AssignUpdateVariable(TF_OpKernelContext* ctx, int input_index, int value_index, int Op,
-                             int isVariantType, copy_t copyFunc,
+                             int isVariantType, variables_copy_t copyFunc,
                              void (*updateFunc)(TF_OpKernelContext* ctx, TF_Tensor* tensor,
                                                 TF_Tensor* value, int Op),
                              TF_Status* status) {
@@ -197,7 +197,8 @@ static rn_status_t lock_all(TF_OpKernelContext* ctx, const int* inputs, size_t l
 }
 
 void TF_MaybeLockVariableInputMutexesInOrder(TF_OpKernelContext* ctx, bool do_lock, bool sparse,
-                                             const int* inputs, size_t len, copy_t copyFunc,
+                                             const int* inputs, size_t len,
+                                             variables_copy_t copyFunc,
                                              TF_VariableInputLockHolder** lockHolder,
                                              TF_Status* status) {
   (void)sparse, (void)copyFunc;
@@ -220,7 +221,7 @@ void TF_ReleaseVariableInputLockHolder(TF_VariableInputLockHolder* lockHolder) {
 }
 
 void TF_GetInputTensorFromVariable(TF_OpKernelContext* ctx, int input, bool lock_held,
-                                   bool isVariantType, bool sparse, copy_t copyFunc,
+                                   bool isVariantType, bool sparse, variables_copy_t copyFunc,
                                    TF_Tensor** out, TF_Status* status) {
   (void)isVariantType, (void)sparse, (void)copyFunc;
   if (out) *out = NULL;

@@ -9,8 +9,8 @@
 
 typedef enum job_kind_t { JOB_KERNEL, JOB_TO_HOST, JOB_FROM_HOST, JOB_SYNC } job_kind_t;
 
-typedef struct job_t {
-  struct job_t* next;
+typedef struct null_device_job_t {
+  struct null_device_job_t* next;
   job_kind_t kind;
   rn_null_body_t body;
   int input_count, output_count;
@@ -19,7 +19,7 @@ typedef struct job_t {
   char arg[MAX_ARG_BYTES];
   rn_device_done_t done;
   void* done_arg;
-} job_t;
+} null_device_job_t;
 
 typedef struct null_device_t {
   rn_device_t base;  // first
@@ -27,8 +27,8 @@ typedef struct null_device_t {
   rn_cache_alloc_t* cache;
   rn_mutex_t mutex;  // guards all below
   rn_cond_t changed;
-  job_t* first;
-  job_t* last;
+  null_device_job_t* first;
+  null_device_job_t* last;
   bool is_stopping;
   bool has_thread;
   pthread_t thread;
@@ -52,7 +52,7 @@ static rn_status_t decode(rn_allocator_t allocator, const rn_tensor_t* from, int
   return RN_OK;
 }
 
-static rn_status_t run_kernel(null_device_t* null, job_t* job) {
+static rn_status_t run_kernel(null_device_t* null, null_device_job_t* job) {
   rn_tensor_t inputs[RN_NULL_MAX_ARGS] = {{0}}, outputs[RN_NULL_MAX_ARGS] = {{0}};
   rn_status_t status = decode(null->allocator, job->inputs, job->input_count, true, inputs);
   if (rn_ok(status))
@@ -66,7 +66,7 @@ static rn_status_t run_kernel(null_device_t* null, job_t* job) {
   return status;
 }
 
-static void finish_job(null_device_t* null, job_t* job, rn_status_t status) {
+static void finish_job(null_device_t* null, null_device_job_t* job, rn_status_t status) {
   for (int i = 0; i < job->input_count; ++i) rn_tensor_clear(&job->inputs[i]);
   for (int i = 0; i < job->output_count; ++i) rn_tensor_clear(&job->outputs[i]);
   rn_mutex_lock(&null->mutex);
@@ -82,7 +82,7 @@ static void finish_job(null_device_t* null, job_t* job, rn_status_t status) {
   RN_FREE(null->allocator, job);
 }
 
-static void run_job(null_device_t* null, job_t* job) {
+static void run_job(null_device_t* null, null_device_job_t* job) {
   rn_status_t status = RN_OK;
   if (job->kind == JOB_KERNEL)
     status = run_kernel(null, job);
@@ -96,7 +96,7 @@ static void* thread_main(void* arg) {
   rn_mutex_lock(&null->mutex);
   for (;;) {
     while (!null->first && !null->is_stopping) rn_cond_wait(&null->changed, &null->mutex);
-    job_t* job = null->first;
+    null_device_job_t* job = null->first;
     if (!job) break;
     null->first = job->next;
     if (!null->first) null->last = NULL;
@@ -109,7 +109,7 @@ static void* thread_main(void* arg) {
 }
 
 // Appends |job| to the queue; the first job starts the thread.
-static rn_status_t enqueue(null_device_t* null, job_t* job) {
+static rn_status_t enqueue(null_device_t* null, null_device_job_t* job) {
   rn_mutex_lock(&null->mutex);
   if (!null->has_thread)
     null->has_thread = pthread_create(&null->thread, NULL, thread_main, null) == 0;
@@ -133,7 +133,7 @@ static rn_status_t share_all(const rn_tensor_t* const* from, int count, rn_tenso
   return RN_OK;
 }
 
-static void drop_job(null_device_t* null, job_t* job) {
+static void drop_job(null_device_t* null, null_device_job_t* job) {
   for (int i = 0; i < RN_NULL_MAX_ARGS; ++i) {
     rn_tensor_clear(&job->inputs[i]);
     rn_tensor_clear(&job->outputs[i]);
@@ -148,7 +148,7 @@ rn_status_t rn_null_launch(rn_device_t* device, rn_null_body_t body,
   null_device_t* null = (null_device_t*)device;
   if (input_count > RN_NULL_MAX_ARGS || output_count > RN_NULL_MAX_ARGS || arg_size > MAX_ARG_BYTES)
     return rn_unimplemented("The null device takes %d arguments at most", RN_NULL_MAX_ARGS);
-  job_t* job = NULL;
+  null_device_job_t* job = NULL;
   RN_RETURN_IF_ERROR(RN_NEW(null->allocator, &job));
   job->kind = JOB_KERNEL;
   job->body = body;
@@ -166,10 +166,10 @@ rn_status_t rn_null_launch(rn_device_t* device, rn_null_body_t body,
 static void issue(rn_device_t* device, job_kind_t kind, const rn_tensor_t* source,
                   rn_tensor_t* target, rn_device_done_t done, void* arg) {
   null_device_t* null = (null_device_t*)device;
-  job_t* job = NULL;
+  null_device_job_t* job = NULL;
   rn_status_t status = RN_NEW(null->allocator, &job);
   if (rn_ok(status)) {
-    *job = (job_t){.kind = kind, .done = done, .done_arg = arg};
+    *job = (null_device_job_t){.kind = kind, .done = done, .done_arg = arg};
     if (source) {
       status = rn_tensor_share(source, &job->inputs[0]);
       if (rn_ok(status)) status = rn_tensor_share(target, &job->outputs[0]);

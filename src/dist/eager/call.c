@@ -189,18 +189,18 @@ static rn_status_t send(rn_eager_context_t* context, const rn_eager_call_t* call
 }
 
 // Waits for a value.
-typedef struct waiting_t {
+typedef struct call_waiting_t {
   rn_recv_t recv;  // first
   rn_mutex_t mutex;
   rn_cond_t came;
   bool is_here, is_dead;
   rn_tensor_t value;
   rn_status_t status;
-} waiting_t;
+} call_waiting_t;
 
 static void on_value(rn_recv_t* recv, rn_status_t status, rn_tensor_t* value, bool is_dead,
                      rn_device_t* device) {
-  waiting_t* waiting = (waiting_t*)recv;
+  call_waiting_t* waiting = (call_waiting_t*)recv;
   (void)device;
   rn_mutex_lock(&waiting->mutex);
   waiting->status = status;
@@ -217,7 +217,7 @@ static rn_status_t receive(rn_eager_context_t* context, const rn_eager_call_t* c
   rn_device_t* device = NULL;
   rn_eager_handle_t* handle = NULL;
   RN_RETURN_IF_ERROR(rn_eager_own_device(context, call->device, &device));
-  waiting_t waiting = {.recv.fn = on_value};
+  call_waiting_t waiting = {.recv.fn = on_value};
   rn_mutex_init(&waiting.mutex);
   rn_cond_init(&waiting.came);
   rn_rendezvous_recv(context->rendezvous, key, &waiting.recv);

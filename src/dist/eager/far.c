@@ -11,21 +11,21 @@
 #define SMALL 4096  // the most bytes of a value that is sent with its op
 
 // A value.
-typedef struct value_t {
+typedef struct far_value_t {
   rn_far_device_t* device;
   uint64_t context;
   rn_far_name_t name;
   int rank;
   int64_t dims[RN_MAX_RANK];
-} value_t;
+} far_value_t;
 
 static rn_status_t value_rank(void* self, int* out) {
-  *out = ((value_t*)self)->rank;
+  *out = ((far_value_t*)self)->rank;
   return RN_OK;
 }
 
 static rn_status_t value_dim(void* self, int axis, int64_t* out) {
-  const value_t* value = self;
+  const far_value_t* value = self;
   if (axis < 0 || axis >= value->rank)
     return rn_invalid_argument("Dimension %d of a tensor of %d dimensions", axis, value->rank);
   *out = value->dims[axis];
@@ -42,14 +42,14 @@ static void forget(rn_eager_client_t* client, rn_far_t* task, uint64_t context,
 }
 
 static void value_destroy(void* self) {
-  value_t* value = self;
+  far_value_t* value = self;
   rn_eager_client_t* client = value->device->client;
   forget(client, value->device->task, value->context, value->name);
   RN_FREE(client->allocator, value);
 }
 
 // The value of |handle| if it is on another task; else NULL.
-static value_t* far_value(const rn_eager_handle_t* handle) {
+static far_value_t* far_value(const rn_eager_handle_t* handle) {
   const rn_eager_foreign_t* foreign = rn_eager_handle_custom(handle);
   return foreign && foreign->destroy == value_destroy ? foreign->self : NULL;
 }
@@ -57,9 +57,9 @@ static value_t* far_value(const rn_eager_handle_t* handle) {
 static rn_status_t make_handle(rn_far_device_t* device, uint64_t context, rn_far_name_t name,
                                rn_dtype_t dtype, rn_str_t shape, rn_eager_handle_t** out) {
   rn_eager_client_t* client = device->client;
-  value_t* value = NULL;
+  far_value_t* value = NULL;
   RN_RETURN_IF_ERROR(RN_NEW(client->allocator, &value));
-  *value = (value_t){.device = device, .context = context, .name = name};
+  *value = (far_value_t){.device = device, .context = context, .name = name};
   rn_pb_scan_t scan = rn_pb_scan(shape);
   rn_pb_field_t field;
   while (rn_pb_scan_next(&scan, &field) && value->rank < RN_MAX_RANK)
@@ -166,8 +166,8 @@ static uint64_t context_of(rn_far_t* task) {
 
 // A Send or Recv of one value under |name|, as an item.
 static rn_status_t put_transfer(const char* op, int64_t id, const rn_far_device_t* from,
-                                rn_str_t to, rn_str_t name, const value_t* value, rn_dtype_t dtype,
-                                rn_strbuf_t* out) {
+                                rn_str_t to, rn_str_t name, const far_value_t* value,
+                                rn_dtype_t dtype, rn_strbuf_t* out) {
   bool sends = value != NULL;
   rn_attr_value_t type = {.kind = RN_ATTR_TYPE, .type = dtype};
   rn_attr_value_t incarnation = {.kind = RN_ATTR_INT, .i = (int64_t)from->incarnation};
@@ -195,7 +195,7 @@ static rn_status_t put_transfer(const char* op, int64_t id, const rn_far_device_
 }
 
 // Sends |value| under a new, unique name.
-static rn_status_t send_away(rn_eager_client_t* client, const value_t* value, rn_dtype_t dtype,
+static rn_status_t send_away(rn_eager_client_t* client, const far_value_t* value, rn_dtype_t dtype,
                              rn_str_t to, rn_strbuf_t* out_name) {
   rn_strbuf_t items;
   int64_t id = rn_far_next_op(client);
@@ -210,7 +210,7 @@ static rn_status_t send_away(rn_eager_client_t* client, const value_t* value, rn
   return status;
 }
 
-static rn_status_t fetch(rn_eager_client_t* client, const value_t* value, rn_dtype_t dtype,
+static rn_status_t fetch(rn_eager_client_t* client, const far_value_t* value, rn_dtype_t dtype,
                          rn_tensor_t* out) {
   const rn_far_device_t* device = value->device;
   rn_worker_t* worker = rn_eager_peers_worker(client->peers, device->task->name);
@@ -243,7 +243,7 @@ static rn_status_t fetch(rn_eager_client_t* client, const value_t* value, rn_dty
 static rn_status_t copy_from(void* self, rn_eager_t* eager, rn_eager_handle_t* handle,
                              const char* name, rn_eager_handle_t** out) {
   rn_far_device_t* device = self;
-  const value_t* value = far_value(handle);
+  const far_value_t* value = far_value(handle);
   rn_tensor_t tensor = {0};
   rn_eager_handle_t* copy = NULL;
   *out = NULL;
@@ -314,7 +314,7 @@ static void put_shape(rn_strbuf_t* out, int rank, const int64_t* dims) {
 }
 
 // Copies a value of another task here; |name| is its name there.
-static rn_status_t bring(rn_far_device_t* device, uint64_t context, const value_t* value,
+static rn_status_t bring(rn_far_device_t* device, uint64_t context, const far_value_t* value,
                          rn_dtype_t dtype, int64_t id) {
   rn_eager_client_t* client = device->client;
   rn_strbuf_t name, items;
@@ -335,7 +335,7 @@ static rn_status_t copy_to(void* self, rn_eager_t* eager, rn_eager_handle_t* han
                            rn_eager_handle_t** out) {
   rn_far_device_t* device = self;
   rn_eager_client_t* client = device->client;
-  const value_t* value = far_value(handle);
+  const far_value_t* value = far_value(handle);
   rn_dtype_t dtype = rn_eager_handle_dtype(handle);
   uint64_t context = context_of(device->task);
   rn_far_name_t name = {rn_far_next_op(client), 0};
@@ -443,7 +443,7 @@ static rn_status_t put_small(far_call_t* call, const rn_tensor_t* tensor) {
 static rn_status_t put_input(far_call_t* call, rn_eager_handle_t* input) {
   rn_eager_client_t* client = call->device->client;
   rn_dtype_t dtype = rn_eager_handle_dtype(input);
-  const value_t* value = far_value(input);
+  const far_value_t* value = far_value(input);
   const rn_tensor_t* tensor = NULL;
   const uint32_t field = rn_pb_eager_Operation_Input_remote_handle_field;
   // Functions may use resources of other tasks: the called task decides where to run what.

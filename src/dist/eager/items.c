@@ -153,7 +153,7 @@ rn_status_t rn_eager_context_enqueue(rn_eager_context_t* context, const rn_messa
 
 // --- Parts of functions: they meet the other parts in the rendezvous of the call's step.
 
-typedef struct running_t {
+typedef struct items_running_t {
   rn_function_call_t call;  // first
   rn_eager_context_t* context;
   rn_eager_part_t* part;
@@ -165,9 +165,9 @@ typedef struct running_t {
   rn_tensor_t* results;         // likewise
   int64_t* outputs;             // likewise: the numbers of the results
   int32_t result_count;
-} running_t;
+} items_running_t;
 
-static void running_end(running_t* running, rn_status_t status, rn_strbuf_t* response) {
+static void running_end(items_running_t* running, rn_status_t status, rn_strbuf_t* response) {
   rn_eager_context_t* context = running->context;
   rn_eager_part_t* part = running->part;
   if (!rn_ok(status) && running->rendezvous)
@@ -181,7 +181,7 @@ static void running_end(running_t* running, rn_status_t status, rn_strbuf_t* res
   part->done(part, status, rn_strbuf_view(response));
 }
 
-static rn_status_t keep_result(running_t* running, int32_t i, rn_strbuf_t* out) {
+static rn_status_t keep_result(items_running_t* running, int32_t i, rn_strbuf_t* out) {
   rn_eager_context_t* context = running->context;
   rn_eager_handle_t *handle = NULL, *placed = NULL;
   rn_device_t* device = NULL;
@@ -198,7 +198,7 @@ static rn_status_t keep_result(running_t* running, int32_t i, rn_strbuf_t* out) 
 }
 
 static void on_run(rn_function_call_t* call, rn_status_t status) {
-  running_t* running = (running_t*)call;
+  items_running_t* running = (items_running_t*)call;
   rn_strbuf_t response;
   rn_strbuf_init(&response, running->context->allocator);
   for (int32_t i = 0; i < running->result_count && rn_ok(status); ++i)
@@ -209,7 +209,7 @@ static void on_run(rn_function_call_t* call, rn_status_t status) {
 }
 
 // Caches the prepared instance for the next call.
-static rn_status_t keep_ready(running_t* running, rn_str_t device) {
+static rn_status_t keep_ready(items_running_t* running, rn_str_t device) {
   rn_eager_context_t* context = running->context;
   rn_str_t key;
   RN_RETURN_IF_ERROR(rn_arena_printf(&running->read.arena, &key, "%.*s;%.*s",
@@ -239,7 +239,7 @@ static rn_status_t keep_ready(running_t* running, rn_str_t device) {
   return status;
 }
 
-static rn_status_t read_outputs(running_t* running, rn_str_t request) {
+static rn_status_t read_outputs(items_running_t* running, rn_str_t request) {
   rn_pb_scan_t scan = rn_pb_scan(request);
   rn_pb_field_t field;
   int32_t count = 0;
@@ -259,7 +259,7 @@ static rn_status_t read_outputs(running_t* running, rn_str_t request) {
   return RN_OK;
 }
 
-static rn_status_t take_args(running_t* running) {
+static rn_status_t take_args(items_running_t* running) {
   const rn_instance_t* instance = running->instance;
   rn_arena_t* arena = &running->read.arena;
   if ((int64_t)running->read.input_count != instance->arg_count)
@@ -277,7 +277,7 @@ static rn_status_t take_args(running_t* running) {
   return RN_OK;
 }
 
-static rn_status_t prepare(running_t* running) {
+static rn_status_t prepare(items_running_t* running) {
   rn_eager_context_t* context = running->context;
   rn_str_t request = rn_message_view(running->part->message);
   rn_str_t operation =
@@ -307,7 +307,7 @@ static rn_status_t prepare(running_t* running) {
 }
 
 void rn_eager_context_run_part(rn_eager_context_t* context, rn_eager_part_t* part) {
-  running_t* running = NULL;
+  items_running_t* running = NULL;
   rn_eager_context_touch(context);
   rn_status_t status = RN_NEW(context->allocator, &running);
   if (!rn_ok(status)) {

@@ -3,17 +3,17 @@
 
 #include "dist/rpc/remote.h"
 
-typedef struct peer_t {
+typedef struct eager_peer_t {
   rn_str_t task, address;  // NUL-terminated
   rn_channel_t* channel;   // made on first use
   rn_remote_peer_t* remote;
-} peer_t;
+} eager_peer_t;
 
 struct rn_eager_peers_t {
   rn_eager_peers_options_t options;
   rn_mutex_t mutex;  // guards what follows
   rn_arena_t arena;
-  RN_VEC(peer_t*) items;  // the last entry of a task counts
+  RN_VEC(eager_peer_t*) items;  // the last entry of a task counts
 };
 
 rn_status_t rn_eager_peers_create(const rn_eager_peers_options_t* options, rn_eager_peers_t** out) {
@@ -38,7 +38,7 @@ void rn_eager_peers_destroy(rn_eager_peers_t* peers) {
   RN_FREE(peers->options.allocator, peers);
 }
 
-static peer_t* find_locked(rn_eager_peers_t* peers, rn_str_t task) {
+static eager_peer_t* find_locked(rn_eager_peers_t* peers, rn_str_t task) {
   for (size_t i = peers->items.count; i > 0; --i)
     if (rn_str_eq(peers->items.items[i - 1]->task, task)) return peers->items.items[i - 1];
   return NULL;
@@ -47,10 +47,10 @@ static peer_t* find_locked(rn_eager_peers_t* peers, rn_str_t task) {
 static rn_status_t add_locked(rn_eager_peers_t* peers, rn_str_t job, int32_t index,
                               rn_str_t address) {
   rn_str_t task;
-  peer_t* peer = NULL;
+  eager_peer_t* peer = NULL;
   RN_RETURN_IF_ERROR(rn_arena_printf(&peers->arena, &task, "/job:%.*s/replica:0/task:%d",
                                      RN_STR_ARGS(job), index));
-  const peer_t* known = find_locked(peers, task);
+  const eager_peer_t* known = find_locked(peers, task);
   if (known && rn_str_eq(known->address, address)) return RN_OK;
   RN_RETURN_IF_ERROR(RN_ARENA_NEW(&peers->arena, &peer));
   peer->task = task;
@@ -70,12 +70,12 @@ rn_status_t rn_eager_peers_add(rn_eager_peers_t* peers, const rn_pb_ClusterDef_t
   return status;
 }
 
-static bool may_reach(const rn_eager_peers_options_t* options, const peer_t* peer) {
+static bool may_reach(const rn_eager_peers_options_t* options, const eager_peer_t* peer) {
   return !options->may_reach || options->may_reach(options->may_self, peer->address);
 }
 
 // Continues where the last attempt failed.
-static rn_status_t connect_locked(rn_eager_peers_t* peers, peer_t* peer) {
+static rn_status_t connect_locked(rn_eager_peers_t* peers, eager_peer_t* peer) {
   const rn_eager_peers_options_t* options = &peers->options;
   if (!may_reach(options, peer)) return rn_status_make(RN_CODE_PERMISSION_DENIED, "%s", "");
   bool is_known = !options->knows || options->knows(options->may_self, peer->address);
@@ -93,9 +93,9 @@ static rn_status_t connect_locked(rn_eager_peers_t* peers, peer_t* peer) {
                                &peer->remote);
 }
 
-static peer_t* get(rn_eager_peers_t* peers, rn_str_t task) {
+static eager_peer_t* get(rn_eager_peers_t* peers, rn_str_t task) {
   rn_mutex_lock(&peers->mutex);
-  peer_t* peer = find_locked(peers, task);
+  eager_peer_t* peer = find_locked(peers, task);
   rn_status_t status = peer ? connect_locked(peers, peer) : RN_OK;
   rn_mutex_unlock(&peers->mutex);
   if (!rn_ok(status)) peer = NULL;
@@ -104,18 +104,18 @@ static peer_t* get(rn_eager_peers_t* peers, rn_str_t task) {
 }
 
 rn_channel_t* rn_eager_peers_channel(rn_eager_peers_t* peers, rn_str_t task) {
-  const peer_t* peer = get(peers, task);
+  const eager_peer_t* peer = get(peers, task);
   return peer ? peer->channel : NULL;
 }
 
 rn_worker_t* rn_eager_peers_worker(rn_eager_peers_t* peers, rn_str_t task) {
-  const peer_t* peer = get(peers, task);
+  const eager_peer_t* peer = get(peers, task);
   return peer ? rn_remote_worker(peer->remote) : NULL;
 }
 
 rn_status_t rn_eager_peers_missing(rn_eager_peers_t* peers, rn_str_t task) {
   rn_mutex_lock(&peers->mutex);
-  const peer_t* peer = find_locked(peers, task);
+  const eager_peer_t* peer = find_locked(peers, task);
   rn_status_t status =
       !peer ? rn_not_found("No task %.*s in the cluster", RN_STR_ARGS(task))
       : may_reach(&peers->options, peer)

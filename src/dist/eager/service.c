@@ -32,10 +32,10 @@ struct rn_eager_service_t {
   bool is_stopped;
 };
 
-typedef struct entry_t {
+typedef struct service_entry_t {
   uint64_t id;
   rn_eager_context_t* context;
-} entry_t;
+} service_entry_t;
 
 static rn_str_t key_of(const uint64_t* id) { return rn_str_n((const char*)id, sizeof *id); }
 
@@ -46,7 +46,7 @@ static rn_status_t find(rn_eager_service_t* service, const rn_message_t* message
                         rn_eager_context_t** out) {
   uint64_t id = rn_field_value(rn_message_view(message), number);
   rn_mutex_lock(&service->mutex);
-  const entry_t* entry = rn_map_get(&service->contexts, key_of(&id));
+  const service_entry_t* entry = rn_map_get(&service->contexts, key_of(&id));
   *out = entry ? entry->context : NULL;
   if (*out) rn_eager_context_retain(*out);
   rn_mutex_unlock(&service->mutex);
@@ -58,7 +58,7 @@ static rn_status_t find(rn_eager_service_t* service, const rn_message_t* message
 }
 
 static rn_eager_context_t* take_locked(rn_eager_service_t* service, uint64_t id) {
-  entry_t* entry = rn_map_remove(&service->contexts, key_of(&id));
+  service_entry_t* entry = rn_map_remove(&service->contexts, key_of(&id));
   rn_eager_context_t* context = entry ? entry->context : NULL;
   if (entry) RN_FREE(service->options.allocator, entry);
   return context;
@@ -80,7 +80,7 @@ static rn_eager_context_t* take_expired(rn_eager_service_t* service, int64_t now
   *out_next = INT64_MAX;
   rn_mutex_lock(&service->mutex);
   while (!found && (item = rn_map_next(&service->contexts, &position))) {
-    const entry_t* entry = item->value;
+    const service_entry_t* entry = item->value;
     if (!rn_eager_context_is_idle(entry->context) && now != INT64_MAX)
       rn_eager_context_touch(entry->context);
     int64_t at = rn_eager_context_expires_ns(entry->context);
@@ -146,10 +146,10 @@ static int64_t keep_alive_of(rn_str_t request) {
 // Stores |context| under its id; an earlier one is returned.
 static rn_status_t enter(rn_eager_service_t* service, rn_eager_context_t* context,
                          rn_eager_context_t** out_old) {
-  entry_t* entry = NULL;
+  service_entry_t* entry = NULL;
   *out_old = NULL;
   RN_RETURN_IF_ERROR(RN_NEW(service->options.allocator, &entry));
-  *entry = (entry_t){rn_eager_context_id(context), context};
+  *entry = (service_entry_t){rn_eager_context_id(context), context};
   rn_mutex_lock(&service->mutex);
   rn_status_t status = service->is_stopped ? rn_unavailable("The server is closing") : RN_OK;
   if (rn_ok(status)) {
@@ -294,7 +294,7 @@ static rn_status_t close_context(rn_eager_service_t* service, const rn_message_t
   uint64_t view = rn_field_value(request, rn_pb_eager_CloseContextRequest_context_view_id_field);
   (void)out;
   rn_mutex_lock(&service->mutex);
-  const entry_t* entry = rn_map_get(&service->contexts, key_of(&id));
+  const service_entry_t* entry = rn_map_get(&service->contexts, key_of(&id));
   bool may = entry && view >= rn_eager_context_view(entry->context);
   rn_eager_context_t* context = may ? take_locked(service, id) : NULL;
   rn_mutex_unlock(&service->mutex);
@@ -338,17 +338,17 @@ static rn_status_t enqueue(rn_eager_service_t* service, const rn_message_t* mess
 
 // --- Calls with one question and one answer
 
-typedef rn_status_t method_t(rn_eager_service_t* service, const rn_message_t* message,
-                             rn_encoder_t* out);
+typedef rn_status_t eager_service_method_t(rn_eager_service_t* service, const rn_message_t* message,
+                                           rn_encoder_t* out);
 
-typedef struct handling_t {
+typedef struct eager_service_handling_t {
   rn_job_t job;
   rn_eager_service_t* service;
   rn_rpc_in_t* call;
-  method_t* method;  // NULL: a part of a function
+  eager_service_method_t* method;  // NULL: a part of a function
   rn_eager_part_t part;
   rn_eager_context_t* context;  // Retained, of a part
-} handling_t;
+} eager_service_handling_t;
 
 // Counts a call in; false if there are too many.
 static bool begin_call(rn_eager_service_t* service) {
@@ -376,7 +376,7 @@ static void reply(rn_rpc_in_t* call, rn_status_t status, rn_str_t response) {
 static rn_status_t no_thread(void) { return rn_resource_exhausted("No thread to run the call on"); }
 
 static void run_unary(rn_job_t* job) {
-  handling_t* h = RN_CONTAINER_OF(job, handling_t, job);
+  eager_service_handling_t* h = RN_CONTAINER_OF(job, eager_service_handling_t, job);
   rn_eager_service_t* service = h->service;
   rn_rpc_in_t* call = h->call;
   rn_message_t response;
@@ -395,7 +395,7 @@ static void run_unary(rn_job_t* job) {
 }
 
 static void on_part(rn_eager_part_t* part, rn_status_t status, rn_str_t response) {
-  handling_t* h = RN_CONTAINER_OF(part, handling_t, part);
+  eager_service_handling_t* h = RN_CONTAINER_OF(part, eager_service_handling_t, part);
   rn_eager_service_t* service = h->service;
   rn_eager_context_t* context = h->context;
   rn_rpc_in_t* call = h->call;
@@ -406,7 +406,7 @@ static void on_part(rn_eager_part_t* part, rn_status_t status, rn_str_t response
 }
 
 static void run_part(rn_job_t* job) {
-  handling_t* h = RN_CONTAINER_OF(job, handling_t, job);
+  eager_service_handling_t* h = RN_CONTAINER_OF(job, eager_service_handling_t, job);
   h->part = (rn_eager_part_t){.message = &h->call->stream.message, .done = on_part};
   rn_status_t status = find(h->service, &h->call->stream.message,
                             rn_pb_eager_RunComponentFunctionRequest_context_id_field, &h->context);
@@ -551,7 +551,7 @@ static rn_status_t start_stream(rn_eager_service_t* service, rn_rpc_in_t* call) 
 
 static const struct {
   const char* name;
-  method_t* method;
+  eager_service_method_t* method;
 } methods[] = {{"Enqueue", enqueue},
                {"CreateContext", create_context},
                {"UpdateContext", update_context},
@@ -574,7 +574,7 @@ static rn_status_t start_unary(rn_eager_service_t* service, rn_rpc_in_t* call) {
   size_t i = 0, count = sizeof methods / sizeof *methods;
   while (i < count && !rn_str_is(name, methods[i].name)) ++i;
   if (i == count) return rn_status_make(RN_CODE_UNIMPLEMENTED, "%s", "");
-  handling_t* h = NULL;
+  eager_service_handling_t* h = NULL;
   RN_RETURN_IF_ERROR(RN_NEW(service->options.allocator, &h));
   h->service = service;
   h->call = call;

@@ -19,11 +19,11 @@
 #define TELL_NS INT64_C(5000000000)
 
 // A part on another task.
-typedef struct part_t {
+typedef struct span_part_t {
   rn_str_t task, device, function;
   int32_t arg_count;
   int32_t* args;  // the inputs of the call that it takes
-} part_t;
+} span_part_t;
 
 typedef struct span_t {
   _Atomic int refs;
@@ -36,12 +36,12 @@ typedef struct span_t {
   int32_t result_count;
   rn_instance_t* instance;  // Owned
   size_t part_count;
-  part_t* parts;
+  span_part_t* parts;
 } span_t;
 
 // --- Cutting
 
-typedef struct cut_t {
+typedef struct span_cut_t {
   rn_eager_context_t* context;
   const rn_eager_call_t* call;
   span_t* span;
@@ -53,9 +53,9 @@ typedef struct cut_t {
   rn_device_t** homes;  // by argument; NULL: here
   rn_str_t* inputs;     // names, for the part here
   rn_str_t* outputs;
-} cut_t;
+} span_cut_t;
 
-static rn_status_t list_devices(cut_t* cut, rn_arena_t* arena) {
+static rn_status_t list_devices(span_cut_t* cut, rn_arena_t* arena) {
   rn_eager_context_t* context = cut->context;
   rn_session_t* session = rn_eager_session(context->eager);
   int own = rn_session_device_count(session);
@@ -69,7 +69,7 @@ static rn_status_t list_devices(cut_t* cut, rn_arena_t* arena) {
   return status;
 }
 
-static rn_status_t find_homes(cut_t* cut, rn_arena_t* arena) {
+static rn_status_t find_homes(span_cut_t* cut, rn_arena_t* arena) {
   const rn_eager_call_t* call = cut->call;
   RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(arena, call->input_count, &cut->homes));
   for (size_t i = 0; i < call->input_count; ++i) {
@@ -87,7 +87,7 @@ static bool must_run(const rn_node_t* node) {
          node->op->role != RN_ROLE_PLACEHOLDER;
 }
 
-static rn_status_t make_ir(cut_t* cut, rn_arena_t* arena) {
+static rn_status_t make_ir(span_cut_t* cut, rn_arena_t* arena) {
   const rn_function_body_t* body = NULL;
   // Attributes that configure the call do not belong to the function.
   const rn_op_def_t* def = rn_eager_find_def(cut->context->eager, cut->call->name);
@@ -124,7 +124,7 @@ static rn_status_t make_ir(cut_t* cut, rn_arena_t* arena) {
 }
 
 // Whether a node requests another task, or an argument is on one.
-static bool is_here(const cut_t* cut) {
+static bool is_here(const span_cut_t* cut) {
   rn_device_spec_t own, wanted;
   rn_device_spec_parse(rn_str(cut->context->task), &own);
   for (int32_t i = 0; i < cut->arg_count; ++i)
@@ -140,7 +140,7 @@ static bool is_here(const cut_t* cut) {
 }
 
 // An argument on another task becomes a placeholder of the part there.
-static rn_status_t move_arg(cut_t* cut, rn_ir_node_t* node) {
+static rn_status_t move_arg(span_cut_t* cut, rn_ir_node_t* node) {
   rn_arena_t* arena = &cut->ir->arena;
   const rn_op_def_t* op = rn_op_find(RN_STR("Placeholder"));
   rn_attr_value_t* attrs = NULL;
@@ -162,7 +162,7 @@ static rn_status_t move_arg(cut_t* cut, rn_ir_node_t* node) {
 
 // A node that uses a resource runs on its device; others run on the requested device, or the
 // call's.
-static rn_status_t ask_for_devices(cut_t* cut) {
+static rn_status_t ask_for_devices(span_cut_t* cut) {
   rn_ir_t* ir = cut->ir;
   int32_t *order = NULL, count = 0;
   for (size_t n = 0; n < ir->nodes.count; ++n) {
@@ -183,7 +183,7 @@ static rn_status_t ask_for_devices(cut_t* cut) {
   return RN_OK;
 }
 
-static rn_status_t name_ends(cut_t* cut, rn_arena_t* arena) {
+static rn_status_t name_ends(span_cut_t* cut, rn_arena_t* arena) {
   RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(arena, (size_t)cut->arg_count, &cut->inputs));
   RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(arena, (size_t)cut->ir->fetch_count, &cut->outputs));
   for (int32_t i = 0; i < cut->arg_count; ++i)
@@ -194,7 +194,7 @@ static rn_status_t name_ends(cut_t* cut, rn_arena_t* arena) {
 }
 
 // The nodes of |task| as a GraphDef; the others are hidden meanwhile. Empty if there are none.
-static rn_status_t export_part(cut_t* cut, rn_str_t task, bool is_own, rn_arena_t* arena,
+static rn_status_t export_part(span_cut_t* cut, rn_str_t task, bool is_own, rn_arena_t* arena,
                                rn_strbuf_t* out) {
   rn_ir_t* ir = cut->ir;
   bool* hidden = NULL;
@@ -234,7 +234,7 @@ static rn_status_t find_ends(rn_graph_t* graph, const char* prefix, int32_t most
 }
 
 // Writes a part as a function; |*out_args| are the call's inputs that it takes.
-static rn_status_t make_function(cut_t* cut, rn_str_t graph_def, rn_str_t name, bool is_own,
+static rn_status_t make_function(span_cut_t* cut, rn_str_t graph_def, rn_str_t name, bool is_own,
                                  rn_arena_t* arena, rn_function_t** out, int32_t** out_args,
                                  int32_t* out_arg_count) {
   rn_graph_t* graph = NULL;
@@ -289,7 +289,7 @@ static rn_status_t tell(rn_eager_context_t* context, rn_str_t task, rn_str_t ite
   return RN_OK;
 }
 
-static rn_status_t register_part(cut_t* cut, rn_str_t task, const rn_function_t* function,
+static rn_status_t register_part(span_cut_t* cut, rn_str_t task, const rn_function_t* function,
                                  rn_str_t graph_def) {
   rn_strbuf_t item;
   rn_strbuf_init(&item, cut->context->allocator);
@@ -305,7 +305,7 @@ static rn_status_t register_part(cut_t* cut, rn_str_t task, const rn_function_t*
   return status;
 }
 
-static void tell_removal(rn_eager_context_t* context, const part_t* part) {
+static void tell_removal(rn_eager_context_t* context, const span_part_t* part) {
   rn_strbuf_t item;
   rn_strbuf_init(&item, context->allocator);
   size_t entry = rn_pb_begin(&item, rn_pb_eager_QueueItem_remove_function_field);
@@ -331,7 +331,7 @@ static void tell_cleanup(rn_eager_context_t* context, rn_str_t task, int64_t ste
 
 // --- Parts
 
-static rn_status_t add_own_part(cut_t* cut, rn_str_t graph_def, rn_str_t name) {
+static rn_status_t add_own_part(span_cut_t* cut, rn_str_t graph_def, rn_str_t name) {
   rn_eager_context_t* context = cut->context;
   rn_function_t* function = NULL;
   span_t* span = cut->span;
@@ -346,10 +346,10 @@ static rn_status_t add_own_part(cut_t* cut, rn_str_t graph_def, rn_str_t name) {
                              cut->device, &span->instance);
 }
 
-static rn_status_t add_part(cut_t* cut, rn_str_t task, rn_str_t device, rn_str_t graph_def,
+static rn_status_t add_part(span_cut_t* cut, rn_str_t task, rn_str_t device, rn_str_t graph_def,
                             rn_str_t name) {
   span_t* span = cut->span;
-  part_t* part = &span->parts[span->part_count];
+  span_part_t* part = &span->parts[span->part_count];
   rn_function_t* function = NULL;
   part->function = name;
   RN_RETURN_IF_ERROR(rn_arena_str(&span->arena, task, &part->task));
@@ -363,7 +363,7 @@ static rn_status_t add_part(cut_t* cut, rn_str_t task, rn_str_t device, rn_str_t
 }
 
 // The tasks of the devices, each once, this one first.
-static rn_status_t add_parts(cut_t* cut, rn_arena_t* arena) {
+static rn_status_t add_parts(span_cut_t* cut, rn_arena_t* arena) {
   span_t* span = cut->span;
   rn_eager_context_t* context = cut->context;
   rn_strbuf_t graph_def;
@@ -395,7 +395,7 @@ static rn_status_t add_parts(cut_t* cut, rn_arena_t* arena) {
   return status;
 }
 
-static rn_status_t cut_up(cut_t* cut, rn_arena_t* arena) {
+static rn_status_t cut_up(span_cut_t* cut, rn_arena_t* arena) {
   RN_RETURN_IF_ERROR(list_devices(cut, arena));
   RN_RETURN_IF_ERROR(find_homes(cut, arena));
   RN_RETURN_IF_ERROR(make_ir(cut, arena));
@@ -469,7 +469,7 @@ static rn_status_t make_span(rn_eager_context_t* context, const rn_eager_call_t*
   span->refs = 1;
   rn_arena_init(&span->arena, context->allocator);
   rn_arena_init(&arena, context->allocator);
-  cut_t cut = {.context = context, .call = call, .span = span, .device = device};
+  span_cut_t cut = {.context = context, .call = call, .span = span, .device = device};
   rn_status_t status = rn_arena_str(&span->arena, key, &span->key);
   if (rn_ok(status)) status = rn_arena_str(&span->arena, call->name, &span->name);
   if (rn_ok(status)) status = cut_up(&cut, &arena);
@@ -551,7 +551,7 @@ static rn_status_t run_own(rn_eager_context_t* context, const span_t* span,
   return own.status;
 }
 
-static rn_status_t start_part(rn_eager_context_t* context, const part_t* part,
+static rn_status_t start_part(rn_eager_context_t* context, const span_part_t* part,
                               const rn_eager_call_t* call, int64_t step,
                               rn_eager_question_t* question) {
   rn_channel_t* channel = rn_eager_peers_channel(context->peers, part->task);

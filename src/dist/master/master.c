@@ -131,15 +131,15 @@ static void extend_session(rn_master_t* face, rn_extend_session_t* call) {
 }
 
 // A piece of a partial run may block, so it runs on the pool.
-typedef struct piece_t {
+typedef struct master_piece_t {
   rn_job_t job;  // first
   rn_allocator_t allocator;
   rn_master_session_t* session;  // Retained
   rn_run_step_t* call;
-} piece_t;
+} master_piece_t;
 
 static void run_piece(rn_job_t* job) {
-  piece_t* piece = (piece_t*)job;
+  master_piece_t* piece = (master_piece_t*)job;
   rn_run_step_t* call = piece->call;
   rn_status_t status = rn_master_partial_run(piece->session, call);
   rn_master_session_release(piece->session);
@@ -149,17 +149,17 @@ static void run_piece(rn_job_t* job) {
 
 static void start_piece(rn_local_master_t* master, rn_master_session_t* session,
                         rn_run_step_t* call) {
-  piece_t* piece = NULL;
+  master_piece_t* piece = NULL;
   rn_status_t status = RN_NEW(master->options.allocator, &piece);
   if (!rn_ok(status)) {
     rn_call_done(&call->call, status);
     return;
   }
   session->refs++;
-  *piece = (piece_t){.job.run = run_piece,
-                     .allocator = master->options.allocator,
-                     .session = session,
-                     .call = call};
+  *piece = (master_piece_t){.job.run = run_piece,
+                            .allocator = master->options.allocator,
+                            .session = session,
+                            .call = call};
   rn_pool_submit(master->options.env->pool, &piece->job);
 }
 

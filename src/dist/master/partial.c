@@ -7,15 +7,15 @@
 #include "dist/master/session.h"
 #include "session/impl.h"
 
-typedef struct face_t {
+typedef struct partial_face_t {
   rn_session_t base;  // first
   rn_master_session_t* session;
-} face_t;
+} partial_face_t;
 
 static rn_status_t face_run(rn_session_t* self, const rn_signature_t* signature,
                             const rn_tensor_t* const* feeds, rn_tensor_t* fetches,
                             const rn_step_options_t* options) {
-  rn_master_session_t* session = ((face_t*)self)->session;
+  rn_master_session_t* session = ((partial_face_t*)self)->session;
   rn_waiter_t waiter;
   rn_arena_t arena;
   rn_arena_init(&arena, rn_local_master_options(session->master)->allocator);
@@ -41,7 +41,7 @@ static rn_status_t face_close(rn_session_t* self) {
 
 static void face_destroy(rn_session_t* self) {
   rn_session_clear(self);
-  RN_FREE(self->allocator, (face_t*)self);
+  RN_FREE(self->allocator, (partial_face_t*)self);
 }
 
 // No partial run asks for devices.
@@ -51,7 +51,7 @@ static const rn_session_vtable_t vtable = {
 static rn_status_t make_face_locked(rn_master_session_t* session) {
   if (session->face) return RN_OK;
   const rn_local_master_options_t* master = rn_local_master_options(session->master);
-  face_t* face = NULL;
+  partial_face_t* face = NULL;
   RN_RETURN_IF_ERROR(RN_NEW(master->allocator, &face));
   rn_session_init(&face->base, &vtable, session->graph, master->env, master->allocator);
   face->session = session;

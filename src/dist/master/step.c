@@ -16,13 +16,13 @@
 #define MAX_ALL_ALONG 32768
 
 // A call of one part.
-typedef struct part_t {
+typedef struct step_part_t {
   rn_run_graph_t call;  // first
   struct rn_master_step_t* step;
   int task;
   RN_VEC(rn_named_tensor_t) along;  // values that the master's own part has sent to it
   size_t along_bytes;
-} part_t;
+} step_part_t;
 
 // A running step.
 typedef struct rn_master_step_t {
@@ -39,7 +39,7 @@ typedef struct rn_master_step_t {
   bool is_mended;  // its tasks have been probed
   int64_t id;
   rn_arena_t arena;
-  part_t* parts;
+  step_part_t* parts;
   bool is_measured;
   rn_outbox_t outbox;        // of the own part
   rn_master_trace_t* trace;  // Owned; NULL: the step is not traced
@@ -109,7 +109,7 @@ static void step_release(rn_master_step_t* step) {
   if (--step->refs) return;
   rn_master_session_t* session = step->session;
   for (size_t p = 0; step->parts && p < step->program->plan.parts.count; ++p) {
-    part_t* part = &step->parts[p];
+    step_part_t* part = &step->parts[p];
     for (size_t i = 0; i < part->along.count; ++i) rn_tensor_clear(&part->along.items[i].value);
     rn_vec_free(&part->along, allocator_of(session));
   }
@@ -225,7 +225,7 @@ static void on_all_run(rn_master_fan_t* fan, rn_status_t status) {
 // Running.
 
 static void on_part(rn_call_t* call, rn_status_t status) {
-  part_t* part = (part_t*)call;
+  step_part_t* part = (step_part_t*)call;
   rn_master_step_t* step = part->step;
   // The first error cancels all parts. A derived error does not: the part that caused it is about
   // to report it and must not be cancelled first.
@@ -241,7 +241,7 @@ static rn_status_t make_parts(rn_master_step_t* step) {
   rn_run_step_t* call = step->call;
   RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&step->arena, program->plan.parts.count, &step->parts));
   for (size_t p = 0; p < program->plan.parts.count; ++p) {
-    part_t* part = &step->parts[p];
+    step_part_t* part = &step->parts[p];
     part->step = step;
     part->task = program->plan.parts.items[p].task;
     part->call = (rn_run_graph_t){
@@ -269,7 +269,7 @@ static rn_status_t make_parts(rn_master_step_t* step) {
 }
 
 // The part that receives the value of |key|; NULL if it is on a stock task.
-static part_t* part_of_key(rn_master_step_t* step, rn_str_t key) {
+static step_part_t* part_of_key(rn_master_step_t* step, rn_str_t key) {
   rn_str_split(&key, ';');
   rn_str_split(&key, ';');
   rn_str_t device = rn_str_split(&key, ';');
@@ -284,7 +284,7 @@ static part_t* part_of_key(rn_master_step_t* step, rn_str_t key) {
 
 static bool takes_along(rn_outbox_t* outbox, rn_str_t key, rn_tensor_t* value) {
   rn_master_step_t* step = RN_CONTAINER_OF(outbox, rn_master_step_t, outbox);
-  part_t* part = part_of_key(step, key);
+  step_part_t* part = part_of_key(step, key);
   if (!part || !rn_dtype_is_plain(value->dtype)) return false;
   size_t bytes = rn_tensor_bytes(value);
   if (bytes > MAX_ALONG || part->along_bytes + bytes > MAX_ALL_ALONG) return false;
@@ -314,7 +314,7 @@ static void start_parts(rn_master_step_t* step) {
     return;
   }
   rn_master_fan_open(&step->fan, (int)count, on_all_run);
-  part_t *parts = step->parts, *own = NULL;
+  step_part_t *parts = step->parts, *own = NULL;
   rn_master_task_t* tasks = step->session->tasks;
   for (size_t p = 0; p < count; ++p)
     if (parts[p].task == 0) own = &parts[p];

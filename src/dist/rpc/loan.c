@@ -24,17 +24,17 @@
 #define MAX_LINES 256    // receivers
 #define MAX_ACCEPTED 64  // accepted at a time
 
-typedef struct kept_t {
-  struct kept_t* next;
+typedef struct loan_kept_t {
+  struct loan_kept_t* next;
   uint64_t id;
   rn_buffer_t* buffer;  // Retained
   int64_t since_ns;
-} kept_t;
+} loan_kept_t;
 
-typedef struct line_t {
+typedef struct loan_line_t {
   int fd;  // Owned
   rn_loan_name_t name;
-} line_t;
+} loan_line_t;
 
 struct rn_loans_t {
   const rn_env_t* env;
@@ -43,8 +43,8 @@ struct rn_loans_t {
   rn_loan_name_t secret;
   int listener;      // Owned; -1: none
   rn_mutex_t mutex;  // guards what follows
-  RN_VEC(line_t) lines;
-  kept_t* first;
+  RN_VEC(loan_line_t) lines;
+  loan_kept_t* first;
 };
 
 void rn_reach_machine(char* out, size_t room) {
@@ -110,9 +110,9 @@ rn_status_t rn_loans_create(const rn_env_t* env, rn_allocator_t allocator, rn_lo
 
 const rn_reach_t* rn_loans_reach(const rn_loans_t* loans) { return &loans->reach; }
 
-static void let_go(rn_loans_t* loans, kept_t* kept) {
+static void let_go(rn_loans_t* loans, loan_kept_t* kept) {
   while (kept) {
-    kept_t* next = kept->next;
+    loan_kept_t* next = kept->next;
     rn_buffer_release(kept->buffer);
     RN_FREE(loans->allocator, kept);
     kept = next;
@@ -131,13 +131,13 @@ void rn_loans_destroy(rn_loans_t* loans) {
 
 // Lines.
 
-static line_t* find_locked(rn_loans_t* loans, rn_loan_name_t name) {
+static loan_line_t* find_locked(rn_loans_t* loans, rn_loan_name_t name) {
   for (size_t i = 0; i < loans->lines.count; ++i)
     if (is_same(loans->lines.items[i].name, name)) return &loans->lines.items[i];
   return NULL;
 }
 
-static void drop_locked(rn_loans_t* loans, line_t* line) {
+static void drop_locked(rn_loans_t* loans, loan_line_t* line) {
   close(line->fd);
   *line = loans->lines.items[--loans->lines.count];
 }
@@ -150,7 +150,7 @@ static void drop_ended_locked(rn_loans_t* loans) {
       drop_locked(loans, &loans->lines.items[i - 1]);
 }
 
-static bool say(const line_t* line, const rn_loan_t* loan) {
+static bool say(const loan_line_t* line, const rn_loan_t* loan) {
   ssize_t size = send(line->fd, loan, sizeof *loan, MSG_DONTWAIT | MSG_NOSIGNAL);
   return size == (ssize_t)sizeof *loan;
 }
@@ -158,7 +158,7 @@ static bool say(const line_t* line, const rn_loan_t* loan) {
 // Takes |fd|: keeps it as a line if it is from a process of this user and has a name, else closes
 // it.
 static void take_line_locked(rn_loans_t* loans, int fd) {
-  line_t line = {.fd = fd};
+  loan_line_t line = {.fd = fd};
   const rn_loan_t where = {.address = (uint64_t)(uintptr_t)&loans->secret,
                            .size = sizeof loans->secret,
                            .secret = loans->secret};
@@ -188,11 +188,12 @@ void rn_loans_greet(rn_loans_t* loans, rn_loan_name_t name) {
 // The loans.
 
 // Removes loan |id| and those that are too old from the list; true if |id| was among them.
-static bool take_off_locked(rn_loans_t* loans, uint64_t id, int64_t now_ns, kept_t** out_taken) {
+static bool take_off_locked(rn_loans_t* loans, uint64_t id, int64_t now_ns,
+                            loan_kept_t** out_taken) {
   bool is_found = false;
   *out_taken = NULL;
-  for (kept_t** at = &loans->first; *at;) {
-    kept_t* kept = *at;
+  for (loan_kept_t** at = &loans->first; *at;) {
+    loan_kept_t* kept = *at;
     if (kept->id != id && now_ns - kept->since_ns <= KEPT_NS) {
       at = &kept->next;
       continue;
@@ -207,7 +208,7 @@ static bool take_off_locked(rn_loans_t* loans, uint64_t id, int64_t now_ns, kept
 
 rn_status_t rn_loans_add(rn_loans_t* loans, rn_loan_name_t name, const rn_tensor_t* tensor,
                          uint64_t* out_id) {
-  kept_t* kept = NULL;
+  loan_kept_t* kept = NULL;
   RN_RETURN_IF_ERROR(RN_NEW(loans->allocator, &kept));
   kept->id = loans->env->random(loans->env->self) | 1;
   kept->since_ns = loans->env->now_ns(loans->env->self);
@@ -215,10 +216,10 @@ rn_status_t rn_loans_add(rn_loans_t* loans, rn_loan_name_t name, const rn_tensor
                           .address = (uint64_t)(uintptr_t)tensor->data,
                           .size = rn_tensor_bytes(tensor)};
   *out_id = kept->id;
-  kept_t* old = NULL;
+  loan_kept_t* old = NULL;
   rn_mutex_lock(&loans->mutex);
   take_off_locked(loans, 0, kept->since_ns, &old);
-  line_t* line = find_locked(loans, name);
+  loan_line_t* line = find_locked(loans, name);
   bool is_lent = line && say(line, &loan);
   if (is_lent) {
     kept->buffer = tensor->buffer;
@@ -236,7 +237,7 @@ rn_status_t rn_loans_add(rn_loans_t* loans, rn_loan_name_t name, const rn_tensor
 }
 
 bool rn_loans_end(rn_loans_t* loans, uint64_t id) {
-  kept_t* taken = NULL;
+  loan_kept_t* taken = NULL;
   rn_mutex_lock(&loans->mutex);
   bool was_there = take_off_locked(loans, id, loans->env->now_ns(loans->env->self), &taken);
   rn_mutex_unlock(&loans->mutex);

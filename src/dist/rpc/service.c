@@ -14,29 +14,30 @@
 // The largest request that the loop's thread decodes itself.
 #define MAX_QUICK (64u << 10)
 
-typedef struct handling_t handling_t;
+typedef struct rpc_service_handling_t rpc_service_handling_t;
 
 // A method: how its request is read, which call it makes and how the response is written.
-typedef struct method_t {
+typedef struct rpc_service_method_t {
   const char* path;
   const rn_record_kind_t* kind;  // NULL: the service answers by itself
   bool is_quick;  // may run on the loop's thread, if the request is small enough to read there
-  rn_status_t (*decode)(handling_t* h, const rn_in_t* in);  // may be NULL, like the next
-  void (*encode)(handling_t* h, rn_encoder_t* encoder, rn_status_t status);
-} method_t;
+  rn_status_t (*decode)(rpc_service_handling_t* h,
+                        const rn_in_t* in);  // may be NULL, like the next
+  void (*encode)(rpc_service_handling_t* h, rn_encoder_t* encoder, rn_status_t status);
+} rpc_service_method_t;
 
 // A received call.
-struct handling_t {
+struct rpc_service_handling_t {
   rn_record_t record;  // first
   rn_job_t job;
   rn_service_t* service;
   rn_rpc_in_t* in;
-  const method_t* method;
+  const rpc_service_method_t* method;
   rn_arena_t arena;
   bool errors_in_body;
 };
 
-static void finish(handling_t* h, rn_status_t status) {
+static void finish(rpc_service_handling_t* h, rn_status_t status) {
   rn_service_t* service = h->service;
   rn_rpc_in_t* in = h->in;
   rn_message_t response;
@@ -54,7 +55,9 @@ static void finish(handling_t* h, rn_status_t status) {
   rn_rpc_reply(in, status, &response);
 }
 
-static void on_done(rn_call_t* call, rn_status_t status) { finish((handling_t*)call, status); }
+static void on_done(rn_call_t* call, rn_status_t status) {
+  finish((rpc_service_handling_t*)call, status);
+}
 
 // Whether |bytes| are a well-formed message.
 static bool is_message(rn_str_t bytes) {
@@ -65,7 +68,8 @@ static bool is_message(rn_str_t bytes) {
 }
 
 static void run(rn_job_t* job) {
-  handling_t* h = (handling_t*)((char*)job - __builtin_offsetof(handling_t, job));
+  rpc_service_handling_t* h =
+      (rpc_service_handling_t*)((char*)job - __builtin_offsetof(rpc_service_handling_t, job));
   const rn_message_t* message = &h->in->stream.message;
   rn_in_t in = {.bytes = rn_message_view(message),
                 .buffer = message->pieces.count ? message->pieces.items[0].buffer : NULL,
@@ -87,18 +91,18 @@ static void run(rn_job_t* job) {
 
 // The worker's methods.
 
-static rn_status_t read_get_status(handling_t* h, const rn_in_t* in) {
+static rn_status_t read_get_status(rpc_service_handling_t* h, const rn_in_t* in) {
   (void)h, (void)in;
   return RN_OK;
 }
-static void write_get_status(handling_t* h, rn_encoder_t* encoder, rn_status_t status) {
+static void write_get_status(rpc_service_handling_t* h, rn_encoder_t* encoder, rn_status_t status) {
   (void)status;
   rn_encode_status(encoder, &h->record.get_status);
   // Peers call this regularly, so it also ends the loans of dead ones.
   if (h->service->loans) rn_loans_end(h->service->loans, 0);
 }
 
-static rn_status_t read_create_worker_session(handling_t* h, const rn_in_t* in) {
+static rn_status_t read_create_worker_session(rpc_service_handling_t* h, const rn_in_t* in) {
   rn_create_worker_session_t* call = &h->record.create_worker_session;
   rn_str_t server = rn_field_bytes(in->bytes, rn_pb_CreateWorkerSessionRequest_server_def_field);
   call->session = rn_field_bytes(in->bytes, rn_pb_CreateWorkerSessionRequest_session_handle_field);
@@ -112,13 +116,13 @@ static rn_status_t read_create_worker_session(handling_t* h, const rn_in_t* in) 
   return RN_OK;
 }
 
-static rn_status_t read_delete_worker_session(handling_t* h, const rn_in_t* in) {
+static rn_status_t read_delete_worker_session(rpc_service_handling_t* h, const rn_in_t* in) {
   h->record.delete_worker_session.session =
       rn_field_bytes(in->bytes, rn_pb_DeleteWorkerSessionRequest_session_handle_field);
   return RN_OK;
 }
 
-static rn_status_t read_register_graph(handling_t* h, const rn_in_t* in) {
+static rn_status_t read_register_graph(rpc_service_handling_t* h, const rn_in_t* in) {
   rn_register_graph_t* call = &h->record.register_graph;
   bool has_session =
       rn_field_value(in->bytes, rn_pb_RegisterGraphRequest_create_worker_session_called_field);
@@ -129,36 +133,37 @@ static rn_status_t read_register_graph(handling_t* h, const rn_in_t* in) {
   call->config = rn_field_bytes(in->bytes, rn_pb_RegisterGraphRequest_config_proto_field);
   return RN_OK;
 }
-static void write_register_graph(handling_t* h, rn_encoder_t* encoder, rn_status_t status) {
+static void write_register_graph(rpc_service_handling_t* h, rn_encoder_t* encoder,
+                                 rn_status_t status) {
   (void)status;
   rn_pb_put_str(&encoder->head, rn_pb_RegisterGraphResponse_graph_handle_field,
                 rn_str(h->record.register_graph.handle));
 }
 
-static rn_status_t read_deregister_graph(handling_t* h, const rn_in_t* in) {
+static rn_status_t read_deregister_graph(rpc_service_handling_t* h, const rn_in_t* in) {
   rn_deregister_graph_t* call = &h->record.deregister_graph;
   call->handle = rn_field_bytes(in->bytes, rn_pb_DeregisterGraphRequest_graph_handle_field);
   call->session = rn_field_bytes(in->bytes, rn_pb_DeregisterGraphRequest_session_handle_field);
   return RN_OK;
 }
 
-static rn_status_t read_run_graph(handling_t* h, const rn_in_t* in) {
+static rn_status_t read_run_graph(rpc_service_handling_t* h, const rn_in_t* in) {
   rn_run_graph_t* call = &h->record.run_graph;
   h->errors_in_body =
       rn_field_value(in->bytes, rn_pb_RunGraphRequest_store_errors_in_response_body_field);
   return rn_decode_run_graph(in, call);
 }
-static void write_run_graph(handling_t* h, rn_encoder_t* encoder, rn_status_t status) {
+static void write_run_graph(rpc_service_handling_t* h, rn_encoder_t* encoder, rn_status_t status) {
   rn_encode_run_graph_response(encoder, &h->record.run_graph, status);
 }
 
-static rn_status_t read_cleanup_graph(handling_t* h, const rn_in_t* in) {
+static rn_status_t read_cleanup_graph(rpc_service_handling_t* h, const rn_in_t* in) {
   h->record.cleanup_graph.step =
       (int64_t)rn_field_value(in->bytes, rn_pb_CleanupGraphRequest_step_id_field);
   return RN_OK;
 }
 
-static rn_status_t read_recv_tensor(handling_t* h, const rn_in_t* in) {
+static rn_status_t read_recv_tensor(rpc_service_handling_t* h, const rn_in_t* in) {
   rn_recv_tensor_t* call = &h->record.recv_tensor;
   call->step = (int64_t)rn_field_value(in->bytes, rn_pb_RecvTensorRequest_step_id_field);
   call->key = rn_field_bytes(in->bytes, rn_pb_RecvTensorRequest_rendezvous_key_field);
@@ -166,7 +171,7 @@ static rn_status_t read_recv_tensor(handling_t* h, const rn_in_t* in) {
   return RN_OK;
 }
 // Lends the value to a task on this machine; false if that is not possible.
-static bool lend(handling_t* h, rn_encoder_t* encoder) {
+static bool lend(rpc_service_handling_t* h, rn_encoder_t* encoder) {
   const rn_recv_tensor_t* call = &h->record.recv_tensor;
   rn_loans_t* loans = h->service->loans;
   if (!loans) return false;
@@ -189,7 +194,8 @@ static bool lend(handling_t* h, rn_encoder_t* encoder) {
   rn_status_free(status);
   return ok;
 }
-static void write_recv_tensor(handling_t* h, rn_encoder_t* encoder, rn_status_t status) {
+static void write_recv_tensor(rpc_service_handling_t* h, rn_encoder_t* encoder,
+                              rn_status_t status) {
   (void)status;
   const rn_env_t* env = h->service->env;
   if (lend(h, encoder)) return;
@@ -198,7 +204,8 @@ static void write_recv_tensor(handling_t* h, rn_encoder_t* encoder, rn_status_t 
 
 // Ends a loan, and reports whether there was one. Stock's tasks call this only if a response asks
 // them to.
-static void write_mark_finished(handling_t* h, rn_encoder_t* encoder, rn_status_t status) {
+static void write_mark_finished(rpc_service_handling_t* h, rn_encoder_t* encoder,
+                                rn_status_t status) {
   (void)status;
   rn_str_t request = rn_rpc_request(h->in);
   uint64_t id = rn_field_value(request, rn_pb_MarkRecvFinishedRequest_request_id_field);
@@ -206,13 +213,13 @@ static void write_mark_finished(handling_t* h, rn_encoder_t* encoder, rn_status_
     rn_pb_put_uint(&encoder->head, RN_MARKED_FIELD, 1);
 }
 
-static rn_status_t read_cleanup_all(handling_t* h, const rn_in_t* in) {
+static rn_status_t read_cleanup_all(rpc_service_handling_t* h, const rn_in_t* in) {
   rn_cleanup_all_t* call = &h->record.cleanup_all;
   return rn_decode_names(in, rn_pb_CleanupAllRequest_container_field, &call->containers,
                          &call->container_count);
 }
 
-static rn_status_t read_logging(handling_t* h, const rn_in_t* in) {
+static rn_status_t read_logging(rpc_service_handling_t* h, const rn_in_t* in) {
   rn_pb_LoggingRequest_t* request = NULL;
   rn_logging_t* call = &h->record.logging;
   RN_RETURN_IF_ERROR(RN_PB_DECODE(LoggingRequest, in->bytes, NULL, &h->arena, &request));
@@ -223,20 +230,21 @@ static rn_status_t read_logging(handling_t* h, const rn_in_t* in) {
   call->step_count = request->fetch_step_id.count;
   return RN_OK;
 }
-static void write_logging(handling_t* h, rn_encoder_t* encoder, rn_status_t status) {
+static void write_logging(rpc_service_handling_t* h, rn_encoder_t* encoder, rn_status_t status) {
   (void)status;
   rn_strbuf_append(&encoder->head, rn_strbuf_view(&h->record.logging.notes));
 }
 
 // Step numbers of collective graphs come from one task. Nothing consumes them here, so a graph's
 // number never changes.
-static rn_status_t read_step_sequence(handling_t* h, const rn_in_t* in) {
+static rn_status_t read_step_sequence(rpc_service_handling_t* h, const rn_in_t* in) {
   rn_pb_GetStepSequenceRequest_t* request = NULL;
   RN_RETURN_IF_ERROR(RN_PB_DECODE(GetStepSequenceRequest, in->bytes, NULL, &h->arena, &request));
   h->record.call.owner = request;
   return RN_OK;
 }
-static void write_step_sequence(handling_t* h, rn_encoder_t* encoder, rn_status_t status) {
+static void write_step_sequence(rpc_service_handling_t* h, rn_encoder_t* encoder,
+                                rn_status_t status) {
   (void)status;
   const rn_pb_GetStepSequenceRequest_t* request = h->record.call.owner;
   for (size_t i = 0; i < request->graph_key.count; ++i) {
@@ -249,27 +257,28 @@ static void write_step_sequence(handling_t* h, rn_encoder_t* encoder, rn_status_
   }
 }
 
-static rn_status_t read_tracing(handling_t* h, const rn_in_t* in) {
+static rn_status_t read_tracing(rpc_service_handling_t* h, const rn_in_t* in) {
   (void)h, (void)in;
   return rn_unimplemented("Tracing");
 }
 
 // The master's methods.
 
-static rn_status_t read_create_session(handling_t* h, const rn_in_t* in) {
+static rn_status_t read_create_session(rpc_service_handling_t* h, const rn_in_t* in) {
   rn_create_session_t* call = &h->record.create_session;
   call->graph_def = rn_field_bytes(in->bytes, rn_pb_CreateSessionRequest_graph_def_field);
   call->config = rn_field_bytes(in->bytes, rn_pb_CreateSessionRequest_config_field);
   call->target = rn_field_bytes(in->bytes, rn_pb_CreateSessionRequest_target_field);
   return RN_OK;
 }
-static void write_create_session(handling_t* h, rn_encoder_t* encoder, rn_status_t status) {
+static void write_create_session(rpc_service_handling_t* h, rn_encoder_t* encoder,
+                                 rn_status_t status) {
   (void)status;
   rn_pb_put_str(&encoder->head, rn_pb_CreateSessionResponse_session_handle_field,
                 rn_str(h->record.create_session.session));
 }
 
-static rn_status_t read_extend_session(handling_t* h, const rn_in_t* in) {
+static rn_status_t read_extend_session(rpc_service_handling_t* h, const rn_in_t* in) {
   rn_extend_session_t* call = &h->record.extend_session;
   call->session = rn_field_bytes(in->bytes, rn_pb_ExtendSessionRequest_session_handle_field);
   call->graph_def = rn_field_bytes(in->bytes, rn_pb_ExtendSessionRequest_graph_def_field);
@@ -277,7 +286,8 @@ static rn_status_t read_extend_session(handling_t* h, const rn_in_t* in) {
       (int64_t)rn_field_value(in->bytes, rn_pb_ExtendSessionRequest_current_graph_version_field);
   return RN_OK;
 }
-static void write_extend_session(handling_t* h, rn_encoder_t* encoder, rn_status_t status) {
+static void write_extend_session(rpc_service_handling_t* h, rn_encoder_t* encoder,
+                                 rn_status_t status) {
   (void)status;
   rn_pb_put_uint(&encoder->head, rn_pb_ExtendSessionResponse_new_graph_version_field,
                  (uint64_t)h->record.extend_session.version);
@@ -292,42 +302,44 @@ static void write_extend_session(handling_t* h, rn_encoder_t* encoder, rn_status
                      rn_decode_names(in, rn_pb_##message##_target_field, &(call)->targets,    \
                                      &(call)->target_count)))
 
-static rn_status_t read_partial_setup(handling_t* h, const rn_in_t* in) {
+static rn_status_t read_partial_setup(rpc_service_handling_t* h, const rn_in_t* in) {
   rn_partial_setup_t* call = &h->record.partial_setup;
   call->session = rn_field_bytes(in->bytes, rn_pb_PartialRunSetupRequest_session_handle_field);
   return READ_STEP_NAMES(in, PartialRunSetupRequest, call);
 }
-static void write_partial_setup(handling_t* h, rn_encoder_t* encoder, rn_status_t status) {
+static void write_partial_setup(rpc_service_handling_t* h, rn_encoder_t* encoder,
+                                rn_status_t status) {
   (void)status;
   rn_pb_put_str(&encoder->head, rn_pb_PartialRunSetupResponse_partial_run_handle_field,
                 rn_str(h->record.partial_setup.handle));
 }
 
-static rn_status_t read_run_step(handling_t* h, const rn_in_t* in) {
+static rn_status_t read_run_step(rpc_service_handling_t* h, const rn_in_t* in) {
   return rn_decode_run_step(in, &h->record.run_step, &h->errors_in_body);
 }
-static void write_run_step(handling_t* h, rn_encoder_t* encoder, rn_status_t status) {
+static void write_run_step(rpc_service_handling_t* h, rn_encoder_t* encoder, rn_status_t status) {
   rn_encode_run_step_response(encoder, &h->record.run_step, status);
 }
 
-static rn_status_t read_close_session(handling_t* h, const rn_in_t* in) {
+static rn_status_t read_close_session(rpc_service_handling_t* h, const rn_in_t* in) {
   h->record.close_session.session =
       rn_field_bytes(in->bytes, rn_pb_CloseSessionRequest_session_handle_field);
   return RN_OK;
 }
 
-static rn_status_t read_list_devices(handling_t* h, const rn_in_t* in) {
+static rn_status_t read_list_devices(rpc_service_handling_t* h, const rn_in_t* in) {
   h->record.list_devices.session =
       rn_field_bytes(in->bytes, rn_pb_ListDevicesRequest_session_handle_field);
   return RN_OK;
 }
-static void write_list_devices(handling_t* h, rn_encoder_t* encoder, rn_status_t status) {
+static void write_list_devices(rpc_service_handling_t* h, rn_encoder_t* encoder,
+                               rn_status_t status) {
   (void)status;
   rn_encode_devices(encoder, rn_pb_ListDevicesResponse_local_device_field,
                     h->record.list_devices.devices, h->record.list_devices.device_count);
 }
 
-static rn_status_t read_reset(handling_t* h, const rn_in_t* in) {
+static rn_status_t read_reset(rpc_service_handling_t* h, const rn_in_t* in) {
   rn_reset_t* call = &h->record.reset;
   RN_RETURN_IF_ERROR(rn_decode_names(in, rn_pb_ResetRequest_container_field, &call->containers,
                                      &call->container_count));
@@ -335,7 +347,7 @@ static rn_status_t read_reset(handling_t* h, const rn_in_t* in) {
                          &call->filter_count);
 }
 
-static rn_status_t read_make_callable(handling_t* h, const rn_in_t* in) {
+static rn_status_t read_make_callable(rpc_service_handling_t* h, const rn_in_t* in) {
   rn_make_callable_t* call = &h->record.make_callable;
   rn_in_t options = *in;
   call->session = rn_field_bytes(in->bytes, rn_pb_MakeCallableRequest_session_handle_field);
@@ -347,17 +359,19 @@ static rn_status_t read_make_callable(handling_t* h, const rn_in_t* in) {
   call->wants_graphs = rn_field_value(run, rn_pb_RunOptions_output_partition_graphs_field);
   return RN_OK;
 }
-static void write_make_callable(handling_t* h, rn_encoder_t* encoder, rn_status_t status) {
+static void write_make_callable(rpc_service_handling_t* h, rn_encoder_t* encoder,
+                                rn_status_t status) {
   (void)status;
   if (h->record.make_callable.handle)
     rn_pb_put_uint(&encoder->head, rn_pb_MakeCallableResponse_handle_field,
                    (uint64_t)h->record.make_callable.handle);
 }
 
-static rn_status_t read_run_callable(handling_t* h, const rn_in_t* in) {
+static rn_status_t read_run_callable(rpc_service_handling_t* h, const rn_in_t* in) {
   return rn_decode_run_callable(in, &h->record.run_callable);
 }
-static void write_run_callable(handling_t* h, rn_encoder_t* encoder, rn_status_t status) {
+static void write_run_callable(rpc_service_handling_t* h, rn_encoder_t* encoder,
+                               rn_status_t status) {
   (void)status;
   rn_run_callable_t* call = &h->record.run_callable;
   rn_pb_put_str(&encoder->head, rn_pb_RunCallableResponse_metadata_field,
@@ -366,7 +380,7 @@ static void write_run_callable(handling_t* h, rn_encoder_t* encoder, rn_status_t
     rn_encode_tensor(encoder, rn_pb_RunCallableResponse_fetch_field, &call->fetches[i]);
 }
 
-static rn_status_t read_release_callable(handling_t* h, const rn_in_t* in) {
+static rn_status_t read_release_callable(rpc_service_handling_t* h, const rn_in_t* in) {
   rn_release_callable_t* call = &h->record.release_callable;
   call->session = rn_field_bytes(in->bytes, rn_pb_ReleaseCallableRequest_session_handle_field);
   call->handle = (int64_t)rn_field_value(in->bytes, rn_pb_ReleaseCallableRequest_handle_field);
@@ -379,14 +393,14 @@ static rn_status_t read_release_callable(handling_t* h, const rn_in_t* in) {
 #define IS_SLOW false
 #define METHOD(side, name, Method, speed, answer, ...) \
   {RN_PATH_##side #Method, &rn_record_##name, IS_##speed, read_##name, WRITES_##answer(name)},
-static const method_t methods[] = {
+static const rpc_service_method_t methods[] = {
     RN_WORKER_CALLS(METHOD) RN_MASTER_CALLS(METHOD){RN_PATH_worker "MarkRecvFinished", NULL, true,
                                                     NULL, write_mark_finished},
     {RN_PATH_worker "GetStepSequence", NULL, true, read_step_sequence, write_step_sequence},
     {RN_PATH_worker "Tracing", NULL, true, read_tracing, NULL},
 };
 
-static const method_t* find_method(rn_str_t path) {
+static const rpc_service_method_t* find_method(rn_str_t path) {
   for (size_t i = 0; i < sizeof methods / sizeof *methods; ++i)
     if (rn_str_is(path, methods[i].path)) return &methods[i];
   return NULL;
@@ -394,8 +408,8 @@ static const method_t* find_method(rn_str_t path) {
 
 void rn_service_handle(void* self, rn_rpc_in_t* call) {
   rn_service_t* service = self;
-  const method_t* method = find_method(rn_rpc_path(call));
-  handling_t* h = NULL;
+  const rpc_service_method_t* method = find_method(rn_rpc_path(call));
+  rpc_service_handling_t* h = NULL;
   rn_status_t status =
       method ? RN_NEW(service->allocator, &h) : rn_status_make(RN_CODE_UNIMPLEMENTED, "%s", "");
   if (!rn_ok(status)) {

@@ -39,7 +39,7 @@ struct rn_worker_graph_t {
 };
 
 // A running step.
-typedef struct running_t {
+typedef struct graph_running_t {
   _Atomic int refs;          // its own, and that of a thread that cancels it
   rn_worker_graph_t* graph;  // Retained
   rn_run_graph_t* call;
@@ -51,7 +51,7 @@ typedef struct running_t {
   rn_step_stats_t stats;
   rn_tensor_t* fetches;
   const rn_tensor_t* feeds[];  // by the program's feeds
-} running_t;
+} graph_running_t;
 
 void rn_worker_graph_retain(rn_worker_graph_t* graph) { graph->refs++; }
 
@@ -223,7 +223,7 @@ static int32_t find_name(const rn_str_t* names, int32_t count, rn_str_t name) {
   return -1;
 }
 
-static rn_status_t take_feeds(running_t* running) {
+static rn_status_t take_feeds(graph_running_t* running) {
   const rn_worker_graph_t* graph = running->graph;
   for (size_t i = 0; i < running->call->feed_count; ++i) {
     const rn_named_tensor_t* feed = &running->call->feeds[i];
@@ -237,7 +237,7 @@ static rn_status_t take_feeds(running_t* running) {
   return RN_OK;
 }
 
-static rn_status_t give_fetches(running_t* running) {
+static rn_status_t give_fetches(graph_running_t* running) {
   const rn_worker_graph_t* graph = running->graph;
   for (size_t i = 0; i < running->call->fetch_count; ++i) {
     rn_str_t name = running->call->fetch_names[i];
@@ -250,10 +250,10 @@ static rn_status_t give_fetches(running_t* running) {
 }
 
 static size_t running_size(const rn_worker_graph_t* graph) {
-  return sizeof(running_t) + (size_t)graph->feed_count * sizeof(rn_tensor_t*);
+  return sizeof(graph_running_t) + (size_t)graph->feed_count * sizeof(rn_tensor_t*);
 }
 
-static void running_release(running_t* running) {
+static void running_release(graph_running_t* running) {
   if (--running->refs) return;
   rn_worker_graph_t* graph = running->graph;
   for (int32_t i = 0; running->fetches && i < graph->fetch_count; ++i)
@@ -268,7 +268,7 @@ static void running_release(running_t* running) {
 }
 
 static void on_outer_cancel(rn_cancel_entry_t* entry) {
-  running_t* running = RN_CONTAINER_OF(entry, running_t, outer);
+  graph_running_t* running = RN_CONTAINER_OF(entry, graph_running_t, outer);
   running->refs++;
   rn_cancel(&running->cancel);
   rn_rendezvous_fail(running->step.rendezvous, rn_cancelled("Step was cancelled"));
@@ -276,7 +276,7 @@ static void on_outer_cancel(rn_cancel_entry_t* entry) {
 }
 
 // What the caller asks for beside the results.
-static rn_status_t write_notes(running_t* running) {
+static rn_status_t write_notes(graph_running_t* running) {
   rn_run_graph_t* call = running->call;
   const rn_planner_t* planner = &running->graph->planner;
   rn_ir_t* parts = NULL;
@@ -295,7 +295,7 @@ static rn_status_t write_notes(running_t* running) {
 }
 
 static void on_ended(void* arg, rn_status_t status) {
-  running_t* running = arg;
+  graph_running_t* running = arg;
   rn_run_graph_t* call = running->call;
   const rn_env_t* env = running->graph->env;
   note_run(running->graph, env->now_ns(env->self) - running->start_ns);
@@ -313,8 +313,8 @@ static void on_ended(void* arg, rn_status_t status) {
 }
 
 static rn_status_t prepare(rn_worker_graph_t* graph, rn_run_graph_t* call,
-                           rn_rendezvous_t* rendezvous, running_t** out) {
-  running_t* running = NULL;
+                           rn_rendezvous_t* rendezvous, graph_running_t** out) {
+  graph_running_t* running = NULL;
   RN_RETURN_IF_ERROR(rn_alloc_zeroed(graph->allocator, running_size(graph), (void**)&running));
   running->refs = 1;
   running->graph = graph;
@@ -347,7 +347,7 @@ static rn_status_t prepare(rn_worker_graph_t* graph, rn_run_graph_t* call,
 void rn_worker_graph_run(rn_worker_graph_t* graph, rn_run_graph_t* call,
                          rn_rendezvous_t* rendezvous) {
   for (size_t i = 0; i < call->fetch_count; ++i) call->fetches[i] = (rn_tensor_t){0};
-  running_t* running = NULL;
+  graph_running_t* running = NULL;
   rn_status_t status = prepare(graph, call, rendezvous, &running);
   if (!rn_ok(status)) {
     rn_call_done(&call->call, status);

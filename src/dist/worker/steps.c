@@ -6,13 +6,13 @@
 
 typedef struct remote_t remote_t;
 
-typedef struct step_t {
+typedef struct worker_step_t {
   int64_t id;                   // the key of the map
   remote_t* remote;             // owned by |rendezvous|
   rn_rendezvous_t* rendezvous;  // Retained
   bool has_ended;               // its part here
   const void* owner;            // NULL: no call has started it
-} step_t;
+} worker_step_t;
 
 struct rn_steps_t {
   rn_allocator_t allocator;
@@ -21,7 +21,7 @@ struct rn_steps_t {
   rn_peers_t peers;
   rn_recv_log_t log;
   rn_mutex_t mutex;  // guards the map
-  rn_map_t steps;    // id -> step_t*
+  rn_map_t steps;    // id -> worker_step_t*
 };
 
 // The values that a step fetches from other tasks.
@@ -33,12 +33,12 @@ struct remote_t {
   rn_cancel_t cancel;           // of all running calls
 };
 
-typedef struct receipt_t {
+typedef struct steps_receipt_t {
   rn_recv_tensor_t call;  // first
   remote_t* remote;
   rn_recv_t* recv;
   int64_t start_us;  // when the call was made, if the log is on; else 0
-} receipt_t;
+} steps_receipt_t;
 
 // The part of a device's name that names its task.
 static rn_str_t task_of_device(rn_str_t device) {
@@ -73,7 +73,7 @@ static rn_status_t of_peer(rn_status_t status, rn_str_t task) {
   return named;
 }
 
-static void note(const receipt_t* receipt) {
+static void note(const steps_receipt_t* receipt) {
   rn_steps_t* steps = receipt->remote->steps;
   const rn_tensor_t* value = &receipt->call.value;
   int64_t bytes = rn_tensor_is_set(value) ? (int64_t)rn_tensor_bytes(value) : 0;
@@ -82,7 +82,7 @@ static void note(const receipt_t* receipt) {
 }
 
 static void on_value(rn_call_t* call, rn_status_t status) {
-  receipt_t* receipt = (receipt_t*)call;
+  steps_receipt_t* receipt = (steps_receipt_t*)call;
   if (receipt->start_us && rn_ok(status)) note(receipt);
   rn_str_t task = task_of_key(receipt->call.key);
   rn_rendezvous_t* rendezvous = receipt->remote->rendezvous;
@@ -100,7 +100,7 @@ static rn_status_t ask(remote_t* remote, rn_str_t key, rn_recv_t* recv) {
   rn_worker_t* peer = remote->peers.find(remote->peers.self, task);
   if (!peer && remote->peers.missing) return remote->peers.missing(remote->peers.self, task);
   if (!peer) return rn_not_found("No task %.*s in the cluster", RN_STR_ARGS(task));
-  receipt_t* receipt = NULL;
+  steps_receipt_t* receipt = NULL;
   RN_RETURN_IF_ERROR(RN_NEW(remote->steps->allocator, &receipt));
   const rn_env_t* env = remote->steps->env;
   receipt->remote = remote;
@@ -130,9 +130,9 @@ static void remote_destroy(void* self) {
   RN_FREE(remote->steps->allocator, remote);
 }
 
-static rn_status_t make_step(rn_steps_t* steps, int64_t id, step_t** out) {
+static rn_status_t make_step(rn_steps_t* steps, int64_t id, worker_step_t** out) {
   *out = NULL;
-  step_t* step = NULL;
+  worker_step_t* step = NULL;
   remote_t* remote = NULL;
   RN_RETURN_IF_ERROR(RN_NEW(steps->allocator, &step));
   step->id = id;
@@ -159,7 +159,7 @@ static rn_status_t make_step(rn_steps_t* steps, int64_t id, step_t** out) {
   return status;
 }
 
-static rn_status_t get_locked(rn_steps_t* steps, int64_t id, step_t** out_step,
+static rn_status_t get_locked(rn_steps_t* steps, int64_t id, worker_step_t** out_step,
                               rn_rendezvous_t** out) {
   *out_step = rn_map_get(&steps->steps, rn_str_n((char*)&id, sizeof id));
   if (!*out_step) RN_RETURN_IF_ERROR(make_step(steps, id, out_step));
@@ -169,7 +169,7 @@ static rn_status_t get_locked(rn_steps_t* steps, int64_t id, step_t** out_step,
 }
 
 rn_status_t rn_steps_get(rn_steps_t* steps, int64_t id, rn_rendezvous_t** out) {
-  step_t* step = NULL;
+  worker_step_t* step = NULL;
   *out = NULL;
   rn_mutex_lock(&steps->mutex);
   rn_status_t status = get_locked(steps, id, &step, out);
@@ -179,7 +179,7 @@ rn_status_t rn_steps_get(rn_steps_t* steps, int64_t id, rn_rendezvous_t** out) {
 
 rn_status_t rn_steps_adopt(rn_steps_t* steps, int64_t id, const void* owner, rn_peers_t peers,
                            rn_rendezvous_t** out) {
-  step_t* step = NULL;
+  worker_step_t* step = NULL;
   *out = NULL;
   rn_mutex_lock(&steps->mutex);
   rn_status_t status = get_locked(steps, id, &step, out);
@@ -197,7 +197,7 @@ rn_status_t rn_steps_adopt(rn_steps_t* steps, int64_t id, const void* owner, rn_
 
 void rn_steps_drop_of(rn_steps_t* steps, int64_t id, const void* owner, rn_status_t status) {
   rn_mutex_lock(&steps->mutex);
-  const step_t* step = rn_map_get(&steps->steps, rn_str_n((char*)&id, sizeof id));
+  const worker_step_t* step = rn_map_get(&steps->steps, rn_str_n((char*)&id, sizeof id));
   bool may = step && (!step->owner || step->owner == owner);
   rn_mutex_unlock(&steps->mutex);
   if (may)
@@ -209,7 +209,7 @@ void rn_steps_drop_of(rn_steps_t* steps, int64_t id, const void* owner, rn_statu
 void rn_steps_drop(rn_steps_t* steps, int64_t id, rn_status_t status) {
   rn_mutex_lock(&steps->mutex);
   rn_str_t key = rn_str_n((char*)&id, sizeof id);
-  step_t* step = rn_map_get(&steps->steps, key);
+  worker_step_t* step = rn_map_get(&steps->steps, key);
   if (step) rn_map_remove(&steps->steps, key);
   rn_mutex_unlock(&steps->mutex);
   if (!step) {
@@ -224,7 +224,7 @@ void rn_steps_drop(rn_steps_t* steps, int64_t id, rn_status_t status) {
 static void drop_if_over(rn_steps_t* steps, int64_t id, bool has_ended) {
   rn_str_t key = rn_str_n((char*)&id, sizeof id);
   rn_mutex_lock(&steps->mutex);
-  step_t* step = rn_map_get(&steps->steps, key);
+  worker_step_t* step = rn_map_get(&steps->steps, key);
   if (step && has_ended) step->has_ended = true;
   bool is_over = step && step->has_ended && rn_rendezvous_is_empty(step->rendezvous);
   if (is_over) rn_map_remove(&steps->steps, key);
@@ -239,7 +239,7 @@ void rn_steps_taken(rn_steps_t* steps, int64_t id) { drop_if_over(steps, id, fal
 
 void rn_steps_own(rn_steps_t* steps, int64_t id, const void* owner) {
   rn_mutex_lock(&steps->mutex);
-  step_t* step = rn_map_get(&steps->steps, rn_str_n((char*)&id, sizeof id));
+  worker_step_t* step = rn_map_get(&steps->steps, rn_str_n((char*)&id, sizeof id));
   if (step) step->owner = owner;
   rn_mutex_unlock(&steps->mutex);
 }
@@ -252,8 +252,8 @@ void rn_steps_drop_owned(rn_steps_t* steps, const void* owner, rn_status_t statu
     is_found = false;
     rn_mutex_lock(&steps->mutex);
     while (!is_found && (entry = rn_map_next(&steps->steps, &position))) {
-      id = ((step_t*)entry->value)->id;
-      is_found = ((step_t*)entry->value)->owner == owner;
+      id = ((worker_step_t*)entry->value)->id;
+      is_found = ((worker_step_t*)entry->value)->owner == owner;
     }
     rn_mutex_unlock(&steps->mutex);
     if (is_found) rn_steps_drop(steps, id, rn_status_copy(status));
@@ -263,7 +263,7 @@ void rn_steps_drop_owned(rn_steps_t* steps, const void* owner, rn_status_t statu
 
 void rn_steps_drop_unowned(rn_steps_t* steps, int64_t id, rn_status_t status) {
   rn_mutex_lock(&steps->mutex);
-  const step_t* step = rn_map_get(&steps->steps, rn_str_n((char*)&id, sizeof id));
+  const worker_step_t* step = rn_map_get(&steps->steps, rn_str_n((char*)&id, sizeof id));
   bool is_unowned = step && !step->owner;
   rn_mutex_unlock(&steps->mutex);
   if (is_unowned)
@@ -304,7 +304,7 @@ void rn_steps_clear(rn_steps_t* steps) {
     size_t position = 0;
     rn_mutex_lock(&steps->mutex);
     const rn_map_entry_t* entry = rn_map_next(&steps->steps, &position);
-    int64_t id = entry ? ((step_t*)entry->value)->id : 0;
+    int64_t id = entry ? ((worker_step_t*)entry->value)->id : 0;
     rn_mutex_unlock(&steps->mutex);
     if (!entry) return;
     rn_steps_drop(steps, id, rn_cancelled("The worker is closing"));

@@ -24,13 +24,13 @@ typedef struct spelling_t {
 } spelling_t;
 
 // A fused node; borrows from its NodeDef.
-typedef struct node_t {
+typedef struct stock_node_t {
   rn_str_t bytes, name, op, device;
   rn_str_t inputs[MAX_INPUTS];
   size_t input_count, control_count;  // the control inputs follow the inputs
   rn_str_t steps[MAX_STEPS];          // the ops after the first, in order
   size_t step_count;
-} node_t;
+} stock_node_t;
 
 // Kinds of fused nodes: the first op in them and its attributes.
 static const struct {
@@ -90,7 +90,7 @@ static int kind_of(const rn_pb_field_t* field) {
 }
 
 // The AttrValue of an attribute; empty if it has none.
-static rn_str_t attr_of(const node_t* node, const char* name) {
+static rn_str_t attr_of(const stock_node_t* node, const char* name) {
   rn_pb_scan_t scan = rn_pb_scan(node->bytes);
   rn_pb_field_t field;
   while (rn_pb_scan_next(&scan, &field))
@@ -100,7 +100,7 @@ static rn_str_t attr_of(const node_t* node, const char* name) {
   return RN_STR("");
 }
 
-static rn_status_t add_step(node_t* node, rn_str_t step) {
+static rn_status_t add_step(stock_node_t* node, rn_str_t step) {
   if (node->step_count == MAX_STEPS)
     return rn_unimplemented("%.*s fuses too many ops", RN_STR_ARGS(node->op));
   node->steps[node->step_count++] = step;
@@ -108,7 +108,7 @@ static rn_status_t add_step(node_t* node, rn_str_t step) {
 }
 
 // The ops after the first: a list; for a normalization, an addition and an activation.
-static rn_status_t read_steps(int kind, node_t* node) {
+static rn_status_t read_steps(int kind, stock_node_t* node) {
   rn_str_t value = attr_of(node, kinds[kind].steps);
   rn_str_t mode = bytes_of(value, rn_pb_AttrValue_s_field);
   if (rn_str_is(node->op, NORM) && node->input_count > kinds[kind].inputs)
@@ -124,8 +124,8 @@ static rn_status_t read_steps(int kind, node_t* node) {
   return RN_OK;
 }
 
-static rn_status_t read_node(rn_str_t bytes, int kind, node_t* out) {
-  *out = (node_t){.bytes = bytes};
+static rn_status_t read_node(rn_str_t bytes, int kind, stock_node_t* out) {
+  *out = (stock_node_t){.bytes = bytes};
   rn_pb_scan_t scan = rn_pb_scan(bytes);
   rn_pb_field_t field;
   while (rn_pb_scan_next(&scan, &field)) {
@@ -176,8 +176,8 @@ static void put_input(const spelling_t* to, rn_str_t input) {
 
 // Begins a NodeDef with |count| of the node's inputs from |from| on, after |before| if there is
 // one.
-static size_t begin_part(const spelling_t* to, const node_t* node, rn_str_t op, const char* name,
-                         const char* before, size_t from, size_t count) {
+static size_t begin_part(const spelling_t* to, const stock_node_t* node, rn_str_t op,
+                         const char* name, const char* before, size_t from, size_t count) {
   size_t def = rn_pb_begin(to->out, rn_pb_GraphDef_node_field);
   rn_pb_put_str(to->out, rn_pb_NodeDef_name_field, rn_str(name));
   rn_pb_put_str(to->out, rn_pb_NodeDef_op_field, op);
@@ -188,7 +188,7 @@ static size_t begin_part(const spelling_t* to, const node_t* node, rn_str_t op, 
   return def;
 }
 
-static void put_first(const spelling_t* to, const node_t* node, int kind, const char* name) {
+static void put_first(const spelling_t* to, const stock_node_t* node, int kind, const char* name) {
   size_t def = begin_part(to, node, rn_str(kinds[kind].first), name, NULL, 0, kinds[kind].inputs);
   for (size_t i = 0; i < node->control_count; ++i)
     put_input(to, node->inputs[node->input_count + i]);
@@ -197,7 +197,7 @@ static void put_first(const spelling_t* to, const node_t* node, int kind, const 
   rn_pb_end(to->out, def);
 }
 
-static void put_norm_attrs(const spelling_t* to, const node_t* node) {
+static void put_norm_attrs(const spelling_t* to, const stock_node_t* node) {
   static const char is_float[] = {rn_pb_AttrValue_type_field << 3, rn_pb_DT_FLOAT};
   static const char is_false[] = {rn_pb_AttrValue_b_field << 3, 0};
   put_attr(to->out, "U", rn_str_n(is_float, sizeof is_float));
@@ -205,7 +205,7 @@ static void put_norm_attrs(const spelling_t* to, const node_t* node) {
   put_attr(to->out, "epsilon", attr_of(node, "epsilon"));
 }
 
-static rn_status_t put_follower(const spelling_t* to, const node_t* node, rn_str_t step,
+static rn_status_t put_follower(const spelling_t* to, const stock_node_t* node, rn_str_t step,
                                 const char* name, const char* before, size_t* inout_at) {
   size_t f = 0, count = sizeof followers / sizeof *followers;
   while (f < count && !rn_str_is(step, followers[f].name)) ++f;
@@ -225,14 +225,14 @@ static rn_status_t put_follower(const spelling_t* to, const node_t* node, rn_str
 }
 
 // A unary op; the first of a chain takes the node's own inputs.
-static void put_unary(const spelling_t* to, const node_t* node, rn_str_t step, const char* name,
-                      const char* before) {
+static void put_unary(const spelling_t* to, const stock_node_t* node, rn_str_t step,
+                      const char* name, const char* before) {
   size_t all = node->input_count + node->control_count;
   rn_pb_end(to->out, begin_part(to, node, step, name, before, 0, before ? 0 : all));
 }
 
 // The name of part |i|: the last has the node's own.
-static void part_name(const node_t* node, size_t i, size_t last, char* out, size_t room) {
+static void part_name(const stock_node_t* node, size_t i, size_t last, char* out, size_t room) {
   if (i == last)
     snprintf(out, room, "%.*s", RN_STR_ARGS(node->name));
   else
@@ -240,7 +240,7 @@ static void part_name(const node_t* node, size_t i, size_t last, char* out, size
 }
 
 static rn_status_t put_node(const spelling_t* to, rn_str_t bytes, int kind) {
-  node_t node;
+  stock_node_t node;
   RN_RETURN_IF_ERROR(read_node(bytes, kind, &node));
   bool has_first = kinds[kind].first != NULL;
   size_t last = node.step_count - !has_first, at = kinds[kind].inputs;
@@ -283,7 +283,7 @@ static rn_status_t look(rn_str_t graph_def, spelling_t* spelling, bool* out_has)
     if (kind < 0) continue;
     *out_has = true;
     if (strcmp(kinds[kind].fused, NORM) != 0) continue;
-    node_t node;
+    stock_node_t node;
     RN_RETURN_IF_ERROR(read_node(field.bytes, kind, &node));
     if (node.step_count)
       RN_RETURN_IF_ERROR(rn_vec_push(&spelling->split, spelling->out->allocator, node.name));

@@ -355,7 +355,7 @@ static void deregister_graph(rn_worker_t* face, rn_deregister_graph_t* call) {
 }
 
 // A running step: our call in place of the caller's.
-typedef struct run_t {
+typedef struct worker_run_t {
   rn_run_graph_t call;  // first
   rn_run_graph_t* outer;
   rn_local_worker_t* worker;
@@ -363,10 +363,10 @@ typedef struct run_t {
   rn_job_t job;                 // starts it
   rn_worker_graph_t* graph;     // Retained until then
   rn_rendezvous_t* rendezvous;  // likewise
-} run_t;
+} worker_run_t;
 
 static void on_run(rn_call_t* call, rn_status_t status) {
-  run_t* run = (run_t*)call;
+  worker_run_t* run = (worker_run_t*)call;
   rn_local_worker_t* worker = run->worker;
   rn_run_graph_t* outer = run->outer;
   session_t* session = run->session;
@@ -404,7 +404,7 @@ static rn_status_t begin_run(rn_local_worker_t* worker, rn_run_graph_t* call,
 }
 
 static void start_run(rn_job_t* job) {
-  run_t* run = RN_CONTAINER_OF(job, run_t, job);
+  worker_run_t* run = RN_CONTAINER_OF(job, worker_run_t, job);
   rn_local_worker_t* worker = run->worker;
   session_t* session = run->session;
   rn_worker_graph_t* graph = run->graph;
@@ -438,7 +438,7 @@ static bool takes(void* self, rn_str_t key, rn_tensor_t* value) {
 }
 
 // Starts a quick step, and hands what it has sent to other tasks by then to the outbox.
-static void start_here(run_t* run) {
+static void start_here(worker_run_t* run) {
   rn_steps_t* steps = run->worker->steps;
   rn_outbox_t* outbox = run->outer->outbox;
   rn_rendezvous_t* rendezvous = run->rendezvous;
@@ -456,7 +456,7 @@ static void run_graph(rn_worker_t* face, rn_run_graph_t* call) {
   rn_local_worker_t* worker = (rn_local_worker_t*)face;
   rn_worker_graph_t* graph = NULL;
   rn_rendezvous_t* rendezvous = NULL;
-  run_t* run = NULL;
+  worker_run_t* run = NULL;
   session_t* session = NULL;
   if (call->is_partial) {
     rn_worker_partials_run(worker->partials, call);
@@ -473,13 +473,13 @@ static void run_graph(rn_worker_t* face, rn_run_graph_t* call) {
     rn_call_done(&call->call, status);
     return;
   }
-  *run = (run_t){.call = *call,
-                 .outer = call,
-                 .worker = worker,
-                 .session = session,
-                 .job.run = start_run,
-                 .graph = graph,
-                 .rendezvous = rendezvous};
+  *run = (worker_run_t){.call = *call,
+                        .outer = call,
+                        .worker = worker,
+                        .session = session,
+                        .job.run = start_run,
+                        .graph = graph,
+                        .rendezvous = rendezvous};
   run->call.call.done = on_run;
   if (rn_worker_graph_is_quick(graph))
     start_here(run);

@@ -84,12 +84,12 @@ bool rn_broadcast_make(const rn_tensor_t* const* operands, int count, rn_broadca
 }
 
 // A position in the loop: the coordinates and, per operand, the offset of its element.
-typedef struct cursor_t {
+typedef struct broadcasting_cursor_t {
   int64_t at[RN_MAX_RANK];
   int64_t offset[RN_BROADCAST_OPERANDS];
-} cursor_t;
+} broadcasting_cursor_t;
 
-static void cursor_set(cursor_t* cursor, const rn_broadcast_t* b, int64_t element) {
+static void cursor_set(broadcasting_cursor_t* cursor, const rn_broadcast_t* b, int64_t element) {
   for (int k = 0; k < b->operands; ++k) cursor->offset[k] = 0;
   for (int d = b->rank - 1; d >= 0; --d) {
     cursor->at[d] = element % b->dims[d];
@@ -99,7 +99,7 @@ static void cursor_set(cursor_t* cursor, const rn_broadcast_t* b, int64_t elemen
 }
 
 // Advances by |n| elements, not beyond the end of the innermost dimension.
-static void cursor_advance(cursor_t* cursor, const rn_broadcast_t* b, int64_t n) {
+static void cursor_advance(broadcasting_cursor_t* cursor, const rn_broadcast_t* b, int64_t n) {
   int d = b->rank - 1;
   cursor->at[d] += n;
   for (int k = 0; k < b->operands; ++k) cursor->offset[k] += n * b->strides[k][d];
@@ -112,19 +112,19 @@ static void cursor_advance(cursor_t* cursor, const rn_broadcast_t* b, int64_t n)
   }
 }
 
-typedef struct walk_t {
+typedef struct broadcasting_walk_t {
   const rn_broadcast_t* broadcast;
   const rn_broadcast_walk_t* run;
-} walk_t;
+} broadcasting_walk_t;
 
 static void walk_runs(void* arg, int64_t begin, int64_t end) {
-  const walk_t* walk = arg;
+  const broadcasting_walk_t* walk = arg;
   const rn_broadcast_t* b = walk->broadcast;
   const rn_broadcast_walk_t* run = walk->run;
   const int last = b->rank - 1;
   int steps[RN_BROADCAST_OPERANDS];
   for (int k = 0; k < b->operands; ++k) steps[k] = b->strides[k][last] != 0;
-  cursor_t cursor;
+  broadcasting_cursor_t cursor;
   cursor_set(&cursor, b, begin);
   while (begin < end) {
     int64_t n = b->dims[last] - cursor.at[last];
@@ -138,9 +138,9 @@ static void walk_runs(void* arg, int64_t begin, int64_t end) {
   }
 }
 
-typedef struct wide_t {
+typedef struct broadcasting_wide_t {
   uint64_t half[2];
-} wide_t;
+} broadcasting_wide_t;
 
 // Gathers |rows| rows of |n| elements; |row| and |step| are the strides between rows and elements.
 #define GATHER(T)                                              \
@@ -161,7 +161,7 @@ static void gather(const rn_broadcast_t* b, const rn_broadcast_walk_t* run, int 
   const int last = b->rank - 1;
   const int64_t length = b->dims[last], step = b->strides[k][last];
   const int64_t row = last > 0 ? b->strides[k][last - 1] : 0;
-  cursor_t cursor;
+  broadcasting_cursor_t cursor;
   cursor_set(&cursor, b, begin);
   for (int64_t done = 0; done < count;) {
     // Takes whole rows up to the end of the next outer dimension, or the rest of one row.
@@ -186,7 +186,7 @@ static void gather(const rn_broadcast_t* b, const rn_broadcast_walk_t* run, int 
         GATHER(uint64_t);
         break;
       default:
-        GATHER(wide_t);
+        GATHER(broadcasting_wide_t);
         break;
     }
     done += rows * n;
@@ -204,7 +204,7 @@ static const int all_steps[RN_BROADCAST_OPERANDS] = {1, 1, 1};
 // For short runs: writes repeated operands out in full, one block at a time. An operand that
 // repeats as a whole looks the same in every block of whole rows and is written once.
 static void walk_blocks(void* arg, int64_t begin, int64_t end) {
-  const walk_t* walk = arg;
+  const broadcasting_walk_t* walk = arg;
   const rn_broadcast_t* b = walk->broadcast;
   const rn_broadcast_walk_t* run = walk->run;
   const int64_t length = b->dims[b->rank - 1], block = GATHER_BLOCK / length * length;
@@ -239,7 +239,7 @@ void rn_broadcast_run(rn_pool_t* pool, int64_t grain, const rn_broadcast_t* b,
     run->fn(run->arg, run->in, all_steps, run->out, 1);
     return;
   }
-  walk_t walk = {b, run};
+  broadcasting_walk_t walk = {b, run};
   rn_pool_for(pool, b->count, grain, can_gather(b, run) ? walk_blocks : walk_runs, &walk);
 }
 

@@ -89,7 +89,7 @@ static grid_t grid_of(const rn_gemm_part_t* part, size_t item, int64_t strip, in
   return grid;
 }
 
-typedef struct job_t {
+typedef struct gemm_job_t {
   rn_gemm_part_t part;
   rn_gemm_fn_t fn;
   size_t item;
@@ -97,7 +97,7 @@ typedef struct job_t {
   bool backwards;
   bool failed;  // the thread that sets it first owns |status|
   rn_status_t status;
-} job_t;
+} gemm_job_t;
 
 // Maps the pieces to reverse order. Even ones stay even: even and odd ones go to different threads.
 static int64_t mirrored(int64_t i, int64_t pieces) {
@@ -105,7 +105,7 @@ static int64_t mirrored(int64_t i, int64_t pieces) {
   return i < 2 * pairs ? 2 * (pairs - 1 - i / 2) + i % 2 : i;
 }
 
-static void run_block(const job_t* job, int64_t i, void* scratch) {
+static void run_block(const gemm_job_t* job, int64_t i, void* scratch) {
   const grid_t* grid = &job->grid;
   if (job->backwards) i = mirrored(i, grid->pieces);
   rn_gemm_part_t part = job->part;
@@ -133,7 +133,7 @@ static void run_block(const job_t* job, int64_t i, void* scratch) {
 }
 
 static void run_blocks(void* arg, int64_t begin, int64_t end) {
-  job_t* job = arg;
+  gemm_job_t* job = arg;
   void *block = NULL, *scratch = NULL;
   size_t size = job->part.way == RN_GEMM_BLOCKS ? RN_GEMM_SCRATCH + RN_ALIGN : 0;
   if (size) {
@@ -183,7 +183,7 @@ static rn_gemm_part_t turn(const rn_gemm_part_t* p) {
                           .k = p->k};
 }
 
-static rn_status_t run_job(rn_pool_t* pool, job_t* job, int64_t strip) {
+static rn_status_t run_job(rn_pool_t* pool, gemm_job_t* job, int64_t strip) {
   job->grid = grid_of(&job->part, job->item, strip, rn_pool_threads(pool));
   rn_pool_for(pool, job->grid.pieces, 1, run_blocks, job);
   return job->status;
@@ -191,7 +191,8 @@ static rn_status_t run_job(rn_pool_t* pool, job_t* job, int64_t strip) {
 
 // Few rows by a transposed B: packing B would cost as much as the multiplication. Computes C' = B'
 // A' instead: B's rows serve as the rows of A, and A is packed in place of B.
-static rn_status_t run_turned(rn_pool_t* pool, job_t* job, rn_gemm_pack_fn_t pack, int64_t strip) {
+static rn_status_t run_turned(rn_pool_t* pool, gemm_job_t* job, rn_gemm_pack_fn_t pack,
+                              int64_t strip) {
   job->part = turn(&job->part);
   job->part.way = RN_GEMM_BLOCKS;
   job->part.turns = true;
@@ -207,10 +208,10 @@ static rn_status_t run_turned(rn_pool_t* pool, job_t* job, rn_gemm_pack_fn_t pac
 
 static rn_status_t run_pieces(rn_pool_t* pool, const rn_gemm_t* g) {
   const rn_gemm_table_t* table = RN_ISA_PICK(&rn_gemm_);
-  job_t job = {.fn = table->fn[g->dtype],
-               .item = rn_dtype_size(g->dtype),
-               .part = whole_of(g),
-               .backwards = g->panels && g->backwards};
+  gemm_job_t job = {.fn = table->fn[g->dtype],
+                    .item = rn_dtype_size(g->dtype),
+                    .part = whole_of(g),
+                    .backwards = g->panels && g->backwards};
   int64_t strip = table->strip_bytes / (int64_t)job.item;
   bool is_real = g->dtype == RN_FLOAT || g->dtype == RN_DOUBLE;
   if (g->n == 1 && g->m > 1 && is_real) {  // a column is a row of the transposed product
@@ -233,14 +234,14 @@ static rn_status_t run_pieces(rn_pool_t* pool, const rn_gemm_t* g) {
     for (int64_t i = 0; i < rows; ++i)                                                    \
       for (int64_t j = 0; j < columns; ++j) out[j * rows + i] = in[i * columns + j];      \
   }
-typedef struct pair_t {
+typedef struct gemm_pair_t {
   uint64_t low, high;
-} pair_t;
+} gemm_pair_t;
 TRANSPOSE(uint8_t)
 TRANSPOSE(uint16_t)
 TRANSPOSE(uint32_t)
 TRANSPOSE(uint64_t)
-TRANSPOSE(pair_t)
+TRANSPOSE(gemm_pair_t)
 
 static void transpose(const void* in, void* out, int64_t rows, int64_t columns, size_t item) {
   switch (item) {
@@ -257,7 +258,7 @@ static void transpose(const void* in, void* out, int64_t rows, int64_t columns, 
       transpose_uint64_t(in, out, rows, columns);
       break;
     default:
-      transpose_pair_t(in, out, rows, columns);
+      transpose_gemm_pair_t(in, out, rows, columns);
       break;
   }
 }

@@ -45,7 +45,7 @@ static rn_status_t move_owned(const rn_move_t* move, int32_t d, rn_dtype_t dtype
 }
 
 // A box in bytes, ready to run.
-typedef struct job_t {
+typedef struct move_job_t {
   const rn_move_table_t* table;
   int32_t rank;   // number of loops around the inner ones
   int32_t kind;   // one of the kinds below
@@ -55,10 +55,10 @@ typedef struct job_t {
   const char* src;
   char* dst;
   rn_move_dim_t dims[RN_MOVE_MAX_RANK];
-} job_t;
+} move_job_t;
 enum { RUN, STEPS, TRANSPOSE };
 
-static void run_inner(const job_t* job, const char* src, char* dst) {
+static void run_inner(const move_job_t* job, const char* src, char* dst) {
   switch (job->kind) {
     case RUN:
       memcpy(dst, src, (size_t)job->run);
@@ -72,7 +72,7 @@ static void run_inner(const job_t* job, const char* src, char* dst) {
   }
 }
 
-static void run_outer(const job_t* job, int32_t d, const char* src, char* dst) {
+static void run_outer(const move_job_t* job, int32_t d, const char* src, char* dst) {
   if (d == job->rank) {
     run_inner(job, src, dst);
     return;
@@ -86,7 +86,7 @@ static void run_outer(const job_t* job, int32_t d, const char* src, char* dst) {
 }
 
 static void run_piece(void* arg, int64_t begin, int64_t end) {
-  const job_t* job = arg;
+  const move_job_t* job = arg;
   const rn_move_dim_t* dim = &job->dims[0];
   for (int64_t i = begin; i < end; ++i)
     run_outer(job, 1, job->src + i * dim->from, job->dst + i * dim->to);
@@ -94,9 +94,9 @@ static void run_piece(void* arg, int64_t begin, int64_t end) {
 
 // Without outer loops: splits the inner loop, or the middle one of a transposition.
 static void run_inner_piece(void* arg, int64_t begin, int64_t end) {
-  const job_t* whole = arg;
-  job_t piece;
-  memcpy(&piece, whole, offsetof(job_t, dims));
+  const move_job_t* whole = arg;
+  move_job_t piece;
+  memcpy(&piece, whole, offsetof(move_job_t, dims));
   const char* src = whole->src;
   char* dst = whole->dst;
   if (whole->kind == RUN) {
@@ -119,7 +119,7 @@ static bool log2_of(int64_t size, int* out) {
 }
 
 // Converts strides to bytes and separates the inner loops.
-static void prepare(job_t* job, const rn_move_t* move, int64_t size) {
+static void prepare(move_job_t* job, const rn_move_t* move, int64_t size) {
   job->rank = move->rank;
   for (int32_t d = 0; d < move->rank; ++d)
     job->dims[d] =
@@ -175,7 +175,7 @@ rn_status_t rn_move_run(const rn_move_t* move, rn_pool_t* pool, rn_dtype_t dtype
     memcpy(dst, src, (size_t)bytes);
     return RN_OK;
   }
-  job_t job;
+  move_job_t job;
   job.table = RN_ISA_PICK(&rn_move_table_);
   job.src = src;
   job.dst = dst;

@@ -8,13 +8,13 @@
 #define PIECE_NS 50e3
 #define MAX_PIECES 8
 
-typedef struct deal_t {
+typedef struct row_batches_deal_t {
   const rn_tensor_t* indices;
   uint64_t limit;
   int64_t pieces;
   rn_row_batch_fn_t body;
   void* arg;
-} deal_t;
+} row_batches_deal_t;
 
 static inline int64_t piece_of(uint64_t row, int64_t pieces) {
   uint64_t hash = (row * UINT64_C(0x9e3779b97f4a7c15)) >> 32;
@@ -23,7 +23,7 @@ static inline int64_t piece_of(uint64_t row, int64_t pieces) {
 
 // The test is unpredictable, so avoid a branch: always store the index, but count it only if taken.
 #define DEAL(I)                                                              \
-  static void deal_##I(const deal_t* deal, int64_t piece) {                  \
+  static void deal_##I(const row_batches_deal_t* deal, int64_t piece) {      \
     const I* index = deal->indices->data;                                    \
     int64_t rows[RN_ROW_BATCH], places[RN_ROW_BATCH];                        \
     int count = 0;                                                           \
@@ -43,7 +43,7 @@ DEAL(int32_t)
 DEAL(int64_t)
 
 static void deal_piece(void* arg, int64_t begin, int64_t end) {
-  const deal_t* deal = arg;
+  const row_batches_deal_t* deal = arg;
   for (int64_t piece = begin; piece < end; ++piece) {
     if (deal->indices->dtype == RN_INT64)
       deal_int64_t(deal, piece);
@@ -57,12 +57,12 @@ static void deal_piece(void* arg, int64_t begin, int64_t end) {
 void rn_row_batches(rn_pool_t* pool, const rn_tensor_t* indices, int64_t limit, double row_ns,
                     rn_row_batch_fn_t body, void* arg) {
   double pieces = (double)indices->count * row_ns / PIECE_NS;
-  deal_t deal = {.indices = indices,
-                 .limit = limit > 0 ? (uint64_t)limit : 0,
-                 .pieces = pieces < 2            ? 1
-                           : pieces > MAX_PIECES ? MAX_PIECES
-                                                 : (int64_t)pieces,
-                 .body = body,
-                 .arg = arg};
+  row_batches_deal_t deal = {.indices = indices,
+                             .limit = limit > 0 ? (uint64_t)limit : 0,
+                             .pieces = pieces < 2            ? 1
+                                       : pieces > MAX_PIECES ? MAX_PIECES
+                                                             : (int64_t)pieces,
+                             .body = body,
+                             .arg = arg};
   rn_pool_for(pool, deal.pieces, 1, deal_piece, &deal);
 }

@@ -78,16 +78,16 @@ static rn_status_t compute_matmul(rn_kernel_ctx_t* ctx) {
 }
 
 // A constant is copied to the device once, when the kernel is created.
-typedef struct constant_t {
+typedef struct null_kernels_constant_t {
   rn_tensor_t value;
   rn_mutex_t mutex;
   rn_cond_t done;
   bool is_done;
   rn_status_t status;
-} constant_t;
+} null_kernels_constant_t;
 
 static void constant_copied(void* arg, rn_status_t status) {
-  constant_t* constant = arg;
+  null_kernels_constant_t* constant = arg;
   rn_mutex_lock(&constant->mutex);
   constant->is_done = true;
   constant->status = status;
@@ -96,7 +96,7 @@ static void constant_copied(void* arg, rn_status_t status) {
 }
 
 static rn_status_t constant_init(const rn_kernel_init_t* init, void* state) {
-  constant_t* constant = state;
+  null_kernels_constant_t* constant = state;
   rn_mutex_init(&constant->mutex);
   rn_cond_init(&constant->done);
   const rn_tensor_t* value = rn_init_attr(init, "value")->tensor;
@@ -113,7 +113,7 @@ static rn_status_t constant_init(const rn_kernel_init_t* init, void* state) {
 }
 
 static void constant_destroy(void* state) {
-  constant_t* constant = state;
+  null_kernels_constant_t* constant = state;
   rn_tensor_clear(&constant->value);
   rn_cond_destroy(&constant->done);
   rn_mutex_destroy(&constant->mutex);
@@ -121,7 +121,7 @@ static void constant_destroy(void* state) {
 
 static rn_status_t constant_compute(rn_kernel_ctx_t* ctx) {
   rn_tensor_t copy = {0};
-  RN_RETURN_IF_ERROR(rn_tensor_share(&((constant_t*)ctx->state)->value, &copy));
+  RN_RETURN_IF_ERROR(rn_tensor_share(&((null_kernels_constant_t*)ctx->state)->value, &copy));
   rn_set_output(ctx, 0, &copy);
   return RN_OK;
 }
@@ -171,7 +171,7 @@ static const rn_kernel_def_t rows[] = {
     {.op = "Const",
      .device = "NULL",
      .flags = RN_KERNEL_OWN_OUTPUTS,
-     .state_size = sizeof(constant_t),
+     .state_size = sizeof(null_kernels_constant_t),
      .init = constant_init,
      .destroy = constant_destroy,
      .compute = constant_compute},

@@ -3,7 +3,7 @@
 #include "train/control/choice.h"
 
 // The remaining choice: branch |first| and those after it; the last has no predicate.
-typedef struct chain_t {
+typedef struct case_chain_t {
   const rn_edge_t* predicates;  // NULL: by |index|
   rn_edge_t index;
   const rn_branch_t* branches;  // |count|, then |*otherwise|
@@ -11,12 +11,12 @@ typedef struct chain_t {
   const rn_branch_t* otherwise;
   int result_count;
   bool is_functional;
-} chain_t;
+} case_chain_t;
 
 static int build_rest(rn_scope_t* s, rn_edge_t* out, void* arg) {
-  chain_t* chain = arg;
+  case_chain_t* chain = arg;
   if (chain->first == chain->count) return chain->otherwise->build(s, out, chain->otherwise->arg);
-  chain_t rest = *chain;
+  case_chain_t rest = *chain;
   rest.first++;
   rn_edge_t predicate = chain->predicates
                             ? chain->predicates[chain->first]
@@ -74,7 +74,7 @@ static bool check(rn_scope_t* scope, const char* who, const rn_branch_t* branche
 }
 
 // Builds the chain under |name|.
-static void build(rn_scope_t* s, chain_t* chain, rn_edge_t* out) {
+static void build(rn_scope_t* s, case_chain_t* chain, rn_edge_t* out) {
   rn_edge_t* results = NULL;
   rn_status_t status = RN_NEW_ARRAY(rn_scope_allocator(s), (size_t)chain->result_count, &results);
   if (!rn_ok(status)) {
@@ -112,12 +112,12 @@ RN_API bool rn_case_(rn_scope_t* scope, const rn_edge_t* predicates, const rn_br
   if (rn_scope_ok(here) && !otherwise)
     demand(here, predicates, branch_count, 1, branch_count,
            "None of conditions evaluated as True. Conditions: values:");
-  chain_t chain = {.predicates = predicates,
-                   .branches = branches,
-                   .count = otherwise ? branch_count : branch_count - 1,
-                   .otherwise = otherwise ? otherwise : &branches[branch_count - 1],
-                   .result_count = count,
-                   .is_functional = options.functional};
+  case_chain_t chain = {.predicates = predicates,
+                        .branches = branches,
+                        .count = otherwise ? branch_count : branch_count - 1,
+                        .otherwise = otherwise ? otherwise : &branches[branch_count - 1],
+                        .result_count = count,
+                        .is_functional = options.functional};
   if (rn_scope_ok(here)) build(here, &chain, out);
   return finish(scope, here, before, out, count);
 }
@@ -169,11 +169,11 @@ RN_API bool rn_switch_case_(rn_scope_t* scope, rn_edge_t index, const rn_branch_
   } else {
     size_t before = rn_node_count(scope);
     rn_scope_t* here = rn_scope_child(scope, name);
-    chain_t chain = {.index = index,
-                     .branches = all,
-                     .count = (int)all_count - 1,
-                     .otherwise = &all[all_count - 1],
-                     .result_count = count};
+    case_chain_t chain = {.index = index,
+                          .branches = all,
+                          .count = (int)all_count - 1,
+                          .otherwise = &all[all_count - 1],
+                          .result_count = count};
     if (rn_scope_ok(here)) build(here, &chain, out);
     finish(scope, here, before, out, count);
   }

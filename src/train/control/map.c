@@ -4,28 +4,28 @@
 #include "train/control/region.h"
 
 // Rows that the loop reads or writes one by one.
-typedef struct rows_t {
+typedef struct map_rows_t {
   int dtype;
   rn_shape_t shape;  // of a row
   rn_edge_t handle;  // of a TensorArray
   rn_edge_t value;   // the initial flow, or the initial list
-} rows_t;
+} map_rows_t;
 
 // A loop under construction. Its loop variables are the row number, the states, and the written
 // rows.
-typedef struct walk_t {
+typedef struct map_walk_t {
   const char* name;
   rn_body_t body;
   void* arg;
   const rn_map_options_t* options;
   rn_edge_t row_count;  // a scalar int32
   int64_t known_rows;   // -1 if unknown
-  rows_t *in, *out;
+  map_rows_t *in, *out;
   int in_count, out_count, state_count;
   int result_count;            // of the body
   rn_edge_t *given, *results;  // of the body
   rn_arena_t arena;
-} walk_t;
+} map_walk_t;
 
 static void set_shape(rn_scope_t* s, rn_edge_t edge, rn_shape_t shape) {
   rn_status_t status = edge.node ? rn_graph_set_shape(rn_scope_graph(s), edge, shape) : RN_OK;
@@ -38,11 +38,11 @@ static rn_edge_t shape_edge(rn_scope_t* s, rn_shape_t shape) {
                                   : rn_const_int32(s, -1);
 }
 
-static rn_edge_t all_rows(rn_scope_t* s, const walk_t* walk) {
+static rn_edge_t all_rows(rn_scope_t* s, const map_walk_t* walk) {
   return rn_Range(s, rn_const_int32(s, 0), walk->row_count, rn_const_int32(s, 1));
 }
 
-static void open_rows(rn_scope_t* s, const walk_t* walk, rows_t* rows, rn_edge_t tensor) {
+static void open_rows(rn_scope_t* s, const map_walk_t* walk, map_rows_t* rows, rn_edge_t tensor) {
   if (walk->options->lists) {
     rn_edge_t shape = shape_edge(s, rows->shape);
     rows->value = rn_TensorListFromTensor(s, tensor, shape, .name = "TensorArrayUnstack");
@@ -57,7 +57,7 @@ static void open_rows(rn_scope_t* s, const walk_t* walk, rows_t* rows, rn_edge_t
   rn_scope_destroy(part);
 }
 
-static void make_rows(rn_scope_t* s, const walk_t* walk, rows_t* rows) {
+static void make_rows(rn_scope_t* s, const map_walk_t* walk, map_rows_t* rows) {
   if (walk->options->lists) {
     rows->value = rn_TensorListReserve(s, rn_const_int32(s, -1), walk->row_count, rows->dtype);
     return;
@@ -68,7 +68,8 @@ static void make_rows(rn_scope_t* s, const walk_t* walk, rows_t* rows) {
   rows->value = array.flow;
 }
 
-static rn_edge_t read_row(rn_scope_t* s, const walk_t* walk, const rows_t* rows, rn_edge_t i) {
+static rn_edge_t read_row(rn_scope_t* s, const map_walk_t* walk, const map_rows_t* rows,
+                          rn_edge_t i) {
   rn_edge_t row =
       walk->options->lists
           ? rn_TensorListGetItem(s, rows->value, i, shape_edge(s, rows->shape), rows->dtype)
@@ -77,14 +78,14 @@ static rn_edge_t read_row(rn_scope_t* s, const walk_t* walk, const rows_t* rows,
   return row;
 }
 
-static rn_edge_t write_row(rn_scope_t* s, const walk_t* walk, const rows_t* rows, rn_edge_t i,
-                           rn_edge_t row, rn_edge_t value) {
+static rn_edge_t write_row(rn_scope_t* s, const map_walk_t* walk, const map_rows_t* rows,
+                           rn_edge_t i, rn_edge_t row, rn_edge_t value) {
   return walk->options->lists ? rn_TensorListSetItem(s, value, i, row)
                               : rn_TensorArrayWriteV3(s, rows->handle, i, row, value);
 }
 
 // Stacks all written rows into one tensor.
-static rn_edge_t stack_rows(rn_scope_t* s, const walk_t* walk, const rows_t* rows,
+static rn_edge_t stack_rows(rn_scope_t* s, const map_walk_t* walk, const map_rows_t* rows,
                             rn_edge_t value) {
   rn_scope_t* part = rn_part(s, "TensorArrayStack", NULL);
   rn_edge_t stacked;
@@ -103,17 +104,17 @@ static rn_edge_t stack_rows(rn_scope_t* s, const walk_t* walk, const rows_t* row
 }
 
 static rn_edge_t goes_on(rn_scope_t* s, const rn_edge_t* values, void* arg) {
-  const walk_t* walk = arg;
+  const map_walk_t* walk = arg;
   if (walk->options->reverse) return rn_GreaterEqual(s, values[0], rn_const_int32(s, 0));
   return rn_Less(s, values[0], walk->row_count);
 }
 
-static bool check_results(rn_scope_t* s, walk_t* walk) {
+static bool check_results(rn_scope_t* s, map_walk_t* walk) {
   for (int r = 0; r < walk->result_count && rn_scope_ok(s); ++r) {
     rn_edge_t result = walk->results[r];
     if (!rn_is_edge(s, result, walk->name, "a result")) return false;
     if (walk->out_count == 0) continue;
-    rows_t* rows = &walk->out[r];
+    map_rows_t* rows = &walk->out[r];
     rows->shape = rn_shape_of_edge(result);
     if (rn_edge_dtype(result) != rows->dtype)
       rn_refuse(s, "%s: result %d ('%s:%d') is %s, where %s is wanted", walk->name, r,
@@ -125,7 +126,7 @@ static bool check_results(rn_scope_t* s, walk_t* walk) {
 }
 
 static void turn(rn_scope_t* s, const rn_edge_t* values, rn_edge_t* next, void* arg) {
-  walk_t* walk = arg;
+  map_walk_t* walk = arg;
   int states = walk->state_count;
   memcpy(walk->given, values + 1, (size_t)states * sizeof *values);
   for (int i = 0; i < walk->in_count && rn_scope_ok(s); ++i)
@@ -141,7 +142,8 @@ static void turn(rn_scope_t* s, const rn_edge_t* values, rn_edge_t* next, void* 
 }
 
 // The first rows, if they are the initial states; the loop starts after them.
-static void take_first(rn_scope_t* s, walk_t* walk, const rn_edge_t* elements, rn_edge_t* starts) {
+static void take_first(rn_scope_t* s, map_walk_t* walk, const rn_edge_t* elements,
+                       rn_edge_t* starts) {
   int first = walk->options->reverse ? -1 : 0;
   rn_edge_t i = starts[0];
   starts[0] = rn_AddV2(s, i, rn_const_int32(s, walk->options->reverse ? -1 : 1));
@@ -152,8 +154,8 @@ static void take_first(rn_scope_t* s, walk_t* walk, const rn_edge_t* elements, r
   }
 }
 
-static bool run(rn_scope_t* s, walk_t* walk, const rn_edge_t* elements, const rn_edge_t* initial,
-                rn_edge_t* starts, rn_edge_t* ends, rn_edge_t* out) {
+static bool run(rn_scope_t* s, map_walk_t* walk, const rn_edge_t* elements,
+                const rn_edge_t* initial, rn_edge_t* starts, rn_edge_t* ends, rn_edge_t* out) {
   const rn_map_options_t* options = walk->options;
   for (int i = 0; i < walk->in_count; ++i) open_rows(s, walk, &walk->in[i], elements[i]);
   for (int o = 0; o < walk->out_count; ++o) make_rows(s, walk, &walk->out[o]);
@@ -177,12 +179,12 @@ static bool run(rn_scope_t* s, walk_t* walk, const rn_edge_t* elements, const rn
 }
 
 // The shapes of rows, and how many there are.
-static bool measure(rn_scope_t* s, walk_t* walk, const rn_edge_t* elements) {
+static bool measure(rn_scope_t* s, map_walk_t* walk, const rn_edge_t* elements) {
   walk->known_rows = -1;
   for (int i = 0; i < walk->in_count; ++i) {
     if (!rn_is_edge(s, elements[i], walk->name, "a tensor of elements")) return false;
     rn_shape_t shape = rn_shape_of_edge(elements[i]);
-    rows_t* rows = &walk->in[i];
+    map_rows_t* rows = &walk->in[i];
     rows->dtype = rn_edge_dtype(elements[i]);
     rows->shape = RN_SHAPE_UNKNOWN;
     if (!rn_shape_has_rank(shape)) continue;
@@ -203,7 +205,7 @@ static bool measure(rn_scope_t* s, walk_t* walk, const rn_edge_t* elements) {
   return true;
 }
 
-static rn_status_t allocate(walk_t* walk, rn_edge_t** out_starts, rn_edge_t** out_ends) {
+static rn_status_t allocate(map_walk_t* walk, rn_edge_t** out_starts, rn_edge_t** out_ends) {
   size_t values = 1 + (size_t)walk->state_count + (size_t)walk->out_count;
   rn_arena_t* arena = &walk->arena;
   RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(arena, (size_t)walk->in_count, &walk->in));
@@ -216,9 +218,9 @@ static rn_status_t allocate(walk_t* walk, rn_edge_t** out_starts, rn_edge_t** ou
 }
 
 // The types of the written rows.
-static bool choose_types(rn_scope_t* s, walk_t* walk, const rn_edge_t* initial) {
+static bool choose_types(rn_scope_t* s, map_walk_t* walk, const rn_edge_t* initial) {
   for (int o = 0; o < walk->out_count; ++o) {
-    rows_t* rows = &walk->out[o];
+    map_rows_t* rows = &walk->out[o];
     if (walk->state_count > 0)
       rows->dtype = initial ? rn_edge_dtype(initial[o]) : walk->in[o].dtype;
     else if (walk->options->types)
@@ -231,7 +233,7 @@ static bool choose_types(rn_scope_t* s, walk_t* walk, const rn_edge_t* initial) 
   return rn_scope_ok(s);
 }
 
-static bool walk_rows(rn_scope_t* scope, walk_t* walk, const rn_edge_t* elements,
+static bool walk_rows(rn_scope_t* scope, map_walk_t* walk, const rn_edge_t* elements,
                       const rn_edge_t* initial, rn_edge_t* out) {
   size_t before = rn_node_count(scope);
   rn_edge_t *starts = NULL, *ends = NULL;
@@ -268,17 +270,17 @@ RN_API bool rn_map_(rn_scope_t* scope, rn_body_t body, void* arg, const rn_edge_
                     int element_count, rn_edge_t* out, int count, rn_map_options_t options) {
   if (!check(scope, "map", body, elements, element_count, out, count)) return false;
   options.reverse = false;
-  walk_t walk = {.name = "map",
-                 .body = body,
-                 .arg = arg,
-                 .options = &options,
-                 .in_count = element_count,
-                 .out_count = count,
-                 .result_count = count};
+  map_walk_t walk = {.name = "map",
+                     .body = body,
+                     .arg = arg,
+                     .options = &options,
+                     .in_count = element_count,
+                     .out_count = count,
+                     .result_count = count};
   return walk_rows(scope, &walk, elements, NULL, out);
 }
 
-static bool with_states(rn_scope_t* scope, walk_t* walk, const rn_edge_t* elements,
+static bool with_states(rn_scope_t* scope, map_walk_t* walk, const rn_edge_t* elements,
                         const rn_edge_t* initial, rn_edge_t* out) {
   if (!check(scope, walk->name, walk->body, elements, walk->in_count, out, walk->state_count))
     return false;
@@ -295,26 +297,26 @@ static bool with_states(rn_scope_t* scope, walk_t* walk, const rn_edge_t* elemen
 RN_API bool rn_fold_(rn_scope_t* scope, rn_body_t body, void* arg, const rn_edge_t* elements,
                      int element_count, const rn_edge_t* initial, rn_edge_t* out, int count,
                      rn_map_options_t options) {
-  walk_t walk = {.name = options.reverse ? "foldr" : "foldl",
-                 .body = body,
-                 .arg = arg,
-                 .options = &options,
-                 .in_count = element_count,
-                 .state_count = count,
-                 .result_count = count};
+  map_walk_t walk = {.name = options.reverse ? "foldr" : "foldl",
+                     .body = body,
+                     .arg = arg,
+                     .options = &options,
+                     .in_count = element_count,
+                     .state_count = count,
+                     .result_count = count};
   return with_states(scope, &walk, elements, initial, out);
 }
 
 RN_API bool rn_scan_(rn_scope_t* scope, rn_body_t body, void* arg, const rn_edge_t* elements,
                      int element_count, const rn_edge_t* initial, rn_edge_t* out, int count,
                      rn_map_options_t options) {
-  walk_t walk = {.name = "scan",
-                 .body = body,
-                 .arg = arg,
-                 .options = &options,
-                 .in_count = element_count,
-                 .state_count = count,
-                 .out_count = count,
-                 .result_count = count};
+  map_walk_t walk = {.name = "scan",
+                     .body = body,
+                     .arg = arg,
+                     .options = &options,
+                     .in_count = element_count,
+                     .state_count = count,
+                     .out_count = count,
+                     .result_count = count};
   return with_states(scope, &walk, elements, initial, out);
 }

@@ -3,7 +3,7 @@
 #include "train/control/region.h"
 
 // A loop under construction; arrays are indexed by loop variable.
-typedef struct loop_t {
+typedef struct while_loop_t {
   rn_scope_t* scope;  // the client's
   rn_scope_t* here;   // under it, "while/"
   rn_condition_t condition;
@@ -17,9 +17,9 @@ typedef struct loop_t {
   const char* frame;
   rn_waits_t waits;
   rn_edge_t *merged, *current, *next, *left;
-} loop_t;
+} while_loop_t;
 
-static rn_edge_t enter(loop_t* loop, rn_edge_t edge, bool is_constant) {
+static rn_edge_t enter(while_loop_t* loop, rn_edge_t edge, bool is_constant) {
   int parallel = loop->options->parallel_iterations;
   bool is_ref = rn_dtype_is_ref(edge.node->outputs[edge.index].dtype);
   rn_scope_t* s = loop->here;
@@ -49,7 +49,7 @@ static bool is_covered(rn_shape_t shape, rn_shape_t invariant) {
   return true;
 }
 
-static void refuse_shape(loop_t* loop, int i, rn_edge_t next, bool is_start) {
+static void refuse_shape(while_loop_t* loop, int i, rn_edge_t next, bool is_start) {
   rn_strbuf_t text;
   rn_strbuf_init(&text, rn_scope_allocator(loop->scope));
   rn_strbuf_printf(&text, "Loop '%.*s': value %d ", RN_STR_ARGS(rn_scope_prefix(loop->here)), i);
@@ -73,7 +73,7 @@ static void refuse_shape(loop_t* loop, int i, rn_edge_t next, bool is_start) {
 }
 
 // Checks that the body's result for value |i| may enter the next iteration.
-static bool check_next(loop_t* loop, rn_scope_t* inside, int i, rn_edge_t next) {
+static bool check_next(while_loop_t* loop, rn_scope_t* inside, int i, rn_edge_t next) {
   if (!next.node) {
     rn_refuse(loop->scope, "Loop '%.*s': value %d of the next turn is missing",
               RN_STR_ARGS(rn_scope_prefix(loop->here)), i);
@@ -91,7 +91,7 @@ static bool check_next(loop_t* loop, rn_scope_t* inside, int i, rn_edge_t next) 
   return rn_scope_ok(inside);
 }
 
-static void begin(loop_t* loop, rn_region_t* region) {
+static void begin(while_loop_t* loop, rn_region_t* region) {
   rn_scope_t* s = loop->here;
   for (int i = 0; i < loop->count && rn_scope_ok(s); ++i) {
     loop->current[i] = enter(loop, loop->starts[i], false);
@@ -100,7 +100,7 @@ static void begin(loop_t* loop, rn_region_t* region) {
   }
 }
 
-static void merge(loop_t* loop, rn_scope_t* inside) {
+static void merge(while_loop_t* loop, rn_scope_t* inside) {
   for (int i = 0; i < loop->count; ++i) {
     rn_edge_t both[2] = {loop->current[i], loop->current[i]};
     loop->merged[i] = rn_Merge(inside, both, 2).output;
@@ -108,7 +108,7 @@ static void merge(loop_t* loop, rn_scope_t* inside) {
 }
 
 // Builds the condition and the Switch nodes that it controls.
-static void decide(loop_t* loop, rn_region_t* region) {
+static void decide(while_loop_t* loop, rn_region_t* region) {
   rn_str_t prefix = rn_scope_prefix(loop->here);
   rn_scope_t* inside = rn_region_enter(region, prefix, NULL);
   if (inside) merge(loop, inside);
@@ -131,7 +131,7 @@ static void decide(loop_t* loop, rn_region_t* region) {
   rn_scope_destroy(inside);
 }
 
-static void go_round(loop_t* loop, rn_region_t* region) {
+static void go_round(while_loop_t* loop, rn_region_t* region) {
   rn_scope_t* inside = rn_region_enter(region, rn_scope_prefix(loop->here), loop->current[0].node);
   if (!inside) return;
   loop->body(inside, loop->current, loop->next, loop->arg);
@@ -146,7 +146,7 @@ static void go_round(loop_t* loop, rn_region_t* region) {
   rn_scope_destroy(inside);
 }
 
-static rn_status_t build_frame(loop_t* loop, rn_edge_t* out) {
+static rn_status_t build_frame(while_loop_t* loop, rn_edge_t* out) {
   rn_str_t frame;
   RN_RETURN_IF_ERROR(rn_arena_printf(&loop->arena, &frame, "%.*s%s",
                                      RN_STR_ARGS(rn_scope_prefix(loop->here)), "while_context"));
@@ -162,7 +162,7 @@ static rn_status_t build_frame(loop_t* loop, rn_edge_t* out) {
 }
 
 // The placeholders of the loop variables, followed by those of captured values.
-static rn_status_t arguments(loop_t* loop, rn_region_t* region, const rn_edge_t* values,
+static rn_status_t arguments(while_loop_t* loop, rn_region_t* region, const rn_edge_t* values,
                              rn_edge_t** out) {
   size_t count = (size_t)loop->count;
   RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&loop->arena, count + region->brought.count, out));
@@ -173,7 +173,7 @@ static rn_status_t arguments(loop_t* loop, rn_region_t* region, const rn_edge_t*
 }
 
 // A scope in which the values of an iteration are arguments.
-static rn_scope_t* enter_function(loop_t* loop, rn_region_t* region, const char* name,
+static rn_scope_t* enter_function(while_loop_t* loop, rn_region_t* region, const char* name,
                                   rn_edge_t* values) {
   if (!rn_region_begin_function(region, loop->here, name, &loop->waits)) return NULL;
   for (int i = 0; i < loop->count; ++i) {
@@ -183,7 +183,7 @@ static rn_scope_t* enter_function(loop_t* loop, rn_region_t* region, const char*
   return rn_region_enter(region, rn_scope_prefix(region->outside), NULL);
 }
 
-static rn_edge_t build_condition(loop_t* loop, rn_region_t* region) {
+static rn_edge_t build_condition(while_loop_t* loop, rn_region_t* region) {
   rn_edge_t go = RN_NO_EDGE;
   rn_scope_t* inside = enter_function(loop, region, "cond", loop->merged);
   if (rn_scope_ok(inside)) go = loop->condition(inside, loop->merged, loop->arg);
@@ -192,7 +192,7 @@ static rn_edge_t build_condition(loop_t* loop, rn_region_t* region) {
   return go;
 }
 
-static void build_body(loop_t* loop, rn_region_t* region) {
+static void build_body(while_loop_t* loop, rn_region_t* region) {
   rn_scope_t* inside = enter_function(loop, region, "body", loop->current);
   if (rn_scope_ok(inside)) loop->body(inside, loop->current, loop->next, loop->arg);
   for (int i = 0; inside && i < loop->count && rn_scope_ok(inside); ++i)
@@ -210,8 +210,8 @@ typedef struct call_t {
   bool is_stateful;
 } call_t;
 
-static rn_status_t define(loop_t* loop, rn_region_t* condition, rn_region_t* body, rn_edge_t go,
-                          call_t* call) {
+static rn_status_t define(while_loop_t* loop, rn_region_t* condition, rn_region_t* body,
+                          rn_edge_t go, call_t* call) {
   rn_str_t stem = rn_scope_prefix(loop->here);
   stem.size--;
   rn_region_share(condition, body);
@@ -238,7 +238,7 @@ static rn_status_t define(loop_t* loop, rn_region_t* condition, rn_region_t* bod
   return RN_OK;
 }
 
-static rn_status_t build_functions(loop_t* loop, call_t* call) {
+static rn_status_t build_functions(while_loop_t* loop, call_t* call) {
   rn_region_t condition = {0}, body = {0};
   rn_edge_t go = build_condition(loop, &condition);
   if (rn_scope_ok(loop->scope)) build_body(loop, &body);
@@ -248,7 +248,7 @@ static rn_status_t build_functions(loop_t* loop, call_t* call) {
   return status;
 }
 
-static void add_while(loop_t* loop, const call_t* call, rn_edge_t* out) {
+static void add_while(while_loop_t* loop, const call_t* call, rn_edge_t* out) {
   rn_scope_t* s = loop->scope;
   if (!rn_scope_ok(s)) return;
   int parallel = loop->options->parallel_iterations;
@@ -266,7 +266,7 @@ static void add_while(loop_t* loop, const call_t* call, rn_edge_t* out) {
   for (int i = 0; i < loop->count && node; ++i) out[i] = (rn_edge_t){node, i};
 }
 
-static rn_status_t prepare(loop_t* loop) {
+static rn_status_t prepare(while_loop_t* loop) {
   size_t count = (size_t)loop->count;
   rn_edge_t** lists[] = {&loop->merged, &loop->current, &loop->next, &loop->left};
   for (int i = 0; i < 4; ++i) RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&loop->arena, count, lists[i]));
@@ -287,7 +287,7 @@ static rn_status_t prepare(loop_t* loop) {
   return RN_OK;
 }
 
-static bool build(loop_t* loop, rn_edge_t* out) {
+static bool build(while_loop_t* loop, rn_edge_t* out) {
   rn_scope_t* scope = loop->scope;
   const char* name = loop->options->name ? loop->options->name : "while";
   bool is_functional = loop->options->functional;
@@ -330,7 +330,7 @@ static void count_turn(rn_scope_t* s, const rn_edge_t* values, rn_edge_t* next, 
 }
 
 // Inserts the counter at the front of every array indexed by loop variable.
-static void build_counted(loop_t* loop, rn_edge_t* out) {
+static void build_counted(while_loop_t* loop, rn_edge_t* out) {
   rn_arena_t arena;
   rn_arena_init(&arena, rn_scope_allocator(loop->scope));
   size_t count = (size_t)loop->count;
@@ -348,13 +348,13 @@ static void build_counted(loop_t* loop, rn_edge_t* out) {
     memcpy(starts + 1, loop->starts, count * sizeof *starts);
     starts[0] = rn_const_int32(here, 0);
     options.invariants = invariants;
-    loop_t all = {.scope = loop->scope,
-                  .condition = goes_on,
-                  .body = count_turn,
-                  .arg = &counted,
-                  .options = &options,
-                  .starts = starts,
-                  .count = loop->count + 1};
+    while_loop_t all = {.scope = loop->scope,
+                        .condition = goes_on,
+                        .body = count_turn,
+                        .arg = &counted,
+                        .options = &options,
+                        .starts = starts,
+                        .count = loop->count + 1};
     if (rn_scope_ok(loop->scope) && build(&all, ends)) memcpy(out, ends + 1, count * sizeof *out);
   }
   if (!rn_ok(status)) rn_scope_fail(loop->scope, status);
@@ -383,13 +383,13 @@ RN_API bool rn_while_(rn_scope_t* scope, rn_condition_t condition, rn_body_t bod
   }
   for (int i = 0; i < count; ++i)
     if (!rn_is_edge(scope, starts[i], "while", "a first value")) return false;
-  loop_t loop = {.scope = scope,
-                 .condition = condition,
-                 .body = body,
-                 .arg = arg,
-                 .options = &options,
-                 .starts = starts,
-                 .count = count};
+  while_loop_t loop = {.scope = scope,
+                       .condition = condition,
+                       .body = body,
+                       .arg = arg,
+                       .options = &options,
+                       .starts = starts,
+                       .count = count};
   if (!options.maximum_iterations.node) return build(&loop, out);
   if (!check_limit(scope, options.maximum_iterations)) return false;
   build_counted(&loop, out);

@@ -41,17 +41,17 @@ RN_API bool rn_partitioned_variable(rn_scope_t* scope, const char* name, int64_t
 }
 
 // The part that holds each id, and the row in that part.
-typedef struct place_t {
+typedef struct embedding_place_t {
   rn_edge_t part, row;
-} place_t;
+} embedding_place_t;
 
-static place_t place_by_remainder(rn_scope_t* s, rn_edge_t ids, int parts) {
+static embedding_place_t place_by_remainder(rn_scope_t* s, rn_edge_t ids, int parts) {
   rn_edge_t n = rn_like(s, ids, parts);
-  return (place_t){rn_FloorMod(s, ids, n), rn_FloorDiv(s, ids, n)};
+  return (embedding_place_t){rn_FloorMod(s, ids, n), rn_FloorDiv(s, ids, n)};
 }
 
 // The first (rows % parts) parts have one extra row.
-static place_t place_by_division(rn_scope_t* s, rn_edge_t ids, int parts, int64_t rows) {
+static embedding_place_t place_by_division(rn_scope_t* s, rn_edge_t ids, int parts, int64_t rows) {
   int64_t each = rows / parts, extras = rows % parts;
   rn_edge_t larger = rn_like(s, ids, (double)(each + 1));
   rn_edge_t smaller = rn_like(s, ids, (double)(each > 0 ? each : 1));
@@ -60,7 +60,7 @@ static place_t place_by_division(rn_scope_t* s, rn_edge_t ids, int parts, int64_
   rn_edge_t part = rn_Maximum(s, rn_FloorDiv(s, ids, larger), rn_FloorDiv(s, behind, smaller));
   rn_edge_t row = rn_SelectV2(s, rn_Less(s, part, extra), rn_FloorMod(s, ids, larger),
                               rn_FloorMod(s, behind, smaller));
-  return (place_t){part, row};
+  return (embedding_place_t){part, row};
 }
 
 static rn_edge_t look_up_parts(rn_scope_t* s, const rn_var_t* const* parts, int count,
@@ -69,7 +69,7 @@ static rn_edge_t look_up_parts(rn_scope_t* s, const rn_var_t* const* parts, int 
   int64_t rows = 0;
   for (int i = 0; i < count; ++i) rows += parts[i]->rank > 0 ? parts[i]->dims[0] : 0;
   rn_edge_t flat = rn_reshape(s, ids, (const int64_t[]){-1}, 1);
-  place_t place =
+  embedding_place_t place =
       by_division ? place_by_division(s, flat, count, rows) : place_by_remainder(s, flat, count);
   rn_edge_t part = rn_as(s, place.part, RN_INT32);
   rn_edge_t order = rn_Range(s, rn_const_int32(s, 0), rn_Size(s, flat), rn_const_int32(s, 1));

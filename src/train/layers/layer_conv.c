@@ -2,23 +2,24 @@
 #include "train/layers/layer.h"
 
 // The four numbers of an attribute, in the order of the data format.
-typedef struct window_t {
+typedef struct layer_conv_window_t {
   int64_t strides[4], dilation[4];
   const char* padding;
   const char* format;
   int channel_axis;
   int height, width;
-} window_t;
+} layer_conv_window_t;
 
-static window_t window_of(const rn_layer_options_t* options, int size, int default_stride) {
+static layer_conv_window_t window_of(const rn_layer_options_t* options, int size,
+                                     int default_stride) {
   bool channels_first = options->data_format && strcmp(options->data_format, "NCHW") == 0;
-  window_t w = {.strides = {1, 1, 1, 1},
-                .dilation = {1, 1, 1, 1},
-                .padding = options->padding ? options->padding : "VALID",
-                .format = channels_first ? "NCHW" : "NHWC",
-                .channel_axis = channels_first ? 1 : 3,
-                .height = size,
-                .width = options->width ? options->width : size};
+  layer_conv_window_t w = {.strides = {1, 1, 1, 1},
+                           .dilation = {1, 1, 1, 1},
+                           .padding = options->padding ? options->padding : "VALID",
+                           .format = channels_first ? "NCHW" : "NHWC",
+                           .channel_axis = channels_first ? 1 : 3,
+                           .height = size,
+                           .width = options->width ? options->width : size};
   for (int i = 0; i < 2; ++i) {
     int axis = i + (channels_first ? 2 : 1);
     w.strides[axis] = options->strides[i] ? options->strides[i] : default_stride;
@@ -39,7 +40,7 @@ RN_API rn_edge_t rn_conv2d_(rn_scope_t* scope, rn_edge_t x, int64_t filters, int
   rn_scope_t* s = rn_layer_begin(scope, options.name, "conv2d", x);
   if (!s) return RN_NO_EDGE;
   rn_edge_t y = RN_NO_EDGE;
-  window_t w = window_of(&options, size, 1);
+  layer_conv_window_t w = window_of(&options, size, 1);
   if (filters <= 0) rn_refuse(s, "Layer 'conv2d': %lld filters", (long long)filters);
   if (check(s, "conv2d", x, size)) {
     int64_t depth = rn_layer_depth(s, x, w.channel_axis);
@@ -58,7 +59,7 @@ RN_API rn_edge_t rn_depthwise_conv2d_(rn_scope_t* scope, rn_edge_t x, int size,
   rn_scope_t* s = rn_layer_begin(scope, options.name, "depthwise_conv2d", x);
   if (!s) return RN_NO_EDGE;
   rn_edge_t y = RN_NO_EDGE;
-  window_t w = window_of(&options, size, 1);
+  layer_conv_window_t w = window_of(&options, size, 1);
   int64_t multiplier = options.multiplier ? options.multiplier : 1;
   if (multiplier < 0)
     rn_refuse(s, "Layer 'depthwise_conv2d': a multiplier of %d", options.multiplier);
@@ -81,7 +82,7 @@ static rn_edge_t pool(rn_scope_t* scope, rn_edge_t x, int size, const rn_layer_o
   const char* name = is_max ? "max_pool2d" : "average_pool2d";
   if (!rn_is_edge(scope, x, name, "the input") || !check(scope, name, x, size)) return RN_NO_EDGE;
   rn_scope_t* s = rn_scope_child(scope, options->name ? options->name : name);
-  window_t w = window_of(options, size, size);
+  layer_conv_window_t w = window_of(options, size, size);
   int64_t window[4] = {1, 1, 1, 1};
   window[w.channel_axis == 1 ? 2 : 1] = w.height;
   window[w.channel_axis == 1 ? 3 : 2] = w.width;

@@ -45,24 +45,24 @@ typedef struct logits_t {
   rn_edge_t logits, labels;
 } logits_t;
 
-typedef struct work_t {
+typedef struct sampling_work_t {
   rn_scope_t* s;
   const rn_class_weights_t* layer;
   rn_edge_t labels, inputs;
   int true_count, count;
   rn_sampled_t sampled;
   bool remove_hits;
-} work_t;
+} sampling_work_t;
 
 // The rows of |edge| for the true classes, or the rows after them.
-static rn_edge_t part(work_t* w, rn_edge_t edge, rn_edge_t true_rows, bool is_behind) {
+static rn_edge_t part(sampling_work_t* w, rn_edge_t edge, rn_edge_t true_rows, bool is_behind) {
   rn_edge_t zero = rn_axis(w->s, 0), one = rn_axis(w->s, 1);
   return is_behind ? rn_StridedSlice(w->s, edge, true_rows, zero, one, .end_mask = 1)
                    : rn_StridedSlice(w->s, edge, zero, true_rows, one);
 }
 
 // A sampled class that is also a true class gets so small a logit that it does not count.
-static rn_edge_t without_hits(work_t* w, rn_edge_t logits) {
+static rn_edge_t without_hits(sampling_work_t* w, rn_edge_t logits) {
   rn_scope_t* s = w->s;
   rn_op_begin(s, "ComputeAccidentalHits");
   rn_op_input(s, w->labels);
@@ -81,7 +81,7 @@ static rn_edge_t without_hits(work_t* w, rn_edge_t logits) {
   return rn_AddV2(s, logits, dense);
 }
 
-static logits_t logits_of(work_t* w, bool by_division) {
+static logits_t logits_of(sampling_work_t* w, bool by_division) {
   rn_scope_t* s = w->s;
   rn_edge_t zero = rn_const_int32(s, 0), one = rn_const_int32(s, 1);
   rn_edge_t flat = rn_reshape(s, w->labels, (const int64_t[]){-1}, 1);
@@ -113,8 +113,8 @@ static logits_t logits_of(work_t* w, bool by_division) {
 }
 
 // Checks the arguments of the losses and draws the candidates.
-static bool prepare(work_t* w, rn_scope_t* scope, const char* name, const rn_class_weights_t* layer,
-                    rn_edge_t labels, rn_edge_t inputs, int count,
+static bool prepare(sampling_work_t* w, rn_scope_t* scope, const char* name,
+                    const rn_class_weights_t* layer, rn_edge_t labels, rn_edge_t inputs, int count,
                     const rn_sample_options_t* options) {
   const char* who = options->name ? options->name : name;
   if (!rn_is_edge(scope, labels, who, "the labels") ||
@@ -144,7 +144,7 @@ static bool prepare(work_t* w, rn_scope_t* scope, const char* name, const rn_cla
 RN_API rn_edge_t rn_sampled_softmax_loss_(rn_scope_t* scope, const rn_class_weights_t* layer,
                                           rn_edge_t labels, rn_edge_t inputs, int sample_count,
                                           rn_sample_options_t options) {
-  work_t w = {.remove_hits = !options.keep_accidental_hits};
+  sampling_work_t w = {.remove_hits = !options.keep_accidental_hits};
   rn_edge_t loss = RN_NO_EDGE;
   if (prepare(&w, scope, "sampled_softmax_loss", layer, labels, inputs, sample_count, &options)) {
     logits_t l = logits_of(&w, options.by_division);
@@ -156,7 +156,7 @@ RN_API rn_edge_t rn_sampled_softmax_loss_(rn_scope_t* scope, const rn_class_weig
 
 RN_API rn_edge_t rn_nce_loss_(rn_scope_t* scope, const rn_class_weights_t* layer, rn_edge_t labels,
                               rn_edge_t inputs, int sample_count, rn_sample_options_t options) {
-  work_t w = {.remove_hits = options.remove_accidental_hits};
+  sampling_work_t w = {.remove_hits = options.remove_accidental_hits};
   rn_edge_t loss = RN_NO_EDGE;
   if (prepare(&w, scope, "nce_loss", layer, labels, inputs, sample_count, &options)) {
     logits_t l = logits_of(&w, options.by_division);

@@ -48,14 +48,14 @@ static bool check_optimizer(rn_scope_t* scope, const rn_optimizer_t* optimizer) 
 }
 
 // Shared by all updates of one call.
-typedef struct work_t {
+typedef struct optimizer_work_t {
   rn_scope_t* scope;   // the client's
   rn_scope_t* part;    // the optimizer's name scope
   const char* name;    // of the optimizer
   rn_edge_t rate;      // as the client gave it
   rn_update_t common;  // without variable and slots
   RN_VEC(rn_node_t*) nodes;
-} work_t;
+} optimizer_work_t;
 
 // The device of the optimizer's own variables: that of the variable whose name sorts first.
 // TensorFlow does the same, so replicas of both systems share them.
@@ -69,7 +69,7 @@ static const char* shared_device(const rn_gradient_t* gradients, const rn_var_t*
   return first ? first->handle.node->device.data : "";
 }
 
-static void make_shared(work_t* work, const char* device) {
+static void make_shared(optimizer_work_t* work, const char* device) {
   const rn_optimizer_t* optimizer = work->common.optimizer;
   if (!optimizer->rule->shared) return;
   const char* names[RN_MAX_SLOTS] = {0};
@@ -83,7 +83,7 @@ static void make_shared(work_t* work, const char* device) {
   rn_scope_destroy(beside);
 }
 
-static void make_slots(work_t* work, rn_update_t* update) {
+static void make_slots(optimizer_work_t* work, rn_update_t* update) {
   const rn_optimizer_t* optimizer = update->optimizer;
   const rn_var_t* v = update->variable;
   if (!optimizer->rule->slots) return;
@@ -102,7 +102,8 @@ static rn_node_t* apply_one(rn_update_t* update, rn_gradient_t gradient) {
   return rule->sparse(update, gradient.values, gradient.indices);
 }
 
-static rn_status_t update_variable(work_t* work, const rn_var_t* variable, rn_gradient_t gradient) {
+static rn_status_t update_variable(optimizer_work_t* work, const rn_var_t* variable,
+                                   rn_gradient_t gradient) {
   rn_strbuf_t name;
   rn_strbuf_init(&name, rn_scope_allocator(work->scope));
   rn_strbuf_printf(&name, "update_%s", variable->name);
@@ -121,7 +122,7 @@ static rn_status_t update_variable(work_t* work, const rn_var_t* variable, rn_gr
 }
 
 // The last node, which increments the global step if there is one.
-static rn_node_t* end(work_t* work, const rn_var_t* global_step, const char* name) {
+static rn_node_t* end(optimizer_work_t* work, const rn_var_t* global_step, const char* name) {
   rn_node_t* updated = rn_group(work->part, work->nodes.items, (int)work->nodes.count);
   const rn_optimizer_rule_t* rule = work->common.optimizer->rule;
   if (rule->finish && updated) {
@@ -142,7 +143,7 @@ static rn_node_t* end(work_t* work, const rn_var_t* global_step, const char* nam
   return rn_group(work->scope, &last, 1);
 }
 
-static rn_node_t* apply_all(work_t* work, const rn_gradient_t* gradients,
+static rn_node_t* apply_all(optimizer_work_t* work, const rn_gradient_t* gradients,
                             const rn_var_t* const* variables, int count,
                             const rn_var_t* global_step, const char* name) {
   const rn_optimizer_t* optimizer = work->common.optimizer;
@@ -186,7 +187,8 @@ RN_API rn_node_t* rn_apply_gradients(rn_scope_t* scope, rn_optimizer_t optimizer
   if (!rn_scope_ok(scope) || !check_optimizer(scope, &optimizer) ||
       !has_gradients(scope, gradients, variables, count))
     return NULL;
-  work_t work = {.scope = scope, .name = optimizer.name ? optimizer.name : optimizer.rule->name};
+  optimizer_work_t work = {.scope = scope,
+                           .name = optimizer.name ? optimizer.name : optimizer.rule->name};
   work.common.optimizer = &optimizer;
   work.part = rn_scope_child(scope, name ? name : work.name);
   rn_node_t* node =

@@ -23,16 +23,16 @@ static int shared(const rn_optimizer_t* optimizer, const char* names[RN_MAX_SLOT
   return 2;
 }
 
-typedef struct numbers_t {
+typedef struct rule_adam_numbers_t {
   rn_edge_t power1, power2, beta1, beta2, epsilon, one;
-} numbers_t;
+} rule_adam_numbers_t;
 
-static numbers_t numbers_of(rn_update_t* u) {
+static rule_adam_numbers_t numbers_of(rn_update_t* u) {
   int dtype = u->variable->dtype;
-  numbers_t n = {.beta1 = rn_update_number(u, beta1_of(u->optimizer)),
-                 .beta2 = rn_update_number(u, beta2_of(u->optimizer)),
-                 .epsilon = rn_update_number(u, rn_number(u->optimizer->epsilon, 1e-8f)),
-                 .one = rn_update_number(u, 1)};
+  rule_adam_numbers_t n = {.beta1 = rn_update_number(u, beta1_of(u->optimizer)),
+                           .beta2 = rn_update_number(u, beta2_of(u->optimizer)),
+                           .epsilon = rn_update_number(u, rn_number(u->optimizer->epsilon, 1e-8f)),
+                           .one = rn_update_number(u, 1)};
   if (!rn_scope_ok(u->scope)) return n;
   n.power1 = rn_as(u->scope, u->shared[0]->value, dtype);
   n.power2 = rn_as(u->scope, u->shared[1]->value, dtype);
@@ -61,7 +61,7 @@ static rn_edge_t move(rn_update_t* u, const rn_var_t* slot, rn_edge_t beta, rn_e
 // variants without an op.
 static rn_node_t* by_hand(rn_update_t* u, rn_edge_t gradient, rn_edge_t indices) {
   rn_scope_t* s = u->scope;
-  numbers_t n = numbers_of(u);
+  rule_adam_numbers_t n = numbers_of(u);
   if (!rn_scope_ok(s)) return NULL;
   rn_edge_t rate = rn_RealDiv(s, rn_Mul(s, u->rate, rn_Sqrt(s, rn_Sub(s, n.one, n.power2))),
                               rn_Sub(s, n.one, n.power1));
@@ -91,7 +91,7 @@ static rn_node_t* dense(rn_update_t* u, rn_edge_t gradient) {
   decay_weights(u, gradient);
   bool amsgrad = u->optimizer->amsgrad;
   if (amsgrad && !u->variable->is_resource) return by_hand(u, gradient, RN_NO_EDGE);
-  numbers_t n = numbers_of(u);
+  rule_adam_numbers_t n = numbers_of(u);
   if (!rn_scope_ok(u->scope)) return NULL;
   rn_edge_t variables[4] = {u->variable->handle};
   for (int i = 0; i < (amsgrad ? 3 : 2); ++i) variables[i + 1] = u->slots[i]->handle;

@@ -14,9 +14,9 @@ static rn_status_t no_op(rn_kernel_ctx_t* ctx) {
   return RN_OK;
 }
 
-typedef struct constant_t {
+typedef struct basic_constant_t {
   rn_tensor_t value;
-} constant_t;
+} basic_constant_t;
 
 static rn_status_t constant_init(const rn_kernel_init_t* init, void* state) {
   const rn_attr_value_t* value = rn_init_attr(init, "value");
@@ -25,14 +25,14 @@ static rn_status_t constant_init(const rn_kernel_init_t* init, void* state) {
   if (value->tensor->dtype != dtype)
     return rn_invalid_argument("Type mismatch between value (%s) and dtype (%s)",
                                rn_dtype_name(value->tensor->dtype), rn_dtype_name(dtype));
-  return rn_tensor_keep(value->tensor, init->host_memory, &((constant_t*)state)->value);
+  return rn_tensor_keep(value->tensor, init->host_memory, &((basic_constant_t*)state)->value);
 }
 
-static void constant_destroy(void* state) { rn_tensor_clear(&((constant_t*)state)->value); }
+static void constant_destroy(void* state) { rn_tensor_clear(&((basic_constant_t*)state)->value); }
 
 static rn_status_t constant_compute(rn_kernel_ctx_t* ctx) {
   rn_tensor_t copy = {0};
-  RN_RETURN_IF_ERROR(rn_tensor_share(&((constant_t*)ctx->state)->value, &copy));
+  RN_RETURN_IF_ERROR(rn_tensor_share(&((basic_constant_t*)ctx->state)->value, &copy));
   rn_set_output(ctx, 0, &copy);
   return RN_OK;
 }
@@ -96,7 +96,7 @@ static const rn_kernel_def_t rows[] = {
     {.op = "Const",
      .device = "CPU",
      .flags = RN_KERNEL_OWN_OUTPUTS,
-     .state_size = sizeof(constant_t),
+     .state_size = sizeof(basic_constant_t),
      .init = constant_init,
      .destroy = constant_destroy,
      .compute = constant_compute},

@@ -92,19 +92,19 @@ static rn_status_t join(rn_kernel_ctx_t* ctx, int first, int count, int64_t oute
 }
 
 // The range of concatenated parts among the inputs.
-typedef struct concat_t {
+typedef struct array_concat_t {
   int axis_input, first;
   const char* axis_name;
-} concat_t;
+} array_concat_t;
 
 static rn_status_t concat_v1_init(const rn_kernel_init_t* init, void* state) {
   (void)init;
-  *(concat_t*)state = (concat_t){0, 1, "concat_dim"};
+  *(array_concat_t*)state = (array_concat_t){0, 1, "concat_dim"};
   return RN_OK;
 }
 
 static rn_status_t concat_v2_init(const rn_kernel_init_t* init, void* state) {
-  *(concat_t*)state = (concat_t){init->input_count - 1, 0, "axis"};
+  *(array_concat_t*)state = (array_concat_t){init->input_count - 1, 0, "axis"};
   return RN_OK;
 }
 
@@ -138,7 +138,7 @@ static rn_status_t check_parts(rn_kernel_ctx_t* ctx, int first, int count, int a
 }
 
 static rn_status_t concat(rn_kernel_ctx_t* ctx) {
-  const concat_t* concat = ctx->state;
+  const array_concat_t* concat = ctx->state;
   const rn_tensor_t* axis_tensor = rn_in(ctx, concat->axis_input);
   if (axis_tensor->count != 1 || axis_tensor->rank > 1)
     return rn_invalid_argument("%s tensor should be a scalar integer, but got shape %s",
@@ -402,13 +402,13 @@ static const rn_kernel_def_t rows[] = {
     {.op = "Concat",
      .device = "CPU",
      .types = {{"T", CONCAT_TYPES}},
-     .state_size = sizeof(concat_t),
+     .state_size = sizeof(array_concat_t),
      .init = concat_v1_init,
      .compute = concat},
     {.op = "ConcatV2",
      .device = "CPU",
      .types = {{"T", CONCAT_TYPES}},
-     .state_size = sizeof(concat_t),
+     .state_size = sizeof(array_concat_t),
      .init = concat_v2_init,
      .compute = concat},
     {.op = "ParallelConcat",

@@ -25,19 +25,19 @@ static rn_status_t diag_init(const rn_kernel_init_t* init, void* state) {
 
 // Diagonals |lower| to |upper| of |rows| by |columns| matrices, as a band of |count| lines of
 // length |longest|.
-typedef struct band_t {
+typedef struct diag_band_t {
   int64_t lower, upper, rows, columns, count, longest;
-} band_t;
+} diag_band_t;
 
 static inline int64_t min64(int64_t a, int64_t b) { return a < b ? a : b; }
 static inline int64_t max64(int64_t a, int64_t b) { return a > b ? a : b; }
 
-static void measure(band_t* band) {
+static void measure(diag_band_t* band) {
   band->count = band->upper - band->lower + 1;
   band->longest = min64(band->rows + min64(band->upper, 0), band->columns - max64(band->lower, 0));
 }
 
-static rn_status_t read_k(const rn_tensor_t* k, band_t* band) {
+static rn_status_t read_k(const rn_tensor_t* k, diag_band_t* band) {
   if (k->rank > 1)
     return rn_invalid_argument("diag_index must be a scalar or vector, received shape: %s",
                                rn_text_of(k).text);
@@ -51,14 +51,14 @@ static rn_status_t read_k(const rn_tensor_t* k, band_t* band) {
   return RN_OK;
 }
 
-static rn_status_t check_order(const band_t* band) {
+static rn_status_t check_order(const diag_band_t* band) {
   if (band->lower <= band->upper) return RN_OK;
   return rn_invalid_argument(
       "lower_diag_index must not be larger than upper_diag_index: %lld > %lld",
       (long long)band->lower, (long long)band->upper);
 }
 
-static rn_status_t check_bounds(const band_t* band, const char* stop) {
+static rn_status_t check_bounds(const diag_band_t* band, const char* stop) {
   const int64_t both[2] = {band->lower, band->upper};
   for (int i = 0; i < 2; ++i)
     if (both[i] != 0 && (both[i] <= -band->rows || both[i] >= band->columns))
@@ -71,13 +71,13 @@ static rn_status_t check_bounds(const band_t* band, const char* stop) {
 
 // Line |i| of the band: diagonal upper - i, its length, and its start in the line and in the
 // matrix.
-typedef struct line_t {
+typedef struct diag_line_t {
   int64_t length, in_line, in_matrix;
-} line_t;
+} diag_line_t;
 
-static line_t line_of(const diag_t* diag, const band_t* band, int64_t i) {
+static diag_line_t line_of(const diag_t* diag, const diag_band_t* band, int64_t i) {
   int64_t d = band->upper - i;
-  line_t line;
+  diag_line_t line;
   line.length = max64(0, min64(band->rows + min64(d, 0), band->columns - max64(d, 0)));
   bool is_right = d >= 0 ? diag->right_above : diag->right_below;
   line.in_line = i * band->longest + (is_right ? band->longest - line.length : 0);
@@ -86,12 +86,12 @@ static line_t line_of(const diag_t* diag, const band_t* band, int64_t i) {
 }
 
 // Copies every line of every matrix between |matrices| and |lines|.
-static rn_status_t move_lines(rn_kernel_ctx_t* ctx, const band_t* band, int64_t batch,
+static rn_status_t move_lines(rn_kernel_ctx_t* ctx, const diag_band_t* band, int64_t batch,
                               rn_dtype_t dtype, void* matrices, void* lines, bool to_lines) {
   const int64_t size = (int64_t)rn_dtype_size(dtype);
   const int64_t matrix = band->rows * band->columns, block = band->count * band->longest;
   for (int64_t i = 0; i < band->count; ++i) {
-    line_t line = line_of(ctx->state, band, i);
+    diag_line_t line = line_of(ctx->state, band, i);
     if (line.length == 0) continue;
     rn_move_t move;
     rn_move_begin(&move);
@@ -119,7 +119,7 @@ static rn_status_t fill_with(rn_kernel_ctx_t* ctx, const rn_tensor_t* padding, r
 }
 
 // Infers the size of the matrices that hold the given diagonals.
-static rn_status_t matrix_size(band_t* band, int64_t longest) {
+static rn_status_t matrix_size(diag_band_t* band, int64_t longest) {
   int64_t least_rows = longest - min64(band->upper, 0);
   int64_t least_columns = longest + max64(band->lower, 0);
   if (band->rows != -1 && band->rows < least_rows)
@@ -149,7 +149,7 @@ static rn_status_t read_size(const rn_tensor_t* size, const char* name, int64_t*
 static rn_status_t matrix_diag(rn_kernel_ctx_t* ctx) {
   const diag_t* diag = ctx->state;
   const rn_tensor_t *input = rn_in(ctx, 0), *padding = NULL;
-  band_t band = {.rows = -1, .columns = -1};
+  diag_band_t band = {.rows = -1, .columns = -1};
   if (input->rank < 1)
     return rn_invalid_argument("diagonal must be at least 1-dim, received shape: %s",
                                rn_text_of(input).text);
@@ -182,7 +182,7 @@ static rn_status_t matrix_diag(rn_kernel_ctx_t* ctx) {
                     false);
 }
 
-static rn_status_t matrix_band(const rn_tensor_t* input, band_t* band) {
+static rn_status_t matrix_band(const rn_tensor_t* input, diag_band_t* band) {
   if (input->rank < 2)
     return rn_invalid_argument("input must be at least 2-dim, received shape: %s",
                                rn_text_of(input).text);
@@ -192,7 +192,7 @@ static rn_status_t matrix_band(const rn_tensor_t* input, band_t* band) {
 }
 
 // The shape of the band of |input|'s matrices, in |dims|, and the number of matrices.
-static rn_shape_t band_shape(const rn_tensor_t* input, const band_t* band, int64_t* dims,
+static rn_shape_t band_shape(const rn_tensor_t* input, const diag_band_t* band, int64_t* dims,
                              int64_t* out_batch) {
   int32_t rank = input->rank - 2;
   for (int32_t d = 0; d < rank; ++d) dims[d] = rn_tensor_dim(input, d);
@@ -205,7 +205,7 @@ static rn_shape_t band_shape(const rn_tensor_t* input, const band_t* band, int64
 static rn_status_t matrix_diag_part(rn_kernel_ctx_t* ctx) {
   const diag_t* diag = ctx->state;
   const rn_tensor_t *input = rn_in(ctx, 0), *padding = NULL;
-  band_t band = {0};
+  diag_band_t band = {0};
   if (diag->version > 1) RN_RETURN_IF_ERROR(read_k(rn_in(ctx, 1), &band));
   RN_RETURN_IF_ERROR(matrix_band(input, &band));
   if (diag->version > 1) RN_RETURN_IF_ERROR(read_padding(ctx, 2, &padding));
@@ -222,7 +222,7 @@ static rn_status_t matrix_diag_part(rn_kernel_ctx_t* ctx) {
 static rn_status_t matrix_set_diag(rn_kernel_ctx_t* ctx) {
   const diag_t* diag = ctx->state;
   const rn_tensor_t *input = rn_in(ctx, 0), *lines = rn_in(ctx, 1);
-  band_t band = {0};
+  diag_band_t band = {0};
   if (diag->version > 1) RN_RETURN_IF_ERROR(read_k(rn_in(ctx, 2), &band));
   RN_RETURN_IF_ERROR(matrix_band(input, &band));
   if (lines->rank < 1)
@@ -291,7 +291,7 @@ static rn_status_t diag_part(rn_kernel_ctx_t* ctx) {
 
 static rn_status_t matrix_band_part(rn_kernel_ctx_t* ctx) {
   const rn_tensor_t *input = rn_in(ctx, 0), *lower = rn_in(ctx, 1), *upper = rn_in(ctx, 2);
-  band_t band;
+  diag_band_t band;
   RN_RETURN_IF_ERROR(matrix_band(input, &band));
   if (lower->rank != 0)
     return rn_invalid_argument("num_lower must be scalar, got shape %s", rn_text_of(lower).text);

@@ -10,22 +10,23 @@
 #include "tensor/float16.h"
 #include "tensor/tstring.h"
 
-typedef struct state_t {
+typedef struct edit_distance_state_t {
   bool normalizes;
-} state_t;
+} edit_distance_state_t;
 
 static rn_status_t distance_init(const rn_kernel_init_t* init, void* state) {
-  ((state_t*)state)->normalizes = rn_init_bool(init, "normalize");
+  ((edit_distance_state_t*)state)->normalizes = rn_init_bool(init, "normalize");
   return RN_OK;
 }
 
 // One of the two sparse tensors.
-typedef struct sparse_t {
+typedef struct edit_distance_sparse_t {
   const rn_tensor_t *indices, *values, *shape;
   int64_t count, rank;
-} sparse_t;
+} edit_distance_sparse_t;
 
-static rn_status_t read_sparse(rn_kernel_ctx_t* ctx, int first, const char* name, sparse_t* out) {
+static rn_status_t read_sparse(rn_kernel_ctx_t* ctx, int first, const char* name,
+                               edit_distance_sparse_t* out) {
   out->indices = rn_in(ctx, first);
   out->values = rn_in(ctx, first + 1);
   out->shape = rn_in(ctx, first + 2);
@@ -56,7 +57,7 @@ static rn_status_t read_sparse(rn_kernel_ctx_t* ctx, int first, const char* name
 }
 
 // The sequence that element |i| belongs to, as an index into the result; INT64_MAX at the end.
-static rn_status_t sequence_of(const sparse_t* sparse, const int64_t* dims, int64_t i,
+static rn_status_t sequence_of(const edit_distance_sparse_t* sparse, const int64_t* dims, int64_t i,
                                int64_t* out) {
   *out = INT64_MAX;
   if (i >= sparse->count) return RN_OK;
@@ -102,13 +103,14 @@ static bool is_equal(const rn_tensor_t* a, int64_t i, const rn_tensor_t* b, int6
 }
 
 // A run of elements of one sequence.
-typedef struct run_t {
+typedef struct edit_distance_run_t {
   const rn_tensor_t* values;
   int64_t begin, count;
-} run_t;
+} edit_distance_run_t;
 
 // Levenshtein's algorithm, one row at a time; |row| holds truth->count + 1 numbers.
-static int64_t distance_of(const run_t* hypothesis, const run_t* truth, int64_t* row) {
+static int64_t distance_of(const edit_distance_run_t* hypothesis, const edit_distance_run_t* truth,
+                           int64_t* row) {
   for (int64_t k = 0; k <= truth->count; ++k) row[k] = k;
   for (int64_t i = 1; i <= hypothesis->count; ++i) {
     int64_t diagonal = row[0];
@@ -125,7 +127,8 @@ static int64_t distance_of(const run_t* hypothesis, const run_t* truth, int64_t*
   return row[truth->count];
 }
 
-static rn_status_t result_shape(const sparse_t* a, const sparse_t* b, int64_t* dims) {
+static rn_status_t result_shape(const edit_distance_sparse_t* a, const edit_distance_sparse_t* b,
+                                int64_t* dims) {
   if (a->rank != b->rank)
     return rn_invalid_argument(
         "Expected truth and hypothesis to have matching ranks, but their "
@@ -144,9 +147,9 @@ static rn_status_t result_shape(const sparse_t* a, const sparse_t* b, int64_t* d
 }
 
 // Takes the elements from |*inout_at| on that belong to |sequence|.
-static rn_status_t take_run(const sparse_t* sparse, const int64_t* dims, int64_t sequence,
-                            int64_t* inout_at, run_t* out) {
-  *out = (run_t){sparse->values, *inout_at, 0};
+static rn_status_t take_run(const edit_distance_sparse_t* sparse, const int64_t* dims,
+                            int64_t sequence, int64_t* inout_at, edit_distance_run_t* out) {
+  *out = (edit_distance_run_t){sparse->values, *inout_at, 0};
   for (;;) {
     int64_t next = 0;
     RN_RETURN_IF_ERROR(sequence_of(sparse, dims, *inout_at, &next));
@@ -156,20 +159,21 @@ static rn_status_t take_run(const sparse_t* sparse, const int64_t* dims, int64_t
   }
 }
 
-static float score(const state_t* state, const run_t* hypothesis, const run_t* truth,
-                   int64_t* row) {
+static float score(const edit_distance_state_t* state, const edit_distance_run_t* hypothesis,
+                   const edit_distance_run_t* truth, int64_t* row) {
   float distance = (float)distance_of(hypothesis, truth, row);
   if (!state->normalizes) return distance;
   if (truth->count == 0) return hypothesis->count ? INFINITY : 0;
   return distance / (float)truth->count;
 }
 
-static rn_status_t walk(rn_kernel_ctx_t* ctx, const sparse_t* hypothesis, const sparse_t* truth,
-                        const int64_t* dims, rn_tensor_t* out, int64_t* row) {
+static rn_status_t walk(rn_kernel_ctx_t* ctx, const edit_distance_sparse_t* hypothesis,
+                        const edit_distance_sparse_t* truth, const int64_t* dims, rn_tensor_t* out,
+                        int64_t* row) {
   int64_t h = 0, t = 0;
   for (;;) {
     int64_t a = 0, b = 0;
-    run_t mine, other;
+    edit_distance_run_t mine, other;
     RN_RETURN_IF_ERROR(sequence_of(hypothesis, dims, h, &a));
     RN_RETURN_IF_ERROR(sequence_of(truth, dims, t, &b));
     int64_t sequence = a < b ? a : b;
@@ -181,7 +185,7 @@ static rn_status_t walk(rn_kernel_ctx_t* ctx, const sparse_t* hypothesis, const 
 }
 
 static rn_status_t distance_compute(rn_kernel_ctx_t* ctx) {
-  sparse_t hypothesis, truth;
+  edit_distance_sparse_t hypothesis, truth;
   int64_t dims[RN_MAX_RANK];
   if (rn_in(ctx, 5)->rank == 1 && rn_in(ctx, 5)->count < 2)
     return rn_invalid_argument(
@@ -204,7 +208,7 @@ static const rn_kernel_def_t rows[] = {
     {.op = "EditDistance",
      .device = "CPU",
      .types = {{"T", RN_TYPES_NUMBERS | RN_T(BOOL) | RN_T(STRING)}},
-     .state_size = sizeof(state_t),
+     .state_size = sizeof(edit_distance_state_t),
      .init = distance_init,
      .compute = distance_compute},
 };

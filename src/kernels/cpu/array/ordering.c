@@ -23,13 +23,13 @@
   X(FLOAT, float)     \
   X(DOUBLE, double)
 
-typedef struct job_t {
+typedef struct ordering_job_t {
   rn_dtype_t dtype;
   bool is_upper;
   const void *sorted, *values;
   int64_t length, width;  // row length of |sorted| and of |values|
   rn_tensor_t* out;
-} job_t;
+} ordering_job_t;
 
 #define SEARCH(N, T)                                                                   \
   case RN_##N:                                                                         \
@@ -50,7 +50,7 @@ typedef struct job_t {
     break;
 
 static void search_piece(void* arg, int64_t begin, int64_t end) {
-  const job_t* job = arg;
+  const ordering_job_t* job = arg;
   switch (job->dtype) {
     TYPES(SEARCH)
     default:
@@ -79,7 +79,7 @@ static rn_status_t bound(rn_kernel_ctx_t* ctx, bool is_upper) {
   if (values->rank != 2) return rn_invalid_argument("values must be a matrix");
   if (rn_tensor_dim(sorted, 0) != rn_tensor_dim(values, 0))
     return rn_invalid_argument("Leading dim_size of both tensors must match.");
-  job_t job = {
+  ordering_job_t job = {
       .is_upper = is_upper, .length = rn_tensor_dim(sorted, 1), .width = rn_tensor_dim(values, 1)};
   RN_RETURN_IF_ERROR(rn_output(ctx, 0, rn_tensor_shape(values), &job.out));
   if (values->count == 0) return RN_OK;

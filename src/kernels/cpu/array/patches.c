@@ -40,17 +40,17 @@ static rn_status_t patches_init(const rn_kernel_init_t* init, void* state) {
   return RN_OK;
 }
 
-typedef struct job_t {
+typedef struct patches_job_t {
   const patches_t* patches;
   const char* from;
   char* to;
   int64_t in[3], out[3], before[3];
   int64_t pixel;  // bytes of all channels
-} job_t;
+} patches_job_t;
 
 // One line of a window: sizes[2] pixels of |line|, starting at |first|; |line| is NULL outside the
 // image.
-static void take_line(const job_t* job, const char* line, int64_t first, char* to) {
+static void take_line(const patches_job_t* job, const char* line, int64_t first, char* to) {
   const int64_t count = job->patches->sizes[2], rate = job->patches->rates[2], pixel = job->pixel;
   if (!line) {
     memset(to, 0, (size_t)(count * pixel));
@@ -73,7 +73,7 @@ static void take_line(const job_t* job, const char* line, int64_t first, char* t
 
 // Lines [begin, end) of the output: all windows at one plane and row of one image.
 static void take_rows(void* arg, int64_t begin, int64_t end) {
-  const job_t* job = arg;
+  const patches_job_t* job = arg;
   const patches_t* p = job->patches;
   const int64_t window_line = p->sizes[2] * job->pixel;
   const int64_t window = p->sizes[0] * p->sizes[1] * window_line;
@@ -97,7 +97,7 @@ static void take_rows(void* arg, int64_t begin, int64_t end) {
   }
 }
 
-static rn_status_t measure(const patches_t* p, int i, int64_t in, job_t* job) {
+static rn_status_t measure(const patches_t* p, int i, int64_t in, patches_job_t* job) {
   int64_t reach;
   if (!rn_mul_i64_ok(p->sizes[i] - 1, p->rates[i], &reach) || reach == INT64_MAX)
     return rn_invalid_argument("The window is too large");
@@ -131,7 +131,7 @@ static rn_status_t extract(rn_kernel_ctx_t* ctx) {
     return rn_invalid_argument("input must be %d-dimensional%s", p->rank, rn_text_of(x).text);
   int64_t channels = rn_tensor_dim(x, p->rank - 1), depth = channels;
   int64_t dims[5] = {rn_tensor_dim(x, 0)};
-  job_t job = {.patches = p, .in = {1, 1, 1}, .out = {1, 1, 1}};
+  patches_job_t job = {.patches = p, .in = {1, 1, 1}, .out = {1, 1, 1}};
   for (int i = 5 - p->rank; i < 3; ++i) {
     int axis = i - (5 - p->rank) + 1;
     RN_RETURN_IF_ERROR(measure(p, i, rn_tensor_dim(x, axis), &job));

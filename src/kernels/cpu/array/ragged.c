@@ -8,14 +8,14 @@
 #include "kernels/cpu/move.h"
 #include "kernels/kernel_rows.h"
 
-typedef struct state_t {
+typedef struct ragged_state_t {
   bool has_first_size;  // the first partition is FIRST_DIM_SIZE
   int32_t partitions;   // number of the others
   uint64_t rowids;      // bit i: partition i is VALUE_ROWIDS, not ROW_SPLITS
-} state_t;
+} ragged_state_t;
 
 static rn_status_t ragged_init(const rn_kernel_init_t* init, void* state_) {
-  state_t* state = state_;
+  ragged_state_t* state = state_;
   const rn_attr_value_t* types = rn_init_attr(init, "row_partition_types");
   if (types->count != rn_init_int(init, "num_row_partition_tensors"))
     return rn_invalid_argument("Number of row partition tensors (%" PRId64
@@ -40,7 +40,7 @@ static rn_status_t ragged_init(const rn_kernel_init_t* init, void* state_) {
 }
 
 typedef struct ragged_t {
-  const state_t* state;
+  const ragged_state_t* state;
   const rn_tensor_t *shape, *values, *padding;
   int64_t sizes[RN_MAX_RANK];  // of the result
   int rank;
@@ -256,7 +256,7 @@ static const rn_kernel_def_t rows[] = {
      .device = "CPU",
      .types = {{"T", RN_TYPES_PLAIN | RN_T(STRING)}, {"Tindex", RN_TYPES_INDEX}},
      .host_args = {"shape", "row_partition_tensors"},
-     .state_size = sizeof(state_t),
+     .state_size = sizeof(ragged_state_t),
      .init = ragged_init,
      .compute = ragged_compute},
 };

@@ -14,11 +14,11 @@ typedef struct axis_t {
   bool masks_begin, masks_end, shrinks;
 } axis_t;
 
-typedef struct dense_t {
+typedef struct slice_spec_dense_t {
   int32_t rank, out_count;
   axis_t axes[RN_MAX_RANK];
   int16_t out_from[RN_MAX_RANK + MAX_ENTRIES];  // an input axis, or one of the marks
-} dense_t;
+} slice_spec_dense_t;
 
 void rn_slice_masks_init(const rn_kernel_init_t* init, rn_slice_masks_t* out) {
   *out = (rn_slice_masks_t){
@@ -29,7 +29,7 @@ void rn_slice_masks_init(const rn_kernel_init_t* init, rn_slice_masks_t* out) {
 
 static rn_status_t spread(int32_t rank, const rn_tensor_t* begin, const rn_tensor_t* end,
                           const rn_tensor_t* strides, const rn_slice_masks_t* masks,
-                          dense_t* dense) {
+                          slice_spec_dense_t* dense) {
   const int32_t count = (int32_t)begin->count;
   const uint64_t entries = (UINT64_C(1) << count) - 1;
   // Bits beyond the last entry count as well.
@@ -112,7 +112,7 @@ rn_status_t rn_slice_spec_make(rn_shape_t shape, const rn_tensor_t* begin, const
         "Expected begin, end, and strides to be 1D equal size tensors, but got shapes %s, %s, and "
         "%s instead.",
         rn_text_of(begin).text, rn_text_of(end).text, rn_text_of(strides).text);
-  dense_t dense;
+  slice_spec_dense_t dense;
   RN_RETURN_IF_ERROR(spread(shape.rank, begin, end, strides, masks, &dense));
   out->rank = shape.rank;
   for (int32_t d = 0; d < shape.rank; ++d)

@@ -122,17 +122,18 @@ static rn_status_t reverse_v2(rn_kernel_ctx_t* ctx) {
   return reverse_axes(ctx, turns);
 }
 
-typedef struct sequence_t {
+typedef struct transpose_sequence_t {
   int64_t batch, seq;
-} sequence_t;
+} transpose_sequence_t;
 
 static rn_status_t sequence_init(const rn_kernel_init_t* init, void* state) {
-  *(sequence_t*)state = (sequence_t){rn_init_int(init, "batch_dim"), rn_init_int(init, "seq_dim")};
+  *(transpose_sequence_t*)state =
+      (transpose_sequence_t){rn_init_int(init, "batch_dim"), rn_init_int(init, "seq_dim")};
   return RN_OK;
 }
 
 static rn_status_t check_sequences(const rn_tensor_t* input, const rn_tensor_t* lengths,
-                                   const sequence_t* axes) {
+                                   const transpose_sequence_t* axes) {
   if (lengths->rank != 1)
     return rn_invalid_argument("seq_lengths must be 1-dim, not %d", lengths->rank);
   if (axes->batch == axes->seq)
@@ -161,7 +162,7 @@ static rn_status_t check_sequences(const rn_tensor_t* input, const rn_tensor_t* 
 // Per batch entry: reverses [0, length) of the sequence axis and copies the rest.
 static rn_status_t reverse_sequence(rn_kernel_ctx_t* ctx) {
   const rn_tensor_t *input = rn_in(ctx, 0), *lengths = rn_in(ctx, 1);
-  const sequence_t* axes = ctx->state;
+  const transpose_sequence_t* axes = ctx->state;
   RN_RETURN_IF_ERROR(check_sequences(input, lengths, axes));
   rn_tensor_t* out = NULL;
   RN_RETURN_IF_ERROR(rn_output(ctx, 0, rn_tensor_shape(input), &out));
@@ -208,7 +209,7 @@ static const rn_kernel_def_t rows[] = {
     {.op = "ReverseSequence",
      .device = "CPU",
      .types = {{"T", REVERSE_TYPES}},
-     .state_size = sizeof(sequence_t),
+     .state_size = sizeof(transpose_sequence_t),
      .init = sequence_init,
      .compute = reverse_sequence},
 };

@@ -135,27 +135,27 @@ static rn_status_t unique_integers(rn_kernel_ctx_t* ctx, const rn_tensor_t* inpu
 }
 
 // A hash table of items by value; a slot holds an item's number, or -1.
-typedef struct table_t {
+typedef struct unique_table_t {
   rn_allocator_t allocator;
   size_t capacity;  // a power of two, at least twice the number of items
   int64_t* slots;   // Owned
-} table_t;
+} unique_table_t;
 
-static rn_status_t table_create(rn_allocator_t allocator, int64_t items, table_t* out) {
+static rn_status_t table_create(rn_allocator_t allocator, int64_t items, unique_table_t* out) {
   size_t capacity = 16;
   while (capacity < 2 * (size_t)items) capacity *= 2;
-  *out = (table_t){allocator, capacity, NULL};
+  *out = (unique_table_t){allocator, capacity, NULL};
   RN_RETURN_IF_ERROR(RN_NEW_ARRAY(allocator, capacity, &out->slots));
   memset(out->slots, 0xff, capacity * sizeof *out->slots);
   return RN_OK;
 }
 
-static void table_clear(table_t* table) {
+static void table_clear(unique_table_t* table) {
   RN_FREE_ARRAY(table->allocator, table->slots, table->capacity);
 }
 
 // The slot of the item in |known| that equals item |i| of |items|, or the free slot for it.
-static int64_t* table_find(const table_t* table, const items_t* known, const items_t* items,
+static int64_t* table_find(const unique_table_t* table, const items_t* known, const items_t* items,
                            int64_t i) {
   size_t at = hash_item(items, i) & (table->capacity - 1);
   while (table->slots[at] >= 0 && !same_item(items, i, known, table->slots[at]))
@@ -193,8 +193,9 @@ static rn_status_t write_counts(rn_kernel_ctx_t* ctx, const rn_tensor_t* idx, in
   return RN_OK;
 }
 
-static rn_status_t find_unique(rn_kernel_ctx_t* ctx, const items_t* items, int axis, table_t* table,
-                               int64_t* firsts, int64_t* numbers, rn_tensor_t* idx) {
+static rn_status_t find_unique(rn_kernel_ctx_t* ctx, const items_t* items, int axis,
+                               unique_table_t* table, int64_t* firsts, int64_t* numbers,
+                               rn_tensor_t* idx) {
   const int64_t n = items->view.size;
   int64_t count = 0;
   for (int64_t i = 0; i < n; ++i) {
@@ -245,7 +246,7 @@ static rn_status_t unique(rn_kernel_ctx_t* ctx) {
   rn_allocator_t allocator = ctx->kernel->allocator;
   int64_t* places = NULL;  // first occurrence of each value, and the number of each value
   RN_RETURN_IF_ERROR(RN_NEW_ARRAY(allocator, 2 * (size_t)n, &places));
-  table_t table = {0};
+  unique_table_t table = {0};
   rn_status_t status = table_create(allocator, n, &table);
   if (rn_ok(status)) status = find_unique(ctx, &items, axis, &table, places, places + n, idx);
   if (table.slots) table_clear(&table);
@@ -254,7 +255,7 @@ static rn_status_t unique(rn_kernel_ctx_t* ctx) {
 }
 
 static rn_status_t write_difference(rn_kernel_ctx_t* ctx, const items_t* x, const items_t* y,
-                                    const table_t* table) {
+                                    const unique_table_t* table) {
   int64_t count = 0;
   for (int64_t i = 0; i < x->view.size; ++i) count += *table_find(table, y, x, i) < 0;
   rn_tensor_t *out = NULL, *idx = NULL;
@@ -275,7 +276,7 @@ static rn_status_t list_diff(rn_kernel_ctx_t* ctx) {
   if (x->rank != 1) return rn_invalid_argument("x should be a 1D vector.");
   if (y->rank != 1) return rn_invalid_argument("y should be a 1D vector.");
   items_t in_x = {x, {1, x->count, 1}}, in_y = {y, {1, y->count, 1}};
-  table_t table;
+  unique_table_t table;
   RN_RETURN_IF_ERROR(table_create(ctx->kernel->allocator, y->count, &table));
   for (int64_t i = 0; i < y->count; ++i) {
     int64_t* slot = table_find(&table, &in_y, &in_y, i);

@@ -7,49 +7,49 @@
 
 #define NONE (-INFINITY)  // log 0
 
-typedef struct decoder_t {
+typedef struct ctc_decoder_t {
   rn_allocator_t allocator;
   bool merges;  // merges repeated labels
   int64_t blank, width, paths;
-} decoder_t;
+} ctc_decoder_t;
 
 static rn_status_t greedy_init(const rn_kernel_init_t* init, void* state) {
-  *(decoder_t*)state = (decoder_t){.allocator = init->allocator,
-                                   .merges = rn_init_bool(init, "merge_repeated"),
-                                   .blank = rn_init_int(init, "blank_index"),
-                                   .paths = 1};
+  *(ctc_decoder_t*)state = (ctc_decoder_t){.allocator = init->allocator,
+                                           .merges = rn_init_bool(init, "merge_repeated"),
+                                           .blank = rn_init_int(init, "blank_index"),
+                                           .paths = 1};
   return RN_OK;
 }
 
 static rn_status_t beam_init(const rn_kernel_init_t* init, void* state) {
-  *(decoder_t*)state = (decoder_t){.allocator = init->allocator,
-                                   .merges = rn_init_bool(init, "merge_repeated"),
-                                   .blank = -1,
-                                   .width = rn_init_int(init, "beam_width"),
-                                   .paths = rn_init_int(init, "top_paths")};
+  *(ctc_decoder_t*)state = (ctc_decoder_t){.allocator = init->allocator,
+                                           .merges = rn_init_bool(init, "merge_repeated"),
+                                           .blank = -1,
+                                           .width = rn_init_int(init, "beam_width"),
+                                           .paths = rn_init_int(init, "top_paths")};
   return RN_OK;
 }
 
-typedef struct job_t {
-  const decoder_t* decoder;
+typedef struct ctc_decoder_job_t {
+  const ctc_decoder_t* decoder;
   const rn_tensor_t *inputs, *lengths;
   int64_t time, batch, classes, blank;
   rn_tensor_t* scores;  // log_probability
   rn_arena_t* arena;
   // The labels, indexed by path and sequence.
-  struct sequence_t {
+  struct ctc_decoder_sequence_t {
     int64_t count;
     int64_t* labels;
   } * found;
-} job_t;
+} ctc_decoder_job_t;
 
-static double input_at(const job_t* job, int64_t t, int64_t b, int64_t c) {
+static double input_at(const ctc_decoder_job_t* job, int64_t t, int64_t b, int64_t c) {
   int64_t i = (t * job->batch + b) * job->classes + c;
   return job->inputs->dtype == RN_FLOAT ? (double)RN_DATA(job->inputs, const float)[i]
                                         : RN_DATA(job->inputs, const double)[i];
 }
 
-static rn_status_t check(const rn_kernel_ctx_t* ctx, job_t* job) {
+static rn_status_t check(const rn_kernel_ctx_t* ctx, ctc_decoder_job_t* job) {
   job->inputs = rn_in(ctx, 0);
   job->lengths = rn_in(ctx, 1);
   if (job->inputs->rank != 3) return rn_invalid_argument("inputs is not a 3-Tensor");
@@ -75,7 +75,7 @@ static rn_status_t check(const rn_kernel_ctx_t* ctx, job_t* job) {
   return RN_OK;
 }
 
-static void set_score(const job_t* job, int64_t b, int64_t path, double value) {
+static void set_score(const ctc_decoder_job_t* job, int64_t b, int64_t path, double value) {
   int64_t i = b * job->decoder->paths + path;
   if (job->scores->dtype == RN_FLOAT)
     RN_DATA(job->scores, float)[i] = (float)value;
@@ -84,9 +84,9 @@ static void set_score(const job_t* job, int64_t b, int64_t path, double value) {
 }
 
 // Outputs the decoded paths as sparse matrices: one set of indices, values and shape per path.
-static rn_status_t output_path(rn_kernel_ctx_t* ctx, const job_t* job, int path) {
+static rn_status_t output_path(rn_kernel_ctx_t* ctx, const ctc_decoder_job_t* job, int path) {
   int paths = (int)job->decoder->paths;
-  const struct sequence_t* found = job->found + path * job->batch;
+  const struct ctc_decoder_sequence_t* found = job->found + path * job->batch;
   int64_t total = 0, longest = 0, two = 2;
   for (int64_t b = 0; b < job->batch; ++b) {
     total += found[b].count;
@@ -109,7 +109,8 @@ static rn_status_t output_path(rn_kernel_ctx_t* ctx, const job_t* job, int path)
   return RN_OK;
 }
 
-static rn_status_t greedy_sequence(job_t* job, int64_t b, struct sequence_t* out) {
+static rn_status_t greedy_sequence(ctc_decoder_job_t* job, int64_t b,
+                                   struct ctc_decoder_sequence_t* out) {
   int64_t length = rn_int_at(job->lengths, b), before = -1;
   double score = 0;
   RN_RETURN_IF_ERROR(
@@ -168,7 +169,8 @@ static bool is_candidate(const beam_t* beam, double total) {
   return total > NONE && (beam->count < beam->width || total > beam->items[beam->count - 1]->total);
 }
 
-static rn_status_t child_of(job_t* job, prefix_t* prefix, int64_t label, prefix_t** out) {
+static rn_status_t child_of(ctc_decoder_job_t* job, prefix_t* prefix, int64_t label,
+                            prefix_t** out) {
   if (!prefix->children)
     RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(job->arena, (size_t)job->classes, &prefix->children));
   if (!prefix->children[label]) {
@@ -183,7 +185,8 @@ static rn_status_t child_of(job_t* job, prefix_t* prefix, int64_t label, prefix_
 }
 
 // Prefixes that stay the same: extended by a blank or by a repeat of their last label.
-static void keep_prefixes(const job_t* job, const double* y, beam_t* old, beam_t* beam) {
+static void keep_prefixes(const ctc_decoder_job_t* job, const double* y, beam_t* old,
+                          beam_t* beam) {
   for (int64_t i = 0; i < old->count; ++i) {
     old->items[i]->old_total = old->items[i]->total;
     old->items[i]->old_blank = old->items[i]->blank;
@@ -203,7 +206,8 @@ static void keep_prefixes(const job_t* job, const double* y, beam_t* old, beam_t
 }
 
 // Prefixes extended by one label. One that falls out of the beam is forgotten.
-static rn_status_t grow_prefixes(job_t* job, const double* y, const beam_t* old, beam_t* beam) {
+static rn_status_t grow_prefixes(ctc_decoder_job_t* job, const double* y, const beam_t* old,
+                                 beam_t* beam) {
   for (int64_t i = 0; i < old->count; ++i) {
     prefix_t* p = old->items[i];
     if (!is_candidate(beam, p->old_total)) continue;
@@ -236,7 +240,7 @@ static void sort_by_old(beam_t* beam) {
   }
 }
 
-static void log_softmax(const job_t* job, int64_t t, int64_t b, double* y) {
+static void log_softmax(const ctc_decoder_job_t* job, int64_t t, int64_t b, double* y) {
   double largest = NONE, sum = 0;
   for (int64_t c = 0; c < job->classes; ++c) {
     y[c] = input_at(job, t, b, c);
@@ -247,7 +251,8 @@ static void log_softmax(const job_t* job, int64_t t, int64_t b, double* y) {
   for (int64_t c = 0; c < job->classes; ++c) y[c] -= offset;
 }
 
-static rn_status_t labels_of(job_t* job, const prefix_t* prefix, struct sequence_t* out) {
+static rn_status_t labels_of(ctc_decoder_job_t* job, const prefix_t* prefix,
+                             struct ctc_decoder_sequence_t* out) {
   int64_t most = 0, before = -1;
   for (const prefix_t* p = prefix; p->parent; p = p->parent) ++most;
   RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(job->arena, (size_t)most + 1, &out->labels));
@@ -263,7 +268,7 @@ static rn_status_t labels_of(job_t* job, const prefix_t* prefix, struct sequence
   return RN_OK;
 }
 
-static rn_status_t beam_sequence(job_t* job, int64_t b) {
+static rn_status_t beam_sequence(ctc_decoder_job_t* job, int64_t b) {
   int64_t width = job->decoder->width;
   beam_t old = {.width = width}, beam = {.width = width};
   double* y = NULL;
@@ -292,7 +297,7 @@ static rn_status_t beam_sequence(job_t* job, int64_t b) {
   return RN_OK;
 }
 
-static rn_status_t decode(rn_kernel_ctx_t* ctx, job_t* job) {
+static rn_status_t decode(rn_kernel_ctx_t* ctx, ctc_decoder_job_t* job) {
   int64_t paths = job->decoder->paths, dims[2] = {job->batch, paths};
   size_t count;
   if (!rn_mul_ok((size_t)paths, (size_t)job->batch, &count))
@@ -307,7 +312,7 @@ static rn_status_t decode(rn_kernel_ctx_t* ctx, job_t* job) {
 }
 
 static rn_status_t decoder(rn_kernel_ctx_t* ctx) {
-  job_t job = {.decoder = ctx->state};
+  ctc_decoder_job_t job = {.decoder = ctx->state};
   if (job.decoder->width && job.decoder->paths > job.decoder->width)
     return rn_invalid_argument("requested more paths than the beam width.");
   RN_RETURN_IF_ERROR(check(ctx, &job));
@@ -319,10 +324,10 @@ static rn_status_t decoder(rn_kernel_ctx_t* ctx) {
   return status;
 }
 
-#define DECODER(name, function)                                                                 \
-  {                                                                                             \
-    .op = name, .device = "CPU", .flags = RN_KERNEL_EXPENSIVE, .state_size = sizeof(decoder_t), \
-    .init = function, .compute = decoder                                                        \
+#define DECODER(name, function)                                               \
+  {                                                                           \
+    .op = name, .device = "CPU", .flags = RN_KERNEL_EXPENSIVE,                \
+    .state_size = sizeof(ctc_decoder_t), .init = function, .compute = decoder \
   }
 
 static const rn_kernel_def_t rows[] = {

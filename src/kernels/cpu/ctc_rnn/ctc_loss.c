@@ -25,21 +25,21 @@ static rn_status_t ctc_init(const rn_kernel_init_t* init, void* state) {
 }
 
 // The labels of all sequences, concatenated.
-typedef struct labels_t {
+typedef struct ctc_loss_labels_t {
   int64_t* begin;  // batch + 1 entries
   int64_t* given;  // labels per sequence before collapsing
   int32_t* values;
-} labels_t;
+} ctc_loss_labels_t;
 
-typedef struct job_t {
+typedef struct ctc_loss_job_t {
   const ctc_t* ctc;
   int64_t time, batch, classes, blank, most;  // most: labels of the longest sequence
   const rn_tensor_t *inputs, *lengths;
-  labels_t labels;
+  ctc_loss_labels_t labels;
   rn_tensor_t *loss, *gradient;
   double* scratch;  // |room| numbers per sequence
   int64_t room;
-} job_t;
+} ctc_loss_job_t;
 
 static double log_add(double a, double b) {
   if (a == NONE) return b;
@@ -50,7 +50,7 @@ static double log_add(double a, double b) {
 // One sequence: the labels with blanks before, between and after them, and tables by label and
 // time.
 typedef struct paths_t {
-  const job_t* job;
+  const ctc_loss_job_t* job;
   const int32_t* labels;
   int64_t count, time;   // count: labels and blanks
   double* y;             // time x classes: probabilities
@@ -125,7 +125,7 @@ static void store(rn_tensor_t* tensor, int64_t i, double value) {
 
 // The gradient: y minus the probability share of the paths that are in each class at that time.
 static void store_gradient(const paths_t* p, int64_t b, double total, double* shares) {
-  const job_t* job = p->job;
+  const ctc_loss_job_t* job = p->job;
   for (int64_t t = 0; t < p->time; ++t) {
     for (int64_t c = 0; c < job->classes; ++c) shares[c] = NONE;
     for (int64_t u = 0; u < p->count && total != NONE; ++u) {
@@ -140,7 +140,7 @@ static void store_gradient(const paths_t* p, int64_t b, double total, double* sh
   }
 }
 
-static void one_sequence(const job_t* job, int64_t b) {
+static void one_sequence(const ctc_loss_job_t* job, int64_t b) {
   int64_t labels = job->labels.begin[b + 1] - job->labels.begin[b];
   double* scratch = job->scratch + b * job->room;
   paths_t p = {.job = job,
@@ -167,7 +167,7 @@ static void sequences(void* arg, int64_t begin, int64_t end) {
   for (int64_t b = begin; b < end; ++b) one_sequence(arg, b);
 }
 
-static rn_status_t check_shapes(const rn_kernel_ctx_t* ctx, job_t* job) {
+static rn_status_t check_shapes(const rn_kernel_ctx_t* ctx, ctc_loss_job_t* job) {
   const rn_tensor_t *indices = rn_in(ctx, 1), *values = rn_in(ctx, 2);
   job->inputs = rn_in(ctx, 0);
   job->lengths = rn_in(ctx, 3);
@@ -229,7 +229,7 @@ static void print_labels(rn_strbuf_t* text, const int32_t* labels, int64_t count
 }
 
 // The error for labels [first, i] of sequence |b|: a negative label, or one after the end marker.
-static rn_status_t bad_label(const rn_kernel_ctx_t* ctx, const job_t* job,
+static rn_status_t bad_label(const rn_kernel_ctx_t* ctx, const ctc_loss_job_t* job,
                              const rn_tensor_t* indices, const int32_t* labels, int64_t b,
                              int64_t first, int64_t kept, int64_t made, bool is_negative) {
   int64_t end = first;
@@ -256,8 +256,8 @@ static rn_status_t bad_label(const rn_kernel_ctx_t* ctx, const job_t* job,
 }
 
 // After the first invalid label, all labels of a sequence must be invalid.
-static rn_status_t take_labels(const rn_kernel_ctx_t* ctx, job_t* job, const rn_tensor_t* indices,
-                               const rn_tensor_t* values) {
+static rn_status_t take_labels(const rn_kernel_ctx_t* ctx, ctc_loss_job_t* job,
+                               const rn_tensor_t* indices, const rn_tensor_t* values) {
   const int64_t* at = RN_DATA(indices, const int64_t);
   const int32_t* from = RN_DATA(values, const int32_t);
   int64_t i = 0, made = 0;
@@ -289,7 +289,7 @@ static rn_status_t take_labels(const rn_kernel_ctx_t* ctx, job_t* job, const rn_
   return RN_OK;
 }
 
-static rn_status_t run(rn_kernel_ctx_t* ctx, job_t* job, rn_tensor_t* scratch) {
+static rn_status_t run(rn_kernel_ctx_t* ctx, ctc_loss_job_t* job, rn_tensor_t* scratch) {
   const rn_tensor_t *indices = rn_in(ctx, 1), *values = rn_in(ctx, 2);
   int64_t columns = 0;
   for (int64_t i = 0; i < values->count; ++i) {
@@ -312,7 +312,7 @@ static rn_status_t run(rn_kernel_ctx_t* ctx, job_t* job, rn_tensor_t* scratch) {
 }
 
 static rn_status_t ctc_loss(rn_kernel_ctx_t* ctx) {
-  job_t job = {.ctc = ctx->state};
+  ctc_loss_job_t job = {.ctc = ctx->state};
   RN_RETURN_IF_ERROR(check_shapes(ctx, &job));
   job.blank = job.ctc->blank_first ? 0 : job.classes - 1;
   RN_RETURN_IF_ERROR(rn_output(ctx, 0, (rn_shape_t){1, &job.batch}, &job.loss));
@@ -325,7 +325,7 @@ static rn_status_t ctc_loss(rn_kernel_ctx_t* ctx) {
   if (rn_ok(status)) status = rn_temp(ctx, RN_INT32, rn_tensor_shape(rn_in(ctx, 2)), &values);
   if (rn_ok(status)) {
     int64_t* numbers = RN_DATA(&begin, int64_t);
-    job.labels = (labels_t){numbers, numbers + job.batch + 1, RN_DATA(&values, int32_t)};
+    job.labels = (ctc_loss_labels_t){numbers, numbers + job.batch + 1, RN_DATA(&values, int32_t)};
     status = run(ctx, &job, &scratch);
   }
   rn_tensor_clear(&begin);

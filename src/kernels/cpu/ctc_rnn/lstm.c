@@ -127,20 +127,20 @@ rn_status_t rn_lstm_args_in(rn_float_args_t* floats, int first, rn_lstm_args_t* 
 
 // One step: from the gate contributions of x and h, which are computed separately, to the cell's
 // outputs.
-typedef struct step_t {
+typedef struct lstm_step_t {
   const rn_lstm_t* lstm;
   const rn_lstm_args_t* args;
   rn_lstm_size_t size;
   const float *from_x, *from_h, *cs_prev;
   float *i, *cs, *f, *o, *ci, *co, *h;
-} step_t;
+} lstm_step_t;
 
 static void vector(rn_vector_code_t code, float* values, int64_t n) {
   rn_vector_table()->fn[RN_FLOAT][code](values, 1, NULL, 0, values, n);
 }
 
 // Gate |gate| of the rows before its activation.
-static void sum_gate(const step_t* s, int gate, float bias, const float* peephole,
+static void sum_gate(const lstm_step_t* s, int gate, float bias, const float* peephole,
                      const float* cells, float* out, int64_t begin, int64_t end) {
   int64_t cell = s->size.cell;
   const float* b = s->args->b + gate * cell;
@@ -156,7 +156,7 @@ static void sum_gate(const step_t* s, int gate, float bias, const float* peephol
 }
 
 static void step_rows(void* arg, int64_t begin, int64_t end) {
-  const step_t* s = arg;
+  const lstm_step_t* s = arg;
   const rn_lstm_t* lstm = s->lstm;
   int64_t cell = s->size.cell, from = begin * cell, n = (end - begin) * cell;
   bool peeps = lstm->has_peephole;
@@ -210,19 +210,19 @@ static rn_status_t forward(rn_float_args_t* floats, const rn_lstm_args_t* args, 
                                                   .b = args->w + size.input * 4 * size.cell,
                                                   .c = from_h}));
     int64_t at = t * plane;
-    step_t step = {.lstm = ctx->state,
-                   .args = args,
-                   .size = size,
-                   .from_x = from_x + 4 * at,
-                   .from_h = from_h,
-                   .cs_prev = t ? out[1] + at - plane : args->cs_prev,
-                   .i = out[0] + at,
-                   .cs = out[1] + at,
-                   .f = out[2] + at,
-                   .o = out[3] + at,
-                   .ci = out[4] + at,
-                   .co = out[5] + at,
-                   .h = out[6] + at};
+    lstm_step_t step = {.lstm = ctx->state,
+                        .args = args,
+                        .size = size,
+                        .from_x = from_x + 4 * at,
+                        .from_h = from_h,
+                        .cs_prev = t ? out[1] + at - plane : args->cs_prev,
+                        .i = out[0] + at,
+                        .cs = out[1] + at,
+                        .f = out[2] + at,
+                        .o = out[3] + at,
+                        .ci = out[4] + at,
+                        .co = out[5] + at,
+                        .h = out[6] + at};
     rn_pool_for(pool, size.batch, GRAIN / (4 * size.cell) + 1, step_rows, &step);
   }
   for (int o = 0; o < 7; ++o)

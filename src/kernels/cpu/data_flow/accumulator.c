@@ -13,22 +13,22 @@ typedef struct accumulator_t accumulator_t;
 
 // A call that waits for gradients. It is ended by whichever takes it out of the line first: the
 // accumulator or the cancellation of its step.
-typedef struct waiter_t {
+typedef struct accumulator_waiter_t {
   rn_cancel_entry_t cancel;  // first
-  struct waiter_t* next;
+  struct accumulator_waiter_t* next;
   accumulator_t* accumulator;  // Retained
   rn_kernel_ctx_t* ctx;
   int64_t wanted;
   bool is_waiting, is_cancelled;  // guarded by the accumulator's lock
   rn_tensor_t value, indices;     // its results
   rn_status_t status;
-} waiter_t;
+} accumulator_waiter_t;
 
-typedef struct rows_t {
+typedef struct accumulator_rows_t {
   rn_tensor_t sum;      // unset until the first gradient
   rn_tensor_t indices;  // sparse: row number of each row of |sum|, int64
   rn_tensor_t counts;   // sparse: gradients per row, int64
-} rows_t;
+} accumulator_rows_t;
 
 struct accumulator_t {
   rn_resource_t resource;
@@ -40,12 +40,12 @@ struct accumulator_t {
   rn_mutex_t mutex;  // guards what follows
   int64_t step;
   int64_t count;  // gradients added to the sum
-  rows_t rows;
-  waiter_t* first;
-  waiter_t** last;
+  accumulator_rows_t rows;
+  accumulator_waiter_t* first;
+  accumulator_waiter_t** last;
 };
 
-static void clear_rows(rows_t* rows) {
+static void clear_rows(accumulator_rows_t* rows) {
   rn_tensor_clear(&rows->sum);
   rn_tensor_clear(&rows->indices);
   rn_tensor_clear(&rows->counts);
@@ -128,7 +128,7 @@ static void divide(rn_dtype_t dtype, void* sum, int64_t by, int64_t n) {
 }
 
 // Takes the sum. Computes the mean in place, because nothing else holds the sum.
-static void take_locked(accumulator_t* accumulator, waiter_t* waiter) {
+static void take_locked(accumulator_t* accumulator, accumulator_waiter_t* waiter) {
   rn_tensor_t* sum = &accumulator->rows.sum;
   if (accumulator->is_mean && !accumulator->is_sparse) {
     divide(accumulator->dtype, sum->data, accumulator->count, sum->count);
@@ -146,11 +146,11 @@ static void take_locked(accumulator_t* accumulator, waiter_t* waiter) {
   accumulator->step++;
 }
 
-static waiter_t* serve_locked(accumulator_t* accumulator) {
-  waiter_t* ended = NULL;
-  waiter_t** tail = &ended;
+static accumulator_waiter_t* serve_locked(accumulator_t* accumulator) {
+  accumulator_waiter_t* ended = NULL;
+  accumulator_waiter_t** tail = &ended;
   while (accumulator->first && accumulator->count >= accumulator->first->wanted) {
-    waiter_t* waiter = accumulator->first;
+    accumulator_waiter_t* waiter = accumulator->first;
     accumulator->first = waiter->next;
     if (!accumulator->first) accumulator->last = &accumulator->first;
     waiter->is_waiting = false;
@@ -165,7 +165,7 @@ static waiter_t* serve_locked(accumulator_t* accumulator) {
 // The dense shape: the number of rows that the accumulator declares, or -1; then the shape of a
 // row. The shapes that gradients came with are not kept.
 static rn_status_t output_shape(rn_kernel_ctx_t* ctx, const accumulator_t* accumulator,
-                                const waiter_t* waiter) {
+                                const accumulator_waiter_t* waiter) {
   rn_shape_t shape = accumulator->shape;
   int64_t rank = waiter->value.rank;
   rn_tensor_t* out = NULL;
@@ -177,7 +177,7 @@ static rn_status_t output_shape(rn_kernel_ctx_t* ctx, const accumulator_t* accum
   return RN_OK;
 }
 
-static void end(waiter_t* waiter) {
+static void end(accumulator_waiter_t* waiter) {
   accumulator_t* accumulator = waiter->accumulator;
   rn_kernel_ctx_t* ctx = waiter->ctx;
   rn_status_t status = waiter->status;
@@ -197,9 +197,9 @@ static void end(waiter_t* waiter) {
   rn_done(ctx, status);
 }
 
-static void end_all(waiter_t* ended) {
+static void end_all(accumulator_waiter_t* ended) {
   while (ended) {
-    waiter_t* next = ended->next;
+    accumulator_waiter_t* next = ended->next;
     rn_cancel_remove(ended->ctx->step->cancel, &ended->cancel);
     end(ended);
     ended = next;
@@ -209,7 +209,7 @@ static void end_all(waiter_t* ended) {
 static rn_status_t cancelled(void) { return rn_cancelled("TakeGrad operation was cancelled"); }
 
 static void on_cancel(rn_cancel_entry_t* entry) {
-  waiter_t* waiter = (waiter_t*)entry;
+  accumulator_waiter_t* waiter = (accumulator_waiter_t*)entry;
   accumulator_t* accumulator = waiter->accumulator;
   rn_mutex_lock(&accumulator->mutex);
   if (!waiter->is_waiting) {
@@ -217,11 +217,11 @@ static void on_cancel(rn_cancel_entry_t* entry) {
     rn_mutex_unlock(&accumulator->mutex);
     return;
   }
-  waiter_t** at = &accumulator->first;
+  accumulator_waiter_t** at = &accumulator->first;
   while (*at != waiter) at = &(*at)->next;
   *at = waiter->next;
   if (!waiter->next) accumulator->last = at;
-  waiter_t* ended = serve_locked(accumulator);
+  accumulator_waiter_t* ended = serve_locked(accumulator);
   rn_mutex_unlock(&accumulator->mutex);
   end_all(ended);
   waiter->status = cancelled();
@@ -229,14 +229,14 @@ static void on_cancel(rn_cancel_entry_t* entry) {
 }
 
 static void take(rn_kernel_ctx_t* ctx, accumulator_t* accumulator, int64_t wanted) {
-  waiter_t* waiter = NULL;
+  accumulator_waiter_t* waiter = NULL;
   rn_status_t status = RN_NEW(accumulator->allocator, &waiter);
   if (!rn_ok(status)) {
     rn_object_release(&accumulator->resource.object);
     rn_done(ctx, status);
     return;
   }
-  *waiter = (waiter_t){
+  *waiter = (accumulator_waiter_t){
       .cancel = {.fn = on_cancel}, .accumulator = accumulator, .ctx = ctx, .wanted = wanted};
   if (!rn_cancel_add(ctx->step->cancel, &waiter->cancel)) {
     waiter->status = cancelled();
@@ -244,7 +244,7 @@ static void take(rn_kernel_ctx_t* ctx, accumulator_t* accumulator, int64_t wante
     return;
   }
   rn_mutex_lock(&accumulator->mutex);
-  waiter_t* ended = waiter;
+  accumulator_waiter_t* ended = waiter;
   if (waiter->is_cancelled) {
     waiter->status = cancelled();
   } else {
@@ -310,7 +310,7 @@ static rn_status_t apply(rn_kernel_ctx_t* ctx, accumulator_t* accumulator, int64
                          rn_status_t (*add)(rn_kernel_ctx_t*, accumulator_t*)) {
   rn_mutex_lock(&accumulator->mutex);
   rn_status_t status = step < accumulator->step ? RN_OK : add(ctx, accumulator);
-  waiter_t* ended = serve_locked(accumulator);
+  accumulator_waiter_t* ended = serve_locked(accumulator);
   rn_mutex_unlock(&accumulator->mutex);
   end_all(ended);
   return status;
@@ -344,7 +344,7 @@ static rn_status_t apply_dense(rn_kernel_ctx_t* ctx) {
 }
 
 static rn_status_t rows_create(rn_allocator_t memory, const rn_tensor_t* values, int64_t rows,
-                               rows_t* out) {
+                               accumulator_rows_t* out) {
   int64_t dims[RN_MAX_RANK];
   for (int d = 0; d < values->rank; ++d) dims[d] = d ? rn_tensor_dim(values, d) : rows;
   RN_RETURN_IF_ERROR(
@@ -372,7 +372,7 @@ static rn_status_t merge_rows_locked(rn_kernel_ctx_t* ctx, accumulator_t* accumu
   const int64_t* b = RN_DATA(indices, const int64_t);
   const int64_t* counts = is_first ? NULL : RN_DATA(&accumulator->rows.counts, const int64_t);
   int64_t total = union_size(a, n, b, m);
-  rows_t merge = {0};
+  accumulator_rows_t merge = {0};
   rn_status_t status = rows_create(ctx->kernel->device_memory, values, total, &merge);
   if (!rn_ok(status)) {
     clear_rows(&merge);

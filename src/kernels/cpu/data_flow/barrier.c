@@ -11,15 +11,15 @@
 
 #define BARRIER_TYPE "Barrier"
 
-typedef struct entry_t {
+typedef struct barrier_entry_t {
   char* key;  // Owned
   size_t key_size;
   int64_t index;        // of the call that brought the key
   rn_tensor_t* values;  // Owned
   int32_t present;
-} entry_t;
+} barrier_entry_t;
 
-typedef RN_VEC(entry_t) entries_t;
+typedef RN_VEC(barrier_entry_t) barrier_entries_t;
 
 typedef struct barrier_t {
   rn_resource_t resource;
@@ -31,18 +31,18 @@ typedef struct barrier_t {
   const rn_shape_t* shapes;
   int64_t next_index;
   bool is_closed, cancels;
-  entries_t ready;       // in order of index
-  entries_t incomplete;  // in order of arrival
-  rn_map_t by_key;       // of the incomplete entries: key -> index + 1
+  barrier_entries_t ready;       // in order of index
+  barrier_entries_t incomplete;  // in order of arrival
+  rn_map_t by_key;               // of the incomplete entries: key -> index + 1
 } barrier_t;
 
-static void clear_entry(barrier_t* barrier, entry_t* entry) {
+static void clear_entry(barrier_t* barrier, barrier_entry_t* entry) {
   rn_allocator_t allocator = barrier->parking.allocator;
   for (int32_t i = 0; entry->values && i < barrier->components; ++i)
     rn_tensor_clear(&entry->values[i]);
   RN_FREE_ARRAY(allocator, entry->values, (size_t)barrier->components);
   if (entry->key) rn_free(allocator, entry->key, entry->key_size + 1);
-  *entry = (entry_t){0};
+  *entry = (barrier_entry_t){0};
 }
 
 static void barrier_destroy(rn_object_t* object) {
@@ -157,30 +157,30 @@ static rn_status_t barrier_init(const rn_kernel_init_t* init, void* state) {
 
 // Operations.
 
-typedef struct verb_t {
+typedef struct barrier_verb_t {
   int64_t component;
   bool allows_fewer, waits_for_incomplete, cancels;
-} verb_t;
+} barrier_verb_t;
 
 static rn_status_t insert_init(const rn_kernel_init_t* init, void* state) {
-  ((verb_t*)state)->component = rn_init_int(init, "component_index");
+  ((barrier_verb_t*)state)->component = rn_init_int(init, "component_index");
   return RN_OK;
 }
 static rn_status_t take_init(const rn_kernel_init_t* init, void* state) {
-  verb_t* verb = state;
+  barrier_verb_t* verb = state;
   verb->allows_fewer = rn_init_bool(init, "allow_small_batch");
   verb->waits_for_incomplete = rn_init_bool(init, "wait_for_incomplete");
   if (rn_init_int(init, "timeout_ms") == -1) return RN_OK;
   return rn_invalid_argument("Timeout not supported yet.");
 }
 static rn_status_t close_init(const rn_kernel_init_t* init, void* state) {
-  ((verb_t*)state)->cancels = rn_init_bool(init, "cancel_pending_enqueues");
+  ((barrier_verb_t*)state)->cancels = rn_init_bool(init, "cancel_pending_enqueues");
   return RN_OK;
 }
 
 static rn_status_t check_insert(const barrier_t* barrier, const rn_kernel_ctx_t* ctx) {
   const rn_tensor_t *keys = rn_in(ctx, 1), *values = rn_in(ctx, 2);
-  int64_t c = ((const verb_t*)ctx->state)->component;
+  int64_t c = ((const barrier_verb_t*)ctx->state)->component;
   if (c < 0 || c >= barrier->components)
     return rn_invalid_argument("The component ID is out of range %lld > num_components (= %d)",
                                (long long)c, barrier->components);
@@ -206,7 +206,7 @@ static rn_status_t check_insert(const barrier_t* barrier, const rn_kernel_ctx_t*
 // Checks all keys of a call before inserting any.
 static rn_status_t check_keys(const barrier_t* barrier, const rn_kernel_ctx_t* ctx) {
   const rn_tensor_t* keys = rn_in(ctx, 1);
-  int64_t c = ((const verb_t*)ctx->state)->component, fresh = 0;
+  int64_t c = ((const barrier_verb_t*)ctx->state)->component, fresh = 0;
   rn_str_t first = {0};
   for (int64_t i = 0; i < keys->count; ++i) {
     rn_str_t key = rn_tstring_view(&RN_DATA(keys, rn_tstring_t)[i]);
@@ -230,12 +230,13 @@ static rn_status_t check_keys(const barrier_t* barrier, const rn_kernel_ctx_t* c
 }
 
 // The entry of |key|, created if needed.
-static rn_status_t entry_for(barrier_t* barrier, rn_str_t key, entry_t** out, bool* out_fresh) {
+static rn_status_t entry_for(barrier_t* barrier, rn_str_t key, barrier_entry_t** out,
+                             bool* out_fresh) {
   rn_allocator_t allocator = barrier->parking.allocator;
   size_t at = (size_t)(uintptr_t)rn_map_get(&barrier->by_key, key);
   *out_fresh = at == 0;
   if (at == 0) {
-    entry_t fresh = {.index = barrier->next_index, .key_size = key.size};
+    barrier_entry_t fresh = {.index = barrier->next_index, .key_size = key.size};
     rn_status_t status = rn_str_dup(allocator, key, &fresh.key);
     if (rn_ok(status)) status = RN_NEW_ARRAY(allocator, (size_t)barrier->components, &fresh.values);
     if (rn_ok(status)) status = rn_vec_push(&barrier->incomplete, allocator, fresh);
@@ -255,7 +256,7 @@ static rn_status_t entry_for(barrier_t* barrier, rn_str_t key, entry_t** out, bo
 
 // Moves an entry from incomplete to ready, after those with its index.
 static rn_status_t make_ready(barrier_t* barrier, size_t at) {
-  entry_t entry = barrier->incomplete.items[at];
+  barrier_entry_t entry = barrier->incomplete.items[at];
   RN_RETURN_IF_ERROR(rn_vec_push(&barrier->ready, barrier->parking.allocator, entry));
   size_t place = barrier->ready.count - 1;
   while (place > 0 && barrier->ready.items[place - 1].index > entry.index) {
@@ -268,7 +269,7 @@ static rn_status_t make_ready(barrier_t* barrier, size_t at) {
   if (at == last) return RN_OK;
   // The last entry takes its place. Its key is in the map already, so nothing is allocated.
   barrier->incomplete.items[at] = barrier->incomplete.items[last];
-  entry_t* moved = &barrier->incomplete.items[at];
+  barrier_entry_t* moved = &barrier->incomplete.items[at];
   return rn_map_put(&barrier->by_key, rn_str_n(moved->key, moved->key_size), (void*)(at + 1));
 }
 
@@ -287,14 +288,14 @@ static rn_status_t slice_of(const rn_kernel_ctx_t* ctx, const rn_tensor_t* batch
 static rn_status_t prepare_insert(barrier_t* barrier, rn_kernel_ctx_t* ctx, rn_tensor_t* slices,
                                   bool* out_any_fresh) {
   const rn_tensor_t *keys = rn_in(ctx, 1), *values = rn_in(ctx, 2);
-  int64_t c = ((const verb_t*)ctx->state)->component;
+  int64_t c = ((const barrier_verb_t*)ctx->state)->component;
   rn_allocator_t allocator = barrier->parking.allocator;
   for (int64_t i = 0; i < keys->count; ++i)
     RN_RETURN_IF_ERROR(slice_of(ctx, values, i, barrier->shapes[c], &slices[i]));
   RN_RETURN_IF_ERROR(
       rn_vec_reserve(&barrier->ready, allocator, barrier->ready.count + (size_t)keys->count));
   for (int64_t i = 0; i < keys->count; ++i) {
-    entry_t* entry = NULL;
+    barrier_entry_t* entry = NULL;
     bool is_fresh = false;
     rn_str_t key = rn_tstring_view(&RN_DATA(keys, rn_tstring_t)[i]);
     RN_RETURN_IF_ERROR(entry_for(barrier, key, &entry, &is_fresh));
@@ -305,9 +306,9 @@ static rn_status_t prepare_insert(barrier_t* barrier, rn_kernel_ctx_t* ctx, rn_t
 
 static rn_status_t insert_all(barrier_t* barrier, rn_kernel_ctx_t* ctx, rn_tensor_t* slices) {
   const rn_tensor_t* keys = rn_in(ctx, 1);
-  int64_t c = ((const verb_t*)ctx->state)->component;
+  int64_t c = ((const barrier_verb_t*)ctx->state)->component;
   for (int64_t i = 0; i < keys->count; ++i) {
-    entry_t* entry = NULL;
+    barrier_entry_t* entry = NULL;
     bool is_fresh = false;
     rn_str_t key = rn_tstring_view(&RN_DATA(keys, rn_tstring_t)[i]);
     RN_RETURN_IF_ERROR(entry_for(barrier, key, &entry, &is_fresh));
@@ -325,7 +326,7 @@ static rn_status_t insert_all(barrier_t* barrier, rn_kernel_ctx_t* ctx, rn_tenso
 // Removes the entries after the first |count|, which are new and empty.
 static void forget_entries(barrier_t* barrier, size_t count) {
   while (barrier->incomplete.count > count) {
-    entry_t* entry = &barrier->incomplete.items[--barrier->incomplete.count];
+    barrier_entry_t* entry = &barrier->incomplete.items[--barrier->incomplete.count];
     rn_map_remove(&barrier->by_key, rn_str_n(entry->key, entry->key_size));
     clear_entry(barrier, entry);
   }
@@ -360,7 +361,7 @@ static rn_status_t give(barrier_t* barrier, rn_kernel_ctx_t* ctx, int64_t count)
   RN_RETURN_IF_ERROR(rn_output(ctx, 0, (rn_shape_t){1, &count}, &indices));
   RN_RETURN_IF_ERROR(rn_output(ctx, 1, (rn_shape_t){1, &count}, &keys));
   for (int64_t i = 0; i < count; ++i) {
-    const entry_t* entry = &barrier->ready.items[i];
+    const barrier_entry_t* entry = &barrier->ready.items[i];
     RN_DATA(indices, int64_t)[i] = entry->index;
     if (!rn_tstring_assign(&RN_DATA(keys, rn_tstring_t)[i], entry->key, entry->key_size))
       return rn_out_of_memory();
@@ -402,7 +403,7 @@ static rn_status_t check_take(const barrier_t* barrier, const rn_kernel_ctx_t* c
 
 static bool try_take(rn_resource_t* owner, rn_kernel_ctx_t* ctx, rn_status_t* out_status) {
   barrier_t* barrier = (barrier_t*)owner;
-  const verb_t* verb = ctx->state;
+  const barrier_verb_t* verb = ctx->state;
   *out_status = check_take(barrier, ctx);
   if (!rn_ok(*out_status)) return true;
   int64_t wanted = *RN_DATA(rn_in(ctx, 1), const int32_t), ready = (int64_t)barrier->ready.count;
@@ -432,7 +433,7 @@ static bool try_take(rn_resource_t* owner, rn_kernel_ctx_t* ctx, rn_status_t* ou
 
 static bool try_close(rn_resource_t* owner, rn_kernel_ctx_t* ctx, rn_status_t* out_status) {
   barrier_t* barrier = (barrier_t*)owner;
-  bool cancels = ((const verb_t*)ctx->state)->cancels;
+  bool cancels = ((const barrier_verb_t*)ctx->state)->cancels;
   // Closing again is allowed if this time it also cancels pending enqueues.
   if (barrier->is_closed && (barrier->cancels || !cancels))
     *out_status = rn_cancelled("Barrier '%.*s' is already closed.", RN_STR_ARGS(barrier->name));
@@ -471,10 +472,10 @@ static rn_status_t size(rn_kernel_ctx_t* ctx) {
   return status;
 }
 
-#define USE(name, init_, function)                                                             \
-  {                                                                                            \
-    .op = name, .device = "CPU", .flags = RN_KERNEL_OWN_OUTPUTS, .state_size = sizeof(verb_t), \
-    .init = init_, .compute_async = function                                                   \
+#define USE(name, init_, function)                                                 \
+  {                                                                                \
+    .op = name, .device = "CPU", .flags = RN_KERNEL_OWN_OUTPUTS,                   \
+    .state_size = sizeof(barrier_verb_t), .init = init_, .compute_async = function \
   }
 
 static const rn_kernel_def_t rows[] = {

@@ -4,7 +4,7 @@
 #include "kernels/cpu/array.h"
 #include "kernels/cpu/data_flow/queue_store.h"
 
-typedef enum verb_t { ENQUEUE, ENQUEUE_MANY, CLOSE, DEQUEUE, DEQUEUE_MANY } verb_t;
+typedef enum queue_verb_t { ENQUEUE, ENQUEUE_MANY, CLOSE, DEQUEUE, DEQUEUE_MANY } queue_verb_t;
 
 // A call that could not end at once. The context's inputs live until it is done, so elements to
 // enqueue are read from there when there is space.
@@ -14,7 +14,7 @@ struct rn_queue_waiter_t {
   rn_queue_waiter_t* previous;
   rn_queue_t* queue;  // Retained
   rn_kernel_ctx_t* ctx;
-  verb_t verb;
+  queue_verb_t verb;
   int first;           // input index of the first component
   bool allows_fewer;   // DEQUEUE_MANY
   bool is_waiting;     // in a line; guarded by the queue's lock
@@ -26,7 +26,7 @@ struct rn_queue_waiter_t {
   rn_status_t status;
 };
 
-static inline bool is_in_verb(verb_t verb) { return verb <= CLOSE; }
+static inline bool is_in_verb(queue_verb_t verb) { return verb <= CLOSE; }
 
 static rn_queue_line_t* line_of(rn_queue_waiter_t* waiter) {
   return is_in_verb(waiter->verb) ? &waiter->queue->in : &waiter->queue->out;

@@ -76,13 +76,13 @@ rn_status_t rn_queue_matches(const rn_queue_t* queue, const rn_queue_spec_t* spe
 }
 
 // Creation.
-typedef struct make_t {
+typedef struct queue_ops_make_t {
   const rn_kernel_init_t* init;
   const rn_queue_spec_t* spec;
-} make_t;
+} queue_ops_make_t;
 
 static rn_status_t make_queue(void* arg, rn_str_t name, rn_resource_t** out) {
-  const make_t* make = arg;
+  const queue_ops_make_t* make = arg;
   return rn_queue_create(make->init->allocator, make->init->env, make->spec, name,
                          (rn_queue_t**)out);
 }
@@ -120,7 +120,7 @@ static rn_status_t check_spec(const rn_queue_spec_t* spec, int32_t shape_count) 
 static rn_status_t find_queue(const rn_kernel_init_t* init, rn_queue_spec_t* spec,
                               int32_t shape_count, rn_handle_state_t* state) {
   RN_RETURN_IF_ERROR(check_spec(spec, shape_count));
-  make_t make = {init, spec};
+  queue_ops_make_t make = {init, spec};
   RN_RETURN_IF_ERROR(rn_handle_state_init(state, init, RN_QUEUE_TYPE, make_queue, &make));
   return rn_queue_matches((rn_queue_t*)state->resource, spec, init->node, init->op->name);
 }
@@ -184,9 +184,9 @@ static rn_status_t padding_init(const rn_kernel_init_t* init, void* state) {
 }
 
 // Operations.
-typedef struct verb_t {
+typedef struct queue_ops_verb_t {
   bool cancels;  // QueueClose
-} verb_t;
+} queue_ops_verb_t;
 
 static rn_status_t use_init(const rn_kernel_init_t* init, void* state) {
   (void)state;
@@ -197,7 +197,7 @@ static rn_status_t use_init(const rn_kernel_init_t* init, void* state) {
 }
 
 static rn_status_t close_init(const rn_kernel_init_t* init, void* state) {
-  ((verb_t*)state)->cancels = rn_init_bool(init, "cancel_pending_enqueues");
+  ((queue_ops_verb_t*)state)->cancels = rn_init_bool(init, "cancel_pending_enqueues");
   return RN_OK;
 }
 
@@ -298,7 +298,7 @@ static void close_queue(rn_kernel_ctx_t* ctx) {
     rn_done(ctx, status);
     return;
   }
-  rn_queue_close(queue, ctx, ((const verb_t*)ctx->state)->cancels);
+  rn_queue_close(queue, ctx, ((const queue_ops_verb_t*)ctx->state)->cancels);
   rn_object_release(&queue->resource.object);
 }
 
@@ -323,28 +323,28 @@ static rn_status_t queue_is_closed(rn_kernel_ctx_t* ctx) {
 }
 
 // FakeQueue: a queue resource presented as a reference.
-typedef struct fake_t {
+typedef struct queue_ops_fake_t {
   rn_mutex_t mutex;
   rn_variable_t* ref;  // Retained; created by the first step
   bool is_made;
-} fake_t;
+} queue_ops_fake_t;
 
 static rn_status_t fake_init(const rn_kernel_init_t* init, void* state) {
   (void)init;
-  fake_t* fake = state;
+  queue_ops_fake_t* fake = state;
   rn_mutex_init(&fake->mutex);
   fake->is_made = true;
   return RN_OK;
 }
 
 static void fake_destroy(void* state) {
-  fake_t* fake = state;
+  queue_ops_fake_t* fake = state;
   if (fake->ref) rn_object_release(&fake->ref->resource.object);
   if (fake->is_made) rn_mutex_destroy(&fake->mutex);
 }
 
 static rn_status_t fake_queue(rn_kernel_ctx_t* ctx) {
-  fake_t* fake = ctx->state;
+  queue_ops_fake_t* fake = ctx->state;
   rn_resource_t* resource = NULL;
   RN_RETURN_IF_ERROR(rn_handle_input(ctx, 0, RN_QUEUE_TYPE, &resource));
   const rn_handle_t* handle = *RN_DATA(rn_in(ctx, 0), rn_handle_t*);
@@ -367,10 +367,10 @@ static rn_status_t fake_queue(rn_kernel_ctx_t* ctx) {
     .state_size = sizeof(rn_handle_state_t), .init = init_, .destroy = rn_handle_state_destroy, \
     .compute = rn_handle_state_compute                                                          \
   }
-#define USE(name, flags_, init_, function)                                                     \
-  {                                                                                            \
-    .op = name, .device = "CPU", .flags = flags_, .state_size = sizeof(verb_t), .init = init_, \
-    .compute_async = function                                                                  \
+#define USE(name, flags_, init_, function)                                                \
+  {                                                                                       \
+    .op = name, .device = "CPU", .flags = flags_, .state_size = sizeof(queue_ops_verb_t), \
+    .init = init_, .compute_async = function                                              \
   }
 #define ASK(name, function) \
   { .op = name, .device = "CPU", .compute = function }
@@ -392,7 +392,7 @@ static const rn_kernel_def_t rows[] = {
     {.op = "FakeQueue",
      .device = "CPU",
      .flags = RN_KERNEL_OWN_OUTPUTS,
-     .state_size = sizeof(fake_t),
+     .state_size = sizeof(queue_ops_fake_t),
      .init = fake_init,
      .destroy = fake_destroy,
      .compute = fake_queue},

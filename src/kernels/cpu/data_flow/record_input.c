@@ -10,7 +10,7 @@
 
 #define MAX_OPEN 64  // files open at once
 
-typedef struct input_t {
+typedef struct record_input_t {
   rn_allocator_t allocator;
   char* pattern;  // Owned
   size_t pattern_size;
@@ -27,10 +27,10 @@ typedef struct input_t {
   int64_t open_count, turn;
   RN_VEC(rn_tstring_t) waiting;  // Owned, each
   uint64_t random;
-} input_t;
+} record_input_t;
 
 static rn_status_t input_init(const rn_kernel_init_t* init, void* state) {
-  input_t* input = state;
+  record_input_t* input = state;
   rn_str_t pattern = rn_init_string(init, "file_pattern");
   input->allocator = init->allocator;
   input->seed = rn_init_int(init, "file_random_seed");
@@ -57,12 +57,12 @@ static rn_status_t input_init(const rn_kernel_init_t* init, void* state) {
   return rn_str_dup(init->allocator, pattern, &input->pattern);
 }
 
-static void close_files(input_t* input) {
+static void close_files(record_input_t* input) {
   while (input->open_count > 0) rn_record_reader_close(input->open[--input->open_count]);
 }
 
 static void input_destroy(void* state) {
-  input_t* input = state;
+  record_input_t* input = state;
   close_files(input);
   for (size_t i = 0; i < input->waiting.count; ++i) rn_tstring_clear(&input->waiting.items[i]);
   rn_vec_free(&input->waiting, input->allocator);
@@ -73,14 +73,14 @@ static void input_destroy(void* state) {
 }
 
 // SplitMix64.
-static uint64_t next_random(input_t* input) {
+static uint64_t next_random(record_input_t* input) {
   uint64_t x = input->random += UINT64_C(0x9E3779B97F4A7C15);
   x = (x ^ (x >> 30)) * UINT64_C(0xBF58476D1CE4E5B9);
   x = (x ^ (x >> 27)) * UINT64_C(0x94D049BB133111EB);
   return x ^ (x >> 31);
 }
 
-static rn_status_t find_files(input_t* input, const rn_env_t* env) {
+static rn_status_t find_files(record_input_t* input, const rn_env_t* env) {
   if (input->order) return RN_OK;
   rn_names_clear(&input->files);
   RN_RETURN_IF_ERROR(rn_fs_glob(env, input->pattern, &input->files));
@@ -93,7 +93,7 @@ static rn_status_t find_files(input_t* input, const rn_env_t* env) {
 }
 
 // Shuffles the files; the shift separates the rounds of machines that use the same seed.
-static rn_status_t begin_round(input_t* input) {
+static rn_status_t begin_round(record_input_t* input) {
   size_t count = input->files.list.count;
   if (input->round > 0 && input->given == 0)
     return rn_out_of_range("The files at %s contain no records", input->pattern);
@@ -110,7 +110,7 @@ static rn_status_t begin_round(input_t* input) {
   return RN_OK;
 }
 
-static rn_status_t open_next(input_t* input, const rn_env_t* env) {
+static rn_status_t open_next(record_input_t* input, const rn_env_t* env) {
   size_t count = input->files.list.count;
   double shifted = (double)input->shift * (double)count;
   size_t shift = shifted > 0 && shifted < (double)count ? (size_t)shifted : 0;
@@ -122,7 +122,7 @@ static rn_status_t open_next(input_t* input, const rn_env_t* env) {
   return RN_OK;
 }
 
-static rn_status_t keep(input_t* input, rn_str_t record) {
+static rn_status_t keep(record_input_t* input, rn_str_t record) {
   rn_tstring_t string;
   rn_tstring_init(&string);
   if (!rn_tstring_assign(&string, record.data, record.size)) return rn_out_of_memory();
@@ -132,7 +132,7 @@ static rn_status_t keep(input_t* input, rn_str_t record) {
 }
 
 // Fills the buffer from the files of this round in turn. Gives up on a damaged file.
-static rn_status_t fill(input_t* input, const rn_env_t* env) {
+static rn_status_t fill(record_input_t* input, const rn_env_t* env) {
   while ((int64_t)input->waiting.count < input->buffer_size) {
     while (input->open_count < input->open_limit && input->next_file < input->files.list.count)
       RN_RETURN_IF_ERROR(open_next(input, env));
@@ -152,7 +152,7 @@ static rn_status_t fill(input_t* input, const rn_env_t* env) {
   return RN_OK;
 }
 
-static rn_status_t draw(input_t* input, const rn_env_t* env, rn_tstring_t* out) {
+static rn_status_t draw(record_input_t* input, const rn_env_t* env, rn_tstring_t* out) {
   while (input->waiting.count == 0) {
     if (input->open_count == 0 && input->next_file == input->files.list.count)
       RN_RETURN_IF_ERROR(begin_round(input));
@@ -168,7 +168,7 @@ static rn_status_t draw(input_t* input, const rn_env_t* env, rn_tstring_t* out) 
 }
 
 static rn_status_t record_input(rn_kernel_ctx_t* ctx) {
-  input_t* input = ctx->state;
+  record_input_t* input = ctx->state;
   const rn_env_t* env = ctx->step->env;
   rn_tensor_t* out = NULL;
   RN_RETURN_IF_ERROR(rn_output(ctx, 0, (rn_shape_t){1, &input->batch_size}, &out));
@@ -184,7 +184,7 @@ static const rn_kernel_def_t rows[] = {
     {.op = "RecordInput",
      .device = "CPU",
      .flags = RN_KERNEL_EXPENSIVE,
-     .state_size = sizeof(input_t),
+     .state_size = sizeof(record_input_t),
      .init = input_init,
      .destroy = input_destroy,
      .compute = record_input},

@@ -56,15 +56,15 @@ static rn_status_t store_create(void* arg, rn_resource_t** out) {
   return RN_OK;
 }
 
-typedef struct user_t {
+typedef struct session_store_user_t {
   store_t* store;  // Retained
   rn_allocator_t allocator;
   char* device;  // Owned
   size_t device_size;
-} user_t;
+} session_store_user_t;
 
 static rn_status_t user_init(const rn_kernel_init_t* init, void* state) {
-  user_t* user = state;
+  session_store_user_t* user = state;
   rn_resource_t* store = NULL;
   user->allocator = init->allocator;
   RN_RETURN_IF_ERROR(rn_resources_get(init->resources, RN_STR("_runnel"), RN_STR("session_store"),
@@ -75,14 +75,14 @@ static rn_status_t user_init(const rn_kernel_init_t* init, void* state) {
 }
 
 static void user_destroy(void* state) {
-  user_t* user = state;
+  session_store_user_t* user = state;
   if (user->device) rn_free(user->allocator, user->device, user->device_size + 1);
   if (user->store) rn_object_release(&user->store->resource.object);
 }
 
 // Stores input 0 under a new name; the store holds one reference, the caller another.
 static rn_status_t keep(rn_kernel_ctx_t* ctx, stored_t** out) {
-  const user_t* user = ctx->state;
+  const session_store_user_t* user = ctx->state;
   store_t* store = user->store;
   stored_t* stored = NULL;
   RN_RETURN_IF_ERROR(RN_NEW(store->allocator, &stored));
@@ -123,7 +123,7 @@ static rn_status_t get_handle(rn_kernel_ctx_t* ctx) {
 
 // The name in the handle is the string that the other op returns.
 static rn_status_t get_resource(rn_kernel_ctx_t* ctx) {
-  const user_t* user = ctx->state;
+  const session_store_user_t* user = ctx->state;
   rn_tensor_t* out = NULL;
   stored_t* stored = NULL;
   rn_handle_t* handle = NULL;
@@ -148,7 +148,7 @@ static rn_status_t read_name(rn_kernel_ctx_t* ctx, rn_str_t* out) {
 }
 
 static rn_status_t get_tensor(rn_kernel_ctx_t* ctx) {
-  store_t* store = ((const user_t*)ctx->state)->store;
+  store_t* store = ((const session_store_user_t*)ctx->state)->store;
   rn_str_t name;
   rn_tensor_t value = {0};
   RN_RETURN_IF_ERROR(read_name(ctx, &name));
@@ -173,7 +173,7 @@ static rn_status_t get_tensor(rn_kernel_ctx_t* ctx) {
 }
 
 static rn_status_t delete_tensor(rn_kernel_ctx_t* ctx) {
-  store_t* store = ((const user_t*)ctx->state)->store;
+  store_t* store = ((const session_store_user_t*)ctx->state)->store;
   rn_str_t name;
   RN_RETURN_IF_ERROR(read_name(ctx, &name));
   rn_mutex_lock(&store->mutex);
@@ -186,10 +186,10 @@ static rn_status_t delete_tensor(rn_kernel_ctx_t* ctx) {
   return RN_OK;
 }
 
-#define ROW(name, flags_, function)                                                                \
-  {                                                                                                \
-    .op = name, .device = "CPU", .flags = flags_, .state_size = sizeof(user_t), .init = user_init, \
-    .destroy = user_destroy, .compute = function                                                   \
+#define ROW(name, flags_, function)                                                           \
+  {                                                                                           \
+    .op = name, .device = "CPU", .flags = flags_, .state_size = sizeof(session_store_user_t), \
+    .init = user_init, .destroy = user_destroy, .compute = function                           \
   }
 
 static const rn_kernel_def_t rows[] = {

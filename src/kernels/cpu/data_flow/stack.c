@@ -37,15 +37,15 @@ static void stack_destroy(rn_object_t* object) {
 
 // Creates a new stack per call. Its name is the node's plus a number that is unique on the device,
 // because two nodes may request the same name.
-typedef struct maker_t {
+typedef struct stack_maker_t {
   rn_allocator_t allocator;
   rn_dtype_t dtype;
   char* name;  // Owned
   size_t name_size;
-} maker_t;
+} stack_maker_t;
 
 static rn_status_t maker_init(const rn_kernel_init_t* init, void* state) {
-  maker_t* maker = state;
+  stack_maker_t* maker = state;
   rn_str_t name = rn_init_string(init, "stack_name");
   if (!name.size) name = init->node;
   maker->allocator = init->allocator;
@@ -55,12 +55,12 @@ static rn_status_t maker_init(const rn_kernel_init_t* init, void* state) {
 }
 
 static void maker_destroy(void* state) {
-  maker_t* maker = state;
+  stack_maker_t* maker = state;
   if (maker->name) rn_free(maker->allocator, maker->name, maker->name_size + 1);
 }
 
 static rn_status_t stack_create(rn_kernel_ctx_t* ctx, int64_t limit, rn_stack_t** out) {
-  const maker_t* maker = ctx->state;
+  const stack_maker_t* maker = ctx->state;
   *out = NULL;
   rn_allocator_t allocator = maker->allocator;
   rn_stack_t* stack = NULL;
@@ -221,10 +221,10 @@ static rn_status_t close_stack(rn_kernel_ctx_t* ctx) {
   return RN_OK;
 }
 
-#define MAKE(name, flags_, function)                                             \
-  {                                                                              \
-    .op = name, .device = "CPU", .flags = flags_, .state_size = sizeof(maker_t), \
-    .init = maker_init, .destroy = maker_destroy, .compute = function            \
+#define MAKE(name, flags_, function)                                                   \
+  {                                                                                    \
+    .op = name, .device = "CPU", .flags = flags_, .state_size = sizeof(stack_maker_t), \
+    .init = maker_init, .destroy = maker_destroy, .compute = function                  \
   }
 #define USE(name, flags_, function) \
   { .op = name, .device = "CPU", .flags = flags_, .compute = function }

@@ -9,29 +9,29 @@
 #define MAP_TYPE "StagingMap"
 #define ORDERED_MAP_TYPE "OrderedStagingMap"
 
-typedef struct entry_t {
+typedef struct staging_map_entry_t {
   int64_t key;
   rn_tensor_t* values;  // Owned; unset if missing so far or taken
   int32_t components, present;
-} entry_t;
+} staging_map_entry_t;
 
-typedef RN_VEC(entry_t) entries_t;
+typedef RN_VEC(staging_map_entry_t) staging_map_entries_t;
 
 typedef struct map_t {
   rn_resource_t resource;
   rn_parking_t parking;
   rn_staging_limits_t limits;
   int64_t bytes;
-  entries_t complete, incomplete;  // both sorted by key
+  staging_map_entries_t complete, incomplete;  // both sorted by key
 } map_t;
 
-static void clear_entry(rn_allocator_t allocator, entry_t* entry) {
+static void clear_entry(rn_allocator_t allocator, staging_map_entry_t* entry) {
   for (int32_t i = 0; i < entry->components; ++i) rn_tensor_clear(&entry->values[i]);
   RN_FREE_ARRAY(allocator, entry->values, (size_t)entry->components);
-  *entry = (entry_t){0};
+  *entry = (staging_map_entry_t){0};
 }
 
-static void clear_entries(map_t* map, entries_t* entries) {
+static void clear_entries(map_t* map, staging_map_entries_t* entries) {
   for (size_t i = 0; i < entries->count; ++i)
     clear_entry(map->parking.allocator, &entries->items[i]);
   entries->count = 0;
@@ -71,7 +71,7 @@ static rn_status_t user_init(const rn_kernel_init_t* init, void* state) {
 }
 
 // The position of |key|, or where to insert it.
-static size_t place_of(const entries_t* entries, int64_t key, bool* out_found) {
+static size_t place_of(const staging_map_entries_t* entries, int64_t key, bool* out_found) {
   size_t low = 0, high = entries->count;
   while (low < high) {
     size_t middle = low + (high - low) / 2;
@@ -84,13 +84,14 @@ static size_t place_of(const entries_t* entries, int64_t key, bool* out_found) {
   return low;
 }
 
-static void take_out(entries_t* entries, size_t at) {
+static void take_out(staging_map_entries_t* entries, size_t at) {
   entries->count--;
   memmove(entries->items + at, entries->items + at + 1,
           (entries->count - at) * sizeof *entries->items);
 }
 
-static rn_status_t put_in(map_t* map, entries_t* entries, size_t at, entry_t entry) {
+static rn_status_t put_in(map_t* map, staging_map_entries_t* entries, size_t at,
+                          staging_map_entry_t entry) {
   RN_RETURN_IF_ERROR(rn_vec_push(entries, map->parking.allocator, entry));
   memmove(entries->items + at + 1, entries->items + at,
           (entries->count - 1 - at) * sizeof *entries->items);
@@ -118,7 +119,8 @@ static rn_status_t read_key(const rn_tensor_t* key, const char* got, int64_t* ou
 }
 
 // Stores input |first| + i as component indices[i] of |entry|; changes nothing on failure.
-static rn_status_t keep_values(rn_kernel_ctx_t* ctx, const rn_tensor_t* indices, entry_t* entry) {
+static rn_status_t keep_values(rn_kernel_ctx_t* ctx, const rn_tensor_t* indices,
+                               staging_map_entry_t* entry) {
   rn_status_t status = RN_OK;
   int64_t kept = 0;
   for (; kept < indices->count; ++kept) {
@@ -140,8 +142,8 @@ static rn_status_t stage_locked(map_t* map, rn_kernel_ctx_t* ctx, int64_t key) {
   rn_allocator_t allocator = map->parking.allocator;
   bool is_begun, is_there;
   size_t at = place_of(&map->incomplete, key, &is_begun);
-  entry_t fresh = {.key = key, .components = (int32_t)components};
-  entry_t* entry = is_begun ? &map->incomplete.items[at] : &fresh;
+  staging_map_entry_t fresh = {.key = key, .components = (int32_t)components};
+  staging_map_entry_t* entry = is_begun ? &map->incomplete.items[at] : &fresh;
   if (is_begun) components = entry->components;
   for (int64_t i = 0; i < indices->count; ++i) {
     int64_t index = rn_int_at(indices, i);
@@ -194,8 +196,8 @@ static bool try_stage(rn_resource_t* owner, rn_kernel_ctx_t* ctx, rn_status_t* o
 
 // Outputs the values selected by input |input|, from output |first| on; they stay stored if
 // |is_shared|.
-static rn_status_t give_locked(map_t* map, rn_kernel_ctx_t* ctx, entry_t* entry, int input,
-                               int first, bool is_shared) {
+static rn_status_t give_locked(map_t* map, rn_kernel_ctx_t* ctx, staging_map_entry_t* entry,
+                               int input, int first, bool is_shared) {
   const rn_tensor_t* indices = rn_in(ctx, input);
   const rn_kernel_t* kernel = ctx->kernel;
   RN_RETURN_IF_ERROR(check_indices(indices));
@@ -241,7 +243,7 @@ static bool try_take(rn_resource_t* owner, rn_kernel_ctx_t* ctx, rn_status_t* ou
   if (!rn_ok(*out_status)) return true;
   size_t at = place_of(&map->complete, key, &is_there);
   if (!is_there) return false;
-  entry_t* entry = &map->complete.items[at];
+  staging_map_entry_t* entry = &map->complete.items[at];
   *out_status = give_locked(map, ctx, entry, 1, 0, is_shared);
   if (entry->present > 0) return true;
   clear_entry(map->parking.allocator, entry);
@@ -258,7 +260,7 @@ static bool try_unstage(rn_resource_t* owner, rn_kernel_ctx_t* ctx, rn_status_t*
 static bool try_any(rn_resource_t* owner, rn_kernel_ctx_t* ctx, rn_status_t* out_status) {
   map_t* map = (map_t*)owner;
   if (map->complete.count == 0) return false;
-  entry_t* entry = &map->complete.items[0];
+  staging_map_entry_t* entry = &map->complete.items[0];
   rn_tensor_t* key = NULL;
   *out_status = rn_output(ctx, 0, RN_SHAPE_SCALAR, &key);
   if (!rn_ok(*out_status)) return true;

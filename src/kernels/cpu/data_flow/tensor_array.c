@@ -5,11 +5,11 @@
 #include "kernels/cpu/vector.h"
 #include "kernels/kernel_rows.h"
 
-typedef struct element_t {
+typedef struct tensor_array_element_t {
   rn_tensor_t value;  // once cleared: its type and shape, without data
   bool is_written, is_read, is_cleared;
   bool is_sum;  // the array owns the buffer
-} element_t;
+} tensor_array_element_t;
 
 struct rn_tensor_array_t {
   rn_resource_t resource;
@@ -19,7 +19,7 @@ struct rn_tensor_array_t {
   rn_mutex_t mutex;  // guards what follows
   rn_tensor_array_spec_t spec;
   bool is_closed;
-  element_t* elements;  // Owned
+  tensor_array_element_t* elements;  // Owned
   int64_t size, capacity;
   int64_t split_size;  // elements after the last split; -1 before any
   // The gradient arrays, newest first.
@@ -50,7 +50,7 @@ static void array_destroy(rn_object_t* object) {
 static rn_status_t grow(rn_tensor_array_t* array, int64_t size) {
   if (size > array->capacity) {
     int64_t larger = array->capacity * 2 > size ? array->capacity * 2 : size;
-    element_t* elements = NULL;
+    tensor_array_element_t* elements = NULL;
     RN_RETURN_IF_ERROR(RN_NEW_ARRAY(array->allocator, (size_t)larger, &elements));
     if (array->size) memcpy(elements, array->elements, (size_t)array->size * sizeof *elements);
     RN_FREE_ARRAY(array->allocator, array->elements, array->capacity);
@@ -174,8 +174,8 @@ static rn_status_t check_value_locked(rn_tensor_array_t* array, int64_t index,
   return RN_OK;
 }
 
-static rn_status_t add_locked(rn_tensor_array_t* array, element_t* element, int64_t index,
-                              const rn_tensor_t* value, rn_allocator_t memory) {
+static rn_status_t add_locked(rn_tensor_array_t* array, tensor_array_element_t* element,
+                              int64_t index, const rn_tensor_t* value, rn_allocator_t memory) {
   if (!rn_tensor_same_shape(&element->value, value))
     return rn_invalid_argument(
         "TensorArray %.*s: Could not aggregate to TensorArray index %lld because the existing "
@@ -212,7 +212,7 @@ static rn_status_t write_locked(rn_tensor_array_t* array, int64_t index, rn_tens
         RN_STR_ARGS(array->name), (long long)index, (long long)array->size);
   RN_RETURN_IF_ERROR(grow(array, index + 1));
   RN_RETURN_IF_ERROR(check_value_locked(array, index, value));
-  element_t* element = &array->elements[index];
+  tensor_array_element_t* element = &array->elements[index];
   if (element->is_read) return cannot_write(array, index, "it has already been read.");
   if (element->is_written && !array->spec.adds)
     return cannot_write(array, index, "it has already been written to.");
@@ -237,8 +237,8 @@ rn_status_t rn_tensor_array_write(rn_tensor_array_t* array, int64_t index, rn_te
 }
 
 // An unwritten element is zero, if its shape is known.
-static rn_status_t make_zeros_locked(rn_tensor_array_t* array, element_t* element, int64_t index,
-                                     rn_allocator_t memory) {
+static rn_status_t make_zeros_locked(rn_tensor_array_t* array, tensor_array_element_t* element,
+                                     int64_t index, rn_allocator_t memory) {
   rn_shape_t shape = rn_tensor_is_set(&element->value) ? rn_tensor_shape(&element->value)
                                                        : array->spec.element_shape;
   if (!rn_shape_is_full(shape))
@@ -265,7 +265,7 @@ static rn_status_t read_locked(rn_tensor_array_t* array, int64_t index, rn_alloc
     return rn_invalid_argument(
         "TensorArray %.*s: Tried to read from index %lld but array size is: %lld",
         RN_STR_ARGS(array->name), (long long)index, (long long)array->size);
-  element_t* element = &array->elements[index];
+  tensor_array_element_t* element = &array->elements[index];
   if (element->is_cleared)
     return rn_invalid_argument(
         "TensorArray %.*s: Could not read index %lld twice because it was cleared after a previous "

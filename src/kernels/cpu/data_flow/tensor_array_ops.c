@@ -10,16 +10,16 @@
 #include "tensor/tstring.h"
 
 // Creation.
-typedef struct maker_t {
+typedef struct tensor_array_ops_maker_t {
   rn_arena_t arena;  // holds the name and the shape
   rn_str_t name;
   rn_tensor_array_spec_t spec;
-} maker_t;
+} tensor_array_ops_maker_t;
 
 #define IDENTICAL "identical_element_shapes"  // absent in older versions
 
 static rn_status_t maker_init(const rn_kernel_init_t* init, void* state) {
-  maker_t* maker = state;
+  tensor_array_ops_maker_t* maker = state;
   rn_arena_init(&maker->arena, init->allocator);
   rn_str_t name = rn_init_string(init, "tensor_array_name");
   RN_RETURN_IF_ERROR(rn_arena_str(&maker->arena, name.size ? name : init->node, &maker->name));
@@ -32,7 +32,9 @@ static rn_status_t maker_init(const rn_kernel_init_t* init, void* state) {
                        &maker->spec.element_shape);
 }
 
-static void maker_destroy(void* state) { rn_arena_clear(&((maker_t*)state)->arena); }
+static void maker_destroy(void* state) {
+  rn_arena_clear(&((tensor_array_ops_maker_t*)state)->arena);
+}
 
 #define CONTAINER RN_STR("_tensor_arrays")
 
@@ -77,7 +79,7 @@ static rn_status_t output_handle(rn_kernel_ctx_t* ctx, rn_tensor_array_t* array)
 }
 
 static rn_status_t make_array(rn_kernel_ctx_t* ctx) {
-  maker_t* maker = ctx->state;
+  tensor_array_ops_maker_t* maker = ctx->state;
   const rn_tensor_t* size = rn_in(ctx, 0);
   if (size->rank != 0)
     return rn_invalid_argument("TensorArray size must be scalar, but had shape: %s",
@@ -100,14 +102,14 @@ static rn_status_t make_array(rn_kernel_ctx_t* ctx) {
 }
 
 // The gradient array. |source| distinguishes one gradient computation from another.
-typedef struct source_t {
+typedef struct tensor_array_ops_source_t {
   rn_allocator_t allocator;
   char* text;  // Owned
   size_t size;
-} source_t;
+} tensor_array_ops_source_t;
 
 static rn_status_t source_init(const rn_kernel_init_t* init, void* state) {
-  source_t* source = state;
+  tensor_array_ops_source_t* source = state;
   rn_str_t text = rn_init_string(init, "source");
   source->allocator = init->allocator;
   source->size = text.size;
@@ -115,7 +117,7 @@ static rn_status_t source_init(const rn_kernel_init_t* init, void* state) {
 }
 
 static void source_destroy(void* state) {
-  source_t* source = state;
+  tensor_array_ops_source_t* source = state;
   if (source->text) rn_free(source->allocator, source->text, source->size + 1);
 }
 
@@ -153,7 +155,7 @@ static rn_status_t array_of(const rn_kernel_ctx_t* ctx, rn_tensor_array_t** out)
 }
 
 static rn_status_t make_gradient(rn_kernel_ctx_t* ctx) {
-  const source_t* source = ctx->state;
+  const tensor_array_ops_source_t* source = ctx->state;
   rn_tensor_array_t *array = NULL, *gradient = NULL;
   RN_RETURN_IF_ERROR(array_of(ctx, &array));
   RN_RETURN_IF_ERROR(
@@ -489,8 +491,9 @@ static rn_status_t close_array(rn_kernel_ctx_t* ctx) {
 #define BOTH(row, name, ...) row(name "V3", __VA_ARGS__), row(name "V2", __VA_ARGS__)
 
 static const rn_kernel_def_t rows[] = {
-    BOTH(WITH, "TensorArray", 0, maker_t, maker_init, maker_destroy, make_array),
-    BOTH(WITH, "TensorArrayGrad", 0, source_t, source_init, source_destroy, make_gradient),
+    BOTH(WITH, "TensorArray", 0, tensor_array_ops_maker_t, maker_init, maker_destroy, make_array),
+    BOTH(WITH, "TensorArrayGrad", 0, tensor_array_ops_source_t, source_init, source_destroy,
+         make_gradient),
     BOTH(USE, "TensorArrayWrite", RN_KERNEL_KEEPS_INPUTS, write_one),
     BOTH(USE, "TensorArrayScatter", RN_KERNEL_KEEPS_INPUTS, scatter),
     BOTH(USE, "TensorArraySplit", RN_KERNEL_KEEPS_INPUTS, split),

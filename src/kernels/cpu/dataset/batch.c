@@ -136,13 +136,13 @@ rn_status_t rn_data_batch_take(rn_data_batch_t* batch, rn_tensor_t* out) {
 }
 
 // The datasets.
-typedef struct batch_t {
+typedef struct dataset_batch_t {
   rn_dataset_t base;
   rn_dataset_t* input;   // Borrowed from the inputs, or |mapped|
   rn_dataset_t* mapped;  // Owned; for MapAndBatch
   int64_t size;
   bool drops_remainder;
-} batch_t;
+} dataset_batch_t;
 
 typedef struct batch_iterator_t {
   rn_data_iterator_t base;
@@ -152,7 +152,7 @@ typedef struct batch_iterator_t {
 } batch_iterator_t;
 
 static rn_status_t read_size(rn_dataset_t* dataset) {
-  batch_t* batch = (batch_t*)dataset;
+  dataset_batch_t* batch = (dataset_batch_t*)dataset;
   RN_RETURN_IF_ERROR(rn_data_scalar(dataset, "batch_size", &batch->size));
   if (batch->size <= 0) return rn_invalid_argument("Batch size must be greater than zero.");
   int64_t drops = 0;
@@ -167,12 +167,13 @@ static rn_status_t read_size(rn_dataset_t* dataset) {
 }
 
 static rn_status_t batch_open(rn_dataset_t* dataset) {
-  RN_RETURN_IF_ERROR(rn_data_upstream(dataset, "input_dataset", &((batch_t*)dataset)->input));
+  RN_RETURN_IF_ERROR(
+      rn_data_upstream(dataset, "input_dataset", &((dataset_batch_t*)dataset)->input));
   return read_size(dataset);
 }
 
 static int64_t batch_cardinality(const rn_dataset_t* dataset) {
-  const batch_t* batch = (const batch_t*)dataset;
+  const dataset_batch_t* batch = (const dataset_batch_t*)dataset;
   int64_t n = rn_dataset_cardinality(batch->input);
   if (n < 0) return n;
   return n / batch->size + (n % batch->size != 0 && !batch->drops_remainder);
@@ -180,7 +181,7 @@ static int64_t batch_cardinality(const rn_dataset_t* dataset) {
 
 static rn_status_t batch_start(rn_data_iterator_t* iterator) {
   batch_iterator_t* own = (batch_iterator_t*)iterator;
-  const batch_t* batch = (const batch_t*)iterator->dataset;
+  const dataset_batch_t* batch = (const dataset_batch_t*)iterator->dataset;
   int32_t count = batch->base.component_count;
   RN_RETURN_IF_ERROR(rn_data_row(iterator, count, &own->row));
   RN_RETURN_IF_ERROR(rn_data_batch_init(&own->batch, iterator, count, batch->size));
@@ -199,7 +200,7 @@ static void batch_stop(rn_data_iterator_t* iterator) {
 // As in stock, an error discards the elements collected so far.
 static bool batch_next(rn_data_iterator_t* iterator) {
   batch_iterator_t* own = (batch_iterator_t*)iterator;
-  const batch_t* batch = (const batch_t*)iterator->dataset;
+  const dataset_batch_t* batch = (const dataset_batch_t*)iterator->dataset;
   rn_status_t status = RN_OK;
   for (;;) {
     if (iterator->phase == 0) {
@@ -230,14 +231,14 @@ static rn_status_t batch_save(rn_data_iterator_t* iterator, rn_data_writer_t* wr
 
 static rn_status_t batch_restore(rn_data_iterator_t* iterator, rn_data_reader_t* reader) {
   rn_data_source_t* source = &((batch_iterator_t*)iterator)->source;
-  RN_RETURN_IF_ERROR(
-      rn_data_restore_source(reader, source, iterator, ((const batch_t*)iterator->dataset)->input));
+  RN_RETURN_IF_ERROR(rn_data_restore_source(reader, source, iterator,
+                                            ((const dataset_batch_t*)iterator->dataset)->input));
   if (source->iterator) rn_data_files_into_batches(source->iterator);
   return RN_OK;
 }
 
 #define BATCH                                                                                     \
-  .dataset_size = sizeof(batch_t), .iterator_size = sizeof(batch_iterator_t),                     \
+  .dataset_size = sizeof(dataset_batch_t), .iterator_size = sizeof(batch_iterator_t),             \
   .cardinality = batch_cardinality, .start = batch_start, .stop = batch_stop, .next = batch_next, \
   .save = batch_save, .restore = batch_restore
 
@@ -245,7 +246,7 @@ const rn_data_kind_t rn_data_kind_batch = {BATCH, .open = batch_open};
 
 // Batches over a map dataset of the same node.
 static rn_status_t map_and_batch_open(rn_dataset_t* dataset) {
-  batch_t* batch = (batch_t*)dataset;
+  dataset_batch_t* batch = (dataset_batch_t*)dataset;
   rn_data_node_t* node = dataset->node;
   const rn_tensor_t** inputs = NULL;
   RN_RETURN_IF_ERROR(RN_NEW_ARRAY(node->allocator, (size_t)node->input_count, &inputs));
@@ -259,7 +260,7 @@ static rn_status_t map_and_batch_open(rn_dataset_t* dataset) {
 }
 
 static void map_and_batch_close(rn_dataset_t* dataset) {
-  rn_dataset_release(((batch_t*)dataset)->mapped);
+  rn_dataset_release(((dataset_batch_t*)dataset)->mapped);
 }
 
 const rn_data_kind_t rn_data_kind_map_and_batch = {BATCH, .open = map_and_batch_open,

@@ -250,10 +250,10 @@ rn_status_t rn_data_upstream(const rn_dataset_t* dataset, const char* name, rn_d
 }
 
 // The kernel: one for all kinds.
-typedef struct maker_t {
+typedef struct dataset_maker_t {
   rn_data_node_t* node;
   rn_data_host_t* host;
-} maker_t;
+} dataset_maker_t;
 
 static const rn_data_kind_t* const kinds[] = {
 #define X(op, kind) &rn_data_kind_##kind,
@@ -276,7 +276,7 @@ static rn_status_t check_metadata(const rn_kernel_init_t* init) {
 }
 
 static rn_status_t maker_init(const rn_kernel_init_t* init, void* state) {
-  maker_t* maker = state;
+  dataset_maker_t* maker = state;
   size_t row = (size_t)(init->def - rn_kernels_cpu_dataset.rows);
   if (!init->env) return rn_failed_precondition("Datasets need an environment");
   RN_RETURN_IF_ERROR(check_metadata(init));
@@ -285,13 +285,13 @@ static rn_status_t maker_init(const rn_kernel_init_t* init, void* state) {
 }
 
 static void maker_destroy(void* state) {
-  maker_t* maker = state;
+  dataset_maker_t* maker = state;
   if (maker->node) rn_object_release(&maker->node->object);
   if (maker->host) rn_object_release(&maker->host->object);
 }
 
 static rn_status_t maker_compute(rn_kernel_ctx_t* ctx) {
-  const maker_t* maker = ctx->state;
+  const dataset_maker_t* maker = ctx->state;
   rn_dataset_t* dataset = NULL;
   RN_RETURN_IF_ERROR(rn_dataset_create(maker->node, maker->node->kind, maker->host,
                                        (const rn_tensor_t* const*)ctx->in, &dataset));
@@ -306,7 +306,7 @@ static const rn_kernel_def_t rows[] = {
   {.op = #op_,                                              \
    .device = "CPU",                                         \
    .flags = RN_KERNEL_KEEPS_INPUTS | RN_KERNEL_OWN_OUTPUTS, \
-   .state_size = sizeof(maker_t),                           \
+   .state_size = sizeof(dataset_maker_t),                   \
    .init = maker_init,                                      \
    .destroy = maker_destroy,                                \
    .compute = maker_compute},

@@ -208,16 +208,16 @@ static void saver_compute(rn_kernel_ctx_t* ctx) {
 }
 
 // Reductions: (state, element) to state.
-typedef struct reduce_t {
+typedef struct dataset_ops_reduce_t {
   rn_data_expected_t expected;  // of the last state
   rn_functions_t* functions;
   rn_arena_t arena;
   rn_attr_value_t function;
   int32_t state_count;
-} reduce_t;
+} dataset_ops_reduce_t;
 
 static rn_status_t reduce_init(const rn_kernel_init_t* init, void* state) {
-  reduce_t* reduce = state;
+  dataset_ops_reduce_t* reduce = state;
   const rn_attr_value_t* function = rn_init_attr(init, "f");
   if (!init->functions || function->kind != RN_ATTR_FUNC || !function->func)
     return rn_failed_precondition("The runtime has no function library: node '%.*s' (%s)",
@@ -230,7 +230,7 @@ static rn_status_t reduce_init(const rn_kernel_init_t* init, void* state) {
 }
 
 static void reduce_destroy(void* state) {
-  reduce_t* reduce = state;
+  dataset_ops_reduce_t* reduce = state;
   if (!reduce->functions) return;
   rn_data_expected_destroy(&reduce->expected);
   rn_attr_value_clear(&reduce->function);
@@ -257,7 +257,7 @@ static rn_status_t check_reduction(const drive_t* drive) {
 
 static rn_status_t reduce_begin(drive_t* drive) {
   rn_kernel_ctx_t* ctx = drive->ctx;
-  const reduce_t* reduce = ctx->state;
+  const dataset_ops_reduce_t* reduce = ctx->state;
   drive->func.functions = reduce->functions;
   drive->func.captured_count = ctx->kernel->input_count - 1 - drive->state_count;
   RN_RETURN_IF_ERROR(rn_function_prepare(reduce->functions, reduce->function.func, RN_STR(""),
@@ -289,7 +289,7 @@ static bool reduce_step(drive_t* drive) {
   if (drive->phase == ANSWERED) {
     status = drive->request.status;
     if (rn_ok(status) && drive->request.is_end) {
-      const reduce_t* reduce = ctx->state;
+      const dataset_ops_reduce_t* reduce = ctx->state;
       status = rn_data_expected_check(&reduce->expected, drive->row, drive->state_count);
       for (int32_t i = 0; rn_ok(status) && i < drive->state_count; ++i)
         rn_set_output(ctx, i, &drive->row[i]);
@@ -313,7 +313,8 @@ static bool reduce_step(drive_t* drive) {
 }
 
 static void reduce_compute(rn_kernel_ctx_t* ctx) {
-  drive_t* drive = drive_begin(ctx, ((const reduce_t*)ctx->state)->state_count, reduce_step);
+  drive_t* drive =
+      drive_begin(ctx, ((const dataset_ops_reduce_t*)ctx->state)->state_count, reduce_step);
   if (!drive) return;
   rn_status_t status = reduce_begin(drive);
   if (rn_ok(status))
@@ -323,10 +324,10 @@ static void reduce_compute(rn_kernel_ctx_t* ctx) {
 }
 
 // Iterators that make their dataset themselves on first use.
-typedef struct waiting_t {
+typedef struct dataset_ops_waiting_t {
   rn_kernel_ctx_t* ctx;
-  struct waiting_t* next;
-} waiting_t;
+  struct dataset_ops_waiting_t* next;
+} dataset_ops_waiting_t;
 
 typedef struct one_shot_t {
   rn_handle_state_t handle;  // first
@@ -336,7 +337,7 @@ typedef struct one_shot_t {
   rn_attr_value_t factory;
   rn_mutex_t mutex;  // guards what follows
   enum { NOT_BEGUN, UNDER_WAY, MADE } progress;
-  waiting_t* waiting;
+  dataset_ops_waiting_t* waiting;
 } one_shot_t;
 
 static rn_status_t make_root(void* arg, rn_str_t name, rn_resource_t** out) {
@@ -403,11 +404,11 @@ static void making_end(making_t* making, rn_status_t status) {
   RN_FREE(allocator, making);
   rn_mutex_lock(&own->mutex);
   own->progress = rn_ok(status) ? MADE : NOT_BEGUN;  // after a failure the next call retries
-  waiting_t* waiting = own->waiting;
+  dataset_ops_waiting_t* waiting = own->waiting;
   own->waiting = NULL;
   rn_mutex_unlock(&own->mutex);
   while (waiting) {
-    waiting_t* next = waiting->next;
+    dataset_ops_waiting_t* next = waiting->next;
     rn_kernel_ctx_t* other = waiting->ctx;
     RN_FREE(allocator, waiting);
     give_handle(other, rn_status_copy(status));
@@ -449,7 +450,7 @@ static void begin_making(one_shot_t* own, rn_kernel_ctx_t* ctx) {
 
 static void one_shot_compute(rn_kernel_ctx_t* ctx) {
   one_shot_t* own = ctx->state;
-  waiting_t* waiting = NULL;
+  dataset_ops_waiting_t* waiting = NULL;
   rn_status_t status = RN_OK;
   rn_mutex_lock(&own->mutex);
   int progress = own->progress;
@@ -457,7 +458,7 @@ static void one_shot_compute(rn_kernel_ctx_t* ctx) {
   if (progress == UNDER_WAY) {
     status = RN_NEW(own->allocator, &waiting);
     if (rn_ok(status)) {
-      *waiting = (waiting_t){ctx, own->waiting};
+      *waiting = (dataset_ops_waiting_t){ctx, own->waiting};
       own->waiting = waiting;
     }
   }
@@ -496,7 +497,7 @@ static const rn_kernel_def_t rows[] = {
     {.op = "ReduceDataset",
      .device = "CPU",
      .flags = RN_KERNEL_OWN_OUTPUTS | RN_KERNEL_KEEPS_INPUTS | RN_KERNEL_EXPENSIVE,
-     .state_size = sizeof(reduce_t),
+     .state_size = sizeof(dataset_ops_reduce_t),
      .init = reduce_init,
      .destroy = reduce_destroy,
      .compute_async = reduce_compute},

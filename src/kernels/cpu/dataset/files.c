@@ -110,13 +110,13 @@ static rn_status_t give_text(files_iterator_t* own, rn_str_t text) {
 }
 
 // A file format: opens the current file; returns its next element or reports its end.
-typedef struct format_t {
+typedef struct files_format_t {
   rn_status_t (*open)(files_iterator_t* own);
   rn_status_t (*read)(files_iterator_t* own, rn_str_t* out, bool* out_end);
-} format_t;
+} files_format_t;
 
 // Skips a file after a read error, so that a reader that ignores errors gets to the next file.
-static bool files_step(rn_data_iterator_t* iterator, const format_t* format) {
+static bool files_step(rn_data_iterator_t* iterator, const files_format_t* format) {
   files_iterator_t* own = (files_iterator_t*)iterator;
   const files_t* files = (const files_t*)iterator->dataset;
   while (own->file < files->names->count) {
@@ -143,7 +143,7 @@ static rn_status_t files_save(rn_data_iterator_t* iterator, rn_data_writer_t* wr
 }
 
 static rn_status_t files_restore(rn_data_iterator_t* iterator, rn_data_reader_t* reader,
-                                 const format_t* format) {
+                                 const files_format_t* format) {
   files_iterator_t* own = (files_iterator_t*)iterator;
   int64_t position = 0;
   RN_RETURN_IF_ERROR(rn_data_take_int(reader, &own->file));
@@ -175,7 +175,7 @@ static rn_status_t read_record(files_iterator_t* own, rn_str_t* out, bool* out_e
   return rn_record_reader_next(own->records, out, out_end);
 }
 
-static const format_t record_format = {open_records, read_record};
+static const files_format_t record_format = {open_records, read_record};
 
 static rn_status_t records_open(rn_dataset_t* dataset) {
   files_t* files = (files_t*)dataset;
@@ -217,7 +217,7 @@ static rn_status_t read_line(files_iterator_t* own, rn_str_t* out, bool* out_end
   return rn_strbuf_status(&own->line);
 }
 
-static const format_t line_format = {open_lines, read_line};
+static const files_format_t line_format = {open_lines, read_line};
 
 static bool lines_next(rn_data_iterator_t* iterator) { return files_step(iterator, &line_format); }
 static rn_status_t lines_restore(rn_data_iterator_t* iterator, rn_data_reader_t* reader) {
@@ -289,7 +289,7 @@ static rn_status_t read_fixed(files_iterator_t* own, rn_str_t* out, bool* out_en
   return RN_OK;
 }
 
-static const format_t fixed_format = {open_fixed, read_fixed};
+static const files_format_t fixed_format = {open_fixed, read_fixed};
 
 static bool fixed_next(rn_data_iterator_t* iterator) { return files_step(iterator, &fixed_format); }
 static rn_status_t fixed_restore(rn_data_iterator_t* iterator, rn_data_reader_t* reader) {

@@ -7,17 +7,17 @@
 
 // GroupByWindow: elements with the same key are collected until their window is full; then a
 // function makes a dataset of them.
-typedef struct group_t {
+typedef struct dataset_group_t {
   rn_dataset_t base;
   rn_dataset_t* input;
   rn_data_func_t key, reduce, size;
-} group_t;
+} dataset_group_t;
 
-typedef struct bucket_t {
+typedef struct group_bucket_t {
   int64_t key;
   int64_t size;  // window size
   rn_data_rows_t rows;
-} bucket_t;
+} group_bucket_t;
 
 typedef struct group_iterator_t {
   rn_data_iterator_t base;
@@ -27,14 +27,14 @@ typedef struct group_iterator_t {
   rn_data_call_t key_call, size_call, reduce_call;
   rn_tensor_t args[2];  // arguments of the last two functions: key, window
   int64_t key;
-  RN_VEC(bucket_t) buckets;  // sorted by key
-  rn_dataset_t* made;        // Retained: the dataset of |group|
+  RN_VEC(group_bucket_t) buckets;  // sorted by key
+  rn_dataset_t* made;              // Retained: the dataset of |group|
 } group_iterator_t;
 
 enum { LOOK = 0, FROM_GROUP, FROM_INPUT, FROM_KEY, FROM_SIZE, FROM_REDUCE };
 
 static rn_status_t group_open(rn_dataset_t* dataset) {
-  group_t* group = (group_t*)dataset;
+  dataset_group_t* group = (dataset_group_t*)dataset;
   static const rn_dtype_t types[] = {RN_INT64, RN_VARIANT};
   RN_RETURN_IF_ERROR(rn_data_upstream(dataset, "input_dataset", &group->input));
   RN_RETURN_IF_ERROR(rn_data_func_open(dataset, "key_func", "key_func_other_arguments",
@@ -50,7 +50,7 @@ static rn_status_t group_open(rn_dataset_t* dataset) {
 }
 
 static void group_close(rn_dataset_t* dataset) {
-  group_t* group = (group_t*)dataset;
+  dataset_group_t* group = (dataset_group_t*)dataset;
   rn_data_func_close(&group->key);
   rn_data_func_close(&group->reduce);
   rn_data_func_close(&group->size);
@@ -58,7 +58,7 @@ static void group_close(rn_dataset_t* dataset) {
 
 static rn_status_t group_start(rn_data_iterator_t* iterator) {
   group_iterator_t* own = (group_iterator_t*)iterator;
-  const group_t* group = (const group_t*)iterator->dataset;
+  const dataset_group_t* group = (const dataset_group_t*)iterator->dataset;
   RN_RETURN_IF_ERROR(rn_data_row(iterator, group->input->component_count, &own->row));
   RN_RETURN_IF_ERROR(rn_data_call_init(&own->key_call, iterator, &group->key));
   RN_RETURN_IF_ERROR(rn_data_call_init(&own->size_call, iterator, &group->size));
@@ -68,7 +68,7 @@ static rn_status_t group_start(rn_data_iterator_t* iterator) {
 
 static void group_stop(rn_data_iterator_t* iterator) {
   group_iterator_t* own = (group_iterator_t*)iterator;
-  const group_t* group = (const group_t*)iterator->dataset;
+  const dataset_group_t* group = (const dataset_group_t*)iterator->dataset;
   rn_data_source_stop(&own->source);
   rn_data_source_stop(&own->group);
   rn_dataset_release(own->made);
@@ -103,11 +103,12 @@ static rn_status_t add_bucket(group_iterator_t* own, int64_t key, int64_t size) 
   memmove(own->buckets.items + place + 1, own->buckets.items + place,
           (own->buckets.count - place) * sizeof *own->buckets.items);
   own->buckets.count++;
-  own->buckets.items[place] = (bucket_t){
+  own->buckets.items[place] = (group_bucket_t){
       .key = key,
       .size = size,
-      .rows = {.allocator = allocator,
-               .component_count = ((const group_t*)own->base.dataset)->input->component_count}};
+      .rows = {
+          .allocator = allocator,
+          .component_count = ((const dataset_group_t*)own->base.dataset)->input->component_count}};
   return RN_OK;
 }
 
@@ -120,15 +121,15 @@ static rn_status_t read_scalar(const rn_tensor_t* tensor, const char* what, int6
 
 // Adds the current element to its bucket; sets |*out_full| if the window is full.
 static rn_status_t put_element(group_iterator_t* own, size_t place, bool* out_full) {
-  bucket_t* bucket = &own->buckets.items[place];
+  group_bucket_t* bucket = &own->buckets.items[place];
   RN_RETURN_IF_ERROR(rn_data_rows_push(&bucket->rows, own->row));
   *out_full = (int64_t)bucket->rows.list.count >= bucket->size;
   return RN_OK;
 }
 
 // Prepares the arguments of the reduction: the key of |bucket| and a dataset of its window.
-static rn_status_t prepare_window(group_iterator_t* own, bucket_t* bucket) {
-  const group_t* group = (const group_t*)own->base.dataset;
+static rn_status_t prepare_window(group_iterator_t* own, group_bucket_t* bucket) {
+  const dataset_group_t* group = (const dataset_group_t*)own->base.dataset;
   rn_dataset_t* rows = NULL;
   rn_data_row_clear(own->args, 2);
   RN_RETURN_IF_ERROR(
@@ -156,7 +157,7 @@ static rn_status_t open_group(group_iterator_t* own, const rn_tensor_t* result) 
 }
 
 static bool fail(group_iterator_t* own, rn_status_t status) {
-  const group_t* group = (const group_t*)own->base.dataset;
+  const dataset_group_t* group = (const dataset_group_t*)own->base.dataset;
   rn_data_row_clear(own->row, group->input->component_count);
   rn_data_call_clear(&own->key_call, &group->key);
   rn_data_call_clear(&own->size_call, &group->size);
@@ -166,7 +167,7 @@ static bool fail(group_iterator_t* own, rn_status_t status) {
 
 // Starts the reduction of the window of bucket |place|. False if it completes later.
 static bool reduce(group_iterator_t* own, size_t place, rn_status_t* out_status) {
-  const group_t* group = (const group_t*)own->base.dataset;
+  const dataset_group_t* group = (const dataset_group_t*)own->base.dataset;
   *out_status = prepare_window(own, &own->buckets.items[place]);
   if (!rn_ok(*out_status)) return true;
   own->base.phase = FROM_REDUCE;
@@ -176,7 +177,7 @@ static bool reduce(group_iterator_t* own, size_t place, rn_status_t* out_status)
 // Advances from a finished phase to the next; false if it has to wait.
 static bool group_step(group_iterator_t* own, bool* out_done) {
   rn_data_iterator_t* iterator = &own->base;
-  const group_t* group = (const group_t*)iterator->dataset;
+  const dataset_group_t* group = (const dataset_group_t*)iterator->dataset;
   rn_status_t status = RN_OK;
   bool is_there = false, is_full = false;
   size_t place = 0;
@@ -272,7 +273,7 @@ static bool group_next(rn_data_iterator_t* iterator) {
   return true;
 }
 
-const rn_data_kind_t rn_data_kind_group_by_window = {.dataset_size = sizeof(group_t),
+const rn_data_kind_t rn_data_kind_group_by_window = {.dataset_size = sizeof(dataset_group_t),
                                                      .iterator_size = sizeof(group_iterator_t),
                                                      .open = group_open,
                                                      .close = group_close,

@@ -19,18 +19,18 @@ typedef struct interleave_t {
 
 // A slot: an open dataset, or space for one. The element is kept, so that the dataset can be
 // remade.
-typedef struct place_t {
+typedef struct interleave_place_t {
   rn_data_source_t source;
   rn_tensor_t* element;
   rn_dataset_t* dataset;  // Retained while open
   rn_status_t status;     // the error of opening; reported at its turn
-} place_t;
+} interleave_place_t;
 
 typedef struct interleave_iterator_t {
   rn_data_iterator_t base;
   rn_data_source_t input;
   rn_data_call_t call;
-  place_t* places;
+  interleave_place_t* places;
   int64_t place_count;
   int64_t cycle, block;
   int64_t open_count;  // slots with a dataset or an error
@@ -139,7 +139,7 @@ static rn_status_t interleave_start(rn_data_iterator_t* iterator) {
   return rn_data_source_start(&own->input, iterator, dataset->input);
 }
 
-static void close_place(interleave_iterator_t* own, place_t* place) {
+static void close_place(interleave_iterator_t* own, interleave_place_t* place) {
   rn_data_source_stop(&place->source);
   rn_data_row_clear(place->element,
                     ((const interleave_t*)own->base.dataset)->input->component_count);
@@ -163,7 +163,8 @@ static void advance(interleave_iterator_t* own) {
 }
 
 // Assigns the dataset in |result| to |place|.
-static rn_status_t open_place(interleave_iterator_t* own, place_t* place, rn_tensor_t* result) {
+static rn_status_t open_place(interleave_iterator_t* own, interleave_place_t* place,
+                              rn_tensor_t* result) {
   const interleave_t* dataset = (const interleave_t*)own->base.dataset;
   rn_dataset_t* made = NULL;
   rn_status_t status = rn_dataset_of(result, &made);
@@ -209,7 +210,7 @@ static int64_t place_to_open(interleave_iterator_t* own) {
 
 // Records that a slot could not be opened, to report at its turn; true if that is now.
 static bool place_failed(interleave_iterator_t* own, rn_status_t status) {
-  place_t* place = &own->places[own->target];
+  interleave_place_t* place = &own->places[own->target];
   close_place(own, place);
   own->base.phase = LOOK;
   if (own->target == own->cycle) {
@@ -224,7 +225,7 @@ static bool place_failed(interleave_iterator_t* own, rn_status_t status) {
 // Takes the reply of the current slot's dataset; true if the request is complete.
 static bool take_element(interleave_iterator_t* own) {
   const interleave_t* dataset = (const interleave_t*)own->base.dataset;
-  place_t* place = &own->places[own->cycle];
+  interleave_place_t* place = &own->places[own->cycle];
   own->base.phase = LOOK;
   if (place->source.request.is_end) {
     close_place(own, place);
@@ -241,7 +242,7 @@ static bool take_element(interleave_iterator_t* own) {
 static bool interleave_turn(interleave_iterator_t* own, bool* out_done) {
   rn_data_iterator_t* iterator = &own->base;
   const interleave_t* dataset = (const interleave_t*)iterator->dataset;
-  place_t* place = &own->places[own->cycle];
+  interleave_place_t* place = &own->places[own->cycle];
   *out_done = false;
   if (iterator->phase == LOOK) {
     own->target = place_to_open(own);
@@ -312,7 +313,7 @@ static rn_status_t interleave_save(rn_data_iterator_t* iterator, rn_data_writer_
   rn_data_put_int(writer, own->block);
   rn_data_put_int(writer, own->is_over);
   for (int64_t i = 0; i < own->place_count; ++i) {
-    place_t* place = &own->places[i];
+    interleave_place_t* place = &own->places[i];
     if (!rn_ok(place->status))
       return rn_failed_precondition("A pending dataset failed: %s",
                                     rn_status_message(place->status));
@@ -325,7 +326,7 @@ static rn_status_t interleave_save(rn_data_iterator_t* iterator, rn_data_writer_
 }
 
 // Remakes the datasets that were open by calling the function on the saved elements.
-static rn_status_t restore_place(interleave_iterator_t* own, place_t* place,
+static rn_status_t restore_place(interleave_iterator_t* own, interleave_place_t* place,
                                  rn_data_reader_t* reader) {
   const interleave_t* dataset = (const interleave_t*)own->base.dataset;
   int32_t count = dataset->input->component_count;

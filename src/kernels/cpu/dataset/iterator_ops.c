@@ -42,16 +42,16 @@ static rn_status_t named_init(const rn_kernel_init_t* init, void* state) {
 }
 
 // Anonymous iterators: a new one per call. The kernel's state is the element signature.
-typedef struct nameless_t {
+typedef struct iterator_ops_nameless_t {
   rn_data_root_t* like;
   rn_str_t device;
   char* device_text;
   rn_allocator_t allocator;
   _Atomic int64_t made;
-} nameless_t;
+} iterator_ops_nameless_t;
 
 static rn_status_t nameless_init(const rn_kernel_init_t* init, void* state) {
-  nameless_t* own = state;
+  iterator_ops_nameless_t* own = state;
   own->allocator = init->allocator;
   RN_RETURN_IF_ERROR(rn_str_dup(init->allocator, init->device_name, &own->device_text));
   own->device = rn_str_n(own->device_text, init->device_name.size);
@@ -59,7 +59,7 @@ static rn_status_t nameless_init(const rn_kernel_init_t* init, void* state) {
 }
 
 static void nameless_destroy(void* state) {
-  nameless_t* own = state;
+  iterator_ops_nameless_t* own = state;
   if (own->like) rn_object_release(&own->like->resource.object);
   if (own->device_text) rn_free(own->allocator, own->device_text, own->device.size + 1);
 }
@@ -86,7 +86,7 @@ static rn_status_t handle_tensor(rn_kernel_ctx_t* ctx, rn_handle_t* handle, int 
 // With a deleter, the table keeps the iterator until it is deleted. Without one it lives as long as
 // its handles, so nothing leaks.
 static rn_status_t nameless_compute(rn_kernel_ctx_t* ctx) {
-  nameless_t* own = ctx->state;
+  iterator_ops_nameless_t* own = ctx->state;
   bool has_deleter = ctx->kernel->output_count == 2;
   char name[64];
   snprintf(name, sizeof name, "AnonymousIterator_%p_%lld", (void*)own, (long long)own->made++);
@@ -235,10 +235,11 @@ static rn_status_t delete_compute(rn_kernel_ctx_t* ctx) {
   return RN_OK;
 }
 
-#define NAMELESS(name)                                                                             \
-  {                                                                                                \
-    .op = name, .device = "CPU", .flags = RN_KERNEL_OWN_OUTPUTS, .state_size = sizeof(nameless_t), \
-    .init = nameless_init, .destroy = nameless_destroy, .compute = nameless_compute                \
+#define NAMELESS(name)                                                    \
+  {                                                                       \
+    .op = name, .device = "CPU", .flags = RN_KERNEL_OWN_OUTPUTS,          \
+    .state_size = sizeof(iterator_ops_nameless_t), .init = nameless_init, \
+    .destroy = nameless_destroy, .compute = nameless_compute              \
   }
 #define NAMED(name)                                                        \
   {                                                                        \

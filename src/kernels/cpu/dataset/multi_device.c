@@ -16,19 +16,19 @@
 typedef struct asker_t {
   rn_cancel_entry_t entry;  // first
   rn_kernel_ctx_t* ctx;
-  struct deal_t* deal;
+  struct multi_device_deal_t* deal;
   int32_t shard;
   struct asker_t* next;
   bool is_in_line, is_cancelled;  // guarded by the deal's mutex
 } asker_t;
 
-typedef struct shard_t {
+typedef struct multi_device_shard_t {
   rn_data_rows_t rows;  // elements not yet requested
   asker_t *first, *last;
-} shard_t;
+} multi_device_shard_t;
 
 // One walk over a dataset.
-typedef struct deal_t {
+typedef struct multi_device_deal_t {
   rn_object_t object;
   rn_allocator_t allocator;
   rn_dataset_t* dataset;  // Retained
@@ -38,26 +38,26 @@ typedef struct deal_t {
   rn_tensor_t* row;  // Owned
   int32_t shard_count;
   int64_t most;  // maximum elements buffered per shard
-  shard_t* shards;
+  multi_device_shard_t* shards;
   rn_mutex_t mutex;  // guards what follows, and the shards
   bool is_asking;    // a request to the dataset is active
   bool is_over;
   int32_t turn;     // the shard of the next element
   int64_t waiting;  // askers in line
-} deal_t;
+} multi_device_deal_t;
 
 typedef struct multi_t {
   rn_resource_t resource;
   rn_allocator_t allocator;
   rn_data_root_t* like;  // expected element signature
   int32_t shard_count;
-  rn_mutex_t mutex;  // guards what follows
-  deal_t* deal;      // Retained; NULL if not started
+  rn_mutex_t mutex;           // guards what follows
+  multi_device_deal_t* deal;  // Retained; NULL if not started
   int64_t incarnation;
 } multi_t;
 
 static void deal_destroy(rn_object_t* object) {
-  deal_t* deal = (deal_t*)object;
+  multi_device_deal_t* deal = (multi_device_deal_t*)object;
   if (deal->run) rn_cancel(&deal->run->cancel);
   rn_data_iterator_drop(deal->iterator);
   if (deal->run) rn_object_release(&deal->run->object);
@@ -74,9 +74,9 @@ static void deal_destroy(rn_object_t* object) {
 static void answered(rn_data_request_t* request);
 
 static rn_status_t deal_create(rn_dataset_t* dataset, int32_t shard_count, int64_t most,
-                               int32_t depth, deal_t** out) {
+                               int32_t depth, multi_device_deal_t** out) {
   *out = NULL;
-  deal_t* deal = NULL;
+  multi_device_deal_t* deal = NULL;
   rn_allocator_t allocator = dataset->node->allocator;
   RN_RETURN_IF_ERROR(RN_NEW(allocator, &deal));
   deal->object = (rn_object_t){.refs = 1, .destroy = deal_destroy};
@@ -103,7 +103,7 @@ static rn_status_t deal_create(rn_dataset_t* dataset, int32_t shard_count, int64
 }
 
 // Ends a call. Each call holds the deal and its host until then.
-static void end_call(deal_t* deal, rn_kernel_ctx_t* ctx, rn_status_t status) {
+static void end_call(multi_device_deal_t* deal, rn_kernel_ctx_t* ctx, rn_status_t status) {
   rn_data_host_t* host = deal->dataset->host;
   rn_object_retain(&host->object);
   rn_object_release(&deal->object);
@@ -112,8 +112,8 @@ static void end_call(deal_t* deal, rn_kernel_ctx_t* ctx, rn_status_t status) {
   rn_object_release(&host->object);
 }
 
-static asker_t* pop_locked(deal_t* deal, int32_t shard) {
-  shard_t* own = &deal->shards[shard];
+static asker_t* pop_locked(multi_device_deal_t* deal, int32_t shard) {
+  multi_device_shard_t* own = &deal->shards[shard];
   asker_t* asker = own->first;
   if (!asker) return NULL;
   own->first = asker->next;
@@ -138,7 +138,7 @@ static rn_status_t give(rn_kernel_ctx_t* ctx, rn_tensor_t* row, int32_t count) {
   return RN_OK;
 }
 
-static void serve(deal_t* deal, asker_t* asker, rn_status_t status, rn_tensor_t* row) {
+static void serve(multi_device_deal_t* deal, asker_t* asker, rn_status_t status, rn_tensor_t* row) {
   rn_kernel_ctx_t* ctx = asker->ctx;
   rn_cancel_remove(ctx->step->cancel, &asker->entry);
   RN_FREE(deal->allocator, asker);
@@ -147,7 +147,7 @@ static void serve(deal_t* deal, asker_t* asker, rn_status_t status, rn_tensor_t*
 }
 
 // Hands the dataset's reply to its shard: to the call waiting there, or into its buffer.
-static void deal_out(deal_t* deal) {
+static void deal_out(multi_device_deal_t* deal) {
   rn_status_t status = deal->request.status;
   bool is_end = deal->request.is_end;
   rn_mutex_lock(&deal->mutex);
@@ -168,7 +168,7 @@ static void deal_out(deal_t* deal) {
   rn_data_row_clear(deal->row, deal->dataset->component_count);
 }
 
-static asker_t* next_at_end(deal_t* deal) {
+static asker_t* next_at_end(multi_device_deal_t* deal) {
   asker_t* asker = NULL;
   rn_mutex_lock(&deal->mutex);
   for (int32_t i = 0; !asker && i < deal->shard_count; ++i) asker = pop_locked(deal, i);
@@ -177,7 +177,7 @@ static asker_t* next_at_end(deal_t* deal) {
 }
 
 // Requests elements while a call waits and there is space; the caller holds the deal.
-static void pump(deal_t* deal) {
+static void pump(multi_device_deal_t* deal) {
   for (;;) {
     rn_mutex_lock(&deal->mutex);
     bool is_over = deal->is_over;
@@ -204,7 +204,7 @@ static void pump(deal_t* deal) {
 }
 
 static void answered(rn_data_request_t* request) {
-  deal_t* deal = RN_CONTAINER_OF(request, deal_t, request);
+  multi_device_deal_t* deal = RN_CONTAINER_OF(request, multi_device_deal_t, request);
   rn_data_host_t* host = deal->dataset->host;
   rn_object_retain(&host->object);
   deal_out(deal);
@@ -216,12 +216,12 @@ static void answered(rn_data_request_t* request) {
 
 static void asker_cancelled(rn_cancel_entry_t* entry) {
   asker_t* asker = (asker_t*)entry;
-  deal_t* deal = asker->deal;
+  multi_device_deal_t* deal = asker->deal;
   rn_mutex_lock(&deal->mutex);
   bool was_in_line = asker->is_in_line;
   asker->is_cancelled = true;
   if (was_in_line) {
-    shard_t* shard = &deal->shards[asker->shard];
+    multi_device_shard_t* shard = &deal->shards[asker->shard];
     asker_t **at = &shard->first, *previous = NULL;
     for (; *at != asker; at = &previous->next) previous = *at;
     *at = asker->next;
@@ -236,8 +236,9 @@ static void asker_cancelled(rn_cancel_entry_t* entry) {
 }
 
 // Puts |asker| in line, or serves it from the buffer. False if it was cancelled meanwhile.
-static bool stand_in_line(deal_t* deal, asker_t* asker, bool* out_pumps, bool* out_served) {
-  shard_t* shard = &deal->shards[asker->shard];
+static bool stand_in_line(multi_device_deal_t* deal, asker_t* asker, bool* out_pumps,
+                          bool* out_served) {
+  multi_device_shard_t* shard = &deal->shards[asker->shard];
   rn_mutex_lock(&deal->mutex);
   bool is_cancelled = asker->is_cancelled;
   *out_served = !is_cancelled && shard->rows.list.count > 0;
@@ -260,7 +261,7 @@ static bool stand_in_line(deal_t* deal, asker_t* asker, bool* out_pumps, bool* o
   return !is_cancelled;
 }
 
-static void ask(deal_t* deal, rn_kernel_ctx_t* ctx, int32_t shard) {
+static void ask(multi_device_deal_t* deal, rn_kernel_ctx_t* ctx, int32_t shard) {
   asker_t* asker = NULL;
   rn_status_t status = RN_NEW(deal->allocator, &asker);
   if (rn_ok(status)) {
@@ -332,16 +333,16 @@ static rn_status_t named_init(const rn_kernel_init_t* init, void* state) {
   return rn_handle_state_init(state, init, RN_DATA_MULTI_TYPE, make_named, (void*)(uintptr_t)init);
 }
 
-typedef struct nameless_t {
+typedef struct multi_device_nameless_t {
   rn_data_root_t* like;
   int32_t shard_count;
   char* device;
   size_t size;
   rn_allocator_t allocator;
-} nameless_t;
+} multi_device_nameless_t;
 
 static rn_status_t nameless_init(const rn_kernel_init_t* init, void* state) {
-  nameless_t* own = state;
+  multi_device_nameless_t* own = state;
   own->allocator = init->allocator;
   own->size = init->device_name.size;
   own->shard_count = rn_init_attr(init, "devices")->count;
@@ -350,14 +351,14 @@ static rn_status_t nameless_init(const rn_kernel_init_t* init, void* state) {
 }
 
 static void nameless_destroy(void* state) {
-  nameless_t* own = state;
+  multi_device_nameless_t* own = state;
   if (own->like) rn_object_release(&own->like->resource.object);
   if (own->device) rn_free(own->allocator, own->device, own->size + 1);
 }
 
 // Lives as long as its handles.
 static rn_status_t nameless_compute(rn_kernel_ctx_t* ctx) {
-  const nameless_t* own = ctx->state;
+  const multi_device_nameless_t* own = ctx->state;
   rn_resource_t* multi = NULL;
   RN_RETURN_IF_ERROR(multi_create(own->allocator, own->shard_count, own->like, &multi));
   char name[64];
@@ -403,11 +404,11 @@ static rn_status_t begin_compute(rn_kernel_ctx_t* ctx) {
                                           dataset->component_count, dataset->shapes));
   rn_tensor_t* out = NULL;
   RN_RETURN_IF_ERROR(rn_output(ctx, 0, RN_SHAPE_SCALAR, &out));
-  deal_t* deal = NULL;
+  multi_device_deal_t* deal = NULL;
   RN_RETURN_IF_ERROR(
       deal_create(dataset, multi->shard_count, most < 1 ? 1 : most, ctx->step->call_depth, &deal));
   rn_mutex_lock(&multi->mutex);
-  deal_t* old = multi->deal;
+  multi_device_deal_t* old = multi->deal;
   multi->deal = deal;
   *RN_DATA(out, int64_t) = ++multi->incarnation;
   rn_mutex_unlock(&multi->mutex);
@@ -415,7 +416,7 @@ static rn_status_t begin_compute(rn_kernel_ctx_t* ctx) {
   return RN_OK;
 }
 
-static rn_status_t find_deal(rn_kernel_ctx_t* ctx, deal_t** out, int32_t* out_shard) {
+static rn_status_t find_deal(rn_kernel_ctx_t* ctx, multi_device_deal_t** out, int32_t* out_shard) {
   multi_t* multi = NULL;
   RN_RETURN_IF_ERROR(multi_of(ctx, 0, &multi));
   const rn_tensor_t *shard = rn_in(ctx, 1), *incarnation = rn_in(ctx, 2);
@@ -442,7 +443,7 @@ static rn_status_t find_deal(rn_kernel_ctx_t* ctx, deal_t** out, int32_t* out_sh
 }
 
 static void next_compute(rn_kernel_ctx_t* ctx) {
-  deal_t* deal = NULL;
+  multi_device_deal_t* deal = NULL;
   int32_t shard = 0;
   rn_status_t status = find_deal(ctx, &deal, &shard);
   if (rn_ok(status) && ctx->kernel->output_count != deal->dataset->component_count)
@@ -469,14 +470,14 @@ static const rn_kernel_def_t rows[] = {
     {.op = "AnonymousMultiDeviceIterator",
      .device = "CPU",
      .flags = RN_KERNEL_OWN_OUTPUTS,
-     .state_size = sizeof(nameless_t),
+     .state_size = sizeof(multi_device_nameless_t),
      .init = nameless_init,
      .destroy = nameless_destroy,
      .compute = nameless_compute},
     {.op = "AnonymousMultiDeviceIteratorV3",
      .device = "CPU",
      .flags = RN_KERNEL_OWN_OUTPUTS,
-     .state_size = sizeof(nameless_t),
+     .state_size = sizeof(multi_device_nameless_t),
      .init = nameless_init,
      .destroy = nameless_destroy,
      .compute = nameless_compute},

@@ -90,20 +90,20 @@ static rn_status_t get_value(rn_kernel_ctx_t* ctx) {
 }
 
 // Iterator states.
-typedef struct state_t {
+typedef struct optional_state_t {
   rn_object_t object;
   rn_allocator_t allocator;
   size_t size;
   char bytes[];
-} state_t;
+} optional_state_t;
 
 static void state_destroy(rn_object_t* object) {
-  state_t* state = (state_t*)object;
+  optional_state_t* state = (optional_state_t*)object;
   rn_free(state->allocator, state, sizeof *state + state->size);
 }
 
 static rn_status_t state_make(rn_allocator_t allocator, rn_str_t bytes, rn_object_t** out) {
-  state_t* state = NULL;
+  optional_state_t* state = NULL;
   size_t size = 0;
   *out = NULL;
   if (!rn_add_ok(sizeof *state, bytes.size, &size)) return rn_out_of_memory();
@@ -135,7 +135,7 @@ rn_status_t rn_data_state_of(const rn_tensor_t* tensor, rn_str_t* out) {
   rn_object_t* object =
       tensor->rank == 1 && tensor->count > 0 ? *RN_DATA(tensor, rn_object_t*) : NULL;
   bool is_state = object && object->destroy == state_destroy;
-  const state_t* state = (const state_t*)object;
+  const optional_state_t* state = (const optional_state_t*)object;
   if (is_state && state->size >= strlen(STOCK_STATE) &&
       memcmp(state->bytes, STOCK_STATE, strlen(STOCK_STATE)) == 0)
     return rn_unimplemented(
@@ -152,7 +152,7 @@ static bool state_holds(const rn_object_t* object) { return object->destroy == s
 static rn_status_t state_to_proto(const rn_object_t* object, rn_arena_t* arena,
                                   rn_pb_VariantTensorDataProto_t* out) {
   (void)arena;
-  const state_t* state = (const state_t*)object;
+  const optional_state_t* state = (const optional_state_t*)object;
   out->metadata = rn_str_n(state->bytes, state->size);
   return RN_OK;
 }

@@ -21,14 +21,14 @@ typedef struct parallel_t {
   rn_dtype_t* types;  // Owned; the types of such elements
 } parallel_t;
 
-typedef enum state_t { FREE, QUEUED, RUNNING, DONE } state_t;
+typedef enum parallel_map_state_t { FREE, QUEUED, RUNNING, DONE } parallel_map_state_t;
 
-typedef struct slot_t {
+typedef struct parallel_map_slot_t {
   rn_data_call_t call;
   rn_tensor_t* row;
   rn_status_t status;  // of the input or the call
-  state_t state;
-} slot_t;
+  parallel_map_state_t state;
+} parallel_map_slot_t;
 
 typedef struct runner_t {
   rn_job_t job;
@@ -45,7 +45,7 @@ typedef struct parallel_iterator_t {
   rn_mutex_t mutex;  // guards what follows
   rn_cond_t idle;
   bool is_started;
-  slot_t* slots;  // a ring; [head, head + count) are in use
+  parallel_map_slot_t* slots;  // a ring; [head, head + count) are in use
   int64_t head, count;
   int64_t running;  // number of running slots and runners
   bool is_filling;  // the requester waits for the input
@@ -116,7 +116,7 @@ static rn_status_t parallel_start(rn_data_iterator_t* iterator) {
                                         iterator->run->step.call_depth, &own->inner));
   RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&iterator->arena, (size_t)dataset->slots, &own->slots));
   for (int64_t i = 0; i < dataset->slots; ++i) {
-    slot_t* slot = &own->slots[i];
+    parallel_map_slot_t* slot = &own->slots[i];
     RN_RETURN_IF_ERROR(rn_data_row(iterator, dataset->mapped.input->component_count, &slot->row));
     RN_RETURN_IF_ERROR(rn_data_call_init(&slot->call, iterator, &dataset->mapped.func));
     slot->call.resume = slot_called;
@@ -131,7 +131,7 @@ static rn_status_t parallel_start(rn_data_iterator_t* iterator) {
   return rn_data_source_start(&own->source, iterator, dataset->mapped.input);
 }
 
-static void clear_slot(parallel_iterator_t* own, slot_t* slot) {
+static void clear_slot(parallel_iterator_t* own, parallel_map_slot_t* slot) {
   const parallel_t* dataset = (const parallel_t*)own->base.dataset;
   rn_data_row_clear(slot->row, dataset->mapped.input->component_count);
   rn_data_call_clear(&slot->call, &dataset->mapped.func);
@@ -156,7 +156,7 @@ static void parallel_abandon(rn_data_iterator_t* iterator) {
   if (own->inner) rn_cancel(&own->inner->cancel);
 }
 
-static slot_t* slot_at(const parallel_iterator_t* own, int64_t i) {
+static parallel_map_slot_t* slot_at(const parallel_iterator_t* own, int64_t i) {
   return &own->slots[(own->head + i) % ((const parallel_t*)own->base.dataset)->slots];
 }
 
@@ -180,10 +180,10 @@ static void end_background(parallel_iterator_t* own) {
 }
 
 // The slot with the next element to give, and its index in |*out_place|; NULL if none is ready.
-static slot_t* ready_locked(const parallel_iterator_t* own, int64_t* out_place) {
+static parallel_map_slot_t* ready_locked(const parallel_iterator_t* own, int64_t* out_place) {
   bool is_ordered = ((const parallel_t*)own->base.dataset)->is_ordered;
   for (int64_t i = 0; i < own->count; ++i) {
-    slot_t* slot = slot_at(own, i);
+    parallel_map_slot_t* slot = slot_at(own, i);
     *out_place = i;
     if (slot->state == DONE) return slot;
     if (is_ordered && slot->state != FREE) return NULL;
@@ -203,7 +203,7 @@ static bool give_locked(parallel_iterator_t* own) {
   const parallel_t* dataset = (const parallel_t*)own->base.dataset;
   rn_data_request_t* asked = own->base.asked;
   int64_t place = 0;
-  slot_t* slot = ready_locked(own, &place);
+  parallel_map_slot_t* slot = ready_locked(own, &place);
   if (own->is_ended || (own->count == 0 && own->is_over)) {
     asked->is_end = true;
     return true;
@@ -241,7 +241,7 @@ static void answer(parallel_iterator_t* own, rn_data_request_t* request, rn_canc
 }
 
 // A call has ended: marks its slot done and resumes the requester if it waits for it.
-static void slot_done(parallel_iterator_t* own, slot_t* slot) {
+static void slot_done(parallel_iterator_t* own, parallel_map_slot_t* slot) {
   const parallel_t* dataset = (const parallel_t*)own->base.dataset;
   rn_cancel_t* entered = NULL;
   if (!dataset->judges) rn_data_row_clear(slot->row, dataset->mapped.input->component_count);
@@ -255,14 +255,14 @@ static void slot_done(parallel_iterator_t* own, slot_t* slot) {
 
 static void slot_called(rn_data_call_t* call) {
   parallel_iterator_t* own = (parallel_iterator_t*)call->owner;
-  slot_done(own, (slot_t*)call);
+  slot_done(own, (parallel_map_slot_t*)call);
   end_background(own);
 }
 
 // Takes the oldest queued slot, marks it running and counts it; NULL if there is none.
-static slot_t* take_queued_locked(parallel_iterator_t* own) {
+static parallel_map_slot_t* take_queued_locked(parallel_iterator_t* own) {
   for (int64_t i = 0; i < own->count; ++i) {
-    slot_t* slot = slot_at(own, i);
+    parallel_map_slot_t* slot = slot_at(own, i);
     if (slot->state != QUEUED) continue;
     if (!begin_background_locked(own)) return NULL;
     slot->state = RUNNING;
@@ -272,7 +272,7 @@ static slot_t* take_queued_locked(parallel_iterator_t* own) {
 }
 
 // Calls the function for |slot|. If it does not complete at once, slot_called is called later.
-static void run_slot(parallel_iterator_t* own, slot_t* slot) {
+static void run_slot(parallel_iterator_t* own, parallel_map_slot_t* slot) {
   const parallel_t* dataset = (const parallel_t*)own->base.dataset;
   if (!rn_data_call(&slot->call, &dataset->mapped.func, slot->row,
                     dataset->mapped.input->component_count, &own->inner->step))
@@ -286,7 +286,8 @@ static void run_job(rn_job_t* job) {
   parallel_iterator_t* own = runner->owner;
   for (;;) {
     rn_mutex_lock(&own->mutex);
-    slot_t* slot = rn_is_cancelled(&own->inner->cancel) ? NULL : take_queued_locked(own);
+    parallel_map_slot_t* slot =
+        rn_is_cancelled(&own->inner->cancel) ? NULL : take_queued_locked(own);
     if (!slot) runner->is_active = false;
     rn_mutex_unlock(&own->mutex);
     if (!slot) break;
@@ -316,7 +317,7 @@ static void queue_arrived(parallel_iterator_t* own) {
   if (request->is_end) {
     own->is_over = true;
   } else {
-    slot_t* slot = slot_at(own, own->count);
+    parallel_map_slot_t* slot = slot_at(own, own->count);
     slot->status = request->status;
     slot->state = rn_ok(request->status) ? QUEUED : DONE;
     own->count++;
@@ -330,7 +331,7 @@ static bool fill(parallel_iterator_t* own) {
   for (;;) {
     rn_mutex_lock(&own->mutex);
     bool is_full = own->count >= dataset->limit || own->is_over || own->is_ended;
-    slot_t* slot = is_full ? NULL : slot_at(own, own->count);
+    parallel_map_slot_t* slot = is_full ? NULL : slot_at(own, own->count);
     rn_mutex_unlock(&own->mutex);
     if (is_full) return true;
     own->is_filling = true;
@@ -375,7 +376,7 @@ static bool work(parallel_iterator_t* own) {
   for (;;) {
     rn_mutex_lock(&own->mutex);
     bool is_done = give_locked(own);
-    slot_t* slot = is_done ? NULL : take_queued_locked(own);
+    parallel_map_slot_t* slot = is_done ? NULL : take_queued_locked(own);
     rn_mutex_unlock(&own->mutex);
     if (is_done) return true;
     if (!slot) return wait_for_slot(own);
@@ -419,7 +420,7 @@ static rn_status_t parallel_save(rn_data_iterator_t* iterator, rn_data_writer_t*
   for (int64_t i = 0; i < own->count; ++i) used += slot_at(own, i)->state != FREE;
   rn_data_put_int(writer, used);
   for (int64_t i = 0; i < own->count; ++i) {
-    slot_t* slot = slot_at(own, i);
+    parallel_map_slot_t* slot = slot_at(own, i);
     if (slot->state == FREE) continue;
     rn_data_put_int(writer, slot->state == DONE);
     rn_data_put_int(writer, rn_status_code(slot->status));
@@ -432,7 +433,8 @@ static rn_status_t parallel_save(rn_data_iterator_t* iterator, rn_data_writer_t*
   return rn_data_put_iterator(writer, own->source.iterator);
 }
 
-static rn_status_t restore_slot(parallel_iterator_t* own, slot_t* slot, rn_data_reader_t* reader) {
+static rn_status_t restore_slot(parallel_iterator_t* own, parallel_map_slot_t* slot,
+                                rn_data_reader_t* reader) {
   const parallel_t* dataset = (const parallel_t*)own->base.dataset;
   int64_t is_done = 0, code = 0;
   rn_str_t message;

@@ -19,10 +19,10 @@ typedef struct prefetch_t {
   int64_t capacity;
 } prefetch_t;
 
-typedef struct slot_t {
+typedef struct prefetch_slot_t {
   rn_status_t status;
   rn_tensor_t* row;
-} slot_t;
+} prefetch_slot_t;
 
 typedef struct prefetch_iterator_t {
   rn_data_iterator_t base;
@@ -32,7 +32,7 @@ typedef struct prefetch_iterator_t {
   rn_tensor_t* arriving;  // the row that the source writes to
   rn_mutex_t mutex;       // guards what follows
   rn_cond_t idle;
-  slot_t* slots;  // a ring
+  prefetch_slot_t* slots;  // a ring
   int64_t head, count;
   bool is_active;           // a task is active
   bool is_direct;           // a request uses the source directly
@@ -95,7 +95,7 @@ static rn_status_t prefetch_start(rn_data_iterator_t* iterator) {
   return start_source(own);
 }
 
-static slot_t* slot_at(const prefetch_iterator_t* own, int64_t i) {
+static prefetch_slot_t* slot_at(const prefetch_iterator_t* own, int64_t i) {
   const prefetch_t* prefetch = (const prefetch_t*)own->base.dataset;
   int64_t size = prefetch->capacity ? prefetch->capacity : 1;
   return &own->slots[(own->head + i) % size];
@@ -137,7 +137,7 @@ static void push_locked(prefetch_iterator_t* own) {
     return;
   }
   int32_t components = own->base.dataset->component_count;
-  slot_t* slot = slot_at(own, own->count);
+  prefetch_slot_t* slot = slot_at(own, own->count);
   slot->status = request->status;
   if (rn_ok(slot->status) && !slot->row)
     slot->status = rn_data_row(&own->base, components, &slot->row);
@@ -154,7 +154,7 @@ static bool pop_locked(prefetch_iterator_t* own) {
     asked->is_end = own->is_over;
     return own->is_over;
   }
-  slot_t* slot = slot_at(own, 0);
+  prefetch_slot_t* slot = slot_at(own, 0);
   asked->status = slot->status;
   slot->status = RN_OK;
   if (rn_ok(asked->status))
@@ -375,7 +375,7 @@ static rn_status_t prefetch_restore(rn_data_iterator_t* iterator, rn_data_reader
   if (count < 0 || count > prefetch->capacity) return rn_data_bad_state();
   own->is_over = is_over != 0;
   for (int64_t i = 0; i < count; ++i) {
-    slot_t* slot = slot_at(own, i);
+    prefetch_slot_t* slot = slot_at(own, i);
     if (!slot->row)
       RN_RETURN_IF_ERROR(rn_data_row(iterator, iterator->dataset->component_count, &slot->row));
     own->count++;

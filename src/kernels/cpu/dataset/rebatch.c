@@ -3,12 +3,12 @@
 #include "kernels/cpu/dataset/data.h"
 #include "kernels/cpu/move.h"
 
-typedef struct cut_t {
+typedef struct rebatch_cut_t {
   rn_dataset_t base;
   rn_dataset_t* input;
   const rn_tensor_t* sizes;  // for a rebatch
   bool drops_remainder;
-} cut_t;
+} rebatch_cut_t;
 
 typedef struct cut_iterator_t {
   rn_data_iterator_t base;
@@ -21,7 +21,7 @@ typedef struct cut_iterator_t {
 } cut_iterator_t;
 
 static rn_status_t cut_open(rn_dataset_t* dataset) {
-  cut_t* cut = (cut_t*)dataset;
+  rebatch_cut_t* cut = (rebatch_cut_t*)dataset;
   RN_RETURN_IF_ERROR(rn_data_upstream(dataset, "input_dataset", &cut->input));
   if (cut->input->component_count != dataset->component_count)
     return rn_invalid_argument("%s has %d input components, but %d output components",
@@ -35,7 +35,8 @@ static rn_status_t cut_start(rn_data_iterator_t* iterator) {
   int32_t count = iterator->dataset->component_count;
   RN_RETURN_IF_ERROR(rn_data_row(iterator, count, &own->whole));
   RN_RETURN_IF_ERROR(rn_data_row(iterator, count, &own->made));
-  return rn_data_source_start(&own->source, iterator, ((const cut_t*)iterator->dataset)->input);
+  return rn_data_source_start(&own->source, iterator,
+                              ((const rebatch_cut_t*)iterator->dataset)->input);
 }
 
 static void cut_stop(rn_data_iterator_t* iterator) {
@@ -67,12 +68,12 @@ static rn_status_t cut_restore(rn_data_iterator_t* iterator, rn_data_reader_t* r
            rn_tensor_dim(&own->whole[c], 0) == own->size;
   if (!fits) return rn_data_bad_state();
   return rn_data_restore_source(reader, &own->source, iterator,
-                                ((const cut_t*)iterator->dataset)->input);
+                                ((const rebatch_cut_t*)iterator->dataset)->input);
 }
 
-#define CUT                                                                                   \
-  .dataset_size = sizeof(cut_t), .iterator_size = sizeof(cut_iterator_t), .start = cut_start, \
-  .stop = cut_stop, .save = cut_save, .restore = cut_restore
+#define CUT                                                                       \
+  .dataset_size = sizeof(rebatch_cut_t), .iterator_size = sizeof(cut_iterator_t), \
+  .start = cut_start, .stop = cut_stop, .save = cut_save, .restore = cut_restore
 
 // Copies rows [first, first + count) of |tensor| to |to|, from its row |place| on.
 static rn_status_t copy_rows(const rn_tensor_t* tensor, int64_t first, int64_t count,
@@ -157,7 +158,7 @@ const rn_data_kind_t rn_data_kind_unbatch = {CUT, .open = cut_open, .next = unba
 
 // Batches of given sizes, in turn.
 static rn_status_t rebatch_open(rn_dataset_t* dataset) {
-  cut_t* cut = (cut_t*)dataset;
+  rebatch_cut_t* cut = (rebatch_cut_t*)dataset;
   RN_RETURN_IF_ERROR(cut_open(dataset));
   cut->sizes = rn_data_input(dataset, "batch_sizes", NULL);
   if (cut->sizes->rank > 1)
@@ -212,7 +213,7 @@ static bool rebatch_fail(cut_iterator_t* own, rn_status_t status) {
 
 static bool rebatch_next(rn_data_iterator_t* iterator) {
   cut_iterator_t* own = (cut_iterator_t*)iterator;
-  const cut_t* cut = (const cut_t*)iterator->dataset;
+  const rebatch_cut_t* cut = (const rebatch_cut_t*)iterator->dataset;
   int64_t wanted = rn_int_at(cut->sizes, own->turn % cut->sizes->count);
   while (own->made_count < wanted) {
     bool is_pending = false;

@@ -6,16 +6,16 @@
 #include "kernels/cpu/dataset/seeds.h"
 #include "kernels/cpu/dataset/walk.h"
 
-typedef struct maker_t {
+typedef struct resource_ops_maker_t {
   char* device;
   size_t size;
   rn_allocator_t allocator;
   const rn_env_t* env;
   bool always_changes;  // AnonymousRandomSeedGenerator
-} maker_t;
+} resource_ops_maker_t;
 
 static rn_status_t maker_init(const rn_kernel_init_t* init, void* state) {
-  maker_t* maker = state;
+  resource_ops_maker_t* maker = state;
   maker->allocator = init->allocator;
   maker->env = init->env;
   maker->size = init->device_name.size;
@@ -24,7 +24,7 @@ static rn_status_t maker_init(const rn_kernel_init_t* init, void* state) {
 }
 
 static void maker_destroy(void* state) {
-  maker_t* maker = state;
+  resource_ops_maker_t* maker = state;
   if (maker->device) rn_free(maker->allocator, maker->device, maker->size + 1);
 }
 
@@ -32,7 +32,7 @@ static void maker_destroy(void* state) {
 // the op has one. The resource lives as long as its handles.
 static rn_status_t give_handle(rn_kernel_ctx_t* ctx, const char* container,
                                rn_resource_t* resource) {
-  const maker_t* maker = ctx->state;
+  const resource_ops_maker_t* maker = ctx->state;
   char name[64];
   snprintf(name, sizeof name, "%s_%p", container, (void*)resource);
   rn_handle_t from = {.device = rn_str_n(maker->device, maker->size),
@@ -62,7 +62,7 @@ static rn_status_t give_handle(rn_kernel_ctx_t* ctx, const char* container,
 
 static rn_status_t seeds_compute(rn_kernel_ctx_t* ctx) {
   static const char* const names[] = {"seed", "seed2", "reshuffle"};
-  const maker_t* maker = ctx->state;
+  const resource_ops_maker_t* maker = ctx->state;
   int64_t values[3] = {0, 0, 1};
   for (int i = 0; i < ctx->kernel->input_count && i < 3; ++i) {
     const rn_tensor_t* in = rn_in(ctx, i);
@@ -77,16 +77,18 @@ static rn_status_t seeds_compute(rn_kernel_ctx_t* ctx) {
 
 static rn_status_t cache_compute(rn_kernel_ctx_t* ctx) {
   rn_data_cache_t* cache = NULL;
-  RN_RETURN_IF_ERROR(rn_data_cache_create(((const maker_t*)ctx->state)->allocator, &cache));
+  RN_RETURN_IF_ERROR(
+      rn_data_cache_create(((const resource_ops_maker_t*)ctx->state)->allocator, &cache));
   return give_handle(ctx, "AnonymousMemoryCache", &cache->resource);
 }
 
 static rn_status_t nothing_compute(rn_kernel_ctx_t* ctx) { return give_handle(ctx, "Dummy", NULL); }
 
-#define MAKE(name, function)                                                                    \
-  {                                                                                             \
-    .op = name, .device = "CPU", .flags = RN_KERNEL_OWN_OUTPUTS, .state_size = sizeof(maker_t), \
-    .init = maker_init, .destroy = maker_destroy, .compute = function                           \
+#define MAKE(name, function)                                                                  \
+  {                                                                                           \
+    .op = name, .device = "CPU", .flags = RN_KERNEL_OWN_OUTPUTS,                              \
+    .state_size = sizeof(resource_ops_maker_t), .init = maker_init, .destroy = maker_destroy, \
+    .compute = function                                                                       \
   }
 
 static const rn_kernel_def_t rows[] = {

@@ -4,11 +4,11 @@
 #include "io/snapshot.h"
 #include "kernels/cpu/dataset/window.h"
 
-typedef struct shard_t {
+typedef struct dataset_shard_t {
   rn_dataset_t base;
   char* path;  // Owned
   rn_compression_t compression;
-} shard_t;
+} dataset_shard_t;
 
 typedef struct shard_iterator_t {
   rn_data_iterator_t base;
@@ -22,12 +22,12 @@ static rn_status_t shard_open(rn_dataset_t* dataset) {
 }
 
 static void shard_close(rn_dataset_t* dataset) {
-  shard_t* shard = (shard_t*)dataset;
+  dataset_shard_t* shard = (dataset_shard_t*)dataset;
   if (shard->path) rn_free(dataset->node->allocator, shard->path, strlen(shard->path) + 1);
 }
 
 static rn_status_t shard_start(rn_data_iterator_t* iterator) {
-  const shard_t* shard = (const shard_t*)iterator->dataset;
+  const dataset_shard_t* shard = (const dataset_shard_t*)iterator->dataset;
   return rn_snapshot_reader_open(shard->base.host->env, shard->path, shard->compression,
                                  &((shard_iterator_t*)iterator)->reader);
 }
@@ -63,7 +63,7 @@ static rn_status_t shard_restore(rn_data_iterator_t* iterator, rn_data_reader_t*
   return rn_snapshot_reader_skip(own->reader, iterator->dataset->component_count, own->next);
 }
 
-static const rn_data_kind_t kind_shard = {.dataset_size = sizeof(shard_t),
+static const rn_data_kind_t kind_shard = {.dataset_size = sizeof(dataset_shard_t),
                                           .iterator_size = sizeof(shard_iterator_t),
                                           .open = shard_open,
                                           .close = shard_close,
@@ -83,7 +83,7 @@ static rn_status_t shard_create(const rn_dataset_t* like, int32_t count, const r
   rn_status_t status = rn_dataset_create_inner(node, like->host, &dataset);
   rn_object_release(&node->object);
   RN_RETURN_IF_ERROR(status);
-  shard_t* shard = (shard_t*)dataset;
+  dataset_shard_t* shard = (dataset_shard_t*)dataset;
   shard->compression = compression;
   status = rn_str_dup(like->node->allocator, path, &shard->path);
   if (rn_ok(status)) status = rn_dataset_tensor(dataset, out);
@@ -136,7 +136,7 @@ const rn_dataset_t* rn_data_shard_of(const rn_tensor_t* tensor) {
 }
 
 void rn_data_shard_put(rn_data_writer_t* writer, const rn_dataset_t* dataset) {
-  const shard_t* shard = (const shard_t*)dataset;
+  const dataset_shard_t* shard = (const dataset_shard_t*)dataset;
   rn_data_elements_put(writer, dataset);
   rn_data_put_text(writer, rn_str(shard->path));
   rn_data_put_int(writer, shard->compression);

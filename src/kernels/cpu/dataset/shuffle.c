@@ -16,10 +16,10 @@ typedef struct shuffle_t {
 
 // The part of the buffer that holds elements of one walk: positions |start| to |end|, which only
 // grow and are taken modulo the buffer's size.
-typedef struct walk_t {
+typedef struct shuffle_walk_t {
   int64_t start, end;
   int64_t first;  // initial position; the walk had no elements if |end| equals it
-} walk_t;
+} shuffle_walk_t;
 
 typedef struct shuffle_iterator_t {
   rn_data_iterator_t base;
@@ -28,7 +28,7 @@ typedef struct shuffle_iterator_t {
   rn_tensor_t* rows;  // Owned; |capacity| rows
   int64_t capacity;
   int64_t held;  // elements in the buffer
-  walk_t walks[MAX_WALKS + 2];
+  shuffle_walk_t walks[MAX_WALKS + 2];
   int walk_count;
   int64_t walk;  // number of walks started
   bool has_data;
@@ -180,7 +180,7 @@ static rn_status_t make_room(shuffle_iterator_t* own, int64_t place) {
 }
 
 static rn_status_t put_arrived(shuffle_iterator_t* own) {
-  walk_t* last = &own->walks[own->walk_count - 1];
+  shuffle_walk_t* last = &own->walks[own->walk_count - 1];
   RN_RETURN_IF_ERROR(make_room(own, last->end));
   rn_data_row_move(own->arriving, row_at(own, last->end), own->base.dataset->component_count);
   last->end++;
@@ -201,7 +201,7 @@ static rn_status_t begin_walk(shuffle_iterator_t* own) {
   RN_RETURN_IF_ERROR(
       rn_data_source_start(&own->source, &own->base, ((const shuffle_t*)own->base.dataset)->input));
   if (own->walk_count && own->walks[own->walk_count - 1].first == end) own->walk_count--;
-  own->walks[own->walk_count++] = (walk_t){end, end, end};
+  own->walks[own->walk_count++] = (shuffle_walk_t){end, end, end};
   own->walk++;
   return RN_OK;
 }
@@ -219,7 +219,7 @@ static void drop_used_walks(shuffle_iterator_t* own) {
 
 static bool draw(shuffle_iterator_t* own) {
   drop_used_walks(own);
-  walk_t* walk = &own->walks[0];
+  shuffle_walk_t* walk = &own->walks[0];
   uint64_t range = (uint64_t)(walk->end - walk->start);
   int64_t offset = (int64_t)(rn_philox_word(&own->words) % range);
   own->drawn++;
@@ -285,7 +285,7 @@ static rn_status_t restore_walk(shuffle_iterator_t* own, rn_data_reader_t* reade
   int64_t has_begun = 0;
   RN_RETURN_IF_ERROR(rn_data_take_int(reader, &has_begun));
   int64_t end = own->walk_count ? own->walks[own->walk_count - 1].end : 0;
-  own->walks[own->walk_count++] = (walk_t){end, end, has_begun ? end - 1 : end};
+  own->walks[own->walk_count++] = (shuffle_walk_t){end, end, has_begun ? end - 1 : end};
   for (int64_t i = 0; i < count; ++i) {
     RN_RETURN_IF_ERROR(rn_data_take_row(reader, own->base.dataset->types,
                                         own->base.dataset->component_count, own->arriving));

@@ -10,7 +10,7 @@
 #include "kernels/cpu/dataset/shard.h"
 #include "tensor/tstring.h"
 
-typedef struct kept_t {
+typedef struct snapshot_kept_t {
   rn_dataset_t base;
   rn_dataset_t* input;  // NULL if loaded
   rn_data_func_t shard_func, reader_func;
@@ -19,7 +19,7 @@ typedef struct kept_t {
   uint64_t hash;          // of a snapshot
   char run[24];           // if loaded: the directory below |folder|
   int64_t element_count;  // if loaded
-} kept_t;
+} snapshot_kept_t;
 
 typedef struct kept_iterator_t {
   rn_data_iterator_t base;
@@ -41,7 +41,7 @@ enum { IDLE = 0, OPENED, ASKED, SHARDED };
 static const rn_env_t* env_of(const kept_iterator_t* own) { return own->base.dataset->host->env; }
 
 // Directories.
-static rn_status_t read_path(kept_t* kept) {
+static rn_status_t read_path(snapshot_kept_t* kept) {
   const rn_tensor_t* path = rn_data_input(&kept->base, "path", NULL);
   if (path->rank != 0) return rn_invalid_argument("path must be a scalar");
   rn_str_t text = rn_tstring_view(RN_DATA(path, const rn_tstring_t));
@@ -55,14 +55,14 @@ static rn_status_t read_path(kept_t* kept) {
   return rn_strbuf_status(&kept->folder);
 }
 
-static rn_status_t open_reader(kept_t* kept) {
+static rn_status_t open_reader(snapshot_kept_t* kept) {
   static const rn_dtype_t variant = RN_VARIANT;
   RN_RETURN_IF_ERROR(rn_data_func_open(&kept->base, "reader_func", "reader_func_other_args", 1,
                                        &variant, &kept->reader_func));
   return rn_data_func_gives(&kept->reader_func, 1, &variant);
 }
 
-static rn_status_t open_writer(kept_t* kept) {
+static rn_status_t open_writer(snapshot_kept_t* kept) {
   rn_dataset_t* dataset = &kept->base;
   RN_RETURN_IF_ERROR(rn_data_upstream(dataset, "input_dataset", &kept->input));
   dataset->component_count = kept->input->component_count;
@@ -75,14 +75,14 @@ static rn_status_t open_writer(kept_t* kept) {
 }
 
 static rn_status_t save_open(rn_dataset_t* dataset) {
-  kept_t* kept = (kept_t*)dataset;
+  snapshot_kept_t* kept = (snapshot_kept_t*)dataset;
   rn_strbuf_init(&kept->folder, dataset->node->allocator);
   RN_RETURN_IF_ERROR(read_path(kept));
   return open_writer(kept);
 }
 
 static rn_status_t snapshot_open(rn_dataset_t* dataset) {
-  kept_t* kept = (kept_t*)dataset;
+  snapshot_kept_t* kept = (snapshot_kept_t*)dataset;
   RN_RETURN_IF_ERROR(save_open(dataset));
   RN_RETURN_IF_ERROR(open_reader(kept));
   if (rn_data_flag(dataset, "hash_valid"))
@@ -93,7 +93,7 @@ static rn_status_t snapshot_open(rn_dataset_t* dataset) {
   return rn_strbuf_status(&kept->folder);
 }
 
-static rn_status_t use_meta(kept_t* kept, const rn_snapshot_meta_t* meta) {
+static rn_status_t use_meta(snapshot_kept_t* kept, const rn_snapshot_meta_t* meta) {
   if (meta->version != 2)
     return rn_unimplemented("Snapshot reader version: %lld is not supported; %s",
                             (long long)meta->version, kept->folder.data);
@@ -107,7 +107,7 @@ static rn_status_t use_meta(kept_t* kept, const rn_snapshot_meta_t* meta) {
 }
 
 static rn_status_t load_open(rn_dataset_t* dataset) {
-  kept_t* kept = (kept_t*)dataset;
+  snapshot_kept_t* kept = (snapshot_kept_t*)dataset;
   rn_strbuf_init(&kept->folder, dataset->node->allocator);
   RN_RETURN_IF_ERROR(read_path(kept));
   rn_snapshot_meta_t meta = {0};
@@ -123,20 +123,20 @@ static rn_status_t load_open(rn_dataset_t* dataset) {
 }
 
 static void kept_close(rn_dataset_t* dataset) {
-  kept_t* kept = (kept_t*)dataset;
+  snapshot_kept_t* kept = (snapshot_kept_t*)dataset;
   rn_data_func_close(&kept->shard_func);
   rn_data_func_close(&kept->reader_func);
   rn_strbuf_clear(&kept->folder);
 }
 
 static int64_t kept_cardinality(const rn_dataset_t* dataset) {
-  const kept_t* kept = (const kept_t*)dataset;
+  const snapshot_kept_t* kept = (const snapshot_kept_t*)dataset;
   return kept->input ? rn_dataset_cardinality(kept->input) : kept->element_count;
 }
 
 static rn_status_t kept_start(rn_data_iterator_t* iterator) {
   kept_iterator_t* own = (kept_iterator_t*)iterator;
-  const kept_t* kept = (const kept_t*)iterator->dataset;
+  const snapshot_kept_t* kept = (const snapshot_kept_t*)iterator->dataset;
   rn_strbuf_init(&own->run, kept->base.node->allocator);
   if (kept->shard_func.instance)
     RN_RETURN_IF_ERROR(rn_data_call_init(&own->sharding, iterator, &kept->shard_func));
@@ -147,7 +147,7 @@ static rn_status_t kept_start(rn_data_iterator_t* iterator) {
 
 static void kept_stop(rn_data_iterator_t* iterator) {
   kept_iterator_t* own = (kept_iterator_t*)iterator;
-  const kept_t* kept = (const kept_t*)iterator->dataset;
+  const snapshot_kept_t* kept = (const snapshot_kept_t*)iterator->dataset;
   rn_data_source_stop(&own->source);
   rn_data_call_clear(&own->sharding, &kept->shard_func);
   rn_data_call_clear(&own->reading, &kept->reader_func);
@@ -159,7 +159,7 @@ static void kept_stop(rn_data_iterator_t* iterator) {
 
 // Writing.
 static rn_status_t write_meta(kept_iterator_t* own, bool is_final) {
-  const kept_t* kept = (const kept_t*)own->base.dataset;
+  const snapshot_kept_t* kept = (const snapshot_kept_t*)own->base.dataset;
   const rn_env_t* env = env_of(own);
   char hash[24] = "", run[24];
   bool is_snapshot = kept->base.kind == &rn_data_kind_snapshot;
@@ -176,7 +176,7 @@ static rn_status_t write_meta(kept_iterator_t* own, bool is_final) {
 }
 
 static rn_status_t set_run(kept_iterator_t* own, const char* run) {
-  const kept_t* kept = (const kept_t*)own->base.dataset;
+  const snapshot_kept_t* kept = (const snapshot_kept_t*)own->base.dataset;
   own->run.size = 0;
   rn_strbuf_printf(&own->run, "%s/%s", kept->folder.data, run);
   return rn_strbuf_status(&own->run);
@@ -185,7 +185,7 @@ static rn_status_t set_run(kept_iterator_t* own, const char* run) {
 // Whether a complete snapshot exists. It continues to be read until the one being written is
 // complete.
 static bool has_final(kept_iterator_t* own) {
-  const kept_t* kept = (const kept_t*)own->base.dataset;
+  const snapshot_kept_t* kept = (const snapshot_kept_t*)own->base.dataset;
   rn_snapshot_meta_t meta = {0};
   rn_strbuf_init(&meta.text, kept->base.node->allocator);
   rn_status_t status = rn_snapshot_meta_read(env_of(own), kept->folder.data, &meta);
@@ -196,7 +196,7 @@ static bool has_final(kept_iterator_t* own) {
 }
 
 static rn_status_t begin_writing(kept_iterator_t* own) {
-  const kept_t* kept = (const kept_t*)own->base.dataset;
+  const snapshot_kept_t* kept = (const snapshot_kept_t*)own->base.dataset;
   const rn_env_t* env = env_of(own);
   char run[24];
   own->run_id = env->random(env->self);
@@ -209,7 +209,7 @@ static rn_status_t begin_writing(kept_iterator_t* own) {
 }
 
 static rn_status_t write_row(kept_iterator_t* own, const rn_tensor_t* row) {
-  const kept_t* kept = (const kept_t*)own->base.dataset;
+  const snapshot_kept_t* kept = (const snapshot_kept_t*)own->base.dataset;
   int64_t shard = 0;
   if (kept->shard_func.instance) {
     const rn_tensor_t* result = &own->sharding.results[0];
@@ -243,7 +243,7 @@ static rn_status_t complete(kept_iterator_t* own) {
 
 // Reading.
 static rn_status_t begin_reading(kept_iterator_t* own, const char* run) {
-  const kept_t* kept = (const kept_t*)own->base.dataset;
+  const snapshot_kept_t* kept = (const snapshot_kept_t*)own->base.dataset;
   RN_RETURN_IF_ERROR(set_run(own, run));
   own->is_reading = true;
   rn_dataset_t* shards = NULL;
@@ -257,7 +257,7 @@ static rn_status_t begin_reading(kept_iterator_t* own, const char* run) {
 
 // Walks over the dataset that the reader function made of the shards.
 static rn_status_t use_made(kept_iterator_t* own) {
-  const kept_t* kept = (const kept_t*)own->base.dataset;
+  const snapshot_kept_t* kept = (const snapshot_kept_t*)own->base.dataset;
   rn_dataset_t* made = NULL;
   RN_RETURN_IF_ERROR(rn_dataset_of(&own->reading.results[0], &made));
   bool fits = made->component_count == kept->base.component_count;
@@ -274,7 +274,7 @@ static rn_status_t use_made(kept_iterator_t* own) {
 }
 
 static rn_status_t begin_snapshot(kept_iterator_t* own) {
-  const kept_t* kept = (const kept_t*)own->base.dataset;
+  const snapshot_kept_t* kept = (const snapshot_kept_t*)own->base.dataset;
   rn_snapshot_meta_t meta = {0};
   rn_strbuf_init(&meta.text, kept->base.node->allocator);
   rn_status_t status = rn_snapshot_meta_read(env_of(own), kept->folder.data, &meta);
@@ -300,7 +300,7 @@ static rn_status_t begin_snapshot(kept_iterator_t* own) {
 }
 
 static rn_status_t begin(kept_iterator_t* own) {
-  const kept_t* kept = (const kept_t*)own->base.dataset;
+  const snapshot_kept_t* kept = (const snapshot_kept_t*)own->base.dataset;
   if (!kept->input) return begin_reading(own, kept->run);
   if (kept->base.kind == &rn_data_kind_snapshot) return begin_snapshot(own);
   return begin_writing(own);
@@ -314,7 +314,7 @@ static bool answer(kept_iterator_t* own, rn_status_t status) {
 
 // Opens the source; true if it has to wait or |*out_status| has an error.
 static bool open_source(kept_iterator_t* own, rn_status_t* out_status) {
-  const kept_t* kept = (const kept_t*)own->base.dataset;
+  const snapshot_kept_t* kept = (const snapshot_kept_t*)own->base.dataset;
   rn_data_iterator_t* iterator = &own->base;
   if (iterator->phase == IDLE) {
     *out_status = begin(own);
@@ -337,7 +337,7 @@ static bool open_source(kept_iterator_t* own, rn_status_t* out_status) {
 
 static bool kept_next(rn_data_iterator_t* iterator) {
   kept_iterator_t* own = (kept_iterator_t*)iterator;
-  const kept_t* kept = (const kept_t*)iterator->dataset;
+  const snapshot_kept_t* kept = (const snapshot_kept_t*)iterator->dataset;
   rn_tensor_t* out = iterator->asked->out;
   rn_status_t status = RN_OK;
   if (own->is_over) return rn_data_end(iterator);
@@ -378,7 +378,7 @@ static rn_status_t kept_save(rn_data_iterator_t* iterator, rn_data_writer_t* wri
 }
 
 static rn_status_t restore_reading(kept_iterator_t* own, rn_data_reader_t* reader, rn_str_t run) {
-  const kept_t* kept = (const kept_t*)own->base.dataset;
+  const snapshot_kept_t* kept = (const snapshot_kept_t*)own->base.dataset;
   rn_str_t folder = rn_strbuf_view(&kept->folder);
   if (run.size <= folder.size + 1 || memcmp(run.data, folder.data, folder.size) != 0)
     return rn_data_loss(
@@ -402,7 +402,7 @@ static rn_status_t restore_reading(kept_iterator_t* own, rn_data_reader_t* reade
 }
 
 static rn_status_t restore_writing(kept_iterator_t* own, rn_data_reader_t* reader) {
-  const kept_t* kept = (const kept_t*)own->base.dataset;
+  const snapshot_kept_t* kept = (const snapshot_kept_t*)own->base.dataset;
   char run[24];
   snprintf(run, sizeof run, "%" PRIu64, own->run_id);
   RN_RETURN_IF_ERROR(set_run(own, run));
@@ -412,7 +412,7 @@ static rn_status_t restore_writing(kept_iterator_t* own, rn_data_reader_t* reade
 
 static rn_status_t kept_restore(rn_data_iterator_t* iterator, rn_data_reader_t* reader) {
   kept_iterator_t* own = (kept_iterator_t*)iterator;
-  const kept_t* kept = (const kept_t*)iterator->dataset;
+  const snapshot_kept_t* kept = (const snapshot_kept_t*)iterator->dataset;
   int64_t is_begun = 0, is_over = 0, is_reading = 0, run_id = 0;
   rn_str_t run;
   RN_RETURN_IF_ERROR(rn_data_take_int(reader, &is_begun));
@@ -433,11 +433,11 @@ static rn_status_t kept_restore(rn_data_iterator_t* iterator, rn_data_reader_t* 
   return own->is_reading ? restore_reading(own, reader, run) : restore_writing(own, reader);
 }
 
-#define KEPT(open_)                                                                               \
-  {                                                                                               \
-    .dataset_size = sizeof(kept_t), .iterator_size = sizeof(kept_iterator_t), .open = (open_),    \
-    .close = kept_close, .cardinality = kept_cardinality, .start = kept_start, .stop = kept_stop, \
-    .next = kept_next, .save = kept_save, .restore = kept_restore                                 \
+#define KEPT(open_)                                                                             \
+  {                                                                                             \
+    .dataset_size = sizeof(snapshot_kept_t), .iterator_size = sizeof(kept_iterator_t),          \
+    .open = (open_), .close = kept_close, .cardinality = kept_cardinality, .start = kept_start, \
+    .stop = kept_stop, .next = kept_next, .save = kept_save, .restore = kept_restore            \
   }
 const rn_data_kind_t rn_data_kind_snapshot = KEPT(snapshot_open);
 const rn_data_kind_t rn_data_kind_save = KEPT(save_open);

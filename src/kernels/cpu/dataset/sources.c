@@ -6,10 +6,10 @@
 #include "kernels/cpu/sparse/sparse.h"
 
 // A range of numbers.
-typedef struct range_t {
+typedef struct sources_range_t {
   rn_dataset_t base;
   int64_t start, stop, step;
-} range_t;
+} sources_range_t;
 
 typedef struct range_iterator_t {
   rn_data_iterator_t base;
@@ -18,7 +18,7 @@ typedef struct range_iterator_t {
 } range_iterator_t;
 
 static rn_status_t range_open(rn_dataset_t* dataset) {
-  range_t* range = (range_t*)dataset;
+  sources_range_t* range = (sources_range_t*)dataset;
   RN_RETURN_IF_ERROR(rn_data_scalar(dataset, "start", &range->start));
   RN_RETURN_IF_ERROR(rn_data_scalar(dataset, "stop", &range->stop));
   RN_RETURN_IF_ERROR(rn_data_scalar(dataset, "step", &range->step));
@@ -26,7 +26,7 @@ static rn_status_t range_open(rn_dataset_t* dataset) {
 }
 
 static int64_t range_cardinality(const rn_dataset_t* dataset) {
-  const range_t* range = (const range_t*)dataset;
+  const sources_range_t* range = (const sources_range_t*)dataset;
   bool up = range->step > 0;
   if (up ? range->start >= range->stop : range->start <= range->stop) return 0;
   // Distances may not fit into 63 bits.
@@ -39,13 +39,13 @@ static int64_t range_cardinality(const rn_dataset_t* dataset) {
 
 static rn_status_t range_start(rn_data_iterator_t* iterator) {
   range_iterator_t* own = (range_iterator_t*)iterator;
-  own->next = ((const range_t*)iterator->dataset)->start;
+  own->next = ((const sources_range_t*)iterator->dataset)->start;
   return RN_OK;
 }
 
 static bool range_next(rn_data_iterator_t* iterator) {
   range_iterator_t* own = (range_iterator_t*)iterator;
-  const range_t* range = (const range_t*)iterator->dataset;
+  const sources_range_t* range = (const sources_range_t*)iterator->dataset;
   if (own->is_over || (range->step > 0 ? own->next >= range->stop : own->next <= range->stop))
     return rn_data_end(iterator);
   rn_status_t status = rn_data_make_scalar(range->base.node->memory, range->base.types[0],
@@ -70,7 +70,7 @@ static rn_status_t range_restore(rn_data_iterator_t* iterator, rn_data_reader_t*
   return RN_OK;
 }
 
-const rn_data_kind_t rn_data_kind_range = {.dataset_size = sizeof(range_t),
+const rn_data_kind_t rn_data_kind_range = {.dataset_size = sizeof(sources_range_t),
                                            .iterator_size = sizeof(range_iterator_t),
                                            .open = range_open,
                                            .cardinality = range_cardinality,
@@ -80,18 +80,18 @@ const rn_data_kind_t rn_data_kind_range = {.dataset_size = sizeof(range_t),
                                            .restore = range_restore};
 
 // Iterators whose whole state is one number.
-typedef struct counter_t {
+typedef struct sources_counter_t {
   rn_data_iterator_t base;
   int64_t next;
-} counter_t;
+} sources_counter_t;
 
 static rn_status_t counter_save(rn_data_iterator_t* iterator, rn_data_writer_t* writer) {
-  rn_data_put_int(writer, ((counter_t*)iterator)->next);
+  rn_data_put_int(writer, ((sources_counter_t*)iterator)->next);
   return RN_OK;
 }
 
 static rn_status_t counter_restore(rn_data_iterator_t* iterator, rn_data_reader_t* reader) {
-  counter_t* own = (counter_t*)iterator;
+  sources_counter_t* own = (sources_counter_t*)iterator;
   RN_RETURN_IF_ERROR(rn_data_take_int(reader, &own->next));
   return own->next < 0 ? rn_data_bad_state() : RN_OK;
 }
@@ -126,7 +126,7 @@ static int64_t one(const rn_dataset_t* dataset) {
 }
 
 static bool tensors_next(rn_data_iterator_t* iterator) {
-  counter_t* own = (counter_t*)iterator;
+  sources_counter_t* own = (sources_counter_t*)iterator;
   if (own->next > 0) return rn_data_end(iterator);
   const rn_dataset_t* dataset = iterator->dataset;
   rn_tensor_t* out = iterator->asked->out;
@@ -148,7 +148,7 @@ static rn_status_t tensors_open(rn_dataset_t* dataset) {
 }
 
 const rn_data_kind_t rn_data_kind_tensors = {.dataset_size = sizeof(rn_dataset_t),
-                                             .iterator_size = sizeof(counter_t),
+                                             .iterator_size = sizeof(sources_counter_t),
                                              .open = tensors_open,
                                              .cardinality = one,
                                              .next = tensors_next,
@@ -156,13 +156,13 @@ const rn_data_kind_t rn_data_kind_tensors = {.dataset_size = sizeof(rn_dataset_t
                                              .restore = counter_restore};
 
 // TensorSliceDataset: slices along the first dimension.
-typedef struct slices_t {
+typedef struct sources_slices_t {
   rn_dataset_t base;
   int64_t count;
-} slices_t;
+} sources_slices_t;
 
 static rn_status_t slices_open(rn_dataset_t* dataset) {
-  slices_t* slices = (slices_t*)dataset;
+  sources_slices_t* slices = (sources_slices_t*)dataset;
   RN_RETURN_IF_ERROR(check_components(dataset));
   for (int32_t c = 0; c < dataset->component_count; ++c) {
     const rn_tensor_t* tensor = &dataset->inputs[c];
@@ -178,7 +178,7 @@ static rn_status_t slices_open(rn_dataset_t* dataset) {
 }
 
 static int64_t slices_cardinality(const rn_dataset_t* dataset) {
-  return ((const slices_t*)dataset)->count;
+  return ((const sources_slices_t*)dataset)->count;
 }
 
 // Row |i| of |tensor|: shared if it meets the alignment of buffers, copied otherwise.
@@ -202,8 +202,8 @@ static rn_status_t take_slice(rn_allocator_t memory, const rn_tensor_t* tensor, 
 }
 
 static bool slices_next(rn_data_iterator_t* iterator) {
-  counter_t* own = (counter_t*)iterator;
-  const slices_t* slices = (const slices_t*)iterator->dataset;
+  sources_counter_t* own = (sources_counter_t*)iterator;
+  const sources_slices_t* slices = (const sources_slices_t*)iterator->dataset;
   if (own->next >= slices->count) return rn_data_end(iterator);
   rn_tensor_t* out = iterator->asked->out;
   rn_status_t status = RN_OK;
@@ -216,8 +216,8 @@ static bool slices_next(rn_data_iterator_t* iterator) {
   return rn_data_finish(iterator, status);
 }
 
-const rn_data_kind_t rn_data_kind_slices = {.dataset_size = sizeof(slices_t),
-                                            .iterator_size = sizeof(counter_t),
+const rn_data_kind_t rn_data_kind_slices = {.dataset_size = sizeof(sources_slices_t),
+                                            .iterator_size = sizeof(sources_counter_t),
                                             .open = slices_open,
                                             .cardinality = slices_cardinality,
                                             .next = slices_next,

@@ -20,14 +20,14 @@ struct rn_data_chunk_t {
 };
 
 // One string, followed by its bytes.
-typedef struct text_t {
+typedef struct dataset_text_t {
   rn_buffer_t buffer;
   rn_data_chunk_t* chunk;    // Retained: the chunk it lies in; NULL if in its own block
   rn_allocator_t allocator;  // of that block
   size_t block_size;
   rn_tstring_t string;
   char bytes[];
-} text_t;
+} dataset_text_t;
 
 void rn_data_chunk_release(rn_data_chunk_t* chunk) {
   if (chunk && atomic_fetch_sub(&chunk->refs, 1) == 1)
@@ -35,7 +35,7 @@ void rn_data_chunk_release(rn_data_chunk_t* chunk) {
 }
 
 static void text_destroy(rn_buffer_t* buffer) {
-  text_t* text = (text_t*)buffer;
+  dataset_text_t* text = (dataset_text_t*)buffer;
   // A sole owner of the buffer may have replaced the string.
   rn_tstring_clear(&text->string);
   if (text->chunk)
@@ -66,7 +66,7 @@ static void set_string(rn_tstring_t* string, const char* bytes, size_t size) {
 }
 
 // Initializes |text|, whose allocator or chunk is set, and the scalar |out|.
-static void text_fill(text_t* text, rn_str_t from, rn_tensor_t* out) {
+static void text_fill(dataset_text_t* text, rn_str_t from, rn_tensor_t* out) {
   buffer_init(&text->buffer, &text->string, sizeof text->string, text_destroy);
   memcpy(text->bytes, from.size ? from.data : "", from.size);
   text->bytes[from.size] = '\0';
@@ -76,7 +76,7 @@ static void text_fill(text_t* text, rn_str_t from, rn_tensor_t* out) {
 }
 
 rn_status_t rn_data_text_create(rn_allocator_t memory, rn_str_t from, rn_tensor_t* out) {
-  text_t* text = NULL;
+  dataset_text_t* text = NULL;
   size_t size = 0;
   if (!rn_add_ok(sizeof *text + 1, from.size, &size)) return rn_out_of_memory();
   RN_RETURN_IF_ERROR(rn_alloc(memory, size, (void**)&text));
@@ -106,12 +106,12 @@ static rn_status_t new_chunk(rn_data_chunk_t** inout_chunk, rn_allocator_t memor
 rn_status_t rn_data_text_create_in(rn_data_chunk_t** inout_chunk, rn_allocator_t memory,
                                    rn_str_t from, rn_tensor_t* out) {
   if (from.size > CHUNK_TEXT) return rn_data_text_create(memory, from, out);
-  size_t size = (sizeof(text_t) + from.size + 16) & ~(size_t)15;
+  size_t size = (sizeof(dataset_text_t) + from.size + 16) & ~(size_t)15;
   if (!*inout_chunk || (*inout_chunk)->size - (*inout_chunk)->used < size)
     RN_RETURN_IF_ERROR(new_chunk(inout_chunk, memory));
   RN_RETURN_IF_ERROR(rn_tensor_init(out, RN_STRING, RN_SHAPE_SCALAR));
   rn_data_chunk_t* chunk = *inout_chunk;
-  text_t* text = (text_t*)(void*)((char*)chunk + chunk->used);
+  dataset_text_t* text = (dataset_text_t*)(void*)((char*)chunk + chunk->used);
   chunk->used += size;
   atomic_fetch_add_explicit(&chunk->refs, 1, memory_order_relaxed);
   text->chunk = chunk;
@@ -128,16 +128,16 @@ void rn_data_text_view(rn_buffer_t* block, rn_str_t text, rn_tstring_t* string, 
 }
 
 // Several strings, and the buffers they need.
-typedef struct texts_t {
+typedef struct dataset_texts_t {
   rn_buffer_t buffer;
   rn_allocator_t allocator;
   size_t block_size;
   RN_VEC(rn_buffer_t*) kept;  // Retained
   rn_tstring_t strings[];
-} texts_t;
+} dataset_texts_t;
 
 static void texts_destroy(rn_buffer_t* buffer) {
-  texts_t* texts = (texts_t*)buffer;
+  dataset_texts_t* texts = (dataset_texts_t*)buffer;
   size_t count = buffer->size / sizeof *texts->strings;
   for (size_t i = 0; i < count; ++i) rn_tstring_clear(&texts->strings[i]);
   for (size_t i = 0; i < texts->kept.count; ++i) rn_buffer_release(texts->kept.items[i]);
@@ -146,7 +146,7 @@ static void texts_destroy(rn_buffer_t* buffer) {
 }
 
 rn_status_t rn_data_texts_create(rn_allocator_t memory, rn_shape_t shape, rn_tensor_t* out) {
-  texts_t* texts = NULL;
+  dataset_texts_t* texts = NULL;
   size_t bytes = 0, size = 0;
   RN_RETURN_IF_ERROR(rn_tensor_init(out, RN_STRING, shape));
   if (!rn_mul_ok((size_t)out->count, sizeof *texts->strings, &bytes) ||
@@ -170,7 +170,7 @@ rn_status_t rn_data_texts_create(rn_allocator_t memory, rn_shape_t shape, rn_ten
 static bool owns_its_bytes(const rn_tstring_t* string) { return (string->small[0] & 3) < 2; }
 
 rn_status_t rn_data_texts_put(rn_tensor_t* tensor, int64_t place, rn_tensor_t* element) {
-  texts_t* texts = (texts_t*)tensor->buffer;
+  dataset_texts_t* texts = (dataset_texts_t*)tensor->buffer;
   rn_tstring_t* to = texts->strings + place;
   rn_tstring_t* from = RN_DATA(element, rn_tstring_t);
   rn_buffer_t* buffer = element->buffer;
@@ -200,8 +200,8 @@ rn_status_t rn_data_texts_put(rn_tensor_t* tensor, int64_t place, rn_tensor_t* e
 }
 
 void rn_data_texts_move(rn_tensor_t* from_tensor, rn_tensor_t* to_tensor, int64_t count) {
-  texts_t* from = (texts_t*)from_tensor->buffer;
-  texts_t* to = (texts_t*)to_tensor->buffer;
+  dataset_texts_t* from = (dataset_texts_t*)from_tensor->buffer;
+  dataset_texts_t* to = (dataset_texts_t*)to_tensor->buffer;
   for (int64_t i = 0; i < count; ++i) {
     to->strings[i] = from->strings[i];
     rn_tstring_init(&from->strings[i]);

@@ -6,14 +6,14 @@
 #include "kernels/cpu/dataset/expected.h"
 
 // A kernel that waits for its turn.
-typedef struct waiter_t {
+typedef struct walk_waiter_t {
   rn_cancel_entry_t entry;  // first
   rn_kernel_ctx_t* ctx;
   rn_data_verb_t verb;
   rn_data_walk_t* walk;  // the one waited for
-  struct waiter_t* next;
+  struct walk_waiter_t* next;
   bool is_in_line, is_cancelled;  // guarded by the walk's mutex
-} waiter_t;
+} walk_waiter_t;
 
 struct rn_data_walk_t {
   rn_object_t object;
@@ -27,7 +27,7 @@ struct rn_data_walk_t {
   rn_tensor_t* row;              // Owned; for optionals
   rn_mutex_t mutex;              // guards what follows
   bool is_busy;
-  waiter_t *first, *last;
+  walk_waiter_t *first, *last;
 };
 
 static void walk_destroy(rn_object_t* object) {
@@ -272,15 +272,15 @@ static void end_call(rn_data_walk_t* walk, rn_kernel_ctx_t* ctx, rn_status_t sta
   rn_object_release(&host->object);
 }
 
-static void drop_waiter(rn_data_walk_t* walk, waiter_t* waiter) {
+static void drop_waiter(rn_data_walk_t* walk, walk_waiter_t* waiter) {
   rn_cancel_remove(waiter->ctx->step->cancel, &waiter->entry);
   RN_FREE(walk->allocator, waiter);
 }
 
 // Takes the next waiter in line, whose turn it is now; NULL if none waits.
-static waiter_t* next_in_line(rn_data_walk_t* walk) {
+static walk_waiter_t* next_in_line(rn_data_walk_t* walk) {
   rn_mutex_lock(&walk->mutex);
-  waiter_t* waiter = walk->first;
+  walk_waiter_t* waiter = walk->first;
   if (waiter) {
     walk->first = waiter->next;
     if (!walk->first) walk->last = NULL;
@@ -296,7 +296,7 @@ static waiter_t* next_in_line(rn_data_walk_t* walk) {
 static bool end_turn(rn_data_walk_t* walk) {
   rn_kernel_ctx_t* ctx = walk->ctx;
   rn_status_t status = give(walk);
-  waiter_t* waiter = next_in_line(walk);
+  walk_waiter_t* waiter = next_in_line(walk);
   if (waiter) {
     walk->ctx = waiter->ctx;
     walk->verb = waiter->verb;
@@ -316,8 +316,8 @@ static void request_done(rn_data_request_t* request) {
   if (end_turn(walk)) take_turns(walk);
 }
 
-static void remove_locked(rn_data_walk_t* walk, waiter_t* waiter) {
-  waiter_t **at = &walk->first, *previous = NULL;
+static void remove_locked(rn_data_walk_t* walk, walk_waiter_t* waiter) {
+  walk_waiter_t **at = &walk->first, *previous = NULL;
   while (*at != waiter) {
     previous = *at;
     at = &previous->next;
@@ -328,7 +328,7 @@ static void remove_locked(rn_data_walk_t* walk, waiter_t* waiter) {
 }
 
 static void waiter_cancelled(rn_cancel_entry_t* entry) {
-  waiter_t* waiter = (waiter_t*)entry;
+  walk_waiter_t* waiter = (walk_waiter_t*)entry;
   rn_data_walk_t* walk = waiter->walk;
   rn_mutex_lock(&walk->mutex);
   bool was_in_line = waiter->is_in_line;
@@ -342,7 +342,7 @@ static void waiter_cancelled(rn_cancel_entry_t* entry) {
 }
 
 // True if the turn of |waiter| has come already or never will; then it is not in line.
-static bool stand_in_line(rn_data_walk_t* walk, waiter_t* waiter, bool* out_is_cancelled) {
+static bool stand_in_line(rn_data_walk_t* walk, walk_waiter_t* waiter, bool* out_is_cancelled) {
   rn_mutex_lock(&walk->mutex);
   *out_is_cancelled = waiter->is_cancelled;
   bool is_first = !walk->is_busy && !waiter->is_cancelled;
@@ -364,13 +364,14 @@ static bool stand_in_line(rn_data_walk_t* walk, waiter_t* waiter, bool* out_is_c
 }
 
 static void wait_for_turn(rn_data_walk_t* walk, rn_kernel_ctx_t* ctx, rn_data_verb_t verb) {
-  waiter_t* waiter = NULL;
+  walk_waiter_t* waiter = NULL;
   rn_status_t status = RN_NEW(walk->allocator, &waiter);
   if (!rn_ok(status)) {
     end_call(walk, ctx, status);
     return;
   }
-  *waiter = (waiter_t){.entry = {.fn = waiter_cancelled}, .ctx = ctx, .verb = verb, .walk = walk};
+  *waiter =
+      (walk_waiter_t){.entry = {.fn = waiter_cancelled}, .ctx = ctx, .verb = verb, .walk = walk};
   if (!rn_cancel_add(ctx->step->cancel, &waiter->entry)) {
     RN_FREE(walk->allocator, waiter);
     end_call(walk, ctx, rn_cancelled("Operation was cancelled"));

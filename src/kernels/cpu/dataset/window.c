@@ -2,11 +2,11 @@
 #include "kernels/cpu/dataset/window.h"
 
 // Rows in memory as a dataset: the content of a window.
-typedef struct rows_t {
+typedef struct window_rows_t {
   rn_dataset_t base;
   rn_tensor_t* rows;  // Owned; |count| rows, concatenated
   int64_t count;
-} rows_t;
+} window_rows_t;
 
 typedef struct rows_iterator_t {
   rn_data_iterator_t base;
@@ -19,19 +19,19 @@ static rn_status_t rows_open(rn_dataset_t* dataset) {
 }
 
 static void rows_close(rn_dataset_t* dataset) {
-  rows_t* rows = (rows_t*)dataset;
+  window_rows_t* rows = (window_rows_t*)dataset;
   int64_t total = rows->rows ? rows->count * dataset->component_count : 0;
   for (int64_t i = 0; i < total; ++i) rn_tensor_clear(&rows->rows[i]);
   RN_FREE_ARRAY(dataset->node->allocator, rows->rows, total);
 }
 
 static int64_t rows_cardinality(const rn_dataset_t* dataset) {
-  return ((const rows_t*)dataset)->count;
+  return ((const window_rows_t*)dataset)->count;
 }
 
 static bool rows_next(rn_data_iterator_t* iterator) {
   rows_iterator_t* own = (rows_iterator_t*)iterator;
-  const rows_t* rows = (const rows_t*)iterator->dataset;
+  const window_rows_t* rows = (const window_rows_t*)iterator->dataset;
   int32_t count = rows->base.component_count;
   if (own->next >= rows->count) return rn_data_end(iterator);
   rn_status_t status = RN_OK;
@@ -55,7 +55,7 @@ static rn_status_t rows_restore(rn_data_iterator_t* iterator, rn_data_reader_t* 
   return own->next < 0 ? rn_data_bad_state() : RN_OK;
 }
 
-static const rn_data_kind_t kind_rows = {.dataset_size = sizeof(rows_t),
+static const rn_data_kind_t kind_rows = {.dataset_size = sizeof(window_rows_t),
                                          .iterator_size = sizeof(rows_iterator_t),
                                          .open = rows_open,
                                          .close = rows_close,
@@ -74,7 +74,7 @@ rn_status_t rn_data_rows_dataset(const rn_dataset_t* like, int32_t first, int32_
   rn_status_t status = rn_dataset_create_inner(node, like->host, &dataset);
   rn_object_release(&node->object);
   RN_RETURN_IF_ERROR(status);
-  rows_t* own = (rows_t*)dataset;
+  window_rows_t* own = (window_rows_t*)dataset;
   status = RN_NEW_ARRAY(node->allocator, (size_t)(count * component_count), &own->rows);
   if (rn_ok(status)) own->count = count;
   for (int64_t i = 0; rn_ok(status) && i < count; ++i)
@@ -107,7 +107,7 @@ void rn_data_elements_put(rn_data_writer_t* writer, const rn_dataset_t* dataset)
 }
 
 void rn_data_rows_put(rn_data_writer_t* writer, const rn_dataset_t* dataset) {
-  const rows_t* rows = (const rows_t*)dataset;
+  const window_rows_t* rows = (const window_rows_t*)dataset;
   rn_data_elements_put(writer, dataset);
   rn_data_put_int(writer, rows->count);
   for (int64_t i = 0; i < rows->count; ++i)
@@ -150,7 +150,7 @@ static rn_status_t take_rows(rn_data_reader_t* reader, rn_data_elements_t* eleme
   rn_status_t status = rn_dataset_create_inner(node, reader->dataset->host, &dataset);
   rn_object_release(&node->object);
   RN_RETURN_IF_ERROR(status);
-  rows_t* rows = (rows_t*)dataset;
+  window_rows_t* rows = (window_rows_t*)dataset;
   status = RN_NEW_ARRAY(dataset->node->allocator, (size_t)(count * elements->count), &rows->rows);
   if (rn_ok(status)) rows->count = count;
   for (int64_t i = 0; rn_ok(status) && i < count; ++i) {
@@ -177,12 +177,12 @@ rn_status_t rn_data_rows_take(rn_data_reader_t* reader, rn_tensor_t* out) {
 }
 
 // Windows of |size| elements, |stride| apart, starting |shift| apart; one dataset per component.
-typedef struct window_t {
+typedef struct dataset_window_t {
   rn_dataset_t base;
   rn_dataset_t* input;
   int64_t size, shift, stride;
   bool drops_remainder;
-} window_t;
+} dataset_window_t;
 
 typedef struct window_iterator_t {
   rn_data_iterator_t base;
@@ -242,7 +242,7 @@ rn_status_t rn_data_rows_restore(rn_data_rows_t* rows, rn_data_reader_t* reader,
 }
 
 static rn_status_t window_open(rn_dataset_t* dataset) {
-  window_t* window = (window_t*)dataset;
+  dataset_window_t* window = (dataset_window_t*)dataset;
   RN_RETURN_IF_ERROR(rn_data_upstream(dataset, "input_dataset", &window->input));
   RN_RETURN_IF_ERROR(rn_data_scalar(dataset, "size", &window->size));
   if (window->size <= 0) return rn_invalid_argument("Window size must be greater than zero.");
@@ -267,7 +267,7 @@ static rn_status_t window_open(rn_dataset_t* dataset) {
 }
 
 static int64_t window_cardinality(const rn_dataset_t* dataset) {
-  const window_t* window = (const window_t*)dataset;
+  const dataset_window_t* window = (const dataset_window_t*)dataset;
   int64_t n = rn_dataset_cardinality(window->input);
   if (n < 0) return n;
   int64_t span = (window->size - 1) * window->stride + 1;
@@ -281,7 +281,8 @@ static rn_status_t window_start(rn_data_iterator_t* iterator) {
   own->rows =
       (rn_data_rows_t){.allocator = iterator->dataset->node->allocator, .component_count = count};
   RN_RETURN_IF_ERROR(rn_data_row(iterator, count, &own->arriving));
-  return rn_data_source_start(&own->source, iterator, ((const window_t*)iterator->dataset)->input);
+  return rn_data_source_start(&own->source, iterator,
+                              ((const dataset_window_t*)iterator->dataset)->input);
 }
 
 static void window_stop(rn_data_iterator_t* iterator) {
@@ -293,7 +294,7 @@ static void window_stop(rn_data_iterator_t* iterator) {
 
 // Moves the window at the front of the rows to |out|: one dataset per component.
 static rn_status_t give_window(window_iterator_t* own, rn_tensor_t* out) {
-  const window_t* window = (const window_t*)own->base.dataset;
+  const dataset_window_t* window = (const dataset_window_t*)own->base.dataset;
   rn_allocator_t allocator = window->base.node->allocator;
   int64_t have = (int64_t)own->rows.list.count;
   int64_t count = (have + window->stride - 1) / window->stride;
@@ -314,7 +315,7 @@ static rn_status_t give_window(window_iterator_t* own, rn_tensor_t* out) {
 
 static bool window_next(rn_data_iterator_t* iterator) {
   window_iterator_t* own = (window_iterator_t*)iterator;
-  const window_t* window = (const window_t*)iterator->dataset;
+  const dataset_window_t* window = (const dataset_window_t*)iterator->dataset;
   int64_t span = (window->size - 1) * window->stride + 1;
   while (iterator->phase || (own->source.iterator && (int64_t)own->rows.list.count < span)) {
     if (iterator->phase == 0) {
@@ -357,13 +358,13 @@ static rn_status_t window_save(rn_data_iterator_t* iterator, rn_data_writer_t* w
 
 static rn_status_t window_restore(rn_data_iterator_t* iterator, rn_data_reader_t* reader) {
   window_iterator_t* own = (window_iterator_t*)iterator;
-  const window_t* window = (const window_t*)iterator->dataset;
+  const dataset_window_t* window = (const dataset_window_t*)iterator->dataset;
   RN_RETURN_IF_ERROR(rn_data_take_int(reader, &own->skip));
   RN_RETURN_IF_ERROR(rn_data_rows_restore(&own->rows, reader, window->input->types, own->arriving));
   return rn_data_restore_source(reader, &own->source, iterator, window->input);
 }
 
-const rn_data_kind_t rn_data_kind_window = {.dataset_size = sizeof(window_t),
+const rn_data_kind_t rn_data_kind_window = {.dataset_size = sizeof(dataset_window_t),
                                             .iterator_size = sizeof(window_iterator_t),
                                             .open = window_open,
                                             .cardinality = window_cardinality,

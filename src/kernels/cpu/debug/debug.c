@@ -10,16 +10,16 @@
 #include "tensor/tstring.h"
 
 // A copied string attribute, and the numbers beside it.
-typedef struct text_t {
+typedef struct debug_text_t {
   rn_allocator_t allocator;
   char* text;  // Owned; NUL-terminated
   size_t size;
   int64_t limit;         // elements to show; < 0 for all
   _Atomic int64_t left;  // times left to print; < 0 if unlimited
   bool is_quiet;
-} text_t;
+} debug_text_t;
 
-static rn_status_t keep_text(const rn_kernel_init_t* init, text_t* state, const char* attr) {
+static rn_status_t keep_text(const rn_kernel_init_t* init, debug_text_t* state, const char* attr) {
   rn_str_t text = rn_init_string(init, attr);
   state->allocator = init->allocator;
   state->size = text.size;
@@ -27,7 +27,7 @@ static rn_status_t keep_text(const rn_kernel_init_t* init, text_t* state, const 
 }
 
 static void text_destroy(void* state) {
-  text_t* kept = state;
+  debug_text_t* kept = state;
   if (kept->text) rn_free(kept->allocator, kept->text, kept->size + 1);
 }
 
@@ -68,14 +68,14 @@ static void write_to(FILE* stream, rn_str_t text) {
 }
 
 static rn_status_t print_init(const rn_kernel_init_t* init, void* state) {
-  text_t* print = state;
+  debug_text_t* print = state;
   print->limit = rn_init_int(init, "summarize");
   print->left = rn_init_int(init, "first_n");
   return keep_text(init, print, "message");
 }
 
 static rn_status_t print(rn_kernel_ctx_t* ctx) {
-  text_t* kept = ctx->state;
+  debug_text_t* kept = ctx->state;
   RN_RETURN_IF_ERROR(rn_forward(ctx, 0, 0));
   int64_t left = kept->left;
   while (left > 0 && !__atomic_compare_exchange_n((int64_t*)&kept->left, &left, left - 1, false,
@@ -105,9 +105,9 @@ typedef enum where_t {
 static const char* const places[] = {"stdout", "stderr", "log(info)", "log(warning)", "log(error)"};
 
 typedef struct print_v2_t {
-  text_t end;  // first
+  debug_text_t end;  // first
   where_t where;
-  text_t path;  // of the file to append to
+  debug_text_t path;  // of the file to append to
 } print_v2_t;
 
 static void print_v2_destroy(void* state) {
@@ -128,7 +128,7 @@ static rn_status_t print_v2_init(const rn_kernel_init_t* init, void* state) {
   rn_str_t prefix = RN_STR("file://");
   if (rn_str_starts_with(name, prefix)) {
     print->where = TO_FILE;
-    print->path = (text_t){.allocator = init->allocator, .size = name.size - prefix.size};
+    print->path = (debug_text_t){.allocator = init->allocator, .size = name.size - prefix.size};
     return rn_str_dup(init->allocator, (rn_str_t){name.data + prefix.size, name.size - prefix.size},
                       &print->path.text);
   }
@@ -226,7 +226,7 @@ static void scan(const rn_tensor_t* input, odd_t* odd) {
 }
 
 static rn_status_t check_numerics(rn_kernel_ctx_t* ctx) {
-  const text_t* kept = ctx->state;
+  const debug_text_t* kept = ctx->state;
   odd_t odd = {0};
   scan(rn_in(ctx, 0), &odd);
   bool has_inf = odd.plus || odd.minus;
@@ -241,7 +241,7 @@ static rn_status_t check_numerics(rn_kernel_ctx_t* ctx) {
 static rn_status_t check_numerics_v2(rn_kernel_ctx_t* ctx) {
   static const char* const words[] = {"",    "-Inf",         "+Inf",         "-Inf and +Inf",
                                       "NaN", "-Inf and NaN", "+Inf and NaN", "-Inf, +Inf, and NaN"};
-  const text_t* kept = ctx->state;
+  const debug_text_t* kept = ctx->state;
   odd_t odd = {0};
   scan(rn_in(ctx, 0), &odd);
   int which = odd.minus | odd.plus << 1 | odd.nan << 2;
@@ -251,25 +251,25 @@ static rn_status_t check_numerics_v2(rn_kernel_ctx_t* ctx) {
 
 // Stock aborts the process; here only the step fails.
 static rn_status_t abort_init(const rn_kernel_init_t* init, void* state) {
-  ((text_t*)state)->is_quiet = rn_init_bool(init, "exit_without_error");
+  ((debug_text_t*)state)->is_quiet = rn_init_bool(init, "exit_without_error");
   return keep_text(init, state, "error_msg");
 }
 
 static rn_status_t abort_step(rn_kernel_ctx_t* ctx) {
-  const text_t* kept = ctx->state;
+  const debug_text_t* kept = ctx->state;
   if (kept->is_quiet) return rn_aborted("Abort_op asked for the process to exit");
   return rn_aborted("Abort_op intentional failure; %s", kept->text);
 }
 
 // StringFormat: prints tensors into a template, with each row on its own line.
-typedef struct format_t {
-  text_t template;    // first
-  char* placeholder;  // Owned
+typedef struct debug_format_t {
+  debug_text_t template;  // first
+  char* placeholder;      // Owned
   size_t placeholder_size;
-} format_t;
+} debug_format_t;
 
 static rn_status_t format_init(const rn_kernel_init_t* init, void* state) {
-  format_t* format = state;
+  debug_format_t* format = state;
   RN_RETURN_IF_ERROR(keep_text(init, &format->template, "template"));
   format->template.limit = rn_init_int(init, "summarize");
   rn_str_t placeholder = rn_init_string(init, "placeholder");
@@ -278,7 +278,7 @@ static rn_status_t format_init(const rn_kernel_init_t* init, void* state) {
 }
 
 static void format_destroy(void* state) {
-  format_t* format = state;
+  debug_format_t* format = state;
   if (format->placeholder)
     rn_free(format->template.allocator, format->placeholder, format->placeholder_size + 1);
   text_destroy(&format->template);
@@ -331,7 +331,7 @@ static void print_nested(rn_strbuf_t* out, const rn_tensor_t* tensor, int axis, 
 }
 
 static rn_status_t string_format(rn_kernel_ctx_t* ctx) {
-  const format_t* format = ctx->state;
+  const debug_format_t* format = ctx->state;
   rn_tensor_t* out = NULL;
   RN_RETURN_IF_ERROR(rn_output(ctx, 0, RN_SHAPE_SCALAR, &out));
   rn_strbuf_t text;
@@ -356,10 +356,10 @@ static rn_status_t string_format(rn_kernel_ctx_t* ctx) {
   return status;
 }
 
-#define TEXT(name, flags_, init_, function)                                                    \
-  {                                                                                            \
-    .op = name, .device = "CPU", .flags = flags_, .state_size = sizeof(text_t), .init = init_, \
-    .destroy = text_destroy, .compute = function                                               \
+#define TEXT(name, flags_, init_, function)                                           \
+  {                                                                                   \
+    .op = name, .device = "CPU", .flags = flags_, .state_size = sizeof(debug_text_t), \
+    .init = init_, .destroy = text_destroy, .compute = function                       \
   }
 
 static const rn_kernel_def_t rows[] = {
@@ -380,7 +380,7 @@ static const rn_kernel_def_t rows[] = {
      .device = "CPU",
      .types = {{"T", RN_TYPES_FLOATS}},
      .flags = RN_KERNEL_FORWARDS,
-     .state_size = sizeof(text_t),
+     .state_size = sizeof(debug_text_t),
      .init = message_init,
      .destroy = text_destroy,
      .compute = check_numerics},
@@ -388,14 +388,14 @@ static const rn_kernel_def_t rows[] = {
      .device = "CPU",
      .types = {{"T", RN_TYPES_FLOATS}},
      .flags = RN_KERNEL_FORWARDS,
-     .state_size = sizeof(text_t),
+     .state_size = sizeof(debug_text_t),
      .init = message_init,
      .destroy = text_destroy,
      .compute = check_numerics_v2},
     TEXT("Abort", 0, abort_init, abort_step),
     {.op = "StringFormat",
      .device = "CPU",
-     .state_size = sizeof(format_t),
+     .state_size = sizeof(debug_format_t),
      .init = format_init,
      .destroy = format_destroy,
      .compute = string_format},

@@ -8,17 +8,17 @@
 #include "tensor/tstring.h"
 
 // A function that a kernel calls.
-typedef struct target_t {
+typedef struct functional_target_t {
   const rn_func_attr_t* function;   // in the state's arena
   rn_instance_t* _Atomic instance;  // NULL until first needed
-} target_t;
+} functional_target_t;
 
 typedef struct calls_t {
   rn_functions_t* functions;
   rn_arena_t arena;
   rn_str_t device;  // of the call; default for nodes of the body
   int32_t target_count;
-  target_t* targets;
+  functional_target_t* targets;
   RN_VEC(rn_attr_value_t) values;  // copies that hold buffers
 } calls_t;
 
@@ -116,7 +116,7 @@ static rn_status_t check_instance(const rn_instance_t* instance, called_as_t as,
 // threads race, one instance is kept.
 static rn_status_t get_instance(calls_t* calls, int32_t i, called_as_t as, int32_t args,
                                 int32_t results, rn_instance_t** out) {
-  target_t* target = &calls->targets[i];
+  functional_target_t* target = &calls->targets[i];
   *out = target->instance;
   if (*out) return RN_OK;
   rn_instance_t *made = NULL, *seen = NULL;
@@ -135,14 +135,14 @@ static rn_status_t get_instance(calls_t* calls, int32_t i, called_as_t as, int32
 }
 
 // A call on behalf of a kernel; its results become the kernel's outputs.
-typedef struct flight_t {
+typedef struct functional_flight_t {
   rn_function_call_t call;  // first
   rn_kernel_ctx_t* ctx;
   rn_instance_t* instance;
-} flight_t;
+} functional_flight_t;
 
 static void flight_done(rn_function_call_t* call, rn_status_t status) {
-  flight_t* flight = (flight_t*)call;
+  functional_flight_t* flight = (functional_flight_t*)call;
   rn_kernel_ctx_t* ctx = flight->ctx;
   RN_FREE(ctx->kernel->allocator, flight);
   rn_done(ctx, status);
@@ -151,18 +151,18 @@ static void flight_done(rn_function_call_t* call, rn_status_t status) {
 // Runs |instance| on the inputs from |first| on and ends the kernel's call with the results.
 static void run_instance(rn_kernel_ctx_t* ctx, rn_instance_t* instance, int32_t first,
                          void (*done)(rn_function_call_t* call, rn_status_t status)) {
-  flight_t* flight = NULL;
+  functional_flight_t* flight = NULL;
   rn_status_t status = RN_NEW(ctx->kernel->allocator, &flight);
   if (!rn_ok(status)) {
     rn_done(ctx, status);
     return;
   }
-  *flight = (flight_t){.call = {.step = ctx->step,
-                                .args = (const rn_tensor_t* const*)(ctx->in + first),
-                                .results = ctx->out,
-                                .done = done},
-                       .ctx = ctx,
-                       .instance = instance};
+  *flight = (functional_flight_t){.call = {.step = ctx->step,
+                                           .args = (const rn_tensor_t* const*)(ctx->in + first),
+                                           .results = ctx->out,
+                                           .done = done},
+                                  .ctx = ctx,
+                                  .instance = instance};
   rn_function_run(((calls_t*)ctx->state)->functions, instance, &flight->call);
 }
 
@@ -180,7 +180,7 @@ static void run_target(rn_kernel_ctx_t* ctx, int32_t i, int32_t first) {
 static void call_compute(rn_kernel_ctx_t* ctx) { run_target(ctx, 0, 0); }
 
 static void remote_done(rn_function_call_t* call, rn_status_t status) {
-  flight_t* flight = (flight_t*)call;
+  functional_flight_t* flight = (functional_flight_t*)call;
   rn_function_forget(((calls_t*)flight->ctx->state)->functions, flight->instance);
   flight_done(call, status);
 }
@@ -260,7 +260,7 @@ static void case_compute(rn_kernel_ctx_t* ctx) {
 //
 // A call may complete before rn_function_run returns, or later on another thread. Whichever comes
 // second, the completion or the return, continues the loop; so the stack does not grow.
-typedef struct loop_t {
+typedef struct functional_loop_t {
   rn_function_call_t call;  // first
   rn_kernel_ctx_t* ctx;
   rn_instance_t *cond, *body;
@@ -276,9 +276,9 @@ typedef struct loop_t {
   rn_tensor_t* results;         // Owned
   const rn_tensor_t** args;     // for the body of a For: the number first
   const rn_tensor_t** current;  // the variables among them
-} loop_t;
+} functional_loop_t;
 
-static void loop_end(loop_t* loop, rn_status_t status) {
+static void loop_end(functional_loop_t* loop, rn_status_t status) {
   rn_kernel_ctx_t* ctx = loop->ctx;
   for (int32_t i = 0; i < loop->count; ++i) {
     if (rn_ok(status)) {
@@ -301,12 +301,12 @@ static void loop_end(loop_t* loop, rn_status_t status) {
 
 static void loop_called(rn_function_call_t* call, rn_status_t status);
 
-static rn_status_t loop_create(rn_kernel_ctx_t* ctx, int32_t first, loop_t** out) {
+static rn_status_t loop_create(rn_kernel_ctx_t* ctx, int32_t first, functional_loop_t** out) {
   const rn_kernel_t* kernel = ctx->kernel;
   size_t count = (size_t)(kernel->input_count - first);
   size_t size = sizeof **out + count * (2 * sizeof(rn_tensor_t) + sizeof(void*)) + sizeof(void*);
   RN_RETURN_IF_ERROR(rn_alloc_zeroed(kernel->allocator, size, (void**)out));
-  loop_t* loop = *out;
+  functional_loop_t* loop = *out;
   loop->size = size;
   loop->ctx = ctx;
   loop->count = (int32_t)count;
@@ -321,7 +321,7 @@ static rn_status_t loop_create(rn_kernel_ctx_t* ctx, int32_t first, loop_t** out
 }
 
 // Takes over the results of the body.
-static void loop_advance(loop_t* loop) {
+static void loop_advance(functional_loop_t* loop) {
   for (int32_t i = 0; i < loop->count; ++i) {
     rn_tensor_clear(&loop->values[i]);
     loop->values[i] = loop->results[i];
@@ -331,7 +331,7 @@ static void loop_advance(loop_t* loop) {
 }
 
 // Handles a completed call: true if another one follows.
-static bool while_step(loop_t* loop, rn_status_t* inout_status) {
+static bool while_step(functional_loop_t* loop, rn_status_t* inout_status) {
   if (!rn_ok(*inout_status)) return false;
   if (loop->is_in_body) {
     loop_advance(loop);
@@ -345,14 +345,14 @@ static bool while_step(loop_t* loop, rn_status_t* inout_status) {
   return rn_ok(*inout_status) && goes_on;
 }
 
-static void while_call(loop_t* loop) {
+static void while_call(functional_loop_t* loop) {
   calls_t* calls = loop->ctx->state;
   loop->call.args = loop->args;
   loop->call.results = loop->is_in_body ? loop->results : &loop->decision;
   rn_function_run(calls->functions, loop->is_in_body ? loop->body : loop->cond, &loop->call);
 }
 
-static void while_run(loop_t* loop) {
+static void while_run(functional_loop_t* loop) {
   for (;;) {
     atomic_store(&loop->is_met, false);
     while_call(loop);
@@ -365,7 +365,7 @@ static void while_run(loop_t* loop) {
 }
 
 static void loop_called(rn_function_call_t* call, rn_status_t status) {
-  loop_t* loop = (loop_t*)call;
+  functional_loop_t* loop = (functional_loop_t*)call;
   loop->status = status;
   if (!atomic_exchange(&loop->is_met, true)) return;  // the caller continues
   if (while_step(loop, &status))
@@ -376,7 +376,7 @@ static void loop_called(rn_function_call_t* call, rn_status_t status) {
 
 static void while_compute(rn_kernel_ctx_t* ctx) {
   calls_t* calls = ctx->state;
-  loop_t* loop = NULL;
+  functional_loop_t* loop = NULL;
   rn_status_t status = loop_create(ctx, 0, &loop);
   if (rn_ok(status)) status = get_instance(calls, 0, AS_COND, loop->count, 1, &loop->cond);
   if (rn_ok(status))
@@ -391,11 +391,11 @@ static void while_compute(rn_kernel_ctx_t* ctx) {
 
 static void for_called(rn_function_call_t* call, rn_status_t status);
 
-static bool for_goes_on(const loop_t* loop) {
+static bool for_goes_on(const functional_loop_t* loop) {
   return loop->delta > 0 ? loop->next < loop->limit : loop->next > loop->limit;
 }
 
-static rn_status_t for_call(loop_t* loop) {
+static rn_status_t for_call(functional_loop_t* loop) {
   calls_t* calls = loop->ctx->state;
   rn_tensor_clear(&loop->number);
   RN_RETURN_IF_ERROR(
@@ -407,7 +407,7 @@ static rn_status_t for_call(loop_t* loop) {
   return RN_OK;
 }
 
-static void for_run(loop_t* loop) {
+static void for_run(functional_loop_t* loop) {
   rn_status_t status = RN_OK;
   while (for_goes_on(loop)) {
     atomic_store(&loop->is_met, false);
@@ -422,7 +422,7 @@ static void for_run(loop_t* loop) {
 }
 
 static void for_called(rn_function_call_t* call, rn_status_t status) {
-  loop_t* loop = (loop_t*)call;
+  functional_loop_t* loop = (functional_loop_t*)call;
   loop->status = status;
   if (!atomic_exchange(&loop->is_met, true)) return;
   if (!rn_ok(status)) {
@@ -434,7 +434,7 @@ static void for_called(rn_function_call_t* call, rn_status_t status) {
 }
 
 // start, limit, delta, then the variables.
-static rn_status_t for_begin(rn_kernel_ctx_t* ctx, loop_t* loop) {
+static rn_status_t for_begin(rn_kernel_ctx_t* ctx, functional_loop_t* loop) {
   static const char* const names[] = {"start", "limit", "delta"};
   int32_t bounds[3];
   for (int i = 0; i < 3; ++i) {
@@ -459,7 +459,7 @@ static rn_status_t for_begin(rn_kernel_ctx_t* ctx, loop_t* loop) {
 }
 
 static void for_compute(rn_kernel_ctx_t* ctx) {
-  loop_t* loop = NULL;
+  functional_loop_t* loop = NULL;
   rn_status_t status = loop_create(ctx, 3, &loop);
   if (!rn_ok(status)) {
     rn_done(ctx, status);
@@ -473,13 +473,13 @@ static void for_compute(rn_kernel_ctx_t* ctx) {
 }
 
 // FakeParam: a value of given shape and type that is never read.
-typedef struct fake_t {
+typedef struct functional_fake_t {
   rn_shape_t shape;
   int64_t dims[RN_MAX_RANK];
-} fake_t;
+} functional_fake_t;
 
 static rn_status_t fake_init(const rn_kernel_init_t* init, void* state) {
-  fake_t* fake = state;
+  functional_fake_t* fake = state;
   const rn_attr_value_t* shape = rn_init_attr(init, "shape");
   // Unknown dims become 0; no one reads them.
   fake->shape = (rn_shape_t){shape->shape.rank < 0 ? 0 : shape->shape.rank, fake->dims};
@@ -489,7 +489,7 @@ static rn_status_t fake_init(const rn_kernel_init_t* init, void* state) {
 }
 
 static rn_status_t fake_compute(rn_kernel_ctx_t* ctx) {
-  const fake_t* fake = ctx->state;
+  const functional_fake_t* fake = ctx->state;
   rn_tensor_t value = {0};
   RN_RETURN_IF_ERROR(rn_tensor_create(ctx->kernel->device_memory,
                                       rn_dtype_base(ctx->kernel->output_types[0]), fake->shape,
@@ -548,7 +548,7 @@ static const rn_kernel_def_t rows[] = {
     {.op = "FakeParam",
      .device = "CPU",
      .flags = RN_KERNEL_OWN_OUTPUTS,
-     .state_size = sizeof(fake_t),
+     .state_size = sizeof(functional_fake_t),
      .init = fake_init,
      .compute = fake_compute},
     {.op = "DeviceIndex",

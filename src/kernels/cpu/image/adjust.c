@@ -17,16 +17,16 @@ static rn_status_t check_input(rn_kernel_ctx_t* ctx, const char* factor) {
   return RN_OK;
 }
 
-typedef struct job_t {
+typedef struct adjust_job_t {
   const float* in;
   float* out;
   float by;
   int64_t pixels, channels;  // per image
-} job_t;
+} adjust_job_t;
 
 // out = (in - mean) * by + mean, with one mean per channel and image.
 static void contrast_piece(void* arg, int64_t begin, int64_t end) {
-  const job_t* job = arg;
+  const adjust_job_t* job = arg;
   for (int64_t i = begin; i < end; ++i) {
     int64_t image = i / job->channels, channel = i % job->channels;
     const float* in = job->in + image * job->pixels * job->channels + channel;
@@ -47,11 +47,11 @@ static rn_status_t contrast_compute(rn_kernel_ctx_t* ctx) {
   if (out->count == 0) return RN_OK;
   const int64_t* dims = rn_tensor_dims(images);
   int rank = images->rank;
-  job_t job = {.in = images->data,
-               .out = out->data,
-               .by = *RN_DATA(rn_in(ctx, 1), const float),
-               .pixels = dims[rank - 3] * dims[rank - 2],
-               .channels = dims[rank - 1]};
+  adjust_job_t job = {.in = images->data,
+                      .out = out->data,
+                      .by = *RN_DATA(rn_in(ctx, 1), const float),
+                      .pixels = dims[rank - 3] * dims[rank - 2],
+                      .channels = dims[rank - 1]};
   rn_pool_for(rn_ctx_pool(ctx), out->count / job.pixels, PIECE_PIXELS * 4 / job.pixels + 1,
               contrast_piece, &job);
   return RN_OK;
@@ -89,7 +89,7 @@ static void paint(colour_t colour, float* rgb) {
 }
 
 static void hue_piece(void* arg, int64_t begin, int64_t end) {
-  const job_t* job = arg;
+  const adjust_job_t* job = arg;
   for (int64_t p = begin; p < end; ++p) {
     colour_t colour = colour_of(job->in + 3 * p);
     colour.hue = fmodf(colour.hue + job->by * 6, 6);
@@ -100,7 +100,7 @@ static void hue_piece(void* arg, int64_t begin, int64_t end) {
 
 // Scales the saturation, range / most, and clamps it to [0, 1].
 static void saturation_piece(void* arg, int64_t begin, int64_t end) {
-  const job_t* job = arg;
+  const adjust_job_t* job = arg;
   for (int64_t p = begin; p < end; ++p) {
     colour_t colour = colour_of(job->in + 3 * p);
     float range = colour.most - colour.least;
@@ -122,7 +122,7 @@ static rn_status_t colours(rn_kernel_ctx_t* ctx, const char* factor,
   rn_tensor_t* out = NULL;
   float by = *RN_DATA(rn_in(ctx, 1), const float);
   RN_RETURN_IF_ERROR(rn_output(ctx, 0, rn_tensor_shape(images), &out));
-  job_t job = {.in = images->data, .out = out->data, .by = by};
+  adjust_job_t job = {.in = images->data, .out = out->data, .by = by};
   if (out->count) rn_pool_for(rn_ctx_pool(ctx), out->count / 3, PIECE_PIXELS, piece, &job);
   return RN_OK;
 }

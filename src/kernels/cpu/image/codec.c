@@ -7,10 +7,17 @@
 #include "kernels/kernel_rows.h"
 #include "tensor/tstring.h"
 
-typedef enum op_t { DECODE_JPEG, CROP_JPEG, DECODE_PNG, DECODE_GIF, DECODE_BMP, DECODE_ANY } op_t;
+typedef enum codec_op_t {
+  DECODE_JPEG,
+  CROP_JPEG,
+  DECODE_PNG,
+  DECODE_GIF,
+  DECODE_BMP,
+  DECODE_ANY
+} codec_op_t;
 
 typedef struct decode_t {
-  op_t op;
+  codec_op_t op;
   const char* name;
   int64_t channels;
   rn_dtype_t dtype;
@@ -53,21 +60,21 @@ static rn_status_t decode_init(const rn_kernel_init_t* init, void* state) {
 }
 
 // The destination of the pixels: the output, or first a tensor of the codec's type.
-typedef struct target_t {
+typedef struct codec_target_t {
   rn_kernel_ctx_t* ctx;
   const decode_t* decode;
   rn_dtype_t dtype;  // type of the pixels
   bool has_frames;   // four dimensions
   rn_tensor_t pixels;
-} target_t;
+} codec_target_t;
 
-static rn_shape_t shape_of(const target_t* t, const int64_t dims[4]) {
+static rn_shape_t shape_of(const codec_target_t* t, const int64_t dims[4]) {
   return t->has_frames ? (rn_shape_t){4, dims} : (rn_shape_t){3, dims + 1};
 }
 
 static rn_status_t target_allocate(void* arg, int64_t frames, int64_t height, int64_t width,
                                    int64_t channels, void** out_pixels) {
-  target_t* t = arg;
+  codec_target_t* t = arg;
   int64_t dims[4] = {frames, height, width, channels};
   if (t->dtype != t->decode->dtype) {
     RN_RETURN_IF_ERROR(rn_temp(t->ctx, t->dtype, shape_of(t, dims), &t->pixels));
@@ -81,7 +88,7 @@ static rn_status_t target_allocate(void* arg, int64_t frames, int64_t height, in
 }
 
 // Converts integers to another integer range, or to floats in [0, 1].
-static rn_status_t convert(target_t* t) {
+static rn_status_t convert(codec_target_t* t) {
   if (t->dtype == t->decode->dtype) return RN_OK;
   rn_tensor_t* out = NULL;
   RN_RETURN_IF_ERROR(rn_output(t->ctx, 0, rn_tensor_shape(&t->pixels), &out));
@@ -100,7 +107,7 @@ static rn_status_t convert(target_t* t) {
 }
 
 // For ops that accept only one frame.
-static rn_status_t gif_once(const decode_t* d, rn_str_t bytes, target_t* t) {
+static rn_status_t gif_once(const decode_t* d, rn_str_t bytes, codec_target_t* t) {
   rn_image_sink_t sink = {target_allocate, t};
   bool is_still = d->op == DECODE_ANY && !d->expands;
   int64_t frames = 0;
@@ -149,7 +156,7 @@ static rn_status_t check_format(const decode_t* d, rn_image_format_t format) {
 }
 
 static rn_status_t decode_as(const decode_t* d, rn_image_format_t format, rn_str_t bytes,
-                             const rn_image_crop_t* crop, target_t* t) {
+                             const rn_image_crop_t* crop, codec_target_t* t) {
   rn_image_sink_t sink = {target_allocate, t};
   rn_jpeg_options_t jpeg = d->jpeg;
   jpeg.crop = crop;
@@ -192,7 +199,7 @@ static rn_status_t decode_compute(rn_kernel_ctx_t* ctx) {
   RN_RETURN_IF_ERROR(check_format(d, format));
   rn_image_crop_t crop;
   if (d->op == CROP_JPEG) RN_RETURN_IF_ERROR(read_crop(ctx, &crop));
-  target_t target = {.ctx = ctx, .decode = d, .dtype = RN_UINT8};
+  codec_target_t target = {.ctx = ctx, .decode = d, .dtype = RN_UINT8};
   rn_status_t status = decode_as(d, format, bytes, d->op == CROP_JPEG ? &crop : NULL, &target);
   if (rn_ok(status)) status = convert(&target);
   rn_tensor_clear(&target.pixels);

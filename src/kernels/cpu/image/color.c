@@ -36,14 +36,14 @@
 CONVERSIONS(float, _float)
 CONVERSIONS(double, _double)
 
-typedef struct job_t {
+typedef struct color_job_t {
   const void* in;
   void* out;
   bool is_double, is_to_hsv;
-} job_t;
+} color_job_t;
 
 static void convert_piece(void* arg, int64_t begin, int64_t end) {
-  const job_t* job = arg;
+  const color_job_t* job = arg;
   for (int64_t i = begin; i < end; ++i) {
     if (job->is_double)
       (job->is_to_hsv ? to_hsv_double : to_rgb_double)((const double*)job->in + 3 * i,
@@ -71,7 +71,7 @@ static rn_status_t convert(rn_kernel_ctx_t* ctx, bool is_to_hsv) {
   bool is_half = !is_wide && images->dtype != RN_FLOAT;
   if (rn_ok(status) && is_half) status = rn_temp(ctx, RN_FLOAT, rn_tensor_shape(images), &result);
   if (rn_ok(status)) {
-    job_t job = {in, is_half ? result.data : out->data, is_wide, is_to_hsv};
+    color_job_t job = {in, is_half ? result.data : out->data, is_wide, is_to_hsv};
     rn_pool_for(rn_ctx_pool(ctx), images->count / 3, PIECE_PIXELS, convert_piece, &job);
     if (is_half) rn_image_store(result.data, out);
   }

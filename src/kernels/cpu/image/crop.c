@@ -19,7 +19,7 @@ static rn_status_t crop_init(const rn_kernel_init_t* init, void* state) {
 }
 
 // What all three kernels share.
-typedef struct job_t {
+typedef struct crop_job_t {
   const float *image, *boxes;
   const int32_t* which;
   float *crops, *out;
@@ -27,20 +27,20 @@ typedef struct job_t {
   int64_t height, width, depth;  // of the image
   int64_t crop_height, crop_width;
   crop_t crop;
-} job_t;
+} crop_job_t;
 
 // The position of a crop's point along one axis of the image.
-typedef struct place_t {
+typedef struct crop_place_t {
   bool is_inside;
   int64_t low, high, near;
   float part;
-} place_t;
+} crop_place_t;
 
-static place_t place_at(float from, float to, int64_t size, int64_t count, int64_t i) {
+static crop_place_t place_at(float from, float to, int64_t size, int64_t count, int64_t i) {
   float last = (float)(size - 1);
   float scale = count > 1 ? (to - from) * last / (float)(count - 1) : 0;
   float at = count > 1 ? from * last + (float)i * scale : 0.5f * (from + to) * last;
-  place_t p = {.is_inside = at >= 0 && at <= last};
+  crop_place_t p = {.is_inside = at >= 0 && at <= last};
   if (!p.is_inside) return p;
   p.low = (int64_t)floorf(at);
   p.high = (int64_t)ceilf(at);
@@ -49,20 +49,20 @@ static place_t place_at(float from, float to, int64_t size, int64_t count, int64
   return p;
 }
 
-static const float* pixel(const job_t* job, int64_t b, int64_t y, int64_t x) {
+static const float* pixel(const crop_job_t* job, int64_t b, int64_t y, int64_t x) {
   return job->image + ((b * job->height + y) * job->width + x) * job->depth;
 }
 
 // Computes rows of crops.
 static void crop_piece(void* arg, int64_t begin, int64_t end) {
-  const job_t* job = arg;
+  const crop_job_t* job = arg;
   for (int64_t row = begin; row < end; ++row) {
     int64_t box = row / job->crop_height, b = job->which[box];
     const float* c = job->boxes + 4 * box;
     float* out = job->crops + row * job->crop_width * job->depth;
-    place_t y = place_at(c[0], c[2], job->height, job->crop_height, row % job->crop_height);
+    crop_place_t y = place_at(c[0], c[2], job->height, job->crop_height, row % job->crop_height);
     for (int64_t i = 0; i < job->crop_width; ++i, out += job->depth) {
-      place_t x = place_at(c[1], c[3], job->width, job->crop_width, i);
+      crop_place_t x = place_at(c[1], c[3], job->width, job->crop_width, i);
       if (!y.is_inside || !x.is_inside) {
         for (int64_t d = 0; d < job->depth; ++d) out[d] = job->crop.outside;
       } else if (job->crop.is_nearest) {
@@ -121,15 +121,15 @@ static rn_status_t crop_compute(rn_kernel_ctx_t* ctx) {
   RN_RETURN_IF_ERROR(rn_output(ctx, 0, (rn_shape_t){4, shape}, &out));
   RN_RETURN_IF_ERROR(check_which(which, dims[0]));
   if (out->count == 0) return RN_OK;
-  job_t job = {.boxes = boxes->data,
-               .which = which->data,
-               .crops = out->data,
-               .height = dims[1],
-               .width = dims[2],
-               .depth = dims[3],
-               .crop_height = wanted[0],
-               .crop_width = wanted[1],
-               .crop = *(const crop_t*)ctx->state};
+  crop_job_t job = {.boxes = boxes->data,
+                    .which = which->data,
+                    .crops = out->data,
+                    .height = dims[1],
+                    .width = dims[2],
+                    .depth = dims[3],
+                    .crop_height = wanted[0],
+                    .crop_width = wanted[1],
+                    .crop = *(const crop_t*)ctx->state};
   rn_status_t status = rn_image_floats(ctx, image, &temp, &job.image);
   if (rn_ok(status))
     rn_pool_for(rn_ctx_pool(ctx), shape[0] * shape[1], 1 + 8192 / (shape[2] * shape[3]), crop_piece,
@@ -140,14 +140,14 @@ static rn_status_t crop_compute(rn_kernel_ctx_t* ctx) {
 
 // Crops may overlap, so their gradients are added in the order of the boxes: in |wide| for doubles,
 // in |narrow| for all other types.
-static void scatter(const job_t* job, int64_t boxes, double* wide, float* narrow) {
+static void scatter(const crop_job_t* job, int64_t boxes, double* wide, float* narrow) {
   const float* g = job->grads;
   for (int64_t i = 0; i < boxes * job->crop_height * job->crop_width; ++i, g += job->depth) {
     int64_t box = i / (job->crop_height * job->crop_width), b = job->which[box];
     const float* c = job->boxes + 4 * box;
-    place_t y =
+    crop_place_t y =
         place_at(c[0], c[2], job->height, job->crop_height, i / job->crop_width % job->crop_height);
-    place_t x = place_at(c[1], c[3], job->width, job->crop_width, i % job->crop_width);
+    crop_place_t x = place_at(c[1], c[3], job->width, job->crop_width, i % job->crop_width);
     if (!y.is_inside || !x.is_inside) continue;
     struct {
       int64_t y, x;
@@ -207,15 +207,15 @@ static rn_status_t image_grad_compute(rn_kernel_ctx_t* ctx) {
   if (is_half) RN_RETURN_IF_ERROR(rn_temp(ctx, RN_FLOAT, (rn_shape_t){4, dims}, &sums));
   rn_tensor_t* to = is_half ? &sums : out;
   if (to->count) memset(to->data, 0, rn_tensor_bytes(to));
-  job_t job = {.boxes = boxes->data,
-               .which = which->data,
-               .grads = grads->data,
-               .height = dims[1],
-               .width = dims[2],
-               .depth = dims[3],
-               .crop_height = rn_tensor_dim(grads, 1),
-               .crop_width = rn_tensor_dim(grads, 2),
-               .crop = *(const crop_t*)ctx->state};
+  crop_job_t job = {.boxes = boxes->data,
+                    .which = which->data,
+                    .grads = grads->data,
+                    .height = dims[1],
+                    .width = dims[2],
+                    .depth = dims[3],
+                    .crop_height = rn_tensor_dim(grads, 1),
+                    .crop_width = rn_tensor_dim(grads, 2),
+                    .crop = *(const crop_t*)ctx->state};
   bool is_double = out->dtype == RN_DOUBLE;
   if (grads->count)
     scatter(&job, which->count, is_double ? to->data : NULL, is_double ? NULL : to->data);
@@ -225,15 +225,15 @@ static rn_status_t image_grad_compute(rn_kernel_ctx_t* ctx) {
 }
 
 // The gradient of one box: how the crop changes as its edges move.
-static void box_grad(const job_t* job, int64_t box, float* out) {
+static void box_grad(const crop_job_t* job, int64_t box, float* out) {
   const float *c = job->boxes + 4 * box, *g = job->grads;
   int64_t b = job->which[box], height = job->crop_height, width = job->crop_width;
   float last_y = (float)(job->height - 1), last_x = (float)(job->width - 1);
   double sums[4] = {0};
   g += box * height * width * job->depth;
   for (int64_t i = 0; i < height * width; ++i, g += job->depth) {
-    place_t y = place_at(c[0], c[2], job->height, height, i / width);
-    place_t x = place_at(c[1], c[3], job->width, width, i % width);
+    crop_place_t y = place_at(c[0], c[2], job->height, height, i / width);
+    crop_place_t x = place_at(c[1], c[3], job->width, width, i % width);
     if (!y.is_inside || !x.is_inside) continue;
     const float *tl = pixel(job, b, y.low, x.low), *tr = pixel(job, b, y.low, x.high);
     const float *bl = pixel(job, b, y.high, x.low), *br = pixel(job, b, y.high, x.high);
@@ -252,7 +252,7 @@ static void box_grad(const job_t* job, int64_t box, float* out) {
 }
 
 static void box_grad_piece(void* arg, int64_t begin, int64_t end) {
-  const job_t* job = arg;
+  const crop_job_t* job = arg;
   for (int64_t box = begin; box < end; ++box) box_grad(job, box, job->out + 4 * box);
 }
 
@@ -271,15 +271,15 @@ static rn_status_t box_grad_compute(rn_kernel_ctx_t* ctx) {
   int64_t shape[2] = {which->count, 4};
   rn_tensor_t *out = NULL, temp = {0};
   RN_RETURN_IF_ERROR(rn_output(ctx, 0, (rn_shape_t){2, shape}, &out));
-  job_t job = {.boxes = boxes->data,
-               .which = which->data,
-               .grads = grads->data,
-               .out = out->data,
-               .height = dims[1],
-               .width = dims[2],
-               .depth = dims[3],
-               .crop_height = rn_tensor_dim(grads, 1),
-               .crop_width = rn_tensor_dim(grads, 2)};
+  crop_job_t job = {.boxes = boxes->data,
+                    .which = which->data,
+                    .grads = grads->data,
+                    .out = out->data,
+                    .height = dims[1],
+                    .width = dims[2],
+                    .depth = dims[3],
+                    .crop_height = rn_tensor_dim(grads, 1),
+                    .crop_width = rn_tensor_dim(grads, 2)};
   rn_status_t status = rn_image_floats(ctx, image, &temp, &job.image);
   if (rn_ok(status)) rn_pool_for(rn_ctx_pool(ctx), which->count, 1, box_grad_piece, &job);
   rn_tensor_clear(&temp);

@@ -13,14 +13,14 @@
 // Multiplications per piece of work.
 #define PIECE_PRODUCTS 1e5
 
-typedef enum method_t { BILINEAR, NEAREST, AREA, BICUBIC } method_t;
+typedef enum resize_method_t { BILINEAR, NEAREST, AREA, BICUBIC } resize_method_t;
 
-typedef struct state_t {
+typedef struct resize_state_t {
   bool align_corners, half_pixel_centers;
-} state_t;
+} resize_state_t;
 
 static rn_status_t resize_init(const rn_kernel_init_t* init, void* state_) {
-  state_t* state = state_;
+  resize_state_t* state = state_;
   state->align_corners = rn_init_bool(init, "align_corners");
   if (rn_op_attr_index(init->op, RN_STR("half_pixel_centers")) >= 0)
     state->half_pixel_centers = rn_init_bool(init, "half_pixel_centers");
@@ -37,7 +37,7 @@ typedef struct taps_t {
   float weights[TAPS];
 } taps_t;
 
-static float scale_of(const state_t* state, int64_t in, int64_t out) {
+static float scale_of(const resize_state_t* state, int64_t in, int64_t out) {
   return state->align_corners && out > 1 ? (float)(in - 1) / (float)(out - 1)
                                          : (float)in / (float)out;
 }
@@ -45,11 +45,11 @@ static float scale_of(const state_t* state, int64_t in, int64_t out) {
 static int64_t bound(int64_t i, int64_t size) { return i < 0 ? 0 : i >= size ? size - 1 : i; }
 
 // The centre of output |i| in the input.
-static float place_of(const state_t* state, float scale, int64_t i) {
+static float place_of(const resize_state_t* state, float scale, int64_t i) {
   return state->half_pixel_centers ? ((float)i + 0.5f) * scale - 0.5f : (float)i * scale;
 }
 
-static void bilinear_taps(const state_t* state, int64_t in, int64_t out, taps_t* taps) {
+static void bilinear_taps(const resize_state_t* state, int64_t in, int64_t out, taps_t* taps) {
   float scale = scale_of(state, in, out);
   for (int64_t i = 0; i < out; ++i) {
     float place = place_of(state, scale, i), below = floorf(place);
@@ -62,7 +62,7 @@ static void bilinear_taps(const state_t* state, int64_t in, int64_t out, taps_t*
   }
 }
 
-static void nearest_taps(const state_t* state, int64_t in, int64_t out, taps_t* taps) {
+static void nearest_taps(const resize_state_t* state, int64_t in, int64_t out, taps_t* taps) {
   float scale = scale_of(state, in, out);
   for (int64_t i = 0; i < out; ++i) {
     float place = state->half_pixel_centers ? ((float)i + 0.5f) * scale : (float)i * scale;
@@ -77,11 +77,11 @@ static float covered(float v, float from, float to, float scale) {
 }
 
 // A single pixel has no two corners to align: each output covers part of it.
-static float area_scale_of(const state_t* state, int64_t in, int64_t out) {
+static float area_scale_of(const resize_state_t* state, int64_t in, int64_t out) {
   return in == 1 ? 1.0f / (float)out : scale_of(state, in, out);
 }
 
-static void area_taps(const state_t* state, int64_t in, int64_t out, taps_t* taps) {
+static void area_taps(const resize_state_t* state, int64_t in, int64_t out, taps_t* taps) {
   float scale = area_scale_of(state, in, out);
   for (int64_t i = 0; i < out; ++i) {
     float from = (float)i * scale, to = (float)(i + 1) * scale;
@@ -99,7 +99,7 @@ static float cubic_far(double a, double x) {
   return (float)(((a * x - 5 * a) * x + 8 * a) * x - 4 * a);
 }
 
-static void bicubic_taps(const state_t* state, int64_t in, int64_t out, taps_t* taps) {
+static void bicubic_taps(const resize_state_t* state, int64_t in, int64_t out, taps_t* taps) {
   float scale = scale_of(state, in, out);
   double a = state->half_pixel_centers ? -0.5 : -0.75;
   for (int64_t i = 0; i < out; ++i) {
@@ -123,8 +123,8 @@ static void bicubic_taps(const state_t* state, int64_t in, int64_t out, taps_t* 
 }
 
 // One resize operation: |in| and |out| are rows and columns of the original and the resized image.
-typedef struct job_t {
-  method_t method;
+typedef struct resize_job_t {
+  resize_method_t method;
   int64_t batch, depth, in[2], out[2];
   const taps_t *rows, *columns;
   const void* from;
@@ -132,9 +132,9 @@ typedef struct job_t {
   size_t item;
   float scale;  // AREA: scale of the sums
   rn_dtype_t dtype;
-} job_t;
+} resize_job_t;
 
-static void bilinear_row(const job_t* job, const void* from, int64_t y, void* out) {
+static void bilinear_row(const resize_job_t* job, const void* from, int64_t y, void* out) {
   const float* image = from;
   float* to = out;
   const taps_t* row = &job->rows[y];
@@ -154,7 +154,7 @@ static void bilinear_row(const job_t* job, const void* from, int64_t y, void* ou
 }
 
 // The part of one input row that output column |column| covers.
-static float row_sum(const job_t* job, const float* row, const taps_t* column) {
+static float row_sum(const resize_job_t* job, const float* row, const taps_t* column) {
   int64_t first = column->at[0], last = column->at[1] - 1, width = job->in[1];
   float sum = row[bound(first, width) * job->depth] * column->weights[0];
   if (first == last) return sum;
@@ -162,7 +162,7 @@ static float row_sum(const job_t* job, const float* row, const taps_t* column) {
   return sum + row[bound(last, width) * job->depth] * column->weights[1];
 }
 
-static void area_row(const job_t* job, const void* from, int64_t y, void* out) {
+static void area_row(const resize_job_t* job, const void* from, int64_t y, void* out) {
   const float* image = from;
   float* to = out;
   const taps_t* row = &job->rows[y];
@@ -179,7 +179,7 @@ static void area_row(const job_t* job, const void* from, int64_t y, void* out) {
     }
 }
 
-static void bicubic_row(const job_t* job, const void* from, int64_t y, void* out) {
+static void bicubic_row(const resize_job_t* job, const void* from, int64_t y, void* out) {
   const float* image = from;
   float* to = out;
   const taps_t* row = &job->rows[y];
@@ -201,7 +201,7 @@ static void bicubic_row(const job_t* job, const void* from, int64_t y, void* out
   }
 }
 
-static void nearest_row(const job_t* job, const void* from, int64_t y, void* out) {
+static void nearest_row(const resize_job_t* job, const void* from, int64_t y, void* out) {
   char* to = out;
   size_t pixel = (size_t)job->depth * job->item;
   const char* row = (const char*)from + (size_t)(job->rows[y].at[0] * job->in[1]) * pixel;
@@ -209,10 +209,10 @@ static void nearest_row(const job_t* job, const void* from, int64_t y, void* out
     memcpy(to, row + (size_t)job->columns[x].at[0] * pixel, pixel);
 }
 
-// By method_t: computes the taps of an output pixel, and one row of output.
+// By resize_method_t: computes the taps of an output pixel, and one row of output.
 static const struct {
-  void (*find_taps)(const state_t* state, int64_t in, int64_t out, taps_t* taps);
-  void (*row)(const job_t* job, const void* from, int64_t y, void* out);
+  void (*find_taps)(const resize_state_t* state, int64_t in, int64_t out, taps_t* taps);
+  void (*row)(const resize_job_t* job, const void* from, int64_t y, void* out);
 } ways[] = {[BILINEAR] = {bilinear_taps, bilinear_row},
             [NEAREST] = {nearest_taps, nearest_row},
             [AREA] = {area_taps, area_row},
@@ -220,7 +220,7 @@ static const struct {
 
 // Rows of the output, counted over all images.
 static void resize_piece(void* arg, int64_t begin, int64_t end) {
-  const job_t* job = arg;
+  const resize_job_t* job = arg;
   size_t image_bytes = (size_t)(job->in[0] * job->in[1] * job->depth) * job->item;
   size_t row_bytes = (size_t)(job->out[1] * job->depth) * job->item;
   for (int64_t i = begin; i < end; ++i) {
@@ -233,7 +233,8 @@ static void resize_piece(void* arg, int64_t begin, int64_t end) {
 
 // The gradients go the other way: each output pixel adds to the pixels it was made from. As in
 // stock, contributions to double are double for bicubic and float for bilinear.
-static void interpolation_piece(const job_t* job, const float* from, double* to64, float* to32) {
+static void interpolation_piece(const resize_job_t* job, const float* from, double* to64,
+                                float* to32) {
   int taps = job->method == BICUBIC ? TAPS : 2;
   for (int64_t y = 0; y < job->out[0]; ++y)
     for (int64_t x = 0; x < job->out[1]; ++x, from += job->depth)
@@ -264,7 +265,8 @@ static void interpolation_piece(const job_t* job, const float* from, double* to6
       }                                                                                         \
   } while (0)
 
-static void nearest_back(const job_t* job, int64_t image, int64_t in_size, int64_t out_size) {
+static void nearest_back(const resize_job_t* job, int64_t image, int64_t in_size,
+                         int64_t out_size) {
   switch (job->dtype) {
     case RN_DOUBLE:
       ADD_NEAREST(double);
@@ -283,7 +285,7 @@ static void nearest_back(const job_t* job, int64_t image, int64_t in_size, int64
 
 // Images [begin, end).
 static void back_piece(void* arg, int64_t begin, int64_t end) {
-  const job_t* job = arg;
+  const resize_job_t* job = arg;
   int64_t in_size = job->in[0] * job->in[1] * job->depth;
   int64_t out_size = job->out[0] * job->out[1] * job->depth;
   for (int64_t i = begin; i < end; ++i) {
@@ -329,7 +331,7 @@ static void to_floats(const rn_tensor_t* in, float* out) {
 }
 
 // Computes the taps and runs |piece| over |count| rows or images.
-static rn_status_t run(rn_kernel_ctx_t* ctx, job_t* job, int64_t count, double each,
+static rn_status_t run(rn_kernel_ctx_t* ctx, resize_job_t* job, int64_t count, double each,
                        void (*piece)(void*, int64_t, int64_t)) {
   rn_tensor_t memory = {0};
   int64_t bytes = (job->out[0] + job->out[1]) * (int64_t)sizeof(taps_t);
@@ -368,9 +370,9 @@ static rn_status_t read_size(const rn_tensor_t* size, int64_t out[2]) {
   return RN_OK;
 }
 
-static rn_status_t resize(rn_kernel_ctx_t* ctx, method_t method) {
+static rn_status_t resize(rn_kernel_ctx_t* ctx, resize_method_t method) {
   const rn_tensor_t* images = rn_in(ctx, 0);
-  job_t job = {.method = method, .item = sizeof(float), .dtype = images->dtype};
+  resize_job_t job = {.method = method, .item = sizeof(float), .dtype = images->dtype};
   RN_RETURN_IF_ERROR(check_images(images));
   RN_RETURN_IF_ERROR(read_size(rn_in(ctx, 1), job.out));
   const int64_t* dims = rn_tensor_dims(images);
@@ -408,7 +410,7 @@ static rn_status_t area_compute(rn_kernel_ctx_t* ctx) { return resize(ctx, AREA)
 static rn_status_t bicubic_compute(rn_kernel_ctx_t* ctx) { return resize(ctx, BICUBIC); }
 
 // 16-bit floats are accumulated in float.
-static rn_status_t run_back(rn_kernel_ctx_t* ctx, job_t* job, const rn_tensor_t* dy,
+static rn_status_t run_back(rn_kernel_ctx_t* ctx, resize_job_t* job, const rn_tensor_t* dy,
                             rn_tensor_t* dx) {
   bool is_narrow = dx->dtype == RN_HALF || dx->dtype == RN_BFLOAT16;
   rn_tensor_t sums = {0}, floats = {0};
@@ -442,7 +444,7 @@ static rn_status_t run_back(rn_kernel_ctx_t* ctx, job_t* job, const rn_tensor_t*
   return status;
 }
 
-static rn_status_t interpolation_back(rn_kernel_ctx_t* ctx, method_t method) {
+static rn_status_t interpolation_back(rn_kernel_ctx_t* ctx, resize_method_t method) {
   const rn_tensor_t *dy = rn_in(ctx, 0), *x = rn_in(ctx, 1);
   if (dy->rank != 4)
     return rn_invalid_argument("input_grad must be 4-dimensional%s", rn_text_of(dy).text);
@@ -450,7 +452,7 @@ static rn_status_t interpolation_back(rn_kernel_ctx_t* ctx, method_t method) {
     return rn_invalid_argument("original_image must be 4-dimensional%s", rn_text_of(x).text);
   const int64_t *small = rn_tensor_dims(x), *large = rn_tensor_dims(dy);
   // Images and channels come from the gradient, rows and columns from the original.
-  job_t job = {.method = method, .dtype = x->dtype, .batch = large[0], .depth = large[3]};
+  resize_job_t job = {.method = method, .dtype = x->dtype, .batch = large[0], .depth = large[3]};
   for (int i = 0; i < 2; ++i) job.in[i] = small[i + 1], job.out[i] = large[i + 1];
   if (job.out[0] == 0 || job.out[1] == 0)
     return rn_invalid_argument("resized dimensions must be positive");
@@ -471,7 +473,7 @@ static rn_status_t bicubic_gradient(rn_kernel_ctx_t* ctx) {
 
 static rn_status_t nearest_gradient(rn_kernel_ctx_t* ctx) {
   const rn_tensor_t *dy = rn_in(ctx, 0), *size = rn_in(ctx, 1);
-  job_t job = {.method = NEAREST, .dtype = dy->dtype};
+  resize_job_t job = {.method = NEAREST, .dtype = dy->dtype};
   if (dy->rank != 4)
     return rn_invalid_argument("input must be 4-dimensional%s", rn_text_of(dy).text);
   if (size->rank != 1)
@@ -496,10 +498,11 @@ static rn_status_t nearest_gradient(rn_kernel_ctx_t* ctx) {
 }
 
 #define IMAGES (RN_TYPES_FLOATS | RN_TYPES_INTS | RN_T(UINT8) | RN_T(UINT16))
-#define ROW(op_, types_, compute_)                                                                 \
-  {                                                                                                \
-    .op = op_, .device = "CPU", .types = {{"T", types_}}, .flags = RN_KERNEL_EXPENSIVE,            \
-    .host_args = {"size"}, .state_size = sizeof(state_t), .init = resize_init, .compute = compute_ \
+#define ROW(op_, types_, compute_)                                                      \
+  {                                                                                     \
+    .op = op_, .device = "CPU", .types = {{"T", types_}}, .flags = RN_KERNEL_EXPENSIVE, \
+    .host_args = {"size"}, .state_size = sizeof(resize_state_t), .init = resize_init,   \
+    .compute = compute_                                                                 \
   }
 static const rn_kernel_def_t rows[] = {
     ROW("ResizeBilinear", IMAGES, bilinear_compute),

@@ -127,13 +127,13 @@ static rn_status_t spans_make(const scale_t* scale, rn_allocator_t allocator, in
   return RN_OK;
 }
 
-typedef struct job_t {
+typedef struct scale_job_t {
   const float* in;
   float *between, *out;
   spans_t rows, columns;
   int64_t depth;
   bool is_back;
-} job_t;
+} scale_job_t;
 
 static void add(float* to, const float* from, float weight, int64_t count) {
   for (int64_t i = 0; i < count; ++i) to[i] += weight * from[i];
@@ -141,7 +141,7 @@ static void add(float* to, const float* from, float weight, int64_t count) {
 
 // One image: rows first, then columns. The gradient runs in the opposite order and scatters the
 // weights instead of gathering.
-static void scale_image(const job_t* job, int64_t image) {
+static void scale_image(const scale_job_t* job, int64_t image) {
   const spans_t *rows = &job->rows, *columns = &job->columns;
   int64_t wide = columns->in * job->depth, narrow = columns->out * job->depth;
   int64_t big = rows->in * wide, small = rows->out * narrow;
@@ -183,8 +183,8 @@ static void scale_piece(void* arg, int64_t begin, int64_t end) {
 }
 
 // |big| is the size of the image, |small| that of the result (or of the incoming gradients).
-static rn_status_t run(rn_kernel_ctx_t* ctx, job_t* job, const int64_t* big, const int64_t* small,
-                       const float* by, const float* move) {
+static rn_status_t run(rn_kernel_ctx_t* ctx, scale_job_t* job, const int64_t* big,
+                       const int64_t* small, const float* by, const float* move) {
   rn_allocator_t allocator = ctx->kernel->allocator;
   int64_t dims[4] = {big[0], small[1], big[2], big[3]};
   rn_tensor_t between = {0};
@@ -239,7 +239,7 @@ static rn_status_t scale_compute(rn_kernel_ctx_t* ctx) {
   rn_tensor_t *out = NULL, temp = {0};
   RN_RETURN_IF_ERROR(rn_output(ctx, 0, (rn_shape_t){4, shape}, &out));
   if (out->count == 0) return RN_OK;
-  job_t job = {.out = out->data};
+  scale_job_t job = {.out = out->data};
   rn_status_t status = rn_image_floats(ctx, images, &temp, &job.in);
   if (rn_ok(status)) status = run(ctx, &job, dims, shape, by, move);
   rn_tensor_clear(&temp);
@@ -265,7 +265,7 @@ static rn_status_t grad_compute(rn_kernel_ctx_t* ctx) {
     memset(out->data, 0, rn_tensor_bytes(out));
     return RN_OK;
   }
-  job_t job = {.in = grads->data, .out = out->data, .is_back = true};
+  scale_job_t job = {.in = grads->data, .out = out->data, .is_back = true};
   return run(ctx, &job, big, small, by, move);
 }
 

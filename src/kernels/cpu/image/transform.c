@@ -73,7 +73,7 @@ static float place(border_t border, float x, int64_t size) {
   }
 }
 
-typedef struct job_t {
+typedef struct image_transform_job_t {
   const rn_tensor_t* images;
   const float *floats, *matrices;
   rn_tensor_t* out;
@@ -81,7 +81,7 @@ typedef struct job_t {
   int64_t height, width, depth, out_height, out_width;
   float fill;
   transform_t transform;
-} job_t;
+} image_transform_job_t;
 
 static void put(rn_tensor_t* out, int64_t i, float value) {
   switch (out->dtype) {
@@ -109,16 +109,16 @@ static void put(rn_tensor_t* out, int64_t i, float value) {
   }
 }
 
-static bool is_inside(const job_t* job, float y, float x) {
+static bool is_inside(const image_transform_job_t* job, float y, float x) {
   return y >= 0 && y < (float)job->height && x >= 0 && x < (float)job->width;
 }
 
-static float read(const job_t* job, int64_t b, float y, float x, int64_t d) {
+static float read(const image_transform_job_t* job, int64_t b, float y, float x, int64_t d) {
   if (!is_inside(job, y, x)) return job->fill;
   return job->floats[((b * job->height + (int64_t)y) * job->width + (int64_t)x) * job->depth + d];
 }
 
-static float mix(const job_t* job, int64_t b, float y, float x, int64_t d) {
+static float mix(const image_transform_job_t* job, int64_t b, float y, float x, int64_t d) {
   float y0 = floorf(y), x0 = floorf(x), y1 = y0 + 1, x1 = x0 + 1;
   float top = (x1 - x) * read(job, b, y0, x0, d) + (x - x0) * read(job, b, y0, x1, d);
   float bottom = (x1 - x) * read(job, b, y1, x0, d) + (x - x0) * read(job, b, y1, x1, d);
@@ -126,7 +126,7 @@ static float mix(const job_t* job, int64_t b, float y, float x, int64_t d) {
 }
 
 // One output pixel, all channels.
-static void look(const job_t* job, int64_t b, float y, float x, int64_t to) {
+static void look(const image_transform_job_t* job, int64_t b, float y, float x, int64_t to) {
   float ny = roundf(y), nx = roundf(x);
   bool copies = !job->transform.is_bilinear && is_inside(job, ny, nx);
   size_t size = rn_dtype_size(job->out->dtype), pixel = (size_t)job->depth * size;
@@ -141,7 +141,7 @@ static void look(const job_t* job, int64_t b, float y, float x, int64_t to) {
 }
 
 static void transform_piece(void* arg, int64_t begin, int64_t end) {
-  const job_t* job = arg;
+  const image_transform_job_t* job = arg;
   for (int64_t i = begin; i < end; ++i) {
     int64_t b = i / (job->out_height * job->out_width);
     float y = (float)(i / job->out_width % job->out_height), x = (float)(i % job->out_width);
@@ -184,16 +184,16 @@ static rn_status_t transform_compute(rn_kernel_ctx_t* ctx) {
   rn_tensor_t *out = NULL, temp = {0};
   RN_RETURN_IF_ERROR(rn_output(ctx, 0, (rn_shape_t){4, shape}, &out));
   if (out->count == 0) return RN_OK;
-  job_t job = {.images = images,
-               .matrices = matrices->data,
-               .out = out,
-               .matrix_step = rn_tensor_dim(matrices, 0) > 1 ? 8 : 0,
-               .height = dims[1],
-               .width = dims[2],
-               .depth = dims[3],
-               .out_height = shape[1],
-               .out_width = shape[2],
-               .transform = *(const transform_t*)ctx->state};
+  image_transform_job_t job = {.images = images,
+                               .matrices = matrices->data,
+                               .out = out,
+                               .matrix_step = rn_tensor_dim(matrices, 0) > 1 ? 8 : 0,
+                               .height = dims[1],
+                               .width = dims[2],
+                               .depth = dims[3],
+                               .out_height = shape[1],
+                               .out_width = shape[2],
+                               .transform = *(const transform_t*)ctx->state};
   if (ctx->kernel->input_count > 3) job.fill = *RN_DATA(rn_in(ctx, 3), const float);
   rn_status_t status = RN_OK;
   if (job.transform.is_bilinear) status = rn_image_floats(ctx, images, &temp, &job.floats);

@@ -5,36 +5,37 @@
 #include "kernels/kernel_rows.h"
 #include "tensor/tstring.h"
 
-typedef struct make_t {
+typedef struct reader_ops_make_t {
   const rn_kernel_init_t* init;
   const rn_reader_kind_t* kind;
   rn_reader_options_t options;
-} make_t;
+} reader_ops_make_t;
 
 static rn_status_t make_reader(void* arg, rn_str_t name, rn_resource_t** out) {
-  const make_t* make = arg;
+  const reader_ops_make_t* make = arg;
   (void)name;
   return rn_reader_create(make->init->allocator, make->init->env, make->kind, &make->options,
                           make->init->node, (rn_reader_t**)out);
 }
 
-static rn_status_t init_kind(const rn_kernel_init_t* init, void* state, make_t make) {
+static rn_status_t init_kind(const rn_kernel_init_t* init, void* state, reader_ops_make_t make) {
   make.init = init;
   return rn_handle_state_init(state, init, RN_READER_TYPE, make_reader, &make);
 }
 
 static rn_status_t identity_init(const rn_kernel_init_t* init, void* state) {
-  return init_kind(init, state, (make_t){.kind = &rn_reader_identity});
+  return init_kind(init, state, (reader_ops_make_t){.kind = &rn_reader_identity});
 }
 static rn_status_t whole_file_init(const rn_kernel_init_t* init, void* state) {
-  return init_kind(init, state, (make_t){.kind = &rn_reader_whole_file});
+  return init_kind(init, state, (reader_ops_make_t){.kind = &rn_reader_whole_file});
 }
 static rn_status_t text_line_init(const rn_kernel_init_t* init, void* state) {
   int64_t skipped = rn_init_int(init, "skip_header_lines");
   if (skipped < 0)
     return rn_invalid_argument("skip_header_lines must be >= 0 not %lld", (long long)skipped);
-  return init_kind(init, state,
-                   (make_t){.kind = &rn_reader_text_line, .options = {.skipped_lines = skipped}});
+  return init_kind(
+      init, state,
+      (reader_ops_make_t){.kind = &rn_reader_text_line, .options = {.skipped_lines = skipped}});
 }
 
 // As in stock, an unknown name means no compression.
@@ -52,11 +53,11 @@ static rn_compression_t compression_of(const rn_kernel_init_t* init, const char*
 }
 
 static rn_status_t tf_record_init(const rn_kernel_init_t* init, void* state) {
-  return init_kind(
-      init, state,
-      (make_t){.kind = &rn_reader_tf_record,
-               .options = {.compression = compression_of(init, "compression_type",
-                                                         rn_record_compression_from_name)}});
+  return init_kind(init, state,
+                   (reader_ops_make_t){.kind = &rn_reader_tf_record,
+                                       .options = {.compression = compression_of(
+                                                       init, "compression_type",
+                                                       rn_record_compression_from_name)}});
 }
 
 static rn_status_t fixed_length_init(const rn_kernel_init_t* init, void* state) {
@@ -68,13 +69,13 @@ static rn_status_t fixed_length_init(const rn_kernel_init_t* init, void* state) 
       return rn_invalid_argument("%s must be >= 0 not %lld", names[i], (long long)sizes[i]);
   }
   return init_kind(init, state,
-                   (make_t){.kind = &rn_reader_fixed_length,
-                            .options = {.compression = compression_of(init, "encoding",
-                                                                      rn_compression_from_name),
-                                        .header = sizes[0],
-                                        .record = sizes[1],
-                                        .footer = sizes[2],
-                                        .hop = sizes[3]}});
+                   (reader_ops_make_t){.kind = &rn_reader_fixed_length,
+                                       .options = {.compression = compression_of(
+                                                       init, "encoding", rn_compression_from_name),
+                                                   .header = sizes[0],
+                                                   .record = sizes[1],
+                                                   .footer = sizes[2],
+                                                   .hop = sizes[3]}});
 }
 
 // TensorFlow removed LMDB; the message says so.

@@ -157,9 +157,9 @@ FLOAT_TYPES(FLOATS)
   }
 REAL_TYPES(CLIP)
 
-typedef struct wide_t {
+typedef struct loops_wide_t {
   uint64_t half[2];
-} wide_t;
+} loops_wide_t;
 
 #define SELECT(S, T)                                                      \
   static void select_##S(ARGS) {                                          \
@@ -197,7 +197,7 @@ SELECT(1, uint8_t)
 SELECT(2, uint16_t)
 SELECT(4, uint32_t)
 SELECT(8, uint64_t)
-SELECT(16, wide_t)
+SELECT(16, loops_wide_t)
 
 #define ROWS(code, name, TYPES) [RN_LOOP_##code] = {TYPES(ROW_##name)}
 #define ROW_equal(S, T, D, C, LOAD, SAVE) [RN_##D] = equal_##S,

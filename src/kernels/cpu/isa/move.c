@@ -5,9 +5,9 @@
 
 #include "kernels/cpu/isa/isa.h"
 
-typedef struct wide_t {
+typedef struct move_wide_t {
   uint64_t low, high;
-} wide_t;
+} move_wide_t;
 
 // Elements may be unaligned: memcpy of a fixed size moves them in one instruction.
 #define STEPS(T, S)                                                                        \
@@ -38,7 +38,7 @@ STEPS(uint8_t, 1)
 STEPS(uint16_t, 2)
 STEPS(uint32_t, 4)
 STEPS(uint64_t, 8)
-STEPS(wide_t, 16)
+STEPS(move_wide_t, 16)
 
 // A block reads and writes whole cache lines on both sides.
 #define BLOCK 16
@@ -55,7 +55,7 @@ TRANSPOSE_REST(uint8_t, 1)
 TRANSPOSE_REST(uint16_t, 2)
 TRANSPOSE_REST(uint32_t, 4)
 TRANSPOSE_REST(uint64_t, 8)
-TRANSPOSE_REST(wide_t, 16)
+TRANSPOSE_REST(move_wide_t, 16)
 
 #if defined(RN_ISA_avx2) || defined(RN_ISA_avx512)
 // Transposes 8 x 8 in registers: pairs, then quads, then halves.

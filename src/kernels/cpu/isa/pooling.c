@@ -6,12 +6,12 @@
 // Channels processed at a time where a loop has state per channel.
 #define BLOCK 256
 
-typedef struct box_t {
+typedef struct pooling_box_t {
   int64_t top, bottom, left, right;
-} box_t;
+} pooling_box_t;
 
-static inline box_t box_at(const rn_pooling_t* p, int64_t row, int64_t column) {
-  box_t box;
+static inline pooling_box_t box_at(const rn_pooling_t* p, int64_t row, int64_t column) {
+  pooling_box_t box;
   rn_window_at(&p->rows, row, &box.top, &box.bottom);
   rn_window_at(&p->columns, column, &box.left, &box.right);
   return box;
@@ -19,25 +19,25 @@ static inline box_t box_at(const rn_pooling_t* p, int64_t row, int64_t column) {
 
 // best[c] and at[c]: the maximum of the window and its position in the image, for |n| channels from
 // |first| on. The first element always counts; later ones only if greater.
-#define FIND_MAX(T, S)                                                                             \
-  static inline void find_max_##S(const rn_pooling_t* p, const T* image, box_t box, int64_t first, \
-                                  int64_t n, T* best, int32_t* at) {                               \
-    bool started = false;                                                                          \
-    for (int64_t i = box.top; i < box.bottom; ++i)                                                 \
-      for (int64_t j = box.left; j < box.right; ++j) {                                             \
-        int32_t place = (int32_t)(i * p->columns.in + j);                                          \
-        const T* x = image + (i * p->columns.in + j) * p->depth + first;                           \
-        if (!started) {                                                                            \
-          for (int64_t c = 0; c < n; ++c) best[c] = x[c], at[c] = place;                           \
-        } else {                                                                                   \
-          for (int64_t c = 0; c < n; ++c) {                                                        \
-            bool more = best[c] < x[c];                                                            \
-            best[c] = more ? x[c] : best[c];                                                       \
-            at[c] = more ? place : at[c];                                                          \
-          }                                                                                        \
-        }                                                                                          \
-        started = true;                                                                            \
-      }                                                                                            \
+#define FIND_MAX(T, S)                                                                      \
+  static inline void find_max_##S(const rn_pooling_t* p, const T* image, pooling_box_t box, \
+                                  int64_t first, int64_t n, T* best, int32_t* at) {         \
+    bool started = false;                                                                   \
+    for (int64_t i = box.top; i < box.bottom; ++i)                                          \
+      for (int64_t j = box.left; j < box.right; ++j) {                                      \
+        int32_t place = (int32_t)(i * p->columns.in + j);                                   \
+        const T* x = image + (i * p->columns.in + j) * p->depth + first;                    \
+        if (!started) {                                                                     \
+          for (int64_t c = 0; c < n; ++c) best[c] = x[c], at[c] = place;                    \
+        } else {                                                                            \
+          for (int64_t c = 0; c < n; ++c) {                                                 \
+            bool more = best[c] < x[c];                                                     \
+            best[c] = more ? x[c] : best[c];                                                \
+            at[c] = more ? place : at[c];                                                   \
+          }                                                                                 \
+        }                                                                                   \
+        started = true;                                                                     \
+      }                                                                                     \
   }
 
 #define MAX_(T, S)                                                                            \
@@ -47,7 +47,7 @@ static inline box_t box_at(const rn_pooling_t* p, int64_t row, int64_t column) {
       const T* image = (const T*)p->x + row / p->rows.out * p->in_size;                       \
       T* y = (T*)p->y + row * p->columns.out * p->depth;                                      \
       for (int64_t column = 0; column < p->columns.out; ++column, y += p->depth) {            \
-        box_t box = box_at(p, row % p->rows.out, column);                                     \
+        pooling_box_t box = box_at(p, row % p->rows.out, column);                             \
         for (int64_t c = 0; c < p->depth; ++c) y[c] = lowest;                                 \
         for (int64_t i = box.top; i < box.bottom; ++i)                                        \
           for (int64_t j = box.left; j < box.right; ++j) {                                    \
@@ -61,7 +61,7 @@ static inline box_t box_at(const rn_pooling_t* p, int64_t row, int64_t column) {
     for (int64_t row = begin; row < end; ++row) {                                             \
       const T* image = (const T*)p->x + row / p->rows.out * p->in_size;                       \
       for (int64_t column = 0; column < p->columns.out; ++column) {                           \
-        box_t box = box_at(p, row % p->rows.out, column);                                     \
+        pooling_box_t box = box_at(p, row % p->rows.out, column);                             \
         int64_t to = (row * p->columns.out + column) * p->depth;                              \
         for (int64_t first = 0; first < p->depth; first += BLOCK) {                           \
           int64_t n = p->depth - first < BLOCK ? p->depth - first : BLOCK;                    \
@@ -90,7 +90,7 @@ static inline box_t box_at(const rn_pooling_t* p, int64_t row, int64_t column) {
       const T* x = (const T*)p->x + image * p->in_size;                             \
       T* dx = (T*)p->dx + image * p->in_size;                                       \
       for (int64_t column = 0; column < p->columns.out; ++column) {                 \
-        box_t box = box_at(p, row % p->rows.out, column);                           \
+        pooling_box_t box = box_at(p, row % p->rows.out, column);                   \
         const T* dy = (const T*)p->dy + (row * p->columns.out + column) * p->depth; \
         for (int64_t first = 0; first < p->depth; first += BLOCK) {                 \
           int64_t n = p->depth - first < BLOCK ? p->depth - first : BLOCK;          \
@@ -114,7 +114,7 @@ static inline box_t box_at(const rn_pooling_t* p, int64_t row, int64_t column) {
       const T* x = (const T*)p->x + image;                                          \
       const T* from = (const T*)p->dy + image;                                      \
       for (int64_t column = 0; column < p->columns.out; ++column) {                 \
-        box_t box = box_at(p, row % p->rows.out, column);                           \
+        pooling_box_t box = box_at(p, row % p->rows.out, column);                   \
         int64_t at = (row * p->columns.out + column) * p->depth;                    \
         const T* most = (const T*)p->pooled + at;                                   \
         T* y = (T*)p->y + at;                                                       \
@@ -136,7 +136,7 @@ static inline box_t box_at(const rn_pooling_t* p, int64_t row, int64_t column) {
       const T* image = (const T*)p->x + row / p->rows.out * p->in_size;                 \
       T* y = (T*)p->y + row * p->columns.out * p->depth;                                \
       for (int64_t column = 0; column < p->columns.out; ++column, y += p->depth) {      \
-        box_t box = box_at(p, row % p->rows.out, column);                               \
+        pooling_box_t box = box_at(p, row % p->rows.out, column);                       \
         for (int64_t c = 0; c < p->depth; ++c) y[c] = 0;                                \
         for (int64_t i = box.top; i < box.bottom; ++i)                                  \
           for (int64_t j = box.left; j < box.right; ++j) {                              \
@@ -153,7 +153,7 @@ static inline box_t box_at(const rn_pooling_t* p, int64_t row, int64_t column) {
       T* dx = (T*)p->dx + row / p->rows.out * p->in_size;                               \
       const T* dy = (const T*)p->dy + row * p->columns.out * p->depth;                  \
       for (int64_t column = 0; column < p->columns.out; ++column, dy += p->depth) {     \
-        box_t box = box_at(p, row % p->rows.out, column);                               \
+        pooling_box_t box = box_at(p, row % p->rows.out, column);                       \
         const T scale = 1 / (T)((box.bottom - box.top) * (box.right - box.left));       \
         for (int64_t i = box.top; i < box.bottom; ++i)                                  \
           for (int64_t j = box.left; j < box.right; ++j) {                              \

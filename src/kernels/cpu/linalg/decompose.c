@@ -9,14 +9,14 @@
 #include "kernels/cpu/float_args.h"
 #include "kernels/kernel_rows.h"
 
-typedef enum work_t { QR, EIGEN, SINGULAR, DETERMINANT } work_t;
+typedef enum decompose_work_t { QR, EIGEN, SINGULAR, DETERMINANT } decompose_work_t;
 
-typedef struct state_t {
+typedef struct decompose_state_t {
   bool wants_vectors, is_full;
-} state_t;
+} decompose_state_t;
 
-typedef struct job_t {
-  work_t work;
+typedef struct decompose_job_t {
+  decompose_work_t work;
   bool wants_vectors, is_full, is_wide_type;  // is_wide_type: double or complex128
   int64_t m, n;
   double tolerance;
@@ -24,7 +24,7 @@ typedef struct job_t {
   void* outs[3];
   rn_float_args_t* halves;  // NULL unless the input is half, which is computed as float
   void* scratch;
-} job_t;
+} decompose_job_t;
 
 #define T double
 #define N(name) real_##name
@@ -68,7 +68,7 @@ typedef struct job_t {
 #include "kernels/cpu/linalg/decompose_body.h"
 
 // Elements of scratch memory per matrix; no term exceeds the size of an input or output.
-static int64_t scratch_of(const job_t* job) {
+static int64_t scratch_of(const decompose_job_t* job) {
   int64_t m = job->m, n = job->n, least = m < n ? m : n, most = m < n ? n : m;
   int64_t width = job->is_full ? most : least;
   switch (job->work) {
@@ -86,8 +86,8 @@ static int64_t scratch_of(const job_t* job) {
 }
 
 // Allocates an output with the outer dims of the input, then |count| dims.
-static rn_status_t output(rn_kernel_ctx_t* ctx, int i, job_t* job, int count, int64_t rows,
-                          int64_t columns) {
+static rn_status_t output(rn_kernel_ctx_t* ctx, int i, decompose_job_t* job, int count,
+                          int64_t rows, int64_t columns) {
   const rn_tensor_t* in = rn_in(ctx, 0);
   int64_t dims[RN_MAX_RANK + 2];
   int rank = in->rank - 2;
@@ -111,7 +111,7 @@ static rn_status_t no_vectors(rn_kernel_ctx_t* ctx, int i) {
   return RN_OK;
 }
 
-static rn_status_t make_outputs(rn_kernel_ctx_t* ctx, job_t* job) {
+static rn_status_t make_outputs(rn_kernel_ctx_t* ctx, decompose_job_t* job) {
   int64_t m = job->m, n = job->n, least = m < n ? m : n;
   switch (job->work) {
     case QR:
@@ -135,20 +135,21 @@ static rn_status_t make_outputs(rn_kernel_ctx_t* ctx, job_t* job) {
   return RN_OK;
 }
 
-static rn_status_t compute_with(rn_kernel_ctx_t* ctx, work_t work, rn_float_args_t* halves) {
+static rn_status_t compute_with(rn_kernel_ctx_t* ctx, decompose_work_t work,
+                                rn_float_args_t* halves) {
   const rn_tensor_t* a = rn_in(ctx, 0);
-  const state_t* state = ctx->state;
+  const decompose_state_t* state = ctx->state;
   if (a->rank < 2)
     return rn_invalid_argument("Input tensor 0 must have rank >= 2, got %d", a->rank);
   bool is_complex = a->dtype == RN_COMPLEX64 || a->dtype == RN_COMPLEX128;
-  job_t job = {.work = work,
-               .wants_vectors = state->wants_vectors,
-               .is_full = state->is_full,
-               .is_wide_type = a->dtype == RN_DOUBLE || a->dtype == RN_COMPLEX128,
-               .m = rn_tensor_dim(a, a->rank - 2),
-               .n = rn_tensor_dim(a, a->rank - 1),
-               .in = a->data,
-               .halves = halves};
+  decompose_job_t job = {.work = work,
+                         .wants_vectors = state->wants_vectors,
+                         .is_full = state->is_full,
+                         .is_wide_type = a->dtype == RN_DOUBLE || a->dtype == RN_COMPLEX128,
+                         .m = rn_tensor_dim(a, a->rank - 2),
+                         .n = rn_tensor_dim(a, a->rank - 1),
+                         .in = a->data,
+                         .halves = halves};
   if (halves) RN_RETURN_IF_ERROR(rn_float_args_in(halves, 0, (const float**)&job.in));
   job.tolerance = job.is_wide_type ? 4 * DBL_EPSILON : 1e-10;
   if ((work == EIGEN || work == DETERMINANT) && job.m != job.n)
@@ -170,7 +171,7 @@ static rn_status_t compute_with(rn_kernel_ctx_t* ctx, work_t work, rn_float_args
                        "input might not be valid.");
 }
 
-static rn_status_t compute(rn_kernel_ctx_t* ctx, work_t work) {
+static rn_status_t compute(rn_kernel_ctx_t* ctx, decompose_work_t work) {
   if (rn_in(ctx, 0)->dtype != RN_HALF) return compute_with(ctx, work, NULL);
   rn_float_args_t halves = {.ctx = ctx};
   return rn_float_args_end(&halves, compute_with(ctx, work, &halves));
@@ -182,23 +183,24 @@ static rn_status_t singular_compute(rn_kernel_ctx_t* ctx) { return compute(ctx, 
 static rn_status_t determinant_compute(rn_kernel_ctx_t* ctx) { return compute(ctx, DETERMINANT); }
 
 static rn_status_t qr_init(const rn_kernel_init_t* init, void* state) {
-  ((state_t*)state)->is_full = rn_init_bool(init, "full_matrices");
+  ((decompose_state_t*)state)->is_full = rn_init_bool(init, "full_matrices");
   return RN_OK;
 }
 
 static rn_status_t singular_init(const rn_kernel_init_t* init, void* state) {
-  ((state_t*)state)->wants_vectors = rn_init_bool(init, "compute_uv");
+  ((decompose_state_t*)state)->wants_vectors = rn_init_bool(init, "compute_uv");
   return qr_init(init, state);
 }
 
 static rn_status_t eigen_init(const rn_kernel_init_t* init, void* state) {
-  ((state_t*)state)->wants_vectors = rn_init_bool(init, "compute_v");
+  ((decompose_state_t*)state)->wants_vectors = rn_init_bool(init, "compute_v");
   return RN_OK;
 }
 
 #define ROW(op_, init_, compute_, more_types)                                                      \
   {                                                                                                \
-    .op = op_, .device = "CPU", .flags = RN_KERNEL_EXPENSIVE, .state_size = sizeof(state_t),       \
+    .op = op_, .device = "CPU", .flags = RN_KERNEL_EXPENSIVE,                                      \
+    .state_size = sizeof(decompose_state_t),                                                       \
     .types = {{"T", RN_TYPES_COMPLEX | RN_T(FLOAT) | RN_T(DOUBLE) | (more_types)}}, .init = init_, \
     .compute = compute_                                                                            \
   }

@@ -281,26 +281,28 @@ static double N(log_determinant)(T* a, int64_t n, T* out_sign) {
   return sum;
 }
 
-static void N(load)(const job_t* job, int64_t index, T* x) {
+static void N(load)(const decompose_job_t* job, int64_t index, T* x) {
   int64_t count = job->m * job->n;
   for (int64_t i = 0; i < count; ++i) x[i] = LOAD(job, index * count + i);
 }
 
-static void N(store)(const job_t* job, int output, int64_t at, T value) {
+static void N(store)(const decompose_job_t* job, int output, int64_t at, T value) {
   STORE(job, output, at, value);
 }
 
-static void N(store_all)(const job_t* job, int output, int64_t index, const T* x, int64_t count) {
+static void N(store_all)(const decompose_job_t* job, int output, int64_t index, const T* x,
+                         int64_t count) {
   for (int64_t i = 0; i < count; ++i) N(store)(job, output, index * count + i, x[i]);
 }
 
 // Stores the rows of |xt| as columns.
-static void N(store_columns)(const job_t* job, int output, int64_t index, const T* xt, int64_t n) {
+static void N(store_columns)(const decompose_job_t* job, int output, int64_t index, const T* xt,
+                             int64_t n) {
   for (int64_t i = 0; i < n; ++i)
     for (int64_t k = 0; k < n; ++k) N(store)(job, output, (index * n + i) * n + k, xt[k * n + i]);
 }
 
-static bool N(run_qr)(const job_t* job, int64_t index, T* a) {
+static bool N(run_qr)(const decompose_job_t* job, int64_t index, T* a) {
   int64_t m = job->m, n = job->n, least = m < n ? m : n, width = job->is_full ? m : least;
   T *q = a + m * n, *tau = q + m * width, *work = tau + least;
   N(qr)(a, m, n, tau, work);
@@ -312,7 +314,7 @@ static bool N(run_qr)(const job_t* job, int64_t index, T* a) {
   return true;
 }
 
-static bool N(run_eigen)(const job_t* job, int64_t index, T* a) {
+static bool N(run_eigen)(const decompose_job_t* job, int64_t index, T* a) {
   int64_t n = job->n;
   T *qt = a + n * n, *work = qt + n * n;
   double *d = (double*)(work + 2 * n), *e = d + n;
@@ -322,7 +324,7 @@ static bool N(run_eigen)(const job_t* job, int64_t index, T* a) {
   return true;
 }
 
-static bool N(run_singular)(const job_t* job, int64_t index, T* a) {
+static bool N(run_singular)(const decompose_job_t* job, int64_t index, T* a) {
   bool is_tall = job->m >= job->n;
   int64_t m = is_tall ? job->m : job->n, n = is_tall ? job->n : job->m;
   int64_t width = job->is_full ? m : n, long_side = is_tall ? 1 : 2;
@@ -354,7 +356,7 @@ static bool N(run_singular)(const job_t* job, int64_t index, T* a) {
   return true;
 }
 
-static bool N(run_determinant)(const job_t* job, int64_t index, T* a) {
+static bool N(run_determinant)(const decompose_job_t* job, int64_t index, T* a) {
   T sign;
   double log_size = N(log_determinant)(a, job->n, &sign);
   N(store)(job, 0, index, sign);
@@ -362,7 +364,7 @@ static bool N(run_determinant)(const job_t* job, int64_t index, T* a) {
   return true;
 }
 
-static bool N(run)(const job_t* job, int64_t index) {
+static bool N(run)(const decompose_job_t* job, int64_t index) {
   T* a = job->scratch;
   N(load)(job, index, a);
   switch (job->work) {

@@ -19,10 +19,10 @@ typedef struct term_t {
   bool has_ellipsis;
 } term_t;
 
-typedef struct state_t {
+typedef struct einsum_state_t {
   term_t inputs[2], output;
   int input_count;
-} state_t;
+} einsum_state_t;
 
 static rn_status_t parse_term(rn_str_t text, term_t* term) {
   for (size_t i = 0; i < text.size; ++i) {
@@ -39,7 +39,7 @@ static rn_status_t parse_term(rn_str_t text, term_t* term) {
 }
 
 static rn_status_t einsum_init(const rn_kernel_init_t* init, void* state_) {
-  state_t* state = state_;
+  einsum_state_t* state = state_;
   rn_str_t equation = rn_init_string(init, "equation");
   size_t arrow = 0;
   while (arrow + 1 < equation.size && memcmp(equation.data + arrow, "->", 2) != 0) arrow++;
@@ -62,22 +62,22 @@ static rn_status_t einsum_init(const rn_kernel_init_t* init, void* state_) {
 }
 
 // An operand with its axes.
-typedef struct operand_t {
+typedef struct einsum_operand_t {
   const void* data;
   int64_t strides[AXES];  // for a repeated axis their sum: the diagonal
   bool has[AXES];
-} operand_t;
+} einsum_operand_t;
 
-typedef struct sum_t {
+typedef struct einsum_sum_t {
   rn_kernel_ctx_t* ctx;
   rn_dtype_t dtype;
   size_t item;
   int ellipsis;  // its dimensions: axes LETTERS .. LETTERS + ellipsis, last one first
   int64_t sizes[AXES];
-  operand_t in[2];
+  einsum_operand_t in[2];
   int input_count;
   bool in_output[AXES];
-} sum_t;
+} einsum_sum_t;
 
 // The axis of dimension |d| of a tensor of |rank|.
 static int axis_of(const term_t* term, int rank, int d) {
@@ -91,7 +91,7 @@ static int axis_of(const term_t* term, int rank, int d) {
   return -1;
 }
 
-static rn_status_t learn_sizes(sum_t* sum, const term_t* term, int index) {
+static rn_status_t learn_sizes(einsum_sum_t* sum, const term_t* term, int index) {
   const rn_tensor_t* in = rn_in(sum->ctx, index);
   int letters = term->count - term->has_ellipsis;
   if (term->has_ellipsis ? in->rank < letters : in->rank != letters)
@@ -116,9 +116,9 @@ static rn_status_t learn_sizes(sum_t* sum, const term_t* term, int index) {
   return RN_OK;
 }
 
-static void learn_strides(sum_t* sum, const term_t* term, int index) {
+static void learn_strides(einsum_sum_t* sum, const term_t* term, int index) {
   const rn_tensor_t* in = rn_in(sum->ctx, index);
-  operand_t* operand = &sum->in[index];
+  einsum_operand_t* operand = &sum->in[index];
   operand->data = in->data;
   int64_t stride = 1;
   for (int d = in->rank - 1; d >= 0; --d) {
@@ -133,28 +133,28 @@ static void learn_strides(sum_t* sum, const term_t* term, int index) {
 }
 
 // A 16-byte element.
-typedef struct pair_t {
+typedef struct einsum_pair_t {
   uint64_t words[2];
-} pair_t;
+} einsum_pair_t;
 
 // A list of axes, outermost first, with their sizes.
-typedef struct axes_t {
+typedef struct einsum_axes_t {
   int axes[AXES];
   int count;
   int64_t size;
-} axes_t;
+} einsum_axes_t;
 
-static void add_axis(const sum_t* sum, axes_t* axes, int axis) {
+static void add_axis(const einsum_sum_t* sum, einsum_axes_t* axes, int axis) {
   if (!axes->count) axes->size = 1;
   axes->axes[axes->count++] = axis;
   axes->size *= sum->sizes[axis];
 }
 
-static void add_axes(const sum_t* sum, axes_t* axes, const axes_t* more) {
+static void add_axes(const einsum_sum_t* sum, einsum_axes_t* axes, const einsum_axes_t* more) {
   for (int i = 0; i < more->count; ++i) add_axis(sum, axes, more->axes[i]);
 }
 
-static int64_t size_of(const axes_t* axes) { return axes->count ? axes->size : 1; }
+static int64_t size_of(const einsum_axes_t* axes) { return axes->count ? axes->size : 1; }
 
 #define COPY(T) \
   for (int64_t i = 0; i < n; ++i) ((T*)to)[i * to_step] = ((const T*)from)[i * from_step]
@@ -170,11 +170,11 @@ static void copy_run(size_t item, const char* from, int64_t from_step, char* to,
   else if (item == 8)
     COPY(uint64_t);
   else
-    COPY(pair_t);
+    COPY(einsum_pair_t);
 }
 
 // Copies over |axes|, with a stride per axis on either side.
-static void copy_axes(const sum_t* sum, const axes_t* axes, const char* from,
+static void copy_axes(const einsum_sum_t* sum, const einsum_axes_t* axes, const char* from,
                       const int64_t* from_strides, char* to, const int64_t* to_strides) {
   int rank = axes->count;
   if (size_of(axes) == 0) return;
@@ -200,7 +200,7 @@ static void copy_axes(const sum_t* sum, const axes_t* axes, const char* from,
   }
 }
 
-static void dense_strides(const sum_t* sum, const axes_t* axes, int64_t* strides) {
+static void dense_strides(const einsum_sum_t* sum, const einsum_axes_t* axes, int64_t* strides) {
   int64_t stride = 1;
   for (int k = axes->count - 1; k >= 0; --k) {
     strides[axes->axes[k]] = stride;
@@ -208,7 +208,7 @@ static void dense_strides(const sum_t* sum, const axes_t* axes, int64_t* strides
   }
 }
 
-static bool is_dense(const sum_t* sum, const axes_t* axes, const int64_t* strides) {
+static bool is_dense(const einsum_sum_t* sum, const einsum_axes_t* axes, const int64_t* strides) {
   int64_t stride = 1;
   for (int k = axes->count - 1; k >= 0; --k) {
     int64_t size = sum->sizes[axes->axes[k]];
@@ -220,11 +220,12 @@ static bool is_dense(const sum_t* sum, const axes_t* axes, const int64_t* stride
 
 // Takes |operand| in the order of |axes|, with the axes |summed| summed up. |*out_data| points into
 // the operand itself if possible, otherwise into |temp|, which the caller clears.
-static rn_status_t take(const sum_t* sum, const operand_t* operand, const axes_t* summed,
-                        const axes_t* axes, rn_tensor_t* temp, const void** out_data) {
+static rn_status_t take(const einsum_sum_t* sum, const einsum_operand_t* operand,
+                        const einsum_axes_t* summed, const einsum_axes_t* axes, rn_tensor_t* temp,
+                        const void** out_data) {
   *out_data = operand->data;
   if (summed->count == 0 && is_dense(sum, axes, operand->strides)) return RN_OK;
-  axes_t all = *summed;
+  einsum_axes_t all = *summed;
   add_axes(sum, &all, axes);
   int64_t strides[AXES] = {0}, count = size_of(&all), part = size_of(axes);
   dense_strides(sum, &all, strides);
@@ -243,16 +244,16 @@ static rn_status_t take(const sum_t* sum, const operand_t* operand, const axes_t
   return RN_OK;
 }
 
-typedef struct job_t {
+typedef struct einsum_job_t {
   rn_gemm_t gemm;
   size_t a_bytes, b_bytes, c_bytes;
   rn_pool_t* pool;
   bool failed;  // the thread that sets it first owns |status|
   rn_status_t status;
-} job_t;
+} einsum_job_t;
 
 static void multiply_piece(void* arg, int64_t begin, int64_t end) {
-  job_t* job = arg;
+  einsum_job_t* job = arg;
   for (int64_t i = begin; i < end; ++i) {
     rn_gemm_t gemm = job->gemm;
     gemm.a = (const char*)gemm.a + (size_t)i * job->a_bytes;
@@ -266,11 +267,11 @@ static void multiply_piece(void* arg, int64_t begin, int64_t end) {
   }
 }
 
-static rn_status_t multiply(const sum_t* sum, rn_gemm_t gemm, int64_t batch) {
-  job_t job = {.gemm = gemm,
-               .a_bytes = (size_t)(gemm.m * gemm.k) * sum->item,
-               .b_bytes = (size_t)(gemm.k * gemm.n) * sum->item,
-               .c_bytes = (size_t)(gemm.m * gemm.n) * sum->item};
+static rn_status_t multiply(const einsum_sum_t* sum, rn_gemm_t gemm, int64_t batch) {
+  einsum_job_t job = {.gemm = gemm,
+                      .a_bytes = (size_t)(gemm.m * gemm.k) * sum->item,
+                      .b_bytes = (size_t)(gemm.k * gemm.n) * sum->item,
+                      .c_bytes = (size_t)(gemm.m * gemm.n) * sum->item};
   rn_pool_t* pool = rn_ctx_pool(sum->ctx);
   double each = (double)gemm.m * (double)gemm.n * (double)gemm.k + 1;
   if (batch == 1 || each > 1e7) {
@@ -284,8 +285,8 @@ static rn_status_t multiply(const sum_t* sum, rn_gemm_t gemm, int64_t batch) {
 
 // Allocates the output and computes the strides of its axes; |*out_diagonal|: some axis appears
 // twice.
-static rn_status_t make_output(sum_t* sum, const term_t* term, rn_tensor_t** out, int64_t* strides,
-                               bool* out_diagonal) {
+static rn_status_t make_output(einsum_sum_t* sum, const term_t* term, rn_tensor_t** out,
+                               int64_t* strides, bool* out_diagonal) {
   int rank = term->count - term->has_ellipsis + (term->has_ellipsis ? sum->ellipsis : 0);
   int64_t dims[RN_MAX_RANK], stride = 1;
   if (rank > RN_MAX_RANK) return rn_invalid_argument("The result has too many dimensions");
@@ -307,7 +308,8 @@ static rn_status_t make_output(sum_t* sum, const term_t* term, rn_tensor_t** out
 }
 
 // The axes of the result in order, each once.
-static void output_order(const sum_t* sum, const term_t* term, int rank, axes_t* out) {
+static void output_order(const einsum_sum_t* sum, const term_t* term, int rank,
+                         einsum_axes_t* out) {
   bool seen[AXES] = {false};
   for (int d = 0; d < rank; ++d) {
     int axis = axis_of(term, rank, d);
@@ -317,12 +319,12 @@ static void output_order(const sum_t* sum, const term_t* term, int rank, axes_t*
 }
 
 typedef struct plan_t {
-  axes_t order;         // of the result
-  axes_t summed_in[2];  // before the matmul
-  axes_t shared, contracted, own[2];
+  einsum_axes_t order;         // of the result
+  einsum_axes_t summed_in[2];  // before the matmul
+  einsum_axes_t shared, contracted, own[2];
 } plan_t;
 
-static void make_plan(const sum_t* sum, plan_t* plan) {
+static void make_plan(const einsum_sum_t* sum, plan_t* plan) {
   for (int k = 0; k < plan->order.count; ++k) {
     int axis = plan->order.axes[k];
     bool a = sum->in[0].has[axis], b = sum->in[1].has[axis];
@@ -336,29 +338,29 @@ static void make_plan(const sum_t* sum, plan_t* plan) {
 }
 
 // Takes an operand as [shared, rows, columns], or transposed if it is stored that way.
-static rn_status_t take_matrix(const sum_t* sum, const plan_t* plan, int index, const axes_t* rows,
-                               const axes_t* columns, rn_tensor_t* temp, const void** out_data,
-                               bool* out_transposed) {
-  axes_t straight = plan->shared, turned = plan->shared;
+static rn_status_t take_matrix(const einsum_sum_t* sum, const plan_t* plan, int index,
+                               const einsum_axes_t* rows, const einsum_axes_t* columns,
+                               rn_tensor_t* temp, const void** out_data, bool* out_transposed) {
+  einsum_axes_t straight = plan->shared, turned = plan->shared;
   add_axes(sum, &straight, rows);
   add_axes(sum, &straight, columns);
   add_axes(sum, &turned, columns);
   add_axes(sum, &turned, rows);
-  const operand_t* in = &sum->in[index];
+  const einsum_operand_t* in = &sum->in[index];
   *out_transposed = plan->summed_in[index].count == 0 && !is_dense(sum, &straight, in->strides) &&
                     is_dense(sum, &turned, in->strides);
   return take(sum, in, &plan->summed_in[index], *out_transposed ? &turned : &straight, temp,
               out_data);
 }
 
-static rn_status_t run_two(const sum_t* sum, const plan_t* plan, char* out,
+static rn_status_t run_two(const einsum_sum_t* sum, const plan_t* plan, char* out,
                            const int64_t* out_strides, bool is_diagonal) {
   rn_tensor_t temps[3] = {{0}};
   rn_gemm_t gemm = {.dtype = sum->dtype,
                     .m = size_of(&plan->own[0]),
                     .n = size_of(&plan->own[1]),
                     .k = size_of(&plan->contracted)};
-  axes_t all = plan->shared;
+  einsum_axes_t all = plan->shared;
   add_axes(sum, &all, &plan->own[0]);
   add_axes(sum, &all, &plan->own[1]);
   bool is_direct = !is_diagonal && is_dense(sum, &all, out_strides);
@@ -380,7 +382,7 @@ static rn_status_t run_two(const sum_t* sum, const plan_t* plan, char* out,
   return status;
 }
 
-static rn_status_t run_one(const sum_t* sum, const plan_t* plan, char* out,
+static rn_status_t run_one(const einsum_sum_t* sum, const plan_t* plan, char* out,
                            const int64_t* out_strides) {
   rn_tensor_t temp = {0};
   const void* data = NULL;
@@ -392,7 +394,7 @@ static rn_status_t run_one(const sum_t* sum, const plan_t* plan, char* out,
   return status;
 }
 
-static rn_status_t run(sum_t* sum, plan_t* plan, const state_t* state) {
+static rn_status_t run(einsum_sum_t* sum, plan_t* plan, const einsum_state_t* state) {
   for (int axis = 0; axis < AXES; ++axis) sum->sizes[axis] = -1;
   for (int i = 0; i < sum->input_count; ++i)
     RN_RETURN_IF_ERROR(learn_sizes(sum, &state->inputs[i], i));
@@ -414,9 +416,9 @@ static rn_status_t run(sum_t* sum, plan_t* plan, const state_t* state) {
 }
 
 static rn_status_t einsum_compute(rn_kernel_ctx_t* ctx) {
-  const state_t* state = ctx->state;
+  const einsum_state_t* state = ctx->state;
   struct {
-    sum_t sum;
+    einsum_sum_t sum;
     plan_t plan;
   }* work = NULL;
   RN_RETURN_IF_ERROR(RN_NEW(ctx->kernel->allocator, &work));
@@ -434,7 +436,7 @@ static const rn_kernel_def_t rows[] = {
      .device = "CPU",
      .types = {{"T", RN_TYPES_FLOATS | RN_TYPES_COMPLEX | RN_TYPES_INDEX}},
      .flags = RN_KERNEL_EXPENSIVE,
-     .state_size = sizeof(state_t),
+     .state_size = sizeof(einsum_state_t),
      .init = einsum_init,
      .compute = einsum_compute},
 };

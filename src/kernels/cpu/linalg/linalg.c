@@ -16,20 +16,20 @@
 // Multiplications per piece of work.
 #define PIECE_PRODUCTS 2e5
 
-typedef struct matrix_t {
+typedef struct linalg_matrix_t {
   const rn_linalg_fns_t* fns;
   size_t item;
   int64_t n;
   rn_pool_t* pool;
-} matrix_t;
+} linalg_matrix_t;
 
-static char* at(const matrix_t* m, void* a, int64_t width, int64_t row, int64_t column) {
+static char* at(const linalg_matrix_t* m, void* a, int64_t width, int64_t row, int64_t column) {
   return (char*)a + (size_t)(row * width + column) * m->item;
 }
 
 // A GEMM split by rows of C.
 typedef struct rows_job_t {
-  const matrix_t* matrix;
+  const linalg_matrix_t* matrix;
   const rn_subtract_t* product;
 } rows_job_t;
 
@@ -47,7 +47,7 @@ static int64_t grain_of(double each) {
   return each >= PIECE_PRODUCTS ? 1 : (int64_t)(PIECE_PRODUCTS / (each + 1)) + 1;
 }
 
-static void subtract(const matrix_t* m, const rn_subtract_t* product) {
+static void subtract(const linalg_matrix_t* m, const rn_subtract_t* product) {
   if (product->m <= 0 || product->n <= 0 || product->k <= 0) return;
   rows_job_t job = {m, product};
   rn_pool_for(m->pool, product->m, grain_of((double)product->n * (double)product->k), subtract_rows,
@@ -66,7 +66,7 @@ static void swap_rows(char* a, char* b, size_t bytes) {
 
 // A = P L U in place, without L's unit diagonal. pivots[k] is the row swapped with row k. False if
 // a pivot is 0.
-static bool factor(const matrix_t* m, char* a, int64_t* pivots) {
+static bool factor(const linalg_matrix_t* m, char* a, int64_t* pivots) {
   int64_t n = m->n;
   bool is_regular = true;
   for (int64_t from = 0; from < n; from += PANEL) {
@@ -104,7 +104,7 @@ typedef struct triangle_t {
 } triangle_t;
 
 // Columns [first, first + width) of X := A^-1 X, with rows of |columns| elements.
-static void solve_columns(const matrix_t* m, const triangle_t* t, char* x, int64_t columns,
+static void solve_columns(const linalg_matrix_t* m, const triangle_t* t, char* x, int64_t columns,
                           int64_t first, int64_t width) {
   int64_t n = m->n, row = t->is_adjoint ? 1 : n, column = t->is_adjoint ? n : 1;
   rn_subtract_t p = {.c_row = columns,
@@ -138,7 +138,7 @@ static void solve_columns(const matrix_t* m, const triangle_t* t, char* x, int64
 }
 
 typedef struct columns_job_t {
-  const matrix_t* matrix;
+  const linalg_matrix_t* matrix;
   const triangle_t* triangle;
   char* x;
   int64_t columns;
@@ -149,7 +149,7 @@ static void solve_piece(void* arg, int64_t begin, int64_t end) {
   solve_columns(job->matrix, job->triangle, job->x, job->columns, begin, end - begin);
 }
 
-static void solve_triangle(const matrix_t* m, const triangle_t* triangle, char* x,
+static void solve_triangle(const linalg_matrix_t* m, const triangle_t* triangle, char* x,
                            int64_t columns) {
   columns_job_t job = {m, triangle, x, columns};
   int64_t grain = grain_of((double)m->n * (double)m->n);
@@ -157,7 +157,7 @@ static void solve_triangle(const matrix_t* m, const triangle_t* triangle, char* 
 }
 
 // X := A^-1 X for a factored A.
-static void solve_factored(const matrix_t* m, const char* a, const int64_t* pivots, char* x,
+static void solve_factored(const linalg_matrix_t* m, const char* a, const int64_t* pivots, char* x,
                            int64_t columns) {
   for (int64_t k = 0; k < m->n; ++k)
     if (pivots[k] != k)
@@ -168,7 +168,7 @@ static void solve_factored(const matrix_t* m, const char* a, const int64_t* pivo
 }
 
 // A = U* U in place, for the upper triangle of A. False if A is not positive definite.
-static bool factor_positive(const matrix_t* m, char* a) {
+static bool factor_positive(const linalg_matrix_t* m, char* a) {
   int64_t n = m->n;
   for (int64_t from = 0; from < n; from += PANEL) {
     int64_t to = from + PANEL < n ? from + PANEL : n;
@@ -190,16 +190,16 @@ static bool factor_positive(const matrix_t* m, char* a) {
 }
 
 // Batches of matrices.
-typedef enum work_t { SOLVE, INVERT, DETERMINANT, CHOLESKY, TRIANGULAR } work_t;
+typedef enum linalg_work_t { SOLVE, INVERT, DETERMINANT, CHOLESKY, TRIANGULAR } linalg_work_t;
 
-typedef struct state_t {
+typedef struct linalg_state_t {
   bool is_adjoint, is_lower;
-} state_t;
+} linalg_state_t;
 
-typedef struct job_t {
-  work_t work;
-  const state_t* state;
-  matrix_t matrix;
+typedef struct linalg_job_t {
+  linalg_work_t work;
+  const linalg_state_t* state;
+  linalg_matrix_t matrix;
   const char *a, *b;
   char* out;
   char* temp;                        // one matrix per batch entry, if the work needs it
@@ -207,14 +207,14 @@ typedef struct job_t {
   int64_t columns;                   // of the right-hand side
   const int64_t *a_index, *b_index;  // operand index of each result matrix
   bool is_singular;
-} job_t;
+} linalg_job_t;
 
-static void set_identity(const matrix_t* m, char* x) {
+static void set_identity(const linalg_matrix_t* m, char* x) {
   memset(x, 0, (size_t)(m->n * m->n) * m->item);
   for (int64_t i = 0; i < m->n; ++i) m->fns->set(at(m, x, m->n, i, i), 1);
 }
 
-static void cholesky_one(const matrix_t* m, const char* a, char* u, char* out) {
+static void cholesky_one(const linalg_matrix_t* m, const char* a, char* u, char* out) {
   // The input is the lower triangle of A; its adjoint is the upper triangle that is factored.
   m->fns->adjoint(u, a, m->n);
   bool is_positive = factor_positive(m, u);
@@ -226,7 +226,8 @@ static void cholesky_one(const matrix_t* m, const char* a, char* u, char* out) {
   }
 }
 
-static void determinant_one(const matrix_t* m, const char* a, const int64_t* pivots, char* out) {
+static void determinant_one(const linalg_matrix_t* m, const char* a, const int64_t* pivots,
+                            char* out) {
   bool is_odd = false;
   m->fns->set(out, 1);
   for (int64_t k = 0; k < m->n; ++k) {
@@ -242,7 +243,7 @@ static void determinant_one(const matrix_t* m, const char* a, const int64_t* piv
 // Empty matrices have no data to point to.
 #define AT(base, offset) ((base) ? (base) + (offset) : (base))
 
-static void run_one(job_t* job, const matrix_t* m, int64_t i) {
+static void run_one(linalg_job_t* job, const linalg_matrix_t* m, int64_t i) {
   int64_t n = m->n;
   size_t square = (size_t)(n * n) * m->item, side = (size_t)(n * job->columns) * m->item;
   const char* a = AT(job->a, (size_t)(job->a_index ? job->a_index[i] : i) * square);
@@ -280,13 +281,13 @@ static void run_one(job_t* job, const matrix_t* m, int64_t i) {
 }
 
 static void run_stack(void* arg, int64_t begin, int64_t end) {
-  job_t* job = arg;
-  matrix_t alone = job->matrix;
+  linalg_job_t* job = arg;
+  linalg_matrix_t alone = job->matrix;
   alone.pool = NULL;
   for (int64_t i = begin; i < end; ++i) run_one(job, &alone, i);
 }
 
-static rn_status_t run(rn_kernel_ctx_t* ctx, job_t* job, rn_dtype_t dtype, int64_t stack) {
+static rn_status_t run(rn_kernel_ctx_t* ctx, linalg_job_t* job, rn_dtype_t dtype, int64_t stack) {
   int64_t n = job->matrix.n;
   job->state = ctx->state;
   job->matrix.fns = &RN_ISA_PICK(rn_linalg_)[dtype];
@@ -328,7 +329,7 @@ static int64_t stack_of(const rn_tensor_t* a) {
 }
 
 // One square matrix in, one matrix or number out.
-static rn_status_t unary(rn_kernel_ctx_t* ctx, work_t work) {
+static rn_status_t unary(rn_kernel_ctx_t* ctx, linalg_work_t work) {
   const rn_tensor_t* a = rn_in(ctx, 0);
   RN_RETURN_IF_ERROR(expect_square(a));
   int64_t n = rn_tensor_dim(a, a->rank - 1);
@@ -337,7 +338,7 @@ static rn_status_t unary(rn_kernel_ctx_t* ctx, work_t work) {
   rn_tensor_t* out = NULL;
   RN_RETURN_IF_ERROR(rn_output(ctx, 0, shape, &out));
   if (out->count == 0) return RN_OK;
-  job_t job = {.work = work, .matrix.n = n, .a = a->data, .out = out->data, .columns = n};
+  linalg_job_t job = {.work = work, .matrix.n = n, .a = a->data, .out = out->data, .columns = n};
   RN_RETURN_IF_ERROR(run(ctx, &job, a->dtype, stack_of(a)));
   return job.is_singular ? rn_invalid_argument("Input is not invertible.") : RN_OK;
 }
@@ -350,7 +351,7 @@ static rn_status_t invert_halves(rn_kernel_ctx_t* ctx, rn_float_args_t* args) {
   RN_RETURN_IF_ERROR(rn_float_args_in(args, 0, &in));
   RN_RETURN_IF_ERROR(rn_float_args_out(args, 0, rn_tensor_shape(a), &out));
   int64_t n = rn_tensor_dim(a, a->rank - 1);
-  job_t job = {
+  linalg_job_t job = {
       .work = INVERT, .matrix.n = n, .a = (const char*)in, .out = (char*)out, .columns = n};
   if (a->count) RN_RETURN_IF_ERROR(run(ctx, &job, RN_FLOAT, stack_of(a)));
   return job.is_singular ? rn_invalid_argument("Input is not invertible.") : RN_OK;
@@ -385,12 +386,12 @@ static rn_status_t solve_compute(rn_kernel_ctx_t* ctx) {
   rn_tensor_t* out = NULL;
   RN_RETURN_IF_ERROR(rn_output(ctx, 0, rn_tensor_shape(b), &out));
   if (out->count == 0) return RN_OK;
-  job_t job = {.work = SOLVE,
-               .matrix.n = rn_tensor_dim(a, a->rank - 1),
-               .a = a->data,
-               .b = b->data,
-               .out = out->data,
-               .columns = rn_tensor_dim(b, b->rank - 1)};
+  linalg_job_t job = {.work = SOLVE,
+                      .matrix.n = rn_tensor_dim(a, a->rank - 1),
+                      .a = a->data,
+                      .b = b->data,
+                      .out = out->data,
+                      .columns = rn_tensor_dim(b, b->rank - 1)};
   RN_RETURN_IF_ERROR(run(ctx, &job, a->dtype, stack_of(a)));
   return job.is_singular ? rn_invalid_argument("Input matrix is not invertible.") : RN_OK;
 }
@@ -441,21 +442,22 @@ static rn_status_t triangular_compute(rn_kernel_ctx_t* ctx) {
                                " =/= %" PRId64 ")",
                                n, rn_tensor_dim(a, a->rank - 2));
   if (n != rn_tensor_dim(b, b->rank - 2))
-    return rn_invalid_argument(
-        "In[0] mismatch In[1] shape: %" PRId64 " vs. %" PRId64 ": %s %s %d %d", n,
-        rn_tensor_dim(b, b->rank - 2), rn_text_of(a).text, rn_text_of(b).text,
-        ((const state_t*)ctx->state)->is_lower, ((const state_t*)ctx->state)->is_adjoint);
+    return rn_invalid_argument("In[0] mismatch In[1] shape: %" PRId64 " vs. %" PRId64
+                               ": %s %s %d %d",
+                               n, rn_tensor_dim(b, b->rank - 2), rn_text_of(a).text,
+                               rn_text_of(b).text, ((const linalg_state_t*)ctx->state)->is_lower,
+                               ((const linalg_state_t*)ctx->state)->is_adjoint);
   dims[rank] = n;
   dims[rank + 1] = rn_tensor_dim(b, b->rank - 1);
   rn_tensor_t *out = NULL, index = {0};
   RN_RETURN_IF_ERROR(rn_output(ctx, 0, (rn_shape_t){rank + 2, dims}, &out));
   if (out->count == 0) return RN_OK;
-  job_t job = {.work = TRIANGULAR,
-               .matrix.n = n,
-               .a = a->data,
-               .b = b->data,
-               .out = out->data,
-               .columns = dims[rank + 1]};
+  linalg_job_t job = {.work = TRIANGULAR,
+                      .matrix.n = n,
+                      .a = a->data,
+                      .b = b->data,
+                      .out = out->data,
+                      .columns = dims[rank + 1]};
   int64_t stack = rn_dims_product(dims, 0, rank), index_dims[2] = {2, stack};
   if (stack > 1) {
     RN_RETURN_IF_ERROR(rn_temp(ctx, RN_INT64, (rn_shape_t){2, index_dims}, &index));
@@ -470,18 +472,19 @@ static rn_status_t triangular_compute(rn_kernel_ctx_t* ctx) {
 }
 
 static rn_status_t adjoint_init(const rn_kernel_init_t* init, void* state) {
-  ((state_t*)state)->is_adjoint = rn_init_bool(init, "adjoint");
+  ((linalg_state_t*)state)->is_adjoint = rn_init_bool(init, "adjoint");
   return RN_OK;
 }
 
 static rn_status_t triangular_init(const rn_kernel_init_t* init, void* state) {
-  ((state_t*)state)->is_lower = rn_init_bool(init, "lower");
+  ((linalg_state_t*)state)->is_lower = rn_init_bool(init, "lower");
   return adjoint_init(init, state);
 }
 
 #define ROW(op_, init_, compute_, more_types)                                                      \
   {                                                                                                \
-    .op = op_, .device = "CPU", .flags = RN_KERNEL_EXPENSIVE, .state_size = sizeof(state_t),       \
+    .op = op_, .device = "CPU", .flags = RN_KERNEL_EXPENSIVE,                                      \
+    .state_size = sizeof(linalg_state_t),                                                          \
     .types = {{"T", RN_TYPES_COMPLEX | RN_T(FLOAT) | RN_T(DOUBLE) | (more_types)}}, .init = init_, \
     .compute = compute_                                                                            \
   }

@@ -10,14 +10,14 @@
 
 // Copies list elements one after the other to |out|, |width| tensor elements each; zeros for unset
 // ones.
-typedef struct copy_t {
+typedef struct tensor_list_rows_copy_t {
   const rn_tensor_list_t* list;
   const rn_tensor_t* indices;  // NULL for all in order
   rn_tensor_t* out;
   int64_t width;
-} copy_t;
+} tensor_list_rows_copy_t;
 
-static rn_status_t copy_one(const copy_t* job, int64_t i) {
+static rn_status_t copy_one(const tensor_list_rows_copy_t* job, int64_t i) {
   int64_t from = job->indices ? rn_int_at(job->indices, i) : i;
   char* to = RN_DATA(job->out, char) + (size_t)(i * job->width) * rn_dtype_size(job->out->dtype);
   if (rn_tensor_list_has(job->list, from))
@@ -31,7 +31,7 @@ static void copy_piece(void* arg, int64_t begin, int64_t end) {
   for (int64_t i = begin; i < end; ++i) rn_status_free(copy_one(arg, i));
 }
 
-static rn_status_t copy_all(rn_kernel_ctx_t* ctx, copy_t* job, int64_t count) {
+static rn_status_t copy_all(rn_kernel_ctx_t* ctx, tensor_list_rows_copy_t* job, int64_t count) {
   if (job->width == 0) return RN_OK;
   if (rn_dtype_is_plain(job->out->dtype)) {
     int64_t bytes = job->width * (int64_t)rn_dtype_size(job->out->dtype);
@@ -50,21 +50,21 @@ static rn_status_t output_rows(rn_kernel_ctx_t* ctx, const rn_tensor_list_t* lis
   for (int32_t d = 0; d < element.rank; ++d) dims[d + 1] = element.dims[d];
   rn_tensor_t* out = NULL;
   RN_RETURN_IF_ERROR(rn_output(ctx, 0, (rn_shape_t){element.rank + 1, dims}, &out));
-  copy_t job = {list, indices, out, count ? out->count / count : 0};
+  tensor_list_rows_copy_t job = {list, indices, out, count ? out->count / count : 0};
   return copy_all(ctx, &job, count);
 }
 
-typedef struct stack_t {
+typedef struct tensor_list_rows_stack_t {
   int64_t count;  // RN_UNKNOWN for any
-} stack_t;
+} tensor_list_rows_stack_t;
 
 static rn_status_t stack_init(const rn_kernel_init_t* init, void* state) {
-  ((stack_t*)state)->count = rn_init_int(init, "num_elements");
+  ((tensor_list_rows_stack_t*)state)->count = rn_init_int(init, "num_elements");
   return RN_OK;
 }
 
 static rn_status_t stack(rn_kernel_ctx_t* ctx) {
-  const stack_t* wanted = ctx->state;
+  const tensor_list_rows_stack_t* wanted = ctx->state;
   rn_tensor_list_t* list = NULL;
   rn_partial_shape_t element;
   RN_RETURN_IF_ERROR(rn_tensor_list_in(ctx, 0, &list));
@@ -114,13 +114,13 @@ static rn_status_t gather(rn_kernel_ctx_t* ctx) {
 }
 
 // Concatenation along the first dimension.
-typedef struct concat_t {
+typedef struct tensor_list_rows_concat_t {
   bool has_inputs;  // V2: shape and leading dims are inputs
   rn_partial_shape_t element;
-} concat_t;
+} tensor_list_rows_concat_t;
 
 static rn_status_t concat_init(const rn_kernel_init_t* init, void* state) {
-  concat_t* concat = state;
+  tensor_list_rows_concat_t* concat = state;
   concat->has_inputs = init->input_count > 1;
   rn_shape_t shape =
       concat->has_inputs ? RN_SHAPE_UNKNOWN : rn_init_attr(init, "element_shape")->shape;
@@ -217,7 +217,7 @@ static rn_status_t output_joined(rn_kernel_ctx_t* ctx, const rn_tensor_list_t* l
 }
 
 static rn_status_t concat(rn_kernel_ctx_t* ctx) {
-  const concat_t* state = ctx->state;
+  const tensor_list_rows_concat_t* state = ctx->state;
   rn_tensor_list_t* list = NULL;
   RN_RETURN_IF_ERROR(rn_tensor_list_in(ctx, 0, &list));
   RN_RETURN_IF_ERROR(rn_tensor_list_check_read(ctx, list, 0));
@@ -420,16 +420,16 @@ static rn_status_t scatter_into(rn_kernel_ctx_t* ctx) {
 
 #define LIST(name, flags_, function) \
   { .op = name, .device = "CPU", .flags = flags_, .compute = function }
-#define CONCAT(name)                                                                  \
-  {                                                                                   \
-    .op = name, .device = "CPU", .state_size = sizeof(concat_t), .init = concat_init, \
-    .compute = concat                                                                 \
+#define CONCAT(name)                                                              \
+  {                                                                               \
+    .op = name, .device = "CPU", .state_size = sizeof(tensor_list_rows_concat_t), \
+    .init = concat_init, .compute = concat                                        \
   }
 
 static const rn_kernel_def_t rows[] = {
     {.op = "TensorListStack",
      .device = "CPU",
-     .state_size = sizeof(stack_t),
+     .state_size = sizeof(tensor_list_rows_stack_t),
      .init = stack_init,
      .compute = stack},
     LIST("TensorListGather", 0, gather),

@@ -6,7 +6,7 @@
 #include "kernels/cpu/move.h"
 #include "tensor/tstring.h"
 
-typedef struct dense_t {
+typedef struct lookup_dense_t {
   rn_lookup_table_t base;
   int64_t first_buckets;
   double max_load;
@@ -14,10 +14,10 @@ typedef struct dense_t {
   rn_tensor_t keys, values;    // [buckets, key width], [buckets, value width]
   int64_t buckets;             // a power of two
   int64_t count;               // of used buckets
-} dense_t;
+} lookup_dense_t;
 
 static void destroy(rn_lookup_table_t* table) {
-  dense_t* t = (dense_t*)table;
+  lookup_dense_t* t = (lookup_dense_t*)table;
   rn_tensor_clear(&t->empty);
   rn_tensor_clear(&t->deleted);
   rn_tensor_clear(&t->keys);
@@ -25,7 +25,7 @@ static void destroy(rn_lookup_table_t* table) {
   RN_FREE(table->allocator, t);
 }
 
-static bool is_key(const dense_t* t, const rn_tensor_t* a, int64_t i, const rn_tensor_t* b,
+static bool is_key(const lookup_dense_t* t, const rn_tensor_t* a, int64_t i, const rn_tensor_t* b,
                    int64_t j) {
   int64_t width = t->base.key_width;
   for (int64_t k = 0; k < width; ++k)
@@ -33,7 +33,7 @@ static bool is_key(const dense_t* t, const rn_tensor_t* a, int64_t i, const rn_t
   return true;
 }
 
-static bool is_free(const dense_t* t, const rn_tensor_t* keys, int64_t i) {
+static bool is_free(const lookup_dense_t* t, const rn_tensor_t* keys, int64_t i) {
   return is_key(t, keys, i, &t->empty, 0) || is_key(t, keys, i, &t->deleted, 0);
 }
 
@@ -42,7 +42,7 @@ static uint64_t hash_element(const rn_tensor_t* keys, int64_t i) {
   return rn_murmur_hash64(rn_tstring_view(&RN_DATA(keys, const rn_tstring_t)[i]), RN_HASH64_SEED);
 }
 
-static uint64_t hash_key(const dense_t* t, const rn_tensor_t* keys, int64_t i) {
+static uint64_t hash_key(const lookup_dense_t* t, const rn_tensor_t* keys, int64_t i) {
   int64_t width = t->base.key_width;
   if (width == 1) return hash_element(keys, i);
   uint64_t hash = 0;
@@ -53,7 +53,8 @@ static uint64_t hash_key(const dense_t* t, const rn_tensor_t* keys, int64_t i) {
 }
 
 // The bucket of key |i|, or -1; then |*out_place| is where to insert it, -1 if the table is full.
-static int64_t bucket_of(const dense_t* t, const rn_tensor_t* keys, int64_t i, int64_t* out_place) {
+static int64_t bucket_of(const lookup_dense_t* t, const rn_tensor_t* keys, int64_t i,
+                         int64_t* out_place) {
   int64_t mask = t->buckets - 1, at = (int64_t)(hash_key(t, keys, i) & (uint64_t)mask);
   *out_place = -1;
   for (int64_t tries = 1; tries <= t->buckets; ++tries) {
@@ -66,21 +67,21 @@ static int64_t bucket_of(const dense_t* t, const rn_tensor_t* keys, int64_t i, i
   return -1;
 }
 
-static rn_status_t copy_key(const dense_t* t, const rn_tensor_t* from, int64_t i,
+static rn_status_t copy_key(const lookup_dense_t* t, const rn_tensor_t* from, int64_t i,
                             const rn_tensor_t* to, int64_t j) {
   int64_t width = t->base.key_width;
   return rn_move_row(t->base.key, rn_lookup_element(from, i * width),
                      rn_lookup_element(to, j * width), width);
 }
 
-static rn_status_t copy_value(const dense_t* t, const rn_tensor_t* from, int64_t i,
+static rn_status_t copy_value(const lookup_dense_t* t, const rn_tensor_t* from, int64_t i,
                               const rn_tensor_t* to, int64_t j) {
   int64_t width = t->base.width;
   return rn_move_row(t->base.value, rn_lookup_element(from, i * width),
                      rn_lookup_element(to, j * width), width);
 }
 
-static rn_status_t check_key(const dense_t* t, const rn_tensor_t* keys, int64_t i) {
+static rn_status_t check_key(const lookup_dense_t* t, const rn_tensor_t* keys, int64_t i) {
   bool is_empty = is_key(t, keys, i, &t->empty, 0);
   if (is_empty || is_key(t, keys, i, &t->deleted, 0))
     return rn_invalid_argument("Using the %s_key as a table key is not allowed",
@@ -88,9 +89,10 @@ static rn_status_t check_key(const dense_t* t, const rn_tensor_t* keys, int64_t 
   return RN_OK;
 }
 
-static rn_status_t rebucket(dense_t* t, int64_t buckets);
+static rn_status_t rebucket(lookup_dense_t* t, int64_t buckets);
 
-static rn_status_t set(dense_t* t, const rn_tensor_t* keys, const rn_tensor_t* values, int64_t i) {
+static rn_status_t set(lookup_dense_t* t, const rn_tensor_t* keys, const rn_tensor_t* values,
+                       int64_t i) {
   int64_t place, at = bucket_of(t, keys, i, &place);
   if (at < 0 && place < 0) {  // no empty bucket is left: reclaim the deleted ones
     RN_RETURN_IF_ERROR(rebucket(t, t->buckets));
@@ -105,15 +107,15 @@ static rn_status_t set(dense_t* t, const rn_tensor_t* keys, const rn_tensor_t* v
   return copy_value(t, values, i, &t->values, at);
 }
 
-static rn_status_t new_buckets(const dense_t* t, rn_dtype_t dtype, int64_t buckets, int64_t width,
-                               rn_tensor_t* out) {
+static rn_status_t new_buckets(const lookup_dense_t* t, rn_dtype_t dtype, int64_t buckets,
+                               int64_t width, rn_tensor_t* out) {
   return rn_tensor_create(t->base.allocator, dtype, (rn_shape_t){2, (int64_t[]){buckets, width}},
                           out);
 }
 
 // Moves all entries to |buckets| new ones.
-static rn_status_t rebucket(dense_t* t, int64_t buckets) {
-  dense_t old = *t;
+static rn_status_t rebucket(lookup_dense_t* t, int64_t buckets) {
+  lookup_dense_t old = *t;
   rn_tensor_t keys = {0}, values = {0};
   rn_status_t status = new_buckets(t, t->base.key, buckets, t->base.key_width, &keys);
   if (rn_ok(status)) status = new_buckets(t, t->base.value, buckets, t->base.width, &values);
@@ -135,20 +137,20 @@ static rn_status_t rebucket(dense_t* t, int64_t buckets) {
 }
 
 // Makes space for |more| entries.
-static rn_status_t grow(dense_t* t, int64_t more) {
+static rn_status_t grow(lookup_dense_t* t, int64_t more) {
   int64_t buckets = t->buckets ? t->buckets : t->first_buckets;
   while ((double)(t->count + more) > (double)buckets * t->max_load)
     if (!rn_mul_i64_ok(buckets, 2, &buckets)) return rn_out_of_memory();
   return buckets == t->buckets ? RN_OK : rebucket(t, buckets);
 }
 
-static rn_status_t ready(dense_t* t) {
+static rn_status_t ready(lookup_dense_t* t) {
   if (!rn_tensor_is_set(&t->empty)) return rn_failed_precondition("Table not initialized.");
   return t->buckets ? RN_OK : rebucket(t, t->first_buckets);
 }
 
 // The number of keys: the first dimension, whatever the others are.
-static rn_status_t count_keys(const dense_t* t, const rn_tensor_t* keys, int64_t* out) {
+static rn_status_t count_keys(const lookup_dense_t* t, const rn_tensor_t* keys, int64_t* out) {
   int64_t count = keys->rank ? rn_tensor_dim(keys, 0) : 1;
   *out = count;
   if (keys->count == count * t->base.key_width) return RN_OK;
@@ -160,7 +162,7 @@ static rn_status_t count_keys(const dense_t* t, const rn_tensor_t* keys, int64_t
 
 static rn_status_t find(rn_lookup_table_t* table, const rn_tensor_t* keys,
                         const rn_tensor_t* fallback, rn_tensor_t* values) {
-  dense_t* t = (dense_t*)table;
+  lookup_dense_t* t = (lookup_dense_t*)table;
   bool is_one = fallback->count == table->width;
   int64_t count, place;
   RN_RETURN_IF_ERROR(ready(t));
@@ -176,7 +178,7 @@ static rn_status_t find(rn_lookup_table_t* table, const rn_tensor_t* keys,
 
 static rn_status_t insert(rn_lookup_table_t* table, const rn_tensor_t* keys,
                           const rn_tensor_t* values) {
-  dense_t* t = (dense_t*)table;
+  lookup_dense_t* t = (lookup_dense_t*)table;
   int64_t count;
   RN_RETURN_IF_ERROR(ready(t));
   RN_RETURN_IF_ERROR(count_keys(t, keys, &count));
@@ -189,7 +191,7 @@ static rn_status_t insert(rn_lookup_table_t* table, const rn_tensor_t* keys,
 }
 
 static rn_status_t take_out(rn_lookup_table_t* table, const rn_tensor_t* keys) {
-  dense_t* t = (dense_t*)table;
+  lookup_dense_t* t = (lookup_dense_t*)table;
   int64_t count, place;
   RN_RETURN_IF_ERROR(ready(t));
   RN_RETURN_IF_ERROR(count_keys(t, keys, &count));
@@ -203,7 +205,7 @@ static rn_status_t take_out(rn_lookup_table_t* table, const rn_tensor_t* keys) {
   return RN_OK;
 }
 
-static int64_t count_taken(const dense_t* t, const rn_tensor_t* keys, int64_t count) {
+static int64_t count_taken(const lookup_dense_t* t, const rn_tensor_t* keys, int64_t count) {
   int64_t taken = 0;
   for (int64_t i = 0; i < count; ++i) taken += !is_free(t, keys, i);
   return taken;
@@ -212,7 +214,7 @@ static int64_t count_taken(const dense_t* t, const rn_tensor_t* keys, int64_t co
 // Takes buckets as exported; rehashes if their number is not a valid table size.
 static rn_status_t import(rn_lookup_table_t* table, const rn_tensor_t* keys,
                           const rn_tensor_t* values) {
-  dense_t* t = (dense_t*)table;
+  lookup_dense_t* t = (lookup_dense_t*)table;
   int64_t count;
   RN_RETURN_IF_ERROR(ready(t));
   rn_shape_t wanted = {2, (int64_t[]){keys->rank ? rn_tensor_dim(keys, 0) : 1, table->width}};
@@ -239,11 +241,13 @@ static rn_status_t import(rn_lookup_table_t* table, const rn_tensor_t* keys,
   return RN_OK;
 }
 
-static int64_t size(const rn_lookup_table_t* table) { return ((const dense_t*)table)->count; }
+static int64_t size(const rn_lookup_table_t* table) {
+  return ((const lookup_dense_t*)table)->count;
+}
 
 static rn_status_t copy(rn_lookup_table_t* table, rn_allocator_t memory, rn_tensor_t* out_keys,
                         rn_tensor_t* out_values) {
-  dense_t* t = (dense_t*)table;
+  lookup_dense_t* t = (lookup_dense_t*)table;
   RN_RETURN_IF_ERROR(ready(t));
   RN_RETURN_IF_ERROR(rn_tensor_create(memory, table->key, rn_tensor_shape(&t->keys), out_keys));
   RN_RETURN_IF_ERROR(
@@ -263,7 +267,7 @@ static const rn_lookup_store_t store = {.destroy = destroy,
 rn_status_t rn_lookup_dense_create(rn_allocator_t allocator, rn_str_t name, rn_dtype_t key,
                                    rn_dtype_t value, int64_t buckets, double max_load,
                                    rn_lookup_table_t** out) {
-  dense_t* t = NULL;
+  lookup_dense_t* t = NULL;
   *out = NULL;
   RN_RETURN_IF_ERROR(RN_NEW(allocator, &t));
   t->first_buckets = buckets;
@@ -276,7 +280,7 @@ rn_status_t rn_lookup_dense_create(rn_allocator_t allocator, rn_str_t name, rn_d
   return status;
 }
 
-static rn_status_t begin(dense_t* t, const rn_tensor_t* empty, const rn_tensor_t* deleted) {
+static rn_status_t begin(lookup_dense_t* t, const rn_tensor_t* empty, const rn_tensor_t* deleted) {
   if (rn_tensor_is_set(&t->empty)) return RN_OK;
   t->base.key_width = empty->count;
   if (is_key(t, empty, 0, deleted, 0))
@@ -296,7 +300,7 @@ rn_status_t rn_lookup_dense_begin(rn_lookup_table_t* table, const rn_tensor_t* e
     return rn_invalid_argument("The table '%.*s' is not a dense table", (int)table->name_size,
                                table->name);
   rn_mutex_lock(&table->mutex);
-  rn_status_t status = begin((dense_t*)table, empty, deleted);
+  rn_status_t status = begin((lookup_dense_t*)table, empty, deleted);
   rn_mutex_unlock(&table->mutex);
   return status;
 }

@@ -5,15 +5,15 @@
 #include "kernels/cpu/move.h"
 #include "tensor/tstring.h"
 
-typedef struct entries_t {
+typedef struct lookup_entries_t {
   rn_lookup_table_t base;
   bool is_initialized;
   rn_tensor_t keys, values;  // space for |capacity| entries
   int64_t count, capacity;
   int64_t* index;  // Owned; entry + 1, or 0 if free; 2 * capacity slots
-} entries_t;
+} lookup_entries_t;
 
-static void forget(entries_t* table) {
+static void forget(lookup_entries_t* table) {
   if (table->index) RN_FREE_ARRAY(table->base.allocator, table->index, 2 * table->capacity);
   rn_tensor_clear(&table->keys);
   rn_tensor_clear(&table->values);
@@ -22,8 +22,8 @@ static void forget(entries_t* table) {
 }
 
 static void destroy(rn_lookup_table_t* base) {
-  forget((entries_t*)base);
-  RN_FREE(base->allocator, (entries_t*)base);
+  forget((lookup_entries_t*)base);
+  RN_FREE(base->allocator, (lookup_entries_t*)base);
 }
 
 static uint64_t hash_bytes(const char* data, size_t size) {
@@ -45,7 +45,7 @@ static uint64_t hash_at(const rn_tensor_t* keys, int64_t i) {
 }
 
 // The index slot of key |i|, or the free one where it belongs.
-static int64_t slot_of(const entries_t* table, const rn_tensor_t* keys, int64_t i) {
+static int64_t slot_of(const lookup_entries_t* table, const rn_tensor_t* keys, int64_t i) {
   int64_t mask = 2 * table->capacity - 1, at = (int64_t)(hash_at(keys, i) & (uint64_t)mask);
   while (table->index[at] && !rn_lookup_same(&table->keys, table->index[at] - 1, keys, i))
     at = (at + 1) & mask;
@@ -53,12 +53,12 @@ static int64_t slot_of(const entries_t* table, const rn_tensor_t* keys, int64_t 
 }
 
 // The entry of key |i|; -1 if there is none.
-static int64_t entry_of(const entries_t* table, const rn_tensor_t* keys, int64_t i) {
+static int64_t entry_of(const lookup_entries_t* table, const rn_tensor_t* keys, int64_t i) {
   return table->count ? table->index[slot_of(table, keys, i)] - 1 : -1;
 }
 
-static rn_status_t larger(entries_t* table, rn_tensor_t* tensor, rn_dtype_t dtype, int64_t capacity,
-                          int64_t width) {
+static rn_status_t larger(lookup_entries_t* table, rn_tensor_t* tensor, rn_dtype_t dtype,
+                          int64_t capacity, int64_t width) {
   rn_tensor_t made = {0};
   int64_t total;
   if (!rn_mul_i64_ok(capacity, width, &total)) return rn_out_of_memory();
@@ -75,7 +75,7 @@ static rn_status_t larger(entries_t* table, rn_tensor_t* tensor, rn_dtype_t dtyp
   return RN_OK;
 }
 
-static rn_status_t grow(entries_t* table) {
+static rn_status_t grow(lookup_entries_t* table) {
   if (table->count < table->capacity) return RN_OK;
   int64_t capacity = table->capacity ? table->capacity * 2 : 16;
   int64_t* index = NULL;
@@ -90,11 +90,11 @@ static rn_status_t grow(entries_t* table) {
 }
 
 // Value |i| of |tensor|, which holds values of the table.
-static char* value_at(const entries_t* table, const rn_tensor_t* tensor, int64_t i) {
+static char* value_at(const lookup_entries_t* table, const rn_tensor_t* tensor, int64_t i) {
   return rn_lookup_element(tensor, i * table->base.width);
 }
 
-static rn_status_t set(entries_t* table, const rn_tensor_t* keys, const rn_tensor_t* values,
+static rn_status_t set(lookup_entries_t* table, const rn_tensor_t* keys, const rn_tensor_t* values,
                        int64_t i) {
   RN_RETURN_IF_ERROR(grow(table));
   int64_t slot = slot_of(table, keys, i);
@@ -133,7 +133,7 @@ static void print_element(rn_strbuf_t* text, const rn_tensor_t* tensor, int64_t 
 }
 
 // The error for key |i|, which has the value of |entry| and would get a different one.
-static rn_status_t duplicate(const entries_t* table, const rn_tensor_t* keys,
+static rn_status_t duplicate(const lookup_entries_t* table, const rn_tensor_t* keys,
                              const rn_tensor_t* values, int64_t i, int64_t entry) {
   rn_strbuf_t text;
   rn_strbuf_init(&text, table->base.allocator);
@@ -149,7 +149,8 @@ static rn_status_t duplicate(const entries_t* table, const rn_tensor_t* keys,
   return status;
 }
 
-static rn_status_t fill(entries_t* table, const rn_tensor_t* keys, const rn_tensor_t* values) {
+static rn_status_t fill(lookup_entries_t* table, const rn_tensor_t* keys,
+                        const rn_tensor_t* values) {
   if (table->is_initialized) {
     if (table->count == keys->count) return RN_OK;
     return rn_failed_precondition(
@@ -167,7 +168,7 @@ static rn_status_t fill(entries_t* table, const rn_tensor_t* keys, const rn_tens
 }
 
 // Removes |slot| from the index and moves up the slots that it had displaced.
-static void free_slot(entries_t* table, int64_t slot) {
+static void free_slot(lookup_entries_t* table, int64_t slot) {
   int64_t mask = 2 * table->capacity - 1;
   table->index[slot] = 0;
   for (int64_t at = (slot + 1) & mask; table->index[at]; at = (at + 1) & mask) {
@@ -177,7 +178,7 @@ static void free_slot(entries_t* table, int64_t slot) {
   }
 }
 
-static rn_status_t remove_one(entries_t* table, const rn_tensor_t* keys, int64_t i) {
+static rn_status_t remove_one(lookup_entries_t* table, const rn_tensor_t* keys, int64_t i) {
   int64_t entry = entry_of(table, keys, i), last = table->count - 1;
   if (entry < 0) return RN_OK;
   free_slot(table, slot_of(table, keys, i));
@@ -192,8 +193,9 @@ static rn_status_t remove_one(entries_t* table, const rn_tensor_t* keys, int64_t
   return RN_OK;
 }
 
-static rn_status_t export_one(entries_t* table, rn_allocator_t memory, const rn_tensor_t* from,
-                              rn_dtype_t dtype, rn_shape_t shape, rn_tensor_t* out) {
+static rn_status_t export_one(lookup_entries_t* table, rn_allocator_t memory,
+                              const rn_tensor_t* from, rn_dtype_t dtype, rn_shape_t shape,
+                              rn_tensor_t* out) {
   int64_t dims[RN_MAX_RANK + 1] = {table->count};
   if (shape.rank) memcpy(dims + 1, shape.dims, (size_t)shape.rank * sizeof *dims);
   RN_RETURN_IF_ERROR(rn_tensor_create(memory, dtype, (rn_shape_t){shape.rank + 1, dims}, out));
@@ -202,7 +204,7 @@ static rn_status_t export_one(entries_t* table, rn_allocator_t memory, const rn_
 
 static rn_status_t find(rn_lookup_table_t* base, const rn_tensor_t* keys,
                         const rn_tensor_t* fallback, rn_tensor_t* values) {
-  entries_t* table = (entries_t*)base;
+  lookup_entries_t* table = (lookup_entries_t*)base;
   if (base->is_fixed && !table->is_initialized)
     return rn_failed_precondition("Table not initialized.");
   bool is_one = fallback->count == base->width;
@@ -218,13 +220,13 @@ static rn_status_t find(rn_lookup_table_t* base, const rn_tensor_t* keys,
 static rn_status_t insert(rn_lookup_table_t* base, const rn_tensor_t* keys,
                           const rn_tensor_t* values) {
   for (int64_t i = 0; i < keys->count; ++i)
-    RN_RETURN_IF_ERROR(set((entries_t*)base, keys, values, i));
+    RN_RETURN_IF_ERROR(set((lookup_entries_t*)base, keys, values, i));
   return RN_OK;
 }
 
 static rn_status_t import(rn_lookup_table_t* base, const rn_tensor_t* keys,
                           const rn_tensor_t* values) {
-  entries_t* table = (entries_t*)base;
+  lookup_entries_t* table = (lookup_entries_t*)base;
   if (!base->is_fixed) {
     forget(table);
     return insert(base, keys, values);
@@ -236,15 +238,17 @@ static rn_status_t import(rn_lookup_table_t* base, const rn_tensor_t* keys,
 
 static rn_status_t take_out(rn_lookup_table_t* base, const rn_tensor_t* keys) {
   for (int64_t i = 0; i < keys->count; ++i)
-    RN_RETURN_IF_ERROR(remove_one((entries_t*)base, keys, i));
+    RN_RETURN_IF_ERROR(remove_one((lookup_entries_t*)base, keys, i));
   return RN_OK;
 }
 
-static int64_t size(const rn_lookup_table_t* base) { return ((const entries_t*)base)->count; }
+static int64_t size(const rn_lookup_table_t* base) {
+  return ((const lookup_entries_t*)base)->count;
+}
 
 static rn_status_t copy(rn_lookup_table_t* base, rn_allocator_t memory, rn_tensor_t* out_keys,
                         rn_tensor_t* out_values) {
-  entries_t* table = (entries_t*)base;
+  lookup_entries_t* table = (lookup_entries_t*)base;
   if (base->is_fixed && !table->is_initialized) return rn_aborted("HashTable is not initialized.");
   RN_RETURN_IF_ERROR(export_one(table, memory, &table->keys, base->key, RN_SHAPE_SCALAR, out_keys));
   return export_one(table, memory, &table->values, base->value, base->shape, out_values);
@@ -260,7 +264,7 @@ static const rn_lookup_store_t store = {.destroy = destroy,
 
 rn_status_t rn_lookup_table_create(rn_allocator_t allocator, rn_str_t name, rn_dtype_t key,
                                    rn_dtype_t value, bool is_fixed, rn_lookup_table_t** out) {
-  entries_t* table = NULL;
+  lookup_entries_t* table = NULL;
   *out = NULL;
   RN_RETURN_IF_ERROR(RN_NEW(allocator, &table));
   rn_status_t status = rn_lookup_table_init(&table->base, &store, allocator, name, key, value);

@@ -12,32 +12,32 @@
 #define MOST_BYTES ((size_t)1 << 36)  // of a file
 enum { WHOLE_LINE = -2, LINE_NUMBER = -1 };
 
-typedef struct format_t {
+typedef struct file_format_t {
   int64_t key, value, lines, offset;  // lines: RN_UNKNOWN for all
   char delimiter;
-} format_t;
+} file_format_t;
 
 static rn_status_t format_init(const rn_kernel_init_t* init, void* state) {
-  format_t* format = state;
+  file_format_t* format = state;
   rn_str_t delimiter = rn_init_string(init, "delimiter");
-  *format = (format_t){.key = rn_init_int(init, "key_index"),
-                       .value = rn_init_int(init, "value_index"),
-                       .lines = rn_init_int(init, "vocab_size"),
-                       .offset = rn_init_int(init, "offset")};
+  *format = (file_format_t){.key = rn_init_int(init, "key_index"),
+                            .value = rn_init_int(init, "value_index"),
+                            .lines = rn_init_int(init, "vocab_size"),
+                            .offset = rn_init_int(init, "offset")};
   if (delimiter.size != 1) return rn_invalid_argument("delimiter should be only 1 char");
   format->delimiter = delimiter.data[0];
   return RN_OK;
 }
 
 // The read position.
-typedef struct reader_t {
-  const format_t* format;
+typedef struct file_reader_t {
+  const file_format_t* format;
   const char* path;
   rn_str_t rest, line;
   int64_t number;
-} reader_t;
+} file_reader_t;
 
-static bool next_line(reader_t* r) {
+static bool next_line(file_reader_t* r) {
   if (r->rest.size == 0) return false;
   const char* end = memchr(r->rest.data, '\n', r->rest.size);
   size_t size = end ? (size_t)(end - r->rest.data) : r->rest.size, step = size + (end != NULL);
@@ -47,8 +47,8 @@ static bool next_line(reader_t* r) {
 }
 
 // Column |index| of the line.
-static rn_status_t column(const reader_t* r, int64_t index, rn_str_t* out) {
-  const format_t* format = r->format;
+static rn_status_t column(const file_reader_t* r, int64_t index, rn_str_t* out) {
+  const file_format_t* format = r->format;
   int64_t wanted = format->key > format->value ? format->key : format->value, seen = 0;
   size_t begin = 0;
   bool is_found = false;
@@ -73,7 +73,7 @@ static rn_status_t set_text(rn_tensor_t* tensor, rn_str_t text) {
 }
 
 // Parses |text| into the one number of |tensor|.
-static rn_status_t set_number(const reader_t* r, rn_tensor_t* tensor, rn_str_t text) {
+static rn_status_t set_number(const file_reader_t* r, rn_tensor_t* tensor, rn_str_t text) {
   char number[64] = {0}, *end = NULL;
   bool fits = text.size > 0 && text.size < sizeof number;
   if (fits) memcpy(number, text.data, text.size);
@@ -99,7 +99,7 @@ static rn_status_t set_number(const reader_t* r, rn_tensor_t* tensor, rn_str_t t
                              (long long)r->number, rn_dtype_name(tensor->dtype));
 }
 
-static rn_status_t set_field(const reader_t* r, int64_t index, rn_tensor_t* tensor) {
+static rn_status_t set_field(const file_reader_t* r, int64_t index, rn_tensor_t* tensor) {
   if (index == LINE_NUMBER) {
     *RN_DATA(tensor, int64_t) = r->number + r->format->offset;
     return RN_OK;
@@ -109,7 +109,7 @@ static rn_status_t set_field(const reader_t* r, int64_t index, rn_tensor_t* tens
   return tensor->dtype == RN_STRING ? set_text(tensor, text) : set_number(r, tensor, text);
 }
 
-static rn_status_t check_types(const format_t* format, const rn_lookup_table_t* table) {
+static rn_status_t check_types(const file_format_t* format, const rn_lookup_table_t* table) {
   rn_dtype_t key = rn_lookup_table_key(table), value = rn_lookup_table_value(table);
   if (format->key == LINE_NUMBER && key != RN_INT64)
     return rn_invalid_argument(
@@ -123,7 +123,7 @@ static rn_status_t check_types(const format_t* format, const rn_lookup_table_t* 
 
 static int64_t count_lines(rn_str_t text, int64_t most) {
   int64_t count = 0;
-  reader_t r = {.rest = text};
+  file_reader_t r = {.rest = text};
   while ((most < 0 || count < most) && next_line(&r)) ++count;
   return count;
 }
@@ -135,7 +135,7 @@ static rn_tensor_t place(const rn_tensor_t* vector, int64_t i) {
                        .dtype = vector->dtype};
 }
 
-static rn_status_t read_entries(reader_t* r, rn_tensor_t* keys, rn_tensor_t* values) {
+static rn_status_t read_entries(file_reader_t* r, rn_tensor_t* keys, rn_tensor_t* values) {
   for (int64_t i = 0; i < keys->count && next_line(r); ++i) {
     r->number = i;
     rn_tensor_t key = place(keys, i), value = place(values, i);
@@ -147,13 +147,13 @@ static rn_status_t read_entries(reader_t* r, rn_tensor_t* keys, rn_tensor_t* val
 
 static rn_status_t fill_from(rn_kernel_ctx_t* ctx, rn_lookup_table_t* table, const char* path,
                              rn_str_t text) {
-  const format_t* format = ctx->state;
+  const file_format_t* format = ctx->state;
   int64_t count = count_lines(text, format->lines);
   if (format->lines >= 0 && count < format->lines)
     return rn_invalid_argument("Invalid vocab_size in %s: expected %lld but got %lld", path,
                                (long long)format->lines, (long long)count);
   rn_tensor_t keys = {0}, values = {0};
-  reader_t reader = {.format = format, .path = path, .rest = text};
+  file_reader_t reader = {.format = format, .path = path, .rest = text};
   rn_status_t status = rn_temp(ctx, rn_lookup_table_key(table), (rn_shape_t){1, &count}, &keys);
   if (rn_ok(status))
     status = rn_temp(ctx, rn_lookup_table_value(table), (rn_shape_t){1, &count}, &values);
@@ -194,10 +194,10 @@ static rn_status_t fill(rn_kernel_ctx_t* ctx) {
   return status;
 }
 
-#define FILL(name)                                                                             \
-  {                                                                                            \
-    .op = name, .device = "CPU", .flags = RN_KERNEL_EXPENSIVE, .state_size = sizeof(format_t), \
-    .init = format_init, .compute = fill                                                       \
+#define FILL(name)                                                            \
+  {                                                                           \
+    .op = name, .device = "CPU", .flags = RN_KERNEL_EXPENSIVE,                \
+    .state_size = sizeof(file_format_t), .init = format_init, .compute = fill \
   }
 
 static const rn_kernel_def_t rows[] = {

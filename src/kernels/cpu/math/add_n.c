@@ -7,19 +7,19 @@
 
 // Adds in the order of the inputs, block by block, so that every input is read once and the sum
 // stays in the cache. A complex number counts as two floats.
-typedef struct sum_t {
+typedef struct add_n_sum_t {
   const rn_kernel_ctx_t* ctx;
   rn_dtype_t dtype;  // type of the additions
   size_t size;
   char* out;
-} sum_t;
+} add_n_sum_t;
 
 static rn_dtype_t part_type(rn_dtype_t dtype) {
   return dtype == RN_COMPLEX64 ? RN_FLOAT : dtype == RN_COMPLEX128 ? RN_DOUBLE : dtype;
 }
 
 static void sum_piece(void* arg, int64_t begin, int64_t end) {
-  const sum_t* sum = arg;
+  const add_n_sum_t* sum = arg;
   const int inputs = sum->ctx->kernel->input_count;
   _Alignas(RN_ALIGN) char block[RN_VECTOR_BLOCK * sizeof(double)];
   for (; begin < end; begin += RN_VECTOR_BLOCK) {
@@ -50,7 +50,7 @@ static rn_status_t add_n(rn_kernel_ctx_t* ctx) {
     return RN_OK;
   }
   rn_dtype_t part = part_type(first->dtype);
-  sum_t sum = {ctx, part, rn_dtype_size(part), output->data};
+  add_n_sum_t sum = {ctx, part, rn_dtype_size(part), output->data};
   int64_t count = part == first->dtype ? first->count : 2 * first->count;
   rn_pool_for_small(rn_ctx_pool(ctx), count, RN_GRAIN_CHEAP, RN_GRAIN_CHEAP / 4, sum_piece, &sum);
   return RN_OK;

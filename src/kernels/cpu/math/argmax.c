@@ -16,16 +16,16 @@ static rn_status_t arg_init(const rn_kernel_init_t* init, void* state) {
   return RN_OK;
 }
 
-typedef struct work_t {
+typedef struct argmax_work_t {
   rn_argmax_fn_t fn;
   const char* in;
   rn_tensor_t* out;
   size_t size;
   rn_axis_view_t view;
-} work_t;
+} argmax_work_t;
 
 static void run(void* arg, int64_t begin, int64_t end) {
-  const work_t* w = arg;
+  const argmax_work_t* w = arg;
   int64_t found[RN_ARGMAX_COLUMNS];
   for (int64_t o = begin; o < end; ++o) {
     const char* in = w->in + (size_t)(o * w->view.size * w->view.inner) * w->size;
@@ -70,11 +70,12 @@ static rn_status_t arg_extreme(rn_kernel_ctx_t* ctx) {
   rn_tensor_t* out = NULL;
   RN_RETURN_IF_ERROR(rn_output(ctx, 0, (rn_shape_t){rank - 1, dims}, &out));
   if (out->count == 0) return RN_OK;
-  work_t work = {.fn = RN_ISA_PICK_NARROW(&rn_argmax_table_)->fn[state->is_min][input->dtype],
-                 .in = input->data,
-                 .out = out,
-                 .size = rn_dtype_size(input->dtype),
-                 .view = rn_axis_view(input, (int)axis)};
+  argmax_work_t work = {
+      .fn = RN_ISA_PICK_NARROW(&rn_argmax_table_)->fn[state->is_min][input->dtype],
+      .in = input->data,
+      .out = out,
+      .size = rn_dtype_size(input->dtype),
+      .view = rn_axis_view(input, (int)axis)};
   int64_t each = work.view.size * work.view.inner, grain = PIECE / each;
   rn_pool_for(rn_ctx_pool(ctx), work.view.outer, grain < 1 ? 1 : grain, run, &work);
   return RN_OK;

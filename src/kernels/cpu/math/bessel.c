@@ -213,11 +213,11 @@ static double spence(double x) {
 }
 
 // One loop per type for all of them, with the function as argument.
-typedef double (*function_t)(double);
+typedef double (*bessel_function_t)(double);
 #define LOOP(suffix, type, LOAD, SAVE)                                                    \
   static void run_##suffix(void* arg, const void* const* in, const int* steps, void* out, \
                            int64_t n) {                                                   \
-    const function_t f = *(const function_t*)arg;                                         \
+    const bessel_function_t f = *(const bessel_function_t*)arg;                           \
     const type* x = in[0];                                                                \
     type* y = out;                                                                        \
     for (int64_t i = 0; i < n; ++i) y[i] = SAVE(f(LOAD(x[i * steps[0]])));                \
@@ -231,7 +231,7 @@ LOOP(f16, uint16_t, rn_half_to_float, AS_HALF)
 
 static const struct {
   const char* op;
-  function_t function;
+  bessel_function_t function;
 } functions[] = {
     {"BesselI0", i0},
     {"BesselI0e", i0e},
@@ -254,7 +254,8 @@ static const struct {
 
 static rn_status_t special_init(const rn_kernel_init_t* init, void* state) {
   for (size_t i = 0; i < sizeof functions / sizeof *functions; ++i)
-    if (strcmp(functions[i].op, init->op->name) == 0) *(function_t*)state = functions[i].function;
+    if (strcmp(functions[i].op, init->op->name) == 0)
+      *(bessel_function_t*)state = functions[i].function;
   return RN_OK;
 }
 
@@ -267,10 +268,10 @@ static rn_status_t special(rn_kernel_ctx_t* ctx) {
 }
 
 #define PRECISE (RN_T(FLOAT) | RN_T(DOUBLE))
-#define ROW(name, set)                                                               \
-  {                                                                                  \
-    .op = name, .device = "CPU", .types = {{"T", set}}, .flags = RN_KERNEL_IN_PLACE, \
-    .state_size = sizeof(function_t), .init = special_init, .compute = special       \
+#define ROW(name, set)                                                                \
+  {                                                                                   \
+    .op = name, .device = "CPU", .types = {{"T", set}}, .flags = RN_KERNEL_IN_PLACE,  \
+    .state_size = sizeof(bessel_function_t), .init = special_init, .compute = special \
   }
 #define BESSEL(letter) \
   ROW("Bessel" letter "0", PRECISE | RN_T(HALF)), ROW("Bessel" letter "1", PRECISE | RN_T(HALF))

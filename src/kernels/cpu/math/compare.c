@@ -5,24 +5,25 @@
 #include "kernels/kernel_rows.h"
 #include "tensor/tstring.h"
 
-typedef struct loop_t {
+typedef struct compare_loop_t {
   rn_run_fn_t fn;
   float number;  // tolerance or alpha
   bool allows_other_shapes, differs;
-} loop_t;
+} compare_loop_t;
 
-static rn_status_t loop_init(const rn_kernel_init_t* init, rn_loop_code_t code, loop_t* state) {
+static rn_status_t loop_init(const rn_kernel_init_t* init, rn_loop_code_t code,
+                             compare_loop_t* state) {
   state->fn = rn_loops()->fn[code][rn_dtype_base(init->input_types[0])];
   return RN_OK;
 }
 
 static rn_status_t unary(rn_kernel_ctx_t* ctx) {
-  loop_t* state = ctx->state;
+  compare_loop_t* state = ctx->state;
   return rn_elementwise_compute(ctx, 1, 1, RN_GRAIN_CHEAP, state->fn, &state->number);
 }
 
 static rn_status_t binary(rn_kernel_ctx_t* ctx) {
-  loop_t* state = ctx->state;
+  compare_loop_t* state = ctx->state;
   return rn_broadcast_compute(ctx, 2, 3, RN_GRAIN_CHEAP, state->fn, &state->number);
 }
 
@@ -62,7 +63,8 @@ QUOTIENTS(floor_bfloat16, RN_LOOP_FLOOR_DIV, false)
 QUOTIENTS(truncate_half, RN_LOOP_TRUNCATE_DIV, true)
 QUOTIENTS(truncate_bfloat16, RN_LOOP_TRUNCATE_DIV, false)
 
-static rn_status_t quotient_init(const rn_kernel_init_t* init, rn_loop_code_t code, loop_t* state) {
+static rn_status_t quotient_init(const rn_kernel_init_t* init, rn_loop_code_t code,
+                                 compare_loop_t* state) {
   const rn_dtype_t dtype = rn_dtype_base(init->input_types[0]);
   const bool is_floor = code == RN_LOOP_FLOOR_DIV;
   RN_RETURN_IF_ERROR(loop_init(init, code, state));
@@ -72,7 +74,7 @@ static rn_status_t quotient_init(const rn_kernel_init_t* init, rn_loop_code_t co
 }
 
 static rn_status_t clip(rn_kernel_ctx_t* ctx) {
-  loop_t* state = ctx->state;
+  compare_loop_t* state = ctx->state;
   const rn_tensor_t *value = rn_in(ctx, 0), *least = rn_in(ctx, 1), *most = rn_in(ctx, 2);
   if ((least->rank && !rn_tensor_same_shape(value, least)) ||
       (most->rank && !rn_tensor_same_shape(value, most))) {
@@ -85,13 +87,13 @@ static rn_status_t clip(rn_kernel_ctx_t* ctx) {
 }
 
 static rn_status_t leaky_relu_grad(rn_kernel_ctx_t* ctx) {
-  loop_t* state = ctx->state;
+  compare_loop_t* state = ctx->state;
   if (!rn_tensor_same_shape(rn_in(ctx, 0), rn_in(ctx, 1))) return rn_same_shape_error(ctx, 1);
   return rn_elementwise_compute(ctx, 2, 3, RN_GRAIN_CHEAP, state->fn, &state->number);
 }
 
 static rn_status_t approximate_equal(rn_kernel_ctx_t* ctx) {
-  loop_t* state = ctx->state;
+  compare_loop_t* state = ctx->state;
   if (!rn_tensor_same_shape(rn_in(ctx, 0), rn_in(ctx, 1))) {
     return rn_invalid_argument("x and y must be of the same shape. x shape: %s. y shape: %s",
                                rn_text_of(rn_in(ctx, 0)).text, rn_text_of(rn_in(ctx, 1)).text);
@@ -99,13 +101,14 @@ static rn_status_t approximate_equal(rn_kernel_ctx_t* ctx) {
   return rn_elementwise_compute(ctx, 2, 0, RN_GRAIN_CHEAP, state->fn, &state->number);
 }
 
-static rn_status_t alpha_init(const rn_kernel_init_t* init, rn_loop_code_t code, loop_t* state) {
+static rn_status_t alpha_init(const rn_kernel_init_t* init, rn_loop_code_t code,
+                              compare_loop_t* state) {
   state->number = rn_init_float(init, "alpha");
   return loop_init(init, code, state);
 }
 
 static rn_status_t tolerance_init(const rn_kernel_init_t* init, rn_loop_code_t code,
-                                  loop_t* state) {
+                                  compare_loop_t* state) {
   state->number = rn_init_float(init, "tolerance");
   return loop_init(init, code, state);
 }
@@ -130,7 +133,8 @@ static void strings_differ(void* arg, const void* const* in, const int* steps, v
     ((bool*)out)[i] = !strings_equal(&a[steps[0] ? i : 0], &b[steps[1] ? i : 0]);
 }
 
-static rn_status_t equality_init(const rn_kernel_init_t* init, rn_loop_code_t code, loop_t* state) {
+static rn_status_t equality_init(const rn_kernel_init_t* init, rn_loop_code_t code,
+                                 compare_loop_t* state) {
   state->differs = code == RN_LOOP_NOT_EQUAL;
   state->allows_other_shapes = !rn_init_bool(init, "incompatible_shape_error");
   RN_RETURN_IF_ERROR(loop_init(init, code, state));
@@ -140,7 +144,7 @@ static rn_status_t equality_init(const rn_kernel_init_t* init, rn_loop_code_t co
 }
 
 static rn_status_t equality(rn_kernel_ctx_t* ctx) {
-  const loop_t* state = ctx->state;
+  const compare_loop_t* state = ctx->state;
   if (state->allows_other_shapes) {
     rn_broadcast_t broadcast;
     const rn_tensor_t* in[] = {rn_in(ctx, 0), rn_in(ctx, 1)};
@@ -202,7 +206,7 @@ LOGIC_KERNELS(INIT)
    .device = "CPU",                              \
    .types = {{set ? "T" : NULL, set}},           \
    .flags = RN_KERNEL_IN_PLACE,                  \
-   .state_size = sizeof(loop_t),                 \
+   .state_size = sizeof(compare_loop_t),         \
    .init = init_##code,                          \
    .compute = compute_},
 

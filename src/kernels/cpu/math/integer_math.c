@@ -71,7 +71,7 @@ LOOP(floor_mod_f32, float, float, SAME, false, floor_remainder_f(x, y))
 LOOP(floor_mod_f64, double, double, SAME, false, floor_remainder(x, y))
 LOOP(mod_f32, float, float, SAME, false, fmodf(x, y))
 LOOP(mod_f64, double, double, SAME, false, fmod(x, y))
-typedef enum { DIV, FLOOR_DIV, MOD, FLOOR_MOD, POW, OP_COUNT } op_t;
+typedef enum { DIV, FLOOR_DIV, MOD, FLOOR_MOD, POW, OP_COUNT } integer_math_op_t;
 
 #define SIGNED_ROW(S, T, D, C, LOAD, SAVE) \
   [RN_##D] = {div_##S, floor_div_##S, mod_##S, floor_mod_##S, pow_##S},
@@ -84,7 +84,7 @@ static const rn_run_fn_t loops[RN_DTYPE_COUNT][OP_COUNT] = {
     [RN_DOUBLE] = {[FLOOR_MOD] = floor_mod_f64, [MOD] = mod_f64},
 };
 
-static rn_status_t compute(rn_kernel_ctx_t* ctx, op_t op, bool* out_is_bad) {
+static rn_status_t compute(rn_kernel_ctx_t* ctx, integer_math_op_t op, bool* out_is_bad) {
   atomic_bool is_bad = false;
   rn_run_fn_t fn = loops[rn_in(ctx, 0)->dtype][op];
   RN_RETURN_IF_ERROR(rn_broadcast_compute(ctx, 2, 3, RN_GRAIN_COSTLY, fn, &is_bad));
@@ -92,14 +92,14 @@ static rn_status_t compute(rn_kernel_ctx_t* ctx, op_t op, bool* out_is_bad) {
   return RN_OK;
 }
 
-static rn_status_t divide(rn_kernel_ctx_t* ctx, op_t op) {
+static rn_status_t divide(rn_kernel_ctx_t* ctx, integer_math_op_t op) {
   bool is_bad = false;
   RN_RETURN_IF_ERROR(compute(ctx, op, &is_bad));
   return is_bad ? rn_invalid_argument("Integer division by zero") : RN_OK;
 }
 
 // Stock gives the reason only for the other ops.
-static rn_status_t truncate(rn_kernel_ctx_t* ctx, op_t op) {
+static rn_status_t truncate(rn_kernel_ctx_t* ctx, integer_math_op_t op) {
   bool is_bad = false;
   RN_RETURN_IF_ERROR(compute(ctx, op, &is_bad));
   return is_bad ? rn_internal(

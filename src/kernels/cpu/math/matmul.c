@@ -6,30 +6,30 @@
 #include "kernels/kernel_rows.h"
 #include "tensor/float16.h"
 
-typedef struct matmul_t {
+typedef struct math_matmul_t {
   bool transpose_a, transpose_b, is_adjoint, wants_same_batch;
   bool backwards;  // see rn_gemm_t
-} matmul_t;
+} math_matmul_t;
 
 static rn_status_t matmul_init(const rn_kernel_init_t* init, void* state) {
-  matmul_t* matmul = state;
+  math_matmul_t* matmul = state;
   matmul->transpose_a = rn_init_bool(init, "transpose_a");
   matmul->transpose_b = rn_init_bool(init, "transpose_b");
   return RN_OK;
 }
 
 static rn_status_t packed_init(const rn_kernel_init_t* init, void* state) {
-  ((matmul_t*)state)->backwards = rn_init_bool(init, "backwards");
+  ((math_matmul_t*)state)->backwards = rn_init_bool(init, "backwards");
   return matmul_init(init, state);
 }
 
 static rn_status_t continued_init(const rn_kernel_init_t* init, void* state) {
-  ((matmul_t*)state)->backwards = rn_init_bool(init, "backwards");
+  ((math_matmul_t*)state)->backwards = rn_init_bool(init, "backwards");
   return RN_OK;
 }
 
 static rn_status_t batch_init(const rn_kernel_init_t* init, void* state) {
-  matmul_t* matmul = state;
+  math_matmul_t* matmul = state;
   matmul->transpose_a = rn_init_bool(init, "adj_x");
   matmul->transpose_b = rn_init_bool(init, "adj_y");
   matmul->is_adjoint = true;
@@ -37,7 +37,7 @@ static rn_status_t batch_init(const rn_kernel_init_t* init, void* state) {
 }
 
 static rn_status_t same_batch_init(const rn_kernel_init_t* init, void* state) {
-  ((matmul_t*)state)->wants_same_batch = true;
+  ((math_matmul_t*)state)->wants_same_batch = true;
   return batch_init(init, state);
 }
 
@@ -48,8 +48,8 @@ static rn_status_t shape_error(const char* before, const rn_tensor_t* a, const c
 }
 
 // The sizes of the last two dimensions, after transposition.
-static rn_status_t matrix_sizes(const matmul_t* matmul, const rn_tensor_t* a, const rn_tensor_t* b,
-                                rn_gemm_t* gemm) {
+static rn_status_t matrix_sizes(const math_matmul_t* matmul, const rn_tensor_t* a,
+                                const rn_tensor_t* b, rn_gemm_t* gemm) {
   int64_t a_rows = rn_tensor_dim(a, a->rank - 2), a_columns = rn_tensor_dim(a, a->rank - 1);
   int64_t b_rows = rn_tensor_dim(b, b->rank - 2), b_columns = rn_tensor_dim(b, b->rank - 1);
   gemm->m = matmul->transpose_a ? a_columns : a_rows;
@@ -69,7 +69,7 @@ static rn_status_t set_panels(rn_kernel_ctx_t* ctx, const rn_tensor_t* panels, r
   if (panels->count != rn_gemm_panels_count(gemm->dtype, gemm->n, gemm->k))
     return rn_internal("The packed panels have the wrong size");
   gemm->panels = panels->data;
-  gemm->backwards = ((const matmul_t*)ctx->state)->backwards;
+  gemm->backwards = ((const math_matmul_t*)ctx->state)->backwards;
   return RN_OK;
 }
 
@@ -118,12 +118,12 @@ static rn_status_t continued_compute(rn_kernel_ctx_t* ctx) {
 }
 
 static rn_status_t pack_init(const rn_kernel_init_t* init, void* state) {
-  ((matmul_t*)state)->transpose_b = rn_init_bool(init, "transpose_b");
+  ((math_matmul_t*)state)->transpose_b = rn_init_bool(init, "transpose_b");
   return RN_OK;
 }
 
 static rn_status_t pack_compute(rn_kernel_ctx_t* ctx) {
-  const matmul_t* matmul = ctx->state;
+  const math_matmul_t* matmul = ctx->state;
   const rn_tensor_t* b = rn_in(ctx, 0);
   if (b->rank != 2) return rn_internal("Only a matrix can be packed into panels");
   int64_t n = rn_tensor_dim(b, matmul->transpose_b ? 0 : 1);
@@ -242,7 +242,8 @@ static rn_status_t batch_multiply(rn_kernel_ctx_t* ctx, const rn_tensor_t* a,
 
 static rn_status_t batch_compute(rn_kernel_ctx_t* ctx) {
   const rn_tensor_t *a = rn_in(ctx, 0), *b = rn_in(ctx, 1);
-  if (((const matmul_t*)ctx->state)->wants_same_batch) RN_RETURN_IF_ERROR(check_same_batch(a, b));
+  if (((const math_matmul_t*)ctx->state)->wants_same_batch)
+    RN_RETURN_IF_ERROR(check_same_batch(a, b));
   return batch_multiply(ctx, a, b);
 }
 
@@ -285,21 +286,21 @@ static rn_status_t mixed_compute(rn_kernel_ctx_t* ctx) {
 #define ROW(name, init_, compute_)                                                             \
   {                                                                                            \
     .op = name, .device = "CPU", .types = {{"T", MATMUL_TYPES}}, .flags = RN_KERNEL_EXPENSIVE, \
-    .state_size = sizeof(matmul_t), .init = init_, .compute = compute_                         \
+    .state_size = sizeof(math_matmul_t), .init = init_, .compute = compute_                    \
   }
 #define MIXED(a, b, out)                                                                    \
   {                                                                                         \
     .op = "BatchMatMulV3", .device = "CPU", .types = {{"Ta", a}, {"Tb", b}, {"Tout", out}}, \
-    .flags = RN_KERNEL_EXPENSIVE, .state_size = sizeof(matmul_t), .init = batch_init,       \
+    .flags = RN_KERNEL_EXPENSIVE, .state_size = sizeof(math_matmul_t), .init = batch_init,  \
     .compute = mixed_compute                                                                \
   }
 #define SAME(type) MIXED(RN_T(type), RN_T(type), RN_T(type))
 #define BYTES (RN_T(INT8) | RN_T(UINT8))
-#define PACKING(name, flags_, init_, compute_)                                              \
-  {                                                                                         \
-    .op = name, .device = "CPU", .types = {{"T", RN_T(FLOAT) | RN_T(DOUBLE)}},              \
-    .flags = RN_KERNEL_EXPENSIVE | (flags_), .state_size = sizeof(matmul_t), .init = init_, \
-    .compute = compute_                                                                     \
+#define PACKING(name, flags_, init_, compute_)                                                   \
+  {                                                                                              \
+    .op = name, .device = "CPU", .types = {{"T", RN_T(FLOAT) | RN_T(DOUBLE)}},                   \
+    .flags = RN_KERNEL_EXPENSIVE | (flags_), .state_size = sizeof(math_matmul_t), .init = init_, \
+    .compute = compute_                                                                          \
   }
 
 static const rn_kernel_def_t rows[] = {

@@ -21,11 +21,11 @@
 
 enum { PLAIN, MEAN, NORM };
 
-typedef struct reduce_t {
+typedef struct reduction_t {
   rn_reduce_op_t op;
   int finish;  // PLAIN, MEAN, NORM
   bool keep_dims;
-} reduce_t;
+} reduction_t;
 
 static rn_dtype_t result_type(rn_reduce_op_t op, rn_dtype_t dtype) {
   if (dtype == RN_HALF || dtype == RN_BFLOAT16) return RN_FLOAT;
@@ -44,7 +44,7 @@ static rn_status_t reduce_init(const rn_kernel_init_t* init, void* state) {
              {"Max", RN_REDUCE_MAX, PLAIN}, {"Min", RN_REDUCE_MIN, PLAIN},
              {"Mean", RN_REDUCE_SUM, MEAN}, {"EuclideanNorm", RN_REDUCE_SUM_SQUARES, NORM},
              {"All", RN_REDUCE_AND, PLAIN}, {"Any", RN_REDUCE_OR, PLAIN}};
-  reduce_t* reduce = state;
+  reduction_t* reduce = state;
   for (size_t i = 0; i < sizeof ops / sizeof *ops; ++i)
     if (rn_str_is(rn_str(ops[i].name), init->op->name)) {
       reduce->op = ops[i].op;
@@ -95,16 +95,16 @@ static void make_groups(const rn_tensor_t* input, const bool* goes, groups_t* gr
 }
 
 // One pass over [outer, rows, inner], in chunks of rows and blocks of columns.
-typedef struct pass_t {
+typedef struct reduce_pass_t {
   rn_reduce_fn_t fn;
   const char* in;
   char* out;
   size_t in_size, out_size;
   int64_t rows, inner, chunk, chunks, columns, blocks;
-} pass_t;
+} reduce_pass_t;
 
 static void run_pass(void* arg, int64_t begin, int64_t end) {
-  const pass_t* p = arg;
+  const reduce_pass_t* p = arg;
   if (p->chunks == 1 && p->blocks == 1) {
     p->fn(p->in + (size_t)(begin * p->rows * p->inner) * p->in_size, end - begin, p->rows, p->inner,
           p->inner, p->out + (size_t)(begin * p->inner) * p->out_size);
@@ -122,7 +122,7 @@ static void run_pass(void* arg, int64_t begin, int64_t end) {
   }
 }
 
-static void plan_pass(pass_t* p, int64_t rows, int64_t inner) {
+static void plan_pass(reduce_pass_t* p, int64_t rows, int64_t inner) {
   p->rows = rows;
   p->inner = inner;
   p->chunk = CHUNK / inner > CHUNK_ROWS ? CHUNK / inner : CHUNK_ROWS;
@@ -148,10 +148,10 @@ static rn_status_t run_passes(rn_kernel_ctx_t* ctx, rn_reduce_op_t op, groups_t*
     for (int i = 0; i < g; ++i) outer *= groups->size[i];
     for (int i = g + 1; i < groups->count; ++i) inner *= groups->size[i];
     rn_dtype_t type = result_type(op, dtype);
-    pass_t p = {.fn = table->fn[op][dtype],
-                .in = in,
-                .in_size = rn_dtype_size(dtype),
-                .out_size = rn_dtype_size(type)};
+    reduce_pass_t p = {.fn = table->fn[op][dtype],
+                       .in = in,
+                       .in_size = rn_dtype_size(dtype),
+                       .out_size = rn_dtype_size(type)};
     plan_pass(&p, groups->size[g], inner);
     const bool is_last = left == 0 && p.chunks == 1;
     if (is_last) {
@@ -254,7 +254,7 @@ static void finish(int finish, int64_t count, const void* in, rn_dtype_t dtype, 
 }
 
 // The result of an empty reduction.
-static void fill_empty(const reduce_t* reduce, rn_tensor_t* out) {
+static void fill_empty(const reduction_t* reduce, rn_tensor_t* out) {
   uint64_t value[2] = {0, 0};
   const bool is_max = reduce->op == RN_REDUCE_MAX, is_min = reduce->op == RN_REDUCE_MIN;
   const rn_dtype_t dtype = out->dtype;
@@ -335,7 +335,7 @@ static void fill_empty(const reduce_t* reduce, rn_tensor_t* out) {
   for (int64_t i = 0; i < out->count; ++i) memcpy((char*)out->data + (size_t)i * size, value, size);
 }
 
-static rn_status_t reduce_into(rn_kernel_ctx_t* ctx, const reduce_t* reduce, groups_t* groups,
+static rn_status_t reduce_into(rn_kernel_ctx_t* ctx, const reduction_t* reduce, groups_t* groups,
                                const rn_tensor_t* input, rn_tensor_t* out) {
   rn_dtype_t type = result_type(reduce->op, input->dtype);
   if (type == out->dtype) {
@@ -360,7 +360,7 @@ static rn_status_t reduce_into(rn_kernel_ctx_t* ctx, const reduce_t* reduce, gro
 }
 
 static rn_status_t reduce(rn_kernel_ctx_t* ctx) {
-  const reduce_t* reduce = ctx->state;
+  const reduction_t* reduce = ctx->state;
   const rn_tensor_t* input = rn_in(ctx, 0);
   bool goes[RN_MAX_RANK];
   RN_RETURN_IF_ERROR(read_axes(input, rn_in(ctx, 1), goes));
@@ -390,10 +390,10 @@ static rn_status_t reduce(rn_kernel_ctx_t* ctx) {
   return reduce_into(ctx, reduce, &groups, input, out);
 }
 
-#define ROW(name, types_)                                                           \
-  {                                                                                 \
-    .op = name, .device = "CPU", .types = {types_}, .state_size = sizeof(reduce_t), \
-    .init = reduce_init, .compute = reduce                                          \
+#define ROW(name, types_)                                                              \
+  {                                                                                    \
+    .op = name, .device = "CPU", .types = {types_}, .state_size = sizeof(reduction_t), \
+    .init = reduce_init, .compute = reduce                                             \
   }
 #define TYPES(set) \
   { "T", set }
@@ -407,12 +407,12 @@ static const rn_kernel_def_t rows[] = {
     ROW("EuclideanNorm", TYPES(RN_TYPES_NUMBERS)),
     {.op = "All",
      .device = "CPU",
-     .state_size = sizeof(reduce_t),
+     .state_size = sizeof(reduction_t),
      .init = reduce_init,
      .compute = reduce},
     {.op = "Any",
      .device = "CPU",
-     .state_size = sizeof(reduce_t),
+     .state_size = sizeof(reduction_t),
      .init = reduce_init,
      .compute = reduce},
 };

@@ -25,14 +25,14 @@ static rn_status_t scan_init(const rn_kernel_init_t* init, void* state) {
   return RN_OK;
 }
 
-typedef struct work_t {
+typedef struct scan_work_t {
   const scan_t* scan;
   rn_dtype_t dtype;
   const char* in;
   char* out;
   int64_t size;  // bytes per element
   rn_axis_view_t view;
-} work_t;
+} scan_work_t;
 
 // log(exp(a) + exp(b)) without overflow.
 static inline double log_add(double a, double b) {
@@ -110,7 +110,7 @@ static void scan_line(int kind, bool exclusive, rn_dtype_t dtype, const void* in
 }
 
 // Rows of |inner| elements, each computed from the previous one.
-static void scan_rows(const work_t* w, const char* in, char* out) {
+static void scan_rows(const scan_work_t* w, const char* in, char* out) {
   const scan_t* scan = w->scan;
   rn_combine_op_t op = scan->kind == SUM ? RN_COMBINE_ADD : RN_COMBINE_MUL;
   rn_combine_fn_t fn = rn_combine(op, w->dtype), assign = rn_combine(RN_COMBINE_ASSIGN, w->dtype);
@@ -130,7 +130,7 @@ static void scan_rows(const work_t* w, const char* in, char* out) {
 }
 
 static void run(void* arg, int64_t begin, int64_t end) {
-  const work_t* w = arg;
+  const scan_work_t* w = arg;
   const int64_t block = w->view.size * w->view.inner * w->size;
   const bool is_short =
       w->dtype == RN_HALF || w->dtype == RN_BFLOAT16 || w->scan->kind == LOG_SUM_EXP;
@@ -163,12 +163,12 @@ static rn_status_t scan(rn_kernel_ctx_t* ctx) {
   rn_tensor_t* out = NULL;
   RN_RETURN_IF_ERROR(rn_output(ctx, 0, rn_tensor_shape(input), &out));
   if (input->count == 0) return RN_OK;
-  work_t work = {.scan = ctx->state,
-                 .dtype = input->dtype,
-                 .in = input->data,
-                 .out = out->data,
-                 .size = (int64_t)rn_dtype_size(input->dtype),
-                 .view = rn_axis_view(input, (int)axis)};
+  scan_work_t work = {.scan = ctx->state,
+                      .dtype = input->dtype,
+                      .in = input->data,
+                      .out = out->data,
+                      .size = (int64_t)rn_dtype_size(input->dtype),
+                      .view = rn_axis_view(input, (int)axis)};
   int64_t grain = PIECE / (work.view.size * work.view.inner);
   rn_pool_for(rn_ctx_pool(ctx), work.view.outer, grain < 1 ? 1 : grain, run, &work);
   return RN_OK;

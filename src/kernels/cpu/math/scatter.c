@@ -63,15 +63,15 @@ static rn_status_t check_updates(const rn_kernel_ctx_t* ctx, const rn_tensor_t* 
   return fits ? RN_OK : bad_updates(params, indices, updates);
 }
 
-typedef struct job_t {
+typedef struct scatter_job_t {
   rn_combine_fn_t fn;
   char* to;
   const char* from;
   int64_t row, bytes;  // elements and bytes per row
-} job_t;
+} scatter_job_t;
 
 static void combine_rows(void* arg, const int64_t* rows, const int64_t* places, int count) {
-  const job_t* job = arg;
+  const scatter_job_t* job = arg;
   for (int i = 0; i < count; ++i)
     rn_row_prefetch(job->to + rows[i] * job->bytes, (size_t)job->bytes);
   for (int i = 0; i < count; ++i) {
@@ -92,7 +92,7 @@ static rn_status_t scatter_rows(rn_pool_t* pool, const scatter_t* scatter,
   const char* from = updates->data;
   if (params->count == 0) return RN_OK;
   if (scatter->fn && !is_scalar) {
-    job_t job = {scatter->fn, params->data, updates->data, row, bytes};
+    scatter_job_t job = {scatter->fn, params->data, updates->data, row, bytes};
     rn_row_batches(pool, indices, rn_tensor_dim(params, 0), 5 + (double)bytes / BYTES_PER_NS,
                    combine_rows, &job);
     return RN_OK;

@@ -121,15 +121,15 @@ static rn_status_t segment_reduce(rn_kernel_ctx_t* ctx) {
   return RN_OK;
 }
 
-typedef struct rows_t {
+typedef struct segment_rows_t {
   rn_combine_fn_t fn;
   char* to;
   const char* from;
   int64_t row, bytes;  // elements and bytes per row
-} rows_t;
+} segment_rows_t;
 
 static void combine_rows(void* arg, const int64_t* ids, const int64_t* places, int count) {
-  const rows_t* job = arg;
+  const segment_rows_t* job = arg;
   for (int i = 0; i < count; ++i) {
     char* to = job->to + ids[i] * job->bytes;
     job->fn(job->from + places[i] * job->bytes, to, 1, to, job->row);
@@ -167,7 +167,7 @@ static rn_status_t unsorted_segment(rn_kernel_ctx_t* ctx) {
   rn_combine_identity(segment->op, data->dtype, start);
   RN_RETURN_IF_ERROR(rn_move_fill(rn_ctx_pool(ctx), out->dtype, start, out->data, out->count));
   const int64_t row = out->count / rows, bytes = row * (int64_t)rn_dtype_size(data->dtype);
-  rows_t job = {rn_combine(segment->op, data->dtype), out->data, data->data, row, bytes};
+  segment_rows_t job = {rn_combine(segment->op, data->dtype), out->data, data->data, row, bytes};
   rn_row_batches(rn_ctx_pool(ctx), ids, rows, 5 + (double)bytes / BYTES_PER_NS, combine_rows, &job);
   return RN_OK;
 }

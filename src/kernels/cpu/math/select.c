@@ -58,15 +58,15 @@ static rn_status_t compute_broadcast(rn_kernel_ctx_t* ctx) {
 }
 
 // The condition has one element, or one per row.
-typedef struct rows_t {
+typedef struct select_rows_t {
   const rn_kernel_ctx_t* ctx;
   const bool* condition;
   char* out;
   size_t row;  // bytes per row
-} rows_t;
+} select_rows_t;
 
 static void copy_rows(void* arg, int64_t begin, int64_t end) {
-  const rows_t* rows = arg;
+  const select_rows_t* rows = arg;
   for (int64_t i = begin; i < end; ++i) {
     const rn_tensor_t* from = rn_in(rows->ctx, rows->condition[i] ? 1 : 2);
     const char* source = (const char*)from->data + (size_t)i * rows->row;
@@ -81,7 +81,8 @@ static rn_status_t compute_rows(rn_kernel_ctx_t* ctx, int64_t count) {
   rn_tensor_t* output;
   RN_RETURN_IF_ERROR(rn_output_in_place(ctx, 0, 6, rn_tensor_shape(yes), &output));
   if (rn_dtype_is_plain(yes->dtype)) {
-    rows_t rows = {ctx, rn_in(ctx, 0)->data, output->data, (size_t)row * rn_dtype_size(yes->dtype)};
+    select_rows_t rows = {ctx, rn_in(ctx, 0)->data, output->data,
+                          (size_t)row * rn_dtype_size(yes->dtype)};
     int64_t grain = row ? RN_GRAIN_CHEAP / row + 1 : 1;
     if (row) rn_pool_for(rn_ctx_pool(ctx), count, grain, copy_rows, &rows);
     return RN_OK;

@@ -12,13 +12,13 @@ static const uint64_t numbers[] = {
 static const uint16_t by_degree[] = {1, 1, 2, 2, 6, 6, 18, 16, 48, 60, 176, 144, 543};
 
 // A position in the bit stream.
-typedef struct bits_t {
+typedef struct sobol_bits_t {
   size_t at;
   int32_t degree;     // of the next dimension
   int32_t of_degree;  // dimensions of that degree so far
-} bits_t;
+} sobol_bits_t;
 
-static uint32_t take_bits(bits_t* bits, int count) {
+static uint32_t take_bits(sobol_bits_t* bits, int count) {
   uint32_t value = 0;
   for (int i = 0; i < count; ++i, ++bits->at)
     value |= (uint32_t)(numbers[bits->at / 64] >> (bits->at % 64) & 1) << i;
@@ -26,7 +26,7 @@ static uint32_t take_bits(bits_t* bits, int count) {
 }
 
 // The direction numbers of the next dimension, as fractions of 2^32.
-static void next_dimension(bits_t* bits, uint32_t* directions) {
+static void next_dimension(sobol_bits_t* bits, uint32_t* directions) {
   while (bits->of_degree == by_degree[bits->degree - 1]) {
     ++bits->degree;
     bits->of_degree = 0;
@@ -67,7 +67,7 @@ static rn_status_t read_count(rn_kernel_ctx_t* ctx, int i, const char* name, int
 static rn_status_t sobol_sample(rn_kernel_ctx_t* ctx) {
   int64_t dims = 0, count = 0, skip = 0;
   uint32_t directions[BITS];
-  bits_t bits = {0, 1, 0};
+  sobol_bits_t bits = {0, 1, 0};
   rn_tensor_t* out = NULL;
   RN_RETURN_IF_ERROR(read_count(ctx, 0, "dim", &dims));
   RN_RETURN_IF_ERROR(read_count(ctx, 1, "num_results", &count));

@@ -5,12 +5,12 @@
 #include "kernels/cpu/vector.h"
 #include "kernels/kernel_rows.h"
 
-typedef struct state_t {
+typedef struct sparse_matmul_state_t {
   bool transpose_a, transpose_b;
-} state_t;
+} sparse_matmul_state_t;
 
 static rn_status_t product_init(const rn_kernel_init_t* init, void* state_) {
-  state_t* state = state_;
+  sparse_matmul_state_t* state = state_;
   state->transpose_a = rn_init_bool(init, "transpose_a");
   state->transpose_b = rn_init_bool(init, "transpose_b");
   return RN_OK;
@@ -27,7 +27,7 @@ static rn_status_t as_floats(rn_kernel_ctx_t* ctx, const rn_tensor_t* in, rn_ten
 }
 
 static rn_status_t product_compute(rn_kernel_ctx_t* ctx) {
-  const state_t* state = ctx->state;
+  const sparse_matmul_state_t* state = ctx->state;
   const rn_tensor_t *a = rn_in(ctx, 0), *b = rn_in(ctx, 1);
   if (a->rank != 2) return rn_invalid_argument("a is not a matrix");
   if (b->rank != 2) return rn_invalid_argument("b is not a matrix");
@@ -58,7 +58,7 @@ static const rn_kernel_def_t rows[] = {
      .device = "CPU",
      .types = {{"Ta", RN_T(FLOAT) | RN_T(BFLOAT16)}, {"Tb", RN_T(FLOAT) | RN_T(BFLOAT16)}},
      .flags = RN_KERNEL_EXPENSIVE,
-     .state_size = sizeof(state_t),
+     .state_size = sizeof(sparse_matmul_state_t),
      .init = product_init,
      .compute = product_compute},
 };

@@ -33,20 +33,20 @@ static rn_status_t norm_init(const rn_kernel_init_t* init, void* state) {
 }
 
 // A tensor as [outer, channels, inner]; inner is 1 if channels come last.
-typedef struct view_t {
+typedef struct batch_norm_view_t {
   int64_t outer, channels, inner;
-} view_t;
+} batch_norm_view_t;
 
-static view_t view_of(const rn_tensor_t* x, bool is_channels_first) {
+static batch_norm_view_t view_of(const rn_tensor_t* x, bool is_channels_first) {
   const int64_t* dims = rn_tensor_dims(x);
   int axis = is_channels_first ? 1 : x->rank - 1;
-  view_t view = {1, dims[axis], 1};
+  batch_norm_view_t view = {1, dims[axis], 1};
   for (int d = 0; d < axis; ++d) view.outer *= dims[d];
   for (int d = axis + 1; d < x->rank; ++d) view.inner *= dims[d];
   return view;
 }
 
-static void turn(const float* in, float* out, view_t view, bool to_last) {
+static void turn(const float* in, float* out, batch_norm_view_t view, bool to_last) {
   for (int64_t n = 0; n < view.outer; ++n) {
     int64_t base = n * view.channels * view.inner;
     for (int64_t c = 0; c < view.channels; ++c)
@@ -61,7 +61,7 @@ static void turn(const float* in, float* out, view_t view, bool to_last) {
 }
 
 // |*out| points to the floats of |x| with channels last: its own or those of |temp|.
-static rn_status_t read_floats(rn_kernel_ctx_t* ctx, const rn_tensor_t* x, view_t view,
+static rn_status_t read_floats(rn_kernel_ctx_t* ctx, const rn_tensor_t* x, batch_norm_view_t view,
                                rn_tensor_t* temp, const float** out) {
   *out = x->data;
   bool narrowed = x->dtype != RN_FLOAT, turned = view.inner > 1;
@@ -81,7 +81,7 @@ static rn_status_t read_floats(rn_kernel_ctx_t* ctx, const rn_tensor_t* x, view_
 }
 
 // A buffer for floats with channels last, which write_floats then stores to |y|.
-static rn_status_t begin_floats(rn_kernel_ctx_t* ctx, rn_tensor_t* y, view_t view,
+static rn_status_t begin_floats(rn_kernel_ctx_t* ctx, rn_tensor_t* y, batch_norm_view_t view,
                                 rn_tensor_t* temp, float** out) {
   *out = y->data;
   if (y->dtype == RN_FLOAT && view.inner == 1) return RN_OK;
@@ -91,7 +91,7 @@ static rn_status_t begin_floats(rn_kernel_ctx_t* ctx, rn_tensor_t* y, view_t vie
   return RN_OK;
 }
 
-static void write_floats(const rn_tensor_t* temp, view_t view, rn_tensor_t* y) {
+static void write_floats(const rn_tensor_t* temp, batch_norm_view_t view, rn_tensor_t* y) {
   if (!temp->data) return;
   const rn_vector_table_t* table = rn_vector_table();
   const float* from = temp->data;
@@ -105,16 +105,16 @@ static void write_floats(const rn_tensor_t* temp, view_t view, rn_tensor_t* y) {
 }
 
 // A loop over rows, in pieces.
-typedef struct job_t {
+typedef struct batch_norm_job_t {
   const rn_norm_fns_t* fns;
   const float *x, *dy, *mean, *scale, *offset, *slope;
   float* out;
   int64_t columns, piece;
   enum { SUM, SQUARES, PRODUCTS, APPLY, GRADIENT } work;
-} job_t;
+} batch_norm_job_t;
 
 static void run_piece(void* arg, int64_t begin, int64_t end) {
-  const job_t* job = arg;
+  const batch_norm_job_t* job = arg;
   int64_t at = begin * job->columns, rows = end - begin, columns = job->columns;
   float* sums = job->out + begin / job->piece * columns;
   const float* dy = job->dy ? job->dy + at : NULL;
@@ -139,13 +139,14 @@ static void run_piece(void* arg, int64_t begin, int64_t end) {
   }
 }
 
-static void run_rows(rn_kernel_ctx_t* ctx, job_t* job, int64_t rows) {
+static void run_rows(rn_kernel_ctx_t* ctx, batch_norm_job_t* job, int64_t rows) {
   job->piece = PIECE_ELEMENTS / job->columns + 1;
   rn_pool_for(rn_ctx_pool(ctx), rows, job->piece, run_piece, job);
 }
 
 // Sums per piece, added in order.
-static rn_status_t sum_rows(rn_kernel_ctx_t* ctx, job_t* job, int64_t rows, float* sums) {
+static rn_status_t sum_rows(rn_kernel_ctx_t* ctx, batch_norm_job_t* job, int64_t rows,
+                            float* sums) {
   job->piece = PIECE_ELEMENTS / job->columns + 1;
   if (job->piece < rows / MOST_PIECES + 1) job->piece = rows / MOST_PIECES + 1;
   int64_t pieces = (rows + job->piece - 1) / job->piece, count = pieces * job->columns;
@@ -173,7 +174,7 @@ static rn_status_t expect_image(const rn_tensor_t* x) {
   return rn_invalid_argument("input must be 4 or 5-dimensional%s", rn_text_of(x).text);
 }
 
-static rn_status_t forward_check(rn_kernel_ctx_t* ctx, view_t* out_view) {
+static rn_status_t forward_check(rn_kernel_ctx_t* ctx, batch_norm_view_t* out_view) {
   static const char* const names[] = {"x", "scale", "offset", "estimated_mean",
                                       "estimated_variance"};
   const norm_state_t* state = ctx->state;
@@ -202,7 +203,7 @@ static rn_status_t measure(rn_kernel_ctx_t* ctx, const float* x, int64_t rows, i
                            stats_t stats) {
   const norm_state_t* state = ctx->state;
   const float *old_mean = rn_in(ctx, 3)->data, *old_variance = rn_in(ctx, 4)->data;
-  job_t job = {.fns = RN_ISA_PICK(rn_norm_), .x = x, .columns = channels, .work = SUM};
+  batch_norm_job_t job = {.fns = RN_ISA_PICK(rn_norm_), .x = x, .columns = channels, .work = SUM};
   RN_RETURN_IF_ERROR(sum_rows(ctx, &job, rows, stats.saved_mean));
   for (int64_t c = 0; c < channels; ++c) stats.saved_mean[c] /= (float)rows;
   job.mean = stats.saved_mean;
@@ -218,8 +219,8 @@ static rn_status_t measure(rn_kernel_ctx_t* ctx, const float* x, int64_t rows, i
   return RN_OK;
 }
 
-static rn_status_t forward_run(rn_kernel_ctx_t* ctx, view_t view, rn_tensor_t* y, stats_t stats,
-                               rn_tensor_t temps[3]) {
+static rn_status_t forward_run(rn_kernel_ctx_t* ctx, batch_norm_view_t view, rn_tensor_t* y,
+                               stats_t stats, rn_tensor_t temps[3]) {
   const norm_state_t* state = ctx->state;
   const float *x = NULL, *scale = rn_in(ctx, 1)->data;
   int64_t rows = view.outer * view.inner, channels = view.channels;
@@ -238,14 +239,14 @@ static rn_status_t forward_run(rn_kernel_ctx_t* ctx, view_t view, rn_tensor_t* y
   for (int64_t c = 0; c < channels; ++c)
     slope[c] = scale[c] / sqrtf(stats.saved_variance[c] + state->epsilon);
   RN_RETURN_IF_ERROR(begin_floats(ctx, y, view, &temps[2], &to));
-  job_t job = {.fns = RN_ISA_PICK(rn_norm_),
-               .x = x,
-               .mean = stats.saved_mean,
-               .scale = slope,
-               .offset = rn_in(ctx, 2)->data,
-               .out = to,
-               .columns = channels,
-               .work = APPLY};
+  batch_norm_job_t job = {.fns = RN_ISA_PICK(rn_norm_),
+                          .x = x,
+                          .mean = stats.saved_mean,
+                          .scale = slope,
+                          .offset = rn_in(ctx, 2)->data,
+                          .out = to,
+                          .columns = channels,
+                          .work = APPLY};
   run_rows(ctx, &job, rows);
   write_floats(&temps[2], view, y);
   return RN_OK;
@@ -256,7 +257,7 @@ static void clear_all(rn_tensor_t* temps, int count) {
 }
 
 static rn_status_t forward_compute(rn_kernel_ctx_t* ctx) {
-  view_t view;
+  batch_norm_view_t view;
   RN_RETURN_IF_ERROR(forward_check(ctx, &view));
   const rn_tensor_t* x = rn_in(ctx, 0);
   rn_tensor_t *y = NULL, *outs[4], *reserve = NULL;
@@ -281,7 +282,7 @@ static rn_status_t forward_compute(rn_kernel_ctx_t* ctx) {
 
 // The gradient.
 
-static rn_status_t gradient_check(rn_kernel_ctx_t* ctx, view_t* out_view) {
+static rn_status_t gradient_check(rn_kernel_ctx_t* ctx, batch_norm_view_t* out_view) {
   static const char* const names[] = {"y_backprop",      "x", "scale", "reserve_space_1",
                                       "reserve_space_2", ""};
   const norm_state_t* state = ctx->state;
@@ -299,15 +300,15 @@ static rn_status_t gradient_check(rn_kernel_ctx_t* ctx, view_t* out_view) {
   return RN_OK;
 }
 
-static rn_status_t gradient_run(rn_kernel_ctx_t* ctx, view_t view, rn_tensor_t* dx, float* dscale,
-                                float* doffset, rn_tensor_t temps[4]) {
+static rn_status_t gradient_run(rn_kernel_ctx_t* ctx, batch_norm_view_t view, rn_tensor_t* dx,
+                                float* dscale, float* doffset, rn_tensor_t temps[4]) {
   const norm_state_t* state = ctx->state;
   const float *dy = NULL, *x = NULL, *scale = rn_in(ctx, 2)->data, *mean = rn_in(ctx, 3)->data,
               *variance = rn_in(ctx, 4)->data;
   int64_t rows = view.outer * view.inner, channels = view.channels, count = 3 * channels;
   RN_RETURN_IF_ERROR(read_floats(ctx, rn_in(ctx, 0), view, &temps[0], &dy));
   RN_RETURN_IF_ERROR(read_floats(ctx, rn_in(ctx, 1), view, &temps[1], &x));
-  job_t job = {.fns = RN_ISA_PICK(rn_norm_), .x = dy, .columns = channels, .work = SUM};
+  batch_norm_job_t job = {.fns = RN_ISA_PICK(rn_norm_), .x = dy, .columns = channels, .work = SUM};
   RN_RETURN_IF_ERROR(sum_rows(ctx, &job, rows, doffset));
   job.x = x;
   job.dy = dy;
@@ -342,7 +343,7 @@ static rn_status_t gradient_run(rn_kernel_ctx_t* ctx, view_t view, rn_tensor_t* 
 }
 
 static rn_status_t gradient_compute(rn_kernel_ctx_t* ctx) {
-  view_t view;
+  batch_norm_view_t view;
   RN_RETURN_IF_ERROR(gradient_check(ctx, &view));
   rn_tensor_t *dx = NULL, *dscale = NULL, *doffset = NULL, *unused = NULL;
   static const int64_t none = 0;

@@ -43,32 +43,32 @@ static rn_dtype_t plain_type(rn_dtype_t dtype) {
 static bool is_narrow(rn_dtype_t dtype) { return dtype == RN_HALF || dtype == RN_BFLOAT16; }
 
 // A tensor as [outer, channels, inner].
-typedef struct view_t {
+typedef struct bias_view_t {
   int64_t outer, channels, inner;
-} view_t;
+} bias_view_t;
 
-static view_t view_of(const rn_tensor_t* x, bool is_nchw) {
+static bias_view_t view_of(const rn_tensor_t* x, bool is_nchw) {
   const int64_t* dims = rn_tensor_dims(x);
   int axis = is_nchw ? 1 : x->rank - 1;
-  view_t view = {1, dims[axis], 1};
+  bias_view_t view = {1, dims[axis], 1};
   for (int d = 0; d < axis; ++d) view.outer *= dims[d];
   for (int d = axis + 1; d < x->rank; ++d) view.inner *= dims[d];
   return view;
 }
 
-typedef struct job_t {
+typedef struct nn_bias_job_t {
   const rn_bias_fns_t* fns;
   rn_dtype_t dtype;
   const char *x, *bias;
   char* out;
-  view_t view;
+  bias_view_t view;
   size_t item;
   bool is_narrow;  // 16-bit floats
   int64_t piece;   // rows
-} job_t;
+} nn_bias_job_t;
 
 static void add_rows(void* arg, int64_t begin, int64_t end) {
-  const job_t* job = arg;
+  const nn_bias_job_t* job = arg;
   size_t row = (size_t)job->view.channels * job->item;
   const char* x = job->x + (size_t)begin * row;
   char* out = job->out + (size_t)begin * row;
@@ -82,7 +82,7 @@ static void add_rows(void* arg, int64_t begin, int64_t end) {
 
 // Channels before space: one number per run of |inner|, possibly two floats wide.
 static void add_planes(void* arg, int64_t begin, int64_t end) {
-  const job_t* job = arg;
+  const nn_bias_job_t* job = arg;
   size_t plane = (size_t)job->view.inner * job->item;
   for (int64_t p = begin; p < end; ++p) {
     const char* bias = job->bias + (size_t)(p % job->view.channels) * job->item;
@@ -113,15 +113,15 @@ static rn_status_t add_compute(rn_kernel_ctx_t* ctx) {
   rn_tensor_t* out = NULL;
   RN_RETURN_IF_ERROR(rn_output_like(ctx, 0, 0, &out));
   if (out->count == 0) return RN_OK;
-  view_t view = view_of(x, state->is_nchw);
-  job_t job = {.fns = &RN_ISA_PICK(rn_bias_)[plain_type(x->dtype)],
-               .dtype = x->dtype,
-               .x = x->data,
-               .bias = bias->data,
-               .out = out->data,
-               .item = rn_dtype_size(x->dtype),
-               .is_narrow = is_narrow(x->dtype),
-               .view = view};
+  bias_view_t view = view_of(x, state->is_nchw);
+  nn_bias_job_t job = {.fns = &RN_ISA_PICK(rn_bias_)[plain_type(x->dtype)],
+                       .dtype = x->dtype,
+                       .x = x->data,
+                       .bias = bias->data,
+                       .out = out->data,
+                       .item = rn_dtype_size(x->dtype),
+                       .is_narrow = is_narrow(x->dtype),
+                       .view = view};
   if (view.inner > 1) {
     rn_pool_for(rn_ctx_pool(ctx), view.outer * view.channels, PIECE_ELEMENTS / view.inner + 1,
                 add_planes, &job);
@@ -139,13 +139,14 @@ static rn_status_t add_compute(rn_kernel_ctx_t* ctx) {
 // The gradient: sums per piece of rows, added in order.
 
 static void sum_rows(void* arg, int64_t begin, int64_t end) {
-  const job_t* job = arg;
+  const nn_bias_job_t* job = arg;
   size_t row = (size_t)job->view.channels * job->item;
   job->fns->sum_rows(job->x + (size_t)begin * row, end - begin, job->view.channels,
                      job->out + (size_t)(begin / job->piece) * row);
 }
 
-static rn_status_t sum_columns(rn_kernel_ctx_t* ctx, job_t* job, rn_dtype_t dtype, char* sums) {
+static rn_status_t sum_columns(rn_kernel_ctx_t* ctx, nn_bias_job_t* job, rn_dtype_t dtype,
+                               char* sums) {
   int64_t rows = job->view.outer, channels = job->view.channels;
   job->piece = PIECE_ELEMENTS / channels + 1;
   if (job->piece < rows / MOST_PIECES + 1) job->piece = rows / MOST_PIECES + 1;
@@ -166,7 +167,7 @@ static rn_status_t sum_columns(rn_kernel_ctx_t* ctx, job_t* job, rn_dtype_t dtyp
 }
 
 // |parts| is 1, or 2 for complex numbers, whose halves are adjacent.
-static void sum_planes(const job_t* job, int64_t parts, char* sums) {
+static void sum_planes(const nn_bias_job_t* job, int64_t parts, char* sums) {
   int64_t channels = job->view.channels, inner = job->view.inner;
   size_t step = (size_t)parts * job->item;
   memset(sums, 0, (size_t)channels * step);
@@ -182,14 +183,14 @@ static void sum_planes(const job_t* job, int64_t parts, char* sums) {
     }
 }
 
-static rn_status_t gradient_run(rn_kernel_ctx_t* ctx, const rn_tensor_t* dy, view_t view,
+static rn_status_t gradient_run(rn_kernel_ctx_t* ctx, const rn_tensor_t* dy, bias_view_t view,
                                 rn_tensor_t* temp, void* sums) {
   rn_dtype_t dtype = is_narrow(dy->dtype) ? RN_FLOAT : plain_type(dy->dtype);
   int64_t parts = rn_dtype_is_complex(dy->dtype) ? 2 : 1;
-  job_t job = {.fns = &RN_ISA_PICK(rn_bias_)[dtype],
-               .x = dy->data,
-               .item = rn_dtype_size(dtype),
-               .view = view};
+  nn_bias_job_t job = {.fns = &RN_ISA_PICK(rn_bias_)[dtype],
+                       .x = dy->data,
+                       .item = rn_dtype_size(dtype),
+                       .view = view};
   int64_t wide_count = dy->count + view.channels;
   if (is_narrow(dy->dtype)) {
     const rn_vector_table_t* table = rn_vector_table();
@@ -218,7 +219,7 @@ static rn_status_t gradient_compute(rn_kernel_ctx_t* ctx) {
   const rn_tensor_t* dy = rn_in(ctx, 0);
   if (dy->rank < 2)
     return rn_invalid_argument("Input tensor must be at least 2D: %s", rn_text_of(dy).text);
-  view_t view = view_of(dy, state->is_nchw);
+  bias_view_t view = view_of(dy, state->is_nchw);
   rn_tensor_t *out = NULL, temp = {0};
   RN_RETURN_IF_ERROR(rn_output(ctx, 0, (rn_shape_t){1, &view.channels}, &out));
   if (dy->count == 0) {

@@ -12,15 +12,15 @@
 #include "kernels/cpu/vector.h"
 #include "kernels/kernel_rows.h"
 
-typedef enum work_t { FORWARD, INPUT, FILTER } work_t;
+typedef enum conv3d_work_t { FORWARD, INPUT, FILTER } conv3d_work_t;
 
-typedef struct state_t {
+typedef struct conv3d_state_t {
   int64_t strides[3];
   rn_padding_t padding;
-} state_t;
+} conv3d_state_t;
 
-static rn_status_t read_attrs(const rn_kernel_init_t* init, state_t* state, const char* format,
-                              const char* dilation) {
+static rn_status_t read_attrs(const rn_kernel_init_t* init, conv3d_state_t* state,
+                              const char* format, const char* dilation) {
   const rn_attr_value_t *strides = rn_init_attr(init, "strides"),
                         *dilations = rn_init_attr(init, "dilations");
   rn_str_t order = rn_init_string(init, "data_format");
@@ -59,7 +59,7 @@ static rn_status_t gradient_init(const rn_kernel_init_t* init, void* state) {
 }
 
 typedef struct conv_t {
-  work_t work;
+  conv3d_work_t work;
   rn_dtype_t dtype;
   size_t item;
   rn_window_axis_t axes[3];
@@ -235,7 +235,8 @@ static rn_status_t run(rn_kernel_ctx_t* ctx, conv_t* conv) {
   return status;
 }
 
-static rn_status_t measure(const state_t* state, const int64_t* x, const int64_t* w, conv_t* conv) {
+static rn_status_t measure(const conv3d_state_t* state, const int64_t* x, const int64_t* w,
+                           conv_t* conv) {
   for (int i = 0; i < 3; ++i) {
     rn_window_attrs_t attrs = {.padding = state->padding};
     attrs.strides[1] = state->strides[i];
@@ -275,7 +276,7 @@ static rn_status_t forward_compute(rn_kernel_ctx_t* ctx) {
 }
 
 // Checks for both gradients: the sizes of x, w and y against each other.
-static rn_status_t check_gradient(const state_t* state, const char* op, const int64_t* x,
+static rn_status_t check_gradient(const conv3d_state_t* state, const char* op, const int64_t* x,
                                   const int64_t* w, const rn_tensor_t* y, conv_t* conv) {
   if (y->rank != 5) return rn_invalid_argument("out_backprop tensor must have 5 dimensions");
   if (x[4] != w[3])
@@ -314,7 +315,7 @@ static rn_status_t read_sizes(const rn_tensor_t* sizes, const char* name, int64_
   return RN_OK;
 }
 
-static rn_status_t gradient(rn_kernel_ctx_t* ctx, work_t work) {
+static rn_status_t gradient(rn_kernel_ctx_t* ctx, conv3d_work_t work) {
   bool is_input = work == INPUT;
   const rn_tensor_t *sizes = rn_in(ctx, is_input ? 0 : 1), *other = rn_in(ctx, is_input ? 1 : 0);
   const rn_tensor_t* y = rn_in(ctx, 2);
@@ -351,8 +352,8 @@ static rn_status_t filter_compute(rn_kernel_ctx_t* ctx) { return gradient(ctx, F
 #define ROW(op_, init_, compute_)                                                                \
   {                                                                                              \
     .op = op_, .device = "CPU", .types = {{"T", RN_TYPES_FLOATS}}, .flags = RN_KERNEL_EXPENSIVE, \
-    .host_args = {"input_sizes", "filter_sizes"}, .state_size = sizeof(state_t), .init = init_,  \
-    .compute = compute_                                                                          \
+    .host_args = {"input_sizes", "filter_sizes"}, .state_size = sizeof(conv3d_state_t),          \
+    .init = init_, .compute = compute_                                                           \
   }
 static const rn_kernel_def_t rows[] = {
     ROW("Conv3D", forward_init, forward_compute),

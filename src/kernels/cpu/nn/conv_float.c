@@ -39,7 +39,7 @@ void rn_conv_follow(const rn_conv_extra_t* extra, int32_t first, float* y, int64
   }
 }
 
-typedef struct job_t {
+typedef struct conv_float_job_t {
   rn_conv_cut_t cut;
   const rn_conv_extra_t* extra;  // NULL if no steps follow
   int32_t own_steps;             // steps that oneDNN runs; the rest follow it
@@ -48,10 +48,10 @@ typedef struct job_t {
   size_t scratch_bytes;  // per piece
   bool failed;           // the thread that sets it first owns |status|
   rn_status_t status;
-} job_t;
+} conv_float_job_t;
 
 static void run_piece(void* arg, int64_t begin, int64_t end) {
-  job_t* job = arg;
+  conv_float_job_t* job = arg;
   for (int64_t p = begin; p < end; ++p) {
     const rn_conv_piece_t* piece = &job->cut.pieces[p];
     const rn_conv_t* conv = &piece->plan->conv;
@@ -78,13 +78,13 @@ static void run_piece(void* arg, int64_t begin, int64_t end) {
   }
 }
 
-typedef struct sum_t {
+typedef struct conv_float_sum_t {
   float* parts[RN_CONV_MOST_CUTS];
   int64_t count;
-} sum_t;
+} conv_float_sum_t;
 
 static void sum_piece(void* arg, int64_t begin, int64_t end) {
-  const sum_t* sum = arg;
+  const conv_float_sum_t* sum = arg;
   for (int64_t i = 1; i < sum->count; ++i)
     rn_vector_run(RN_VECTOR_ADD, RN_FLOAT, sum->parts[0] + begin, 1, sum->parts[i] + begin, 1,
                   sum->parts[0] + begin, end - begin);
@@ -94,13 +94,13 @@ static size_t round_up(size_t bytes) { return (bytes + RN_ALIGN - 1) / RN_ALIGN 
 
 // Adds up the parts of a filter gradient: first per layout, in that layout, then the layouts.
 // |plain| has space for one more gradient in the original layout, if there are several.
-static rn_status_t add_parts(rn_kernel_ctx_t* ctx, job_t* job, const rn_conv_t* conv,
+static rn_status_t add_parts(rn_kernel_ctx_t* ctx, conv_float_job_t* job, const rn_conv_t* conv,
                              float* plain) {
   int64_t size = rn_conv_w_size(conv);
   for (int32_t l = 0; l < job->cut.layout_count; ++l) {
     rn_conv_plan_t* plan = job->cut.layouts[l].plan;
     float* to = l ? plain : job->data.w;
-    sum_t sum = {.count = 0};
+    conv_float_sum_t sum = {.count = 0};
     for (int32_t p = 0; p < job->cut.count; ++p)
       if (job->cut.pieces[p].layout == l) sum.parts[sum.count++] = job->cut.pieces[p].w;
     int64_t length = (int64_t)(plan->w_bytes / sizeof(float));
@@ -109,7 +109,7 @@ static rn_status_t add_parts(rn_kernel_ctx_t* ctx, job_t* job, const rn_conv_t* 
       RN_RETURN_IF_ERROR(rn_conv_reorder(job->cut.cache, plan, sum.parts[0], to));
     else if (sum.parts[0] != to)
       memcpy(to, sum.parts[0], plan->w_bytes);
-    sum_t both = {.parts = {job->data.w, plain}, .count = 2};
+    conv_float_sum_t both = {.parts = {job->data.w, plain}, .count = 2};
     if (l) rn_pool_for(rn_ctx_pool(ctx), size, 1 << 15, sum_piece, &both);
   }
   return RN_OK;
@@ -117,7 +117,7 @@ static rn_status_t add_parts(rn_kernel_ctx_t* ctx, job_t* job, const rn_conv_t* 
 
 // Assigns each piece its filter, or its part of the gradient. Without |memory| only computes the
 // size needed.
-static rn_status_t place_filters(job_t* job, const rn_conv_t* conv, char* memory,
+static rn_status_t place_filters(conv_float_job_t* job, const rn_conv_t* conv, char* memory,
                                  size_t* out_size) {
   bool is_filter = conv->kind == RN_CONV_FILTER;
   bool is_direct = job->cut.count == 1 && !job->cut.pieces[0].plan->reorder;
@@ -144,7 +144,7 @@ static rn_status_t place_filters(job_t* job, const rn_conv_t* conv, char* memory
 
 // Runs the plans in |job|. Takes memory from the device's allocator: for the filter or the parts of
 // its gradient, one more gradient if there are several layouts, and scratch per piece.
-static rn_status_t run_planned(rn_kernel_ctx_t* ctx, job_t* job, const rn_conv_t* conv) {
+static rn_status_t run_planned(rn_kernel_ctx_t* ctx, conv_float_job_t* job, const rn_conv_t* conv) {
   bool is_filter = conv->kind == RN_CONV_FILTER;
   size_t blocks = 0, total = 0;
   for (int32_t p = 0; p < job->cut.count; ++p) {
@@ -175,7 +175,7 @@ static rn_status_t run_planned(rn_kernel_ctx_t* ctx, job_t* job, const rn_conv_t
 }
 
 // Takes the filter copies cached between calls, if the filter does not change.
-static rn_status_t take_kept(rn_kernel_ctx_t* ctx, job_t* job) {
+static rn_status_t take_kept(rn_kernel_ctx_t* ctx, conv_float_job_t* job) {
   if (!job->extra || !job->extra->filter) return RN_OK;
   for (int32_t l = 0; l < job->cut.layout_count; ++l) {
     rn_conv_layout_t* layout = &job->cut.layouts[l];
@@ -204,7 +204,7 @@ static int64_t pack_steps(const rn_conv_t* conv, const rn_conv_extra_t* extra, i
 rn_status_t rn_conv_float(rn_kernel_ctx_t* ctx, rn_conv_cache_t* cache, const rn_conv_t* conv,
                           rn_conv_data_t data, const rn_conv_extra_t* extra, bool* out_done) {
   *out_done = false;
-  job_t job = {.cut.cache = cache, .data = data, .extra = extra};
+  conv_float_job_t job = {.cut.cache = cache, .data = data, .extra = extra};
   const rn_dnnl_t* dnnl = NULL;
   rn_status_t status = rn_dnnl(&dnnl);
   if (!rn_ok(status)) {

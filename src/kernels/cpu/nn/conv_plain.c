@@ -15,7 +15,7 @@
 // Batches of fewer images do not keep the threads busy.
 #define FEW_IMAGES 8
 
-typedef struct job_t {
+typedef struct conv_plain_job_t {
   const rn_conv_t* conv;
   rn_dtype_t dtype;
   rn_conv_data_t data;
@@ -30,13 +30,13 @@ typedef struct job_t {
   void* parts;        // gradients of w, one per image
   bool failed;        // the thread that sets it first owns |status|
   rn_status_t status;
-} job_t;
+} conv_plain_job_t;
 
 // Called per element position of each patch: |image| is the row of |depth| channels there, NULL
 // outside the image, and |at| its place in the matrix.
-typedef void (*visit_fn_t)(const job_t* job, char* image, char* at);
+typedef void (*visit_fn_t)(const conv_plain_job_t* job, char* image, char* at);
 
-static void copy_out(const job_t* job, char* image, char* at) {
+static void copy_out(const conv_plain_job_t* job, char* image, char* at) {
   size_t bytes = (size_t)job->depth * job->item;
   if (image)
     memcpy(at, image, bytes);
@@ -44,19 +44,20 @@ static void copy_out(const job_t* job, char* image, char* at) {
     memset(at, 0, bytes);
 }
 
-static void add_back(const job_t* job, char* image, char* at) {
+static void add_back(const conv_plain_job_t* job, char* image, char* at) {
   if (image) rn_vector_run(RN_VECTOR_ADD, job->dtype, image, 1, at, 1, image, job->depth);
 }
 
 // A band: output rows [begin, end) of an image, and its buffers.
-typedef struct band_t {
+typedef struct conv_plain_band_t {
   int64_t begin, end;
   int64_t positions;
   char *x, *y, *w;  // of the image, of the band, of the image
   char *matrix, *w_part, *y_part;
-} band_t;
+} conv_plain_band_t;
 
-static void walk(const job_t* job, const band_t* band, int64_t group, visit_fn_t visit) {
+static void walk(const conv_plain_job_t* job, const conv_plain_band_t* band, int64_t group,
+                 visit_fn_t visit) {
   const rn_window_axis_t *rows = &job->conv->rows, *columns = &job->conv->columns;
   size_t step = (size_t)job->depth * job->item;
   size_t pixel = (size_t)job->conv->in_depth * job->item;
@@ -74,8 +75,8 @@ static void walk(const job_t* job, const band_t* band, int64_t group, visit_fn_t
 }
 
 // Copies the columns of one group out of rows of |width| elements, or back into them.
-static void take_columns(const job_t* job, const char* from, char* to, int64_t rows, int64_t width,
-                         int64_t first, bool back) {
+static void take_columns(const conv_plain_job_t* job, const char* from, char* to, int64_t rows,
+                         int64_t width, int64_t first, bool back) {
   size_t part = (size_t)job->out_depth * job->item, whole = (size_t)width * job->item;
   size_t offset = (size_t)first * job->item;
   for (int64_t i = 0; i < rows; ++i) {
@@ -87,8 +88,8 @@ static void take_columns(const job_t* job, const char* from, char* to, int64_t r
 }
 
 // One group of a band; |w| and |y| are dense and hold only the group.
-static rn_status_t run_group(const job_t* job, const band_t* band, char* w, char* y,
-                             int64_t group) {
+static rn_status_t run_group(const conv_plain_job_t* job, const conv_plain_band_t* band, char* w,
+                             char* y, int64_t group) {
   size_t pixel = (size_t)job->conv->in_depth * job->item;
   char* matrix = job->is_matrix ? band->x + (size_t)(band->begin * job->conv->columns.in) * pixel
                                 : band->matrix;
@@ -114,7 +115,7 @@ static rn_status_t run_group(const job_t* job, const band_t* band, char* w, char
   return rn_gemm(job->pool, &gemm);
 }
 
-static rn_status_t run_groups(const job_t* job, const band_t* band) {
+static rn_status_t run_groups(const conv_plain_job_t* job, const conv_plain_band_t* band) {
   const rn_conv_t* conv = job->conv;
   if (conv->groups == 1) return run_group(job, band, band->w, band->y, 0);
   for (int64_t group = 0; group < conv->groups; ++group) {
@@ -134,7 +135,8 @@ static rn_status_t run_groups(const job_t* job, const band_t* band) {
 
 // Band |number|, counted over all images. |sum| has space for a filter: a band after the first adds
 // its gradient to the image's through it.
-static rn_status_t run_band(const job_t* job, int64_t number, band_t band, char* sum) {
+static rn_status_t run_band(const conv_plain_job_t* job, int64_t number, conv_plain_band_t band,
+                            char* sum) {
   const rn_conv_t* conv = job->conv;
   int64_t image = number / job->bands, w_size = rn_conv_w_size(conv);
   band.begin = number % job->bands * job->height;
@@ -156,7 +158,7 @@ static rn_status_t run_band(const job_t* job, int64_t number, band_t band, char*
   return RN_OK;
 }
 
-static rn_status_t run_bands(const job_t* job, int64_t begin, int64_t end) {
+static rn_status_t run_bands(const conv_plain_job_t* job, int64_t begin, int64_t end) {
   const rn_conv_t* conv = job->conv;
   int64_t positions = job->height * conv->columns.out, sizes[4] = {0}, total = 0;
   if (!job->is_matrix && !rn_mul_i64_ok(positions, job->patch, &sizes[0]))
@@ -172,7 +174,7 @@ static rn_status_t run_bands(const job_t* job, int64_t begin, int64_t end) {
   if (!rn_mul_ok((size_t)total + 1, job->item, &bytes)) return rn_out_of_memory();
   char* memory = NULL;
   RN_RETURN_IF_ERROR(rn_alloc(rn_allocator_default(), bytes, (void**)&memory));
-  band_t band = {.matrix = memory};
+  conv_plain_band_t band = {.matrix = memory};
   band.w_part = band.matrix + (size_t)sizes[0] * job->item;
   band.y_part = band.w_part + (size_t)sizes[1] * job->item;
   char* sum = band.y_part + (size_t)sizes[2] * job->item;
@@ -182,7 +184,7 @@ static rn_status_t run_bands(const job_t* job, int64_t begin, int64_t end) {
   return status;
 }
 
-static void note(job_t* job, rn_status_t status) {
+static void note(conv_plain_job_t* job, rn_status_t status) {
   if (!rn_ok(status) && !__atomic_exchange_n(&job->failed, true, __ATOMIC_RELAXED))
     job->status = status;
   else
@@ -194,12 +196,12 @@ static void run_piece(void* arg, int64_t begin, int64_t end) {
 }
 
 static void run_images(void* arg, int64_t begin, int64_t end) {
-  const job_t* job = arg;
+  const conv_plain_job_t* job = arg;
   note(arg, run_bands(arg, begin * job->bands, end * job->bands));
 }
 
 // Runs the bands of all images; they and their partition depend on sizes alone.
-static void run_all(rn_kernel_ctx_t* ctx, job_t* job) {
+static void run_all(rn_kernel_ctx_t* ctx, conv_plain_job_t* job) {
   const rn_conv_t* conv = job->conv;
   rn_pool_t* pool = rn_ctx_pool(ctx);
   double each = rn_conv_flops(conv) * 4;
@@ -220,12 +222,12 @@ static bool is_whole_axis(const rn_window_axis_t* axis) {
 
 rn_status_t rn_conv_plain(rn_kernel_ctx_t* ctx, rn_dtype_t dtype, const rn_conv_t* conv,
                           rn_conv_data_t data) {
-  job_t job = {.conv = conv,
-               .dtype = dtype,
-               .data = data,
-               .item = rn_dtype_size(dtype),
-               .depth = conv->in_depth / conv->groups,
-               .out_depth = conv->out_depth / conv->groups};
+  conv_plain_job_t job = {.conv = conv,
+                          .dtype = dtype,
+                          .data = data,
+                          .item = rn_dtype_size(dtype),
+                          .depth = conv->in_depth / conv->groups,
+                          .out_depth = conv->out_depth / conv->groups};
   job.patch = conv->rows.filter * conv->columns.filter * job.depth;
   job.is_matrix = conv->groups == 1 && is_whole_axis(&conv->rows) && is_whole_axis(&conv->columns);
   int64_t row_bytes = conv->columns.out * job.patch * (int64_t)job.item;

@@ -6,12 +6,12 @@
 #define MOST_PLANS 64
 
 // Memory objects for one run of a plan; reused by the next.
-typedef struct slot_t {
+typedef struct conv_plan_slot_t {
   dnnl_stream_t stream;
   dnnl_memory_t x, w, y, scratch;
   dnnl_memory_t operands[RN_CONV_MOST_STEPS];  // NULL if the step has none
-  struct slot_t* next;
-} slot_t;
+  struct conv_plan_slot_t* next;
+} conv_plan_slot_t;
 
 struct rn_conv_engine_t {
   const rn_dnnl_t* dnnl;
@@ -39,7 +39,7 @@ void rn_conv_cache_init(rn_conv_cache_t* cache) {
   rn_mutex_init(&cache->mutex);
 }
 
-static void slot_destroy(const rn_dnnl_t* dnnl, slot_t* slot) {
+static void slot_destroy(const rn_dnnl_t* dnnl, conv_plan_slot_t* slot) {
   dnnl_memory_t memories[] = {slot->x, slot->w, slot->y, slot->scratch};
   for (size_t i = 0; i < sizeof memories / sizeof *memories; ++i)
     if (memories[i]) dnnl->memory_destroy(memories[i]);
@@ -51,7 +51,7 @@ static void slot_destroy(const rn_dnnl_t* dnnl, slot_t* slot) {
 
 static void plan_destroy(const rn_dnnl_t* dnnl, rn_conv_plan_t* plan) {
   while (plan->slots) {
-    slot_t* slot = plan->slots;
+    conv_plan_slot_t* slot = plan->slots;
     plan->slots = slot->next;
     slot_destroy(dnnl, slot);
   }
@@ -302,9 +302,9 @@ void rn_conv_plan_put(rn_conv_cache_t* cache, rn_conv_plan_t* plan) {
 }
 
 static rn_status_t slot_create(struct rn_conv_engine_t* engine, const rn_conv_plan_t* plan,
-                               slot_t** out) {
+                               conv_plan_slot_t** out) {
   const rn_dnnl_t* dnnl = engine->dnnl;
-  slot_t* slot = NULL;
+  conv_plan_slot_t* slot = NULL;
   RN_RETURN_IF_ERROR(RN_NEW(rn_allocator_default(), &slot));
   const dnnl_memory_desc_t* descs[] = {&plan->x, &plan->w, &plan->y, &plan->scratch};
   dnnl_memory_t* memories[] = {&slot->x, &slot->w, &slot->y, &slot->scratch};
@@ -324,7 +324,7 @@ static rn_status_t slot_create(struct rn_conv_engine_t* engine, const rn_conv_pl
   return RN_OK;
 }
 
-static rn_status_t slot_take(rn_conv_cache_t* cache, rn_conv_plan_t* plan, slot_t** out) {
+static rn_status_t slot_take(rn_conv_cache_t* cache, rn_conv_plan_t* plan, conv_plan_slot_t** out) {
   rn_mutex_lock(&cache->mutex);
   *out = plan->slots;
   if (*out) plan->slots = (*out)->next;
@@ -332,7 +332,7 @@ static rn_status_t slot_take(rn_conv_cache_t* cache, rn_conv_plan_t* plan, slot_
   return *out ? RN_OK : slot_create(cache->engine, plan, out);
 }
 
-static void slot_give(rn_conv_cache_t* cache, rn_conv_plan_t* plan, slot_t* slot) {
+static void slot_give(rn_conv_cache_t* cache, rn_conv_plan_t* plan, conv_plan_slot_t* slot) {
   rn_mutex_lock(&cache->mutex);
   slot->next = plan->slots;
   plan->slots = slot;
@@ -342,7 +342,7 @@ static void slot_give(rn_conv_cache_t* cache, rn_conv_plan_t* plan, slot_t* slot
 rn_status_t rn_conv_plan_run(rn_conv_cache_t* cache, rn_conv_plan_t* plan, rn_conv_data_t data,
                              void* const* operands, void* scratch) {
   const rn_dnnl_t* dnnl = cache->engine->dnnl;
-  slot_t* slot = NULL;
+  conv_plan_slot_t* slot = NULL;
   RN_RETURN_IF_ERROR(slot_take(cache, plan, &slot));
   rn_conv_kind_t kind = plan->conv.kind;
   dnnl_exec_arg_t args[4 + RN_CONV_MOST_STEPS] = {

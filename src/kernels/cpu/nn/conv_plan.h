@@ -22,9 +22,9 @@ typedef struct rn_conv_plan_t {
   dnnl_memory_desc_t operands[RN_CONV_MOST_STEPS];
   size_t w_bytes, scratch_bytes;
   // The rest is guarded by the cache's mutex.
-  struct slot_t* slots;  // free list
-  int32_t users;         // active calls
-  uint64_t last_used;    // by the engine's call counter
+  struct conv_plan_slot_t* slots;  // free list
+  int32_t users;                   // active calls
+  uint64_t last_used;              // by the engine's call counter
   struct rn_conv_plan_t* next;
 } rn_conv_plan_t;
 

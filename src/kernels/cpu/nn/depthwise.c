@@ -10,12 +10,12 @@
 // Products per piece of work.
 #define PIECE_PRODUCTS 1e5
 
-typedef struct state_t {
+typedef struct depthwise_state_t {
   rn_window_attrs_t attrs;
-} state_t;
+} depthwise_state_t;
 
 static rn_status_t depthwise_init(const rn_kernel_init_t* init, void* state) {
-  rn_window_attrs_t* attrs = &((state_t*)state)->attrs;
+  rn_window_attrs_t* attrs = &((depthwise_state_t*)state)->attrs;
   RN_RETURN_IF_ERROR(rn_window_init(init, "strides", attrs));
   if (attrs->strides[1] != attrs->strides[2])
     return rn_invalid_argument(
@@ -36,19 +36,19 @@ static rn_status_t depthwise_init(const rn_kernel_init_t* init, void* state) {
   return RN_OK;
 }
 
-typedef enum work_t { FORWARD, INPUT, FILTER } work_t;
+typedef enum depthwise_work_t { FORWARD, INPUT, FILTER } depthwise_work_t;
 
-typedef struct job_t {
+typedef struct depthwise_job_t {
   rn_depthwise_t conv;
   const rn_depthwise_fns_t* fns;
-  work_t work;
+  depthwise_work_t work;
   char* parts;  // filter gradients, one per piece
   int64_t piece;
   size_t part_bytes;
-} job_t;
+} depthwise_job_t;
 
 static void run_piece(void* arg, int64_t begin, int64_t end) {
-  const job_t* job = arg;
+  const depthwise_job_t* job = arg;
   rn_depthwise_t conv = job->conv;
   switch (job->work) {
     case FORWARD:
@@ -65,18 +65,18 @@ static void run_piece(void* arg, int64_t begin, int64_t end) {
   }
 }
 
-static rn_status_t run_plain(rn_kernel_ctx_t* ctx, work_t work, rn_dtype_t dtype,
+static rn_status_t run_plain(rn_kernel_ctx_t* ctx, depthwise_work_t work, rn_dtype_t dtype,
                              const rn_depthwise_t* conv, int64_t batch) {
   int64_t filter = conv->rows.filter * conv->columns.filter,
           channels = conv->depth * conv->multiplier;
   double row = (double)(conv->columns.out * channels) * (double)filter;
   double each = work == FORWARD ? row : row * (double)conv->rows.out;
   size_t item = rn_dtype_size(dtype);
-  job_t job = {.conv = *conv,
-               .fns = &RN_ISA_PICK(rn_depthwise_)[dtype],
-               .work = work,
-               .piece = (int64_t)(PIECE_PRODUCTS / (each + 1)) + 1,
-               .part_bytes = (size_t)(filter * channels) * item};
+  depthwise_job_t job = {.conv = *conv,
+                         .fns = &RN_ISA_PICK(rn_depthwise_)[dtype],
+                         .work = work,
+                         .piece = (int64_t)(PIECE_PRODUCTS / (each + 1)) + 1,
+                         .part_bytes = (size_t)(filter * channels) * item};
   int64_t count = work == FORWARD ? batch * conv->rows.out : batch;
   rn_tensor_t parts = {0};
   if (work == FILTER) {
@@ -94,8 +94,8 @@ static rn_status_t run_plain(rn_kernel_ctx_t* ctx, work_t work, rn_dtype_t dtype
 }
 
 // Zeroes the result first if it is accumulated into. Computes 16-bit floats in float.
-static rn_status_t run(rn_kernel_ctx_t* ctx, work_t work, rn_dtype_t dtype, rn_depthwise_t* conv,
-                       int64_t batch) {
+static rn_status_t run(rn_kernel_ctx_t* ctx, depthwise_work_t work, rn_dtype_t dtype,
+                       rn_depthwise_t* conv, int64_t batch) {
   int64_t sizes[3] = {batch * conv->rows.in * conv->columns.in * conv->depth,
                       conv->rows.filter * conv->columns.filter * conv->depth * conv->multiplier,
                       batch * conv->rows.out * conv->columns.out * conv->depth * conv->multiplier};
@@ -123,7 +123,7 @@ static rn_status_t run(rn_kernel_ctx_t* ctx, work_t work, rn_dtype_t dtype, rn_d
   return status;
 }
 
-static rn_status_t measure(const state_t* state, const int64_t x[4], const int64_t w[4],
+static rn_status_t measure(const depthwise_state_t* state, const int64_t x[4], const int64_t w[4],
                            rn_depthwise_t* conv) {
   if (x[3] != w[2])
     return rn_invalid_argument("input and filter must have the same depth: %" PRId64 " vs %" PRId64,
@@ -172,8 +172,9 @@ static rn_status_t read_sizes(rn_kernel_ctx_t* ctx, int index, const char* op, c
   return RN_OK;
 }
 
-static rn_status_t gradient_check(const state_t* state, const char* op, const int64_t x[4],
-                                  const int64_t w[4], const rn_tensor_t* y, rn_depthwise_t* conv) {
+static rn_status_t gradient_check(const depthwise_state_t* state, const char* op,
+                                  const int64_t x[4], const int64_t w[4], const rn_tensor_t* y,
+                                  rn_depthwise_t* conv) {
   static const char* const names[2] = {"rows", "cols"};
   if (y->rank != 4) return rn_invalid_argument("%s: out_backprop must be 4-dimensional", op);
   if (x[0] != rn_tensor_dim(y, 0))
@@ -225,7 +226,7 @@ static rn_status_t filter_compute(rn_kernel_ctx_t* ctx) {
 #define ROW(op_, compute_)                                                                       \
   {                                                                                              \
     .op = op_, .device = "CPU", .types = {{"T", RN_TYPES_FLOATS}}, .flags = RN_KERNEL_EXPENSIVE, \
-    .state_size = sizeof(state_t), .init = depthwise_init, .compute = compute_                   \
+    .state_size = sizeof(depthwise_state_t), .init = depthwise_init, .compute = compute_         \
   }
 
 static const rn_kernel_def_t rows[] = {

@@ -10,9 +10,9 @@
 // Sums per piece of work.
 #define PIECE_SUMS 1e5
 
-typedef struct state_t {
+typedef struct dilation_state_t {
   rn_window_attrs_t attrs;
-} state_t;
+} dilation_state_t;
 
 static rn_status_t read_list(const rn_kernel_init_t* init, const char* name, const char* called,
                              const char* batch, int64_t* out) {
@@ -27,7 +27,7 @@ static rn_status_t read_list(const rn_kernel_init_t* init, const char* name, con
 }
 
 static rn_status_t dilation_init(const rn_kernel_init_t* init, void* state) {
-  rn_window_attrs_t* attrs = &((state_t*)state)->attrs;
+  rn_window_attrs_t* attrs = &((dilation_state_t*)state)->attrs;
   RN_RETURN_IF_ERROR(read_list(init, "strides", "strides",
                                "Stride is only supported across spatial dimensions.",
                                attrs->strides));
@@ -39,16 +39,16 @@ static rn_status_t dilation_init(const rn_kernel_init_t* init, void* state) {
   return RN_OK;
 }
 
-typedef enum work_t { FORWARD, INPUT, FILTER } work_t;
+typedef enum dilation_work_t { FORWARD, INPUT, FILTER } dilation_work_t;
 
-typedef struct job_t {
-  work_t work;
+typedef struct dilation_job_t {
+  dilation_work_t work;
   rn_dtype_t dtype;
   rn_window_axis_t rows, columns;
   int64_t depth;
   const void *x, *w, *dy;
   void* out;
-} job_t;
+} dilation_job_t;
 
 // X(enumerator, C type, smallest value)
 #define TYPES(X)                   \
@@ -64,43 +64,43 @@ typedef struct job_t {
   X(DOUBLE, double, -1.7976931348623157e308)
 
 // One output element: the largest sum, and its position in the image and in the filter.
-#define FIND(N, T, LOW)                                                                         \
-  static void find_##N(const job_t* job, const T* image, int64_t r, int64_t c, int64_t channel, \
-                       T* out_value, int64_t* out_x, int64_t* out_w) {                          \
-    const rn_window_axis_t *rows = &job->rows, *columns = &job->columns;                        \
-    T best = LOW;                                                                               \
-    int64_t x_at = -1, w_at = -1;                                                               \
-    for (int64_t i = 0; i < rows->filter; ++i) {                                                \
-      int64_t row = r * rows->stride - rows->before + i * rows->dilation;                       \
-      if (row < 0 || row >= rows->in) continue;                                                 \
-      for (int64_t j = 0; j < columns->filter; ++j) {                                           \
-        int64_t column = c * columns->stride - columns->before + j * columns->dilation;         \
-        if (column < 0 || column >= columns->in) continue;                                      \
-        int64_t x = (row * columns->in + column) * job->depth + channel;                        \
-        int64_t w = (i * columns->filter + j) * job->depth + channel;                           \
-        T sum = SUM_##N(T, image[x], ((const T*)job->w)[w]);                                    \
-        if (sum > best || x_at < 0) best = sum, x_at = x, w_at = w;                             \
-      }                                                                                         \
-    }                                                                                           \
-    *out_value = best, *out_x = x_at, *out_w = w_at;                                            \
-  }                                                                                             \
-  static void run_##N(const job_t* job, int64_t begin, int64_t end) {                           \
-    int64_t in_size = job->rows.in * job->columns.in * job->depth;                              \
-    int64_t i = begin * job->rows.out * job->columns.out * job->depth;                          \
-    for (int64_t b = begin; b < end; ++b)                                                       \
-      for (int64_t r = 0; r < job->rows.out; ++r)                                               \
-        for (int64_t c = 0; c < job->columns.out; ++c)                                          \
-          for (int64_t d = 0; d < job->depth; ++d, ++i) {                                       \
-            T value;                                                                            \
-            int64_t x, w;                                                                       \
-            find_##N(job, (const T*)job->x + b * in_size, r, c, d, &value, &x, &w);             \
-            if (job->work == FORWARD) {                                                         \
-              ((T*)job->out)[i] = value;                                                        \
-            } else if (x >= 0) {                                                                \
-              T* to = (T*)job->out + (job->work == INPUT ? b * in_size + x : w);                \
-              *to = SUM_##N(T, *to, ((const T*)job->dy)[i]);                                    \
-            }                                                                                   \
-          }                                                                                     \
+#define FIND(N, T, LOW)                                                                 \
+  static void find_##N(const dilation_job_t* job, const T* image, int64_t r, int64_t c, \
+                       int64_t channel, T* out_value, int64_t* out_x, int64_t* out_w) { \
+    const rn_window_axis_t *rows = &job->rows, *columns = &job->columns;                \
+    T best = LOW;                                                                       \
+    int64_t x_at = -1, w_at = -1;                                                       \
+    for (int64_t i = 0; i < rows->filter; ++i) {                                        \
+      int64_t row = r * rows->stride - rows->before + i * rows->dilation;               \
+      if (row < 0 || row >= rows->in) continue;                                         \
+      for (int64_t j = 0; j < columns->filter; ++j) {                                   \
+        int64_t column = c * columns->stride - columns->before + j * columns->dilation; \
+        if (column < 0 || column >= columns->in) continue;                              \
+        int64_t x = (row * columns->in + column) * job->depth + channel;                \
+        int64_t w = (i * columns->filter + j) * job->depth + channel;                   \
+        T sum = SUM_##N(T, image[x], ((const T*)job->w)[w]);                            \
+        if (sum > best || x_at < 0) best = sum, x_at = x, w_at = w;                     \
+      }                                                                                 \
+    }                                                                                   \
+    *out_value = best, *out_x = x_at, *out_w = w_at;                                    \
+  }                                                                                     \
+  static void run_##N(const dilation_job_t* job, int64_t begin, int64_t end) {          \
+    int64_t in_size = job->rows.in * job->columns.in * job->depth;                      \
+    int64_t i = begin * job->rows.out * job->columns.out * job->depth;                  \
+    for (int64_t b = begin; b < end; ++b)                                               \
+      for (int64_t r = 0; r < job->rows.out; ++r)                                       \
+        for (int64_t c = 0; c < job->columns.out; ++c)                                  \
+          for (int64_t d = 0; d < job->depth; ++d, ++i) {                               \
+            T value;                                                                    \
+            int64_t x, w;                                                               \
+            find_##N(job, (const T*)job->x + b * in_size, r, c, d, &value, &x, &w);     \
+            if (job->work == FORWARD) {                                                 \
+              ((T*)job->out)[i] = value;                                                \
+            } else if (x >= 0) {                                                        \
+              T* to = (T*)job->out + (job->work == INPUT ? b * in_size + x : w);        \
+              *to = SUM_##N(T, *to, ((const T*)job->dy)[i]);                            \
+            }                                                                           \
+          }                                                                             \
   }
 #define PLAIN_SUM(T, a, b) ((T)((a) + (b)))
 #define WRAPPING_SUM(U, T, a, b) ((T)((U)(a) + (U)(b)))
@@ -123,7 +123,7 @@ TYPES(FIND)
 
 // Images [begin, end).
 static void run_piece(void* arg, int64_t begin, int64_t end) {
-  const job_t* job = arg;
+  const dilation_job_t* job = arg;
   switch (job->dtype) {
     TYPES(CASE)
     default:
@@ -131,7 +131,8 @@ static void run_piece(void* arg, int64_t begin, int64_t end) {
   }
 }
 
-static rn_status_t run_plain(rn_kernel_ctx_t* ctx, job_t* job, int64_t batch, int64_t out_count) {
+static rn_status_t run_plain(rn_kernel_ctx_t* ctx, dilation_job_t* job, int64_t batch,
+                             int64_t out_count) {
   if (job->work != FORWARD) memset(job->out, 0, (size_t)out_count * rn_dtype_size(job->dtype));
   double each = (double)(job->rows.out * job->columns.out * job->depth) *
                 (double)(job->rows.filter * job->columns.filter);
@@ -142,7 +143,7 @@ static rn_status_t run_plain(rn_kernel_ctx_t* ctx, job_t* job, int64_t batch, in
 }
 
 // Computes 16-bit floats in float and rounds once.
-static rn_status_t run(rn_kernel_ctx_t* ctx, job_t* job, rn_tensor_t* out) {
+static rn_status_t run(rn_kernel_ctx_t* ctx, dilation_job_t* job, rn_tensor_t* out) {
   int64_t batch = rn_tensor_dim(rn_in(ctx, 0), 0);
   job->dtype = out->dtype;
   job->out = out->data;
@@ -171,9 +172,9 @@ static rn_status_t run(rn_kernel_ctx_t* ctx, job_t* job, rn_tensor_t* out) {
   return status;
 }
 
-static rn_status_t measure(rn_kernel_ctx_t* ctx, job_t* job) {
+static rn_status_t measure(rn_kernel_ctx_t* ctx, dilation_job_t* job) {
   const rn_tensor_t *x = rn_in(ctx, 0), *w = rn_in(ctx, 1);
-  const state_t* state = ctx->state;
+  const dilation_state_t* state = ctx->state;
   if (x->rank != 4) return rn_invalid_argument("input must be 4-dimensional%s", rn_text_of(x).text);
   if (w->rank != 3)
     return rn_invalid_argument("filter must be 3-dimensional: %s", rn_text_of(w).text);
@@ -189,7 +190,7 @@ static rn_status_t measure(rn_kernel_ctx_t* ctx, job_t* job) {
 }
 
 static rn_status_t forward_compute(rn_kernel_ctx_t* ctx) {
-  job_t job = {.work = FORWARD};
+  dilation_job_t job = {.work = FORWARD};
   RN_RETURN_IF_ERROR(measure(ctx, &job));
   int64_t dims[4] = {rn_tensor_dim(rn_in(ctx, 0), 0), job.rows.out, job.columns.out, job.depth};
   rn_tensor_t* out = NULL;
@@ -197,8 +198,8 @@ static rn_status_t forward_compute(rn_kernel_ctx_t* ctx) {
   return out->count ? run(ctx, &job, out) : RN_OK;
 }
 
-static rn_status_t gradient(rn_kernel_ctx_t* ctx, work_t work) {
-  job_t job = {.work = work};
+static rn_status_t gradient(rn_kernel_ctx_t* ctx, dilation_work_t work) {
+  dilation_job_t job = {.work = work};
   const rn_tensor_t* dy = rn_in(ctx, 2);
   RN_RETURN_IF_ERROR(measure(ctx, &job));
   int64_t dims[4] = {rn_tensor_dim(rn_in(ctx, 0), 0), job.rows.out, job.columns.out, job.depth};
@@ -216,7 +217,7 @@ static rn_status_t filter_compute(rn_kernel_ctx_t* ctx) { return gradient(ctx, F
 #define ROW(op_, compute_)                                                                     \
   {                                                                                            \
     .op = op_, .device = "CPU", .types = {{"T", RN_TYPES_REAL}}, .flags = RN_KERNEL_EXPENSIVE, \
-    .state_size = sizeof(state_t), .init = dilation_init, .compute = compute_                  \
+    .state_size = sizeof(dilation_state_t), .init = dilation_init, .compute = compute_         \
   }
 static const rn_kernel_def_t rows[] = {
     ROW("Dilation2D", forward_compute),

@@ -8,15 +8,15 @@
 #include "kernels/cpu/random/philox.h"
 #include "kernels/kernel_rows.h"
 
-typedef struct state_t {
+typedef struct fractional_pool_state_t {
   float ratios[4];
   bool is_pseudo_random, is_overlapping;
   int64_t seed, seed2;
   const rn_env_t* env;
-} state_t;
+} fractional_pool_state_t;
 
 static rn_status_t read_attrs(const rn_kernel_init_t* init, void* state_, const char* kind) {
-  state_t* state = state_;
+  fractional_pool_state_t* state = state_;
   const rn_attr_value_t* ratios = rn_init_attr(init, "pooling_ratio");
   state->env = init->env;
   state->is_pseudo_random = rn_init_bool(init, "pseudo_random");
@@ -50,7 +50,7 @@ static rn_status_t average_init(const rn_kernel_init_t* init, void* state) {
   return read_attrs(init, state, "average");
 }
 static rn_status_t gradient_init(const rn_kernel_init_t* init, void* state) {
-  ((state_t*)state)->is_overlapping = rn_init_bool(init, "overlapping");
+  ((fractional_pool_state_t*)state)->is_overlapping = rn_init_bool(init, "overlapping");
   return RN_OK;
 }
 
@@ -87,7 +87,7 @@ static void stepped_sizes(int64_t in, int64_t out, rn_philox_t* philox, int64_t*
 // The start of each window, and the end of the last one.
 static rn_status_t make_sequence(rn_kernel_ctx_t* ctx, int output, int64_t in, int64_t out,
                                  rn_philox_t* philox, const int64_t** out_sequence) {
-  const state_t* state = ctx->state;
+  const fractional_pool_state_t* state = ctx->state;
   int64_t length = out + 1;
   rn_tensor_t* sequence = NULL;
   RN_RETURN_IF_ERROR(rn_output(ctx, output, (rn_shape_t){1, &length}, &sequence));
@@ -103,10 +103,15 @@ static rn_status_t make_sequence(rn_kernel_ctx_t* ctx, int output, int64_t in, i
   return RN_OK;
 }
 
-typedef enum work_t { MAX, AVERAGE, MAX_GRADIENT, AVERAGE_GRADIENT } work_t;
+typedef enum fractional_pool_work_t {
+  MAX,
+  AVERAGE,
+  MAX_GRADIENT,
+  AVERAGE_GRADIENT
+} fractional_pool_work_t;
 
-typedef struct pool_t {
-  work_t work;
+typedef struct fractional_pool_t {
+  fractional_pool_work_t work;
   bool is_overlapping, is_wrong;  // is_wrong: orig_output does not match orig_input
   int64_t batch, rows, columns, depth, out_rows, out_columns;
   const int64_t *row_starts, *column_starts;
@@ -115,17 +120,18 @@ typedef struct pool_t {
   double* shares;  // AVERAGE_GRADIENT: accumulated here first
   int64_t image;   // offset of the current image in elements
   int64_t count;   // for a gradient: elements of all images
-} pool_t;
+} fractional_pool_t;
 
-static int64_t end_of(const pool_t* pool, const int64_t* starts, int64_t i, int64_t size) {
+static int64_t end_of(const fractional_pool_t* pool, const int64_t* starts, int64_t i,
+                      int64_t size) {
   int64_t end = starts[i + 1] < size ? starts[i + 1] + (pool->is_overlapping ? 1 : 0) : size;
   return end < size ? end : size;
 }
 
 // One window of one channel. W: the accumulation type of T, so that integers wrap.
 #define POOL(N, T, W)                                                                             \
-  static void pool_##N(pool_t* pool, const T* x, T* dx, int64_t r, int64_t c, int64_t d,          \
-                       int64_t out) {                                                             \
+  static void pool_##N(fractional_pool_t* pool, const T* x, T* dx, int64_t r, int64_t c,          \
+                       int64_t d, int64_t out) {                                                  \
     int64_t row_end = end_of(pool, pool->row_starts, r, pool->rows);                              \
     int64_t column_end = end_of(pool, pool->column_starts, c, pool->columns);                     \
     int64_t count = 0, best = -1;                                                                 \
@@ -154,7 +160,7 @@ static int64_t end_of(const pool_t* pool, const int64_t* starts, int64_t i, int6
       dx[best] = (T)((W)dx[best] + (W)((const T*)pool->dy)[out]);                                 \
     }                                                                                             \
   }                                                                                               \
-  static void run_##N(pool_t* pool) {                                                             \
+  static void run_##N(fractional_pool_t* pool) {                                                  \
     int64_t size = pool->rows * pool->columns * pool->depth, out = 0;                             \
     for (int64_t b = 0; b < pool->batch; ++b, pool->image += size)                                \
       for (int64_t r = 0; r < pool->out_rows; ++r)                                                \
@@ -170,7 +176,7 @@ POOL(f64, double, double)
 POOL(i32, int32_t, uint32_t)
 POOL(i64, int64_t, uint64_t)
 
-static void run(pool_t* pool, rn_dtype_t dtype) {
+static void run(fractional_pool_t* pool, rn_dtype_t dtype) {
   switch (dtype) {
     case RN_DOUBLE:
       run_f64(pool);
@@ -186,8 +192,8 @@ static void run(pool_t* pool, rn_dtype_t dtype) {
   }
 }
 
-static rn_status_t forward(rn_kernel_ctx_t* ctx, work_t work) {
-  const state_t* state = ctx->state;
+static rn_status_t forward(rn_kernel_ctx_t* ctx, fractional_pool_work_t work) {
+  const fractional_pool_state_t* state = ctx->state;
   const rn_tensor_t* x = rn_in(ctx, 0);
   if (x->rank != 4) return rn_invalid_argument("tensor_in must be 4-dimensional");
   int64_t dims[4];
@@ -202,15 +208,15 @@ static rn_status_t forward(rn_kernel_ctx_t* ctx, work_t work) {
     if (dims[i] <= 0 || size > INT32_MAX)
       return rn_invalid_argument("A dimension of %" PRId64 " cannot be pooled", size);
   }
-  pool_t pool = {.work = work,
-                 .is_overlapping = state->is_overlapping,
-                 .batch = dims[0],
-                 .rows = rn_tensor_dim(x, 1),
-                 .columns = rn_tensor_dim(x, 2),
-                 .depth = dims[3],
-                 .out_rows = dims[1],
-                 .out_columns = dims[2],
-                 .x = x->data};
+  fractional_pool_t pool = {.work = work,
+                            .is_overlapping = state->is_overlapping,
+                            .batch = dims[0],
+                            .rows = rn_tensor_dim(x, 1),
+                            .columns = rn_tensor_dim(x, 2),
+                            .depth = dims[3],
+                            .out_rows = dims[1],
+                            .out_columns = dims[2],
+                            .x = x->data};
   rn_philox_t philox = rn_philox_seeded(state->env, state->seed, state->seed2);
   RN_RETURN_IF_ERROR(make_sequence(ctx, 1, pool.rows, pool.out_rows, &philox, &pool.row_starts));
   RN_RETURN_IF_ERROR(
@@ -246,13 +252,13 @@ static rn_status_t negative(rn_kernel_ctx_t* ctx, const char* name, const rn_ten
 }
 
 // Whether window |i| starts or ends before the image.
-static bool is_before(const pool_t* pool, const int64_t* starts, int64_t i) {
+static bool is_before(const fractional_pool_t* pool, const int64_t* starts, int64_t i) {
   return starts[i] < 0 || starts[i + 1] < (pool->is_overlapping ? 0 : 1);
 }
 
 // Checks the sequences in inputs |first| and |first| + 1: windows may extend beyond the end of the
 // image, but not before its start. Row by row, in stock's order.
-static rn_status_t check_sequences(rn_kernel_ctx_t* ctx, const pool_t* pool, int first) {
+static rn_status_t check_sequences(rn_kernel_ctx_t* ctx, const fractional_pool_t* pool, int first) {
   for (int64_t r = 0; r < pool->out_rows; ++r) {
     if (is_before(pool, pool->row_starts, r)) return negative(ctx, "Row", rn_in(ctx, first));
     for (int64_t c = 0; r == 0 && c < pool->out_columns; ++c)
@@ -263,7 +269,7 @@ static rn_status_t check_sequences(rn_kernel_ctx_t* ctx, const pool_t* pool, int
 }
 
 // |dims| are those of the original image; |pool| has the sequences.
-static rn_status_t back(rn_kernel_ctx_t* ctx, const int64_t dims[4], pool_t* pool) {
+static rn_status_t back(rn_kernel_ctx_t* ctx, const int64_t dims[4], fractional_pool_t* pool) {
   rn_tensor_t* dx = NULL;
   RN_RETURN_IF_ERROR(rn_output(ctx, 0, (rn_shape_t){4, dims}, &dx));
   memset(dx->data, 0, rn_tensor_bytes(dx));
@@ -281,19 +287,21 @@ static rn_status_t back(rn_kernel_ctx_t* ctx, const int64_t dims[4], pool_t* poo
 }
 
 // What both gradients set from input |first| (dy), the sequences after it, and the image.
-static pool_t pool_of(rn_kernel_ctx_t* ctx, work_t work, const int64_t dims[4], int first) {
+static fractional_pool_t pool_of(rn_kernel_ctx_t* ctx, fractional_pool_work_t work,
+                                 const int64_t dims[4], int first) {
   const rn_tensor_t* dy = rn_in(ctx, first);
-  return (pool_t){.work = work,
-                  .is_overlapping = ((const state_t*)ctx->state)->is_overlapping,
-                  .batch = rn_tensor_dim(dy, 0),
-                  .rows = dims[1],
-                  .columns = dims[2],
-                  .depth = dims[3],
-                  .out_rows = rn_tensor_dim(dy, 1),
-                  .out_columns = rn_tensor_dim(dy, 2),
-                  .row_starts = rn_in(ctx, first + 1)->data,
-                  .column_starts = rn_in(ctx, first + 2)->data,
-                  .dy = dy->data};
+  return (fractional_pool_t){
+      .work = work,
+      .is_overlapping = ((const fractional_pool_state_t*)ctx->state)->is_overlapping,
+      .batch = rn_tensor_dim(dy, 0),
+      .rows = dims[1],
+      .columns = dims[2],
+      .depth = dims[3],
+      .out_rows = rn_tensor_dim(dy, 1),
+      .out_columns = rn_tensor_dim(dy, 2),
+      .row_starts = rn_in(ctx, first + 1)->data,
+      .column_starts = rn_in(ctx, first + 2)->data,
+      .dy = dy->data};
 }
 
 static rn_status_t not_empty(const rn_tensor_t* tensor, const char* name) {
@@ -314,7 +322,7 @@ static rn_status_t max_gradient(rn_kernel_ctx_t* ctx) {
                                  names[i], rn_text_of(rn_in(ctx, 3 + i)).text);
   if (!rn_tensor_same_shape(y, rn_in(ctx, 2)))
     return rn_invalid_argument("orig_output and out_backprop must have the same shape");
-  pool_t pool = pool_of(ctx, MAX_GRADIENT, rn_tensor_dims(x), 2);
+  fractional_pool_t pool = pool_of(ctx, MAX_GRADIENT, rn_tensor_dims(x), 2);
   pool.x = x->data, pool.y = y->data;
   // Some outputs would belong to no window of this image.
   pool.is_wrong = pool.batch != rn_tensor_dim(x, 0) || rn_tensor_dim(y, 3) != pool.depth ||
@@ -355,7 +363,7 @@ static rn_status_t check_average(rn_kernel_ctx_t* ctx, int64_t dims[RN_MAX_RANK]
 static rn_status_t average_gradient(rn_kernel_ctx_t* ctx) {
   int64_t dims[RN_MAX_RANK];
   RN_RETURN_IF_ERROR(check_average(ctx, dims));
-  pool_t pool = pool_of(ctx, AVERAGE_GRADIENT, dims, 1);
+  fractional_pool_t pool = pool_of(ctx, AVERAGE_GRADIENT, dims, 1);
   RN_RETURN_IF_ERROR(check_sequences(ctx, &pool, 2));
   // If dy has fewer images, the others get no gradient.
   if (pool.batch > dims[0] || rn_tensor_dim(rn_in(ctx, 1), 3) != pool.depth)
@@ -363,11 +371,11 @@ static rn_status_t average_gradient(rn_kernel_ctx_t* ctx) {
   return back(ctx, dims, &pool);
 }
 
-#define ROW(op_, init_, compute_)                                             \
-  {                                                                           \
-    .op = op_, .device = "CPU",                                               \
-    .types = {{"T", RN_T(FLOAT) | RN_T(DOUBLE) | RN_T(INT32) | RN_T(INT64)}}, \
-    .state_size = sizeof(state_t), .init = init_, .compute = compute_         \
+#define ROW(op_, init_, compute_)                                                     \
+  {                                                                                   \
+    .op = op_, .device = "CPU",                                                       \
+    .types = {{"T", RN_T(FLOAT) | RN_T(DOUBLE) | RN_T(INT32) | RN_T(INT64)}},         \
+    .state_size = sizeof(fractional_pool_state_t), .init = init_, .compute = compute_ \
   }
 static const rn_kernel_def_t rows[] = {
     ROW("FractionalMaxPool", max_init, max_compute),

@@ -27,12 +27,12 @@ static rn_status_t lrn_init(const rn_kernel_init_t* init, void* state) {
   return RN_OK;
 }
 
-typedef struct job_t {
+typedef struct lrn_job_t {
   const lrn_state_t* lrn;
   const float *x, *y, *dy;
   float *out, *ratios;
   int64_t depth;
-} job_t;
+} lrn_job_t;
 
 // norms[c] for the channels at |x|. The sliding sum is in double, so that removing a large square
 // leaves no error behind.
@@ -58,7 +58,7 @@ static void norms_of(const lrn_state_t* lrn, const float* x, int64_t depth, floa
 }
 
 static void forward_piece(void* arg, int64_t begin, int64_t end) {
-  const job_t* job = arg;
+  const lrn_job_t* job = arg;
   const lrn_state_t* lrn = job->lrn;
   for (int64_t p = begin; p < end; ++p) {
     const float* x = job->x + p * job->depth;
@@ -76,7 +76,7 @@ static void forward_piece(void* arg, int64_t begin, int64_t end) {
 
 // dx[k] = dy[k] norm[k]^-beta - 2 alpha beta x[k] * (the sum of dy y / norm over the window).
 static void gradient_piece(void* arg, int64_t begin, int64_t end) {
-  const job_t* job = arg;
+  const lrn_job_t* job = arg;
   const lrn_state_t* lrn = job->lrn;
   int64_t depth = job->depth, radius = lrn->radius < depth ? lrn->radius : depth;
   for (int64_t p = begin; p < end; ++p) {
@@ -110,7 +110,8 @@ static rn_status_t run(rn_kernel_ctx_t* ctx, int inputs, rn_tensor_t* out, rn_te
     table->widen_half(rn_in(ctx, i)->data, wide, out->count);
     in[i] = wide;
   }
-  job_t job = {.lrn = ctx->state, .out = result, .ratios = ratios, .depth = rn_tensor_dim(x, 3)};
+  lrn_job_t job = {
+      .lrn = ctx->state, .out = result, .ratios = ratios, .depth = rn_tensor_dim(x, 3)};
   if (inputs == 1)
     job.x = in[0];
   else

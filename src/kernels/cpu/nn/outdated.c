@@ -9,14 +9,14 @@
 
 // BatchNormWithGlobalNormalization: mean and variance are inputs.
 
-typedef struct norm_t {
+typedef struct outdated_norm_t {
   float epsilon;
   bool scales;
-} norm_t;
+} outdated_norm_t;
 
 static rn_status_t norm_init(const rn_kernel_init_t* init, void* state) {
-  *(norm_t*)state = (norm_t){rn_init_float(init, "variance_epsilon"),
-                             rn_init_bool(init, "scale_after_normalization")};
+  *(outdated_norm_t*)state = (outdated_norm_t){rn_init_float(init, "variance_epsilon"),
+                                               rn_init_bool(init, "scale_after_normalization")};
   return RN_OK;
 }
 
@@ -36,32 +36,32 @@ static rn_status_t check_norm(const rn_kernel_ctx_t* ctx, const char* const* nam
   return RN_OK;
 }
 
-#define NORM(T, SQRT)                                                                       \
-  static void norm_##T(const norm_t* state, const T* x, const T* m, const T* v, const T* b, \
-                       const T* g, T* y, int64_t count, int64_t depth) {                    \
-    for (int64_t c = 0; c < depth; ++c) {                                                   \
-      T scale = 1 / SQRT(v[c] + (T)state->epsilon);                                         \
-      if (state->scales) scale *= g[c];                                                     \
-      T shift = b[c] - m[c] * scale;                                                        \
-      for (int64_t i = c; i < count; i += depth) y[i] = x[i] * scale + shift;               \
-    }                                                                                       \
-  }                                                                                         \
-  static void norm_gradient_##T(const norm_t* state, const T* x, const T* m, const T* v,    \
-                                const T* g, const T* dy, T* const* out, int64_t count,      \
-                                int64_t depth) {                                            \
-    for (int64_t c = 0; c < depth; ++c) {                                                   \
-      T inverse = 1 / SQRT(v[c] + (T)state->epsilon);                                       \
-      T scale = state->scales ? inverse * g[c] : inverse, sum = 0, products = 0;            \
-      for (int64_t i = c; i < count; i += depth) {                                          \
-        out[0][i] = dy[i] * scale;                                                          \
-        sum += dy[i];                                                                       \
-        products += dy[i] * (x[i] - m[c]);                                                  \
-      }                                                                                     \
-      out[1][c] = -sum * scale;                                                             \
-      out[2][c] = products * (T)-0.5 * scale * inverse * inverse;                           \
-      out[3][c] = sum;                                                                      \
-      out[4][c] = state->scales ? products * inverse : 0;                                   \
-    }                                                                                       \
+#define NORM(T, SQRT)                                                                             \
+  static void norm_##T(const outdated_norm_t* state, const T* x, const T* m, const T* v,          \
+                       const T* b, const T* g, T* y, int64_t count, int64_t depth) {              \
+    for (int64_t c = 0; c < depth; ++c) {                                                         \
+      T scale = 1 / SQRT(v[c] + (T)state->epsilon);                                               \
+      if (state->scales) scale *= g[c];                                                           \
+      T shift = b[c] - m[c] * scale;                                                              \
+      for (int64_t i = c; i < count; i += depth) y[i] = x[i] * scale + shift;                     \
+    }                                                                                             \
+  }                                                                                               \
+  static void norm_gradient_##T(const outdated_norm_t* state, const T* x, const T* m, const T* v, \
+                                const T* g, const T* dy, T* const* out, int64_t count,            \
+                                int64_t depth) {                                                  \
+    for (int64_t c = 0; c < depth; ++c) {                                                         \
+      T inverse = 1 / SQRT(v[c] + (T)state->epsilon);                                             \
+      T scale = state->scales ? inverse * g[c] : inverse, sum = 0, products = 0;                  \
+      for (int64_t i = c; i < count; i += depth) {                                                \
+        out[0][i] = dy[i] * scale;                                                                \
+        sum += dy[i];                                                                             \
+        products += dy[i] * (x[i] - m[c]);                                                        \
+      }                                                                                           \
+      out[1][c] = -sum * scale;                                                                   \
+      out[2][c] = products * (T)-0.5 * scale * inverse * inverse;                                 \
+      out[3][c] = sum;                                                                            \
+      out[4][c] = state->scales ? products * inverse : 0;                                         \
+    }                                                                                             \
   }
 NORM(float, sqrtf)
 NORM(double, sqrt)
@@ -166,13 +166,13 @@ static const rn_kernel_def_t rows[] = {
     {.op = "BatchNormWithGlobalNormalization",
      .device = "CPU",
      .types = {{"T", NORM_TYPES}},
-     .state_size = sizeof(norm_t),
+     .state_size = sizeof(outdated_norm_t),
      .init = norm_init,
      .compute = norm_compute},
     {.op = "BatchNormWithGlobalNormalizationGrad",
      .device = "CPU",
      .types = {{"T", NORM_TYPES}},
-     .state_size = sizeof(norm_t),
+     .state_size = sizeof(outdated_norm_t),
      .init = norm_init,
      .compute = norm_gradient_compute},
     {.op = "RandomCrop",

@@ -170,20 +170,20 @@ static const void* lowest_of(rn_dtype_t dtype, rn_dtype_t run_as) {
   }
 }
 
-typedef struct job_t {
+typedef struct pooling_job_t {
   const rn_pooling_t* pooling;
   rn_pooling_fn_t fn;
-} job_t;
+} pooling_job_t;
 
 static void run_piece(void* arg, int64_t begin, int64_t end) {
-  const job_t* job = arg;
+  const pooling_job_t* job = arg;
   job->fn(job->pooling, begin, end);
 }
 
 // Runs |fn| over |count| rows or images, each reading |elements| elements.
 static void run_loop(rn_kernel_ctx_t* ctx, const rn_pooling_t* pooling, rn_pooling_fn_t fn,
                      int64_t count, int64_t elements) {
-  job_t job = {pooling, fn};
+  pooling_job_t job = {pooling, fn};
   int64_t window = pooling->rows.filter < pooling->rows.in ? pooling->rows.filter : 1;
   if (pooling->columns.filter < pooling->columns.in) window *= pooling->columns.filter;
   double each = (double)elements * (double)window + 1;
@@ -191,16 +191,16 @@ static void run_loop(rn_kernel_ctx_t* ctx, const rn_pooling_t* pooling, rn_pooli
   rn_pool_for(rn_ctx_pool(ctx), count, grain, run_piece, &job);
 }
 
-typedef enum work_t {
+typedef enum pooling_work_t {
   WORK_MAX,
   WORK_AVERAGE,
   WORK_MAX_GRADIENT,
   WORK_AVERAGE_GRADIENT,
   WORK_MAX_SECOND
-} work_t;
+} pooling_work_t;
 
-static void run_plain(rn_kernel_ctx_t* ctx, work_t work, rn_dtype_t dtype, rn_pooling_t* pooling,
-                      int64_t batch) {
+static void run_plain(rn_kernel_ctx_t* ctx, pooling_work_t work, rn_dtype_t dtype,
+                      rn_pooling_t* pooling, int64_t batch) {
   const rn_pooling_fns_t* fns = &RN_ISA_PICK(rn_pooling_)[dtype];
   int64_t row = pooling->columns.out * pooling->depth;
   switch (work) {
@@ -225,8 +225,8 @@ static void run_plain(rn_kernel_ctx_t* ctx, work_t work, rn_dtype_t dtype, rn_po
 }
 
 // For any type; converts 16-bit floats to float and back.
-static rn_status_t run(rn_kernel_ctx_t* ctx, work_t work, rn_dtype_t dtype, rn_pooling_t* pooling,
-                       int64_t batch) {
+static rn_status_t run(rn_kernel_ctx_t* ctx, pooling_work_t work, rn_dtype_t dtype,
+                       rn_pooling_t* pooling, int64_t batch) {
   bool is_narrow = dtype == RN_HALF || dtype == RN_BFLOAT16;
   dtype = rn_dtype_stored(dtype);
   pooling->lowest = lowest_of(dtype, dtype);

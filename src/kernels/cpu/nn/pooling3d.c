@@ -11,13 +11,13 @@
 // Elements read per piece of work: about 50 us.
 #define PIECE_ELEMENTS (1 << 18)
 
-typedef struct state_t {
+typedef struct pooling3d_state_t {
   int64_t ksize[3], strides[3];
   rn_padding_t padding;
-} state_t;
+} pooling3d_state_t;
 
 static rn_status_t pool_init(const rn_kernel_init_t* init, void* state_) {
-  state_t* state = state_;
+  pooling3d_state_t* state = state_;
   const rn_attr_value_t *ksize = rn_init_attr(init, "ksize"),
                         *strides = rn_init_attr(init, "strides");
   if (!rn_str_is(rn_init_string(init, "data_format"), "NDHWC"))
@@ -44,23 +44,30 @@ static rn_status_t pool_init(const rn_kernel_init_t* init, void* state_) {
   return RN_OK;
 }
 
-typedef enum work_t { MAX, AVERAGE, MAX_GRADIENT, AVERAGE_GRADIENT, MAX_SECOND } work_t;
+typedef enum pooling3d_work_t {
+  MAX,
+  AVERAGE,
+  MAX_GRADIENT,
+  AVERAGE_GRADIENT,
+  MAX_SECOND
+} pooling3d_work_t;
 
-typedef struct pool_t {
-  work_t work;
+typedef struct pooling3d_pool_t {
+  pooling3d_work_t work;
   rn_window_axis_t axes[3];
   int64_t depth;
   int64_t outs[3];  // of y and dy; may differ from the computed sizes for AvgPool3DGrad
   const float *x, *pooled, *dy;  // MAX_SECOND: |dy| has the shape of x
   float* to;
-} pool_t;
+} pooling3d_pool_t;
 
 // The window of one output position: [begin, end) along each axis.
-typedef struct box_t {
+typedef struct pooling3d_box_t {
   int64_t begin[3], end[3];
-} box_t;
+} pooling3d_box_t;
 
-static bool find_box(const pool_t* pool, const int64_t at[3], box_t* box, int64_t* out_count) {
+static bool find_box(const pooling3d_pool_t* pool, const int64_t at[3], pooling3d_box_t* box,
+                     int64_t* out_count) {
   *out_count = 1;
   for (int i = 0; i < 3; ++i) {
     int64_t first = 0;
@@ -73,8 +80,8 @@ static bool find_box(const pool_t* pool, const int64_t at[3], box_t* box, int64_
   return true;
 }
 
-static void visit(const pool_t* pool, const float* x, int64_t place, int64_t out, int64_t count,
-                  float* dx) {
+static void visit(const pooling3d_pool_t* pool, const float* x, int64_t place, int64_t out,
+                  int64_t count, float* dx) {
   int64_t depth = pool->depth;
   const float* dy = pool->dy ? pool->dy + out : NULL;
   switch (pool->work) {
@@ -99,14 +106,15 @@ static void visit(const pool_t* pool, const float* x, int64_t place, int64_t out
 }
 
 // The gradient of the gradient: the value at the first maximum of each window.
-static void visit_second(const pool_t* pool, const float* x, const float* dx, int64_t place,
-                         int64_t out) {
+static void visit_second(const pooling3d_pool_t* pool, const float* x, const float* dx,
+                         int64_t place, int64_t out) {
   for (int64_t c = 0; c < pool->depth; ++c)
     if (x[place + c] == pool->pooled[out + c]) pool->to[out + c] = dx[place + c];
 }
 
-static void run_position(const pool_t* pool, int64_t volume, const int64_t at[3], int64_t out) {
-  box_t box;
+static void run_position(const pooling3d_pool_t* pool, int64_t volume, const int64_t at[3],
+                         int64_t out) {
+  pooling3d_box_t box;
   int64_t count = 0, depth = pool->depth;
   int64_t size = pool->axes[0].in * pool->axes[1].in * pool->axes[2].in * depth;
   const float* x = pool->x ? pool->x + volume * size : NULL;
@@ -133,7 +141,7 @@ static void run_position(const pool_t* pool, int64_t volume, const int64_t at[3]
 
 // Volumes [begin, end).
 static void run_piece(void* arg, int64_t begin, int64_t end) {
-  const pool_t* pool = arg;
+  const pooling3d_pool_t* pool = arg;
   for (int64_t volume = begin; volume < end; ++volume) {
     int64_t out = volume * pool->outs[0] * pool->outs[1] * pool->outs[2] * pool->depth, at[3];
     for (at[0] = 0; at[0] < pool->outs[0]; ++at[0])
@@ -145,7 +153,7 @@ static void run_piece(void* arg, int64_t begin, int64_t end) {
 
 // Runs in float; converts bfloat16 to float and back. |in| are x, pooled and dy, NULL where the
 // work has none.
-static rn_status_t run(rn_kernel_ctx_t* ctx, pool_t* pool, const rn_tensor_t* const in[3],
+static rn_status_t run(rn_kernel_ctx_t* ctx, pooling3d_pool_t* pool, const rn_tensor_t* const in[3],
                        rn_tensor_t* out, int64_t batch) {
   const rn_vector_table_t* table = rn_vector_table();
   const float** slots[3] = {&pool->x, &pool->pooled, &pool->dy};
@@ -176,7 +184,8 @@ static rn_status_t run(rn_kernel_ctx_t* ctx, pool_t* pool, const rn_tensor_t* co
   return RN_OK;
 }
 
-static rn_status_t measure(const state_t* state, const int64_t* dims, pool_t* pool) {
+static rn_status_t measure(const pooling3d_state_t* state, const int64_t* dims,
+                           pooling3d_pool_t* pool) {
   for (int i = 0; i < 3; ++i) {
     rn_window_attrs_t attrs = {.padding = state->padding};
     attrs.strides[1] = state->strides[i];
@@ -188,10 +197,10 @@ static rn_status_t measure(const state_t* state, const int64_t* dims, pool_t* po
   return RN_OK;
 }
 
-static rn_status_t forward(rn_kernel_ctx_t* ctx, work_t work) {
+static rn_status_t forward(rn_kernel_ctx_t* ctx, pooling3d_work_t work) {
   const rn_tensor_t* x = rn_in(ctx, 0);
   if (x->rank != 5) return rn_invalid_argument("tensor_in must be 5-dimensional");
-  pool_t pool = {.work = work};
+  pooling3d_pool_t pool = {.work = work};
   RN_RETURN_IF_ERROR(measure(ctx->state, rn_tensor_dims(x), &pool));
   int64_t dims[5] = {rn_tensor_dim(x, 0), pool.outs[0], pool.outs[1], pool.outs[2], pool.depth};
   rn_tensor_t* y = NULL;
@@ -210,12 +219,12 @@ static rn_status_t expect_shape(const char* what, const rn_tensor_t* tensor, rn_
 }
 
 // Inputs: x, its pooled output, and a gradient of either.
-static rn_status_t max_gradients(rn_kernel_ctx_t* ctx, work_t work) {
+static rn_status_t max_gradients(rn_kernel_ctx_t* ctx, pooling3d_work_t work) {
   static const char* const names[3] = {"tensor_in", "tensor_out", "out_backprop"};
   const rn_tensor_t *x = rn_in(ctx, 0), *y = rn_in(ctx, 1), *dy = rn_in(ctx, 2);
   for (int i = 0; i < 3; ++i)
     if (rn_in(ctx, i)->rank != 5) return rn_invalid_argument("%s must be 5-dimensional", names[i]);
-  pool_t pool = {.work = work};
+  pooling3d_pool_t pool = {.work = work};
   RN_RETURN_IF_ERROR(measure(ctx->state, rn_tensor_dims(x), &pool));
   int64_t dims[5] = {rn_tensor_dim(x, 0), pool.outs[0], pool.outs[1], pool.outs[2], pool.depth};
   rn_shape_t pooled = {5, dims};
@@ -242,12 +251,12 @@ static rn_status_t average_gradient(rn_kernel_ctx_t* ctx) {
     dims[i] = RN_DATA(sizes, const int32_t)[i];
     if (dims[i] < 0) return rn_invalid_argument("Dimension %" PRId64 " must be >= 0", dims[i]);
   }
-  pool_t pool = {.work = AVERAGE_GRADIENT};
+  pooling3d_pool_t pool = {.work = AVERAGE_GRADIENT};
   RN_RETURN_IF_ERROR(measure(ctx->state, dims, &pool));
   if (rn_tensor_dim(dy, 4) != dims[4] || rn_tensor_dim(dy, 0) != dims[0])
     return rn_invalid_argument("out_backprop must have the batch and the depth of the input");
   for (int i = 0; i < 3; ++i) pool.outs[i] = rn_tensor_dim(dy, i + 1);
-  const state_t* state = ctx->state;
+  const pooling3d_state_t* state = ctx->state;
   for (int i = 0; i < 3 && dy->count; ++i)
     if (pool.outs[i] - 1 > dims[i + 1] / state->strides[i])
       return rn_invalid_argument("index * stride must be less than or equal to input size");
@@ -257,11 +266,11 @@ static rn_status_t average_gradient(rn_kernel_ctx_t* ctx) {
   return run(ctx, &pool, (const rn_tensor_t* const[3]){NULL, NULL, dy}, dx, dims[0]);
 }
 
-#define ROW(op_, compute_)                                                      \
-  {                                                                             \
-    .op = op_, .device = "CPU", .types = {{"T", RN_T(BFLOAT16) | RN_T(FLOAT)}}, \
-    .host_args = {"orig_input_shape"}, .flags = RN_KERNEL_EXPENSIVE,            \
-    .state_size = sizeof(state_t), .init = pool_init, .compute = compute_       \
+#define ROW(op_, compute_)                                                          \
+  {                                                                                 \
+    .op = op_, .device = "CPU", .types = {{"T", RN_T(BFLOAT16) | RN_T(FLOAT)}},     \
+    .host_args = {"orig_input_shape"}, .flags = RN_KERNEL_EXPENSIVE,                \
+    .state_size = sizeof(pooling3d_state_t), .init = pool_init, .compute = compute_ \
   }
 static const rn_kernel_def_t rows[] = {
     ROW("MaxPool3D", max_compute),
@@ -270,7 +279,7 @@ static const rn_kernel_def_t rows[] = {
      .device = "CPU",
      .types = {{"T", RN_T(BFLOAT16) | RN_T(FLOAT)}, {"TInput", RN_T(BFLOAT16) | RN_T(FLOAT)}},
      .flags = RN_KERNEL_EXPENSIVE,
-     .state_size = sizeof(state_t),
+     .state_size = sizeof(pooling3d_state_t),
      .init = pool_init,
      .compute = max_gradient},
     ROW("MaxPool3DGradGrad", max_second),

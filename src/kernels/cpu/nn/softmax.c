@@ -24,7 +24,7 @@ static void narrow(rn_dtype_t dtype, const void* in, void* out, int64_t n) {
 }
 
 // One call of a loop over rows. 16-bit floats were converted before.
-typedef struct job_t {
+typedef struct softmax_job_t {
   const rn_softmax_fns_t* fns;
   const char *logits, *labels;
   const int64_t* places;  // sparse labels
@@ -32,16 +32,16 @@ typedef struct job_t {
   int64_t logits_step, labels_step, columns;
   size_t item;
   bool is_log;
-} job_t;
+} softmax_job_t;
 
 static void softmax_piece(void* arg, int64_t begin, int64_t end) {
-  const job_t* job = arg;
+  const softmax_job_t* job = arg;
   size_t at = (size_t)(begin * job->columns) * job->item;
   job->fns->softmax(job->logits + at, job->out + at, end - begin, job->columns, job->is_log);
 }
 
 static void cross_piece(void* arg, int64_t begin, int64_t end) {
-  const job_t* job = arg;
+  const softmax_job_t* job = arg;
   size_t at = (size_t)(begin * job->columns) * job->item, item = job->item;
   job->fns->cross_entropy(job->logits + (size_t)(begin * job->logits_step) * item, job->logits_step,
                           job->labels + (size_t)(begin * job->labels_step) * item, job->labels_step,
@@ -50,7 +50,7 @@ static void cross_piece(void* arg, int64_t begin, int64_t end) {
 }
 
 static void sparse_piece(void* arg, int64_t begin, int64_t end) {
-  const job_t* job = arg;
+  const softmax_job_t* job = arg;
   size_t at = (size_t)(begin * job->columns) * job->item;
   job->fns->sparse_cross_entropy(job->logits + at, job->places + begin,
                                  job->loss + (size_t)begin * job->item, job->out + at, end - begin,
@@ -81,12 +81,12 @@ static rn_status_t softmax_compute(rn_kernel_ctx_t* ctx) {
     RN_RETURN_IF_ERROR(rn_temp(ctx, RN_FLOAT, (rn_shape_t){1, &out->count}, &temp));
     widen(logits->dtype, logits->data, temp.data, out->count);
   }
-  job_t job = {.fns = &RN_ISA_PICK(rn_softmax_)[dtype],
-               .logits = narrowed ? temp.data : logits->data,
-               .out = narrowed ? temp.data : out->data,
-               .columns = columns,
-               .item = rn_dtype_size(dtype),
-               .is_log = ((const softmax_state_t*)ctx->state)->is_log};
+  softmax_job_t job = {.fns = &RN_ISA_PICK(rn_softmax_)[dtype],
+                       .logits = narrowed ? temp.data : logits->data,
+                       .out = narrowed ? temp.data : out->data,
+                       .columns = columns,
+                       .item = rn_dtype_size(dtype),
+                       .is_log = ((const softmax_state_t*)ctx->state)->is_log};
   rn_pool_for(rn_ctx_pool(ctx), out->count / columns, rows_of_piece(columns), softmax_piece, &job);
   if (narrowed) narrow(logits->dtype, temp.data, out->data, out->count);
   rn_tensor_clear(&temp);
@@ -145,11 +145,11 @@ static rn_status_t cross_run(rn_kernel_ctx_t* ctx, const int64_t dims[2], rn_ten
   const rn_tensor_t *logits = rn_in(ctx, 0), *labels = rn_in(ctx, 1);
   bool narrowed = is_narrow(logits->dtype);
   rn_dtype_t dtype = narrowed ? RN_FLOAT : logits->dtype;
-  job_t job = {.fns = &RN_ISA_PICK(rn_softmax_)[dtype],
-               .columns = dims[1],
-               .item = rn_dtype_size(dtype),
-               .loss = loss->data,
-               .out = gradient->data};
+  softmax_job_t job = {.fns = &RN_ISA_PICK(rn_softmax_)[dtype],
+                       .columns = dims[1],
+                       .item = rn_dtype_size(dtype),
+                       .loss = loss->data,
+                       .out = gradient->data};
   RN_RETURN_IF_ERROR(prepare(ctx, logits, dims, &temps->logits, &job.logits, &job.logits_step));
   RN_RETURN_IF_ERROR(prepare(ctx, labels, dims, &temps->labels, &job.labels, &job.labels_step));
   if (narrowed) {
@@ -214,13 +214,13 @@ static rn_status_t sparse_run(rn_kernel_ctx_t* ctx, const int64_t* places, rn_te
   bool narrowed = is_narrow(logits->dtype);
   rn_dtype_t dtype = narrowed ? RN_FLOAT : logits->dtype;
   int64_t columns = rn_tensor_dim(logits, 1), total = logits->count + loss->count;
-  job_t job = {.fns = &RN_ISA_PICK(rn_softmax_)[dtype],
-               .logits = logits->data,
-               .places = places,
-               .columns = columns,
-               .item = rn_dtype_size(dtype),
-               .loss = loss->data,
-               .out = gradient->data};
+  softmax_job_t job = {.fns = &RN_ISA_PICK(rn_softmax_)[dtype],
+                       .logits = logits->data,
+                       .places = places,
+                       .columns = columns,
+                       .item = rn_dtype_size(dtype),
+                       .loss = loss->data,
+                       .out = gradient->data};
   if (narrowed) {
     RN_RETURN_IF_ERROR(rn_temp(ctx, RN_FLOAT, (rn_shape_t){1, &total}, temp));
     widen(logits->dtype, logits->data, temp->data, logits->count);

@@ -24,7 +24,7 @@ static rn_status_t topk_init(const rn_kernel_init_t* init, void* state) {
 // The k best of a row: values descending, ties by position. |best|, of k + 1, holds positions: a
 // heap with the worst on top, then sorted. If no order is requested it stays a heap in stock's
 // order: that of C++'s <algorithm> with one element more than k, whose last one is dropped.
-typedef void (*row_fn_t)(const void* row, int64_t n, int64_t k, bool is_sorted, int64_t* best);
+typedef void (*topk_row_fn_t)(const void* row, int64_t n, int64_t k, bool is_sorted, int64_t* best);
 
 #define TOPK(T, S, VALUE)                                                                     \
   static inline bool better_##S(const T* x, int64_t a, int64_t b) {                           \
@@ -91,15 +91,15 @@ TOPK(uint64_t, u64, SAME)
 TOPK(uint16_t, half, rn_half_to_float)
 TOPK(uint16_t, bfloat16, rn_bfloat16_to_float)
 
-static const row_fn_t row_fns[RN_DTYPE_COUNT] = {
+static const topk_row_fn_t row_fns[RN_DTYPE_COUNT] = {
     [RN_FLOAT] = row_f32,  [RN_DOUBLE] = row_f64, [RN_INT8] = row_i8,
     [RN_INT16] = row_i16,  [RN_INT32] = row_i32,  [RN_INT64] = row_i64,
     [RN_UINT8] = row_u8,   [RN_UINT16] = row_u16, [RN_UINT32] = row_u32,
     [RN_UINT64] = row_u64, [RN_HALF] = row_half,  [RN_BFLOAT16] = row_bfloat16,
 };
 
-typedef struct job_t {
-  row_fn_t fn;
+typedef struct topk_job_t {
+  topk_row_fn_t fn;
   const char* x;
   char* values;
   void* places;
@@ -108,9 +108,9 @@ typedef struct job_t {
   int64_t n, k;
   size_t item;
   bool is_sorted;
-} job_t;
+} topk_job_t;
 
-static void put_place(const job_t* job, int64_t at, int64_t place) {
+static void put_place(const topk_job_t* job, int64_t at, int64_t place) {
   if (job->index_type == RN_INT32)
     ((int32_t*)job->places)[at] = (int32_t)place;
   else if (job->index_type == RN_INT16)
@@ -120,7 +120,7 @@ static void put_place(const job_t* job, int64_t at, int64_t place) {
 }
 
 static void run_piece(void* arg, int64_t begin, int64_t end) {
-  const job_t* job = arg;
+  const topk_job_t* job = arg;
   for (int64_t r = begin; r < end; ++r) {
     const char* row = job->x + (size_t)(r * job->n) * job->item;
     int64_t* best = job->best + r * (job->k + 1);
@@ -171,16 +171,16 @@ static rn_status_t topk_compute(rn_kernel_ctx_t* ctx) {
   if (values->count == 0) return RN_OK;
   int64_t sizes[2] = {values->count / k, k + 1};
   RN_RETURN_IF_ERROR(rn_temp(ctx, RN_INT64, (rn_shape_t){2, sizes}, &best));
-  job_t job = {.fn = row_fns[x->dtype],
-               .x = x->data,
-               .values = values->data,
-               .places = places->data,
-               .best = best.data,
-               .index_type = places->dtype,
-               .n = n,
-               .k = k,
-               .item = rn_dtype_size(x->dtype),
-               .is_sorted = ((const topk_state_t*)ctx->state)->is_sorted};
+  topk_job_t job = {.fn = row_fns[x->dtype],
+                    .x = x->data,
+                    .values = values->data,
+                    .places = places->data,
+                    .best = best.data,
+                    .index_type = places->dtype,
+                    .n = n,
+                    .k = k,
+                    .item = rn_dtype_size(x->dtype),
+                    .is_sorted = ((const topk_state_t*)ctx->state)->is_sorted};
   rn_pool_for(rn_ctx_pool(ctx), sizes[0], PIECE_ELEMENTS / (n + 4 * k) + 1, run_piece, &job);
   rn_tensor_clear(&best);
   return RN_OK;

@@ -177,13 +177,13 @@ bool rn_columns_are_fixed(const rn_columns_t* columns) {
   return true;
 }
 
-typedef struct fill_t {
+typedef struct columns_fill_t {
   rn_columns_t* columns;
   _Atomic bool failed;
-} fill_t;
+} columns_fill_t;
 
 static void fill_rows(void* arg, int64_t begin, int64_t end) {
-  fill_t* fill = arg;
+  columns_fill_t* fill = arg;
   rn_columns_t* columns = fill->columns;
   for (int64_t r = begin; r < end; ++r)
     if (!rn_columns_fill_row(columns, r)) atomic_store(&fill->failed, true);
@@ -199,7 +199,7 @@ void rn_columns_keep_heap(const rn_columns_t* columns, size_t bytes) {
 }
 
 rn_status_t rn_columns_fill(rn_columns_t* columns, rn_kernel_ctx_t* ctx, size_t bytes) {
-  fill_t fill = {.columns = columns};
+  columns_fill_t fill = {.columns = columns};
   rn_columns_keep_heap(columns, bytes);
   rn_pool_for(rn_ctx_pool(ctx), columns->rows, rn_columns_grain(columns->rows, bytes), fill_rows,
               &fill);

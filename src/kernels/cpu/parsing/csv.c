@@ -6,23 +6,23 @@
 #include "kernels/kernel_rows.h"
 #include "tensor/tstring.h"
 
-typedef struct state_t {
+typedef struct csv_state_t {
   rn_allocator_t allocator;
   rn_strbuf_t missing;  // the string that means "no value"
   int64_t* columns;     // Owned; the selected ones, ascending; NULL for all
   int32_t column_count;
   bool has_quotes;
   char delimiter;
-} state_t;
+} csv_state_t;
 
 static void destroy(void* self) {
-  state_t* state = self;
+  csv_state_t* state = self;
   if (!state->allocator.fn) return;
   rn_strbuf_clear(&state->missing);
   RN_FREE_ARRAY(state->allocator, state->columns, state->column_count);
 }
 
-static rn_status_t init_columns(const rn_kernel_init_t* init, state_t* state) {
+static rn_status_t init_columns(const rn_kernel_init_t* init, csv_state_t* state) {
   const rn_attr_value_t* columns = rn_init_attr(init, "select_cols");
   if (columns->count == 0) return RN_OK;
   if (columns->count != init->output_count)
@@ -40,7 +40,7 @@ static rn_status_t init_columns(const rn_kernel_init_t* init, state_t* state) {
 }
 
 static rn_status_t init(const rn_kernel_init_t* init, void* self) {
-  state_t* state = self;
+  csv_state_t* state = self;
   rn_str_t delimiter = rn_init_string(init, "field_delim");
   state->allocator = init->allocator;
   rn_strbuf_init(&state->missing, init->allocator);
@@ -53,13 +53,13 @@ static rn_status_t init(const rn_kernel_init_t* init, void* self) {
 }
 
 // One thread's position in its records.
-typedef struct cursor_t {
-  const state_t* state;
+typedef struct csv_cursor_t {
+  const csv_state_t* state;
   rn_strbuf_t field;  // a quoted field with its quotes removed
   rn_number_reader_t numbers;
-} cursor_t;
+} csv_cursor_t;
 
-static rn_status_t plain_field(const cursor_t* cursor, rn_str_t record, size_t* inout_at,
+static rn_status_t plain_field(const csv_cursor_t* cursor, rn_str_t record, size_t* inout_at,
                                rn_str_t* out) {
   size_t start = *inout_at, i = start;
   for (; i < record.size && record.data[i] != cursor->state->delimiter; ++i) {
@@ -73,7 +73,7 @@ static rn_status_t plain_field(const cursor_t* cursor, rn_str_t record, size_t* 
 }
 
 // Reads the field after an opening quote.
-static rn_status_t quoted_field(cursor_t* cursor, rn_str_t record, size_t* inout_at,
+static rn_status_t quoted_field(csv_cursor_t* cursor, rn_str_t record, size_t* inout_at,
                                 rn_str_t* out) {
   size_t i = *inout_at, start = i;
   char delimiter = cursor->state->delimiter;
@@ -113,7 +113,7 @@ static rn_status_t put_default(const rn_tensor_t* value, rn_tensor_t* out, int64
   return RN_OK;
 }
 
-static rn_status_t put_field(cursor_t* cursor, rn_str_t text, const rn_tensor_t* value,
+static rn_status_t put_field(csv_cursor_t* cursor, rn_str_t text, const rn_tensor_t* value,
                              rn_tensor_t* out, int64_t row, int field) {
   if (text.size == 0 || rn_str_eq(text, rn_strbuf_view(&cursor->state->missing)))
     return put_default(value, out, row, field);
@@ -128,15 +128,15 @@ static rn_status_t put_field(cursor_t* cursor, rn_str_t text, const rn_tensor_t*
                              (long long)row, rn_dtype_name(out->dtype), RN_STR_ARGS(text));
 }
 
-typedef struct job_t {
+typedef struct csv_job_t {
   rn_kernel_ctx_t* ctx;
-  const state_t* state;
+  const csv_state_t* state;
   int fields;
   _Atomic int64_t first_failed;
-} job_t;
+} csv_job_t;
 
-static rn_status_t decode_row(const job_t* job, cursor_t* cursor, int64_t row) {
-  const state_t* state = job->state;
+static rn_status_t decode_row(const csv_job_t* job, csv_cursor_t* cursor, int64_t row) {
+  const csv_state_t* state = job->state;
   rn_str_t record = rn_tstring_view(&RN_DATA(rn_in(job->ctx, 0), const rn_tstring_t)[row]);
   int64_t column = 0;
   int found = 0;
@@ -169,22 +169,22 @@ static rn_status_t decode_row(const job_t* job, cursor_t* cursor, int64_t row) {
                              (long long)row);
 }
 
-static rn_status_t cursor_init(cursor_t* cursor, const job_t* job) {
+static rn_status_t cursor_init(csv_cursor_t* cursor, const csv_job_t* job) {
   rn_allocator_t allocator = job->ctx->kernel->allocator;
   cursor->state = job->state;
   rn_strbuf_init(&cursor->field, allocator);
   return rn_number_reader_init(&cursor->numbers, allocator);
 }
 
-static void cursor_clear(cursor_t* cursor) {
+static void cursor_clear(csv_cursor_t* cursor) {
   rn_strbuf_clear(&cursor->field);
   rn_number_reader_clear(&cursor->numbers);
 }
 
 // Decodes rows up to the first failure; stores its row number in the job.
 static void decode_rows(void* arg, int64_t begin, int64_t end) {
-  job_t* job = arg;
-  cursor_t cursor;
+  csv_job_t* job = arg;
+  csv_cursor_t cursor;
   rn_status_t status = cursor_init(&cursor, job);
   int64_t row = begin;
   while (rn_ok(status) && row < end) {
@@ -212,7 +212,8 @@ static rn_status_t check_defaults(rn_kernel_ctx_t* ctx, int fields) {
 static rn_status_t decode_csv(rn_kernel_ctx_t* ctx) {
   const rn_tensor_t* records = rn_in(ctx, 0);
   int fields = ctx->kernel->output_count;
-  job_t job = {.ctx = ctx, .state = ctx->state, .fields = fields, .first_failed = records->count};
+  csv_job_t job = {
+      .ctx = ctx, .state = ctx->state, .fields = fields, .first_failed = records->count};
   RN_RETURN_IF_ERROR(check_defaults(ctx, fields));
   for (int i = 0; i < fields; ++i) {
     rn_tensor_t* out = NULL;
@@ -222,7 +223,7 @@ static rn_status_t decode_csv(rn_kernel_ctx_t* ctx) {
   int64_t grain = 1 + 1000 / (fields + 1);
   rn_pool_for(rn_ctx_pool(ctx), records->count, grain, decode_rows, &job);
   if (job.first_failed == records->count) return RN_OK;
-  cursor_t cursor;
+  csv_cursor_t cursor;
   rn_status_t status = cursor_init(&cursor, &job);
   if (rn_ok(status)) status = decode_row(&job, &cursor, job.first_failed);
   cursor_clear(&cursor);
@@ -234,7 +235,7 @@ static const rn_kernel_def_t rows[] = {
     {.op = "DecodeCSV",
      .device = "CPU",
      .flags = RN_KERNEL_EXPENSIVE,
-     .state_size = sizeof(state_t),
+     .state_size = sizeof(csv_state_t),
      .init = init,
      .destroy = destroy,
      .compute = decode_csv},

@@ -11,35 +11,35 @@
 #include "tensor/tstring.h"
 #include "wire/writer.h"
 
-typedef struct json_t {
+typedef struct json_example_json_t {
   const char* start;
   const char* next;
   const char* end;
   rn_strbuf_t text;    // the last string read
   rn_strbuf_t number;  // scratch
-} json_t;
+} json_example_json_t;
 
-static rn_status_t bad(const json_t* json, const char* what) {
+static rn_status_t bad(const json_example_json_t* json, const char* what) {
   return rn_invalid_argument(
       "Error while parsing JSON: invalid JSON in type.googleapis.com/tensorflow.Example, near "
       "(offset %lld): %s",
       (long long)(json->next - json->start), what);
 }
 
-static char peek(json_t* json) {
+static char peek(json_example_json_t* json) {
   while (json->next < json->end &&
          (*json->next == ' ' || *json->next == '\t' || *json->next == '\n' || *json->next == '\r'))
     ++json->next;
   return json->next < json->end ? *json->next : '\0';
 }
 
-static bool take(json_t* json, char c) {
+static bool take(json_example_json_t* json, char c) {
   if (peek(json) != c || json->next == json->end) return false;
   ++json->next;
   return true;
 }
 
-static bool take_null(json_t* json) {
+static bool take_null(json_example_json_t* json) {
   if (peek(json) != 'n' || json->end - json->next < 4 || memcmp(json->next, "null", 4))
     return false;
   json->next += 4;
@@ -48,7 +48,7 @@ static bool take_null(json_t* json) {
 
 // Strings.
 
-static bool hex4(json_t* json, uint32_t* out) {
+static bool hex4(json_example_json_t* json, uint32_t* out) {
   *out = 0;
   if (json->end - json->next < 4) return false;
   for (int i = 0; i < 4; ++i) {
@@ -72,7 +72,7 @@ static void append_utf8(rn_strbuf_t* out, uint32_t code) {
   rn_strbuf_append_n(out, bytes, size);
 }
 
-static rn_status_t escape(json_t* json) {
+static rn_status_t escape(json_example_json_t* json) {
   static const char names[] = "\"\\/bfnrt", values[] = "\"\\/\b\f\n\r\t";
   char c = json->next < json->end ? *json->next++ : '\0';
   const char* found = c ? strchr(names, c) : NULL;
@@ -96,7 +96,7 @@ static rn_status_t escape(json_t* json) {
   return RN_OK;
 }
 
-static rn_status_t read_string(json_t* json) {
+static rn_status_t read_string(json_example_json_t* json) {
   json->text.size = 0;
   if (!take(json, '"')) return bad(json, "expected '\"'");
   while (json->next < json->end && *json->next != '"') {
@@ -116,7 +116,7 @@ static rn_status_t read_string(json_t* json) {
 // Values.
 
 // A number as written, or the content of a quoted one.
-static rn_status_t read_number(json_t* json, rn_str_t* out) {
+static rn_status_t read_number(json_example_json_t* json, rn_str_t* out) {
   if (peek(json) == '"') {
     RN_RETURN_IF_ERROR(read_string(json));
     *out = rn_strbuf_view(&json->text);
@@ -134,7 +134,7 @@ static rn_status_t read_number(json_t* json, rn_str_t* out) {
   return RN_OK;
 }
 
-static rn_status_t int_value(json_t* json, rn_strbuf_t* out) {
+static rn_status_t int_value(json_example_json_t* json, rn_strbuf_t* out) {
   rn_str_t text;
   int64_t value = 0;
   double number = 0;
@@ -153,7 +153,7 @@ static rn_status_t int_value(json_t* json, rn_strbuf_t* out) {
   return RN_OK;
 }
 
-static rn_status_t float_value(json_t* json, rn_strbuf_t* out) {
+static rn_status_t float_value(json_example_json_t* json, rn_strbuf_t* out) {
   rn_str_t text;
   double value = 0;
   RN_RETURN_IF_ERROR(read_number(json, &text));
@@ -178,7 +178,7 @@ static int base64_digit(char c) {
   return c == '+' || c == '-' ? 62 : c == '/' || c == '_' ? 63 : -1;
 }
 
-static rn_status_t bytes_value(json_t* json, rn_strbuf_t* out) {
+static rn_status_t bytes_value(json_example_json_t* json, rn_strbuf_t* out) {
   RN_RETURN_IF_ERROR(read_string(json));
   rn_str_t text = rn_strbuf_view(&json->text);
   while (text.size && text.data[text.size - 1] == '=') --text.size;
@@ -198,9 +198,11 @@ static rn_status_t bytes_value(json_t* json, rn_strbuf_t* out) {
 }
 
 // Objects. |visit| reads the value after each name.
-typedef rn_status_t (*visit_t)(json_t* json, rn_str_t name, rn_strbuf_t* out, void* arg);
+typedef rn_status_t (*visit_t)(json_example_json_t* json, rn_str_t name, rn_strbuf_t* out,
+                               void* arg);
 
-static rn_status_t read_object(json_t* json, visit_t visit, rn_strbuf_t* out, void* arg) {
+static rn_status_t read_object(json_example_json_t* json, visit_t visit, rn_strbuf_t* out,
+                               void* arg) {
   if (!take(json, '{')) return bad(json, "unexpected character; expected '{'");
   if (take(json, '}')) return RN_OK;
   do {
@@ -212,10 +214,11 @@ static rn_status_t read_object(json_t* json, visit_t visit, rn_strbuf_t* out, vo
   return take(json, '}') ? RN_OK : bad(json, "expected ',' or '}'");
 }
 
-typedef rn_status_t (*value_t)(json_t* json, rn_strbuf_t* out);
+typedef rn_status_t (*json_example_value_t)(json_example_json_t* json, rn_strbuf_t* out);
 
-static rn_status_t visit_values(json_t* json, rn_str_t name, rn_strbuf_t* out, void* arg) {
-  value_t value = *(value_t*)arg;
+static rn_status_t visit_values(json_example_json_t* json, rn_str_t name, rn_strbuf_t* out,
+                                void* arg) {
+  json_example_value_t value = *(json_example_value_t*)arg;
   if (!rn_str_is(name, "value")) return bad(json, "no such field");
   if (take_null(json)) return RN_OK;
   // Like stock, accepts a single value as a list of one, and a comma after the last.
@@ -227,10 +230,11 @@ static rn_status_t visit_values(json_t* json, rn_str_t name, rn_strbuf_t* out, v
   return take(json, ']') ? RN_OK : bad(json, "expected ',' or ']'");
 }
 
-static rn_status_t visit_kind(json_t* json, rn_str_t name, rn_strbuf_t* out, void* arg) {
+static rn_status_t visit_kind(json_example_json_t* json, rn_str_t name, rn_strbuf_t* out,
+                              void* arg) {
   static const struct {
     const char* names[2];
-    value_t value;
+    json_example_value_t value;
   } kinds[] = {{{"bytesList", "bytes_list"}, bytes_value},
                {{"floatList", "float_list"}, float_value},
                {{"int64List", "int64_list"}, int_value}};
@@ -241,14 +245,15 @@ static rn_status_t visit_kind(json_t* json, rn_str_t name, rn_strbuf_t* out, voi
   if (take_null(json)) return RN_OK;
   if (*has_kind) return bad(json, "more than one field of a oneof");
   *has_kind = true;
-  value_t value = kinds[k].value;
+  json_example_value_t value = kinds[k].value;
   size_t mark = rn_pb_begin(out, k + 1);
   RN_RETURN_IF_ERROR(read_object(json, visit_values, out, &value));
   rn_pb_end(out, mark);
   return RN_OK;
 }
 
-static rn_status_t visit_feature(json_t* json, rn_str_t name, rn_strbuf_t* out, void* arg) {
+static rn_status_t visit_feature(json_example_json_t* json, rn_str_t name, rn_strbuf_t* out,
+                                 void* arg) {
   bool has_kind = false;
   (void)arg;
   size_t entry = rn_pb_begin(out, 1);
@@ -260,14 +265,16 @@ static rn_status_t visit_feature(json_t* json, rn_str_t name, rn_strbuf_t* out, 
   return RN_OK;
 }
 
-static rn_status_t visit_features(json_t* json, rn_str_t name, rn_strbuf_t* out, void* arg) {
+static rn_status_t visit_features(json_example_json_t* json, rn_str_t name, rn_strbuf_t* out,
+                                  void* arg) {
   (void)arg;
   if (!rn_str_is(name, "feature")) return bad(json, "no such field");
   if (take_null(json)) return RN_OK;
   return read_object(json, visit_feature, out, NULL);
 }
 
-static rn_status_t visit_example(json_t* json, rn_str_t name, rn_strbuf_t* out, void* arg) {
+static rn_status_t visit_example(json_example_json_t* json, rn_str_t name, rn_strbuf_t* out,
+                                 void* arg) {
   (void)arg;
   if (!rn_str_is(name, "features")) return bad(json, "no such field");
   if (take_null(json)) return RN_OK;
@@ -278,7 +285,7 @@ static rn_status_t visit_example(json_t* json, rn_str_t name, rn_strbuf_t* out, 
 }
 
 static rn_status_t convert(rn_allocator_t allocator, rn_str_t text, rn_strbuf_t* out) {
-  json_t json = {.start = text.data, .next = text.data, .end = text.data + text.size};
+  json_example_json_t json = {.start = text.data, .next = text.data, .end = text.data + text.size};
   rn_strbuf_init(&json.text, allocator);
   rn_strbuf_init(&json.number, allocator);
   rn_status_t status = read_object(&json, visit_example, out, NULL);

@@ -11,17 +11,17 @@
 #include "kernels/kernel_rows.h"
 #include "tensor/tstring.h"
 
-typedef struct state_t {
+typedef struct parse_example_state_t {
   rn_arena_t arena;  // first; holds what follows
   const rn_shape_t* dense_shapes;
   const rn_str_t* keys;     // ParseSingleExample: sparse ones, then dense ones
   const rn_dtype_t* types;  // of all columns: sparse, dense, ragged
   const rn_dtype_t* split_types;
   int32_t sparse, dense, ragged;
-} state_t;
+} parse_example_state_t;
 
 // One call.
-typedef struct job_t {
+typedef struct parse_example_job_t {
   rn_columns_t columns;
   rn_key_set_t keys;
   const int32_t* column_of;  // by index in |keys|: the first column of that key
@@ -33,19 +33,19 @@ typedef struct job_t {
   bool fills;                    // fills rows as they are scanned
   _Atomic bool is_short;         // out of memory
   _Atomic int64_t first_failed;  // row; the number of rows if none failed
-} job_t;
+} parse_example_job_t;
 
 // Scanning.
 
-static rn_status_t wrong(const job_t* job, const rn_column_t* column, int64_t row,
+static rn_status_t wrong(const parse_example_job_t* job, const rn_column_t* column, int64_t row,
                          const char* format, ...) RN_PRINTF(4, 5);
 
-static rn_str_t name_of(const job_t* job, int64_t row) {
+static rn_str_t name_of(const parse_example_job_t* job, int64_t row) {
   if (!job->names || job->names->count == 0) return RN_STR("<unknown>");
   return rn_tstring_view(&RN_DATA(job->names, const rn_tstring_t)[row]);
 }
 
-static rn_status_t wrong(const job_t* job, const rn_column_t* column, int64_t row,
+static rn_status_t wrong(const parse_example_job_t* job, const rn_column_t* column, int64_t row,
                          const char* format, ...) {
   char what[512];
   va_list args;
@@ -58,7 +58,7 @@ static rn_status_t wrong(const job_t* job, const rn_column_t* column, int64_t ro
                              (long long)row, what);
 }
 
-static rn_status_t missing(const job_t* job, const rn_column_t* column, int64_t row) {
+static rn_status_t missing(const parse_example_job_t* job, const rn_column_t* column, int64_t row) {
   const char* type = rn_dtype_name(column->dtype);
   if (job->is_single)
     return rn_invalid_argument("Feature: %.*s (data type: %s) is required but could not be found.",
@@ -68,8 +68,8 @@ static rn_status_t missing(const job_t* job, const rn_column_t* column, int64_t 
       RN_STR_ARGS(name_of(job, row)), RN_STR_ARGS(column->key), type);
 }
 
-static rn_status_t wrong_count(const job_t* job, const rn_column_t* column, int64_t row,
-                               int64_t count) {
+static rn_status_t wrong_count(const parse_example_job_t* job, const rn_column_t* column,
+                               int64_t row, int64_t count) {
   const char* kind = rn_feature_kind(column->dtype, true);
   bool is_text = column->dtype == RN_STRING, is_more = count > column->size;
   if (job->is_single && column->form == RN_COLUMN_PADDED)
@@ -94,8 +94,8 @@ static rn_status_t wrong_count(const job_t* job, const rn_column_t* column, int6
 }
 
 // Checks and counts what was found for |column| in |row|.
-static rn_status_t check_feature(const job_t* job, const rn_column_t* column, int64_t row,
-                                 rn_feature_t* feature) {
+static rn_status_t check_feature(const parse_example_job_t* job, const rn_column_t* column,
+                                 int64_t row, rn_feature_t* feature) {
   bool is_dense = column->form == RN_COLUMN_DENSE || column->form == RN_COLUMN_PADDED;
   if (feature->dtype == RN_INVALID) {
     bool is_needed = column->form == RN_COLUMN_DENSE && column->fallback->count == 0;
@@ -116,7 +116,8 @@ static rn_status_t check_feature(const job_t* job, const rn_column_t* column, in
 }
 
 // Finds the features of one message. |guess| holds one guess per key, kept from row to row.
-static rn_status_t scan_row(job_t* job, int64_t row, int32_t* guess, int32_t guesses) {
+static rn_status_t scan_row(parse_example_job_t* job, int64_t row, int32_t* guess,
+                            int32_t guesses) {
   rn_columns_t* columns = &job->columns;
   rn_feature_t* found = columns->found + row * columns->count;
   rn_str_t message = rn_tstring_view(&job->messages[row]), key, value;
@@ -141,7 +142,7 @@ static rn_status_t scan_row(job_t* job, int64_t row, int32_t* guess, int32_t gue
 #define GUESSES 32
 
 static void scan_rows(void* arg, int64_t begin, int64_t end) {
-  job_t* job = arg;
+  parse_example_job_t* job = arg;
   int32_t guess[GUESSES];
   memset(guess, -1, sizeof guess);
   for (int64_t row = begin; row < end; ++row) {
@@ -158,7 +159,7 @@ static void scan_rows(void* arg, int64_t begin, int64_t end) {
 }
 
 // Returns the error of the first failing message, whichever thread scanned it.
-static rn_status_t scan_all(job_t* job, rn_kernel_ctx_t* ctx) {
+static rn_status_t scan_all(parse_example_job_t* job, rn_kernel_ctx_t* ctx) {
   int64_t rows = job->columns.rows;
   atomic_store(&job->first_failed, rows);
   rn_pool_for(rn_ctx_pool(ctx), rows, rn_columns_grain(rows, job->bytes), scan_rows, job);
@@ -171,7 +172,7 @@ static rn_status_t scan_all(job_t* job, rn_kernel_ctx_t* ctx) {
 }
 
 // Several columns may have the same key.
-static rn_status_t index_keys(job_t* job, rn_arena_t* arena) {
+static rn_status_t index_keys(parse_example_job_t* job, rn_arena_t* arena) {
   int32_t count = job->columns.count;
   rn_str_t* keys = NULL;
   int32_t *column_of = NULL, *next = NULL;
@@ -191,7 +192,7 @@ static rn_status_t index_keys(job_t* job, rn_arena_t* arena) {
   return RN_OK;
 }
 
-static rn_status_t run_job(job_t* job, rn_kernel_ctx_t* ctx, rn_arena_t* arena,
+static rn_status_t run_job(parse_example_job_t* job, rn_kernel_ctx_t* ctx, rn_arena_t* arena,
                            const rn_tensor_t* serialized) {
   size_t cells;
   job->messages = RN_DATA(serialized, const rn_tstring_t);
@@ -223,8 +224,8 @@ static void set_outputs(rn_column_t* column, int a, int b, int c) {
 }
 
 // Creates columns from the state; keys are set later. |defaults| is the input of the first default.
-static rn_status_t make_columns(const state_t* state, rn_kernel_ctx_t* ctx, rn_arena_t* arena,
-                                int defaults, rn_columns_t* out) {
+static rn_status_t make_columns(const parse_example_state_t* state, rn_kernel_ctx_t* ctx,
+                                rn_arena_t* arena, int defaults, rn_columns_t* out) {
   int32_t sparse = state->sparse, dense = state->dense, ragged = state->ragged;
   out->count = sparse + dense + ragged;
   RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(arena, (size_t)out->count + 1, &out->list));
@@ -264,9 +265,9 @@ static rn_status_t scalar_key(const rn_tensor_t* input, const char* what, int i,
 }
 
 static rn_status_t parse_v1(rn_kernel_ctx_t* ctx, rn_arena_t* arena) {
-  const state_t* state = ctx->state;
+  const parse_example_state_t* state = ctx->state;
   const rn_tensor_t *serialized = rn_in(ctx, 0), *names = rn_in(ctx, 1);
-  job_t job = {.names = names};
+  parse_example_job_t job = {.names = names};
   if (serialized->rank != 1)
     return rn_invalid_argument("Expected serialized to be a vector, got shape: %s",
                                rn_text_of(serialized).text);
@@ -295,9 +296,9 @@ static rn_status_t vector_keys(const rn_tensor_t* input, const char* what, const
 }
 
 static rn_status_t parse_v2(rn_kernel_ctx_t* ctx, rn_arena_t* arena) {
-  const state_t* state = ctx->state;
+  const parse_example_state_t* state = ctx->state;
   const rn_tensor_t *serialized = rn_in(ctx, 0), *names = rn_in(ctx, 1);
-  job_t job = {.names = names};
+  parse_example_job_t job = {.names = names};
   if (serialized->rank > 1)
     return rn_invalid_argument("Expected serialized to be a scalar or vector, got shape: %s",
                                rn_text_of(serialized).text);
@@ -314,9 +315,9 @@ static rn_status_t parse_v2(rn_kernel_ctx_t* ctx, rn_arena_t* arena) {
 }
 
 static rn_status_t parse_single(rn_kernel_ctx_t* ctx, rn_arena_t* arena) {
-  const state_t* state = ctx->state;
+  const parse_example_state_t* state = ctx->state;
   const rn_tensor_t* serialized = rn_in(ctx, 0);
-  job_t job = {.is_single = true, .columns.is_scalar = true};
+  parse_example_job_t job = {.is_single = true, .columns.is_scalar = true};
   if (serialized->rank != 0)
     return rn_invalid_argument("Expected serialized to be a scalar, got shape: %s",
                                rn_text_of(serialized).text);
@@ -350,7 +351,7 @@ static rn_status_t copy_shapes(rn_arena_t* arena, const rn_attr_value_t* shapes,
   return RN_OK;
 }
 
-static rn_status_t init_columns(const rn_kernel_init_t* init, state_t* state,
+static rn_status_t init_columns(const rn_kernel_init_t* init, parse_example_state_t* state,
                                 const rn_attr_value_t* ragged) {
   const rn_attr_value_t* sparse = rn_init_attr(init, "sparse_types");
   const rn_attr_value_t* dense = rn_init_attr(init, "Tdense");
@@ -374,7 +375,7 @@ static rn_status_t init_columns(const rn_kernel_init_t* init, state_t* state,
 }
 
 static rn_status_t init_v1(const rn_kernel_init_t* init, void* self) {
-  state_t* state = self;
+  parse_example_state_t* state = self;
   RN_RETURN_IF_ERROR(init_columns(init, state, NULL));
   if (rn_init_int(init, "Nsparse") != state->sparse)
     return rn_invalid_argument("len(sparse_keys) != len(sparse_types)");
@@ -384,7 +385,7 @@ static rn_status_t init_v1(const rn_kernel_init_t* init, void* self) {
 }
 
 static rn_status_t init_v2(const rn_kernel_init_t* init, void* self) {
-  state_t* state = self;
+  parse_example_state_t* state = self;
   const rn_attr_value_t* splits = rn_init_attr(init, "ragged_split_types");
   rn_dtype_t* types = NULL;
   RN_RETURN_IF_ERROR(init_columns(init, state, rn_init_attr(init, "ragged_value_types")));
@@ -399,7 +400,7 @@ static rn_status_t init_v2(const rn_kernel_init_t* init, void* self) {
 }
 
 static rn_status_t init_single(const rn_kernel_init_t* init, void* self) {
-  state_t* state = self;
+  parse_example_state_t* state = self;
   const rn_attr_value_t* lists[] = {rn_init_attr(init, "sparse_keys"),
                                     rn_init_attr(init, "dense_keys")};
   rn_str_t* keys = NULL;
@@ -418,8 +419,8 @@ static rn_status_t init_single(const rn_kernel_init_t* init, void* self) {
 }
 
 static const rn_kernel_def_t rows[] = {
-    RN_EXAMPLE_ROW("ParseExample", state_t, init_v1, compute_v1),
-    RN_EXAMPLE_ROW("ParseExampleV2", state_t, init_v2, compute_v2),
-    RN_EXAMPLE_ROW("ParseSingleExample", state_t, init_single, compute_single),
+    RN_EXAMPLE_ROW("ParseExample", parse_example_state_t, init_v1, compute_v1),
+    RN_EXAMPLE_ROW("ParseExampleV2", parse_example_state_t, init_v2, compute_v2),
+    RN_EXAMPLE_ROW("ParseSingleExample", parse_example_state_t, init_single, compute_single),
 };
 RN_KERNEL_FAMILY(cpu_parse_example, rows);

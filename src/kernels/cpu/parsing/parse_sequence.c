@@ -25,16 +25,16 @@ typedef struct list_column_t {
   int64_t total, widest, longest;
 } list_column_t;
 
-typedef struct state_t {
+typedef struct parse_sequence_state_t {
   rn_arena_t arena;      // first; holds what follows
   rn_columns_t context;  // as made by init; without keys if those are inputs
   list_column_t* lists;
   int32_t list_count;
   int32_t context_sparse, context_dense, context_ragged, list_sparse, list_dense, list_ragged;
   const rn_shape_t* context_shapes;
-} state_t;
+} parse_sequence_state_t;
 
-typedef struct job_t {
+typedef struct parse_sequence_job_t {
   rn_kernel_ctx_t* ctx;
   rn_arena_t arena;
   rn_columns_t context;
@@ -45,17 +45,17 @@ typedef struct job_t {
   bool is_single;
   bool has_lengths;
   size_t bytes;
-} job_t;
+} parse_sequence_job_t;
 
 // Reading.
 
-static rn_str_t name_of(const job_t* job, int64_t row) {
+static rn_str_t name_of(const parse_sequence_job_t* job, int64_t row) {
   if (!job->names || job->names->count == 0) return RN_STR("<unknown>");
   return rn_tstring_view(
       &RN_DATA(job->names, const rn_tstring_t)[job->names->count > row ? row : 0]);
 }
 
-static rn_status_t not_a_message(const job_t* job, int64_t row, rn_str_t message) {
+static rn_status_t not_a_message(const parse_sequence_job_t* job, int64_t row, rn_str_t message) {
   if (job->is_single)
     return rn_invalid_argument("Could not parse example input, value: '%.*s'",
                                RN_STR_ARGS(message));
@@ -63,7 +63,7 @@ static rn_status_t not_a_message(const job_t* job, int64_t row, rn_str_t message
                              RN_STR_ARGS(name_of(job, row)));
 }
 
-static rn_status_t check_context(const job_t* job, int64_t row, rn_str_t message) {
+static rn_status_t check_context(const parse_sequence_job_t* job, int64_t row, rn_str_t message) {
   for (int32_t c = 0; c < job->context.count; ++c) {
     const rn_column_t* column = &job->context.list[c];
     rn_feature_t* feature = &job->context.found[row * job->context.count + c];
@@ -93,8 +93,8 @@ static rn_status_t check_context(const job_t* job, int64_t row, rn_str_t message
   return RN_OK;
 }
 
-static rn_status_t wrong_type(const job_t* job, const list_column_t* list, int64_t row,
-                              int64_t step) {
+static rn_status_t wrong_type(const parse_sequence_job_t* job, const list_column_t* list,
+                              int64_t row, int64_t step) {
   bool is_capital = job->is_single && list->form == RN_COLUMN_SPARSE;
   return rn_invalid_argument(
       "Name: %.*s, Feature %s: %.*s, Index: %lld.  Data types don't match. Expected type: %s",
@@ -102,8 +102,8 @@ static rn_status_t wrong_type(const job_t* job, const list_column_t* list, int64
       (long long)step, rn_dtype_name(list->dtype));
 }
 
-static rn_status_t wrong_size(const job_t* job, const list_column_t* list, int64_t row,
-                              int64_t step, int64_t count) {
+static rn_status_t wrong_size(const parse_sequence_job_t* job, const list_column_t* list,
+                              int64_t row, int64_t step, int64_t count) {
   return rn_invalid_argument(
       "Name: %.*s, Key: %.*s, Index: %lld.  Number of %s%svalues != expected.  values size: %lld "
       "but output shape: %s",
@@ -113,7 +113,7 @@ static rn_status_t wrong_size(const job_t* job, const list_column_t* list, int64
 }
 
 // Checks the steps of a batch: first the total of the longest row, then each step.
-static rn_status_t check_steps(const job_t* job, const list_column_t* list) {
+static rn_status_t check_steps(const parse_sequence_job_t* job, const list_column_t* list) {
   int64_t most = 0;
   for (int64_t r = 0; r < job->context.rows; ++r) {
     int64_t count = 0;
@@ -137,8 +137,8 @@ static rn_status_t check_steps(const job_t* job, const list_column_t* list) {
   return RN_OK;
 }
 
-static rn_status_t add_step(job_t* job, list_column_t* list, int64_t row, rn_str_t message,
-                            rn_str_t bytes) {
+static rn_status_t add_step(parse_sequence_job_t* job, list_column_t* list, int64_t row,
+                            rn_str_t message, rn_str_t bytes) {
   int64_t step = (int64_t)list->steps.count - list->first[row];
   rn_feature_t feature = {0};
   if (!rn_feature_read(bytes, &feature)) return not_a_message(job, row, message);
@@ -152,8 +152,8 @@ static rn_status_t add_step(job_t* job, list_column_t* list, int64_t row, rn_str
 }
 
 // Reads the list |bytes| of |row|; a repeated key replaces the earlier list.
-static rn_status_t read_list(job_t* job, list_column_t* list, int64_t row, rn_str_t message,
-                             rn_str_t bytes) {
+static rn_status_t read_list(parse_sequence_job_t* job, list_column_t* list, int64_t row,
+                             rn_str_t message, rn_str_t bytes) {
   rn_pb_scan_t scan = rn_pb_scan(bytes);
   rn_pb_field_t field;
   list->steps.count = (size_t)list->first[row];
@@ -163,7 +163,8 @@ static rn_status_t read_list(job_t* job, list_column_t* list, int64_t row, rn_st
   return scan.is_bad ? not_a_message(job, row, message) : RN_OK;
 }
 
-static rn_status_t read_lists(job_t* job, int64_t row, rn_str_t message, bool* seen) {
+static rn_status_t read_lists(parse_sequence_job_t* job, int64_t row, rn_str_t message,
+                              bool* seen) {
   rn_entry_scan_t scan = rn_entry_scan(message, 2);
   rn_str_t key, value;
   memset(seen, 0, (size_t)job->list_count * sizeof *seen);
@@ -191,7 +192,7 @@ static rn_status_t read_lists(job_t* job, int64_t row, rn_str_t message, bool* s
   return RN_OK;
 }
 
-static rn_status_t read_row(job_t* job, int64_t row, rn_str_t message, bool* seen) {
+static rn_status_t read_row(parse_sequence_job_t* job, int64_t row, rn_str_t message, bool* seen) {
   rn_entry_scan_t scan = rn_entry_scan(message, 1);
   rn_feature_t* found = job->context.found + row * job->context.count;
   rn_str_t key, value;
@@ -212,12 +213,12 @@ static char* place(const rn_tensor_t* tensor, int64_t i) {
   return (char*)tensor->data + (size_t)i * rn_dtype_size(tensor->dtype);
 }
 
-static rn_status_t output(job_t* job, const list_column_t* list, int which, int rank,
+static rn_status_t output(parse_sequence_job_t* job, const list_column_t* list, int which, int rank,
                           const int64_t* dims, rn_tensor_t** out) {
   return rn_output(job->ctx, list->out[which], (rn_shape_t){(int16_t)rank, dims}, out);
 }
 
-static void measure_list(const job_t* job, list_column_t* list) {
+static void measure_list(const parse_sequence_job_t* job, list_column_t* list) {
   int64_t rows = job->context.rows;
   list->first[rows] = (int64_t)list->steps.count;
   for (size_t s = 0; s < list->steps.count; ++s) {
@@ -239,7 +240,7 @@ static rn_status_t values_of(const list_column_t* list, const rn_tensor_t* out) 
   return RN_OK;
 }
 
-static rn_status_t write_sparse(job_t* job, list_column_t* list) {
+static rn_status_t write_sparse(parse_sequence_job_t* job, list_column_t* list) {
   bool is_scalar = job->context.is_scalar;
   int64_t rank = is_scalar ? 2 : 3;
   rn_tensor_t *indices = NULL, *values = NULL, *shape = NULL;
@@ -260,7 +261,7 @@ static rn_status_t write_sparse(job_t* job, list_column_t* list) {
   return values_of(list, values);
 }
 
-static rn_status_t write_dense(job_t* job, list_column_t* list) {
+static rn_status_t write_dense(parse_sequence_job_t* job, list_column_t* list) {
   bool is_scalar = job->context.is_scalar;
   int64_t dims[RN_MAX_RANK + 2], rows = job->context.rows;
   rn_tensor_t *values = NULL, *lengths = NULL;
@@ -287,7 +288,7 @@ static rn_status_t write_dense(job_t* job, list_column_t* list) {
   return RN_OK;
 }
 
-static rn_status_t write_ragged(job_t* job, list_column_t* list) {
+static rn_status_t write_ragged(parse_sequence_job_t* job, list_column_t* list) {
   bool is_scalar = job->context.is_scalar;
   int64_t rows = job->context.rows, steps = (int64_t)list->steps.count;
   int64_t outer_size = rows + 1, inner_size = steps + 1;
@@ -305,7 +306,7 @@ static rn_status_t write_ragged(job_t* job, list_column_t* list) {
   return values_of(list, values);
 }
 
-static rn_status_t write_list(job_t* job, list_column_t* list) {
+static rn_status_t write_list(parse_sequence_job_t* job, list_column_t* list) {
   measure_list(job, list);
   if (list->form == RN_COLUMN_SPARSE) return write_sparse(job, list);
   if (list->form == RN_COLUMN_DENSE) return write_dense(job, list);
@@ -314,7 +315,7 @@ static rn_status_t write_list(job_t* job, list_column_t* list) {
 
 // One call.
 
-static rn_status_t index_keys(job_t* job) {
+static rn_status_t index_keys(parse_sequence_job_t* job) {
   rn_str_t *context = NULL, *lists = NULL;
   RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&job->arena, (size_t)job->context.count + 1, &context));
   RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&job->arena, (size_t)job->list_count + 1, &lists));
@@ -324,7 +325,7 @@ static rn_status_t index_keys(job_t* job) {
   return rn_key_set_init(&job->list_keys, &job->arena, lists, job->list_count);
 }
 
-static rn_status_t run_job(job_t* job, const rn_tensor_t* serialized) {
+static rn_status_t run_job(parse_sequence_job_t* job, const rn_tensor_t* serialized) {
   const rn_tstring_t* messages = RN_DATA(serialized, const rn_tstring_t);
   rn_arena_t* arena = &job->arena;
   size_t rows = (size_t)serialized->count, cells;
@@ -349,8 +350,8 @@ static rn_status_t run_job(job_t* job, const rn_tensor_t* serialized) {
 }
 
 // Copies the state's columns and sets the defaults of dense context columns.
-static rn_status_t make_columns(job_t* job, int defaults) {
-  const state_t* state = job->ctx->state;
+static rn_status_t make_columns(parse_sequence_job_t* job, int defaults) {
+  const parse_sequence_state_t* state = job->ctx->state;
   job->context = state->context;
   job->list_count = state->list_count;
   size_t contexts = (size_t)state->context.count, lists = (size_t)state->list_count;
@@ -375,7 +376,7 @@ static rn_status_t check_serialized(const rn_tensor_t* serialized, const rn_tens
                              (long long)names->count, (long long)serialized->count);
 }
 
-static rn_status_t parse_v1(job_t* job) {
+static rn_status_t parse_v1(parse_sequence_job_t* job) {
   const rn_tensor_t *serialized = rn_in(job->ctx, 0), *names = rn_in(job->ctx, 1);
   RN_RETURN_IF_ERROR(check_serialized(serialized, names, 1));
   job->names = names;
@@ -395,8 +396,8 @@ static rn_status_t take_keys(const rn_tensor_t* input, const char* what, int32_t
   return RN_OK;
 }
 
-static rn_status_t parse_v2(job_t* job) {
-  const state_t* state = job->ctx->state;
+static rn_status_t parse_v2(parse_sequence_job_t* job) {
+  const parse_sequence_state_t* state = job->ctx->state;
   rn_kernel_ctx_t* ctx = job->ctx;
   const rn_tensor_t *serialized = rn_in(ctx, 0), *names = rn_in(ctx, 1), *may_miss = rn_in(ctx, 8);
   RN_RETURN_IF_ERROR(check_serialized(serialized, names, 1));
@@ -438,8 +439,8 @@ static rn_status_t scalar_key(const rn_tensor_t* input, rn_str_t* out) {
   return RN_OK;
 }
 
-static rn_status_t parse_single(job_t* job) {
-  const state_t* state = job->ctx->state;
+static rn_status_t parse_single(parse_sequence_job_t* job) {
+  const parse_sequence_state_t* state = job->ctx->state;
   rn_kernel_ctx_t* ctx = job->ctx;
   const rn_tensor_t *serialized = rn_in(ctx, 0), *empty = rn_in(ctx, 1);
   int contexts = state->context.count, lists = state->list_count;
@@ -460,8 +461,8 @@ static rn_status_t parse_single(job_t* job) {
   return run_job(job, serialized);
 }
 
-static rn_status_t with_job(rn_kernel_ctx_t* ctx, rn_status_t (*parse)(job_t*)) {
-  job_t job = {.ctx = ctx};
+static rn_status_t with_job(rn_kernel_ctx_t* ctx, rn_status_t (*parse)(parse_sequence_job_t*)) {
+  parse_sequence_job_t job = {.ctx = ctx};
   rn_arena_init(&job.arena, ctx->kernel->allocator);
   rn_status_t status = parse(&job);
   for (int32_t l = 0; job.lists && l < job.list_count; ++l)
@@ -553,8 +554,8 @@ static rn_status_t check_counts(const rn_kernel_init_t* init, const lists_t* a) 
   return RN_OK;
 }
 
-static rn_status_t init_state(const rn_kernel_init_t* init, state_t* state, bool has_ragged,
-                              bool has_lengths) {
+static rn_status_t init_state(const rn_kernel_init_t* init, parse_sequence_state_t* state,
+                              bool has_ragged, bool has_lengths) {
   lists_t a = read_attrs(init, has_ragged);
   rn_arena_t* arena = &state->arena;
   rn_shape_t* shapes = NULL;
@@ -599,8 +600,8 @@ static rn_status_t init_single(const rn_kernel_init_t* init, void* self) {
 }
 
 // Reads keys from attributes.
-static rn_status_t keys_from(const rn_kernel_init_t* init, state_t* state, const char* attr,
-                             int32_t count, void* first_key, size_t stride) {
+static rn_status_t keys_from(const rn_kernel_init_t* init, parse_sequence_state_t* state,
+                             const char* attr, int32_t count, void* first_key, size_t stride) {
   const rn_attr_value_t* keys = rn_init_attr(init, attr);
   if (keys->count != count) return rn_invalid_argument("len(%s) != %d", attr, count);
   for (int32_t i = 0; i < count; ++i)
@@ -610,7 +611,7 @@ static rn_status_t keys_from(const rn_kernel_init_t* init, state_t* state, const
 }
 
 static rn_status_t init_v1(const rn_kernel_init_t* init, void* self) {
-  state_t* state = self;
+  parse_sequence_state_t* state = self;
   RN_RETURN_IF_ERROR(init_state(init, state, false, true));
   const rn_attr_value_t* empty = rn_init_attr(init, "feature_list_dense_missing_assumed_empty");
   rn_column_t* c = state->context.list;
@@ -632,8 +633,9 @@ static rn_status_t init_v1(const rn_kernel_init_t* init, void* self) {
 }
 
 static const rn_kernel_def_t rows[] = {
-    RN_EXAMPLE_ROW("ParseSequenceExample", state_t, init_v1, compute_v1),
-    RN_EXAMPLE_ROW("ParseSequenceExampleV2", state_t, init_v2, compute_v2),
-    RN_EXAMPLE_ROW("ParseSingleSequenceExample", state_t, init_single, compute_single),
+    RN_EXAMPLE_ROW("ParseSequenceExample", parse_sequence_state_t, init_v1, compute_v1),
+    RN_EXAMPLE_ROW("ParseSequenceExampleV2", parse_sequence_state_t, init_v2, compute_v2),
+    RN_EXAMPLE_ROW("ParseSingleSequenceExample", parse_sequence_state_t, init_single,
+                   compute_single),
 };
 RN_KERNEL_FAMILY(cpu_parse_sequence, rows);

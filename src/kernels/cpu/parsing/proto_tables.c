@@ -17,15 +17,15 @@ typedef struct made_t {
   rn_pb_message_desc_t* table;
 } made_t;
 
-typedef struct maker_t {
+typedef struct proto_tables_maker_t {
   rn_arena_t* arena;
   rn_str_t set;
   made_t* made;
   size_t count;
   int depth;
-} maker_t;
+} proto_tables_maker_t;
 
-static rn_status_t text_of(maker_t* maker, rn_str_t text, const char** out) {
+static rn_status_t text_of(proto_tables_maker_t* maker, rn_str_t text, const char** out) {
   rn_str_t kept;
   RN_RETURN_IF_ERROR(rn_arena_str(maker->arena, text, &kept));
   *out = kept.data;
@@ -41,7 +41,7 @@ static size_t count_in(rn_str_t bytes, uint32_t number) {
   return count;
 }
 
-static rn_status_t make_enum(maker_t* maker, rn_str_t name, const void** out) {
+static rn_status_t make_enum(proto_tables_maker_t* maker, rn_str_t name, const void** out) {
   rn_str_t bytes = RN_STR(""), file;
   rn_pb_enum_desc_t* table = NULL;
   rn_pb_enum_value_t* values = NULL;
@@ -77,7 +77,8 @@ static size_t size_of(uint8_t type) {
   }
 }
 
-static rn_status_t make_message(maker_t* maker, rn_str_t name, rn_pb_message_desc_t** out);
+static rn_status_t make_message(proto_tables_maker_t* maker, rn_str_t name,
+                                rn_pb_message_desc_t** out);
 
 // Reserves |size| bytes at the end of a struct.
 static bool place(uint32_t* at, size_t size, uint16_t* out) {
@@ -97,7 +98,7 @@ static bool has_presence(rn_str_t bytes, rn_str_t file) {
          rn_proto_number_in(bytes, 17, &value);
 }
 
-static rn_status_t make_field(maker_t* maker, rn_str_t bytes, rn_str_t file,
+static rn_status_t make_field(proto_tables_maker_t* maker, rn_str_t bytes, rn_str_t file,
                               rn_pb_message_desc_t* table, rn_pb_field_desc_t* out) {
   uint64_t number = 0, label = 1, type = 0, packed = 0;
   (void)rn_proto_number_in(bytes, 3, &number);
@@ -138,7 +139,7 @@ static int by_number(const void* a, const void* b) {
   return x < y ? -1 : x > y;
 }
 
-static rn_status_t fill_message(maker_t* maker, rn_str_t bytes, rn_str_t file,
+static rn_status_t fill_message(proto_tables_maker_t* maker, rn_str_t bytes, rn_str_t file,
                                 rn_pb_message_desc_t* table) {
   rn_pb_field_desc_t* fields = NULL;
   size_t room = count_in(bytes, 2);
@@ -166,7 +167,8 @@ static rn_status_t fill_message(maker_t* maker, rn_str_t bytes, rn_str_t file,
   return RN_OK;
 }
 
-static rn_status_t make_message(maker_t* maker, rn_str_t name, rn_pb_message_desc_t** out) {
+static rn_status_t make_message(proto_tables_maker_t* maker, rn_str_t name,
+                                rn_pb_message_desc_t** out) {
   rn_str_t bytes = RN_STR(""), file = RN_STR("");
   if (name.size && name.data[0] == '.') name = rn_str_n(name.data + 1, name.size - 1);
   for (size_t i = 0; i < maker->count; ++i) {
@@ -193,7 +195,7 @@ static rn_status_t make_message(maker_t* maker, rn_str_t name, rn_pb_message_des
 
 rn_status_t rn_proto_fields_table(rn_proto_fields_t* fields) {
   if (fields->table) return RN_OK;
-  maker_t maker = {.arena = &fields->arena, .set = fields->set};
+  proto_tables_maker_t maker = {.arena = &fields->arena, .set = fields->set};
   rn_pb_message_desc_t* table = NULL;
   RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&fields->arena, MAX_TYPES, &maker.made));
   RN_RETURN_IF_ERROR(make_message(&maker, fields->message, &table));

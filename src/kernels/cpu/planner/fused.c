@@ -59,7 +59,7 @@ bool rn_fused_may_share(const rn_fused_t* program, int output, int input) {
   return true;
 }
 
-typedef struct pass_t {
+typedef struct fused_pass_t {
   const rn_fused_t* program;
   const void* const* in;
   const int* in_steps;
@@ -67,38 +67,39 @@ typedef struct pass_t {
   size_t size;    // bytes per element
   int64_t block;  // elements
   const rn_fused_rows_t* rows;
-} pass_t;
+} fused_pass_t;
 
 // The current block of an operand, and the distance to its next block.
-typedef struct place_t {
+typedef struct fused_place_t {
   char* at;
   size_t advance;  // bytes; 0 for temporaries and scalars
   int step;
-} place_t;
+} fused_place_t;
 
 // Sets the places to element |begin|, or row |begin|.
-static void set_places(const pass_t* pass, int64_t begin, char* scratch, place_t* places) {
+static void set_places(const fused_pass_t* pass, int64_t begin, char* scratch,
+                       fused_place_t* places) {
   const rn_fused_t* program = pass->program;
   const rn_fused_rows_t* rows = pass->rows;
   const size_t start = (size_t)begin * pass->size, advance = (size_t)pass->block * pass->size;
-  place_t* place = places;
+  fused_place_t* place = places;
   for (int k = 0; k < program->inputs; ++k, ++place) {
     int step = pass->in_steps[k];
     size_t offset = start * (size_t)(rows ? rows->in_rows[k] : 1);
     // Nothing is written through an input's place; rn_fused_check ensures that.
-    *place =
-        (place_t){(char*)(uintptr_t)pass->in[k] + (step ? offset : 0), step ? advance : 0, step};
+    *place = (fused_place_t){(char*)(uintptr_t)pass->in[k] + (step ? offset : 0),
+                             step ? advance : 0, step};
   }
   for (int k = 0; k < program->temporaries; ++k, ++place)
-    *place = (place_t){scratch + (size_t)k * BLOCK_BYTES, 0, 1};
+    *place = (fused_place_t){scratch + (size_t)k * BLOCK_BYTES, 0, 1};
   for (int k = 0; k < program->outputs; ++k, ++place) {
     size_t offset = start * (size_t)(rows ? rows->out_rows[k] : 1);
-    *place = (place_t){(char*)pass->out[k] + offset, advance, 1};
+    *place = (fused_place_t){(char*)pass->out[k] + offset, advance, 1};
   }
 }
 
 // Runs |count| contiguous elements, block by block.
-static void run_blocks(const pass_t* pass, place_t* places, int64_t count) {
+static void run_blocks(const fused_pass_t* pass, fused_place_t* places, int64_t count) {
   const rn_fused_t* program = pass->program;
   const int operands = program->inputs + program->temporaries + program->outputs;
   const rn_vector_fn_t* functions = rn_vector_table()->fn[program->dtype];
@@ -106,8 +107,8 @@ static void run_blocks(const pass_t* pass, place_t* places, int64_t count) {
     int64_t n = count - begin < pass->block ? count - begin : pass->block;
     for (int32_t i = 0; i < program->step_count; ++i) {
       const rn_fused_step_t* step = &program->steps[i];
-      const place_t* a = &places[step->a];
-      const place_t* b = step->b >= 0 ? &places[step->b] : a;
+      const fused_place_t* a = &places[step->a];
+      const fused_place_t* b = step->b >= 0 ? &places[step->b] : a;
       rn_vector_fn_t fn = functions[step->code];
       if (fn)
         fn(a->at, a->step, b->at, b->step, places[step->out].at, n);
@@ -121,15 +122,15 @@ static void run_blocks(const pass_t* pass, place_t* places, int64_t count) {
 
 static void run_piece(void* arg, int64_t begin, int64_t end) {
   _Alignas(RN_ALIGN) char scratch[RN_FUSED_TEMPORARIES * BLOCK_BYTES];
-  place_t places[RN_FUSED_OPERANDS];
+  fused_place_t places[RN_FUSED_OPERANDS];
   set_places(arg, begin, scratch, places);
   run_blocks(arg, places, end - begin);
 }
 
 static void run_rows(void* arg, int64_t begin, int64_t end) {
-  const pass_t* pass = arg;
+  const fused_pass_t* pass = arg;
   _Alignas(RN_ALIGN) char scratch[RN_FUSED_TEMPORARIES * BLOCK_BYTES];
-  place_t places[RN_FUSED_OPERANDS];
+  fused_place_t places[RN_FUSED_OPERANDS];
   for (int64_t row = begin; row < end; ++row) {
     set_places(pass, row, scratch, places);
     run_blocks(pass, places, pass->rows->columns);
@@ -155,16 +156,16 @@ static int64_t weight_of(const rn_fused_t* program) {
   return weight;
 }
 
-static pass_t pass_of(const rn_fused_t* program, const void* const* in, const int* in_steps,
-                      void* const* out, const rn_fused_rows_t* rows) {
+static fused_pass_t pass_of(const rn_fused_t* program, const void* const* in, const int* in_steps,
+                            void* const* out, const rn_fused_rows_t* rows) {
   const size_t size = rn_dtype_size(program->dtype);
   const int64_t block = size > 4 ? RN_VECTOR_BLOCK / 2 : RN_VECTOR_BLOCK;
-  return (pass_t){program, in, in_steps, out, size, block, rows};
+  return (fused_pass_t){program, in, in_steps, out, size, block, rows};
 }
 
 void rn_fused_run(rn_pool_t* pool, const rn_fused_t* program, const void* const* in,
                   const int* in_steps, void* const* out, int64_t n) {
-  pass_t pass = pass_of(program, in, in_steps, out, NULL);
+  fused_pass_t pass = pass_of(program, in, in_steps, out, NULL);
   if (n <= SMALLEST_PIECE) {  // too few elements for their cost to matter
     run_piece(&pass, 0, n);
     return;
@@ -175,7 +176,7 @@ void rn_fused_run(rn_pool_t* pool, const rn_fused_t* program, const void* const*
 
 void rn_fused_run_rows(rn_pool_t* pool, const rn_fused_t* program, const rn_fused_rows_t* rows,
                        const void* const* in, const int* in_steps, void* const* out) {
-  pass_t pass = pass_of(program, in, in_steps, out, rows);
+  fused_pass_t pass = pass_of(program, in, in_steps, out, rows);
   int64_t weight = weight_of(program);
   rn_pool_for_small(pool, rows->rows, grain_of(weight) / rows->columns + 1,
                     small_grain_of(weight) / rows->columns + 1, run_rows, &pass);

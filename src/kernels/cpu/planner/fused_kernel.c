@@ -3,25 +3,25 @@
 #include "kernels/cpu/planner/fused.h"
 #include "kernels/kernel_rows.h"
 
-typedef struct fused_t {
+typedef struct fused_kernel_fused_t {
   rn_fused_t program;
   rn_fused_step_t* steps;  // Owned
   rn_allocator_t allocator;
   uint64_t sharable;  // inputs whose memory the result may reuse
-} fused_t;
+} fused_kernel_fused_t;
 
-// The state of _FusedColumns, separate from fused_t, which must stay small because a large graph
-// has thousands of them.
-typedef struct columns_t {
-  fused_t fused;
+// The state of _FusedColumns, separate from fused_kernel_fused_t, which must stay small because a
+// large graph has thousands of them.
+typedef struct fused_kernel_columns_t {
+  fused_kernel_fused_t fused;
   int rank;
   int64_t dims[RN_MAX_RANK];          // of all operands that are not scalars
   int64_t firsts[RN_FUSED_OPERANDS];  // by input: its first element; -1 if it is used whole
   int64_t parts[RN_FUSED_OPERANDS];   // by output: number of results side by side in it
-} columns_t;
+} fused_kernel_columns_t;
 
 // Four numbers per step: code, a, b, out.
-static rn_status_t read_steps(const rn_kernel_init_t* init, fused_t* fused) {
+static rn_status_t read_steps(const rn_kernel_init_t* init, fused_kernel_fused_t* fused) {
   const rn_attr_value_t* code = rn_init_attr(init, "program");
   int32_t count = code->count / 4;
   if (count < 1 || code->count % 4 != 0)
@@ -44,7 +44,7 @@ static rn_status_t read_steps(const rn_kernel_init_t* init, fused_t* fused) {
 
 // The result is the last operand.
 static rn_status_t fused_init(const rn_kernel_init_t* init, void* state) {
-  fused_t* fused = state;
+  fused_kernel_fused_t* fused = state;
   RN_RETURN_IF_ERROR(read_steps(init, fused));
   rn_fused_t* program = &fused->program;
   program->temporaries = (int16_t)(fused->steps[program->step_count - 1].out - program->inputs);
@@ -64,8 +64,8 @@ static rn_status_t read_list(const rn_kernel_init_t* init, const char* name, int
 }
 
 static rn_status_t columns_init(const rn_kernel_init_t* init, void* state) {
-  columns_t* columns = state;
-  fused_t* fused = &columns->fused;
+  fused_kernel_columns_t* columns = state;
+  fused_kernel_fused_t* fused = &columns->fused;
   const int outputs = (int)rn_init_int(init, "M");
   RN_RETURN_IF_ERROR(read_steps(init, fused));
   columns->rank = rn_init_attr(init, "dims")->count;
@@ -88,7 +88,7 @@ static rn_status_t columns_init(const rn_kernel_init_t* init, void* state) {
 }
 
 static void fused_destroy(void* state) {
-  fused_t* fused = state;
+  fused_kernel_fused_t* fused = state;
   RN_FREE_ARRAY(fused->allocator, fused->steps, fused->program.step_count);
 }
 
@@ -100,7 +100,7 @@ static rn_status_t wrong_input(int64_t wanted, const rn_tensor_t* input) {
 // The planner fuses only known shapes; the inferred shapes are checked here because nothing else
 // does.
 static rn_status_t fused_compute(rn_kernel_ctx_t* ctx) {
-  const fused_t* fused = ctx->state;
+  const fused_kernel_fused_t* fused = ctx->state;
   const rn_tensor_t* widest = rn_in(ctx, 0);
   uint64_t candidates = 0;
   for (int i = 1; i < fused->program.inputs; ++i) {
@@ -144,8 +144,8 @@ static bool has_part(const rn_tensor_t* input, int64_t first, rn_shape_t shape) 
 }
 
 static rn_status_t find_inputs(const rn_kernel_ctx_t* ctx, int64_t count, operands_t* operands) {
-  const columns_t* columns = ctx->state;
-  const fused_t* fused = &columns->fused;
+  const fused_kernel_columns_t* columns = ctx->state;
+  const fused_kernel_fused_t* fused = &columns->fused;
   const rn_shape_t shape = {columns->rank, columns->dims};
   const size_t size = rn_dtype_size(fused->program.dtype);
   for (int i = 0; i < fused->program.inputs; ++i) {
@@ -164,8 +164,8 @@ static rn_status_t find_inputs(const rn_kernel_ctx_t* ctx, int64_t count, operan
 }
 
 static rn_status_t make_outputs(rn_kernel_ctx_t* ctx, operands_t* operands) {
-  const columns_t* columns = ctx->state;
-  const fused_t* fused = &columns->fused;
+  const fused_kernel_columns_t* columns = ctx->state;
+  const fused_kernel_fused_t* fused = &columns->fused;
   const size_t size = rn_dtype_size(fused->program.dtype);
   int64_t dims[RN_MAX_RANK];
   memcpy(dims, columns->dims, sizeof dims);
@@ -186,8 +186,8 @@ static rn_status_t make_outputs(rn_kernel_ctx_t* ctx, operands_t* operands) {
 }
 
 static rn_status_t columns_compute(rn_kernel_ctx_t* ctx) {
-  const columns_t* columns = ctx->state;
-  const fused_t* fused = &columns->fused;
+  const fused_kernel_columns_t* columns = ctx->state;
+  const fused_kernel_fused_t* fused = &columns->fused;
   operands_t operands;  // as many as there are
   operands.has_columns = false;
   int64_t count = 0;
@@ -214,7 +214,7 @@ static rn_status_t columns_compute(rn_kernel_ctx_t* ctx) {
     .state_size = sizeof(state_), .init = init_, .destroy = fused_destroy, .compute = compute_  \
   }
 static const rn_kernel_def_t rows[] = {
-    ROW("_FusedElementwise", RN_KERNEL_IN_PLACE, fused_t, fused_init, fused_compute),
-    ROW("_FusedColumns", 0, columns_t, columns_init, columns_compute),
+    ROW("_FusedElementwise", RN_KERNEL_IN_PLACE, fused_kernel_fused_t, fused_init, fused_compute),
+    ROW("_FusedColumns", 0, fused_kernel_columns_t, columns_init, columns_compute),
 };
 RN_KERNEL_FAMILY(cpu_fused, rows);

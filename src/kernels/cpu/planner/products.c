@@ -35,14 +35,15 @@
 // cache.
 #define SINGLE_TILES 4
 
-typedef struct products_t {
+typedef struct planner_products_t {
   int32_t count;    // number of products
   int first;        // input index of the first A; the Bs follow the As
   bool transposes;  // A is stored k x m
   int sides;        // matrices side by side that form an A; > 1 only if stored that way
-} products_t;
+} planner_products_t;
 
-static rn_status_t init_from(const rn_kernel_init_t* init, products_t* products, int first) {
+static rn_status_t init_from(const rn_kernel_init_t* init, planner_products_t* products,
+                             int first) {
   products->count = (int32_t)rn_init_int(init, "N");
   products->first = first;
   products->transposes = rn_init_bool(init, "transpose_a");
@@ -56,15 +57,15 @@ static rn_status_t sum_init(const rn_kernel_init_t* init, void* state) {
   return init_from(init, state, 0);
 }
 static rn_status_t add_init(const rn_kernel_init_t* init, void* state) {
-  *(products_t*)state = (products_t){1, 1, rn_init_bool(init, "transpose_a"), 1};
+  *(planner_products_t*)state = (planner_products_t){1, 1, rn_init_bool(init, "transpose_a"), 1};
   return RN_OK;
 }
 static rn_status_t descent_init(const rn_kernel_init_t* init, void* state) {
   return init_from(init, state, 2);
 }
 
-typedef struct job_t {
-  const products_t* products;
+typedef struct products_job_t {
+  const planner_products_t* products;
   rn_tensor_t* const* lefts;  // A of each product, or its sides
   rn_tensor_t* const* rights;
   rn_products_table_t table;
@@ -81,20 +82,20 @@ typedef struct job_t {
   char* c;
   const void* descent;
   bool adds;  // accumulates onto C
-} job_t;
+} products_job_t;
 
 // The operands are inputs, the As before the Bs.
-static job_t job_of(const rn_kernel_ctx_t* ctx) {
-  const products_t* products = ctx->state;
+static products_job_t job_of(const rn_kernel_ctx_t* ctx) {
+  const planner_products_t* products = ctx->state;
   rn_tensor_t* const* first = ctx->in + products->first;
   rn_tensor_t* const* rights = first + products->count * products->sides;
-  return (job_t){.products = products, .lefts = first, .rights = rights};
+  return (products_job_t){.products = products, .lefts = first, .rights = rights};
 }
-static const rn_tensor_t* side(const job_t* job, int32_t t, int s) {
+static const rn_tensor_t* side(const products_job_t* job, int32_t t, int s) {
   return job->lefts[t * job->products->sides + s];
 }
-static const rn_tensor_t* left(const job_t* job, int32_t t) { return side(job, t, 0); }
-static const rn_tensor_t* right(const job_t* job, int32_t t) { return job->rights[t]; }
+static const rn_tensor_t* left(const products_job_t* job, int32_t t) { return side(job, t, 0); }
+static const rn_tensor_t* right(const products_job_t* job, int32_t t) { return job->rights[t]; }
 
 static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
 
@@ -131,12 +132,12 @@ static void pack_rows(const char* from, size_t step, int64_t count, size_t used,
 ACROSS(uint32_t)
 ACROSS(uint64_t)
 
-static char* tile_at(const job_t* job, int64_t tile) {
+static char* tile_at(const products_job_t* job, int64_t tile) {
   return job->a + (size_t)(tile * job->k * job->rows) * job->item;
 }
 
 // Packs a tile of rows that are contiguous in memory.
-static void pack_tile(const job_t* job, int64_t tile) {
+static void pack_tile(const products_job_t* job, int64_t tile) {
   char* to = tile_at(job, tile);
   int64_t at = tile * job->rows, used = least(job->m - at, job->rows);
   for (int32_t t = 0; t < job->products->count; ++t) {
@@ -149,8 +150,8 @@ static void pack_tile(const job_t* job, int64_t tile) {
 
 // Packs elements [begin, end) of a row of a transposed A into tiles |next| bytes apart; |to| is the
 // row's place in tile |tile|.
-static void pack_row(const job_t* job, const char* from, int64_t begin, int64_t end, int64_t tile,
-                     char* to, size_t next) {
+static void pack_row(const products_job_t* job, const char* from, int64_t begin, int64_t end,
+                     int64_t tile, char* to, size_t next) {
   const size_t width = (size_t)job->rows * job->item;
   for (int64_t done; begin < end; begin += done, from += (size_t)done * job->item) {
     int64_t at = begin % job->rows, whole = at ? 0 : (end - begin) / job->rows;
@@ -165,7 +166,7 @@ static void pack_row(const job_t* job, const char* from, int64_t begin, int64_t 
 
 // Packs tiles [tile, end) of a transposed A. Its rows are far apart in memory, so each row is
 // written to all tiles before the next.
-static void pack_tiles_across(const job_t* job, int64_t tile, int64_t end) {
+static void pack_tiles_across(const products_job_t* job, int64_t tile, int64_t end) {
   const size_t width = (size_t)job->rows * job->item, next = (size_t)job->k * width;
   const int64_t first = tile * job->rows, last = least(end * job->rows, job->m);
   const size_t rest = (size_t)(end * job->rows - last) * job->item;  // padding of the last tile
@@ -186,7 +187,7 @@ static void pack_tiles_across(const job_t* job, int64_t tile, int64_t end) {
   }
 }
 
-static void pack_strip(const job_t* job, int64_t strip) {
+static void pack_strip(const products_job_t* job, int64_t strip) {
   char* to = job->b + (size_t)(strip * job->k * job->columns) * job->item;
   int64_t at = strip * job->columns, used = least(job->n - at, job->columns);
   for (int32_t t = 0; t < job->products->count; ++t) {
@@ -199,7 +200,7 @@ static void pack_strip(const job_t* job, int64_t strip) {
 }
 
 // Packs blocks [block, last) of A.
-static void pack_blocks(const job_t* job, int64_t block, int64_t last) {
+static void pack_blocks(const products_job_t* job, int64_t block, int64_t last) {
   int64_t tiles = (job->m + job->rows - 1) / job->rows, tile = block * job->tiles;
   int64_t end = least(tiles, last * job->tiles);
   if (job->products->transposes) {
@@ -209,7 +210,7 @@ static void pack_blocks(const job_t* job, int64_t block, int64_t last) {
   for (; tile < end; ++tile) pack_tile(job, tile);
 }
 
-static void run_block(const job_t* job, int64_t block, int64_t strip) {
+static void run_block(const products_job_t* job, int64_t block, int64_t strip) {
   int64_t tile = block * job->tiles, row = tile * job->rows, column = strip * job->columns;
   rn_products_block_t part = {.a = job->a + (size_t)(tile * job->k * job->rows) * job->item,
                               .a_tile = job->k * job->rows,
@@ -227,7 +228,7 @@ static void run_block(const job_t* job, int64_t block, int64_t strip) {
 
 // The operand of the inner loop is packed beforehand, that of the outer loop when it is used.
 static void pack_inner(void* arg, int64_t begin, int64_t end) {
-  const job_t* job = arg;
+  const products_job_t* job = arg;
   for (int64_t i = begin; i < end; ++i) {
     if (job->by_rows)
       pack_strip(job, i);
@@ -237,7 +238,7 @@ static void pack_inner(void* arg, int64_t begin, int64_t end) {
 }
 
 static void run_outer(void* arg, int64_t begin, int64_t end) {
-  const job_t* job = arg;
+  const products_job_t* job = arg;
   for (int64_t outer = begin; outer < end; ++outer) {
     if (job->by_rows) {
       pack_blocks(job, outer, outer + 1);
@@ -249,11 +250,11 @@ static void run_outer(void* arg, int64_t begin, int64_t end) {
   }
 }
 
-static int64_t groups_of(const job_t* job) { return (job->blocks + GROUP - 1) / GROUP; }
+static int64_t groups_of(const products_job_t* job) { return (job->blocks + GROUP - 1) / GROUP; }
 
 // Deep products: packs both operands beforehand, or only B.
 static void pack_both(void* arg, int64_t begin, int64_t end) {
-  const job_t* job = arg;
+  const products_job_t* job = arg;
   for (int64_t i = begin; i < end; ++i) {
     if (i < groups_of(job))
       pack_blocks(job, i * GROUP, least(i * GROUP + GROUP, job->blocks));
@@ -263,12 +264,12 @@ static void pack_both(void* arg, int64_t begin, int64_t end) {
 }
 
 static void pack_strips(void* arg, int64_t begin, int64_t end) {
-  const job_t* job = arg;
+  const products_job_t* job = arg;
   for (int64_t j = begin; j < end; ++j) pack_strip(job, j);
 }
 
 static void run_groups(void* arg, int64_t begin, int64_t end) {
-  const job_t* job = arg;
+  const products_job_t* job = arg;
   for (int64_t group = begin; group < end; ++group) {
     int64_t first = group * GROUP, last = least(first + GROUP, job->blocks);
     pack_blocks(job, first, last);
@@ -278,7 +279,7 @@ static void run_groups(void* arg, int64_t begin, int64_t end) {
 }
 
 static void run_deep(void* arg, int64_t begin, int64_t end) {
-  const job_t* job = arg;
+  const products_job_t* job = arg;
   int64_t bands = (job->strips + BAND - 1) / BAND;
   for (int64_t piece = begin; piece < end; ++piece) {
     int64_t block = piece / bands * GROUP, strip = piece % bands * BAND;
@@ -288,7 +289,7 @@ static void run_deep(void* arg, int64_t begin, int64_t end) {
 }
 
 // Takes the sizes from the operands; sets |c_shape|.
-static rn_status_t measure(job_t* job, int64_t c_shape[2]) {
+static rn_status_t measure(products_job_t* job, int64_t c_shape[2]) {
   for (int32_t t = 0; t < job->products->count; ++t) {
     const rn_tensor_t *a = left(job, t), *b = right(job, t);
     if (a->rank != 2 || b->rank != 2)
@@ -317,7 +318,7 @@ static rn_status_t measure(job_t* job, int64_t c_shape[2]) {
 
 static int64_t grain_of(double each_ns) { return (int64_t)(PIECE_NS / (each_ns + 1)) + 1; }
 
-static void run_all(rn_pool_t* pool, job_t* job, size_t a_bytes, size_t b_bytes) {
+static void run_all(rn_pool_t* pool, products_job_t* job, size_t a_bytes, size_t b_bytes) {
   double all = (double)job->m * (double)job->n;
   double c_bytes = all * (double)job->item;
   double flops_ns = 2 * all * (double)job->k / FLOPS_PER_NS;
@@ -345,7 +346,7 @@ static void run_all(rn_pool_t* pool, job_t* job, size_t a_bytes, size_t b_bytes)
 }
 
 // Packs and multiplies all blocks; sizes and C are set.
-static rn_status_t multiply(rn_kernel_ctx_t* ctx, job_t* job, rn_dtype_t dtype) {
+static rn_status_t multiply(rn_kernel_ctx_t* ctx, products_job_t* job, rn_dtype_t dtype) {
   if (job->m == 0 || job->n == 0) return RN_OK;
   job->item = rn_dtype_size(dtype);
   job->table = RN_ISA_PICK(rn_products_);
@@ -378,8 +379,8 @@ static rn_status_t multiply(rn_kernel_ctx_t* ctx, job_t* job, rn_dtype_t dtype) 
 rn_status_t rn_products_add(rn_kernel_ctx_t* ctx, rn_tensor_t* const* lefts,
                             rn_tensor_t* const* rights, int32_t count, bool transposes,
                             rn_tensor_t* c) {
-  const products_t products = {.count = count, .transposes = transposes, .sides = 1};
-  job_t job = {.products = &products, .lefts = lefts, .rights = rights, .adds = true};
+  const planner_products_t products = {.count = count, .transposes = transposes, .sides = 1};
+  products_job_t job = {.products = &products, .lefts = lefts, .rights = rights, .adds = true};
   int64_t dims[2];
   RN_RETURN_IF_ERROR(measure(&job, dims));
   if (!rn_shape_eq(rn_tensor_shape(c), (rn_shape_t){2, dims}))
@@ -389,7 +390,7 @@ rn_status_t rn_products_add(rn_kernel_ctx_t* ctx, rn_tensor_t* const* lefts,
 }
 
 static rn_status_t sum_compute(rn_kernel_ctx_t* ctx) {
-  job_t job = job_of(ctx);
+  products_job_t job = job_of(ctx);
   int64_t dims[2];
   RN_RETURN_IF_ERROR(measure(&job, dims));
   rn_tensor_t* out = NULL;
@@ -402,7 +403,7 @@ static rn_status_t sum_compute(rn_kernel_ctx_t* ctx) {
 static rn_status_t add_compute(rn_kernel_ctx_t* ctx) {
   static const float minus_one_f32 = -1;
   static const double minus_one_f64 = -1;
-  job_t job = job_of(ctx);
+  products_job_t job = job_of(ctx);
   int64_t dims[2];
   RN_RETURN_IF_ERROR(measure(&job, dims));
   const rn_tensor_t* start = rn_in(ctx, 0);
@@ -417,7 +418,8 @@ static rn_status_t add_compute(rn_kernel_ctx_t* ctx) {
   return multiply(ctx, &job, out->dtype);
 }
 
-static rn_status_t descend_locked(rn_kernel_ctx_t* ctx, rn_variable_t* variable, job_t* job) {
+static rn_status_t descend_locked(rn_kernel_ctx_t* ctx, rn_variable_t* variable,
+                                  products_job_t* job) {
   int64_t dims[2];
   RN_RETURN_IF_ERROR(measure(job, dims));
   if (!rn_tensor_is_set(&variable->value)) return rn_internal("Invalid variable reference.");
@@ -439,7 +441,7 @@ static rn_status_t descend_locked(rn_kernel_ctx_t* ctx, rn_variable_t* variable,
 static rn_status_t descent_compute(rn_kernel_ctx_t* ctx) {
   rn_variable_t* variable = NULL;
   RN_RETURN_IF_ERROR(rn_variable_of(ctx, 0, &variable));
-  job_t job = job_of(ctx);
+  products_job_t job = job_of(ctx);
   rn_mutex_lock(&variable->mutex);
   rn_status_t status = descend_locked(ctx, variable, &job);
   rn_mutex_unlock(&variable->mutex);
@@ -471,15 +473,15 @@ static rn_status_t rows_of_compute(rn_kernel_ctx_t* ctx) {
   return RN_OK;
 }
 
-typedef struct stack_t {
+typedef struct products_stack_t {
   rn_tensor_t* const* in;
   int64_t rows;  // per matrix
   size_t row;    // bytes
   char* out;
-} stack_t;
+} products_stack_t;
 
 static void copy_matrices(void* arg, int64_t begin, int64_t end) {
-  const stack_t* stack = arg;
+  const products_stack_t* stack = arg;
   size_t each = (size_t)stack->rows * stack->row;
   for (int64_t i = begin; i < end; ++i)
     memcpy(stack->out + (size_t)i * each, stack->in[i]->data, each);
@@ -500,18 +502,18 @@ static rn_status_t stack_compute(rn_kernel_ctx_t* ctx) {
   RN_RETURN_IF_ERROR(rn_output(ctx, 0, (rn_shape_t){2, dims}, &out));
   // If the output has the first input's memory, all inputs were computed in place.
   if (out->count == 0 || out->data == first->data) return RN_OK;
-  stack_t stack = {ctx->in, rn_tensor_dim(first, 0), (size_t)dims[1] * rn_dtype_size(out->dtype),
-                   out->data};
+  products_stack_t stack = {ctx->in, rn_tensor_dim(first, 0),
+                            (size_t)dims[1] * rn_dtype_size(out->dtype), out->data};
   double each_ns = (double)rn_tensor_bytes(first) / BYTES_PER_NS;
   rn_pool_for(rn_ctx_pool(ctx), count, grain_of(each_ns), copy_matrices, &stack);
   return RN_OK;
 }
 
-#define ROW(name, init_, compute_)                                                 \
-  {                                                                                \
-    .op = name, .device = "CPU", .types = {{"T", RN_T(FLOAT) | RN_T(DOUBLE)}},     \
-    .flags = RN_KERNEL_EXPENSIVE, .state_size = sizeof(products_t), .init = init_, \
-    .compute = compute_                                                            \
+#define ROW(name, init_, compute_)                                                         \
+  {                                                                                        \
+    .op = name, .device = "CPU", .types = {{"T", RN_T(FLOAT) | RN_T(DOUBLE)}},             \
+    .flags = RN_KERNEL_EXPENSIVE, .state_size = sizeof(planner_products_t), .init = init_, \
+    .compute = compute_                                                                    \
   }
 static const rn_kernel_def_t rows[] = {
     ROW("_SumOfProducts", sum_init, sum_compute),

@@ -4,10 +4,10 @@
 
 #include "kernels/kernel_rows.h"
 
-typedef struct state_t {
+typedef struct fake_quant_state_t {
   float min, max;     // if they are attributes
   float first, last;  // levels
-} state_t;
+} fake_quant_state_t;
 
 // The bounds shifted so that zero is a level. An empty range gives zeros.
 typedef struct fake_quant_t {
@@ -16,7 +16,7 @@ typedef struct fake_quant_t {
   bool is_zero, divides;
 } fake_quant_t;
 
-static fake_quant_t quant_of(const state_t* state, float min, float max) {
+static fake_quant_t quant_of(const fake_quant_state_t* state, float min, float max) {
   fake_quant_t quant = {.is_zero = min == 0 && max == 0};
   quant.scale = (max - min) / (state->last - state->first);
   quant.inverse = (state->last - state->first) / (max - min);
@@ -41,7 +41,7 @@ static inline float round_to_level(const fake_quant_t* quant, float in) {
 }
 
 static rn_status_t levels_init(const rn_kernel_init_t* init, void* state_) {
-  state_t* state = state_;
+  fake_quant_state_t* state = state_;
   int64_t bits = rn_init_int(init, "num_bits");
   if (bits < 2 || bits > 16)
     return rn_invalid_argument("num_bits must be between 2 and 16, inclusive");
@@ -51,7 +51,7 @@ static rn_status_t levels_init(const rn_kernel_init_t* init, void* state_) {
 }
 
 static rn_status_t args_init(const rn_kernel_init_t* init, void* state_) {
-  state_t* state = state_;
+  fake_quant_state_t* state = state_;
   state->min = rn_init_float(init, "min");
   state->max = rn_init_float(init, "max");
   if (state->min >= state->max)
@@ -70,7 +70,7 @@ static rn_status_t round_all(rn_kernel_ctx_t* ctx, const fake_quant_t* quant) {
 }
 
 static rn_status_t args_compute(rn_kernel_ctx_t* ctx) {
-  const state_t* state = ctx->state;
+  const fake_quant_state_t* state = ctx->state;
   fake_quant_t quant = quant_of(state, state->min, state->max);
   return round_all(ctx, &quant);
 }
@@ -82,7 +82,7 @@ static rn_status_t same_sizes(rn_kernel_ctx_t* ctx) {
 
 // The gradient passes where the input was within the bounds.
 static rn_status_t args_gradient(rn_kernel_ctx_t* ctx) {
-  const state_t* state = ctx->state;
+  const fake_quant_state_t* state = ctx->state;
   fake_quant_t quant = quant_of(state, state->min, state->max);
   const float* x = RN_DATA(rn_in(ctx, 1), float);
   RN_RETURN_IF_ERROR(same_sizes(ctx));
@@ -191,10 +191,10 @@ static rn_status_t channels_gradient(rn_kernel_ctx_t* ctx) {
   return RN_OK;
 }
 
-#define ROW(name, init_, fn, flags_)                                                            \
-  {                                                                                             \
-    .op = name, .device = "CPU", .flags = flags_, .state_size = sizeof(state_t), .init = init_, \
-    .compute = fn                                                                               \
+#define ROW(name, init_, fn, flags_)                                                        \
+  {                                                                                         \
+    .op = name, .device = "CPU", .flags = flags_, .state_size = sizeof(fake_quant_state_t), \
+    .init = init_, .compute = fn                                                            \
   }
 static const rn_kernel_def_t rows[] = {
     ROW("FakeQuantWithMinMaxArgs", args_init, args_compute, RN_KERNEL_IN_PLACE),

@@ -7,18 +7,18 @@
 #include "kernels/cpu/array.h"
 #include "kernels/kernel_rows.h"
 
-typedef struct state_t {
+typedef struct quantize_state_t {
   bool is_signed, is_narrow, has_range, rounds_up, has_bits_input;
   bool is_first;  // V1: the limits are attributes
   float min, max;
   int64_t bits, axis;
-} state_t;
+} quantize_state_t;
 
-static bool bits_are_good(const state_t* state, int64_t bits) {
+static bool bits_are_good(const quantize_state_t* state, int64_t bits) {
   return bits > 0 && bits < (state->is_signed ? 62 : 63);
 }
 
-static rn_status_t common_init(const rn_kernel_init_t* init, state_t* state) {
+static rn_status_t common_init(const rn_kernel_init_t* init, quantize_state_t* state) {
   state->is_signed = rn_init_bool(init, "signed_input");
   state->is_narrow = rn_init_bool(init, "narrow_range");
   state->has_range = rn_init_bool(init, "range_given");
@@ -28,21 +28,21 @@ static rn_status_t common_init(const rn_kernel_init_t* init, state_t* state) {
   return RN_OK;
 }
 
-static rn_status_t check_bits(const state_t* state) {
+static rn_status_t check_bits(const quantize_state_t* state) {
   if (bits_are_good(state, state->bits)) return RN_OK;
   return rn_invalid_argument("num_bits is out of range: %" PRId64 " with signed_input_ %d",
                              state->bits, state->is_signed);
 }
 
 static rn_status_t v1_init(const rn_kernel_init_t* init, void* state_) {
-  state_t* state = state_;
-  *state = (state_t){.is_first = true,
-                     .is_signed = rn_init_bool(init, "signed_input"),
-                     .has_range = rn_init_bool(init, "range_given"),
-                     .min = rn_init_float(init, "input_min"),
-                     .max = rn_init_float(init, "input_max"),
-                     .bits = rn_init_int(init, "num_bits"),
-                     .axis = -1};
+  quantize_state_t* state = state_;
+  *state = (quantize_state_t){.is_first = true,
+                              .is_signed = rn_init_bool(init, "signed_input"),
+                              .has_range = rn_init_bool(init, "range_given"),
+                              .min = rn_init_float(init, "input_min"),
+                              .max = rn_init_float(init, "input_max"),
+                              .bits = rn_init_int(init, "num_bits"),
+                              .axis = -1};
   RN_RETURN_IF_ERROR(check_bits(state));
   if (state->has_range && !(state->min <= state->max))
     return rn_invalid_argument("Invalid range: input_min %g > input_max %g", state->min,
@@ -51,7 +51,7 @@ static rn_status_t v1_init(const rn_kernel_init_t* init, void* state_) {
 }
 
 static rn_status_t v2_init(const rn_kernel_init_t* init, void* state_) {
-  state_t* state = state_;
+  quantize_state_t* state = state_;
   RN_RETURN_IF_ERROR(common_init(init, state));
   state->bits = rn_init_int(init, "num_bits");
   state->rounds_up = rn_str_is(rn_init_string(init, "round_mode"), "HALF_UP");
@@ -59,7 +59,7 @@ static rn_status_t v2_init(const rn_kernel_init_t* init, void* state_) {
 }
 
 static rn_status_t v3_init(const rn_kernel_init_t* init, void* state_) {
-  state_t* state = state_;
+  quantize_state_t* state = state_;
   state->has_bits_input = true;
   return common_init(init, state);
 }
@@ -71,7 +71,7 @@ typedef struct slice_t {
 
 // Widens the range so that 0 is a level, without moving the side that determines the scale.
 #define QUANTIZE(T, MAX, RINT, FLOOR)                                                          \
-  static void quantize_##T(const state_t* state, int64_t bits, const T* in, T* out,            \
+  static void quantize_##T(const quantize_state_t* state, int64_t bits, const T* in, T* out,   \
                            const slice_t* slice, T min, T max) {                               \
     T least =                                                                                  \
         (T)(state->is_signed ? -(INT64_C(1) << (bits - 1)) + (state->is_narrow ? 1 : 0) : 0);  \
@@ -112,7 +112,8 @@ static rn_status_t check_range(const rn_tensor_t* min, const rn_tensor_t* max, i
   return rn_invalid_argument("Invalid range: input_min %g > input_max %g", low, high);
 }
 
-static rn_status_t check_limits(rn_kernel_ctx_t* ctx, const state_t* state, int64_t slices) {
+static rn_status_t check_limits(rn_kernel_ctx_t* ctx, const quantize_state_t* state,
+                                int64_t slices) {
   static const char* const names[2] = {"input_min", "input_max"};
   if (state->is_first) return RN_OK;
   for (int i = 0; i < 2 && state->has_range; ++i) {
@@ -130,7 +131,7 @@ static rn_status_t check_limits(rn_kernel_ctx_t* ctx, const state_t* state, int6
   return RN_OK;
 }
 
-static rn_status_t read_bits(rn_kernel_ctx_t* ctx, const state_t* state, int64_t* out) {
+static rn_status_t read_bits(rn_kernel_ctx_t* ctx, const quantize_state_t* state, int64_t* out) {
   *out = state->bits;
   if (!state->has_bits_input) return RN_OK;
   const rn_tensor_t* bits = rn_in(ctx, 3);
@@ -143,7 +144,7 @@ static rn_status_t read_bits(rn_kernel_ctx_t* ctx, const state_t* state, int64_t
                              state->is_signed);
 }
 
-static int64_t slices_of(const state_t* state, const rn_tensor_t* x, slice_t* out) {
+static int64_t slices_of(const quantize_state_t* state, const rn_tensor_t* x, slice_t* out) {
   *out = (slice_t){1, x->count, x->count};
   if (state->axis == -1) return 1;
   rn_axis_view_t view = rn_axis_view(x, (int)state->axis);
@@ -153,7 +154,7 @@ static int64_t slices_of(const state_t* state, const rn_tensor_t* x, slice_t* ou
 
 // The limit of slice |i| in input |at|, if there are limits.
 static double limit_of(const rn_kernel_ctx_t* ctx, int at, int64_t i) {
-  const state_t* state = ctx->state;
+  const quantize_state_t* state = ctx->state;
   if (!state->has_range) return 0;
   if (state->is_first) return at == 1 ? state->min : state->max;
   const rn_tensor_t* limit = rn_in(ctx, at);
@@ -162,7 +163,7 @@ static double limit_of(const rn_kernel_ctx_t* ctx, int at, int64_t i) {
 }
 
 static rn_status_t quantize_compute(rn_kernel_ctx_t* ctx) {
-  const state_t* state = ctx->state;
+  const quantize_state_t* state = ctx->state;
   const rn_tensor_t* in = rn_in(ctx, 0);
   int64_t bits = 0;
   slice_t slice;
@@ -201,14 +202,14 @@ PASS(float)
 PASS(double)
 
 static rn_status_t gradient_init(const rn_kernel_init_t* init, void* state) {
-  ((state_t*)state)->axis = rn_init_int(init, "axis");
-  ((state_t*)state)->has_range = true;
+  ((quantize_state_t*)state)->axis = rn_init_int(init, "axis");
+  ((quantize_state_t*)state)->has_range = true;
   return RN_OK;
 }
 
 static rn_status_t check_gradient(rn_kernel_ctx_t* ctx, int64_t slices) {
   static const char* const names[2] = {"min", "max"};
-  const state_t* state = ctx->state;
+  const quantize_state_t* state = ctx->state;
   for (int i = 0; i < 2; ++i) {
     const rn_tensor_t* limit = rn_in(ctx, 2 + i);
     if (state->axis == -1 && limit->rank != 0)
@@ -221,7 +222,7 @@ static rn_status_t check_gradient(rn_kernel_ctx_t* ctx, int64_t slices) {
 }
 
 static rn_status_t gradient_compute(rn_kernel_ctx_t* ctx) {
-  const state_t* state = ctx->state;
+  const quantize_state_t* state = ctx->state;
   const rn_tensor_t *dy = rn_in(ctx, 0), *x = rn_in(ctx, 1);
   if (!rn_tensor_same_shape(dy, x))
     return rn_invalid_argument("gradient and input must be the same size");
@@ -251,10 +252,10 @@ static rn_status_t gradient_compute(rn_kernel_ctx_t* ctx) {
   return RN_OK;
 }
 
-#define ROW(op_, init_, compute_)                                             \
-  {                                                                           \
-    .op = op_, .device = "CPU", .types = {{"T", RN_T(FLOAT) | RN_T(DOUBLE)}}, \
-    .state_size = sizeof(state_t), .init = init_, .compute = compute_         \
+#define ROW(op_, init_, compute_)                                              \
+  {                                                                            \
+    .op = op_, .device = "CPU", .types = {{"T", RN_T(FLOAT) | RN_T(DOUBLE)}},  \
+    .state_size = sizeof(quantize_state_t), .init = init_, .compute = compute_ \
   }
 static const rn_kernel_def_t rows[] = {
     ROW("QuantizeAndDequantize", v1_init, quantize_compute),

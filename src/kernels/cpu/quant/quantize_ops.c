@@ -11,15 +11,15 @@
 
 typedef enum quant_mode_t { MIN_COMBINED = 0, MIN_FIRST, SCALED } quant_mode_t;
 
-typedef struct state_t {
+typedef struct quantize_ops_state_t {
   quant_mode_t mode;
   bool is_narrow, to_even;
   int64_t axis;
   float least_range;
   rn_dtype_t dtype;  // of the levels
-} state_t;
+} quantize_ops_state_t;
 
-static void common_init(const rn_kernel_init_t* init, state_t* state) {
+static void common_init(const rn_kernel_init_t* init, quantize_ops_state_t* state) {
   rn_str_t mode = rn_init_string(init, "mode");
   state->mode = rn_str_is(mode, "SCALED")      ? SCALED
                 : rn_str_is(mode, "MIN_FIRST") ? MIN_FIRST
@@ -38,20 +38,20 @@ static float half_of(rn_dtype_t dtype) {
 }
 
 // The input as slices with their own limits: one for all of it, or one per index of an axis.
-typedef struct slices_t {
+typedef struct quantize_ops_slices_t {
   int64_t count, outer, inner;
-} slices_t;
+} quantize_ops_slices_t;
 
-static slices_t slices_of(const rn_tensor_t* x, int64_t axis) {
-  if (axis < 0) return (slices_t){1, 1, x->count};
+static quantize_ops_slices_t slices_of(const rn_tensor_t* x, int64_t axis) {
+  if (axis < 0) return (quantize_ops_slices_t){1, 1, x->count};
   rn_axis_view_t view = rn_axis_view(x, (int)axis);
-  return (slices_t){view.size, view.outer, view.inner};
+  return (quantize_ops_slices_t){view.size, view.outer, view.inner};
 }
 
 // QuantizeV2.
 
 static rn_status_t quantize_init(const rn_kernel_init_t* init, void* state_) {
-  state_t* state = state_;
+  quantize_ops_state_t* state = state_;
   common_init(init, state);
   state->to_even = rn_str_is(rn_init_string(init, "round_mode"), "HALF_TO_EVEN");
   state->least_range = rn_init_float(init, "ensure_minimum_range");
@@ -85,7 +85,7 @@ static rn_status_t check_limit(const rn_tensor_t* x, const rn_tensor_t* limit, i
 }
 
 // Ensures that the range includes zero and is not too narrow.
-static rn_status_t widen(const state_t* state, rn_quant_limits_t* inout) {
+static rn_status_t widen(const quantize_ops_state_t* state, rn_quant_limits_t* inout) {
   if (inout->max < inout->min)
     return rn_invalid_argument("input_max_range must be larger than input_min_range.");
   float largest = fmaxf(1.0f, fmaxf(fabsf(inout->min), fabsf(inout->max)));
@@ -96,7 +96,7 @@ static rn_status_t widen(const state_t* state, rn_quant_limits_t* inout) {
 }
 
 // How to quantize floats between |*inout|; adjusts the limits as the mode requires.
-static rn_quant_in_t quantizer(const state_t* state, rn_quant_limits_t* inout) {
+static rn_quant_in_t quantizer(const quantize_ops_state_t* state, rn_quant_limits_t* inout) {
   rn_quant_in_t how = rn_quant_in(state->dtype, *inout);
   if (state->mode == MIN_FIRST) return how;
   how.shift = 0;
@@ -126,7 +126,7 @@ static rn_quant_in_t quantizer(const state_t* state, rn_quant_limits_t* inout) {
 #define LONG_RUN 64
 
 // One slice: runs of |inner| elements, |step| apart.
-typedef struct job_t {
+typedef struct quantize_ops_job_t {
   const rn_quant_in_t* in;    // floats to levels, or NULL
   const rn_quant_out_t* out;  // levels to floats
   rn_dtype_t dtype;           // of the levels
@@ -134,9 +134,9 @@ typedef struct job_t {
   const char* from;
   char* to;
   int64_t inner, step;
-} job_t;
+} quantize_ops_job_t;
 
-static void convert(const job_t* job, const void* from, void* to, int64_t n) {
+static void convert(const quantize_ops_job_t* job, const void* from, void* to, int64_t n) {
   if (job->in)
     rn_quant_levels(job->in, from, job->dtype, to, n);
   else
@@ -145,14 +145,14 @@ static void convert(const job_t* job, const void* from, void* to, int64_t n) {
 
 // Elements [begin, end) of one run.
 static void convert_piece(void* arg, int64_t begin, int64_t end) {
-  const job_t* job = arg;
+  const quantize_ops_job_t* job = arg;
   convert(job, job->from + (size_t)begin * job->from_size, job->to + (size_t)begin * job->to_size,
           end - begin);
 }
 
 // Runs [begin, end).
 static void convert_runs(void* arg, int64_t begin, int64_t end) {
-  const job_t* job = arg;
+  const quantize_ops_job_t* job = arg;
   const size_t from_step = (size_t)job->step * job->from_size;
   const size_t to_step = (size_t)job->step * job->to_size;
   const size_t from_run = (size_t)job->inner * job->from_size;
@@ -176,8 +176,8 @@ static void convert_runs(void* arg, int64_t begin, int64_t end) {
 }
 
 // Slice |i| of the elements at |from| and |to|.
-static void convert_slice(rn_kernel_ctx_t* ctx, const slices_t* slices, int64_t i, job_t job,
-                          const void* from, void* to) {
+static void convert_slice(rn_kernel_ctx_t* ctx, const quantize_ops_slices_t* slices, int64_t i,
+                          quantize_ops_job_t job, const void* from, void* to) {
   if (slices->inner == 0) return;
   size_t float_size = sizeof(float), level_size = rn_dtype_size(job.dtype);
   job.from_size = job.in ? float_size : level_size;
@@ -194,7 +194,7 @@ static void convert_slice(rn_kernel_ctx_t* ctx, const slices_t* slices, int64_t 
 }
 
 static rn_status_t quantize_compute(rn_kernel_ctx_t* ctx) {
-  const state_t* state = ctx->state;
+  const quantize_ops_state_t* state = ctx->state;
   const rn_tensor_t *x = rn_in(ctx, 0), *mins = rn_in(ctx, 1), *maxes = rn_in(ctx, 2);
   if (state->axis >= x->rank)
     return rn_invalid_argument(
@@ -203,7 +203,7 @@ static rn_status_t quantize_compute(rn_kernel_ctx_t* ctx) {
         state->axis, x->rank);
   RN_RETURN_IF_ERROR(check_limit(x, mins, state->axis, "min_range"));
   RN_RETURN_IF_ERROR(check_limit(x, maxes, state->axis, "max_range"));
-  slices_t slices = slices_of(x, state->axis);
+  quantize_ops_slices_t slices = slices_of(x, state->axis);
   rn_tensor_t *y = NULL, *min = NULL, *max = NULL;
   rn_shape_t limits_shape = state->axis < 0 ? RN_SHAPE_SCALAR : rn_tensor_shape(mins);
   RN_RETURN_IF_ERROR(rn_output(ctx, 0, rn_tensor_shape(x), &y));
@@ -215,7 +215,8 @@ static rn_status_t quantize_compute(rn_kernel_ctx_t* ctx) {
     rn_quant_limits_t limits = {RN_DATA(mins, float)[i], RN_DATA(maxes, float)[i]};
     RN_RETURN_IF_ERROR(widen(state, &limits));
     rn_quant_in_t how = quantizer(state, &limits);
-    convert_slice(ctx, &slices, i, (job_t){.in = &how, .dtype = state->dtype}, x->data, y->data);
+    convert_slice(ctx, &slices, i, (quantize_ops_job_t){.in = &how, .dtype = state->dtype}, x->data,
+                  y->data);
     RN_DATA(min, float)[i] = limits.min;
     RN_DATA(max, float)[i] = limits.max;
   }
@@ -225,7 +226,7 @@ static rn_status_t quantize_compute(rn_kernel_ctx_t* ctx) {
 // Dequantize.
 
 static rn_status_t dequantize_init(const rn_kernel_init_t* init, void* state_) {
-  state_t* state = state_;
+  quantize_ops_state_t* state = state_;
   common_init(init, state);
   if (rn_init_type(init, "dtype") == RN_BFLOAT16 && state->mode != MIN_COMBINED)
     return rn_invalid_argument(
@@ -234,7 +235,7 @@ static rn_status_t dequantize_init(const rn_kernel_init_t* init, void* state_) {
   return RN_OK;
 }
 
-static rn_quant_out_t dequantizer(const state_t* state, rn_quant_limits_t limits) {
+static rn_quant_out_t dequantizer(const quantize_ops_state_t* state, rn_quant_limits_t limits) {
   if (state->mode == MIN_FIRST) return rn_quant_out(state->dtype, limits);
   if (state->mode == MIN_COMBINED)
     return (rn_quant_out_t){.add = half_of(state->dtype),
@@ -257,23 +258,24 @@ static rn_status_t check_count(const rn_tensor_t* limit, const char* name, int64
 }
 
 // Into |to|, floats.
-static void dequantize(rn_kernel_ctx_t* ctx, const slices_t* slices, float* to) {
-  const state_t* state = ctx->state;
+static void dequantize(rn_kernel_ctx_t* ctx, const quantize_ops_slices_t* slices, float* to) {
+  const quantize_ops_state_t* state = ctx->state;
   const rn_tensor_t* x = rn_in(ctx, 0);
   for (int64_t i = 0; i < slices->count; ++i) {
     rn_quant_limits_t limits = {RN_DATA(rn_in(ctx, 1), float)[i], RN_DATA(rn_in(ctx, 2), float)[i]};
     rn_quant_out_t how = dequantizer(state, limits);
-    convert_slice(ctx, slices, i, (job_t){.out = &how, .dtype = state->dtype}, x->data, to);
+    convert_slice(ctx, slices, i, (quantize_ops_job_t){.out = &how, .dtype = state->dtype}, x->data,
+                  to);
   }
 }
 
 static rn_status_t dequantize_compute(rn_kernel_ctx_t* ctx) {
-  const state_t* state = ctx->state;
+  const quantize_ops_state_t* state = ctx->state;
   const rn_tensor_t* x = rn_in(ctx, 0);
   if (state->axis >= x->rank)
     return rn_invalid_argument("Axis must be less than input dimension(%d), got %" PRId64, x->rank,
                                state->axis);
-  slices_t slices = slices_of(x, state->axis);
+  quantize_ops_slices_t slices = slices_of(x, state->axis);
   RN_RETURN_IF_ERROR(check_count(rn_in(ctx, 1), "input_min_tensor", state->axis, slices.count));
   RN_RETURN_IF_ERROR(check_count(rn_in(ctx, 2), "input_max_tensor", state->axis, slices.count));
   if (slices.count > 1 && state->mode == MIN_FIRST)
@@ -392,13 +394,13 @@ static const rn_kernel_def_t rows[] = {
     {.op = "QuantizeV2",
      .device = "CPU",
      .types = {{"T", RN_TYPES_QUANTISED}},
-     .state_size = sizeof(state_t),
+     .state_size = sizeof(quantize_ops_state_t),
      .init = quantize_init,
      .compute = quantize_compute},
     {.op = "Dequantize",
      .device = "CPU",
      .types = {{"T", RN_TYPES_QUANTISED}, {"dtype", RN_T(FLOAT) | RN_T(BFLOAT16)}},
-     .state_size = sizeof(state_t),
+     .state_size = sizeof(quantize_ops_state_t),
      .init = dequantize_init,
      .compute = dequantize_compute},
     {.op = "Requantize",

@@ -11,7 +11,7 @@
 #define BLOCK_DEPTH 512  // pairs: this part of a strip fits the L1 cache
 #define PART_STRIPS 8    // strips per piece of work, if there are few rows
 
-typedef struct job_t {
+typedef struct quantized_gemm_job_t {
   const rn_quant_gemm_t* gemm;
   const rn_quant_table_t* table;
   int64_t depth;   // pairs
@@ -21,10 +21,10 @@ typedef struct job_t {
   uint32_t* sums;  // of B's columns
   bool failed;     // the thread that sets it first owns |status|
   rn_status_t status;
-} job_t;
+} quantized_gemm_job_t;
 
 static void pack_strips(void* arg, int64_t begin, int64_t end) {
-  const job_t* job = arg;
+  const quantized_gemm_job_t* job = arg;
   const rn_quant_gemm_t* gemm = job->gemm;
   const int64_t strip = job->table->strip;
   for (int64_t s = begin; s < end; ++s) {
@@ -47,8 +47,8 @@ static void pack_strips(void* arg, int64_t begin, int64_t end) {
 }
 
 // Initializes a row with the correction for the zero points.
-static void begin_row(const job_t* job, const int16_t* a, int64_t first, int64_t columns,
-                      int32_t* c) {
+static void begin_row(const quantized_gemm_job_t* job, const int16_t* a, int64_t first,
+                      int64_t columns, int32_t* c) {
   const rn_quant_gemm_t* gemm = job->gemm;
   uint32_t sum = 0, a_zero = (uint32_t)gemm->a_zero, b_zero = (uint32_t)gemm->b_zero;
   for (int64_t i = 0; i < gemm->k; ++i) sum += (uint32_t)a[i];
@@ -57,8 +57,8 @@ static void begin_row(const job_t* job, const int16_t* a, int64_t first, int64_t
 }
 
 // Rows [begin, end) of C, strips [first, last).
-static void run_block(const job_t* job, int64_t begin, int64_t end, int64_t first, int64_t last,
-                      int16_t* a) {
+static void run_block(const quantized_gemm_job_t* job, int64_t begin, int64_t end, int64_t first,
+                      int64_t last, int16_t* a) {
   const rn_quant_gemm_t* gemm = job->gemm;
   const int64_t width = job->table->strip, step = 2 * job->depth;
   int64_t from = first * width, to = last * width < gemm->n ? last * width : gemm->n;
@@ -83,7 +83,7 @@ static void run_block(const job_t* job, int64_t begin, int64_t end, int64_t firs
     }
 }
 
-static rn_status_t run_blocks(const job_t* job, int64_t begin, int64_t end) {
+static rn_status_t run_blocks(const quantized_gemm_job_t* job, int64_t begin, int64_t end) {
   size_t bytes = (size_t)(BLOCK_ROWS * 2 * job->depth) * sizeof(int16_t);
   int16_t* a = NULL;
   RN_RETURN_IF_ERROR(rn_alloc(rn_allocator_default(), bytes, (void**)&a));
@@ -99,7 +99,7 @@ static rn_status_t run_blocks(const job_t* job, int64_t begin, int64_t end) {
 }
 
 static void run_piece(void* arg, int64_t begin, int64_t end) {
-  job_t* job = arg;
+  quantized_gemm_job_t* job = arg;
   rn_status_t status = run_blocks(job, begin, end);
   if (!rn_ok(status) && !__atomic_exchange_n(&job->failed, true, __ATOMIC_RELAXED))
     job->status = status;
@@ -108,7 +108,7 @@ static void run_piece(void* arg, int64_t begin, int64_t end) {
 }
 
 rn_status_t rn_quant_gemm(rn_kernel_ctx_t* ctx, const rn_quant_gemm_t* gemm) {
-  job_t job = {.gemm = gemm, .table = rn_quant_table(), .depth = (gemm->k + 1) / 2};
+  quantized_gemm_job_t job = {.gemm = gemm, .table = rn_quant_table(), .depth = (gemm->k + 1) / 2};
   job.strips = (gemm->n + job.table->strip - 1) / job.table->strip;
   int64_t columns = job.strips * job.table->strip, dims[2] = {columns, 2 * job.depth};
   rn_tensor_t panels = {0}, sums = {0};

@@ -12,12 +12,12 @@
 
 // Sums and products of two.
 
-typedef struct pair_t {
+typedef struct quantized_math_pair_t {
   int32_t x[256], y[256];
-} pair_t;
+} quantized_math_pair_t;
 
 static void add_run(void* arg, const void* const* in, const int* steps, void* out, int64_t n) {
-  const pair_t* pair = arg;
+  const quantized_math_pair_t* pair = arg;
   const uint8_t *x = in[0], *y = in[1];
   uint32_t* z = out;
   for (int64_t i = 0; i < n; ++i)
@@ -25,7 +25,7 @@ static void add_run(void* arg, const void* const* in, const int* steps, void* ou
 }
 
 static void multiply_run(void* arg, const void* const* in, const int* steps, void* out, int64_t n) {
-  const pair_t* pair = arg;
+  const quantized_math_pair_t* pair = arg;
   const uint8_t *x = in[0], *y = in[1];
   uint32_t* z = out;
   for (int64_t i = 0; i < n; ++i)
@@ -62,7 +62,7 @@ static rn_status_t add_compute(rn_kernel_ctx_t* ctx) {
   float range = fmaxf(fabsf(min), fabsf(max)) * (1 << 14);
   rn_quant_limits_t sum = {-range, range};
   bool x_is_one = rn_in(ctx, 0)->count == 1, y_is_one = !x_is_one && rn_in(ctx, 1)->count == 1;
-  pair_t pair;
+  quantized_math_pair_t pair;
   (x_is_one ? fill_each : fill_steps)(pair.x, x, sum);
   (y_is_one ? fill_each : fill_steps)(pair.y, y, sum);
   RN_RETURN_IF_ERROR(rn_broadcast_compute(ctx, 2, 0, RN_GRAIN_CHEAP, add_run, &pair));
@@ -81,7 +81,7 @@ static rn_status_t multiply_compute(rn_kernel_ctx_t* ctx) {
   if (!(y.max > y.min)) return rn_invalid_argument("max_x must be larger than min_b.");
   uint32_t x_zero = (uint32_t)rn_quant_level(RN_QUINT8, 0, x);
   uint32_t y_zero = (uint32_t)rn_quant_level(RN_QUINT8, 0, y);
-  pair_t pair;
+  quantized_math_pair_t pair;
   for (uint32_t i = 0; i < 256; ++i) {
     pair.x[i] = (int32_t)(i - x_zero);
     pair.y[i] = (int32_t)(i - y_zero);
@@ -198,14 +198,14 @@ static rn_status_t relux_compute(rn_kernel_ctx_t* ctx) {
 
 // Normalisation.
 
-typedef struct norm_t {
+typedef struct quantized_math_norm_t {
   float epsilon;
   bool scales;
-} norm_t;
+} quantized_math_norm_t;
 
 static rn_status_t norm_init(const rn_kernel_init_t* init, void* state) {
-  *(norm_t*)state = (norm_t){rn_init_float(init, "variance_epsilon"),
-                             rn_init_bool(init, "scale_after_normalization")};
+  *(quantized_math_norm_t*)state = (quantized_math_norm_t){
+      rn_init_float(init, "variance_epsilon"), rn_init_bool(init, "scale_after_normalization")};
   return RN_OK;
 }
 
@@ -241,7 +241,7 @@ static float norm_value(const rn_kernel_ctx_t* ctx, int i, int64_t channel) {
 // In fixed point: x * scale / one + offset, all with the same limits.
 static rn_status_t norm_compute(rn_kernel_ctx_t* ctx) {
   static const rn_quant_limits_t limits = {-(1 << 20), 1 << 20};
-  const norm_t* state = ctx->state;
+  const quantized_math_norm_t* state = ctx->state;
   RN_RETURN_IF_ERROR(check_norm(ctx));
   const rn_tensor_t* x = rn_in(ctx, 0);
   rn_tensor_t* y = NULL;
@@ -384,7 +384,7 @@ static const rn_kernel_def_t rows[] = {
     {.op = "QuantizedBatchNormWithGlobalNormalization",
      .device = "CPU",
      .types = {{"Tinput", BYTES}, {"out_type", WIDE}},
-     .state_size = sizeof(norm_t),
+     .state_size = sizeof(quantized_math_norm_t),
      .init = norm_init,
      .compute = norm_compute},
     {.op = "QuantizedConcat",

@@ -21,23 +21,23 @@ static rn_status_t finish(rn_kernel_ctx_t* ctx) {
 
 // Matrices.
 
-typedef struct matmul_t {
+typedef struct quantized_products_matmul_t {
   bool transpose_a, transpose_b;
-} matmul_t;
+} quantized_products_matmul_t;
 
 static rn_status_t matmul_init(const rn_kernel_init_t* init, void* state) {
-  *(matmul_t*)state =
-      (matmul_t){rn_init_bool(init, "transpose_a"), rn_init_bool(init, "transpose_b")};
+  *(quantized_products_matmul_t*)state = (quantized_products_matmul_t){
+      rn_init_bool(init, "transpose_a"), rn_init_bool(init, "transpose_b")};
   return RN_OK;
 }
 
-typedef struct matrix_t {
+typedef struct quantized_products_matrix_t {
   const uint8_t* data;
   int64_t row, column, columns;  // strides, and the number of columns
-} matrix_t;
+} quantized_products_matrix_t;
 
 static void matrix_row(const void* arg, int64_t row, int16_t* out) {
-  const matrix_t* a = arg;
+  const quantized_products_matrix_t* a = arg;
   const uint8_t* from = a->data + row * a->row;
   for (int64_t j = 0; j < a->columns; ++j) out[j] = from[j * a->column];
 }
@@ -59,7 +59,7 @@ static rn_status_t check_matmul(const rn_kernel_ctx_t* ctx) {
 }
 
 static rn_status_t matmul_compute(rn_kernel_ctx_t* ctx) {
-  const matmul_t* state = ctx->state;
+  const quantized_products_matmul_t* state = ctx->state;
   RN_RETURN_IF_ERROR(check_matmul(ctx));
   const rn_tensor_t *a = rn_in(ctx, 0), *b = rn_in(ctx, 1);
   const bool ta = state->transpose_a, tb = state->transpose_b;
@@ -74,7 +74,7 @@ static rn_status_t matmul_compute(rn_kernel_ctx_t* ctx) {
   RN_RETURN_IF_ERROR(finish(ctx));
   if (gemm.k == 0 && c->count) memset(c->data, 0, rn_tensor_bytes(c));
   if (gemm.k == 0 || c->count == 0) return RN_OK;
-  matrix_t rows = {a->data, ta ? 1 : gemm.k, ta ? gemm.m : 1, gemm.k};
+  quantized_products_matrix_t rows = {a->data, ta ? 1 : gemm.k, ta ? gemm.m : 1, gemm.k};
   gemm.row = matrix_row;
   gemm.arg = &rows;
   gemm.b = b->data;
@@ -221,7 +221,7 @@ static const rn_kernel_def_t rows[] = {
      .device = "CPU",
      .types = {{"T1", RN_T(QUINT8)}, {"T2", RN_T(QUINT8)}, {"Toutput", RN_T(QINT32)}},
      .flags = RN_KERNEL_EXPENSIVE,
-     .state_size = sizeof(matmul_t),
+     .state_size = sizeof(quantized_products_matmul_t),
      .init = matmul_init,
      .compute = matmul_compute},
     {.op = "QuantizedConv2D",

@@ -12,12 +12,12 @@
 #define BATCH 100        // numbers per batch if all have the same parameters
 #define WIDE 1.3         // standard deviations within the bounds for plain normal sampling
 
-typedef struct job_t {
+typedef struct bounded_job_t {
   rn_philox_t philox;
   const rn_tensor_t* params[4];  // means, standard deviations, lower and upper bounds
   rn_tensor_t* out;
   int64_t batches, batch;
-} job_t;
+} bounded_job_t;
 
 // Converts a block to uniform or normal numbers of the type. Returns how many.
 static int uniform_float(rn_philox_t* at, float out[4]) {
@@ -127,7 +127,7 @@ static int normal_half(rn_philox_t* at, float out[4]) {
   static T param_##N(const rn_tensor_t* tensor, int64_t b) {                                 \
     return load_##N(RN_DATA(tensor, const S) + (tensor->count == 1 ? 0 : b));                \
   }                                                                                          \
-  static bool batch_##N(const job_t* job, rn_philox_t* at, int64_t b) {                      \
+  static bool batch_##N(const bounded_job_t* job, rn_philox_t* at, int64_t b) {              \
     T mean = param_##N(job->params[0], b), deviation = param_##N(job->params[1], b);         \
     T low = param_##N(job->params[2], b), high = param_##N(job->params[3], b);               \
     if (!(deviation > 0 && low < high && (isfinite(low) || isfinite(high)))) return false;   \
@@ -159,7 +159,7 @@ BOUNDED(float, float, float, sqrtf, expf, logf)
 BOUNDED(double, double, double, sqrt, exp, log)
 BOUNDED(half, uint16_t, float, sqrtf, expf, logf)
 
-static bool draw_batch(const job_t* job, rn_philox_t* at, int64_t b) {
+static bool draw_batch(const bounded_job_t* job, rn_philox_t* at, int64_t b) {
   switch (job->out->dtype) {
     case RN_FLOAT:
       return batch_float(job, at, b);
@@ -170,14 +170,15 @@ static bool draw_batch(const job_t* job, rn_philox_t* at, int64_t b) {
   }
 }
 
-static rn_status_t draw_all(job_t* job) {
+static rn_status_t draw_all(bounded_job_t* job) {
   rn_philox_t at = job->philox;
   for (int64_t b = 0; b < job->batches; ++b)
     if (!draw_batch(job, &at, b)) return rn_invalid_argument("Invalid parameters");
   return RN_OK;
 }
 
-static rn_status_t check_params(const rn_kernel_ctx_t* ctx, job_t* job, bool* out_are_scalars) {
+static rn_status_t check_params(const rn_kernel_ctx_t* ctx, bounded_job_t* job,
+                                bool* out_are_scalars) {
   static const char* const names[] = {"means", "stddevs", "minvals", "maxvals"};
   *out_are_scalars = true;
   for (int i = 0; i < 4; ++i) {
@@ -202,7 +203,7 @@ static rn_status_t bounded(rn_kernel_ctx_t* ctx) {
   int64_t dims[RN_MAX_RANK];
   rn_shape_t shape;
   RN_RETURN_IF_ERROR(rn_read_dims(sizes, dims, &shape));
-  job_t job = {.batches = dims[0]};
+  bounded_job_t job = {.batches = dims[0]};
   bool are_scalars;
   RN_RETURN_IF_ERROR(check_params(ctx, &job, &are_scalars));
   RN_RETURN_IF_ERROR(rn_output(ctx, 0, shape, &job.out));
@@ -263,7 +264,7 @@ static rn_status_t spread(rn_kernel_ctx_t* ctx, const rn_tensor_t* param, rn_sha
   return RN_OK;
 }
 
-static rn_status_t draw_places(rn_kernel_ctx_t* ctx, job_t* job, rn_shape_t places,
+static rn_status_t draw_places(rn_kernel_ctx_t* ctx, bounded_job_t* job, rn_shape_t places,
                                rn_tensor_t* spread_params, rn_tensor_t* drawn, rn_tensor_t* out) {
   for (int i = 0; i < 4; ++i) {
     RN_RETURN_IF_ERROR(spread(ctx, rn_in(ctx, i + 2), places, job->batches, &spread_params[i]));
@@ -295,7 +296,7 @@ static rn_status_t stateless_bounded(rn_kernel_ctx_t* ctx) {
   for (int d = 0; ends_so && d < places.rank; ++d)
     ends_so = places.dims[d] == shape.dims[shape.rank - places.rank + d];
   if (!ends_so) return rn_invalid_argument("Shape passed in must end with broadcasted shape.");
-  job_t job = {.batches = 1};
+  bounded_job_t job = {.batches = 1};
   RN_RETURN_IF_ERROR(rn_random_seeded(rn_in(ctx, 1), &job.philox));
   rn_tensor_t *out = NULL, spread_params[4] = {0}, drawn = {0};
   RN_RETURN_IF_ERROR(rn_output(ctx, 0, shape, &out));

@@ -276,12 +276,12 @@ static void sampler_destroy(void* state) {
 }
 
 // Sampling. A set of the classes drawn, with open addressing.
-typedef struct seen_t {
+typedef struct candidate_sampler_seen_t {
   int64_t* slots;  // value + 1; 0 if free
   uint64_t mask;
-} seen_t;
+} candidate_sampler_seen_t;
 
-static bool see(seen_t* seen, int64_t value) {
+static bool see(candidate_sampler_seen_t* seen, int64_t value) {
   uint64_t at = (uint64_t)value * UINT64_C(0x9E3779B97F4A7C15) >> 20 & seen->mask;
   for (; seen->slots[at]; at = (at + 1) & seen->mask)
     if (seen->slots[at] == value + 1) return false;
@@ -309,7 +309,7 @@ static rn_status_t draw_unique(rn_kernel_ctx_t* ctx, const sampler_t* s, rn_phil
   rn_tensor_t slots = {0};
   RN_RETURN_IF_ERROR(rn_temp(ctx, RN_INT64, (rn_shape_t){1, &size}, &slots));
   memset(slots.data, 0, rn_tensor_bytes(&slots));
-  seen_t seen = {RN_DATA(&slots, int64_t), (uint64_t)size - 1};
+  candidate_sampler_seen_t seen = {RN_DATA(&slots, int64_t), (uint64_t)size - 1};
   rn_status_t status = RN_OK;
   for (int64_t picked = 0; picked < s->sampled && rn_ok(status);) {
     if (++tries == INT32_MAX)  // where stock ends the process
@@ -384,23 +384,23 @@ static rn_status_t init_hits(const rn_kernel_init_t* init, void* state) {
 }
 
 // The last position of every candidate, by its hash; at least half of the table is empty.
-typedef struct place_t {
+typedef struct candidate_sampler_place_t {
   int64_t value, at;  // |at| is -1 if empty
-} place_t;
-typedef struct places_t {
-  place_t* items;
+} candidate_sampler_place_t;
+typedef struct candidate_sampler_places_t {
+  candidate_sampler_place_t* items;
   int bits;  // log2 of the number of items
-} places_t;
+} candidate_sampler_places_t;
 
 // The item of |value|, or the empty one where it belongs.
-static place_t* find(const places_t* places, int64_t value) {
+static candidate_sampler_place_t* find(const candidate_sampler_places_t* places, int64_t value) {
   const uint64_t mask = (UINT64_C(1) << places->bits) - 1;
   uint64_t at = (uint64_t)value * 0x9e3779b97f4a7c15u >> (64 - places->bits);
   while (places->items[at].at >= 0 && places->items[at].value != value) at = (at + 1) & mask;
   return &places->items[at];
 }
 
-static rn_status_t output_hits(rn_kernel_ctx_t* ctx, const places_t* places) {
+static rn_status_t output_hits(rn_kernel_ctx_t* ctx, const candidate_sampler_places_t* places) {
   const rn_tensor_t* truth = rn_in(ctx, 0);
   int64_t columns = rn_tensor_dim(truth, 1), hits = 0, n = 0;
   for (int64_t i = 0; i < truth->count; ++i)
@@ -426,14 +426,14 @@ static rn_status_t accidental_hits(rn_kernel_ctx_t* ctx) {
     return rn_invalid_argument(
         "sampled_candidates must be a vector, which is typically an output from CandidateSampler");
   rn_allocator_t allocator = ctx->kernel->allocator;
-  places_t places = {.bits = 1};
+  candidate_sampler_places_t places = {.bits = 1};
   while ((int64_t)1 << places.bits < 2 * sampled->count) places.bits++;
   size_t count = (size_t)1 << places.bits;
   RN_RETURN_IF_ERROR(RN_NEW_ARRAY(allocator, count, &places.items));
   for (size_t i = 0; i < count; ++i) places.items[i].at = -1;
   for (int64_t i = 0; i < sampled->count; ++i) {
     int64_t value = RN_DATA(sampled, const int64_t)[i];
-    *find(&places, value) = (place_t){value, i};
+    *find(&places, value) = (candidate_sampler_place_t){value, i};
   }
   rn_status_t status = output_hits(ctx, &places);
   RN_FREE_ARRAY(allocator, places.items, count);

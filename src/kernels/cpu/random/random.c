@@ -19,18 +19,19 @@
 #define CHUNK_BLOCKS 256   // blocks of words generated at a time
 
 // A fill: group g of |group| outputs comes from block g of |philox|.
-typedef struct fill_t {
+typedef struct random_fill_t {
   rn_philox_t philox;
   void* out;
   int64_t count;
   int group;
   uint64_t low, range;  // for integers
   // Converts the words of |groups| groups to outputs.
-  void (*convert)(const struct fill_t* fill, const uint32_t* words, int64_t group, int64_t groups);
-} fill_t;
+  void (*convert)(const struct random_fill_t* fill, const uint32_t* words, int64_t group,
+                  int64_t groups);
+} random_fill_t;
 
 static void fill_piece(void* arg, int64_t begin, int64_t end) {
-  const fill_t* fill = arg;
+  const random_fill_t* fill = arg;
   const rn_philox_table_t* table = RN_ISA_PICK(&rn_philox_table_);
   uint32_t words[4 * CHUNK_BLOCKS];
   while (begin < end) {
@@ -44,51 +45,57 @@ static void fill_piece(void* arg, int64_t begin, int64_t end) {
 }
 
 static void float_piece(void* arg, int64_t begin, int64_t end) {
-  const fill_t* fill = arg;
+  const random_fill_t* fill = arg;
   rn_philox_t at = fill->philox;
   rn_philox_skip(&at, (uint64_t)begin);
   RN_ISA_PICK(&rn_philox_table_)->floats(&at, (float*)fill->out + 4 * begin, end - begin);
 }
 
 // Number of outputs from group |group| on in |groups| groups, up to the end of the tensor.
-static inline int64_t outputs_of(const fill_t* fill, int64_t group, int64_t groups) {
+static inline int64_t outputs_of(const random_fill_t* fill, int64_t group, int64_t groups) {
   int64_t first = group * fill->group, count = groups * fill->group;
   return fill->count - first < count ? fill->count - first : count;
 }
 
-static void to_float(const fill_t* fill, const uint32_t* words, int64_t group, int64_t groups) {
+static void to_float(const random_fill_t* fill, const uint32_t* words, int64_t group,
+                     int64_t groups) {
   float* out = (float*)fill->out + 4 * group;
   int64_t n = outputs_of(fill, group, groups);
   for (int64_t i = 0; i < n; ++i) out[i] = rn_word_to_float(words[i]);
 }
 
-static void to_double(const fill_t* fill, const uint32_t* words, int64_t group, int64_t groups) {
+static void to_double(const random_fill_t* fill, const uint32_t* words, int64_t group,
+                      int64_t groups) {
   double* out = (double*)fill->out + 2 * group;
   int64_t n = outputs_of(fill, group, groups);
   for (int64_t i = 0; i < n; ++i) out[i] = rn_words_to_double(words[2 * i], words[2 * i + 1]);
 }
 
 // Ten random bits after a leading one, minus one: a half in [0, 1). All of these are exact.
-static void to_half(const fill_t* fill, const uint32_t* words, int64_t group, int64_t groups) {
+static void to_half(const random_fill_t* fill, const uint32_t* words, int64_t group,
+                    int64_t groups) {
   uint16_t* out = (uint16_t*)fill->out + 4 * group;
   int64_t n = outputs_of(fill, group, groups);
   for (int64_t i = 0; i < n; ++i) out[i] = rn_float_to_half((float)(words[i] & 0x3ff) * 0x1p-10f);
 }
 
-static void to_bfloat16(const fill_t* fill, const uint32_t* words, int64_t group, int64_t groups) {
+static void to_bfloat16(const random_fill_t* fill, const uint32_t* words, int64_t group,
+                        int64_t groups) {
   uint16_t* out = (uint16_t*)fill->out + 4 * group;
   int64_t n = outputs_of(fill, group, groups);
   for (int64_t i = 0; i < n; ++i) out[i] = rn_float_to_bfloat16((float)(words[i] & 0x7f) * 0x1p-7f);
 }
 
-static void to_int32(const fill_t* fill, const uint32_t* words, int64_t group, int64_t groups) {
+static void to_int32(const random_fill_t* fill, const uint32_t* words, int64_t group,
+                     int64_t groups) {
   uint32_t* out = (uint32_t*)fill->out + 4 * group;
   int64_t n = outputs_of(fill, group, groups);
   uint32_t low = (uint32_t)fill->low, range = (uint32_t)fill->range;
   for (int64_t i = 0; i < n; ++i) out[i] = low + words[i] % range;
 }
 
-static void to_int64(const fill_t* fill, const uint32_t* words, int64_t group, int64_t groups) {
+static void to_int64(const random_fill_t* fill, const uint32_t* words, int64_t group,
+                     int64_t groups) {
   uint64_t* out = (uint64_t*)fill->out + 2 * group;
   int64_t n = outputs_of(fill, group, groups);
   for (int64_t i = 0; i < n; ++i) {
@@ -97,13 +104,13 @@ static void to_int64(const fill_t* fill, const uint32_t* words, int64_t group, i
   }
 }
 
-static void bits_to_int32(const fill_t* fill, const uint32_t* words, int64_t group,
+static void bits_to_int32(const random_fill_t* fill, const uint32_t* words, int64_t group,
                           int64_t groups) {
   memcpy((uint32_t*)fill->out + 4 * group, words,
          (size_t)outputs_of(fill, group, groups) * sizeof *words);
 }
 
-static void bits_to_int64(const fill_t* fill, const uint32_t* words, int64_t group,
+static void bits_to_int64(const random_fill_t* fill, const uint32_t* words, int64_t group,
                           int64_t groups) {
   uint64_t* out = (uint64_t*)fill->out + 2 * group;
   int64_t n = outputs_of(fill, group, groups);
@@ -138,22 +145,22 @@ static inline void store_float(rn_dtype_t dtype, void* out, int64_t i, float val
     ((uint16_t*)out)[i] = rn_float_to_bfloat16(value);
 }
 
-#define NORMAL(name, dtype)                                                              \
-  static void normal_to_##name(const fill_t* fill, const uint32_t* words, int64_t group, \
-                               int64_t groups) {                                         \
-    int64_t n = outputs_of(fill, group, groups);                                         \
-    for (int64_t i = 0; i < n; i += 2) {                                                 \
-      float pair[2];                                                                     \
-      rn_random_normal_floats(words[i], words[i + 1], pair);                             \
-      store_float(dtype, fill->out, 4 * group + i, pair[0]);                             \
-      if (i + 1 < n) store_float(dtype, fill->out, 4 * group + i + 1, pair[1]);          \
-    }                                                                                    \
+#define NORMAL(name, dtype)                                                                     \
+  static void normal_to_##name(const random_fill_t* fill, const uint32_t* words, int64_t group, \
+                               int64_t groups) {                                                \
+    int64_t n = outputs_of(fill, group, groups);                                                \
+    for (int64_t i = 0; i < n; i += 2) {                                                        \
+      float pair[2];                                                                            \
+      rn_random_normal_floats(words[i], words[i + 1], pair);                                    \
+      store_float(dtype, fill->out, 4 * group + i, pair[0]);                                    \
+      if (i + 1 < n) store_float(dtype, fill->out, 4 * group + i + 1, pair[1]);                 \
+    }                                                                                           \
   }
 NORMAL(float, RN_FLOAT)
 NORMAL(half, RN_HALF)
 NORMAL(bfloat16, RN_BFLOAT16)
 
-static void normal_to_double(const fill_t* fill, const uint32_t* words, int64_t group,
+static void normal_to_double(const random_fill_t* fill, const uint32_t* words, int64_t group,
                              int64_t groups) {
   double* out = (double*)fill->out + 2 * group;
   int64_t n = outputs_of(fill, group, groups);
@@ -178,7 +185,7 @@ static rn_status_t random_output(rn_kernel_ctx_t* ctx, int i, rn_tensor_t** out)
 }
 
 // Runs |fill|, whose kind and numbers are set; |philox| is its part of the stream.
-static void run_fill(rn_pool_t* pool, rn_philox_t philox, rn_tensor_t* out, fill_t* fill) {
+static void run_fill(rn_pool_t* pool, rn_philox_t philox, rn_tensor_t* out, random_fill_t* fill) {
   if (out->count == 0) return;
   fill->philox = philox;
   fill->out = out->data;
@@ -201,25 +208,25 @@ static rn_philox_t reserve(rn_kernel_ctx_t* ctx, const rn_tensor_t* out) {
 }
 
 void rn_random_uniform(rn_pool_t* pool, rn_philox_t philox, rn_tensor_t* out) {
-  fill_t fill = {.convert = out->dtype == RN_FLOAT    ? to_float
-                            : out->dtype == RN_DOUBLE ? to_double
-                            : out->dtype == RN_HALF   ? to_half
-                                                      : to_bfloat16};
+  random_fill_t fill = {.convert = out->dtype == RN_FLOAT    ? to_float
+                                   : out->dtype == RN_DOUBLE ? to_double
+                                   : out->dtype == RN_HALF   ? to_half
+                                                             : to_bfloat16};
   run_fill(pool, philox, out, &fill);
 }
 
 void rn_random_normal(rn_pool_t* pool, rn_philox_t philox, rn_tensor_t* out) {
-  fill_t fill = {.convert = out->dtype == RN_FLOAT    ? normal_to_float
-                            : out->dtype == RN_DOUBLE ? normal_to_double
-                            : out->dtype == RN_HALF   ? normal_to_half
-                                                      : normal_to_bfloat16};
+  random_fill_t fill = {.convert = out->dtype == RN_FLOAT    ? normal_to_float
+                                   : out->dtype == RN_DOUBLE ? normal_to_double
+                                   : out->dtype == RN_HALF   ? normal_to_half
+                                                             : normal_to_bfloat16};
   run_fill(pool, philox, out, &fill);
 }
 
 void rn_random_integers(rn_pool_t* pool, rn_philox_t philox, uint64_t low, uint64_t range,
                         rn_tensor_t* out) {
   bool is_wide = rn_dtype_size(out->dtype) == 8;
-  fill_t fill = {.low = low, .range = range};
+  random_fill_t fill = {.low = low, .range = range};
   if (range)
     fill.convert = is_wide ? to_int64 : to_int32;
   else

@@ -11,13 +11,13 @@
 
 // |samples| numbers per set of parameters, of which there are |params|. Sample s of set p is output
 // s * params + p, but its position in the stream is p * samples + s.
-typedef struct job_t {
+typedef struct reject_job_t {
   rn_philox_t philox;
   int64_t samples, params;
   const rn_tensor_t *a, *b;  // the parameters; b is NULL if there is only one
   rn_tensor_t* out;
   double (*draw)(rn_philox_t* philox, double a, double b);
-} job_t;
+} reject_job_t;
 
 static double number_at(const rn_tensor_t* tensor, int64_t i) {
   switch (tensor->dtype) {
@@ -69,7 +69,7 @@ static void store(rn_tensor_t* tensor, int64_t i, double value) {
 static bool has_few(double count, double p) { return count * (p <= 0.5 ? p : 1 - p) < 10; }
 
 static void draw_piece(void* arg, int64_t begin, int64_t end) {
-  const job_t* job = arg;
+  const reject_job_t* job = arg;
   for (int64_t n = begin; n < end; ++n) {
     int64_t p = n / job->samples, s = n % job->samples;
     double a = number_at(job->a, job->a->count == 1 ? 0 : p);
@@ -187,7 +187,7 @@ static double draw_binomial(rn_philox_t* philox, double count, double p) {
                   : count - draw_successes(&uniform, count, 1 - p);
 }
 
-static void run(rn_kernel_ctx_t* ctx, job_t* job) {
+static void run(rn_kernel_ctx_t* ctx, reject_job_t* job) {
   if (job->out->count == 0) return;
   rn_pool_for(rn_ctx_pool(ctx), job->out->count, 500, draw_piece, job);
 }
@@ -214,7 +214,7 @@ static rn_status_t sampled(rn_kernel_ctx_t* ctx, double (*draw)(rn_philox_t*, do
   rn_tensor_t* out = NULL;
   RN_RETURN_IF_ERROR(rn_output(ctx, 0, (rn_shape_t){shape.rank + param->rank, dims}, &out));
   if (out->count == 0) return RN_OK;
-  job_t job = {
+  reject_job_t job = {
       .philox = rn_random_stream_reserve(ctx->state, (uint64_t)out->count * RN_RANDOM_BLOCKS),
       .samples = samples,
       .params = param->count,
@@ -245,12 +245,12 @@ static rn_status_t placed(rn_kernel_ctx_t* ctx, rn_philox_t philox, int first,
   rn_tensor_t* out = NULL;
   RN_RETURN_IF_ERROR(rn_output(ctx, 0, shape, &out));
   if (out->count == 0) return RN_OK;
-  job_t job = {.philox = philox,
-               .samples = out->count / param->count,
-               .params = param->count,
-               .a = param,
-               .out = out,
-               .draw = draw};
+  reject_job_t job = {.philox = philox,
+                      .samples = out->count / param->count,
+                      .params = param->count,
+                      .a = param,
+                      .out = out,
+                      .draw = draw};
   run(ctx, &job);
   return RN_OK;
 }
@@ -342,7 +342,8 @@ static rn_status_t binomial_at(rn_kernel_ctx_t* ctx, int first, const rn_philox_
   int64_t count = rn_dims_product(set_dims, 0, sets.rank);
   rn_status_t status = spread(ctx, counts, probs, sets, count, params);
   if (rn_ok(status)) {
-    job_t job = {philox, out->count / count, count, &params[0], &params[1], out, draw_binomial};
+    reject_job_t job = {philox, out->count / count, count, &params[0], &params[1],
+                        out,    draw_binomial};
     run(ctx, &job);
   }
   rn_tensor_clear(&params[0]);

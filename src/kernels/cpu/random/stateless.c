@@ -4,10 +4,10 @@
 #include "kernels/kernel_rows.h"
 
 // V1 has shape and seed, V2 shape, key, counter and algorithm.
-typedef struct place_t {
+typedef struct stateless_place_t {
   rn_philox_t philox;
   int rest;  // the first input after those
-} place_t;
+} stateless_place_t;
 
 static bool is_seeded(const rn_kernel_ctx_t* ctx, int i) {
   rn_dtype_t dtype = rn_in(ctx, i)->dtype;
@@ -16,7 +16,7 @@ static bool is_seeded(const rn_kernel_ctx_t* ctx, int i) {
 }
 
 // Input |i| is the seed or the key.
-static rn_status_t place_at(const rn_kernel_ctx_t* ctx, int i, place_t* out) {
+static rn_status_t place_at(const rn_kernel_ctx_t* ctx, int i, stateless_place_t* out) {
   if (is_seeded(ctx, i)) {
     out->rest = i + 1;
     return rn_random_seeded(rn_in(ctx, i), &out->philox);
@@ -25,7 +25,7 @@ static rn_status_t place_at(const rn_kernel_ctx_t* ctx, int i, place_t* out) {
   return rn_random_from_key(rn_in(ctx, i), rn_in(ctx, i + 1), rn_in(ctx, i + 2), &out->philox);
 }
 
-static rn_status_t begin(rn_kernel_ctx_t* ctx, place_t* place, rn_tensor_t** out) {
+static rn_status_t begin(rn_kernel_ctx_t* ctx, stateless_place_t* place, rn_tensor_t** out) {
   const rn_tensor_t* sizes = rn_in(ctx, 0);
   if (sizes->rank != 1)
     return rn_invalid_argument("shape must be a vector of {int32,int64}, got shape %s",
@@ -39,7 +39,7 @@ static rn_status_t begin(rn_kernel_ctx_t* ctx, place_t* place, rn_tensor_t** out
 
 #define FILL(name)                                         \
   static rn_status_t name(rn_kernel_ctx_t* ctx) {          \
-    place_t place;                                         \
+    stateless_place_t place;                               \
     rn_tensor_t* out = NULL;                               \
     RN_RETURN_IF_ERROR(begin(ctx, &place, &out));          \
     rn_random_##name(rn_ctx_pool(ctx), place.philox, out); \
@@ -50,7 +50,7 @@ FILL(normal)
 FILL(truncated)
 
 static rn_status_t full_integers(rn_kernel_ctx_t* ctx) {
-  place_t place;
+  stateless_place_t place;
   rn_tensor_t* out = NULL;
   RN_RETURN_IF_ERROR(begin(ctx, &place, &out));
   rn_random_integers(rn_ctx_pool(ctx), place.philox, 0, 0, out);
@@ -58,7 +58,7 @@ static rn_status_t full_integers(rn_kernel_ctx_t* ctx) {
 }
 
 static rn_status_t integers(rn_kernel_ctx_t* ctx) {
-  place_t place;
+  stateless_place_t place;
   int rest = is_seeded(ctx, 1) ? 2 : 4;
   const rn_tensor_t *low = rn_in(ctx, rest), *high = rn_in(ctx, rest + 1);
   if (low->rank != 0)
@@ -77,13 +77,13 @@ static rn_status_t integers(rn_kernel_ctx_t* ctx) {
 }
 
 static rn_status_t multinomial(rn_kernel_ctx_t* ctx) {
-  place_t place;
+  stateless_place_t place;
   RN_RETURN_IF_ERROR(place_at(ctx, 2, &place));
   return rn_random_multinomial(ctx, &place.philox);
 }
 
 static rn_status_t shuffle(rn_kernel_ctx_t* ctx) {
-  place_t place;
+  stateless_place_t place;
   RN_RETURN_IF_ERROR(place_at(ctx, 1, &place));
   return rn_random_shuffle(ctx, &place.philox);
 }

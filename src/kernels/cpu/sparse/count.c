@@ -21,19 +21,19 @@ static rn_status_t count_init(const rn_kernel_init_t* init, void* state) {
 }
 
 // A value in its row.
-typedef struct item_t {
+typedef struct count_item_t {
   int64_t row, value, place;
-} item_t;
+} count_item_t;
 
 static int compare_items(const void* a, const void* b) {
-  const item_t *x = a, *y = b;
+  const count_item_t *x = a, *y = b;
   if (x->row != y->row) return x->row < y->row ? -1 : 1;
   if (x->value != y->value) return x->value < y->value ? -1 : 1;
   return (x->place > y->place) - (x->place < y->place);
 }
 
 // Sets the row of every value, in order.
-typedef rn_status_t (*row_fn_t)(rn_kernel_ctx_t* ctx, item_t* items, int64_t count);
+typedef rn_status_t (*count_row_fn_t)(rn_kernel_ctx_t* ctx, count_item_t* items, int64_t count);
 
 static void put_one(rn_tensor_t* out, int64_t i) {
   switch (out->dtype) {
@@ -49,7 +49,7 @@ static void put_one(rn_tensor_t* out, int64_t i) {
 }
 
 // Keeps the values to count: negative ones are an error, those above the maximum are skipped.
-static rn_status_t keep_items(const count_t* self, const rn_tensor_t* values, item_t* items,
+static rn_status_t keep_items(const count_t* self, const rn_tensor_t* values, count_item_t* items,
                               int64_t* out_count, int64_t* out_largest) {
   *out_count = *out_largest = 0;
   for (int64_t i = 0; i < values->count; ++i) {
@@ -57,13 +57,13 @@ static rn_status_t keep_items(const count_t* self, const rn_tensor_t* values, it
     if (value < 0) return rn_invalid_argument("Input values must all be non-negative");
     if (self->most >= 0 && value >= self->most) continue;
     if (value > *out_largest) *out_largest = value;
-    items[*out_count] = (item_t){items[i].row, value, i};
+    items[*out_count] = (count_item_t){items[i].row, value, i};
     ++*out_count;
   }
   return RN_OK;
 }
 
-static rn_status_t give(rn_kernel_ctx_t* ctx, const rn_tensor_t* weights, item_t* items,
+static rn_status_t give(rn_kernel_ctx_t* ctx, const rn_tensor_t* weights, count_item_t* items,
                         int64_t count, bool is_vector, const int64_t* shape) {
   const count_t* self = ctx->state;
   int64_t distinct = 0, n = -1, *indices = NULL;
@@ -95,9 +95,9 @@ static rn_status_t give(rn_kernel_ctx_t* ctx, const rn_tensor_t* weights, item_t
 
 static rn_status_t count_in(rn_kernel_ctx_t* ctx, rn_arena_t* arena, const rn_tensor_t* values,
                             const rn_tensor_t* weights, int64_t rows, bool is_vector,
-                            row_fn_t rows_of) {
+                            count_row_fn_t rows_of) {
   const count_t* self = ctx->state;
-  item_t* items = NULL;
+  count_item_t* items = NULL;
   int64_t count = 0, largest = 0;
   RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(arena, (size_t)values->count + 1, &items));
   RN_RETURN_IF_ERROR(rows_of(ctx, items, values->count));
@@ -111,7 +111,7 @@ static rn_status_t count_in(rn_kernel_ctx_t* ctx, rn_arena_t* arena, const rn_te
 
 static rn_status_t count_values(rn_kernel_ctx_t* ctx, const rn_tensor_t* values,
                                 const rn_tensor_t* weights, int64_t rows, bool is_vector,
-                                row_fn_t rows_of) {
+                                count_row_fn_t rows_of) {
   rn_arena_t arena;
   rn_arena_init(&arena, ctx->kernel->allocator);
   rn_status_t status = count_in(ctx, &arena, values, weights, rows, is_vector, rows_of);
@@ -127,7 +127,7 @@ static rn_status_t check_weights(const rn_tensor_t* weights, const rn_tensor_t* 
       rn_text_of(weights).text, name, rn_text_of(values).text);
 }
 
-static rn_status_t dense_rows(rn_kernel_ctx_t* ctx, item_t* items, int64_t count) {
+static rn_status_t dense_rows(rn_kernel_ctx_t* ctx, count_item_t* items, int64_t count) {
   const rn_tensor_t* values = rn_in(ctx, 0);
   int64_t width = rn_tensor_dim(values, values->rank - 1);
   for (int64_t i = 0; i < count; ++i) items[i].row = i / width;
@@ -146,7 +146,7 @@ static rn_status_t dense_count(rn_kernel_ctx_t* ctx) {
   return count_values(ctx, values, weights, rows, is_vector, dense_rows);
 }
 
-static rn_status_t sparse_rows(rn_kernel_ctx_t* ctx, item_t* items, int64_t count) {
+static rn_status_t sparse_rows(rn_kernel_ctx_t* ctx, count_item_t* items, int64_t count) {
   const rn_tensor_t *indices = rn_in(ctx, 0), *shape = rn_in(ctx, 2);
   int64_t rank = shape->count;
   for (int64_t i = 0; i < count; ++i) {
@@ -196,7 +196,7 @@ static rn_status_t sparse_count(rn_kernel_ctx_t* ctx) {
 }
 
 // Descending splits are processed as they are.
-static rn_status_t ragged_rows(rn_kernel_ctx_t* ctx, item_t* items, int64_t count) {
+static rn_status_t ragged_rows(rn_kernel_ctx_t* ctx, count_item_t* items, int64_t count) {
   const rn_tensor_t* splits = rn_in(ctx, 0);
   int64_t next = 0;
   for (int64_t i = 0; i < count; ++i) {

@@ -120,21 +120,21 @@ static void go_to_row(column_t* column, int64_t row) {
   column->last = row;
 }
 
-typedef struct columns_t {
+typedef struct cross_columns_t {
   column_t* items;
   int32_t count;
   int64_t batch;
   int64_t row;  // -1 before the first
-} columns_t;
+} cross_columns_t;
 
-static void begin_rows(columns_t* columns) {
+static void begin_rows(cross_columns_t* columns) {
   columns->row = -1;
   for (int32_t k = 0; k < columns->count; ++k) columns->items[k].at = columns->items[k].last = 0;
 }
 
 // Advances to the next row that may have crosses (those of the first sparse column, otherwise all)
 // and counts them.
-static rn_status_t next_row(columns_t* columns, bool* out_has, int64_t* out_crosses) {
+static rn_status_t next_row(cross_columns_t* columns, bool* out_has, int64_t* out_crosses) {
   column_t* first = columns->count ? &columns->items[0] : NULL;
   int64_t row = columns->row + 1;
   *out_has = false;
@@ -157,20 +157,20 @@ static rn_status_t next_row(columns_t* columns, bool* out_has, int64_t* out_cros
 }
 
 // How to make a value of a cross.
-typedef struct maker_t {
+typedef struct cross_maker_t {
   const cross_t* cross;
   rn_str_t separator;
   bool is_strong;
   uint64_t salt[2];
   uint64_t buckets;
   rn_strbuf_t* buf;
-} maker_t;
+} cross_maker_t;
 
 static rn_str_t text_of(const rn_tensor_t* values, int64_t i) {
   return rn_tstring_view(&RN_DATA(values, const rn_tstring_t)[i]);
 }
 
-static uint64_t hash_of(const maker_t* maker, const column_t* column, int64_t i) {
+static uint64_t hash_of(const cross_maker_t* maker, const column_t* column, int64_t i) {
   const rn_tensor_t* values = column->values;
   bool is_text = values->dtype == RN_STRING, is_dense = !column->indices;
   if (!is_text && (maker->cross->is_first_form || (is_dense && !maker->is_strong)))
@@ -190,7 +190,8 @@ static uint64_t join_hashes(uint64_t a, uint64_t b) {
   return mix(mix(result) * multiplier);
 }
 
-static int64_t cross_hash(const maker_t* maker, const columns_t* columns, const int64_t* at) {
+static int64_t cross_hash(const cross_maker_t* maker, const cross_columns_t* columns,
+                          const int64_t* at) {
   uint64_t hash = maker->cross->key;
   for (int32_t k = 0; k < columns->count; ++k) {
     const column_t* column = &columns->items[k];
@@ -200,8 +201,8 @@ static int64_t cross_hash(const maker_t* maker, const columns_t* columns, const 
   return (int64_t)(hash % (maker->buckets ? maker->buckets : (uint64_t)INT64_MAX));
 }
 
-static rn_status_t cross_text(const maker_t* maker, const columns_t* columns, const int64_t* at,
-                              rn_tstring_t* out) {
+static rn_status_t cross_text(const cross_maker_t* maker, const cross_columns_t* columns,
+                              const int64_t* at, rn_tstring_t* out) {
   rn_strbuf_t* buf = maker->buf;
   buf->size = 0;
   for (int32_t k = 0; k < columns->count; ++k) {
@@ -219,8 +220,9 @@ static rn_status_t cross_text(const maker_t* maker, const columns_t* columns, co
 }
 
 // Writes the crosses of one row; the last column's features vary fastest.
-static rn_status_t write_row(const maker_t* maker, const columns_t* columns, int64_t crosses,
-                             int64_t* at, int64_t* indices, rn_tensor_t* values, int64_t first) {
+static rn_status_t write_row(const cross_maker_t* maker, const cross_columns_t* columns,
+                             int64_t crosses, int64_t* at, int64_t* indices, rn_tensor_t* values,
+                             int64_t first) {
   memset(at, 0, (size_t)columns->count * sizeof *at);
   for (int64_t i = 0; i < crosses; ++i) {
     indices[2 * (first + i)] = columns->row;
@@ -235,8 +237,8 @@ static rn_status_t write_row(const maker_t* maker, const columns_t* columns, int
   return RN_OK;
 }
 
-static rn_status_t cross_rows(rn_kernel_ctx_t* ctx, const maker_t* maker, columns_t* columns,
-                              int64_t* at) {
+static rn_status_t cross_rows(rn_kernel_ctx_t* ctx, const cross_maker_t* maker,
+                              cross_columns_t* columns, int64_t* at) {
   int64_t total = 0, widest = 0, crosses = 0, *indices = NULL, first = 0;
   rn_tensor_t* values = NULL;
   bool has = false;
@@ -255,9 +257,9 @@ static rn_status_t cross_rows(rn_kernel_ctx_t* ctx, const maker_t* maker, column
   }
 }
 
-static rn_status_t cross_in(rn_kernel_ctx_t* ctx, maker_t* maker, rn_arena_t* arena) {
+static rn_status_t cross_in(rn_kernel_ctx_t* ctx, cross_maker_t* maker, rn_arena_t* arena) {
   const cross_t* cross = ctx->state;
-  columns_t columns = {.count = cross->sparse_count + cross->dense_count};
+  cross_columns_t columns = {.count = cross->sparse_count + cross->dense_count};
   int64_t* at = NULL;
   RN_RETURN_IF_ERROR(check_inputs(ctx, &columns.batch));
   RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(arena, (size_t)columns.count + 1, &columns.items));
@@ -271,7 +273,7 @@ static rn_status_t cross_in(rn_kernel_ctx_t* ctx, maker_t* maker, rn_arena_t* ar
   return cross_rows(ctx, maker, &columns, at);
 }
 
-static rn_status_t run(rn_kernel_ctx_t* ctx, maker_t* maker) {
+static rn_status_t run(rn_kernel_ctx_t* ctx, cross_maker_t* maker) {
   rn_arena_t arena;
   rn_strbuf_t buf;
   rn_arena_init(&arena, ctx->kernel->allocator);
@@ -285,8 +287,8 @@ static rn_status_t run(rn_kernel_ctx_t* ctx, maker_t* maker) {
 }
 
 static rn_status_t sparse_cross(rn_kernel_ctx_t* ctx) {
-  maker_t maker = {.separator = RN_STR("_X_"),
-                   .buckets = (uint64_t)((const cross_t*)ctx->state)->buckets};
+  cross_maker_t maker = {.separator = RN_STR("_X_"),
+                         .buckets = (uint64_t)((const cross_t*)ctx->state)->buckets};
   return run(ctx, &maker);
 }
 
@@ -301,14 +303,14 @@ static rn_status_t sparse_cross_v2(rn_kernel_ctx_t* ctx) {
   if (separator->rank != 0)
     return rn_invalid_argument("Input separator should be a scalar. Received: shape %s",
                                rn_text_of(separator).text);
-  maker_t maker = {.separator = text_of(separator, 0)};
+  cross_maker_t maker = {.separator = text_of(separator, 0)};
   return run(ctx, &maker);
 }
 
 static rn_status_t sparse_cross_hashed(rn_kernel_ctx_t* ctx) {
   const rn_tensor_t *buckets = argument(ctx, 0), *strong = argument(ctx, 1);
   const rn_tensor_t* salt = argument(ctx, 2);
-  maker_t maker = {0};
+  cross_maker_t maker = {0};
   if (buckets->rank != 0 || strong->rank != 0)
     return rn_invalid_argument("Inputs \"num_buckets\" and \"strong_hash\" should be scalars");
   if (salt->count != 2)

@@ -41,38 +41,38 @@ static void softmax_run(const rn_tensor_t* in, int64_t begin, int64_t end, rn_te
 // Reductions: sorting entries by the kept dimensions first makes those that are combined
 // neighbours.
 
-typedef struct reduce_t {
+typedef struct groups_reduce_t {
   rn_combine_op_t op;
   bool keeps_dims;
-} reduce_t;
+} groups_reduce_t;
 
 static rn_status_t reduce_init(const rn_kernel_init_t* init, void* state) {
-  reduce_t* reduce = state;
+  groups_reduce_t* reduce = state;
   reduce->op = strstr(init->op->name, "Max") ? RN_COMBINE_MAX : RN_COMBINE_ADD;
   reduce->keeps_dims = rn_init_bool(init, "keep_dims");
   return RN_OK;
 }
 
-typedef struct entry_t {
+typedef struct groups_entry_t {
   const int64_t* key;  // |rank| numbers
   int64_t place;
   int32_t rank;
-} entry_t;
+} groups_entry_t;
 
 static int compare_entries(const void* a, const void* b) {
-  const entry_t *x = a, *y = b;
+  const groups_entry_t *x = a, *y = b;
   int order = rn_sparse_compare(x->key, y->key, x->rank);
   return order ? order : (x->place > y->place) - (x->place < y->place);
 }
 
 // The kept dimensions first, then the reduced ones.
-typedef struct order_t {
+typedef struct groups_order_t {
   int32_t kept, rank;
   int32_t dims[RN_MAX_RANK];
-} order_t;
+} groups_order_t;
 
 // Reads the reduced axes (input 3) of the sparse tensor in inputs 0 to 2.
-static rn_status_t read_axes(rn_kernel_ctx_t* ctx, order_t* out) {
+static rn_status_t read_axes(rn_kernel_ctx_t* ctx, groups_order_t* out) {
   const rn_tensor_t *shape = rn_in(ctx, 2), *axes = rn_in(ctx, 3);
   bool is_reduced[RN_MAX_RANK] = {false};
   RN_RETURN_IF_ERROR(rn_sparse_check_reduced(shape, axes));
@@ -81,7 +81,7 @@ static rn_status_t read_axes(rn_kernel_ctx_t* ctx, order_t* out) {
     int64_t axis = rn_int_at(axes, i);
     is_reduced[axis < 0 ? axis + rank : axis] = true;
   }
-  *out = (order_t){.rank = 0};
+  *out = (groups_order_t){.rank = 0};
   for (int32_t pass = 0; pass < 2; ++pass) {
     for (int32_t d = 0; d < rank; ++d)
       if (is_reduced[d] == (pass == 1)) out->dims[out->rank++] = d;
@@ -90,8 +90,8 @@ static rn_status_t read_axes(rn_kernel_ctx_t* ctx, order_t* out) {
   return RN_OK;
 }
 
-static rn_status_t sorted_entries(const rn_sparse_t* in, const order_t* order, rn_arena_t* arena,
-                                  entry_t** out) {
+static rn_status_t sorted_entries(const rn_sparse_t* in, const groups_order_t* order,
+                                  rn_arena_t* arena, groups_entry_t** out) {
   int64_t* keys = NULL;
   size_t numbers = 0;
   if (!rn_mul_ok((size_t)in->count, (size_t)in->rank, &numbers)) return rn_out_of_memory();
@@ -100,7 +100,7 @@ static rn_status_t sorted_entries(const rn_sparse_t* in, const order_t* order, r
   for (int64_t i = 0; i < in->count; ++i) {
     int64_t* key = keys + i * in->rank;
     for (int32_t d = 0; d < in->rank; ++d) key[d] = rn_sparse_index(in, i)[order->dims[d]];
-    (*out)[i] = (entry_t){key, i, in->rank};
+    (*out)[i] = (groups_entry_t){key, i, in->rank};
   }
   qsort(*out, (size_t)in->count, sizeof **out, compare_entries);
   return RN_OK;
@@ -116,8 +116,8 @@ static bool is_sorted(const rn_sparse_t* in) {
 // As in stock, entries out of order give results in order, which no longer match their indices.
 static rn_status_t softmax_in(rn_kernel_ctx_t* ctx, rn_arena_t* arena) {
   rn_tensor_t *out = NULL, values;
-  order_t order = {.rank = RN_MAX_RANK};
-  entry_t* entries = NULL;
+  groups_order_t order = {.rank = RN_MAX_RANK};
+  groups_entry_t* entries = NULL;
   int64_t* indices = NULL;
   char* data = NULL;
   rn_sparse_t in;
@@ -153,12 +153,12 @@ static rn_status_t softmax_in(rn_kernel_ctx_t* ctx, rn_arena_t* arena) {
 }
 
 static rn_status_t reduce_in(rn_kernel_ctx_t* ctx, rn_arena_t* arena) {
-  const reduce_t* reduce = ctx->state;
+  const groups_reduce_t* reduce = ctx->state;
   rn_tensor_t* values = NULL;
   int64_t *indices = NULL, shape[RN_MAX_RANK], groups = 0, n = -1;
-  entry_t* entries = NULL;
+  groups_entry_t* entries = NULL;
   rn_sparse_t in;
-  order_t order;
+  groups_order_t order;
   RN_RETURN_IF_ERROR(read_axes(ctx, &order));
   RN_RETURN_IF_ERROR(rn_sparse_read(ctx, 0, &in));
   RN_RETURN_IF_ERROR(sorted_entries(&in, &order, arena, &entries));
@@ -187,10 +187,10 @@ static rn_status_t reduce_in(rn_kernel_ctx_t* ctx, rn_arena_t* arena) {
 static rn_status_t sparse_softmax(rn_kernel_ctx_t* ctx) { return rn_with_arena(ctx, softmax_in); }
 static rn_status_t reduce_sparse(rn_kernel_ctx_t* ctx) { return rn_with_arena(ctx, reduce_in); }
 
-#define REDUCE(name, types_)                                                               \
-  {                                                                                        \
-    .op = name, .device = "CPU", .types = {{"T", types_}}, .state_size = sizeof(reduce_t), \
-    .init = reduce_init, .compute = reduce_sparse                                          \
+#define REDUCE(name, types_)                                                                      \
+  {                                                                                               \
+    .op = name, .device = "CPU", .types = {{"T", types_}}, .state_size = sizeof(groups_reduce_t), \
+    .init = reduce_init, .compute = reduce_sparse                                                 \
   }
 
 static const rn_kernel_def_t rows[] = {

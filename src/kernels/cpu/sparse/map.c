@@ -5,16 +5,16 @@
 
 #define MAP_TYPE "SparseTensorsMap"
 
-typedef struct entry_t {
+typedef struct map_entry_t {
   int64_t number;  // its bytes are the key
   rn_sparse_parts_t parts;
-} entry_t;
+} map_entry_t;
 
 typedef struct sparse_map_t {
   rn_resource_t resource;
   rn_allocator_t allocator;
   rn_mutex_t mutex;  // guards what follows
-  rn_map_t entries;  // to entry_t, each owned
+  rn_map_t entries;  // to map_entry_t, each owned
   int64_t next;
 } sparse_map_t;
 
@@ -22,7 +22,7 @@ static rn_str_t key_of(const int64_t* number) {
   return rn_str_n((const char*)number, sizeof *number);
 }
 
-static void entry_destroy(rn_allocator_t allocator, entry_t* entry) {
+static void entry_destroy(rn_allocator_t allocator, map_entry_t* entry) {
   if (!entry) return;
   rn_sparse_parts_clear(&entry->parts);
   RN_FREE(allocator, entry);
@@ -50,15 +50,15 @@ static rn_status_t map_create(void* arg, rn_resource_t** out) {
   return RN_OK;
 }
 
-typedef struct user_t {
+typedef struct map_user_t {
   rn_allocator_t allocator;
   sparse_map_t* map;  // Retained
   char* name;         // Owned
   size_t name_size;
-} user_t;
+} map_user_t;
 
 static rn_status_t user_init(const rn_kernel_init_t* init, void* state) {
-  user_t* user = state;
+  map_user_t* user = state;
   rn_resource_t* map = NULL;
   rn_str_t name = rn_init_string(init, "shared_name");
   if (!name.size) name = init->node;
@@ -71,14 +71,14 @@ static rn_status_t user_init(const rn_kernel_init_t* init, void* state) {
 }
 
 static void user_destroy(void* state) {
-  user_t* user = state;
+  map_user_t* user = state;
   if (user->name) rn_free(user->allocator, user->name, user->name_size);
   if (user->map) rn_object_release(&user->map->resource.object);
 }
 
 // Takes |parts|; on failure the caller keeps them.
 static rn_status_t add(sparse_map_t* map, rn_sparse_parts_t* parts, int64_t* out_number) {
-  entry_t* entry = NULL;
+  map_entry_t* entry = NULL;
   RN_RETURN_IF_ERROR(RN_NEW(map->allocator, &entry));
   rn_mutex_lock(&map->mutex);
   entry->number = map->next;
@@ -93,9 +93,9 @@ static rn_status_t add(sparse_map_t* map, rn_sparse_parts_t* parts, int64_t* out
   return status;
 }
 
-static entry_t* take(sparse_map_t* map, int64_t number) {
+static map_entry_t* take(sparse_map_t* map, int64_t number) {
   rn_mutex_lock(&map->mutex);
-  entry_t* entry = rn_map_remove(&map->entries, key_of(&number));
+  map_entry_t* entry = rn_map_remove(&map->entries, key_of(&number));
   rn_mutex_unlock(&map->mutex);
   return entry;
 }
@@ -111,7 +111,8 @@ static rn_status_t add_one(rn_kernel_ctx_t* ctx) {
   RN_RETURN_IF_ERROR(rn_sparse_read(ctx, 0, &in));
   RN_RETURN_IF_ERROR(rn_sparse_parts_whole(ctx, &parts));
   rn_status_t status = rn_output(ctx, 0, RN_SHAPE_SCALAR, &out);
-  if (rn_ok(status)) status = add(((const user_t*)ctx->state)->map, &parts, RN_DATA(out, int64_t));
+  if (rn_ok(status))
+    status = add(((const map_user_t*)ctx->state)->map, &parts, RN_DATA(out, int64_t));
   rn_sparse_parts_clear(&parts);
   return status;
 }
@@ -129,7 +130,7 @@ static rn_status_t begin_rows(void* arg, int64_t rows) {
 
 static rn_status_t add_row(void* arg, int64_t row, rn_sparse_parts_t* parts) {
   adder_t* adder = arg;
-  sparse_map_t* map = ((const user_t*)adder->ctx->state)->map;
+  sparse_map_t* map = ((const map_user_t*)adder->ctx->state)->map;
   RN_RETURN_IF_ERROR(add(map, parts, &RN_DATA(adder->out, int64_t)[row]));
   adder->added = row + 1;
   return RN_OK;
@@ -153,7 +154,7 @@ static rn_status_t check_counts(rn_kernel_ctx_t* ctx) {
 
 // On failure removes what was added: no one would learn the numbers.
 static rn_status_t add_many(rn_kernel_ctx_t* ctx) {
-  sparse_map_t* map = ((const user_t*)ctx->state)->map;
+  sparse_map_t* map = ((const map_user_t*)ctx->state)->map;
   RN_RETURN_IF_ERROR(check_counts(ctx));
   adder_t adder = {ctx, NULL, 0};
   rn_status_t status =
@@ -164,7 +165,7 @@ static rn_status_t add_many(rn_kernel_ctx_t* ctx) {
 }
 
 static rn_status_t take_many(rn_kernel_ctx_t* ctx) {
-  const user_t* user = ctx->state;
+  const map_user_t* user = ctx->state;
   const rn_tensor_t* numbers = rn_in(ctx, 0);
   rn_sparse_parts_t* all = NULL;
   if (numbers->rank != 1)
@@ -177,7 +178,7 @@ static rn_status_t take_many(rn_kernel_ctx_t* ctx) {
   RN_RETURN_IF_ERROR(RN_NEW_ARRAY(allocator, (size_t)numbers->count, &all));
   rn_status_t status = RN_OK;
   for (int64_t n = 0; n < numbers->count && rn_ok(status); ++n) {
-    entry_t* entry = take(user->map, rn_int_at(numbers, n));
+    map_entry_t* entry = take(user->map, rn_int_at(numbers, n));
     if (entry) {
       all[n] = entry->parts;
       entry->parts = (rn_sparse_parts_t){0};
@@ -193,10 +194,10 @@ static rn_status_t take_many(rn_kernel_ctx_t* ctx) {
   return status;
 }
 
-#define ROW(name, flags_, function)                                                                \
-  {                                                                                                \
-    .op = name, .device = "CPU", .flags = flags_, .state_size = sizeof(user_t), .init = user_init, \
-    .destroy = user_destroy, .compute = function                                                   \
+#define ROW(name, flags_, function)                                                 \
+  {                                                                                 \
+    .op = name, .device = "CPU", .flags = flags_, .state_size = sizeof(map_user_t), \
+    .init = user_init, .destroy = user_destroy, .compute = function                 \
   }
 
 static const rn_kernel_def_t rows[] = {

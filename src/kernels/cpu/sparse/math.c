@@ -8,30 +8,30 @@
 #include "kernels/kernel_rows.h"
 
 // Indices [count, rank], int32 or int64, and values.
-typedef struct sparse_t {
+typedef struct math_sparse_t {
   const rn_tensor_t *indices, *values;
   int64_t count;
   int rank;
   int64_t shape[RN_MAX_RANK];
-} sparse_t;
+} math_sparse_t;
 
 // The parts unchanged, after checking that they fit together.
-static rn_status_t take_sparse(rn_kernel_ctx_t* ctx, sparse_t* out) {
+static rn_status_t take_sparse(rn_kernel_ctx_t* ctx, math_sparse_t* out) {
   const rn_tensor_t *indices = rn_in(ctx, 0), *values = rn_in(ctx, 1), *shape = rn_in(ctx, 2);
   if (shape->count > RN_MAX_RANK)
     return rn_invalid_argument("Too many dimensions in tensor: %lld", (long long)shape->count);
-  *out = (sparse_t){
+  *out = (math_sparse_t){
       .indices = indices, .values = values, .count = values->count, .rank = (int)shape->count};
   for (int d = 0; d < out->rank; ++d) out->shape[d] = rn_int_at(shape, d);
   return RN_OK;
 }
 
-static int64_t index_at(const sparse_t* sparse, int64_t i, int d) {
+static int64_t index_at(const math_sparse_t* sparse, int64_t i, int d) {
   return rn_int_at(sparse->indices, i * sparse->rank + d);
 }
 
 // Finds the first entry and dimension whose index is out of bounds; false if there is none.
-static bool find_outside(const sparse_t* sparse, int64_t* out_i, int* out_d) {
+static bool find_outside(const math_sparse_t* sparse, int64_t* out_i, int* out_d) {
   for (*out_i = 0; *out_i < sparse->count; ++*out_i)
     for (*out_d = 0; *out_d < sparse->rank; ++*out_d) {
       int64_t at = index_at(sparse, *out_i, *out_d);
@@ -42,7 +42,7 @@ static bool find_outside(const sparse_t* sparse, int64_t* out_i, int* out_d) {
 
 // A sparse tensor added to a dense one.
 
-static rn_status_t read_for_add(rn_kernel_ctx_t* ctx, const rn_tensor_t* b, sparse_t* out) {
+static rn_status_t read_for_add(rn_kernel_ctx_t* ctx, const rn_tensor_t* b, math_sparse_t* out) {
   const rn_tensor_t *indices = rn_in(ctx, 0), *values = rn_in(ctx, 1), *shape = rn_in(ctx, 2);
   RN_RETURN_IF_ERROR(rn_sparse_check_named(ctx, 0, "a"));
   if (rn_tensor_dim(indices, 0) != values->count)
@@ -69,7 +69,7 @@ static rn_status_t sparse_tensor_dense_add(rn_kernel_ctx_t* ctx) {
   rn_tensor_t* out = NULL;
   int64_t outside;
   int dimension;
-  sparse_t a;
+  math_sparse_t a;
   RN_RETURN_IF_ERROR(read_for_add(ctx, b, &a));
   if (find_outside(&a, &outside, &dimension))
     return rn_invalid_argument(
@@ -89,7 +89,8 @@ static rn_status_t sparse_tensor_dense_add(rn_kernel_ctx_t* ctx) {
 
 // Values combined with the dense ones at their positions; the dense tensor is broadcast.
 
-static rn_status_t dense_strides(const sparse_t* a, const rn_tensor_t* dense, int64_t* strides) {
+static rn_status_t dense_strides(const math_sparse_t* a, const rn_tensor_t* dense,
+                                 int64_t* strides) {
   int skipped = a->rank - dense->rank;
   int64_t stride = 1;
   bool fits = skipped >= 0;
@@ -106,7 +107,7 @@ static rn_status_t dense_strides(const sparse_t* a, const rn_tensor_t* dense, in
       rn_shape_text((rn_shape_t){(int16_t)a->rank, a->shape}).text, rn_text_of(dense).text);
 }
 
-static rn_status_t read_for_cwise(rn_kernel_ctx_t* ctx, sparse_t* out) {
+static rn_status_t read_for_cwise(rn_kernel_ctx_t* ctx, math_sparse_t* out) {
   const rn_tensor_t *indices = rn_in(ctx, 0), *values = rn_in(ctx, 1), *shape = rn_in(ctx, 2);
   RN_RETURN_IF_ERROR(rn_sparse_check_named(ctx, 0, "sp"));
   if (values->count != rn_tensor_dim(indices, 0))
@@ -128,7 +129,7 @@ static rn_status_t cwise(rn_kernel_ctx_t* ctx, rn_combine_op_t op) {
   int64_t strides[RN_MAX_RANK], outside;
   rn_tensor_t* out = NULL;
   int dimension;
-  sparse_t a;
+  math_sparse_t a;
   RN_RETURN_IF_ERROR(read_for_cwise(ctx, &a));
   RN_RETURN_IF_ERROR(dense_strides(&a, dense, strides));
   if (find_outside(&a, &outside, &dimension))
@@ -153,12 +154,12 @@ static rn_status_t cwise_div(rn_kernel_ctx_t* ctx) { return cwise(ctx, RN_COMBIN
 // Sparse matrix times dense matrix: a row of the product is a sum of rows of the dense one, each
 // times a value.
 
-typedef struct product_t {
+typedef struct math_product_t {
   bool adjoint_a, adjoint_b;
-} product_t;
+} math_product_t;
 
 static rn_status_t product_init(const rn_kernel_init_t* init, void* self) {
-  product_t* product = self;
+  math_product_t* product = self;
   product->adjoint_a = rn_init_bool(init, "adjoint_a");
   product->adjoint_b = rn_init_bool(init, "adjoint_b");
   return RN_OK;
@@ -186,7 +187,7 @@ static rn_status_t adjoint_of(rn_kernel_ctx_t* ctx, const rn_tensor_t* b, rn_ten
 
 // Multiplies and accumulates 16-bit floats in float: |sums| is the product before rounding, |rows|
 // holds a row of |b| and one of products.
-static void multiply_into(const sparse_t* a, const rn_tensor_t* b, bool adjoint_a,
+static void multiply_into(const math_sparse_t* a, const rn_tensor_t* b, bool adjoint_a,
                           rn_tensor_t* rows, rn_tensor_t* sums) {
   const rn_dtype_t wide = sums->dtype;
   rn_combine_fn_t mul = rn_combine(RN_COMBINE_MUL, wide), add = rn_combine(RN_COMBINE_ADD, wide);
@@ -204,7 +205,7 @@ static void multiply_into(const sparse_t* a, const rn_tensor_t* b, bool adjoint_
   }
 }
 
-static rn_status_t multiply(rn_kernel_ctx_t* ctx, const sparse_t* a, const rn_tensor_t* b,
+static rn_status_t multiply(rn_kernel_ctx_t* ctx, const math_sparse_t* a, const rn_tensor_t* b,
                             bool adjoint_a) {
   int64_t columns = rn_tensor_dim(b, 1), room = 2 * columns, m = a->shape[adjoint_a ? 1 : 0];
   const rn_dtype_t wide = rn_wide_dtype(b->dtype);
@@ -220,7 +221,7 @@ static rn_status_t multiply(rn_kernel_ctx_t* ctx, const sparse_t* a, const rn_te
   return status;
 }
 
-static rn_status_t read_for_product(rn_kernel_ctx_t* ctx, sparse_t* out) {
+static rn_status_t read_for_product(rn_kernel_ctx_t* ctx, math_sparse_t* out) {
   const rn_tensor_t *indices = rn_in(ctx, 0), *values = rn_in(ctx, 1), *shape = rn_in(ctx, 2);
   if (rn_in(ctx, 3)->rank != 2) return rn_invalid_argument("Tensor 'b' is not a matrix");
   if (shape->rank != 1) return rn_invalid_argument("Tensor 'a_shape' is not a vector");
@@ -237,7 +238,7 @@ static rn_status_t read_for_product(rn_kernel_ctx_t* ctx, sparse_t* out) {
 }
 
 // INVALID_ARGUMENT unless every index is within the matrix; the inner one, k, is checked first.
-static rn_status_t check_places(const sparse_t* a, bool adjoint_a) {
+static rn_status_t check_places(const math_sparse_t* a, bool adjoint_a) {
   for (int64_t i = 0; i < a->count; ++i)
     for (int turn = 0; turn < 2; ++turn) {
       int d = (turn == 0) != adjoint_a;
@@ -251,10 +252,10 @@ static rn_status_t check_places(const sparse_t* a, bool adjoint_a) {
 }
 
 static rn_status_t sparse_tensor_dense_mat_mul(rn_kernel_ctx_t* ctx) {
-  const product_t* product = ctx->state;
+  const math_product_t* product = ctx->state;
   const rn_tensor_t* b = rn_in(ctx, 3);
   rn_tensor_t turned = {0};
-  sparse_t a;
+  math_sparse_t a;
   RN_RETURN_IF_ERROR(read_for_product(ctx, &a));
   int64_t inner_a = a.shape[product->adjoint_a ? 0 : 1];
   int64_t inner_b = rn_tensor_dim(b, product->adjoint_b ? 1 : 0);
@@ -276,12 +277,12 @@ static rn_status_t sparse_tensor_dense_mat_mul(rn_kernel_ctx_t* ctx) {
 
 // Sums and maxima over dimensions, with a dense result. Elements without values are 0.
 
-typedef struct reduce_t {
+typedef struct sparse_math_reduce_t {
   bool keeps_dims;
-} reduce_t;
+} sparse_math_reduce_t;
 
 static rn_status_t reduce_init(const rn_kernel_init_t* init, void* self) {
-  ((reduce_t*)self)->keeps_dims = rn_init_bool(init, "keep_dims");
+  ((sparse_math_reduce_t*)self)->keeps_dims = rn_init_bool(init, "keep_dims");
   return RN_OK;
 }
 
@@ -289,7 +290,8 @@ static rn_status_t reduce_init(const rn_kernel_init_t* init, void* self) {
 static int reduced_shape(rn_kernel_ctx_t* ctx, const rn_sparse_t* in, int64_t* dims,
                          int64_t* strides) {
   const rn_tensor_t* axes = rn_in(ctx, 3);
-  bool keeps = ((const reduce_t*)ctx->state)->keeps_dims, is_reduced[RN_MAX_RANK] = {false};
+  bool keeps = ((const sparse_math_reduce_t*)ctx->state)->keeps_dims,
+       is_reduced[RN_MAX_RANK] = {false};
   for (int64_t i = 0; i < axes->count; ++i) {
     int64_t axis = rn_int_at(axes, i);
     is_reduced[axis < 0 ? axis + in->rank : axis] = true;
@@ -354,11 +356,11 @@ static const rn_kernel_def_t rows[] = {
     ROW("SparseDenseCwiseMul", RN_TYPES_REAL, .compute = cwise_mul),
     ROW("SparseDenseCwiseDiv", RN_TYPES_REAL, .compute = cwise_div),
     ROW("SparseTensorDenseMatMul", RN_TYPES_FLOATS | RN_TYPES_COMPLEX | RN_T(INT32),
-        .flags = RN_KERNEL_EXPENSIVE, .state_size = sizeof(product_t), .init = product_init,
+        .flags = RN_KERNEL_EXPENSIVE, .state_size = sizeof(math_product_t), .init = product_init,
         .compute = sparse_tensor_dense_mat_mul),
-    ROW("SparseReduceSum", RN_TYPES_NUMBERS, .state_size = sizeof(reduce_t), .init = reduce_init,
-        .compute = reduce_sum),
-    ROW("SparseReduceMax", RN_TYPES_REAL, .state_size = sizeof(reduce_t), .init = reduce_init,
-        .compute = reduce_max),
+    ROW("SparseReduceSum", RN_TYPES_NUMBERS, .state_size = sizeof(sparse_math_reduce_t),
+        .init = reduce_init, .compute = reduce_sum),
+    ROW("SparseReduceMax", RN_TYPES_REAL, .state_size = sizeof(sparse_math_reduce_t),
+        .init = reduce_init, .compute = reduce_max),
 };
 RN_KERNEL_FAMILY(cpu_sparse_math, rows);

@@ -9,12 +9,12 @@
 #include "kernels/cpu/sparse/sparse.h"
 #include "kernels/kernel_rows.h"
 
-typedef struct part_t {
+typedef struct merge_part_t {
   const int64_t* indices;  // [count, rank]
   const rn_tensor_t* values;
   const rn_tensor_t* shape;
   int64_t count;
-} part_t;
+} merge_part_t;
 
 // INVALID_ARGUMENT unless both shapes, which the kernel has checked to be vectors, are equal.
 static rn_status_t check_shapes(const rn_tensor_t* a, const rn_tensor_t* b) {
@@ -26,9 +26,9 @@ static rn_status_t check_shapes(const rn_tensor_t* a, const rn_tensor_t* b) {
   return RN_OK;
 }
 
-static part_t take_part(rn_kernel_ctx_t* ctx, int first) {
-  return (part_t){RN_DATA(rn_in(ctx, first), const int64_t), rn_in(ctx, first + 1),
-                  rn_in(ctx, first + 2), rn_in(ctx, first + 1)->count};
+static merge_part_t take_part(rn_kernel_ctx_t* ctx, int first) {
+  return (merge_part_t){RN_DATA(rn_in(ctx, first), const int64_t), rn_in(ctx, first + 1),
+                        rn_in(ctx, first + 2), rn_in(ctx, first + 1)->count};
 }
 
 // Reads the inputs of a sum.
@@ -110,18 +110,19 @@ static long double threshold_of(const rn_tensor_t* tensor) {
 }
 
 // The union of two lists: per entry its index in a and in b, or -1.
-typedef struct pair_t {
+typedef struct merge_pair_t {
   int64_t a, b;
-} pair_t;
+} merge_pair_t;
 
-static int64_t unite(const part_t* a, const part_t* b, int32_t rank, pair_t* out) {
+static int64_t unite(const merge_part_t* a, const merge_part_t* b, int32_t rank,
+                     merge_pair_t* out) {
   int64_t i = 0, j = 0, n = 0;
   while (i < a->count || j < b->count) {
     int order = i == a->count ? 1
                 : j == b->count
                     ? -1
                     : rn_sparse_compare(a->indices + i * rank, b->indices + j * rank, rank);
-    out[n++] = (pair_t){order <= 0 ? i : -1, order >= 0 ? j : -1};
+    out[n++] = (merge_pair_t){order <= 0 ? i : -1, order >= 0 ? j : -1};
     i += order <= 0;
     j += order >= 0;
   }
@@ -130,8 +131,8 @@ static int64_t unite(const part_t* a, const part_t* b, int32_t rank, pair_t* out
 
 // The combined value of |pair|; a missing one counts as 0 if |takes_zero|, otherwise the other is
 // copied.
-static void combine_pair(const part_t* a, const part_t* b, pair_t pair, rn_combine_fn_t combine,
-                         bool takes_zero, size_t size, char* out) {
+static void combine_pair(const merge_part_t* a, const merge_part_t* b, merge_pair_t pair,
+                         rn_combine_fn_t combine, bool takes_zero, size_t size, char* out) {
   static const char zero[16] = {0};
   const char* x = pair.a >= 0 ? rn_element(a->values, pair.a) : zero;
   const char* y = pair.b >= 0 ? rn_element(b->values, pair.b) : zero;
@@ -145,8 +146,8 @@ static void combine_pair(const part_t* a, const part_t* b, pair_t pair, rn_combi
 static rn_status_t merge(rn_kernel_ctx_t* ctx, rn_arena_t* arena, rn_combine_op_t op,
                          const rn_tensor_t* threshold) {
   rn_tensor_t *indices = NULL, *values = NULL;
-  part_t a = take_part(ctx, 0), b = take_part(ctx, 3);
-  pair_t* pairs = NULL;
+  merge_part_t a = take_part(ctx, 0), b = take_part(ctx, 3);
+  merge_pair_t* pairs = NULL;
   char* results = NULL;
   int32_t rank = (int32_t)a.shape->count;
   int64_t kept = 0;

@@ -54,24 +54,24 @@ static rn_status_t serialize_sparse(rn_kernel_ctx_t* ctx) {
   return status;
 }
 
-typedef struct writer_t {
+typedef struct serial_writer_t {
   rn_kernel_ctx_t* ctx;
   rn_tensor_t* out;
-} writer_t;
+} serial_writer_t;
 
 static rn_status_t begin_rows(void* arg, int64_t rows) {
-  writer_t* writer = arg;
+  serial_writer_t* writer = arg;
   const int64_t dims[2] = {rows, RN_SPARSE_PARTS};
   return rn_output(writer->ctx, 0, (rn_shape_t){2, dims}, &writer->out);
 }
 
 static rn_status_t write_row(void* arg, int64_t row, rn_sparse_parts_t* parts) {
-  writer_t* writer = arg;
+  serial_writer_t* writer = arg;
   return put_parts(writer->ctx, parts, writer->out, row);
 }
 
 static rn_status_t serialize_many(rn_kernel_ctx_t* ctx) {
-  writer_t writer = {ctx, NULL};
+  serial_writer_t writer = {ctx, NULL};
   return rn_sparse_parts_each(ctx, &(rn_sparse_visitor_t){&writer, begin_rows, write_row});
 }
 

@@ -36,20 +36,20 @@ static rn_status_t sets_init(const rn_kernel_init_t* init, void* state) {
 
 // One operand: dense rows, or runs of sparse entries. |shape| is that of the groups, plus a last
 // size.
-typedef struct operand_t {
+typedef struct sets_operand_t {
   const rn_tensor_t* values;
   int32_t rank;
   const int64_t* shape;
   bool is_sparse;
   rn_sparse_t sparse;
   int64_t at;  // the next entry or row
-} operand_t;
+} sets_operand_t;
 
-static rn_status_t read_dense(rn_kernel_ctx_t* ctx, int i, operand_t* out) {
+static rn_status_t read_dense(rn_kernel_ctx_t* ctx, int i, sets_operand_t* out) {
   const rn_tensor_t* set = rn_in(ctx, i);
   if (set->rank < 2)
     return rn_invalid_argument("Shape %s has rank %d < 2", rn_text_of(set).text, set->rank);
-  *out = (operand_t){.values = set, .rank = set->rank, .shape = rn_tensor_dims(set)};
+  *out = (sets_operand_t){.values = set, .rank = set->rank, .shape = rn_tensor_dims(set)};
   return RN_OK;
 }
 
@@ -73,7 +73,7 @@ static rn_status_t check_groups_of(const rn_sparse_t* sparse, bool is_matched) {
   return RN_OK;
 }
 
-static rn_status_t read_sparse(rn_kernel_ctx_t* ctx, int first, bool checks, operand_t* out) {
+static rn_status_t read_sparse(rn_kernel_ctx_t* ctx, int first, bool checks, sets_operand_t* out) {
   const rn_tensor_t* shape = rn_in(ctx, first + 2);
   rn_sparse_t sparse;
   if (shape->rank != 1) return rn_invalid_argument("Shape must be a 1D tensor.");
@@ -81,15 +81,15 @@ static rn_status_t read_sparse(rn_kernel_ctx_t* ctx, int first, bool checks, ope
   if (shape->count < 2) return rn_invalid_argument("Invalid rank %d.", (int)shape->count);
   RN_RETURN_IF_ERROR(rn_sparse_read(ctx, first, &sparse));
   RN_RETURN_IF_ERROR(checks ? rn_sparse_check(&sparse) : check_groups_of(&sparse, first == 1));
-  *out = (operand_t){.values = sparse.values,
-                     .rank = sparse.rank,
-                     .shape = sparse.shape,
-                     .is_sparse = true,
-                     .sparse = sparse};
+  *out = (sets_operand_t){.values = sparse.values,
+                          .rank = sparse.rank,
+                          .shape = sparse.shape,
+                          .is_sparse = true,
+                          .sparse = sparse};
   return RN_OK;
 }
 
-static rn_status_t check_groups(const operand_t* a, const operand_t* b) {
+static rn_status_t check_groups(const sets_operand_t* a, const sets_operand_t* b) {
   bool is_same = a->rank == b->rank;
   for (int32_t d = 0; d < a->rank - 1 && is_same; ++d) is_same = a->shape[d] == b->shape[d];
   if (is_same) return RN_OK;
@@ -99,7 +99,7 @@ static rn_status_t check_groups(const operand_t* a, const operand_t* b) {
 }
 
 // The number of an entry's group in group order; -1 if it is in none.
-static int64_t group_of(const operand_t* operand, int64_t entry) {
+static int64_t group_of(const sets_operand_t* operand, int64_t entry) {
   const int64_t* index = rn_sparse_index(&operand->sparse, entry);
   int64_t number = 0;
   for (int32_t d = 0; d < operand->rank - 1; ++d) {
@@ -110,7 +110,7 @@ static int64_t group_of(const operand_t* operand, int64_t entry) {
 }
 
 // The next group that has entries: its number and its run of values; false if there is none.
-static bool next_group(operand_t* operand, int64_t* out_group, int64_t* out_begin,
+static bool next_group(sets_operand_t* operand, int64_t* out_group, int64_t* out_begin,
                        int64_t* out_end) {
   if (!operand->is_sparse) {
     int64_t width = operand->shape[operand->rank - 1];
@@ -178,7 +178,7 @@ typedef struct results_t {
   int64_t count, widest;
 } results_t;
 
-static rn_status_t take_group(operand_t* from, int64_t group, int64_t* next, int64_t* begin,
+static rn_status_t take_group(sets_operand_t* from, int64_t group, int64_t* next, int64_t* begin,
                               int64_t* end, bool* has, member_t* out, int64_t* out_count) {
   *out_count = 0;
   if (!*has || *next != group) return RN_OK;
@@ -187,7 +187,7 @@ static rn_status_t take_group(operand_t* from, int64_t group, int64_t* next, int
   return RN_OK;
 }
 
-static rn_status_t combine_all(set_op_t op, operand_t* a, operand_t* b, rn_arena_t* arena,
+static rn_status_t combine_all(set_op_t op, sets_operand_t* a, sets_operand_t* b, rn_arena_t* arena,
                                results_t* out) {
   int64_t a_next = 0, a_begin = 0, a_end = 0, b_next = 0, b_begin = 0, b_end = 0;
   size_t room = (size_t)a->values->count + (size_t)b->values->count + 1;
@@ -212,7 +212,7 @@ static rn_status_t combine_all(set_op_t op, operand_t* a, operand_t* b, rn_arena
   return RN_OK;
 }
 
-static rn_status_t give_results(rn_kernel_ctx_t* ctx, const operand_t* a,
+static rn_status_t give_results(rn_kernel_ctx_t* ctx, const sets_operand_t* a,
                                 const results_t* results) {
   int32_t rank = a->rank;
   int64_t shape[RN_MAX_RANK], *indices = NULL;
@@ -240,7 +240,7 @@ static rn_status_t operate(rn_kernel_ctx_t* ctx, bool a_is_sparse, bool b_is_spa
   const sets_t* sets = ctx->state;
   int second = a_is_sparse ? 3 : 1;
   results_t results = {0};
-  operand_t a, b;
+  sets_operand_t a, b;
   rn_arena_t arena;
   RN_RETURN_IF_ERROR(a_is_sparse ? read_sparse(ctx, 0, sets->checks, &a) : read_dense(ctx, 0, &a));
   RN_RETURN_IF_ERROR(b_is_sparse ? read_sparse(ctx, second, sets->checks, &b)
@@ -260,7 +260,7 @@ static rn_status_t set_size(rn_kernel_ctx_t* ctx) {
   int64_t group = 0, begin = 0, end = 0;
   rn_tensor_t* out = NULL;
   member_t* members = NULL;
-  operand_t set;
+  sets_operand_t set;
   RN_RETURN_IF_ERROR(read_sparse(ctx, 0, ((const sets_t*)ctx->state)->checks, &set));
   rn_shape_t shape = {(int16_t)(set.rank - 1), set.shape};
   RN_RETURN_IF_ERROR(rn_output(ctx, 0, shape, &out));

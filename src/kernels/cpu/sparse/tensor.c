@@ -33,21 +33,21 @@ static rn_status_t move_value(const rn_tensor_t* from, int64_t i, rn_tensor_t* t
 
 // Sorts entries by index; stable.
 
-typedef struct entry_t {
+typedef struct tensor_entry_t {
   int64_t* index;  // |rank| numbers
   const rn_tensor_t* values;
   int64_t place;   // index in |values|
   int64_t number;  // original position
   int rank;
-} entry_t;
+} tensor_entry_t;
 
 static int compare_entries(const void* a, const void* b) {
-  const entry_t *x = a, *y = b;
+  const tensor_entry_t *x = a, *y = b;
   int order = rn_sparse_compare(x->index, y->index, x->rank);
   return order ? order : (x->number > y->number) - (x->number < y->number);
 }
 
-static void sort_entries(entry_t* entries, int64_t count) {
+static void sort_entries(tensor_entry_t* entries, int64_t count) {
   for (int64_t i = 1; i < count; ++i) {
     if (compare_entries(&entries[i - 1], &entries[i]) <= 0) continue;
     qsort(entries, (size_t)count, sizeof *entries, compare_entries);
@@ -55,7 +55,8 @@ static void sort_entries(entry_t* entries, int64_t count) {
   }
 }
 
-static rn_status_t give_entries(rn_kernel_ctx_t* ctx, entry_t* entries, int64_t count, int rank) {
+static rn_status_t give_entries(rn_kernel_ctx_t* ctx, tensor_entry_t* entries, int64_t count,
+                                int rank) {
   rn_tensor_t *indices = NULL, *values = NULL;
   sort_entries(entries, count);
   RN_RETURN_IF_ERROR(output_sparse(ctx, 0, 1, count, rank, &indices, &values));
@@ -70,11 +71,11 @@ static rn_status_t give_entries(rn_kernel_ctx_t* ctx, entry_t* entries, int64_t 
 
 static rn_status_t reorder_in(rn_kernel_ctx_t* ctx, rn_arena_t* arena) {
   rn_sparse_t in;
-  entry_t* entries = NULL;
+  tensor_entry_t* entries = NULL;
   RN_RETURN_IF_ERROR(rn_sparse_read_parts(ctx, 0, &in));
   RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(arena, (size_t)in.count + 1, &entries));
   for (int64_t i = 0; i < in.count; ++i)
-    entries[i] = (entry_t){(int64_t*)in.indices + i * in.rank, in.values, i, i, in.rank};
+    entries[i] = (tensor_entry_t){(int64_t*)in.indices + i * in.rank, in.values, i, i, in.rank};
   return give_entries(ctx, entries, in.count, in.rank);
 }
 
@@ -82,13 +83,13 @@ static rn_status_t sparse_reorder(rn_kernel_ctx_t* ctx) { return rn_with_arena(c
 
 // Joining.
 
-typedef struct concat_t {
+typedef struct tensor_concat_t {
   int64_t axis;
   int count;
-} concat_t;
+} tensor_concat_t;
 
 static rn_status_t concat_init(const rn_kernel_init_t* init, void* self) {
-  concat_t* concat = self;
+  tensor_concat_t* concat = self;
   concat->axis = rn_init_int(init, "concat_dim");
   concat->count = (int)rn_init_int(init, "N");
   return RN_OK;
@@ -169,10 +170,10 @@ static rn_status_t read_parts(rn_kernel_ctx_t* ctx, int count, int64_t axis, rn_
 }
 
 static rn_status_t concat_in(rn_kernel_ctx_t* ctx, rn_arena_t* arena) {
-  const concat_t* concat = ctx->state;
+  const tensor_concat_t* concat = ctx->state;
   int64_t shape[RN_MAX_RANK], total = 0, offset = 0, number = 0;
   rn_sparse_t* parts = NULL;
-  entry_t* entries = NULL;
+  tensor_entry_t* entries = NULL;
   int64_t* indices = NULL;
   int axis = 0;
   RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(arena, (size_t)concat->count, &parts));
@@ -185,7 +186,7 @@ static rn_status_t concat_in(rn_kernel_ctx_t* ctx, rn_arena_t* arena) {
       int64_t* index = indices + number * rank;
       memcpy(index, parts[n].indices + i * rank, (size_t)rank * sizeof *index);
       index[axis] = (int64_t)((uint64_t)index[axis] + (uint64_t)offset);
-      entries[number] = (entry_t){index, parts[n].values, i, number, rank};
+      entries[number] = (tensor_entry_t){index, parts[n].values, i, number, rank};
     }
     offset += parts[n].shape[axis];
   }
@@ -512,7 +513,7 @@ static rn_status_t sparse_slice_grad(rn_kernel_ctx_t* ctx) {
 
 static const rn_kernel_def_t rows[] = {
     ROW("SparseReorder", .compute = sparse_reorder),
-    ROW("SparseConcat", .state_size = sizeof(concat_t), .init = concat_init,
+    ROW("SparseConcat", .state_size = sizeof(tensor_concat_t), .init = concat_init,
         .compute = sparse_concat),
     ROW("SparseSlice", .compute = sparse_slice),
     ROW("SparseSliceGrad", .types = {{"T", RN_TYPES_NUMBERS}}, .compute = sparse_slice_grad),

@@ -7,23 +7,23 @@
 #include "kernels/kernel_rows.h"
 #include "tensor/tstring.h"
 
-typedef struct state_t {
+typedef struct to_dense_state_t {
   bool validates;
-} state_t;
+} to_dense_state_t;
 
 static rn_status_t scatter_init(const rn_kernel_init_t* init, void* state) {
-  ((state_t*)state)->validates = rn_init_bool(init, "validate_indices");
+  ((to_dense_state_t*)state)->validates = rn_init_bool(init, "validate_indices");
   return RN_OK;
 }
 
 // The sparse values: |count| of them, with |rank| coordinates each.
-typedef struct sparse_t {
+typedef struct to_dense_sparse_t {
   const rn_tensor_t *indices, *values;
   int64_t count, rank;
   const int64_t* dims;
-} sparse_t;
+} to_dense_sparse_t;
 
-static rn_status_t read_sparse(rn_kernel_ctx_t* ctx, sparse_t* sparse) {
+static rn_status_t read_sparse(rn_kernel_ctx_t* ctx, to_dense_sparse_t* sparse) {
   const rn_tensor_t *indices = rn_in(ctx, 0), *shape = rn_in(ctx, 1), *values = rn_in(ctx, 2);
   if (indices->rank > 2)
     return rn_invalid_argument("sparse_indices should be a scalar, vector, or matrix, got shape %s",
@@ -46,7 +46,7 @@ static rn_status_t read_sparse(rn_kernel_ctx_t* ctx, sparse_t* sparse) {
   return RN_OK;
 }
 
-static rn_shape_text_t index_text(const sparse_t* sparse, int64_t i) {
+static rn_shape_text_t index_text(const to_dense_sparse_t* sparse, int64_t i) {
   rn_shape_text_t text = {.text = "["};
   size_t used = 1;
   for (int64_t d = 0; d < sparse->rank; ++d) {
@@ -60,7 +60,7 @@ static rn_shape_text_t index_text(const sparse_t* sparse, int64_t i) {
 }
 
 // Checks that element |i| is within the shape and, if they must be ordered, after element i - 1.
-static rn_status_t check_index(const sparse_t* sparse, int64_t i, bool is_ordered) {
+static rn_status_t check_index(const to_dense_sparse_t* sparse, int64_t i, bool is_ordered) {
   int order = i == 0 || !is_ordered ? 1 : 0;
   for (int64_t d = 0; d < sparse->rank; ++d) {
     int64_t at = rn_int_at(sparse->indices, i * sparse->rank + d);
@@ -101,14 +101,14 @@ static rn_status_t copy_element(rn_tensor_t* to, int64_t at, const rn_tensor_t* 
 }
 
 static rn_status_t scatter_compute(rn_kernel_ctx_t* ctx) {
-  sparse_t sparse = {0};
+  to_dense_sparse_t sparse = {0};
   int64_t dims[RN_MAX_RANK];
   rn_shape_t shape;
   RN_RETURN_IF_ERROR(read_sparse(ctx, &sparse));
   RN_RETURN_IF_ERROR(rn_read_dims(rn_in(ctx, 1), dims, &shape));
   sparse.dims = dims;
   for (int64_t i = 0; i < sparse.count; ++i)
-    RN_RETURN_IF_ERROR(check_index(&sparse, i, ((const state_t*)ctx->state)->validates));
+    RN_RETURN_IF_ERROR(check_index(&sparse, i, ((const to_dense_state_t*)ctx->state)->validates));
   rn_tensor_t* out = NULL;
   RN_RETURN_IF_ERROR(rn_output(ctx, 0, shape, &out));
   RN_RETURN_IF_ERROR(
@@ -127,7 +127,7 @@ static const rn_kernel_def_t rows[] = {
      .device = "CPU",
      .types = {{"T", RN_TYPES_PLAIN | RN_T(STRING)}, {"Tindices", RN_TYPES_INDEX}},
      .host_args = {"output_shape"},
-     .state_size = sizeof(state_t),
+     .state_size = sizeof(to_dense_state_t),
      .init = scatter_init,
      .compute = scatter_compute},
 };

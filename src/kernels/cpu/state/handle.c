@@ -50,21 +50,21 @@ rn_status_t rn_handle_ref_create(rn_allocator_t allocator, rn_str_t container, r
 }
 
 // Numbers for the names of unnamed resources; one counter per table.
-typedef struct counter_t {
+typedef struct handle_counter_t {
   rn_resource_t resource;
   rn_allocator_t allocator;
   _Atomic int64_t next;
-} counter_t;
+} handle_counter_t;
 #define COUNTER_TYPE "Counter"
 
 static void counter_destroy(rn_object_t* object) {
-  counter_t* counter = (counter_t*)object;
+  handle_counter_t* counter = (handle_counter_t*)object;
   RN_FREE(counter->allocator, counter);
 }
 
 static rn_status_t counter_create(void* arg, rn_resource_t** out) {
   rn_allocator_t allocator = *(rn_allocator_t*)arg;
-  counter_t* counter = NULL;
+  handle_counter_t* counter = NULL;
   RN_RETURN_IF_ERROR(RN_NEW(allocator, &counter));
   counter->resource = (rn_resource_t){{.refs = 1, .destroy = counter_destroy}, COUNTER_TYPE};
   counter->allocator = allocator;
@@ -77,20 +77,20 @@ static rn_status_t private_name(const rn_kernel_init_t* init, rn_strbuf_t* out) 
   rn_resource_t* counter = NULL;
   RN_RETURN_IF_ERROR(rn_resources_get(init->resources, RN_STR("_runnel"), RN_STR("names"),
                                       COUNTER_TYPE, counter_create, &allocator, &counter));
-  int64_t number = ((counter_t*)counter)->next++;
+  int64_t number = ((handle_counter_t*)counter)->next++;
   rn_object_release(&counter->object);
   rn_strbuf_printf(out, "_%lld_%.*s", (long long)number, RN_STR_ARGS(init->node));
   return rn_strbuf_status(out);
 }
 
-typedef struct make_t {
+typedef struct handle_make_t {
   rn_handle_create_fn_t create;
   void* arg;
   rn_str_t name;
-} make_t;
+} handle_make_t;
 
 static rn_status_t make_resource(void* arg, rn_resource_t** out) {
-  make_t* make = arg;
+  handle_make_t* make = arg;
   return make->create(make->arg, make->name, out);
 }
 
@@ -124,7 +124,7 @@ rn_status_t rn_handle_state_init(rn_handle_state_t* state, const rn_kernel_init_
     status = private_name(init, &own);
     name = rn_strbuf_view(&own);
   }
-  make_t make = {create, arg, name};
+  handle_make_t make = {create, arg, name};
   if (rn_ok(status))
     status = is_anonymous ? make_resource(&make, &state->resource)
                           : rn_resources_get(init->resources, container, name, type, make_resource,

@@ -34,14 +34,14 @@ static rn_status_t mutex_init(const rn_kernel_init_t* init, void* state) {
 }
 
 // The content of the variant. Its holder may release the lock early.
-typedef struct held_t {
+typedef struct mutex_held_t {
   rn_object_t object;
   rn_allocator_t allocator;
   lock_resource_t* mutex;  // Retained
   _Atomic bool is_given_back;
-} held_t;
+} mutex_held_t;
 
-static void give_back(held_t* held) {
+static void give_back(mutex_held_t* held) {
   if (held->is_given_back) return;
   held->is_given_back = true;
   rn_mutex_lock(&held->mutex->parking.mutex);
@@ -51,7 +51,7 @@ static void give_back(held_t* held) {
 }
 
 static void held_destroy(rn_object_t* object) {
-  held_t* held = (held_t*)object;
+  mutex_held_t* held = (mutex_held_t*)object;
   give_back(held);
   rn_object_release(&held->mutex->resource.object);
   RN_FREE(held->allocator, held);
@@ -61,13 +61,13 @@ static bool try_lock(rn_resource_t* owner, rn_kernel_ctx_t* ctx, rn_status_t* ou
   lock_resource_t* mutex = (lock_resource_t*)owner;
   if (mutex->is_locked) return false;
   rn_tensor_t* out = NULL;
-  held_t* held = NULL;
+  mutex_held_t* held = NULL;
   *out_status = rn_output(ctx, 0, RN_SHAPE_SCALAR, &out);
   if (rn_ok(*out_status)) *out_status = RN_NEW(ctx->kernel->allocator, &held);
   if (!rn_ok(*out_status)) return true;
-  *held = (held_t){.object = {.refs = 1, .destroy = held_destroy},
-                   .allocator = ctx->kernel->allocator,
-                   .mutex = mutex};
+  *held = (mutex_held_t){.object = {.refs = 1, .destroy = held_destroy},
+                         .allocator = ctx->kernel->allocator,
+                         .mutex = mutex};
   rn_object_retain(&owner->object);
   mutex->is_locked = true;
   *RN_DATA(out, rn_object_t*) = &held->object;
@@ -92,7 +92,7 @@ static rn_status_t consume(rn_kernel_ctx_t* ctx) {
   rn_object_t* object = in->count == 1 ? *RN_DATA(in, rn_object_t*) : NULL;
   if (!object || object->destroy != held_destroy)
     return rn_invalid_argument("Expected input to contain a SharedLockReleaser object");
-  give_back((held_t*)object);
+  give_back((mutex_held_t*)object);
   return RN_OK;
 }
 

@@ -42,13 +42,13 @@ static rn_status_t key_of(const rn_kernel_ctx_t* ctx, rn_strbuf_t* out) {
   return rn_strbuf_status(out);
 }
 
-typedef struct make_t {
+typedef struct temporary_make_t {
   const rn_kernel_ctx_t* ctx;
   bool is_new;
-} make_t;
+} temporary_make_t;
 
 static rn_status_t make_variable(void* arg, rn_resource_t** out) {
-  make_t* make = arg;
+  temporary_make_t* make = arg;
   const temporary_t* temporary = make->ctx->state;
   const rn_kernel_t* kernel = make->ctx->kernel;
   rn_variable_t* variable = NULL;
@@ -77,7 +77,7 @@ static rn_status_t temporary_variable(rn_kernel_ctx_t* ctx) {
   rn_strbuf_t key;
   rn_strbuf_init(&key, ctx->kernel->allocator);
   rn_resource_t* variable = NULL;
-  make_t make = {.ctx = ctx};
+  temporary_make_t make = {.ctx = ctx};
   rn_status_t status = key_of(ctx, &key);
   if (rn_ok(status))
     status = rn_resources_get(table, CONTAINER, rn_strbuf_view(&key), RN_VARIABLE_TYPE,

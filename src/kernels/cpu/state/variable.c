@@ -57,14 +57,14 @@ static void holder_destroy(void* state) {
   if (holder->variable) rn_object_release(&holder->variable->resource.object);
 }
 
-typedef struct make_t {
+typedef struct variable_make_t {
   rn_allocator_t allocator;
   rn_dtype_t dtype;
   rn_str_t name;
-} make_t;
+} variable_make_t;
 
 static rn_status_t make_variable(void* arg, rn_resource_t** out) {
-  make_t* make = arg;
+  variable_make_t* make = arg;
   return rn_variable_create(make->allocator, make->dtype, make->name, (rn_variable_t**)out);
 }
 
@@ -73,7 +73,8 @@ static rn_status_t make_variable(void* arg, rn_resource_t** out) {
 static rn_status_t find_variable(const rn_kernel_init_t* init, rn_str_t called, holder_t* holder) {
   rn_str_t name = rn_init_string(init, "shared_name");
   if (!name.size) name = init->node;
-  make_t make = {init->allocator, rn_init_type(init, "dtype"), called.size ? called : name};
+  variable_make_t make = {init->allocator, rn_init_type(init, "dtype"),
+                          called.size ? called : name};
   if (rn_str_is(name, RN_ANONYMOUS_NAME))
     return make_variable(&make, (rn_resource_t**)&holder->variable);
   RN_RETURN_IF_ERROR(rn_resources_get(init->resources, rn_init_string(init, "container"), name,

@@ -6,13 +6,13 @@
 #include "tensor/tstring.h"
 
 // String attributes, copied one after the other.
-typedef struct texts_t {
+typedef struct groups_texts_t {
   rn_allocator_t allocator;
   char* bytes;  // Owned
   size_t size;
-} texts_t;
+} groups_texts_t;
 
-static rn_status_t keep_texts(const rn_kernel_init_t* init, texts_t* texts,
+static rn_status_t keep_texts(const rn_kernel_init_t* init, groups_texts_t* texts,
                               const char* const* names, int count, rn_str_t* out) {
   texts->allocator = init->allocator;
   texts->size = 1;
@@ -28,7 +28,7 @@ static rn_status_t keep_texts(const rn_kernel_init_t* init, texts_t* texts,
   return RN_OK;
 }
 
-static void drop_texts(texts_t* texts) {
+static void drop_texts(groups_texts_t* texts) {
   if (texts->bytes) rn_free(texts->allocator, texts->bytes, texts->size);
 }
 
@@ -37,7 +37,7 @@ static void drop_texts(texts_t* texts) {
 enum { SEPARATOR, LEFT, RIGHT, TEXTS };
 
 typedef struct ngrams_t {
-  texts_t kept;
+  groups_texts_t kept;
   rn_str_t texts[TEXTS];
   int64_t* widths;  // Owned
   int32_t width_count;
@@ -102,13 +102,13 @@ static rn_status_t count_row(const ngrams_t* ngrams, int64_t length, int64_t* in
              : RN_OK;
 }
 
-typedef struct run_t {
+typedef struct groups_run_t {
   const rn_tensor_t* data;
   int64_t begin, length;
-} run_t;
+} groups_run_t;
 
 // Writes n-gram |k| of |count|, |width| words wide, with |padding| on each side of the run.
-static void join(const ngrams_t* ngrams, run_t run, int64_t k, int64_t count, int64_t width,
+static void join(const ngrams_t* ngrams, groups_run_t run, int64_t k, int64_t count, int64_t width,
                  int64_t padding, rn_strbuf_t* buf) {
   int64_t left = padding > k ? padding - k : 0;
   int64_t right = padding > count - k - 1 ? padding - (count - k - 1) : 0;
@@ -129,8 +129,8 @@ static rn_status_t write_text(rn_tensor_t* out, int64_t i, rn_strbuf_t* buf) {
   return done ? RN_OK : rn_out_of_memory();
 }
 
-static rn_status_t write_row(const ngrams_t* ngrams, run_t run, rn_tensor_t* out, int64_t* inout_at,
-                             rn_strbuf_t* buf) {
+static rn_status_t write_row(const ngrams_t* ngrams, groups_run_t run, rn_tensor_t* out,
+                             int64_t* inout_at, rn_strbuf_t* buf) {
   int64_t before = *inout_at;
   for (int32_t w = 0; w < ngrams->width_count; ++w) {
     int64_t width = ngrams->widths[w], count = 0;
@@ -195,7 +195,7 @@ static rn_status_t string_ngrams(rn_kernel_ctx_t* ctx) {
   rn_status_t status = RN_OK;
   for (int64_t i = 0; i + 1 < splits->count && rn_ok(status); ++i) {
     int64_t begin = rn_int_at(splits, i);
-    run_t run = {data, begin, rn_int_at(splits, i + 1) - begin};
+    groups_run_t run = {data, begin, rn_int_at(splits, i + 1) - begin};
     status = write_row(ngrams, run, out, &at, &buf);
   }
   rn_strbuf_clear(&buf);
@@ -205,7 +205,7 @@ static rn_status_t string_ngrams(rn_kernel_ctx_t* ctx) {
 // Unsorted segments.
 
 typedef struct segments_t {
-  texts_t kept;
+  groups_texts_t kept;
   rn_str_t separator;
 } segments_t;
 

@@ -4,14 +4,14 @@
 #include "tensor/tstring.h"
 
 // The kernels.
-typedef struct bucket_t {
+typedef struct hash_bucket_t {
   enum { FARM, MURMUR, SIP } hash;
   uint64_t buckets;
   uint64_t key[2];
-} bucket_t;
+} hash_bucket_t;
 
 static rn_status_t bucket_init(const rn_kernel_init_t* init, void* state) {
-  bucket_t* bucket = state;
+  hash_bucket_t* bucket = state;
   bucket->buckets = (uint64_t)rn_init_int(init, "num_buckets");
   if ((int64_t)bucket->buckets < 1) return rn_invalid_argument("num_buckets must be at least 1");
   bucket->hash = strstr(init->op->name, "Fast")     ? FARM
@@ -27,7 +27,7 @@ static rn_status_t bucket_init(const rn_kernel_init_t* init, void* state) {
 }
 
 static rn_status_t to_bucket(rn_kernel_ctx_t* ctx) {
-  const bucket_t* bucket = ctx->state;
+  const hash_bucket_t* bucket = ctx->state;
   const rn_tensor_t* input = rn_in(ctx, 0);
   rn_tensor_t* out = NULL;
   RN_RETURN_IF_ERROR(rn_output(ctx, 0, rn_tensor_shape(input), &out));
@@ -41,10 +41,10 @@ static rn_status_t to_bucket(rn_kernel_ctx_t* ctx) {
   return RN_OK;
 }
 
-#define BUCKET(name)                                                                  \
-  {                                                                                   \
-    .op = name, .device = "CPU", .state_size = sizeof(bucket_t), .init = bucket_init, \
-    .compute = to_bucket                                                              \
+#define BUCKET(name)                                                                       \
+  {                                                                                        \
+    .op = name, .device = "CPU", .state_size = sizeof(hash_bucket_t), .init = bucket_init, \
+    .compute = to_bucket                                                                   \
   }
 
 static const rn_kernel_def_t rows[] = {BUCKET("StringToHashBucketFast"),

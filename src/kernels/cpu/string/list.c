@@ -59,21 +59,21 @@ static rn_status_t join(rn_kernel_ctx_t* ctx) {
 }
 
 // Joins over dimensions: those listed first vary fastest.
-typedef struct reduce_t {
+typedef struct list_reduce_t {
   int32_t kept, joined;
   int64_t kept_sizes[RN_MAX_RANK], kept_steps[RN_MAX_RANK];
   int64_t joined_sizes[RN_MAX_RANK], joined_steps[RN_MAX_RANK];  // slowest first
-} reduce_t;
+} list_reduce_t;
 
 static rn_status_t plan_reduce(const rn_tensor_t* input, const rn_tensor_t* axes, bool keeps_dims,
-                               reduce_t* plan, int64_t* dims, rn_shape_t* out) {
+                               list_reduce_t* plan, int64_t* dims, rn_shape_t* out) {
   bool is_joined[RN_MAX_RANK] = {false};
   int64_t steps[RN_MAX_RANK], step = 1;
   for (int32_t d = input->rank - 1; d >= 0; --d) {
     steps[d] = step;
     step *= rn_tensor_dim(input, d);
   }
-  *plan = (reduce_t){0};
+  *plan = (list_reduce_t){0};
   for (int64_t a = axes->count - 1; a >= 0; --a) {
     int64_t axis = rn_int_at(axes, a);
     if (axis < -input->rank || axis >= input->rank)
@@ -116,7 +116,7 @@ static rn_status_t reduce_join(rn_kernel_ctx_t* ctx) {
   if (rn_in(ctx, 1)->count > input->rank)
     return rn_invalid_argument("There are %lld reduction dimensions, but the input has %d",
                                (long long)rn_in(ctx, 1)->count, input->rank);
-  reduce_t plan;
+  list_reduce_t plan;
   int64_t dims[RN_MAX_RANK];
   rn_shape_t shape;
   RN_RETURN_IF_ERROR(plan_reduce(input, rn_in(ctx, 1), separator->keeps_dims, &plan, dims, &shape));
@@ -144,24 +144,24 @@ static rn_status_t reduce_join(rn_kernel_ctx_t* ctx) {
 }
 
 // Splitting. Parts are views of the input, with their row.
-typedef struct part_t {
+typedef struct list_part_t {
   rn_str_t text;
   int64_t row, column;
-} part_t;
+} list_part_t;
 
-typedef struct parts_t {
+typedef struct list_parts_t {
   rn_allocator_t allocator;
-  part_t* items;  // Owned
+  list_part_t* items;  // Owned
   size_t count, capacity;
   int64_t columns;  // maximum per row
   bool failed;
-} parts_t;
+} list_parts_t;
 
-static void add_part(parts_t* parts, int64_t row, int64_t* column, const char* begin,
+static void add_part(list_parts_t* parts, int64_t row, int64_t* column, const char* begin,
                      const char* end) {
   if (parts->count == parts->capacity) {
     size_t larger = parts->capacity ? parts->capacity * 2 : 32;
-    part_t* items = NULL;
+    list_part_t* items = NULL;
     rn_status_t status = RN_NEW_ARRAY(parts->allocator, larger, &items);
     if (!rn_ok(status)) {
       rn_status_free(status);
@@ -173,11 +173,12 @@ static void add_part(parts_t* parts, int64_t row, int64_t* column, const char* b
     parts->items = items;
     parts->capacity = larger;
   }
-  parts->items[parts->count++] = (part_t){rn_str_n(begin, (size_t)(end - begin)), row, (*column)++};
+  parts->items[parts->count++] =
+      (list_part_t){rn_str_n(begin, (size_t)(end - begin)), row, (*column)++};
   if (*column > parts->columns) parts->columns = *column;
 }
 
-static rn_status_t output_parts(rn_kernel_ctx_t* ctx, parts_t* parts, int64_t rows) {
+static rn_status_t output_parts(rn_kernel_ctx_t* ctx, list_parts_t* parts, int64_t rows) {
   rn_status_t status = parts->failed ? rn_out_of_memory() : RN_OK;
   rn_tensor_t *indices = NULL, *values = NULL, *shape = NULL;
   int64_t count = (int64_t)parts->count, dims[2] = {count, 2}, two = 2;
@@ -219,7 +220,7 @@ static rn_status_t split(rn_kernel_ctx_t* ctx) {
   rn_str_t delimiter;
   RN_RETURN_IF_ERROR(check_split(ctx, false, &delimiter));
   const rn_tensor_t* input = rn_in(ctx, 0);
-  parts_t parts = {.allocator = ctx->kernel->allocator};
+  list_parts_t parts = {.allocator = ctx->kernel->allocator};
   for (int64_t row = 0; row < input->count; ++row) {
     rn_str_t text = rn_text_at(input, row);
     int64_t column = 0;
@@ -244,7 +245,7 @@ static rn_status_t split_v2_init(const rn_kernel_init_t* init, void* state) {
   return RN_OK;
 }
 
-static void split_at_blanks(rn_str_t text, int64_t most, int64_t row, parts_t* parts) {
+static void split_at_blanks(rn_str_t text, int64_t most, int64_t row, list_parts_t* parts) {
   const char *at = text.data, *end = text.data + text.size;
   int64_t column = 0;
   if (most == 0) {  // no splitting, not even at blanks
@@ -267,7 +268,8 @@ static void split_at_blanks(rn_str_t text, int64_t most, int64_t row, parts_t* p
   }
 }
 
-static void split_at_word(rn_str_t text, rn_str_t word, int64_t most, int64_t row, parts_t* parts) {
+static void split_at_word(rn_str_t text, rn_str_t word, int64_t most, int64_t row,
+                          list_parts_t* parts) {
   const char *begin = text.data, *end = text.data + text.size;
   int64_t column = 0;
   while (most < 0 || column < most) {
@@ -284,7 +286,7 @@ static rn_status_t split_v2(rn_kernel_ctx_t* ctx) {
   rn_str_t delimiter;
   RN_RETURN_IF_ERROR(check_split(ctx, true, &delimiter));
   const rn_tensor_t* input = rn_in(ctx, 0);
-  parts_t parts = {.allocator = ctx->kernel->allocator};
+  list_parts_t parts = {.allocator = ctx->kernel->allocator};
   for (int64_t row = 0; row < input->count; ++row) {
     if (delimiter.size)
       split_at_word(rn_text_at(input, row), delimiter, most, row, &parts);

@@ -5,7 +5,7 @@
 #include "kernels/kernel_rows.h"
 #include "tensor/tstring.h"
 
-typedef enum errors_t { STRICT, REPLACE, IGNORE } errors_t;
+typedef enum unicode_errors_t { STRICT, REPLACE, IGNORE } unicode_errors_t;
 typedef enum output_t { OUT_UTF8, OUT_UTF16, OUT_UTF32 } output_t;
 
 typedef struct unicode_t {
@@ -13,7 +13,7 @@ typedef struct unicode_t {
   char* name;  // Owned; name of the input charset
   size_t name_size;
   rn_charset_t charset;
-  errors_t errors;
+  unicode_errors_t errors;
   uint32_t replacement;
   bool replaces_controls, has_offsets;
   output_t output;

@@ -139,14 +139,14 @@ static rn_status_t tensor_v2_compute(rn_kernel_ctx_t* ctx) {
 }
 
 // Audio and images.
-typedef struct media_t {
+typedef struct summary_media_t {
   int64_t most;
   float rate;       // if it is an attribute
   rn_tensor_t bad;  // colour for NaN pixels, if it is an attribute
-} media_t;
+} summary_media_t;
 
 static rn_status_t audio_init(const rn_kernel_init_t* init, void* state) {
-  media_t* media = state;
+  summary_media_t* media = state;
   media->most = rn_init_int(init, "max_outputs");
   if (rn_op_attr_index(init->op, RN_STR("sample_rate")) >= 0)
     media->rate = rn_init_float(init, "sample_rate");
@@ -155,7 +155,7 @@ static rn_status_t audio_init(const rn_kernel_init_t* init, void* state) {
 
 static rn_status_t audio_compute(rn_kernel_ctx_t* ctx) {
   const rn_tensor_t *tag = rn_in(ctx, 0), *sounds = rn_in(ctx, 1);
-  const media_t* media = ctx->state;
+  const summary_media_t* media = ctx->state;
   float rate = media->rate;
   if (tag->rank != 0) return rn_invalid_argument("Tag must be a scalar");
   RN_RETURN_IF_ERROR(rn_summary_check_sounds(sounds));
@@ -168,7 +168,7 @@ static rn_status_t audio_compute(rn_kernel_ctx_t* ctx) {
 }
 
 static rn_status_t image_init(const rn_kernel_init_t* init, void* state) {
-  media_t* media = state;
+  summary_media_t* media = state;
   media->most = rn_init_int(init, "max_images");
   const rn_tensor_t* bad = rn_init_attr(init, "bad_color")->tensor;
   if (bad->dtype != RN_UINT8)
@@ -178,11 +178,11 @@ static rn_status_t image_init(const rn_kernel_init_t* init, void* state) {
   return rn_tensor_keep(bad, init->allocator, &media->bad);
 }
 
-static void image_destroy(void* state) { rn_tensor_clear(&((media_t*)state)->bad); }
+static void image_destroy(void* state) { rn_tensor_clear(&((summary_media_t*)state)->bad); }
 
 static rn_status_t image_compute(rn_kernel_ctx_t* ctx) {
   const rn_tensor_t *tag = rn_in(ctx, 0), *images = rn_in(ctx, 1);
-  const media_t* media = ctx->state;
+  const summary_media_t* media = ctx->state;
   if (tag->rank != 0) return rn_invalid_argument("Tags must be a scalar");
   RN_RETURN_IF_ERROR(rn_summary_check_images(images, &media->bad));
   rn_strbuf_t buf;
@@ -206,17 +206,17 @@ static const rn_kernel_def_t rows[] = {
     {.op = "TensorSummaryV2", .device = "CPU", .compute = tensor_v2_compute},
     {.op = "AudioSummary",
      .device = "CPU",
-     .state_size = sizeof(media_t),
+     .state_size = sizeof(summary_media_t),
      .init = audio_init,
      .compute = audio_compute},
     {.op = "AudioSummaryV2",
      .device = "CPU",
-     .state_size = sizeof(media_t),
+     .state_size = sizeof(summary_media_t),
      .init = audio_init,
      .compute = audio_compute},
     {.op = "ImageSummary",
      .device = "CPU",
-     .state_size = sizeof(media_t),
+     .state_size = sizeof(summary_media_t),
      .init = image_init,
      .destroy = image_destroy,
      .compute = image_compute},

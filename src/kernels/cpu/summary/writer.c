@@ -15,15 +15,15 @@
 
 #define WRITER_TYPE "SummaryWriterInterface"
 
-typedef struct writer_t {
+typedef struct summary_writer_t {
   rn_resource_t resource;
   rn_allocator_t allocator;
   rn_mutex_t mutex;           // guards |events|; held while writing an event
   rn_event_writer_t* events;  // Owned; NULL if not open
-} writer_t;
+} summary_writer_t;
 
 static void writer_destroy(rn_object_t* object) {
-  writer_t* w = (writer_t*)object;
+  summary_writer_t* w = (summary_writer_t*)object;
   // Errors cannot be reported here, and the session may be gone, because handles outlive it.
   rn_event_writer_drop(w->events);
   rn_mutex_destroy(&w->mutex);
@@ -33,7 +33,7 @@ static void writer_destroy(rn_object_t* object) {
 static rn_status_t writer_create(void* arg, rn_str_t name, rn_resource_t** out) {
   (void)name;
   const rn_kernel_init_t* init = arg;
-  writer_t* w = NULL;
+  summary_writer_t* w = NULL;
   RN_RETURN_IF_ERROR(RN_NEW(init->allocator, &w));
   w->resource = (rn_resource_t){{.refs = 1, .destroy = writer_destroy}, WRITER_TYPE};
   w->allocator = init->allocator;
@@ -56,7 +56,7 @@ static rn_status_t check_one(const rn_kernel_ctx_t* ctx, int i, const char* name
                              rn_text_of(rn_in(ctx, i)).text);
 }
 
-static rn_status_t open_locked(rn_kernel_ctx_t* ctx, writer_t* w) {
+static rn_status_t open_locked(rn_kernel_ctx_t* ctx, summary_writer_t* w) {
   if (w->events) return RN_OK;  // the first call opens it
   rn_event_options_t options = {.suffix = text_of(rn_in(ctx, 4)),
                                 .max_queue = *RN_DATA(rn_in(ctx, 2), const int32_t),
@@ -78,10 +78,10 @@ static rn_status_t open_locked(rn_kernel_ctx_t* ctx, writer_t* w) {
 
 // Runs |body| with the writer of input 0, locked.
 static rn_status_t with_writer(rn_kernel_ctx_t* ctx,
-                               rn_status_t (*body)(rn_kernel_ctx_t* ctx, writer_t* w)) {
+                               rn_status_t (*body)(rn_kernel_ctx_t* ctx, summary_writer_t* w)) {
   rn_resource_t* resource = NULL;
   RN_RETURN_IF_ERROR(rn_handle_input(ctx, 0, WRITER_TYPE, &resource));
-  writer_t* w = (writer_t*)resource;
+  summary_writer_t* w = (summary_writer_t*)resource;
   rn_mutex_lock(&w->mutex);
   rn_status_t status = body(ctx, w);
   rn_mutex_unlock(&w->mutex);
@@ -96,18 +96,18 @@ static rn_status_t create_compute(rn_kernel_ctx_t* ctx) {
   return with_writer(ctx, open_locked);
 }
 
-static rn_status_t need_open(const writer_t* w) {
+static rn_status_t need_open(const summary_writer_t* w) {
   if (w->events) return RN_OK;
   return rn_not_found("The summary writer is not open: run CreateSummaryFileWriter first");
 }
 
-static rn_status_t flush_locked(rn_kernel_ctx_t* ctx, writer_t* w) {
+static rn_status_t flush_locked(rn_kernel_ctx_t* ctx, summary_writer_t* w) {
   (void)ctx;
   RN_RETURN_IF_ERROR(need_open(w));
   return rn_event_writer_flush(w->events);
 }
 
-static rn_status_t close_locked(rn_kernel_ctx_t* ctx, writer_t* w) {
+static rn_status_t close_locked(rn_kernel_ctx_t* ctx, summary_writer_t* w) {
   (void)ctx;
   RN_RETURN_IF_ERROR(need_open(w));
   rn_event_writer_t* events = w->events;
@@ -119,8 +119,8 @@ static rn_status_t flush_compute(rn_kernel_ctx_t* ctx) { return with_writer(ctx,
 static rn_status_t close_compute(rn_kernel_ctx_t* ctx) { return with_writer(ctx, close_locked); }
 
 // Input 1 of every op is the step.
-static rn_status_t put(rn_kernel_ctx_t* ctx, writer_t* w, rn_status_t status, rn_strbuf_t* buf,
-                       uint32_t field) {
+static rn_status_t put(rn_kernel_ctx_t* ctx, summary_writer_t* w, rn_status_t status,
+                       rn_strbuf_t* buf, uint32_t field) {
   if (rn_ok(status)) status = rn_strbuf_status(buf);
   if (rn_ok(status)) {
     int64_t step = *RN_DATA(rn_in(ctx, 1), const int64_t);
@@ -130,7 +130,7 @@ static rn_status_t put(rn_kernel_ctx_t* ctx, writer_t* w, rn_status_t status, rn
   return status;
 }
 
-static rn_status_t scalar_locked(rn_kernel_ctx_t* ctx, writer_t* w) {
+static rn_status_t scalar_locked(rn_kernel_ctx_t* ctx, summary_writer_t* w) {
   rn_strbuf_t buf;
   rn_strbuf_init(&buf, ctx->kernel->allocator);
   RN_RETURN_IF_ERROR(need_open(w));
@@ -140,7 +140,7 @@ static rn_status_t scalar_locked(rn_kernel_ctx_t* ctx, writer_t* w) {
   return put(ctx, w, RN_OK, &buf, RN_EVENT_SUMMARY);
 }
 
-static rn_status_t histogram_locked(rn_kernel_ctx_t* ctx, writer_t* w) {
+static rn_status_t histogram_locked(rn_kernel_ctx_t* ctx, summary_writer_t* w) {
   rn_strbuf_t buf;
   rn_strbuf_init(&buf, ctx->kernel->allocator);
   RN_RETURN_IF_ERROR(need_open(w));
@@ -150,7 +150,7 @@ static rn_status_t histogram_locked(rn_kernel_ctx_t* ctx, writer_t* w) {
   return put(ctx, w, status, &buf, RN_EVENT_SUMMARY);
 }
 
-static rn_status_t tensor_locked(rn_kernel_ctx_t* ctx, writer_t* w) {
+static rn_status_t tensor_locked(rn_kernel_ctx_t* ctx, summary_writer_t* w) {
   rn_strbuf_t buf;
   rn_strbuf_init(&buf, ctx->kernel->allocator);
   RN_RETURN_IF_ERROR(need_open(w));
@@ -163,7 +163,7 @@ static rn_status_t tensor_locked(rn_kernel_ctx_t* ctx, writer_t* w) {
 }
 
 // Concatenated summaries are one summary.
-static rn_status_t raw_locked(rn_kernel_ctx_t* ctx, writer_t* w) {
+static rn_status_t raw_locked(rn_kernel_ctx_t* ctx, summary_writer_t* w) {
   const rn_tensor_t* summaries = rn_in(ctx, 2);
   rn_strbuf_t buf;
   rn_strbuf_init(&buf, ctx->kernel->allocator);
@@ -173,7 +173,7 @@ static rn_status_t raw_locked(rn_kernel_ctx_t* ctx, writer_t* w) {
   return put(ctx, w, RN_OK, &buf, RN_EVENT_SUMMARY);
 }
 
-static rn_status_t graph_locked(rn_kernel_ctx_t* ctx, writer_t* w) {
+static rn_status_t graph_locked(rn_kernel_ctx_t* ctx, summary_writer_t* w) {
   rn_strbuf_t buf;
   rn_strbuf_init(&buf, ctx->kernel->allocator);
   RN_RETURN_IF_ERROR(need_open(w));
@@ -186,7 +186,7 @@ static rn_status_t graph_locked(rn_kernel_ctx_t* ctx, writer_t* w) {
   return put(ctx, w, RN_OK, &buf, RN_EVENT_GRAPH);
 }
 
-static rn_status_t import_locked(rn_kernel_ctx_t* ctx, writer_t* w) {
+static rn_status_t import_locked(rn_kernel_ctx_t* ctx, summary_writer_t* w) {
   rn_event_t event;
   RN_RETURN_IF_ERROR(need_open(w));
   RN_RETURN_IF_ERROR(check_one(ctx, 1, "event"));
@@ -197,21 +197,21 @@ static rn_status_t import_locked(rn_kernel_ctx_t* ctx, writer_t* w) {
 }
 
 // Audio and images: the maximum number is an attribute.
-typedef struct media_t {
+typedef struct writer_media_t {
   int64_t most;
-} media_t;
+} writer_media_t;
 
 static rn_status_t audio_init(const rn_kernel_init_t* init, void* state) {
-  ((media_t*)state)->most = rn_init_int(init, "max_outputs");
+  ((writer_media_t*)state)->most = rn_init_int(init, "max_outputs");
   return RN_OK;
 }
 
 static rn_status_t image_init(const rn_kernel_init_t* init, void* state) {
-  ((media_t*)state)->most = rn_init_int(init, "max_images");
+  ((writer_media_t*)state)->most = rn_init_int(init, "max_images");
   return RN_OK;
 }
 
-static rn_status_t audio_locked(rn_kernel_ctx_t* ctx, writer_t* w) {
+static rn_status_t audio_locked(rn_kernel_ctx_t* ctx, summary_writer_t* w) {
   rn_strbuf_t buf;
   rn_strbuf_init(&buf, ctx->kernel->allocator);
   float rate = 0;
@@ -221,11 +221,11 @@ static rn_status_t audio_locked(rn_kernel_ctx_t* ctx, writer_t* w) {
   RN_RETURN_IF_ERROR(rn_summary_rate(rn_in(ctx, 4), &rate));
   if (!(rate > 0)) return rn_invalid_argument("sample_rate must be > 0");
   rn_status_t status = rn_summary_put_sounds(&buf, text_of(rn_in(ctx, 2)), rn_in(ctx, 3), rate,
-                                             ((const media_t*)ctx->state)->most);
+                                             ((const writer_media_t*)ctx->state)->most);
   return put(ctx, w, status, &buf, RN_EVENT_SUMMARY);
 }
 
-static rn_status_t image_locked(rn_kernel_ctx_t* ctx, writer_t* w) {
+static rn_status_t image_locked(rn_kernel_ctx_t* ctx, summary_writer_t* w) {
   const rn_tensor_t *images = rn_in(ctx, 3), *bad = rn_in(ctx, 4);
   rn_strbuf_t buf;
   rn_strbuf_init(&buf, ctx->kernel->allocator);
@@ -235,7 +235,7 @@ static rn_status_t image_locked(rn_kernel_ctx_t* ctx, writer_t* w) {
     return rn_invalid_argument("bad_color must be a vector, got shape %s", rn_text_of(bad).text);
   RN_RETURN_IF_ERROR(rn_summary_check_images(images, bad));
   rn_status_t status = rn_summary_put_images(&buf, text_of(rn_in(ctx, 2)), images, bad,
-                                             ((const media_t*)ctx->state)->most);
+                                             ((const writer_media_t*)ctx->state)->most);
   return put(ctx, w, status, &buf, RN_EVENT_SUMMARY);
 }
 
@@ -255,10 +255,10 @@ WRITE(image)
 
 #define ROW(name, function) \
   { .op = name, .device = "CPU", .flags = RN_KERNEL_EXPENSIVE, .compute = function }
-#define MEDIA(name, init_, function)                                                          \
-  {                                                                                           \
-    .op = name, .device = "CPU", .flags = RN_KERNEL_EXPENSIVE, .state_size = sizeof(media_t), \
-    .init = init_, .compute = function                                                        \
+#define MEDIA(name, init_, function)                                         \
+  {                                                                          \
+    .op = name, .device = "CPU", .flags = RN_KERNEL_EXPENSIVE,               \
+    .state_size = sizeof(writer_media_t), .init = init_, .compute = function \
   }
 
 static const rn_kernel_def_t rows[] = {

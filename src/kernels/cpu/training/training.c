@@ -59,17 +59,17 @@ static rn_status_t apply_init(const rn_kernel_init_t* init, void* state, rn_rule
 }
 
 // The variables of one update, locked together in order of address.
-typedef struct held_t {
+typedef struct training_held_t {
   rn_variable_t* variables[MAX_VARIABLES];
   rn_variable_t* locked[MAX_VARIABLES];
   int locked_count;
-} held_t;
+} training_held_t;
 
-static void release(held_t* held) {
+static void release(training_held_t* held) {
   while (held->locked_count > 0) rn_mutex_unlock(&held->locked[--held->locked_count]->mutex);
 }
 
-static rn_status_t hold(rn_kernel_ctx_t* ctx, int count, held_t* held) {
+static rn_status_t hold(rn_kernel_ctx_t* ctx, int count, training_held_t* held) {
   for (int i = 0; i < count; ++i) RN_RETURN_IF_ERROR(rn_variable_of(ctx, i, &held->variables[i]));
   rn_variable_t* previous = NULL;
   for (int i = 0; i < count; ++i) {
@@ -124,15 +124,15 @@ static rn_status_t check_range(const rn_kernel_ctx_t* ctx, const apply_t* apply,
 }
 
 // The op's numbers in the types in which the rules compute.
-typedef struct numbers_t {
+typedef struct training_numbers_t {
   float f32[RN_RULE_MAX_NUMBERS];
   double f64[RN_RULE_MAX_NUMBERS];
   float _Complex c64[RN_RULE_MAX_NUMBERS];
   double _Complex c128[RN_RULE_MAX_NUMBERS];
-} numbers_t;
+} training_numbers_t;
 
 static rn_status_t read_numbers(const rn_kernel_ctx_t* ctx, const apply_t* apply,
-                                numbers_t* numbers) {
+                                training_numbers_t* numbers) {
   float* f32 = numbers->f32;
   double* f64 = numbers->f64;
   for (int i = 0; i < apply->number_count; ++i) {
@@ -177,18 +177,18 @@ static rn_status_t read_numbers(const rn_kernel_ctx_t* ctx, const apply_t* apply
   return RN_OK;
 }
 
-typedef struct job_t {
+typedef struct training_job_t {
   const apply_t* apply;
   rn_dtype_t dtype;
   size_t item;
   char* variables[MAX_VARIABLES];
   const char* gradient;
   int64_t width;  // of a row
-  numbers_t numbers;
-} job_t;
+  training_numbers_t numbers;
+} training_job_t;
 
 // Converts 16-bit floats to float, block by block, and rounds once.
-static void run_narrow(const job_t* job, const size_t at, size_t gradient_at, int64_t n) {
+static void run_narrow(const training_job_t* job, const size_t at, size_t gradient_at, int64_t n) {
   const rn_vector_table_t* table = rn_vector_table();
   bool is_half = job->dtype == RN_HALF;
   rn_widen_fn_t widen = is_half ? table->widen_half : table->widen_bfloat16;
@@ -211,7 +211,7 @@ static void run_narrow(const job_t* job, const size_t at, size_t gradient_at, in
 
 // Updates |n| elements from element |at| of the variables, with the gradient from element
 // |gradient_at|.
-static void run_rule(const job_t* job, int64_t at, int64_t gradient_at, int64_t n) {
+static void run_rule(const training_job_t* job, int64_t at, int64_t gradient_at, int64_t n) {
   if (job->dtype == RN_HALF || job->dtype == RN_BFLOAT16) {
     run_narrow(job, (size_t)at, (size_t)gradient_at, n);
     return;
@@ -221,7 +221,7 @@ static void run_rule(const job_t* job, int64_t at, int64_t gradient_at, int64_t 
     v[i] = job->variables[i] + (size_t)at * job->item;
   const void* gradient = job->gradient + (size_t)gradient_at * job->item;
   rn_rule_t rule = job->apply->rule;
-  const numbers_t* numbers = &job->numbers;
+  const training_numbers_t* numbers = &job->numbers;
   switch (job->dtype) {
     case RN_DOUBLE:
       RN_ISA_PICK(rn_rule_table_).f64[rule](v, gradient, numbers->f64, job->apply->flags, n);
@@ -242,7 +242,7 @@ static void dense_piece(void* arg, int64_t begin, int64_t end) {
   run_rule(arg, begin, begin, end - begin);
 }
 
-static rn_status_t apply_dense(rn_kernel_ctx_t* ctx, const rn_tensor_t* var, job_t* job) {
+static rn_status_t apply_dense(rn_kernel_ctx_t* ctx, const rn_tensor_t* var, training_job_t* job) {
   const rn_tensor_t* gradient = rn_in(ctx, job->apply->gradient);
   if (!rn_tensor_same_shape(var, gradient))
     return rn_invalid_argument("var and %s do not have the same shape%s %s",
@@ -257,7 +257,7 @@ static int64_t index_at(const rn_tensor_t* indices, int64_t i) {
 }
 
 static void update_rows(void* arg, const int64_t* rows, const int64_t* places, int count) {
-  const job_t* job = arg;
+  const training_job_t* job = arg;
   size_t size = (size_t)job->width * job->item;
   for (int i = 0; i < count; ++i)
     for (int v = 0; v < job->apply->variable_count; ++v)
@@ -277,7 +277,7 @@ static bool needs_columns(rn_rule_t rule) {
 }
 
 // A row may occur twice; then it is updated twice, in order.
-static rn_status_t apply_sparse(rn_kernel_ctx_t* ctx, const rn_tensor_t* var, job_t* job) {
+static rn_status_t apply_sparse(rn_kernel_ctx_t* ctx, const rn_tensor_t* var, training_job_t* job) {
   const rn_tensor_t* gradient = rn_in(ctx, job->apply->gradient);
   const rn_tensor_t* indices = rn_in(ctx, job->apply->indices);
   if (var->rank < 1) return rn_invalid_argument("var must be at least 1 dimensional");
@@ -308,9 +308,9 @@ static rn_status_t apply_sparse(rn_kernel_ctx_t* ctx, const rn_tensor_t* var, jo
 
 static rn_status_t apply_compute(rn_kernel_ctx_t* ctx) {
   const apply_t* apply = ctx->state;
-  job_t job = {.apply = apply};
+  training_job_t job = {.apply = apply};
   RN_RETURN_IF_ERROR(read_numbers(ctx, apply, &job.numbers));
-  held_t held = {0};
+  training_held_t held = {0};
   rn_status_t status = hold(ctx, apply->variable_count, &held);
   if (rn_ok(status)) {
     const rn_tensor_t* var = &held.variables[0]->value;
