@@ -1,7 +1,7 @@
 // A convolutional network on handwritten digits.
 //
-// A convolution looks at small windows with the same weights everywhere, so that a stroke is known
-// wherever it is; a pool keeps the strongest answer of each neighbourhood.
+// A convolution applies the same weights to every small window, so it recognizes a stroke anywhere
+// in the image; a pool keeps the largest value of each neighborhood.
 #include <stdlib.h>
 
 #include "digits_data.h"
@@ -28,12 +28,13 @@ static model_t build(const example_t* e) {
   x = rn_max_pool2d(s, x, 2, .strides = {2, 2});
   x = rn_dense(s, rn_flatten(s, x), 64, .activation = rn_relu,
                .kernel_initializer = rn_init_he_normal(example_seed(e, 2)));
-  // In training, units drop out by chance, so that none relies on another; later all are there.
+  // Dropout: during training, random units are switched off, so that none relies on another; later
+  // all are used.
   x = rn_dropout(s, x, 0.3f, .training = m.training, .seed = example_seed(e, 3));
   rn_edge_t logits = rn_dense(s, x, DIGITS_CLASSES,
                               .kernel_initializer = rn_init_glorot_uniform(example_seed(e, 4)));
   m.loss = rn_sparse_softmax_cross_entropy(s, m.labels, logits);
-  // A rate that falls lets the last steps settle.
+  // A decaying learning rate lets the last steps settle.
   const rn_var_t* count = rn_global_step(s);
   if (!count) example_fail("the graph", rn_scope_message(s));
   rn_edge_t rate = rn_cosine_decay(s, 0.003f, count->value, (float)e->steps);

@@ -1,5 +1,5 @@
-// The main job: a classifier of handwritten digits that can be stopped at any time and goes on
-// where it was, and that leaves behind what one wants to have of a training run.
+// The main job: trains a classifier of handwritten digits. It can be stopped at any time and
+// resumes where it was, and it writes checkpoints, a log and a model.
 //
 //   FOLDER/checkpoint, FOLDER/state-1000.*   the newest states: a run that finds one goes on there
 //   FOLDER/events.out.tfevents.*             loss and accuracy, histograms, weights as images
@@ -41,14 +41,14 @@ static model_t build(rn_scope_t* s) {
   return m;
 }
 
-// Ctrl-C ends the loop, not the program.
+// Ctrl-C ends the training loop, not the program.
 static volatile sig_atomic_t is_stopped;
 static void stop(int number) {
   (void)number;
   is_stopped = 1;
 }
 
-// Goes on with the newest checkpoint that is whole, if there is one.
+// Resumes from the newest intact checkpoint, if there is one.
 static void resume(example_t* e, rn_saver_t* saver, const char* folder) {
   char* note = NULL;
   char* path = rn_latest_checkpoint(folder, NULL, &note, e->status);
@@ -61,7 +61,8 @@ static void resume(example_t* e, rn_saver_t* saver, const char* folder) {
   free(path);
 }
 
-// What the hidden units look at, one beside the other: bright where a pixel speaks for them.
+// The weights of the hidden units side by side, as an image: bright where a pixel activates the
+// unit.
 static void log_weights(example_t* e, rn_summary_writer_t* log, const model_t* m, int64_t step) {
   static float weights[DIGITS_PIXELS][HIDDEN];
   example_run(e, RN_FETCH(m->weights, weights[0], DIGITS_PIXELS, HIDDEN));
@@ -91,12 +92,12 @@ static float held_out(example_t* e, const model_t* m, const digits_t* digits) {
   return accuracy;
 }
 
-// Trains until the step that |e->steps| divides, or Ctrl-C; the accuracy on what it never saw.
+// Trains up to the next multiple of |e->steps| or Ctrl-C; returns the accuracy on held-out images.
 static float train(example_t* e, const model_t* m, rn_saver_t* saver, rn_summary_writer_t* log,
                    const digits_t* digits, const char* state) {
   int64_t step = 0;
   example_run(e, RN_FETCH(m->step->value, &step));
-  e->random += (uint64_t)step;  // other batches than those before
+  e->random += (uint64_t)step;  // different batches than before
   e->goal = (int)(step - step % e->steps + e->steps);
   float accuracy = 0;
   do {
@@ -135,7 +136,7 @@ static void write_model(example_t* e, const model_t* m, const char* folder) {
   if (!rn_saved_model_write(e->session, folder, &def, e->status)) example_check(e, folder);
 }
 
-// How to call the command: it lies beside the examples of a build folder, or is on the PATH.
+// How to call the command: it is in the same build folder as the examples, or on the PATH.
 static void find_command(const char* program, char* out, size_t room) {
   const char* end = strstr(program, "examples/digits");
   snprintf(out, room, "%.*scli/runnel", end ? (int)(end - program) : 0, program);

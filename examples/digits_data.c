@@ -1,5 +1,5 @@
-// Reads the digits: "DIGITS01", three numbers (images, rows, columns), and for each image its
-// pixels of 0 … 16 and the digit, a byte each.
+// Reads the digits: "DIGITS01", three numbers (images, rows, columns), then per image its pixels (0
+// … 16) and the digit, one byte each.
 #include "digits_data.h"
 
 #include <stdio.h>
@@ -19,8 +19,8 @@ digits_t* digits_read(example_t* e) {
     example_fail(path, "is no file of digits");
   digits_t* digits = calloc(1, sizeof *digits);
   if (!digits) example_fail(path, "no memory");
-  // They come writer by writer. Each goes to a random place of those so far, and what was there to
-  // the end: a shuffle, so that the held-out ones are like the others.
+  // The file is ordered by writer. Shuffles (each image swaps with a random earlier one), so that
+  // the held-out images are like the others.
   for (uint32_t i = 0; i < ALL; ++i) {
     uint8_t row[DIGITS_PIXELS + 1];
     if (fread(row, sizeof row, 1, file) != 1) example_fail(path, "ends too early");

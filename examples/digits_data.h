@@ -11,10 +11,10 @@ typedef struct digits_t {
   int32_t labels[DIGITS_TRAINED + DIGITS_HELD_OUT];
 } digits_t;
 
-// All of them, mixed: the first DIGITS_TRAINED are to be learned from, the rest are held out. The
-// caller frees it.
+// Reads all images, shuffled: the first DIGITS_TRAINED are for training, the rest are held out. The
+// caller frees the result.
 digits_t* digits_read(example_t* e);
-// |count| of those to be learned from, by chance.
+// Picks |count| random training images.
 void digits_batch(example_t* e, const digits_t* digits, int count, float* images, int32_t* labels);
 
 #endif  // RUNNEL_EXAMPLES_DIGITS_DATA_H_

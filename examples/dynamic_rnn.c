@@ -1,11 +1,11 @@
-// A recurrent network over rows of different lengths, by a while loop inside the graph.
+// A recurrent network over sequences of different lengths, with a while loop inside the graph.
 //
-// The task: every moment of a row brings a number and a mark, 0 or 1; exactly two are marked, and
-// at the end the sum of those two is asked for. The network has to keep the first for many moments
-// and to let all others pass. One who always says 1 is off by 1/6 (squared, in the mean).
+// The task: every time step of a row has a number and a mark, 0 or 1. Exactly two are marked, and
+// the network must output the sum of those two at the end. It has to remember the first for many
+// time steps and to ignore all others. Always answering 1 gives a mean squared error of 1/6.
 //
-// Nothing in the graph says how long a row is: the loop turns as often as the batch that is fed is
-// long. Within a batch, |lengths| says where each row ends; what lies behind is rubbish.
+// The graph does not fix the length of rows: the loop runs one iteration per time step of the fed
+// batch. Within a batch, |lengths| tells where each row ends; the rest is padding.
 #include "example.h"
 
 enum { BATCH = 64, SHORTEST = 4, LONGEST = 16, UNITS = 24 };
@@ -41,15 +41,15 @@ int main(int argc, char** argv) {
   rn_edge_t lengths = rn_Placeholder(s, TF_INT32, .shape = RN_SHAPE(-1));
   rn_edge_t sums = rn_Placeholder(s, TF_FLOAT, .shape = RN_SHAPE(-1, 1));
 
-  // A cell is one step; the loop around it keeps a state for each row, and after a row's end its
-  // state stays what it was: the last one is all that we need.
+  // A cell computes one time step. The loop around it keeps one state per row, which stays
+  // unchanged after the row's end, so the final state is all that we need.
   rn_cell_t cell = rn_gru_cell(UNITS, .initializer = rn_init_orthogonal(1, example_seed(&e, 0)));
   rn_edge_t state = RN_NO_EDGE;
   rn_dynamic_rnn(s, &cell, rows, &state, .lengths = lengths);
   rn_edge_t guess = rn_dense(s, state, 1, .name = "out",
                              .kernel_initializer = rn_init_glorot_uniform(example_seed(&e, 1)));
   rn_edge_t loss = rn_mean_squared_error(s, sums, guess);
-  // Going back through many turns, gradients can grow without bound: they are clipped.
+  // Gradients through many iterations can explode, so they are clipped.
   rn_node_t* train =
       rn_minimize(s, rn_adam(.learning_rate = 0.01f), loss, .clip = {RN_CLIP_GLOBAL_NORM, 1});
 
@@ -57,7 +57,7 @@ int main(int argc, char** argv) {
   static batch_t b;
   float error = 0;
   for (int step = 1; step <= e.steps; ++step) {
-    // Each batch is of another length, and the same graph takes them all.
+    // Each batch has a different length; the same graph takes them all.
     make_batch(&e, SHORTEST + (int)example_draw(&e, LONGEST - SHORTEST + 1), &b);
     example_run(&e, RN_TARGET(train), RN_FEED(rows, b.rows, BATCH, b.longest, 2),
                 RN_FEED(lengths, b.lengths, BATCH), RN_FEED(sums, b.sums, BATCH, 1),

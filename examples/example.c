@@ -1,4 +1,4 @@
-// What the examples share: see example.h.
+// Shared by the examples: see example.h.
 #include "example.h"
 
 #include <math.h>
@@ -96,7 +96,7 @@ int example_close(example_t* e, bool reached, const char* format, ...) {
   return reached ? 0 : 1;
 }
 
-// A Weyl sequence, well mixed: good for any seed, 0 too.
+// A mixed Weyl sequence, which works with any seed, including 0.
 static uint64_t bits(example_t* e) {
   uint64_t x = e->random += 0x9E3779B97F4A7C15u;
   x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9u;

@@ -1,5 +1,5 @@
-// What the examples share, so that each is about its model alone: the command line, one graph with
-// one session, the progress line, random numbers.
+// Shared by the examples, so that each shows only its model: the command line, one graph with one
+// session, the progress line, random numbers.
 //
 //   example_t e = example_open(argc, argv, "Learns the exclusive or.", 500);
 //   … build in e.scope …
@@ -15,26 +15,27 @@
 
 typedef struct example_t {
   const char* name;
-  int steps;      // of training, as the command line says
-  uint64_t seed;  // of everything that is random: the same seed, the same run
+  int steps;      // of training, from the command line
+  uint64_t seed;  // of all random numbers: the same seed gives the same run
   rn_scope_t* scope;
   TF_Session* session;
   TF_Status* status;
   uint64_t random;  // the generator's state
   double start, last;
-  int first, goal;    // the steps that were done before this run; where it ends if not at |steps|
-  bool is_line_open;  // the progress line waits to be written over
+  int first, goal;    // steps done before this run; the last step if not |steps|
+  bool is_line_open;  // the progress line will be overwritten
 } example_t;
 
-// Reads "--steps N" and "--seed N"; "--help" says what the program does, and ends it.
+// Reads "--steps N" and "--seed N"; "--help" prints what the program does and exits.
 example_t example_open(int argc, char** argv, const char* about, int steps);
-// The graph is built: opens the session and gives all variables their first values.
+// Call when the graph is built: opens the session and initializes all variables.
 void example_start(example_t* e);
-// Says whether the example |reached| its bound, and by which numbers. Frees all; the exit code.
+// Prints whether the example |reached| its goal, with the numbers. Frees everything; returns the
+// exit code.
 int example_close(example_t* e, bool reached, const char* format, ...)
     __attribute__((format(printf, 3, 4)));
-// "step N  numbers  steps/s", the steps of this run: on a terminal over the last such line, a few
-// times a second; in a pipe or file a line per second.
+// "step N  numbers  steps/s", for the steps of this run. On a terminal, overwrites the line a few
+// times per second; in a pipe or file, prints one line per second.
 void example_progress(example_t* e, int step, const char* format, ...)
     __attribute__((format(printf, 3, 4)));
 _Noreturn void example_fail(const char* what, const char* message);
@@ -45,11 +46,11 @@ void example_check(const example_t* e, const char* what);
 #define example_run(e, ...) \
   (rn_run((e)->session, (e)->status, __VA_ARGS__) ? (void)0 : example_check((e), "a step"))
 
-// Random numbers: 0 … |below| - 1, evenly over 0 … 1, and of a bell curve.
+// Random numbers: integers 0 … |below| - 1, uniform in 0 … 1, and normal.
 uint32_t example_draw(example_t* e, uint32_t below);
 float example_uniform(example_t* e);
 float example_normal(example_t* e);
-// Seed |i| of the graph's random nodes: never 0, which would mean chance.
+// Seed |i| for the graph's random nodes; never 0, which would mean a random seed.
 int64_t example_seed(const example_t* e, int i);
 
 #endif  // RUNNEL_EXAMPLES_EXAMPLE_H_

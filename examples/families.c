@@ -1,7 +1,8 @@
 // Families of words. See families.h.
 #include "families.h"
 
-// By the remainder of the number: neighbours are spread over the whole table.
+// The family is the remainder of the word's number, so that members are spread over the whole
+// table.
 static int family_of(int word) { return word % FAMILIES; }
 
 void families_pairs(example_t* e, int count, int32_t* words, int64_t* neighbours) {

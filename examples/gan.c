@@ -1,9 +1,10 @@
-// Two networks against each other: a generator that makes numbers, a discriminator that tells them
-// from real ones.
+// A generative adversarial network: a generator makes numbers, a discriminator tells them from real
+// ones.
 //
-// The real numbers crowd around -2 and +2. Neither network is told so: the generator gets noise and
-// the gradient of the discriminator's opinion, nothing else. The danger is a generator that is
-// content with one of the two crowds; the end counts how much of each it covers.
+// The real numbers cluster around -2 and +2. The generator does not see them: it gets only noise
+// and the gradient of the discriminator's output. The risk is mode collapse, a generator that
+// produces only one of the two clusters; the program measures at the end how much of each it
+// covers.
 #include <math.h>
 #include <string.h>
 
@@ -14,8 +15,8 @@ enum { BATCH = 128, NOISE = 2, SAMPLES = 2000 };
 static const float CENTRE = 2, DEVIATION = 0.25f;
 
 static rn_edge_t three_layers(const example_t* e, rn_edge_t x, const char* name, int seed) {
-  // The discriminator is built twice, for real numbers and for made ones: the same names, and so,
-  // the second time, the same variables.
+  // The discriminator is built twice, for real and for generated numbers. The same names give the
+  // same variables the second time.
   rn_scope_t* s = rn_variable_scope(e->scope, name, .reuse = RN_REUSE_AUTO);
   x = rn_dense(s, x, 32, .activation = rn_tanh, .name = "a",
                .kernel_initializer = rn_init_glorot_normal(example_seed(e, seed)));
@@ -27,7 +28,7 @@ static rn_edge_t three_layers(const example_t* e, rn_edge_t x, const char* name,
   return x;
 }
 
-// A step that changes the variables under |prefix| alone.
+// A training step that changes only the variables under |prefix|.
 static rn_node_t* train_part(rn_scope_t* s, rn_edge_t loss, const char* prefix) {
   const rn_collected_t* all = NULL;
   const rn_var_t* part[16];
@@ -47,13 +48,13 @@ int main(int argc, char** argv) {
   rn_edge_t of_real = three_layers(&e, real, "discriminator", 10);
   rn_edge_t of_made = three_layers(&e, made, "discriminator", 10);
 
-  // The discriminator wants ones for what is real and zeros for what is made, the generator ones
-  // for what it makes.
+  // The discriminator's targets are 1 for real and 0 for generated numbers; the generator's target
+  // is 1 for its own.
   rn_edge_t judge = rn_AddV2(s, rn_sigmoid_cross_entropy(s, rn_OnesLike(s, of_real), of_real),
                              rn_sigmoid_cross_entropy(s, rn_ZerosLike(s, of_made), of_made));
   rn_edge_t forge = rn_sigmoid_cross_entropy(s, rn_OnesLike(s, of_made), of_made);
-  // A discriminator that is steep at real numbers chases the generator around them for ever. Its
-  // slope there is a gradient, and a part of the loss: training takes the gradient of a gradient.
+  // A discriminator that is steep at real numbers makes the generator oscillate around them. So the
+  // loss includes its slope there, which is a gradient: training takes the gradient of a gradient.
   rn_edge_t slope = RN_NO_EDGE;
   rn_gradients(s, of_real, &real, 1, &slope);
   rn_edge_t steep = rn_Mean(s, rn_Square(s, slope), rn_const_int32_list(s, (int32_t[]){0, 1}, 2));
@@ -75,7 +76,7 @@ int main(int argc, char** argv) {
     example_progress(&e, step, "discriminator %.3f   generator %.3f", judged, forged);
   }
 
-  // Of what it makes now: how much lies within four deviations of each centre?
+  // The share of generated numbers within four standard deviations of each center.
   int low = 0, high = 0;
   for (int i = 0; i < SAMPLES * NOISE; ++i) z[i] = example_normal(&e);
   example_run(&e, RN_FEED(noise, z, SAMPLES, NOISE), RN_FETCH(made, numbers, SAMPLES, 1));

@@ -1,6 +1,7 @@
-// A straight line through points: variables, a loss, gradient descent, and nothing else.
+// Linear regression: variables, a loss and gradient descent, nothing else.
 //
-// The points lie on y = 0.1 x + 0.3; training starts elsewhere and has to find the two numbers.
+// The points lie on y = 0.1 x + 0.3; training starts from other values and has to find these two
+// numbers.
 #include <math.h>
 
 #include "example.h"

@@ -1,11 +1,11 @@
-// A language model: an LSTM guesses the next word of a text, with a full and a sampled softmax.
+// A language model: an LSTM predicts the next word of a text, with a full and a sampled softmax.
 //
-// The text is that of sentences.h, whose author knows how well it can be guessed.
+// The text comes from sentences.h, which also knows the best possible prediction.
 //
-// A full softmax looks at every word of the vocabulary for every word of the text. A sampled one
-// looks at the true word and a few others, and corrects for how likely those were drawn: much less
-// work where the vocabulary is large. Here each trains a model of its own, and both are judged by
-// the full one, on a text that neither has seen.
+// A full softmax computes a logit for every word of the vocabulary at every word of the text. A
+// sampled one uses the true word and a few others, and corrects for the probability of drawing
+// them: much less work if the vocabulary is large. Here each trains its own model, and both are
+// evaluated with the full softmax on a held-out text.
 #include <math.h>
 
 #include "sentences.h"
@@ -22,7 +22,7 @@ static model_t build(const example_t* e, const char* name, rn_edge_t words, rn_e
   rn_scope_t* s = rn_variable_scope(e->scope, name);
   rn_edge_t x = rn_embedding(s, words, SENTENCES_WORDS, UNITS,
                              .kernel_initializer = rn_init_uniform(-0.5, 0.5, example_seed(e, 0)));
-  // The cell, unrolled: TIME copies of it that share their weights.
+  // The unrolled cell: TIME copies that share their weights.
   rn_edge_t inputs[TIME], outputs[TIME];
   rn_edges_t moments = rn_Unpack(s, x, TIME, .axis = 1);
   for (int i = 0; i < TIME; ++i) inputs[i] = rn_edge_at(moments, i);
@@ -32,7 +32,7 @@ static model_t build(const example_t* e, const char* name, rn_edge_t words, rn_e
                            rn_const_int32_list(s, (int32_t[]){-1, UNITS}, 2));
   rn_edge_t labels = rn_Reshape(s, next, rn_const_int32_list(s, (int32_t[]){-1}, 1));
 
-  // A row of weights for each word, as the sampled softmax gathers them.
+  // One row of weights per word, because the sampled softmax gathers rows.
   const int64_t dims[2] = {SENTENCES_WORDS, UNITS};
   const rn_var_t* weights = rn_get_variable(
       s, "weights", dims, 2, .initializer = rn_init_glorot_uniform(example_seed(e, 2)));
@@ -48,7 +48,7 @@ static model_t build(const example_t* e, const char* name, rn_edge_t words, rn_e
     trained = rn_Mean(
         s, rn_sampled_softmax_loss(s, &layer, labels, h, SAMPLED, .seed = example_seed(e, 3)),
         rn_const_int32(s, 0));
-  // Adam's own variables are called after it: two models, two names.
+  // Adam's slot variables are named after the optimizer, so the two models need two names.
   m.train = rn_minimize(s, rn_adam(.learning_rate = 0.01f, .name = name), trained,
                         .clip = {RN_CLIP_GLOBAL_NORM, 5});
   rn_scope_destroy(s);

@@ -1,18 +1,18 @@
-// Learning by trial: a cart keeps a pole upright, and nobody tells it how.
+// REINFORCE: learns to balance a pole on a cart by trial and error.
 //
-// A network looks at the cart (position, speed, angle, angular speed) and gives the odds of pushing
-// left or right. An episode ends when the pole leans too far, the cart leaves its track, or 200
-// moments have passed. REINFORCE then makes each push more likely, in proportion to how much longer
-// than usual the pole stood after it: the gradient of the mean return is the mean of return times
-// the gradient of the log probability.
+// A network maps the state of the cart (position, speed, angle, angular speed) to the probabilities
+// of pushing left and right. An episode ends when the pole leans too far, the cart leaves its
+// track, or 200 time steps have passed. REINFORCE then makes each push more likely, in proportion
+// to how much longer than average the pole stood after it: the gradient of the mean return is the
+// mean of return times the gradient of the log probability.
 #include <math.h>
 
 #include "example.h"
 
 enum { POLES = 16, MOMENTS = 200, HIDDEN = 32 };
 
-// One moment of physics: a pole of half length 0.5 m and 0.1 kg on a cart of 1 kg, pushed by 10 N
-// for 0.02 s. False once it has fallen.
+// One time step of physics: a pole of half length 0.5 m and 0.1 kg on a cart of 1 kg, pushed by 10
+// N for 0.02 s. False once it has fallen.
 static bool push(float pole[4], bool right) {
   const float gravity = 9.8f, mass = 1.1f, pole_mass = 0.1f, half = 0.5f, moment = 0.02f;
   float c = cosf(pole[2]), s = sinf(pole[2]);
@@ -25,7 +25,7 @@ static bool push(float pole[4], bool right) {
   return fabsf(pole[0]) < 2.4f && fabsf(pole[2]) < 0.21f;
 }
 
-// What POLES episodes saw, did and got: rows of all of them, one after the other.
+// States, actions and returns of POLES episodes, concatenated.
 typedef struct memory_t {
   int count;
   float seen[POLES * MOMENTS * 4], returns[POLES * MOMENTS];
@@ -33,8 +33,8 @@ typedef struct memory_t {
   int length[POLES];
 } memory_t;
 
-// Plays POLES episodes side by side, so that a step of the session serves all that still stand. The
-// mean of their lengths.
+// Plays POLES episodes in parallel, so that one session step serves all that are still running.
+// Returns their mean length.
 static float play(example_t* e, rn_edge_t looks, rn_edge_t choice, memory_t* m) {
   float poles[POLES][4];
   bool stands[POLES];
@@ -61,9 +61,9 @@ static float play(example_t* e, rn_edge_t looks, rn_edge_t choice, memory_t* m) 
   return (float)m->count / POLES;
 }
 
-// The return of a push: the moments after it, nearer ones counting more; of that, what is above or
-// below the usual at that moment, for which a fallen pole has 0. (Late pushes have small returns
-// because the episode is cut: compared with all others they would look bad.)
+// The advantage of a push: the discounted number of time steps after it, minus the mean at the same
+// time step, where a fallen pole counts as 0. (Late pushes have small returns because the episode
+// is cut off, so a mean over all time steps would make them look bad.)
 static void set_returns(memory_t* m) {
   const float discount = 0.97f;
   float usual[MOMENTS] = {0}, squares = 0;
@@ -93,7 +93,7 @@ int main(int argc, char** argv) {
   rn_edge_t drawn = rn_Multinomial(s, logits, rn_const_int32(s, 1), .seed = example_seed(&e, 2));
   rn_edge_t choice = rn_Reshape(s, drawn, rn_const_int32_list(s, (int32_t[]){-1}, 1));
 
-  // The cross entropy of a push that was made is minus the logarithm of its probability.
+  // The cross entropy of a push is minus the logarithm of its probability.
   rn_edge_t surprise =
       rn_sparse_softmax_cross_entropy(s, pushes, logits, .reduction = RN_REDUCE_NONE);
   rn_edge_t loss = rn_Mean(s, rn_Mul(s, surprise, returns), rn_const_int32(s, 0));

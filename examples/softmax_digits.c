@@ -1,8 +1,9 @@
-// Softmax regression: the simplest classifier there is, on handwritten digits.
+// Softmax regression, the simplest classifier, on handwritten digits.
 //
-// Each digit has a weight for every pixel; an image is the digit whose weighted sum is largest. The
-// softmax makes probabilities of the sums, and the cross entropy asks for a high one of the truth.
-// Without a hidden layer that gets 96 to 98 % right, depending on which images are held out.
+// Each digit has one weight per pixel; the prediction is the digit with the largest weighted sum.
+// The softmax turns the sums into probabilities, and the cross entropy rewards a high probability
+// of the true digit. Without a hidden layer, 96 to 98 % are right, depending on which images are
+// held out.
 #include <stdlib.h>
 
 #include "digits_data.h"
@@ -15,8 +16,8 @@ int main(int argc, char** argv) {
 
   rn_edge_t images = rn_Placeholder(s, TF_FLOAT, .shape = RN_SHAPE(-1, DIGITS_PIXELS));
   rn_edge_t labels = rn_Placeholder(s, TF_INT32, .shape = RN_SHAPE(-1));
-  // Zeros will do as a start here: without a hidden layer there is one best answer, and no two
-  // units that would stay alike.
+  // Starting at zero works here: without a hidden layer the loss is convex, and no two units would
+  // stay identical.
   rn_edge_t logits = rn_dense(s, images, DIGITS_CLASSES, .kernel_initializer = rn_init_zeros(),
                               .kernel_regularizer = rn_regularize(0, 3e-5));
   rn_sparse_softmax_cross_entropy(s, labels, logits);
@@ -39,7 +40,7 @@ int main(int argc, char** argv) {
     example_progress(&e, step, "loss %.4f   accuracy %5.1f %%", loss_now, 100 * part);
   }
 
-  // How good it is shows on images that it has never seen.
+  // Measures the accuracy on held-out images.
   example_run(&e, RN_FEED(images, digits->images[DIGITS_TRAINED], DIGITS_HELD_OUT, DIGITS_PIXELS),
               RN_FEED(labels, digits->labels + DIGITS_TRAINED, DIGITS_HELD_OUT),
               RN_FETCH(accuracy, &part));

@@ -1,12 +1,12 @@
-// Words as vectors: those that occur near one another get vectors that point the same way.
+// Word vectors: words that occur near each other get vectors that point in the same direction.
 //
-// The text has 400 words in 50 families; who has read a word will soon read another of its family.
-// That is all there is to find, and the end looks whether each word's nearest neighbours are its
+// The text has 400 words in 50 families; words of one family occur near each other. That is the
+// only structure, and the program checks at the end whether each word's nearest neighbors are its
 // family.
 //
-// The table of vectors lies in four parts, as one does that is too large for one machine: a lookup
-// splits the ids by part (DynamicPartition), gathers in each, and puts the rows together again in
-// their order (DynamicStitch). Gradients go back the same way and touch only rows that were read.
+// The table of vectors is partitioned into four, as for a table too large for one machine: a lookup
+// splits the ids by partition (DynamicPartition), gathers in each, and restores the order of the
+// rows (DynamicStitch). Gradients flow back the same way and touch only rows that were read.
 #include "families.h"
 
 enum { DEPTH = 16, SHARDS = 4, BATCH = 256, NEGATIVES = 32 };
@@ -25,8 +25,8 @@ int main(int argc, char** argv) {
   const rn_var_t* biases = rn_get_variable(s, "biases", &count, 1, .initializer = rn_init_zeros());
   rn_edge_t vectors = rn_embedding_lookup(s, shards, SHARDS, words, false);
 
-  // Noise-contrastive estimation: the true neighbour against a few words drawn by chance, in place
-  // of all the others.
+  // Noise-contrastive estimation: compares the true neighbor with a few random words instead of all
+  // others.
   rn_class_weights_t context = {outs, SHARDS, biases, FAMILIES_WORDS};
   rn_edge_t losses = rn_nce_loss(s, &context, neighbours, vectors, NEGATIVES,
                                  .sampler = RN_SAMPLE_UNIFORM, .seed = example_seed(&e, 1));

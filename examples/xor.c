@@ -1,7 +1,7 @@
-// The exclusive or: the smallest thing that a single layer cannot learn and two can.
+// The exclusive or: the smallest function that a single layer cannot learn and two can.
 //
-// A layer draws one straight line between yes and no, and no line parts (0,1) and (1,0) from (0,0)
-// and (1,1). The hidden layer bends the plane first.
+// A single layer separates the two answers by one straight line, and no line separates (0,1) and
+// (1,0) from (0,0) and (1,1). The hidden layer transforms the plane first.
 #include <math.h>
 
 #include "example.h"
@@ -10,7 +10,7 @@ int main(int argc, char** argv) {
   example_t e = example_open(argc, argv, "Learns the exclusive or with one hidden layer.", 300);
   rn_scope_t* s = e.scope;
 
-  // The four questions are constants of the graph: nothing is fed.
+  // The four inputs are constants of the graph: nothing is fed.
   const float questions[4][2] = {{0, 0}, {0, 1}, {1, 0}, {1, 1}}, answers[4] = {0, 1, 1, 0};
   rn_edge_t x = rn_const(s, TF_FLOAT, (const int64_t[]){4, 2}, 2, questions);
   rn_edge_t y = rn_const(s, TF_FLOAT, (const int64_t[]){4, 1}, 2, answers);
@@ -21,8 +21,8 @@ int main(int argc, char** argv) {
                               .kernel_initializer = rn_init_normal(0, 1, example_seed(&e, 1)));
   rn_edge_t guess = rn_Sigmoid(s, logits);
 
-  // The cross entropy takes logits, not guesses: its slope does not vanish where a guess is badly
-  // wrong.
+  // The cross entropy takes logits, not probabilities, so its gradient does not vanish when the
+  // prediction is badly wrong.
   rn_edge_t loss = rn_sigmoid_cross_entropy(s, y, logits);
   rn_node_t* train = rn_minimize(s, rn_adam(.learning_rate = 0.05f), loss);
 

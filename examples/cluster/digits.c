@@ -1,10 +1,10 @@
 // The digits of softmax_digits, learned by several workers at once: the weights are on parameter
-// servers, and every worker brings gradients of examples of its own.
+// servers, and every worker computes gradients of its own examples.
 //
-// Asynchronous replicas apply theirs whenever they are ready. With --sync an update is the mean of
-// one gradient a worker, and with --backup N it does not wait for the slowest N. With --dir the
-// chief keeps checkpoints: a parameter server that is killed and started again comes back with what
-// it knew, while the workers wait (restart.sh).
+// Asynchronous replicas apply their gradients as soon as they are ready. With --sync, an update is
+// the mean of one gradient per worker, and with --backup N it does not wait for the slowest N. With
+// --dir, the chief keeps checkpoints: a parameter server that is killed and restarted gets its
+// values back while the workers wait (restart.sh).
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -26,7 +26,8 @@ int main(int argc, char** argv) {
   rn_edge_t guess = rn_ArgMax(s, logits, rn_const_int32(s, 1), .output_type = TF_INT32);
   rn_edge_t right = rn_Cast(s, rn_Equal(s, guess, labels), TF_FLOAT);
   rn_edge_t accuracy = rn_Mean(s, right, rn_const_int32(s, 0));
-  digits_t* digits = digits_read(&t.e);  // the same for all: the seed says what is held out
+  digits_t* digits =
+      digits_read(&t.e);  // the same for all workers: the seed determines what is held out
   task_train(&t, rn_adam(.learning_rate = 0.004f), loss);
 
   float x[BATCH * DIGITS_PIXELS], loss_now = 0;

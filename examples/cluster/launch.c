@@ -40,7 +40,7 @@ static void write_cluster(char* out, size_t size, int servers, int workers) {
   }
 }
 
-// Starts this program with |more|, up to a NULL, behind |argv|.
+// Starts this program with |argv| followed by |more|, which ends with NULL.
 static pid_t start(char** argv, const char* const* more) {
   const char* words[2 * WORDS];
   int count = 0;
@@ -50,7 +50,7 @@ static pid_t start(char** argv, const char* const* more) {
   pid_t parent = getpid(), pid = fork();
   if (pid < 0) example_fail("the cluster", "no process for a task");
   if (pid > 0) return pid;
-  // A task does not outlive who has started it.
+  // A task is killed when the process that started it dies.
   prctl(PR_SET_PDEATHSIG, SIGTERM);
   if (getppid() == parent) execv("/proc/self/exe", (char**)(uintptr_t)words);
   _exit(127);
@@ -63,7 +63,7 @@ static pid_t start_task(char** argv, const char* cluster, const char* job, int t
                (const char* const[]){"--cluster", cluster, "--job", job, "--task", number, NULL});
 }
 
-// What the first that failed ended with; 0: all went well.
+// The exit code of the first process that failed; 0 if all succeeded.
 static int wait_for(const pid_t* pids, int count) {
   int worst = 0;
   for (int i = 0; i < count; ++i) {

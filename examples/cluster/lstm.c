@@ -1,12 +1,12 @@
-// A language model too large for one machine, if its layers were larger: one LSTM on each of two
-// tasks, and the worker that feeds them on a third.
+// A model-parallel language model: one LSTM on each of two tasks, and the worker that feeds them on
+// a third. With larger layers it would be too large for one machine.
 //
-// The layers are unrolled, so the second works on one word while the first is at the next: what
-// goes from one to the other are the outputs of a moment, and what comes back are their gradients.
-// Weights, their optimizer's state and the gradients of a layer never leave its task. The graph
-// says which node is where (rn_scope_set_device); the runtime does the rest.
+// The layers are unrolled, so the second works on one word while the first is at the next. The
+// first sends its outputs of each time step; the second sends back their gradients. Weights, their
+// optimizer's state and the gradients of a layer never leave its task. The program assigns nodes to
+// tasks (rn_scope_set_device); the runtime does the rest.
 //
-// The text, and what there is to learn in it, is that of ../sentences.h.
+// ../sentences.h describes the text.
 #include <math.h>
 #include <stdio.h>
 
@@ -15,7 +15,7 @@
 
 enum { BATCH = 32, TIME = 16, UNITS = 64, TESTS = 20 };
 
-// A layer on one task: its variables are there, and so is what it computes.
+// A layer on one task, with its variables and its computation.
 static void add_layer(task_t* t, const char* name, int task, rn_edge_t* moments) {
   rn_edge_t outputs[TIME];
   char device[64];

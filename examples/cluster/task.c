@@ -99,7 +99,7 @@ static void connect_to(task_t* t, const char* job, int task) {
   snprintf(t->target, sizeof t->target, "grpc://%s", address);
 }
 
-// A parameter server has nothing to do but to be there.
+// A parameter server only serves until it is told to end.
 static _Noreturn void stay(task_t* t, const sigset_t* signals) {
   int signal = 0;
   while (sigwait(signals, &signal) != 0) continue;
@@ -176,13 +176,13 @@ void task_train(task_t* t, rn_optimizer_t optimizer, rn_edge_t loss) {
       .saver = t->saver, .directory = t->directory, .save_seconds = 1, .patience_seconds = 120);
   if (!t->supervisor) example_fail("the graph", rn_scope_message(s));
   if (!rn_supervisor_start(t->supervisor, t->e.status)) example_check(&t->e, "the session");
-  // Each worker draws examples of its own.
+  // Each worker draws its own examples.
   t->e.random = t->e.seed * 1000 + (uint64_t)t->index;
   t->e.start = seconds();
 }
 
 bool task_ran(const task_t* t, bool is_good) {
-  // A chief that has ended closes the queue that replicas wait at.
+  // A chief that ends closes the queue on which replicas wait.
   if (!is_good && TF_GetCode(t->e.status) == TF_OUT_OF_RANGE) return false;
   example_check(&t->e, "a step");
   return true;

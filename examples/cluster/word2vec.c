@@ -1,11 +1,11 @@
-// Words as vectors, with the table of vectors on several machines.
+// Word vectors, with the table of vectors on several machines.
 //
-// Each part of both tables is on a parameter server, and a lookup asks it for the rows that are in
-// it and no others; the gradients that go back are those rows, too, so that a step costs the same
-// however large the tables are. Workers do not wait for each other: two that meet at one row are
-// rare, and then one of them has added to what the other has just changed.
+// Each partition of both tables is on a parameter server, and a lookup fetches only the rows it
+// needs. Gradients are sparse too, so a step costs the same however large the tables are. Workers
+// do not wait for each other: updates of the same row rarely coincide, and then one is simply added
+// after the other.
 //
-// What is learned is told in ../word2vec.c.
+// ../word2vec.c describes the model.
 #include "families.h"
 #include "task.h"
 
