@@ -2,7 +2,7 @@
 //
 // The client is one program on the plain TensorFlow C API. It is built against stock TensorFlow and
 // against Runnel from the same source, so a ratio of two figures compares the libraries and nothing
-// else. Every case checks its answer: a library that computes something else gets no figure.
+// else. Every case checks its answer: a library that computes a wrong result gets no figure.
 #ifndef BENCH_BENCH_H_
 #define BENCH_BENCH_H_
 
@@ -23,7 +23,7 @@ typedef struct {
   int b;
 } bench_case_t;
 
-// The rows of each theme, ended by a row without a name.
+// The rows of each theme; a row without a name ends the list.
 extern const bench_case_t bench_dispatch_cases[];
 extern const bench_case_t bench_dense_cases[];
 extern const bench_case_t bench_train_cases[];
@@ -42,18 +42,18 @@ double bench_now(void);
 // Calls of |step| per second: warms up, then times batches and takes the best.
 double bench_rate(const bench_options_t* options, void (*step)(void* context), void* context);
 
-// The shortest time in seconds that |sample| returned, called at least three times and until the
-// batches' time is used up. For work whose set-up must stay out of the clock.
+// Calls |sample| at least three times and until the time of the batches is used up; returns the
+// shortest time in seconds. For work whose set-up must not be timed.
 double bench_shortest(const bench_options_t* options, double (*sample)(void* context),
                       void* context);
 
 // A size from /proc/self/status, such as VmRSS, in megabytes.
 double bench_status_megabytes(const char* field);
 
-// Bytes a second, in 1e9, that two threads pass over: a = b * s + c over arrays larger than caches.
+// The memory bandwidth of two threads in GB/s: a = b * s + c over arrays larger than the caches.
 double bench_memory_rate(const bench_options_t* options);
 
-// Ends the process with |format| on stderr and exit status 1: a case that fails has no figure.
+// Prints |format| to stderr and exits with status 1: a case that fails has no figure.
 __attribute__((noreturn, format(printf, 1, 2))) void bench_fail(const char* format, ...);
 
 // Fails the case unless |actual| is within |relative| of |expected| (a NaN never is).

@@ -1,5 +1,4 @@
-// Input pipelines: records from a file in batches, and what an element costs on its way through a
-// map and a batch.
+// Input pipelines: batches of records from a file, and the cost per element of a map and a batch.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -69,7 +68,7 @@ static TF_Output const_false(net_t* net) {
   return net_const(net, tensor);
 }
 
-// Elements of one component of |type| and |rank| with open sizes.
+// Elements of one component of |type| and |rank| with unknown dims.
 static void set_elements(TF_OperationDescription* desc, TF_DataType type, int rank) {
   int64_t open = -1;
   const int64_t* dims = &open;
@@ -86,7 +85,7 @@ static TF_Output add_batch(net_t* net, TF_Output input, int64_t size, TF_DataTyp
   return net_output(net, desc);
 }
 
-// An iterator over |dataset|: the node that begins it, and the next batch.
+// An iterator over |dataset|: the node that initializes it, and the next batch.
 static TF_Output add_iterator(net_t* net, TF_Output dataset, TF_DataType type,
                               TF_Operation** out_make) {
   TF_OperationDescription* desc = net_begin(net, "IteratorV2");
@@ -104,7 +103,7 @@ static TF_Output add_iterator(net_t* net, TF_Output dataset, TF_DataType type,
   return net_output(net, desc);
 }
 
-// One walk over all of a pipeline: begin, then as many batches as there are.
+// One pass over a pipeline: initializes the iterator, then takes all batches.
 typedef struct {
   step_t begin, next;
   int batches;

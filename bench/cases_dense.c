@@ -55,7 +55,7 @@ static double dot(const float* row, const float* column, int size) {
   return sum;
 }
 
-// One square product a step, fed and fetched.
+// One square matmul per step, fed and fetched.
 static double matmul(const bench_options_t* options, int size, int unused) {
   (void)unused;
   net_t net;
@@ -124,7 +124,7 @@ static TF_Output assigned_variable(net_t* net, TF_Session* session, shape_t shap
   return net_output(net, desc);
 }
 
-// Rows of a big table picked at random, as an embedding does.
+// Gathers random rows of a big table, like an embedding lookup.
 static double gather(const bench_options_t* options, int rows, int count) {
   net_t net;
   net_open(&net);
@@ -213,8 +213,8 @@ static branches_t branches_apart(const bench_options_t* options, bool is_matmul,
   return branches;
 }
 
-// How many times faster two threads are than one, on the same independent branches. By turns, so
-// that a busy moment of the machine does not fall on one of them only.
+// The speed-up of two threads over one on the same independent branches. Measured alternately, so
+// that other load on the machine affects both.
 static double scale2(const bench_options_t* options, int is_matmul, int unused) {
   (void)unused;
   double best[2] = {0, 0};

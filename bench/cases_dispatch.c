@@ -1,4 +1,4 @@
-// What a step and a node cost when the arithmetic is next to nothing.
+// The overhead per step and per node, with next to no arithmetic.
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stddef.h>
@@ -35,7 +35,7 @@ static double null_step(const bench_options_t* options, int a, int b) {
                  net_unary(&net, "Identity", x), 3);
 }
 
-// |chains| chains of |length| Identity nodes, summed where there are several.
+// |chains| chains of |length| Identity nodes, summed if there are several.
 static double identities(const bench_options_t* options, int chains, int length) {
   net_t net;
   net_open(&net);
@@ -51,7 +51,7 @@ static double identities(const bench_options_t* options, int chains, int length)
          rate_of(options, &net, config, x, tensor_float(3), fetch, 3.0 * chains);
 }
 
-// The three scalar ops, on the host too, so that a case knows what must come out.
+// The three scalar ops, also computed on the host, to check the result of a case.
 static const char* const kScalarOps[] = {"Sub", "Mul", "Maximum"};
 
 static float scalar_apply(int op, float a, float b) {
@@ -60,7 +60,7 @@ static float scalar_apply(int op, float a, float b) {
   return a > b ? a : b;
 }
 
-// Denormals, infinities and runaway values would colour the timing.
+// Denormals, infinities and huge values would distort the timing.
 static bool is_tame(float value) {
   float magnitude = value < 0 ? -value : value;
   return magnitude > 0.01f && magnitude < 10;
@@ -86,7 +86,7 @@ typedef struct {
   float value;
 } traced_t;
 
-// An op on |a| and |b| picked at random among those that keep the value tame.
+// A random op on |a| and |b|, among those that keep the value small.
 static traced_t random_op(net_t* net, traced_t a, traced_t b, uint32_t* state) {
   int op = (int)(next_random(state) % 3);
   for (int tries = 0; tries < 3 && !is_tame(scalar_apply(op, a.value, b.value)); ++tries) {
@@ -96,8 +96,8 @@ static traced_t random_op(net_t* net, traced_t a, traced_t b, uint32_t* state) {
                     scalar_apply(op, a.value, b.value)};
 }
 
-// Layers of random ops, each on two values of the layer before. The first argument walks a random
-// order of that layer, so that every node is needed and none can be pruned.
+// Layers of random ops, each on two values of the layer before. The first arguments are a
+// permutation of that layer, so that every node is needed and none can be pruned.
 static double scalar_layers(const bench_options_t* options, int a, int b) {
   (void)a, (void)b;
   net_t net;
@@ -247,7 +247,7 @@ static double queue_pairs(const bench_options_t* options, int a, int b) {
   return rate;
 }
 
-// One client thread: steps until told to stop.
+// One client thread: runs steps until it is told to stop.
 typedef struct {
   step_t step;
   atomic_bool* stop;
@@ -287,7 +287,7 @@ static double time_clients(const bench_options_t* options, client_t* clients, in
   return best;
 }
 
-// Null steps of |count| client threads on one session, all together.
+// Empty steps of |count| client threads on one session, in total.
 static double client_threads(const bench_options_t* options, int count, int unused) {
   (void)unused;
   net_t net;
@@ -318,7 +318,7 @@ static double client_threads(const bench_options_t* options, int count, int unus
   return rate;
 }
 
-// What a client of eager execution does for one op: describes it, runs it, drops it.
+// One eager op as a client runs it: create the description, execute, delete.
 typedef struct {
   TFE_Context* context;
   TFE_TensorHandle* one;

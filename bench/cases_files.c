@@ -1,4 +1,4 @@
-// Checkpoints: a gigabyte in sixteen tensors, saved and restored; and what the disk itself can do.
+// Checkpoints: saves and restores a gigabyte in sixteen tensors; and the speed of the disk itself.
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -58,7 +58,7 @@ static void build(files_t* files) {
 }
 
 static void open_files(files_t* files) {
-  const char* folder = getenv("BENCH_FOLDER");  // on a disk: syncs are part of it
+  const char* folder = getenv("BENCH_FOLDER");  // on a disk, because syncs are included
   snprintf(files->prefix, sizeof files->prefix, "%s/bench_%d", folder ? folder : "/var/tmp",
            (int)getpid());
   snprintf(files->plain, sizeof files->plain, "%s.plain", files->prefix);
@@ -99,7 +99,7 @@ static double restore_once(void* arg) {
   return run_target(files, files->restore);
 }
 
-// Gigabytes a second that are saved, or with |restores| restored from the system's cache.
+// GB/s of saving or, with |restores|, of restoring from the page cache.
 static double checkpoint(const bench_options_t* options, int restores, int unused) {
   (void)unused;
   files_t files = {0};
@@ -110,8 +110,8 @@ static double checkpoint(const bench_options_t* options, int restores, int unuse
   return kBytes / seconds * 1e-9;
 }
 
-// The same number of bytes in a new file, synced, that takes the place of the one before, as a
-// checkpoint does.
+// Writes the same number of bytes to a new file, syncs it, and replaces the previous file, like a
+// checkpoint.
 static double plain_once(files_t* files) {
   char fresh[160];
   snprintf(fresh, sizeof fresh, "%s.new", files->plain);
@@ -127,7 +127,7 @@ static double plain_once(files_t* files) {
   return bench_now() - start;
 }
 
-// How a save compares with a plain write of the same run, by turns: the best of each.
+// The ratio of a save to a plain write in the same run, measured alternately: the best of each.
 static double save_to_plain(const bench_options_t* options, int unused_a, int unused_b) {
   (void)unused_a, (void)unused_b;
   files_t files = {0};

@@ -1,4 +1,4 @@
-// A graph of 20,000 nodes: building, exporting, importing it and running it for the first time.
+// A graph of 20,000 nodes: builds, exports and imports it, and runs its first step.
 #include <stddef.h>
 
 #include "bench.h"
@@ -6,7 +6,7 @@
 
 enum { kNodes = 20000, kAdditions = kNodes / 2 - 1 };
 
-// Small multiples of 1/64: every order of adding them up gives the same float.
+// Small multiples of 1/64: every order of addition gives the same float.
 static float addend(int i) { return (float)(i % 7 - 2) / 64; }
 
 static double sum_of_addends(void) {
@@ -15,7 +15,7 @@ static double sum_of_addends(void) {
   return sum;
 }
 
-// A placeholder, a chain of AddV2 each with a constant of its own, an Identity to end on.
+// A placeholder, a chain of AddV2 nodes, each with its own constant, and a final Identity.
 static void build(net_t* net, TF_Output* out_x, TF_Output* out_y) {
   TF_Output x = net_placeholder(net, TF_FLOAT, SCALAR), y = x;
   for (int i = 0; i < kAdditions; ++i) {
@@ -128,7 +128,7 @@ static double first_run(const bench_options_t* options, int a, int b) {
   return seconds * 1e3;
 }
 
-// A net of 5,000 nodes: gradients of its result by the weights of all layers.
+// A network of 5,000 nodes: gradients of its result with respect to the weights of all layers.
 enum { kLayers = 1000, kLayerNodes = 5, kWidth = 8 };
 
 static void add_layers(net_t* net, TF_Output* weights, TF_Output* out_loss) {

@@ -1,5 +1,5 @@
-// What the machine itself can do, measured in the same run: the limits that other figures are read
-// against. No library takes part.
+// The limits of the machine itself, measured in the same run, to compare other figures with. Uses
+// no library.
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,8 +10,7 @@ enum { kLanes = 16, kChains = 12, kTurns = 2000 };
 
 typedef float lanes_t __attribute__((vector_size(kLanes * sizeof(float))));
 
-// Chains of multiplications and additions, fused, that fill the pipelines of any processor since
-// 2013.
+// Chains of fused multiply-adds that fill the pipelines of any processor since 2013.
 __attribute__((target_clones("avx512f", "fma", "default"), optimize("fp-contract=fast"),
                noinline)) static float
 multiply_add(float start) {
@@ -32,7 +31,7 @@ multiply_add(float start) {
 typedef struct {
   pthread_t thread;
   pthread_barrier_t* start;
-  double seconds, turns;  // turns: how many were made in that time
+  double seconds, turns;  // turns: iterations in that time
   float result;
 } worker_t;
 
@@ -75,7 +74,8 @@ static double machine_fma(const bench_options_t* options, int threads, int unuse
   return multiply_add_rate(options, threads);
 }
 
-// By turns, as scale2: what two threads can gain at most on this machine in this moment.
+// Measured alternately, like scale2: the largest speed-up of two threads on this machine at this
+// time.
 static double machine_scale2(const bench_options_t* options, int unused, int unused2) {
   (void)unused;
   (void)unused2;
@@ -89,7 +89,7 @@ static double machine_scale2(const bench_options_t* options, int unused, int unu
   return two / one;
 }
 
-enum { kStream = 64 << 20 };  // floats of an array, half of them for each thread: beyond any cache
+enum { kStream = 64 << 20 };  // floats per array, half per thread; larger than any cache
 
 typedef struct {
   pthread_t thread;

@@ -60,8 +60,8 @@ static void model_close(model_t* model) {
   net_close(&model->net);
 }
 
-// The figures of both libraries are of the same computation: the loss, which is fetched after
-// training, must be a number that training made smaller or left alone.
+// Checks that both libraries do the same computation: the loss after training must be a number and
+// not larger than before.
 static double loss_of(model_t* model) {
   step_t step;
   step_open(&step, model->session);
@@ -97,7 +97,7 @@ static const char* const names[] = {
     [kFunction] = "function100",
 };
 
-// Steps a second times |items|.
+// Steps per second times |items|.
 static double train(const bench_options_t* options, int number, int items) {
   model_t model;
   model_open(&model, names[number]);
@@ -111,21 +111,21 @@ static double train(const bench_options_t* options, int number, int items) {
   return rate * items;
 }
 
-// How many times faster the sampled softmax layer is than the full one.
+// The speed-up of the sampled softmax layer over the full one.
 static double softmax_gain(const bench_options_t* options, int a, int b) {
   (void)a, (void)b;
   return train(options, kSampledLayer, 1) / train(options, kFullLayer, 1);
 }
 
-// Of 50 million parameters: four numbers read and three written for each. |relative|: as a part of
-// what two threads can pass over in the same process.
+// An update of 50 million parameters: four numbers read and three written per parameter.
+// |relative|: as a fraction of the memory bandwidth of two threads in the same process.
 static double adam(const bench_options_t* options, int relative, int unused) {
   (void)unused;
   double rate = train(options, kAdam, 1) * 7 * sizeof(float) * 50e6 * 1e-9;
   return relative ? rate / bench_memory_rate(options) : rate;
 }
 
-// Megabytes that the process had at its peak, over those before the model was opened.
+// The peak memory of the process in MB, minus its memory before the model was opened.
 static double peak(const bench_options_t* options, int number, int unused) {
   (void)options, (void)unused;
   double before = bench_status_megabytes("VmHWM");

@@ -15,7 +15,7 @@ static size_t put_varint(char* out, size_t value) {
   return size;
 }
 
-// Field |number|, length-delimited, around the |size| bytes at |out|, which move.
+// Turns the |size| bytes at |out| into the length-delimited field |number|, moving them.
 static size_t wrap(char* out, int number, size_t size) {
   char head[12];
   head[0] = (char)(number << 3 | 2);

@@ -1,4 +1,4 @@
-// What the library costs a process: memory, threads, and a session's life.
+// The cost of the library to a process: memory, threads, and the lifetime of a session.
 #include <dirent.h>
 #include <stdio.h>
 #include <string.h>
@@ -35,7 +35,7 @@ static void churn(void* argument) {
   session_close(session);
 }
 
-// Microseconds of a session made, run once and deleted.
+// Microseconds to create a session, run it once and delete it.
 static double session_churn(const bench_options_t* options, int a, int b) {
   (void)a, (void)b;
   null_graph_t null;
@@ -69,7 +69,8 @@ static int thread_count(void) {
   return count;
 }
 
-// Threads beside the client's own while a session with 1 x 1 threads is open and has run a step.
+// Threads other than the client's own while a session with 1 x 1 threads is open and has run a
+// step.
 static double start_threads(const bench_options_t* options, int a, int b) {
   (void)options, (void)a, (void)b;
   null_graph_t null;

@@ -1,4 +1,4 @@
-// Models as Keras exports them (tests/saved_model/make_models.py): loaded, and run forward.
+// Models exported by Keras (tests/saved_model/make_models.py): loads them and runs inference.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -70,7 +70,7 @@ static void served_close(served_t* served) {
   TF_DeleteStatus(served->status);
 }
 
-// Images a second; |a| is the model, |b| the batch.
+// Images per second; |a| is the model, |b| the batch size.
 static double forward(const bench_options_t* options, int a, int b) {
   served_t served = {.model = a, .batch = b};
   served_open(&served);

@@ -1,4 +1,4 @@
-// Graph writing: nodes, constants, variables, gradients.
+// Graph building: nodes, constants, variables, gradients.
 #include "graph_util.h"
 
 #include <stdio.h>
@@ -106,7 +106,7 @@ static TF_Output initial_value(net_t* net, shape_t shape, float stddev) {
 
 TF_Output net_variable_handle(net_t* net, shape_t shape) {
   char name[24];
-  // Handles with no shared name are one and the same variable to stock TensorFlow.
+  // In stock TensorFlow, all handles without a shared name are the same variable.
   int length = snprintf(name, sizeof name, "variable%d", net->next_id);
   TF_OperationDescription* desc = net_begin(net, "VarHandleOp");
   TF_SetAttrType(desc, "dtype", TF_FLOAT);

@@ -24,7 +24,7 @@ typedef struct {
   TF_Status* status;  // Owned.
   int next_id;        // Names nodes: n0, n1, ...
   variable_t variables[kMaxVariables];
-  TF_Operation* inits[kMaxVariables];  // inits[i] assigns variables[i] its first value.
+  TF_Operation* inits[kMaxVariables];  // inits[i] initializes variables[i].
   int variable_count;
 } net_t;
 
@@ -50,7 +50,7 @@ TF_OperationDescription* net_begin(net_t* net, const char* op);
 TF_Operation* net_finish(net_t* net, TF_OperationDescription* desc);
 TF_Output net_output(net_t* net, TF_OperationDescription* desc);
 
-// Nodes whose attributes all follow from their inputs.
+// Adds a node whose attributes all follow from its inputs.
 TF_Output net_unary(net_t* net, const char* op, TF_Output a);
 TF_Output net_binary(net_t* net, const char* op, TF_Output a, TF_Output b);
 TF_Output net_add_n(net_t* net, const TF_Output* inputs, int count);
@@ -64,11 +64,12 @@ TF_Output net_const_ints(net_t* net, const int32_t* values, int count);
 // A NoOp that runs after |operations|.
 TF_Operation* net_group(net_t* net, TF_Operation* const* operations, int count);
 
-// The resource of a float variable of its own.
+// The resource of a new float variable.
 TF_Output net_variable_handle(net_t* net, shape_t shape);
-// A float variable, first value normal with |stddev| (seeded), or zeros where that is 0.
+// A float variable, initially normal with |stddev| (seeded), or zero if |stddev| is 0.
 TF_Output net_variable(net_t* net, shape_t shape, float stddev);
-// Adds gradients of |loss| by every variable so far and the node that applies |rate| times them.
+// Adds gradients of |loss| with respect to every variable so far, and the node that applies them
+// times |rate|.
 TF_Operation* net_descend(net_t* net, TF_Output loss, float rate);
 
 TF_Tensor* tensor_float(float value);
@@ -81,7 +82,7 @@ int64_t shape_size(shape_t shape);
 // The next number of a small generator (xorshift); |state| must not be 0.
 uint32_t next_random(uint32_t* state);
 
-// What a session is made with; 0 leaves a thread count to the library.
+// Options of a session; a thread count of 0 leaves the choice to the library.
 typedef struct {
   int intra_threads;
   int inter_threads;
@@ -93,7 +94,7 @@ void session_close(TF_Session* session);
 // Runs the initialisers of all variables of |net|.
 void session_init_variables(TF_Session* session, const net_t* net);
 
-// One kind of step: what goes in, what comes out. Borrowed session; owned feeds.
+// One kind of step: its feeds and fetches. Borrows the session; owns the feeds.
 typedef struct {
   TF_Session* session;
   TF_Status* status;

@@ -1,4 +1,4 @@
-// The bench client's command line. Prints `case<TAB>value<TAB>unit`, one line a case.
+// The bench client's command line. Prints `case<TAB>value<TAB>unit`, one line per case.
 #include <fnmatch.h>
 #include <spawn.h>
 #include <stdbool.h>
@@ -32,8 +32,8 @@ static void run_case(const bench_case_t* row, const bench_options_t* options) {
   fflush(stdout);
 }
 
-// Runs one case in a process of its own, so that no case inherits another's threads, caches or
-// memory. True when it succeeded.
+// Runs one case in its own process, so that no case inherits another's threads, caches or memory.
+// True if it succeeded.
 static bool spawn_case(const bench_case_t* row, const bench_options_t* options) {
   char seconds[32], batches[16];
   snprintf(seconds, sizeof seconds, "%g", options->seconds);

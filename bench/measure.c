@@ -14,7 +14,7 @@ double bench_now(void) {
   return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
-// Steps per look at the clock: about a millisecond's worth, so that reading it costs nothing.
+// Steps between reads of the clock: about a millisecond, so that reading it costs nothing.
 static long chunk_size(double seconds_per_step) {
   double steps = 1e-3 / (seconds_per_step > 1e-9 ? seconds_per_step : 1e-9);
   return steps < 1 ? 1 : (long)steps;
@@ -32,7 +32,7 @@ static double time_batch(double seconds, long chunk, void (*step)(void*), void* 
 }
 
 double bench_rate(const bench_options_t* options, void (*step)(void*), void* context) {
-  step(context);  // The first step plans the graph: not what is measured here.
+  step(context);  // The first step plans the graph, which is not measured here.
   double warm = time_batch(options->seconds / 3, 1, step, context);
   double best = 0;
   for (int i = 0; i < options->batches; ++i) {

@@ -4,7 +4,7 @@
 #include "bench.h"
 #include "graph_util.h"
 
-// A ConfigProto by hand: the client speaks the C API only and carries no protobuf library.
+// Encodes a ConfigProto by hand: the client uses only the C API and no protobuf library.
 static size_t write_config(session_config_t config, uint8_t* out) {
   size_t n = 0;
   if (config.intra_threads > 0) {

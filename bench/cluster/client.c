@@ -1,11 +1,11 @@
-// A client of a cluster on the plain C API: runs one kind of step again and again and says how long
-// each took. bench/cluster.py builds it, writes the graphs and drives it.
+// A client of a cluster on the plain C API: runs one kind of step repeatedly and prints how long it
+// took. bench/cluster.py builds it, writes the graphs and runs it.
 //
 //   client TARGET GRAPH --fetch NODE [--feed NODE COUNT] [--init NODE] [--seconds S] [--expect X]
 //   client --raw-socket BYTES [--seconds S]
 //
-// The first form prints "median_us steps seconds"; the second what plain sockets of this machine
-// do with messages of that size, in the same terms.
+// The first form prints "median_us steps seconds"; the second the same figures for plain sockets on
+// this machine with messages of that size.
 #include <arpa/inet.h>
 #include <math.h>
 #include <netinet/tcp.h>
@@ -49,7 +49,7 @@ static int by_size(const void* a, const void* b) {
   return (x > y) - (x < y);
 }
 
-// Runs |step| for |seconds|, three times at least.
+// Runs |step| for |seconds|, at least three times.
 static void measure(void (*step)(void* arg), void* arg, double seconds) {
   double* times = malloc(kMaxSteps * sizeof *times);
   int count = 0;
@@ -141,7 +141,7 @@ static void run_steps(const options_t* options) {
   TF_DeleteStatus(step.status);
 }
 
-// Plain sockets: one end asks with a byte, the other answers with a message.
+// Plain sockets: one end sends a byte, the other responds with a message.
 typedef struct {
   int asker, answerer;
   size_t size;
