@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The main job, as a person uses it: stopped by Ctrl-C it keeps its state, goes on where it was, and leaves states, a log and a
+# Tests the main job as a user runs it: Ctrl-C keeps its state, the next run resumes there, and it leaves states, a log and a
 # model that the command reads.
 # usage: digits_test.sh DIGITS RUNNEL FOLDER
 digits=$1 runnel=$2 folder=$3

@@ -39,5 +39,5 @@ while IFS=: read -r file line text; do
       ;;
   esac
 done < <(grep -rn '^ *#include "' src --include='*.c' --include='*.h' --include='*.inc')
-# Nobody but the registrar names the tables of kernels; exec, place and session name no op.
+# Only the registrar names the tables of kernels; exec, place and session name no op.
 exit $bad

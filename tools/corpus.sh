@@ -2,7 +2,7 @@
 # The fuzz targets' corpora: fuzz/corpus/TARGET.tar holds the inputs of TARGET. The archives are plain and deterministic:
 # the same inputs always make the same bytes.
 # usage: tools/corpus.sh list [TARGET]            counts the inputs of each target, or names those of one
-#        tools/corpus.sh add TARGET FILE ...      adds inputs; one whose bytes are there already is passed over
+#        tools/corpus.sh add TARGET FILE ...      adds inputs; skips one whose bytes are already there
 #        tools/corpus.sh remove TARGET NAME ...   removes inputs
 #        tools/corpus.sh unpack TARGET FOLDER     writes the inputs as files into FOLDER
 #        tools/corpus.sh check                    fails if a target has no archive, or an archive is not what this script writes
@@ -66,7 +66,7 @@ case $command in
     shift
     mkdir "$folder/all"
     unpack "$archive" "$folder/all"
-    # By their digests, so that many can be added at once.
+    # Compares digests, so that many can be added at once.
     (cd "$folder/all" && find . -type f -exec sha1sum {} +) >"$folder/sums"
     for file; do
       sum=$(sha1sum <"$file" | cut -c1-40)

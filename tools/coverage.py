@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Reads gcov's JSON (one document a line) on stdin; prints coverage by folder and by file, and writes annotated sources here.
+"""Reads gcov's JSON (one document per line) from stdin; prints coverage by folder and by file, and writes annotated sources here.
 
 usage: gcov --json-format --stdout … | coverage.py ROOT
 """

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Line coverage of the tests: builds with counters under build/coverage, runs the tests, prints a table by folder and the files with
-# the least, and leaves one annotated file a source under build/coverage/report.
+# the least coverage, and writes one annotated file per source to build/coverage/report.
 set -eu
 cd "$(dirname "$0")/.."
 root=$PWD
@@ -17,7 +17,7 @@ ctest --test-dir $build --output-on-failure -j "$jobs" ${COVERAGE_CTEST:-} >$bui
 rm -rf $build/report
 mkdir -p $build/report
 cd $build/report
-# One line a source: covered lines, lines, name. A source that is compiled several times counts each line once, at its best.
+# One line per source: covered lines, lines, name. A source that is compiled several times counts each line once, at its best.
 find "$root/$build" -name '*.gcda' -print0 | sort -z |
   xargs -0 -n 64 gcov --json-format --stdout 2>/dev/null |
   python3 "$root/tools/coverage.py" "$root"

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Installs the packages of packages.txt that are missing, if it may; otherwise it names them.
+# Installs the missing packages of packages.txt if it has the permission; otherwise lists them.
 # usage: deps.sh          what building and testing need
 #        deps.sh docs     what `make docs` needs
-#        deps.sh tests    what some tests need that are skipped otherwise; a failure is no error
+#        deps.sh tests    what optional tests need, which are skipped otherwise; a failure is not an error
 set -u
 cd "$(dirname "$0")/.." || exit 1
 mkdir -p build

@@ -18,7 +18,7 @@ if [ ${#targets[@]} = 0 ]; then
 fi
 ninja -C $build -j "${JOBS:-$(nproc)}" "${targets[@]}"
 
-# Inputs may ask for more memory than there is.
+# Inputs may request more memory than there is.
 export ASAN_OPTIONS=allocator_may_return_null=1 UBSAN_OPTIONS=print_stacktrace=1
 mkdir -p $build/crashes
 failed=0

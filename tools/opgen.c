@@ -2,8 +2,8 @@
 //
 //   opgen --families DIR/families.def --table T.c --builders ops.h --pages DIR
 //
-// The language is described in doc/ops_format.md. Any mistake in a file ends the program with
-// file:line and what was expected. It runs once in a build, so memory is not given back.
+// The language is described in doc/ops_format.md. An error in a file ends the program with
+// file:line and what was expected. It runs once per build, so it does not free memory.
 #include "opgen.h"
 
 #include <ctype.h>
@@ -80,14 +80,14 @@ static const char* const role_words[] = {"switch",
                                          "gradient",
                                          NULL};
 
-// Where the reader stands: one logical line at a time.
+// The state of the reader, which takes one logical line at a time.
 typedef struct reader_t {
   const char* file;
   const char* family;
   int line;        // of the logical line's first physical line
   int indent;      // of the logical line
   char* text;      // the logical line
-  const char* at;  // what is not read yet
+  const char* at;  // the unread rest
   ops_t* ops;
   struct {
     names_t names;
@@ -157,7 +157,7 @@ int attr_index(const op_t* op, const char* name) {
 
 bool is_mixed_list(const arg_t* arg) { return arg->is_list && !arg->number; }
 
-// The logical line's pieces.
+// Tokens of the logical line.
 
 static void skip_space(reader_t* reader) { reader->at += strspn(reader->at, " "); }
 
@@ -254,7 +254,7 @@ static dims_t take_shape(reader_t* reader) {
   return dims;
 }
 
-// {float, double}, {number}: the names of sets stand for their members.
+// {float, double}, {number}: the name of a set means its members.
 static names_t take_type_set(reader_t* reader) {
   names_t types = {0};
   expect(reader, "{");
@@ -284,7 +284,7 @@ static names_t take_string_set(reader_t* reader) {
   return strings;
 }
 
-// A tensor is a vector: its type, then its elements.
+// A tensor is written as a vector: its type, then its elements.
 static void take_tensor(reader_t* reader, value_t* value) {
   char* type = take_word(reader, "a type");
   if (strcmp(type, "uint8")) fail(reader, "a tensor by default is of uint8, not of '%s'", type);
@@ -515,8 +515,8 @@ static char* read_whole(const char* path) {
   return text;
 }
 
-// Splits a file into logical lines: comments and empty lines go, lines indented by four or more
-// join the one before.
+// Splits a file into logical lines: drops comments and empty lines, and joins lines indented by
+// four or more to the previous one.
 static void read_file(reader_t* reader, const char* path) {
   reader->file = copy(path);
   reader->text = NULL;

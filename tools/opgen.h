@@ -1,4 +1,4 @@
-// The op definitions as opgen holds them between reading and writing.
+// opgen's in-memory form of op definitions, between reading and writing.
 #ifndef RUNNEL_TOOLS_OPGEN_H_
 #define RUNNEL_TOOLS_OPGEN_H_
 
@@ -24,7 +24,7 @@ typedef struct names_t {
   int count;
 } names_t;
 
-// One shape: rank -1 is unknown, dims of -1 are.
+// One shape; rank -1 and dims of -1 are unknown.
 typedef struct dims_t {
   int rank;
   int64_t* dims;
@@ -45,7 +45,7 @@ typedef struct attr_t {
   bool has_default;
   value_t value;
   names_t allowed;
-  int inferred_from;  // the input that gives it, -1: none
+  int inferred_from;  // the input that determines it; -1 if none does
 } attr_t;
 
 typedef struct arg_t {

@@ -1,9 +1,9 @@
 // opgen: typed builders (runnel/ops.h) over the generic one of runnel/graph.h.
 //
 // rn_MatMul(scope, a, b, .transpose_b = true) is a macro over an inline function: the scope, the
-// inputs and the attributes that must be given are its parameters, the other attributes are fields
-// of a struct of options. The macro folds the last parameter into its variable part, which so is
-// never empty: ISO C11 wants that, and an initialiser in the braces.
+// inputs and the required attributes are its parameters, the other attributes are fields of an
+// options struct. The macro puts the last parameter into its variadic part, which is therefore
+// never empty: ISO C11 requires that, and an initializer inside the braces.
 #include <string.h>
 
 #include "opgen.h"
@@ -63,7 +63,7 @@ static const char preamble[] =
     "  int count;\n"
     "} rn_shape_list_t;\n";
 
-// Names that mean something else in C or C++.
+// Names that are reserved in C or C++.
 static const char* safe(const char* name) {
   static const struct {
     const char* word;
@@ -91,8 +91,8 @@ static bool is_option(const attr_t* attr) {
   return attr->inferred_from < 0 && attr->has_default && attr->kind != KIND_TENSOR;
 }
 
-// Whether the op can be built here: tensors without a default are given to rn_const, and the ops
-// whose names begin with an underscore are the library's own.
+// Whether the op gets a builder. Ops with a required tensor attribute do not (use rn_const), nor do
+// ops whose names begin with an underscore, which are internal.
 static bool has_builder(const op_t* op) {
   if (op->name[0] == '_') return false;
   for (int i = 0; i < op->attr_count; i++) {
@@ -176,7 +176,7 @@ static names_t parameters(const op_t* op, bool with_types) {
   return list;
 }
 
-// How many edges a list output has, as an expression over the parameters.
+// The length of a list output, as an expression over the parameters.
 static void write_list_count(FILE* out, const op_t* op, const arg_t* arg) {
   const attr_t* attr = &op->attrs[attr_index(op, arg->number ? arg->number : arg->type)];
   if (attr->inferred_from >= 0) {
@@ -223,8 +223,8 @@ static void write_positional(FILE* out, const attr_t* attr) {
   fputs(");\n", out);
 }
 
-// Bodies stand in braces: gcc looks at the indentation of those without, and in a file of this
-// length that took most of the time of every source that includes it.
+// Bodies are in braces because gcc checks the indentation of those without, which in a file of this
+// length took most of the compile time of every source that includes it.
 static void write_optional(FILE* out, const attr_t* attr) {
   const char* name = safe(attr->name);
   const char* kind = kind_word(attr->kind);

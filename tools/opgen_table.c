@@ -87,7 +87,7 @@ static void write_scalar(FILE* out, const attr_t* attr, int i) {
   }
 }
 
-// A tensor borrows its elements, which are whole numbers of a type that C has under that name.
+// A tensor borrows its elements, which are integers of a C type of the same name.
 static void write_tensor(FILE* out, const op_t* op, const attr_t* attr) {
   const names_t* words = &attr->value.words;
   if (!words->count) return;
@@ -100,7 +100,7 @@ static void write_tensor(FILE* out, const op_t* op, const attr_t* attr) {
           words->count - 1);
 }
 
-// Shapes need their dims, and lists their elements, as arrays of their own.
+// Shapes need separate arrays for their dims, and lists for their elements.
 static void write_value_arrays(FILE* out, const op_t* op, const attr_t* attr) {
   static const char* const element[] = {"rn_str_t",   "int64_t",    "float", "bool",
                                         "rn_dtype_t", "rn_shape_t", NULL,    NULL};
@@ -161,7 +161,8 @@ static void write_default(FILE* out, const op_t* op, const attr_t* attr) {
   fputc('}', out);
 }
 
-// Equal sets of allowed values share one array; |*sets| keeps those written, by their text.
+// Equal sets of allowed values share one array; |*sets| maps the text of each set that was written
+// to its array.
 static int write_allowed_array(FILE* out, const attr_t* attr, names_t* sets) {
   size_t size = 2;
   for (int i = 0; i < attr->allowed.count; i++) size += strlen(attr->allowed.items[i]) + 8;

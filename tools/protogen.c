@@ -5,8 +5,8 @@
 // reads all files (every import must be among them) and writes for each FILE.pb.h and FILE.pb.c,
 // and for all together messages.pb.h and messages.pb.c, the list of every message. The language is
 // the part of proto3 that our files use: package, import, message, enum, oneof, map, repeated,
-// optional, reserved, option (skipped, but for packed). A file that asks for more is refused with
-// its line.
+// optional, reserved, option (skipped, but for packed). Anything else is an error with file and
+// line.
 #include <ctype.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -30,7 +30,7 @@ typedef struct enum_t {
   struct enum_t* next;
   char* full_name;
   char* c_name;
-  char* c_prefix;  // of its values: those of the scope around it
+  char* c_prefix;  // of its values, from the enclosing scope
   enum_value_t* values;
 } enum_t;
 
@@ -41,7 +41,7 @@ typedef struct field_t {
   long number;
   int line;
   bool repeated, optional, is_map, packed;
-  char* oneof;       // NULL: none
+  char* oneof;       // NULL if in none
   const char* kind;  // STRING, MESSAGE ... once resolved
   const message_t* message;
   const enum_t* enumeration;
@@ -69,7 +69,7 @@ struct file_t {
   enum_t* enums;
 };
 
-// Everything lives until the end; |blocks| is what to free then.
+// All memory is kept until the end; |blocks| lists what to free then.
 typedef struct gen_t {
   struct block_t {
     struct block_t* next;
@@ -455,7 +455,7 @@ static void resolve_field(gen_t* g, const message_t* m, field_t* f) {
   if (!f->kind) die(m->file->path, f->line, "no type '%s'", f->type_name);
   bool numeric = strcmp(f->kind, "STRING") && strcmp(f->kind, "BYTES") && !f->message;
   f->packed = f->packed && f->repeated && numeric;
-  if (f->optional && f->message) f->optional = false;  // a pointer says it already
+  if (f->optional && f->message) f->optional = false;  // a pointer already tells whether it is set
 }
 
 static void resolve(gen_t* g) {
@@ -495,7 +495,7 @@ static void write_element_type(FILE* out, const field_t* f) {
   }
 }
 
-// A field whose name is a word of C gets an underscore.
+// A field whose name is a C keyword gets an underscore.
 static const char* member(gen_t* g, const field_t* f) {
   static const char* const words[] = {
       "auto",  "bool",     "const",    "default",  "double", "enum",    "extern", "float",
@@ -598,7 +598,7 @@ static void write_row(gen_t* g, FILE* out, const message_t* m, const field_t* f)
   fprintf(out, ", %s},\n", flags);
 }
 
-// Numbers below this are found by an index of one byte each.
+// Field numbers below this are looked up in an index of one byte each.
 enum { max_index = 64 };
 
 static void write_tables(gen_t* g, FILE* out, const message_t* m) {

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Run op cases with stock TensorFlow and write what it answered.
+"""Run op cases with stock TensorFlow and record its results.
 
   record_cases.py cases.jsonl -o golden.jsonl
   record_cases.py cases.jsonl --check golden.jsonl   run again and compare

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Ask stock TensorFlow for the answers to shape-inference cases.
+"""Record the results of stock TensorFlow for shape-inference cases.
 
   record_shapes.py CASES > NEW
 

@@ -1,12 +1,12 @@
 #!/bin/sh
-# Stock TensorFlow in build/venv, for the tests and benchmarks that compare with it. Where it cannot be had (no network, no
-# wheel for this machine), says so: those tests are then left out. RN_STOCK=no leaves them out, too.
+# Installs stock TensorFlow in build/venv, for the tests and benchmarks that compare with it. If that fails (no network, no
+# wheel for this machine), prints why, and those tests are skipped. RN_STOCK=no skips them too.
 cd "$(dirname "$0")/.." || exit 1
 venv=build/venv
 packages="tensorflow-cpu==2.21.0 tf_keras==2.21.0 tensorboard pytest ruff mypy"
 [ "$RN_STOCK" = no ] && exit 0
 [ -e $venv/complete ] && exit 0
-# Of the environments that were made by hand, those are complete that have what comes last.
+# An environment made by hand counts as complete if it has the package that is installed last.
 [ -x $venv/bin/mypy ] && [ -e "$(echo $venv/lib/python3*/site-packages/tf_keras/__init__.py)" ] && exit 0
 echo "installing stock TensorFlow into $venv, for the tests that compare with it (RN_STOCK=no leaves them out)"
 mkdir -p build

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Runs the tests in phases, so that what is cheap fails first: a phase begins only if nothing has failed before, and runs all of its
-# tests. The last line adds up the phases.
+# Runs the tests in phases, cheap ones first: a phase starts only if no earlier one failed, and runs all of its tests. The last line
+# sums up the phases.
 # usage: tools/test.sh BUILD JOBS PHASE ...
 #   structure  checks that read the source tree only (label structure)
 #   build      builds everything
@@ -12,12 +12,12 @@ shift 2
 cd "$(dirname "$0")/.." || exit 1
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
-# Many tests wait for other processes: half as many again as there are cores keep the cores busy.
+# Many tests wait for other processes, so 1.5 tests per core keep the cores busy.
 parallel=$((jobs + jobs / 2))
 passed=0 failed=0
 export RUNNEL_VERIFY=1  # every plan is checked: doc/passes.md
 
-# Runs ctest with the arguments given, and adds to the counts. Fails if a test fails, or if none was run.
+# Runs ctest with the given arguments and adds to the counts. Fails if a test fails or none ran.
 run_tests() {
   ctest --test-dir "$build" --output-on-failure --no-tests=error -j "$parallel" "$@" | tee "$log"
   local status=${PIPESTATUS[0]} bad all

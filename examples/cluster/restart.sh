@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# A parameter server is killed while a cluster trains, and started again: restart.sh DIGITS FOLDER [--sync]
+# Kills a parameter server while a cluster trains and restarts it: restart.sh DIGITS FOLDER [--sync]
 #
 # The chief has saved what the server knew; the workers wait, it is restored, and training goes on
 # by itself. The exit code is the chief's: 0 if the digits were learned in the end.

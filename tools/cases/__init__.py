@@ -1,1 +1,1 @@
-"""What the op case rows are made of: one module a family, see make_cases.py."""
+"""The op case rows: one module per family, see make_cases.py."""

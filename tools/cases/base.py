@@ -1,4 +1,4 @@
-"""The words that case rows are written with."""
+"""Helpers for writing case rows."""
 
 import json
 import zlib
