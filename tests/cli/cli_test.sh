@@ -545,7 +545,7 @@ part_json() {
   says 'it["ops"][0] == {"op": "Placeholder", "nodes": 4, "is_function": False, "is_known": True, "has_kernel": True}'
   ok graph "$data/unknown.pbtxt" --json
   says '"NoSuchOp" in it["import_error"] and not it["ops"][0]["is_known"]'
-  bad 2 'not text or drawings' graph "$net" --json --dot
+  bad 2 'not with text or drawings' graph "$net" --json --dot
   ok ops --json
   says 'len(it) > 900 and all("CPU" in op["devices"] for op in it if op["name"] == "MatMul")'
   ok ops MatMul --json
