@@ -8,22 +8,31 @@
 #include "framework/kernel.h"
 #include "framework/op_def.h"
 
-static const struct {
-  const char* op;
-  const char* family;
-} families[] = {
-#include "op_families.inc"
+static const rn_cli_op_place_t places[] = {
+#include "op_places.inc"
+};
+static const char* const kernel_places[] = {
+#include "kernel_places.inc"
 };
 
-static const char* family_of(const char* op) {
-  for (size_t i = 0; i < sizeof families / sizeof *families; ++i)
-    if (strcmp(families[i].op, op) == 0) return families[i].family;
+static const rn_cli_op_place_t* place_of(const char* op) {
+  static const rn_cli_op_place_t none = {"", "", "", "", "", ""};
+  for (size_t i = 0; i < sizeof places / sizeof *places; ++i)
+    if (strcmp(places[i].op, op) == 0) return &places[i];
+  return &none;
+}
+
+const char* rn_cli_kernel_place(const rn_kernel_def_t* def) {
+  for (size_t i = 0; rn_builtin_kernels[i]; ++i) {
+    const rn_kernel_family_t* family = rn_builtin_kernels[i];
+    if (def >= family->rows && def < family->rows + family->count) return kernel_places[i];
+  }
   return "";
 }
 
 static bool is_family(const char* name) {
-  for (size_t i = 0; i < sizeof families / sizeof *families; ++i)
-    if (strcmp(families[i].family, name) == 0) return true;
+  for (size_t i = 0; i < sizeof places / sizeof *places; ++i)
+    if (strcmp(places[i].family, name) == 0) return true;
   return false;
 }
 
@@ -31,10 +40,10 @@ static rn_status_t no_family(const char* name) {
   rn_strbuf_t names;
   rn_strbuf_init(&names, rn_allocator_default());
   const char* last = "";
-  for (size_t i = 0; i < sizeof families / sizeof *families; ++i) {
-    if (strcmp(families[i].family, last) == 0) continue;
-    rn_strbuf_printf(&names, "%s%s", *last ? ", " : "", families[i].family);
-    last = families[i].family;
+  for (size_t i = 0; i < sizeof places / sizeof *places; ++i) {
+    if (strcmp(places[i].family, last) == 0) continue;
+    rn_strbuf_printf(&names, "%s%s", *last ? ", " : "", places[i].family);
+    last = places[i].family;
   }
   rn_status_t status = rn_not_found("there is no family of ops called '%s'; there are %s", name,
                                     rn_strbuf_view(&names).data);
@@ -91,7 +100,7 @@ static json_t* json_of_words(const char* words) {
 
 static rn_status_t list_op(const rn_op_def_t* op, void* arg) {
   list_t* list = arg;
-  if (list->family && strcmp(family_of(op->name), list->family) != 0) return RN_OK;
+  if (list->family && strcmp(place_of(op->name)->family, list->family) != 0) return RN_OK;
   if (list->search && !contains(op->name, list->search) && !contains(op->summary, list->search))
     return RN_OK;
   rn_strbuf_t names;
@@ -106,7 +115,7 @@ static rn_status_t list_op(const rn_op_def_t* op, void* arg) {
     if (list->json)
       json_array_append_new(list->json,
                             json_pack("{s:s, s:s, s:o, s:b, s:s}", "name", op->name, "family",
-                                      family_of(op->name), "devices", json_of_words(where),
+                                      place_of(op->name)->family, "devices", json_of_words(where),
                                       "has_gradient", op->grad != NULL, "summary", op->summary));
     else
       printf("%s%-40s%s %-8s %-4s %s\n", RN_COLORED(list->cli, BOLD, op->name), where,
@@ -191,8 +200,12 @@ static rn_status_t print_kernel(const rn_kernel_def_t* def, void* arg) {
   for (int i = 0; i < 8 && def->host_args[i]; ++i)
     printf("%s%s", i ? ", " : "; on the host: ", def->host_args[i]);
   if (def->label) printf("; _kernel = \"%s\"", def->label);
-  putchar('\n');
+  printf("\n        %s\n", rn_cli_kernel_place(def));
   return RN_OK;
+}
+
+static void print_place(const char* title, const char* path) {
+  if (*path) printf("%-11s %s\n", title, path);
 }
 
 static rn_status_t explain(const rn_cli_t* cli, const rn_op_def_t* op) {
@@ -204,14 +217,18 @@ static rn_status_t explain(const rn_cli_t* cli, const rn_op_def_t* op) {
   if (op->attr_count) printf("attributes\n");
   for (int i = 0; i < op->attr_count; ++i) print_attr(cli, &op->attrs[i]);
   if (op->attr_count) putchar('\n');
-  const char* family = family_of(op->name);
-  if (*family) printf("family      %s\n", family);
+  const rn_cli_op_place_t* place = place_of(op->name);
+  print_place("family", place->family);
+  print_place("definition", place->definition);
+  print_place("shapes", place->shapes);
   print_flags(op);
   if (op->deprecated_at)
     printf("deprecated  from GraphDef version %d on: %s\n", op->deprecated_at, op->deprecation);
-  printf("gradient    %s\n", op->grad                    ? "yes"
+  const char* rule = *place->gradient ? place->gradient : "yes";
+  printf("gradient    %s\n", op->grad                    ? rule
                              : op->flags & RN_OP_NO_GRAD ? "nothing flows back through it"
                                                          : "no rule");
+  print_place("tests", place->cases);
   printf("kernels\n");
   devices_t devices = {.op = op->name};
   if (is_built_in(op)) {
@@ -248,7 +265,7 @@ static rn_status_t ops(rn_cli_t* cli) {
   if (name) {
     const rn_op_def_t* op = rn_op_find(rn_str(name));
     if (op && rn_cli_has(cli, "--json"))
-      return rn_cli_json_print(rn_cli_op_json(op, family_of(op->name), is_built_in(op)));
+      return rn_cli_json_print(rn_cli_op_json(op, place_of(op->name), is_built_in(op)));
     return op ? explain(cli, op) : not_found(name);
   }
   if (rn_cli_has(cli, "--json")) list.json = json_array();

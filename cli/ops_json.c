@@ -61,25 +61,30 @@ static rn_status_t add_kernel(const rn_kernel_def_t* def, void* arg) {
   }
   for (int i = 0; i < 8 && def->host_args[i]; ++i)
     json_array_append_new(host, json_string(def->host_args[i]));
-  json_t* row =
-      json_pack("{s:s, s:o, s:o}", "device", def->device, "types", types, "host_arguments", host);
+  json_t* row = json_pack("{s:s, s:o, s:o, s:s}", "device", def->device, "types", types,
+                          "host_arguments", host, "file", rn_cli_kernel_place(def));
   if (def->label) json_object_set_new(row, "label", json_string(def->label));
   json_array_append_new(kernels->list, row);
   return RN_OK;
 }
 
-json_t* rn_cli_op_json(const rn_op_def_t* op, const char* family, bool is_built_in) {
+json_t* rn_cli_op_json(const rn_op_def_t* op, const rn_cli_op_place_t* place, bool is_built_in) {
   json_t* attributes = json_array();
   for (int i = 0; i < op->attr_count; ++i)
     json_array_append_new(attributes, attr_of(&op->attrs[i]));
   kernels_t kernels = {.op = op->name, .list = json_array()};
   rn_status_free(rn_kernel_each(add_kernel, &kernels));  // never fails
-  json_t* root =
-      json_pack("{s:s, s:s, s:s, s:o, s:o, s:o, s:b, s:b, s:b, s:o}", "name", op->name, "summary",
-                op->summary, "family", family, "inputs", args_of(op, op->inputs, op->input_count),
-                "outputs", args_of(op, op->outputs, op->output_count), "attributes", attributes,
-                "is_stateful", !!(op->flags & RN_OP_STATEFUL), "has_gradient", op->grad != NULL,
-                "is_run_by_executor", is_built_in, "kernels", kernels.list);
+  json_t* root = json_pack(
+      "{s:s, s:s, s:s, s:o, s:o, s:o, s:b, s:b, s:b, s:o}", "name", op->name, "summary",
+      op->summary, "family", place->family, "inputs", args_of(op, op->inputs, op->input_count),
+      "outputs", args_of(op, op->outputs, op->output_count), "attributes", attributes,
+      "is_stateful", !!(op->flags & RN_OP_STATEFUL), "has_gradient", op->grad != NULL,
+      "is_run_by_executor", is_built_in, "kernels", kernels.list);
+  if (root)
+    json_object_set_new(
+        root, "files",
+        json_pack("{s:s, s:s, s:s, s:s}", "definition", place->definition, "shape_function",
+                  place->shapes, "gradient", place->gradient, "cases", place->cases));
   if (root && op->deprecated_at)
     json_object_set_new(root, "deprecated_from_version", json_integer(op->deprecated_at));
   return root;

@@ -102,7 +102,9 @@ part_ops() {
   prints '^  transpose_a: bool = false$'
   prints '^  T: type in \{bfloat16, half, float, '
   prints '^family +math$'
-  prints '^gradient +yes$'
+  prints '^definition +src/ops/math.ops:[0-9]+$'
+  prints '^gradient +src/ops/math_matrix_grad.c$'
+  prints '^ +src/kernels/cpu/math/matmul.c$'
   prints '^  CPU +T in \{.*float.*\}$'
   ok ops Concat
   prints '^Concat\(concat_dim: int32, values: N \* T\) -> \(output: T\)$'
@@ -549,6 +551,7 @@ part_json() {
   ok ops --json
   says 'len(it) > 900 and all("CPU" in op["devices"] for op in it if op["name"] == "MatMul")'
   ok ops MatMul --json
+  says 'it["files"]["definition"].startswith("src/ops/math.ops:") and it["kernels"][0]["file"] == "src/kernels/cpu/math/matmul.c"'
   says 'it["inputs"][1] == {"name": "b", "is_ref": False, "type_attr": "T"} and it["has_gradient"]'
   says 'it["attributes"][0] == {"name": "transpose_a", "type": "bool", "default": "false"} and "float" in it["kernels"][0]["types"]["T"]'
   ok ops --family bitwise --json
