@@ -6,6 +6,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/assert.h"
 #include "base/denormals.h"
 #include "exec/execution.h"
 #include "framework/internal_ops.h"
@@ -236,6 +237,7 @@ static void run_task(rn_execution_t* execution, rn_state_t* state, int32_t numbe
   if (!is_stopped) rn_execution_fail(execution, run_instrs(execution, state, task));
   rn_mutex_lock(&execution->mutex);
   finish_task_locked(execution, state, task);
+  RN_ASSERT(execution->active > 0);
   execution->active--;
 }
 
@@ -284,12 +286,14 @@ static void helper_run(rn_job_t* job) {
   rn_mutex_lock(&execution->mutex);
   if (execution->done) {
     helper->is_busy = false;
+    RN_ASSERT(execution->active > 0);
     execution->active--;
     drive_locked(execution);
     return;
   }
   drain_locked(execution);
   helper->is_busy = false;
+  RN_ASSERT(execution->active > 0);
   execution->active--;
   rn_cond_signal(&execution->changed);
   rn_mutex_unlock(&execution->mutex);
@@ -306,6 +310,7 @@ static bool has_work_locked(const rn_execution_t* execution) {
 // The thread that completes an asynchronous kernel has its own work, so what became ready goes to
 // the pool, if there is one.
 void rn_execution_leave_locked(rn_execution_t* execution) {
+  RN_ASSERT(execution->active > 0);
   execution->active--;
   if (!execution->done) {
     rn_cond_signal(&execution->changed);

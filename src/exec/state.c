@@ -1,6 +1,7 @@
 // States: see state.h.
 #include "exec/state.h"
 
+#include "base/assert.h"
 #include "exec/frames.h"
 
 // The most idle states that a plan keeps; further concurrent steps make and free their own.
@@ -81,9 +82,21 @@ rn_status_t rn_state_acquire(rn_plan_t* plan, rn_state_t** out) {
   return state ? RN_OK : state_create(plan, out);
 }
 
+// Invariant 31: nothing of a step is left in its state.
+static __attribute__((unused)) bool is_as_new(const rn_state_t* state) {
+  const rn_plan_t* plan = state->plan;
+  if (plan->has_frames) return true;
+  for (int32_t s = 0; s < plan->slot_count; ++s)
+    if (plan->slots[s].kind == RN_SLOT_DYNAMIC && rn_tensor_is_set(&state->slots[s])) return false;
+  for (int32_t t = 0; t < plan->task_count; ++t)
+    if (state->pending[t] != plan->tasks[t].pending) return false;
+  return true;
+}
+
 void rn_state_release(rn_state_t* state) {
   if (!state) return;
   rn_plan_t* plan = state->plan;
+  RN_ASSERT(is_as_new(state));
   rn_mutex_lock(&plan->mutex);
   bool kept = plan->free_count < MAX_FREE_STATES;
   if (kept) {

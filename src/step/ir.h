@@ -8,6 +8,7 @@
 #ifndef RUNNEL_STEP_IR_H_
 #define RUNNEL_STEP_IR_H_
 
+#include "base/assert.h"
 #include "framework/kernel.h"
 #include "graph/graph.h"
 
@@ -112,6 +113,7 @@ RN_MUST_USE rn_status_t rn_ir_sweep(rn_ir_t* ir);
 
 // Node number |index|; valid until a node is added.
 static inline rn_ir_node_t* rn_ir_node(const rn_ir_t* ir, int32_t index) {
+  RN_ASSERT(index >= 0 && (size_t)index < ir->nodes.count);
   return &ir->nodes.items[index];
 }
 // The value of attribute |name|, whether the op defines it or not; NULL if the node has none.

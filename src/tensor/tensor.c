@@ -3,6 +3,7 @@
 
 #include <stdatomic.h>
 
+#include "base/assert.h"
 #include "tensor/object.h"
 #include "tensor/tstring.h"
 
@@ -65,6 +66,7 @@ void rn_buffer_retain(rn_buffer_t* buffer) {
 
 void rn_buffer_release(rn_buffer_t* buffer) {
   if (!buffer) return;
+  RN_ASSERT(atomic_load_explicit(&buffer->refs, memory_order_relaxed) > 0);
   // With a count of one no other thread can retain, so no read-modify-write is needed.
   if (atomic_load_explicit(&buffer->refs, memory_order_acquire) == 1 ||
       atomic_fetch_sub_explicit(&buffer->refs, 1, memory_order_acq_rel) == 1) {
