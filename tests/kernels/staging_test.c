@@ -149,20 +149,23 @@ Test(mutex, one_at_a_time, .timeout = 60) {
   int types[1] = {RN_FLOAT};
   rn_edge_t mutex = rn_MutexV2(w.s, .shared_name = "lock");
   rn_edge_t held = rn_MutexLock(w.s, mutex);
+  rn_edge_t one = rn_const_scalar(w.s, RN_FLOAT, 1);
   rn_scope_add_control(w.s, held.node);
+  rn_node_t* tell = rn_Stage(w.s, &one, 1, .shared_name = "holding");
   rn_edges_t out = rn_Unstage(w.s, types, 1, .shared_name = "area");
   rn_scope_clear_controls(w.s);
   // The value is used after the wait, so that it lives through it.
   rn_scope_add_control(w.s, out.node);
+  rn_scope_add_control(w.s, tell);
   rn_node_t* last = rn_ConsumeMutexLock(w.s, held);
   rn_scope_clear_controls(w.s);
   rn_edge_t again = rn_MutexLock(w.s, mutex);
   rn_node_t* quick = rn_ConsumeMutexLock(w.s, again);
-  rn_edge_t one = rn_const_scalar(w.s, RN_FLOAT, 1);
   rn_node_t* stage = rn_Stage(w.s, &one, 1, .shared_name = "area");
+  rn_edges_t told = rn_Unstage(w.s, types, 1, .shared_name = "holding");
   runner_t holder = {.w = &w, .target = last}, waiter = {.w = &w, .target = quick};
   start(&holder);
-  usleep(SHORT_WHILE);
+  run_now(&w, told.node);  // waits until the lock is held
   start(&waiter);
   usleep(SHORT_WHILE);
   cr_expect(!holder.is_done && !waiter.is_done);
