@@ -122,7 +122,7 @@ struct rn_cli_t {
   const rn_cli_command_t* command;  // NULL until it is known
   const rn_cli_verb_t* verb;        // NULL if the command has none
   RN_VEC(const char*) words;        // the arguments that are not options
-  size_t rest;                   // index of the first word after "--"; words.count if there is none
+  size_t rest;                   // index of the first word after "--"; words.count without a "--"
   RN_VEC(rn_cli_given_t) given;  // in the order of the command line
 };
 
@@ -167,7 +167,7 @@ void rn_cli_near_try(rn_cli_near_t* near, const char* candidate);
 
 // Prints the help of |command| or, if it is NULL, the summary of all.
 void rn_cli_print_help(const rn_cli_t* cli, const rn_cli_command_t* command);
-// The command called |name|; NULL if there is none. |near| may be NULL.
+// Finds a command by name, or returns NULL. |near| may be NULL.
 const rn_cli_command_t* rn_cli_find(const char* name, rn_cli_near_t* near);
 // Whether a verb of |command| takes |option|; |verb| is NULL if it has none.
 bool rn_cli_takes(const rn_cli_option_t* option, const rn_cli_verb_t* verb);

@@ -67,7 +67,7 @@ const rn_cli_command_t rn_cli_python_compat_command = {
     .about =
         "Lists the names of tensorflow in Python scripts that Runnel's client lacks, as file:line: "
         "name. It does not run the scripts. A script without such names runs with 'python -m "
-        "runnel SCRIPT'. Exit status: 0 if there are none, 1 if there are some, 2 if a script "
+        "runnel SCRIPT'. Exit status: 0 if no name is missing, 1 if some are, 2 if a script "
         "cannot be read.\n\nThe client is a Python package: 'pip install .' installs it. PYTHON "
         "names the interpreter (default python3).",
     .words = "SCRIPT ...",

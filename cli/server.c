@@ -155,7 +155,7 @@ static rn_status_t choose(rn_cli_t* cli, server_request_t* request, rn_server_op
   if (rn_cli_has(cli, "--show")) return show(request, task);
   if (!is_here(task->address) && !rn_cli_has(cli, "--insecure") && !request->tls)
     return rn_invalid_argument(
-        "%.*s can be reached from other machines, and whoever reaches it can run what it likes "
+        "%.*s can be reached from other machines, and anyone who reaches it can run any graph "
         "here; give it certificates (--tls-cert and others), or say --insecure if that is meant",
         RN_STR_ARGS(task->address));
   const int64_t idle = rn_cli_number(cli, "--idle", -1);

@@ -243,7 +243,7 @@ void rn_cli_show(rn_strbuf_t* buf, const rn_tensor_t* tensor) {
     return;
   }
   show_t show = {.buf = buf, .tensor = tensor, .is_long = tensor->count > THRESHOLD};
-  if (tensor->dtype == RN_BOOL) show.before = 5;  // the width of "False", even if there is none
+  if (tensor->dtype == RN_BOOL) show.before = 5;  // always as wide as "False"
   walk(&show, 0, 0);
   show.is_scientific =
       show.largest >= 1e8 ||

@@ -9,7 +9,7 @@ typedef struct rn_cli_times_t {
   int64_t count;     // of steps, without the first
   int64_t first_ns;  // the first step includes planning and is counted separately
   int64_t sum_ns, max_ns;
-  int64_t every;  // every so many steps, one is kept for the percentiles
+  int64_t every;  // sampling interval: one step in |every| is kept for the percentiles
   RN_VEC(int64_t) kept;
 } rn_cli_times_t;
 

@@ -140,7 +140,7 @@ rn_status_t rn_status_annotate(rn_status_t status, const char* format, ...) {
   if (!is_static(status)) {
     longer->payloads = status->payloads;
     status->payloads = NULL;
-    // The payloads must be freed by whoever made them.
+    // Payloads are freed by the code that made them.
     if (longer->payloads && (longer->allocator.fn != status->allocator.fn ||
                              longer->allocator.self != status->allocator.self)) {
       status->payloads = longer->payloads;

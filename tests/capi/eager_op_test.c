@@ -542,7 +542,7 @@ static int free_port(void) {
   return ntohs(at.sin_port);
 }
 
-// Whoever becomes a task of a cluster has the devices of that task.
+// A context that becomes a task of a cluster has the devices of that task.
 CT_TEST(eager_op, devices_are_named_after_the_task) {
   ce_t t = ce_open();
   TFE_TensorHandle* x = ce_float(&t, 2);

@@ -256,7 +256,7 @@ CT_TEST(Outdated, a_constant_in_a_file) {
   ct_close(&t);
 }
 
-// PyFunc and its kin are definitions: whoever speaks the client's language registers the kernel.
+// PyFunc and its kin are definitions: a client in that language registers the kernel.
 static void twice(void* state, TF_OpKernelContext* context) {
   (void)state;
   TF_Status* s = TF_NewStatus();

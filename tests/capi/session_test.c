@@ -397,8 +397,8 @@ CT_TEST(CAPI, RandomOpsAreNotCached) {
   ct_close(&t);
 }
 
-// The placeholder's shape binds whoever builds the graph, not whoever feeds it; an op that cannot
-// use what was fed says so.
+// A placeholder's shape constrains the graph, not what is fed; an op that cannot use a fed shape
+// reports it.
 CT_TEST(CAPI, FeedsOfOtherShapes) {
   ct_t t = ct_open();
   TF_OperationDescription* desc = TF_NewOperation(t.graph, "Placeholder", "x");

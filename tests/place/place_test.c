@@ -179,7 +179,7 @@ RT_TEST(place, many_devices) {
     snprintf(device, sizeof device, "/device:CPU:%d", devices[i]);
     rn_scope_set_device(rt.s, device);
     sum = rn_AddV2(rt.s, sum, rn_const_float(rt.s, 1));
-    // Whoever uses state is where it is.
+    // A node that uses state is on the device of that state.
     rn_edge_t v = rn_VariableV2(rt.s, NULL, 0, RN_FLOAT);
     rn_scope_set_device(rt.s, NULL);
     sum = rn_AddV2(rt.s, sum, rn_Assign(rt.s, v, rn_const_float(rt.s, 2)));

@@ -1,6 +1,6 @@
 // The tables that a device plug-in fills, and SP_Stream, which its kernels ask for.
 //
-// Each struct begins with |struct_size|, set by whoever creates it to the matching *_STRUCT_SIZE,
+// Each struct begins with |struct_size|, which its creator sets to the matching *_STRUCT_SIZE,
 // and |ext|, reserved. |ext| is NULL.
 
 #ifndef TENSORFLOW_C_EXPERIMENTAL_STREAM_EXECUTOR_STREAM_EXECUTOR_H_
