@@ -111,15 +111,6 @@ static rn_status_t settle_attrs(const rn_eager_op_t* op, rn_arena_t* arena,
   return RN_OK;
 }
 
-static rn_dtype_t wanted_type(const rn_arg_def_t* arg, const rn_attr_value_t* attrs, int32_t i) {
-  if (arg->type_attr >= 0) {
-    const rn_attr_value_t* value = &attrs[arg->type_attr];
-    return value->kind == RN_ATTR_TYPE && !value->is_list ? value->type : RN_INVALID;
-  }
-  if (arg->type_list_attr >= 0) return attrs[arg->type_list_attr].list_type[i];
-  return arg->type;
-}
-
 // The number of tensors of an argument; -1 if its attribute is invalid, which building the node
 // reports.
 static int64_t wanted_length(const rn_arg_def_t* arg, const rn_attr_value_t* attrs) {
@@ -145,7 +136,7 @@ static rn_status_t check_inputs(const rn_eager_op_t* op, const rn_attr_value_t* 
   for (int a = 0; a < def->input_count; ++a) {
     int64_t length = wanted_length(&def->inputs[a], attrs);
     for (int32_t i = 0; i < length; ++i, ++flat) {
-      rn_dtype_t wanted = wanted_type(&def->inputs[a], attrs, i);
+      rn_dtype_t wanted = rn_arg_type(&def->inputs[a], attrs, i);
       rn_dtype_t found = op->inputs[flat]->dtype;
       // A handle holds a value, never a reference.
       bool is_ref = def->inputs[a].is_ref;

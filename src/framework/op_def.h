@@ -116,6 +116,15 @@ static inline int32_t rn_arg_length(const rn_arg_def_t* arg, const rn_attr_value
   if (arg->type_list_attr >= 0) return attrs[arg->type_list_attr].count;
   return arg->number_attr >= 0 ? (int32_t)attrs[arg->number_attr].i : 1;
 }
+// The type of edge |i| of argument |arg| in a node with these attributes, without the reference
+// mark; RN_INVALID if the attribute that names it is not a type.
+static inline rn_dtype_t rn_arg_type(const rn_arg_def_t* arg, const rn_attr_value_t* attrs,
+                                     int64_t i) {
+  if (arg->type_list_attr >= 0) return attrs[arg->type_list_attr].list_type[i];
+  if (arg->type_attr < 0) return arg->type;
+  const rn_attr_value_t* value = &attrs[arg->type_attr];
+  return value->kind == RN_ATTR_TYPE && !value->is_list ? value->type : RN_INVALID;
+}
 
 // The index of attribute |name| in |def|, or -1.
 int rn_op_attr_index(const rn_op_def_t* def, rn_str_t name);

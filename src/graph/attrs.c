@@ -195,13 +195,7 @@ int64_t rn_node_arg_length(const rn_node_t* node, const rn_arg_def_t* arg) {
 }
 
 rn_dtype_t rn_node_arg_type(const rn_node_t* node, const rn_arg_def_t* arg, int64_t i) {
-  rn_dtype_t type = arg->type;
-  if (arg->type_attr >= 0) {
-    const rn_attr_value_t* value = &node->attrs[arg->type_attr];
-    type = value->kind == RN_ATTR_TYPE ? value->type : RN_INVALID;
-  } else if (arg->type_list_attr >= 0) {
-    type = node->attrs[arg->type_list_attr].list_type[i];
-  }
+  rn_dtype_t type = rn_arg_type(arg, node->attrs, i);
   return arg->is_ref ? rn_dtype_ref(type) : type;
 }
 

@@ -449,17 +449,15 @@ static rn_status_t local_run(rn_session_t* base, const rn_signature_t* signature
 }
 
 static rn_status_t local_plan(rn_session_t* base, const rn_signature_t* signature) {
-  local_session_t* session = (local_session_t*)base;
+  const rn_planner_t* planner = &((local_session_t*)base)->planner;
   RN_RETURN_IF_ERROR(check_feed_edges(base->graph, signature));
+  rn_programs_t programs;
   rn_program_t* program = NULL;
-  rn_shape_t* declared = NULL;
   rn_arena_t scratch;
   rn_arena_init(&scratch, base->allocator);
-  rn_status_t status = RN_ARENA_ARRAY(&scratch, (size_t)signature->feed_count, &declared);
-  for (int32_t i = 0; rn_ok(status) && i < signature->feed_count; ++i)
-    declared[i] = signature->feeds[i].node->outputs[signature->feeds[i].index].shape;
+  rn_status_t status = rn_programs_init(&programs, planner, base->graph, signature, &scratch);
   if (rn_ok(status))
-    status = rn_program_create(&session->planner, base->graph, signature, declared, &program);
+    status = rn_program_create(planner, base->graph, signature, programs.declared, &program);
   rn_program_destroy(program);
   rn_arena_clear(&scratch);
   return status;

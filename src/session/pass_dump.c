@@ -17,29 +17,31 @@ static bool is_wanted(const char* words, const char* pass) {
   return false;
 }
 
-static void write_file(const char* path, rn_strbuf_t* text) {
-  FILE* file = fopen(path, "we");
-  bool is_written = file && fwrite(text->data, 1, text->size, file) == text->size;
-  if (file) is_written &= fclose(file) == 0;
-  if (!is_written) fprintf(stderr, "RUNNEL_DUMP: cannot write '%s': %s\n", path, strerror(errno));
+// False, with errno, if |path| cannot be written, or if it exists.
+static bool write_new(const char* path, const rn_strbuf_t* text) {
+  FILE* file = fopen(path, "wxe");
+  if (!file) return false;
+  bool is_written = fwrite(text->data, 1, text->size, file) == text->size;
+  return (fclose(file) == 0) && is_written;
 }
 
-// Files are numbered in the order in which they are written: the first free number is taken.
+// Files are numbered in the order in which they are written: each takes the first free number.
 static void write_files(const rn_plan_debug_t* debug, const char* pass, const char* when,
                         rn_ir_t* ir, rn_strbuf_t* text) {
   char path[4096];
-  for (int number = 1; number < 100000; ++number) {
+  bool is_written = false;
+  for (int number = 1; !is_written; ++number) {
     snprintf(path, sizeof path, "%s/%05d-%s-%s.txt", debug->dump_folder, number, pass, when);
-    FILE* file = fopen(path, "wxe");
-    if (!file && errno == EEXIST) continue;
-    if (file) fclose(file);
-    write_file(path, text);
-    snprintf(path, sizeof path, "%s/%05d-%s-%s.dot", debug->dump_folder, number, pass, when);
+    is_written = write_new(path, text);
+    if (!is_written && errno != EEXIST) break;
+  }
+  if (is_written) {
+    memcpy(strrchr(path, '.'), ".dot", 4);
     text->size = 0;
     rn_ir_print_dot(ir, text);
-    write_file(path, text);
-    return;
+    is_written = write_new(path, text);
   }
+  if (!is_written) fprintf(stderr, "RUNNEL_DUMP: cannot write '%s': %s\n", path, strerror(errno));
 }
 
 void rn_pass_dump(const rn_plan_debug_t* debug, const char* pass, const char* when, rn_ir_t* ir) {

@@ -44,9 +44,7 @@ static rn_status_t check_controls(const step_verify_t* v, int32_t index) {
 }
 
 static rn_dtype_t arg_type(const rn_ir_node_t* node, const rn_arg_def_t* arg, int32_t i) {
-  rn_dtype_t type = arg->type;
-  if (arg->type_attr >= 0) type = node->attrs[arg->type_attr].type;
-  if (arg->type_list_attr >= 0) type = node->attrs[arg->type_list_attr].list_type[i];
+  rn_dtype_t type = rn_arg_type(arg, node->attrs, i);
   return arg->is_ref ? rn_dtype_ref(type) : type;
 }
 

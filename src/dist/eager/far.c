@@ -475,14 +475,6 @@ static rn_status_t put_inputs(far_call_t* call) {
   return rn_strbuf_status(&call->operation);
 }
 
-// The type of output |i| of argument |arg|, and how many it has.
-static rn_dtype_t type_of(const far_call_t* call, const rn_arg_def_t* arg, int32_t i) {
-  if (arg->type_list_attr >= 0) return call->attrs[arg->type_list_attr].list_type[i];
-  if (arg->type_attr < 0) return arg->type;
-  const rn_attr_value_t* value = &call->attrs[arg->type_attr];
-  return value->kind == RN_ATTR_TYPE && !value->is_list ? value->type : RN_INVALID;
-}
-
 static rn_status_t output_types(far_call_t* call, rn_dtype_t** out, int32_t* out_count) {
   const rn_op_def_t* def = call->def;
   int64_t total = 0;
@@ -497,7 +489,7 @@ static rn_status_t output_types(far_call_t* call, rn_dtype_t** out, int32_t* out
   for (int i = 0; i < def->output_count; ++i) {
     const rn_arg_def_t* arg = &def->outputs[i];
     RN_RETURN_IF_ERROR(rn_eager_op_length(call->op, rn_str(arg->name), true, &length));
-    for (int32_t k = 0; k < length; ++k) (*out)[(*out_count)++] = type_of(call, arg, k);
+    for (int32_t k = 0; k < length; ++k) (*out)[(*out_count)++] = rn_arg_type(arg, call->attrs, k);
   }
   return RN_OK;
 }
