@@ -65,7 +65,7 @@ static FUZZ_UNUSED void* fuzz_realloc(void* self, void* ptr, size_t old_size, si
 }
 static FUZZ_UNUSED rn_allocator_t fuzz_memory_init(fuzz_memory_t* memory, int64_t limit) {
   *memory = (fuzz_memory_t){.counting = {.base = rn_allocator_system()}, .limit = limit};
-  return (rn_allocator_t){fuzz_realloc, memory};
+  return (rn_allocator_t){.fn = fuzz_realloc, .self = memory};
 }
 
 static FUZZ_UNUSED rn_status_t fuzz_no_path(void* self, const char* path) {

@@ -55,7 +55,8 @@ enum { DTYPE_COUNT = sizeof dtypes / sizeof *dtypes };
 static const char* const kind_words[KIND_COUNT] = {"string", "int",   "float",  "bool",
                                                    "type",   "shape", "tensor", "func"};
 static const char* const flag_words[] = {
-    "stateful", "commutative", "aggregate", "allows_uninitialized", "distributed", NULL};
+    "stateful",    "commutative", "aggregate", "allows_uninitialized",
+    "distributed", "metadata",    NULL};
 static const char* const role_words[] = {"switch",
                                          "merge",
                                          "enter",

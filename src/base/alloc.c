@@ -32,7 +32,7 @@ static void* system_realloc(void* self, void* ptr, size_t old_size, size_t new_s
   return NULL;
 }
 
-rn_allocator_t rn_allocator_system(void) { return (rn_allocator_t){system_realloc, NULL}; }
+rn_allocator_t rn_allocator_system(void) { return (rn_allocator_t){.fn = system_realloc}; }
 
 // Written only by tests that run alone; see the header.
 static rn_allocator_t default_for_testing;
@@ -68,7 +68,7 @@ static void* counting_realloc(void* self, void* ptr, size_t old_size, size_t new
 }
 
 rn_allocator_t rn_allocator_counting(rn_counting_allocator_t* counting) {
-  return (rn_allocator_t){counting_realloc, counting};
+  return (rn_allocator_t){.fn = counting_realloc, .self = counting};
 }
 
 rn_status_t rn_alloc(rn_allocator_t allocator, size_t size, void** out) {

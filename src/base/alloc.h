@@ -24,6 +24,7 @@ typedef void* (*rn_realloc_fn_t)(void* self, void* ptr, size_t old_size, size_t 
 typedef struct rn_allocator_t {
   rn_realloc_fn_t fn;
   void* self;
+  bool is_far;  // the memory of a device: only the device's own work may touch the bytes
 } rn_allocator_t;
 
 // malloc and free.

@@ -243,7 +243,7 @@ void rn_cache_alloc_release(rn_cache_alloc_t* cache) {
 }
 
 rn_allocator_t rn_cache_allocator(rn_cache_alloc_t* cache) {
-  return (rn_allocator_t){cache_realloc, cache};
+  return (rn_allocator_t){.fn = cache_realloc, .self = cache};
 }
 
 void rn_cache_alloc_stats(rn_cache_alloc_t* cache, rn_cache_stats_t* out) {

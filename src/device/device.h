@@ -21,13 +21,17 @@ typedef void (*rn_device_done_t)(void* arg, rn_status_t status);
 typedef struct rn_device_vtable_t {
   void (*destroy)(rn_device_t* device);
   // Copies |source|'s bytes into |target|, which has the same size. Both must stay alive until
-  // |done|.
+  // |done|, or until the next sync or wait if |done| is NULL: that one then reports errors.
   void (*copy_to_host)(rn_device_t* device, const rn_tensor_t* source, rn_tensor_t* target,
                        rn_device_done_t done, void* arg);
   void (*copy_from_host)(rn_device_t* device, const rn_tensor_t* source, rn_tensor_t* target,
                          rn_device_done_t done, void* arg);
+  // Issues a copy within the device's memory. Shares both tensors as long as it needs them.
+  rn_status_t (*copy)(rn_device_t* device, const rn_tensor_t* source, rn_tensor_t* target);
   // Calls |done| when all work issued so far has ended, with the first error.
   void (*sync)(rn_device_t* device, rn_device_done_t done, void* arg);
+  // Like sync, but returns when the work has ended. NULL: rn_device_wait uses |sync|.
+  rn_status_t (*wait)(rn_device_t* device);
   // Frees cached memory. NULL if the device caches none.
   void (*trim)(rn_device_t* device);
 } rn_device_vtable_t;
@@ -37,7 +41,8 @@ struct rn_device_t {
   rn_str_t name;     // "/job:localhost/replica:0/task:0/device:CPU:0"; Owned, NUL-terminated
   const char* type;  // "CPU", "GPU", "NULL": the type that kernels are registered for
   int32_t index;
-  bool is_host;  // memory is host memory and kernels have run when compute returns
+  bool is_host;       // memory is host memory and kernels have run when compute returns
+  bool is_preferred;  // nodes without a device go here rather than to the CPU
   int64_t memory_limit;
   uint64_t incarnation;
   rn_allocator_t allocator;   // the device's memory
@@ -47,6 +52,17 @@ struct rn_device_t {
 static inline void rn_device_destroy(rn_device_t* device) {
   if (device) device->vtable->destroy(device);
 }
+
+// Returns when all work issued so far has ended, with the first error. Must not be called by a
+// device's own thread.
+RN_MUST_USE rn_status_t rn_device_wait(rn_device_t* device);
+// Copies |source| into |target|, both in the memory of |device| and of one size: at once on the
+// host, else in the order of issued work.
+RN_MUST_USE rn_status_t rn_device_copy(rn_device_t* device, const rn_tensor_t* source,
+                                       rn_tensor_t* target);
+// Like rn_tensor_copy, in the memory of |device|.
+RN_MUST_USE rn_status_t rn_device_duplicate(rn_device_t* device, const rn_tensor_t* source,
+                                            rn_tensor_t* out);
 
 // The parts of a device name; absent ones are NULL/empty or -1: "/job:worker/task:1", "/gpu:0",
 // "GPU:0", "/device:CPU:*" …

@@ -47,9 +47,10 @@ static bool is_control_flow(uint8_t role) {
   return role >= RN_ROLE_SWITCH && role <= RN_ROLE_CONTROL_TRIGGER;
 }
 
-// A constant needs no kernel: its value is put into its slot once.
+// A constant in host memory needs no kernel: its value is put into its slot once.
 static bool is_lasting(const rn_compile_t* c, const rn_ir_node_t* node) {
-  return node->constant && node->output_count == 1 && c->options->device->is_host;
+  if (!node->constant || node->output_count != 1) return false;
+  return c->options->device->is_host || (node->kernel && node->kernel->flags & RN_KERNEL_ON_HOST);
 }
 
 // Dead values travel between the parts of a step, so one Switch in any part makes all of them use

@@ -430,7 +430,7 @@ static rn_status_t collect(const rn_execution_t* execution) {
       if (slot == RN_NO_SLOT) continue;
       rn_tensor_t* value = state->frames ? rn_frames_value(state, slot) : &state->slots[slot];
       if (!rn_tensor_is_set(value)) return rn_invalid_argument("Retval[%d] does not have value", i);
-      rn_status_t status = fetch_value(value, state->plan->device->allocator, &run->fetches[i]);
+      rn_status_t status = fetch_value(value, state->plan->host->allocator, &run->fetches[i]);
       if (!rn_ok(status)) return fetch_error(state->plan, slot, i, status);
     }
   }
@@ -480,6 +480,7 @@ static rn_status_t execute_alone(rn_plan_t* plan, const rn_run_t* run) {
   for (int32_t t = 0; rn_ok(status) && t < plan->task_count; ++t)
     status = run_instrs(&execution, state, &plan->tasks[t]);
   status = rn_status_join(execution.status, status);
+  if (!plan->device->is_host) status = rn_status_join(status, rn_device_wait(plan->device));
   if (rn_ok(status)) status = collect(&execution);
   reset_state(state, !rn_ok(status));
   rn_state_release(state);
@@ -497,34 +498,10 @@ static rn_status_t make_helpers(rn_execution_t* execution) {
 }
 
 // Waits for work that the step issued to asynchronous devices, and takes their errors.
-typedef struct device_wait_t {
-  rn_execution_t* execution;
-  bool is_done;
-  rn_status_t status;
-} device_wait_t;
-
-static void on_synced(void* arg, rn_status_t status) {
-  device_wait_t* wait = arg;
-  rn_execution_t* execution = wait->execution;
-  rn_mutex_lock(&execution->mutex);
-  wait->status = status;
-  wait->is_done = true;
-  rn_cond_signal(&execution->changed);
-  rn_mutex_unlock(&execution->mutex);
-}
-
-static rn_status_t sync_devices(rn_execution_t* execution) {
+static rn_status_t sync_devices(const rn_run_t* run) {
   rn_status_t status = RN_OK;
-  for (int32_t p = 0; p < execution->run->plan_count; ++p) {
-    rn_device_t* device = execution->run->plans[p]->device;
-    if (device->is_host) continue;
-    device_wait_t wait = {.execution = execution};
-    device->vtable->sync(device, on_synced, &wait);
-    rn_mutex_lock(&execution->mutex);
-    while (!wait.is_done) rn_cond_wait(&execution->changed, &execution->mutex);
-    rn_mutex_unlock(&execution->mutex);
-    status = rn_status_join(status, wait.status);
-  }
+  for (int32_t p = 0; p < run->plan_count; ++p)
+    status = rn_status_join(status, rn_device_wait(run->plans[p]->device));
   return status;
 }
 
@@ -559,7 +536,7 @@ static rn_status_t execute_together(rn_execution_t* execution) {
   rn_status_t status = acquire_states(execution);
   if (rn_ok(status)) {
     run_together(execution);
-    status = rn_status_join(execution->status, sync_devices(execution));
+    status = rn_status_join(execution->status, sync_devices(execution->run));
   }
   return end_states(execution, status);
 }
@@ -677,7 +654,8 @@ static void sync_next(void* arg, rn_status_t status) {
 static void end_started(rn_execution_t* execution) { sync_next(execution, execution->status); }
 
 void rn_execute_start(const rn_run_t* run, rn_done_fn_t done, void* arg) {
-  if (rn_execute_is_plain(run->plans, run->plan_count)) {
+  // A device's own thread may call this, and must not wait for the device.
+  if (rn_execute_is_plain(run->plans, run->plan_count) && run->plans[0]->device->is_host) {
     done(arg, rn_execute(run));
     return;
   }

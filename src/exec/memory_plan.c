@@ -66,9 +66,13 @@ rn_status_t rn_compile_lifetimes(rn_compile_t* c) {
 static size_t planned_size(const rn_compile_t* c, int32_t slot) {
   const rn_plan_t* plan = c->plan;
   if (plan->slots[slot].kind != RN_SLOT_DYNAMIC || c->root[slot] != slot || c->escapes[slot] ||
-      c->producer[slot] < 0 || !plan->device->is_host)
+      c->producer[slot] < 0)
     return 0;
   const rn_instr_t* instr = &plan->instrs[c->producer[slot]];
+  // A device's block holds what its own work computes.
+  if (!plan->device->is_host && (!(kernel_flags(instr) & RN_KERNEL_ISSUES) ||
+                                 instr->kernel->output_is_host[slot - instr->first_output]))
+    return 0;
   if (!instr->compute || instr->async >= 0 || kernel_flags(instr) & RN_KERNEL_OWN_OUTPUTS) return 0;
   if (slot - instr->first_output >= 64) return 0;
   rn_dtype_t dtype = plan->slots[slot].dtype;

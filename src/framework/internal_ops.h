@@ -13,6 +13,10 @@ static inline const rn_op_def_t* rn_op_send(bool from_host) {
 static inline const rn_op_def_t* rn_op_recv(bool to_host) {
   return rn_op_find(to_host ? RN_STR("_HostRecv") : RN_STR("_Recv"));
 }
+// Moves a value between host and device memory of one device.
+static inline const rn_op_def_t* rn_op_move(bool to_host) {
+  return rn_op_find(to_host ? RN_STR("_ToHost") : RN_STR("_ToDevice"));
+}
 // A chain of elementwise ops in one pass over memory; the attribute "program" encodes it.
 static inline const rn_op_def_t* rn_op_fused(void) {
   return rn_op_find(RN_STR("_FusedElementwise"));

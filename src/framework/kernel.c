@@ -159,16 +159,22 @@ rn_status_t rn_kernel_each(rn_status_t (*visit)(const rn_kernel_def_t* def, void
   return status;
 }
 
-// Marks the flat inputs or outputs that belong to arguments in |def|'s host list.
+bool rn_kernel_arg_is_host(const rn_kernel_def_t* def, const rn_arg_def_t* arg, rn_dtype_t dtype) {
+  // A device cannot follow pointers into host memory.
+  if (def->flags & RN_KERNEL_ON_HOST || !rn_dtype_is_plain(rn_dtype_base(dtype))) return true;
+  for (size_t h = 0; h < sizeof def->host_args / sizeof *def->host_args && def->host_args[h]; ++h)
+    if (strcmp(def->host_args[h], arg->name) == 0) return true;
+  return false;
+}
+
 static void mark_host(const rn_kernel_def_t* def, const rn_kernel_init_t* init,
-                      const rn_arg_def_t* args, int arg_count, bool* is_host, int flat_count) {
+                      const rn_arg_def_t* args, int arg_count, const rn_dtype_t* types,
+                      bool* is_host, int flat_count) {
   int flat = 0;
   for (int a = 0; a < arg_count; ++a) {
     int length = rn_arg_length(&args[a], init->attrs);
-    bool host = init->is_host;
-    for (size_t h = 0; h < sizeof def->host_args / sizeof *def->host_args && def->host_args[h]; ++h)
-      host |= strcmp(def->host_args[h], args[a].name) == 0;
-    for (int i = 0; i < length && flat < flat_count; ++i) is_host[flat++] = host;
+    for (int i = 0; i < length && flat < flat_count; ++i, ++flat)
+      is_host[flat] = init->is_host || rn_kernel_arg_is_host(def, &args[a], types[flat]);
   }
 }
 
@@ -196,9 +202,9 @@ rn_status_t rn_kernel_create(const rn_kernel_def_t* def, const rn_kernel_init_t*
   for (int i = 0; i < init->input_count; ++i) types[i] = init->input_types[i];
   for (int i = 0; i < init->output_count; ++i) types[init->input_count + i] = init->output_types[i];
   memcpy(name, init->node.data, init->node.size);
-  mark_host(def, init, init->op->inputs, init->op->input_count, hosts, init->input_count);
-  mark_host(def, init, init->op->outputs, init->op->output_count, hosts + init->input_count,
-            init->output_count);
+  mark_host(def, init, init->op->inputs, init->op->input_count, types, hosts, init->input_count);
+  mark_host(def, init, init->op->outputs, init->op->output_count, types + init->input_count,
+            hosts + init->input_count, init->output_count);
   *kernel = (rn_kernel_t){
       .def = def,
       .op = init->op,
@@ -206,7 +212,7 @@ rn_status_t rn_kernel_create(const rn_kernel_def_t* def, const rn_kernel_init_t*
       .device = init->device,
       .resources = init->resources,
       .allocator = init->allocator,
-      .device_memory = init->device_memory,
+      .device_memory = def->flags & RN_KERNEL_ON_HOST ? init->host_memory : init->device_memory,
       .host_memory = init->host_memory,
       .input_count = init->input_count,
       .output_count = init->output_count,

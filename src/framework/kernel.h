@@ -33,6 +33,14 @@ enum {
   // Sets its outputs from its own state (variables, constants, queues): no memory is planned for
   // them.
   RN_KERNEL_OWN_OUTPUTS = 1 << 4,
+  // On an asynchronous device: makes its outputs with rn_output and touches their bytes only by the
+  // work that it issues, so that their memory may be planned.
+  RN_KERNEL_ISSUES = 1 << 5,
+  // As above, and what it issues follows from its attributes and from the addresses and shapes of
+  // its arguments, so that the device may record the work once and replay it.
+  RN_KERNEL_REPLAYS = 1 << 6 | RN_KERNEL_ISSUES,
+  // All arguments are in host memory on any device.
+  RN_KERNEL_ON_HOST = 1 << 7,
 };
 
 // Identifies an elementwise operation that can be fused; see kernels/cpu/vector.h.
@@ -204,6 +212,8 @@ static inline rn_str_t rn_init_string(const rn_kernel_init_t* init, const char* 
 // |device|; NULL if there is none.
 const rn_kernel_def_t* rn_kernel_find(const rn_op_def_t* op, const rn_attr_value_t* attrs,
                                       const char* label, const char* device);
+// Whether values of |arg|, of type |dtype|, are in host memory on a device other than the CPU.
+bool rn_kernel_arg_is_host(const rn_kernel_def_t* def, const rn_arg_def_t* arg, rn_dtype_t dtype);
 // Adds a plug-in's row, which must never be freed.
 RN_MUST_USE rn_status_t rn_kernel_register(const rn_kernel_def_t* def);
 // Visits every row, in the order of op names.

@@ -50,7 +50,8 @@ enum {
   RN_OP_AGGREGATE = 1 << 2,
   RN_OP_ALLOWS_UNINITIALIZED = 1 << 3,  // accepts an uninitialised variable
   RN_OP_DISTRIBUTED = 1 << 4,           // is_distributed_communication
-  RN_OP_NO_GRAD = 1 << 5,               // `grad none`: no gradient flows through it
+  RN_OP_METADATA = 1 << 5,              // looks at the shape of its input, not at the bytes
+  RN_OP_NO_GRAD = 1 << 6,               // `grad none`: no gradient flows through it
 };
 
 // Ops that the runtime treats specially, by role instead of by name; the .ops file states the

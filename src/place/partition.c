@@ -1,8 +1,8 @@
-// Partition: a Send and a Recv on every edge that crosses devices, or host and device memory of one
-// device.
+// Partition: a Send and a Recv on every edge that crosses devices, and a move on every edge between
+// host and device memory of one device.
 //
-// One pair serves all readers of a value on a device. A control edge that crosses carries an unread
-// constant.
+// One pair or move serves all readers of a value on a device. A control edge that crosses carries
+// an unread constant.
 //
 // doc/invariants.md: invariant 38.
 #include "framework/internal_ops.h"
@@ -10,7 +10,7 @@
 
 // Whether input (or output) |flat| of |node| is in host memory on its device.
 static bool is_host(const rn_ir_node_t* node, bool is_input, int32_t flat) {
-  if (node->device->is_host) return true;
+  if (node->device->is_host || node->feed >= 0) return true;
   // The executor reads predicates and indices of control flow itself, so they are in host memory.
   switch (node->op->role) {
     case RN_ROLE_LOOP_COND:
@@ -22,17 +22,17 @@ static bool is_host(const rn_ir_node_t* node, bool is_input, int32_t flat) {
     default:
       break;
   }
-  if (!node->kernel) return false;
+  if (!node->kernel) {  // Other values of control flow are where their kernels want them.
+    rn_dtype_t dtype = rn_dtype_base(node->types[0]);
+    return dtype == RN_INT32 || !rn_dtype_is_plain(dtype);
+  }
   const rn_arg_def_t* args = is_input ? node->op->inputs : node->op->outputs;
   int count = is_input ? node->op->input_count : node->op->output_count;
   int32_t at = 0;
-  for (int a = 0; a < count; at += rn_arg_length(&args[a], node->attrs), ++a) {
-    if (flat >= at + rn_arg_length(&args[a], node->attrs)) continue;
-    const char* const* host_args = node->kernel->host_args;
-    for (size_t h = 0; h < sizeof node->kernel->host_args / sizeof *host_args && host_args[h]; ++h)
-      if (strcmp(host_args[h], args[a].name) == 0) return true;
-    return false;
-  }
+  for (int a = 0; a < count; at += rn_arg_length(&args[a], node->attrs), ++a)
+    if (flat < at + rn_arg_length(&args[a], node->attrs))
+      return rn_kernel_arg_is_host(node->kernel, &args[a],
+                                   rn_arg_type(&args[a], node->attrs, flat - at));
   return false;
 }
 
@@ -187,24 +187,72 @@ static rn_status_t make_pair(rn_cut_t* cut, rn_ir_edge_t source, int32_t reader,
   return add_recv(cut, dtype, shape, to_host, prefix, name, loop, sender, receiver, out_recv);
 }
 
-// The Recv that brings |source| to |reader|'s device and memory.
+// A node that moves |source| between host and device memory of its own device.
+static rn_status_t add_move(rn_cut_t* cut, rn_ir_edge_t source, bool to_host, bool waits,
+                            int32_t* out) {
+  rn_ir_node_t* from = rn_cut_at(cut, source.node);
+  rn_device_t* device = from->device;
+  rn_ir_node_t move = {.op = rn_op_move(to_host), .input_count = 1, .output_count = 1};
+  RN_RETURN_IF_ERROR(rn_cut_name(cut, rn_ir_source_name(cut->ir, from), &move.name));
+  RN_RETURN_IF_ERROR(RN_ARENA_NEW(&cut->ir->arena, &move.inputs));
+  RN_RETURN_IF_ERROR(RN_ARENA_NEW(&cut->ir->arena, &move.types));
+  RN_RETURN_IF_ERROR(RN_ARENA_NEW(&cut->ir->arena, &move.shapes));
+  move.inputs[0] = source;
+  move.types[0] = rn_dtype_base(from->types[source.output]);
+  move.shapes[0] = from->shapes[source.output];
+  rn_attr_value_t* attrs = NULL;
+  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&cut->ir->arena, (size_t)move.op->attr_count, &attrs));
+  for (int a = 0; a < move.op->attr_count; ++a) {
+    attrs[a].kind = move.op->attrs[a].kind;
+    if (attrs[a].kind == RN_ATTR_TYPE) attrs[a].type = move.types[0];
+    if (attrs[a].kind == RN_ATTR_BOOL) attrs[a].b = waits;
+  }
+  move.attrs = attrs;
+  return add_with_kernel(cut, &move, device, cut->nodes.items[source.node].loop, out);
+}
+
+// A second node for a feed: the part of |device| gets the client's tensor, in host memory.
+static rn_status_t add_feed(rn_cut_t* cut, int32_t feed, rn_device_t* device, int32_t* out) {
+  rn_ir_node_t copy = *rn_cut_at(cut, feed);
+  return rn_cut_add(cut, &copy, device, 0, out);
+}
+
 static rn_status_t bring(rn_cut_t* cut, rn_ir_edge_t source, int32_t reader, bool from_host,
-                         bool to_host, int32_t* out_recv) {
+                         bool to_host, int32_t* out);
+
+// Brings |source| to |reader|'s device and memory by the shortest way.
+static rn_status_t make_way(rn_cut_t* cut, rn_ir_edge_t source, int32_t reader, bool from_host,
+                            bool to_host, int32_t* out) {
+  const rn_ir_node_t* from = rn_cut_at(cut, source.node);
+  rn_device_t* device = rn_cut_at(cut, reader)->device;
+  bool moves = cut->options->moves_inside && source.output >= 0;
+  if (moves && from->device == device) return add_move(cut, source, to_host, true, out);
+  if (!moves || from->feed < 0) return make_pair(cut, source, reader, from_host, to_host, out);
+  if (to_host) return add_feed(cut, source.node, device, out);
+  int32_t fed;
+  RN_RETURN_IF_ERROR(bring(cut, source, reader, true, true, &fed));
+  return add_move(cut, (rn_ir_edge_t){fed, 0}, false, false, out);
+}
+
+// The node that brings |source| to |reader|'s device and memory, made once.
+static rn_status_t bring(rn_cut_t* cut, rn_ir_edge_t source, int32_t reader, bool from_host,
+                         bool to_host, int32_t* out) {
   rn_device_t* device = rn_cut_at(cut, reader)->device;
   int32_t loop = cut->nodes.items[source.node].loop, ignored;
-  if (loop) {  // first, because they may bring |source| themselves
+  if (loop && rn_cut_at(cut, source.node)->device != device) {
+    // First, because they may bring |source| themselves.
     RN_RETURN_IF_ERROR(rn_cut_drive(cut, loop, rn_cut_at(cut, source.node)->device));
     RN_RETURN_IF_ERROR(rn_cut_pivot(cut, loop, device, &ignored));
   }
   for (int32_t p = cut->nodes.items[source.node].first_pair; p; p = cut->pairs.items[p - 1].next) {
     const rn_cut_pair_t* pair = &cut->pairs.items[p - 1];
-    *out_recv = pair->recv;
+    *out = pair->recv;
     if (pair->output == source.output && pair->device == device && pair->to_host == to_host)
       return RN_OK;
   }
-  RN_RETURN_IF_ERROR(make_pair(cut, source, reader, from_host, to_host, out_recv));
+  RN_RETURN_IF_ERROR(make_way(cut, source, reader, from_host, to_host, out));
   int32_t next = cut->nodes.items[source.node].first_pair;
-  rn_cut_pair_t pair = {source.output, device, to_host, *out_recv, next};
+  rn_cut_pair_t pair = {source.output, device, to_host, *out, next};
   RN_RETURN_IF_ERROR(rn_vec_push(&cut->pairs, cut->ir->allocator, pair));
   cut->nodes.items[source.node].first_pair = (int32_t)cut->pairs.count;
   return RN_OK;
@@ -236,17 +284,24 @@ static rn_status_t cut_node(rn_cut_t* cut, int32_t index) {
   return RN_OK;
 }
 
-// Fetches must end on the CPU: a no-op node stands for the client.
+// Fetches must end in host memory: a no-op node on the CPU stands for the client.
 static rn_status_t cut_fetches(rn_cut_t* cut) {
   for (int32_t i = 0; i < cut->ir->fetch_count; ++i) {
     rn_ir_edge_t fetch = cut->ir->fetches[i];
     if (fetch.node < 0 || rn_cut_at(cut, fetch.node)->device == cut->options->devices[0]) continue;
+    bool from_host = is_host(rn_cut_at(cut, fetch.node), false, fetch.output);
+    if (cut->options->moves_inside) {
+      // The step waits for its devices before the client sees the value.
+      cut->ir->fetches[i].output = from_host ? fetch.output : 0;
+      if (!from_host)
+        RN_RETURN_IF_ERROR(add_move(cut, fetch, true, false, &cut->ir->fetches[i].node));
+      continue;
+    }
     rn_ir_node_t client = {
         .name = RN_STR("the client"), .feed = -1, .is_removed = true, .op = rn_op_constant()};
     int32_t index, recv;
     RN_RETURN_IF_ERROR(rn_cut_add(cut, &client, cut->options->devices[0], 0, &index));
-    RN_RETURN_IF_ERROR(bring(
-        cut, fetch, index, is_host(rn_cut_at(cut, fetch.node), false, fetch.output), true, &recv));
+    RN_RETURN_IF_ERROR(bring(cut, fetch, index, from_host, true, &recv));
     cut->ir->fetches[i] = (rn_ir_edge_t){recv, 0};
   }
   return RN_OK;

@@ -11,6 +11,10 @@ typedef struct rn_place_options_t {
   int device_count;
   bool allow_soft_placement;
   bool log_placement;
+  // The parts run in one process, with the client: feeds go straight to the device that reads them,
+  // fetches come straight from it, and a value moves between host and device memory of one device
+  // without a Send and a Recv.
+  bool moves_inside;
   const char* mark;  // between a node's name and the number of its Sends and Recvs; NULL: "/_"
   const rn_env_t* env;
 } rn_place_options_t;
@@ -20,7 +24,7 @@ typedef struct rn_place_options_t {
 RN_MUST_USE rn_status_t rn_place(rn_ir_t* ir, const rn_place_options_t* options);
 
 // Puts a Send and a Recv on every edge that crosses devices, so that each device's nodes can be
-// compiled by themselves. Fetches end up on devices[0].
+// compiled by themselves. Fetches end up in host memory: on devices[0] unless |moves_inside|.
 RN_MUST_USE rn_status_t rn_partition(rn_ir_t* ir, const rn_place_options_t* options);
 
 #endif  // RUNNEL_PLACE_PLACE_H_

@@ -2,8 +2,9 @@
 //
 // A node may go where its requested device allows and where there is a kernel for it. Nodes stay
 // together if one holds state that another uses (reference and resource edges), or if the user says
-// so ("_class" = "loc:@node"). The first remaining device wins. The CPU comes first, so a node runs
-// on an accelerator only if the user asks for it.
+// so ("_class" = "loc:@node"). Among the devices that remain, a preferred one wins (a GPU), then
+// the first, which is the CPU. As in stock, a constant or another source with one reader goes to
+// its reader, and an op that only looks at a value's shape goes to the value.
 #include "place/place.h"
 
 // Longer than any kernel's label.
@@ -23,6 +24,7 @@ typedef struct placer_t {
   word_t* masks;              // a set by node: where it may go; of the whole group at its root
   word_t* supported;          // likewise: where there are kernels, whatever was requested
   rn_map_t by_name;           // node name -> node number + 1, made for the first "_class"
+  rn_ir_uses_t* uses;         // by node; NULL if no device is preferred to the CPU
 } placer_t;
 
 static word_t* set_of(const placer_t* placer, word_t* sets, int32_t node) {
@@ -248,9 +250,47 @@ static rn_status_t join_neighbours(placer_t* placer, int32_t index) {
   return node->extra_count ? join_class(placer, index) : RN_OK;
 }
 
+static bool has(const word_t* set, int device) {
+  return set[device / WORD_BITS] >> device % WORD_BITS & 1;
+}
+
+// The device of |set| to use; it is not empty.
+static int best_of(const placer_t* placer, const word_t* set) {
+  for (int d = 0; d < placer->options->device_count; ++d)
+    if (placer->options->devices[d]->is_preferred && has(set, d)) return d;
+  return first_of(placer, set);
+}
+
+static int number_of(const placer_t* placer, const rn_device_t* device) {
+  for (int d = 0; d < placer->options->device_count; ++d)
+    if (placer->options->devices[d] == device) return d;
+  return -1;
+}
+
+// Whether |node| computes without inputs for a single reader. It is placed after the reader.
+static bool is_source(const placer_t* placer, int32_t index) {
+  const rn_ir_node_t* node = node_at(placer, index);
+  return placer->uses && node->input_count == 0 && node->output_count == 1 && node->feed < 0 &&
+         !rn_dtype_is_ref(node->types[0]) && rn_ir_only_reader(&placer->uses[index]) >= 0;
+}
+
+// The node whose device |index| should share if it may; -1: none.
+static int32_t wanted_neighbour(const placer_t* placer, int32_t index) {
+  if (!placer->uses) return -1;
+  const rn_ir_node_t* node = node_at(placer, index);
+  if (is_source(placer, index)) return rn_ir_only_reader(&placer->uses[index]);
+  return node->op->flags & RN_OP_METADATA && node->input_count ? node->inputs[0].node : -1;
+}
+
 static void choose(placer_t* placer, int32_t index) {
   rn_ir_node_t* node = node_at(placer, index);
-  int device = first_of(placer, set_of(placer, placer->masks, find_root(placer, index)));
+  const word_t* set = set_of(placer, placer->masks, find_root(placer, index));
+  int device = best_of(placer, set);
+  int32_t neighbour = wanted_neighbour(placer, index);
+  if (neighbour >= 0) {
+    int near = number_of(placer, node_at(placer, neighbour)->device);
+    if (near >= 0 && has(set, near)) device = near;
+  }
   // A constant needs a kernel on the CPU only: other devices receive it.
   if (node->feed >= 0 || (node->constant && !find_kernel(node, placer->options->devices[device])))
     device = 0;
@@ -284,6 +324,10 @@ static rn_status_t prepare(placer_t* placer) {
 static rn_status_t place(placer_t* placer) {
   size_t n = placer->ir->nodes.count;
   RN_RETURN_IF_ERROR(prepare(placer));
+  bool has_choice = false;
+  for (int d = 0; d < placer->options->device_count; ++d)
+    has_choice |= placer->options->devices[d]->is_preferred;
+  if (has_choice) RN_RETURN_IF_ERROR(rn_ir_count_uses(placer->ir, &placer->uses));
   for (size_t i = 0; i < n; ++i) {
     placer->group[i] = (int32_t)i;
     if (placer->ir->nodes.items[i].is_removed) continue;
@@ -298,7 +342,11 @@ static rn_status_t place(placer_t* placer) {
     if (!placer->ir->nodes.items[i].is_removed)
       RN_RETURN_IF_ERROR(join_neighbours(placer, (int32_t)i));
   for (size_t i = 0; i < n; ++i)
-    if (!placer->ir->nodes.items[i].is_removed) choose(placer, (int32_t)i);
+    if (!placer->ir->nodes.items[i].is_removed && !is_source(placer, (int32_t)i))
+      choose(placer, (int32_t)i);
+  for (size_t i = 0; i < n; ++i)
+    if (!placer->ir->nodes.items[i].is_removed && is_source(placer, (int32_t)i))
+      choose(placer, (int32_t)i);
   return RN_OK;
 }
 

@@ -47,27 +47,23 @@ typedef struct local_session_t {
 } local_session_t;
 
 void rn_session_options_init(rn_session_options_t* options) {
-  *options = (rn_session_options_t){.optimize = true, .cpu_devices = 1};
+  *options = (rn_session_options_t){.optimize = true, .cpu_devices = 1, .gpu = {.max_count = -1}};
 }
 
 static rn_status_t make_devices(local_session_t* session) {
   const rn_session_options_t* options = &session->options;
-  int cpus = options->cpu_devices < 1 ? 1 : options->cpu_devices;
-  int total = cpus + options->null_devices;
-  RN_RETURN_IF_ERROR(rn_alloc_array(session->base.allocator, (size_t)total,
-                                    sizeof *session->base.devices, (void**)&session->base.devices));
-  rn_str_t prefix = options->task.size ? options->task : RN_STR("/job:localhost/replica:0/task:0");
-  for (int i = 0; i < total; ++i) {
-    bool is_cpu = i < cpus;
-    rn_status_t status = is_cpu ? rn_cpu_device_create(session->base.allocator, prefix, i,
-                                                       &session->env, &session->base.devices[i])
-                                : rn_null_device_create(session->base.allocator, prefix, i - cpus,
-                                                        &session->env, &session->base.devices[i]);
-    RN_RETURN_IF_ERROR(status);
-    session->base.device_count++;
-  }
+  rn_devices_init_t init = {
+      .allocator = session->base.allocator,
+      .env = &session->env,
+      .name_prefix = options->task.size ? options->task : RN_STR("/job:localhost/replica:0/task:0"),
+      .cpus = options->cpu_devices,
+      .nulls = options->null_devices,
+      .gpu = &options->gpu};
+  rn_status_t status =
+      rn_devices_create(&init, &session->base.devices, &session->base.device_count);
   session->options.task = RN_STR("");  // the caller's
-  return RN_OK;
+  session->options.gpu.visible_devices = RN_STR("");
+  return status;
 }
 
 // Limits the files and the network that the graph may use.
@@ -159,10 +155,7 @@ static void local_destroy(rn_session_t* base) {
   for (int i = 0; i < session->base.device_count; ++i)
     rn_resources_clear(session->base.devices[i]->resources, (rn_str_t){0});
   rn_functions_close(session->base.functions);
-  for (int i = 0; i < session->base.device_count; ++i) rn_device_destroy(session->base.devices[i]);
-  int total = (session->options.cpu_devices < 1 ? 1 : session->options.cpu_devices) +
-              session->options.null_devices;
-  RN_FREE_ARRAY(session->base.allocator, session->base.devices, total);
+  rn_devices_destroy(session->base.allocator, session->base.devices, session->base.device_count);
   rn_pool_destroy(session->pool);
   rn_fs_only_destroy(session->only);
   rn_str_t config = base->step.config;

@@ -14,7 +14,10 @@ static rn_status_t read_devices(const rn_pb_ConfigProto_t* config, rn_session_op
                                  RN_STR_ARGS(type), count);
     if (is_cpu && count > 0) options->cpu_devices = count;
     if (is_null) options->null_devices = count;
+    if (rn_str_is(type, "GPU")) options->gpu.max_count = count < 0 ? 0 : count;
   }
+  const rn_pb_GPUOptions_t* gpu = config->gpu_options;
+  if (gpu) options->gpu.memory_fraction = gpu->per_process_gpu_memory_fraction;
   return RN_OK;
 }
 

@@ -21,7 +21,9 @@ static rn_status_t place(const rn_planner_t* planner, rn_ir_t* ir) {
 }
 
 static rn_status_t partition(const rn_planner_t* planner, rn_ir_t* ir) {
-  return rn_partition(ir, &planner->place);
+  rn_place_options_t options = planner->place;
+  options.moves_inside = true;
+  return rn_partition(ir, &options);
 }
 
 // Passes that need nothing but the graph.

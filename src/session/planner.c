@@ -12,30 +12,42 @@ static void set_default_device(const rn_planner_t* planner, rn_ir_t* ir) {
   }
 }
 
+// Whether |device| runs nodes of the step or has a fetch. A feed alone needs no plan.
 static bool takes_part(const rn_ir_t* ir, const rn_device_t* device) {
-  for (size_t n = 0; n < ir->nodes.count; ++n)
-    if (!ir->nodes.items[n].is_removed && ir->nodes.items[n].device == device) return true;
+  for (size_t n = 0; n < ir->nodes.count; ++n) {
+    const rn_ir_node_t* node = &ir->nodes.items[n];
+    if (!node->is_removed && node->device == device && node->feed < 0) return true;
+  }
+  for (int32_t f = 0; f < ir->fetch_count; ++f)
+    if (ir->fetches[f].node >= 0 && rn_ir_node(ir, ir->fetches[f].node)->device == device)
+      return true;
   return false;
 }
 
+static rn_status_t compile_part(rn_program_t* program, const rn_planner_t* planner, rn_ir_t* ir,
+                                rn_device_t* device) {
+  rn_plan_options_t options = {.device = device,
+                               .host = planner->place.devices[0],
+                               .env = planner->env,
+                               .kernels = planner->kernels,
+                               .functions = planner->functions,
+                               .threads = device->is_host ? planner->threads : 1};
+  rn_plan_t** plan = &program->plans[program->plan_count];
+  RN_RETURN_IF_ERROR(rn_plan_create(ir, &options, planner->allocator, plan));
+  program->plan_count++;
+  return planner->debug.verifies ? rn_plan_verify(*plan) : RN_OK;
+}
+
 static rn_status_t compile_parts(rn_program_t* program, const rn_planner_t* planner, rn_ir_t* ir) {
-  RN_RETURN_IF_ERROR(
-      RN_ARENA_ARRAY(&program->arena, (size_t)planner->place.device_count, &program->plans));
-  for (int d = 0; d < planner->place.device_count; ++d) {
-    rn_device_t* device = planner->place.devices[d];
-    if (d > 0 && !takes_part(ir, device)) continue;
-    rn_plan_options_t options = {.device = device,
-                                 .host = planner->place.devices[0],
-                                 .env = planner->env,
-                                 .kernels = planner->kernels,
-                                 .functions = planner->functions,
-                                 .threads = planner->threads};
-    rn_plan_t** plan = &program->plans[program->plan_count];
-    RN_RETURN_IF_ERROR(rn_plan_create(ir, &options, planner->allocator, plan));
-    program->plan_count++;
-    if (planner->debug.verifies) RN_RETURN_IF_ERROR(rn_plan_verify(*plan));
-  }
-  program->is_plain = rn_execute_is_plain(program->plans, program->plan_count);
+  const rn_place_options_t* place = &planner->place;
+  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&program->arena, (size_t)place->device_count, &program->plans));
+  for (int d = 0; d < place->device_count; ++d)
+    if (takes_part(ir, place->devices[d]))
+      RN_RETURN_IF_ERROR(compile_part(program, planner, ir, place->devices[d]));
+  if (program->plan_count == 0)
+    RN_RETURN_IF_ERROR(compile_part(program, planner, ir, place->devices[0]));
+  program->is_plain = rn_execute_is_plain(program->plans, program->plan_count) &&
+                      program->plans[0]->device->is_host;
   return RN_OK;
 }
 

@@ -176,7 +176,8 @@ static rn_status_t check_device(const step_verify_t* v, const rn_ir_node_t* node
   if (!node->device) return BROKEN(node, "%s", "placement gave it no device");
   if (node->kernel && strcmp(node->kernel->op, node->op->name) != 0)
     return BROKEN(node, "it has a kernel of %s", node->kernel->op);
-  if (node->kernel && strcmp(node->kernel->device, node->device->type) != 0)
+  if (node->kernel && strcmp(node->kernel->device, node->device->type) != 0 &&
+      strcmp(node->kernel->device, "DEFAULT") != 0)
     return BROKEN(node, "it is on a %s and has a kernel for a %s", node->device->type,
                   node->kernel->device);
   for (int32_t i = 0; i < node->input_count; ++i) {

@@ -11,11 +11,10 @@
 typedef struct tensor_block_t {
   rn_buffer_t buffer;
   rn_allocator_t allocator;
-  size_t block_size;
 } tensor_block_t;
 
-// The largest distance from the start of a 16-byte aligned block to its bytes. The record fills all
-// but 8 bytes of a cache line, so a block that starts 16 bytes into a line wastes the most.
+// The largest distance from the start of a 16-byte aligned block to its bytes. The record fills a
+// cache line, so a block that starts 16 bytes into a line wastes the most.
 #define BLOCK_OVERHEAD (2 * RN_ALIGN - 16)
 _Static_assert(sizeof(tensor_block_t) <= RN_ALIGN && BLOCK_OVERHEAD >= RN_ALIGN,
                "the record fits a line, the bytes follow");
@@ -34,12 +33,40 @@ static void block_destroy(rn_buffer_t* buffer) {
   tensor_block_t* block = (tensor_block_t*)buffer;
   if (!rn_dtype_is_plain(buffer->dtype))
     destroy_elements(buffer->dtype, buffer->data, buffer->size);
-  rn_free(block->allocator, block, block->block_size);
+  rn_free(block->allocator, block, buffer->size + BLOCK_OVERHEAD);
+}
+
+static void far_destroy(rn_buffer_t* buffer) {
+  tensor_block_t* block = (tensor_block_t*)buffer;
+  rn_free(block->allocator, buffer->data, buffer->size);
+  RN_FREE(rn_allocator_default(), block);
+}
+
+// A buffer of a device's memory: the host cannot write there, so the record is elsewhere.
+static rn_status_t far_create(rn_allocator_t allocator, rn_dtype_t dtype, size_t size,
+                              rn_buffer_t** out) {
+  tensor_block_t* block = NULL;
+  if (!rn_dtype_is_plain(dtype))
+    return rn_internal("A device's memory cannot hold %s", rn_dtype_name(dtype));
+  RN_RETURN_IF_ERROR(RN_NEW(rn_allocator_default(), &block));
+  rn_status_t status = rn_alloc(allocator, size, &block->buffer.data);
+  if (!rn_ok(status)) {
+    RN_FREE(rn_allocator_default(), block);
+    return status;
+  }
+  atomic_init(&block->buffer.refs, 1);
+  block->buffer.dtype = dtype;
+  block->buffer.size = size;
+  block->buffer.destroy = far_destroy;
+  block->allocator = allocator;
+  *out = &block->buffer;
+  return RN_OK;
 }
 
 rn_status_t rn_buffer_create(rn_allocator_t allocator, rn_dtype_t dtype, size_t size,
                              rn_buffer_t** out) {
   *out = NULL;
+  if (__builtin_expect(allocator.is_far, 0)) return far_create(allocator, dtype, size, out);
   size_t block_size;
   tensor_block_t* block = NULL;
   if (!rn_add_ok(size, BLOCK_OVERHEAD, &block_size)) return rn_out_of_memory();
@@ -52,7 +79,6 @@ rn_status_t rn_buffer_create(rn_allocator_t allocator, rn_dtype_t dtype, size_t 
   block->buffer.data = (void*)data;
   block->buffer.destroy = block_destroy;
   block->allocator = allocator;
-  block->block_size = block_size;
   // Zero bytes are an empty string or a NULL object.
   if (!rn_dtype_is_plain(dtype)) memset(block->buffer.data, 0, size);
   *out = &block->buffer;
@@ -179,6 +205,10 @@ rn_status_t rn_tensor_copy(const rn_tensor_t* tensor, rn_allocator_t allocator, 
   if (tensor->is_ref) {
     *out = (rn_tensor_t){0};
     return rn_internal("A reference to a variable has no bytes to copy");
+  }
+  if (allocator.is_far) {
+    *out = (rn_tensor_t){0};
+    return rn_internal("Only a device can copy its memory");
   }
   RN_RETURN_IF_ERROR(rn_tensor_share(tensor, out));
   rn_buffer_release(out->buffer);

@@ -97,7 +97,7 @@ static inline bool rn_tensor_is_exclusive(const rn_tensor_t* tensor) {
 }
 
 // Buffers. Create gives |size| bytes aligned to RN_ALIGN from |allocator|, in one block with the
-// buffer's own record.
+// buffer's own record unless the memory is a device's.
 RN_MUST_USE rn_status_t rn_buffer_create(rn_allocator_t allocator, rn_dtype_t dtype, size_t size,
                                          rn_buffer_t** out);
 void rn_buffer_retain(rn_buffer_t* buffer);

@@ -64,7 +64,7 @@ Test(buffer, bytes_are_aligned_and_inside_the_block) {
   for (size_t shift = 0; shift < 64; shift += 16) {
     for (size_t size = 0; size < 300; size++) {
       rn_buffer_t* buffer = NULL;
-      rn_allocator_t allocator = {shifted_realloc, &shift};
+      rn_allocator_t allocator = {.fn = shifted_realloc, .self = &shift};
       OK(rn_buffer_create(allocator, RN_UINT8, size, &buffer));
       cr_assert_eq((uintptr_t)buffer->data % RN_ALIGN, 0);
       cr_assert_eq(buffer->size, size);

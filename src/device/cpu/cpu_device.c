@@ -26,7 +26,7 @@ static void cpu_copy(rn_device_t* device, const rn_tensor_t* source, rn_tensor_t
                      rn_device_done_t done, void* arg) {
   (void)device;
   memcpy(target->data, source->data, rn_tensor_bytes(source));
-  done(arg, RN_OK);
+  if (done) done(arg, RN_OK);
 }
 
 static void cpu_sync(rn_device_t* device, rn_device_done_t done, void* arg) {

@@ -7,7 +7,13 @@
 #define MAX_ARG_BYTES 64
 #define MEMORY_BYTES ((int64_t)1 << 30)
 
-typedef enum job_kind_t { JOB_KERNEL, JOB_TO_HOST, JOB_FROM_HOST, JOB_SYNC } job_kind_t;
+typedef enum job_kind_t {
+  JOB_KERNEL,
+  JOB_TO_HOST,
+  JOB_FROM_HOST,
+  JOB_COPY,
+  JOB_SYNC,
+} job_kind_t;
 
 typedef struct null_device_job_t {
   struct null_device_job_t* next;
@@ -86,6 +92,8 @@ static void run_job(null_device_t* null, null_device_job_t* job) {
   rn_status_t status = RN_OK;
   if (job->kind == JOB_KERNEL)
     status = run_kernel(null, job);
+  else if (job->kind == JOB_COPY)
+    memcpy(job->outputs[0].data, job->inputs[0].data, rn_tensor_bytes(&job->inputs[0]));
   else if (job->kind != JOB_SYNC)
     invert(job->inputs[0].data, job->outputs[0].data, rn_tensor_bytes(&job->inputs[0]));
   finish_job(null, job, status);
@@ -163,22 +171,35 @@ rn_status_t rn_null_launch(rn_device_t* device, rn_null_body_t body,
   return status;
 }
 
+static rn_status_t issue_job(null_device_t* null, job_kind_t kind, const rn_tensor_t* source,
+                             rn_tensor_t* target, rn_device_done_t done, void* arg) {
+  null_device_job_t* job = NULL;
+  RN_RETURN_IF_ERROR(RN_NEW(null->allocator, &job));
+  *job = (null_device_job_t){.kind = kind, .done = done, .done_arg = arg};
+  rn_status_t status = RN_OK;
+  if (source) {
+    status = rn_tensor_share(source, &job->inputs[0]);
+    if (rn_ok(status)) status = rn_tensor_share(target, &job->outputs[0]);
+    job->input_count = job->output_count = 1;
+  }
+  if (rn_ok(status)) status = enqueue(null, job);
+  if (!rn_ok(status)) drop_job(null, job);
+  return status;
+}
+
+// Reports an error through |done|, or through the next sync if there is none.
 static void issue(rn_device_t* device, job_kind_t kind, const rn_tensor_t* source,
                   rn_tensor_t* target, rn_device_done_t done, void* arg) {
   null_device_t* null = (null_device_t*)device;
-  null_device_job_t* job = NULL;
-  rn_status_t status = RN_NEW(null->allocator, &job);
-  if (rn_ok(status)) {
-    *job = (null_device_job_t){.kind = kind, .done = done, .done_arg = arg};
-    if (source) {
-      status = rn_tensor_share(source, &job->inputs[0]);
-      if (rn_ok(status)) status = rn_tensor_share(target, &job->outputs[0]);
-      job->input_count = job->output_count = 1;
-    }
-    if (rn_ok(status)) status = enqueue(null, job);
-    if (!rn_ok(status)) drop_job(null, job);
+  rn_status_t status = issue_job(null, kind, source, target, done, arg);
+  if (rn_ok(status)) return;
+  if (done) {
+    done(arg, status);
+    return;
   }
-  if (!rn_ok(status)) done(arg, status);
+  rn_mutex_lock(&null->mutex);
+  null->error = rn_status_join(null->error, status);
+  rn_mutex_unlock(&null->mutex);
 }
 
 static void null_to_host(rn_device_t* device, const rn_tensor_t* source, rn_tensor_t* target,
@@ -188,6 +209,9 @@ static void null_to_host(rn_device_t* device, const rn_tensor_t* source, rn_tens
 static void null_from_host(rn_device_t* device, const rn_tensor_t* source, rn_tensor_t* target,
                            rn_device_done_t done, void* arg) {
   issue(device, JOB_FROM_HOST, source, target, done, arg);
+}
+static rn_status_t null_copy(rn_device_t* device, const rn_tensor_t* source, rn_tensor_t* target) {
+  return issue_job((null_device_t*)device, JOB_COPY, source, target, NULL, NULL);
 }
 static void null_sync(rn_device_t* device, rn_device_done_t done, void* arg) {
   issue(device, JOB_SYNC, NULL, NULL, done, arg);
@@ -213,6 +237,7 @@ static void null_destroy(rn_device_t* device) {
 static const rn_device_vtable_t null_vtable = {.destroy = null_destroy,
                                                .copy_to_host = null_to_host,
                                                .copy_from_host = null_from_host,
+                                               .copy = null_copy,
                                                .sync = null_sync};
 
 rn_status_t rn_null_device_create(rn_allocator_t allocator, rn_str_t name_prefix, int index,

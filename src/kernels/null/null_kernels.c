@@ -77,55 +77,6 @@ static rn_status_t compute_matmul(rn_kernel_ctx_t* ctx) {
   return launch(ctx, matmul_body, NULL, 0);
 }
 
-// A constant is copied to the device once, when the kernel is created.
-typedef struct null_kernels_constant_t {
-  rn_tensor_t value;
-  rn_mutex_t mutex;
-  rn_cond_t done;
-  bool is_done;
-  rn_status_t status;
-} null_kernels_constant_t;
-
-static void constant_copied(void* arg, rn_status_t status) {
-  null_kernels_constant_t* constant = arg;
-  rn_mutex_lock(&constant->mutex);
-  constant->is_done = true;
-  constant->status = status;
-  rn_cond_signal(&constant->done);
-  rn_mutex_unlock(&constant->mutex);
-}
-
-static rn_status_t constant_init(const rn_kernel_init_t* init, void* state) {
-  null_kernels_constant_t* constant = state;
-  rn_mutex_init(&constant->mutex);
-  rn_cond_init(&constant->done);
-  const rn_tensor_t* value = rn_init_attr(init, "value")->tensor;
-  if (!value || !rn_dtype_is_plain(value->dtype))
-    return rn_unimplemented("The null device has no constants of this type");
-  RN_RETURN_IF_ERROR(rn_tensor_create(init->device_memory, value->dtype, rn_tensor_shape(value),
-                                      &constant->value));
-  init->device->vtable->copy_from_host(init->device, value, &constant->value, constant_copied,
-                                       constant);
-  rn_mutex_lock(&constant->mutex);
-  while (!constant->is_done) rn_cond_wait(&constant->done, &constant->mutex);
-  rn_mutex_unlock(&constant->mutex);
-  return constant->status;
-}
-
-static void constant_destroy(void* state) {
-  null_kernels_constant_t* constant = state;
-  rn_tensor_clear(&constant->value);
-  rn_cond_destroy(&constant->done);
-  rn_mutex_destroy(&constant->mutex);
-}
-
-static rn_status_t constant_compute(rn_kernel_ctx_t* ctx) {
-  rn_tensor_t copy = {0};
-  RN_RETURN_IF_ERROR(rn_tensor_share(&((null_kernels_constant_t*)ctx->state)->value, &copy));
-  rn_set_output(ctx, 0, &copy);
-  return RN_OK;
-}
-
 // Shapes live on the host.
 static rn_status_t compute_shape(rn_kernel_ctx_t* ctx) {
   int64_t rank = rn_in(ctx, 0)->rank;
@@ -168,13 +119,6 @@ static const rn_kernel_def_t rows[] = {
     FLOAT_ROW("Relu", compute_relu),
     FLOAT_ROW("MatMul", compute_matmul),
     {.op = "Identity", .device = "NULL", .flags = RN_KERNEL_FORWARDS, .compute = compute_identity},
-    {.op = "Const",
-     .device = "NULL",
-     .flags = RN_KERNEL_OWN_OUTPUTS,
-     .state_size = sizeof(null_kernels_constant_t),
-     .init = constant_init,
-     .destroy = constant_destroy,
-     .compute = constant_compute},
     {.op = "Shape",
      .device = "NULL",
      .types = {{"out_type", RN_T(INT32)}},

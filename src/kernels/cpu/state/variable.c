@@ -1,6 +1,7 @@
 // Variables, as references (TensorFlow 1.x) and as resources: creating, reading, assigning.
 #include "kernels/cpu/state/variable.h"
 
+#include "device/device.h"
 #include "framework/anonymous.h"
 #include "kernels/cpu/array.h"
 #include "kernels/cpu/vector.h"
@@ -34,7 +35,7 @@ rn_status_t rn_variable_make_writable_locked(rn_kernel_ctx_t* ctx, int i, rn_var
   if (!rn_tensor_is_set(&variable->value)) return rn_variable_uninitialized(ctx, i, variable);
   if (rn_in(ctx, i)->is_ref || rn_tensor_is_exclusive(&variable->value)) return RN_OK;
   rn_tensor_t copy = {0};
-  RN_RETURN_IF_ERROR(rn_tensor_copy(&variable->value, ctx->kernel->device_memory, &copy));
+  RN_RETURN_IF_ERROR(rn_device_duplicate(ctx->kernel->device, &variable->value, &copy));
   rn_tensor_clear(&variable->value);
   variable->value = copy;
   return RN_OK;
@@ -252,11 +253,11 @@ static rn_status_t assign_ref(rn_kernel_ctx_t* ctx) {
         "Assign requires shapes of both tensors to match. lhs shape= %s rhs shape= %s",
         rn_text_of(&variable->value).text, rn_text_of(value).text);
   else if (fits && rn_dtype_is_plain(value->dtype))
-    memmove(variable->value.data, value->data, rn_tensor_bytes(value));
+    status = rn_device_copy(ctx->kernel->device, value, &variable->value);
   else if (ctx->dying & 2 && rn_tensor_is_exclusive(value))
     status = rn_tensor_share(value, &kept);
   else
-    status = rn_tensor_copy(value, ctx->kernel->device_memory, &kept);
+    status = rn_device_duplicate(ctx->kernel->device, value, &kept);
   if (rn_ok(status) && rn_tensor_is_set(&kept)) {
     rn_tensor_clear(&variable->value);
     variable->value = kept;

@@ -1,0 +1,264 @@
+// Cards: see card.h.
+#include "device/cuda/card.h"
+
+// How often an event is looked at before the thread sleeps: about 50 us.
+#define SPINS 200
+
+// The cards in use. A card is one per process, whatever sessions there are.
+static struct {
+  rn_mutex_t mutex;
+  rn_cuda_card_t* cards[RN_CUDA_MAX_CARDS];
+} table = {.mutex = RN_MUTEX_INIT};
+
+rn_status_t rn_cuda_check(rn_cuda_card_t* card, CUresult result, const char* call) {
+  if (result == CUDA_SUCCESS) return RN_OK;
+  // From 700 on, the context is broken and every later call fails; memory is an ordinary matter.
+  if (result >= 700 && result < 720) __atomic_store_n(&card->lost, result, __ATOMIC_RELAXED);
+  rn_status_t status = rn_cuda_status(&card->driver, result, call);
+  return rn_status_annotate(status, " on GPU %d (%s)", card->ordinal, card->name);
+}
+
+rn_status_t rn_cuda_enter(rn_cuda_card_t* card) {
+  CUresult lost = __atomic_load_n(&card->lost, __ATOMIC_RELAXED);
+  if (lost) return rn_cuda_check(card, lost, "The card was lost by an earlier error");
+  return RN_CARD(card, cuCtxSetCurrent, card->context);
+}
+
+static rn_status_t open_driver(rn_cuda_driver_t* driver) {
+  RN_RETURN_IF_ERROR(rn_cuda_driver_open(driver));
+  rn_status_t status = RN_CUDA(driver, cuInit, 0);
+  if (!rn_ok(status)) rn_cuda_library_close(driver->library);
+  return status;
+}
+
+rn_status_t rn_cuda_count(int* out) {
+  *out = 0;
+  rn_cuda_driver_t driver;
+  RN_RETURN_IF_ERROR(open_driver(&driver));
+  rn_status_t status = RN_CUDA(&driver, cuDeviceGetCount, out);
+  rn_cuda_library_close(driver.library);
+  return status;
+}
+
+static uint64_t take_block(void* self, size_t size) {
+  rn_cuda_card_t* card = self;
+  CUdeviceptr address = 0;
+  rn_status_t status = rn_cuda_enter(card);
+  if (rn_ok(status)) status = RN_CARD(card, cuMemAlloc_v2, &address, size);
+  bool ok = rn_ok(status);
+  rn_status_free(status);
+  return ok ? address : 0;
+}
+
+static void give_block(void* self, uint64_t address, size_t size) {
+  (void)size;
+  rn_cuda_card_t* card = self;
+  rn_status_t status = rn_cuda_enter(card);
+  if (rn_ok(status)) card->driver.cuMemFree_v2(address);
+  rn_status_free(status);
+}
+
+static rn_status_t read_properties(rn_cuda_card_t* card) {
+  const rn_cuda_driver_t* driver = &card->driver;
+  struct {
+    int attribute;
+    int* value;
+  } const wanted[] = {
+      {CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, &card->major},
+      {CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, &card->minor},
+      {CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, &card->multiprocessors},
+      {CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR, &card->threads_per_multiprocessor},
+      {CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN, &card->max_shared},
+  };
+  for (size_t i = 0; i < sizeof wanted / sizeof *wanted; ++i)
+    RN_RETURN_IF_ERROR(
+        RN_CUDA(driver, cuDeviceGetAttribute, wanted[i].value, wanted[i].attribute, card->device));
+  RN_RETURN_IF_ERROR(RN_CUDA(driver, cuDeviceGetName, card->name, sizeof card->name, card->device));
+  RN_RETURN_IF_ERROR(
+      RN_CUDA(driver, cuDeviceGetPCIBusId, card->bus_id, sizeof card->bus_id, card->device));
+  return RN_CUDA(driver, cuDeviceTotalMem_v2, &card->total_memory, card->device);
+}
+
+static rn_status_t open_card(rn_cuda_card_t* card, size_t memory_limit) {
+  RN_RETURN_IF_ERROR(open_driver(&card->driver));
+  const rn_cuda_driver_t* driver = &card->driver;
+  RN_RETURN_IF_ERROR(RN_CUDA(driver, cuDeviceGet, &card->device, card->ordinal));
+  RN_RETURN_IF_ERROR(read_properties(card));
+  RN_RETURN_IF_ERROR(RN_CUDA(driver, cuDevicePrimaryCtxRetain, &card->context, card->device));
+  RN_RETURN_IF_ERROR(rn_cuda_enter(card));
+  RN_RETURN_IF_ERROR(RN_CARD(card, cuStreamCreate, &card->stream, CU_STREAM_NON_BLOCKING));
+  rn_cuda_memory_options_t options = {.source = {card, take_block, give_block},
+                                      .limit = memory_limit};
+  RN_RETURN_IF_ERROR(rn_cuda_memory_create(&options, rn_allocator_system(), &card->memory));
+  rn_status_free(rn_nvrtc_open(&card->nvrtc));
+  return RN_OK;
+}
+
+static void close_card(rn_cuda_card_t* card) {
+  const rn_cuda_driver_t* driver = &card->driver;
+  if (card->context) {
+    driver->cuCtxSetCurrent(card->context);
+    if (card->stream) driver->cuStreamSynchronize(card->stream);
+    for (size_t i = 0; i < card->events.count; ++i)
+      driver->cuEventDestroy_v2(card->events.items[i]);
+    for (size_t i = 0; i < card->modules.count; ++i) driver->cuModuleUnload(card->modules.items[i]);
+    rn_cuda_memory_destroy(card->memory);
+    if (card->stream) driver->cuStreamDestroy_v2(card->stream);
+    driver->cuCtxSetCurrent(NULL);
+    driver->cuDevicePrimaryCtxRelease_v2(card->device);
+  }
+  rn_cuda_library_close(card->nvrtc.library);
+  rn_cuda_library_close(card->driver.library);
+  size_t position = 0;
+  const rn_map_entry_t* entry;
+  while ((entry = rn_map_next(&card->functions, &position)))
+    rn_free(rn_allocator_system(), (char*)entry->key.data, entry->key.size + 1);
+  rn_map_clear(&card->functions);
+  rn_vec_free(&card->events, rn_allocator_system());
+  rn_vec_free(&card->modules, rn_allocator_system());
+  rn_mutex_destroy(&card->mutex);
+  RN_FREE(rn_allocator_system(), card);
+}
+
+static rn_status_t get_locked(int ordinal, size_t memory_limit, rn_cuda_card_t** out) {
+  *out = table.cards[ordinal];
+  if (*out) {
+    (*out)->refs++;
+    return RN_OK;
+  }
+  rn_cuda_card_t* card = NULL;
+  RN_RETURN_IF_ERROR(RN_NEW(rn_allocator_system(), &card));
+  card->refs = 1;
+  card->ordinal = ordinal;
+  rn_mutex_init(&card->mutex);
+  rn_map_init(&card->functions, rn_allocator_system());
+  rn_status_t status = open_card(card, memory_limit);
+  if (!rn_ok(status)) {
+    close_card(card);
+    return status;
+  }
+  *out = table.cards[ordinal] = card;
+  return RN_OK;
+}
+
+rn_status_t rn_cuda_card_get(int ordinal, size_t memory_limit, rn_cuda_card_t** out) {
+  *out = NULL;
+  if (ordinal < 0 || ordinal >= RN_CUDA_MAX_CARDS)
+    return rn_invalid_argument("There is no GPU %d", ordinal);
+  rn_mutex_lock(&table.mutex);
+  rn_status_t status = get_locked(ordinal, memory_limit, out);
+  rn_mutex_unlock(&table.mutex);
+  return status;
+}
+
+void rn_cuda_card_release(rn_cuda_card_t* card) {
+  if (!card) return;
+  rn_mutex_lock(&table.mutex);
+  if (--card->refs == 0) {
+    table.cards[card->ordinal] = NULL;
+    close_card(card);
+  }
+  rn_mutex_unlock(&table.mutex);
+}
+
+rn_status_t rn_cuda_mark(rn_cuda_card_t* card, CUevent* out) {
+  *out = NULL;
+  RN_RETURN_IF_ERROR(rn_cuda_enter(card));
+  rn_mutex_lock(&card->mutex);
+  if (card->events.count) *out = card->events.items[--card->events.count];
+  rn_mutex_unlock(&card->mutex);
+  if (!*out) RN_RETURN_IF_ERROR(RN_CARD(card, cuEventCreate, out, CU_EVENT_DISABLE_TIMING));
+  rn_status_t status = RN_CARD(card, cuEventRecord, *out, card->stream);
+  if (rn_ok(status)) return status;
+  rn_cuda_unmark(card, *out);
+  *out = NULL;
+  return status;
+}
+
+void rn_cuda_unmark(rn_cuda_card_t* card, CUevent event) {
+  if (!event) return;
+  rn_mutex_lock(&card->mutex);
+  rn_status_t status = rn_vec_push(&card->events, rn_allocator_system(), event);
+  rn_mutex_unlock(&card->mutex);
+  if (rn_ok(status)) return;
+  rn_status_free(status);
+  card->driver.cuEventDestroy_v2(event);
+}
+
+rn_status_t rn_cuda_await(rn_cuda_card_t* card, CUevent event) {
+  for (int i = 0; i < SPINS; ++i) {
+    CUresult result = card->driver.cuEventQuery(event);
+    if (result != CUDA_ERROR_NOT_READY) return rn_cuda_check(card, result, "cuEventQuery");
+  }
+  return RN_CARD(card, cuEventSynchronize, event);
+}
+
+// Remembers |function| under a copy of |key|.
+static rn_status_t remember_locked(rn_cuda_card_t* card, rn_str_t key, CUfunction function) {
+  char* copy = NULL;
+  RN_RETURN_IF_ERROR(rn_str_dup(rn_allocator_system(), key, &copy));
+  rn_status_t status = rn_map_put(&card->functions, rn_str_n(copy, key.size), function);
+  if (!rn_ok(status)) rn_free(rn_allocator_system(), copy, key.size + 1);
+  return status;
+}
+
+static rn_status_t load_locked(rn_cuda_card_t* card, const void* image, CUmodule* out) {
+  RN_RETURN_IF_ERROR(rn_cuda_enter(card));
+  RN_RETURN_IF_ERROR(
+      rn_vec_reserve(&card->modules, rn_allocator_system(), card->modules.count + 1));
+  RN_RETURN_IF_ERROR(RN_CARD(card, cuModuleLoadData, out, image));
+  card->modules.items[card->modules.count++] = *out;
+  return RN_OK;
+}
+
+static rn_status_t add_locked(rn_cuda_card_t* card, rn_str_t key, const char* entry,
+                              CUmodule module, CUfunction* out) {
+  RN_RETURN_IF_ERROR(RN_CARD(card, cuModuleGetFunction, out, module, entry));
+  return remember_locked(card, key, *out);
+}
+
+rn_status_t rn_cuda_program(rn_cuda_card_t* card, rn_str_t key, const char* entry,
+                            const void* image, CUfunction* out) {
+  rn_mutex_lock(&card->mutex);
+  *out = rn_map_get(&card->functions, key);
+  rn_status_t status = RN_OK;
+  CUmodule module = NULL;
+  if (!*out && !image)
+    status = rn_not_found("%.*s was not compiled yet", RN_STR_ARGS(key));
+  else if (!*out)
+    status = load_locked(card, image, &module);
+  if (rn_ok(status) && module) status = add_locked(card, key, entry, module, out);
+  rn_mutex_unlock(&card->mutex);
+  return status;
+}
+
+// The module of |file|, the first |length| bytes of a kernel's name; remembered under "file/".
+static rn_status_t image_locked(rn_cuda_card_t* card, const char* name, size_t length,
+                                CUmodule* out) {
+  rn_str_t key = rn_str_n(name, length + 1);
+  *out = rn_map_get(&card->functions, key);
+  if (*out) return RN_OK;
+  for (size_t i = 0; i < rn_cuda_image_count; ++i) {
+    const rn_cuda_image_t* image = &rn_cuda_images[i];
+    if (strlen(image->file) != length || memcmp(image->file, name, length) != 0) continue;
+    RN_RETURN_IF_ERROR(load_locked(card, image->bytes, out));
+    return remember_locked(card, key, (CUfunction)*out);
+  }
+  return rn_internal("The CUDA part has no device code for %s", name);
+}
+
+rn_status_t rn_cuda_kernel(rn_cuda_card_t* card, const char* name, CUfunction* out) {
+  rn_str_t key = rn_str(name);
+  const char* slash = strrchr(name, '/');
+  if (!slash) return rn_internal("%s is not the name of a kernel", name);
+  rn_mutex_lock(&card->mutex);
+  rn_status_t status = RN_OK;
+  *out = rn_map_get(&card->functions, key);
+  if (!*out) {
+    CUmodule module = NULL;
+    status = image_locked(card, name, (size_t)(slash - name), &module);
+    if (rn_ok(status)) status = add_locked(card, key, slash + 1, module, out);
+  }
+  rn_mutex_unlock(&card->mutex);
+  return status;
+}

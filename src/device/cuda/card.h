@@ -1,0 +1,75 @@
+// A card: one NVIDIA GPU of this process, shared by all sessions.
+//
+// A card has one stream, so its work runs in the order of issue, whoever issues it. That makes
+// memory that the host frees reusable at once: whatever still reads it was issued before.
+#ifndef RUNNEL_DEVICE_CUDA_CARD_H_
+#define RUNNEL_DEVICE_CUDA_CARD_H_
+
+#include "base/map.h"
+#include "base/sync.h"
+#include "device/cuda/driver.h"
+#include "device/cuda/memory.h"
+#include "device/part.h"
+
+#define RN_CUDA_MAX_CARDS 32
+
+typedef struct rn_cuda_card_t {
+  int32_t refs;  // guarded by the table of cards
+  int ordinal;   // the driver's number
+  rn_cuda_driver_t driver;
+  rn_nvrtc_t nvrtc;  // |library| is NULL if there is none
+  CUdevice device;
+  CUcontext context;
+  CUstream stream;
+  rn_cuda_memory_t* memory;
+  char name[64];
+  char bus_id[32];
+  int major, minor;  // compute capability
+  int multiprocessors, threads_per_multiprocessor;
+  int max_shared;  // bytes per block
+  size_t total_memory;
+  rn_mutex_t mutex;    // guards what follows
+  rn_map_t functions;  // "file/kernel" or a program's key -> CUfunction; "file/" -> CUmodule
+  RN_VEC(CUmodule) modules;
+  RN_VEC(CUevent) events;  // idle ones
+  CUresult lost;           // the error after which the card no longer works; 0: it works
+} rn_cuda_card_t;
+
+// Opens the driver and counts the cards. NOT_FOUND, naming what is missing.
+RN_MUST_USE rn_status_t rn_cuda_count(int* out);
+// The card with the driver's number |ordinal|, opened on first use. The caller owns a reference.
+RN_MUST_USE rn_status_t rn_cuda_card_get(int ordinal, size_t memory_limit, rn_cuda_card_t** out);
+// Releases a reference; the last one gives everything back to the driver. NULL is fine.
+void rn_cuda_card_release(rn_cuda_card_t* card);
+
+// Makes the card current for the calling thread; every thread does so before it calls the driver.
+RN_MUST_USE rn_status_t rn_cuda_enter(rn_cuda_card_t* card);
+// OK, or the error of a call, after which the card may be lost.
+RN_MUST_USE rn_status_t rn_cuda_check(rn_cuda_card_t* card, CUresult result, const char* call);
+#define RN_CARD(card, call, ...) rn_cuda_check((card), (card)->driver.call(__VA_ARGS__), #call)
+
+// An event recorded after all work issued so far. The caller gives it back.
+RN_MUST_USE rn_status_t rn_cuda_mark(rn_cuda_card_t* card, CUevent* out);
+void rn_cuda_unmark(rn_cuda_card_t* card, CUevent event);
+// Returns when the work before |event| has ended: spins first, because most waits are short.
+RN_MUST_USE rn_status_t rn_cuda_await(rn_cuda_card_t* card, CUevent event);
+
+// Device code that was compiled with the part: one image per .cu file.
+typedef struct rn_cuda_image_t {
+  const char* file;  // "array/gather"
+  const void* bytes;
+} rn_cuda_image_t;
+extern const rn_cuda_image_t rn_cuda_images[];
+extern const size_t rn_cuda_image_count;
+
+// The kernel |name| = "folder/file/function" of the images, loaded on first use.
+RN_MUST_USE rn_status_t rn_cuda_kernel(rn_cuda_card_t* card, const char* name, CUfunction* out);
+// The function |entry| of |image|, remembered under |key|. |image| is NULL: NOT_FOUND unless it is
+// remembered.
+RN_MUST_USE rn_status_t rn_cuda_program(rn_cuda_card_t* card, rn_str_t key, const char* entry,
+                                        const void* image, CUfunction* out);
+
+// The card of a kernel's device.
+rn_cuda_card_t* rn_cuda_card_of(const rn_device_t* device);
+
+#endif  // RUNNEL_DEVICE_CUDA_CARD_H_

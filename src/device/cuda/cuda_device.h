@@ -1,0 +1,11 @@
+// A GPU of a session: the card, and the resources that live on it.
+#ifndef RUNNEL_DEVICE_CUDA_CUDA_DEVICE_H_
+#define RUNNEL_DEVICE_CUDA_CUDA_DEVICE_H_
+
+#include "device/cuda/card.h"
+
+// Makes the devices that |init| asks for; see rn_device_part_t.
+RN_MUST_USE rn_status_t rn_cuda_create_devices(const rn_part_init_t* init, int room,
+                                               rn_device_t** out, int* out_count);
+
+#endif  // RUNNEL_DEVICE_CUDA_CUDA_DEVICE_H_

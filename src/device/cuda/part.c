@@ -1,0 +1,33 @@
+// What the CUDA part exports: see device/part.h.
+#include "device/cuda/cuda_device.h"
+#include "runnel/version.h"
+
+#define X(name) extern const rn_kernel_family_t rn_kernels_##name;
+#include "kernels/cuda/families.def"
+#undef X
+
+static const rn_kernel_family_t* const families[] = {
+#define X(name) &rn_kernels_##name,
+#include "kernels/cuda/families.def"
+#undef X
+    NULL,
+};
+
+static const rn_part_row_t shared[] = {
+#define X(op_, ...) {.op = #op_, .host_args = {__VA_ARGS__}},
+#define INT32(op_, attr) {.op = #op_, .int32_attr = attr},
+#include "kernels/cuda/shared_rows.def"
+#undef INT32
+#undef X
+    {.op = NULL},
+};
+
+static const rn_device_part_t part = {.version = RN_VERSION_STRING,
+                                      .sizes = RN_PART_SIZES,
+                                      .type = "GPU",
+                                      .kernels = families,
+                                      .shared = shared,
+                                      .create_devices = rn_cuda_create_devices};
+
+__attribute__((visibility("default"))) const rn_device_part_t* rn_device_part(void);
+const rn_device_part_t* rn_device_part(void) { return &part; }

@@ -1,0 +1,50 @@
+// What every device can do by its functions: see device.h.
+#include "device/device.h"
+
+#include "base/sync.h"
+
+typedef struct device_wait_t {
+  rn_mutex_t mutex;
+  rn_cond_t changed;
+  bool is_done;
+  rn_status_t status;
+} device_wait_t;
+
+static void on_synced(void* arg, rn_status_t status) {
+  device_wait_t* wait = arg;
+  rn_mutex_lock(&wait->mutex);
+  wait->status = status;
+  wait->is_done = true;
+  rn_cond_signal(&wait->changed);
+  rn_mutex_unlock(&wait->mutex);
+}
+
+rn_status_t rn_device_wait(rn_device_t* device) {
+  if (device->is_host) return RN_OK;
+  if (device->vtable->wait) return device->vtable->wait(device);
+  device_wait_t wait = {.is_done = false};
+  rn_mutex_init(&wait.mutex);
+  rn_cond_init(&wait.changed);
+  device->vtable->sync(device, on_synced, &wait);
+  rn_mutex_lock(&wait.mutex);
+  while (!wait.is_done) rn_cond_wait(&wait.changed, &wait.mutex);
+  rn_mutex_unlock(&wait.mutex);
+  rn_cond_destroy(&wait.changed);
+  rn_mutex_destroy(&wait.mutex);
+  return wait.status;
+}
+
+rn_status_t rn_device_copy(rn_device_t* device, const rn_tensor_t* source, rn_tensor_t* target) {
+  if (!device->is_host) return device->vtable->copy(device, source, target);
+  if (target->data != source->data) memmove(target->data, source->data, rn_tensor_bytes(source));
+  return RN_OK;
+}
+
+rn_status_t rn_device_duplicate(rn_device_t* device, const rn_tensor_t* source, rn_tensor_t* out) {
+  if (device->is_host) return rn_tensor_copy(source, device->allocator, out);
+  RN_RETURN_IF_ERROR(
+      rn_tensor_create(device->allocator, source->dtype, rn_tensor_shape(source), out));
+  rn_status_t status = device->vtable->copy(device, source, out);
+  if (!rn_ok(status)) rn_tensor_clear(out);
+  return status;
+}

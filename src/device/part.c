@@ -1,0 +1,134 @@
+// Loading the CUDA part: see part.h.
+#define _GNU_SOURCE  // dladdr
+#include "device/part.h"
+
+#include <dlfcn.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "base/sync.h"
+#include "base/vec.h"
+#include "runnel/version.h"
+
+#define FILE_NAME "librunnel_cuda.so.2"
+#define MAX_PATH 4096
+
+// One per process, as the kernels that it registers are.
+static struct {
+  rn_mutex_t mutex;
+  bool is_tried;
+  const rn_device_part_t* part;
+} loaded = {.mutex = RN_MUTEX_INIT};
+
+// The part is beside the library or the program that holds this function, or in its lib folder.
+static bool find_file(char* path, size_t size) {
+  const char* named = getenv("RUNNEL_CUDA_PART");
+  if (named && *named) return snprintf(path, size, "%s", named) < (int)size;
+  Dl_info info;
+  if (!dladdr((void*)(uintptr_t)&rn_cuda_part, &info) || !info.dli_fname) return false;
+  const char* slash = strrchr(info.dli_fname, '/');
+  int length = slash ? (int)(slash - info.dli_fname) : 1;
+  const char* folder = slash ? info.dli_fname : ".";
+  static const char* const places[] = {"", "/../lib"};
+  for (size_t i = 0; i < sizeof places / sizeof *places; ++i) {
+    int written = snprintf(path, size, "%.*s%s/" FILE_NAME, length, folder, places[i]);
+    if (written > 0 && (size_t)written < size && access(path, R_OK) == 0) return true;
+  }
+  return false;
+}
+
+static rn_status_t open_part(const char* path, const rn_device_part_t** out) {
+  void* library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+  if (!library) return rn_not_found("%s", dlerror());
+  rn_device_part_fn_t get = (rn_device_part_fn_t)(uintptr_t)dlsym(library, RN_PART_SYMBOL);
+  const rn_device_part_t* part = get ? get() : NULL;
+  static const uint32_t sizes[] = RN_PART_SIZES;
+  if (!part || strcmp(part->version, RN_VERSION_STRING) != 0 ||
+      memcmp(part->sizes, sizes, sizeof sizes) != 0) {
+    rn_status_t status = rn_failed_precondition(
+        "%s is of version %s, the library is " RN_VERSION_STRING, path, part ? part->version : "?");
+    dlclose(library);
+    return status;
+  }
+  *out = part;  // never closed: its kernels are registered
+  return RN_OK;
+}
+
+// Limits attribute |attr| of |row| to int32.
+static void limit_to_int32(rn_kernel_def_t* row, const char* attr) {
+  size_t i = 0, count = sizeof row->types / sizeof *row->types;
+  while (i < count && row->types[i].attr && strcmp(row->types[i].attr, attr) != 0) ++i;
+  if (i == count) return;
+  if (!row->types[i].attr) row->types[i] = (rn_kernel_type_t){attr, ~UINT64_C(0)};
+  row->types[i].types &= UINT64_C(1) << RN_INT32;
+}
+
+static rn_status_t add_shared_row(const rn_device_part_t* part, const rn_part_row_t* how,
+                                  const rn_kernel_def_t* cpu) {
+  rn_kernel_def_t* row = NULL;
+  RN_RETURN_IF_ERROR(RN_NEW(rn_allocator_system(), &row));
+  *row = *cpu;
+  row->device = part->type;
+  row->vector_op = 0;
+  row->priority = how->int32_attr ? 1 : -1;  // over, or under, kernels of the device itself
+  if (how->int32_attr) {
+    row->flags |= RN_KERNEL_ON_HOST;
+    limit_to_int32(row, how->int32_attr);
+  } else {
+    memcpy(row->host_args, how->host_args, sizeof how->host_args);
+  }
+  return rn_kernel_register(row);
+}
+
+typedef struct part_rows_t {
+  const rn_part_row_t* how;
+  RN_VEC(const rn_kernel_def_t*) found;
+} part_rows_t;
+
+static rn_status_t collect(const rn_kernel_def_t* def, void* arg) {
+  part_rows_t* rows = arg;
+  if (strcmp(def->device, "CPU") != 0 || strcmp(def->op, rows->how->op) != 0) return RN_OK;
+  return rn_vec_push(&rows->found, rn_allocator_system(), def);
+}
+
+static rn_status_t share_rows(const rn_device_part_t* part, const rn_part_row_t* how) {
+  part_rows_t rows = {.how = how};
+  rn_status_t status = rn_kernel_each(collect, &rows);
+  for (size_t i = 0; rn_ok(status) && i < rows.found.count; ++i)
+    status = add_shared_row(part, how, rows.found.items[i]);
+  rn_vec_free(&rows.found, rn_allocator_system());
+  return status;
+}
+
+static rn_status_t register_rows(const rn_device_part_t* part) {
+  for (const rn_kernel_family_t* const* family = part->kernels; *family; ++family)
+    for (size_t i = 0; i < (*family)->count; ++i)
+      RN_RETURN_IF_ERROR(rn_kernel_register(&(*family)->rows[i]));
+  for (const rn_part_row_t* how = part->shared; how->op; ++how)
+    RN_RETURN_IF_ERROR(share_rows(part, how));
+  return RN_OK;
+}
+
+static rn_status_t load(const rn_device_part_t** out) {
+  char path[MAX_PATH];
+  if (!find_file(path, sizeof path)) return RN_OK;  // built without it
+  RN_RETURN_IF_ERROR(open_part(path, out));
+  return register_rows(*out);
+}
+
+const rn_device_part_t* rn_cuda_part(const rn_env_t* env) {
+  rn_mutex_lock(&loaded.mutex);
+  if (!loaded.is_tried) {
+    loaded.is_tried = true;
+    rn_status_t status = load(&loaded.part);
+    if (!rn_ok(status)) {
+      rn_log(env, RN_LOG_WARNING, "GPUs are not used: %s", rn_status_message(status));
+      loaded.part = NULL;
+    }
+    rn_status_free(status);
+  }
+  const rn_device_part_t* part = loaded.part;
+  rn_mutex_unlock(&loaded.mutex);
+  return part;
+}

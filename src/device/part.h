@@ -1,0 +1,72 @@
+// A device part: a shared library beside this one that brings devices of one type and their
+// kernels. The CUDA part is the only one so far.
+//
+// The part carries its own copy of the core functions that it calls and shares no state with the
+// library, only structs. So both must come from one build: |version| and |sizes| are compared.
+#ifndef RUNNEL_DEVICE_PART_H_
+#define RUNNEL_DEVICE_PART_H_
+
+#include "device/device.h"
+#include "framework/kernel.h"
+
+// What a session's ConfigProto says about its accelerators.
+typedef struct rn_gpu_options_t {
+  int max_count;             // device_count["GPU"]; -1: as many as there are
+  double memory_fraction;    // per_process_gpu_memory_fraction; 0: as the step needs
+  rn_str_t visible_devices;  // visible_device_list: "1,0"; "": all. Borrowed
+} rn_gpu_options_t;
+
+// Arguments of |create_devices|, borrowed for the call.
+typedef struct rn_part_init_t {
+  const rn_gpu_options_t* options;
+  rn_str_t name_prefix;
+  const rn_env_t* env;  // must outlive the devices
+  rn_allocator_t allocator;
+} rn_part_init_t;
+
+// An op for which the part uses the CPU's kernels: they touch no bytes of the device, or only by
+// rn_device_copy.
+typedef struct rn_part_row_t {
+  const char* op;
+  const char* int32_attr;    // not NULL: for int32 values of this attribute, all in host memory
+  const char* host_args[6];  // otherwise: arguments in host memory
+} rn_part_row_t;
+
+typedef struct rn_device_part_t {
+  const char* version;
+  uint32_t sizes[4];                         // see RN_PART_SIZES
+  const char* type;                          // of its devices: "GPU"
+  const rn_kernel_family_t* const* kernels;  // NULL-terminated
+  const rn_part_row_t* shared;               // ends with a row without an op
+  // Appends to |*out|, which the caller has allocated for |room| devices. NOT_FOUND, naming what is
+  // missing, if this machine has none.
+  rn_status_t (*create_devices)(const rn_part_init_t* init, int room, rn_device_t** out,
+                                int* out_count);
+} rn_device_part_t;
+
+#define RN_PART_SIZES \
+  { sizeof(rn_device_t), sizeof(rn_kernel_def_t), sizeof(rn_kernel_t), sizeof(rn_kernel_ctx_t) }
+
+// The function that a part exports under this name.
+#define RN_PART_SYMBOL "rn_device_part"
+typedef const rn_device_part_t* (*rn_device_part_fn_t)(void);
+
+// The devices of a session or a server: |cpus| CPUs (at least one, first), |nulls| null devices,
+// and the GPUs of this machine that |gpu| allows.
+typedef struct rn_devices_init_t {
+  rn_allocator_t allocator;
+  const rn_env_t* env;  // must outlive the devices
+  rn_str_t name_prefix;
+  int cpus, nulls;
+  const rn_gpu_options_t* gpu;  // NULL: no GPUs
+} rn_devices_init_t;
+// On success the caller owns |*out|, an array of |*out_count| devices.
+RN_MUST_USE rn_status_t rn_devices_create(const rn_devices_init_t* init, rn_device_t*** out,
+                                          int* out_count);
+void rn_devices_destroy(rn_allocator_t allocator, rn_device_t** devices, int count);
+
+// The CUDA part, loaded and its kernels registered by the first call in the process. NULL if there
+// is none or it cannot be used; the first call then says why in one line of the log.
+const rn_device_part_t* rn_cuda_part(const rn_env_t* env);
+
+#endif  // RUNNEL_DEVICE_PART_H_

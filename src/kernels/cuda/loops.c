@@ -1,0 +1,140 @@
+// Running programs of the loop compiler: see loops.h.
+#include "kernels/cuda/loops.h"
+
+#include "kernels/cuda/jit/compile.h"
+
+static rn_status_t open_nvrtc(void* self, const rn_nvrtc_t** out) {
+  rn_cuda_card_t* card = self;
+  rn_mutex_lock(&card->mutex);
+  rn_status_t status = card->nvrtc.library ? RN_OK : rn_nvrtc_open(&card->nvrtc);
+  rn_mutex_unlock(&card->mutex);
+  *out = &card->nvrtc;
+  return status;
+}
+
+// The name under which the card remembers a kernel: the key, and which of its two kernels.
+typedef struct loops_name_t {
+  char text[40];
+} loops_name_t;
+
+static loops_name_t name_of(rn_jit_key_t key, int kernel) {
+  loops_name_t name;
+  snprintf(name.text, sizeof name.text, "%016llx%016llx%d", (unsigned long long)key.half[0],
+           (unsigned long long)key.half[1], kernel);
+  return name;
+}
+
+static rn_status_t compile(rn_cuda_card_t* card, const rn_env_t* env,
+                           const rn_jit_program_t* program, const rn_jit_grid_t* grid,
+                           const rn_jit_target_t* target, rn_jit_key_t key) {
+  rn_strbuf_t folder, code;
+  rn_strbuf_init(&folder, rn_allocator_system());
+  rn_strbuf_init(&code, rn_allocator_system());
+  rn_jit_cache_folder(&folder);
+  rn_strbuf_put(&folder, '\0');
+  rn_jit_compiler_t compiler = {
+      .env = env, .folder = folder.data, .target = *target, .open = open_nvrtc, .self = card};
+  rn_status_t status = rn_strbuf_status(&folder);
+  if (rn_ok(status)) status = rn_jit_code(&compiler, program, &grid->variant, key, &code);
+  for (int k = 0; rn_ok(status) && k < grid->kernel_count; ++k) {
+    CUfunction function;
+    status = rn_cuda_program(card, rn_str(name_of(key, k).text), k ? "rn_jit_finish" : "rn_jit",
+                             code.data, &function);
+  }
+  rn_strbuf_clear(&folder);
+  rn_strbuf_clear(&code);
+  return status;
+}
+
+static rn_status_t find(const rn_kernel_ctx_t* ctx, const rn_jit_program_t* program,
+                        const rn_jit_grid_t* grid, CUfunction* out) {
+  rn_cuda_card_t* card = rn_cuda_card(ctx);
+  rn_jit_target_t target = {.architecture = card->major * 10 + card->minor, .device = card->name};
+  rn_jit_key_t key = rn_jit_key(program, &grid->variant, &target, rn_jit_headers_hash());
+  for (int k = 0; k < grid->kernel_count; ++k) {
+    rn_str_t name = rn_str(name_of(key, k).text);
+    rn_status_t status = rn_cuda_program(card, name, NULL, NULL, &out[k]);
+    if (rn_ok(status)) continue;
+    rn_status_free(status);
+    RN_RETURN_IF_ERROR(compile(card, ctx->step->env, program, grid, &target, key));
+    RN_RETURN_IF_ERROR(rn_cuda_program(card, name, NULL, NULL, &out[k]));
+  }
+  return RN_OK;
+}
+
+rn_status_t rn_cuda_run(const rn_kernel_ctx_t* ctx, const rn_jit_program_t* program,
+                        const rn_jit_sizes_t* sizes, const rn_jit_operand_t* inputs,
+                        rn_tensor_t* const* outputs) {
+  rn_cuda_card_t* card = rn_cuda_card(ctx);
+  uint64_t addresses[RN_JIT_MAX_OUTPUTS];
+  for (int o = 0; o < program->output_count; ++o) addresses[o] = (uintptr_t)outputs[o]->data;
+  rn_jit_grid_t grid;
+  RN_RETURN_IF_ERROR(rn_jit_check(program));
+  RN_RETURN_IF_ERROR(rn_jit_grid(program, sizes, inputs, addresses, card->multiprocessors, &grid));
+  CUfunction functions[2];
+  RN_RETURN_IF_ERROR(find(ctx, program, &grid, functions));
+  rn_tensor_t workspace = {0};
+  if (grid.workspace)
+    RN_RETURN_IF_ERROR(rn_tensor_create(ctx->kernel->device_memory, RN_UINT8,
+                                        (rn_shape_t){1, &grid.workspace}, &workspace));
+  _Alignas(8) char args[RN_JIT_MAX_ARGS];
+  size_t size = rn_jit_args_fill(program, &grid, sizes, inputs, addresses,
+                                 (uintptr_t)workspace.data, args);
+  rn_status_t status = RN_OK;
+  for (int k = 0; rn_ok(status) && k < grid.kernel_count; ++k) {
+    const rn_jit_launch_t* launch = &grid.launches[k];
+    rn_cuda_grid_t shape = {.x = launch->grid,
+                            .block_x = launch->block_x,
+                            .block_y = launch->block_y,
+                            .shared = launch->shared};
+    status = rn_cuda_issue(card, functions[k], shape, args, size);
+  }
+  rn_tensor_clear(&workspace);  // later work may use it: it is issued after this
+  return status;
+}
+
+// The elements that |tensor| repeats along leading or trailing dimensions of |space|: fills in
+// ROW or COLUMN and its period, or returns false.
+static bool as_row_or_column(const int64_t* dims, rn_shape_t space, rn_jit_access_t* access,
+                             rn_jit_operand_t* operand) {
+  int first = 0, last = space.rank;
+  while (first < space.rank && dims[first] == 1) ++first;
+  while (last > first && dims[last - 1] == 1) --last;
+  int64_t inner = 1, outer = 1;
+  for (int d = first; d < last; ++d)
+    if (dims[d] != space.dims[d]) return false;
+  for (int d = last; d < space.rank; ++d) inner *= space.dims[d];
+  for (int d = 0; d < first; ++d) outer *= space.dims[d];
+  operand->period = 1;
+  if (inner == 1) {
+    *access = RN_JIT_ROW;
+    for (int d = first; d < last; ++d) operand->period *= dims[d];
+    return true;
+  }
+  *access = RN_JIT_COLUMN;
+  operand->period = inner;
+  return outer == 1;
+}
+
+bool rn_cuda_broadcast(const rn_tensor_t* tensor, rn_shape_t space, rn_jit_access_t* access,
+                       rn_jit_operand_t* operand) {
+  *operand = (rn_jit_operand_t){.address = (uintptr_t)tensor->data};
+  if (tensor->rank > space.rank) return false;
+  int64_t dims[RN_MAX_RANK];
+  int pad = space.rank - tensor->rank;
+  bool is_same = true;
+  for (int d = 0; d < space.rank; ++d) {
+    dims[d] = d < pad ? 1 : rn_tensor_dim(tensor, d - pad);
+    if (dims[d] != space.dims[d] && dims[d] != 1) return false;
+    is_same &= dims[d] == space.dims[d];
+  }
+  *access = is_same ? RN_JIT_LINEAR : tensor->count == 1 ? RN_JIT_SCALAR : RN_JIT_STRIDED;
+  if (*access != RN_JIT_STRIDED || as_row_or_column(dims, space, access, operand)) return true;
+  if (space.rank > RN_JIT_MAX_RANK) return false;
+  int64_t stride = 1;
+  for (int d = space.rank - 1; d >= 0; --d) {
+    operand->strides[d] = dims[d] == 1 ? 0 : stride;
+    stride *= dims[d];
+  }
+  return true;
+}

@@ -1,0 +1,91 @@
+// _ToDevice and _ToHost move a value between host and device memory of one device. The kernels are
+// the same on every device; only the copies differ.
+#include "device/device.h"
+#include "kernels/kernel_rows.h"
+
+static rn_status_t to_device(rn_kernel_ctx_t* ctx) {
+  const rn_tensor_t* from = rn_in(ctx, 0);
+  rn_device_t* device = ctx->kernel->device;
+  rn_tensor_t* out = NULL;
+  RN_RETURN_IF_ERROR(rn_output(ctx, 0, rn_tensor_shape(from), &out));
+  device->vtable->copy_from_host(device, from, out, NULL, NULL);
+  return RN_OK;
+}
+
+typedef struct to_host_t {
+  bool waits;  // a kernel of this step reads the value; else only the client, after the step
+} to_host_t;
+
+static rn_status_t to_host_init(const rn_kernel_init_t* init, void* state) {
+  ((to_host_t*)state)->waits = rn_init_bool(init, "waits");
+  return RN_OK;
+}
+
+static rn_status_t to_host(rn_kernel_ctx_t* ctx) {
+  const rn_tensor_t* from = rn_in(ctx, 0);
+  rn_device_t* device = ctx->kernel->device;
+  rn_tensor_t* out = NULL;
+  RN_RETURN_IF_ERROR(rn_output(ctx, 0, rn_tensor_shape(from), &out));
+  device->vtable->copy_to_host(device, from, out, NULL, NULL);
+  return ((to_host_t*)ctx->state)->waits ? rn_device_wait(device) : RN_OK;
+}
+
+// A constant is copied to the device once, when the kernel is made.
+static rn_status_t constant_init(const rn_kernel_init_t* init, void* state) {
+  rn_tensor_t* constant = state;
+  const rn_tensor_t* value = rn_init_attr(init, "value")->tensor;
+  if (!value || !rn_dtype_is_plain(value->dtype))
+    return rn_unimplemented("The device %.*s has no constants of this type",
+                            RN_STR_ARGS(init->device_name));
+  RN_RETURN_IF_ERROR(
+      rn_tensor_create(init->device_memory, value->dtype, rn_tensor_shape(value), constant));
+  init->device->vtable->copy_from_host(init->device, value, constant, NULL, NULL);
+  return rn_device_wait(init->device);
+}
+
+static void constant_destroy(void* state) { rn_tensor_clear(state); }
+
+static rn_status_t constant(rn_kernel_ctx_t* ctx) {
+  rn_tensor_t copy = {0};
+  RN_RETURN_IF_ERROR(rn_tensor_share(ctx->state, &copy));
+  rn_set_output(ctx, 0, &copy);
+  return RN_OK;
+}
+
+// The null device continues steps on its own thread, which must not wait for itself.
+static void on_host(void* arg, rn_status_t status) { rn_done(arg, status); }
+
+static void to_host_later(rn_kernel_ctx_t* ctx) {
+  const rn_tensor_t* from = rn_in(ctx, 0);
+  rn_device_t* device = ctx->kernel->device;
+  rn_tensor_t* out = NULL;
+  rn_status_t status = rn_output(ctx, 0, rn_tensor_shape(from), &out);
+  if (rn_ok(status))
+    device->vtable->copy_to_host(device, from, out, on_host, ctx);
+  else
+    rn_done(ctx, status);
+}
+
+static const rn_kernel_def_t rows[] = {
+    {.op = "_ToDevice",
+     .device = "DEFAULT",
+     .host_args = {"input"},
+     .flags = RN_KERNEL_ISSUES,
+     .compute = to_device},
+    {.op = "_ToHost",
+     .device = "DEFAULT",
+     .host_args = {"output"},
+     .flags = RN_KERNEL_ISSUES,
+     .state_size = sizeof(to_host_t),
+     .init = to_host_init,
+     .compute = to_host},
+    {.op = "Const",
+     .device = "DEFAULT",
+     .flags = RN_KERNEL_OWN_OUTPUTS,
+     .state_size = sizeof(rn_tensor_t),
+     .init = constant_init,
+     .destroy = constant_destroy,
+     .compute = constant},
+    {.op = "_ToHost", .device = "NULL", .host_args = {"output"}, .compute_async = to_host_later},
+};
+RN_KERNEL_FAMILY(move, rows);
