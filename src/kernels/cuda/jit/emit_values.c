@@ -140,8 +140,8 @@ void rn_jit_emit_pointers(rn_jit_emitter_t* e) {
     const rn_jit_input_t* input = &e->program->inputs[i];
     const char* type = rn_jit_type(input->dtype);
     if (input->access == RN_JIT_HOST) {
-      rn_strbuf_printf(e->out, "%s h%d; memcpy(&h%d, &args.host[%d], sizeof h%d);\n", type, i, i,
-                       2 * host++, i);
+      rn_strbuf_printf(e->out, "%s h%d; RN_COPY_BYTES(&h%d, &args.host[%d], sizeof h%d);\n", type,
+                       i, i, 2 * host++, i);
       continue;
     }
     rn_strbuf_printf(e->out, "const %s* const p%d = (const %s*)args.data[%d];\n", type, i, type, i);
