@@ -315,7 +315,7 @@ static void* memory_realloc(void* self, void* ptr, size_t old_size, size_t new_s
 }
 
 rn_allocator_t rn_cuda_memory_allocator(rn_cuda_memory_t* memory) {
-  return (rn_allocator_t){memory_realloc, memory};
+  return (rn_allocator_t){.fn = memory_realloc, .self = memory, .is_far = true};
 }
 
 rn_status_t rn_cuda_memory_create(const rn_cuda_memory_options_t* options, rn_allocator_t allocator,
