@@ -27,3 +27,59 @@ function(rn_embed_jit_headers target)
     rn_embed(${target} ${folder}/jit/${name}.cuh rn_jit_text_${name})
   endforeach()
 endfunction()
+
+# The host code of the CUDA part, compiled once; rn_cuda_part links it with device code.
+file(GLOB_RECURSE RN_CUDA_SOURCES CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/device/cuda/*.c ${PROJECT_SOURCE_DIR}/src/kernels/cuda/*.c)
+file(GLOB_RECURSE RN_CUDA_KERNELS CONFIGURE_DEPENDS RELATIVE ${PROJECT_SOURCE_DIR}/src/kernels/cuda ${PROJECT_SOURCE_DIR}/src/kernels/cuda/*.cu)
+
+# rn_cuda_part(TARGET IMAGES ...): a CUDA part with one image per .cu file, in the order of RN_CUDA_KERNELS.
+function(rn_cuda_part target)
+  set(table "#include \"device/cuda/card.h\"\n")
+  set(rows "")
+  foreach(kernel image IN ZIP_LISTS RN_CUDA_KERNELS ARGN)
+    string(REGEX REPLACE "\\.cu$" "" name ${kernel})
+    string(REGEX REPLACE "[^a-zA-Z0-9]" "_" symbol rn_cuda_image_${name})
+    string(APPEND table "extern const char ${symbol}[];\n")
+    string(APPEND rows "    {\"${name}\", ${symbol}},\n")
+    list(APPEND embedded ${image} ${symbol})
+  endforeach()
+  list(LENGTH RN_CUDA_KERNELS count)
+  set(source ${CMAKE_CURRENT_BINARY_DIR}/${target}_images.c)
+  file(CONFIGURE OUTPUT ${source} @ONLY CONTENT
+       "${table}const rn_cuda_image_t rn_cuda_images[] = {\n${rows}    {0},\n};\nconst size_t rn_cuda_image_count = ${count};\n")
+  add_library(${target} SHARED ${source} $<TARGET_OBJECTS:runnel_cuda_objects>)
+  while(embedded)
+    list(POP_FRONT embedded image symbol)
+    rn_embed(${target} ${image} ${symbol})
+  endwhile()
+  rn_embed_jit_headers(${target})
+  target_link_libraries(${target} PRIVATE runnel_core)
+  target_link_options(${target} PRIVATE -Wl,--exclude-libs,ALL -Wl,--gc-sections)
+  set_target_properties(${target} PROPERTIES OUTPUT_NAME runnel_cuda SUFFIX .so.2)
+endfunction()
+
+# rn_cuda_product(): builds librunnel_cuda.so.2 if there is a CUDA compiler, and says so.
+function(rn_cuda_product)
+  add_library(runnel_cuda_objects OBJECT EXCLUDE_FROM_ALL ${RN_CUDA_SOURCES})
+  target_include_directories(runnel_cuda_objects PRIVATE $<TARGET_PROPERTY:runnel_core,INTERFACE_INCLUDE_DIRECTORIES>)
+  add_dependencies(runnel_cuda_objects rn_ops)
+  find_program(RN_NVCC nvcc HINTS $ENV{CUDA_HOME}/bin /usr/local/cuda/bin)
+  if(NOT RN_NVCC)
+    message(STATUS "CUDA part: not built, because there is no nvcc")
+    return()
+  endif()
+  message(STATUS "CUDA part: built with ${RN_NVCC}")
+  set(images)
+  foreach(kernel IN LISTS RN_CUDA_KERNELS)
+    string(REGEX REPLACE "[^a-zA-Z0-9]" "_" file ${kernel})
+    set(image ${CMAKE_BINARY_DIR}/cuda/${file}.fatbin)
+    add_custom_command(
+      OUTPUT ${image}
+      COMMAND ${RN_NVCC} -std=c++17 -O3 -fatbin --compress-mode=size -gencode arch=compute_80,code=sm_80 -gencode arch=compute_90,code=sm_90
+              -gencode arch=compute_90,code=compute_90 -I${PROJECT_SOURCE_DIR}/src -I${PROJECT_SOURCE_DIR}/src/kernels/cuda -MD -MF ${image}.d
+              -o ${image} ${PROJECT_SOURCE_DIR}/src/kernels/cuda/${kernel}
+      DEPENDS ${PROJECT_SOURCE_DIR}/src/kernels/cuda/${kernel} DEPFILE ${image}.d VERBATIM)
+    list(APPEND images ${image})
+  endforeach()
+  rn_cuda_part(runnel_cuda ${images})
+endfunction()

@@ -164,5 +164,5 @@ static void receive(rn_kernel_ctx_t* ctx) {
   SEND("_Send", type, NULL), SEND("_HostSend", type, "tensor"), RECV("_Recv", type, NULL), \
       RECV("_HostRecv", type, "tensor")
 
-static const rn_kernel_def_t rows[] = {ALL("CPU"), ALL("NULL")};
+static const rn_kernel_def_t rows[] = {ALL("CPU"), ALL("DEFAULT")};
 RN_KERNEL_FAMILY(sendrecv, rows);

@@ -7,6 +7,7 @@
 
 #include "base/map.h"
 #include "base/sync.h"
+#include "base/vec.h"
 #include "device/cuda/driver.h"
 #include "device/cuda/memory.h"
 #include "device/part.h"

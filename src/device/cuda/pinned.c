@@ -45,7 +45,7 @@ rn_status_t rn_cuda_pinned_create(rn_cuda_pinned_source_t source, size_t max_cac
   RN_RETURN_IF_ERROR(RN_NEW(allocator, &pinned));
   pinned->allocator = allocator;
   pinned->source = source;
-  rn_allocator_t base = {source_realloc, pinned};
+  rn_allocator_t base = {.fn = source_realloc, .self = pinned};
   rn_status_t status = rn_cache_alloc_create(base, max_cached_bytes, &pinned->cache);
   if (!rn_ok(status)) {
     RN_FREE(allocator, pinned);
@@ -60,7 +60,7 @@ void rn_cuda_pinned_release(rn_cuda_pinned_t* pinned) {
 }
 
 rn_allocator_t rn_cuda_pinned_allocator(rn_cuda_pinned_t* pinned) {
-  return (rn_allocator_t){pinned_realloc, pinned};
+  return (rn_allocator_t){.fn = pinned_realloc, .self = pinned};
 }
 
 void rn_cuda_pinned_trim(rn_cuda_pinned_t* pinned) { rn_cache_alloc_trim(pinned->cache); }

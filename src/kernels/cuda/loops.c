@@ -1,6 +1,8 @@
 // Running programs of the loop compiler: see loops.h.
 #include "kernels/cuda/loops.h"
 
+#include <stdio.h>
+
 #include "kernels/cuda/jit/compile.h"
 
 static rn_status_t open_nvrtc(void* self, const rn_nvrtc_t** out) {
@@ -14,7 +16,7 @@ static rn_status_t open_nvrtc(void* self, const rn_nvrtc_t** out) {
 
 // The name under which the card remembers a kernel: the key, and which of its two kernels.
 typedef struct loops_name_t {
-  char text[40];
+  char text[48];
 } loops_name_t;
 
 static loops_name_t name_of(rn_jit_key_t key, int kernel) {
@@ -31,7 +33,7 @@ static rn_status_t compile(rn_cuda_card_t* card, const rn_env_t* env,
   rn_strbuf_init(&folder, rn_allocator_system());
   rn_strbuf_init(&code, rn_allocator_system());
   rn_jit_cache_folder(&folder);
-  rn_strbuf_put(&folder, '\0');
+  rn_strbuf_append(&folder, rn_str_n("", 1));
   rn_jit_compiler_t compiler = {
       .env = env, .folder = folder.data, .target = *target, .open = open_nvrtc, .self = card};
   rn_status_t status = rn_strbuf_status(&folder);

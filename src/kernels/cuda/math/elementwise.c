@@ -1,4 +1,5 @@
 // Elementwise ops with broadcasting: each is a program of one operation.
+#include "kernels/cpu/array.h"
 #include "kernels/cpu/broadcasting.h"
 #include "kernels/cuda/loops.h"
 
@@ -42,8 +43,8 @@ static rn_jit_access_t access_of(const rn_broadcast_t* broadcast, const rn_tenso
 
 static rn_status_t incompatible(const rn_tensor_t* a, const rn_tensor_t* b) {
   return rn_invalid_argument("Incompatible shapes: %s vs. %s",
-                             rn_shape_text(rn_tensor_shape(a)).text,
-                             rn_shape_text(rn_tensor_shape(b)).text);
+                             rn_text_of(a).text,
+                             rn_text_of(b).text);
 }
 
 static rn_status_t elementwise(rn_kernel_ctx_t* ctx) {
