@@ -2,8 +2,8 @@
 //
 //   opgen --families DIR/families.def --table T.c --builders ops.h --pages DIR
 //
-// The language is described in doc/ops_format.md. An error in a file ends the program with
-// file:line and what was expected. It runs once per build, so it does not free memory.
+// doc/ops_format.md describes the format. On an error, opgen prints file:line and what it expected,
+// and exits. It runs once per build, so it does not free memory.
 #include "opgen.h"
 
 #include <ctype.h>
@@ -255,7 +255,7 @@ static dims_t take_shape(reader_t* reader) {
   return dims;
 }
 
-// {float, double}, {number}: the name of a set means its members.
+// Reads {float, double} or {number}; the name of a set stands for its members.
 static names_t take_type_set(reader_t* reader) {
   names_t types = {0};
   expect(reader, "{");
@@ -285,10 +285,10 @@ static names_t take_string_set(reader_t* reader) {
   return strings;
 }
 
-// A tensor is written as a vector: its type, then its elements.
+// Reads a tensor, written as a vector: its type, then its elements.
 static void take_tensor(reader_t* reader, value_t* value) {
   char* type = take_word(reader, "a type");
-  if (strcmp(type, "uint8")) fail(reader, "a tensor by default is of uint8, not of '%s'", type);
+  if (strcmp(type, "uint8")) fail(reader, "a default tensor must be uint8, not '%s'", type);
   name_add(&value->words, type);
   expect(reader, "[");
   do {
@@ -323,10 +323,10 @@ static void take_value(reader_t* reader, int kind, value_t* value) {
       break;
     case KIND_TYPE:
       word = take_word(reader, "a type");
-      if (dtype_index(word) < 0) fail(reader, "'%s' is no type", word);
+      if (dtype_index(word) < 0) fail(reader, "'%s' is not a type", word);
       break;
     default:
-      fail(reader, "a default of kind %s cannot be written", kind_words[kind]);
+      fail(reader, "attributes of kind %s cannot have a default", kind_words[kind]);
   }
   int at = value->words.count;
   value->shapes = grow(value->shapes, at, sizeof *value->shapes);
@@ -382,12 +382,12 @@ static int take_kind(reader_t* reader) {
   for (int i = 0; i < KIND_COUNT; i++) {
     if (!strcmp(kind_words[i], word)) return i;
   }
-  fail(reader, "'%s' is no kind of attribute", word);
+  fail(reader, "'%s' is not a kind of attribute", word);
 }
 
 static void read_attr(reader_t* reader, op_t* op, char* name) {
   attr_t attr = {.name = name, .inferred_from = -1};
-  if (attr_index(op, name) >= 0) fail(reader, "attribute %s is there already", name);
+  if (attr_index(op, name) >= 0) fail(reader, "attribute %s is defined twice", name);
   skip_space(reader);
   if (*reader->at == '{') {
     attr.kind = KIND_TYPE;
@@ -433,7 +433,7 @@ static void check_listed(reader_t* reader, const char* word, const char* const* 
   for (int i = 0; list[i]; i++) {
     if (!strcmp(list[i], word)) return;
   }
-  fail(reader, "'%s' is no %s", word, what);
+  fail(reader, "'%s' is not a %s", word, what);
 }
 
 static void read_full(reader_t* reader, op_t* op) {
@@ -451,12 +451,12 @@ static void read_full(reader_t* reader, op_t* op) {
 }
 
 static void set_once(reader_t* reader, char** field, char* text) {
-  if (*field) fail(reader, "said twice");
+  if (*field) fail(reader, "this property is given twice");
   *field = text;
 }
 
 static void read_property(reader_t* reader) {
-  if (!reader->ops->count) fail(reader, "no op to belong to");
+  if (!reader->ops->count) fail(reader, "a property must follow an op");
   op_t* op = &reader->ops->items[reader->ops->count - 1];
   char* word = take_word(reader, "a property");
   if (take(reader, ":")) {
@@ -482,7 +482,7 @@ static void read_property(reader_t* reader) {
   } else if (!strcmp(word, "full")) {
     read_full(reader, op);
   } else {
-    fail(reader, "'%s' is no property of an op", word);
+    fail(reader, "'%s' is not a property of an op", word);
   }
   expect_end(reader);
 }
@@ -533,7 +533,7 @@ static void read_file(reader_t* reader, const char* path) {
     if (!size || *text == '#') continue;
     if (strchr(text, '\t')) fail_at(path, line, "tabs are not allowed");
     if (indent >= 4) {
-      if (!reader->text) fail_at(path, line, "nothing to continue");
+      if (!reader->text) fail_at(path, line, "no line to continue");
       char* joined = malloc(strlen(reader->text) + size + 2);
       if (!joined) exit(2);
       sprintf(joined, "%s %s", reader->text, text);
@@ -553,7 +553,7 @@ static void read_file(reader_t* reader, const char* path) {
 static void resolve_arg(op_t* op, arg_t* arg, int input) {
   const char* needs[2] = {arg->number, dtype_index(arg->type) < 0 ? arg->type : NULL};
   if (is_mixed_list(arg) && !needs[1]) {
-    fail_at(op->file, op->line, "%s: list wants an attribute of kind list(type)", arg->name);
+    fail_at(op->file, op->line, "%s: a list needs an attribute of kind list(type)", arg->name);
   }
   for (int i = 0; i < 2; i++) {
     if (!needs[i]) continue;
@@ -592,8 +592,7 @@ static void check_op(op_t* op) {
   if (!op->shape) fail_at(op->file, op->line, "%s: no shape function", op->name);
   if (!op->doc) fail_at(op->file, op->line, "%s: no doc", op->name);
   if (in && out && !op->grad) {
-    fail_at(op->file, op->line, "%s: floats go in and out, so say grad NAME, none or refused",
-            op->name);
+    fail_at(op->file, op->line, "%s: takes and returns floats, so it needs a grad line", op->name);
   }
   for (int i = 0; i < op->attr_count; i++) {
     const attr_t* attr = &op->attrs[i];
@@ -642,7 +641,7 @@ static FILE* open_output(const char* path) {
 }
 
 static void close_output(FILE* out, const char* path) {
-  if (ferror(out) || fclose(out)) fail_at(path, 0, "cannot be written");
+  if (ferror(out) || fclose(out)) fail_at(path, 0, "write failed");
 }
 
 void write_string(FILE* out, const char* text) {
