@@ -57,7 +57,7 @@ rn_status_t rn_shape_fn_zeros_like(rn_shape_ctx_t* ctx) {
 rn_status_t rn_shape_fn_placeholder(rn_shape_ctx_t* ctx) {
   rn_shape_t shape;
   RN_TRY(rn_ops_attr_shape(ctx, "shape", &shape));
-  // Before version 24 a scalar here meant that nothing is known.
+  // Before GraphDef version 24, a scalar here meant an unknown shape.
   if (shape.rank == 0 && ctx->graph_version < 24) shape = RN_SHAPE_UNKNOWN;
   *rn_shape_out(ctx, 0) = shape;
   return RN_OK;
@@ -107,7 +107,7 @@ rn_status_t rn_shape_fn_quantize_and_dequantize_v3(rn_shape_ctx_t* ctx) {
   return rn_ops_check_rank(ctx, 3, 0);
 }
 
-// Shapes as values.
+// Ops that return shapes.
 
 // Sets the partial value of the output to the dims of a shape.
 static rn_status_t partial_of_shape(rn_shape_ctx_t* ctx, rn_shape_t shape) {
@@ -161,7 +161,7 @@ rn_status_t rn_shape_fn_fill(rn_shape_ctx_t* ctx) {
   return rn_shape_set_partial(ctx, false, (int)count, values);
 }
 
-// Whether some number of input |i| is known and no size.
+// Whether input |i| is known to contain a negative number, which cannot be a size.
 static bool has_negative(rn_shape_ctx_t* ctx, int i) {
   const rn_partial_t* partial = rn_shape_in_partial(ctx, i);
   for (int j = 0; partial->is_known && j < partial->count; ++j)
@@ -178,7 +178,7 @@ rn_status_t rn_shape_fn_broadcast_args(rn_shape_ctx_t* ctx) {
   int64_t size = x == RN_UNKNOWN || y == RN_UNKNOWN ? RN_UNKNOWN : x > y ? x : y;
   RN_TRY(rn_shape_vector(ctx, size, rn_shape_out(ctx, 0)));
   rn_shape_t shape_a, shape_b, both;
-  if (has_negative(ctx, 0) || has_negative(ctx, 1)) return RN_OK;  // the kernel takes them
+  if (has_negative(ctx, 0) || has_negative(ctx, 1)) return RN_OK;  // the kernel accepts them
   RN_TRY(rn_shape_from_input(ctx, 0, &shape_a));
   RN_TRY(rn_shape_from_input(ctx, 1, &shape_b));
   RN_TRY(rn_shape_broadcast(ctx, shape_a, shape_b, false, &both));
@@ -227,7 +227,7 @@ static rn_status_t cannot_reshape(int64_t count, rn_shape_t to, int64_t to_count
   return status;
 }
 
-// The product of the known dims, and how many are not known.
+// The product of the known dims, and the number of unknown ones.
 static rn_status_t known_elements(rn_shape_t shape, int64_t* out_count, int* out_unknown) {
   *out_count = 1;
   *out_unknown = 0;
@@ -286,7 +286,7 @@ rn_status_t rn_shape_fn_expand_dims(rn_shape_ctx_t* ctx) {
   rn_shape_t in = rn_shape_in(ctx, 0), axis_shape = rn_shape_in(ctx, 1);
   const rn_partial_t* axis_value = rn_shape_in_partial(ctx, 1);
   int64_t axis, axis_count;
-  rn_shape_input_value(ctx, 1);  // an error shows the axis
+  rn_shape_input_value(ctx, 1);  // so that errors print the axis
   if (rn_shape_count(axis_shape, &axis_count) && axis_count != RN_UNKNOWN && axis_count != 1 &&
       axis_value->is_known) {
     return rn_invalid_argument("'dim' input must be a tensor with a single value");
@@ -346,7 +346,7 @@ rn_status_t rn_shape_fn_transpose(rn_shape_ctx_t* ctx) {
   if (!rn_shape_has_rank(in) && rank == RN_UNKNOWN) return RN_OK;
   if (!rn_shape_has_rank(in)) RN_TRY(rn_shape_of_rank(ctx, (int)rank, &in));
   RN_TRY(rn_dim_with_value(rank, in.rank, &rank));
-  rn_shape_input_value(ctx, 1);  // an error shows the permutation
+  rn_shape_input_value(ctx, 1);  // so that errors print the permutation
   int64_t dims[RN_MAX_RANK];
   for (int i = 0; i < in.rank; i++) {
     int64_t axis = perm->is_known ? perm->values[i] : RN_UNKNOWN_VALUE;

@@ -1,7 +1,7 @@
 // Shape functions of ops on diagonals given by their index.
 #include "ops/shapes.h"
 
-// The range of diagonals that input |i| gives, lower to upper, if its value is known.
+// The range of diagonals in input |i|, lower to upper, if its value is known.
 typedef struct array_diagonals_band_t {
   bool is_known;
   int64_t lower, upper;
@@ -24,7 +24,7 @@ static rn_status_t read_band(rn_shape_ctx_t* ctx, int i, array_diagonals_band_t*
 static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
 static int64_t most(int64_t a, int64_t b) { return a > b ? a : b; }
 
-// Whether both diagonals are in a matrix of |rows| by |columns|, as far as that is known.
+// Whether both diagonals lie in a matrix of |rows| by |columns|, as far as these are known.
 static rn_status_t check_band(const array_diagonals_band_t* band, int64_t rows, int64_t columns) {
   const int64_t both[2] = {band->lower, band->upper};
   for (int i = 0; i < 2; ++i) {

@@ -20,7 +20,7 @@ RN_RULE(identity_n) {
   return RN_OK;
 }
 
-// The same elements in another shape.
+// Reshapes.
 static rn_status_t back_to_shape(rn_grad_t* g) {
   return to_x(g, rn_rule_reshape_like(g, rn_grad_dy(g, 0), rn_grad_in(g, 0)));
 }
@@ -97,7 +97,7 @@ RN_RULE(broadcast_to) {
   return to_x(g, rn_rule_unbroadcast(g, rn_grad_dy(g, 0), rn_grad_in(g, 0), rn_grad_out(g, 0), 0));
 }
 
-// Each axis of the result is (repetition, element): summed over the repetitions.
+// Splits each axis of the result into (repetition, element) and sums over the repetitions.
 static bool tile_shape(const rn_grad_t* g, int64_t* out, int* out_rank) {
   rn_shape_t shape = rn_grad_shape(g, rn_grad_in(g, 0));
   int count = 0;
@@ -134,9 +134,9 @@ RN_RULE(tile) {
   return to_x(g, rn_Sum(g->scope, rn_Reshape(g->scope, dy, parts), axes));
 }
 
-// The gradient of a concatenation is a split, that of a split a concatenation.
+// The gradient of a concatenation is a split, and vice versa.
 
-// The sizes of the parts along |axis|; false where they are not known.
+// The sizes of the parts along |axis|; false if one is not known.
 static bool part_sizes(const rn_grad_t* g, int first, int count, int64_t axis, int64_t* sizes) {
   for (int i = 0; i < count; ++i) {
     rn_shape_t shape = rn_grad_shape(g, rn_grad_in(g, first + i));
@@ -206,7 +206,7 @@ static rn_status_t cut_slices(rn_grad_t* g, int first, int count, int64_t axis,
                               rn_gradient_t rows) {
   int64_t begin = 0, *sizes = NULL;
   RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(g->arena, (size_t)count, &sizes));
-  if (!part_sizes(g, first, count, axis, sizes)) return rn_internal("sizes of parts");
+  if (!part_sizes(g, first, count, axis, sizes)) return rn_internal("part sizes are unknown");
   int dtype = rn_edge_dtype(rows.indices), rank = rn_rule_rank(g, rn_grad_in(g, first));
   if (axis < 0) axis += rank;
   for (int i = 0; i < count; begin += sizes[i++]) {
@@ -275,7 +275,7 @@ RN_RULE(unpack) {
   return to_x(g, rn_Pack(g->scope, dys, g->output_count, .axis = rn_grad_attr_int(g, "axis")));
 }
 
-// The gradient of a slice is a pad, that of a pad a slice.
+// The gradient of a slice is a pad, and vice versa.
 
 RN_RULE(slice) {
   rn_edge_t x = rn_grad_in(g, 0), begin = rn_grad_in(g, 1), dy = rn_grad_dy(g, 0);
@@ -341,7 +341,7 @@ RN_RULE(reverse_sequence) {
   return to_x(g, RN_RULE_ALIKE(g, "ReverseSequence", rn_grad_dy(g, 0), rn_grad_in(g, 1)));
 }
 
-// Blocks that move between axes move back.
+// Ops between space, batch and depth: the gradient moves the blocks back.
 RN_RULE(batch_to_space) {
   return to_x(g, RN_RULE_ALIKE(g, "SpaceToBatch", rn_grad_dy(g, 0), rn_grad_in(g, 1)));
 }
@@ -385,7 +385,7 @@ RN_RULE(matrix_set_diag) {
   return RN_OK;
 }
 
-// Diagonals by index. MatrixDiagV2 and its like have no "align" attribute.
+// Diagonals by index. The V2 ops have no "align" attribute.
 static const char* align_of(const rn_grad_t* g) {
   return strstr(rn_grad_op(g), "V3") ? RN_RULE_TEXT(g, "align") : NULL;
 }

@@ -90,7 +90,7 @@ typedef struct rn_named_range_t {
   int from, to;
 } rn_named_range_t;
 
-// Prints |range|, whose dims are |part|, in the form of the messages about scatters.
+// Prints |range|, whose dims are |part|, the way TensorFlow's messages about scatters do.
 static void print_range(rn_strbuf_t* buf, rn_named_range_t range, rn_shape_t part) {
   rn_strbuf_printf(buf, "imensions [%d,%d) of %s[shape=", range.from, range.to, range.name);
   rn_shape_print(buf, range.shape);
@@ -177,7 +177,7 @@ rn_status_t rn_shape_fn_resource_scatter_nd(rn_shape_ctx_t* ctx) {
   return check_scatter_nd(ctx, rn_shape_in(ctx, 1), rn_shape_in(ctx, 2), to);
 }
 
-// One-hot vectors, diagonals.
+// One-hot vectors and diagonals.
 
 rn_status_t rn_shape_fn_one_hot(rn_shape_ctx_t* ctx) {
   int64_t axis = rn_ops_int(ctx, "axis"), depth;
@@ -296,7 +296,7 @@ rn_status_t rn_shape_fn_unique(rn_shape_ctx_t* ctx) {
 rn_status_t rn_shape_fn_unique_v2(rn_shape_ctx_t* ctx) {
   rn_shape_t in = rn_shape_in(ctx, 0);
   const rn_partial_t* value = rn_shape_in_partial(ctx, 1);
-  rn_shape_input_value(ctx, 1);  // an error shows the axis
+  rn_shape_input_value(ctx, 1);  // so that errors print the axis
   int64_t count = value->count, places = RN_UNKNOWN, axis;
   if (ctx->output_count > 2) RN_TRY(rn_shape_vector(ctx, RN_UNKNOWN, rn_shape_out(ctx, 2)));
   RN_TRY(rn_shape_of_rank(ctx, in.rank, rn_shape_out(ctx, 0)));

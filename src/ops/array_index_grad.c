@@ -1,8 +1,8 @@
 // Gradient rules of gathers and scatters.
 #include "ops/rules.h"
 
-// Gather. The gradient of a row is the sum over all places that it was copied to; unused rows get
-// zeros. A segment sum takes ids of any rank whose shape is a prefix of the data's, so a gather
+// Gather. The gradient of a row is the sum over all positions that it was copied to; unused rows
+// get zeros. A segment sum takes ids of any rank whose shape is a prefix of the data's, so a gather
 // along the first axis needs nothing else.
 
 static rn_edge_t size_at(rn_grad_t* g, rn_edge_t shape, rn_shape_t known, int64_t axis) {
@@ -129,13 +129,13 @@ RN_RULE(gather_v2) {
   if (!rn_grad_wants(g, 0)) return RN_OK;
   if (batch < 0) {
     int rank = rn_rule_rank(g, indices);
-    if (rank < 0) return rn_unimplemented("batch_dims below 0 and indices of unknown rank");
+    if (rank < 0) return rn_unimplemented("batch_dims < 0 and indices of unknown rank");
     batch += rank;
   }
   if (!rn_rule_scalar_value(rn_grad_in(g, 2), &axis))
     return rn_unimplemented("the axis is not a constant");
   if (axis < 0) {
-    if (known.rank < 0) return rn_unimplemented("axis below 0 and params of unknown rank");
+    if (known.rank < 0) return rn_unimplemented("axis < 0 and params of unknown rank");
     axis += known.rank;
   }
   if (axis == 0 && batch == 0) return rows_of(g);
@@ -149,7 +149,7 @@ RN_RULE(gather_nd) {
   int dtype = rn_edge_dtype(indices);
   shape = rn_rule_shape(g, params, dtype == RN_INT64 ? RN_INT64 : RN_INT32);
   rn_shape_t known = rn_grad_shape(g, indices);
-  if (known.rank == 2 && known.dims[1] == 1) {  // rows, then
+  if (known.rank == 2 && known.dims[1] == 1) {  // indices select whole rows
     int64_t last = -1;
     rn_gradient_t rows = {
         .values = rn_grad_dy(g, 0),

@@ -14,7 +14,7 @@ rn_status_t rn_ops_concat(rn_shape_ctx_t* ctx, int first, int last, int axis_inp
   if (!rn_shape_input_scalar(ctx, axis_input, &axis)) {
     return rn_shape_of_rank(ctx, rank, rn_shape_out(ctx, 0));
   }
-  // A negative axis needs the rank, so as many dims as it counts from the end.
+  // A negative axis counts from the end, so the input needs at least that many dims.
   int least = rn_ops_rank_for_axis(axis);
   RN_TRY(rn_shape_with_rank_at_least(ctx, rn_shape_in(ctx, first), least, &shape));
   if (axis < 0 && rank == RN_UNKNOWN) return RN_OK;
@@ -215,7 +215,7 @@ rn_status_t rn_shape_fn_split_v(rn_shape_ctx_t* ctx) {
   rn_shape_t in = rn_shape_in(ctx, 0), sizes_shape;
   int count = ctx->output_count;
   int64_t axis, unused;
-  rn_shape_input_value(ctx, 1);  // an error shows the sizes
+  rn_shape_input_value(ctx, 1);  // so that errors print the sizes
   RN_TRY(rn_ops_axis_from_input(ctx, 2, in.rank, &axis));
   const rn_partial_t* parts = rn_shape_in_partial(ctx, 1);
   if (count == 1 && axis == RN_UNKNOWN) {

@@ -11,7 +11,8 @@ static rn_status_t list_of(rn_shape_ctx_t* ctx, const char* name, const char* ca
                              ctx->op->name, called, rank, list->count);
 }
 
-// The number of windows that fit; 0 if one window is just too large.
+// The number of windows that fit: 0 if the window is slightly larger than the input, an error if it
+// is much larger.
 static rn_status_t window_count(int64_t size, int64_t window, int64_t rate, int64_t stride,
                                 bool is_same, int64_t* out) {
   int64_t reach, end;

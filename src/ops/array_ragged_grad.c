@@ -25,7 +25,7 @@ static rn_edge_t places_of(rn_grad_t* g, rn_edge_t dy, rn_edge_t rows) {
                                  names, types->count);
 }
 
-// Values get the gradients at their positions; the default value gets the sum of the others.
+// Values get the gradients at their positions; the default value gets the sum over all others.
 RN_RULE(ragged_to_tensor) {
   rn_scope_t* s = g->scope;
   rn_edge_t values = rn_grad_in(g, 1), fallback = rn_grad_in(g, 2), dy = rn_grad_dy(g, 0);

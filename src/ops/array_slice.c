@@ -41,8 +41,8 @@ rn_status_t rn_shape_fn_slice(rn_shape_ctx_t* ctx) {
   return rn_shape_set_partial(ctx, false, (int)dims[0], value->values + start);
 }
 
-// StridedSlice: the specification has one entry for each of x[a:b:c, newaxis, ..., i]; it is first
-// expanded to the input's axes, then each axis determines its size.
+// StridedSlice: the specification has one entry for each item of x[a:b:c, newaxis, ..., i]. It is
+// first expanded to the input's axes; then the size of each axis is computed.
 
 enum { FROM_NEW_AXIS = -1, FROM_SHRUNK_AXIS = -2 };
 
@@ -138,7 +138,7 @@ static rn_status_t slice_axis(rn_shape_ctx_t* ctx, rn_axis_slice_t* slice, int a
   }
   if (slice->shrinks) {
     if (!slice->has_begin) return RN_OK;
-    for (int i = 1; i <= 2; i++) rn_shape_input_value(ctx, i);  // an error shows the bounds
+    for (int i = 1; i <= 2; i++) rn_shape_input_value(ctx, i);  // so that errors print the bounds
     int64_t at = slice->begin < 0 ? slice->begin + dim : slice->begin;
     if (at < 0 || at >= dim) {
       return rn_invalid_argument("slice index %" PRId64 " of dimension %d out of bounds.", at,
@@ -163,7 +163,7 @@ static rn_status_t slice_axis(rn_shape_ctx_t* ctx, rn_axis_slice_t* slice, int a
   return RN_OK;
 }
 
-// The elements of a vector of sizes that a slice takes.
+// The partial value of a slice of a vector of sizes.
 static rn_status_t slice_partial(rn_shape_ctx_t* ctx, const rn_axis_slice_t* slice, int64_t size) {
   const rn_partial_t* in = rn_shape_in_partial(ctx, 0);
   if (!in->is_known || in->is_scalar || size < 0 || size > RN_MAX_RANK) return RN_OK;
@@ -191,7 +191,7 @@ rn_status_t rn_shape_fn_strided_slice(rn_shape_ctx_t* ctx) {
   rn_shape_t in = rn_shape_in(ctx, 0), length;
   RN_TRY(spec_length(ctx, 1, &length));
   const rn_partial_t* strides = rn_shape_in_partial(ctx, 3);
-  rn_shape_input_value(ctx, 3);  // an error shows the strides
+  rn_shape_input_value(ctx, 3);  // so that errors print the strides
   if (!rn_shape_has_rank(in) || !strides->is_known || strides->count > RN_MAX_RANK) return RN_OK;
   for (int i = 0; i < strides->count; i++) {
     if (strides->values[i] == RN_UNKNOWN_VALUE) return RN_OK;
@@ -286,7 +286,7 @@ rn_status_t rn_shape_fn_reverse_v2(rn_shape_ctx_t* ctx) {
   rn_shape_t in = rn_shape_in(ctx, 0);
   RN_TRY(rn_ops_check_rank(ctx, 1, 1));
   const rn_partial_t* axes = rn_shape_in_partial(ctx, 1);
-  rn_shape_input_value(ctx, 1);  // an error shows the axes
+  rn_shape_input_value(ctx, 1);  // so that errors print the axes
   *rn_shape_out(ctx, 0) = in;
   if (!rn_shape_has_rank(in)) return RN_OK;
   if (in.rank > 8) return too_many_axes();

@@ -1,11 +1,11 @@
-// Shape functions of the ops that trade space for batch or depth.
+// Shape functions of SpaceToBatch, SpaceToDepth and their inverses.
 #include "ops/shapes.h"
 
 static int64_t element(const rn_tensor_t* tensor, int64_t i) {
   return tensor->dtype == RN_INT32 ? RN_DATA(tensor, int32_t)[i] : RN_DATA(tensor, int64_t)[i];
 }
 
-// One spatial axis: padded and cut into blocks, or put together and cropped.
+// Computes one spatial axis: padded and split into blocks, or joined and cropped.
 static rn_status_t space_axis(bool to_batch, int64_t dim, int64_t block, const rn_tensor_t* margins,
                               int axis, int64_t* out) {
   if (block < 1 && block != RN_UNKNOWN) {
@@ -39,12 +39,12 @@ static rn_status_t space_axis(bool to_batch, int64_t dim, int64_t block, const r
   return RN_OK;
 }
 
-// |blocks|: sizes of |count| blocks; NULL if not known.
+// |blocks| holds the sizes of |count| blocks; NULL if not known.
 static rn_status_t space_batch(rn_shape_ctx_t* ctx, bool to_batch, rn_shape_t in, int count,
                                const int64_t* blocks, const rn_tensor_t* margins) {
   if (margins && margins->count != 2 * count) margins = NULL;
   RN_TRY(rn_shape_with_rank_at_least(ctx, in, count + 1, &in));
-  if (!rn_shape_has_rank(in)) {  // blocks and margins are checked all the same
+  if (!rn_shape_has_rank(in)) {  // blocks and margins are checked anyway
     for (int i = 0; i < count; i++) {
       int64_t block = blocks ? blocks[i] : RN_UNKNOWN, unused;
       RN_TRY(space_axis(to_batch, RN_UNKNOWN, block, margins, i, &unused));
@@ -79,7 +79,7 @@ static rn_status_t space_batch_nd(rn_shape_ctx_t* ctx, bool to_batch) {
   RN_TRY(rn_shape_merge(ctx, rn_shape_in(ctx, 2), pairs, &margins));
   if (count > RN_MAX_RANK - 1) count = RN_MAX_RANK;
   const rn_partial_t* blocks = rn_shape_in_partial(ctx, 1);
-  rn_shape_input_value(ctx, 1);  // an error shows the blocks
+  rn_shape_input_value(ctx, 1);  // so that errors print the blocks
   int64_t sizes[RN_MAX_RANK];
   bool known = blocks->is_known && blocks->count == count;
   for (int i = 0; known && i < count; i++) {

@@ -27,7 +27,7 @@ static rn_status_t common_shape(rn_shape_ctx_t* ctx, int first, int last, rn_sha
   return RN_OK;
 }
 
-// The handle data that all inputs agree on; another input may bring a list of another type.
+// The handle data if all inputs have the same; the value may come from any of them.
 static rn_handle_data_t common_handle(rn_shape_ctx_t* ctx) {
   rn_handle_data_t common = *rn_shape_in_handle(ctx, 0);
   for (int i = 1; i < ctx->input_count; i++) {

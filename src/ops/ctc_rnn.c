@@ -1,7 +1,7 @@
-// Shape functions of recurrent cells and of connectionist temporal classification.
+// Shape functions of LSTM and GRU cells and of CTC.
 #include "ops/shapes.h"
 
-// Outputs |first| to |last| are matrices of this size.
+// Sets outputs |first| to |last| to matrices of this size.
 static rn_status_t output_matrices(rn_shape_ctx_t* ctx, int first, int last, int64_t rows,
                                    int64_t columns) {
   for (int i = first; i <= last; i++)
@@ -9,7 +9,7 @@ static rn_status_t output_matrices(rn_shape_ctx_t* ctx, int first, int last, int
   return RN_OK;
 }
 
-// x and the cell's state: |*out_batch| and |*out_cell|.
+// Reads the batch size from x and the cell size from the previous state.
 static rn_status_t cell_sizes(rn_shape_ctx_t* ctx, int64_t* out_batch, int64_t* out_cell) {
   rn_shape_t x, state;
   RN_TRY(rn_shape_with_rank(ctx, rn_shape_in(ctx, 0), 2, &x));
@@ -62,7 +62,7 @@ rn_status_t rn_shape_fn_block_lstm(rn_shape_ctx_t* ctx) {
   return RN_OK;
 }
 
-// Each parameter's gradient is shaped like it.
+// Each gradient has the shape of its parameter.
 rn_status_t rn_shape_fn_block_lstm_grad(rn_shape_ctx_t* ctx) {
   static const int ranks[] = {3, 2, 2, 2, 1, 1, 1, 1};
   for (int i = 0; i < 8; i++)
@@ -70,7 +70,7 @@ rn_status_t rn_shape_fn_block_lstm_grad(rn_shape_ctx_t* ctx) {
   return RN_OK;
 }
 
-// Scores over time and the lengths of sequences, which agree on the batch.
+// Checks the logits and the sequence lengths, which must have the same batch size.
 static rn_status_t sequence_inputs(rn_shape_ctx_t* ctx, int lengths_input, rn_shape_t* out_scores,
                                    int64_t* out_batch) {
   rn_shape_t lengths;

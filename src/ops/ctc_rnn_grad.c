@@ -1,4 +1,4 @@
-// Gradient rules of recurrent cells and of connectionist temporal classification.
+// Gradient rules of LSTM and GRU cells and of CTC.
 #include "ops/rules.h"
 
 // Output |i| of the node that |edge| comes from.
@@ -76,7 +76,7 @@ RN_RULE(gru_cell) {
   return RN_OK;
 }
 
-// The op computes its gradient as an output; there is no second-order gradient.
+// The second output of the op is its gradient; there is no second-order gradient.
 RN_RULE(ctc_loss) {
   rn_edge_t gradient =
       rn_PreventGradient(g->scope, rn_grad_out(g, 1),

@@ -70,7 +70,7 @@ rn_status_t rn_shape_fn_sparse_accumulator_take(rn_shape_ctx_t* ctx) {
   return rn_ops_check_rank(ctx, 1, 0);
 }
 
-// Tensor arrays: the handle data holds the shape of an element if all have the same.
+// Tensor arrays: the handle data holds the shape of an element if all elements have the same.
 
 rn_status_t rn_shape_fn_tensor_array(rn_shape_ctx_t* ctx) {
   rn_shape_t element;
@@ -90,7 +90,7 @@ rn_status_t rn_shape_fn_tensor_array_grad(rn_shape_ctx_t* ctx) {
   return rn_shape_vector(ctx, 2, rn_shape_out(ctx, 0));
 }
 
-// What is known of all elements.
+// The static shape of the elements.
 static rn_shape_t element_shape(rn_shape_ctx_t* ctx) {
   return rn_shape_in_handle(ctx, 0)->is_set ? rn_shape_in_handle(ctx, 0)->shape : RN_SHAPE_UNKNOWN;
 }
@@ -157,7 +157,7 @@ rn_status_t rn_shape_fn_tensor_array_size(rn_shape_ctx_t* ctx) {
 
 rn_status_t rn_shape_fn_tensor_array_close(rn_shape_ctx_t* ctx) { return check_pair(ctx, 0); }
 
-// V2, whose handle is a pair of strings: nothing is known of the elements.
+// V2: the handle is a pair of strings, and nothing is known about the elements.
 
 rn_status_t rn_shape_fn_tensor_array_v2(rn_shape_ctx_t* ctx) {
   RN_TRY(rn_ops_check_rank(ctx, 0, 0));
@@ -180,7 +180,7 @@ rn_status_t rn_shape_fn_tensor_array_gather_v2(rn_shape_ctx_t* ctx) {
   return rn_ops_check_rank(ctx, 2, 0);
 }
 
-// Barriers, tensors of the session.
+// Barriers and session tensors.
 
 rn_status_t rn_shape_fn_barrier_close(rn_shape_ctx_t* ctx) { return check_pair(ctx, 0); }
 
@@ -208,7 +208,7 @@ rn_status_t rn_shape_fn_dynamic_partition(rn_shape_ctx_t* ctx) {
   return RN_OK;
 }
 
-// The largest of the constant indices; false if they are not constant.
+// Raises |*inout_largest| to the largest index; false if the indices are not constant.
 static bool largest_index(const rn_tensor_t* indices, int64_t* inout_largest) {
   if (!indices || indices->dtype != RN_INT32) return false;
   for (int64_t i = 0; i < indices->count; i++) {

@@ -88,8 +88,8 @@ RN_RULE(dynamic_stitch) {
   return RN_OK;
 }
 
-// Tensor arrays. The gradients of an array's elements are collected in an array of their own; the
-// name of the gradient request identifies it. Flow values order reads after writes.
+// Tensor arrays. A second array collects the gradients of an array's elements; the name of the
+// gradient request identifies it. Flow values order reads after writes.
 
 typedef struct array_t {
   rn_edge_t handle, flow;
@@ -119,7 +119,8 @@ static array_t array_of_gradients(rn_grad_t* g, rn_edge_t flow) {
   return array;
 }
 
-// TensorArray|verb| with |first| and |second| (RN_NO_EDGE: none) between handle and flow.
+// Starts a TensorArray|verb| node with |first| and |second| (RN_NO_EDGE for none) between handle
+// and flow.
 static void begin_on(rn_grad_t* g, const array_t* array, const char* verb, rn_edge_t first,
                      rn_edge_t second) {
   char op[32];
@@ -137,13 +138,13 @@ static rn_edge_t write_to(rn_grad_t* g, const array_t* array, const char* verb, 
   return (rn_edge_t){rn_op_finish(g->scope), 0};
 }
 
-// Rows of |like|'s type and, but for their number, shape.
+// Reads rows of |like|'s type and row shape.
 static rn_edge_t read_from(rn_grad_t* g, const array_t* array, const char* verb, rn_edge_t at,
                            rn_edge_t like, const char* shape_attr) {
   rn_shape_t shape = rn_grad_shape(g, like);
   begin_on(g, array, verb, at, RN_NO_EDGE);
   rn_op_attr_type(g->scope, "dtype", rn_edge_dtype(like));
-  if (shape_attr && shape.rank > 0)  // there may be no element to tell
+  if (shape_attr && shape.rank > 0)  // an empty array cannot tell the shape
     rn_op_attr_shape(g->scope, shape_attr, shape.dims + 1, shape.rank - 1);
   return (rn_edge_t){rn_op_finish(g->scope), 0};
 }
@@ -193,7 +194,7 @@ RN_RULE(tensor_array_split) {
   return RN_OK;
 }
 
-// The handle differs, but the flow is the same.
+// The op returns another handle, but the same flow.
 RN_RULE(tensor_array_gradient) {
   rn_grad_to(g, 1, rn_grad_dy(g, 1));
   return RN_OK;

@@ -16,7 +16,7 @@ rn_status_t rn_shape_fn_iterator_get_next(rn_shape_ctx_t* ctx) {
   return RN_OK;
 }
 
-// Inputs of datasets that must be scalars.
+// The inputs of dataset ops that must be scalars.
 static const char* const scalars[] = {
     "batch_size",   "buffer_size",    "cardinality", "compression_type",
     "count",        "drop_remainder", "filename",    "footer_bytes",

@@ -1,7 +1,7 @@
 // Gradient rules of checks and prints.
 #include "ops/rules.h"
 
-// The gradient is checked too.
+// Checks the gradient, too.
 RN_RULE(check_numerics) {
   static const char what[] = "Not a number (NaN) or infinity (Inf) values detected in gradient. ";
   rn_str_t message = rn_grad_attr(g, "message")->s;

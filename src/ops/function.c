@@ -1,9 +1,9 @@
-// Shape functions of calls and of the ends of function bodies.
+// Shape functions of function calls, arguments and results.
 #include "ops/shapes.h"
 
 rn_status_t rn_shape_fn_arg(rn_shape_ctx_t* ctx) { return rn_shape_fn_unknown(ctx); }
 
-// Sets the output shapes that the attribute lists; |*out_listed| is false if it is empty.
+// Sets the outputs to the shapes in output_shapes; |*out_listed| is false if that is empty.
 static rn_status_t listed_shapes(rn_shape_ctx_t* ctx, bool* out_listed) {
   const rn_attr_value_t* shapes = rn_shape_attr(ctx, "output_shapes");
   *out_listed = shapes->count > 0;

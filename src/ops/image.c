@@ -74,7 +74,7 @@ rn_status_t rn_shape_fn_decode_gif(rn_shape_ctx_t* ctx) {
 
 rn_status_t rn_shape_fn_decode_any_image(rn_shape_ctx_t* ctx) {
   RN_TRY(rn_ops_check_rank(ctx, 0, 0));
-  // An animation has one more dimension, and only the file tells whether it is one.
+  // A GIF has one more dimension, for its frames; only the file tells whether it is one.
   if (rn_ops_bool(ctx, "expand_animations")) return RN_OK;
   return rn_shape_fn_decode_image(ctx);
 }

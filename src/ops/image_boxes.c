@@ -10,7 +10,7 @@ rn_status_t rn_shape_fn_color_space(rn_shape_ctx_t* ctx) {
   return rn_shape_replace_dim(ctx, images, -1, channels, rn_shape_out(ctx, 0));
 }
 
-// [count, the two sizes that input |i| spells, depth].
+// Sets output 0 to [count, height, width, depth]; input |i| holds height and width.
 static rn_status_t sized(rn_shape_ctx_t* ctx, int i, int64_t count, int64_t depth) {
   rn_shape_t sizes;
   int64_t unused;
@@ -60,7 +60,7 @@ rn_status_t rn_shape_fn_draw_boxes(rn_shape_ctx_t* ctx) {
   return RN_OK;
 }
 
-// Boxes of input 0 with their scores, and scalars behind them.
+// Checks that input 0 is boxes, input 1 their scores, and all other inputs are scalars.
 static rn_status_t check_boxes(rn_shape_ctx_t* ctx) {
   rn_shape_t boxes, scores;
   int64_t unused;

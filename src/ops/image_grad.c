@@ -34,7 +34,8 @@ RN_RULE(resize_bicubic) {
   return RN_OK;
 }
 
-// Resizing is linear: the gradient of its gradient is resizing again, to the size that arrived.
+// Resizing is linear, so the gradient of its gradient is a resize to the size of the incoming
+// gradient.
 static rn_status_t resize_again(rn_grad_t* g, const char* op) {
   rn_edge_t grads = rn_grad_in(g, 0);
   if (!rn_grad_wants(g, 0)) return RN_OK;

@@ -1,4 +1,4 @@
-// Shape functions of files, readers and checkpoints.
+// Shape functions of file, reader and checkpoint ops.
 #include "io/slice.h"
 #include "ops/shapes.h"
 #include "tensor/tstring.h"
@@ -21,7 +21,7 @@ rn_status_t rn_shape_fn_sharded_filespec(rn_shape_ctx_t* ctx) {
   return rn_shape_fn_scalar(ctx);
 }
 
-// Readers. The handles of the first generation are pairs of strings.
+// Readers. V1 handles are pairs of strings.
 
 static rn_status_t check_pair(rn_shape_ctx_t* ctx, int i) {
   rn_shape_t pair;
@@ -75,7 +75,7 @@ rn_status_t rn_shape_fn_reader_restore_v2(rn_shape_ctx_t* ctx) {
 
 // Checkpoints.
 
-// Vectors of |count| names.
+// Checks that inputs are vectors of |count| names.
 static rn_status_t check_names(rn_shape_ctx_t* ctx, int first, int last, int64_t count) {
   for (int i = first; i <= last; i++) {
     rn_shape_t names;
@@ -101,7 +101,8 @@ rn_status_t rn_shape_fn_save_slices(rn_shape_ctx_t* ctx) {
   return check_names(ctx, 1, 2, ctx->input_count - 3);
 }
 
-// The shape of the part that |text| names; nothing: all of a tensor, of which no more is known.
+// The shape of the slice that |text| specifies. If it is empty, the whole tensor is restored, whose
+// shape is not known.
 static rn_status_t slice_shape(rn_shape_ctx_t* ctx, const rn_tstring_t* text, rn_shape_t* out) {
   rn_shape_t whole;
   rn_slice_t slice;

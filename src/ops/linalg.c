@@ -1,7 +1,7 @@
-// Shape functions of linear algebra on stacks of matrices.
+// Shape functions of linear algebra on batches of matrices.
 #include "ops/shapes.h"
 
-// A stack of square matrices: its batch dims and their size.
+// Checks a batch of square matrices; returns the batch dims and the size of a matrix.
 static rn_status_t square(rn_shape_ctx_t* ctx, rn_shape_t in, rn_shape_t* out_batch,
                           int64_t* out_size) {
   RN_TRY(rn_shape_with_rank_at_least(ctx, in, 2, &in));
@@ -50,7 +50,7 @@ rn_status_t rn_shape_fn_log_matrix_determinant(rn_shape_ctx_t* ctx) {
   return RN_OK;
 }
 
-// An output of the batch and a matrix, or a vector if |columns| is NULL.
+// Sets output |i| to a batch of matrices, or of vectors if |columns| is NULL.
 static rn_status_t set_output(rn_shape_ctx_t* ctx, int i, rn_shape_t batch, int64_t rows,
                               const int64_t* columns) {
   rn_shape_t end;
@@ -108,11 +108,11 @@ static int letter_index(char c) {
   return -1;
 }
 
-// The letters of one term; |*out_ellipsis|: how many come before the ellipsis, -1 without one.
+// One term of an equation.
 typedef struct rn_term_t {
   int letters[RN_MAX_RANK];
   int count;
-  int ellipsis;
+  int ellipsis;  // number of letters before the ellipsis; -1 if there is none
 } rn_term_t;
 
 static rn_status_t parse_term(rn_str_t text, rn_term_t* term) {
@@ -133,7 +133,8 @@ static rn_status_t parse_term(rn_str_t text, rn_term_t* term) {
   return RN_OK;
 }
 
-// Learns the sizes of the letters and of the ellipsis from one input, whose rank fits the term.
+// Merges the dims of one input, whose rank fits the term, into the sizes of its letters and of the
+// ellipsis.
 static rn_status_t learn_sizes(rn_shape_ctx_t* ctx, const rn_term_t* term, rn_shape_t in,
                                int64_t* sizes, rn_shape_t* inout_broadcast, bool* inout_unknown) {
   if (!rn_shape_has_rank(in)) {

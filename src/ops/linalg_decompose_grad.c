@@ -32,14 +32,14 @@ RN_RULE(log_matrix_determinant) {
   return RN_OK;
 }
 
-// x_j - x_i in row i, column j, and its inverse, which is 0 on the diagonal and where they agree.
+// 1 / (x_j - x_i) in row i, column j; 0 where x_i = x_j.
 static rn_edge_t inverse_differences(rn_grad_t* g, rn_edge_t x) {
   rn_edge_t across = rn_Sub(g->scope, rn_rule_expand(g, x, -2), rn_rule_expand(g, x, -1));
   return rn_DivNoNan(g->scope, rn_OnesLike(g->scope, across), across);
 }
 
-// A = V diag(e) V*: V (diag(de) + F o (V* dV)) V*, F the inverse differences of e. The op reads
-// only the lower triangle of A, so the gradient of the upper one is added to it.
+// A = V diag(e) V*: V (diag(de) + F o (V* dV)) V*, where F holds the inverse differences of
+// e. The op reads only the lower triangle of A, so the gradient of the upper one is added to it.
 RN_RULE(self_adjoint_eig) {
   rn_edge_t e = rn_grad_out(g, 0), v = rn_grad_out(g, 1);
   bool has_vectors = rn_grad_attr_bool(g, "compute_v");
@@ -60,8 +60,8 @@ RN_RULE(self_adjoint_eig) {
   return RN_OK;
 }
 
-// A = Q R, A tall: Q (dR + L R^-*) + (dQ - Q Q* dQ) R^-*, L the lower triangle of M - M* with
-// M = Q* dQ + R dR*; of complex numbers, the imaginary part of the diagonal counts once.
+// A = Q R, A tall: Q (dR + L R^-*) + (dQ - Q Q* dQ) R^-*, where L is the lower triangle of M - M*
+// and M = Q* dQ + R dR*. For complex types, the imaginary part of the diagonal counts once.
 RN_RULE(qr) {
   rn_edge_t q = rn_grad_out(g, 0), r = rn_grad_out(g, 1);
   rn_edge_t dq = rn_grad_dy(g, 0), dr = rn_grad_dy(g, 1);
@@ -91,7 +91,8 @@ RN_RULE(qr) {
   return RN_OK;
 }
 
-// What the vectors of one side give: F o (X* dX - dX* X), F the inverse differences of the squares.
+// The contribution of the left or right singular vectors: F o (X* dX - dX* X), where F holds the
+// inverse differences of the squared singular values.
 static rn_edge_t turned(rn_grad_t* g, rn_edge_t f, rn_edge_t x, rn_edge_t dx) {
   return rn_Mul(g->scope, f,
                 rn_Sub(g->scope, product(g, x, true, dx, false), product(g, dx, true, x, false)));

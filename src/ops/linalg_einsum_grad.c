@@ -1,21 +1,21 @@
-// The gradient rule of Einsum: products by equations again.
+// The gradient rule of Einsum, which uses Einsum again.
 //
 // With operands A and B, labels LA and LB and output labels LC, the gradient of A is the product
-// "LC,LB->LA" of dC and B, but for
-// - labels of A that neither C nor B has: A was summed over them alone, so that the gradient is
-//   repeated along them;
-// - labels that A has twice: the gradient lies on the diagonal;
-// - axes under "...", which broadcast: the gradient is summed where A had size 1 or no axis. They
-//   stay until then, for Einsum itself does not sum over them.
+// "LC,LB->LA" of dC and B, with three exceptions:
+// - Labels of A that neither C nor B has: A was summed over them, so the gradient is repeated along
+//   them.
+// - Labels that A has twice: the gradient is on the diagonal.
+// - Axes of the ellipsis, which broadcast: the gradient is summed where A had size 1 or no axis,
+//   and that comes last, because Einsum itself does not sum over them.
 #include "ops/rules.h"
 
 enum { LABELS = 2 * RN_MAX_RANK };
 
-// The labels of an operand, letters only; where "..." stands is kept beside them.
+// The labels of an operand, and the position of its ellipsis.
 typedef struct linalg_einsum_grad_labels_t {
   char text[LABELS];
   int count;
-  int dots;  // labels before the "..."; -1: it has none
+  int dots;  // number of labels before the ellipsis; -1 if there is none
 } linalg_einsum_grad_labels_t;
 
 static bool has_dots(const linalg_einsum_grad_labels_t* labels) { return labels->dots >= 0; }
@@ -24,7 +24,8 @@ static bool has(const linalg_einsum_grad_labels_t* labels, char label) {
   return memchr(labels->text, label, (size_t)labels->count) != NULL;
 }
 
-// Reads up to one of |ends|, and returns what is behind it; NULL if the text is too long.
+// Parses labels up to a character of |ends| and returns the text after it; NULL if there are too
+// many labels.
 static const char* parse(const char* text, const char* ends, linalg_einsum_grad_labels_t* out) {
   *out = (linalg_einsum_grad_labels_t){.dots = -1};
   for (; *text && !strchr(ends, *text); ++text) {
@@ -69,9 +70,9 @@ static rn_edge_t einsum1(rn_grad_t* g, rn_edge_t x, const linalg_einsum_grad_lab
   return rn_Einsum(g->scope, &x, 1, equation.text);
 }
 
-// The node's labels.
+// The parsed equation of the node.
 typedef struct linalg_einsum_grad_product_t {
-  int count;  // operands
+  int count;  // number of operands
   linalg_einsum_grad_labels_t in[2];
   linalg_einsum_grad_labels_t out;
 } linalg_einsum_grad_product_t;
@@ -96,7 +97,8 @@ static rn_edge_t to_operand(rn_grad_t* g, const linalg_einsum_grad_product_t* p,
   const linalg_einsum_grad_labels_t* own = &p->in[operand];
   const linalg_einsum_grad_labels_t* other = p->count == 2 ? &p->in[1 - operand] : NULL;
   bool joint_dots = has_dots(&p->out) || (other && has_dots(other));
-  // Each label once, "..." in front: all of them, and those that dC or the other operand has.
+  // Each label once, the ellipsis first. |once|: all labels; |known|: those that dC or the other
+  // operand has.
   linalg_einsum_grad_labels_t once = {.dots = has_dots(own) ? 0 : -1};
   linalg_einsum_grad_labels_t known = {.dots = joint_dots ? 0 : -1};
   for (int i = 0; i < own->count; ++i) {

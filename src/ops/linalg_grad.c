@@ -1,11 +1,12 @@
-// Gradient rules of linear algebra on stacks of matrices.
+// Gradient rules of linear algebra on batches of matrices.
 #include "ops/rules.h"
 
 static rn_edge_t product(rn_grad_t* g, rn_edge_t a, bool adj_a, rn_edge_t b, bool adj_b) {
   return rn_BatchMatMulV2(g->scope, a, b, .adj_x = adj_a, .adj_y = adj_b);
 }
 
-// A = L L*: with M = L* dL, its diagonal halved and what is above cut off, L^-* (M + M*) L^-1 / 2.
+// A = L L*: L^-* (M + M*) L^-1 / 2, where M is the lower triangle of L* dL with its diagonal
+// halved.
 RN_RULE(cholesky) {
   rn_edge_t l = rn_grad_out(g, 0), zero = rn_const_scalar(g->scope, RN_INT64, 0);
   rn_edge_t all = rn_const_scalar(g->scope, RN_INT64, -1);
@@ -56,7 +57,7 @@ RN_RULE(matrix_solve) {
   return RN_OK;
 }
 
-// Batches broadcast, and the other triangle does not count.
+// Batch dims broadcast; the op does not read the other triangle, so it gets zeros.
 RN_RULE(matrix_triangular_solve) {
   rn_edge_t a = rn_grad_in(g, 0), b = rn_grad_in(g, 1);
   bool is_adjoint = rn_grad_attr_bool(g, "adjoint"), is_lower = rn_grad_attr_bool(g, "lower");

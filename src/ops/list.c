@@ -1,5 +1,5 @@
-// Shape functions of lists of tensors. A list is a scalar; the handle data holds what is known of
-// its elements.
+// Shape functions of TensorLists. A list is a scalar; its handle data holds what is known about its
+// elements.
 #include "ops/shapes.h"
 
 // The shape in input |i|; a scalar -1 means an unknown shape.
@@ -27,7 +27,7 @@ static rn_dtype_t element_dtype(rn_shape_ctx_t* ctx) {
   return rn_shape_attr(ctx, "element_dtype")->type;
 }
 
-// What is known of the list that input |i| is.
+// What is known about the elements of list input |i|.
 static rn_shape_t list_shape(rn_shape_ctx_t* ctx, int i) {
   return rn_shape_in_handle(ctx, i)->is_set ? rn_shape_in_handle(ctx, i)->shape : RN_SHAPE_UNKNOWN;
 }
@@ -39,7 +39,8 @@ static rn_status_t output_list(rn_shape_ctx_t* ctx, rn_dtype_t dtype, rn_shape_t
   return RN_OK;
 }
 
-// Whether the list that input 0 is has elements of this type; the words differ from op to op.
+// Checks the element type of the list in input 0. |format| selects the message, which differs per
+// op.
 static rn_status_t check_dtype(rn_shape_ctx_t* ctx, const char* format) {
   const rn_handle_data_t* list = rn_shape_in_handle(ctx, 0);
   if (!list->is_set || list->dtype == element_dtype(ctx)) return RN_OK;

@@ -55,7 +55,7 @@ RN_RULE(list_concat) {
   return RN_OK;
 }
 
-// The parts may be of any length.
+// The parts may have any length.
 RN_RULE(list_split) {
   int64_t any = RN_UNKNOWN;
   rn_edge_t parts[2] = {rn_rule_ints(g, RN_INT32, &any, 1), row_shape(g, rn_grad_in(g, 0))};

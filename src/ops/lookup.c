@@ -1,8 +1,8 @@
-// Shape functions of tables from keys to values. For mutable tables, the handle data holds the type
-// and shape of values.
+// Shape functions of lookup tables. For mutable tables, the handle data holds the type and shape of
+// values.
 #include "ops/shapes.h"
 
-// The handle is a scalar, or a reference to two strings in the first form.
+// Checks the handle: a scalar, or for V1 a reference to two strings.
 static rn_status_t check_handle(rn_shape_ctx_t* ctx) {
   if (rn_shape_in_type(ctx, 0) == RN_RESOURCE) return rn_ops_check_rank(ctx, 0, 0);
   rn_shape_t handle;
@@ -23,7 +23,7 @@ rn_status_t rn_shape_fn_table_changing(rn_shape_ctx_t* ctx) {
   return RN_OK;
 }
 
-// Its values are tensors.
+// A table whose values are tensors.
 rn_status_t rn_shape_fn_table_of_tensors(rn_shape_ctx_t* ctx) {
   rn_shape_t shape;
   RN_TRY(rn_ops_attr_shape(ctx, "value_shape", &shape));
@@ -33,7 +33,7 @@ rn_status_t rn_shape_fn_table_of_tensors(rn_shape_ctx_t* ctx) {
   return RN_OK;
 }
 
-// If keys may be vectors or scalars, the shape of values is not known.
+// If the rank of keys is not known, neither is the shape of values.
 rn_status_t rn_shape_fn_table_dense(rn_shape_ctx_t* ctx) {
   rn_shape_t key;
   RN_TRY(rn_shape_with_rank_at_most(ctx, rn_shape_in(ctx, 0), 1, &key));

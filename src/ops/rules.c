@@ -140,14 +140,14 @@ rn_edge_t rn_rule_expand(rn_grad_t* g, rn_edge_t edge, int axis) {
   return rn_ExpandDims(g->scope, edge, rn_const_int32(g->scope, axis));
 }
 
-// Which axes of a broadcast result are summed for one side.
+// The axes of a broadcast result to sum over, for one operand.
 typedef struct rules_axes_t {
-  int missing;  // in front, that the side does not have
-  int count;    // of those after, of size 1 in the side
+  int missing;  // leading axes that the operand does not have
+  int count;    // further axes, of size 1 in the operand
   int64_t at[RN_MAX_RANK];
 } rules_axes_t;
 
-// False when the static shapes do not tell.
+// Returns false if the static shapes do not determine them.
 static bool find_axes(rn_shape_t own, rn_shape_t other, int fixed, rules_axes_t* out) {
   out->count = 0;
   if (own.rank < fixed || other.rank < fixed) return false;

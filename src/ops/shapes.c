@@ -21,7 +21,7 @@ rn_status_t rn_ops_check_scalars(rn_shape_ctx_t* ctx, int first, int last) {
   return RN_OK;
 }
 
-// Checks only a constant; the kernel checks the rank of a value that is computed later.
+// Checks only a constant; the kernel checks the rank of a value computed at run time.
 static rn_status_t check_known_scalar(rn_shape_ctx_t* ctx, int i) {
   if (!rn_shape_in_partial(ctx, i)->is_known || rn_shape_in(ctx, i).rank <= 0) return RN_OK;
   return rn_invalid_argument("Input must be scalar but has rank %d", rn_shape_in(ctx, i).rank);
@@ -30,7 +30,7 @@ static rn_status_t check_known_scalar(rn_shape_ctx_t* ctx, int i) {
 rn_status_t rn_ops_size_from_input(rn_shape_ctx_t* ctx, int i, int64_t* out_size) {
   int64_t value;
   *out_size = RN_UNKNOWN;
-  rn_shape_input_value(ctx, i);  // an error shows it
+  rn_shape_input_value(ctx, i);  // so that errors print it
   RN_TRY(check_known_scalar(ctx, i));
   if (!rn_shape_input_scalar(ctx, i, &value)) return RN_OK;
   if (value < 0) {
@@ -44,7 +44,7 @@ rn_status_t rn_ops_size_from_input(rn_shape_ctx_t* ctx, int i, int64_t* out_size
 rn_status_t rn_ops_axis_from_input(rn_shape_ctx_t* ctx, int i, int rank, int64_t* out_axis) {
   int64_t value;
   *out_axis = RN_UNKNOWN;
-  rn_shape_input_value(ctx, i);  // an error shows it
+  rn_shape_input_value(ctx, i);  // so that errors print it
   RN_TRY(check_known_scalar(ctx, i));
   if (!rn_shape_input_scalar(ctx, i, &value)) return RN_OK;
   if (rank < 0) {

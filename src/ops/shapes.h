@@ -52,7 +52,7 @@ RN_MUST_USE rn_status_t rn_ops_window(int64_t size, int64_t window, int64_t dila
                                       int64_t stride, rn_str_t padding, int64_t before,
                                       int64_t after, int64_t* out);
 
-// Shape functions that their quantised variants call first.
+// Shape functions that their quantized variants call first.
 rn_status_t rn_shape_fn_avg_pool(rn_shape_ctx_t* ctx);
 rn_status_t rn_shape_fn_bias_add_v1(rn_shape_ctx_t* ctx);
 rn_status_t rn_shape_fn_conv2d(rn_shape_ctx_t* ctx);
