@@ -3,7 +3,7 @@
 
 #include "ops/shapes.h"
 
-// Binary arithmetic on sizes: also computes partial values.
+// Binary arithmetic. It also computes partial values, because graphs compute sizes with it.
 
 static bool arith(const char* op, int64_t a, int64_t b, int64_t* out) {
   if (rn_ops_is(op, "Add") || rn_ops_is(op, "AddV2")) return rn_add_i64_ok(a, b, out);
@@ -149,7 +149,7 @@ rn_status_t rn_shape_fn_cross(rn_shape_ctx_t* ctx) {
 
 // Reductions.
 
-// Sums, products and extremes of whole vectors of sizes.
+// The partial value of the sum, product, maximum or minimum of a vector of sizes.
 static rn_status_t reduce_partial(rn_shape_ctx_t* ctx) {
   const rn_partial_t* in = rn_shape_in_partial(ctx, 0);
   const char* op = ctx->op->name;
@@ -173,7 +173,7 @@ static rn_status_t reduce_partial(rn_shape_ctx_t* ctx) {
 rn_status_t rn_shape_fn_reduce(rn_shape_ctx_t* ctx) {
   rn_shape_t in = rn_shape_in(ctx, 0), unused;
   RN_TRY(rn_shape_with_rank_at_most(ctx, rn_shape_in(ctx, 1), 1, &unused));
-  rn_shape_input_value(ctx, 1);  // an error shows the axes
+  rn_shape_input_value(ctx, 1);  // so that errors print the axes
   bool keep = rn_ops_bool(ctx, "keep_dims");
   const rn_partial_t* axes = rn_shape_in_partial(ctx, 1);
   bool axes_known = axes->is_known;
@@ -230,7 +230,7 @@ rn_status_t rn_shape_fn_arg_max(rn_shape_ctx_t* ctx) {
   return rn_shape_make(ctx, in.rank - 1, dims, rn_shape_out(ctx, 0));
 }
 
-// Matrix products.
+// Matmuls.
 
 rn_status_t rn_shape_fn_matmul(rn_shape_ctx_t* ctx) {
   rn_shape_t a, b;
@@ -265,7 +265,7 @@ static rn_status_t batch_matmul(rn_shape_ctx_t* ctx, bool broadcasts) {
 rn_status_t rn_shape_fn_batch_matmul(rn_shape_ctx_t* ctx) { return batch_matmul(ctx, false); }
 rn_status_t rn_shape_fn_batch_matmul_v2(rn_shape_ctx_t* ctx) { return batch_matmul(ctx, true); }
 
-// Choices.
+// Select.
 
 rn_status_t rn_shape_fn_select(rn_shape_ctx_t* ctx) {
   rn_shape_t condition = rn_shape_in(ctx, 0), data;
@@ -276,7 +276,7 @@ rn_status_t rn_shape_fn_select(rn_shape_ctx_t* ctx) {
     return RN_OK;
   }
   if (condition.rank == 1 && data.rank >= 1) {
-    // A vector chooses rows.
+    // A vector condition selects rows.
     rn_shape_t rows;
     RN_TRY(rn_shape_slice(ctx, data, 0, 1, &rows));
     RN_TRY(rn_shape_merge(ctx, condition, rows, &rows));
@@ -294,7 +294,7 @@ rn_status_t rn_shape_fn_select_v2(rn_shape_ctx_t* ctx) {
 
 // Sequences of numbers.
 
-// The value of the scalar input |i| as a double, where it is known.
+// The value of the scalar input |i| as a double; false if not known.
 static bool scalar_number(rn_shape_ctx_t* ctx, int i, double* out) {
   int64_t value;
   if (rn_shape_input_scalar(ctx, i, &value)) {
@@ -329,7 +329,7 @@ rn_status_t rn_shape_fn_range(rn_shape_ctx_t* ctx) {
   for (int i = 0; i < 3; i++) {
     RN_TRY(rn_status_annotate(rn_ops_check_rank(ctx, i, 0), "\n\t for '%s'", names[i]));
   }
-  // The definition allows half, but only for values that are not constant.
+  // As in TensorFlow, half is allowed only if some input is not constant.
   bool all_known = true;
   for (int i = 0; i < 3; i++) all_known = rn_shape_input_value(ctx, i) && all_known;
   if (all_known && rn_shape_in_type(ctx, 0) == RN_HALF)
@@ -427,7 +427,7 @@ rn_status_t rn_shape_fn_histogram_fixed_width(rn_shape_ctx_t* ctx) {
 
 // Segments.
 
-// |rows| in front of the data's dims from |from| on.
+// Sets output 0 to [rows], followed by the dims of |data| from |from| on.
 static rn_status_t rows_of(rn_shape_ctx_t* ctx, int64_t rows, rn_shape_t data, int from) {
   rn_shape_t rest, first;
   RN_TRY(rn_shape_slice(ctx, data, from, INT_MAX, &rest));

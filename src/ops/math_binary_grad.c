@@ -4,8 +4,8 @@
 static rn_edge_t x_of(const rn_grad_t* g) { return rn_grad_in(g, 0); }
 static rn_edge_t y_of(const rn_grad_t* g) { return rn_grad_in(g, 1); }
 
-// Sends dz times the derivatives by x and y (RN_NO_EDGE if not needed), reduced to the inputs'
-// shapes.
+// Sends dz times the derivatives with respect to x and y (RN_NO_EDGE if not needed), reduced to the
+// inputs' shapes.
 static rn_status_t times2(rn_grad_t* g, rn_edge_t by_x, rn_edge_t by_y) {
   rn_edge_t dz = rn_grad_dy(g, 0);
   rn_edge_t dx = by_x.node ? rn_Mul(g->scope, dz, rn_rule_conj(g, by_x)) : RN_NO_EDGE;
@@ -49,7 +49,7 @@ RN_RULE(sub) {
   return negate(g, 1);
 }
 
-// Slices times a scalar, which is input |scalar|: its gradient needs the rows that contributed.
+// The gradient is slices, and input |scalar| is a scalar, whose gradient needs only those rows.
 static rn_status_t mul_slices(rn_grad_t* g, int scalar, rn_gradient_t rows) {
   rn_edge_t factor = rn_grad_in(g, scalar), whole = rn_grad_in(g, 1 - scalar);
   if (rn_grad_wants(g, scalar)) {
@@ -96,7 +96,7 @@ RN_RULE(div) { return division(g, DIV); }
 RN_RULE(real_div) { return division(g, REAL_DIV); }
 RN_RULE(div_no_nan) { return division(g, DIV_NO_NAN); }
 
-// Sends the gradient to x where |mask| holds, else to y.
+// Sends the gradient to x where |mask| is true, to y elsewhere.
 static rn_status_t choose(rn_grad_t* g, rn_edge_t mask, int x, int y) {
   rn_edge_t dz = rn_grad_dy(g, 0), zero = rn_rule_zero(g, dz), dx = RN_NO_EDGE, dy = RN_NO_EDGE;
   if (rn_grad_wants(g, x)) dx = rn_SelectV2(g->scope, mask, dz, zero);
@@ -104,11 +104,11 @@ static rn_status_t choose(rn_grad_t* g, rn_edge_t mask, int x, int y) {
   return rn_rule_broadcast(g, x, dx, y, dy);
 }
 
-// Equals go to x.
+// If x = y, x gets the gradient.
 RN_RULE(maximum) { return choose(g, rn_GreaterEqual(g->scope, x_of(g), y_of(g)), 0, 1); }
 RN_RULE(minimum) { return choose(g, rn_LessEqual(g->scope, x_of(g), y_of(g)), 0, 1); }
 
-// The condition is of the values' shape or chooses rows; nothing broadcasts.
+// The condition has the shape of the values or selects rows; nothing broadcasts.
 RN_RULE(select) {
   rn_edge_t mask = rn_grad_in(g, 0), dz = rn_grad_dy(g, 0), zeros = rn_ZerosLike(g->scope, dz);
   if (rn_grad_wants(g, 1)) rn_grad_to(g, 1, rn_Select(g->scope, mask, dz, zeros));
@@ -116,7 +116,7 @@ RN_RULE(select) {
   return RN_OK;
 }
 
-// All three broadcast, so that each side is compared with the result.
+// All three inputs broadcast, so each gradient is reduced from the shape of the result.
 RN_RULE(select_v2) {
   rn_edge_t mask = rn_grad_in(g, 0), dz = rn_grad_dy(g, 0), zero = rn_rule_zero(g, dz);
   rn_edge_t z = rn_grad_out(g, 0);
@@ -146,8 +146,8 @@ RN_RULE(clip_by_value) {
   return RN_OK;
 }
 
-// y x^(y-1), z log(x); log(x) is taken as 0 where undefined. The incoming gradient is multiplied
-// first, so that overflowing powers do no harm where it is 0.
+// y x^(y-1), z log(x); log(x) counts as 0 where it is undefined. The incoming gradient is
+// multiplied first, so that where it is 0, a power that overflows does not produce NaN.
 RN_RULE(pow) {
   rn_edge_t x = rn_rule_conj(g, x_of(g)), y = rn_rule_conj(g, y_of(g));
   rn_edge_t dz = rn_grad_dy(g, 0), dx = RN_NO_EDGE, dy = RN_NO_EDGE;
@@ -172,7 +172,7 @@ RN_RULE(squared_difference) {
   return negate(g, 1);
 }
 
-// The angle of (x, y), whose arguments come as y, x: x / r^2, -y / r^2.
+// Atan2(y, x): x / r^2, -y / r^2.
 RN_RULE(atan2) {
   rn_edge_t y = rn_grad_in(g, 0), x = rn_grad_in(g, 1);
   rn_edge_t square = rn_AddV2(g->scope, rn_Square(g->scope, x), rn_Square(g->scope, y));
@@ -221,7 +221,7 @@ RN_RULE(xdivy) {
   return times2(g, by_x, by_y);
 }
 
-// x - y floor(x / y), and the same with the quotient cut off.
+// x - y floor(x / y), and the same with a truncated quotient.
 RN_RULE(floor_mod) {
   rn_edge_t by_y = RN_NO_EDGE;
   if (rn_grad_wants(g, 1)) by_y = rn_FloorDiv(g->scope, x_of(g), y_of(g));
@@ -238,7 +238,7 @@ RN_RULE(truncate_mod) {
   return negate(g, 1);
 }
 
-// The derivative is 1 by x1 and 0 by x2.
+// The derivative is 1 with respect to x1 and 0 with respect to x2.
 RN_RULE(next_after) {
   rn_edge_t dz = rn_grad_dy(g, 0);
   RN_RETURN_IF_ERROR(rn_rule_broadcast(g, 0, dz, 1, RN_NO_EDGE));
@@ -246,7 +246,7 @@ RN_RULE(next_after) {
   return RN_OK;
 }
 
-// By a: a function of its own. By x: the density exp(-x + (a - 1) log x - lgamma(a)).
+// By a: IgammaGradA. By x: the density exp(-x + (a - 1) log x - lgamma(a)).
 static rn_status_t incomplete_gamma(rn_grad_t* g) {
   rn_edge_t a = x_of(g), x = y_of(g), by_a = RN_NO_EDGE, by_x = RN_NO_EDGE;
   if (rn_grad_wants(g, 0)) by_a = rn_IgammaGradA(g->scope, a, x);
@@ -267,7 +267,7 @@ RN_RULE(igammac) {
   return negate(g, 1);
 }
 
-// -x zeta(x + 1, q) by q; by x there is no formula.
+// By q: -x zeta(x + 1, q). By x there is no formula.
 RN_RULE(zeta) {
   rn_edge_t x = x_of(g);
   if (!rn_grad_wants(g, 1)) return RN_OK;

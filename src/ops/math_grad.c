@@ -106,7 +106,7 @@ RN_RULE(digamma) {
   return times(g, rn_Polygamma(g->scope, rn_rule_scalar(g, x, 1), x));
 }
 
-// Functions whose slope is known from the value have a kernel that takes (y, dy). Those of Sqrt,
+// Functions whose derivative follows from y have a gradient op that takes (y, dy). Those of Sqrt,
 // Rsqrt and Reciprocal conjugate y themselves, those of Sigmoid and Tanh do not.
 
 RN_RULE(sqrt) { return to_x(g, rn_SqrtGrad(g->scope, y_of(g), rn_grad_dy(g, 0))); }
@@ -119,7 +119,7 @@ RN_RULE(sigmoid) {
 
 RN_RULE(tanh) { return to_x(g, rn_TanhGrad(g->scope, rn_rule_conj(g, y_of(g)), rn_grad_dy(g, 0))); }
 
-// z = f'(y) * dy, for the kernels above: the inputs are y and dy, dz arrives.
+// Gradients of the ops above, z = f'(y) * dy: the inputs are y and dy, the incoming gradient is dz.
 
 typedef struct math_grad_fused_t {
   rn_edge_t y;  // conjugated

@@ -1,8 +1,8 @@
 // Gradient rules of matmuls and segment reductions.
 #include "ops/rules.h"
 
-// Products. With A and B as they are multiplied: dA = dC B', dB = A' dC; an input that is
-// transposed on the way gets the transpose of that.
+// Matmuls. With A and B as they are multiplied: dA = dC B', dB = A' dC. An input that the op
+// transposes gets the transpose of that.
 
 static rn_edge_t product(rn_grad_t* g, rn_edge_t a, bool transpose_a, rn_edge_t b,
                          bool transpose_b) {
@@ -60,7 +60,7 @@ RN_RULE(sparse_matmul) {
   return RN_OK;
 }
 
-// The product of two stacks of matrices, adjoint where said, as |dtype|, by the op of the node.
+// The product of two batches of matrices, each adjoint if requested, as |dtype|, by the node's op.
 static rn_edge_t stacks(rn_grad_t* g, rn_edge_t x, bool adj_x, rn_edge_t y, bool adj_y, int dtype) {
   if (!strcmp(rn_grad_op(g), "BatchMatMulV3"))
     return rn_BatchMatMulV3(g->scope, x, y, dtype, .adj_x = adj_x, .adj_y = adj_y);
@@ -87,7 +87,7 @@ RN_RULE(batch_matmul) {
   return RN_OK;
 }
 
-// Batches broadcast, matrices do not.
+// Batch dims broadcast, those of the matrices do not.
 RN_RULE(batch_matmul_v2) {
   batch_products(g);
   for (int i = 0; i < 2; ++i) {
@@ -98,7 +98,7 @@ RN_RULE(batch_matmul_v2) {
   return RN_OK;
 }
 
-// Segments. Each row of the data gets the gradient of the segment it went into.
+// Segments. Each row of the data gets the gradient of its segment.
 
 static rn_edge_t rows(rn_grad_t* g, rn_edge_t table, rn_edge_t ids) {
   return rn_GatherV2(g->scope, table, ids, rn_const_int32(g->scope, 0));
@@ -109,8 +109,8 @@ static rn_edge_t quotient(rn_grad_t* g, rn_edge_t a, rn_edge_t b) {
   return is_integer ? rn_Div(g->scope, a, b) : rn_RealDiv(g->scope, a, b);
 }
 
-// What each row gets of its segment's gradient. Avoids dividing by the size of empty segments,
-// which would give NaN in higher-order gradients.
+// The gradient of each row's segment, divided by the segment's count. Divides after the gather, so
+// that empty segments do not produce NaN in higher-order gradients.
 static rn_edge_t share(rn_grad_t* g, rn_edge_t dy, rn_edge_t count, rn_edge_t ids) {
   return quotient(g, rows(g, dy, ids), rows(g, count, ids));
 }
@@ -127,7 +127,7 @@ RN_RULE(segment_mean) {
   return RN_OK;
 }
 
-// Rows that are the extreme of their segment share the gradient.
+// Rows equal to the maximum or minimum of their segment share the gradient.
 RN_RULE(segment_min_or_max) {
   rn_edge_t x = rn_grad_in(g, 0), ids = rn_grad_in(g, 1), dy = rn_grad_dy(g, 0);
   rn_edge_t is_extreme = rn_Equal(g->scope, x, rows(g, rn_grad_out(g, 0), ids));
@@ -137,7 +137,7 @@ RN_RULE(segment_min_or_max) {
   return RN_OK;
 }
 
-// Sparse segments: their gradients have kernels of their own.
+// Sparse segments have gradient ops.
 static rn_edge_t first_size(rn_grad_t* g) {
   rn_shape_t shape = rn_grad_shape(g, rn_grad_in(g, 0));
   if (shape.rank > 0 && shape.dims[0] >= 0) return rn_const_int32(g->scope, (int32_t)shape.dims[0]);
@@ -168,11 +168,11 @@ RN_RULE(sparse_segment_sqrt_n) {
 
 // Unsorted segments: rows with a negative id are dropped.
 typedef struct unsorted_t {
-  rn_edge_t ids;      // not below 0
-  rn_edge_t is_used;  // broadcasts against the data
+  rn_edge_t ids;      // negative ones replaced by 0
+  rn_edge_t is_used;  // whether the id is not negative; broadcasts against the data
 } unsorted_t;
 
-// 1 for each axis that the data has and the ids have not.
+// A vector with a 1 per axis that the data has and the ids do not.
 static rn_edge_t inner_ones(rn_grad_t* g, rn_edge_t data, rn_edge_t ids) {
   int rank = rn_rule_rank(g, data), prefix = rn_rule_rank(g, ids);
   if (rank >= 0 && prefix >= 0 && rank >= prefix) {
@@ -220,11 +220,11 @@ RN_RULE(unsorted_segment_min_or_max) {
   return RN_OK;
 }
 
-// Products: the gradient of an element is the product of the others. With one zero in a segment
-// that is the product of all but the zero, with two it is 0.
+// Products: the gradient of an element is the product of the others. For the only zero of a
+// segment, that is the product of the nonzero elements; with two zeros it is 0.
 typedef struct segment_products_t {
-  rn_edge_t zeros;    // zeros in each segment
-  rn_edge_t nonzero;  // product of what is not zero in each segment
+  rn_edge_t zeros;    // number of zeros per segment
+  rn_edge_t nonzero;  // product of the nonzero elements per segment
 } segment_products_t;
 
 static void segment_product(rn_grad_t* g, rn_edge_t ids, rn_edge_t is_zero,

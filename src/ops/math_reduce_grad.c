@@ -1,14 +1,14 @@
-// Gradient rules of reductions and running sums.
+// Gradient rules of reductions and cumulative sums.
 #include <float.h>
 
 #include "ops/rules.h"
 
-// The axes of a reduction, where they and the rank are known.
+// The axes of a reduction, if they and the rank are known.
 typedef struct reduced_t {
   bool is_known;
   int rank;
-  int count;             // different axes that are reduced
-  bool at[RN_MAX_RANK];  // by axis
+  int count;             // number of distinct reduced axes
+  bool at[RN_MAX_RANK];  // by axis: whether it is reduced
 } reduced_t;
 
 static reduced_t reduced_axes(const rn_grad_t* g) {
@@ -62,7 +62,7 @@ static rn_edge_t kept_sizes(rn_grad_t* g, const reduced_t* reduced) {
   return rn_AddV2(g->scope, sizes, rn_rule_ints(g, RN_INT32, drop, reduced->rank));
 }
 
-// |value|, of the output's shape, as something that broadcasts against the input.
+// Reshapes |value|, which has the output's shape, to broadcast against the input.
 static rn_edge_t unreduce(rn_grad_t* g, rn_edge_t value) {
   if (rn_grad_attr_bool(g, "keep_dims")) return value;
   reduced_t reduced = reduced_axes(g);
@@ -120,7 +120,7 @@ RN_RULE(mean) {
   return RN_OK;
 }
 
-// All elements equal to the extreme share the gradient.
+// All elements equal to the maximum or minimum share the gradient.
 RN_RULE(min_or_max) {
   rn_edge_t x = rn_grad_in(g, 0), dy = unreduce(g, rn_grad_dy(g, 0));
   rn_edge_t y = unreduce(g, rn_grad_out(g, 0));
@@ -138,8 +138,8 @@ RN_RULE(euclidean_norm) {
   return RN_OK;
 }
 
-// For each element, the product of all others along |axis| of |x|: the product of those before
-// times that of those after, which is also right for zeros.
+// For each element, the product of all others along |axis| of |x|: the product of those before it
+// times that of those after it. No division, so zeros are no problem.
 static rn_edge_t others(rn_grad_t* g, rn_edge_t x, int axis) {
   rn_edge_t at = rn_const_int32(g->scope, axis);
   rn_edge_t before = rn_Cumprod(g->scope, x, at, .exclusive = true);
@@ -147,7 +147,8 @@ static rn_edge_t others(rn_grad_t* g, rn_edge_t x, int axis) {
   return rn_rule_conj(g, rn_Mul(g->scope, before, after));
 }
 
-// Reduced axes first and made one, the others made one; then back.
+// The same for several axes: transposes and reshapes |x| to a matrix whose first axis is all
+// reduced axes, and reverts that afterwards.
 static rn_edge_t others_folded(rn_grad_t* g, rn_edge_t x) {
   rn_edge_t zero = rn_const_int32(g->scope, 0), one = rn_const_int32(g->scope, 1);
   rn_edge_t shape = rn_rule_shape(g, x, RN_INT32), rank = rn_Size(g->scope, shape);
@@ -186,7 +187,7 @@ RN_RULE(prod) {
   return RN_OK;
 }
 
-// An element is in all sums after it: the sums run the other way.
+// An element is part of all sums after it, so the gradient sums in the opposite direction.
 RN_RULE(cumsum) {
   bool is_exclusive = rn_grad_attr_bool(g, "exclusive"),
        is_reverse = rn_grad_attr_bool(g, "reverse");
@@ -196,8 +197,8 @@ RN_RULE(cumsum) {
   return RN_OK;
 }
 
-// exp(x_i) times the sum of dy_j / exp(y_j) over the j that x_i is part of, in logarithms, positive
-// and negative dy apart.
+// exp(x_i) times the sum of dy_j / exp(y_j) over all y_j that x_i is part of, computed in
+// logarithms. So positive and negative dy are summed separately; |sign| selects which.
 static rn_edge_t logsumexp_part(rn_grad_t* g, double sign) {
   rn_scope_t* scope = g->scope;
   rn_edge_t x = rn_grad_in(g, 0), dy = rn_rule_scale(g, sign, rn_grad_dy(g, 0));
@@ -230,8 +231,8 @@ RN_RULE(cumprod) {
   return RN_OK;
 }
 
-// The gradients of sums of chosen rows are linear in what arrived: row r of that went, divided by
-// the size of its run or the root of it, to every row that was chosen for r.
+// Gradients of the SparseSegment*Grad ops, which are linear: they divide row r of their input by
+// the size of segment r raised to |power|, and add it to every row that belongs to the segment.
 static rn_status_t sparse_segment_gradient(rn_grad_t* g, double power) {
   rn_edge_t grad = rn_grad_in(g, 0), indices = rn_grad_in(g, 1), runs = rn_grad_in(g, 2);
   if (!rn_grad_wants(g, 0)) return RN_OK;
@@ -249,7 +250,7 @@ static rn_status_t sparse_segment_gradient(rn_grad_t* g, double power) {
     rn_edge_t sizes = rn_UnsortedSegmentSum(g->scope, ones, runs, count);
     sizes = rn_Maximum(g->scope, sizes, rn_const_scalar(g->scope, dtype, 1));
     if (power < 1) sizes = rn_Sqrt(g->scope, sizes);
-    // As a column, whatever the rank: the sizes lie along the first axis.
+    // Reshapes the sizes to [count, 1, 1 …] with the rank of the gradient.
     rn_edge_t tail = rn_ZerosLike(g->scope, rn_Shape(g->scope, grad));
     rn_edge_t dims = rn_AddV2(g->scope, tail, rn_const_int32(g->scope, 1));
     rn_edge_t at = rn_const_int32_list(g->scope, (const int32_t[]){0}, 1);

@@ -10,7 +10,7 @@ static rn_edge_t x_of(const rn_grad_t* g) { return rn_grad_in(g, 0); }
 static rn_edge_t y_of(const rn_grad_t* g) { return rn_grad_out(g, 0); }
 
 // |slope|, but |at_zero| where x is 0. Also avoids a division by x there, because a NaN in the
-// unselected branch would spoil higher-order gradients.
+// unselected branch would make higher-order gradients NaN.
 static rn_edge_t unless_zero(rn_grad_t* g, rn_edge_t* inout_x) {
   rn_edge_t x = *inout_x, is_zero = rn_Equal(g->scope, x, rn_rule_zero(g, x));
   *inout_x = rn_SelectV2(g->scope, is_zero, rn_rule_scalar(g, x, 1), x);

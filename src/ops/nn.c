@@ -1,7 +1,7 @@
-// Shape functions of activations, biases, normalisation, losses and top-k.
+// Shape functions of activations, biases, normalization, losses and top-k.
 #include "ops/shapes.h"
 
-// Where the channels are in a tensor of this format: the end, or axis 1.
+// The axis of the channels in the data format: -1 (the last) or 1.
 static int channel_axis(const rn_shape_ctx_t* ctx) {
   rn_str_t format = rn_shape_attr(ctx, "data_format")->s;
   return format.size > 1 && format.data[1] == 'C' ? 1 : -1;
@@ -9,7 +9,7 @@ static int channel_axis(const rn_shape_ctx_t* ctx) {
 
 // Biases.
 
-// |x| with its channels merged with |size|.
+// Merges |size| into the channel dim of |x|.
 static rn_status_t merge_channels(rn_shape_ctx_t* ctx, rn_shape_t x, int axis, int64_t size,
                                   rn_shape_t* out) {
   RN_TRY(rn_dim_merge(rn_shape_dim(x, axis), size, &size));
@@ -18,7 +18,7 @@ static rn_status_t merge_channels(rn_shape_ctx_t* ctx, rn_shape_t x, int axis, i
 
 static rn_status_t bias_add(rn_shape_ctx_t* ctx, int axis) {
   rn_shape_t x, bias;
-  // With the channels in the middle there is a batch before and an image after them.
+  // In NC… formats, a batch axis and at least one spatial axis surround the channels.
   RN_TRY(rn_shape_with_rank_at_least(ctx, rn_shape_in(ctx, 0), axis == 1 ? 3 : 2, &x));
   RN_TRY(rn_shape_with_rank(ctx, rn_shape_in(ctx, 1), 1, &bias));
   return merge_channels(ctx, x, axis, bias.dims[0], rn_shape_out(ctx, 0));
@@ -40,7 +40,7 @@ rn_status_t rn_shape_fn_softmax(rn_shape_ctx_t* ctx) {
   return rn_shape_with_rank_at_least(ctx, rn_shape_in(ctx, 0), 1, rn_shape_out(ctx, 0));
 }
 
-// Features and labels with the same rows and classes.
+// Whether features and labels are matrices of the same shape, which becomes |*out|.
 static bool same_rows(rn_shape_ctx_t* ctx, rn_shape_t* out) {
   rn_status_t status = rn_shape_with_rank(ctx, rn_shape_in(ctx, 0), 2, out);
   if (rn_ok(status)) status = rn_shape_merge(ctx, *out, rn_shape_in(ctx, 1), out);
@@ -119,7 +119,7 @@ rn_status_t rn_shape_fn_nth_element(rn_shape_ctx_t* ctx) {
   return rn_shape_slice(ctx, in, 0, -1, rn_shape_out(ctx, 0));
 }
 
-// Normalisation.
+// Normalization.
 
 rn_status_t rn_shape_fn_lrn(rn_shape_ctx_t* ctx) {
   return rn_shape_with_rank(ctx, rn_shape_in(ctx, 0), 4, rn_shape_out(ctx, 0));
@@ -132,12 +132,12 @@ rn_status_t rn_shape_fn_lrn_grad(rn_shape_ctx_t* ctx) {
   return rn_shape_merge(ctx, shape, rn_shape_in(ctx, 2), rn_shape_out(ctx, 0));
 }
 
-// The rank that the data format's name spells.
+// The rank is the length of the data format's name.
 static int format_rank(const rn_shape_ctx_t* ctx) {
   return (int)rn_shape_attr(ctx, "data_format")->s.size;
 }
 
-// |*inout_size| merged with the sizes of the vectors in inputs |first| … |last|.
+// Merges the sizes of the vectors in inputs |first| … |last| into |*inout_size|.
 static rn_status_t merge_vectors(rn_shape_ctx_t* ctx, int first, int last, int64_t* inout_size) {
   for (int i = first; i <= last; i++) {
     rn_shape_t vector;

@@ -6,7 +6,7 @@ static rn_status_t to_x(rn_grad_t* g, rn_edge_t dx) {
   return RN_OK;
 }
 
-// Activations have kernels for their gradients, which take dy and the input or the output.
+// Activations have gradient ops, which take dy and the input or the output.
 
 RN_RULE(relu) { return to_x(g, rn_ReluGrad(g->scope, rn_grad_dy(g, 0), rn_grad_out(g, 0))); }
 RN_RULE(relu6) { return to_x(g, rn_Relu6Grad(g->scope, rn_grad_dy(g, 0), rn_grad_out(g, 0))); }
@@ -20,7 +20,7 @@ RN_RULE(leaky_relu) {
 }
 
 // Second-order gradients. The gradient ops are linear in the incoming gradient; for piecewise
-// linear functions, the derivative by the features is zero.
+// linear functions, the derivative with respect to the features is zero.
 
 static rn_status_t flat(rn_grad_t* g, rn_edge_t by_gradient) {
   rn_grad_to(g, 0, by_gradient);
@@ -36,7 +36,7 @@ RN_RULE(leaky_relu_grad) {
   return flat(g, RN_RULE_ALIKE(g, "LeakyReluGrad", rn_grad_dy(g, 0), rn_grad_in(g, 1)));
 }
 
-// Below 0 the slope of (S)ELU is the output plus a constant.
+// Below 0 the derivative of (S)ELU is the output plus a constant.
 static rn_edge_t below_zero(rn_grad_t* g) {
   rn_edge_t y = rn_grad_in(g, 1), zero = rn_rule_zero(g, y);
   rn_edge_t product = rn_Mul(g->scope, rn_grad_dy(g, 0), rn_grad_in(g, 0));
@@ -93,12 +93,12 @@ RN_RULE(bias_add_v1) {
   return RN_OK;
 }
 
-// The sum over all axes but the channels, undone.
+// Broadcasts over all axes but the channels, which BiasAddGrad summed over.
 RN_RULE(bias_add_grad) {
   rn_edge_t x = rn_grad_in(g, 0), dy = rn_grad_dy(g, 0);
   if (rn_str_eq(rn_grad_attr(g, "data_format")->s, RN_STR("NCHW"))) {
     int rank = rn_rule_rank(g, x);
-    if (rank < 0) return rn_unimplemented("channels before an unknown number of axes");
+    if (rank < 0) return rn_unimplemented("data_format is NCHW and the rank is not known");
     int64_t shape[RN_MAX_RANK] = {-1};
     for (int i = 1; i < rank - 1; ++i) shape[i] = 1;
     if (rank > 2) dy = rn_Reshape(g->scope, dy, rn_rule_ints(g, RN_INT32, shape, rank - 1));
@@ -112,7 +112,7 @@ static rn_edge_t sum_last(rn_grad_t* g, rn_edge_t x) {
   return rn_Sum(g->scope, x, rn_const_int32(g->scope, -1), .keep_dims = true);
 }
 
-// (d - sum(d p)) p: through p = softmax(x).
+// The gradient through p = softmax(x): (d - sum(d p)) p.
 static rn_edge_t through_softmax(rn_grad_t* g, rn_edge_t d, rn_edge_t p) {
   rn_edge_t mean = sum_last(g, rn_Mul(g->scope, d, p));
   return rn_Mul(g->scope, rn_Sub(g->scope, d, mean), p);
@@ -145,7 +145,7 @@ static rn_edge_t xent_rows(rn_grad_t* g, rn_edge_t d, int own, int other) {
 
 RN_RULE(softmax_xent) {
   if (rn_grad_wants(g, 0)) rn_grad_to(g, 0, xent_rows(g, xent_logits(g), 0, 1));
-  // As in TensorFlow, the second output has no gradient by the labels.
+  // As in TensorFlow, the second output has no gradient with respect to the labels.
   if (!rn_grad_wants(g, 1) || !rn_grad_has_dy(g, 0)) return RN_OK;
   rn_edge_t minus = rn_Neg(g->scope, rn_LogSoftmax(g->scope, rn_grad_in(g, 0)));
   rn_edge_t dlabels = rn_Mul(g->scope, rn_rule_expand(g, rn_grad_dy(g, 0), -1), minus);

@@ -1,4 +1,4 @@
-// Gradient rules of batch normalisation.
+// Gradient rules of batch normalization.
 #include "ops/rules.h"
 
 static bool is_training(const rn_grad_t* g) { return rn_grad_attr_bool(g, "is_training"); }
@@ -40,17 +40,17 @@ RN_RULE(fused_batch_norm_v3) { return batch_norm(g, "FusedBatchNormGradV3"); }
 //   dx     = scale r (dy - m(dy) - n m(n dy))
 //   dscale = sum(n dy)
 //   doffset = sum(dy)
-// Let a, b, c be what arrives at these three. Then
+// Let a, b, c be the incoming gradients of these three. Then
 //   to dy:    scale r (a - m(a) - n m(n a)) + b n + c
 //   to scale: sum(a r (dy - m(dy) - n m(n dy)))
 //   to x:     r (h - m(h) - n m(n h)) - scale r^2 n k
 //     where h = b dy - scale r (a m(n dy) + dy m(n a))       through n
 //     and   k = m(a dy) - m(a) m(dy) - m(n a) m(n dy)        through r.
-// Without training the means are constants: dx = scale r dy.
+// In inference the means are constants: dx = scale r dy.
 typedef struct nn_norm_grad_norm_t {
   rn_grad_t* g;
   rn_edge_t axes;        // all but the channels
-  bool is_channel_last;  // vectors of channels broadcast as they are
+  bool is_channel_last;  // per-channel vectors broadcast without a reshape
   int rank;
   rn_edge_t dy, x, scale;  // float
   rn_edge_t n, r;
@@ -74,7 +74,7 @@ static rn_edge_t centred(const nn_norm_grad_norm_t* t, rn_edge_t value) {
   return sub(t, sub(t, value, mean(t, value)), rest);
 }
 
-// A vector of channels as something that broadcasts against the images.
+// Reshapes a per-channel vector to broadcast against the images.
 static rn_edge_t channels(const nn_norm_grad_norm_t* t, rn_edge_t vector) {
   vector = rn_rule_cast(t->g, vector, RN_FLOAT);
   if (t->is_channel_last) return vector;
@@ -114,7 +114,7 @@ static void to_gradient(const nn_norm_grad_norm_t* t, rn_edge_t a, rn_edge_t b, 
   rn_edge_t sum = RN_NO_EDGE;
   if (a.node) sum = mul(t, mul(t, t->scale, t->r), is_training(g) ? centred(t, a) : a);
   if (b.node) sum = plus(g, sum, mul(t, b, t->n));
-  if (c.node)  // the only term may not have the images' shape yet
+  if (c.node)  // if it is the only term, it must first get the images' shape
     sum = plus(g, sum.node ? sum : rn_ZerosLike(g->scope, t->dy), c);
   rn_grad_to(g, 0, rn_rule_cast(g, sum, rn_edge_dtype(rn_grad_in(g, 0))));
 }
@@ -164,7 +164,7 @@ RN_RULE(fused_batch_norm_grad) {
   return RN_OK;
 }
 
-// For old graphs.
+// BatchNormWithGlobalNormalization, for old graphs.
 RN_RULE(batch_norm_global) {
   rn_edge_t d =
       RN_RULE_ALIKE(g, "BatchNormWithGlobalNormalizationGrad", rn_grad_in(g, 0), rn_grad_in(g, 1),

@@ -1,9 +1,9 @@
 // Shape functions of convolutions and pooling.
 #include "ops/shapes.h"
 
-// The places of batch, channels and space in a tensor.
+// The axes of channels and space in a tensor; the batch is axis 0.
 typedef struct rn_layout_t {
-  int rank, channels, space;  // |rank| - 2 axes of space from |space| on
+  int rank, channels, space;  // |rank| - 2 spatial axes from |space| on
 } rn_layout_t;
 
 // Ops without the attribute use NHWC.
@@ -18,7 +18,7 @@ static rn_layout_t layout_of(const rn_shape_ctx_t* ctx, int rank) {
   return (rn_layout_t){rank, first ? 1 : rank - 1, first ? 2 : 1};
 }
 
-// The paddings before and after each axis of space.
+// The explicit paddings before and after each axis, checked; NULL if there are none.
 static rn_status_t check_paddings(const rn_shape_ctx_t* ctx, rn_layout_t layout,
                                   const int64_t** out_paddings) {
   *out_paddings = NULL;
@@ -47,7 +47,7 @@ static rn_status_t check_paddings(const rn_shape_ctx_t* ctx, rn_layout_t layout,
   return RN_OK;
 }
 
-// The sizes after sliding |windows| (one for each axis of space) over |in|.
+// Computes the spatial dims of the output: slides |windows|, one per spatial axis, over |in|.
 static rn_status_t slide(rn_shape_ctx_t* ctx, rn_layout_t layout, rn_shape_t in,
                          const int64_t* windows, const int64_t* strides, const int64_t* dilations,
                          int64_t* out_dims) {
@@ -135,7 +135,7 @@ rn_status_t rn_shape_fn_conv2d_backprop_input(rn_shape_ctx_t* ctx) {
   RN_TRY(rn_dim_merge(dy.dims[layout.channels], filter.dims[3], &unused));
   int64_t dims[4] = {RN_UNKNOWN, RN_UNKNOWN, RN_UNKNOWN, RN_UNKNOWN};
   if (to.rank == 2) {
-    // Only the sizes in space are given.
+    // input_sizes holds only the spatial sizes.
     dims[layout.space] = to.dims[0];
     dims[layout.space + 1] = to.dims[1];
     dims[layout.channels] = filter.dims[2];
@@ -150,7 +150,7 @@ rn_status_t rn_shape_fn_conv2d_backprop_input(rn_shape_ctx_t* ctx) {
   return rn_shape_make(ctx, 4, dims, rn_shape_out(ctx, 0));
 }
 
-// The shape that input |i| spells, of this rank.
+// Sets output 0 to the shape in input |i|, which must have this rank.
 static rn_status_t sized(rn_shape_ctx_t* ctx, int i, int rank) {
   rn_shape_t to;
   RN_TRY(rn_shape_from_input(ctx, i, &to));
@@ -188,8 +188,8 @@ rn_status_t rn_shape_fn_depthwise_conv2d(rn_shape_ctx_t* ctx) {
   return rn_shape_make(ctx, 4, dims, rn_shape_out(ctx, 0));
 }
 
-// How many windows fit. Unlike others, a window that is larger than the image by less than a stride
-// is none, and no error.
+// The number of windows that fit. Unlike in other ops, a window larger than the image by less than
+// a stride gives 0 instead of an error.
 static rn_status_t dilation_windows(int64_t size, int64_t filter, int64_t rate, int64_t stride,
                                     rn_str_t padding, int64_t* out) {
   int64_t reach, span;
@@ -226,9 +226,9 @@ rn_status_t rn_shape_fn_dilation2d(rn_shape_ctx_t* ctx) {
   return rn_shape_make(ctx, 4, dims, rn_shape_out(ctx, 0));
 }
 
-// Poolings.
+// Pooling.
 
-// |ksize| and |strides| have |rank| values. |depth_too|: windows over the channels are allowed.
+// |ksize| and |strides| have |rank| values. If |depth_too|, windows may span channels.
 static rn_status_t pool(rn_shape_ctx_t* ctx, int rank, const int64_t* ksize, const int64_t* strides,
                         bool depth_too) {
   rn_shape_t in;
@@ -251,7 +251,7 @@ static rn_status_t pool_by_attrs(rn_shape_ctx_t* ctx, const char* name, int rank
                         *strides = rn_shape_attr(ctx, "strides");
   if (rn_op_attr_index(ctx->op, RN_STR("data_format")) >= 0 &&
       rn_str_is(rn_shape_attr(ctx, "data_format")->s, "NCHW_VECT_C")) {
-    // Channels in two axes: a format of one kind of GPU kernels.
+    // NCHW_VECT_C, a format of GPU kernels, splits the channels into two axes.
     RN_TRY(rn_ops_check_rank(ctx, 0, 5));
     return rn_shape_of_rank(ctx, 5, rn_shape_out(ctx, 0));
   }

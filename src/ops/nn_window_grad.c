@@ -2,8 +2,8 @@
 // the forward node.
 #include "ops/rules.h"
 
-// Convolution is linear in the input and in the filter, and so are its gradients: each of the three
-// ops of a family has the other two in its gradient.
+// Convolution is linear in the input and in the filter, and so are its gradients: the gradient of
+// each of the three ops of a family consists of the other two.
 typedef struct family_t {
   const char* forward;    // (input, filter)
   const char* to_input;   // (sizes of the input, filter, gradient)
@@ -63,7 +63,7 @@ RN_RULE(dilation2d) {
   return RN_OK;
 }
 
-// Averages are linear too.
+// Average pooling is linear, too.
 
 static rn_status_t average(rn_grad_t* g, const char* gradient) {
   rn_grad_to(g, 0, RN_RULE_ALIKE(g, gradient, sizes(g, 0), rn_grad_dy(g, 0)));
@@ -81,7 +81,7 @@ static rn_status_t average_gradient(rn_grad_t* g, const char* forward) {
 RN_RULE(avg_pool_grad) { return average_gradient(g, "AvgPool"); }
 RN_RULE(avg_pool_3d_grad) { return average_gradient(g, "AvgPool3D"); }
 
-// Maxima.
+// Max pooling.
 
 static rn_status_t maximum(rn_grad_t* g, const char* gradient) {
   rn_grad_to(g, 0,
@@ -126,7 +126,7 @@ RN_RULE(fractional_max_pool) {
 }
 
 // The position of the maximum is locally constant, so the second-order gradient is linear in the
-// incoming gradient and zero by input and output.
+// incoming gradient and zero with respect to input and output.
 static rn_status_t maximum_gradient(rn_grad_t* g, const char* op) {
   rn_edge_t x = rn_grad_in(g, 0), y = rn_grad_in(g, 1);
   if (rn_grad_wants(g, 0)) rn_grad_to(g, 0, rn_ZerosLike(g->scope, x));
@@ -140,7 +140,8 @@ RN_RULE(max_pool_grad_grad) { return maximum_gradient(g, "MaxPoolGrad"); }
 RN_RULE(max_pool_3d_grad) { return maximum_gradient(g, "MaxPool3DGradGrad"); }
 RN_RULE(max_pool_3d_grad_grad) { return maximum_gradient(g, "MaxPool3DGrad"); }
 
-// The sizes of windows come as inputs; the gradient of the gradient wants them as attributes.
+// The V2 ops take the window sizes as inputs, MaxPoolGradGrad as attributes, so they must be
+// constant.
 RN_RULE(max_pool_grad_v2) {
   int sizes = 0, steps = 0;
   const int64_t* ksize = rn_rule_values(rn_grad_in(g, 3), &sizes);
@@ -150,7 +151,7 @@ RN_RULE(max_pool_grad_v2) {
   if (rn_grad_wants(g, 1)) rn_grad_to(g, 1, rn_ZerosLike(g->scope, y));
   if (!rn_grad_wants(g, 2)) return RN_OK;
   if (!ksize || !strides || sizes != 4 || steps != 4)
-    return rn_unimplemented("the size or the step of the window is not a constant");
+    return rn_unimplemented("ksize or strides is not a constant");
   rn_op_begin(g->scope, "MaxPoolGradGrad");
   rn_op_input(g->scope, x);
   rn_op_input(g->scope, y);

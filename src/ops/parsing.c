@@ -1,4 +1,4 @@
-// Shape functions of ops that parse text and messages.
+// Shape functions of ops that parse strings and protos.
 #include "ops/shapes.h"
 
 rn_status_t rn_shape_fn_decode_csv(rn_shape_ctx_t* ctx) {
@@ -30,9 +30,9 @@ rn_status_t rn_shape_fn_decode_padded_raw(rn_shape_ctx_t* ctx) {
   return rn_shape_concat(ctx, rn_shape_in(ctx, 0), values, rn_shape_out(ctx, 0));
 }
 
-// Outputs are set one after the other: |*inout_next| is the next one to set.
+// The helpers below set outputs in order: |*inout_next| is the index of the next one.
 
-// Indices, values and shapes of |count| sparse features, whose indices are of |rank|.
+// Sets indices, values and shapes of |count| sparse features of this rank.
 static rn_status_t sparse_outputs(rn_shape_ctx_t* ctx, int64_t count, int rank, int* inout_next) {
   int first = *inout_next, n = (int)count;
   for (int i = 0; i < n; i++) {
@@ -55,7 +55,7 @@ static rn_status_t unknown_inner(rn_shape_ctx_t* ctx, const char* attr, int i, r
   return status;
 }
 
-// Dense features: |rows| followed by the shape of each.
+// Sets dense features: each is |rows| followed by its own shape.
 static rn_status_t dense_outputs(rn_shape_ctx_t* ctx, const char* attr, rn_shape_t rows,
                                  int* inout_next) {
   const rn_attr_value_t* dense = rn_shape_attr(ctx, attr);
@@ -80,7 +80,7 @@ static int list_count(const rn_shape_ctx_t* ctx, const char* name) {
   return rn_shape_attr(ctx, name)->count;
 }
 
-// One list must have as many elements as another, or as an attribute counts; stock's words.
+// Fails, with TensorFlow's message, unless both lists have the same length.
 static rn_status_t check_lengths(int64_t keys, int64_t values, const char* keys_name,
                                  const char* values_name) {
   if (keys == values) return RN_OK;
@@ -128,7 +128,7 @@ rn_status_t rn_shape_fn_parse_single_example(rn_shape_ctx_t* ctx) {
   return example_outputs(ctx, "num_sparse", RN_SHAPE_SCALAR);
 }
 
-// A scalar or a vector of serialised messages; unknown dims where the rank is not known.
+// The shape of the serialized protos: a scalar or a vector; unknown if the rank is not known.
 static rn_status_t message_rows(rn_shape_ctx_t* ctx, rn_shape_t* out) {
   return rn_shape_with_rank_at_most(ctx, rn_shape_in(ctx, 0), 1, out);
 }
@@ -160,7 +160,7 @@ static rn_status_t step_rows(rn_shape_ctx_t* ctx, rn_shape_t rows, rn_shape_t* o
   return rn_shape_concat(ctx, rows, steps, out);
 }
 
-// Lists |a| and, unless it is NULL, |b| must have |count| elements; stock's words.
+// Fails, with TensorFlow's message, unless list |a| and, if not NULL, |b| have |count| elements.
 static rn_status_t check_match(rn_shape_ctx_t* ctx, const char* what, int64_t count, const char* a,
                                const char* a_name, const char* b) {
   int in_a = list_count(ctx, a), in_b = b ? list_count(ctx, b) : 0;
@@ -173,7 +173,7 @@ static rn_status_t check_match(rn_shape_ctx_t* ctx, const char* what, int64_t co
                              what, count, a_name, in_a, b, in_b);
 }
 
-// The keys of the first version are attributes.
+// In V1, the keys are attributes.
 static rn_status_t check_sequence_keys(rn_shape_ctx_t* ctx) {
   static const char* const rows[][3] = {
       {"context_sparse", "Ncontext_sparse", "context_sparse_keys"},
@@ -188,9 +188,9 @@ static rn_status_t check_sequence_keys(rn_shape_ctx_t* ctx) {
   return RN_OK;
 }
 
-// Compares every count with the lists it counts: the node's outputs come from both.
+// Compares every count attribute with its lists, because both determine the number of outputs.
 static rn_status_t check_sequence_counts(rn_shape_ctx_t* ctx, bool has_ragged) {
-  // The second version has no Ncontext_dense: it counts the types.
+  // V2 has no Ncontext_dense; the number of types replaces it.
   bool has_dense_count = rn_op_attr_index(ctx->op, RN_STR("Ncontext_dense")) >= 0;
   int64_t dense =
       has_dense_count ? rn_ops_int(ctx, "Ncontext_dense") : list_count(ctx, "Tcontext_dense");

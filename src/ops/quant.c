@@ -1,4 +1,4 @@
-// Shape functions of quantisation and quantised arithmetic.
+// Shape functions of quantization and quantized arithmetic.
 #include "ops/shapes.h"
 
 rn_status_t rn_shape_fn_fake_quant_vars(rn_shape_ctx_t* ctx) {
@@ -15,7 +15,7 @@ rn_status_t rn_shape_fn_fake_quant_vars_grad(rn_shape_ctx_t* ctx) {
   return RN_OK;
 }
 
-// One pair of limits per channel, the last axis.
+// One pair of limits per channel; channels are the last axis.
 rn_status_t rn_shape_fn_fake_quant_channels(rn_shape_ctx_t* ctx) {
   rn_shape_t in;
   RN_TRY(rn_shape_with_rank_at_least(ctx, rn_shape_in(ctx, 0), 1, &in));
@@ -96,7 +96,7 @@ rn_status_t rn_shape_fn_quantized_max_pool(rn_shape_ctx_t* ctx) {
   RN_TRY(rn_shape_fn_max_pool(ctx));
   return with_limits(ctx, 1, 2);
 }
-// These use values of inputs; checks that need none come first.
+// The next two read values of inputs, so the checks that need none come first.
 rn_status_t rn_shape_fn_quantized_reshape(rn_shape_ctx_t* ctx) {
   RN_TRY(with_limits(ctx, 2, 3));
   return rn_shape_fn_reshape(ctx);
@@ -107,7 +107,7 @@ rn_status_t rn_shape_fn_quantized_concat(rn_shape_ctx_t* ctx) {
   return rn_ops_concat(ctx, 1, parts, 0);
 }
 
-// An image, and vectors of its depth with their limits between them.
+// Inputs: an image, then vectors of its depth; two limits follow each.
 rn_status_t rn_shape_fn_quantized_batch_norm(rn_shape_ctx_t* ctx) {
   rn_shape_t in, vector;
   RN_TRY(rn_shape_with_rank(ctx, rn_shape_in(ctx, 0), 4, &in));
@@ -120,7 +120,7 @@ rn_status_t rn_shape_fn_quantized_batch_norm(rn_shape_ctx_t* ctx) {
   return with_limits(ctx, 1, 0);
 }
 
-// Limits for the whole tensor, or one per index of an axis.
+// Checks the limits: scalars if |axis| is -1, else vectors along that axis.
 static rn_status_t limits_of_axis(rn_shape_ctx_t* ctx, int64_t axis, rn_shape_t* out) {
   rn_shape_t in = rn_shape_in(ctx, 0);
   int64_t size = RN_UNKNOWN;

@@ -1,4 +1,4 @@
-// Gradient rules of quantisation: rounding is treated as the identity between the limits.
+// Gradient rules of quantization: between the limits, rounding counts as the identity.
 #include "ops/rules.h"
 
 RN_RULE(fake_quant_args) {
@@ -7,7 +7,7 @@ RN_RULE(fake_quant_args) {
   return RN_OK;
 }
 
-// To the input and to both limits.
+// Gradients of the input and of both limits.
 static rn_status_t limits(rn_grad_t* g, const char* op) {
   rn_edge_t d =
       RN_RULE_ALIKE(g, op, rn_grad_dy(g, 0), rn_grad_in(g, 0), rn_grad_in(g, 1), rn_grad_in(g, 2));
@@ -18,8 +18,8 @@ static rn_status_t limits(rn_grad_t* g, const char* op) {
 RN_RULE(fake_quant_vars) { return limits(g, "FakeQuantWithMinMaxVarsGradient"); }
 RN_RULE(fake_quant_channels) { return limits(g, "FakeQuantWithMinMaxVarsPerChannelGradient"); }
 
-// The gradient passes where the input is inside the limits; the derivative by the input is zero
-// almost everywhere.
+// The gradient passes where the input is inside the limits; the derivative with respect to the
+// input is zero almost everywhere.
 RN_RULE(fake_quant_args_grad) {
   rn_edge_t inputs = rn_grad_in(g, 1);
   if (rn_grad_wants(g, 0))
@@ -28,7 +28,7 @@ RN_RULE(fake_quant_args_grad) {
   return RN_OK;
 }
 
-// To the input and to both limits, with the axis of the op.
+// The same, with the axis of the op.
 RN_RULE(quantize_and_dequantize_v4) { return limits(g, "QuantizeAndDequantizeV4Grad"); }
 
 // The gradient passes where the forward value did; the limits get none.

@@ -5,9 +5,9 @@ rn_status_t rn_shape_fn_sparse_to_dense(rn_shape_ctx_t* ctx) {
   return rn_shape_from_input(ctx, 1, rn_shape_out(ctx, 0));
 }
 
-// Sparse tensors are three tensors: indices [values, dims], values, sizes [dims].
+// A sparse tensor is three tensors: indices [values, dims], values [values] and sizes [dims].
 
-// Matrix and vector of indices and values, as far as each is known.
+// Checks the ranks of the inputs |i|, |v| (-1 for none) and |s| that make up a sparse tensor.
 static rn_status_t check_parts(rn_shape_ctx_t* ctx, int i, int v, int s, rn_shape_t* out_indices,
                                rn_shape_t* out_values, rn_shape_t* out_sizes) {
   RN_TRY(rn_shape_with_rank(ctx, rn_shape_in(ctx, i), 2, out_indices));
@@ -29,7 +29,7 @@ rn_status_t rn_shape_fn_sparse_reshape(rn_shape_ctx_t* ctx) {
   return RN_OK;
 }
 
-// How many dimensions |sizes| has room for; the kernel refuses sizes that are no vector.
+// The rank of a sparse tensor with |sizes|; the kernel rejects sizes that are not a vector.
 static int64_t size_count(rn_shape_t sizes) {
   int64_t count;
   return rn_shape_is_full(sizes) && rn_shape_count(sizes, &count) ? count : RN_UNKNOWN;
@@ -126,7 +126,7 @@ rn_status_t rn_shape_fn_sparse_reduce(rn_shape_ctx_t* ctx) {
   if (!sizes || !axes || sizes->count > RN_MAX_RANK) return rn_shape_fn_unknown(ctx);
   for (int64_t i = 0; i < axes->count; i++) {
     int64_t axis = RN_DATA(axes, const int32_t)[i];
-    // The kernel refuses axes that are not there; here they wrap around, as in stock.
+    // The kernel rejects axes out of range; here they wrap around, as in TensorFlow.
     axis = sizes->count ? (axis + sizes->count) % sizes->count : -1;
     if (axis >= 0) is_reduced[axis] = true;
   }
@@ -175,7 +175,7 @@ rn_status_t rn_shape_fn_sparse_softmax(rn_shape_ctx_t* ctx) {
   return check_parts(ctx, 0, 1, 2, &indices, rn_shape_out(ctx, 0), &sizes);
 }
 
-// Indices [?, |rank|], values [?], sizes [|rank|].
+// Sets the outputs to indices [?, rank], values [?] and sizes [rank].
 static rn_status_t sparse_of_rank(rn_shape_ctx_t* ctx, int64_t rank) {
   RN_TRY(rn_shape_matrix(ctx, RN_UNKNOWN, rank, rn_shape_out(ctx, 0)));
   RN_TRY(rn_shape_vector(ctx, RN_UNKNOWN, rn_shape_out(ctx, 1)));
@@ -198,7 +198,7 @@ rn_status_t rn_shape_fn_dense_to_dense_set(rn_shape_ctx_t* ctx) {
   return sparse_of_rank(ctx, a.rank);
 }
 
-// A sparse operand whose parts fit together; its rank, or RN_UNKNOWN.
+// Checks that the parts of a sparse operand match; returns its rank, or RN_UNKNOWN.
 static rn_status_t check_whole(rn_shape_ctx_t* ctx, int first, int64_t* out_rank) {
   rn_shape_t indices, values, sizes;
   RN_TRY(check_parts(ctx, first, first + 1, first + 2, &indices, &values, &sizes));
@@ -238,7 +238,7 @@ rn_status_t rn_shape_fn_sparse_to_sparse_set(rn_shape_ctx_t* ctx) {
   return sparse_of_rank(ctx, rank == RN_UNKNOWN ? other : rank);
 }
 
-// Sparse tensors as threes.
+// Serialized sparse tensors: [3] vectors of strings or variants.
 
 rn_status_t rn_shape_fn_serialize_sparse(rn_shape_ctx_t* ctx) {
   rn_shape_t indices, values, sizes;

@@ -61,8 +61,8 @@ RN_RULE(sparse_tensor_dense_add) {
   return RN_OK;
 }
 
-// |values|, at the places of the sparse input, added up in a tensor of the dense input's shape: it
-// may have been broadcast, and dimensions it lacks count as 1.
+// Sums |values|, which are at the sparse input's indices, into a tensor of the dense input's shape.
+// The dense input may have been broadcast; dimensions that it lacks count as 1.
 static rn_edge_t to_dense(rn_grad_t* g, rn_edge_t values) {
   rn_scope_t* s = g->scope;
   rn_edge_t sizes = rn_grad_in(g, 2), dense = rn_grad_in(g, 3), axis = rn_const_int32(s, 0);
@@ -123,14 +123,14 @@ RN_RULE(sparse_tensor_dense_mat_mul) {
   rn_edge_t of_dy = rn_Gather(s, dy, rows);
   rn_edge_t of_b = rn_GatherV2(s, b, inner, rn_const_int32(s, adjoint_b ? 1 : 0));
   if (adjoint_b) of_b = rn_Transpose(s, of_b, turn(g));
-  // Of y = a conj(b') the gradient of a takes b as it is, of y = a b its conjugate.
+  // The gradient of a takes b for y = a conj(b'), and conj(b) for y = a b.
   if (!adjoint_b) of_b = rn_rule_conj(g, of_b);
   rn_edge_t da = rn_Sum(s, rn_Mul(s, of_dy, of_b), rn_const_int32(s, 1));
   rn_grad_to(g, 1, adjoint_a ? rn_rule_conj(g, da) : da);
   return RN_OK;
 }
 
-// Every value gets the gradient of the sum that it is part of.
+// Each value gets the gradient of the sum that it is part of.
 RN_RULE(sparse_reduce_sum) {
   rn_scope_t* s = g->scope;
   rn_edge_t shape = rn_grad_in(g, 2), axes = rn_grad_in(g, 3);
@@ -157,8 +157,8 @@ RN_RULE(sparse_add) {
   return RN_OK;
 }
 
-// y * (dy - the sum of y * dy over the row). A dense tensor is read at the places of values by
-// multiplying ones with it.
+// y * (dy - the sum of y * dy over the row). Multiplies ones by a dense tensor to read it at the
+// indices of the values.
 RN_RULE(sparse_softmax) {
   rn_scope_t* s = g->scope;
   rn_edge_t indices = rn_grad_in(g, 0), sizes = rn_grad_in(g, 2);

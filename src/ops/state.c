@@ -1,11 +1,11 @@
 // Shape functions of variables.
 #include "ops/shapes.h"
 
-// References.
+// Reference variables.
 
 rn_status_t rn_shape_fn_variable(rn_shape_ctx_t* ctx) {
   RN_TRY(rn_ops_attr_shape(ctx, "shape", rn_shape_out(ctx, 0)));
-  // In this op, a scalar shape means "not known"; VariableV2 supports scalars.
+  // In this op a scalar shape means "unknown"; VariableV2 supports scalars.
   if (rn_shape_out(ctx, 0)->rank == 0) *rn_shape_out(ctx, 0) = RN_SHAPE_UNKNOWN;
   return RN_OK;
 }
@@ -34,7 +34,7 @@ rn_status_t rn_shape_fn_count_up_to(rn_shape_ctx_t* ctx) {
   return rn_shape_with_rank(ctx, rn_shape_in(ctx, 0), 0, rn_shape_out(ctx, 0));
 }
 
-// Updates are the indices' shape followed by a row's, or one scalar.
+// Checks that updates have the indices' shape followed by a row's, or are a scalar.
 static rn_status_t check_rows(rn_shape_ctx_t* ctx, rn_shape_t variable) {
   rn_shape_t rest, expected, unused, updates = rn_shape_in(ctx, 2);
   if (updates.rank == 0 || !rn_shape_has_rank(updates)) return RN_OK;
@@ -51,13 +51,13 @@ rn_status_t rn_shape_fn_scatter(rn_shape_ctx_t* ctx) {
   return RN_OK;
 }
 
-// Resources: the handle data holds what is known of the variable.
+// Resource variables: the handle data holds what is known about the variable.
 
 static rn_shape_t handle_shape(rn_shape_ctx_t* ctx) {
   return rn_shape_in_handle(ctx, 0)->is_set ? rn_shape_in_handle(ctx, 0)->shape : RN_SHAPE_UNKNOWN;
 }
 
-// The handle must stand for a variable of type |dtype|.
+// Checks that the variable has type |dtype|.
 static rn_status_t check_handle_type(rn_shape_ctx_t* ctx, rn_dtype_t dtype) {
   const rn_handle_data_t* handle = rn_shape_in_handle(ctx, 0);
   if (!handle->is_set || handle->dtype == RN_INVALID || handle->dtype == dtype) return RN_OK;
@@ -80,7 +80,7 @@ rn_status_t rn_shape_fn_read_variable(rn_shape_ctx_t* ctx) {
   return RN_OK;
 }
 
-// The value must fit the handle, whatever validate_shape says to the kernel.
+// The value must fit the handle even if validate_shape is false, which only the kernel honours.
 rn_status_t rn_shape_fn_assign_variable(rn_shape_ctx_t* ctx) {
   rn_shape_t unused;
   RN_TRY(check_handle_type(ctx, rn_shape_attr(ctx, "dtype")->type));

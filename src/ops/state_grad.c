@@ -1,4 +1,5 @@
-// Gradient rules of reads of resource variables. The gradient of a variable is that of its value.
+// Gradient rules of ops that read resource variables. The gradient of a handle is that of the
+// variable's value.
 #include "graph/graph.h"
 #include "ops/rules.h"
 

@@ -1,7 +1,7 @@
 // Shape functions of stateless random numbers, whose key and counter are inputs.
 #include "ops/shapes.h"
 
-// A seed is two numbers.
+// Checks a seed: a vector of two numbers.
 static rn_status_t check_seed(rn_shape_ctx_t* ctx, int i) {
   rn_shape_t seed;
   int64_t unused;
@@ -9,7 +9,7 @@ static rn_status_t check_seed(rn_shape_ctx_t* ctx, int i) {
   return rn_dim_with_value(seed.dims[0], 2, &unused);
 }
 
-// Key, counter and algorithm from input |i| on.
+// Checks key, counter and algorithm, inputs |i| to |i| + 2.
 static rn_status_t check_key(rn_shape_ctx_t* ctx, int i) {
   rn_shape_t key;
   int64_t unused;
@@ -24,7 +24,7 @@ rn_status_t rn_shape_fn_stateless(rn_shape_ctx_t* ctx) {
   return rn_shape_from_input(ctx, 0, rn_shape_out(ctx, 0));
 }
 
-// Bounds of integers in inputs |i| and |i| + 1.
+// Checks that minval and maxval, inputs |i| and |i| + 1, are scalars.
 static rn_status_t check_bounds(rn_shape_ctx_t* ctx, int i) {
   for (int k = 0; k < 2; k++) {
     if (!rn_shape_has_rank(rn_shape_in(ctx, i + k)) || rn_shape_in(ctx, i + k).rank == 0) continue;

@@ -1,4 +1,4 @@
-// Shape functions of strings.
+// Shape functions of string ops.
 #include "ops/shapes.h"
 
 rn_status_t rn_shape_fn_reduce(rn_shape_ctx_t* ctx);
@@ -30,7 +30,7 @@ rn_status_t rn_shape_fn_string_format(rn_shape_ctx_t* ctx) {
   return rn_shape_fn_scalar(ctx);
 }
 
-// Scalars broadcast; all other inputs must have one shape.
+// Scalars broadcast; all other inputs must have the same shape.
 rn_status_t rn_shape_fn_string_join(rn_shape_ctx_t* ctx) {
   rn_shape_t merged = RN_SHAPE_UNKNOWN;
   bool all_scalar = true;

@@ -1,8 +1,8 @@
-// The shape function of optimiser steps.
+// The shape function of optimizer steps.
 //
-// All of them have the same form, which the definition determines: the variable and its slots are
-// references or handles and have one shape; the gradient ("grad", "delta") has it too, or, with
-// "indices", has rows of it; all other inputs are scalars.
+// One function serves all, because their definitions follow one pattern: the variable and its slots
+// are references or handles and have the same shape; the gradient ("grad", "delta") has that shape,
+// too, or, with "indices", consists of rows of it; all other inputs are scalars.
 #include "ops/shapes.h"
 
 static bool is_slot(const rn_arg_def_t* arg) { return arg->is_ref || arg->type == RN_RESOURCE; }
