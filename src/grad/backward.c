@@ -721,14 +721,13 @@ rn_status_t rn_backward_visit_exit(rn_level_t* level, rn_node_t* exit) {
   rn_node_t* source = exit->inputs[0].node;
   rn_while_loop_t* loop = rn_while_loop_of(&walk->loops, source);
   if (!loop)
-    return rn_invalid_argument("Node '%s' (%s) leaves a loop that nothing enters", exit->name.data,
+    return rn_invalid_argument("Node '%s' (%s) exits a loop that has no Enter", exit->name.data,
                                exit->op->name);
   RN_RETURN_IF_ERROR(prepare(walk, loop));
   if (!is_var_switch(loop, source))
     return rn_invalid_argument(
-        "Loop '%.*s' is malformed: node '%s' (%s) leaves it from '%s', which is no Switch of a "
-        "loop "
-        "variable",
+        "Loop '%.*s' is malformed: node '%s' (%s) leaves it from '%s', which is not the Switch of "
+        "a loop variable",
         RN_STR_ARGS(loop->frame), exit->name.data, exit->op->name, source->name.data);
   return --loop->waiting > 0 ? RN_OK : leave(level, loop);
 }

@@ -192,7 +192,7 @@ static const rn_op_def_t* ruling_op(const rn_node_t* node) {
 static rn_status_t ask_client(rn_grad_rule_t rule, rn_grad_t* grad) {
   bool done = rule.fn(grad, rule.arg);
   if (done || !rn_scope_ok(grad->scope)) return RN_OK;
-  return rn_internal("the gradient function failed and said nothing");
+  return rn_internal("the gradient function failed without an error message");
 }
 
 static rn_status_t apply_rule(rn_level_t* level, rn_grad_t* grad) {
@@ -313,7 +313,7 @@ static rn_status_t visit_exit(rn_level_t* level, rn_node_t* node) {
   const rn_walk_t* walk = level->walk;
   if (!level->backward && walk->base && rn_while_loop_of(&walk->loops, node) != walk->base)
     return rn_unimplemented(
-        "Gradients that are asked for in loop '%.*s' lead through another one, which '%s' leaves",
+        "Gradients requested in loop '%.*s' pass through another loop, which '%s' exits",
         RN_STR_ARGS(walk->base->frame), node->name.data);
   return rn_backward_visit_exit(level, node);
 }
@@ -433,7 +433,7 @@ static rn_status_t check_frames(rn_walk_t* walk) {
     const rn_while_loop_t* loop = rn_while_loop_of(&walk->loops, node);
     if (rn_walk_is_around(walk, loop)) continue;
     return rn_invalid_argument(
-        "Gradients cross the border of a loop: '%s' is in frame '%.*s', '%s' in frame '%.*s'",
+        "Gradients cross the boundary of a loop: '%s' is in frame '%.*s', '%s' in frame '%.*s'",
         request->ys[0].node->name.data, RN_STR_ARGS(walk->base ? walk->base->frame : RN_STR("")),
         node->name.data, RN_STR_ARGS(loop ? loop->frame : RN_STR("")));
   }
@@ -514,7 +514,7 @@ static rn_status_t open_calls(rn_walk_t* walk, rn_scope_t* scope, rn_edge_t* ys,
       const rn_node_t* node = walk->graph->nodes.items[id];
       if (rn_call_must_open(node))
         return rn_invalid_argument(
-            "Functions call each other without end: node '%s' (%s) is %d calls deep",
+            "Functions call each other recursively: node '%s' (%s) is %d calls deep",
             node->name.data, node->op->name, round + 1);
     }
   }

@@ -32,7 +32,7 @@ static const rn_func_attr_t* function_attr(const rn_node_t* node, const char* na
 static rn_status_t callee_of(rn_arena_t* arena, const rn_node_t* node, rn_func_attr_t* out) {
   if (node->op->role != RN_ROLE_FUNCTION) {
     const rn_func_attr_t* func = function_attr(node, "f");
-    if (!func) return rn_invalid_argument("Node '%s' calls no function", node->name.data);
+    if (!func) return rn_invalid_argument("Node '%s' has no function to call", node->name.data);
     *out = *func;
     return RN_OK;
   }
@@ -228,11 +228,11 @@ static rn_status_t take_results(inline_open_t* o, const inline_copy_t* copy, rn_
 static rn_status_t inline_body(inline_open_t* o, const rn_func_attr_t* func, const rn_edge_t* args,
                                int arg_count, rn_node_t* anchor, int result_count, rn_edge_t* out) {
   const rn_function_body_t* body = NULL;
-  if (!func) return rn_invalid_argument("Node '%s' calls no function", o->call->name.data);
+  if (!func) return rn_invalid_argument("Node '%s' has no function to call", o->call->name.data);
   RN_RETURN_IF_ERROR(rn_function_body(o->graph, func, &body));
   if (body->arg_count != arg_count || body->result_count != result_count)
     return rn_invalid_argument(
-        "Node '%s' (%s) gives %d arguments to function '%.*s' and takes %d results; it has %d and "
+        "Node '%s' (%s) passes %d arguments to function '%.*s' and takes %d results; it has %d and "
         "%d",
         o->call->name.data, o->call->op->name, arg_count, RN_STR_ARGS(func->name), result_count,
         (int)body->arg_count, (int)body->result_count);
@@ -240,7 +240,7 @@ static rn_status_t inline_body(inline_open_t* o, const rn_func_attr_t* func, con
     int own = rn_edge_dtype((rn_edge_t){body->args[i], 0}), given = rn_edge_dtype(args[i]);
     if (own != given)
       return rn_invalid_argument(
-          "Node '%s' (%s) gives %s to argument %d of function '%.*s', which "
+          "Node '%s' (%s) passes %s to argument %d of function '%.*s', which "
           "is %s",
           o->call->name.data, o->call->op->name, rn_dtype_name((rn_dtype_t)given), i,
           RN_STR_ARGS(func->name), rn_dtype_name((rn_dtype_t)own));
@@ -361,7 +361,7 @@ static rn_status_t open_case(inline_open_t* o, rn_edge_t* out) {
 static rn_status_t find_invariants(inline_open_t* o, const rn_func_attr_t* func,
                                    bool* is_invariant) {
   const rn_function_body_t* body = NULL;
-  if (!func) return rn_invalid_argument("Node '%s' calls no function", o->call->name.data);
+  if (!func) return rn_invalid_argument("Node '%s' has no function to call", o->call->name.data);
   RN_RETURN_IF_ERROR(rn_function_body(o->graph, func, &body));
   if (body->result_count != o->call->input_count || body->arg_count != o->call->input_count)
     return rn_invalid_argument(
@@ -409,7 +409,7 @@ static rn_status_t open_while(inline_open_t* o, rn_edge_t* out) {
   }
   RN_RETURN_IF_ERROR(scope_status(o));
   if (!first)
-    return rn_invalid_argument("Loop '%s' (%s) never changes a variable", call->name.data,
+    return rn_invalid_argument("Loop '%s' (%s) changes no variable", call->name.data,
                                call->op->name);
   RN_RETURN_IF_ERROR(inline_body(o, function_attr(call, "cond"), merges, count, first, 1, &cond));
   if (rn_edge_dtype(cond) != RN_BOOL) {

@@ -10,9 +10,9 @@ static rn_status_t check_edges(rn_graph_t* graph, const char* what, const rn_edg
   for (int i = 0; i < count; ++i) {
     if (may_lack && !edges[i].node) continue;
     if (!edges[i].node)
-      return rn_invalid_argument("rn_gradients: %s number %d is no edge", what, i);
+      return rn_invalid_argument("rn_gradients: %s number %d is not an edge", what, i);
     if (edges[i].node->graph != graph)
-      return rn_invalid_argument("rn_gradients: '%s' is of another graph",
+      return rn_invalid_argument("rn_gradients: '%s' belongs to another graph",
                                  edges[i].node->name.data);
     if (edges[i].index < 0 || edges[i].index >= edges[i].node->output_count)
       return rn_invalid_argument("rn_gradients: '%s' has no output %d", edges[i].node->name.data,

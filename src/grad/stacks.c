@@ -105,10 +105,9 @@ rn_status_t rn_stacks_check(const rn_walk_t* walk) {
     bool is_one = pair->pushes == 1 && pair->pops == 1;
     bool is_beside = pair->push_nest && pair->pop_nest && pair->push_nest != pair->pop_nest;
     if (is_one && is_beside) continue;
-    return rn_unimplemented(
-        "Gradients cannot follow stack '%s' from '%s' to '%s': %s", pair->stack->name.data,
-        pair->push->name.data, pair->pop->name.data,
-        is_one ? "they are not in two loops beside each other" : "several nodes push or pop");
+    return rn_unimplemented("Gradients cannot follow stack '%s' from '%s' to '%s': %s",
+                            pair->stack->name.data, pair->push->name.data, pair->pop->name.data,
+                            is_one ? "they are not in sibling loops" : "several nodes push or pop");
   }
   return RN_OK;
 }

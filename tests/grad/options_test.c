@@ -342,7 +342,7 @@ OPTION_TEST(AcrossTheBorder) {
   t_t t = begin();
   rn_edge_t x = rn_Enter(t.s, REAL_OF(t.s, 3), "one"), y = rn_Enter(t.s, REAL_OF(t.s, 4), "other");
   cr_expect_str_eq(message_of(&t, rn_Neg(t.s, y), x),
-                   "Gradients cross the border of a loop: 'Neg' is in frame 'other', 'Enter' in "
+                   "Gradients cross the boundary of a loop: 'Neg' is in frame 'other', 'Enter' in "
                    "frame 'one'");
   end(&t);
 }
