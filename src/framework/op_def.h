@@ -34,11 +34,10 @@ typedef struct rn_attr_def_t {
   bool is_list;
   bool has_default;
   bool has_minimum;
-  int64_t minimum;  // of an int, or of the length of a list
+  int32_t allowed_count;  // 0 if all values are allowed; fills a gap
+  int64_t minimum;        // of an int, or of the length of a list
   rn_attr_value_t default_value;
   // Allowed values, in the order of the definition: types (kind TYPE) or strings (kind STRING).
-  // Count 0 allows all.
-  int32_t allowed_count;
   const rn_dtype_t* allowed_types;
   const char* const* allowed_strings;
   rn_dtypes_t allowed_set;  // allowed_types as a set
