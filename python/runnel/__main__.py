@@ -23,11 +23,11 @@ def _complain(text):
 
 
 def _print(text):
-    """Prints to stdout; a reader that closed the pipe, like `head`, is no error."""
+    """Prints to stdout. Ignores a reader that closed the pipe, as `head` does."""
     try:
         print(text, flush=True)
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for the flush at exit
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # so the flush at exit succeeds
 
 
 def _version():

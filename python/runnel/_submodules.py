@@ -62,7 +62,7 @@ class _Given:
 
     def exec_module(self, module):
         if self._spec is not None:
-            module.__spec__ = self._spec  # it stays the module that it was
+            module.__spec__ = self._spec  # the module keeps the spec of its own path
 
 
 def install():

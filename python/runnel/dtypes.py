@@ -18,7 +18,7 @@ class DType:
         return super().__new__(cls) if name is not None else as_dtype(type_enum)
 
     def __init__(self, number, name=None, numpy_name=None):
-        if name is None:  # the existing object of that number
+        if name is None:  # __new__ returned the existing object of that number
             return
         self._number = number
         self._name = name
@@ -324,7 +324,7 @@ def _to_array(value, number):
             if bad is None:
                 raise ValueError("None values not supported.")
             if number and _by_number[number].is_integer and all(hasattr(item, "__index__") for item in flat):
-                return np.array([item.__index__() for item in flat]).reshape(array.shape)  # Dimensions
+                return np.array([item.__index__() for item in flat]).reshape(array.shape)  # such as Dimensions
             raise TypeError("Failed to convert object of type %s to Tensor. Contents: %r. Consider "
                             "casting elements to a supported type." % (type(value), value))
     return array

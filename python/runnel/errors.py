@@ -119,7 +119,7 @@ def error_code_from_exception_type(cls):
 
 
 _NODE = re.compile(r"\{\{(?:function_)?node ([^}]+)\}\}")
-_PORT = re.compile(r"_(?:retval|arg)_(.+)_\d+_\d+$")  # of a tensor that is fetched or fed
+_PORT = re.compile(r"_(?:retval|arg)_(.+)_\d+_\d+$")  # node of a fetched or fed tensor
 
 
 def make_error(code, message, graph=None):

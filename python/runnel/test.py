@@ -280,7 +280,7 @@ class TestCase(unittest.TestCase):
         framework._stack.graphs.clear()
         framework._core.set_current(False)
         framework.reset_default_graph()
-        if in_graph:  # of a program that executes eagerly: so it is in the new one
+        if in_graph:  # the program executes eagerly but was inside a graph: continue in the new graph
             framework._core.set_current(framework._default_graph)
         if framework.executing_eagerly():
             from runnel.eager import context as eager
@@ -435,7 +435,7 @@ class TestCase(unittest.TestCase):
             a = a.astype(np.float32)
         if b.dtype.name == "bfloat16":
             b = b.astype(np.float32)
-        if np.ndim(rtol) or np.ndim(atol):  # one for each element, which NumPy's message has no words for
+        if np.ndim(rtol) or np.ndim(atol):  # a tolerance per element, which NumPy's message cannot show
             self.assertTrue(np.allclose(b, a, rtol=rtol, atol=atol, equal_nan=True), msg or "%s and %s are not close" % (a, b))
         else:
             np.testing.assert_allclose(b, a, rtol=rtol, atol=atol, err_msg=msg or "", equal_nan=True)
@@ -464,7 +464,7 @@ class TestCase(unittest.TestCase):
         if a.dtype.kind in "fc" and b.dtype.kind in "fc":
             same = np.logical_or(same, np.logical_and(np.isnan(a), np.isnan(b)))
         if not np.all(same):
-            if a.dtype.kind != b.dtype.kind and {a.dtype.kind, b.dtype.kind} <= set("USO"):  # texts, as bytes
+            if a.dtype.kind != b.dtype.kind and {a.dtype.kind, b.dtype.kind} <= set("USO"):  # compare strings as bytes
                 a, b = ([x.encode() if isinstance(x, str) else x for x in array.ravel().tolist()] for array in (a, b))
             np.testing.assert_array_equal(a, b, err_msg=msg or "")
 
@@ -528,7 +528,7 @@ class TestCase(unittest.TestCase):
         """Asserts that a message equals another message or its text form."""
         expected = expected_message_maybe_ascii
         if isinstance(expected, (str, bytes)):
-            if hasattr(message, "DESCRIPTOR") and type(message).__module__.endswith("_pb2"):  # of another library
+            if hasattr(message, "DESCRIPTOR") and type(message).__module__.endswith("_pb2"):  # a message of the protobuf package
                 from google.protobuf.text_format import Parse
             else:
                 from runnel.core.text_format import Parse
@@ -550,7 +550,7 @@ class TestCase(unittest.TestCase):
         return self.assertRaisesWithPredicateMatch(
             exception_type, r"Incompatible shapes|Dimensions must be equal|required broadcastable shapes")
 
-    # Those of absl's test cases
+    # Methods that absl's test cases have
 
     def assertLen(self, container, expected_len, msg=None):
         self.assertEqual(len(container), expected_len, msg)

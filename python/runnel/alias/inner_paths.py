@@ -204,7 +204,7 @@ python.tpu.tensor_tracer: estimator.estimator_names
     _path, _, _modules = _row.partition(":")
     _PATHS[_path] = _modules.split()
 
-# Folders of what Runnel lacks: packages import from them, and work as long as they do not use it.
+# Folders of modules that Runnel lacks. Packages that import from them work as long as they do not call what they import.
 _ABSENT_FOLDERS = tuple("""core.kernels core.kernels.boosted_trees core.protobuf.tpu python.autograph python.autograph.converters
 python.autograph.core python.autograph.impl python.autograph.pyct python.autograph.pyct.common_transformers
 python.autograph.pyct.static_analysis python.autograph.utils python.distribute.cluster_resolver python.keras.saving python.tpu

@@ -1,6 +1,6 @@
 """Decorators and helpers of TensorFlow's own tests (tensorflow.python.framework.test_util).
 
-Each test runs in graph mode with a graph of its own. Tests for eager execution run eagerly where they ask for it.
+Each test runs in graph mode with a graph of its own. Tests that ask for eager execution (`eager_mode`) get it.
 """
 
 import contextlib

@@ -12,7 +12,7 @@ class CompositeTensor(metaclass=_Composites):
 
 
 class TypeSpec:
-    """The base of descriptions of values; `_serialize` of a subclass returns what tells its objects apart."""
+    """The base of descriptions of values. Two are equal if a subclass's `_serialize` returns the same for both."""
 
     @property
     def value_type(self):

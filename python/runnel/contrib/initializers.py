@@ -27,7 +27,7 @@ def variance_scaling_initializer(factor=2.0, mode="FAN_IN", uniform=False, seed=
         if uniform:
             limit = math.sqrt(3.0 * factor / n)
             return random_ops.random_uniform(shape, -limit, limit, dtype, seed=seed)
-        # 1.3 makes up for the tails that are cut off.
+        # 1.3 makes up for the variance that truncation removes.
         return random_ops.truncated_normal(shape, 0.0, math.sqrt(1.3 * factor / n), dtype, seed=seed)
 
     return initializer

@@ -78,7 +78,7 @@ def _getter_of(names):
 
 
 def layer_scope(scope, default_name, inputs, reuse, **names):
-    """A context manager: a variable scope in which a core layer's variables get other names and count as the model's."""
+    """A context manager: a variable scope that renames a core layer's variables and adds them to MODEL_VARIABLES."""
     return variable_scope(scope, default_name, [inputs], reuse=reuse, custom_getter=_getter_of(names))
 
 

@@ -85,7 +85,7 @@ def embedding_rnn_seq2seq(encoder_inputs, decoder_inputs, cell, num_encoder_symb
 
 
 def _decoded(feed_previous, decode):
-    """Decodes as a bool says, or a tensor when the step runs."""
+    """Returns decode(feed_previous). If `feed_previous` is a tensor, the step chooses between both decoders."""
     if isinstance(feed_previous, bool):
         return decode(feed_previous)
     from runnel.ops.control_flow import cond

@@ -14,7 +14,7 @@ def variable(name, shape=None, dtype=None, initializer=None, regularizer=None, t
              use_resource=None, **_):
     """Returns the variable of this name, creating it if needed, in GLOBAL_VARIABLES and `collections`."""
     collections = list(collections if collections is not None else [GraphKeys.GLOBAL_VARIABLES])
-    collections = list(dict.fromkeys(collections))  # each of them once
+    collections = list(dict.fromkeys(collections))  # without duplicates
     from runnel.ops.variable_scopes import get_variable
     getter = get_variable
     if custom_getter is not None:

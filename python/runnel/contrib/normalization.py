@@ -37,7 +37,7 @@ class _Parameters:
 
 
 def _is_true(value):
-    """Returns True, False, or None if only a step can tell."""
+    """Returns True, False, or None if the value is known only when a step runs."""
     return constant_value(value) if hasattr(value, "op") else bool(value)
 
 
@@ -63,7 +63,7 @@ def _with_updates(outputs, moving, moments, decay, zero_debias, is_training, upd
 def _fused(inputs, decay, center, scale, epsilon, param_initializers, param_regularizers,
            updates_collections, is_training, variables_collections, trainable, data_format,
            zero_debias_moving_mean):
-    """Normalizes with the fused op, for which rows are images of one pixel."""
+    """Normalizes with the fused op. It takes images, so rows become images of one pixel."""
     original, rank = inputs, inputs.shape.ndims
     is_first = data_format == "NCHW"
     if rank == 2:
@@ -117,7 +117,7 @@ def _by_layer(inputs, scope, reuse, fused, decay, center, scale, epsilon, param_
 def _by_moments(inputs, decay, center, scale, epsilon, param_initializers, updates_collections,
                 is_training, variables_collections, trainable, batch_weights, is_first,
                 zero_debias_moving_mean):
-    """Normalizes with weighted examples, or with updates that the core layer lacks."""
+    """Normalizes with operations of its own, for weighted examples and for updates that the core layer does not have."""
     rank = inputs.shape.ndims
     axis = 1 if is_first else rank - 1
     shape = inputs.shape[axis:axis + 1]

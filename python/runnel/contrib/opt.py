@@ -9,19 +9,19 @@ from runnel.train.optimizers import AdamOptimizer, MomentumOptimizer
 
 
 class DecoupledWeightDecayExtension:
-    """A base beside an optimizer: variables shrink by a fraction before each update."""
+    """A mixin for optimizers: multiplies variables by 1 - `weight_decay` before each update."""
 
     def __init__(self, weight_decay, **kwargs):
         self._weight_decay, self._decayed = weight_decay, None
         super().__init__(**kwargs)
 
     def minimize(self, *args, decay_var_list=None, **kwargs):
-        """Like Optimizer.minimize; only `decay_var_list` shrinks, by default all variables."""
+        """Like Optimizer.minimize; `decay_var_list` has the variables to decay, by default all."""
         self._decayed = None if decay_var_list is None else {v.name for v in decay_var_list}
         return super().minimize(*args, **kwargs)
 
     def apply_gradients(self, grads_and_vars, *args, decay_var_list=None, **kwargs):
-        """Like Optimizer.apply_gradients; only `decay_var_list` shrinks, by default all variables."""
+        """Like Optimizer.apply_gradients; `decay_var_list` has the variables to decay, by default all."""
         if decay_var_list is not None:
             self._decayed = {v.name for v in decay_var_list}
         grads_and_vars = list(grads_and_vars)

@@ -105,7 +105,7 @@ def _typical_norm(norm, std_factor, decay, global_step, epsilon, name):
     """Returns (largest usual norm, mean of the logarithms of the norms)."""
     with variable_scope(name, "AdaptiveMaxNorm", [norm]):
         log_norm = raw_ops.Log(x=norm + epsilon)
-        if global_step is not None:  # the first steps count for more
+        if global_step is not None:  # the average moves faster in the first steps
             n = math_ops.cast(global_step, "float32")
             decay = raw_ops.Minimum(x=decay, y=n / (n + 1.0))
 

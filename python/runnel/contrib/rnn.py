@@ -58,7 +58,7 @@ class EmbeddingWrapper(_Around):
         self._shape, self._initializer = [embedding_classes, embedding_size], initializer
 
     def call(self, inputs, state):
-        bound = 3 ** 0.5  # variance 1
+        bound = 3 ** 0.5  # the uniform distribution over [-bound, bound] has variance 1
         initializer = (self._initializer or get_variable_scope().initializer
                        or init_ops.random_uniform_initializer(-bound, bound))
         embedding = get_variable("embedding", self._shape, initializer=initializer,
@@ -160,7 +160,7 @@ class LayerNormBasicLSTMCell(RNNCell):
 
 
 class LSTMBlockCell(LSTMCell):
-    """An LSTM with the variable names of the fused cell; its steps are fused when they run."""
+    """An LSTM with the variable names of stock's fused cell. The planner fuses its steps."""
 
     def __init__(self, num_units, forget_bias=1.0, cell_clip=None, use_peephole=False, dtype=None,
                  reuse=None, name="lstm_cell"):

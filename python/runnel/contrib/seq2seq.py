@@ -43,7 +43,7 @@ def sequence_loss(logits, targets, weights, average_across_timesteps=True, avera
         for axis, averages, sums in ((0, average_across_batch, sum_over_batch),
                                      (1, average_across_timesteps, sum_over_timesteps)):
             if averages or sums:
-                # The batch is gone when time comes after it.
+                # If the batch dimension was reduced before, time is dimension 0.
                 at = axis if losses.shape.ndims == 2 else 0
                 counts = weights if averages else math_ops.cast(math_ops.not_equal(weights, 0), losses.dtype)
                 losses = math_ops.reduce_sum(losses, [at]) / (math_ops.reduce_sum(counts, [axis]) + 1e-12)

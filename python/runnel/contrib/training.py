@@ -1,4 +1,4 @@
-"""tf.contrib.training: hyperparameters, and what is part of the core now."""
+"""tf.contrib.training: hyperparameters, and names that moved to the core API."""
 
 import json
 import re

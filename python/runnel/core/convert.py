@@ -184,8 +184,8 @@ def evaluated_value(tensor):
     return tensor.numpy() if tensor.op is None else tensor._constant_value()
 
 
-# Ops that constant_value looks through: those stock's does, because what is checked while a graph is built, and what when it
-# runs, follows from that.
+# Ops whose constant values constant_value computes: the same as in stock, because a shape or value that is known while the
+# graph is built is checked then, and any other only in a step.
 _SEEN_THROUGH = frozenset("Range Cast Concat ConcatV2 Pack Unpack Split Fill Equal NotEqual StopGradient Identity".split())
 
 

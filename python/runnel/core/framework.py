@@ -716,7 +716,7 @@ def _to_operation(value):
         return value
     if isinstance(value, Tensor):
         return value.op
-    change = getattr(value, "_parent_op", None)  # an updated variable: the update
+    change = getattr(value, "_parent_op", None)  # of a variable after an update: the operation that updates it
     if isinstance(change, Operation):
         return change
     element = getattr(value, "_as_graph_element", None)
@@ -764,7 +764,7 @@ class _DefaultGraph:
 
     def __exit__(self, *exc):
         graphs = _stack.graphs
-        if graphs:  # a test's setUp empties it
+        if graphs:  # empty if a test's setUp cleared it meanwhile
             if graphs[-1] is not self._graph:
                 raise AssertionError("Nesting violated for default stack of graphs")
             graphs.pop()
@@ -780,7 +780,7 @@ def get_default_graph():
     """Returns the graph in which this thread creates operations."""
     graph = _core.current()
     if graph is None:
-        # Eager code may still build graphs by hand.
+        # A program that executes eagerly may still build a graph.
         global _default_graph
         if _default_graph is None:
             _default_graph = Graph()
@@ -824,7 +824,7 @@ class name_scope:  # noqa: N801
 
     @property
     def name(self):
-        """The name that was given."""
+        """The name that the caller gave."""
         return self._name
 
     def __enter__(self):
@@ -909,7 +909,7 @@ def container(container_name):
 
 
 def init_scope():
-    """A context manager that leaves control flow and functions."""
+    """A context manager for operations outside of the current conditional, loop and function."""
     graph = _core.current()
     while graph is not None and graph._building_function and (
             graph.outer_graph is not None or _eager_enabled):

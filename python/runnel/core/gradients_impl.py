@@ -110,13 +110,13 @@ def gradients(ys, xs, grad_ys=None, name="gradients", colocate_gradients_with_op
             _say_why(graph, str(other))
             raise
         loop = _loop_of(graph._get_control_flow_context(), y_edges)
-        if loop is not None:  # a branch captures them itself
+        if loop is not None:  # a branch needs no note: it captures them itself
             loop.note_results(rows, x_edges)
     return [IndexedSlices(*row) if isinstance(row, tuple) else row for row in rows]
 
 
 def _say_why(graph, message):
-    """Raises the error that the program registered for a gradient it forbids."""
+    """If a PreventGradient node stopped the gradient, raises an error with that node's message."""
     found = re.match(r"No gradient defined for op: PreventGradient\b.*\n\t node '([^']*)'", message)
     if found:
         op = graph.get_operation_by_name(found.group(1))
@@ -213,7 +213,7 @@ class RegisterGradient:
 def _apply(function, op, grads, walk):
     """Calls a gradient function. Returns None, a tensor, or the parts of an IndexedSlices for each input.
 
-    In a loop it builds in the backward loop.
+    If `op` is in a loop, the function builds its operations in the backward loop.
     """
     parts = [part for grad in grads for part in (grad if isinstance(grad, tuple) else (grad,))]
     grads = [IndexedSlices(*grad) if isinstance(grad, tuple) else grad for grad in grads]

@@ -329,7 +329,7 @@ def _check_bound(meta, key, input_map):
 def _restore_collections(graph, meta, scope, unbound_key, predicate):
     version = re.match(r"(\d+)\.(\d+)", meta.meta_info_def.tensorflow_version or "")
     has_trainable = version is None or tuple(map(int, version.groups())) >= (1, 9)
-    # The trainable ones first: in older files only the collection says which they are.
+    # TRAINABLE_VARIABLES first: in files from before 1.9, only this collection says which variables are trainable.
     keys = sorted(meta.collection_def, key=lambda k: (k != GraphKeys.TRAINABLE_VARIABLES, k))
     made = {}
     for key in keys:

@@ -284,7 +284,7 @@ class Message:
         elif field.label == "m":
             values[name] = _Map(field)
         elif field.type == "message":
-            # Absent until something is set in it: see _present.
+            # The field counts as absent until something is set in the message: see _present.
             values[name] = message_class(field.type_name)()
         else:
             return field.default()

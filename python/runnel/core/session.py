@@ -88,7 +88,7 @@ class _Plan:
         self.build = self._compile(fetches)
 
     def _element(self, element):
-        """Returns the function that takes the results of a step to the value of one tensor or operation."""
+        """Returns a function that picks the value of one tensor or operation from the results of a step."""
         if isinstance(element, Operation):
             if element not in self.places:
                 self.places[element] = None

@@ -162,7 +162,7 @@ class Dataset:
         return Dataset(variant, f.structure, f.dtypes, f.shapes)
 
     def _trace(self, fn, stem, before=()):
-        """Traces `fn` of an element as a function of its components."""
+        """Traces `fn`, a function of an element, as a library function of the element's components."""
         specs = list(before) + list(zip(self._types, self._shapes))
 
         def flat_fn(*flat):
@@ -425,7 +425,7 @@ class Dataset:
         return make_one_shot_iterator(self)
 
     def make_initializable_iterator(self, shared_name=None):
-        """Returns an iterator whose `initializer` starts it, as often as it runs."""
+        """Returns an iterator that `initializer` starts, or restarts, each time it runs."""
         return make_initializable_iterator(self, shared_name)
 
     def __iter__(self):
@@ -477,7 +477,7 @@ class _Windows(Dataset):
 
 
 def _ragged_rows(structure, given):
-    """Creates a dataset of the rows of tensors of which some are ragged: a row number, mapped to its rows."""
+    """Creates a dataset of the rows of tensors, some of them ragged, by mapping each row number to the rows."""
     from runnel.ragged.ragged_tensor import as_ragged_or_tensor
     parts = [as_ragged_or_tensor(x) for x in given]
     if any(getattr(x, "ragged_rank", 1) > 1 for x in parts):

@@ -106,7 +106,7 @@ def _new_iterator(types, shapes, shared_name):
 
 
 def make_initializable_iterator(dataset, shared_name=None):
-    """Returns an iterator whose `initializer` starts it, as often as it runs."""
+    """Returns an iterator that `initializer` starts, or restarts, each time it runs."""
     if executing_eagerly():
         raise RuntimeError("dataset.make_initializable_iterator is not supported when eager execution "
                            "is enabled. Use `for element in dataset` instead.")

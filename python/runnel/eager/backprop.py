@@ -82,7 +82,7 @@ def _inside(x):
     return x
 
 
-_PASSAGES = frozenset(("Enter", "RefEnter", "Switch", "RefSwitch"))  # into loops and branches
+_PASSAGES = frozenset(("Enter", "RefEnter", "Switch", "RefSwitch"))  # nodes that bring values into loops and branches
 
 
 def _reads_reference(op):
@@ -106,13 +106,13 @@ class GradientTape:
     def __init__(self, persistent=False, watch_accessed_variables=True):
         self._persistent = persistent
         self._watch_accessed_variables = watch_accessed_variables
-        self._tape = None  # of the library
+        self._tape = None  # the tape in C; None in graph mode
         self._graph_mode = False
         self._recording = False
         self._used = False
         self._variables = []
         self._watched = []  # tensors of a graph
-        self._spans = []    # [graph, first, end]: operations that were built meanwhile; end None: so far
+        self._spans = []    # [graph, first, end] of operations built while recording; end is None while it goes on
 
     # Recording
 
@@ -132,7 +132,7 @@ class GradientTape:
         if self._tape is not None:
             self._tape.resume()
         elif not self._graph_mode:
-            # A tape that is used once forgets itself afterwards: see gradient().
+            # The C tape is always persistent; gradient() discards it if this tape is not.
             self._tape = _core.Tape(True)
         if self._graph_mode:
             graph = framework.get_default_graph()
@@ -260,7 +260,7 @@ class GradientTape:
         return [IndexedSlices(g[0], g[1], g[2]) if isinstance(g, tuple) else g for g in found]
 
     def _read(self, variable):
-        """Reads a target that is a variable; the read counts as recorded."""
+        """Reads a target that is a variable, and records the read even after the recording has ended."""
         if self._recording:
             return variable.value()
         self._push()
@@ -270,7 +270,7 @@ class GradientTape:
             self._pop()
 
     def _graph_gradients(self, ys, sources, given, missing):
-        if given is None and any(y.dtype.is_complex for y in ys):  # tf.gradients needs to know
+        if given is None and any(y.dtype.is_complex for y in ys):  # tf.gradients requires grad_ys for complex ys
             given = [raw_ops.OnesLike(x=y) for y in ys]
         recorded, stops = self._recorded(ys)
         xs = [_inside(s) for s in sources]
@@ -282,7 +282,7 @@ class GradientTape:
         return found
 
     def _recorded(self, ys):
-        """Returns the operations that were built while the tape recorded, and the tensors they take from others.
+        """Returns the operations built while the tape recorded, and the tensors that they read from other operations.
 
         To the tape those tensors are constants, unless they are sources.
         """
@@ -297,7 +297,7 @@ class GradientTape:
             for x in todo.pop().inputs:
                 if x.op in recorded or x.name in seen:
                     continue
-                if x.op.type in _PASSAGES or _reads_reference(x.op):  # made earlier
+                if x.op.type in _PASSAGES or _reads_reference(x.op):  # built before the recording, but part of it
                     recorded.add(x.op)
                     todo.append(x.op)
                 else:
@@ -436,7 +436,7 @@ def recompute_grad(f):
     def inner(*args):
         def grad(*dys, variables=None):
             found = list(variables or ())
-            own = nest.map_structure(_once_more, list(args))  # may contain duplicates
+            own = nest.map_structure(_once_more, list(args))  # copies, because `args` may contain a tensor twice
             with GradientTape() as tape:
                 tape.watch(own)
                 again = f(*own)

@@ -20,7 +20,7 @@ def _text(tensor, function):
         return "<unprintable>"
     value = tensor._value()
     if not isinstance(value, bytes) and not value.shape:
-        function = str  # a number without its type name
+        function = str  # repr() of a NumPy scalar would show its type
     text = function(value)
     return "\n" + text if "\n" in text else text
 
@@ -190,7 +190,7 @@ _seeds = random.Random()
 
 
 def set_seed(seed):
-    """Sets the seed of what follows. Random generators in use start anew."""
+    """Sets the seed for the operations that follow. Random generators in use restart."""
     global _seed, _seeds
     _seed = seed
     _seeds = random.Random(seed)

@@ -219,7 +219,7 @@ class Function:
         if not framework.executing_eagerly():
             return _inlined(self._python_function, args, kwargs)
         if not kwargs and self.input_signature is None and all(isinstance(x, framework.Tensor) for x in args):
-            # The common case, without looking into structures.
+            # The common case, tensors only: no need to flatten nested arguments.
             key = tuple([(x._dtype_number, x._dims()) for x in args])
             concrete = self._by_tensors.get(key)
             if concrete is None:
@@ -228,9 +228,9 @@ class Function:
         else:
             concrete, tensors = self._concrete(args, kwargs)
         if (concrete.has_effects or concrete.has_rules) and self._is_taped():
-            # The gradient of a call runs parts of it again: random numbers would be others, and
-            # variables would change twice. A tape of its single operations does not; and it alone can
-            # call the client's own gradient functions.
+            # Under a tape, run the function op by op. The gradient of a call runs parts of it again: it
+            # would draw other random numbers and update variables twice. Also, only a tape of single ops
+            # calls the gradient functions of tf.custom_gradient.
             return self._python_function(*args, **kwargs)
         return concrete(tensors)
 

@@ -34,11 +34,11 @@ class _Level:
     """The units of one context in program order."""
 
     def __init__(self):
-        self._numbers = {}  # unit -> its place
+        self._numbers = {}  # unit -> its position in program order
         self._writes = {}   # resource -> the last unit that changes it
-        self._reads = {}    # resource -> units that read it since
-        self._effects = {}  # units with effects that no other such unit waits for yet
-        self._open_reads = {}  # unit -> resources; units that read and that no unit with effects waits for
+        self._reads = {}    # resource -> the units that have read it since
+        self._effects = {}  # units with side effects that no later unit with side effects waits for
+        self._open_reads = {}  # unit -> resources that it reads; only units that no unit with side effects waits for
 
     def place(self, unit, touched):
         """Adds `unit`, or what it additionally touches ({resource: whether it only reads}).
@@ -64,11 +64,11 @@ class _Level:
         return waits
 
     def effects(self):
-        """Returns units that are done when all side effects are."""
+        """Returns the last units with side effects: once they are done, all side effects are."""
         return list(self._effects)
 
     def effects_and_reads(self, only_changed=False):
-        """Like effects, with the units after which nothing more is read.
+        """Like effects, and also returns the last units that read.
 
         `only_changed` limits those to the resources that this level changes.
         """
@@ -97,7 +97,7 @@ class _Cond:
 
     def __init__(self, context):
         self._pred = context.pred.op
-        self._switch = context.pivot.op.inputs[0].op  # of the predicate by itself
+        self._switch = context.pivot.op.inputs[0].op  # the Switch of the predicate
         self._outer_context = context.outer_context
         self._branches = {}  # number -> (context, level)
         self._done = None
@@ -106,14 +106,14 @@ class _Cond:
         return self._branches.setdefault(context.branch, (context, _Level()))[1]
 
     def note(self, unit, has_effects):
-        """Is called for every unit of its levels."""
+        """Called for each unit of its levels. A conditional ignores it."""
 
     def delay(self, ops):
         self._pred._add_control_inputs(ops)
         self._switch._add_control_inputs(ops)
 
     def close(self):
-        """Connects the inside once everything is built."""
+        """Called once everything inside is built. A conditional has nothing to connect."""
 
     def done(self):
         if self._done is None:
@@ -139,7 +139,7 @@ class _Loop:
     def __init__(self, context):
         self._context = context
         self._level = _Level()
-        self._test = {}  # units with effects in the function that says whether to go on
+        self._test = {}  # units with side effects in the loop condition
 
     def level(self, context):
         return self._level
@@ -156,7 +156,7 @@ class _Loop:
         return [x.op for x in self._context.loop_exits]
 
     def close(self):
-        """Makes the loop's end wait for the side effects of its last test, and each iteration for those of the one before."""
+        """Makes the loop's end wait for the side effects of the last condition, and each iteration for those of the previous one."""
         self._context.pivot.op._add_control_inputs(_done(self._test))
         ends = _done(self._level.effects_and_reads(only_changed=True))
         for exit_ in self._context.loop_exits:
@@ -257,7 +257,7 @@ def _touched_by(op):
             _find_roots(x, roots)
     inside = op._get_control_flow_context() is not None
     if inside and any(x.op.type.startswith(("TensorArray", "Stack")) for x in roots.values()):
-        return {}  # the values that these pass on keep them in order
+        return {}  # their flow values order these operations
     touched = dict.fromkeys(roots, not stateful or op.type in READS)
     is_random = "random" in op.type.lower() or op.type in _RANDOM
     if stateful and (op.type in _STATEFUL_CALLS or not (roots or is_random)):

@@ -67,7 +67,7 @@ def make_vjp(f, params=None, persistent=True):
             raise ValueError("The gradient can only be computed of positional arguments; got %s." % list(kwargs))
         places = list(range(len(args))) if positions is None else positions
         given = list(args)
-        for i in places:  # one tensor may stand for several arguments
+        for i in places:  # copies, because one tensor may be passed for several arguments
             given[i] = raw_ops.Identity(input=convert_to_tensor(given[i]))
         sources = [given[i] for i in places]
         with GradientTape(persistent=persistent) as tape:

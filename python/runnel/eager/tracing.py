@@ -13,8 +13,8 @@ from runnel.core.framework import Graph, executing_eagerly, get_default_graph
 from runnel.eager.effect_order import EffectOrder
 
 _numbers = itertools.count()
-_library = None  # in eager execution: the graph that holds the functions, besides the context
-_shared: set = set()  # names of those that the context has
+_library = None  # in eager execution: the graph that also holds the eager context's functions
+_shared: set = set()  # names of the functions that the eager context has
 
 
 def _eager_library():
@@ -55,9 +55,9 @@ class _Body(Graph):
     def __init__(self, outer):
         super().__init__()
         self.outer = outer
-        self.captured = []  # tensors of the graph around
-        self.standing = []  # what stands for them here
-        self._inner = {}    # id of a tensor -> what stands for it
+        self.captured = []  # tensors of the surrounding graph
+        self.standing = []  # the arguments of this graph that stand for them
+        self._inner = {}    # id of a captured tensor -> the argument that stands for it
         self.arguments = []
         self.seed = outer.seed
         self._building_function = True
@@ -102,7 +102,7 @@ class Traced:
         self.structure = structure
         self.dtypes = [x.dtype for x in results]
         self.shapes = [x.shape for x in results]
-        self.has_effects = has_effects  # known if they are in order
+        self.has_effects = has_effects  # known only if traced with `in_order`
 
     @property
     def attr(self):
@@ -132,7 +132,7 @@ def trace(fn, specs, stem, in_order=False):
         flat = [x if x.graph is body else body._take(x) for x in flat]
         if order.last:
             flat = order.after_all(flat or [convert_to_tensor(False)])
-        # An argument may be a result only by way of a node.
+        # A function cannot return an argument directly.
         flat = [raw_ops.Identity(input=x) if x.op.type == "Placeholder" else x for x in flat]
     name = "%s_%d" % (stem, next(_numbers))
     for definition in _core.functions_of(body):

@@ -99,7 +99,7 @@ class TensorTracer:
 
 
 class _NotHere:
-    """The base of models as functions, which are not supported."""
+    """Stands for the classes that export estimators as functions, which is not supported."""
 
     def __init__(self, *args, **kwargs):
         raise NotImplementedError("Exporting estimators as functions is not supported")

@@ -315,7 +315,7 @@ class IndicatorColumn(Dense, collections.namedtuple("IndicatorColumn", "categori
         depth = self.variable_shape[-1].value
         if weights is not None:
             weighted = sparse_ops.sparse_merge(sp_ids=ids, sp_values=weights, vocab_size=int(depth))
-            # Ids that stand for nothing (-1) lie before the first column: the slice leaves them out.
+            # A missing id is -1, which is before the first column, so the slice leaves it out.
             weighted = sparse_ops.sparse_slice(weighted, [0, 0], weighted.dense_shape)
             return _ops.ScatterNd(weighted.indices, weighted.values, weighted.dense_shape)
         dense = sparse_ops.sparse_tensor_to_dense(ids, default_value=-1)

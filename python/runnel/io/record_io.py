@@ -84,7 +84,7 @@ class TFRecordWriter:
             try:
                 self._put(b"" if self._zip is None else self._zip.flush(), flushes=True)
             finally:
-                with contextlib.suppress(OSError):  # reported already
+                with contextlib.suppress(OSError):  # the flush above has reported the error
                     self._file.close()
 
     def __enter__(self):

@@ -9,7 +9,7 @@ from runnel.ops import array_ops, math_ops
 _floatx = "float32"
 _epsilon = 1e-7
 _eager_phase = False
-_manual = False  # whether programs give variables their first values
+_manual = False  # whether the program, instead of the model, initializes variables
 
 
 class _State:
@@ -19,7 +19,7 @@ class _State:
         self.session = None
         self.phase = None
         self.ready = set()  # variables that have a value
-        self.counts = {}  # of names that were given
+        self.counts = {}  # prefix of layer names -> the last number used
 
 
 def _state():
@@ -67,7 +67,7 @@ def clear_session():
 
 
 def learning_phase():
-    """Returns a scalar bool: whether the step trains. `fit` feeds True; in eager execution it tells each layer."""
+    """Returns a scalar bool: whether the step trains. `fit` feeds True; in eager execution it passes `training` to each layer."""
     if executing_eagerly():
         return _eager_phase
     state = _state()

@@ -87,7 +87,7 @@ def _looped(step, flat, states, mask, go_backwards, zero_output, length):
     if mask is not None:
         masks = tf.TensorArray(tf.bool, size=count, tensor_array_name="mask_ta").unstack(
             tf.reverse(mask, [0]) if go_backwards else mask)
-    # What an output looks like is seen by one step outside of the loop.
+    # One step outside of the loop shows the structure, types and shapes of the outputs.
     sample, _ = step([part[0] for part in flat], states)
     results = tuple(tf.TensorArray(part.dtype, size=count, element_shape=part.shape,
                                    tensor_array_name="output_ta_%d" % i)

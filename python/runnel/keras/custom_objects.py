@@ -2,7 +2,7 @@
 
 import contextlib
 
-_OBJECTS = {}  # name -> class or function, for the whole program: that is what the functions below are about
+_OBJECTS = {}  # name -> class or function; Keras defines one registry per process
 
 
 def get_custom_objects():

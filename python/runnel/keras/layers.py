@@ -102,7 +102,7 @@ class Layer(_base.Layer):
 
 
 def _graph_for(inputs):
-    """A context manager: in eager execution, the graph of inputs without values; else nothing."""
+    """A context manager that, in eager execution, enters the graph of symbolic inputs; otherwise it does nothing."""
     if executing_eagerly():
         for x in nest.flatten(inputs):
             if isinstance(x, Tensor) and x.op is not None:

@@ -173,7 +173,7 @@ class MeanMetricWrapper(Mean):
 
 
 def _of(name, fn, label, **defaults):
-    """Makes a class of a function; `label` is its default name, `defaults` are more arguments."""
+    """Makes a metric class of a function; `label` is its default name, `defaults` are further arguments and their defaults."""
 
     def __init__(self, *args, **kwargs):
         order = ["name", "dtype"] if not defaults or "from_logits" in defaults else [*defaults, "name", "dtype"]
@@ -225,7 +225,7 @@ class RootMeanSquaredError(Mean):
 
 
 class _Confusion(Metric):
-    """Counts of right and wrong answers above thresholds; `_kinds` are those of tp, fp, tn, fn that are kept."""
+    """Counts right and wrong answers per threshold; `_kinds` says which of tp, fp, tn and fn a subclass needs."""
 
     _kinds = ()
 
@@ -330,7 +330,7 @@ class MeanIoU(Metric):
 def get(identifier, loss=None, y_pred=None):
     """Returns (name, function) of a metric; a Metric is its own function.
 
-    In graphs, names are the long ones, and "acc", as in 1.x.
+    In graphs, names are the full ones as in 1.x ("mean_squared_error"), except "acc".
     """
     if isinstance(identifier, Metric):
         return identifier.name, identifier
@@ -351,14 +351,14 @@ _SYNONYMS = {"accuracy": "acc", "acc": "accuracy", "mse": "mean_squared_error", 
 
 
 def synonym(key):
-    """Returns the name of a result in the other mode: "val_accuracy" is "val_acc" in graphs."""
+    """Returns the name that a result has in the other mode: "val_accuracy" is "val_acc" in graphs."""
     prefix = "val_" if key.startswith("val_") else ""
     other = _SYNONYMS.get(key[len(prefix):])
     return None if other is None else prefix + other
 
 
 class Figures(dict):
-    """Results by name; their other names find them as well."""
+    """A dict of results by name. A result is also found under its name in the other mode."""
 
     def __missing__(self, key):
         return dict.__getitem__(self, synonym(key) or key)
@@ -375,7 +375,7 @@ mae = MAE = _losses.mean_absolute_error
 
 
 def __getattr__(name):
-    found = None if name.startswith("_") else getattr(_losses, name, None)  # the functions of losses are metrics too
+    found = None if name.startswith("_") else getattr(_losses, name, None)  # loss functions are also metrics
     if found is None or isinstance(found, type):
         raise AttributeError("tf.keras.metrics has no %r: see doc/python_names.md" % name)
     return found

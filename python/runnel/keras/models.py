@@ -14,7 +14,7 @@ from runnel.keras.training import Trainable
 class Model(Trainable):
     """A model from inputs to outputs: Model(inputs, outputs), or a subclass with `call`."""
 
-    _is_keras = True  # it may be a layer of another
+    _is_keras = True  # a model may be a layer of another model
     _nodes = ()
 
     def __init__(self, inputs=None, outputs=None, name=None):
@@ -231,7 +231,7 @@ class Model(Trainable):
             json.dump({"class_name": type(self).__name__, "config": self.get_config(),
                        "training": getattr(self, "_training_config", None)}, file, indent=1)
 
-    # What tf.saved_model.save asks for.
+    # tf.saved_model.save calls these methods.
 
     def _saved_children(self):
         from runnel.saved_model.object_saving import held_by
@@ -239,7 +239,7 @@ class Model(Trainable):
         return rows + [("layers", self.layers), ("variables", list(self.variables)), ("trainable_variables", list(self.trainable_variables))]
 
     def _default_save_signature(self):
-        """Returns the function from the names of the inputs to those of the outputs."""
+        """Returns the signature: a function from the inputs to {name: output}."""
         from runnel.eager.def_function import Function, TensorSpec
         if self.inputs is None:
             return {}
@@ -254,7 +254,7 @@ class Model(Trainable):
         return Function(serving_default, specs)
 
     def _save_twin(self, path):
-        """Writes an equal model that has a graph."""
+        """Builds a copy of the model in a new graph, and saves the copy."""
         from runnel.core.framework import Graph
         if self.inputs is None:
             raise NotImplementedError("Only a Sequential or a Model(inputs, outputs) can be saved to a file. Use save_weights instead.")
@@ -353,7 +353,7 @@ class Sequential(Model):
 
     def __init__(self, layers=None, name=None):
         super().__init__(name=name or "sequential")
-        self._waiting = []  # layers before the shape of the input is known
+        self._waiting = []  # layers added before the shape of the input is known
         for layer in layers or []:
             self.add(layer)
 
@@ -392,7 +392,7 @@ class Sequential(Model):
         return inputs
 
     def _build_for(self, shape, dtype=None):
-        """Builds a model whose first layer has no shape, with that of the data."""
+        """Builds a model whose first layer has no input shape, with the shape of the data."""
         if self.inputs is None:
             self._begin(_layers.Input(tuple(shape), dtype=dtype))
 
@@ -475,7 +475,7 @@ def load_model(filepath, custom_objects=None, compile=True):  # noqa: A002
     order = list(model.weights)
     names = [v.name.split(":")[0] for v in order]
     known = reader.get_variable_to_shape_map()
-    if not all(name in known for name in names):  # names were made unique: the order is the same
+    if not all(name in known for name in names):  # the new variables got suffixes that make names unique
         prefixes = sorted(known)
         names = _by_shape(order, prefixes, known)
     model.set_weights([reader.get_tensor(name) for name in names])

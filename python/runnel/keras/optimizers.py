@@ -1,6 +1,6 @@
 """tf.keras.optimizers: optimizers by name, with Keras's arguments.
 
-Each creates one of tf.train's kind (`build`) when it is first used.
+Each creates an optimizer of tf.train (`build`) when it is first used.
 """
 
 from runnel import raw_ops
@@ -168,7 +168,7 @@ class Optimizer:
         return self._steps
 
     def _rate(self):
-        """Returns the learning rate: a variable, or a function that returns that of the next step."""
+        """Returns the learning rate: a variable, or a function that returns the rate of the next step."""
         if callable(self._rate_value):
             return lambda: self._rate_value(self.iterations)
         if self._decay:
@@ -176,7 +176,7 @@ class Optimizer:
         return self.learning_rate
 
     def build(self):
-        """Creates the optimizer of tf.train's kind in the current graph."""
+        """Creates the tf.train optimizer in the current graph."""
         raise NotImplementedError
 
     def _own(self):
@@ -199,7 +199,7 @@ class Optimizer:
         from runnel.core import framework
         from runnel.ops.control_flow import group
         applied = self._own().apply_gradients(self._limited(list(grads_and_vars)), name=name)
-        if self._steps is None:  # nobody counts
+        if self._steps is None:  # no variable counts the steps
             return applied
         with framework.control_dependencies([applied] if applied is not None else []):
             return group(self._steps.assign_add(1), *([applied] if applied is not None else []))

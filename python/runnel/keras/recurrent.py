@@ -69,7 +69,7 @@ class _Recurrent(Layer):
         x = array_ops.transpose(inputs, [1, 0, 2])
         if self.go_backwards:
             x = array_ops.reverse(x, [0])
-        # What does not depend on the state is one product for all steps.
+        # The inputs' part does not depend on the state, so one matmul computes it for all steps.
         projected = math_ops.tensordot(x, self.kernel, [[2], [0]])
         if self.bias is not None:
             projected = projected + self.bias

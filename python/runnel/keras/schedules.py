@@ -4,7 +4,7 @@ from runnel.train import learning_rate_decay as _decay
 
 
 class LearningRateSchedule:
-    """The base of schedules: a function from the step to the rate. `_arguments` are those of tf.train's `_function`."""
+    """The base of schedules: a function from the step to the rate. It calls tf.train's `_function` with `_arguments`."""
 
     _function = None
 
@@ -16,7 +16,7 @@ class LearningRateSchedule:
 
     @staticmethod
     def _value(rate):
-        return rate() if callable(rate) else rate  # in eager execution tf.train's give functions
+        return rate() if callable(rate) else rate  # in eager execution, tf.train's schedules return functions
 
     def _given(self, step):
         found = dict(self._arguments, global_step=step)

@@ -63,7 +63,7 @@ class Progbar:
         is_last = self.target is not None and current >= self.target
         if not self.verbose or (now - self._shown < self.interval and not is_last):
             return
-        over = "\r" if sys.stdout.isatty() else ""  # writes over the line before; elsewhere the last line is enough
+        over = "\r" if sys.stdout.isatty() else ""  # a terminal overwrites the line; a file gets the last one only
         if not over and not is_last:
             return
         self._shown = now

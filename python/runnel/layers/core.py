@@ -311,7 +311,7 @@ class _Pool(Layer):
         self.input_spec = InputSpec(ndim=self._spatial + 2)
 
     def call(self, inputs):
-        if self._spatial == 3 and self._first:  # stock's nodes
+        if self._spatial == 3 and self._first:  # the same nodes as stock
             inputs = array_ops.transpose(inputs, (0, 2, 3, 4, 1))
             outputs = type(self)._fn(inputs, list(self.pool_size), list(self.strides), self.padding)
             return array_ops.transpose(outputs, (0, 4, 1, 2, 3))

@@ -108,7 +108,7 @@ class BatchNormalization(Layer):
         from runnel.ops.variable_scopes import get_variable_scope
         scope = get_variable_scope()
         partitioner = scope.partitioner
-        scope.set_partitioner(None)  # averages are whole
+        scope.set_partitioner(None)  # averages are never partitioned
         try:
             def average(name, initializer):
                 return self.add_variable(name, self._shape, kind, initializer, trainable=False)
@@ -204,7 +204,7 @@ class BatchNormalization(Layer):
         return mean, variance, factor, shift
 
     def _renormalized(self, mean, variance, training):
-        """Returns (r, d, mean, variance): the correction from the batch's moments to the averages, which are updated afterwards."""
+        """Returns (r, d, mean, variance); r and d correct the batch's moments to the averages. Updates the averages afterwards."""
         stddev = raw_ops.Sqrt(x=variance + self.epsilon)
         known = raw_ops.Maximum(x=self.renorm_stddev, y=raw_ops.Sqrt(x=self.epsilon))
         r, d = stddev / known, (mean - self.renorm_mean) / known
@@ -255,7 +255,7 @@ class BatchNormalization(Layer):
 
 
 def _then(scale, offset, then_scale, then_offset):
-    """Combines x * scale + offset and what follows it into one scale and offset."""
+    """Returns the scale and offset of x * scale + offset followed by * then_scale + then_offset."""
     if then_scale is not None:
         scale, offset = scale * then_scale, offset * then_scale
     return scale, offset if then_offset is None else offset + then_offset

@@ -8,7 +8,7 @@ from runnel.linalg.linear_operator import (
 
 
 def _given(values, name):
-    """Returns a tensor; a variable is kept, so that each use reads it anew."""
+    """Converts `values` to a tensor. A variable is returned itself, so that each use reads its current value."""
     return values if hasattr(values, "initializer") else tf.convert_to_tensor(values, name=name)
 
 

@@ -7,7 +7,7 @@ from runnel.linalg.linear_operator import (
 
 
 def _all(values):
-    """Returns True if all values are, None if that is unknown."""
+    """Returns True if all values are true, else None (unknown)."""
     values = list(values)
     if all(values):
         return True
@@ -264,7 +264,7 @@ class LinearOperatorKronecker(_Several):
         rest = tf.shape(x)[-2]
         before = 1
         for size, operator in zip(sizes, self._operators):
-            # [batch, before * size * after, columns]: the factor meets the middle one.
+            # Of the dimensions [before, size, after * columns], the factor applies to `size`.
             rest = rest // size
             parts = tf.reshape(x, tf.concat([batch, tf.stack([before, size, rest * columns])], 0))
             order = _swapped(parts.shape.ndims)

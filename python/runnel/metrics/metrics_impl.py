@@ -490,7 +490,7 @@ def specificity_at_sensitivity(labels, predictions, sensitivity, weights=None, n
         shares = math_ops.divide(v["tp"], v["tp"] + v["fn"] + 1e-7)
         least = math_ops.reduce_min(raw_ops.Abs(x=shares - sensitivity))
         nearest = math_ops.cast(raw_ops.Equal(x=raw_ops.Abs(x=shares - sensitivity), y=least), dtypes.int64)
-        at = math_ops.cast(math_ops.argmax(math_ops.cumsum(nearest), 0), dtypes.int32)  # the last of equal ones
+        at = math_ops.cast(math_ops.argmax(math_ops.cumsum(nearest), 0), dtypes.int32)  # the last of several equally near
         return math_ops.divide(v["tn"][at], v["tn"][at] + v["fp"][at] + 1e-7, name)
     return _where_nearest("specificity_at_sensitivity", find, labels, predictions, weights,
                           _even_thresholds(num_thresholds, -1e-7), metrics_collections, updates_collections, name)

@@ -144,7 +144,7 @@ def dropout(x, keep_prob=None, noise_shape=None, seed=None, name=None, rate=None
                              "a %s tensor instead." % x.dtype)
         if is_number and rate == 0:
             from runnel.ops import random_ops
-            random_ops.get_seed(seed)  # the seeds of later ops do not depend on the rate
+            random_ops.get_seed(seed)  # uses up a seed, so that the seeds of later ops do not depend on the rate
             return x
         if is_number:
             scaled = raw_ops.Mul(x=x, y=convert_to_tensor(1 / (1 - rate), x.dtype))
@@ -196,7 +196,7 @@ def _along(op, logits, axis, name):
                                    "is the number of dimensions in the input." % (axis, -rank, rank, rank))
     axis = axis if rank is None else axis % rank
     count = array_ops.rank(logits)
-    array_ops.rank(logits)  # as many nodes as stock makes: seeds of later ops count them
+    array_ops.rank(logits)  # unused; as many nodes as in stock, because the seeds of later ops depend on the count
     result = op(logits=_swap_last(logits, axis, math_ops.subtract(count, 1)))
     result = _swap_last(result, axis, math_ops.subtract(count, 1), name)
     result.set_shape(logits.shape)
@@ -335,7 +335,7 @@ def sparse_softmax_cross_entropy_with_logits(_sentinel=None, labels=None, logits
         logits = convert_to_tensor(logits)
         narrow = logits.dtype in (dtypes.float16, dtypes.bfloat16)
         precise = math_ops.cast(logits, dtypes.float32) if narrow else logits
-        array_ops.shape(labels)  # as many nodes as stock makes: seeds of later ops count them
+        array_ops.shape(labels)  # unused; as many nodes as in stock, because the seeds of later ops depend on the count
         shape = labels.shape
         if logits.shape.ndims == 0:
             raise ValueError("Logits cannot be scalars - received shape %s." % logits.shape)

@@ -390,7 +390,7 @@ class DropoutWrapper(_Wrapper):
         flat, results = nest.flatten(values), []
         names = _lstm_parts(values) if what == "state" else [None] * len(flat)
         for index, (value, part) in enumerate(zip(flat, names)):
-            if part == "c":  # the memory itself is kept
+            if part == "c":  # no dropout in the memory of an LSTM
                 results.append(value)
             elif self._variational:
                 keep = convert_to_tensor(self._keep[what], value.dtype)

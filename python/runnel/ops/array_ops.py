@@ -588,7 +588,7 @@ def repeat(input, repeats, axis=None, name=None):  # noqa: A002
             dims = concat([shape(data)[:axis + 1], [repeats], shape(data)[axis + 1:]], 0)
             spread = _ops.BroadcastTo(expand_dims(data, axis + 1), dims)
             return reshape(spread, concat([shape(data)[:axis], [rows * repeats], shape(data)[axis + 1:]], 0))
-        if repeats._rank() is None:  # a scalar is for all of them
+        if repeats._rank() is None:  # it may be a scalar, which applies to all rows
             repeats = _ops.BroadcastTo(reshape(repeats, [-1]), [rows])
         longest = _ops.Max(repeats, 0)
         mask = sequence_mask(repeats, longest)

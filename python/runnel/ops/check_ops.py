@@ -31,7 +31,7 @@ _NUMPY = {"Equal": operator.eq, "NotEqual": operator.ne, "Less": operator.lt, "L
 
 def _binary(op, symbol, kind):
     def check(x, y, data=None, summarize=None, message=None, name=None):
-        if kind == "assert_equal":  # a scope for this alone, so that the names are stock's
+        if kind == "assert_equal":  # only here a scope around the check, so that node names are stock's
             with name_scope(name, kind, [x, y, data]):
                 if x is y:
                     return None if executing_eagerly() else no_op()

@@ -23,7 +23,7 @@ def clip_by_norm(t, clip_norm, axes=None, name=None):
         else:
             clip_norm = tf.cast(tf.maximum(clip_norm, 0), values.dtype)
         squares = tf.reduce_sum(values * values, axes, keepdims=True)
-        # The root of zero has no gradient: it is not taken.
+        # The gradient of sqrt is infinite at 0, so sqrt gets 1 instead.
         is_positive = squares > 0
         safe = tf.where(is_positive, squares, tf.ones_like(squares))
         norm = tf.where(is_positive, tf.sqrt(safe), squares)

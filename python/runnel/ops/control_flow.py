@@ -22,7 +22,7 @@ class ControlFlowContext:
         self._outer_context = get_default_graph()._get_control_flow_context()
         self._inside = set()      # names of tensors that may be read as they are
         self._brought = {}        # name of a tensor outside -> tensor inside
-        self._passed = set()      # names of what contexts around made of tensors outside them
+        self._passed = set()      # names of tensors that a surrounding context brought in for this one
         self._nested_contexts = []
         if self._outer_context is not None:
             self._outer_context._nested_contexts.append(self)
@@ -126,7 +126,7 @@ class ControlFlowContext:
         """Makes `op` wait for operations outside."""
 
     def _is_free(self, op):
-        """Tells whether nothing that `op` reads or waits for decides when it runs."""
+        """Tells whether nothing that `op` reads or waits for ties it to this context."""
         return not len(op.inputs) and not any(self._holds(c) for c in op.control_inputs)
 
     def _seal(self, op):
@@ -321,7 +321,7 @@ class WhileContext(ControlFlowContext):
         return result
 
     def _settle(self, op):
-        """Puts an Enter inside the loop; it waits for the iteration of the surrounding loop."""
+        """Registers an Enter as part of this loop, and makes it wait for the iteration of the surrounding loop."""
         op._set_control_flow_context(self)
         for output in op.outputs:
             self._inside.add(output.name)
@@ -332,14 +332,14 @@ class WhileContext(ControlFlowContext):
             if source not in controls and source not in seen:
                 op._add_control_inputs([c for c in controls if self._may_await(c)])
             seen.add(op)
-        # A loop variable that starts with an invariant of the loop around would start even when that
-        # loop is over.
+        # A loop variable whose initial value is an invariant of the surrounding loop would start again
+        # after that loop has ended, unless it waits for that loop's pivot.
         starts_alone = _is_invariant(op.inputs[0]) and not op.get_attr("is_constant")
         if outer is not None and (starts_alone or not outer._holds(op.inputs[0].op)):
             op._add_control_input(outer.GetControlPivot().op)
 
     def _may_await(self, op):
-        """Tells whether the loop as a whole can wait for `op`: it must be in a surrounding context, and in no other loop."""
+        """Tells whether the loop as a whole can wait for `op`: only if `op` is in a surrounding context, and in no other loop."""
         of, outer = op._get_control_flow_context(), self._outer_context
         loop = None if outer is None else outer.GetWhileContext()
         while outer is not of:
@@ -482,7 +482,7 @@ class GradientContext(ControlFlowContext):
         return _reads_invariants(op)
 
     def result(self, value):
-        """Returns a result of the gradient function as a value per iteration."""
+        """Returns a result of the gradient function as a tensor that has a value in each iteration."""
         if value.op in self._walk or self._holds(value.op):
             return value
         return raw_ops.Identity(input=value)

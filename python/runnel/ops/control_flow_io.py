@@ -30,7 +30,7 @@ def to_proto(context, export_scope=None):
         out.pivot_for_body_name = name(context._pivot_for_body)
         out.loop_exit_names.extend(name(x) for x in context.loop_exits)
         out.loop_enter_names.extend(name(x) for x in context.loop_enters)
-    # Whoever reads it takes what is outside for seen, too.
+    # As in stock, `values` also contains the outside tensors that were brought in.
     out.values_def.values.extend(name(v) for v in sorted(context._inside | set(context._brought)))
     for outside, inside in context._brought.items():
         inside = outside if outside in context._passed else inside

@@ -222,7 +222,7 @@ class RandomShuffleQueue(QueueBase):
         if first is None and second is None:
             first, second = 0, 0
         elif seed is None and shared_name is not None:
-            # Queues of one name in several processes must have one seed.
+            # Processes that share a queue by name must agree on its seed.
             text = (str(first) + shared_name).encode()
             second = int(hashlib.md5(text).hexdigest()[:8], 16) & 0x7FFFFFFF
         ref = raw_ops.RandomShuffleQueueV2(

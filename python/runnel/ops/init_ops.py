@@ -147,7 +147,7 @@ def _fans(shape):
     return int(shape[-2]) * field, int(shape[-1]) * field
 
 
-# The standard deviation of a normal distribution that is cut off at two of its own.
+# The standard deviation of a standard normal distribution that is truncated to [-2, 2].
 _TRUNCATED_STDDEV = 0.87962566103423978
 
 
@@ -225,7 +225,7 @@ class Orthogonal(Initializer):
         flat = (max(rows, columns), min(rows, columns))
         noise = random_ops.random_normal(flat, dtype=dtype, seed=self.seed)
         q, r = raw_ops.Qr(input=noise)
-        # The factors are unique where the diagonal of R is positive.
+        # Make the diagonal of R positive: then Q is unique.
         q = q * raw_ops.Sign(x=array_ops.diag_part(r))
         if rows < columns:
             q = array_ops.matrix_transpose(q)

@@ -308,7 +308,7 @@ def saturate_cast(value, dtype, name=None):
         number = kind.as_numpy_dtype
         low = number(builtins.max(kind.min, dtype.min))
         high = number(builtins.min(float(kind.max), float(dtype.max)))
-        # The limit may lie between two numbers of this type: the inner one is taken.
+        # If a limit is not a number of this type, take the next number inside the range.
         if int(low) < dtype.min:
             low = np.nextafter(low, number(0), dtype=number)
         if int(high) > dtype.max:
@@ -358,7 +358,7 @@ def _reduction_dims(x, axis):
         return axis
     if isinstance(x, Tensor):
         rank = x._rank()
-        if rank or rank == 0 and x.op is None:  # of a scalar in a graph it is computed, as in stock
+        if rank or rank == 0 and x.op is None:  # for a scalar in a graph, nodes compute the axes, as in stock
             return constant(list(builtins.range(rank)), dtype=dtypes.int32)
     if isinstance(x, SparseTensor) and x.dense_shape.shape.is_fully_defined():
         return constant(list(builtins.range(x.dense_shape.shape[0].value)), dtype=dtypes.int32)
@@ -777,7 +777,7 @@ def linspace(start, stop, num, name=None, axis=0):
         rank = array_ops.rank(start)
         column = array_ops.where_v2(_ops.Equal(range(rank), axis if axis >= 0 else rank + axis), -1, 1)
         numbers = array_ops.reshape(cast(range(1, array_ops.where_v2(num >= 0, steps, -1)), step.dtype), column)
-        # The ends are exact; where fewer than two are wanted, the rest is cut off.
+        # Both ends are exact. If num is less than 2, the slice removes what is too much.
         row = array_ops.concat([start, start + step * numbers, stop], axis)
         return _ops.Slice(row, array_ops.zeros_like(array_ops.shape(row)), array_ops.where_v2(column < 0, num, array_ops.shape(row)))
 

@@ -12,7 +12,7 @@ from runnel.ops.variables import (
 
 _uid = itertools.count()
 _made = itertools.count()
-_on_read: list = []  # called with a trainable variable before it is read: tapes
+_on_read: list = []  # functions that are called with a trainable variable before it is read; tapes add them
 
 
 class _Deleter:
@@ -27,7 +27,7 @@ class _Deleter:
         try:
             with framework._DefaultGraph(None):
                 raw_ops.DestroyResourceOp(resource=self._handle, ignore_lookup_error=True)
-        except Exception:  # the interpreter is ending: the memory goes with it
+        except Exception:  # the interpreter is shutting down, and frees the memory itself
             return
 
 
@@ -125,7 +125,7 @@ class ResourceVariable(Variable):
         self._deleter = _Deleter(self._handle)
         raw_ops.AssignVariableOp(resource=self._handle, value=value)
         self._initializer_op = self._graph_element = self._is_initialized_op = None
-        # The value goes with the object; what still reads it (tapes) has read it before.
+        # The value is freed with the object. Tapes hold the values that they read before.
         self._destroyer = weakref.finalize(self, _destroy, self._handle)
         self._destroyer.atexit = False
 
@@ -237,7 +237,7 @@ class ResourceVariable(Variable):
             indices = convert.convert_to_tensor(indices, name="indices")
             value = raw_ops.ResourceGather(resource=self._handle, indices=indices, dtype=self._dtype,
                                            name=scope)
-        if value.op is not None and self._shape.ndims is not None:  # which a captured handle cannot say
+        if value.op is not None and self._shape.ndims is not None:  # the handle's own shape is unknown if it is captured
             value.set_shape(indices.shape.concatenate(self._shape[1:]))
         return value
 

@@ -76,7 +76,7 @@ def sort(values, axis=-1, direction="ASCENDING", name=None):
 
 def argsort(values, axis=-1, direction="ASCENDING", stable=False, name=None):
     """Returns the indices that sort values along a dimension."""
-    del stable  # they are always
+    del stable  # the sort is always stable
     with name_scope(name, "argsort"):
         return _sorted(values, axis, direction, want_values=False)
 

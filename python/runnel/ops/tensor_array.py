@@ -24,7 +24,7 @@ class TensorArray:
         self._dynamic_size = bool(dynamic_size)
         self._size = size if isinstance(size, int) else None
         self._infer_shape = bool(infer_shape)
-        self._element_shape = [tensor_shape.as_shape(element_shape)]  # shared with the arrays after it
+        self._element_shape = [tensor_shape.as_shape(element_shape)]  # a list, shared with the arrays that writes return
         self._colocates = colocate_with_first_write_call
         self._colocate_with = [] if colocate_with_first_write_call else None
         self._rows = None
@@ -159,7 +159,7 @@ class TensorArray:
     def stack(self, name=None):
         """Stacks all tensors along a new first dimension."""
         if self._rows is not None:
-            if self.element_shape.is_fully_defined():  # what was not written is 0
+            if self.element_shape.is_fully_defined():  # elements that were never written are 0
                 from runnel.ops.array_ops import zeros
                 self._rows[:] = [zeros(self.element_shape, self._dtype) if row is None else row for row in self._rows]
                 if not self._rows:

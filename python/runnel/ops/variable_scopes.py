@@ -403,7 +403,7 @@ class _Scopes(threading.local):
     def __init__(self):
         self.current = VariableScope(False)
         self.counts = {}
-        self.below = {}  # scope -> the scopes inside of it that were opened
+        self.below = {}  # scope -> scopes that were opened inside it
 
     def open(self, name):
         self.counts[name] = self.counts.get(name, 0) + 1
@@ -476,7 +476,7 @@ def get_local_variable(name, shape=None, dtype=None, initializer=None, regulariz
 
 
 def _wrapped(inner, outer):
-    """Returns a getter that calls `inner` by way of `outer`."""
+    """Returns a custom getter that calls `inner`; the getter that `inner` calls is `outer`."""
     if outer is None:
         return inner
 

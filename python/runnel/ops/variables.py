@@ -506,7 +506,7 @@ class RefVariable(Variable):
         return self._snapshot
 
     def read_value(self):
-        """Reads the value anew."""
+        """Reads the current value."""
         return raw_ops.Identity(input=self._variable, name="read")
 
     def eval(self, session=None):
@@ -694,7 +694,7 @@ def _copy_with(op, inputs, scope):
     name = op.name + "_" + scope
     graph = op.graph
     with graph.name_scope(None), graph.control_dependencies(None):
-        # References become values in the copy.
+        # In the copy, inputs are values instead of references.
         kind = "Switch" if op.type == "RefSwitch" else op.type
         return graph.create_op(kind, inputs, name=name, attrs=attrs)
 

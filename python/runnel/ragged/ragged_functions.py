@@ -26,7 +26,7 @@ def _as_ragged(value):
 
 
 def _aligned(value, like, rank):
-    """Returns what belongs to the flat values of `like`: a ragged tensor's flat values, or a tensor spread over the rows."""
+    """Returns `value` in the form of the flat values of `like`: its own flat values if it is ragged, else repeated per row."""
     if _is_ragged(value):
         value = _as_ragged(value)
         if value.ragged_rank != like.ragged_rank:
@@ -55,7 +55,7 @@ def _aligned(value, like, rank):
 
 
 def _elementwise(function, name, args, kwargs):
-    """Applies a function to flat values; the first two arguments, and any that is ragged, belong to elements."""
+    """Applies a function to flat values. The first argument (of a binary function, the first two) and all ragged ones are per element."""
     given = list(args) + list(kwargs.values())
     like = _as_ragged(next(value for value in given if _is_ragged(value)))
     rank = like.shape.ndims or like.ragged_rank + 1
@@ -201,7 +201,7 @@ def concat(values, axis, name="concat"):
             return values[0].with_values(concat([v.values for v in values], axis - 1) if _is_ragged(values[0].values) else array_ops.concat(
                 [v.values for v in values], axis - 1))
         rows, count = values[0].nrows(), len(values)
-        # Row i of the j-th stands at j * rows + i below; taken i by i they are the parts of the new row i.
+        # Row i of tensor j is row j * rows + i of all rows together. Ordered by i, then j, they form the new rows.
         order = array_ops.reshape(array_ops.transpose(array_ops.reshape(math_ops.range(rows * count), array_ops.stack([math_ops.cast(
             count, rows.dtype), rows]))), [-1])
         mixed = gather(_concat_rows(values), order)
@@ -327,7 +327,7 @@ def _reduce_one(ragged, axis, unsorted, whole, again):
         count = math_ops.reduce_max(lengths)
     if not _is_ragged(values):
         return unsorted(values, ids, count)
-    # Rows of rows: each inner place of a segment is one of its own.
+    # Nested rows: each position within the inner rows of a segment becomes a segment of its own.
     inner = values.row_lengths()
     longest = _ops.UnsortedSegmentMax(inner, ids, count)
     longest = _ops.Maximum(longest, 0)

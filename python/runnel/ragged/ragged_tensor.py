@@ -311,7 +311,7 @@ class RaggedTensor:
             kinds = ["ROW_SPLITS"] * self.ragged_rank
             filled = _ops.RaggedTensorToTensor(convert.convert_to_tensor(dims, dtypes.int64), self.flat_values, default,
                                                list(self.nested_row_splits), row_partition_types=kinds, name=scope)
-            if filled.op is not None:  # a graph's: what is known of its shape
+            if filled.op is not None:  # in a graph, refine the static shape
                 known = self.shape.as_list() if self.shape.ndims else None
                 if shape is not None and known is not None:
                     known = [own if wanted is None else wanted for own, wanted in zip(known, tensor_shape.TensorShape(shape).as_list())]

@@ -174,7 +174,7 @@ class RestoredTable:
         self._registered_name = registered_name
         self.resource_handle = None
         self._methods = []
-        self._contents = self._functions = None  # the Saveable of what is saved of it; what saves and restores it
+        self._contents = self._functions = None  # the Saveable of its contents; the functions that save and restore it
 
     def _saveable(self):
         return self._contents
@@ -200,7 +200,7 @@ class RestoredTable:
 
 
 class Restored:
-    """An object of a model; what it held are its attributes."""
+    """An object of a model, with the attributes that it had when it was saved."""
 
     _names = ()
 

@@ -72,7 +72,7 @@ class Captures:
     def __init__(self, name, captured, inputs, outputs, keywords=None, result_types=None):
         self.name, self.captured = name, captured
         self.inputs, self.outputs = inputs, outputs
-        self.keywords = keywords  # of a bare function: the names of its arguments
+        self.keywords = keywords  # the arguments' names, if the file describes this as a SavedBareConcreteFunction; else None
         self.dtypes = result_types if result_types is not None else [x.dtype for x in nest.flatten(outputs) if x is not None]
 
 
@@ -216,8 +216,8 @@ class _Writer:
         self._graph = message_class("SavedObjectGraph")()
         self._tree = message_class("TrackableObjectGraph")()
         self._objects, self._paths, self._ids = [], [], {}
-        self._by_handle = {}  # id of a tensor -> number of the object that stands for it
-        self._kept = []       # keeps the objects of the ids alive
+        self._by_handle = {}  # id of a captured tensor -> number of the object it belongs to
+        self._kept = []       # references that keep those ids valid
         self._functions = {}  # name -> Captures
         self._values = {}     # key -> Saveable
         self._saving = {}     # id of a table -> the functions that save and restore it

@@ -174,7 +174,7 @@ class StopAtStepHook(SessionRunHook):
 
     def after_run(self, run_context, run_values):
         if run_values.results + 1 >= self._last_step:
-            # What was fetched may be the step before this one's update.
+            # The fetched value may be from before this step's update: read it again.
             step = run_context.session.run(self._global_step_tensor)
             if step >= self._last_step:
                 run_context.request_stop()

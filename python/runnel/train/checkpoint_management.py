@@ -134,7 +134,7 @@ def get_checkpoint_state(checkpoint_dir, latest_filename=None):
 
 
 def _is_there(prefix):
-    if "?" in prefix:  # the shards of the first format
+    if "?" in prefix:  # a pattern for the shards of a V1 checkpoint
         return bool(glob.glob(prefix))
     return os.path.isfile(prefix + ".index") or os.path.isfile(prefix) or bool(
         glob.glob(glob.escape(prefix) + "-?????-of-?????"))

@@ -11,7 +11,7 @@ from runnel.core import framework
 
 
 def _schedule(function):
-    """A decorator that builds a formula in a scope; in eager execution it returns a function that computes it anew."""
+    """A decorator that builds a formula in a scope; in eager execution it returns a function that recomputes it at each call."""
     @functools.wraps(function)
     def run(*args, **kwargs):
         if framework.executing_eagerly():

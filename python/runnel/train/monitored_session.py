@@ -314,7 +314,7 @@ class _RecoverableSession(_WrappedSession):
             self._lost(error)
             self._sess = self._create()
             return False
-        except Exception:  # the session is over, whatever was reported
+        except Exception:  # whatever the error is, the session is over
             return True
 
     def _retry(self, action):
@@ -349,7 +349,7 @@ class _CoordinatedSession(_WrappedSession):
     def _only_runners_left(self):
         """Tells whether, after a moment, only threads of queue runners are left.
 
-        Their queues are closed by then, but what they run may wait for something else, such as gradients.
+        Their queues are closed by then, but their steps may still wait for something else, such as gradients.
         """
         end = time.monotonic() + 2.0
         while True:

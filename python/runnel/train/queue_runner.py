@@ -114,7 +114,7 @@ class QueueRunner:
                     if is_last:
                         self._close(sess)
                     return
-        except Exception as error:  # told to the coordinator, or kept
+        except Exception as error:  # reported to the coordinator, or kept if there is none
             if coord:
                 coord.request_stop(error)
             else:

@@ -93,7 +93,7 @@ def _one(variable, slice_spec, name):
     if tensor.op.type not in ("Variable", "VariableV2", "AutoReloadVariable"):
         raise TypeError("names_to_saveables must be a dict mapping string names to Tensors/Variables. "
                         "Not a variable: %s" % tensor)
-    # A part of a variable is saved by its read, a whole one by its reference.
+    # For a part of a variable the node reads its value; for a whole variable it takes the reference.
     return _RefSaveable(tensor, slice_spec, name, variable.value() if slice_spec else None)
 
 
@@ -500,8 +500,8 @@ class Saver:
         return model_path
 
     def _write(self, sess, checkpoint_file, save_path):
-        # The library would make the folder; a path that was mistyped is to be noticed. What a server
-        # of another machine writes is not looked for here.
+        # The library would create the folder, and so hide a mistyped path. A remote server may write to
+        # a folder that does not exist on this machine, so its paths are not checked.
         if not getattr(sess, "sess_str", "") and "://" not in save_path and not os.path.isdir(
                 os.path.dirname(save_path) or "."):
             raise ValueError("Parent directory of %s doesn't exist, can't save." % save_path)
@@ -585,7 +585,7 @@ class Saver:
     def _check_shapes(self, save_path):
         """Raises an error that names the variable whose shape differs from the checkpoint's.
 
-        The nodes would not name it, and a resource variable would take any shape.
+        The restore nodes would not name it, and a resource variable would accept any shape.
         """
         from runnel.train.checkpoint_reader import NewCheckpointReader
         if self._reshape or not self._var_list or not os.path.exists(save_path + ".index"):
@@ -597,7 +597,7 @@ class Saver:
         try:
             found = NewCheckpointReader(save_path).get_variable_to_shape_map() if names else {}
         except errors.OpError:
-            return  # reading reports it better
+            return  # the restore itself reports the error better
         for name, variable in names.items():
             if name in found and variable.shape.as_list() != found[name]:
                 raise errors.InvalidArgumentError(
@@ -676,7 +676,7 @@ def import_meta_graph(meta_graph_or_file, clear_devices=False, import_scope=None
     if meta_graph_or_file.HasField("saver_def"):
         scope = import_scope
         if made:
-            # The scope may have got another name, because its own was taken.
+            # The scope has another name if `import_scope` was already taken.
             name = next(iter(made))
             whole = made[name].op.name
             scope = whole[:-len(name) - 1] if whole != name else ""

@@ -141,7 +141,7 @@ class _Library:
         import ctypes
 
         from runnel import _core
-        # Symbols of what _core needs are found through it.
+        # Looking up symbols in _core also finds those of the libraries that it is linked with.
         self.lib = lib = ctypes.CDLL(_core.__file__)
         self.bytes = ctypes.c_char_p
         for name, result, arguments in (
@@ -225,7 +225,7 @@ class Server:
         def wait():
             try:
                 self._library.call("TF_ServerJoin", self._server)
-            except Exception as error:  # raised where join was called
+            except Exception as error:  # `join` raises it in the caller's thread
                 failed.append(error)
 
         self._joined = threading.Thread(target=wait, daemon=True)

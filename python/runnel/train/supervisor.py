@@ -108,7 +108,7 @@ class Supervisor:
             self._graph.add_to_collection(key, made)
         return made
 
-    # What it has
+    # Properties
 
     @property
     def is_chief(self):
@@ -207,12 +207,12 @@ class Supervisor:
         try:
             yield self.prepare_or_wait_for_session(
                 master=master, config=config, start_standard_services=start_standard_services)
-        except Exception as error:  # told to the others, and raised by stop()
+        except Exception as error:  # stops the other threads; stop() raises it
             self.request_stop(error)
         finally:
             try:
                 self.stop(close_summary_writer=close_summary_writer)
-            except Exception:  # the context's own error comes first
+            except Exception:  # prefer the error of the `with` block
                 self._coord.raise_requested_exception()
                 raise
 
@@ -370,5 +370,5 @@ def basic_train_loop(supervisor, train_step_fn, args=None, kwargs=None, master="
                 while not supervisor.should_stop():
                     train_step_fn(sess, *args, **kwargs)
         except errors.AbortedError:
-            # A task of the cluster was started anew: begin again with what was saved.
+            # A task of the cluster has restarted: continue from the last checkpoint.
             should_retry = True

@@ -114,7 +114,7 @@ def slice_input_producer(tensor_list, num_epochs=None, shuffle=True, seed=None, 
         return [array_ops.gather(t, index) for t in tensors]
 
 
-# --- Sparse tensors go through queues as numbers of a map
+# --- Sparse tensors: a map stores them, and the queue holds their handles
 
 class _Sparse:
     """How a sparse tensor was stored in the queue."""
@@ -158,7 +158,7 @@ def _store(tensors, enqueue_many, keep, shared):
 
 
 def _take(tensors, infos):
-    """Restores what was stored from the dequeued tensors."""
+    """Replaces dequeued handles by the sparse tensors that they stand for."""
     if not any(infos):
         return tensors
     is_list = isinstance(tensors, (list, tuple))
@@ -176,7 +176,7 @@ def _take(tensors, infos):
         taken.sparse_indices.set_shape([None, rank])
         taken.sparse_shape.set_shape([rank])
         parts.append(SparseTensor(taken.sparse_indices, taken.sparse_values, taken.sparse_shape))
-    # All maps must be emptied, even if one tensor alone is used.
+    # Take from all maps even if the program uses only one of the tensors.
     after = [p.values if isinstance(p, SparseTensor) else p for p in parts]
 
     def behind(tensor):
