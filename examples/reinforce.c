@@ -112,6 +112,6 @@ int main(int argc, char** argv) {
   enum { TRIALS = 4 };
   float mean = 0;
   for (int i = 0; i < TRIALS; ++i) mean += play(&e, looks, choice, &m) / TRIALS;
-  return example_close(&e, mean >= 180, "stands for %.1f of %d moments, in the mean of %d episodes",
+  return example_close(&e, mean >= 180, "stands for %.1f of %d time steps, mean of %d episodes",
                        mean, MOMENTS, TRIALS * POLES);
 }

@@ -1,4 +1,4 @@
-"""A convnet in LeNet's manner on handwritten digits: two convolutions, dropout, a rate that falls."""
+"""A convolutional network like LeNet on handwritten digits: two convolutions, dropout, a decaying learning rate."""
 
 import argparse
 

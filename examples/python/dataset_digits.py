@@ -1,6 +1,6 @@
-"""tf.data and record files: digits are written as tf.Examples, then read, parsed, shuffled and batched by the graph.
+"""tf.data and record files: writes digits as tf.Examples; a pipeline then reads, parses, shuffles and batches them.
 
-One iterator of a structure serves both the training data and the test data (initialised again).
+One reinitializable iterator serves both the training data and the test data.
 """
 
 import argparse

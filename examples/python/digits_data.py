@@ -1,4 +1,4 @@
-"""The 8 x 8 pictures of handwritten digits in examples/data: 1,500 to learn from, 297 to be asked about."""
+"""The 8 x 8 images of handwritten digits in examples/data: 1,500 for training, 297 for testing."""
 
 import os
 
@@ -8,7 +8,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 
 
 def load():
-    """(images, labels, images to ask, labels to ask): rows of 64 numbers from 0 to 1, and digits."""
+    """Returns (images, labels, test images, test labels): rows of 64 numbers from 0 to 1, and digits."""
     with open(os.path.join(HERE, "..", "data", "digits.bin"), "rb") as stream:
         rows = np.frombuffer(stream.read()[20:], np.uint8).reshape(-1, 65)
     rows = rows[np.random.RandomState(0).permutation(len(rows))]

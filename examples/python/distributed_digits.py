@@ -1,16 +1,16 @@
-"""Digits on a cluster: this script, started once for each task.
+"""Digits on a cluster: start this script once per task.
 
     python3 -m runnel distributed_digits.py --job ps     --task 0 &
     python3 -m runnel distributed_digits.py --job worker --task 0 &     # the chief
     python3 -m runnel distributed_digits.py --job worker --task 1
 
-The tasks' addresses are in --ps and --worker; TF_CONFIG, if set, says all of it instead. If it names no
-task, the cluster runs already, and the script trains on its first worker:
+--ps and --worker have the addresses of the tasks. TF_CONFIG, if set, replaces all these options. If it names
+no task, the cluster is already running, and the script trains on its first worker:
 
     runnel cluster up --ps 1 --workers 2 -- python3 -m runnel distributed_digits.py
 
-With --sync the workers' gradients are added up for one step (with --backup so many of them may be late);
-without, each worker goes on by itself. Stock TensorFlow runs the script, too.
+With --sync, each step averages the gradients of all workers, or, with --backup N, of all but the N slowest.
+Without it, each worker updates the variables on its own. The script also runs with stock TensorFlow.
 """
 
 import argparse
@@ -68,7 +68,7 @@ with tf.device(tf.train.replica_device_setter(worker_device="/job:worker/task:%d
     if options.sync:
         hooks.append(optimizer.make_session_run_hook(is_chief))
 
-# A worker that has ended, or has not begun, is no concern of the others.
+# Without filters, a session waits for all tasks, including workers that have ended or not yet started.
 config = tf.ConfigProto(device_filters=["/job:ps", "/job:worker/task:%d" % options.task])
 random = np.random.RandomState(options.task)
 with tf.train.MonitoredTrainingSession(target, is_chief, options.folder, hooks=hooks, config=config, stop_grace_period_secs=5) as sess:

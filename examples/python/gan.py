@@ -1,7 +1,7 @@
-"""A generative adversarial network that learns a mixture of two bells, at -2 and at 2.
+"""A generative adversarial network that learns a mixture of two normal distributions, around -2 and 2.
 
-The generator turns noise into numbers, the discriminator says which are real. Each has variables of
-its own (two scopes) and an optimizer that changes only those.
+The generator turns noise into numbers; the discriminator tells them from real ones. Each has its own
+variable scope, and an optimizer that updates only the variables of that scope.
 """
 
 import argparse
@@ -31,7 +31,7 @@ def generator(z):
 
 def discriminator(x, reuse):
     with tf.variable_scope("discriminator", reuse=reuse):
-        x = tf.concat([x, tf.abs(x - tf.reduce_mean(x))], 1)  # alone and beside the others of its batch
+        x = tf.concat([x, tf.abs(x - tf.reduce_mean(x))], 1)  # the number, and its distance from the batch's mean
         h = tf.layers.dense(x, 32, activation=tf.nn.leaky_relu, name="h1")
         h = tf.layers.dense(h, 32, activation=tf.nn.leaky_relu, name="h2")
         return tf.layers.dense(h, 1, name="out")

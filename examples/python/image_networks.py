@@ -1,6 +1,6 @@
-"""AlexNet, Overfeat, VGG-A, GoogleNet, Inception-v3 and ResNet-18 on synthetic pictures; the builders are in networks.py.
+"""AlexNet, Overfeat, VGG-A, GoogleNet, Inception-v3 and ResNet-18 on synthetic images; the builders are in networks.py.
 
-    python3 image_networks.py --net resnet18 --steps 5               # an eighth of the channels, small pictures
+    python3 image_networks.py --net resnet18 --steps 5               # an eighth of the channels, small images
     python3 image_networks.py --net vgg_a --width 1 --large --steps 1
 """
 
@@ -12,7 +12,7 @@ from networks import Net, googlenet, inception_v3, resnet18
 ALEXNET = "96:11/4v max:3/2v 256:5 max:3/2v 384:3 384:3 256:3 max:3/2v"
 OVERFEAT = "96:11/4v max:2/2 256:5v max:2/2 512:3 1024:3 1024:3 max:2/2"
 VGG_A = "64:3 max:2/2 128:3 max:2/2 256:3 256:3 max:2/2 512:3 512:3 max:2/2 512:3 512:3 max:2/2"
-NETS = {  # how it is built, the side of a picture, that of a small one, batch normalisation
+NETS = {  # name: builder, image size, small image size, batch normalization
     "alexnet": (lambda net, x: net.dense(net.seq(x, ALEXNET), 4096, 4096), 227, 67, None),
     "overfeat": (lambda net, x: net.dense(net.seq(x, OVERFEAT), 3072, 4096), 231, 71, None),
     "vgg_a": (lambda net, x: net.dense(net.seq(x, VGG_A), 4096, 4096), 224, 32, None),
@@ -22,8 +22,8 @@ NETS = {  # how it is built, the side of a picture, that of a small one, batch n
 }
 parser = argparse.ArgumentParser()
 parser.add_argument("--net", choices=list(NETS), default="alexnet")
-parser.add_argument("--width", type=float, default=0.125, help="share of the published number of channels")
-parser.add_argument("--large", action="store_true", help="pictures of the published size, 1,000 classes")
+parser.add_argument("--width", type=float, default=0.125, help="fraction of the published number of channels")
+parser.add_argument("--large", action="store_true", help="images of the published size, 1,000 classes")
 parser.add_argument("--steps", type=int, default=5)
 options = parser.parse_args()
 

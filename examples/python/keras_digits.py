@@ -1,4 +1,4 @@
-"""Digits with Sequential, compile, fit, evaluate, predict: the short way."""
+"""Digits with Keras: Sequential, compile, fit, evaluate, predict."""
 
 import argparse
 

@@ -1,4 +1,4 @@
-"""A line through noisy points: gradient descent finds the 0.1 and the 0.3 that the points were made with."""
+"""A line through noisy points: gradient descent finds the slope 0.1 and the offset 0.3 that generated them."""
 
 import argparse
 

@@ -1,7 +1,7 @@
-"""Builders of the networks of the ImageNet years, for image_networks.py.
+"""Builders of image classification networks from 2012 to 2015, for image_networks.py.
 
-A part of a network is a line of text: "96:11/4v" is a convolution to 96 channels, 11 x 11, stride 4, without padding
-("v"), "64:1x7" one of 1 x 7, a "-" at the end leaves out the ReLU; "max:3/2" and "avg:3" pool.
+A string describes a sequence of layers: "96:11/4v" is a convolution to 96 channels with an 11 x 11 kernel, stride 4 and
+no padding ("v"); "64:1x7" has a 1 x 7 kernel; a final "-" omits the ReLU; "max:3/2" and "avg:3" are pooling layers.
 """
 
 import re
@@ -12,7 +12,7 @@ WORD = re.compile(r"(max|avg|\d+):(\d+)(?:x(\d+))?(?:/(\d))?(v?)(-?)$")
 
 
 class Net:
-    """width is the share of the published number of channels; norm: None, or arguments of batch normalisation."""
+    """`width` is the fraction of the published number of channels; `norm` is None, or arguments of batch normalization."""
 
     def __init__(self, width=1.0, norm=None):
         self.width, self.norm = width, norm
@@ -32,7 +32,7 @@ class Net:
         return x
 
     def join(self, x, *texts):
-        """Branches side by side; "a | b | c" runs b and c on what a gives."""
+        """Concatenates the outputs of branches; "a | b | c" applies b and c to the output of a."""
         ends = []
         for text in texts:
             stem, *forks = text.split("|")

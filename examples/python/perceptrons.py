@@ -1,6 +1,6 @@
-"""AND and OR by one neuron each, XOR by a hidden layer: what one line can part, and what it cannot.
+"""AND and OR with one neuron each, XOR with a hidden layer: only the first two are linearly separable.
 
-The same loop also tries XOR with a single neuron, which stays wrong however long it is trained.
+The program also trains a single neuron for XOR, which never gets all four answers right.
 """
 
 import argparse
@@ -16,7 +16,7 @@ GATES = {"AND": [0, 0, 0, 1], "OR": [0, 1, 1, 1], "XOR": [0, 1, 1, 0]}
 
 
 def learn(gate, hidden):
-    """The four answers after training; with |hidden| > 0 through a layer of so many neurons."""
+    """Returns the four answers after training; `hidden` is the number of hidden neurons, 0 for no hidden layer."""
     with tf.Graph().as_default():
         tf.set_random_seed(3)
         x = tf.placeholder(tf.float32, [4, 2])

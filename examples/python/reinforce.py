@@ -1,7 +1,8 @@
-"""REINFORCE: an agent learns to balance a pole on a cart. The cart is in this file.
+"""REINFORCE: an agent learns to balance a pole on a cart, which this file simulates.
 
-The network gives the chance of pushing to the right; the graph draws the action; after an episode
-the gradient of log(chance) is weighted with what came after, less its average.
+The network outputs the logits of pushing left and right, and the graph samples the action. After an
+episode, the gradient of each action's log-probability is weighted with the return that followed it,
+minus the average return.
 """
 
 import argparse
@@ -18,7 +19,7 @@ LONGEST = 200
 
 
 def push(state, action):
-    """The cart 0.02 s later: position, speed, angle, speed of the angle."""
+    """Returns the state 0.02 s later: position, speed, angle, angular speed."""
     place, speed, angle, turn = state
     force, sin, cos = (10.0 if action else -10.0), np.sin(angle), np.cos(angle)
     common = (force + 0.05 * turn ** 2 * sin) / 1.1
@@ -58,5 +59,5 @@ with tf.Session() as sess:
         sess.run(train, {states: np.stack(seen), actions: done, weights: rewards})
         lengths.append(len(done))
         if len(lengths) % 50 == 0:
-            print("episode %d: stands for %.1f moments" % (len(lengths), np.mean(lengths[-20:])))
-print("reinforce: %.1f of %d moments, after %d episodes" % (np.mean(lengths[-20:]), LONGEST, len(lengths)))
+            print("episode %d: stands for %.1f time steps" % (len(lengths), np.mean(lengths[-20:])))
+print("reinforce: %.1f of %d time steps, after %d episodes" % (np.mean(lengths[-20:]), LONGEST, len(lengths)))

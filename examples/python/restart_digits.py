@@ -1,4 +1,4 @@
-"""Training that survives its own death: kill it with -9, start it again, and it goes on from the last checkpoint.
+"""Training that resumes from its last checkpoint, even after `kill -9`.
 
     python3 restart_digits.py --folder /tmp/run --steps 400 &
     kill -9 $!
@@ -37,7 +37,7 @@ tf.summary.scalar("loss", loss)
 
 
 class Pace(tf.train.SessionRunHook):
-    """A hook of one's own: says where training begins and how good it is in the end, and waits between steps if asked to."""
+    """A user-defined hook: prints the first step and the final accuracy, and waits between steps (--slowly)."""
 
     def after_create_session(self, session, coord):
         print("begins at step", session.run(step), flush=True)

@@ -1,8 +1,8 @@
-"""A trained model behind a queue: the requests of many clients are answered in batches.
+"""A model server with a queue that answers the requests of many clients in batches.
 
-The model is trained, written as a SavedModel and loaded again. Then clients ask about one digit at a
-time; a thread answers what is waiting, up to a limit, in one step. A step reads all of the weights
-whether it serves one or many, so larger batches serve more requests a second.
+The program trains a model, saves it as a SavedModel and loads it again. Then each client asks about one
+digit at a time, and a thread answers all waiting requests, up to a limit, in one step. A step reads all
+weights for a batch of any size, so larger batches serve more requests per second.
 """
 
 import argparse
@@ -37,7 +37,7 @@ def train(folder):
 
 
 class Server:
-    """Answers requests, at most so many in one step."""
+    """Answers requests, at most `most` of them per step."""
 
     def __init__(self, folder, most):
         self.most, self.waiting = most, queue.Queue()

@@ -1,7 +1,7 @@
-"""Two affine layers with a ReLU between them: the example on the first slide of every lecture.
+"""Two fully connected layers with a ReLU between them: graph, session, feeds, fetches and a gradient.
 
-The graph is built first; a step then feeds x and fetches what it wants of it. With the weights
-written down here the answer is known, so the program needs no training.
+The program builds the graph first; a step then feeds x and fetches tensors. The weights are given,
+so there is no training and the result is known.
 """
 
 import numpy as np

@@ -1,7 +1,7 @@
-"""Word vectors by skip-grams: a table in four shards, noise-contrastive loss, sparse updates.
+"""Word vectors from skip-grams: a table in four shards, noise-contrastive loss, sparse updates.
 
-The words come in families of eight, and only words of a family stand side by side. After training
-the nearest neighbour of a word, by cosine, should be one of its family.
+The words form families of eight, and only words of one family occur next to each other. After
+training, the nearest neighbor of a word by cosine similarity should be in its family.
 """
 
 import argparse
@@ -18,7 +18,7 @@ random = np.random.RandomState(7)
 
 
 def skip_grams():
-    """(words, words seen beside them)"""
+    """Returns (words, a neighbor of each)."""
     words = random.randint(0, VOCABULARY, BATCH)
     beside = words // FAMILY * FAMILY + random.randint(0, FAMILY, BATCH)
     return words.astype(np.int32), beside.reshape(-1, 1).astype(np.int64)

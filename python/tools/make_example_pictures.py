@@ -222,7 +222,7 @@ def gan():
 def reinforce():
     names = run("reinforce")
     lengths = names["lengths"]
-    panel = Panel(480, 240, "moments until the pole falls").axes((0, 50 * -(-len(lengths) // 50)), (0, 210), "episode")
+    panel = Panel(480, 240, "time steps until the pole falls").axes((0, 50 * -(-len(lengths) // 50)), (0, 210), "episode")
     panel.points(range(1, len(lengths) + 1), lengths, COLOURS[0], 2, 0.45)
     panel.line(range(1, len(lengths) + 1), average(lengths, 20), COLOURS[1], 2.4)
     panel.line([0, 50 * -(-len(lengths) // 50)], [200, 200], "#888888", 1.2, "5 4")
