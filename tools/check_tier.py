@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""Compare a list of ops with what a libtensorflow registers.
+"""Checks that a libtensorflow has the ops, kernels and gradients of a list.
 
   check_tier.py OPS.TSV LIBTENSORFLOW.SO [--tier T1] [--ops DIR]
 
-OPS.TSV has the columns op, family, tier, grad, kernels (tabs, a head line). For every op of the
-tier: it is registered; its CPU kernels take all the types of the list that its
-definition allows; where stock has a gradient
-(grad is "yes" or "missing-in-C++") the .ops file of DIR (src/ops) names a rule. One line for each
-thing that is missing, then a count. Needs no TensorFlow: kernels are read through the C API.
+OPS.TSV has a header line and the columns op, family, tier, grad, kernels, separated by tabs. Checks
+for every op of the tier that the library registers it; that its CPU kernels accept every listed type
+that its definition allows; and, if stock has a gradient (grad is "yes" or "missing-in-C++"), that the
+.ops file in DIR (src/ops) names a rule. Prints one line per missing item, then a count. Reads the
+kernels through the C API, so it does not need stock TensorFlow.
 """
 import argparse
 import ctypes
@@ -28,7 +28,7 @@ GROUPS = {"F": "f16 bf16 f32 f64", "I": "i8 i16 i32 i64", "U": "u8 u16 u32 u64",
 
 
 def types_of(attr_value):
-    """AttrValue.list.type, packed or not."""
+    """Returns the types in an AttrValue.list.type, packed or not."""
     out = set()
     for number, value in fields(attr_value):
         if number == 1:  # list
@@ -53,7 +53,7 @@ def bytes_of(function, *args):
 
 
 def allowed(lib):
-    """(op, attribute) -> the types that the definition allows, where it names them."""
+    """Returns {(op, attribute): types that the definition allows}, for attributes with such a list."""
     out = {}
     for _, op in fields(bytes_of(lib.TF_GetAllOpList)):
         parts = list(fields(op))
@@ -66,7 +66,7 @@ def allowed(lib):
 
 
 def kernels(lib):
-    """op -> {type attribute -> set of types} of its CPU kernels; an unbound attribute is absent."""
+    """Returns {op: {type attribute: types}} of the CPU kernels; attributes that accept any type are absent."""
     lib.TF_NewStatus.restype = ctypes.c_void_p
     rows = {}
     for _, kernel in fields(bytes_of(lib.TF_GetAllRegisteredKernels, lib.TF_NewStatus())):
@@ -83,13 +83,13 @@ def kernels(lib):
             rows.setdefault(op, []).append(limits)
     out = {}
     for op, several in rows.items():
-        names = set.intersection(*[set(r) for r in several])  # bound in every row
+        names = set.intersection(*[set(r) for r in several])  # attributes that every kernel restricts
         out[op] = {n: set().union(*[r[n] for r in several]) for n in names}
     return out
 
 
 def gradients(folder):
-    """op -> what its "grad" line says; "" where there is none."""
+    """Returns {op: text of its "grad" line, "" if it has none}."""
     out, op = {}, None
     for path in glob.glob(os.path.join(folder, "*.ops")):
         for line in open(path):
@@ -136,7 +136,7 @@ def main():
     parser.add_argument("--tier", default="T1")
     here = os.path.dirname(os.path.abspath(__file__))
     parser.add_argument("--ops", default=os.path.join(here, "../src/ops"))
-    parser.add_argument("--except", dest="excused", help="lines 'Op reason': these need only be registered")
+    parser.add_argument("--except", dest="excused", help="file of lines 'Op reason': these ops only need to be registered")
     args = parser.parse_args()
     lib = ctypes.CDLL(args.library)
     have, rules, may = kernels(lib), gradients(args.ops), allowed(lib)

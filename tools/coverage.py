@@ -10,7 +10,7 @@ import sys
 
 
 def read(root):
-    """{source: {line: count}} for the sources of the project."""
+    """Returns {source: {line: count}} for the sources of the project."""
     files = collections.defaultdict(dict)
     for document in sys.stdin:
         if not document.strip().startswith("{"):

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Write the op case rows: make_cases.py [DIR] [FAMILY ...]   (DIR: tests/ops/cases)
+"""Writes the op cases: make_cases.py [DIR] [FAMILY ...]   (DIR: tests/ops/cases)
 
-Each module of tools/cases/ fills one table; tests/ops/record.sh then records what stock
-TensorFlow answers.
+Each module of tools/cases/ fills the table of one family; tests/ops/record.sh then records the
+results of stock TensorFlow.
 """
 
 import importlib

@@ -60,8 +60,8 @@ static void word_at(const char* text, char* out) {
   out[n] = 0;
 }
 
-// Indexes the word behind |mark| in every line of the files that match |pattern|, under the file's
-// path; only lines that begin with |start| count.
+// Indexes the word after |mark| in every line that begins with |start|, in the files that match
+// |pattern|, under the file's path.
 static void scan(const char* root, const char* pattern, const char* start, const char* mark,
                  index_t* out) {
   char path[kText], word[kText], line[kLine];

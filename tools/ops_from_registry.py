@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Print ops of stock TensorFlow's registry as .ops text (see doc/ops_format.md).
+"""Prints ops of stock TensorFlow's registry as .ops text (see doc/ops_format.md).
 
   ops_from_registry.py --stock stock.pb MatMul Conv2D
 
-stock.pb is what `tf_registry.py --save stock.pb` writes; without --stock the
-installed library is asked.  The faces come out complete: names, types, defaults,
-allowed values, minimums, flags, deprecations.  `shape`, `grad`, `role` and `doc`
-are for a person to write; the lines printed for them do not build as they are.
+`tf_registry.py --save stock.pb` writes stock.pb. Without --stock, reads the
+registry of the installed library. The definitions are complete: names, types,
+defaults, allowed values, minimums, flags, deprecations. `shape`, `grad`, `role`
+and `doc` must be written by hand: the lines printed for them say TODO.
 """
 import argparse
 import json

@@ -5,7 +5,7 @@
 // reads all files (every import must be among them) and writes for each FILE.pb.h and FILE.pb.c,
 // and for all together messages.pb.h and messages.pb.c, the list of every message. The language is
 // the part of proto3 that our files use: package, import, message, enum, oneof, map, repeated,
-// optional, reserved, option (skipped, but for packed). Anything else is an error with file and
+// optional, reserved, option (skipped, except packed). Anything else is an error with file and
 // line.
 #include <ctype.h>
 #include <stdarg.h>

@@ -1,54 +1,54 @@
 #!/usr/bin/env python3
-"""Run op cases with stock TensorFlow and record its results.
+"""Runs op cases with stock TensorFlow and records the results.
 
   record_cases.py cases.jsonl -o golden.jsonl
   record_cases.py cases.jsonl --check golden.jsonl   run again and compare
 
 Runs with any Python that has tensorflow or tensorflow-cpu.
 
-A case is one JSON object on a line ('#' starts a comment line):
+A case is one JSON object per line ('#' starts a comment line):
   {"name": "matmul_2x3", "op": "MatMul", "attrs": {"transpose_b": true},
    "inputs": [X, Y], "grad": true}
-  attrs   by the types of the OpDef: "float", [2, 3], 1, 0.5, true, "SAME", lists of these,
+  attrs   values of the types in the OpDef: "float", [2, 3], 1, 0.5, true, "SAME", lists of these,
           a tensor as {"dtype", "shape", "values"}.  Type, number and type-list attrs
-          that follow from the inputs may be left out.
+          that the inputs determine may be left out.
   grad    also record tf.gradients of the float outputs with respect to the float inputs
           (incoming gradients are drawn like inputs, with seed 1000 + output number).
-  grad_outputs    numbers of the outputs that grad takes, where it is not all of them
+  grad_outputs    indices of the outputs that grad differentiates; by default all
   before  nodes that run first, one Run each: [{"op": .., "attrs": .., "inputs": ..}, ...]
-  then    nodes that run afterwards, one Run each; their answers are recorded
-  undefined   numbers of outputs whose values mean nothing; they are not recorded
-  any_shape   the same for those whose shape depends on how stock was built
-Other fields (tol, message, fd ..) are for the program that compares.
+  then    nodes that run afterwards, one Run each; their results are recorded
+  undefined   indices of outputs whose values are undefined; they are not recorded
+  any_shape   indices of outputs whose shape depends on how stock was built
+Other fields (tol, message, fd ..) are for the test that compares results.
 An input (for an N * T or list(type) argument: a list of them) is one of
-  {"dtype": "float", "shape": [2, 3], "values": [1, 2, 3, 4, 5, 6]}   one value fills the shape
-  {"dtype": "float", "shape": [2, 3], "seed": 5, "lo": -1, "hi": 1}   drawn, see draw()
-  {"dtype": "float", "shape": [3], "values": [..], "variable": "ref"}      a VariableV2, initialised
-  {"dtype": "float", "shape": [3], "values": [..], "variable": "resource"} a VarHandleOp; the value
-          that such a variable has after the run is recorded under "after"
+  {"dtype": "float", "shape": [2, 3], "values": [1, 2, 3, 4, 5, 6]}   a single value fills the shape
+  {"dtype": "float", "shape": [2, 3], "seed": 5, "lo": -1, "hi": 1}   random values, see draw()
+  {"dtype": "float", "shape": [3], "values": [..], "variable": "ref"}      an initialized VariableV2
+  {"dtype": "float", "shape": [3], "values": [..], "variable": "resource"} an initialized VarHandleOp;
+          "after" records the values of variables after the run
   {"op": .., "attrs": .., "inputs": .., "output": 0}                  the output of another node
-  {"use": "q", "output": 1}     an input that was given "id": "q" earlier in the case, once more;
+  {"use": "q", "output": 1}     another use of the input with "id": "q" earlier in the case;
           "node" is the node under test
 "const": true on an input makes it a Const node; otherwise it is a fed Placeholder.
 "control": [..] on a node lists nodes that must run before it.
 
-The answer is one JSON object on a line, in the order of the cases:
+The result is one JSON object per line, in the order of the cases:
   name, op
   outputs   [{"dtype", "shape", "values"}]; nan, inf, -inf and integers above 2^63 - 1 are
             strings, complex numbers are [re, im], bytes that are not UTF-8 are {"b64": ..}
   static    the output shapes that shape inference gives (-1 unknown size, null unknown rank)
   grads, after    like outputs; null where there is no gradient
-  grad_error      why there are no grads although they were asked for
+  grad_error      why "grad" gave no grads
   then      [{"outputs": ..} | {"error": ..}]
   error     {"stage": "build" | "run", "code", "message"}; build: adding the node failed
             (attr checks, shape inference), run: the kernel failed.  code is a TF_Code name,
-            "DIED", or "PYTHON" where the Python layer refused first (nothing to compare)
-  kernel    only after a build error: what the kernel answers when it is fed through
-            Placeholders of unknown shape: {"outputs"} or {"error"}
+            "DIED", or "PYTHON" if the Python layer failed first (nothing to compare)
+  kernel    only after a build error: the result of the kernel if the Placeholders have
+            unknown shapes: {"outputs"} or {"error"}
 
 The node under test is called "node", with inputs "in0", "in1" ... in flat order.  oneDNN and
-graph optimisation are off and there is one thread, so that the answers are plain kernels.
-The cases run in a child process: if stock TensorFlow dies in one, the others still run.
+graph optimization are off and there is one thread, so that the results are those of plain kernels.
+The cases run in a child process: if stock TensorFlow crashes in one, the others still run.
 """
 
 import argparse
@@ -75,11 +75,11 @@ CODES = (
     "PERMISSION_DENIED RESOURCE_EXHAUSTED FAILED_PRECONDITION ABORTED OUT_OF_RANGE "
     "UNIMPLEMENTED INTERNAL UNAVAILABLE DATA_LOSS UNAUTHENTICATED"
 ).split()
-BIG = 1 << 63  # JSON readers in C stop here
+BIG = 1 << 63  # larger integers are written as strings, because the reader in C has int64
 
 
 class BadCase(Exception):
-    """The case itself cannot be understood."""
+    """The case itself is invalid."""
 
 
 # ---- values
@@ -97,7 +97,7 @@ def dtype_name(d):
 
 
 def splitmix64(seed, n):
-    """n values: element i is the finaliser of splitmix64 at seed * 2^32 + i + 1."""
+    """Returns n values: element i is the finalizer of splitmix64 at seed * 2^32 + i + 1."""
     with np.errstate(over="ignore"):
         x = (np.uint64(seed) << np.uint64(32)) + np.arange(1, n + 1, dtype=np.uint64)
         x = x * np.uint64(0x9E3779B97F4A7C15)
@@ -107,7 +107,7 @@ def splitmix64(seed, n):
 
 
 def plain(d):
-    """The numpy type that holds the bits of d: quantized types as integers."""
+    """Returns the NumPy type that holds the bits of d; for a quantized type, an integer type."""
     return np.dtype(
         {"qint8": "i1", "quint8": "u1", "qint32": "i4", "qint16": "i2", "quint16": "u2"}.get(
             dtype_name(d), d.as_numpy_dtype
@@ -116,7 +116,7 @@ def plain(d):
 
 
 def draw(d, shape, seed, lo=None, hi=None):
-    """Pseudo-random values that are easy to draw again in C.
+    """Returns pseudo-random values that a C program can easily draw, too.
 
     z = splitmix64; floats: lo + (hi - lo) * (z >> 40) / 2^24 in double, then rounded to the
     type (default -1, 1); integers: lo + z % (hi - lo) (default -8, 8; unsigned 0, 16);
@@ -158,7 +158,7 @@ def scalar(d, v):
 
 
 def array_of(spec):
-    """The numpy array of an input spec, and its tf dtype."""
+    """Returns the NumPy array of an input spec, and its tf dtype."""
     d = dtype_of(spec["dtype"])
     shape = spec.get("shape", [])
     if "seed" in spec:
@@ -198,8 +198,8 @@ def value_out(x):
 
 
 def array_out(a, d):
-    """An array as JSON data."""
-    a = np.asarray(a, dtype=object if d == tf.string else None)  # "S" would drop final zeros
+    """Returns an array as JSON data."""
+    a = np.asarray(a, dtype=object if d == tf.string else None)  # NumPy's "S" type would drop trailing zero bytes
     out = {"dtype": dtype_name(d), "shape": list(a.shape)}
     if d.is_quantized:
         a = a.view(plain(d)).reshape(a.shape)
@@ -261,7 +261,7 @@ def set_attr(av, kind, v):
 
 
 def guess_attr(av, v):
-    """For an attr the OpDef does not have: so that the error is the library's."""
+    """Sets an attr that the OpDef does not have, so that the library reports the error."""
     if isinstance(v, bool):
         av.b = v
     elif isinstance(v, int):
@@ -277,7 +277,7 @@ def guess_attr(av, v):
 
 class Run:
     def __init__(self, case, static):
-        self.static = static  # Placeholders have the shape of their value
+        self.static = static  # whether Placeholders have the shape of their value
         self.feeds, self.leaves, self.vars, self.init = {}, [], [], []
         self.count = 0
         self.ids = {}
@@ -336,7 +336,7 @@ class Run:
         op_def = op_def_registry.get(case["op"])
         control = [self.operation(x) for x in case.get("control", [])]
         given = case.get("inputs", [])
-        if op_def is None:  # let the library say so
+        if op_def is None:  # let the library report the error
             flat = [self.tensor(x) for x in given]
             return tf.get_default_graph().create_op(case["op"], flat, [], name=name)
         kinds = {a.name: a.type for a in op_def.attr}
@@ -382,7 +382,7 @@ def error_of(stage, e):
             "code": "NOT_FOUND",
             "message": str(e).split(" in binary")[0] + " in binary",
         }
-    if isinstance(e, ValueError):  # Python's name for INVALID_ARGUMENT here
+    if isinstance(e, ValueError):  # graph construction raises it for INVALID_ARGUMENT
         return {"stage": stage, "code": "INVALID_ARGUMENT", "message": str(e)}
     return {"stage": stage, "code": "PYTHON", "message": repr(e)}
 
@@ -407,7 +407,7 @@ def config():
 
 
 def run_then(sess, r):
-    """What the nodes of "then" answer."""
+    """Returns the results of the nodes of "then"."""
     for node in r.then:
         outs = fetchable(node)
         try:
@@ -418,7 +418,7 @@ def run_then(sess, r):
 
 
 def record_grads(sess, r, res, grads, ys, gys):
-    """The values of the gradients, or why stock TensorFlow has none."""
+    """Records the values of the gradients, or why stock TensorFlow has none."""
     some = [x for x in grads if x is not None]
     outs = [id(t) for t in fetchable(r.node)]
     for i, (t, gy) in enumerate(zip(ys, gys)):
@@ -437,7 +437,7 @@ def fetchable(node):
 
 
 def attempt(case, static):
-    """Build and run a case once: a dict of the fields of the answer."""
+    """Builds and runs a case once. Returns the fields of the result."""
     with tf.Graph().as_default() as g:
         try:
             r = Run(case, static)
@@ -512,7 +512,7 @@ def answer(case):
 
 
 def child(cases, start, w):
-    """Run cases[start:] and send the answers through the pipe w."""
+    """Runs cases[start:] and sends the results through the pipe w."""
     for i in range(start, len(cases)):
         blob = pickle.dumps(answer(cases[i]))
         os.write(w, struct.pack("<Q", len(blob)))
@@ -523,7 +523,7 @@ def child(cases, start, w):
 
 
 def record(cases, timeout):
-    """The answers to all cases."""
+    """Returns the results of all cases."""
     answers = []
     while len(answers) < len(cases):
         r, w = os.pipe()
@@ -593,7 +593,7 @@ def read_cases(path):
 
 
 def without_messages(x):
-    """The answer to a row that says "message": "code-only": such messages hold names of the day."""
+    """Returns a result without messages, for cases with "message": "code-only", whose messages vary from run to run."""
     if isinstance(x, list):
         return [without_messages(y) for y in x]
     if isinstance(x, dict):
@@ -602,7 +602,7 @@ def without_messages(x):
 
 
 def compare(cases, answers, path):
-    """How many answers differ from those in a golden file."""
+    """Returns how many results differ from those in a golden file."""
     with open(path) as f:
         old = {a["name"]: a for a in map(json.loads, f)}
     bad = 0
@@ -627,7 +627,7 @@ def main():
     ap.add_argument("cases")
     ap.add_argument("-o", metavar="FILE", help="golden file to write (.jsonl)")
     ap.add_argument("--check", metavar="FILE", help="compare with this golden file")
-    ap.add_argument("--timeout", type=float, default=60, help="seconds a case may take")
+    ap.add_argument("--timeout", type=float, default=60, help="seconds that a case may take")
     args = ap.parse_args()
     if bool(args.o) == bool(args.check):
         ap.error("give -o or --check")

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Record the results of stock TensorFlow for shape-inference cases.
+"""Records the results of stock TensorFlow for shape-inference cases.
 
   record_shapes.py CASES > NEW
 
-CASES is in the language of tests/framework/shape_probe.c.  Each case is built as a small graph and
-imported; its `expect` line becomes what stock says: the output shapes, or the message of its shape
-function without the node's summary.  Cases that stock refuses before inference are dropped.
+CASES is in the language of tests/framework/shape_probe.c.  Builds each case as a small graph and
+imports it. The new `expect` line is stock's result: the output shapes, or the message of the shape
+function without the node's summary.  Drops cases that stock rejects before shape inference.
 """
 import os
 import sys

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Write the direction numbers of Sobol sequences: sobol_numbers.py > src/kernels/cpu/math/sobol.def
+"""Writes the direction numbers of Sobol sequences: sobol_numbers.py > src/kernels/cpu/math/sobol.def
 
-Asks stock TensorFlow's SobolSample for the points whose Gray code has one bit. A dimension behind
+Runs stock TensorFlow's SobolSample for the points whose Gray code has one bit. Each dimension after
 the first is a primitive polynomial of degree s (s - 1 inner coefficients, the highest first) and
-s odd numbers m_k < 2^k (k - 1 bits each, without their lowest one); their bits, lowest first, one
-dimension after the other, in words of 64.
+s odd numbers m_k < 2^k (k - 1 bits each, without the lowest bit, which is 1). The bits of all
+dimensions, lowest first, are concatenated and packed into words of 64 bits.
 """
 
 import numpy as np
@@ -15,17 +15,17 @@ BITS = 29
 
 
 def directions():
-    """m_k of each dimension, k from 1."""
+    """Returns the numbers m_k of each dimension, for k from 1."""
     rows = []
     for k in range(BITS):
-        at = 2 ** (k + 1) - 2  # points that come before the one with Gray code 2^k
+        at = 2 ** (k + 1) - 2  # the number of points before the one with Gray code 2^k
         point = tf.raw_ops.SobolSample(dim=DIMENSIONS, num_results=1, skip=at, dtype=tf.float64)
         rows.append((point.numpy()[0] * 2.0 ** (k + 1)).astype(np.int64))
     return np.array(rows).T.tolist()
 
 
 def follows(m, degree, inner):
-    """Whether the numbers are those of the polynomial."""
+    """Tells whether the numbers m satisfy the polynomial's recurrence."""
     for k in range(degree, BITS):
         want = m[k - degree] ^ m[k - degree] << degree
         for j in range(1, degree):

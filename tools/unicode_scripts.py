@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Write the table of scripts: unicode_scripts.py > src/kernels/cpu/string/unicode_scripts.def
+"""Writes the table of scripts: unicode_scripts.py > src/kernels/cpu/string/unicode_scripts.def
 
-Asks stock TensorFlow's UnicodeScript for every code point.
+Runs stock TensorFlow's UnicodeScript for every code point.
 """
 
 import numpy as np

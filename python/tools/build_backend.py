@@ -1,8 +1,8 @@
-"""Builds the wheel: `pip install .` at the root of the repository (PEP 517), with nothing but CMake,
-Ninja and a C compiler.
+"""Builds the wheel: `pip install .` at the root of the repository (PEP 517). Needs only CMake, Ninja
+and a C compiler.
 
-The library and the command `runnel` are built under build/wheel and packed beside the Python files;
-RUNNEL_BUILD names a build folder that is packed as it is instead. CMAKE_ARGS are given to CMake.
+Builds the library and the command `runnel` under build/wheel, and packs them with the Python files. If
+RUNNEL_BUILD names a build folder, packs that one instead. Passes CMAKE_ARGS to CMake.
 """
 
 import base64
@@ -24,13 +24,13 @@ PACKAGE = os.path.join(ROOT, "python", "runnel")
 
 
 def version():
-    """The version of Runnel, which include/runnel/version.h states."""
+    """Returns the version of Runnel, from include/runnel/version.h."""
     text = open(os.path.join(ROOT, "include", "runnel", "version.h"), encoding="utf-8").read()
     return ".".join(re.findall(r"^#define RN_VERSION_(?:MAJOR|MINOR|PATCH) (\d+)$", text, re.M))
 
 
 def project():
-    """(version, requirements, least Python): the first of version.h, the others of pyproject.toml."""
+    """Returns (version, requirements, oldest Python): the first from version.h, the others from pyproject.toml."""
     text = open(os.path.join(ROOT, "pyproject.toml"), encoding="utf-8").read()
 
     def value(key):
@@ -53,7 +53,7 @@ def metadata():
 
 
 def packages():
-    """The Debian packages of packages.txt that a build needs."""
+    """Returns the Debian packages of packages.txt that a build needs."""
     names, is_needed = [], False
     for line in open(os.path.join(ROOT, "packages.txt"), encoding="utf-8"):
         line = line.strip()
@@ -65,12 +65,12 @@ def packages():
 
 
 def stop(problem):
-    """Ends the build with a message that pip shows as it is."""
-    sys.exit("%s\nOn Debian and Ubuntu this installs all that a build needs:\n  apt install %s" % (problem, " ".join(packages())))
+    """Ends the build with a message, which pip shows."""
+    sys.exit("%s\nOn Debian and Ubuntu, this command installs everything that a build needs:\n  apt install %s" % (problem, " ".join(packages())))
 
 
 def check_tools():
-    """Stops if a program is missing that the build needs."""
+    """Stops if a program that the build needs is missing."""
     missing = [name for name in ("cmake", "ninja", "pkg-config") if shutil.which(name) is None]
     if not any(shutil.which(name) for name in (os.environ.get("CC") or "cc", "gcc", "clang")):
         missing.append("a C compiler")
@@ -79,7 +79,7 @@ def check_tools():
 
 
 def build_library():
-    """The folder that has the library, the command and the package's built files."""
+    """Returns the folder with the library, the command and the package's built files."""
     chosen = os.environ.get("RUNNEL_BUILD")
     if chosen:
         return chosen if os.path.isabs(chosen) else os.path.join(ROOT, chosen)
@@ -95,7 +95,7 @@ def build_library():
 
 
 def built_files(folder):
-    """[(path in the wheel, file)] of what the build makes."""
+    """Returns [(path in the wheel, file)] of the files that the build makes."""
     made = os.path.join(folder, "python", "runnel")
     rows = [("runnel/" + name, os.path.join(made, name)) for name in sorted(os.listdir(made))
             if name != "__pycache__"]
@@ -119,7 +119,7 @@ def source_files():
 
 
 def contents(path):
-    """A file's bytes; of libraries and programs without their debugging parts."""
+    """Returns a file's bytes; libraries and programs without debug information."""
     path = os.path.realpath(path)
     strip = shutil.which("strip")
     with open(path, "rb") as stream:
@@ -134,7 +134,7 @@ def contents(path):
 
 
 class Wheel:
-    """A wheel being written: files, then RECORD."""
+    """Writes a wheel: the files, then RECORD."""
 
     def __init__(self, path, name):
         self.zip = zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED)
@@ -145,7 +145,7 @@ class Wheel:
         data = data.encode() if isinstance(data, str) else data
         entry = zipfile.ZipInfo(name, (1980, 1, 1, 0, 0, 0))
         entry.compress_type = zipfile.ZIP_DEFLATED
-        entry.external_attr = (0o100755 if ".so" in name or "/scripts/" in name else 0o100644) << 16  # with the bit of files, for pip
+        entry.external_attr = (0o100755 if ".so" in name or "/scripts/" in name else 0o100644) << 16  # with the regular-file bit, which pip expects
         self.zip.writestr(entry, data)
         digest = base64.urlsafe_b64encode(hashlib.sha256(data).digest()).rstrip(b"=").decode()
         self.rows.append((name, "sha256=" + digest, len(data)))
@@ -162,7 +162,7 @@ class Wheel:
 
 
 def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
-    """Writes the wheel and gives its name."""
+    """Writes the wheel. Returns its name."""
     folder = build_library()
     name = "runnel-" + version()
     file = "%s-%s.whl" % (name, tag())
@@ -174,7 +174,7 @@ def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
 
 
 def prepare_metadata_for_build_wheel(metadata_directory, config_settings=None):
-    """Writes the metadata alone, so that pip need not build to read it."""
+    """Writes the metadata only, so that pip can read it without a build."""
     folder = "runnel-%s.dist-info" % version()
     os.makedirs(os.path.join(metadata_directory, folder), exist_ok=True)
     with open(os.path.join(metadata_directory, folder, "METADATA"), "w", encoding="utf-8") as stream:
@@ -186,7 +186,7 @@ prepare_metadata_for_build_editable = prepare_metadata_for_build_wheel
 
 
 def build_editable(wheel_directory, config_settings=None, metadata_directory=None):
-    """A wheel that points to the source tree (`pip install -e .`), where build/release has the C part."""
+    """Writes a wheel that points to the source tree (`pip install -e .`); build/release there has the C part."""
     name = "runnel-" + version()
     file = "%s-py3-none-any.whl" % name
     wheel = Wheel(os.path.join(wheel_directory, file), name)
@@ -196,7 +196,7 @@ def build_editable(wheel_directory, config_settings=None, metadata_directory=Non
 
 
 def build_sdist(sdist_directory, config_settings=None):
-    """The source as git knows it."""
+    """Writes an archive of the files that git tracks."""
     number = version()
     file = "runnel-%s.tar.gz" % number
     listed = subprocess.run(["git", "ls-files", "-co", "--exclude-standard"], cwd=ROOT, check=True, text=True,
@@ -214,7 +214,7 @@ def build_sdist(sdist_directory, config_settings=None):
 
 
 def get_requires_for_build_wheel(config_settings=None):
-    """No packages; what is missing besides is said before anything is done."""
+    """Returns no Python packages. Stops early if a program that the build needs is missing."""
     if not os.environ.get("RUNNEL_BUILD"):
         check_tools()
     return []

@@ -2,8 +2,8 @@
 
     PYTHONPATH=python python python/tools/make_example_pictures.py [example ...]
 
-An example is run as it is. `during` is called after each of its steps and `end` before a session of it is closed, both with the session
-and the program's names, to look at what no example prints.
+Runs the examples unchanged. To read values that an example does not print, it calls `during` after each session step and `end` before a
+session closes, both with the session and the program's global names.
 """
 
 import contextlib
@@ -27,7 +27,7 @@ sys.path.insert(0, FOLDER)
 
 
 def run(name, *arguments, during=None, end=None):
-    """Runs an example; its names, with what it printed under "printed"."""
+    """Runs an example. Returns its global names, with its output under "printed"."""
     path = os.path.join(FOLDER, name + ".py")
     names = {"__name__": "__main__", "__file__": path}
     step, close, busy = BaseSession.run, BaseSession.close, []
@@ -61,7 +61,7 @@ def run(name, *arguments, during=None, end=None):
 
 
 def losses(name, *arguments, train="train", loss="loss", every=1, end=None):
-    """The values of a program's loss, for every so many of its training steps; and its names."""
+    """Returns the loss after every `every` training steps of a program, and the program's names."""
     values = []
 
     def during(sess, names, fetches, feed, _):
@@ -76,7 +76,7 @@ def losses(name, *arguments, train="train", loss="loss", every=1, end=None):
 
 
 def average(values, over):
-    """Of each value and those before it."""
+    """Returns the moving average over `over` values."""
     return [float(np.mean(values[max(0, i - over + 1):i + 1])) for i in range(len(values))]
 
 
@@ -180,7 +180,7 @@ def word2vec():
     kept, values = [], []
 
     def during(sess, names, fetches, feed, result):
-        if isinstance(fetches, tf.Operation):  # the variables have just got their first values
+        if isinstance(fetches, tf.Operation):  # the program has just initialized its variables
             kept.append(sess.run(names["similarity"]))
         elif isinstance(fetches, list):
             values.append(float(result[1]))
@@ -292,7 +292,7 @@ def _environment():
 
 
 def _losses_of(lines):
-    """The (steps, losses) that a program printed."""
+    """Returns the (steps, losses) that a program printed."""
     found = re.findall(r"step (\d+), loss ([\d.]+)", "".join(lines))
     return [int(step) for step, _ in found], [float(loss) for _, loss in found]
 

@@ -1,4 +1,4 @@
-"""Writes the table that runnel/protobuf.py makes message classes of, from .proto files.
+"""Writes the table from which runnel/core/protobuf.py makes message classes, from .proto files.
 
     make_messages.py OUT FILE.proto ...
 
@@ -131,7 +131,7 @@ def split(word, label=""):
 
 
 def resolve(parser):
-    """Finds what each type name means from where it stands: a message or an enum."""
+    """Resolves each type name in its scope to a message or an enum."""
     def find(scope, name):
         parts = scope.split(".")
         for i in range(len(parts), -1, -1):
@@ -144,7 +144,7 @@ def resolve(parser):
         for table, what in ((parser.messages, "message"), (parser.enums, "enum")):
             if tail in table:
                 return what, tail
-        return "bytes", ""  # a message that is not among the files: kept as it is
+        return "bytes", ""  # a message that is not in the given files stays serialized
 
     for message, fields in parser.messages.items():
         scope = message.split("$")[0].rsplit(".", 1)[0] if "$" in message else message

@@ -1,4 +1,4 @@
-"""Writes op_docs.txt, a line "Op<TAB>sentence" for each op, from .ops files.
+"""Writes op_docs.txt, one line "Op<TAB>sentence" per op, from .ops files.
 
     make_op_docs.py OUT FILE.ops ...
 """

@@ -1,8 +1,8 @@
-"""Writes type stubs: raw_ops.pyi, a function for each op, and __init__.pyi, the names of `tf`.
+"""Writes type stubs: raw_ops.pyi with one function per op, and __init__.pyi with the names of `tf`.
 
     make_stubs.py FOLDER
 
-Runs with the package that was built; FOLDER receives the files.
+Imports the built package; writes the files into FOLDER.
 """
 
 import inspect
@@ -13,7 +13,7 @@ import sys
 
 
 def annotation(kind):
-    """The Python type of an attribute's kind."""
+    """Returns the Python type of an attribute's kind."""
     plain = {"int": "int", "float": "float", "bool": "bool", "string": "str"}
     if kind.startswith("list("):
         return "_t.Sequence[%s]" % plain.get(kind[5:-1], "_t.Any")
@@ -61,7 +61,7 @@ def write_ops(folder):
 
 
 def exported(statement):
-    """An import whose names count as the stub's own: `from a import b as b`."""
+    """Returns an import that re-exports its names: `from a import b as b`."""
     source, _, names = statement.partition(" import ")
     names = re.sub(r"[()\s]+", " ", names).strip()
     if names == "*":

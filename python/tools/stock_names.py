@@ -1,10 +1,10 @@
-"""Prints the public names of stock TensorFlow's tf.compat.v1, one a line ("nn.relu"): the list that
-doc/python_names.md measures this package by.
+"""Prints the public names of stock TensorFlow's tf.compat.v1, one per line ("nn.relu"). doc/python_names.md
+compares this package with that list.
 
     build/venv/bin/python python/tools/stock_names.py > python/tools/stock_names.txt
 
-Run with the Python that has stock TensorFlow. Modules are walked once each; experimental and
-internal ones are left out, and so are the raw ops, which are generated.
+Run it with the Python that has stock TensorFlow. Visits each module once; omits experimental and
+internal modules, and the raw ops, which are generated.
 """
 
 import types
@@ -22,7 +22,7 @@ def walk(module, prefix, seen, depth):
             continue
         try:
             value = getattr(module, name)
-        except Exception:  # names that need what is not installed
+        except Exception:  # a name that needs a package that is not installed
             continue
         if isinstance(value, types.ModuleType):
             if name in SKIPPED or id(value) in seen or depth > 2 or "tensorflow" not in getattr(value, "__name__", "") and "_api" not in repr(value):
@@ -35,7 +35,7 @@ def walk(module, prefix, seen, depth):
 
 def main():
     for name in walk(tf, "", frozenset(), 0):
-        if not name.startswith("app.flags."):  # tf.flags once more
+        if not name.startswith("app.flags."):  # the same as tf.flags
             print(name)
 
 

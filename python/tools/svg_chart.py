@@ -11,7 +11,7 @@ _LEFT, _TOP, _BOTTOM, _RIGHT = 46, 30, 36, 12
 
 
 def png(pixels):
-    """The bytes of a PNG of rows of (red, green, blue)."""
+    """Returns the bytes of a PNG file, given rows of (red, green, blue)."""
     height, width = len(pixels), len(pixels[0])
     rows = b"".join(b"\0" + bytes(int(v) for pixel in row for v in pixel) for row in pixels)
 
@@ -23,31 +23,31 @@ def png(pixels):
 
 
 def diverging(value):
-    """-1 blue, 0 white, 1 orange."""
+    """Returns a colour from blue (-1) through white (0) to orange (1)."""
     value = max(-1.0, min(1.0, float(value)))
     end = (217, 98, 43) if value > 0 else (31, 111, 180)
     return [255 + (c - 255) * abs(value) for c in end]
 
 
 def ink(value):
-    """0 white, 1 black."""
+    """Returns a colour from white (0) to black (1)."""
     return [255 * (1 - max(0.0, min(1.0, float(value))))] * 3
 
 
 def blue(value):
-    """0 white, 1 blue."""
+    """Returns a colour from white (0) to blue (1)."""
     return diverging(-max(0.0, float(value)))
 
 
 def _ticks(low, high, most):
-    """Round numbers between two others."""
+    """Returns at most `most` round numbers between `low` and `high`."""
     step = 10 ** math.floor(math.log10((high - low) / most))
     step *= next(m for m in (1, 2, 5, 10) if (high - low) / (step * m) <= most)
     return [i * step for i in range(math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9) + 1)]
 
 
 class Panel:
-    """A part of a picture. Plots take numbers on its axes: set by `axes`, or 0 to 1 across."""
+    """A part of a picture. Plots take coordinates on its axes, which `axes` sets; by default both are 0 to 1."""
 
     def __init__(self, width, height, title=""):
         self.width, self.height, self.out = width, height, []
@@ -61,7 +61,7 @@ class Panel:
             x, y, anchor, size, colour, weight, escape(str(text))))
 
     def axes(self, x, y, x_label="", log=False, names=None):
-        """Draws axes from x[0] to x[1] and from y[0] to y[1]; with `log` the upright one by powers of ten. `names`: {x: text below it}."""
+        """Draws axes from x[0] to x[1] and from y[0] to y[1]; with `log`, y is logarithmic. `names` is {x: label below it}."""
         self.x, self.y, self.log = x, y, log
         left, top = _LEFT, _TOP + 4
         self.frame = (left, top, self.width - left - _RIGHT, self.height - top - _BOTTOM)
@@ -82,7 +82,7 @@ class Panel:
         return self
 
     def at(self, x, y):
-        """Where a point is, in the panel."""
+        """Converts a point on the axes to a point in the panel."""
         left, top, wide, high = self.frame
         low, up = self.y
         share = (math.log(y / low) / math.log(up / low)) if self.log else (y - low) / (up - low)
@@ -102,24 +102,24 @@ class Panel:
                 *self._clip(x, y), radius, colour, opacity, edge))
 
     def bars(self, xs, ys, wide, colour=COLOURS[0], opacity=1.0):
-        """Bars that begin at xs and are so wide."""
+        """Draws bars of width `wide`, each starting at its x."""
         for x, y in zip(xs, ys):
             (x1, y1), (x2, y2) = self.at(x, y), self.at(x + wide, self.y[0])
             self.out.append('<rect x="%.1f" y="%.1f" width="%.1f" height="%.1f" fill="%s" opacity="%s"/>' % (
                 x1, y1, x2 - x1, max(0, y2 - y1), colour, opacity))
 
     def legend(self, *names, column=0, colours=COLOURS, row=0):
-        """Names in their colours, from the upper right corner down."""
+        """Draws names in their colours, from the upper right corner down."""
         left, top, wide, _ = self.frame
         for i, name in enumerate(names):
             self.text(left + wide - 4 - column, top + 13 + 15 * (i + row), name, "end", 11, colours[i], "600")
 
     def note(self, x, y, text, colour="#222222", anchor="middle", size=11):
-        """A text at a point of the axes."""
+        """Draws text at a point of the axes."""
         self.text(*self.at(x, y), text, anchor, size, colour)
 
     def image(self, rows, colour, x=0.0, y=0.0, width=None, height=None):
-        """A grid of numbers as colours, at a place in the panel's frame, or all over it."""
+        """Draws a grid of numbers as colours, at a place in the panel's frame; by default over the whole frame."""
         left, top, wide, high = self.frame
         data = base64.b64encode(png([[colour(v) for v in row] for row in rows])).decode()
         wide, high = width or wide, height or high
@@ -129,7 +129,7 @@ class Panel:
 
 
 def picture(*rows):
-    """The SVG of rows of panels."""
+    """Returns the SVG text of rows of panels."""
     pad, y, out, width = 8, 8, [], 0
     for row in rows:
         x = pad

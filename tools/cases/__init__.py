@@ -1,1 +1,1 @@
-"""The op case rows: one module per family, see make_cases.py."""
+"""The op cases: one module per family, see make_cases.py."""

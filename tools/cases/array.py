@@ -1,4 +1,4 @@
-"""Ops that make, move, cut, join and index tensors."""
+"""Ops that create, slice, join, reorder and index tensors."""
 
 from .base import *
 from . import array_index, array_more
@@ -355,7 +355,7 @@ def cut(t):
     strided(t)
 
 
-# name, shape, begin, end, strides, masks as in the attrs' first letters
+# name, shape, begin, end, strides, masks by the first letters of their attrs
 STRIDED = [
     ("plain", [5, 4], [1, 0], [4, 3], [1, 1], {}),
     ("steps", [5, 4], [0, 0], [5, 4], [2, 3], {}),

@@ -1,4 +1,4 @@
-"""Gathering, scattering, diagonals, sets of indices."""
+"""Gather, scatter, diagonals, unique elements."""
 
 from .base import *
 

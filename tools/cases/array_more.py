@@ -1,4 +1,4 @@
-"""Blocks of space, sequences, searches, scatters into values, odd identities."""
+"""Space to batch and depth, sequences, sorted search, scatter into tensors, variants of Identity."""
 
 from .base import *
 
@@ -6,7 +6,7 @@ EXACT = {"tol": 0}
 
 
 def ragged(t):
-    """Rows of different lengths, padded."""
+    """Adds cases of rows of different lengths, padded."""
     op, five = "RaggedTensorToTensor", [1, 2, 3, 4, 5]
     ids = lambda *values: vec("int64", list(values))
 
@@ -276,7 +276,7 @@ def odds(t):
     t.row("high", "UnravelIndex", [vec("int32", [8]), vec("int32", [2, 4])])
     t.row("same", "EnsureShape", [drawn("float", [2, 3])], {"shape": [2, 3]})
     t.row("partial", "EnsureShape", [drawn("float", [2, 3])], {"shape": [None, 3]})
-    # The kernel's message goes on with a name that stock gave to what is fed.
+    # The kernel's message ends with a name that stock generates for the fed tensor.
     for name, shape in (("bad", [2, 4]), ("rank", [2])):
         t.row(
             name,

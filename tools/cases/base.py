@@ -1,4 +1,4 @@
-"""Helpers for writing case rows."""
+"""Helpers for writing cases."""
 
 import json
 import zlib
@@ -23,7 +23,7 @@ SPECIAL = [NAN, INF, "-inf", 0.0, -0.0, 1, -1, 0.5, -2.5, 1e-30, -1e30, 3e38]
 
 
 def dtypes(text):
-    """ "F I uint8" -> the dtypes."""
+    """Returns the dtypes that "F I uint8" stands for; see GROUPS."""
     out = []
     for word in text.split():
         out += GROUPS.get(word, [word])
@@ -31,7 +31,7 @@ def dtypes(text):
 
 
 def drawn(dtype, shape, lo=None, hi=None, **more):
-    """A fed input with drawn values; the row gives it a seed."""
+    """Returns a fed input with random values; Table.seeded gives it a seed."""
     spec = {"dtype": dtype, "shape": list(shape), "seed": None}
     if lo is not None and dtype not in ("bool", "string"):
         if dtype.startswith("u") or dtype.startswith("qu"):
@@ -46,7 +46,7 @@ def drawn(dtype, shape, lo=None, hi=None, **more):
 
 
 def given(dtype, shape, values, **more):
-    """A fed input with the values as they stand (one value fills the shape)."""
+    """Returns a fed input with the given values; a single value fills the shape."""
     values = values if isinstance(values, list) else [values]
     return dict({"dtype": dtype, "shape": list(shape), "values": values}, **more)
 
@@ -60,7 +60,7 @@ def scalar(dtype, value, **more):
 
 
 def const(spec):
-    """The same input as a Const node, so that shape inference sees its value."""
+    """Returns the same input as a Const node, so that shape inference sees its value."""
     return dict(spec, const=True)
 
 
@@ -94,7 +94,7 @@ def use(name, output=0):
 
 
 class Table:
-    """The rows of one family, in the order in which they are written."""
+    """The cases of one family, in the order in which they are written."""
 
     def __init__(self):
         self.rows, self.names = [], set()
@@ -114,7 +114,7 @@ class Table:
         self.rows.append(spec)
 
     def seeded(self, spec, base):
-        """Gives every drawn input a seed of its own that depends on the row's name only."""
+        """Gives every random input a seed of its own that depends only on the row's name."""
         if isinstance(spec, list):
             return [self.seeded(x, base) for x in spec]
         if not isinstance(spec, dict):
@@ -126,7 +126,7 @@ class Table:
         return spec
 
     def each(self, name, op, kinds, make, attrs=None, **more):
-        """One row a dtype; make(dtype) gives the inputs (and may give attrs too)."""
+        """Adds one row per dtype; make(dtype) returns the inputs, or (inputs, attrs)."""
         for d in dtypes(kinds):
             made = make(d)
             inputs, a = made if isinstance(made, tuple) else (made, attrs)
@@ -145,7 +145,7 @@ def wrong_in_stock(is_wrong=True):
 
 
 def loose(dtype):
-    """Tolerance for sums of products, which kernels add up in different orders."""
+    """Returns the tolerance for sums of products, which kernels add in different orders."""
     return {
         "half": 1e-2,
         "bfloat16": 4e-2,

@@ -1,4 +1,4 @@
-"""Bits of integers."""
+"""Bitwise ops on integers."""
 
 from .base import *
 

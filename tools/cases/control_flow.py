@@ -1,4 +1,4 @@
-"""Switch, Merge, frames without loops, nodes that compute nothing. Loops: the API tests."""
+"""Switch, Merge, Enter and Exit without loops, NoOp and the like. The API tests cover loops."""
 
 from .base import *
 

@@ -1,4 +1,4 @@
-"""Counts of integers, row by row of ragged and of sparse matrices."""
+"""Bincounts per row of ragged and sparse matrices."""
 
 from .base import *
 

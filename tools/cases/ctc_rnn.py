@@ -1,4 +1,4 @@
-"""Recurrent cells, sequences of them, and connectionist temporal classification."""
+"""Recurrent cells, fused recurrent layers, and connectionist temporal classification."""
 
 from .base import *
 
@@ -28,7 +28,7 @@ def swap(inputs, i, spec):
 
 def lstm(t):
     peep = {"use_peephole": True}
-    # Gradients through outputs other than the state and the output are not defined.
+    # Only the gradients of the cell state and of the output are defined.
     for d, more in (("float", {"tol": 1e-5}), ("half", {"tol": 1e-2})):
         x = lambda b=2, i=3, c=4: [drawn(d, [b, i])] + params(d, b, i, c)
         op = "LSTMBlockCell"
@@ -71,13 +71,13 @@ def lstm(t):
                 t.row(name, op, head + h, {"use_peephole": p}, **more)
     x = [drawn("float", [2, 3])] + params("float", 2, 3, 4)
     cell = {"grad": True, "grad_outputs": [1, 6]}
-    # A clip has no gradient: it must not bite.
+    # Clipping has no gradient, so these cases must not clip.
     t.row("grad", "LSTMBlockCell", x, {"cell_clip": 0.0}, **cell)
     t.row("grad_peephole", "LSTMBlockCell", x, dict(peep, cell_clip=0.0), **cell)
     block = [scalar("int64", 3), drawn("float", [3, 2, 3])] + params("float", 2, 3, 4)
     for op in ("BlockLSTM", "BlockLSTMV2"):
-        # Stock's rule for the second form is that of the first, whose gates stand in another order:
-        # there, only the differences count.
+        # Stock uses the gradient of BlockLSTM for BlockLSTMV2, whose gates are in another order, so its
+        # values are wrong: the tolerance leaves only the comparison with finite differences.
         more = dict(cell, **({"grad_tol": 100} if op == "BlockLSTMV2" else {}))
         t.row("grad", op, block, {"cell_clip": 0.0}, **more)
         t.row("grad_peephole", op, block, dict(peep, cell_clip=0.0), **more)
@@ -145,7 +145,7 @@ def gru(t):
 
 
 class Tolerant:
-    """A table whose rows have a tolerance."""
+    """A table that adds a tolerance to its rows."""
 
     def __init__(self, table, tol):
         self.table, self.tol = table, tol
@@ -161,7 +161,7 @@ def ctc(table):
     ]
     lengths = vec("int32", [6, 5])
     for d in ("float", "double"):
-        # Stock adds logarithms as floats for double, too.
+        # Stock adds logarithms in float even for double.
         t = Tolerant(table, 1e-6 if d == "double" else 1e-5)
         x = [drawn(d, [6, 2, 4], -2, 2)] + labels + [lengths]
         op = "CTCLoss"
@@ -224,7 +224,7 @@ def ctc(table):
     for dims in ([3, 0, 4], [0, 2, 4], [3, 2, 0], [0, 0, 0]):
         name = "empty_" + "x".join(map(str, dims))
         some = [given("float", dims, [])]
-        # Without classes stock speaks of the labels first.
+        # Without classes, stock checks the labels first.
         more = {"message": "code-only"} if dims[1] and not dims[2] else {}
         t.row(name, op, some + nothing + [given("int32", [dims[1]], [0] if dims[1] else [])], **more)
     for op, attrs in (

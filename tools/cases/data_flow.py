@@ -1,4 +1,4 @@
-"""Partition and stitch, queues, tensor arrays, stacks."""
+"""DynamicPartition and DynamicStitch, queues, tensor arrays, stacks."""
 
 from .base import *
 
@@ -52,7 +52,7 @@ def partitions(t):
             ],
             **EXACT
         )
-        # Refused before there is memory for the largest index.
+        # Must fail before memory for the largest index is allocated.
         t.row("negative_and_large", op, [[vec("int32", [2147483647, -1])], [drawn("double", [2])]])
         t.row(
             "scalars",
@@ -488,7 +488,7 @@ def arrays(t):
     squares = [given("int64", [2, 2], [1, 2, 3, 4]), vec("string", ["a", "b"])]
     t.row("priorities", "QueueEnqueueManyV2", [ranked, squares])
     t.row("second_vector", "QueueEnqueueV2", [ranked, [scalar("int64", 1), vec("string", ["a", "b"])]])
-    # Each has a name of its own, whatever it asked for.
+    # Each node gets a stack of its own, even with the same stack_name.
     other = node("Stack", attrs={"elem_type": "float", "stack_name": "s"})
     t.row("stacks", "NotEqual", [old(), other])
     t.row("empty", "StackPop", [old()], {"elem_type": "float"}, message="code-only")
@@ -623,7 +623,7 @@ def accumulators(t):
         args = lambda dims: [anything, scalar("int64", 0), ints(0), drawn("float", dims), ints(*([3] + dims[1:]))]
         first = node("SparseAccumulatorApplyGradient", args([1, 2]), {"has_known_shape": True})
         t.row("second_" + name, "SparseAccumulatorApplyGradient", args(dims), {"has_known_shape": True}, before=[first])
-    # A declared shape of [] asks for nothing: synchronous replicas declare that.
+    # A declared shape of [] accepts any gradient; SyncReplicasOptimizer declares it.
     for name, declared in (("any", []), ("first", [3]), ("too_many", [3, 2, 1])):
         loose = node(
             "SparseConditionalAccumulator",

@@ -1,4 +1,4 @@
-"""Iterators over one tensor."""
+"""Iterators over a dataset of one tensor."""
 
 from .base import *
 
@@ -31,7 +31,7 @@ def fill(t):
     )
     t.row("not_made", "IteratorGetNext", [it()], shape, message="code-only")
 
-    # What an op says of elements is compared with the dataset, and with each element.
+    # The types and shapes that an op declares are checked against the dataset and each element.
     makes = [node("MakeIterator", [data, it()])]
     for name, types, shapes in (
         ("type", ["int32"], [[2]]),
@@ -47,7 +47,7 @@ def fill(t):
         t.row(name, "MakeIterator", [data, other])
         for op in ("IteratorGetNext", "IteratorGetNextSync"):
             t.row(name, op, [it()], a, before=makes)
-        if name != "count":  # stock reads behind the end of its lists
+        if name != "count":  # stock reads past the end of its lists
             optional = node("IteratorGetNextAsOptional", [it()], a)
             t.row(name, "OptionalHasValue", [optional], before=makes)
         optional = node("OptionalFromValue", [[drawn("float", [2])]])

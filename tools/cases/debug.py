@@ -1,4 +1,4 @@
-"""Checks and prints."""
+"""Ops that check and print tensors."""
 
 from .base import *
 

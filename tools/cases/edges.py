@@ -1,5 +1,5 @@
-"""Edges that random comparisons with stock found: ties, NaN and infinities, single pixels,
-bytes that are no text, ranges on one side of zero."""
+"""Edge cases that random comparisons with stock found: ties, NaN and infinities, single pixels,
+bytes that are not valid text, ranges on one side of zero."""
 
 import base64
 
@@ -7,7 +7,7 @@ from .base import *
 
 
 def raw(*texts):
-    """Strings that need not be UTF-8."""
+    """Returns a vector of strings that need not be UTF-8."""
     return vec("string", [{"b64": base64.b64encode(x).decode()} for x in texts])
 
 
@@ -104,7 +104,7 @@ def suppression(t):
     x = [given(f, [1, 5, 1, 4], infinite), given(f, [1, 5, 1], scores["falling"])]
     x += [scalar("int32", 5), scalar("int32", 5), scalar(f, 0.5), scalar(f, 0.1)]
     t.row("infinite", "CombinedNonMaxSuppression", x, {"clip_boxes": False})
-    # Areas that are no halves, and sides that are the smallest of them.
+    # Areas too small for half, and sides that are the smallest half.
     small = [0, 0, 1e-4, 1e-4, 0, 0, 1e-4, 9e-5, 0, 0, 6e-8, 1, 0, 0, 6e-8, 1, 1e-3, 0, 2e-3, 3e-4]
     for d in ("half", "float"):
         x = [given(d, [5, 4], small), vec(d, [0.9, 0.8, 0.7, 0.6, 0.5]), scalar("int32", 5)]
@@ -126,7 +126,7 @@ def segments(t):
 def pools(t):
     for op in ("FractionalMaxPool", "FractionalAvgPool"):
         for size, ratio in ((6, 1.2), (12, 1.2), (11, 1.1), (22, 1.1), (7, 1.4), (10, 1.25), (9, 1.8)):
-            # Stock infers one edge too few.
+            # Stock's shape function infers pooling sequences that are one element too short.
             t.row(
                 "%d_by_%g" % (size, ratio),
                 op,
@@ -135,20 +135,20 @@ def pools(t):
                 wrong_static=[1, 2],
                 tol=1e-6,
             )
-    # Ours has -inf and NaN at the borders, too, where stock has the lowest number.
+    # At the borders, our result is -inf or NaN, too; stock's is the lowest finite number.
     for d in ("bfloat16", "float"):
         for name, values in (("minus_inf", ["-inf"] * 16), ("one", ["-inf"] * 15 + [-1e38]), ("nan", [NAN] * 16)):
             a = {"ksize": [1, 2, 2, 2, 1], "strides": [1, 1, 1, 2, 1], "padding": "VALID"}
             t.row("%s_%s" % (name, d), "MaxPool3D", [given(d, [1, 2, 2, 4, 1], values)], a)
-    # Windows that are smaller than the steps between them.
+    # Windows smaller than the strides.
     for size in (4, 5, 6, 7):
         for ksize, stride in ((1, 2), (1, 3), (2, 3)):
             for padding in ("VALID", "SAME"):
                 name = "sparse_%d_%d_%d_%s" % (size, ksize, stride, padding)
                 x = drawn("float", [1, size, size, size, 2])
                 a = {"ksize": [1] + [ksize] * 3 + [1], "strides": [1] + [stride] * 3 + [1], "padding": padding}
-                # Stock's volumes (not its gradients of them, nor its images) leave out what is
-                # left over on both sides; ours begin at 0, as SAME is defined.
+                # With leftover pixels, stock's 3-D pooling (but not its gradients, nor 2-D pooling) drops
+                # some on both sides; ours starts at 0, as SAME is defined.
                 if padding == "VALID" or (size - ksize) % stride < 2:
                     t.row(name, "MaxPool3D", [x], a)
                     t.row(name, "AvgPool3D", [x], a, tol=1e-6)
@@ -166,7 +166,7 @@ def fake_quant(t):
     for bits, narrow in ((8, False), (8, True), (3, False), (2, True), (16, False)):
         for lo, hi in ((-6, 6), (-1, 1), (0, 6), (-0.5, 10), (-3, 0), (0.1, 0.9), (-7, -1)):
             steps = 2**bits - 1 - narrow
-            # Halfway between two levels, and a little beside.
+            # Values halfway between two levels, and close to that.
             values = [lo + (hi - lo) * (k + 0.5) / steps for k in range(0, steps, max(1, steps // 60))]
             values += [v * (1 + 1e-7) for v in values] + [lo, hi, 0, lo - 1, hi + 1]
             a = {"num_bits": bits, "narrow_range": narrow}
@@ -186,7 +186,7 @@ BAD = (
     b"\xff", b"a\xffb", b"\xc3", b"\xc3(", b"\xe2\x82", b"ab\xc3\xa9", b"\x80\x80", b"\xf0\x9f\x98",
     b"\xe2\x82\xff\xac", b"\xf8\x88\x80\x80\x80", b"\xc0\x80", b"", b"ok", b"a\xc3\xa9\xff\xc3\xa9z", b"\xffa\xff",
 )  # fmt: skip
-# RE2 takes these for characters where a class has all characters beyond ASCII.
+# RE2 matches these as characters if a class contains all characters beyond ASCII.
 SURROGATES = (b"\xed\xa0\x80", b"\xf4\x90\x80\x80", b"\xe0\x80\x80", b"a\xed\xa0\x80b")
 
 
@@ -322,7 +322,7 @@ def casts(t):
         for d in dtypes("F"):
             t.row("%s_from_%s" % (small, d), "Cast", [cast(vec(d, floats), small)], {"DstT": "float"})
         for d in dtypes("F I U C b qint8 qint32"):
-            # Numbers that every type holds.
+            # Numbers that every type can represent.
             x = vec("float", [0, 1, 2, 5, 14, 0.5, 28, 112] if d != "bool" else [0, 1, 0.5])
             back = "int32" if d.startswith("q") else d
             t.row("%s_to_%s" % (small, d), "Cast", [cast(cast(x, small), d)], {"DstT": back})
@@ -341,7 +341,7 @@ def casts(t):
 
 
 def old_graphs(t):
-    """What only the kernels see, where nothing is known of the shapes."""
+    """Adds cases that shape inference rejects, but that kernels must handle when shapes are unknown."""
     f = "float"
     for name, size in (("one", 1), ("rest", -1), ("bad", 3)):
         t.row("scalar_" + name, "Reshape", [vec(f, [7.0] if size == 1 else [7.0, 8.0]), scalar("int32", size)])
@@ -392,7 +392,7 @@ def linear(t):
 
 
 def lenient(t):
-    """What random calls showed beside values."""
+    """Adds unusual inputs that random calls found."""
     f = "float"
     for op in ("UnsortedSegmentSum", "UnsortedSegmentMax"):
         t.row("no_segments", op, [vec(f, [1, 2]), vec("int32", [0, -1]), scalar("int32", 0)])
@@ -423,7 +423,7 @@ def lenient(t):
 
 
 def optimizers(t):
-    """Numbers that stock refuses, and gradients that are no numbers."""
+    """Adds parameters that stock rejects, and gradients with NaN and infinities."""
     f = "float"
     nan = vec(f, [1, NAN, INF, 0.5])
     var = lambda: ref(vec(f, [1, 2, 3, 4]))
@@ -464,12 +464,12 @@ def optimizers(t):
     queue = node("PriorityQueueV2", attrs={"component_types": ["string"], "shapes": [[]]})
     for i, key in enumerate([scalar("int64", 1), vec("int64", [0, 2]), given("int64", [2, 2], [0])]):
         t.row("priority_%d" % i, "QueueEnqueueV2", [queue, [key, scalar("string", "a")]])
-        if i > 0:  # of a scalar stock reads a size that is not there
+        if i > 0:  # for a scalar, stock reads a size that does not exist
             t.row("priority_%d" % i, "QueueEnqueueManyV2", [queue, [key, vec("string", ["a", "b"])]])
 
 
 def arguments(t):
-    """Arguments that stock looks at early, late or not at all."""
+    """Adds bad arguments that stock checks early, late or not at all."""
     f = "float"
     made = node("ConditionalAccumulator", attrs={"dtype": f, "shape": [2], "shared_name": "stale"})
     count = node("AccumulatorNumAccumulated", [made])
@@ -532,7 +532,7 @@ def arguments(t):
 
 
 def order_of_checks(t):
-    """Inputs with more than one thing wrong, and calls that have nothing to do: what is looked at, and when."""
+    """Adds inputs with several errors, and empty inputs: they show which check comes first."""
     f = "float"
     for op in ("ResizeBilinear", "ResizeBicubic", "ResizeNearestNeighbor", "ResizeArea"):
         for name, size, out in (

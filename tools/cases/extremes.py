@@ -1,10 +1,10 @@
-"""Special values of every elementwise op of numbers, in every type that it takes.
+"""Special values for every elementwise numeric op, in every type that it accepts.
 
-The ends of the range, infinities, NaN, both zeros, numbers too small to be held in full, ties, the
-places where exponentials overflow, and powers of ten over the whole range. Answers are compared in
-units in the last place.
+The ends of the range, infinities, NaN, both zeros, subnormal numbers, ties, the points where
+exponentials overflow, and powers of ten over the whole range. Results are compared in units in the
+last place.
 
-Left out is what stock gets wrong, with the reason: doc/bindings.md lists it for users.
+Cases that stock gets wrong are omitted, with the reason; doc/bindings.md lists them for users.
 """
 
 from .base import *
@@ -21,7 +21,7 @@ ULPS = {"half": 2, "bfloat16": 2, "float": 8, "double": 16, "complex64": 16, "co
 
 
 def finite(d):
-    """Numbers of both signs."""
+    """Returns finite positive numbers that are likely to show errors."""
     least, most, eps = LEAST[d], MOST[d], 2.0 ** -BITS[d]
     out = [1, 0.5, 1.5, 2.5, 2, 3, 6, 5.5, 0.25, 0.75, 10, 20, 100, 3.5, 10.5, 20.25, 4.5, 1e-3]
     out += [least, 2 * least, most, most / 2, 1 + eps, 1 - eps / 2, eps, 1 / eps, most**0.5]
@@ -29,7 +29,7 @@ def finite(d):
     if d == "double":
         out += [700, 709, 709.75, 709.9, 710, 710.4, 710.5, 745, 746, 1e153, 1e155]
     if d == "half":
-        out += [2.0**-24, 2.0**-20, 1.5 * 2.0**-15]  # halves that are no normal numbers
+        out += [2.0**-24, 2.0**-20, 1.5 * 2.0**-15]  # subnormal halves
     low, high, step = {"half": (-4, 4, 1), "double": (-307, 308, 15)}.get(d, (-37, 38, 3))
     out += [float("1e%d" % k) for k in range(low, high + 1, step)]
     return out
@@ -48,7 +48,7 @@ def number(x):
     return float(x)
 
 
-# op: (types, what stock gets right; None for all)
+# op: (types, for which x stock is right; None for all)
 UNARY = {
     "Abs": ("F", None), "Neg": ("F", None), "Square": ("F", None), "Sqrt": ("F", None),
     "Rsqrt": ("F", None), "Exp": ("F", None), "Expm1": ("F", None), "Log": ("F", None),
@@ -59,22 +59,22 @@ UNARY = {
     "Softsign": ("F", None), "Relu": ("F", None), "Relu6": ("F", None),
     "IsNan": ("F", None), "IsInf": ("F", None), "IsFinite": ("F", None), "Sign": ("F", None),
     "Lgamma": ("half f", None),
-    # Near roots, where terms cancel, neither library has all digits.
+    # Near roots, terms cancel, and both libraries lose digits.
     "Digamma": ("half f", lambda x: not 1.4 < abs(x) < 1.6),
     "Softplus": ("F", lambda x: not -5 < x < 0),  # bfloat16 rounds twice
-    # Large angles: neither library reduces them exactly.
+    # Neither library reduces large angles exactly.
     "Sin": ("F", lambda x: abs(x) < 1e4), "Cos": ("F", lambda x: abs(x) < 1e4),
     "Tan": ("F", lambda x: abs(x) < 1e4),
     # Stock's reciprocals of large floats are off by 1e-4.
     "Reciprocal": ("F", lambda x: abs(x) < 1e30), "Inv": ("F", lambda x: abs(x) < 1e30),
-    # NaN in double, where it is 1.
+    # Stock returns NaN in double instead of 1.
     "Erf": ("F", lambda x: abs(x) < 1e100),
-    # exp(x) - 1 has no digits left near zero.
+    # Stock computes exp(x) - 1, which loses all digits near zero.
     "Elu": ("F", lambda x: x >= 0 or x < -0.3), "Selu": ("F", lambda x: x >= 0 or x < -0.3),
-    # 0 near zero, infinity near one.
+    # Stock returns 0 near zero and infinity near one.
     "Erfinv": ("f", lambda x: 1e-2 < abs(x) < 0.99 or abs(x) in (0, 1)),
     "Ndtri": ("f", lambda x: x <= 1 and not 0 < x < 1e-300),
-    # Infinite before the result is, NaN at infinity.
+    # Stock overflows too early, and returns NaN at infinity.
     "BesselI0": ("half f", lambda x: abs(x) < 80), "BesselI1": ("half f", lambda x: abs(x) < 80),
     "BesselI0e": ("half f", lambda x: abs(x) < 1e300),
     "BesselI1e": ("half f", lambda x: abs(x) < 1e300),
@@ -82,19 +82,19 @@ UNARY = {
     "BesselK1": ("half f", lambda x: x == 0 or abs(x) > 1e-30),
     "BesselK0e": ("half f", lambda x: x == 0 or abs(x) > 1e-30),
     "BesselK1e": ("half f", lambda x: x == 0 or abs(x) > 1e-30),
-    # NaN at infinity, no digits left for large numbers and near zeros of the function.
+    # Stock returns NaN at infinity, and loses digits for large numbers and near the function's zeros.
     "BesselJ0": ("half f", lambda x: abs(x) < 2), 
     "BesselJ1": ("half f", lambda x: x == 0 or 1e-30 < abs(x) < 3),
     "BesselY0": ("half f", lambda x: x <= 0 or 1e-30 < x < 0.8),
     "BesselY1": ("half f", lambda x: 1e-30 < x < 2),
-    "Dawsn": ("f", lambda x: x > -1e3),  # the sign of large negative numbers
+    "Dawsn": ("f", lambda x: x > -1e3),  # stock has the wrong sign for large negative numbers
     "Expint": ("f", lambda x: 1e-30 < x < 0.3 or 1 <= x < 80 or x <= 0),
     "FresnelCos": ("f", lambda x: abs(x) < 5), "FresnelSin": ("f", lambda x: abs(x) < 5),
     "Spence": ("f", lambda x: x < 1e30),
 }  # fmt: skip
 COMPLEX = "Exp Sqrt Log Sinh Cosh Tanh Sin Cos Square Neg Abs".split()
 
-# Numbers too small to be held in full: stock takes them for zero in vectors and not behind them.
+# Ops that also get subnormal numbers. For the others, stock's vector code flushes them to zero and its scalar code does not.
 TAKES_SUBNORMALS = "Abs Neg Square Sqrt Exp Sigmoid Cosh Floor Ceil Round Softplus IsNan IsInf IsFinite Lgamma".split()
 
 BINARY = {
@@ -105,7 +105,7 @@ BINARY = {
     "Relu6Grad": "F", "EluGrad": "F", "SeluGrad": "F", "SoftplusGrad": "F", "LeakyReluGrad": "F",
     "Less": "F", "LessEqual": "F", "Equal": "F", "NotEqual": "F", "ApproximateEqual": "f",
 }  # fmt: skip
-# Products in another order reach the ends of the range earlier, or later.
+# Ops that multiply in another order than stock, and so overflow or underflow earlier or later.
 WITHIN = {"SigmoidGrad": "F", "TanhGrad": "F", "SqrtGrad": "F", "RsqrtGrad": "F",
           "ReciprocalGrad": "F", "InvGrad": "F", "SoftsignGrad": "F"}  # fmt: skip
 INTS = "Add AddV2 Sub Mul FloorDiv FloorMod TruncateDiv Maximum Minimum SquaredDifference".split()
@@ -113,13 +113,13 @@ INT_TYPES = {"Add": "I uint8", "SquaredDifference": "i"}
 
 
 def pairs(d, numbers):
-    """Every number with every other, in two vectors."""
+    """Returns two vectors with all pairs of the numbers."""
     xs, ys = [x for x in numbers for _ in numbers], [y for _ in numbers for y in numbers]
     return [vec(d, xs), vec(d, ys)]
 
 
 def crossed(d, rows, columns):
-    """The same, for ops that broadcast."""
+    """Returns a column and a row with the numbers, for ops that broadcast."""
     return [given(d, [len(rows), 1], rows), given(d, [1, len(columns)], columns)]
 
 
@@ -146,7 +146,7 @@ def fill(t):
             parts = [0.0, -0.0, 1, -1, 0.5, 20, -20, 1e-3, 1e18, -1e18]
             if op not in ("Sqrt", "Log", "Neg", "ComplexAbs"):
                 parts = [x for x in parts if abs(x) < 1e3]
-            if op == "Log":  # close to 1, stock's logarithm has lost its digits
+            if op == "Log":  # stock's complex logarithm loses digits near 1
                 parts.remove(1e-3)
             attrs = {"Tout": "float" if d == "complex64" else "double"} if op == "ComplexAbs" else None
             numbers = [[x, y] for x in parts for y in parts]
@@ -172,7 +172,7 @@ def fill(t):
         for op in ("Abs", "Neg", "Sign", "Square"):
             t.row("values_" + d, op, [vec(d, integers(d))])
     for d in ("half", "bfloat16"):
-        # Where a 16-bit result is rounded on the way decides about whole numbers.
+        # The results depend on where a 16-bit intermediate value is rounded.
         for op in ("FloorDiv", "TruncateDiv", "FloorMod", "Xdivy", "Xlogy", "Xlog1py"):
             t.row("rounded_" + d, op, [drawn(d, [300], -9, 9), drawn(d, [300], 0.1, 3)], tol=0)
             t.row("rounded_row_" + d, op, [drawn(d, [40, 37], -9, 9), drawn(d, [37], 0.1, 3)], tol=0)
@@ -182,7 +182,7 @@ def fill(t):
           {"seed": 7, "seed2": 11, "dtype": "float"})
     t.row("nan", "MatrixDeterminant", [given("float", [2, 2], [NAN, 0, 0, 1])])
     for d in dtypes("f"):
-        # Both tails of the distribution, and its middle; stock's answer is 0 where the density is.
+        # Both tails and the middle of the distribution; stock returns 0 where the density underflows to 0.
         a = [0.01, 0.5, 1, 2.5, 10, 40]
         for op in ("IgammaGradA", "RandomGammaGrad"):
             xs = [x for p in a for x in (p / 20, p / 3, p, 3 * p if p < 2 else 2 * p, 20 * p if p < 2 else 2.5 * p)]

@@ -1,4 +1,4 @@
-"""Calls and functional control flow. Rows hold no function bodies: what a node needs is checked."""
+"""Function calls and functional control flow. Cases have no function bodies, so these only check arguments."""
 
 from .base import *
 

@@ -1,4 +1,4 @@
-"""Resizing and colour."""
+"""Resizing images and converting their colours."""
 
 import base64
 import struct
@@ -9,7 +9,7 @@ from .base import *
 
 
 def png(width, height, rgb):
-    """A PNG file of 8-bit RGB, as base64."""
+    """Returns a PNG file of 8-bit RGB, as base64."""
     row = 3 * width
     raw = b"".join(b"\0" + bytes(rgb[i * row : (i + 1) * row]) for i in range(height))
     out = b"\x89PNG\r\n\x1a\n"

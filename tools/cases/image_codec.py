@@ -1,4 +1,4 @@
-"""Image files decoded and encoded: JPEG, PNG, GIF, BMP."""
+"""Decoding and encoding image files: JPEG, PNG, GIF, BMP."""
 
 import base64
 import struct
@@ -14,7 +14,7 @@ YCCK = "/9j/7gAOQWRvYmUAZAAAAAAC/9sAQwANCQoLCggNCwoLDg4NDxMgFRMSEhMnHB4XIC4pMTAu
 
 
 def file(data):
-    """A scalar string of any bytes."""
+    """Returns a scalar string with the given bytes."""
     return scalar("string", {"b64": base64.b64encode(data).decode()})
 
 
@@ -27,7 +27,7 @@ def chunk(kind, data):
 
 
 def png(width, height, depth, colour, rows, palette=None, alpha=None, interlaced=0, extra=b""):
-    """A PNG file; rows are bytes, each row without its filter."""
+    """Returns a PNG file; rows are bytes, without the filter byte."""
     out = b"\x89PNG\r\n\x1a\n"
     out += chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, depth, colour, 0, 0, interlaced))
     out += extra
@@ -40,7 +40,7 @@ def png(width, height, depth, colour, rows, palette=None, alpha=None, interlaced
 
 
 def bits(codes):
-    """(code, width) pairs packed from the low bit on."""
+    """Packs (code, width) pairs, the lowest bit first."""
     value = n = 0
     for code, width in codes:
         value |= code << n
@@ -49,7 +49,7 @@ def bits(codes):
 
 
 def lzw(pixels, depth):
-    """GIF's compression with nothing repeated: a clear code before the codes grow."""
+    """Encodes for GIF without compression: emits a clear code before codes would get wider."""
     clear, run = 1 << depth, (1 << depth) - 2
     codes = []
     for i, p in enumerate(pixels):
@@ -61,7 +61,7 @@ def lzw(pixels, depth):
 
 
 def lzw_packed(pixels, depth):
-    """GIF's compression in earnest."""
+    """Compresses for GIF with LZW."""
     clear = 1 << depth
     table, width, codes, w = {bytes([i]): i for i in range(clear)}, depth + 1, [], b""
     codes.append((clear, width))
@@ -226,14 +226,14 @@ def decode_rows(t):
     whole = base64.b64decode(COLOUR)
     for name, cut in (("most", len(whole) - 40), ("some", len(whole) - 60), ("header", 300), ("start", 20), ("magic", 3)):
         t.row("cut_" + name, "DecodeJpeg", [file(whole[:cut])], message="code-only")
-        for fraction in (0.1, 1.0) if cut > 3 else ():  # stock loops for ever on the magic alone
+        for fraction in (0.1, 1.0) if cut > 3 else ():  # stock loops forever on the magic number alone
             t.row(
                 "recover_%s_%d" % (name, 10 * fraction),
                 "DecodeJpeg",
                 [file(whole[:cut])],
                 {"try_recover_truncated": True, "acceptable_fraction": fraction},
                 message="code-only",
-                # Blocks that are cut through come out as the version of libjpeg makes them.
+                # The pixels of incomplete blocks depend on the version of libjpeg.
                 **({"undefined": [0]} if name == "most" else {}),
             )
         t.row(

@@ -30,7 +30,7 @@ def crops(t):
         image = drawn("float", [2, 5, 6, 3])
         t.row(method, "CropAndResize", [image, boxes, which, ivec(4, 5)], a, tol=1e-5)
         far = vec("int32", [9] * which["shape"][0])
-        # Stock also prints what the product wraps around to.
+        # Stock's message ends with the overflowed product.
         starts = {"starts": "Encountered overflow when multiplying 8261499564 with 2065374891"}
         t.row(method + "_huge", "CropAndResize", [image, boxes, far, ivec(2065374891, 2065374891)], a, message=starts)
         t.row(method + "_far", "CropAndResize", [image, boxes, far, ivec(4, 5)], a)

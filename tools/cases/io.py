@@ -1,4 +1,4 @@
-"""Names of files, files that are not there, and one checkpoint written and read again."""
+"""File names, missing files, and one checkpoint that is written and read back."""
 
 from .base import *
 
@@ -128,7 +128,7 @@ def fill(t):
 
 
 def fill_readers(t, v2):
-    """What identity readers give: their items."""
+    """Adds identity readers, whose records are the items of the queue."""
     reader = node("IdentityReader" + v2, attrs={"shared_name": "ir"})
     queue = node("FIFOQueue" + v2, attrs={"component_types": ["string"], "shared_name": "iq"})
     many = {"Tcomponents": ["string"]}

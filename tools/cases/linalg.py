@@ -1,10 +1,10 @@
-"""Linear systems and Einstein sums."""
+"""Linear systems, decompositions and einsum."""
 
 from .base import *
 
 
 def regular(n, shift=5):
-    """An invertible matrix whose largest elements are off the diagonal."""
+    """Returns an invertible matrix whose largest elements are off the diagonal."""
     return [
         (i * 3 + j * 5) % 11 / 11 + (n if j == (i + shift) % n else 0)
         for i in range(n)
@@ -17,7 +17,7 @@ def positive(n):
 
 
 def large(t):
-    """Sizes beyond a panel, stacks, what is refused."""
+    """Adds matrices larger than a panel, batches, and errors."""
     for n in (33, 70):
         for d in ("float", "complex128"):
             tol = 1e-5 if d == "float" else 1e-11
@@ -109,7 +109,7 @@ def large(t):
 
 
 def decompositions(t):
-    """Vectors are unique up to their signs only, so rows of Svd and SelfAdjointEigV2 are about values; QR's signs are fixed."""
+    """Adds Svd and SelfAdjointEigV2, of which only the values are compared, because vectors are unique only up to sign; and Qr, whose signs are fixed."""
     op = "SelfAdjointEigV2"
     for d in dtypes("f C"):
         for full in (True, False):

@@ -1,4 +1,4 @@
-"""Lists of tensors: made, changed, read, put together and taken apart, and their gradients."""
+"""TensorLists: creation, updates, reads, concatenation and splitting, and their gradients."""
 
 from .base import *
 
@@ -45,7 +45,7 @@ def element_shape(lst):
 
 
 def look(d="float", shape=None):
-    """What the list under test is."""
+    """Returns nodes that read the length, element shape and contents of the list under test."""
     return [length(use("node")), element_shape(use("node")), stack(use("node"), d, shape)]
 
 
@@ -85,7 +85,7 @@ def make(t):
                 [s, iscalar(second)],
                 {"element_dtype": "float"},
                 then=[length(use("node")), element_shape(use("node"))],
-                # Stock names neither the node nor the shapes here.
+                # Stock's message names neither the node nor the shapes.
                 **({"message": "code-only"} if "scalar_shape" in name else {})
             )
         t.row("vector", op, [ANY, vec("int32", [1, 2])], {"element_dtype": "float"})

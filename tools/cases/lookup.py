@@ -1,4 +1,4 @@
-"""Tables from keys to values: filled once or changed, found, exported."""
+"""Lookup tables, static and mutable: creation, lookup, export."""
 
 from .base import *
 
@@ -88,7 +88,7 @@ def fill(t):
         many = lambda k, v: [node(size, [use("t")])]
         for k, v in PAIRS:
             name = "%s_%s" % (k, v)
-            # A table that changes has no strings for strings.
+            # Mutable tables do not support string keys with string values.
             lacks = {"message": "code-only"} if (k, v) == ("string", "string") else {}
             keys, values = vec(k, KEYS[k]), vec(v, VALUES[v])
             asked = given(k, [2, 2], KEYS[k][1:] + KEYS[k][:1] + KEYS[k][-1:])
@@ -113,7 +113,7 @@ def fill(t):
                 [],
                 {"key_dtype": "int64", "value_dtype": "int64"},
                 then=[node(size, [use("node")])],
-                **({} if v2 else {"undefined": [0]})  # its name has a number
+                **({} if v2 else {"undefined": [0]})  # the handle's name contains a generated number
             )
             t.row("bad_types", op, [], {"key_dtype": "float", "value_dtype": "int64"}, message="code-only")
             t.row("size", size, [table(op, "int64", "int64")])
@@ -146,7 +146,7 @@ def fill(t):
         t.row("empty", find, [m, given("int64", [0, 3], []), scalar("int64", 5)])
         t.row("scalar", find, [m, scalar("int64", 4), scalar("int64", 5)])
         t.row("not_filled", export, [h], {"Tkeys": "int64", "Tvalues": "int64"}, message="code-only")
-    for r in t.rows:  # the types that no input gives
+    for r in t.rows:  # types that no input determines
         if r["op"].startswith("LookupTableExport") and "attrs" not in r:
             a = r["inputs"][0]["attrs"]
             r["attrs"] = {"Tkeys": a["key_dtype"], "Tvalues": a["value_dtype"]}

@@ -1,9 +1,9 @@
-"""Elementwise arithmetic, reductions, products of matrices, ranges, segments."""
+"""Elementwise arithmetic, reductions, matmuls, ranges, segments."""
 
 from .base import *
 from . import math_more, math_reduce
 
-# op, dtypes, range of the drawn values, has a gradient
+# op, dtypes, range of the random values, whether it has a gradient
 UNARY = [
     ("Abs", "F I", -2, 2, True),
     ("Neg", "F I C", -2, 2, True),
@@ -26,7 +26,7 @@ UNARY = [
     ("Erfc", "F", -2, 2, True),
     ("Floor", "F", -4, 4, False),
     ("Ceil", "F", -4, 4, False),
-    ("Round", "F", -4, 4, False),  # of integers, stock makes 0
+    ("Round", "F", -4, 4, False),  # for integers, stock returns 0
     ("Rint", "f", -4, 4, False),
     ("IsNan", "F", -4, 4, False),
     ("IsInf", "F", -4, 4, False),
@@ -47,7 +47,7 @@ def unary(t):
         t.row("1000", op, [drawn("float", [8, 125], lo, hi)], **tol)
         for d in F if "F" in kinds else ["float", "double"]:
             big = SPECIAL if d != "half" else SPECIAL[:-3]
-            if op == "Erf" and d == "double":  # stock says NaN at the infinities
+            if op == "Erf" and d == "double":  # stock returns NaN at the infinities
                 big = [x for x in big if x not in (INF, "-inf")]
             t.row("special_" + d, op, [vec(d, big)], **tol)
         if half_steps:
@@ -63,7 +63,7 @@ def unary(t):
             t.each("grad", op, "half bfloat16", lambda d: [drawn(d, [5], lo, hi)], grad=True)
             t.row("grad_scalar", op, [drawn("double", [], lo, hi)], grad=True)
             t.row("grad_empty", op, [drawn("double", [0])], grad=True)
-    # The complex sign divides by a magnitude, which is rounded.
+    # The complex sign divides by a rounded magnitude.
     t.each("", "Sign", "C", lambda d: [drawn(d, [11], -2, 2)])
     t.row("limits", "Abs", [vec("int8", [-128, 127, 0])])
     t.row("limits", "Neg", [vec("int32", [-2147483648, 2147483647, 0])])
@@ -97,7 +97,7 @@ def unary(t):
         t.row("grad", op, [drawn("double", [5], lo, hi), drawn("double", [5])], grad=True)
 
 
-# op, dtypes, has a gradient, second operand's range
+# op, dtypes, whether it has a gradient, range of the second operand
 BINARY = [
     ("Add", "F I C uint8", True, -2, 2),
     ("AddV2", "F I U C", True, -2, 2),
@@ -203,7 +203,7 @@ def binary(t):
 
 
 def integers(t):
-    """Truncation, division by zero, wrap-around: what integers do that floats do not."""
+    """Adds what only integers do: truncation, division by zero, wrap-around."""
     a, b = vec("int32", [7, -7, 7, -7, 6]), vec("int32", [2, 2, -2, -2, 3])
     for op in "Div FloorDiv TruncateDiv FloorMod Mod TruncateMod".split():
         t.row("signs", op, [a, b])
@@ -500,7 +500,7 @@ def ranges(t):
         t.row("down_" + d, "Range", r(d, 5, -1, -2), tol=0)
     t.row("fed", "Range", [scalar("int32", 1), scalar("int32", 4), scalar("int32", 1)])
     t.row("empty", "Range", r("int32", 3, 3, 1))
-    # Stock tells which allocator is full.
+    # Stock's message names the allocator that is full.
     most = (1 << 63) - 1
     t.row("most", "Range", r("int64", 0, most, 1), message="code-only")
     t.row("more", "Range", r("int64", -2, most, 1))

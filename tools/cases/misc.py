@@ -1,4 +1,4 @@
-"""Ops of no family; stock has their definitions, but no kernel on the CPU."""
+"""Ops without a family; stock defines them, but has no CPU kernel."""
 
 from .base import *
 

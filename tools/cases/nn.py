@@ -1,4 +1,4 @@
-"""Convolution, pooling, activations, normalisation, losses."""
+"""Activations, normalization and losses."""
 
 import functools
 
@@ -75,7 +75,7 @@ def activations(t):
 def softmaxes(t):
     for op in ("Softmax", "LogSoftmax"):
         for d in F:
-            # Stock rounds every step of bfloat16's logarithm.
+            # In bfloat16, stock rounds each intermediate step of the logarithm.
             rounded = {"tol": 2e-2} if (op, d) == ("LogSoftmax", "bfloat16") else {}
             t.row(d, op, [drawn(d, [3, 5], -4, 4)], **rounded)
         t.row("vector", op, [drawn("float", [7], -4, 4)])
@@ -254,7 +254,7 @@ def norms(t):
     for op in ("FusedBatchNorm", "FusedBatchNormV2", "FusedBatchNormV3"):
         none = [vec("float", []), vec("float", [])]
         reserves = [3, 4]
-        # The third reserve is empty with oneDNN and a scalar without.
+        # The third reserve output is empty with oneDNN, and a scalar without.
         row = functools.partial(t.row, **({"any_shape": [5]} if op.endswith("V3") else {}))
         for d in ["float"] if op == "FusedBatchNorm" else ["float", "half", "bfloat16"]:
             row("training_" + d, op, [drawn(d, [2, 3, 2, 3]), c(), c()] + none, tol=loose(d))

@@ -40,7 +40,7 @@ def out_shape(x, f, attrs):
 
 
 def beyond(attrs):
-    """Stock has no gradients of dilated convolutions on the CPU."""
+    """Marks rows of dilated convolutions, for which stock has no gradients on the CPU."""
     return {"beyond": True} if "dilations" in attrs else {}
 
 

@@ -1,10 +1,10 @@
-"""Three dimensions, morphology, fractional pooling, older forms."""
+"""3-D convolution and pooling, morphology, fractional pooling, old versions of ops."""
 
 from .base import *
 
 
 def volumes(t):
-    """Convolutions in three dimensions: types, geometry, what is refused."""
+    """Adds 3-D convolutions: types, geometry, errors."""
     one5, x, f = [1, 1, 1, 1, 1], [2, 4, 5, 4, 2], [2, 3, 2, 2, 3]
     same, valid = {"strides": one5, "padding": "SAME"}, {"strides": one5, "padding": "VALID"}
     for d in F:
@@ -18,7 +18,7 @@ def volumes(t):
             "Conv3DBackpropFilterV2",
             [drawn(d, x), ivec(*f), drawn(d, y)],
             same,
-            tol=0.1 if d == "bfloat16" else max(loose(d), 1e-5),  # stock adds up in bfloat16
+            tol=0.1 if d == "bfloat16" else max(loose(d), 1e-5),  # stock accumulates in bfloat16
         )
     strided = {"strides": [1, 2, 3, 1, 1], "padding": "SAME"}
     for name, a, y in [
@@ -73,7 +73,7 @@ def volumes(t):
 
 
 def pools(t, pool, x, y):
-    """Poolings in three dimensions: geometry and what is refused."""
+    """Adds 3-D pooling: geometry, errors."""
     odd = {"ksize": [1, 3, 2, 3, 1], "strides": [1, 2, 1, 2, 1], "padding": "SAME"}
     pooled = lambda a, **more: node("MaxPool3D", [use("x")], a, **more)
     for name, a, size in [
@@ -142,7 +142,7 @@ def pools(t, pool, x, y):
 
 
 def fractional(t, fraction):
-    """Windows of varying size: types, gradients, what is refused."""
+    """Adds fractional pooling: types, gradients, errors."""
     x, wrong = [2, 5, 7, 2], {"wrong_static": [1, 2]}
     even = dict(fraction, pooling_ratio=[1.0, 1.4, 1.6, 1.0])
     for op in ("FractionalMaxPool", "FractionalAvgPool"):
@@ -196,7 +196,7 @@ def fractional(t, fraction):
 
 
 def average_sequences(t, x, starts):
-    """Sequences and sizes that FractionalAvgPoolGrad takes as they come, and those that it refuses."""
+    """Adds unusual sequences and sizes: those that FractionalAvgPoolGrad accepts, and those that it rejects."""
     dy, size = drawn("float", [2, 3, 4, 2]), vec("int64", x)
     ints = lambda values: vec("int64", values)
     for name, rows in (

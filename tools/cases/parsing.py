@@ -1,4 +1,4 @@
-"""Text and bytes to tensors."""
+"""Parsing of text, raw bytes and serialized tensors."""
 
 from . import parsing_example, parsing_proto
 from .base import *

@@ -1,4 +1,4 @@
-"""Example and SequenceExample messages to tensors."""
+"""Parsing of Example and SequenceExample messages."""
 
 import base64
 import struct
@@ -6,7 +6,7 @@ import struct
 from .base import *
 
 
-# The wire format, by hand: what is tested must not depend on what encodes it.
+# Encodes the wire format by hand, so that the tests do not depend on an encoder.
 
 
 def varint(n):
@@ -76,7 +76,7 @@ ALL = {"sparse_types": ["float", "int64", "string"], "dense_shapes": [], "Tdense
 
 
 def parse_example(t, name, rows, sparse=(), dense=(), names=NAMES, **more):
-    """sparse: (key, type); dense: (key, default, shape)."""
+    """Adds a case; `sparse` is [(key, type)], `dense` is [(key, default, shape)]."""
     attrs = {"sparse_types": [d for _, d in sparse], "dense_shapes": [s for _, _, s in dense]}
     if not dense:
         attrs["Tdense"] = []
@@ -113,7 +113,7 @@ def fill_examples(t):
     parse_example(t, "padded_stride", batch(A, b""), [], [("f", vec("float", [0]), [-1, 2])])
     parse_example(t, "padded_uneven", batch(A), [], [("i", vec("int64", [0]), [-1, 2])])
     parse_example(t, "padded_unpacked", batch(UNPACKED, B), [], [pad])
-    # Who says a key twice means the last one; who says no kind says nothing.
+    # If a key occurs twice, the last one counts. A feature without a kind counts as missing.
     twice = example(("f", floats(1, 2)), ("f", floats(3, 4)))
     nothing = example(("f", b""))
     parse_example(t, "twice", batch(twice), [("f", "float")])

@@ -1,5 +1,5 @@
-"""Messages by their descriptors. Descriptors stand in attributes, which hold no byte above 127: each
-file is short."""
+"""DecodeProtoV2 and EncodeProto with descriptors in attributes. Attributes in case files are ASCII only, so each
+descriptor is short enough that its lengths stay below 128."""
 
 import base64
 import struct
@@ -22,7 +22,7 @@ def varint(n):
 
 
 def put(number, value):
-    """A field: a number, or text with its length."""
+    """Encodes a field: a number, or text with its length."""
     if isinstance(value, int):
         return varint(number << 3) + varint(value)
     value = value.encode() if isinstance(value, str) else value

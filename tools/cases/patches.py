@@ -1,4 +1,4 @@
-"""Windows as vectors, diagonals by number, elements that go round, other data formats."""
+"""Image patches, MatrixDiagV2 and V3, Roll, data format conversion."""
 
 from .base import *
 
@@ -154,7 +154,7 @@ def diagonals(t):
             t.row(name, put, [drawn("float", s), drawn("float", line), k])
         t.row("grad", part, [drawn("double", [2, 3, 4]), ivec(-1, 1), scalar("double", 0)], grad=True)
         t.row("grad_one", part, [drawn("double", [3, 3]), iscalar(1), scalar("double", 0)], grad=True)
-        # Stock's rule of the second form takes the diagonals as the third form has them.
+        # Stock's gradient of V2 expects diagonals aligned as in V3.
         lines, k = ([2, 3], iscalar(1)) if v == "V2" else ([2, 2, 3], ivec(0, 1))
         t.row(
             "grad",

@@ -1,4 +1,4 @@
-"""Numbers of few bits: into them, out of them, and arithmetic on them."""
+"""Quantized types: quantization, dequantization and arithmetic."""
 
 from .base import *
 
@@ -21,7 +21,7 @@ def into(t):
     for d in Q5:
         for mode in ("MIN_COMBINED", "MIN_FIRST", "SCALED"):
             if d == "qint32" and mode != "SCALED":
-                continue  # the last bits of a float decide: below, at a few values
+                continue  # the result depends on the last bits of a float; a few values follow below
             a = {"T": d, "mode": mode}
             t.row("%s_%s" % (mode.lower(), d), op, [x, f(-6), f(6.5)], a)
             if d == "qint32":
@@ -318,7 +318,7 @@ def moves(t):
     t.row("negative", op, [iscalar(1), [x, y], [f(-4.0), f(-3.0)], [f(-2.0), f(-1.0)]])
     t.row("fed", op, [scalar("int32", 1), [x, y], [f(-1.0), f(-3.0)], [f(2.0), f(1.5)]])
     t.row("empty", op, [iscalar(1), [given("quint8", [2, 0], []), y], [f(-1.0), f(-3.0)], [f(2.0), f(1.5)]],
-          undefined=[0])  # stock takes the limits of the wrong part
+          undefined=[0])  # stock uses the range of the wrong input
     t.row("nothing", op, [iscalar(0), [given("quint8", [0, 2], []), given("quint8", [0, 2], [])], [f(-1.0), f(-3.0)], [f(2.0), f(1.5)]])
     t.row("axis_high", op, [scalar("int32", 2), [x, y], [f(-1.0), f(-3.0)], [f(2.0), f(1.5)]])
     t.row("axis_low", op, [scalar("int32", -1), [x, y], [f(-1.0), f(-3.0)], [f(2.0), f(1.5)]])

@@ -1,4 +1,4 @@
-"""Random streams: the same seeds give the same numbers."""
+"""Stateful random ops: the same seeds give the same numbers."""
 
 from .base import *
 
@@ -178,7 +178,7 @@ def more_samplers(t):
             for name, a in (
                 ("distortion", {"distortion": 0.75}),
                 ("reserved", {"num_reserved_ids": 3, "range_max": 53}),
-                ("shards", {"num_shards": 2, "shard": 1, "range_max": 25}),  # refused: 40 is out of range
+                ("shards", {"num_shards": 2, "shard": 1, "range_max": 25}),  # fails: 40 is out of range
                 ("half", {"num_shards": 1, "shard": 0, "num_sampled": 7}),
             ):
                 t.row(name, op, [true], dict(base, **a))

@@ -1,4 +1,4 @@
-"""Sparse to dense."""
+"""Sparse tensors: conversion to dense, products, reshaping, slices."""
 
 from . import sparse_bad, sparse_sets
 from .base import *
@@ -33,7 +33,7 @@ def fill(t):
     sparse_bad.fill(t)
 
 
-# Three values of a tensor [3, 4], and the same unsorted.
+# Three values of a tensor of shape [3, 4], sorted and unsorted.
 SORTED = given("int64", [3, 2], [0, 1, 1, 3, 2, 0])
 UNSORTED = given("int64", [4, 2], [2, 0, 0, 1, 1, 3, 0, 0])
 NONE = given("int64", [0, 2], [])

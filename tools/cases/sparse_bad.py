@@ -1,4 +1,4 @@
-"""Sparse tensors whose parts do not fit, given to every op that takes one: each op has its own words for it."""
+"""Invalid sparse tensors for every op that takes one: each op has its own error messages."""
 
 from .base import *
 
@@ -7,7 +7,7 @@ SIZES = vec("int64", [3, 4])
 
 
 def misfits(d="float"):
-    """Names and triples (indices, values, sizes), wrong in one way each."""
+    """Returns (name, indices, values, sizes) of sparse tensors that are invalid in one way each."""
     of = lambda n: drawn(d, [n], 1, 9)
     at = lambda *numbers: given("int64", [len(numbers) // 2, 2], list(numbers))
     return (
@@ -60,9 +60,9 @@ def fill(t):
         ("AddManySparseToTensorsMap", lambda i, v, s: [i, v, s], {}),
     )
     wording = {
-        # Stock prints the shape of the indices.
+        # Stock's message shows the shape of the indices instead.
         ("SparseSplit", "values_matrix"): {"message": {"starts": "Input values should be a vector but received shape"}},
-        # Stock tells which allocator is full.
+        # Stock's message names the allocator that is full.
         ("SparseFillEmptyRows", "overflow"): {"message": "code-only"},
     }
     for op, inputs, attrs in ops:
@@ -80,7 +80,7 @@ def fill(t):
 
 
 def fill_more(t):
-    """Arguments beside the sparse tensor."""
+    """Adds bad arguments other than the sparse tensor."""
     f = "float"
     good = [INDICES, drawn(f, [3], 1, 9), SIZES]
     both = lambda *numbers: vec("int64", list(numbers))

@@ -1,4 +1,4 @@
-"""Sparse tensors by groups: softmax, sparse reductions, sets, crosses, counts; in messages and maps."""
+"""Sparse tensors: softmax, reductions, sets, crosses and counts; serialized, and in maps."""
 
 from .base import *
 
@@ -240,7 +240,7 @@ def fill_serial(t):
         t.row("bad", op, [text([1, 3], "a", "b", "c")], f)
         t.row("empty", op, [text([0, 3])], f)
         t.row("scalar", op, [text([], "a")], f)
-        # Three messages that are tensors, and no sparse tensor.
+        # Three serialized tensors that do not form a sparse tensor.
         t.row("scalars", op, [node("Reshape", [node("Pack", [[node("SerializeTensor", [scalar("int64", 1)])] * 3]), ivec(1, 3)])], f, message="code-only")
     t.row("vector", back, [text([1], "a")], f)
     for name, indices, n, sizes in (

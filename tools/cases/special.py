@@ -1,8 +1,8 @@
-"""Bessel functions, integrals without a closed form."""
+"""Bessel functions, exponential and Fresnel integrals, and other special functions."""
 
 from .base import *
 
-# Double is compared to what two good implementations agree on.
+# In double, two good implementations agree to about 2e-13.
 TOL = {"half": 2e-3, "float": 4e-6, "double": 2e-13}
 
 
@@ -13,7 +13,7 @@ def fill(t):
         lo = 0.1 if name[0] in "KY" else -6
         for d in dtypes("half f"):
             t.row(d, op, [drawn(d, [3, 5], lo, 6)], tol=TOL[d])
-            # Beyond what half can hold.
+            # A larger range would overflow half.
             hi = 10 if d == "half" else 60
             t.row("wide_" + d, op, [drawn(d, [37], lo if lo > 0 else -hi, hi)], tol=2 * TOL[d])
         t.row("none", op, [drawn("float", [0, 2])])
@@ -26,7 +26,7 @@ def fill(t):
             t.row("negative", op, [vec("double", [-1.0, -3.5])])
         else:
             t.row("grad_negative", op, [drawn("double", [5], -4, -0.2)], grad=True, grad_tol=1e-11)
-            if name != "I1":  # stock says 1 where it is 1/2
+            if name != "I1":  # stock returns 1 instead of 1/2
                 t.row("grad_zero", op, [vec("double", [0.0])], grad=True, fd=False)
     for op, lo, hi in [
         ("Dawsn", -4, 4),

@@ -1,4 +1,4 @@
-"""Staging areas, barriers, locks, tensors that stay with the session, older tensor arrays."""
+"""Staging areas, barriers, mutexes, session tensors, old versions of tensor arrays."""
 
 from .base import *
 

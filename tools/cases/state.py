@@ -1,4 +1,4 @@
-"""Variables of both kinds, and updates of some of their elements."""
+"""Reference and resource variables, and scatter updates."""
 
 from .base import *
 

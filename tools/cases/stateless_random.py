@@ -1,4 +1,4 @@
-"""Random numbers whose place is given: the same seeds, keys and counters give the same numbers."""
+"""Stateless random ops: the same seeds, keys and counters give the same numbers."""
 
 from .base import *
 
@@ -96,7 +96,7 @@ def fill(t):
 
 
 def places(t, op, before, behind, exact):
-    """Seeds, keys and counters, good and bad."""
+    """Adds valid and invalid seeds, keys and counters."""
     for d in ("int32", "int64"):
         for a, b in ((0, 0), (1, 0), (0, 1), (-1, -5), (87654321, 42)):
             name = "%s_%d_%d" % (d, a, b)

@@ -1,4 +1,4 @@
-"""Charsets, n-grams, segments of strings."""
+"""Unicode ops, n-grams, segment joins."""
 
 import base64
 

@@ -1,4 +1,4 @@
-"""Summaries: records for a training log."""
+"""Summary ops."""
 
 from .base import *
 

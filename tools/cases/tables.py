@@ -1,4 +1,4 @@
-"""Tables whose values are tensors, and those with keys that stand for nothing."""
+"""Mutable hash tables with tensor values, and dense hash tables, which have empty and deleted keys."""
 
 from .base import *
 
@@ -27,7 +27,7 @@ def fill(t):
         two = insert(h, k(3, 5), given("float", [2, 2], [1, 2, 3, 4]))
         op = "LookupTableFindV2"
         t.row(name, op, [h, k(5, 4, 3), vec("float", [8, 9])], io, before=[two])
-        if name != "dense":  # there stock wants vectors
+        if name != "dense":  # stock's dense table accepts only vectors
             t.row(name + "_matrix", op, [h, given("int64", [1, 2], [3, 7]), vec("float", [8, 9])], io, before=[two])
         t.row(name + "_none", op, [h, k(), vec("float", [8, 9])], io, before=[two])
         t.row(name + "_empty", op, [h, k(1), vec("float", [8, 9])], io)
@@ -38,7 +38,7 @@ def fill(t):
         t.row(name + "_shape", "LookupTableInsertV2", [h, k(1), vec("float", [1])], message="code-only")
         t.row(name, "LookupTableSizeV2", [h], before=[two])
         one = insert(h, k(3), given("float", [1, 2], [1, 2]))
-        if name != "dense":  # there stock gives every bucket, used or not
+        if name != "dense":  # stock's dense table exports every bucket, used or not
             t.row(name, "LookupTableExportV2", [h], export, before=[one])
         t.row(
             name,
@@ -47,7 +47,7 @@ def fill(t):
             before=[two],
             then=[size(h), find(h, k(3, 5), vec("float", [0, 0]))],
         )
-        if name == "dense":  # there stock looks at the shapes of keys
+        if name == "dense":  # stock's dense table checks the shapes of keys
             continue
         t.row(
             name,
@@ -94,7 +94,7 @@ def fill(t):
 
 
 def fill_dense(t):
-    """Exports show the buckets, whose order is stock's."""
+    """Adds exports of dense tables, which show the buckets: their order must be stock's."""
 
     def table(empty, deleted, value, buckets, **more):
         attrs = {"key_dtype": empty["dtype"], "value_dtype": value, "shared_name": "t", "initial_num_buckets": buckets}
@@ -108,7 +108,7 @@ def fill_dense(t):
         t.row(name, "LookupTableExportV2", [h], {"Tkeys": key, "Tvalues": value}, before=before)
 
     h = table(scalar("int64", 0), scalar("int64", -1), "int64", 8)
-    three = put(h, k(1, 9, 17), k(1, 2, 3))  # of one bucket
+    three = put(h, k(1, 9, 17), k(1, 2, 3))  # three keys of the same bucket
     export("dense", h, "int64", "int64", [three])
     export("dense_removed", h, "int64", "int64", [three, remove(h, k(9))])
     export("dense_taken_again", h, "int64", "int64", [three, remove(h, k(9)), put(h, k(25), k(4)), put(h, k(17), k(5))])

@@ -1,9 +1,9 @@
-"""Optimizer updates, dense and sparse, of ref and of resource variables."""
+"""Optimizer updates, dense and sparse, of reference and resource variables."""
 
 from .base import *
 
-# op without its prefix: the arguments in order. Upper case: a variable of the shape of the
-# parameter (P any values, S positive slots); g the gradient, i its indices (sparse forms only).
+# Op without its prefix: the arguments in order. Upper case is a variable of the parameter's shape
+# (P any values, S positive slots); g is the gradient, i its indices (sparse ops only).
 RULES = {
     "GradientDescent": (["P", 0.1, "g"], []),
     "Momentum": (["P", "S", 0.1, "g", "i", 0.9], ["use_nesterov"]),
@@ -63,7 +63,7 @@ def arguments(rule, d, var, shape, rows=None, grad_shape=None):
 
 
 def with_odd_numbers(rule, inputs):
-    """NaN and infinities in the gradient, and NaN in each slot."""
+    """Puts NaN and infinities into the gradient, and NaN into each slot."""
     given_to = [a for a in rule if a != "i" or len(inputs) == len(rule)]
     for k, (a, spec) in enumerate(zip(given_to, inputs)):
         if a == "g":
@@ -112,12 +112,12 @@ def fill(t):
 
 
 def ranges(t, op, rule, flags, make):
-    """Numbers of either sign, and NaN, for every number of the rule."""
+    """Adds positive and negative numbers, 0 and NaN for each scalar argument."""
     numbers = [k for k, a in enumerate(rule) if isinstance(a, float)]
     for at, k in enumerate(numbers):
         for value in (-1.0, 0.0, 1.0, NAN):
             changed = rule[:k] + [value] + rule[k + 1 :]
-            # Powers of zero and of NaN: only whether it runs.
+            # Powers of 0 and NaN: only checks whether it runs.
             t.row("range_%d_%s" % (at, value), op, make(changed), undefined=[0])
     for flag in flags:
         changed = rule[: numbers[0]] + [0.0] + rule[numbers[0] + 1 :]
@@ -138,7 +138,7 @@ def sparse(t, name, rule, flags, prefix, var):
     if name in ("Momentum", "KerasMomentum", "Adagrad", "AdagradV2", "Adadelta", "RMSProp", "CenteredRMSProp"):
         kinds += " C"
     for d in dtypes(kinds):
-        # Stock rounds each step, and the difference of two roots is divided by a small lr.
+        # Stock rounds each intermediate step, and divides the difference of two roots by a small learning rate.
         tol = 5e-2 if (name, d) == ("FtrlV2", "bfloat16") else loose(d)
         t.row(d, op, arguments(rule, d, var, [5, 3], [4, 0]), tol=tol)
     t.row("odd", op, with_odd_numbers(rule, arguments(rule, "float", var, [9], list(range(9)))))

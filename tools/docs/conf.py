@@ -11,7 +11,7 @@ html_theme = "sphinx_rtd_theme"
 html_theme_options = {"navigation_depth": 2, "collapse_navigation": True}
 html_copy_source = html_show_sourcelink = False
 myst_heading_anchors = 5  # the anchors that GitHub makes
-# Examples may leave code out with "…", which is no C.
+# Examples may omit code with "…", which is not valid C.
 suppress_warnings = ["misc.highlighting_failure"]
 c_id_attributes = ["TF_EXPORT"]
 primary_domain = None

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Reads the public headers: what they declare, and the comment of each declaration.
+"""Reads the declarations of the public headers and their comments.
 
-usage: headers.py --check [FOLDER]    list the functions that have no comment, and fail if there are any
+usage: headers.py --check [FOLDER]    lists the functions without a comment, and fails if there are any
 
-A comment belongs to the declarations below it, up to the next comment or blank line. So functions that
-stand together share one comment. A comment on the line of the declaration counts too.
+A comment belongs to the declarations below it, up to the next comment or blank line, so several functions
+may share one comment. A comment at the end of the declaration's own line also counts.
 """
 import collections
 import glob
@@ -25,7 +25,7 @@ WORDS = re.compile(r"\b(TF_CAPI_EXPORT|TF_EXPORT|RN_API|RN_MUST_USE|extern|stati
 
 
 def split_comment(line):
-    """(code, text of the // comment or None)"""
+    """Returns (code, text of the // comment or None)."""
     found = re.search(r'(?<![:"])//(.*)$', line)
     return (line[: found.start()].rstrip(), found.group(1).strip()) if found else (line.rstrip(), None)
 
@@ -69,7 +69,7 @@ def declarations(lines):
 
 
 def item_of(number, code):
-    """The Item that |code| declares, or None."""
+    """Returns the Item that |code| declares, or None."""
     first = code[0]
     plain = " ".join(split_comment(line)[0].strip() for line in code)
     if first.startswith("#"):
@@ -93,8 +93,9 @@ def item_of(number, code):
 
 
 def signature(item):
-    """The declaration of a function, without attributes and body, or the head of a macro, on one line. A
-    function NAME_ that a macro NAME calls has the name of the macro."""
+    """Returns, on one line, the declaration of a function without attributes and body, or the head of a macro.
+
+    A function NAME_ that a macro NAME calls gets the name of the macro."""
     plain = " ".join(split_comment(line)[0].strip() for line in item.code)
     if item.kind == "call":
         return re.match(r"#define (\w+\([^)]*\))", plain).group(1)
@@ -103,7 +104,7 @@ def signature(item):
 
 
 def read(path):
-    """The Header at |path|."""
+    """Returns the Header at |path|."""
     lines = open(path, encoding="utf-8").read().split("\n")
     opening, groups, comment, items = [], [], [], []
 
@@ -130,7 +131,7 @@ def read(path):
 
 
 def headers(folder=None):
-    """The headers below |folder|, without internal functions: NAME_ is public only if a macro NAME calls it."""
+    """Returns the headers below |folder|, without internal functions: NAME_ is public only if a macro NAME calls it."""
     folder = folder or os.path.join(ROOT, "include")
     found = [read(path) for path in sorted(glob.glob(os.path.join(folder, "**", "*.h"), recursive=True))]
     calls = {item.name for header in found for group in header.groups for item in group.items if item.kind == "call"}

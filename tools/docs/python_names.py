@@ -2,8 +2,8 @@
 
 usage: PYTHONPATH=python python3 tools/docs/python_names.py
 
-Public are the names of python/tools/stock_names.txt that exist, and what the packages runnel.keras and
-runnel.contrib export. An object that has several names is described once; the others refer to it.
+Public names are those of python/tools/stock_names.txt that exist here, and those that the packages runnel.keras
+and runnel.contrib export. An object with several names is described under the first; the others refer to it.
 """
 import inspect
 import json
@@ -33,7 +33,7 @@ def signature(value):
 
 
 def members(cls):
-    """Public methods and properties that the class itself defines."""
+    """Returns the public methods and properties that the class itself defines."""
     rows = []
     for name, value in sorted(vars(cls).items()):
         if name.startswith("_"):
@@ -55,7 +55,7 @@ def describe(name, value):
 
 
 def packaged(package):
-    """The names that runnel.<package> and its modules export, from the package down."""
+    """Returns the names that runnel.<package> and its modules export, the package's own first."""
     names, root = [], resolve(package)
     modules = [(package, root)]
     for _, path, _ in pkgutil.walk_packages(root.__path__, "runnel." + package + "."):

@@ -1,4 +1,4 @@
-"""Comments of headers and docstrings as reStructuredText."""
+"""Converts comments of headers, and docstrings, to reStructuredText."""
 import re
 import textwrap
 
@@ -6,13 +6,13 @@ SECTIONS = ("Args", "Arguments", "Returns", "Raises", "Yields", "Attributes", "R
 
 
 def inline(text):
-    """Code spans and |parameters| become literals; everything else is plain text."""
+    """Converts code spans and |parameters| to literals, and escapes everything else as plain text."""
     out, before = "", " "
     pieces = [piece for piece in re.split(r"(``[^`]+``|`[^`]+`|\|[A-Za-z_*][\w\[\]>.*-]*\|)", text) if piece]
     for number, piece in enumerate(pieces):
         after = pieces[number + 1][0] if number + 1 < len(pieces) else " "
         if len(piece) > 2 and piece[0] == piece[-1] and piece[0] in "`|":
-            # A literal needs certain characters around it; an escaped space is one, and does not show.
+            # A literal must be next to a space or punctuation; an escaped space counts and is invisible.
             out += ("" if before in " '\"([{<-/:" else "\\ ") + "``%s``" % piece.strip("`|").strip()
             out += "" if after in " '\")]}>-/:.,;!?" else "\\ "
         else:
@@ -22,7 +22,7 @@ def inline(text):
 
 
 def kind_of(line, before):
-    """Whether |line| is an item of a list, code, or text; |before| is the kind of the line before it."""
+    """Returns whether |line| is a list item, code or text; |before| is the kind of the previous line."""
     if re.match(r"\s*(- |\d+\. )", line) and before != "code":
         return "item"
     if line.startswith(("   ", ">>>")) or (line.startswith("  ") and before != "text"):
@@ -31,7 +31,7 @@ def kind_of(line, before):
 
 
 def body(text, indent=""):
-    """Paragraphs, lists and indented examples of a comment."""
+    """Converts the paragraphs, lists and indented examples of a comment."""
     out = []
     for block in re.split(r"\n\s*\n", textwrap.dedent(text).strip("\n")):
         runs, before = [], None
@@ -56,7 +56,7 @@ def body(text, indent=""):
 
 
 def docstring(text, indent=""):
-    """A docstring with sections in Google's style."""
+    """Converts a docstring with sections in Google's style."""
     out, lines, at = [], text.split("\n"), 0
     plain = []
     while at < len(lines):
@@ -90,7 +90,7 @@ def docstring(text, indent=""):
 
 
 def entry(row):
-    """`name: what it is` of a section."""
+    """Converts a row `name: description` of a section."""
     found = re.match(r"(\*{0,2}\w[\w, .*]*): (.*)$", row)
     return "``%s``: %s" % (found.group(1), inline(found.group(2))) if found else inline(row)
 

@@ -3,12 +3,11 @@
 
 usage: site.py [--check] BUILD OUT
 
-BUILD is a build folder; OUT gets source/ (the pages that Sphinx reads) and html/. With --check Sphinx reads the pages
-and resolves their links, but writes no HTML. A warning of Sphinx is an error. The guides are the Markdown files
-of the tree, at their own paths, so that their links work as they do on GitHub. The reference is made from the public
-headers, from the docstrings of the Python package and from the pages of ops in BUILD. Needs Sphinx, myst-parser and
-the Read the Docs theme (packages.txt), and a Python with NumPy for the names of the Python package; ends with 77 if
-one of them is missing.
+BUILD is a build folder; OUT gets source/ (the pages that Sphinx reads) and html/. With --check, Sphinx reads the pages
+and resolves their links, but writes no HTML. Sphinx's warnings are errors. The guides are the Markdown files of the
+tree at their own paths, so that links work as on GitHub. The reference comes from the public headers, the docstrings of
+the Python package and the pages of ops in BUILD. Needs Sphinx, myst-parser and the Read the Docs theme (packages.txt),
+and a Python with NumPy to import the package; exits with 77 if one of them is missing.
 """
 import collections
 import json
@@ -57,7 +56,7 @@ def write(source, path, text):
 
 
 def relink(source, path, text):
-    """Links of a page that a site needs otherwise: folders to their README, headers to the reference."""
+    """Rewrites links for the site: a folder becomes its README, a header its page in the reference."""
     folder = os.path.dirname(path)
 
     def change(found):
@@ -104,7 +103,7 @@ def stage_index(source, pages):
 
 
 def c_group(group, names, seen):
-    """The declarations that share a comment."""
+    """Returns the text for declarations that share a comment."""
     out = []
     comment = rst.body("\n".join(group.comment), "   ")
     signatures = []
@@ -152,7 +151,7 @@ def stage_c(source):
 
 
 def python_rows(build):
-    """The public names, from a Python that can import the package."""
+    """Returns the public names, read by a Python that can import the package."""
     environment = dict(os.environ, PYTHONPATH=os.path.join(ROOT, "python"), RUNNEL_BUILD=os.path.abspath(build))
     said = ""
     for python in (os.environ.get("PYTHON"), "python3", os.path.join(ROOT, "build", "venv", "bin", "python")):
@@ -171,7 +170,7 @@ def python_row(row):
         return ".. py:data:: %s\n\n   The same as :py:obj:`tf.%s`." % (name, row["of"])
     if row["kind"] == "data":
         return ".. py:data:: %s" % name
-    # Defaults that are objects have no syntax that Sphinx reads.
+    # Sphinx cannot parse the text form of objects such as default values.
     arguments = re.sub(r"<[^<>]*>", "...", row["signature"])
     parts = [".. py:%s:: %s%s\n\n%s" % (row["kind"], name, arguments, rst.docstring(row["doc"], "   "))]
     for member in row.get("members", []):
@@ -207,7 +206,7 @@ def main():
     source, html = os.path.join(out, "source"), os.path.join(out, "html")
     if not shutil.which("sphinx-build"):
         stop("sphinx-build is missing; `tools/deps.sh docs` installs it")
-    # Sphinx would report declarations that moved since its last run as duplicates, so it starts anew.
+    # Delete the old pages: Sphinx would report declarations that have moved since the last run as duplicates.
     doctrees = os.path.join(out, "doctrees")
     for folder in (source, doctrees):
         shutil.rmtree(folder, ignore_errors=True)
