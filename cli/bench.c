@@ -191,7 +191,7 @@ static rn_status_t run_wanted(const rn_cli_t* cli, const char* wanted, int64_t t
   for (size_t i = 0; i < sizeof cases / sizeof *cases; ++i) {
     if (wanted && strncmp(cases[i].name, wanted, strlen(wanted)) != 0) continue;
     if ((*inout_count)++ == 0)
-      printf("%-38s %12s %14s  %10s\n", "case", "steps/s", "us a step", "that is");
+      printf("%-38s %12s %14s  %10s\n", "case", "steps/s", "us per step", "that is");
     RN_RETURN_IF_ERROR(run_case(cli, i, threads, seconds));
     ++count;
   }

@@ -190,7 +190,7 @@ static rn_status_t make_each(cert_maker_t* maker, const rn_cli_cluster_t* cluste
     snprintf(name, sizeof name, "/job:%.*s/replica:0/task:%d", RN_STR_ARGS(task->job), task->index);
     snprintf(file, sizeof file, "%.*s-%d", RN_STR_ARGS(task->job), task->index);
     put_hosts(task->address.data, hosts, sizeof hosts);
-    if (strchr(file, '/')) return rn_invalid_argument("no file can be named %s.pem", file);
+    if (strchr(file, '/')) return rn_invalid_argument("%s.pem is not a valid file name", file);
     RN_RETURN_IF_ERROR(issue(maker, name, hosts, file));
   }
   return issue(maker, maker->client, "", maker->client);
@@ -214,9 +214,9 @@ static rn_status_t cert(rn_cli_t* cli) {
                         .dir = rn_cli_text(cli, "--dir"),
                         .client = client ? client : "client",
                         .days = rn_cli_number(cli, "--days", 365)};
-  if (!maker.dir) return rn_cli_usage(cli, "--dir must say where the certificates go");
+  if (!maker.dir) return rn_cli_usage(cli, "--dir must name the folder for the certificates");
   if (!*maker.client || strchr(maker.client, '/'))
-    return rn_cli_usage(cli, "a client's name is not empty and has no '/'");
+    return rn_cli_usage(cli, "a client's name must not be empty or contain '/'");
   rn_cli_cluster_t cluster;
   rn_cli_cluster_init(&cluster, cli->allocator);
   rn_status_t status = text ? rn_cli_cluster_parse(&cluster, cli->env, text) : RN_OK;

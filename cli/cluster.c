@@ -34,7 +34,7 @@ rn_status_t rn_cli_cluster_add(rn_cli_cluster_t* cluster, rn_str_t job, int32_t 
   rn_server_task_t task = {.index = index};
   if (!job.size) return rn_invalid_argument("a job of the cluster has no name");
   if (!is_address(address))
-    return rn_invalid_argument("task %d of job %.*s has no address host:port, but '%.*s'", index,
+    return rn_invalid_argument("task %d of job %.*s needs an address host:port, not '%.*s'", index,
                                RN_STR_ARGS(job), RN_STR_ARGS(address));
   for (size_t i = 0; i < cluster->tasks.count; ++i)
     if (cluster->tasks.items[i].index == index && rn_str_eq(cluster->tasks.items[i].job, job))
@@ -53,7 +53,8 @@ static rn_status_t take_json(rn_cli_cluster_t* cluster, json_t* jobs) {
   const char *job, *key;
   json_t *tasks, *address;
   size_t index;
-  if (!json_is_object(jobs)) return rn_invalid_argument("a cluster in JSON is an object of jobs");
+  if (!json_is_object(jobs))
+    return rn_invalid_argument("a cluster in JSON must be an object of jobs");
   json_object_foreach(jobs, job, tasks) {
     bool ok = json_is_array(tasks) || json_is_object(tasks);
     json_array_foreach(tasks, index, address) {

@@ -45,9 +45,9 @@ static void ask(const rn_cli_view_t* view, rn_cli_sample_t* sample) {
   rn_status_t status = rn_cli_http(&request, &code, &body);
   sample->status = rn_ok(status) && code == 200 ? json_loadb(body.data, body.size, 0, NULL) : NULL;
   sample->at_ns = view->cli->env->now_ns(view->cli->env->self);
-  const char* why = rn_ok(status) ? "no task of Runnel answers there" : rn_status_message(status);
+  const char* why = rn_ok(status) ? "it is not a Runnel task" : rn_status_message(status);
   if (rn_status_code(status) == RN_CODE_DEADLINE_EXCEEDED)
-    why = "it does not answer: nothing came for 2 s";
+    why = "it does not answer: no response for 2 s";
   if (!sample->status) snprintf(sample->why, sizeof sample->why, "%s", why);
   rn_status_free(status);
   rn_strbuf_clear(&body);

@@ -169,7 +169,7 @@ static void print_run(events_job_t* job, const char* run, const rn_log_t* log) {
       print_series(job, &log->series.items[i], width < 60 ? width : 60);
   }
   if (!rn_ok(log->damage))
-    fprintf(stderr, "runnel: %s; this is what came before it\n", rn_status_message(log->damage));
+    fprintf(stderr, "runnel: %s; shown is what came before it\n", rn_status_message(log->damage));
 }
 
 static rn_status_t show_folder(events_job_t* job, const char* folder, int depth);

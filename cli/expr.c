@@ -72,7 +72,7 @@ rn_status_t rn_cli_read_file(const rn_cli_t* cli, rn_str_t text, rn_dtype_t want
                              rn_tensor_t* out) {
   rn_strbuf_t named;
   if (rn_str_ends_with(text, RN_STR("]")))
-    return rn_unimplemented("'%.*s': arrays of .npz files are not read; save it as .npy",
+    return rn_unimplemented("'%.*s': arrays of .npz files are not supported; save it as .npy",
                             RN_STR_ARGS(text));
   rn_strbuf_init(&named, cli->allocator);
   rn_strbuf_printf(&named, "@%.*s", RN_STR_ARGS(text));
@@ -152,7 +152,8 @@ static rn_status_t put_feature(rn_strbuf_t* out, const char* name, const json_t*
 static rn_status_t put_example(rn_strbuf_t* out, json_t* object) {
   const char* name;
   json_t* list;
-  if (!json_is_object(object)) return rn_invalid_argument("an example is {\"feature\": [values]}");
+  if (!json_is_object(object))
+    return rn_invalid_argument("an example must be {\"feature\": [values]}");
   size_t features = rn_pb_begin(out, FEATURES);
   json_object_foreach(object, name, list) {
     size_t entry = rn_pb_begin(out, FEATURE);
@@ -194,10 +195,11 @@ rn_status_t rn_cli_read_examples(const rn_cli_t* cli, rn_str_t text, rn_dtype_t 
   put_literal(&literal, text);
   json_t* list = json_loadb(rn_strbuf_view(&literal).data, literal.size, 0, &error);
   rn_strbuf_clear(&literal);
-  rn_status_t status = !list ? rn_invalid_argument("the examples cannot be read: %s", error.text)
-                       : !json_is_array(list)
-                           ? rn_invalid_argument("examples are a list: [{\"feature\": [values]}]")
-                           : make_examples(cli, list, out);
+  rn_status_t status =
+      !list ? rn_invalid_argument("the examples cannot be read: %s", error.text)
+      : !json_is_array(list)
+          ? rn_invalid_argument("examples must be a list: [{\"feature\": [values]}]")
+          : make_examples(cli, list, out);
   json_decref(list);
   return status;
 }

@@ -68,8 +68,8 @@ rn_status_t rn_cli_saved_model_freeze(rn_cli_t* cli) {
     status = rn_cli_write_graph(cli, file, rn_strbuf_view(&bytes), rn_cli_has(cli, "--text"));
   if (rn_ok(status) && fill.size)
     fprintf(stderr,
-            "runnel: %s has tables: its node '%.*s' fills them and is to be run once, first (run "
-            "--init %.*s)\n",
+            "runnel: %s has tables: its node '%.*s' fills them; run it once, first (run --init "
+            "%.*s)\n",
             file, RN_STR_ARGS(fill), RN_STR_ARGS(fill));
   rn_strbuf_clear(&bytes);
   rn_cli_model_clear(&model);

@@ -44,7 +44,7 @@ static rn_status_t talk(const rn_cli_http_t* request, rn_socket_t* socket, int64
     RN_RETURN_IF_ERROR(socket->vtable->read(socket, bytes, sizeof bytes, deadline_ns, &got));
     if (!got) return rn_strbuf_status(answer);
     rn_strbuf_append_n(answer, bytes, got);
-    if (answer->size > MAX_ANSWER) return rn_resource_exhausted("the answer has no end");
+    if (answer->size > MAX_ANSWER) return rn_resource_exhausted("the response is too long");
   }
 }
 
@@ -55,7 +55,7 @@ static rn_status_t take_answer(rn_str_t answer, int* out_code, rn_strbuf_t* out_
   const char* end = memmem(answer.data, answer.size, "\r\n\r\n", 4);
   if (!rn_str_starts_with(answer, RN_STR("HTTP/1.")) || !end ||
       !rn_str_to_i64(rn_str_split(&head, ' '), &code))
-    return rn_unavailable("the answer is not HTTP");
+    return rn_unavailable("the response is not HTTP");
   *out_code = (int)code;
   end += 4;
   rn_strbuf_append_n(out_body, end, answer.size - (size_t)(end - answer.data));
@@ -102,10 +102,10 @@ static rn_status_t explain(const rn_cli_http_t* request, int64_t deadline_ns, rn
   rn_status_t longer = RN_OK;
   if (!request->tls && speaks_tls(request, deadline_ns))
     longer = rn_failed_precondition(
-        "it speaks TLS: give --tls-cert, --tls-key and --tls-ca, or set RUNNEL_TLS_CERT, "
+        "it uses TLS: give --tls-cert, --tls-key and --tls-ca, or set RUNNEL_TLS_CERT, "
         "RUNNEL_TLS_KEY and RUNNEL_TLS_CA");
   else if (request->tls && strstr(rn_status_message(status), "wrong version number"))
-    longer = rn_failed_precondition("it does not speak TLS: leave the certificates out");
+    longer = rn_failed_precondition("it does not use TLS: omit the certificates");
   if (rn_ok(longer)) return status;
   rn_status_free(status);
   return longer;

@@ -138,7 +138,8 @@ static rn_status_t take_jobs(const char* text, int64_t size, launch_job_t* jobs,
       others = job;
     } else if (!rn_str_to_i64(rn_str_trim(count), &job->count) || job->count < 1 ||
                job->count > MAX_RANKS) {
-      return rn_invalid_argument("--jobs is ps=2,worker=4 or ps=2,worker, not '%s'", text);
+      return rn_invalid_argument("--jobs must be like ps=2,worker=4 or ps=2,worker, not '%s'",
+                                 text);
     }
     sum += job->count;
   }

@@ -94,10 +94,10 @@ static bool take_shape(rn_str_t* at, header_t* header) {
 
 static rn_status_t take_entry(rn_str_t* at, header_t* header) {
   rn_str_t key, descr;
-  if (!take_string(at, &key) || !take(at, ":")) return bad("the header is no dictionary");
+  if (!take_string(at, &key) || !take(at, ":")) return bad("the header is not a dictionary");
   if (rn_str_is(key, "descr")) {
     if (!take_string(at, &descr) || descr.size < 2)
-      return bad("'descr' is not one type; arrays of records are not read");
+      return bad("'descr' is not a single type; arrays of records are not supported");
     bool has_order = descr.data[0] && strchr("<>|=", descr.data[0]);
     header->order = has_order ? descr.data[0] : '=';
     header->code = has_order ? rn_str_n(descr.data + 1, descr.size - 1) : descr;
@@ -105,11 +105,12 @@ static rn_status_t take_entry(rn_str_t* at, header_t* header) {
     header->has_descr = true;
   } else if (rn_str_is(key, "fortran_order")) {
     header->is_fortran = take(at, "True");
-    if (!header->is_fortran && !take(at, "False")) return bad("'fortran_order' is no truth value");
+    if (!header->is_fortran && !take(at, "False"))
+      return bad("'fortran_order' is neither True nor False");
     header->has_order = true;
   } else if (rn_str_is(key, "shape")) {
     header->rank = 0;
-    if (!take_shape(at, header)) return bad("'shape' is no tuple of sizes");
+    if (!take_shape(at, header)) return bad("'shape' is not a tuple of sizes");
     header->has_shape = true;
   } else {
     return bad("an unknown key in the header");
@@ -119,11 +120,11 @@ static rn_status_t take_entry(rn_str_t* at, header_t* header) {
 
 static rn_status_t parse_header(rn_str_t text, header_t* header) {
   *header = (header_t){0};
-  if (!take(&text, "{")) return bad("the header is no dictionary");
+  if (!take(&text, "{")) return bad("the header is not a dictionary");
   while (!take(&text, "}")) {
     RN_RETURN_IF_ERROR(take_entry(&text, header));
     if (take(&text, ",")) continue;
-    if (!take(&text, "}")) return bad("the header is no dictionary");
+    if (!take(&text, "}")) return bad("the header is not a dictionary");
     break;
   }
   if (!header->has_descr || !header->has_order || !header->has_shape)
@@ -141,7 +142,7 @@ static rn_status_t split(rn_str_t bytes, rn_str_t* out_header, rn_str_t* out_dat
   const unsigned char* at = (const unsigned char*)bytes.data;
   int version = at[6];
   size_t start = version == 1 ? 10 : 12;
-  if (version < 1 || version > 3) return bad("its version is none of 1, 2 and 3");
+  if (version < 1 || version > 3) return bad("its version is not 1, 2 or 3");
   if (bytes.size < start) return bad("it ends within the header");
   size_t length = (size_t)at[8] | (size_t)at[9] << 8;
   if (version > 1) length |= (size_t)at[10] << 16 | (size_t)at[11] << 24;
@@ -187,7 +188,7 @@ static rn_status_t read_string(const header_t* header, const char* data, size_t 
     char utf8[4], *bytes = (char*)&c;
     memcpy(&c, data + 4 * i, 4);
     if (header->order == '>') swap_bytes(bytes, 1, 4);
-    if (c > 0x10ffff) return bad("a character is beyond Unicode");
+    if (c > 0x10ffff) return bad("a character is not Unicode");
     rn_strbuf_append_n(scratch, utf8, put_utf8(c, utf8));
   }
   RN_RETURN_IF_ERROR(rn_strbuf_status(scratch));
@@ -201,7 +202,7 @@ static rn_status_t read_strings(const header_t* header, rn_str_t data, rn_alloca
   int64_t width;
   if (!rn_str_to_i64(rn_str_n(header->code.data + 1, header->code.size - 1), &width) || width < 0 ||
       width > MAX_ITEM)
-    return rn_invalid_argument("strings of more than %d characters are not read", MAX_ITEM);
+    return rn_invalid_argument("strings of more than %d characters are not supported", MAX_ITEM);
   size_t item = (size_t)width * (header->kind == 'U' ? 4 : 1), total;
   rn_shape_t shape = {header->rank, header->dims};
   int64_t count;
@@ -227,7 +228,7 @@ static rn_status_t read_numbers(const header_t* header, rn_str_t data, rn_alloca
   for (size_t i = 0; i < sizeof types / sizeof *types; ++i)
     if (rn_str_is(header->code, types[i].code)) dtype = types[i].dtype;
   if (dtype == RN_INVALID)
-    return rn_invalid_argument("arrays of type '%c%.*s' are not read", header->order,
+    return rn_invalid_argument("arrays of type '%c%.*s' are not supported", header->order,
                                RN_STR_ARGS(header->code));
   rn_shape_t shape = {header->rank, header->dims};
   int64_t count;
@@ -262,9 +263,9 @@ static rn_status_t string_width(const rn_tensor_t* tensor, size_t* out) {
   for (int64_t i = 0; i < tensor->count; ++i) {
     rn_str_t text = rn_tstring_view(&RN_DATA(tensor, rn_tstring_t)[i]);
     if (text.size && text.data[text.size - 1] == '\0')
-      return rn_unimplemented("a string that ends in a NUL cannot be kept in an .npy file");
+      return rn_unimplemented("an .npy file cannot hold a string that ends in NUL");
     if (text.size > MAX_ITEM)
-      return rn_unimplemented("strings of more than %d bytes are not written", MAX_ITEM);
+      return rn_unimplemented("strings of more than %d bytes are not supported", MAX_ITEM);
     if (text.size > *out) *out = text.size;
   }
   return RN_OK;

@@ -226,7 +226,7 @@ static rn_status_t explain(const rn_cli_t* cli, const rn_op_def_t* op) {
     printf("deprecated  from GraphDef version %d on: %s\n", op->deprecated_at, op->deprecation);
   const char* rule = *place->gradient ? place->gradient : "yes";
   printf("gradient    %s\n", op->grad                    ? rule
-                             : op->flags & RN_OP_NO_GRAD ? "nothing flows back through it"
+                             : op->flags & RN_OP_NO_GRAD ? "no gradient flows through it"
                                                          : "no rule");
   print_place("tests", place->cases);
   printf("kernels\n");
@@ -236,7 +236,7 @@ static rn_status_t explain(const rn_cli_t* cli, const rn_op_def_t* op) {
     return RN_OK;
   }
   RN_RETURN_IF_ERROR(rn_kernel_each(print_kernel, &devices));
-  if (!devices.has_cpu) printf("  none: it can be built and exported, not run\n");
+  if (!devices.has_cpu) printf("  none: graphs may contain it, but steps cannot run it\n");
   return RN_OK;
 }
 

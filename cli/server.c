@@ -147,7 +147,7 @@ static rn_status_t choose(rn_cli_t* cli, server_request_t* request, rn_server_op
   const char *said = rn_cli_text(cli, "--job"), *allow = rn_cli_text(cli, "--allow");
   rn_str_t job = said ? rn_str(said) : cluster->job;
   if (!job.size && cluster->tasks.count == 1) job = cluster->tasks.items[0].job;
-  if (!job.size) return rn_cli_usage(cli, "--job must say which job of the cluster this is");
+  if (!job.size) return rn_cli_usage(cli, "--job must name the job of this task");
   int64_t index = rn_cli_number(cli, "--task", cluster->index);
   if (index < 0) index = 0;
   const rn_server_task_t* task = find_task(request, job, index);
@@ -156,7 +156,7 @@ static rn_status_t choose(rn_cli_t* cli, server_request_t* request, rn_server_op
   if (!is_here(task->address) && !rn_cli_has(cli, "--insecure") && !request->tls)
     return rn_invalid_argument(
         "%.*s can be reached from other machines, and anyone who reaches it can run any graph "
-        "here; give it certificates (--tls-cert and others), or say --insecure if that is meant",
+        "here; give it certificates (--tls-cert and others), or allow that with --insecure",
         RN_STR_ARGS(task->address));
   const int64_t idle = rn_cli_number(cli, "--idle", -1);
   *out = (rn_server_options_t){.env = &request->env,
@@ -189,7 +189,7 @@ static rn_status_t choose(rn_cli_t* cli, server_request_t* request, rn_server_op
   ask_name(request, cli->allocator, task->address.data, name, sizeof name);
   snprintf(own, sizeof own, "/job:%.*s/replica:0/task:%lld", RN_STR_ARGS(job), (long long)index);
   if (strcmp(name, own) == 0)
-    return rn_invalid_argument("%s runs already, at %.*s", own, RN_STR_ARGS(task->address));
+    return rn_invalid_argument("%s is already running at %.*s", own, RN_STR_ARGS(task->address));
   bool is_v6 = task->address.data[0] == '[', here = is_here(task->address);
   const char* place = is_v6 ? (here ? "[::1]" : "[::]") : here ? "127.0.0.1" : "0.0.0.0";
   return rn_arena_printf(&request->cluster.arena, &out->address, "%s:%lld", place, (long long)port);
@@ -232,7 +232,7 @@ static void on_asked_to_end(void) { kill(getpid(), SIGTERM); }
 static void* end_anyhow(void* arg) {
   (void)arg;
   sleep(2);
-  fprintf(stderr, "runnel: what runs does not end; it is left\n");
+  fprintf(stderr, "runnel: running steps did not end; exiting anyway\n");
   _exit(1);
 }
 
@@ -255,7 +255,7 @@ static void wait_and_end(rn_server_t* server, const sigset_t* signals, int64_t s
   while (sigwait(signals, &signal) != 0) continue;
   fprintf(stderr, "runnel: ending after %s\n", signal == SIGTERM ? "SIGTERM" : "Ctrl-C");
   if (!drain(server, signals, seconds)) {
-    fprintf(stderr, "runnel: ending at once\n");
+    fprintf(stderr, "runnel: exiting at once\n");
     _exit(1);
   }
   pthread_t thread;

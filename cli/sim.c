@@ -160,7 +160,7 @@ static void draw_axes(FILE* file, const sim_request_t* request, const sim_result
 
 static rn_status_t draw(const sim_request_t* request, const sim_result_t* results, size_t count) {
   FILE* file = fopen(request->svg, "w");
-  if (!file) return rn_not_found("'%s' cannot be written", request->svg);
+  if (!file) return rn_not_found("cannot write '%s'", request->svg);
   double most = 0, workers = (double)request->workers;
   for (size_t i = 0; i < count; ++i) most = fmax(most, results[i].high * 1.05);
   draw_axes(file, request, results, count, most);
@@ -184,8 +184,8 @@ static rn_status_t draw(const sim_request_t* request, const sim_result_t* result
   }
   fprintf(
       file,
-      "<text x=\"%d\" y=\"%d\" fill=\"#a40\">normalised speed-up: against none, for each worker "
-      "that is used</text>\n</svg>\n",
+      "<text x=\"%d\" y=\"%d\" fill=\"#a40\">normalized speed-up: against no backup workers, per "
+      "worker</text>\n</svg>\n",
       LEFT, TOP + HEIGHT + 86);
   bool is_ok = !ferror(file);
   return fclose(file) == 0 && is_ok ? RN_OK : rn_data_loss("'%s' was not written", request->svg);
@@ -207,7 +207,8 @@ static rn_status_t sim(rn_cli_t* cli) {
   sim_result_t* results = NULL;
   RN_RETURN_IF_ERROR(rn_alloc_array(cli->allocator, count, sizeof *results, (void**)&results));
   printf(
-      "%lld workers, %lld parameter servers, %lld MB, %lld Gbit/s; seconds of a step over %lld\n"
+      "%lld workers, %lld parameter servers, %lld MB, %lld Gbit/s; seconds per step over %lld "
+      "steps\n"
       "backups   median     10 %%     90 %%     mean  speed-up\n",
       (long long)request.workers, (long long)request.servers, (long long)request.megabytes,
       (long long)request.gbits, (long long)request.steps);

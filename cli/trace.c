@@ -56,7 +56,7 @@ static rn_status_t convert(const rn_cli_t* cli, rn_str_t bytes, rn_arena_t* aren
   rn_pb_RunMetadata_t* metadata = NULL;
   RN_RETURN_IF_ERROR(RN_PB_DECODE(RunMetadata, bytes, NULL, arena, &metadata));
   if (!metadata->step_stats || metadata->step_stats->dev_stats.count == 0)
-    return rn_invalid_argument("no step statistics in it: was the step run with a trace level?");
+    return rn_invalid_argument("it has no step statistics: was the step run with a trace level?");
   rn_step_stats_t stats;
   rn_step_stats_init(&stats, cli->allocator, cli->env);
   rn_status_t status = RN_OK;

@@ -23,7 +23,7 @@ static rn_status_t check_arguments(const rn_cli_t* cli) {
                                         "--input"};
   for (size_t i = 0; i < sizeof cutting / sizeof *cutting; ++i)
     if (!rn_cli_has(cli, "--output") && rn_cli_has(cli, cutting[i]))
-      return rn_cli_usage(cli, "say with --output which values to keep");
+      return rn_cli_usage(cli, "name the values to keep with --output");
   return RN_OK;
 }
 

@@ -139,7 +139,8 @@ static rn_status_t wrong(const value_element_t* e, rn_dtype_t dtype) {
   const char* quote = e->is_quoted ? "\"" : "'";
   if (dtype == RN_STRING)
     return rn_invalid_argument("'%s' is not a string; write it in double quotes", e->text.data);
-  return rn_invalid_argument("%s%s%s is no %s", quote, e->text.data, quote, rn_dtype_name(dtype));
+  return rn_invalid_argument("%s%s%s is not a valid %s", quote, e->text.data, quote,
+                             rn_dtype_name(dtype));
 }
 
 static bool parse_double(const char* text, double* out, const char** out_end) {

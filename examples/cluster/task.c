@@ -138,7 +138,7 @@ task_t task_open(int argc, char** argv, const char* about, int steps, int server
   }
   t.servers = rn_cluster_count(t.cluster, "ps");
   t.workers = rn_cluster_count(t.cluster, "worker");
-  if (!w.job && w.cluster) example_fail("--job", "must say which job of the cluster this is");
+  if (!w.job && w.cluster) example_fail("--job", "must name the job of this task");
   if (!w.job) exit(launch_clients(argv, t.workers));
   sigset_t signals;
   bool is_server = strcmp(w.job, "worker") != 0;

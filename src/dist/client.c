@@ -53,7 +53,7 @@ static rn_status_t find_certificate(rn_client_t* client) {
                               .ca = getenv("RUNNEL_TLS_CA")};
   if (!options.cert || !options.key || !options.ca)
     return rn_invalid_argument(
-        "A target grpcs:// needs RUNNEL_TLS_CERT, RUNNEL_TLS_KEY and RUNNEL_TLS_CA");
+        "A grpcs:// target needs RUNNEL_TLS_CERT, RUNNEL_TLS_KEY and RUNNEL_TLS_CA");
   return rn_tls_create(&options, &client->tls);
 }
 

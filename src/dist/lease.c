@@ -63,7 +63,7 @@ bool rn_lease_is_over(rn_status_t status) {
 }
 
 static rn_status_t is_silent(const lease_t* lease, int64_t quiet_ns) {
-  rn_status_t status = rn_unavailable("%s has been silent for %.1f s: its lease is over",
+  rn_status_t status = rn_unavailable("%s has been silent for %.1f s: its lease has expired",
                                       lease->task, (double)quiet_ns * 1e-9);
   rn_status_set_payload(status, OVER, "");
   return status;
@@ -79,7 +79,7 @@ typedef enum action_t { NOTHING, ASK, DROP } action_t;
 static void set_lost(rn_leases_t* leases, lease_t* lease, bool is_lost) {
   if (lease->is_lost != is_lost && leases->options.is_logged)
     rn_log(leases->options.env, is_lost ? RN_LOG_WARNING : RN_LOG_INFO,
-           is_lost ? "%s is silent: its lease is over, and what waits for it ends" : "%s is back",
+           is_lost ? "%s is silent: its lease has expired, and calls to it fail" : "%s is back",
            lease->task);
   lease->is_lost = is_lost;
 }

@@ -268,7 +268,7 @@ static void end_page(rn_server_t* server, const rn_http1_request_t* request,
   rn_strbuf_printf(&out->body, "%s\n",
                    out->code == 405 ? "POST it"
                    : may            ? "ending"
-                                    : "the header X-Runnel: stop is missing, or nobody may ask");
+                         : "the header X-Runnel: stop is missing, or this task does not accept it");
   if (out->code == 202) server->options.asked_to_end();
 }
 
@@ -297,7 +297,7 @@ static void page(void* self, const rn_http1_request_t* request, rn_str_t peer,
                  !server->options.token.size;
   if (!is_open && !rn_token_matches(server->options.token, request->authorization)) {
     out->code = 401;
-    rn_strbuf_printf(&out->body, "the header Authorization: Bearer with the task's token\n");
+    rn_strbuf_printf(&out->body, "needs the header Authorization: Bearer with the task's token\n");
   } else if (rn_str_is(request->path, "/stop")) {
     end_page(server, request, out);
   } else if (!rn_str_is(request->method, "GET") && !rn_str_is(request->method, "HEAD")) {
@@ -318,7 +318,7 @@ static void page(void* self, const rn_http1_request_t* request, rn_str_t peer,
     status = show(server, is_json ? rn_status_page_json : rn_status_page_html, &out->body);
   } else {
     out->code = 404;
-    rn_strbuf_printf(&out->body, "There are /healthz, /readyz, /statusz and /metrics\n");
+    rn_strbuf_printf(&out->body, "The pages are /healthz, /readyz, /statusz and /metrics\n");
   }
   if (!rn_ok(status)) out->code = 500;
   rn_status_free(status);

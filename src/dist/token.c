@@ -10,7 +10,7 @@ static rn_status_t check(const char* path, rn_str_t token) {
   for (size_t i = 0; i < token.size && is_fine; ++i)
     is_fine = token.data[i] > 0x20 && token.data[i] < 0x7f;
   if (is_fine) return RN_OK;
-  return rn_invalid_argument("%s holds no token; expected %d to %d visible characters", path,
+  return rn_invalid_argument("%s contains no token; expected %d to %d visible characters", path,
                              RN_TOKEN_MIN, RN_TOKEN_MAX);
 }
 

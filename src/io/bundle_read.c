@@ -60,7 +60,7 @@ rn_status_t rn_bundle_part(const rn_bundle_reader_t* reader, const rn_bundle_ent
       int64_t length = entry->slices[i].lengths[k];
       fits = (*out)->shape.dims[k] == (length == RN_SLICE_WHOLE ? entry->shape.dims[k] : length);
     }
-    if (!fits) status = damaged(reader, entry, "a slice of it is missing, or is not what it says");
+    if (!fits) status = damaged(reader, entry, "a slice is missing, or has another type or shape");
   }
   rn_strbuf_clear(&key);
   return status;
@@ -75,7 +75,7 @@ static rn_status_t check_bytes(rn_bundle_reader_t* reader, const rn_bundle_entry
   if (entry->dtype == RN_RESOURCE) return damaged(reader, entry, "resources cannot be restored");
   if (rn_dtype_is_plain(entry->dtype)) {
     if (!rn_mul_i64_ok(count, (int64_t)rn_dtype_size(entry->dtype), &bytes) || bytes != entry->size)
-      return damaged(reader, entry, "its size is not that of its shape");
+      return damaged(reader, entry, "its size does not match its shape");
     if (count == 0) return RN_OK;
   } else if (count > entry->size) {
     return damaged(reader, entry, "it has more elements than bytes");
@@ -227,18 +227,18 @@ static rn_status_t take_strings(const rn_bundle_reader_t* reader, const rn_bundl
   uint64_t length = 0, total = 0, stored = 0;
   for (int64_t i = 0; i < tensor->count; ++i) {
     if (!rn_pb_scan_varint(&scan, &length) || length > bytes.size - total)
-      return damaged(reader, entry, "a length of a string that cannot be");
+      return damaged(reader, entry, "the length of a string is out of range");
     total += length;
     checksum = rn_bundle_length_checksum(checksum, length);
   }
   if (!rn_pb_scan_fixed(&scan, sizeof(uint32_t), &stored))
-    return damaged(reader, entry, "the lengths of its strings are not all there");
+    return damaged(reader, entry, "the lengths of its strings are incomplete");
   if (rn_crc32c_unmask((uint32_t)stored) != checksum)
     return rn_data_loss(
         "The length checksum does not match: expected %u but actual is %u; tensor %.*s of %s",
         rn_crc32c_unmask((uint32_t)stored), checksum, RN_STR_ARGS(entry->name), reader->prefix);
   if (total != (uint64_t)(scan.end - scan.next))
-    return damaged(reader, entry, "its strings do not have the bytes that they say");
+    return damaged(reader, entry, "its size does not match the lengths of its strings");
   uint32_t stored32 = (uint32_t)stored;
   checksum = rn_crc32c(checksum, &stored32, sizeof stored32);
   checksum = rn_crc32c(checksum, scan.next, (size_t)total);
@@ -261,14 +261,14 @@ static rn_status_t parse_variants(const rn_bundle_reader_t* reader, const rn_bun
   for (uint32_t i = 0; i < proto->variant_val.count; ++i) {
     uint64_t length = 0, stored = 0;
     if (!rn_pb_scan_varint(&scan, &length) || length > (uint64_t)(scan.end - scan.next))
-      return damaged(reader, entry, "a length of a variant that cannot be");
+      return damaged(reader, entry, "the length of a variant is out of range");
     rn_str_t message = rn_str_n(scan.next, (size_t)length);
     scan.next += length;
     checksum = rn_crc32c(checksum, &length, sizeof length);
     checksum = rn_crc32c(checksum, message.data, message.size);
     if (!rn_pb_scan_fixed(&scan, sizeof(uint32_t), &stored) ||
         rn_crc32c_unmask((uint32_t)stored) != checksum)
-      return damaged(reader, entry, "a checksum of a variant does not match");
+      return damaged(reader, entry, "the checksum of a variant does not match");
     uint32_t stored32 = (uint32_t)stored;
     checksum = rn_crc32c(checksum, &stored32, sizeof stored32);
     rn_pb_VariantTensorDataProto_t* variant = NULL;

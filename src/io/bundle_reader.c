@@ -39,7 +39,7 @@ static rn_status_t check_version(const char* path, const rn_pb_VersionDef_t* ver
     is_refused |= version->bad_consumers.items[i] == RN_BUNDLE_VERSION;
   if (!is_refused) return RN_OK;
   return rn_invalid_argument(
-      "%s: the checkpoint does not allow readers of version %d; it wants at least %d", path,
+      "%s: the checkpoint does not allow readers of version %d; it requires at least %d", path,
       RN_BUNDLE_VERSION, version->min_consumer);
 }
 
@@ -52,8 +52,8 @@ static rn_status_t read_header(rn_bundle_reader_t* reader, const char* path,
   if (!rn_ok(status)) return bad_header(path, status, "unable to parse header");
   if (header->endianness != rn_pb_BundleHeaderProto_LITTLE)
     return rn_unimplemented(
-        "%s: the checkpoint was written on a machine with the other byte order (big-endian); write "
-        "it anew on a little-endian one",
+        "%s: the checkpoint is big-endian, which is not supported; write it on a little-endian "
+        "machine",
         path);
   if (header->num_shards < 1) return bad_header(path, RN_OK, "no data files");
   reader->shards = header->num_shards;
@@ -89,7 +89,7 @@ static rn_status_t take_entry(rn_bundle_reader_t* reader, const char* path,
   if (rn_status_code(status) == RN_CODE_RESOURCE_EXHAUSTED) return status;
   if (!rn_ok(status)) {
     rn_status_free(status);
-    return bad_entry(path, iter, "is no entry of a checkpoint");
+    return bad_entry(path, iter, "is not a checkpoint entry");
   }
   rn_bundle_entry_t entry = {.dtype = proto->dtype,
                              .shape = RN_SHAPE_SCALAR,
@@ -107,7 +107,7 @@ static rn_status_t take_entry(rn_bundle_reader_t* reader, const char* path,
                  entry.size >= 0;
   if (!is_good && rn_status_code(status) != RN_CODE_RESOURCE_EXHAUSTED) {
     rn_status_free(status);
-    return bad_entry(path, iter, "has a type, shape or place that cannot be");
+    return bad_entry(path, iter, "has an invalid type, shape or offset");
   }
   RN_RETURN_IF_ERROR(status);
   return rn_vec_push(&reader->entries, reader->env->allocator, entry);

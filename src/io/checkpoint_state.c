@@ -164,7 +164,7 @@ rn_status_t rn_checkpoint_latest(const rn_env_t* env, const char* directory, con
     if (choose(env, &state, pool, &found, note)) {
       rn_strbuf_append(path, found);
       status = rn_strbuf_status(path);
-      if (note->size) rn_strbuf_printf(note, "\ncheckpoint %s is taken instead", found.data);
+      if (note->size) rn_strbuf_printf(note, "\nusing checkpoint %s instead", found.data);
     } else {
       status =
           rn_data_loss("No checkpoint of %s can be used\n%s", directory, rn_strbuf_view(note).data);

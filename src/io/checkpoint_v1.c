@@ -44,7 +44,7 @@ static rn_status_t new_tensor(rn_v1_reader_t* reader, const rn_table_t* table,
   bool is_good = rn_ok(status) && rn_shape_is_full(tensor->shape) &&
                  rn_dtype_is_valid(tensor->dtype) && tensor->dtype < RN_REF_OFFSET;
   rn_status_free(status);
-  if (!is_good) return damaged(table, meta->name, "has a type or shape that cannot be");
+  if (!is_good) return damaged(table, meta->name, "has an invalid type or shape");
   RN_RETURN_IF_ERROR(rn_vec_push(&reader->tensors, reader->env->allocator, *out));
   return rn_map_put(&reader->names, tensor->name, *out);
 }
@@ -57,7 +57,7 @@ static rn_status_t add_meta(rn_v1_reader_t* reader, size_t file,
   rn_shape_t shape = RN_SHAPE_SCALAR, unused;
   if (meta->shape) RN_RETURN_IF_ERROR(rn_shape_from_proto(meta->shape, &reader->arena, &shape));
   if (tensor->tensor.dtype != meta->type || !rn_shape_eq(shape, tensor->tensor.shape))
-    return damaged(table, meta->name, "has another type or shape in another place");
+    return damaged(table, meta->name, "has two different types or shapes");
   for (uint32_t i = 0; i < meta->slice.count; ++i) {
     stored_slice_t stored = {.file = file};
     rn_status_t status = rn_slice_from_proto(&meta->slice.items[i], &reader->arena, &stored.slice);

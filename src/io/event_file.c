@@ -79,7 +79,7 @@ rn_status_t rn_event_writer_open(const rn_env_t* env, rn_str_t folder,
   rn_event_writer_t* w = NULL;
   *out = NULL;
   if (folder.size && memchr(folder.data, '\0', folder.size))
-    return rn_invalid_argument("A folder's name must not hold a NUL");
+    return rn_invalid_argument("A folder's name must not contain NUL");
   RN_RETURN_IF_ERROR(RN_NEW(env->allocator, &w));
   w->env = *env;
   rn_mutex_init(&w->mutex);
@@ -119,7 +119,7 @@ static rn_status_t find_name(const rn_event_writer_t* w, int64_t seconds, rn_str
     rn_status_free(status);
     if (code == RN_CODE_NOT_FOUND) return RN_OK;
   }
-  return rn_already_exists("%s; and all names before it are taken", name->data);
+  return rn_already_exists("%s; all names up to this one are taken", name->data);
 }
 
 static void put_time(rn_strbuf_t* buf, double seconds, int64_t step) {
@@ -257,5 +257,5 @@ rn_status_t rn_event_parse(rn_str_t bytes, rn_event_t* out) {
       out->bytes = field.bytes;
     }
   }
-  return scan.is_bad ? rn_data_loss("An event that cannot be read") : RN_OK;
+  return scan.is_bad ? rn_data_loss("An event cannot be parsed") : RN_OK;
 }

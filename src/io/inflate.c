@@ -19,7 +19,8 @@ size_t rn_unpacked_limit(uint64_t packed) {
 
 rn_status_t rn_unpacked_too_much(size_t limit) {
   return rn_resource_exhausted(
-      "compressed bytes hold more than %zu bytes; RUNNEL_MAX_UNPACKED=<bytes> allows more", limit);
+      "compressed data expands to more than %zu bytes; RUNNEL_MAX_UNPACKED=<bytes> allows more",
+      limit);
 }
 
 // One piece of at most 64 KiB; |*out_result| is zlib's.

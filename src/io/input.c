@@ -432,7 +432,7 @@ rn_status_t rn_input_seek(rn_input_t* input, uint64_t position) {
   if (input->compression == RN_COMPRESSION_NONE && input->file_size > 0 &&
       (is_back || position - input->position > shown)) {
     if (position > (uint64_t)input->file_size)
-      return rn_out_of_range("%s; byte %llu lies behind the end at %lld", input->path,
+      return rn_out_of_range("%s; byte %llu is past the end at %lld", input->path,
                              (unsigned long long)position, (long long)input->file_size);
     return start_over(input, position);
   }
@@ -440,7 +440,7 @@ rn_status_t rn_input_seek(rn_input_t* input, uint64_t position) {
   uint64_t way = position - input->position;
   RN_RETURN_IF_ERROR(rn_input_skip(input, way, &skipped));
   if (skipped < way)
-    return rn_out_of_range("%s; byte %llu lies behind the end at %llu", input->path,
+    return rn_out_of_range("%s; byte %llu is past the end at %llu", input->path,
                            (unsigned long long)position, (unsigned long long)input->position);
   return RN_OK;
 }

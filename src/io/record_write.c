@@ -48,7 +48,7 @@ static rn_status_t set_up(rn_record_writer_t* writer, const rn_env_t* env, const
     int bits = options->compression == RN_COMPRESSION_GZIP ? 15 + 16 : 15;
     int level = options->level ? options->level : Z_DEFAULT_COMPRESSION;
     int result = deflateInit2(&writer->deflater, level, Z_DEFLATED, bits, 8, Z_DEFAULT_STRATEGY);
-    if (result == Z_STREAM_ERROR) return rn_invalid_argument("no compression level: %d", level);
+    if (result == Z_STREAM_ERROR) return rn_invalid_argument("bad compression level: %d", level);
     if (result != Z_OK) return rn_out_of_memory();
     writer->is_deflating = true;
   }
@@ -144,7 +144,7 @@ static void write_u32(char* out, uint32_t value) {
 }
 
 static rn_status_t broken(const rn_record_writer_t* writer) {
-  return rn_failed_precondition("%s; a write before this one failed", writer->path);
+  return rn_failed_precondition("%s; an earlier write failed", writer->path);
 }
 
 rn_status_t rn_record_writer_write(rn_record_writer_t* writer, rn_str_t record) {

@@ -46,7 +46,7 @@ static rn_status_t parse_extent(rn_str_t part, rn_str_t text, int64_t* start, in
 rn_status_t rn_slice_parse(rn_str_t text, rn_arena_t* arena, rn_slice_t* out) {
   size_t rank = text.size ? count_char(text, ':') + 1 : 0;
   if (rank > RN_MAX_RANK)
-    return rn_invalid_argument("A slice of %zu dimensions; there can be %d", rank, RN_MAX_RANK);
+    return rn_invalid_argument("A slice has %zu dimensions; the maximum is %d", rank, RN_MAX_RANK);
   int64_t *starts = NULL, *lengths = NULL;
   RN_RETURN_IF_ERROR(slice_room(arena, (int32_t)rank, &starts, &lengths, out));
   rn_str_t rest = text;
@@ -62,7 +62,7 @@ rn_status_t rn_shape_and_slice_parse(rn_str_t text, rn_arena_t* arena, rn_shape_
     return rn_invalid_argument("Need least two elements in shape_and_slice specification: %.*s",
                                RN_STR_ARGS(text));
   if (rank > RN_MAX_RANK)
-    return rn_invalid_argument("A shape of %zu dimensions; there can be %d", rank, RN_MAX_RANK);
+    return rn_invalid_argument("A shape has %zu dimensions; the maximum is %d", rank, RN_MAX_RANK);
   int64_t *dims = NULL, count = 0;
   RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(arena, rank, &dims));
   rn_str_t rest = text;
@@ -130,7 +130,7 @@ void rn_slice_print(rn_strbuf_t* buf, rn_slice_t slice) {
 rn_status_t rn_slice_from_proto(const rn_pb_TensorSliceProto_t* proto, rn_arena_t* arena,
                                 rn_slice_t* out) {
   if (proto->extent.count > RN_MAX_RANK)
-    return rn_invalid_argument("A slice of %u dimensions; there can be %d", proto->extent.count,
+    return rn_invalid_argument("A slice has %u dimensions; the maximum is %d", proto->extent.count,
                                RN_MAX_RANK);
   int64_t *starts = NULL, *lengths = NULL;
   RN_RETURN_IF_ERROR(slice_room(arena, (int32_t)proto->extent.count, &starts, &lengths, out));
@@ -140,7 +140,7 @@ rn_status_t rn_slice_from_proto(const rn_pb_TensorSliceProto_t* proto, rn_arena_
     starts[i] = has_length ? extent->start : 0;
     lengths[i] = has_length ? extent->length : RN_SLICE_WHOLE;
     if (starts[i] < 0 || (has_length && lengths[i] < 0))
-      return rn_invalid_argument("A slice with a negative start or length");
+      return rn_invalid_argument("A slice has a negative start or length");
   }
   return RN_OK;
 }

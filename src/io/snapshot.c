@@ -53,7 +53,7 @@ rn_status_t rn_snapshot_meta_read(const rn_env_t* env, const char* folder,
   rn_status_t status = meta_path(&path, folder);
   if (rn_ok(status)) status = rn_fs_read(env, path.data, META_LIMIT, &out->text);
   if (rn_ok(status) && (!meta_decode(out) || !is_name(out->run)))
-    status = rn_data_loss("no metadata of a snapshot: %s", path.data);
+    status = rn_data_loss("not the metadata of a snapshot: %s", path.data);
   rn_strbuf_clear(&path);
   return status;
 }
@@ -306,7 +306,7 @@ static rn_status_t next_record(rn_snapshot_reader_t* reader, bool is_first, rn_s
     }
     RN_RETURN_IF_ERROR(rn_record_reader_next(reader->records, out, &is_end));
     if (!is_end) return RN_OK;
-    if (!is_first) return rn_data_loss("an element lacks components; %s", reader->path.data);
+    if (!is_first) return rn_data_loss("an element has too few components; %s", reader->path.data);
     rn_record_reader_close(reader->records);
     reader->records = NULL;
   }
@@ -323,8 +323,8 @@ static rn_status_t take_tensor(rn_snapshot_reader_t* reader, rn_str_t record, rn
   if (rn_ok(status) && out->dtype == type) return RN_OK;
   unsigned long long at = rn_record_reader_offset(reader->records);
   if (rn_ok(status))
-    return rn_data_loss("a %s before byte %llu of %s, where a %s should be",
-                        rn_dtype_name(out->dtype), at, reader->path.data, rn_dtype_name(type));
+    return rn_data_loss("found %s before byte %llu of %s, expected %s", rn_dtype_name(out->dtype),
+                        at, reader->path.data, rn_dtype_name(type));
   if (rn_status_code(status) == RN_CODE_RESOURCE_EXHAUSTED) return status;
   rn_status_free(status);
   return rn_data_loss("Unable to parse tensor from stored proto. Before byte %llu of %s", at,

@@ -71,7 +71,7 @@ static rn_status_t count_values(const rn_tensor_t* values, double rows[BUCKETS][
 rn_status_t rn_summary_write_histogram(rn_event_writer_t* events, const char* tag, int64_t step,
                                        const rn_tensor_t* values) {
   if (!rn_dtype_is_plain(values->dtype) || rn_dtype_is_complex(values->dtype))
-    return rn_invalid_argument("A histogram is of real numbers, not of %s",
+    return rn_invalid_argument("A histogram needs real numbers, not %s",
                                rn_dtype_name(values->dtype));
   double rows[BUCKETS][3];
   rn_tensor_t tensor = {.data = rows, .dtype = RN_DOUBLE, .rank = 2, .inline_dims = {0, 3}};

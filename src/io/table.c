@@ -39,7 +39,7 @@ static rn_status_t damaged(const rn_table_t* table, uint64_t offset, const char*
 static rn_status_t read_exactly(const rn_table_t* table, uint64_t offset, void* out, size_t size) {
   size_t got = 0;
   RN_RETURN_IF_ERROR(table->file->vtable->read_at(table->file, offset, out, size, &got));
-  return got == size ? RN_OK : damaged(table, offset + got, "the file ends too early,");
+  return got == size ? RN_OK : damaged(table, offset + got, "the file ends");
 }
 
 static bool read_handle(rn_pb_scan_t* scan, handle_t* out) {
@@ -65,21 +65,21 @@ static rn_status_t unfold(const rn_table_t* table, handle_t handle, table_bytes_
   uint64_t size = 0;
   rn_str_t folded = rn_str_n(bytes->data, (size_t)handle.size);
   if (!rn_snappy_size(folded, &size) || size / MAX_UNFOLDING > handle.size)
-    return damaged(table, handle.offset, "a block that says no sane size");
+    return damaged(table, handle.offset, "a block with an invalid size");
   table_bytes_t plain = {0};
   RN_RETURN_IF_ERROR(make_room(table, &plain, (size_t)size + 1));
   bool is_good = rn_snappy_unfold(folded, plain.data, (size_t)size);
   rn_free(table->allocator, bytes->data, bytes->capacity);
   *bytes = plain;
   bytes->size = (size_t)size;
-  return is_good ? RN_OK : damaged(table, handle.offset, "a block that does not unfold");
+  return is_good ? RN_OK : damaged(table, handle.offset, "a block that cannot be decompressed");
 }
 
 static rn_status_t read_block(const rn_table_t* table, handle_t handle, table_bytes_t* bytes) {
   uint64_t end = 0;
   bool fits = !__builtin_add_overflow(handle.offset, handle.size, &end) &&
               !__builtin_add_overflow(end, TRAILER_SIZE, &end) && end <= table->size;
-  if (!fits) return damaged(table, handle.offset, "a block that reaches beyond the file");
+  if (!fits) return damaged(table, handle.offset, "a block that extends past the end of the file");
   size_t size = (size_t)handle.size;
   RN_RETURN_IF_ERROR(make_room(table, bytes, size + TRAILER_SIZE));
   RN_RETURN_IF_ERROR(read_exactly(table, handle.offset, bytes->data, size + TRAILER_SIZE));
@@ -105,7 +105,7 @@ static rn_status_t entries_of(const rn_table_t* table, uint64_t offset, const ta
   if (bytes->size >= sizeof restarts)
     memcpy(&restarts, bytes->data + bytes->size - sizeof restarts, sizeof restarts);
   uint64_t tail = ((uint64_t)restarts + 1) * sizeof restarts;
-  if (tail > bytes->size) return damaged(table, offset, "a block without its list of restarts");
+  if (tail > bytes->size) return damaged(table, offset, "a block without a list of restarts");
   *out_end = bytes->size - (size_t)tail;
   return RN_OK;
 }

@@ -161,9 +161,9 @@ void rn_table_writer_destroy(rn_table_writer_t* writer) {
 rn_status_t rn_table_writer_add(rn_table_writer_t* writer, rn_str_t key, rn_str_t value) {
   bool is_first = writer->offset == 0 && writer->data.bytes.size == 0;
   if (!is_first && rn_str_compare(key, rn_strbuf_view(&writer->data.last_key)) <= 0)
-    return rn_invalid_argument("Keys of a table must ascend: %.*s", RN_STR_ARGS(key));
+    return rn_invalid_argument("The keys of a table must be ascending: %.*s", RN_STR_ARGS(key));
   if (key.size > RN_TABLE_MAX_KEY)
-    return rn_invalid_argument("A key of a table may have %zu bytes; this one has %zu",
+    return rn_invalid_argument("A key of a table may have at most %zu bytes; this one has %zu",
                                RN_TABLE_MAX_KEY, key.size);
   RN_RETURN_IF_ERROR(pay_index(writer, &key));
   table_writer_block_t* data = &writer->data;

@@ -26,7 +26,7 @@ static rn_status_t shape_of(const rn_run_arg_t* arg, rn_edge_t edge, rn_shape_t*
 static rn_status_t check_array(const rn_run_arg_t* arg, rn_edge_t edge, const void* data) {
   rn_dtype_t dtype = rn_dtype_base(edge.node->outputs[edge.index].dtype);
   if ((int)arg->dtype != (int)dtype)
-    return rn_invalid_argument("rn_run: '%s:%d' is of type %s, its array of type %s",
+    return rn_invalid_argument("rn_run: '%s:%d' has type %s, but its array has type %s",
                                edge.node->name.data, edge.index, rn_dtype_name(dtype),
                                rn_dtype_name((rn_dtype_t)arg->dtype));
   if (data) return RN_OK;
@@ -101,7 +101,7 @@ static rn_status_t check_shape(const rn_args_step_t* step, int32_t i) {
   rn_strbuf_init(&text, step->allocator);
   rn_strbuf_printf(&text, "rn_run: '%s:%d' has shape ", edge.node->name.data, edge.index);
   rn_shape_print(&text, found);
-  rn_strbuf_append(&text, RN_STR(", its array has "));
+  rn_strbuf_append(&text, RN_STR(", but its array has "));
   rn_shape_print(&text, wanted);
   rn_status_t status = rn_strbuf_status(&text);
   if (rn_ok(status)) status = rn_invalid_argument("%.*s", RN_STR_ARGS(rn_strbuf_view(&text)));

@@ -51,7 +51,7 @@ void rn_session_destroy(rn_session_t* session) {
 
 rn_status_t rn_session_plan(rn_session_t* session, const rn_signature_t* signature) {
   if (!session->vtable->plan)
-    return rn_unimplemented("The session runs elsewhere; its steps are planned there");
+    return rn_unimplemented("A remote session plans its steps on the server");
   return session->vtable->plan(session, signature);
 }
 

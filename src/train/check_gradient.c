@@ -97,7 +97,7 @@ static rn_status_t compare(check_t* c, int number, const rn_tensor_t* dx) {
   int64_t count = x->count, most = c->options->max_elements;
   if (most <= 0) most = 64;
   if (dx->count != count)
-    return rn_internal("the gradient of x number %d has %lld elements, x has %lld", number,
+    return rn_internal("the gradient of x number %d has %lld elements, but x has %lld", number,
                        (long long)dx->count, (long long)count);
   double scale = 1;
   for (int64_t i = 0; i < count; ++i) scale = fmax(scale, fabs(get(dx, i)));
@@ -109,7 +109,7 @@ static rn_status_t compare(check_t* c, int number, const rn_tensor_t* dx) {
     if (!(error <= c->error)) c->error = error;
     if (c->options->tolerance > 0 && !(error <= c->options->tolerance))
       return rn_failed_precondition(
-          "The gradient by '%s:%d' at element %lld is %.9g; differences give %.9g",
+          "The gradient of '%s:%d' at element %lld is %.9g; finite differences give %.9g",
           c->xs[number].node->name.data, c->xs[number].index, (long long)i, found, wanted);
   }
   return RN_OK;

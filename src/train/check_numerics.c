@@ -42,7 +42,7 @@ static rn_status_t find_needed(check_numerics_walk_t* w, const rn_edge_t* ys, in
   rn_status_t status = RN_OK;
   for (int i = 0; i < count && rn_ok(status); ++i) {
     if (!ys[i].node || ys[i].node->graph != w->graph)
-      status = rn_invalid_argument("y %d is no output of the scope's graph", i);
+      status = rn_invalid_argument("y %d is not an output of the scope's graph", i);
     else
       status = rn_vec_push(&open, w->allocator, ys[i].node);
   }

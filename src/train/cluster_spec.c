@@ -14,14 +14,14 @@ static rn_status_t add_task(rn_cluster_t* cluster, rn_str_t job, int64_t index, 
                   port >= 0 && port <= 65535;
   if (!job.size) return rn_invalid_argument("A job of the cluster has no name");
   if (!has_port)
-    return rn_invalid_argument("Task %lld of job %.*s has no address host:port, but '%.*s'",
+    return rn_invalid_argument("Task %lld of job %.*s needs an address host:port, not '%.*s'",
                                (long long)index, RN_STR_ARGS(job), RN_STR_ARGS(address));
   if (index < 0 || index >= MAX_TASKS || cluster->tasks.count >= MAX_TASKS)
     return rn_invalid_argument("Job %.*s cannot have a task %lld", RN_STR_ARGS(job),
                                (long long)index);
   for (size_t i = 0; i < cluster->tasks.count; ++i)
     if (cluster->tasks.items[i].index == index && rn_str_eq(cluster->tasks.items[i].job, job))
-      return rn_invalid_argument("Task %lld of job %.*s is there twice", (long long)index,
+      return rn_invalid_argument("Task %lld of job %.*s is given twice", (long long)index,
                                  RN_STR_ARGS(job));
   RN_RETURN_IF_ERROR(rn_arena_str(&cluster->arena, job, &task.job));
   RN_RETURN_IF_ERROR(rn_arena_str(&cluster->arena, address, &task.address));
@@ -32,7 +32,7 @@ static rn_status_t read_short(rn_cluster_t* cluster, rn_str_t text) {
   while (text.size) {
     rn_str_t tasks = rn_str_trim(rn_str_split(&text, ',')), job = rn_str_split(&tasks, '=');
     if (!tasks.size)
-      return rn_invalid_argument("'%.*s' is no job with tasks: ps=host:port|host:port",
+      return rn_invalid_argument("'%.*s' is not a job with tasks, such as ps=host:port|host:port",
                                  RN_STR_ARGS(job));
     for (int64_t i = 0; tasks.size; ++i)
       RN_RETURN_IF_ERROR(
@@ -146,7 +146,7 @@ static rn_status_t read_own(cluster_spec_json_t* json, rn_str_t name, int64_t in
   text = rn_str_n(json->text.data + start, json->at - start);
   if (text.size > 1 && text.data[0] == '"') text = rn_str_n(text.data + 1, text.size - 2);
   if (!rn_str_to_i64(text, &task) || task < 0 || task >= MAX_TASKS)
-    return wrong(json, "the task's index is no number");
+    return wrong(json, "the task's index is not a number");
   json->cluster->task = (int)task;
   return RN_OK;
 }
@@ -160,7 +160,7 @@ static rn_status_t read_config(cluster_spec_json_t* json, rn_str_t name, int64_t
 static rn_status_t read_json(rn_cluster_t* cluster, rn_str_t text, bool is_config) {
   cluster_spec_json_t json = {cluster, text, 0};
   RN_RETURN_IF_ERROR(read_members(&json, is_config ? read_config : read_job, NULL));
-  return peek(&json) ? wrong(&json, "something follows the end") : RN_OK;
+  return peek(&json) ? wrong(&json, "unexpected text after the end") : RN_OK;
 }
 
 rn_status_t rn_cluster_create(rn_allocator_t allocator, rn_str_t text, bool is_config,

@@ -140,7 +140,7 @@ static rn_status_t start(rn_coordinator_t* c, const worker_t* spec) {
   if (!failed) return RN_OK;
   RN_FREE(c->allocator, worker);
   end_thread(c);
-  return rn_resource_exhausted("No thread for '%s'", spec->name);
+  return rn_resource_exhausted("Cannot start thread '%s'", spec->name);
 }
 
 RN_API bool rn_coordinator_start(rn_coordinator_t* c, const char* name,
@@ -151,7 +151,7 @@ RN_API bool rn_coordinator_start(rn_coordinator_t* c, const char* name,
   size_t size = name ? strlen(name) : 0;
   if (size > sizeof spec.name - 1) size = sizeof spec.name - 1;
   if (size) memcpy(spec.name, name, size);
-  rn_status_t status = body ? start(c, &spec) : rn_invalid_argument("A thread without a body");
+  rn_status_t status = body ? start(c, &spec) : rn_invalid_argument("The thread has no function");
   if (rn_ok(status)) return true;
   rn_coordinator_report(c, (int)rn_status_code(status), rn_status_message(status));
   rn_status_free(status);

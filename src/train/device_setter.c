@@ -19,7 +19,8 @@ static rn_status_t make_setter(rn_store_t* store, const rn_spread_options_t* opt
   const char* of_tasks = options->device ? options->device : "/job:ps";
   const char* of_worker = options->worker_device ? options->worker_device : "/job:worker";
   if (options->tasks < 0)
-    return rn_invalid_argument("rn_spread_variables: %d parameter servers", options->tasks);
+    return rn_invalid_argument("rn_spread_variables: bad number of parameter servers: %d",
+                               options->tasks);
   RN_RETURN_IF_ERROR(RN_ARENA_NEW(&store->arena, out));
   RN_RETURN_IF_ERROR(rn_arena_str(&store->arena, rn_str(of_tasks), &device));
   RN_RETURN_IF_ERROR(rn_arena_str(&store->arena, rn_str(of_worker), &worker));
@@ -65,7 +66,7 @@ static int lightest(const rn_setter_t* setter) {
 static rn_status_t choose_task(rn_setter_t* setter, const char* name, const rn_var_t* v, int* out) {
   int task = setter->choose ? setter->choose(setter->arg, name, v->dtype, v->dims, v->rank) : -1;
   if (task >= setter->tasks)
-    return rn_invalid_argument("Variable %s: task %d was chosen, and there are %d", name, task,
+    return rn_invalid_argument("Variable %s: the chosen task %d is not one of %d", name, task,
                                setter->tasks);
   if (task < 0 && setter->spread == RN_SPREAD_BY_LOAD) task = lightest(setter);
   if (task < 0) {

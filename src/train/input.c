@@ -51,7 +51,7 @@ static rn_edge_t produce(rn_scope_t* s, rn_edge_t tensor, const rn_producer_opti
   rn_shape_t shape = rn_shape_of_edge(tensor);
   if (!rn_scope_ok(s)) return RN_NO_EDGE;
   if (!rn_shape_has_rank(shape) || shape.rank == 0) {
-    rn_refuse(s, "rn_input_producer: the tensor must have rows");
+    rn_refuse(s, "rn_input_producer: the tensor must have at least one dimension");
     return RN_NO_EDGE;
   }
   if (!options->in_order)

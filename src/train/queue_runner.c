@@ -89,7 +89,7 @@ static rn_status_t start_hand(rn_coordinator_t* coordinator, crew_t* crew, rn_no
     if (rn_coordinator_start(coordinator, enqueue->name.data, enqueue_all, hand)) return RN_OK;
     RN_FREE(crew->allocator, hand);
     release(crew);
-    status = rn_resource_exhausted("No thread for '%s'", enqueue->name.data);
+    status = rn_resource_exhausted("Cannot start a thread for '%s'", enqueue->name.data);
   }
   atomic_fetch_sub(&crew->enqueuers, 1);
   return status;
@@ -109,7 +109,7 @@ static rn_status_t start_crew(rn_session_t* session, rn_coordinator_t* coordinat
   rn_status_t status = RN_OK;
   if (!rn_coordinator_start(coordinator, "cancel", cancel_at_stop, crew)) {
     release(crew);
-    status = rn_resource_exhausted("No thread to close a queue");
+    status = rn_resource_exhausted("Cannot start a thread to close a queue");
   }
   for (int i = 0; i < runner->count; ++i) {
     if (rn_ok(status))
@@ -126,7 +126,7 @@ rn_status_t rn_queue_runners_start(rn_session_t* session, rn_graph_t* graph,
   rn_store_t* store = graph->attachment;
   *out_count = 0;
   if (rn_session_graph(session) != graph)
-    return rn_invalid_argument("rn_start_queue_runners: the session is of another graph");
+    return rn_invalid_argument("rn_start_queue_runners: the session has another graph");
   for (size_t i = 0; store && i < store->runners.count; ++i) {
     RN_RETURN_IF_ERROR(start_crew(session, coordinator, &store->runners.items[i]));
     *out_count += store->runners.items[i].count;

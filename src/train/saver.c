@@ -123,7 +123,9 @@ static rn_status_t run_with_path(rn_saver_t* saver, rn_session_t* session, const
 // A saver that keeps the best needs a metric; other savers refuse one.
 static rn_status_t check_metric(const rn_saver_t* saver, const double* metric) {
   if ((saver->options.best != RN_BEST_LATEST) == (metric != NULL)) return RN_OK;
-  return rn_failed_precondition("A saver that keeps the best is told a metric, and no other is");
+  return rn_failed_precondition(
+      metric ? "This saver does not keep the best checkpoints; save without a metric"
+             : "This saver keeps the best checkpoints; save with a metric");
 }
 
 rn_status_t rn_saver_run_save(rn_saver_t* saver, rn_session_t* session, const char* path,
@@ -369,7 +371,7 @@ rn_status_t rn_saver_run_restore_some(rn_saver_t* saver, rn_session_t* session, 
   rn_status_t status = RN_ARENA_ARRAY(&arena, (size_t)saver->count, &some);
   for (int i = 0; rn_ok(status) && i < saver->count; ++i) {
     if (saver->variables[i].slice[0]) {
-      status = rn_unimplemented("Parts of tensors are restored together with all others only");
+      status = rn_unimplemented("A saver of partial tensors can only restore all of them");
       break;
     }
     rn_status_t fits = check_one(&saver->variables[i], checkpoint, path, &arena);

@@ -178,7 +178,7 @@ static rn_status_t start_threads(rn_supervisor_t* v) {
   if (!v->coordinator) return rn_out_of_memory();
   RN_RETURN_IF_ERROR(rn_queue_runners_start(v->session, v->graph, v->coordinator, &count));
   if (runs_sync(v) && !rn_coordinator_start(v->coordinator, "sync", keep_applying, v))
-    return rn_resource_exhausted("No thread for the chief's updates");
+    return rn_resource_exhausted("Cannot start a thread for the chief's updates");
   return RN_OK;
 }
 
@@ -245,8 +245,8 @@ static rn_status_t make_values(rn_supervisor_t* v, int missing) {
     return status;
   }
   if (path.size) {
-    rn_log(v->env, RN_LOG_INFO, "%d variables have no value: all are restored from %s", missing,
-           path.data);
+    rn_log(v->env, RN_LOG_INFO, "%d variables have no value: restoring all variables from %s",
+           missing, path.data);
     status = rn_saver_take_up(v->options.saver, v->env, v->options.directory);
     if (rn_ok(status)) status = rn_saver_run_restore(v->options.saver, v->session, path.data);
     if (rn_ok(status)) status = initialize_rest(v);
@@ -321,7 +321,7 @@ static rn_status_t too_late(rn_supervisor_t* v, rn_status_t status, const rn_str
                           rn_status_message(status));
   else
     told = rn_deadline_exceeded(
-        "Not ready after %.1f s: the chief has given no values to these variables: %.*s", waited,
+        "Not ready after %.1f s: the chief has not initialized these variables: %.*s", waited,
         RN_STR_ARGS(rn_strbuf_view(missing)));
   rn_status_free(status);
   return told;
@@ -357,7 +357,7 @@ static rn_status_t keep_trying(rn_supervisor_t* v, int64_t deadline, rn_strbuf_t
     }
     if (atomic_load(&v->should_stop)) {
       rn_status_free(told);
-      return rn_cancelled("A stop was asked for");
+      return rn_cancelled("A stop was requested");
     }
     wait_longer(&pause_ns);
   }
@@ -398,7 +398,7 @@ static void save(rn_supervisor_t* v, bool is_last) {
     status = rn_saver_run_save(v->options.saver, v->session, path.data, v->step, NULL, &saved);
   // Training goes on: the next save may succeed, and the previous checkpoint is intact.
   if (!rn_ok(status))
-    rn_log(v->env, RN_LOG_WARNING, "No checkpoint of step %lld: %s", (long long)v->step,
+    rn_log(v->env, RN_LOG_WARNING, "Cannot save a checkpoint at step %lld: %s", (long long)v->step,
            rn_status_message(status));
   else
     v->saved_step = v->step;
@@ -426,7 +426,7 @@ rn_status_t rn_supervisor_judge(rn_supervisor_t* v, rn_status_t status) {
   if (!v->has_failed) v->failing_since = now(v);
   v->has_failed = true;
   if (now(v) - v->failing_since > patience(v)) return status;
-  rn_log(v->env, RN_LOG_WARNING, "A new session after: %s", rn_status_message(status));
+  rn_log(v->env, RN_LOG_WARNING, "Opening a new session after: %s", rn_status_message(status));
   rn_status_free(status);
   drop_session(v);
   return RN_OK;

@@ -102,7 +102,7 @@ bool rn_is_edge(rn_scope_t* scope, rn_edge_t edge, const char* who, const char* 
   if (!edge.node)
     rn_refuse(scope, "%s: %s is missing", who, what);
   else if (edge.node->graph != rn_scope_graph(scope))
-    rn_refuse(scope, "%s: %s '%s' is of another graph", who, what, edge.node->name.data);
+    rn_refuse(scope, "%s: %s '%s' belongs to another graph", who, what, edge.node->name.data);
   else if (edge.index < 0 || edge.index >= edge.node->output_count)
     rn_refuse(scope, "%s: '%s' has no output %d", who, edge.node->name.data, edge.index);
   return rn_scope_ok(scope);

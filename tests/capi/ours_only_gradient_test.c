@@ -59,7 +59,7 @@ CT_TEST(OursOnlyGradient, Names) {
   double error = 0;
   rn_check_options_t options = {.tolerance = 1e-6};
   cr_assert(!rn_check_gradient(c.s, &y, 1, &c.x, &c.value, 1, &options, &error));
-  cr_expect(strstr(rn_scope_message(c.s), "The gradient by 'Placeholder:0' at element 0 is 1;"),
+  cr_expect(strstr(rn_scope_message(c.s), "The gradient of 'Placeholder:0' at element 0 is 1;"),
             "%s", rn_scope_message(c.s));
   cr_expect(error > 0.1);
   end(&c);

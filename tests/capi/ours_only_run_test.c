@@ -1,5 +1,5 @@
-// runnel/run.h: steps on C arrays, by edge and by name, and what is said about arguments that do
-// not fit.
+// runnel/run.h: steps on C arrays, by edge and by name, and the messages for arguments that do not
+// fit.
 #include <math.h>
 
 #include "runnel/runnel.h"
@@ -135,13 +135,13 @@ CT_TEST(OursOnlyRun, WhatDoesNotFit) {
   FAILS(TF_INVALID_ARGUMENT, "'y:one' is no name of a tensor", RN_FETCH("y:one", y, 3));
   FAILS(TF_INVALID_ARGUMENT, "does not have output 1", RN_FETCH("y:1", y, 3));
   FAILS(TF_INVALID_ARGUMENT, "neither edge nor node", RN_FETCH(RN_NO_EDGE, y, 3));
-  FAILS(TF_INVALID_ARGUMENT, "'x:0' is of type float, its array of type double",
+  FAILS(TF_INVALID_ARGUMENT, "'x:0' has type float, but its array has type double",
         RN_FEED(r.x, wide, 3), RN_FETCH(r.y, y, 3));
-  FAILS(TF_INVALID_ARGUMENT, "'y:0' is of type float, its array of type double", RN_FEED(r.x, x, 3),
-        RN_FETCH(r.y, wide, 3));
-  FAILS(TF_INVALID_ARGUMENT, "'y:0' has shape [3], its array has [2]", RN_FEED(r.x, x, 3),
+  FAILS(TF_INVALID_ARGUMENT, "'y:0' has type float, but its array has type double",
+        RN_FEED(r.x, x, 3), RN_FETCH(r.y, wide, 3));
+  FAILS(TF_INVALID_ARGUMENT, "'y:0' has shape [3], but its array has [2]", RN_FEED(r.x, x, 3),
         RN_FETCH(r.y, y, 2));
-  FAILS(TF_INVALID_ARGUMENT, "'y:0' has shape [3], its array has []", RN_FEED(r.x, x, 3),
+  FAILS(TF_INVALID_ARGUMENT, "'y:0' has shape [3], but its array has []", RN_FEED(r.x, x, 3),
         RN_FETCH(r.y, y));
   FAILS(TF_INVALID_ARGUMENT, "the array for 'x:0' has a bad shape: dimension 1",
         RN_FEED(r.x, x, 3, -1), RN_FETCH(r.y, y, 3));

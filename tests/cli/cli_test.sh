@@ -85,7 +85,7 @@ part_main() {
   bad 2 "there is no option '--fold_constant'; did you mean '--fold-constants'" transform a b --fold_constant
   bad 2 "there is no option '--treads'; did you mean '--threads'" bench --treads=2
   # '_' and '-' are the same.
-  bad 2 'say with --output' transform a b --fold_constants
+  bad 2 'name the values to keep with --output' transform a b --fold_constants
   if [ -e /dev/full ]; then
     "$runnel" ops >/dev/full 2>err
     [ $? = 1 ] || fail "a full disk is not an error"
@@ -268,8 +268,8 @@ same_real: double []
   bad 1 "placeholder tensor 'x' with dtype float" run "$net" --feed 'text=""' --fetch y
   bad 1 '--feed x: the value has shape \[3\], but the graph expects \[\?,2\]' run "$net" --feed 'x=[1,2,3]' --feed 'text=""' --fetch y
   bad 1 '--feed x: the value is int32, but the graph expects float' run "$net" --feed 'x=[[1,2]]:int32' --fetch y
-  bad 1 "--feed any: '1.5' is no int32" run "$net" --feed any=1.5 --fetch same
-  bad 1 "--feed any: '3000000000' is no int32" run "$net" --feed any=3000000000 --fetch same
+  bad 1 "--feed any: '1.5' is not a valid int32" run "$net" --feed any=1.5 --fetch same
+  bad 1 "--feed any: '3000000000' is not a valid int32" run "$net" --feed any=3000000000 --fetch same
   bad 1 '--feed x: the rows differ in length' run "$net" --feed 'x=[[1,2],[3]]' --fetch y
   bad 1 '--feed x: the rows differ in depth' run "$net" --feed 'x=[[1,2],3]' --fetch y
   bad 1 '--feed x: a .,. or .\]. is missing' run "$net" --feed 'x=[1 2]' --fetch y
@@ -336,7 +336,7 @@ part_npy() {
   { header '<f8' False '(4611686018427387904, 4)'; } >huge.npy
   feed huge 'not an .npy file'
   { header '<M8' False '(1,)'; printf '%08d' 0; } >date.npy
-  feed date "arrays of type '<M8' are not read"
+  feed date "arrays of type '<M8' are not supported"
   { header '|O' False '(1,)'; printf '%08d' 0; } >object.npy
   feed object "arrays of type|not an .npy"
   bad 1 'the value is double, but the graph expects int32' run "$net" --feed any=@real.npy --fetch same
@@ -368,7 +368,7 @@ part_events() {
   head -c 150 runs/events.out.tfevents.1.host >cut && mv cut runs/events.out.tfevents.1.host
   call events runs --list || fail 'a damaged log is refused'
   prints '^  scalar +loss +1 point'
-  grep -q 'truncated record at 114; .*this is what came before it' err || fail 'the damage is not named'
+  grep -q 'truncated record at 114; .*shown is what came before it' err || fail 'the damage is not named'
   bad 1 'no event files in' events runs/empty
   bad 1 'No such file' events nowhere
   bad 2 'FOLDER is missing' events
@@ -471,7 +471,7 @@ part_saved_model() {
   grep -q serving_default out && fail '--signature_def shows all'
   bad 1 "no signature 'x'" saved_model show --dir "$models/mlp" --signature_def x
   bad 1 'examples are strings, but the model expects float' saved_model run "$models/mlp" --input_examples 'keras_tensor=[{"a":[1]}]'
-  bad 1 "'nine.npz\[a\]': arrays of .npz files are not read" saved_model run "$models/mlp" --inputs 'keras_tensor=nine.npz[a]'
+  bad 1 "'nine.npz\[a\]': arrays of .npz files are not supported" saved_model run "$models/mlp" --inputs 'keras_tensor=nine.npz[a]'
   bad 2 '--inputs needs NAME=VALUE' saved_model run "$models/mlp" --inputs nine.npy
   bad 2 "there is no option '--inputs'" run "$models/mlp" --inputs x=y.npy
   ok saved_model freeze "$models/mlp" mlp.pb
@@ -530,7 +530,7 @@ END
   bad 1 "--output c: The graph has no node 'c'" transform chain.pbtxt out.pb --output c
   bad 1 "cannot read the graph: 'nowhere': No such file or directory$" transform nowhere out.pb
   bad 2 'OUT is missing' transform chain.pbtxt
-  bad 2 'say with --output' transform chain.pbtxt out.pb --inline
+  bad 2 'name the values to keep with --output' transform chain.pbtxt out.pb --inline
 }
 
 # says JSON EXPRESSION: the output is JSON for which the Python expression of 'it' is true.

@@ -138,7 +138,7 @@ def part_launch():
         code, _, errors = show({**slurm, **change}, "--cluster", "slurm")
         check(code == 1 and message in errors, change, errors)
     for jobs, message in (("ps=2,worker=9", "needs 11 tasks"), ("ps=12,worker", "one more"),
-                          ("ps=x", "--jobs is"), ("a,b", "--jobs is")):
+                          ("ps=x", "--jobs must be like"), ("a,b", "--jobs must be like")):
         code, _, errors = show(slurm, "--cluster", "slurm", "--jobs", jobs)
         check(code == 1 and message in errors, jobs, errors)
     mpi = {"OMPI_COMM_WORLD_SIZE": "3", "OMPI_COMM_WORLD_RANK": "2",

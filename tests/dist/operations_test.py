@@ -97,18 +97,18 @@ def part_bad():
     check(code == 1 and "Address already in use" in errors and
           "/job:worker/replica:0/task:0 of a Runnel cluster answers there" in errors, errors)
     code, _, errors = call("server", "--cluster", cluster, "--port", str(other))
-    check(code == 1 and "/job:worker/replica:0/task:0 runs already, at localhost:" in errors,
+    check(code == 1 and "/job:worker/replica:0/task:0 is already running at localhost:" in errors,
           errors)
     # Wrong clusters and tasks.
     for arguments, message in (
             (["--cluster", "worker"], "neither a file nor a job with its tasks"),
-            (["--cluster", "worker=nowhere"], "no address host:port"),
-            (["--cluster", "worker=a:1|a:99999"], "no address host:port"),
+            (["--cluster", "worker=nowhere"], "needs an address host:port"),
+            (["--cluster", "worker=a:1|a:99999"], "needs an address host:port"),
             (["--cluster", '{"worker": ["a:1"]'], "invalid JSON"),
             (["--cluster", '{"worker": "a:1"}'], "not a list of addresses"),
             (["--cluster", cluster, "--task", "1"], "no task 1 of job worker, which has 1"),
             (["--cluster", cluster, "--job", "ps"], "no job ps"),
-            (["--cluster", f"ps=localhost:1,{cluster}"], "--job must say"),
+            (["--cluster", f"ps=localhost:1,{cluster}"], "--job must name"),
             (["--cluster", "worker=10.0.0.1:2222"], "--insecure"),
             (["--cluster", cluster, "--port", "70000"], "65535"),
             (["--cluster", cluster, "--tls-cert", "x"], "go together"),
@@ -372,13 +372,13 @@ def part_tls():
     check(code == 0 and out.count(" ready ") == 2, out, errors)
     code, out, errors = call("cluster", "status", "--cluster", cluster)
     check(code == 1 and out.count(" down ") == 2, out, errors)
-    check(out.count("it speaks TLS: give --tls-cert, --tls-key and --tls-ca") == 2, out)
+    check(out.count("it uses TLS: give --tls-cert, --tls-key and --tls-ca") == 2, out)
     code, out, errors = call("cluster", "stop", "--cluster", cluster)
-    check(code == 1 and f"localhost:{second}: it speaks TLS" in errors, errors)
+    check(code == 1 and f"localhost:{second}: it uses TLS" in errors, errors)
     plain = Task(f"worker=localhost:{free_ports(1)[0]}")
     code, out, errors = call("cluster", "status", "--cluster",
                              "worker=" + plain.target.split("//")[1], *flags("client"))
-    check(code == 1 and "it does not speak TLS: leave the certificates out" in out, out, errors)
+    check(code == 1 and "it does not use TLS: omit the certificates" in out, out, errors)
     code, out, errors = call("cluster", "stop", "--cluster", cluster, *flags("client"))
     check(code == 0 and out == "2 of 2 tasks have ended\n", out, errors)
     check([task.process.wait(10) for task in tasks] == [0, 0])

@@ -1,5 +1,5 @@
-// What the builders of conditionals and loops refuse, with which message, and in which state they
-// leave the graph.
+// Errors of the builders of conditionals and loops: their messages, and the state of the graph
+// afterwards.
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdio.h>
@@ -161,7 +161,7 @@ static const refusal_t refusals[] = {
     {"growing", growing, "[3]", "[6]"},
     {"start", bad_start, "[3]", "[4]"},
     {"other type", other_type, "int32", "Cast:0"},
-    {"nothing next", nothing_next, "while", "missing"},
+    {"nothing next", nothing_next, "while", "does not return value 0"},
     {"int condition", int_condition, "Neg:0", "int32"},
     {"no values", no_values, "while", "missing"},
     {"scalar", map_of_scalar, "map", "'Const:0'"},

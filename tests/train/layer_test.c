@@ -174,7 +174,7 @@ Test(layer, dropout) {
     cr_expect(on ? abs(zeros - 1000) < 120 : zeros == 0, "%d zeros", zeros);
   }
   rn_dropout(t.s, ones, 1);
-  cr_expect(strstr(rn_scope_message(t.s), "a rate of 1 is not in [0, 1)"));
+  cr_expect(strstr(rn_scope_message(t.s), "the rate 1 is not in [0, 1)"));
   trial_close(&t);
 }
 

@@ -1,4 +1,4 @@
-// Savers: what comes back, what is kept, what is damaged, and processes that are killed.
+// Savers: restored values, which checkpoints are kept, damaged files, and killed processes.
 #include "runnel/saver.h"
 
 #include <criterion/criterion.h>
@@ -203,7 +203,11 @@ Test(saver, keeps_the_best) {
   cr_assert_null(rn_saver_save_best(saver, m.t.session, in_folder("m"), 9, 1.5, m.t.status));
   good(&m.t);
   cr_assert_null(rn_saver_save(saver, m.t.session, in_folder("m"), 9, m.t.status));
-  bad(&m.t, TF_FAILED_PRECONDITION, "metric");
+  bad(&m.t, TF_FAILED_PRECONDITION, "save with a metric");
+  rn_saver_destroy(saver);
+  saver = rn_saver(m.t.s);
+  cr_assert_null(rn_saver_save_best(saver, m.t.session, in_folder("m"), 9, 1.5, m.t.status));
+  bad(&m.t, TF_FAILED_PRECONDITION, "save without a metric");
   rn_saver_destroy(saver);
   close_model(&m);
 }
@@ -370,7 +374,7 @@ Test(saver, writes_the_best_behind) {
   cr_expect(is_there("c-2.index"));
   cr_expect_not(is_there("c-3.index"));
   cr_assert_not(rn_saver_save_async(saver, m.t.session, in_folder("c"), 9, m.t.status));
-  bad(&m.t, TF_FAILED_PRECONDITION, "told a metric");
+  bad(&m.t, TF_FAILED_PRECONDITION, "keeps the best checkpoints; save with a metric");
   rn_saver_destroy(saver);
   close_model(&m);
 }

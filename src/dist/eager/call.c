@@ -143,7 +143,7 @@ static rn_status_t text_of(const rn_eager_call_t* call, const char* name, rn_str
     *out = value->s;
     return RN_OK;
   }
-  return rn_invalid_argument("%.*s without the attribute %s", RN_STR_ARGS(call->name), name);
+  return rn_invalid_argument("%.*s has no attribute %s", RN_STR_ARGS(call->name), name);
 }
 
 static int64_t number_of(const rn_eager_call_t* call, const char* name) {
@@ -171,7 +171,7 @@ static rn_status_t check_here(const rn_eager_context_t* context, const rn_eager_
   for (size_t i = 0; i < call->input_count; ++i)
     if (!call->inputs[i])
       return rn_invalid_argument(
-          "Input %zu of %.*s lies on %.*s, not on %s", i, RN_STR_ARGS(call->name),
+          "Input %zu of %.*s is on %.*s, not on %s", i, RN_STR_ARGS(call->name),
           RN_STR_ARGS(rn_field_bytes(call->remote[i], rn_pb_eager_RemoteTensorHandle_device_field)),
           context->task);
   return RN_OK;

@@ -461,7 +461,8 @@ rn_status_t rn_eager_client_join(rn_eager_t* eager, const rn_eager_join_t* join)
     status = rn_invalid_argument("Invalid tensorflow.ServerDef protocol buffer");
   }
   if (rn_ok(status) && def->protocol.size && !rn_str_is(def->protocol, "grpc"))
-    status = rn_invalid_argument("A cluster over \"%.*s\"", RN_STR_ARGS(def->protocol));
+    status =
+        rn_invalid_argument("The protocol \"%.*s\" is not supported", RN_STR_ARGS(def->protocol));
   if (rn_ok(status) && !client) status = create(eager, join, &client);
   if (rn_ok(status)) {
     rn_mutex_lock(&client->joining);

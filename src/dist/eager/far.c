@@ -232,7 +232,7 @@ static rn_status_t fetch(rn_eager_client_t* client, const far_value_t* value, rn
     call.call.waits_for_ready = false;
     worker->vtable->recv_tensor(worker, &call);
     status = rn_waiter_wait(&waiter);
-    if (rn_ok(status) && call.is_dead) status = rn_internal("A value that was fetched is dead");
+    if (rn_ok(status) && call.is_dead) status = rn_internal("The fetched value is dead");
     if (rn_ok(status)) *out = call.value;
   }
   rn_strbuf_clear(&name);

@@ -117,7 +117,7 @@ static rn_status_t run_field(rn_eager_context_t* context, const rn_pb_field_t* f
       return RN_OK;
     }
     case rn_pb_eager_QueueItem_send_packed_handle_field:
-      return rn_unimplemented("Handles packed over several tasks");
+      return rn_unimplemented("Packed handles are not supported");
     default:  // all earlier items have run
       return RN_OK;
   }
@@ -268,7 +268,7 @@ static rn_status_t take_args(items_running_t* running) {
   RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(arena, running->read.input_count, &running->args));
   for (size_t i = 0; i < running->read.input_count; ++i)
     if (!running->read.inputs[i])
-      return rn_invalid_argument("Input %zu of %.*s lies with another task", i,
+      return rn_invalid_argument("Input %zu of %.*s is on another task", i,
                                  RN_STR_ARGS(instance->name));
   for (size_t i = 0; i < running->read.input_count; ++i)
     RN_RETURN_IF_ERROR(rn_eager_handle_value(running->read.inputs[i], &running->args[i]));
@@ -299,7 +299,7 @@ static rn_status_t prepare(items_running_t* running) {
   RN_RETURN_IF_ERROR(read_outputs(running, request));
   RN_RETURN_IF_ERROR(take_args(running));
   if (running->read.step == (int64_t)context->id)
-    return rn_invalid_argument("A function's step is the context's own");
+    return rn_invalid_argument("A function call has the step of its context");
   RN_RETURN_IF_ERROR(rn_steps_adopt(context->steps, running->read.step, context,
                                     rn_eager_peers_table(context->peers), &running->rendezvous));
   // If the context was closed meanwhile, that did not drop this step.

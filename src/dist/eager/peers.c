@@ -122,7 +122,7 @@ rn_status_t rn_eager_peers_missing(rn_eager_peers_t* peers, rn_str_t task) {
           ? rn_unavailable("%.*s cannot be reached", RN_STR_ARGS(task))
           : rn_status_make(RN_CODE_PERMISSION_DENIED,
                            "the client says that %.*s is at %.*s, which is not an address of this "
-                           "task's cluster: it is not connected to unless the task is started with "
+                           "task's cluster; the task connects to it only if it was started with "
                            "--allow network, or all",
                            RN_STR_ARGS(task), RN_STR_ARGS(peer->address));
   rn_mutex_unlock(&peers->mutex);

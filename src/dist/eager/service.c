@@ -101,8 +101,7 @@ static void collect(rn_job_t* job) {
   rn_eager_context_t* context;
   int64_t next;
   while ((context = take_expired(service, now_of(service), &next))) {
-    rn_log(service->options.env, RN_LOG_INFO,
-           "closed context %llu of an eager client, which was not used any more",
+    rn_log(service->options.env, RN_LOG_INFO, "closed unused context %llu of an eager client",
            (unsigned long long)rn_eager_context_id(context));
     end_context(context);
   }
@@ -373,7 +372,9 @@ static void reply(rn_rpc_in_t* call, rn_status_t status, rn_str_t response) {
   rn_rpc_reply(call, status, &message);
 }
 
-static rn_status_t no_thread(void) { return rn_resource_exhausted("No thread to run the call on"); }
+static rn_status_t no_thread(void) {
+  return rn_resource_exhausted("Cannot start a thread for the call");
+}
 
 static void run_unary(rn_job_t* job) {
   eager_service_handling_t* h = RN_CONTAINER_OF(job, eager_service_handling_t, job);
@@ -452,7 +453,7 @@ static void on_message(rn_rpc_in_t* call, rn_message_t* message) {
     rn_status_t status =
         stream->queue.count - stream->first < MAX_WAITING && stream->bytes < MAX_WAITING_BYTES
             ? rn_vec_push(&stream->queue, stream->service->options.allocator, *message)
-            : rn_resource_exhausted("Too many messages wait");
+            : rn_resource_exhausted("Too many messages are waiting");
     if (rn_ok(status)) {
       rn_message_init(message, message->allocator);
       stream->bytes += size;
@@ -519,7 +520,7 @@ static void run_stream(rn_job_t* job) {
   rn_mutex_lock(&stream->mutex);
   stream->is_over = true;
   if (rn_ok(status) && stream->is_flooded)
-    status = rn_resource_exhausted("More than %zu bytes or %d messages wait to be run",
+    status = rn_resource_exhausted("More than %zu bytes or %d messages are waiting",
                                    MAX_WAITING_BYTES, MAX_WAITING);
   rn_mutex_unlock(&stream->mutex);
   stream_release(stream);
@@ -587,7 +588,7 @@ static rn_status_t start_unary(rn_eager_service_t* service, rn_rpc_in_t* call) {
 
 void rn_eager_service_handle(rn_eager_service_t* service, rn_rpc_in_t* call) {
   if (!begin_call(service)) {
-    reply(call, rn_unavailable("Too many calls of eager clients are under way, or the task ends"),
+    reply(call, rn_unavailable("Too many eager calls are running, or the task is shutting down"),
           RN_STR(""));
     return;
   }

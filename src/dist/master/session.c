@@ -152,7 +152,7 @@ static void opening_end(opening_t* opening, rn_status_t status) {
   rn_master_session_meet(session, &call->call);
   // A client that is gone will not learn the session's handle.
   if (rn_ok(status) && call->call.cancel && rn_is_cancelled(call->call.cancel))
-    status = rn_cancelled("The client has given the session up");
+    status = rn_cancelled("The client has cancelled the session");
   if (rn_ok(status)) status = opening->ready(session->master, session);
   if (!rn_ok(status)) rn_master_session_close(session, NULL);
   RN_FREE(allocator, opening);

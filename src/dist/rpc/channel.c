@@ -308,7 +308,7 @@ static rn_status_t start_attempt(rn_channel_t* channel) {
   if (!error) return RN_OK;
   channel->attempt = NULL;
   attempt_free(attempt);
-  return rn_resource_exhausted("No thread to connect with");
+  return rn_resource_exhausted("Cannot start a thread to connect");
 }
 
 // Under the lock. The next timer retries what fails here.

@@ -458,8 +458,9 @@ static rn_status_t take_answers(const rn_in_t* in, uint32_t number, const rn_str
   for (size_t i = 0; rn_ok(status) && i < count; ++i) {
     size_t c = 0;
     while (c < came_count && !rn_str_eq(came[c].name, names[i])) c++;
-    status = c < came_count ? rn_tensor_share(&came[c].value, &out[i])
-                            : rn_internal("No value came for '%.*s'", RN_STR_ARGS(names[i]));
+    status = c < came_count
+                 ? rn_tensor_share(&came[c].value, &out[i])
+                 : rn_internal("The response has no value for '%.*s'", RN_STR_ARGS(names[i]));
   }
   for (size_t c = 0; c < came_count; ++c) rn_tensor_clear(&came[c].value);
   for (size_t i = 0; !rn_ok(status) && i < count; ++i) rn_tensor_clear(&out[i]);

@@ -47,7 +47,7 @@ void rn_doors_refused(rn_doors_t* doors, const char* why) {
   int64_t left_out;
   doors->refused++;
   if (!rn_log_limit_says(&doors->log, env, &left_out)) return;
-  rn_log(env, RN_LOG_WARNING, "a connection was refused: %s (%lld before it)", why,
+  rn_log(env, RN_LOG_WARNING, "refused a connection: %s (and %lld before)", why,
          (long long)left_out);
 }
 
@@ -55,7 +55,7 @@ bool rn_doors_evict(rn_doors_t* doors) {
   rn_door_t* door = doors->last;
   while (door && door->state != SHAKES_HANDS && door->state != READS) door = door->previous;
   if (!door) return false;
-  rn_doors_refused(doors, "it said nothing, and its place was needed");
+  rn_doors_refused(doors, "it sent nothing, and its slot was needed");
   door_free(door);
   return true;
 }
@@ -72,7 +72,7 @@ static void on_timer(rn_timer_t* timer) {
     rn_doors_refused(door->doors, "its TLS handshake did not end in time");
   else if (door->state == READS)
     rn_doors_refused(door->doors,
-                     door->size ? "its request did not end in time" : "it said nothing");
+                     door->size ? "its request did not end in time" : "it sent nothing");
   door_free(door);
 }
 
@@ -152,7 +152,7 @@ static void consider(rn_door_t* door) {
   size_t size = door->size < kPreface ? door->size : kPreface;
   if (memcmp(door->input, preface, size) == 0) {
     if (size == kPreface && door->pages_only)
-      turn_away(door, 503, "there are no descriptors left for it");
+      turn_away(door, 503, "no descriptors are left");
     else if (size == kPreface)
       hand_on(door);
     return;
@@ -168,12 +168,12 @@ static void consider(rn_door_t* door) {
       turn_away(door, 431, "its request is too large");
       return;
     case RN_HTTP1_HAS_BODY:
-      turn_away(door, 413, "its request has a body, which no page here takes");
+      turn_away(door, 413, "its request has a body");
       return;
     case RN_HTTP1_BAD:
       turn_away(door, 400,
                 door->size > 1 && door->input[0] == 0x16 && door->input[1] == 3
-                    ? "it speaks TLS, and this task was started without"
+                    ? "it speaks TLS, but this task was started without TLS"
                     : "it speaks neither HTTP/2 nor HTTP/1");
       return;
   }
@@ -202,7 +202,7 @@ static void read_on(rn_door_t* door) {
   rn_status_free(status);
   if (is_over) {
     if (door->state == READS && door->size)
-      rn_doors_refused(door->doors, "it ended within its request");
+      rn_doors_refused(door->doors, "it closed during its request");
     door_free(door);
   } else if (!lingers && got) {
     door->size += got;
@@ -224,7 +224,7 @@ static rn_status_t open_door(rn_doors_t* doors, rn_socket_t* socket, rn_door_t**
   rn_door_t* door = NULL;
   bool is_full = doors->count >= (doors->max ? doors->max : MAX_DOORS);
   rn_status_t status = is_full && !rn_doors_evict(doors)
-                           ? rn_resource_exhausted("too many others are being answered")
+                           ? rn_resource_exhausted("too many others are being served")
                            : RN_NEW(doors->allocator, &door);
   if (!rn_ok(status)) {
     socket->vtable->close(socket);

@@ -90,7 +90,7 @@ static void take_bytes(rn_http2_t* http2, rn_str_t bytes) {
 static rn_status_t hint_at_tls(const rn_http2_t* http2, rn_status_t status) {
   if (http2->options.is_server || http2->bytes_in || rn_tls_peer(http2->socket).size) return status;
   return rn_status_annotate(status,
-                            " (before it said anything: if it speaks TLS, the target is "
+                            " (before it sent anything: if it speaks TLS, the target is "
                             "grpcs://HOST:PORT, with certificates)");
 }
 

@@ -180,8 +180,7 @@ void rn_http2_tell(rn_http2_t* http2) {
 rn_status_t rn_http2_request(rn_http2_t* http2, rn_http2_stream_t* stream, const char* path,
                              const char* authority, int64_t deadline_ns, rn_message_t* message) {
   if (message->size > RN_HTTP2_MAX_MESSAGE)
-    return rn_resource_exhausted("A message of %zu bytes is more than a call can carry",
-                                 message->size);
+    return rn_resource_exhausted("A message of %zu bytes is too large for a call", message->size);
   rn_http2_init_stream(http2, stream);
   rn_mutex_lock(&http2->mutex);
   rn_status_t status = RN_OK;

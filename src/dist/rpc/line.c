@@ -70,14 +70,14 @@ static rn_status_t connect_to(rn_line_t* line, rn_loan_name_t lender) {
   socklen_t size = rn_reach_address(lender, &address);
   line->fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
   if (line->fd < 0 || connect(line->fd, (struct sockaddr*)&address, size) != 0)
-    return rn_unavailable("No line to a lender: %s", strerror(errno));
+    return rn_unavailable("Cannot connect to the lender: %s", strerror(errno));
   line->pid = rn_reach_peer(line->fd);
   if (!line->pid) return rn_unavailable("The lender belongs to another user, or is this process");
   line->process = process_of(line->fd, line->pid);
   if (line->process < 0)
     return rn_unavailable("Cannot open the lender's process: %s", strerror(errno));
   ssize_t put = send(line->fd, &line->name, sizeof line->name, MSG_DONTWAIT | MSG_NOSIGNAL);
-  if (put != (ssize_t)sizeof line->name) return rn_unavailable("The lender does not listen");
+  if (put != (ssize_t)sizeof line->name) return rn_unavailable("The lender does not read");
   return RN_OK;
 }
 
@@ -129,7 +129,7 @@ static void read_piece(void* arg, int64_t begin, int64_t end) {
 rn_status_t rn_line_read(const rn_line_t* line, const rn_loan_t* loan, void* to, size_t size,
                          rn_pool_t* pool) {
   if (loan->size != size)
-    return rn_unavailable("A tensor of %zu bytes was announced, and %llu were lent", size,
+    return rn_unavailable("A tensor of %zu bytes was announced, but %llu were lent", size,
                           (unsigned long long)loan->size);
   reading_t reading = {
       .pid = line->pid, .from = (char*)(uintptr_t)loan->address, .to = to, .size = size};

@@ -84,7 +84,7 @@ static rn_status_t listen_for_lines(rn_loans_t* loans) {
   loans->listener = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
   if (loans->listener < 0 || bind(loans->listener, (struct sockaddr*)&address, size) != 0 ||
       listen(loans->listener, MAX_ACCEPTED) != 0)
-    return rn_unavailable("No socket for loans: %s", strerror(errno));
+    return rn_unavailable("Cannot open the socket for loans: %s", strerror(errno));
   return RN_OK;
 }
 
@@ -233,7 +233,7 @@ rn_status_t rn_loans_add(rn_loans_t* loans, rn_loan_name_t name, const rn_tensor
   let_go(loans, old);
   if (is_lent) return RN_OK;
   RN_FREE(loans->allocator, kept);
-  return rn_unavailable("No line takes the loan");
+  return rn_unavailable("No connection accepts the loan");
 }
 
 bool rn_loans_end(rn_loans_t* loans, uint64_t id) {

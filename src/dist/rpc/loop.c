@@ -410,7 +410,7 @@ static rn_status_t set_up(rn_loop_t* loop) {
   loop->has_thread = pthread_create(&loop->thread, NULL, loop_main, loop) == 0;
   loop->turner = loop->has_thread ? loop->thread : 0;
   rn_mutex_unlock(&loop->mutex);
-  return loop->has_thread ? RN_OK : rn_resource_exhausted("No thread for the network");
+  return loop->has_thread ? RN_OK : rn_resource_exhausted("Cannot start a thread for the network");
 }
 
 rn_status_t rn_loop_create(const rn_env_t* env, rn_allocator_t allocator, rn_loop_t** out) {

@@ -106,7 +106,7 @@ static void on_request(rn_http2_stream_t* stream) {
   if (has_been_stopped(call->server)) {
     rn_message_t none;
     rn_message_init(&none, call->server->options.allocator);
-    rn_rpc_reply(call, rn_unavailable("The task had been stopped when the call came"), &none);
+    rn_rpc_reply(call, rn_unavailable("The task was stopped before the call arrived"), &none);
     return;
   }
   call->server->options.handle(call->server->options.self, call);
@@ -222,7 +222,7 @@ static bool evict_idle(rn_rpc_server_t* server) {
     since = stats.used_ns;
   }
   if (oldest)
-    rn_http2_close(oldest, rn_unavailable("The connection was idle and made room for another"));
+    rn_http2_close(oldest, rn_unavailable("The connection was idle, and was closed for another"));
   return oldest != NULL;
 }
 
@@ -231,7 +231,7 @@ static void on_http2(void* self, rn_socket_t* socket, rn_str_t first, rn_str_t p
   size_t most = server->options.max_connections;
   if (most && server->connections.count >= most && !evict_idle(server)) {
     socket->vtable->close(socket);
-    rn_doors_refused(&server->doors, "there are as many others as may be, and all are in use");
+    rn_doors_refused(&server->doors, "the limit on connections is reached, and all are in use");
     return;
   }
   rn_status_t status = take_in(server, socket, first, peer);

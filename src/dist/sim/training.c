@@ -139,8 +139,8 @@ static void on_watch(rn_timer_t* timer) {
     int64_t most = 3 * lease + SECOND + (waits ? training->options.wait_ns : 0);
     if (client->act == RN_ACT_OPEN) most += 20 * SECOND;
     if (client->is_busy && now - client->started_ns > most)
-      rn_training_blame(training, "act %d of client %d has not ended in %.1f s", (int)client->act,
-                        c, (double)(now - client->started_ns) * 1e-9);
+      rn_training_blame(training, "action %d of client %d has not ended in %.1f s",
+                        (int)client->act, c, (double)(now - client->started_ns) * 1e-9);
   }
   rn_timers_t timers = rn_sim_timers(training->sim);
   rn_status_free(timers.set(timers.self, timer, now + SECOND / 2));
@@ -261,7 +261,7 @@ static rn_status_t make_names(rn_training_t* training) {
 static rn_status_t set_up(rn_training_t* training) {
   const rn_training_options_t* options = &training->options;
   if (options->servers < 1 || options->servers > 64 || options->workers < 1)
-    return rn_invalid_argument("%d parameter servers and %d workers are no cluster",
+    return rn_invalid_argument("bad numbers of parameter servers (%d) and workers (%d)",
                                options->servers, options->workers);
   size_t counts = (size_t)options->servers * (size_t)options->workers;
   RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&training->arena, counts, &training->confirmed));

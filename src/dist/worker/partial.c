@@ -116,7 +116,7 @@ void rn_worker_partials_run(rn_worker_partials_t* partials, rn_run_graph_t* call
   partial_t* partial = *find_locked(partials, call->step);
   rn_status_t status = RN_OK;
   if (call->feed_count || call->fetch_count)
-    status = rn_unimplemented("Feeds and fetches of a worker's part in a partial run");
+    status = rn_unimplemented("A worker's part of a partial run has feeds or fetches");
   if (rn_ok(status) && !partial) {
     status = make(partials, call, &partial);
     if (rn_ok(status)) {

@@ -210,7 +210,7 @@ static rn_status_t put_follower(const spelling_t* to, const stock_node_t* node, 
   size_t f = 0, count = sizeof followers / sizeof *followers;
   while (f < count && !rn_str_is(step, followers[f].name)) ++f;
   if (f == count || *inout_at + followers[f].args > node->input_count)
-    return rn_unimplemented("Node %.*s: %.*s with %.*s", RN_STR_ARGS(node->name),
+    return rn_unimplemented("Node %.*s: %.*s cannot fuse %.*s", RN_STR_ARGS(node->name),
                             RN_STR_ARGS(node->op), RN_STR_ARGS(step));
   bool is_norm = rn_str_is(step, "FusedBatchNorm");
   size_t def =
@@ -246,7 +246,8 @@ static rn_status_t put_node(const spelling_t* to, rn_str_t bytes, int kind) {
   size_t last = node.step_count - !has_first, at = kinds[kind].inputs;
   char name[1024], before[1024];
   if (node.name.size > sizeof name - 32)
-    return rn_unimplemented("A name of %zu bytes for a %s", node.name.size, kinds[kind].fused);
+    return rn_unimplemented("A name of %zu bytes is too long for a %s", node.name.size,
+                            kinds[kind].fused);
   part_name(&node, 0, last, before, sizeof before);
   if (has_first) put_first(to, &node, kind, before);
   for (size_t i = 0; i < node.step_count; ++i) {

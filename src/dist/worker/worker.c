@@ -234,7 +234,7 @@ static void warn(rn_local_worker_t* worker, rn_status_t refused) {
   const rn_env_t* env = worker->options.env;
   int64_t left_out;
   if (rn_log_limit_says(&worker->log, env, &left_out))
-    rn_log(env, RN_LOG_WARNING, "a session was refused: %s (%lld before it)",
+    rn_log(env, RN_LOG_WARNING, "refused a session: %s (and %lld before)",
            rn_status_message(refused), (long long)left_out);
 }
 
@@ -513,8 +513,8 @@ static void on_asked(rn_recv_t* recv, rn_status_t status, rn_tensor_t* value, bo
   if (asked->is_linked) rn_cancel_remove(call->call.cancel, &asked->gone);
   RN_FREE(asked->worker->allocator, asked);
   if (rn_ok(status) && device) {
-    status = rn_unimplemented("A value in the memory of %.*s cannot leave the task yet",
-                              RN_STR_ARGS(device->name));
+    status =
+        rn_unimplemented("A value in the memory of %.*s cannot be sent", RN_STR_ARGS(device->name));
     rn_tensor_clear(value);
   }
   call->value = *value;

@@ -83,8 +83,8 @@ static void build(rn_scope_t* s, case_chain_t* chain, rn_edge_t* out) {
   }
   int count = build_rest(s, results, chain);
   if (count != chain->result_count)
-    rn_refuse(s, "A branch of '%.*s' has %d results where %d are wanted",
-              RN_STR_ARGS(rn_scope_prefix(s)), count, chain->result_count);
+    rn_refuse(s, "A branch of '%.*s' has %d results, expected %d", RN_STR_ARGS(rn_scope_prefix(s)),
+              count, chain->result_count);
   for (int i = 0; i < chain->result_count && rn_scope_ok(s); ++i) out[i] = results[i];
   RN_FREE_ARRAY(rn_scope_allocator(s), results, (size_t)chain->result_count);
 }

@@ -37,7 +37,7 @@ void rn_choice_build(rn_choice_t* choice, int number, rn_region_t* region, rn_st
   if (!inside) return;
   int count = branch->build(inside, results, branch->arg);
   if (count != choice->count)
-    rn_refuse(inside, "Branch '%.*s%s' (number %d) has %d results where %d are wanted",
+    rn_refuse(inside, "Branch '%.*s%s' (number %d) has %d results, expected %d",
               RN_STR_ARGS(rn_scope_prefix(choice->here)), name, number, count, choice->count);
   for (int i = 0; i < choice->count && rn_scope_ok(inside); ++i) {
     if (!results[i].node)

@@ -117,7 +117,7 @@ static bool check_results(rn_scope_t* s, map_walk_t* walk) {
     map_rows_t* rows = &walk->out[r];
     rows->shape = rn_shape_of_edge(result);
     if (rn_edge_dtype(result) != rows->dtype)
-      rn_refuse(s, "%s: result %d ('%s:%d') is %s, where %s is wanted", walk->name, r,
+      rn_refuse(s, "%s: result %d ('%s:%d') is %s, expected %s", walk->name, r,
                 result.node->name.data, result.index,
                 rn_dtype_name((rn_dtype_t)rn_edge_dtype(result)),
                 rn_dtype_name((rn_dtype_t)rows->dtype));
@@ -195,7 +195,7 @@ static bool measure(rn_scope_t* s, map_walk_t* walk, const rn_edge_t* elements) 
     }
     rows->shape = (rn_shape_t){shape.rank - 1, shape.dims + 1};
     if (walk->known_rows >= 0 && shape.dims[0] >= 0 && shape.dims[0] != walk->known_rows) {
-      rn_refuse(s, "%s: '%s:%d' has %lld rows, those before it %lld", walk->name,
+      rn_refuse(s, "%s: '%s:%d' has %lld rows, but the others have %lld", walk->name,
                 elements[i].node->name.data, elements[i].index, (long long)shape.dims[0],
                 (long long)walk->known_rows);
       return false;
@@ -285,9 +285,9 @@ static bool with_states(rn_scope_t* scope, map_walk_t* walk, const rn_edge_t* el
   if (!check(scope, walk->name, walk->body, elements, walk->in_count, out, walk->state_count))
     return false;
   for (int i = 0; initial && i < walk->state_count; ++i)
-    if (!rn_is_edge(scope, initial[i], walk->name, "a first state")) return false;
+    if (!rn_is_edge(scope, initial[i], walk->name, "an initial state")) return false;
   if (!initial && walk->state_count != walk->in_count) {
-    rn_refuse(scope, "%s: %d states cannot begin as the first rows of %d tensors", walk->name,
+    rn_refuse(scope, "%s: without initial states, %d states do not fit %d tensors", walk->name,
               walk->state_count, walk->in_count);
     return false;
   }

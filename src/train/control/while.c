@@ -65,8 +65,7 @@ static void refuse_shape(while_loop_t* loop, int i, rn_edge_t next, bool is_star
     rn_shape_print(&text, loop->shapes[i]);
     rn_strbuf_append(&text, RN_STR(", but has shape "));
     rn_shape_print(&text, rn_shape_of_edge(next));
-    rn_strbuf_printf(&text,
-                     " after one turn ('%s:%d'); a shape invariant that says less allows that",
+    rn_strbuf_printf(&text, " after one iteration ('%s:%d'); use a less specific shape invariant",
                      next.node->name.data, next.index);
   }
   rn_scope_fail(loop->scope, rn_status_from_buf(RN_CODE_INVALID_ARGUMENT, &text));
@@ -75,14 +74,15 @@ static void refuse_shape(while_loop_t* loop, int i, rn_edge_t next, bool is_star
 // Checks that the body's result for value |i| may enter the next iteration.
 static bool check_next(while_loop_t* loop, rn_scope_t* inside, int i, rn_edge_t next) {
   if (!next.node) {
-    rn_refuse(loop->scope, "Loop '%.*s': value %d of the next turn is missing",
+    rn_refuse(loop->scope, "Loop '%.*s': the body does not return value %d",
               RN_STR_ARGS(rn_scope_prefix(loop->here)), i);
     return false;
   }
-  if (!rn_is_edge(inside, next, "while", "a value of the next turn")) return false;
+  if (!rn_is_edge(inside, next, "while", "a result of the body")) return false;
   rn_edge_t start = loop->starts[i];
   if (rn_edge_dtype(next) != rn_edge_dtype(start))
-    rn_refuse(loop->scope, "Loop '%.*s': value %d ('%s:%d') is %s, and %s after one turn ('%s:%d')",
+    rn_refuse(loop->scope,
+              "Loop '%.*s': value %d ('%s:%d') is %s, but %s after one iteration ('%s:%d')",
               RN_STR_ARGS(rn_scope_prefix(loop->here)), i, start.node->name.data, start.index,
               rn_dtype_name((rn_dtype_t)rn_edge_dtype(start)),
               rn_dtype_name((rn_dtype_t)rn_edge_dtype(next)), next.node->name.data, next.index);
@@ -276,7 +276,7 @@ static rn_status_t prepare(while_loop_t* loop) {
     loop->shapes[i] = rn_shape_of_edge(loop->starts[i]);
     if (!invariants || !invariants[i].is_set) continue;
     if (invariants[i].rank > RN_MAX_RANK || (invariants[i].rank > 0 && !invariants[i].dims))
-      return rn_invalid_argument("while: shape invariant %d is none", i);
+      return rn_invalid_argument("while: shape invariant %d is invalid", i);
     loop->shapes[i] =
         (rn_shape_t){invariants[i].rank < 0 ? -1 : invariants[i].rank, invariants[i].dims};
     if (!is_covered(rn_shape_of_edge(loop->starts[i]), loop->shapes[i])) {
@@ -364,10 +364,10 @@ static void build_counted(while_loop_t* loop, rn_edge_t* out) {
 }
 
 static bool check_limit(rn_scope_t* scope, rn_edge_t limit) {
-  if (!rn_is_edge(scope, limit, "while", "the maximum of iterations")) return false;
+  if (!rn_is_edge(scope, limit, "while", "the limit on iterations")) return false;
   rn_shape_t shape = rn_shape_of_edge(limit);
   if (rn_edge_dtype(limit) != RN_INT32 || (rn_shape_has_rank(shape) && shape.rank != 0))
-    rn_refuse(scope, "while: the maximum of iterations '%s:%d' must be a scalar int32",
+    rn_refuse(scope, "while: the limit on iterations '%s:%d' must be a scalar int32",
               limit.node->name.data, limit.index);
   return rn_scope_ok(scope);
 }
@@ -382,7 +382,7 @@ RN_API bool rn_while_(rn_scope_t* scope, rn_condition_t condition, rn_body_t bod
     return false;
   }
   for (int i = 0; i < count; ++i)
-    if (!rn_is_edge(scope, starts[i], "while", "a first value")) return false;
+    if (!rn_is_edge(scope, starts[i], "while", "an initial value")) return false;
   while_loop_t loop = {.scope = scope,
                        .condition = condition,
                        .body = body,

@@ -8,7 +8,7 @@ RN_API rn_edge_t rn_embedding_(rn_scope_t* scope, rn_edge_t ids, int64_t count, 
   rn_scope_t* s = rn_layer_begin(scope, options.name, "embedding", ids);
   if (!s) return RN_NO_EDGE;
   if (count <= 0 || size <= 0)
-    rn_refuse(s, "Layer 'embedding': %lld rows of %lld", (long long)count, (long long)size);
+    rn_refuse(s, "Layer 'embedding': bad size [%lld,%lld]", (long long)count, (long long)size);
   rn_initializer_t start = options.kernel_initializer.make ? options.kernel_initializer
                                                            : rn_init_uniform(-0.05, 0.05, 0);
   int64_t dims[2] = {count, size};
@@ -25,8 +25,8 @@ RN_API bool rn_partitioned_variable(rn_scope_t* scope, const char* name, int64_t
                                     const rn_var_t** out_parts) {
   if (!rn_scope_ok(scope)) return false;
   if (!name || part_count <= 0 || !out_parts || rows < part_count) {
-    rn_refuse(scope, "Variable %s: %lld rows in %d parts", name ? name : "", (long long)rows,
-              part_count);
+    rn_refuse(scope, "Variable %s: cannot split %lld rows into %d parts", name ? name : "",
+              (long long)rows, part_count);
     return false;
   }
   rn_scope_t* s = rn_variable_scope(scope, name);

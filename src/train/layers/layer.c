@@ -78,8 +78,10 @@ RN_API rn_edge_t rn_dense_(rn_scope_t* scope, rn_edge_t x, int64_t units,
   if (!s) return RN_NO_EDGE;
   int rank = rn_shape_of_edge(x).rank;
   int64_t depth = rn_layer_depth(s, x, -1);
-  if (rank < 2) rn_refuse(s, "Layer 'dense': the input '%s' has no rows", x.node->name.data);
-  if (units <= 0) rn_refuse(s, "Layer 'dense': %lld units", (long long)units);
+  if (rank < 2)
+    rn_refuse(s, "Layer 'dense': the input '%s' must have at least two dimensions",
+              x.node->name.data);
+  if (units <= 0) rn_refuse(s, "Layer 'dense': bad number of units: %lld", (long long)units);
   rn_edge_t kernel = rn_layer_weights(s, "kernel", x, (const int64_t[]){depth, units}, 2, &options);
   rn_edge_t flat = rank > 2 ? as_matrix(s, x, depth) : x;
   options.data_format = NULL;
@@ -107,7 +109,7 @@ RN_API rn_edge_t rn_dropout_(rn_scope_t* scope, rn_edge_t x, float rate,
                              rn_dropout_options_t options) {
   if (!rn_is_edge(scope, x, "dropout", "the input")) return RN_NO_EDGE;
   if (!(rate >= 0 && rate < 1)) {
-    rn_refuse(scope, "Layer 'dropout': a rate of %g is not in [0, 1)", rate);
+    rn_refuse(scope, "Layer 'dropout': the rate %g is not in [0, 1)", rate);
     return RN_NO_EDGE;
   }
   rn_scope_t* s = rn_scope_child(scope, "dropout");

@@ -29,7 +29,7 @@ static layer_conv_window_t window_of(const rn_layer_options_t* options, int size
 }
 
 static bool check(rn_scope_t* s, const char* name, rn_edge_t x, int size) {
-  if (size <= 0) rn_refuse(s, "Layer '%s': a window of %d", name, size);
+  if (size <= 0) rn_refuse(s, "Layer '%s': bad window size: %d", name, size);
   if (rn_shape_of_edge(x).rank != 4)
     rn_refuse(s, "Layer '%s': the input '%s' must have four dimensions", name, x.node->name.data);
   return rn_scope_ok(s);
@@ -41,7 +41,7 @@ RN_API rn_edge_t rn_conv2d_(rn_scope_t* scope, rn_edge_t x, int64_t filters, int
   if (!s) return RN_NO_EDGE;
   rn_edge_t y = RN_NO_EDGE;
   layer_conv_window_t w = window_of(&options, size, 1);
-  if (filters <= 0) rn_refuse(s, "Layer 'conv2d': %lld filters", (long long)filters);
+  if (filters <= 0) rn_refuse(s, "Layer 'conv2d': bad number of filters: %lld", (long long)filters);
   if (check(s, "conv2d", x, size)) {
     int64_t depth = rn_layer_depth(s, x, w.channel_axis);
     rn_edge_t kernel = rn_layer_weights(
@@ -62,7 +62,7 @@ RN_API rn_edge_t rn_depthwise_conv2d_(rn_scope_t* scope, rn_edge_t x, int size,
   layer_conv_window_t w = window_of(&options, size, 1);
   int64_t multiplier = options.multiplier ? options.multiplier : 1;
   if (multiplier < 0)
-    rn_refuse(s, "Layer 'depthwise_conv2d': a multiplier of %d", options.multiplier);
+    rn_refuse(s, "Layer 'depthwise_conv2d': bad multiplier: %d", options.multiplier);
   if (check(s, "depthwise_conv2d", x, size)) {
     int64_t depth = rn_layer_depth(s, x, w.channel_axis);
     rn_edge_t kernel =

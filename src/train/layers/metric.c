@@ -202,7 +202,7 @@ METRIC(auc) {
   int count = options.thresholds ? options.thresholds : 200;
   rn_metric_t result = {0};
   if (count < 2) {
-    rn_refuse(s, "Metric 'auc': %d thresholds", count);
+    rn_refuse(s, "Metric 'auc': bad number of thresholds: %d", count);
   } else {
     confusion_t c = confusion_of(s, labels, predictions, options.weights, count);
     bool pr = options.precision_recall;

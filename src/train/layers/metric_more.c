@@ -38,7 +38,7 @@ static rn_edge_t numbers_of(rn_scope_t* s, rn_edge_t edge) {
 
 static bool has_classes(rn_scope_t* s, const rn_metric_options_t* options, const char* name) {
   if (options->classes > 0) return true;
-  rn_refuse(s, "Metric '%s': %d classes", name, options->classes);
+  rn_refuse(s, "Metric '%s': bad number of classes: %d", name, options->classes);
   return false;
 }
 

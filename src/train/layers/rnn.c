@@ -6,7 +6,7 @@ static bool check_cell(rn_scope_t* scope, const rn_cell_t* cell) {
   if (!rn_scope_ok(scope)) return false;
   if (!cell || !cell->step || cell->units <= 0 || cell->state_count < 0 ||
       cell->state_count > RN_MAX_STATES)
-    rn_refuse(scope, "A cell needs a step, units, and at most %d states", RN_MAX_STATES);
+    rn_refuse(scope, "A cell needs a step function, units, and at most %d states", RN_MAX_STATES);
   return rn_scope_ok(scope);
 }
 

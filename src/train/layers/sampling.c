@@ -29,7 +29,8 @@ RN_API rn_sampled_t rn_sample_candidates_(rn_scope_t* scope, rn_edge_t true_clas
   if (!rn_is_edge(scope, true_classes, "sample_candidates", "the list of true classes"))
     return none;
   if (options.sampler < 0 || options.sampler > RN_SAMPLE_FIXED_UNIGRAM || count <= 0) {
-    rn_refuse(scope, "sample_candidates: no sampler %d for %d classes", options.sampler, count);
+    rn_refuse(scope, "sample_candidates: bad sampler %d or number of classes %d", options.sampler,
+              count);
     return none;
   }
   rn_edge_t ids = rn_as(scope, true_classes, RN_INT64);

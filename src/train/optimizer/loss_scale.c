@@ -6,7 +6,7 @@ rn_edge_t rn_scaling_begin(rn_scaling_t* scaling, rn_scope_t* scope, rn_loss_sca
                            rn_edge_t loss) {
   *scaling = (rn_scaling_t){.scope = scope, .options = options};
   if (!(options.scale > 0)) {
-    rn_refuse(scope, "A loss scale of %g: it must be above 0", options.scale);
+    rn_refuse(scope, "The loss scale %g must be above 0", options.scale);
     return RN_NO_EDGE;
   }
   rn_scope_t* s = rn_scope_child(scope, "LossScale");

@@ -16,7 +16,7 @@ static schedule_t begin(rn_scope_t* scope, const char* name, float rate, rn_edge
   schedule_t d = {0};
   if (!rn_is_edge(scope, step, name, "the step")) return d;
   if (!(steps > 0)) {
-    rn_refuse(scope, "%s: a period of %g steps", name, steps);
+    rn_refuse(scope, "%s: bad number of steps: %g", name, steps);
     return d;
   }
   d.s = rn_scope_child(scope, name);
@@ -158,7 +158,7 @@ RN_API rn_edge_t rn_piecewise_constant(rn_scope_t* scope, rn_edge_t step, const 
   }
   for (int i = 1; i < count; ++i)
     if (boundaries[i] <= boundaries[i - 1]) {
-      rn_refuse(scope, "rn_piecewise_constant: the boundaries must rise");
+      rn_refuse(scope, "rn_piecewise_constant: the boundaries must increase");
       return RN_NO_EDGE;
     }
   rn_scope_t* s = rn_scope_child(scope, "PiecewiseConstant");

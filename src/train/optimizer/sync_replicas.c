@@ -190,7 +190,7 @@ RN_API bool rn_sync_apply_gradients_(rn_scope_t* scope, rn_optimizer_t optimizer
   if (!rn_scope_ok(scope)) return false;
   if (!out || !gradients || !variables || count <= 0 || options.replicas <= 0 ||
       options.total < 0) {
-    rn_refuse(scope, "rn_sync_apply_gradients: %d gradients, of %d replicas", count,
+    rn_refuse(scope, "rn_sync_apply_gradients: bad arguments: %d gradients, %d replicas", count,
               options.replicas);
     return false;
   }

@@ -100,7 +100,7 @@ static rn_status_t use_meta(snapshot_kept_t* kept, const rn_snapshot_meta_t* met
   if (!meta->is_final)
     return rn_failed_precondition("The saved dataset is not complete: %s", kept->folder.data);
   if (meta->run.size >= sizeof kept->run)
-    return rn_data_loss("no metadata of a snapshot: %s", kept->folder.data);
+    return rn_data_loss("not the metadata of a snapshot: %s", kept->folder.data);
   memcpy(kept->run, meta->run.data, meta->run.size);
   kept->element_count = meta->element_count;
   return RN_OK;
@@ -288,7 +288,7 @@ static rn_status_t begin_snapshot(kept_iterator_t* own) {
                               (long long)meta.version, kept->folder.data);
   char run[24] = "";
   if (rn_ok(status) && is_there && meta.run.size >= sizeof run)
-    status = rn_data_loss("no metadata of a snapshot: %s", kept->folder.data);
+    status = rn_data_loss("not the metadata of a snapshot: %s", kept->folder.data);
   if (rn_ok(status) && is_there) {
     memcpy(run, meta.run.data, meta.run.size);
     status = begin_reading(own, run);
