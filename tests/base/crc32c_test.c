@@ -1,5 +1,5 @@
-// CRC-32C: known answers, every length and cut, the sum of parts, and each way of computing it. The
-// source is included for those ways that this processor does not choose.
+// CRC-32C: known values, every length, checksums of concatenated parts, and each implementation.
+// Includes the source file to reach the implementations that this processor does not select.
 #include "base/crc32c.c"
 
 #include <criterion/criterion.h>

@@ -1,4 +1,5 @@
-// A view of some folders: files in them can be reached under any name, and no others.
+// A file system restricted to some folders: files inside can be reached under any name, and no
+// files outside.
 #include "base/fs_only.h"
 
 #include <criterion/criterion.h>

@@ -1,5 +1,4 @@
-// Files and directories, on the disk and in memory: the same tests for both; then what only a disk
-// that fails can show.
+// Files and directories, on disk and in memory, with the same tests for both; then disk errors.
 #include "base/fs.h"
 
 #include <criterion/criterion.h>

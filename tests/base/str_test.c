@@ -1,4 +1,4 @@
-// Views, numbers, the hash, and text buffers.
+// String views, number parsing, the hash, and string buffers.
 #include "base/str.h"
 
 #include <criterion/criterion.h>

@@ -1,4 +1,4 @@
-// Conditions on the monotonic clock.
+// Condition variables on the monotonic clock.
 #include "base/sync.h"
 
 #include <criterion/criterion.h>

@@ -1,5 +1,5 @@
-// Attributes of every kind: set, described, read back, refused. The ops that carry them are
-// registered here through ops.h.
+// Attributes of every kind: setting, describing and reading them back, and errors. Registers its
+// own ops through ops.h.
 #include <stdio.h>
 
 #include "ops_c.h"

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Builds the C API tests against the stock library of the wheel and runs them: proves that what the tests expect is what the
-# original answers. Files named ours_only_* are left out: there the original dies.
+# Builds the C API tests with the stock library of the wheel and runs them, which checks that the tests expect stock's results.
+# Omits the files named ours_only_*, in which stock crashes.
 # usage: build_stock.sh [name ...]   e.g. build_stock.sh graph session
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)

@@ -1,5 +1,5 @@
-// What a kernel may ask about the step it runs in, and what of an operation can be changed after
-// the fact: full types, and the inputs of a While.
+// What a kernel can query about its step; and what can be changed of an operation after its
+// creation: full types, and the inputs of a While.
 #include "ops_c.h"
 #include "tensorflow/c/kernels.h"
 #include "util.h"

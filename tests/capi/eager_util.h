@@ -1,4 +1,4 @@
-// What the tests of eager execution share: a context with a status, handles, and ops in one call.
+// Helpers of the eager execution tests: a context with a status, handles, and ops in one call.
 #ifndef TESTS_CAPI_EAGER_UTIL_H_
 #define TESTS_CAPI_EAGER_UTIL_H_
 

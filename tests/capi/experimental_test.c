@@ -1,4 +1,4 @@
-// Whether an op supports given types, clusters from text, free ports.
+// Op support for given types, clusters from text, free ports.
 #include "tensorflow/c/c_api_experimental.h"
 #include "util.h"
 

@@ -1,5 +1,4 @@
-// Functions made of graphs: inputs, outputs, names, control edges, and descriptions that are
-// refused.
+// Functions made from graphs: inputs, outputs, names, control edges, and invalid descriptions.
 #include "function_util.h"
 
 CT_TEST(function, no_inputs_one_output) {

@@ -1,5 +1,5 @@
-// Functions in use: gradients, names, import, attributes, hashes, loops, and calls with wrong
-// counts.
+// Using functions: gradients, names, import, attributes, hashes, loops, and calls with wrong
+// argument counts.
 #include "function_util.h"
 
 CT_TEST(function, gradients_of_functions) {

@@ -1,4 +1,4 @@
-// What the library supports: ops, kernels, and the ApiDef map over them.
+// The lists of ops and kernels, and the ApiDef map.
 #include <stdlib.h>
 
 #include "tensorflow/c/c_api_experimental.h"

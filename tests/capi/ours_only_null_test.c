@@ -1,9 +1,9 @@
-// Every public function with NULL, a wrong index, an unknown dtype or name in each position, one at
-// a time: it must come back, with a status where it has one, else with nothing. The original
-// library dies in many of these, so this is for ours only.
+// Every public function with NULL, a wrong index, or an unknown dtype or name in each argument, one
+// at a time. It must return: with an error status if it has one, else with NULL or 0. Stock crashes
+// in many of these cases, so this test is for our library only.
 //
-// The rows are in null_calls.inc. Each runs in a process of its own, so that one that dies is named
-// and the rest still run.
+// The rows are in null_calls.inc. Each runs in a process of its own, so that a crash is attributed
+// to its row and the others still run.
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>

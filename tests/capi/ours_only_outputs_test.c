@@ -1,7 +1,7 @@
-// A client that does not look at the status must not die of what a failed call left: every pointer
-// that a function hands out is NULL or good to use, every buffer may be read and deleted. Each row
-// is a call that fails, with its out-parameters filled with a pattern before. The original library
-// leaves many of them as they were, so this is for ours only.
+// A client that does not check the status must not crash on what a failed call left: every pointer
+// that a function returns is NULL or valid, and every buffer may be read and deleted. Each row is a
+// call that fails, with its out-parameters filled with a pattern before. Stock leaves many of them
+// unchanged, so this test is for our library only.
 #include "eager_util.h"
 #include "ops_c.h"
 #include "tensorflow/c/c_api_experimental.h"

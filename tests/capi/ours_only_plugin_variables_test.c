@@ -1,4 +1,4 @@
-// Kernels from outside that read and change variables: kernels_experimental.h.
+// Plug-in kernels that read and update variables: kernels_experimental.h.
 #include <stdlib.h>
 
 #include "ops_c.h"

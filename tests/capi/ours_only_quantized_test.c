@@ -1,4 +1,4 @@
-// Quantised ops where stock has no kernel, or none that answers: against loops over integers.
+// Quantized ops for which stock has no working kernel, compared with loops over integers.
 #include "eager_util.h"
 
 static uint32_t next(uint32_t* state) {

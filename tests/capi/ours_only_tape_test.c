@@ -1,4 +1,4 @@
-// Tapes: gradients of executed ops, by custom rules, and of gradients.
+// Tapes: gradients of executed ops, with custom gradient functions, and of second order.
 #include <math.h>
 
 #include "eager_util.h"

@@ -1,5 +1,4 @@
-// Where our library promises more than stock, which crashes, hangs, or gives no error: not run
-// against stock.
+// Cases in which stock crashes, hangs or reports no error, so they run with our library only.
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
-// Ops that only old graphs contain, a constant that is in a file, and ops whose kernels the client
-// registers.
+// Ops that only old graphs contain, ImmutableConst, which reads a file, and ops whose kernels the
+// client registers.
 #include <math.h>
 #include <stdlib.h>
 #include <unistd.h>

@@ -1,4 +1,4 @@
-// A client's plug-in: one op and its kernel, registered when the library is loaded. y = x + k.
+// A plug-in with one op and its kernel, registered when the library is loaded: y = x + k.
 #include <stdlib.h>
 
 #include "ops_c.h"

@@ -1,4 +1,4 @@
-// Ops and kernels from outside: registered in the process through ops.h and kernels.h, and loaded
+// Ops and kernels of clients: registered in the process through ops.h and kernels.h, and loaded
 // from a shared library.
 #include <stdlib.h>
 

@@ -1,6 +1,6 @@
-// Protocol-buffer bytes for tests: just enough to write the few messages the C API takes and to
-// look into those it returns, without a schema. Independent of the library's own decoder on
-// purpose: the tests must not trust what they test.
+// Reads and writes protocol-buffer bytes for tests, without a schema: just enough for the messages
+// that the C API takes and returns. It does not use the library's decoder, because the tests must
+// not depend on the code that they test.
 #ifndef TESTS_CAPI_PROTO_H_
 #define TESTS_CAPI_PROTO_H_
 

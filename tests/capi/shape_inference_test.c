@@ -1,5 +1,5 @@
-// Shape functions written in C through ops.h, seen from the outside: each is the shape function of
-// an op that a graph then uses.
+// Shape functions written in C through ops.h, tested from outside: each belongs to an op that a
+// graph then uses.
 #include <stdio.h>
 
 #include "ops_c.h"

@@ -1,4 +1,4 @@
-// Strings as clients lay them out in memory: the four kinds, and tensors of them.
+// TF_TString: the four memory layouts, and tensors of strings.
 #include <stdlib.h>
 
 #include "util.h"

@@ -1,4 +1,4 @@
-// Tensors of plain bytes: who owns them, how they are aligned, copied, reshaped and decoded.
+// Tensors of plain data: ownership, alignment, copying, reshaping and decoding.
 #include <stdlib.h>
 
 #include "util.h"

@@ -1,5 +1,5 @@
-// What every C API test starts from: checked statuses, small graphs, tensors, and a session runner.
-// Only public headers are used, so the same sources run against any library that exports this API.
+// Helpers of all C API tests: checked statuses, small graphs, tensors, and a session runner. They
+// use only public headers, so the same sources run against any library that exports this API.
 #ifndef TESTS_CAPI_UTIL_H_
 #define TESTS_CAPI_UTIL_H_
 

@@ -1,5 +1,5 @@
-// While loops: built from two small graphs, refused when half described, run, nested and
-// differentiated.
+// While loops: built from two small graphs, incomplete descriptions, running, nesting and
+// differentiating them.
 #include <stdlib.h>
 
 #include "util.h"

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The command `runnel`, as a person uses it: what it prints, how it ends, what it says when it is called wrongly.
+# The command `runnel`: its output, its exit status, and its messages for wrong usage.
 # usage: cli_test.sh RUNNEL PART
 set -u
 runnel=$1

@@ -1,4 +1,4 @@
-"""NumPy's own files through `runnel run`: arrays come back bit by bit, and are printed as NumPy prints them."""
+"""Passes NumPy's files through `runnel run`: arrays come back with the same bits, and are printed as NumPy prints them."""
 import os
 import subprocess
 import sys

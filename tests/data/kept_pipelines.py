@@ -1,4 +1,4 @@
-"""Datasets that are kept in files: snapshots, saved and loaded ones."""
+"""Datasets in files: snapshots and saved datasets."""
 import os
 
 import numpy as np

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Saved datasets and snapshots both ways between this library and stock TensorFlow.
+"""Saved datasets and snapshots, exchanged between this library and stock TensorFlow in both directions.
 
   kept_stock_test.py RUNNEL
 
-Graphs are made by stock and run by RUNNEL, the command: what stock saved it loads, what it saved stock loads.
+Stock builds the graphs, and RUNNEL, the command, runs them: each loads what the other saved.
 """
 import os
 import subprocess

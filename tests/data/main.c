@@ -1,8 +1,9 @@
-// Replays input pipelines that were recorded from stock TensorFlow (record.py) through the public C
-// API of whatever libtensorflow it is linked with.
+// Replays input pipelines that record.py recorded from stock TensorFlow, through the public C API
+// of the libtensorflow that it is linked with.
 //
-// data_test [--threads N] [--filter TEXT] CASES FILES_DIR: one line for each case that fails, then
-// a summary. A case that hangs is ended by an alarm.
+//   data_test [--threads N] [--filter TEXT] CASES FILES_DIR
+//
+// Prints one line per failing case, then a summary. An alarm ends a case that hangs.
 #include <ftw.h>
 #include <jansson.h>
 #include <signal.h>

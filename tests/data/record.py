@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Records what stock TensorFlow's input pipelines give.
+"""Records the results of stock TensorFlow's input pipelines.
 
   record.py [--only NAME]        writes cases.jsonl (or, with --only, prints these cases)
 

@@ -1,12 +1,12 @@
-"""The recorder: cases as graphs under construction, the steps that are run on them, and the file they go to.
+"""The recorder: builds cases as graphs, runs steps on them, and writes them to a file.
 
 A case is one line: {"name", "graph" (a GraphDef, base64), "steps"}. A step is one Run:
-{"feed": {tensor: value}, "fetch": [tensor], "target": [op]} and what came of it: "expect", a list
-of values, or "error", a code and the beginning of the message. "again" repeats a step that gives
-the same kind of answer: a list of expects, then perhaps an error. "any_order" says that elements
-come in any order (they are compared as a set over all repetitions). $DIR in a fed string is the folder
-of the files beside this script, $TMP one that is empty when the case begins. "beyond" says that stock
-fails where the library may succeed. Values are as in tests/ops.
+{"feed": {tensor: value}, "fetch": [tensor], "target": [op]} and its result: "expect", a list of
+values, or "error", a code and the beginning of the message. "again" repeats a step: it has a list of
+expects, optionally followed by an error. "any_order" means that elements may come in any order (they
+are compared as a set over all repetitions). In fed strings, $DIR is the folder of the files next to
+this script, and $TMP a folder that is empty when the case begins. "beyond" means that stock fails but
+the library may succeed. Values are as in tests/ops.
 """
 import argparse
 import base64

@@ -1,6 +1,6 @@
-// Iterators under several threads, through the public C API: concurrent GetNext, a session that is
-// closed while pipelines run, iterators that are created again meanwhile, requests that wait for
-// ever and are cancelled. A test that hangs is ended by an alarm.
+// Iterators used by several threads, through the public C API: concurrent GetNext, closing a
+// session while pipelines run, recreating iterators meanwhile, and cancelling requests that wait
+// forever. An alarm ends a test that hangs.
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdio.h>

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""A client that wants more than it may have: attack_test.py RUNNEL
+"""A client that tries to read a server's memory: attack_test.py RUNNEL
 
-It names itself as a task of its cluster, has a server fetch a tensor from there, and answers as a lender of the server's
-own memory: with what the server said of itself, and any address. Nothing may be read that way, whatever the server was
-started with; and without leave the server does not even connect.
+It claims to be a task of its own cluster, makes a server fetch a tensor from it, and answers with a loan that points into
+the server's own memory, using what the server sent about itself and arbitrary addresses. The server must not read it,
+whatever its options are; and without --allow network it must not even connect.
 """
 
 import concurrent.futures

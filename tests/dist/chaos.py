@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""A cluster that trains while its tasks are killed, stopped and cut off: chaos.py DIGITS [--seconds N] [--seed N]
+"""Trains on a cluster whose tasks are killed, stopped and cut off: chaos.py DIGITS [--seconds N] [--seed N]
 
-The tasks are those of examples/cluster/digits: parameter servers, workers, the first of which is the
-chief and keeps checkpoints. Every few seconds something befalls one of them, at random: it is killed
-and started again, stopped for a while, or, with --netns, cut off from the others or made to lose
-packets. The loss has to go on falling. What is printed at the end: how long nothing was learned
-after each blow, and how many steps were lost with what they had come to.
+The tasks are those of examples/cluster/digits: parameter servers and workers; the first worker is the
+chief and saves checkpoints. Every few seconds a random failure hits one of them: it is killed and
+restarted, stopped for a while, or, with --netns, cut off from the others or made to lose packets. The
+loss must keep falling. At the end the program prints how long training stood still after each
+failure, and how many steps were lost.
 
     chaos.py build/rel/examples/cluster/digits                    twenty seconds
     chaos.py build/rel/examples/cluster/digits --seconds 600      ten minutes

@@ -1,4 +1,4 @@
-// A master, its worker and parameter servers: calls made directly, within one process, and the same
+// A master, its worker and parameter servers: direct calls within one process, and the same calls
 // over connections.
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE  // memmem

@@ -1,5 +1,7 @@
-// Our eager client on other tasks: eager_run [ADDRESS ADDRESS [PROCESS]], two tasks of job worker;
-// without addresses it starts them itself, and ends one. PROCESS is the second, which is stopped.
+// Runs our eager client on other tasks: eager_run [ADDRESS ADDRESS [PROCESS]]
+//
+// The addresses are those of two tasks of job worker; without them, it starts the tasks itself, and
+// ends one of them. PROCESS is the process id of the second task, which it stops.
 #include <math.h>
 #include <netinet/in.h>
 #include <signal.h>

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Eager clusters with stock TensorFlow at one end or the other: eager_test.py RUNNEL CLIENT PART
+"""Eager clusters of Runnel and stock TensorFlow: eager_test.py RUNNEL CLIENT PART
 
-stock: stock's client on our servers. ours: CLIENT (eager_run.c) on stock's servers. mixed: both clients on one
-server of each kind. strategy: a ParameterServerStrategy of stock's on our servers. limits: what a server says to messages that are not what they should be, and contexts that
-nobody asks for any more.
+PART is "stock": stock's client on our servers; "ours": CLIENT (eager_run.c) on stock's servers; "mixed": both clients on
+one server of each kind; "strategy": stock's ParameterServerStrategy on our servers; or "limits": how a server answers
+invalid messages, and closes contexts that are no longer used.
 """
 
 import json

@@ -1,7 +1,7 @@
-// Real processes that are killed and stopped, and the seconds until their clients hear of it:
-// failure_run RUNNEL
+// Measures how long clients take to learn that a task was killed or stopped: failure_run RUNNEL
 //
-// Three tasks of `runnel server` on loopback with a lease of two seconds; a client of this process.
+// Starts three `runnel server` tasks on loopback with a lease of two seconds; this process is the
+// client.
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Leases between Runnel and stock TensorFlow tasks: failure_stock_test.py RUNNEL
 
-A step that waits for several leases is no failure: whoever carries it is asked how it is, and both
-makes of tasks answer. A stock parameter server that is stopped is one, and a Runnel server that is
-killed and started again takes part in the next steps of the same session.
+A step that takes several lease periods is not a failure: the master probes the tasks that run it, and tasks
+of both kinds answer. A stopped stock parameter server is a failure. A Runnel server that is killed and
+restarted takes part in the next steps of the same session.
 """
 
 import concurrent.futures

@@ -1,4 +1,5 @@
-// The fence: steps that are requested again, joined, remembered, forgotten, given up.
+// The fence, which makes repeated requests for a step run it once: joining, remembering, forgetting
+// and abandoning steps.
 #include "dist/fence.h"
 
 #include <criterion/criterion.h>

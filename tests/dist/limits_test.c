@@ -1,5 +1,5 @@
-// What a task allows its clients: how long a connection may be idle or half-sent, how many
-// sessions, how much memory, which files.
+// Limits of a task for its clients: idle and half-sent connections, sessions, memory, and
+// accessible files.
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE  // memmem
 #endif

@@ -1,5 +1,5 @@
-// Tensors read out of another process's memory: which processes may, and what happens when they
-// cannot.
+// Loans: tensors read from another process's memory. Which processes may read, and what happens if
+// reading fails.
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE  // setresuid
 #endif

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Calls that only masters make, made by hand to stock's tasks and to ours: logging_test.py RUNNEL
+"""Sends calls that normally only masters make to stock's tasks and to ours: logging_test.py RUNNEL
 
-What a task has received of another, as Logging tells it, and the numbers of GetStepSequence. Both must answer alike,
-and both must tell of it in the metadata of a step.
+Compares the transfers between tasks that Logging reports, the numbers of GetStepSequence, and the same transfers in
+the metadata of a step. Both kinds of tasks must answer alike.
 """
 
 import json

@@ -1,5 +1,5 @@
-// The event loop of a channel, which its callers run themselves: one at a time, several at once,
-// with timers, jobs and abandoned replies in between.
+// The event loop of a channel, which its callers run themselves: one or several callers, with
+// timers, jobs and abandoned replies.
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <stdlib.h>

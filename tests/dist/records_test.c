@@ -1,5 +1,5 @@
-// Records that travel between simulated processes: nothing of the request may point into the
-// caller's memory, nothing of the response into the callee's, and all of it must arrive.
+// Call records between simulated processes: all fields must arrive, and no pointer may refer to the
+// memory of the other process.
 #include <criterion/criterion.h>
 
 #include "../support/status.h"

@@ -1,5 +1,5 @@
-// Connections between two tasks that live are cut, again and again, while steps run over them: none
-// of the steps may be lost, and none may be done twice.
+// Connections between two running tasks are cut repeatedly while steps use them: no step may be
+// lost, and none may run twice.
 #include <arpa/inet.h>
 #include <criterion/criterion.h>
 #include <poll.h>

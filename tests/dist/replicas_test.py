@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Replicated training with stock TensorFlow's client: replicas_test.py RUNNEL DIGITS DIGITS_STOCK FOLDER
 
-Stock's workers and ours train one model together, either as the chief; what our chief saves has the
-names that stock's graph has; and a parameter server that is killed and started again costs a
-stock MonitoredTrainingSession, and ours, no more than the time to restore it.
+Workers of stock and ours train one model together, with either as the chief. Checkpoints of our chief have
+the names of stock's graph. If a parameter server is killed and restarted, stock's MonitoredTrainingSession
+and ours lose only the time to restore it.
 """
 
 import os

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# `runnel sim`: the same seed prints the same, another does not; the picture is XML. usage: sim_command.sh RUNNEL
+# `runnel sim`: the same seed prints the same output, another seed does not; the picture is XML. usage: sim_command.sh RUNNEL
 set -eu
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT

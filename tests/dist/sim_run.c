@@ -1,12 +1,14 @@
-// Simulated clusters that everything befalls:
-// sim_run [--first N] [--count N] [--file SEEDS] [--breaks] [-v]
+// Trains on simulated clusters with random failures:
 //
-// With --breaks only connections break, many of them: then no step may be lost.
-// With SIM_CALLS in the environment it also says how every call ends.
+//   sim_run [--first N] [--count N] [--file SEEDS] [--breaks] [-v]
 //
-// A seed decides the cluster, what its clients do, and what crashes, freezes, is cut off, slow or
-// broken when. Then all is well again, and training has to go on; in the end nothing may be left of
-// it. A seed that fails is printed, and belongs into the file of seeds that are always run.
+// A seed determines the cluster, what its clients do, and which tasks and connections crash,
+// freeze, are cut off or become slow, and when. Then the failures stop: training must continue, and
+// at the end no task may keep any state of it. A seed that fails is printed; add it to the file of
+// seeds that are always run.
+//
+// With --breaks, only connections break, many of them, and no step may be lost. With SIM_CALLS in
+// the environment, it also prints how every call ends.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

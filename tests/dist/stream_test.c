@@ -1,5 +1,5 @@
-// Calls that stream: many messages each way on one stream, in order, and errors that end it. The
-// client is nghttp2 itself, on a socket of its own.
+// Streaming calls: many messages in both directions on one stream, in order, and errors that end
+// it. The client uses nghttp2 directly, on its own socket.
 #include <arpa/inet.h>
 #include <criterion/criterion.h>
 #include <nghttp2/nghttp2.h>

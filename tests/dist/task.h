@@ -1,5 +1,5 @@
-// A task in the process of the test, and clients of it: over HTTP/1, over HTTP/2 byte by byte, by a
-// session, and by the calls of a worker and a master.
+// A task in the test's process, and clients of it: over HTTP/1, over HTTP/2 byte by byte, with a
+// session, and with the calls of a worker and a master.
 #ifndef RUNNEL_TESTS_DIST_TASK_H_
 #define RUNNEL_TESTS_DIST_TASK_H_
 

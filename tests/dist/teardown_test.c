@@ -1,8 +1,8 @@
-// What a task keeps of graphs goes in any order: kernels that a session keeps, iterators among the
-// task's resources and the functions that both call outlive the graph that brought them. Every
-// program here runs as several kinds of step, in sessions that share the task's state, one after
-// the other and beside each other, closed by the client or ended by the server. The address
-// sanitizer is the judge.
+// A task's state may be freed in any order: kernels that a session keeps, iterators among the
+// task's resources, and the functions that both call may outlive the graph that they came from.
+// Each program runs as several kinds of step, in sessions that share the task's state, one after
+// the other and concurrently, closed by the client or ended by the server. Run under the address
+// sanitizer.
 #include <criterion/criterion.h>
 #include <stdio.h>
 

@@ -1,5 +1,4 @@
-// The engine of eager execution: what a call allocates, and that nothing leaks when memory runs
-// out.
+// The eager execution engine: what a call allocates, and that nothing leaks when memory runs out.
 #include <criterion/criterion.h>
 
 #include "eager/eager.h"

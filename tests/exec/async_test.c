@@ -1,4 +1,4 @@
-// Asynchronous kernels: when they come back, from where, and what waits for what.
+// Asynchronous kernels: when and on which thread they complete, and what waits for them.
 #include "util.h"
 
 RT_TEST(async, chains) {

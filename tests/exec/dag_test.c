@@ -1,5 +1,5 @@
-// Random graphs of elementwise ops over random shapes, against a naive interpreter: every bit, for
-// any number of threads, optimised or not, step after step.
+// Random graphs of elementwise ops with random shapes, compared bit by bit with a naive
+// interpreter: for any number of threads, with and without optimization, over several steps.
 #include "util.h"
 
 #define NODES 60

@@ -1,4 +1,4 @@
-// What is computed before the first step, and what is not: results equal those of the unoptimized
+// What is computed before the first step, and what is not. Results equal those of the unoptimized
 // graph.
 #include "util.h"
 

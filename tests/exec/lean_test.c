@@ -1,4 +1,4 @@
-// Straight-line plans: what is fed, fetched, ordered, read and refused.
+// Plans without control flow: feeds, fetches, order, reads and errors.
 #include "util.h"
 
 RT_TEST(lean, chain_and_diamond) {

@@ -1,5 +1,5 @@
-// Values that are concatenated are written straight into the result. Nothing changes if a part is
-// read later or the result is overwritten.
+// Inputs of a concatenation that are written directly into the result. Values are correct even if a
+// part is read later or the result is overwritten.
 #include "../support/status.h"
 #include "matrices.h"
 

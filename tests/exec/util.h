@@ -1,5 +1,5 @@
-// What the tests of exec, session and place start from: a graph with a session over it, steps in a
-// line, loops, and ops whose kernels fail, wait or come back from another thread.
+// Helpers of the tests of exec, session and place: a graph with a session, steps in one line,
+// loops, and ops whose kernels fail, wait or complete on another thread.
 #ifndef TESTS_EXEC_UTIL_H_
 #define TESTS_EXEC_UTIL_H_
 

@@ -1,4 +1,4 @@
-// Scenarios over gradients, and over the scopes and typed builders of runnel/.
+// Scenarios for gradients, and for the scopes and typed builders of runnel/.
 #include "sweep.h"
 
 static bool gradients(ft_t* t, const char* prefix, TF_Output y, TF_Output* out) {

@@ -1,4 +1,4 @@
-// A scenario over what trains on clusters: its builders, and a supervisor in this process.
+// A scenario for training on clusters: its builders, and a supervisor in this process.
 #include "sweep.h"
 
 static bool read_cluster(ft_t* t) {

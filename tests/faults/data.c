@@ -1,4 +1,4 @@
-// Scenarios over input pipelines: functions, batches, files, datasets of datasets.
+// Scenarios for input pipelines: functions, batches, files, datasets of datasets.
 #include <sys/mman.h>
 
 #include "sweep.h"

@@ -1,5 +1,5 @@
-// Scenarios over eager execution: ops, functions, tapes, custom devices; and over functions of
-// graphs and the training library.
+// Scenarios for eager execution (ops, functions, tapes, custom devices), functions of graphs, and
+// the training library.
 #include "sweep.h"
 
 static bool open_context(ft_t* t) {

@@ -1,4 +1,4 @@
-// A scenario over conditionals and loops, as nodes and as functions.
+// A scenario for conditionals and loops, as nodes and as functions.
 #include "sweep.h"
 
 typedef struct flow_t {

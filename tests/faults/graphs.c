@@ -1,4 +1,4 @@
-// Scenarios over graphs: attributes of every kind, edits, export and import.
+// Scenarios for graphs: attributes of every kind, edits, export and import.
 #include "sweep.h"
 #include "tensorflow/c/c_api_experimental.h"
 #include "tensorflow/c/ops.h"

@@ -1,11 +1,10 @@
-// Memory that runs out: malloc, calloc and realloc of this program, standing before the C
-// library's, so that every allocation of the library under test can be made to fail, whichever code
-// asks for it.
+// Replaces malloc, calloc and realloc of this program, so that any allocation of the library under
+// test can be made to fail.
 //
-// Counted, and made to fail, are calls that come from libtensorflow and those that the C library
-// and PCRE2 make for it; what the test itself, the dynamic linker or a library loaded later
-// (oneDNN, which is C++ and throws) ask for passes. One sweep uses it at a time; the allocations
-// themselves may come from any thread.
+// It counts, and makes fail, calls from libtensorflow and those that the C library and PCRE2 make
+// on its behalf. Calls from the test itself, the dynamic linker and libraries that are loaded later
+// (oneDNN, which is C++ and throws) always succeed. One sweep uses it at a time; allocations may
+// come from any thread.
 #ifndef RUNNEL_TESTS_FAULTS_INJECT_H_
 #define RUNNEL_TESTS_FAULTS_INJECT_H_
 

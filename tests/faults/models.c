@@ -1,4 +1,4 @@
-// Scenarios over models on disk: one is written, loaded, run, and written again as it came.
+// Scenarios for SavedModels: one is written, loaded, run, and written again unchanged.
 #include "sweep.h"
 
 static const char* const input_names[] = {"x"};

@@ -1,5 +1,5 @@
-// Scenarios over the small objects: tensors, strings, statuses, buffers, and the lists of what the
-// library has.
+// Scenarios for small objects: tensors, strings, statuses, buffers, and the lists of ops and
+// kernels.
 #include "sweep.h"
 #include "tensorflow/c/c_api_experimental.h"
 #include "tensorflow/c/c_api_legacy.h"

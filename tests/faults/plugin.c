@@ -1,4 +1,4 @@
-// Scenarios over ops and kernels from outside.
+// Scenarios for ops and kernels of plug-ins.
 #include <dlfcn.h>
 
 #include "inject.h"

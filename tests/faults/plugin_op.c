@@ -1,5 +1,5 @@
-// A plug-in that looks at every answer: an op y = x + k and its kernel, registered when the library
-// is loaded. fault_plugin_register tells what came of that, and tries again what did not work.
+// A plug-in that checks every result: an op y = x + k and its kernel, registered when the library
+// is loaded. fault_plugin_register returns whether that worked, and repeats what failed.
 #include <stdlib.h>
 
 #include "tensorflow/c/c_api.h"

@@ -1,12 +1,12 @@
-// The sweep over op rows: every kernel with a row in tests/ops, run while its n-th allocation
+// The sweep over op cases: runs every kernel that has a row in tests/ops while its n-th allocation
 // fails.
 //
 //   faults_rows_test FOLDER FAMILY [quick|full]
 //
-// The graph is built and the session made with memory enough; the step is what is swept, from its
-// planning on. It must end in RESOURCE_EXHAUSTED or as it always does, leave nothing behind, and
-// the same session must then answer as ever. quick takes the first rows of each op, full all of
-// them.
+// The graph and the session are created with enough memory; allocations fail in the step, from its
+// planning on. The step must end with RESOURCE_EXHAUSTED or with its normal result, and leak
+// nothing; afterwards the same session must work normally. quick takes the first rows of each op,
+// full takes all.
 #include <errno.h>
 #include <locale.h>
 #include <stdio.h>

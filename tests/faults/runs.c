@@ -1,4 +1,4 @@
-// Scenarios over sessions: steps, partial runs, variables, strings, queues, loops, threads.
+// Scenarios for sessions: steps, partial runs, variables, strings, queues, loops, threads.
 #include "sweep.h"
 
 static bool traced_run(ft_t* t, TF_Operation* feed, TF_Tensor* value, TF_Operation* fetch) {

@@ -1,10 +1,10 @@
-// The sweep: a scenario over and over, each time in a process of its own whose n-th allocation
-// fails, n = 1, 2, 3 …, until it passes without a failure.
+// The sweep: repeats a scenario, each time in a process of its own in which the n-th allocation
+// fails, for n = 1, 2, 3 …, until it passes without a failed allocation.
 //
 //   faults_test SCENARIO [quick|full]
 //
-// quick takes some hundred values of n, spread evenly; full takes them all. Each n is tried twice:
-// with memory that is there again afterwards, and with none from then on.
+// quick takes some hundred values of n, spread evenly; full takes all. Each n is tried twice: once
+// only the n-th allocation fails, once all allocations from the n-th on.
 #include "sweep.h"
 
 #include <errno.h>

@@ -1,9 +1,9 @@
 // A scenario: what a client does, written so that any allocation in it may fail.
 //
-// A scenario takes its steps by FT: a step that failed must say RESOURCE_EXHAUSTED (or give the
-// NULL or 0 that means so), and only if an allocation did fail. If memory is back, the same step is
-// tried again on the same objects and must succeed; if it is gone for good, the scenario returns.
-// What it made hangs in its ft_t, whose end is the same in every case.
+// A scenario makes each call with FT: a call that fails must return RESOURCE_EXHAUSTED (or NULL or
+// 0, if that means the same), and only if an allocation failed. If memory is available again, the
+// same call is repeated with the same objects and must succeed; otherwise the scenario returns. Its
+// ft_t owns all objects, and frees them in the same way in every case.
 #ifndef RUNNEL_TESTS_FAULTS_SWEEP_H_
 #define RUNNEL_TESTS_FAULTS_SWEEP_H_
 

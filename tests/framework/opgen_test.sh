@@ -1,5 +1,5 @@
 #!/bin/sh
-# opgen says what is wrong and where: each case is a bad .ops file and the message for it.
+# The error messages of opgen: each case is a bad .ops file and the expected message.
 #
 #   opgen_test.sh OPGEN
 set -eu

@@ -1,8 +1,10 @@
 // Runs shape functions on the cases in standard input. Lines:
-//   op NAME                     begins a case
-//   attr NAME KIND [VALUE...]   KIND: i b f s type shape li lt ls lshape; shapes as "*" or "2,?,3"
-//   or "[]" in TYPE SHAPE [const VALUE...]   an input, perhaps with its value run prints "ok SHAPE
-//   SHAPE …" or "err MESSAGE"
+//
+//   op NAME                           begins a case
+//   attr NAME KIND [VALUE...]         KIND is i b f s type shape li lt ls lshape; a shape is "*",
+//                                     "2,?,3" or "[]"
+//   in TYPE SHAPE [const VALUE...]    an input, optionally with its value
+//   run                               prints "ok SHAPE SHAPE …" or "err MESSAGE"
 #include <stdio.h>
 
 #include "framework/shape_fn.h"

@@ -1,5 +1,5 @@
-// Functions and their bodies: attributes given, lists spread out, names resolved; bad ones refused
-// with function and node; libraries that keep what nodes still use.
+// Functions and their bodies: attributes, list arguments, name resolution; errors name the function
+// and the node; libraries keep functions that nodes still use.
 #include "function/function.h"
 
 #include "graph/import.h"

@@ -1,4 +1,4 @@
-"""Whether two answers to one case are the same."""
+"""Compares two results of one case."""
 
 import numpy as np
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Compares single ops of our library with stock TensorFlow, on drawn calls.
+"""Compares single ops of our library with stock TensorFlow on random calls.
 
   fuzz_ops.py [--seed N] [--seconds S | --cases N] [--op PART] [--optimize]
   fuzz_ops.py --quick

@@ -1,4 +1,4 @@
-"""Cases drawn from the definition of an op alone."""
+"""Random cases from the definition of an op alone."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""What the generators must know about single ops and arguments."""
+"""Facts about single ops and arguments that the generators need."""
 
 import values
 

@@ -1,7 +1,7 @@
-"""Differences that are wanted or that stock does not determine, each with a one-line reason.
+"""Intended differences from stock, and results that stock does not determine, each with a one-line reason.
 
-A rule is (op names, kinds of difference or None, condition or None, reason). doc/bindings.md tells
-users about those that they can meet.
+A rule is (op names, kinds of difference or None, condition or None, reason). doc/bindings.md lists those
+that users can encounter.
 """
 
 import base64

@@ -1,4 +1,4 @@
-"""Definitions and kernels of ops, out of the bytes that TF_GetAllOpList and its like return."""
+"""Definitions and kernels of ops, parsed from the bytes that TF_GetAllOpList and similar functions return."""
 
 import struct
 

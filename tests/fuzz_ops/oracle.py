@@ -1,7 +1,7 @@
-"""What elementwise functions really are, to tell which of two answers is the better one.
+"""Exact values of elementwise functions, to tell which of two results is better.
 
-Values come from the C library's long double functions, so they are good to the last bit of a
-double, and an op that is not listed has no judge.
+They come from the C library's long double functions, so they are right to the last bit of a double.
+Ops that are not listed have no oracle.
 """
 
 import ctypes

@@ -1,4 +1,4 @@
-"""Cases out of the rows of tests/ops/cases, changed a little: values, types, sizes, attributes."""
+"""Random variations of the cases in tests/ops/cases: other values, types, sizes, attributes."""
 
 import base64
 import glob

@@ -1,4 +1,4 @@
-"""Tensors as (dtype, shape, data): drawing, converting, taking apart."""
+"""Tensors as (dtype, shape, data): random values, conversion, parts."""
 
 import numpy as np
 

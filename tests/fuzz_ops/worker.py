@@ -1,8 +1,8 @@
 """Runs cases in one library: worker.py LIBRARY [--optimize] [--memory GIB] [--verbose]
 
-Reads pickled requests from standard input and writes pickled answers: ("ops",) gives the OpList and
-the kernels of every op, ("run", cases) one answer per case. The library is loaded once; every batch
-runs in a fork of this process, and one that dies or hangs costs the case at hand only.
+Reads pickled requests from standard input and writes pickled answers: ("ops",) returns the OpList and
+the kernels of every op, ("run", cases) one result per case. It loads the library once and runs every
+batch in a fork of this process, so a crash or a hang costs only the current case.
 """
 
 import argparse

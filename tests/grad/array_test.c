@@ -1,4 +1,5 @@
-// Ops that move elements, and the checks, prints and deals that hand them on.
+// Gradients of ops that rearrange elements, of checks and prints, and of queues and other ops that
+// pass values on.
 #define GRAD_SUITE grad_array
 #include "differences.h"
 

@@ -1,4 +1,4 @@
-// Conditionals and loops that stock TensorFlow made: the gradients are those it computed
+// Gradients of conditionals and loops that stock TensorFlow built, compared with stock's gradients
 // (record_control.py).
 #include <criterion/criterion.h>
 #include <math.h>

@@ -1,6 +1,6 @@
 #!/bin/sh
 # Every op that could be differentiated has a rule, says `grad none`, or is listed in refused.txt with
-# the reason; and every rule is tried: by a row with "grad": true, or by name in a test of this folder.
+# the reason; and every rule is tested: by a row with "grad": true, or by name in a test of this folder.
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
 root=$here/../..

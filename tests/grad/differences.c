@@ -1,4 +1,4 @@
-// Central differences over a session.
+// Central differences, computed with a session.
 #include "differences.h"
 
 #include <math.h>

@@ -1,10 +1,11 @@
-// Gradients against central differences: a test is one line, an op with the shapes of its inputs.
+// Compares gradients with central differences. A test is one line: an op with the shapes of its
+// inputs.
 //
 //   GRAD(MatMul, SHAPES("2,3", "3,4"), rn_MatMul(s, x[0], x[1]))
 //
-// builds the expression over placeholders x of double, once with these shapes known and once with
-// unknown ones, asks for the gradients of all x, weighted by fixed numbers, and compares them with
-// (f(x + h) - f(x - h)) / 2h. An op that has no kernel yet skips its test, with a message.
+// This builds the expression over placeholders x of type double, once with known and once with
+// unknown shapes, computes the gradients of all x, weighted by fixed numbers, and compares them
+// with (f(x + h) - f(x - h)) / 2h. If the op has no kernel, the test is skipped with a message.
 #ifndef TESTS_GRAD_DIFFERENCES_H_
 #define TESTS_GRAD_DIFFERENCES_H_
 

@@ -1,4 +1,4 @@
-// Functions with gradients of their own, and calls that cannot be opened.
+// Gradients of functions: those with their own gradient, and calls that cannot be inlined.
 #include "function/function.h"
 
 #include <criterion/criterion.h>

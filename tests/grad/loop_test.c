@@ -1,4 +1,4 @@
-// Gradients through loops: values that the way back needs come from stacks.
+// Gradients through loops; stacks keep the values that the backward loop needs.
 #define GRAD_SUITE grad_loop
 #include "../support/status.h"
 #include "differences.h"

@@ -1,4 +1,4 @@
-// Arithmetic, reductions, matrix products and segments.
+// Gradients of arithmetic, reductions, matmuls and segment ops.
 #define GRAD_SUITE grad_math
 #include "differences.h"
 

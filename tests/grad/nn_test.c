@@ -1,4 +1,4 @@
-// Neural networks, images, rounding and linear algebra.
+// Gradients of neural network ops, images, rounding and linear algebra.
 #define GRAD_SUITE grad_nn
 #include "differences.h"
 

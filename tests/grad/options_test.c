@@ -1,5 +1,5 @@
-// Options of rn_gradients beside ys and xs, rules of clients, malformed graphs, products with
-// Jacobians, and rules that do not let NaN spread.
+// Options of rn_gradients, gradient functions of clients, malformed graphs, Jacobian-vector
+// products, and rules that do not let NaN spread.
 #define GRAD_SUITE grad_options
 #include <math.h>
 #include <stdio.h>

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Records graphs with conditionals and loops, made by stock TensorFlow without control flow v2, and
-the gradients that it computes of them: data/NAME.pb (a GraphDef) and data/NAME.txt.
+"""Records graphs with conditionals and loops that stock TensorFlow builds without control flow v2, and their
+gradients: data/NAME.pb (a GraphDef) and data/NAME.txt.
 
-  x NAME:0 DIMS = VALUES     fed, and differentiated by
-  feed NAME:0 DIMS = VALUES  fed
-  y NAME:0                   differentiated, with ones arriving
-  dx DIMS = VALUES           the gradient of each x, in order; "dx none" where there is none
+  x NAME:0 DIMS = VALUES     a fed tensor, with respect to which y is differentiated
+  feed NAME:0 DIMS = VALUES  another fed tensor
+  y NAME:0                   a tensor to differentiate, with an incoming gradient of ones
+  dx DIMS = VALUES           the gradient of each x, in order; "dx none" if there is none
 """
 import os, sys
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")

@@ -1,4 +1,4 @@
-// Gradients that are slices: which form they have, and that their sum is the dense gradient.
+// Gradients that are IndexedSlices: which ones are, and that their sum equals the dense gradient.
 #define GRAD_SUITE grad_sparse
 #include <math.h>
 #include <stdio.h>

@@ -1,4 +1,4 @@
-// The reverse walk: which nodes it adds, and what it says when there is no gradient.
+// The reverse walk: which nodes it adds, and its messages if there is no gradient.
 #include <criterion/criterion.h>
 
 #include "../support/status.h"

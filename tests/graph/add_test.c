@@ -1,4 +1,4 @@
-// Adding nodes: what is inferred from the inputs, what is refused, and with which message.
+// Adding nodes: attributes inferred from inputs, errors and their messages.
 #include <stdio.h>
 
 #include "util.h"

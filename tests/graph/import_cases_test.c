@@ -1,5 +1,6 @@
-// Imports of small GraphDefs, and stock TensorFlow's answers to them, from data/import_cases.txt
-// (recorded by record_imports.py). A failed import must also leave the graph as it was.
+// Imports of small GraphDefs, compared with the results of stock TensorFlow in
+// data/import_cases.txt (recorded by record_imports.py). A failed import must leave the graph
+// unchanged.
 #include <stdio.h>
 #include <unistd.h>
 

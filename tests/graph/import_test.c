@@ -1,4 +1,4 @@
-// Imports that no recorded case covers: long chains, cycles, fixtures there and back, lack of
+// Imports that no recorded case covers: long chains, cycles, export and import of fixtures, lack of
 // memory, hostile bytes.
 #include <stdio.h>
 

@@ -1,5 +1,4 @@
-// Shape inference through the graph: values that shapes are computed from, and messages of refused
-// graphs.
+// Shape inference in graphs: values that determine shapes, and error messages.
 #include "util.h"
 
 GT_TEST(infer, message_names_node_attributes_and_shapes) {

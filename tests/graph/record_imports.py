@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Records what stock TensorFlow answers to imports of small GraphDefs.
+"""Records stock TensorFlow's results of importing small GraphDefs.
 
 usage: record_imports.py > data/import_cases.txt     (with the python of the venv that has the wheel)
        record_imports.py --graphs data               (writes the larger fixtures, *.pb)

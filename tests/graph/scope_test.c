@@ -1,4 +1,4 @@
-// The public builder: names, devices, controls, the first error.
+// The public builder: names, devices, control dependencies, and the first error.
 #include "util.h"
 
 GT_TEST(scope, names) {

@@ -1,4 +1,4 @@
-// Edges replaced and shapes set after a node was added.
+// Replacing edges and setting shapes after a node was added.
 #include "util.h"
 
 typedef struct nodes_t {

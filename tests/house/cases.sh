@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# tools/make_cases.py writes the rows of tests/ops/cases as they are: none was added by hand, which the next recording would drop.
+# tests/ops/cases is exactly what tools/make_cases.py writes: the next recording would drop rows that were added by hand.
 cd "$(dirname "$0")/../.." || exit 1
 command -v python3 >/dev/null || exit 77
 made=$(mktemp -d) || exit 1

@@ -1,16 +1,16 @@
 #!/usr/bin/env python3
-"""Pastes every shell command of a document into a shell.
+"""Runs every shell command of a document.
 
 usage: commands.py SOURCE BUILD DOCUMENT [-v]
 
 DOCUMENT is a Markdown file of the tree (its ```sh blocks, and the lines of ```console blocks that begin with "$ "), "man" (the
-EXAMPLES of the manual pages), "help" (the examples of `runnel help COMMAND`) or "programs" (what `make train` and `runnel cluster up`
-tell people to type). Each document is one shell in a folder that looks like the source tree with the built tree in build/release. A
-block without a language is an error, and so is a command in `running text` that names a sub-command, an option or a target that does
-not exist.
+EXAMPLES of the manual pages), "help" (the examples of `runnel help COMMAND`) or "programs" (the commands that `make train` and
+`runnel cluster up` print). Each document runs in one shell, in a folder that looks like the source tree with the built tree in
+build/release. A block without a language is an error, and so is a command in `running text` that names a sub-command, an option or a
+target that does not exist.
 
-A block after a line that ends in "as `NAME`:" is written to the file NAME first. The lines of a ```console block that are no commands
-must be in the output of the command before them; numbers may be others.
+A block after a line that ends in "as `NAME`:" is written to the file NAME first. The other lines of a ```console block must be in the
+output of the command before them; numbers may differ.
 """
 import glob
 import os

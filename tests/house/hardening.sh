@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# What is installed is hardened: canaries, checked copies, full RELRO, BIND_NOW, no stack that runs code, no text that is written to.
+# Installed files are hardened: stack canaries, fortified copies, full RELRO, BIND_NOW, no executable stack, no text relocations.
 # usage: hardening.sh LIBRARY COMMAND
 cd "$(dirname "$0")" || exit 1
 command -v readelf >/dev/null || exit 77

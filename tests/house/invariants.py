@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""doc/invariants.md: every invariant names its check, the files it names exist, and the code cites numbers that exist."""
+"""Checks doc/invariants.md: every invariant names its check, the named files exist, and the code cites existing numbers."""
 
 import os
 import re

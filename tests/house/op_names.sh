@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# exec/, place/ and session/ treat ops by role and kernel, never by name: no string in them is an op's name. What the runtime
-# itself puts into graphs is declared in framework/internal_ops.h. Exceptions are listed here, one a line: FILE NAME.
+# exec/, place/ and session/ handle ops by role and kernel, never by name: no string in them is an op's name. Ops that the
+# runtime itself adds to graphs are declared in framework/internal_ops.h. Exceptions are listed here, one per line: FILE NAME.
 cd "$(dirname "$0")/../.." || exit 1
 allowed=$(cat <<'LIST'
 LIST

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""doc/passes.md lists the passes that the planner runs, in their order and with their summaries.
+"""Checks that doc/passes.md lists the passes that the planner runs, in their order and with their summaries.
 
 usage: passes.py RUNNEL ROOT
 """

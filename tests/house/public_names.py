@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A reader can tell a public function from an internal one: RN_API stands before its declaration and its definition.
+"""Checks that RN_API marks every public function, at its declaration and at its definition.
 
 usage: public_names.py SOURCE COMPILER INCLUDE_DIR ...
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The README.md of every folder of src/ and cli/ names the folder's files, and no file that is gone.
+"""Checks that the README.md of every folder of src/ and cli/ names the folder's files, and no file that does not exist.
 
 Every .c, .h and .def file must be named in backticks: `plan.h`, `plan.c` or `plan` cover all files called plan, and a pattern such as
 `import_*.c` or `<family>_grad.c` covers what it matches. Every file, pattern or folder that a README names must exist: beside it, in

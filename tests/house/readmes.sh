@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Every folder of src/ that holds a file says what it is for, in a README.md of 3 to 30 lines.
+# Every folder of src/ that contains files has a README.md of 3 to 30 lines that says what it is for.
 cd "$(dirname "$0")/../.." || exit 1
 bad=0
 while read -r folder; do

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""A type name means one type in the whole tree: no struct, union, enum or typedef has a name that another file
-defines too, types of a single .c file included: grep, ctags and debuggers know no files. Alternatives within one file
-(#if) are fine. The names of TensorFlow's own headers are not ours to choose.
+"""Checks that a type name means one type in the whole tree: no two files define a struct, union, enum or typedef of
+the same name, not even for use in a single .c file, because grep, ctags and debuggers cannot tell them apart.
+Alternatives within one file (#if) are allowed, and so are the names of TensorFlow's own headers.
 """
 import collections
 import os

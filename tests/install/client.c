@@ -1,5 +1,4 @@
-// A client as any user would write it: TensorFlow's headers, TensorFlow's names, nothing of this
-// project. Adds 2 and 40.
+// A client as any user would write it, with TensorFlow's headers and names only. Adds 2 and 40.
 #include <stdio.h>
 #include <string.h>
 #include <tensorflow/c/c_api.h>

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Installs into an empty folder, then does what a stranger would: compile with pkg-config, link, run, read the manual.
+# Installs into an empty folder, then does what a new user does: compile with pkg-config, link, run, read the manual.
 # usage: install_test.sh BUILD_FOLDER C_COMPILER
 set -eu
 build=$1

@@ -1,4 +1,4 @@
-// The file that lists checkpoints: what is written, what is read, and what a crash leaves.
+// The file that lists checkpoints: writing, reading, and crashes.
 #include "io/checkpoint_state.h"
 
 #include <errno.h>

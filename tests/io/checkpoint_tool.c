@@ -1,13 +1,14 @@
 // Checkpoints from the command line, for the tests with stock TensorFlow and the benchmark.
 //
-//   copy FROM TO        reads every tensor and slice and writes them again, in the order of their
-//   bytes copy_v1 FROM TO     the same for files of the first format, to the second write_v1 FROM
-//   TO    from the second format to the first part FROM TO NAME SHAPE_AND_SLICE    one slice of a
-//   tensor, as a checkpoint of its own merge TO PART...    several checkpoints made one digest
-//   PREFIX       name, type, shape and checksum of every tensor save PREFIX COUNT BYTES THREADS
-//   writes COUNT tensors of BYTES; prints seconds restore PREFIX THREADS               reads all
-//   tensors; prints seconds plain PATH COUNT BYTES               the same bytes by write and fsync
-//   alone; prints seconds
+//   copy FROM TO                       reads every tensor and slice, and writes them in file order
+//   copy_v1 FROM TO                    converts a V1 checkpoint to V2
+//   write_v1 FROM TO                   converts a V2 checkpoint to V1
+//   part FROM TO NAME SHAPE_AND_SLICE  writes one slice of a tensor as a checkpoint of its own
+//   merge TO PART...                   merges several checkpoints into one
+//   digest PREFIX                      prints name, type, shape and checksum of every tensor
+//   save PREFIX COUNT BYTES THREADS    writes COUNT tensors of BYTES; prints seconds
+//   restore PREFIX THREADS             reads all tensors; prints seconds
+//   plain PATH COUNT BYTES             writes as many bytes with write and fsync; prints seconds
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-// Event files on a disk that fails: every call fails once, the power goes.
+// Event files on a failing disk: every call fails once, and the power fails after every call.
 #include "io/event_file.h"
 
 #include <errno.h>

@@ -1,5 +1,5 @@
-// Files read ahead by a pool: the same bytes in the same order, whatever is requested, kept, sought
-// or fails meanwhile.
+// Files that a pool reads ahead: the same bytes in the same order, whatever is read, sought or
+// fails meanwhile.
 #include <criterion/criterion.h>
 #include <errno.h>
 

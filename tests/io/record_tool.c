@@ -1,10 +1,10 @@
 // Records and Examples for the test against stock TensorFlow (record_stock_test.py):
 //
-//   record_tool write PATH COMPRESSION    records of stdin, one a line, in hexadecimal
-//   record_tool read PATH COMPRESSION     the records to stdout, in the same form
-//   record_tool make PATH                 Examples of stdin, one a line, in JSON, as records
-//   record_tool parse PATH                label (int64, dense), image (bytes, dense) and v (float,
-//                                         sparse) of the Examples in a file
+//   record_tool write PATH COMPRESSION    writes the records on stdin, one per line, in hexadecimal
+//   record_tool read PATH COMPRESSION     prints the records in the same form
+//   record_tool make PATH                 writes the Examples on stdin, one per line, in JSON
+//   record_tool parse PATH                prints label (int64, dense), image (bytes, dense) and v
+//                                         (float, sparse) of the Examples in a file
 #include <stdio.h>
 #include <stdlib.h>
 

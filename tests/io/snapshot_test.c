@@ -1,4 +1,4 @@
-// Snapshots of datasets: round trips, what is damaged or missing, crashes at every call.
+// Snapshots of datasets: round trips, damaged and missing files, crashes at every call.
 #include "io/snapshot.h"
 
 #include <errno.h>

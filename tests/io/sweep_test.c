@@ -1,5 +1,5 @@
-// Savers that are killed, and those that follow: the next save removes what dead ones left and
-// keeps what live ones write.
+// Savers that were killed: the next save removes their leftovers and keeps the files of running
+// savers.
 #include <criterion/criterion.h>
 #include <fcntl.h>
 #include <signal.h>

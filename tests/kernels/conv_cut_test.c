@@ -1,7 +1,7 @@
-// What oneDNN has for the convolutions of the usual networks: of no piece may its reference loops
-// be the answer. Nothing is computed. How a convolution is cut does not depend on the threads; the
-// cuts for 1 to 16 of them are asked for all the same, so that the constants of conv_cut.c may
-// change.
+// Checks that oneDNN has an optimized implementation for every piece of the convolutions of common
+// networks, and never uses its reference loops. Nothing is computed. How a convolution is split
+// does not depend on the number of threads; the test still checks 1 to 16 threads, so that the
+// constants of conv_cut.c may change.
 #include "kernels/cpu/nn/conv_cut.h"
 #include "../support/status.h"
 

@@ -1,5 +1,5 @@
-// Fused chains: the bits of the ops one by one, for any number of threads; programs that are
-// refused.
+// Fused elementwise chains: the same bits as the single ops, for any number of threads; and
+// programs that are rejected.
 #include "kernels/cpu/planner/fused.h"
 
 #include <criterion/criterion.h>

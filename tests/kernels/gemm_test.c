@@ -1,7 +1,7 @@
-// Matrix products over many shapes, all transposes, one to eight threads, and with B packed ahead.
+// Matmuls with many shapes, all transposes, one to eight threads, and packed B.
 //
-// Small whole numbers make every sum exact, whatever its order, so that answers are compared for
-// equality; with arbitrary numbers, the ways to the same product are compared bit by bit.
+// Small integers make every sum exact in any order, so results are compared for equality. With
+// arbitrary numbers, the different code paths are compared bit by bit.
 #include "kernels/cpu/gemm.h"
 
 #include <criterion/criterion.h>

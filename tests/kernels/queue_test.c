@@ -1,6 +1,6 @@
-// The queue's core under fire: many threads put and take, calls are cancelled at any time, and what
-// was put and not taken is still there. Calls are made on the core itself, because a cancelled step
-// does not say whether its call had ended already.
+// Stress test of the queue's core: many threads put and take, calls are cancelled at any time, and
+// every element that was put and not taken must still be there. The test calls the core directly,
+// because a cancelled step does not tell whether its call had already ended.
 #include "kernels/cpu/data_flow/queue.h"
 
 #include <criterion/criterion.h>

@@ -1,4 +1,5 @@
-// Rows by index: every index once, those of one row in order, with any number of threads.
+// Rows by index: every index is visited once, and those of one row in order, with any number of
+// threads.
 #include "kernels/cpu/row_batches.h"
 
 #include <criterion/criterion.h>

@@ -1,4 +1,5 @@
-// Calls that wait for each other over steps: staging areas, barriers, locks; arrays of old graphs.
+// Ops that wait for each other across steps: staging areas, barriers, mutexes; and tensor arrays of
+// old graphs.
 #include <criterion/criterion.h>
 #include <inttypes.h>
 #include <pthread.h>

@@ -1,5 +1,6 @@
-// The vector functions of every generation that this processor has: errors against long double, and
-// that an element's value does not depend on its place, on steps or on computing in place.
+// The vector math functions for every ISA level that this processor supports: errors compared with
+// long double, and that the value of an element does not depend on its position, on strides or on
+// computing in place.
 #include "kernels/cpu/vector.h"
 
 #include <criterion/criterion.h>

@@ -1,4 +1,4 @@
-// Case rows to graphs, through the public C API.
+// Builds graphs from cases, through the public C API.
 #include "build.h"
 
 #include <stdio.h>

@@ -1,4 +1,5 @@
-// Evaluation: static shapes, outputs, errors, variables afterwards, kernels after a build error.
+// Evaluates a case: static shapes, outputs, errors, variables afterwards, and the kernel after a
+// build error.
 #include "check.h"
 
 #include <math.h>

@@ -1,4 +1,4 @@
-// The face of an op, read from the OpDef bytes that the library hands out.
+// The definition of an op, read from the OpDef bytes that the library returns.
 #ifndef RUNNEL_TESTS_OPS_OPDEF_H_
 #define RUNNEL_TESTS_OPS_OPDEF_H_
 

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Checks the tables themselves: the runner linked with stock TensorFlow must pass every row.
+# Checks the recorded cases themselves: the runner, linked with stock TensorFlow, must pass every row.
 # stock.sh [OPTIONS OF ops_test ...]
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)

@@ -1,4 +1,4 @@
-// JSON specs to tensors, and tensors against recorded ones.
+// Converts JSON specs to tensors, and compares tensors with recorded ones.
 #include "value.h"
 
 #include <math.h>

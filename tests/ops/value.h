@@ -1,6 +1,6 @@
-// Values of the op case tables: JSON specs to tensors, and tensors against recorded ones.
+// Values of the op cases: converts JSON specs to tensors, and compares tensors with recorded ones.
 //
-// Test code on the public C API only. One thread. Out of memory ends the process.
+// Uses the public C API only, in one thread. If memory runs out, the process ends.
 #ifndef RUNNEL_TESTS_OPS_VALUE_H_
 #define RUNNEL_TESTS_OPS_VALUE_H_
 

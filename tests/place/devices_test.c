@@ -1,5 +1,5 @@
-// Graphs over the CPU and several null devices: values, control edges, host arguments, dead values,
-// errors, and what cannot leave its device.
+// Graphs on the CPU and several null devices: values, control edges, host arguments, dead values,
+// errors, and values that cannot leave their device.
 #include "steps.h"
 
 static rt_t devices_begin(int nulls) {

@@ -1,4 +1,4 @@
-// Placement: which device, which message if there is none, what is colocated.
+// Placement: which device a node gets, the message if there is none, and colocation.
 #include "util.h"
 
 static rn_status_t try_on(const char* device, bool soft, int nulls, const char* op) {

@@ -1,4 +1,5 @@
-// Steps of one number in and one out, with a deadline: a step that hangs fails.
+// Helpers: steps that feed one number and fetch one, with a deadline, so that a step that hangs
+// fails.
 #ifndef RUNNEL_TESTS_PLACE_STEPS_H_
 #define RUNNEL_TESTS_PLACE_STEPS_H_
 

@@ -1,4 +1,4 @@
-"""What the Python layer costs, here and in stock.
+"""Measures the overhead of the Python layer, here and in stock.
 
     RUNNEL_BUILD=build/release PYTHONPATH=python build/venv/bin/python tests/python/bench.py [stock] [eager]
 """

@@ -1,4 +1,4 @@
-"""Unit tests as the authors of ops and models write them with tf.test; run by test_case_class.py here and in stock."""
+"""Unit tests in the style that authors of ops and models use with tf.test; test_case_class.py runs them here and in stock."""
 
 import collections
 import os

@@ -1,11 +1,11 @@
 """Random small programs with side effects, the same for every seed.
 
 A program is a tf.function over three scalar variables, a vector, a table and a queue. It assigns,
-reads, branches, loops and calls other functions, nested at random; nothing that it computes
-commutes, so the values after some calls show the order in which the effects happened.
+reads, branches, loops and calls other functions, nested at random. None of its operations commute,
+so the values after some calls show the order of the side effects.
 
-Other programs tell a Python function numbers, and touch nothing else: stock keeps such calls in
-order among each other only where no resource is involved.
+Other programs only pass numbers to a Python function, because stock orders such calls among each
+other only if no resource is involved.
 
 A block is a list of statements and an expression for its value. Statements and expressions are
 tuples; `_Trace` builds them with either library.

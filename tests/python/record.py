@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Records what stock TensorFlow gives for the programs of the tests, so that the tests need not start it.
+"""Records the results of stock TensorFlow for the tests' programs, so that the tests need not start it.
 
 usage: build/venv/bin/python tests/python/record.py [--check | --all | --texts] [FILE ...]
 
-Without FILE: all files of tests. Those whose recording is up to date are passed over, unless --all is given. --check names those
-that are not, and fails if there are any. --texts runs the tests that use recorded/texts.json and records what is out of date there.
+Without FILE, takes all test files. Skips those whose recording is up to date, unless --all is given. --check lists those whose
+recording is out of date, and fails if there are any. --texts runs the tests that use recorded/texts.json and updates that file.
 
 Stock is imported once; each file runs in a child of that process, because eager execution cannot be switched off again.
 """

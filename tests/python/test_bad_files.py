@@ -1,4 +1,4 @@
-"""Files that are damaged, or hold something else: errors that say which file, where, and what was expected."""
+"""Damaged files and files of the wrong kind: errors name the file, the position and what was expected."""
 
 import struct
 

@@ -1,4 +1,4 @@
-"""tf.test.TestCase: the tests of case_script.py pass in stock and here, as many of them."""
+"""tf.test.TestCase: the same number of tests of case_script.py passes in stock and here."""
 
 import importlib.util
 import os

@@ -1,4 +1,4 @@
-"""tf.train.Checkpoint of what is no variable: tables that steps change, and iterators over datasets."""
+"""tf.train.Checkpoint with objects other than variables: mutable tables and dataset iterators."""
 
 import os
 import subprocess

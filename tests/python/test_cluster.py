@@ -1,4 +1,4 @@
-"""Clusters: specs, servers, placement, synchronous replicas, and one script started n times."""
+"""Clusters: specs, servers, placement, synchronous replicas, and one script started once per task."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""Conditionals, loops, and what is made of them."""
+"""Conditionals, loops, and functions built on them."""
 
 from both import both
 

@@ -1,4 +1,4 @@
-"""Datasets in files, both ways with stock: caches, saved and loaded ones, snapshots."""
+"""Datasets in files, exchanged with stock in both directions: caches, saved datasets, snapshots."""
 
 import filecmp
 import os

@@ -1,4 +1,4 @@
-"""Distributions: densities, moments, divergences, and samples by the seeds of stock."""
+"""Distributions: densities, moments, divergences, and samples with the same seeds as stock."""
 
 from both import both
 

@@ -1,4 +1,4 @@
-"""The Python programs of the documents run as they stand; tests/house/commands.py pastes the shell commands."""
+"""Runs the Python programs of the documents unchanged; tests/house/commands.py runs the shell commands."""
 
 import os
 import re

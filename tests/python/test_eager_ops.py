@@ -1,4 +1,4 @@
-"""Ops that run at once, and their tapes: the same programs in stock."""
+"""Eager ops and their gradients on tapes, compared with stock."""
 
 import functools
 

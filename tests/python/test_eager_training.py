@@ -1,4 +1,4 @@
-"""Variables, optimizers and checkpoints in eager execution: a program of its own, as it is switched on once a process."""
+"""Variables, optimizers and checkpoints in eager execution: a separate program, because it is enabled once per process."""
 
 import os
 import subprocess

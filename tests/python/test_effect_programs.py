@@ -1,5 +1,5 @@
-"""Random programs of tf.functions with side effects give what they give in stock, and what they give
-when they run op by op."""
+"""Random tf.functions with side effects have the same results as in stock, and as when they run op by
+op."""
 
 import numpy as np
 from both import both, compare, eager_mode

@@ -1,4 +1,4 @@
-"""tf.estimator, where the package tensorflow_estimator is installed: training, evaluation, prediction, export, the canned ones."""
+"""tf.estimator, if the package tensorflow_estimator is installed: training, evaluation, prediction, export, canned estimators."""
 
 import importlib.util
 import os

@@ -1,4 +1,4 @@
-"""What models are exported with, warm starts, functions in the way of 1.x, tables from numbers to words, and small conversions."""
+"""Export outputs, warm starts, Defun, tables from numbers to words, and small conversions."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Feature columns: what columns are called, parse and give; the two models made of them; and what is refused."""
+"""Feature columns: names, parsing specs and values; input_layer and linear_model; errors."""
 
 from both import both
 

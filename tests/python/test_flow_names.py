@@ -1,4 +1,4 @@
-"""Nodes of control flow and of functions that take lists, by name: checkpoints and tools know them so."""
+"""Node names of control flow and of functions that take lists: checkpoints and tools depend on them."""
 
 from both import both
 

@@ -1,4 +1,4 @@
-"""Effects in a tf.function happen in the order in which they are written, also in loops and branches."""
+"""Side effects in a tf.function happen in program order, also in loops and branches."""
 
 import functools
 

@@ -1,4 +1,4 @@
-"""Derivatives."""
+"""tf.gradients, tf.hessians and registered gradients."""
 
 from both import both
 

@@ -1,4 +1,4 @@
-"""What helps a person: docstrings, reprs, the picture of a graph, and what a script needs that is not here."""
+"""Help for users: docstrings, reprs, pictures of graphs, and the list of names that a script uses and Runnel lacks."""
 
 import inspect
 import os

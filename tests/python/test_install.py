@@ -1,4 +1,4 @@
-"""The wheel: packed from the build, installed into a folder of its own, used from there."""
+"""The wheel: packs the build, installs it into a new folder, and uses it from there."""
 
 import os
 import subprocess

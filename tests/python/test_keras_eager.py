@@ -1,4 +1,4 @@
-"""tf.keras in eager execution against tf_keras: loops of one's own, and fit, from the same first values."""
+"""tf.keras in eager execution, compared with tf_keras: custom training loops and fit, from the same initial values."""
 
 import os
 import tempfile

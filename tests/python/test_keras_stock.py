@@ -1,4 +1,4 @@
-"""tf.keras against tf_keras: from the same first values, over the same batches, the same figures and the same weights."""
+"""tf.keras compared with tf_keras: from the same initial values, the same batches give the same results and weights."""
 
 import os
 import tempfile

@@ -1,4 +1,4 @@
-"""Fragments of lectures and first tutorials, typed in as a student does: the same here and in stock, and errors of the same class."""
+"""Code fragments of lectures and beginners' tutorials: the same results as in stock, and errors of the same class."""
 
 from both import both
 

@@ -1,4 +1,4 @@
-"""Decompositions of matrices, linear operators, tf.compat.v2, and what packages ask of the client."""
+"""Matrix decompositions, linear operators, tf.compat.v2, and names that other packages use."""
 
 import pytest
 from both import both

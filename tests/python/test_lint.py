@@ -1,4 +1,4 @@
-"""ruff and mypy have nothing to say about the package."""
+"""ruff and mypy report nothing about the package."""
 
 import importlib.util
 import subprocess

@@ -1,4 +1,4 @@
-"""Gradients through loops and conditionals: rules in Python, nested flow, arrays, functions of rows."""
+"""Gradients through loops and conditionals: gradient functions in Python, nesting, TensorArrays, map_fn and the like."""
 
 import itertools
 

@@ -1,4 +1,4 @@
-"""tf.losses, tf.metrics and checks, node by node: seeds of what comes after them count the nodes."""
+"""tf.losses, tf.metrics and checks build the same nodes as stock: seeds of later ops depend on the number of nodes."""
 
 from both import both
 

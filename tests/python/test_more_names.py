@@ -1,4 +1,4 @@
-"""Names of 1.x that few programs use."""
+"""Rarely used names of 1.x."""
 
 from both import both
 

@@ -1,4 +1,4 @@
-"""Optimizers, learning rates, clipping, averages: the same graphs and the same numbers after steps."""
+"""Optimizers, learning rates, clipping, averages: the same graphs as in stock, and the same values after some steps."""
 
 from both import both
 

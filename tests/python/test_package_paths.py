@@ -1,4 +1,4 @@
-"""What packages written against 1.x import from tensorflow.python: decorators, deprecation, evaluation, timelines."""
+"""Names that packages for 1.x import from tensorflow.python: decorators, deprecation, evaluation, timelines."""
 
 import json
 import os

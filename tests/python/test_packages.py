@@ -1,4 +1,4 @@
-"""The package's layout: folders of a readable size, faces that import nothing, every file importable first, old paths."""
+"""The package's layout: folders of limited size, faces that import nothing, files that import on their own, old paths."""
 
 import os
 import pickle

@@ -1,4 +1,4 @@
-"""Programs of the kind that people learn from, typed in as they are found, run for a hundred steps here and in stock."""
+"""Typical tutorial programs, unchanged, run for a hundred steps here and in stock."""
 
 from both import both
 

@@ -1,4 +1,4 @@
-"""Messages: the table against stock's descriptors, bytes and texts against stock's, bad bytes."""
+"""Protobuf messages: fields, bytes and text compared with stock's; invalid bytes."""
 
 import json
 import random

@@ -1,4 +1,4 @@
-"""Ragged tensors: how they are made, what they have, functions and operators on them, and texts."""
+"""Ragged tensors: creation, properties, functions and operators, and strings."""
 
 from both import both
 

@@ -1,4 +1,4 @@
-"""The same seeds, the same numbers."""
+"""Random ops: the same seeds give the same numbers as in stock."""
 
 import pytest
 from both import both

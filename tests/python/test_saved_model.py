@@ -1,4 +1,4 @@
-"""SavedModels: written here and read by stock, and the other way round."""
+"""SavedModels written here and read by stock, and vice versa."""
 
 from support import stock
 

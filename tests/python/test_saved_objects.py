@@ -1,4 +1,4 @@
-"""tf.saved_model.save and load as 2.x programs call them: objects written here are stock's, and the other way round."""
+"""tf.saved_model.save and load as in 2.x: stock loads objects that are saved here, and vice versa."""
 
 import os
 import subprocess

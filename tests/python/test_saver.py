@@ -1,4 +1,4 @@
-"""Savers, checkpoints and MetaGraphDefs; files go both ways between here and stock."""
+"""Savers, checkpoints and MetaGraphDefs, exchanged with stock in both directions."""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""Texts, records, files, flags and the log."""
+"""Strings, records, files, flags and the log."""
 
 import os
 import subprocess

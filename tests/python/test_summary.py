@@ -1,4 +1,4 @@
-"""Summaries and event files, which TensorBoard's own reader takes."""
+"""Summaries and event files, read with TensorBoard's reader."""
 
 import glob
 

@@ -1,4 +1,4 @@
-"""Tapes, gradients of one's own and tf.function where a graph is built."""
+"""Tapes, custom gradients and tf.function while a graph is built."""
 
 from both import both
 

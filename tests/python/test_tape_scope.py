@@ -1,5 +1,5 @@
-"""What a tape takes for a constant: what came before it, what it was not told of, what is behind
-tf.stop_gradient; the same when executed and in a tf.function."""
+"""What a tape treats as constant: values computed before it, values it does not watch, and tf.stop_gradient;
+the same in eager execution and in a tf.function."""
 
 import functools
 

@@ -1,6 +1,6 @@
-"""The real TensorBoard, in a browser, shows what a program here has written.
+"""TensorBoard, in a browser, shows the event files that a program wrote.
 
-The screenshots are left in build/tensorboard; those of doc/tensorboard were taken by this test.
+Leaves its screenshots in build/tensorboard; those of doc/tensorboard come from this test.
 """
 
 import contextlib

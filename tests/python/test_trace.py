@@ -1,4 +1,4 @@
-"""What RunMetadata tells of a step: traces, partition graphs, cost models."""
+"""RunMetadata of a step: traces, partition graphs, cost models."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""Training programs as they are found in the wild: towers, language models, adversaries, target networks, records."""
+"""Typical training programs: towers, language models, adversarial and target networks, record files."""
 
 import os
 import tempfile

@@ -1,4 +1,4 @@
-"""Programs as 1.x tutorials have them, whole: equal losses here and in stock."""
+"""Complete programs in the style of 1.x tutorials: the same losses here and in stock."""
 
 import os
 import tempfile

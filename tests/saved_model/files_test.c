@@ -1,5 +1,5 @@
-// Models on disks that fail: each call of the file system in turn, once or until the power goes. A
-// folder has a whole model or none, what comes back is an error with a path, and then all works.
+// SavedModels on failing disks: each file system call fails once, or the power fails after it. A
+// folder then has a complete model or none, errors name a path, and the next attempt works.
 #include <errno.h>
 
 #include "../support/memory_fs.h"

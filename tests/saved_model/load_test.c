@@ -1,4 +1,5 @@
-// Models that Keras exported: found, loaded, run and frozen. What is not a model gives a status.
+// Loading, running and freezing models that Keras exported. A folder that is not a model gives an
+// error.
 #include "graph/import.h"
 #include "runnel/ops.h"
 #include "saved_model/freeze.h"

@@ -1,7 +1,7 @@
-"""SavedModels both ways with stock TensorFlow: stock_test.py WRITE_TOOL RUNNEL
+"""SavedModels, exchanged with stock TensorFlow in both directions: stock_test.py WRITE_TOOL RUNNEL
 
-What write_tool wrote is loaded by both of stock's loaders; what stock writes, of the first and of the second generation, with assets, tables,
-several graphs and as text, is run by the command.
+Both of stock's loaders load what WRITE_TOOL wrote. The command runs what stock writes: models of 1.x and 2.x, with assets, tables, several
+graphs, and as text.
 """
 import os
 import re

@@ -1,5 +1,5 @@
-// Models that are written: what comes back is what was there, files included, and a folder is a
-// model only when all of it is.
+// Writing models: they load with the same contents, files included, and a folder counts as a model
+// only once it is complete.
 #include "runnel/runnel.h"
 
 #include <criterion/criterion.h>

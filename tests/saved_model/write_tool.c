@@ -1,7 +1,11 @@
-// Writes a model for stock TensorFlow to read: write_tool FOLDER WORDS. y = relu(x w + b), a
-// counter that a second signature moves on, and a table of words that comes from an asset.
-// Or loads a model, runs a signature without inputs once, and writes it again as it came:
-// write_tool --again FROM TO SIGNATURE OUTPUT.
+// Writes a model for stock TensorFlow to read: write_tool FOLDER WORDS
+//
+// It has y = relu(x w + b), a counter that a second signature increments, and a table of words from
+// an asset.
+//
+// Or loads a model, runs a signature without inputs once, and writes the model again:
+//
+//   write_tool --again FROM TO SIGNATURE OUTPUT
 #include <stdio.h>
 #include <stdlib.h>
 

@@ -1,6 +1,6 @@
-// Convolutions and their gradients in pieces: floats, which oneDNN does, are compared with doubles,
-// which our own products do. Small whole numbers make every sum exact, so they must be equal. With
-// other numbers, every number of threads must give the same bits.
+// Convolutions and their gradients, computed in pieces: float, computed by oneDNN, is compared with
+// double, computed by our own matmuls. Small integers make every sum exact, so the results must be
+// equal. With other numbers, any number of threads must give the same bits.
 #include "util.h"
 
 typedef struct case_t {

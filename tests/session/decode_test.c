@@ -1,4 +1,4 @@
-// DecodeCompressed: one limit holds for what all strings of an input expand to.
+// DecodeCompressed: one limit applies to the expanded size of all strings of an input together.
 #include <zlib.h>
 
 #include "tensor/tstring.h"

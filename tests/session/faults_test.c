@@ -1,5 +1,5 @@
-// Memory that runs out: the n-th allocation fails, for n = 1, 2, 3 …, while a graph is built,
-// planned, run and destroyed. Every time a status comes back, and nothing is left.
+// Out of memory: the n-th allocation fails, for n = 1, 2, 3 …, while a graph is built, planned, run
+// and destroyed. Every call must return a status, and nothing may leak.
 #include "graph/build.h"
 #include "runnel/function.h"
 #include "util.h"

@@ -1,7 +1,7 @@
-// Any shape may be fed, whatever the placeholder declares: results are those of the same graph with
-// a placeholder that declares nothing, run as it was built, and so are errors, which come from the
-// op that cannot use the shape. Nothing that was planned for the declared shape is used for
-// another: the address sanitizer is the judge of that.
+// Any shape may be fed, whatever the placeholder declares. Results and errors equal those of the
+// unoptimized graph with a placeholder of unknown shape; errors come from the op that cannot use
+// the shape. Nothing planned for the declared shape is used for another one; run under the address
+// sanitizer.
 #include "function/function.h"
 #include "kernels/cpu/array.h"
 #include "runnel/control_flow.h"

@@ -1,5 +1,5 @@
-// Conditionals and loops of functions in steps, kept and lowered: effects, asynchronous kernels,
-// shapes that change.
+// Functional conditionals and loops, kept and lowered: side effects, asynchronous kernels, shapes
+// that change.
 #include "function_util.h"
 
 static rn_edge_t less_than(rn_scope_t* s, rn_edge_t a, rn_edge_t b) { return rn_Less(s, a, b); }

@@ -1,4 +1,4 @@
-// Functions in steps: inlined calls and calls that are kept, with the same results, effects and
+// Functions in steps: inlined calls and calls that are kept have the same results, side effects and
 // errors.
 #include "function_util.h"
 #include "tensor/tstring.h"

@@ -1,4 +1,5 @@
-// Handles that were sent as messages find their resource when they return to the session.
+// Resource handles that were serialized find their resource when they are decoded in the same
+// session.
 #include "tensor/tensor_proto.h"
 #include "util.h"
 

@@ -1,5 +1,5 @@
-// Convolutions with what follows them in one pass give what a graph gives that runs as it was
-// built, whatever the shape and the steps, and the same bits with any number of threads.
+// Convolutions fused with the ops after them: the results of the unoptimized graph, for any shape
+// and strides, and the same bits with any number of threads.
 #include <float.h>
 #include <math.h>
 

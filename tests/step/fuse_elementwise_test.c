@@ -1,5 +1,5 @@
 // Elementwise nodes fused into one with several results, over columns of matrices: the same bits as
-// without fusion, no node waits for its own result, and dead values kill nothing else.
+// without fusion, no node waits for its own result, and dead values do not spread.
 #include <math.h>
 
 #include "graph_of_step.h"

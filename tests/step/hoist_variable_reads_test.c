@@ -1,5 +1,5 @@
-// Variables that loops read: hoisted before the loop where that makes no difference, read in every
-// iteration where it does.
+// Variables that loops read: the read is hoisted out of the loop if that makes no difference, and
+// kept in the loop if it does.
 #include "util.h"
 
 typedef struct body_t {

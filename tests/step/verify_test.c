@@ -1,4 +1,4 @@
-// The verifiers find what a broken pass, or a broken memory plan, leaves behind.
+// The verifiers report what a broken pass or a broken memory plan leaves behind.
 #include "step/verify.h"
 
 #include "device/device.h"

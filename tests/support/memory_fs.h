@@ -1,7 +1,7 @@
-// A file system in memory that can fail: for tests of whatever must survive that.
+// A file system in memory that can fail, for tests of crash safety.
 //
-// What was written but not synced, and names whose directory was not synced, are lost in a crash,
-// as a disk may lose them. Any number of threads.
+// A crash loses what was written but not synced, and names whose directory was not synced, as a
+// disk may lose them. It is thread-safe.
 #ifndef TESTS_BASE_MEMORY_FS_H_
 #define TESTS_BASE_MEMORY_FS_H_
 

@@ -1,4 +1,4 @@
-// An environment with a file system of its own, in memory.
+// An environment with its own file system in memory.
 #ifndef RUNNEL_TESTS_SUPPORT_MEMORY_PLACE_H_
 #define RUNNEL_TESTS_SUPPORT_MEMORY_PLACE_H_
 

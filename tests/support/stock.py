@@ -1,7 +1,7 @@
 """Stock TensorFlow, for tests that compare with it or exchange files with it.
 
-Importing it takes longer than most programs run, so a test process imports it once, in a child that forks for each program (run),
-and what a program prints is recorded where it depends on nothing of ours (printed, recorded).
+Importing it takes longer than most programs run. So a test process imports it once, in a child that forks for each program (run), and
+records what a program prints if that does not depend on our code (printed, recorded).
 """
 
 import atexit

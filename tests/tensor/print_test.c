@@ -1,4 +1,5 @@
-// Values as text. Every expected line was recorded from TensorFlow 2.21 (SummarizeAttrValue).
+// Tensor values as text. Every expected line was recorded from TensorFlow 2.21
+// (SummarizeAttrValue).
 #include "tensor/print.h"
 
 #include <criterion/criterion.h>

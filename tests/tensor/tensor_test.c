@@ -1,4 +1,4 @@
-// Tensors and buffers: who owns the bytes, and when they are freed.
+// Tensors and buffers: ownership, and when memory is freed.
 #include "tensor/tensor.h"
 
 #include <criterion/criterion.h>

@@ -1,4 +1,4 @@
-// String elements: all four forms are read, two are written.
+// String elements: all four layouts are read, two are written.
 #include "tensor/tstring.h"
 
 #include <criterion/criterion.h>

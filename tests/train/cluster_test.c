@@ -1,5 +1,5 @@
-// Training on a cluster: where variables go, replicas that wait for each other, supervisors. The
-// servers are in this process, on loopback.
+// Training on a cluster: placement of variables, synchronous replicas, supervisors. The servers are
+// in this process, on loopback.
 #include <arpa/inet.h>
 #include <criterion/criterion.h>
 #include <math.h>

@@ -1,5 +1,5 @@
-// Conditionals and loops: values and gradients, as nodes and as functions, one within the other;
-// names and attributes.
+// Conditionals and loops: values and gradients, as nodes and as functions, nested; names and
+// attributes.
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdio.h>

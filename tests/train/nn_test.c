@@ -1,4 +1,4 @@
-// Losses, metrics, initialisers and samplers against what stock computes.
+// Losses, metrics, initializers and samplers, compared with recorded results of stock.
 #include <criterion/criterion.h>
 #include <math.h>
 #include <string.h>

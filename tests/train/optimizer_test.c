@@ -1,5 +1,5 @@
-// Every optimizer against stock's trajectories over 100 steps (optimizers.txt, recorded by
-// record_optimizers.py), on variables of both kinds; slots too, by their names.
+// Every optimizer compared with stock's values over 100 steps (optimizers.txt, recorded by
+// record_optimizers.py), on reference and resource variables; also the slots, by name.
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Records what stock TensorFlow computes for the pieces around an optimizer.
+"""Records stock TensorFlow's results for learning rates, clipping, averages, losses and metrics.
 
 usage: record_values.py > values.txt
 

@@ -1,5 +1,5 @@
-// Training logs: what the writer's functions and the ops that write put into event files, byte by
-// byte as stock TensorFlow writes it, and what happens when a log cannot be written.
+// Training logs: event files from the writer's functions and from summary ops, byte by byte as
+// stock TensorFlow writes them; and logs that cannot be written.
 #include <criterion/criterion.h>
 #include <dirent.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""TensorBoard's own reader takes the log that the main job leaves.
+"""Reads the log of the example digits with TensorBoard's reader.
 
 usage: tensorboard_test.py DIGITS RUNNEL FOLDER      ends with 77 where there is no TensorBoard
 """

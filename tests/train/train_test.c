@@ -1,4 +1,5 @@
-// Learning rates, clipping, moving averages and loss scaling, against what stock computes.
+// Learning rates, clipping, moving averages and loss scaling, compared with recorded results of
+// stock.
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdio.h>

@@ -1,4 +1,4 @@
-// What the tests of the training library share: a graph with a session, and values as doubles.
+// Helpers of the training library's tests: a graph with a session, and values as doubles.
 #ifndef RUNNEL_TESTS_TRAIN_UTIL_H_
 #define RUNNEL_TESTS_TRAIN_UTIL_H_
 

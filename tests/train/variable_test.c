@@ -1,4 +1,4 @@
-// Variables by name: scopes, reuse and its messages, collections, regularisers.
+// Variables by name: scopes, reuse and its messages, collections, regularizers.
 #include <criterion/criterion.h>
 #include <string.h>
 

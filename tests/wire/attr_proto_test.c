@@ -1,4 +1,4 @@
-// Attribute values to and from messages.
+// Conversion of attribute values to and from messages.
 #include "framework/attr_proto.h"
 
 #include "util.h"

@@ -1,4 +1,4 @@
-"""Proves proto/*.proto against stock TensorFlow's descriptors, by what the generated tables say.
+"""Compares proto/*.proto with stock TensorFlow's descriptors, using the generated tables.
 
     check_protos.py WIRE_TOOL
 

@@ -1,4 +1,4 @@
-// Decoding: every kind of field, and what is refused.
+// Decoding: every kind of field, and errors.
 #include "wire/decode.h"
 
 #include <stdio.h>

@@ -1,4 +1,4 @@
-// Encoding from structs and with the writer; decoding gives back what went in.
+// Encoding from structs and with the writer; decoding returns the same values.
 #include "wire/encode.h"
 
 #include "proto/config.pb.h"

@@ -1,5 +1,5 @@
-// Messages written by stock protobuf (cross_check.py --record): the same bytes come back from the
-// binary, and from the text.
+// Messages written by stock protobuf (cross_check.py --record): decoding and encoding gives the
+// same bytes, from binary and from text.
 #include <stdio.h>
 
 #include "proto/messages.pb.h"

@@ -1,5 +1,5 @@
 // Damaged messages: every truncation and many random changes of a graph, decoded as every message
-// type. Whatever comes out must encode, decode again and print, to the same bytes.
+// type. Every result must encode, decode again and print to the same bytes.
 #include "proto/messages.pb.h"
 #include "util.h"
 #include "wire/decode.h"

@@ -1,4 +1,5 @@
-// Tensors and shapes to and from messages. Expected values were read from stock TensorFlow.
+// Conversion of tensors and shapes to and from messages. Expected values were recorded from stock
+// TensorFlow.
 #include "tensor/tensor_proto.h"
 
 #include <stdio.h>

@@ -1,4 +1,4 @@
-// The text format, both ways.
+// The text format: printing and parsing.
 #include "wire/text.h"
 
 #include <locale.h>

@@ -2,8 +2,9 @@
 //
 //   b2b  binary to binary      b2s  the same with sorted maps      t2b  text to binary
 //   b2t  binary to text        b2l  binary to one line             m2b  multi-line text to binary
-//   list  (no MESSAGE) the rows of every table, one a line
-// Exit status 1 and the reason on stderr when the input is refused.
+//   list  (no MESSAGE) the rows of every table, one per line
+//
+// If the input is invalid, prints the reason to stderr and exits with 1.
 #include <stdio.h>
 
 #include "proto/messages.pb.h"

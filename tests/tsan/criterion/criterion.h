@@ -1,9 +1,9 @@
-// A stand-in for Criterion where the real one does not run: under the sanitizers, which its runner
-// crashes with or hides things from. Put this folder before the system's in the include path and
-// link stand_in.c instead of criterion; the tests stay as they are.
+// Replaces Criterion in sanitizer builds, because Criterion's runner crashes under sanitizers or
+// hides their reports. Put this folder before the system's in the include path, and link stand_in.c
+// instead of criterion; the tests do not change.
 //
-// As there, each test is a process of its own. With arguments, only tests whose "suite/name"
-// contains one of them run.
+// Like Criterion, it runs each test in a process of its own. With arguments, only tests whose
+// \"suite/name\" contains one of them run.
 #ifndef RUNNEL_TESTS_TSAN_CRITERION_H_
 #define RUNNEL_TESTS_TSAN_CRITERION_H_
 
