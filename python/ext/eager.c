@@ -100,15 +100,16 @@ static PyObject* tensor_copy_to(rnpy_eager_t* self, PyObject* name) {
 }
 
 static PyMethodDef tensor_methods[] = {
-    {"_dims", (PyCFunction)tensor_dims, METH_NOARGS, "The shape, a tuple."},
-    {"_value", (PyCFunction)tensor_value, METH_NOARGS, "The value, an array not to be changed."},
-    {"_copy_to", (PyCFunction)tensor_copy_to, METH_O, "A copy on a device."},
+    {"_dims", (PyCFunction)tensor_dims, METH_NOARGS, "Returns the shape, a tuple."},
+    {"_value", (PyCFunction)tensor_value, METH_NOARGS,
+     "Returns the value as an array that must not change."},
+    {"_copy_to", (PyCFunction)tensor_copy_to, METH_O, "Returns a copy on a device."},
     {NULL, NULL, 0, NULL},
 };
 
 static PyGetSetDef tensor_getset[] = {
-    {"device", (getter)tensor_device, NULL, "The device that made it.", NULL},
-    {"backing_device", (getter)tensor_device, NULL, "The device that holds it.", ""},
+    {"device", (getter)tensor_device, NULL, "The device of the op that computed it.", NULL},
+    {"backing_device", (getter)tensor_device, NULL, "The device whose memory holds it.", ""},
     {NULL, NULL, NULL, NULL, NULL},
 };
 
@@ -493,12 +494,13 @@ static PyObject* list_devices(PyObject* self, PyObject* unused) {
 }
 
 static PyMethodDef methods[] = {
-    {"eager_start", start, METH_VARARGS, "Makes the context."},
-    {"eager_constant", make_constant, METH_VARARGS, "An eager tensor of a value."},
-    {"eager_device", set_device, METH_O, "The device that ops ask for; returns the former."},
+    {"eager_start", start, METH_VARARGS, "Creates the eager context."},
+    {"eager_constant", make_constant, METH_VARARGS, "Returns an eager tensor of a value."},
+    {"eager_device", set_device, METH_O,
+     "Sets the device of this thread's ops. Returns the previous one."},
     {"eager_add_function", add_function, METH_O, "Adds a FunctionDef to the context."},
-    {"eager_clear_caches", clear_caches, METH_NOARGS, "Forgets kernels."},
-    {"eager_devices", list_devices, METH_NOARGS, "[(name, type)]."},
+    {"eager_clear_caches", clear_caches, METH_NOARGS, "Drops the cached kernels."},
+    {"eager_devices", list_devices, METH_NOARGS, "Returns [(name, type)] of the devices."},
     {NULL, NULL, 0, NULL},
 };
 

@@ -488,15 +488,15 @@ static PyObject* graph_count(rnpy_graph_t* self, void* unused) {
 
 static PyMethodDef graph_methods[] = {
     {"unique_name", (PyCFunction)(void (*)(void))graph_unique_name, METH_VARARGS | METH_KEYWORDS,
-     "unique_name(name, mark_as_used=True): a name that no operation or scope has yet."},
+     "unique_name(name, mark_as_used=True): returns a name that no operation or scope has."},
     {"get_operations", (PyCFunction)graph_operations, METH_NOARGS,
-     "All operations, in the order they were made."},
-    {"_find", (PyCFunction)graph_find, METH_O, "The operation of that name, or None."},
+     "Returns all operations in the order of creation."},
+    {"_find", (PyCFunction)graph_find, METH_O, "Returns the operation of that name, or None."},
     {NULL, NULL, 0, NULL},
 };
 
 static PyGetSetDef graph_getset[] = {
-    {"_last_id", (getter)graph_count, NULL, "How many operations there are.", NULL},
+    {"_last_id", (getter)graph_count, NULL, "The number of operations.", NULL},
     {NULL, NULL, NULL, NULL, NULL},
 };
 
@@ -699,26 +699,31 @@ static PyObject* operation_defined_at(rnpy_operation_t* self, void* unused) {
 }
 
 static PyMethodDef operation_methods[] = {
-    {"_node_def", (PyCFunction)operation_node_def, METH_NOARGS, "The bytes of its NodeDef."},
-    {"_get_attr", (PyCFunction)operation_get_attr, METH_O, "An attribute's value."},
-    {"_set_attr_bytes", (PyCFunction)operation_set_attr, METH_VARARGS, "From an AttrValue."},
+    {"_node_def", (PyCFunction)operation_node_def, METH_NOARGS,
+     "Returns the bytes of the NodeDef."},
+    {"_get_attr", (PyCFunction)operation_get_attr, METH_O, "Returns an attribute's value."},
+    {"_set_attr_bytes", (PyCFunction)operation_set_attr, METH_VARARGS,
+     "Sets an attribute to an AttrValue."},
     {"_clear_attr", (PyCFunction)operation_clear_attr, METH_O, "Removes an attribute."},
-    {"_set_device_string", (PyCFunction)operation_set_device, METH_O, "Asks for a device."},
-    {"_add_control_input", (PyCFunction)operation_add_control, METH_O, "Runs after that."},
+    {"_set_device_string", (PyCFunction)operation_set_device, METH_O, "Sets the requested device."},
+    {"_add_control_input", (PyCFunction)operation_add_control, METH_O,
+     "Makes it run after another one."},
     {"_remove_all_control_inputs", (PyCFunction)operation_remove_controls, METH_NOARGS, NULL},
     {"_update_input", (PyCFunction)operation_update_input, METH_VARARGS,
-     "_update_input(index, tensor): reads that from now on."},
+     "_update_input(index, tensor): replaces an input."},
     {NULL, NULL, 0, NULL},
 };
 
 static PyGetSetDef operation_getset[] = {
     {"name", (getter)operation_name, NULL, "The full name.", NULL},
     {"type", (getter)operation_type, NULL, "The op, such as \"MatMul\".", NULL},
-    {"device", (getter)operation_device, NULL, "The device asked for; \"\": none.", NULL},
-    {"outputs", (getter)operation_outputs, NULL, "The list of Tensors it makes.", NULL},
-    {"inputs", (getter)operation_inputs, NULL, "The Tensors it reads.", NULL},
-    {"control_inputs", (getter)operation_controls, NULL, "Operations it runs after.", NULL},
-    {"_control_outputs", (getter)operation_control_outputs, NULL, "Those after it.", NULL},
+    {"device", (getter)operation_device, NULL, "The requested device, or \"\".", NULL},
+    {"outputs", (getter)operation_outputs, NULL, "The list of output Tensors.", NULL},
+    {"inputs", (getter)operation_inputs, NULL, "The input Tensors.", NULL},
+    {"control_inputs", (getter)operation_controls, NULL, "The Operations that must run first.",
+     NULL},
+    {"_control_outputs", (getter)operation_control_outputs, NULL,
+     "The Operations that wait for it.", NULL},
     {"_defined_at", (getter)operation_defined_at, NULL, "(file, line, function) or None.", NULL},
     {NULL, NULL, NULL, NULL, NULL},
 };
@@ -881,10 +886,13 @@ static PyObject* tensor_constant(rnpy_tensor_t* self, PyObject* unused) {
 }
 
 static PyMethodDef tensor_methods[] = {
-    {"_dims", (PyCFunction)tensor_dims, METH_NOARGS, "The inferred shape, a tuple or None."},
-    {"_set_dims", (PyCFunction)tensor_set_dims, METH_O, "Narrows the inferred shape."},
-    {"consumers", (PyCFunction)tensor_consumers, METH_NOARGS, "The Operations that read it."},
-    {"_constant_value", (PyCFunction)tensor_constant, METH_NOARGS, "An array, or None."},
+    {"_dims", (PyCFunction)tensor_dims, METH_NOARGS,
+     "Returns the inferred shape, a tuple or None."},
+    {"_set_dims", (PyCFunction)tensor_set_dims, METH_O, "Refines the inferred shape."},
+    {"consumers", (PyCFunction)tensor_consumers, METH_NOARGS,
+     "Returns the Operations that read it."},
+    {"_constant_value", (PyCFunction)tensor_constant, METH_NOARGS,
+     "Returns the constant value or None."},
     {NULL, NULL, 0, NULL},
 };
 
@@ -896,8 +904,9 @@ static PyGetSetDef tensor_getset[] = {
 };
 
 static PyMemberDef tensor_members[] = {
-    {"op", T_OBJECT, offsetof(rnpy_tensor_t, op), READONLY, "The Operation that makes it."},
-    {"value_index", T_INT, offsetof(rnpy_tensor_t, index), READONLY, "Which output of it."},
+    {"op", T_OBJECT, offsetof(rnpy_tensor_t, op), READONLY, "The Operation that computes it."},
+    {"value_index", T_INT, offsetof(rnpy_tensor_t, index), READONLY,
+     "Its index among the outputs."},
     {"_dtype_number", T_INT, offsetof(rnpy_tensor_t, dtype), 0, "TF_DataType."},
     {NULL, 0, 0, 0, NULL},
 };

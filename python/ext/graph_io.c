@@ -305,8 +305,8 @@ static bool call_rule(rn_grad_t* g, const rule_t* rule) {
   if (!current || !PyObject_TypeCheck(current, rnpy.graph_type)) {
     PyErr_Clear();
     rn_grad_refuse(g, TF_UNIMPLEMENTED,
-                   "a gradient function in Python builds a graph, and a tape has none: "
-                   "tf.custom_gradient serves both");
+                   "a gradient function in Python builds a graph, which a tape does not have; use "
+                   "tf.custom_gradient, which works with both");
     return false;
   }
   rnpy_graph_t* graph = (rnpy_graph_t*)current;
@@ -318,7 +318,8 @@ static bool call_rule(rn_grad_t* g, const rule_t* rule) {
       walk ? PyObject_CallFunctionObjArgs(rule->function, op, list, walk, NULL) : NULL;
   if (walk) PyCapsule_SetName(walk, RULE " that is done");
   Py_XDECREF(walk);
-  PyObject* fast = answer ? PySequence_Fast(answer, "a gradient function returns a list") : NULL;
+  PyObject* fast =
+      answer ? PySequence_Fast(answer, "a gradient function must return a list") : NULL;
   int count = fast ? (int)PySequence_Fast_GET_SIZE(fast) : 0;
   if (fast && count != rn_grad_input_count(g))
     PyErr_Format(PyExc_ValueError,
@@ -463,14 +464,14 @@ static PyObject* add_function_def(PyObject* self, PyObject* args) {
 }
 
 PyMethodDef rnpy_graph_io_methods[] = {
-    {"to_graph_def", to_graph_def, METH_O, "The bytes of a graph's GraphDef."},
+    {"to_graph_def", to_graph_def, METH_O, "Returns the bytes of a graph's GraphDef."},
     {"import_graph_def", import_graph_def, METH_VARARGS, "Adds a GraphDef to a graph."},
-    {"gradients", gradients, METH_VARARGS, "The reverse walk."},
-    {"rule_read", rule_read, METH_VARARGS, "A tensor as a gradient rule reads it."},
-    {"rule_anchor", rule_anchor, METH_O, "What a gradient rule's constants wait for."},
-    {"register_gradient", register_gradient, METH_VARARGS, "A rule of the user's."},
-    {"define_function", define_function, METH_VARARGS, "A graph becomes another's function."},
-    {"functions_of", functions_of, METH_O, "The FunctionDefs of a graph."},
+    {"gradients", gradients, METH_VARARGS, "Builds the gradients of ys."},
+    {"rule_read", rule_read, METH_VARARGS, "Returns a tensor as a gradient rule reads it."},
+    {"rule_anchor", rule_anchor, METH_O, "Returns what a rule's constants wait for."},
+    {"register_gradient", register_gradient, METH_VARARGS, "Registers a gradient function."},
+    {"define_function", define_function, METH_VARARGS, "Makes a graph a function of another."},
+    {"functions_of", functions_of, METH_O, "Returns the FunctionDefs of a graph."},
     {"add_function_def", add_function_def, METH_VARARGS, "Adds a FunctionDef to a graph."},
     {NULL, NULL, 0, NULL},
 };

@@ -158,14 +158,15 @@ static PyObject* load_library(PyObject* self, PyObject* arg) {
 
 static PyMethodDef methods[] = {
     {"register", (PyCFunction)(void (*)(void))register_names, METH_VARARGS | METH_KEYWORDS,
-     "Tells this module what Python provides."},
-    {"register_dtype", register_dtype, METH_VARARGS, "The DType of a number."},
+     "Registers the classes and functions that Python provides."},
+    {"register_dtype", register_dtype, METH_VARARGS, "Registers the DType of a number."},
     {"set_current", set_current, METH_O,
-     "The graph that this thread builds in; None: eager; False: the default. Returns the former."},
-    {"current", get_current, METH_NOARGS, "The graph that this thread builds in; None: eager."},
-    {"op_list", op_list, METH_NOARGS, "All ops, an OpList."},
-    {"kernels_of", kernel_list, METH_O, "The kernels of an op, a KernelList."},
-    {"load_library", load_library, METH_O, "Loads a plug-in; its ops, an OpList."},
+     "Sets this thread's graph: None for eager execution, False for the default graph. Returns the "
+     "previous one."},
+    {"current", get_current, METH_NOARGS, "Returns this thread's graph; None in eager execution."},
+    {"op_list", op_list, METH_NOARGS, "Returns the OpList of all ops."},
+    {"kernels_of", kernel_list, METH_O, "Returns the KernelList of an op."},
+    {"load_library", load_library, METH_O, "Loads a plug-in. Returns the OpList of its ops."},
     {NULL, NULL, 0, NULL},
 };
 

@@ -64,15 +64,15 @@ static PyObject* function_flag(rnpy_function_t* self, void* unused) {
 
 static PyMethodDef function_methods[] = {
     {"_create", (PyCFunction)rnpy_graph_create, METH_VARARGS,
-     "_create(graph, flat_inputs, attrs, name): the Operation."},
+     "_create(graph, flat_inputs, attrs, name): creates an Operation."},
     {NULL, NULL, 0, NULL},
 };
 
 static PyGetSetDef function_getset[] = {
-    {"_params", (getter)function_params, NULL, "Names of the arguments, in order.", NULL},
+    {"_params", (getter)function_params, NULL, "The names of the arguments, in order.", NULL},
     {"__signature__", (getter)function_signature, NULL, NULL, NULL},
     {"__doc__", (getter)function_doc, NULL, NULL, NULL},
-    {"is_stateful", (getter)function_flag, NULL, "Whether running it twice matters.", NULL},
+    {"is_stateful", (getter)function_flag, NULL, "Whether the op has state or side effects.", NULL},
     {"__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict, NULL, NULL},
     {NULL, NULL, NULL, NULL, NULL},
 };
@@ -169,8 +169,8 @@ static PyObject* constant(PyObject* self, PyObject* args) {
 }
 
 static PyMethodDef methods[] = {
-    {"op_def", op_def, METH_O, "The OpDef of an op, or None."},
-    {"constant", constant, METH_VARARGS, "A Const node's output."},
+    {"op_def", op_def, METH_O, "Returns the OpDef of an op, or None."},
+    {"constant", constant, METH_VARARGS, "Creates a Const node. Returns its output."},
     {NULL, NULL, 0, NULL},
 };
 

@@ -130,8 +130,9 @@ static void compute(void* kernel, TF_OpKernelContext* ctx) {
   PyGILState_STATE state = PyGILState_Ensure();
   PyObject* function = PyDict_GetItemString(functions, call->token);
   if (!function) {
-    TF_SetStatus(status, TF_FAILED_PRECONDITION,
-                 "A function of py_func lives in the process that made it: there is none here");
+    TF_SetStatus(
+        status, TF_FAILED_PRECONDITION,
+        "A py_func function exists only in the process that created it, which is not this one");
   } else {
     Py_INCREF(function);
     PyObject* list = arguments(ctx, status);
@@ -173,6 +174,7 @@ static PyObject* register_function(PyObject* self, PyObject* args) {
 }
 
 PyMethodDef rnpy_py_func_methods[] = {
-    {"py_func_register", register_function, METH_VARARGS, "The function of a token; None: none."},
+    {"py_func_register", register_function, METH_VARARGS,
+     "Registers a token's function; None removes it."},
     {NULL, NULL, 0, NULL},
 };

@@ -41,6 +41,6 @@ static PyObject* masked_crc32c(PyObject* self, PyObject* arg) {
 }
 
 PyMethodDef rnpy_record_methods[] = {
-    {"masked_crc32c", masked_crc32c, METH_O, "The check sum of a record."},
+    {"masked_crc32c", masked_crc32c, METH_O, "Returns the checksum of a record."},
     {NULL, NULL, 0, NULL},
 };

@@ -336,7 +336,7 @@ static PyObject* session_run(rnpy_session_t* self, PyObject* const* args, Py_ssi
   PyObject* metadata = NULL;
   int ok = 0;
   for (; ok < 4; ++ok)
-    if (!(lists[ok] = PySequence_Fast(args[ok], "lists are wanted"))) break;
+    if (!(lists[ok] = PySequence_Fast(args[ok], "arguments must be lists"))) break;
   if (ok == 4 && step_fetches(self, &step, lists[0], lists[1]) == 0 &&
       step_feeds(self, &step, lists[2], lists[3]) == 0) {
     answer = step_run(self, &step, options, wants_metadata ? &metadata : NULL);

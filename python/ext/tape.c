@@ -171,10 +171,10 @@ static PyObject* tape_gradient(tape_t* self, PyObject* args) {
 }
 
 static PyMethodDef tape_methods[] = {
-    {"pause", (PyCFunction)tape_pause, METH_NOARGS, "Records nothing from now on."},
-    {"resume", (PyCFunction)tape_resume, METH_NOARGS, "Records again."},
+    {"pause", (PyCFunction)tape_pause, METH_NOARGS, "Stops recording."},
+    {"resume", (PyCFunction)tape_resume, METH_NOARGS, "Continues recording."},
     {"watch", (PyCFunction)tape_watch, METH_O, "Records what is computed from a tensor."},
-    {"gradient", (PyCFunction)tape_gradient, METH_VARARGS, "Gradients of targets by sources."},
+    {"gradient", (PyCFunction)tape_gradient, METH_VARARGS, "Computes gradients of targets."},
     {NULL, NULL, 0, NULL},
 };
 
@@ -196,7 +196,7 @@ static PyType_Spec tape_spec = {
 
 // The list that Python made of the gradients that arrived, as handles of the inputs' gradients.
 static void send_all(PyObject* answer, TFE_TensorHandle** out, int count) {
-  PyObject* list = PySequence_Fast(answer, "a gradient function returns a list");
+  PyObject* list = PySequence_Fast(answer, "a gradient function must return a list");
   if (list && PySequence_Fast_GET_SIZE(list) != count)
     PyErr_Format(PyExc_ValueError,
                  "The gradient function returned %zd gradients, but %d were expected",
@@ -263,7 +263,7 @@ static PyObject* record(PyObject* self, PyObject* args) {
 }
 
 static PyMethodDef methods[] = {
-    {"tape_record", record, METH_VARARGS, "A step with a gradient of its own."},
+    {"tape_record", record, METH_VARARGS, "Records results with their own gradient function."},
     {NULL, NULL, 0, NULL},
 };
 

@@ -739,8 +739,8 @@ static PyObject* tensor_from_proto(PyObject* self, PyObject* arg) {
 }
 
 static PyMethodDef methods[] = {
-    {"as_array", as_array, METH_VARARGS, "The array that a constant of this value holds."},
-    {"array_from_proto", tensor_from_proto, METH_O, "The array of a TensorProto's bytes."},
+    {"as_array", as_array, METH_VARARGS, "Returns the array that a constant of this value holds."},
+    {"array_from_proto", tensor_from_proto, METH_O, "Returns the array of a TensorProto's bytes."},
     {NULL, NULL, 0, NULL},
 };
 

@@ -59,7 +59,7 @@ def set_visible_devices(devices, device_type=None):
         if device not in known:
             raise ValueError("Unrecognized device: %r" % (device,))
     if device_type is not None and any(device.device_type != device_type for device in devices):
-        raise ValueError("Unrecognized device: %r is no %s" % (devices, device_type))
+        raise ValueError("Unrecognized device: %r are not all of type %s" % (devices, device_type))
     rest = [row for row in get_visible_devices() if device_type is not None and row.device_type != device_type]
     _state["visible"] = rest + devices
 

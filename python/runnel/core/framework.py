@@ -266,7 +266,7 @@ def _session_for(graph, session):
                              "session")
     if session.graph is not graph:
         raise ValueError("Cannot use the given session to evaluate the tensor or operation: it is "
-                         "of another graph than the session's")
+                         "in another graph than the session's")
     return session
 
 
