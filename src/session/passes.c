@@ -55,8 +55,9 @@ static rn_status_t sweep(const rn_planner_t* planner, rn_ir_t* ir) {
   { .name = #pass, .summary = text, .run = pass, .stage = stage_, .is_optimization = true }
 const rn_pass_t rn_passes[] = {
     {.name = "inline_calls",
-     .summary = "replaces calls by the bodies of their functions, and functional control flow by "
-                "Switch and Merge",
+     .summary =
+         "replaces calls with the bodies of their functions, and functional control flow with "
+         "Switch and Merge",
      .run = inline_calls,
      .stage = RN_IR_PRUNED,
      .adds_clients = true},
@@ -64,26 +65,26 @@ const rn_pass_t rn_passes[] = {
              "moves reads of variables that a loop does not change out of the loop"),
     OPTIMIZE(drop_control_edges, RN_IR_PRUNED,
              "drops control edges into pure nodes that order no side effect"),
-    OPTIMIZE(simplify, RN_IR_PRUNED, "removes identities and arithmetic without effect"),
+    OPTIMIZE(simplify, RN_IR_PRUNED, "removes identities and arithmetic that changes nothing"),
     OPTIMIZE(merge_equal_nodes, RN_IR_PRUNED, "computes common subexpressions once"),
-    OPTIMIZE(fold_constants, RN_IR_PRUNED, "computes what depends on constants only"),
-    OPTIMIZE(simplify, RN_IR_PRUNED, "once more, with the shapes that are known now"),
-    OPTIMIZE(sweep, RN_IR_PRUNED, "removes nodes that nothing needs any more"),
-    ALWAYS(place, RN_IR_PLACED, "gives every node a device and a kernel"),
+    OPTIMIZE(fold_constants, RN_IR_PRUNED, "computes what depends only on constants"),
+    OPTIMIZE(simplify, RN_IR_PRUNED, "again, with the shapes that are known now"),
+    OPTIMIZE(sweep, RN_IR_PRUNED, "removes nodes that are no longer needed"),
+    ALWAYS(place, RN_IR_PLACED, "assigns a device and a kernel to every node"),
     OPTIMIZE(sum_matmuls, RN_IR_PLACED,
-             "makes one node of matrix products that are only summed or applied"),
+             "computes sums of matmuls, and gradient descent with them, in one node"),
     OPTIMIZE(sum_loop_matmuls, RN_IR_PLACED,
-             "adds the products that a loop sums up several at a time"),
+             "adds several of the matmuls that a loop accumulates at a time"),
     OPTIMIZE(slice_matmul_columns, RN_IR_PLACED,
-             "computes only those columns of a matrix product that are read"),
+             "computes only the columns of a matmul that are read"),
     OPTIMIZE(hoist_rnn_inputs, RN_IR_PLACED,
-             "computes the input's part of an unrolled RNN's products for all steps at once"),
+             "computes the input part of an unrolled RNN's matmuls for all time steps at once"),
     OPTIMIZE(pack_matmul_weights, RN_IR_PLACED,
-             "packs a matrix once that several products multiply by"),
+             "packs a matrix once if it is the right operand of several matmuls"),
     OPTIMIZE(fuse_conv, RN_IR_PLACED,
-             "makes one node of a convolution and its bias, activation, batch norm or shortcut"),
-    OPTIMIZE(fuse_elementwise, RN_IR_PLACED, "makes one node of a chain of elementwise nodes"),
-    ALWAYS(partition, RN_IR_PARTITIONED, "puts a Send and a Recv on edges between devices"),
+             "fuses a convolution with its bias, activation, batch norm or shortcut"),
+    OPTIMIZE(fuse_elementwise, RN_IR_PLACED, "fuses chains of elementwise nodes"),
+    ALWAYS(partition, RN_IR_PARTITIONED, "adds a Send and a Recv to edges between devices"),
 };
 const int rn_pass_count = sizeof rn_passes / sizeof *rn_passes;
 
