@@ -37,6 +37,45 @@ static rn_status_t check_overrun(const rn_shape_ctx_t* ctx) {
       ctx->op->name, ctx->overrun_kind, ctx->overrun_index, ctx->input_count, ctx->output_count);
 }
 
+rn_status_t rn_partial_of_tensor(rn_arena_t* arena, const rn_tensor_t* value, rn_partial_t* out) {
+  // Longer tensors are data, not sizes.
+  if (!rn_tensor_has_ints(value) || value->rank > 1 || value->count > RN_MAX_RANK ||
+      (value->count && !value->data)) {
+    return RN_OK;
+  }
+  int64_t* values = NULL;
+  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(arena, (size_t)value->count, &values));
+  for (int64_t i = 0; i < value->count; i++) values[i] = rn_tensor_int(value, i);
+  *out = (rn_partial_t){true, value->rank == 0, (int32_t)value->count, values};
+  return RN_OK;
+}
+
+rn_status_t rn_shape_arrays_init(rn_arena_t* arena, int32_t input_count, int32_t output_count,
+                                 rn_shape_arrays_t* out) {
+  size_t inputs = (size_t)input_count, outputs = (size_t)output_count;
+  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(arena, inputs, &out->inputs));
+  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(arena, inputs, &out->types));
+  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(arena, inputs, &out->values));
+  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(arena, inputs, &out->partials));
+  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(arena, inputs, &out->handles));
+  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(arena, outputs, &out->outputs));
+  return RN_ARENA_ARRAY(arena, outputs, &out->output_handles);
+}
+
+void rn_shape_set_arrays(rn_shape_ctx_t* ctx, const rn_shape_arrays_t* arrays) {
+  ctx->inputs = arrays->inputs;
+  ctx->input_types = arrays->types;
+  ctx->input_values = arrays->values;
+  ctx->input_partials = arrays->partials;
+  ctx->input_handles = arrays->handles;
+  ctx->outputs = arrays->outputs;
+  ctx->output_handles = arrays->output_handles;
+  for (int32_t i = 0; i < ctx->output_count; i++) {
+    ctx->outputs[i] = RN_SHAPE_UNKNOWN;
+    ctx->output_handles[i] = (rn_handle_data_t){0};
+  }
+}
+
 rn_status_t rn_shape_infer(rn_shape_ctx_t* ctx) {
   RN_RETURN_IF_ERROR(ctx->op->shape(ctx));
   return check_overrun(ctx);

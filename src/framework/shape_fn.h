@@ -22,6 +22,19 @@ typedef struct rn_partial_t {
 } rn_partial_t;
 #define RN_UNKNOWN_VALUE INT64_MIN
 
+static inline bool rn_tensor_has_ints(const rn_tensor_t* value) {
+  return value->dtype == RN_INT32 || value->dtype == RN_INT64;
+}
+// Element |i| of |value|, an int32 or int64 tensor.
+static inline int64_t rn_tensor_int(const rn_tensor_t* value, int64_t i) {
+  return value->dtype == RN_INT32 ? RN_DATA(value, const int32_t)[i]
+                                  : RN_DATA(value, const int64_t)[i];
+}
+// Sets |*out| to the value of a small integer tensor, copied into |arena|; leaves it alone if
+// |value| is another tensor.
+RN_MUST_USE rn_status_t rn_partial_of_tensor(rn_arena_t* arena, const rn_tensor_t* value,
+                                             rn_partial_t* out);
+
 // What is known of the resource behind a handle.
 typedef struct rn_handle_data_t {
   bool is_set;
@@ -67,6 +80,22 @@ struct rn_shape_ctx_t {
   rn_shape_t spare_output;  // stands in for outputs that do not exist
   rn_handle_data_t spare_handle;
 };
+
+// The arrays of a context, which whoever calls a shape function fills in.
+typedef struct rn_shape_arrays_t {
+  rn_shape_t* inputs;
+  rn_dtype_t* types;
+  const rn_tensor_t** values;
+  rn_partial_t* partials;
+  rn_handle_data_t* handles;
+  rn_shape_t* outputs;
+  rn_handle_data_t* output_handles;
+} rn_shape_arrays_t;
+// Allocates zeroed arrays for a node with so many inputs and outputs.
+RN_MUST_USE rn_status_t rn_shape_arrays_init(rn_arena_t* arena, int32_t input_count,
+                                             int32_t output_count, rn_shape_arrays_t* out);
+// Points |ctx|, whose counts are set, to |arrays|; nothing is known of its outputs.
+void rn_shape_set_arrays(rn_shape_ctx_t* ctx, const rn_shape_arrays_t* arrays);
 
 // Runs the op's shape function. INVALID_ARGUMENT if it fails, or if it accessed an input or output
 // that the node does not have, since attributes from a file may be inconsistent.

@@ -30,32 +30,6 @@ static const rn_tensor_t* known_value(rn_edge_t edge) {
   return NULL;
 }
 
-// The value of a small integer constant, as a partial.
-static rn_status_t partial_of_constant(rn_node_t* node, rn_partial_t* out) {
-  const rn_tensor_t* value = constant_value(node);
-  *out = (rn_partial_t){0};
-  if (!value || value->rank > 1 || value->count > RN_MAX_RANK) return RN_OK;
-  if (value->dtype != RN_INT32 && value->dtype != RN_INT64) return RN_OK;
-  int64_t* values = NULL;
-  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&node->graph->arena, (size_t)value->count, &values));
-  for (int64_t i = 0; i < value->count; i++) {
-    values[i] = value->dtype == RN_INT32 ? RN_DATA(value, int32_t)[i] : RN_DATA(value, int64_t)[i];
-  }
-  *out = (rn_partial_t){true, value->rank == 0, (int32_t)value->count, values};
-  return RN_OK;
-}
-
-// The arrays of a shape context.
-typedef struct context_arrays_t {
-  rn_shape_t* shapes;
-  rn_dtype_t* types;
-  const rn_tensor_t** values;
-  rn_partial_t* partials;
-  rn_handle_data_t* handles;
-  rn_shape_t* out_shapes;
-  rn_handle_data_t* out_handles;
-} context_arrays_t;
-
 typedef struct few_arrays_t {
   rn_shape_t shapes[FEW];
   rn_dtype_t types[FEW];
@@ -66,31 +40,19 @@ typedef struct few_arrays_t {
   rn_handle_data_t out_handles[FEW];
 } few_arrays_t;
 
-static rn_status_t allocate_arrays(rn_arena_t* scratch, const rn_node_t* node,
-                                   context_arrays_t* out) {
-  size_t inputs = (size_t)node->input_count, outputs = (size_t)node->output_count;
-  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(scratch, inputs, &out->shapes));
-  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(scratch, inputs, &out->types));
-  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(scratch, inputs, &out->values));
-  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(scratch, inputs, &out->partials));
-  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(scratch, inputs, &out->handles));
-  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(scratch, outputs, &out->out_shapes));
-  return RN_ARENA_ARRAY(scratch, outputs, &out->out_handles);
-}
-
-static void gather_inputs(const rn_node_t* node, context_arrays_t* arrays) {
+static void gather_inputs(const rn_node_t* node, rn_shape_arrays_t* arrays) {
   for (int i = 0; i < node->input_count; i++) {
     rn_edge_t edge = node->inputs[i];
     arrays->values[i] = NULL;
     arrays->partials[i] = (rn_partial_t){0};
     if (!edge.node) {  // a loop's back edge that is not linked yet: nothing is known
-      arrays->shapes[i] = RN_SHAPE_UNKNOWN;
+      arrays->inputs[i] = RN_SHAPE_UNKNOWN;
       arrays->types[i] = RN_INVALID;
       arrays->handles[i] = (rn_handle_data_t){0};
       continue;
     }
     const rn_output_t* output = &edge.node->outputs[edge.index];
-    arrays->shapes[i] = output->shape;
+    arrays->inputs[i] = output->shape;
     arrays->types[i] = output->dtype;
     arrays->handles[i] = output->handle;
     if (edge.index != 0) continue;
@@ -100,18 +62,16 @@ static void gather_inputs(const rn_node_t* node, context_arrays_t* arrays) {
   }
 }
 
-static rn_status_t keep_outputs(rn_node_t* node, const rn_shape_ctx_t* ctx) {
+static void keep_outputs(rn_node_t* node, const rn_shape_ctx_t* ctx) {
   for (int i = 0; i < node->output_count; i++) {
     node->outputs[i].shape = ctx->outputs[i];
     node->outputs[i].handle = ctx->output_handles[i];
   }
   node->partial = ctx->output_partial;
-  if (node->partial.is_known || node->output_count == 0) return RN_OK;
-  if (node->op->role == RN_ROLE_CONSTANT) return partial_of_constant(node, &node->partial);
-  if (node->op->role == RN_ROLE_IDENTITY && node->input_count > 0) {
+  if (!node->partial.is_known && node->op->role == RN_ROLE_IDENTITY && node->output_count > 0 &&
+      node->input_count > 0) {
     node->partial = ctx->input_partials[0];
   }
-  return RN_OK;
 }
 
 static void print_input_shapes(rn_strbuf_t* text, const rn_shape_ctx_t* ctx) {
@@ -190,49 +150,40 @@ static bool has_placeholder(const rn_node_t* node) {
 }
 
 // Makes a context with the inputs in |arrays| and unknown outputs.
-static rn_shape_ctx_t make_context(const rn_node_t* node, const context_arrays_t* arrays,
+static rn_shape_ctx_t make_context(const rn_node_t* node, const rn_shape_arrays_t* arrays,
                                    rn_shape_asked_t* asked) {
-  for (int i = 0; i < node->output_count; i++) {
-    arrays->out_shapes[i] = RN_SHAPE_UNKNOWN;
-    arrays->out_handles[i] = (rn_handle_data_t){0};
-  }
-  return (rn_shape_ctx_t){
+  rn_shape_ctx_t ctx = {
       .op = node->op,
       .attrs = node->attrs,
       .arena = &node->graph->arena,
       .graph_version = node->graph->producer,
       .input_count = node->input_count,
-      .inputs = arrays->shapes,
-      .input_types = arrays->types,
-      .input_values = arrays->values,
-      .input_partials = arrays->partials,
-      .input_handles = arrays->handles,
       .output_count = node->output_count,
-      .outputs = arrays->out_shapes,
-      .output_handles = arrays->out_handles,
       .asked = asked,
   };
+  rn_shape_set_arrays(&ctx, arrays);
+  return ctx;
 }
 
 // Infers the shapes of |node| as if nothing were known of its inputs. False if its shape function
 // fails even then, for instance because of invalid attributes: kernels rely on that check.
-static bool keep_misfit(rn_node_t* node, context_arrays_t* arrays) {
+static bool keep_misfit(rn_node_t* node, rn_shape_arrays_t* arrays) {
   rn_shape_asked_t asked = {0};
   for (int i = 0; i < node->input_count; i++) {
-    arrays->shapes[i] = RN_SHAPE_UNKNOWN;
+    arrays->inputs[i] = RN_SHAPE_UNKNOWN;
     arrays->values[i] = NULL;
     arrays->partials[i] = (rn_partial_t){0};
     arrays->handles[i] = (rn_handle_data_t){0};
   }
   rn_shape_ctx_t ctx = make_context(node, arrays, &asked);
   rn_status_t status = rn_shape_infer(&ctx);
-  if (rn_ok(status)) status = keep_outputs(node, &ctx);
   bool is_kept = rn_ok(status);
+  if (is_kept) keep_outputs(node, &ctx);
   rn_status_free(status);
   return is_kept;
 }
 
-static rn_status_t infer(rn_node_t* node, context_arrays_t* arrays) {
+static rn_status_t infer(rn_node_t* node, rn_shape_arrays_t* arrays) {
   if (node->op->shape == rn_shape_fn_missing && !node->graph->allows_shapeless) {
     return rn_invalid_argument(
         "No shape inference function exists for op '%s', did you forget to define it?",
@@ -242,7 +193,10 @@ static rn_status_t infer(rn_node_t* node, context_arrays_t* arrays) {
   rn_shape_asked_t asked = {0};
   rn_shape_ctx_t ctx = make_context(node, arrays, &asked);
   rn_status_t status = has_placeholder(node) ? RN_OK : rn_shape_infer(&ctx);
-  if (rn_ok(status)) return keep_outputs(node, &ctx);
+  if (rn_ok(status)) {
+    keep_outputs(node, &ctx);
+    return RN_OK;
+  }
   if (rn_status_code(status) == RN_CODE_RESOURCE_EXHAUSTED) return status;
   status = explain(status, node, &ctx);
   if (!node->graph->keeps_misfits || !keep_misfit(node, arrays)) return status;
@@ -253,14 +207,15 @@ static rn_status_t infer(rn_node_t* node, context_arrays_t* arrays) {
 rn_status_t rn_node_infer_locked(rn_node_t* node) {
   if (node->input_count <= FEW && node->output_count <= FEW) {
     few_arrays_t few;
-    context_arrays_t arrays = {few.shapes,  few.types,      few.values,     few.partials,
-                               few.handles, few.out_shapes, few.out_handles};
+    rn_shape_arrays_t arrays = {few.shapes,  few.types,      few.values,     few.partials,
+                                few.handles, few.out_shapes, few.out_handles};
     return infer(node, &arrays);
   }
   rn_arena_t scratch;
   rn_arena_init(&scratch, node->graph->allocator);
-  context_arrays_t arrays;
-  rn_status_t status = allocate_arrays(&scratch, node, &arrays);
+  rn_shape_arrays_t arrays;
+  rn_status_t status =
+      rn_shape_arrays_init(&scratch, node->input_count, node->output_count, &arrays);
   if (rn_ok(status)) status = infer(node, &arrays);
   rn_arena_clear(&scratch);
   return status;

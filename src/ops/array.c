@@ -1,19 +1,6 @@
 // Shape functions of constants, placeholders, shape arithmetic and reshapes.
 #include "ops/shapes.h"
 
-// The values of a small integer tensor as a partial value.
-static rn_status_t partial_of_tensor(rn_shape_ctx_t* ctx, const rn_tensor_t* tensor) {
-  bool is_int = tensor->dtype == RN_INT32 || tensor->dtype == RN_INT64;
-  // Longer tensors are data, not sizes.
-  if (!is_int || tensor->rank > 1 || tensor->count > RN_MAX_RANK || !tensor->data) return RN_OK;
-  int64_t values[RN_MAX_RANK];
-  for (int64_t i = 0; i < tensor->count; i++) {
-    values[i] =
-        tensor->dtype == RN_INT32 ? RN_DATA(tensor, int32_t)[i] : RN_DATA(tensor, int64_t)[i];
-  }
-  return rn_shape_set_partial(ctx, tensor->rank == 0, (int)tensor->count, values);
-}
-
 rn_status_t rn_shape_fn_const(rn_shape_ctx_t* ctx) {
   const rn_tensor_t* value = rn_shape_attr(ctx, "value")->tensor;
   if (!value) return RN_OK;
@@ -24,7 +11,7 @@ rn_status_t rn_shape_fn_const(rn_shape_ctx_t* ctx) {
     }
   }
   RN_TRY(rn_shape_make(ctx, shape.rank, shape.dims, rn_shape_out(ctx, 0)));
-  return partial_of_tensor(ctx, value);
+  return rn_partial_of_tensor(ctx->arena, value, &ctx->output_partial);
 }
 
 rn_status_t rn_shape_fn_immutable_const(rn_shape_ctx_t* ctx) {

@@ -222,12 +222,6 @@ rn_status_t rn_shape_fn_strided_slice_grad(rn_shape_ctx_t* ctx) {
 
 // Paddings.
 
-// Element |i| of a matrix of paddings.
-static int64_t padding_at(const rn_tensor_t* paddings, int64_t i) {
-  return paddings->dtype == RN_INT32 ? RN_DATA(paddings, int32_t)[i]
-                                     : RN_DATA(paddings, int64_t)[i];
-}
-
 static rn_status_t pad(rn_shape_ctx_t* ctx, bool removes) {
   rn_shape_t in = rn_shape_in(ctx, 0), paddings;
   int64_t unused;
@@ -247,7 +241,7 @@ static rn_status_t pad(rn_shape_ctx_t* ctx, bool removes) {
   }
   int64_t dims[RN_MAX_RANK];
   for (int i = 0; i < in.rank; i++) {
-    int64_t before = padding_at(values, 2 * i), after = padding_at(values, 2 * i + 1), sum;
+    int64_t before = rn_tensor_int(values, 2 * i), after = rn_tensor_int(values, 2 * i + 1), sum;
     if (before < 0 || after < 0) return rn_invalid_argument("Paddings must be non-negative");
     RN_TRY(rn_ops_add(before, after, &sum));
     if (!removes) {

@@ -1,10 +1,6 @@
 // Shape functions of SpaceToBatch, SpaceToDepth and their inverses.
 #include "ops/shapes.h"
 
-static int64_t element(const rn_tensor_t* tensor, int64_t i) {
-  return tensor->dtype == RN_INT32 ? RN_DATA(tensor, int32_t)[i] : RN_DATA(tensor, int64_t)[i];
-}
-
 // Computes one spatial axis: padded and split into blocks, or joined and cropped.
 static rn_status_t space_axis(bool to_batch, int64_t dim, int64_t block, const rn_tensor_t* margins,
                               int axis, int64_t* out) {
@@ -13,8 +9,8 @@ static rn_status_t space_axis(bool to_batch, int64_t dim, int64_t block, const r
   }
   int64_t before = 0, after = 0, sum = RN_UNKNOWN;
   if (margins) {
-    before = element(margins, 2 * axis);
-    after = element(margins, 2 * axis + 1);
+    before = rn_tensor_int(margins, 2 * axis);
+    after = rn_tensor_int(margins, 2 * axis + 1);
     if (before < 0 || after < 0) {
       return rn_invalid_argument("%s cannot be negative", to_batch ? "paddings" : "crops");
     }

@@ -14,19 +14,6 @@ typedef struct shapes_t {
   bool* is_assumed;
 } shapes_t;
 
-// The value of a small integer constant, as a partial.
-static rn_status_t constant_partial(rn_ir_t* ir, const rn_tensor_t* value, rn_partial_t* out) {
-  if (value->rank > 1 || value->count > RN_MAX_RANK ||
-      (value->dtype != RN_INT32 && value->dtype != RN_INT64))
-    return RN_OK;
-  int64_t* values = NULL;
-  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&ir->arena, (size_t)value->count, &values));
-  for (int64_t i = 0; i < value->count; ++i)
-    values[i] = value->dtype == RN_INT32 ? RN_DATA(value, int32_t)[i] : RN_DATA(value, int64_t)[i];
-  *out = (rn_partial_t){true, value->rank == 0, (int32_t)value->count, values};
-  return RN_OK;
-}
-
 // The more specific of two shapes that both hold.
 static rn_shape_t better(rn_shape_t known, rn_shape_t found) {
   if (!rn_shape_has_rank(found) || rn_shape_is_full(known)) return known;
@@ -64,69 +51,59 @@ static rn_shape_t what_comes_round(const shapes_t* s, const rn_ir_node_t* merge)
   return RN_SHAPE_UNKNOWN;
 }
 
-static rn_status_t gather(shapes_t* s, const rn_ir_node_t* node, rn_shape_t* shapes,
-                          rn_dtype_t* types, const rn_tensor_t** values, rn_partial_t* partials,
-                          rn_handle_data_t* handles) {
+rn_status_t rn_ir_shape_ctx(const rn_ir_t* ir, const rn_ir_node_t* node, rn_arena_t* arena,
+                            rn_shape_arrays_t* arrays, rn_shape_ctx_t* out) {
+  RN_RETURN_IF_ERROR(rn_shape_arrays_init(arena, node->input_count, node->output_count, arrays));
   for (int32_t i = 0; i < node->input_count; ++i) {
     rn_ir_edge_t edge = node->inputs[i];
-    const rn_ir_node_t* source = &s->ir->nodes.items[edge.node];
-    shapes[i] = source->shapes[edge.output];
-    if (s->known && is_back_edge(s->ir, node, i)) shapes[i] = what_comes_round(s, node);
-    types[i] = source->types[edge.output];
-    if (edge.output == 0) {
-      values[i] = source->constant;
-      partials[i] = s->partials[edge.node];
-    }
-    if (s->handles[edge.node]) handles[i] = s->handles[edge.node][edge.output];
+    const rn_ir_node_t* source = rn_ir_node(ir, edge.node);
+    arrays->inputs[i] = source->shapes[edge.output];
+    arrays->types[i] = source->types[edge.output];
+    if (edge.output == 0) arrays->values[i] = source->constant;
   }
+  *out = (rn_shape_ctx_t){.op = node->op,
+                          .attrs = node->attrs,
+                          .arena = arena,
+                          .graph_version = ir->producer,
+                          .input_count = node->input_count,
+                          .output_count = node->output_count};
+  rn_shape_set_arrays(out, arrays);
   return RN_OK;
+}
+
+// Adds what this pass knows of the inputs besides their nodes.
+static void gather(const shapes_t* s, const rn_ir_node_t* node, rn_shape_arrays_t* arrays) {
+  for (int32_t i = 0; i < node->input_count; ++i) {
+    rn_ir_edge_t edge = node->inputs[i];
+    if (s->known && is_back_edge(s->ir, node, i)) arrays->inputs[i] = what_comes_round(s, node);
+    if (edge.output == 0) arrays->partials[i] = s->partials[edge.node];
+    if (s->handles[edge.node]) arrays->handles[i] = s->handles[edge.node][edge.output];
+  }
 }
 
 static rn_status_t infer_node(shapes_t* s, int32_t index) {
   rn_ir_t* ir = s->ir;
   rn_ir_node_t* node = &ir->nodes.items[index];
-  if (node->constant) return constant_partial(ir, node->constant, &s->partials[index]);
+  if (node->constant) return rn_partial_of_tensor(&ir->arena, node->constant, &s->partials[index]);
   if (node->feed >= 0 || node->output_count == 0) return RN_OK;
-  size_t inputs = (size_t)node->input_count, outputs = (size_t)node->output_count;
-  rn_shape_t *shapes = NULL, *out_shapes = NULL;
-  rn_dtype_t* types = NULL;
-  const rn_tensor_t** values = NULL;
-  rn_partial_t* partials = NULL;
-  rn_handle_data_t* handles = NULL;
-  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&ir->arena, inputs, &shapes));
-  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&ir->arena, inputs, &types));
-  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&ir->arena, inputs, &values));
-  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&ir->arena, inputs, &partials));
-  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&ir->arena, inputs, &handles));
-  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&ir->arena, outputs, &out_shapes));
-  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&ir->arena, outputs, &s->handles[index]));
-  RN_RETURN_IF_ERROR(gather(s, node, shapes, types, values, partials, handles));
-  for (size_t i = 0; i < outputs; ++i) out_shapes[i] = RN_SHAPE_UNKNOWN;
-  rn_shape_ctx_t ctx = {.op = node->op,
-                        .attrs = node->attrs,
-                        .arena = &ir->arena,
-                        .graph_version = ir->producer,
-                        .input_count = node->input_count,
-                        .inputs = shapes,
-                        .input_types = types,
-                        .input_values = values,
-                        .input_partials = partials,
-                        .input_handles = handles,
-                        .output_count = node->output_count,
-                        .outputs = out_shapes,
-                        .output_handles = s->handles[index]};
+  rn_shape_arrays_t arrays;
+  rn_shape_ctx_t ctx;
+  RN_RETURN_IF_ERROR(rn_ir_shape_ctx(ir, node, &ir->arena, &arrays, &ctx));
+  s->handles[index] = arrays.output_handles;
+  gather(s, node, &arrays);
   rn_status_t status = rn_shape_infer(&ctx);
   // An Enter's shape function cannot know later iterations; here the Merge accounts for them.
-  if (s->known && node->op->role == RN_ROLE_ENTER) out_shapes[0] = shapes[0];
+  if (s->known && node->op->role == RN_ROLE_ENTER) arrays.outputs[0] = arrays.inputs[0];
   if (!rn_ok(status)) {  // the kernel reports impossible shapes when it runs
     rn_status_free(status);
     return RN_OK;
   }
-  RN_RETURN_IF_ERROR(rn_ir_infer_call(ir, node, shapes, out_shapes));
-  for (size_t i = 0; i < outputs; ++i) node->shapes[i] = better(node->shapes[i], out_shapes[i]);
+  RN_RETURN_IF_ERROR(rn_ir_infer_call(ir, node, arrays.inputs, arrays.outputs));
+  for (int32_t i = 0; i < node->output_count; ++i)
+    node->shapes[i] = better(node->shapes[i], arrays.outputs[i]);
   s->partials[index] = ctx.output_partial;
   if (!ctx.output_partial.is_known && node->op->role == RN_ROLE_IDENTITY)
-    s->partials[index] = partials[0];
+    s->partials[index] = arrays.partials[0];
   return RN_OK;
 }
 

@@ -242,6 +242,12 @@ RN_MUST_USE rn_status_t rn_pass_fold_batch_norms(rn_ir_t* ir);
 // leaves the others alone.
 RN_MUST_USE rn_status_t rn_ir_infer_call(rn_ir_t* ir, const rn_ir_node_t* node,
                                          const rn_shape_t* inputs, rn_shape_t* shapes);
+// Makes a context for |node|'s shape function, with shapes, types and constant values of the
+// inputs; nothing is known of partial values and handles. |arrays|, in |arena|, are those of the
+// context.
+RN_MUST_USE rn_status_t rn_ir_shape_ctx(const rn_ir_t* ir, const rn_ir_node_t* node,
+                                        rn_arena_t* arena, rn_shape_arrays_t* arrays,
+                                        rn_shape_ctx_t* out);
 // Runs shape inference over the IR again with the current feeds and constants.
 RN_MUST_USE rn_status_t rn_pass_infer_shapes(rn_ir_t* ir);
 // Sets the shapes of the feeds, one per feed (NULL if none is known), and runs shape inference

@@ -104,41 +104,12 @@ static rn_status_t shape_error(step_verify_t* v, const rn_ir_node_t* node, size_
 // if |with_values|; NULL if it fails.
 static rn_status_t infer(step_verify_t* v, const rn_ir_node_t* node, bool with_values,
                          rn_shape_t** out) {
-  rn_shape_t* inputs = NULL;
-  rn_dtype_t* types = NULL;
-  const rn_tensor_t** values = NULL;
-  rn_partial_t* partials = NULL;
-  rn_handle_data_t *in_handles = NULL, *out_handles = NULL;
-  size_t in = (size_t)node->input_count, count = (size_t)node->output_count;
-  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&v->scratch, in, &inputs));
-  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&v->scratch, in, &types));
-  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&v->scratch, in, &values));
-  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&v->scratch, in, &partials));
-  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&v->scratch, in, &in_handles));
-  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&v->scratch, count, &out_handles));
-  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&v->scratch, count, out));
-  for (size_t i = 0; i < in; ++i) {
-    const rn_ir_node_t* source = rn_ir_node(v->ir, node->inputs[i].node);
-    inputs[i] = source->shapes[node->inputs[i].output];
-    types[i] = source->types[node->inputs[i].output];
-    if (with_values && node->inputs[i].output == 0) values[i] = source->constant;
-  }
-  for (size_t i = 0; i < count; ++i) (*out)[i] = RN_SHAPE_UNKNOWN;
-  rn_shape_ctx_t ctx = {.op = node->op,
-                        .attrs = node->attrs,
-                        .arena = &v->scratch,
-                        .graph_version = v->ir->producer,
-                        .input_count = node->input_count,
-                        .inputs = inputs,
-                        .input_types = types,
-                        .input_values = values,
-                        .input_partials = partials,
-                        .input_handles = in_handles,
-                        .output_count = node->output_count,
-                        .outputs = *out,
-                        .output_handles = out_handles};
+  rn_shape_arrays_t arrays;
+  rn_shape_ctx_t ctx;
+  RN_RETURN_IF_ERROR(rn_ir_shape_ctx(v->ir, node, &v->scratch, &arrays, &ctx));
+  for (int32_t i = 0; !with_values && i < node->input_count; ++i) arrays.values[i] = NULL;
   rn_status_t status = rn_shape_infer(&ctx);
-  if (!rn_ok(status)) *out = NULL;
+  *out = rn_ok(status) ? arrays.outputs : NULL;
   rn_status_free(status);
   return RN_OK;
 }
