@@ -6,7 +6,7 @@
 // it is combined with a tensor of its shape, that number takes its place.
 #include "base/denormals.h"
 #include "exec/kernel_init.h"
-#include "framework/internal_ops.h"
+#include "step/make.h"
 
 // A result may always be this large; and this large if it depends on little and its size was
 // unknown.
@@ -130,23 +130,7 @@ static rn_status_t become_constant(const fold_t* fold, int32_t index, const rn_t
     for (int32_t k = 0; k < source->control_count; ++k)
       RN_RETURN_IF_ERROR(rn_ir_add_control(fold->ir, index, source->controls[k]));
   }
-  const rn_op_def_t* op = rn_op_constant();
-  rn_attr_value_t* attrs = NULL;
-  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&fold->ir->arena, (size_t)op->attr_count, &attrs));
-  for (int a = 0; a < op->attr_count; ++a) {
-    attrs[a].kind = op->attrs[a].kind;
-    if (attrs[a].kind == RN_ATTR_TYPE) attrs[a].type = value->dtype;
-    if (attrs[a].kind == RN_ATTR_TENSOR) attrs[a].tensor = value;
-  }
-  rn_ir_node_t* node = rn_ir_node(fold->ir, index);
-  node->op = op;
-  node->attrs = attrs;
-  node->constant = value;
-  RN_RETURN_IF_ERROR(RN_ARENA_NEW(&fold->ir->arena, &node->shapes));
-  node->shapes[0] = rn_tensor_shape(value);
-  node->input_count = 0;
-  node->output_count = 1;
-  return RN_OK;
+  return rn_ir_become_constant(fold->ir, value, rn_ir_node(fold->ir, index));
 }
 
 // Adds one constant per output but the first, in place of node |index|.

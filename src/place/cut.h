@@ -4,6 +4,7 @@
 #define RUNNEL_PLACE_CUT_H_
 
 #include "place/place.h"
+#include "step/make.h"
 
 // A loop of the step; number 0 is the step itself.
 typedef struct rn_cut_loop_t {

@@ -131,28 +131,21 @@ static rn_status_t add_part(rn_cut_t* cut, const rn_op_def_t* op, int32_t loop, 
                             int32_t input_count, const rn_ir_edge_t* inputs, int32_t* out) {
   rn_arena_t* arena = &cut->ir->arena;
   const rn_cut_loop_t* frame = &cut->loops.items[loop];
-  rn_ir_node_t node = {
-      .op = op, .feed = -1, .input_count = input_count, .output_count = op->output_count};
+  const rn_attr_t given[] = {
+      {RN_STR("T"), {.type = RN_FLOAT}},
+      {RN_STR("frame_name"), {.s = frame->name}},
+      {RN_STR("parallel_iterations"), {.i = frame->parallel}},
+      {RN_STR("N"), {.i = input_count}},
+      RN_ATTRS_END,
+  };
+  rn_ir_node_t node = {.op = op, .feed = -1};
   RN_RETURN_IF_ERROR(rn_arena_printf(arena, &node.name, "_loop_%.*s/%s_%d",
                                      RN_STR_ARGS(frame->name), op->name, cut->next_name++));
-  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(arena, (size_t)input_count, &node.inputs));
+  RN_RETURN_IF_ERROR(
+      rn_ir_make_edges(cut->ir, input_count, op->output_count, RN_FLOAT, RN_SHAPE_SCALAR, &node));
   memcpy(node.inputs, inputs, (size_t)input_count * sizeof *inputs);
-  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(arena, (size_t)node.output_count, &node.types));
-  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(arena, (size_t)node.output_count, &node.shapes));
-  for (int32_t o = 0; o < node.output_count; ++o) {
-    node.types[o] = op->role == RN_ROLE_MERGE && o == 1 ? RN_INT32 : RN_FLOAT;
-    node.shapes[o] = RN_SHAPE_SCALAR;
-  }
-  rn_attr_value_t* attrs = NULL;
-  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(arena, (size_t)op->attr_count, &attrs));
-  for (int a = 0; a < op->attr_count; ++a) {
-    attrs[a].kind = op->attrs[a].kind;
-    if (op->attrs[a].kind == RN_ATTR_TYPE) attrs[a].type = RN_FLOAT;
-    if (strcmp(op->attrs[a].name, "frame_name") == 0) attrs[a].s = frame->name;
-    if (strcmp(op->attrs[a].name, "parallel_iterations") == 0) attrs[a].i = frame->parallel;
-    if (strcmp(op->attrs[a].name, "N") == 0) attrs[a].i = input_count;
-  }
-  node.attrs = attrs;
+  if (op->role == RN_ROLE_MERGE) node.types[1] = RN_INT32;
+  RN_RETURN_IF_ERROR(rn_ir_make_attrs(cut->ir, op, NULL, given, &node.attrs));
   return rn_cut_add(cut, &node, device, loop, out);
 }
 

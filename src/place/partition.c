@@ -36,23 +36,19 @@ static bool is_host(const rn_ir_node_t* node, bool is_input, int32_t flat) {
   return false;
 }
 
-// Attributes of a Send or a Recv, in the order of its definition.
 static rn_status_t pair_attrs(rn_cut_t* cut, const rn_op_def_t* op, rn_dtype_t dtype, rn_str_t name,
                               const rn_device_t* sender, const rn_device_t* receiver,
                               const rn_attr_value_t** out) {
-  rn_attr_value_t* attrs = NULL;
-  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&cut->ir->arena, (size_t)op->attr_count, &attrs));
-  for (int a = 0; a < op->attr_count; ++a) {
-    const char* attr = op->attrs[a].name;
-    attrs[a].kind = op->attrs[a].kind;
-    if (op->attrs[a].kind == RN_ATTR_TYPE) attrs[a].type = dtype;
-    if (strcmp(attr, "tensor_name") == 0) attrs[a].s = name;
-    if (strcmp(attr, "send_device") == 0) attrs[a].s = sender->name;
-    if (strcmp(attr, "recv_device") == 0) attrs[a].s = receiver->name;
-    if (strcmp(attr, "send_device_incarnation") == 0) attrs[a].i = (int64_t)sender->incarnation;
-  }
-  *out = attrs;
-  return RN_OK;
+  const rn_attr_t given[] = {
+      {RN_STR("T"), {.type = dtype}},            // of a Send
+      {RN_STR("tensor_type"), {.type = dtype}},  // of a Recv
+      {RN_STR("tensor_name"), {.s = name}},
+      {RN_STR("send_device"), {.s = sender->name}},
+      {RN_STR("recv_device"), {.s = receiver->name}},
+      {RN_STR("send_device_incarnation"), {.i = (int64_t)sender->incarnation}},
+      RN_ATTRS_END,
+  };
+  return rn_ir_make_attrs(cut->ir, op, NULL, given, out);
 }
 
 rn_status_t rn_cut_name(rn_cut_t* cut, rn_str_t source, rn_str_t* out) {
@@ -91,9 +87,9 @@ static rn_status_t one_control(rn_cut_t* cut, int32_t control, rn_ir_node_t* nod
 static rn_status_t add_send(rn_cut_t* cut, rn_ir_edge_t source, rn_dtype_t dtype, bool from_host,
                             rn_str_t prefix, rn_str_t name, rn_device_t* sender,
                             rn_device_t* receiver) {
-  rn_ir_node_t send = {.op = rn_op_send(from_host && !sender->is_host), .input_count = 1};
+  rn_ir_node_t send = {.op = rn_op_send(from_host && !sender->is_host)};
   RN_RETURN_IF_ERROR(rn_cut_name(cut, prefix, &send.name));
-  RN_RETURN_IF_ERROR(RN_ARENA_NEW(&cut->ir->arena, &send.inputs));
+  RN_RETURN_IF_ERROR(rn_ir_make_edges(cut->ir, 1, 0, dtype, RN_SHAPE_UNKNOWN, &send));
   send.inputs[0] = source;
   RN_RETURN_IF_ERROR(pair_attrs(cut, send.op, dtype, name, sender, receiver, &send.attrs));
   int32_t index, loop = cut->nodes.items[source.node].loop;
@@ -119,41 +115,23 @@ static rn_status_t add_recv(rn_cut_t* cut, rn_dtype_t dtype, rn_shape_t shape, b
                             rn_device_t* receiver, int32_t* out) {
   int32_t pivot = -1;
   if (loop) RN_RETURN_IF_ERROR(rn_cut_pivot(cut, loop, receiver, &pivot));
-  rn_ir_node_t recv = {.op = rn_op_recv(to_host && !receiver->is_host), .output_count = 1};
+  rn_ir_node_t recv = {.op = rn_op_recv(to_host && !receiver->is_host)};
   RN_RETURN_IF_ERROR(rn_cut_name(cut, prefix, &recv.name));
-  RN_RETURN_IF_ERROR(RN_ARENA_NEW(&cut->ir->arena, &recv.types));
-  RN_RETURN_IF_ERROR(RN_ARENA_NEW(&cut->ir->arena, &recv.shapes));
-  recv.types[0] = dtype;
-  recv.shapes[0] = shape;
+  RN_RETURN_IF_ERROR(rn_ir_make_edges(cut->ir, 0, 1, dtype, shape, &recv));
   RN_RETURN_IF_ERROR(one_control(cut, pivot, &recv));
   RN_RETURN_IF_ERROR(pair_attrs(cut, recv.op, dtype, name, sender, receiver, &recv.attrs));
   return add_with_kernel(cut, &recv, receiver, loop, out);
 }
 
 rn_status_t rn_cut_token(rn_cut_t* cut, rn_device_t* device, int32_t control, int32_t* out) {
-  rn_tensor_t* value = NULL;
-  RN_RETURN_IF_ERROR(RN_ARENA_NEW(&cut->ir->arena, &value));
-  RN_RETURN_IF_ERROR(rn_vec_reserve(&cut->ir->owned, cut->ir->allocator, cut->ir->owned.count + 1));
-  RN_RETURN_IF_ERROR(rn_tensor_create(cut->ir->allocator, RN_FLOAT, RN_SHAPE_SCALAR, value));
-  *RN_DATA(value, float) = 0;
-  cut->ir->owned.items[cut->ir->owned.count++] = *value;
-  rn_ir_node_t token = {.op = rn_op_constant(), .output_count = 1, .constant = value};
+  rn_ir_t* ir = cut->ir;
+  rn_tensor_t value = {0};
+  rn_ir_node_t token = {0};
+  RN_RETURN_IF_ERROR(rn_tensor_create(ir->allocator, RN_FLOAT, RN_SHAPE_SCALAR, &value));
+  *RN_DATA(&value, float) = 0;
+  RN_RETURN_IF_ERROR(rn_ir_own_constant(ir, &value, &token));
   rn_str_t source = control < 0 ? RN_STR("_token") : rn_cut_at(cut, control)->name;
   RN_RETURN_IF_ERROR(rn_cut_name(cut, source, &token.name));
-  RN_RETURN_IF_ERROR(RN_ARENA_NEW(&cut->ir->arena, &token.types));
-  RN_RETURN_IF_ERROR(RN_ARENA_NEW(&cut->ir->arena, &token.shapes));
-  token.types[0] = RN_FLOAT;
-  token.shapes[0] = RN_SHAPE_SCALAR;
-  rn_attr_value_t* attrs = NULL;
-  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&cut->ir->arena, (size_t)token.op->attr_count, &attrs));
-  for (int a = 0; a < token.op->attr_count; ++a) {
-    attrs[a].kind = token.op->attrs[a].kind;
-    if (attrs[a].kind == RN_ATTR_TYPE)
-      attrs[a].type = RN_FLOAT;
-    else
-      attrs[a].tensor = value;
-  }
-  token.attrs = attrs;
   RN_RETURN_IF_ERROR(one_control(cut, control, &token));
   int32_t loop = control < 0 ? 0 : cut->nodes.items[control].loop;
   return add_with_kernel(cut, &token, device, loop, out);

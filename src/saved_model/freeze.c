@@ -7,6 +7,7 @@
 #include "saved_model/freeze_pins.h"
 #include "saved_model/freeze_tables.h"
 #include "step/ir_export.h"
+#include "step/make.h"
 
 // Folded constants may be as large as a message.
 #define MAX_FOLDED_BYTES INT32_MAX
@@ -52,33 +53,27 @@ static rn_status_t find_value(const freeze_t* f, const rn_ir_node_t* node, rn_te
 
 static rn_status_t freeze_variable(freeze_t* f, int32_t index) {
   rn_tensor_t value = {0};
-  RN_RETURN_IF_ERROR(find_value(f, &f->ir->nodes.items[index], &value));
-  RN_RETURN_IF_ERROR(rn_ir_set_constant(f->ir, index, &value));
+  rn_ir_node_t* node = &f->ir->nodes.items[index];
+  RN_RETURN_IF_ERROR(find_value(f, node, &value));
+  RN_RETURN_IF_ERROR(rn_ir_own_constant(f->ir, &value, node));
+  node->extra_count = 0;
   f->is_changed[index] = true;
   return rn_vec_push(&f->changed, f->ir->allocator, index);
 }
 
 // Copies the attributes of |node| with its type attribute |name| set to |type|.
 static rn_status_t retype(freeze_t* f, rn_ir_node_t* node, const char* name, rn_dtype_t type) {
-  rn_attr_value_t* attrs = NULL;
-  int place = rn_op_attr_index(node->op, rn_str(name));
-  if (place < 0) return rn_internal("%s has no attribute %s", node->op->name, name);
-  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&f->ir->arena, (size_t)node->op->attr_count, &attrs));
-  memcpy(attrs, node->attrs, (size_t)node->op->attr_count * sizeof *attrs);
-  attrs[place].type = type;
-  node->attrs = attrs;
-  return RN_OK;
+  const rn_attr_t given[] = {{rn_str(name), {.type = type}}, RN_ATTRS_END};
+  if (rn_op_attr_index(node->op, rn_str(name)) < 0)
+    return rn_internal("%s has no attribute %s", node->op->name, name);
+  return rn_ir_make_attrs(f->ir, node->op, node, given, &node->attrs);
 }
 
 static rn_status_t become_identity(freeze_t* f, rn_ir_node_t* node) {
-  const rn_op_def_t* op = rn_op_identity();
-  rn_attr_value_t* attrs = NULL;
-  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&f->ir->arena, (size_t)op->attr_count, &attrs));
-  attrs[0] = (rn_attr_value_t){.kind = RN_ATTR_TYPE, .type = node->types[0]};
-  node->op = op;
-  node->attrs = attrs;
+  const rn_attr_t given[] = {{RN_STR("T"), {.type = node->types[0]}}, RN_ATTRS_END};
+  node->op = rn_op_identity();
   node->extra_count = 0;
-  return RN_OK;
+  return rn_ir_make_attrs(f->ir, node->op, NULL, given, &node->attrs);
 }
 
 // ResourceGather(handle, indices) becomes GatherV2(value, indices, axis).
@@ -86,19 +81,14 @@ static rn_status_t become_gather(freeze_t* f, int32_t index) {
   const rn_op_def_t* op = rn_op_find(RN_STR("GatherV2"));
   if (!op) return rn_unimplemented("this library lacks GatherV2");
   rn_ir_node_t* node = &f->ir->nodes.items[index];
-  rn_attr_value_t* attrs = NULL;
+  const rn_attr_value_t* attrs = NULL;
   rn_ir_edge_t* inputs = NULL;
-  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&f->ir->arena, (size_t)op->attr_count, &attrs));
+  const rn_attr_t given[] = {{RN_STR("Tparams"), {.type = node->types[0]}},
+                             {RN_STR("Taxis"), {.type = RN_INT32}},
+                             RN_ATTRS_END};
+  RN_RETURN_IF_ERROR(rn_ir_make_attrs(f->ir, op, node, given, &attrs));
   RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&f->ir->arena, 3, &inputs));
   int64_t batch_dims = rn_ir_attr(node, RN_STR("batch_dims"))->i;
-  rn_dtype_t index_type = rn_ir_attr(node, RN_STR("Tindices"))->type;
-  for (int a = 0; a < op->attr_count; ++a) {
-    attrs[a].kind = op->attrs[a].kind;
-    if (strcmp(op->attrs[a].name, "batch_dims") == 0) attrs[a].i = batch_dims;
-    if (strcmp(op->attrs[a].name, "Tparams") == 0) attrs[a].type = node->types[0];
-    if (strcmp(op->attrs[a].name, "Tindices") == 0) attrs[a].type = index_type;
-    if (strcmp(op->attrs[a].name, "Taxis") == 0) attrs[a].type = RN_INT32;
-  }
   rn_tensor_t axis = {0};
   rn_str_t name;
   RN_RETURN_IF_ERROR(rn_arena_printf(&f->ir->arena, &name, "%.*s/axis", RN_STR_ARGS(node->name)));

@@ -3,19 +3,15 @@
 
 #include "framework/internal_ops.h"
 #include "step/ir_export.h"
+#include "step/make.h"
 #include "wire/writer.h"
 
 static rn_status_t end_attrs(rn_ir_t* ir, const rn_op_def_t* op, rn_dtype_t dtype, int64_t number,
                              const rn_attr_value_t** out) {
-  rn_attr_value_t* attrs = NULL;
-  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&ir->arena, (size_t)op->attr_count, &attrs));
-  for (int a = 0; a < op->attr_count; ++a) {
-    attrs[a].kind = op->attrs[a].kind;
-    if (attrs[a].kind == RN_ATTR_TYPE) attrs[a].type = rn_dtype_base(dtype);
-    if (attrs[a].kind == RN_ATTR_INT) attrs[a].i = number;
-  }
-  *out = attrs;
-  return RN_OK;
+  const rn_attr_t given[] = {{RN_STR("T"), {.type = rn_dtype_base(dtype)}},
+                             {RN_STR("index"), {.i = number}},
+                             RN_ATTRS_END};
+  return rn_ir_make_attrs(ir, op, NULL, given, out);
 }
 
 // How many of |edges| come before edge |i| in the order of their names.

@@ -4,7 +4,7 @@
 #define RUNNEL_STEP_CALLS_H_
 
 #include "function/function.h"
-#include "step/ir.h"
+#include "step/make.h"
 
 // What the passes know of a node besides the node itself.
 typedef struct rn_call_note_t {
@@ -34,13 +34,13 @@ typedef struct rn_calls_t {
   bool has_changed;
 } rn_calls_t;
 
-// Adds a node named "origin/name" of |op|, with attributes (in definition order, in the IR's
-// arena), output types (copied) and inputs (copied). Pointers to nodes are invalid afterwards.
+// Adds a node named "origin/name" of |op|, with attributes (see rn_ir_make_attrs), output types and
+// inputs, all copied. Pointers to nodes are invalid afterwards.
 typedef struct rn_calls_new_t {
   const rn_op_def_t* op;
   const char* name;
   int32_t number;  // suffix of the name; -1 for none
-  const rn_attr_value_t* attrs;
+  const rn_attr_t* given;
   const rn_ir_edge_t* inputs;
   int32_t input_count;
   const int32_t* controls;
@@ -60,9 +60,6 @@ RN_MUST_USE rn_status_t rn_calls_no_op(rn_calls_t* calls, int32_t origin, const 
                                        int32_t* out);
 // The dtype of |edge|, without the reference mark.
 rn_dtype_t rn_calls_type(const rn_calls_t* calls, rn_ir_edge_t edge);
-// Allocates the attributes of |op| and sets its type attribute |name| to |type|.
-RN_MUST_USE rn_status_t rn_calls_type_attr(rn_calls_t* calls, const rn_op_def_t* op,
-                                           rn_dtype_t type, rn_attr_value_t** out);
 // Adds a call of |function| with these inputs and output types.
 RN_MUST_USE rn_status_t rn_calls_call(rn_calls_t* calls, int32_t origin, const char* name,
                                       int32_t number, const rn_func_attr_t* function,

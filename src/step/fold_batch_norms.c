@@ -6,7 +6,7 @@
 // addends into s and t, then rewrites y(x, w) · s + t as y(x, w · s) + t.
 #include <math.h>
 
-#include "step/ir_export.h"
+#include "step/make.h"
 
 typedef struct fold_batch_norms_chain_t {
   int32_t product;  // the convolution
@@ -174,20 +174,12 @@ static rn_status_t shift_constant(const fold_batch_norms_pass_t* p,
 // Turns the last node of the chain into the BiasAdd, so its readers need no change.
 static rn_status_t rewrite(const fold_batch_norms_pass_t* p,
                            const fold_batch_norms_chain_t* chain) {
-  rn_ir_edge_t weights, bias;
+  const rn_attr_t given[] = {{RN_STR("T"), {.type = RN_FLOAT}}, RN_ATTRS_END};
+  rn_ir_edge_t weights, bias, *inputs = NULL, *bias_inputs = NULL;
   RN_RETURN_IF_ERROR(scaled_weights(p, chain, &weights));
   RN_RETURN_IF_ERROR(shift_constant(p, chain, &bias));
-  const rn_op_def_t* op = rn_op_find(RN_STR("BiasAdd"));
-  rn_attr_value_t* attrs = NULL;
-  rn_ir_edge_t *inputs = NULL, *bias_inputs = NULL;
-  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&p->ir->arena, (size_t)op->attr_count, &attrs));
   RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&p->ir->arena, 2, &inputs));
   RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&p->ir->arena, 2, &bias_inputs));
-  for (int a = 0; a < op->attr_count; ++a) {
-    attrs[a] = op->attrs[a].default_value;
-    attrs[a].kind = op->attrs[a].kind;
-    if (attrs[a].kind == RN_ATTR_TYPE) attrs[a].type = RN_FLOAT;
-  }
   rn_ir_node_t* product = rn_ir_node(p->ir, chain->product);
   inputs[0] = product->inputs[0];
   inputs[1] = weights;
@@ -195,8 +187,8 @@ static rn_status_t rewrite(const fold_batch_norms_pass_t* p,
   bias_inputs[0] = (rn_ir_edge_t){chain->product, 0};
   bias_inputs[1] = bias;
   rn_ir_node_t* last = rn_ir_node(p->ir, chain->last);
-  last->op = op;
-  last->attrs = attrs;
+  last->op = rn_op_find(RN_STR("BiasAdd"));
+  RN_RETURN_IF_ERROR(rn_ir_make_attrs(p->ir, last->op, NULL, given, &last->attrs));
   last->extra_count = 0;
   last->inputs = bias_inputs;
   last->input_count = 2;

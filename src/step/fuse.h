@@ -3,7 +3,7 @@
 #ifndef RUNNEL_STEP_FUSE_H_
 #define RUNNEL_STEP_FUSE_H_
 
-#include "step/ir.h"
+#include "step/make.h"
 
 // A part of a matrix needs at least this many columns to be processed row by row.
 #define RN_FUSE_COLUMNS 64
@@ -38,9 +38,6 @@ typedef struct rn_fuse_group_t {
   bool is_large;            // has at least RN_FUSE_ELEMENTS elements
   RN_VEC(int32_t) members;  // root first, then in the order they were added
 } rn_fuse_group_t;
-
-// The matrix axis that the constant |edge| holds; -1 if it is not constant or not an axis.
-int rn_fuse_axis(const rn_fuse_t* f, rn_ir_edge_t edge);
 
 // Turns the root into the fused node, removes the other members and redirects their readers to it.
 // Leaves the nodes as they are if the program would need too many operands.

@@ -12,7 +12,7 @@
 // The attribute "steps" of the new node has two numbers per fused node: the operation (the numbers
 // of rn_conv_code_t in kernels/cpu/nn/conv.h) and the operand, -1 for none.
 #include "framework/internal_ops.h"
-#include "step/ir.h"
+#include "step/make.h"
 
 #define MOST_STEPS 7
 
@@ -138,37 +138,24 @@ static const rn_tensor_t* zero_paddings(const fuse_conv_pass_t* p, const rn_ir_n
   return value;
 }
 
-static rn_status_t fill_attrs(const fuse_conv_pass_t* p, const fuse_conv_chain_t* chain,
+static rn_status_t make_attrs(const fuse_conv_pass_t* p, const fuse_conv_chain_t* chain,
                               const rn_tensor_t* pads, const rn_attr_value_t** out) {
   const rn_ir_node_t* conv = rn_ir_node(p->ir, chain->conv);
-  rn_attr_value_t* attrs = NULL;
   int64_t *steps = NULL, *paddings = NULL;
-  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&p->ir->arena, (size_t)p->op->attr_count, &attrs));
   RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&p->ir->arena, 2 * (size_t)chain->count, &steps));
   RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&p->ir->arena, 8, &paddings));
   memcpy(steps, chain->steps, 2 * (size_t)chain->count * sizeof *steps);
   for (int i = 0; pads && i < 8; ++i) paddings[i] = RN_DATA(pads, const int32_t)[i];
-  for (int a = 0; a < p->op->attr_count; ++a) {
-    rn_str_t name = rn_str(p->op->attrs[a].name);
-    const rn_attr_value_t* same = rn_ir_attr(conv, name);
-    if (same) attrs[a] = *same;
-    attrs[a].kind = p->op->attrs[a].kind;
-    attrs[a].is_list = p->op->attrs[a].is_list;
-    if (rn_str_is(name, "N")) attrs[a].i = chain->operand_count;
-    if (rn_str_is(name, "keeps_filter")) attrs[a].b = filter_stays(p, conv->inputs[1]);
-    if (rn_str_is(name, "is_depthwise")) attrs[a].b = chain->is_depthwise;
-    if (rn_str_is(name, "steps")) {
-      attrs[a].count = 2 * chain->count;
-      attrs[a].list_i = steps;
-    }
-    if (pads && rn_str_is(name, "padding")) attrs[a].s = RN_STR("EXPLICIT");
-    if (pads && rn_str_is(name, "explicit_paddings")) {
-      attrs[a].count = 8;
-      attrs[a].list_i = paddings;
-    }
-  }
-  *out = attrs;
-  return RN_OK;
+  const rn_attr_t given[] = {
+      {RN_STR("N"), {.i = chain->operand_count}},
+      {RN_STR("keeps_filter"), {.b = filter_stays(p, conv->inputs[1])}},
+      {RN_STR("is_depthwise"), {.b = chain->is_depthwise}},
+      {RN_STR("steps"), {.count = 2 * chain->count, .list_i = steps}},
+      {pads ? RN_STR("padding") : RN_STR(""), {.s = RN_STR("EXPLICIT")}},  // else the list ends
+      {RN_STR("explicit_paddings"), {.count = 8, .list_i = paddings}},
+      RN_ATTRS_END,
+  };
+  return rn_ir_make_attrs(p->ir, p->op, conv, given, out);
 }
 
 // Turns the last node of the chain into the fused node, because all operands are available there.
@@ -183,7 +170,7 @@ static rn_status_t rewrite(fuse_conv_pass_t* p, const fuse_conv_chain_t* chain) 
   const rn_tensor_t* pads = takes_pad ? zero_paddings(p, before) : NULL;
   made.op = p->op;
   made.extra_count = 0;
-  RN_RETURN_IF_ERROR(fill_attrs(p, chain, pads, &made.attrs));
+  RN_RETURN_IF_ERROR(make_attrs(p, chain, pads, &made.attrs));
   made.kernel = rn_kernel_find(p->op, made.attrs, NULL, conv->kernel->device);
   if (!made.kernel) return RN_OK;
   made.input_count = 2 + chain->operand_count;

@@ -55,10 +55,8 @@ static rn_status_t add_pairs(rn_fuse_t* f) {
     if (node->is_removed || node->op != sum || node->feed >= 0 || node->input_count != 2 ||
         !node->kernel || !operands_fit(f, node) || !same_shape(f, node->inputs))
       continue;
-    rn_attr_value_t* attrs = NULL;
-    RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&f->ir->arena, (size_t)add->attr_count, &attrs));
-    for (int a = 0; a < add->attr_count; ++a)
-      attrs[a] = *rn_ir_attr(node, rn_str(add->attrs[a].name));  // the type, which both have
+    const rn_attr_value_t* attrs = NULL;  // the type, which both have
+    RN_RETURN_IF_ERROR(rn_ir_make_attrs(f->ir, add, node, NULL, &attrs));
     const rn_kernel_def_t* kernel = rn_kernel_find(add, attrs, NULL, node->kernel->device);
     if (!kernel || kernel->vector_op == 0) continue;
     node->op = add;
@@ -73,7 +71,7 @@ static bool is_stack(const rn_fuse_t* f, const rn_ir_node_t* node) {
   const int32_t count = node->input_count - 1;
   if (node->is_removed || node->op != f->concat || node->feed >= 0 || !node->kernel || count < 2 ||
       (node->types[0] != RN_FLOAT && node->types[0] != RN_DOUBLE) || node->shapes[0].rank != 2 ||
-      rn_fuse_axis(f, node->inputs[count]) != 0)
+      rn_ir_matrix_axis(f->ir, node->inputs[count]) != 0)
     return false;
   for (int32_t i = 0; i < count; ++i) {
     if (node->inputs[i].node < 0) return false;
@@ -90,10 +88,8 @@ static rn_status_t stack_matrices(rn_fuse_t* f) {
   for (size_t n = 0; stack && n < f->ir->nodes.count; ++n) {
     rn_ir_node_t* node = rn_ir_node(f->ir, (int32_t)n);
     if (!is_stack(f, node)) continue;
-    rn_attr_value_t* attrs = NULL;
-    RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&f->ir->arena, (size_t)stack->attr_count, &attrs));
-    for (int a = 0; a < stack->attr_count; ++a)
-      attrs[a] = *rn_ir_attr(node, rn_str(stack->attrs[a].name));  // type and number, as before
+    const rn_attr_value_t* attrs = NULL;  // type and number, as before
+    RN_RETURN_IF_ERROR(rn_ir_make_attrs(f->ir, stack, node, NULL, &attrs));
     const rn_kernel_def_t* kernel = rn_kernel_find(stack, attrs, NULL, node->kernel->device);
     if (!kernel) continue;
     node->op = stack;
@@ -234,7 +230,7 @@ static bool is_row_of_parts(const rn_fuse_t* f, int32_t index, rn_fuse_group_t* 
   int32_t parts = node->input_count - 1;
   if (node->is_removed || node->op != f->concat || node->feed >= 0 || !node->kernel ||
       node->control_count > 0 || parts < 2 || parts > MAX_PARTS ||
-      rn_fuse_axis(f, node->inputs[parts]) != 1 || node->inputs[0].node < 0)
+      rn_ir_matrix_axis(f->ir, node->inputs[parts]) != 1 || node->inputs[0].node < 0)
     return false;
   rn_shape_t shape = rn_ir_node(f->ir, node->inputs[0].node)->shapes[node->inputs[0].output];
   if (shape.rank != 2 || shape.dims[1] < RN_FUSE_COLUMNS || count_of(shape) < RN_FUSE_ELEMENTS ||

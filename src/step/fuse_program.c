@@ -34,15 +34,6 @@ typedef struct program_t {
 #define TEMPORARY 1000
 #define RESULT 2000
 
-int rn_fuse_axis(const rn_fuse_t* f, rn_ir_edge_t edge) {
-  const rn_tensor_t* value = edge.node < 0 ? NULL : rn_ir_node(f->ir, edge.node)->constant;
-  if (!value || value->count != 1 || (value->dtype != RN_INT32 && value->dtype != RN_INT64))
-    return -1;
-  int64_t axis = value->dtype == RN_INT32 ? *RN_DATA(value, int32_t) : *RN_DATA(value, int64_t);
-  if (axis < 0) axis += 2;
-  return axis == 0 || axis == 1 ? (int)axis : -1;
-}
-
 // Where the value of |edge| is in memory: in part of a matrix if a Split produces it.
 static fuse_program_input_t origin_of(const rn_fuse_t* f, const rn_fuse_group_t* group,
                                       rn_ir_edge_t edge) {
@@ -54,7 +45,7 @@ static fuse_program_input_t origin_of(const rn_fuse_t* f, const rn_fuse_group_t*
     return whole;
   const bool is_even = node->op == f->split;
   const rn_ir_edge_t matrix = node->inputs[is_even ? 1 : 0];
-  const int axis = rn_fuse_axis(f, node->inputs[is_even ? 0 : 2]);
+  const int axis = rn_ir_matrix_axis(f->ir, node->inputs[is_even ? 0 : 2]);
   const int64_t columns = group->shape.dims[1];
   if (matrix.node < 0 || axis < 0 || (axis == 1 && columns < RN_FUSE_COLUMNS)) return whole;
   int64_t before = 0;  // rows, or columns
@@ -191,31 +182,22 @@ static rn_status_t make_lists(rn_arena_t* arena, const program_t* program, int64
 
 static rn_status_t make_attrs(const rn_fuse_t* f, const program_t* program, const rn_op_def_t* op,
                               rn_dtype_t dtype, const rn_attr_value_t** out) {
-  rn_attr_value_t* attrs = NULL;
   int64_t *firsts = NULL, *parts = NULL;
-  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&f->ir->arena, (size_t)op->attr_count, &attrs));
   RN_RETURN_IF_ERROR(make_lists(&f->ir->arena, program, &firsts, &parts));
-  const struct {
-    const char* name;
-    rn_attr_value_t value;
-  } all[] = {
-      {"T", {.type = dtype}},
-      {"N", {.i = program->input_count}},
-      {"M", {.i = output_count(program)}},
-      {"temporaries", {.i = program->temporary_count}},
-      {"dims", {.count = program->group->shape.rank, .list_i = program->group->shape.dims}},
-      {"firsts", {.count = program->input_count, .list_i = firsts}},
-      {"parts", {.count = output_count(program), .list_i = parts}},
-      {"program", {.count = 4 * program->step_count, .list_i = program->code}},
+  rn_shape_t shape = program->group->shape;
+  int32_t outputs = output_count(program), steps = program->step_count;
+  const rn_attr_t given[] = {
+      {RN_STR("T"), {.type = dtype}},
+      {RN_STR("N"), {.i = program->input_count}},
+      {RN_STR("M"), {.i = outputs}},
+      {RN_STR("temporaries"), {.i = program->temporary_count}},
+      {RN_STR("dims"), {.count = shape.rank, .list_i = shape.dims}},
+      {RN_STR("firsts"), {.count = program->input_count, .list_i = firsts}},
+      {RN_STR("parts"), {.count = outputs, .list_i = parts}},
+      {RN_STR("program"), {.count = 4 * steps, .list_i = program->code}},
+      RN_ATTRS_END,
   };
-  for (int a = 0; a < op->attr_count; ++a) {
-    for (size_t i = 0; i < sizeof all / sizeof *all; ++i)
-      if (strcmp(op->attrs[a].name, all[i].name) == 0) attrs[a] = all[i].value;
-    attrs[a].kind = op->attrs[a].kind;
-    attrs[a].is_list = op->attrs[a].is_list;
-  }
-  *out = attrs;
-  return RN_OK;
+  return rn_ir_make_attrs(f->ir, op, NULL, given, out);
 }
 
 // Redirects readers of |member| to output |output| of |root|; inputs of the group itself are

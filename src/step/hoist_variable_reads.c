@@ -7,7 +7,7 @@
 // that pops them, as gradient loops do, also gets the value through an Enter. The pushes and pops
 // stay, because other nodes wait for them.
 #include "framework/internal_ops.h"
-#include "step/ir.h"
+#include "step/make.h"
 
 typedef struct invariants_t {
   rn_ir_t* ir;
@@ -83,28 +83,14 @@ static rn_status_t comes_after_write(const invariants_t* v, int32_t read, int32_
 // of |like|.
 static rn_status_t retype(invariants_t* v, rn_ir_node_t* node, const rn_ir_node_t* like,
                           rn_ir_edge_t input, const char* ending) {
-  rn_arena_t* arena = &v->ir->arena;
-  rn_attr_value_t* attrs = NULL;
-  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(arena, (size_t)node->op->attr_count, &attrs));
-  for (int a = 0; a < node->op->attr_count; ++a) {
-    if (node->attrs) attrs[a] = node->attrs[a];
-    attrs[a].kind = node->op->attrs[a].kind;
-    if (attrs[a].kind == RN_ATTR_TYPE) attrs[a].type = like->types[0];
-  }
-  node->attrs = attrs;
+  const rn_attr_t given[] = {{RN_STR("T"), {.type = like->types[0]}}, RN_ATTRS_END};
+  RN_RETURN_IF_ERROR(rn_ir_make_attrs(v->ir, node->op, node, given, &node->attrs));
+  RN_RETURN_IF_ERROR(rn_ir_make_edges(v->ir, 1, 1, like->types[0], like->shapes[0], node));
+  node->inputs[0] = input;
   node->extra_count = 0;
   node->feed = -1;
   node->requested_device = like->requested_device;
-  RN_RETURN_IF_ERROR(
-      rn_arena_printf(arena, &node->name, "%.*s/%s", RN_STR_ARGS(like->name), ending));
-  RN_RETURN_IF_ERROR(RN_ARENA_NEW(arena, &node->inputs));
-  RN_RETURN_IF_ERROR(RN_ARENA_NEW(arena, &node->types));
-  RN_RETURN_IF_ERROR(RN_ARENA_NEW(arena, &node->shapes));
-  node->input_count = node->output_count = 1;
-  node->inputs[0] = input;
-  node->types[0] = like->types[0];
-  node->shapes[0] = like->shapes[0];
-  return RN_OK;
+  return rn_arena_printf(&v->ir->arena, &node->name, "%.*s/%s", RN_STR_ARGS(like->name), ending);
 }
 
 // Adds an Enter of |value| into the loop of |enter|.

@@ -48,7 +48,6 @@ static rn_status_t fill_new(rn_calls_t* calls, int32_t origin, const rn_calls_ne
   rn_ir_t* ir = calls->ir;
   const rn_ir_node_t* source = rn_ir_node(calls->ir, origin);
   *node = (rn_ir_node_t){.op = from->op,
-                         .attrs = from->attrs,
                          .requested_device = source->requested_device,
                          .feed = -1,
                          .input_count = from->input_count,
@@ -59,6 +58,7 @@ static rn_status_t fill_new(rn_calls_t* calls, int32_t origin, const rn_calls_ne
                                            RN_STR_ARGS(source->name), from->name)
                          : rn_arena_printf(&ir->arena, &node->name, "%.*s/%s_%" PRId32,
                                            RN_STR_ARGS(source->name), from->name, from->number));
+  RN_RETURN_IF_ERROR(rn_ir_make_attrs(ir, from->op, NULL, from->given, &node->attrs));
   RN_RETURN_IF_ERROR(copy_edges(ir, from->inputs, from->input_count, &node->inputs));
   RN_RETURN_IF_ERROR(copy_numbers(ir, from->controls, from->control_count, &node->controls));
   RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&ir->arena, (size_t)from->output_count, &node->types));
@@ -82,28 +82,15 @@ rn_status_t rn_calls_add(rn_calls_t* calls, int32_t origin, const rn_calls_new_t
   return rn_ir_add(calls->ir, &node, out);
 }
 
-rn_status_t rn_calls_type_attr(rn_calls_t* calls, const rn_op_def_t* op, rn_dtype_t type,
-                               rn_attr_value_t** out) {
-  if (!op) return rn_internal("The ops that calls are taken apart into are missing");
-  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&calls->ir->arena, (size_t)op->attr_count, out));
-  for (int a = 0; a < op->attr_count; ++a) {
-    (*out)[a] = op->attrs[a].default_value;
-    if (rn_str_is(rn_str(op->attrs[a].name), "T"))
-      (*out)[a] = (rn_attr_value_t){.kind = RN_ATTR_TYPE, .type = type};
-  }
-  return RN_OK;
-}
-
 rn_status_t rn_calls_identity(rn_calls_t* calls, int32_t origin, const char* name, int32_t number,
                               rn_ir_edge_t edge, const int32_t* controls, int32_t control_count,
                               int32_t* out) {
   rn_dtype_t type = rn_calls_type(calls, edge);
-  rn_attr_value_t* attrs = NULL;
-  RN_RETURN_IF_ERROR(rn_calls_type_attr(calls, rn_op_identity(), type, &attrs));
+  const rn_attr_t given[] = {{RN_STR("T"), {.type = type}}, RN_ATTRS_END};
   rn_calls_new_t identity = {.op = rn_op_identity(),
                              .name = name,
                              .number = number,
-                             .attrs = attrs,
+                             .given = given,
                              .inputs = &edge,
                              .input_count = 1,
                              .controls = controls,
@@ -123,33 +110,21 @@ rn_status_t rn_calls_no_op(rn_calls_t* calls, int32_t origin, const char* name,
   return rn_calls_add(calls, origin, &no_op, out);
 }
 
-// Attributes of a call: input types, output types and the function.
-static rn_status_t call_attrs(rn_calls_t* calls, const rn_op_def_t* op,
-                              const rn_func_attr_t* function, const rn_dtype_t* in,
-                              int32_t in_count, const rn_dtype_t* out_types, int32_t out_count,
-                              rn_attr_value_t** out) {
-  if (!op) return rn_internal("The ops that calls are taken apart into are missing");
-  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&calls->ir->arena, (size_t)op->attr_count, out));
-  for (int a = 0; a < op->attr_count; ++a) {
-    rn_str_t name = rn_str(op->attrs[a].name);
-    rn_attr_value_t* value = &(*out)[a];
-    *value = op->attrs[a].default_value;
-    if (rn_str_is(name, "Tin"))
-      *value = (rn_attr_value_t){
-          .kind = RN_ATTR_TYPE, .is_list = true, .count = in_count, .list_type = in};
-    if (rn_str_is(name, "Tout"))
-      *value = (rn_attr_value_t){
-          .kind = RN_ATTR_TYPE, .is_list = true, .count = out_count, .list_type = out_types};
-    if (rn_str_is(name, "f")) *value = (rn_attr_value_t){.kind = RN_ATTR_FUNC, .func = function};
-  }
-  return RN_OK;
-}
-
-static rn_status_t input_types(rn_calls_t* calls, const rn_ir_edge_t* inputs, int32_t count,
-                               rn_dtype_t** out) {
-  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&calls->ir->arena, (size_t)count, out));
-  for (int32_t i = 0; i < count; ++i) (*out)[i] = rn_calls_type(calls, inputs[i]);
-  return RN_OK;
+// Makes |node| a call of |function| with the inputs and outputs that it has.
+static rn_status_t become_call(rn_calls_t* calls, rn_ir_node_t* node,
+                               const rn_func_attr_t* function, bool is_stateful) {
+  rn_dtype_t* in = NULL;
+  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&calls->ir->arena, (size_t)node->input_count, &in));
+  for (int32_t i = 0; i < node->input_count; ++i) in[i] = rn_calls_type(calls, node->inputs[i]);
+  const rn_attr_t given[] = {
+      {RN_STR("Tin"), {.count = node->input_count, .list_type = in}},
+      {RN_STR("Tout"), {.count = node->output_count, .list_type = node->types}},
+      {RN_STR("f"), {.func = function}},
+      RN_ATTRS_END,
+  };
+  node->op = rn_op_call(is_stateful);
+  if (!node->op) return rn_internal("The ops that calls are taken apart into are missing");
+  return rn_ir_make_attrs(calls->ir, node->op, NULL, given, &node->attrs);
 }
 
 rn_status_t rn_calls_call(rn_calls_t* calls, int32_t origin, const char* name, int32_t number,
@@ -157,24 +132,17 @@ rn_status_t rn_calls_call(rn_calls_t* calls, int32_t origin, const char* name, i
                           const rn_ir_edge_t* inputs, int32_t input_count, const int32_t* controls,
                           int32_t control_count, const rn_dtype_t* types, int32_t output_count,
                           int32_t* out) {
-  rn_dtype_t *in = NULL, *kept = NULL;
-  rn_attr_value_t* attrs = NULL;
-  RN_RETURN_IF_ERROR(input_types(calls, inputs, input_count, &in));
-  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&calls->ir->arena, (size_t)output_count, &kept));
-  for (int32_t i = 0; i < output_count; ++i) kept[i] = types[i];
-  RN_RETURN_IF_ERROR(call_attrs(calls, rn_op_call(is_stateful), function, in, input_count, kept,
-                                output_count, &attrs));
   rn_calls_new_t call = {.op = rn_op_call(is_stateful),
                          .name = name,
                          .number = number,
-                         .attrs = attrs,
                          .inputs = inputs,
                          .input_count = input_count,
                          .controls = controls,
                          .control_count = control_count,
-                         .types = kept,
+                         .types = types,
                          .output_count = output_count};
-  return rn_calls_add(calls, origin, &call, out);
+  RN_RETURN_IF_ERROR(rn_calls_add(calls, origin, &call, out));
+  return become_call(calls, rn_ir_node(calls->ir, *out), function, is_stateful);
 }
 
 void rn_calls_replace(rn_calls_t* calls, int32_t index, rn_ir_edge_t* edges, int32_t end) {
@@ -276,14 +244,11 @@ static rn_status_t rename_frame(splice_t* splice, rn_ir_node_t* node) {
   rn_ir_t* ir = splice->calls->ir;
   int index = rn_op_attr_index(node->op, RN_STR("frame_name"));
   if (index < 0) return RN_OK;
-  rn_attr_value_t* attrs = NULL;
-  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&ir->arena, (size_t)node->op->attr_count, &attrs));
-  for (int a = 0; a < node->op->attr_count; ++a) attrs[a] = node->attrs[a];
-  RN_RETURN_IF_ERROR(rn_arena_printf(&ir->arena, &attrs[index].s, "%.*s/%.*s",
-                                     RN_STR_ARGS(rn_ir_node(splice->calls->ir, splice->call)->name),
+  rn_attr_t given[] = {{.name = RN_STR("frame_name")}, RN_ATTRS_END};
+  RN_RETURN_IF_ERROR(rn_arena_printf(&ir->arena, &given[0].value.s, "%.*s/%.*s",
+                                     RN_STR_ARGS(rn_ir_node(ir, splice->call)->name),
                                      RN_STR_ARGS(node->attrs[index].s)));
-  node->attrs = attrs;
-  return RN_OK;
+  return rn_ir_make_attrs(ir, node->op, node, given, &node->attrs);
 }
 
 static rn_status_t add_node(splice_t* splice, rn_node_t* from) {
@@ -567,15 +532,7 @@ static bool stays_call(const rn_calls_t* calls, int32_t index, const rn_function
 static rn_status_t keep_call(rn_calls_t* calls, int32_t index, const rn_func_attr_t* function) {
   rn_ir_node_t* node = rn_ir_node(calls->ir, index);
   if (node->op->role == RN_ROLE_CALL) return RN_OK;
-  const rn_op_def_t* op = rn_op_call((node->op->flags & RN_OP_STATEFUL) != 0);
-  rn_dtype_t* in = NULL;
-  rn_attr_value_t* attrs = NULL;
-  RN_RETURN_IF_ERROR(input_types(calls, node->inputs, node->input_count, &in));
-  RN_RETURN_IF_ERROR(call_attrs(calls, op, function, in, node->input_count, node->types,
-                                node->output_count, &attrs));
-  node->op = op;
-  node->attrs = attrs;
-  return RN_OK;
+  return become_call(calls, node, function, (node->op->flags & RN_OP_STATEFUL) != 0);
 }
 
 // Turns a SymbolicGradient into a call of the function that computes the gradient.
@@ -584,18 +541,11 @@ static rn_status_t find_gradient(rn_calls_t* calls, int32_t index) {
   rn_ir_node_t* node = rn_ir_node(calls->ir, index);
   const rn_attr_value_t* f = rn_ir_attr(node, RN_STR("f"));
   rn_func_attr_t* gradient = NULL;
-  rn_dtype_t* in = NULL;
-  rn_attr_value_t* attrs = NULL;
   RN_RETURN_IF_ERROR(RN_ARENA_NEW(&ir->arena, &gradient));
   rn_status_t status = rn_graph_gradient_function(ir->graph, f->func, &gradient->name);
   if (!rn_ok(status))
     return rn_status_annotate(status, "\n\t [[{{node %.*s}}]]", RN_STR_ARGS(node->name));
-  RN_RETURN_IF_ERROR(input_types(calls, node->inputs, node->input_count, &in));
-  RN_RETURN_IF_ERROR(call_attrs(calls, rn_op_call(true), gradient, in, node->input_count,
-                                node->types, node->output_count, &attrs));
-  node->op = rn_op_call(true);
-  node->attrs = attrs;
-  return RN_OK;
+  return become_call(calls, node, gradient, true);
 }
 
 static rn_status_t take_apart(rn_calls_t* calls, int32_t index) {

@@ -94,6 +94,14 @@ const rn_attr_value_t* rn_ir_attr(const rn_ir_node_t* node, rn_str_t name) {
   return NULL;
 }
 
+int rn_ir_matrix_axis(const rn_ir_t* ir, rn_ir_edge_t edge) {
+  const rn_tensor_t* value = edge.node < 0 ? NULL : rn_ir_node(ir, edge.node)->constant;
+  if (!value || value->count != 1 || !rn_tensor_has_ints(value)) return -1;
+  int64_t axis = rn_tensor_int(value, 0);
+  if (axis < 0) axis += 2;
+  return axis == 0 || axis == 1 ? (int)axis : -1;
+}
+
 rn_status_t rn_ir_count_uses(rn_ir_t* ir, rn_ir_uses_t** out_uses) {
   rn_ir_uses_t* uses = NULL;
   RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&ir->arena, ir->nodes.count + 1, &uses));

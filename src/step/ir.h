@@ -124,6 +124,10 @@ static inline bool rn_ir_flag(const rn_ir_node_t* node, const char* name) {
   return value && value->b;
 }
 
+// The axis of a matrix, 0 or 1, that the constant |edge| holds; -1 if it is not constant or not an
+// axis.
+int rn_ir_matrix_axis(const rn_ir_t* ir, rn_ir_edge_t edge);
+
 // How a node is used.
 typedef struct rn_ir_uses_t {
   int32_t reads;    // number of inputs that read one of its outputs

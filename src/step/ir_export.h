@@ -14,11 +14,4 @@ RN_MUST_USE rn_status_t rn_ir_export(rn_ir_t* ir, const rn_str_t* input_names,
 // use.
 RN_MUST_USE rn_status_t rn_ir_export_part(rn_ir_t* ir, rn_strbuf_t* out);
 
-// Turns node |index| into a constant and moves |value| into the IR. Keeps its control edges, drops
-// its inputs.
-RN_MUST_USE rn_status_t rn_ir_set_constant(rn_ir_t* ir, int32_t index, rn_tensor_t* value);
-// Adds a constant and moves |value| into the IR.
-RN_MUST_USE rn_status_t rn_ir_add_constant(rn_ir_t* ir, rn_str_t name, rn_tensor_t* value,
-                                           int32_t* out_index);
-
 #endif  // RUNNEL_STEP_IR_EXPORT_H_

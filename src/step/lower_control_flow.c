@@ -4,36 +4,15 @@
 #include "framework/internal_ops.h"
 #include "step/calls.h"
 
-// Describes a node whose op has one type attribute, "T", and outputs of that type.
-typedef struct plain_t {
-  const rn_op_def_t* op;
-  const char* name;
-  int32_t number;
-  rn_dtype_t type;
-  int32_t output_count;
-  const rn_ir_edge_t* inputs;
-  int32_t input_count;
-  const int32_t* controls;
-  int32_t control_count;
-} plain_t;
-
-static rn_status_t add_plain(rn_calls_t* calls, int32_t origin, const plain_t* plain,
-                             int32_t* out) {
-  rn_attr_value_t* attrs = NULL;
-  RN_RETURN_IF_ERROR(rn_calls_type_attr(calls, plain->op, plain->type, &attrs));
-  int n = rn_op_attr_index(plain->op, RN_STR("N"));
-  if (n >= 0) attrs[n] = (rn_attr_value_t){.kind = RN_ATTR_INT, .i = plain->input_count};
-  rn_dtype_t types[2] = {plain->type, plain->op->role == RN_ROLE_MERGE ? RN_INT32 : plain->type};
-  rn_calls_new_t node = {.op = plain->op,
-                         .name = plain->name,
-                         .number = plain->number,
-                         .attrs = attrs,
-                         .inputs = plain->inputs,
-                         .input_count = plain->input_count,
-                         .controls = plain->controls,
-                         .control_count = plain->control_count,
-                         .types = types,
-                         .output_count = plain->output_count};
+// Adds |node|, whose op has the type attribute "T" and outputs of that type.
+static rn_status_t add_plain(rn_calls_t* calls, int32_t origin, rn_calls_new_t node,
+                             rn_dtype_t type, int32_t* out) {
+  bool is_merge = node.op && node.op->role == RN_ROLE_MERGE;
+  const rn_dtype_t types[2] = {type, is_merge ? RN_INT32 : type};
+  const rn_attr_t given[] = {
+      {RN_STR("T"), {.type = type}}, {RN_STR("N"), {.i = node.input_count}}, RN_ATTRS_END};
+  node.types = types;
+  node.given = given;
   return rn_calls_add(calls, origin, &node, out);
 }
 
@@ -41,28 +20,26 @@ static rn_status_t add_switch(rn_calls_t* calls, int32_t origin, const char* nam
                               rn_ir_edge_t value, rn_ir_edge_t predicate, const int32_t* controls,
                               int32_t control_count, int32_t* out) {
   rn_ir_edge_t inputs[2] = {value, predicate};
-  plain_t plain = {.op = rn_op_switch(),
-                   .name = name,
-                   .number = number,
-                   .type = rn_calls_type(calls, value),
-                   .output_count = 2,
-                   .inputs = inputs,
-                   .input_count = 2,
-                   .controls = controls,
-                   .control_count = control_count};
-  return add_plain(calls, origin, &plain, out);
+  rn_calls_new_t node = {.op = rn_op_switch(),
+                         .name = name,
+                         .number = number,
+                         .inputs = inputs,
+                         .input_count = 2,
+                         .controls = controls,
+                         .control_count = control_count,
+                         .output_count = 2};
+  return add_plain(calls, origin, node, rn_calls_type(calls, value), out);
 }
 
 static rn_status_t add_merge(rn_calls_t* calls, int32_t origin, const char* name, int32_t number,
                              const rn_ir_edge_t* inputs, int32_t count, int32_t* out) {
-  plain_t plain = {.op = rn_op_merge(),
-                   .name = name,
-                   .number = number,
-                   .type = rn_calls_type(calls, inputs[0]),
-                   .output_count = 2,
-                   .inputs = inputs,
-                   .input_count = count};
-  return add_plain(calls, origin, &plain, out);
+  rn_calls_new_t node = {.op = rn_op_merge(),
+                         .name = name,
+                         .number = number,
+                         .inputs = inputs,
+                         .input_count = count,
+                         .output_count = 2};
+  return add_plain(calls, origin, node, rn_calls_type(calls, inputs[0]), out);
 }
 
 // A choice between functions: branch |b| of |count| gets args[b * arg_count …] and runs after
@@ -174,41 +151,21 @@ static rn_status_t lower_if(lower_control_flow_choice_t* choice) {
   return join(choice);
 }
 
-// A scalar constant |value| of the type of branch numbers.
-static rn_status_t add_number(lower_control_flow_choice_t* choice, int32_t value,
+// A scalar constant |value| of the type of branch numbers, which runs after |anchor|.
+static rn_status_t add_number(lower_control_flow_choice_t* choice, int32_t value, int32_t anchor,
                               rn_ir_edge_t* out) {
-  rn_calls_t* calls = choice->calls;
-  rn_ir_t* ir = calls->ir;
-  rn_tensor_t tensor = {0};
-  RN_RETURN_IF_ERROR(rn_vec_reserve(&ir->owned, ir->allocator, ir->owned.count + 1));
-  RN_RETURN_IF_ERROR(rn_tensor_create(ir->allocator, RN_INT32, RN_SHAPE_SCALAR, &tensor));
-  *RN_DATA(&tensor, int32_t) = value;
-  ir->owned.items[ir->owned.count++] = tensor;
-  rn_tensor_t* kept = NULL;
-  RN_RETURN_IF_ERROR(RN_ARENA_NEW(&ir->arena, &kept));
-  *kept = tensor;  // |owned| holds the bytes
-  const rn_op_def_t* op = rn_op_constant();
-  if (!op) return rn_internal("The ops that calls are taken apart into are missing");
-  rn_attr_value_t* attrs = NULL;
-  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&ir->arena, (size_t)op->attr_count, &attrs));
-  for (int a = 0; a < op->attr_count; ++a)
-    attrs[a] = op->attrs[a].kind == RN_ATTR_TENSOR
-                   ? (rn_attr_value_t){.kind = RN_ATTR_TENSOR, .tensor = kept}
-                   : (rn_attr_value_t){.kind = RN_ATTR_TYPE, .type = RN_INT32};
-  rn_dtype_t type = RN_INT32;
-  rn_calls_new_t node = {.op = op,
+  rn_ir_t* ir = choice->calls->ir;
+  rn_calls_new_t node = {.op = rn_op_constant(),
                          .name = "number",
                          .number = value,
-                         .attrs = attrs,
-                         .controls = choice->source.controls,
-                         .control_count = choice->source.control_count,
-                         .types = &type,
-                         .output_count = 1};
+                         .controls = &anchor,
+                         .control_count = 1};
+  rn_tensor_t tensor = {0};
   *out = (rn_ir_edge_t){0};
-  RN_RETURN_IF_ERROR(rn_calls_add(calls, choice->node, &node, &out->node));
-  rn_ir_node(calls->ir, out->node)->constant = kept;
-  rn_ir_node(calls->ir, out->node)->shapes[0] = RN_SHAPE_SCALAR;
-  return RN_OK;
+  RN_RETURN_IF_ERROR(rn_calls_add(choice->calls, choice->node, &node, &out->node));
+  RN_RETURN_IF_ERROR(rn_tensor_create(ir->allocator, RN_INT32, RN_SHAPE_SCALAR, &tensor));
+  *RN_DATA(&tensor, int32_t) = value;
+  return rn_ir_own_constant(ir, &tensor, rn_ir_node(ir, out->node));
 }
 
 // Adds a comparison of the branch number with |b|. The constant has a control edge from the choice,
@@ -220,17 +177,13 @@ static rn_status_t add_comparison(lower_control_flow_choice_t* choice, int32_t b
   int32_t anchor;
   RN_RETURN_IF_ERROR(
       rn_calls_identity(calls, choice->node, "index", b, inputs[0], NULL, 0, &anchor));
-  lower_control_flow_choice_t anchored = *choice;
-  anchored.source.controls = &anchor;
-  anchored.source.control_count = 1;
-  RN_RETURN_IF_ERROR(add_number(&anchored, b, &inputs[1]));
-  rn_attr_value_t* attrs = NULL;
-  RN_RETURN_IF_ERROR(rn_calls_type_attr(calls, rn_op_equal(), RN_INT32, &attrs));
+  RN_RETURN_IF_ERROR(add_number(choice, b, anchor, &inputs[1]));
+  const rn_attr_t given[] = {{RN_STR("T"), {.type = RN_INT32}}, RN_ATTRS_END};
   rn_dtype_t type = RN_BOOL;
   rn_calls_new_t node = {.op = rn_op_equal(),
                          .name = "is",
                          .number = b,
-                         .attrs = attrs,
+                         .given = given,
                          .inputs = inputs,
                          .input_count = 2,
                          .types = &type,
@@ -271,24 +224,20 @@ typedef struct lower_control_flow_loop_t {
 
 static rn_status_t add_enter(lower_control_flow_loop_t* loop, int32_t i, int32_t* out) {
   rn_calls_t* calls = loop->calls;
-  const rn_op_def_t* op = rn_op_enter();
   rn_dtype_t type = rn_calls_type(calls, loop->source.inputs[i]);
-  rn_attr_value_t* attrs = NULL;
-  RN_RETURN_IF_ERROR(rn_calls_type_attr(calls, op, type, &attrs));
   const rn_attr_value_t* parallel = rn_ir_attr(&loop->source, RN_STR("parallel_iterations"));
-  for (int a = 0; a < op->attr_count; ++a) {
-    rn_str_t name = rn_str(op->attrs[a].name);
-    if (rn_str_is(name, "frame_name"))
-      attrs[a] = (rn_attr_value_t){.kind = RN_ATTR_STRING, .s = loop->source.name};
-    if (rn_str_is(name, "is_constant"))
-      attrs[a] = (rn_attr_value_t){.kind = RN_ATTR_BOOL, .b = loop->is_invariant[i]};
-    if (rn_str_is(name, "parallel_iterations") && parallel)
-      attrs[a] = (rn_attr_value_t){.kind = RN_ATTR_INT, .i = parallel->i > 0 ? parallel->i : 1};
-  }
-  rn_calls_new_t node = {.op = op,
+  const rn_attr_t given[] = {
+      {RN_STR("T"), {.type = type}},
+      {RN_STR("frame_name"), {.s = loop->source.name}},
+      {RN_STR("is_constant"), {.b = loop->is_invariant[i]}},
+      {parallel ? RN_STR("parallel_iterations") : RN_STR(""),
+       {.i = parallel && parallel->i > 0 ? parallel->i : 1}},
+      RN_ATTRS_END,
+  };
+  rn_calls_new_t node = {.op = rn_op_enter(),
                          .name = "enter",
                          .number = i,
-                         .attrs = attrs,
+                         .given = given,
                          .inputs = &loop->source.inputs[i],
                          .input_count = 1,
                          .controls = loop->source.controls,
@@ -357,24 +306,19 @@ static rn_status_t close_loop(lower_control_flow_loop_t* loop, int32_t body, int
     if (loop->is_invariant[i]) continue;
     rn_ir_edge_t round = {body, i}, leaves = {loop->switched[i].node, 0};
     rn_dtype_t type = rn_calls_type(calls, loop->inside[i]);
-    plain_t next = {.op = rn_op_next_iteration(),
-                    .name = "next",
-                    .number = i,
-                    .type = type,
-                    .output_count = 1,
-                    .inputs = &round,
-                    .input_count = 1};
-    plain_t exit = {.op = rn_op_exit(),
-                    .name = "exit",
-                    .number = i,
-                    .type = type,
-                    .output_count = 1,
-                    .inputs = &leaves,
-                    .input_count = 1};
+    rn_calls_new_t node = {.op = rn_op_next_iteration(),
+                           .name = "next",
+                           .number = i,
+                           .inputs = &round,
+                           .input_count = 1,
+                           .output_count = 1};
     int32_t made;
-    RN_RETURN_IF_ERROR(add_plain(calls, loop->node, &next, &made));
+    RN_RETURN_IF_ERROR(add_plain(calls, loop->node, node, type, &made));
     rn_ir_node(calls->ir, loop->merges[i])->inputs[1] = (rn_ir_edge_t){made, 0};
-    RN_RETURN_IF_ERROR(add_plain(calls, loop->node, &exit, &exits[i]));
+    node.op = rn_op_exit();
+    node.name = "exit";
+    node.inputs = &leaves;
+    RN_RETURN_IF_ERROR(add_plain(calls, loop->node, node, type, &exits[i]));
   }
   return RN_OK;
 }

@@ -7,7 +7,7 @@
 // the loop, and the matmuls read the panels. The bits do not change.
 #include "framework/gemm_way.h"
 #include "framework/internal_ops.h"
-#include "step/ir.h"
+#include "step/make.h"
 
 // With more rows of the left operand than this, packing costs little beside multiplying.
 #define MANY_ROWS 256
@@ -80,32 +80,13 @@ static void count_uses(pack_t* p) {
   }
 }
 
-static rn_status_t fill_attrs(const pack_t* p, const rn_op_def_t* op, const rn_ir_node_t* product,
-                              bool backwards, const rn_attr_value_t** out) {
-  rn_attr_value_t* attrs = NULL;
-  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&p->ir->arena, (size_t)op->attr_count, &attrs));
-  for (int a = 0; a < op->attr_count; ++a) {
-    const rn_attr_value_t* same = rn_ir_attr(product, rn_str(op->attrs[a].name));
-    attrs[a] = same ? *same : (rn_attr_value_t){.kind = RN_ATTR_BOOL, .b = backwards};
-  }
-  *out = attrs;
-  return RN_OK;
-}
-
-// Adds a node with one input and one output of unknown shape, named after |like|.
+// Names |node| after |like|, gives it one input and one output of unknown shape, and adds it.
 static rn_status_t add_node(pack_t* p, rn_ir_node_t* node, const rn_ir_node_t* like,
                             rn_ir_edge_t input, int32_t* out) {
   RN_RETURN_IF_ERROR(
       rn_arena_printf(&p->ir->arena, &node->name, "%.*s/panels", RN_STR_ARGS(like->name)));
-  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&p->ir->arena, 1, &node->inputs));
-  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&p->ir->arena, 1, &node->types));
-  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&p->ir->arena, 1, &node->shapes));
+  RN_RETURN_IF_ERROR(rn_ir_make_edges(p->ir, 1, 1, like->types[0], RN_SHAPE_UNKNOWN, node));
   node->inputs[0] = input;
-  node->input_count = 1;
-  node->types[0] = like->types[0];
-  node->shapes[0] = RN_SHAPE_UNKNOWN;
-  node->output_count = 1;
-  node->feed = -1;
   return rn_ir_add(p->ir, node, out);
 }
 
@@ -113,14 +94,15 @@ static rn_status_t add_node(pack_t* p, rn_ir_node_t* node, const rn_ir_node_t* l
 // is transposed.
 static rn_status_t pack_origin(pack_t* p, int32_t index, const rn_ir_node_t* product,
                                int32_t* out) {
-  const rn_ir_node_t* matrix = rn_ir_node(p->ir, index);
-  rn_ir_node_t made = {
-      .op = p->pack, .requested_device = product->requested_device, .device = product->device};
-  RN_RETURN_IF_ERROR(fill_attrs(p, p->pack, product, false, &made.attrs));
+  rn_ir_node_t made = {.op = p->pack,
+                       .requested_device = product->requested_device,
+                       .device = product->device,
+                       .feed = -1};
+  RN_RETURN_IF_ERROR(rn_ir_make_attrs(p->ir, p->pack, product, NULL, &made.attrs));
   made.kernel = rn_kernel_find(p->pack, made.attrs, NULL, product->kernel->device);
   *out = -1;
   if (!made.kernel) return RN_OK;
-  return add_node(p, &made, matrix, (rn_ir_edge_t){index, 0}, out);
+  return add_node(p, &made, rn_ir_node(p->ir, index), (rn_ir_edge_t){index, 0}, out);
 }
 
 // Adds an Enter of |inner|, the panels of the matrix that Enter |index| brings in.
@@ -159,7 +141,8 @@ static rn_status_t use_panels(pack_t* p, int32_t index) {
   made.extra_count = 0;
   // Every second matmul reads the panels backwards, because the last ones read are still cached.
   bool* is_odd = &p->is_odd[rn_ir_flag(&product, "transpose_b")][origin];
-  RN_RETURN_IF_ERROR(fill_attrs(p, made.op, &product, *is_odd, &made.attrs));
+  const rn_attr_t given[] = {{RN_STR("backwards"), {.b = *is_odd}}, RN_ATTRS_END};
+  RN_RETURN_IF_ERROR(rn_ir_make_attrs(p->ir, made.op, &product, given, &made.attrs));
   *is_odd = !*is_odd;
   made.kernel = rn_kernel_find(made.op, made.attrs, NULL, product.kernel->device);
   if (!made.kernel) return RN_OK;

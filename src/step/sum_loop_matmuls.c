@@ -7,7 +7,7 @@
 // after it convert from and to a matrix. The matmuls are added in the order of the iterations, so
 // the bits do not change.
 #include "framework/internal_ops.h"
-#include "step/ir.h"
+#include "step/make.h"
 
 typedef struct sums_t {
   rn_ir_t* ir;
@@ -76,60 +76,17 @@ static bool find_round(const sums_t* s, int32_t index, round_t* round) {
 
 // Makes the outputs of the node that carry the sum variants.
 static rn_status_t carry_sum(const sums_t* s, int32_t index, int32_t outputs) {
+  const rn_attr_t given[] = {{RN_STR("T"), {.type = RN_VARIANT}}, RN_ATTRS_END};
   rn_ir_node_t* node = rn_ir_node(s->ir, index);
-  rn_arena_t* arena = &s->ir->arena;
-  rn_dtype_t* types = NULL;
-  rn_shape_t* shapes = NULL;
-  rn_attr_value_t* attrs = NULL;
-  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(arena, (size_t)node->output_count, &types));
-  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(arena, (size_t)node->output_count, &shapes));
-  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(arena, (size_t)node->op->attr_count + 1, &attrs));
-  for (int32_t o = 0; o < node->output_count; ++o) {
-    types[o] = o < outputs ? RN_VARIANT : node->types[o];
-    shapes[o] = o < outputs ? RN_SHAPE_SCALAR : node->shapes[o];
+  const rn_ir_node_t before = *node;
+  RN_RETURN_IF_ERROR(rn_ir_make_attrs(s->ir, node->op, &before, given, &node->attrs));
+  RN_RETURN_IF_ERROR(rn_ir_make_edges(s->ir, node->input_count, node->output_count, RN_VARIANT,
+                                      RN_SHAPE_SCALAR, node));
+  node->inputs = before.inputs;
+  for (int32_t o = outputs; o < node->output_count; ++o) {
+    node->types[o] = before.types[o];
+    node->shapes[o] = before.shapes[o];
   }
-  for (int a = 0; a < node->op->attr_count; ++a) {
-    attrs[a] = node->attrs[a];
-    if (attrs[a].kind == RN_ATTR_TYPE && !attrs[a].is_list) attrs[a].type = RN_VARIANT;
-  }
-  node->types = types;
-  node->shapes = shapes;
-  node->attrs = attrs;
-  return RN_OK;
-}
-
-static rn_status_t fill_attrs(const sums_t* s, const rn_op_def_t* op, const rn_ir_node_t* add,
-                              const rn_attr_value_t** out) {
-  rn_attr_value_t* attrs = NULL;
-  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&s->ir->arena, (size_t)op->attr_count, &attrs));
-  for (int a = 0; a < op->attr_count; ++a)
-    attrs[a] = *rn_ir_attr(add, rn_str(op->attrs[a].name));  // the new op has the same attributes
-  *out = attrs;
-  return RN_OK;
-}
-
-// Adds a node of |op| on the device of |add| that reads |input| and has an output of |type| and
-// |shape|.
-static rn_status_t make_node(sums_t* s, const rn_op_def_t* op, const rn_ir_node_t* add,
-                             rn_ir_edge_t input, rn_dtype_t type, rn_shape_t shape,
-                             rn_ir_node_t* out) {
-  rn_arena_t* arena = &s->ir->arena;
-  *out = (rn_ir_node_t){.op = op,
-                        .requested_device = add->requested_device,
-                        .device = add->device,
-                        .input_count = 1,
-                        .output_count = 1,
-                        .feed = -1};
-  RN_RETURN_IF_ERROR(
-      rn_arena_printf(arena, &out->name, "%.*s/%s", RN_STR_ARGS(add->name), op->name));
-  RN_RETURN_IF_ERROR(fill_attrs(s, op, add, &out->attrs));
-  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(arena, 1, &out->inputs));
-  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(arena, 1, &out->types));
-  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(arena, 1, &out->shapes));
-  out->inputs[0] = input;
-  out->types[0] = type;
-  out->shapes[0] = shape;
-  out->kernel = rn_kernel_find(op, out->attrs, NULL, add->kernel->device);
   return RN_OK;
 }
 
@@ -138,13 +95,14 @@ static rn_status_t put_off(sums_t* s, int32_t index) {
   if (!find_round(s, index, &round)) return RN_OK;
   const rn_ir_node_t add = *rn_ir_node(s->ir, index);  // a copy, because adding nodes moves them
   rn_ir_node_t begin, end, later = add;
-  RN_RETURN_IF_ERROR(make_node(s, s->begin, &add, rn_ir_node(s->ir, round.enter)->inputs[0],
-                               RN_VARIANT, RN_SHAPE_SCALAR, &begin));
-  RN_RETURN_IF_ERROR(
-      make_node(s, s->end, &add, (rn_ir_edge_t){round.exit, 0}, add.types[0], add.shapes[0], &end));
+  RN_RETURN_IF_ERROR(rn_ir_make_node(s->ir, s->begin, &add, NULL, 1, RN_SHAPE_SCALAR, &begin));
+  RN_RETURN_IF_ERROR(rn_ir_make_node(s->ir, s->end, &add, NULL, 1, add.shapes[0], &end));
+  begin.inputs[0] = rn_ir_node(s->ir, round.enter)->inputs[0];
+  begin.types[0] = RN_VARIANT;
+  end.inputs[0] = (rn_ir_edge_t){round.exit, 0};
   later.op = s->later;
   later.extra_count = 0;
-  RN_RETURN_IF_ERROR(fill_attrs(s, s->later, &add, &later.attrs));
+  RN_RETURN_IF_ERROR(rn_ir_make_attrs(s->ir, s->later, &add, NULL, &later.attrs));
   later.kernel = rn_kernel_find(s->later, later.attrs, NULL, add.kernel->device);
   if (!begin.kernel || !end.kernel || !later.kernel) return RN_OK;
   int32_t begun, ended;

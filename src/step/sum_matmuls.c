@@ -7,7 +7,7 @@
 // a left operand concatenates two matrices, such as input and state, the node reads those two
 // instead.
 #include "framework/internal_ops.h"
-#include "step/ir.h"
+#include "step/make.h"
 
 // Only matmuls up to this depth are fused. Deeper ones cost little more when materialised, and a
 // separate matmul has faster code.
@@ -49,27 +49,13 @@ static bool is_shallow_product(const sum_matmuls_products_t* p, rn_ir_edge_t edg
          node->shapes[0].dims[1] > 1;
 }
 
-static rn_status_t fill_attrs(const sum_matmuls_products_t* p, const rn_op_def_t* op,
-                              rn_dtype_t dtype, int32_t count, bool transposes,
-                              const rn_attr_value_t** out) {
-  rn_attr_value_t* attrs = NULL;
-  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&p->ir->arena, (size_t)op->attr_count, &attrs));
-  for (int a = 0; a < op->attr_count; ++a) {
-    attrs[a].kind = op->attrs[a].kind;
-    switch (attrs[a].kind) {
-      case RN_ATTR_TYPE:
-        attrs[a].type = dtype;
-        break;
-      case RN_ATTR_INT:
-        attrs[a].i = count;
-        break;
-      default:
-        attrs[a].b = transposes;
-        break;
-    }
-  }
-  *out = attrs;
-  return RN_OK;
+// The attributes of |op| for |count| matmuls like |like|, a matmul or a sum of them.
+static rn_status_t count_products(const sum_matmuls_products_t* p, const rn_op_def_t* op,
+                                  const rn_ir_node_t* like, int32_t count,
+                                  const rn_attr_value_t** out) {
+  const rn_attr_t given[] = {
+      {RN_STR("M"), {.i = count}}, {RN_STR("N"), {.i = count}}, RN_ATTRS_END};
+  return rn_ir_make_attrs(p->ir, op, like, given, out);
 }
 
 // Turns the node into |op|, whose inputs are the first |kept| of its own and then the operands of
@@ -81,8 +67,7 @@ static rn_status_t take_over(sum_matmuls_products_t* p, int32_t index, const rn_
   made.op = op;
   made.extra_count = 0;
   made.input_count = kept + 2 * count;
-  RN_RETURN_IF_ERROR(
-      fill_attrs(p, op, first->types[0], count, rn_ir_flag(first, "transpose_a"), &made.attrs));
+  RN_RETURN_IF_ERROR(count_products(p, op, first, count, &made.attrs));
   made.kernel = rn_kernel_find(op, made.attrs, NULL, first->kernel->device);
   if (!made.kernel) return RN_OK;
   RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&p->ir->arena, (size_t)made.input_count, &made.inputs));
@@ -125,8 +110,7 @@ static rn_status_t extend_sum(sum_matmuls_products_t* p, int32_t index) {
   made.kernel = before->kernel;
   made.extra_count = 0;
   made.input_count = 2 * all;
-  RN_RETURN_IF_ERROR(
-      fill_attrs(p, made.op, made.types[0], all, rn_ir_flag(before, "transpose_a"), &made.attrs));
+  RN_RETURN_IF_ERROR(count_products(p, made.op, before, all, &made.attrs));
   RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&p->ir->arena, (size_t)made.input_count, &made.inputs));
   memcpy(made.inputs, before->inputs, (size_t)had * sizeof *made.inputs);
   memcpy(made.inputs + all, before->inputs + had, (size_t)had * sizeof *made.inputs);
@@ -147,13 +131,10 @@ static int64_t first_side(const sum_matmuls_products_t* p, const rn_ir_node_t* r
   const rn_ir_node_t* node = rn_ir_node(p->ir, edge.node);
   if (node->op != p->concat || node->feed >= 0 || node->input_count != 3 ||
       node->control_count > 0 || node->device != reader->device || !is_matrix(p, node->inputs[0]) ||
-      !is_matrix(p, node->inputs[1]) || node->inputs[2].node < 0)
+      !is_matrix(p, node->inputs[1]))
     return -1;
-  const rn_tensor_t* axis = rn_ir_node(p->ir, node->inputs[2].node)->constant;
-  if (!axis || axis->count != 1 || axis->dtype != RN_INT32) return -1;
-  int32_t value = *RN_DATA(axis, int32_t);
   rn_shape_t shape = rn_ir_node(p->ir, node->inputs[0].node)->shapes[node->inputs[0].output];
-  return value == 1 || value == -1 ? shape.dims[1] : -1;
+  return rn_ir_matrix_axis(p->ir, node->inputs[2]) == 1 ? shape.dims[1] : -1;
 }
 
 // Replaces left operands that concatenate two matrices by those matrices, if all do so alike. The
@@ -167,22 +148,16 @@ static rn_status_t take_sides(sum_matmuls_products_t* p, int32_t index, int32_t 
   for (int32_t t = 0; t < count; ++t)
     if (columns < 0 || lefts[t].node < 0 || first_side(p, node, lefts[t]) != columns) return RN_OK;
   rn_ir_edge_t* inputs = NULL;
-  rn_attr_value_t* attrs = NULL;
   RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&p->ir->arena, (size_t)(kept + 3 * count), &inputs));
-  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&p->ir->arena, (size_t)node->op->attr_count, &attrs));
   memcpy(inputs, node->inputs, (size_t)kept * sizeof *inputs);
   for (int32_t t = 0; t < count; ++t) {
     memcpy(inputs + kept + 2 * t, rn_ir_node(p->ir, lefts[t].node)->inputs, 2 * sizeof *inputs);
     inputs[kept + 2 * count + t] = lefts[count + t];
   }
-  for (int a = 0; a < node->op->attr_count; ++a) {
-    attrs[a] = node->attrs[a];
-    if (strcmp(node->op->attrs[a].name, "M") == 0) attrs[a].i = 2 * count;
-  }
   node->inputs = inputs;
   node->input_count = kept + 3 * count;
-  node->attrs = attrs;
-  return RN_OK;
+  const rn_attr_t given[] = {{RN_STR("M"), {.i = 2 * count}}, RN_ATTRS_END};
+  return rn_ir_make_attrs(p->ir, node->op, node, given, &node->attrs);
 }
 
 static rn_status_t sum_products(sum_matmuls_products_t* p, int32_t index) {

@@ -3,6 +3,7 @@
 
 #include "framework/internal_ops.h"
 #include "step/ir_export.h"
+#include "step/make.h"
 
 void rn_master_plan_clear(rn_master_plan_t* plan) {
   for (size_t i = 0; i < plan->parts.count; ++i) rn_strbuf_clear(&plan->parts.items[i].graph_def);
@@ -12,19 +13,17 @@ void rn_master_plan_clear(rn_master_plan_t* plan) {
 // Attributes of a client's end: a Recv of a feed, a Send of a fetch.
 static rn_status_t end_attrs(rn_ir_t* ir, const rn_op_def_t* op, rn_dtype_t dtype, rn_str_t name,
                              const rn_device_t* device, const rn_attr_value_t** out) {
-  rn_attr_value_t* attrs = NULL;
-  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&ir->arena, (size_t)op->attr_count, &attrs));
-  for (int a = 0; a < op->attr_count; ++a) {
-    const char* attr = op->attrs[a].name;
-    attrs[a].kind = op->attrs[a].kind;
-    if (attrs[a].kind == RN_ATTR_TYPE) attrs[a].type = dtype;
-    if (attrs[a].kind == RN_ATTR_BOOL) attrs[a].b = true;  // client_terminated
-    if (attrs[a].kind == RN_ATTR_INT) attrs[a].i = (int64_t)device->incarnation;
-    if (attrs[a].kind == RN_ATTR_STRING)
-      attrs[a].s = strcmp(attr, "tensor_name") == 0 ? name : device->name;
-  }
-  *out = attrs;
-  return RN_OK;
+  const rn_attr_t given[] = {
+      {RN_STR("T"), {.type = dtype}},            // of a Send
+      {RN_STR("tensor_type"), {.type = dtype}},  // of a Recv
+      {RN_STR("tensor_name"), {.s = name}},
+      {RN_STR("send_device"), {.s = device->name}},
+      {RN_STR("recv_device"), {.s = device->name}},
+      {RN_STR("send_device_incarnation"), {.i = (int64_t)device->incarnation}},
+      {RN_STR("client_terminated"), {.b = true}},
+      RN_ATTRS_END,
+  };
+  return rn_ir_make_attrs(ir, op, NULL, given, out);
 }
 
 // Calls feeds and fetches as TensorFlow does: "x:0" is received as "_recv_x_0".
