@@ -197,7 +197,7 @@ static rn_status_t print_kernel(const rn_kernel_def_t* def, void* arg) {
     print_type_set(def->types[i].types);
   }
   if (!def->types[0].attr) printf(" every type");
-  for (int i = 0; i < 8 && def->host_args[i]; ++i)
+  for (int i = 0; def->host_args && def->host_args[i]; ++i)
     printf("%s%s", i ? ", " : "; on the host: ", def->host_args[i]);
   if (def->label) printf("; _kernel = \"%s\"", def->label);
   printf("\n        %s\n", rn_cli_kernel_place(def));

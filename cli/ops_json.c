@@ -59,7 +59,7 @@ static rn_status_t add_kernel(const rn_kernel_def_t* def, void* arg) {
         json_array_append_new(names, json_string(rn_dtype_name(t)));
     json_object_set_new(types, def->types[i].attr, names);
   }
-  for (int i = 0; i < 8 && def->host_args[i]; ++i)
+  for (int i = 0; def->host_args && def->host_args[i]; ++i)
     json_array_append_new(host, json_string(def->host_args[i]));
   json_t* row = json_pack("{s:s, s:o, s:o, s:s}", "device", def->device, "types", types,
                           "host_arguments", host, "file", rn_cli_kernel_place(def));

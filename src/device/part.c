@@ -76,7 +76,7 @@ static rn_status_t add_shared_row(const rn_device_part_t* part, const rn_part_ro
     row->flags |= RN_KERNEL_ON_HOST;
     limit_to_int32(row, how->int32_attr);
   } else {
-    memcpy(row->host_args, how->host_args, sizeof how->host_args);
+    row->host_args = how->host_args;
   }
   return rn_kernel_register(row);
 }

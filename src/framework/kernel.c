@@ -162,8 +162,8 @@ rn_status_t rn_kernel_each(rn_status_t (*visit)(const rn_kernel_def_t* def, void
 bool rn_kernel_arg_is_host(const rn_kernel_def_t* def, const rn_arg_def_t* arg, rn_dtype_t dtype) {
   // A device cannot follow pointers into host memory.
   if (def->flags & RN_KERNEL_ON_HOST || !rn_dtype_is_plain(rn_dtype_base(dtype))) return true;
-  for (size_t h = 0; h < sizeof def->host_args / sizeof *def->host_args && def->host_args[h]; ++h)
-    if (strcmp(def->host_args[h], arg->name) == 0) return true;
+  for (const char* const* name = def->host_args; name && *name; ++name)
+    if (strcmp(*name, arg->name) == 0) return true;
   return false;
 }
 

@@ -84,16 +84,20 @@ typedef struct rn_kernel_init_t {
   rn_functions_t* functions;  // for calling functions; outlives the kernel. NULL if there are none
 } rn_kernel_init_t;
 
+// A list of names for rn_kernel_def_t, ended by NULL.
+#define RN_HOST_ARGS(...) ((const char* const[]){__VA_ARGS__, NULL})
+
 typedef struct rn_kernel_def_t {
   const char* op;
   const char* device;         // "CPU", "GPU", "NULL"
   rn_kernel_type_t types[4];  // all must hold; unused rows are zero
-  const char* host_args[8];   // input and output arguments that are in host memory on any device
-  const char* label;          // selected by the attribute "_kernel"; NULL for the default kernel
-  int32_t priority;           // among several that match, the highest wins
+  // Input and output arguments that are in host memory on any device: RN_HOST_ARGS, or NULL.
+  const char* const* host_args;
+  const char* label;  // selected by the attribute "_kernel"; NULL for the default kernel
+  int32_t priority;   // among several that match, the highest wins
   uint32_t flags;
+  uint32_t state_size;       // bytes of private state, zeroed before init
   rn_vector_op_t vector_op;  // 0 if it cannot be fused
-  size_t state_size;         // bytes of private state, zeroed before init
   // NULL if there is nothing to read.
   rn_status_t (*init)(const rn_kernel_init_t* init, void* state);
   // NULL if there is nothing to free; must accept half-initialized state.

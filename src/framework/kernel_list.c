@@ -36,9 +36,8 @@ static rn_status_t write_kernel(const rn_kernel_def_t* def, void* arg) {
   for (size_t i = 0; i < sizeof def->types / sizeof *def->types && def->types[i].attr; ++i) {
     write_constraint(buf, &def->types[i]);
   }
-  size_t hosts = sizeof def->host_args / sizeof *def->host_args;
-  for (size_t i = 0; i < hosts && def->host_args[i]; ++i) {
-    rn_pb_put_str(buf, rn_pb_KernelDef_host_memory_arg_field, rn_str(def->host_args[i]));
+  for (const char* const* name = def->host_args; name && *name; ++name) {
+    rn_pb_put_str(buf, rn_pb_KernelDef_host_memory_arg_field, rn_str(*name));
   }
   if (def->label && *def->label) {
     rn_pb_put_str(buf, rn_pb_KernelDef_label_field, rn_str(def->label));

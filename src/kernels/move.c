@@ -69,12 +69,12 @@ static void to_host_later(rn_kernel_ctx_t* ctx) {
 static const rn_kernel_def_t rows[] = {
     {.op = "_ToDevice",
      .device = "DEFAULT",
-     .host_args = {"input"},
+     .host_args = RN_HOST_ARGS("input"),
      .flags = RN_KERNEL_ISSUES,
      .compute = to_device},
     {.op = "_ToHost",
      .device = "DEFAULT",
-     .host_args = {"output"},
+     .host_args = RN_HOST_ARGS("output"),
      .flags = RN_KERNEL_ISSUES,
      .state_size = sizeof(to_host_t),
      .init = to_host_init,
@@ -86,6 +86,6 @@ static const rn_kernel_def_t rows[] = {
      .init = constant_init,
      .destroy = constant_destroy,
      .compute = constant},
-    {.op = "_ToHost", .device = "NULL", .host_args = {"output"}, .compute_async = to_host_later},
+    {.op = "_ToHost", .device = "NULL", .host_args = RN_HOST_ARGS("output"), .compute_async = to_host_later},
 };
 RN_KERNEL_FAMILY(move, rows);

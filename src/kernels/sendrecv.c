@@ -150,19 +150,19 @@ static void receive(rn_kernel_ctx_t* ctx) {
 
 #define SEND(name, type, host)                                                         \
   {                                                                                    \
-    .op = name, .device = type, .host_args = {host}, .flags = RN_KERNEL_KEEPS_INPUTS,  \
+    .op = name, .device = type, .host_args = host, .flags = RN_KERNEL_KEEPS_INPUTS,    \
     .state_size = sizeof(channel_t), .init = channel_init, .destroy = channel_destroy, \
     .compute = send                                                                    \
   }
 #define RECV(name, type, host)                                                         \
   {                                                                                    \
-    .op = name, .device = type, .host_args = {host}, .flags = RN_KERNEL_OWN_OUTPUTS,   \
+    .op = name, .device = type, .host_args = host, .flags = RN_KERNEL_OWN_OUTPUTS,     \
     .state_size = sizeof(channel_t), .init = channel_init, .destroy = channel_destroy, \
     .compute_async = receive                                                           \
   }
-#define ALL(type)                                                                          \
-  SEND("_Send", type, NULL), SEND("_HostSend", type, "tensor"), RECV("_Recv", type, NULL), \
-      RECV("_HostRecv", type, "tensor")
+#define ALL(type)                                                             \
+  SEND("_Send", type, NULL), SEND("_HostSend", type, RN_HOST_ARGS("tensor")), \
+      RECV("_Recv", type, NULL), RECV("_HostRecv", type, RN_HOST_ARGS("tensor"))
 
 static const rn_kernel_def_t rows[] = {ALL("CPU"), ALL("DEFAULT")};
 RN_KERNEL_FAMILY(sendrecv, rows);

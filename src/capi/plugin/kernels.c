@@ -2,17 +2,17 @@
 #include "capi/plugin/kernel.h"
 #include "proto/kernel_def.pb.h"
 
+#define MAX_TYPES (sizeof((rn_kernel_def_t*)NULL)->types / sizeof *((rn_kernel_def_t*)NULL)->types)
+#define MAX_HOST_ARGS ((size_t)8)
+
 // Never freed once registered, because it contains the row; clients delete their builder after
 // registering it.
 struct TF_KernelBuilder {
   rn_plugin_kernel_t plugin;
-  rn_status_t error;  // of calls that have no status
+  const char* host_args[MAX_HOST_ARGS + 1];  // ends with NULL
+  rn_status_t error;                         // of calls that have no status
   bool is_registered;
 };
-
-#define MAX_TYPES (sizeof((rn_kernel_def_t*)NULL)->types / sizeof *((rn_kernel_def_t*)NULL)->types)
-#define MAX_HOST_ARGS \
-  (sizeof((rn_kernel_def_t*)NULL)->host_args / sizeof *((rn_kernel_def_t*)NULL)->host_args)
 
 static void fail(TF_KernelBuilder* builder, rn_status_t status) {
   if (!rn_ok(status)) builder->error = rn_status_join(builder->error, status);
@@ -41,6 +41,7 @@ static TF_KernelBuilder* builder_create(const rn_plugin_kernel_t* functions, con
     return NULL;
   }
   builder->plugin = *functions;
+  builder->plugin.def.host_args = builder->host_args;
   rn_arena_init(&builder->plugin.arena, rn_capi_allocator());
   fail(builder, builder_fill(builder, op, device));
   return builder;
@@ -97,7 +98,7 @@ void TF_KernelBuilder_TypeConstraint(TF_KernelBuilder* kernel_builder, const cha
 }
 
 static rn_status_t add_host_arg(TF_KernelBuilder* builder, rn_str_t name) {
-  const char** args = builder->plugin.def.host_args;
+  const char** args = builder->host_args;
   size_t i = 0;
   while (i < MAX_HOST_ARGS && args[i]) i++;
   if (i == MAX_HOST_ARGS) {
@@ -147,7 +148,7 @@ void TF_RegisterKernelBuilder(const char* kernel_name, TF_KernelBuilder* builder
 static rn_status_t apply_def(TF_KernelBuilder* builder, const rn_pb_KernelDef_t* def) {
   rn_kernel_def_t* own = &builder->plugin.def;
   memset(own->types, 0, sizeof own->types);
-  memset(own->host_args, 0, sizeof own->host_args);
+  memset(builder->host_args, 0, sizeof builder->host_args);
   own->priority = def->priority;
   own->label = NULL;
   if (def->op.size) RN_RETURN_IF_ERROR(keep(builder, def->op, &own->op));

@@ -269,7 +269,7 @@ static const rn_kernel_def_t rows[] = {
     {.op = "QuantizedReshape",
      .device = "CPU",
      .types = {{"T", RN_T(QUINT8) | RN_T(QINT32)}},
-     .host_args = {"shape"},
+     .host_args = RN_HOST_ARGS("shape"),
      .compute = quantized_reshape},
     {.op = "ExpandDims", .device = "CPU", .flags = RN_KERNEL_FORWARDS, .compute = expand_dims},
     {.op = "Squeeze",

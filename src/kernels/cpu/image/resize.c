@@ -498,11 +498,11 @@ static rn_status_t nearest_gradient(rn_kernel_ctx_t* ctx) {
 }
 
 #define IMAGES (RN_TYPES_FLOATS | RN_TYPES_INTS | RN_T(UINT8) | RN_T(UINT16))
-#define ROW(op_, types_, compute_)                                                      \
-  {                                                                                     \
-    .op = op_, .device = "CPU", .types = {{"T", types_}}, .flags = RN_KERNEL_EXPENSIVE, \
-    .host_args = {"size"}, .state_size = sizeof(resize_state_t), .init = resize_init,   \
-    .compute = compute_                                                                 \
+#define ROW(op_, types_, compute_)                                                                \
+  {                                                                                               \
+    .op = op_, .device = "CPU", .types = {{"T", types_}}, .flags = RN_KERNEL_EXPENSIVE,           \
+    .host_args = RN_HOST_ARGS("size"), .state_size = sizeof(resize_state_t), .init = resize_init, \
+    .compute = compute_                                                                           \
   }
 static const rn_kernel_def_t rows[] = {
     ROW("ResizeBilinear", IMAGES, bilinear_compute),

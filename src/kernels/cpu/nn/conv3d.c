@@ -352,8 +352,8 @@ static rn_status_t filter_compute(rn_kernel_ctx_t* ctx) { return gradient(ctx, F
 #define ROW(op_, init_, compute_)                                                                \
   {                                                                                              \
     .op = op_, .device = "CPU", .types = {{"T", RN_TYPES_FLOATS}}, .flags = RN_KERNEL_EXPENSIVE, \
-    .host_args = {"input_sizes", "filter_sizes"}, .state_size = sizeof(conv3d_state_t),          \
-    .init = init_, .compute = compute_                                                           \
+    .host_args = RN_HOST_ARGS("input_sizes", "filter_sizes"),                                    \
+    .state_size = sizeof(conv3d_state_t), .init = init_, .compute = compute_                     \
   }
 static const rn_kernel_def_t rows[] = {
     ROW("Conv3D", forward_init, forward_compute),

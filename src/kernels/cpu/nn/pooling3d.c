@@ -269,7 +269,7 @@ static rn_status_t average_gradient(rn_kernel_ctx_t* ctx) {
 #define ROW(op_, compute_)                                                          \
   {                                                                                 \
     .op = op_, .device = "CPU", .types = {{"T", RN_T(BFLOAT16) | RN_T(FLOAT)}},     \
-    .host_args = {"orig_input_shape"}, .flags = RN_KERNEL_EXPENSIVE,                \
+    .host_args = RN_HOST_ARGS("orig_input_shape"), .flags = RN_KERNEL_EXPENSIVE,    \
     .state_size = sizeof(pooling3d_state_t), .init = pool_init, .compute = compute_ \
   }
 static const rn_kernel_def_t rows[] = {

@@ -390,7 +390,7 @@ static const rn_kernel_def_t rows[] = {
     {.op = "QuantizedConcat",
      .device = "CPU",
      .types = {{"T", BYTES | WIDE}},
-     .host_args = {"concat_dim"},
+     .host_args = RN_HOST_ARGS("concat_dim"),
      .compute = concat_compute},
 };
 RN_KERNEL_FAMILY(cpu_quantized_math, rows);

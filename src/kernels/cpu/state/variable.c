@@ -436,7 +436,7 @@ static const rn_kernel_def_t rows[] = {
      .compute = pass_reference},
     {.op = "RefSelect",
      .device = "CPU",
-     .host_args = {"index"},
+     .host_args = RN_HOST_ARGS("index"),
      .flags = RN_KERNEL_OWN_OUTPUTS,
      .compute = select_reference},
 };
