@@ -221,6 +221,14 @@ rn_status_t rn_strbuf_status(const rn_strbuf_t* buf) {
   return buf->failed ? rn_out_of_memory() : RN_OK;
 }
 
+rn_status_t rn_status_from_buf(rn_code_t code, rn_strbuf_t* buf) {
+  rn_str_t text = rn_strbuf_view(buf);
+  rn_status_t status =
+      buf->failed ? rn_out_of_memory() : rn_status_make_n(code, text.data, text.size);
+  rn_strbuf_clear(buf);
+  return status;
+}
+
 rn_status_t rn_str_dup(rn_allocator_t allocator, rn_str_t str, char** out) {
   *out = NULL;
   size_t size;

@@ -55,6 +55,8 @@ void rn_strbuf_append_n(rn_strbuf_t* buf, const void* data, size_t size);
 void rn_strbuf_printf(rn_strbuf_t* buf, const char* format, ...) RN_PRINTF(2, 3);
 // RESOURCE_EXHAUSTED if an append failed.
 RN_MUST_USE rn_status_t rn_strbuf_status(const rn_strbuf_t* buf);
+// Makes an error of |code| from the text of |buf|, which is cleared.
+RN_MUST_USE rn_status_t rn_status_from_buf(rn_code_t code, rn_strbuf_t* buf);
 static inline rn_str_t rn_strbuf_view(const rn_strbuf_t* buf) {
   return (rn_str_t){buf->data ? buf->data : "", buf->size};
 }

@@ -176,10 +176,7 @@ static rn_status_t inconsistent(TF_OperationDescription* desc, rn_str_t name,
     rn_strbuf_printf(&text, " using ");
     rn_op_summary(&text, op);
   }
-  rn_str_t message = rn_strbuf_view(&text);
-  rn_status_t status = rn_status_make_n(RN_CODE_INVALID_ARGUMENT, message.data, message.size);
-  rn_strbuf_clear(&text);
-  return status;
+  return rn_status_from_buf(RN_CODE_INVALID_ARGUMENT, &text);
 }
 
 rn_status_t rn_desc_add_attr(TF_OperationDescription* desc, const char* name,

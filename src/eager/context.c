@@ -365,9 +365,7 @@ static rn_status_t no_device(rn_eager_t* eager, rn_str_t name) {
   for (int i = 0; i < count; ++i)
     rn_strbuf_printf(&text, "%s%s", i ? ", " : "", rn_session_device(eager->session, i)->name.data);
   rn_strbuf_append(&text, RN_STR("]."));
-  rn_status_t status = rn_invalid_argument("%.*s", RN_STR_ARGS(rn_strbuf_view(&text)));
-  rn_strbuf_clear(&text);
-  return status;
+  return rn_status_from_buf(RN_CODE_INVALID_ARGUMENT, &text);
 }
 
 rn_status_t rn_eager_device(rn_eager_t* eager, rn_str_t name, rn_device_t** out) {

@@ -370,9 +370,7 @@ static rn_status_t no_kernel(const rn_eager_kernel_t* kernel) {
     rn_attr_value_print(&text, &kernel->node->attrs[i]);
   }
   rn_strbuf_printf(&text, "]\nNo kernel is registered for device %s", kernel->device->type);
-  rn_status_t status = rn_not_found("%.*s", RN_STR_ARGS(rn_strbuf_view(&text)));
-  rn_strbuf_clear(&text);
-  return status;
+  return rn_status_from_buf(RN_CODE_NOT_FOUND, &text);
 }
 
 static rn_status_t find_runner(rn_eager_t* eager, rn_eager_kernel_t* kernel) {

@@ -158,10 +158,7 @@ static rn_status_t bad_order(const rn_pb_ApiDef_t* base, const rn_pb_ApiDef_t* u
                    "arg_order: ",
                    RN_STR_ARGS(base->graph_op_name));
   print_order(&text, base);
-  rn_str_t message = rn_strbuf_view(&text);
-  rn_status_t status = rn_status_make_n(RN_CODE_FAILED_PRECONDITION, message.data, message.size);
-  rn_strbuf_clear(&text);
-  return status;
+  return rn_status_from_buf(RN_CODE_FAILED_PRECONDITION, &text);
 }
 
 static rn_status_t merge_order(rn_pb_ApiDef_t* base, const rn_pb_ApiDef_t* update) {

@@ -205,10 +205,7 @@ static rn_status_t unequal_dims(int axis, rn_shape_t a, rn_shape_t b) {
   rn_strbuf_append(&text, RN_STR(" and "));
   rn_shape_print(&text, b);
   rn_strbuf_append(&text, RN_STR("."));
-  rn_str_t view = rn_strbuf_view(&text);
-  rn_status_t status = rn_status_make_n(RN_CODE_INVALID_ARGUMENT, view.data, view.size);
-  rn_strbuf_clear(&text);
-  return status;
+  return rn_status_from_buf(RN_CODE_INVALID_ARGUMENT, &text);
 }
 
 rn_status_t rn_shape_merge(rn_shape_ctx_t* ctx, rn_shape_t a, rn_shape_t b, rn_shape_t* out) {

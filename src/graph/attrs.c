@@ -4,14 +4,6 @@
 
 #include "graph/build.h"
 
-rn_status_t rn_status_from_buf(rn_code_t code, rn_strbuf_t* buf) {
-  rn_str_t text = rn_strbuf_view(buf);
-  rn_status_t status =
-      buf->failed ? rn_out_of_memory() : rn_status_make_n(code, text.data, text.size);
-  rn_strbuf_clear(buf);
-  return status;
-}
-
 rn_status_t rn_node_copy_value(rn_node_t* node, const rn_attr_value_t* value,
                                rn_attr_value_t* out) {
   bool is_plain = !value->is_list && value->kind >= RN_ATTR_INT && value->kind <= RN_ATTR_TYPE;

@@ -116,8 +116,6 @@ void* rn_scope_context(const rn_scope_t* scope);
 // Takes ownership of a tensor's buffer.
 void rn_scope_add_attr(rn_scope_t* scope, const char* name, const rn_attr_value_t* value);
 
-// Makes an error status of |code| from the text of |buf|, which is cleared.
-RN_MUST_USE rn_status_t rn_status_from_buf(rn_code_t code, rn_strbuf_t* buf);
 // Append "{{node x}}" and "Op<name=Neg; signature=x:T -> y:T; …>".
 void rn_node_mention(rn_strbuf_t* buf, rn_str_t name);
 void rn_op_summary(rn_strbuf_t* buf, const rn_op_def_t* op);

@@ -208,10 +208,7 @@ static rn_status_t cannot_reshape(int64_t count, rn_shape_t to, int64_t to_count
   rn_strbuf_printf(&text, "Cannot reshape a tensor with %" PRId64 " elements to shape ", count);
   rn_shape_print(&text, to);
   rn_strbuf_printf(&text, " (%" PRId64 " elements)", to_count);
-  rn_str_t view = rn_strbuf_view(&text);
-  rn_status_t status = rn_status_make_n(RN_CODE_INVALID_ARGUMENT, view.data, view.size);
-  rn_strbuf_clear(&text);
-  return status;
+  return rn_status_from_buf(RN_CODE_INVALID_ARGUMENT, &text);
 }
 
 // The product of the known dims, and the number of unknown ones.

@@ -62,10 +62,7 @@ static rn_status_t shapes_error(const char* text, rn_shape_t a, const char* midd
   rn_shape_print(&buf, a);
   rn_strbuf_append(&buf, rn_str(middle));
   rn_shape_print(&buf, b);
-  rn_str_t view = rn_strbuf_view(&buf);
-  rn_status_t status = rn_status_make_n(RN_CODE_INVALID_ARGUMENT, view.data, view.size);
-  rn_strbuf_clear(&buf);
-  return status;
+  return rn_status_from_buf(RN_CODE_INVALID_ARGUMENT, &buf);
 }
 
 rn_status_t rn_shape_fn_gather_nd(rn_shape_ctx_t* ctx) {
@@ -112,10 +109,7 @@ static rn_status_t must_match(rn_shape_ctx_t* ctx, rn_named_range_t a, rn_named_
   print_range(&buf, b, part_b);
   rn_strbuf_printf(&buf, ": %s", rn_status_message(status));
   rn_status_free(status);
-  rn_str_t view = rn_strbuf_view(&buf);
-  status = rn_status_make_n(RN_CODE_INVALID_ARGUMENT, view.data, view.size);
-  rn_strbuf_clear(&buf);
-  return status;
+  return rn_status_from_buf(RN_CODE_INVALID_ARGUMENT, &buf);
 }
 
 // Checks indices and updates against the output tensor.

@@ -173,10 +173,7 @@ static rn_status_t bad_split(int64_t size, const rn_partial_t* parts) {
     rn_strbuf_printf(&text, "%s%" PRId64, i ? "," : "", parts->values[i]);
   }
   rn_strbuf_append(&text, RN_STR("]"));
-  rn_str_t view = rn_strbuf_view(&text);
-  rn_status_t status = rn_status_make_n(RN_CODE_INVALID_ARGUMENT, view.data, view.size);
-  rn_strbuf_clear(&text);
-  return status;
+  return rn_status_from_buf(RN_CODE_INVALID_ARGUMENT, &text);
 }
 
 // The sizes of SplitV's parts along an axis of |size|; a -1 among them gets the remainder.

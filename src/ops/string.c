@@ -70,10 +70,7 @@ rn_status_t rn_shape_fn_substr(rn_shape_ctx_t* ctx) {
     rn_shape_print(&text, at);
     rn_strbuf_append(&text, RN_STR(" vs. "));
     rn_shape_print(&text, length);
-    rn_str_t view = rn_strbuf_view(&text);
-    rn_status_t status = rn_status_make_n(RN_CODE_INVALID_ARGUMENT, view.data, view.size);
-    rn_strbuf_clear(&text);
-    return status;
+    return rn_status_from_buf(RN_CODE_INVALID_ARGUMENT, &text);
   }
   return rn_shape_broadcast(ctx, in, at, true, rn_shape_out(ctx, 0));
 }

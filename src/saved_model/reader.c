@@ -238,7 +238,5 @@ rn_status_t rn_saved_model_find(const rn_saved_model_t* model, const rn_str_t* t
   rn_strbuf_printf(&buf,
                    "}. To inspect available tag-sets in the SavedModel, please use the SavedModel "
                    "CLI: `saved_model_cli`");
-  rn_status_t status = rn_not_found("%.*s", RN_STR_ARGS(rn_strbuf_view(&buf)));
-  rn_strbuf_clear(&buf);
-  return status;
+  return rn_status_from_buf(RN_CODE_NOT_FOUND, &buf);
 }

@@ -103,10 +103,7 @@ static rn_status_t check_shape(const rn_args_step_t* step, int32_t i) {
   rn_shape_print(&text, found);
   rn_strbuf_append(&text, RN_STR(", but its array has "));
   rn_shape_print(&text, wanted);
-  rn_status_t status = rn_strbuf_status(&text);
-  if (rn_ok(status)) status = rn_invalid_argument("%.*s", RN_STR_ARGS(rn_strbuf_view(&text)));
-  rn_strbuf_clear(&text);
-  return status;
+  return rn_status_from_buf(RN_CODE_INVALID_ARGUMENT, &text);
 }
 
 rn_status_t rn_args_step_deliver(rn_args_step_t* step, rn_tensor_t* tensors) {

@@ -29,6 +29,9 @@ static inline int64_t rn_int_at(const rn_tensor_t* tensor, int64_t i) {
   }
 }
 
+// Element |i| of a tensor of floats or integers of any type.
+double rn_number_at(const rn_tensor_t* tensor, int64_t i);
+
 // Writes element |i| of an int32 or int64 tensor.
 static inline void rn_int_set(rn_tensor_t* tensor, int64_t i, int64_t value) {
   if (tensor->dtype == RN_INT32)
@@ -72,6 +75,11 @@ static inline rn_shape_text_t rn_text_of(const rn_tensor_t* tensor) {
 // Reads a vector of sizes into |dims| (RN_MAX_RANK entries). INVALID_ARGUMENT, with stock's
 // message, if a size is negative, there are too many, or their product overflows.
 RN_MUST_USE rn_status_t rn_read_dims(const rn_tensor_t* sizes, int64_t* dims, rn_shape_t* out);
+// The same for an input named shape; fails also, with stock's message, if it is not a vector.
+RN_MUST_USE rn_status_t rn_read_shape(const rn_tensor_t* sizes, int64_t* dims, rn_shape_t* out);
+
+// Appends the names of |types|, for messages: "int32, float".
+void rn_print_types(rn_strbuf_t* buf, const rn_dtype_t* types, int32_t count);
 
 // The coordinates of element |i| of |tensor| as "[1,2]", for messages about bad indices.
 rn_shape_text_t rn_place_text(const rn_tensor_t* tensor, int64_t i);

@@ -198,9 +198,7 @@ static rn_status_t offset_mismatch(rn_kernel_ctx_t* ctx, int64_t axis, int i) {
   rn_strbuf_printf(&buf, " and doesn't match input 0 with shape ");
   print_vector(&buf, rn_in(ctx, 1));
   rn_strbuf_printf(&buf, ".");
-  rn_status_t status = rn_invalid_argument("%.*s", RN_STR_ARGS(rn_strbuf_view(&buf)));
-  rn_strbuf_clear(&buf);
-  return status;
+  return rn_status_from_buf(RN_CODE_INVALID_ARGUMENT, &buf);
 }
 
 static rn_status_t concat_offset(rn_kernel_ctx_t* ctx) {

@@ -3,9 +3,8 @@
 
 #include "base/arena.h"
 #include "kernels/cpu/array.h"
+#include "kernels/cpu/ctc_rnn/ctc.h"
 #include "kernels/kernel_rows.h"
-
-#define NONE (-INFINITY)  // log 0
 
 typedef struct ctc_decoder_t {
   rn_allocator_t allocator;
@@ -137,19 +136,15 @@ typedef struct prefix_t {
   double old_total, old_blank, total, blank, with_label;
 } prefix_t;
 
-static double log_add(double a, double b) {
-  if (a == NONE) return b;
-  if (b == NONE) return a;
-  return a > b ? a + log1p(exp(b - a)) : b + log1p(exp(a - b));
-}
-
 // The best prefixes, best first.
 typedef struct beam_t {
   prefix_t** items;
   int64_t count, width;
 } beam_t;
 
-static void forget(prefix_t* prefix) { prefix->total = prefix->blank = prefix->with_label = NONE; }
+static void forget(prefix_t* prefix) {
+  prefix->total = prefix->blank = prefix->with_label = RN_CTC_NONE;
+}
 
 // Inserts in order; drops the last if the beam is full.
 static void beam_push(beam_t* beam, prefix_t* prefix) {
@@ -166,7 +161,8 @@ static void beam_push(beam_t* beam, prefix_t* prefix) {
 }
 
 static bool is_candidate(const beam_t* beam, double total) {
-  return total > NONE && (beam->count < beam->width || total > beam->items[beam->count - 1]->total);
+  return total > RN_CTC_NONE &&
+         (beam->count < beam->width || total > beam->items[beam->count - 1]->total);
 }
 
 static rn_status_t child_of(ctc_decoder_job_t* job, prefix_t* prefix, int64_t label,
@@ -176,7 +172,8 @@ static rn_status_t child_of(ctc_decoder_job_t* job, prefix_t* prefix, int64_t la
   if (!prefix->children[label]) {
     prefix_t* child = NULL;
     RN_RETURN_IF_ERROR(RN_ARENA_NEW(job->arena, &child));
-    *child = (prefix_t){.parent = prefix, .label = label, .old_total = NONE, .old_blank = NONE};
+    *child = (prefix_t){
+        .parent = prefix, .label = label, .old_total = RN_CTC_NONE, .old_blank = RN_CTC_NONE};
     forget(child);
     prefix->children[label] = child;
   }
@@ -194,13 +191,14 @@ static void keep_prefixes(const ctc_decoder_job_t* job, const double* y, beam_t*
   for (int64_t i = 0; i < old->count; ++i) {
     prefix_t* p = old->items[i];
     if (p->parent) {
-      if (p->parent->total != NONE)
-        p->with_label = log_add(p->with_label, p->label == p->parent->label ? p->parent->old_blank
-                                                                            : p->parent->old_total);
+      if (p->parent->total != RN_CTC_NONE)
+        p->with_label =
+            rn_ctc_log_add(p->with_label, p->label == p->parent->label ? p->parent->old_blank
+                                                                       : p->parent->old_total);
       p->with_label += y[p->label];
     }
     p->blank = p->old_total + y[job->blank];
-    p->total = log_add(p->blank, p->with_label);
+    p->total = rn_ctc_log_add(p->blank, p->with_label);
     beam_push(beam, p);
   }
 }
@@ -214,8 +212,8 @@ static rn_status_t grow_prefixes(ctc_decoder_job_t* job, const double* y, const 
     for (int64_t label = 0; label < job->classes - 1; ++label) {
       prefix_t* child = NULL;
       RN_RETURN_IF_ERROR(child_of(job, p, label, &child));
-      if (child->total != NONE) continue;
-      child->blank = NONE;
+      if (child->total != RN_CTC_NONE) continue;
+      child->blank = RN_CTC_NONE;
       child->with_label = y[label] + (label == p->label ? p->old_blank : p->old_total);
       child->total = child->with_label;
       if (is_candidate(beam, child->total)) {
@@ -223,7 +221,7 @@ static rn_status_t grow_prefixes(ctc_decoder_job_t* job, const double* y, const 
         beam_push(beam, child);
       } else {
         forget(child);
-        child->old_total = child->old_blank = NONE;
+        child->old_total = child->old_blank = RN_CTC_NONE;
       }
     }
   }
@@ -241,7 +239,7 @@ static void sort_by_old(beam_t* beam) {
 }
 
 static void log_softmax(const ctc_decoder_job_t* job, int64_t t, int64_t b, double* y) {
-  double largest = NONE, sum = 0;
+  double largest = RN_CTC_NONE, sum = 0;
   for (int64_t c = 0; c < job->classes; ++c) {
     y[c] = input_at(job, t, b, c);
     if (y[c] > largest) largest = y[c];
@@ -277,7 +275,8 @@ static rn_status_t beam_sequence(ctc_decoder_job_t* job, int64_t b) {
   RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(job->arena, (size_t)width, &beam.items));
   RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(job->arena, (size_t)job->classes, &y));
   RN_RETURN_IF_ERROR(RN_ARENA_NEW(job->arena, &root));
-  *root = (prefix_t){.label = -1, .old_total = NONE, .old_blank = NONE, .with_label = NONE};
+  *root = (prefix_t){
+      .label = -1, .old_total = RN_CTC_NONE, .old_blank = RN_CTC_NONE, .with_label = RN_CTC_NONE};
   beam_push(&beam, root);
   for (int64_t t = 0; t < rn_int_at(job->lengths, b); ++t) {
     prefix_t** items = old.items;

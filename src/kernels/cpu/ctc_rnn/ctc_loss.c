@@ -4,9 +4,8 @@
 #include <math.h>
 
 #include "kernels/cpu/array.h"
+#include "kernels/cpu/ctc_rnn/ctc.h"
 #include "kernels/kernel_rows.h"
-
-#define NONE (-INFINITY)  // log 0
 
 typedef struct ctc_t {
   bool collapses;  // collapses repeated labels before anything else
@@ -40,12 +39,6 @@ typedef struct ctc_loss_job_t {
   double* scratch;  // |room| numbers per sequence
   int64_t room;
 } ctc_loss_job_t;
-
-static double log_add(double a, double b) {
-  if (a == NONE) return b;
-  if (b == NONE) return a;
-  return a > b ? a + log1p(exp(b - a)) : b + log1p(exp(a - b));
-}
 
 // One sequence: the labels with blanks before, between and after them, and tables by label and
 // time.
@@ -84,16 +77,16 @@ static void go_forward(paths_t* p) {
   for (int64_t t = 0; t < p->time; ++t) {
     double* now = p->alpha + t * p->count;
     for (int64_t u = 0; u < p->count; ++u) {
-      double sum = NONE;
+      double sum = RN_CTC_NONE;
       if (t == 0) {
-        sum = u < 2 ? 0 : NONE;
+        sum = u < 2 ? 0 : RN_CTC_NONE;
       } else {
         const double* before = now - p->count;
         if (may_stay(p, u)) sum = before[u];
-        if (u > 0) sum = log_add(sum, before[u - 1]);
-        if (u > 1 && may_jump(p, u - 2)) sum = log_add(sum, before[u - 2]);
+        if (u > 0) sum = rn_ctc_log_add(sum, before[u - 1]);
+        if (u > 1 && may_jump(p, u - 2)) sum = rn_ctc_log_add(sum, before[u - 2]);
       }
-      now[u] = sum == NONE ? NONE : sum + log_y(p, t, u);
+      now[u] = sum == RN_CTC_NONE ? RN_CTC_NONE : sum + log_y(p, t, u);
     }
   }
 }
@@ -103,14 +96,14 @@ static void go_back(paths_t* p) {
     double* now = p->beta + t * p->count;
     for (int64_t u = 0; u < p->count; ++u) {
       if (t == p->time - 1) {
-        now[u] = u >= p->count - 2 ? 0 : NONE;
+        now[u] = u >= p->count - 2 ? 0 : RN_CTC_NONE;
         continue;
       }
       const double* after = now + p->count;
-      double sum = may_stay(p, u) ? after[u] + log_y(p, t + 1, u) : NONE;
-      if (u + 1 < p->count) sum = log_add(sum, after[u + 1] + log_y(p, t + 1, u + 1));
+      double sum = may_stay(p, u) ? after[u] + log_y(p, t + 1, u) : RN_CTC_NONE;
+      if (u + 1 < p->count) sum = rn_ctc_log_add(sum, after[u + 1] + log_y(p, t + 1, u + 1));
       if (u + 2 < p->count && may_jump(p, u))
-        sum = log_add(sum, after[u + 2] + log_y(p, t + 1, u + 2));
+        sum = rn_ctc_log_add(sum, after[u + 2] + log_y(p, t + 1, u + 2));
       now[u] = sum;
     }
   }
@@ -127,14 +120,14 @@ static void store(rn_tensor_t* tensor, int64_t i, double value) {
 static void store_gradient(const paths_t* p, int64_t b, double total, double* shares) {
   const ctc_loss_job_t* job = p->job;
   for (int64_t t = 0; t < p->time; ++t) {
-    for (int64_t c = 0; c < job->classes; ++c) shares[c] = NONE;
-    for (int64_t u = 0; u < p->count && total != NONE; ++u) {
+    for (int64_t c = 0; c < job->classes; ++c) shares[c] = RN_CTC_NONE;
+    for (int64_t u = 0; u < p->count && total != RN_CTC_NONE; ++u) {
       double* share = &shares[class_at(p, u)];
-      *share = log_add(*share, p->alpha[t * p->count + u] + p->beta[t * p->count + u]);
+      *share = rn_ctc_log_add(*share, p->alpha[t * p->count + u] + p->beta[t * p->count + u]);
     }
     int64_t first = (t * job->batch + b) * job->classes;
     for (int64_t c = 0; c < job->classes; ++c) {
-      double share = shares[c] == NONE && !isnan(total) ? 0 : exp(shares[c] - total);
+      double share = shares[c] == RN_CTC_NONE && !isnan(total) ? 0 : exp(shares[c] - total);
       store(job->gradient, first + c, p->y[t * job->classes + c] - share);
     }
   }
@@ -157,8 +150,8 @@ static void one_sequence(const ctc_loss_job_t* job, int64_t b) {
                 p.y + t * job->classes);
   go_forward(&p);
   go_back(&p);
-  double total = NONE;
-  for (int64_t u = 0; u < p.count; ++u) total = log_add(total, p.alpha[u] + p.beta[u]);
+  double total = RN_CTC_NONE;
+  for (int64_t u = 0; u < p.count; ++u) total = rn_ctc_log_add(total, p.alpha[u] + p.beta[u]);
   store(job->loss, b, -total);
   store_gradient(&p, b, total, shares);
 }
@@ -249,10 +242,7 @@ static rn_status_t bad_label(const rn_kernel_ctx_t* ctx, const ctc_loss_job_t* j
     rn_strbuf_printf(&text, " labels seen so far: ");
     print_labels(&text, job->labels.values + kept, made - kept);
   }
-  rn_status_t status = rn_strbuf_status(&text);
-  if (rn_ok(status)) status = rn_invalid_argument("%.*s", RN_STR_ARGS(rn_strbuf_view(&text)));
-  rn_strbuf_clear(&text);
-  return status;
+  return rn_status_from_buf(RN_CODE_INVALID_ARGUMENT, &text);
 }
 
 // After the first invalid label, all labels of a sequence must be invalid.

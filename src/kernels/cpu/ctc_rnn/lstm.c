@@ -253,16 +253,9 @@ static rn_status_t block(rn_kernel_ctx_t* ctx) {
   return rn_float_args_end(&floats, status);
 }
 
-#define LSTM(name, function)                                                             \
-  {                                                                                      \
-    .op = name, .device = "CPU", .types = {{"T", RN_T(HALF) | RN_T(FLOAT)}},             \
-    .flags = RN_KERNEL_EXPENSIVE, .state_size = sizeof(rn_lstm_t), .init = rn_lstm_init, \
-    .compute = function                                                                  \
-  }
-
 static const rn_kernel_def_t rows[] = {
-    LSTM("LSTMBlockCell", cell),
-    LSTM("BlockLSTM", block),
-    LSTM("BlockLSTMV2", block),
+    RN_LSTM_ROW("LSTMBlockCell", cell),
+    RN_LSTM_ROW("BlockLSTM", block),
+    RN_LSTM_ROW("BlockLSTMV2", block),
 };
 RN_KERNEL_FAMILY(cpu_lstm, rows);

@@ -23,6 +23,13 @@ typedef struct rn_lstm_args_t {
 } rn_lstm_args_t;
 
 rn_status_t rn_lstm_init(const rn_kernel_init_t* init, void* state);  // |state| is an rn_lstm_t
+// A row of the kernel table.
+#define RN_LSTM_ROW(name, function)                                                      \
+  {                                                                                      \
+    .op = name, .device = "CPU", .types = {{"T", RN_T(HALF) | RN_T(FLOAT)}},             \
+    .flags = RN_KERNEL_EXPENSIVE, .state_size = sizeof(rn_lstm_t), .init = rn_lstm_init, \
+    .compute = function                                                                  \
+  }
 // Checks x, cs_prev, h_prev, w, wci, wcf, wco, b, which are inputs |first| and on.
 RN_MUST_USE rn_status_t rn_lstm_check_cell(const rn_kernel_ctx_t* ctx, rn_lstm_size_t* out);
 RN_MUST_USE rn_status_t rn_lstm_check_block(const rn_kernel_ctx_t* ctx, rn_lstm_size_t* out);

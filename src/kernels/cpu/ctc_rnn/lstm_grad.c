@@ -230,16 +230,9 @@ static rn_status_t block_grad(rn_kernel_ctx_t* ctx) {
   return rn_float_args_end(&floats, block_back(&floats, size));
 }
 
-#define LSTM(name, function)                                                             \
-  {                                                                                      \
-    .op = name, .device = "CPU", .types = {{"T", RN_T(HALF) | RN_T(FLOAT)}},             \
-    .flags = RN_KERNEL_EXPENSIVE, .state_size = sizeof(rn_lstm_t), .init = rn_lstm_init, \
-    .compute = function                                                                  \
-  }
-
 static const rn_kernel_def_t rows[] = {
-    LSTM("LSTMBlockCellGrad", cell_grad),
-    LSTM("BlockLSTMGrad", block_grad),
-    LSTM("BlockLSTMGradV2", block_grad),
+    RN_LSTM_ROW("LSTMBlockCellGrad", cell_grad),
+    RN_LSTM_ROW("BlockLSTMGrad", block_grad),
+    RN_LSTM_ROW("BlockLSTMGradV2", block_grad),
 };
 RN_KERNEL_FAMILY(cpu_lstm_grad, rows);

@@ -101,19 +101,6 @@ static rn_status_t barrier_create(void* arg, rn_str_t name, rn_resource_t** out)
   return RN_OK;
 }
 
-static void print_types(rn_strbuf_t* buf, const rn_dtype_t* types, int32_t count) {
-  for (int32_t i = 0; i < count; ++i)
-    rn_strbuf_printf(buf, "%s%s", i ? ", " : "", rn_dtype_name(types[i]));
-}
-
-// Returns |text| as a status and clears it.
-static rn_status_t invalid(rn_strbuf_t* text) {
-  rn_status_t status = rn_strbuf_status(text);
-  if (rn_ok(status)) status = rn_invalid_argument("%.*s", RN_STR_ARGS(rn_strbuf_view(text)));
-  rn_strbuf_clear(text);
-  return status;
-}
-
 static rn_status_t check_same(const barrier_t* barrier, const rn_kernel_init_t* init) {
   const rn_attr_value_t* types = rn_init_attr(init, "component_types");
   const rn_attr_value_t* shapes = rn_init_attr(init, "shapes");
@@ -130,10 +117,10 @@ static rn_status_t check_same(const barrier_t* barrier, const rn_kernel_init_t* 
   rn_strbuf_t text;
   rn_strbuf_init(&text, init->allocator);
   rn_strbuf_printf(&text, "Shared barrier '%.*s' has component types ", RN_STR_ARGS(barrier->name));
-  print_types(&text, barrier->types, barrier->components);
+  rn_print_types(&text, barrier->types, barrier->components);
   rn_strbuf_append(&text, RN_STR(" but requested component types were "));
-  print_types(&text, types->list_type, types->count);
-  return invalid(&text);
+  rn_print_types(&text, types->list_type, types->count);
+  return rn_status_from_buf(RN_CODE_INVALID_ARGUMENT, &text);
 }
 
 static rn_status_t barrier_init(const rn_kernel_init_t* init, void* state) {
@@ -395,10 +382,10 @@ static rn_status_t check_take(const barrier_t* barrier, const rn_kernel_ctx_t* c
   rn_strbuf_t text;
   rn_strbuf_init(&text, kernel->allocator);
   rn_strbuf_append(&text, RN_STR("Signature mismatch, have: string_ref, int32->"));
-  print_types(&text, kernel->output_types, kernel->output_count);
+  rn_print_types(&text, kernel->output_types, kernel->output_count);
   rn_strbuf_append(&text, RN_STR(" expected: string_ref, int32->int64, string, "));
-  print_types(&text, barrier->types, barrier->components);
-  return invalid(&text);
+  rn_print_types(&text, barrier->types, barrier->components);
+  return rn_status_from_buf(RN_CODE_INVALID_ARGUMENT, &text);
 }
 
 static bool try_take(rn_resource_t* owner, rn_kernel_ctx_t* ctx, rn_status_t* out_status) {

@@ -5,11 +5,6 @@
 #include "kernels/kernel_rows.h"
 
 // Lists of types and shapes for messages.
-static void print_types(rn_strbuf_t* buf, const rn_dtype_t* types, int32_t count) {
-  for (int32_t i = 0; i < count; ++i)
-    rn_strbuf_printf(buf, "%s%s", i ? ", " : "", rn_dtype_name(types[i]));
-}
-
 static void print_shapes(rn_strbuf_t* buf, const rn_shape_t* shapes, int32_t count) {
   rn_strbuf_append(buf, RN_STR("["));
   for (int32_t i = 0; i < count && shapes; ++i) {
@@ -17,13 +12,6 @@ static void print_shapes(rn_strbuf_t* buf, const rn_shape_t* shapes, int32_t cou
     rn_shape_print(buf, shapes[i]);
   }
   rn_strbuf_append(buf, RN_STR("]"));
-}
-
-static rn_status_t status_of(rn_strbuf_t* text) {
-  rn_str_t message = rn_strbuf_view(text);
-  rn_status_t status = rn_status_make_n(RN_CODE_INVALID_ARGUMENT, message.data, message.size);
-  rn_strbuf_clear(text);
-  return status;
 }
 
 static bool same_types(const rn_queue_spec_t* a, const rn_queue_spec_t* b) {
@@ -52,9 +40,9 @@ rn_status_t rn_queue_matches(const rn_queue_t* queue, const rn_queue_spec_t* spe
                      (long long)own->capacity, (long long)spec->capacity);
   } else if (!same_types(own, spec)) {
     rn_strbuf_append(&text, RN_STR("component types "));
-    print_types(&text, own->types, own->component_count);
+    rn_print_types(&text, own->types, own->component_count);
     rn_strbuf_append(&text, RN_STR(" but requested component types were "));
-    print_types(&text, spec->types, spec->component_count);
+    rn_print_types(&text, spec->types, spec->component_count);
   } else if (!same_shapes(own, spec)) {
     rn_strbuf_append(&text, RN_STR("component shapes "));
     print_shapes(&text, own->shapes, own->component_count);
@@ -72,7 +60,7 @@ rn_status_t rn_queue_matches(const rn_queue_t* queue, const rn_queue_spec_t* spe
     rn_strbuf_clear(&text);
     return RN_OK;
   }
-  return status_of(&text);
+  return rn_status_from_buf(RN_CODE_INVALID_ARGUMENT, &text);
 }
 
 // Creation.
@@ -92,10 +80,10 @@ static rn_status_t check_spec(const rn_queue_spec_t* spec, int32_t shape_count) 
     rn_strbuf_t text;
     rn_strbuf_init(&text, rn_allocator_default());
     rn_strbuf_append(&text, RN_STR("Different number of component types.  Types: "));
-    print_types(&text, spec->types, spec->component_count);
+    rn_print_types(&text, spec->types, spec->component_count);
     rn_strbuf_append(&text, RN_STR(", Shapes: "));
     print_shapes(&text, spec->shapes, shape_count);
-    return status_of(&text);
+    return rn_status_from_buf(RN_CODE_INVALID_ARGUMENT, &text);
   }
   if (spec->kind == RN_QUEUE_PADDING && shape_count == 0)
     return rn_invalid_argument(
@@ -211,20 +199,20 @@ static rn_status_t signature_differs(const rn_kernel_ctx_t* ctx, const rn_queue_
   rn_strbuf_t text;
   rn_strbuf_init(&text, kernel->allocator);
   rn_strbuf_append(&text, RN_STR("Signature mismatch, have: "));
-  print_types(&text, kernel->input_types, kernel->input_count);
+  rn_print_types(&text, kernel->input_types, kernel->input_count);
   rn_strbuf_append(&text, RN_STR("->"));
-  print_types(&text, kernel->output_types, kernel->output_count);
+  rn_print_types(&text, kernel->output_types, kernel->output_count);
   rn_strbuf_append(&text, RN_STR(" expected: "));
-  print_types(&text, kernel->input_types, skipped);
+  rn_print_types(&text, kernel->input_types, skipped);
   if (is_enqueue) {
     rn_strbuf_append(&text, RN_STR(", "));
-    print_types(&text, queue->spec.types, queue->spec.component_count);
+    rn_print_types(&text, queue->spec.types, queue->spec.component_count);
     rn_strbuf_append(&text, RN_STR("->"));
   } else {
     rn_strbuf_append(&text, RN_STR("->"));
-    print_types(&text, queue->spec.types, queue->spec.component_count);
+    rn_print_types(&text, queue->spec.types, queue->spec.component_count);
   }
-  return status_of(&text);
+  return rn_status_from_buf(RN_CODE_INVALID_ARGUMENT, &text);
 }
 
 // Checks that the op's components match the queue's; the first |skipped| inputs are not components.

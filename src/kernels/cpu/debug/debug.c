@@ -56,10 +56,7 @@ static rn_status_t assert_true(rn_kernel_ctx_t* ctx) {
   rn_strbuf_init(&text, ctx->kernel->allocator);
   rn_strbuf_append(&text, RN_STR("assertion failed:"));
   print_inputs(ctx, 1, *(const int64_t*)ctx->state, " [", &text);
-  rn_str_t message = rn_strbuf_view(&text);
-  rn_status_t status = rn_status_make_n(RN_CODE_INVALID_ARGUMENT, message.data, message.size);
-  rn_strbuf_clear(&text);
-  return status;
+  return rn_status_from_buf(RN_CODE_INVALID_ARGUMENT, &text);
 }
 
 static void write_to(FILE* stream, rn_str_t text) {

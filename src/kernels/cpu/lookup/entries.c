@@ -143,10 +143,7 @@ static rn_status_t duplicate(const lookup_entries_t* table, const rn_tensor_t* k
   print_element(&text, &table->values, entry);
   rn_strbuf_printf(&text, " and trying to add value ");
   print_element(&text, values, i);
-  rn_status_t status = rn_strbuf_status(&text);
-  if (rn_ok(status)) status = rn_failed_precondition("%.*s", RN_STR_ARGS(rn_strbuf_view(&text)));
-  rn_strbuf_clear(&text);
-  return status;
+  return rn_status_from_buf(RN_CODE_FAILED_PRECONDITION, &text);
 }
 
 static rn_status_t fill(lookup_entries_t* table, const rn_tensor_t* keys,

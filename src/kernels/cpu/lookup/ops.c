@@ -116,12 +116,9 @@ static rn_status_t table_of(const rn_kernel_ctx_t* ctx, rn_lookup_table_t** out)
     if (has_values) rn_strbuf_printf(&text, ", %s", rn_dtype_name(second));
     rn_strbuf_printf(&text, "->%s", gives ? rn_dtype_name(second) : "");
   }
-  rn_status_t status = rn_strbuf_status(&text);
-  if (rn_ok(status)) status = rn_invalid_argument("%.*s", RN_STR_ARGS(rn_strbuf_view(&text)));
-  rn_strbuf_clear(&text);
   rn_object_release(&rn_lookup_table_resource(*out)->object);
   *out = NULL;
-  return status;
+  return rn_status_from_buf(RN_CODE_INVALID_ARGUMENT, &text);
 }
 
 static rn_status_t done(rn_lookup_table_t* table, rn_status_t status) {
