@@ -5,6 +5,7 @@
 #include <complex.h>
 
 #include "base/alloc.h"
+#include "kernels/cpu/first_error.h"
 #include "kernels/cpu/isa.h"
 #include "kernels/cpu/isa/gemm.h"
 #include "kernels/cpu/vector.h"
@@ -95,8 +96,7 @@ typedef struct gemm_job_t {
   size_t item;
   grid_t grid;
   bool backwards;
-  bool failed;  // the thread that sets it first owns |status|
-  rn_status_t status;
+  rn_status_t status;  // see rn_keep_first_error
 } gemm_job_t;
 
 // Maps the pieces to reverse order. Even ones stay even: even and odd ones go to different threads.
@@ -139,10 +139,7 @@ static void run_blocks(void* arg, int64_t begin, int64_t end) {
   if (size) {
     rn_status_t status = rn_alloc(rn_allocator_default(), size, &block);
     if (!rn_ok(status)) {
-      if (!__atomic_exchange_n(&job->failed, true, __ATOMIC_RELAXED))
-        job->status = status;
-      else
-        rn_status_free(status);
+      rn_keep_first_error(&job->status, status);
       return;
     }
     scratch = (void*)(((uintptr_t)block + RN_ALIGN - 1) & ~(uintptr_t)(RN_ALIGN - 1));

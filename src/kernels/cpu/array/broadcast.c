@@ -79,12 +79,9 @@ static rn_status_t broadcast_gradient_args(rn_kernel_ctx_t* ctx) {
 static rn_status_t broadcast_to(rn_kernel_ctx_t* ctx) {
   const rn_tensor_t* input = rn_in(ctx, 0);
   const rn_tensor_t* sizes = rn_in(ctx, 1);
-  if (sizes->rank != 1)
-    return rn_invalid_argument("shape must be a vector of {int32,int64}, got shape %s",
-                               rn_text_of(sizes).text);
   int64_t dims[RN_MAX_RANK];
   rn_shape_t shape;
-  RN_RETURN_IF_ERROR(rn_read_dims(sizes, dims, &shape));
+  RN_RETURN_IF_ERROR(rn_read_shape(sizes, dims, &shape));
   if (input->rank > shape.rank)
     return rn_invalid_argument(
         "Rank of input (%d) must be no greater than rank of output shape (%d).", input->rank,

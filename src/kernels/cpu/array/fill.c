@@ -46,19 +46,6 @@ static rn_status_t not_scalar(const char* name, const rn_tensor_t* tensor) {
 // A scalar or, as stock allows for old graphs, a vector of one element.
 static bool is_scalar(const rn_tensor_t* tensor) { return tensor->count == 1 && tensor->rank <= 1; }
 
-static double float_at(const rn_tensor_t* tensor, int64_t i) {
-  switch (tensor->dtype) {
-    case RN_FLOAT:
-      return RN_DATA(tensor, const float)[i];
-    case RN_DOUBLE:
-      return RN_DATA(tensor, const double)[i];
-    case RN_HALF:
-      return rn_half_to_float(RN_DATA(tensor, const uint16_t)[i]);
-    default:
-      return rn_bfloat16_to_float(RN_DATA(tensor, const uint16_t)[i]);
-  }
-}
-
 static rn_status_t bad_range(const rn_tensor_t* start, const rn_tensor_t* limit, bool is_up) {
   rn_strbuf_t buf;
   rn_strbuf_init(&buf, rn_allocator_default());
@@ -100,8 +87,8 @@ static rn_status_t int_range(rn_kernel_ctx_t* ctx) {
 }
 
 static rn_status_t float_range(rn_kernel_ctx_t* ctx) {
-  const double start = float_at(rn_in(ctx, 0), 0), limit = float_at(rn_in(ctx, 1), 0),
-               delta = float_at(rn_in(ctx, 2), 0);
+  const double start = rn_number_at(rn_in(ctx, 0), 0), limit = rn_number_at(rn_in(ctx, 1), 0),
+               delta = rn_number_at(rn_in(ctx, 2), 0);
   if (delta == 0) return rn_invalid_argument("Requires delta != 0: 0");
   if (delta > 0 ? !(start <= limit) : !(start >= limit))
     return bad_range(rn_in(ctx, 0), rn_in(ctx, 1), delta > 0);
@@ -163,7 +150,7 @@ static rn_status_t lin_space(rn_kernel_ctx_t* ctx) {
   if (num <= 0) return rn_invalid_argument("Requires num > 0: %lld", (long long)num);
   rn_tensor_t* out = NULL;
   RN_RETURN_IF_ERROR(rn_output(ctx, 0, (rn_shape_t){1, &num}, &out));
-  const double start = float_at(rn_in(ctx, 0), 0), stop = float_at(rn_in(ctx, 1), 0);
+  const double start = rn_number_at(rn_in(ctx, 0), 0), stop = rn_number_at(rn_in(ctx, 1), 0);
   if (out->dtype == RN_FLOAT) {
     float* data = RN_DATA(out, float);
     const float step = num > 1 ? ((float)stop - (float)start) / (float)(num - 1) : 0;

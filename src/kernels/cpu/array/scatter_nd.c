@@ -182,14 +182,7 @@ static rn_status_t scatter_nd_locked(rn_kernel_ctx_t* ctx, rn_variable_t* variab
 }
 
 static rn_status_t variable_scatter_nd(rn_kernel_ctx_t* ctx) {
-  rn_variable_t* variable = NULL;
-  RN_RETURN_IF_ERROR(rn_variable_of(ctx, 0, &variable));
-  rn_mutex_lock(&variable->mutex);
-  rn_status_t status = scatter_nd_locked(ctx, variable);
-  rn_mutex_unlock(&variable->mutex);
-  RN_RETURN_IF_ERROR(status);
-  rn_variable_pass_on(ctx);
-  return RN_OK;
+  return rn_variable_update(ctx, scatter_nd_locked);
 }
 
 #define ROW(name, types_, function)                                                            \

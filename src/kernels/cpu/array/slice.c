@@ -133,14 +133,7 @@ static rn_status_t assign_locked(rn_kernel_ctx_t* ctx, rn_variable_t* variable) 
 }
 
 static rn_status_t strided_slice_assign(rn_kernel_ctx_t* ctx) {
-  rn_variable_t* variable = NULL;
-  RN_RETURN_IF_ERROR(rn_variable_of(ctx, 0, &variable));
-  rn_mutex_lock(&variable->mutex);
-  rn_status_t status = assign_locked(ctx, variable);
-  rn_mutex_unlock(&variable->mutex);
-  RN_RETURN_IF_ERROR(status);
-  rn_variable_pass_on(ctx);
-  return RN_OK;
+  return rn_variable_update(ctx, assign_locked);
 }
 
 static rn_status_t tensor_strided_slice_update(rn_kernel_ctx_t* ctx) {

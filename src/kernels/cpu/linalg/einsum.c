@@ -6,6 +6,7 @@
 #include <inttypes.h>
 
 #include "kernels/cpu/array.h"
+#include "kernels/cpu/first_error.h"
 #include "kernels/cpu/gemm.h"
 #include "kernels/cpu/vector.h"
 #include "kernels/kernel_rows.h"
@@ -248,8 +249,7 @@ typedef struct einsum_job_t {
   rn_gemm_t gemm;
   size_t a_bytes, b_bytes, c_bytes;
   rn_pool_t* pool;
-  bool failed;  // the thread that sets it first owns |status|
-  rn_status_t status;
+  rn_status_t status;  // see rn_keep_first_error
 } einsum_job_t;
 
 static void multiply_piece(void* arg, int64_t begin, int64_t end) {
@@ -260,10 +260,7 @@ static void multiply_piece(void* arg, int64_t begin, int64_t end) {
     gemm.b = (const char*)gemm.b + (size_t)i * job->b_bytes;
     gemm.c = (char*)gemm.c + (size_t)i * job->c_bytes;
     rn_status_t status = rn_gemm(job->pool, &gemm);
-    if (!rn_ok(status) && !__atomic_exchange_n(&job->failed, true, __ATOMIC_RELAXED))
-      job->status = status;
-    else
-      rn_status_free(status);
+    rn_keep_first_error(&job->status, status);
   }
 }
 

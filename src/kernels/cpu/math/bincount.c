@@ -183,23 +183,12 @@ static rn_status_t sparse_bincount(rn_kernel_ctx_t* ctx) {
   return RN_OK;
 }
 
-static double value_at(const rn_tensor_t* tensor, int64_t i) {
-  switch (tensor->dtype) {
-    case RN_FLOAT:
-      return RN_DATA(tensor, const float)[i];
-    case RN_DOUBLE:
-      return RN_DATA(tensor, const double)[i];
-    default:
-      return (double)rn_int_at(tensor, i);
-  }
-}
-
 static rn_status_t bad_range(const rn_tensor_t* range) {
   rn_strbuf_t low, high;
   rn_strbuf_init(&low, rn_allocator_default());
   rn_strbuf_init(&high, rn_allocator_default());
-  rn_print_double(&low, value_at(range, 0));
-  rn_print_double(&high, value_at(range, 1));
+  rn_print_double(&low, rn_number_at(range, 0));
+  rn_print_double(&high, rn_number_at(range, 1));
   rn_status_t status = rn_invalid_argument(
       "value_range should satisfy value_range[0] < value_range[1], but got '[%.*s, %.*s]'",
       RN_STR_ARGS(rn_strbuf_view(&low)), RN_STR_ARGS(rn_strbuf_view(&high)));
@@ -213,7 +202,7 @@ static rn_status_t histogram(rn_kernel_ctx_t* ctx) {
   if (range->rank != 1 || range->count != 2)
     return rn_invalid_argument("value_range should be a vector of 2 elements.");
   if (number->rank != 0) return rn_invalid_argument("nbins should be a scalar.");
-  const double low = value_at(range, 0), high = value_at(range, 1);
+  const double low = rn_number_at(range, 0), high = rn_number_at(range, 1);
   if (!(low < high)) return bad_range(range);
   const int64_t bins = rn_int_at(number, 0);
   if (bins <= 0)
@@ -224,7 +213,7 @@ static rn_status_t histogram(rn_kernel_ctx_t* ctx) {
   memset(out->data, 0, rn_tensor_bytes(out));
   const double step = (high - low) / (double)bins;
   for (int64_t i = 0; i < values->count; ++i) {
-    double place = (value_at(values, i) - low) / step;
+    double place = (rn_number_at(values, i) - low) / step;
     if (place != place) return rn_invalid_argument("Histogram values must not contain NaN");
     int64_t bin = place < 0 ? 0 : place >= (double)bins ? bins - 1 : (int64_t)place;
     rn_int_set(out, bin, rn_int_at(out, bin) + 1);

@@ -2,6 +2,7 @@
 #include <stdio.h>
 
 #include "kernels/cpu/array.h"
+#include "kernels/cpu/first_error.h"
 #include "kernels/cpu/gemm.h"
 #include "kernels/kernel_rows.h"
 #include "tensor/float16.h"
@@ -150,8 +151,7 @@ typedef struct batch_job_t {
       b_steps[RN_MAX_RANK];          // stride in matrices along each batch dimension
   size_t a_bytes, b_bytes, c_bytes;  // of one matrix
   rn_pool_t* pool;
-  bool failed;  // the thread that sets it first owns |status|
-  rn_status_t status;
+  rn_status_t status;  // see rn_keep_first_error
 } batch_job_t;
 
 static void batch_piece(void* arg, int64_t begin, int64_t end) {
@@ -168,10 +168,7 @@ static void batch_piece(void* arg, int64_t begin, int64_t end) {
     gemm.b = (const char*)gemm.b + (size_t)b_at * job->b_bytes;
     gemm.c = (char*)gemm.c + (size_t)i * job->c_bytes;
     rn_status_t status = rn_gemm(job->pool, &gemm);
-    if (!rn_ok(status) && !__atomic_exchange_n(&job->failed, true, __ATOMIC_RELAXED))
-      job->status = status;
-    else
-      rn_status_free(status);
+    rn_keep_first_error(&job->status, status);
   }
 }
 

@@ -136,16 +136,7 @@ static rn_status_t scatter_locked(rn_kernel_ctx_t* ctx, rn_variable_t* variable)
   return scatter_rows(rn_ctx_pool(ctx), scatter, rn_in(ctx, 1), rn_in(ctx, 2), &variable->value);
 }
 
-static rn_status_t scatter(rn_kernel_ctx_t* ctx) {
-  rn_variable_t* variable = NULL;
-  RN_RETURN_IF_ERROR(rn_variable_of(ctx, 0, &variable));
-  rn_mutex_lock(&variable->mutex);
-  rn_status_t status = scatter_locked(ctx, variable);
-  rn_mutex_unlock(&variable->mutex);
-  RN_RETURN_IF_ERROR(status);
-  rn_variable_pass_on(ctx);
-  return RN_OK;
-}
+static rn_status_t scatter(rn_kernel_ctx_t* ctx) { return rn_variable_update(ctx, scatter_locked); }
 
 #define SCATTER(name, attr, types_)                                                       \
   {                                                                                       \

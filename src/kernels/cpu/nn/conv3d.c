@@ -7,6 +7,7 @@
 #include <inttypes.h>
 
 #include "kernels/cpu/array.h"
+#include "kernels/cpu/first_error.h"
 #include "kernels/cpu/gemm.h"
 #include "kernels/cpu/nn/window.h"
 #include "kernels/cpu/vector.h"
@@ -67,8 +68,7 @@ typedef struct conv_t {
   char *x, *w, *y;
   char* parts;  // gradients of w, one per volume
   rn_pool_t* pool;
-  bool failed;  // the thread that sets it first owns |status|
-  rn_status_t status;
+  rn_status_t status;  // see rn_keep_first_error
 } conv_t;
 
 static int64_t in_size(const conv_t* conv) {
@@ -172,10 +172,7 @@ static rn_status_t run_range(const conv_t* conv, int64_t begin, int64_t end) {
 static void run_piece(void* arg, int64_t begin, int64_t end) {
   conv_t* conv = arg;
   rn_status_t status = run_range(conv, begin, end);
-  if (!rn_ok(status) && !__atomic_exchange_n(&conv->failed, true, __ATOMIC_RELAXED))
-    conv->status = status;
-  else
-    rn_status_free(status);
+  rn_keep_first_error(&conv->status, status);
 }
 
 static rn_status_t run_plain(rn_kernel_ctx_t* ctx, conv_t* conv) {

@@ -9,6 +9,7 @@
 // The layout that oneDNN needs depends on the size of a piece, and for other layouts it may have
 // only its reference loops, so pieces of different sizes may each have their own copy of the
 // filter.
+#include "kernels/cpu/first_error.h"
 #include "kernels/cpu/nn/conv_cut.h"
 #include "kernels/cpu/vector.h"
 
@@ -46,8 +47,7 @@ typedef struct conv_float_job_t {
   rn_conv_data_t data;
   char* scratch;         // one buffer per piece, concatenated
   size_t scratch_bytes;  // per piece
-  bool failed;           // the thread that sets it first owns |status|
-  rn_status_t status;
+  rn_status_t status;    // see rn_keep_first_error
 } conv_float_job_t;
 
 static void run_piece(void* arg, int64_t begin, int64_t end) {
@@ -71,10 +71,7 @@ static void run_piece(void* arg, int64_t begin, int64_t end) {
       rn_conv_follow(job->extra, job->own_steps, job->data.y, conv->out_depth, first,
                      first + conv->batch * conv->rows.out * conv->columns.out);
     }
-    if (!rn_ok(status) && !__atomic_exchange_n(&job->failed, true, __ATOMIC_RELAXED))
-      job->status = status;
-    else
-      rn_status_free(status);
+    rn_keep_first_error(&job->status, status);
   }
 }
 

@@ -6,6 +6,7 @@
 // copy, because the image is the matrix. Bands run in parallel. In gradients, which accumulate over
 // the bands of an image, images run in parallel instead, or the GEMMs do if there are few images.
 // Sums are always in the order of the bands, then of the images.
+#include "kernels/cpu/first_error.h"
 #include "kernels/cpu/gemm.h"
 #include "kernels/cpu/nn/conv.h"
 #include "kernels/cpu/vector.h"
@@ -20,16 +21,15 @@ typedef struct conv_plain_job_t {
   rn_dtype_t dtype;
   rn_conv_data_t data;
   size_t item;
-  int64_t depth;      // channels per group of x
-  int64_t out_depth;  // channels per group of y
-  int64_t patch;      // elements
-  int64_t height;     // output rows per band
-  int64_t bands;      // per image
-  bool is_matrix;     // the image is the matrix: no copy needed
-  rn_pool_t* pool;    // for the GEMMs; NULL to use the calling thread only
-  void* parts;        // gradients of w, one per image
-  bool failed;        // the thread that sets it first owns |status|
-  rn_status_t status;
+  int64_t depth;       // channels per group of x
+  int64_t out_depth;   // channels per group of y
+  int64_t patch;       // elements
+  int64_t height;      // output rows per band
+  int64_t bands;       // per image
+  bool is_matrix;      // the image is the matrix: no copy needed
+  rn_pool_t* pool;     // for the GEMMs; NULL to use the calling thread only
+  void* parts;         // gradients of w, one per image
+  rn_status_t status;  // see rn_keep_first_error
 } conv_plain_job_t;
 
 // Called per element position of each patch: |image| is the row of |depth| channels there, NULL
@@ -184,20 +184,14 @@ static rn_status_t run_bands(const conv_plain_job_t* job, int64_t begin, int64_t
   return status;
 }
 
-static void note(conv_plain_job_t* job, rn_status_t status) {
-  if (!rn_ok(status) && !__atomic_exchange_n(&job->failed, true, __ATOMIC_RELAXED))
-    job->status = status;
-  else
-    rn_status_free(status);
-}
-
 static void run_piece(void* arg, int64_t begin, int64_t end) {
-  note(arg, run_bands(arg, begin, end));
+  conv_plain_job_t* job = arg;
+  rn_keep_first_error(&job->status, run_bands(job, begin, end));
 }
 
 static void run_images(void* arg, int64_t begin, int64_t end) {
-  const conv_plain_job_t* job = arg;
-  note(arg, run_bands(arg, begin * job->bands, end * job->bands));
+  conv_plain_job_t* job = arg;
+  rn_keep_first_error(&job->status, run_bands(job, begin * job->bands, end * job->bands));
 }
 
 // Runs the bands of all images; they and their partition depend on sizes alone.

@@ -5,6 +5,7 @@
 //   sum (a - za)(b - zb) = sum ab - za sum b - zb sum a + k za zb.
 #include "kernels/cpu/quant/quantized_gemm.h"
 
+#include "kernels/cpu/first_error.h"
 #include "kernels/cpu/quant/quantized.h"
 
 #define BLOCK_ROWS 48    // of A, copied and multiplied at a time
@@ -14,13 +15,12 @@
 typedef struct quantized_gemm_job_t {
   const rn_quant_gemm_t* gemm;
   const rn_quant_table_t* table;
-  int64_t depth;   // pairs
-  int64_t strips;  // of B
-  int64_t parts;   // pieces per block of rows
-  int16_t* b;      // packed
-  uint32_t* sums;  // of B's columns
-  bool failed;     // the thread that sets it first owns |status|
-  rn_status_t status;
+  int64_t depth;       // pairs
+  int64_t strips;      // of B
+  int64_t parts;       // pieces per block of rows
+  int16_t* b;          // packed
+  uint32_t* sums;      // of B's columns
+  rn_status_t status;  // see rn_keep_first_error
 } quantized_gemm_job_t;
 
 static void pack_strips(void* arg, int64_t begin, int64_t end) {
@@ -101,10 +101,7 @@ static rn_status_t run_blocks(const quantized_gemm_job_t* job, int64_t begin, in
 static void run_piece(void* arg, int64_t begin, int64_t end) {
   quantized_gemm_job_t* job = arg;
   rn_status_t status = run_blocks(job, begin, end);
-  if (!rn_ok(status) && !__atomic_exchange_n(&job->failed, true, __ATOMIC_RELAXED))
-    job->status = status;
-  else
-    rn_status_free(status);
+  rn_keep_first_error(&job->status, status);
 }
 
 rn_status_t rn_quant_gemm(rn_kernel_ctx_t* ctx, const rn_quant_gemm_t* gemm) {

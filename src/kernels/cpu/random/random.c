@@ -172,16 +172,12 @@ static void normal_to_double(const random_fill_t* fill, const uint32_t* words, i
   }
 }
 
-// Reads the output shape; with the kernel's message if it is not a vector.
-static rn_status_t random_output(rn_kernel_ctx_t* ctx, int i, rn_tensor_t** out) {
-  const rn_tensor_t* sizes = rn_in(ctx, 0);
-  if (sizes->rank != 1)
-    return rn_invalid_argument("shape must be a vector of {int32,int64}, got shape %s",
-                               rn_text_of(sizes).text);
+// Makes output 0 with the shape that input 0 has.
+static rn_status_t random_output(rn_kernel_ctx_t* ctx, rn_tensor_t** out) {
   int64_t dims[RN_MAX_RANK];
   rn_shape_t shape;
-  RN_RETURN_IF_ERROR(rn_read_dims(sizes, dims, &shape));
-  return rn_output(ctx, i, shape, out);
+  RN_RETURN_IF_ERROR(rn_read_shape(rn_in(ctx, 0), dims, &shape));
+  return rn_output(ctx, 0, shape, out);
 }
 
 // Runs |fill|, whose kind and numbers are set; |philox| is its part of the stream.
@@ -236,34 +232,47 @@ void rn_random_integers(rn_pool_t* pool, rn_philox_t philox, uint64_t low, uint6
 
 static rn_status_t random_uniform(rn_kernel_ctx_t* ctx) {
   rn_tensor_t* out = NULL;
-  RN_RETURN_IF_ERROR(random_output(ctx, 0, &out));
+  RN_RETURN_IF_ERROR(random_output(ctx, &out));
   if (out->count) rn_random_uniform(rn_ctx_pool(ctx), reserve(ctx, out), out);
   return RN_OK;
 }
 
 static rn_status_t random_normal(rn_kernel_ctx_t* ctx) {
   rn_tensor_t* out = NULL;
-  RN_RETURN_IF_ERROR(random_output(ctx, 0, &out));
+  RN_RETURN_IF_ERROR(random_output(ctx, &out));
   if (out->count) rn_random_normal(rn_ctx_pool(ctx), reserve(ctx, out), out);
   return RN_OK;
 }
 
-static rn_status_t random_integers(rn_kernel_ctx_t* ctx) {
-  const rn_tensor_t* low = rn_in(ctx, 1);
-  const rn_tensor_t* high = rn_in(ctx, 2);
+static rn_status_t check_bounds(const rn_tensor_t* low, const rn_tensor_t* high) {
   if (low->rank != 0)
     return rn_invalid_argument("minval must be 0-D, got shape %s", rn_text_of(low).text);
   if (high->rank != 0)
     return rn_invalid_argument("maxval must be 0-D, got shape %s", rn_text_of(high).text);
-  rn_tensor_t* out = NULL;
-  RN_RETURN_IF_ERROR(random_output(ctx, 0, &out));
-  if (out->count == 0) return RN_OK;
+  return RN_OK;
+}
+
+rn_status_t rn_random_range(const rn_tensor_t* low, const rn_tensor_t* high, uint64_t* out_low,
+                            uint64_t* out_range) {
+  RN_RETURN_IF_ERROR(check_bounds(low, high));
   int64_t from = rn_int_at(low, 0), to = rn_int_at(high, 0);
   if (from >= to)
     return rn_invalid_argument("Need minval < maxval, got %lld >= %lld", (long long)from,
                                (long long)to);
-  rn_random_integers(rn_ctx_pool(ctx), reserve(ctx, out), (uint64_t)from,
-                     (uint64_t)to - (uint64_t)from, out);
+  *out_low = (uint64_t)from;
+  *out_range = (uint64_t)to - (uint64_t)from;
+  return RN_OK;
+}
+
+static rn_status_t random_integers(rn_kernel_ctx_t* ctx) {
+  const rn_tensor_t *low = rn_in(ctx, 1), *high = rn_in(ctx, 2);
+  rn_tensor_t* out = NULL;
+  RN_RETURN_IF_ERROR(check_bounds(low, high));
+  RN_RETURN_IF_ERROR(random_output(ctx, &out));
+  if (out->count == 0) return RN_OK;  // then the range may be empty
+  uint64_t from, range;
+  RN_RETURN_IF_ERROR(rn_random_range(low, high, &from, &range));
+  rn_random_integers(rn_ctx_pool(ctx), reserve(ctx, out), from, range, out);
   return RN_OK;
 }
 
@@ -320,7 +329,7 @@ void rn_random_truncated(rn_pool_t* pool, rn_philox_t philox, rn_tensor_t* out) 
 
 static rn_status_t truncated_normal(rn_kernel_ctx_t* ctx) {
   rn_tensor_t* out = NULL;
-  RN_RETURN_IF_ERROR(random_output(ctx, 0, &out));
+  RN_RETURN_IF_ERROR(random_output(ctx, &out));
   if (out->count) rn_random_truncated(rn_ctx_pool(ctx), reserve(ctx, out), out);
   return RN_OK;
 }
@@ -371,29 +380,16 @@ typedef struct draw_t {
   int64_t classes, draws;
 } draw_t;
 
-static double logit_at(const rn_tensor_t* logits, int64_t i) {
-  switch (logits->dtype) {
-    case RN_FLOAT:
-      return RN_DATA(logits, const float)[i];
-    case RN_DOUBLE:
-      return RN_DATA(logits, const double)[i];
-    case RN_HALF:
-      return rn_half_to_float(RN_DATA(logits, const uint16_t)[i]);
-    default:
-      return rn_bfloat16_to_float(RN_DATA(logits, const uint16_t)[i]);
-  }
-}
-
 static void draw_row(const draw_t* job, int64_t row, double* sums) {
   int64_t first = row * job->classes;
   double largest = -DBL_MAX;
   for (int64_t c = 0; c < job->classes; ++c) {
-    double logit = logit_at(job->logits, first + c);
+    double logit = rn_number_at(job->logits, first + c);
     if (isfinite(logit) && logit > largest) largest = logit;
   }
   double total = 0;
   for (int64_t c = 0; c < job->classes; ++c) {
-    double logit = logit_at(job->logits, first + c);
+    double logit = rn_number_at(job->logits, first + c);
     if (isfinite(logit)) total += exp(logit - largest);
     sums[c] = total;
   }

@@ -30,6 +30,11 @@ void rn_random_normal_pair(const uint32_t words[4], double out[2]);
 RN_MUST_USE rn_status_t rn_random_shuffle(rn_kernel_ctx_t* ctx, const rn_philox_t* philox);
 RN_MUST_USE rn_status_t rn_random_multinomial(rn_kernel_ctx_t* ctx, const rn_philox_t* philox);
 
+// The integers from |low| up to |high|. INVALID_ARGUMENT, with stock's message, if these are not
+// scalars or there are none between them.
+RN_MUST_USE rn_status_t rn_random_range(const rn_tensor_t* low, const rn_tensor_t* high,
+                                        uint64_t* out_low, uint64_t* out_range);
+
 // The position of a generator seeded by |seed|, a vector of two integers. INVALID_ARGUMENT, with
 // stock's message, for anything else.
 RN_MUST_USE rn_status_t rn_random_seeded(const rn_tensor_t* seed, rn_philox_t* out);

@@ -19,21 +19,6 @@ typedef struct reject_job_t {
   double (*draw)(rn_philox_t* philox, double a, double b);
 } reject_job_t;
 
-static double number_at(const rn_tensor_t* tensor, int64_t i) {
-  switch (tensor->dtype) {
-    case RN_FLOAT:
-      return RN_DATA(tensor, const float)[i];
-    case RN_DOUBLE:
-      return RN_DATA(tensor, const double)[i];
-    case RN_HALF:
-      return rn_half_to_float(RN_DATA(tensor, const uint16_t)[i]);
-    case RN_BFLOAT16:
-      return rn_bfloat16_to_float(RN_DATA(tensor, const uint16_t)[i]);
-    default:
-      return (double)rn_int_at(tensor, i);
-  }
-}
-
 static void store(rn_tensor_t* tensor, int64_t i, double value) {
   switch (tensor->dtype) {
     case RN_FLOAT:
@@ -72,8 +57,8 @@ static void draw_piece(void* arg, int64_t begin, int64_t end) {
   const reject_job_t* job = arg;
   for (int64_t n = begin; n < end; ++n) {
     int64_t p = n / job->samples, s = n % job->samples;
-    double a = number_at(job->a, job->a->count == 1 ? 0 : p);
-    double b = job->b ? number_at(job->b, job->b->count == 1 ? 0 : p) : 0;
+    double a = rn_number_at(job->a, job->a->count == 1 ? 0 : p);
+    double b = job->b ? rn_number_at(job->b, job->b->count == 1 ? 0 : p) : 0;
     rn_philox_t at = job->philox;
     uint64_t blocks = job->b && has_few(a, b) ? BLOCKS_OF_FEW : RN_RANDOM_BLOCKS;
     rn_philox_skip(&at, (uint64_t)n * blocks);
@@ -232,12 +217,9 @@ static rn_status_t poisson_own(rn_kernel_ctx_t* ctx) { return sampled(ctx, draw_
 static rn_status_t placed(rn_kernel_ctx_t* ctx, rn_philox_t philox, int first,
                           double (*draw)(rn_philox_t*, double, double)) {
   const rn_tensor_t *sizes = rn_in(ctx, 0), *param = rn_in(ctx, first);
-  if (sizes->rank != 1)
-    return rn_invalid_argument("shape must be a vector of {int32,int64}, got shape %s",
-                               rn_text_of(sizes).text);
   int64_t dims[RN_MAX_RANK];
   rn_shape_t shape;
-  RN_RETURN_IF_ERROR(rn_read_dims(sizes, dims, &shape));
+  RN_RETURN_IF_ERROR(rn_read_shape(sizes, dims, &shape));
   int skip = shape.rank - param->rank;
   bool fits = skip >= 0;
   for (int d = 0; fits && d < param->rank; ++d) fits = dims[skip + d] == rn_tensor_dim(param, d);
@@ -310,7 +292,7 @@ static rn_status_t spread(rn_kernel_ctx_t* ctx, const rn_tensor_t* a, const rn_t
     const rn_tensor_t* from = k ? b : a;
     RN_RETURN_IF_ERROR(rn_temp(ctx, RN_DOUBLE, (rn_shape_t){1, &count}, &out[k]));
     for (int64_t i = 0; i < count; ++i)
-      RN_DATA(&out[k], double)[i] = number_at(from, broadcast_index(from, shape, i));
+      RN_DATA(&out[k], double)[i] = rn_number_at(from, broadcast_index(from, shape, i));
   }
   return RN_OK;
 }
@@ -320,12 +302,9 @@ static rn_status_t binomial_at(rn_kernel_ctx_t* ctx, int first, const rn_philox_
   int rest = seeded ? first + 2 : first + 1;
   const rn_tensor_t *sizes = rn_in(ctx, first), *counts = rn_in(ctx, rest);
   const rn_tensor_t* probs = rn_in(ctx, rest + 1);
-  if (sizes->rank != 1)
-    return rn_invalid_argument("shape must be a vector of {int32,int64}, got shape %s",
-                               rn_text_of(sizes).text);
   int64_t dims[RN_MAX_RANK], set_dims[RN_MAX_RANK];
   rn_shape_t shape, sets;
-  RN_RETURN_IF_ERROR(rn_read_dims(sizes, dims, &shape));
+  RN_RETURN_IF_ERROR(rn_read_shape(sizes, dims, &shape));
   RN_RETURN_IF_ERROR(broadcast_shape(counts, probs, set_dims, &sets));
   int skip = shape.rank - sets.rank;
   bool fits = skip >= 0;

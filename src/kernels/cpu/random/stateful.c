@@ -52,39 +52,27 @@ rn_status_t rn_random_take(rn_kernel_ctx_t* ctx, uint64_t outputs, rn_philox_t* 
 static rn_status_t begin(rn_kernel_ctx_t* ctx, int i, rn_philox_t* philox, rn_tensor_t** out) {
   const rn_tensor_t* sizes = rn_in(ctx, i);
   if (i == 2) RN_RETURN_IF_ERROR(rn_random_check_algorithm(rn_in(ctx, 1)));
-  if (sizes->rank != 1 || (sizes->dtype != RN_INT32 && sizes->dtype != RN_INT64))
-    return rn_invalid_argument("shape must be a vector of {int32,int64}, got shape %s",
-                               rn_text_of(sizes).text);
   int64_t dims[RN_MAX_RANK];
   rn_shape_t shape;
-  RN_RETURN_IF_ERROR(rn_read_dims(sizes, dims, &shape));
+  RN_RETURN_IF_ERROR(rn_read_shape(sizes, dims, &shape));
   RN_RETURN_IF_ERROR(rn_output(ctx, 0, shape, out));
   return rn_random_take(ctx, (uint64_t)(*out)->count, philox);
 }
 
-static rn_status_t uniform(rn_kernel_ctx_t* ctx) {
+static rn_status_t fill(rn_kernel_ctx_t* ctx, int i,
+                        void (*make)(rn_pool_t* pool, rn_philox_t philox, rn_tensor_t* out)) {
   rn_philox_t philox;
   rn_tensor_t* out = NULL;
-  RN_RETURN_IF_ERROR(begin(ctx, 2, &philox, &out));
-  rn_random_uniform(rn_ctx_pool(ctx), philox, out);
+  RN_RETURN_IF_ERROR(begin(ctx, i, &philox, &out));
+  make(rn_ctx_pool(ctx), philox, out);
   return RN_OK;
 }
 
+static rn_status_t uniform(rn_kernel_ctx_t* ctx) { return fill(ctx, 2, rn_random_uniform); }
+static rn_status_t truncated(rn_kernel_ctx_t* ctx) { return fill(ctx, 2, rn_random_truncated); }
+// V1 has no algorithm input.
 static rn_status_t normal(rn_kernel_ctx_t* ctx) {
-  rn_philox_t philox;
-  rn_tensor_t* out = NULL;
-  // V1 has no algorithm input.
-  RN_RETURN_IF_ERROR(begin(ctx, ctx->kernel->input_count - 1, &philox, &out));
-  rn_random_normal(rn_ctx_pool(ctx), philox, out);
-  return RN_OK;
-}
-
-static rn_status_t truncated(rn_kernel_ctx_t* ctx) {
-  rn_philox_t philox;
-  rn_tensor_t* out = NULL;
-  RN_RETURN_IF_ERROR(begin(ctx, 2, &philox, &out));
-  rn_random_truncated(rn_ctx_pool(ctx), philox, out);
-  return RN_OK;
+  return fill(ctx, ctx->kernel->input_count - 1, rn_random_normal);
 }
 
 static rn_status_t full_integers(rn_kernel_ctx_t* ctx) {
@@ -96,19 +84,12 @@ static rn_status_t full_integers(rn_kernel_ctx_t* ctx) {
 }
 
 static rn_status_t integers(rn_kernel_ctx_t* ctx) {
-  const rn_tensor_t *low = rn_in(ctx, 3), *high = rn_in(ctx, 4);
-  if (low->rank != 0)
-    return rn_invalid_argument("minval must be 0-D, got shape %s", rn_text_of(low).text);
-  if (high->rank != 0)
-    return rn_invalid_argument("maxval must be 0-D, got shape %s", rn_text_of(high).text);
-  int64_t from = rn_int_at(low, 0), to = rn_int_at(high, 0);
-  if (from >= to)
-    return rn_invalid_argument("Need minval < maxval, got %lld >= %lld", (long long)from,
-                               (long long)to);
+  uint64_t low, range;
+  RN_RETURN_IF_ERROR(rn_random_range(rn_in(ctx, 3), rn_in(ctx, 4), &low, &range));
   rn_philox_t philox;
   rn_tensor_t* out = NULL;
   RN_RETURN_IF_ERROR(begin(ctx, 2, &philox, &out));
-  rn_random_integers(rn_ctx_pool(ctx), philox, (uint64_t)from, (uint64_t)to - (uint64_t)from, out);
+  rn_random_integers(rn_ctx_pool(ctx), philox, low, range, out);
   return RN_OK;
 }
 
@@ -132,13 +113,10 @@ static rn_status_t read_and_skip(rn_kernel_ctx_t* ctx) {
 static rn_status_t any_integers(rn_kernel_ctx_t* ctx) {
   const rn_env_t* env = ctx->step->env;
   const rn_tensor_t* sizes = rn_in(ctx, 0);
-  if (sizes->rank != 1 || (sizes->dtype != RN_INT32 && sizes->dtype != RN_INT64))
-    return rn_invalid_argument("shape must be a vector of {int32,int64}, got shape %s",
-                               rn_text_of(sizes).text);
   int64_t dims[RN_MAX_RANK];
   rn_shape_t shape;
   rn_tensor_t* out = NULL;
-  RN_RETURN_IF_ERROR(rn_read_dims(sizes, dims, &shape));
+  RN_RETURN_IF_ERROR(rn_read_shape(sizes, dims, &shape));
   RN_RETURN_IF_ERROR(rn_output(ctx, 0, shape, &out));
   rn_random_integers(rn_ctx_pool(ctx), rn_philox(env->random(env->self), env->random(env->self)), 0,
                      0, out);

@@ -26,13 +26,9 @@ static rn_status_t place_at(const rn_kernel_ctx_t* ctx, int i, stateless_place_t
 }
 
 static rn_status_t begin(rn_kernel_ctx_t* ctx, stateless_place_t* place, rn_tensor_t** out) {
-  const rn_tensor_t* sizes = rn_in(ctx, 0);
-  if (sizes->rank != 1)
-    return rn_invalid_argument("shape must be a vector of {int32,int64}, got shape %s",
-                               rn_text_of(sizes).text);
   int64_t dims[RN_MAX_RANK];
   rn_shape_t shape;
-  RN_RETURN_IF_ERROR(rn_read_dims(sizes, dims, &shape));
+  RN_RETURN_IF_ERROR(rn_read_shape(rn_in(ctx, 0), dims, &shape));
   RN_RETURN_IF_ERROR(place_at(ctx, 1, place));
   return rn_output(ctx, 0, shape, out);
 }
@@ -58,21 +54,13 @@ static rn_status_t full_integers(rn_kernel_ctx_t* ctx) {
 }
 
 static rn_status_t integers(rn_kernel_ctx_t* ctx) {
-  stateless_place_t place;
   int rest = is_seeded(ctx, 1) ? 2 : 4;
-  const rn_tensor_t *low = rn_in(ctx, rest), *high = rn_in(ctx, rest + 1);
-  if (low->rank != 0)
-    return rn_invalid_argument("minval must be 0-D, got shape %s", rn_text_of(low).text);
-  if (high->rank != 0)
-    return rn_invalid_argument("maxval must be 0-D, got shape %s", rn_text_of(high).text);
-  int64_t from = rn_int_at(low, 0), to = rn_int_at(high, 0);
-  if (from >= to)
-    return rn_invalid_argument("Need minval < maxval, got %lld >= %lld", (long long)from,
-                               (long long)to);
+  uint64_t low, range;
+  RN_RETURN_IF_ERROR(rn_random_range(rn_in(ctx, rest), rn_in(ctx, rest + 1), &low, &range));
+  stateless_place_t place;
   rn_tensor_t* out = NULL;
   RN_RETURN_IF_ERROR(begin(ctx, &place, &out));
-  rn_random_integers(rn_ctx_pool(ctx), place.philox, (uint64_t)from, (uint64_t)to - (uint64_t)from,
-                     out);
+  rn_random_integers(rn_ctx_pool(ctx), place.philox, low, range, out);
   return RN_OK;
 }
 

@@ -13,12 +13,6 @@
 
 // Softmax over neighbours whose indices differ only in the last number.
 
-static double number_at(const rn_tensor_t* tensor, int64_t i) {
-  return tensor->dtype == RN_DOUBLE  ? RN_DATA(tensor, const double)[i]
-         : tensor->dtype == RN_FLOAT ? RN_DATA(tensor, const float)[i]
-                                     : rn_half_to_float(RN_DATA(tensor, const uint16_t)[i]);
-}
-
 static void set_number(rn_tensor_t* tensor, int64_t i, double value) {
   if (tensor->dtype == RN_DOUBLE)
     RN_DATA(tensor, double)[i] = value;
@@ -29,13 +23,14 @@ static void set_number(rn_tensor_t* tensor, int64_t i, double value) {
 }
 
 static void softmax_run(const rn_tensor_t* in, int64_t begin, int64_t end, rn_tensor_t* out) {
-  double largest = number_at(in, begin), sum = 0;
+  double largest = rn_number_at(in, begin), sum = 0;
   for (int64_t i = begin + 1; i < end; ++i) {
-    double x = number_at(in, i);
+    double x = rn_number_at(in, i);
     if (x > largest) largest = x;
   }
-  for (int64_t i = begin; i < end; ++i) sum += exp(number_at(in, i) - largest);
-  for (int64_t i = begin; i < end; ++i) set_number(out, i, exp(number_at(in, i) - largest) / sum);
+  for (int64_t i = begin; i < end; ++i) sum += exp(rn_number_at(in, i) - largest);
+  for (int64_t i = begin; i < end; ++i)
+    set_number(out, i, exp(rn_number_at(in, i) - largest) / sum);
 }
 
 // Reductions: sorting entries by the kept dimensions first makes those that are combined

@@ -46,6 +46,19 @@ void rn_variable_pass_on(rn_kernel_ctx_t* ctx) {
     rn_set_output_ref(ctx, 0, rn_in_variable(ctx, 0));
 }
 
+rn_status_t rn_variable_update(rn_kernel_ctx_t* ctx,
+                               rn_status_t (*update)(rn_kernel_ctx_t* ctx,
+                                                     rn_variable_t* variable)) {
+  rn_variable_t* variable = NULL;
+  RN_RETURN_IF_ERROR(rn_variable_of(ctx, 0, &variable));
+  rn_mutex_lock(&variable->mutex);
+  rn_status_t status = update(ctx, variable);
+  rn_mutex_unlock(&variable->mutex);
+  RN_RETURN_IF_ERROR(status);
+  rn_variable_pass_on(ctx);
+  return RN_OK;
+}
+
 // Creation.
 typedef struct holder_t {
   rn_variable_t* variable;  // Retained

@@ -16,6 +16,10 @@ RN_MUST_USE rn_status_t rn_variable_make_writable_locked(rn_kernel_ctx_t* ctx, i
 
 // For ops that take and return a reference: output 0 is input 0. Does nothing for handles.
 void rn_variable_pass_on(rn_kernel_ctx_t* ctx);
+// Runs |update| on the variable in input 0 with its lock held, and passes a reference on.
+RN_MUST_USE rn_status_t rn_variable_update(rn_kernel_ctx_t* ctx,
+                                           rn_status_t (*update)(rn_kernel_ctx_t* ctx,
+                                                                 rn_variable_t* variable));
 
 // Stock's error for a variable without a value, by the kind of input |i|.
 RN_MUST_USE rn_status_t rn_variable_uninitialized(const rn_kernel_ctx_t* ctx, int i,
