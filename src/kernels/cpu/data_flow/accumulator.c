@@ -2,6 +2,7 @@
 // taken. Stale gradients, of an earlier step, are dropped. Dense and sparse.
 #include "base/arena.h"
 #include "kernels/cpu/array.h"
+#include "kernels/cpu/data_flow/parking.h"
 #include "kernels/cpu/state/handle.h"
 #include "kernels/cpu/vector.h"
 #include "kernels/kernel_rows.h"
@@ -9,41 +10,23 @@
 
 #define ACCUMULATOR_TYPE "Accumulator"
 
-typedef struct accumulator_t accumulator_t;
-
-// A call that waits for gradients. It is ended by whichever takes it out of the line first: the
-// accumulator or the cancellation of its step.
-typedef struct accumulator_waiter_t {
-  rn_cancel_entry_t cancel;  // first
-  struct accumulator_waiter_t* next;
-  accumulator_t* accumulator;  // Retained
-  rn_kernel_ctx_t* ctx;
-  int64_t wanted;
-  bool is_waiting, is_cancelled;  // guarded by the accumulator's lock
-  rn_tensor_t value, indices;     // its results
-  rn_status_t status;
-} accumulator_waiter_t;
-
 typedef struct accumulator_rows_t {
   rn_tensor_t sum;      // unset until the first gradient
   rn_tensor_t indices;  // sparse: row number of each row of |sum|, int64
   rn_tensor_t counts;   // sparse: gradients per row, int64
 } accumulator_rows_t;
 
-struct accumulator_t {
+typedef struct accumulator_t {
   rn_resource_t resource;
-  rn_allocator_t allocator;
   rn_arena_t arena;  // holds the shape
   rn_dtype_t dtype;
   rn_shape_t shape;  // as declared; may be unknown
   bool is_mean, is_sparse;
-  rn_mutex_t mutex;  // guards what follows
+  rn_parking_t parking;  // for calls that wait for gradients; its mutex guards what follows
   int64_t step;
   int64_t count;  // gradients added to the sum
   accumulator_rows_t rows;
-  accumulator_waiter_t* first;
-  accumulator_waiter_t** last;
-};
+} accumulator_t;
 
 static void clear_rows(accumulator_rows_t* rows) {
   rn_tensor_clear(&rows->sum);
@@ -58,10 +41,11 @@ static void clear_sum(accumulator_t* accumulator) {
 
 static void accumulator_destroy(rn_object_t* object) {
   accumulator_t* accumulator = (accumulator_t*)object;
+  rn_allocator_t allocator = accumulator->parking.allocator;
   clear_sum(accumulator);
-  rn_mutex_destroy(&accumulator->mutex);
+  rn_parking_destroy(&accumulator->parking);
   rn_arena_clear(&accumulator->arena);
-  RN_FREE(accumulator->allocator, accumulator);
+  RN_FREE(allocator, accumulator);
 }
 
 static rn_status_t make_accumulator(void* arg, rn_str_t name, rn_resource_t** out) {
@@ -71,12 +55,11 @@ static rn_status_t make_accumulator(void* arg, rn_str_t name, rn_resource_t** ou
   RN_RETURN_IF_ERROR(RN_NEW(init->allocator, &accumulator));
   accumulator->resource =
       (rn_resource_t){{.refs = 1, .destroy = accumulator_destroy}, ACCUMULATOR_TYPE};
-  accumulator->allocator = init->allocator;
   accumulator->dtype = rn_init_type(init, "dtype");
   accumulator->is_mean = rn_str_is(rn_init_string(init, "reduction_type"), "MEAN");
   accumulator->is_sparse = strncmp(init->op->name, "Sparse", 6) == 0;
-  accumulator->last = &accumulator->first;
-  rn_mutex_init(&accumulator->mutex);
+  rn_parking_init(&accumulator->parking, init->allocator);
+  accumulator->parking.is_in_order = true;
   rn_arena_init(&accumulator->arena, init->allocator);
   rn_status_t status =
       rn_shape_copy(&accumulator->arena, rn_init_attr(init, "shape")->shape, &accumulator->shape);
@@ -127,134 +110,46 @@ static void divide(rn_dtype_t dtype, void* sum, int64_t by, int64_t n) {
   rn_vector_run(RN_VECTOR_REAL_DIV, dtype, sum, 1, &divisor, 0, sum, n);
 }
 
-// Takes the sum. Computes the mean in place, because nothing else holds the sum.
-static void take_locked(accumulator_t* accumulator, accumulator_waiter_t* waiter) {
+// The mean in place of the sum, which nothing else holds.
+static void make_mean_locked(accumulator_t* accumulator) {
   rn_tensor_t* sum = &accumulator->rows.sum;
-  if (accumulator->is_mean && !accumulator->is_sparse) {
+  if (!accumulator->is_sparse) {
     divide(accumulator->dtype, sum->data, accumulator->count, sum->count);
-  } else if (accumulator->is_mean && sum->count) {
+  } else if (sum->count) {
     int64_t width = sum->count / rn_tensor_dim(sum, 0);
     for (int64_t i = 0; i < accumulator->rows.counts.count; ++i)
       divide(accumulator->dtype,
              RN_DATA(sum, char) + (size_t)(i * width) * rn_dtype_size(sum->dtype),
              RN_DATA(&accumulator->rows.counts, int64_t)[i], width);
   }
-  waiter->value = *sum;
-  waiter->indices = accumulator->rows.indices;
-  *sum = accumulator->rows.indices = (rn_tensor_t){0};
-  clear_sum(accumulator);
-  accumulator->step++;
-}
-
-static accumulator_waiter_t* serve_locked(accumulator_t* accumulator) {
-  accumulator_waiter_t* ended = NULL;
-  accumulator_waiter_t** tail = &ended;
-  while (accumulator->first && accumulator->count >= accumulator->first->wanted) {
-    accumulator_waiter_t* waiter = accumulator->first;
-    accumulator->first = waiter->next;
-    if (!accumulator->first) accumulator->last = &accumulator->first;
-    waiter->is_waiting = false;
-    waiter->next = NULL;
-    take_locked(accumulator, waiter);
-    *tail = waiter;
-    tail = &waiter->next;
-  }
-  return ended;
 }
 
 // The dense shape: the number of rows that the accumulator declares, or -1; then the shape of a
 // row. The shapes that gradients came with are not kept.
-static rn_status_t output_shape(rn_kernel_ctx_t* ctx, const accumulator_t* accumulator,
-                                const accumulator_waiter_t* waiter) {
+static rn_status_t output_shape(rn_kernel_ctx_t* ctx, const accumulator_t* accumulator) {
   rn_shape_t shape = accumulator->shape;
-  int64_t rank = waiter->value.rank;
+  int64_t rank = accumulator->rows.sum.rank;
   rn_tensor_t* out = NULL;
   RN_RETURN_IF_ERROR(rn_output(ctx, 2, (rn_shape_t){1, &rank}, &out));
   for (int64_t d = 1; d < rank; ++d)
-    RN_DATA(out, int64_t)[d] = rn_tensor_dim(&waiter->value, (int)d);
+    RN_DATA(out, int64_t)[d] = rn_tensor_dim(&accumulator->rows.sum, (int)d);
   if (rank > 0)
     RN_DATA(out, int64_t)[0] = rn_shape_has_rank(shape) && shape.rank > 0 ? shape.dims[0] : -1;
   return RN_OK;
 }
 
-static void end(accumulator_waiter_t* waiter) {
-  accumulator_t* accumulator = waiter->accumulator;
-  rn_kernel_ctx_t* ctx = waiter->ctx;
-  rn_status_t status = waiter->status;
-  if (rn_ok(status) && accumulator->is_sparse) {
-    status = output_shape(ctx, accumulator, waiter);
-    if (rn_ok(status)) {
-      rn_set_output(ctx, 0, &waiter->indices);
-      rn_set_output(ctx, 1, &waiter->value);
-    }
-  } else if (rn_ok(status)) {
-    rn_set_output(ctx, 0, &waiter->value);
+static bool try_take(rn_resource_t* owner, rn_kernel_ctx_t* ctx, rn_status_t* out_status) {
+  accumulator_t* accumulator = (accumulator_t*)owner;
+  if (accumulator->count < rn_int_at(rn_in(ctx, 1), 0)) return false;
+  if (accumulator->is_mean) make_mean_locked(accumulator);
+  if (accumulator->is_sparse) *out_status = output_shape(ctx, accumulator);
+  if (rn_ok(*out_status)) {
+    if (accumulator->is_sparse) rn_set_output(ctx, 0, &accumulator->rows.indices);
+    rn_set_output(ctx, accumulator->is_sparse, &accumulator->rows.sum);
   }
-  rn_tensor_clear(&waiter->value);
-  rn_tensor_clear(&waiter->indices);
-  RN_FREE(accumulator->allocator, waiter);
-  rn_object_release(&accumulator->resource.object);
-  rn_done(ctx, status);
-}
-
-static void end_all(accumulator_waiter_t* ended) {
-  while (ended) {
-    accumulator_waiter_t* next = ended->next;
-    rn_cancel_remove(ended->ctx->step->cancel, &ended->cancel);
-    end(ended);
-    ended = next;
-  }
-}
-
-static rn_status_t cancelled(void) { return rn_cancelled("TakeGrad operation was cancelled"); }
-
-static void on_cancel(rn_cancel_entry_t* entry) {
-  accumulator_waiter_t* waiter = (accumulator_waiter_t*)entry;
-  accumulator_t* accumulator = waiter->accumulator;
-  rn_mutex_lock(&accumulator->mutex);
-  if (!waiter->is_waiting) {
-    waiter->is_cancelled = true;
-    rn_mutex_unlock(&accumulator->mutex);
-    return;
-  }
-  accumulator_waiter_t** at = &accumulator->first;
-  while (*at != waiter) at = &(*at)->next;
-  *at = waiter->next;
-  if (!waiter->next) accumulator->last = at;
-  accumulator_waiter_t* ended = serve_locked(accumulator);
-  rn_mutex_unlock(&accumulator->mutex);
-  end_all(ended);
-  waiter->status = cancelled();
-  end(waiter);
-}
-
-static void take(rn_kernel_ctx_t* ctx, accumulator_t* accumulator, int64_t wanted) {
-  accumulator_waiter_t* waiter = NULL;
-  rn_status_t status = RN_NEW(accumulator->allocator, &waiter);
-  if (!rn_ok(status)) {
-    rn_object_release(&accumulator->resource.object);
-    rn_done(ctx, status);
-    return;
-  }
-  *waiter = (accumulator_waiter_t){
-      .cancel = {.fn = on_cancel}, .accumulator = accumulator, .ctx = ctx, .wanted = wanted};
-  if (!rn_cancel_add(ctx->step->cancel, &waiter->cancel)) {
-    waiter->status = cancelled();
-    end(waiter);
-    return;
-  }
-  rn_mutex_lock(&accumulator->mutex);
-  accumulator_waiter_t* ended = waiter;
-  if (waiter->is_cancelled) {
-    waiter->status = cancelled();
-  } else {
-    waiter->is_waiting = true;
-    *accumulator->last = waiter;
-    accumulator->last = &waiter->next;
-    ended = serve_locked(accumulator);
-  }
-  rn_mutex_unlock(&accumulator->mutex);
-  end_all(ended);
+  clear_sum(accumulator);
+  accumulator->step++;
+  return true;
 }
 
 static void take_gradient(rn_kernel_ctx_t* ctx) {
@@ -272,28 +167,31 @@ static void take_gradient(rn_kernel_ctx_t* ctx) {
                                  (long long)count);
   else if (accumulator->dtype != rn_dtype_base(ctx->kernel->output_types[is_sparse ? 1 : 0]))
     status = rn_invalid_argument("The accumulator's type is %s", rn_dtype_name(accumulator->dtype));
-  if (rn_ok(status)) {
-    take(ctx, accumulator, count);
-    return;
-  }
+  if (rn_ok(status))
+    rn_parking_call(&accumulator->parking, &accumulator->resource, ctx, try_take,
+                    "TakeGrad operation was cancelled");
+  else
+    rn_done(ctx, status);
   rn_object_release(&accumulator->resource.object);
-  rn_done(ctx, status);
 }
 
 // Applying.
-static rn_status_t add_dense_locked(rn_kernel_ctx_t* ctx, accumulator_t* accumulator,
-                                    const rn_tensor_t* gradient) {
-  if (!rn_shape_compatible(accumulator->shape, rn_tensor_shape(gradient)))
-    return rn_invalid_argument("Shape mismatch: expected %s, got %s",
-                               rn_shape_text(accumulator->shape).text, rn_text_of(gradient).text);
-  if (!rn_tensor_is_set(&accumulator->rows.sum))
-    RN_RETURN_IF_ERROR(
-        rn_tensor_copy(gradient, ctx->kernel->device_memory, &accumulator->rows.sum));
-  else if (!rn_tensor_same_shape(&accumulator->rows.sum, gradient))
-    return rn_invalid_argument("Shape mismatch: expected %s, got %s",
-                               rn_text_of(&accumulator->rows.sum).text, rn_text_of(gradient).text);
-  else
-    add_to(gradient->dtype, accumulator->rows.sum.data, gradient->data, gradient->count);
+static rn_status_t check_shape(rn_shape_t expected, const rn_tensor_t* gradient) {
+  if (rn_shape_compatible(expected, rn_tensor_shape(gradient))) return RN_OK;
+  return rn_invalid_argument("Shape mismatch: expected %s, got %s", rn_shape_text(expected).text,
+                             rn_text_of(gradient).text);
+}
+
+static rn_status_t add_dense_locked(rn_kernel_ctx_t* ctx, accumulator_t* accumulator) {
+  const rn_tensor_t* gradient = rn_in(ctx, 2);
+  rn_tensor_t* sum = &accumulator->rows.sum;
+  RN_RETURN_IF_ERROR(check_shape(accumulator->shape, gradient));
+  if (rn_tensor_is_set(sum)) {
+    RN_RETURN_IF_ERROR(check_shape(rn_tensor_shape(sum), gradient));
+    add_to(gradient->dtype, sum->data, gradient->data, gradient->count);
+  } else {
+    RN_RETURN_IF_ERROR(rn_tensor_copy(gradient, ctx->kernel->device_memory, sum));
+  }
   accumulator->count++;
   return RN_OK;
 }
@@ -305,25 +203,6 @@ static rn_status_t check_gradient(const accumulator_t* accumulator, const rn_ten
   return RN_OK;
 }
 
-// Stale gradients are dropped unchecked: only |add| looks at their shapes.
-static rn_status_t apply(rn_kernel_ctx_t* ctx, accumulator_t* accumulator, int64_t step,
-                         rn_status_t (*add)(rn_kernel_ctx_t*, accumulator_t*)) {
-  rn_mutex_lock(&accumulator->mutex);
-  rn_status_t status = step < accumulator->step ? RN_OK : add(ctx, accumulator);
-  accumulator_waiter_t* ended = serve_locked(accumulator);
-  rn_mutex_unlock(&accumulator->mutex);
-  end_all(ended);
-  return status;
-}
-
-static rn_status_t add_dense_input(rn_kernel_ctx_t* ctx, accumulator_t* accumulator) {
-  const rn_tensor_t* gradient = rn_in(ctx, 2);
-  if (!rn_shape_compatible(accumulator->shape, rn_tensor_shape(gradient)))
-    return rn_invalid_argument("Shape mismatch: expected %s, got %s",
-                               rn_shape_text(accumulator->shape).text, rn_text_of(gradient).text);
-  return add_dense_locked(ctx, accumulator, gradient);
-}
-
 static rn_status_t scalar_step(const rn_tensor_t* step, const char* name, int64_t* out) {
   if (step->rank != 0)
     return rn_invalid_argument("Argument %s must be scalar, but had bad shape %s", name,
@@ -332,16 +211,25 @@ static rn_status_t scalar_step(const rn_tensor_t* step, const char* name, int64_
   return RN_OK;
 }
 
-static rn_status_t apply_dense(rn_kernel_ctx_t* ctx) {
+// Stale gradients are dropped unchecked: only |add_locked| looks at their shapes.
+static rn_status_t apply(rn_kernel_ctx_t* ctx, bool is_sparse,
+                         rn_status_t (*add_locked)(rn_kernel_ctx_t*, accumulator_t*)) {
   int64_t step;
   RN_RETURN_IF_ERROR(scalar_step(rn_in(ctx, 1), "local_step", &step));
   accumulator_t* accumulator = NULL;
-  RN_RETURN_IF_ERROR(accumulator_of(ctx, false, &accumulator));
-  rn_status_t status = check_gradient(accumulator, rn_in(ctx, 2));
-  if (rn_ok(status)) status = apply(ctx, accumulator, step, add_dense_input);
+  RN_RETURN_IF_ERROR(accumulator_of(ctx, is_sparse, &accumulator));
+  rn_status_t status = check_gradient(accumulator, rn_in(ctx, is_sparse ? 3 : 2));
+  if (rn_ok(status)) {
+    rn_mutex_lock(&accumulator->parking.mutex);
+    if (step >= accumulator->step) status = add_locked(ctx, accumulator);
+    rn_mutex_unlock(&accumulator->parking.mutex);
+    rn_parking_retry(&accumulator->parking);
+  }
   rn_object_release(&accumulator->resource.object);
   return status;
 }
+
+static rn_status_t apply_dense(rn_kernel_ctx_t* ctx) { return apply(ctx, false, add_dense_locked); }
 
 static rn_status_t rows_create(rn_allocator_t memory, const rn_tensor_t* values, int64_t rows,
                                accumulator_rows_t* out) {
@@ -442,7 +330,7 @@ static rn_status_t check_rows(const accumulator_t* accumulator, const rn_tensor_
   return check_first(indices, shape.rank > 0 ? shape.dims[0] : -1);
 }
 
-static rn_status_t add_rows_input(rn_kernel_ctx_t* ctx, accumulator_t* accumulator) {
+static rn_status_t add_rows_locked(rn_kernel_ctx_t* ctx, accumulator_t* accumulator) {
   const rn_tensor_t* values = rn_in(ctx, 3);
   const rn_tensor_t* sum = &accumulator->rows.sum;
   RN_RETURN_IF_ERROR(
@@ -466,16 +354,7 @@ static rn_status_t sparse_init(const rn_kernel_init_t* init, void* state) {
   return RN_OK;
 }
 
-static rn_status_t apply_sparse(rn_kernel_ctx_t* ctx) {
-  int64_t step;
-  RN_RETURN_IF_ERROR(scalar_step(rn_in(ctx, 1), "local_step", &step));
-  accumulator_t* accumulator = NULL;
-  RN_RETURN_IF_ERROR(accumulator_of(ctx, true, &accumulator));
-  rn_status_t status = check_gradient(accumulator, rn_in(ctx, 3));
-  if (rn_ok(status)) status = apply(ctx, accumulator, step, add_rows_input);
-  rn_object_release(&accumulator->resource.object);
-  return status;
-}
+static rn_status_t apply_sparse(rn_kernel_ctx_t* ctx) { return apply(ctx, true, add_rows_locked); }
 
 // Both dense and sparse.
 static rn_status_t any_accumulator(const rn_kernel_ctx_t* ctx, accumulator_t** out) {
@@ -488,9 +367,9 @@ static rn_status_t num_accumulated(rn_kernel_ctx_t* ctx) {
   rn_tensor_t* out = NULL;
   rn_status_t status = rn_output(ctx, 0, RN_SHAPE_SCALAR, &out);
   if (rn_ok(status)) {
-    rn_mutex_lock(&accumulator->mutex);
+    rn_mutex_lock(&accumulator->parking.mutex);
     *RN_DATA(out, int32_t) = (int32_t)accumulator->count;
-    rn_mutex_unlock(&accumulator->mutex);
+    rn_mutex_unlock(&accumulator->parking.mutex);
   }
   rn_object_release(&accumulator->resource.object);
   return status;
@@ -501,9 +380,9 @@ static rn_status_t set_global_step(rn_kernel_ctx_t* ctx) {
   RN_RETURN_IF_ERROR(scalar_step(rn_in(ctx, 1), "new_global_step", &step));
   accumulator_t* accumulator = NULL;
   RN_RETURN_IF_ERROR(any_accumulator(ctx, &accumulator));
-  rn_mutex_lock(&accumulator->mutex);
+  rn_mutex_lock(&accumulator->parking.mutex);
   accumulator->step = step;
-  rn_mutex_unlock(&accumulator->mutex);
+  rn_mutex_unlock(&accumulator->parking.mutex);
   rn_object_release(&accumulator->resource.object);
   return RN_OK;
 }

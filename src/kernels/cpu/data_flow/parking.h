@@ -1,21 +1,19 @@
 // A parking lot for calls that wait for something they share: space in a buffer, a lock.
 //
-// A call is tried under the lot's lock. If it cannot proceed it is parked, in order of arrival, and
-// holds no thread; whenever a call has ended, all parked calls are tried again. A parked call is
-// ended by a try or by the cancellation of its step, whichever comes first. The executor is
-// notified with no locks held.
+// A call is tried under the lot's lock. If it cannot proceed it is parked in order of arrival;
+// whenever a call has ended, all parked calls are tried again. The executor is notified with no
+// locks held.
 #ifndef RUNNEL_KERNELS_CPU_DATA_FLOW_PARKING_H_
 #define RUNNEL_KERNELS_CPU_DATA_FLOW_PARKING_H_
 
-#include "framework/kernel.h"
-
-typedef struct rn_parked_t rn_parked_t;
+#include "kernels/cpu/data_flow/wait_line.h"
 
 // Embedded in a resource.
 typedef struct rn_parking_t {
   rn_allocator_t allocator;
   rn_mutex_t mutex;  // guards the resource as well
-  rn_parked_t *first, *last;
+  rn_wait_line_t line;
+  bool is_in_order;  // only the first parked call is tried; set once, after rn_parking_init
 } rn_parking_t;
 
 // Tries a call of |owner| with the lock held. False if it must wait. If true, the call is over: its
@@ -30,8 +28,8 @@ void rn_parking_destroy(rn_parking_t* parking);
 // Holds a reference to |owner| until then. |cancelled| is the message of a cancelled call.
 void rn_parking_call(rn_parking_t* parking, rn_resource_t* owner, rn_kernel_ctx_t* ctx,
                      rn_parking_try_t attempt, const char* cancelled);
-// Tries all parked calls, after a change that no call made. The caller holds a reference to |owner|
-// and no lock.
-void rn_parking_retry(rn_parking_t* parking, rn_resource_t* owner);
+// Tries the parked calls, after a change that no call made. The caller holds a reference to the
+// owner and no lock.
+void rn_parking_retry(rn_parking_t* parking);
 
 #endif  // RUNNEL_KERNELS_CPU_DATA_FLOW_PARKING_H_

@@ -8,52 +8,20 @@ typedef enum queue_verb_t { ENQUEUE, ENQUEUE_MANY, CLOSE, DEQUEUE, DEQUEUE_MANY 
 
 // A call that could not end at once. The context's inputs live until it is done, so elements to
 // enqueue are read from there when there is space.
-struct rn_queue_waiter_t {
-  rn_cancel_entry_t cancel;  // first
-  rn_queue_waiter_t* next;
-  rn_queue_waiter_t* previous;
-  rn_queue_t* queue;  // Retained
-  rn_kernel_ctx_t* ctx;
+typedef struct queue_waiter_t {
+  rn_wait_call_t call;  // first
+  rn_queue_t* queue;    // Retained
   queue_verb_t verb;
   int first;           // input index of the first component
   bool allows_fewer;   // DEQUEUE_MANY
-  bool is_waiting;     // in a line; guarded by the queue's lock
-  bool is_cancelled;   // before it joined its line; guarded likewise
   int64_t wanted;      // elements still to enqueue or dequeue
   int64_t moved;       // elements enqueued or dequeued so far
   rn_tensor_t* taken;  // Owned; |moved| tuples of DEQUEUE(_MANY)
   int64_t taken_capacity;
   rn_status_t status;
-};
+} queue_waiter_t;
 
 static inline bool is_in_verb(queue_verb_t verb) { return verb <= CLOSE; }
-
-static rn_queue_line_t* line_of(rn_queue_waiter_t* waiter) {
-  return is_in_verb(waiter->verb) ? &waiter->queue->in : &waiter->queue->out;
-}
-
-static void append_locked(rn_queue_line_t* line, rn_queue_waiter_t* waiter) {
-  waiter->previous = line->last;
-  waiter->next = NULL;
-  if (line->last)
-    line->last->next = waiter;
-  else
-    line->first = waiter;
-  line->last = waiter;
-  waiter->is_waiting = true;
-}
-
-static void unlink_locked(rn_queue_line_t* line, rn_queue_waiter_t* waiter) {
-  if (waiter->previous)
-    waiter->previous->next = waiter->next;
-  else
-    line->first = waiter->next;
-  if (waiter->next)
-    waiter->next->previous = waiter->previous;
-  else
-    line->last = waiter->previous;
-  waiter->is_waiting = false;
-}
 
 static rn_status_t closed_for_enqueue(const rn_queue_t* queue) {
   return rn_cancelled("%s '%.*s' is closed.", queue->spec.op, RN_STR_ARGS(queue->name));
@@ -100,7 +68,7 @@ static inline bool has_room(const rn_queue_t* queue) {
   return queue->spec.capacity < 0 || queue->count < queue->spec.capacity;
 }
 
-static outcome_t serve_in_locked(rn_queue_t* queue, rn_queue_waiter_t* waiter) {
+static outcome_t serve_in_locked(rn_queue_t* queue, queue_waiter_t* waiter) {
   if (waiter->verb == CLOSE) {
     if (queue->is_closed)
       waiter->status = rn_cancelled("Queue '%.*s' is already closed.", RN_STR_ARGS(queue->name));
@@ -113,7 +81,7 @@ static outcome_t serve_in_locked(rn_queue_t* queue, rn_queue_waiter_t* waiter) {
   }
   int64_t before = waiter->moved;
   while (waiter->wanted > 0 && has_room(queue)) {
-    waiter->status = put_inputs_locked(queue, waiter->ctx, waiter->first,
+    waiter->status = put_inputs_locked(queue, waiter->call.ctx, waiter->first,
                                        waiter->verb == ENQUEUE_MANY, waiter->moved);
     if (!rn_ok(waiter->status)) return ENDED;
     waiter->moved++;
@@ -130,12 +98,12 @@ static inline int64_t available(const rn_queue_t* queue) {
 
 // Whether |waiter| may dequeue now. A waiter on a priority queue takes all its elements at once;
 // filling a batch as elements arrive would break the order of priorities.
-static inline bool may_take(const rn_queue_t* queue, const rn_queue_waiter_t* waiter) {
+static inline bool may_take(const rn_queue_t* queue, const queue_waiter_t* waiter) {
   bool takes_all_at_once = queue->spec.kind == RN_QUEUE_PRIORITY && waiter->moved == 0;
   return available(queue) >= (takes_all_at_once ? waiter->wanted : 1);
 }
 
-static rn_status_t take_into_waiter_locked(rn_queue_t* queue, rn_queue_waiter_t* waiter) {
+static rn_status_t take_into_waiter_locked(rn_queue_t* queue, queue_waiter_t* waiter) {
   int32_t components = queue->spec.component_count;
   if (waiter->moved == waiter->taken_capacity) {
     // Grow with the elements that arrive, since the requested number may be arbitrarily large.
@@ -158,13 +126,13 @@ static rn_status_t take_into_waiter_locked(rn_queue_t* queue, rn_queue_waiter_t*
   return RN_OK;
 }
 
-static void put_back_locked(rn_queue_t* queue, rn_queue_waiter_t* waiter) {
+static void put_back_locked(rn_queue_t* queue, queue_waiter_t* waiter) {
   waiter->wanted += waiter->moved;
   while (waiter->moved > 0)
     rn_queue_put_back(queue, waiter->taken + --waiter->moved * queue->spec.component_count);
 }
 
-static outcome_t serve_out_locked(rn_queue_t* queue, rn_queue_waiter_t* waiter) {
+static outcome_t serve_out_locked(rn_queue_t* queue, queue_waiter_t* waiter) {
   if (queue->is_closed && queue->count < waiter->wanted) {
     int64_t wanted = waiter->wanted, size = queue->count;
     put_back_locked(queue, waiter);
@@ -190,26 +158,24 @@ static outcome_t serve_out_locked(rn_queue_t* queue, rn_queue_waiter_t* waiter) 
 }
 
 // Serves the front of |line|; waiters that ended go to |*ended|. True if anything changed.
-static bool serve_line_locked(rn_queue_t* queue, rn_queue_line_t* line,
-                              rn_queue_waiter_t*** inout_ended) {
+static bool serve_line_locked(rn_queue_t* queue, rn_wait_line_t* line,
+                              rn_wait_call_t*** inout_ended) {
   bool changed = false;
   while (line->first) {
-    rn_queue_waiter_t* waiter = line->first;
+    queue_waiter_t* waiter = (queue_waiter_t*)line->first;
     outcome_t outcome =
         is_in_verb(waiter->verb) ? serve_in_locked(queue, waiter) : serve_out_locked(queue, waiter);
     changed = changed || outcome != STUCK;
     if (outcome != ENDED) break;
-    unlink_locked(line, waiter);
-    waiter->next = NULL;
-    **inout_ended = waiter;
-    *inout_ended = &waiter->next;
+    **inout_ended = rn_wait_pop_locked(line);
+    *inout_ended = &waiter->call.next;
   }
   return changed;
 }
 
-static rn_queue_waiter_t* serve_locked(rn_queue_t* queue) {
-  rn_queue_waiter_t* ended = NULL;
-  rn_queue_waiter_t** tail = &ended;
+static rn_wait_call_t* serve_locked(rn_queue_t* queue) {
+  rn_wait_call_t* ended = NULL;
+  rn_wait_call_t** tail = &ended;
   bool changed = true;
   while (changed) {
     changed = serve_line_locked(queue, &queue->in, &tail);
@@ -218,7 +184,7 @@ static rn_queue_waiter_t* serve_locked(rn_queue_t* queue) {
   return ended;
 }
 
-static void waiter_free(rn_queue_waiter_t* waiter) {
+static void waiter_free(queue_waiter_t* waiter) {
   rn_queue_t* queue = waiter->queue;
   int32_t components = queue->spec.component_count;
   for (int64_t i = 0; i < waiter->moved && waiter->taken; ++i)
@@ -231,9 +197,10 @@ static void waiter_free(rn_queue_waiter_t* waiter) {
 
 // Sets the outputs of |waiter| and ends its call. Called with no locks held, when no cancellation
 // can come any more.
-static void end(rn_queue_waiter_t* waiter) {
+static void end(rn_wait_call_t* call) {
+  queue_waiter_t* waiter = (queue_waiter_t*)call;
   rn_queue_t* queue = waiter->queue;
-  rn_kernel_ctx_t* ctx = waiter->ctx;
+  rn_kernel_ctx_t* ctx = call->ctx;
   rn_status_t status = waiter->status;
   if (rn_ok(status) && waiter->verb == DEQUEUE) {
     for (int32_t c = 0; c < queue->spec.component_count; ++c)
@@ -245,74 +212,45 @@ static void end(rn_queue_waiter_t* waiter) {
   rn_done(ctx, status);
 }
 
-static void end_all(rn_queue_waiter_t* ended) {
-  while (ended) {
-    rn_queue_waiter_t* next = ended->next;
-    rn_cancel_remove(ended->ctx->step->cancel, &ended->cancel);
-    end(ended);
-    ended = next;
-  }
-}
-
-static rn_status_t cancelled_status(const rn_queue_waiter_t* waiter) {
+static rn_status_t cancelled_status(const queue_waiter_t* waiter) {
   return is_in_verb(waiter->verb) ? rn_cancelled("Enqueue operation was cancelled")
                                   : rn_cancelled("Dequeue operation was cancelled");
 }
 
-// The step of a waiter was cancelled. If the waiter has left its line, the thread that took it out
-// ends it, and waits for this function to return first.
-static void on_cancel(rn_cancel_entry_t* entry) {
-  rn_queue_waiter_t* waiter = (rn_queue_waiter_t*)entry;
+static void on_cancel(rn_wait_call_t* call) {
+  queue_waiter_t* waiter = (queue_waiter_t*)call;
   rn_queue_t* queue = waiter->queue;
-  rn_mutex_lock(&queue->mutex);
-  if (!waiter->is_waiting) {
-    waiter->is_cancelled = true;
-    rn_mutex_unlock(&queue->mutex);
-    return;
-  }
-  unlink_locked(line_of(waiter), waiter);
   if (!is_in_verb(waiter->verb)) put_back_locked(queue, waiter);
   waiter->status = cancelled_status(waiter);
-  rn_queue_waiter_t* ended = serve_locked(queue);
+  rn_wait_call_t* ended = serve_locked(queue);
   rn_mutex_unlock(&queue->mutex);
-  end_all(ended);
-  end(waiter);
+  rn_wait_end_all(ended, end);
+  end(call);
 }
 
 // Puts a waiter for |ctx| into its line and serves the queue.
-static void wait_for(rn_queue_t* queue, rn_kernel_ctx_t* ctx, const rn_queue_waiter_t* what) {
-  rn_queue_waiter_t* waiter = NULL;
+static void wait_for(rn_queue_t* queue, rn_kernel_ctx_t* ctx, const queue_waiter_t* what) {
+  queue_waiter_t* waiter = NULL;
   rn_status_t status = RN_NEW(queue->allocator, &waiter);
   if (!rn_ok(status)) {
     rn_done(ctx, status);
     return;
   }
   *waiter = *what;
-  waiter->cancel.fn = on_cancel;
+  waiter->call = (rn_wait_call_t){.on_cancel = on_cancel,
+                                  .ctx = ctx,
+                                  .mutex = &queue->mutex,
+                                  .line = is_in_verb(what->verb) ? &queue->in : &queue->out};
   waiter->queue = queue;
-  waiter->ctx = ctx;
   rn_object_retain(&queue->resource.object);
-  // Register the cancellation before joining the line: nothing can end the waiter until it is in
-  // line.
-  if (!rn_cancel_add(ctx->step->cancel, &waiter->cancel)) {
+  if (!rn_wait_join(&waiter->call)) {
     waiter->status = cancelled_status(waiter);
-    end(waiter);
+    end(&waiter->call);
     return;
   }
-  rn_mutex_lock(&queue->mutex);
-  bool is_cancelled = waiter->is_cancelled;
-  rn_queue_waiter_t* ended = NULL;
-  if (!is_cancelled) {
-    append_locked(line_of(waiter), waiter);
-    ended = serve_locked(queue);
-  }
+  rn_wait_call_t* ended = serve_locked(queue);
   rn_mutex_unlock(&queue->mutex);
-  if (is_cancelled) {
-    waiter->status = cancelled_status(waiter);
-    waiter->next = NULL;
-    ended = waiter;
-  }
-  end_all(ended);
+  rn_wait_end_all(ended, end);
 }
 
 static rn_status_t check_shape(const rn_queue_t* queue, int32_t c, rn_shape_t expected,
@@ -342,11 +280,11 @@ void rn_queue_enqueue(rn_queue_t* queue, rn_kernel_ctx_t* ctx, int first) {
   rn_mutex_lock(&queue->mutex);
   if (!queue->is_closed && (queue->in.first || !has_room(queue))) {
     rn_mutex_unlock(&queue->mutex);
-    rn_queue_waiter_t what = {.verb = ENQUEUE, .first = first, .wanted = 1};
+    queue_waiter_t what = {.verb = ENQUEUE, .first = first, .wanted = 1};
     wait_for(queue, ctx, &what);
     return;
   }
-  rn_queue_waiter_t* ended = NULL;
+  rn_wait_call_t* ended = NULL;
   if (queue->is_closed) {
     status = closed_for_enqueue(queue);
   } else {
@@ -354,7 +292,7 @@ void rn_queue_enqueue(rn_queue_t* queue, rn_kernel_ctx_t* ctx, int first) {
     if (queue->out.first) ended = serve_locked(queue);
   }
   rn_mutex_unlock(&queue->mutex);
-  end_all(ended);
+  rn_wait_end_all(ended, end);
   rn_done(ctx, status);
 }
 
@@ -386,7 +324,7 @@ static rn_status_t check_batch(const rn_queue_t* queue, const rn_kernel_ctx_t* c
 }
 
 void rn_queue_enqueue_many(rn_queue_t* queue, rn_kernel_ctx_t* ctx, int first) {
-  rn_queue_waiter_t what = {.verb = ENQUEUE_MANY, .first = first};
+  queue_waiter_t what = {.verb = ENQUEUE_MANY, .first = first};
   rn_status_t status = check_batch(queue, ctx, first, &what.wanted);
   if (!rn_ok(status) || what.wanted == 0) {
     rn_done(ctx, status);
@@ -401,15 +339,15 @@ void rn_queue_dequeue(rn_queue_t* queue, rn_kernel_ctx_t* ctx) {
   rn_mutex_lock(&queue->mutex);
   if (components > SMALL_TUPLE || queue->out.first || available(queue) <= 0) {
     rn_mutex_unlock(&queue->mutex);
-    rn_queue_waiter_t what = {.verb = DEQUEUE, .wanted = 1};
+    queue_waiter_t what = {.verb = DEQUEUE, .wanted = 1};
     wait_for(queue, ctx, &what);
     return;
   }
   rn_queue_take(queue, small);
-  rn_queue_waiter_t* ended = queue->in.first ? serve_locked(queue) : NULL;
+  rn_wait_call_t* ended = queue->in.first ? serve_locked(queue) : NULL;
   rn_mutex_unlock(&queue->mutex);
   for (int32_t c = 0; c < components; ++c) rn_set_output(ctx, c, &small[c]);
-  end_all(ended);
+  rn_wait_end_all(ended, end);
   rn_done(ctx, RN_OK);
 }
 
@@ -425,28 +363,29 @@ void rn_queue_dequeue_many(rn_queue_t* queue, rn_kernel_ctx_t* ctx, int64_t coun
     rn_done(ctx, rn_queue_batch(queue, ctx, NULL, 0));
     return;
   }
-  rn_queue_waiter_t what = {.verb = DEQUEUE_MANY, .wanted = count, .allows_fewer = allows_fewer};
+  queue_waiter_t what = {.verb = DEQUEUE_MANY, .wanted = count, .allows_fewer = allows_fewer};
   wait_for(queue, ctx, &what);
 }
 
 void rn_queue_close(rn_queue_t* queue, rn_kernel_ctx_t* ctx, bool cancels_enqueues) {
   if (!cancels_enqueues) {
-    rn_queue_waiter_t what = {.verb = CLOSE};
+    queue_waiter_t what = {.verb = CLOSE};
     wait_for(queue, ctx, &what);
     return;
   }
   rn_mutex_lock(&queue->mutex);
   queue->is_closed = true;
-  rn_queue_waiter_t* cancelled = queue->in.first;
-  queue->in = (rn_queue_line_t){0};
-  for (rn_queue_waiter_t* waiter = cancelled; waiter; waiter = waiter->next) {
-    waiter->is_waiting = false;
+  rn_wait_call_t *cancelled = NULL, **tail = &cancelled;
+  while (queue->in.first) {
+    queue_waiter_t* waiter = (queue_waiter_t*)queue->in.first;
     waiter->status = cancelled_status(waiter);
+    *tail = rn_wait_pop_locked(&queue->in);
+    tail = &waiter->call.next;
   }
-  rn_queue_waiter_t* ended = serve_locked(queue);
+  rn_wait_call_t* ended = serve_locked(queue);
   rn_mutex_unlock(&queue->mutex);
-  end_all(cancelled);
-  end_all(ended);
+  rn_wait_end_all(cancelled, end);
+  rn_wait_end_all(ended, end);
   rn_done(ctx, RN_OK);
 }
 

@@ -1,14 +1,12 @@
 // Queues of tuples of tensors: FIFO, random shuffle, padding FIFO, priority.
 //
 // One core implements all kinds. A call that cannot proceed becomes a waiter in one of two lines
-// (in, out), served strictly in order; waiting holds no thread. A waiter is ended by the queue or
-// by the cancellation of its step, whichever takes it out of its line first. Its callback runs with
-// no locks held.
+// (in, out), served strictly in order. Its callback runs with no locks held.
 #ifndef RUNNEL_KERNELS_CPU_DATA_FLOW_QUEUE_H_
 #define RUNNEL_KERNELS_CPU_DATA_FLOW_QUEUE_H_
 
 #include "base/arena.h"
-#include "framework/kernel.h"
+#include "kernels/cpu/data_flow/wait_line.h"
 #include "kernels/cpu/random/philox.h"
 
 #define RN_QUEUE_TYPE "Queue"
@@ -32,12 +30,6 @@ typedef struct rn_queue_spec_t {
   const rn_shape_t* shapes;  // NULL if any; unknown dimensions for RN_QUEUE_PADDING only
 } rn_queue_spec_t;
 
-typedef struct rn_queue_waiter_t rn_queue_waiter_t;
-typedef struct rn_queue_line_t {
-  rn_queue_waiter_t* first;
-  rn_queue_waiter_t* last;
-} rn_queue_line_t;
-
 typedef struct rn_queue_t {
   rn_resource_t resource;
   rn_allocator_t allocator;
@@ -50,7 +42,7 @@ typedef struct rn_queue_t {
   int64_t mask;       // slots - 1, where slots is a power of two; -1 while there are none
   int64_t head, count;
   bool is_closed;
-  rn_queue_line_t in, out;
+  rn_wait_line_t in, out;
   rn_philox_single_t random;
 } rn_queue_t;
 

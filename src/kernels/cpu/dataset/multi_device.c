@@ -8,23 +8,21 @@
 
 #include "base/container.h"
 #include "kernels/cpu/array.h"
+#include "kernels/cpu/data_flow/wait_line.h"
 #include "kernels/cpu/dataset/walk.h"
 #include "kernels/cpu/dataset/window.h"
 #include "kernels/cpu/state/handle.h"
 
 // A kernel that waits for an element of its shard.
 typedef struct asker_t {
-  rn_cancel_entry_t entry;  // first
-  rn_kernel_ctx_t* ctx;
+  rn_wait_call_t call;  // first
   struct multi_device_deal_t* deal;
   int32_t shard;
-  struct asker_t* next;
-  bool is_in_line, is_cancelled;  // guarded by the deal's mutex
 } asker_t;
 
 typedef struct multi_device_shard_t {
   rn_data_rows_t rows;  // elements not yet requested
-  asker_t *first, *last;
+  rn_wait_line_t line;
 } multi_device_shard_t;
 
 // One walk over a dataset.
@@ -113,13 +111,8 @@ static void end_call(multi_device_deal_t* deal, rn_kernel_ctx_t* ctx, rn_status_
 }
 
 static asker_t* pop_locked(multi_device_deal_t* deal, int32_t shard) {
-  multi_device_shard_t* own = &deal->shards[shard];
-  asker_t* asker = own->first;
-  if (!asker) return NULL;
-  own->first = asker->next;
-  if (!own->first) own->last = NULL;
-  asker->is_in_line = false;
-  deal->waiting--;
+  asker_t* asker = (asker_t*)rn_wait_pop_locked(&deal->shards[shard].line);
+  if (asker) deal->waiting--;
   return asker;
 }
 
@@ -139,8 +132,8 @@ static rn_status_t give(rn_kernel_ctx_t* ctx, rn_tensor_t* row, int32_t count) {
 }
 
 static void serve(multi_device_deal_t* deal, asker_t* asker, rn_status_t status, rn_tensor_t* row) {
-  rn_kernel_ctx_t* ctx = asker->ctx;
-  rn_cancel_remove(ctx->step->cancel, &asker->entry);
+  rn_kernel_ctx_t* ctx = asker->call.ctx;
+  rn_wait_left(&asker->call);
   RN_FREE(deal->allocator, asker);
   if (rn_ok(status) && row) status = give(ctx, row, deal->dataset->component_count);
   end_call(deal, ctx, status);
@@ -214,76 +207,54 @@ static void answered(rn_data_request_t* request) {
   rn_object_release(&host->object);
 }
 
-static void asker_cancelled(rn_cancel_entry_t* entry) {
-  asker_t* asker = (asker_t*)entry;
+static void end_cancelled(asker_t* asker) {
   multi_device_deal_t* deal = asker->deal;
-  rn_mutex_lock(&deal->mutex);
-  bool was_in_line = asker->is_in_line;
-  asker->is_cancelled = true;
-  if (was_in_line) {
-    multi_device_shard_t* shard = &deal->shards[asker->shard];
-    asker_t **at = &shard->first, *previous = NULL;
-    for (; *at != asker; at = &previous->next) previous = *at;
-    *at = asker->next;
-    if (shard->last == asker) shard->last = previous;
-    deal->waiting--;
-  }
-  rn_mutex_unlock(&deal->mutex);
-  if (!was_in_line) return;
-  rn_kernel_ctx_t* ctx = asker->ctx;
+  rn_kernel_ctx_t* ctx = asker->call.ctx;
   RN_FREE(deal->allocator, asker);
   end_call(deal, ctx, rn_cancelled("Operation was cancelled"));
 }
 
-// Puts |asker| in line, or serves it from the buffer. False if it was cancelled meanwhile.
-static bool stand_in_line(multi_device_deal_t* deal, asker_t* asker, bool* out_pumps,
-                          bool* out_served) {
-  multi_device_shard_t* shard = &deal->shards[asker->shard];
-  rn_mutex_lock(&deal->mutex);
-  bool is_cancelled = asker->is_cancelled;
-  *out_served = !is_cancelled && shard->rows.list.count > 0;
-  if (*out_served) {
-    rn_data_row_move(shard->rows.list.items[0], asker->ctx->out, shard->rows.component_count);
-    rn_data_rows_drop(&shard->rows, 1);
-  }
-  if (!is_cancelled && !*out_served) {
-    asker->is_in_line = true;
-    deal->waiting++;
-    if (shard->last)
-      shard->last->next = asker;
-    else
-      shard->first = asker;
-    shard->last = asker;
-  }
-  *out_pumps = !deal->is_asking;
-  if (!is_cancelled) deal->is_asking = true;
-  rn_mutex_unlock(&deal->mutex);
-  return !is_cancelled;
+static void on_cancel(rn_wait_call_t* call) {
+  asker_t* asker = (asker_t*)call;
+  asker->deal->waiting--;
+  rn_mutex_unlock(call->mutex);
+  end_cancelled(asker);
+}
+
+// Serves |asker|, the only one in its line, from the buffer if that has elements.
+static bool take_buffered_locked(multi_device_deal_t* deal, asker_t* asker) {
+  rn_data_rows_t* rows = &deal->shards[asker->shard].rows;
+  if (!rows->list.count) return false;
+  pop_locked(deal, asker->shard);
+  rn_data_row_move(rows->list.items[0], asker->call.ctx->out, rows->component_count);
+  rn_data_rows_drop(rows, 1);
+  return true;
 }
 
 static void ask(multi_device_deal_t* deal, rn_kernel_ctx_t* ctx, int32_t shard) {
   asker_t* asker = NULL;
   rn_status_t status = RN_NEW(deal->allocator, &asker);
-  if (rn_ok(status)) {
-    *asker = (asker_t){.entry = {.fn = asker_cancelled}, .ctx = ctx, .deal = deal, .shard = shard};
-    if (!rn_cancel_add(ctx->step->cancel, &asker->entry)) {
-      RN_FREE(deal->allocator, asker);
-      status = rn_cancelled("Operation was cancelled");
-    }
-  }
   if (!rn_ok(status)) {
     end_call(deal, ctx, status);
     return;
   }
-  bool pumps = false, is_served = false;
+  *asker = (asker_t){.call = {.on_cancel = on_cancel,
+                              .ctx = ctx,
+                              .mutex = &deal->mutex,
+                              .line = &deal->shards[shard].line},
+                     .deal = deal,
+                     .shard = shard};
   rn_object_retain(&deal->object);  // the asker may be served and freed before pump runs
-  if (!stand_in_line(deal, asker, &pumps, &is_served)) {
-    serve(deal, asker, rn_cancelled("Operation was cancelled"), NULL);
-    pumps = false;
-  } else if (is_served) {
-    serve(deal, asker, RN_OK, ctx->out);
+  if (rn_wait_join(&asker->call)) {
+    deal->waiting++;
+    bool is_served = take_buffered_locked(deal, asker), pumps = !deal->is_asking;
+    deal->is_asking = true;
+    rn_mutex_unlock(&deal->mutex);
+    if (is_served) serve(deal, asker, RN_OK, ctx->out);
+    if (pumps) pump(deal);
+  } else {
+    end_cancelled(asker);
   }
-  if (pumps) pump(deal);
   rn_object_release(&deal->object);
 }
 

@@ -3,16 +3,14 @@
 
 #include "base/container.h"
 #include "kernels/cpu/array.h"
+#include "kernels/cpu/data_flow/wait_line.h"
 #include "kernels/cpu/dataset/expected.h"
 
 // A kernel that waits for its turn.
 typedef struct walk_waiter_t {
-  rn_cancel_entry_t entry;  // first
-  rn_kernel_ctx_t* ctx;
+  rn_wait_call_t call;  // first
   rn_data_verb_t verb;
-  rn_data_walk_t* walk;  // the one waited for
-  struct walk_waiter_t* next;
-  bool is_in_line, is_cancelled;  // guarded by the walk's mutex
+  rn_data_walk_t* walk;  // Retained
 } walk_waiter_t;
 
 struct rn_data_walk_t {
@@ -27,7 +25,7 @@ struct rn_data_walk_t {
   rn_tensor_t* row;              // Owned; for optionals
   rn_mutex_t mutex;              // guards what follows
   bool is_busy;
-  walk_waiter_t *first, *last;
+  rn_wait_line_t line;
 };
 
 static void walk_destroy(rn_object_t* object) {
@@ -273,22 +271,18 @@ static void end_call(rn_data_walk_t* walk, rn_kernel_ctx_t* ctx, rn_status_t sta
 }
 
 static void drop_waiter(rn_data_walk_t* walk, walk_waiter_t* waiter) {
-  rn_cancel_remove(waiter->ctx->step->cancel, &waiter->entry);
+  rn_wait_left(&waiter->call);
   RN_FREE(walk->allocator, waiter);
 }
 
-// Takes the next waiter in line, whose turn it is now; NULL if none waits.
-static walk_waiter_t* next_in_line(rn_data_walk_t* walk) {
-  rn_mutex_lock(&walk->mutex);
-  walk_waiter_t* waiter = walk->first;
+// Takes the next waiter in line, whose turn it is now. NULL if none waits: the walk is idle.
+static walk_waiter_t* next_locked(rn_data_walk_t* walk) {
+  walk_waiter_t* waiter = (walk_waiter_t*)rn_wait_pop_locked(&walk->line);
+  walk->is_busy = waiter != NULL;
   if (waiter) {
-    walk->first = waiter->next;
-    if (!walk->first) walk->last = NULL;
-    waiter->is_in_line = false;
-  } else {
-    walk->is_busy = false;
+    walk->ctx = waiter->call.ctx;
+    walk->verb = waiter->verb;
   }
-  rn_mutex_unlock(&walk->mutex);
   return waiter;
 }
 
@@ -296,12 +290,10 @@ static walk_waiter_t* next_in_line(rn_data_walk_t* walk) {
 static bool end_turn(rn_data_walk_t* walk) {
   rn_kernel_ctx_t* ctx = walk->ctx;
   rn_status_t status = give(walk);
-  walk_waiter_t* waiter = next_in_line(walk);
-  if (waiter) {
-    walk->ctx = waiter->ctx;
-    walk->verb = waiter->verb;
-    drop_waiter(walk, waiter);
-  }
+  rn_mutex_lock(&walk->mutex);
+  walk_waiter_t* waiter = next_locked(walk);
+  rn_mutex_unlock(&walk->mutex);
+  if (waiter) drop_waiter(walk, waiter);
   end_call(walk, ctx, status);
   return waiter != NULL;
 }
@@ -316,51 +308,16 @@ static void request_done(rn_data_request_t* request) {
   if (end_turn(walk)) take_turns(walk);
 }
 
-static void remove_locked(rn_data_walk_t* walk, walk_waiter_t* waiter) {
-  walk_waiter_t **at = &walk->first, *previous = NULL;
-  while (*at != waiter) {
-    previous = *at;
-    at = &previous->next;
-  }
-  *at = waiter->next;
-  if (walk->last == waiter) walk->last = previous;
-  waiter->is_in_line = false;
-}
-
-static void waiter_cancelled(rn_cancel_entry_t* entry) {
-  walk_waiter_t* waiter = (walk_waiter_t*)entry;
+static void end_cancelled(walk_waiter_t* waiter) {
   rn_data_walk_t* walk = waiter->walk;
-  rn_mutex_lock(&walk->mutex);
-  bool was_in_line = waiter->is_in_line;
-  waiter->is_cancelled = true;
-  if (was_in_line) remove_locked(walk, waiter);
-  rn_mutex_unlock(&walk->mutex);
-  if (!was_in_line) return;  // being served, or not in line yet
-  rn_kernel_ctx_t* ctx = waiter->ctx;
+  rn_kernel_ctx_t* ctx = waiter->call.ctx;
   RN_FREE(walk->allocator, waiter);
   end_call(walk, ctx, rn_cancelled("Operation was cancelled"));
 }
 
-// True if the turn of |waiter| has come already or never will; then it is not in line.
-static bool stand_in_line(rn_data_walk_t* walk, walk_waiter_t* waiter, bool* out_is_cancelled) {
-  rn_mutex_lock(&walk->mutex);
-  *out_is_cancelled = waiter->is_cancelled;
-  bool is_first = !walk->is_busy && !waiter->is_cancelled;
-  if (is_first) {
-    walk->is_busy = true;
-    walk->ctx = waiter->ctx;
-    walk->verb = waiter->verb;
-  } else if (!waiter->is_cancelled) {
-    if (walk->last)
-      walk->last->next = waiter;
-    else
-      walk->first = waiter;
-    walk->last = waiter;
-    waiter->is_in_line = true;
-  }
-  bool is_out = !waiter->is_in_line;
-  rn_mutex_unlock(&walk->mutex);
-  return is_out;
+static void on_cancel(rn_wait_call_t* call) {
+  rn_mutex_unlock(call->mutex);
+  end_cancelled((walk_waiter_t*)call);
 }
 
 static void wait_for_turn(rn_data_walk_t* walk, rn_kernel_ctx_t* ctx, rn_data_verb_t verb) {
@@ -370,20 +327,19 @@ static void wait_for_turn(rn_data_walk_t* walk, rn_kernel_ctx_t* ctx, rn_data_ve
     end_call(walk, ctx, status);
     return;
   }
-  *waiter =
-      (walk_waiter_t){.entry = {.fn = waiter_cancelled}, .ctx = ctx, .verb = verb, .walk = walk};
-  if (!rn_cancel_add(ctx->step->cancel, &waiter->entry)) {
-    RN_FREE(walk->allocator, waiter);
-    end_call(walk, ctx, rn_cancelled("Operation was cancelled"));
+  *waiter = (walk_waiter_t){
+      .call = {.on_cancel = on_cancel, .ctx = ctx, .mutex = &walk->mutex, .line = &walk->line},
+      .verb = verb,
+      .walk = walk};
+  if (!rn_wait_join(&waiter->call)) {
+    end_cancelled(waiter);
     return;
   }
-  bool is_cancelled = false;
-  if (!stand_in_line(walk, waiter, &is_cancelled)) return;
+  waiter = walk->is_busy ? NULL : next_locked(walk);
+  rn_mutex_unlock(&walk->mutex);
+  if (!waiter) return;
   drop_waiter(walk, waiter);
-  if (is_cancelled)
-    end_call(walk, ctx, rn_cancelled("Operation was cancelled"));
-  else
-    take_turns(walk);
+  take_turns(walk);
 }
 
 void rn_data_root_serve(rn_data_root_t* root, rn_kernel_ctx_t* ctx, rn_data_verb_t verb) {

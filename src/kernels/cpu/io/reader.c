@@ -9,17 +9,12 @@
 
 // One call. |item| is a separate context for dequeuing an item, so that the call's outputs stay
 // free for the records.
-struct rn_reader_call_t {
-  rn_cancel_entry_t cancel;  // first
-  rn_reader_call_t* next;
-  rn_reader_call_t* previous;
+typedef struct reader_call_t {
+  rn_wait_call_t base;  // first
   rn_reader_t* reader;  // Retained
   rn_queue_t* queue;    // Retained
-  rn_kernel_ctx_t* ctx;
   int64_t wanted;
   bool is_single;
-  bool is_waiting;           // in the line; guarded by the reader's lock
-  bool is_cancelled;         // before it joined the line; guarded likewise
   rn_tensor_t keys, values;  // records so far; capacity doubles as needed
   int64_t count;
   rn_kernel_ctx_t item;
@@ -28,10 +23,10 @@ struct rn_reader_call_t {
   // The end of the dequeue and the return of the call that started it: the second to arrive
   // continues.
   _Atomic int item_meeting;
-};
+} reader_call_t;
 
-static rn_reader_call_t* call_of_item(rn_kernel_ctx_t* item) {
-  return (rn_reader_call_t*)((char*)item - offsetof(rn_reader_call_t, item));
+static reader_call_t* call_of_item(rn_kernel_ctx_t* item) {
+  return (reader_call_t*)((char*)item - offsetof(reader_call_t, item));
 }
 
 static void leave_item_locked(rn_reader_t* reader) {
@@ -78,12 +73,12 @@ rn_status_t rn_reader_create(rn_allocator_t allocator, const rn_env_t* env,
 
 // The records of a call.
 
-static rn_status_t grow(const rn_reader_call_t* call, rn_tensor_t* list) {
+static rn_status_t grow(const reader_call_t* call, rn_tensor_t* list) {
   int64_t size = list->count ? 2 * list->count : 1;
   rn_tensor_t larger = {0};
   if (size > call->wanted) size = call->wanted;
-  RN_RETURN_IF_ERROR(
-      rn_tensor_create(call->ctx->kernel->host_memory, RN_STRING, (rn_shape_t){1, &size}, &larger));
+  RN_RETURN_IF_ERROR(rn_tensor_create(call->base.ctx->kernel->host_memory, RN_STRING,
+                                      (rn_shape_t){1, &size}, &larger));
   // Move strings by their bytes; those of the old list become empty.
   if (list->count) {
     memcpy(larger.data, list->data, rn_tensor_bytes(list));
@@ -94,7 +89,7 @@ static rn_status_t grow(const rn_reader_call_t* call, rn_tensor_t* list) {
   return RN_OK;
 }
 
-static rn_status_t add_record(rn_reader_call_t* call, rn_str_t key, rn_str_t value) {
+static rn_status_t add_record(reader_call_t* call, rn_str_t key, rn_str_t value) {
   if (call->count == call->keys.count) RN_RETURN_IF_ERROR(grow(call, &call->keys));
   if (call->count == call->values.count) RN_RETURN_IF_ERROR(grow(call, &call->values));
   rn_tstring_t* keys = RN_DATA(&call->keys, rn_tstring_t);
@@ -107,8 +102,7 @@ static rn_status_t add_record(rn_reader_call_t* call, rn_str_t key, rn_str_t val
 }
 
 // Reads from the item until the call has enough records or the item is finished.
-static rn_status_t read_item_locked(rn_reader_t* reader, rn_reader_call_t* call,
-                                    bool* out_finished) {
+static rn_status_t read_item_locked(rn_reader_t* reader, reader_call_t* call, bool* out_finished) {
   rn_strbuf_t key;
   rn_strbuf_init(&key, reader->allocator);
   rn_status_t status = RN_OK;
@@ -129,7 +123,7 @@ static rn_status_t read_item_locked(rn_reader_t* reader, rn_reader_call_t* call,
 }
 
 // Continues |call| as far as possible; sets |*out_needs_item| if it needs the next item first.
-static rn_status_t read_on(rn_reader_t* reader, rn_reader_call_t* call, bool* out_needs_item) {
+static rn_status_t read_on(rn_reader_t* reader, reader_call_t* call, bool* out_needs_item) {
   bool is_finished = false;
   rn_status_t status = RN_OK;
   *out_needs_item = false;
@@ -147,7 +141,7 @@ static rn_status_t read_on(rn_reader_t* reader, rn_reader_call_t* call, bool* ou
 }
 
 // Starts on the item that was dequeued.
-static rn_status_t start_item(rn_reader_t* reader, rn_reader_call_t* call) {
+static rn_status_t start_item(rn_reader_t* reader, reader_call_t* call) {
   const rn_tensor_t* value = &call->item_value;
   if (value->dtype != RN_STRING)
     return rn_invalid_argument("Expected queue with single string component");
@@ -170,12 +164,12 @@ static rn_status_t start_item(rn_reader_t* reader, rn_reader_call_t* call) {
 
 // Ending a call.
 
-static rn_status_t give(rn_reader_call_t* call) {
+static rn_status_t give(reader_call_t* call) {
   rn_shape_t shape = call->is_single ? RN_SHAPE_SCALAR : (rn_shape_t){1, &call->count};
   rn_tensor_t* lists[] = {&call->keys, &call->values};
   for (int i = 0; i < 2; ++i) {
     rn_tensor_t* out = NULL;
-    RN_RETURN_IF_ERROR(rn_output(call->ctx, i, shape, &out));
+    RN_RETURN_IF_ERROR(rn_output(call->base.ctx, i, shape, &out));
     rn_tstring_t *to = RN_DATA(out, rn_tstring_t), *from = RN_DATA(lists[i], rn_tstring_t);
     for (int64_t k = 0; k < call->count; ++k) {
       rn_tstring_clear(&to[k]);
@@ -186,9 +180,9 @@ static rn_status_t give(rn_reader_call_t* call) {
   return RN_OK;
 }
 
-static void call_end(rn_reader_call_t* call, rn_status_t status) {
+static void call_end(reader_call_t* call, rn_status_t status) {
   rn_reader_t* reader = call->reader;
-  rn_kernel_ctx_t* ctx = call->ctx;
+  rn_kernel_ctx_t* ctx = call->base.ctx;
   if (rn_ok(status)) status = give(call);
   rn_tensor_clear(&call->keys);
   rn_tensor_clear(&call->values);
@@ -203,44 +197,28 @@ static rn_status_t cancelled(void) { return rn_cancelled("Reader operation was c
 
 // The line.
 
-static void unlink_locked(rn_reader_t* reader, rn_reader_call_t* call) {
-  *(call->previous ? &call->previous->next : &reader->first) = call->next;
-  *(call->next ? &call->next->previous : &reader->last) = call->previous;
-  call->is_waiting = false;
-}
-
-static void append_locked(rn_reader_t* reader, rn_reader_call_t* call) {
-  call->previous = reader->last;
-  *(reader->last ? &reader->last->next : &reader->first) = call;
-  reader->last = call;
-  call->is_waiting = true;
-}
-
 // Takes the next call from the line; from then on only its dequeue can cancel it. NULL if the line
 // is empty; then no thread is serving any more.
-static rn_reader_call_t* next_call(rn_reader_t* reader) {
+static reader_call_t* next_call(rn_reader_t* reader) {
   rn_mutex_lock(&reader->mutex);
-  rn_reader_call_t* call = reader->first;
-  if (call)
-    unlink_locked(reader, call);
-  else
-    reader->is_serving = false;
+  rn_wait_call_t* call = rn_wait_pop_locked(&reader->line);
+  reader->is_serving = call != NULL;
   rn_mutex_unlock(&reader->mutex);
-  if (call) rn_cancel_remove(call->ctx->step->cancel, &call->cancel);
-  return call;
+  if (call) rn_wait_left(call);
+  return (reader_call_t*)call;
 }
 
-static void serve(rn_reader_t* reader, rn_reader_call_t* call);
+static void serve(rn_reader_t* reader, reader_call_t* call);
 
 static void on_item(rn_kernel_ctx_t* item, rn_status_t status) {
-  rn_reader_call_t* call = call_of_item(item);
+  reader_call_t* call = call_of_item(item);
   call->item_status = status;
   if (atomic_fetch_add(&call->item_meeting, 1) == 1) serve(call->reader, call);
 }
 
 // Requests the next item; true if it is available at once.
-static bool dequeue_item(rn_reader_call_t* call) {
-  call->item = *call->ctx;
+static bool dequeue_item(reader_call_t* call) {
+  call->item = *call->base.ctx;
   call->item.out = &call->item_value;
   call->item.planned = 0;
   call->item.done = on_item;
@@ -253,7 +231,7 @@ static bool dequeue_item(rn_reader_call_t* call) {
 }
 
 // Serves |call|, whose item has arrived unless the call is new, and then the calls behind it.
-static void serve(rn_reader_t* reader, rn_reader_call_t* call) {
+static void serve(rn_reader_t* reader, reader_call_t* call) {
   rn_object_retain(&reader->resource.object);
   while (call) {
     rn_status_t status = call->item_status;
@@ -273,54 +251,35 @@ static void serve(rn_reader_t* reader, rn_reader_call_t* call) {
   rn_object_release(&reader->resource.object);
 }
 
-static void on_cancel(rn_cancel_entry_t* entry) {
-  rn_reader_call_t* call = (rn_reader_call_t*)entry;
-  rn_mutex_lock(&call->reader->mutex);
-  bool was_waiting = call->is_waiting;
-  if (was_waiting)
-    unlink_locked(call->reader, call);
-  else
-    call->is_cancelled = true;
-  rn_mutex_unlock(&call->reader->mutex);
-  if (was_waiting) call_end(call, cancelled());
+static void on_cancel(rn_wait_call_t* call) {
+  rn_mutex_unlock(call->mutex);
+  call_end((reader_call_t*)call, cancelled());
 }
 
 void rn_reader_read(rn_reader_t* reader, rn_kernel_ctx_t* ctx, rn_queue_t* queue, int64_t count,
                     bool is_single) {
-  rn_reader_call_t* call = NULL;
+  reader_call_t* call = NULL;
   rn_status_t status = RN_NEW(reader->allocator, &call);
   if (!rn_ok(status)) {
     rn_done(ctx, status);
     return;
   }
-  *call = (rn_reader_call_t){.cancel.fn = on_cancel,
-                             .reader = reader,
-                             .queue = queue,
-                             .ctx = ctx,
-                             .wanted = count,
-                             .is_single = is_single};
+  *call = (reader_call_t){
+      .base = {.on_cancel = on_cancel, .ctx = ctx, .mutex = &reader->mutex, .line = &reader->line},
+      .reader = reader,
+      .queue = queue,
+      .wanted = count,
+      .is_single = is_single};
   rn_object_retain(&reader->resource.object);
   rn_object_retain(&queue->resource.object);
-  // Register the cancellation before joining the line: nothing can end the call until it is in
-  // line.
-  if (!rn_cancel_add(ctx->step->cancel, &call->cancel)) {
+  if (!rn_wait_join(&call->base)) {
     call_end(call, cancelled());
     return;
   }
-  rn_mutex_lock(&reader->mutex);
-  bool is_cancelled = call->is_cancelled, serves = false;
-  if (!is_cancelled) {
-    append_locked(reader, call);
-    serves = !reader->is_serving;
-    reader->is_serving = true;
-  }
+  bool serves = !reader->is_serving;
+  reader->is_serving = true;
   rn_mutex_unlock(&reader->mutex);
-  if (is_cancelled) {
-    rn_cancel_remove(ctx->step->cancel, &call->cancel);
-    call_end(call, cancelled());
-  } else if (serves) {
-    serve(reader, next_call(reader));
-  }
+  if (serves) serve(reader, next_call(reader));
 }
 
 // Queries and state.

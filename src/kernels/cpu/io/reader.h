@@ -1,8 +1,7 @@
 // Readers: read files named by a queue as a sequence of records with keys.
 //
 // A reader works on one item at a time. Calls form one line, served strictly in order. A call that
-// needs the next item dequeues it without holding a thread, and later calls wait for it. A call is
-// ended by the reader or by the cancellation of its step, whichever takes it out of the line first.
+// needs the next item dequeues it without holding a thread, and later calls wait for it.
 #ifndef RUNNEL_KERNELS_CPU_IO_READER_H_
 #define RUNNEL_KERNELS_CPU_IO_READER_H_
 
@@ -32,8 +31,6 @@ typedef struct rn_reader_options_t {
   int64_t header, record, footer, hop;  // in bytes, for fixed-length records
 } rn_reader_options_t;
 
-typedef struct rn_reader_call_t rn_reader_call_t;
-
 struct rn_reader_t {
   rn_resource_t resource;
   rn_allocator_t allocator;
@@ -42,8 +39,7 @@ struct rn_reader_t {
   rn_reader_options_t options;
   rn_strbuf_t node;  // name of the node that created it, for messages
   rn_mutex_t mutex;  // guards what follows
-  rn_reader_call_t* first;
-  rn_reader_call_t* last;
+  rn_wait_line_t line;
   bool is_serving;   // a thread serves the line, or waits for an item
   rn_strbuf_t work;  // the current item
   int64_t started, finished, produced;

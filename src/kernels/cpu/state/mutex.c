@@ -47,7 +47,7 @@ static void give_back(mutex_held_t* held) {
   rn_mutex_lock(&held->mutex->parking.mutex);
   held->mutex->is_locked = false;
   rn_mutex_unlock(&held->mutex->parking.mutex);
-  rn_parking_retry(&held->mutex->parking, &held->mutex->resource);
+  rn_parking_retry(&held->mutex->parking);
 }
 
 static void held_destroy(rn_object_t* object) {
