@@ -119,18 +119,6 @@ void TF_ExtendGraph(TF_DeprecatedSession* session, const void* proto, size_t pro
   rn_capi_set(status, outcome);
 }
 
-// "node", "node:1", "^node".
-static rn_tensor_id_t parse_name(const char* text) {
-  rn_tensor_id_t id = {rn_str(text), 0};
-  if (*text == '^') return (rn_tensor_id_t){rn_str(text + 1), -1};
-  const char* colon = strrchr(text, ':');
-  int64_t index;
-  if (colon && rn_str_to_i64(rn_str(colon + 1), &index) && index >= 0 && index <= INT32_MAX) {
-    id = (rn_tensor_id_t){rn_str_n(text, (size_t)(colon - text)), (int32_t)index};
-  }
-  return id;
-}
-
 typedef enum said_by_t { BY_RUN, BY_SETUP_FEED, BY_SETUP_FETCH } said_by_t;
 
 static rn_status_t not_found(rn_tensor_id_t id, const char* text, said_by_t by) {
@@ -151,7 +139,7 @@ static rn_status_t find_outputs(TF_DeprecatedSession* session, const char** name
                                 said_by_t by, TF_Output* out) {
   for (int i = 0; i < count; ++i) {
     if (!names[i]) return rn_invalid_argument("The name of a tensor is NULL");
-    rn_tensor_id_t id = parse_name(names[i]);
+    rn_tensor_id_t id = rn_tensor_id_parse(rn_str(names[i]));
     rn_edge_t edge = {rn_graph_find(session->graph, id.name), id.index};
     if (!edge.node) return not_found(id, names[i], by);
     if (!rn_capi_has_output(edge)) {

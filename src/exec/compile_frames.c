@@ -197,7 +197,7 @@ static bool has_own_memory(const rn_compile_t* c, int32_t slot, rn_shape_t shape
   bool crosses = instr->role == RN_ROLE_ENTER || instr->role == RN_ROLE_EXIT ||
                  instr->role == RN_ROLE_NEXT_ITERATION;
   bool computes = instr->compute && instr->async < 0 &&
-                  !(instr->kernel->def->flags & (RN_KERNEL_FORWARDS | RN_KERNEL_OWN_OUTPUTS));
+                  !(rn_instr_flags(instr) & (RN_KERNEL_FORWARDS | RN_KERNEL_OWN_OUTPUTS));
   rn_dtype_t dtype = plan->slots[slot].dtype;
   int64_t count;
   return (crosses || computes) && !rn_dtype_is_ref(dtype) && rn_dtype_is_plain(dtype) &&

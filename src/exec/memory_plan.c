@@ -28,10 +28,6 @@ static rn_status_t make_tables(rn_compile_t* c) {
   return RN_OK;
 }
 
-static uint32_t kernel_flags(const rn_instr_t* instr) {
-  return instr->kernel ? instr->kernel->def->flags : 0;
-}
-
 static int32_t task_of(const rn_compile_t* c, int32_t instr) { return c->task[c->node_of[instr]]; }
 
 rn_status_t rn_compile_lifetimes(rn_compile_t* c) {
@@ -39,7 +35,7 @@ rn_status_t rn_compile_lifetimes(rn_compile_t* c) {
   RN_RETURN_IF_ERROR(make_tables(c));
   for (int32_t n = 0; n < plan->instr_count; ++n) {
     const rn_instr_t* instr = &plan->instrs[n];
-    uint32_t flags = kernel_flags(instr);
+    uint32_t flags = rn_instr_flags(instr);
     for (int32_t i = 0; i < instr->input_count; ++i) {
       int32_t slot = plan->inputs[instr->first_input + i];
       int32_t before = c->last_reader[slot] >= 0 ? c->last_reader[slot] : c->producer[slot];
@@ -70,10 +66,11 @@ static size_t planned_size(const rn_compile_t* c, int32_t slot) {
     return 0;
   const rn_instr_t* instr = &plan->instrs[c->producer[slot]];
   // A device's block holds what its own work computes.
-  if (!plan->device->is_host && (!(kernel_flags(instr) & RN_KERNEL_ISSUES) ||
+  if (!plan->device->is_host && (!(rn_instr_flags(instr) & RN_KERNEL_ISSUES) ||
                                  instr->kernel->output_is_host[slot - instr->first_output]))
     return 0;
-  if (!instr->compute || instr->async >= 0 || kernel_flags(instr) & RN_KERNEL_OWN_OUTPUTS) return 0;
+  if (!instr->compute || instr->async >= 0 || rn_instr_flags(instr) & RN_KERNEL_OWN_OUTPUTS)
+    return 0;
   if (slot - instr->first_output >= 64) return 0;
   rn_dtype_t dtype = plan->slots[slot].dtype;
   if (rn_dtype_is_ref(dtype) || !rn_dtype_is_plain(dtype)) return 0;
@@ -239,7 +236,7 @@ static rn_status_t find_deaths(rn_compile_t* c, layout_t* layout) {
 // many elements of the same size, so no element is read after it was overwritten. -1: none.
 static int32_t donor(const rn_compile_t* c, const layout_t* layout, int32_t n, int32_t slot) {
   const rn_instr_t* instr = &c->plan->instrs[n];
-  if (!(kernel_flags(instr) & RN_KERNEL_IN_PLACE) || slot != instr->first_output) return -1;
+  if (!(rn_instr_flags(instr) & RN_KERNEL_IN_PLACE) || slot != instr->first_output) return -1;
   size_t item = rn_dtype_size(c->plan->slots[slot].dtype);
   int64_t count = element_count(c, slot);
   for (int32_t i = 0; i < instr->input_count; ++i) {

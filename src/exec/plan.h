@@ -98,6 +98,11 @@ typedef struct rn_instr_t {
   int32_t pending;                 // edges it waits for; of a Merge, control edges only
 } rn_instr_t;
 
+// The flags of the instruction's kernel; 0 if it has none.
+static inline uint32_t rn_instr_flags(const rn_instr_t* instr) {
+  return instr->kernel ? instr->kernel->def->flags : 0;
+}
+
 // A value or control edge from an instruction, for the dataflow loop.
 typedef struct rn_edge_out_t {
   int32_t instr;  // the consumer

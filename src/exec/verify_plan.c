@@ -22,10 +22,6 @@ static rn_str_t name_of(const verify_plan_verify_t* v, int32_t instr) {
   return v->plan->names[v->plan->instrs[instr].node];
 }
 
-static uint32_t flags_of(const rn_instr_t* instr) {
-  return instr->kernel ? instr->kernel->def->flags : 0;
-}
-
 static bool stacks_rows(const rn_instr_t* instr) {
   return instr->kernel && instr->kernel->op == rn_op_stack_rows();
 }
@@ -55,7 +51,7 @@ static rn_status_t find_lifetimes(verify_plan_verify_t* v) {
   for (int32_t n = 0; n < plan->instr_count; ++n) {
     const rn_instr_t* instr = &plan->instrs[n];
     for (int32_t o = 0; o < instr->output_count; ++o) {
-      bool forwards = flags_of(instr) & RN_KERNEL_FORWARDS && o < instr->input_count;
+      bool forwards = rn_instr_flags(instr) & RN_KERNEL_FORWARDS && o < instr->input_count;
       if (forwards)
         v->root[instr->first_output + o] = v->root[plan->inputs[instr->first_input + o]];
       v->end[v->root[instr->first_output + o]] = n;
@@ -81,7 +77,7 @@ static bool may_take_over(const verify_plan_verify_t* v, int32_t n, int32_t slot
   for (int32_t i = 0; i < instr->input_count; ++i) {
     if (v->root[plan->inputs[instr->first_input + i]] != other) continue;
     if (stacks_rows(instr)) return lies_in(v, other, slot);
-    return flags_of(instr) & RN_KERNEL_IN_PLACE && v->end[other] == n &&
+    return rn_instr_flags(instr) & RN_KERNEL_IN_PLACE && v->end[other] == n &&
            plan->slots[slot].offset == plan->slots[other].offset &&
            bytes_of(v, slot) == bytes_of(v, other);
   }

@@ -188,6 +188,14 @@ static void put_resource_id(rn_strbuf_t* out, const rn_node_t* node, int64_t id)
   rn_pb_end(out, entry);
 }
 
+static rn_status_t add_arg_attr(create_maker_t* maker, rn_str_t key, const rn_attr_value_t* value,
+                                rn_pb_FunctionDef_ArgAttrs_t* attrs) {
+  rn_pb_FunctionDef_ArgAttrs_AttrEntry_t* attr = &attrs->attr.items[attrs->attr.count++];
+  attr->key = key;
+  RN_RETURN_IF_ERROR(RN_ARENA_NEW(&maker->scratch, &attr->value));
+  return rn_attr_value_to_proto(value, &maker->scratch, attr->value);
+}
+
 // Writes the attributes of an input's node that the argument keeps.
 static rn_status_t put_arg_attrs(create_maker_t* maker, int32_t number, const rn_node_t* node,
                                  rn_dtype_t type) {
@@ -200,19 +208,13 @@ static rn_status_t put_arg_attrs(create_maker_t* maker, int32_t number, const rn
     if (!extra->name.size || extra->name.data[0] != '_') continue;
     bool is_id = rn_str_is(extra->name, RESOURCE_ID_ATTR) && extra->value.kind == RN_ATTR_INT;
     if (is_id && type == RN_RESOURCE) put_resource_id(out, node, extra->value.i);
-    rn_pb_FunctionDef_ArgAttrs_AttrEntry_t* attr = &attrs.attr.items[attrs.attr.count++];
-    attr->key = extra->name;
-    RN_RETURN_IF_ERROR(RN_ARENA_NEW(&maker->scratch, &attr->value));
-    RN_RETURN_IF_ERROR(rn_attr_value_to_proto(&extra->value, &maker->scratch, attr->value));
+    RN_RETURN_IF_ERROR(add_arg_attr(maker, extra->name, &extra->value, &attrs));
   }
   rn_shape_t shape;
   if (type != RN_RESOURCE && tells_shape(node, &shape)) {
     rn_attr_value_t list = {
         .kind = RN_ATTR_SHAPE, .is_list = true, .count = 1, .list_shape = &shape};
-    rn_pb_FunctionDef_ArgAttrs_AttrEntry_t* attr = &attrs.attr.items[attrs.attr.count++];
-    attr->key = RN_STR(SHAPES_ATTR);
-    RN_RETURN_IF_ERROR(RN_ARENA_NEW(&maker->scratch, &attr->value));
-    RN_RETURN_IF_ERROR(rn_attr_value_to_proto(&list, &maker->scratch, attr->value));
+    RN_RETURN_IF_ERROR(add_arg_attr(maker, RN_STR(SHAPES_ATTR), &list, &attrs));
   }
   if (attrs.attr.count == 0) return RN_OK;
   size_t entry = rn_pb_begin(out, rn_pb_FunctionDef_arg_attr_field);

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "graph/build.h"
+#include "graph/import.h"
 #include "graph/library.h"
 
 rn_status_t rn_graph_create_body(rn_allocator_t allocator, rn_library_t* library,
@@ -69,14 +70,12 @@ rn_node_t* rn_graph_find(rn_graph_t* graph, rn_str_t name) {
 }
 
 rn_status_t rn_edge_by_name(rn_graph_t* graph, rn_str_t name, rn_edge_t* out) {
-  rn_str_t index = name, node = rn_str_split(&index, ':');
-  int64_t number = 0;
+  rn_tensor_id_t id = rn_tensor_id_parse(name);
+  rn_str_t rest = id.name, node = rn_str_split(&rest, ':');
   *out = RN_NO_EDGE;
-  if (node.size != name.size &&
-      (!rn_str_to_i64(index, &number) || number < 0 || number > INT32_MAX))
+  if (id.index < 0 || node.size != id.name.size)
     return rn_invalid_argument("'%.*s' is no name of a tensor", RN_STR_ARGS(name));
-  out->node = rn_graph_find(graph, node);
-  out->index = (int)number;
+  *out = (rn_edge_t){rn_graph_find(graph, node), id.index};
   if (!out->node) return rn_not_found("The graph has no node '%.*s'", RN_STR_ARGS(node));
   return RN_OK;
 }

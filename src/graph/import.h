@@ -9,6 +9,9 @@ typedef struct rn_tensor_id_t {
   rn_str_t name;
   int32_t index;
 } rn_tensor_id_t;
+// Splits "^node", "node:3" and "node". What follows a colon and is not a number is part of the
+// name; a number larger than INT32_MAX counts as that.
+rn_tensor_id_t rn_tensor_id_parse(rn_str_t text);
 
 typedef struct rn_import_options_t {
   rn_str_t prefix;  // "": none

@@ -6,9 +6,7 @@
 // The most nodes of a cycle that the message names.
 #define MAX_NAMED 8
 
-// Splits "^node", "node:3" and "node"; if what follows the colon is not a number, it is part of the
-// name.
-static rn_tensor_id_t parse_input(rn_str_t input) {
+rn_tensor_id_t rn_tensor_id_parse(rn_str_t input) {
   if (input.size && input.data[0] == '^') {
     return (rn_tensor_id_t){rn_str_n(input.data + 1, input.size - 1), -1};
   }
@@ -62,7 +60,7 @@ static rn_status_t check_mappings(const rn_import_t* import) {
 
 static rn_status_t resolve(rn_import_t* import, const rn_import_def_t* def, rn_str_t input,
                            rn_import_ref_t* out) {
-  rn_tensor_id_t id = parse_input(input);
+  rn_tensor_id_t id = rn_tensor_id_parse(input);
   out->port = id.index;
   if (import->options->map_count) {
     int32_t mapping = rn_import_find_mapping(import, id);

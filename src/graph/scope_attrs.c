@@ -102,38 +102,35 @@ static rn_attr_value_t list_of(rn_attr_kind_t kind, int count, const void* items
   return (rn_attr_value_t){.kind = (uint8_t)kind, .is_list = true, .count = count, .list_i = items};
 }
 
-RN_API void rn_op_attr_int_list(rn_scope_t* scope, const char* name, const int64_t* values,
-                                int count) {
+// Adds a list of |count| plain values of |size| bytes each.
+static void add_list(rn_scope_t* scope, const char* name, rn_attr_kind_t kind, const void* values,
+                     int count, size_t size) {
   if (!rn_scope_can_add(scope)) return;
   void* copy = NULL;
-  rn_status_t status = copy_array(scope, values, count, sizeof *values, &copy);
-  add(scope, name, status, list_of(RN_ATTR_INT, count, copy));
+  rn_status_t status = copy_array(scope, values, count, size, &copy);
+  add(scope, name, status, list_of(kind, count, copy));
+}
+
+RN_API void rn_op_attr_int_list(rn_scope_t* scope, const char* name, const int64_t* values,
+                                int count) {
+  add_list(scope, name, RN_ATTR_INT, values, count, sizeof *values);
 }
 
 RN_API void rn_op_attr_float_list(rn_scope_t* scope, const char* name, const float* values,
                                   int count) {
-  if (!rn_scope_can_add(scope)) return;
-  void* copy = NULL;
-  rn_status_t status = copy_array(scope, values, count, sizeof *values, &copy);
-  add(scope, name, status, list_of(RN_ATTR_FLOAT, count, copy));
+  add_list(scope, name, RN_ATTR_FLOAT, values, count, sizeof *values);
 }
 
 RN_API void rn_op_attr_bool_list(rn_scope_t* scope, const char* name, const bool* values,
                                  int count) {
-  if (!rn_scope_can_add(scope)) return;
-  void* copy = NULL;
-  rn_status_t status = copy_array(scope, values, count, sizeof *values, &copy);
-  add(scope, name, status, list_of(RN_ATTR_BOOL, count, copy));
+  add_list(scope, name, RN_ATTR_BOOL, values, count, sizeof *values);
 }
 
 _Static_assert(sizeof(int) == sizeof(rn_dtype_t), "lists of types are lists of ints");
 
 RN_API void rn_op_attr_type_list(rn_scope_t* scope, const char* name, const int* values,
                                  int count) {
-  if (!rn_scope_can_add(scope)) return;
-  void* copy = NULL;
-  rn_status_t status = copy_array(scope, values, count, sizeof *values, &copy);
-  add(scope, name, status, list_of(RN_ATTR_TYPE, count, copy));
+  add_list(scope, name, RN_ATTR_TYPE, values, count, sizeof *values);
 }
 
 RN_API void rn_op_attr_string_list(rn_scope_t* scope, const char* name, const char* const* values,

@@ -154,11 +154,7 @@ static rn_status_t map_input(while_loop_writer_t* w, const while_loop_part_t* pa
                              rn_str_t* out, bool* out_is_inner) {
   bool is_control = input.size && input.data[0] == '^';
   rn_str_t rest = is_control ? rn_str_n(input.data + 1, input.size - 1) : input;
-  rn_str_t name = rest;
-  size_t colon = name.size;
-  while (colon > 0 && name.data[colon - 1] != ':') colon--;
-  if (colon > 0) name.size = colon - 1;
-  int variable = variable_of(w, part, name);
+  int variable = variable_of(w, part, rn_tensor_id_parse(input).name);
   *out_is_inner = variable < 0;
   if (variable < 0) {
     return rn_arena_printf(&w->arena, out, "%s%s/%.*s", is_control ? "^" : "", part->name,

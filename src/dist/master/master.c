@@ -74,16 +74,11 @@ static size_t old_inputs(rn_graph_t* graph, rn_str_t graph_def, rn_tensor_id_t* 
     rn_pb_scan_t inputs = rn_pb_scan(node.bytes);
     while (rn_pb_scan_next(&inputs, &input)) {
       if (input.number != rn_pb_NodeDef_input_field || input.wire != RN_PB_WIRE_LENGTH) continue;
-      rn_str_t rest = input.bytes;
-      bool is_control = rest.size && rest.data[0] == '^';
-      if (is_control) rest = rn_str_n(rest.data + 1, rest.size - 1);
-      int64_t index = 0;
-      rn_str_t name = rn_str_split(&rest, ':');
-      rn_node_t* found = rn_graph_find(graph, name);
-      if (rest.size && !rn_str_to_i64(rest, &index)) continue;
-      if (!found || index < 0 || index > INT32_MAX) continue;
-      if (from) from[count] = (rn_tensor_id_t){name, is_control ? -1 : (int32_t)index};
-      if (to) to[count] = (rn_edge_t){found, is_control ? -1 : (int)index};
+      rn_tensor_id_t id = rn_tensor_id_parse(input.bytes);
+      rn_node_t* found = rn_graph_find(graph, id.name);
+      if (!found) continue;
+      if (from) from[count] = id;
+      if (to) to[count] = (rn_edge_t){found, id.index};
       count++;
     }
   }

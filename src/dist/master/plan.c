@@ -2,6 +2,7 @@
 #include "dist/master/plan.h"
 
 #include "framework/internal_ops.h"
+#include "graph/import.h"
 #include "step/ir_export.h"
 #include "step/make.h"
 
@@ -28,9 +29,8 @@ static rn_status_t end_attrs(rn_ir_t* ir, const rn_op_def_t* op, rn_dtype_t dtyp
 
 // Calls feeds and fetches as TensorFlow does: "x:0" is received as "_recv_x_0".
 static rn_status_t end_name(rn_ir_t* ir, const char* prefix, rn_str_t edge, rn_str_t* out) {
-  rn_str_t rest = edge, node = rn_str_split(&rest, ':');
-  return rn_arena_printf(&ir->arena, out, "%s_%.*s_%.*s", prefix, RN_STR_ARGS(node),
-                         RN_STR_ARGS(node.size == edge.size ? RN_STR("0") : rest));
+  rn_tensor_id_t id = rn_tensor_id_parse(edge);
+  return rn_arena_printf(&ir->arena, out, "%s_%.*s_%d", prefix, RN_STR_ARGS(id.name), id.index);
 }
 
 static rn_status_t name_feeds(rn_ir_t* ir, const rn_master_plan_options_t* options) {

@@ -5,6 +5,7 @@
 #include "dist/master/session.h"
 #include "dist/master/trace.h"
 #include "framework/rendezvous.h"
+#include "graph/import.h"
 #include "proto/config.pb.h"
 #include "wire/scan.h"
 #include "wire/writer.h"
@@ -53,13 +54,10 @@ static rn_allocator_t allocator_of(const rn_master_session_t* session) {
 
 static rn_status_t find_edge(rn_master_session_t* session, rn_str_t name, const char* what,
                              rn_edge_t* out) {
-  rn_str_t rest = name, node = rn_str_split(&rest, ':');
-  int64_t index = 0;
-  rn_node_t* found = rn_graph_find(session->graph, node);
-  bool ok = found && (node.size == name.size || rn_str_to_i64(rest, &index));
-  if (!ok || index < 0 || index >= found->output_count)
+  rn_tensor_id_t id = rn_tensor_id_parse(name);
+  *out = (rn_edge_t){rn_graph_find(session->graph, id.name), id.index};
+  if (!out->node || id.index < 0 || id.index >= out->node->output_count)
     return rn_not_found("%s %.*s: not found", what, RN_STR_ARGS(name));
-  *out = (rn_edge_t){found, (int32_t)index};
   return RN_OK;
 }
 
