@@ -1,18 +1,10 @@
 // Shape functions of queues, accumulators, tensor arrays, partition and stitch.
 #include "ops/shapes.h"
 
-// Checks a V1 handle: two strings.
-static rn_status_t check_pair(rn_shape_ctx_t* ctx, int i) {
-  rn_shape_t pair;
-  int64_t unused;
-  RN_TRY(rn_shape_with_rank(ctx, rn_shape_in(ctx, i), 1, &pair));
-  return rn_dim_with_value(pair.dims[0], 2, &unused);
-}
-
-// Queues.
+// Queues. The handles of the first generation are vectors of two strings.
 
 rn_status_t rn_shape_fn_queue_handle(rn_shape_ctx_t* ctx) {
-  for (int i = 0; i < ctx->input_count; i++) RN_TRY(check_pair(ctx, i));
+  for (int i = 0; i < ctx->input_count; i++) RN_TRY(rn_ops_check_vector(ctx, i, 2));
   return rn_shape_fn_scalar(ctx);
 }
 
@@ -42,7 +34,7 @@ rn_status_t rn_shape_fn_queue_dequeue_v2(rn_shape_ctx_t* ctx) {
 // Accumulators.
 
 rn_status_t rn_shape_fn_accumulator_apply(rn_shape_ctx_t* ctx) {
-  RN_TRY(check_pair(ctx, 0));
+  RN_TRY(rn_ops_check_vector(ctx, 0, 2));
   return rn_ops_check_rank(ctx, 1, 0);
 }
 rn_status_t rn_shape_fn_accumulator_apply_v2(rn_shape_ctx_t* ctx) {
@@ -50,7 +42,7 @@ rn_status_t rn_shape_fn_accumulator_apply_v2(rn_shape_ctx_t* ctx) {
 }
 
 rn_status_t rn_shape_fn_accumulator_count(rn_shape_ctx_t* ctx) {
-  RN_TRY(check_pair(ctx, 0));
+  RN_TRY(rn_ops_check_vector(ctx, 0, 2));
   return rn_shape_fn_scalar(ctx);
 }
 
@@ -84,7 +76,7 @@ rn_status_t rn_shape_fn_tensor_array(rn_shape_ctx_t* ctx) {
 }
 
 rn_status_t rn_shape_fn_tensor_array_grad(rn_shape_ctx_t* ctx) {
-  RN_TRY(check_pair(ctx, 0));
+  RN_TRY(rn_ops_check_vector(ctx, 0, 2));
   *rn_shape_out_handle(ctx, 0) = *rn_shape_in_handle(ctx, 0);
   *rn_shape_out(ctx, 1) = RN_SHAPE_SCALAR;
   return rn_shape_vector(ctx, 2, rn_shape_out(ctx, 0));
@@ -97,7 +89,7 @@ static rn_shape_t element_shape(rn_shape_ctx_t* ctx) {
 
 rn_status_t rn_shape_fn_tensor_array_write(rn_shape_ctx_t* ctx) {
   rn_shape_t unused;
-  RN_TRY(check_pair(ctx, 0));
+  RN_TRY(rn_ops_check_vector(ctx, 0, 2));
   RN_TRY(rn_ops_check_rank(ctx, 1, 0));
   RN_TRY(rn_ops_check_rank(ctx, 3, 0));
   RN_TRY(rn_shape_merge(ctx, element_shape(ctx), rn_shape_in(ctx, 2), &unused));
@@ -105,7 +97,7 @@ rn_status_t rn_shape_fn_tensor_array_write(rn_shape_ctx_t* ctx) {
 }
 
 rn_status_t rn_shape_fn_tensor_array_read(rn_shape_ctx_t* ctx) {
-  RN_TRY(check_pair(ctx, 0));
+  RN_TRY(rn_ops_check_vector(ctx, 0, 2));
   RN_TRY(rn_ops_check_scalars(ctx, 1, 2));
   *rn_shape_out(ctx, 0) = element_shape(ctx);
   return RN_OK;
@@ -113,7 +105,7 @@ rn_status_t rn_shape_fn_tensor_array_read(rn_shape_ctx_t* ctx) {
 
 rn_status_t rn_shape_fn_tensor_array_gather(rn_shape_ctx_t* ctx) {
   rn_shape_t indices, element, rows;
-  RN_TRY(check_pair(ctx, 0));
+  RN_TRY(rn_ops_check_vector(ctx, 0, 2));
   RN_TRY(rn_shape_with_rank(ctx, rn_shape_in(ctx, 1), 1, &indices));
   RN_TRY(rn_ops_check_rank(ctx, 2, 0));
   RN_TRY(rn_ops_attr_shape(ctx, "element_shape", &element));
@@ -126,7 +118,7 @@ rn_status_t rn_shape_fn_tensor_array_gather(rn_shape_ctx_t* ctx) {
 
 rn_status_t rn_shape_fn_tensor_array_scatter(rn_shape_ctx_t* ctx) {
   rn_shape_t indices, element, unused;
-  RN_TRY(check_pair(ctx, 0));
+  RN_TRY(rn_ops_check_vector(ctx, 0, 2));
   RN_TRY(rn_shape_with_rank(ctx, rn_shape_in(ctx, 1), 1, &indices));
   RN_TRY(rn_ops_check_rank(ctx, 3, 0));
   RN_TRY(rn_shape_with_rank_at_least(ctx, rn_shape_in(ctx, 2), 1, &element));
@@ -138,24 +130,26 @@ rn_status_t rn_shape_fn_tensor_array_scatter(rn_shape_ctx_t* ctx) {
 }
 
 rn_status_t rn_shape_fn_tensor_array_concat(rn_shape_ctx_t* ctx) {
-  RN_TRY(check_pair(ctx, 0));
+  RN_TRY(rn_ops_check_vector(ctx, 0, 2));
   RN_TRY(rn_ops_check_rank(ctx, 1, 0));
   return rn_shape_vector(ctx, RN_UNKNOWN, rn_shape_out(ctx, 1));
 }
 
 rn_status_t rn_shape_fn_tensor_array_split(rn_shape_ctx_t* ctx) {
-  RN_TRY(check_pair(ctx, 0));
+  RN_TRY(rn_ops_check_vector(ctx, 0, 2));
   RN_TRY(rn_ops_check_rank(ctx, 2, 1));
   RN_TRY(rn_ops_check_rank(ctx, 3, 0));
   return rn_shape_fn_scalar(ctx);
 }
 
 rn_status_t rn_shape_fn_tensor_array_size(rn_shape_ctx_t* ctx) {
-  RN_TRY(check_pair(ctx, 0));
+  RN_TRY(rn_ops_check_vector(ctx, 0, 2));
   return rn_shape_fn_scalar(ctx);
 }
 
-rn_status_t rn_shape_fn_tensor_array_close(rn_shape_ctx_t* ctx) { return check_pair(ctx, 0); }
+rn_status_t rn_shape_fn_tensor_array_close(rn_shape_ctx_t* ctx) {
+  return rn_ops_check_vector(ctx, 0, 2);
+}
 
 // V2: the handle is a pair of strings, and nothing is known about the elements.
 
@@ -165,28 +159,30 @@ rn_status_t rn_shape_fn_tensor_array_v2(rn_shape_ctx_t* ctx) {
 }
 
 rn_status_t rn_shape_fn_tensor_array_grad_v2(rn_shape_ctx_t* ctx) {
-  RN_TRY(check_pair(ctx, 0));
+  RN_TRY(rn_ops_check_vector(ctx, 0, 2));
   return rn_shape_vector(ctx, 2, rn_shape_out(ctx, 0));
 }
 
 rn_status_t rn_shape_fn_tensor_array_read_v2(rn_shape_ctx_t* ctx) {
-  RN_TRY(check_pair(ctx, 0));
+  RN_TRY(rn_ops_check_vector(ctx, 0, 2));
   return rn_ops_check_scalars(ctx, 1, 2);
 }
 
 rn_status_t rn_shape_fn_tensor_array_gather_v2(rn_shape_ctx_t* ctx) {
-  RN_TRY(check_pair(ctx, 0));
+  RN_TRY(rn_ops_check_vector(ctx, 0, 2));
   RN_TRY(rn_ops_check_rank(ctx, 1, 1));
   return rn_ops_check_rank(ctx, 2, 0);
 }
 
 // Barriers and session tensors.
 
-rn_status_t rn_shape_fn_barrier_close(rn_shape_ctx_t* ctx) { return check_pair(ctx, 0); }
+rn_status_t rn_shape_fn_barrier_close(rn_shape_ctx_t* ctx) {
+  return rn_ops_check_vector(ctx, 0, 2);
+}
 
 rn_status_t rn_shape_fn_barrier_insert_many(rn_shape_ctx_t* ctx) {
   rn_shape_t keys, values, rows, unused;
-  RN_TRY(check_pair(ctx, 0));
+  RN_TRY(rn_ops_check_vector(ctx, 0, 2));
   RN_TRY(rn_shape_with_rank(ctx, rn_shape_in(ctx, 1), 1, &keys));
   RN_TRY(rn_shape_with_rank_at_least(ctx, rn_shape_in(ctx, 2), 1, &values));
   RN_TRY(rn_shape_vector(ctx, rn_shape_dim(values, 0), &rows));

@@ -138,15 +138,21 @@ static rn_edge_t write_to(rn_grad_t* g, const array_t* array, const char* verb, 
   return (rn_edge_t){rn_op_finish(g->scope), 0};
 }
 
-// Reads rows of |like|'s type and row shape.
-static rn_edge_t read_from(rn_grad_t* g, const array_t* array, const char* verb, rn_edge_t at,
-                           rn_edge_t like, const char* shape_attr) {
-  rn_shape_t shape = rn_grad_shape(g, like);
-  begin_on(g, array, verb, at, RN_NO_EDGE);
-  rn_op_attr_type(g->scope, "dtype", rn_edge_dtype(like));
-  if (shape_attr && shape.rank > 0)  // an empty array cannot tell the shape
-    rn_op_attr_shape(g->scope, shape_attr, shape.dims + 1, shape.rank - 1);
-  return (rn_edge_t){rn_op_finish(g->scope), 0};
+// The gradient of |input|, which was written: rows of its type and, but for their number, shape.
+static rn_status_t read_back(rn_grad_t* g, int input, const char* verb, rn_edge_t at,
+                             const char* shape_attr) {
+  rn_edge_t dflow = rn_grad_dy(g, 0), like = rn_grad_in(g, input);
+  array_t array = array_of_gradients(g, dflow);
+  if (rn_grad_wants(g, input)) {
+    rn_shape_t shape = rn_grad_shape(g, like);
+    begin_on(g, &array, verb, at, RN_NO_EDGE);
+    rn_op_attr_type(g->scope, "dtype", rn_edge_dtype(like));
+    if (shape_attr && shape.rank > 0)  // there may be no element to tell
+      rn_op_attr_shape(g->scope, shape_attr, shape.dims + 1, shape.rank - 1);
+    rn_grad_to(g, input, (rn_edge_t){rn_op_finish(g->scope), 0});
+  }
+  rn_grad_to(g, 3, dflow);
+  return RN_OK;
 }
 
 RN_RULE(tensor_array_read) {
@@ -155,14 +161,7 @@ RN_RULE(tensor_array_read) {
   return RN_OK;
 }
 
-RN_RULE(tensor_array_write) {
-  rn_edge_t dflow = rn_grad_dy(g, 0);
-  array_t array = array_of_gradients(g, dflow);
-  if (rn_grad_wants(g, 2))
-    rn_grad_to(g, 2, read_from(g, &array, "Read", rn_grad_in(g, 1), rn_grad_in(g, 2), NULL));
-  rn_grad_to(g, 3, dflow);
-  return RN_OK;
-}
+RN_RULE(tensor_array_write) { return read_back(g, 2, "Read", rn_grad_in(g, 1), NULL); }
 
 RN_RULE(tensor_array_gather) {
   array_t array = array_of_gradients(g, rn_grad_in(g, 2));
@@ -171,12 +170,7 @@ RN_RULE(tensor_array_gather) {
 }
 
 RN_RULE(tensor_array_scatter) {
-  rn_edge_t dflow = rn_grad_dy(g, 0), value = rn_grad_in(g, 2);
-  array_t array = array_of_gradients(g, dflow);
-  if (rn_grad_wants(g, 2))
-    rn_grad_to(g, 2, read_from(g, &array, "Gather", rn_grad_in(g, 1), value, "element_shape"));
-  rn_grad_to(g, 3, dflow);
-  return RN_OK;
+  return read_back(g, 2, "Gather", rn_grad_in(g, 1), "element_shape");
 }
 
 RN_RULE(tensor_array_concat) {
@@ -186,12 +180,7 @@ RN_RULE(tensor_array_concat) {
 }
 
 RN_RULE(tensor_array_split) {
-  rn_edge_t dflow = rn_grad_dy(g, 0), value = rn_grad_in(g, 1);
-  array_t array = array_of_gradients(g, dflow);
-  if (rn_grad_wants(g, 1))
-    rn_grad_to(g, 1, read_from(g, &array, "Concat", RN_NO_EDGE, value, "element_shape_except0"));
-  rn_grad_to(g, 3, dflow);
-  return RN_OK;
+  return read_back(g, 1, "Concat", RN_NO_EDGE, "element_shape_except0");
 }
 
 // The op returns another handle, but the same flow.

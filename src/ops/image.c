@@ -1,24 +1,10 @@
 // Shape functions of images.
 #include "ops/shapes.h"
 
-// [batch, height, width, channels] with height and width from input |i|.
-static rn_status_t resized(rn_shape_ctx_t* ctx, rn_shape_t images, int i) {
-  rn_shape_t sizes;
-  int64_t unused;
-  RN_TRY(rn_shape_with_rank(ctx, rn_shape_in(ctx, i), 1, &sizes));
-  RN_TRY(rn_dim_with_value(sizes.dims[0], 2, &unused));
-  const rn_partial_t* values = rn_shape_in_partial(ctx, i);
-  int64_t dims[4] = {images.dims[0], RN_UNKNOWN, RN_UNKNOWN, images.dims[3]};
-  for (int j = 0; j < 2 && values->is_known && values->count == 2; j++) {
-    if (values->values[j] >= 0) dims[j + 1] = values->values[j];
-  }
-  return rn_shape_make(ctx, 4, dims, rn_shape_out(ctx, 0));
-}
-
 rn_status_t rn_shape_fn_resize(rn_shape_ctx_t* ctx) {
   rn_shape_t images;
   RN_TRY(rn_shape_with_rank(ctx, rn_shape_in(ctx, 0), 4, &images));
-  return resized(ctx, images, 1);
+  return rn_ops_resized(ctx, 1, images.dims[0], images.dims[3]);
 }
 
 rn_status_t rn_shape_fn_resize_nearest_grad(rn_shape_ctx_t* ctx) { return rn_shape_fn_resize(ctx); }
@@ -39,11 +25,9 @@ rn_status_t rn_shape_fn_adjust_image(rn_shape_ctx_t* ctx) {
 }
 
 rn_status_t rn_shape_fn_random_crop(rn_shape_ctx_t* ctx) {
-  rn_shape_t image, sizes;
-  int64_t unused;
+  rn_shape_t image;
   RN_TRY(rn_shape_with_rank(ctx, rn_shape_in(ctx, 0), 3, &image));
-  RN_TRY(rn_shape_with_rank(ctx, rn_shape_in(ctx, 1), 1, &sizes));
-  RN_TRY(rn_dim_with_value(sizes.dims[0], 2, &unused));
+  RN_TRY(rn_ops_check_vector(ctx, 1, 2));
   const rn_partial_t* values = rn_shape_in_partial(ctx, 1);
   int64_t dims[3] = {RN_UNKNOWN, RN_UNKNOWN, image.dims[2]};
   for (int i = 0; i < 2 && values->is_known && values->count == 2; i++) {
@@ -54,10 +38,7 @@ rn_status_t rn_shape_fn_random_crop(rn_shape_ctx_t* ctx) {
 
 rn_status_t rn_shape_fn_decode_and_crop(rn_shape_ctx_t* ctx) {
   RN_TRY(rn_shape_fn_decode_image(ctx));
-  rn_shape_t window;
-  int64_t unused;
-  RN_TRY(rn_shape_with_rank(ctx, rn_shape_in(ctx, 1), 1, &window));
-  RN_TRY(rn_dim_with_value(window.dims[0], 4, &unused));
+  RN_TRY(rn_ops_check_vector(ctx, 1, 4));
   const rn_partial_t* values = rn_shape_in_partial(ctx, 1);
   int64_t dims[3] = {RN_UNKNOWN, RN_UNKNOWN, rn_shape_out(ctx, 0)->dims[2]};
   for (int i = 0; i < 2 && values->is_known && values->count == 4; i++) {

@@ -10,12 +10,8 @@ rn_status_t rn_shape_fn_color_space(rn_shape_ctx_t* ctx) {
   return rn_shape_replace_dim(ctx, images, -1, channels, rn_shape_out(ctx, 0));
 }
 
-// Sets output 0 to [count, height, width, depth]; input |i| holds height and width.
-static rn_status_t sized(rn_shape_ctx_t* ctx, int i, int64_t count, int64_t depth) {
-  rn_shape_t sizes;
-  int64_t unused;
-  RN_TRY(rn_shape_with_rank(ctx, rn_shape_in(ctx, i), 1, &sizes));
-  RN_TRY(rn_dim_with_value(sizes.dims[0], 2, &unused));
+rn_status_t rn_ops_resized(rn_shape_ctx_t* ctx, int i, int64_t count, int64_t depth) {
+  RN_TRY(rn_ops_check_vector(ctx, i, 2));
   const rn_partial_t* values = rn_shape_in_partial(ctx, i);
   int64_t dims[4] = {count, RN_UNKNOWN, RN_UNKNOWN, depth};
   for (int j = 0; j < 2 && values->is_known && values->count == 2; j++) {
@@ -32,7 +28,7 @@ rn_status_t rn_shape_fn_crop_and_resize(rn_shape_ctx_t* ctx) {
   RN_TRY(rn_shape_with_rank(ctx, rn_shape_in(ctx, 2), 1, &which));
   RN_TRY(rn_dim_merge(boxes.dims[0], which.dims[0], &count));
   RN_TRY(rn_dim_with_value(boxes.dims[1], 4, &unused));
-  return sized(ctx, 3, count, images.dims[3]);
+  return rn_ops_resized(ctx, 3, count, images.dims[3]);
 }
 
 rn_status_t rn_shape_fn_crop_and_resize_grad_image(rn_shape_ctx_t* ctx) {
@@ -60,14 +56,20 @@ rn_status_t rn_shape_fn_draw_boxes(rn_shape_ctx_t* ctx) {
   return RN_OK;
 }
 
-// Checks that input 0 is boxes, input 1 their scores, and all other inputs are scalars.
-static rn_status_t check_boxes(rn_shape_ctx_t* ctx) {
-  rn_shape_t boxes, scores;
+// Boxes of input 0 with their scores, and scalars behind them.
+static rn_status_t check_scored(rn_shape_ctx_t* ctx, rn_shape_t* out_boxes) {
+  rn_shape_t scores;
   int64_t unused;
-  RN_TRY(rn_shape_with_rank(ctx, rn_shape_in(ctx, 0), 2, &boxes));
+  RN_TRY(rn_shape_with_rank(ctx, rn_shape_in(ctx, 0), 2, out_boxes));
   RN_TRY(rn_shape_with_rank(ctx, rn_shape_in(ctx, 1), 1, &scores));
   RN_TRY(rn_ops_check_scalars(ctx, 2, ctx->input_count - 1));
-  RN_TRY(rn_dim_merge(boxes.dims[0], scores.dims[0], &unused));
+  return rn_dim_merge(out_boxes->dims[0], scores.dims[0], &unused);
+}
+
+static rn_status_t check_boxes(rn_shape_ctx_t* ctx) {
+  rn_shape_t boxes;
+  int64_t unused;
+  RN_TRY(check_scored(ctx, &boxes));
   return rn_dim_with_value(boxes.dims[1], 4, &unused);
 }
 
@@ -88,12 +90,9 @@ rn_status_t rn_shape_fn_nms_padded(rn_shape_ctx_t* ctx) {
 }
 
 rn_status_t rn_shape_fn_nms_overlaps(rn_shape_ctx_t* ctx) {
-  rn_shape_t overlaps, scores;
+  rn_shape_t overlaps;
   int64_t unused;
-  RN_TRY(rn_shape_with_rank(ctx, rn_shape_in(ctx, 0), 2, &overlaps));
-  RN_TRY(rn_shape_with_rank(ctx, rn_shape_in(ctx, 1), 1, &scores));
-  RN_TRY(rn_ops_check_scalars(ctx, 2, ctx->input_count - 1));
-  RN_TRY(rn_dim_merge(overlaps.dims[0], scores.dims[0], &unused));
+  RN_TRY(check_scored(ctx, &overlaps));
   RN_TRY(rn_dim_merge(overlaps.dims[0], overlaps.dims[1], &unused));
   return rn_shape_vector(ctx, RN_UNKNOWN, rn_shape_out(ctx, 0));
 }
@@ -130,17 +129,14 @@ rn_status_t rn_shape_fn_nms_combined(rn_shape_ctx_t* ctx) {
 }
 
 rn_status_t rn_shape_fn_sample_box(rn_shape_ctx_t* ctx) {
-  rn_shape_t size, boxes, seed;
+  rn_shape_t size, boxes;
   int64_t unused;
   RN_TRY(rn_shape_with_rank(ctx, rn_shape_in(ctx, 0), 1, &size));
   RN_TRY(rn_shape_with_rank(ctx, rn_shape_in(ctx, 1), 3, &boxes));
   if (ctx->input_count > 2) RN_TRY(rn_ops_check_rank(ctx, 2, 0));
   RN_TRY(rn_dim_with_value(size.dims[0], 3, &unused));
   RN_TRY(rn_dim_with_value(boxes.dims[2], 4, &unused));
-  if (ctx->input_count > 3) {
-    RN_TRY(rn_shape_with_rank(ctx, rn_shape_in(ctx, 3), 1, &seed));
-    RN_TRY(rn_dim_with_value(seed.dims[0], 2, &unused));
-  }
+  if (ctx->input_count > 3) RN_TRY(rn_ops_check_vector(ctx, 3, 2));
   int64_t dims[3] = {1, 1, 4};
   RN_TRY(rn_shape_vector(ctx, 3, rn_shape_out(ctx, 0)));
   RN_TRY(rn_shape_vector(ctx, 3, rn_shape_out(ctx, 1)));
@@ -150,7 +146,7 @@ rn_status_t rn_shape_fn_sample_box(rn_shape_ctx_t* ctx) {
 rn_status_t rn_shape_fn_scale_and_translate(rn_shape_ctx_t* ctx) {
   rn_shape_t images;
   RN_TRY(rn_shape_with_rank(ctx, rn_shape_in(ctx, 0), 4, &images));
-  return sized(ctx, 1, images.dims[0], images.dims[3]);
+  return rn_ops_resized(ctx, 1, images.dims[0], images.dims[3]);
 }
 
 rn_status_t rn_shape_fn_glimpse(rn_shape_ctx_t* ctx) {
@@ -164,11 +160,11 @@ rn_status_t rn_shape_fn_glimpse(rn_shape_ctx_t* ctx) {
   if (rn_ops_bool(ctx, "uniform_noise") && !rn_str_is(noise, "uniform")) {
     return rn_invalid_argument("The uniform_noise should not be True when noise is not uniform");
   }
-  return sized(ctx, 1, batch, images.dims[3]);
+  return rn_ops_resized(ctx, 1, batch, images.dims[3]);
 }
 
 rn_status_t rn_shape_fn_projective_transform(rn_shape_ctx_t* ctx) {
   rn_shape_t images;
   RN_TRY(rn_shape_with_rank(ctx, rn_shape_in(ctx, 0), 4, &images));
-  return sized(ctx, 2, images.dims[0], images.dims[3]);
+  return rn_ops_resized(ctx, 2, images.dims[0], images.dims[3]);
 }

@@ -21,23 +21,16 @@ rn_status_t rn_shape_fn_sharded_filespec(rn_shape_ctx_t* ctx) {
   return rn_shape_fn_scalar(ctx);
 }
 
-// Readers. V1 handles are pairs of strings.
-
-static rn_status_t check_pair(rn_shape_ctx_t* ctx, int i) {
-  rn_shape_t pair;
-  int64_t unused;
-  RN_TRY(rn_shape_with_rank(ctx, rn_shape_in(ctx, i), 1, &pair));
-  return rn_dim_with_value(pair.dims[0], 2, &unused);
-}
+// Readers. The handles of the first generation are vectors of two strings.
 
 rn_status_t rn_shape_fn_reader_info(rn_shape_ctx_t* ctx) {
-  RN_TRY(check_pair(ctx, 0));
+  RN_TRY(rn_ops_check_vector(ctx, 0, 2));
   return rn_shape_fn_scalar(ctx);
 }
 
 rn_status_t rn_shape_fn_reader_read(rn_shape_ctx_t* ctx) {
-  RN_TRY(check_pair(ctx, 0));
-  RN_TRY(check_pair(ctx, 1));
+  RN_TRY(rn_ops_check_vector(ctx, 0, 2));
+  RN_TRY(rn_ops_check_vector(ctx, 1, 2));
   return rn_shape_fn_scalar(ctx);
 }
 
@@ -53,8 +46,8 @@ static rn_status_t records(rn_shape_ctx_t* ctx) {
 }
 
 rn_status_t rn_shape_fn_reader_read_up_to(rn_shape_ctx_t* ctx) {
-  RN_TRY(check_pair(ctx, 0));
-  RN_TRY(check_pair(ctx, 1));
+  RN_TRY(rn_ops_check_vector(ctx, 0, 2));
+  RN_TRY(rn_ops_check_vector(ctx, 1, 2));
   RN_TRY(rn_ops_check_rank(ctx, 2, 0));
   return records(ctx);
 }
@@ -65,7 +58,7 @@ rn_status_t rn_shape_fn_reader_read_up_to_v2(rn_shape_ctx_t* ctx) {
 }
 
 rn_status_t rn_shape_fn_reader_restore(rn_shape_ctx_t* ctx) {
-  RN_TRY(check_pair(ctx, 0));
+  RN_TRY(rn_ops_check_vector(ctx, 0, 2));
   return rn_ops_check_rank(ctx, 1, 0);
 }
 
@@ -77,12 +70,7 @@ rn_status_t rn_shape_fn_reader_restore_v2(rn_shape_ctx_t* ctx) {
 
 // Checks that inputs are vectors of |count| names.
 static rn_status_t check_names(rn_shape_ctx_t* ctx, int first, int last, int64_t count) {
-  for (int i = first; i <= last; i++) {
-    rn_shape_t names;
-    int64_t unused;
-    RN_TRY(rn_shape_with_rank(ctx, rn_shape_in(ctx, i), 1, &names));
-    RN_TRY(rn_dim_with_value(names.dims[0], count, &unused));
-  }
+  for (int i = first; i <= last; i++) RN_TRY(rn_ops_check_vector(ctx, i, count));
   return RN_OK;
 }
 

@@ -5,10 +5,7 @@
 // Checks the handle: a scalar, or for V1 a reference to two strings.
 static rn_status_t check_handle(rn_shape_ctx_t* ctx) {
   if (rn_shape_in_type(ctx, 0) == RN_RESOURCE) return rn_ops_check_rank(ctx, 0, 0);
-  rn_shape_t handle;
-  int64_t unused;
-  RN_TRY(rn_shape_with_rank(ctx, rn_shape_in(ctx, 0), 1, &handle));
-  return rn_dim_with_value(handle.dims[0], 2, &unused);
+  return rn_ops_check_vector(ctx, 0, 2);
 }
 
 rn_status_t rn_shape_fn_table(rn_shape_ctx_t* ctx) {

@@ -452,21 +452,24 @@ rn_status_t rn_shape_fn_unsorted_segment(rn_shape_ctx_t* ctx) {
   return rows_of(ctx, count, data, ids.rank);
 }
 
-rn_status_t rn_shape_fn_sparse_segment(rn_shape_ctx_t* ctx) {
-  rn_shape_t data, indices, ids;
-  RN_TRY(rn_shape_with_rank_at_least(ctx, rn_shape_in(ctx, 0), 1, &data));
+// Data, and vectors of indices and segment ids of the same size.
+static rn_status_t check_sparse_segment(rn_shape_ctx_t* ctx, rn_shape_t* out_data) {
+  rn_shape_t indices, ids;
+  RN_TRY(rn_shape_with_rank_at_least(ctx, rn_shape_in(ctx, 0), 1, out_data));
   RN_TRY(rn_shape_with_rank(ctx, rn_shape_in(ctx, 1), 1, &indices));
   RN_TRY(rn_shape_with_rank(ctx, rn_shape_in(ctx, 2), 1, &ids));
-  RN_TRY(rn_shape_merge(ctx, indices, ids, &ids));
+  return rn_shape_merge(ctx, indices, ids, &ids);
+}
+
+rn_status_t rn_shape_fn_sparse_segment(rn_shape_ctx_t* ctx) {
+  rn_shape_t data;
+  RN_TRY(check_sparse_segment(ctx, &data));
   return rows_of(ctx, RN_UNKNOWN, data, 1);
 }
 
 rn_status_t rn_shape_fn_sparse_segment_count(rn_shape_ctx_t* ctx) {
-  rn_shape_t data, indices, ids;
-  RN_TRY(rn_shape_with_rank_at_least(ctx, rn_shape_in(ctx, 0), 1, &data));
-  RN_TRY(rn_shape_with_rank(ctx, rn_shape_in(ctx, 1), 1, &indices));
-  RN_TRY(rn_shape_with_rank(ctx, rn_shape_in(ctx, 2), 1, &ids));
-  RN_TRY(rn_shape_merge(ctx, indices, ids, &ids));
+  rn_shape_t data;
+  RN_TRY(check_sparse_segment(ctx, &data));
   RN_TRY(rn_ops_check_rank(ctx, 3, 0));
   int64_t rows = RN_UNKNOWN;
   if (rn_shape_input_scalar(ctx, 3, &rows) && rows < 0) {

@@ -221,22 +221,18 @@ RN_RULE(xdivy) {
   return times2(g, by_x, by_y);
 }
 
-// x - y floor(x / y), and the same with a truncated quotient.
-RN_RULE(floor_mod) {
+// x - y floor(x / y), and the same with the quotient cut off.
+static rn_status_t mod(rn_grad_t* g, bool floors) {
   rn_edge_t by_y = RN_NO_EDGE;
-  if (rn_grad_wants(g, 1)) by_y = rn_FloorDiv(g->scope, x_of(g), y_of(g));
+  if (rn_grad_wants(g, 1))
+    by_y = floors ? rn_FloorDiv(g->scope, x_of(g), y_of(g))
+                  : rn_TruncateDiv(g->scope, x_of(g), y_of(g));
   if (by_y.node) by_y = rn_Mul(g->scope, rn_grad_dy(g, 0), by_y);
   RN_RETURN_IF_ERROR(rn_rule_broadcast(g, 0, rn_grad_dy(g, 0), 1, by_y));
   return negate(g, 1);
 }
-
-RN_RULE(truncate_mod) {
-  rn_edge_t by_y = RN_NO_EDGE;
-  if (rn_grad_wants(g, 1)) by_y = rn_TruncateDiv(g->scope, x_of(g), y_of(g));
-  if (by_y.node) by_y = rn_Mul(g->scope, rn_grad_dy(g, 0), by_y);
-  RN_RETURN_IF_ERROR(rn_rule_broadcast(g, 0, rn_grad_dy(g, 0), 1, by_y));
-  return negate(g, 1);
-}
+RN_RULE(floor_mod) { return mod(g, true); }
+RN_RULE(truncate_mod) { return mod(g, false); }
 
 // The derivative is 1 with respect to x1 and 0 with respect to x2.
 RN_RULE(next_after) {

@@ -65,22 +65,27 @@ rn_status_t rn_shape_fn_softmax_xent(rn_shape_ctx_t* ctx) {
   return rn_shape_vector(ctx, both.dims[0], rn_shape_out(ctx, 0));
 }
 
-rn_status_t rn_shape_fn_sparse_softmax_xent(rn_shape_ctx_t* ctx) {
-  rn_shape_t features, labels;
-  int64_t batch;
-  RN_TRY(rn_shape_with_rank(ctx, rn_shape_in(ctx, 0), 2, &features));
+// A row of |out_features| and one label per element of the batch.
+static rn_status_t check_labelled(rn_shape_ctx_t* ctx, rn_shape_t* out_features,
+                                  int64_t* out_batch) {
+  rn_shape_t labels;
+  RN_TRY(rn_shape_with_rank(ctx, rn_shape_in(ctx, 0), 2, out_features));
   RN_TRY(rn_shape_with_rank(ctx, rn_shape_in(ctx, 1), 1, &labels));
-  RN_TRY(rn_dim_merge(features.dims[0], labels.dims[0], &batch));
+  return rn_dim_merge(out_features->dims[0], labels.dims[0], out_batch);
+}
+
+rn_status_t rn_shape_fn_sparse_softmax_xent(rn_shape_ctx_t* ctx) {
+  rn_shape_t features;
+  int64_t batch;
+  RN_TRY(check_labelled(ctx, &features, &batch));
   RN_TRY(rn_shape_vector(ctx, batch, rn_shape_out(ctx, 0)));
   return rn_shape_matrix(ctx, batch, features.dims[1], rn_shape_out(ctx, 1));
 }
 
 rn_status_t rn_shape_fn_in_top_k(rn_shape_ctx_t* ctx) {
-  rn_shape_t predictions, targets;
+  rn_shape_t predictions;
   int64_t batch;
-  RN_TRY(rn_shape_with_rank(ctx, rn_shape_in(ctx, 0), 2, &predictions));
-  RN_TRY(rn_shape_with_rank(ctx, rn_shape_in(ctx, 1), 1, &targets));
-  RN_TRY(rn_dim_merge(predictions.dims[0], targets.dims[0], &batch));
+  RN_TRY(check_labelled(ctx, &predictions, &batch));
   return rn_shape_vector(ctx, batch, rn_shape_out(ctx, 0));
 }
 

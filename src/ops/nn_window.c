@@ -291,10 +291,7 @@ rn_status_t rn_shape_fn_max_pool_v2(rn_shape_ctx_t* ctx) {
   const rn_partial_t* values[2];
   RN_TRY(rn_ops_check_rank(ctx, 0, 4));
   for (int i = 0; i < 2; i++) {
-    rn_shape_t vector;
-    int64_t unused;
-    RN_TRY(rn_shape_with_rank(ctx, rn_shape_in(ctx, i + 1), 1, &vector));
-    RN_TRY(rn_dim_with_value(vector.dims[0], 4, &unused));
+    RN_TRY(rn_ops_check_vector(ctx, i + 1, 4));
     values[i] = rn_shape_in_partial(ctx, i + 1);
   }
   for (int i = 0; i < 2; i++) {

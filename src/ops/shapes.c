@@ -16,6 +16,13 @@ rn_status_t rn_ops_check_rank(rn_shape_ctx_t* ctx, int i, int rank) {
   return rn_shape_with_rank(ctx, rn_shape_in(ctx, i), rank, &unused);
 }
 
+rn_status_t rn_ops_check_vector(rn_shape_ctx_t* ctx, int i, int64_t size) {
+  rn_shape_t vector;
+  int64_t unused;
+  RN_TRY(rn_shape_with_rank(ctx, rn_shape_in(ctx, i), 1, &vector));
+  return rn_dim_with_value(vector.dims[0], size, &unused);
+}
+
 rn_status_t rn_ops_check_scalars(rn_shape_ctx_t* ctx, int first, int last) {
   for (int i = first; i <= last; i++) RN_TRY(rn_ops_check_rank(ctx, i, 0));
   return RN_OK;

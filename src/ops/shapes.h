@@ -22,6 +22,8 @@ static inline bool rn_ops_bool(const rn_shape_ctx_t* ctx, const char* name) {
 RN_MUST_USE rn_status_t rn_ops_attr_shape(rn_shape_ctx_t* ctx, const char* name, rn_shape_t* out);
 // Fails unless input |i| can have this rank.
 RN_MUST_USE rn_status_t rn_ops_check_rank(rn_shape_ctx_t* ctx, int i, int rank);
+// Fails unless input |i| can be a vector of |size| elements.
+RN_MUST_USE rn_status_t rn_ops_check_vector(rn_shape_ctx_t* ctx, int i, int64_t size);
 // Fails unless inputs |first| to |last| can be scalars.
 RN_MUST_USE rn_status_t rn_ops_check_scalars(rn_shape_ctx_t* ctx, int first, int last);
 // Reads a size from the scalar input |i|; RN_UNKNOWN if its value is not known.
@@ -59,6 +61,8 @@ rn_status_t rn_shape_fn_conv2d(rn_shape_ctx_t* ctx);
 rn_status_t rn_shape_fn_matmul(rn_shape_ctx_t* ctx);
 rn_status_t rn_shape_fn_max_pool(rn_shape_ctx_t* ctx);
 rn_status_t rn_shape_fn_reshape(rn_shape_ctx_t* ctx);
+// Output 0 is [count, height, width, depth], with height and width from input |i|.
+RN_MUST_USE rn_status_t rn_ops_resized(rn_shape_ctx_t* ctx, int i, int64_t count, int64_t depth);
 // Concatenates inputs |first| … |last| along the axis given by input |axis_input|.
 RN_MUST_USE rn_status_t rn_ops_concat(rn_shape_ctx_t* ctx, int first, int last, int axis_input);
 // Checks the limits at inputs |at| and |at| + 1: vectors with one entry per index of |axis| of

@@ -1,13 +1,8 @@
 // Shape functions of stateless random numbers, whose key and counter are inputs.
 #include "ops/shapes.h"
 
-// Checks a seed: a vector of two numbers.
-static rn_status_t check_seed(rn_shape_ctx_t* ctx, int i) {
-  rn_shape_t seed;
-  int64_t unused;
-  RN_TRY(rn_shape_with_rank(ctx, rn_shape_in(ctx, i), 1, &seed));
-  return rn_dim_with_value(seed.dims[0], 2, &unused);
-}
+// A seed is two numbers.
+static rn_status_t check_seed(rn_shape_ctx_t* ctx, int i) { return rn_ops_check_vector(ctx, i, 2); }
 
 // Checks key, counter and algorithm, inputs |i| to |i| + 2.
 static rn_status_t check_key(rn_shape_ctx_t* ctx, int i) {
