@@ -43,10 +43,6 @@ static rn_status_t add_cached_locked(rn_kernel_cache_t* cache, const rn_ir_node_
   return RN_OK;
 }
 
-static bool is_control_flow(uint8_t role) {
-  return role >= RN_ROLE_SWITCH && role <= RN_ROLE_CONTROL_TRIGGER;
-}
-
 // A constant in host memory needs no kernel: its value is put into its slot once.
 static bool is_lasting(const rn_compile_t* c, const rn_ir_node_t* node) {
   if (!node->constant || node->output_count != 1) return false;
@@ -59,7 +55,7 @@ static bool needs_frames(const rn_compile_t* c) {
   for (int32_t i = 0; i < c->order_count; ++i) {
     const rn_ir_node_t* node = rn_compile_node(c, c->order[i]);
     uint8_t role = node->op->role;
-    if (node->feed < 0 && is_control_flow(role) && role != RN_ROLE_CONTROL_TRIGGER &&
+    if (node->feed < 0 && rn_ir_is_control_flow(role) && role != RN_ROLE_CONTROL_TRIGGER &&
         role != RN_ROLE_LOOP_COND)
       return true;
   }
@@ -172,7 +168,7 @@ static rn_status_t make_kernel(rn_compile_t* c, const rn_ir_node_t* node, const 
 
 static rn_status_t fill_kernel(rn_compile_t* c, const rn_ir_node_t* node, rn_instr_t* instr) {
   uint8_t role = node->op->role;
-  if (role == RN_ROLE_NO_OP || is_control_flow(role)) {
+  if (role == RN_ROLE_NO_OP || rn_ir_is_control_flow(role)) {
     if (role != RN_ROLE_LOOP_COND || c->plan->has_frames) return RN_OK;
   }
   if (is_lasting(c, node)) return RN_OK;

@@ -37,7 +37,7 @@ typedef struct rn_compile_t {
 } rn_compile_t;
 
 static inline const rn_ir_node_t* rn_compile_node(const rn_compile_t* c, int32_t node) {
-  return &c->ir->nodes.items[node];
+  return rn_ir_node(c->ir, node);
 }
 static inline int32_t rn_compile_slot(const rn_compile_t* c, rn_ir_edge_t edge) {
   return c->fate[edge.node] == RN_FATE_ALIAS ? c->first_slot[edge.node]

@@ -53,9 +53,8 @@ static rn_status_t frames_differ(const frames_t* f, const rn_ir_node_t* node, in
 static rn_status_t input_frame(frames_t* f, int32_t index, int32_t* out) {
   const rn_ir_node_t* node = rn_compile_node(f->c, index);
   int32_t from = -1;
-  for (int32_t k = 0; k < node->input_count + node->control_count; ++k) {
-    int32_t source =
-        k < node->input_count ? node->inputs[k].node : node->controls[k - node->input_count];
+  for (int32_t k = 0; k < rn_ir_edge_count(node); ++k) {
+    int32_t source = rn_ir_source(node, k);
     if (source < 0 || f->c->fate[source] == RN_FATE_ELSEWHERE || f->frame[source] < 0) continue;
     if (from >= 0 && f->frame[source] != f->frame[from])
       return frames_differ(f, node, from, source);
@@ -113,8 +112,7 @@ static rn_status_t check_back_edges(frames_t* f) {
             "{{node %.*s}} takes an input from {{node %.*s}}, which is in another frame: '%.*s'",
             RN_STR_ARGS(node->name), RN_STR_ARGS(rn_compile_node(c, source)->name),
             RN_STR_ARGS(f->defs.items[f->frame[source]].name));
-      if (node->op->role == RN_ROLE_MERGE && c->fate[source] == RN_FATE_INSTR &&
-          rn_compile_node(c, source)->op->role == RN_ROLE_NEXT_ITERATION &&
+      if (c->fate[source] == RN_FATE_INSTR && rn_ir_is_back_edge(c->ir, node, i) &&
           c->plan->instrs[n].frame == 0)
         return rn_invalid_argument("{{node %.*s}} closes a loop that no Enter opens",
                                    RN_STR_ARGS(node->name));
@@ -132,9 +130,9 @@ static rn_status_t make_edges(frames_t* f) {
     for (int32_t n = 0; n < plan->instr_count; ++n) {
       const rn_ir_node_t* node = rn_compile_node(c, c->node_of[n]);
       rn_instr_t* instr = &plan->instrs[n];
-      for (int32_t k = 0; k < node->input_count + node->control_count; ++k) {
+      for (int32_t k = 0; k < rn_ir_edge_count(node); ++k) {
         bool is_control = k >= node->input_count;
-        int32_t source = is_control ? node->controls[k - node->input_count] : node->inputs[k].node;
+        int32_t source = rn_ir_source(node, k);
         if (c->fate[source] != RN_FATE_INSTR) continue;
         rn_instr_t* from = &plan->instrs[c->instr[source]];
         if (pass == 0) {

@@ -52,9 +52,8 @@ static int32_t find_classes(const rn_compile_t* c, int32_t* class_of, int32_t* o
     const rn_ir_node_t* node = rn_compile_node(c, index);
     int32_t found = 0;
     bool is_mixed = false;
-    for (int32_t k = 0; k < node->input_count + node->control_count; ++k) {
-      int32_t source =
-          k < node->input_count ? node->inputs[k].node : node->controls[k - node->input_count];
+    for (int32_t k = 0; k < rn_ir_edge_count(node); ++k) {
+      int32_t source = rn_ir_source(node, k);
       if (source < 0 || c->fate[source] == RN_FATE_ELSEWHERE) continue;
       // The outputs of an asynchronous instruction belong to the class that it opens.
       int32_t from = is_async(rn_compile_node(c, source)) ? opened[source] : class_of[source];
@@ -75,9 +74,8 @@ static void find_costs(const rn_compile_t* c, cost_t* costs, int64_t* out_total,
     if (c->fate[index] == RN_FATE_ELSEWHERE) continue;
     const rn_ir_node_t* node = rn_compile_node(c, index);
     int64_t path = 0;
-    for (int32_t k = 0; k < node->input_count + node->control_count; ++k) {
-      int32_t source =
-          k < node->input_count ? node->inputs[k].node : node->controls[k - node->input_count];
+    for (int32_t k = 0; k < rn_ir_edge_count(node); ++k) {
+      int32_t source = rn_ir_source(node, k);
       if (source >= 0 && costs[source].path > path) path = costs[source].path;
     }
     if (c->fate[index] == RN_FATE_INSTR) costs[index].own = guess_cost(c, node);
@@ -134,9 +132,8 @@ static rn_status_t link_tasks(rn_compile_t* c) {
     int32_t index = c->order[i];
     if (c->fate[index] != RN_FATE_INSTR) continue;
     const rn_ir_node_t* node = rn_compile_node(c, index);
-    for (int32_t k = 0; rn_ok(status) && k < node->input_count + node->control_count; ++k) {
-      int32_t source =
-          k < node->input_count ? node->inputs[k].node : node->controls[k - node->input_count];
+    for (int32_t k = 0; rn_ok(status) && k < rn_ir_edge_count(node); ++k) {
+      int32_t source = rn_ir_source(node, k);
       while (source >= 0 && c->fate[source] == RN_FATE_ALIAS)
         source = rn_compile_node(c, source)->inputs[0].node;
       if (source < 0 || c->fate[source] != RN_FATE_INSTR || c->task[source] == c->task[index])

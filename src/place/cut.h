@@ -47,7 +47,7 @@ typedef struct rn_cut_t {
 } rn_cut_t;
 
 static inline rn_ir_node_t* rn_cut_at(const rn_cut_t* cut, int32_t index) {
-  return &cut->ir->nodes.items[index];
+  return rn_ir_node(cut->ir, index);
 }
 
 // A name that TensorFlow would give a Send, a Recv or a token of |source|.

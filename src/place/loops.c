@@ -12,10 +12,6 @@
 #include "framework/internal_ops.h"
 #include "place/cut.h"
 
-static bool is_role(const rn_ir_node_t* node, rn_op_role_t role) {
-  return node->feed < 0 && node->op->role == role;
-}
-
 static rn_status_t find_loop(rn_cut_t* cut, int32_t parent, const rn_ir_node_t* enter,
                              int32_t* out) {
   const rn_attr_value_t* name = rn_ir_attr(enter, RN_STR("frame_name"));
@@ -38,9 +34,8 @@ static rn_status_t find_loop(rn_cut_t* cut, int32_t parent, const rn_ir_node_t* 
 // The innermost loop of the inputs; compilation checks that they agree.
 static int32_t input_loop(const rn_cut_t* cut, const rn_ir_node_t* node) {
   int32_t loop = 0;
-  for (int32_t k = 0; k < node->input_count + node->control_count; ++k) {
-    int32_t source =
-        k < node->input_count ? node->inputs[k].node : node->controls[k - node->input_count];
+  for (int32_t k = 0; k < rn_ir_edge_count(node); ++k) {
+    int32_t source = rn_ir_source(node, k);
     if (cut->nodes.items[source].loop > loop) loop = cut->nodes.items[source].loop;
   }
   return loop;
@@ -58,9 +53,9 @@ rn_status_t rn_cut_find_loops(rn_cut_t* cut) {
   for (int32_t i = 0; i < count; ++i) {
     const rn_ir_node_t* node = rn_cut_at(cut, order[i]);
     int32_t loop = input_loop(cut, node);
-    if (is_role(node, RN_ROLE_LOOP_COND)) cut->loops.items[loop].cond = order[i];
-    if (is_role(node, RN_ROLE_EXIT)) loop = cut->loops.items[loop].parent;
-    if (is_role(node, RN_ROLE_ENTER)) RN_RETURN_IF_ERROR(find_loop(cut, loop, node, &loop));
+    if (rn_ir_is_role(node, RN_ROLE_LOOP_COND)) cut->loops.items[loop].cond = order[i];
+    if (rn_ir_is_role(node, RN_ROLE_EXIT)) loop = cut->loops.items[loop].parent;
+    if (rn_ir_is_role(node, RN_ROLE_ENTER)) RN_RETURN_IF_ERROR(find_loop(cut, loop, node, &loop));
     cut->nodes.items[order[i]].loop = loop;
   }
   return RN_OK;
@@ -93,7 +88,7 @@ static rn_status_t copy_to(rn_cut_t* cut, int32_t source, rn_device_t* device, i
 
 // A reference stays where its variable is.
 static bool is_movable(const rn_ir_node_t* node) {
-  return (is_role(node, RN_ROLE_ENTER) || is_role(node, RN_ROLE_NEXT_ITERATION)) &&
+  return (rn_ir_is_role(node, RN_ROLE_ENTER) || rn_ir_is_role(node, RN_ROLE_NEXT_ITERATION)) &&
          !rn_dtype_is_ref(node->types[0]);
 }
 
@@ -119,7 +114,7 @@ rn_status_t rn_cut_align_loops(rn_cut_t* cut) {
   cut->pairs.count = 0;
   for (size_t n = 0; n < cut->ir->nodes.count; ++n) {
     const rn_ir_node_t* node = &cut->ir->nodes.items[n];
-    if (node->is_removed || !is_role(node, RN_ROLE_NEXT_ITERATION)) continue;
+    if (node->is_removed || !rn_ir_is_role(node, RN_ROLE_NEXT_ITERATION)) continue;
     rn_cut_driver_t driver = {cut->nodes.items[n].loop, node->device, -1};
     RN_RETURN_IF_ERROR(rn_vec_push(&cut->drivers, cut->ir->allocator, driver));
   }

@@ -53,10 +53,6 @@ static bool intersect(const placer_t* placer, const word_t* a, const word_t* b, 
   return any != 0;
 }
 
-static rn_ir_node_t* node_at(const placer_t* placer, int32_t index) {
-  return &placer->ir->nodes.items[index];
-}
-
 static int32_t find_root(placer_t* placer, int32_t index) {
   while (placer->group[index] != index)
     index = placer->group[index] = placer->group[placer->group[index]];
@@ -66,8 +62,7 @@ static int32_t find_root(placer_t* placer, int32_t index) {
 // The executor runs these itself, on any device.
 static bool needs_kernel(const rn_ir_node_t* node) {
   uint8_t role = node->op->role;
-  bool is_control_flow = role >= RN_ROLE_SWITCH && role <= RN_ROLE_CONTROL_TRIGGER;
-  return node->feed < 0 && role != RN_ROLE_NO_OP && !is_control_flow && !node->constant;
+  return node->feed < 0 && role != RN_ROLE_NO_OP && !rn_ir_is_control_flow(role) && !node->constant;
 }
 
 static const rn_kernel_def_t* find_kernel(const rn_ir_node_t* node, const rn_device_t* device) {
@@ -197,7 +192,7 @@ static rn_status_t join(placer_t* placer, int32_t a, int32_t b, bool by_user) {
   if (!meets && !by_user) meets = intersect(placer, support, other, placer->fit);
   if (!meets) {
     if (by_user && placer->options->allow_soft_placement) return RN_OK;
-    const rn_ir_node_t *p = node_at(placer, a), *q = node_at(placer, b);
+    const rn_ir_node_t *p = rn_ir_node(placer->ir, a), *q = rn_ir_node(placer->ir, b);
     return rn_invalid_argument(
         "Cannot assign a device for operation %.*s: Cannot colocate nodes {{node %.*s}} and {{node "
         "%.*s}} because no device "
@@ -224,7 +219,7 @@ static rn_status_t name_nodes(placer_t* placer) {
 }
 
 static rn_status_t join_class(placer_t* placer, int32_t index) {
-  const rn_attr_value_t* value = rn_ir_attr(node_at(placer, index), RN_STR("_class"));
+  const rn_attr_value_t* value = rn_ir_attr(rn_ir_node(placer->ir, index), RN_STR("_class"));
   if (!value || !value->is_list || value->kind != RN_ATTR_STRING) return RN_OK;
   RN_RETURN_IF_ERROR(name_nodes(placer));
   rn_str_t prefix = RN_STR("loc:@");
@@ -239,12 +234,12 @@ static rn_status_t join_class(placer_t* placer, int32_t index) {
 }
 
 static rn_status_t join_neighbours(placer_t* placer, int32_t index) {
-  const rn_ir_node_t* node = node_at(placer, index);
+  const rn_ir_node_t* node = rn_ir_node(placer->ir, index);
   for (int32_t i = 0; i < node->input_count; ++i) {
     int32_t source = node->inputs[i].node;
-    rn_dtype_t type = node_at(placer, source)->types[node->inputs[i].output];
+    rn_dtype_t type = rn_ir_node(placer->ir, source)->types[node->inputs[i].output];
     bool is_state = (rn_dtype_is_ref(type) && rn_ir_wants_ref(node, i)) || type == RN_RESOURCE;
-    if (is_state && node_at(placer, source)->feed < 0)
+    if (is_state && rn_ir_node(placer->ir, source)->feed < 0)
       RN_RETURN_IF_ERROR(join(placer, index, source, false));
   }
   return node->extra_count ? join_class(placer, index) : RN_OK;
@@ -269,7 +264,7 @@ static int number_of(const placer_t* placer, const rn_device_t* device) {
 
 // Whether |node| computes without inputs for a single reader. It is placed after the reader.
 static bool is_source(const placer_t* placer, int32_t index) {
-  const rn_ir_node_t* node = node_at(placer, index);
+  const rn_ir_node_t* node = rn_ir_node(placer->ir, index);
   return placer->uses && node->input_count == 0 && node->output_count == 1 && node->feed < 0 &&
          !rn_dtype_is_ref(node->types[0]) && rn_ir_only_reader(&placer->uses[index]) >= 0;
 }
@@ -277,18 +272,18 @@ static bool is_source(const placer_t* placer, int32_t index) {
 // The node whose device |index| should share if it may; -1: none.
 static int32_t wanted_neighbour(const placer_t* placer, int32_t index) {
   if (!placer->uses) return -1;
-  const rn_ir_node_t* node = node_at(placer, index);
+  const rn_ir_node_t* node = rn_ir_node(placer->ir, index);
   if (is_source(placer, index)) return rn_ir_only_reader(&placer->uses[index]);
   return node->op->flags & RN_OP_METADATA && node->input_count ? node->inputs[0].node : -1;
 }
 
 static void choose(placer_t* placer, int32_t index) {
-  rn_ir_node_t* node = node_at(placer, index);
+  rn_ir_node_t* node = rn_ir_node(placer->ir, index);
   const word_t* set = set_of(placer, placer->masks, find_root(placer, index));
   int device = best_of(placer, set);
   int32_t neighbour = wanted_neighbour(placer, index);
   if (neighbour >= 0) {
-    int near = number_of(placer, node_at(placer, neighbour)->device);
+    int near = number_of(placer, rn_ir_node(placer->ir, neighbour)->device);
     if (near >= 0 && has(set, near)) device = near;
   }
   // A constant needs a kernel on the CPU only: other devices receive it.

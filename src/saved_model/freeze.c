@@ -20,10 +20,6 @@ typedef struct freeze_t {
   size_t node_count;        // when |is_changed| was made
 } freeze_t;
 
-static bool is_op(const rn_ir_node_t* node, const char* op) {
-  return node->feed < 0 && strcmp(node->op->name, op) == 0;
-}
-
 static rn_str_t text_attr(const rn_ir_node_t* node, const char* name) {
   const rn_attr_value_t* value = rn_ir_attr(node, rn_str(name));
   return value ? value->s : RN_STR("");
@@ -134,9 +130,9 @@ static rn_status_t change_reader(freeze_t* f, int32_t index, int32_t input, rn_d
     default:
       break;
   }
-  if (is_op(node, "ReadVariableOp")) return become_identity(f, node);
-  if (is_op(node, "ResourceGather") && input == 0) return become_gather(f, index);
-  if (is_op(node, "DisableCopyOnRead")) {
+  if (rn_ir_is_op(node, "ReadVariableOp")) return become_identity(f, node);
+  if (rn_ir_is_op(node, "ResourceGather") && input == 0) return become_gather(f, index);
+  if (rn_ir_is_op(node, "DisableCopyOnRead")) {
     node->is_removed = true;
     return RN_OK;
   }
@@ -181,8 +177,8 @@ static rn_status_t freeze_variables(freeze_t* f) {
   for (size_t n = 0; n < f->node_count; ++n) {
     const rn_ir_node_t* node = &ir->nodes.items[n];
     if (node->is_removed || node->feed >= 0) continue;
-    bool is_handle = is_op(node, "VarHandleOp");
-    if (is_op(node, "Variable") || is_op(node, "VariableV2")) {
+    bool is_handle = rn_ir_is_op(node, "VarHandleOp");
+    if (rn_ir_is_op(node, "Variable") || rn_ir_is_op(node, "VariableV2")) {
       RN_RETURN_IF_ERROR(check_references(f, (int32_t)n));
       RN_RETURN_IF_ERROR(freeze_variable(f, (int32_t)n));
       --f->changed.count;  // its readers already read the value

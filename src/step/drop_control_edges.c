@@ -85,7 +85,7 @@ static bool reads_view(const controls_t* c, const rn_ir_node_t* node) {
 static bool reads_switch(const rn_ir_t* ir, const rn_ir_node_t* node) {
   for (int32_t i = 0; i < node->input_count; ++i) {
     const rn_ir_node_t* source = &ir->nodes.items[node->inputs[i].node];
-    if (source->feed < 0 && source->op->role == RN_ROLE_SWITCH) return true;
+    if (rn_ir_is_role(source, RN_ROLE_SWITCH)) return true;
   }
   return false;
 }
@@ -100,10 +100,6 @@ static bool is_given(const rn_ir_node_t* node) {
 // A Merge does not wait for all its inputs, and a ControlTrigger runs even if they are dead.
 static bool waits_for_all(const rn_ir_node_t* node) {
   return node->op->role != RN_ROLE_MERGE && node->op->role != RN_ROLE_CONTROL_TRIGGER;
-}
-
-static int32_t predecessor(const rn_ir_node_t* node, int32_t k) {
-  return k < node->input_count ? node->inputs[k].node : node->controls[k - node->input_count];
 }
 
 static uint64_t* set_of(uint64_t* sets, const controls_t* c, int32_t node) {
@@ -135,8 +131,8 @@ static rn_status_t sort_nodes(controls_t* c, const int32_t* order, int32_t count
     if (is_root) c->root[c->root_count++] = order[i];
     // A node without inputs belongs to a loop or a branch through its control inputs.
     c->is_sink[order[i]] |= is_root || node->input_count == 0 || node->output_count == 0;
-    for (int32_t k = 0; !waits_for_all(node) && k < node->input_count + node->control_count; ++k)
-      c->is_sink[predecessor(node, k)] = true;
+    for (int32_t k = 0; !waits_for_all(node) && k < rn_ir_edge_count(node); ++k)
+      c->is_sink[rn_ir_source(node, k)] = true;
   }
   for (int32_t i = 0; i < ir->fetch_count; ++i)
     if (ir->fetches[i].node >= 0) c->is_sink[ir->fetches[i].node] = true;
@@ -183,8 +179,8 @@ static rn_status_t settle(controls_t* c, int32_t index, uint64_t* wanted, bool* 
   bool keeps = !c->is_pure[index] || node->output_count == 0;
   *out_fits = true;
   memset(wanted, 0, c->words * sizeof *wanted);
-  for (int32_t k = 0; waits_for_all(node) && k < node->input_count + node->control_count; ++k) {
-    int32_t source = predecessor(node, k);
+  for (int32_t k = 0; waits_for_all(node) && k < rn_ir_edge_count(node); ++k) {
+    int32_t source = rn_ir_source(node, k);
     bool is_control = k >= node->input_count;
     if (!is_root) add_set(c, nearest, set_of(c->nearest, c, source));
     if (!is_control || keeps) {

@@ -22,10 +22,6 @@ typedef struct fold_batch_norms_pass_t {
   rn_ir_uses_t* uses;  // by node
 } fold_batch_norms_pass_t;
 
-static bool is_op(const rn_ir_node_t* node, const char* name) {
-  return node->feed < 0 && strcmp(node->op->name, name) == 0;
-}
-
 static bool has_text(const rn_ir_node_t* node, const char* attr, const char* text) {
   const rn_attr_value_t* value = rn_ir_attr(node, rn_str(attr));
   return !value || rn_str_is(value->s, text);
@@ -40,8 +36,8 @@ static const rn_tensor_t* constant_of(const fold_batch_norms_pass_t* p, rn_ir_ed
 // The constant weights of a convolution or matmul whose channels come last; NULL if |node| is not
 // one.
 static const rn_tensor_t* weights_of(const fold_batch_norms_pass_t* p, const rn_ir_node_t* node) {
-  bool is_conv = is_op(node, "Conv2D") || is_op(node, "DepthwiseConv2dNative");
-  bool is_product = is_op(node, "MatMul") && !rn_ir_attr(node, RN_STR("transpose_b"))->b;
+  bool is_conv = rn_ir_is_op(node, "Conv2D") || rn_ir_is_op(node, "DepthwiseConv2dNative");
+  bool is_product = rn_ir_is_op(node, "MatMul") && !rn_ir_attr(node, RN_STR("transpose_b"))->b;
   if ((!is_conv && !is_product) || node->input_count != 2 || node->types[0] != RN_FLOAT)
     return NULL;
   if (is_conv && !has_text(node, "data_format", "NHWC")) return NULL;
@@ -51,7 +47,7 @@ static const rn_tensor_t* weights_of(const fold_batch_norms_pass_t* p, const rn_
 
 static int64_t channels_of(const rn_ir_node_t* node, const rn_tensor_t* weights) {
   int64_t last = rn_tensor_dim(weights, weights->rank - 1);
-  return is_op(node, "DepthwiseConv2dNative") ? last * rn_tensor_dim(weights, 2) : last;
+  return rn_ir_is_op(node, "DepthwiseConv2dNative") ? last * rn_tensor_dim(weights, 2) : last;
 }
 
 // Whether |value| holds one number per channel or a single one, broadcast over the rest. It must
@@ -121,20 +117,20 @@ static bool take_next(const fold_batch_norms_pass_t* p, fold_batch_norms_chain_t
   bool is_first = node->inputs[0].node == chain->last;
   rn_ir_edge_t other = node->inputs[is_first ? 1 : 0];
   const rn_tensor_t* value = constant_of(p, other);
-  if (is_first && (is_op(node, "FusedBatchNormV3") || is_op(node, "FusedBatchNormV2") ||
-                   is_op(node, "FusedBatchNorm"))) {
+  if (is_first && (rn_ir_is_op(node, "FusedBatchNormV3") || rn_ir_is_op(node, "FusedBatchNormV2") ||
+                   rn_ir_is_op(node, "FusedBatchNorm"))) {
     if (!is_used_once(p, next) || !take_batch_norm(p, chain, node)) return false;
     chain->last = next;
     return true;
   }
   if (!is_by_channel(value, chain->channels, rank)) return false;
-  if (is_op(node, "Mul"))
+  if (rn_ir_is_op(node, "Mul"))
     scale_by(chain, value);
-  else if (is_op(node, "AddV2") || is_op(node, "Add"))
+  else if (rn_ir_is_op(node, "AddV2") || rn_ir_is_op(node, "Add"))
     shift_by(chain, value, 1);
-  else if (is_op(node, "BiasAdd") && is_first && has_text(node, "data_format", "NHWC"))
+  else if (rn_ir_is_op(node, "BiasAdd") && is_first && has_text(node, "data_format", "NHWC"))
     shift_by(chain, value, 1);
-  else if (is_op(node, "Sub") && is_first)
+  else if (rn_ir_is_op(node, "Sub") && is_first)
     shift_by(chain, value, -1);
   else
     return false;

@@ -126,18 +126,14 @@ static rn_status_t find_consumers(rn_fuse_t* f) {
   return RN_OK;
 }
 
-static int32_t source_of(const rn_ir_node_t* node, int32_t k) {
-  return k < node->input_count ? node->inputs[k].node : node->controls[k - node->input_count];
-}
-
 // Computes levels, starting from the last nodes. |place| is a node's position in |order|, to
 // recognise back edges.
 static void find_levels(const rn_fuse_t* f, const int32_t* order, int32_t count, int32_t* place) {
   for (int32_t i = 0; i < count; ++i) place[order[i]] = i;
   for (int32_t i = count - 1; i >= 0; --i) {
     const rn_ir_node_t* node = rn_ir_node(f->ir, order[i]);
-    for (int32_t k = 0; k < node->input_count + node->control_count; ++k) {
-      int32_t source = source_of(node, k), level = f->level[order[i]] + 1;
+    for (int32_t k = 0; k < rn_ir_edge_count(node); ++k) {
+      int32_t source = rn_ir_source(node, k), level = f->level[order[i]] + 1;
       if (source >= 0 && place[source] < i && f->level[source] < level) f->level[source] = level;
     }
   }
@@ -151,8 +147,8 @@ static void find_waits(const rn_fuse_t* f, const int32_t* order, int32_t count) 
     const rn_ir_node_t* node = rn_ir_node(f->ir, order[i]);
     int32_t* mine = &f->waits[order[i]];
     bool opens = node->kernel && node->kernel->compute_async;
-    for (int32_t k = 0; k < node->input_count + node->control_count; ++k) {
-      int32_t source = source_of(node, k), from = source < 0 ? 0 : f->waits[source];
+    for (int32_t k = 0; k < rn_ir_edge_count(node); ++k) {
+      int32_t source = rn_ir_source(node, k), from = source < 0 ? 0 : f->waits[source];
       opens |= from != 0 && *mine != 0 && from != *mine;
       if (from != 0) *mine = from;
     }

@@ -18,7 +18,7 @@ typedef struct invariants_t {
 } invariants_t;
 
 static bool is_op(const rn_ir_node_t* node, const char* name) {
-  return node->feed < 0 && !node->is_removed && strcmp(node->op->name, name) == 0;
+  return !node->is_removed && rn_ir_is_op(node, name);
 }
 
 static bool is_handle(const rn_ir_node_t* node) {
@@ -67,9 +67,8 @@ static rn_status_t comes_after_write(const invariants_t* v, int32_t read, int32_
     for (int32_t i = 0; i < node->input_count; ++i)
       *out |=
           node->inputs[i].node == handle && !rn_ir_is_read(node) && !rn_ir_is_constant_enter(node);
-    for (int32_t k = 0; k < node->input_count + node->control_count; ++k) {
-      int32_t source =
-          k < node->input_count ? node->inputs[k].node : node->controls[k - node->input_count];
+    for (int32_t k = 0; k < rn_ir_edge_count(node); ++k) {
+      int32_t source = rn_ir_source(node, k);
       if (is_seen[source]) continue;
       is_seen[source] = true;
       stack[depth++] = source;

@@ -24,12 +24,6 @@ static rn_shape_t better(rn_shape_t known, rn_shape_t found) {
   return found_count >= known_count ? found : known;
 }
 
-static bool is_back_edge(const rn_ir_t* ir, const rn_ir_node_t* node, int32_t i) {
-  const rn_ir_node_t* source = &ir->nodes.items[node->inputs[i].node];
-  return node->op->role == RN_ROLE_MERGE && source->op->role == RN_ROLE_NEXT_ITERATION &&
-         source->feed < 0;
-}
-
 rn_status_t rn_ir_common_shape(rn_arena_t* arena, rn_shape_t a, rn_shape_t b, rn_shape_t* out) {
   *out = RN_SHAPE_UNKNOWN;
   if (!rn_shape_has_rank(a) || a.rank != b.rank) return RN_OK;
@@ -46,7 +40,8 @@ static rn_shape_t what_comes_round(const shapes_t* s, const rn_ir_node_t* merge)
   if (s->is_assumed[index]) return s->assumed[index];
   for (int32_t i = 0; i < merge->input_count; ++i) {
     rn_ir_edge_t edge = merge->inputs[i];
-    if (!is_back_edge(s->ir, merge, i)) return s->ir->nodes.items[edge.node].shapes[edge.output];
+    if (!rn_ir_is_back_edge(s->ir, merge, i))
+      return s->ir->nodes.items[edge.node].shapes[edge.output];
   }
   return RN_SHAPE_UNKNOWN;
 }
@@ -75,7 +70,8 @@ rn_status_t rn_ir_shape_ctx(const rn_ir_t* ir, const rn_ir_node_t* node, rn_aren
 static void gather(const shapes_t* s, const rn_ir_node_t* node, rn_shape_arrays_t* arrays) {
   for (int32_t i = 0; i < node->input_count; ++i) {
     rn_ir_edge_t edge = node->inputs[i];
-    if (s->known && is_back_edge(s->ir, node, i)) arrays->inputs[i] = what_comes_round(s, node);
+    if (s->known && rn_ir_is_back_edge(s->ir, node, i))
+      arrays->inputs[i] = what_comes_round(s, node);
     if (edge.output == 0) arrays->partials[i] = s->partials[edge.node];
     if (s->handles[edge.node]) arrays->handles[i] = s->handles[edge.node][edge.output];
   }
@@ -112,7 +108,7 @@ static rn_status_t infer_node(shapes_t* s, int32_t index) {
 static rn_status_t check_merge(shapes_t* s, int32_t index, bool* inout_holds) {
   const rn_ir_node_t* node = &s->ir->nodes.items[index];
   for (int32_t i = 0; i < node->input_count; ++i) {
-    if (!is_back_edge(s->ir, node, i)) continue;
+    if (!rn_ir_is_back_edge(s->ir, node, i)) continue;
     rn_shape_t round = s->ir->nodes.items[node->inputs[i].node].shapes[node->inputs[i].output];
     rn_shape_t common;
     RN_RETURN_IF_ERROR(rn_ir_common_shape(&s->ir->arena, node->shapes[0], round, &common));

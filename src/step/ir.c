@@ -184,15 +184,9 @@ typedef struct ir_walk_t {
 // The predecessor at edge |cursor| of |node|; -1 for a loop's back edge, -2 if there are no more
 // edges.
 static int32_t predecessor(const rn_ir_t* ir, const rn_ir_node_t* node, int32_t cursor) {
-  if (cursor < node->input_count) {
-    int32_t source = node->inputs[cursor].node;
-    bool is_back_edge = node->op->role == RN_ROLE_MERGE && source >= 0 &&
-                        ir->nodes.items[source].op->role == RN_ROLE_NEXT_ITERATION &&
-                        ir->nodes.items[source].feed < 0;
-    return is_back_edge ? -1 : source;
-  }
-  cursor -= node->input_count;
-  return cursor < node->control_count ? node->controls[cursor] : -2;
+  if (cursor >= rn_ir_edge_count(node)) return -2;
+  if (cursor < node->input_count && rn_ir_is_back_edge(ir, node, cursor)) return -1;
+  return rn_ir_source(node, cursor);
 }
 
 static rn_status_t cycle_error(const ir_walk_t* walk, int32_t node) {

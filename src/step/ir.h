@@ -116,6 +116,32 @@ static inline rn_ir_node_t* rn_ir_node(const rn_ir_t* ir, int32_t index) {
   RN_ASSERT(index >= 0 && (size_t)index < ir->nodes.count);
   return &ir->nodes.items[index];
 }
+// The edges into a node, data inputs before control inputs: their number, and the node that edge
+// |k| comes from.
+static inline int32_t rn_ir_edge_count(const rn_ir_node_t* node) {
+  return node->input_count + node->control_count;
+}
+static inline int32_t rn_ir_source(const rn_ir_node_t* node, int32_t k) {
+  RN_ASSERT(k >= 0 && k < rn_ir_edge_count(node));
+  return k < node->input_count ? node->inputs[k].node : node->controls[k - node->input_count];
+}
+// Whether the node is computed by an op of |role|, or by the op |name|. A feed is computed by none.
+static inline bool rn_ir_is_role(const rn_ir_node_t* node, rn_op_role_t role) {
+  return node->feed < 0 && node->op->role == role;
+}
+static inline bool rn_ir_is_op(const rn_ir_node_t* node, const char* name) {
+  return node->feed < 0 && strcmp(node->op->name, name) == 0;
+}
+// Whether input |i| of |node| is the back edge of a loop (invariant 17).
+static inline bool rn_ir_is_back_edge(const rn_ir_t* ir, const rn_ir_node_t* node, int32_t i) {
+  int32_t source = node->inputs[i].node;
+  return node->op->role == RN_ROLE_MERGE && source >= 0 &&
+         rn_ir_is_role(rn_ir_node(ir, source), RN_ROLE_NEXT_ITERATION);
+}
+// Whether the executor runs ops of |role| itself: conditionals, loops and ControlTrigger.
+static inline bool rn_ir_is_control_flow(uint8_t role) {
+  return role >= RN_ROLE_SWITCH && role <= RN_ROLE_CONTROL_TRIGGER;
+}
 // The value of attribute |name|, whether the op defines it or not; NULL if the node has none.
 const rn_attr_value_t* rn_ir_attr(const rn_ir_node_t* node, rn_str_t name);
 // Whether the node has the boolean attribute |name| with value true.

@@ -28,8 +28,7 @@ static int32_t reads(const sums_t* s, int32_t index) {
 }
 
 static bool has_role(const sums_t* s, int32_t index, rn_op_role_t role) {
-  return index >= 0 && rn_ir_node(s->ir, index)->op->role == role &&
-         rn_ir_node(s->ir, index)->feed < 0;
+  return index >= 0 && rn_ir_is_role(rn_ir_node(s->ir, index), role);
 }
 
 // The node of |role| that reads output |output| of |index|; -1 if there is none.

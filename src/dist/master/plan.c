@@ -115,7 +115,7 @@ static bool is_straight(const rn_ir_t* ir) {
   for (size_t n = 0; n < ir->nodes.count; ++n) {
     const rn_ir_node_t* node = &ir->nodes.items[n];
     if (node->is_removed || !node->op) continue;
-    if (node->op->role >= RN_ROLE_SWITCH && node->op->role <= RN_ROLE_CONTROL_TRIGGER) return false;
+    if (rn_ir_is_control_flow(node->op->role)) return false;
   }
   return true;
 }
