@@ -59,6 +59,11 @@ rn_status_t rn_fs_find(const rn_env_t* env, const char* path, bool* out_exists) 
   return RN_OK;
 }
 
+rn_status_t rn_fs_check_name(rn_str_t name) {
+  if (!name.size || !memchr(name.data, '\0', name.size)) return RN_OK;
+  return rn_invalid_argument("A file name must not contain a NUL");
+}
+
 bool rn_fs_exists(const rn_env_t* env, const char* path) {
   bool exists = false;
   rn_status_free(rn_fs_find(env, path, &exists));

@@ -103,6 +103,8 @@ RN_MUST_USE rn_status_t rn_fs_temporary(const rn_env_t* env, const char* path, r
 // last write must be two seconds old for files of |path| or "|path|.something", or an hour old for
 // those of other paths in its folder. Files whose state is unknown stay; removals are logged.
 void rn_fs_sweep_temporaries(const rn_env_t* env, const char* path);
+// INVALID_ARGUMENT if |name| contains a NUL, which no file's name does.
+RN_MUST_USE rn_status_t rn_fs_check_name(rn_str_t name);
 // The directory of |path|: "a/b" for "a/b/c", "/" for "/a", "." for "a".
 rn_str_t rn_path_directory(rn_str_t path);
 // Cuts |*inout_path| down to its directory: "a/b" to "a", "/a" to "/". False, with nothing changed,

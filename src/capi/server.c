@@ -43,6 +43,19 @@ static bool allows_network(void) {
   return allows;
 }
 
+// Creates a server in this process, with |options| that name its task and the cluster's.
+static rn_status_t create_server(rn_server_options_t* options, rn_server_t** out) {
+  options->env = rn_capi_env();
+  options->allocator = rn_capi_allocator();
+  options->reaches_all = allows_network();
+  rn_strbuf_t token;
+  RN_RETURN_IF_ERROR(rn_token_read(options->env, NULL, options->allocator, &token));
+  options->token = rn_strbuf_view(&token);
+  rn_status_t status = rn_server_create(options, out);
+  rn_strbuf_clear(&token);
+  return status;
+}
+
 static rn_status_t create(rn_str_t proto, rn_arena_t* arena, rn_server_t** out) {
   rn_pb_ServerDef_t* def = NULL;
   rn_status_t status = RN_PB_DECODE(ServerDef, proto, NULL, arena, &def);
@@ -54,21 +67,26 @@ static rn_status_t create(rn_str_t proto, rn_arena_t* arena, rn_server_t** out) 
   if (def->protocol.size && !rn_str_is(def->protocol, "grpc"))
     return rn_not_found("No server factory registered for the given ServerDef: protocol \"%.*s\"",
                         RN_STR_ARGS(def->protocol));
-  rn_server_options_t options = {.env = rn_capi_env(),
-                                 .allocator = rn_capi_allocator(),
-                                 .job = def->job_name,
-                                 .index = def->task_index,
-                                 .reaches_all = allows_network()};
+  rn_server_options_t options = {.job = def->job_name, .index = def->task_index};
   RN_RETURN_IF_ERROR(take_tasks(def, arena, &options));
-  rn_strbuf_t token;
-  RN_RETURN_IF_ERROR(rn_token_read(options.env, NULL, options.allocator, &token));
-  options.token = rn_strbuf_view(&token);
   const rn_pb_ConfigProto_t* config = def->default_session_config;
   if (config && config->experimental && config->experimental->coordination_config)
     options.lease_ns = config->experimental->coordination_config->heartbeat_timeout_in_ms * 1000000;
-  status = rn_server_create(&options, out);
-  rn_strbuf_clear(&token);
-  return status;
+  return create_server(&options, out);
+}
+
+// Clears |arena| and wraps |server|, which it owns, for the caller of the C API.
+static TF_Server* wrap(rn_server_t* server, rn_arena_t* arena, rn_status_t outcome,
+                       TF_Status* status) {
+  TF_Server* wrapped = NULL;
+  if (rn_ok(outcome)) outcome = RN_NEW(rn_capi_allocator(), &wrapped);
+  if (wrapped)
+    wrapped->server = server;
+  else
+    rn_server_destroy(server);
+  rn_arena_clear(arena);
+  rn_capi_set(status, outcome);
+  return wrapped;
 }
 
 TF_Server* TF_NewServer(const void* proto, size_t proto_len, TF_Status* status) {
@@ -76,18 +94,11 @@ TF_Server* TF_NewServer(const void* proto, size_t proto_len, TF_Status* status) 
     rn_capi_set(status, RN_CAPI_NULL("proto"));
     return NULL;
   }
-  TF_Server* server = NULL;
+  rn_server_t* server = NULL;
   rn_arena_t arena;
   rn_arena_init(&arena, rn_capi_allocator());
-  rn_status_t outcome = RN_NEW(rn_capi_allocator(), &server);
-  if (rn_ok(outcome)) outcome = create(rn_str_n(proto, proto_len), &arena, &server->server);
-  if (!rn_ok(outcome) && server) {
-    RN_FREE(rn_capi_allocator(), server);
-    server = NULL;
-  }
-  rn_arena_clear(&arena);
-  rn_capi_set(status, outcome);
-  return server;
+  rn_status_t outcome = create(rn_str_n(proto, proto_len), &arena, &server);
+  return wrap(server, &arena, outcome, status);
 }
 
 void TF_ServerStart(TF_Server* server, TF_Status* status) {
@@ -130,19 +141,9 @@ static rn_status_t create_task(const rn_cluster_t* cluster, const char* job, int
     const rn_cluster_task_t* from = &cluster->tasks.items[i];
     tasks[i] = (rn_server_task_t){.job = from->job, .index = from->index, .address = from->address};
   }
-  rn_server_options_t options = {.env = rn_capi_env(),
-                                 .allocator = rn_capi_allocator(),
-                                 .tasks = tasks,
-                                 .task_count = cluster->tasks.count,
-                                 .job = rn_str(job),
-                                 .index = task,
-                                 .reaches_all = allows_network()};
-  rn_strbuf_t token;
-  RN_RETURN_IF_ERROR(rn_token_read(options.env, NULL, options.allocator, &token));
-  options.token = rn_strbuf_view(&token);
-  rn_status_t status = rn_server_create(&options, out);
-  rn_strbuf_clear(&token);
-  return status;
+  rn_server_options_t options = {
+      .tasks = tasks, .task_count = cluster->tasks.count, .job = rn_str(job), .index = task};
+  return create_server(&options, out);
 }
 
 RN_API TF_Server* rn_cluster_server(const rn_cluster_t* cluster, const char* job, int task,
@@ -151,16 +152,9 @@ RN_API TF_Server* rn_cluster_server(const rn_cluster_t* cluster, const char* job
     rn_capi_set(status, RN_CAPI_NULL(cluster ? "job" : "cluster"));
     return NULL;
   }
-  TF_Server* server = NULL;
+  rn_server_t* server = NULL;
   rn_arena_t arena;
   rn_arena_init(&arena, rn_capi_allocator());
-  rn_status_t outcome = RN_NEW(rn_capi_allocator(), &server);
-  if (rn_ok(outcome)) outcome = create_task(cluster, job, task, &arena, &server->server);
-  if (!rn_ok(outcome) && server) {
-    RN_FREE(rn_capi_allocator(), server);
-    server = NULL;
-  }
-  rn_arena_clear(&arena);
-  rn_capi_set(status, outcome);
-  return server;
+  rn_status_t outcome = create_task(cluster, job, task, &arena, &server);
+  return wrap(server, &arena, outcome, status);
 }

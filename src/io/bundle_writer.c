@@ -239,14 +239,8 @@ static rn_status_t add_to_whole(rn_bundle_writer_t* writer, rn_str_t name, rn_dt
     if (count) memcpy(grown, entry->slices, count * sizeof *grown);
     entry->slices = grown;
   }
-  int64_t* numbers = NULL;
-  size_t rank = (size_t)slice.rank;
-  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&writer->arena, rank * 2, &numbers));
-  if (rank) {
-    memcpy(numbers, slice.starts, rank * sizeof *numbers);
-    memcpy(numbers + rank, slice.lengths, rank * sizeof *numbers);
-  }
-  entry->slices[entry->slice_count++] = (rn_slice_t){slice.rank, numbers, numbers + rank};
+  RN_RETURN_IF_ERROR(rn_slice_dup(&writer->arena, slice, &entry->slices[entry->slice_count]));
+  entry->slice_count++;
   return RN_OK;
 }
 

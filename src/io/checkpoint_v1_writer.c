@@ -121,14 +121,7 @@ rn_status_t rn_v1_writer_add(rn_v1_writer_t* writer, rn_str_t name, rn_shape_t s
                                RN_STR_ARGS(name));
   tensor_meta_t* meta = NULL;
   RN_RETURN_IF_ERROR(meta_of(writer, name, tensor->dtype, shape, &meta));
-  int64_t* numbers = NULL;
-  size_t rank = (size_t)slice.rank;
-  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&writer->arena, rank * 2, &numbers));
-  if (rank) {
-    memcpy(numbers, slice.starts, rank * sizeof *numbers);
-    memcpy(numbers + rank, slice.lengths, rank * sizeof *numbers);
-  }
-  slice = (rn_slice_t){slice.rank, numbers, numbers + rank};
+  RN_RETURN_IF_ERROR(rn_slice_dup(&writer->arena, slice, &slice));
   RN_RETURN_IF_ERROR(rn_vec_push(&meta->slices, allocator, slice));
   checkpoint_v1_writer_value_t value = {0};
   rn_strbuf_init(&value.bytes, allocator);

@@ -78,8 +78,7 @@ rn_status_t rn_event_writer_open(const rn_env_t* env, rn_str_t folder,
   const rn_event_options_t* o = options ? options : &usual;
   rn_event_writer_t* w = NULL;
   *out = NULL;
-  if (folder.size && memchr(folder.data, '\0', folder.size))
-    return rn_invalid_argument("A folder's name must not contain NUL");
+  RN_RETURN_IF_ERROR(rn_fs_check_name(folder));
   RN_RETURN_IF_ERROR(RN_NEW(env->allocator, &w));
   w->env = *env;
   rn_mutex_init(&w->mutex);

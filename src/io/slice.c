@@ -95,6 +95,18 @@ static rn_status_t misfit(const char* what, int dimension, rn_slice_t slice, rn_
   return status;
 }
 
+rn_status_t rn_slice_dup(rn_arena_t* arena, rn_slice_t slice, rn_slice_t* out) {
+  int64_t* numbers = NULL;
+  size_t rank = (size_t)slice.rank;
+  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(arena, rank * 2, &numbers));
+  if (rank) {
+    memcpy(numbers, slice.starts, rank * sizeof *numbers);
+    memcpy(numbers + rank, slice.lengths, rank * sizeof *numbers);
+  }
+  *out = (rn_slice_t){slice.rank, numbers, numbers + rank};
+  return RN_OK;
+}
+
 rn_status_t rn_slice_shape(rn_slice_t slice, rn_shape_t shape, rn_arena_t* arena, rn_shape_t* out) {
   if (slice.rank != shape.rank) return misfit("Mismatching ranks", -1, slice, shape);
   int64_t* dims = NULL;

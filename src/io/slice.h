@@ -26,6 +26,8 @@ RN_MUST_USE rn_status_t rn_slice_parse(rn_str_t text, rn_arena_t* arena, rn_slic
 RN_MUST_USE rn_status_t rn_shape_and_slice_parse(rn_str_t text, rn_arena_t* arena,
                                                  rn_shape_t* out_shape, rn_slice_t* out_slice,
                                                  rn_shape_t* out_slice_shape);
+// Copies |slice| into |arena|.
+RN_MUST_USE rn_status_t rn_slice_dup(rn_arena_t* arena, rn_slice_t slice, rn_slice_t* out);
 // The shape of |slice| of a tensor of |shape|; INTERNAL, as in TensorFlow, if it does not fit.
 RN_MUST_USE rn_status_t rn_slice_shape(rn_slice_t slice, rn_shape_t shape, rn_arena_t* arena,
                                        rn_shape_t* out);

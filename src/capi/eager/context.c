@@ -164,36 +164,32 @@ static rn_status_t no_function(const char* name) {
   return rn_not_found("Unable to find FunctionDef with name: %s", name ? name : "");
 }
 
-void TFE_ContextGetFunctionDef(TFE_Context* ctx, const char* function_name, TF_Buffer* buf,
-                               TF_Status* status) {
-  rn_function_t* function = find_function(ctx, function_name);
-  rn_status_t outcome = !ctx        ? RN_CAPI_NULL("ctx")
-                        : !function ? no_function(function_name)
+// Stores the bytes of a function's definition in |buf|, or no bytes.
+static void get_function(const char* caller, TFE_Context* ctx, const char* name, bool wants_bytes,
+                         TF_Buffer* buf, TF_Status* status) {
+  rn_function_t* function = find_function(ctx, name);
+  rn_status_t outcome = !ctx        ? rn_capi_null(caller, "ctx")
+                        : !function ? no_function(name)
                                     : rn_capi_buffer_check(buf);
   if (rn_ok(outcome)) {
     rn_strbuf_t bytes;
     rn_strbuf_init(&bytes, rn_capi_allocator());
-    rn_strbuf_append(&bytes, function->bytes);
+    if (wants_bytes) rn_strbuf_append(&bytes, function->bytes);
     outcome = rn_capi_buffer_take(&bytes, buf);
   }
   rn_function_release(function);
   rn_capi_set(status, outcome);
 }
 
+void TFE_ContextGetFunctionDef(TFE_Context* ctx, const char* function_name, TF_Buffer* buf,
+                               TF_Status* status) {
+  get_function(__func__, ctx, function_name, true, buf, status);
+}
+
 // Returns an empty GraphDebugInfo: source locations of nodes are not known.
 void TFE_ContextGetGraphDebugInfo(TFE_Context* ctx, const char* function_name, TF_Buffer* buf,
                                   TF_Status* status) {
-  rn_function_t* function = find_function(ctx, function_name);
-  rn_status_t outcome = !ctx        ? RN_CAPI_NULL("ctx")
-                        : !function ? no_function(function_name)
-                                    : rn_capi_buffer_check(buf);
-  if (rn_ok(outcome)) {
-    rn_strbuf_t bytes;
-    rn_strbuf_init(&bytes, rn_capi_allocator());
-    outcome = rn_capi_buffer_take(&bytes, buf);
-  }
-  rn_function_release(function);
-  rn_capi_set(status, outcome);
+  get_function(__func__, ctx, function_name, false, buf, status);
 }
 
 TF_Function* TFE_ContextGetFunction(TFE_Context* ctx, const char* name, TF_Status* status) {

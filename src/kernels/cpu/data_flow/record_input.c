@@ -51,8 +51,7 @@ static rn_status_t input_init(const rn_kernel_init_t* init, void* state) {
   if (!rn_record_compression_from_name(rn_init_string(init, "compression_type"),
                                        &input->compression))
     input->compression = RN_COMPRESSION_NONE;
-  if (memchr(pattern.data, '\0', pattern.size))
-    return rn_invalid_argument("A file name must not contain a NUL");
+  RN_RETURN_IF_ERROR(rn_fs_check_name(pattern));
   input->pattern_size = pattern.size + 1;
   return rn_str_dup(init->allocator, pattern, &input->pattern);
 }

@@ -2,6 +2,7 @@
 // (checkpoint_v1.c).
 #include "kernels/cpu/io/checkpoint.h"
 
+#include "base/fs.h"
 #include "io/bundle.h"
 #include "kernels/cpu/array.h"
 #include "kernels/cpu/string/text.h"
@@ -9,8 +10,7 @@
 
 rn_status_t rn_ckpt_path(const rn_tensor_t* tensor, rn_strbuf_t* out) {
   rn_str_t text = rn_text_at(tensor, 0);
-  if (text.size && memchr(text.data, '\0', text.size))
-    return rn_invalid_argument("A file name must not contain a NUL");
+  RN_RETURN_IF_ERROR(rn_fs_check_name(text));
   rn_strbuf_append(out, text);
   return rn_strbuf_status(out);
 }

@@ -18,8 +18,7 @@ static rn_status_t output_text(rn_kernel_ctx_t* ctx, rn_str_t text) {
 // A NUL-terminated copy of a path. INVALID_ARGUMENT if it contains a NUL.
 static rn_status_t path_of(const rn_kernel_ctx_t* ctx, rn_str_t text, char** out) {
   *out = NULL;
-  if (memchr(text.data, '\0', text.size))
-    return rn_invalid_argument("A file name must not contain a NUL");
+  RN_RETURN_IF_ERROR(rn_fs_check_name(text));
   return rn_str_dup(ctx->kernel->allocator, text, out);
 }
 
@@ -155,8 +154,7 @@ static rn_status_t region_init(const rn_kernel_init_t* init, void* state) {
   region->rank = shape.rank;
   memcpy(region->dims, shape.dims, (size_t)shape.rank * sizeof *shape.dims);
   rn_str_t name = rn_init_string(init, "memory_region_name");
-  if (memchr(name.data, '\0', name.size))
-    return rn_invalid_argument("A file name must not contain a NUL");
+  RN_RETURN_IF_ERROR(rn_fs_check_name(name));
   RN_RETURN_IF_ERROR(rn_str_dup(init->allocator, name, &region->path));
   region->path_size = name.size + 1;
   return RN_OK;
