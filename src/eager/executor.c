@@ -1,4 +1,5 @@
 // Executors: an ordered queue of calls, and one thread that runs them.
+#include "base/assert.h"
 #include "eager/internal.h"
 
 // A call that waits for its turn.
@@ -65,6 +66,7 @@ void rn_eager_executor_release(rn_eager_executor_t* executor) {
     rn_mutex_unlock(&executor->sync->mutex);
     pthread_join(executor->thread, NULL);
   }
+  RN_ASSERT(!executor->first && executor->pending == 0);  // the thread empties the queue first
   rn_status_free(executor->status);
   rn_cond_destroy(&executor->work);
   rn_eager_sync_release(executor->sync);
@@ -113,6 +115,7 @@ static void finish_node(rn_eager_executor_t* executor, executor_node_t* node, rn
   node_destroy(executor->allocator, node);
   rn_mutex_lock(&executor->sync->mutex);
   executor->status = rn_status_join(executor->status, status);
+  RN_ASSERT(executor->pending > 0);
   executor->pending--;
   rn_cond_broadcast(&executor->sync->done);
   rn_mutex_unlock(&executor->sync->mutex);

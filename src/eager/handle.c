@@ -1,4 +1,5 @@
 // Handles of tensors.
+#include "base/assert.h"
 #include "eager/internal.h"
 
 #define CPU_NAME "/job:localhost/replica:0/task:0/device:CPU:0"
@@ -65,6 +66,7 @@ rn_dtype_t rn_eager_handle_dtype(const rn_eager_handle_t* handle) { return handl
 
 void rn_eager_handle_settle(rn_eager_handle_t* handle, rn_tensor_t* value, rn_status_t status) {
   rn_mutex_lock(&handle->sync->mutex);
+  RN_ASSERT(handle->state == RN_HANDLE_PENDING);  // a handle is settled once
   if (rn_ok(status)) {
     handle->tensor = *value;
     *value = (rn_tensor_t){0};

@@ -257,9 +257,13 @@ static rn_status_t emit(rn_compile_t* c) {
     RN_RETURN_IF_ERROR(fill_instr(c, c->node_of[n], n));
   RN_RETURN_IF_ERROR(
       RN_ARENA_ARRAY(&plan->arena, (size_t)plan->async_count + 1, &plan->async_tasks));
-  for (int32_t n = 0; n < plan->instr_count; ++n)
-    if (plan->instrs[n].async >= 0)
-      plan->async_tasks[plan->instrs[n].async] = c->task[c->node_of[n]];
+  for (int32_t n = 0; n < plan->instr_count; ++n) {
+    if (plan->instrs[n].async < 0) continue;
+    int32_t task = c->task[c->node_of[n]];
+    // Invariant 23: nothing else waits in the task of an asynchronous instruction.
+    RN_ASSERT(plan->has_frames || plan->tasks[task].instr_count == 1);
+    plan->async_tasks[plan->instrs[n].async] = task;
+  }
   return RN_OK;
 }
 

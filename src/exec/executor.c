@@ -67,6 +67,7 @@ static inline void release_slots(rn_state_t* state, const rn_instr_t* instr) {
   for (int32_t r = instr->first_release; r < instr->first_release + instr->release_count; ++r) {
     int32_t slot = plan->releases[r];
     int32_t counter = plan->slots[slot].counter;
+    RN_ASSERT(counter < 0 || state->counters[counter] > 0);
     if (counter < 0 || --state->counters[counter] == 0) rn_tensor_clear(&state->slots[slot]);
   }
 }
@@ -144,6 +145,7 @@ static void finish_task_locked(rn_execution_t* execution, rn_state_t* state,
                                const rn_task_t* task) {
   for (int32_t s = 0; s < task->successor_count; ++s) {
     int32_t next = state->plan->successors[task->first_successor + s];
+    RN_ASSERT(state->pending[next] > 0);
     if (--state->pending[next] == 0 && !execution->is_failed) {
       state->ready[state->ready_count++] = next;
       execution->ready++;
@@ -394,6 +396,7 @@ static void run_together(rn_execution_t* execution) {
     if (execution->active == 0 && execution->ready == 0) break;
     wait_locked(execution);
   }
+  RN_ASSERT(!has_work_locked(execution));  // invariant 26
   rn_mutex_unlock(&execution->mutex);
   rn_cancel_remove(execution->run->step->cancel, &watch.entry);
 }
@@ -628,6 +631,7 @@ static rn_status_t new_started(const rn_run_t* run, started_t** out) {
 // Ends an asynchronous step; no other thread uses it any more.
 static void end_with(rn_execution_t* execution, rn_status_t status) {
   started_t* started = (started_t*)execution;
+  RN_ASSERT(execution->active == 0 && execution->ready == 0);  // invariant 26
   rn_done_fn_t done = execution->done;
   void* arg = execution->done_arg;
   status = end_states(execution, status);

@@ -1,6 +1,7 @@
 // Frames and iterations: entering and ending them, and delivering values. See frames.h.
 //
 // doc/invariants.md: invariant 33.
+#include "base/assert.h"
 #include "exec/frames_internal.h"
 
 static size_t iteration_size(const rn_frame_def_t* def) {
@@ -153,8 +154,10 @@ static inline rn_status_t push_ready(rn_frames_t* frames, rn_iteration_t* it, in
 
 static void release_inputs(rn_frames_t* frames, rn_iteration_t* it, const rn_instr_t* instr) {
   const int32_t* release = &frames->state->plan->releases[instr->first_release];
-  for (const int32_t* end = release + instr->release_count; release < end; ++release)
+  for (const int32_t* end = release + instr->release_count; release < end; ++release) {
+    RN_ASSERT(it->readers[*release] > 0);
     if (--it->readers[*release] == 0) clear_slot(it, *release);
+  }
 }
 
 // A dead Exit or NextIteration does not run. Exits are dead in all iterations but the loop's last,
@@ -248,6 +251,7 @@ static rn_status_t notify(rn_frames_t* frames, rn_iteration_t* it, const rn_inst
       RN_RETURN_IF_ERROR(activate_merge(frames, it, edge, is_dead_edge, instr->role));
       continue;
     }
+    RN_ASSERT(it->pending[edge->local] > 0);
     if (is_dead_edge) it->marks[edge->local] |= MARK_DEAD;
     if (--it->pending[edge->local] > 0) continue;
     bool runs_dead = it->marks[edge->local] & MARK_DEAD && edge->role != RN_ROLE_CONTROL_TRIGGER;
@@ -302,6 +306,7 @@ static rn_status_t enter_frame(rn_frames_t* frames, rn_iteration_t* it, int32_t 
   rn_frame_t* child = it->children;
   while (child && child->number != instr->out_frame) child = child->next;
   if (!child) RN_RETURN_IF_ERROR(new_frame(frames, instr->out_frame, it, &child));
+  RN_ASSERT(child->pending_enters > 0);
   child->pending_enters--;
   if (instr->is_constant_enter) {
     RN_RETURN_IF_ERROR(enter_invariant(frames, child, number, value, is_dead));
@@ -345,6 +350,7 @@ static rn_status_t finish_frame(rn_frames_t* frames, rn_frame_t* frame) {
   while (*link != frame) link = &(*link)->next;
   *link = frame->next;
   free_frame(frames, frame);
+  RN_ASSERT(parent->outstanding > 0);
   parent->outstanding--;
   return finish_iterations(frames, parent->frame);
 }
@@ -353,6 +359,7 @@ static rn_status_t finish_frame(rn_frames_t* frames, rn_frame_t* frame) {
 static rn_status_t start_waiting(rn_frames_t* frames, rn_frame_t* frame) {
   rn_iteration_t* to = frame->ahead;
   frame->ahead = NULL;
+  RN_ASSERT(to);  // the value that waits was delivered to it
   RN_RETURN_IF_ERROR(start_iteration(frames, frame, to));
   for (size_t i = 0; i < frame->waiting.count; ++i) {
     const rn_instr_t* instr = &frames->state->plan->instrs[frame->waiting.items[i]];
@@ -394,6 +401,7 @@ static rn_status_t finish_iterations(rn_frames_t* frames, rn_frame_t* frame) {
     if (it->outstanding > 0 || !frame->parent) return RN_OK;  // frame 0 stays for the fetches
     if (frame->waiting.count > 0) RN_RETURN_IF_ERROR(start_waiting(frames, frame));
     if (it->frame->def->next_count > 0) RN_RETURN_IF_ERROR(pass_dead(frames, it));
+    RN_ASSERT(it->outstanding == 0 && !it->children && frame->live_count > 0);  // invariant 33
     frame->first = it->next;
     if (!frame->first) frame->last = NULL;
     frame->live_count--;
@@ -438,6 +446,7 @@ rn_status_t rn_frames_finish(rn_frames_t* frames, rn_iteration_t* it, int32_t nu
   rn_frame_t* frame = it->frame;
   rn_status_t status = propagate(frames, it, number, is_dead, value);
   release_inputs(frames, it, instr);
+  RN_ASSERT(it->outstanding > 0);
   it->outstanding--;
   if (!rn_ok(status)) return status;
   return it->outstanding == 0 ? finish_iterations(frames, frame) : RN_OK;

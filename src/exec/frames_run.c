@@ -310,6 +310,7 @@ bool rn_frames_drain_locked(rn_state_t* state) {
   rn_mutex_unlock(&execution->mutex);
   drive(frames);
   rn_mutex_lock(&execution->mutex);
+  RN_ASSERT(frames->is_driven && execution->active > 0);  // invariant 33: no other driver
   execution->active--;
   frames->is_driven = false;
   return true;

@@ -104,6 +104,7 @@ typedef struct memory_plan_block_t {
 
 static rn_status_t take(memory_plan_block_t* block, rn_allocator_t allocator, size_t size,
                         size_t* out_offset) {
+  RN_ASSERT(size > 0 && size % RN_ALIGN == 0);
   size_t best = SIZE_MAX;
   for (size_t i = 0; i < block->pieces.count; ++i) {
     const memory_plan_piece_t* piece = &block->pieces.items[i];
@@ -138,6 +139,10 @@ static rn_status_t give(memory_plan_block_t* block, rn_allocator_t allocator, si
       high = middle;
   }
   memory_plan_piece_t* pieces = block->pieces.items;
+  // Invariant 22: a place is given back once, and is not free already.
+  RN_ASSERT(size <= block->end && offset <= block->end - size);
+  RN_ASSERT(at == 0 || pieces[at - 1].offset + pieces[at - 1].size <= offset);
+  RN_ASSERT(at == block->pieces.count || offset + size <= pieces[at].offset);
   bool joins_left = at > 0 && pieces[at - 1].offset + pieces[at - 1].size == offset;
   bool joins_right = at < block->pieces.count && offset + size == pieces[at].offset;
   if (joins_left) {

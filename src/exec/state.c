@@ -70,18 +70,6 @@ void rn_state_destroy(rn_state_t* state) {
   rn_free(state->plan->allocator, state, state->size);
 }
 
-rn_status_t rn_state_acquire(rn_plan_t* plan, rn_state_t** out) {
-  rn_mutex_lock(&plan->mutex);
-  rn_state_t* state = plan->free_states;
-  if (state) {
-    plan->free_states = state->next;
-    plan->free_count--;
-  }
-  rn_mutex_unlock(&plan->mutex);
-  *out = state;
-  return state ? RN_OK : state_create(plan, out);
-}
-
 // Invariant 31: nothing of a step is left in its state.
 static __attribute__((unused)) bool is_as_new(const rn_state_t* state) {
   const rn_plan_t* plan = state->plan;
@@ -91,6 +79,20 @@ static __attribute__((unused)) bool is_as_new(const rn_state_t* state) {
   for (int32_t t = 0; t < plan->task_count; ++t)
     if (state->pending[t] != plan->tasks[t].pending) return false;
   return true;
+}
+
+rn_status_t rn_state_acquire(rn_plan_t* plan, rn_state_t** out) {
+  rn_mutex_lock(&plan->mutex);
+  rn_state_t* state = plan->free_states;
+  if (state) {
+    plan->free_states = state->next;
+    plan->free_count--;
+  }
+  rn_mutex_unlock(&plan->mutex);
+  *out = state;
+  if (!state) return state_create(plan, out);
+  RN_ASSERT(is_as_new(state));
+  return RN_OK;
 }
 
 void rn_state_release(rn_state_t* state) {

@@ -144,6 +144,7 @@ static rn_status_t add_part(rn_cut_t* cut, const rn_op_def_t* op, int32_t loop, 
   return rn_cut_add(cut, &node, device, loop, out);
 }
 
+// The driver of |loop| on |device|, with a pivot if |has_pivot|; NULL if there is none yet.
 static const rn_cut_driver_t* find_driver(const rn_cut_t* cut, int32_t loop,
                                           const rn_device_t* device, bool has_pivot) {
   for (size_t i = 0; i < cut->drivers.count; ++i) {
@@ -161,10 +162,13 @@ static rn_status_t add_loop(rn_cut_t* cut, int32_t loop, rn_device_t* device) {
     return rn_invalid_argument("A cross-device loop must have a pivot predicate: %.*s",
                                RN_STR_ARGS(cut->loops.items[loop].name));
   int32_t start, enter, merge, way, next;
-  if (parent == 0)
+  if (parent == 0) {
     RN_RETURN_IF_ERROR(rn_cut_token(cut, device, -1, &start));
-  else
-    start = find_driver(cut, parent, device, true)->pivot;
+  } else {
+    const rn_cut_driver_t* outer = find_driver(cut, parent, device, true);
+    RN_ASSERT(outer);
+    start = outer->pivot;
+  }
   rn_ir_edge_t value = {start, 0};
   RN_RETURN_IF_ERROR(add_part(cut, rn_op_enter(), loop, device, 1, &value, &enter));
   rn_ir_edge_t both[2] = {{enter, 0}, {enter, 0}};

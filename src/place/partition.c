@@ -62,7 +62,9 @@ rn_status_t rn_cut_add(rn_cut_t* cut, rn_ir_node_t* node, rn_device_t* device, i
   RN_RETURN_IF_ERROR(rn_vec_push(&cut->nodes, cut->ir->allocator, (rn_cut_node_t){.loop = loop}));
   node->device = device;
   node->requested_device = device->name;
-  return rn_ir_add(cut->ir, node, out);
+  RN_RETURN_IF_ERROR(rn_ir_add(cut->ir, node, out));
+  RN_ASSERT(cut->nodes.count == cut->ir->nodes.count);
+  return RN_OK;
 }
 
 static rn_status_t add_with_kernel(rn_cut_t* cut, rn_ir_node_t* node, rn_device_t* device,
@@ -229,6 +231,7 @@ static rn_status_t bring(rn_cut_t* cut, rn_ir_edge_t source, int32_t reader, boo
       return RN_OK;
   }
   RN_RETURN_IF_ERROR(make_way(cut, source, reader, from_host, to_host, out));
+  RN_ASSERT(rn_cut_at(cut, *out)->device == device);
   int32_t next = cut->nodes.items[source.node].first_pair;
   rn_cut_pair_t pair = {source.output, device, to_host, *out, next};
   RN_RETURN_IF_ERROR(rn_vec_push(&cut->pairs, cut->ir->allocator, pair));

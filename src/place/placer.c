@@ -281,6 +281,7 @@ static void choose(placer_t* placer, int32_t index) {
   rn_ir_node_t* node = rn_ir_node(placer->ir, index);
   const word_t* set = set_of(placer, placer->masks, find_root(placer, index));
   int device = best_of(placer, set);
+  RN_ASSERT(device >= 0);  // find_feasible and join leave no set empty
   int32_t neighbour = wanted_neighbour(placer, index);
   if (neighbour >= 0) {
     int near = number_of(placer, rn_ir_node(placer->ir, neighbour)->device);
@@ -291,6 +292,7 @@ static void choose(placer_t* placer, int32_t index) {
     device = 0;
   node->device = placer->options->devices[device];
   node->kernel = node->feed >= 0 ? NULL : find_kernel(node, node->device);
+  RN_ASSERT(node->kernel || !needs_kernel(node));  // invariant 20a
   if (placer->options->log_placement)
     rn_log(placer->options->env, RN_LOG_INFO, "%.*s: (%s): %.*s", RN_STR_ARGS(node->name),
            node->op->name, RN_STR_ARGS(node->device->name));

@@ -1,4 +1,5 @@
 // Sessions of this process: devices, the cache of programs, and running steps. See session.h.
+#include "base/assert.h"
 #include "base/fs_only.h"
 #include "exec/executor.h"
 #include "proto/config.pb.h"
@@ -143,6 +144,7 @@ static void entry_destroy(local_session_t* session, local_entry_t* entry) {
 
 static void local_destroy(rn_session_t* base) {
   local_session_t* session = (local_session_t*)base;
+  RN_ASSERT(!session->running);  // invariant 40: closing waited for the steps
   for (int b = 0; b < BUCKETS; ++b) {
     for (local_entry_t* entry = session->buckets[b]; entry;) {
       local_entry_t* next = entry->next;

@@ -79,7 +79,9 @@ rn_status_t rn_calls_add(rn_calls_t* calls, int32_t origin, const rn_calls_new_t
   RN_RETURN_IF_ERROR(
       new_note(calls, (rn_call_note_t){.call = note.call, .end = -1, .is_pruned = note.is_pruned}));
   note_controls(calls, &node);
-  return rn_ir_add(calls->ir, &node, out);
+  RN_RETURN_IF_ERROR(rn_ir_add(calls->ir, &node, out));
+  RN_ASSERT(calls->notes.count == calls->ir->nodes.count);
+  return RN_OK;
 }
 
 rn_status_t rn_calls_identity(rn_calls_t* calls, int32_t origin, const char* name, int32_t number,

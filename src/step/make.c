@@ -30,6 +30,7 @@ rn_status_t rn_ir_make_attrs(rn_ir_t* ir, const rn_op_def_t* op, const rn_ir_nod
 
 rn_status_t rn_ir_make_edges(rn_ir_t* ir, int32_t input_count, int32_t output_count,
                              rn_dtype_t type, rn_shape_t shape, rn_ir_node_t* node) {
+  RN_ASSERT(input_count >= 0 && output_count >= 0);
   node->input_count = input_count;
   node->output_count = output_count;
   RN_RETURN_IF_ERROR(rn_shape_copy(&ir->arena, shape, &shape));
