@@ -134,4 +134,10 @@ static inline TFE_TensorHandle* ce_read(ce_t* t, TFE_TensorHandle* variable) {
   return ce_run(t, op);
 }
 
+// A call that fails, and the words that stock has for it.
+static inline void ce_fails(ce_t* t, TFE_Op* op, TF_Code code, const char* message) {
+  cr_assert_null(ce_try(t, op));
+  CT_ERROR(t->status, code, message);
+}
+
 #endif  // TESTS_CAPI_EAGER_UTIL_H_
