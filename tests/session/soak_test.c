@@ -1,6 +1,6 @@
 // Memory stays flat over many steps (ordinary, failing, waiting and abandoned ones) and over many
 // sessions. RUNNEL_SOAK=1 in the environment runs the full numbers.
-#include "util.h"
+#include "loop_bodies.h"
 
 #define LEAST_SLACK (1 << 20)  // bytes that libc's heap may still take after the first turns
 
@@ -81,10 +81,6 @@ typedef struct mixed_t {
   rn_edge_t fails, waits, loop, first, second, both;
 } mixed_t;
 
-static rn_edge_t below_ten(rn_scope_t* s, const rn_edge_t* values, void* arg) {
-  (void)arg;
-  return rn_Less(s, values[0], rt_const_at(s, values[0], 10));
-}
 static void plus_one(rn_scope_t* s, const rn_edge_t* values, rn_edge_t* next, void* arg) {
   (void)arg;
   next[0] = rn_AddV2(s, values[0], rt_const_at(s, values[0], 1));

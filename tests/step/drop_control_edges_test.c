@@ -1,5 +1,5 @@
 // Control edges that the planner drops, and those that it must keep.
-#include "util.h"
+#include "loop_bodies.h"
 
 static rn_edge_t after(rn_scope_t* s, rn_edge_t value, rn_node_t* control) {
   rn_scope_add_control(s, control);
@@ -149,13 +149,6 @@ typedef struct chain_t {
   rn_edge_t stack, a, b;
 } chain_t;
 
-static rn_edge_t enter(rn_scope_t* s, const char* frame, rn_edge_t value) {
-  rn_op_begin(s, "Enter");
-  rn_op_input(s, value);
-  rn_op_attr_string(s, "frame_name", frame);
-  rn_op_attr_bool(s, "is_constant", true);
-  return (rn_edge_t){rn_op_finish(s), 0};
-}
 static rn_edge_t below_five(rn_scope_t* s, const rn_edge_t* values, void* arg) {
   (void)arg;
   return rn_Less(s, values[0], rt_const_at(s, values[0], 5));

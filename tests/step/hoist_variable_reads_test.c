@@ -7,13 +7,6 @@ typedef struct body_t {
   bool writes;
 } body_t;
 
-static rn_edge_t enter(rn_scope_t* s, const char* frame, rn_edge_t value) {
-  rn_op_begin(s, "Enter");
-  rn_op_input(s, value);
-  rn_op_attr_string(s, "frame_name", frame);
-  rn_op_attr_bool(s, "is_constant", true);
-  return (rn_edge_t){rn_op_finish(s), 0};
-}
 static rn_edge_t read_at(rn_scope_t* s, rn_edge_t handle, rn_node_t* control) {
   rn_scope_add_control(s, control);
   rn_edge_t value = rn_ReadVariableOp(s, handle, RN_FLOAT);
