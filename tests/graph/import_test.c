@@ -42,6 +42,31 @@ static rn_status_t import(rn_graph_t* graph, const text_t* text) {
   return rn_graph_import(graph, rn_strbuf_view(&text->bytes), NULL, NULL);
 }
 
+// How inputs name nodes. A colon that no number follows is part of the name.
+GT_TEST(import, tensor_names) {
+  static const struct {
+    const char *text, *name;
+    int32_t index;
+  } rows[] = {
+      {"node", "node", 0},
+      {"node:3", "node", 3},
+      {"^node", "node", -1},
+      {"a/b:0", "a/b", 0},
+      {"node:", "node:", 0},
+      {"node:x", "node:x", 0},
+      {"node:-1", "node:-1", 0},
+      {"a:1:2", "a:1", 2},
+      {":5", ":5", 0},
+      {"", "", 0},
+      {"n:99999999999", "n", INT32_MAX},
+  };
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+    rn_tensor_id_t id = rn_tensor_id_parse(rn_str(rows[i].text));
+    cr_assert(rn_str_is(id.name, rows[i].name), "%s", rows[i].text);
+    cr_assert_eq(id.index, rows[i].index, "%s", rows[i].text);
+  }
+}
+
 // 10^6 nodes in one chain, the last one first: nothing may recurse.
 GT_TEST(import, long_chain_backwards) {
   enum { LENGTH = 1000000 };

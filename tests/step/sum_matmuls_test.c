@@ -41,12 +41,12 @@ static rn_tensor_t numbers(rn_dtype_t dtype, const int64_t dims[3], uint64_t see
   return value;
 }
 
-// |a|, with its first columns negated, as two matrices side by side.
+// |a|, with its first columns negated, as two matrices side by side. The axis is of either type.
 static rn_edge_t two_sides(rn_scope_t* s, rn_edge_t a, int32_t first, int32_t all) {
   const int32_t counts[2] = {first, all - first};
   rn_edges_t parts = rn_SplitV(s, a, rn_const_int32_list(s, counts, 2), rn_const_int32(s, 1), 2);
   rn_edge_t sides[2] = {rn_Neg(s, rn_edge_at(parts, 0)), rn_edge_at(parts, 1)};
-  return rn_ConcatV2(s, sides, 2, rn_const_int32(s, -1));
+  return rn_ConcatV2(s, sides, 2, rn_const_scalar(s, first % 2 ? RN_INT64 : RN_INT32, -1));
 }
 
 // Fetches the sum, or, to see descent, takes three steps of it and fetches the variable.
