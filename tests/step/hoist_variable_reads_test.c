@@ -1,6 +1,6 @@
 // Variables that loops read: the read is hoisted out of the loop if that makes no difference, and
 // kept in the loop if it does.
-#include "util.h"
+#include "loop_bodies.h"
 
 typedef struct body_t {
   rn_edge_t handle, stack;
