@@ -380,14 +380,8 @@ static rn_status_t find_runner(rn_eager_t* eager, rn_eager_kernel_t* kernel) {
   if (!kernel->device->is_host) return make_step(eager, kernel);
   if (def->role == RN_ROLE_FUNCTION) return make_instance(kernel);
   if (def->role == RN_ROLE_NO_OP && kernel->output_count == 0) return RN_OK;
-  if (def->role == RN_ROLE_CONSTANT) {
-    const rn_attr_value_t* value = rn_node_attr(kernel->node, RN_STR("value"));
-    const rn_attr_value_t* type = rn_node_attr(kernel->node, RN_STR("dtype"));
-    if (value && value->kind == RN_ATTR_TENSOR && type && value->tensor->dtype == type->type) {
-      kernel->constant = value->tensor;
-      return RN_OK;
-    }
-  }
+  kernel->constant = rn_node_constant(kernel->node);
+  if (kernel->constant) return RN_OK;
   const rn_kernel_def_t* row = rn_kernel_find(def, kernel->node->attrs, NULL, kernel->device->type);
   if (!row && has_own_kernel(def)) return no_kernel(kernel);
   if (row && has_own_kernel(def)) return make_kernel(eager, row, kernel);

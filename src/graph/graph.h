@@ -139,6 +139,9 @@ RN_MUST_USE rn_status_t rn_graph_set_shape(rn_graph_t* graph, rn_edge_t edge, rn
 
 // The value of attribute |name| of |node|, defined or extra; NULL if there is none.
 const rn_attr_value_t* rn_node_attr(const rn_node_t* node, rn_str_t name);
+// The value of a constant; NULL if |node| is none. Also NULL if the value has another type than the
+// node declares, which is possible in a GraphDef and which the kernel reports when it runs.
+const rn_tensor_t* rn_node_constant(const rn_node_t* node);
 // INVALID_ARGUMENT if an attribute of |node|'s op is left open (a placeholder): such a node can be
 // kept and exported, but neither run nor differentiated.
 RN_MUST_USE rn_status_t rn_node_check_attrs(const rn_node_t* node);

@@ -12,18 +12,17 @@
 // The most elements of a value that messages show.
 #define MAX_SHOWN 256
 
-static const rn_tensor_t* constant_value(const rn_node_t* node) {
+const rn_tensor_t* rn_node_constant(const rn_node_t* node) {
+  if (node->op->role != RN_ROLE_CONSTANT) return NULL;
   const rn_attr_value_t* value = rn_node_attr(node, RN_STR("value"));
   bool is_tensor = value && value->kind == RN_ATTR_TENSOR && !value->is_list && value->tensor;
-  // A GraphDef may declare one type and hold a value of another.
-  if (!is_tensor || value->tensor->dtype != node->outputs[0].dtype) return NULL;
-  return value->tensor;
+  return is_tensor && value->tensor->dtype == node->outputs[0].dtype ? value->tensor : NULL;
 }
 
 static const rn_tensor_t* known_value(rn_edge_t edge) {
   for (int hops = 0; hops < MAX_HOPS && edge.node && edge.index == 0; hops++) {
     const rn_node_t* node = edge.node;
-    if (node->op->role == RN_ROLE_CONSTANT) return constant_value(node);
+    if (node->op->role == RN_ROLE_CONSTANT) return rn_node_constant(node);
     if (node->op->role != RN_ROLE_IDENTITY || node->input_count < 1) return NULL;
     edge = node->inputs[0];
   }

@@ -104,17 +104,22 @@ static rn_status_t claim_prefix(rn_scope_t* scope, rn_str_t name) {
   return rn_strbuf_status(&scope->prefix);
 }
 
-RN_API rn_scope_t* rn_scope_child(rn_scope_t* parent, const char* name) {
+// A scope of the same graph on the same device; NULL, which |parent| records, without memory.
+static rn_scope_t* new_child(rn_scope_t* parent) {
   if (!parent) return NULL;
   rn_scope_t* scope = new_scope(parent->graph, parent);
-  if (!scope) {
+  if (scope)
+    rn_strbuf_append(&scope->device, rn_strbuf_view(&parent->device));
+  else
     rn_scope_fail(parent, rn_out_of_memory());
-    return NULL;
-  }
-  if (!rn_scope_ok(scope)) return scope;
+  return scope;
+}
+
+RN_API rn_scope_t* rn_scope_child(rn_scope_t* parent, const char* name) {
+  rn_scope_t* scope = new_child(parent);
+  if (!scope || !rn_scope_ok(scope)) return scope;
   check(scope, claim_prefix(scope, rn_str(name)));
   if (parent->hook && parent->hook->is_inherited) scope->hook = parent->hook;
-  rn_strbuf_append(&scope->device, rn_strbuf_view(&parent->device));
   for (size_t i = 0; i < parent->controls.count; i++) {
     rn_scope_add_control(scope, parent->controls.items[i]);
   }
@@ -131,14 +136,9 @@ void rn_scope_take_back(rn_scope_t* scope, size_t count) {
 }
 
 rn_scope_t* rn_scope_at(rn_scope_t* parent, rn_str_t prefix) {
-  if (!parent) return NULL;
-  rn_scope_t* scope = new_scope(parent->graph, parent);
-  if (!scope) {
-    rn_scope_fail(parent, rn_out_of_memory());
-    return NULL;
-  }
+  rn_scope_t* scope = new_child(parent);
+  if (!scope) return NULL;
   rn_strbuf_append(&scope->prefix, prefix);
-  rn_strbuf_append(&scope->device, rn_strbuf_view(&parent->device));
   check(scope, rn_strbuf_status(&scope->prefix));
   return scope;
 }

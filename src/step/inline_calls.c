@@ -278,11 +278,7 @@ static rn_status_t add_node(splice_t* splice, rn_node_t* from) {
     node.shapes[i] =
         splice->fits || from->input_count == 0 ? from->outputs[i].shape : RN_SHAPE_UNKNOWN;
   }
-  if (from->op->role == RN_ROLE_CONSTANT) {
-    const rn_attr_value_t* value = rn_node_attr(from, RN_STR("value"));
-    if (value && value->tensor && value->tensor->dtype == from->outputs[0].dtype)
-      node.constant = value->tensor;
-  }
+  node.constant = rn_node_constant(from);
   calls->can_be_dead |= is_branching(from->op->role);
   rn_call_note_t note = {.call = splice->number, .end = -1, .is_pruned = splice->is_pruned};
   RN_RETURN_IF_ERROR(new_note(calls, note));

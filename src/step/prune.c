@@ -107,13 +107,7 @@ static rn_status_t expand(prune_t* prune, rn_node_t* node) {
     copy.types[i] = node->outputs[i].dtype;
     copy.shapes[i] = node->outputs[i].shape;
   }
-  if (node->op->role == RN_ROLE_CONSTANT) {
-    const rn_attr_value_t* value = rn_node_attr(node, RN_STR("value"));
-    // A GraphDef may declare one type and hold a value of another; the kernel reports that when it
-    // runs.
-    if (value && value->tensor && value->tensor->dtype == node->outputs[0].dtype)
-      copy.constant = value->tensor;
-  }
+  copy.constant = rn_node_constant(node);
   ir->nodes.items[prune->index[node->id]] = copy;
   return RN_OK;
 }
