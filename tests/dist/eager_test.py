@@ -16,7 +16,7 @@ import time
 os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
 sys.path.append(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))  # support
 from support.ports import free_ports  # noqa: E402
-from support.stock import SERVER  # noqa: E402
+from support.stock import Server  # noqa: E402
 
 RUNNEL, CLIENT, PART = sys.argv[1:4]
 W0, W1 = "/job:worker/replica:0/task:0", "/job:worker/replica:0/task:1"
@@ -36,9 +36,8 @@ class Cluster:
             # The client is no task of the cluster, and functions over several tasks fetch from it.
             command = [RUNNEL, "server", "--cluster", "worker=" + "|".join(self.addresses), "--job", "worker",
                        "--task", str(index), "--allow", "all"]
-        else:
-            command = [sys.executable, "-c", SERVER, json.dumps({"worker": self.addresses}), "worker", str(index)]
-        return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+            return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+        return Server(json.dumps({"worker": self.addresses}), "worker", index)
 
     def close(self):
         for task in self.tasks:

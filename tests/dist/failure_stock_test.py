@@ -17,9 +17,11 @@ import time
 
 os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
 sys.path.append(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))  # support
+from support.stock import Server, servers  # noqa: E402
+
+servers()
 import tensorflow as stock  # noqa: E402
 from support.ports import free_ports  # noqa: E402
-from support.stock import SERVER  # noqa: E402
 
 tf = stock.compat.v1
 RUNNEL = sys.argv[1]
@@ -41,9 +43,9 @@ class Cluster:
     def start(self, job):
         if self.makes[job] == "runnel":
             command = [RUNNEL, "server", "--cluster", self.spec, "--job", job, "--task", "0", "--lease", str(LEASE)]
+            self.tasks[job] = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
         else:
-            command = [sys.executable, "-c", SERVER, self.spec, job, "0"]
-        self.tasks[job] = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+            self.tasks[job] = Server(self.spec, job, 0)
 
     def __enter__(self):
         for job in self.makes:

@@ -14,10 +14,12 @@ import sys
 
 os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
 sys.path.append(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))  # support
+from support.stock import Server, servers  # noqa: E402
+
+servers()
 import numpy as np  # noqa: E402
 import tensorflow as stock  # noqa: E402
 from support.ports import free_ports  # noqa: E402
-from support.stock import SERVER  # noqa: E402
 from tensorflow.core.protobuf import config_pb2  # noqa: E402
 
 tf = stock.compat.v1
@@ -37,10 +39,9 @@ class Cluster:
         for (job, index), kind in zip(TASKS, kinds):
             if kind == "runnel":
                 command = [RUNNEL, "server", "--cluster", cluster, "--job", job, "--task", str(index)]
+                self.tasks.append(subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True))
             else:
-                command = [sys.executable, "-c", SERVER, cluster, job, str(index)]
-            self.tasks.append(subprocess.Popen(command, stdout=subprocess.PIPE,
-                                               stderr=subprocess.DEVNULL, text=True))
+                self.tasks.append(Server(cluster, job, index))
 
     def __enter__(self):
         for task in self.tasks:

@@ -5,13 +5,18 @@ records what a program prints if that does not depend on our code (printed, reco
 """
 
 import atexit
+import ctypes
 import functools
 import hashlib
 import json
 import os
+import select
+import signal
+import socket
 import subprocess
 import sys
 import tempfile
+import threading
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 PYTHON = os.path.join(ROOT, "build", "venv", "bin", "python")
@@ -24,6 +29,8 @@ server = tf.distribute.Server(tf.train.ClusterSpec(json.loads(sys.argv[1])), sys
 print(server.target, flush=True)
 server.join()
 """
+PR_SET_PDEATHSIG = 1  # prctl
+_ASKING = threading.Lock()
 TEXTS = os.path.join(ROOT, "tests", "python", "recorded", "texts.json")
 
 
@@ -53,6 +60,59 @@ def run(program, *arguments, cwd=None, errors=False, **environment):
     code, out, err = json.loads(server.stdout.readline())
     assert code == 0, "stock: exit status %d\n%s\n%s" % (code, out[-3000:], err[-5000:])
     return out + err if errors else out
+
+
+@functools.lru_cache(None)
+def servers():
+    """A process that has imported TensorFlow and forks the Servers; call this first, so that it imports while the test does."""
+    here, there = socket.socketpair()
+    subprocess.Popen([PYTHON, os.path.abspath(__file__), str(there.fileno())], env=dict(os.environ, TF_CPP_MIN_LOG_LEVEL="3"),
+                     stderr=subprocess.DEVNULL, pass_fds=[there.fileno()])
+    there.close()
+    return here
+
+
+class Server:
+    """A server of a cluster, used like a Popen of SERVER. It starts at once, where SERVER first imports TensorFlow."""
+
+    def __init__(self, cluster, job, task):
+        end, theirs = os.pipe()  # the server holds its end as long as it lives
+        with _ASKING:
+            socket.send_fds(servers(), [json.dumps([cluster, job, task]).encode()], [theirs])
+            self.pid = int(servers().recv(16))
+        os.close(theirs)
+        self.stdout = os.fdopen(end)
+
+    def send_signal(self, number):
+        os.kill(self.pid, number)
+
+    def terminate(self):
+        self.send_signal(signal.SIGTERM)
+
+    def kill(self):
+        self.send_signal(signal.SIGKILL)
+
+    def wait(self, timeout=None):
+        if not select.select([self.stdout], [], [], timeout)[0]:
+            raise subprocess.TimeoutExpired("a stock server", timeout)
+
+
+def _fork_servers(asked):
+    import tensorflow as tf
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    while True:
+        message, fds, _, _ = socket.recv_fds(asked, 1 << 16, 1)
+        if not message:
+            return  # the test has ended
+        child = os.fork()
+        if child == 0:
+            ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)  # no server outlives its test
+            cluster, job, task = json.loads(message)
+            server = tf.distribute.Server(tf.train.ClusterSpec(json.loads(cluster)), job, task)
+            os.write(fds[0], (server.target + "\n").encode())
+            server.join()
+        os.close(fds[0])
+        asked.send(str(child).encode())
 
 
 def digest(program, *arguments):
@@ -127,4 +187,7 @@ def _serve():
 
 
 if __name__ == "__main__":
-    _serve()
+    if len(sys.argv) > 1:
+        _fork_servers(socket.socket(fileno=int(sys.argv[1])))
+    else:
+        _serve()
