@@ -175,9 +175,7 @@ rn_status_t rn_shape_fn_broadcast_args(rn_shape_ctx_t* ctx) {
 rn_status_t rn_shape_fn_broadcast_gradient_args(rn_shape_ctx_t* ctx) {
   RN_TRY(rn_ops_check_rank(ctx, 0, 1));
   RN_TRY(rn_ops_check_rank(ctx, 1, 1));
-  RN_TRY(rn_shape_vector(ctx, RN_UNKNOWN, rn_shape_out(ctx, 0)));
-  *rn_shape_out(ctx, 1) = *rn_shape_out(ctx, 0);
-  return RN_OK;
+  return rn_ops_two_vectors(ctx);
 }
 
 rn_status_t rn_shape_fn_broadcast_to(rn_shape_ctx_t* ctx) {

@@ -267,9 +267,7 @@ rn_status_t rn_shape_fn_invert_permutation(rn_shape_ctx_t* ctx) {
 rn_status_t rn_shape_fn_list_diff(rn_shape_ctx_t* ctx) {
   RN_TRY(rn_ops_check_rank(ctx, 0, 1));
   RN_TRY(rn_ops_check_rank(ctx, 1, 1));
-  RN_TRY(rn_shape_vector(ctx, RN_UNKNOWN, rn_shape_out(ctx, 0)));
-  *rn_shape_out(ctx, 1) = *rn_shape_out(ctx, 0);
-  return RN_OK;
+  return rn_ops_two_vectors(ctx);
 }
 
 rn_status_t rn_shape_fn_like_values(rn_shape_ctx_t* ctx) {

@@ -39,22 +39,16 @@ rn_status_t rn_shape_fn_reader_read_v2(rn_shape_ctx_t* ctx) {
   return rn_shape_fn_scalar(ctx);
 }
 
-static rn_status_t records(rn_shape_ctx_t* ctx) {
-  RN_TRY(rn_shape_vector(ctx, RN_UNKNOWN, rn_shape_out(ctx, 0)));
-  *rn_shape_out(ctx, 1) = *rn_shape_out(ctx, 0);
-  return RN_OK;
-}
-
 rn_status_t rn_shape_fn_reader_read_up_to(rn_shape_ctx_t* ctx) {
   RN_TRY(rn_ops_check_vector(ctx, 0, 2));
   RN_TRY(rn_ops_check_vector(ctx, 1, 2));
   RN_TRY(rn_ops_check_rank(ctx, 2, 0));
-  return records(ctx);
+  return rn_ops_two_vectors(ctx);
 }
 
 rn_status_t rn_shape_fn_reader_read_up_to_v2(rn_shape_ctx_t* ctx) {
   RN_TRY(rn_ops_check_scalars(ctx, 0, 2));
-  return records(ctx);
+  return rn_ops_two_vectors(ctx);
 }
 
 rn_status_t rn_shape_fn_reader_restore(rn_shape_ctx_t* ctx) {

@@ -22,12 +22,7 @@ rn_status_t rn_shape_fn_table_changing(rn_shape_ctx_t* ctx) {
 
 // A table whose values are tensors.
 rn_status_t rn_shape_fn_table_of_tensors(rn_shape_ctx_t* ctx) {
-  rn_shape_t shape;
-  RN_TRY(rn_ops_attr_shape(ctx, "value_shape", &shape));
-  *rn_shape_out(ctx, 0) = RN_SHAPE_SCALAR;
-  *rn_shape_out_handle(ctx, 0) = (rn_handle_data_t){
-      .is_set = true, .dtype = rn_shape_attr(ctx, "value_dtype")->type, .shape = shape};
-  return RN_OK;
+  return rn_ops_output_handle(ctx, "value_dtype", "value_shape");
 }
 
 // If the rank of keys is not known, neither is the shape of values.

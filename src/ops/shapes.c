@@ -11,6 +11,20 @@ rn_status_t rn_ops_attr_shape(rn_shape_ctx_t* ctx, const char* name, rn_shape_t*
   return rn_shape_with_rank_at_most(ctx, shape, RN_MAX_RANK, out);
 }
 
+rn_status_t rn_ops_two_vectors(rn_shape_ctx_t* ctx) {
+  RN_TRY(rn_shape_vector(ctx, RN_UNKNOWN, rn_shape_out(ctx, 0)));
+  *rn_shape_out(ctx, 1) = *rn_shape_out(ctx, 0);
+  return RN_OK;
+}
+
+rn_status_t rn_ops_output_handle(rn_shape_ctx_t* ctx, const char* dtype, const char* shape) {
+  rn_handle_data_t data = {.is_set = true, .dtype = rn_shape_attr(ctx, dtype)->type};
+  RN_TRY(rn_ops_attr_shape(ctx, shape, &data.shape));
+  *rn_shape_out(ctx, 0) = RN_SHAPE_SCALAR;
+  *rn_shape_out_handle(ctx, 0) = data;
+  return RN_OK;
+}
+
 rn_status_t rn_ops_check_rank(rn_shape_ctx_t* ctx, int i, int rank) {
   rn_shape_t unused;
   return rn_shape_with_rank(ctx, rn_shape_in(ctx, i), rank, &unused);

@@ -61,6 +61,11 @@ rn_status_t rn_shape_fn_conv2d(rn_shape_ctx_t* ctx);
 rn_status_t rn_shape_fn_matmul(rn_shape_ctx_t* ctx);
 rn_status_t rn_shape_fn_max_pool(rn_shape_ctx_t* ctx);
 rn_status_t rn_shape_fn_reshape(rn_shape_ctx_t* ctx);
+// Outputs 0 and 1 are vectors of unknown size.
+RN_MUST_USE rn_status_t rn_ops_two_vectors(rn_shape_ctx_t* ctx);
+// Output 0 is a handle of values with the type and the shape in these attributes.
+RN_MUST_USE rn_status_t rn_ops_output_handle(rn_shape_ctx_t* ctx, const char* dtype,
+                                             const char* shape);
 // Output 0 is [count, height, width, depth], with height and width from input |i|.
 RN_MUST_USE rn_status_t rn_ops_resized(rn_shape_ctx_t* ctx, int i, int64_t count, int64_t depth);
 // Concatenates inputs |first| … |last| along the axis given by input |axis_input|.

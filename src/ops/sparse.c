@@ -43,11 +43,14 @@ rn_status_t rn_shape_fn_sparse_slice(rn_shape_ctx_t* ctx) {
   return RN_OK;
 }
 
-rn_status_t rn_shape_fn_sparse_slice_grad(rn_shape_ctx_t* ctx) {
+// One value per row of the indices in input |i|.
+static rn_status_t value_per_index(rn_shape_ctx_t* ctx, int i) {
   rn_shape_t indices;
-  RN_TRY(rn_shape_with_rank(ctx, rn_shape_in(ctx, 1), 2, &indices));
+  RN_TRY(rn_shape_with_rank(ctx, rn_shape_in(ctx, i), 2, &indices));
   return rn_shape_vector(ctx, indices.dims[0], rn_shape_out(ctx, 0));
 }
+
+rn_status_t rn_shape_fn_sparse_slice_grad(rn_shape_ctx_t* ctx) { return value_per_index(ctx, 1); }
 
 rn_status_t rn_shape_fn_sparse_concat(rn_shape_ctx_t* ctx) {
   int n = (int)rn_ops_int(ctx, "N");
@@ -98,11 +101,7 @@ rn_status_t rn_shape_fn_sparse_tensor_dense_add(rn_shape_ctx_t* ctx) {
   return RN_OK;
 }
 
-rn_status_t rn_shape_fn_sparse_dense_cwise(rn_shape_ctx_t* ctx) {
-  rn_shape_t indices;
-  RN_TRY(rn_shape_with_rank(ctx, rn_shape_in(ctx, 0), 2, &indices));
-  return rn_shape_vector(ctx, indices.dims[0], rn_shape_out(ctx, 0));
-}
+rn_status_t rn_shape_fn_sparse_dense_cwise(rn_shape_ctx_t* ctx) { return value_per_index(ctx, 0); }
 
 rn_status_t rn_shape_fn_sparse_tensor_dense_mat_mul(rn_shape_ctx_t* ctx) {
   bool adjoint_a = rn_ops_bool(ctx, "adjoint_a"), adjoint_b = rn_ops_bool(ctx, "adjoint_b");

@@ -66,12 +66,7 @@ static rn_status_t check_handle_type(rn_shape_ctx_t* ctx, rn_dtype_t dtype) {
 }
 
 rn_status_t rn_shape_fn_var_handle(rn_shape_ctx_t* ctx) {
-  rn_shape_t shape;
-  RN_TRY(rn_ops_attr_shape(ctx, "shape", &shape));
-  *rn_shape_out(ctx, 0) = RN_SHAPE_SCALAR;
-  *rn_shape_out_handle(ctx, 0) = (rn_handle_data_t){
-      .is_set = true, .dtype = rn_shape_attr(ctx, "dtype")->type, .shape = shape};
-  return RN_OK;
+  return rn_ops_output_handle(ctx, "dtype", "shape");
 }
 
 rn_status_t rn_shape_fn_read_variable(rn_shape_ctx_t* ctx) {
