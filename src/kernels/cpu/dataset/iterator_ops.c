@@ -70,19 +70,6 @@ static rn_status_t make_nameless(void* arg, rn_resource_t** out) {
                              (rn_data_root_t**)out);
 }
 
-static rn_status_t handle_tensor(rn_kernel_ctx_t* ctx, rn_handle_t* handle, int i) {
-  rn_tensor_t out = {0};
-  rn_status_t status =
-      rn_tensor_create(ctx->kernel->host_memory, RN_RESOURCE, RN_SHAPE_SCALAR, &out);
-  if (!rn_ok(status)) {
-    rn_object_release(&handle->object);
-    return status;
-  }
-  *RN_DATA(&out, rn_handle_t*) = handle;
-  rn_set_output(ctx, i, &out);
-  return RN_OK;
-}
-
 // With a deleter, the table keeps the iterator until it is deleted. Without one it lives as long as
 // its handles, so nothing leaks.
 static rn_status_t nameless_compute(rn_kernel_ctx_t* ctx) {
@@ -102,12 +89,7 @@ static rn_status_t nameless_compute(rn_kernel_ctx_t* ctx) {
                        rn_str(name), RN_INVALID, RN_SHAPE_UNKNOWN, root, &handle);
   rn_object_release(&root->object);
   RN_RETURN_IF_ERROR(status);
-  RN_RETURN_IF_ERROR(handle_tensor(ctx, handle, 0));
-  if (!has_deleter) return RN_OK;
-  rn_tensor_t deleter = {0};
-  RN_RETURN_IF_ERROR(rn_data_optional_create(ctx->kernel->host_memory, NULL, -1, &deleter));
-  rn_set_output(ctx, 1, &deleter);
-  return RN_OK;
+  return rn_data_give_handle(ctx, handle);
 }
 
 static rn_status_t root_of(const rn_kernel_ctx_t* ctx, int i, rn_data_root_t** out) {
@@ -196,16 +178,10 @@ static rn_status_t from_text_compute(rn_kernel_ctx_t* ctx) {
   RN_RETURN_IF_ERROR(
       parse_handle(ctx, rn_tstring_view(RN_DATA(text, const rn_tstring_t)), &handle));
   rn_tensor_t out = {0};
-  rn_status_t status =
-      rn_tensor_create(ctx->kernel->host_memory, RN_RESOURCE, RN_SHAPE_SCALAR, &out);
-  if (!rn_ok(status)) {
-    rn_object_release(&handle->object);
-    return status;
-  }
-  *RN_DATA(&out, rn_handle_t*) = handle;
+  RN_RETURN_IF_ERROR(rn_handle_tensor(ctx->kernel->host_memory, handle, &out));
   rn_resource_t* resource = NULL;
   const char* type = type_of(ctx);
-  status = rn_handle_resource(&out, ctx->kernel->resources, type, &resource);
+  rn_status_t status = rn_handle_resource(&out, ctx->kernel->resources, type, &resource);
   const rn_data_root_t* like = ((const rn_data_expected_t*)ctx->state)->like;
   const rn_data_root_t* root = (const rn_data_root_t*)resource;
   bool is_root = strcmp(type, RN_DATA_ITERATOR_TYPE) == 0;

@@ -340,18 +340,7 @@ static rn_status_t nameless_compute(rn_kernel_ctx_t* ctx) {
                                         RN_INVALID, RN_SHAPE_UNKNOWN, multi, &handle);
   rn_object_release(&multi->object);
   RN_RETURN_IF_ERROR(status);
-  rn_tensor_t out = {0}, deleter = {0};
-  status = rn_tensor_create(ctx->kernel->host_memory, RN_RESOURCE, RN_SHAPE_SCALAR, &out);
-  if (!rn_ok(status)) {
-    rn_object_release(&handle->object);
-    return status;
-  }
-  *RN_DATA(&out, rn_handle_t*) = handle;
-  rn_set_output(ctx, 0, &out);
-  if (ctx->kernel->output_count < 2) return RN_OK;
-  RN_RETURN_IF_ERROR(rn_data_optional_create(ctx->kernel->host_memory, NULL, -1, &deleter));
-  rn_set_output(ctx, 1, &deleter);
-  return RN_OK;
+  return rn_data_give_handle(ctx, handle);
 }
 
 static rn_status_t multi_of(const rn_kernel_ctx_t* ctx, int i, multi_t** out) {

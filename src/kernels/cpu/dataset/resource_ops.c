@@ -45,19 +45,7 @@ static rn_status_t give_handle(rn_kernel_ctx_t* ctx, const char* container,
   rn_status_t status = rn_handle_make(ctx->kernel->allocator, &from, &handle);
   if (resource) rn_object_release(&resource->object);
   RN_RETURN_IF_ERROR(status);
-  rn_tensor_t out = {0};
-  status = rn_tensor_create(ctx->kernel->host_memory, RN_RESOURCE, RN_SHAPE_SCALAR, &out);
-  if (!rn_ok(status)) {
-    rn_object_release(&handle->object);
-    return status;
-  }
-  *RN_DATA(&out, rn_handle_t*) = handle;
-  rn_set_output(ctx, 0, &out);
-  if (ctx->kernel->output_count < 2) return RN_OK;
-  rn_tensor_t deleter = {0};
-  RN_RETURN_IF_ERROR(rn_data_optional_create(ctx->kernel->host_memory, NULL, -1, &deleter));
-  rn_set_output(ctx, 1, &deleter);
-  return RN_OK;
+  return rn_data_give_handle(ctx, handle);
 }
 
 static rn_status_t seeds_compute(rn_kernel_ctx_t* ctx) {

@@ -5,6 +5,7 @@
 #include "kernels/cpu/array.h"
 #include "kernels/cpu/data_flow/wait_line.h"
 #include "kernels/cpu/dataset/expected.h"
+#include "kernels/cpu/state/handle.h"
 
 // A kernel that waits for its turn.
 typedef struct walk_waiter_t {
@@ -340,6 +341,16 @@ static void wait_for_turn(rn_data_walk_t* walk, rn_kernel_ctx_t* ctx, rn_data_ve
   if (!waiter) return;
   drop_waiter(walk, waiter);
   take_turns(walk);
+}
+
+rn_status_t rn_data_give_handle(rn_kernel_ctx_t* ctx, rn_handle_t* handle) {
+  rn_tensor_t out = {0}, deleter = {0};
+  RN_RETURN_IF_ERROR(rn_handle_tensor(ctx->kernel->host_memory, handle, &out));
+  rn_set_output(ctx, 0, &out);
+  if (ctx->kernel->output_count < 2) return RN_OK;
+  RN_RETURN_IF_ERROR(rn_data_optional_create(ctx->kernel->host_memory, NULL, -1, &deleter));
+  rn_set_output(ctx, 1, &deleter);
+  return RN_OK;
 }
 
 void rn_data_root_serve(rn_data_root_t* root, rn_kernel_ctx_t* ctx, rn_data_verb_t verb) {

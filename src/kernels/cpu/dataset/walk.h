@@ -49,6 +49,8 @@ typedef enum rn_data_verb_t {
 // elements is an rn_data_expected_t.
 void rn_data_root_serve(rn_data_root_t* root, rn_kernel_ctx_t* ctx, rn_data_verb_t verb);
 
+// Outputs |handle|, whose reference it takes, and an empty deleter if the op has one.
+RN_MUST_USE rn_status_t rn_data_give_handle(rn_kernel_ctx_t* ctx, rn_handle_t* handle);
 // An optional of |count| components, which are moved; an empty one if count < 0.
 RN_MUST_USE rn_status_t rn_data_optional_create(rn_allocator_t memory, rn_tensor_t* values,
                                                 int32_t count, rn_tensor_t* out);

@@ -17,13 +17,7 @@ typedef struct depthwise_state_t {
 static rn_status_t depthwise_init(const rn_kernel_init_t* init, void* state) {
   rn_window_attrs_t* attrs = &((depthwise_state_t*)state)->attrs;
   RN_RETURN_IF_ERROR(rn_window_init(init, "strides", attrs));
-  if (attrs->strides[1] != attrs->strides[2])
-    return rn_invalid_argument(
-        "Current implementation only supports equal length strides in the row and column "
-        "dimensions.");
-  if (attrs->strides[0] != 1 || attrs->strides[3] != 1)
-    return rn_invalid_argument(
-        "Current implementation does not yet support strides in the batch and depth dimensions.");
+  RN_RETURN_IF_ERROR(rn_window_check_strides(attrs));
   const rn_attr_value_t* d = rn_init_attr(init, "dilations");
   for (int i = 0; i < 4; ++i)
     if (d->list_i[i] != 1)

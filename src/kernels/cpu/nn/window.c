@@ -59,6 +59,17 @@ rn_status_t rn_window_init(const rn_kernel_init_t* init, const char* strides,
   return out->padding == RN_PADDING_EXPLICIT ? read_pads(init, out) : RN_OK;
 }
 
+rn_status_t rn_window_check_strides(const rn_window_attrs_t* attrs) {
+  if (attrs->strides[1] != attrs->strides[2])
+    return rn_invalid_argument(
+        "Current implementation only supports equal length strides in the row and column "
+        "dimensions.");
+  if (attrs->strides[0] != 1 || attrs->strides[3] != 1)
+    return rn_invalid_argument(
+        "Current implementation does not yet support strides in the batch and depth dimensions.");
+  return RN_OK;
+}
+
 rn_status_t rn_window_axis(const rn_window_attrs_t* attrs, int axis, int64_t in, int64_t filter,
                            rn_window_axis_t* out) {
   int64_t stride = attrs->strides[axis], dilation = attrs->dilations[axis];

@@ -30,6 +30,9 @@ typedef struct rn_window_axis_t {
 // NULL, for ops that take them as inputs) and dilations, of four values each.
 RN_MUST_USE rn_status_t rn_window_init(const rn_kernel_init_t* init, const char* strides,
                                        rn_window_attrs_t* out);
+// INVALID_ARGUMENT, with stock's message, unless rows and columns have one stride and batch and
+// depth have none.
+RN_MUST_USE rn_status_t rn_window_check_strides(const rn_window_attrs_t* attrs);
 // Permutes a list over the axes of a tensor to the order of rn_window_attrs_t.
 void rn_window_order(bool is_nchw, const int64_t* list, int64_t* out);
 

@@ -91,13 +91,7 @@ static rn_status_t matmul_compute(rn_kernel_ctx_t* ctx) {
 static rn_status_t conv_init(const rn_kernel_init_t* init, void* state) {
   rn_window_attrs_t* attrs = state;
   RN_RETURN_IF_ERROR(rn_window_init(init, "strides", attrs));
-  if (attrs->strides[1] != attrs->strides[2])
-    return rn_invalid_argument(
-        "Current implementation only supports equal length strides in the row and column "
-        "dimensions.");
-  if (attrs->strides[0] != 1 || attrs->strides[3] != 1)
-    return rn_invalid_argument(
-        "Current implementation does not yet support strides in the batch and depth dimensions.");
+  RN_RETURN_IF_ERROR(rn_window_check_strides(attrs));
   if (attrs->dilations[1] != 1 || attrs->dilations[2] != 1)
     return rn_invalid_argument(
         "Current implementation only supports dilated rate as 1 in the row and column dimensions.");

@@ -94,6 +94,15 @@ static rn_status_t make_resource(void* arg, rn_resource_t** out) {
   return make->create(make->arg, make->name, out);
 }
 
+rn_status_t rn_handle_tensor(rn_allocator_t memory, rn_handle_t* handle, rn_tensor_t* out) {
+  rn_status_t status = rn_tensor_create(memory, RN_RESOURCE, RN_SHAPE_SCALAR, out);
+  if (rn_ok(status))
+    *RN_DATA(out, rn_handle_t*) = handle;
+  else
+    rn_object_release(&handle->object);
+  return status;
+}
+
 static rn_status_t make_handle(rn_handle_state_t* state, const rn_kernel_init_t* init,
                                rn_str_t container, rn_str_t name) {
   if (rn_dtype_is_ref(init->output_types[0]))
@@ -101,14 +110,7 @@ static rn_status_t make_handle(rn_handle_state_t* state, const rn_kernel_init_t*
   rn_handle_t* handle = NULL;
   RN_RETURN_IF_ERROR(rn_handle_create(init->allocator, init->device_name, container, name,
                                       RN_INVALID, RN_SHAPE_UNKNOWN, state->resource, &handle));
-  rn_status_t status =
-      rn_tensor_create(init->host_memory, RN_RESOURCE, RN_SHAPE_SCALAR, &state->handle);
-  if (!rn_ok(status)) {
-    rn_object_release(&handle->object);
-    return status;
-  }
-  *RN_DATA(&state->handle, rn_handle_t*) = handle;
-  return RN_OK;
+  return rn_handle_tensor(init->host_memory, handle, &state->handle);
 }
 
 rn_status_t rn_handle_state_init(rn_handle_state_t* state, const rn_kernel_init_t* init,

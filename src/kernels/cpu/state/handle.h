@@ -29,6 +29,10 @@ RN_MUST_USE rn_status_t rn_handle_ref_create(rn_allocator_t allocator, rn_str_t 
                                              rn_str_t name, rn_resource_t* resource,
                                              rn_variable_t** out_ref);
 
+// Makes |*out| a scalar that holds |handle|, whose reference it takes, also on failure.
+RN_MUST_USE rn_status_t rn_handle_tensor(rn_allocator_t memory, rn_handle_t* handle,
+                                         rn_tensor_t* out);
+
 // The resource of kind |type| in input |i|, in either form. The caller gets a reference.
 RN_MUST_USE rn_status_t rn_handle_input(const rn_kernel_ctx_t* ctx, int i, const char* type,
                                         rn_resource_t** out);

@@ -4,6 +4,7 @@
 #include "device/device.h"
 #include "framework/anonymous.h"
 #include "kernels/cpu/array.h"
+#include "kernels/cpu/state/handle.h"
 #include "kernels/cpu/vector.h"
 #include "kernels/kernel_rows.h"
 
@@ -137,14 +138,7 @@ static rn_status_t handle_init(const rn_kernel_init_t* init, void* state) {
       init->allocator, init->device_name, container.size ? container : RN_STR("localhost"),
       holder->variable->name, rn_init_type(init, "dtype"), rn_init_attr(init, "shape")->shape,
       &holder->variable->resource, &handle));
-  rn_status_t status =
-      rn_tensor_create(init->host_memory, RN_RESOURCE, RN_SHAPE_SCALAR, &holder->handle);
-  if (!rn_ok(status)) {
-    rn_object_release(&handle->object);
-    return status;
-  }
-  *RN_DATA(&holder->handle, rn_handle_t*) = handle;
-  return RN_OK;
+  return rn_handle_tensor(init->host_memory, handle, &holder->handle);
 }
 
 static rn_status_t handle_compute(rn_kernel_ctx_t* ctx) {
