@@ -245,11 +245,9 @@ static rn_status_t begin(cached_iterator_t* own) {
   return own->is_reading ? RN_OK : rn_data_source_start(&own->source, &own->base, cached->input);
 }
 
-// The walk reached the end: what was collected becomes the cache, unless another walk was first.
-static rn_status_t complete(cached_iterator_t* own) {
+// Makes what was collected the cache, unless another walk was first.
+static void publish(cached_iterator_t* own) {
   rn_data_cache_t* cache = ((const cached_t*)own->base.dataset)->cache;
-  own->is_over = true;
-  if (own->writer) return finish_files(own);
   rn_mutex_lock(&cache->mutex);
   if (!cache->is_complete) {
     cache->rows = own->rows;
@@ -257,6 +255,13 @@ static rn_status_t complete(cached_iterator_t* own) {
     own->rows = (rn_data_rows_t){0};
   }
   rn_mutex_unlock(&cache->mutex);
+}
+
+// The walk reached the end.
+static rn_status_t complete(cached_iterator_t* own) {
+  own->is_over = true;
+  if (own->writer) return finish_files(own);
+  publish(own);
   return RN_OK;
 }
 
@@ -323,7 +328,6 @@ static rn_status_t cached_save(rn_data_iterator_t* iterator, rn_data_writer_t* w
 }
 
 static rn_status_t restore_rows(cached_iterator_t* own, rn_data_reader_t* reader) {
-  rn_data_cache_t* cache = ((const cached_t*)own->base.dataset)->cache;
   own->rows = (rn_data_rows_t){.allocator = own->base.dataset->node->allocator,
                                .component_count = own->base.dataset->component_count};
   RN_RETURN_IF_ERROR(rn_data_rows_restore(&own->rows, reader, own->base.dataset->types, own->row));
@@ -335,13 +339,7 @@ static rn_status_t restore_rows(cached_iterator_t* own, rn_data_reader_t* reader
     return rn_bundle_reader_open(env_of(own), ((const cached_t*)own->base.dataset)->path,
                                  &own->reader);
   }
-  rn_mutex_lock(&cache->mutex);
-  if (!cache->is_complete) {
-    cache->rows = own->rows;
-    cache->is_complete = true;
-    own->rows = (rn_data_rows_t){0};
-  }
-  rn_mutex_unlock(&cache->mutex);
+  publish(own);
   return RN_OK;
 }
 

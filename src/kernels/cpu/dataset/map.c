@@ -114,21 +114,33 @@ static rn_status_t map_open(rn_dataset_t* dataset) {
                             dataset->types);
 }
 
-static bool map_next(rn_data_iterator_t* iterator) {
-  map_iterator_t* own = (map_iterator_t*)iterator;
-  const rn_data_mapped_t* map = (const rn_data_mapped_t*)iterator->dataset;
-  int32_t count = map->input->component_count;
+// Calls the function with the next element of the input. False while the request has to wait.
+// |*out_over| is true if the input has ended or failed, and with it the request.
+static bool call_with_next(map_iterator_t* own, bool* out_over) {
+  rn_data_iterator_t* iterator = &own->base;
+  const rn_data_mapped_t* mapped = (const rn_data_mapped_t*)iterator->dataset;
+  const rn_data_request_t* request = &own->source.request;
+  *out_over = false;
   if (iterator->phase == 0) {
     iterator->phase = 1;
     if (!rn_data_ask(&own->source, own->row)) return false;
   }
   if (iterator->phase == 1) {
-    if (own->source.request.is_end) return rn_data_end(iterator);
-    if (!rn_ok(own->source.request.status))
-      return rn_data_finish(iterator, own->source.request.status);
+    if (request->is_end) return *out_over = rn_data_end(iterator);
+    if (!rn_ok(request->status)) return *out_over = rn_data_finish(iterator, request->status);
     iterator->phase = 2;
-    if (!rn_data_call(&own->call, &map->func, own->row, count, iterator->asked->step)) return false;
+    return rn_data_call(&own->call, &mapped->func, own->row, mapped->input->component_count,
+                        iterator->asked->step);
   }
+  return true;
+}
+
+static bool map_next(rn_data_iterator_t* iterator) {
+  map_iterator_t* own = (map_iterator_t*)iterator;
+  const rn_data_mapped_t* map = (const rn_data_mapped_t*)iterator->dataset;
+  int32_t count = map->input->component_count;
+  bool is_over;
+  if (!call_with_next(own, &is_over) || is_over) return is_over;
   rn_data_row_clear(own->row, count);
   bool is_end = false;
   rn_status_t status = rn_data_map_status(map, own->call.status, &is_end);
@@ -159,18 +171,8 @@ static bool filter_step(rn_data_iterator_t* iterator, const char* what, bool is_
   const rn_data_mapped_t* filter = (const rn_data_mapped_t*)iterator->dataset;
   int32_t count = filter->input->component_count;
   for (;; iterator->phase = 0) {
-    if (iterator->phase == 0) {
-      iterator->phase = 1;
-      if (!rn_data_ask(&own->source, own->row)) return false;
-    }
-    if (iterator->phase == 1) {
-      if (own->source.request.is_end) return rn_data_end(iterator);
-      if (!rn_ok(own->source.request.status))
-        return rn_data_finish(iterator, own->source.request.status);
-      iterator->phase = 2;
-      if (!rn_data_call(&own->call, &filter->func, own->row, count, iterator->asked->step))
-        return false;
-    }
+    bool is_over;
+    if (!call_with_next(own, &is_over) || is_over) return is_over;
     bool holds = false;
     rn_status_t status = own->call.status;
     if (rn_ok(status)) status = rn_data_holds(&own->call.results[0], what, &holds);
