@@ -368,6 +368,7 @@ static TF_Operation* build_node(build_t* b, const json_t* spec, const char* name
   }
   if (ok && build_inputs(b, json_object_get(spec, "inputs"), in)) {
     TF_OperationDescription* desc = TF_NewOperation(b->graph, op_name, name);
+    if (b->device && strcmp(name, "node") == 0) TF_SetDevice(desc, b->device);
     add_inputs(desc, def, in);
     for (size_t i = 0; i < before_count; i++) TF_AddControlInput(desc, before[i]);
     set_given_attrs(b, desc, def, attrs);
@@ -393,11 +394,12 @@ static bool build_steps(build_t* b, const json_t* specs, const char* prefix, TF_
   return true;
 }
 
-bool build_case(build_t* b, const json_t* row, bool has_static_shapes) {
+bool build_case(build_t* b, const json_t* row, bool has_static_shapes, const char* device) {
   memset(b, 0, sizeof *b);
   b->graph = TF_NewGraph();
   b->status = TF_NewStatus();
   b->has_static_shapes = has_static_shapes;
+  b->device = device;
   b->node = build_node(b, row, "node");
   b->ids[b->id_count] = "node";
   b->id_outputs[b->id_count++] = (TF_Output){b->node, 0};

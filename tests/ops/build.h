@@ -30,6 +30,7 @@ typedef struct {
   TF_Operation* init[MAX_NODES];  // what initialises it
 
   bool has_static_shapes;  // placeholders have the shapes of their values
+  const char* device;      // of the op under test; NULL: any
   int input_count;         // names given so far
   size_t id_count;
   const char* ids[MAX_NODES];
@@ -38,7 +39,7 @@ typedef struct {
 
 // Builds |row|. False when the library refused (see status) or the row is bad (see why); what was
 // made so far stays. Destroy in any case.
-bool build_case(build_t* build, const json_t* row, bool has_static_shapes);
+bool build_case(build_t* build, const json_t* row, bool has_static_shapes, const char* device);
 void build_destroy(build_t* build);
 
 // The outputs of |op| that can be fetched (no resource, no variant), at most MAX_OUTPUTS.

@@ -195,6 +195,11 @@ static outcome_t compare_static(check_t* check, const build_t* build) {
 
 // ---- the steps of a case
 
+bool check_lacks_gpu_kernel(const check_t* check, const TF_Status* status) {
+  return check->options.on_gpu &&
+         strstr(TF_Message(status), "no supported kernel for GPU devices is available") != NULL;
+}
+
 static outcome_t check_answer(check_t* check, const build_t* build, TF_Session* session,
                               TF_Operation* op, const json_t* want) {
   TF_Output fetches[MAX_OUTPUTS];
@@ -202,6 +207,7 @@ static outcome_t check_answer(check_t* check, const build_t* build, TF_Session* 
   const size_t n = build_fetchable(op, fetches);
   const json_t* error = json_object_get(want, "error");
   if (!check_run(build, session, fetches, n, n ? NULL : op, out)) {
+    if (check_lacks_gpu_kernel(check, build->status)) return OUTCOME_SKIPPED;
     if (error) return compare_error(check, "run", build->status, error);
     return check_fail(check, "run error %s \"%s\"", code_name(build->status),
                       TF_Message(build->status));
@@ -267,7 +273,7 @@ static outcome_t check_attempt(check_t* check, bool has_static_shapes, const jso
   const bool can_run = !check_lacks_kernel(check);
   const json_t* error = json_object_get(want, "error");
   outcome_t outcome;
-  if (!build_case(&build, check->row, has_static_shapes)) {
+  if (!build_case(&build, check->row, has_static_shapes, check_device(check))) {
     if (build.why[0]) {
       outcome = check_fail(check, "bad row: %s", build.why);
     } else if (error) {
@@ -379,7 +385,7 @@ outcome_t check_perf(check_t* check) {
   if (json_object_get(check->golden, "error") || json_object_get(check->row, "then")) {
     return OUTCOME_SKIPPED;
   }
-  bool ok = build_case(&build, check->row, true) &&
+  bool ok = build_case(&build, check->row, true, check_device(check)) &&
             (session = check_open(check, build.graph, build.status)) != NULL &&
             check_prepare(&build, session);
   TF_Output fetches[MAX_OUTPUTS];

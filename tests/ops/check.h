@@ -16,6 +16,7 @@ typedef struct {
   bool is_stock;    // stock TensorFlow: what it is known not to have is skipped
   bool optimize;    // the session keeps its graph rewriting
   bool codes_only;  // messages of errors are not compared
+  bool on_gpu;      // the op must run on a GPU; rows whose op has no kernel there are skipped
 } check_options_t;
 
 // One case in the hands of the runner. |text| says what failed, or what was measured.
@@ -48,6 +49,12 @@ bool check_prepare(const build_t* build, TF_Session* session);
 bool check_run(const build_t* build, TF_Session* session, const TF_Output* fetches, size_t count,
                TF_Operation* target, TF_Tensor** out);
 void check_release(TF_Tensor** tensors, size_t count);
+// The device that the op under test must run on; NULL: any.
+static inline const char* check_device(const check_t* check) {
+  return check->options.on_gpu ? "/device:GPU:0" : NULL;
+}
+// Whether |status| says that the op has no kernel on the GPU.
+bool check_lacks_gpu_kernel(const check_t* check, const TF_Status* status);
 // The "tol" of the row, or NULL.
 const tolerance_t* check_tolerance(const check_t* check, tolerance_t* store);
 

@@ -215,7 +215,7 @@ static outcome_t run_gradients(check_t* check, grad_t* g) {
   const bool is_recorded = json_object_get(check->golden, "grads") != NULL;
   const bool is_wrong_in_stock = json_is_false(json_object_get(check->row, "stock_grad"));
   outcome_t outcome = OUTCOME_PASSED;
-  if (!build_case(&g->build, check->row, true)) {
+  if (!build_case(&g->build, check->row, true, check_device(check))) {
     return check_fail(check, "build: %s%s", g->build.why, TF_Message(g->build.status));
   }
   find_outputs(g, check->row);

@@ -166,7 +166,8 @@ static bool is_known(const options_t* options, const char* family, const char* n
   if (options->check.is_stock || options->check.codes_only) return false;
   char path[4096], line[512], wanted[512];
   snprintf(path, sizeof path, "%s/known.txt", options->dir);
-  snprintf(wanted, sizeof wanted, "%s %s/%s", options->mode, family, name);
+  snprintf(wanted, sizeof wanted, "%s%s %s/%s", options->check.on_gpu ? "gpu-" : "", options->mode,
+           family, name);
   FILE* file = fopen(path, "r");
   bool found = false;
   while (file && !found && fgets(line, sizeof line, file)) {
@@ -354,7 +355,7 @@ static void find_families(options_t* options) {
 
 static const char usage[] =
     "usage: ops_test [--mode eval|grad|grad2|support|perf] [--filter TEXT] [--dir DIR] [--stock]\n"
-    "                [--optimize] [--codes-only] [--verbose] [FAMILY ...]\n";
+    "                [--optimize] [--codes-only] [--gpu] [--verbose] [FAMILY ...]\n";
 
 static bool parse(options_t* options, int argc, char** argv) {
   for (int i = 1; i < argc; i++) {
@@ -371,6 +372,8 @@ static bool parse(options_t* options, int argc, char** argv) {
       options->check.optimize = true;
     } else if (strcmp(argv[i], "--codes-only") == 0) {
       options->check.codes_only = true;
+    } else if (strcmp(argv[i], "--gpu") == 0) {
+      options->check.on_gpu = true;
     } else if (strcmp(argv[i], "--verbose") == 0) {
       options->is_verbose = true;
     } else if (argv[i][0] != '-' && options->family_count < MAX_FAMILIES) {
