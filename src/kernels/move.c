@@ -86,6 +86,9 @@ static const rn_kernel_def_t rows[] = {
      .init = constant_init,
      .destroy = constant_destroy,
      .compute = constant},
-    {.op = "_ToHost", .device = "NULL", .host_args = RN_HOST_ARGS("output"), .compute_async = to_host_later},
+    {.op = "_ToHost",
+     .device = "NULL",
+     .host_args = RN_HOST_ARGS("output"),
+     .compute_async = to_host_later},
 };
 RN_KERNEL_FAMILY(move, rows);

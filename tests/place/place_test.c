@@ -163,7 +163,7 @@ RT_TEST(place, resources_stay) {
   rt_do(&rt, set);
   cr_assert_eq(rt_get(&rt, read, RN_NO_EDGE, 0), 7);
   cr_assert_eq(rt_get(&rt, stolen, RN_NO_EDGE, 0), 7);  // who uses state follows it
-  rn_status_t status = rt_try(&rt, handle);  // the handle itself is in host memory
+  rn_status_t status = rt_try(&rt, handle);             // the handle itself is in host memory
   cr_assert(rn_ok(status));
   rt_end(&rt);
 }

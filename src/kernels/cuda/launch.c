@@ -33,8 +33,9 @@ rn_status_t rn_cuda_each(const rn_kernel_ctx_t* ctx, const char* name, int64_t c
   int64_t blocks = (count + RN_CUDA_BLOCK - 1) / RN_CUDA_BLOCK;
   int64_t most = (int64_t)rn_cuda_card(ctx)->multiprocessors * BLOCKS_PER_MULTIPROCESSOR;
   if (blocks > most) blocks = most;
-  return rn_cuda_launch(ctx, name, (rn_cuda_grid_t){.x = (unsigned)blocks, .block_x = RN_CUDA_BLOCK},
-                        args, args_size);
+  return rn_cuda_launch(ctx, name,
+                        (rn_cuda_grid_t){.x = (unsigned)blocks, .block_x = RN_CUDA_BLOCK}, args,
+                        args_size);
 }
 
 rn_status_t rn_cuda_zero(const rn_kernel_ctx_t* ctx, rn_tensor_t* tensor) {

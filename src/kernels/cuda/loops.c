@@ -80,8 +80,8 @@ rn_status_t rn_cuda_run(const rn_kernel_ctx_t* ctx, const rn_jit_program_t* prog
     RN_RETURN_IF_ERROR(rn_tensor_create(ctx->kernel->device_memory, RN_UINT8,
                                         (rn_shape_t){1, &grid.workspace}, &workspace));
   _Alignas(8) char args[RN_JIT_MAX_ARGS];
-  size_t size = rn_jit_args_fill(program, &grid, sizes, inputs, addresses,
-                                 (uintptr_t)workspace.data, args);
+  size_t size =
+      rn_jit_args_fill(program, &grid, sizes, inputs, addresses, (uintptr_t)workspace.data, args);
   rn_status_t status = RN_OK;
   for (int k = 0; rn_ok(status) && k < grid.kernel_count; ++k) {
     const rn_jit_launch_t* launch = &grid.launches[k];
@@ -95,48 +95,21 @@ rn_status_t rn_cuda_run(const rn_kernel_ctx_t* ctx, const rn_jit_program_t* prog
   return status;
 }
 
-// The elements that |tensor| repeats along leading or trailing dimensions of |space|: fills in
-// ROW or COLUMN and its period, or returns false.
-static bool as_row_or_column(const int64_t* dims, rn_shape_t space, rn_jit_access_t* access,
-                             rn_jit_operand_t* operand) {
-  int first = 0, last = space.rank;
-  while (first < space.rank && dims[first] == 1) ++first;
-  while (last > first && dims[last - 1] == 1) --last;
-  int64_t inner = 1, outer = 1;
-  for (int d = first; d < last; ++d)
-    if (dims[d] != space.dims[d]) return false;
-  for (int d = last; d < space.rank; ++d) inner *= space.dims[d];
-  for (int d = 0; d < first; ++d) outer *= space.dims[d];
-  operand->period = 1;
-  if (inner == 1) {
-    *access = RN_JIT_ROW;
-    for (int d = first; d < last; ++d) operand->period *= dims[d];
-    return true;
+rn_jit_access_t rn_cuda_operand(const rn_broadcast_t* broadcast, const rn_tensor_t* tensor, int k,
+                                rn_jit_operand_t* operand) {
+  const int64_t *dims = broadcast->dims, *strides = broadcast->strides[k];
+  const int rank = broadcast->rank;
+  *operand = (rn_jit_operand_t){.address = (uintptr_t)tensor->data, .period = 1};
+  if (tensor->count == 1) return RN_JIT_SCALAR;
+  if (broadcast->contiguous >> k & 1) return RN_JIT_LINEAR;
+  if (rank == 2 && strides[0] == 0) {
+    operand->period = dims[1];
+    return RN_JIT_ROW;
   }
-  *access = RN_JIT_COLUMN;
-  operand->period = inner;
-  return outer == 1;
-}
-
-bool rn_cuda_broadcast(const rn_tensor_t* tensor, rn_shape_t space, rn_jit_access_t* access,
-                       rn_jit_operand_t* operand) {
-  *operand = (rn_jit_operand_t){.address = (uintptr_t)tensor->data};
-  if (tensor->rank > space.rank) return false;
-  int64_t dims[RN_MAX_RANK];
-  int pad = space.rank - tensor->rank;
-  bool is_same = true;
-  for (int d = 0; d < space.rank; ++d) {
-    dims[d] = d < pad ? 1 : rn_tensor_dim(tensor, d - pad);
-    if (dims[d] != space.dims[d] && dims[d] != 1) return false;
-    is_same &= dims[d] == space.dims[d];
+  if (rank == 2 && strides[1] == 0) {
+    operand->period = dims[1];
+    return RN_JIT_COLUMN;
   }
-  *access = is_same ? RN_JIT_LINEAR : tensor->count == 1 ? RN_JIT_SCALAR : RN_JIT_STRIDED;
-  if (*access != RN_JIT_STRIDED || as_row_or_column(dims, space, access, operand)) return true;
-  if (space.rank > RN_JIT_MAX_RANK) return false;
-  int64_t stride = 1;
-  for (int d = space.rank - 1; d >= 0; --d) {
-    operand->strides[d] = dims[d] == 1 ? 0 : stride;
-    stride *= dims[d];
-  }
-  return true;
+  for (int d = 0; d < rank && d < RN_JIT_MAX_RANK; ++d) operand->strides[d] = strides[d];
+  return RN_JIT_STRIDED;
 }

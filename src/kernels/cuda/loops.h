@@ -3,6 +3,7 @@
 #ifndef RUNNEL_KERNELS_CUDA_LOOPS_H_
 #define RUNNEL_KERNELS_CUDA_LOOPS_H_
 
+#include "kernels/cpu/broadcasting.h"
 #include "kernels/cuda/jit/schedule.h"
 #include "kernels/cuda/launch.h"
 
@@ -11,9 +12,8 @@ RN_MUST_USE rn_status_t rn_cuda_run(const rn_kernel_ctx_t* ctx, const rn_jit_pro
                                     const rn_jit_sizes_t* sizes, const rn_jit_operand_t* inputs,
                                     rn_tensor_t* const* outputs);
 
-// How input |tensor| is read over a space of shape |space|, by TensorFlow's broadcasting; fills
-// |operand|. False if the shapes do not fit.
-bool rn_cuda_broadcast(const rn_tensor_t* tensor, rn_shape_t space, rn_jit_access_t* access,
-                       rn_jit_operand_t* operand);
+// How operand |k| of a broadcast is read over its merged dimensions; fills in |operand|.
+rn_jit_access_t rn_cuda_operand(const rn_broadcast_t* broadcast, const rn_tensor_t* tensor, int k,
+                                rn_jit_operand_t* operand);
 
 #endif  // RUNNEL_KERNELS_CUDA_LOOPS_H_

@@ -1,54 +1,32 @@
 // Elementwise ops with broadcasting: each is a program of one operation.
 #include "kernels/cpu/array.h"
-#include "kernels/cpu/broadcasting.h"
 #include "kernels/cuda/loops.h"
 
-typedef struct elementwise_t {
+typedef struct cuda_elementwise_t {
   rn_scalar_code_t code;
   bool has_number;  // the last operand is an attribute
   float number;
-} elementwise_t;
+} cuda_elementwise_t;
 
 static rn_status_t elementwise_init(const rn_kernel_init_t* init, void* state) {
-  elementwise_t* op = state;
+  cuda_elementwise_t* op = state;
   op->code = rn_scalar_find(init->op->name);
   if (op->code == RN_SCALAR_COUNT)
     return rn_internal("The loop compiler does not know %s", init->op->name);
   op->has_number = rn_scalar_op(op->code)->operands > init->input_count;
   if (!op->has_number) return RN_OK;
-  op->number = rn_init_float(
-      init, rn_op_attr_index(init->op, RN_STR("alpha")) >= 0 ? "alpha" : "tolerance");
+  op->number =
+      rn_init_float(init, rn_op_attr_index(init->op, RN_STR("alpha")) >= 0 ? "alpha" : "tolerance");
   return RN_OK;
 }
 
-// The merged dimensions and strides of a broadcast as operand |k| of a program.
-static rn_jit_access_t access_of(const rn_broadcast_t* broadcast, const rn_tensor_t* tensor, int k,
-                                 rn_jit_operand_t* operand) {
-  const int64_t *dims = broadcast->dims, *strides = broadcast->strides[k];
-  const int rank = broadcast->rank;
-  *operand = (rn_jit_operand_t){.address = (uintptr_t)tensor->data, .period = 1};
-  if (tensor->count == 1) return RN_JIT_SCALAR;
-  if (broadcast->contiguous >> k & 1) return RN_JIT_LINEAR;
-  if (rank == 2 && strides[0] == 0) {
-    operand->period = dims[1];
-    return RN_JIT_ROW;
-  }
-  if (rank == 2 && strides[1] == 0) {
-    operand->period = dims[1];
-    return RN_JIT_COLUMN;
-  }
-  for (int d = 0; d < rank && d < RN_JIT_MAX_RANK; ++d) operand->strides[d] = strides[d];
-  return RN_JIT_STRIDED;
-}
-
 static rn_status_t incompatible(const rn_tensor_t* a, const rn_tensor_t* b) {
-  return rn_invalid_argument("Incompatible shapes: %s vs. %s",
-                             rn_text_of(a).text,
+  return rn_invalid_argument("Incompatible shapes: %s vs. %s", rn_text_of(a).text,
                              rn_text_of(b).text);
 }
 
 static rn_status_t elementwise(rn_kernel_ctx_t* ctx) {
-  const elementwise_t* op = ctx->state;
+  const cuda_elementwise_t* op = ctx->state;
   const int count = ctx->kernel->input_count;
   const rn_tensor_t* tensors[RN_BROADCAST_OPERANDS];
   for (int k = 0; k < count; ++k) tensors[k] = rn_in(ctx, k);
@@ -57,15 +35,15 @@ static rn_status_t elementwise(rn_kernel_ctx_t* ctx) {
   if (broadcast.rank > RN_JIT_MAX_RANK)
     return rn_unimplemented("Broadcasting over %d dimensions on a GPU", broadcast.rank);
   rn_tensor_t* out = NULL;
-  RN_RETURN_IF_ERROR(rn_output_in_place(ctx, 0, (UINT64_C(1) << count) - 1,
-                                        rn_broadcast_shape(&broadcast), &out));
+  RN_RETURN_IF_ERROR(
+      rn_output_in_place(ctx, 0, (UINT64_C(1) << count) - 1, rn_broadcast_shape(&broadcast), &out));
   if (out->count == 0) return RN_OK;
   rn_jit_program_t program;
   rn_jit_operand_t operands[RN_BROADCAST_OPERANDS];
   int values[RN_JIT_MAX_OPERANDS] = {-1, -1, -1, -1};
   rn_jit_begin(&program, broadcast.rank, 0);
   for (int k = 0; k < count; ++k) {
-    rn_jit_access_t access = access_of(&broadcast, tensors[k], k, &operands[k]);
+    rn_jit_access_t access = rn_cuda_operand(&broadcast, tensors[k], k, &operands[k]);
     values[k] = rn_jit_input(&program, tensors[k]->dtype, access, RN_JIT_FULL);
   }
   if (op->has_number) values[count] = rn_jit_constant(&program, tensors[0]->dtype, op->number);
@@ -82,13 +60,13 @@ static rn_status_t elementwise(rn_kernel_ctx_t* ctx) {
 #define WHOLE (RN_TYPES_INTS | RN_TYPES_UINTS)
 #define EQUATED (RN_TYPES_NUMBERS | RN_T(BOOL))
 #define NONE RN_T(BOOL)
-#define X(name, set)                                                                    \
-  {.op = #name,                                                                         \
-   .device = "GPU",                                                                     \
-   .types = {{RN_T(BOOL) == (set) ? NULL : "T", (set)}},                                \
-   .flags = RN_KERNEL_REPLAYS | RN_KERNEL_IN_PLACE,                                     \
-   .state_size = sizeof(elementwise_t),                                                 \
-   .init = elementwise_init,                                                            \
+#define X(name, set)                                     \
+  {.op = #name,                                          \
+   .device = "GPU",                                      \
+   .types = {{RN_T(BOOL) == (set) ? NULL : "T", (set)}}, \
+   .flags = RN_KERNEL_REPLAYS | RN_KERNEL_IN_PLACE,      \
+   .state_size = sizeof(cuda_elementwise_t),             \
+   .init = elementwise_init,                             \
    .compute = elementwise},
 static const rn_kernel_def_t rows[] = {
 #include "kernels/cuda/math/elementwise.def"
