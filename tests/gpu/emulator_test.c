@@ -450,6 +450,32 @@ Test(devices, the_host_cannot_touch_device_memory, .timeout = 60) {
   cr_assert(WIFSIGNALED(state) && WTERMSIG(state) == SIGSEGV, "%x", state);
 }
 
+static size_t overrun_size;
+
+static void overrun(void) {
+  set_up();
+  CUdeviceptr d = device_memory(overrun_size);
+  out_args args = {to_pointer(d), (long long)(overrun_size / sizeof(unsigned))};
+  ok(launch(function_of(load(), "overrun"), 1, 1, 0, args));
+  ok(cuStreamSynchronize(stream));
+}
+
+#if defined(__SANITIZE_ADDRESS__)
+#define HAS_ASAN true
+#elif defined(__has_feature)
+#define HAS_ASAN __has_feature(address_sanitizer)
+#else
+#define HAS_ASAN false
+#endif
+
+// The guard page begins after a multiple of 512 bytes; only AddressSanitizer sees less.
+Test(devices, kernels_cannot_write_past_their_memory, .timeout = 60) {
+  overrun_size = 1024;
+  cr_assert_neq(status_of_child(overrun), 0);
+  overrun_size = 1004;
+  cr_assert_eq(status_of_child(overrun) != 0, HAS_ASAN);
+}
+
 static void touch_open(void) {
   setenv("RN_EMULATED_OPEN", "1", 1);
   setenv("RN_EMULATED_FILL", "65", 1);
@@ -527,7 +553,7 @@ Test(devices, shuffled_streams_respect_events, .timeout = 60) {
 static nvrtcResult compile(const char* source, nvrtcProgram* program) {
   const char* headers[] = {"struct twice_args { int* x; };\n"};
   const char* names[] = {"family/twice_args.h"};
-  const char* options[] = {"--gpu-architecture=sm_90", "-I" PRELUDE_FOLDER, "-DFACTOR=2"};
+  const char* options[] = {"--gpu-architecture=sm_90", ("-I" PRELUDE_FOLDER), "-DFACTOR=2"};
   cr_assert_eq(nvrtcCreateProgram(program, source, "twice.cu", 1, headers, names), NVRTC_SUCCESS);
   return nvrtcCompileProgram(*program, 3, options);
 }

@@ -7,16 +7,12 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#ifndef __has_feature
-#define __has_feature(feature) 0
-#endif
-#if defined(__SANITIZE_ADDRESS__) || __has_feature(address_sanitizer)
-#define HAS_ASAN 1
-#include <sanitizer/asan_interface.h>
+#include "sanitizer.h"
+
+#if EMU_HAS_ASAN
 #include <sanitizer/common_interface_defs.h>
 #define STACK_SIZE ((size_t)512 << 10)  // frames have red zones
 #else
-#define HAS_ASAN 0
 #define STACK_SIZE ((size_t)128 << 10)
 #endif
 #if defined(__SANITIZE_THREAD__) || __has_feature(thread_sanitizer)
@@ -51,7 +47,7 @@ static _Thread_local emu_fiber_t* starting;
 
 static void arrive(emu_fiber_t* fiber) {
   (void)fiber;
-#if HAS_ASAN
+#if EMU_HAS_ASAN
   const void* bottom;
   size_t size;
   __sanitizer_finish_switch_fiber(fiber->fake_stack, &bottom, &size);
@@ -165,10 +161,8 @@ emu_fiber_t* emu_fiber_create(void (*run)(void* arg), void* arg) {
 }
 
 void emu_fiber_restart(emu_fiber_t* fiber) {
-#if HAS_ASAN
-  __asan_unpoison_memory_region(fiber->stack, STACK_SIZE);
+  emu_unpoison(fiber->stack, STACK_SIZE);
   fiber->fake_stack = NULL;
-#endif
 #if HAS_TSAN
   __tsan_destroy_fiber(fiber->tsan);
   fiber->tsan = __tsan_create_fiber(0);
@@ -180,9 +174,7 @@ void emu_fiber_restart(emu_fiber_t* fiber) {
 void emu_fiber_destroy(emu_fiber_t* fiber) {
   if (!fiber) return;
   if (fiber->stack) {
-#if HAS_ASAN
-    __asan_unpoison_memory_region(fiber->stack, STACK_SIZE);
-#endif
+    emu_unpoison(fiber->stack, STACK_SIZE);
 #if HAS_TSAN
     __tsan_destroy_fiber(fiber->tsan);
 #endif
@@ -194,7 +186,7 @@ void emu_fiber_destroy(emu_fiber_t* fiber) {
 void emu_fiber_switch(emu_fiber_t* from, emu_fiber_t* to) {
   if (!to->caller) to->caller = from;
   starting = to;
-#if HAS_ASAN
+#if EMU_HAS_ASAN
   __sanitizer_start_switch_fiber(&from->fake_stack, to->bottom, to->size);
 #endif
 #if HAS_TSAN

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "driver.h"
+#include "sanitizer.h"
 
 #define ALIGNMENT 512  // of device memory, as CUDA's
 
@@ -87,6 +88,9 @@ static emu_allocation_t* map_memory(size_t size) {
   }
   allocation->address = allocation->mapped + page + inner - round_up(size, ALIGNMENT);
   allocation->size = size;
+  // AddressSanitizer also sees what misses the guard pages.
+  emu_poison(allocation->mapped, allocation->mapped_size);
+  emu_unpoison(allocation->address, size);
   return allocation;
 }
 
@@ -118,6 +122,7 @@ CUresult cuMemAlloc_v2(CUdeviceptr* address, size_t size) {
 static void free_locked(emu_device_t* device, emu_allocation_t* allocation) {
   device->used -= allocation->size;
   --emu.allocations;
+  emu_unpoison(allocation->mapped, allocation->mapped_size);
   munmap(allocation->mapped, allocation->mapped_size);
   free(allocation);
 }

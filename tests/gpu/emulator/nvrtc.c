@@ -280,7 +280,7 @@ static nvrtcResult set_command(command_t* command, char* compiler, char* flags, 
                                       "-fno-math-errno",
                                       "-ffp-contract=off",
                                       "-DRN_EMULATED",
-                                      "-I" RN_EMULATED_FOLDER,
+                                      ("-I" RN_EMULATED_FOLDER),
                                       "-I."};
   static const char* const files[] = {"-x", "c++", "program.cu", "-o", "program.so"};
   bool is_added = add_words(command, compiler);
