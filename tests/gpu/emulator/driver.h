@@ -35,6 +35,8 @@ typedef struct emu_allocation_t {
   struct emu_allocation_t* next;
   char* mapped;  // what munmap takes; guard pages lie around the memory
   size_t mapped_size;
+  char* pages;  // what the device may touch
+  size_t pages_size;
   char* address;
   size_t size;
 } emu_allocation_t;
