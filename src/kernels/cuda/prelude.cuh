@@ -111,11 +111,7 @@ struct rn_div32 {
   u32 divisor, factor, shift;
 };
 RN_DEVICE u32 rn_div(u32 value, rn_div32 by) {
-#ifdef RN_EMULATED
-  u32 high = (u32)(((u64)value * by.factor) >> 32);
-#else
   u32 high = __umulhi(value, by.factor);
-#endif
   return (high + value) >> by.shift;
 }
 

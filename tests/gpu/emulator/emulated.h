@@ -46,6 +46,13 @@ RN_EMULATED_EXPORT __attribute__((weak)) rn_emulated_image_t* rn_emulated_image(
 [[maybe_unused]] static const rn_emulated_dim3& gridDim = rn_emulated_state.grid_dim;
 [[maybe_unused]] static constexpr int warpSize = RN_EMULATED_WARP;
 
+// What CUDA has of the C library without a header.
+#define RN_EMULATED_LIBC extern "C" __attribute__((visibility("default")))
+RN_EMULATED_LIBC void* memcpy(void* to, const void* from, __SIZE_TYPE__ size) noexcept;
+RN_EMULATED_LIBC void* memmove(void* to, const void* from, __SIZE_TYPE__ size) noexcept;
+RN_EMULATED_LIBC void* memset(void* to, int value, __SIZE_TYPE__ size) noexcept;
+RN_EMULATED_LIBC int printf(const char* format, ...);
+
 #include "emulated_bits.h"
 #include "emulated_math.h"
 #include "emulated_vectors.h"

@@ -13,7 +13,6 @@
   X(atan2) X(copysign) X(fdim) X(fmax) X(fmin) X(fmod) X(hypot) X(nextafter) X(pow) X(remainder)
 // clang-format on
 
-#define RN_EMULATED_LIBC extern "C" __attribute__((visibility("default")))
 #define RN_EMULATED_DEFINE(name)                                   \
   RN_EMULATED_LIBC double name(double) noexcept;                   \
   inline float name##f(float x) { return __builtin_##name##f(x); } \
@@ -28,6 +27,16 @@ RN_EMULATED_BINARY(RN_EMULATED_DEFINE)
 #undef RN_EMULATED_DEFINE
 #undef RN_EMULATED_UNARY
 #undef RN_EMULATED_BINARY
+// The compilers do not all know Bessel's functions.
+#define RN_EMULATED_DEFINE(name)                  \
+  RN_EMULATED_LIBC double name(double) noexcept;  \
+  RN_EMULATED_LIBC float name##f(float) noexcept; \
+  inline float name(float x) { return name##f(x); }
+RN_EMULATED_DEFINE(j0)
+RN_EMULATED_DEFINE(j1)
+RN_EMULATED_DEFINE(y0)
+RN_EMULATED_DEFINE(y1)
+#undef RN_EMULATED_DEFINE
 
 // The rest, each for float (with and without f) and double: T is the type, B(name) the builtin.
 #define RN_EMULATED_REST(T, f, B)                                                                  \

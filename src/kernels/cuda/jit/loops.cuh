@@ -98,21 +98,15 @@ struct rn_reduce_mean {
   }
 };
 
-#ifdef RN_EMULATED
-#define RN_COPY_BYTES __builtin_memcpy
-#else
-#define RN_COPY_BYTES memcpy
-#endif
-
 // |value| of the lane whose number differs in the bits of |mask|.
 template <typename A>
 RN_DEVICE A rn_shuffle(A value, int mask) {
   u32 words[(sizeof(A) + 3) / 4] = {0};
-  RN_COPY_BYTES(words, &value, sizeof(A));
+  memcpy(words, &value, sizeof(A));
 #pragma unroll
   for (u32 i = 0; i < sizeof words / 4; ++i)
     words[i] = __shfl_xor_sync(0xffffffffu, words[i], mask);
-  RN_COPY_BYTES(&value, words, sizeof(A));
+  memcpy(&value, words, sizeof(A));
   return value;
 }
 

@@ -435,11 +435,6 @@ RN_DEVICE double rn_fresnel_sin(double x) {
   return x != x ? x : copysign(rn_fresnel(fabs(x)).im, x);
 }
 
-#ifdef RN_EMULATED
-#define RN_BESSEL(name) __builtin_##name
-#else
-#define RN_BESSEL(name) name
-#endif
 #define RN_SPECIAL1(name, function) RN_OP1(name, function(double(x)))
 #define RN_SPECIAL2(name, function) RN_OP2(name, function(double(x), double(y)))
 RN_OP1(lgamma, rn_lgamma(x))  // of floats in float, as stock's
@@ -457,14 +452,14 @@ RN_SPECIAL1(bessel_i0, rn_i0)
 RN_SPECIAL1(bessel_i0e, rn_i0e)
 RN_SPECIAL1(bessel_i1, rn_i1)
 RN_SPECIAL1(bessel_i1e, rn_i1e)
-RN_SPECIAL1(bessel_j0, RN_BESSEL(j0))
-RN_SPECIAL1(bessel_j1, RN_BESSEL(j1))
+RN_SPECIAL1(bessel_j0, j0)
+RN_SPECIAL1(bessel_j1, j1)
 RN_SPECIAL1(bessel_k0, rn_k0)
 RN_SPECIAL1(bessel_k0e, rn_k0e)
 RN_SPECIAL1(bessel_k1, rn_k1)
 RN_SPECIAL1(bessel_k1e, rn_k1e)
-RN_OP1(bessel_y0, x <= 0 ? -rn_infinity<double>() : RN_BESSEL(y0)(double(x)))
-RN_OP1(bessel_y1, x <= 0 ? -rn_infinity<double>() : RN_BESSEL(y1)(double(x)))
+RN_OP1(bessel_y0, x <= 0 ? -rn_infinity<double>() : y0(double(x)))
+RN_OP1(bessel_y1, x <= 0 ? -rn_infinity<double>() : y1(double(x)))
 RN_SPECIAL1(dawsn, rn_dawson)
 RN_SPECIAL1(expint, rn_exponential_integral)
 RN_SPECIAL1(fresnel_cos, rn_fresnel_cos)
