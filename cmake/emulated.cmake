@@ -22,7 +22,10 @@ endmacro()
 # What else kernels are compiled with, here and by the emulated NVRTC.
 set(RN_EMULATED_FLAGS -fno-math-errno -ffp-contract=off)
 set(RN_EMULATED_FOLDER ${PROJECT_SOURCE_DIR}/tests/gpu/emulator)
+# A kernel that calls what there is not fails to link, as with nvcc; the sanitizers' calls are found at run time.
+set(RN_EMULATED_LINK_FLAGS -Wl,-z,defs)
 if(RN_SANITIZE)
+  set(RN_EMULATED_LINK_FLAGS)
   list(APPEND RN_EMULATED_FLAGS -g -fsanitize=${RN_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
   # Their handlers are in the C++ runtime, and the programs are C.
   if(CMAKE_C_COMPILER_ID MATCHES Clang AND RN_SANITIZE MATCHES undefined)
@@ -38,5 +41,6 @@ function(rn_emulated_image target)
   set_target_properties(${target} PROPERTIES PREFIX "" SUFFIX .so CXX_STANDARD 17 CXX_STANDARD_REQUIRED ON)
   target_compile_definitions(${target} PRIVATE RN_EMULATED)
   target_compile_options(${target} PRIVATE -x c++ -O1 -Wno-unknown-pragmas -Wno-unused-function ${RN_EMULATED_FLAGS})
+  target_link_options(${target} PRIVATE ${RN_EMULATED_LINK_FLAGS})
   target_include_directories(${target} PRIVATE ${RN_EMULATED_FOLDER} ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/src/kernels/cuda)
 endfunction()

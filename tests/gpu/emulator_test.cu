@@ -101,3 +101,26 @@ RN_KERNEL(convert, convert_args) {
     args.math[i] = erfinv(erff(exp(-x * x))) + rsqrtf(1 + fabsf(x)) + max(x, -x) + __expf(0.0f);
   }
 }
+
+// Intrinsics and atomics, one number each.
+RN_KERNEL(intrinsics, out_args) {
+  u32* out = args.out;
+  out[0] = (u32)__popc(0xf0f0u) + (u32)__popcll(~0ull) * 100;
+  out[1] = (u32)__clz(1) + (u32)__clz(0) * 100 + (u32)__clzll(1) * 10000;
+  out[2] = (u32)__ffs(8) + (u32)__ffs(0) * 100 + (u32)__ffsll(1ll << 40) * 10000;
+  out[3] = __brev(1);
+  out[4] = __umulhi(0x80000000u, 6);
+  out[5] = __byte_perm(0x33221100u, 0x77665544u, 0x7430);
+  out[6] = __funnelshift_l(0x80000000u, 1, 1);
+  out[7] = (u32)__float2int_rn(2.5f) + (u32)(__float2int_rz(1e20f) == 2147483647);
+  out[8] = __float_as_uint(__uint_as_float(0x40490fdbu));
+  out[9] = 5;
+  out[10] = atomicMax(&out[9], 9u);
+  out[10] += atomicCAS(&out[9], 9u, 4u) * 10;
+  out[10] += atomicExch(&out[9], 8u) * 100;
+  out[11] = atomicInc(&out[9], 8u);
+  float4 four = make_float4(1, 2, 3, 4);
+  out[12] = (u32)(four.x + four.w) + (u32)sizeof(double2) * 100;
+  out[13] = (u32)(u64)__umul64hi(1ull << 63, 6);
+  out[14] = (u32)min(3, 7) + (u32)max(2.5f, 1.0f) * 10 + (u32)abs(-4) * 100;
+}

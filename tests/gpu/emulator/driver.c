@@ -16,7 +16,7 @@ CUresult emu_current(emu_device_t** out_device) {
   *out_device = current;
   if (!current) return EMU_INVALID_CONTEXT;
   emu_lock();
-  CUresult lost = current->lost;
+  CUresult lost = current->retained ? current->lost : EMU_CONTEXT_IS_DESTROYED;
   emu_unlock();
   return lost;
 }

@@ -21,6 +21,7 @@
   X(ILLEGAL_ADDRESS, 700, "an illegal memory access was encountered")                           \
   X(LAUNCH_OUT_OF_RESOURCES, 701, "too many resources requested for launch")                    \
   X(LAUNCH_TIMEOUT, 702, "the launch timed out and was terminated")                             \
+  X(CONTEXT_IS_DESTROYED, 709, "context is destroyed")                                          \
   X(MISALIGNED_ADDRESS, 716, "misaligned address")                                              \
   X(LAUNCH_FAILED, 719, "unspecified launch failure")                                           \
   X(STREAM_CAPTURE_UNSUPPORTED, 900, "operation not permitted when stream is capturing")        \
