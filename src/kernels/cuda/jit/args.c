@@ -63,7 +63,8 @@ static void put_divisor(args_writer_t* writer, int64_t divisor) {
   if (writer->wide) {
     put_i64(writer, divisor);
   } else {
-    const rn_jit_divisor_t by = rn_jit_divisor((uint32_t)divisor);
+    // An empty dimension divides nothing.
+    const rn_jit_divisor_t by = rn_jit_divisor(divisor > 0 ? (uint32_t)divisor : 1);
     put(writer, &by, sizeof by);
   }
 }

@@ -134,6 +134,12 @@ rn_status_t rn_jit_emit(const rn_jit_program_t* program, const rn_jit_variant_t*
   emit_includes(&e);
   emit_args(&e);
   emit_offsets(&e);
-  emit_pointwise(&e);
+  if (variant->schedule == RN_JIT_POINTWISE)
+    emit_pointwise(&e);
+  else if (variant->schedule == RN_JIT_COLUMNS)
+    rn_jit_emit_columns(&e);
+  else
+    rn_jit_emit_rows(&e);
+  if (variant->split) rn_jit_emit_finish(&e);
   return rn_strbuf_status(out);
 }

@@ -26,6 +26,10 @@ static inline const rn_jit_value_t* rn_jit_value(const rn_jit_emitter_t* e, int 
   return &e->program->values[value];
 }
 
+#define RN_JIT_EACH_REDUCTION(e, i)                   \
+  for (int i = 0; i < (e)->program->value_count; ++i) \
+    if (rn_jit_value(e, i)->kind == RN_JIT_REDUCE && (e)->live.has[i])
+
 // "float": the element type of |dtype|, which loops have.
 const char* rn_jit_type(rn_dtype_t dtype);
 
@@ -49,6 +53,17 @@ void rn_jit_emit_result_element(rn_jit_emitter_t* e, int output);
 void rn_jit_emit_store(rn_jit_emitter_t* e, int output, int vector);
 // An output's value as its element type, for a store.
 void rn_jit_emit_stored(rn_jit_emitter_t* e, int output);
+
+// What |pass| computes for its reductions and outputs, closed.
+void rn_jit_want_pass(const rn_jit_emitter_t* e, int pass, rn_jit_set_t* set);
+// Names the types of all reductions.
+void rn_jit_emit_reductions(rn_jit_emitter_t* e);
+// Declares a reduction's value from its sum a<value><suffix>.
+void rn_jit_emit_ended(rn_jit_emitter_t* e, int reduction, const char* suffix);
+// The values, sums and stores of |pass| for the elements from i on, once their inputs are loaded to
+// x<number><suffix>. With a suffix, elements take part only if |in|.
+void rn_jit_emit_pass_body(rn_jit_emitter_t* e, int pass, const rn_jit_set_t* set,
+                           const char* suffix, const char* sum_suffix);
 
 // The kernels of programs with reductions.
 void rn_jit_emit_rows(rn_jit_emitter_t* e);

@@ -142,7 +142,7 @@ rn_status_t rn_jit_check(const rn_jit_program_t* program) {
 }
 
 void rn_jit_mark_live(const rn_jit_program_t* program, bool* live) {
-  for (int i = 0; i < program->value_count; ++i) live[i] = false;
+  for (int i = 0; i < program->value_count; ++i) live[i] = program->values[i].kind == RN_JIT_REDUCE;
   for (int i = 0; i < program->output_count; ++i) live[program->outputs[i]] = true;
   for (int i = program->value_count - 1; i >= 0; --i)
     for (int k = 0; live[i] && k < RN_JIT_MAX_OPERANDS; ++k)

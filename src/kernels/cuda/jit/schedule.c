@@ -7,6 +7,13 @@
 
 static int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 static int64_t min_of(int64_t a, int64_t b) { return a < b ? a : b; }
+static int64_t max_of(int64_t a, int64_t b) { return a > b ? a : b; }
+// The least power of 2 from |n| on, or |most|.
+static int64_t power_from(int64_t n, int64_t most) {
+  int64_t power = 1;
+  while (power < n && power < most) power *= 2;
+  return power;
+}
 
 static rn_status_t check_sizes(const rn_jit_program_t* program, const rn_jit_sizes_t* sizes,
                                const rn_jit_operand_t* inputs) {
@@ -121,6 +128,146 @@ static void grid_pointwise(const rn_jit_sizes_t* sizes, int multiprocessors, rn_
   grid->launches[0] = (rn_jit_launch_t){(unsigned)blocks, BLOCK, 1, 0};
 }
 
+// What the choice of a loop for reductions looks at.
+typedef struct traits_t {
+  bool is_single;      // one pass, and no output of the full space after it
+  int traversals;      // passes over the elements
+  size_t input_bytes;  // registers for one element of every input of the full space
+  size_t sum_bytes;    // of all reductions
+} traits_t;
+
+static traits_t find_traits(const rn_jit_program_t* program) {
+  traits_t traits = {.is_single = program->passes == 1, .traversals = program->passes};
+  for (int i = 0; i < program->output_count; ++i) {
+    const rn_jit_value_t* value = &program->values[program->outputs[i]];
+    if (value->space != RN_JIT_FULL) continue;
+    traits.is_single &= value->passes == 0;
+    if (value->passes + 1 > traits.traversals) traits.traversals = value->passes + 1;
+  }
+  for (int i = 0; i < program->input_count; ++i)
+    if (program->inputs[i].space == RN_JIT_FULL)
+      traits.input_bytes +=
+          (size_t)max_of(4, (int64_t)rn_dtype_size(rn_dtype_stored(program->inputs[i].dtype)));
+  for (int i = 0; i < program->value_count; ++i)
+    if (program->values[i].kind == RN_JIT_REDUCE)
+      traits.sum_bytes += rn_jit_sum_size(program->values[i].code, program->values[i].dtype);
+  return traits;
+}
+
+// Adds the second kernel: sums of |chunks| pieces per column.
+static void grid_finish(const rn_jit_program_t* program, const rn_jit_sizes_t* sizes,
+                        int multiprocessors, rn_jit_grid_t* grid) {
+  const int64_t columns = sizes->outer * sizes->inner;
+  const int64_t x = power_from(sizes->inner, 32), y = power_from(grid->chunks, BLOCK / x);
+  const int64_t blocks = min_of(ceil_div(columns, x), (int64_t)multiprocessors * 32);
+  const int64_t shared =
+      (int64_t)find_traits(program).sum_bytes * x * y + 16 * (int64_t)program->reduction_count;
+  grid->variant.split = true;
+  grid->kernel_count = 2;
+  grid->launches[1] =
+      (rn_jit_launch_t){(unsigned)blocks, (unsigned)x, (unsigned)y, (unsigned)shared};
+  for (int i = 0; i < program->value_count; ++i) {
+    const rn_jit_value_t* value = &program->values[i];
+    if (value->kind != RN_JIT_REDUCE) continue;
+    const int64_t bytes =
+        (int64_t)rn_jit_sum_size(value->code, value->dtype) * columns * grid->chunks;
+    grid->workspace += ceil_div(bytes, 256) * 256;
+  }
+}
+
+// Bytes of inputs that a thread keeps in registers between passes: half of what the threads of a
+// block of 1024 have.
+#define MAX_KEPT_BYTES 128
+#define WARPS 4  // per block of ROWS_BY_LANES
+
+// Accesses per thread, as the variant keeps them: a power of 2, 0 if they are too many to keep or
+// if there is no second pass.
+static uint8_t choose_kept(const traits_t* traits, int vector, int64_t accesses) {
+  const int64_t kept = power_from(accesses, INT64_C(1) << 40);
+  const int64_t most =
+      traits->input_bytes ? MAX_KEPT_BYTES / ((int64_t)traits->input_bytes * vector) : 16;
+  return traits->traversals > 1 && kept <= most ? (uint8_t)kept : 0;
+}
+
+static void grid_rows(const rn_jit_program_t* program, const rn_jit_sizes_t* sizes,
+                      int multiprocessors, rn_jit_grid_t* grid) {
+  const traits_t traits = find_traits(program);
+  const int vector = grid->variant.vector;
+  const int64_t accesses = max_of(1, ceil_div(sizes->reduced, vector));  // per row
+  const bool has_few_rows = sizes->outer < (int64_t)multiprocessors * 4;
+  if (accesses <= (has_few_rows ? 64 : 256)) {
+    const int64_t lanes = power_from(accesses, 32), rows = WARPS * 32 / lanes;
+    grid->variant.schedule = RN_JIT_ROWS_BY_LANES;
+    grid->variant.lanes = (uint8_t)lanes;
+    grid->variant.kept = choose_kept(&traits, vector, ceil_div(accesses, lanes));
+    grid->launches[0] = (rn_jit_launch_t){
+        (unsigned)min_of(ceil_div(sizes->outer, rows), (int64_t)multiprocessors * 32), WARPS * 32,
+        1, 0};
+    return;
+  }
+  grid->variant.schedule = RN_JIT_ROWS_BY_BLOCKS;
+  const unsigned shared = 512 * (unsigned)program->reduction_count;
+  const int64_t pieces =
+      min_of(ceil_div(accesses, BLOCK * 4),
+             ceil_div((int64_t)multiprocessors * BLOCKS_PER_PROCESSOR, max_of(1, sizes->outer)));
+  if (traits.is_single && pieces > 1 && sizes->outer < (int64_t)multiprocessors * 2) {
+    grid->chunk = ceil_div(ceil_div(accesses, pieces), BLOCK) * BLOCK * vector;
+    grid->chunks = ceil_div(sizes->reduced, grid->chunk);
+    grid->launches[0] =
+        (rn_jit_launch_t){(unsigned)(sizes->outer * grid->chunks), BLOCK, 1, shared};
+    grid_finish(program, sizes, multiprocessors, grid);
+    return;
+  }
+  const int64_t threads = max_of(64, power_from(ceil_div(accesses, 4), 1024));
+  grid->variant.kept = choose_kept(&traits, vector, ceil_div(accesses, threads));
+  grid->launches[0] = (rn_jit_launch_t){
+      (unsigned)min_of(sizes->outer, (int64_t)multiprocessors * (2048 / threads) * 4),
+      (unsigned)threads, 1, shared};
+}
+
+static void grid_columns(const rn_jit_program_t* program, const rn_jit_sizes_t* sizes,
+                         int multiprocessors, rn_jit_grid_t* grid) {
+  const traits_t traits = find_traits(program);
+  int vector = grid->variant.vector;
+  // The sums of a block take shared memory, of which all cards have 48 KiB.
+  while (vector > 1 && (int64_t)traits.sum_bytes * BLOCK * vector > 40 << 10) vector /= 2;
+  grid->variant.vector = (uint8_t)vector;
+  grid->variant.schedule = RN_JIT_COLUMNS;
+  int64_t x = power_from(ceil_div(sizes->inner, vector), 32);
+  const int64_t y = power_from(sizes->reduced, BLOCK / x);
+  while (x * y < BLOCK && x * vector < sizes->inner) x *= 2;
+  const int64_t tiles = ceil_div(sizes->outer * sizes->inner, x * vector);
+  const int64_t wanted = (int64_t)multiprocessors * BLOCKS_PER_PROCESSOR;
+  const int64_t pieces =
+      min_of(ceil_div(wanted, max_of(1, tiles)), ceil_div(sizes->reduced, y * 8));
+  grid->chunk = max_of(1, sizes->reduced);
+  grid->chunks = 1;
+  if (pieces > 1) {
+    grid->chunk = ceil_div(ceil_div(sizes->reduced, pieces), y) * y;
+    grid->chunks = ceil_div(sizes->reduced, grid->chunk);
+  }
+  const int64_t shared =
+      (int64_t)traits.sum_bytes * x * y * vector + 16 * (int64_t)program->reduction_count;
+  grid->launches[0] =
+      (rn_jit_launch_t){(unsigned)min_of(tiles * grid->chunks, (int64_t)multiprocessors * 32),
+                        (unsigned)x, (unsigned)y, (unsigned)shared};
+  if (grid->chunks > 1) grid_finish(program, sizes, multiprocessors, grid);
+}
+
+static rn_status_t grid_reduction(const rn_jit_program_t* program, const rn_jit_sizes_t* sizes,
+                                  int multiprocessors, rn_jit_grid_t* grid) {
+  if (sizes->inner == 1) {
+    grid_rows(program, sizes, multiprocessors, grid);
+  } else if (find_traits(program).is_single) {
+    grid_columns(program, sizes, multiprocessors, grid);
+  } else {
+    return rn_unimplemented(
+        "A loop that uses a reduction's result over the full space again reduces the last axis");
+  }
+  if (sizes->outer * sizes->inner == 0) grid->kernel_count = 0;
+  return RN_OK;
+}
+
 rn_status_t rn_jit_grid(const rn_jit_program_t* program, const rn_jit_sizes_t* sizes,
                         const rn_jit_operand_t* inputs, const uint64_t* outputs,
                         int multiprocessors, rn_jit_grid_t* out) {
@@ -131,11 +278,16 @@ rn_status_t rn_jit_grid(const rn_jit_program_t* program, const rn_jit_sizes_t* s
   find_walked(program, inputs, outputs, &walked);
   out->variant.wide = needs_wide(program, sizes, inputs);
   out->kernel_count = 1;
-  if (program->reduction_count) return rn_unimplemented("Loops with reductions");
-  out->variant.schedule = RN_JIT_POINTWISE;
-  out->variant.vector = (uint8_t)choose_vector(&walked, 0);
-  grid_pointwise(sizes, multiprocessors, out);
-  if (sizes->count == 0) out->kernel_count = 0;
+  if (program->reduction_count) {
+    const int64_t length = sizes->inner == 1 ? sizes->reduced : sizes->inner;
+    out->variant.vector = (uint8_t)choose_vector(&walked, length);
+    RN_RETURN_IF_ERROR(grid_reduction(program, sizes, multiprocessors, out));
+  } else {
+    out->variant.schedule = RN_JIT_POINTWISE;
+    out->variant.vector = (uint8_t)choose_vector(&walked, 0);
+    grid_pointwise(sizes, multiprocessors, out);
+    if (sizes->count == 0) out->kernel_count = 0;
+  }
   out->variant.whole = is_whole(program, sizes, inputs, out->variant.vector);
   rn_jit_layout_t layout;
   rn_jit_layout(program, &out->variant, &layout);
