@@ -110,9 +110,9 @@ RN_DEVICE rn_complex<R> asinh(rn_complex<R> x) {
 }
 template <typename R>
 RN_DEVICE rn_complex<R> atanh(rn_complex<R> x) {
-  R below = 1 - x.re, im2 = x.im * x.im;
-  R real = log1p(4 * x.re / (below * below + im2)) / 4;
-  return {real, atan2(2 * x.im, below * (1 + x.re) - im2) / 2};
+  R a = fabs(x.re), below = 1 - a, im2 = x.im * x.im;
+  R real = log1p(4 * a / (below * below + im2)) / 4;
+  return {copysign(real, x.re), atan2(2 * x.im, below * (1 + a) - im2) / 2};
 }
 template <typename R>
 RN_DEVICE rn_complex<R> atan(rn_complex<R> x) {
