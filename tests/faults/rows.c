@@ -160,7 +160,7 @@ static int sweep_row(const json_t* json, bool is_full, int64_t* runs) {
   if (check_lacks_op(&row.check) || check_lacks_kernel(&row.check)) return 0;
   // Once more than needed: tables of the process are made.
   bool ok = true;
-  if (build_case(&row.build, json, true) && run_clean(&row)) {
+  if (build_case(&row.build, json, true, NULL) && run_clean(&row)) {
     answer_clear(&row.clean);
     if (!run_clean(&row)) return 1;
     const int64_t stride =
