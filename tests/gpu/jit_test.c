@@ -270,3 +270,115 @@ Test(jit, several_passes) {
   }
   cr_assert(has_kept && has_read_again);
 }
+
+// Every kind of reduction in |dtype| over [outer, reduced, inner] of small whole numbers, whose
+// sums and products are exact in float.
+#define TYPED_ROWS 6
+#define TYPED_LENGTH 37
+
+static int64_t small_number(rn_jit_reduction_t kind, int64_t i) {
+  if (kind == RN_JIT_PROD) return i % 11 == 3 ? -1 : i % 9 == 0 ? 2 : 1;
+  return i * 7 % 5 - (i % 3 == 0);  // [-1, 4]
+}
+
+static void put_small(rn_dtype_t dtype, void* data, int64_t i, int64_t x) {
+  switch (dtype) {
+    case RN_FLOAT:
+      ((float*)data)[i] = (float)x;
+      break;
+    case RN_DOUBLE:
+      ((double*)data)[i] = (double)x;
+      break;
+    case RN_HALF:
+      ((uint16_t*)data)[i] = rn_float_to_half((float)x);
+      break;
+    case RN_BFLOAT16:
+      ((uint16_t*)data)[i] = rn_float_to_bfloat16((float)x);
+      break;
+    case RN_COMPLEX64:
+      ((float*)data)[2 * i] = (float)x, ((float*)data)[2 * i + 1] = (float)-x;
+      break;
+    case RN_BOOL:
+      ((uint8_t*)data)[i] = x > 3;
+      break;
+    default:
+      memcpy((char*)data + (size_t)i * rn_dtype_size(dtype), &x, rn_dtype_size(dtype));
+  }
+}
+
+static void make_expected(rn_dtype_t dtype, rn_jit_reduction_t kind, int64_t inner, void* out) {
+  for (int64_t q = 0; q < TYPED_ROWS * inner; ++q) {
+    int64_t sum = 0, product = 1, max = INT64_MIN, min = INT64_MAX, any = 0;
+    for (int64_t r = 0; r < TYPED_LENGTH; ++r) {
+      int64_t x = small_number(kind, (q / inner * TYPED_LENGTH + r) * inner + q % inner);
+      if (dtype == RN_UINT8) x = (uint8_t)x;  // the number that the bytes are
+      sum += x;
+      product = (int64_t)((uint64_t)product * (uint64_t)x);
+      if (x > max) max = x;
+      if (x < min) min = x;
+      any |= x > 3;
+    }
+    const int64_t results[] = {sum, sum / TYPED_LENGTH, product, max, min, any ? 4 : 0, 0};
+    put_small(dtype, out, q, results[kind]);
+    const float mean = (float)sum / TYPED_LENGTH;
+    if (kind == RN_JIT_MEAN && dtype == RN_FLOAT) ((float*)out)[q] = mean;
+    if (kind == RN_JIT_MEAN && dtype == RN_DOUBLE) ((double*)out)[q] = (double)sum / TYPED_LENGTH;
+    if (kind == RN_JIT_MEAN && dtype == RN_HALF) ((uint16_t*)out)[q] = rn_float_to_half(mean);
+    if (kind == RN_JIT_MEAN && dtype == RN_BFLOAT16)
+      ((uint16_t*)out)[q] = rn_float_to_bfloat16(mean);
+  }
+}
+
+Test(jit, reductions_of_all_types) {
+  static const rn_dtype_t types[] = {RN_FLOAT, RN_DOUBLE, RN_HALF,  RN_BFLOAT16,  RN_INT8,
+                                     RN_INT32, RN_INT64,  RN_UINT8, RN_COMPLEX64, RN_BOOL};
+  const int type_count = sizeof types / sizeof *types;
+  rn_jit_reduction_t kinds[MAX_CASES];
+  int count = 0;
+  for (int i = 0; i < type_count * 7; ++i) {
+    const rn_dtype_t dtype = types[i / 7];
+    const rn_jit_reduction_t kind = i % 7;
+    const int64_t inner = i % 2 ? 1 : 4, n = TYPED_ROWS * TYPED_LENGTH * inner;
+    const bool is_logical = kind == RN_JIT_ANY || kind == RN_JIT_ALL;
+    if (is_logical != (dtype == RN_BOOL) || count == MAX_CASES) continue;
+    if (dtype == RN_COMPLEX64 && kind != RN_JIT_SUM) continue;
+    card_case_t* test = &cases[count];
+    kinds[count++] = kind;
+    void* data = calloc((size_t)n, rn_dtype_size(dtype));
+    for (int64_t k = 0; k < n; ++k) put_small(dtype, data, k, small_number(kind, k));
+    rn_jit_program_t* p = &test->program;
+    rn_jit_begin(p, 0, 0);
+    rn_jit_output(p, rn_jit_reduce(p, kind, rn_jit_input(p, dtype, RN_JIT_LINEAR, RN_JIT_FULL)),
+                  dtype);
+    test->sizes =
+        (rn_jit_sizes_t){.count = n, .outer = TYPED_ROWS, .reduced = TYPED_LENGTH, .inner = inner};
+    add_input(test, data, (size_t)n * rn_dtype_size(dtype));
+    test->out_bytes[0] = (size_t)(TYPED_ROWS * inner) * rn_dtype_size(dtype);
+    test->out[0] = calloc(1, test->out_bytes[0]);
+  }
+  card_run(&card, cases, count);
+  for (int i = 0; i < count; ++i) {
+    const rn_dtype_t dtype = cases[i].program.inputs[0].dtype;
+    void* expected = calloc(1, cases[i].out_bytes[0]);
+    make_expected(dtype, kinds[i], cases[i].sizes.inner, expected);
+    cr_expect(memcmp(expected, cases[i].out[0], cases[i].out_bytes[0]) == 0,
+              "reduction %d of %s over inner %lld", kinds[i], rn_dtype_name(dtype),
+              (long long)cases[i].sizes.inner);
+    free(expected);
+  }
+}
+
+// Without an input of the space: a fill.
+Test(jit, numbers_over_the_space) {
+  card_case_t* test = &cases[0];
+  rn_jit_program_t* p = &test->program;
+  rn_jit_begin(p, 0, 0);
+  int number = rn_jit_input(p, RN_FLOAT, RN_JIT_SCALAR, RN_JIT_FULL);
+  rn_jit_output(p, rn_jit_op2(p, RN_SCALAR_ADD, number, rn_jit_constant(p, RN_FLOAT, 0.1)),
+                RN_FLOAT);
+  test->sizes.count = 1001;
+  add_input(test, numbers, sizeof(float));
+  float* out = add_output(test, 1001);
+  card_run(&card, cases, 1);
+  for (int i = 0; i < 1001; ++i) cr_assert(out[i] == numbers[0] + 0.1f);
+}

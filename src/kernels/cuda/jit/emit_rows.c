@@ -142,10 +142,11 @@ static void emit_pass(rn_jit_emitter_t* e, int pass) {
     emit_kept_loop(e);
     rn_jit_emit_pass_body(e, pass, &set, "[k]", "");
   } else {
-    rn_strbuf_printf(e->out,
-                     "for (index j = from + lane * %d; j < to; j += width * %d) {\n"
-                     "const index i = row * n + j;\n",
-                     vector, vector);
+    rn_strbuf_printf(
+        e->out,
+        "#pragma unroll 4\nfor (index j = from + lane * %d; j < to; j += width * %d) {\n"
+        "const index i = row * n + j;\n",
+        vector, vector);
     rn_jit_emit_loads(e, &set, vector);
     rn_jit_emit_pass_body(e, pass, &set, "", "");
   }
