@@ -7,6 +7,7 @@
 
 #include "base/fs.h"
 #include "jit_card.h"
+#include "kernels/cuda/jit/shapes.h"
 
 #define ADDRESS 4096  // as good as any: nothing runs
 
@@ -138,6 +139,96 @@ Test(jit_schedule, divisors) {
       cr_assert_eq((high + value) >> by.shift, value / by.divisor, "%u / %u", value, by.divisor);
     }
   }
+}
+
+// Where the access reads element i of the space.
+static int64_t place_of(const rn_jit_view_t* view, int access, const rn_jit_operand_t* operand,
+                        int64_t i) {
+  if (access == RN_JIT_LINEAR) return i;
+  if (access == RN_JIT_SCALAR) return 0;
+  if (access == RN_JIT_ROW) return i % operand->period;
+  if (access == RN_JIT_COLUMN) return i / operand->period;
+  int64_t at = 0;
+  for (int d = view->rank - 1; d >= 0; --d) {
+    at += i % view->sizes.dims[d] * operand->strides[d];
+    i /= view->sizes.dims[d];
+  }
+  return at;
+}
+
+static uint32_t random_state = 1;
+static int pick(int n) {
+  random_state = random_state * 1664525 + 1013904223;
+  return (int)((random_state >> 16) % (uint32_t)n);
+}
+
+Test(jit_shapes, broadcasts) {
+  bool seen[6] = {false};
+  for (int round = 0; round < 2000; ++round) {
+    const int rank = pick(6), skipped = rank ? pick(rank) : 0;
+    int64_t dims[6], parts[6];
+    for (int d = 0; d < rank; ++d) {
+      dims[d] = 1 + pick(4);
+      parts[d] = pick(2) ? dims[d] : 1;
+    }
+    const rn_shape_t shapes[] = {{rank - skipped, parts + skipped}, {rank, dims}};
+    rn_jit_view_t view;
+    rn_jit_operand_t operands[2] = {{0}};
+    card_must(rn_jit_broadcast(shapes[1], shapes, 2, &view, operands));
+    cr_assert_eq(view.access[1], RN_JIT_LINEAR);
+    seen[view.access[0]] = true;
+    for (int64_t i = 0; i < view.sizes.count; ++i) {
+      int64_t expected = 0, stride = 1, rest = i;
+      for (int d = rank - 1; d >= skipped; --d) {
+        if (parts[d] > 1) expected += rest % dims[d] * stride;
+        rest /= dims[d];
+        stride *= parts[d];
+      }
+      cr_assert_eq(place_of(&view, view.access[0], &operands[0], i), expected);
+    }
+  }
+  cr_expect(seen[RN_JIT_LINEAR] && seen[RN_JIT_SCALAR] && seen[RN_JIT_ROW] && seen[RN_JIT_COLUMN] &&
+            seen[RN_JIT_STRIDED]);
+  rn_jit_view_t view;
+  rn_jit_operand_t operand = {0};
+  const int64_t dims[] = {2, 3}, other[] = {2};
+  expect_error(rn_jit_broadcast((rn_shape_t){2, dims}, &(rn_shape_t){1, other}, 1, &view, &operand),
+               RN_CODE_INVALID_ARGUMENT, "operand 0");
+}
+
+Test(jit_shapes, reductions) {
+  bool has_strided = false, has_columns = false;
+  for (int round = 0; round < 2000; ++round) {
+    const int rank = pick(6);
+    int64_t dims[6];
+    bool goes[6];
+    for (int d = 0; d < rank; ++d) {
+      dims[d] = 1 + pick(4);
+      goes[d] = pick(2);
+    }
+    rn_jit_view_t view;
+    rn_jit_operand_t operand = {0};
+    card_must(rn_jit_reduction((rn_shape_t){rank, dims}, goes, &view, &operand));
+    has_strided |= view.access[0] == RN_JIT_STRIDED;
+    has_columns |= view.access[0] == RN_JIT_LINEAR && view.sizes.inner > 1;
+    // Every element is read once, for the column that its kept coordinates number.
+    const rn_jit_sizes_t* sizes = &view.sizes;
+    cr_assert_eq(sizes->count, sizes->outer * sizes->reduced * sizes->inner);
+    bool read[4096] = {false};
+    for (int64_t i = 0; i < sizes->count; ++i) {
+      const int64_t column = i / sizes->inner / sizes->reduced * sizes->inner + i % sizes->inner;
+      int64_t at = place_of(&view, view.access[0], &operand, i), expected = 0, stride = 1;
+      cr_assert(at >= 0 && at < sizes->count && !read[at]);
+      read[at] = true;
+      for (int d = rank - 1; d >= 0; --d) {
+        if (!goes[d]) expected += at % dims[d] * stride;
+        if (!goes[d]) stride *= dims[d];
+        at /= dims[d];
+      }
+      cr_assert_eq(column, expected);
+    }
+  }
+  cr_expect(has_strided && has_columns);
 }
 
 static rn_jit_key_t key_of(const rn_jit_program_t* p, int64_t n, const rn_jit_target_t* target) {
