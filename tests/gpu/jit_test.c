@@ -382,3 +382,45 @@ Test(jit, numbers_over_the_space) {
   card_run(&card, cases, 1);
   for (int i = 0; i < 1001; ++i) cr_assert(out[i] == numbers[0] + 0.1f);
 }
+
+// Places of the extremes, with ties and NaN; the place of nothing is 0.
+Test(jit, places_of_extremes) {
+  static const int64_t shapes[][3] = {{20, 33, 1},  {3, 5000, 1}, {1, 50000, 1}, {1, 400, 40},
+                                      {2, 9000, 3}, {6, 7, 5},    {5, 1, 1},     {4, 0, 1}};
+  static float rough[MAX_COUNT];
+  for (int i = 0; i < MAX_COUNT; ++i)
+    rough[i] = i % 13 == 5 ? NAN : i % 33 == 7 ? INFINITY : rintf(numbers[i] * 4);
+  for (int i = 0; i < 33; ++i) rough[i] = NAN;  // a row of nothing else
+  const int count = sizeof shapes / sizeof *shapes;
+  for (int i = 0; i < count; ++i) {
+    card_case_t* test = &cases[i];
+    const int64_t o = shapes[i][0], n = shapes[i][1], inner = shapes[i][2];
+    rn_jit_program_t* p = &test->program;
+    rn_jit_begin(p, 0, 0);
+    int x = rn_jit_input(p, RN_FLOAT, RN_JIT_LINEAR, RN_JIT_FULL);
+    rn_jit_output(p, rn_jit_reduce(p, RN_JIT_ARG_MAX, x), RN_INT64);
+    rn_jit_output(p, rn_jit_reduce(p, RN_JIT_ARG_MIN, x), RN_INT32);
+    test->sizes =
+        (rn_jit_sizes_t){.count = o * n * inner, .outer = o, .reduced = n, .inner = inner};
+    add_input(test, rough, (size_t)(o * n * inner) * sizeof(float));
+    add_output(test, 2 * o * inner);
+    add_output(test, o * inner);
+  }
+  card_run(&card, cases, count);
+  for (int i = 0; i < count; ++i) {
+    const int64_t n = shapes[i][1], inner = shapes[i][2];
+    for (int64_t q = 0; q < shapes[i][0] * inner; ++q) {
+      int64_t most = 0, least = 0;
+      float max = -3.402823466e38f, min = 3.402823466e38f;
+      for (int64_t r = 0; r < n; ++r) {
+        const float x = rough[(q / inner * n + r) * inner + q % inner];
+        if (x > max) max = x, most = r;
+        if (x < min) min = x, least = r;
+      }
+      cr_assert_eq(((const int64_t*)cases[i].out[0])[q], most, "case %d, maximum %lld", i,
+                   (long long)q);
+      cr_assert_eq(((const int32_t*)cases[i].out[1])[q], least, "case %d, minimum %lld", i,
+                   (long long)q);
+    }
+  }
+}

@@ -17,11 +17,12 @@ void rn_jit_want_pass(const rn_jit_emitter_t* e, int pass, rn_jit_set_t* set) {
 }
 
 void rn_jit_emit_reductions(rn_jit_emitter_t* e) {
-  static const char* const kinds[] = {"sum", "mean", "prod", "max", "min", "any", "all"};
+  static const char* const kinds[] = {"sum", "mean", "prod",    "max",    "min",
+                                      "any", "all",  "arg_max", "arg_min"};
   RN_JIT_EACH_REDUCTION(e, i) {
     const rn_jit_value_t* value = rn_jit_value(e, i);
     rn_strbuf_printf(e->out, "typedef rn_reduce_%s<%s> r%d;\n", kinds[value->code],
-                     rn_jit_type(value->dtype), i);
+                     rn_jit_type(rn_jit_value(e, value->operands[0])->dtype), i);
   }
 }
 
@@ -69,8 +70,10 @@ void rn_jit_emit_pass_body(rn_jit_emitter_t* e, int pass, const rn_jit_set_t* se
   RN_JIT_EACH_REDUCTION(e, i) {
     const rn_jit_value_t* value = rn_jit_value(e, i);
     if (value->passes != pass + 1) continue;
-    rn_strbuf_printf(e->out, "%sa%d%s = r%d::add(a%d%s, v%d);\n", masked ? "if (in) " : "", i,
-                     sum_suffix, i, i, sum_suffix, value->operands[0]);
+    const bool finds = value->code == RN_JIT_ARG_MAX || value->code == RN_JIT_ARG_MIN;
+    const char* place = e->variant->schedule == RN_JIT_COLUMNS ? ", row" : ", j + v";
+    rn_strbuf_printf(e->out, "%sa%d%s = r%d::add(a%d%s, v%d%s);\n", masked ? "if (in) " : "", i,
+                     sum_suffix, i, i, sum_suffix, value->operands[0], finds ? place : "");
   }
   for (int k = 0; k < e->program->output_count; ++k)
     if (stores(e, k, pass)) rn_jit_emit_result_element(e, k);

@@ -98,6 +98,34 @@ struct rn_reduce_mean {
   }
 };
 
+// Where the extreme is: the first of those that |BETTER| prefers.
+template <typename V>
+struct rn_found {
+  V value;
+  i64 place;
+};
+#define RN_REDUCE_FIND(name, BETTER, START)                                          \
+  template <typename T>                                                              \
+  struct rn_reduce_##name {                                                          \
+    typedef rn_found<rn_of<T>> sum;                                                  \
+    static RN_DEVICE sum start() { return {START, 0}; }                              \
+    static RN_DEVICE sum join(sum a, sum b) {                                        \
+      return b.value BETTER a.value || (b.value == a.value && b.place < a.place) ? b : a; \
+    }                                                                                \
+    static RN_DEVICE sum add(sum a, rn_of<T> x, i64 place) {                         \
+      return x BETTER a.value ? sum{x, place} : a;                                   \
+    }                                                                                \
+    static RN_DEVICE i64 end(sum a, i64) { return a.place; }                         \
+  };
+RN_REDUCE_FIND(arg_max, >, rn_limits<T>::least_finite())
+RN_REDUCE_FIND(arg_min, <, rn_limits<T>::most_finite())
+
+#ifdef RN_EMULATED
+#define RN_COPY_BYTES __builtin_memcpy
+#else
+#define RN_COPY_BYTES memcpy
+#endif
+
 // |value| of the lane whose number differs in the bits of |mask|.
 template <typename A>
 RN_DEVICE A rn_shuffle(A value, int mask) {

@@ -106,10 +106,11 @@ int rn_jit_reduce(rn_jit_program_t* program, rn_jit_reduction_t kind, int operan
   if (program->reduction_count == RN_JIT_MAX_REDUCTIONS)
     return fail(program, "there are too many reductions");
   const bool is_logical = kind == RN_JIT_ANY || kind == RN_JIT_ALL;
+  const bool finds = kind == RN_JIT_ARG_MAX || kind == RN_JIT_ARG_MIN;
   if (is_logical != (source->dtype == RN_BOOL) ||
-      ((kind == RN_JIT_MAX || kind == RN_JIT_MIN) && rn_dtype_is_complex(source->dtype)))
+      ((kind == RN_JIT_MAX || kind == RN_JIT_MIN || finds) && rn_dtype_is_complex(source->dtype)))
     return fail(program, "a reduction is not defined for its type");
-  rn_jit_value_t* value = add(program, RN_JIT_REDUCE, source->dtype, kind);
+  rn_jit_value_t* value = add(program, RN_JIT_REDUCE, finds ? RN_INT64 : source->dtype, kind);
   if (!value) return -1;
   use(program, value, 0, operand);
   value->space = RN_JIT_REDUCED;

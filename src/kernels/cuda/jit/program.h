@@ -61,6 +61,10 @@ typedef enum rn_jit_reduction_t {
   RN_JIT_MIN,
   RN_JIT_ANY,  // bools
   RN_JIT_ALL,
+  // The place along the reduced axis, an int64: of the first element that is greater (less) than
+  // all before it, 0 if none is greater than the least finite number. NaN is never found.
+  RN_JIT_ARG_MAX,
+  RN_JIT_ARG_MIN,
 } rn_jit_reduction_t;
 
 typedef enum rn_jit_value_kind_t {

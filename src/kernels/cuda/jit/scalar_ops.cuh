@@ -83,9 +83,27 @@ template <typename T> RN_DEVICE T rn_nan();
 template <> RN_DEVICE float rn_nan<float>() { return rn_float_from_bits(0x7fc00000u); }
 template <> RN_DEVICE double rn_nan<double>() { return rn_double_from_bits(0x7ff8000000000000ull); }
 
-// What extremes of nothing are.
+// What extremes of nothing are, and where searches for them start.
+template <typename T>
+struct rn_finite {
+  static RN_DEVICE rn_of<T> most() { return T(3.402823466e+38f); }
+};
+template <>
+struct rn_finite<double> {
+  static RN_DEVICE double most() { return 1.7976931348623157e+308; }
+};
+template <>
+struct rn_finite<rn_half> {
+  static RN_DEVICE float most() { return 65504.0f; }
+};
+template <>
+struct rn_finite<rn_bfloat16> {
+  static RN_DEVICE float most() { return rn_float_from_bits(0x7f7f0000u); }
+};
 template <typename T, typename K = rn_kind_of<T>>
 struct rn_limits {
+  static RN_DEVICE rn_of<T> least_finite() { return -rn_finite<T>::most(); }
+  static RN_DEVICE rn_of<T> most_finite() { return rn_finite<T>::most(); }
   static RN_DEVICE rn_of<T> least() { return -rn_infinity<rn_of<T>>(); }
   static RN_DEVICE rn_of<T> most() { return rn_infinity<rn_of<T>>(); }
 };
@@ -93,11 +111,15 @@ template <typename T>
 struct rn_limits<T, rn_is_signed> {
   static RN_DEVICE T least() { return T(u64(1) << (8 * sizeof(T) - 1)); }
   static RN_DEVICE T most() { return T(~least()); }
+  static RN_DEVICE T least_finite() { return least(); }
+  static RN_DEVICE T most_finite() { return most(); }
 };
 template <typename T>
 struct rn_limits<T, rn_is_unsigned> {
   static RN_DEVICE T least() { return 0; }
   static RN_DEVICE T most() { return T(~u64(0)); }
+  static RN_DEVICE T least_finite() { return least(); }
+  static RN_DEVICE T most_finite() { return most(); }
 };
 
 // Rounds a value to its type, as if it were stored and loaded.
