@@ -68,8 +68,11 @@ rn_status_t rn_jit_compile(const rn_nvrtc_t* nvrtc, const char* source, int arch
     return rn_internal("NVRTC could not take a source: %s", nvrtc->nvrtcGetErrorString(result));
   char target[48];
   snprintf(target, sizeof target, "--gpu-architecture=sm_%d", architecture);
+  const bool is_fast = flags & RN_JIT_FAST_DIVISION;
   const char* options[] = {target, "--std=c++17",
-                           flags & RN_JIT_NO_FMA ? "--fmad=false" : "--fmad=true"};
+                           flags & RN_JIT_NO_FMA ? "--fmad=false" : "--fmad=true",
+                           is_fast ? "--prec-div=false" : "--prec-div=true",
+                           is_fast ? "--prec-sqrt=false" : "--prec-sqrt=true"};
   result = nvrtc->nvrtcCompileProgram(program, (int)(sizeof options / sizeof *options), options);
   rn_status_t status = result == NVRTC_SUCCESS ? take_code(nvrtc, program, out)
                                                : compile_error(nvrtc, program, result);

@@ -132,7 +132,7 @@ void rn_jit_emit_columns(rn_jit_emitter_t* e) {
                    "for (index row = from + threadIdx.y; row < to; row += blockDim.y) {\n"
                    "const index i = (o * n + row) * inner + c;\n");
   rn_jit_emit_loads(e, &set, vector);
-  rn_jit_emit_pass_body(e, 0, &set, "", "[v]");
+  rn_jit_emit_pass_body(e, 0, &set, NULL, "", "[v]");
   rn_strbuf_printf(e->out, "}\n");
   e->have = outside;
   emit_column_join(e, vector);

@@ -60,13 +60,15 @@ static void emit_reduced_inputs(rn_jit_emitter_t* e) {
 }
 
 void rn_jit_emit_pass_body(rn_jit_emitter_t* e, int pass, const rn_jit_set_t* set,
-                           const char* suffix, const char* sum_suffix) {
+                           const rn_jit_set_t* fresh, const char* suffix, const char* sum_suffix) {
   const int vector = e->variant->vector;
   const bool masked = *suffix;
   for (int k = 0; k < e->program->output_count; ++k)
     if (stores(e, k, pass)) rn_jit_emit_result(e, k, vector);
   rn_strbuf_printf(e->out, "#pragma unroll\nfor (int v = 0; v < %d; ++v) {\n", vector);
   rn_jit_emit_values(e, set, suffix);
+  for (int i = 0; fresh && i < e->program->value_count; ++i)
+    if (fresh->has[i]) rn_strbuf_printf(e->out, "z%d%s.at[v] = v%d;\n", i, suffix, i);
   RN_JIT_EACH_REDUCTION(e, i) {
     const rn_jit_value_t* value = rn_jit_value(e, i);
     if (value->passes != pass + 1) continue;
@@ -133,6 +135,52 @@ static void emit_join(rn_jit_emitter_t* e, int pass) {
   }
 }
 
+// Bytes per thread that inputs and values may keep: three quarters of the registers of a thread in
+// the largest block.
+#define MAX_KEPT_BYTES 192
+
+static size_t register_bytes(rn_dtype_t dtype) {
+  const size_t size = rn_dtype_size(rn_dtype_stored(dtype));
+  return size < 4 ? 4 : size;
+}
+
+// Whether one more value of |dtype| fits into the registers beside what is kept already.
+static bool fits(const rn_jit_emitter_t* e, const rn_jit_set_t* fresh, rn_dtype_t dtype) {
+  size_t bytes = register_bytes(dtype);
+  for (int i = 0; i < e->program->value_count; ++i) {
+    const rn_jit_value_t* value = rn_jit_value(e, i);
+    const bool is_input = value->kind == RN_JIT_INPUT && value->space == RN_JIT_FULL;
+    if ((is_input && e->live.has[i]) || e->kept.has[i] || fresh->has[i])
+      bytes += register_bytes(value->dtype);
+  }
+  bytes *= (size_t)e->variant->kept * e->variant->vector;
+  // Blocks of ROWS_BY_LANES are small: their threads have four times as many registers.
+  return bytes <= (e->variant->schedule == RN_JIT_ROWS_BY_LANES ? 2 : 1) * MAX_KEPT_BYTES;
+}
+
+// Declares z for the costly values of |set| that a later pass needs, too, and marks them.
+static void emit_kept_values(rn_jit_emitter_t* e, int pass, const rn_jit_set_t* set,
+                             rn_jit_set_t* out) {
+  rn_jit_set_t later = {{false}};
+  memset(out, 0, sizeof *out);
+  if (!e->variant->kept) return;
+  for (int next = pass + 1; next <= e->program->passes; ++next) {
+    rn_jit_set_t again;
+    rn_jit_want_pass(e, next, &again);
+    for (int i = 0; i < e->program->value_count; ++i) later.has[i] |= again.has[i];
+  }
+  for (int i = 0; i < e->program->value_count; ++i) {
+    const rn_jit_value_t* value = rn_jit_value(e, i);
+    if (!set->has[i] || !later.has[i] || value->kind != RN_JIT_OP || e->kept.has[i] ||
+        value->space != RN_JIT_FULL || !rn_scalar_is_costly(value->code) ||
+        !fits(e, out, value->dtype))
+      continue;
+    out->has[i] = true;
+    rn_strbuf_printf(e->out, "rn_vec<rn_of<%s>, %d> z%d[%d];\n", rn_jit_type(value->dtype),
+                     e->variant->vector, i, e->variant->kept);
+  }
+}
+
 static void emit_pass(rn_jit_emitter_t* e, int pass) {
   const int vector = e->variant->vector;
   rn_jit_set_t set;
@@ -140,10 +188,12 @@ static void emit_pass(rn_jit_emitter_t* e, int pass) {
   RN_JIT_EACH_REDUCTION(e, i)
   if (rn_jit_value(e, i)->passes == pass + 1)
     rn_strbuf_printf(e->out, "r%d::sum a%d = r%d::start();\n", i, i, i);
+  rn_jit_set_t fresh;
+  emit_kept_values(e, pass, &set, &fresh);
   const rn_jit_set_t outside = e->have;
   if (e->variant->kept) {
     emit_kept_loop(e);
-    rn_jit_emit_pass_body(e, pass, &set, "[k]", "");
+    rn_jit_emit_pass_body(e, pass, &set, &fresh, "[k]", "");
   } else {
     rn_strbuf_printf(
         e->out,
@@ -151,10 +201,11 @@ static void emit_pass(rn_jit_emitter_t* e, int pass) {
         "const index i = row * n + j;\n",
         vector, vector);
     rn_jit_emit_loads(e, &set, vector);
-    rn_jit_emit_pass_body(e, pass, &set, "", "");
+    rn_jit_emit_pass_body(e, pass, &set, &fresh, "", "");
   }
   rn_strbuf_printf(e->out, "}\n");
   e->have = outside;
+  for (int i = 0; i < e->program->value_count; ++i) e->kept.has[i] |= fresh.has[i];
   emit_join(e, pass);
 }
 
@@ -207,6 +258,13 @@ static void emit_row_end(rn_jit_emitter_t* e) {
 }
 
 void rn_jit_emit_rows(rn_jit_emitter_t* e) {
+  // Blocks of 1024 threads have 64 registers per thread; without the bound the compiler may use
+  // more, and the launch fails.
+  if (e->variant->schedule == RN_JIT_ROWS_BY_BLOCKS)
+    rn_strbuf_printf(e->out,
+                     "#ifndef RN_EMULATED\nextern \"C\" __global__ void __launch_bounds__(1024) "
+                     "%s(const __grid_constant__ %s_args args);\n#endif\n",
+                     e->name, e->name);
   rn_strbuf_printf(e->out, "RN_KERNEL(%s, %s_args) {\ntypedef %s_index index;\n", e->name, e->name,
                    e->name);
   rn_jit_emit_reductions(e);

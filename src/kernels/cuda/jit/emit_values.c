@@ -10,7 +10,8 @@ void rn_jit_close(const rn_jit_emitter_t* e, rn_jit_set_t* set) {
     // A reduction ends a pass: its operand is needed in an earlier one.
     for (int k = 0; k < RN_JIT_MAX_OPERANDS; ++k) {
       const int operand = rn_jit_value(e, i)->operands[k];
-      if (operand >= 0 && rn_jit_value(e, i)->kind != RN_JIT_REDUCE) set->has[operand] = true;
+      if (operand >= 0 && rn_jit_value(e, i)->kind != RN_JIT_REDUCE && !e->kept.has[i])
+        set->has[operand] = true;
     }
   }
 }
@@ -42,6 +43,10 @@ static void emit_op(rn_jit_emitter_t* e, const rn_jit_value_t* value) {
 static void emit_value(rn_jit_emitter_t* e, int index, const char* suffix) {
   const rn_jit_value_t* value = rn_jit_value(e, index);
   const char* type = rn_jit_type(value->dtype);
+  if (e->kept.has[index]) {
+    rn_strbuf_printf(e->out, "const rn_of<%s> v%d = z%d%s.at[v];\n", type, index, index, suffix);
+    return;
+  }
   const bool rounds = value->kind == RN_JIT_OP && (e->program->flags & RN_JIT_ROUNDS) &&
                       (value->dtype == RN_HALF || value->dtype == RN_BFLOAT16);
   rn_strbuf_printf(e->out, "const rn_of<%s> v%d = ", type, index);

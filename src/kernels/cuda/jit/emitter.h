@@ -1,7 +1,8 @@
 // What the emitters of the loop compiler share; private to this folder.
 //
 // In emitted text, values are v<number>, inputs' pointers p<number>, several elements of an input
-// x<number>, of an output y<number>, and a reduction's type and sum r<value> and a<value>.
+// x<number>, of an output y<number>, of a value that later passes read again z<value>, and a
+// reduction's type and sum r<value> and a<value>.
 #ifndef RUNNEL_KERNELS_CUDA_JIT_EMITTER_H_
 #define RUNNEL_KERNELS_CUDA_JIT_EMITTER_H_
 
@@ -19,6 +20,7 @@ typedef struct rn_jit_emitter_t {
   rn_jit_layout_t layout;
   rn_jit_set_t live;
   rn_jit_set_t have;  // declared in the scope that is being emitted
+  rn_jit_set_t kept;  // values that an earlier pass left in z<value>
   rn_strbuf_t* out;
 } rn_jit_emitter_t;
 
@@ -61,9 +63,10 @@ void rn_jit_emit_reductions(rn_jit_emitter_t* e);
 // Declares a reduction's value from its sum a<value><suffix>.
 void rn_jit_emit_ended(rn_jit_emitter_t* e, int reduction, const char* suffix);
 // The values, sums and stores of |pass| for the elements from i on, once their inputs are loaded to
-// x<number><suffix>. With a suffix, elements take part only if |in|.
+// x<number><suffix>. With a suffix, elements take part only if |in|. The values of |fresh|, which
+// may be NULL, are left in z<value><suffix>.
 void rn_jit_emit_pass_body(rn_jit_emitter_t* e, int pass, const rn_jit_set_t* set,
-                           const char* suffix, const char* sum_suffix);
+                           const rn_jit_set_t* fresh, const char* suffix, const char* sum_suffix);
 
 // The kernels of programs with reductions.
 void rn_jit_emit_rows(rn_jit_emitter_t* e);

@@ -97,6 +97,10 @@ enum {
   // No multiply-add contraction: products round before they are added, as on the CPU. Without it
   // the compiler contracts, as PyTorch's does.
   RN_JIT_NO_FMA = 2,
+  // Divisions and square roots of floats within 2 units in the last place instead of exactly
+  // rounded, in a fifth of the instructions; for kernels that would otherwise not keep up with
+  // memory.
+  RN_JIT_FAST_DIVISION = 4,
 };
 
 typedef struct rn_jit_program_t {

@@ -29,6 +29,13 @@ static const rn_scalar_op_t ops[] = {
 
 const rn_scalar_op_t* rn_scalar_op(rn_scalar_code_t code) { return &ops[code]; }
 
+bool rn_scalar_is_costly(rn_scalar_code_t code) {
+  return (code >= RN_SCALAR_EXP && code <= RN_SCALAR_SIGMOID) || code == RN_SCALAR_ELU ||
+         code == RN_SCALAR_SELU || code == RN_SCALAR_SOFTPLUS || code == RN_SCALAR_SOFTPLUS_GRAD ||
+         code == RN_SCALAR_POW || code == RN_SCALAR_XLOGY || code == RN_SCALAR_XLOG1PY ||
+         code == RN_SCALAR_ATAN2 || ops[code].is_special;
+}
+
 // TensorFlow's names, sorted.
 static const struct {
   const char* name;

@@ -30,6 +30,9 @@ enum {
 // |code| must be one of the enumeration.
 const rn_scalar_op_t* rn_scalar_op(rn_scalar_code_t code);
 
+// Whether an element takes about ten times as many instructions as an addition.
+bool rn_scalar_is_costly(rn_scalar_code_t code);
+
 // The operation that the TensorFlow op |name| computes per element, if it is one operation of the
 // table with the op's inputs (and attributes) as operands; RN_SCALAR_COUNT otherwise. Cast,
 // Select's row form and BiasAdd's layout are the caller's.
