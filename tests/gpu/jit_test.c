@@ -424,3 +424,43 @@ Test(jit, places_of_extremes) {
     }
   }
 }
+
+// Variances of numbers whose mean is a thousand times as large as their spread.
+Test(jit, variances) {
+  static const int64_t shapes[][3] = {{20, 33, 1},  {3, 5000, 1}, {1, 100000, 1}, {1, 400, 40},
+                                      {2, 9000, 3}, {5, 1, 1},    {4, 0, 1},      {1, 3000, 8}};
+  static float shifted[MAX_COUNT];
+  static double doubles[MAX_COUNT];
+  for (int i = 0; i < MAX_COUNT; ++i) doubles[i] = shifted[i] = 4000 + numbers[i];
+  const int count = sizeof shapes / sizeof *shapes;
+  for (int i = 0; i < 2 * count; ++i) {
+    card_case_t* test = &cases[i];
+    const bool is_double = i % 2;
+    const rn_dtype_t dtype = is_double ? RN_DOUBLE : RN_FLOAT;
+    const int64_t o = shapes[i / 2][0], n = shapes[i / 2][1], inner = shapes[i / 2][2];
+    rn_jit_program_t* p = &test->program;
+    rn_jit_begin(p, 0, 0);
+    int x = rn_jit_input(p, dtype, RN_JIT_LINEAR, RN_JIT_FULL);
+    rn_jit_output(p, rn_jit_reduce(p, RN_JIT_VARIANCE, x), dtype);
+    test->sizes =
+        (rn_jit_sizes_t){.count = o * n * inner, .outer = o, .reduced = n, .inner = inner};
+    add_input(test, is_double ? (const void*)doubles : shifted,
+              (size_t)(o * n * inner) * rn_dtype_size(dtype));
+    add_output(test, (is_double ? 2 : 1) * o * inner);
+  }
+  card_run(&card, cases, 2 * count);
+  for (int i = 0; i < 2 * count; ++i) {
+    const int64_t n = shapes[i / 2][1], inner = shapes[i / 2][2];
+    for (int64_t q = 0; q < shapes[i / 2][0] * inner; ++q) {
+      const double* x = doubles + q / inner * n * inner + q % inner;
+      double mean = 0, variance = n ? 0 : NAN;
+      for (int64_t r = 0; r < n; ++r) mean += x[r * inner] / (double)n;
+      for (int64_t r = 0; r < n; ++r) variance += (x[r * inner] - mean) * (x[r * inner] - mean);
+      if (n) variance /= (double)n;
+      if (i % 2)
+        CHECK(((const double*)cases[i].out[0])[q], variance, 1e-12, "variance of doubles", q);
+      else
+        CHECK(((const float*)cases[i].out[0])[q], variance, 1e-4, "variance of floats", q);
+    }
+  }
+}

@@ -36,6 +36,7 @@ rn_jit_divisor_t rn_jit_divisor(uint32_t divisor) {
 }
 
 size_t rn_jit_sum_size(rn_jit_reduction_t kind, rn_dtype_t dtype) {
+  if (kind == RN_JIT_VARIANCE) return dtype == RN_DOUBLE ? 32 : 16;
   if (kind == RN_JIT_ARG_MAX || kind == RN_JIT_ARG_MIN) return 16;  // with the place
   if (dtype == RN_HALF || dtype == RN_BFLOAT16) return sizeof(float);
   if (kind == RN_JIT_MEAN && rn_dtype_is_integer(dtype)) return sizeof(int64_t);

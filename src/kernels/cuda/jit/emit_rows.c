@@ -17,8 +17,8 @@ void rn_jit_want_pass(const rn_jit_emitter_t* e, int pass, rn_jit_set_t* set) {
 }
 
 void rn_jit_emit_reductions(rn_jit_emitter_t* e) {
-  static const char* const kinds[] = {"sum", "mean", "prod",    "max",    "min",
-                                      "any", "all",  "arg_max", "arg_min"};
+  static const char* const kinds[] = {"sum", "mean", "prod",    "max",     "min",
+                                      "any", "all",  "arg_max", "arg_min", "variance"};
   RN_JIT_EACH_REDUCTION(e, i) {
     const rn_jit_value_t* value = rn_jit_value(e, i);
     rn_strbuf_printf(e->out, "typedef rn_reduce_%s<%s> r%d;\n", kinds[value->code],
@@ -120,7 +120,7 @@ static void emit_join(rn_jit_emitter_t* e, int pass) {
     if (ends && by_lanes)
       rn_strbuf_printf(e->out, "a%d = rn_over_lanes<r%d, %d>(a%d);\n", i, i, e->variant->lanes, i);
     else if (ends)
-      rn_strbuf_printf(e->out, "rn_leave_sum<r%d>(a%d, shared + %d);\n", i, i, 512 * place);
+      rn_strbuf_printf(e->out, "rn_leave_sum<r%d>(a%d, shared + %d);\n", i, i, RN_JIT_SLOT * place);
     ++place;
     count += ends;
   }
@@ -129,7 +129,8 @@ static void emit_join(rn_jit_emitter_t* e, int pass) {
   RN_JIT_EACH_REDUCTION(e, i) {
     const bool ends = rn_jit_value(e, i)->passes == pass + 1;
     if (ends && !by_lanes)
-      rn_strbuf_printf(e->out, "a%d = rn_join_sums<r%d>(shared + %d);\n", i, i, 512 * place);
+      rn_strbuf_printf(e->out, "a%d = rn_join_sums<r%d>(shared + %d);\n", i, i,
+                       RN_JIT_SLOT * place);
     ++place;
     if (ends && !e->variant->split) rn_jit_emit_ended(e, i, "");
   }

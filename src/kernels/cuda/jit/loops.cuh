@@ -120,6 +120,38 @@ struct rn_found {
 RN_REDUCE_FIND(arg_max, >, rn_limits<T>::least_finite())
 RN_REDUCE_FIND(arg_min, <, rn_limits<T>::most_finite())
 
+// Variance: sums of distances from a pivot, the first element that a thread meets. Joining two
+// moves both to the common mean. Rounds every step, so that the order of two sums does not matter.
+RN_DEVICE float rn_times(float a, float b) { return __fmul_rn(a, b); }
+RN_DEVICE double rn_times(double a, double b) { return __dmul_rn(a, b); }
+template <typename V>
+struct rn_spread {
+  V count, pivot, sum, squares;
+};
+template <typename T>
+struct rn_reduce_variance {
+  typedef rn_of<T> V;
+  typedef rn_spread<V> sum;
+  static RN_DEVICE sum start() { return {V(0), V(0), V(0), V(0)}; }
+  static RN_DEVICE sum add(sum a, V x) {
+    V pivot = a.count == 0 ? x : a.pivot, d = x - pivot;
+    return {a.count + 1, pivot, a.sum + d, a.squares + d * d};
+  }
+  static RN_DEVICE V spread(sum a) {
+    V rest = a.squares - rn_times(a.sum, a.sum / a.count);
+    return rest < 0 ? V(0) : rest;  // NaN stays
+  }
+  static RN_DEVICE sum join(sum a, sum b) {
+    if (a.count == 0) return b;
+    if (b.count == 0) return a;
+    V n = a.count + b.count, mean_a = a.pivot + a.sum / a.count, mean_b = b.pivot + b.sum / b.count;
+    V away = mean_b - mean_a, mean = (rn_times(mean_a, a.count) + rn_times(mean_b, b.count)) / n;
+    V squares = rn_times(rn_times(away, away), rn_times(a.count, b.count) / n);
+    return {n, mean, V(0), spread(a) + spread(b) + squares};
+  }
+  static RN_DEVICE V end(sum a, i64) { return spread(a) / a.count; }
+};
+
 #ifdef RN_EMULATED
 #define RN_COPY_BYTES __builtin_memcpy
 #else

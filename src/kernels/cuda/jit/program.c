@@ -107,7 +107,8 @@ int rn_jit_reduce(rn_jit_program_t* program, rn_jit_reduction_t kind, int operan
     return fail(program, "there are too many reductions");
   const bool is_logical = kind == RN_JIT_ANY || kind == RN_JIT_ALL;
   const bool finds = kind == RN_JIT_ARG_MAX || kind == RN_JIT_ARG_MIN;
-  if (is_logical != (source->dtype == RN_BOOL) ||
+  const bool is_float = rn_dtype_is_floating(source->dtype);
+  if (is_logical != (source->dtype == RN_BOOL) || (kind == RN_JIT_VARIANCE && !is_float) ||
       ((kind == RN_JIT_MAX || kind == RN_JIT_MIN || finds) && rn_dtype_is_complex(source->dtype)))
     return fail(program, "a reduction is not defined for its type");
   rn_jit_value_t* value = add(program, RN_JIT_REDUCE, finds ? RN_INT64 : source->dtype, kind);

@@ -65,6 +65,9 @@ typedef enum rn_jit_reduction_t {
   // all before it, 0 if none is greater than the least finite number. NaN is never found.
   RN_JIT_ARG_MAX,
   RN_JIT_ARG_MIN,
+  // The mean of the squared distances from the mean, of floats. One pass, and no digits are lost
+  // where the mean is large: sums are of distances from an element.
+  RN_JIT_VARIANCE,
 } rn_jit_reduction_t;
 
 typedef enum rn_jit_value_kind_t {

@@ -206,7 +206,7 @@ static void grid_rows(const rn_jit_program_t* program, const rn_jit_sizes_t* siz
     return;
   }
   grid->variant.schedule = RN_JIT_ROWS_BY_BLOCKS;
-  const unsigned shared = 512 * (unsigned)program->reduction_count;
+  const unsigned shared = RN_JIT_SLOT * (unsigned)program->reduction_count;
   const int64_t pieces =
       min_of(ceil_div(accesses, BLOCK * 4),
              ceil_div((int64_t)multiprocessors * BLOCKS_PER_PROCESSOR, max_of(1, sizes->outer)));

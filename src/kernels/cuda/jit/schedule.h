@@ -95,6 +95,9 @@ size_t rn_jit_args_fill(const rn_jit_program_t* program, const rn_jit_grid_t* gr
                         const rn_jit_sizes_t* sizes, const rn_jit_operand_t* inputs,
                         const uint64_t* outputs, uint64_t workspace, void* out);
 
+// Shared memory for one reduction of ROWS_BY_BLOCKS: a sum of up to 32 bytes per warp.
+#define RN_JIT_SLOT 1024
+
 // Bytes that a reduction's sum takes in shared memory and in the workspace.
 size_t rn_jit_sum_size(rn_jit_reduction_t kind, rn_dtype_t dtype);
 
