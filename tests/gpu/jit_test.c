@@ -464,3 +464,37 @@ Test(jit, variances) {
     }
   }
 }
+
+// A bias per channel of [batch, channels, places] is one element per access; an operand without the
+// batch's halves is one access.
+Test(jit, strided_neighbours) {
+  static const int64_t shapes[][3] = {{3, 5, 8}, {2, 7, 16}, {4, 3, 12}};
+  for (int i = 0; i < 3; ++i) {
+    card_case_t* test = &cases[i];
+    const int64_t* d = shapes[i];
+    const int64_t n = d[0] * d[1] * d[2];
+    rn_jit_program_t* p = &test->program;
+    rn_jit_begin(p, 3, 0);
+    int x = rn_jit_input(p, RN_FLOAT, RN_JIT_LINEAR, RN_JIT_FULL);
+    int bias = rn_jit_input(p, RN_FLOAT, RN_JIT_STRIDED, RN_JIT_FULL);
+    int other = rn_jit_input(p, RN_FLOAT, RN_JIT_STRIDED, RN_JIT_FULL);
+    rn_jit_output(p, rn_jit_op3(p, RN_SCALAR_MULTIPLY_ADD, x, bias, other), RN_FLOAT);
+    test->sizes = (rn_jit_sizes_t){.count = n, .dims = {d[0], d[1], d[2]}};
+    for (int k = 0; k < 3; ++k) add_input(test, numbers + 64 * k, 2 * (size_t)n * sizeof(float));
+    test->inputs[1].strides[1] = 1;
+    test->inputs[2].strides[0] = 2 * d[2];
+    test->inputs[2].strides[2] = 1;
+    add_output(test, n);
+  }
+  card_run(&card, cases, 3);
+  for (int i = 0; i < 3; ++i) {
+    const int64_t* d = shapes[i];
+    cr_expect(cases[i].grid.variant.flat == 2 && cases[i].grid.variant.unit == 4);
+    for (int64_t at = 0; at < d[0] * d[1] * d[2]; ++at) {
+      const int64_t c = at % d[2], b = at / d[2] % d[1], a = at / d[2] / d[1];
+      CHECK(((const float*)cases[i].out[0])[at],
+            (double)numbers[at] * numbers[64 + b] + numbers[128 + a * 2 * d[2] + c], 1e-6,
+            "strided neighbours", at);
+    }
+  }
+}

@@ -109,11 +109,13 @@ void rn_jit_emit_load(rn_jit_emitter_t* e, int input, int vector, const char* su
   const char* type = rn_jit_type(e->program->inputs[input].dtype);
   const bool whole = e->variant->whole || vector == 1;
   rn_strbuf_t* out = e->out;
-  if (access == RN_JIT_LINEAR || (access == RN_JIT_ROW && whole)) {
+  const bool is_unit = vector > 1 && (e->variant->unit >> input & 1);
+  const bool is_flat = vector > 1 && (e->variant->flat >> input & 1);
+  if (access == RN_JIT_LINEAR || (access == RN_JIT_ROW && whole) || is_unit) {
     rn_strbuf_printf(out, "x%d%s = rn_load<%s, %d>(p%d + ", input, suffix, type, vector, input);
     emit_place(e, input, "i");
     rn_strbuf_printf(out, ");\n");
-  } else if (access == RN_JIT_COLUMN && whole) {
+  } else if ((access == RN_JIT_COLUMN && whole) || is_flat) {
     rn_strbuf_printf(out, "x%d%s = rn_splat<%s, %d>(p%d[", input, suffix, type, vector, input);
     emit_place(e, input, "i");
     rn_strbuf_printf(out, "]);\n");

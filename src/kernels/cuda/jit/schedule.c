@@ -121,6 +121,21 @@ static bool is_whole(const rn_jit_program_t* program, const rn_jit_sizes_t* size
   return true;
 }
 
+// Finds the STRIDED inputs whose elements are neighbours, or the same, along the last dimension.
+static void find_strides(const rn_jit_program_t* program, const rn_jit_operand_t* inputs,
+                         rn_jit_variant_t* variant) {
+  const int last = program->rank - 1, vector = variant->vector;
+  for (int i = 0; i < program->input_count; ++i) {
+    if (program->inputs[i].access != RN_JIT_STRIDED) continue;
+    const size_t bytes = rn_dtype_size(rn_dtype_stored(program->inputs[i].dtype)) * (size_t)vector;
+    bool is_unit =
+        inputs[i].strides[last] == 1 && inputs[i].address % (bytes < 16 ? bytes : 16) == 0;
+    for (int d = 0; d < last; ++d) is_unit &= inputs[i].strides[d] % vector == 0;
+    if (is_unit) variant->unit |= UINT64_C(1) << i;
+    if (inputs[i].strides[last] == 0) variant->flat |= UINT64_C(1) << i;
+  }
+}
+
 static void grid_pointwise(const rn_jit_sizes_t* sizes, int multiprocessors, rn_jit_grid_t* grid) {
   const int64_t threads = ceil_div(sizes->count, grid->variant.vector);
   const int64_t blocks =
@@ -289,6 +304,7 @@ rn_status_t rn_jit_grid(const rn_jit_program_t* program, const rn_jit_sizes_t* s
     if (sizes->count == 0) out->kernel_count = 0;
   }
   out->variant.whole = is_whole(program, sizes, inputs, out->variant.vector);
+  if (out->variant.whole && out->variant.vector > 1) find_strides(program, inputs, &out->variant);
   rn_jit_layout_t layout;
   rn_jit_layout(program, &out->variant, &layout);
   if (layout.bytes > RN_JIT_MAX_ARGS)

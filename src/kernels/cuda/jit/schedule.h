@@ -39,7 +39,12 @@ typedef struct rn_jit_variant_t {
   uint8_t lanes;     // per row, of ROWS_BY_LANES: a power of 2 up to 32
   uint8_t kept;      // accesses per row and thread, kept in registers; 0: every pass reads again
   uint8_t split;     // two kernels: "rn_jit" leaves sums in the workspace, "rn_jit_finish" the rest
+  uint8_t unused;    // 0; no padding is hashed
+  // Bits of STRIDED inputs whose neighbouring elements along the last dimension are one access, or
+  // one element. Only if |whole|.
+  uint64_t unit, flat;
 } rn_jit_variant_t;
+_Static_assert(sizeof(rn_jit_variant_t) == 24, "no padding is hashed");
 
 typedef struct rn_jit_launch_t {
   unsigned grid, block_x, block_y, shared;
