@@ -14,6 +14,7 @@
 #include "tensor/tensor.h"
 
 typedef struct rn_device_t rn_device_t;
+typedef struct rn_recording_t rn_recording_t;  // the device's own
 
 // Ends an asynchronous operation; takes the status.
 typedef void (*rn_device_done_t)(void* arg, rn_status_t status);
@@ -32,6 +33,14 @@ typedef struct rn_device_vtable_t {
   void (*sync)(rn_device_t* device, rn_device_done_t done, void* arg);
   // Like sync, but returns when the work has ended. NULL: rn_device_wait uses |sync|.
   rn_status_t (*wait)(rn_device_t* device);
+  // Recording, if the device can (else all four are NULL): work that the calling thread issues
+  // between begin and end is recorded instead of run, with its arguments and addresses as they are.
+  // End is called after every begin that succeeded; |*out| is NULL if nothing was issued. Replay
+  // issues the work of a recording. A thread records on one device at a time.
+  rn_status_t (*record_begin)(rn_device_t* device);
+  rn_status_t (*record_end)(rn_device_t* device, rn_recording_t** out);
+  rn_status_t (*replay)(rn_device_t* device, rn_recording_t* recording);
+  void (*recording_destroy)(rn_device_t* device, rn_recording_t* recording);
   // Frees cached memory. NULL if the device caches none.
   void (*trim)(rn_device_t* device);
 } rn_device_vtable_t;
@@ -45,8 +54,9 @@ struct rn_device_t {
   bool is_preferred;  // nodes without a device go here rather than to the CPU
   int64_t memory_limit;
   uint64_t incarnation;
-  rn_allocator_t allocator;   // the device's memory
-  rn_resources_t* resources;  // Owned
+  rn_allocator_t allocator;      // the device's memory
+  rn_allocator_t kernel_memory;  // the same for kernels; a recording keeps what they get meanwhile
+  rn_resources_t* resources;     // Owned
 };
 
 static inline void rn_device_destroy(rn_device_t* device) {

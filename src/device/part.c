@@ -77,6 +77,9 @@ static rn_status_t add_shared_row(const rn_device_part_t* part, const rn_part_ro
     limit_to_int32(row, how->int32_attr);
   } else {
     row->host_args = how->host_args;
+    bool is_light = row->flags & (RN_KERNEL_FORWARDS | RN_KERNEL_OWN_OUTPUTS) &&
+                    !(row->flags & RN_KERNEL_KEEPS_INPUTS);
+    if (is_light) row->flags |= RN_KERNEL_REPLAYS;  // it issues nothing
   }
   return rn_kernel_register(row);
 }

@@ -2,8 +2,10 @@
 #include "exec/compile.h"
 
 #include "exec/kernel_init.h"
+#include "exec/record.h"
 #include "exec/state.h"
 #include "framework/function.h"
+#include "framework/internal_ops.h"
 
 void rn_kernel_cache_init(rn_kernel_cache_t* cache, rn_allocator_t allocator) {
   *cache = (rn_kernel_cache_t){.allocator = allocator};
@@ -322,9 +324,28 @@ static rn_status_t make_arrays(rn_compile_t* c) {
   return RN_OK;
 }
 
+// Puts moves of feeds to a device first and moves of fetches last: what lies between them can be
+// recorded in one piece.
+static rn_status_t gather_moves(rn_compile_t* c) {
+  int32_t *order = NULL, count = 0;
+  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(c->scratch, (size_t)c->order_count + 1, &order));
+  for (int pass = 0; pass < 3; ++pass) {
+    for (int32_t i = 0; i < c->order_count; ++i) {
+      const rn_ir_node_t* node = rn_compile_node(c, c->order[i]);
+      bool is_first = node->feed >= 0 || (node->op == rn_op_move(false) && node->input_count == 1 &&
+                                          rn_compile_node(c, node->inputs[0].node)->feed >= 0);
+      bool is_last = node->op == rn_op_move(true) && !rn_ir_flag(node, "waits");
+      if (pass == (is_first ? 0 : is_last ? 2 : 1)) order[count++] = c->order[i];
+    }
+  }
+  c->order = order;
+  return RN_OK;
+}
+
 static rn_status_t compile(rn_compile_t* c) {
   RN_RETURN_IF_ERROR(make_arrays(c));
   RN_RETURN_IF_ERROR(rn_ir_order(c->ir, &c->order, &c->order_count));
+  if (!c->options->device->is_host) RN_RETURN_IF_ERROR(gather_moves(c));
   find_awaited(c);
   RN_RETURN_IF_ERROR(find_fates(c));
   RN_RETURN_IF_ERROR(make_slots(c));
@@ -333,7 +354,8 @@ static rn_status_t compile(rn_compile_t* c) {
   if (c->plan->has_frames) return rn_compile_frames(c);
   RN_RETURN_IF_ERROR(rn_compile_lifetimes(c));
   RN_RETURN_IF_ERROR(rn_compile_memory(c));
-  return rn_compile_releases(c);
+  RN_RETURN_IF_ERROR(rn_compile_releases(c));
+  return c->options->device->is_host ? RN_OK : rn_compile_segments(c);
 }
 
 rn_status_t rn_plan_create(rn_ir_t* ir, const rn_plan_options_t* options, rn_allocator_t allocator,

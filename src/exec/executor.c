@@ -9,6 +9,7 @@
 #include "base/assert.h"
 #include "base/denormals.h"
 #include "exec/execution.h"
+#include "exec/record.h"
 #include "framework/internal_ops.h"
 
 void rn_execution_fail(rn_execution_t* execution, rn_status_t status) {
@@ -114,15 +115,16 @@ static rn_status_t run_carefully(rn_execution_t* execution, rn_state_t* state, r
   return status;
 }
 
-// Runs the instructions of a task in order. This loop is the cost of a step.
-static rn_status_t run_instrs(rn_execution_t* execution, rn_state_t* state, const rn_task_t* task) {
+// Runs |count| instructions in order. This loop is the cost of a step.
+static rn_status_t run_range(rn_execution_t* execution, rn_state_t* state, int32_t first,
+                             int32_t count) {
   const rn_plan_t* plan = state->plan;
   const rn_run_t* run = execution->run;
   const rn_cancel_t* cancel = run->step->cancel;
   bool is_watched = run->deadline_ns != 0 || run->stats;
   rn_kernel_ctx_t ctx = {.step = run->step};
-  int32_t end = task->first_instr + task->instr_count;
-  for (int32_t n = task->first_instr; n < end; ++n) {
+  int32_t end = first + count;
+  for (int32_t n = first; n < end; ++n) {
     const rn_instr_t* instr = &plan->instrs[n];
     if (!instr->compute) continue;
     if (__builtin_expect(
@@ -138,6 +140,23 @@ static rn_status_t run_instrs(rn_execution_t* execution, rn_state_t* state, cons
     if (instr->release_count) release_slots(state, instr);
   }
   return RN_OK;
+}
+
+// Runs a task. A device replays the segments that it has recorded, unless the step is traced or may
+// have to stop on the way.
+static rn_status_t run_instrs(rn_execution_t* execution, rn_state_t* state, const rn_task_t* task) {
+  const rn_plan_t* plan = state->plan;
+  int32_t n = task->first_instr, end = n + task->instr_count;
+  bool replays = plan->segment_count && !execution->run->deadline_ns && !execution->run->stats;
+  for (int32_t s = 0; replays && s < plan->segment_count; ++s) {
+    const rn_segment_t* segment = &plan->segments[s];
+    if (segment->first_instr < n || segment->first_instr >= end) continue;
+    RN_RETURN_IF_ERROR(run_range(execution, state, n, segment->first_instr - n));
+    if (execution->is_failed) return RN_OK;
+    RN_RETURN_IF_ERROR(rn_segment_run(execution, state, s, run_range));
+    n = segment->first_instr + segment->instr_count;
+  }
+  return run_range(execution, state, n, end - n);
 }
 
 // Tasks that wait for |task| are ready when it was the last they waited for.

@@ -34,7 +34,7 @@ rn_status_t rn_exec_kernel_init(rn_ir_t* ir, const rn_ir_node_t* node, rn_device
                             .resources = device->resources,
                             .device_name = device->name,
                             .allocator = allocator,
-                            .device_memory = device->allocator,
+                            .device_memory = device->kernel_memory,
                             .host_memory = host->allocator,
                             .is_host = device->is_host,
                             .env = env};

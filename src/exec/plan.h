@@ -117,6 +117,11 @@ typedef struct rn_task_t {
   int32_t pending;                           // tasks it waits for
 } rn_task_t;
 
+// Instructions whose work the device may record and replay; see record.h.
+typedef struct rn_segment_t {
+  int32_t first_instr, instr_count;
+} rn_segment_t;
+
 typedef struct rn_deref_t {
   int32_t input;  // position in plan->inputs
   bool allows_uninitialized;
@@ -166,6 +171,8 @@ struct rn_plan_t {
   int32_t task_count;
   rn_task_t* tasks;
   int32_t* successors;
+  int32_t segment_count;
+  rn_segment_t* segments;  // in order
   int32_t counter_count;
   int32_t async_count;
   int32_t* async_tasks;  // the task of each asynchronous instruction

@@ -3,6 +3,7 @@
 
 #include "base/assert.h"
 #include "exec/frames.h"
+#include "exec/record.h"
 
 // The most idle states that a plan keeps; further concurrent steps make and free their own.
 #define MAX_FREE_STATES 16
@@ -39,6 +40,7 @@ static rn_status_t state_create(rn_plan_t* plan, rn_state_t** out) {
   size_t pending = take(&size, (size_t)plan->task_count, sizeof(int32_t));
   size_t counters = take(&size, (size_t)plan->counter_count, sizeof(int32_t));
   size_t ready = take(&size, (size_t)plan->task_count, sizeof(int32_t));
+  size_t recorded = take(&size, (size_t)plan->segment_count, sizeof(rn_recorded_t));
   char* memory = NULL;
   RN_RETURN_IF_ERROR(rn_alloc_zeroed(plan->allocator, size, (void**)&memory));
   rn_state_t* state = (rn_state_t*)memory;
@@ -50,6 +52,7 @@ static rn_status_t state_create(rn_plan_t* plan, rn_state_t** out) {
                         .pending = (_Atomic int32_t*)(memory + pending),
                         .counters = (_Atomic int32_t*)(memory + counters),
                         .ready = (int32_t*)(memory + ready),
+                        .recorded = (rn_recorded_t*)(memory + recorded),
                         .size = size};
   if (plan->block_size) {
     rn_status_t status = rn_alloc(plan->device->allocator, plan->block_size, (void**)&state->block);
@@ -66,6 +69,8 @@ static rn_status_t state_create(rn_plan_t* plan, rn_state_t** out) {
 void rn_state_destroy(rn_state_t* state) {
   if (!state) return;
   rn_frames_destroy(state->frames);
+  for (int32_t i = 0; i < state->plan->segment_count; ++i)
+    rn_recorded_clear(&state->recorded[i], state->plan);
   if (state->block) rn_free(state->plan->device->allocator, state->block, state->plan->block_size);
   rn_free(state->plan->allocator, state, state->size);
 }

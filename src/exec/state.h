@@ -31,9 +31,10 @@ struct rn_state_t {
   rn_async_t* asyncs;
   int32_t* ready;  // tasks that may run; guarded by the execution's mutex
   int32_t ready_count;
-  struct rn_frames_t* frames;  // Owned; NULL in a plan without loops and conditionals
-  char* block;                 // planned memory
-  size_t size;                 // of the whole state, in one piece with its arrays
+  struct rn_frames_t* frames;      // Owned; NULL in a plan without loops and conditionals
+  char* block;                     // planned memory
+  struct rn_recorded_t* recorded;  // by segment
+  size_t size;                     // of the whole state, in one piece with its arrays
 };
 
 // A state to run |plan| with, from its free list or new.

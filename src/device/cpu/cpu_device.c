@@ -61,7 +61,7 @@ rn_status_t rn_cpu_device_create(rn_allocator_t allocator, rn_str_t name_prefix,
     cpu_destroy(&cpu->base);
     return status;
   }
-  cpu->base.allocator = rn_cache_allocator(cpu->cache);
+  cpu->base.allocator = cpu->base.kernel_memory = rn_cache_allocator(cpu->cache);
   *out = &cpu->base;
   return RN_OK;
 }

@@ -87,6 +87,8 @@ static rn_status_t open_card(rn_cuda_card_t* card, size_t memory_limit) {
   RN_RETURN_IF_ERROR(RN_CUDA(driver, cuDevicePrimaryCtxRetain, &card->context, card->device));
   RN_RETURN_IF_ERROR(rn_cuda_enter(card));
   RN_RETURN_IF_ERROR(RN_CARD(card, cuStreamCreate, &card->stream, CU_STREAM_NON_BLOCKING));
+  RN_RETURN_IF_ERROR(
+      RN_CARD(card, cuStreamCreate, &card->recording_stream, CU_STREAM_NON_BLOCKING));
   rn_cuda_memory_options_t options = {.source = {card, take_block, give_block},
                                       .limit = memory_limit};
   RN_RETURN_IF_ERROR(rn_cuda_memory_create(&options, rn_allocator_system(), &card->memory));
@@ -104,6 +106,7 @@ static void close_card(rn_cuda_card_t* card) {
     for (size_t i = 0; i < card->modules.count; ++i) driver->cuModuleUnload(card->modules.items[i]);
     rn_cuda_memory_destroy(card->memory);
     if (card->stream) driver->cuStreamDestroy_v2(card->stream);
+    if (card->recording_stream) driver->cuStreamDestroy_v2(card->recording_stream);
     driver->cuCtxSetCurrent(NULL);
     driver->cuDevicePrimaryCtxRelease_v2(card->device);
   }
@@ -116,6 +119,7 @@ static void close_card(rn_cuda_card_t* card) {
   rn_map_clear(&card->functions);
   rn_vec_free(&card->events, rn_allocator_system());
   rn_vec_free(&card->modules, rn_allocator_system());
+  rn_mutex_destroy(&card->recording_mutex);
   rn_mutex_destroy(&card->mutex);
   RN_FREE(rn_allocator_system(), card);
 }
@@ -131,6 +135,7 @@ static rn_status_t get_locked(int ordinal, size_t memory_limit, rn_cuda_card_t**
   card->refs = 1;
   card->ordinal = ordinal;
   rn_mutex_init(&card->mutex);
+  rn_mutex_init(&card->recording_mutex);
   rn_map_init(&card->functions, rn_allocator_system());
   rn_status_t status = open_card(card, memory_limit);
   if (!rn_ok(status)) {

@@ -32,8 +32,10 @@ typedef struct rn_cuda_card_t {
   rn_mutex_t mutex;    // guards what follows
   rn_map_t functions;  // "file/kernel" or a program's key -> CUfunction; "file/" -> CUmodule
   RN_VEC(CUmodule) modules;
-  RN_VEC(CUevent) events;  // idle ones
-  CUresult lost;           // the error after which the card no longer works; 0: it works
+  RN_VEC(CUevent) events;      // idle ones
+  CUresult lost;               // the error after which the card no longer works; 0: it works
+  rn_mutex_t recording_mutex;  // one thread records at a time
+  CUstream recording_stream;
 } rn_cuda_card_t;
 
 // Opens the driver and counts the cards. NOT_FOUND, naming what is missing.
@@ -42,6 +44,9 @@ RN_MUST_USE rn_status_t rn_cuda_count(int* out);
 RN_MUST_USE rn_status_t rn_cuda_card_get(int ordinal, size_t memory_limit, rn_cuda_card_t** out);
 // Releases a reference; the last one gives everything back to the driver. NULL is fine.
 void rn_cuda_card_release(rn_cuda_card_t* card);
+
+// The stream that the calling thread issues work into: the card's, or that of its recording.
+CUstream rn_cuda_stream(const rn_cuda_card_t* card);
 
 // Makes the card current for the calling thread; every thread does so before it calls the driver.
 RN_MUST_USE rn_status_t rn_cuda_enter(rn_cuda_card_t* card);

@@ -2,6 +2,7 @@
 #include "device/cuda/cuda_device.h"
 
 #include "base/log.h"
+#include "device/cuda/recording.h"
 
 // Ends of copies and syncs that somebody waits for by a callback. A thread of the device takes them
 // in order; it starts with the first.
@@ -125,7 +126,7 @@ static void cuda_to_host(rn_device_t* device, const rn_tensor_t* source, rn_tens
   rn_status_t status = rn_cuda_enter(card);
   if (rn_ok(status) && size)
     status = RN_CARD(card, cuMemcpyDtoHAsync_v2, target->data, (CUdeviceptr)(uintptr_t)source->data,
-                     size, card->stream);
+                     size, rn_cuda_stream(card));
   end_copy(gpu, source, status, done, arg);
 }
 
@@ -138,7 +139,7 @@ static void cuda_from_host(rn_device_t* device, const rn_tensor_t* source, rn_te
   rn_status_t status = rn_cuda_enter(card);
   if (rn_ok(status) && size)
     status = RN_CARD(card, cuMemcpyHtoDAsync_v2, (CUdeviceptr)(uintptr_t)target->data, source->data,
-                     size, card->stream);
+                     size, rn_cuda_stream(card));
   end_copy(gpu, target, status, done, arg);
 }
 
@@ -148,7 +149,7 @@ static rn_status_t cuda_copy(rn_device_t* device, const rn_tensor_t* source, rn_
   if (size == 0 || source->data == target->data) return RN_OK;
   RN_RETURN_IF_ERROR(rn_cuda_enter(card));
   return RN_CARD(card, cuMemcpyDtoDAsync_v2, (CUdeviceptr)(uintptr_t)target->data,
-                 (CUdeviceptr)(uintptr_t)source->data, size, card->stream);
+                 (CUdeviceptr)(uintptr_t)source->data, size, rn_cuda_stream(card));
 }
 
 // A sync reports what went wrong before it, too.
@@ -213,6 +214,10 @@ static const rn_device_vtable_t cuda_vtable = {.destroy = cuda_destroy,
                                                .copy = cuda_copy,
                                                .sync = cuda_sync,
                                                .wait = cuda_wait,
+                                               .record_begin = rn_cuda_record_begin,
+                                               .record_end = rn_cuda_record_end,
+                                               .replay = rn_cuda_replay,
+                                               .recording_destroy = rn_cuda_recording_destroy,
                                                .trim = cuda_trim};
 
 static rn_status_t fill(cuda_device_t* gpu, const rn_part_init_t* init, int index, int ordinal) {
@@ -222,6 +227,7 @@ static rn_status_t fill(cuda_device_t* gpu, const rn_part_init_t* init, int inde
       rn_device_name(init->allocator, init->name_prefix, "GPU", index, &gpu->base.name));
   RN_RETURN_IF_ERROR(rn_resources_create(init->allocator, &gpu->base.resources));
   gpu->base.allocator = rn_cuda_memory_allocator(gpu->card->memory);
+  gpu->base.kernel_memory = rn_cuda_kernel_memory(gpu->card);
   gpu->base.memory_limit = (int64_t)gpu->card->total_memory;
   return RN_OK;
 }

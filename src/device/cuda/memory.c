@@ -197,13 +197,12 @@ static void free_locked(rn_cuda_memory_t* memory, rn_cuda_chunk_t* chunk) {
   rn_cuda_bins_insert(&memory->bins, chunk);
 }
 
-void rn_cuda_memory_free(rn_cuda_memory_t* memory, uint64_t address) {
-  if (!address) return;
+bool rn_cuda_memory_free(rn_cuda_memory_t* memory, uint64_t address) {
   rn_mutex_lock(&memory->mutex);
   rn_cuda_chunk_t* chunk = rn_cuda_chunk_table_remove(&memory->allocated, address);
-  RN_ASSERT(chunk);
   if (chunk) free_locked(memory, chunk);
   rn_mutex_unlock(&memory->mutex);
+  return chunk != NULL;
 }
 
 size_t rn_cuda_memory_trim(rn_cuda_memory_t* memory) {

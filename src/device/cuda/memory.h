@@ -55,8 +55,9 @@ void rn_cuda_memory_destroy(rn_cuda_memory_t* memory);
 // free blocks are given back and the source is asked again. |holder| says who asks, for
 // rn_cuda_memory_describe; it is copied, up to 38 bytes, and may be NULL.
 uint64_t rn_cuda_memory_alloc(rn_cuda_memory_t* memory, size_t size, const char* holder);
-// Takes back what rn_cuda_memory_alloc gave. 0 is fine.
-void rn_cuda_memory_free(rn_cuda_memory_t* memory, uint64_t address);
+// Takes back what rn_cuda_memory_alloc gave. False if this memory did not give |address|; nothing
+// happens then.
+bool rn_cuda_memory_free(rn_cuda_memory_t* memory, uint64_t address);
 
 // Gives blocks without allocations back to the source. Returns how many bytes that were.
 size_t rn_cuda_memory_trim(rn_cuda_memory_t* memory);

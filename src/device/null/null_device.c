@@ -260,7 +260,7 @@ rn_status_t rn_null_device_create(rn_allocator_t allocator, rn_str_t name_prefix
     null_destroy(&null->base);
     return status;
   }
-  null->base.allocator = rn_cache_allocator(null->cache);
+  null->base.allocator = null->base.kernel_memory = rn_cache_allocator(null->cache);
   *out = &null->base;
   return RN_OK;
 }

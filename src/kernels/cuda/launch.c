@@ -16,7 +16,7 @@ rn_status_t rn_cuda_issue(rn_cuda_card_t* card, CUfunction function, rn_cuda_gri
                                CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, (int)grid.shared));
   return RN_CARD(card, cuLaunchKernel, function, grid.x, grid.y ? grid.y : 1, grid.z ? grid.z : 1,
                  grid.block_x, grid.block_y ? grid.block_y : 1, grid.block_z ? grid.block_z : 1,
-                 grid.shared, card->stream, NULL, extra);
+                 grid.shared, rn_cuda_stream(card), NULL, extra);
 }
 
 rn_status_t rn_cuda_launch(const rn_kernel_ctx_t* ctx, const char* name, rn_cuda_grid_t grid,
@@ -44,7 +44,7 @@ rn_status_t rn_cuda_zero(const rn_kernel_ctx_t* ctx, rn_tensor_t* tensor) {
   if (size == 0) return RN_OK;
   RN_RETURN_IF_ERROR(rn_cuda_enter(card));
   return RN_CARD(card, cuMemsetD8Async, (CUdeviceptr)(uintptr_t)tensor->data, 0, size,
-                 card->stream);
+                 rn_cuda_stream(card));
 }
 
 const char* rn_cuda_type(rn_dtype_t dtype) {

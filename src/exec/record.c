@@ -1,0 +1,270 @@
+// Recorded segments: see record.h.
+#include "exec/record.h"
+
+#include "framework/resource.h"
+
+// Launching the work of fewer instructions one by one costs no more than replaying it.
+#define LEAST_INSTRS 2
+// A segment whose recording does not fit this often is not recorded any more.
+#define MOST_RUNS 32
+
+// A value that enters or leaves the segment.
+typedef struct rn_recorded_slot_t {
+  int32_t slot;
+  bool is_input;
+  void* data;        // of an input: where it was
+  rn_tensor_t kept;  // of an output: shared
+} rn_recorded_slot_t;
+
+typedef struct rn_recorded_variable_t {
+  rn_variable_t* variable;  // Retained
+  void* data;
+} rn_recorded_variable_t;
+
+// Whether a host argument has the same value in every step: a constant, or the handle of a
+// variable.
+static bool is_fixed(const rn_plan_t* plan, int32_t slot) {
+  if (plan->slots[slot].kind == RN_SLOT_CONSTANT) return true;
+  int32_t producer = plan->slots[slot].producer;
+  return plan->slots[slot].dtype == RN_RESOURCE && producer >= 0 &&
+         rn_instr_flags(&plan->instrs[producer]) & RN_KERNEL_OWN_OUTPUTS;
+}
+
+// Whether all readers of the outputs of |n| lie within [n, end).
+static bool is_read_before(const rn_compile_t* c, const rn_instr_t* instr, int32_t end) {
+  for (int32_t o = 0; o < instr->output_count; ++o)
+    if (c->last_reader[instr->first_output + o] >= end) return false;
+  return true;
+}
+
+static bool may_record(const rn_compile_t* c, int32_t n) {
+  const rn_plan_t* plan = c->plan;
+  const rn_instr_t* instr = &plan->instrs[n];
+  if (!instr->kernel) return !instr->compute;  // a no-op
+  if (!instr->compute || instr->async >= 0) return false;
+  uint32_t flags = rn_instr_flags(instr);
+  if ((flags & RN_KERNEL_REPLAYS) != RN_KERNEL_REPLAYS || flags & RN_KERNEL_KEEPS_INPUTS)
+    return false;
+  for (int32_t i = 0; i < instr->input_count; ++i)
+    if (instr->kernel->input_is_host[i] && !is_fixed(plan, plan->inputs[instr->first_input + i]))
+      return false;
+  if (flags & (RN_KERNEL_FORWARDS | RN_KERNEL_OWN_OUTPUTS)) return true;
+  for (int32_t o = 0; o < instr->output_count; ++o)
+    if (plan->slots[instr->first_output + o].kind != RN_SLOT_PLANNED &&
+        !rn_dtype_is_ref(plan->slots[instr->first_output + o].dtype))
+      return false;
+  return true;
+}
+
+// The end of the longest segment that starts at |first|. An instruction that hands out what it
+// holds (a variable's value) is part of it only if the value does not leave.
+static int32_t segment_end(const rn_compile_t* c, int32_t first, int32_t limit) {
+  const rn_plan_t* plan = c->plan;
+  int32_t end = first;
+  while (end < limit && may_record(c, end)) ++end;
+  for (int32_t n = end - 1; n >= first; --n) {
+    const rn_instr_t* instr = &plan->instrs[n];
+    if (rn_instr_flags(instr) & RN_KERNEL_OWN_OUTPUTS && !is_read_before(c, instr, end)) {
+      end = n;
+      n = end;
+    }
+  }
+  return end;
+}
+
+static bool issues_work(const rn_instr_t* instr) {
+  return instr->compute && !(rn_instr_flags(instr) & (RN_KERNEL_FORWARDS | RN_KERNEL_OWN_OUTPUTS));
+}
+
+static void add_segment(rn_compile_t* c, int32_t first, int32_t end) {
+  rn_plan_t* plan = c->plan;
+  int32_t work = 0;
+  for (int32_t n = first; n < end; ++n) work += issues_work(&plan->instrs[n]);
+  if (work >= LEAST_INSTRS)
+    plan->segments[plan->segment_count++] = (rn_segment_t){first, end - first};
+}
+
+rn_status_t rn_compile_segments(rn_compile_t* c) {
+  rn_plan_t* plan = c->plan;
+  if (!plan->device->vtable->record_begin || plan->has_frames) return RN_OK;
+  RN_RETURN_IF_ERROR(
+      RN_ARENA_ARRAY(&plan->arena, (size_t)plan->instr_count / 2 + 1, &plan->segments));
+  for (int32_t t = 0; t < plan->task_count; ++t) {
+    const rn_task_t* task = &plan->tasks[t];
+    int32_t limit = task->first_instr + task->instr_count;
+    for (int32_t n = task->first_instr; n < limit;) {
+      int32_t end = segment_end(c, n, limit);
+      if (end > n) add_segment(c, n, end);
+      n = end > n ? end : n + 1;
+    }
+  }
+  return RN_OK;
+}
+
+static void forget(rn_recorded_t* recorded, rn_plan_t* plan) {
+  for (size_t i = 0; i < recorded->slots.count; ++i)
+    rn_tensor_clear(&recorded->slots.items[i].kept);
+  for (size_t i = 0; i < recorded->variables.count; ++i)
+    rn_object_release(&recorded->variables.items[i].variable->resource.object);
+  recorded->slots.count = recorded->variables.count = 0;
+  if (recorded->recording)
+    plan->device->vtable->recording_destroy(plan->device, recorded->recording);
+  recorded->recording = NULL;
+}
+
+void rn_recorded_clear(rn_recorded_t* recorded, rn_plan_t* plan) {
+  forget(recorded, plan);
+  rn_vec_free(&recorded->slots, plan->allocator);
+  rn_vec_free(&recorded->variables, plan->allocator);
+}
+
+static rn_status_t note_variable(rn_recorded_t* recorded, rn_plan_t* plan,
+                                 rn_variable_t* variable) {
+  for (size_t i = 0; i < recorded->variables.count; ++i)
+    if (recorded->variables.items[i].variable == variable) return RN_OK;
+  rn_recorded_variable_t noted = {.variable = variable};
+  RN_RETURN_IF_ERROR(rn_vec_push(&recorded->variables, plan->allocator, noted));
+  rn_object_retain(&variable->resource.object);
+  return RN_OK;
+}
+
+// Notes the variables that an input leads to.
+static rn_status_t note_input(rn_recorded_t* recorded, rn_plan_t* plan, const rn_tensor_t* input) {
+  if (input->is_ref) return note_variable(recorded, plan, input->data);
+  if (input->dtype != RN_RESOURCE) return RN_OK;
+  rn_resource_t* resource = NULL;
+  RN_RETURN_IF_ERROR(
+      rn_handle_resource(input, plan->device->resources, RN_VARIABLE_TYPE, &resource));
+  return note_variable(recorded, plan, (rn_variable_t*)resource);
+}
+
+static bool is_inside(const rn_segment_t* segment, int32_t instr) {
+  return instr >= segment->first_instr && instr < segment->first_instr + segment->instr_count;
+}
+
+// Notes where values are that the segment reads and did not make.
+static rn_status_t note_outside(rn_recorded_t* recorded, rn_state_t* state,
+                                const rn_segment_t* segment) {
+  rn_plan_t* plan = state->plan;
+  for (int32_t n = segment->first_instr; n < segment->first_instr + segment->instr_count; ++n) {
+    const rn_instr_t* instr = &plan->instrs[n];
+    for (int32_t i = 0; i < instr->input_count; ++i) {
+      int32_t slot = plan->inputs[instr->first_input + i];
+      if (is_inside(segment, plan->slots[slot].producer) || state->slots[slot].is_ref) continue;
+      rn_recorded_slot_t noted = {.slot = slot, .is_input = true, .data = state->slots[slot].data};
+      RN_RETURN_IF_ERROR(rn_vec_push(&recorded->slots, plan->allocator, noted));
+    }
+  }
+  return RN_OK;
+}
+
+// Notes the variables that instructions use; their handles are set only while the segment runs.
+static rn_status_t run_and_note(rn_execution_t* execution, rn_state_t* state,
+                                const rn_segment_t* segment, rn_recorded_t* recorded,
+                                rn_run_range_t run) {
+  rn_plan_t* plan = state->plan;
+  for (int32_t n = segment->first_instr; n < segment->first_instr + segment->instr_count; ++n) {
+    const rn_instr_t* instr = &plan->instrs[n];
+    for (int32_t i = 0; i < instr->input_count; ++i)
+      RN_RETURN_IF_ERROR(
+          note_input(recorded, plan, &state->slots[plan->inputs[instr->first_input + i]]));
+    RN_RETURN_IF_ERROR(run(execution, state, n, 1));
+  }
+  return RN_OK;
+}
+
+// Keeps the values that leave the segment without a place of their own: views of what has one.
+static rn_status_t keep_outputs(rn_recorded_t* recorded, rn_state_t* state,
+                                const rn_segment_t* segment) {
+  rn_plan_t* plan = state->plan;
+  for (int32_t s = 0; s < plan->slot_count; ++s) {
+    if (plan->slots[s].kind != RN_SLOT_DYNAMIC || !is_inside(segment, plan->slots[s].producer) ||
+        !rn_tensor_is_set(&state->slots[s]))
+      continue;
+    rn_recorded_slot_t kept = {.slot = s};
+    RN_RETURN_IF_ERROR(rn_tensor_share(&state->slots[s], &kept.kept));
+    rn_status_t status = rn_vec_push(&recorded->slots, plan->allocator, kept);
+    if (!rn_ok(status)) {
+      rn_tensor_clear(&kept.kept);
+      return status;
+    }
+  }
+  for (size_t i = 0; i < recorded->variables.count; ++i) {
+    rn_variable_t* variable = recorded->variables.items[i].variable;
+    rn_mutex_lock(&variable->mutex);
+    recorded->variables.items[i].data = variable->value.data;
+    rn_mutex_unlock(&variable->mutex);
+  }
+  return RN_OK;
+}
+
+static rn_status_t record(rn_execution_t* execution, rn_state_t* state, const rn_segment_t* segment,
+                          rn_recorded_t* recorded, rn_run_range_t run) {
+  rn_device_t* device = state->plan->device;
+  forget(recorded, state->plan);
+  RN_RETURN_IF_ERROR(note_outside(recorded, state, segment));
+  RN_RETURN_IF_ERROR(device->vtable->record_begin(device));
+  rn_status_t status = run_and_note(execution, state, segment, recorded, run);
+  rn_status_t ended = device->vtable->record_end(device, &recorded->recording);
+  status = rn_status_join(status, ended);
+  if (rn_ok(status)) status = keep_outputs(recorded, state, segment);
+  if (rn_ok(status) && recorded->recording)
+    status = device->vtable->replay(device, recorded->recording);
+  if (!rn_ok(status)) forget(recorded, state->plan);
+  return status;
+}
+
+// Whether everything is where it was. A variable whose buffer something else holds, too, must not
+// be written in place.
+static bool fits(const rn_recorded_t* recorded, const rn_state_t* state) {
+  for (size_t i = 0; i < recorded->slots.count; ++i) {
+    const rn_recorded_slot_t* noted = &recorded->slots.items[i];
+    if (noted->is_input && state->slots[noted->slot].data != noted->data) return false;
+  }
+  bool all = true;
+  for (size_t i = 0; all && i < recorded->variables.count; ++i) {
+    rn_variable_t* variable = recorded->variables.items[i].variable;
+    rn_mutex_lock(&variable->mutex);
+    all = rn_tensor_is_set(&variable->value) && rn_tensor_is_exclusive(&variable->value) &&
+          variable->value.data == recorded->variables.items[i].data;
+    rn_mutex_unlock(&variable->mutex);
+  }
+  return all;
+}
+
+// Clears the values from outside whose last reader is in the segment, as running it would.
+static void release_inputs(rn_state_t* state, const rn_segment_t* segment) {
+  const rn_plan_t* plan = state->plan;
+  for (int32_t n = segment->first_instr; n < segment->first_instr + segment->instr_count; ++n) {
+    const rn_instr_t* instr = &plan->instrs[n];
+    for (int32_t r = instr->first_release; r < instr->first_release + instr->release_count; ++r) {
+      int32_t slot = plan->releases[r], counter = plan->slots[slot].counter;
+      if (is_inside(segment, plan->slots[slot].producer)) continue;
+      if (counter < 0 || --state->counters[counter] == 0) rn_tensor_clear(&state->slots[slot]);
+    }
+  }
+}
+
+static rn_status_t replay(rn_state_t* state, const rn_segment_t* segment,
+                          const rn_recorded_t* recorded) {
+  rn_device_t* device = state->plan->device;
+  RN_RETURN_IF_ERROR(device->vtable->replay(device, recorded->recording));
+  for (size_t i = 0; i < recorded->slots.count; ++i) {
+    const rn_recorded_slot_t* kept = &recorded->slots.items[i];
+    if (!kept->is_input)
+      RN_RETURN_IF_ERROR(rn_tensor_share(&kept->kept, &state->slots[kept->slot]));
+  }
+  release_inputs(state, segment);
+  return RN_OK;
+}
+
+rn_status_t rn_segment_run(rn_execution_t* execution, rn_state_t* state, int32_t number,
+                           rn_run_range_t run) {
+  const rn_segment_t* segment = &state->plan->segments[number];
+  rn_recorded_t* recorded = &state->recorded[number];
+  if (recorded->recording && fits(recorded, state)) return replay(state, segment, recorded);
+  bool records = recorded->runs > 0 && recorded->runs < MOST_RUNS;
+  recorded->runs += recorded->runs < MOST_RUNS;
+  return records ? record(execution, state, segment, recorded, run)
+                 : run(execution, state, segment->first_instr, segment->instr_count);
+}
