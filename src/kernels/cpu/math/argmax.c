@@ -2,6 +2,7 @@
 #include "kernels/cpu/isa/argmax.h"
 #include "kernels/cpu/array.h"
 #include "kernels/cpu/isa.h"
+#include "kernels/cpu/math/axes.h"
 #include "kernels/kernel_rows.h"
 
 // Elements per piece of work.
@@ -51,19 +52,10 @@ static void run(void* arg, int64_t begin, int64_t end) {
 
 static rn_status_t arg_extreme(rn_kernel_ctx_t* ctx) {
   const arg_t* state = ctx->state;
-  const rn_tensor_t *input = rn_in(ctx, 0), *dimension = rn_in(ctx, 1);
-  if (dimension->rank != 0)
-    return rn_invalid_argument("dim must be a scalar, but received tensor of shape: %s",
-                               rn_text_of(dimension).text);
+  const rn_tensor_t* input = rn_in(ctx, 0);
+  int axis = 0;
+  RN_RETURN_IF_ERROR(rn_read_arg_axis(input, rn_in(ctx, 1), &axis));
   const int rank = input->rank;
-  int64_t axis = rn_int_at(dimension, 0);
-  if (axis < -rank || axis >= rank)
-    return rn_invalid_argument("Expected dimension in the range [%d, %d), but got %lld", -rank,
-                               rank, (long long)axis);
-  if (axis < 0) axis += rank;
-  if (rn_tensor_dim(input, (int)axis) == 0)
-    return rn_invalid_argument("Reduction axis %lld is empty in shape %s", (long long)axis,
-                               rn_text_of(input).text);
   int64_t dims[RN_MAX_RANK];
   for (int d = 0, to = 0; d < rank; ++d)
     if (d != axis) dims[to++] = rn_tensor_dim(input, d);
@@ -75,7 +67,7 @@ static rn_status_t arg_extreme(rn_kernel_ctx_t* ctx) {
       .in = input->data,
       .out = out,
       .size = rn_dtype_size(input->dtype),
-      .view = rn_axis_view(input, (int)axis)};
+      .view = rn_axis_view(input, axis)};
   int64_t each = work.view.size * work.view.inner, grain = PIECE / each;
   rn_pool_for(rn_ctx_pool(ctx), work.view.outer, grain < 1 ? 1 : grain, run, &work);
   return RN_OK;

@@ -1,6 +1,7 @@
 // Comparisons, logical and bitwise ops, computed by the loops of loops.h.
 #include "kernels/cpu/array.h"
 #include "kernels/cpu/loops.h"
+#include "kernels/cpu/math/operands.h"
 #include "kernels/cpu/vector.h"
 #include "kernels/kernel_rows.h"
 #include "tensor/tstring.h"
@@ -75,29 +76,19 @@ static rn_status_t quotient_init(const rn_kernel_init_t* init, rn_loop_code_t co
 
 static rn_status_t clip(rn_kernel_ctx_t* ctx) {
   compare_loop_t* state = ctx->state;
-  const rn_tensor_t *value = rn_in(ctx, 0), *least = rn_in(ctx, 1), *most = rn_in(ctx, 2);
-  if ((least->rank && !rn_tensor_same_shape(value, least)) ||
-      (most->rank && !rn_tensor_same_shape(value, most))) {
-    return rn_invalid_argument(
-        "clip_value_min and clip_value_max must be either of the same shape as input, or a "
-        "scalar. input shape: %sclip_value_min shape: %sclip_value_max shape: %s",
-        rn_text_of(value).text, rn_text_of(least).text, rn_text_of(most).text);
-  }
+  RN_RETURN_IF_ERROR(rn_check_clip(ctx));
   return rn_broadcast_compute(ctx, 3, 7, RN_GRAIN_CHEAP, state->fn, NULL);
 }
 
 static rn_status_t leaky_relu_grad(rn_kernel_ctx_t* ctx) {
   compare_loop_t* state = ctx->state;
-  if (!rn_tensor_same_shape(rn_in(ctx, 0), rn_in(ctx, 1))) return rn_same_shape_error(ctx, 1);
+  RN_RETURN_IF_ERROR(rn_check_one_shape(ctx));
   return rn_elementwise_compute(ctx, 2, 3, RN_GRAIN_CHEAP, state->fn, &state->number);
 }
 
 static rn_status_t approximate_equal(rn_kernel_ctx_t* ctx) {
   compare_loop_t* state = ctx->state;
-  if (!rn_tensor_same_shape(rn_in(ctx, 0), rn_in(ctx, 1))) {
-    return rn_invalid_argument("x and y must be of the same shape. x shape: %s. y shape: %s",
-                               rn_text_of(rn_in(ctx, 0)).text, rn_text_of(rn_in(ctx, 1)).text);
-  }
+  RN_RETURN_IF_ERROR(rn_check_approximate_equal(ctx));
   return rn_elementwise_compute(ctx, 2, 0, RN_GRAIN_CHEAP, state->fn, &state->number);
 }
 

@@ -4,6 +4,7 @@
 
 #include "kernels/cpu/array.h"
 #include "kernels/cpu/broadcasting.h"
+#include "kernels/cpu/math/operands.h"
 #include "kernels/kernel_rows.h"
 
 #define ARGS void *arg, const void *const *in, const int *steps, void *out, int64_t n
@@ -181,11 +182,7 @@ static rn_status_t compute(rn_kernel_ctx_t* ctx, int operands, rn_run_fn_t fn) {
 }
 
 static rn_status_t compute_grad(rn_kernel_ctx_t* ctx, rn_run_fn_t fn) {
-  const rn_tensor_t *a = rn_in(ctx, 0), *b = rn_in(ctx, 1);
-  if (a->count != b->count)
-    return rn_invalid_argument(
-        "The two arguments to a cwise op must have same number of elements, got %lld and %lld",
-        (long long)a->count, (long long)b->count);
+  RN_RETURN_IF_ERROR(rn_check_one_count(ctx));
   return rn_elementwise_compute(ctx, 2, 3, RN_GRAIN_COSTLY, fn, NULL);
 }
 
@@ -239,29 +236,13 @@ static rn_status_t compute_complex(rn_kernel_ctx_t* ctx) {
 }
 
 static rn_status_t compute_clip(rn_kernel_ctx_t* ctx) {
-  const rn_tensor_t *value = rn_in(ctx, 0), *least = rn_in(ctx, 1), *most = rn_in(ctx, 2);
-  if ((least->rank && !rn_tensor_same_shape(value, least)) ||
-      (most->rank && !rn_tensor_same_shape(value, most))) {
-    return rn_invalid_argument(
-        "clip_value_min and clip_value_max must be either of the same shape as input, or a "
-        "scalar. input shape: %sclip_value_min shape: %sclip_value_max shape: %s",
-        rn_text_of(value).text, rn_text_of(least).text, rn_text_of(most).text);
-  }
+  RN_RETURN_IF_ERROR(rn_check_clip(ctx));
   return rn_broadcast_compute(ctx, 3, 7, RN_GRAIN_CHEAP, PICK(ctx, clip), NULL);
 }
 
-// Checks for a supported pair of types; stock has no others.
 static rn_status_t check_pair(const rn_kernel_init_t* init, void* state) {
   (void)state;
-  rn_dtype_t from = rn_dtype_base(init->input_types[0]), to = init->output_types[0];
-  bool is_narrow = from == RN_COMPLEX64 || from == RN_FLOAT;
-  if (is_narrow == (to == RN_COMPLEX64 || to == RN_FLOAT)) return RN_OK;
-  bool is_real = to == RN_FLOAT || to == RN_DOUBLE;
-  rn_dtype_t expected =
-      is_narrow ? (is_real ? RN_FLOAT : RN_COMPLEX64) : (is_real ? RN_DOUBLE : RN_COMPLEX128);
-  return rn_invalid_argument("Signature mismatch, have: %s->%s expected: %s->%s",
-                             rn_dtype_name(from), rn_dtype_name(to), rn_dtype_name(from),
-                             rn_dtype_name(expected));
+  return rn_check_complex_pair(init);
 }
 
 #define ROW(function, name, operands)  \

@@ -1,5 +1,6 @@
 // The operations of vector.h as kernels: unary, or binary with broadcasting.
 #include "kernels/cpu/broadcasting.h"
+#include "kernels/cpu/math/operands.h"
 #include "kernels/cpu/vector.h"
 #include "kernels/kernel_rows.h"
 
@@ -67,17 +68,12 @@ static rn_status_t binary(rn_kernel_ctx_t* ctx) {
 
 // Gradients of activations: no broadcasting.
 static rn_status_t binary_of_one_shape(rn_kernel_ctx_t* ctx) {
-  if (!rn_tensor_same_shape(rn_in(ctx, 0), rn_in(ctx, 1))) return rn_same_shape_error(ctx, 1);
+  RN_RETURN_IF_ERROR(rn_check_one_shape(ctx));
   return binary_same(ctx, ctx->state);
 }
 
-// Gradients that need equally many elements in any shapes; the first input determines the result's.
 static rn_status_t binary_of_one_count(rn_kernel_ctx_t* ctx) {
-  const rn_tensor_t *a = rn_in(ctx, 0), *b = rn_in(ctx, 1);
-  if (a->count != b->count)
-    return rn_invalid_argument(
-        "The two arguments to a cwise op must have same number of elements, got %lld and %lld",
-        (long long)a->count, (long long)b->count);
+  RN_RETURN_IF_ERROR(rn_check_one_count(ctx));
   return binary_same(ctx, ctx->state);
 }
 

@@ -9,6 +9,7 @@
 #include "kernels/cpu/array.h"
 #include "kernels/cpu/isa.h"
 #include "kernels/cpu/isa/reduce.h"
+#include "kernels/cpu/math/axes.h"
 #include "kernels/kernel_rows.h"
 #include "tensor/float16.h"
 
@@ -53,23 +54,6 @@ static rn_status_t reduce_init(const rn_kernel_init_t* init, void* state) {
   if (reduce->finish == MEAN && rn_dtype_is_integer(rn_dtype_base(init->input_types[0])))
     reduce->op = RN_REDUCE_SUM_WIDE;
   reduce->keep_dims = rn_init_bool(init, "keep_dims");
-  return RN_OK;
-}
-
-// Marks the reduced axes. INVALID_ARGUMENT for an axis that is out of range or repeated.
-static rn_status_t read_axes(const rn_tensor_t* input, const rn_tensor_t* axes, bool* goes) {
-  const int rank = input->rank;
-  for (int d = 0; d < rank; ++d) goes[d] = false;
-  for (int64_t i = 0; i < axes->count; ++i) {
-    int64_t given = rn_int_at(axes, i), axis = given < 0 ? given + rank : given;
-    if (axis < 0 || axis >= rank)
-      return rn_invalid_argument("Invalid reduction dimension (%lld for input with %d dimension(s)",
-                                 (long long)given, rank);
-    if (goes[axis])
-      return rn_invalid_argument(
-          "Invalid reduction arguments: Axes contains duplicate dimension: %lld", (long long)axis);
-    goes[axis] = true;
-  }
   return RN_OK;
 }
 
@@ -363,17 +347,11 @@ static rn_status_t reduce(rn_kernel_ctx_t* ctx) {
   const reduction_t* reduce = ctx->state;
   const rn_tensor_t* input = rn_in(ctx, 0);
   bool goes[RN_MAX_RANK];
-  RN_RETURN_IF_ERROR(read_axes(input, rn_in(ctx, 1), goes));
+  RN_RETURN_IF_ERROR(rn_read_axes(input, rn_in(ctx, 1), goes));
   int64_t dims[RN_MAX_RANK];
-  int32_t rank = 0;
-  for (int d = 0; d < input->rank; ++d) {
-    if (!goes[d])
-      dims[rank++] = rn_tensor_dim(input, d);
-    else if (reduce->keep_dims)
-      dims[rank++] = 1;
-  }
   rn_tensor_t* out = NULL;
-  RN_RETURN_IF_ERROR(rn_output(ctx, 0, (rn_shape_t){rank, dims}, &out));
+  RN_RETURN_IF_ERROR(
+      rn_output(ctx, 0, rn_reduced_shape(input, goes, reduce->keep_dims, dims), &out));
   if (out->count == 0) return RN_OK;
   if (input->count == 0) {
     fill_empty(reduce, out);

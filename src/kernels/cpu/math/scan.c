@@ -3,6 +3,7 @@
 
 #include "kernels/cpu/array.h"
 #include "kernels/cpu/combine.h"
+#include "kernels/cpu/math/axes.h"
 #include "kernels/kernel_rows.h"
 #include "tensor/float16.h"
 
@@ -150,16 +151,9 @@ static void run(void* arg, int64_t begin, int64_t end) {
 }
 
 static rn_status_t scan(rn_kernel_ctx_t* ctx) {
-  const rn_tensor_t *input = rn_in(ctx, 0), *axis_tensor = rn_in(ctx, 1);
-  if (axis_tensor->rank != 0)
-    return rn_invalid_argument("ScanOp: axis must be a scalar, not %s",
-                               rn_text_of(axis_tensor).text);
-  const int rank = input->rank;
-  int64_t axis = rn_int_at(axis_tensor, 0);
-  if (axis < -rank || axis >= rank)
-    return rn_invalid_argument("ScanOp: Expected scan axis in the range [%d, %d), but got %lld",
-                               -rank, rank, (long long)axis);
-  if (axis < 0) axis += rank;
+  const rn_tensor_t* input = rn_in(ctx, 0);
+  int axis = 0;
+  RN_RETURN_IF_ERROR(rn_read_scan_axis(input, rn_in(ctx, 1), &axis));
   rn_tensor_t* out = NULL;
   RN_RETURN_IF_ERROR(rn_output(ctx, 0, rn_tensor_shape(input), &out));
   if (input->count == 0) return RN_OK;
@@ -168,7 +162,7 @@ static rn_status_t scan(rn_kernel_ctx_t* ctx) {
                       .in = input->data,
                       .out = out->data,
                       .size = (int64_t)rn_dtype_size(input->dtype),
-                      .view = rn_axis_view(input, (int)axis)};
+                      .view = rn_axis_view(input, axis)};
   int64_t grain = PIECE / (work.view.size * work.view.inner);
   rn_pool_for(rn_ctx_pool(ctx), work.view.outer, grain < 1 ? 1 : grain, run, &work);
   return RN_OK;

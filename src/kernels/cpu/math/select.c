@@ -1,4 +1,5 @@
 // Select and SelectV2.
+#include "kernels/cpu/math/select.h"
 #include "kernels/cpu/array.h"
 #include "kernels/cpu/loops.h"
 #include "kernels/kernel_rows.h"
@@ -98,44 +99,16 @@ static rn_status_t compute_rows(rn_kernel_ctx_t* ctx, int64_t count) {
 }
 
 static rn_status_t select_compute(rn_kernel_ctx_t* ctx) {
-  const rn_tensor_t *condition = rn_in(ctx, 0), *yes = rn_in(ctx, 1), *no = rn_in(ctx, 2);
-  if (condition->rank == 0) {
-    if (!rn_tensor_same_shape(yes, no))
-      return rn_invalid_argument(
-          "'then' and 'else' must have the same size.  but received: %s vs. %s",
-          rn_text_of(yes).text, rn_text_of(no).text);
-    return compute_rows(ctx, 1);
-  }
-  if (condition->rank == 1 && !rn_tensor_same_shape(condition, yes)) {
-    if (yes->rank < 1)
-      return rn_invalid_argument("'then' must be at least a vector, but saw shape: %s",
-                                 rn_text_of(yes).text);
-    if (yes->rank > 1) {
-      if (rn_tensor_dim(yes, 0) != condition->count)
-        return rn_invalid_argument(
-            "Number of batches of 'then' must match size of 'cond', but saw: %lld vs. %lld",
-            (long long)rn_tensor_dim(yes, 0), (long long)condition->count);
-      if (!rn_tensor_same_shape(yes, no))
-        return rn_invalid_argument(
-            "'then' and 'else' must have the same size.  but received: %s vs. %s",
-            rn_text_of(yes).text, rn_text_of(no).text);
-      return compute_rows(ctx, condition->count);
-    }
-  }
-  if (!rn_tensor_same_shape(condition, yes)) return rn_same_shape_error(ctx, 1);
-  if (!rn_tensor_same_shape(condition, no)) return rn_same_shape_error(ctx, 2);
-  return compute_broadcast(ctx);
+  int64_t rows = 0;
+  RN_RETURN_IF_ERROR(rn_select_check(ctx, &rows));
+  return rows < 0 ? compute_broadcast(ctx) : compute_rows(ctx, rows);
 }
 
 static rn_status_t select_v2_compute(rn_kernel_ctx_t* ctx) {
-  const rn_tensor_t* in[] = {rn_in(ctx, 0), rn_in(ctx, 1), rn_in(ctx, 2)};
-  if (!rn_tensor_same_shape(in[1], in[2]) || !rn_tensor_same_shape(in[0], in[1])) {
-    rn_broadcast_t broadcast;
-    if (!rn_broadcast_make(in, 3, &broadcast))
-      return rn_invalid_argument("condition %s, then %s, and else %s must be broadcastable",
-                                 rn_text_of(in[0]).text, rn_text_of(in[1]).text,
-                                 rn_text_of(in[2]).text);
-  }
+  const rn_tensor_t *condition = rn_in(ctx, 0), *yes = rn_in(ctx, 1), *no = rn_in(ctx, 2);
+  rn_broadcast_t broadcast;
+  if (!rn_tensor_same_shape(yes, no) || !rn_tensor_same_shape(condition, yes))
+    RN_RETURN_IF_ERROR(rn_select_broadcast(ctx, &broadcast));
   return compute_broadcast(ctx);
 }
 

@@ -8,6 +8,7 @@
 #include "kernels/cpu/array.h"
 #include "kernels/cpu/broadcasting.h"
 #include "kernels/cpu/isa/types.h"
+#include "kernels/cpu/math/operands.h"
 #include "kernels/kernel_rows.h"
 
 #define PI 3.14159265358979323846
@@ -342,17 +343,8 @@ BINARY_KERNEL(igamma_grad_a)
 BINARY_KERNEL(gamma_sample_grad)
 BINARY_KERNEL(next_after)
 
-// Scalars combine with everything, arrays only with arrays of the same shape.
 static rn_status_t compute_betainc(rn_kernel_ctx_t* ctx) {
-  static const char names[] = "abx";
-  for (int i = 0; i < 3; ++i) {
-    for (int k = i + 1; k < 3; ++k) {
-      const rn_tensor_t *left = rn_in(ctx, i), *right = rn_in(ctx, k);
-      if (left->rank == 0 || right->rank == 0 || rn_tensor_same_shape(left, right)) continue;
-      return rn_invalid_argument("Shapes of %c and %c are inconsistent: %s vs. %s", names[i],
-                                 names[k], rn_text_of(left).text, rn_text_of(right).text);
-    }
-  }
+  RN_RETURN_IF_ERROR(rn_check_betainc(ctx));
   return rn_broadcast_compute(ctx, 3, 7, GRAIN,
                               rn_in(ctx, 0)->dtype == RN_FLOAT ? betainc_f32 : betainc_f64, NULL);
 }

@@ -3,6 +3,7 @@
 #include "base/pool.h"
 #include "kernels/cpu/array.h"
 #include "kernels/cpu/isa.h"
+#include "kernels/cpu/nn/bias.h"
 #include "kernels/cpu/vector.h"
 #include "kernels/kernel_rows.h"
 
@@ -10,16 +11,6 @@
 #define PIECE_ELEMENTS (1 << 16)
 #define SMALL_ELEMENTS (1 << 14)  // for threads that are awake anyway
 #define MOST_PIECES 64
-
-typedef struct bias_state_t {
-  bool is_nchw;
-} bias_state_t;
-
-static rn_status_t bias_init(const rn_kernel_init_t* init, void* state) {
-  rn_str_t format = rn_init_string(init, "data_format");
-  ((bias_state_t*)state)->is_nchw = format.size > 1 && format.data[1] == 'C';
-  return RN_OK;
-}
 
 // The type the loops use: unsigned for signed integers, two floats for a complex number.
 static rn_dtype_t plain_type(rn_dtype_t dtype) {
@@ -42,26 +33,12 @@ static rn_dtype_t plain_type(rn_dtype_t dtype) {
 }
 static bool is_narrow(rn_dtype_t dtype) { return dtype == RN_HALF || dtype == RN_BFLOAT16; }
 
-// A tensor as [outer, channels, inner].
-typedef struct bias_view_t {
-  int64_t outer, channels, inner;
-} bias_view_t;
-
-static bias_view_t view_of(const rn_tensor_t* x, bool is_nchw) {
-  const int64_t* dims = rn_tensor_dims(x);
-  int axis = is_nchw ? 1 : x->rank - 1;
-  bias_view_t view = {1, dims[axis], 1};
-  for (int d = 0; d < axis; ++d) view.outer *= dims[d];
-  for (int d = axis + 1; d < x->rank; ++d) view.inner *= dims[d];
-  return view;
-}
-
 typedef struct nn_bias_job_t {
   const rn_bias_fns_t* fns;
   rn_dtype_t dtype;
   const char *x, *bias;
   char* out;
-  bias_view_t view;
+  rn_bias_view_t view;
   size_t item;
   bool is_narrow;  // 16-bit floats
   int64_t piece;   // rows
@@ -95,25 +72,14 @@ static void add_planes(void* arg, int64_t begin, int64_t end) {
   }
 }
 
-static rn_status_t add_check(const rn_tensor_t* x, const rn_tensor_t* bias, bool is_nchw) {
-  if (x->rank < 2)
-    return rn_invalid_argument("Input tensor must be at least 2D: %s", rn_text_of(x).text);
-  if (bias->rank != 1) return rn_invalid_argument("Biases must be 1D: %s", rn_text_of(bias).text);
-  if (bias->count != rn_tensor_dim(x, is_nchw ? 1 : x->rank - 1))
-    return rn_invalid_argument(
-        "Must provide as many biases as the last dimension of the input tensor: %s vs. %s",
-        rn_text_of(bias).text, rn_text_of(x).text);
-  return RN_OK;
-}
-
 static rn_status_t add_compute(rn_kernel_ctx_t* ctx) {
-  const bias_state_t* state = ctx->state;
+  const rn_bias_state_t* state = ctx->state;
   const rn_tensor_t *x = rn_in(ctx, 0), *bias = rn_in(ctx, 1);
-  RN_RETURN_IF_ERROR(add_check(x, bias, state->is_nchw));
+  RN_RETURN_IF_ERROR(rn_bias_check(x, bias, state->is_nchw));
   rn_tensor_t* out = NULL;
   RN_RETURN_IF_ERROR(rn_output_like(ctx, 0, 0, &out));
   if (out->count == 0) return RN_OK;
-  bias_view_t view = view_of(x, state->is_nchw);
+  rn_bias_view_t view = rn_bias_view(x, state->is_nchw);
   nn_bias_job_t job = {.fns = &RN_ISA_PICK(rn_bias_)[plain_type(x->dtype)],
                        .dtype = x->dtype,
                        .x = x->data,
@@ -183,7 +149,7 @@ static void sum_planes(const nn_bias_job_t* job, int64_t parts, char* sums) {
     }
 }
 
-static rn_status_t gradient_run(rn_kernel_ctx_t* ctx, const rn_tensor_t* dy, bias_view_t view,
+static rn_status_t gradient_run(rn_kernel_ctx_t* ctx, const rn_tensor_t* dy, rn_bias_view_t view,
                                 rn_tensor_t* temp, void* sums) {
   rn_dtype_t dtype = is_narrow(dy->dtype) ? RN_FLOAT : plain_type(dy->dtype);
   int64_t parts = rn_dtype_is_complex(dy->dtype) ? 2 : 1;
@@ -215,11 +181,10 @@ static rn_status_t gradient_run(rn_kernel_ctx_t* ctx, const rn_tensor_t* dy, bia
 }
 
 static rn_status_t gradient_compute(rn_kernel_ctx_t* ctx) {
-  const bias_state_t* state = ctx->state;
+  const rn_bias_state_t* state = ctx->state;
   const rn_tensor_t* dy = rn_in(ctx, 0);
-  if (dy->rank < 2)
-    return rn_invalid_argument("Input tensor must be at least 2D: %s", rn_text_of(dy).text);
-  bias_view_t view = view_of(dy, state->is_nchw);
+  RN_RETURN_IF_ERROR(rn_bias_grad_check(dy));
+  rn_bias_view_t view = rn_bias_view(dy, state->is_nchw);
   rn_tensor_t *out = NULL, temp = {0};
   RN_RETURN_IF_ERROR(rn_output(ctx, 0, (rn_shape_t){1, &view.channels}, &out));
   if (dy->count == 0) {
@@ -287,20 +252,20 @@ static const rn_kernel_def_t rows[] = {
      .device = "CPU",
      .types = {{"T", RN_TYPES_NUMBERS}},
      .flags = RN_KERNEL_IN_PLACE,
-     .state_size = sizeof(bias_state_t),
-     .init = bias_init,
+     .state_size = sizeof(rn_bias_state_t),
+     .init = rn_bias_init,
      .compute = add_compute},
     {.op = "BiasAddV1",
      .device = "CPU",
      .types = {{"T", RN_TYPES_NUMBERS}},
      .flags = RN_KERNEL_IN_PLACE,
-     .state_size = sizeof(bias_state_t),
+     .state_size = sizeof(rn_bias_state_t),
      .compute = add_compute},
     {.op = "BiasAddGrad",
      .device = "CPU",
      .types = {{"T", RN_TYPES_NUMBERS}},
-     .state_size = sizeof(bias_state_t),
-     .init = bias_init,
+     .state_size = sizeof(rn_bias_state_t),
+     .init = rn_bias_init,
      .compute = gradient_compute},
     {.op = "L2Loss", .device = "CPU", .types = {{"T", RN_TYPES_FLOATS}}, .compute = loss_compute},
 };

@@ -4,6 +4,7 @@
 #include "kernels/cpu/array.h"
 #include "kernels/cpu/isa.h"
 #include "kernels/cpu/isa/softmax.h"
+#include "kernels/cpu/nn/softmax.h"
 #include "kernels/cpu/vector.h"
 #include "kernels/kernel_rows.h"
 
@@ -69,7 +70,7 @@ static rn_status_t log_init(const rn_kernel_init_t* init, void* state) {
 
 static rn_status_t softmax_compute(rn_kernel_ctx_t* ctx) {
   const rn_tensor_t* logits = rn_in(ctx, 0);
-  if (logits->rank < 1) return rn_invalid_argument("logits must have >= 1 dimension, got []");
+  RN_RETURN_IF_ERROR(rn_softmax_check(logits));
   rn_tensor_t* out = NULL;
   RN_RETURN_IF_ERROR(rn_output_like(ctx, 0, 0, &out));
   if (out->count == 0) return RN_OK;
@@ -123,19 +124,6 @@ static rn_status_t prepare(rn_kernel_ctx_t* ctx, const rn_tensor_t* in, const in
   return RN_OK;
 }
 
-static bool broadcast_dims(const rn_tensor_t* a, const rn_tensor_t* b, int64_t* dims,
-                           int* out_rank) {
-  int rank = a->rank > b->rank ? a->rank : b->rank;
-  *out_rank = rank;
-  for (int d = 0; d < rank; ++d) {
-    int i = d - (rank - a->rank), j = d - (rank - b->rank);
-    int64_t x = i < 0 ? 1 : rn_tensor_dim(a, i), y = j < 0 ? 1 : rn_tensor_dim(b, j);
-    if (x != y && x != 1 && y != 1) return false;
-    if (d < 2) dims[d] = x == 1 ? y : x;
-  }
-  return true;
-}
-
 typedef struct cross_temps_t {
   rn_tensor_t logits, labels, loss, gradient;
 } cross_temps_t;
@@ -169,14 +157,7 @@ static rn_status_t cross_run(rn_kernel_ctx_t* ctx, const int64_t dims[2], rn_ten
 static rn_status_t cross_compute(rn_kernel_ctx_t* ctx) {
   const rn_tensor_t *logits = rn_in(ctx, 0), *labels = rn_in(ctx, 1);
   int64_t dims[2] = {0};
-  int rank = 0;
-  if (!broadcast_dims(logits, labels, dims, &rank))
-    return rn_invalid_argument(
-        "logits and labels must be broadcastable: logits_size=%s labels_size=%s",
-        rn_text_of(logits).text, rn_text_of(labels).text);
-  if (rank != 2)
-    return rn_invalid_argument(
-        "logits and labels must be either 2-dimensional, or broadcasted to be 2-dimensional");
+  RN_RETURN_IF_ERROR(rn_cross_entropy_check(logits, labels, dims));
   rn_tensor_t *loss = NULL, *gradient = NULL;
   RN_RETURN_IF_ERROR(rn_output(ctx, 0, (rn_shape_t){1, dims}, &loss));
   RN_RETURN_IF_ERROR(rn_output(ctx, 1, (rn_shape_t){2, dims}, &gradient));
@@ -237,19 +218,8 @@ static rn_status_t sparse_run(rn_kernel_ctx_t* ctx, const int64_t* places, rn_te
 
 static rn_status_t sparse_compute(rn_kernel_ctx_t* ctx) {
   const rn_tensor_t *logits = rn_in(ctx, 0), *labels = rn_in(ctx, 1);
-  if (logits->rank != 2)
-    return rn_invalid_argument("logits must be 2-D, but got shape %s", rn_text_of(logits).text);
-  if (labels->rank != 1)
-    return rn_invalid_argument("labels must be 1-D, but got shape %s", rn_text_of(labels).text);
-  if (rn_tensor_dim(logits, 0) != rn_tensor_dim(labels, 0))
-    return rn_invalid_argument(
-        "logits and labels must have the same first dimension, got logits shape %s and labels "
-        "shape %s",
-        rn_text_of(logits).text, rn_text_of(labels).text);
+  RN_RETURN_IF_ERROR(rn_sparse_cross_entropy_check(logits, labels));
   int64_t columns = rn_tensor_dim(logits, 1);
-  if (columns < 1)
-    return rn_invalid_argument("Must have at least one class, but got logits shape %s",
-                               rn_text_of(logits).text);
   rn_tensor_t *loss = NULL, *gradient = NULL, temp = {0}, places = {0};
   RN_RETURN_IF_ERROR(rn_output(ctx, 0, rn_tensor_shape(labels), &loss));
   RN_RETURN_IF_ERROR(rn_output(ctx, 1, rn_tensor_shape(logits), &gradient));
