@@ -19,6 +19,19 @@ typedef struct rn_recording_t rn_recording_t;  // the device's own
 // Ends an asynchronous operation; takes the status.
 typedef void (*rn_device_done_t)(void* arg, rn_status_t status);
 
+// A box of elements that is copied within the memory of a device, outermost dimension first. No two
+// elements may have the same destination.
+typedef struct rn_move_dim_t {
+  int64_t size;
+  int64_t from, to;  // strides in elements; any sign; from = 0 repeats an element
+} rn_move_dim_t;
+typedef struct rn_box_t {
+  const void* from;  // the first element
+  void* to;
+  int32_t rank;
+  const rn_move_dim_t* dims;
+} rn_box_t;
+
 typedef struct rn_device_vtable_t {
   void (*destroy)(rn_device_t* device);
   // Copies |source|'s bytes into |target|, which has the same size. Both must stay alive until
@@ -29,6 +42,13 @@ typedef struct rn_device_vtable_t {
                          rn_device_done_t done, void* arg);
   // Issues a copy within the device's memory. Shares both tensors as long as it needs them.
   rn_status_t (*copy)(rn_device_t* device, const rn_tensor_t* source, rn_tensor_t* target);
+  // Issues copies of |count| boxes with elements of |size| bytes, in any order; NULL if kernels of
+  // this device copy by themselves.
+  rn_status_t (*move)(rn_device_t* device, const rn_box_t* boxes, int count, size_t size);
+  // Issues writes of |count| elements of |size| bytes that equal |value|, which is in host memory
+  // (and is read at once) or in the device's. NULL as above.
+  rn_status_t (*fill)(rn_device_t* device, const void* value, bool is_host_value, size_t size,
+                      void* to, int64_t count);
   // Calls |done| when all work issued so far has ended, with the first error.
   void (*sync)(rn_device_t* device, rn_device_done_t done, void* arg);
   // Like sync, but returns when the work has ended. NULL: rn_device_wait uses |sync|.

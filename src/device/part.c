@@ -64,6 +64,13 @@ static void limit_to_int32(rn_kernel_def_t* row, const char* attr) {
   row->types[i].types &= UINT64_C(1) << RN_INT32;
 }
 
+// Limits the types of |row| to those that are plain bytes.
+static void limit_to_plain(rn_kernel_def_t* row) {
+  const rn_dtypes_t owned =
+      UINT64_C(1) << RN_STRING | UINT64_C(1) << RN_RESOURCE | UINT64_C(1) << RN_VARIANT;
+  for (size_t i = 0; i < sizeof row->types / sizeof *row->types; ++i) row->types[i].types &= ~owned;
+}
+
 static rn_status_t add_shared_row(const rn_device_part_t* part, const rn_part_row_t* how,
                                   const rn_kernel_def_t* cpu) {
   rn_kernel_def_t* row = NULL;
@@ -80,6 +87,10 @@ static rn_status_t add_shared_row(const rn_device_part_t* part, const rn_part_ro
     bool is_light = row->flags & (RN_KERNEL_FORWARDS | RN_KERNEL_OWN_OUTPUTS) &&
                     !(row->flags & RN_KERNEL_KEEPS_INPUTS);
     if (is_light) row->flags |= RN_KERNEL_REPLAYS;  // it issues nothing
+  }
+  if (how->moves) {
+    row->flags |= RN_KERNEL_REPLAYS;
+    limit_to_plain(row);
   }
   return rn_kernel_register(row);
 }

@@ -25,9 +25,10 @@ typedef struct rn_part_init_t {
 } rn_part_init_t;
 
 // An op for which the part uses the CPU's kernels: they touch no bytes of the device, or only by
-// rn_device_copy.
+// rn_device_copy and the functions of kernels/cpu/device_moves.h.
 typedef struct rn_part_row_t {
   const char* op;
+  bool moves;                // issues work, for elements that are plain bytes
   const char* int32_attr;    // not NULL: for int32 values of this attribute, all in host memory
   const char* host_args[6];  // otherwise: arguments in host memory
 } rn_part_row_t;

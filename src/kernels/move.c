@@ -81,6 +81,7 @@ static const rn_kernel_def_t rows[] = {
      .compute = to_host},
     {.op = "Const",
      .device = "DEFAULT",
+     .types = {{"dtype", RN_TYPES_PLAIN}},
      .flags = RN_KERNEL_OWN_OUTPUTS | RN_KERNEL_REPLAYS,
      .state_size = sizeof(rn_tensor_t),
      .init = constant_init,

@@ -4,15 +4,10 @@
 #define RUNNEL_KERNELS_CPU_MOVE_H_
 
 #include "base/pool.h"
-#include "tensor/tensor.h"
+#include "device/device.h"
 
 // Tile splits each dimension of its tensor in two.
 #define RN_MOVE_MAX_RANK (2 * RN_MAX_RANK)
-
-typedef struct rn_move_dim_t {
-  int64_t size;
-  int64_t from, to;  // strides in elements; any sign; from = 0 repeats an element
-} rn_move_dim_t;
 
 // A box of elements, outermost dimension first. No two elements may have the same destination.
 typedef struct rn_move_t {

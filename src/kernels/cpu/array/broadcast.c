@@ -1,7 +1,7 @@
 // BroadcastTo and Tile, and the shape arithmetic for gradients of broadcasting ops.
 #include "kernels/cpu/array.h"
 #include "kernels/cpu/combine.h"
-#include "kernels/cpu/move.h"
+#include "kernels/cpu/device_moves.h"
 #include "kernels/kernel_rows.h"
 
 static rn_status_t incompatible(const rn_tensor_t* a, const rn_tensor_t* b) {
@@ -114,7 +114,7 @@ static rn_status_t broadcast_to(rn_kernel_ctx_t* ctx) {
     out_step *= dims[d];
   }
   for (int d = 0; d < shape.rank; ++d) rn_move_add(&move, dims[d], from[d], to[d]);
-  return rn_move_run(&move, rn_ctx_pool(ctx), input->dtype, input->data, out->data);
+  return rn_ctx_move(ctx, &move, input->dtype, input->data, out->data);
 }
 
 // The types for which stock's Tile works, although it registers the kernel for all.
@@ -160,7 +160,7 @@ static rn_status_t tile(rn_kernel_ctx_t* ctx) {
     rn_move_add(&move, dims[d] / in_dims[d], 0, out_step * in_dims[d]);
     rn_move_add(&move, in_dims[d], in_step, out_step);
   }
-  return rn_move_run(&move, rn_ctx_pool(ctx), input->dtype, input->data, out->data);
+  return rn_ctx_move(ctx, &move, input->dtype, input->data, out->data);
 }
 
 // Sums the tiles: the gradient of Tile in old graphs, which Sum replaced.
@@ -217,6 +217,6 @@ static const rn_kernel_def_t rows[] = {
                          RN_T(VARIANT)}},
      .compute = broadcast_to},
     {.op = "TileGrad", .device = "CPU", .compute = tile_grad},
-    {.op = "Tile", .device = "CPU", .compute = tile},
+    {.op = "Tile", .device = "CPU", .types = {{"T", RN_TYPES_ALL}}, .compute = tile},
 };
 RN_KERNEL_FAMILY(cpu_broadcast, rows);

@@ -1,7 +1,7 @@
 // Kernels that concatenate and split tensors along an axis.
 #include "base/pool.h"
 #include "kernels/cpu/array.h"
-#include "kernels/cpu/move.h"
+#include "kernels/cpu/device_moves.h"
 #include "kernels/kernel_rows.h"
 
 #define FLOAT8 (RN_T(FLOAT8_E5M2) | RN_T(FLOAT8_E4M3FN))
@@ -50,7 +50,8 @@ static void copy_sides(void* arg, int64_t begin, int64_t end) {
 
 // Copies whole rows, all parts at once. False if they are too short for that, or not plain bytes.
 static bool copy_rows(const sides_t* sides, rn_dtype_t dtype) {
-  if (sides->outer < 2 || !rn_dtype_is_plain(dtype)) return false;
+  if (sides->outer < 2 || !rn_dtype_is_plain(dtype) || !rn_ctx_is_host(sides->ctx, dtype))
+    return false;
   for (int i = 0; i < sides->count; ++i)
     if (run_of(sides, i) < LEAST_RUN) return false;
   rn_pool_for_small(rn_ctx_pool(sides->ctx), sides->outer, (int64_t)(PIECE_BYTES / sides->row) + 1,
@@ -65,7 +66,8 @@ static rn_status_t join(rn_kernel_ctx_t* ctx, int first, int count, int64_t oute
   rn_dtype_t dtype = out->dtype;
   char* to = out->data;
   const size_t size = rn_dtype_size(dtype);
-  if (outer == 1 && rn_dtype_is_plain(dtype) && out->count * (int64_t)size <= 1 << 18) {
+  if (outer == 1 && rn_dtype_is_plain(dtype) && out->count * (int64_t)size <= 1 << 18 &&
+      rn_ctx_is_host(ctx, dtype)) {
     for (int i = 0; i < count; ++i) {
       const rn_tensor_t* input = rn_in(ctx, first + i);
       size_t bytes = (size_t)input->count * size;
@@ -77,6 +79,8 @@ static rn_status_t join(rn_kernel_ctx_t* ctx, int first, int count, int64_t oute
   const int64_t row = out->count / outer;
   const sides_t sides = {ctx, first, count, true, outer, to, size, (size_t)row * size};
   if (copy_rows(&sides, dtype)) return RN_OK;
+  rn_moves_t moves;
+  rn_moves_begin(&moves, ctx, dtype);
   for (int i = 0; i < count; ++i) {
     const rn_tensor_t* input = rn_in(ctx, first + i);
     if (input->count == 0) continue;
@@ -85,10 +89,10 @@ static rn_status_t join(rn_kernel_ctx_t* ctx, int first, int count, int64_t oute
     rn_move_begin(&move);
     rn_move_add(&move, outer, run, row);
     rn_move_add(&move, run, 1, 1);
-    RN_RETURN_IF_ERROR(rn_move_run(&move, rn_ctx_pool(ctx), dtype, input->data, to));
+    RN_RETURN_IF_ERROR(rn_moves_add(&moves, &move, input->data, to));
     to += (size_t)run * size;
   }
-  return RN_OK;
+  return rn_moves_end(&moves);
 }
 
 // The range of concatenated parts among the inputs.
@@ -267,7 +271,7 @@ static rn_status_t pack(rn_kernel_ctx_t* ctx) {
 
 // Copies |part|, elements [offset, offset + size) of the axis of each of |view|'s rows, out of
 // |input|.
-static rn_status_t take(rn_kernel_ctx_t* ctx, const rn_tensor_t* input, rn_axis_view_t view,
+static rn_status_t take(rn_moves_t* moves, const rn_tensor_t* input, rn_axis_view_t view,
                         int64_t offset, int64_t size, rn_tensor_t* part) {
   if (part->count == 0) return RN_OK;
   rn_move_t move;
@@ -276,7 +280,7 @@ static rn_status_t take(rn_kernel_ctx_t* ctx, const rn_tensor_t* input, rn_axis_
   rn_move_add(&move, size * view.inner, 1, 1);
   const char* from =
       (const char*)input->data + (size_t)(offset * view.inner) * rn_dtype_size(input->dtype);
-  return rn_move_run(&move, rn_ctx_pool(ctx), input->dtype, from, part->data);
+  return rn_moves_add(moves, &move, from, part->data);
 }
 
 static rn_status_t unpack(rn_kernel_ctx_t* ctx) {
@@ -293,12 +297,14 @@ static rn_status_t unpack(rn_kernel_ctx_t* ctx) {
   int64_t dims[RN_MAX_RANK];
   for (int d = 0; d < rank - 1; ++d) dims[d] = d < axis ? old[d] : old[d + 1];
   rn_axis_view_t view = rn_axis_view(input, (int)axis);
+  rn_moves_t moves;
+  rn_moves_begin(&moves, ctx, input->dtype);
   for (int i = 0; i < count; ++i) {
     rn_tensor_t* part = NULL;
     RN_RETURN_IF_ERROR(rn_output(ctx, i, (rn_shape_t){rank - 1, dims}, &part));
-    RN_RETURN_IF_ERROR(take(ctx, input, view, i, 1, part));
+    RN_RETURN_IF_ERROR(take(&moves, input, view, i, 1, part));
   }
-  return RN_OK;
+  return rn_moves_end(&moves);
 }
 
 static rn_status_t split_axis(const rn_tensor_t* input, const rn_tensor_t* axis_tensor,
@@ -328,9 +334,11 @@ static rn_status_t split_into(rn_kernel_ctx_t* ctx, const rn_tensor_t* input, in
                          view.outer, input->data, bytes, (size_t)(view.size * view.inner) * bytes};
   if (input->count > 0 && copy_rows(&sides, input->dtype)) return RN_OK;
   int64_t offset = 0;
+  rn_moves_t moves;
+  rn_moves_begin(&moves, ctx, input->dtype);
   for (int i = 0; i < count; offset += sizes ? sizes[i] : size, ++i)
-    RN_RETURN_IF_ERROR(take(ctx, input, view, offset, sizes ? sizes[i] : size, &ctx->out[i]));
-  return RN_OK;
+    RN_RETURN_IF_ERROR(take(&moves, input, view, offset, sizes ? sizes[i] : size, &ctx->out[i]));
+  return rn_moves_end(&moves);
 }
 
 static rn_status_t split(rn_kernel_ctx_t* ctx) {

@@ -1,6 +1,6 @@
 // Extracts and sets diagonals of matrices, and builds matrices from them.
 #include "kernels/cpu/array.h"
-#include "kernels/cpu/move.h"
+#include "kernels/cpu/device_moves.h"
 #include "kernels/kernel_rows.h"
 
 // The versions of an op: V1 has the main diagonal only, V2 aligns left, V3 aligns as its attribute
@@ -90,6 +90,8 @@ static rn_status_t move_lines(rn_kernel_ctx_t* ctx, const diag_band_t* band, int
                               rn_dtype_t dtype, void* matrices, void* lines, bool to_lines) {
   const int64_t size = (int64_t)rn_dtype_size(dtype);
   const int64_t matrix = band->rows * band->columns, block = band->count * band->longest;
+  rn_moves_t moves;
+  rn_moves_begin(&moves, ctx, dtype);
   for (int64_t i = 0; i < band->count; ++i) {
     diag_line_t line = line_of(ctx->state, band, i);
     if (line.length == 0) continue;
@@ -100,22 +102,15 @@ static rn_status_t move_lines(rn_kernel_ctx_t* ctx, const diag_band_t* band, int
                 to_lines ? 1 : band->columns + 1);
     char* in_matrix = (char*)matrices + line.in_matrix * size;
     char* in_line = (char*)lines + line.in_line * size;
-    RN_RETURN_IF_ERROR(rn_move_run(&move, rn_ctx_pool(ctx), dtype, to_lines ? in_matrix : in_line,
-                                   to_lines ? in_line : in_matrix));
+    RN_RETURN_IF_ERROR(rn_moves_add(&moves, &move, to_lines ? in_matrix : in_line,
+                                    to_lines ? in_line : in_matrix));
   }
-  return RN_OK;
+  return rn_moves_end(&moves);
 }
 
-static rn_status_t read_padding(rn_kernel_ctx_t* ctx, int input, const rn_tensor_t** out) {
-  *out = rn_in(ctx, input);
-  return (*out)->count == 1 ? RN_OK : rn_invalid_argument("Padding must be scalar.");
-}
-
-static rn_status_t fill_with(rn_kernel_ctx_t* ctx, const rn_tensor_t* padding, rn_tensor_t* out) {
-  if (padding)
-    return rn_move_fill(rn_ctx_pool(ctx), out->dtype, padding->data, out->data, out->count);
-  rn_move_zero(rn_ctx_pool(ctx), out->dtype, out->data, out->count);
-  return RN_OK;
+// Fills |out| with the padding of |version|: input |i|, or zeros in the first version.
+static rn_status_t fill_with(rn_kernel_ctx_t* ctx, int version, int i, rn_tensor_t* out) {
+  return version > 1 ? rn_ctx_fill(ctx, i, out) : rn_ctx_zero(ctx, out);
 }
 
 // Infers the size of the matrices that hold the given diagonals.
@@ -148,7 +143,7 @@ static rn_status_t read_size(const rn_tensor_t* size, const char* name, int64_t*
 
 static rn_status_t matrix_diag(rn_kernel_ctx_t* ctx) {
   const diag_t* diag = ctx->state;
-  const rn_tensor_t *input = rn_in(ctx, 0), *padding = NULL;
+  const rn_tensor_t* input = rn_in(ctx, 0);
   diag_band_t band = {.rows = -1, .columns = -1};
   if (input->rank < 1)
     return rn_invalid_argument("diagonal must be at least 1-dim, received shape: %s",
@@ -157,8 +152,7 @@ static rn_status_t matrix_diag(rn_kernel_ctx_t* ctx) {
     RN_RETURN_IF_ERROR(read_k(rn_in(ctx, 1), &band));
     RN_RETURN_IF_ERROR(read_size(rn_in(ctx, 2), "num_rows", &band.rows));
     RN_RETURN_IF_ERROR(read_size(rn_in(ctx, 3), "num_cols", &band.columns));
-    padding = rn_in(ctx, 4);
-    if (padding->rank != 0) return rn_invalid_argument("padding_value must be a scalar");
+    if (rn_in(ctx, 4)->rank != 0) return rn_invalid_argument("padding_value must be a scalar");
     RN_RETURN_IF_ERROR(check_order(&band));
   }
   band.count = band.upper - band.lower + 1;
@@ -176,7 +170,7 @@ static rn_status_t matrix_diag(rn_kernel_ctx_t* ctx) {
   rn_tensor_t* out = NULL;
   RN_RETURN_IF_ERROR(rn_output(ctx, 0, (rn_shape_t){outer + 2, dims}, &out));
   if (out->count == 0) return RN_OK;
-  RN_RETURN_IF_ERROR(fill_with(ctx, padding, out));
+  RN_RETURN_IF_ERROR(fill_with(ctx, diag->version, 4, out));
   band.longest = rn_tensor_dim(input, rank - 1);
   return move_lines(ctx, &band, rn_dims_product(dims, 0, outer), out->dtype, out->data, input->data,
                     false);
@@ -204,18 +198,19 @@ static rn_shape_t band_shape(const rn_tensor_t* input, const diag_band_t* band, 
 
 static rn_status_t matrix_diag_part(rn_kernel_ctx_t* ctx) {
   const diag_t* diag = ctx->state;
-  const rn_tensor_t *input = rn_in(ctx, 0), *padding = NULL;
+  const rn_tensor_t* input = rn_in(ctx, 0);
   diag_band_t band = {0};
   if (diag->version > 1) RN_RETURN_IF_ERROR(read_k(rn_in(ctx, 1), &band));
   RN_RETURN_IF_ERROR(matrix_band(input, &band));
-  if (diag->version > 1) RN_RETURN_IF_ERROR(read_padding(ctx, 2, &padding));
+  if (diag->version > 1 && rn_in(ctx, 2)->count != 1)
+    return rn_invalid_argument("Padding must be scalar.");
   RN_RETURN_IF_ERROR(check_bounds(&band, "."));
   measure(&band);
   int64_t dims[RN_MAX_RANK], batch;
   rn_tensor_t* out = NULL;
   RN_RETURN_IF_ERROR(rn_output(ctx, 0, band_shape(input, &band, dims, &batch), &out));
   if (out->count == 0) return RN_OK;
-  if (band.count > 1) RN_RETURN_IF_ERROR(fill_with(ctx, padding, out));
+  if (band.count > 1) RN_RETURN_IF_ERROR(fill_with(ctx, diag->version, 2, out));
   return move_lines(ctx, &band, batch, out->dtype, input->data, out->data, true);
 }
 
@@ -247,8 +242,7 @@ static rn_status_t matrix_set_diag(rn_kernel_ctx_t* ctx) {
   uint64_t candidates = lines->data != input->data;
   RN_RETURN_IF_ERROR(rn_output_in_place(ctx, 0, candidates, rn_tensor_shape(input), &out));
   if (out->count == 0) return RN_OK;
-  if (out->data != input->data)
-    RN_RETURN_IF_ERROR(rn_move_row(out->dtype, input->data, out->data, out->count));
+  if (out->data != input->data) RN_RETURN_IF_ERROR(rn_ctx_copy(ctx, input, out));
   return move_lines(ctx, &band, batch, out->dtype, out->data, lines->data, false);
 }
 
@@ -261,11 +255,11 @@ static rn_status_t diag(rn_kernel_ctx_t* ctx) {
   rn_tensor_t* out = NULL;
   RN_RETURN_IF_ERROR(rn_output(ctx, 0, (rn_shape_t){2 * input->rank, dims}, &out));
   if (out->count == 0) return RN_OK;
-  rn_move_zero(rn_ctx_pool(ctx), out->dtype, out->data, out->count);
+  RN_RETURN_IF_ERROR(rn_ctx_zero(ctx, out));
   rn_move_t move;
   rn_move_begin(&move);
   rn_move_add(&move, input->count, 1, input->count + 1);
-  return rn_move_run(&move, rn_ctx_pool(ctx), out->dtype, input->data, out->data);
+  return rn_ctx_move(ctx, &move, out->dtype, input->data, out->data);
 }
 
 static rn_status_t diag_part(rn_kernel_ctx_t* ctx) {
@@ -286,7 +280,7 @@ static rn_status_t diag_part(rn_kernel_ctx_t* ctx) {
   rn_move_t move;
   rn_move_begin(&move);
   rn_move_add(&move, out->count, out->count + 1, 1);
-  return rn_move_run(&move, rn_ctx_pool(ctx), out->dtype, input->data, out->data);
+  return rn_ctx_move(ctx, &move, out->dtype, input->data, out->data);
 }
 
 static rn_status_t matrix_band_part(rn_kernel_ctx_t* ctx) {

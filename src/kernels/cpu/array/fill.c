@@ -2,7 +2,7 @@
 #include <math.h>
 
 #include "kernels/cpu/array.h"
-#include "kernels/cpu/move.h"
+#include "kernels/cpu/device_moves.h"
 #include "kernels/kernel_rows.h"
 #include "tensor/float16.h"
 #include "tensor/print.h"
@@ -21,7 +21,7 @@ static rn_status_t fill(rn_kernel_ctx_t* ctx) {
   RN_RETURN_IF_ERROR(rn_read_dims(sizes, dims, &shape));
   rn_tensor_t* out = NULL;
   RN_RETURN_IF_ERROR(rn_output(ctx, 0, shape, &out));
-  return rn_move_fill(rn_ctx_pool(ctx), out->dtype, value->data, out->data, out->count);
+  return rn_ctx_fill(ctx, 1, out);
 }
 
 // Clears the elements even if the op does not ask for it, so that no data of another tensor leaks.
@@ -35,7 +35,7 @@ static rn_status_t empty(rn_kernel_ctx_t* ctx) {
   RN_RETURN_IF_ERROR(rn_read_dims(sizes, dims, &shape));
   rn_tensor_t* out = NULL;
   RN_RETURN_IF_ERROR(rn_output(ctx, 0, shape, &out));
-  rn_move_zero(rn_ctx_pool(ctx), out->dtype, out->data, out->count);
+  RN_RETURN_IF_ERROR(rn_ctx_zero(ctx, out));
   return RN_OK;
 }
 
@@ -204,7 +204,7 @@ static rn_status_t one_hot(rn_kernel_ctx_t* ctx) {
   rn_tensor_t* out = NULL;
   RN_RETURN_IF_ERROR(rn_output(ctx, 0, (rn_shape_t){rank, dims}, &out));
   if (out->count == 0) return RN_OK;
-  RN_RETURN_IF_ERROR(rn_move_fill(rn_ctx_pool(ctx), out->dtype, off->data, out->data, out->count));
+  RN_RETURN_IF_ERROR(rn_ctx_fill(ctx, 3, out));
   const int64_t inner = rn_dims_product(in_dims, (int)axis, indices->rank);
   const int64_t bytes = (int64_t)rn_dtype_size(out->dtype);
   const bool is_plain = rn_dtype_is_plain(out->dtype);
@@ -239,8 +239,8 @@ static rn_status_t invert_permutation(rn_kernel_ctx_t* ctx) {
 }
 
 static const rn_kernel_def_t rows[] = {
-    {.op = "Fill", .device = "CPU", .compute = fill},
-    {.op = "Empty", .device = "CPU", .compute = empty},
+    {.op = "Fill", .device = "CPU", .types = {{"T", RN_TYPES_ALL}}, .compute = fill},
+    {.op = "Empty", .device = "CPU", .types = {{"dtype", RN_TYPES_ALL}}, .compute = empty},
     {.op = "Range",
      .device = "CPU",
      .types = {{"Tidx", RN_TYPES_FLOATS | RN_TYPES_INDEX}},

@@ -1,7 +1,7 @@
 // Padding with a constant or a mirror image, and the gradient of the latter.
 #include "kernels/cpu/array.h"
 #include "kernels/cpu/combine.h"
-#include "kernels/cpu/move.h"
+#include "kernels/cpu/device_moves.h"
 #include "kernels/kernel_rows.h"
 
 static rn_status_t check_paddings(const rn_tensor_t* input, const rn_tensor_t* paddings,
@@ -57,11 +57,7 @@ static rn_status_t pad(rn_kernel_ctx_t* ctx) {
   RN_RETURN_IF_ERROR(rn_output(ctx, 0, (rn_shape_t){input->rank, dims}, &out));
   if (out->count == 0) return RN_OK;
   if (out->count != input->count) {
-    if (value)
-      RN_RETURN_IF_ERROR(
-          rn_move_fill(rn_ctx_pool(ctx), out->dtype, value->data, out->data, out->count));
-    else
-      rn_move_zero(rn_ctx_pool(ctx), out->dtype, out->data, out->count);
+    RN_RETURN_IF_ERROR(value ? rn_ctx_fill(ctx, 2, out) : rn_ctx_zero(ctx, out));
   }
   if (input->count == 0) return RN_OK;
   rn_move_t move;
@@ -75,7 +71,7 @@ static rn_status_t pad(rn_kernel_ctx_t* ctx) {
     rn_move_add(&move, size, in_step, out_step);
   }
   char* to = (char*)out->data + (size_t)offset * rn_dtype_size(out->dtype);
-  return rn_move_run(&move, rn_ctx_pool(ctx), out->dtype, input->data, to);
+  return rn_ctx_move(ctx, &move, out->dtype, input->data, to);
 }
 
 // Mirror padding. SYMMETRIC repeats the edge; REFLECT does not.
@@ -103,8 +99,7 @@ static rn_status_t mirror_axis(rn_kernel_ctx_t* ctx, rn_tensor_t* out, int d, in
     rn_move_add(&move, view.outer, view.size * view.inner, view.size * view.inner);
     rn_move_add(&move, count, -step * view.inner, step * view.inner);
     rn_move_add(&move, view.inner, 1, 1);
-    RN_RETURN_IF_ERROR(
-        rn_move_run(&move, rn_ctx_pool(ctx), out->dtype, base + from * row, base + to * row));
+    RN_RETURN_IF_ERROR(rn_ctx_move(ctx, &move, out->dtype, base + from * row, base + to * row));
   }
   return RN_OK;
 }
@@ -147,8 +142,8 @@ static rn_status_t mirror_pad(rn_kernel_ctx_t* ctx) {
   // Elements not written yet may be copied while the borders are made, so they must be initialized:
   // strings are empty, and plain bytes are zeroed and later overwritten.
   if (rn_dtype_is_plain(out->dtype) && out->count != input->count)
-    rn_move_zero(rn_ctx_pool(ctx), out->dtype, out->data, out->count);
-  RN_RETURN_IF_ERROR(rn_move_run(&move, rn_ctx_pool(ctx), out->dtype, input->data, to));
+    RN_RETURN_IF_ERROR(rn_ctx_zero(ctx, out));
+  RN_RETURN_IF_ERROR(rn_ctx_move(ctx, &move, out->dtype, input->data, to));
   for (int d = input->rank - 1; d >= 0; --d)
     RN_RETURN_IF_ERROR(mirror_axis(ctx, out, d, rn_int_at(paddings, 2 * d), rn_tensor_dim(input, d),
                                    rn_int_at(paddings, 2 * d + 1), skipped));
@@ -224,7 +219,7 @@ static rn_status_t mirror_pad_grad(rn_kernel_ctx_t* ctx) {
     rn_move_add(&move, dims[d], in_step, out_step);
   }
   const char* from = (const char*)work.data + (size_t)offset * rn_dtype_size(work.dtype);
-  rn_status_t status = rn_move_run(&move, rn_ctx_pool(ctx), out->dtype, from, out->data);
+  rn_status_t status = rn_ctx_move(ctx, &move, out->dtype, from, out->data);
   rn_tensor_clear(&work);
   return status;
 }

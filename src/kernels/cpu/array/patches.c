@@ -1,6 +1,6 @@
 // Patches of images and volumes as vectors; Roll; conversion of data formats.
 #include "kernels/cpu/array.h"
-#include "kernels/cpu/move.h"
+#include "kernels/cpu/device_moves.h"
 #include "kernels/cpu/nn/window.h"
 #include "kernels/kernel_rows.h"
 
@@ -153,13 +153,13 @@ static rn_status_t extract(rn_kernel_ctx_t* ctx) {
 }
 
 // Roll: shifting an axis by s moves two boxes.
-static rn_status_t roll_axis(rn_kernel_ctx_t* ctx, const rn_tensor_t* x, const int64_t* shifts,
+static rn_status_t roll_axis(rn_moves_t* moves, const rn_tensor_t* x, const int64_t* shifts,
                              int axis, rn_move_t* move, int64_t from, int64_t to,
                              rn_tensor_t* out) {
   if (axis == x->rank) {
     const int64_t size = (int64_t)rn_dtype_size(x->dtype);
-    return rn_move_run(move, rn_ctx_pool(ctx), x->dtype, (const char*)x->data + from * size,
-                       (char*)out->data + to * size);
+    return rn_moves_add(moves, move, (const char*)x->data + from * size,
+                        (char*)out->data + to * size);
   }
   rn_axis_view_t view = rn_axis_view(x, axis);
   int64_t shift = shifts[axis];
@@ -169,8 +169,8 @@ static rn_status_t roll_axis(rn_kernel_ctx_t* ctx, const rn_tensor_t* x, const i
     rn_move_t inner = *move;
     rn_move_add(&inner, parts[i][1], view.inner, view.inner);
     int64_t lands = i == 0 ? shift : 0;
-    RN_RETURN_IF_ERROR(roll_axis(ctx, x, shifts, axis + 1, &inner, from + parts[i][0] * view.inner,
-                                 to + lands * view.inner, out));
+    RN_RETURN_IF_ERROR(roll_axis(moves, x, shifts, axis + 1, &inner,
+                                 from + parts[i][0] * view.inner, to + lands * view.inner, out));
   }
   return RN_OK;
 }
@@ -201,7 +201,10 @@ static rn_status_t roll(rn_kernel_ctx_t* ctx) {
   if (x->count == 0) return RN_OK;
   rn_move_t move;
   rn_move_begin(&move);
-  return roll_axis(ctx, x, shifts, 0, &move, 0, 0, out);
+  rn_moves_t moves;
+  rn_moves_begin(&moves, ctx, x->dtype);
+  RN_RETURN_IF_ERROR(roll_axis(&moves, x, shifts, 0, &move, 0, 0, out));
+  return rn_moves_end(&moves);
 }
 
 // Data formats: the position of each axis of one format in the other.

@@ -1,7 +1,7 @@
 // Kernels that scatter slices by index vectors into a new tensor, a copy, or a variable.
 #include "kernels/cpu/array/gather.h"
 #include "kernels/cpu/combine.h"
-#include "kernels/cpu/move.h"
+#include "kernels/cpu/device_moves.h"
 #include "kernels/cpu/state/variable.h"
 #include "kernels/kernel_rows.h"
 #include "tensor/tstring.h"
@@ -118,7 +118,7 @@ static rn_status_t scatter_nd(rn_kernel_ctx_t* ctx) {
     return inner_error(shape, indices, updates, indices->rank - 1);
   rn_tensor_t* out = NULL;
   RN_RETURN_IF_ERROR(rn_output(ctx, 0, shape, &out));
-  rn_move_zero(rn_ctx_pool(ctx), out->dtype, out->data, out->count);
+  RN_RETURN_IF_ERROR(rn_ctx_zero(ctx, out));
   return scatter_slices(ctx, indices, updates, out);
 }
 
@@ -146,8 +146,7 @@ static rn_status_t tensor_scatter(rn_kernel_ctx_t* ctx) {
   // Not in place if |updates| shares the tensor's buffer.
   uint64_t candidates = updates->data != tensor->data;
   RN_RETURN_IF_ERROR(rn_output_in_place(ctx, 0, candidates, shape, &out));
-  if (out->data != tensor->data)
-    RN_RETURN_IF_ERROR(rn_move_row(out->dtype, tensor->data, out->data, out->count));
+  if (out->data != tensor->data) RN_RETURN_IF_ERROR(rn_ctx_copy(ctx, tensor, out));
   return scatter_slices(ctx, indices, updates, out);
 }
 

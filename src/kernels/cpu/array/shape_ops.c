@@ -1,5 +1,6 @@
 // Kernels that read or change shapes without touching the elements.
 #include "kernels/cpu/array.h"
+#include "kernels/cpu/device_moves.h"
 #include "kernels/cpu/quant/quantized.h"
 #include "kernels/kernel_rows.h"
 
@@ -238,8 +239,7 @@ static rn_status_t bitcast(rn_kernel_ctx_t* ctx) {
     rn_status_free(status);
     rn_tensor_t* copy = NULL;
     RN_RETURN_IF_ERROR(rn_output(ctx, 0, shape, &copy));
-    if (input->count) memcpy(copy->data, input->data, rn_tensor_bytes(input));
-    return RN_OK;
+    return rn_ctx_copy(ctx, input, copy);
   }
   rn_set_output(ctx, 0, &out);
   return RN_OK;
@@ -255,7 +255,10 @@ static rn_status_t guarantee_const(rn_kernel_ctx_t* ctx) {
 
 static rn_status_t deep_copy(rn_kernel_ctx_t* ctx) {
   rn_tensor_t copy = {0};
-  RN_RETURN_IF_ERROR(rn_tensor_copy(rn_in(ctx, 0), ctx->kernel->device_memory, &copy));
+  const rn_tensor_t* input = rn_in(ctx, 0);
+  RN_RETURN_IF_ERROR(rn_ctx_is_host(ctx, input->dtype)
+                         ? rn_tensor_copy(input, ctx->kernel->device_memory, &copy)
+                         : rn_device_duplicate(ctx->kernel->device, input, &copy));
   rn_set_output(ctx, 0, &copy);
   return RN_OK;
 }

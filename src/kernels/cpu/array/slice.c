@@ -1,6 +1,7 @@
 // Kernels that read or write a part of a tensor given by bounds.
 #include "kernels/cpu/array.h"
 #include "kernels/cpu/array/slice_spec.h"
+#include "kernels/cpu/device_moves.h"
 #include "kernels/cpu/state/variable.h"
 #include "kernels/kernel_rows.h"
 
@@ -39,7 +40,7 @@ static rn_status_t slice(rn_kernel_ctx_t* ctx) {
     rn_move_add(&move, dims[d], in_step, out_step);
   }
   const char* from = (const char*)input->data + (size_t)offset * rn_dtype_size(input->dtype);
-  return rn_move_run(&move, rn_ctx_pool(ctx), input->dtype, from, out->data);
+  return rn_ctx_move(ctx, &move, input->dtype, from, out->data);
 }
 
 static rn_status_t strided_init(const rn_kernel_init_t* init, void* state) {
@@ -55,7 +56,8 @@ static rn_status_t slice_vector(rn_kernel_ctx_t* ctx, bool* out_done) {
   const rn_slice_masks_t* masks = ctx->state;
   if (input->rank != 1 || begin->rank != 1 || end->rank != 1 || strides->rank != 1 ||
       begin->count != 1 || end->count != 1 || strides->count != 1 || rn_int_at(strides, 0) != 1 ||
-      masks->ellipsis || masks->new_axis & 1 || !rn_dtype_is_plain(input->dtype))
+      masks->ellipsis || masks->new_axis & 1 || !rn_dtype_is_plain(input->dtype) ||
+      !rn_ctx_is_host(ctx, input->dtype))
     return RN_OK;
   const int64_t size = input->count;
   int64_t first = rn_int_at(begin, 0), last = rn_int_at(end, 0);
@@ -91,7 +93,7 @@ static rn_status_t strided_slice(rn_kernel_ctx_t* ctx) {
   int64_t offset;
   rn_slice_spec_read(&spec, rn_tensor_shape(input), &move, &offset);
   const char* from = (const char*)input->data + offset * (int64_t)rn_dtype_size(input->dtype);
-  return rn_move_run(&move, rn_ctx_pool(ctx), input->dtype, from, out->data);
+  return rn_ctx_move(ctx, &move, input->dtype, from, out->data);
 }
 
 // Writes |value|, broadcast, into the slice of |into|.
@@ -101,7 +103,7 @@ static rn_status_t write_slice(rn_kernel_ctx_t* ctx, const rn_slice_spec_t* spec
   int64_t offset;
   RN_RETURN_IF_ERROR(rn_slice_spec_write(spec, rn_tensor_shape(into), value, &move, &offset));
   char* to = (char*)into->data + offset * (int64_t)rn_dtype_size(into->dtype);
-  return rn_move_run(&move, rn_ctx_pool(ctx), into->dtype, value->data, to);
+  return rn_ctx_move(ctx, &move, into->dtype, value->data, to);
 }
 
 static rn_status_t strided_slice_grad(rn_kernel_ctx_t* ctx) {
@@ -120,7 +122,7 @@ static rn_status_t strided_slice_grad(rn_kernel_ctx_t* ctx) {
                                rn_shape_text(wanted).text);
   rn_tensor_t* out = NULL;
   RN_RETURN_IF_ERROR(rn_output(ctx, 0, shape, &out));
-  rn_move_zero(rn_ctx_pool(ctx), out->dtype, out->data, out->count);
+  RN_RETURN_IF_ERROR(rn_ctx_zero(ctx, out));
   return write_slice(ctx, &spec, dy, out);
 }
 
@@ -145,8 +147,7 @@ static rn_status_t tensor_strided_slice_update(rn_kernel_ctx_t* ctx) {
   // Not in place if the value shares the input's buffer.
   uint64_t candidates = rn_in(ctx, 4)->data != input->data;
   RN_RETURN_IF_ERROR(rn_output_in_place(ctx, 0, candidates, rn_tensor_shape(input), &out));
-  if (out->data != input->data)
-    RN_RETURN_IF_ERROR(rn_move_row(out->dtype, input->data, out->data, out->count));
+  if (out->data != input->data) RN_RETURN_IF_ERROR(rn_ctx_copy(ctx, input, out));
   return write_slice(ctx, &spec, rn_in(ctx, 4), out);
 }
 

@@ -1,6 +1,6 @@
 // Kernels that move blocks of the spatial dimensions into the batch or depth dimension, and back.
 #include "kernels/cpu/array.h"
-#include "kernels/cpu/move.h"
+#include "kernels/cpu/device_moves.h"
 #include "kernels/kernel_rows.h"
 
 // Block sizes and borders, one entry per spatial axis (axis 1 and on).
@@ -88,7 +88,7 @@ static void place_in_block(const blocks_t* blocks, int64_t index, int64_t* place
 // Moves the elements at position |index| of every block between the spatial form (sizes |space|,
 // with |before| elements cropped or padded in front) and their cells in the batch form (sizes
 // |cells|). |to_batch| is the direction.
-static rn_status_t move_position(rn_kernel_ctx_t* ctx, const blocks_t* blocks, int64_t index,
+static rn_status_t move_position(rn_moves_t* moves, const blocks_t* blocks, int64_t index,
                                  bool to_batch, const rn_tensor_t* space, const rn_tensor_t* batch,
                                  int64_t inner) {
   int64_t place[RN_MAX_RANK], first[RN_MAX_RANK], count[RN_MAX_RANK];
@@ -124,8 +124,18 @@ static rn_status_t move_position(rn_kernel_ctx_t* ctx, const blocks_t* blocks, i
   rn_move_add(&move, inner, 1, 1);
   char* in_space = (char*)space->data + space_at * bytes;
   char* in_batch = (char*)batch->data + batch_at * bytes;
-  return rn_move_run(&move, rn_ctx_pool(ctx), space->dtype, to_batch ? in_space : in_batch,
-                     to_batch ? in_batch : in_space);
+  return rn_moves_add(moves, &move, to_batch ? in_space : in_batch, to_batch ? in_batch : in_space);
+}
+
+static rn_status_t move_positions(rn_kernel_ctx_t* ctx, const blocks_t* blocks, int64_t product,
+                                  bool to_batch, const rn_tensor_t* space,
+                                  const rn_tensor_t* batch) {
+  rn_moves_t moves;
+  rn_moves_begin(&moves, ctx, space->dtype);
+  const int64_t inner = inner_of(rn_in(ctx, 0), blocks->count);
+  for (int64_t index = 0; index < product; ++index)
+    RN_RETURN_IF_ERROR(move_position(&moves, blocks, index, to_batch, space, batch, inner));
+  return rn_moves_end(&moves);
 }
 
 static rn_status_t space_to_batch(rn_kernel_ctx_t* ctx) {
@@ -150,12 +160,9 @@ static rn_status_t space_to_batch(rn_kernel_ctx_t* ctx) {
   rn_tensor_t* out = NULL;
   RN_RETURN_IF_ERROR(rn_output(ctx, 0, (rn_shape_t){input->rank, dims}, &out));
   if (out->count == 0) return RN_OK;
-  rn_move_zero(rn_ctx_pool(ctx), out->dtype, out->data, out->count);
+  RN_RETURN_IF_ERROR(rn_ctx_zero(ctx, out));
   if (input->count == 0) return RN_OK;
-  for (int64_t index = 0; index < product; ++index)
-    RN_RETURN_IF_ERROR(
-        move_position(ctx, &blocks, index, true, input, out, inner_of(input, blocks.count)));
-  return RN_OK;
+  return move_positions(ctx, &blocks, product, true, input, out);
 }
 
 static rn_status_t batch_to_space(rn_kernel_ctx_t* ctx) {
@@ -182,10 +189,7 @@ static rn_status_t batch_to_space(rn_kernel_ctx_t* ctx) {
   rn_tensor_t* out = NULL;
   RN_RETURN_IF_ERROR(rn_output(ctx, 0, (rn_shape_t){input->rank, dims}, &out));
   if (out->count == 0) return RN_OK;
-  for (int64_t index = 0; index < product; ++index)
-    RN_RETURN_IF_ERROR(
-        move_position(ctx, &blocks, index, false, out, input, inner_of(input, blocks.count)));
-  return RN_OK;
+  return move_positions(ctx, &blocks, product, false, out, input);
 }
 
 typedef struct depth_t {
@@ -233,7 +237,7 @@ static rn_status_t exchange_depth(rn_kernel_ctx_t* ctx, const depth_t* state, in
   rn_move_begin(&move);
   for (int i = 0; i < 6; ++i)
     rn_move_add(&move, size[i], to_depth ? wide[i] : deep[i], to_depth ? deep[i] : wide[i]);
-  return rn_move_run(&move, rn_ctx_pool(ctx), input->dtype, input->data, out->data);
+  return rn_ctx_move(ctx, &move, input->dtype, input->data, out->data);
 }
 
 static rn_status_t space_to_depth(rn_kernel_ctx_t* ctx) {

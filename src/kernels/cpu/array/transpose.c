@@ -2,7 +2,7 @@
 #include <complex.h>
 
 #include "kernels/cpu/array.h"
-#include "kernels/cpu/move.h"
+#include "kernels/cpu/device_moves.h"
 #include "kernels/kernel_rows.h"
 
 static rn_status_t read_permutation(const rn_tensor_t* input, const rn_tensor_t* perm,
@@ -54,7 +54,7 @@ static rn_status_t permute(rn_kernel_ctx_t* ctx, rn_tensor_t** out) {
     to /= dims[d];
     rn_move_add(&move, dims[d], steps[perm[d]], to);
   }
-  return rn_move_run(&move, rn_ctx_pool(ctx), input->dtype, input->data, (*out)->data);
+  return rn_ctx_move(ctx, &move, input->dtype, input->data, (*out)->data);
 }
 
 static rn_status_t transpose(rn_kernel_ctx_t* ctx) {
@@ -72,6 +72,7 @@ static rn_status_t conjugate_transpose(rn_kernel_ctx_t* ctx) {
   return RN_OK;
 }
 
+// Reverses the axes that |turns| marks; it is NULL for a scalar or an empty tensor.
 static rn_status_t reverse_axes(rn_kernel_ctx_t* ctx, const bool* turns) {
   const rn_tensor_t* input = rn_in(ctx, 0);
   rn_tensor_t* out = NULL;
@@ -87,12 +88,12 @@ static rn_status_t reverse_axes(rn_kernel_ctx_t* ctx, const bool* turns) {
     rn_move_add(&move, size, turns[d] ? -step : step, step);
   }
   const char* from = (const char*)input->data + (size_t)offset * rn_dtype_size(input->dtype);
-  return rn_move_run(&move, rn_ctx_pool(ctx), input->dtype, from, out->data);
+  return rn_ctx_move(ctx, &move, input->dtype, from, out->data);
 }
 
 static rn_status_t reverse(rn_kernel_ctx_t* ctx) {
   const rn_tensor_t *input = rn_in(ctx, 0), *dims = rn_in(ctx, 1);
-  if (input->rank == 0) return rn_forward(ctx, 0, 0);
+  if (input->rank == 0) return reverse_axes(ctx, NULL);
   if (rn_tensor_dim(input, 0) == 0)
     return rn_invalid_argument("Invalid input first dimension. Found 0.");
   if (dims->rank != 1) return rn_invalid_argument("'dims' must be 1-dimension, not %d", dims->rank);
@@ -107,7 +108,7 @@ static rn_status_t reverse(rn_kernel_ctx_t* ctx) {
 static rn_status_t reverse_v2(rn_kernel_ctx_t* ctx) {
   const rn_tensor_t *input = rn_in(ctx, 0), *axes = rn_in(ctx, 1);
   const int rank = input->rank;
-  if (rank == 0 || input->count == 0) return rn_forward(ctx, 0, 0);
+  if (rank == 0 || input->count == 0) return reverse_axes(ctx, NULL);
   if (axes->rank != 1) return rn_invalid_argument("'dims' must be 1-dimension, not %d", axes->rank);
   bool turns[RN_MAX_RANK] = {false};
   for (int64_t i = 0; i < axes->count; ++i) {
@@ -186,7 +187,7 @@ static rn_status_t reverse_sequence(rn_kernel_ctx_t* ctx) {
       }
       int64_t to = b * batch_step + (part ? length * seq_step : 0);
       int64_t from = b * batch_step + (part ? length : length - 1) * seq_step;
-      RN_RETURN_IF_ERROR(rn_move_run(&move, rn_ctx_pool(ctx), input->dtype,
+      RN_RETURN_IF_ERROR(rn_ctx_move(ctx, &move, input->dtype,
                                      (const char*)input->data + from * (int64_t)bytes,
                                      (char*)out->data + to * (int64_t)bytes));
     }

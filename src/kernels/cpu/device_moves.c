@@ -1,0 +1,68 @@
+// See device_moves.h.
+#include "kernels/cpu/device_moves.h"
+
+bool rn_ctx_is_host(const rn_kernel_ctx_t* ctx, rn_dtype_t dtype) {
+  const rn_device_t* device = ctx->kernel->device;
+  return !device || device->is_host || !device->vtable->move || !rn_dtype_is_plain(dtype) ||
+         ctx->kernel->def->flags & RN_KERNEL_ON_HOST;
+}
+
+rn_status_t rn_ctx_move(rn_kernel_ctx_t* ctx, const rn_move_t* move, rn_dtype_t dtype,
+                        const void* src, void* dst) {
+  if (rn_ctx_is_host(ctx, dtype)) return rn_move_run(move, rn_ctx_pool(ctx), dtype, src, dst);
+  if (move->is_empty) return RN_OK;
+  rn_device_t* device = ctx->kernel->device;
+  const rn_box_t box = {src, dst, move->rank, move->dims};
+  return device->vtable->move(device, &box, 1, rn_dtype_size(dtype));
+}
+
+rn_status_t rn_ctx_zero(rn_kernel_ctx_t* ctx, rn_tensor_t* tensor) {
+  static const char zeros[16];
+  if (rn_ctx_is_host(ctx, tensor->dtype)) {
+    rn_move_zero(rn_ctx_pool(ctx), tensor->dtype, tensor->data, tensor->count);
+    return RN_OK;
+  }
+  rn_device_t* device = ctx->kernel->device;
+  return device->vtable->fill(device, zeros, true, rn_dtype_size(tensor->dtype), tensor->data,
+                              tensor->count);
+}
+
+rn_status_t rn_ctx_copy(rn_kernel_ctx_t* ctx, const rn_tensor_t* from, rn_tensor_t* to) {
+  if (rn_ctx_is_host(ctx, from->dtype))
+    return rn_move_row(from->dtype, from->data, to->data, from->count);
+  return rn_device_copy(ctx->kernel->device, from, to);
+}
+
+rn_status_t rn_ctx_fill(rn_kernel_ctx_t* ctx, int i, rn_tensor_t* tensor) {
+  const rn_tensor_t* value = rn_in(ctx, i);
+  if (rn_ctx_is_host(ctx, tensor->dtype))
+    return rn_move_fill(rn_ctx_pool(ctx), tensor->dtype, value->data, tensor->data, tensor->count);
+  rn_device_t* device = ctx->kernel->device;
+  return device->vtable->fill(device, value->data, ctx->kernel->input_is_host[i],
+                              rn_dtype_size(tensor->dtype), tensor->data, tensor->count);
+}
+
+void rn_moves_begin(rn_moves_t* moves, rn_kernel_ctx_t* ctx, rn_dtype_t dtype) {
+  moves->ctx = ctx;
+  moves->dtype = dtype;
+  moves->count = 0;
+}
+
+rn_status_t rn_moves_add(rn_moves_t* moves, const rn_move_t* move, const void* src, void* dst) {
+  if (move->rank > RN_MOVES_RANK || rn_ctx_is_host(moves->ctx, moves->dtype))
+    return rn_ctx_move(moves->ctx, move, moves->dtype, src, dst);
+  if (move->is_empty) return RN_OK;
+  if (moves->count == RN_MOVES_COUNT) RN_RETURN_IF_ERROR(rn_moves_end(moves));
+  rn_move_dim_t* dims = moves->dims[moves->count];
+  for (int32_t d = 0; d < move->rank; ++d) dims[d] = move->dims[d];
+  moves->boxes[moves->count++] = (rn_box_t){src, dst, move->rank, dims};
+  return RN_OK;
+}
+
+rn_status_t rn_moves_end(rn_moves_t* moves) {
+  if (moves->count == 0) return RN_OK;
+  rn_device_t* device = moves->ctx->kernel->device;
+  const int count = moves->count;
+  moves->count = 0;
+  return device->vtable->move(device, moves->boxes, count, rn_dtype_size(moves->dtype));
+}
