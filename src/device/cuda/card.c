@@ -1,6 +1,8 @@
 // Cards: see card.h.
 #include "device/cuda/card.h"
 
+#include <dlfcn.h>
+
 // How often an event is looked at before the thread sleeps: about 50 us.
 #define SPINS 200
 
@@ -101,6 +103,8 @@ static void close_card(rn_cuda_card_t* card) {
   if (card->context) {
     driver->cuCtxSetCurrent(card->context);
     if (card->stream) driver->cuStreamSynchronize(card->stream);
+    for (size_t i = card->kept.count; i > 0; --i)
+      card->kept.items[i - 1].destroy(card, card->kept.items[i - 1].state);
     for (size_t i = 0; i < card->events.count; ++i)
       driver->cuEventDestroy_v2(card->events.items[i]);
     for (size_t i = 0; i < card->modules.count; ++i) driver->cuModuleUnload(card->modules.items[i]);
@@ -120,6 +124,8 @@ static void close_card(rn_cuda_card_t* card) {
   rn_vec_free(&card->events, rn_allocator_system());
   rn_vec_free(&card->modules, rn_allocator_system());
   rn_mutex_destroy(&card->recording_mutex);
+  rn_vec_free(&card->kept, rn_allocator_system());
+  rn_mutex_destroy(&card->kept_mutex);
   rn_mutex_destroy(&card->mutex);
   RN_FREE(rn_allocator_system(), card);
 }
@@ -136,6 +142,7 @@ static rn_status_t get_locked(int ordinal, size_t memory_limit, rn_cuda_card_t**
   card->ordinal = ordinal;
   rn_mutex_init(&card->mutex);
   rn_mutex_init(&card->recording_mutex);
+  rn_mutex_init(&card->kept_mutex);
   rn_map_init(&card->functions, rn_allocator_system());
   rn_status_t status = open_card(card, memory_limit);
   if (!rn_ok(status)) {
@@ -196,6 +203,41 @@ rn_status_t rn_cuda_await(rn_cuda_card_t* card, CUevent event) {
     if (result != CUDA_ERROR_NOT_READY) return rn_cuda_check(card, result, "cuEventQuery");
   }
   return RN_CARD(card, cuEventSynchronize, event);
+}
+
+static rn_status_t keep_locked(rn_cuda_card_t* card,
+                               rn_status_t (*create)(rn_cuda_card_t* card, void** out),
+                               void (*destroy)(rn_cuda_card_t* card, void* state), void** out) {
+  for (size_t i = 0; i < card->kept.count; ++i) {
+    if (card->kept.items[i].destroy != destroy) continue;
+    *out = card->kept.items[i].state;
+    return RN_OK;
+  }
+  RN_RETURN_IF_ERROR(rn_vec_reserve(&card->kept, rn_allocator_system(), card->kept.count + 1));
+  RN_RETURN_IF_ERROR(rn_cuda_enter(card));
+  RN_RETURN_IF_ERROR(create(card, out));
+  card->kept.items[card->kept.count++] = (rn_cuda_kept_t){*out, destroy};
+  return RN_OK;
+}
+
+rn_status_t rn_cuda_keep(rn_cuda_card_t* card,
+                         rn_status_t (*create)(rn_cuda_card_t* card, void** out),
+                         void (*destroy)(rn_cuda_card_t* card, void* state), void** out) {
+  *out = NULL;
+  rn_mutex_lock(&card->kept_mutex);
+  rn_status_t status = keep_locked(card, create, destroy, out);
+  rn_mutex_unlock(&card->kept_mutex);
+  return status;
+}
+
+// NVIDIA's libraries ask the driver for its functions by cuGetProcAddress.
+rn_status_t rn_cuda_card_library(const rn_cuda_card_t* card, const char* const* files,
+                                 const char* const* names, size_t count, void* table) {
+  *(void**)table = NULL;
+  if (!dlsym(card->driver.library, "cuGetProcAddress"))
+    return rn_not_found("%s cannot be used with the driver of GPU %d (%s)", files[0], card->ordinal,
+                        card->name);
+  return rn_cuda_library_open(files, names, count, table);
 }
 
 // Remembers |function| under a copy of |key|.

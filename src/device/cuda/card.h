@@ -14,7 +14,15 @@
 
 #define RN_CUDA_MAX_CARDS 32
 
-typedef struct rn_cuda_card_t {
+typedef struct rn_cuda_card_t rn_cuda_card_t;
+
+// What a CUDA library keeps with a card (handle, plans, workspace): see rn_cuda_keep.
+typedef struct rn_cuda_kept_t {
+  void* state;
+  void (*destroy)(rn_cuda_card_t* card, void* state);
+} rn_cuda_kept_t;
+
+struct rn_cuda_card_t {
   int32_t refs;  // guarded by the table of cards
   int ordinal;   // the driver's number
   rn_cuda_driver_t driver;
@@ -36,7 +44,9 @@ typedef struct rn_cuda_card_t {
   CUresult lost;               // the error after which the card no longer works; 0: it works
   rn_mutex_t recording_mutex;  // one thread records at a time
   CUstream recording_stream;
-} rn_cuda_card_t;
+  rn_mutex_t kept_mutex;  // guards |kept|; taken before |mutex|
+  RN_VEC(rn_cuda_kept_t) kept;
+};
 
 // Opens the driver and counts the cards. NOT_FOUND, naming what is missing.
 RN_MUST_USE rn_status_t rn_cuda_count(int* out);
@@ -59,6 +69,19 @@ RN_MUST_USE rn_status_t rn_cuda_mark(rn_cuda_card_t* card, CUevent* out);
 void rn_cuda_unmark(rn_cuda_card_t* card, CUevent event);
 // Returns when the work before |event| has ended: spins first, because most waits are short.
 RN_MUST_USE rn_status_t rn_cuda_await(rn_cuda_card_t* card, CUevent event);
+
+// The state that |create| made for the card and that |destroy| will free with it: made at the first
+// call with this |destroy|. |create| may call the driver and the functions of this header, except
+// rn_cuda_keep. A failure is not remembered.
+RN_MUST_USE rn_status_t rn_cuda_keep(rn_cuda_card_t* card,
+                                     rn_status_t (*create)(rn_cuda_card_t* card, void** out),
+                                     void (*destroy)(rn_cuda_card_t* card, void* state),
+                                     void** out);
+
+// Opens a library of NVIDIA's that works on the card, as rn_cuda_library_open does. NOT_FOUND also
+// if the driver is not one that such libraries can use: an emulated one, for instance.
+RN_MUST_USE rn_status_t rn_cuda_card_library(const rn_cuda_card_t* card, const char* const* files,
+                                             const char* const* names, size_t count, void* table);
 
 // Device code that was compiled with the part: one image per .cu file.
 typedef struct rn_cuda_image_t {

@@ -92,6 +92,7 @@ enum {
   X(CUresult, cuStreamDestroy_v2, (CUstream stream))                                             \
   X(CUresult, cuStreamSynchronize, (CUstream stream))                                            \
   X(CUresult, cuStreamQuery, (CUstream stream))                                                  \
+  X(CUresult, cuStreamIsCapturing, (CUstream stream, int* status))                               \
   X(CUresult, cuStreamWaitEvent, (CUstream stream, CUevent event, unsigned flags))               \
   X(CUresult, cuStreamBeginCapture_v2, (CUstream stream, int mode))                              \
   X(CUresult, cuStreamEndCapture, (CUstream stream, CUgraph * graph))                            \
@@ -100,6 +101,7 @@ enum {
   X(CUresult, cuEventRecord, (CUevent event, CUstream stream))                                   \
   X(CUresult, cuEventQuery, (CUevent event))                                                     \
   X(CUresult, cuEventSynchronize, (CUevent event))                                               \
+  X(CUresult, cuEventElapsedTime, (float* ms, CUevent from, CUevent to))                         \
   X(CUresult, cuModuleLoadData, (CUmodule * module, const void* image))                          \
   X(CUresult, cuModuleUnload, (CUmodule module))                                                 \
   X(CUresult, cuModuleGetFunction, (CUfunction * function, CUmodule module, const char* name))   \

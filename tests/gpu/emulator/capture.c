@@ -133,6 +133,15 @@ void emu_capture_leave_locked(CUstream stream) {
   end_locked(capture);
 }
 
+CUresult cuStreamIsCapturing(CUstream stream, int* status) {
+  EMU_CALL(cuStreamIsCapturing);
+  EMU_RETURN_IF_ERROR(emu_stream_of(stream, &stream));
+  emu_lock();
+  *status = stream->capture != NULL;
+  emu_unlock();
+  return CUDA_SUCCESS;
+}
+
 CUresult cuStreamBeginCapture_v2(CUstream stream, int mode) {
   EMU_CALL(cuStreamBeginCapture_v2);
   EMU_RETURN_IF_ERROR(emu_stream_of(stream, &stream));

@@ -135,6 +135,7 @@ struct CUstream_st {
 struct CUevent_st {
   int references;
   uint64_t recorded, done;  // tickets
+  double ended;             // when the last record ran, in milliseconds
   uint64_t capture;         // id of the capture that recorded it last, or 0
   emu_frontier_t frontier;
 };

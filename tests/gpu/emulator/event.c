@@ -103,3 +103,15 @@ CUresult cuEventSynchronize(CUevent event) {
   emu_unlock();
   return result;
 }
+
+CUresult cuEventElapsedTime(float* ms, CUevent from, CUevent to) {
+  EMU_CALL(cuEventElapsedTime);
+  EMU_RETURN_IF(!from || !to, EMU_INVALID_HANDLE);
+  emu_lock();
+  CUresult result = state_locked(from);
+  if (!result) result = state_locked(to);
+  if (!result && (!from->recorded || !to->recorded)) result = EMU_INVALID_HANDLE;
+  if (!result) *ms = (float)(to->ended - from->ended);
+  emu_unlock();
+  return result;
+}

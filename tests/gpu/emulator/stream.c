@@ -4,6 +4,7 @@
 // stream whose next piece of work may run, so that a missing event wait shows.
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "driver.h"
 
@@ -137,8 +138,12 @@ static void complete_locked(CUstream stream) {
   if (!stream->head) stream->tail = &stream->head;
   stream->is_running = false;
   --stream->device->pending;
-  if (item->kind == EMU_RECORD && item->event.event->done < item->event.ticket)
+  if (item->kind == EMU_RECORD && item->event.event->done < item->event.ticket) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    item->event.event->ended = (double)now.tv_sec * 1e3 + (double)now.tv_nsec * 1e-6;
     item->event.event->done = item->event.ticket;
+  }
   emu_item_destroy_locked(item);
   if (stream->is_destroyed && !stream->head) stream_free_locked(stream);
 }
