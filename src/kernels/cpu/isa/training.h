@@ -2,16 +2,10 @@
 #ifndef RUNNEL_KERNELS_CPU_ISA_TRAINING_H_
 #define RUNNEL_KERNELS_CPU_ISA_TRAINING_H_
 
+#include "kernels/cpu/isa/training_flags.h"
 #include "tensor/dtype.h"
 
 #define RN_RULE_MAX_NUMBERS 8
-
-enum {
-  RN_RULE_NESTEROV = 1,
-  RN_RULE_UPDATE_SLOTS = 2,
-  RN_RULE_MULTIPLY_LINEAR = 4,
-  RN_RULE_SPARSE = 8,  // updates rows of the variables; Ftrl keeps NaN then
-};
 
 // X(enumerator, number of variables). Each rule documents the arrays in |v|, the variable first,
 // and the numbers in |h|.

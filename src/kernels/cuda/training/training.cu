@@ -1,0 +1,115 @@
+// Optimizer updates: <rule>_<type> for all elements, rows_<rule>_<type> for rows.
+#include "kernels/cuda/prelude.cuh"
+//
+#include "kernels/cuda/jit/scalar_ops.cuh"
+//
+#include "kernels/cuda/jit/complex_ops.cuh"
+#include "kernels/cuda/state/rows.cuh"
+#include "kernels/cuda/training/rules.cuh"
+#include "kernels/cuda/training/training_args.h"
+
+// 16 bytes of elements.
+template <typename T>
+struct alignas(16) pack {
+  enum { width = 16 / sizeof(T) };
+  T items[width];
+};
+
+template <typename R, typename T>
+RN_DEVICE void load_numbers(const rn_training_args& args, rn_of<T>* h) {
+  typedef rn_of<T> V;
+  for (int i = 0; i < R::numbers; ++i)
+    h[i] = i == args.integer ? V(rn_real_of<V>(*(const i64*)args.numbers[i]))
+                             : V(*(const T*)args.numbers[i]);
+}
+
+template <typename R, typename T>
+RN_DEVICE void update_pack(const rn_training_args& args, const rn_of<T>* h, i64 p) {
+  typedef rn_of<T> V;
+  pack<T> v[R::variables], g = ((const pack<T>*)args.gradient)[p];
+  for (int k = 0; k < R::variables; ++k) v[k] = ((const pack<T>*)args.variables[k])[p];
+  for (int i = 0; i < pack<T>::width; ++i) {
+    V one[R::variables];
+    for (int k = 0; k < R::variables; ++k) one[k] = V(v[k].items[i]);
+    R::apply(one, V(g.items[i]), h, args.flags);
+    for (int k = 0; k < R::variables; ++k) v[k].items[i] = T(one[k]);
+  }
+  for (int k = 0; k < R::variables; ++k) ((pack<T>*)args.variables[k])[p] = v[k];
+}
+
+template <typename R, typename T>
+RN_DEVICE void dense(const rn_training_args& args) {
+  typedef rn_of<T> V;
+  V h[R::numbers];
+  load_numbers<R, T>(args, h);
+  i64 packs = args.is_aligned ? args.count / pack<T>::width : 0, done = packs * pack<T>::width;
+  RN_EACH(p, packs) update_pack<R, T>(args, h, p);
+  RN_EACH(i, args.count - done) {
+    V v[R::variables];
+    for (int k = 0; k < R::variables; ++k) v[k] = V(((const T*)args.variables[k])[done + i]);
+    R::apply(v, V(((const T*)args.gradient)[done + i]), h, args.flags);
+    for (int k = 0; k < R::variables; ++k) ((T*)args.variables[k])[done + i] = T(v[k]);
+  }
+}
+
+// A row that occurs several times is updated as often, and rounded each time, as on the CPU.
+template <typename R, typename T>
+RN_DEVICE void sparse(const rn_training_args& args) {
+  typedef rn_of<T> V;
+  V h[R::numbers];
+  load_numbers<R, T>(args, h);
+  RN_EACH(t, args.rows.count * args.rows.width) {
+    i64 place, column;
+    rn_rows_split(args.rows, t, &place, &column);
+    i64 row = rn_rows_first(args.rows, place);
+    if (row < 0) continue;
+    i64 at = row * args.rows.width + column;
+    V v[R::variables];
+    for (int k = 0; k < R::variables; ++k) v[k] = V(((const T*)args.variables[k])[at]);
+    rn_rows_walk(args.rows, row, place, column, (const T*)args.gradient, [&](T g) {
+      R::apply(v, V(g), h, args.flags);
+      for (int k = 0; k < R::variables; ++k) v[k] = V(T(v[k]));
+    });
+    for (int k = 0; k < R::variables; ++k) ((T*)args.variables[k])[at] = T(v[k]);
+  }
+}
+
+#define DENSE(rule, type, T) \
+  RN_KERNEL(rule##_##type, rn_training_args) { dense<rule<rn_of<T>>, T>(args); }
+#define SPARSE(rule, type, T) \
+  RN_KERNEL(rows_##rule##_##type, rn_training_args) { sparse<rule<rn_of<T>>, T>(args); }
+#define REAL(KIND, rule)   \
+  KIND(rule, f32, float)   \
+  KIND(rule, f64, double)  \
+  KIND(rule, f16, rn_half) \
+  KIND(rule, bf16, rn_bfloat16)
+#define ANY(KIND, rule)         \
+  REAL(KIND, rule)              \
+  KIND(rule, c64, rn_complex64) \
+  KIND(rule, c128, rn_complex128)
+
+ANY(DENSE, gradient_descent)
+ANY(DENSE, momentum)
+ANY(DENSE, keras_momentum)
+ANY(DENSE, adam)
+ANY(DENSE, adagrad)
+ANY(DENSE, adagrad_v2)
+ANY(DENSE, adadelta)
+ANY(DENSE, rms_prop)
+ANY(DENSE, centered_rms_prop)
+REAL(DENSE, adam_amsgrad)
+REAL(DENSE, ada_max)
+REAL(DENSE, adagrad_da)
+REAL(DENSE, ftrl)
+REAL(DENSE, ftrl_v2)
+REAL(DENSE, add_sign)
+REAL(DENSE, power_sign)
+REAL(DENSE, proximal_gradient_descent)
+REAL(DENSE, proximal_adagrad)
+REAL(SPARSE, keras_momentum)
+REAL(SPARSE, adagrad)
+REAL(SPARSE, adagrad_v2)
+REAL(SPARSE, adadelta)
+REAL(SPARSE, ftrl)
+REAL(SPARSE, ftrl_v2)
+REAL(SPARSE, proximal_adagrad)
