@@ -109,6 +109,10 @@ def fill(t):
             t.row("uninitialised", op, uninitialised)
             if "i" in rule:
                 sparse(t, name, rule, flags, prefix, var)
+    # More indices than a GPU's block sorts at once, and most of them repeat.
+    many = [ref(drawn("double", [700, 3])), ref(drawn("double", [700, 3], 0.5, 2))]
+    many += [scalar("double", 0.01), drawn("double", [9000, 3]), drawn("int32", [9000], 0, 699)]
+    t.row("many", "SparseApplyAdagrad", many)
 
 
 def ranges(t, op, rule, flags, make):
