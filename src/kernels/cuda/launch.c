@@ -6,6 +6,12 @@
 // Beyond this many threads per card, a kernel's own loop is as good as more blocks.
 #define BLOCKS_PER_MULTIPROCESSOR 32
 
+bool rn_cuda_allows_tf32(const rn_kernel_ctx_t* ctx) {
+  (void)ctx;
+  const char* text = getenv("NVIDIA_TF32_OVERRIDE");
+  return !text || strcmp(text, "0") != 0;
+}
+
 rn_status_t rn_cuda_issue(rn_cuda_card_t* card, CUfunction function, rn_cuda_grid_t grid,
                           const void* args, size_t args_size) {
   void* extra[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, (void*)args, CU_LAUNCH_PARAM_BUFFER_SIZE,

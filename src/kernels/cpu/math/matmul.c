@@ -1,68 +1,21 @@
 // MatMul, BatchMatMul, and the ops that step/pack_matmul_weights.c creates.
-#include <stdio.h>
-
-#include "kernels/cpu/array.h"
 #include "kernels/cpu/first_error.h"
-#include "kernels/cpu/gemm.h"
+#include "kernels/cpu/matmul_shapes.h"
 #include "kernels/kernel_rows.h"
 #include "tensor/float16.h"
 
 typedef struct math_matmul_t {
-  bool transpose_a, transpose_b, is_adjoint, wants_same_batch;
-  bool backwards;  // see rn_gemm_t
+  rn_matmul_attrs_t attrs;  // first
+  bool backwards;           // see rn_gemm_t
 } math_matmul_t;
-
-static rn_status_t matmul_init(const rn_kernel_init_t* init, void* state) {
-  math_matmul_t* matmul = state;
-  matmul->transpose_a = rn_init_bool(init, "transpose_a");
-  matmul->transpose_b = rn_init_bool(init, "transpose_b");
-  return RN_OK;
-}
 
 static rn_status_t packed_init(const rn_kernel_init_t* init, void* state) {
   ((math_matmul_t*)state)->backwards = rn_init_bool(init, "backwards");
-  return matmul_init(init, state);
+  return rn_matmul_init(init, state);
 }
 
 static rn_status_t continued_init(const rn_kernel_init_t* init, void* state) {
   ((math_matmul_t*)state)->backwards = rn_init_bool(init, "backwards");
-  return RN_OK;
-}
-
-static rn_status_t batch_init(const rn_kernel_init_t* init, void* state) {
-  math_matmul_t* matmul = state;
-  matmul->transpose_a = rn_init_bool(init, "adj_x");
-  matmul->transpose_b = rn_init_bool(init, "adj_y");
-  matmul->is_adjoint = true;
-  return RN_OK;
-}
-
-static rn_status_t same_batch_init(const rn_kernel_init_t* init, void* state) {
-  ((math_matmul_t*)state)->wants_same_batch = true;
-  return batch_init(init, state);
-}
-
-// "before[2,3]between[4,5]".
-static rn_status_t shape_error(const char* before, const rn_tensor_t* a, const char* between,
-                               const rn_tensor_t* b) {
-  return rn_invalid_argument("%s%s%s%s", before, rn_text_of(a).text, between, rn_text_of(b).text);
-}
-
-// The sizes of the last two dimensions, after transposition.
-static rn_status_t matrix_sizes(const math_matmul_t* matmul, const rn_tensor_t* a,
-                                const rn_tensor_t* b, rn_gemm_t* gemm) {
-  int64_t a_rows = rn_tensor_dim(a, a->rank - 2), a_columns = rn_tensor_dim(a, a->rank - 1);
-  int64_t b_rows = rn_tensor_dim(b, b->rank - 2), b_columns = rn_tensor_dim(b, b->rank - 1);
-  gemm->m = matmul->transpose_a ? a_columns : a_rows;
-  gemm->k = matmul->transpose_a ? a_rows : a_columns;
-  gemm->n = matmul->transpose_b ? b_rows : b_columns;
-  int64_t b_k = matmul->transpose_b ? b_columns : b_rows;
-  if (gemm->k != b_k) return shape_error("Matrix size-incompatible: In[0]: ", a, ", In[1]: ", b);
-  gemm->dtype = a->dtype;
-  gemm->transpose_a = matmul->transpose_a;
-  gemm->transpose_b = matmul->transpose_b;
-  gemm->conjugate_a = matmul->is_adjoint && matmul->transpose_a && rn_dtype_is_complex(a->dtype);
-  gemm->conjugate_b = matmul->is_adjoint && matmul->transpose_b && rn_dtype_is_complex(b->dtype);
   return RN_OK;
 }
 
@@ -77,13 +30,8 @@ static rn_status_t set_panels(rn_kernel_ctx_t* ctx, const rn_tensor_t* panels, r
 // |panels| is NULL, or packed B.
 static rn_status_t multiply(rn_kernel_ctx_t* ctx, const rn_tensor_t* panels) {
   const rn_tensor_t *a = rn_in(ctx, 0), *b = rn_in(ctx, 1);
-  if (a->rank != 2 || b->rank != 2) {
-    if (a->rank != b->rank)
-      return shape_error("In[0] and In[1] has different ndims: ", a, " vs. ", b);
-    return rn_invalid_argument("In[0] and In[1] ndims must be == 2: %d", a->rank);
-  }
   rn_gemm_t gemm = {0};
-  RN_RETURN_IF_ERROR(matrix_sizes(ctx->state, a, b, &gemm));
+  RN_RETURN_IF_ERROR(rn_matmul_check(ctx->state, a, b, &gemm));
   int64_t dims[2] = {gemm.m, gemm.n};
   rn_tensor_t* out = NULL;
   RN_RETURN_IF_ERROR(rn_output(ctx, 0, (rn_shape_t){2, dims}, &out));
@@ -103,7 +51,7 @@ static rn_status_t continued_compute(rn_kernel_ctx_t* ctx) {
   if (c->rank != 2 || a->rank != 2 || b->rank != 2)
     return rn_internal("The operands of a matmul are not matrices");
   rn_gemm_t gemm = {.a = a->data, .b = b->data, .adds = true};
-  RN_RETURN_IF_ERROR(matrix_sizes(ctx->state, a, b, &gemm));
+  RN_RETURN_IF_ERROR(rn_matmul_sizes(ctx->state, a, b, &gemm));
   if (gemm.m < 2 || gemm.n < 2 || rn_tensor_dim(c, 0) != gemm.m || rn_tensor_dim(c, 1) != gemm.n)
     return rn_internal("The product to accumulate onto has the wrong shape");
   RN_RETURN_IF_ERROR(set_panels(ctx, rn_in(ctx, 3), &gemm));
@@ -119,21 +67,21 @@ static rn_status_t continued_compute(rn_kernel_ctx_t* ctx) {
 }
 
 static rn_status_t pack_init(const rn_kernel_init_t* init, void* state) {
-  ((math_matmul_t*)state)->transpose_b = rn_init_bool(init, "transpose_b");
+  ((math_matmul_t*)state)->attrs.transpose_b = rn_init_bool(init, "transpose_b");
   return RN_OK;
 }
 
 static rn_status_t pack_compute(rn_kernel_ctx_t* ctx) {
-  const math_matmul_t* matmul = ctx->state;
+  const rn_matmul_attrs_t* attrs = ctx->state;
   const rn_tensor_t* b = rn_in(ctx, 0);
   if (b->rank != 2) return rn_internal("Only a matrix can be packed into panels");
-  int64_t n = rn_tensor_dim(b, matmul->transpose_b ? 0 : 1);
-  int64_t k = rn_tensor_dim(b, matmul->transpose_b ? 1 : 0);
+  int64_t n = rn_tensor_dim(b, attrs->transpose_b ? 0 : 1);
+  int64_t k = rn_tensor_dim(b, attrs->transpose_b ? 1 : 0);
   int64_t count = rn_gemm_panels_count(b->dtype, n, k);
   rn_tensor_t* panels = NULL;
   RN_RETURN_IF_ERROR(rn_output(ctx, 0, (rn_shape_t){1, &count}, &panels));
   rn_gemm_t gemm = {.dtype = b->dtype,
-                    .transpose_b = matmul->transpose_b,
+                    .transpose_b = attrs->transpose_b,
                     .n = n,
                     .k = k,
                     .b = b->data,
@@ -142,13 +90,9 @@ static rn_status_t pack_compute(rn_kernel_ctx_t* ctx) {
   return RN_OK;
 }
 
-// Batch dimensions broadcast against each other: the operands of each output matrix.
 typedef struct batch_job_t {
   rn_gemm_t gemm;
-  int rank;  // of the batch
-  const int64_t* dims;
-  int64_t a_steps[RN_MAX_RANK],
-      b_steps[RN_MAX_RANK];          // stride in matrices along each batch dimension
+  rn_matmul_batch_t batch;
   size_t a_bytes, b_bytes, c_bytes;  // of one matrix
   rn_pool_t* pool;
   rn_status_t status;  // see rn_keep_first_error
@@ -156,12 +100,13 @@ typedef struct batch_job_t {
 
 static void batch_piece(void* arg, int64_t begin, int64_t end) {
   batch_job_t* job = arg;
+  const rn_matmul_batch_t* batch = &job->batch;
   for (int64_t i = begin; i < end; ++i) {
     int64_t rest = i, a_at = 0, b_at = 0;
-    for (int d = job->rank - 1; d >= 0; --d) {
-      a_at += rest % job->dims[d] * job->a_steps[d];
-      b_at += rest % job->dims[d] * job->b_steps[d];
-      rest /= job->dims[d];
+    for (int d = batch->rank - 1; d >= 0; --d) {
+      a_at += rest % batch->dims[d] * batch->a_steps[d];
+      b_at += rest % batch->dims[d] * batch->b_steps[d];
+      rest /= batch->dims[d];
     }
     rn_gemm_t gemm = job->gemm;
     gemm.a = (const char*)gemm.a + (size_t)a_at * job->a_bytes;
@@ -172,56 +117,12 @@ static void batch_piece(void* arg, int64_t begin, int64_t end) {
   }
 }
 
-static int64_t batch_dim(const rn_tensor_t* tensor, int rank, int d) {
-  int at = d - (rank - (tensor->rank - 2));
-  return at < 0 ? 1 : rn_tensor_dim(tensor, at);
-}
-
-static rn_status_t batch_shape(const rn_tensor_t* a, const rn_tensor_t* b, batch_job_t* job,
-                               int64_t* dims) {
-  int rank = (a->rank > b->rank ? a->rank : b->rank) - 2;
-  int64_t a_step = 1, b_step = 1;
-  for (int d = rank - 1; d >= 0; --d) {
-    int64_t x = batch_dim(a, rank, d), y = batch_dim(b, rank, d);
-    if (x != y && x != 1 && y != 1)
-      return shape_error("In[0] and In[1] must have compatible batch dimensions: ", a, " vs. ", b);
-    dims[d] = x == 1 ? y : x;
-    job->a_steps[d] = x == 1 ? 0 : a_step;
-    job->b_steps[d] = y == 1 ? 0 : b_step;
-    a_step *= x;
-    b_step *= y;
-  }
-  job->rank = rank;
-  job->dims = dims;
-  return RN_OK;
-}
-
-// BatchMatMul V1 requires the same batch dimensions on both sides.
-static rn_status_t check_same_batch(const rn_tensor_t* a, const rn_tensor_t* b) {
-  if (a->rank != b->rank)
-    return shape_error("In[0] and In[1] has different ndims: ", a, " vs. ", b);
-  if (a->rank < 2) return rn_invalid_argument("In[0] and In[1] ndims must be >= 2: %d", a->rank);
-  for (int d = 0; d < a->rank - 2; ++d) {
-    if (rn_tensor_dim(a, d) == rn_tensor_dim(b, d)) continue;
-    char text[80];
-    snprintf(text, sizeof text, "In[0].dim(%d) and In[1].dim(%d) must be the same: ", d, d);
-    return shape_error(text, a, " vs ", b);
-  }
-  return RN_OK;
-}
-
 static rn_status_t batch_multiply(rn_kernel_ctx_t* ctx, const rn_tensor_t* a,
                                   const rn_tensor_t* b) {
-  if (a->rank < 2) return rn_invalid_argument("In[0] ndims must be >= 2: %d", a->rank);
-  if (b->rank < 2) return rn_invalid_argument("In[1] ndims must be >= 2: %d", b->rank);
   batch_job_t job = {.pool = rn_ctx_pool(ctx)};
-  int64_t dims[RN_MAX_RANK];
-  RN_RETURN_IF_ERROR(batch_shape(a, b, &job, dims));
-  RN_RETURN_IF_ERROR(matrix_sizes(ctx->state, a, b, &job.gemm));
-  dims[job.rank] = job.gemm.m;
-  dims[job.rank + 1] = job.gemm.n;
+  RN_RETURN_IF_ERROR(rn_batch_matmul_check(ctx->state, a, b, &job.gemm, &job.batch));
   rn_tensor_t* out = NULL;
-  RN_RETURN_IF_ERROR(rn_output(ctx, 0, (rn_shape_t){job.rank + 2, dims}, &out));
+  RN_RETURN_IF_ERROR(rn_output(ctx, 0, (rn_shape_t){job.batch.rank + 2, job.batch.dims}, &out));
   if (out->count == 0) return RN_OK;
   size_t item = rn_dtype_size(a->dtype);
   job.gemm.a = a->data;
@@ -238,10 +139,7 @@ static rn_status_t batch_multiply(rn_kernel_ctx_t* ctx, const rn_tensor_t* a,
 }
 
 static rn_status_t batch_compute(rn_kernel_ctx_t* ctx) {
-  const rn_tensor_t *a = rn_in(ctx, 0), *b = rn_in(ctx, 1);
-  if (((const math_matmul_t*)ctx->state)->wants_same_batch)
-    RN_RETURN_IF_ERROR(check_same_batch(a, b));
-  return batch_multiply(ctx, a, b);
+  return batch_multiply(ctx, rn_in(ctx, 0), rn_in(ctx, 1));
 }
 
 // BatchMatMulV3: the two inputs and the output may have different types. Unless all are the same,
@@ -288,8 +186,8 @@ static rn_status_t mixed_compute(rn_kernel_ctx_t* ctx) {
 #define MIXED(a, b, out)                                                                    \
   {                                                                                         \
     .op = "BatchMatMulV3", .device = "CPU", .types = {{"Ta", a}, {"Tb", b}, {"Tout", out}}, \
-    .flags = RN_KERNEL_EXPENSIVE, .state_size = sizeof(math_matmul_t), .init = batch_init,  \
-    .compute = mixed_compute                                                                \
+    .flags = RN_KERNEL_EXPENSIVE, .state_size = sizeof(math_matmul_t),                      \
+    .init = rn_batch_matmul_init, .compute = mixed_compute                                  \
   }
 #define SAME(type) MIXED(RN_T(type), RN_T(type), RN_T(type))
 #define BYTES (RN_T(INT8) | RN_T(UINT8))
@@ -301,12 +199,12 @@ static rn_status_t mixed_compute(rn_kernel_ctx_t* ctx) {
   }
 
 static const rn_kernel_def_t rows[] = {
-    ROW("MatMul", matmul_init, matmul_compute),
+    ROW("MatMul", rn_matmul_init, matmul_compute),
     PACKING("_PackMatrix", 0, pack_init, pack_compute),
     PACKING("_PackedMatMul", 0, packed_init, packed_compute),
     PACKING("_ContinuedMatMul", RN_KERNEL_FORWARDS, continued_init, continued_compute),
-    ROW("BatchMatMul", same_batch_init, batch_compute),
-    ROW("BatchMatMulV2", batch_init, batch_compute),
+    ROW("BatchMatMul", rn_batch_matmul_v1_init, batch_compute),
+    ROW("BatchMatMulV2", rn_batch_matmul_init, batch_compute),
     SAME(BFLOAT16),
     SAME(FLOAT),
     SAME(DOUBLE),
