@@ -1,7 +1,7 @@
 // Kernels that scatter slices by index vectors into a new tensor, a copy, or a variable.
 #include "kernels/cpu/array/gather.h"
-#include "kernels/cpu/combine.h"
 #include "kernels/cpu/device_moves.h"
+#include "kernels/cpu/math/scatter.h"
 #include "kernels/cpu/state/variable.h"
 #include "kernels/kernel_rows.h"
 #include "tensor/tstring.h"
@@ -14,11 +14,7 @@ typedef struct scatter_nd_t {
 static rn_status_t scatter_nd_init(const rn_kernel_init_t* init, void* state) {
   scatter_nd_t* scatter = state;
   rn_str_t name = rn_str(init->op->name);
-  scatter->op = rn_str_ends_with(name, RN_STR("Update")) ? RN_COMBINE_ASSIGN
-                : rn_str_ends_with(name, RN_STR("Sub"))  ? RN_COMBINE_SUB
-                : rn_str_ends_with(name, RN_STR("Min"))  ? RN_COMBINE_MIN
-                : rn_str_ends_with(name, RN_STR("Max"))  ? RN_COMBINE_MAX
-                                                         : RN_COMBINE_ADD;
+  scatter->op = rn_str_is(name, "ScatterNd") ? RN_COMBINE_ADD : rn_scatter_op(init->op);
   return rn_bad_index_init(init, &scatter->policy);
 }
 
@@ -150,7 +146,7 @@ static rn_status_t tensor_scatter(rn_kernel_ctx_t* ctx) {
   return scatter_slices(ctx, indices, updates, out);
 }
 
-static rn_status_t check_variable(rn_kernel_ctx_t* ctx, const rn_tensor_t* params) {
+rn_status_t rn_scatter_nd_check(const rn_kernel_ctx_t* ctx, const rn_tensor_t* params) {
   const rn_tensor_t *indices = rn_in(ctx, 1), *updates = rn_in(ctx, 2);
   rn_shape_t shape = rn_tensor_shape(params);
   if (params->dtype != updates->dtype)
@@ -175,7 +171,7 @@ static rn_status_t check_variable(rn_kernel_ctx_t* ctx, const rn_tensor_t* param
 
 static rn_status_t scatter_nd_locked(rn_kernel_ctx_t* ctx, rn_variable_t* variable) {
   if (!rn_tensor_is_set(&variable->value)) return rn_variable_uninitialized(ctx, 0, variable);
-  RN_RETURN_IF_ERROR(check_variable(ctx, &variable->value));
+  RN_RETURN_IF_ERROR(rn_scatter_nd_check(ctx, &variable->value));
   RN_RETURN_IF_ERROR(rn_variable_make_writable_locked(ctx, 0, variable));
   return scatter_slices(ctx, rn_in(ctx, 1), rn_in(ctx, 2), &variable->value);
 }

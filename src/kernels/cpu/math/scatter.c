@@ -1,6 +1,7 @@
 // Kernels that update rows of a variable by index.
+#include "kernels/cpu/math/scatter.h"
+
 #include "kernels/cpu/array/gather.h"
-#include "kernels/cpu/combine.h"
 #include "kernels/cpu/move.h"
 #include "kernels/cpu/row_batches.h"
 #include "kernels/cpu/state/variable.h"
@@ -11,18 +12,22 @@ typedef struct scatter_t {
   rn_combine_fn_t fn;  // NULL for objects, which are assigned one by one
 } scatter_t;
 
-static rn_status_t scatter_init(const rn_kernel_init_t* init, void* state) {
+rn_combine_op_t rn_scatter_op(const rn_op_def_t* op) {
   static const struct {
     const char* ending;
     rn_combine_op_t op;
   } endings[] = {{"Update", RN_COMBINE_ASSIGN}, {"Add", RN_COMBINE_ADD}, {"Sub", RN_COMBINE_SUB},
                  {"Mul", RN_COMBINE_MUL},       {"Div", RN_COMBINE_DIV}, {"Min", RN_COMBINE_MIN},
                  {"Max", RN_COMBINE_MAX}};
+  for (size_t i = 0; i < sizeof endings / sizeof *endings; ++i)
+    if (rn_str_ends_with(rn_str(op->name), rn_str(endings[i].ending))) return endings[i].op;
+  return RN_COMBINE_ASSIGN;
+}
+
+static rn_status_t scatter_init(const rn_kernel_init_t* init, void* state) {
   scatter_t* scatter = state;
   rn_dtype_t dtype = rn_dtype_base(init->input_types[2]);
-  for (size_t i = 0; i < sizeof endings / sizeof *endings; ++i)
-    if (rn_str_ends_with(rn_str(init->op->name), rn_str(endings[i].ending)))
-      scatter->op = endings[i].op;
+  scatter->op = rn_scatter_op(init->op);
   scatter->fn = rn_combine(scatter->op, dtype);
   if (!scatter->fn && scatter->op != RN_COMBINE_ASSIGN)
     return rn_internal("No %s for %s", init->op->name, rn_dtype_name(dtype));
@@ -111,27 +116,30 @@ static rn_status_t scatter_rows(rn_pool_t* pool, const scatter_t* scatter,
   return RN_OK;
 }
 
-static rn_status_t scatter_locked(rn_kernel_ctx_t* ctx, rn_variable_t* variable) {
-  const scatter_t* scatter = ctx->state;
-  const bool is_ref = rn_in(ctx, 0)->is_ref;
-  if (!rn_tensor_is_set(&variable->value) && !is_ref)
+rn_status_t rn_scatter_check_locked(rn_kernel_ctx_t* ctx, rn_variable_t* variable) {
+  if (!rn_tensor_is_set(&variable->value)) {
+    if (rn_in(ctx, 0)->is_ref) return rn_variable_uninitialized(ctx, 0, variable);
     return rn_not_found(
         "Container localhost does not exist. (Could not find resource: localhost/%.*s)",
         RN_STR_ARGS(variable->name));
-  if (rn_tensor_is_set(&variable->value) && variable->value.dtype != rn_in(ctx, 2)->dtype)
+  }
+  if (variable->value.dtype != rn_in(ctx, 2)->dtype)
     return rn_invalid_argument("DType of the variable is %s, of the updates %s",
                                rn_dtype_name(variable->value.dtype),
                                rn_dtype_name(rn_in(ctx, 2)->dtype));
-  if (rn_tensor_is_set(&variable->value)) {
-    RN_RETURN_IF_ERROR(check_updates(ctx, &variable->value));
-    RN_RETURN_IF_ERROR(rn_check_indices(rn_in(ctx, 1), rn_tensor_dim(&variable->value, 0)));
-    const rn_dtype_t dtype = variable->value.dtype;
-    const bool is_integer = !rn_dtype_is_floating(dtype) && !rn_dtype_is_complex(dtype);
-    bool divides_by_zero =
-        scatter->op == RN_COMBINE_DIV && (!is_ref || is_integer) && rn_has_zero(rn_in(ctx, 2));
-    if (divides_by_zero) return rn_invalid_argument("updates must not contain 0");
-    if (rn_in(ctx, 1)->count == 0) return RN_OK;
-  }
+  return check_updates(ctx, &variable->value);
+}
+
+static rn_status_t scatter_locked(rn_kernel_ctx_t* ctx, rn_variable_t* variable) {
+  const scatter_t* scatter = ctx->state;
+  RN_RETURN_IF_ERROR(rn_scatter_check_locked(ctx, variable));
+  RN_RETURN_IF_ERROR(rn_check_indices(rn_in(ctx, 1), rn_tensor_dim(&variable->value, 0)));
+  const rn_dtype_t dtype = variable->value.dtype;
+  const bool is_integer = !rn_dtype_is_floating(dtype) && !rn_dtype_is_complex(dtype);
+  bool divides_by_zero = scatter->op == RN_COMBINE_DIV && (!rn_in(ctx, 0)->is_ref || is_integer) &&
+                         rn_has_zero(rn_in(ctx, 2));
+  if (divides_by_zero) return rn_invalid_argument("updates must not contain 0");
+  if (rn_in(ctx, 1)->count == 0) return RN_OK;
   RN_RETURN_IF_ERROR(rn_variable_make_writable_locked(ctx, 0, variable));
   return scatter_rows(rn_ctx_pool(ctx), scatter, rn_in(ctx, 1), rn_in(ctx, 2), &variable->value);
 }

@@ -329,41 +329,39 @@ static void update_piece(void* arg, int64_t begin, int64_t end) {
                 end - begin);
 }
 
-// AssignAdd and AssignSub, of both kinds.
-static rn_status_t update(rn_kernel_ctx_t* ctx) {
-  rn_variable_t* variable = NULL;
-  RN_RETURN_IF_ERROR(rn_variable_of(ctx, 0, &variable));
+rn_status_t rn_variable_check_update_locked(rn_kernel_ctx_t* ctx, rn_variable_t* variable) {
   const rn_tensor_t* value = rn_in(ctx, 1);
-  rn_mutex_lock(&variable->mutex);
-  rn_status_t status = !rn_in(ctx, 0)->is_ref && !rn_tensor_is_set(&variable->value)
-                           ? no_resource(variable)
-                           : rn_variable_make_writable_locked(ctx, 0, variable);
-  if (rn_ok(status) && variable->value.dtype != value->dtype)
-    status = rn_invalid_argument("Trying to update variable with wrong dtype. Expected %s got %s",
-                                 rn_dtype_name(variable->value.dtype), rn_dtype_name(value->dtype));
-  if (rn_ok(status) && !rn_tensor_same_shape(&variable->value, value))
-    status = rn_in(ctx, 0)->is_ref
-                 ? rn_invalid_argument("Parameters and update must be the same size")
-                 : rn_invalid_argument(
-                       "Cannot update variable with shape %s using a Tensor with shape %s, shapes "
-                       "must be equal.",
-                       rn_text_of(&variable->value).text, rn_text_of(value).text);
-  if (rn_ok(status)) {
-    // A complex number is added as two real ones.
-    bool is_complex = rn_dtype_is_complex(value->dtype);
-    rn_dtype_t dtype = value->dtype == RN_COMPLEX64    ? RN_FLOAT
-                       : value->dtype == RN_COMPLEX128 ? RN_DOUBLE
-                                                       : value->dtype;
-    update_job_t job = {((update_t*)ctx->state)->code, dtype, variable->value.data, value->data,
-                        rn_dtype_size(dtype)};
-    rn_pool_for(rn_ctx_pool(ctx), is_complex ? value->count * 2 : value->count, 65536, update_piece,
-                &job);
-  }
-  rn_mutex_unlock(&variable->mutex);
-  RN_RETURN_IF_ERROR(status);
-  rn_variable_pass_on(ctx);
+  const bool is_ref = rn_in(ctx, 0)->is_ref;
+  if (!is_ref && !rn_tensor_is_set(&variable->value)) return no_resource(variable);
+  RN_RETURN_IF_ERROR(rn_variable_make_writable_locked(ctx, 0, variable));
+  if (variable->value.dtype != value->dtype)
+    return rn_invalid_argument("Trying to update variable with wrong dtype. Expected %s got %s",
+                               rn_dtype_name(variable->value.dtype), rn_dtype_name(value->dtype));
+  if (rn_tensor_same_shape(&variable->value, value)) return RN_OK;
+  return is_ref ? rn_invalid_argument("Parameters and update must be the same size")
+                : rn_invalid_argument(
+                      "Cannot update variable with shape %s using a Tensor with shape %s, shapes "
+                      "must be equal.",
+                      rn_text_of(&variable->value).text, rn_text_of(value).text);
+}
+
+static rn_status_t update_locked(rn_kernel_ctx_t* ctx, rn_variable_t* variable) {
+  RN_RETURN_IF_ERROR(rn_variable_check_update_locked(ctx, variable));
+  const rn_tensor_t* value = rn_in(ctx, 1);
+  // A complex number is added as two real ones.
+  bool is_complex = rn_dtype_is_complex(value->dtype);
+  rn_dtype_t dtype = value->dtype == RN_COMPLEX64    ? RN_FLOAT
+                     : value->dtype == RN_COMPLEX128 ? RN_DOUBLE
+                                                     : value->dtype;
+  update_job_t job = {((update_t*)ctx->state)->code, dtype, variable->value.data, value->data,
+                      rn_dtype_size(dtype)};
+  rn_pool_for(rn_ctx_pool(ctx), is_complex ? value->count * 2 : value->count, 65536, update_piece,
+              &job);
   return RN_OK;
 }
+
+// AssignAdd and AssignSub, of both kinds.
+static rn_status_t update(rn_kernel_ctx_t* ctx) { return rn_variable_update(ctx, update_locked); }
 
 static rn_status_t pass_reference(rn_kernel_ctx_t* ctx) {
   rn_variable_pass_on(ctx);

@@ -21,6 +21,11 @@ RN_MUST_USE rn_status_t rn_variable_update(rn_kernel_ctx_t* ctx,
                                            rn_status_t (*update)(rn_kernel_ctx_t* ctx,
                                                                  rn_variable_t* variable));
 
+// For AssignAdd and AssignSub, with the lock held: checks that input 1 can be added to the variable
+// in input 0, and makes its value writable.
+RN_MUST_USE rn_status_t rn_variable_check_update_locked(rn_kernel_ctx_t* ctx,
+                                                        rn_variable_t* variable);
+
 // Stock's error for a variable without a value, by the kind of input |i|.
 RN_MUST_USE rn_status_t rn_variable_uninitialized(const rn_kernel_ctx_t* ctx, int i,
                                                   const rn_variable_t* variable);

@@ -27,6 +27,13 @@ static rn_status_t sort(rn_kernel_ctx_t* ctx, const struct rn_rows_sort_args* ar
   return RN_OK;
 }
 
+void rn_cuda_rows_set_width(struct rn_rows_args* rows, int64_t width) {
+  const int64_t divisor = width ? width : 1;
+  rows->width = width;
+  rows->is_wide = rows->count > INT32_MAX / divisor;
+  if (!rows->is_wide) rows->divisor = rn_divisor((u32)divisor);
+}
+
 rn_status_t rn_cuda_rows(rn_kernel_ctx_t* ctx, const rn_tensor_t* indices, int depth,
                          rn_shape_t shape, rn_cuda_rows_t* out) {
   const int64_t count = depth ? indices->count / depth
@@ -39,7 +46,7 @@ rn_status_t rn_cuda_rows(rn_kernel_ctx_t* ctx, const rn_tensor_t* indices, int d
                                    .depth = depth,
                                    .bits = bits_of(count),
                                    .index_size = (i32)rn_dtype_size(indices->dtype)};
-  *out = (rn_cuda_rows_t){.args = {.count = count, .width = width, .bits = args.bits}};
+  *out = (rn_cuda_rows_t){.args = {.count = count, .bits = args.bits}};
   if (depth > RN_ROWS_DEPTH) return rn_unimplemented("Index vectors of %d numbers on a GPU", depth);
   for (int d = depth - 1; d >= 0; --d) {
     args.limits[d] = shape.dims[d];
@@ -52,8 +59,7 @@ rn_status_t rn_cuda_rows(rn_kernel_ctx_t* ctx, const rn_tensor_t* indices, int d
   RN_RETURN_IF_ERROR(rn_temp(ctx, RN_UINT64, (rn_shape_t){1, &args.padded}, &out->keys));
   args.keys = RN_DATA(&out->keys, u64);
   out->args.keys = args.keys;
-  out->args.is_wide = count > INT32_MAX / (width ? width : 1);
-  if (!out->args.is_wide) out->args.divisor = rn_divisor((u32)(width ? width : 1));
+  rn_cuda_rows_set_width(&out->args, width);
   rn_status_t status = sort(ctx, &args);
   if (!rn_ok(status)) rn_tensor_clear(&out->keys);
   return status;
