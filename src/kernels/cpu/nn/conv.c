@@ -29,12 +29,16 @@ static rn_status_t check_attrs(const rn_window_attrs_t* attrs) {
   return RN_OK;
 }
 
+rn_status_t rn_conv_attrs(const rn_kernel_init_t* init, rn_window_attrs_t* out) {
+  RN_RETURN_IF_ERROR(rn_window_init(init, "strides", out));
+  return check_attrs(out);
+}
+
 static rn_status_t conv_init(const rn_kernel_init_t* init, void* state) {
   conv_state_t* conv = state;
   rn_conv_cache_init(&conv->cache);
   conv->has_cache = true;
-  RN_RETURN_IF_ERROR(rn_window_init(init, "strides", &conv->attrs));
-  return check_attrs(&conv->attrs);
+  return rn_conv_attrs(init, &conv->attrs);
 }
 
 static void conv_destroy(void* state) {
@@ -150,7 +154,7 @@ rn_status_t rn_conv_forward_sizes(const rn_window_attrs_t* attrs, const rn_tenso
   return rn_window_axis(attrs, 2, x_dims[2], rn_tensor_dim(w, 1), &conv->columns);
 }
 
-static rn_status_t check_groups(const rn_conv_t* conv) {
+rn_status_t rn_conv_check_groups(const rn_conv_t* conv) {
   if (conv->out_depth % conv->groups == 0) return RN_OK;
   return rn_invalid_argument("output depth must be evenly divisible by number of groups: %" PRId64
                              " vs %" PRId64,
@@ -175,7 +179,7 @@ static rn_status_t forward_compute(rn_kernel_ctx_t* ctx) {
   if (w->count == 0)
     return rn_invalid_argument(
         "filter must not have zero elements (i.e. all dimensions must be non-zero)");
-  RN_RETURN_IF_ERROR(check_groups(&conv));
+  RN_RETURN_IF_ERROR(rn_conv_check_groups(&conv));
   rn_tensor_t temp = {0};
   const rn_tensor_t* last = NULL;
   rn_status_t status = channels_last(ctx, x, &temp, &last);
@@ -186,7 +190,7 @@ static rn_status_t forward_compute(rn_kernel_ctx_t* ctx) {
 }
 
 // Reads |count| sizes from input |index|.
-static rn_status_t read_sizes(rn_kernel_ctx_t* ctx, int index, int64_t* out) {
+static rn_status_t read_sizes(const rn_kernel_ctx_t* ctx, int index, int64_t* out) {
   const rn_tensor_t* sizes = rn_in(ctx, index);
   for (int64_t i = 0; i < sizes->count; ++i) {
     out[i] = RN_DATA(sizes, const int32_t)[i];
@@ -205,61 +209,37 @@ static rn_status_t check_axis(const char* op, int spatial, const rn_window_axis_
       op, actual, axis->out, spatial, axis->in, axis->filter, actual, axis->stride, axis->dilation);
 }
 
-// Checks for both gradients: the sizes of x, w and y against each other. Dilation and groups need
-// no special treatment; stock's plain kernels reject them.
-static rn_status_t gradient_sizes(const conv_state_t* state, const char* op, const int64_t x[4],
-                                  const int64_t w[4], const rn_tensor_t* y, rn_conv_t* conv) {
-  if (y->rank != 4) return rn_invalid_argument("%s: out_backprop must be 4-dimensional", op);
-  if (x[0] != rn_tensor_dim(y, 0))
+// Checks for both gradients: the sizes of x, w and y against each other, channels last. Dilation
+// and groups need no special treatment; stock's plain kernels reject them.
+static rn_status_t gradient_sizes(const rn_window_attrs_t* attrs, const char* op,
+                                  const int64_t x[4], const int64_t w[4], const int64_t y[4],
+                                  rn_conv_t* conv) {
+  if (x[0] != y[0])
     return rn_invalid_argument(
         "%s: input and out_backprop must have the same batch size. Input batch: %" PRId64
         ", outbackprop batch: %" PRId64 ", batch_dim: 0",
-        op, x[0], rn_tensor_dim(y, 0));
+        op, x[0], y[0]);
   if (w[2] <= 0)
     return rn_invalid_argument("%s: filter depth must be strictly greated than zero", op);
   if (x[3] % w[2])
     return rn_invalid_argument("%s: input depth must be evenly divisible by filter depth", op);
-  if (w[3] != rn_tensor_dim(y, 3))
+  if (w[3] != y[3])
     return rn_invalid_argument("%s: filter and out_backprop must have the same out_depth", op);
   conv->batch = x[0];
   conv->in_depth = x[3];
   conv->out_depth = w[3];
   conv->groups = x[3] / w[2];
-  if (x[3]) RN_RETURN_IF_ERROR(check_groups(conv));
-  RN_RETURN_IF_ERROR(rn_window_axis(&state->attrs, 1, x[1], w[0], &conv->rows));
-  RN_RETURN_IF_ERROR(check_axis(op, 1, &conv->rows, rn_tensor_dim(y, 1)));
-  RN_RETURN_IF_ERROR(rn_window_axis(&state->attrs, 2, x[2], w[1], &conv->columns));
-  return check_axis(op, 2, &conv->columns, rn_tensor_dim(y, 2));
+  if (x[3]) RN_RETURN_IF_ERROR(rn_conv_check_groups(conv));
+  RN_RETURN_IF_ERROR(rn_window_axis(attrs, 1, x[1], w[0], &conv->rows));
+  RN_RETURN_IF_ERROR(check_axis(op, 1, &conv->rows, y[1]));
+  RN_RETURN_IF_ERROR(rn_window_axis(attrs, 2, x[2], w[1], &conv->columns));
+  return check_axis(op, 2, &conv->columns, y[2]);
 }
 
-// |y| and all sizes have channels last.
-static rn_status_t input_gradient(rn_kernel_ctx_t* ctx, const rn_tensor_t* y) {
-  static const char op[] = "Conv2DCustomBackpropInput";
-  conv_state_t* state = ctx->state;
-  const rn_tensor_t *sizes = rn_in(ctx, 0), *w = rn_in(ctx, 1);
-  int64_t x[4], given[4];
-  RN_RETURN_IF_ERROR(read_sizes(ctx, 0, given));
-  if (sizes->count == 2)  // spatial sizes only
-    x[0] = rn_tensor_dim(y, 0), x[1] = given[0], x[2] = given[1], x[3] = rn_tensor_dim(w, 2);
-  else
-    rn_window_order(state->attrs.is_nchw, given, x);
-  rn_conv_t conv = {.kind = RN_CONV_INPUT};
-  RN_RETURN_IF_ERROR(gradient_sizes(state, op, x, rn_tensor_dims(w), y, &conv));
-  int64_t channels_first[4] = {x[0], x[3], x[1], x[2]};
-  rn_tensor_t* out = NULL;
-  RN_RETURN_IF_ERROR(
-      rn_output(ctx, 0, (rn_shape_t){4, state->attrs.is_nchw ? channels_first : x}, &out));
-  if (out->count == 0) return RN_OK;
-  if (y->count == 0 || w->count == 0) {
-    memset(out->data, 0, rn_tensor_bytes(out));
-    return RN_OK;
-  }
-  rn_conv_data_t data = {NULL, w->data, y->data};
-  return run_into(ctx, &conv, &data, &data.x, out, x);
-}
-
-static rn_status_t input_compute(rn_kernel_ctx_t* ctx) {
-  const rn_tensor_t *sizes = rn_in(ctx, 0), *w = rn_in(ctx, 1), *y = rn_in(ctx, 2), *last = NULL;
+rn_status_t rn_conv_input_sizes(const rn_kernel_ctx_t* ctx, const rn_window_attrs_t* attrs,
+                                int64_t x[4], rn_conv_t* conv) {
+  const rn_tensor_t *sizes = rn_in(ctx, 0), *w = rn_in(ctx, 1), *y = rn_in(ctx, 2);
+  int64_t given[4], y_dims[4];
   if (sizes->rank != 1)
     return rn_invalid_argument("Conv2DBackpropInput: input_sizes input must be 1-dim, not %d",
                                sizes->rank);
@@ -272,42 +252,72 @@ static rn_status_t input_compute(rn_kernel_ctx_t* ctx) {
     return rn_invalid_argument("input_sizes must be 4-dimensional, got: %d", y->rank);
   if (w->rank != 4)
     return rn_invalid_argument("Conv2DCustomBackpropInput: filter must be 4-dimensional");
-  rn_tensor_t temp = {0};
+  RN_RETURN_IF_ERROR(read_sizes(ctx, 0, given));
+  rn_window_order(attrs->is_nchw, rn_tensor_dims(y), y_dims);
+  if (sizes->count == 2)  // spatial sizes only
+    x[0] = y_dims[0], x[1] = given[0], x[2] = given[1], x[3] = rn_tensor_dim(w, 2);
+  else
+    rn_window_order(attrs->is_nchw, given, x);
+  conv->kind = RN_CONV_INPUT;
+  return gradient_sizes(attrs, "Conv2DCustomBackpropInput", x, rn_tensor_dims(w), y_dims, conv);
+}
+
+static rn_status_t input_compute(rn_kernel_ctx_t* ctx) {
+  conv_state_t* state = ctx->state;
+  const rn_tensor_t *w = rn_in(ctx, 1), *y = rn_in(ctx, 2), *last = NULL;
+  rn_conv_t conv = {0};
+  int64_t x[4];
+  RN_RETURN_IF_ERROR(rn_conv_input_sizes(ctx, &state->attrs, x, &conv));
+  int64_t channels_first[4] = {x[0], x[3], x[1], x[2]};
+  rn_tensor_t *out = NULL, temp = {0};
+  RN_RETURN_IF_ERROR(
+      rn_output(ctx, 0, (rn_shape_t){4, state->attrs.is_nchw ? channels_first : x}, &out));
+  if (out->count == 0) return RN_OK;
+  if (y->count == 0 || w->count == 0) {
+    memset(out->data, 0, rn_tensor_bytes(out));
+    return RN_OK;
+  }
   rn_status_t status = channels_last(ctx, y, &temp, &last);
-  if (rn_ok(status)) status = input_gradient(ctx, last);
+  rn_conv_data_t data = {NULL, w->data, last->data};
+  if (rn_ok(status)) status = run_into(ctx, &conv, &data, &data.x, out, x);
   rn_tensor_clear(&temp);
   return status;
 }
 
-// |x| and |y| have channels last.
-static rn_status_t filter_gradient(rn_kernel_ctx_t* ctx, const rn_tensor_t* x,
-                                   const rn_tensor_t* y) {
-  int64_t w[4];
+rn_status_t rn_conv_filter_sizes(const rn_kernel_ctx_t* ctx, const rn_window_attrs_t* attrs,
+                                 int64_t w[4], rn_conv_t* conv) {
+  static const char op[] = "Conv2DCustomBackpropFilter";
+  const rn_tensor_t *x = rn_in(ctx, 0), *sizes = rn_in(ctx, 1), *y = rn_in(ctx, 2);
+  int64_t x_dims[4], y_dims[4];
+  if (sizes->rank != 1)
+    return rn_invalid_argument("%s: filter_sizes input must be 1-dim, not %d", op, sizes->rank);
+  if (x->rank != 4) return rn_invalid_argument("%s: input must be 4-dimensional", op);
+  if (sizes->count != 4) return rn_invalid_argument("%s: filter must be 4-dimensional", op);
   RN_RETURN_IF_ERROR(read_sizes(ctx, 1, w));
-  rn_conv_t conv = {.kind = RN_CONV_FILTER};
-  RN_RETURN_IF_ERROR(
-      gradient_sizes(ctx->state, "Conv2DCustomBackpropFilter", rn_tensor_dims(x), w, y, &conv));
-  rn_tensor_t* out = NULL;
+  if (y->rank != 4) return rn_invalid_argument("%s: out_backprop must be 4-dimensional", op);
+  rn_window_order(attrs->is_nchw, rn_tensor_dims(x), x_dims);
+  rn_window_order(attrs->is_nchw, rn_tensor_dims(y), y_dims);
+  conv->kind = RN_CONV_FILTER;
+  return gradient_sizes(attrs, op, x_dims, w, y_dims, conv);
+}
+
+static rn_status_t filter_compute(rn_kernel_ctx_t* ctx) {
+  const conv_state_t* state = ctx->state;
+  const rn_tensor_t *x = rn_in(ctx, 0), *y = rn_in(ctx, 2);
+  rn_conv_t conv = {0};
+  int64_t w[4];
+  RN_RETURN_IF_ERROR(rn_conv_filter_sizes(ctx, &state->attrs, w, &conv));
+  rn_tensor_t *out = NULL, temps[2] = {{0}};
   RN_RETURN_IF_ERROR(rn_output(ctx, 0, (rn_shape_t){4, w}, &out));
   if (out->count == 0) return RN_OK;
   if (y->count == 0 || x->count == 0) {
     memset(out->data, 0, rn_tensor_bytes(out));
     return RN_OK;
   }
-  return run(ctx, x->dtype, &conv, (rn_conv_data_t){x->data, out->data, y->data});
-}
-
-static rn_status_t filter_compute(rn_kernel_ctx_t* ctx) {
-  static const char op[] = "Conv2DCustomBackpropFilter";
-  const rn_tensor_t *x = rn_in(ctx, 0), *sizes = rn_in(ctx, 1), *y = rn_in(ctx, 2);
-  if (sizes->rank != 1)
-    return rn_invalid_argument("%s: filter_sizes input must be 1-dim, not %d", op, sizes->rank);
-  if (x->rank != 4) return rn_invalid_argument("%s: input must be 4-dimensional", op);
-  if (sizes->count != 4) return rn_invalid_argument("%s: filter must be 4-dimensional", op);
-  rn_tensor_t temps[2] = {{0}};
   rn_status_t status = channels_last(ctx, x, &temps[0], &x);
   if (rn_ok(status)) status = channels_last(ctx, y, &temps[1], &y);
-  if (rn_ok(status)) status = filter_gradient(ctx, x, y);
+  if (rn_ok(status))
+    status = run(ctx, x->dtype, &conv, (rn_conv_data_t){x->data, out->data, y->data});
   rn_tensor_clear(&temps[0]);
   rn_tensor_clear(&temps[1]);
   return status;

@@ -76,9 +76,21 @@ typedef struct rn_conv_cache_t {
 void rn_conv_cache_init(rn_conv_cache_t* cache);
 void rn_conv_cache_clear(rn_conv_cache_t* cache);
 
+// Reads and checks the attributes of Conv2D and its gradients.
+RN_MUST_USE rn_status_t rn_conv_attrs(const rn_kernel_init_t* init, rn_window_attrs_t* out);
 // Computes the sizes of Conv2D(x, w) and makes the checks needed to allocate y.
 RN_MUST_USE rn_status_t rn_conv_forward_sizes(const rn_window_attrs_t* attrs, const rn_tensor_t* x,
                                               const rn_tensor_t* w, rn_conv_t* out);
+// INVALID_ARGUMENT unless the groups divide the output's depth.
+RN_MUST_USE rn_status_t rn_conv_check_groups(const rn_conv_t* conv);
+// Checks the inputs of Conv2DBackpropInput and Conv2DBackpropFilter and computes their sizes. |x|
+// and |w| become the dims of the result, |x| with channels last.
+RN_MUST_USE rn_status_t rn_conv_input_sizes(const rn_kernel_ctx_t* ctx,
+                                            const rn_window_attrs_t* attrs, int64_t x[4],
+                                            rn_conv_t* out);
+RN_MUST_USE rn_status_t rn_conv_filter_sizes(const rn_kernel_ctx_t* ctx,
+                                             const rn_window_attrs_t* attrs, int64_t w[4],
+                                             rn_conv_t* out);
 
 // Runs the steps from |first| on over the pixels [begin, end) of y.
 void rn_conv_follow(const rn_conv_extra_t* extra, int32_t first, float* y, int64_t channels,

@@ -9,51 +9,51 @@
 #include "kernels/cpu/array.h"
 #include "kernels/cpu/first_error.h"
 #include "kernels/cpu/gemm.h"
-#include "kernels/cpu/nn/window.h"
+#include "kernels/cpu/nn/conv3d.h"
 #include "kernels/cpu/vector.h"
 #include "kernels/kernel_rows.h"
 
 typedef enum conv3d_work_t { FORWARD, INPUT, FILTER } conv3d_work_t;
 
-typedef struct conv3d_state_t {
-  int64_t strides[3];
-  rn_padding_t padding;
-} conv3d_state_t;
-
-static rn_status_t read_attrs(const rn_kernel_init_t* init, conv3d_state_t* state,
+static rn_status_t read_attrs(const rn_kernel_init_t* init, rn_conv3d_attrs_t* state,
                               const char* format, const char* dilation) {
   const rn_attr_value_t *strides = rn_init_attr(init, "strides"),
                         *dilations = rn_init_attr(init, "dilations");
   rn_str_t order = rn_init_string(init, "data_format");
-  if (!rn_str_is(order, "NDHWC")) return rn_invalid_argument("%s", format);
+  state->is_ncdhw = !rn_str_is(order, "NDHWC");
+  if (state->is_ncdhw && init->is_host) return rn_invalid_argument("%s", format);
   if (strides->count != 5)
     return rn_invalid_argument("Sliding window strides field must specify 5 dimensions");
-  if (strides->list_i[0] != 1 || strides->list_i[4] != 1)
+  int channels = state->is_ncdhw ? 1 : 4, first = state->is_ncdhw ? 2 : 1;
+  if (strides->list_i[0] != 1 || strides->list_i[channels] != 1)
     return rn_invalid_argument(
         "Current implementation does not yet support strides in the batch and depth dimensions.");
   if (dilations->count != 5)
     return rn_invalid_argument("Dilation rates field must specify 5 dimensions");
-  if (dilations->list_i[0] != 1 || dilations->list_i[4] != 1)
+  if (dilations->list_i[0] != 1 || dilations->list_i[channels] != 1)
     return rn_invalid_argument(
         "Current implementation does not yet support dilation rates in the batch and depth "
         "dimensions.");
   for (int i = 0; i < 3; ++i) {
-    state->strides[i] = strides->list_i[i + 1];
+    state->strides[i] = strides->list_i[first + i];
+    state->dilations[i] = dilations->list_i[first + i];
     if (state->strides[i] <= 0)
       return rn_invalid_argument("Spatial strides should be larger than 0.");
-    if (dilations->list_i[i + 1] != 1) return rn_invalid_argument("%s", dilation);
+    if (state->dilations[i] != 1 && init->is_host) return rn_invalid_argument("%s", dilation);
+    if (state->dilations[i] <= 0)
+      return rn_invalid_argument("Dilated rates should be larger than 0.");
   }
   state->padding =
       rn_str_is(rn_init_string(init, "padding"), "SAME") ? RN_PADDING_SAME : RN_PADDING_VALID;
   return RN_OK;
 }
 
-static rn_status_t forward_init(const rn_kernel_init_t* init, void* state) {
+rn_status_t rn_conv3d_init(const rn_kernel_init_t* init, void* state) {
   return read_attrs(init, state,
                     "CPU implementation of Conv3D currently only supports the NHWC tensor format.",
                     "CPU implementation of Conv3D currently only supports dilated rates of 1.");
 }
-static rn_status_t gradient_init(const rn_kernel_init_t* init, void* state) {
+rn_status_t rn_conv3d_gradient_init(const rn_kernel_init_t* init, void* state) {
   static const char dilation[] =
       "Current CPU implementation does not yet support dilation rates larger than 1.";
   return read_attrs(init, state, "Conv3DBackprop on CPU only supports NDHWC.", dilation);
@@ -63,8 +63,7 @@ typedef struct conv_t {
   conv3d_work_t work;
   rn_dtype_t dtype;
   size_t item;
-  rn_window_axis_t axes[3];
-  int64_t batch, in_depth, out_depth;
+  rn_conv3d_t sizes;
   char *x, *w, *y;
   char* parts;  // gradients of w, one per volume
   rn_pool_t* pool;
@@ -72,18 +71,22 @@ typedef struct conv_t {
 } conv_t;
 
 static int64_t in_size(const conv_t* conv) {
-  return conv->axes[0].in * conv->axes[1].in * conv->axes[2].in * conv->in_depth;
+  return conv->sizes.axes[0].in * conv->sizes.axes[1].in * conv->sizes.axes[2].in *
+         conv->sizes.in_depth;
 }
-static int64_t positions_of(const conv_t* conv) { return conv->axes[1].out * conv->axes[2].out; }
+static int64_t positions_of(const conv_t* conv) {
+  return conv->sizes.axes[1].out * conv->sizes.axes[2].out;
+}
 static int64_t patch_of(const conv_t* conv) {
-  return conv->axes[0].filter * conv->axes[1].filter * conv->axes[2].filter * conv->in_depth;
+  return conv->sizes.axes[0].filter * conv->sizes.axes[1].filter * conv->sizes.axes[2].filter *
+         conv->sizes.in_depth;
 }
 
 // Copies one row of pixels of a patch from the volume to the matrix, or, with |back|, adds it to
 // the volume.
 static void move_pixels(const conv_t* conv, char* row, int64_t column, char* matrix, bool back) {
-  size_t pixel = (size_t)conv->in_depth * conv->item;
-  const rn_window_axis_t* across = &conv->axes[2];
+  size_t pixel = (size_t)conv->sizes.in_depth * conv->item;
+  const rn_window_axis_t* across = &conv->sizes.axes[2];
   int64_t first = column < 0 ? -column : 0, last = across->in - column;
   if (first > across->filter) first = across->filter;
   if (last > across->filter) last = across->filter;
@@ -93,7 +96,7 @@ static void move_pixels(const conv_t* conv, char* row, int64_t column, char* mat
     if (last > first)
       rn_vector_run(RN_VECTOR_ADD, conv->dtype, row + (column + first) * (int64_t)pixel, 1,
                     matrix + (size_t)first * pixel, 1, row + (column + first) * (int64_t)pixel,
-                    (last - first) * conv->in_depth);
+                    (last - first) * conv->sizes.in_depth);
     return;
   }
   memset(matrix, 0, (size_t)first * pixel);
@@ -105,8 +108,9 @@ static void move_pixels(const conv_t* conv, char* row, int64_t column, char* mat
 
 // The patches of plane |plane| of the output.
 static void walk(const conv_t* conv, char* x, int64_t plane, char* matrix, bool back) {
-  const rn_window_axis_t *deep = &conv->axes[0], *down = &conv->axes[1], *across = &conv->axes[2];
-  size_t pixel = (size_t)conv->in_depth * conv->item;
+  const rn_window_axis_t *deep = &conv->sizes.axes[0], *down = &conv->sizes.axes[1],
+                         *across = &conv->sizes.axes[2];
+  size_t pixel = (size_t)conv->sizes.in_depth * conv->item;
   for (int64_t r = 0; r < down->out; ++r)
     for (int64_t c = 0; c < across->out; ++c)
       for (int64_t i = 0; i < deep->filter; ++i)
@@ -123,11 +127,12 @@ static rn_status_t run_plane(const conv_t* conv, int64_t volume, int64_t plane, 
                              char* temp) {
   int64_t positions = positions_of(conv), patch = patch_of(conv);
   char* x = conv->x + (size_t)(volume * in_size(conv)) * conv->item;
-  char* y = conv->y + (size_t)((volume * conv->axes[0].out + plane) * positions * conv->out_depth) *
+  char* y = conv->y + (size_t)((volume * conv->sizes.axes[0].out + plane) * positions *
+                               conv->sizes.out_depth) *
                           conv->item;
-  rn_gemm_t gemm = {.dtype = conv->dtype, .m = positions, .n = conv->out_depth, .k = patch};
+  rn_gemm_t gemm = {.dtype = conv->dtype, .m = positions, .n = conv->sizes.out_depth, .k = patch};
   if (conv->work == INPUT) {
-    gemm.n = patch, gemm.k = conv->out_depth;
+    gemm.n = patch, gemm.k = conv->sizes.out_depth;
     gemm.a = y, gemm.b = conv->w, gemm.c = matrix, gemm.transpose_b = true;
     RN_RETURN_IF_ERROR(rn_gemm(conv->pool, &gemm));
     walk(conv, x, plane, matrix, true);
@@ -142,7 +147,7 @@ static rn_status_t run_plane(const conv_t* conv, int64_t volume, int64_t plane, 
   gemm.m = patch, gemm.k = positions, gemm.transpose_a = true;
   gemm.b = y, gemm.c = temp;
   RN_RETURN_IF_ERROR(rn_gemm(conv->pool, &gemm));
-  int64_t size = patch * conv->out_depth;
+  int64_t size = patch * conv->sizes.out_depth;
   char* part = conv->parts + (size_t)(volume * size) * conv->item;
   if (plane == 0)
     memcpy(part, temp, (size_t)size * conv->item);
@@ -153,8 +158,8 @@ static rn_status_t run_plane(const conv_t* conv, int64_t volume, int64_t plane, 
 
 // Planes of the output for FORWARD, otherwise volumes.
 static rn_status_t run_range(const conv_t* conv, int64_t begin, int64_t end) {
-  int64_t planes = conv->axes[0].out, patch = patch_of(conv), count = 0, bytes = 0;
-  int64_t temp = conv->work == FILTER ? patch * conv->out_depth : 0;
+  int64_t planes = conv->sizes.axes[0].out, patch = patch_of(conv), count = 0, bytes = 0;
+  int64_t temp = conv->work == FILTER ? patch * conv->sizes.out_depth : 0;
   if (!rn_mul_i64_ok(positions_of(conv), patch, &count) || !rn_add_i64_ok(count, temp, &bytes) ||
       !rn_mul_i64_ok(bytes, (int64_t)conv->item, &bytes))
     return rn_out_of_memory();
@@ -176,17 +181,19 @@ static void run_piece(void* arg, int64_t begin, int64_t end) {
 }
 
 static rn_status_t run_plain(rn_kernel_ctx_t* ctx, conv_t* conv) {
-  int64_t w_size = patch_of(conv) * conv->out_depth, dims[2] = {conv->batch, w_size};
+  int64_t w_size = patch_of(conv) * conv->sizes.out_depth, dims[2] = {conv->sizes.batch, w_size};
   rn_tensor_t parts = {0};
   conv->item = rn_dtype_size(conv->dtype);
-  if (conv->work == INPUT) memset(conv->x, 0, (size_t)(conv->batch * in_size(conv)) * conv->item);
+  if (conv->work == INPUT)
+    memset(conv->x, 0, (size_t)(conv->sizes.batch * in_size(conv)) * conv->item);
   if (conv->work == FILTER) {
     RN_RETURN_IF_ERROR(rn_temp(ctx, conv->dtype, (rn_shape_t){2, dims}, &parts));
     conv->parts = parts.data;
   }
   double each = 2.0 * (double)positions_of(conv) * (double)w_size;
-  int64_t count = conv->work == FORWARD ? conv->batch * conv->axes[0].out : conv->batch;
-  if (conv->work != FORWARD) each *= (double)conv->axes[0].out;
+  int64_t count =
+      conv->work == FORWARD ? conv->sizes.batch * conv->sizes.axes[0].out : conv->sizes.batch;
+  if (conv->work != FORWARD) each *= (double)conv->sizes.axes[0].out;
   if (count == 1) {  // then the GEMMs run in parallel
     conv->pool = rn_ctx_pool(ctx);
     run_piece(conv, 0, 1);
@@ -196,7 +203,7 @@ static rn_status_t run_plain(rn_kernel_ctx_t* ctx, conv_t* conv) {
   }
   if (conv->work == FILTER && rn_ok(conv->status)) {
     memcpy(conv->w, conv->parts, (size_t)w_size * conv->item);
-    for (int64_t i = 1; i < conv->batch; ++i)
+    for (int64_t i = 1; i < conv->sizes.batch; ++i)
       rn_vector_run(RN_VECTOR_ADD, conv->dtype, conv->w, 1,
                     conv->parts + (size_t)(i * w_size) * conv->item, 1, conv->w, w_size);
   }
@@ -210,8 +217,9 @@ static rn_status_t run(rn_kernel_ctx_t* ctx, conv_t* conv) {
   const rn_vector_table_t* table = rn_vector_table();
   bool is_half = conv->dtype == RN_HALF;
   int result = conv->work == FORWARD ? 2 : conv->work == INPUT ? 0 : 1;
-  int64_t sizes[3] = {conv->batch * in_size(conv), patch_of(conv) * conv->out_depth,
-                      conv->batch * conv->axes[0].out * positions_of(conv) * conv->out_depth};
+  int64_t sizes[3] = {
+      conv->sizes.batch * in_size(conv), patch_of(conv) * conv->sizes.out_depth,
+      conv->sizes.batch * conv->sizes.axes[0].out * positions_of(conv) * conv->sizes.out_depth};
   int64_t total = sizes[0] + sizes[1] + sizes[2];
   rn_tensor_t temp = {0};
   RN_RETURN_IF_ERROR(rn_temp(ctx, RN_FLOAT, (rn_shape_t){1, &total}, &temp));
@@ -232,13 +240,19 @@ static rn_status_t run(rn_kernel_ctx_t* ctx, conv_t* conv) {
   return status;
 }
 
-static rn_status_t measure(const conv3d_state_t* state, const int64_t* x, const int64_t* w,
-                           conv_t* conv) {
+// Reorders the dims of a tensor to channels last.
+static void order(const rn_conv3d_attrs_t* attrs, const int64_t* dims, int64_t out[5]) {
+  static const int places[2][5] = {{0, 1, 2, 3, 4}, {0, 2, 3, 4, 1}};
+  for (int i = 0; i < 5; ++i) out[i] = dims[places[attrs->is_ncdhw][i]];
+}
+
+static rn_status_t measure(const rn_conv3d_attrs_t* attrs, const int64_t* x, const int64_t* w,
+                           rn_conv3d_t* conv) {
   for (int i = 0; i < 3; ++i) {
-    rn_window_attrs_t attrs = {.padding = state->padding};
-    attrs.strides[1] = state->strides[i];
-    attrs.dilations[1] = 1;
-    RN_RETURN_IF_ERROR(rn_window_axis(&attrs, 1, x[i + 1], w[i], &conv->axes[i]));
+    rn_window_attrs_t axis = {.padding = attrs->padding};
+    axis.strides[1] = attrs->strides[i];
+    axis.dilations[1] = attrs->dilations[i];
+    RN_RETURN_IF_ERROR(rn_window_axis(&axis, 1, x[i + 1], w[i], &conv->axes[i]));
   }
   conv->batch = x[0];
   conv->in_depth = x[4];
@@ -246,21 +260,28 @@ static rn_status_t measure(const conv3d_state_t* state, const int64_t* x, const 
   return RN_OK;
 }
 
-static rn_status_t forward_compute(rn_kernel_ctx_t* ctx) {
+rn_status_t rn_conv3d_forward_sizes(const rn_kernel_ctx_t* ctx, rn_conv3d_t* out) {
   const rn_tensor_t *x = rn_in(ctx, 0), *w = rn_in(ctx, 1);
   if (x->rank != 5) return rn_invalid_argument("input must be 5-dimensional");
   if (w->rank != 5) return rn_invalid_argument("filter must be 5-dimensional");
   if (w->count == 0)
     return rn_invalid_argument(
         "filter must not have zero elements (i.e. all dimensions must be non-zero)");
-  if (rn_tensor_dim(x, 4) != rn_tensor_dim(w, 3))
+  int64_t dims[5];
+  order(ctx->state, rn_tensor_dims(x), dims);
+  if (dims[4] != rn_tensor_dim(w, 3))
     return rn_invalid_argument("Number of channels in filter (%" PRId64
                                ") must match last dimension of input (%" PRId64 ")",
-                               rn_tensor_dim(w, 3), rn_tensor_dim(x, 4));
+                               rn_tensor_dim(w, 3), dims[4]);
+  return measure(ctx->state, dims, rn_tensor_dims(w), out);
+}
+
+static rn_status_t forward_compute(rn_kernel_ctx_t* ctx) {
+  const rn_tensor_t *x = rn_in(ctx, 0), *w = rn_in(ctx, 1);
   conv_t conv = {.work = FORWARD, .dtype = x->dtype, .x = x->data, .w = w->data};
-  RN_RETURN_IF_ERROR(measure(ctx->state, rn_tensor_dims(x), rn_tensor_dims(w), &conv));
-  int64_t dims[5] = {conv.batch, conv.axes[0].out, conv.axes[1].out, conv.axes[2].out,
-                     conv.out_depth};
+  RN_RETURN_IF_ERROR(rn_conv3d_forward_sizes(ctx, &conv.sizes));
+  const rn_window_axis_t* axes = conv.sizes.axes;
+  int64_t dims[5] = {conv.sizes.batch, axes[0].out, axes[1].out, axes[2].out, conv.sizes.out_depth};
   rn_tensor_t* y = NULL;
   RN_RETURN_IF_ERROR(rn_output(ctx, 0, (rn_shape_t){5, dims}, &y));
   if (y->count == 0) return RN_OK;
@@ -272,34 +293,38 @@ static rn_status_t forward_compute(rn_kernel_ctx_t* ctx) {
   return run(ctx, &conv);
 }
 
-// Checks for both gradients: the sizes of x, w and y against each other.
-static rn_status_t check_gradient(const conv3d_state_t* state, const char* op, const int64_t* x,
-                                  const int64_t* w, const rn_tensor_t* y, conv_t* conv) {
-  if (y->rank != 5) return rn_invalid_argument("out_backprop tensor must have 5 dimensions");
+// Checks for both gradients: the sizes of x, w and y against each other, channels last.
+static rn_status_t check_gradient(const rn_conv3d_attrs_t* attrs, const char* op, const int64_t* x,
+                                  const int64_t* w, const rn_tensor_t* dy, rn_conv3d_t* conv) {
+  if (dy->rank != 5) return rn_invalid_argument("out_backprop tensor must have 5 dimensions");
+  int64_t y[5];
+  order(attrs, rn_tensor_dims(dy), y);
   if (x[4] != w[3])
     return rn_invalid_argument(
         "input and filter_sizes must have the same number of channels. Got %" PRId64
         " for input and %" PRId64 " for filter_sizes",
         x[4], w[3]);
-  if (rn_tensor_dim(y, 4) != w[4])
+  if (y[4] != w[4])
     return rn_invalid_argument(
         "out_backprop and filter_sizes must have the same number of channels. Got %" PRId64
         " for out_backprop and %" PRId64 " for filter_sizes",
-        rn_tensor_dim(y, 4), w[4]);
-  if (rn_tensor_dim(y, 0) != x[0])
+        y[4], w[4]);
+  if (y[0] != x[0])
     return rn_invalid_argument(
         "%s: input and out_backprop must have the same batch size. Input batch: %" PRId64
         ", outbackprop batch: %" PRId64 ", batch_dim: 0",
-        op, x[0], rn_tensor_dim(y, 0));
-  RN_RETURN_IF_ERROR(measure(state, x, w, conv));
-  for (int i = 0; i < 3; ++i)
-    if (conv->axes[i].out != rn_tensor_dim(y, i + 1))
+        op, x[0], y[0]);
+  RN_RETURN_IF_ERROR(measure(attrs, x, w, conv));
+  for (int i = 0; i < 3; ++i) {
+    const rn_window_axis_t* axis = &conv->axes[i];
+    if (axis->out != y[i + 1])
       return rn_invalid_argument(
           "%s: Size of out_backprop doesn't match computed: actual = %" PRId64
           ", computed = %" PRId64 " spatial_dim: %d input: %" PRId64 " filter: %" PRId64
-          " output: %" PRId64 " stride: %" PRId64 " dilation: 1",
-          op, rn_tensor_dim(y, i + 1), conv->axes[i].out, i + 1, conv->axes[i].in,
-          conv->axes[i].filter, rn_tensor_dim(y, i + 1), conv->axes[i].stride);
+          " output: %" PRId64 " stride: %" PRId64 " dilation: %" PRId64,
+          op, y[i + 1], axis->out, i + 1, axis->in, axis->filter, y[i + 1], axis->stride,
+          axis->dilation);
+  }
   return RN_OK;
 }
 
@@ -312,11 +337,10 @@ static rn_status_t read_sizes(const rn_tensor_t* sizes, const char* name, int64_
   return RN_OK;
 }
 
-static rn_status_t gradient(rn_kernel_ctx_t* ctx, conv3d_work_t work) {
-  bool is_input = work == INPUT;
+rn_status_t rn_conv3d_gradient_sizes(const rn_kernel_ctx_t* ctx, bool is_input, int64_t dims[5],
+                                     rn_conv3d_t* out) {
   const rn_tensor_t *sizes = rn_in(ctx, is_input ? 0 : 1), *other = rn_in(ctx, is_input ? 1 : 0);
-  const rn_tensor_t* y = rn_in(ctx, 2);
-  int64_t dims[5];
+  int64_t ordered[5];
   if (sizes->rank != 1 && is_input)
     return rn_invalid_argument("shape must be a vector of {int32,int64}, got shape %s",
                                rn_text_of(sizes).text);
@@ -326,11 +350,17 @@ static rn_status_t gradient(rn_kernel_ctx_t* ctx, conv3d_work_t work) {
   if (other->rank != 5)
     return rn_invalid_argument("%s tensor must have 5 dimensions",
                                is_input ? "filter_sizes" : "input");
+  order(ctx->state, is_input ? dims : rn_tensor_dims(other), ordered);
+  return check_gradient(ctx->state, is_input ? "Conv3DBackpropInputOp" : "Conv3DBackpropFilterOp",
+                        ordered, is_input ? rn_tensor_dims(other) : dims, rn_in(ctx, 2), out);
+}
+
+static rn_status_t gradient(rn_kernel_ctx_t* ctx, conv3d_work_t work) {
+  bool is_input = work == INPUT;
+  const rn_tensor_t *other = rn_in(ctx, is_input ? 1 : 0), *y = rn_in(ctx, 2);
   conv_t conv = {.work = work, .dtype = y->dtype, .y = y->data};
-  const int64_t *x = is_input ? dims : rn_tensor_dims(other),
-                *w = is_input ? rn_tensor_dims(other) : dims;
-  RN_RETURN_IF_ERROR(check_gradient(
-      ctx->state, is_input ? "Conv3DBackpropInputOp" : "Conv3DBackpropFilterOp", x, w, y, &conv));
+  int64_t dims[5];
+  RN_RETURN_IF_ERROR(rn_conv3d_gradient_sizes(ctx, is_input, dims, &conv.sizes));
   rn_tensor_t* out = NULL;
   RN_RETURN_IF_ERROR(rn_output(ctx, 0, (rn_shape_t){5, dims}, &out));
   if (out->count == 0) return RN_OK;
@@ -350,11 +380,11 @@ static rn_status_t filter_compute(rn_kernel_ctx_t* ctx) { return gradient(ctx, F
   {                                                                                              \
     .op = op_, .device = "CPU", .types = {{"T", RN_TYPES_FLOATS}}, .flags = RN_KERNEL_EXPENSIVE, \
     .host_args = RN_HOST_ARGS("input_sizes", "filter_sizes"),                                    \
-    .state_size = sizeof(conv3d_state_t), .init = init_, .compute = compute_                     \
+    .state_size = sizeof(rn_conv3d_attrs_t), .init = init_, .compute = compute_                  \
   }
 static const rn_kernel_def_t rows[] = {
-    ROW("Conv3D", forward_init, forward_compute),
-    ROW("Conv3DBackpropInputV2", gradient_init, input_compute),
-    ROW("Conv3DBackpropFilterV2", gradient_init, filter_compute),
+    ROW("Conv3D", rn_conv3d_init, forward_compute),
+    ROW("Conv3DBackpropInputV2", rn_conv3d_gradient_init, input_compute),
+    ROW("Conv3DBackpropFilterV2", rn_conv3d_gradient_init, filter_compute),
 };
 RN_KERNEL_FAMILY(cpu_conv3d, rows);

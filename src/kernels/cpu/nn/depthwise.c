@@ -3,7 +3,7 @@
 
 #include "kernels/cpu/array.h"
 #include "kernels/cpu/isa.h"
-#include "kernels/cpu/isa/depthwise.h"
+#include "kernels/cpu/nn/depthwise.h"
 #include "kernels/cpu/vector.h"
 #include "kernels/kernel_rows.h"
 
@@ -14,8 +14,7 @@ typedef struct depthwise_state_t {
   rn_window_attrs_t attrs;
 } depthwise_state_t;
 
-static rn_status_t depthwise_init(const rn_kernel_init_t* init, void* state) {
-  rn_window_attrs_t* attrs = &((depthwise_state_t*)state)->attrs;
+rn_status_t rn_depthwise_attrs(const rn_kernel_init_t* init, rn_window_attrs_t* attrs) {
   RN_RETURN_IF_ERROR(rn_window_init(init, "strides", attrs));
   RN_RETURN_IF_ERROR(rn_window_check_strides(attrs));
   const rn_attr_value_t* d = rn_init_attr(init, "dilations");
@@ -25,6 +24,12 @@ static rn_status_t depthwise_init(const rn_kernel_init_t* init, void* state) {
           "Current kernel implementation does not support dilations, received [%" PRId64 " %" PRId64
           " %" PRId64 " %" PRId64 "]",
           d->list_i[0], d->list_i[1], d->list_i[2], d->list_i[3]);
+  return RN_OK;
+}
+
+static rn_status_t depthwise_init(const rn_kernel_init_t* init, void* state) {
+  rn_window_attrs_t* attrs = &((depthwise_state_t*)state)->attrs;
+  RN_RETURN_IF_ERROR(rn_depthwise_attrs(init, attrs));
   if (attrs->is_nchw)
     return rn_unimplemented("Depthwise convolution on CPU is only supported for NHWC format");
   return RN_OK;
@@ -117,15 +122,15 @@ static rn_status_t run(rn_kernel_ctx_t* ctx, depthwise_work_t work, rn_dtype_t d
   return status;
 }
 
-static rn_status_t measure(const depthwise_state_t* state, const int64_t x[4], const int64_t w[4],
+static rn_status_t measure(const rn_window_attrs_t* attrs, const int64_t x[4], const int64_t w[4],
                            rn_depthwise_t* conv) {
   if (x[3] != w[2])
     return rn_invalid_argument("input and filter must have the same depth: %" PRId64 " vs %" PRId64,
                                x[3], w[2]);
   conv->depth = x[3];
   conv->multiplier = w[3];
-  RN_RETURN_IF_ERROR(rn_window_axis(&state->attrs, 1, x[1], w[0], &conv->rows));
-  return rn_window_axis(&state->attrs, 2, x[2], w[1], &conv->columns);
+  RN_RETURN_IF_ERROR(rn_window_axis(attrs, 1, x[1], w[0], &conv->rows));
+  return rn_window_axis(attrs, 2, x[2], w[1], &conv->columns);
 }
 
 static rn_status_t expect_rank4(const rn_tensor_t* tensor, const char* name) {
@@ -133,26 +138,35 @@ static rn_status_t expect_rank4(const rn_tensor_t* tensor, const char* name) {
   return rn_invalid_argument("%s must be 4-dimensional%s", name, rn_text_of(tensor).text);
 }
 
+rn_status_t rn_depthwise_forward_sizes(const rn_kernel_ctx_t* ctx, const rn_window_attrs_t* attrs,
+                                       int64_t y[4], rn_depthwise_t* conv) {
+  int64_t x[4], channels = 0;
+  RN_RETURN_IF_ERROR(expect_rank4(rn_in(ctx, 0), "input"));
+  RN_RETURN_IF_ERROR(expect_rank4(rn_in(ctx, 1), "filter"));
+  rn_window_order(attrs->is_nchw, rn_tensor_dims(rn_in(ctx, 0)), x);
+  RN_RETURN_IF_ERROR(measure(attrs, x, rn_tensor_dims(rn_in(ctx, 1)), conv));
+  if (!rn_mul_i64_ok(conv->depth, conv->multiplier, &channels))
+    return rn_invalid_argument("The filter has too many channels");
+  y[0] = x[0], y[1] = conv->rows.out, y[2] = conv->columns.out, y[3] = channels;
+  return RN_OK;
+}
+
 static rn_status_t forward_compute(rn_kernel_ctx_t* ctx) {
   const rn_tensor_t *x = rn_in(ctx, 0), *w = rn_in(ctx, 1);
-  RN_RETURN_IF_ERROR(expect_rank4(x, "input"));
-  RN_RETURN_IF_ERROR(expect_rank4(w, "filter"));
+  const depthwise_state_t* state = ctx->state;
   rn_depthwise_t conv = {.x = x->data, .w = w->data};
-  RN_RETURN_IF_ERROR(measure(ctx->state, rn_tensor_dims(x), rn_tensor_dims(w), &conv));
-  int64_t batch = rn_tensor_dim(x, 0), channels = 0;
-  if (!rn_mul_i64_ok(conv.depth, conv.multiplier, &channels))
-    return rn_invalid_argument("The filter has too many channels");
-  int64_t dims[4] = {batch, conv.rows.out, conv.columns.out, channels};
+  int64_t dims[4];
+  RN_RETURN_IF_ERROR(rn_depthwise_forward_sizes(ctx, &state->attrs, dims, &conv));
   rn_tensor_t* y = NULL;
   RN_RETURN_IF_ERROR(rn_output(ctx, 0, (rn_shape_t){4, dims}, &y));
   if (y->count == 0) return RN_OK;
   conv.y = y->data;
-  return run(ctx, FORWARD, x->dtype, &conv, batch);
+  return run(ctx, FORWARD, x->dtype, &conv, dims[0]);
 }
 
 // Reads the sizes in input |index|.
-static rn_status_t read_sizes(rn_kernel_ctx_t* ctx, int index, const char* op, const char* name,
-                              int64_t out[4]) {
+static rn_status_t read_sizes(const rn_kernel_ctx_t* ctx, int index, const char* op,
+                              const char* name, int64_t out[4]) {
   const rn_tensor_t* sizes = rn_in(ctx, index);
   if (sizes->rank != 1)
     return rn_invalid_argument("%s: %s input must be 1-dim, not %d", op, name, sizes->rank);
@@ -166,35 +180,47 @@ static rn_status_t read_sizes(rn_kernel_ctx_t* ctx, int index, const char* op, c
   return RN_OK;
 }
 
-static rn_status_t gradient_check(const depthwise_state_t* state, const char* op,
-                                  const int64_t x[4], const int64_t w[4], const rn_tensor_t* y,
+// |x| has channels last.
+static rn_status_t gradient_check(const rn_window_attrs_t* attrs, const char* op,
+                                  const int64_t x[4], const int64_t w[4], const rn_tensor_t* dy,
                                   rn_depthwise_t* conv) {
   static const char* const names[2] = {"rows", "cols"};
-  if (y->rank != 4) return rn_invalid_argument("%s: out_backprop must be 4-dimensional", op);
-  if (x[0] != rn_tensor_dim(y, 0))
+  if (dy->rank != 4) return rn_invalid_argument("%s: out_backprop must be 4-dimensional", op);
+  int64_t y[4];
+  rn_window_order(attrs->is_nchw, rn_tensor_dims(dy), y);
+  if (x[0] != y[0])
     return rn_invalid_argument("%s: input and out_backprop must have the same batch size", op);
-  RN_RETURN_IF_ERROR(measure(state, x, w, conv));
+  RN_RETURN_IF_ERROR(measure(attrs, x, w, conv));
   const rn_window_axis_t* axes[2] = {&conv->rows, &conv->columns};
   for (int i = 0; i < 2; ++i)
-    if (axes[i]->out != rn_tensor_dim(y, i + 1))
+    if (axes[i]->out != y[i + 1])
       return rn_invalid_argument(
           "%s: Number of %s of out_backprop doesn't match computed: actual = %" PRId64
           ", computed = %" PRId64,
-          op, names[i], rn_tensor_dim(y, i + 1), axes[i]->out);
+          op, names[i], y[i + 1], axes[i]->out);
   int64_t channels = 0;
-  if (!rn_mul_i64_ok(conv->depth, conv->multiplier, &channels) || channels != rn_tensor_dim(y, 3))
+  if (!rn_mul_i64_ok(conv->depth, conv->multiplier, &channels) || channels != y[3])
     return rn_invalid_argument("%s: depth_multiplier * in_depth not equal to out_depth", op);
   return RN_OK;
 }
 
-static rn_status_t input_compute(rn_kernel_ctx_t* ctx) {
+rn_status_t rn_depthwise_input_sizes(const rn_kernel_ctx_t* ctx, const rn_window_attrs_t* attrs,
+                                     int64_t x[4], rn_depthwise_t* conv) {
   static const char op[] = "DepthwiseConv2DBackpropInput";
-  const rn_tensor_t *w = rn_in(ctx, 1), *y = rn_in(ctx, 2);
-  int64_t x[4];
-  RN_RETURN_IF_ERROR(read_sizes(ctx, 0, op, "input_sizes", x));
+  const rn_tensor_t* w = rn_in(ctx, 1);
+  int64_t given[4];
+  RN_RETURN_IF_ERROR(read_sizes(ctx, 0, op, "input_sizes", given));
+  rn_window_order(attrs->is_nchw, given, x);
   if (w->rank != 4) return rn_invalid_argument("%s: filter must be 4-dimensional", op);
+  return gradient_check(attrs, op, x, rn_tensor_dims(w), rn_in(ctx, 2), conv);
+}
+
+static rn_status_t input_compute(rn_kernel_ctx_t* ctx) {
+  const depthwise_state_t* state = ctx->state;
+  const rn_tensor_t *w = rn_in(ctx, 1), *y = rn_in(ctx, 2);
   rn_depthwise_t conv = {.w = w->data, .y = y->data};
-  RN_RETURN_IF_ERROR(gradient_check(ctx->state, op, x, rn_tensor_dims(w), y, &conv));
+  int64_t x[4];
+  RN_RETURN_IF_ERROR(rn_depthwise_input_sizes(ctx, &state->attrs, x, &conv));
   rn_tensor_t* out = NULL;
   RN_RETURN_IF_ERROR(rn_output(ctx, 0, (rn_shape_t){4, x}, &out));
   if (out->count == 0) return RN_OK;
@@ -202,14 +228,23 @@ static rn_status_t input_compute(rn_kernel_ctx_t* ctx) {
   return run(ctx, INPUT, w->dtype, &conv, x[0]);
 }
 
-static rn_status_t filter_compute(rn_kernel_ctx_t* ctx) {
+rn_status_t rn_depthwise_filter_sizes(const rn_kernel_ctx_t* ctx, const rn_window_attrs_t* attrs,
+                                      int64_t w[4], rn_depthwise_t* conv) {
   static const char op[] = "DepthwiseConv2DBackpropFilter";
-  const rn_tensor_t *x = rn_in(ctx, 0), *y = rn_in(ctx, 2);
-  int64_t w[4];
+  const rn_tensor_t* x = rn_in(ctx, 0);
+  int64_t x_dims[4];
   if (x->rank != 4) return rn_invalid_argument("%s: input must be 4-dimensional", op);
   RN_RETURN_IF_ERROR(read_sizes(ctx, 1, op, "filter_sizes", w));
+  rn_window_order(attrs->is_nchw, rn_tensor_dims(x), x_dims);
+  return gradient_check(attrs, op, x_dims, w, rn_in(ctx, 2), conv);
+}
+
+static rn_status_t filter_compute(rn_kernel_ctx_t* ctx) {
+  const depthwise_state_t* state = ctx->state;
+  const rn_tensor_t *x = rn_in(ctx, 0), *y = rn_in(ctx, 2);
   rn_depthwise_t conv = {.x = x->data, .y = y->data};
-  RN_RETURN_IF_ERROR(gradient_check(ctx->state, op, rn_tensor_dims(x), w, y, &conv));
+  int64_t w[4];
+  RN_RETURN_IF_ERROR(rn_depthwise_filter_sizes(ctx, &state->attrs, w, &conv));
   rn_tensor_t* out = NULL;
   RN_RETURN_IF_ERROR(rn_output(ctx, 0, (rn_shape_t){4, w}, &out));
   if (out->count == 0) return RN_OK;
