@@ -1,5 +1,5 @@
-// Ops that wait for each other across steps: staging areas, barriers, mutexes; and tensor arrays of
-// old graphs.
+// Ops that wait for each other across steps: staging areas, barriers, accumulators, mutexes; and
+// tensor arrays of old graphs.
 #include <criterion/criterion.h>
 #include <inttypes.h>
 #include <pthread.h>
@@ -46,6 +46,7 @@ typedef struct runner_t {
   world_t* w;
   rn_node_t* target;
   rn_edge_t fetch;
+  rn_cancel_t* cancel;  // NULL if nothing cancels the step
   rn_status_t status;
   rn_tensor_t value;
   _Atomic bool is_done;
@@ -59,7 +60,8 @@ static void* run(void* arg) {
                               .targets = &r->target,
                               .target_count = r->target != NULL};
   cr_assert(rn_scope_ok(r->w->s), "%s", rn_scope_message(r->w->s));
-  r->status = rn_session_run(r->w->session, &signature, NULL, &r->value, NULL);
+  r->status = rn_session_run(r->w->session, &signature, NULL, &r->value,
+                             &(rn_step_options_t){.cancel = r->cancel});
   r->is_done = true;
   return NULL;
 }
@@ -204,6 +206,51 @@ Test(barrier, take_waits, .timeout = 60) {
   OK(taker.status);
   cr_expect_eq(*RN_DATA(&taker.value, int32_t), 7);
   rn_tensor_clear(&taker.value);
+  end(&w);
+}
+
+// Calls are served in the order of their arrival, even if a later one needs fewer gradients; when
+// the first is cancelled, it is the next one's turn.
+Test(accumulator, take_waits_in_order, .timeout = 60) {
+  world_t w = begin();
+  rn_edge_t sum = rn_ConditionalAccumulator(w.s, RN_FLOAT, NULL, 0);
+  rn_edge_t step = rn_const(w.s, RN_INT64, NULL, 0, &(int64_t){9});
+  rn_node_t* put = rn_AccumulatorApplyGradient(w.s, sum, step, rn_const_scalar(w.s, RN_FLOAT, 3));
+  rn_edge_t two = rn_AccumulatorTakeGradient(w.s, sum, rn_const_int32(w.s, 2), RN_FLOAT);
+  rn_edge_t one = rn_AccumulatorTakeGradient(w.s, sum, rn_const_int32(w.s, 1), RN_FLOAT);
+  for (int is_cancelled = 0; is_cancelled < 2; ++is_cancelled) {
+    rn_cancel_t cancel;
+    rn_cancel_init(&cancel);
+    runner_t first = {.w = &w, .fetch = two, .cancel = &cancel}, second = {.w = &w, .fetch = one};
+    start(&first);
+    usleep(SHORT_WHILE);
+    start(&second);
+    usleep(SHORT_WHILE);
+    run_now(&w, put);
+    usleep(SHORT_WHILE);
+    cr_expect(!first.is_done && !second.is_done);
+    if (is_cancelled) {
+      rn_cancel(&cancel);
+    } else {
+      run_now(&w, put);
+      join(&first);
+      cr_expect(rn_ok(first.status));
+      usleep(SHORT_WHILE);
+      cr_expect(!second.is_done);
+      run_now(&w, put);
+    }
+    join(&second);
+    cr_assert(rn_ok(second.status), "%s", rn_status_message(second.status));
+    cr_expect_eq(*RN_DATA(&second.value, float), 3);
+    if (is_cancelled) {
+      join(&first);
+      cr_expect_eq(rn_status_code(first.status), RN_CODE_CANCELLED);
+      rn_status_free(first.status);
+    }
+    rn_tensor_clear(&first.value);
+    rn_tensor_clear(&second.value);
+    rn_cancel_destroy(&cancel);
+  }
   end(&w);
 }
 
