@@ -52,7 +52,7 @@ static void write_args(FILE* out, const op_t* op, const char* part, const arg_t*
             arg->number ? attr_index(op, arg->number) : -1, mixed ? attr : -1);
     if (arg->is_ref) fputs(", .is_ref = true", out);
     if (arg->full) {
-      fputs(", .full_type = ", out);
+      fputs(", .full_type = &(const rn_str_t)", out);
       write_bytes(out, arg->full);
     }
     fputs("},\n", out);

@@ -25,7 +25,7 @@ typedef struct rn_arg_def_t {
   int16_t number_attr;
   int16_t type_list_attr;
   bool is_ref;
-  rn_str_t full_type;  // serialised FullTypeDef, or empty
+  const rn_str_t* full_type;  // a serialized FullTypeDef; NULL for most arguments
 } rn_arg_def_t;
 
 typedef struct rn_attr_def_t {

@@ -165,7 +165,7 @@ static void write_arg(rn_strbuf_t* buf, uint32_t number, const rn_op_def_t* def,
   write_attr_name(buf, ARG_NUMBER_ATTR, def, arg->number_attr);
   write_attr_name(buf, ARG_TYPE_LIST_ATTR, def, arg->type_list_attr);
   if (arg->is_ref) rn_pb_put_uint(buf, ARG_IS_REF, 1);
-  if (arg->full_type.size) rn_pb_put_str(buf, ARG_FULL_TYPE, arg->full_type);
+  if (arg->full_type) rn_pb_put_str(buf, ARG_FULL_TYPE, *arg->full_type);
   rn_pb_end(buf, mark);
 }
 
