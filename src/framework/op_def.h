@@ -37,9 +37,11 @@ typedef struct rn_attr_def_t {
   int32_t allowed_count;  // 0 if all values are allowed; fills a gap
   int64_t minimum;        // of an int, or of the length of a list
   rn_attr_value_t default_value;
-  // Allowed values, in the order of the definition: types (kind TYPE) or strings (kind STRING).
-  const rn_dtype_t* allowed_types;
-  const char* const* allowed_strings;
+  // Allowed values, in the order of the definition: types if |kind| is TYPE, strings if STRING.
+  union {
+    const rn_dtype_t* allowed_types;
+    const char* const* allowed_strings;
+  };
   rn_dtypes_t allowed_set;  // allowed_types as a set
 } rn_attr_def_t;
 

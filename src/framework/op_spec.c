@@ -131,7 +131,8 @@ static rn_status_t parse_allowed(rn_arena_t* arena, scanner_t* s, rn_str_t spec,
       text = take_name(s);
       rn_dtype_t dtype = rn_dtype_parse(text);
       rn_dtypes_t types = dtype != RN_INVALID ? RN_TYPES1(dtype) : group_of(text);
-      if (!types || out->allowed_strings || rn_dtype_is_ref(dtype)) return trouble(s, "{", spec);
+      bool has_strings = out->allowed_count && !out->allowed_set;
+      if (!types || has_strings || rn_dtype_is_ref(dtype)) return trouble(s, "{", spec);
       RN_RETURN_IF_ERROR(allow_types(arena, types, out));
     }
     more = take(s, ",");
