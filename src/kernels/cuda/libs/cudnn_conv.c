@@ -1,0 +1,360 @@
+// Plans of convolutions: see cudnn_conv.h.
+//
+// cuDNN's heuristics name engines for a graph, the likely fastest first. The first few that accept
+// the shape are run and timed, with the filter as it is and reordered; the fastest is kept. The
+// time of reordering counts.
+#include "kernels/cuda/libs/cudnn_graph.h"
+#include "kernels/cuda/nn/conv_args.h"
+
+#define MOST_CONFIGS 16                    // asked of a heuristic
+#define MOST_TIMED 5                       // plans per order of the filter
+#define MOST_WORKSPACE (INT64_C(4) << 30)  // bytes, as stock's limit
+#define TIMED_RUNS 3
+#define MOST_NOTES 16
+
+// A plan. What it was made of lives as long.
+typedef struct conv_plan_t {
+  rn_cuda_conv_t conv;  // the key of the map
+  rn_cuda_filter_t order;
+  int64_t workspace;
+  cudnnBackendDescriptor_t config, plan;  // NULL if cuDNN has no engine
+  rn_cudnn_graph_t graph;
+} conv_plan_t;
+
+static void drop(const rn_cudnn_t* cudnn, cudnnBackendDescriptor_t* descriptor) {
+  if (*descriptor) cudnn->api.cudnnBackendDestroyDescriptor(*descriptor);
+  *descriptor = NULL;
+}
+
+void rn_cudnn_drop_plans(rn_cudnn_t* cudnn) {
+  size_t position = 0;
+  const rn_map_entry_t* entry;
+  while ((entry = rn_map_next(&cudnn->plans, &position))) {
+    conv_plan_t* plan = entry->value;
+    drop(cudnn, &plan->plan);
+    drop(cudnn, &plan->config);
+    rn_cudnn_graph_drop(&plan->graph);
+    RN_FREE(rn_allocator_system(), plan);
+  }
+}
+
+rn_status_t rn_cuda_conv_turn(const rn_kernel_ctx_t* ctx, const rn_cuda_conv_t* conv,
+                              const void* from, void* to, bool back) {
+  int64_t positions = conv->axes[0].filter * conv->axes[1].filter * conv->axes[2].filter;
+  int64_t depth = conv->in_depth / conv->groups;
+  conv_turn_args args = {.from = from,
+                         .to = to,
+                         .positions = positions,
+                         .depth = depth,
+                         .out_depth = conv->out_depth,
+                         .is_channels_first = (i32)conv->is_channels_first,
+                         .is_back = back};
+  int64_t tiles = ((positions * depth + 31) / 32) * ((conv->out_depth + 31) / 32);
+  int64_t most = (int64_t)rn_cuda_card(ctx)->multiprocessors * 16;
+  rn_cuda_grid_t grid = {.x = (unsigned)(tiles < most ? tiles : most), .block_x = 32, .block_y = 8};
+  rn_cuda_name_t name = rn_cuda_size_name("nn/conv/turn", (rn_dtype_t)conv->dtype);
+  return rn_cuda_launch(ctx, name.text, grid, &args, sizeof args);
+}
+
+static rn_status_t failed(const rn_cudnn_t* cudnn, const char* call, cudnnStatus_t status) {
+  return rn_internal("%s: %s", call, cudnn->api.cudnnGetErrorString(status));
+}
+
+static rn_status_t execute(rn_cudnn_t* cudnn, const conv_plan_t* plan,
+                           const rn_cuda_conv_data_t* data, void* workspace) {
+  int64_t numbers[5] = {RN_CUDNN_X, RN_CUDNN_W, RN_CUDNN_Y}, count = 3;
+  void* addresses[5] = {data->x, data->w, data->y};
+  if (plan->conv.has_bias) numbers[count] = RN_CUDNN_BIAS, addresses[count++] = data->bias;
+  if (plan->conv.has_residual)
+    numbers[count] = RN_CUDNN_RESIDUAL, addresses[count++] = data->residual;
+  rn_cudnn_graph_t pack = {.cudnn = cudnn};
+  cudnnBackendDescriptor_t made = rn_cudnn_make(&pack, CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR);
+  rn_cudnn_set(&pack, made, CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, CUDNN_TYPE_INT64, count, numbers);
+  rn_cudnn_set(&pack, made, CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, CUDNN_TYPE_VOID_PTR, count,
+               addresses);
+  rn_cudnn_set(&pack, made, CUDNN_ATTR_VARIANT_PACK_WORKSPACE, CUDNN_TYPE_VOID_PTR, 1, &workspace);
+  rn_cudnn_finish(&pack, made);
+  cudnnStatus_t status = pack.status;
+  if (status == CUDNN_STATUS_SUCCESS)
+    status = cudnn->api.cudnnBackendExecute(cudnn->handle, plan->plan, made);
+  rn_cudnn_graph_drop(&pack);
+  return status == CUDNN_STATUS_SUCCESS ? RN_OK : failed(cudnn, "cudnnBackendExecute", status);
+}
+
+// Issues |plan|, with |filter| as space for the reordered filter if it needs one.
+static rn_status_t issue(const rn_kernel_ctx_t* ctx, rn_cudnn_t* cudnn, const conv_plan_t* plan,
+                         rn_cuda_conv_data_t data, void* filter, void* workspace) {
+  const rn_cuda_conv_t* conv = &plan->conv;
+  bool turns = plan->order != (rn_cuda_filter_t)conv->filter;
+  bool is_back = conv->kind == RN_CONV_FILTER;
+  void* plain = data.w;
+  if (turns) data.w = filter;
+  if (turns && !is_back) RN_RETURN_IF_ERROR(rn_cuda_conv_turn(ctx, conv, plain, filter, false));
+  RN_RETURN_IF_ERROR(execute(cudnn, plan, &data, workspace));
+  return turns && is_back ? rn_cuda_conv_turn(ctx, conv, filter, plain, true) : RN_OK;
+}
+
+// Calls |use| with the memory that |plan| needs.
+typedef rn_status_t (*use_t)(const rn_kernel_ctx_t* ctx, rn_cudnn_t* cudnn, const conv_plan_t* plan,
+                             const rn_cuda_conv_data_t* data, void* filter, void* workspace,
+                             void* arg);
+static rn_status_t with_memory(rn_kernel_ctx_t* ctx, rn_cudnn_t* cudnn, const conv_plan_t* plan,
+                               const rn_cuda_conv_data_t* data, use_t use, void* arg) {
+  rn_tensor_t filter = {0}, workspace = {0};
+  int64_t size = rn_cuda_conv_filter_size(&plan->conv);
+  rn_status_t status = RN_OK;
+  if (plan->order != (rn_cuda_filter_t)plan->conv.filter)
+    status = rn_temp(ctx, (rn_dtype_t)plan->conv.dtype, (rn_shape_t){1, &size}, &filter);
+  if (rn_ok(status) && plan->workspace)
+    status = rn_temp(ctx, RN_UINT8, (rn_shape_t){1, &plan->workspace}, &workspace);
+  if (rn_ok(status)) status = use(ctx, cudnn, plan, data, filter.data, workspace.data, arg);
+  rn_tensor_clear(&filter);  // later work may use it: it is issued after this
+  rn_tensor_clear(&workspace);
+  return status;
+}
+
+static rn_status_t use_once(const rn_kernel_ctx_t* ctx, rn_cudnn_t* cudnn, const conv_plan_t* plan,
+                            const rn_cuda_conv_data_t* data, void* filter, void* workspace,
+                            void* arg) {
+  (void)arg;
+  return issue(ctx, cudnn, plan, *data, filter, workspace);
+}
+
+// Measuring.
+
+typedef struct timing_t {
+  CUevent begin, end;
+  float best;  // milliseconds of the fastest plan so far
+  float time;  // of this one
+} timing_t;
+
+static rn_status_t use_timed(const rn_kernel_ctx_t* ctx, rn_cudnn_t* cudnn, const conv_plan_t* plan,
+                             const rn_cuda_conv_data_t* data, void* filter, void* workspace,
+                             void* arg) {
+  timing_t* timing = arg;
+  rn_cuda_card_t* card = rn_cuda_card(ctx);
+  // The first run loads code.
+  RN_RETURN_IF_ERROR(issue(ctx, cudnn, plan, *data, filter, workspace));
+  for (int i = 0; i < TIMED_RUNS; ++i) {
+    float time = 0;
+    RN_RETURN_IF_ERROR(RN_CARD(card, cuEventRecord, timing->begin, card->stream));
+    RN_RETURN_IF_ERROR(issue(ctx, cudnn, plan, *data, filter, workspace));
+    RN_RETURN_IF_ERROR(RN_CARD(card, cuEventRecord, timing->end, card->stream));
+    RN_RETURN_IF_ERROR(rn_cuda_await(card, timing->end));
+    RN_RETURN_IF_ERROR(RN_CARD(card, cuEventElapsedTime, &time, timing->begin, timing->end));
+    if (i == 0 || time < timing->time) timing->time = time;
+    if (timing->time > 2 * timing->best) break;
+  }
+  return RN_OK;
+}
+
+// Whether the numbers that the engine of |config| computes are good enough.
+static bool is_allowed(const rn_cudnn_t* cudnn, const rn_cuda_conv_t* conv,
+                       cudnnBackendDescriptor_t config) {
+  const rn_cudnn_api_t* api = &cudnn->api;
+  cudnnBackendDescriptor_t engine = NULL;
+  int notes[MOST_NOTES];
+  int64_t count = 0, one = 0;
+  cudnnStatus_t status =
+      api->cudnnBackendCreateDescriptor(CUDNN_BACKEND_ENGINE_DESCRIPTOR, &engine);
+  if (status == CUDNN_STATUS_SUCCESS)
+    status = api->cudnnBackendGetAttribute(config, CUDNN_ATTR_ENGINECFG_ENGINE,
+                                           CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &one, &engine);
+  if (status == CUDNN_STATUS_SUCCESS)
+    status = api->cudnnBackendGetAttribute(engine, CUDNN_ATTR_ENGINE_NUMERICAL_NOTE,
+                                           CUDNN_TYPE_NUMERICAL_NOTE, MOST_NOTES, &count, notes);
+  drop(cudnn, &engine);
+  bool refuses_tf32 = conv->dtype == RN_FLOAT && !cudnn->allows_tf32;
+  bool is_ok = status == CUDNN_STATUS_SUCCESS;
+  for (int64_t i = 0; i < count && i < MOST_NOTES; ++i) {
+    if (notes[i] == CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION) is_ok = false;
+    if (notes[i] == CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC && cudnn->is_deterministic) is_ok = false;
+    if (notes[i] == CUDNN_NUMERICAL_NOTE_TENSOR_CORE && refuses_tf32) is_ok = false;
+    if (notes[i] == CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS && refuses_tf32) is_ok = false;
+  }
+  return is_ok;
+}
+
+// Asks a heuristic for configs of |graph|; the caller owns them.
+static int64_t ask(const rn_cudnn_t* cudnn, const rn_cudnn_graph_t* graph, int mode,
+                   cudnnBackendDescriptor_t configs[MOST_CONFIGS]) {
+  rn_cudnn_graph_t query = {.cudnn = cudnn};
+  cudnnBackendDescriptor_t made = rn_cudnn_make(&query, CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR);
+  rn_cudnn_set(&query, made, CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, CUDNN_TYPE_BACKEND_DESCRIPTOR,
+               1, &graph->graph);
+  rn_cudnn_set(&query, made, CUDNN_ATTR_ENGINEHEUR_MODE, CUDNN_TYPE_HEUR_MODE, 1, &mode);
+  rn_cudnn_finish(&query, made);
+  int64_t count = 0, room = 0;
+  while (query.status == CUDNN_STATUS_SUCCESS && room < MOST_CONFIGS) {
+    query.status =
+        cudnn->api.cudnnBackendCreateDescriptor(CUDNN_BACKEND_ENGINECFG_DESCRIPTOR, &configs[room]);
+    if (query.status == CUDNN_STATUS_SUCCESS) ++room;
+  }
+  if (query.status == CUDNN_STATUS_SUCCESS)
+    query.status = cudnn->api.cudnnBackendGetAttribute(
+        made, CUDNN_ATTR_ENGINEHEUR_RESULTS, CUDNN_TYPE_BACKEND_DESCRIPTOR, room, &count, configs);
+  if (query.status != CUDNN_STATUS_SUCCESS) count = 0;
+  if (count > room) count = room;
+  for (int64_t i = count; i < room; ++i) drop(cudnn, &configs[i]);
+  rn_cudnn_graph_drop(&query);
+  return count;
+}
+
+// Makes the plan of |config|; false if the engine refuses.
+static bool make_plan(const rn_cudnn_t* cudnn, cudnnBackendDescriptor_t config, conv_plan_t* plan) {
+  const rn_cudnn_api_t* api = &cudnn->api;
+  int64_t one = 0;
+  rn_cudnn_graph_t made = {.cudnn = cudnn};
+  cudnnBackendDescriptor_t out = rn_cudnn_make(&made, CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
+  rn_cudnn_set(&made, out, CUDNN_ATTR_EXECUTION_PLAN_HANDLE, CUDNN_TYPE_HANDLE, 1, &cudnn->handle);
+  rn_cudnn_set(&made, out, CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, CUDNN_TYPE_BACKEND_DESCRIPTOR,
+               1, &config);
+  rn_cudnn_finish(&made, out);
+  if (made.status == CUDNN_STATUS_SUCCESS)
+    made.status = api->cudnnBackendGetAttribute(out, CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE,
+                                                CUDNN_TYPE_INT64, 1, &one, &plan->workspace);
+  if (made.status != CUDNN_STATUS_SUCCESS || plan->workspace > MOST_WORKSPACE) {
+    rn_cudnn_graph_drop(&made);
+    return false;
+  }
+  plan->config = config;
+  plan->plan = out;
+  return true;
+}
+
+typedef struct search_t {
+  rn_kernel_ctx_t* ctx;
+  rn_cudnn_t* cudnn;
+  const rn_cuda_conv_data_t* data;
+  timing_t timing;
+  bool is_timed;      // false: the first plan is taken
+  conv_plan_t* best;  // without its graph
+} search_t;
+
+// Tries |config|, which it takes over; returns whether it gave a plan.
+static bool try_config(search_t* search, rn_cuda_filter_t order, cudnnBackendDescriptor_t config) {
+  conv_plan_t* best = search->best;
+  conv_plan_t plan = {.conv = best->conv, .order = order};
+  if (!is_allowed(search->cudnn, &best->conv, config) || !make_plan(search->cudnn, config, &plan)) {
+    drop(search->cudnn, &config);
+    return false;
+  }
+  rn_status_t status = RN_OK;
+  search->timing.time = 0;
+  if (search->is_timed)
+    status =
+        with_memory(search->ctx, search->cudnn, &plan, search->data, use_timed, &search->timing);
+  bool works = rn_ok(status);
+  rn_status_free(status);  // too little memory for this one, or it does not run
+  if (works && (!best->plan || search->timing.time < search->timing.best)) {
+    conv_plan_t before = *best;
+    search->timing.best = search->timing.time;
+    best->order = order, best->workspace = plan.workspace;
+    best->config = plan.config, best->plan = plan.plan;
+    plan.plan = before.plan, plan.config = before.config;
+  }
+  drop(search->cudnn, &plan.plan);
+  drop(search->cudnn, &plan.config);
+  return works;
+}
+
+// Tries the engines that |mode| names for |graph|, at most |most|; returns how many worked.
+static int try_mode(search_t* search, const rn_cudnn_graph_t* graph, rn_cuda_filter_t order,
+                    int mode, int most) {
+  cudnnBackendDescriptor_t configs[MOST_CONFIGS];
+  int64_t count = ask(search->cudnn, graph, mode, configs);
+  int worked = 0;
+  for (int64_t i = 0; i < count; ++i) {
+    if (worked < most)
+      worked += try_config(search, order, configs[i]);
+    else
+      drop(search->cudnn, &configs[i]);
+  }
+  return worked;
+}
+
+// Tries both orders of the filter, or the one that is given. Keeps the graph of the best plan.
+static void try_orders(search_t* search) {
+  conv_plan_t* best = search->best;
+  rn_cudnn_graph_t graphs[2] = {0};
+  int most = search->is_timed ? MOST_TIMED : 1;
+  for (int o = RN_CUDA_FILTER_TURNED; o >= RN_CUDA_FILTER_PLAIN; --o) {
+    if (o < best->conv.filter || (best->plan && !search->is_timed)) continue;
+    if (!rn_cudnn_graph_make(search->cudnn, &best->conv, (rn_cuda_filter_t)o, &graphs[o])) continue;
+    int worked = try_mode(search, &graphs[o], (rn_cuda_filter_t)o, CUDNN_HEUR_MODE_A, most);
+    if (worked == 0 && !best->plan)
+      try_mode(search, &graphs[o], (rn_cuda_filter_t)o, CUDNN_HEUR_MODE_FALLBACK, most);
+  }
+  for (int o = 0; o < 2; ++o) {
+    if (best->plan && (int)best->order == o)
+      best->graph = graphs[o];
+    else
+      rn_cudnn_graph_drop(&graphs[o]);
+  }
+}
+
+static rn_status_t choose(rn_kernel_ctx_t* ctx, rn_cudnn_t* cudnn, const rn_cuda_conv_data_t* data,
+                          conv_plan_t* best) {
+  rn_cuda_card_t* card = rn_cuda_card(ctx);
+  search_t search = {.ctx = ctx, .cudnn = cudnn, .data = data, .best = best};
+  int is_capturing = 0;
+  RN_RETURN_IF_ERROR(RN_CARD(card, cuStreamIsCapturing, card->stream, &is_capturing));
+  search.is_timed = !is_capturing && !cudnn->is_deterministic;
+  RN_RETURN_IF_ERROR(RN_CARD(card, cuEventCreate, &search.timing.begin, CU_EVENT_DEFAULT));
+  rn_status_t status = RN_CARD(card, cuEventCreate, &search.timing.end, CU_EVENT_DEFAULT);
+  if (rn_ok(status)) {
+    search.timing.best = 1e30f;
+    try_orders(&search);
+    card->driver.cuEventDestroy_v2(search.timing.end);
+  }
+  card->driver.cuEventDestroy_v2(search.timing.begin);
+  return status;
+}
+
+// The plan for |conv|, made if there is none yet. Borrowed.
+static rn_status_t plan_locked(rn_kernel_ctx_t* ctx, rn_cudnn_t* cudnn, const rn_cuda_conv_t* conv,
+                               const rn_cuda_conv_data_t* data, conv_plan_t** out) {
+  *out = rn_map_get(&cudnn->plans, rn_str_n((const char*)conv, sizeof *conv));
+  if (*out) return RN_OK;
+  conv_plan_t* plan = NULL;
+  RN_RETURN_IF_ERROR(RN_NEW(rn_allocator_system(), &plan));
+  plan->conv = *conv;
+  rn_status_t status = choose(ctx, cudnn, data, plan);
+  if (rn_ok(status))
+    status = rn_map_put(&cudnn->plans, rn_str_n((const char*)&plan->conv, sizeof plan->conv), plan);
+  if (!rn_ok(status)) {
+    drop(cudnn, &plan->plan);
+    drop(cudnn, &plan->config);
+    rn_cudnn_graph_drop(&plan->graph);
+    RN_FREE(rn_allocator_system(), plan);
+    return status;
+  }
+  if (!plan->plan)
+    rn_log(ctx->step->env, RN_LOG_WARNING,
+           "cuDNN has no engine for the convolution %.*s; a slower kernel computes it",
+           RN_STR_ARGS(ctx->kernel->node));
+  *out = plan;
+  return RN_OK;
+}
+
+rn_status_t rn_cudnn_conv(rn_kernel_ctx_t* ctx, const rn_cuda_conv_t* conv,
+                          const rn_cuda_conv_data_t* data, bool* out_done) {
+  *out_done = false;
+  rn_cudnn_t* cudnn = NULL;
+  RN_RETURN_IF_ERROR(rn_cudnn(ctx, &cudnn));
+  if (!cudnn) return RN_OK;
+  RN_RETURN_IF_ERROR(rn_cuda_enter(rn_cuda_card(ctx)));
+  rn_cuda_conv_t key = *conv;
+  uintptr_t addresses = (uintptr_t)data->x | (uintptr_t)data->w | (uintptr_t)data->y |
+                        (uintptr_t)data->bias | (uintptr_t)data->residual;
+  key.alignment = addresses % 16 ? (int64_t)rn_dtype_size((rn_dtype_t)conv->dtype) : 16;
+  conv_plan_t* plan = NULL;
+  rn_mutex_lock(&cudnn->mutex);
+  rn_status_t status = plan_locked(ctx, cudnn, &key, data, &plan);
+  if (rn_ok(status) && plan->plan) {
+    status = with_memory(ctx, cudnn, plan, data, use_once, NULL);
+    *out_done = rn_ok(status);
+  }
+  rn_mutex_unlock(&cudnn->mutex);
+  return status;
+}

@@ -1,0 +1,254 @@
+// Convolutions and their gradients: by cuDNN, or by the kernels of conv.cu where it cannot.
+#include "kernels/cpu/nn/conv3d.h"
+#include "kernels/cpu/nn/depthwise.h"
+#include "kernels/cuda/libs/cudnn_conv.h"
+#include "kernels/cuda/nn/conv_args.h"
+
+// Threads of a filter gradient: with fewer filters, the sum over positions is cut into parts.
+#define FILTER_THREADS (1 << 16)
+#define LEAST_PIECE 64
+
+typedef struct conv_state_t {
+  rn_window_attrs_t attrs;
+} conv_state_t;
+
+static rn_status_t conv_init(const rn_kernel_init_t* init, void* state) {
+  return rn_conv_attrs(init, &((conv_state_t*)state)->attrs);
+}
+static rn_status_t depthwise_init(const rn_kernel_init_t* init, void* state) {
+  return rn_depthwise_attrs(init, &((conv_state_t*)state)->attrs);
+}
+
+static conv_args args_of(const rn_cuda_conv_t* conv, const rn_cuda_conv_data_t* data) {
+  conv_args args = {.x = data->x,
+                    .w = data->w,
+                    .y = data->y,
+                    .in_depth = conv->in_depth,
+                    .out_depth = conv->out_depth,
+                    .groups = conv->groups,
+                    .positions = conv->batch,
+                    .is_channels_first = (i32)conv->is_channels_first};
+  for (int a = 0; a < 3; ++a) {
+    const rn_window_axis_t* axis = &conv->axes[a];
+    args.axes[a] = (conv_axis_args){axis->in,       axis->filter, axis->stride,
+                                    axis->dilation, axis->before, axis->out};
+    args.positions *= axis->out;
+  }
+  return args;
+}
+
+static rn_status_t plain_filter(rn_kernel_ctx_t* ctx, rn_dtype_t dtype, conv_args* args,
+                                void* result) {
+  rn_dtype_t sums = dtype == RN_HALF || dtype == RN_BFLOAT16 ? RN_FLOAT : dtype;
+  int64_t parts = FILTER_THREADS / args->count + 1, most = args->positions / LEAST_PIECE + 1;
+  if (parts > most) parts = most;
+  args->piece = (args->positions + parts - 1) / parts;
+  args->parts = (args->positions + args->piece - 1) / args->piece;
+  rn_tensor_t temp = {0};
+  RN_RETURN_IF_ERROR(
+      rn_temp(ctx, sums, (rn_shape_t){2, (int64_t[]){args->parts, args->count}}, &temp));
+  args->to = temp.data;
+  rn_status_t status = rn_cuda_each(ctx, rn_cuda_name("nn/conv/filter", dtype).text,
+                                    args->parts * args->count, args, sizeof *args);
+  conv_sum_args sum = {temp.data, result, args->count, args->parts};
+  if (rn_ok(status))
+    status =
+        rn_cuda_each(ctx, rn_cuda_name("nn/conv/sum", dtype).text, args->count, &sum, sizeof sum);
+  rn_tensor_clear(&temp);
+  return status;
+}
+
+static rn_status_t run(rn_kernel_ctx_t* ctx, const rn_cuda_conv_t* conv,
+                       const rn_cuda_conv_data_t* data, rn_tensor_t* out) {
+  rn_dtype_t dtype = (rn_dtype_t)conv->dtype;
+  bool done = false;
+  if (dtype != RN_INT32) RN_RETURN_IF_ERROR(rn_cudnn_conv(ctx, conv, data, &done));
+  if (done) return RN_OK;
+  conv_args args = args_of(conv, data);
+  args.count = out->count;
+  args.to = out->data;
+  if (conv->kind == RN_CONV_FILTER) return plain_filter(ctx, dtype, &args, out->data);
+  const char* base = conv->kind == RN_CONV_FORWARD ? "nn/conv/forward" : "nn/conv/input";
+  return rn_cuda_each(ctx, rn_cuda_name(base, dtype).text, args.count, &args, sizeof args);
+}
+
+// Makes the output, |dims| with channels last for an image, and runs |conv| into it. |a| and |b|
+// are what it reads.
+static rn_status_t finish(rn_kernel_ctx_t* ctx, rn_cuda_conv_t* conv, const int64_t* dims,
+                          const rn_tensor_t* a, const rn_tensor_t* b) {
+  int rank = (int)conv->rank + 2;
+  int64_t ordered[5];
+  memcpy(ordered, dims, (size_t)rank * sizeof *dims);
+  if (conv->is_channels_first && conv->kind != RN_CONV_FILTER) {
+    ordered[1] = dims[rank - 1];
+    for (int i = 2; i < rank; ++i) ordered[i] = dims[i - 1];
+  }
+  rn_tensor_t* out = NULL;
+  RN_RETURN_IF_ERROR(rn_output(ctx, 0, (rn_shape_t){rank, ordered}, &out));
+  if (out->count == 0) return RN_OK;
+  if (a->count == 0 || b->count == 0) return rn_cuda_zero(ctx, out);
+  conv->dtype = out->dtype;
+  rn_cuda_conv_data_t data = {.x = a->data, .w = b->data, .y = out->data};
+  if (conv->kind == RN_CONV_INPUT)
+    data = (rn_cuda_conv_data_t){.x = out->data, .w = a->data, .y = b->data};
+  if (conv->kind == RN_CONV_FILTER)
+    data = (rn_cuda_conv_data_t){.x = a->data, .w = out->data, .y = b->data};
+  return run(ctx, conv, &data, out);
+}
+
+static const rn_window_axis_t single_plane = {
+    .in = 1, .filter = 1, .stride = 1, .dilation = 1, .out = 1};
+
+// Images.
+
+static rn_cuda_conv_t conv_of(const rn_window_attrs_t* attrs, const rn_conv_t* conv) {
+  return (rn_cuda_conv_t){.kind = conv->kind,
+                          .is_channels_first = attrs->is_nchw,
+                          .rank = 2,
+                          .batch = conv->batch,
+                          .in_depth = conv->in_depth,
+                          .out_depth = conv->out_depth,
+                          .groups = conv->groups,
+                          .axes = {single_plane, conv->rows, conv->columns}};
+}
+
+static rn_status_t forward_compute(rn_kernel_ctx_t* ctx) {
+  const rn_window_attrs_t* attrs = &((const conv_state_t*)ctx->state)->attrs;
+  const rn_tensor_t *x = rn_in(ctx, 0), *w = rn_in(ctx, 1);
+  rn_conv_t sizes = {0};
+  RN_RETURN_IF_ERROR(rn_conv_forward_sizes(attrs, x, w, &sizes));
+  int64_t dims[4] = {sizes.batch, sizes.rows.out, sizes.columns.out, sizes.out_depth};
+  bool is_empty = !dims[0] || !dims[1] || !dims[2] || !dims[3];
+  if (x->count && !is_empty) {
+    if (w->count == 0)
+      return rn_invalid_argument(
+          "filter must not have zero elements (i.e. all dimensions must be non-zero)");
+    RN_RETURN_IF_ERROR(rn_conv_check_groups(&sizes));
+  }
+  rn_cuda_conv_t conv = conv_of(attrs, &sizes);
+  return finish(ctx, &conv, dims, x, w);
+}
+
+static rn_status_t input_compute(rn_kernel_ctx_t* ctx) {
+  const rn_window_attrs_t* attrs = &((const conv_state_t*)ctx->state)->attrs;
+  rn_conv_t sizes = {0};
+  int64_t x[4];
+  RN_RETURN_IF_ERROR(rn_conv_input_sizes(ctx, attrs, x, &sizes));
+  rn_cuda_conv_t conv = conv_of(attrs, &sizes);
+  return finish(ctx, &conv, x, rn_in(ctx, 1), rn_in(ctx, 2));
+}
+
+static rn_status_t filter_compute(rn_kernel_ctx_t* ctx) {
+  const rn_window_attrs_t* attrs = &((const conv_state_t*)ctx->state)->attrs;
+  rn_conv_t sizes = {0};
+  int64_t w[4];
+  RN_RETURN_IF_ERROR(rn_conv_filter_sizes(ctx, attrs, w, &sizes));
+  rn_cuda_conv_t conv = conv_of(attrs, &sizes);
+  return finish(ctx, &conv, w, rn_in(ctx, 0), rn_in(ctx, 2));
+}
+
+// Depthwise: one group per channel. The filter [rows, columns, depth, multiplier] is in memory what
+// a convolution's [rows, columns, 1, depth * multiplier] is.
+
+static rn_cuda_conv_t depthwise_of(const rn_window_attrs_t* attrs, rn_conv_kind_t kind,
+                                   int64_t batch, const rn_depthwise_t* sizes) {
+  return (rn_cuda_conv_t){.kind = kind,
+                          .is_channels_first = attrs->is_nchw,
+                          .rank = 2,
+                          .batch = batch,
+                          .in_depth = sizes->depth,
+                          .out_depth = sizes->depth * sizes->multiplier,
+                          .groups = sizes->depth,
+                          .axes = {single_plane, sizes->rows, sizes->columns}};
+}
+
+static rn_status_t depthwise_compute(rn_kernel_ctx_t* ctx) {
+  const rn_window_attrs_t* attrs = &((const conv_state_t*)ctx->state)->attrs;
+  rn_depthwise_t sizes = {0};
+  int64_t y[4];
+  RN_RETURN_IF_ERROR(rn_depthwise_forward_sizes(ctx, attrs, y, &sizes));
+  rn_cuda_conv_t conv = depthwise_of(attrs, RN_CONV_FORWARD, y[0], &sizes);
+  return finish(ctx, &conv, y, rn_in(ctx, 0), rn_in(ctx, 1));
+}
+
+static rn_status_t depthwise_input_compute(rn_kernel_ctx_t* ctx) {
+  const rn_window_attrs_t* attrs = &((const conv_state_t*)ctx->state)->attrs;
+  rn_depthwise_t sizes = {0};
+  int64_t x[4];
+  RN_RETURN_IF_ERROR(rn_depthwise_input_sizes(ctx, attrs, x, &sizes));
+  rn_cuda_conv_t conv = depthwise_of(attrs, RN_CONV_INPUT, x[0], &sizes);
+  return finish(ctx, &conv, x, rn_in(ctx, 1), rn_in(ctx, 2));
+}
+
+static rn_status_t depthwise_filter_compute(rn_kernel_ctx_t* ctx) {
+  const rn_window_attrs_t* attrs = &((const conv_state_t*)ctx->state)->attrs;
+  rn_depthwise_t sizes = {0};
+  int64_t w[4];
+  RN_RETURN_IF_ERROR(rn_depthwise_filter_sizes(ctx, attrs, w, &sizes));
+  rn_cuda_conv_t conv =
+      depthwise_of(attrs, RN_CONV_FILTER, rn_tensor_dim(rn_in(ctx, 0), 0), &sizes);
+  return finish(ctx, &conv, w, rn_in(ctx, 0), rn_in(ctx, 2));
+}
+
+// Volumes.
+
+static rn_cuda_conv_t volume_of(const rn_conv3d_attrs_t* attrs, rn_conv_kind_t kind,
+                                const rn_conv3d_t* sizes) {
+  return (rn_cuda_conv_t){.kind = kind,
+                          .is_channels_first = attrs->is_ncdhw,
+                          .rank = 3,
+                          .batch = sizes->batch,
+                          .in_depth = sizes->in_depth,
+                          .out_depth = sizes->out_depth,
+                          .groups = 1,
+                          .axes = {sizes->axes[0], sizes->axes[1], sizes->axes[2]}};
+}
+
+static rn_status_t volume_compute(rn_kernel_ctx_t* ctx) {
+  rn_conv3d_t sizes = {0};
+  RN_RETURN_IF_ERROR(rn_conv3d_forward_sizes(ctx, &sizes));
+  rn_cuda_conv_t conv = volume_of(ctx->state, RN_CONV_FORWARD, &sizes);
+  int64_t dims[5] = {sizes.batch, sizes.axes[0].out, sizes.axes[1].out, sizes.axes[2].out,
+                     sizes.out_depth};
+  return finish(ctx, &conv, dims, rn_in(ctx, 0), rn_in(ctx, 1));
+}
+
+static rn_status_t volume_gradient(rn_kernel_ctx_t* ctx, bool is_input) {
+  const rn_conv3d_attrs_t* attrs = ctx->state;
+  rn_conv3d_t sizes = {0};
+  int64_t given[5], dims[5];
+  RN_RETURN_IF_ERROR(rn_conv3d_gradient_sizes(ctx, is_input, given, &sizes));
+  memcpy(dims, given, sizeof dims);
+  if (is_input && attrs->is_ncdhw) {  // finish takes channels last
+    for (int i = 1; i < 4; ++i) dims[i] = given[i + 1];
+    dims[4] = given[1];
+  }
+  rn_cuda_conv_t conv = volume_of(attrs, is_input ? RN_CONV_INPUT : RN_CONV_FILTER, &sizes);
+  return finish(ctx, &conv, dims, rn_in(ctx, is_input ? 1 : 0), rn_in(ctx, 2));
+}
+static rn_status_t volume_input_compute(rn_kernel_ctx_t* ctx) { return volume_gradient(ctx, true); }
+static rn_status_t volume_filter_compute(rn_kernel_ctx_t* ctx) {
+  return volume_gradient(ctx, false);
+}
+
+#define ROW(op_, types_, state_, init_, compute_)                                           \
+  {                                                                                         \
+    .op = op_, .device = "GPU", .types = {{"T", types_}}, .flags = RN_KERNEL_REPLAYS,       \
+    .host_args = RN_HOST_ARGS("input_sizes", "filter_sizes"), .state_size = sizeof(state_), \
+    .init = init_, .compute = compute_                                                      \
+  }
+#define IMAGES(op_, types_, compute_) ROW(op_, types_, conv_state_t, conv_init, compute_)
+#define DEPTHWISE(op_, compute_) ROW(op_, RN_TYPES_FLOATS, conv_state_t, depthwise_init, compute_)
+#define VOLUMES(op_, init_, compute_) ROW(op_, RN_TYPES_FLOATS, rn_conv3d_attrs_t, init_, compute_)
+static const rn_kernel_def_t rows[] = {
+    IMAGES("Conv2D", RN_TYPES_FLOATS | RN_T(INT32), forward_compute),
+    IMAGES("Conv2DBackpropInput", RN_TYPES_FLOATS | RN_T(INT32), input_compute),
+    IMAGES("Conv2DBackpropFilter", RN_TYPES_FLOATS, filter_compute),
+    DEPTHWISE("DepthwiseConv2dNative", depthwise_compute),
+    DEPTHWISE("DepthwiseConv2dNativeBackpropInput", depthwise_input_compute),
+    DEPTHWISE("DepthwiseConv2dNativeBackpropFilter", depthwise_filter_compute),
+    VOLUMES("Conv3D", rn_conv3d_init, volume_compute),
+    VOLUMES("Conv3DBackpropInputV2", rn_conv3d_gradient_init, volume_input_compute),
+    VOLUMES("Conv3DBackpropFilterV2", rn_conv3d_gradient_init, volume_filter_compute),
+};
+RN_KERNEL_FAMILY(cuda_conv, rows);
