@@ -160,7 +160,7 @@ static rn_status_t copy_bytes(rn_cuda_card_t* card, const plan_t* plan) {
   RN_RETURN_IF_ERROR(rn_cuda_enter(card));
   return RN_CARD(card, cuMemcpyDtoDAsync_v2, (CUdeviceptr)(uintptr_t)plan->to,
                  (CUdeviceptr)(uintptr_t)plan->from, (size_t)(plan->count * plan->unit),
-                 card->stream);
+                 rn_cuda_stream(card));
 }
 
 static rn_status_t move_plan(issue_t* issue, const plan_t* plan, bool is_one_of_many) {
@@ -245,7 +245,7 @@ rn_status_t rn_cuda_fill(rn_device_t* device, const void* value, bool is_host_va
     if (memcmp(bytes, bytes + 1, sizeof args.bytes - 1) == 0) {
       RN_RETURN_IF_ERROR(rn_cuda_enter(card));
       return RN_CARD(card, cuMemsetD8Async, (CUdeviceptr)(uintptr_t)to, bytes[0],
-                     (size_t)count * size, card->stream);
+                     (size_t)count * size, rn_cuda_stream(card));
     }
   }
   int64_t vectors = count * (int64_t)size / 16 + 16;

@@ -206,7 +206,7 @@ static cublasStatus_t issue(const rn_cublaslt_t* lt, const cublaslt_plan_t* plan
   return lt->api.cublasLtMatmul(
       lt->handle, plan->desc, operands->alpha, operands->a, plan->layouts[0], operands->b,
       plan->layouts[1], operands->beta, operands->d, plan->layouts[2], d, plan->layouts[2],
-      &found->algo, (void*)(uintptr_t)lt->workspace, found->workspaceSize, lt->card->stream);
+      &found->algo, (void*)(uintptr_t)lt->workspace, found->workspaceSize, rn_cuda_stream(lt->card));
 }
 
 // Milliseconds per run; negative if the algorithm fails.
@@ -215,10 +215,10 @@ static rn_status_t time_runs(const rn_cublaslt_t* lt, const cublaslt_plan_t* pla
                              float* out) {
   rn_cuda_card_t* card = lt->card;
   *out = -1;
-  RN_RETURN_IF_ERROR(RN_CARD(card, cuEventRecord, lt->events[0], card->stream));
+  RN_RETURN_IF_ERROR(RN_CARD(card, cuEventRecord, lt->events[0], rn_cuda_stream(card)));
   for (int i = 0; i < runs; ++i)
     if (issue(lt, plan, candidate, operands, d) != CUBLAS_STATUS_SUCCESS) return RN_OK;
-  RN_RETURN_IF_ERROR(RN_CARD(card, cuEventRecord, lt->events[1], card->stream));
+  RN_RETURN_IF_ERROR(RN_CARD(card, cuEventRecord, lt->events[1], rn_cuda_stream(card)));
   RN_RETURN_IF_ERROR(rn_cuda_await(card, lt->events[1]));
   RN_RETURN_IF_ERROR(RN_CARD(card, cuEventElapsedTime, out, lt->events[0], lt->events[1]));
   *out /= (float)runs;
@@ -278,7 +278,7 @@ static bool should_tune(const rn_cublaslt_t* lt, const cublaslt_plan_t* plan) {
   if (plan->is_tuned || !lt->tunes) return false;
   if ((double)p->m * (double)p->n * (double)p->k * (double)p->batch < WORTH_TUNING) return false;
   int is_capturing = 0;
-  CUresult result = lt->card->driver.cuStreamIsCapturing(lt->card->stream, &is_capturing);
+  CUresult result = lt->card->driver.cuStreamIsCapturing(rn_cuda_stream(lt->card), &is_capturing);
   return result == CUDA_SUCCESS && !is_capturing;
 }
 

@@ -19,7 +19,7 @@ static rn_status_t open_library(rn_cuda_card_t* card, rn_cudnn_t* cudnn) {
     return rn_not_found("%s has the version %zu", files[0], api->cudnnGetVersion());
   cudnnStatus_t result = api->cudnnCreate(&cudnn->handle);
   if (result == CUDNN_STATUS_SUCCESS) {
-    result = api->cudnnSetStream(cudnn->handle, card->stream);
+    result = api->cudnnSetStream(cudnn->handle, rn_cuda_stream(card));
     if (result == CUDNN_STATUS_SUCCESS) return RN_OK;
     api->cudnnDestroy(cudnn->handle);
   }

@@ -137,9 +137,9 @@ static rn_status_t use_timed(const rn_kernel_ctx_t* ctx, rn_cudnn_t* cudnn, cons
   RN_RETURN_IF_ERROR(issue(ctx, cudnn, plan, *data, filter, workspace));
   for (int i = 0; i < TIMED_RUNS; ++i) {
     float time = 0;
-    RN_RETURN_IF_ERROR(RN_CARD(card, cuEventRecord, timing->begin, card->stream));
+    RN_RETURN_IF_ERROR(RN_CARD(card, cuEventRecord, timing->begin, rn_cuda_stream(card)));
     RN_RETURN_IF_ERROR(issue(ctx, cudnn, plan, *data, filter, workspace));
-    RN_RETURN_IF_ERROR(RN_CARD(card, cuEventRecord, timing->end, card->stream));
+    RN_RETURN_IF_ERROR(RN_CARD(card, cuEventRecord, timing->end, rn_cuda_stream(card)));
     RN_RETURN_IF_ERROR(rn_cuda_await(card, timing->end));
     RN_RETURN_IF_ERROR(RN_CARD(card, cuEventElapsedTime, &time, timing->begin, timing->end));
     if (i == 0 || time < timing->time) timing->time = time;
@@ -298,7 +298,7 @@ static rn_status_t choose(rn_kernel_ctx_t* ctx, rn_cudnn_t* cudnn, const rn_cuda
   rn_cuda_card_t* card = rn_cuda_card(ctx);
   search_t search = {.ctx = ctx, .cudnn = cudnn, .data = data, .best = best};
   int is_capturing = 0;
-  RN_RETURN_IF_ERROR(RN_CARD(card, cuStreamIsCapturing, card->stream, &is_capturing));
+  RN_RETURN_IF_ERROR(RN_CARD(card, cuStreamIsCapturing, rn_cuda_stream(card), &is_capturing));
   search.is_timed = !is_capturing && !cudnn->is_deterministic;
   RN_RETURN_IF_ERROR(RN_CARD(card, cuEventCreate, &search.timing.begin, CU_EVENT_DEFAULT));
   rn_status_t status = RN_CARD(card, cuEventCreate, &search.timing.end, CU_EVENT_DEFAULT);
