@@ -18,13 +18,9 @@ rn_status_t rn_ctx_move(rn_kernel_ctx_t* ctx, const rn_move_t* move, rn_dtype_t 
 
 rn_status_t rn_ctx_zero(rn_kernel_ctx_t* ctx, rn_tensor_t* tensor) {
   static const char zeros[16];
-  if (rn_ctx_is_host(ctx, tensor->dtype)) {
-    rn_move_zero(rn_ctx_pool(ctx), tensor->dtype, tensor->data, tensor->count);
-    return RN_OK;
-  }
-  rn_device_t* device = ctx->kernel->device;
-  return device->vtable->fill(device, zeros, true, rn_dtype_size(tensor->dtype), tensor->data,
-                              tensor->count);
+  if (!rn_ctx_is_host(ctx, tensor->dtype)) return rn_ctx_fill_value(ctx, zeros, tensor);
+  rn_move_zero(rn_ctx_pool(ctx), tensor->dtype, tensor->data, tensor->count);
+  return RN_OK;
 }
 
 rn_status_t rn_ctx_copy(rn_kernel_ctx_t* ctx, const rn_tensor_t* from, rn_tensor_t* to) {
@@ -40,6 +36,14 @@ rn_status_t rn_ctx_fill(rn_kernel_ctx_t* ctx, int i, rn_tensor_t* tensor) {
   rn_device_t* device = ctx->kernel->device;
   return device->vtable->fill(device, value->data, ctx->kernel->input_is_host[i],
                               rn_dtype_size(tensor->dtype), tensor->data, tensor->count);
+}
+
+rn_status_t rn_ctx_fill_value(rn_kernel_ctx_t* ctx, const void* value, rn_tensor_t* tensor) {
+  if (rn_ctx_is_host(ctx, tensor->dtype))
+    return rn_move_fill(rn_ctx_pool(ctx), tensor->dtype, value, tensor->data, tensor->count);
+  rn_device_t* device = ctx->kernel->device;
+  return device->vtable->fill(device, value, true, rn_dtype_size(tensor->dtype), tensor->data,
+                              tensor->count);
 }
 
 void rn_moves_begin(rn_moves_t* moves, rn_kernel_ctx_t* ctx, rn_dtype_t dtype) {

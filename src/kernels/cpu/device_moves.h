@@ -18,6 +18,10 @@ RN_MUST_USE rn_status_t rn_ctx_copy(rn_kernel_ctx_t* ctx, const rn_tensor_t* fro
 // Fills |tensor| with the first element of input |i|, which may be a host argument.
 RN_MUST_USE rn_status_t rn_ctx_fill(rn_kernel_ctx_t* ctx, int i, rn_tensor_t* tensor);
 
+// Fills |tensor| with the element at |value|, in host memory.
+RN_MUST_USE rn_status_t rn_ctx_fill_value(rn_kernel_ctx_t* ctx, const void* value,
+                                          rn_tensor_t* tensor);
+
 // Several boxes, in any order: a device copies many of them with one launch. Boxes of more
 // dimensions than RN_MOVES_RANK are issued one by one.
 #define RN_MOVES_RANK 4

@@ -1,5 +1,6 @@
 // BroadcastTo and Tile, and the shape arithmetic for gradients of broadcasting ops.
 #include "kernels/cpu/array.h"
+#include "kernels/cpu/array/begin.h"
 #include "kernels/cpu/combine.h"
 #include "kernels/cpu/device_moves.h"
 #include "kernels/kernel_rows.h"
@@ -164,14 +165,14 @@ static rn_status_t tile(rn_kernel_ctx_t* ctx) {
 }
 
 // Sums the tiles: the gradient of Tile in old graphs, which Sum replaced.
-static rn_status_t tile_grad(rn_kernel_ctx_t* ctx) {
+rn_status_t rn_tile_grad_begin(rn_kernel_ctx_t* ctx, rn_tensor_t** out) {
   const rn_tensor_t *input = rn_in(ctx, 0), *multiples = rn_in(ctx, 1);
   const int rank = input->rank;
   if (multiples->rank != 1 || multiples->count != rank)
     return rn_invalid_argument(
         "Expected multiples argument to be a vector of length %d but got shape %s", rank,
         rn_text_of(multiples).text);
-  int64_t dims[RN_MAX_RANK], steps[RN_MAX_RANK], step = 1;
+  int64_t dims[RN_MAX_RANK];
   for (int d = 0; d < rank; ++d) {
     int64_t times = rn_int_at(multiples, d), size = rn_tensor_dim(input, d);
     if (times <= 0)
@@ -181,8 +182,16 @@ static rn_status_t tile_grad(rn_kernel_ctx_t* ctx) {
                                  (long long)size, (long long)times);
     dims[d] = size / times;
   }
+  return rn_output(ctx, 0, (rn_shape_t){rank, dims}, out);
+}
+
+static rn_status_t tile_grad(rn_kernel_ctx_t* ctx) {
+  const rn_tensor_t* input = rn_in(ctx, 0);
+  const int rank = input->rank;
   rn_tensor_t* out = NULL;
-  RN_RETURN_IF_ERROR(rn_output(ctx, 0, (rn_shape_t){rank, dims}, &out));
+  RN_RETURN_IF_ERROR(rn_tile_grad_begin(ctx, &out));
+  const int64_t* dims = rn_tensor_dims(out);
+  int64_t steps[RN_MAX_RANK], step = 1;
   rn_combine_fn_t add = rn_combine(RN_COMBINE_ADD, out->dtype);
   if (!add)
     return rn_unimplemented("TileGradientOp : The input data type is not supported: %s",

@@ -1,5 +1,6 @@
 // Extracts and sets diagonals of matrices, and builds matrices from them.
 #include "kernels/cpu/array.h"
+#include "kernels/cpu/array/begin.h"
 #include "kernels/cpu/device_moves.h"
 #include "kernels/kernel_rows.h"
 
@@ -283,7 +284,7 @@ static rn_status_t diag_part(rn_kernel_ctx_t* ctx) {
   return rn_ctx_move(ctx, &move, out->dtype, input->data, out->data);
 }
 
-static rn_status_t matrix_band_part(rn_kernel_ctx_t* ctx) {
+rn_status_t rn_band_part_begin(rn_kernel_ctx_t* ctx, rn_band_part_t* out) {
   const rn_tensor_t *input = rn_in(ctx, 0), *lower = rn_in(ctx, 1), *upper = rn_in(ctx, 2);
   diag_band_t band;
   RN_RETURN_IF_ERROR(matrix_band(input, &band));
@@ -301,8 +302,17 @@ static rn_status_t matrix_band_part(rn_kernel_ctx_t* ctx) {
     return rn_invalid_argument(
         "num_upper must be negative or less or equal to number of columns (%lld) got: %lld",
         (long long)band.columns, (long long)above);
-  rn_tensor_t* out = NULL;
-  RN_RETURN_IF_ERROR(rn_output(ctx, 0, rn_tensor_shape(input), &out));
+  *out =
+      (rn_band_part_t){.rows = band.rows, .columns = band.columns, .below = below, .above = above};
+  return rn_output(ctx, 0, rn_tensor_shape(input), &out->out);
+}
+
+static rn_status_t matrix_band_part(rn_kernel_ctx_t* ctx) {
+  rn_band_part_t band;
+  RN_RETURN_IF_ERROR(rn_band_part_begin(ctx, &band));
+  const rn_tensor_t* input = rn_in(ctx, 0);
+  rn_tensor_t* out = band.out;
+  const int64_t below = band.below, above = band.above;
   const size_t size = rn_dtype_size(out->dtype);
   for (int64_t line = 0; out->count && line < out->count / band.columns; ++line) {
     int64_t row = line % band.rows;

@@ -2,6 +2,7 @@
 #include <math.h>
 
 #include "kernels/cpu/array.h"
+#include "kernels/cpu/array/begin.h"
 #include "kernels/cpu/device_moves.h"
 #include "kernels/kernel_rows.h"
 #include "tensor/float16.h"
@@ -167,12 +168,12 @@ static rn_status_t lin_space(rn_kernel_ctx_t* ctx) {
   return RN_OK;
 }
 
-static rn_status_t one_hot_init(const rn_kernel_init_t* init, void* state) {
+rn_status_t rn_one_hot_init(const rn_kernel_init_t* init, void* state) {
   *(int64_t*)state = rn_init_int(init, "axis");
   return RN_OK;
 }
 
-static rn_status_t one_hot(rn_kernel_ctx_t* ctx) {
+rn_status_t rn_one_hot_begin(rn_kernel_ctx_t* ctx, rn_one_hot_t* out) {
   const rn_tensor_t *indices = rn_in(ctx, 0), *depth = rn_in(ctx, 1), *on = rn_in(ctx, 2),
                     *off = rn_in(ctx, 3);
   int64_t axis = *(const int64_t*)ctx->state;
@@ -201,11 +202,20 @@ static rn_status_t one_hot(rn_kernel_ctx_t* ctx) {
   int64_t dims[RN_MAX_RANK];
   for (int d = 0; d < rank; ++d)
     dims[d] = d < axis ? in_dims[d] : d == axis ? size : in_dims[d - 1];
-  rn_tensor_t* out = NULL;
-  RN_RETURN_IF_ERROR(rn_output(ctx, 0, (rn_shape_t){rank, dims}, &out));
+  RN_RETURN_IF_ERROR(rn_output(ctx, 0, (rn_shape_t){rank, dims}, &out->out));
+  out->depth = size;
+  out->inner = out->out->count ? rn_dims_product(in_dims, (int)axis, indices->rank) : 0;
+  return RN_OK;
+}
+
+static rn_status_t one_hot(rn_kernel_ctx_t* ctx) {
+  rn_one_hot_t hots;
+  RN_RETURN_IF_ERROR(rn_one_hot_begin(ctx, &hots));
+  const rn_tensor_t *indices = rn_in(ctx, 0), *on = rn_in(ctx, 2);
+  rn_tensor_t* out = hots.out;
+  const int64_t size = hots.depth, inner = hots.inner;
   if (out->count == 0) return RN_OK;
   RN_RETURN_IF_ERROR(rn_ctx_fill(ctx, 3, out));
-  const int64_t inner = rn_dims_product(in_dims, (int)axis, indices->rank);
   const int64_t bytes = (int64_t)rn_dtype_size(out->dtype);
   const bool is_plain = rn_dtype_is_plain(out->dtype);
   for (int64_t i = 0; i < indices->count; ++i) {
@@ -254,7 +264,7 @@ static const rn_kernel_def_t rows[] = {
      .types = {{"T", RN_TYPES_NUMBERS | RN_T(BOOL) | RN_T(STRING) | RN_T(RESOURCE) | RN_T(VARIANT)},
                {"TI", RN_TYPES_INDEX | RN_T(UINT8) | RN_T(INT8)}},
      .state_size = sizeof(int64_t),
-     .init = one_hot_init,
+     .init = rn_one_hot_init,
      .compute = one_hot},
     {.op = "InvertPermutation", .device = "CPU", .compute = invert_permutation},
 };

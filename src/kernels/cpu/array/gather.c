@@ -73,39 +73,37 @@ rn_status_t rn_place_error(const rn_kernel_ctx_t* ctx, const rn_places_t* places
   return status;
 }
 
-// Params seen as [batch, outer, limit, row], indices as [batch, count].
-typedef struct gather_t {
-  const rn_tensor_t *params, *indices;
-  rn_tensor_t* out;
+typedef struct gather_job_t {
+  const rn_gather_t* g;
   rn_gather_rows_fn_t rows;
-  int64_t outer, limit, count;  // count: indices per batch
-  size_t row, index_size;       // bytes
-} gather_t;
+  size_t row, index_size;  // bytes
+} gather_job_t;
 
 static void gather_piece(void* arg, int64_t begin, int64_t end) {
-  const gather_t* g = arg;
+  const gather_job_t* job = arg;
+  const rn_gather_t* g = job->g;
   while (begin < end) {
     // A block is one pair of batch and outer.
     int64_t block = begin / g->count, first = begin % g->count;
     int64_t left = end - begin, last = left < g->count - first ? first + left : g->count;
-    const char* params = (const char*)g->params->data + (size_t)(block * g->limit) * g->row;
+    const char* params = (const char*)g->params.data + (size_t)(block * g->limit) * job->row;
     const char* indices =
-        (const char*)g->indices->data + (size_t)(block / g->outer * g->count) * g->index_size;
-    g->rows(params, indices, first, last, g->count, g->row,
-            (char*)g->out->data + (size_t)(block * g->count) * g->row);
+        (const char*)g->indices->data + (size_t)(block / g->outer * g->count) * job->index_size;
+    job->rows(params, indices, first, last, g->count, job->row,
+              (char*)g->out->data + (size_t)(block * g->count) * job->row);
     begin += last - first;
   }
 }
 
-static rn_status_t gather_owned(const gather_t* g, int64_t rows, int64_t inner) {
+static rn_status_t gather_owned(const rn_gather_t* g, int64_t rows) {
   const size_t size = rn_dtype_size(g->out->dtype);
   for (int64_t i = 0; i < rows; ++i) {
     int64_t block = i / g->count;
     int64_t index = rn_int_at(g->indices, block / g->outer * g->count + i % g->count);
     RN_RETURN_IF_ERROR(rn_move_row(
         g->out->dtype,
-        (const char*)g->params->data + (size_t)((block * g->limit + index) * inner) * size,
-        (char*)g->out->data + (size_t)(i * inner) * size, inner));
+        (const char*)g->params.data + (size_t)((block * g->limit + index) * g->inner) * size,
+        (char*)g->out->data + (size_t)(i * g->inner) * size, g->inner));
   }
   return RN_OK;
 }
@@ -133,14 +131,18 @@ static rn_status_t check_batch(const rn_tensor_t* params, const rn_tensor_t* ind
   return RN_OK;
 }
 
-static rn_status_t gather_along(rn_kernel_ctx_t* ctx, const rn_tensor_t* params,
-                                const rn_tensor_t* indices, int64_t axis, int64_t batch_dims) {
+static rn_status_t check_axis(const rn_tensor_t* params, int64_t axis) {
   if (params->rank < 1) return rn_invalid_argument("params must be at least 1 dimensional");
-  if (axis < -params->rank || axis >= params->rank) {
-    uint64_t needed = axis < 0 ? (uint64_t)0 - (uint64_t)axis : (uint64_t)axis + 1;
-    return rn_invalid_argument("Shape must be at least rank %llu but is rank %d",
-                               (unsigned long long)needed, params->rank);
-  }
+  if (axis >= -params->rank && axis < params->rank) return RN_OK;
+  uint64_t needed = axis < 0 ? (uint64_t)0 - (uint64_t)axis : (uint64_t)axis + 1;
+  return rn_invalid_argument("Shape must be at least rank %llu but is rank %d",
+                             (unsigned long long)needed, params->rank);
+}
+
+static rn_status_t gather_along(rn_kernel_ctx_t* ctx, int64_t axis, int64_t batch_dims,
+                                rn_gather_t* g) {
+  const rn_tensor_t *params = &g->params, *indices = g->indices;
+  RN_RETURN_IF_ERROR(check_axis(params, axis));
   if (axis < 0) axis += params->rank;
   if (batch_dims != 0) RN_RETURN_IF_ERROR(check_batch(params, indices, axis, &batch_dims));
   const int64_t* dims = rn_tensor_dims(params);
@@ -150,50 +152,21 @@ static rn_status_t gather_along(rn_kernel_ctx_t* ctx, const rn_tensor_t* params,
   for (int d = (int)batch_dims; d < indices->rank; ++d)
     out_dims[rank++] = rn_tensor_dim(indices, d);
   for (int d = (int)axis + 1; d < params->rank; ++d) out_dims[rank++] = dims[d];
-  rn_tensor_t* out = NULL;
-  RN_RETURN_IF_ERROR(rn_output(ctx, 0, (rn_shape_t){rank, out_dims}, &out));
-  RN_RETURN_IF_ERROR(rn_check_indices(indices, dims[axis]));
-  if (out->count == 0) return RN_OK;
-  const int64_t batch = rn_dims_product(dims, 0, (int)batch_dims),
-                inner = rn_dims_product(dims, (int)axis + 1, params->rank);
-  gather_t g = {.params = params,
-                .indices = indices,
-                .out = out,
-                .rows = rn_gather_table()->rows[rn_gather_type(indices->dtype)],
-                .outer = rn_dims_product(dims, (int)batch_dims, (int)axis),
-                .limit = dims[axis],
-                .count = indices->count / batch,
-                .row = (size_t)inner * rn_dtype_size(params->dtype),
-                .index_size = rn_dtype_size(indices->dtype)};
-  const int64_t rows = out->count / inner;
-  if (!rn_dtype_is_plain(params->dtype)) return gather_owned(&g, rows, inner);
-  int64_t grain = PIECE_BYTES / (int64_t)(g.row < 16 ? 16 : g.row);
-  rn_pool_for(rn_ctx_pool(ctx), rows, grain < 1 ? 1 : grain, gather_piece, &g);
+  RN_RETURN_IF_ERROR(rn_output(ctx, 0, (rn_shape_t){rank, out_dims}, &g->out));
+  g->limit = dims[axis];
+  if (g->out->count == 0) return RN_OK;
+  g->outer = rn_dims_product(dims, (int)batch_dims, (int)axis);
+  g->inner = rn_dims_product(dims, (int)axis + 1, params->rank);
+  g->count = indices->count / rn_dims_product(dims, 0, (int)batch_dims);
   return RN_OK;
 }
 
-static rn_status_t batch_dims_init(const rn_kernel_init_t* init, void* state) {
-  *(int64_t*)state = rn_init_int(init, "batch_dims");
-  return RN_OK;
-}
-
-static rn_status_t resource_init(const rn_kernel_init_t* init, void* state) {
-  RN_RETURN_IF_ERROR(batch_dims_init(init, state));
-  int64_t batch_dims = *(const int64_t*)state;
-  if (batch_dims >= 0) return RN_OK;
-  return rn_invalid_argument("batch_dims is negative (%lld)", (long long)batch_dims);
-}
-
-static rn_status_t gather(rn_kernel_ctx_t* ctx) {
-  return gather_along(ctx, rn_in(ctx, 0), rn_in(ctx, 1), 0, 0);
-}
-
-static rn_status_t gather_v2(rn_kernel_ctx_t* ctx) {
-  const rn_tensor_t* axis = rn_in(ctx, 2);
-  if (rn_in(ctx, 0)->rank < 1) return rn_invalid_argument("params must be at least 1 dimensional");
-  if (axis->rank != 0) return rn_invalid_argument("axis must be scalar");
-  return gather_along(ctx, rn_in(ctx, 0), rn_in(ctx, 1), rn_int_at(axis, 0),
-                      *(const int64_t*)ctx->state);
+rn_status_t rn_gather_init(const rn_kernel_init_t* init, void* state) {
+  int64_t* batch_dims = state;
+  if (rn_op_attr_index(init->op, RN_STR("batch_dims")) < 0) return RN_OK;  // Gather
+  *batch_dims = rn_init_int(init, "batch_dims");
+  if (*batch_dims >= 0 || init->input_types[0] != RN_RESOURCE) return RN_OK;
+  return rn_invalid_argument("batch_dims is negative (%lld)", (long long)*batch_dims);
 }
 
 // The value of the variable in input 0, shared, so that no lock is held while reading it.
@@ -217,12 +190,48 @@ static rn_status_t share_variable(rn_kernel_ctx_t* ctx, rn_tensor_t* out) {
   return status;
 }
 
-static rn_status_t resource_gather(rn_kernel_ctx_t* ctx) {
-  rn_tensor_t params = {0};
-  RN_RETURN_IF_ERROR(share_variable(ctx, &params));
-  int64_t batch_dims = *(const int64_t*)ctx->state;
-  rn_status_t status = gather_along(ctx, &params, rn_in(ctx, 1), batch_dims, batch_dims);
-  rn_tensor_clear(&params);
+// Input 0, or the value of the variable that it names.
+static rn_status_t share_params(rn_kernel_ctx_t* ctx, rn_tensor_t* out) {
+  *out = (rn_tensor_t){0};
+  return ctx->kernel->input_types[0] == RN_RESOURCE ? share_variable(ctx, out)
+                                                    : rn_tensor_share(rn_in(ctx, 0), out);
+}
+
+rn_status_t rn_gather_begin(rn_kernel_ctx_t* ctx, rn_gather_t* out) {
+  const int64_t batch_dims = *(const int64_t*)ctx->state;
+  int64_t axis = ctx->kernel->input_types[0] == RN_RESOURCE ? batch_dims : 0;
+  *out = (rn_gather_t){.indices = rn_in(ctx, 1)};
+  if (ctx->kernel->input_count > 2) {
+    if (rn_in(ctx, 0)->rank < 1)
+      return rn_invalid_argument("params must be at least 1 dimensional");
+    if (rn_in(ctx, 2)->rank != 0) return rn_invalid_argument("axis must be scalar");
+    axis = rn_int_at(rn_in(ctx, 2), 0);
+  }
+  RN_RETURN_IF_ERROR(share_params(ctx, &out->params));
+  rn_status_t status = gather_along(ctx, axis, batch_dims, out);
+  if (!rn_ok(status)) rn_tensor_clear(&out->params);
+  return status;
+}
+
+static rn_status_t gather_rows(rn_kernel_ctx_t* ctx, const rn_gather_t* g) {
+  RN_RETURN_IF_ERROR(rn_check_indices(g->indices, g->limit));
+  if (g->out->count == 0) return RN_OK;
+  const int64_t rows = g->out->count / g->inner;
+  if (!rn_dtype_is_plain(g->out->dtype)) return gather_owned(g, rows);
+  gather_job_t job = {.g = g,
+                      .rows = rn_gather_table()->rows[rn_gather_type(g->indices->dtype)],
+                      .row = (size_t)g->inner * rn_dtype_size(g->out->dtype),
+                      .index_size = rn_dtype_size(g->indices->dtype)};
+  int64_t grain = PIECE_BYTES / (int64_t)(job.row < 16 ? 16 : job.row);
+  rn_pool_for(rn_ctx_pool(ctx), rows, grain < 1 ? 1 : grain, gather_piece, &job);
+  return RN_OK;
+}
+
+static rn_status_t gather(rn_kernel_ctx_t* ctx) {
+  rn_gather_t g;
+  RN_RETURN_IF_ERROR(rn_gather_begin(ctx, &g));
+  rn_status_t status = gather_rows(ctx, &g);
+  rn_tensor_clear(&g.params);
   return status;
 }
 
@@ -278,9 +287,8 @@ static rn_status_t gather_nd_owned(gather_nd_t* g) {
   return RN_OK;
 }
 
-static rn_status_t gather_places(rn_kernel_ctx_t* ctx, const rn_tensor_t* params,
-                                 rn_bad_index_t policy) {
-  const rn_tensor_t* indices = rn_in(ctx, 1);
+static rn_status_t begin_places(rn_kernel_ctx_t* ctx, rn_gather_nd_t* g) {
+  const rn_tensor_t *params = &g->params, *indices = rn_in(ctx, 1);
   if (params->rank < 1) return rn_invalid_argument("params must be at least a vector");
   if (indices->rank < 1) return rn_invalid_argument("indices must be at least a vector");
   int64_t depth = rn_tensor_dim(indices, indices->rank - 1);
@@ -300,40 +308,48 @@ static rn_status_t gather_places(rn_kernel_ctx_t* ctx, const rn_tensor_t* params
     return rn_invalid_argument(
         "Requested more than 0 entries, but params is empty.  Params shape: %s",
         rn_text_of(params).text);
-  rn_tensor_t* out = NULL;
-  RN_RETURN_IF_ERROR(rn_output(ctx, 0, (rn_shape_t){rank, dims}, &out));
-  if (out->count == 0) return RN_OK;
-  rn_places_t places;
-  rn_places_init(&places, indices, rn_tensor_shape(params));
-  gather_nd_t g = {.places = &places,
-                   .params = params,
-                   .out = out,
-                   .row = (size_t)places.row * rn_dtype_size(params->dtype),
-                   .bad = places.count};
-  if (rn_dtype_is_plain(params->dtype)) {
-    int64_t grain = PIECE_BYTES / (int64_t)(g.row < 32 ? 32 : g.row);
-    rn_pool_for(rn_ctx_pool(ctx), places.count, grain < 1 ? 1 : grain, gather_nd_piece, &g);
-  } else {
-    RN_RETURN_IF_ERROR(gather_nd_owned(&g));
-  }
-  if (g.bad < places.count && policy == RN_BAD_INDEX_ERROR)
-    return rn_place_error(ctx, &places, g.bad, "param shape", true);
+  RN_RETURN_IF_ERROR(rn_output(ctx, 0, (rn_shape_t){rank, dims}, &g->out));
+  if (g->out->count > 0) rn_places_init(&g->places, indices, rn_tensor_shape(params));
   return RN_OK;
 }
 
-static rn_status_t gather_nd_init(const rn_kernel_init_t* init, void* state) {
+rn_status_t rn_gather_nd_begin(rn_kernel_ctx_t* ctx, rn_gather_nd_t* out) {
+  RN_RETURN_IF_ERROR(share_params(ctx, &out->params));
+  rn_status_t status = begin_places(ctx, out);
+  if (!rn_ok(status)) rn_tensor_clear(&out->params);
+  return status;
+}
+
+rn_status_t rn_gather_nd_init(const rn_kernel_init_t* init, void* state) {
+  // ResourceGatherNd has no policy: it is zero, RN_BAD_INDEX_ERROR.
+  if (init->input_types[0] == RN_RESOURCE) return RN_OK;
   return rn_bad_index_init(init, state);
 }
 
-static rn_status_t gather_nd(rn_kernel_ctx_t* ctx) {
-  return gather_places(ctx, rn_in(ctx, 0), *(const rn_bad_index_t*)ctx->state);
+static rn_status_t gather_places(rn_kernel_ctx_t* ctx, const rn_gather_nd_t* nd) {
+  if (nd->out->count == 0) return RN_OK;
+  const rn_places_t* places = &nd->places;
+  gather_nd_t g = {.places = places,
+                   .params = &nd->params,
+                   .out = nd->out,
+                   .row = (size_t)places->row * rn_dtype_size(nd->params.dtype),
+                   .bad = places->count};
+  if (rn_dtype_is_plain(nd->params.dtype)) {
+    int64_t grain = PIECE_BYTES / (int64_t)(g.row < 32 ? 32 : g.row);
+    rn_pool_for(rn_ctx_pool(ctx), places->count, grain < 1 ? 1 : grain, gather_nd_piece, &g);
+  } else {
+    RN_RETURN_IF_ERROR(gather_nd_owned(&g));
+  }
+  if (g.bad < places->count && *(const rn_bad_index_t*)ctx->state == RN_BAD_INDEX_ERROR)
+    return rn_place_error(ctx, places, g.bad, "param shape", true);
+  return RN_OK;
 }
 
-static rn_status_t resource_gather_nd(rn_kernel_ctx_t* ctx) {
-  rn_tensor_t params = {0};
-  RN_RETURN_IF_ERROR(share_variable(ctx, &params));
-  rn_status_t status = gather_places(ctx, &params, RN_BAD_INDEX_ERROR);
-  rn_tensor_clear(&params);
+static rn_status_t gather_nd(rn_kernel_ctx_t* ctx) {
+  rn_gather_nd_t g;
+  RN_RETURN_IF_ERROR(rn_gather_nd_begin(ctx, &g));
+  rn_status_t status = gather_places(ctx, &g);
+  rn_tensor_clear(&g.params);
   return status;
 }
 
@@ -342,32 +358,22 @@ static rn_status_t resource_gather_nd(rn_kernel_ctx_t* ctx) {
    RN_T(FLOAT8_E4M3FN) | RN_T(RESOURCE) | RN_T(VARIANT))
 #define INDEX_TYPES (RN_TYPES_INDEX | RN_T(INT16))
 
+#define GATHER(name, attr, indices)                                               \
+  {                                                                               \
+    .op = name, .device = "CPU", .types = {{attr, TYPES}, {"Tindices", indices}}, \
+    .state_size = sizeof(int64_t), .init = rn_gather_init, .compute = gather      \
+  }
+#define GATHER_ND(name, attr, indices)                                                    \
+  {                                                                                       \
+    .op = name, .device = "CPU", .types = {{attr, TYPES}, {"Tindices", indices}},         \
+    .state_size = sizeof(rn_bad_index_t), .init = rn_gather_nd_init, .compute = gather_nd \
+  }
+
 static const rn_kernel_def_t rows[] = {
-    {.op = "Gather",
-     .device = "CPU",
-     .types = {{"Tparams", TYPES}, {"Tindices", RN_TYPES_INDEX}},
-     .compute = gather},
-    {.op = "GatherV2",
-     .device = "CPU",
-     .types = {{"Tparams", TYPES}, {"Tindices", INDEX_TYPES}},
-     .state_size = sizeof(int64_t),
-     .init = batch_dims_init,
-     .compute = gather_v2},
-    {.op = "GatherNd",
-     .device = "CPU",
-     .types = {{"Tparams", TYPES}, {"Tindices", INDEX_TYPES}},
-     .state_size = sizeof(rn_bad_index_t),
-     .init = gather_nd_init,
-     .compute = gather_nd},
-    {.op = "ResourceGather",
-     .device = "CPU",
-     .types = {{"dtype", TYPES}, {"Tindices", RN_TYPES_INDEX}},
-     .state_size = sizeof(int64_t),
-     .init = resource_init,
-     .compute = resource_gather},
-    {.op = "ResourceGatherNd",
-     .device = "CPU",
-     .types = {{"dtype", TYPES}, {"Tindices", RN_TYPES_INDEX}},
-     .compute = resource_gather_nd},
+    GATHER("Gather", "Tparams", RN_TYPES_INDEX),
+    GATHER("GatherV2", "Tparams", INDEX_TYPES),
+    GATHER("ResourceGather", "dtype", RN_TYPES_INDEX),
+    GATHER_ND("GatherNd", "Tparams", INDEX_TYPES),
+    GATHER_ND("ResourceGatherNd", "dtype", RN_TYPES_INDEX),
 };
 RN_KERNEL_FAMILY(cpu_gather, rows);

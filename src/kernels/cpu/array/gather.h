@@ -44,4 +44,26 @@ static inline int64_t rn_place_at(const rn_places_t* places, int64_t i) {
 RN_MUST_USE rn_status_t rn_place_error(const rn_kernel_ctx_t* ctx, const rn_places_t* places,
                                        int64_t i, const char* what, bool names_node);
 
+// What Gather, GatherV2 and ResourceGather read and write: params seen as [batch, outer, limit,
+// inner], indices as [batch, count].
+typedef struct rn_gather_t {
+  rn_tensor_t params;  // shared
+  const rn_tensor_t* indices;
+  rn_tensor_t* out;
+  int64_t outer, limit, count, inner;
+} rn_gather_t;
+// The state of their kernels is an int64_t: batch_dims.
+RN_MUST_USE rn_status_t rn_gather_init(const rn_kernel_init_t* init, void* state);
+// Checks all but the indices and makes the output. The caller clears |params|.
+RN_MUST_USE rn_status_t rn_gather_begin(rn_kernel_ctx_t* ctx, rn_gather_t* out);
+
+// The same for GatherNd and ResourceGatherNd; their state is an rn_bad_index_t.
+typedef struct rn_gather_nd_t {
+  rn_tensor_t params;  // shared
+  rn_places_t places;  // unset if |out| is empty
+  rn_tensor_t* out;
+} rn_gather_nd_t;
+RN_MUST_USE rn_status_t rn_gather_nd_init(const rn_kernel_init_t* init, void* state);
+RN_MUST_USE rn_status_t rn_gather_nd_begin(rn_kernel_ctx_t* ctx, rn_gather_nd_t* out);
+
 #endif  // RUNNEL_KERNELS_CPU_ARRAY_GATHER_H_

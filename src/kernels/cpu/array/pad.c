@@ -1,5 +1,6 @@
 // Padding with a constant or a mirror image, and the gradient of the latter.
 #include "kernels/cpu/array.h"
+#include "kernels/cpu/array/begin.h"
 #include "kernels/cpu/combine.h"
 #include "kernels/cpu/device_moves.h"
 #include "kernels/kernel_rows.h"
@@ -75,7 +76,7 @@ static rn_status_t pad(rn_kernel_ctx_t* ctx) {
 }
 
 // Mirror padding. SYMMETRIC repeats the edge; REFLECT does not.
-static rn_status_t mirror_init(const rn_kernel_init_t* init, void* state) {
+rn_status_t rn_mirror_init(const rn_kernel_init_t* init, void* state) {
   *(int*)state = rn_str_is(rn_init_string(init, "mode"), "SYMMETRIC") ? 0 : 1;
   return RN_OK;
 }
@@ -195,14 +196,20 @@ static rn_status_t mirror_grad_dims(const rn_tensor_t* input, const rn_tensor_t*
   return RN_OK;
 }
 
-static rn_status_t mirror_pad_grad(rn_kernel_ctx_t* ctx) {
-  const int skipped = *(const int*)ctx->state;
+rn_status_t rn_mirror_pad_grad_begin(rn_kernel_ctx_t* ctx, rn_tensor_t** out) {
   const rn_tensor_t *input = rn_in(ctx, 0), *paddings = rn_in(ctx, 1);
   RN_RETURN_IF_ERROR(check_paddings(input, paddings, ", "));
   int64_t dims[RN_MAX_RANK];
-  RN_RETURN_IF_ERROR(mirror_grad_dims(input, paddings, skipped, dims));
+  RN_RETURN_IF_ERROR(mirror_grad_dims(input, paddings, *(const int*)ctx->state, dims));
+  return rn_output(ctx, 0, (rn_shape_t){input->rank, dims}, out);
+}
+
+static rn_status_t mirror_pad_grad(rn_kernel_ctx_t* ctx) {
+  const int skipped = *(const int*)ctx->state;
+  const rn_tensor_t *input = rn_in(ctx, 0), *paddings = rn_in(ctx, 1);
   rn_tensor_t* out = NULL;
-  RN_RETURN_IF_ERROR(rn_output(ctx, 0, (rn_shape_t){input->rank, dims}, &out));
+  RN_RETURN_IF_ERROR(rn_mirror_pad_grad_begin(ctx, &out));
+  const int64_t* dims = rn_tensor_dims(out);
   if (out->count == 0) return RN_OK;
   rn_tensor_t work = {0};
   RN_RETURN_IF_ERROR(rn_temp(ctx, input->dtype, rn_tensor_shape(input), &work));
@@ -233,13 +240,13 @@ static const rn_kernel_def_t rows[] = {
      .device = "CPU",
      .types = {{"T", TYPES}},
      .state_size = sizeof(int),
-     .init = mirror_init,
+     .init = rn_mirror_init,
      .compute = mirror_pad},
     {.op = "MirrorPadGrad",
      .device = "CPU",
      .types = {{"T", RN_TYPES_NUMBERS}},
      .state_size = sizeof(int),
-     .init = mirror_init,
+     .init = rn_mirror_init,
      .compute = mirror_pad_grad},
 };
 RN_KERNEL_FAMILY(cpu_pad, rows);

@@ -1,15 +1,9 @@
 // Patches of images and volumes as vectors; Roll; conversion of data formats.
 #include "kernels/cpu/array.h"
+#include "kernels/cpu/array/begin.h"
 #include "kernels/cpu/device_moves.h"
 #include "kernels/cpu/nn/window.h"
 #include "kernels/kernel_rows.h"
-
-// Images are treated as volumes of one plane.
-typedef struct patches_t {
-  int rank;  // of the input: 4 or 5
-  int64_t sizes[3], strides[3], rates[3];
-  bool is_same;
-} patches_t;
 
 // The three spatial numbers of a list attribute; the others must be 1.
 static rn_status_t read_list(const rn_kernel_init_t* init, const char* name, int rank,
@@ -28,8 +22,8 @@ static rn_status_t read_list(const rn_kernel_init_t* init, const char* name, int
   return RN_OK;
 }
 
-static rn_status_t patches_init(const rn_kernel_init_t* init, void* state) {
-  patches_t* patches = state;
+rn_status_t rn_patches_init(const rn_kernel_init_t* init, void* state) {
+  rn_patches_t* patches = state;
   bool is_image = strcmp(init->op->name, "ExtractImagePatches") == 0;
   patches->rank = is_image ? 4 : 5;
   for (int i = 0; i < 3; ++i) patches->rates[i] = 1;
@@ -41,7 +35,7 @@ static rn_status_t patches_init(const rn_kernel_init_t* init, void* state) {
 }
 
 typedef struct patches_job_t {
-  const patches_t* patches;
+  const rn_patches_t* patches;
   const char* from;
   char* to;
   int64_t in[3], out[3], before[3];
@@ -74,7 +68,7 @@ static void take_line(const patches_job_t* job, const char* line, int64_t first,
 // Lines [begin, end) of the output: all windows at one plane and row of one image.
 static void take_rows(void* arg, int64_t begin, int64_t end) {
   const patches_job_t* job = arg;
-  const patches_t* p = job->patches;
+  const rn_patches_t* p = job->patches;
   const int64_t window_line = p->sizes[2] * job->pixel;
   const int64_t window = p->sizes[0] * p->sizes[1] * window_line;
   for (int64_t at = begin; at < end; ++at) {
@@ -97,7 +91,7 @@ static void take_rows(void* arg, int64_t begin, int64_t end) {
   }
 }
 
-static rn_status_t measure(const patches_t* p, int i, int64_t in, patches_job_t* job) {
+static rn_status_t measure(const rn_patches_t* p, int i, int64_t in, rn_patches_view_t* view) {
   int64_t reach;
   if (!rn_mul_i64_ok(p->sizes[i] - 1, p->rates[i], &reach) || reach == INT64_MAX)
     return rn_invalid_argument("The window is too large");
@@ -118,36 +112,45 @@ static rn_status_t measure(const patches_t* p, int i, int64_t in, patches_job_t*
           "%lld, stride: %lld]",
           (long long)out, (long long)in, (long long)window, (long long)stride);
   }
-  job->in[i] = in;
-  job->out[i] = out;
-  job->before[i] = padding / 2;
+  view->in[i] = in;
+  view->windows[i] = out;
+  view->before[i] = padding / 2;
   return RN_OK;
 }
 
-static rn_status_t extract(rn_kernel_ctx_t* ctx) {
-  const patches_t* p = ctx->state;
+rn_status_t rn_patches_begin(rn_kernel_ctx_t* ctx, rn_patches_view_t* out) {
+  const rn_patches_t* p = ctx->state;
   const rn_tensor_t* x = rn_in(ctx, 0);
   if (x->rank != p->rank)
     return rn_invalid_argument("input must be %d-dimensional%s", p->rank, rn_text_of(x).text);
   int64_t channels = rn_tensor_dim(x, p->rank - 1), depth = channels;
   int64_t dims[5] = {rn_tensor_dim(x, 0)};
-  patches_job_t job = {.patches = p, .in = {1, 1, 1}, .out = {1, 1, 1}};
+  *out = (rn_patches_view_t){
+      .patches = p, .x = x, .in = {1, 1, 1}, .windows = {1, 1, 1}, .channels = channels};
   for (int i = 5 - p->rank; i < 3; ++i) {
     int axis = i - (5 - p->rank) + 1;
-    RN_RETURN_IF_ERROR(measure(p, i, rn_tensor_dim(x, axis), &job));
-    dims[axis] = job.out[i];
+    RN_RETURN_IF_ERROR(measure(p, i, rn_tensor_dim(x, axis), out));
+    dims[axis] = out->windows[i];
     if (!rn_mul_i64_ok(depth, p->sizes[i], &depth))
       return rn_invalid_argument("The windows are too large");
   }
   dims[p->rank - 1] = depth;
-  rn_tensor_t* out = NULL;
-  RN_RETURN_IF_ERROR(rn_output(ctx, 0, (rn_shape_t){p->rank, dims}, &out));
-  if (out->count == 0) return RN_OK;
-  job.from = x->data;
-  job.to = out->data;
-  job.pixel = channels * (int64_t)rn_dtype_size(x->dtype);
-  int64_t lines = dims[0] * job.out[0] * job.out[1];
-  int64_t bytes = (int64_t)rn_tensor_bytes(out) / lines;
+  return rn_output(ctx, 0, (rn_shape_t){p->rank, dims}, &out->out);
+}
+
+static rn_status_t extract(rn_kernel_ctx_t* ctx) {
+  rn_patches_view_t view;
+  RN_RETURN_IF_ERROR(rn_patches_begin(ctx, &view));
+  if (view.out->count == 0) return RN_OK;
+  patches_job_t job = {.patches = view.patches,
+                       .from = view.x->data,
+                       .to = view.out->data,
+                       .pixel = view.channels * (int64_t)rn_dtype_size(view.x->dtype)};
+  memcpy(job.in, view.in, sizeof job.in);
+  memcpy(job.out, view.windows, sizeof job.out);
+  memcpy(job.before, view.before, sizeof job.before);
+  int64_t lines = rn_tensor_dim(view.out, 0) * job.out[0] * job.out[1];
+  int64_t bytes = (int64_t)rn_tensor_bytes(view.out) / lines;
   rn_pool_for(rn_ctx_pool(ctx), lines, bytes >= 65536 ? 1 : 65536 / bytes, take_rows, &job);
   return RN_OK;
 }
@@ -286,10 +289,10 @@ static rn_status_t vec_permute(rn_kernel_ctx_t* ctx) {
   return RN_OK;
 }
 
-#define PATCHES(name, types_)                                                               \
-  {                                                                                         \
-    .op = name, .device = "CPU", .types = {{"T", types_}}, .state_size = sizeof(patches_t), \
-    .init = patches_init, .compute = extract                                                \
+#define PATCHES(name, types_)                                                                  \
+  {                                                                                            \
+    .op = name, .device = "CPU", .types = {{"T", types_}}, .state_size = sizeof(rn_patches_t), \
+    .init = rn_patches_init, .compute = extract                                                \
   }
 #define FORMATS(name, function)                                                \
   {                                                                            \

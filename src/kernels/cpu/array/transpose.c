@@ -2,6 +2,7 @@
 #include <complex.h>
 
 #include "kernels/cpu/array.h"
+#include "kernels/cpu/array/begin.h"
 #include "kernels/cpu/device_moves.h"
 #include "kernels/kernel_rows.h"
 
@@ -34,7 +35,7 @@ static rn_status_t read_permutation(const rn_tensor_t* input, const rn_tensor_t*
   return RN_OK;
 }
 
-static rn_status_t permute(rn_kernel_ctx_t* ctx, rn_tensor_t** out) {
+rn_status_t rn_permute(rn_kernel_ctx_t* ctx, rn_tensor_t** out) {
   const rn_tensor_t* input = rn_in(ctx, 0);
   const int rank = input->rank;
   int64_t perm[RN_MAX_RANK], dims[RN_MAX_RANK], steps[RN_MAX_RANK], step = 1;
@@ -59,12 +60,12 @@ static rn_status_t permute(rn_kernel_ctx_t* ctx, rn_tensor_t** out) {
 
 static rn_status_t transpose(rn_kernel_ctx_t* ctx) {
   rn_tensor_t* out = NULL;
-  return permute(ctx, &out);
+  return rn_permute(ctx, &out);
 }
 
 static rn_status_t conjugate_transpose(rn_kernel_ctx_t* ctx) {
   rn_tensor_t* out = NULL;
-  RN_RETURN_IF_ERROR(permute(ctx, &out));
+  RN_RETURN_IF_ERROR(rn_permute(ctx, &out));
   if (out->dtype == RN_COMPLEX64)
     for (int64_t i = 0; i < out->count; ++i) RN_DATA(out, float)[2 * i + 1] *= -1;
   if (out->dtype == RN_COMPLEX128)
@@ -123,18 +124,15 @@ static rn_status_t reverse_v2(rn_kernel_ctx_t* ctx) {
   return reverse_axes(ctx, turns);
 }
 
-typedef struct transpose_sequence_t {
-  int64_t batch, seq;
-} transpose_sequence_t;
-
-static rn_status_t sequence_init(const rn_kernel_init_t* init, void* state) {
-  *(transpose_sequence_t*)state =
-      (transpose_sequence_t){rn_init_int(init, "batch_dim"), rn_init_int(init, "seq_dim")};
+rn_status_t rn_reverse_sequence_init(const rn_kernel_init_t* init, void* state) {
+  *(rn_sequence_axes_t*)state =
+      (rn_sequence_axes_t){rn_init_int(init, "batch_dim"), rn_init_int(init, "seq_dim")};
   return RN_OK;
 }
 
-static rn_status_t check_sequences(const rn_tensor_t* input, const rn_tensor_t* lengths,
-                                   const transpose_sequence_t* axes) {
+rn_status_t rn_reverse_sequence_check(const rn_kernel_ctx_t* ctx) {
+  const rn_tensor_t *input = rn_in(ctx, 0), *lengths = rn_in(ctx, 1);
+  const rn_sequence_axes_t* axes = ctx->state;
   if (lengths->rank != 1)
     return rn_invalid_argument("seq_lengths must be 1-dim, not %d", lengths->rank);
   if (axes->batch == axes->seq)
@@ -146,12 +144,16 @@ static rn_status_t check_sequences(const rn_tensor_t* input, const rn_tensor_t* 
     return rn_invalid_argument("batch_dim must be < input rank ( %lld vs. %d)",
                                (long long)axes->batch, input->rank);
   int64_t batches = rn_tensor_dim(input, (int)axes->batch);
-  int64_t size = rn_tensor_dim(input, (int)axes->seq);
   if (lengths->count != batches)
     return rn_invalid_argument("Length of seq_lengths != input.dims(%lld), (%lld vs. %lld)",
                                (long long)axes->batch, (long long)lengths->count,
                                (long long)batches);
-  for (int64_t i = 0; i < batches; ++i) {
+  return RN_OK;
+}
+
+static rn_status_t check_lengths(const rn_tensor_t* lengths, int64_t size,
+                                 const rn_sequence_axes_t* axes) {
+  for (int64_t i = 0; i < lengths->count; ++i) {
     if (rn_int_at(lengths, i) < 0) return rn_invalid_argument("seq_lens(%lld) < 0", (long long)i);
     if (rn_int_at(lengths, i) > size)
       return rn_invalid_argument("seq_lens(%lld) > input.dims(%lld)", (long long)i,
@@ -163,8 +165,9 @@ static rn_status_t check_sequences(const rn_tensor_t* input, const rn_tensor_t* 
 // Per batch entry: reverses [0, length) of the sequence axis and copies the rest.
 static rn_status_t reverse_sequence(rn_kernel_ctx_t* ctx) {
   const rn_tensor_t *input = rn_in(ctx, 0), *lengths = rn_in(ctx, 1);
-  const transpose_sequence_t* axes = ctx->state;
-  RN_RETURN_IF_ERROR(check_sequences(input, lengths, axes));
+  const rn_sequence_axes_t* axes = ctx->state;
+  RN_RETURN_IF_ERROR(rn_reverse_sequence_check(ctx));
+  RN_RETURN_IF_ERROR(check_lengths(lengths, rn_tensor_dim(input, (int)axes->seq), axes));
   rn_tensor_t* out = NULL;
   RN_RETURN_IF_ERROR(rn_output(ctx, 0, rn_tensor_shape(input), &out));
   if (input->count == 0) return RN_OK;
@@ -210,8 +213,8 @@ static const rn_kernel_def_t rows[] = {
     {.op = "ReverseSequence",
      .device = "CPU",
      .types = {{"T", REVERSE_TYPES}},
-     .state_size = sizeof(transpose_sequence_t),
-     .init = sequence_init,
+     .state_size = sizeof(rn_sequence_axes_t),
+     .init = rn_reverse_sequence_init,
      .compute = reverse_sequence},
 };
 RN_KERNEL_FAMILY(cpu_transpose, rows);

@@ -1,6 +1,7 @@
 // AddN, Add of strings (concatenation), ZerosLike and OnesLike.
 #include "base/pool.h"
 #include "kernels/cpu/broadcasting.h"
+#include "kernels/cpu/device_moves.h"
 #include "kernels/cpu/vector.h"
 #include "kernels/kernel_rows.h"
 #include "tensor/tstring.h"
@@ -82,52 +83,31 @@ static rn_status_t zeros_like(rn_kernel_ctx_t* ctx) {
   rn_tensor_t* output;
   if (!rn_dtype_is_plain(input->dtype)) return rn_output(ctx, 0, rn_tensor_shape(input), &output);
   RN_RETURN_IF_ERROR(rn_output_like(ctx, 0, 0, &output));
-  if (output->count) memset(output->data, 0, rn_tensor_bytes(output));
-  return RN_OK;
+  return rn_ctx_zero(ctx, output);
 }
 
-#define FILL(T, value) \
-  for (int64_t i = 0; i < output->count; ++i) RN_DATA(output, T)[i] = value
+// The number 1 of |dtype|, in |out|.
+static void write_one(rn_dtype_t dtype, void* out) {
+  const uint16_t half = dtype == RN_HALF ? 0x3c00 : 0x3f80;
+  const float single = 1;
+  const double twice = 1;
+  memset(out, 0, 16);
+  if (rn_dtypes_has(RN_TYPES_HALVES, dtype))
+    memcpy(out, &half, sizeof half);
+  else if (dtype == RN_FLOAT || dtype == RN_COMPLEX64)
+    memcpy(out, &single, sizeof single);
+  else if (dtype == RN_DOUBLE || dtype == RN_COMPLEX128)
+    memcpy(out, &twice, sizeof twice);
+  else  // integers, little-endian, and bool
+    *(uint8_t*)out = 1;
+}
 
 static rn_status_t ones_like(rn_kernel_ctx_t* ctx) {
   rn_tensor_t* output;
   RN_RETURN_IF_ERROR(rn_output_like(ctx, 0, 0, &output));
-  switch (output->dtype) {
-    case RN_HALF:
-      FILL(uint16_t, 0x3c00);
-      break;
-    case RN_BFLOAT16:
-      FILL(uint16_t, 0x3f80);
-      break;
-    case RN_FLOAT:
-      FILL(float, 1);
-      break;
-    case RN_DOUBLE:
-      FILL(double, 1);
-      break;
-    case RN_COMPLEX64:
-      for (int64_t i = 0; i < 2 * output->count; ++i) RN_DATA(output, float)[i] = i % 2 == 0;
-      break;
-    case RN_COMPLEX128:
-      for (int64_t i = 0; i < 2 * output->count; ++i) RN_DATA(output, double)[i] = i % 2 == 0;
-      break;
-    case RN_INT16:
-    case RN_UINT16:
-      FILL(uint16_t, 1);
-      break;
-    case RN_INT32:
-    case RN_UINT32:
-      FILL(uint32_t, 1);
-      break;
-    case RN_INT64:
-    case RN_UINT64:
-      FILL(uint64_t, 1);
-      break;
-    default:
-      FILL(uint8_t, 1);
-      break;  // int8, uint8, bool
-  }
-  return RN_OK;
+  _Alignas(16) char one[16];
+  write_one(output->dtype, one);
+  return rn_ctx_fill_value(ctx, one, output);
 }
 
 static const rn_kernel_def_t rows[] = {
