@@ -3,29 +3,15 @@
 // An axis of the equation is a letter, or one of the dimensions of an ellipsis. An axis that
 // appears in only one operand and not in the result is summed first. What remains is a batched
 // matmul: [shared, own of a, summed] times [shared, summed, own of b].
+#include "kernels/cpu/linalg/einsum.h"
+
 #include <inttypes.h>
 
 #include "kernels/cpu/array.h"
-#include "kernels/cpu/first_error.h"
-#include "kernels/cpu/gemm.h"
-#include "kernels/cpu/vector.h"
-#include "kernels/kernel_rows.h"
 
 enum { LETTERS = 52, AXES = LETTERS + RN_MAX_RANK };
 
-// One term of the equation: the axes of its dimensions in order; -1 for the ellipsis.
-typedef struct term_t {
-  int axes[RN_MAX_RANK];
-  int count;  // letters and ellipsis
-  bool has_ellipsis;
-} term_t;
-
-typedef struct einsum_state_t {
-  term_t inputs[2], output;
-  int input_count;
-} einsum_state_t;
-
-static rn_status_t parse_term(rn_str_t text, term_t* term) {
+static rn_status_t parse_term(rn_str_t text, rn_einsum_term_t* term) {
   for (size_t i = 0; i < text.size; ++i) {
     char c = text.data[i];
     bool is_letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
@@ -39,8 +25,8 @@ static rn_status_t parse_term(rn_str_t text, term_t* term) {
   return RN_OK;
 }
 
-static rn_status_t einsum_init(const rn_kernel_init_t* init, void* state_) {
-  einsum_state_t* state = state_;
+rn_status_t rn_einsum_init(const rn_kernel_init_t* init, void* state_) {
+  rn_einsum_t* state = state_;
   rn_str_t equation = rn_init_string(init, "equation");
   size_t arrow = 0;
   while (arrow + 1 < equation.size && memcmp(equation.data + arrow, "->", 2) != 0) arrow++;
@@ -71,8 +57,8 @@ typedef struct einsum_operand_t {
 
 typedef struct einsum_sum_t {
   rn_kernel_ctx_t* ctx;
+  const rn_einsum_device_t* device;
   rn_dtype_t dtype;
-  size_t item;
   int ellipsis;  // its dimensions: axes LETTERS .. LETTERS + ellipsis, last one first
   int64_t sizes[AXES];
   einsum_operand_t in[2];
@@ -81,7 +67,7 @@ typedef struct einsum_sum_t {
 } einsum_sum_t;
 
 // The axis of dimension |d| of a tensor of |rank|.
-static int axis_of(const term_t* term, int rank, int d) {
+static int axis_of(const rn_einsum_term_t* term, int rank, int d) {
   int extra = rank - (term->count - 1), seen = 0;
   for (int k = 0; k < term->count; ++k) {
     int width = term->axes[k] >= 0 ? 1 : extra;
@@ -92,7 +78,7 @@ static int axis_of(const term_t* term, int rank, int d) {
   return -1;
 }
 
-static rn_status_t learn_sizes(einsum_sum_t* sum, const term_t* term, int index) {
+static rn_status_t learn_sizes(einsum_sum_t* sum, const rn_einsum_term_t* term, int index) {
   const rn_tensor_t* in = rn_in(sum->ctx, index);
   int letters = term->count - term->has_ellipsis;
   if (term->has_ellipsis ? in->rank < letters : in->rank != letters)
@@ -117,7 +103,7 @@ static rn_status_t learn_sizes(einsum_sum_t* sum, const term_t* term, int index)
   return RN_OK;
 }
 
-static void learn_strides(einsum_sum_t* sum, const term_t* term, int index) {
+static void learn_strides(einsum_sum_t* sum, const rn_einsum_term_t* term, int index) {
   const rn_tensor_t* in = rn_in(sum->ctx, index);
   einsum_operand_t* operand = &sum->in[index];
   operand->data = in->data;
@@ -132,11 +118,6 @@ static void learn_strides(einsum_sum_t* sum, const term_t* term, int index) {
     stride *= rn_tensor_dim(in, d);
   }
 }
-
-// A 16-byte element.
-typedef struct einsum_pair_t {
-  uint64_t words[2];
-} einsum_pair_t;
 
 // A list of axes, outermost first, with their sizes.
 typedef struct einsum_axes_t {
@@ -157,48 +138,28 @@ static void add_axes(const einsum_sum_t* sum, einsum_axes_t* axes, const einsum_
 
 static int64_t size_of(const einsum_axes_t* axes) { return axes->count ? axes->size : 1; }
 
-#define COPY(T) \
-  for (int64_t i = 0; i < n; ++i) ((T*)to)[i * to_step] = ((const T*)from)[i * from_step]
-
-static void copy_run(size_t item, const char* from, int64_t from_step, char* to, int64_t to_step,
-                     int64_t n) {
-  if (from_step == 1 && to_step == 1)
-    memcpy(to, from, (size_t)n * item);
-  else if (item == 2)
-    COPY(uint16_t);
-  else if (item == 4)
-    COPY(uint32_t);
-  else if (item == 8)
-    COPY(uint64_t);
-  else
-    COPY(einsum_pair_t);
-}
-
 // Copies over |axes|, with a stride per axis on either side.
-static void copy_axes(const einsum_sum_t* sum, const einsum_axes_t* axes, const char* from,
-                      const int64_t* from_strides, char* to, const int64_t* to_strides) {
-  int rank = axes->count;
-  if (size_of(axes) == 0) return;
-  if (rank == 0) {
-    memcpy(to, from, sum->item);
-    return;
+static rn_status_t copy_axes(const einsum_sum_t* sum, const einsum_axes_t* axes, const void* from,
+                             const int64_t* from_strides, void* to, const int64_t* to_strides) {
+  if (size_of(axes) == 0) return RN_OK;
+  rn_einsum_copy_t copy;
+  copy.dtype = sum->dtype;
+  copy.from = from;
+  copy.to = to;
+  copy.rank = 0;
+  for (int k = 0; k < axes->count; ++k) {
+    const int axis = axes->axes[k], last = copy.rank - 1;
+    const int64_t size = sum->sizes[axis];
+    if (size == 1) continue;
+    // Axes that follow each other on both sides are copied as one.
+    const bool joins = copy.rank && copy.from_strides[last] == from_strides[axis] * size &&
+                       copy.to_strides[last] == to_strides[axis] * size;
+    const int at = joins ? last : copy.rank++;
+    copy.sizes[at] = joins ? copy.sizes[at] * size : size;
+    copy.from_strides[at] = from_strides[axis];
+    copy.to_strides[at] = to_strides[axis];
   }
-  int64_t at[AXES] = {0};
-  int last = axes->axes[rank - 1];
-  for (;;) {
-    copy_run(sum->item, from, from_strides[last], to, to_strides[last], sum->sizes[last]);
-    int k = rank - 2;
-    for (; k >= 0; --k) {
-      int axis = axes->axes[k];
-      from += (size_t)from_strides[axis] * sum->item;
-      to += (size_t)to_strides[axis] * sum->item;
-      if (++at[k] < sum->sizes[axis]) break;
-      at[k] = 0;
-      from -= (size_t)(from_strides[axis] * sum->sizes[axis]) * sum->item;
-      to -= (size_t)(to_strides[axis] * sum->sizes[axis]) * sum->item;
-    }
-    if (k < 0) return;
-  }
+  return sum->device->copy(sum->ctx, &copy);
 }
 
 static void dense_strides(const einsum_sum_t* sum, const einsum_axes_t* axes, int64_t* strides) {
@@ -228,61 +189,19 @@ static rn_status_t take(const einsum_sum_t* sum, const einsum_operand_t* operand
   if (summed->count == 0 && is_dense(sum, axes, operand->strides)) return RN_OK;
   einsum_axes_t all = *summed;
   add_axes(sum, &all, axes);
-  int64_t strides[AXES] = {0}, count = size_of(&all), part = size_of(axes);
+  int64_t strides[AXES] = {0}, count = size_of(&all);
   dense_strides(sum, &all, strides);
   RN_RETURN_IF_ERROR(rn_temp(sum->ctx, sum->dtype, (rn_shape_t){1, &count}, temp));
-  copy_axes(sum, &all, operand->data, operand->strides, temp->data, strides);
+  RN_RETURN_IF_ERROR(copy_axes(sum, &all, operand->data, operand->strides, temp->data, strides));
+  if (size_of(summed) > 1)
+    RN_RETURN_IF_ERROR(sum->device->add_up(sum->ctx, temp, size_of(summed), size_of(axes)));
   *out_data = temp->data;
-  // A complex number is added as two real ones.
-  bool is_complex = rn_dtype_is_complex(sum->dtype);
-  rn_dtype_t dtype = sum->dtype == RN_COMPLEX64    ? RN_FLOAT
-                     : sum->dtype == RN_COMPLEX128 ? RN_DOUBLE
-                                                   : sum->dtype;
-  for (int64_t i = 1; i < size_of(summed); ++i)
-    rn_vector_run(RN_VECTOR_ADD, dtype, temp->data, 1,
-                  (char*)temp->data + (size_t)(i * part) * sum->item, 1, temp->data,
-                  is_complex ? 2 * part : part);
   return RN_OK;
-}
-
-typedef struct einsum_job_t {
-  rn_gemm_t gemm;
-  size_t a_bytes, b_bytes, c_bytes;
-  rn_pool_t* pool;
-  rn_status_t status;  // see rn_keep_first_error
-} einsum_job_t;
-
-static void multiply_piece(void* arg, int64_t begin, int64_t end) {
-  einsum_job_t* job = arg;
-  for (int64_t i = begin; i < end; ++i) {
-    rn_gemm_t gemm = job->gemm;
-    gemm.a = (const char*)gemm.a + (size_t)i * job->a_bytes;
-    gemm.b = (const char*)gemm.b + (size_t)i * job->b_bytes;
-    gemm.c = (char*)gemm.c + (size_t)i * job->c_bytes;
-    rn_status_t status = rn_gemm(job->pool, &gemm);
-    rn_keep_first_error(&job->status, status);
-  }
-}
-
-static rn_status_t multiply(const einsum_sum_t* sum, rn_gemm_t gemm, int64_t batch) {
-  einsum_job_t job = {.gemm = gemm,
-                      .a_bytes = (size_t)(gemm.m * gemm.k) * sum->item,
-                      .b_bytes = (size_t)(gemm.k * gemm.n) * sum->item,
-                      .c_bytes = (size_t)(gemm.m * gemm.n) * sum->item};
-  rn_pool_t* pool = rn_ctx_pool(sum->ctx);
-  double each = (double)gemm.m * (double)gemm.n * (double)gemm.k + 1;
-  if (batch == 1 || each > 1e7) {
-    job.pool = pool;
-    multiply_piece(&job, 0, batch);
-  } else {
-    rn_pool_for(pool, batch, each > 1e6 ? 1 : (int64_t)(1e6 / each) + 1, multiply_piece, &job);
-  }
-  return job.status;
 }
 
 // Allocates the output and computes the strides of its axes; |*out_diagonal|: some axis appears
 // twice.
-static rn_status_t make_output(einsum_sum_t* sum, const term_t* term, rn_tensor_t** out,
+static rn_status_t make_output(einsum_sum_t* sum, const rn_einsum_term_t* term, rn_tensor_t** out,
                                int64_t* strides, bool* out_diagonal) {
   int rank = term->count - term->has_ellipsis + (term->has_ellipsis ? sum->ellipsis : 0);
   int64_t dims[RN_MAX_RANK], stride = 1;
@@ -305,7 +224,7 @@ static rn_status_t make_output(einsum_sum_t* sum, const term_t* term, rn_tensor_
 }
 
 // The axes of the result in order, each once.
-static void output_order(const einsum_sum_t* sum, const term_t* term, int rank,
+static void output_order(const einsum_sum_t* sum, const rn_einsum_term_t* term, int rank,
                          einsum_axes_t* out) {
   bool seen[AXES] = {false};
   for (int d = 0; d < rank; ++d) {
@@ -370,10 +289,10 @@ static rn_status_t run_two(const einsum_sum_t* sum, const plan_t* plan, char* ou
   if (rn_ok(status) && !is_direct)
     status = rn_temp(sum->ctx, sum->dtype, (rn_shape_t){1, &count}, &temps[2]);
   gemm.c = is_direct ? out : temps[2].data;
-  if (rn_ok(status)) status = multiply(sum, gemm, size_of(&plan->shared));
+  if (rn_ok(status)) status = sum->device->multiply(sum->ctx, &gemm, size_of(&plan->shared));
   if (rn_ok(status) && !is_direct) {
     dense_strides(sum, &all, strides);
-    copy_axes(sum, &all, temps[2].data, strides, out, out_strides);
+    status = copy_axes(sum, &all, temps[2].data, strides, out, out_strides);
   }
   for (int i = 0; i < 3; ++i) rn_tensor_clear(&temps[i]);
   return status;
@@ -386,12 +305,12 @@ static rn_status_t run_one(const einsum_sum_t* sum, const plan_t* plan, char* ou
   int64_t strides[AXES] = {0};
   rn_status_t status = take(sum, &sum->in[0], &plan->summed_in[0], &plan->order, &temp, &data);
   dense_strides(sum, &plan->order, strides);
-  if (rn_ok(status)) copy_axes(sum, &plan->order, data, strides, out, out_strides);
+  if (rn_ok(status)) status = copy_axes(sum, &plan->order, data, strides, out, out_strides);
   rn_tensor_clear(&temp);
   return status;
 }
 
-static rn_status_t run(einsum_sum_t* sum, plan_t* plan, const einsum_state_t* state) {
+static rn_status_t run(einsum_sum_t* sum, plan_t* plan, const rn_einsum_t* state) {
   for (int axis = 0; axis < AXES; ++axis) sum->sizes[axis] = -1;
   for (int i = 0; i < sum->input_count; ++i)
     RN_RETURN_IF_ERROR(learn_sizes(sum, &state->inputs[i], i));
@@ -403,7 +322,7 @@ static rn_status_t run(einsum_sum_t* sum, plan_t* plan, const einsum_state_t* st
   if (out->count == 0) return RN_OK;
   bool is_empty = is_diagonal;
   for (int i = 0; i < sum->input_count; ++i) is_empty |= rn_in(sum->ctx, i)->count == 0;
-  if (is_empty) memset(out->data, 0, rn_tensor_bytes(out));
+  if (is_empty) RN_RETURN_IF_ERROR(sum->device->zero(sum->ctx, out));
   for (int i = 0; i < sum->input_count; ++i)
     if (rn_in(sum->ctx, i)->count == 0) return RN_OK;
   output_order(sum, &state->output, out->rank, &plan->order);
@@ -412,29 +331,18 @@ static rn_status_t run(einsum_sum_t* sum, plan_t* plan, const einsum_state_t* st
                                : run_two(sum, plan, out->data, strides, is_diagonal);
 }
 
-static rn_status_t einsum_compute(rn_kernel_ctx_t* ctx) {
-  const einsum_state_t* state = ctx->state;
+rn_status_t rn_einsum_run(rn_kernel_ctx_t* ctx, const rn_einsum_device_t* device) {
+  const rn_einsum_t* state = ctx->state;
   struct {
     einsum_sum_t sum;
     plan_t plan;
   }* work = NULL;
   RN_RETURN_IF_ERROR(RN_NEW(ctx->kernel->allocator, &work));
   work->sum.ctx = ctx;
+  work->sum.device = device;
   work->sum.dtype = rn_in(ctx, 0)->dtype;
-  work->sum.item = rn_dtype_size(work->sum.dtype);
   work->sum.input_count = state->input_count;
   rn_status_t status = run(&work->sum, &work->plan, state);
   RN_FREE(ctx->kernel->allocator, work);
   return status;
 }
-
-static const rn_kernel_def_t rows[] = {
-    {.op = "Einsum",
-     .device = "CPU",
-     .types = {{"T", RN_TYPES_FLOATS | RN_TYPES_COMPLEX | RN_TYPES_INDEX}},
-     .flags = RN_KERNEL_EXPENSIVE,
-     .state_size = sizeof(einsum_state_t),
-     .init = einsum_init,
-     .compute = einsum_compute},
-};
-RN_KERNEL_FAMILY(cpu_einsum, rows);

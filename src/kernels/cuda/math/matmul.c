@@ -193,6 +193,20 @@ static rn_status_t check(const rn_cuda_matmul_t* p) {
   return RN_OK;
 }
 
+rn_cuda_matmul_t rn_cuda_matmul_of(const rn_gemm_t* gemm) {
+  return (rn_cuda_matmul_t){.dtype = gemm->dtype,
+                            .transpose_a = gemm->transpose_a,
+                            .transpose_b = gemm->transpose_b,
+                            .conjugate_a = gemm->conjugate_a,
+                            .conjugate_b = gemm->conjugate_b,
+                            .m = gemm->m,
+                            .n = gemm->n,
+                            .k = gemm->k,
+                            .a = gemm->a,
+                            .b = gemm->b,
+                            .c = gemm->c};
+}
+
 rn_status_t rn_cuda_matmul(const rn_kernel_ctx_t* ctx, const rn_cuda_matmul_t* matmul) {
   rn_cuda_matmul_t p = *matmul;
   if (!p.batch) p.batch = 1;

@@ -3,6 +3,7 @@
 #ifndef RUNNEL_KERNELS_CUDA_MATH_MATMUL_H_
 #define RUNNEL_KERNELS_CUDA_MATH_MATMUL_H_
 
+#include "kernels/cpu/gemm.h"
 #include "kernels/cuda/launch.h"
 #include "kernels/cuda/math/matmul_args.h"
 
@@ -27,6 +28,9 @@ typedef struct rn_cuda_matmul_t {
   // activation.
   void* b_sums;
 } rn_cuda_matmul_t;
+
+// The product that |gemm| describes: one, of matrices with adjacent rows.
+rn_cuda_matmul_t rn_cuda_matmul_of(const rn_gemm_t* gemm);
 
 RN_MUST_USE rn_status_t rn_cuda_matmul(const rn_kernel_ctx_t* ctx, const rn_cuda_matmul_t* matmul);
 

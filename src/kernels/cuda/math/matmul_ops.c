@@ -2,17 +2,6 @@
 #include "kernels/cpu/matmul_shapes.h"
 #include "kernels/cuda/math/matmul.h"
 
-static rn_cuda_matmul_t matmul_of(const rn_gemm_t* gemm) {
-  return (rn_cuda_matmul_t){.dtype = gemm->dtype,
-                            .transpose_a = gemm->transpose_a,
-                            .transpose_b = gemm->transpose_b,
-                            .conjugate_a = gemm->conjugate_a,
-                            .conjugate_b = gemm->conjugate_b,
-                            .m = gemm->m,
-                            .n = gemm->n,
-                            .k = gemm->k};
-}
-
 static rn_status_t matmul_compute(rn_kernel_ctx_t* ctx) {
   const rn_tensor_t *a = rn_in(ctx, 0), *b = rn_in(ctx, 1);
   rn_gemm_t gemm = {0};
@@ -20,10 +9,10 @@ static rn_status_t matmul_compute(rn_kernel_ctx_t* ctx) {
   int64_t dims[2] = {gemm.m, gemm.n};
   rn_tensor_t* out = NULL;
   RN_RETURN_IF_ERROR(rn_output(ctx, 0, (rn_shape_t){2, dims}, &out));
-  rn_cuda_matmul_t matmul = matmul_of(&gemm);
-  matmul.a = a->data;
-  matmul.b = b->data;
-  matmul.c = out->data;
+  gemm.a = a->data;
+  gemm.b = b->data;
+  gemm.c = out->data;
+  rn_cuda_matmul_t matmul = rn_cuda_matmul_of(&gemm);
   return rn_cuda_matmul(ctx, &matmul);
 }
 
@@ -102,10 +91,10 @@ static rn_status_t batch_compute(rn_kernel_ctx_t* ctx) {
   rn_tensor_t* out = NULL;
   RN_RETURN_IF_ERROR(rn_output(ctx, 0, (rn_shape_t){batch.rank + 2, batch.dims}, &out));
   if (out->count == 0) return RN_OK;
-  rn_cuda_matmul_t matmul = matmul_of(&gemm);
-  matmul.a = a->data;
-  matmul.b = b->data;
-  matmul.c = out->data;
+  gemm.a = a->data;
+  gemm.b = b->data;
+  gemm.c = out->data;
+  rn_cuda_matmul_t matmul = rn_cuda_matmul_of(&gemm);
   batch_axis_t axes[RN_MAX_RANK];
   return multiply_all(ctx, &matmul, axes, merge_axes(&batch, axes));
 }
