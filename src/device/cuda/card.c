@@ -166,10 +166,7 @@ rn_status_t rn_cuda_card_get(int ordinal, size_t memory_limit, rn_cuda_card_t** 
 void rn_cuda_card_release(rn_cuda_card_t* card) {
   if (!card) return;
   rn_mutex_lock(&table.mutex);
-  if (--card->refs == 0) {
-    table.cards[card->ordinal] = NULL;
-    close_card(card);
-  }
+  if (--card->refs == 0) rn_cuda_memory_trim(card->memory);
   rn_mutex_unlock(&table.mutex);
 }
 

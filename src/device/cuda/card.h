@@ -52,7 +52,8 @@ struct rn_cuda_card_t {
 RN_MUST_USE rn_status_t rn_cuda_count(int* out);
 // The card with the driver's number |ordinal|, opened on first use. The caller owns a reference.
 RN_MUST_USE rn_status_t rn_cuda_card_get(int ordinal, size_t memory_limit, rn_cuda_card_t** out);
-// Releases a reference; the last one gives everything back to the driver. NULL is fine.
+// Releases a reference; the last one gives the memory back. The card itself stays open for the next
+// session, because opening one takes a fifth of a second. NULL is fine.
 void rn_cuda_card_release(rn_cuda_card_t* card);
 
 // The stream that the calling thread issues work into: the card's, or that of its recording.

@@ -39,6 +39,10 @@ RN_MUST_USE rn_status_t rn_mirror_pad_grad_begin(rn_kernel_ctx_t* ctx, rn_tensor
 // TileGrad: makes the output.
 RN_MUST_USE rn_status_t rn_tile_grad_begin(rn_kernel_ctx_t* ctx, rn_tensor_t** out);
 
+// ScatterNd: makes the output, of zeros. TensorScatterAdd and its like: a copy of the tensor.
+RN_MUST_USE rn_status_t rn_scatter_nd_begin(rn_kernel_ctx_t* ctx, rn_tensor_t** out);
+RN_MUST_USE rn_status_t rn_tensor_scatter_begin(rn_kernel_ctx_t* ctx, rn_tensor_t** out);
+
 // ExtractImagePatches and ExtractVolumePatches. Images are volumes of one plane; the three sizes
 // are those of planes, rows and columns.
 typedef struct rn_patches_t {

@@ -1,4 +1,5 @@
 // Kernels that scatter slices by index vectors into a new tensor, a copy, or a variable.
+#include "kernels/cpu/array/begin.h"
 #include "kernels/cpu/array/gather.h"
 #include "kernels/cpu/device_moves.h"
 #include "kernels/cpu/math/scatter.h"
@@ -93,7 +94,7 @@ static rn_status_t inner_error(rn_shape_t shape, const rn_tensor_t* indices,
       rn_text_of(updates).text);
 }
 
-static rn_status_t scatter_nd(rn_kernel_ctx_t* ctx) {
+rn_status_t rn_scatter_nd_begin(rn_kernel_ctx_t* ctx, rn_tensor_t** out) {
   const rn_tensor_t *indices = rn_in(ctx, 0), *updates = rn_in(ctx, 1), *sizes = rn_in(ctx, 2);
   RN_RETURN_IF_ERROR(check_ranks(indices, updates));
   if (sizes->rank != 1) return rn_invalid_argument("Shape must be a vector");
@@ -112,13 +113,17 @@ static rn_status_t scatter_nd(rn_kernel_ctx_t* ctx) {
         indices->rank - 1, rn_text_of(indices).text, indices->rank - 1, rn_text_of(updates).text);
   if (!inner_match(shape, indices, updates))
     return inner_error(shape, indices, updates, indices->rank - 1);
-  rn_tensor_t* out = NULL;
-  RN_RETURN_IF_ERROR(rn_output(ctx, 0, shape, &out));
-  RN_RETURN_IF_ERROR(rn_ctx_zero(ctx, out));
-  return scatter_slices(ctx, indices, updates, out);
+  RN_RETURN_IF_ERROR(rn_output(ctx, 0, shape, out));
+  return rn_ctx_zero(ctx, *out);
 }
 
-static rn_status_t tensor_scatter(rn_kernel_ctx_t* ctx) {
+static rn_status_t scatter_nd(rn_kernel_ctx_t* ctx) {
+  rn_tensor_t* out = NULL;
+  RN_RETURN_IF_ERROR(rn_scatter_nd_begin(ctx, &out));
+  return scatter_slices(ctx, rn_in(ctx, 0), rn_in(ctx, 1), out);
+}
+
+rn_status_t rn_tensor_scatter_begin(rn_kernel_ctx_t* ctx, rn_tensor_t** out) {
   const rn_tensor_t *tensor = rn_in(ctx, 0), *indices = rn_in(ctx, 1), *updates = rn_in(ctx, 2);
   RN_RETURN_IF_ERROR(check_ranks(indices, updates));
   rn_shape_t shape = rn_tensor_shape(tensor);
@@ -138,12 +143,16 @@ static rn_status_t tensor_scatter(rn_kernel_ctx_t* ctx) {
         "Inner dimensions of output shape must match inner dimensions of updates shape. Output: %s "
         "updates: %s",
         rn_shape_text(shape).text, rn_text_of(updates).text);
-  rn_tensor_t* out = NULL;
   // Not in place if |updates| shares the tensor's buffer.
   uint64_t candidates = updates->data != tensor->data;
-  RN_RETURN_IF_ERROR(rn_output_in_place(ctx, 0, candidates, shape, &out));
-  if (out->data != tensor->data) RN_RETURN_IF_ERROR(rn_ctx_copy(ctx, tensor, out));
-  return scatter_slices(ctx, indices, updates, out);
+  RN_RETURN_IF_ERROR(rn_output_in_place(ctx, 0, candidates, shape, out));
+  return (*out)->data != tensor->data ? rn_ctx_copy(ctx, tensor, *out) : RN_OK;
+}
+
+static rn_status_t tensor_scatter(rn_kernel_ctx_t* ctx) {
+  rn_tensor_t* out = NULL;
+  RN_RETURN_IF_ERROR(rn_tensor_scatter_begin(ctx, &out));
+  return scatter_slices(ctx, rn_in(ctx, 1), rn_in(ctx, 2), out);
 }
 
 rn_status_t rn_scatter_nd_check(const rn_kernel_ctx_t* ctx, const rn_tensor_t* params) {

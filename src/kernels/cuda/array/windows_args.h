@@ -1,0 +1,22 @@
+// Arguments of the kernels of windows.cu. Counts are in units of the kernel.
+#ifndef RUNNEL_KERNELS_CUDA_ARRAY_WINDOWS_ARGS_H_
+#define RUNNEL_KERNELS_CUDA_ARRAY_WINDOWS_ARGS_H_
+
+// Matrices of |rows| by |columns|; a negative number of diagonals is all of them.
+typedef struct rn_cuda_band_args {
+  const void* input;
+  void* out;
+  i64 count, below, above;
+  rn_cuda_div rows, columns;
+} rn_cuda_band_args;
+
+// The output is [batch, windows of 3 axes, sizes of 3 axes, channels].
+typedef struct rn_cuda_patches_args {
+  const void* input;
+  void* out;
+  i64 count;
+  rn_cuda_div channels, sizes[3], windows[3];
+  i64 in[3], strides[3], rates[3], before[3];
+} rn_cuda_patches_args;
+
+#endif  // RUNNEL_KERNELS_CUDA_ARRAY_WINDOWS_ARGS_H_
