@@ -1,5 +1,6 @@
 // Unique in its variants, and the difference of two lists.
 #include "kernels/cpu/array.h"
+#include "kernels/cpu/array/begin.h"
 #include "kernels/cpu/move.h"
 #include "kernels/kernel_rows.h"
 #include "tensor/float16.h"
@@ -211,7 +212,7 @@ static rn_status_t find_unique(rn_kernel_ctx_t* ctx, const items_t* items, int a
   return write_counts(ctx, idx, count);
 }
 
-static rn_status_t read_axis(rn_kernel_ctx_t* ctx, int* out) {
+rn_status_t rn_unique_axis(const rn_kernel_ctx_t* ctx, int* out) {
   const rn_tensor_t* input = rn_in(ctx, 0);
   *out = 0;
   if (ctx->kernel->input_count > 1) {
@@ -233,7 +234,7 @@ static rn_status_t read_axis(rn_kernel_ctx_t* ctx, int* out) {
 
 static rn_status_t unique(rn_kernel_ctx_t* ctx) {
   int axis;
-  RN_RETURN_IF_ERROR(read_axis(ctx, &axis));
+  RN_RETURN_IF_ERROR(rn_unique_axis(ctx, &axis));
   items_t items = {rn_in(ctx, 0), rn_axis_view(rn_in(ctx, 0), axis)};
   const int64_t n = items.view.size;
   rn_tensor_t* idx = NULL;

@@ -1,4 +1,6 @@
 // DynamicPartition and DynamicStitch: distribute rows over several tensors and merge them again.
+#include "kernels/cpu/data_flow/dynamic_stitch.h"
+
 #include "kernels/cpu/array.h"
 #include "kernels/cpu/move.h"
 #include "kernels/kernel_rows.h"
@@ -27,19 +29,25 @@ static rn_status_t count_parts(const rn_tensor_t* partitions, int number, int64_
   return RN_OK;
 }
 
+rn_status_t rn_dynamic_partition_outputs(rn_kernel_ctx_t* ctx, const int64_t* counts) {
+  const rn_tensor_t *data = rn_in(ctx, 0), *partitions = rn_in(ctx, 1);
+  int64_t dims[RN_MAX_RANK + 1];
+  const int32_t rank = data->rank - partitions->rank + 1;
+  for (int d = 1; d < rank; ++d) dims[d] = rn_tensor_dim(data, partitions->rank + d - 1);
+  for (int p = 0; p < ctx->kernel->output_count; ++p) {
+    rn_tensor_t* out = NULL;
+    dims[0] = counts[p];
+    RN_RETURN_IF_ERROR(rn_output(ctx, p, (rn_shape_t){rank, dims}, &out));
+  }
+  return RN_OK;
+}
+
 static rn_status_t deal(rn_kernel_ctx_t* ctx, const rn_tensor_t* data,
                         const rn_tensor_t* partitions, int64_t* counts) {
   const int number = ctx->kernel->output_count;
   RN_RETURN_IF_ERROR(count_parts(partitions, number, counts));
-  int64_t dims[RN_MAX_RANK + 1];
-  const int32_t rank = data->rank - partitions->rank + 1;
-  for (int d = 1; d < rank; ++d) dims[d] = rn_tensor_dim(data, partitions->rank + d - 1);
-  for (int p = 0; p < number; ++p) {
-    rn_tensor_t* out = NULL;
-    dims[0] = counts[p];
-    RN_RETURN_IF_ERROR(rn_output(ctx, p, (rn_shape_t){rank, dims}, &out));
-    counts[p] = 0;
-  }
+  RN_RETURN_IF_ERROR(rn_dynamic_partition_outputs(ctx, counts));
+  memset(counts, 0, (size_t)number * sizeof *counts);
   const int64_t row = row_of(data, partitions->rank);
   const int64_t bytes = row * (int64_t)rn_dtype_size(data->dtype);
   if (!row) return RN_OK;
@@ -51,12 +59,17 @@ static rn_status_t deal(rn_kernel_ctx_t* ctx, const rn_tensor_t* data,
   return RN_OK;
 }
 
+rn_status_t rn_dynamic_partition_check(const rn_kernel_ctx_t* ctx) {
+  const rn_tensor_t *data = rn_in(ctx, 0), *partitions = rn_in(ctx, 1);
+  if (starts_with(data, partitions)) return RN_OK;
+  return rn_invalid_argument(
+      "data.shape must start with partitions.shape, got data.shape = %s, partitions.shape = %s",
+      rn_text_of(data).text, rn_text_of(partitions).text);
+}
+
 static rn_status_t dynamic_partition(rn_kernel_ctx_t* ctx) {
   const rn_tensor_t *data = rn_in(ctx, 0), *partitions = rn_in(ctx, 1);
-  if (!starts_with(data, partitions))
-    return rn_invalid_argument(
-        "data.shape must start with partitions.shape, got data.shape = %s, partitions.shape = %s",
-        rn_text_of(data).text, rn_text_of(partitions).text);
+  RN_RETURN_IF_ERROR(rn_dynamic_partition_check(ctx));
   const size_t number = (size_t)ctx->kernel->output_count;
   int64_t* counts = NULL;
   RN_RETURN_IF_ERROR(RN_NEW_ARRAY(ctx->kernel->allocator, number, &counts));
@@ -94,16 +107,21 @@ static rn_status_t check_parts(rn_kernel_ctx_t* ctx, int number, int64_t* out_ro
   return RN_OK;
 }
 
+rn_status_t rn_dynamic_stitch_begin(rn_kernel_ctx_t* ctx, int64_t* out_rows, rn_tensor_t** out) {
+  const int number = ctx->kernel->input_count / 2;
+  RN_RETURN_IF_ERROR(check_parts(ctx, number, out_rows));
+  const rn_tensor_t *data0 = rn_in(ctx, number), *indices0 = rn_in(ctx, 0);
+  int64_t dims[RN_MAX_RANK + 1] = {*out_rows};
+  const int32_t rank = data0->rank - indices0->rank + 1;
+  for (int d = 1; d < rank; ++d) dims[d] = rn_tensor_dim(data0, indices0->rank + d - 1);
+  return rn_output(ctx, 0, (rn_shape_t){rank, dims}, out);
+}
+
 static rn_status_t dynamic_stitch(rn_kernel_ctx_t* ctx) {
   const int number = ctx->kernel->input_count / 2;
   int64_t rows;
-  RN_RETURN_IF_ERROR(check_parts(ctx, number, &rows));
-  const rn_tensor_t *data0 = rn_in(ctx, number), *indices0 = rn_in(ctx, 0);
-  int64_t dims[RN_MAX_RANK + 1] = {rows};
-  const int32_t rank = data0->rank - indices0->rank + 1;
-  for (int d = 1; d < rank; ++d) dims[d] = rn_tensor_dim(data0, indices0->rank + d - 1);
   rn_tensor_t* out = NULL;
-  RN_RETURN_IF_ERROR(rn_output(ctx, 0, (rn_shape_t){rank, dims}, &out));
+  RN_RETURN_IF_ERROR(rn_dynamic_stitch_begin(ctx, &rows, &out));
   // Rows that no index names are zeros.
   rn_move_zero(rn_ctx_pool(ctx), out->dtype, out->data, out->count);
   const int64_t row = out->count ? out->count / rows : 0;

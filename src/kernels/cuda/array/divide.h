@@ -3,6 +3,12 @@
 #ifndef RUNNEL_KERNELS_CUDA_ARRAY_DIVIDE_H_
 #define RUNNEL_KERNELS_CUDA_ARRAY_DIVIDE_H_
 
+#ifdef __cplusplus
+#include "kernels/cuda/prelude.cuh"
+#else
+#include "kernels/cuda/launch.h"
+#endif
+
 typedef struct rn_cuda_div {
   rn_div32 narrow;
   i64 wide;

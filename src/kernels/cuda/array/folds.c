@@ -2,10 +2,9 @@
 #include "kernels/cpu/array.h"
 #include "kernels/cpu/array/begin.h"
 #include "kernels/cpu/device_moves.h"
+#include "kernels/cuda/array/folds_args.h"
 #include "kernels/cuda/jit/shapes.h"
 #include "kernels/cuda/loops.h"
-// After launch.h, which has its types.
-#include "kernels/cuda/array/folds_args.h"
 
 // A tensor's dimension of m * n elements is [m, n], where the sum over m is wanted.
 static rn_status_t tile_grad(rn_kernel_ctx_t* ctx) {
@@ -22,8 +21,9 @@ static rn_status_t tile_grad(rn_kernel_ctx_t* ctx) {
     goes[2 * d + 1] = false;
   }
   rn_jit_view_t view;
-  rn_jit_operand_t operand = {.address = (uintptr_t)input->data};
+  rn_jit_operand_t operand = {0};
   RN_RETURN_IF_ERROR(rn_jit_reduction((rn_shape_t){2 * input->rank, dims}, goes, &view, &operand));
+  operand.address = (uintptr_t)input->data;
   rn_jit_program_t program;
   rn_jit_begin(&program, view.rank, 0);
   int x = rn_jit_input(&program, input->dtype, (rn_jit_access_t)view.access[0], RN_JIT_FULL);

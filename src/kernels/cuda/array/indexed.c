@@ -2,9 +2,8 @@
 // one that is out of range gives zeros.
 #include "kernels/cpu/array/begin.h"
 #include "kernels/cpu/array/gather.h"
-#include "kernels/cuda/array/produce.h"
-// After produce.h, which has its types.
 #include "kernels/cuda/array/indexed_args.h"
+#include "kernels/cuda/array/produce.h"
 
 static rn_status_t gather(rn_kernel_ctx_t* ctx) {
   rn_gather_t g;

@@ -2,6 +2,8 @@
 #ifndef RUNNEL_KERNELS_CUDA_ARRAY_INDEXED_ARGS_H_
 #define RUNNEL_KERNELS_CUDA_ARRAY_INDEXED_ARGS_H_
 
+#include "kernels/cuda/array/divide.h"
+
 #define RN_CUDA_PLACE_DEPTH 16
 
 // Params are [blocks, limit, row], indices [blocks / outer, indices], the output [blocks, indices,

@@ -5,9 +5,8 @@
 #include <stdio.h>
 
 #include "device/cuda/cuda_device.h"
-#include "kernels/cuda/launch.h"
-// After launch.h, which has its types.
 #include "kernels/cuda/array/move_args.h"
+#include "kernels/cuda/launch.h"
 
 #define MAX_UNITS ((int64_t)1 << 30)  // per launch
 #define UNITS_PER_BLOCK (4 * RN_CUDA_BLOCK)

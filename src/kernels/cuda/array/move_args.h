@@ -3,6 +3,12 @@
 #ifndef RUNNEL_KERNELS_CUDA_ARRAY_MOVE_ARGS_H_
 #define RUNNEL_KERNELS_CUDA_ARRAY_MOVE_ARGS_H_
 
+#ifdef __cplusplus
+#include "kernels/cuda/prelude.cuh"
+#else
+#include "kernels/cuda/launch.h"
+#endif
+
 #define RN_CUDA_MOVE_RANK 8
 #define RN_CUDA_BOX_RANK 4
 #define RN_CUDA_BOXES 24

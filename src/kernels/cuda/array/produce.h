@@ -2,8 +2,6 @@
 #ifndef RUNNEL_KERNELS_CUDA_ARRAY_PRODUCE_H_
 #define RUNNEL_KERNELS_CUDA_ARRAY_PRODUCE_H_
 
-#include "kernels/cuda/launch.h"
-// After launch.h, which has its types.
 #include "kernels/cuda/array/divide.h"
 
 static inline rn_cuda_div rn_cuda_divisor(int64_t by) {

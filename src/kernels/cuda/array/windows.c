@@ -1,7 +1,6 @@
 // MatrixBandPart, and patches of images and volumes as vectors.
 #include "kernels/cpu/array/begin.h"
 #include "kernels/cuda/array/produce.h"
-// After produce.h, which has its types.
 #include "kernels/cuda/array/windows_args.h"
 
 static rn_status_t band_part(rn_kernel_ctx_t* ctx) {

@@ -2,6 +2,8 @@
 #ifndef RUNNEL_KERNELS_CUDA_ARRAY_WINDOWS_ARGS_H_
 #define RUNNEL_KERNELS_CUDA_ARRAY_WINDOWS_ARGS_H_
 
+#include "kernels/cuda/array/divide.h"
+
 // Matrices of |rows| by |columns|; a negative number of diagonals is all of them.
 typedef struct rn_cuda_band_args {
   const void* input;
