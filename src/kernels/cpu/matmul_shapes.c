@@ -61,6 +61,21 @@ static int64_t batch_dim(const rn_tensor_t* tensor, int rank, int d) {
   return at < 0 ? 1 : rn_tensor_dim(tensor, at);
 }
 
+bool rn_matmul_broadcast(const rn_tensor_t* a, const rn_tensor_t* b, rn_matmul_batch_t* out) {
+  int64_t a_step = 1, b_step = 1;
+  out->rank = (a->rank > b->rank ? a->rank : b->rank) - 2;
+  for (int d = out->rank - 1; d >= 0; --d) {
+    int64_t x = batch_dim(a, out->rank, d), y = batch_dim(b, out->rank, d);
+    if (x != y && x != 1 && y != 1) return false;
+    out->dims[d] = x == 1 ? y : x;
+    out->a_steps[d] = x == 1 ? 0 : a_step;
+    out->b_steps[d] = y == 1 ? 0 : b_step;
+    a_step *= x;
+    b_step *= y;
+  }
+  return true;
+}
+
 static rn_status_t check_same_batch(const rn_tensor_t* a, const rn_tensor_t* b) {
   if (a->rank != b->rank)
     return shape_error("In[0] and In[1] has different ndims: ", a, " vs. ", b);
@@ -79,21 +94,10 @@ rn_status_t rn_batch_matmul_check(const rn_matmul_attrs_t* attrs, const rn_tenso
   if (attrs->wants_same_batch) RN_RETURN_IF_ERROR(check_same_batch(a, b));
   if (a->rank < 2) return rn_invalid_argument("In[0] ndims must be >= 2: %d", a->rank);
   if (b->rank < 2) return rn_invalid_argument("In[1] ndims must be >= 2: %d", b->rank);
-  const int rank = (a->rank > b->rank ? a->rank : b->rank) - 2;
-  int64_t a_step = 1, b_step = 1;
-  for (int d = rank - 1; d >= 0; --d) {
-    int64_t x = batch_dim(a, rank, d), y = batch_dim(b, rank, d);
-    if (x != y && x != 1 && y != 1)
-      return shape_error("In[0] and In[1] must have compatible batch dimensions: ", a, " vs. ", b);
-    batch->dims[d] = x == 1 ? y : x;
-    batch->a_steps[d] = x == 1 ? 0 : a_step;
-    batch->b_steps[d] = y == 1 ? 0 : b_step;
-    a_step *= x;
-    b_step *= y;
-  }
-  batch->rank = rank;
+  if (!rn_matmul_broadcast(a, b, batch))
+    return shape_error("In[0] and In[1] must have compatible batch dimensions: ", a, " vs. ", b);
   RN_RETURN_IF_ERROR(rn_matmul_sizes(attrs, a, b, gemm));
-  batch->dims[rank] = gemm->m;
-  batch->dims[rank + 1] = gemm->n;
+  batch->dims[batch->rank] = gemm->m;
+  batch->dims[batch->rank + 1] = gemm->n;
   return RN_OK;
 }

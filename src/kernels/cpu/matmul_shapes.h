@@ -31,6 +31,8 @@ typedef struct rn_matmul_batch_t {
   // Strides in matrices along each batch dimension; 0 where the operand repeats.
   int64_t a_steps[RN_MAX_RANK], b_steps[RN_MAX_RANK];
 } rn_matmul_batch_t;
+// Fills in the batch, not m and n. False if the dimensions before the last two are incompatible.
+bool rn_matmul_broadcast(const rn_tensor_t* a, const rn_tensor_t* b, rn_matmul_batch_t* out);
 RN_MUST_USE rn_status_t rn_batch_matmul_check(const rn_matmul_attrs_t* attrs, const rn_tensor_t* a,
                                               const rn_tensor_t* b, rn_gemm_t* gemm,
                                               rn_matmul_batch_t* batch);

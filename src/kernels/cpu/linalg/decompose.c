@@ -5,8 +5,8 @@
 #include <float.h>
 #include <math.h>
 
-#include "kernels/cpu/array.h"
 #include "kernels/cpu/float_args.h"
+#include "kernels/cpu/linalg/shapes.h"
 #include "kernels/kernel_rows.h"
 
 typedef enum decompose_work_t { QR, EIGEN, SINGULAR, DETERMINANT } decompose_work_t;
@@ -139,8 +139,7 @@ static rn_status_t compute_with(rn_kernel_ctx_t* ctx, decompose_work_t work,
                                 rn_float_args_t* halves) {
   const rn_tensor_t* a = rn_in(ctx, 0);
   const decompose_state_t* state = ctx->state;
-  if (a->rank < 2)
-    return rn_invalid_argument("Input tensor 0 must have rank >= 2, got %d", a->rank);
+  RN_RETURN_IF_ERROR(rn_linalg_check_matrices(a));
   bool is_complex = a->dtype == RN_COMPLEX64 || a->dtype == RN_COMPLEX128;
   decompose_job_t job = {.work = work,
                          .wants_vectors = state->wants_vectors,
@@ -152,10 +151,9 @@ static rn_status_t compute_with(rn_kernel_ctx_t* ctx, decompose_work_t work,
                          .halves = halves};
   if (halves) RN_RETURN_IF_ERROR(rn_float_args_in(halves, 0, (const float**)&job.in));
   job.tolerance = job.is_wide_type ? 4 * DBL_EPSILON : 1e-10;
-  if ((work == EIGEN || work == DETERMINANT) && job.m != job.n)
-    return rn_invalid_argument("Input matrix must be square.");
+  if (work == EIGEN || work == DETERMINANT) RN_RETURN_IF_ERROR(rn_linalg_check_square(a));
   RN_RETURN_IF_ERROR(make_outputs(ctx, &job));
-  int64_t stack = rn_dims_product(rn_tensor_dims(a), 0, a->rank - 2);
+  int64_t stack = rn_linalg_stack(a);
   int64_t size = scratch_of(&job) + 1;
   rn_tensor_t scratch = {0};
   RN_RETURN_IF_ERROR(

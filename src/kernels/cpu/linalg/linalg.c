@@ -3,13 +3,13 @@
 // Decompositions work on panels of rows or columns: a panel is factored, then one GEMM, which takes
 // most of the time, updates the rest of the matrix. The matrices of a batch run in parallel; a
 // single large matrix is updated by several threads, split by rows.
-#include <inttypes.h>
 #include <math.h>
 
 #include "kernels/cpu/array.h"
 #include "kernels/cpu/float_args.h"
 #include "kernels/cpu/isa.h"
 #include "kernels/cpu/isa/linalg.h"
+#include "kernels/cpu/linalg/shapes.h"
 #include "kernels/kernel_rows.h"
 
 #define PANEL 32
@@ -313,25 +313,10 @@ static rn_status_t run(rn_kernel_ctx_t* ctx, linalg_job_t* job, rn_dtype_t dtype
   return status;
 }
 
-static rn_status_t expect_matrices(const rn_tensor_t* a) {
-  if (a->rank >= 2) return RN_OK;
-  return rn_invalid_argument("Input tensor 0 must have rank >= 2, got %d", a->rank);
-}
-
-static rn_status_t expect_square(const rn_tensor_t* a) {
-  RN_RETURN_IF_ERROR(expect_matrices(a));
-  if (rn_tensor_dim(a, a->rank - 2) == rn_tensor_dim(a, a->rank - 1)) return RN_OK;
-  return rn_invalid_argument("Input matrix must be square.");
-}
-
-static int64_t stack_of(const rn_tensor_t* a) {
-  return rn_dims_product(rn_tensor_dims(a), 0, a->rank - 2);
-}
-
 // One square matrix in, one matrix or number out.
 static rn_status_t unary(rn_kernel_ctx_t* ctx, linalg_work_t work) {
   const rn_tensor_t* a = rn_in(ctx, 0);
-  RN_RETURN_IF_ERROR(expect_square(a));
+  RN_RETURN_IF_ERROR(rn_linalg_check_square(a));
   int64_t n = rn_tensor_dim(a, a->rank - 1);
   rn_shape_t shape = rn_tensor_shape(a);
   if (work == DETERMINANT) shape.rank -= 2;
@@ -339,7 +324,7 @@ static rn_status_t unary(rn_kernel_ctx_t* ctx, linalg_work_t work) {
   RN_RETURN_IF_ERROR(rn_output(ctx, 0, shape, &out));
   if (out->count == 0) return RN_OK;
   linalg_job_t job = {.work = work, .matrix.n = n, .a = a->data, .out = out->data, .columns = n};
-  RN_RETURN_IF_ERROR(run(ctx, &job, a->dtype, stack_of(a)));
+  RN_RETURN_IF_ERROR(run(ctx, &job, a->dtype, rn_linalg_stack(a)));
   return job.is_singular ? rn_invalid_argument("Input is not invertible.") : RN_OK;
 }
 
@@ -353,36 +338,23 @@ static rn_status_t invert_halves(rn_kernel_ctx_t* ctx, rn_float_args_t* args) {
   int64_t n = rn_tensor_dim(a, a->rank - 1);
   linalg_job_t job = {
       .work = INVERT, .matrix.n = n, .a = (const char*)in, .out = (char*)out, .columns = n};
-  if (a->count) RN_RETURN_IF_ERROR(run(ctx, &job, RN_FLOAT, stack_of(a)));
+  if (a->count) RN_RETURN_IF_ERROR(run(ctx, &job, RN_FLOAT, rn_linalg_stack(a)));
   return job.is_singular ? rn_invalid_argument("Input is not invertible.") : RN_OK;
 }
 
 static rn_status_t invert_compute(rn_kernel_ctx_t* ctx) {
   const rn_tensor_t* a = rn_in(ctx, 0);
   if (a->dtype != RN_HALF) return unary(ctx, INVERT);
-  RN_RETURN_IF_ERROR(expect_square(a));
+  RN_RETURN_IF_ERROR(rn_linalg_check_square(a));
   rn_float_args_t args = {.ctx = ctx};
   return rn_float_args_end(&args, invert_halves(ctx, &args));
 }
 static rn_status_t determinant_compute(rn_kernel_ctx_t* ctx) { return unary(ctx, DETERMINANT); }
 static rn_status_t cholesky_compute(rn_kernel_ctx_t* ctx) { return unary(ctx, CHOLESKY); }
 
-static rn_status_t check_sides(const rn_tensor_t* a, const rn_tensor_t* b) {
-  if (rn_tensor_dim(a, a->rank - 1) != rn_tensor_dim(a, a->rank - 2))
-    return rn_invalid_argument("First input (lhs) must be a square matrix.");
-  if (rn_tensor_dim(a, a->rank - 1) != rn_tensor_dim(b, b->rank - 2))
-    return rn_invalid_argument("Input matrix and rhs are incompatible.");
-  return RN_OK;
-}
-
 static rn_status_t solve_compute(rn_kernel_ctx_t* ctx) {
   const rn_tensor_t *a = rn_in(ctx, 0), *b = rn_in(ctx, 1);
-  RN_RETURN_IF_ERROR(expect_matrices(a));
-  if (a->rank != b->rank) return rn_invalid_argument("All input tensors must have the same rank.");
-  bool fits = true;
-  for (int d = 0; fits && d < a->rank - 2; ++d) fits = rn_tensor_dim(a, d) == rn_tensor_dim(b, d);
-  if (!fits) return rn_invalid_argument("All input tensors must have the same outer dimensions.");
-  RN_RETURN_IF_ERROR(check_sides(a, b));
+  RN_RETURN_IF_ERROR(rn_linalg_check_solve(a, b));
   rn_tensor_t* out = NULL;
   RN_RETURN_IF_ERROR(rn_output(ctx, 0, rn_tensor_shape(b), &out));
   if (out->count == 0) return RN_OK;
@@ -392,36 +364,18 @@ static rn_status_t solve_compute(rn_kernel_ctx_t* ctx) {
                       .b = b->data,
                       .out = out->data,
                       .columns = rn_tensor_dim(b, b->rank - 1)};
-  RN_RETURN_IF_ERROR(run(ctx, &job, a->dtype, stack_of(a)));
+  RN_RETURN_IF_ERROR(run(ctx, &job, a->dtype, rn_linalg_stack(a)));
   return job.is_singular ? rn_invalid_argument("Input matrix is not invertible.") : RN_OK;
 }
 
-static int64_t outer_dim(const rn_tensor_t* tensor, int rank, int d) {
-  int at_dim = d - (rank - (tensor->rank - 2));
-  return at_dim < 0 ? 1 : rn_tensor_dim(tensor, at_dim);
-}
-
-// Broadcasts the outer dims of |a| and |b| into |dims|; false if they are incompatible.
-static bool broadcast_outer(const rn_tensor_t* a, const rn_tensor_t* b, int64_t* dims, int* rank) {
-  *rank = (a->rank > b->rank ? a->rank : b->rank) - 2;
-  for (int d = 0; d < *rank; ++d) {
-    int64_t x = outer_dim(a, *rank, d), y = outer_dim(b, *rank, d);
-    if (x != y && x != 1 && y != 1) return false;
-    dims[d] = x == 1 ? y : x;
-  }
-  return true;
-}
-
-// The index in |tensor| of the operand for each result matrix.
-static void fill_index(const rn_tensor_t* tensor, const int64_t* dims, int rank, int64_t count,
+// The index in an operand, which has |steps| along the outer dims, for each result matrix.
+static void fill_index(const rn_matmul_batch_t* outer, const int64_t* steps, int64_t count,
                        int64_t* index) {
   for (int64_t i = 0; i < count; ++i) {
-    int64_t rest = i, place = 0, step = 1;
-    for (int d = rank - 1; d >= 0; --d) {
-      int64_t size = outer_dim(tensor, rank, d);
-      if (size != 1) place += rest % dims[d] * step;
-      step *= size;
-      rest /= dims[d];
+    int64_t rest = i, place = 0;
+    for (int d = outer->rank - 1; d >= 0; --d) {
+      place += rest % outer->dims[d] * steps[d];
+      rest /= outer->dims[d];
     }
     index[i] = place;
   }
@@ -429,26 +383,11 @@ static void fill_index(const rn_tensor_t* tensor, const int64_t* dims, int rank,
 
 static rn_status_t triangular_compute(rn_kernel_ctx_t* ctx) {
   const rn_tensor_t *a = rn_in(ctx, 0), *b = rn_in(ctx, 1);
-  for (int i = 0; i < 2; ++i)
-    if (rn_in(ctx, i)->rank < 2)
-      return rn_invalid_argument("In[%d] ndims must be >= 2: %d", i, rn_in(ctx, i)->rank);
-  int64_t dims[RN_MAX_RANK], n = rn_tensor_dim(a, a->rank - 1);
-  int rank = 0;
-  if (!broadcast_outer(a, b, dims, &rank))
-    return rn_invalid_argument("In[0] and In[1] must have compatible batch dimensions: %s vs. %s",
-                               rn_text_of(a).text, rn_text_of(b).text);
-  if (n != rn_tensor_dim(a, a->rank - 2))
-    return rn_invalid_argument("In[0] matrices in the last dimensions must be square (%" PRId64
-                               " =/= %" PRId64 ")",
-                               n, rn_tensor_dim(a, a->rank - 2));
-  if (n != rn_tensor_dim(b, b->rank - 2))
-    return rn_invalid_argument("In[0] mismatch In[1] shape: %" PRId64 " vs. %" PRId64
-                               ": %s %s %d %d",
-                               n, rn_tensor_dim(b, b->rank - 2), rn_text_of(a).text,
-                               rn_text_of(b).text, ((const linalg_state_t*)ctx->state)->is_lower,
-                               ((const linalg_state_t*)ctx->state)->is_adjoint);
-  dims[rank] = n;
-  dims[rank + 1] = rn_tensor_dim(b, b->rank - 1);
+  const linalg_state_t* state = ctx->state;
+  rn_matmul_batch_t outer;
+  RN_RETURN_IF_ERROR(rn_linalg_check_triangular(a, b, state->is_lower, state->is_adjoint, &outer));
+  const int64_t *dims = outer.dims, n = rn_tensor_dim(a, a->rank - 1);
+  const int rank = outer.rank;
   rn_tensor_t *out = NULL, index = {0};
   RN_RETURN_IF_ERROR(rn_output(ctx, 0, (rn_shape_t){rank + 2, dims}, &out));
   if (out->count == 0) return RN_OK;
@@ -463,8 +402,8 @@ static rn_status_t triangular_compute(rn_kernel_ctx_t* ctx) {
     RN_RETURN_IF_ERROR(rn_temp(ctx, RN_INT64, (rn_shape_t){2, index_dims}, &index));
     job.a_index = index.data;
     job.b_index = RN_DATA(&index, int64_t) + stack;
-    fill_index(a, dims, rank, stack, RN_DATA(&index, int64_t));
-    fill_index(b, dims, rank, stack, RN_DATA(&index, int64_t) + stack);
+    fill_index(&outer, outer.a_steps, stack, RN_DATA(&index, int64_t));
+    fill_index(&outer, outer.b_steps, stack, RN_DATA(&index, int64_t) + stack);
   }
   rn_status_t status = run(ctx, &job, a->dtype, stack);
   rn_tensor_clear(&index);

@@ -1,5 +1,5 @@
 // MatMul and BatchMatMul on a GPU.
-#include "kernels/cpu/matmul_shapes.h"
+#include "kernels/cuda/batches.h"
 #include "kernels/cuda/math/matmul.h"
 
 static rn_status_t matmul_compute(rn_kernel_ctx_t* ctx) {
@@ -16,71 +16,23 @@ static rn_status_t matmul_compute(rn_kernel_ctx_t* ctx) {
   return rn_cuda_matmul(ctx, &matmul);
 }
 
-// One batch dimension of the output, or several that are like one. Steps are in matrices.
-typedef struct batch_axis_t {
-  int64_t size, a_step, b_step, c_step;
-} batch_axis_t;
-
-// The batch dimensions, innermost first, without those of size 1 and with neighbours merged where
-// both operands go on as they would in one dimension.
-static int merge_axes(const rn_matmul_batch_t* batch, batch_axis_t* axes) {
-  int count = 0;
-  int64_t c_step = 1;
-  for (int d = batch->rank - 1; d >= 0; --d) {
-    batch_axis_t axis = {batch->dims[d], batch->a_steps[d], batch->b_steps[d], c_step};
-    c_step *= axis.size;
-    if (axis.size == 1) continue;
-    batch_axis_t* last = count ? &axes[count - 1] : NULL;
-    if (last && axis.a_step == last->a_step * last->size &&
-        axis.b_step == last->b_step * last->size)
-      last->size *= axis.size;
-    else
-      axes[count++] = axis;
+static rn_status_t multiply_batch(rn_kernel_ctx_t* ctx, const rn_cuda_batch_t* batch, void* arg) {
+  rn_cuda_matmul_t matmul = *(const rn_cuda_matmul_t*)arg;
+  const int64_t a = matmul.m * matmul.k, b = matmul.k * matmul.n, c = matmul.m * matmul.n;
+  const size_t item = rn_dtype_size(matmul.dtype);
+  matmul.a = (const char*)matmul.a + (size_t)(batch->a_at * a) * item;
+  matmul.b = (const char*)matmul.b + (size_t)(batch->b_at * b) * item;
+  matmul.c = (char*)matmul.c + (size_t)(batch->c_at * c) * item;
+  // Many matrices times the same one are a single product with more rows.
+  if (batch->a_step == 1 && batch->b_step == 0 && batch->c_step == 1 && !matmul.transpose_a) {
+    matmul.m *= batch->size;
+    return rn_cuda_matmul(ctx, &matmul);
   }
-  return count;
-}
-
-// Many matrices times the same one are a single product with more rows.
-static bool stack_rows(const batch_axis_t* axis, rn_cuda_matmul_t* matmul) {
-  if (axis->a_step != 1 || axis->b_step != 0 || axis->c_step != 1 || matmul->transpose_a)
-    return false;
-  matmul->m *= axis->size;
-  return true;
-}
-
-// The largest axis becomes the batch of the products; the host loops over the others.
-static rn_status_t multiply_all(rn_kernel_ctx_t* ctx, const rn_cuda_matmul_t* first,
-                                batch_axis_t* axes, int count) {
-  const int64_t a_size = first->m * first->k, b_size = first->k * first->n;
-  const int64_t c_size = first->m * first->n;
-  const size_t item = rn_dtype_size(first->dtype);
-  rn_cuda_matmul_t matmul = *first;
-  int largest = 0;
-  for (int i = 1; i < count; ++i)
-    if (axes[i].size > axes[largest].size) largest = i;
-  if (count && !(count == 1 && stack_rows(&axes[0], &matmul))) {
-    matmul.batch = axes[largest].size;
-    matmul.a_stride = axes[largest].a_step * a_size;
-    matmul.b_stride = axes[largest].b_step * b_size;
-    matmul.c_stride = axes[largest].c_step * c_size;
-  }
-  int64_t loops = 1;
-  for (int i = 0; i < count; ++i)
-    if (i != largest) loops *= axes[i].size;
-  for (int64_t loop = 0; loop < loops; ++loop) {
-    int64_t rest = loop, a = 0, b = 0, c = 0;
-    for (int i = 0; i < count; ++i) {
-      if (i == largest) continue;
-      int64_t at = rest % axes[i].size;
-      rest /= axes[i].size;
-      a += at * axes[i].a_step, b += at * axes[i].b_step, c += at * axes[i].c_step;
-    }
-    matmul.a = (const char*)first->a + (size_t)(a * a_size) * item;
-    matmul.b = (const char*)first->b + (size_t)(b * b_size) * item;
-    matmul.c = (char*)first->c + (size_t)(c * c_size) * item;
-    RN_RETURN_IF_ERROR(rn_cuda_matmul(ctx, &matmul));
-  }
-  return RN_OK;
+  matmul.batch = batch->size;
+  matmul.a_stride = batch->a_step * a;
+  matmul.b_stride = batch->b_step * b;
+  matmul.c_stride = batch->c_step * c;
+  return rn_cuda_matmul(ctx, &matmul);
 }
 
 static rn_status_t batch_compute(rn_kernel_ctx_t* ctx) {
@@ -95,8 +47,7 @@ static rn_status_t batch_compute(rn_kernel_ctx_t* ctx) {
   gemm.b = b->data;
   gemm.c = out->data;
   rn_cuda_matmul_t matmul = rn_cuda_matmul_of(&gemm);
-  batch_axis_t axes[RN_MAX_RANK];
-  return multiply_all(ctx, &matmul, axes, merge_axes(&batch, axes));
+  return rn_cuda_batches(ctx, &batch, multiply_batch, &matmul);
 }
 
 #define ROW(name, init_, compute_)                                                             \

@@ -1,0 +1,56 @@
+// Shapes of linear algebra: see shapes.h.
+#include "kernels/cpu/linalg/shapes.h"
+
+#include <inttypes.h>
+
+#include "kernels/cpu/array.h"
+
+rn_status_t rn_linalg_check_matrices(const rn_tensor_t* a) {
+  if (a->rank >= 2) return RN_OK;
+  return rn_invalid_argument("Input tensor 0 must have rank >= 2, got %d", a->rank);
+}
+
+rn_status_t rn_linalg_check_square(const rn_tensor_t* a) {
+  RN_RETURN_IF_ERROR(rn_linalg_check_matrices(a));
+  if (rn_tensor_dim(a, a->rank - 2) == rn_tensor_dim(a, a->rank - 1)) return RN_OK;
+  return rn_invalid_argument("Input matrix must be square.");
+}
+
+int64_t rn_linalg_stack(const rn_tensor_t* a) {
+  return rn_dims_product(rn_tensor_dims(a), 0, a->rank - 2);
+}
+
+rn_status_t rn_linalg_check_solve(const rn_tensor_t* a, const rn_tensor_t* b) {
+  RN_RETURN_IF_ERROR(rn_linalg_check_matrices(a));
+  if (a->rank != b->rank) return rn_invalid_argument("All input tensors must have the same rank.");
+  bool fits = true;
+  for (int d = 0; fits && d < a->rank - 2; ++d) fits = rn_tensor_dim(a, d) == rn_tensor_dim(b, d);
+  if (!fits) return rn_invalid_argument("All input tensors must have the same outer dimensions.");
+  if (rn_tensor_dim(a, a->rank - 1) != rn_tensor_dim(a, a->rank - 2))
+    return rn_invalid_argument("First input (lhs) must be a square matrix.");
+  if (rn_tensor_dim(a, a->rank - 1) != rn_tensor_dim(b, b->rank - 2))
+    return rn_invalid_argument("Input matrix and rhs are incompatible.");
+  return RN_OK;
+}
+
+rn_status_t rn_linalg_check_triangular(const rn_tensor_t* a, const rn_tensor_t* b, bool is_lower,
+                                       bool is_adjoint, rn_matmul_batch_t* out) {
+  if (a->rank < 2) return rn_invalid_argument("In[0] ndims must be >= 2: %d", a->rank);
+  if (b->rank < 2) return rn_invalid_argument("In[1] ndims must be >= 2: %d", b->rank);
+  const int64_t n = rn_tensor_dim(a, a->rank - 1);
+  if (!rn_matmul_broadcast(a, b, out))
+    return rn_invalid_argument("In[0] and In[1] must have compatible batch dimensions: %s vs. %s",
+                               rn_text_of(a).text, rn_text_of(b).text);
+  if (n != rn_tensor_dim(a, a->rank - 2))
+    return rn_invalid_argument("In[0] matrices in the last dimensions must be square (%" PRId64
+                               " =/= %" PRId64 ")",
+                               n, rn_tensor_dim(a, a->rank - 2));
+  if (n != rn_tensor_dim(b, b->rank - 2))
+    return rn_invalid_argument("In[0] mismatch In[1] shape: %" PRId64 " vs. %" PRId64
+                               ": %s %s %d %d",
+                               n, rn_tensor_dim(b, b->rank - 2), rn_text_of(a).text,
+                               rn_text_of(b).text, is_lower, is_adjoint);
+  out->dims[out->rank] = n;
+  out->dims[out->rank + 1] = rn_tensor_dim(b, b->rank - 1);
+  return RN_OK;
+}

@@ -1,0 +1,193 @@
+// Cholesky and LU factors, determinants, and solutions of linear systems: a block per matrix, which
+// stays in global memory. For matrices small enough that one block is not a waste, and for machines
+// without cuSOLVER.
+#include "linalg/numbers.cuh"
+
+#include "linalg/solve_args.h"
+
+template <typename T>
+RN_DEVICE T not_a_number() {
+  typename real_of<T>::type zero = 0;
+  return T(zero / zero);
+}
+
+template <typename T>
+RN_DEVICE void cholesky(const cholesky_args& args) {
+  const i64 n = args.n;
+  const T* a = (const T*)args.a + blockIdx.x * n * n;
+  T* l = (T*)args.out + blockIdx.x * n * n;
+  for (i64 i = row_of_threads(); i < n; i += rows_of_threads())
+    for (i64 j = lane(); j < n; j += 32) l[i * n + j] = j <= i ? a[i * n + j] : T(0);
+  bool is_positive = true;
+  for (i64 k = 0; k < n && is_positive; ++k) {
+    __syncthreads();
+    typename real_of<T>::type pivot = re_of(l[k * n + k]);
+    is_positive = pivot > 0;
+    __syncthreads();
+    pivot = sqrt(pivot);
+    for (i64 i = k + threadIdx.x; i < n; i += blockDim.x)
+      l[i * n + k] = i == k ? T(pivot) : divide(l[i * n + k], T(pivot));
+    __syncthreads();
+    for (i64 i = k + 1 + row_of_threads(); i < n; i += rows_of_threads()) {
+      const T factor = l[i * n + k];
+      for (i64 j = k + 1 + lane(); j <= i; j += 32)
+        l[i * n + j] = l[i * n + j] - factor * conj_of(l[j * n + k]);
+    }
+  }
+  if (is_positive) return;
+  __syncthreads();
+  for (i64 i = row_of_threads(); i < n; i += rows_of_threads())
+    for (i64 j = lane(); j <= i; j += 32) l[i * n + j] = not_a_number<T>();
+}
+
+// The row at or below k with the largest element of column k, by the first warp.
+template <typename T>
+RN_DEVICE int find_pivot(const T* a, i64 n, i64 k) {
+  typename real_of<T>::type best = -1;
+  int row = (int)k;
+  for (i64 i = k + lane(); i < n; i += 32) {
+    typename real_of<T>::type size = size_of(a[i * n + k]);
+    if (size > best) best = size, row = (int)i;
+  }
+  for (int step = 16; step > 0; step /= 2) {
+    typename real_of<T>::type other = __shfl_xor_sync(0xffffffffu, best, step);
+    int other_row = __shfl_xor_sync(0xffffffffu, row, step);
+    if (other > best || (other == best && other_row < row)) best = other, row = other_row;
+  }
+  return row;
+}
+
+template <typename T>
+RN_DEVICE void exchange_rows(T* a, i64 columns, i64 x, i64 y) {
+  for (i64 j = threadIdx.x; j < columns; j += blockDim.x) {
+    T old = a[x * columns + j];
+    a[x * columns + j] = a[y * columns + j];
+    a[y * columns + j] = old;
+  }
+}
+
+template <typename T>
+RN_DEVICE void factor(const factor_args& args) {
+  __shared__ int chosen;
+  const i64 n = args.n;
+  const T* from = (const T*)args.a + blockIdx.x * n * n;
+  T* a = (T*)args.lu + blockIdx.x * n * n;
+  i32* pivots = args.pivots + blockIdx.x * n;
+  for (i64 i = row_of_threads(); i < n; i += rows_of_threads())
+    for (i64 j = lane(); j < n; j += 32)
+      a[i * n + j] = args.is_adjoint ? conj_of(from[j * n + i]) : from[i * n + j];
+  for (i64 k = 0; k < n; ++k) {
+    __syncthreads();
+    if (threadIdx.x < 32) {
+      int row = find_pivot(a, n, k);
+      if (threadIdx.x == 0) chosen = pivots[k] = row;
+    }
+    __syncthreads();
+    if (chosen != k) exchange_rows(a, n, k, chosen);
+    __syncthreads();
+    const T pivot = a[k * n + k];
+    if (is_zero(pivot)) {
+      if (threadIdx.x == 0 && args.is_singular) *args.is_singular = 1;
+      continue;
+    }
+    for (i64 i = k + 1 + threadIdx.x; i < n; i += blockDim.x)
+      a[i * n + k] = divide(a[i * n + k], pivot);
+    __syncthreads();
+    for (i64 i = k + 1 + row_of_threads(); i < n; i += rows_of_threads()) {
+      const T times = a[i * n + k];
+      for (i64 j = k + 1 + lane(); j < n; j += 32)
+        a[i * n + j] = a[i * n + j] - times * a[k * n + j];
+    }
+  }
+}
+
+template <typename T>
+RN_DEVICE void determinant(const determinant_args& args) {
+  typedef typename real_of<T>::type R;
+  RN_EACH(z, args.stack) {
+    const T* lu = (const T*)args.lu + z * args.n * args.n;
+    const i32* pivots = args.pivots + z * args.n;
+    T product = T(1);
+    double logs = 0;
+    for (i64 k = 0; k < args.n; ++k) {
+      T pivot = lu[k * args.n + k];
+      if (pivots[k] != k) product = T(0) - product;
+      if (args.logs) {
+        R size = size_of(pivot);
+        logs += log((double)size);
+        pivot = is_zero(pivot) ? pivot : divide(pivot, T(size));
+      }
+      product = product * pivot;
+    }
+    ((T*)args.out)[z] = product;
+    if (args.logs) ((T*)args.logs)[z] = T((R)logs);
+  }
+}
+
+// Columns [first, last) of X := A^-1 X for a triangle A, lower or upper as it is used.
+template <typename T>
+RN_DEVICE void solve_triangle(const T* a, i64 n, bool is_lower, bool is_adjoint, bool has_diagonal,
+                              T* x, i64 columns, i64 column) {
+  const i64 row_step = is_adjoint ? 1 : n, column_step = is_adjoint ? n : 1;
+  for (i64 s = 0; s < n; ++s) {
+    const i64 k = is_lower ? s : n - 1 - s;
+    __syncthreads();
+    if (has_diagonal && row_of_threads() == 0 && column < columns) {
+      T diagonal = a[k * n + k];
+      x[k * columns + column] =
+          divide(x[k * columns + column], is_adjoint ? conj_of(diagonal) : diagonal);
+    }
+    __syncthreads();
+    if (column >= columns) continue;
+    const T known = x[k * columns + column];
+    const i64 from = is_lower ? k + 1 : 0, to = is_lower ? n : k;
+    for (i64 i = from + row_of_threads(); i < to; i += rows_of_threads()) {
+      T times = a[i * row_step + k * column_step];
+      if (is_adjoint) times = conj_of(times);
+      x[i * columns + column] = x[i * columns + column] - times * known;
+    }
+  }
+}
+
+template <typename T>
+RN_DEVICE void solve_piece(const solve_args& args, i64 piece) {
+  const i64 n = args.n, columns = args.columns, column = piece * RN_SOLVE_COLUMNS + lane();
+  const T* a = (const T*)args.a + blockIdx.x * args.a_stride;
+  const T* b = (const T*)args.b + (args.b ? blockIdx.x * args.b_stride : 0);
+  T* x = (T*)args.x + blockIdx.x * args.x_stride;
+  if (column < columns)
+    for (i64 i = row_of_threads(); i < n; i += rows_of_threads())
+      x[i * columns + column] = args.b ? b[i * columns + column] : T(i == column ? 1 : 0);
+  if (!args.pivots) {
+    const bool is_adjoint = args.is_adjoint != 0;
+    solve_triangle(a, n, (args.is_lower != 0) != is_adjoint, is_adjoint, true, x, columns, column);
+    return;
+  }
+  __syncthreads();
+  if (row_of_threads() == 0 && column < columns) {
+    for (i64 k = 0; k < n; ++k) {
+      const i64 other = args.pivots[blockIdx.x * n + k];
+      T old = x[k * columns + column];
+      x[k * columns + column] = x[other * columns + column];
+      x[other * columns + column] = old;
+    }
+  }
+  solve_triangle(a, n, true, false, false, x, columns, column);
+  solve_triangle(a, n, false, false, true, x, columns, column);
+}
+
+template <typename T>
+RN_DEVICE void solve(const solve_args& args) {
+  for (i64 piece = blockIdx.y; piece < args.pieces; piece += gridDim.y) solve_piece<T>(args, piece);
+}
+
+#define X(name, T)                                                          \
+  RN_KERNEL(cholesky_##name, cholesky_args) { cholesky<T>(args); }          \
+  RN_KERNEL(factor_##name, factor_args) { factor<T>(args); }                \
+  RN_KERNEL(determinant_##name, determinant_args) { determinant<T>(args); } \
+  RN_KERNEL(solve_##name, solve_args) { solve<T>(args); }
+X(f32, float)
+X(f64, double)
+X(c64, rn_complex64)
+X(c128, rn_complex128)
+#undef X
