@@ -36,7 +36,7 @@ RN_DEVICE R square_of(rn_complex<R> x) {
   return x.re * x.re + x.im * x.im;
 }
 
-// |x|; of the order of |x| where only comparisons are needed.
+// |x|.
 RN_DEVICE float size_of(float x) { return fabs(x); }
 RN_DEVICE double size_of(double x) { return fabs(x); }
 template <typename R>
@@ -55,6 +55,15 @@ RN_DEVICE rn_complex<R> divide(rn_complex<R> x, rn_complex<R> y) {
   }
   R ratio = y.re / y.im, whole = y.re * ratio + y.im;
   return {(x.re * ratio + x.im) / whole, (x.im * ratio - x.re) / whole};
+}
+
+// x / |x|, and 0 for 0.
+RN_DEVICE float direction_of(float x) { return x > 0 ? 1.0f : x < 0 ? -1.0f : x; }
+RN_DEVICE double direction_of(double x) { return x > 0 ? 1.0 : x < 0 ? -1.0 : x; }
+template <typename R>
+RN_DEVICE rn_complex<R> direction_of(rn_complex<R> x) {
+  R size = hypot(x.re, x.im);
+  return size == 0 ? x : rn_complex<R>(x.re / size, x.im / size);
 }
 
 template <typename T>

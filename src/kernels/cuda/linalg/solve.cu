@@ -40,10 +40,11 @@ RN_DEVICE void cholesky(const cholesky_args& args) {
     for (i64 j = lane(); j <= i; j += 32) l[i * n + j] = not_a_number<T>();
 }
 
-// The row at or below k with the largest element of column k, by the first warp.
+// The row at or below k with the largest element of column k, by the first warp; lane 0 has the
+// result. A NaN in row k stays there.
 template <typename T>
 RN_DEVICE int find_pivot(const T* a, i64 n, i64 k) {
-  typename real_of<T>::type best = -1;
+  typename real_of<T>::type best = lane() ? -1 : size_of(a[k * n + k]);
   int row = (int)k;
   for (i64 i = k + lane(); i < n; i += 32) {
     typename real_of<T>::type size = size_of(a[i * n + k]);
@@ -113,9 +114,8 @@ RN_DEVICE void determinant(const determinant_args& args) {
       T pivot = lu[k * args.n + k];
       if (pivots[k] != k) product = T(0) - product;
       if (args.logs) {
-        R size = size_of(pivot);
-        logs += log((double)size);
-        pivot = is_zero(pivot) ? pivot : divide(pivot, T(size));
+        logs += log((double)size_of(pivot));
+        pivot = direction_of(pivot);
       }
       product = product * pivot;
     }
