@@ -1,146 +1,17 @@
-// MaxPool, AvgPool and their gradients: arguments and checks; isa/pooling.c has the loops.
+// MaxPool, AvgPool and their gradients; pooling_sizes.c has the checks, isa/pooling.c the loops.
 #include <float.h>
 #include <inttypes.h>
 
 #include "kernels/cpu/array.h"
 #include "kernels/cpu/isa.h"
-#include "kernels/cpu/isa/pooling.h"
 #include "kernels/cpu/loops.h"
+#include "kernels/cpu/nn/pooling.h"
 #include "kernels/cpu/quant/quantized.h"
 #include "kernels/cpu/vector.h"
 #include "kernels/kernel_rows.h"
 
 // Elements read per piece of work: about 50 us.
 #define PIECE_ELEMENTS (1 << 18)
-
-typedef struct pooling_state_t {
-  rn_window_attrs_t attrs;
-  int64_t ksize[4];  // in the order of rn_window_attrs_t
-  bool include_batch;
-} pooling_state_t;
-
-static rn_status_t check_batch(const pooling_state_t* state) {
-  if (state->ksize[0] != 1 || state->attrs.strides[0] != 1)
-    return rn_unimplemented("Pooling is not yet supported on the batch dimension.");
-  return RN_OK;
-}
-
-static rn_status_t check_max_sizes(const int64_t* ksize) {
-  for (int i = 0; i < 4; ++i)
-    if (ksize[i] <= 0)
-      return rn_invalid_argument(
-          "Sliding window ksize must be positive. The specified or inferred ksize is: %" PRId64
-          ",%" PRId64 ",%" PRId64 ",%" PRId64,
-          ksize[0], ksize[1], ksize[2], ksize[3]);
-  return RN_OK;
-}
-
-static rn_status_t read_attrs(const rn_kernel_init_t* init, pooling_state_t* state,
-                              const char* kernel) {
-  RN_RETURN_IF_ERROR(rn_window_init(init, "strides", &state->attrs));
-  if (state->attrs.is_nchw)
-    return rn_invalid_argument("Default %s only supports NHWC on device type CPU", kernel);
-  const rn_attr_value_t* ksize = rn_init_attr(init, "ksize");
-  if (ksize->count != 4)
-    return rn_invalid_argument("Sliding window ksize field must specify 4 dimensions");
-  memcpy(state->ksize, ksize->list_i, sizeof state->ksize);
-  return RN_OK;
-}
-
-static rn_status_t max_init_as(const rn_kernel_init_t* init, void* state, const char* kernel) {
-  pooling_state_t* pooling = state;
-  RN_RETURN_IF_ERROR(read_attrs(init, pooling, kernel));
-  RN_RETURN_IF_ERROR(check_max_sizes(pooling->ksize));
-  if (rn_op_attr_index(init->op, RN_STR("include_batch_in_index")) >= 0)
-    pooling->include_batch = rn_init_bool(init, "include_batch_in_index");
-  return check_batch(pooling);
-}
-static rn_status_t max_init(const rn_kernel_init_t* init, void* state) {
-  return max_init_as(init, state, "MaxPoolingOp");
-}
-static rn_status_t no_depth(const pooling_state_t* state, const char* kernel) {
-  if (state->ksize[3] == 1 && state->attrs.strides[3] == 1) return RN_OK;
-  return rn_unimplemented("%s is not yet supported on the depth dimension.", kernel);
-}
-static rn_status_t max_gradient_init(const rn_kernel_init_t* init, void* state) {
-  RN_RETURN_IF_ERROR(max_init_as(init, state, "MaxPoolingGradOp"));
-  return no_depth(state, "MaxPoolingGrad");
-}
-static rn_status_t argmax_gradient_init(const rn_kernel_init_t* init, void* state) {
-  return max_init_as(init, state, "MaxPoolingGradOp");
-}
-static rn_status_t max_second_init(const rn_kernel_init_t* init, void* state) {
-  RN_RETURN_IF_ERROR(max_init_as(init, state, "MaxPoolingGradGradOp"));
-  return no_depth(state, "MaxPoolingGradGrad");
-}
-// Window and strides are inputs.
-static rn_status_t max_v2_init(const rn_kernel_init_t* init, void* state) {
-  pooling_state_t* pooling = state;
-  RN_RETURN_IF_ERROR(rn_window_init(init, NULL, &pooling->attrs));
-  if (pooling->attrs.is_nchw)
-    return rn_invalid_argument("Default MaxPoolingOp only supports NHWC on device type CPU");
-  return RN_OK;
-}
-
-static rn_status_t average_init_as(const rn_kernel_init_t* init, void* state, const char* kernel) {
-  pooling_state_t* pooling = state;
-  RN_RETURN_IF_ERROR(read_attrs(init, pooling, kernel));
-  for (int i = 0; i < 4; ++i)
-    if (pooling->ksize[i] <= 0 || pooling->ksize[i] > INT32_MAX)
-      return rn_invalid_argument("ksize must be a positive int32 value, got:%" PRId64,
-                                 pooling->ksize[i]);
-  return check_batch(pooling);
-}
-static rn_status_t average_init(const rn_kernel_init_t* init, void* state) {
-  return average_init_as(init, state, "AvgPoolingOp");
-}
-static rn_status_t average_gradient_init(const rn_kernel_init_t* init, void* state) {
-  return average_init_as(init, state, "AvgPoolingGradOp");
-}
-
-// Reads the window and strides of MaxPoolV2 from its inputs.
-static rn_status_t read_v2(rn_kernel_ctx_t* ctx, int ksize_at, pooling_state_t* out) {
-  *out = *(const pooling_state_t*)ctx->state;
-  const rn_tensor_t *ksize = rn_in(ctx, ksize_at), *strides = rn_in(ctx, ksize_at + 1);
-  if (ksize->count != 4)
-    return rn_invalid_argument("Sliding window ksize field must specify 4 dimensions");
-  if (strides->count != 4)
-    return rn_invalid_argument("Sliding window stride field must specify 4 dimensions");
-  for (int i = 0; i < 4; ++i) {
-    out->ksize[i] = RN_DATA(ksize, const int32_t)[i];
-    out->attrs.strides[i] = RN_DATA(strides, const int32_t)[i];
-    if (out->attrs.strides[i] <= 0)
-      return rn_invalid_argument("Stride must be > 0, but got %" PRId64, out->attrs.strides[i]);
-  }
-  RN_RETURN_IF_ERROR(check_max_sizes(out->ksize));
-  return check_batch(out);
-}
-
-static rn_status_t check_pads(const pooling_state_t* state) {
-  if (state->attrs.padding != RN_PADDING_EXPLICIT) return RN_OK;
-  static const char* const names[2][2] = {{"Top", "Bottom"}, {"Left", "Right"}};
-  for (int axis = 1; axis < 3; ++axis)
-    for (int side = 0; side < 2; ++side)
-      if (state->attrs.pads[axis][side] >= state->ksize[axis])
-        return rn_invalid_argument(
-            "%s padding %" PRId64 " needs to be smaller than the window size %" PRId64,
-            names[axis - 1][side], state->attrs.pads[axis][side], state->ksize[axis]);
-  return RN_OK;
-}
-
-// The geometry over an image of |dims| (batch, rows, columns, channels).
-static rn_status_t measure(const pooling_state_t* state, const int64_t* dims, rn_pooling_t* out) {
-  RN_RETURN_IF_ERROR(check_pads(state));
-  RN_RETURN_IF_ERROR(rn_window_axis(&state->attrs, 1, dims[1], state->ksize[1], &out->rows));
-  RN_RETURN_IF_ERROR(rn_window_axis(&state->attrs, 2, dims[2], state->ksize[2], &out->columns));
-  if (dims[2] && dims[1] > INT32_MAX / dims[2])
-    return rn_invalid_argument("An image of %" PRId64 " by %" PRId64 " is too large to pool",
-                               dims[1], dims[2]);
-  out->depth = dims[3];
-  out->in_size = dims[1] * dims[2] * dims[3];
-  out->out_size = out->rows.out * out->columns.out * out->depth;
-  return RN_OK;
-}
 
 static const void* lowest_of(rn_dtype_t dtype, rn_dtype_t run_as) {
   static const float float_low = -FLT_MAX, half_low = -65504, bfloat16_low = -0x1.fep127f;
@@ -255,92 +126,29 @@ static rn_status_t run(rn_kernel_ctx_t* ctx, pooling_work_t work, rn_dtype_t dty
   return RN_OK;
 }
 
-static rn_status_t check_image(const rn_tensor_t* x) {
-  if (x->rank == 4) return RN_OK;
-  return rn_invalid_argument("tensor_in_shape must have 2 spatial dimensions. %d 0", x->rank);
-}
-
-// Pooling across channels is pooling across the columns of an image of one channel.
-static rn_status_t max_over_depth(const pooling_state_t* state, const int64_t* dims,
-                                  rn_pooling_t* out) {
-  if (state->ksize[1] != 1 || state->ksize[2] != 1)
-    return rn_unimplemented(
-        "MaxPooling supports exactly one of pooling across depth or pooling across width/height.");
-  if (dims[3] % state->ksize[3])
-    return rn_unimplemented(
-        "Depthwise max pooling requires the depth window to evenly divide the input depth");
-  if (state->attrs.strides[3] != state->ksize[3])
-    return rn_unimplemented(
-        "Depthwise max pooling requires the depth window to equal the depth stride");
-  int64_t pixels = dims[1] * dims[2], k = state->ksize[3];
-  out->rows =
-      (rn_window_axis_t){.in = pixels, .filter = 1, .stride = 1, .dilation = 1, .out = pixels};
-  out->columns = (rn_window_axis_t){
-      .in = dims[3], .filter = k, .stride = k, .dilation = 1, .out = dims[3] / k};
-  out->depth = 1;
-  out->in_size = pixels * dims[3];
-  out->out_size = pixels * (dims[3] / k);
-  return RN_OK;
-}
-
-// Pooling in space or across channels; |y_dims| are those of the output.
-static rn_status_t measure_max(const pooling_state_t* state, const int64_t* dims, rn_pooling_t* out,
-                               int64_t y_dims[4]) {
-  bool over_depth = state->ksize[3] != 1;
-  RN_RETURN_IF_ERROR(over_depth ? max_over_depth(state, dims, out) : measure(state, dims, out));
-  y_dims[0] = dims[0];
-  y_dims[1] = over_depth ? dims[1] : out->rows.out;
-  y_dims[2] = over_depth ? dims[2] : out->columns.out;
-  y_dims[3] = over_depth ? out->columns.out : out->depth;
-  return RN_OK;
-}
-
-static rn_status_t max_compute_with(rn_kernel_ctx_t* ctx, const pooling_state_t* state) {
+static rn_status_t max_compute_with(rn_kernel_ctx_t* ctx, const rn_pooling_attrs_t* state) {
   const rn_tensor_t* x = rn_in(ctx, 0);
-  RN_RETURN_IF_ERROR(check_image(x));
-  const int64_t* dims = rn_tensor_dims(x);
   int64_t y_dims[4];
   rn_pooling_t pooling = {0};
-  RN_RETURN_IF_ERROR(measure_max(state, dims, &pooling, y_dims));
+  RN_RETURN_IF_ERROR(rn_pooling_max_sizes(state, x, &pooling, y_dims));
   rn_tensor_t* y = NULL;
   RN_RETURN_IF_ERROR(rn_output(ctx, 0, (rn_shape_t){4, y_dims}, &y));
   if (y->count == 0) return RN_OK;
   pooling.x = x->data;
   pooling.y = y->data;
-  return run(ctx, WORK_MAX, x->dtype, &pooling, dims[0]);
+  return run(ctx, WORK_MAX, x->dtype, &pooling, y_dims[0]);
 }
 static rn_status_t max_compute(rn_kernel_ctx_t* ctx) { return max_compute_with(ctx, ctx->state); }
 static rn_status_t max_v2_compute(rn_kernel_ctx_t* ctx) {
-  pooling_state_t state;
-  RN_RETURN_IF_ERROR(read_v2(ctx, 1, &state));
+  rn_pooling_attrs_t state;
+  RN_RETURN_IF_ERROR(rn_pooling_read_v2(ctx, 1, &state));
   return max_compute_with(ctx, &state);
 }
 
-static rn_status_t expect_shape(const char* what, const rn_tensor_t* tensor,
-                                const int64_t dims[4]) {
-  if (memcmp(rn_tensor_dims(tensor), dims, 4 * sizeof *dims) == 0) return RN_OK;
-  return rn_invalid_argument("Expected %s shape to be [%" PRId64 ",%" PRId64 ",%" PRId64 ",%" PRId64
-                             "], but got %s",
-                             what, dims[0], dims[1], dims[2], dims[3], rn_text_of(tensor).text);
-}
-
-// Checks for the gradients of MaxPool: x, y and the incoming gradient.
-static rn_status_t check_gradient(rn_kernel_ctx_t* ctx, const pooling_state_t* state, bool second,
-                                  rn_pooling_t* out) {
-  static const char* const names[3] = {"tensor_in", "tensor_out", "out_backprop"};
-  for (int i = 0; i < 3; ++i)
-    if (rn_in(ctx, i)->rank != 4) return rn_invalid_argument("%s must be 4-dimensional", names[i]);
-  const int64_t* dims = rn_tensor_dims(rn_in(ctx, 0));
-  RN_RETURN_IF_ERROR(measure(state, dims, out));
-  int64_t y_dims[4] = {dims[0], out->rows.out, out->columns.out, out->depth};
-  RN_RETURN_IF_ERROR(expect_shape("orig_output", rn_in(ctx, 1), y_dims));
-  return expect_shape("grad", rn_in(ctx, 2), second ? dims : y_dims);
-}
-
-static rn_status_t max_gradient_with(rn_kernel_ctx_t* ctx, const pooling_state_t* state) {
+static rn_status_t max_gradient_with(rn_kernel_ctx_t* ctx, const rn_pooling_attrs_t* state) {
   const rn_tensor_t *x = rn_in(ctx, 0), *dy = rn_in(ctx, 2);
   rn_pooling_t pooling = {0};
-  RN_RETURN_IF_ERROR(check_gradient(ctx, state, false, &pooling));
+  RN_RETURN_IF_ERROR(rn_pooling_gradient_sizes(ctx, state, false, &pooling));
   rn_tensor_t* dx = NULL;
   RN_RETURN_IF_ERROR(rn_output(ctx, 0, rn_tensor_shape(x), &dx));
   if (dx->count == 0) return RN_OK;
@@ -353,16 +161,16 @@ static rn_status_t max_gradient_compute(rn_kernel_ctx_t* ctx) {
   return max_gradient_with(ctx, ctx->state);
 }
 static rn_status_t max_gradient_v2_compute(rn_kernel_ctx_t* ctx) {
-  pooling_state_t state;
-  RN_RETURN_IF_ERROR(read_v2(ctx, 3, &state));
-  RN_RETURN_IF_ERROR(no_depth(&state, "MaxPoolingGrad"));
+  rn_pooling_attrs_t state;
+  RN_RETURN_IF_ERROR(rn_pooling_read_v2(ctx, 3, &state));
+  RN_RETURN_IF_ERROR(rn_pooling_no_depth(&state, "MaxPoolingGrad"));
   return max_gradient_with(ctx, &state);
 }
 
 static rn_status_t max_second_compute(rn_kernel_ctx_t* ctx) {
   const rn_tensor_t *x = rn_in(ctx, 0), *dx = rn_in(ctx, 2);
   rn_pooling_t pooling = {0};
-  RN_RETURN_IF_ERROR(check_gradient(ctx, ctx->state, true, &pooling));
+  RN_RETURN_IF_ERROR(rn_pooling_gradient_sizes(ctx, ctx->state, true, &pooling));
   rn_tensor_t* y = NULL;
   RN_RETURN_IF_ERROR(rn_output(ctx, 0, rn_tensor_shape(rn_in(ctx, 1)), &y));
   if (y->count == 0) return RN_OK;
@@ -394,23 +202,19 @@ static rn_status_t average_levels(rn_kernel_ctx_t* ctx, rn_dtype_t dtype, rn_poo
 }
 
 static rn_status_t average_compute(rn_kernel_ctx_t* ctx) {
-  const pooling_state_t* state = ctx->state;
+  const rn_pooling_attrs_t* state = ctx->state;
   const rn_tensor_t* x = rn_in(ctx, 0);
-  RN_RETURN_IF_ERROR(check_image(x));
-  if (state->ksize[3] != 1)
-    return rn_unimplemented("Non-spatial pooling is not yet supported. Volunteers? :)");
-  const int64_t* dims = rn_tensor_dims(x);
+  int64_t y_dims[4];
   rn_pooling_t pooling = {0};
-  RN_RETURN_IF_ERROR(measure(state, dims, &pooling));
-  int64_t y_dims[4] = {dims[0], pooling.rows.out, pooling.columns.out, pooling.depth};
+  RN_RETURN_IF_ERROR(rn_pooling_average_sizes(state, x, &pooling, y_dims));
   rn_tensor_t* y = NULL;
   RN_RETURN_IF_ERROR(rn_output(ctx, 0, (rn_shape_t){4, y_dims}, &y));
   if (y->count == 0) return RN_OK;
   pooling.x = x->data;
   pooling.y = y->data;
   if (rn_dtype_stored(x->dtype) != x->dtype)
-    return average_levels(ctx, x->dtype, &pooling, dims[0]);
-  return run(ctx, WORK_AVERAGE, x->dtype, &pooling, dims[0]);
+    return average_levels(ctx, x->dtype, &pooling, y_dims[0]);
+  return run(ctx, WORK_AVERAGE, x->dtype, &pooling, y_dims[0]);
 }
 
 // Pooling of levels; passes the limits through.
@@ -431,68 +235,27 @@ static rn_status_t quantized_average_compute(rn_kernel_ctx_t* ctx) {
   return with_limits(ctx, average_compute);
 }
 
-// Stock accepts a gradient of any spatial size: windows past the end add nothing.
 static rn_status_t average_gradient_compute(rn_kernel_ctx_t* ctx) {
-  const pooling_state_t* state = ctx->state;
-  const rn_tensor_t *sizes = rn_in(ctx, 0), *dy = rn_in(ctx, 1);
-  if (sizes->rank != 1 || sizes->count != 4)
-    return rn_invalid_argument("out_backprop must be 1-dimensional and 4 elements");
-  if (dy->rank != 4) return rn_invalid_argument("out_backprop must be 4-dimensional");
+  const rn_tensor_t* dy = rn_in(ctx, 1);
   int64_t dims[4];
-  for (int i = 0; i < 4; ++i) {
-    dims[i] = RN_DATA(sizes, const int32_t)[i];
-    if (dims[i] < 0)
-      return rn_invalid_argument("Expected a non-negative size, got %" PRId64, dims[i]);
-  }
+  rn_pooling_t pooling = {0};
+  RN_RETURN_IF_ERROR(rn_pooling_average_gradient_sizes(ctx, ctx->state, dims, &pooling));
   rn_tensor_t* dx = NULL;
   RN_RETURN_IF_ERROR(rn_output(ctx, 0, (rn_shape_t){4, dims}, &dx));
   if (dx->count == 0) return RN_OK;
-  if (state->ksize[3] != 1)
-    return rn_unimplemented("Non-spatial pooling is not yet supported. Volunteers? :)");
-  rn_pooling_t pooling = {0};
-  RN_RETURN_IF_ERROR(measure(state, dims, &pooling));
-  for (int d = 1; d < 3; ++d)
-    if (rn_tensor_dim(dy, d) > 1 && rn_tensor_dim(dy, d) - 1 > dims[d] / state->attrs.strides[d])
-      return rn_invalid_argument("index * stride must be less than or equal to input size");
   memset(dx->data, 0, rn_tensor_bytes(dx));
   if (dy->count == 0) return RN_OK;
-  if (rn_tensor_dim(dy, 3) != dims[3])
-    return rn_invalid_argument("out_backprop must have the depth of the input");
-  if (rn_tensor_dim(dy, 0) > dims[0])
-    return rn_invalid_argument("Output only has %" PRId64
-                               " elements but computation requested would use element with "
-                               "index=%" PRId64,
-                               dx->count, (rn_tensor_dim(dy, 0) - 1) * (dx->count / dims[0]));
-  int64_t batch = rn_tensor_dim(dy, 0);
-  pooling.rows.out = rn_tensor_dim(dy, 1);
-  pooling.columns.out = rn_tensor_dim(dy, 2);
-  pooling.out_size = pooling.rows.out * pooling.columns.out * pooling.depth;
   pooling.dy = dy->data;
   pooling.dx = dx->data;
-  return run(ctx, WORK_AVERAGE_GRADIENT, dy->dtype, &pooling, batch);
-}
-
-// With argmax. As in stock, a window over channels is checked and then ignored: the output equals
-// the input. That is a known bug which clients may rely on.
-static rn_status_t measure_argmax(const pooling_state_t* state, const int64_t* dims,
-                                  rn_pooling_t* out, int64_t y_dims[4]) {
-  RN_RETURN_IF_ERROR(measure_max(state, dims, out, y_dims));
-  if (state->ksize[3] == 1) return RN_OK;
-  *out = (rn_pooling_t){0};
-  RN_RETURN_IF_ERROR(measure(state, dims, out));
-  y_dims[1] = out->rows.out, y_dims[2] = out->columns.out, y_dims[3] = out->depth;
-  return RN_OK;
+  return run(ctx, WORK_AVERAGE_GRADIENT, dy->dtype, &pooling, rn_tensor_dim(dy, 0));
 }
 
 static rn_status_t argmax_compute(rn_kernel_ctx_t* ctx) {
-  const pooling_state_t* state = ctx->state;
+  const rn_pooling_attrs_t* state = ctx->state;
   const rn_tensor_t* x = rn_in(ctx, 0);
-  RN_RETURN_IF_ERROR(check_image(x));
-  if (x->count == 0) return rn_invalid_argument("tensor_in must not be empty (2)");
-  const int64_t* dims = rn_tensor_dims(x);
   int64_t y_dims[4];
   rn_pooling_t pooling = {0};
-  RN_RETURN_IF_ERROR(measure_argmax(state, dims, &pooling, y_dims));
+  RN_RETURN_IF_ERROR(rn_pooling_argmax_sizes(state, x, &pooling, y_dims));
   rn_tensor_t *y = NULL, *argmax = NULL, temp = {0};
   RN_RETURN_IF_ERROR(rn_output(ctx, 0, (rn_shape_t){4, y_dims}, &y));
   RN_RETURN_IF_ERROR(rn_output(ctx, 1, (rn_shape_t){4, y_dims}, &argmax));
@@ -502,7 +265,7 @@ static rn_status_t argmax_compute(rn_kernel_ctx_t* ctx) {
   pooling.x = x->data;
   pooling.y = y->data;
   pooling.argmax = temp.data ? temp.data : argmax->data;
-  rn_status_t status = run(ctx, WORK_MAX, x->dtype, &pooling, dims[0]);
+  rn_status_t status = run(ctx, WORK_MAX, x->dtype, &pooling, y_dims[0]);
   for (int64_t i = 0; state->include_batch && i < y->count; ++i)
     pooling.argmax[i] += i / pooling.out_size * pooling.in_size;
   for (int64_t i = 0; temp.data && i < y->count; ++i)
@@ -512,17 +275,10 @@ static rn_status_t argmax_compute(rn_kernel_ctx_t* ctx) {
 }
 
 static rn_status_t argmax_gradient_compute(rn_kernel_ctx_t* ctx) {
-  const pooling_state_t* state = ctx->state;
+  const rn_pooling_attrs_t* state = ctx->state;
   const rn_tensor_t *x = rn_in(ctx, 0), *dy = rn_in(ctx, 1), *argmax = rn_in(ctx, 2);
-  RN_RETURN_IF_ERROR(check_image(x));
   rn_pooling_t pooling = {0};
-  const int64_t* dims = rn_tensor_dims(x);
-  int64_t y_dims[4];
-  RN_RETURN_IF_ERROR(measure_argmax(state, dims, &pooling, y_dims));
-  if (dy->rank != 4 || argmax->rank != 4)
-    return rn_invalid_argument("grad_in and argmax must be 4-dimensional");
-  RN_RETURN_IF_ERROR(expect_shape("grad", dy, y_dims));
-  RN_RETURN_IF_ERROR(expect_shape("argmax", argmax, y_dims));
+  RN_RETURN_IF_ERROR(rn_pooling_argmax_gradient_sizes(ctx, state, &pooling));
   rn_tensor_t* dx = NULL;
   RN_RETURN_IF_ERROR(rn_output(ctx, 0, rn_tensor_shape(x), &dx));
   memset(dx->data, 0, rn_tensor_bytes(dx));
@@ -544,34 +300,35 @@ static rn_status_t argmax_gradient_compute(rn_kernel_ctx_t* ctx) {
 #define ROW(op_, types_, init_, compute_)                                               \
   {                                                                                     \
     .op = op_, .device = "CPU", .types = {{"T", types_}}, .flags = RN_KERNEL_EXPENSIVE, \
-    .state_size = sizeof(pooling_state_t), .init = init_, .compute = compute_           \
+    .state_size = sizeof(rn_pooling_attrs_t), .init = init_, .compute = compute_        \
   }
 
 static const rn_kernel_def_t rows[] = {
-    ROW("MaxPool", REAL, max_init, max_compute),
-    ROW("MaxPoolGrad", REAL, max_gradient_init, max_gradient_compute),
-    ROW("MaxPoolGradGrad", REAL, max_second_init, max_second_compute),
+    ROW("MaxPool", REAL, rn_pooling_max_init, max_compute),
+    ROW("MaxPoolGrad", REAL, rn_pooling_max_gradient_init, max_gradient_compute),
+    ROW("MaxPoolGradGrad", REAL, rn_pooling_max_second_init, max_second_compute),
     {.op = "MaxPoolV2",
      .device = "CPU",
      .types = {{"T", REAL}},
      .host_args = RN_HOST_ARGS("ksize", "strides"),
      .flags = RN_KERNEL_EXPENSIVE,
-     .state_size = sizeof(pooling_state_t),
-     .init = max_v2_init,
+     .state_size = sizeof(rn_pooling_attrs_t),
+     .init = rn_pooling_max_v2_init,
      .compute = max_v2_compute},
     {.op = "MaxPoolGradV2",
      .device = "CPU",
      .types = {{"T", REAL}},
      .host_args = RN_HOST_ARGS("ksize", "strides"),
      .flags = RN_KERNEL_EXPENSIVE,
-     .state_size = sizeof(pooling_state_t),
-     .init = max_v2_init,
+     .state_size = sizeof(rn_pooling_attrs_t),
+     .init = rn_pooling_max_v2_init,
      .compute = max_gradient_v2_compute},
-    ROW("MaxPoolWithArgmax", REAL, max_init, argmax_compute),
-    ROW("MaxPoolGradWithArgmax", REAL, argmax_gradient_init, argmax_gradient_compute),
-    ROW("QuantizedMaxPool", RN_T(QUINT8) | RN_T(QINT8), max_init, quantized_max_compute),
-    ROW("QuantizedAvgPool", RN_T(QUINT8) | RN_T(QINT8), average_init, quantized_average_compute),
-    ROW("AvgPool", RN_TYPES_FLOATS, average_init, average_compute),
-    ROW("AvgPoolGrad", RN_TYPES_FLOATS, average_gradient_init, average_gradient_compute),
+    ROW("MaxPoolWithArgmax", REAL, rn_pooling_max_init, argmax_compute),
+    ROW("MaxPoolGradWithArgmax", REAL, rn_pooling_argmax_gradient_init, argmax_gradient_compute),
+    ROW("QuantizedMaxPool", RN_T(QUINT8) | RN_T(QINT8), rn_pooling_max_init, quantized_max_compute),
+    ROW("QuantizedAvgPool", RN_T(QUINT8) | RN_T(QINT8), rn_pooling_average_init,
+        quantized_average_compute),
+    ROW("AvgPool", RN_TYPES_FLOATS, rn_pooling_average_init, average_compute),
+    ROW("AvgPoolGrad", RN_TYPES_FLOATS, rn_pooling_average_gradient_init, average_gradient_compute),
 };
 RN_KERNEL_FAMILY(cpu_pooling, rows);
