@@ -177,24 +177,24 @@ static rn_status_t draw_all(bounded_job_t* job) {
   return RN_OK;
 }
 
-static rn_status_t check_params(const rn_kernel_ctx_t* ctx, bounded_job_t* job,
-                                bool* out_are_scalars) {
+static rn_status_t check_params(const rn_kernel_ctx_t* ctx, int64_t sets, bool* out_are_scalars) {
   static const char* const names[] = {"means", "stddevs", "minvals", "maxvals"};
   *out_are_scalars = true;
   for (int i = 0; i < 4; ++i) {
-    const rn_tensor_t* param = job->params[i] = rn_in(ctx, i + 1);
+    const rn_tensor_t* param = rn_in(ctx, i + 1);
     if (param->rank > 1)
       return rn_invalid_argument("Input %s should be a scalar or vector, got shape: %s", names[i],
                                  rn_text_of(param).text);
     *out_are_scalars &= param->count == 1;
-    if (param->count != 1 && param->count != job->batches)
+    if (param->count != 1 && param->count != sets)
       return rn_invalid_argument("Shape mismatch: %s must have one element or %lld, got shape: %s",
-                                 names[i], (long long)job->batches, rn_text_of(param).text);
+                                 names[i], (long long)sets, rn_text_of(param).text);
   }
   return RN_OK;
 }
 
-static rn_status_t bounded(rn_kernel_ctx_t* ctx) {
+rn_status_t rn_random_bounded_output(rn_kernel_ctx_t* ctx, rn_tensor_t** out, int64_t* out_sets,
+                                     bool* out_are_scalars) {
   const rn_tensor_t* sizes = rn_in(ctx, 0);
   if (sizes->rank != 1)
     return rn_invalid_argument("Input shape should be a vector, got shape: %s",
@@ -203,10 +203,16 @@ static rn_status_t bounded(rn_kernel_ctx_t* ctx) {
   int64_t dims[RN_MAX_RANK];
   rn_shape_t shape;
   RN_RETURN_IF_ERROR(rn_read_dims(sizes, dims, &shape));
-  bounded_job_t job = {.batches = dims[0]};
+  *out_sets = dims[0];
+  RN_RETURN_IF_ERROR(check_params(ctx, dims[0], out_are_scalars));
+  return rn_output(ctx, 0, shape, out);
+}
+
+static rn_status_t bounded(rn_kernel_ctx_t* ctx) {
+  bounded_job_t job = {0};
   bool are_scalars;
-  RN_RETURN_IF_ERROR(check_params(ctx, &job, &are_scalars));
-  RN_RETURN_IF_ERROR(rn_output(ctx, 0, shape, &job.out));
+  RN_RETURN_IF_ERROR(rn_random_bounded_output(ctx, &job.out, &job.batches, &are_scalars));
+  for (int i = 0; i < 4; ++i) job.params[i] = rn_in(ctx, i + 1);
   if (job.out->count == 0) return RN_OK;
   job.batch = job.out->count / job.batches;
   if (are_scalars) {

@@ -35,8 +35,8 @@ rn_status_t rn_random_seeded(const rn_tensor_t* seed, rn_philox_t* out) {
 
 enum { ALGORITHM_PHILOX = 1, ALGORITHM_THREEFRY = 2, ALGORITHM_ANY = 3 };
 
-rn_status_t rn_random_from_key(const rn_tensor_t* key, const rn_tensor_t* counter,
-                               const rn_tensor_t* algorithm, rn_philox_t* out) {
+rn_status_t rn_random_check_key(const rn_tensor_t* key, const rn_tensor_t* counter,
+                                const rn_tensor_t* algorithm) {
   if (algorithm->rank != 0)
     return rn_invalid_argument("input 3 (0-based) must have shape [], not %s",
                                rn_text_of(algorithm).text);
@@ -58,6 +58,12 @@ rn_status_t rn_random_from_key(const rn_tensor_t* key, const rn_tensor_t* counte
         "counter must be a vector with length at least 2; got shape: %s. (Note that batched "
         "counters are not supported yet.)",
         rn_text_of(counter).text);
+  return RN_OK;
+}
+
+rn_status_t rn_random_from_key(const rn_tensor_t* key, const rn_tensor_t* counter,
+                               const rn_tensor_t* algorithm, rn_philox_t* out) {
+  RN_RETURN_IF_ERROR(rn_random_check_key(key, counter, algorithm));
   const uint64_t* numbers = RN_DATA(counter, const uint64_t);
   *out = (rn_philox_t){
       .key = RN_DATA(key, const uint64_t)[0], .block = numbers[0], .stream = numbers[1]};

@@ -244,7 +244,7 @@ static rn_status_t random_normal(rn_kernel_ctx_t* ctx) {
   return RN_OK;
 }
 
-static rn_status_t check_bounds(const rn_tensor_t* low, const rn_tensor_t* high) {
+rn_status_t rn_random_check_bounds(const rn_tensor_t* low, const rn_tensor_t* high) {
   if (low->rank != 0)
     return rn_invalid_argument("minval must be 0-D, got shape %s", rn_text_of(low).text);
   if (high->rank != 0)
@@ -254,7 +254,7 @@ static rn_status_t check_bounds(const rn_tensor_t* low, const rn_tensor_t* high)
 
 rn_status_t rn_random_range(const rn_tensor_t* low, const rn_tensor_t* high, uint64_t* out_low,
                             uint64_t* out_range) {
-  RN_RETURN_IF_ERROR(check_bounds(low, high));
+  RN_RETURN_IF_ERROR(rn_random_check_bounds(low, high));
   int64_t from = rn_int_at(low, 0), to = rn_int_at(high, 0);
   if (from >= to)
     return rn_invalid_argument("Need minval < maxval, got %lld >= %lld", (long long)from,
@@ -267,7 +267,7 @@ rn_status_t rn_random_range(const rn_tensor_t* low, const rn_tensor_t* high, uin
 static rn_status_t random_integers(rn_kernel_ctx_t* ctx) {
   const rn_tensor_t *low = rn_in(ctx, 1), *high = rn_in(ctx, 2);
   rn_tensor_t* out = NULL;
-  RN_RETURN_IF_ERROR(check_bounds(low, high));
+  RN_RETURN_IF_ERROR(rn_random_check_bounds(low, high));
   RN_RETURN_IF_ERROR(random_output(ctx, &out));
   if (out->count == 0) return RN_OK;  // then the range may be empty
   uint64_t from, range;
@@ -416,7 +416,7 @@ static void draw_piece(void* arg, int64_t begin, int64_t end) {
   for (int64_t row = begin; row < end; ++row) draw_row(job, row, job->sums + row * job->classes);
 }
 
-rn_status_t rn_random_multinomial(rn_kernel_ctx_t* ctx, const rn_philox_t* philox) {
+rn_status_t rn_random_multinomial_output(rn_kernel_ctx_t* ctx, rn_tensor_t** out) {
   const rn_tensor_t* logits = rn_in(ctx, 0);
   const rn_tensor_t* samples = rn_in(ctx, 1);
   if (logits->rank != 2)
@@ -430,10 +430,17 @@ rn_status_t rn_random_multinomial(rn_kernel_ctx_t* ctx, const rn_philox_t* philo
   int64_t rows = rn_tensor_dim(logits, 0), classes = rn_tensor_dim(logits, 1);
   if (classes <= 0)
     return rn_invalid_argument("num_classes should be positive, got %lld", (long long)classes);
-  rn_tensor_t* out = NULL;
   int64_t dims[2] = {rows, draws};
-  RN_RETURN_IF_ERROR(rn_output(ctx, 0, (rn_shape_t){2, dims}, &out));
+  return rn_output(ctx, 0, (rn_shape_t){2, dims}, out);
+}
+
+rn_status_t rn_random_multinomial(rn_kernel_ctx_t* ctx, const rn_philox_t* philox) {
+  rn_tensor_t* out = NULL;
+  RN_RETURN_IF_ERROR(rn_random_multinomial_output(ctx, &out));
   if (out->count == 0) return RN_OK;
+  const rn_tensor_t* logits = rn_in(ctx, 0);
+  int64_t rows = rn_tensor_dim(logits, 0), classes = rn_tensor_dim(logits, 1);
+  int64_t draws = rn_tensor_dim(out, 1);
   // A draw takes a double, that is two words.
   uint64_t outputs = ((uint64_t)draws + 3) / 4 * 8 * (uint64_t)rows;
   rn_tensor_t sums = {0};

@@ -30,6 +30,19 @@ void rn_random_normal_pair(const uint32_t words[4], double out[2]);
 RN_MUST_USE rn_status_t rn_random_shuffle(rn_kernel_ctx_t* ctx, const rn_philox_t* philox);
 RN_MUST_USE rn_status_t rn_random_multinomial(rn_kernel_ctx_t* ctx, const rn_philox_t* philox);
 
+// What the ops check first, on all devices; messages are stock's. Draws from logits: output 0 is
+// made with the draws per row.
+RN_MUST_USE rn_status_t rn_random_multinomial_output(rn_kernel_ctx_t* ctx, rn_tensor_t** out);
+// Makes output 0 with the shape in input 0, which must end with that of input |parameters|.
+RN_MUST_USE rn_status_t rn_random_output_ending(rn_kernel_ctx_t* ctx, int parameters,
+                                                rn_tensor_t** out);
+// Normal numbers within bounds: makes output 0 and says how many sets of parameters there are, and
+// whether these are scalars.
+RN_MUST_USE rn_status_t rn_random_bounded_output(rn_kernel_ctx_t* ctx, rn_tensor_t** out,
+                                                 int64_t* out_sets, bool* out_are_scalars);
+// Bounds of integers are scalars.
+RN_MUST_USE rn_status_t rn_random_check_bounds(const rn_tensor_t* low, const rn_tensor_t* high);
+
 // The integers from |low| up to |high|. INVALID_ARGUMENT, with stock's message, if these are not
 // scalars or there are none between them.
 RN_MUST_USE rn_status_t rn_random_range(const rn_tensor_t* low, const rn_tensor_t* high,
@@ -38,14 +51,19 @@ RN_MUST_USE rn_status_t rn_random_range(const rn_tensor_t* low, const rn_tensor_
 // The position of a generator seeded by |seed|, a vector of two integers. INVALID_ARGUMENT, with
 // stock's message, for anything else.
 RN_MUST_USE rn_status_t rn_random_seeded(const rn_tensor_t* seed, rn_philox_t* out);
-// The position of a generator with this key, counter and algorithm.
+// The position of a generator with this key, counter and algorithm; the second function only checks
+// the shapes and the algorithm.
 RN_MUST_USE rn_status_t rn_random_from_key(const rn_tensor_t* key, const rn_tensor_t* counter,
                                            const rn_tensor_t* algorithm, rn_philox_t* out);
+RN_MUST_USE rn_status_t rn_random_check_key(const rn_tensor_t* key, const rn_tensor_t* counter,
+                                            const rn_tensor_t* algorithm);
 
 // The position of the generator whose state is in the variable in input 0; advances it by |outputs|
 // numbers. The algorithm must be a known one.
 RN_MUST_USE rn_status_t rn_random_take(rn_kernel_ctx_t* ctx, uint64_t outputs, rn_philox_t* out);
 RN_MUST_USE rn_status_t rn_random_check_algorithm(const rn_tensor_t* algorithm);
+// With the lock held: whether |variable|, input 0, is such a state; makes it writable.
+RN_MUST_USE rn_status_t rn_random_check_state_locked(rn_kernel_ctx_t* ctx, rn_variable_t* variable);
 
 // Doubles in [0, 1), one at a time, each block's second one first, as rejection samplers use them.
 typedef struct rn_random_doubles_t {

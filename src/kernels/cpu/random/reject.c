@@ -214,9 +214,8 @@ static rn_status_t gamma_own(rn_kernel_ctx_t* ctx) { return sampled(ctx, draw_ga
 static rn_status_t poisson_own(rn_kernel_ctx_t* ctx) { return sampled(ctx, draw_poisson); }
 
 // Stateless ops: the shape is that of all samples and ends with that of the parameters.
-static rn_status_t placed(rn_kernel_ctx_t* ctx, rn_philox_t philox, int first,
-                          double (*draw)(rn_philox_t*, double, double)) {
-  const rn_tensor_t *sizes = rn_in(ctx, 0), *param = rn_in(ctx, first);
+rn_status_t rn_random_output_ending(rn_kernel_ctx_t* ctx, int parameters, rn_tensor_t** out) {
+  const rn_tensor_t *sizes = rn_in(ctx, 0), *param = rn_in(ctx, parameters);
   int64_t dims[RN_MAX_RANK];
   rn_shape_t shape;
   RN_RETURN_IF_ERROR(rn_read_shape(sizes, dims, &shape));
@@ -224,8 +223,14 @@ static rn_status_t placed(rn_kernel_ctx_t* ctx, rn_philox_t philox, int first,
   bool fits = skip >= 0;
   for (int d = 0; fits && d < param->rank; ++d) fits = dims[skip + d] == rn_tensor_dim(param, d);
   if (!fits) return rn_invalid_argument("Shape passed in must end with broadcasted shape.");
+  return rn_output(ctx, 0, shape, out);
+}
+
+static rn_status_t placed(rn_kernel_ctx_t* ctx, rn_philox_t philox, int first,
+                          double (*draw)(rn_philox_t*, double, double)) {
+  const rn_tensor_t* param = rn_in(ctx, first);
   rn_tensor_t* out = NULL;
-  RN_RETURN_IF_ERROR(rn_output(ctx, 0, shape, &out));
+  RN_RETURN_IF_ERROR(rn_random_output_ending(ctx, first, &out));
   if (out->count == 0) return RN_OK;
   reject_job_t job = {.philox = philox,
                       .samples = out->count / param->count,

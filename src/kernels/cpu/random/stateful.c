@@ -15,8 +15,7 @@ rn_status_t rn_random_check_algorithm(const rn_tensor_t* algorithm) {
   return rn_invalid_argument("Unsupported algorithm id: %lld", (long long)id);
 }
 
-static rn_status_t skip_locked(rn_kernel_ctx_t* ctx, rn_variable_t* variable, uint64_t blocks,
-                               rn_philox_t* out) {
+rn_status_t rn_random_check_state_locked(rn_kernel_ctx_t* ctx, rn_variable_t* variable) {
   const rn_tensor_t* state = &variable->value;
   if (!rn_tensor_is_set(state)) return rn_variable_uninitialized(ctx, 0, variable);
   if (state->dtype != RN_INT64)
@@ -29,7 +28,12 @@ static rn_status_t skip_locked(rn_kernel_ctx_t* ctx, rn_variable_t* variable, ui
     return rn_invalid_argument(
         "For the Philox algorithm, the size of state must be at least 3; got %lld",
         (long long)state->count);
-  RN_RETURN_IF_ERROR(rn_variable_make_writable_locked(ctx, 0, variable));
+  return rn_variable_make_writable_locked(ctx, 0, variable);
+}
+
+static rn_status_t skip_locked(rn_kernel_ctx_t* ctx, rn_variable_t* variable, uint64_t blocks,
+                               rn_philox_t* out) {
+  RN_RETURN_IF_ERROR(rn_random_check_state_locked(ctx, variable));
   uint64_t* numbers = RN_DATA(&variable->value, uint64_t);
   *out = (rn_philox_t){.block = numbers[0], .stream = numbers[1], .key = numbers[2]};
   rn_philox_t next = *out;
