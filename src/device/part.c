@@ -85,13 +85,11 @@ static rn_status_t add_shared_row(const rn_device_part_t* part, const rn_part_ro
   } else {
     row->host_args = how->host_args;
     bool is_light = row->flags & (RN_KERNEL_FORWARDS | RN_KERNEL_OWN_OUTPUTS) &&
-                    !(row->flags & RN_KERNEL_KEEPS_INPUTS);
+                    !(row->flags & RN_KERNEL_KEEPS_INPUTS) && !how->allocates;
     if (is_light) row->flags |= RN_KERNEL_REPLAYS;  // it issues nothing
   }
-  if (how->moves) {
-    row->flags |= RN_KERNEL_REPLAYS;
-    limit_to_plain(row);
-  }
+  if (how->moves) row->flags |= RN_KERNEL_REPLAYS;
+  if (how->moves || how->is_plain) limit_to_plain(row);
   return rn_kernel_register(row);
 }
 

@@ -29,6 +29,8 @@ typedef struct rn_part_init_t {
 typedef struct rn_part_row_t {
   const char* op;
   bool moves;                // issues work, for elements that are plain bytes
+  bool is_plain;             // only for elements that are plain bytes
+  bool allocates;            // other memory in each call, so that its work cannot be replayed
   const char* int32_attr;    // not NULL: for int32 values of this attribute, all in host memory
   const char* host_args[6];  // otherwise: arguments in host memory
 } rn_part_row_t;

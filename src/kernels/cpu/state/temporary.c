@@ -3,6 +3,7 @@
 
 #include "base/arena.h"
 #include "kernels/cpu/array.h"
+#include "kernels/cpu/device_moves.h"
 #include "kernels/kernel_rows.h"
 
 #define CONTAINER RN_STR("_temporary")
@@ -43,7 +44,7 @@ static rn_status_t key_of(const rn_kernel_ctx_t* ctx, rn_strbuf_t* out) {
 }
 
 typedef struct temporary_make_t {
-  const rn_kernel_ctx_t* ctx;
+  rn_kernel_ctx_t* ctx;
   bool is_new;
 } temporary_make_t;
 
@@ -56,12 +57,12 @@ static rn_status_t make_variable(void* arg, rn_resource_t** out) {
       rn_variable_create(kernel->allocator, temporary->dtype, temporary->name, &variable));
   rn_status_t status =
       rn_tensor_create(kernel->device_memory, temporary->dtype, temporary->shape, &variable->value);
+  if (rn_ok(status) && rn_dtype_is_plain(temporary->dtype))
+    status = rn_ctx_zero(make->ctx, &variable->value);
   if (!rn_ok(status)) {
     rn_object_release(&variable->resource.object);
     return status;
   }
-  if (rn_dtype_is_plain(variable->value.dtype))
-    memset(variable->value.data, 0, rn_tensor_bytes(&variable->value));
   make->is_new = true;
   *out = &variable->resource;
   return RN_OK;
@@ -138,15 +139,15 @@ static rn_status_t destroy_temporary(rn_kernel_ctx_t* ctx) {
   return status;
 }
 
-#define ROW(name, init_, function)                                                  \
-  {                                                                                 \
-    .op = name, .device = "CPU", .flags = RN_KERNEL_OWN_OUTPUTS,                    \
-    .state_size = sizeof(temporary_t), .init = init_, .destroy = temporary_destroy, \
-    .compute = function                                                             \
+#define ROW(name, attr, init_, function)                                                          \
+  {                                                                                               \
+    .op = name, .device = "CPU", .types = {{attr, RN_TYPES_ALL}}, .flags = RN_KERNEL_OWN_OUTPUTS, \
+    .state_size = sizeof(temporary_t), .init = init_, .destroy = temporary_destroy,               \
+    .compute = function                                                                           \
   }
 
 static const rn_kernel_def_t rows[] = {
-    ROW("TemporaryVariable", make_init, temporary_variable),
-    ROW("DestroyTemporaryVariable", destroy_init, destroy_temporary),
+    ROW("TemporaryVariable", "dtype", make_init, temporary_variable),
+    ROW("DestroyTemporaryVariable", "T", destroy_init, destroy_temporary),
 };
 RN_KERNEL_FAMILY(cpu_temporary, rows);

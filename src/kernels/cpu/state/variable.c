@@ -385,10 +385,11 @@ static rn_status_t nothing(rn_kernel_ctx_t* ctx) {
   return RN_OK;
 }
 
-#define REF_VARIABLE(name)                                                                       \
-  {                                                                                              \
-    .op = name, .device = "CPU", .flags = RN_KERNEL_OWN_OUTPUTS, .state_size = sizeof(holder_t), \
-    .init = ref_variable_init, .destroy = holder_destroy, .compute = ref_variable_compute        \
+#define REF_VARIABLE(name)                                                                     \
+  {                                                                                            \
+    .op = name, .device = "CPU", .types = {{"dtype", RN_TYPES_ALL}},                           \
+    .flags = RN_KERNEL_OWN_OUTPUTS, .state_size = sizeof(holder_t), .init = ref_variable_init, \
+    .destroy = holder_destroy, .compute = ref_variable_compute                                 \
   }
 #define UPDATE(name, attr)                                                 \
   {                                                                        \
@@ -421,6 +422,7 @@ static const rn_kernel_def_t rows[] = {
     {.op = "DisableCopyOnRead", .device = "CPU", .compute = nothing},
     {.op = "Assign",
      .device = "CPU",
+     .types = {{"T", RN_TYPES_ALL}},
      .flags = RN_KERNEL_OWN_OUTPUTS | RN_KERNEL_KEEPS_INPUTS,
      .state_size = sizeof(assign_t),
      .init = assign_init,
