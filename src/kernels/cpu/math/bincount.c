@@ -1,7 +1,6 @@
 // Bincount in all its forms, and HistogramFixedWidth.
-#include "kernels/cpu/array.h"
+#include "kernels/cpu/math/counts.h"
 #include "kernels/kernel_rows.h"
-#include "tensor/print.h"
 
 // Adds weight |w| (one if NULL) to bin |bin|, or sets it to one.
 static inline void count_one(rn_tensor_t* bins, int64_t bin, const rn_tensor_t* weights, int64_t w,
@@ -23,14 +22,6 @@ static inline void count_one(rn_tensor_t* bins, int64_t bin, const rn_tensor_t* 
   }
 }
 
-static rn_status_t read_size(const rn_tensor_t* size, int64_t* out) {
-  if (size->rank != 0)
-    return rn_invalid_argument("Shape must be rank 0 but is rank %d", size->rank);
-  *out = rn_int_at(size, 0);
-  if (*out < 0) return rn_invalid_argument("size (%lld) must be non-negative", (long long)*out);
-  return RN_OK;
-}
-
 // Counts each of |rows| rows of |input| into a row of |size| bins.
 static rn_status_t count_rows(const rn_tensor_t* input, int64_t rows, int64_t size,
                               const rn_tensor_t* weights, bool is_binary, rn_tensor_t* out) {
@@ -49,9 +40,8 @@ static rn_status_t count_rows(const rn_tensor_t* input, int64_t rows, int64_t si
 static rn_status_t bincount(rn_kernel_ctx_t* ctx) {
   const rn_tensor_t *input = rn_in(ctx, 0), *weights = rn_in(ctx, 2);
   int64_t size;
-  RN_RETURN_IF_ERROR(read_size(rn_in(ctx, 1), &size));
-  if (weights->count != 0 && weights->count != input->count)
-    return rn_invalid_argument("Input indices and weights must have the same size.");
+  RN_RETURN_IF_ERROR(rn_bincount_size(rn_in(ctx, 1), &size));
+  RN_RETURN_IF_ERROR(rn_bincount_check(input, weights));
   rn_tensor_t* out = NULL;
   RN_RETURN_IF_ERROR(rn_output(ctx, 0, (rn_shape_t){1, &size}, &out));
   return count_rows(input, 1, size, weights, false, out);
@@ -64,26 +54,14 @@ static rn_status_t dense_init(const rn_kernel_init_t* init, void* state) {
 
 static rn_status_t dense_bincount(rn_kernel_ctx_t* ctx) {
   const rn_tensor_t *input = rn_in(ctx, 0), *weights = rn_in(ctx, 2);
-  if (input->rank > 2)
-    return rn_invalid_argument("Shape must be at most rank 2 but is rank %d", input->rank);
   int64_t size;
-  RN_RETURN_IF_ERROR(read_size(rn_in(ctx, 1), &size));
-  if (weights->count != 0 && !rn_tensor_same_shape(input, weights))
-    return rn_invalid_argument(
-        "`weights` must be the same shape as `arr` or a length-0 `Tensor`, in which case it acts "
-        "as all weights equal to 1. Received %s",
-        rn_text_of(weights).text);
+  RN_RETURN_IF_ERROR(rn_dense_bincount_check(input, rn_in(ctx, 1), weights, &size));
   const bool has_rows = input->rank == 2;
   const int64_t rows = has_rows ? rn_tensor_dim(input, 0) : 1, dims[2] = {rows, size};
   rn_tensor_t* out = NULL;
   RN_RETURN_IF_ERROR(
       rn_output(ctx, 0, has_rows ? (rn_shape_t){2, dims} : (rn_shape_t){1, &size}, &out));
   return count_rows(input, rows, size, weights, *(const bool*)ctx->state, out);
-}
-
-static rn_status_t check_weights(const rn_tensor_t* values, const rn_tensor_t* weights) {
-  if (weights->count == 0 || weights->count == values->count) return RN_OK;
-  return rn_invalid_argument("Input indices and weights must have the same size.");
 }
 
 static rn_status_t check_splits(const rn_tensor_t* splits, int64_t count) {
@@ -101,9 +79,9 @@ static rn_status_t check_splits(const rn_tensor_t* splits, int64_t count) {
 static rn_status_t ragged_bincount(rn_kernel_ctx_t* ctx) {
   const rn_tensor_t *splits = rn_in(ctx, 0), *values = rn_in(ctx, 1), *weights = rn_in(ctx, 3);
   int64_t size, row = -1;
-  RN_RETURN_IF_ERROR(read_size(rn_in(ctx, 2), &size));
+  RN_RETURN_IF_ERROR(rn_bincount_size(rn_in(ctx, 2), &size));
   RN_RETURN_IF_ERROR(check_splits(splits, values->count));
-  RN_RETURN_IF_ERROR(check_weights(values, weights));
+  RN_RETURN_IF_ERROR(rn_bincount_check(values, weights));
   const int64_t dims[2] = {splits->count - 1, size};
   rn_tensor_t* out = NULL;
   RN_RETURN_IF_ERROR(rn_output(ctx, 0, (rn_shape_t){2, dims}, &out));
@@ -158,9 +136,9 @@ static rn_status_t sparse_bincount(rn_kernel_ctx_t* ctx) {
   const rn_tensor_t *indices = rn_in(ctx, 0), *values = rn_in(ctx, 1), *shape = rn_in(ctx, 2);
   const rn_tensor_t* weights = rn_in(ctx, 4);
   int64_t size;
-  RN_RETURN_IF_ERROR(read_size(rn_in(ctx, 3), &size));
+  RN_RETURN_IF_ERROR(rn_bincount_size(rn_in(ctx, 3), &size));
   RN_RETURN_IF_ERROR(check_sparse(indices, values, shape));
-  RN_RETURN_IF_ERROR(check_weights(values, weights));
+  RN_RETURN_IF_ERROR(rn_bincount_check(values, weights));
   const int64_t rank = shape->count, *dims = RN_DATA(shape, const int64_t);
   const bool has_rows = rank != 1;
   for (int64_t i = 0; i < values->count; ++i)
@@ -183,35 +161,14 @@ static rn_status_t sparse_bincount(rn_kernel_ctx_t* ctx) {
   return RN_OK;
 }
 
-static rn_status_t bad_range(const rn_tensor_t* range) {
-  rn_strbuf_t low, high;
-  rn_strbuf_init(&low, rn_allocator_default());
-  rn_strbuf_init(&high, rn_allocator_default());
-  rn_print_double(&low, rn_number_at(range, 0));
-  rn_print_double(&high, rn_number_at(range, 1));
-  rn_status_t status = rn_invalid_argument(
-      "value_range should satisfy value_range[0] < value_range[1], but got '[%.*s, %.*s]'",
-      RN_STR_ARGS(rn_strbuf_view(&low)), RN_STR_ARGS(rn_strbuf_view(&high)));
-  rn_strbuf_clear(&low);
-  rn_strbuf_clear(&high);
-  return status;
-}
-
 static rn_status_t histogram(rn_kernel_ctx_t* ctx) {
   const rn_tensor_t *values = rn_in(ctx, 0), *range = rn_in(ctx, 1), *number = rn_in(ctx, 2);
-  if (range->rank != 1 || range->count != 2)
-    return rn_invalid_argument("value_range should be a vector of 2 elements.");
-  if (number->rank != 0) return rn_invalid_argument("nbins should be a scalar.");
-  const double low = rn_number_at(range, 0), high = rn_number_at(range, 1);
-  if (!(low < high)) return bad_range(range);
-  const int64_t bins = rn_int_at(number, 0);
-  if (bins <= 0)
-    return rn_invalid_argument("nbins should be a positive number, but got '%lld'",
-                               (long long)bins);
+  double low, step;
+  int64_t bins;
+  RN_RETURN_IF_ERROR(rn_histogram_check(range, number, &low, &step, &bins));
   rn_tensor_t* out = NULL;
   RN_RETURN_IF_ERROR(rn_output(ctx, 0, (rn_shape_t){1, &bins}, &out));
   memset(out->data, 0, rn_tensor_bytes(out));
-  const double step = (high - low) / (double)bins;
   for (int64_t i = 0; i < values->count; ++i) {
     double place = (rn_number_at(values, i) - low) / step;
     if (place != place) return rn_invalid_argument("Histogram values must not contain NaN");

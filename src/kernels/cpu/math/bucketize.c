@@ -1,37 +1,9 @@
 // Bucketize: the number of boundaries <= each value.
-#include "kernels/cpu/array.h"
+#include "kernels/cpu/math/counts.h"
 #include "kernels/kernel_rows.h"
 
-// The boundaries are floats, whatever the type of the values.
-typedef struct buckets_t {
-  float* limits;
-  int32_t count;
-  rn_allocator_t allocator;
-} buckets_t;
-
-static rn_status_t buckets_init(const rn_kernel_init_t* init, void* state) {
-  buckets_t* buckets = state;
-  const rn_attr_value_t* limits = rn_init_attr(init, "boundaries");
-  buckets->allocator = init->allocator;
-  for (int32_t i = 1; i < limits->count; ++i)
-    if (limits->list_f[i] < limits->list_f[i - 1])
-      return rn_invalid_argument("Expected sorted boundaries");
-  if (!limits->count) return RN_OK;
-  RN_RETURN_IF_ERROR(rn_alloc_array(init->allocator, (size_t)limits->count, sizeof(float),
-                                    (void**)&buckets->limits));
-  buckets->count = limits->count;
-  memcpy(buckets->limits, limits->list_f, (size_t)limits->count * sizeof(float));
-  return RN_OK;
-}
-
-static void buckets_destroy(void* state) {
-  buckets_t* buckets = state;
-  if (buckets->limits)
-    rn_free(buckets->allocator, buckets->limits, (size_t)buckets->count * sizeof(float));
-}
-
 static rn_status_t bucketize_compute(rn_kernel_ctx_t* ctx) {
-  const buckets_t* buckets = ctx->state;
+  const rn_buckets_t* buckets = ctx->state;
   const rn_tensor_t* in = rn_in(ctx, 0);
   rn_tensor_t* out = NULL;
   RN_RETURN_IF_ERROR(rn_output(ctx, 0, rn_tensor_shape(in), &out));
@@ -56,9 +28,9 @@ static const rn_kernel_def_t rows[] = {
     {.op = "Bucketize",
      .device = "CPU",
      .types = {{"T", RN_T(INT32) | RN_T(INT64) | RN_T(FLOAT) | RN_T(DOUBLE)}},
-     .state_size = sizeof(buckets_t),
-     .init = buckets_init,
-     .destroy = buckets_destroy,
+     .state_size = sizeof(rn_buckets_t),
+     .init = rn_buckets_init,
+     .destroy = rn_buckets_destroy,
      .compute = bucketize_compute},
 };
 RN_KERNEL_FAMILY(cpu_bucketize, rows);

@@ -1,5 +1,5 @@
 // Cross: the cross product of 3-vectors.
-#include "kernels/cpu/array.h"
+#include "kernels/cpu/math/cross.h"
 #include "kernels/cpu/vector.h"
 #include "kernels/kernel_rows.h"
 
@@ -55,12 +55,7 @@ static rn_status_t cross_narrow(rn_kernel_ctx_t* ctx, const rn_tensor_t* a, cons
 
 static rn_status_t cross_compute(rn_kernel_ctx_t* ctx) {
   const rn_tensor_t *a = rn_in(ctx, 0), *b = rn_in(ctx, 1);
-  if (!rn_tensor_same_shape(a, b))
-    return rn_invalid_argument("Both inputs must be of same shape: %s vs. %s", rn_text_of(a).text,
-                               rn_text_of(b).text);
-  if (a->rank < 1) return rn_invalid_argument("Input must be at least 1D");
-  if (rn_tensor_dim(a, a->rank - 1) != 3)
-    return rn_failed_precondition("Cross-products are only defined for 3-element vectors.");
+  RN_RETURN_IF_ERROR(rn_cross_check(a, b));
   rn_tensor_t* out = NULL;
   RN_RETURN_IF_ERROR(rn_output(ctx, 0, rn_tensor_shape(a), &out));
   if (a->dtype == RN_HALF || a->dtype == RN_BFLOAT16) return cross_narrow(ctx, a, b, out);

@@ -2,33 +2,17 @@
 //
 // norm = bias + alpha * (the sum of squares of the channels at most |radius| away); y = x
 // norm^-beta.
-#include <inttypes.h>
 #include <math.h>
 
+#include "kernels/cpu/nn/lrn.h"
 #include "kernels/cpu/vector.h"
 #include "kernels/kernel_rows.h"
 
 // Elements per piece of work: pow takes about 10 ns each.
 #define PIECE_ELEMENTS 4096
 
-typedef struct lrn_state_t {
-  int64_t radius;
-  float bias, alpha, beta;
-} lrn_state_t;
-
-static rn_status_t lrn_init(const rn_kernel_init_t* init, void* state) {
-  lrn_state_t* lrn = state;
-  lrn->radius = rn_init_int(init, "depth_radius");
-  if (lrn->radius < 0 || lrn->radius > INT32_MAX)
-    return rn_invalid_argument("depth_radius = %" PRId64 " larger than int max", lrn->radius);
-  lrn->bias = rn_init_float(init, "bias");
-  lrn->alpha = rn_init_float(init, "alpha");
-  lrn->beta = rn_init_float(init, "beta");
-  return RN_OK;
-}
-
 typedef struct lrn_job_t {
-  const lrn_state_t* lrn;
+  const rn_lrn_t* lrn;
   const float *x, *y, *dy;
   float *out, *ratios;
   int64_t depth;
@@ -36,7 +20,7 @@ typedef struct lrn_job_t {
 
 // norms[c] for the channels at |x|. The sliding sum is in double, so that removing a large square
 // leaves no error behind.
-static void norms_of(const lrn_state_t* lrn, const float* x, int64_t depth, float* norms) {
+static void norms_of(const rn_lrn_t* lrn, const float* x, int64_t depth, float* norms) {
   int64_t radius = lrn->radius < depth ? lrn->radius : depth;
   double sum = 0;
   for (int64_t c = 0; c < radius && c < depth; ++c) sum += (double)x[c] * x[c];
@@ -59,7 +43,7 @@ static void norms_of(const lrn_state_t* lrn, const float* x, int64_t depth, floa
 
 static void forward_piece(void* arg, int64_t begin, int64_t end) {
   const lrn_job_t* job = arg;
-  const lrn_state_t* lrn = job->lrn;
+  const rn_lrn_t* lrn = job->lrn;
   for (int64_t p = begin; p < end; ++p) {
     const float* x = job->x + p * job->depth;
     float* y = job->out + p * job->depth;
@@ -77,7 +61,7 @@ static void forward_piece(void* arg, int64_t begin, int64_t end) {
 // dx[k] = dy[k] norm[k]^-beta - 2 alpha beta x[k] * (the sum of dy y / norm over the window).
 static void gradient_piece(void* arg, int64_t begin, int64_t end) {
   const lrn_job_t* job = arg;
-  const lrn_state_t* lrn = job->lrn;
+  const rn_lrn_t* lrn = job->lrn;
   int64_t depth = job->depth, radius = lrn->radius < depth ? lrn->radius : depth;
   for (int64_t p = begin; p < end; ++p) {
     const float *x = job->x + p * depth, *y = job->y + p * depth, *dy = job->dy + p * depth;
@@ -132,23 +116,19 @@ static rn_status_t compute(rn_kernel_ctx_t* ctx, int inputs) {
 }
 
 static rn_status_t forward_compute(rn_kernel_ctx_t* ctx) {
-  if (rn_in(ctx, 0)->rank != 4) return rn_invalid_argument("in must be 4-dimensional");
+  RN_RETURN_IF_ERROR(rn_lrn_check(ctx));
   return compute(ctx, 1);
 }
 
 static rn_status_t gradient_compute(rn_kernel_ctx_t* ctx) {
-  const rn_tensor_t *dy = rn_in(ctx, 0), *x = rn_in(ctx, 1), *y = rn_in(ctx, 2);
-  if (dy->rank != 4 || x->rank != 4) return rn_invalid_argument("inputs must be 4-dimensional");
-  if (!rn_tensor_same_shape(dy, x) || !rn_tensor_same_shape(dy, y))
-    return rn_invalid_argument(
-        "input_grads, input_image, and out_image should have the same shape");
+  RN_RETURN_IF_ERROR(rn_lrn_grad_check(ctx));
   return compute(ctx, 3);
 }
 
 #define ROW(op_, compute_)                                                             \
   {                                                                                    \
     .op = op_, .device = "CPU", .types = {{"T", RN_T(HALF) | RN_T(FLOAT)}},            \
-    .flags = RN_KERNEL_EXPENSIVE, .state_size = sizeof(lrn_state_t), .init = lrn_init, \
+    .flags = RN_KERNEL_EXPENSIVE, .state_size = sizeof(rn_lrn_t), .init = rn_lrn_init, \
     .compute = compute_                                                                \
   }
 

@@ -1,25 +1,12 @@
 // TopK and InTopK.
-#include <inttypes.h>
 #include <math.h>
 
-#include "kernels/cpu/array.h"
+#include "kernels/cpu/nn/topk.h"
 #include "kernels/kernel_rows.h"
 #include "tensor/float16.h"
 
 // Elements per piece of work.
 #define PIECE_ELEMENTS (1 << 14)
-
-typedef struct topk_state_t {
-  int64_t k;  // of TopK; -1 if it is an input
-  bool is_sorted;
-} topk_state_t;
-
-static rn_status_t topk_init(const rn_kernel_init_t* init, void* state) {
-  topk_state_t* topk = state;
-  topk->k = rn_op_attr_index(init->op, RN_STR("k")) >= 0 ? rn_init_int(init, "k") : -1;
-  topk->is_sorted = rn_init_bool(init, "sorted");
-  return RN_OK;
-}
 
 // The k best of a row: values descending, ties by position. |best|, of k + 1, holds positions: a
 // heap with the worst on top, then sorted. If no order is requested it stays a heap in stock's
@@ -133,43 +120,13 @@ static void run_piece(void* arg, int64_t begin, int64_t end) {
   }
 }
 
-static rn_status_t read_k(rn_kernel_ctx_t* ctx, int64_t* out) {
-  const topk_state_t* state = ctx->state;
-  *out = state->k;
-  if (state->k >= 0 || ctx->kernel->input_count < 2) return RN_OK;
-  const rn_tensor_t* k = rn_in(ctx, 1);
-  if (k->rank != 0)
-    return rn_invalid_argument("k must be scalar, got shape %s", rn_text_of(k).text);
-  switch (k->dtype) {
-    case RN_INT16:
-      *out = RN_DATA(k, const int16_t)[0];
-      break;
-    case RN_INT32:
-      *out = RN_DATA(k, const int32_t)[0];
-      break;
-    default:
-      *out = RN_DATA(k, const int64_t)[0];
-      break;
-  }
-  return *out >= 0 ? RN_OK : rn_invalid_argument("Need k >= 0, got %" PRId64, *out);
-}
-
 static rn_status_t topk_compute(rn_kernel_ctx_t* ctx) {
   const rn_tensor_t* x = rn_in(ctx, 0);
   int64_t k = 0;
-  RN_RETURN_IF_ERROR(read_k(ctx, &k));
-  if (x->rank < 1) return rn_invalid_argument("input must be >= 1-D, got shape []");
-  int64_t n = rn_tensor_dim(x, x->rank - 1), dims[RN_MAX_RANK];
-  if (n < k)
-    return rn_invalid_argument(
-        "input must have at least k columns. Had %" PRId64 ", needed %" PRId64, n, k);
-  memcpy(dims, rn_tensor_dims(x), x->rank * sizeof *dims);
-  dims[x->rank - 1] = k;
   rn_tensor_t *values = NULL, *places = NULL, best = {0};
-  RN_RETURN_IF_ERROR(rn_output(ctx, 0, (rn_shape_t){x->rank, dims}, &values));
-  RN_RETURN_IF_ERROR(rn_output(ctx, 1, (rn_shape_t){x->rank, dims}, &places));
+  RN_RETURN_IF_ERROR(rn_topk_outputs(ctx, &k, &values, &places));
   if (values->count == 0) return RN_OK;
-  int64_t sizes[2] = {values->count / k, k + 1};
+  int64_t n = rn_tensor_dim(x, x->rank - 1), sizes[2] = {values->count / k, k + 1};
   RN_RETURN_IF_ERROR(rn_temp(ctx, RN_INT64, (rn_shape_t){2, sizes}, &best));
   topk_job_t job = {.fn = row_fns[x->dtype],
                     .x = x->data,
@@ -180,7 +137,7 @@ static rn_status_t topk_compute(rn_kernel_ctx_t* ctx) {
                     .n = n,
                     .k = k,
                     .item = rn_dtype_size(x->dtype),
-                    .is_sorted = ((const topk_state_t*)ctx->state)->is_sorted};
+                    .is_sorted = ((const rn_topk_t*)ctx->state)->is_sorted};
   rn_pool_for(rn_ctx_pool(ctx), sizes[0], PIECE_ELEMENTS / (n + 4 * k) + 1, run_piece, &job);
   rn_tensor_clear(&best);
   return RN_OK;
@@ -215,13 +172,8 @@ static int64_t index_at(const rn_tensor_t* tensor, int64_t i) {
 
 static rn_status_t in_topk_run(rn_kernel_ctx_t* ctx, int64_t k) {
   const rn_tensor_t *predictions = rn_in(ctx, 0), *targets = rn_in(ctx, 1);
-  if (predictions->rank != 2) return rn_invalid_argument("predictions must be 2-dimensional");
-  if (targets->rank != 1) return rn_invalid_argument("targets must be 1-dimensional");
+  RN_RETURN_IF_ERROR(rn_in_topk_check(predictions, targets));
   int64_t rows = rn_tensor_dim(predictions, 0), classes = rn_tensor_dim(predictions, 1);
-  if (rows != targets->count)
-    return rn_invalid_argument("First dimension of predictions %" PRId64
-                               " must match length of targets %" PRId64,
-                               rows, targets->count);
   rn_tensor_t* out = NULL;
   RN_RETURN_IF_ERROR(rn_output(ctx, 0, rn_tensor_shape(targets), &out));
   for (int64_t r = 0; r < rows; ++r) RN_DATA(out, bool)
@@ -244,15 +196,15 @@ static const rn_kernel_def_t rows[] = {
     {.op = "TopK",
      .device = "CPU",
      .types = {{"T", RN_TYPES_REAL}},
-     .state_size = sizeof(topk_state_t),
-     .init = topk_init,
+     .state_size = sizeof(rn_topk_t),
+     .init = rn_topk_init,
      .compute = topk_compute},
     {.op = "TopKV2",
      .device = "CPU",
      .types = {{"T", RN_TYPES_REAL}, {"index_type", RN_T(INT16) | RN_TYPES_INDEX}},
      .host_args = RN_HOST_ARGS("k"),
-     .state_size = sizeof(topk_state_t),
-     .init = topk_init,
+     .state_size = sizeof(rn_topk_t),
+     .init = rn_topk_init,
      .compute = topk_compute},
     {.op = "InTopK",
      .device = "CPU",
