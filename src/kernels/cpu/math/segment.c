@@ -1,5 +1,5 @@
 // Segment reductions, sorted and unsorted.
-#include "kernels/cpu/array.h"
+#include "kernels/cpu/math/segment.h"
 #include "kernels/cpu/combine.h"
 #include "kernels/cpu/move.h"
 #include "kernels/cpu/row_batches.h"
@@ -58,17 +58,11 @@ static void divide_row(rn_dtype_t dtype, void* row, int64_t n, int64_t by) {
 
 static rn_status_t check_sorted(const rn_tensor_t* data, const rn_tensor_t* ids,
                                 int64_t* out_rows) {
-  if (data->rank < 1) return rn_invalid_argument("input must be at least rank 1");
-  if (ids->rank != 1) return rn_invalid_argument("segment_ids should be a vector.");
-  if (ids->count != rn_tensor_dim(data, 0))
-    return rn_invalid_argument("segment_ids should be the same size as dimension 0 of input.");
+  RN_RETURN_IF_ERROR(rn_segment_check(data, ids));
   *out_rows = 0;
   if (ids->count == 0) return RN_OK;
   int64_t last = rn_int_at(ids, ids->count - 1);
-  if (last < 0) return rn_invalid_argument("segment ids must be >= 0");
-  if (last == INT64_MAX)
-    return rn_invalid_argument("Expected a non-negative size, got -9223372036854775808");
-  *out_rows = last + 1;
+  RN_RETURN_IF_ERROR(rn_segment_rows(last, out_rows));
   for (int64_t i = 0; i < ids->count; ++i) {
     int64_t id = rn_int_at(ids, i);
     if (i > 0 && id < rn_int_at(ids, i - 1))
@@ -82,21 +76,13 @@ static rn_status_t check_sorted(const rn_tensor_t* data, const rn_tensor_t* ids,
   return RN_OK;
 }
 
-// Allocates |rows| rows shaped like those of |data|.
-static rn_status_t make_rows(rn_kernel_ctx_t* ctx, const rn_tensor_t* data, int skipped,
-                             int64_t rows, rn_tensor_t** out) {
-  int64_t dims[RN_MAX_RANK + 1] = {rows};
-  for (int d = skipped; d < data->rank; ++d) dims[d - skipped + 1] = rn_tensor_dim(data, d);
-  return rn_output(ctx, 0, (rn_shape_t){data->rank - skipped + 1, dims}, out);
-}
-
 static rn_status_t segment_reduce(rn_kernel_ctx_t* ctx) {
   const segment_t* segment = ctx->state;
   const rn_tensor_t *data = rn_in(ctx, 0), *ids = rn_in(ctx, 1);
   int64_t rows;
   RN_RETURN_IF_ERROR(check_sorted(data, ids, &rows));
   rn_tensor_t* out = NULL;
-  RN_RETURN_IF_ERROR(make_rows(ctx, data, 1, rows, &out));
+  RN_RETURN_IF_ERROR(rn_segment_output(ctx, data, 1, rows, &out));
   if (out->count == 0) return RN_OK;
   const int64_t row = out->count / rows, bytes = row * (int64_t)rn_dtype_size(data->dtype);
   rn_combine_fn_t fn = rn_combine(segment->op, data->dtype);
@@ -142,18 +128,8 @@ static void combine_rows(void* arg, const int64_t* ids, const int64_t* places, i
 static rn_status_t unsorted_segment(rn_kernel_ctx_t* ctx) {
   const segment_t* segment = ctx->state;
   const rn_tensor_t *data = rn_in(ctx, 0), *ids = rn_in(ctx, 1), *number = rn_in(ctx, 2);
-  if (number->rank != 0)
-    return rn_invalid_argument("num_segments should be a scalar, not shape %s",
-                               rn_text_of(number).text);
-  bool fits = data->rank >= ids->rank;
-  for (int d = 0; fits && d < ids->rank; ++d)
-    fits = rn_tensor_dim(data, d) == rn_tensor_dim(ids, d);
-  if (!fits)
-    return rn_invalid_argument("data.shape = %s does not start with segment_ids.shape = %s",
-                               rn_text_of(data).text, rn_text_of(ids).text);
-  const int64_t rows = rn_int_at(number, 0);
-  if (rows < 0)
-    return rn_invalid_argument("Input num_segments == %lld must not be negative.", (long long)rows);
+  int64_t rows;
+  RN_RETURN_IF_ERROR(rn_unsorted_segment_check(data, ids, number, &rows));
   for (int64_t i = 0; i < ids->count && data->count > 0; ++i) {
     int64_t id = rn_int_at(ids, i);
     if (id >= rows)
@@ -161,7 +137,7 @@ static rn_status_t unsorted_segment(rn_kernel_ctx_t* ctx) {
                                  rn_place_text(ids, i).text, (long long)id, (long long)rows);
   }
   rn_tensor_t* out = NULL;
-  RN_RETURN_IF_ERROR(make_rows(ctx, data, ids->rank, rows, &out));
+  RN_RETURN_IF_ERROR(rn_segment_output(ctx, data, ids->rank, rows, &out));
   if (out->count == 0) return RN_OK;
   _Alignas(16) char start[16];
   rn_combine_identity(segment->op, data->dtype, start);

@@ -3,8 +3,8 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "kernels/cpu/array.h"
 #include "kernels/cpu/combine.h"
+#include "kernels/cpu/math/segment.h"
 #include "kernels/cpu/move.h"
 #include "kernels/cpu/wide_rows.h"
 #include "kernels/kernel_rows.h"
@@ -26,32 +26,12 @@ static void put_number(rn_dtype_t dtype, double value, void* out) {
     memcpy(out, &number, sizeof number);
 }
 
-static rn_status_t check_inputs(const rn_tensor_t* data, const rn_tensor_t* indices,
-                                const rn_tensor_t* ids) {
-  if (data->rank < 1) return rn_invalid_argument("Shape must be at least rank 1");
-  if (indices->rank != 1) return rn_invalid_argument("indices should be a vector.");
-  if (ids->rank != 1) return rn_invalid_argument("segment_ids should be a vector.");
-  if (indices->count != ids->count)
-    return rn_invalid_argument("segment_ids and indices should have same size.");
-  return RN_OK;
-}
-
 static rn_status_t read_number(const rn_kernel_ctx_t* ctx, const rn_tensor_t* ids,
                                int64_t* out_rows) {
   int64_t last = ids->count ? rn_int_at(ids, ids->count - 1) : -1;
-  if (ctx->kernel->input_count < 4) {
-    if (ids->count && last < 0) return rn_invalid_argument("segment ids must be >= 0");
-    if (last == INT64_MAX)
-      return rn_invalid_argument("Expected a non-negative size, got -9223372036854775808");
-    *out_rows = last + 1;
-    return RN_OK;
-  }
-  const rn_tensor_t* number = rn_in(ctx, 3);
-  if (number->rank != 0 && !(number->rank == 1 && number->count == 1))
-    return rn_invalid_argument("num_segments should be a scalar, not shape %s",
-                               rn_text_of(number).text);
-  *out_rows = rn_int_at(number, 0);
-  if (*out_rows < 0) return rn_invalid_argument("segment ids must be >= 0");
+  *out_rows = 0;
+  if (ctx->kernel->input_count < 4) return ids->count ? rn_segment_rows(last, out_rows) : RN_OK;
+  RN_RETURN_IF_ERROR(rn_sparse_segment_number(rn_in(ctx, 3), out_rows));
   if (last >= *out_rows) return rn_invalid_argument("segment ids must be < num_segments");
   return RN_OK;
 }
@@ -105,7 +85,7 @@ static rn_status_t sum_rows(const rn_kernel_ctx_t* ctx, int64_t rows, float* spa
 static rn_status_t sparse_segment(rn_kernel_ctx_t* ctx) {
   const rn_tensor_t *data = rn_in(ctx, 0), *indices = rn_in(ctx, 1), *ids = rn_in(ctx, 2);
   int64_t rows = 0;
-  RN_RETURN_IF_ERROR(check_inputs(data, indices, ids));
+  RN_RETURN_IF_ERROR(rn_sparse_segment_check(data, indices, ids));
   RN_RETURN_IF_ERROR(read_number(ctx, ids, &rows));
   int64_t dims[RN_MAX_RANK];
   memcpy(dims, rn_tensor_dims(data), (size_t)data->rank * sizeof *dims);
@@ -203,18 +183,10 @@ static rn_status_t make_grad(rn_kernel_ctx_t* ctx, const rn_tensor_t* indices, i
   return status;
 }
 
-static rn_status_t read_rows(const rn_tensor_t* size, const char* name, int64_t* out) {
-  if (size->rank != 0) return rn_invalid_argument("%s should be a scalar.", name);
-  *out = rn_int_at(size, 0);
-  if (*out < 0)
-    return rn_invalid_argument("Expected a non-negative size, got %lld", (long long)*out);
-  return RN_OK;
-}
-
 static rn_status_t sparse_segment_grad(rn_kernel_ctx_t* ctx) {
   int64_t rows = 0;
-  RN_RETURN_IF_ERROR(check_inputs(rn_in(ctx, 0), rn_in(ctx, 1), rn_in(ctx, 2)));
-  RN_RETURN_IF_ERROR(read_rows(rn_in(ctx, 3), "output_dim0", &rows));
+  RN_RETURN_IF_ERROR(rn_sparse_segment_check(rn_in(ctx, 0), rn_in(ctx, 1), rn_in(ctx, 2)));
+  RN_RETURN_IF_ERROR(rn_sparse_segment_size(rn_in(ctx, 3), "output_dim0", &rows));
   return make_grad(ctx, rn_in(ctx, 1), rows);
 }
 
@@ -252,8 +224,8 @@ static rn_status_t sparse_segment_rows(rn_kernel_ctx_t* ctx, int64_t rows, int64
 
 static rn_status_t sparse_segment_grad_v2(rn_kernel_ctx_t* ctx) {
   int64_t rows = 0, count = rn_in(ctx, 1)->count;
-  RN_RETURN_IF_ERROR(check_inputs(rn_in(ctx, 0), rn_in(ctx, 1), rn_in(ctx, 2)));
-  RN_RETURN_IF_ERROR(read_rows(rn_in(ctx, 3), "dense_output_dim0", &rows));
+  RN_RETURN_IF_ERROR(rn_sparse_segment_check(rn_in(ctx, 0), rn_in(ctx, 1), rn_in(ctx, 2)));
+  RN_RETURN_IF_ERROR(rn_sparse_segment_size(rn_in(ctx, 3), "dense_output_dim0", &rows));
   rn_tensor_t sorted = {0}, places = {0};
   rn_status_t status = rn_temp(ctx, RN_INT64, (rn_shape_t){1, &count}, &sorted);
   if (rn_ok(status)) status = rn_temp(ctx, RN_INT64, (rn_shape_t){1, &count}, &places);
