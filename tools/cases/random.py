@@ -275,6 +275,9 @@ def bounded(t):
         ):
             p = [scalar(d, v) for v in (mean, dev, lo, hi)]
             t.row("%s_%s" % (name, d), op, [ivec(9)] + p, dict(SEEDS, dtype=d), tol=tol)
+            # On a GPU only the first number is the CPU's.
+            again = [node("Identity", [use("node")])]
+            t.row("one_%s_%s" % (name, d), op, [ivec(1)] + p, dict(SEEDS, dtype=d), tol=tol, then=again)
         p = [scalar(d, v) for v in (0, 1, -1, 1)]
         t.row("many_" + d, op, [ivec(23, 10)] + p, dict(SEEDS, dtype=d), tol=tol)
         again = [node("Identity", [use("node")])]

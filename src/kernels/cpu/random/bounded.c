@@ -208,19 +208,28 @@ rn_status_t rn_random_bounded_output(rn_kernel_ctx_t* ctx, rn_tensor_t** out, in
   return rn_output(ctx, 0, shape, out);
 }
 
+// Numbers with the same parameters are made in batches.
+static void set_batches(int64_t count, int64_t sets, bool are_scalars, bounded_job_t* job) {
+  job->batch = are_scalars ? BATCH : count / sets;
+  job->batches = are_scalars ? (count - 1) / BATCH + 1 : sets;
+}
+
+uint64_t rn_random_bounded_blocks(int64_t count, int64_t sets, bool are_scalars) {
+  bounded_job_t job;
+  set_batches(count, sets, are_scalars, &job);
+  return (uint64_t)job.batches * 2 * MOST_TRIES * (uint64_t)(job.batch + 3) / 4;
+}
+
 static rn_status_t bounded(rn_kernel_ctx_t* ctx) {
   bounded_job_t job = {0};
+  int64_t sets;
   bool are_scalars;
-  RN_RETURN_IF_ERROR(rn_random_bounded_output(ctx, &job.out, &job.batches, &are_scalars));
+  RN_RETURN_IF_ERROR(rn_random_bounded_output(ctx, &job.out, &sets, &are_scalars));
   for (int i = 0; i < 4; ++i) job.params[i] = rn_in(ctx, i + 1);
   if (job.out->count == 0) return RN_OK;
-  job.batch = job.out->count / job.batches;
-  if (are_scalars) {
-    job.batch = BATCH;
-    job.batches = (job.out->count - 1) / BATCH + 1;
-  }
+  set_batches(job.out->count, sets, are_scalars, &job);
   job.philox = rn_random_stream_reserve(
-      ctx->state, (uint64_t)job.batches * 2 * MOST_TRIES * (uint64_t)(job.batch + 3) / 4);
+      ctx->state, rn_random_bounded_blocks(job.out->count, sets, are_scalars));
   // One batch goes on where the one before ended, as stock has it on one thread.
   return draw_all(&job);
 }

@@ -40,6 +40,8 @@ RN_MUST_USE rn_status_t rn_random_output_ending(rn_kernel_ctx_t* ctx, int parame
 // whether these are scalars.
 RN_MUST_USE rn_status_t rn_random_bounded_output(rn_kernel_ctx_t* ctx, rn_tensor_t** out,
                                                  int64_t* out_sets, bool* out_are_scalars);
+// The blocks of a stream that |count| such numbers take.
+uint64_t rn_random_bounded_blocks(int64_t count, int64_t sets, bool are_scalars);
 // Bounds of integers are scalars.
 RN_MUST_USE rn_status_t rn_random_check_bounds(const rn_tensor_t* low, const rn_tensor_t* high);
 

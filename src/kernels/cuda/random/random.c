@@ -107,6 +107,26 @@ static rn_status_t multinomial(rn_kernel_ctx_t* ctx) {
   return rn_cuda_random_multinomial(ctx, at, out);
 }
 
+// Normal numbers within bounds. The part of the stream is as large as on the CPU.
+static rn_status_t bounded(rn_kernel_ctx_t* ctx) {
+  rn_tensor_t* out = NULL;
+  int64_t sets;
+  bool are_scalars;
+  RN_RETURN_IF_ERROR(rn_random_bounded_output(ctx, &out, &sets, &are_scalars));
+  if (out->count == 0) return RN_OK;
+  struct rn_bounded_args args = {
+      .at = rn_cuda_stream_at(ctx, rn_random_bounded_blocks(out->count, sets, are_scalars)),
+      .out = out->data,
+      .count = out->count,
+      .batch = out->count / sets};
+  for (int k = 0; k < 4; ++k) {
+    args.parameters[k] = rn_in(ctx, k + 1)->data;
+    args.is_scalar[k] = rn_in(ctx, k + 1)->count == 1;
+  }
+  return rn_cuda_each(ctx, rn_cuda_name("random/bounded/bounded", out->dtype).text, out->count,
+                      &args, sizeof args);
+}
+
 #define RANDOM(name, attr, set, function, ...)                                                   \
   {                                                                                              \
     .op = name, .device = "GPU", .types = {{attr, set}}, .host_args = RN_HOST_ARGS(__VA_ARGS__), \
@@ -120,5 +140,7 @@ static const rn_kernel_def_t rows[] = {
     RANDOM("TruncatedNormal", "dtype", RN_TYPES_FLOATS, truncated, "shape"),
     RANDOM("RandomUniformInt", "Tout", RN_TYPES_INDEX, integers, "shape", "minval", "maxval"),
     RANDOM("Multinomial", "T", RN_TYPES_FLOATS, multinomial, "num_samples"),
+    RANDOM("ParameterizedTruncatedNormal", "dtype", RN_T(HALF) | RN_T(FLOAT) | RN_T(DOUBLE),
+           bounded, "shape"),
 };
 RN_KERNEL_FAMILY(cuda_random, rows);
