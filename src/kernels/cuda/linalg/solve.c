@@ -27,8 +27,8 @@ rn_status_t rn_cuda_read_flag(rn_kernel_ctx_t* ctx, const rn_tensor_t* flag, boo
   int32_t value = 0;
   RN_RETURN_IF_ERROR(rn_cuda_enter(card));
   RN_RETURN_IF_ERROR(RN_CARD(card, cuMemcpyDtoHAsync_v2, &value, (uintptr_t)flag->data,
-                             sizeof value, card->stream));
-  RN_RETURN_IF_ERROR(RN_CARD(card, cuStreamSynchronize, card->stream));
+                             sizeof value, rn_cuda_stream(card)));
+  RN_RETURN_IF_ERROR(RN_CARD(card, cuStreamSynchronize, rn_cuda_stream(card)));
   *out = value != 0;
   return RN_OK;
 }
