@@ -19,6 +19,7 @@ typedef struct rn_recorded_slot_t {
 typedef struct rn_recorded_variable_t {
   rn_variable_t* variable;  // Retained
   void* data;
+  bool is_written;
 } rn_recorded_variable_t;
 
 // Whether a host argument has the same value in every step: a constant, or the handle of a
@@ -118,24 +119,31 @@ void rn_recorded_clear(rn_recorded_t* recorded, rn_plan_t* plan) {
   rn_vec_free(&recorded->variables, plan->allocator);
 }
 
-static rn_status_t note_variable(rn_recorded_t* recorded, rn_plan_t* plan,
-                                 rn_variable_t* variable) {
-  for (size_t i = 0; i < recorded->variables.count; ++i)
-    if (recorded->variables.items[i].variable == variable) return RN_OK;
-  rn_recorded_variable_t noted = {.variable = variable};
+static rn_status_t note_variable(rn_recorded_t* recorded, rn_plan_t* plan, rn_variable_t* variable,
+                                 bool is_written) {
+  for (size_t i = 0; i < recorded->variables.count; ++i) {
+    rn_recorded_variable_t* known = &recorded->variables.items[i];
+    if (known->variable != variable) continue;
+    known->is_written |= is_written;
+    return RN_OK;
+  }
+  rn_recorded_variable_t noted = {.variable = variable, .is_written = is_written};
   RN_RETURN_IF_ERROR(rn_vec_push(&recorded->variables, plan->allocator, noted));
   rn_object_retain(&variable->resource.object);
   return RN_OK;
 }
 
-// Notes the variables that an input leads to.
-static rn_status_t note_input(rn_recorded_t* recorded, rn_plan_t* plan, const rn_tensor_t* input) {
-  if (input->is_ref) return note_variable(recorded, plan, input->data);
+// Notes the variables that an input leads to. A kernel that hands out what it holds only reads
+// them.
+static rn_status_t note_input(rn_recorded_t* recorded, rn_plan_t* plan, const rn_instr_t* instr,
+                              const rn_tensor_t* input) {
+  bool is_written = !(rn_instr_flags(instr) & RN_KERNEL_OWN_OUTPUTS);
+  if (input->is_ref) return note_variable(recorded, plan, input->data, is_written);
   if (input->dtype != RN_RESOURCE) return RN_OK;
   rn_resource_t* resource = NULL;
   RN_RETURN_IF_ERROR(
       rn_handle_resource(input, plan->device->resources, RN_VARIABLE_TYPE, &resource));
-  return note_variable(recorded, plan, (rn_variable_t*)resource);
+  return note_variable(recorded, plan, (rn_variable_t*)resource, is_written);
 }
 
 static bool is_inside(const rn_segment_t* segment, int32_t instr) {
@@ -167,7 +175,7 @@ static rn_status_t run_and_note(rn_execution_t* execution, rn_state_t* state,
     const rn_instr_t* instr = &plan->instrs[n];
     for (int32_t i = 0; i < instr->input_count; ++i)
       RN_RETURN_IF_ERROR(
-          note_input(recorded, plan, &state->slots[plan->inputs[instr->first_input + i]]));
+          note_input(recorded, plan, instr, &state->slots[plan->inputs[instr->first_input + i]]));
     RN_RETURN_IF_ERROR(run(execution, state, n, 1));
   }
   return RN_OK;
@@ -225,8 +233,9 @@ static bool fits(const rn_recorded_t* recorded, const rn_state_t* state) {
   for (size_t i = 0; all && i < recorded->variables.count; ++i) {
     rn_variable_t* variable = recorded->variables.items[i].variable;
     rn_mutex_lock(&variable->mutex);
-    all = rn_tensor_is_set(&variable->value) && rn_tensor_is_exclusive(&variable->value) &&
-          variable->value.data == recorded->variables.items[i].data;
+    all = rn_tensor_is_set(&variable->value) &&
+          variable->value.data == recorded->variables.items[i].data &&
+          (!recorded->variables.items[i].is_written || rn_tensor_is_exclusive(&variable->value));
     rn_mutex_unlock(&variable->mutex);
   }
   return all;

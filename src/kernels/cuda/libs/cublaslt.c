@@ -203,10 +203,11 @@ static rn_status_t find_plan_locked(rn_cublaslt_t* lt, const rn_cublaslt_product
 static cublasStatus_t issue(const rn_cublaslt_t* lt, const cublaslt_plan_t* plan, int candidate,
                             const rn_cublaslt_operands_t* operands, void* d) {
   const cublasLtMatmulHeuristicResult_t* found = &plan->candidates[candidate];
-  return lt->api.cublasLtMatmul(
-      lt->handle, plan->desc, operands->alpha, operands->a, plan->layouts[0], operands->b,
-      plan->layouts[1], operands->beta, operands->d, plan->layouts[2], d, plan->layouts[2],
-      &found->algo, (void*)(uintptr_t)lt->workspace, found->workspaceSize, rn_cuda_stream(lt->card));
+  return lt->api.cublasLtMatmul(lt->handle, plan->desc, operands->alpha, operands->a,
+                                plan->layouts[0], operands->b, plan->layouts[1], operands->beta,
+                                operands->d, plan->layouts[2], d, plan->layouts[2], &found->algo,
+                                (void*)(uintptr_t)lt->workspace, found->workspaceSize,
+                                rn_cuda_stream(lt->card));
 }
 
 // Milliseconds per run; negative if the algorithm fails.

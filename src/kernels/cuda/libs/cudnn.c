@@ -18,11 +18,7 @@ static rn_status_t open_library(rn_cuda_card_t* card, rn_cudnn_t* cudnn) {
   if (api->cudnnGetVersion() < OLDEST)
     return rn_not_found("%s has the version %zu", files[0], api->cudnnGetVersion());
   cudnnStatus_t result = api->cudnnCreate(&cudnn->handle);
-  if (result == CUDNN_STATUS_SUCCESS) {
-    result = api->cudnnSetStream(cudnn->handle, rn_cuda_stream(card));
-    if (result == CUDNN_STATUS_SUCCESS) return RN_OK;
-    api->cudnnDestroy(cudnn->handle);
-  }
+  if (result == CUDNN_STATUS_SUCCESS) return RN_OK;
   cudnn->handle = NULL;
   return rn_not_found("cuDNN %zu does not start on GPU %d: %s", api->cudnnGetVersion(),
                       card->ordinal, api->cudnnGetErrorString(result));

@@ -60,7 +60,7 @@ static rn_status_t failed(const rn_cudnn_t* cudnn, const char* call, cudnnStatus
   return rn_internal("%s: %s", call, cudnn->api.cudnnGetErrorString(status));
 }
 
-static rn_status_t execute(rn_cudnn_t* cudnn, const conv_plan_t* plan,
+static rn_status_t execute(rn_cudnn_t* cudnn, CUstream stream, const conv_plan_t* plan,
                            const rn_cuda_conv_data_t* data, void* workspace) {
   int64_t numbers[5] = {RN_CUDNN_X, RN_CUDNN_W, RN_CUDNN_Y}, count = 3;
   void* addresses[5] = {data->x, data->w, data->y};
@@ -75,6 +75,7 @@ static rn_status_t execute(rn_cudnn_t* cudnn, const conv_plan_t* plan,
   rn_cudnn_set(&pack, made, CUDNN_ATTR_VARIANT_PACK_WORKSPACE, CUDNN_TYPE_VOID_PTR, 1, &workspace);
   rn_cudnn_finish(&pack, made);
   cudnnStatus_t status = pack.status;
+  if (status == CUDNN_STATUS_SUCCESS) status = cudnn->api.cudnnSetStream(cudnn->handle, stream);
   if (status == CUDNN_STATUS_SUCCESS)
     status = cudnn->api.cudnnBackendExecute(cudnn->handle, plan->plan, made);
   rn_cudnn_graph_drop(&pack);
@@ -90,7 +91,8 @@ static rn_status_t issue(const rn_kernel_ctx_t* ctx, rn_cudnn_t* cudnn, const co
   void* plain = data.w;
   if (turns) data.w = filter;
   if (turns && !is_back) RN_RETURN_IF_ERROR(rn_cuda_conv_turn(ctx, conv, plain, filter, false));
-  RN_RETURN_IF_ERROR(execute(cudnn, plan, &data, workspace));
+  CUstream stream = rn_cuda_stream(rn_cuda_card(ctx));
+  RN_RETURN_IF_ERROR(execute(cudnn, stream, plan, &data, workspace));
   return turns && is_back ? rn_cuda_conv_turn(ctx, conv, filter, plain, true) : RN_OK;
 }
 
