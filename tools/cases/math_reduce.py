@@ -255,8 +255,25 @@ def segments(t):
         )
 
 
+def long_ones(t):
+    """Adds rows that take several turns of a GPU's block, or more than one block."""
+    t.row("long", "Cumsum", [drawn("float", [1, 1200]), iscalar(1)])
+    flags = {"exclusive": True, "reverse": True}
+    t.row("long_backwards", "Cumsum", [drawn("int64", [1, 1300]), iscalar(1)], flags)
+    for op, d in (("UnsortedSegmentSum", "double"), ("UnsortedSegmentMax", "half")):
+        ids = drawn("int32", [9000], 0, 4)
+        t.row("long", op, [drawn(d, [9000], -2, 2), ids, iscalar(6)])
+    counts = [drawn("int32", [9000], 0, 12), scalar("int32", 10), drawn("double", [9000])]
+    t.row("long", "Bincount", counts)
+    for op in ("SparseSegmentMeanGrad", "SparseSegmentSumGradV2"):
+        indices, ids = drawn("int32", [700], 0, 30), drawn("int32", [700], 0, 2)
+        t.row("long", op, [drawn("double", [3, 2]), indices, ids, iscalar(40)])
+    t.row("n40", "AddN", [[drawn("double", [3])] * 40])
+
+
 def fill(t):
     reductions(t)
     arg_reductions(t)
     scans(t)
     segments(t)
+    long_ones(t)

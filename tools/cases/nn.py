@@ -398,11 +398,21 @@ def ranking(t):
     t.row("deprecated", "TopK", [drawn("float", [4])], {"k": 1})
 
 
+def long_rows(t):
+    """Adds rows of matrices that are longer than what a GPU's block takes at once."""
+    t.row("long", "TopKV2", [drawn("float", [2, 5000]), iscalar(7)])
+    t.row("long_ties", "TopKV2", [drawn("int32", [4500], 0, 90), iscalar(40)])
+    t.row("long_all", "TopKV2", [drawn("float", [2100]), iscalar(1100)])
+    op = "SparseSoftmaxCrossEntropyWithLogits"
+    t.row("long", op, [drawn("float", [1, 1100]), vec("int32", [1000])])
+
+
 def fill(t):
     activations(t)
     softmaxes(t)
     biases(t)
     norms(t)
     ranking(t)
+    long_rows(t)
     nn_conv.fill(t)
     nn_more.fill(t)
