@@ -46,6 +46,9 @@ RN_MUST_USE rn_status_t rn_tensor_scatter_begin(rn_kernel_ctx_t* ctx, rn_tensor_
 // Unique and its variants: the axis, after checks.
 RN_MUST_USE rn_status_t rn_unique_axis(const rn_kernel_ctx_t* ctx, int* out);
 
+// LowerBound and UpperBound: checks both matrices and makes the output.
+RN_MUST_USE rn_status_t rn_bound_begin(rn_kernel_ctx_t* ctx, rn_tensor_t** out);
+
 // ExtractImagePatches and ExtractVolumePatches. Images are volumes of one plane; the three sizes
 // are those of planes, rows and columns.
 typedef struct rn_patches_t {

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "kernels/cpu/array.h"
+#include "kernels/cpu/array/begin.h"
 #include "kernels/cpu/vector.h"
 #include "kernels/kernel_rows.h"
 
@@ -73,18 +74,25 @@ static rn_status_t comparable(rn_kernel_ctx_t* ctx, const rn_tensor_t* tensor, r
   return RN_OK;
 }
 
-static rn_status_t bound(rn_kernel_ctx_t* ctx, bool is_upper) {
+rn_status_t rn_bound_begin(rn_kernel_ctx_t* ctx, rn_tensor_t** out) {
   const rn_tensor_t *sorted = rn_in(ctx, 0), *values = rn_in(ctx, 1);
   if (sorted->rank != 2) return rn_invalid_argument("sorted input argument must be a matrix");
   if (values->rank != 2) return rn_invalid_argument("values must be a matrix");
   if (rn_tensor_dim(sorted, 0) != rn_tensor_dim(values, 0))
     return rn_invalid_argument("Leading dim_size of both tensors must match.");
-  ordering_job_t job = {
-      .is_upper = is_upper, .length = rn_tensor_dim(sorted, 1), .width = rn_tensor_dim(values, 1)};
-  RN_RETURN_IF_ERROR(rn_output(ctx, 0, rn_tensor_shape(values), &job.out));
-  if (values->count == 0) return RN_OK;
-  if (job.out->dtype == RN_INT32 && job.length > INT32_MAX)
+  RN_RETURN_IF_ERROR(rn_output(ctx, 0, rn_tensor_shape(values), out));
+  if (values->count > 0 && (*out)->dtype == RN_INT32 && rn_tensor_dim(sorted, 1) > INT32_MAX)
     return rn_invalid_argument("trim(sorted_inputs) is too large for int32 output");
+  return RN_OK;
+}
+
+static rn_status_t bound(rn_kernel_ctx_t* ctx, bool is_upper) {
+  const rn_tensor_t *sorted = rn_in(ctx, 0), *values = rn_in(ctx, 1);
+  ordering_job_t job = {.is_upper = is_upper};
+  RN_RETURN_IF_ERROR(rn_bound_begin(ctx, &job.out));
+  if (values->count == 0) return RN_OK;
+  job.length = rn_tensor_dim(sorted, 1);
+  job.width = rn_tensor_dim(values, 1);
   rn_tensor_t temps[2] = {{0}};
   rn_status_t status = comparable(ctx, sorted, &temps[0], &job.dtype, &job.sorted);
   if (rn_ok(status)) status = comparable(ctx, values, &temps[1], &job.dtype, &job.values);

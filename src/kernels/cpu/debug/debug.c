@@ -175,77 +175,6 @@ static rn_status_t timestamp(rn_kernel_ctx_t* ctx) {
   return RN_OK;
 }
 
-// CheckNumerics. A value is not finite if all bits of its exponent are set; only then does it
-// matter whether it is NaN or infinite.
-static rn_status_t message_init(const rn_kernel_init_t* init, void* state) {
-  return keep_text(init, state, "message");
-}
-
-typedef struct odd_t {
-  bool nan, plus, minus;  // plus, minus: infinities by sign
-} odd_t;
-
-#define SCAN(name, type, exponent, fraction)                               \
-  static void scan_##name(const void* data, int64_t n, odd_t* odd) {       \
-    const type* bits = data;                                               \
-    type worst = 0;                                                        \
-    for (int64_t i = 0; i < n; ++i) {                                      \
-      type magnitude = bits[i] & (type)((exponent) | (fraction));          \
-      worst = magnitude > worst ? magnitude : worst;                       \
-    }                                                                      \
-    if (worst < (type)(exponent)) return;                                  \
-    for (int64_t i = 0; i < n; ++i) {                                      \
-      type magnitude = bits[i] & (type)((exponent) | (fraction));          \
-      odd->plus |= bits[i] == (type)(exponent);                            \
-      odd->minus |= magnitude == (type)(exponent) && bits[i] != magnitude; \
-      odd->nan |= magnitude > (type)(exponent);                            \
-    }                                                                      \
-  }
-SCAN(half, uint16_t, 0x7c00, 0x3ff)
-SCAN(bfloat16, uint16_t, 0x7f80, 0x7f)
-SCAN(float, uint32_t, 0x7f800000, 0x7fffff)
-SCAN(double, uint64_t, UINT64_C(0x7ff0000000000000), UINT64_C(0xfffffffffffff))
-
-static void scan(const rn_tensor_t* input, odd_t* odd) {
-  switch (input->dtype) {
-    case RN_HALF:
-      scan_half(input->data, input->count, odd);
-      break;
-    case RN_BFLOAT16:
-      scan_bfloat16(input->data, input->count, odd);
-      break;
-    case RN_FLOAT:
-      scan_float(input->data, input->count, odd);
-      break;
-    default:
-      scan_double(input->data, input->count, odd);
-  }
-}
-
-static rn_status_t check_numerics(rn_kernel_ctx_t* ctx) {
-  const debug_text_t* kept = ctx->state;
-  odd_t odd = {0};
-  scan(rn_in(ctx, 0), &odd);
-  bool has_inf = odd.plus || odd.minus;
-  if (odd.nan || has_inf)
-    return rn_invalid_argument("%s : Tensor had %s values", kept->text,
-                               odd.nan && has_inf ? "Inf and NaN"
-                               : odd.nan          ? "NaN"
-                                                  : "Inf");
-  return rn_forward(ctx, 0, 0);
-}
-
-static rn_status_t check_numerics_v2(rn_kernel_ctx_t* ctx) {
-  static const char* const words[] = {"",    "-Inf",         "+Inf",         "-Inf and +Inf",
-                                      "NaN", "-Inf and NaN", "+Inf and NaN", "-Inf, +Inf, and NaN"};
-  const debug_text_t* kept = ctx->state;
-  odd_t odd = {0};
-  scan(rn_in(ctx, 0), &odd);
-  int which = odd.minus | odd.plus << 1 | odd.nan << 2;
-  if (which) return rn_invalid_argument("%s : Tensor had %s values", kept->text, words[which]);
-  return rn_forward(ctx, 0, 0);
-}
-
 // Stock aborts the process; here only the step fails.
 static rn_status_t abort_init(const rn_kernel_init_t* init, void* state) {
   ((debug_text_t*)state)->is_quiet = rn_init_bool(init, "exit_without_error");
@@ -373,22 +302,6 @@ static const rn_kernel_def_t rows[] = {
      .destroy = print_v2_destroy,
      .compute = print_v2},
     {.op = "Timestamp", .device = "CPU", .compute = timestamp},
-    {.op = "CheckNumerics",
-     .device = "CPU",
-     .types = {{"T", RN_TYPES_FLOATS}},
-     .flags = RN_KERNEL_FORWARDS,
-     .state_size = sizeof(debug_text_t),
-     .init = message_init,
-     .destroy = text_destroy,
-     .compute = check_numerics},
-    {.op = "CheckNumericsV2",
-     .device = "CPU",
-     .types = {{"T", RN_TYPES_FLOATS}},
-     .flags = RN_KERNEL_FORWARDS,
-     .state_size = sizeof(debug_text_t),
-     .init = message_init,
-     .destroy = text_destroy,
-     .compute = check_numerics_v2},
     TEXT("Abort", 0, abort_init, abort_step),
     {.op = "StringFormat",
      .device = "CPU",

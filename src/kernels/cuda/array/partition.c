@@ -38,7 +38,8 @@ static rn_status_t partition_sorted(rn_kernel_ctx_t* ctx, const rn_cuda_rows_t* 
                               .parts = parts,
                               .bits = rows->args.bits};
   rn_status_t status = rn_cuda_each(ctx, "array/selected/starts", entries, &args, sizeof args);
-  if (rn_ok(status)) status = rn_cuda_read(ctx, args.starts, entries, starts);
+  if (rn_ok(status))
+    status = rn_cuda_read(ctx, args.starts, (size_t)entries * sizeof *starts, starts);
   rn_tensor_clear(&found);
   RN_RETURN_IF_ERROR(status);
   for (int64_t p = 0; p < parts; ++p) counts[p] = starts[p + 1] - starts[p];
@@ -94,7 +95,7 @@ static rn_status_t stitch(rn_kernel_ctx_t* ctx, int64_t row_count, rn_tensor_t* 
   rn_status_t status = rn_cuda_enter(card);
   if (rn_ok(status))
     status = RN_CARD(card, cuMemcpyHtoDAsync_v2, (CUdeviceptr)(uintptr_t)addresses->data, rows,
-                     (size_t)row_count * sizeof *rows, card->stream);
+                     (size_t)row_count * sizeof *rows, rn_cuda_stream(card));
   RN_FREE_ARRAY(ctx->kernel->allocator, rows, row_count);
   RN_RETURN_IF_ERROR(status);
   rn_cuda_stitch_args args = {.rows = addresses->data,

@@ -1,11 +1,11 @@
 // See scan.h.
 #include "kernels/cuda/array/scan.h"
 
-rn_status_t rn_cuda_read(rn_kernel_ctx_t* ctx, const i64* from, int64_t count, int64_t* to) {
+rn_status_t rn_cuda_read(rn_kernel_ctx_t* ctx, const void* from, size_t size, void* to) {
   rn_cuda_card_t* card = rn_cuda_card(ctx);
   RN_RETURN_IF_ERROR(rn_cuda_enter(card));
-  RN_RETURN_IF_ERROR(RN_CARD(card, cuMemcpyDtoHAsync_v2, to, (CUdeviceptr)(uintptr_t)from,
-                             (size_t)count * sizeof *to, card->stream));
+  RN_RETURN_IF_ERROR(RN_CARD(card, cuMemcpyDtoHAsync_v2, to, (CUdeviceptr)(uintptr_t)from, size,
+                             rn_cuda_stream(card)));
   return rn_device_wait(ctx->kernel->device);
 }
 
@@ -27,7 +27,7 @@ rn_status_t rn_cuda_scan(rn_kernel_ctx_t* ctx, const void* flags, int64_t count,
   rn_status_t status = rn_cuda_scan_launch(ctx, "array/selected/tile_sums", out, out, sizeof *out);
   if (rn_ok(status))
     status = rn_cuda_launch(ctx, "array/selected/tile_offsets", one, out, sizeof *out);
-  if (rn_ok(status)) status = rn_cuda_read(ctx, out->offsets + tiles, 1, out_set);
+  if (rn_ok(status)) status = rn_cuda_read(ctx, out->offsets + tiles, sizeof *out_set, out_set);
   if (!rn_ok(status)) rn_tensor_clear(offsets);
   return status;
 }

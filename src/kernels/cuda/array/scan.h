@@ -14,8 +14,7 @@ RN_MUST_USE rn_status_t rn_cuda_scan_launch(const rn_kernel_ctx_t* ctx, const ch
                                             const rn_cuda_scan_args* scan, const void* args,
                                             size_t args_size);
 
-// Copies |count| numbers at |from|, in the card's memory, to the host and waits for them.
-RN_MUST_USE rn_status_t rn_cuda_read(rn_kernel_ctx_t* ctx, const i64* from, int64_t count,
-                                     int64_t* to);
+// Copies |size| bytes at |from|, in the card's memory, to the host and waits for them.
+RN_MUST_USE rn_status_t rn_cuda_read(rn_kernel_ctx_t* ctx, const void* from, size_t size, void* to);
 
 #endif  // RUNNEL_KERNELS_CUDA_ARRAY_SCAN_H_

@@ -64,7 +64,7 @@ static rn_status_t unique_scratch(rn_kernel_ctx_t* ctx, int64_t count, rn_cuda_u
   rn_cuda_card_t* card = rn_cuda_card(ctx);
   RN_RETURN_IF_ERROR(rn_cuda_enter(card));
   return RN_CARD(card, cuMemsetD8Async, (CUdeviceptr)(uintptr_t)args->table, 0xff,
-                 (size_t)(4 * args->capacity), card->stream);
+                 (size_t)(4 * args->capacity), rn_cuda_stream(card));
 }
 
 // "|base|_f32", or by size for types whose equality is that of their bits.
