@@ -14,14 +14,14 @@
 #define LEAST_TILE 8  // shorter sides are not worth a tile
 
 // A box with strides in bytes, dimensions ordered by their strides in |to|, largest first.
-typedef struct plan_t {
+typedef struct move_plan_t {
   const char* from;
   char* to;
   int64_t unit;   // bytes that a thread copies at once
   int64_t count;  // units
   int32_t rank;
   rn_move_dim_t dims[RN_CUDA_MOVE_RANK];
-} plan_t;
+} move_plan_t;
 
 static int64_t magnitude(int64_t value) { return value < 0 ? -value : value; }
 
@@ -57,12 +57,12 @@ static int64_t widest_unit(const rn_move_dim_t* dims, int32_t rank, const rn_box
   return (int64_t)(bits & (~bits + 1));
 }
 
-typedef struct issue_t {
+typedef struct move_issue_t {
   rn_cuda_card_t* card;
   int boxes;  // collected
   int64_t unit;
   rn_cuda_boxes_args args;
-} issue_t;
+} move_issue_t;
 
 static rn_status_t launch(rn_cuda_card_t* card, const char* base, int64_t unit, rn_cuda_grid_t grid,
                           const void* args, size_t size) {
@@ -88,7 +88,7 @@ static void fill_dims(const rn_move_dim_t* dims, int32_t rank, rn_div32* sizes, 
   }
 }
 
-static rn_status_t move_units(rn_cuda_card_t* card, const plan_t* plan) {
+static rn_status_t move_units(rn_cuda_card_t* card, const move_plan_t* plan) {
   rn_cuda_move_args args = {
       .from = plan->from, .to = plan->to, .count = (u32)plan->count, .rank = plan->rank};
   fill_dims(plan->dims, plan->rank, args.sizes, args.from_strides, args.to_strides);
@@ -97,7 +97,7 @@ static rn_status_t move_units(rn_cuda_card_t* card, const plan_t* plan) {
 }
 
 // The dimension that |from| has in order, if the innermost one is in order in |to| only; else -1.
-static int32_t row_dim(const plan_t* plan) {
+static int32_t row_dim(const move_plan_t* plan) {
   const rn_move_dim_t* inner = &plan->dims[plan->rank - 1];
   if (inner->to != plan->unit || inner->from == plan->unit || inner->size < LEAST_TILE) return -1;
   for (int32_t d = 0; d < plan->rank - 1; ++d)
@@ -105,7 +105,7 @@ static int32_t row_dim(const plan_t* plan) {
   return -1;
 }
 
-static rn_status_t move_tiles(rn_cuda_card_t* card, const plan_t* plan, int32_t row) {
+static rn_status_t move_tiles(rn_cuda_card_t* card, const move_plan_t* plan, int32_t row) {
   const rn_move_dim_t *rows = &plan->dims[row], *columns = &plan->dims[plan->rank - 1];
   const int64_t side = plan->unit <= 2 ? 64 : 32;
   const int64_t row_tiles = (rows->size + side - 1) / side,
@@ -132,7 +132,7 @@ static rn_status_t move_tiles(rn_cuda_card_t* card, const plan_t* plan, int32_t 
   return launch(card, "tiles", plan->unit, grid, &args, sizeof args);
 }
 
-static rn_status_t flush(issue_t* issue) {
+static rn_status_t flush(move_issue_t* issue) {
   if (issue->boxes == 0) return RN_OK;
   u32 most = 0;
   for (int i = 0; i < issue->boxes; ++i)
@@ -144,7 +144,7 @@ static rn_status_t flush(issue_t* issue) {
 }
 
 // Collects a box for a launch with others of the same unit.
-static rn_status_t collect(issue_t* issue, const plan_t* plan) {
+static rn_status_t collect(move_issue_t* issue, const move_plan_t* plan) {
   if (issue->boxes == RN_CUDA_BOXES || (issue->boxes && issue->unit != plan->unit))
     RN_RETURN_IF_ERROR(flush(issue));
   rn_cuda_box* box = &issue->args.boxes[issue->boxes++];
@@ -155,14 +155,14 @@ static rn_status_t collect(issue_t* issue, const plan_t* plan) {
   return RN_OK;
 }
 
-static rn_status_t copy_bytes(rn_cuda_card_t* card, const plan_t* plan) {
+static rn_status_t copy_bytes(rn_cuda_card_t* card, const move_plan_t* plan) {
   RN_RETURN_IF_ERROR(rn_cuda_enter(card));
   return RN_CARD(card, cuMemcpyDtoDAsync_v2, (CUdeviceptr)(uintptr_t)plan->to,
                  (CUdeviceptr)(uintptr_t)plan->from, (size_t)(plan->count * plan->unit),
                  rn_cuda_stream(card));
 }
 
-static rn_status_t move_plan(issue_t* issue, const plan_t* plan, bool is_one_of_many) {
+static rn_status_t move_plan(move_issue_t* issue, const move_plan_t* plan, bool is_one_of_many) {
   const rn_move_dim_t* inner = plan->rank ? &plan->dims[plan->rank - 1] : NULL;
   int32_t row = plan->rank > 1 ? row_dim(plan) : -1;
   if (row >= 0) return move_tiles(issue->card, plan, row);
@@ -173,9 +173,10 @@ static rn_status_t move_plan(issue_t* issue, const plan_t* plan, bool is_one_of_
 }
 
 // Splits off outer dimensions, or pieces of the outermost one, until the rest fits one launch.
-static rn_status_t move_dims(issue_t* issue, const plan_t* base, const rn_move_dim_t* dims,
-                             int32_t rank, int64_t count, bool is_one_of_many) {
-  plan_t plan = *base;
+static rn_status_t move_dims(move_issue_t* issue, const move_plan_t* base,
+                             const rn_move_dim_t* dims, int32_t rank, int64_t count,
+                             bool is_one_of_many) {
+  move_plan_t plan = *base;
   if (rank <= RN_CUDA_MOVE_RANK && (count <= MAX_UNITS || rank == 0)) {
     plan.rank = rank;
     plan.count = count;
@@ -204,13 +205,13 @@ static rn_status_t move_dims(issue_t* issue, const plan_t* base, const rn_move_d
   return RN_OK;
 }
 
-static rn_status_t move_box(issue_t* issue, const rn_box_t* box, int64_t size,
+static rn_status_t move_box(move_issue_t* issue, const rn_box_t* box, int64_t size,
                             bool is_one_of_many) {
   // A box has at most as many dimensions as two tensors.
   rn_move_dim_t dims[2 * RN_MAX_RANK];
   int32_t rank = 0;
   order(dims, &rank, box, size);
-  plan_t plan = {.from = box->from, .to = box->to, .unit = widest_unit(dims, rank, box, size)};
+  move_plan_t plan = {.from = box->from, .to = box->to, .unit = widest_unit(dims, rank, box, size)};
   if (plan.unit != size || (rank && dims[rank - 1].from == size && dims[rank - 1].to == size)) {
     rn_move_dim_t* inner = &dims[rank - 1];
     *inner = (rn_move_dim_t){inner->size * size / plan.unit, plan.unit, plan.unit};
@@ -222,7 +223,7 @@ static rn_status_t move_box(issue_t* issue, const rn_box_t* box, int64_t size,
 }
 
 rn_status_t rn_cuda_move(rn_device_t* device, const rn_box_t* boxes, int count, size_t size) {
-  issue_t issue;
+  move_issue_t issue;
   issue.card = rn_cuda_card_of(device);
   issue.boxes = 0;
   for (int i = 0; i < count; ++i)
