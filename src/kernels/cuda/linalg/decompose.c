@@ -8,9 +8,9 @@
 // Blocks per multiprocessor: more would only take more scratch.
 #define BLOCKS 4
 
-typedef struct decompose_state_t {
+typedef struct cuda_decompose_t {
   bool wants_vectors, is_full;
-} decompose_state_t;
+} cuda_decompose_t;
 
 // Makes output |i| with the outer dims of the input, then |count| dims.
 static rn_status_t make_output(rn_kernel_ctx_t* ctx, int i, int count, int64_t rows,
@@ -40,7 +40,7 @@ static struct decompose_args args_of(const rn_kernel_ctx_t* ctx) {
                                  .m = rn_tensor_dim(a, a->rank - 2),
                                  .n = rn_tensor_dim(a, a->rank - 1),
                                  .stack = rn_linalg_stack(a),
-                                 .is_full = ((const decompose_state_t*)ctx->state)->is_full};
+                                 .is_full = ((const cuda_decompose_t*)ctx->state)->is_full};
 }
 
 // Issues |kernel| with |size| numbers of scratch per block.
@@ -76,7 +76,7 @@ static rn_status_t singular_compute(rn_kernel_ctx_t* ctx) {
   RN_RETURN_IF_ERROR(rn_linalg_check_matrices(rn_in(ctx, 0)));
   struct decompose_args args = args_of(ctx);
   const int64_t m = args.m, n = args.n, least = m < n ? m : n, most = m < n ? n : m;
-  const bool wants_vectors = ((const decompose_state_t*)ctx->state)->wants_vectors;
+  const bool wants_vectors = ((const cuda_decompose_t*)ctx->state)->wants_vectors;
   RN_RETURN_IF_ERROR(make_output(ctx, 0, 1, least, 0, &args));
   if (wants_vectors) {
     RN_RETURN_IF_ERROR(make_output(ctx, 1, 2, m, args.is_full ? m : least, &args));
@@ -112,7 +112,7 @@ static rn_status_t eigen_compute(rn_kernel_ctx_t* ctx) {
   RN_RETURN_IF_ERROR(rn_linalg_check_square(rn_in(ctx, 0)));
   struct decompose_args args = args_of(ctx);
   RN_RETURN_IF_ERROR(make_output(ctx, 0, 1, args.n, 0, &args));
-  if (((const decompose_state_t*)ctx->state)->wants_vectors)
+  if (((const cuda_decompose_t*)ctx->state)->wants_vectors)
     RN_RETURN_IF_ERROR(make_output(ctx, 1, 2, args.n, args.n, &args));
   else
     RN_RETURN_IF_ERROR(no_vectors(ctx, 1));
@@ -120,26 +120,26 @@ static rn_status_t eigen_compute(rn_kernel_ctx_t* ctx) {
 }
 
 static rn_status_t qr_init(const rn_kernel_init_t* init, void* state) {
-  ((decompose_state_t*)state)->is_full = rn_init_bool(init, "full_matrices");
+  ((cuda_decompose_t*)state)->is_full = rn_init_bool(init, "full_matrices");
   return RN_OK;
 }
 
 static rn_status_t singular_init(const rn_kernel_init_t* init, void* state) {
-  ((decompose_state_t*)state)->wants_vectors = rn_init_bool(init, "compute_uv");
+  ((cuda_decompose_t*)state)->wants_vectors = rn_init_bool(init, "compute_uv");
   return qr_init(init, state);
 }
 
 static rn_status_t eigen_init(const rn_kernel_init_t* init, void* state) {
-  ((decompose_state_t*)state)->wants_vectors = rn_init_bool(init, "compute_v");
+  ((cuda_decompose_t*)state)->wants_vectors = rn_init_bool(init, "compute_v");
   return RN_OK;
 }
 
 // The types are those of stock's GPU kernels.
-#define ROW(op_, flags_, types_, init_, compute_)                                     \
-  {                                                                                   \
-    .op = op_, .device = "GPU", .flags = (flags_) | RN_KERNEL_EXPENSIVE,              \
-    .state_size = sizeof(decompose_state_t), .types = {{"T", types_}}, .init = init_, \
-    .compute = compute_                                                               \
+#define ROW(op_, flags_, types_, init_, compute_)                                    \
+  {                                                                                  \
+    .op = op_, .device = "GPU", .flags = (flags_) | RN_KERNEL_EXPENSIVE,             \
+    .state_size = sizeof(cuda_decompose_t), .types = {{"T", types_}}, .init = init_, \
+    .compute = compute_                                                              \
   }
 #define REAL (RN_T(FLOAT) | RN_T(DOUBLE))
 
