@@ -9,19 +9,15 @@
 #include "kernels/cpu/isa.h"
 #include "kernels/cpu/isa/bias.h"
 #include "kernels/cpu/isa/norm.h"
+#include "kernels/cpu/nn/batch_norm.h"
 #include "kernels/cpu/vector.h"
 #include "kernels/kernel_rows.h"
 
 #define PIECE_ELEMENTS (1 << 16)
 #define MOST_PIECES 64
 
-typedef struct norm_state_t {
-  float epsilon, factor;
-  bool is_training, is_channels_first;
-} norm_state_t;
-
-static rn_status_t norm_init(const rn_kernel_init_t* init, void* state) {
-  norm_state_t* norm = state;
+rn_status_t rn_batch_norm_init(const rn_kernel_init_t* init, void* state) {
+  rn_batch_norm_t* norm = state;
   rn_str_t format = rn_init_string(init, "data_format");
   norm->epsilon = rn_init_float(init, "epsilon");
   norm->is_training = rn_init_bool(init, "is_training");
@@ -32,21 +28,16 @@ static rn_status_t norm_init(const rn_kernel_init_t* init, void* state) {
   return RN_OK;
 }
 
-// A tensor as [outer, channels, inner]; inner is 1 if channels come last.
-typedef struct batch_norm_view_t {
-  int64_t outer, channels, inner;
-} batch_norm_view_t;
-
-static batch_norm_view_t view_of(const rn_tensor_t* x, bool is_channels_first) {
+static rn_batch_norm_view_t view_of(const rn_tensor_t* x, bool is_channels_first) {
   const int64_t* dims = rn_tensor_dims(x);
   int axis = is_channels_first ? 1 : x->rank - 1;
-  batch_norm_view_t view = {1, dims[axis], 1};
+  rn_batch_norm_view_t view = {1, dims[axis], 1};
   for (int d = 0; d < axis; ++d) view.outer *= dims[d];
   for (int d = axis + 1; d < x->rank; ++d) view.inner *= dims[d];
   return view;
 }
 
-static void turn(const float* in, float* out, batch_norm_view_t view, bool to_last) {
+static void turn(const float* in, float* out, rn_batch_norm_view_t view, bool to_last) {
   for (int64_t n = 0; n < view.outer; ++n) {
     int64_t base = n * view.channels * view.inner;
     for (int64_t c = 0; c < view.channels; ++c)
@@ -61,8 +52,8 @@ static void turn(const float* in, float* out, batch_norm_view_t view, bool to_la
 }
 
 // |*out| points to the floats of |x| with channels last: its own or those of |temp|.
-static rn_status_t read_floats(rn_kernel_ctx_t* ctx, const rn_tensor_t* x, batch_norm_view_t view,
-                               rn_tensor_t* temp, const float** out) {
+static rn_status_t read_floats(rn_kernel_ctx_t* ctx, const rn_tensor_t* x,
+                               rn_batch_norm_view_t view, rn_tensor_t* temp, const float** out) {
   *out = x->data;
   bool narrowed = x->dtype != RN_FLOAT, turned = view.inner > 1;
   if (!narrowed && !turned) return RN_OK;
@@ -81,7 +72,7 @@ static rn_status_t read_floats(rn_kernel_ctx_t* ctx, const rn_tensor_t* x, batch
 }
 
 // A buffer for floats with channels last, which write_floats then stores to |y|.
-static rn_status_t begin_floats(rn_kernel_ctx_t* ctx, rn_tensor_t* y, batch_norm_view_t view,
+static rn_status_t begin_floats(rn_kernel_ctx_t* ctx, rn_tensor_t* y, rn_batch_norm_view_t view,
                                 rn_tensor_t* temp, float** out) {
   *out = y->data;
   if (y->dtype == RN_FLOAT && view.inner == 1) return RN_OK;
@@ -91,7 +82,7 @@ static rn_status_t begin_floats(rn_kernel_ctx_t* ctx, rn_tensor_t* y, batch_norm
   return RN_OK;
 }
 
-static void write_floats(const rn_tensor_t* temp, batch_norm_view_t view, rn_tensor_t* y) {
+static void write_floats(const rn_tensor_t* temp, rn_batch_norm_view_t view, rn_tensor_t* y) {
   if (!temp->data) return;
   const rn_vector_table_t* table = rn_vector_table();
   const float* from = temp->data;
@@ -174,10 +165,10 @@ static rn_status_t expect_image(const rn_tensor_t* x) {
   return rn_invalid_argument("input must be 4 or 5-dimensional%s", rn_text_of(x).text);
 }
 
-static rn_status_t forward_check(rn_kernel_ctx_t* ctx, batch_norm_view_t* out_view) {
+rn_status_t rn_batch_norm_check(const rn_kernel_ctx_t* ctx, rn_batch_norm_view_t* out_view) {
   static const char* const names[] = {"x", "scale", "offset", "estimated_mean",
                                       "estimated_variance"};
-  const norm_state_t* state = ctx->state;
+  const rn_batch_norm_t* state = ctx->state;
   RN_RETURN_IF_ERROR(expect_image(rn_in(ctx, 0)));
   for (int i = 1; i < 5; ++i) RN_RETURN_IF_ERROR(expect_vector(rn_in(ctx, i), names[i]));
   *out_view = view_of(rn_in(ctx, 0), state->is_channels_first);
@@ -201,7 +192,7 @@ typedef struct stats_t {
 
 static rn_status_t measure(rn_kernel_ctx_t* ctx, const float* x, int64_t rows, int64_t channels,
                            stats_t stats) {
-  const norm_state_t* state = ctx->state;
+  const rn_batch_norm_t* state = ctx->state;
   const float *old_mean = rn_in(ctx, 3)->data, *old_variance = rn_in(ctx, 4)->data;
   batch_norm_job_t job = {.fns = RN_ISA_PICK(rn_norm_), .x = x, .columns = channels, .work = SUM};
   RN_RETURN_IF_ERROR(sum_rows(ctx, &job, rows, stats.saved_mean));
@@ -219,9 +210,9 @@ static rn_status_t measure(rn_kernel_ctx_t* ctx, const float* x, int64_t rows, i
   return RN_OK;
 }
 
-static rn_status_t forward_run(rn_kernel_ctx_t* ctx, batch_norm_view_t view, rn_tensor_t* y,
+static rn_status_t forward_run(rn_kernel_ctx_t* ctx, rn_batch_norm_view_t view, rn_tensor_t* y,
                                stats_t stats, rn_tensor_t temps[3]) {
-  const norm_state_t* state = ctx->state;
+  const rn_batch_norm_t* state = ctx->state;
   const float *x = NULL, *scale = rn_in(ctx, 1)->data;
   int64_t rows = view.outer * view.inner, channels = view.channels;
   RN_RETURN_IF_ERROR(read_floats(ctx, rn_in(ctx, 0), view, &temps[0], &x));
@@ -257,8 +248,8 @@ static void clear_all(rn_tensor_t* temps, int count) {
 }
 
 static rn_status_t forward_compute(rn_kernel_ctx_t* ctx) {
-  batch_norm_view_t view;
-  RN_RETURN_IF_ERROR(forward_check(ctx, &view));
+  rn_batch_norm_view_t view;
+  RN_RETURN_IF_ERROR(rn_batch_norm_check(ctx, &view));
   const rn_tensor_t* x = rn_in(ctx, 0);
   rn_tensor_t *y = NULL, *outs[4], *reserve = NULL;
   RN_RETURN_IF_ERROR(rn_output(ctx, 0, rn_tensor_shape(x), &y));
@@ -282,10 +273,11 @@ static rn_status_t forward_compute(rn_kernel_ctx_t* ctx) {
 
 // The gradient.
 
-static rn_status_t gradient_check(rn_kernel_ctx_t* ctx, batch_norm_view_t* out_view) {
+rn_status_t rn_batch_norm_gradient_check(const rn_kernel_ctx_t* ctx,
+                                         rn_batch_norm_view_t* out_view) {
   static const char* const names[] = {"y_backprop",      "x", "scale", "reserve_space_1",
                                       "reserve_space_2", ""};
-  const norm_state_t* state = ctx->state;
+  const rn_batch_norm_t* state = ctx->state;
   const rn_tensor_t *dy = rn_in(ctx, 0), *x = rn_in(ctx, 1);
   RN_RETURN_IF_ERROR(expect_image(dy));
   if (x->rank != 4 && x->rank != 5) return expect_image(x);
@@ -300,9 +292,9 @@ static rn_status_t gradient_check(rn_kernel_ctx_t* ctx, batch_norm_view_t* out_v
   return RN_OK;
 }
 
-static rn_status_t gradient_run(rn_kernel_ctx_t* ctx, batch_norm_view_t view, rn_tensor_t* dx,
+static rn_status_t gradient_run(rn_kernel_ctx_t* ctx, rn_batch_norm_view_t view, rn_tensor_t* dx,
                                 float* dscale, float* doffset, rn_tensor_t temps[4]) {
-  const norm_state_t* state = ctx->state;
+  const rn_batch_norm_t* state = ctx->state;
   const float *dy = NULL, *x = NULL, *scale = rn_in(ctx, 2)->data, *mean = rn_in(ctx, 3)->data,
               *variance = rn_in(ctx, 4)->data;
   int64_t rows = view.outer * view.inner, channels = view.channels, count = 3 * channels;
@@ -343,8 +335,8 @@ static rn_status_t gradient_run(rn_kernel_ctx_t* ctx, batch_norm_view_t view, rn
 }
 
 static rn_status_t gradient_compute(rn_kernel_ctx_t* ctx) {
-  batch_norm_view_t view;
-  RN_RETURN_IF_ERROR(gradient_check(ctx, &view));
+  rn_batch_norm_view_t view;
+  RN_RETURN_IF_ERROR(rn_batch_norm_gradient_check(ctx, &view));
   rn_tensor_t *dx = NULL, *dscale = NULL, *doffset = NULL, *unused = NULL;
   static const int64_t none = 0;
   RN_RETURN_IF_ERROR(rn_output(ctx, 0, rn_tensor_shape(rn_in(ctx, 1)), &dx));
@@ -364,16 +356,16 @@ static rn_status_t gradient_compute(rn_kernel_ctx_t* ctx) {
 }
 
 #define NORM_TYPES (RN_TYPES_HALVES | RN_T(FLOAT))
-#define ROW(op_, compute_)                                                               \
-  {                                                                                      \
-    .op = op_, .device = "CPU", .types = {{"T", NORM_TYPES}, {"U", RN_T(FLOAT)}},        \
-    .flags = RN_KERNEL_EXPENSIVE, .state_size = sizeof(norm_state_t), .init = norm_init, \
-    .compute = compute_                                                                  \
+#define ROW(op_, compute_)                                                        \
+  {                                                                               \
+    .op = op_, .device = "CPU", .types = {{"T", NORM_TYPES}, {"U", RN_T(FLOAT)}}, \
+    .flags = RN_KERNEL_EXPENSIVE, .state_size = sizeof(rn_batch_norm_t),          \
+    .init = rn_batch_norm_init, .compute = compute_                               \
   }
 #define FIRST_ROW(op_, compute_)                                                             \
   {                                                                                          \
     .op = op_, .device = "CPU", .types = {{"T", RN_T(FLOAT)}}, .flags = RN_KERNEL_EXPENSIVE, \
-    .state_size = sizeof(norm_state_t), .init = norm_init, .compute = compute_               \
+    .state_size = sizeof(rn_batch_norm_t), .init = rn_batch_norm_init, .compute = compute_   \
   }
 
 static const rn_kernel_def_t rows[] = {

@@ -3,16 +3,12 @@
 #include <inttypes.h>
 
 #include "kernels/cpu/array.h"
-#include "kernels/cpu/nn/window.h"
+#include "kernels/cpu/nn/dilation.h"
 #include "kernels/cpu/vector.h"
 #include "kernels/kernel_rows.h"
 
 // Sums per piece of work.
 #define PIECE_SUMS 1e5
-
-typedef struct dilation_state_t {
-  rn_window_attrs_t attrs;
-} dilation_state_t;
 
 static rn_status_t read_list(const rn_kernel_init_t* init, const char* name, const char* called,
                              const char* batch, int64_t* out) {
@@ -26,8 +22,8 @@ static rn_status_t read_list(const rn_kernel_init_t* init, const char* name, con
   return RN_OK;
 }
 
-static rn_status_t dilation_init(const rn_kernel_init_t* init, void* state) {
-  rn_window_attrs_t* attrs = &((dilation_state_t*)state)->attrs;
+rn_status_t rn_dilation_init(const rn_kernel_init_t* init, void* state) {
+  rn_window_attrs_t* attrs = state;
   RN_RETURN_IF_ERROR(read_list(init, "strides", "strides",
                                "Stride is only supported across spatial dimensions.",
                                attrs->strides));
@@ -44,8 +40,7 @@ typedef enum dilation_work_t { FORWARD, INPUT, FILTER } dilation_work_t;
 typedef struct dilation_job_t {
   dilation_work_t work;
   rn_dtype_t dtype;
-  rn_window_axis_t rows, columns;
-  int64_t depth;
+  rn_dilation_t sizes;
   const void *x, *w, *dy;
   void* out;
 } dilation_job_t;
@@ -64,43 +59,43 @@ typedef struct dilation_job_t {
   X(DOUBLE, double, -1.7976931348623157e308)
 
 // One output element: the largest sum, and its position in the image and in the filter.
-#define FIND(N, T, LOW)                                                                 \
-  static void find_##N(const dilation_job_t* job, const T* image, int64_t r, int64_t c, \
-                       int64_t channel, T* out_value, int64_t* out_x, int64_t* out_w) { \
-    const rn_window_axis_t *rows = &job->rows, *columns = &job->columns;                \
-    T best = LOW;                                                                       \
-    int64_t x_at = -1, w_at = -1;                                                       \
-    for (int64_t i = 0; i < rows->filter; ++i) {                                        \
-      int64_t row = r * rows->stride - rows->before + i * rows->dilation;               \
-      if (row < 0 || row >= rows->in) continue;                                         \
-      for (int64_t j = 0; j < columns->filter; ++j) {                                   \
-        int64_t column = c * columns->stride - columns->before + j * columns->dilation; \
-        if (column < 0 || column >= columns->in) continue;                              \
-        int64_t x = (row * columns->in + column) * job->depth + channel;                \
-        int64_t w = (i * columns->filter + j) * job->depth + channel;                   \
-        T sum = SUM_##N(T, image[x], ((const T*)job->w)[w]);                            \
-        if (sum > best || x_at < 0) best = sum, x_at = x, w_at = w;                     \
-      }                                                                                 \
-    }                                                                                   \
-    *out_value = best, *out_x = x_at, *out_w = w_at;                                    \
-  }                                                                                     \
-  static void run_##N(const dilation_job_t* job, int64_t begin, int64_t end) {          \
-    int64_t in_size = job->rows.in * job->columns.in * job->depth;                      \
-    int64_t i = begin * job->rows.out * job->columns.out * job->depth;                  \
-    for (int64_t b = begin; b < end; ++b)                                               \
-      for (int64_t r = 0; r < job->rows.out; ++r)                                       \
-        for (int64_t c = 0; c < job->columns.out; ++c)                                  \
-          for (int64_t d = 0; d < job->depth; ++d, ++i) {                               \
-            T value;                                                                    \
-            int64_t x, w;                                                               \
-            find_##N(job, (const T*)job->x + b * in_size, r, c, d, &value, &x, &w);     \
-            if (job->work == FORWARD) {                                                 \
-              ((T*)job->out)[i] = value;                                                \
-            } else if (x >= 0) {                                                        \
-              T* to = (T*)job->out + (job->work == INPUT ? b * in_size + x : w);        \
-              *to = SUM_##N(T, *to, ((const T*)job->dy)[i]);                            \
-            }                                                                           \
-          }                                                                             \
+#define FIND(N, T, LOW)                                                                  \
+  static void find_##N(const dilation_job_t* job, const T* image, int64_t r, int64_t c,  \
+                       int64_t channel, T* out_value, int64_t* out_x, int64_t* out_w) {  \
+    const rn_window_axis_t *rows = &job->sizes.rows, *columns = &job->sizes.columns;     \
+    T best = LOW;                                                                        \
+    int64_t x_at = -1, w_at = -1;                                                        \
+    for (int64_t i = 0; i < rows->filter; ++i) {                                         \
+      int64_t row = r * rows->stride - rows->before + i * rows->dilation;                \
+      if (row < 0 || row >= rows->in) continue;                                          \
+      for (int64_t j = 0; j < columns->filter; ++j) {                                    \
+        int64_t column = c * columns->stride - columns->before + j * columns->dilation;  \
+        if (column < 0 || column >= columns->in) continue;                               \
+        int64_t x = (row * columns->in + column) * job->sizes.depth + channel;           \
+        int64_t w = (i * columns->filter + j) * job->sizes.depth + channel;              \
+        T sum = SUM_##N(T, image[x], ((const T*)job->w)[w]);                             \
+        if (sum > best || x_at < 0) best = sum, x_at = x, w_at = w;                      \
+      }                                                                                  \
+    }                                                                                    \
+    *out_value = best, *out_x = x_at, *out_w = w_at;                                     \
+  }                                                                                      \
+  static void run_##N(const dilation_job_t* job, int64_t begin, int64_t end) {           \
+    int64_t in_size = job->sizes.rows.in * job->sizes.columns.in * job->sizes.depth;     \
+    int64_t i = begin * job->sizes.rows.out * job->sizes.columns.out * job->sizes.depth; \
+    for (int64_t b = begin; b < end; ++b)                                                \
+      for (int64_t r = 0; r < job->sizes.rows.out; ++r)                                  \
+        for (int64_t c = 0; c < job->sizes.columns.out; ++c)                             \
+          for (int64_t d = 0; d < job->sizes.depth; ++d, ++i) {                          \
+            T value;                                                                     \
+            int64_t x, w;                                                                \
+            find_##N(job, (const T*)job->x + b * in_size, r, c, d, &value, &x, &w);      \
+            if (job->work == FORWARD) {                                                  \
+              ((T*)job->out)[i] = value;                                                 \
+            } else if (x >= 0) {                                                         \
+              T* to = (T*)job->out + (job->work == INPUT ? b * in_size + x : w);         \
+              *to = SUM_##N(T, *to, ((const T*)job->dy)[i]);                             \
+            }                                                                            \
+          }                                                                              \
   }
 #define PLAIN_SUM(T, a, b) ((T)((a) + (b)))
 #define WRAPPING_SUM(U, T, a, b) ((T)((U)(a) + (U)(b)))
@@ -134,8 +129,8 @@ static void run_piece(void* arg, int64_t begin, int64_t end) {
 static rn_status_t run_plain(rn_kernel_ctx_t* ctx, dilation_job_t* job, int64_t batch,
                              int64_t out_count) {
   if (job->work != FORWARD) memset(job->out, 0, (size_t)out_count * rn_dtype_size(job->dtype));
-  double each = (double)(job->rows.out * job->columns.out * job->depth) *
-                (double)(job->rows.filter * job->columns.filter);
+  double each = (double)(job->sizes.rows.out * job->sizes.columns.out * job->sizes.depth) *
+                (double)(job->sizes.rows.filter * job->sizes.columns.filter);
   int64_t grain = each >= PIECE_SUMS ? 1 : (int64_t)(PIECE_SUMS / (each + 1)) + 1;
   // The filter gradient is one sum over all images.
   rn_pool_for(rn_ctx_pool(ctx), batch, job->work == FILTER ? batch : grain, run_piece, job);
@@ -172,40 +167,46 @@ static rn_status_t run(rn_kernel_ctx_t* ctx, dilation_job_t* job, rn_tensor_t* o
   return status;
 }
 
-static rn_status_t measure(rn_kernel_ctx_t* ctx, dilation_job_t* job) {
+rn_status_t rn_dilation_sizes(const rn_kernel_ctx_t* ctx, rn_dilation_t* out, int64_t y_dims[4]) {
   const rn_tensor_t *x = rn_in(ctx, 0), *w = rn_in(ctx, 1);
-  const dilation_state_t* state = ctx->state;
+  const rn_window_attrs_t* attrs = ctx->state;
   if (x->rank != 4) return rn_invalid_argument("input must be 4-dimensional%s", rn_text_of(x).text);
   if (w->rank != 3)
     return rn_invalid_argument("filter must be 3-dimensional: %s", rn_text_of(w).text);
-  job->depth = rn_tensor_dim(x, 3);
-  if (job->depth != rn_tensor_dim(w, 2))
+  out->depth = rn_tensor_dim(x, 3);
+  if (out->depth != rn_tensor_dim(w, 2))
     return rn_invalid_argument("input and filter must have the same depth: %" PRId64 " vs %" PRId64,
-                               job->depth, rn_tensor_dim(w, 2));
+                               out->depth, rn_tensor_dim(w, 2));
   RN_RETURN_IF_ERROR(
-      rn_window_axis(&state->attrs, 1, rn_tensor_dim(x, 1), rn_tensor_dim(w, 0), &job->rows));
-  job->x = x->data;
-  job->w = w->data;
-  return rn_window_axis(&state->attrs, 2, rn_tensor_dim(x, 2), rn_tensor_dim(w, 1), &job->columns);
+      rn_window_axis(attrs, 1, rn_tensor_dim(x, 1), rn_tensor_dim(w, 0), &out->rows));
+  RN_RETURN_IF_ERROR(
+      rn_window_axis(attrs, 2, rn_tensor_dim(x, 2), rn_tensor_dim(w, 1), &out->columns));
+  y_dims[0] = rn_tensor_dim(x, 0), y_dims[1] = out->rows.out;
+  y_dims[2] = out->columns.out, y_dims[3] = out->depth;
+  return RN_OK;
+}
+
+rn_status_t rn_dilation_gradient_sizes(const rn_kernel_ctx_t* ctx, rn_dilation_t* out) {
+  int64_t dims[4];
+  RN_RETURN_IF_ERROR(rn_dilation_sizes(ctx, out, dims));
+  if (!rn_shape_eq(rn_tensor_shape(rn_in(ctx, 2)), (rn_shape_t){4, dims}))
+    return rn_invalid_argument("out_backprop has incompatible size.");
+  return RN_OK;
 }
 
 static rn_status_t forward_compute(rn_kernel_ctx_t* ctx) {
-  dilation_job_t job = {.work = FORWARD};
-  RN_RETURN_IF_ERROR(measure(ctx, &job));
-  int64_t dims[4] = {rn_tensor_dim(rn_in(ctx, 0), 0), job.rows.out, job.columns.out, job.depth};
+  dilation_job_t job = {.work = FORWARD, .x = rn_in(ctx, 0)->data, .w = rn_in(ctx, 1)->data};
+  int64_t dims[4];
+  RN_RETURN_IF_ERROR(rn_dilation_sizes(ctx, &job.sizes, dims));
   rn_tensor_t* out = NULL;
   RN_RETURN_IF_ERROR(rn_output(ctx, 0, (rn_shape_t){4, dims}, &out));
   return out->count ? run(ctx, &job, out) : RN_OK;
 }
 
 static rn_status_t gradient(rn_kernel_ctx_t* ctx, dilation_work_t work) {
-  dilation_job_t job = {.work = work};
-  const rn_tensor_t* dy = rn_in(ctx, 2);
-  RN_RETURN_IF_ERROR(measure(ctx, &job));
-  int64_t dims[4] = {rn_tensor_dim(rn_in(ctx, 0), 0), job.rows.out, job.columns.out, job.depth};
-  if (!rn_shape_eq(rn_tensor_shape(dy), (rn_shape_t){4, dims}))
-    return rn_invalid_argument("out_backprop has incompatible size.");
-  job.dy = dy->data;
+  dilation_job_t job = {
+      .work = work, .x = rn_in(ctx, 0)->data, .w = rn_in(ctx, 1)->data, .dy = rn_in(ctx, 2)->data};
+  RN_RETURN_IF_ERROR(rn_dilation_gradient_sizes(ctx, &job.sizes));
   rn_tensor_t* out = NULL;
   RN_RETURN_IF_ERROR(rn_output(ctx, 0, rn_tensor_shape(rn_in(ctx, work == INPUT ? 0 : 1)), &out));
   return out->count ? run(ctx, &job, out) : RN_OK;
@@ -217,7 +218,7 @@ static rn_status_t filter_compute(rn_kernel_ctx_t* ctx) { return gradient(ctx, F
 #define ROW(op_, compute_)                                                                     \
   {                                                                                            \
     .op = op_, .device = "CPU", .types = {{"T", RN_TYPES_REAL}}, .flags = RN_KERNEL_EXPENSIVE, \
-    .state_size = sizeof(dilation_state_t), .init = dilation_init, .compute = compute_         \
+    .state_size = sizeof(rn_window_attrs_t), .init = rn_dilation_init, .compute = compute_     \
   }
 static const rn_kernel_def_t rows[] = {
     ROW("Dilation2D", forward_compute),
