@@ -3,10 +3,7 @@
 #include "kernels/cpu/nn/depthwise.h"
 #include "kernels/cuda/libs/cudnn_conv.h"
 #include "kernels/cuda/nn/conv_args.h"
-
-// Threads of a filter gradient: with fewer filters, the sum over positions is cut into parts.
-#define FILTER_THREADS (1 << 16)
-#define LEAST_PIECE 64
+#include "kernels/cuda/nn/filter_parts.h"
 
 typedef struct conv_state_t {
   rn_window_attrs_t attrs;
@@ -37,25 +34,15 @@ static conv_args args_of(const rn_cuda_conv_t* conv, const rn_cuda_conv_data_t* 
   return args;
 }
 
-static rn_status_t plain_filter(rn_kernel_ctx_t* ctx, rn_dtype_t dtype, conv_args* args,
-                                void* result) {
-  rn_dtype_t sums = dtype == RN_HALF || dtype == RN_BFLOAT16 ? RN_FLOAT : dtype;
-  int64_t parts = FILTER_THREADS / args->count + 1, most = args->positions / LEAST_PIECE + 1;
-  if (parts > most) parts = most;
-  args->piece = (args->positions + parts - 1) / parts;
-  args->parts = (args->positions + args->piece - 1) / args->piece;
-  rn_tensor_t temp = {0};
-  RN_RETURN_IF_ERROR(
-      rn_temp(ctx, sums, (rn_shape_t){2, (int64_t[]){args->parts, args->count}}, &temp));
-  args->to = temp.data;
-  rn_status_t status = rn_cuda_each(ctx, rn_cuda_name("nn/conv/filter", dtype).text,
-                                    args->parts * args->count, args, sizeof *args);
-  conv_sum_args sum = {temp.data, result, args->count, args->parts};
-  if (rn_ok(status))
-    status =
-        rn_cuda_each(ctx, rn_cuda_name("nn/conv/sum", dtype).text, args->count, &sum, sizeof sum);
-  rn_tensor_clear(&temp);
-  return status;
+static rn_status_t plain_filter(rn_kernel_ctx_t* ctx, conv_args* args, rn_tensor_t* out) {
+  rn_filter_parts_t parts;
+  RN_RETURN_IF_ERROR(rn_filter_parts_begin(ctx, out->dtype, out->count, args->positions, &parts));
+  args->to = parts.sums.data;
+  args->parts = parts.parts;
+  args->piece = parts.piece;
+  rn_status_t status = rn_cuda_each(ctx, rn_cuda_name("nn/conv/filter", out->dtype).text,
+                                    parts.sums.count, args, sizeof *args);
+  return rn_filter_parts_end(ctx, status, &parts, out);
 }
 
 static rn_status_t run(rn_kernel_ctx_t* ctx, const rn_cuda_conv_t* conv,
@@ -67,7 +54,7 @@ static rn_status_t run(rn_kernel_ctx_t* ctx, const rn_cuda_conv_t* conv,
   conv_args args = args_of(conv, data);
   args.count = out->count;
   args.to = out->data;
-  if (conv->kind == RN_CONV_FILTER) return plain_filter(ctx, dtype, &args, out->data);
+  if (conv->kind == RN_CONV_FILTER) return plain_filter(ctx, &args, out);
   const char* base = conv->kind == RN_CONV_FORWARD ? "nn/conv/forward" : "nn/conv/input";
   return rn_cuda_each(ctx, rn_cuda_name(base, dtype).text, args.count, &args, sizeof args);
 }
