@@ -275,24 +275,19 @@ static int try_mode(search_t* search, const rn_cudnn_graph_t* graph, rn_cuda_fil
   return worked;
 }
 
-// Tries both orders of the filter, or the one that is given. Keeps the graph of the best plan.
-static void try_orders(search_t* search) {
+// Tries engines for the turned filter: they accept other strides of a filter, too, and compute
+// something else.
+static void try_engines(search_t* search) {
   conv_plan_t* best = search->best;
-  rn_cudnn_graph_t graphs[2] = {0};
+  rn_cudnn_graph_t graph = {0};
   int most = search->is_timed ? MOST_TIMED : 1;
-  for (int o = RN_CUDA_FILTER_TURNED; o >= RN_CUDA_FILTER_PLAIN; --o) {
-    if (o < best->conv.filter || (best->plan && !search->is_timed)) continue;
-    if (!rn_cudnn_graph_make(search->cudnn, &best->conv, (rn_cuda_filter_t)o, &graphs[o])) continue;
-    int worked = try_mode(search, &graphs[o], (rn_cuda_filter_t)o, CUDNN_HEUR_MODE_A, most);
-    if (worked == 0 && !best->plan)
-      try_mode(search, &graphs[o], (rn_cuda_filter_t)o, CUDNN_HEUR_MODE_FALLBACK, most);
-  }
-  for (int o = 0; o < 2; ++o) {
-    if (best->plan && (int)best->order == o)
-      best->graph = graphs[o];
-    else
-      rn_cudnn_graph_drop(&graphs[o]);
-  }
+  if (!rn_cudnn_graph_make(search->cudnn, &best->conv, RN_CUDA_FILTER_TURNED, &graph)) return;
+  if (try_mode(search, &graph, RN_CUDA_FILTER_TURNED, CUDNN_HEUR_MODE_A, most) == 0)
+    try_mode(search, &graph, RN_CUDA_FILTER_TURNED, CUDNN_HEUR_MODE_FALLBACK, most);
+  if (best->plan)
+    best->graph = graph;
+  else
+    rn_cudnn_graph_drop(&graph);
 }
 
 static rn_status_t choose(rn_kernel_ctx_t* ctx, rn_cudnn_t* cudnn, const rn_cuda_conv_data_t* data,
@@ -306,7 +301,7 @@ static rn_status_t choose(rn_kernel_ctx_t* ctx, rn_cudnn_t* cudnn, const rn_cuda
   rn_status_t status = RN_CARD(card, cuEventCreate, &search.timing.end, CU_EVENT_DEFAULT);
   if (rn_ok(status)) {
     search.timing.best = 1e30f;
-    try_orders(&search);
+    try_engines(&search);
     card->driver.cuEventDestroy_v2(search.timing.end);
   }
   card->driver.cuEventDestroy_v2(search.timing.begin);
