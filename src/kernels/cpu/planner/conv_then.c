@@ -1,40 +1,40 @@
 // The op created by step/fuse_conv.c: a convolution followed by elementwise steps.
+#include "kernels/cpu/planner/conv_then.h"
+
 #include "kernels/cpu/array.h"
-#include "kernels/cpu/nn/conv.h"
 #include "kernels/kernel_rows.h"
 
 // Elements per piece of work, for steps that run separately.
 #define PIECE_ELEMENTS 65536
 
 typedef struct then_state_t {
-  rn_window_attrs_t attrs;
+  rn_conv_then_t then;
   rn_conv_cache_t cache;
-  bool has_cache, keeps_filter, is_depthwise;
-  int32_t step_count;
-  struct {
-    rn_conv_code_t code;
-    int32_t operand;  // index among the inputs after x and w; -1 if none
-  } steps[RN_CONV_MOST_STEPS];
+  bool has_cache;
 } then_state_t;
+
+rn_status_t rn_conv_then_init(const rn_kernel_init_t* init, rn_conv_then_t* out) {
+  out->keeps_filter = rn_init_bool(init, "keeps_filter");
+  out->is_depthwise = rn_init_bool(init, "is_depthwise");
+  const rn_attr_value_t* steps = rn_init_attr(init, "steps");
+  out->step_count = steps->count / 2;
+  if (out->step_count > RN_CONV_MOST_STEPS)
+    return rn_internal("A fused convolution has too many steps");
+  for (int32_t i = 0; i < out->step_count; ++i) {
+    int64_t code = steps->list_i[2 * i], operand = steps->list_i[2 * i + 1];
+    if (code < RN_CONV_ADD || code > RN_CONV_RELU6 || operand + 2 >= init->input_count)
+      return rn_internal("Step %d of a fused convolution is invalid", i);
+    out->steps[i].code = (rn_conv_code_t)code;
+    out->steps[i].operand = (int32_t)operand;
+  }
+  return rn_window_init(init, "strides", &out->attrs);
+}
 
 static rn_status_t then_init(const rn_kernel_init_t* init, void* arg) {
   then_state_t* state = arg;
   rn_conv_cache_init(&state->cache);
   state->has_cache = true;
-  state->keeps_filter = rn_init_bool(init, "keeps_filter");
-  state->is_depthwise = rn_init_bool(init, "is_depthwise");
-  const rn_attr_value_t* steps = rn_init_attr(init, "steps");
-  state->step_count = steps->count / 2;
-  if (state->step_count > RN_CONV_MOST_STEPS)
-    return rn_internal("A fused convolution has too many steps");
-  for (int32_t i = 0; i < state->step_count; ++i) {
-    int64_t code = steps->list_i[2 * i], operand = steps->list_i[2 * i + 1];
-    if (code < RN_CONV_ADD || code > RN_CONV_RELU6 || operand + 2 >= init->input_count)
-      return rn_internal("Step %d of a fused convolution is invalid", i);
-    state->steps[i].code = (rn_conv_code_t)code;
-    state->steps[i].operand = (int32_t)operand;
-  }
-  return rn_window_init(init, "strides", &state->attrs);
+  return rn_conv_then_init(init, &state->then);
 }
 
 static void then_destroy(void* arg) {
@@ -57,23 +57,42 @@ static rn_status_t depthwise_sizes(const rn_window_attrs_t* attrs, const rn_tens
   return rn_window_axis(attrs, 2, rn_tensor_dim(x, 2), rn_tensor_dim(w, 1), &conv->columns);
 }
 
-static rn_status_t find_operands(rn_kernel_ctx_t* ctx, const rn_conv_t* conv,
-                                 rn_conv_extra_t* out) {
-  const then_state_t* state = ctx->state;
-  out->step_count = state->step_count;
-  for (int32_t i = 0; i < state->step_count; ++i) {
-    int32_t operand = state->steps[i].operand;
-    out->steps[i] = (rn_conv_step_t){.code = state->steps[i].code};
-    if (operand < 0) continue;
-    const rn_tensor_t* value = rn_in(ctx, operand + 2);
+static rn_status_t check_operands(rn_kernel_ctx_t* ctx, const rn_conv_then_t* then,
+                                  const rn_conv_t* conv) {
+  for (int32_t i = 0; i < then->step_count; ++i) {
+    if (then->steps[i].operand < 0) continue;
+    const rn_tensor_t* value = rn_in(ctx, then->steps[i].operand + 2);
     if (value->count != 1 && value->count != conv->out_depth &&
         value->count != conv->batch * rn_conv_y_size(conv))
       return rn_invalid_argument("%s does not fit the result of a convolution of %lld channels",
                                  rn_text_of(value).text, (long long)conv->out_depth);
-    out->steps[i].operand = value->data;
-    out->steps[i].count = value->count;
   }
   return RN_OK;
+}
+
+rn_status_t rn_conv_then_begin(rn_kernel_ctx_t* ctx, const rn_conv_then_t* then, rn_conv_t* conv,
+                               rn_tensor_t** out_y) {
+  const rn_tensor_t *x = rn_in(ctx, 0), *w = rn_in(ctx, 1);
+  RN_RETURN_IF_ERROR(then->is_depthwise ? depthwise_sizes(&then->attrs, x, w, conv)
+                                        : rn_conv_forward_sizes(&then->attrs, x, w, conv));
+  int64_t dims[4] = {conv->batch, conv->rows.out, conv->columns.out, conv->out_depth};
+  RN_RETURN_IF_ERROR(rn_output(ctx, 0, (rn_shape_t){4, dims}, out_y));
+  if ((*out_y)->count == 0) return RN_OK;
+  if (x->count == 0 || w->count == 0 || conv->out_depth % conv->groups)
+    return rn_invalid_argument("A filter of %s cannot be used on images of %s", rn_text_of(w).text,
+                               rn_text_of(x).text);
+  return check_operands(ctx, then, conv);
+}
+
+static void find_operands(rn_kernel_ctx_t* ctx, const rn_conv_then_t* then, rn_conv_extra_t* out) {
+  out->step_count = then->step_count;
+  for (int32_t i = 0; i < then->step_count; ++i) {
+    int32_t operand = then->steps[i].operand;
+    out->steps[i] = (rn_conv_step_t){.code = then->steps[i].code};
+    if (operand < 0) continue;
+    out->steps[i].operand = rn_in(ctx, operand + 2)->data;
+    out->steps[i].count = rn_in(ctx, operand + 2)->count;
+  }
 }
 
 typedef struct follow_t {
@@ -107,17 +126,11 @@ static rn_status_t then_compute(rn_kernel_ctx_t* ctx) {
   then_state_t* state = ctx->state;
   const rn_tensor_t *x = rn_in(ctx, 0), *w = rn_in(ctx, 1);
   rn_conv_t conv = {0};
-  RN_RETURN_IF_ERROR(state->is_depthwise ? depthwise_sizes(&state->attrs, x, w, &conv)
-                                         : rn_conv_forward_sizes(&state->attrs, x, w, &conv));
-  int64_t dims[4] = {conv.batch, conv.rows.out, conv.columns.out, conv.out_depth};
   rn_tensor_t* y = NULL;
-  RN_RETURN_IF_ERROR(rn_output(ctx, 0, (rn_shape_t){4, dims}, &y));
+  RN_RETURN_IF_ERROR(rn_conv_then_begin(ctx, &state->then, &conv, &y));
   if (y->count == 0) return RN_OK;
-  if (x->count == 0 || w->count == 0 || conv.out_depth % conv.groups)
-    return rn_invalid_argument("A filter of %s cannot be used on images of %s", rn_text_of(w).text,
-                               rn_text_of(x).text);
-  rn_conv_extra_t extra = {.filter = state->keeps_filter ? w : NULL};
-  RN_RETURN_IF_ERROR(find_operands(ctx, &conv, &extra));
+  rn_conv_extra_t extra = {.filter = state->then.keeps_filter ? w : NULL};
+  find_operands(ctx, &state->then, &extra);
   return run(ctx, &conv, (rn_conv_data_t){x->data, w->data, y->data}, &extra);
 }
 

@@ -1,7 +1,10 @@
 // Convolutions and their gradients: by cuDNN, or by the kernels of conv.cu where it cannot.
+#include "kernels/cpu/device_moves.h"
 #include "kernels/cpu/nn/conv3d.h"
 #include "kernels/cpu/nn/depthwise.h"
+#include "kernels/cpu/planner/conv_then.h"
 #include "kernels/cuda/libs/cudnn_conv.h"
+#include "kernels/cuda/loops.h"
 #include "kernels/cuda/nn/conv_args.h"
 #include "kernels/cuda/nn/filter_parts.h"
 
@@ -45,11 +48,70 @@ static rn_status_t plain_filter(rn_kernel_ctx_t* ctx, conv_args* args, rn_tensor
   return rn_filter_parts_end(ctx, status, &parts, out);
 }
 
+// Whether the image has more zeros on one side than on the other.
+static bool is_lopsided(const rn_cuda_conv_t* conv) {
+  bool is = false;
+  for (int a = 0; a < 3; ++a) is |= conv->axes[a].before != conv->axes[a].after;
+  return is;
+}
+
+// Copies x into |*out|, scratch that the caller clears, with its padding around it.
+static rn_status_t pad(rn_kernel_ctx_t* ctx, const rn_cuda_conv_t* conv, const void* x,
+                       rn_tensor_t* out) {
+  int64_t in[5] = {conv->batch, conv->axes[0].in, conv->axes[1].in, conv->axes[2].in,
+                   conv->in_depth};
+  int64_t whole[5], from = 1, to = 1, start = 0, strides_in[5], strides_out[5], count = 1;
+  static const int last[] = {0, 1, 2, 3, 4}, first[] = {0, 4, 1, 2, 3};
+  const int* order = conv->is_channels_first ? first : last;
+  for (int a = 0; a < 5; ++a) {
+    bool is_space = a >= 1 && a <= 3;
+    whole[a] = in[a] + (is_space ? conv->axes[a - 1].before + conv->axes[a - 1].after : 0);
+    count *= whole[a];
+  }
+  for (int i = 4; i >= 0; --i) {
+    int a = order[i];
+    strides_in[a] = from, from *= in[a];
+    strides_out[a] = to, to *= whole[a];
+    if (a >= 1 && a <= 3) start += conv->axes[a - 1].before * strides_out[a];
+  }
+  rn_move_t move;
+  rn_move_begin(&move);
+  for (int i = 0; i < 5; ++i)
+    rn_move_add(&move, in[order[i]], strides_in[order[i]], strides_out[order[i]]);
+  rn_dtype_t dtype = (rn_dtype_t)conv->dtype;
+  RN_RETURN_IF_ERROR(rn_temp(ctx, dtype, (rn_shape_t){1, &count}, out));
+  RN_RETURN_IF_ERROR(rn_cuda_zero(ctx, out));
+  char* inside = (char*)out->data + (size_t)start * rn_dtype_size(dtype);
+  return rn_ctx_move(ctx, &move, dtype, x, inside);
+}
+
+// cuDNN, if it has an engine. Its gradients of filters are wrong for lopsided paddings, so the
+// image is padded first.
+static rn_status_t run_cudnn(rn_kernel_ctx_t* ctx, const rn_cuda_conv_t* conv,
+                             const rn_cuda_conv_data_t* data, bool* out_done) {
+  if (conv->dtype == RN_INT32) return RN_OK;
+  if (conv->kind != RN_CONV_FILTER || !is_lopsided(conv))
+    return rn_cudnn_conv(ctx, conv, data, out_done);
+  rn_cuda_conv_t padded = *conv;
+  for (int a = 0; a < 3; ++a) {
+    rn_window_axis_t* axis = &padded.axes[a];
+    axis->in += axis->before + axis->after;
+    axis->before = axis->after = 0;
+  }
+  rn_tensor_t x = {0};
+  rn_cuda_conv_data_t moved = *data;
+  rn_status_t status = pad(ctx, conv, data->x, &x);
+  moved.x = x.data;
+  if (rn_ok(status)) status = rn_cudnn_conv(ctx, &padded, &moved, out_done);
+  rn_tensor_clear(&x);  // later work may use it: it is issued after this
+  return status;
+}
+
 static rn_status_t run(rn_kernel_ctx_t* ctx, const rn_cuda_conv_t* conv,
                        const rn_cuda_conv_data_t* data, rn_tensor_t* out) {
   rn_dtype_t dtype = (rn_dtype_t)conv->dtype;
   bool done = false;
-  if (dtype != RN_INT32) RN_RETURN_IF_ERROR(rn_cudnn_conv(ctx, conv, data, &done));
+  RN_RETURN_IF_ERROR(run_cudnn(ctx, conv, data, &done));
   if (done) return RN_OK;
   conv_args args = args_of(conv, data);
   args.count = out->count;
@@ -132,6 +194,80 @@ static rn_status_t filter_compute(rn_kernel_ctx_t* ctx) {
   RN_RETURN_IF_ERROR(rn_conv_filter_sizes(ctx, attrs, w, &sizes));
   rn_cuda_conv_t conv = conv_of(attrs, &sizes);
   return finish(ctx, &conv, w, rn_in(ctx, 0), rn_in(ctx, 2));
+}
+
+// A convolution with the steps that follow it (step/fuse_conv.c).
+
+static rn_status_t then_init(const rn_kernel_init_t* init, void* state) {
+  return rn_conv_then_init(init, state);
+}
+
+// Whether cuDNN can be asked for all steps: additions per channel and of a whole image, at most one
+// each, then Relu. Fills in |conv| and |data|.
+static bool as_epilogue(rn_kernel_ctx_t* ctx, const rn_conv_then_t* then, rn_cuda_conv_t* conv,
+                        rn_cuda_conv_data_t* data) {
+  for (int32_t i = 0; i < then->step_count; ++i) {
+    if (conv->has_relu) return false;  // must be the last
+    if (then->steps[i].code == RN_CONV_RELU) {
+      conv->has_relu = 1;
+      continue;
+    }
+    if (then->steps[i].code != RN_CONV_ADD) return false;
+    const rn_tensor_t* operand = rn_in(ctx, then->steps[i].operand + 2);
+    bool is_bias = operand->count == conv->out_depth;
+    int64_t* has = is_bias ? &conv->has_bias : &conv->has_residual;
+    if (*has || operand->count == 1) return false;
+    *has = 1;
+    *(is_bias ? &data->bias : &data->residual) = operand->data;
+  }
+  return then->step_count > 0;
+}
+
+// Runs the steps over |y| in one pass.
+static rn_status_t follow(rn_kernel_ctx_t* ctx, const rn_conv_then_t* then, int64_t channels,
+                          rn_tensor_t* y) {
+  static const rn_scalar_code_t codes[] = {[RN_CONV_ADD] = RN_SCALAR_ADD,
+                                           [RN_CONV_SUB] = RN_SCALAR_SUB,
+                                           [RN_CONV_MUL] = RN_SCALAR_MUL,
+                                           [RN_CONV_RELU] = RN_SCALAR_RELU,
+                                           [RN_CONV_RELU6] = RN_SCALAR_RELU6};
+  rn_jit_program_t program;
+  rn_jit_operand_t operands[RN_CONV_MOST_STEPS + 1] = {{.address = (uintptr_t)y->data}};
+  rn_jit_begin(&program, 1, 0);
+  int value = rn_jit_input(&program, y->dtype, RN_JIT_LINEAR, RN_JIT_FULL), count = 1;
+  for (int32_t i = 0; i < then->step_count; ++i) {
+    int other = -1;
+    if (then->steps[i].operand >= 0) {
+      const rn_tensor_t* operand = rn_in(ctx, then->steps[i].operand + 2);
+      rn_jit_access_t access = operand->count == 1          ? RN_JIT_SCALAR
+                               : operand->count == y->count ? RN_JIT_LINEAR
+                                                            : RN_JIT_ROW;
+      operands[count++] =
+          (rn_jit_operand_t){.address = (uintptr_t)operand->data, .period = channels};
+      other = rn_jit_input(&program, operand->dtype, access, RN_JIT_FULL);
+    }
+    value = rn_jit_op2(&program, codes[then->steps[i].code], value, other);
+  }
+  rn_jit_output(&program, value, y->dtype);
+  rn_jit_sizes_t sizes = {.count = y->count, .dims = {y->count}};
+  return rn_cuda_run(ctx, &program, &sizes, operands, &y);
+}
+
+static rn_status_t then_compute(rn_kernel_ctx_t* ctx) {
+  const rn_conv_then_t* then = ctx->state;
+  rn_conv_t sizes = {0};
+  rn_tensor_t* y = NULL;
+  RN_RETURN_IF_ERROR(rn_conv_then_begin(ctx, then, &sizes, &y));
+  if (y->count == 0) return RN_OK;
+  rn_cuda_conv_t plain = conv_of(&then->attrs, &sizes), whole = plain;
+  rn_cuda_conv_data_t data = {.x = rn_in(ctx, 0)->data, .w = rn_in(ctx, 1)->data, .y = y->data};
+  plain.dtype = whole.dtype = y->dtype;
+  bool done = false;
+  if (as_epilogue(ctx, then, &whole, &data))
+    RN_RETURN_IF_ERROR(rn_cudnn_conv(ctx, &whole, &data, &done));
+  if (done) return RN_OK;
+  RN_RETURN_IF_ERROR(run(ctx, &plain, &data, y));
+  return then->step_count ? follow(ctx, then, sizes.out_depth, y) : RN_OK;
 }
 
 // Depthwise: one group per channel. The filter [rows, columns, depth, multiplier] is in memory what
@@ -228,6 +364,12 @@ static rn_status_t volume_filter_compute(rn_kernel_ctx_t* ctx) {
 #define DEPTHWISE(op_, compute_) ROW(op_, RN_TYPES_FLOATS, conv_state_t, depthwise_init, compute_)
 #define VOLUMES(op_, init_, compute_) ROW(op_, RN_TYPES_FLOATS, rn_conv3d_attrs_t, init_, compute_)
 static const rn_kernel_def_t rows[] = {
+    {.op = "_ConvThen",
+     .device = "GPU",
+     .flags = RN_KERNEL_REPLAYS,
+     .state_size = sizeof(rn_conv_then_t),
+     .init = then_init,
+     .compute = then_compute},
     IMAGES("Conv2D", RN_TYPES_FLOATS | RN_T(INT32), forward_compute),
     IMAGES("Conv2DBackpropInput", RN_TYPES_FLOATS | RN_T(INT32), input_compute),
     IMAGES("Conv2DBackpropFilter", RN_TYPES_FLOATS, filter_compute),

@@ -1,0 +1,68 @@
+// Fused nodes on a GPU give what the nodes give on the CPU.
+#include <math.h>
+
+#include "util.h"
+
+#define COUNT (2 * 9 * 7 * 3)
+
+// Runs |fetch| with |x| fed and returns the values, of which there are at most |room|.
+static int64_t run_on(rt_t* rt, bool gpu, rn_edge_t x, rn_edge_t fetch, float* out, int64_t room) {
+  int64_t dims[4] = {2, 9, 7, 3};
+  rn_session_options_t options = rt->options;
+  options.gpu.max_count = gpu ? -1 : 0;
+  rn_session_t* session = NULL;
+  OK(rn_session_create(rt->graph, &options, rn_env_system(), rt->allocator, &session));
+  rn_tensor_t value = {0};
+  OK(rn_tensor_create(rt->allocator, RN_FLOAT, (rn_shape_t){4, dims}, &value));
+  for (int i = 0; i < COUNT; ++i) RN_DATA(&value, float)[i] = sinf((float)i * 1.7f);
+  int64_t count = 0;
+  for (int turn = 0; turn < 4; ++turn) {  // plain, recorded, replayed
+    rt_step_t step = {0};
+    rt_feed(&step, x, &value);
+    rt_fetch(&step, fetch);
+    OK(rt_run_in(session, &step));
+    count = step.out[0].count;
+    cr_assert_leq(count, room);
+    memcpy(out, step.out[0].data, (size_t)count * sizeof *out);
+    rt_clear(&step);
+  }
+  rn_tensor_clear(&value);
+  rn_session_destroy(session);
+  return count;
+}
+
+static void compare(rt_t* rt, rn_edge_t x, rn_edge_t fetch) {
+  static float cpu[1 << 14], gpu[1 << 14];
+  int64_t count = run_on(rt, false, x, fetch, cpu, 1 << 14);
+  cr_assert_eq(run_on(rt, true, x, fetch, gpu, 1 << 14), count);
+  for (int64_t i = 0; i < count; ++i)
+    cr_assert_float_eq(gpu[i], cpu[i], 2e-3f + 2e-3f * fabsf(cpu[i]), "element %lld: %g and %g",
+                       (long long)i, gpu[i], cpu[i]);
+}
+
+static rn_edge_t floats(rt_t* rt, const int64_t* dims, int rank, float scale) {
+  float values[4096];
+  int64_t count = 1;
+  for (int d = 0; d < rank; ++d) count *= dims[d];
+  for (int64_t i = 0; i < count; ++i) values[i] = scale * cosf((float)i * 0.9f);
+  return rn_const(rt->s, RN_FLOAT, dims, rank, values);
+}
+
+RT_TEST(fused, convolutions_with_what_follows) {
+  rt_t rt = rt_begin(1);
+  rn_edge_t x = rn_Placeholder(rt.s, RN_FLOAT, .shape = RN_SHAPE(2, 9, 7, 3));
+  int64_t filter[4] = {3, 3, 3, 8}, second[4] = {3, 3, 8, 8}, bias[1] = {8};
+  int64_t strides[4] = {1, 1, 1, 1};
+  rn_edge_t a = rn_Conv2D(rt.s, x, floats(&rt, filter, 4, 0.5f), strides, 4, "SAME");
+  a = rn_Relu(rt.s, rn_BiasAdd(rt.s, a, floats(&rt, bias, 1, 1)));
+  rn_edge_t b = rn_Conv2D(rt.s, a, floats(&rt, second, 4, 0.3f), strides, 4, "SAME");
+  b = rn_Mul(rt.s, rn_BiasAdd(rt.s, b, floats(&rt, bias, 1, 2)), floats(&rt, bias, 1, 3));
+  compare(&rt, x, a);
+  compare(&rt, x, rn_Relu6(rt.s, b));
+  compare(
+      &rt, x,
+      rn_Relu(
+          rt.s,
+          rn_AddV2(rt.s, rn_Conv2D(rt.s, a, floats(&rt, second, 4, 0.3f), strides, 4, "SAME"), a)));
+  rt_end(&rt);
+}
