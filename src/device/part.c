@@ -113,10 +113,20 @@ static rn_status_t share_rows(const rn_device_part_t* part, const rn_part_row_t*
   return status;
 }
 
+static rn_status_t register_row(const rn_device_part_t* part, const rn_kernel_def_t* def) {
+  rn_vector_op_t code = part->loop_code(def->op);
+  if (!code) return rn_kernel_register(def);
+  rn_kernel_def_t* row = NULL;
+  RN_RETURN_IF_ERROR(RN_NEW(rn_allocator_system(), &row));
+  *row = *def;
+  row->vector_op = code;
+  return rn_kernel_register(row);
+}
+
 static rn_status_t register_rows(const rn_device_part_t* part) {
   for (const rn_kernel_family_t* const* family = part->kernels; *family; ++family)
     for (size_t i = 0; i < (*family)->count; ++i)
-      RN_RETURN_IF_ERROR(rn_kernel_register(&(*family)->rows[i]));
+      RN_RETURN_IF_ERROR(register_row(part, &(*family)->rows[i]));
   for (const rn_part_row_t* how = part->shared; how->op; ++how)
     RN_RETURN_IF_ERROR(share_rows(part, how));
   return RN_OK;

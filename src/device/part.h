@@ -41,6 +41,9 @@ typedef struct rn_device_part_t {
   const char* type;                          // of its devices: "GPU"
   const rn_kernel_family_t* const* kernels;  // NULL-terminated
   const rn_part_row_t* shared;               // ends with a row without an op
+  // The number under which step/fuse_loops.c may write |op| into a program, for |vector_op| of its
+  // rows; 0: none.
+  rn_vector_op_t (*loop_code)(const char* op);
   // Appends to |*out|, which the caller has allocated for |room| devices. NOT_FOUND, naming what is
   // missing, if this machine has none.
   rn_status_t (*create_devices)(const rn_part_init_t* init, int room, rn_device_t** out,

@@ -43,6 +43,7 @@ PLAIN(hoist_rnn_inputs)
 PLAIN(pack_matmul_weights)
 PLAIN(fuse_conv)
 PLAIN(fuse_elementwise)
+PLAIN(fuse_loops)
 
 static rn_status_t sweep(const rn_planner_t* planner, rn_ir_t* ir) {
   (void)planner;
@@ -84,6 +85,8 @@ const rn_pass_t rn_passes[] = {
     OPTIMIZE(fuse_conv, RN_IR_PLACED,
              "fuses a convolution with its bias, activation, batch norm or shortcut"),
     OPTIMIZE(fuse_elementwise, RN_IR_PLACED, "fuses chains of elementwise nodes"),
+    OPTIMIZE(fuse_loops, RN_IR_PLACED,
+             "fuses elementwise nodes of a GPU, with broadcasts, into one loop"),
     ALWAYS(partition, RN_IR_PARTITIONED, "adds a Send and a Recv to edges between devices"),
 };
 const int rn_pass_count = sizeof rn_passes / sizeof *rn_passes;

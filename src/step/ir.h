@@ -248,6 +248,8 @@ RN_MUST_USE rn_status_t rn_pass_fold_constants(rn_ir_t* ir, rn_device_t* cpu, co
 // After placement: fuses elementwise nodes over one shape whose intermediate results nothing else
 // needs.
 RN_MUST_USE rn_status_t rn_pass_fuse_elementwise(rn_ir_t* ir);
+// After placement: the same for devices other than the host, where operands may broadcast.
+RN_MUST_USE rn_status_t rn_pass_fuse_loops(rn_ir_t* ir);
 // After placement: turns each sum of matmuls, and each gradient descent by one, into a single node.
 RN_MUST_USE rn_status_t rn_pass_sum_matmuls(rn_ir_t* ir);
 // After sum_matmuls: lets sums that a loop accumulates add several matmuls at a time.

@@ -1,5 +1,6 @@
 // What the CUDA part exports: see device/part.h.
 #include "device/cuda/cuda_device.h"
+#include "kernels/cuda/jit/scalar_ops.h"
 #include "runnel/version.h"
 
 #define X(name) extern const rn_kernel_family_t rn_kernels_##name;
@@ -28,11 +29,23 @@ static const rn_part_row_t shared[] = {
     {.op = NULL},
 };
 
+// An op is one operation of a loop if its inputs are the operands, broadcast by NumPy's rules.
+// Select has rules of its own, and the last operand of some is an attribute.
+static rn_vector_op_t loop_code(const char* op) {
+  if (strcmp(op, "BiasAdd") == 0) return 1 + RN_SCALAR_ADD;
+  rn_scalar_code_t code = rn_scalar_find(op);
+  bool has_number = code == RN_SCALAR_LEAKY_RELU || code == RN_SCALAR_LEAKY_RELU_GRAD ||
+                    code == RN_SCALAR_APPROXIMATE_EQUAL;
+  if (code == RN_SCALAR_COUNT || has_number || strcmp(op, "Select") == 0) return 0;
+  return (rn_vector_op_t)(1 + code);
+}
+
 static const rn_device_part_t part = {.version = RN_VERSION_STRING,
                                       .sizes = RN_PART_SIZES,
                                       .type = "GPU",
                                       .kernels = families,
                                       .shared = shared,
+                                      .loop_code = loop_code,
                                       .create_devices = rn_cuda_create_devices};
 
 __attribute__((visibility("default"))) const rn_device_part_t* rn_device_part(void);
