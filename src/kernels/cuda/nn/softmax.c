@@ -13,16 +13,19 @@ static rn_status_t softmax_init(const rn_kernel_init_t* init, void* state) {
   return RN_OK;
 }
 
-// A row's logits less their maximum, and the sum of their exponentials.
+// A row's logits less their maximum, the sum of their exponentials, and their share in it. There is
+// one division per row.
 typedef struct shifted_t {
-  int logits, exps, sum;
+  int logits, sum, share;
 } shifted_t;
 
 static shifted_t shift(rn_jit_program_t* program, int x) {
   shifted_t shifted;
   shifted.logits = rn_jit_op2(program, RN_SCALAR_SUB, x, rn_jit_reduce(program, RN_JIT_MAX, x));
-  shifted.exps = rn_jit_op1(program, RN_SCALAR_EXP, shifted.logits);
-  shifted.sum = rn_jit_reduce(program, RN_JIT_SUM, shifted.exps);
+  int exps = rn_jit_op1(program, RN_SCALAR_EXP, shifted.logits);
+  shifted.sum = rn_jit_reduce(program, RN_JIT_SUM, exps);
+  shifted.share = rn_jit_op2(program, RN_SCALAR_MUL, exps,
+                             rn_jit_op1(program, RN_SCALAR_RECIPROCAL, shifted.sum));
   return shifted;
 }
 
@@ -48,7 +51,7 @@ static rn_status_t softmax(rn_kernel_ctx_t* ctx) {
       shift(&program, rn_jit_input(&program, logits->dtype, RN_JIT_LINEAR, RN_JIT_FULL));
   int result = state->is_log ? rn_jit_op2(&program, RN_SCALAR_SUB, row.logits,
                                           rn_jit_op1(&program, RN_SCALAR_LOG, row.sum))
-                             : rn_jit_op2(&program, RN_SCALAR_DIV, row.exps, row.sum);
+                             : row.share;
   rn_jit_output(&program, result, out->dtype);
   int64_t columns = rn_tensor_dim(logits, logits->rank - 1);
   rn_jit_sizes_t sizes = rows_of(out->count / columns, columns);
@@ -83,9 +86,8 @@ static rn_status_t cross_entropy(rn_kernel_ctx_t* ctx) {
   shifted_t row = shift(p, logits);
   int distance = rn_jit_op2(p, RN_SCALAR_SUB, rn_jit_op1(p, RN_SCALAR_LOG, row.sum), row.logits);
   int losses = rn_jit_op2(p, RN_SCALAR_MUL, labels, distance);
-  int chances = rn_jit_op2(p, RN_SCALAR_DIV, row.exps, row.sum);
   rn_jit_output(p, rn_jit_reduce(p, RN_JIT_SUM, losses), loss->dtype);
-  rn_jit_output(p, rn_jit_op2(p, RN_SCALAR_SUB, chances, labels), gradient->dtype);
+  rn_jit_output(p, rn_jit_op2(p, RN_SCALAR_SUB, row.share, labels), gradient->dtype);
   return rn_cuda_run(ctx, p, &sizes, operands, (rn_tensor_t* const[]){loss, gradient});
 }
 

@@ -54,7 +54,8 @@ RN_DEVICE void by_warps(const softmax_args& args) {
 #pragma unroll
     for (int k = 0; k < SOFTMAX_KEPT; ++k) {
       const i64 c = lane + 32 * k;
-      kept[k] = c < columns ? S(x[c]) : least<S>();
+      if (c >= columns) break;
+      kept[k] = S(x[c]);
       top = kept[k] > top ? kept[k] : top;
     }
     top = over_warp(top, true);
@@ -68,11 +69,12 @@ RN_DEVICE void by_warps(const softmax_args& args) {
     }
     sum = over_warp(sum, false);
     chosen = over_warp(chosen, false);
+    const S scale = 1 / sum;
 #pragma unroll
     for (int k = 0; k < SOFTMAX_KEPT; ++k) {
       const i64 c = lane + 32 * k;
       if (c >= columns) break;
-      gradient[c] = T(is_class ? kept[k] / sum - S(c == label) : not_a_number<S>());
+      gradient[c] = T(is_class ? kept[k] * scale - S(c == label) : not_a_number<S>());
     }
     if (lane == 0)
       static_cast<T*>(args.loss)[row] = T(is_class ? log(sum) - chosen : not_a_number<S>());
@@ -95,8 +97,9 @@ RN_DEVICE void by_blocks(const softmax_args& args) {
     top = over_block(top, true, least<S>(), shared);
     for (i64 c = threadIdx.x; c < columns; c += blockDim.x) sum += exp(S(x[c]) - top);
     sum = over_block(sum, false, S(0), shared);
+    const S scale = 1 / sum;
     for (i64 c = threadIdx.x; c < columns; c += blockDim.x)
-      gradient[c] = T(is_class ? exp(S(x[c]) - top) / sum - S(c == label) : not_a_number<S>());
+      gradient[c] = T(is_class ? exp(S(x[c]) - top) * scale - S(c == label) : not_a_number<S>());
     if (threadIdx.x == 0)
       static_cast<T*>(args.loss)[row] =
           T(is_class ? log(sum) - (S(x[label]) - top) : not_a_number<S>());
