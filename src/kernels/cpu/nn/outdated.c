@@ -2,73 +2,45 @@
 #include <inttypes.h>
 #include <math.h>
 
-#include "kernels/cpu/array.h"
 #include "kernels/cpu/float_args.h"
+#include "kernels/cpu/nn/global_norm.h"
 #include "kernels/cpu/random/random.h"
 #include "kernels/kernel_rows.h"
 
 // BatchNormWithGlobalNormalization: mean and variance are inputs.
 
-typedef struct outdated_norm_t {
-  float epsilon;
-  bool scales;
-} outdated_norm_t;
-
-static rn_status_t norm_init(const rn_kernel_init_t* init, void* state) {
-  *(outdated_norm_t*)state = (outdated_norm_t){rn_init_float(init, "variance_epsilon"),
-                                               rn_init_bool(init, "scale_after_normalization")};
-  return RN_OK;
-}
-
-// Checks the inputs: an image, then |count| vectors of its depth.
-static rn_status_t check_norm(const rn_kernel_ctx_t* ctx, const char* const* names, int count) {
-  const rn_tensor_t* x = rn_in(ctx, 0);
-  if (x->rank != 4) return rn_invalid_argument("input must be 4-dimensional%s", rn_text_of(x).text);
-  for (int i = 1; i <= count; ++i) {
-    const rn_tensor_t* vector = rn_in(ctx, i);
-    if (vector->rank != 1)
-      return rn_invalid_argument("%s must be 1-dimensional%s", names[i - 1],
-                                 rn_text_of(vector).text);
-    if (vector->count != rn_tensor_dim(x, 3))
-      return rn_invalid_argument("%s must have one value for each channel of the input: %s vs. %s",
-                                 names[i - 1], rn_text_of(vector).text, rn_text_of(x).text);
-  }
-  return RN_OK;
-}
-
-#define NORM(T, SQRT)                                                                             \
-  static void norm_##T(const outdated_norm_t* state, const T* x, const T* m, const T* v,          \
-                       const T* b, const T* g, T* y, int64_t count, int64_t depth) {              \
-    for (int64_t c = 0; c < depth; ++c) {                                                         \
-      T scale = 1 / SQRT(v[c] + (T)state->epsilon);                                               \
-      if (state->scales) scale *= g[c];                                                           \
-      T shift = b[c] - m[c] * scale;                                                              \
-      for (int64_t i = c; i < count; i += depth) y[i] = x[i] * scale + shift;                     \
-    }                                                                                             \
-  }                                                                                               \
-  static void norm_gradient_##T(const outdated_norm_t* state, const T* x, const T* m, const T* v, \
-                                const T* g, const T* dy, T* const* out, int64_t count,            \
-                                int64_t depth) {                                                  \
-    for (int64_t c = 0; c < depth; ++c) {                                                         \
-      T inverse = 1 / SQRT(v[c] + (T)state->epsilon);                                             \
-      T scale = state->scales ? inverse * g[c] : inverse, sum = 0, products = 0;                  \
-      for (int64_t i = c; i < count; i += depth) {                                                \
-        out[0][i] = dy[i] * scale;                                                                \
-        sum += dy[i];                                                                             \
-        products += dy[i] * (x[i] - m[c]);                                                        \
-      }                                                                                           \
-      out[1][c] = -sum * scale;                                                                   \
-      out[2][c] = products * (T)-0.5 * scale * inverse * inverse;                                 \
-      out[3][c] = sum;                                                                            \
-      out[4][c] = state->scales ? products * inverse : 0;                                         \
-    }                                                                                             \
+#define NORM(T, SQRT)                                                                              \
+  static void norm_##T(const rn_global_norm_t* state, const T* x, const T* m, const T* v,          \
+                       const T* b, const T* g, T* y, int64_t count, int64_t depth) {               \
+    for (int64_t c = 0; c < depth; ++c) {                                                          \
+      T scale = 1 / SQRT(v[c] + (T)state->epsilon);                                                \
+      if (state->scales) scale *= g[c];                                                            \
+      T shift = b[c] - m[c] * scale;                                                               \
+      for (int64_t i = c; i < count; i += depth) y[i] = x[i] * scale + shift;                      \
+    }                                                                                              \
+  }                                                                                                \
+  static void norm_gradient_##T(const rn_global_norm_t* state, const T* x, const T* m, const T* v, \
+                                const T* g, const T* dy, T* const* out, int64_t count,             \
+                                int64_t depth) {                                                   \
+    for (int64_t c = 0; c < depth; ++c) {                                                          \
+      T inverse = 1 / SQRT(v[c] + (T)state->epsilon);                                              \
+      T scale = state->scales ? inverse * g[c] : inverse, sum = 0, products = 0;                   \
+      for (int64_t i = c; i < count; i += depth) {                                                 \
+        out[0][i] = dy[i] * scale;                                                                 \
+        sum += dy[i];                                                                              \
+        products += dy[i] * (x[i] - m[c]);                                                         \
+      }                                                                                            \
+      out[1][c] = -sum * scale;                                                                    \
+      out[2][c] = products * (T)-0.5 * scale * inverse * inverse;                                  \
+      out[3][c] = sum;                                                                             \
+      out[4][c] = state->scales ? products * inverse : 0;                                          \
+    }                                                                                              \
   }
 NORM(float, sqrtf)
 NORM(double, sqrt)
 
 static rn_status_t norm_compute(rn_kernel_ctx_t* ctx) {
-  static const char* const names[] = {"mean", "var", "beta", "gamma"};
-  RN_RETURN_IF_ERROR(check_norm(ctx, names, 4));
+  RN_RETURN_IF_ERROR(rn_global_norm_check(ctx));
   const rn_tensor_t* x = rn_in(ctx, 0);
   const int64_t depth = rn_tensor_dim(x, 3);
   if (x->dtype == RN_DOUBLE) {
@@ -103,12 +75,8 @@ static rn_status_t norm_gradient_double_compute(rn_kernel_ctx_t* ctx) {
 }
 
 static rn_status_t norm_gradient_compute(rn_kernel_ctx_t* ctx) {
-  static const char* const names[] = {"mean", "var", "gamma"};
-  RN_RETURN_IF_ERROR(check_norm(ctx, names, 3));
-  const rn_tensor_t *x = rn_in(ctx, 0), *dy = rn_in(ctx, 4);
-  if (!rn_tensor_same_shape(x, dy))
-    return rn_invalid_argument("input and backprop must have the same shape: %s vs. %s",
-                               rn_text_of(x).text, rn_text_of(dy).text);
+  RN_RETURN_IF_ERROR(rn_global_norm_grad_check(ctx));
+  const rn_tensor_t* x = rn_in(ctx, 0);
   if (x->dtype == RN_DOUBLE) return norm_gradient_double_compute(ctx);
   rn_float_args_t args = {.ctx = ctx};
   const float* in[5] = {0};
@@ -166,14 +134,14 @@ static const rn_kernel_def_t rows[] = {
     {.op = "BatchNormWithGlobalNormalization",
      .device = "CPU",
      .types = {{"T", NORM_TYPES}},
-     .state_size = sizeof(outdated_norm_t),
-     .init = norm_init,
+     .state_size = sizeof(rn_global_norm_t),
+     .init = rn_global_norm_init,
      .compute = norm_compute},
     {.op = "BatchNormWithGlobalNormalizationGrad",
      .device = "CPU",
      .types = {{"T", NORM_TYPES}},
-     .state_size = sizeof(outdated_norm_t),
-     .init = norm_init,
+     .state_size = sizeof(rn_global_norm_t),
+     .init = rn_global_norm_init,
      .compute = norm_gradient_compute},
     {.op = "RandomCrop",
      .device = "CPU",
