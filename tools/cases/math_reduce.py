@@ -260,6 +260,7 @@ def long_ones(t):
     t.row("long", "Cumsum", [drawn("float", [1, 1200]), iscalar(1)])
     flags = {"exclusive": True, "reverse": True}
     t.row("long_backwards", "Cumsum", [drawn("int64", [1, 1300]), iscalar(1)], flags)
+    t.row("tiles", "Cumsum", [drawn("int8", [1, 9000], -1, 2), iscalar(1)], flags)
     for op, d in (("UnsortedSegmentSum", "double"), ("UnsortedSegmentMax", "half")):
         ids = drawn("int32", [9000], 0, 4)
         t.row("long", op, [drawn(d, [9000], -2, 2), ids, iscalar(6)])

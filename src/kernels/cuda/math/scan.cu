@@ -1,7 +1,7 @@
 // Cumsum, Cumprod and CumulativeLogsumexp. 16-bit floats are summed as float.
 //
-// scan_lines has one thread per line, scan_rows, for lines of neighbouring elements, one block. Both
-// add in an order that depends on sizes alone.
+// scan_lines has one thread per line, scan_rows, for lines of neighbouring elements, one block per
+// line or tile of it. Both add in an order that depends on sizes alone.
 #include "kernels/cuda/math/scan_args.h"
 
 template <typename T_>
@@ -89,20 +89,23 @@ RN_DEVICE void rows(const rn_scan_args& args) {
   typedef typename P::sum S;
   __shared__ __align__(16) unsigned char bytes[2 * RN_SCAN_BLOCK * sizeof(S)];
   S(*shared)[RN_SCAN_BLOCK] = reinterpret_cast<S(*)[RN_SCAN_BLOCK]>(bytes);
-  for (i64 row = blockIdx.x; row < args.outer; row += gridDim.x) {
+  for (i64 block = blockIdx.x; block < args.outer * args.tiles; block += gridDim.x) {
+    const i64 row = block / args.tiles, begin = (block - row * args.tiles) * args.tile;
+    const i64 end = begin + args.tile < args.size ? begin + args.tile : args.size;
     const T* in = static_cast<const T*>(args.in) + row * args.size;
     T* out = static_cast<T*>(args.out) + row * args.size;
-    S carry = P::start(args);
-    for (i64 base = 0; base < args.size; base += RN_SCAN_BLOCK * ITEMS) {
+    S* carries = static_cast<S*>(args.carries);
+    S carry = carries && !args.only_sums ? carries[block] : P::start(args);
+    for (i64 base = begin; base < end; base += RN_SCAN_BLOCK * ITEMS) {
       const i64 first = base + threadIdx.x * ITEMS;
       S own = P::start(args), kept[ITEMS], total;
       for (int k = 0; k < ITEMS; ++k) {
         const i64 i = first + k;
-        if (i < args.size) kept[k] = S(in[args.reverse ? args.size - 1 - i : i]);
-        if (i < args.size) own = P::join(args, own, kept[k]);
+        if (i < end) kept[k] = S(in[args.reverse ? args.size - 1 - i : i]);
+        if (i < end) own = P::join(args, own, kept[k]);
       }
       S sum = P::join(args, carry, before<P>(args, own, shared, &total));
-      for (int k = 0; k < ITEMS && first + k < args.size; ++k) {
+      for (int k = 0; k < ITEMS && first + k < end && !args.only_sums; ++k) {
         const i64 i = first + k;
         S next = P::join(args, sum, kept[k]);
         out[args.reverse ? args.size - 1 - i : i] = stored<T>(args.exclusive ? sum : next);
@@ -110,6 +113,7 @@ RN_DEVICE void rows(const rn_scan_args& args) {
       }
       carry = P::join(args, carry, total);
     }
+    if (args.only_sums && threadIdx.x == 0) carries[block] = carry;
   }
 }
 

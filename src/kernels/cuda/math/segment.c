@@ -4,8 +4,8 @@
 // indices out of range are skipped, because the device cannot fail.
 #include "kernels/cpu/math/segment.h"
 
-#include "device/device.h"
 #include "kernels/cpu/combine.h"
+#include "kernels/cuda/array/scan.h"
 #include "kernels/cuda/loops.h"
 #include "kernels/cuda/math/segment.h"
 #include "kernels/cuda/math/segment_args.h"
@@ -43,15 +43,11 @@ static void set_empty(struct rn_segment_args* args, rn_dtype_t dtype, bool is_un
 // Waits for element |at| of |tensor|, an integer on the device.
 static rn_status_t read_int(rn_kernel_ctx_t* ctx, const rn_tensor_t* tensor, int64_t at,
                             int64_t* out) {
-  rn_device_t* device = ctx->kernel->device;
+  const size_t size = rn_dtype_size(tensor->dtype);
   int64_t bytes = 0;
-  rn_tensor_t from = {.data = (char*)tensor->data + (size_t)at * rn_dtype_size(tensor->dtype),
-                      .count = 1,
-                      .dtype = tensor->dtype};
-  rn_tensor_t to = {.data = &bytes, .count = 1, .dtype = tensor->dtype};
-  device->vtable->copy_to_host(device, &from, &to, NULL, NULL);
-  RN_RETURN_IF_ERROR(rn_device_wait(device));
-  *out = rn_int_at(&to, 0);
+  RN_RETURN_IF_ERROR(
+      rn_cuda_read(ctx, (const char*)tensor->data + (size_t)at * size, size, &bytes));
+  *out = rn_int_at(&(rn_tensor_t){.data = &bytes, .count = 1, .dtype = tensor->dtype}, 0);
   return RN_OK;
 }
 
