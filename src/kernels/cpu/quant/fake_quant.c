@@ -1,13 +1,10 @@
 // FakeQuant: rounds floats to what a few bits can represent, between bounds that are attributes,
 // inputs, or per-channel inputs.
+#include "kernels/cpu/quant/fake_quant.h"
+
 #include <inttypes.h>
 
 #include "kernels/kernel_rows.h"
-
-typedef struct fake_quant_state_t {
-  float min, max;     // if they are attributes
-  float first, last;  // levels
-} fake_quant_state_t;
 
 // The bounds shifted so that zero is a level. An empty range gives zeros.
 typedef struct fake_quant_t {
@@ -16,7 +13,7 @@ typedef struct fake_quant_t {
   bool is_zero, divides;
 } fake_quant_t;
 
-static fake_quant_t quant_of(const fake_quant_state_t* state, float min, float max) {
+static fake_quant_t quant_of(const rn_fake_quant_t* state, float min, float max) {
   fake_quant_t quant = {.is_zero = min == 0 && max == 0};
   quant.scale = (max - min) / (state->last - state->first);
   quant.inverse = (state->last - state->first) / (max - min);
@@ -40,8 +37,18 @@ static inline float round_to_level(const fake_quant_t* quant, float in) {
   return __builtin_floorf(steps - quant->zero + 0.5f) * quant->scale;
 }
 
-static rn_status_t levels_init(const rn_kernel_init_t* init, void* state_) {
-  fake_quant_state_t* state = state_;
+rn_status_t rn_fake_quant_init(const rn_kernel_init_t* init, void* state_) {
+  rn_fake_quant_t* state = state_;
+  rn_str_t name = rn_str(init->op->name);
+  state->has_bounds = init->input_count > 2;
+  state->has_channels = rn_str_starts_with(name, RN_STR("FakeQuantWithMinMaxVarsPerChannel"));
+  if (!state->has_bounds) {
+    state->min = rn_init_float(init, "min");
+    state->max = rn_init_float(init, "max");
+    if (state->min >= state->max)
+      return rn_invalid_argument("min has to be smaller than max, was: %g >= %g", state->min,
+                                 state->max);
+  }
   int64_t bits = rn_init_int(init, "num_bits");
   if (bits < 2 || bits > 16)
     return rn_invalid_argument("num_bits must be between 2 and 16, inclusive");
@@ -50,94 +57,9 @@ static rn_status_t levels_init(const rn_kernel_init_t* init, void* state_) {
   return RN_OK;
 }
 
-static rn_status_t args_init(const rn_kernel_init_t* init, void* state_) {
-  fake_quant_state_t* state = state_;
-  state->min = rn_init_float(init, "min");
-  state->max = rn_init_float(init, "max");
-  if (state->min >= state->max)
-    return rn_invalid_argument("min has to be smaller than max, was: %g >= %g", state->min,
-                               state->max);
-  return levels_init(init, state);
-}
-
-static rn_status_t round_all(rn_kernel_ctx_t* ctx, const fake_quant_t* quant) {
-  const float* in = RN_DATA(rn_in(ctx, 0), float);
-  rn_tensor_t* out = NULL;
-  RN_RETURN_IF_ERROR(rn_output_like(ctx, 0, 0, &out));
-  float* to = out->data;
-  for (int64_t i = 0; i < out->count; ++i) to[i] = round_to_level(quant, in[i]);
-  return RN_OK;
-}
-
-static rn_status_t args_compute(rn_kernel_ctx_t* ctx) {
-  const fake_quant_state_t* state = ctx->state;
-  fake_quant_t quant = quant_of(state, state->min, state->max);
-  return round_all(ctx, &quant);
-}
-
-static rn_status_t same_sizes(rn_kernel_ctx_t* ctx) {
-  if (rn_tensor_same_shape(rn_in(ctx, 0), rn_in(ctx, 1))) return RN_OK;
-  return rn_invalid_argument("gradient and input must be the same size");
-}
-
-// The gradient passes where the input was within the bounds.
-static rn_status_t args_gradient(rn_kernel_ctx_t* ctx) {
-  const fake_quant_state_t* state = ctx->state;
-  fake_quant_t quant = quant_of(state, state->min, state->max);
-  const float* x = RN_DATA(rn_in(ctx, 1), float);
-  RN_RETURN_IF_ERROR(same_sizes(ctx));
-  rn_tensor_t* out = NULL;
-  const float* dy = RN_DATA(rn_in(ctx, 0), float);
-  RN_RETURN_IF_ERROR(rn_output_like(ctx, 0, 0, &out));
-  float* dx = out->data;
-  for (int64_t i = 0; i < out->count; ++i)
-    dx[i] = dy[i] * (x[i] >= quant.least && x[i] <= quant.most ? 1.0f : 0.0f);
-  return RN_OK;
-}
-
 static rn_status_t one_bound(const rn_tensor_t* bound, const char* name) {
   if (bound->rank == 0) return RN_OK;
   return rn_invalid_argument("`%s` must be rank 0 but is rank %d", name, bound->rank);
-}
-
-static rn_status_t vars_compute(rn_kernel_ctx_t* ctx) {
-  const rn_tensor_t *min = rn_in(ctx, 1), *max = rn_in(ctx, 2);
-  RN_RETURN_IF_ERROR(one_bound(min, "min"));
-  RN_RETURN_IF_ERROR(one_bound(max, "max"));
-  fake_quant_t quant = quant_of(ctx->state, *RN_DATA(min, float), *RN_DATA(max, float));
-  quant.divides = true;  // as stock does only here: it decides ties
-  return round_all(ctx, &quant);
-}
-
-// Adds one element's contribution: to its input's gradient, or to that of the bound it exceeds.
-static inline void spread(const fake_quant_t* quant, float x, float dy, float* dx, double* to_min,
-                          double* to_max) {
-  bool is_within = quant->is_zero || (x >= quant->least && x <= quant->most);
-  *dx = dy * (is_within ? 1.0f : 0.0f);
-  if (quant->is_zero) return;
-  // NaN propagates to every sum, as in stock.
-  *to_min += dy * (x < quant->least ? 1.0f : 0.0f);
-  *to_max += dy * (x > quant->most ? 1.0f : 0.0f);
-}
-
-static rn_status_t vars_gradient(rn_kernel_ctx_t* ctx) {
-  const rn_tensor_t *dy = rn_in(ctx, 0), *x = rn_in(ctx, 1), *min = rn_in(ctx, 2),
-                    *max = rn_in(ctx, 3);
-  RN_RETURN_IF_ERROR(same_sizes(ctx));
-  RN_RETURN_IF_ERROR(one_bound(min, "min"));
-  RN_RETURN_IF_ERROR(one_bound(max, "max"));
-  fake_quant_t quant = quant_of(ctx->state, *RN_DATA(min, float), *RN_DATA(max, float));
-  rn_tensor_t *dx = NULL, *dmin = NULL, *dmax = NULL;
-  RN_RETURN_IF_ERROR(rn_output(ctx, 0, rn_tensor_shape(x), &dx));
-  RN_RETURN_IF_ERROR(rn_output(ctx, 1, RN_SHAPE_SCALAR, &dmin));
-  RN_RETURN_IF_ERROR(rn_output(ctx, 2, RN_SHAPE_SCALAR, &dmax));
-  double to_min = 0, to_max = 0;
-  for (int64_t i = 0; i < dx->count; ++i)
-    spread(&quant, RN_DATA(x, float)[i], RN_DATA(dy, float)[i], &RN_DATA(dx, float)[i], &to_min,
-           &to_max);
-  *RN_DATA(dmin, float) = (float)to_min;
-  *RN_DATA(dmax, float) = (float)to_max;
-  return RN_OK;
 }
 
 // The number of channels: the last dimension of |x|, and the size of both bounds.
@@ -155,53 +77,107 @@ static rn_status_t channels_of(const rn_tensor_t* x, const rn_tensor_t* min, con
   return RN_OK;
 }
 
-static rn_status_t channels_compute(rn_kernel_ctx_t* ctx) {
-  const rn_tensor_t *x = rn_in(ctx, 0), *min = rn_in(ctx, 1), *max = rn_in(ctx, 2);
-  int64_t channels = 0;
-  RN_RETURN_IF_ERROR(channels_of(x, min, max, &channels));
-  rn_tensor_t* out = NULL;
-  RN_RETURN_IF_ERROR(rn_output(ctx, 0, rn_tensor_shape(x), &out));
-  for (int64_t c = 0; c < channels; ++c) {
-    fake_quant_t quant = quant_of(ctx->state, RN_DATA(min, float)[c], RN_DATA(max, float)[c]);
-    for (int64_t i = c; i < x->count; i += channels)
-      RN_DATA(out, float)[i] = round_to_level(&quant, RN_DATA(x, float)[i]);
+rn_status_t rn_fake_quant_begin(rn_kernel_ctx_t* ctx, rn_fake_quant_view_t* out) {
+  const rn_fake_quant_t* state = ctx->state;
+  const int inputs = ctx->kernel->input_count, bounds = state->has_bounds ? 2 : 0;
+  *out = (rn_fake_quant_view_t){.x = rn_in(ctx, inputs - bounds - 1), .channels = 1};
+  if (inputs - bounds == 2) {
+    out->dy = rn_in(ctx, 0);
+    if (!rn_tensor_same_shape(out->dy, out->x))
+      return rn_invalid_argument("gradient and input must be the same size");
+  }
+  if (bounds) {
+    out->min = rn_in(ctx, inputs - 2);
+    out->max = rn_in(ctx, inputs - 1);
+  }
+  if (state->has_channels) {
+    RN_RETURN_IF_ERROR(channels_of(out->x, out->min, out->max, &out->channels));
+  } else if (bounds) {
+    RN_RETURN_IF_ERROR(one_bound(out->min, "min"));
+    RN_RETURN_IF_ERROR(one_bound(out->max, "max"));
+  }
+  RN_RETURN_IF_ERROR(ctx->kernel->output_count > 1 || state->has_channels
+                         ? rn_output(ctx, 0, rn_tensor_shape(out->x), &out->out)
+                         : rn_output_like(ctx, 0, 0, &out->out));
+  if (ctx->kernel->output_count == 1) return RN_OK;
+  RN_RETURN_IF_ERROR(rn_output(ctx, 1, rn_tensor_shape(out->min), &out->dmin));
+  return rn_output(ctx, 2, rn_tensor_shape(out->min), &out->dmax);
+}
+
+static fake_quant_t quant_at(const rn_fake_quant_t* state, const rn_fake_quant_view_t* view,
+                             int64_t channel) {
+  return view->min ? quant_of(state, RN_DATA(view->min, float)[channel],
+                              RN_DATA(view->max, float)[channel])
+                   : quant_of(state, state->min, state->max);
+}
+
+static rn_status_t round_compute(rn_kernel_ctx_t* ctx) {
+  const rn_fake_quant_t* state = ctx->state;
+  rn_fake_quant_view_t view;
+  RN_RETURN_IF_ERROR(rn_fake_quant_begin(ctx, &view));
+  const float* in = RN_DATA(view.x, float);
+  float* out = RN_DATA(view.out, float);
+  const int64_t count = view.out->count;
+  for (int64_t c = 0; c < view.channels; ++c) {
+    fake_quant_t quant = quant_at(state, &view, c);
+    quant.divides = state->has_bounds && !state->has_channels;  // as stock does: it decides ties
+    if (!state->has_channels)
+      for (int64_t i = 0; i < count; ++i) out[i] = round_to_level(&quant, in[i]);
+    else
+      for (int64_t i = c; i < count; i += view.channels) out[i] = round_to_level(&quant, in[i]);
   }
   return RN_OK;
 }
 
-static rn_status_t channels_gradient(rn_kernel_ctx_t* ctx) {
-  const rn_tensor_t *dy = rn_in(ctx, 0), *x = rn_in(ctx, 1), *min = rn_in(ctx, 2),
-                    *max = rn_in(ctx, 3);
-  int64_t channels = 0;
-  RN_RETURN_IF_ERROR(same_sizes(ctx));
-  RN_RETURN_IF_ERROR(channels_of(x, min, max, &channels));
-  rn_tensor_t *dx = NULL, *dmin = NULL, *dmax = NULL;
-  RN_RETURN_IF_ERROR(rn_output(ctx, 0, rn_tensor_shape(x), &dx));
-  RN_RETURN_IF_ERROR(rn_output(ctx, 1, rn_tensor_shape(min), &dmin));
-  RN_RETURN_IF_ERROR(rn_output(ctx, 2, rn_tensor_shape(min), &dmax));
-  for (int64_t c = 0; c < channels; ++c) {
-    fake_quant_t quant = quant_of(ctx->state, RN_DATA(min, float)[c], RN_DATA(max, float)[c]);
+// Between bounds that are attributes, the gradient passes where the input was within them.
+static void pass_within(const fake_quant_t* quant, const rn_fake_quant_view_t* view) {
+  const float *x = RN_DATA(view->x, float), *dy = RN_DATA(view->dy, float);
+  float* dx = RN_DATA(view->out, float);
+  for (int64_t i = 0; i < view->out->count; ++i)
+    dx[i] = dy[i] * (x[i] >= quant->least && x[i] <= quant->most ? 1.0f : 0.0f);
+}
+
+// Adds one element's contribution: to its input's gradient, or to that of the bound it exceeds.
+static inline void spread(const fake_quant_t* quant, float x, float dy, float* dx, double* to_min,
+                          double* to_max) {
+  bool is_within = quant->is_zero || (x >= quant->least && x <= quant->most);
+  *dx = dy * (is_within ? 1.0f : 0.0f);
+  if (quant->is_zero) return;
+  // NaN propagates to every sum, as in stock.
+  *to_min += dy * (x < quant->least ? 1.0f : 0.0f);
+  *to_max += dy * (x > quant->most ? 1.0f : 0.0f);
+}
+
+static rn_status_t gradient_compute(rn_kernel_ctx_t* ctx) {
+  rn_fake_quant_view_t view;
+  RN_RETURN_IF_ERROR(rn_fake_quant_begin(ctx, &view));
+  for (int64_t c = 0; c < view.channels; ++c) {
+    fake_quant_t quant = quant_at(ctx->state, &view, c);
+    if (!view.dmin) {
+      pass_within(&quant, &view);
+      continue;
+    }
     double to_min = 0, to_max = 0;
-    for (int64_t i = c; i < x->count; i += channels)
-      spread(&quant, RN_DATA(x, float)[i], RN_DATA(dy, float)[i], &RN_DATA(dx, float)[i], &to_min,
-             &to_max);
-    RN_DATA(dmin, float)[c] = (float)to_min;
-    RN_DATA(dmax, float)[c] = (float)to_max;
+    for (int64_t i = c; i < view.x->count; i += view.channels)
+      spread(&quant, RN_DATA(view.x, float)[i], RN_DATA(view.dy, float)[i],
+             &RN_DATA(view.out, float)[i], &to_min, &to_max);
+    RN_DATA(view.dmin, float)[c] = (float)to_min;
+    RN_DATA(view.dmax, float)[c] = (float)to_max;
   }
   return RN_OK;
 }
 
-#define ROW(name, init_, fn, flags_)                                                        \
-  {                                                                                         \
-    .op = name, .device = "CPU", .flags = flags_, .state_size = sizeof(fake_quant_state_t), \
-    .init = init_, .compute = fn                                                            \
+#define ROW(name, fn, flags_)                                                            \
+  {                                                                                      \
+    .op = name, .device = "CPU", .flags = flags_, .state_size = sizeof(rn_fake_quant_t), \
+    .init = rn_fake_quant_init, .compute = fn                                            \
   }
 static const rn_kernel_def_t rows[] = {
-    ROW("FakeQuantWithMinMaxArgs", args_init, args_compute, RN_KERNEL_IN_PLACE),
-    ROW("FakeQuantWithMinMaxArgsGradient", args_init, args_gradient, RN_KERNEL_IN_PLACE),
-    ROW("FakeQuantWithMinMaxVars", levels_init, vars_compute, RN_KERNEL_IN_PLACE),
-    ROW("FakeQuantWithMinMaxVarsGradient", levels_init, vars_gradient, 0),
-    ROW("FakeQuantWithMinMaxVarsPerChannel", levels_init, channels_compute, 0),
-    ROW("FakeQuantWithMinMaxVarsPerChannelGradient", levels_init, channels_gradient, 0),
+    ROW("FakeQuantWithMinMaxArgs", round_compute, RN_KERNEL_IN_PLACE),
+    ROW("FakeQuantWithMinMaxArgsGradient", gradient_compute, RN_KERNEL_IN_PLACE),
+    ROW("FakeQuantWithMinMaxVars", round_compute, RN_KERNEL_IN_PLACE),
+    ROW("FakeQuantWithMinMaxVarsGradient", gradient_compute, 0),
+    ROW("FakeQuantWithMinMaxVarsPerChannel", round_compute, 0),
+    ROW("FakeQuantWithMinMaxVarsPerChannelGradient", gradient_compute, 0),
 };
 RN_KERNEL_FAMILY(cpu_fake_quant, rows);
