@@ -234,13 +234,13 @@ static void output_order(const einsum_sum_t* sum, const rn_einsum_term_t* term, 
   }
 }
 
-typedef struct plan_t {
+typedef struct einsum_plan_t {
   einsum_axes_t order;         // of the result
   einsum_axes_t summed_in[2];  // before the matmul
   einsum_axes_t shared, contracted, own[2];
-} plan_t;
+} einsum_plan_t;
 
-static void make_plan(const einsum_sum_t* sum, plan_t* plan) {
+static void make_plan(const einsum_sum_t* sum, einsum_plan_t* plan) {
   for (int k = 0; k < plan->order.count; ++k) {
     int axis = plan->order.axes[k];
     bool a = sum->in[0].has[axis], b = sum->in[1].has[axis];
@@ -254,7 +254,7 @@ static void make_plan(const einsum_sum_t* sum, plan_t* plan) {
 }
 
 // Takes an operand as [shared, rows, columns], or transposed if it is stored that way.
-static rn_status_t take_matrix(const einsum_sum_t* sum, const plan_t* plan, int index,
+static rn_status_t take_matrix(const einsum_sum_t* sum, const einsum_plan_t* plan, int index,
                                const einsum_axes_t* rows, const einsum_axes_t* columns,
                                rn_tensor_t* temp, const void** out_data, bool* out_transposed) {
   einsum_axes_t straight = plan->shared, turned = plan->shared;
@@ -269,7 +269,7 @@ static rn_status_t take_matrix(const einsum_sum_t* sum, const plan_t* plan, int 
               out_data);
 }
 
-static rn_status_t run_two(const einsum_sum_t* sum, const plan_t* plan, char* out,
+static rn_status_t run_two(const einsum_sum_t* sum, const einsum_plan_t* plan, char* out,
                            const int64_t* out_strides, bool is_diagonal) {
   rn_tensor_t temps[3] = {{0}};
   rn_gemm_t gemm = {.dtype = sum->dtype,
@@ -298,7 +298,7 @@ static rn_status_t run_two(const einsum_sum_t* sum, const plan_t* plan, char* ou
   return status;
 }
 
-static rn_status_t run_one(const einsum_sum_t* sum, const plan_t* plan, char* out,
+static rn_status_t run_one(const einsum_sum_t* sum, const einsum_plan_t* plan, char* out,
                            const int64_t* out_strides) {
   rn_tensor_t temp = {0};
   const void* data = NULL;
@@ -310,7 +310,7 @@ static rn_status_t run_one(const einsum_sum_t* sum, const plan_t* plan, char* ou
   return status;
 }
 
-static rn_status_t run(einsum_sum_t* sum, plan_t* plan, const rn_einsum_t* state) {
+static rn_status_t run(einsum_sum_t* sum, einsum_plan_t* plan, const rn_einsum_t* state) {
   for (int axis = 0; axis < AXES; ++axis) sum->sizes[axis] = -1;
   for (int i = 0; i < sum->input_count; ++i)
     RN_RETURN_IF_ERROR(learn_sizes(sum, &state->inputs[i], i));
@@ -335,7 +335,7 @@ rn_status_t rn_einsum_run(rn_kernel_ctx_t* ctx, const rn_einsum_device_t* device
   const rn_einsum_t* state = ctx->state;
   struct {
     einsum_sum_t sum;
-    plan_t plan;
+    einsum_plan_t plan;
   }* work = NULL;
   RN_RETURN_IF_ERROR(RN_NEW(ctx->kernel->allocator, &work));
   work->sum.ctx = ctx;

@@ -1,12 +1,11 @@
 // Linear systems, inverses, determinants and Cholesky factors on a GPU.
 #include "kernels/cpu/linalg/shapes.h"
 #include "kernels/cuda/batches.h"
+#include "kernels/cuda/linalg/blocked.h"
 #include "kernels/cuda/linalg/linalg.h"
 
 // After launch.h, which has its types.
 #include "kernels/cuda/linalg/solve_args.h"
-
-#define MAX_GRID_Y 65535
 
 typedef struct solve_state_t {
   bool is_adjoint, is_lower;
@@ -44,6 +43,15 @@ static void clear_factors(factors_t* factors) {
   rn_tensor_clear(&factors->flag);
 }
 
+// Copies matrices, or their adjoints; |from| is NULL for identities.
+static rn_status_t copy_squares(rn_kernel_ctx_t* ctx, rn_dtype_t dtype, int64_t n, int64_t stack,
+                                const void* from, bool is_adjoint, void* to) {
+  struct copy_args args = {
+      .from = from, .to = to, .n = n, .stack = stack, .is_adjoint = is_adjoint};
+  return rn_cuda_each(ctx, rn_cuda_name("linalg/solve/copy", dtype).text, stack * n * n, &args,
+                      sizeof args);
+}
+
 static rn_status_t make_factors(rn_kernel_ctx_t* ctx, const rn_tensor_t* a, bool is_adjoint,
                                 factors_t* out) {
   const int64_t stack = rn_linalg_stack(a), n = rn_tensor_dim(a, a->rank - 1), one = 1;
@@ -54,42 +62,35 @@ static rn_status_t make_factors(rn_kernel_ctx_t* ctx, const rn_tensor_t* a, bool
   RN_RETURN_IF_ERROR(rn_temp(ctx, RN_INT32, (rn_shape_t){1, &one}, &out->flag));
   RN_RETURN_IF_ERROR(rn_cuda_zero(ctx, &out->flag));
   if (a->count == 0) return RN_OK;
-  struct factor_args args = {.a = a->data,
-                             .lu = out->lu.data,
-                             .pivots = out->pivots.data,
-                             .is_singular = out->flag.data,
-                             .n = n,
-                             .is_adjoint = is_adjoint};
-  return rn_cuda_launch(ctx, rn_cuda_name("linalg/solve/factor", a->dtype).text,
-                        rn_cuda_linalg_grid(stack, n), &args, sizeof args);
+  RN_RETURN_IF_ERROR(copy_squares(ctx, a->dtype, n, stack, a->data, is_adjoint, out->lu.data));
+  return rn_cuda_factor(ctx, a->dtype, n, stack, out->lu.data, out->pivots.data, out->flag.data);
 }
 
-static rn_status_t issue_solve(rn_kernel_ctx_t* ctx, rn_dtype_t dtype, struct solve_args* args,
-                               int64_t stack) {
-  args->pieces = (args->columns + RN_SOLVE_COLUMNS - 1) / RN_SOLVE_COLUMNS;
-  rn_cuda_grid_t grid = rn_cuda_linalg_grid(stack, args->n);
-  grid.y = (unsigned)(args->pieces < MAX_GRID_Y ? args->pieces : MAX_GRID_Y);
-  return rn_cuda_launch(ctx, rn_cuda_name("linalg/solve/solve", dtype).text, grid, args,
-                        sizeof *args);
+// X := A^-1 X for factored matrices.
+static rn_status_t solve_factored(rn_kernel_ctx_t* ctx, const factors_t* factors, int64_t n,
+                                  int64_t stack, rn_tensor_t* x) {
+  const rn_dtype_t dtype = x->dtype;
+  const int64_t columns = rn_tensor_dim(x, x->rank - 1);
+  const rn_cuda_matrices_t a = {dtype, factors->lu.data, n, n * n, stack};
+  const rn_cuda_matrices_t to = {dtype, x->data, columns, n * columns, stack};
+  const rn_cuda_triangle_t lower = {.is_lower = true, .has_unit_diagonal = true}, upper = {0};
+  RN_RETURN_IF_ERROR(
+      rn_cuda_exchange(ctx, dtype, n, stack, x->data, columns, factors->pivots.data));
+  RN_RETURN_IF_ERROR(rn_cuda_solve_triangle(ctx, lower, n, &a, columns, &to));
+  return rn_cuda_solve_triangle(ctx, upper, n, &a, columns, &to);
 }
 
 // X := A^-1 B, or the inverse if |b| is NULL.
 static rn_status_t solve(rn_kernel_ctx_t* ctx, const rn_tensor_t* a, const rn_tensor_t* b,
                          rn_tensor_t* out, const char* complaint) {
   const bool is_adjoint = ((const solve_state_t*)ctx->state)->is_adjoint;
-  const int64_t n = rn_tensor_dim(a, a->rank - 1), columns = rn_tensor_dim(out, out->rank - 1);
+  const int64_t n = rn_tensor_dim(a, a->rank - 1), stack = rn_linalg_stack(a);
   factors_t factors = {.lu = {0}};
   rn_status_t status = make_factors(ctx, a, is_adjoint, &factors);
-  struct solve_args args = {.a = factors.lu.data,
-                            .pivots = factors.pivots.data,
-                            .b = b ? b->data : NULL,
-                            .x = out->data,
-                            .n = n,
-                            .columns = columns,
-                            .a_stride = n * n,
-                            .b_stride = n * columns,
-                            .x_stride = n * columns};
-  if (rn_ok(status)) status = issue_solve(ctx, a->dtype, &args, rn_linalg_stack(a));
+  if (rn_ok(status))
+    status = b ? rn_device_copy(ctx->kernel->device, b, out)
+               : copy_squares(ctx, a->dtype, n, stack, NULL, false, out->data);
+  if (rn_ok(status)) status = solve_factored(ctx, &factors, n, stack, out);
   bool is_singular = false;
   if (rn_ok(status)) status = rn_cuda_read_flag(ctx, &factors.flag, &is_singular);
   clear_factors(&factors);
@@ -150,29 +151,33 @@ static rn_status_t cholesky_compute(rn_kernel_ctx_t* ctx) {
   RN_RETURN_IF_ERROR(rn_output(ctx, 0, rn_tensor_shape(a), &out));
   if (out->count == 0) return RN_OK;
   RN_RETURN_IF_ERROR(rn_cuda_linalg_check_stack(stack, n));
-  struct cholesky_args args = {.a = a->data, .out = out->data, .n = n};
-  return rn_cuda_launch(ctx, rn_cuda_name("linalg/solve/cholesky", a->dtype).text,
-                        rn_cuda_linalg_grid(stack, n), &args, sizeof args);
+  return rn_cuda_factor_positive(ctx, a->dtype, n, stack, a->data, out->data);
 }
 
 typedef struct triangles_t {
-  rn_dtype_t dtype;
-  struct solve_args args;
+  rn_cuda_triangle_t triangle;
+  int64_t n, columns;
+  rn_cuda_matrices_t a, b, x;  // strides and stacks are per batch
 } triangles_t;
+
+static rn_cuda_matrices_t batch_of(const rn_cuda_matrices_t* all, int64_t rows, int64_t at,
+                                   int64_t step, int64_t stack) {
+  rn_cuda_matrices_t part = *all;
+  part.data += (size_t)(at * rows * all->row) * rn_dtype_size(all->dtype);
+  part.stride = step * rows * all->row;
+  part.stack = stack;
+  return part;
+}
 
 static rn_status_t solve_triangles(rn_kernel_ctx_t* ctx, const rn_cuda_batch_t* batch, void* arg) {
   const triangles_t* all = arg;
-  struct solve_args args = all->args;
-  const int64_t square = args.n * args.n, side = args.n * args.columns;
-  const size_t item = rn_dtype_size(all->dtype);
-  args.a = (const char*)args.a + (size_t)(batch->a_at * square) * item;
-  args.b = (const char*)args.b + (size_t)(batch->b_at * side) * item;
-  args.x = (char*)args.x + (size_t)(batch->c_at * side) * item;
-  args.a_stride = batch->a_step * square;
-  args.b_stride = batch->b_step * side;
-  args.x_stride = batch->c_step * side;
-  RN_RETURN_IF_ERROR(rn_cuda_linalg_check_stack(batch->size, args.n));
-  return issue_solve(ctx, all->dtype, &args, batch->size);
+  const int64_t n = all->n, size = batch->size;
+  const rn_cuda_matrices_t a = batch_of(&all->a, n, batch->a_at, batch->a_step, size);
+  const rn_cuda_matrices_t b = batch_of(&all->b, n, batch->b_at, batch->b_step, size);
+  const rn_cuda_matrices_t x = batch_of(&all->x, n, batch->c_at, batch->c_step, size);
+  RN_RETURN_IF_ERROR(rn_cuda_linalg_check_stack(size, n));
+  RN_RETURN_IF_ERROR(rn_cuda_copy_matrices(ctx, n, all->columns, &b, &x));
+  return rn_cuda_solve_triangle(ctx, all->triangle, n, &a, all->columns, &x);
 }
 
 static rn_status_t triangular_compute(rn_kernel_ctx_t* ctx) {
@@ -183,14 +188,15 @@ static rn_status_t triangular_compute(rn_kernel_ctx_t* ctx) {
   rn_tensor_t* out = NULL;
   RN_RETURN_IF_ERROR(rn_output(ctx, 0, (rn_shape_t){outer.rank + 2, outer.dims}, &out));
   if (out->count == 0) return RN_OK;
-  triangles_t all = {.dtype = a->dtype,
-                     .args = {.a = a->data,
-                              .b = b->data,
-                              .x = out->data,
-                              .n = outer.dims[outer.rank],
-                              .columns = outer.dims[outer.rank + 1],
-                              .is_lower = state->is_lower,
-                              .is_adjoint = state->is_adjoint}};
+  const int64_t n = outer.dims[outer.rank], columns = outer.dims[outer.rank + 1];
+  triangles_t all = {
+      .triangle = {.is_lower = state->is_lower, .is_adjoint = state->is_adjoint},
+      .n = n,
+      .columns = columns,
+      .a = {.dtype = a->dtype, .data = a->data, .row = n},
+      .b = {.dtype = a->dtype, .data = b->data, .row = columns},
+      .x = {.dtype = a->dtype, .data = out->data, .row = columns},
+  };
   return rn_cuda_batches(ctx, &outer, solve_triangles, &all);
 }
 

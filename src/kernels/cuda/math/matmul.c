@@ -77,10 +77,10 @@ typedef struct matmul_types_t {
   int32_t in, out, compute, scale;
 } matmul_types_t;
 
-static bool types_of(const rn_kernel_ctx_t* ctx, rn_dtype_t dtype, matmul_types_t* out) {
+static bool types_of(const rn_kernel_ctx_t* ctx, const rn_cuda_matmul_t* p, matmul_types_t* out) {
   const int32_t single =
-      rn_cuda_allows_tf32(ctx) ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
-  switch (dtype) {
+      !p->is_exact && rn_cuda_allows_tf32(ctx) ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
+  switch (p->dtype) {
     case RN_HALF:
       *out = (matmul_types_t){CUDA_R_16F, CUDA_R_16F, CUBLAS_COMPUTE_32F, CUDA_R_32F};
       return true;
@@ -136,7 +136,7 @@ static int32_t epilogue_of(const rn_cuda_matmul_t* p) {
 static bool product_of(const rn_kernel_ctx_t* ctx, const rn_cuda_matmul_t* p,
                        rn_cublaslt_product_t* out) {
   matmul_types_t types;
-  if (!types_of(ctx, p->dtype, &types) || p->batch > INT32_MAX) return false;
+  if (!types_of(ctx, p, &types) || p->batch > INT32_MAX) return false;
   if ((p->conjugate_a && !p->transpose_a) || (p->conjugate_b && !p->transpose_b)) return false;
   memset(out, 0, sizeof *out);
   out->m = p->n, out->n = p->m, out->k = p->k, out->batch = p->batch;

@@ -18,6 +18,7 @@ typedef struct rn_cuda_matmul_t {
   void* c;
   int64_t a_row, b_row, c_row;           // elements between stored rows; 0: rows are adjacent
   int64_t a_stride, b_stride, c_stride;  // elements between the matrices of a batch; 0 repeats
+  bool is_exact;                         // floats are not rounded to TF32
   double alpha;                          // 0 counts as 1
   double beta;                           // C is not read if it is 0
   // For float types:
