@@ -234,34 +234,40 @@ static void expect_orthonormal(const rn_tensor_t* q, int64_t rows, int64_t colum
 }
 
 // Vectors are only known up to their signs, so they are checked by what they are for.
-RT_TEST(gpu_linalg, singular_values) {
+static void check_singular_values(int64_t m, int64_t n) {
   const linalg_op_t op = {"Svd", 1, 3, {"full_matrices"}, {false}};
   pair_of_nodes_t pair = begin(&op, RN_DOUBLE);
-  for (int wide = 0; wide < 2; ++wide) {
-    const int64_t m = wide ? 21 : 40, n = wide ? 40 : 21, dims[2] = {m, n}, least = 21;
-    rn_tensor_t a = random_matrices(RN_DOUBLE, 2, dims, 0);
-    rt_step_t step = {0};
-    OK(run_both(&pair, &a, NULL, &step));
-    const rn_tensor_t *s = &step.out[3], *u = &step.out[4], *v = &step.out[5];
-    expect_close("Svd", &step.out[0], s, n);
-    expect_orthonormal(u, m, least);
-    expect_orthonormal(v, n, least);
-    for (int64_t at = 0; at < m * n; ++at) {
-      double sum = 0;
-      for (int64_t k = 0; k < least; ++k)
-        sum += part_at(u, at / n * least + k) * part_at(s, k) * part_at(v, at % n * least + k);
-      cr_assert_float_eq(sum, part_at(&a, at), 1e-10);
-    }
-    rt_clear(&step);
-    rn_tensor_clear(&a);
+  const int64_t dims[2] = {m, n}, least = m < n ? m : n;
+  rn_tensor_t a = random_matrices(RN_DOUBLE, 2, dims, 0);
+  rt_step_t step = {0};
+  OK(run_both(&pair, &a, NULL, &step));
+  const rn_tensor_t *s = &step.out[3], *u = &step.out[4], *v = &step.out[5];
+  expect_close("Svd", &step.out[0], s, n);
+  expect_orthonormal(u, m, least);
+  expect_orthonormal(v, n, least);
+  for (int64_t at = 0; at < m * n; ++at) {
+    double sum = 0;
+    for (int64_t k = 0; k < least; ++k)
+      sum += part_at(u, at / n * least + k) * part_at(s, k) * part_at(v, at % n * least + k);
+    cr_assert_float_eq(sum, part_at(&a, at), 1e-10);
   }
+  rt_clear(&step);
+  rn_tensor_clear(&a);
   rt_end(&pair.rt);
 }
 
-RT_TEST(gpu_linalg, eigenvalues) {
+RT_TEST(gpu_linalg, singular_values) {
+  check_singular_values(40, 21);
+  check_singular_values(21, 40);
+}
+Test(gpu_linalg, singular_values_of_large_matrices, .timeout = 240) {
+  check_singular_values(129, 130);
+}
+
+static void check_eigenvalues(int64_t n) {
   const linalg_op_t op = {"SelfAdjointEigV2", 1, 2, {NULL}, {false}};
   pair_of_nodes_t pair = begin(&op, RN_DOUBLE);
-  const int64_t n = 37, dims[2] = {n, n};
+  const int64_t dims[2] = {n, n};
   rn_tensor_t a = random_matrices(RN_DOUBLE, 2, dims, 0);
   rt_step_t step = {0};
   OK(run_both(&pair, &a, NULL, &step));
@@ -277,5 +283,21 @@ RT_TEST(gpu_linalg, eigenvalues) {
   }
   rt_clear(&step);
   rn_tensor_clear(&a);
+  rt_end(&pair.rt);
+}
+
+RT_TEST(gpu_linalg, eigenvalues) { check_eigenvalues(37); }
+Test(gpu_linalg, eigenvalues_of_large_matrices, .timeout = 240) { check_eigenvalues(131); }
+
+// Hermitian matrices have real eigenvalues, and phases in their rotations.
+Test(gpu_linalg, eigenvalues_of_complex_matrices, .timeout = 240) {
+  const linalg_op_t op = {"SelfAdjointEigV2", 1, 1, {"compute_v"}, {false}};
+  pair_of_nodes_t pair = begin(&op, RN_COMPLEX64);
+  for (int64_t n = 19; n < 200; n += 111) {
+    const int64_t dims[2] = {n, n};
+    rn_tensor_t a = random_matrices(RN_COMPLEX64, 2, dims, 0);
+    compare(&pair, &a, NULL);
+    rn_tensor_clear(&a);
+  }
   rt_end(&pair.rt);
 }

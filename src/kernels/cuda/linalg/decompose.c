@@ -7,6 +7,9 @@
 
 // Blocks per multiprocessor: more would only take more scratch.
 #define BLOCKS 4
+// A few matrices with sides above this take launches per round; otherwise a block does all rounds.
+#define LARGE 128
+#define FEW 4
 
 typedef struct cuda_decompose_t {
   bool wants_vectors, is_full;
@@ -43,21 +46,89 @@ static struct decompose_args args_of(const rn_kernel_ctx_t* ctx) {
                                  .is_full = ((const cuda_decompose_t*)ctx->state)->is_full};
 }
 
-// Issues |kernel| with |size| numbers of scratch per block.
-static rn_status_t issue(rn_kernel_ctx_t* ctx, const char* kernel, struct decompose_args* args,
-                         int64_t size) {
-  const rn_dtype_t dtype = rn_in(ctx, 0)->dtype;
+// A decomposition: names of kernels, and scratch per matrix in numbers of the computing type.
+typedef struct cuda_decomposition_t {
+  const char* all;  // does everything with one block per matrix
+  const char *begin, *end;
+  const char* rounds[3];  // kernels of one round, in order
+  int64_t size;
+} cuda_decomposition_t;
+
+static rn_status_t issue_ends(rn_kernel_ctx_t* ctx, const char* kernel,
+                              const struct decompose_args* args, int64_t blocks) {
+  const int64_t side = args->m > args->n ? args->m : args->n;
+  return rn_cuda_launch(ctx, rn_cuda_name(kernel, rn_in(ctx, 0)->dtype).text,
+                        rn_cuda_linalg_grid(blocks, side), args, sizeof *args);
+}
+
+// One round of rotations of all matrices.
+static rn_status_t issue_round(rn_kernel_ctx_t* ctx, const cuda_decomposition_t* work,
+                               const struct round_args* args) {
+  const bool is_complex = rn_dtype_is_complex(rn_in(ctx, 0)->dtype);
+  const int64_t pairs = (args->n + 1) / 2;
+  rn_cuda_grid_t grid = {.y = (unsigned)args->stack,
+                         .block_x = args->m <= 256    ? 32
+                                    : args->m <= 1024 ? 128
+                                                      : 256};
+  for (int i = 0; i < 3 && work->rounds[i]; ++i) {
+    // Angles take a thread per pair, rotations a block.
+    const bool are_angles = i == 0 && work->rounds[1];
+    grid.x = (unsigned)(are_angles ? (pairs + grid.block_x - 1) / grid.block_x : pairs);
+    RN_RETURN_IF_ERROR(rn_cuda_launch(
+        ctx, rn_cuda_name(work->rounds[i], is_complex ? RN_COMPLEX128 : RN_DOUBLE).text, grid, args,
+        sizeof *args));
+  }
+  return RN_OK;
+}
+
+// Sweeps until nothing moves. The host looks at |moves| after each.
+static rn_status_t sweep(rn_kernel_ctx_t* ctx, const cuda_decomposition_t* work,
+                         struct round_args* args, rn_tensor_t* moves) {
+  const int64_t rounds = (args->n + 1) / 2 * 2 - 1;
+  bool goes_on = true;
+  args->moves = moves->data;
+  for (int i = 0; goes_on && i < RN_DECOMPOSE_SWEEPS; ++i) {
+    RN_RETURN_IF_ERROR(rn_cuda_zero(ctx, moves));
+    for (args->round = 0; args->round < rounds; ++args->round)
+      RN_RETURN_IF_ERROR(issue_round(ctx, work, args));
+    RN_RETURN_IF_ERROR(rn_cuda_read_flag(ctx, moves, &goes_on));
+  }
+  return RN_OK;
+}
+
+static rn_status_t issue_large(rn_kernel_ctx_t* ctx, const cuda_decomposition_t* work,
+                               const struct decompose_args* args) {
+  const bool is_tall = args->m >= args->n;
+  const int64_t one = 1;
+  struct round_args round = {.scratch = args->scratch,
+                             .scratch_size = args->scratch_size,
+                             .m = is_tall ? args->m : args->n,
+                             .n = is_tall ? args->n : args->m,
+                             .stack = args->stack,
+                             .wants_vectors = args->outs[1] != NULL};
+  rn_tensor_t moves;
+  RN_RETURN_IF_ERROR(rn_temp(ctx, RN_INT32, (rn_shape_t){1, &one}, &moves));
+  rn_status_t status = issue_ends(ctx, work->begin, args, args->stack);
+  if (rn_ok(status)) status = sweep(ctx, work, &round, &moves);
+  if (rn_ok(status)) status = issue_ends(ctx, work->end, args, args->stack);
+  rn_tensor_clear(&moves);
+  return status;
+}
+
+static rn_status_t issue(rn_kernel_ctx_t* ctx, const cuda_decomposition_t* work,
+                         struct decompose_args* args) {
+  const bool is_complex = rn_dtype_is_complex(rn_in(ctx, 0)->dtype);
+  const bool is_large = work->begin && args->stack <= FEW && args->m > LARGE && args->n > LARGE;
   const int64_t most = (int64_t)rn_cuda_card(ctx)->multiprocessors * BLOCKS;
   const int64_t blocks = args->stack < most ? args->stack : most;
-  const int64_t dims[2] = {blocks, size};
+  const int64_t dims[2] = {blocks, work->size};
   rn_tensor_t scratch;
-  RN_RETURN_IF_ERROR(rn_temp(ctx, rn_dtype_is_complex(dtype) ? RN_COMPLEX128 : RN_DOUBLE,
-                             (rn_shape_t){2, dims}, &scratch));
+  RN_RETURN_IF_ERROR(
+      rn_temp(ctx, is_complex ? RN_COMPLEX128 : RN_DOUBLE, (rn_shape_t){2, dims}, &scratch));
   args->scratch = scratch.data;
-  args->scratch_size = size;
-  rn_status_t status = rn_cuda_launch(
-      ctx, rn_cuda_name(kernel, dtype).text,
-      rn_cuda_linalg_grid(blocks, args->m > args->n ? args->m : args->n), args, sizeof *args);
+  args->scratch_size = work->size;
+  rn_status_t status =
+      is_large ? issue_large(ctx, work, args) : issue_ends(ctx, work->all, args, blocks);
   rn_tensor_clear(&scratch);
   return status;
 }
@@ -69,7 +140,9 @@ static rn_status_t qr_compute(rn_kernel_ctx_t* ctx) {
   RN_RETURN_IF_ERROR(make_output(ctx, 0, 2, m, width, &args));
   RN_RETURN_IF_ERROR(make_output(ctx, 1, 2, width, n, &args));
   if (args.stack == 0 || m * width + width * n == 0) return RN_OK;
-  return issue(ctx, "linalg/decompose/qr", &args, m * n + m * width + least + 1);
+  const cuda_decomposition_t work = {.all = "linalg/decompose/qr",
+                                     .size = m * n + m * width + least + 1};
+  return issue(ctx, &work, &args);
 }
 
 static rn_status_t singular_compute(rn_kernel_ctx_t* ctx) {
@@ -87,8 +160,12 @@ static rn_status_t singular_compute(rn_kernel_ctx_t* ctx) {
   }
   if (args.stack == 0 || most == 0) return RN_OK;
   const int64_t u = wants_vectors ? most * (args.is_full ? most : least) : 0;
-  return issue(ctx, "linalg/decompose/singular", &args,
-               2 * m * n + least * least + 3 * least + u + 1);
+  const cuda_decomposition_t work = {.all = "linalg/decompose/singular",
+                                     .begin = "linalg/decompose/singular_begin",
+                                     .end = "linalg/decompose/singular_end",
+                                     .rounds = {"linalg/decompose/singular_round"},
+                                     .size = 2 * m * n + least * least + 3 * least + u + 2};
+  return issue(ctx, &work, &args);
 }
 
 static rn_status_t eigen(rn_kernel_ctx_t* ctx, struct decompose_args* args) {
@@ -98,8 +175,14 @@ static rn_status_t eigen(rn_kernel_ctx_t* ctx, struct decompose_args* args) {
   RN_RETURN_IF_ERROR(rn_temp(ctx, RN_INT32, (rn_shape_t){1, &one}, &flag));
   args->has_failed = flag.data;
   rn_status_t status = rn_cuda_zero(ctx, &flag);
-  if (rn_ok(status))
-    status = issue(ctx, "linalg/decompose/eigen", args, 2 * n * n + (n + 1) + n + 1);
+  const cuda_decomposition_t work = {
+      .all = "linalg/decompose/eigen",
+      .begin = "linalg/decompose/eigen_begin",
+      .end = "linalg/decompose/eigen_end",
+      .rounds = {"linalg/decompose/eigen_angles", "linalg/decompose/eigen_rows",
+                 "linalg/decompose/eigen_columns"},
+      .size = 2 * n * n + (n + 1) + 2 * n + 2};
+  if (rn_ok(status)) status = issue(ctx, &work, args);
   if (rn_ok(status)) status = rn_cuda_read_flag(ctx, &flag, &has_failed);
   rn_tensor_clear(&flag);
   if (rn_ok(status) && has_failed)
@@ -134,7 +217,8 @@ static rn_status_t eigen_init(const rn_kernel_init_t* init, void* state) {
   return RN_OK;
 }
 
-// The types are those of stock's GPU kernels.
+// The types are those of stock's GPU kernels. Svd and SelfAdjointEigV2 wait for the card, so they
+// cannot be replayed.
 #define ROW(op_, flags_, types_, init_, compute_)                                    \
   {                                                                                  \
     .op = op_, .device = "GPU", .flags = (flags_) | RN_KERNEL_EXPENSIVE,             \
@@ -145,7 +229,7 @@ static rn_status_t eigen_init(const rn_kernel_init_t* init, void* state) {
 
 static const rn_kernel_def_t rows[] = {
     ROW("Qr", RN_KERNEL_REPLAYS, REAL | RN_T(HALF) | RN_T(COMPLEX128), qr_init, qr_compute),
-    ROW("Svd", RN_KERNEL_REPLAYS, REAL, singular_init, singular_compute),
+    ROW("Svd", RN_KERNEL_ISSUES, REAL, singular_init, singular_compute),
     ROW("SelfAdjointEigV2", RN_KERNEL_ISSUES, REAL | RN_TYPES_COMPLEX, eigen_init, eigen_compute),
 };
 RN_KERNEL_FAMILY(cuda_decompose, rows);

@@ -2,14 +2,14 @@
 // computed in double precision, real or complex, as on the CPU.
 //
 // Eigenvalues and singular values come from Jacobi rotations: a round rotates n / 2 pairs of rows
-// or columns, none of which share a member, so that all threads have work.
+// or columns, none of which share a member, so that all threads have work. A block does all rounds
+// of a matrix. Large matrices take one launch or three per round instead: begin, rounds, end.
 #include "linalg/numbers.cuh"
 
 #include "linalg/decompose_args.h"
 
 #define EPSILON 2.220446049250313e-16
 #define SMALLEST 2.2250738585072014e-308
-#define MAX_SWEEPS 40
 #define ALL_LANES 0xffffffffu
 
 // Numbers as they are stored and as they are computed with.
@@ -176,48 +176,73 @@ RN_DEVICE void find_rotation(double alpha, double beta, C gamma, double size, do
   *s = C(*c * t / size) * gamma;
 }
 
-// One round of two-sided rotations. Returns whether this thread rotated.
+// The scratch of an eigenvalue decomposition.
 template <typename C>
-RN_DEVICE bool eigen_round(C* a, C* v, C* rotations, i64 n, i64 round, double tolerance) {
-  const i64 pairs = (n + 1) / 2;
-  bool moved = false;
-  for (i64 i = threadIdx.x; i < pairs; i += blockDim.x) {
-    i64 p, q;
-    double c = 1;
-    C s = C(0);
-    if (pair_of(n, round, i, &p, &q)) {
-      const C gamma = a[p * n + q];
-      const double size = size_of(gamma);
-      if (size > tolerance) {
-        find_rotation(re_of(a[p * n + p]), re_of(a[q * n + q]), gamma, size, &c, &s);
-        moved = true;
-      }
-    }
-    rotations[2 * i] = C(c);
-    rotations[2 * i + 1] = s;
+struct eigen_parts {
+  C *a, *v;
+  C* rotations;  // c and s of each pair
+  double* d;     // eigenvalues
+  double* scale;
+  i64* order;  // the rank of each
+};
+template <typename C>
+RN_DEVICE eigen_parts<C> eigen_scratch(void* scratch, i64 n) {
+  eigen_parts<C> parts;
+  parts.a = (C*)scratch;
+  parts.v = parts.a + n * n;
+  parts.rotations = parts.v + n * n;
+  parts.d = (double*)(parts.rotations + n + 1);
+  parts.scale = parts.d + n;
+  parts.order = (i64*)(parts.scale + 1);
+  return parts;
+}
+
+#define EIGEN_TOLERANCE (EPSILON / 16)
+
+// The rotation of pair |i|. Returns whether it is one.
+template <typename C>
+RN_DEVICE bool eigen_angle(const eigen_parts<C>& parts, i64 n, i64 round, i64 i) {
+  i64 p, q;
+  double c = 1;
+  C s = C(0);
+  bool moves = false;
+  if (pair_of(n, round, i, &p, &q)) {
+    const C gamma = parts.a[p * n + q];
+    const double size = size_of(gamma);
+    moves = size > EIGEN_TOLERANCE;
+    if (moves)
+      find_rotation(re_of(parts.a[p * n + p]), re_of(parts.a[q * n + q]), gamma, size, &c, &s);
   }
-  __syncthreads();
-  // J* A: rows. The rotation of rows is the conjugate of that of columns.
-  for (i64 i = row_of_threads(); i < pairs; i += rows_of_threads()) {
-    i64 p, q;
-    const C s = rotations[2 * i + 1];
-    if (!pair_of(n, round, i, &p, &q) || is_zero(s)) continue;
-    for (i64 j = lane(); j < n; j += 32)
-      rotate(&a[p * n + j], &a[q * n + j], re_of(rotations[2 * i]), conj_of(s));
+  parts.rotations[2 * i] = C(c);
+  parts.rotations[2 * i + 1] = s;
+  return moves;
+}
+
+// J* A: columns |first|, |first| + |step| ... of the rows of pair |i|. The rotation of rows is the
+// conjugate of that of columns.
+template <typename C>
+RN_DEVICE void eigen_rows(const eigen_parts<C>& parts, i64 n, i64 round, i64 i, i64 first,
+                          i64 step) {
+  i64 p, q;
+  const C s = parts.rotations[2 * i + 1];
+  if (!pair_of(n, round, i, &p, &q) || is_zero(s)) return;
+  const double c = re_of(parts.rotations[2 * i]);
+  for (i64 j = first; j < n; j += step)
+    rotate(&parts.a[p * n + j], &parts.a[q * n + j], c, conj_of(s));
+}
+
+// A J and V J: rows |first|, |first| + |step| ... of the columns of pair |i|.
+template <typename C>
+RN_DEVICE void eigen_columns(const eigen_parts<C>& parts, i64 n, i64 round, i64 i, i64 first,
+                             i64 step, bool wants_vectors) {
+  i64 p, q;
+  const C s = parts.rotations[2 * i + 1];
+  if (!pair_of(n, round, i, &p, &q) || is_zero(s)) return;
+  const double c = re_of(parts.rotations[2 * i]);
+  for (i64 row = first; row < n; row += step) {
+    rotate(&parts.a[row * n + p], &parts.a[row * n + q], c, s);
+    if (wants_vectors) rotate(&parts.v[row * n + p], &parts.v[row * n + q], c, s);
   }
-  __syncthreads();
-  for (i64 i = lane(); i < pairs; i += 32) {
-    i64 p, q;
-    const C s = rotations[2 * i + 1];
-    if (!pair_of(n, round, i, &p, &q) || is_zero(s)) continue;
-    const double c = re_of(rotations[2 * i]);
-    for (i64 row = row_of_threads(); row < n; row += rows_of_threads()) {
-      rotate(&a[row * n + p], &a[row * n + q], c, s);
-      if (v) rotate(&v[row * n + p], &v[row * n + q], c, s);
-    }
-  }
-  __syncthreads();
-  return moved;
 }
 
 // How many of |n| values come before value |i|, in ascending (sign 1) or descending (-1) order.
@@ -230,68 +255,104 @@ RN_DEVICE i64 rank_of(const double* values, i64 n, i64 i, double sign) {
   return rank;
 }
 
+// Loads a matrix, scaled to a largest element of 1. False if it has a number that is not finite.
 template <typename T, typename C>
-RN_DEVICE void eigen_one(const decompose_args& args, i64 z, C* a) {
+RN_DEVICE bool eigen_begin(const decompose_args& args, i64 z, const eigen_parts<C>& parts) {
   const i64 n = args.n;
   const T* from = (const T*)args.a + z * n * n;
-  C *v = a + n * n, *rotations = v + n * n;
-  double* d = (double*)(rotations + n + 1);
   double scale = 0;  // of the lower triangle, which alone is read
   for (i64 at = threadIdx.x; at < n * n; at += blockDim.x) {
     const i64 i = at / n, j = at % n;
     const C x = j <= i ? wide(from[at]) : conj_of(wide(from[j * n + i]));
-    a[at] = i == j ? C(re_of(x)) : x;
-    v[at] = C(i == j ? 1 : 0);
+    parts.a[at] = i == j ? C(re_of(x)) : x;
+    parts.v[at] = C(i == j ? 1 : 0);
     const double size = size_of(x);
     if (!(size <= scale)) scale = is_finite(size) ? size : 1 / 0.0;
   }
   scale = block_max(scale);
-  if (!is_finite(scale)) {
-    if (threadIdx.x == 0) *args.has_failed = 1;
-    return;
-  }
-  if (scale == 0) scale = 1;
-  for (i64 at = threadIdx.x; at < n * n; at += blockDim.x) a[at] = C(1 / scale) * a[at];
+  const bool is_good = is_finite(scale);
+  if (!is_good && threadIdx.x == 0) *args.has_failed = 1;
+  if (!is_good || scale == 0) scale = 1;
+  for (i64 at = threadIdx.x; at < n * n; at += blockDim.x)
+    parts.a[at] = is_good ? C(1 / scale) * parts.a[at] : C(0);
+  if (threadIdx.x == 0) *parts.scale = scale;
   __syncthreads();
-  const i64 rounds = (n + 1) / 2 * 2 - 1;
-  bool moves = n > 1;
-  for (int sweep = 0; moves && sweep < MAX_SWEEPS; ++sweep) {
-    bool moved = false;
-    for (i64 round = 0; round < rounds; ++round)
-      moved |= eigen_round(a, args.outs[1] ? v : (C*)0, rotations, n, round, EPSILON / 16);
-    moves = __syncthreads_or(moved);
-  }
-  for (i64 i = threadIdx.x; i < n; i += blockDim.x) d[i] = re_of(a[i * n + i]);
-  __syncthreads();
-  for (i64 at = threadIdx.x; at < n * n; at += blockDim.x) {
-    const i64 row = at / n, i = at % n;
-    const bool is_value = row == 0;
-    if (!is_value && !args.outs[1]) break;
-    const i64 rank = rank_of(d, n, i, 1);
-    if (is_value) narrow(C(d[i] * scale), (T*)args.outs[0] + z * n + rank);
-    if (args.outs[1]) narrow(v[at], (T*)args.outs[1] + (z * n + row) * n + rank);
-  }
+  return is_good;
 }
 
-// Makes rows p and q of |bt| orthogonal, by one warp, and turns those of |vt| likewise. False if
-// they are orthogonal already.
-template <typename C>
+template <typename T, typename C>
+RN_DEVICE void eigen_end(const decompose_args& args, i64 z, const eigen_parts<C>& parts) {
+  const i64 n = args.n;
+  for (i64 i = threadIdx.x; i < n; i += blockDim.x) parts.d[i] = re_of(parts.a[i * n + i]);
+  __syncthreads();
+  for (i64 i = threadIdx.x; i < n; i += blockDim.x) {
+    const i64 rank = rank_of(parts.d, n, i, 1);
+    parts.order[i] = rank;
+    narrow(C(parts.d[i] * *parts.scale), (T*)args.outs[0] + z * n + rank);
+  }
+  __syncthreads();
+  for (i64 at = threadIdx.x; args.outs[1] && at < n * n; at += blockDim.x)
+    narrow(parts.v[at], (T*)args.outs[1] + (z * n + at / n) * n + parts.order[at % n]);
+}
+
+template <typename T, typename C>
+RN_DEVICE void eigen_one(const decompose_args& args, i64 z, C* scratch) {
+  const i64 n = args.n, pairs = (n + 1) / 2, rounds = pairs * 2 - 1;
+  const eigen_parts<C> parts = eigen_scratch<C>(scratch, n);
+  if (!eigen_begin<T>(args, z, parts)) return;
+  bool moves = n > 1;
+  for (int sweep = 0; moves && sweep < RN_DECOMPOSE_SWEEPS; ++sweep) {
+    bool moved = false;
+    for (i64 round = 0; round < rounds; ++round) {
+      for (i64 i = threadIdx.x; i < pairs; i += blockDim.x)
+        moved |= eigen_angle(parts, n, round, i);
+      __syncthreads();
+      for (i64 i = row_of_threads(); i < pairs; i += rows_of_threads())
+        eigen_rows(parts, n, round, i, lane(), 32);
+      __syncthreads();
+      for (i64 i = lane(); i < pairs; i += 32)
+        eigen_columns(parts, n, round, i, row_of_threads(), rows_of_threads(), args.outs[1] != 0);
+      __syncthreads();
+    }
+    moves = __syncthreads_or(moved);
+  }
+  eigen_end<T>(args, z, parts);
+}
+
+// Threads that work on one pair together.
+struct one_warp {
+  RN_DEVICE static int first() { return lane(); }
+  RN_DEVICE static int count() { return 32; }
+  template <typename C>
+  RN_DEVICE static C sum(C x) {
+    return warp_sum(x);
+  }
+};
+struct one_block {
+  RN_DEVICE static int first() { return (int)threadIdx.x; }
+  RN_DEVICE static int count() { return (int)blockDim.x; }
+  RN_DEVICE static double sum(double x) { return block_sum(x); }
+};
+
+// Makes rows p and q of |bt| orthogonal and turns those of |vt| likewise. False if they are
+// orthogonal already.
+template <typename Group, typename C>
 RN_DEVICE bool separate(C* p, C* q, i64 m, C* vp, C* vq, i64 n) {
   double alpha = 0, beta = 0;
   C gamma = C(0);
-  for (i64 i = lane(); i < m; i += 32) {
+  for (i64 i = Group::first(); i < m; i += Group::count()) {
     alpha += square_of(p[i]);
     beta += square_of(q[i]);
     gamma = gamma + conj_of(p[i]) * q[i];
   }
-  alpha = warp_sum(alpha), beta = warp_sum(beta), gamma = warp_sum(gamma);
+  alpha = Group::sum(alpha), beta = Group::sum(beta), gamma = Group::sum(gamma);
   const double size = size_of(gamma);
   if (!(size > 4 * EPSILON * sqrt(alpha) * sqrt(beta)) || size < SMALLEST) return false;
   double c;
   C s;
   find_rotation(alpha, beta, gamma, size, &c, &s);
-  for (i64 i = lane(); i < m; i += 32) rotate(&p[i], &q[i], c, s);
-  for (i64 i = lane(); i < n; i += 32) rotate(&vp[i], &vq[i], c, s);
+  for (i64 i = Group::first(); i < m; i += Group::count()) rotate(&p[i], &q[i], c, s);
+  for (i64 i = Group::first(); i < n; i += Group::count()) rotate(&vp[i], &vq[i], c, s);
   return true;
 }
 
@@ -301,7 +362,21 @@ struct svd_parts {
   C *bt, *vt, *u, *reflectors, *tau;
   double* s;   // by row of |bt|
   i64* order;  // the rows in descending order of s
+  double* scale;
 };
+// Of a matrix of m x n, m not less than n.
+RN_DEVICE svd_parts<double> svd_scratch(void* scratch, i64 m, i64 n) {
+  svd_parts<double> parts;
+  parts.bt = (double*)scratch;
+  parts.vt = parts.bt + m * n;
+  parts.reflectors = parts.vt + n * n;
+  parts.tau = parts.reflectors + m * n;
+  parts.s = parts.tau + n;
+  parts.order = (i64*)(parts.s + n);
+  parts.scale = parts.s + 2 * n;
+  parts.u = parts.scale + 1;
+  return parts;
+}
 
 // U, m x width: directions without a singular value are chosen freely.
 template <typename C>
@@ -326,22 +401,27 @@ RN_DEVICE void form_u(const svd_parts<C>& parts, i64 m, i64 n, i64 width) {
 }
 
 template <typename C>
-RN_DEVICE void singular_values(const svd_parts<C>& parts, i64 m, i64 n) {
+RN_DEVICE void singular_sweeps(const svd_parts<C>& parts, i64 m, i64 n) {
   const i64 pairs = (n + 1) / 2, rounds = pairs * 2 - 1;
   bool moves = n > 1;
-  for (int sweep = 0; moves && sweep < MAX_SWEEPS; ++sweep) {
+  for (int sweep = 0; moves && sweep < RN_DECOMPOSE_SWEEPS; ++sweep) {
     bool moved = false;
     for (i64 round = 0; round < rounds; ++round) {
       for (i64 i = row_of_threads(); i < pairs; i += rows_of_threads()) {
         i64 p, q;
         if (pair_of(n, round, i, &p, &q))
-          moved |= separate(parts.bt + p * m, parts.bt + q * m, m, parts.vt + p * n,
-                            parts.vt + q * n, n);
+          moved |= separate<one_warp>(parts.bt + p * m, parts.bt + q * m, m, parts.vt + p * n,
+                                      parts.vt + q * n, n);
       }
       __syncthreads();
     }
     moves = __syncthreads_or(moved);
   }
+}
+
+// The singular values are the lengths of the rows.
+template <typename C>
+RN_DEVICE void sort_rows(const svd_parts<C>& parts, i64 m, i64 n) {
   for (i64 k = row_of_threads(); k < n; k += rows_of_threads()) {
     double sum = 0;
     for (i64 i = lane(); i < m; i += 32) sum += square_of(parts.bt[k * m + i]);
@@ -361,41 +441,61 @@ RN_DEVICE void fill_nan(void* out, i64 z, i64 count) {
 
 // A wide matrix is decomposed as its transpose, whose vectors change places. For real types, the
 // only ones that stock has on a GPU.
-template <typename T>
-RN_DEVICE void singular_one(const decompose_args& args, i64 z, double* scratch) {
+struct svd_sizes {
+  bool is_tall;
+  i64 m, n, width;  // of the tall matrix; columns of U
+};
+RN_DEVICE svd_sizes sizes_of(const decompose_args& args) {
   const bool is_tall = args.m >= args.n;
   const i64 m = is_tall ? args.m : args.n, n = is_tall ? args.n : args.m;
-  const i64 width = args.is_full ? m : n;
+  return {is_tall, m, n, args.is_full ? m : n};
+}
+
+// Loads a matrix, scaled to a largest element of 1; zeros if it has a number that is not finite,
+// and the scale is infinite then.
+template <typename T>
+RN_DEVICE void singular_begin(const decompose_args& args, i64 z, const svd_parts<double>& parts) {
+  const svd_sizes sizes = sizes_of(args);
+  const i64 m = sizes.m, n = sizes.n;
   const T* a = (const T*)args.a + z * m * n;
-  void *u_out = args.outs[is_tall ? 1 : 2], *v_out = args.outs[is_tall ? 2 : 1];
-  svd_parts<double> parts;
-  parts.bt = scratch;
-  parts.vt = parts.bt + m * n;
-  parts.reflectors = parts.vt + n * n;
-  parts.tau = parts.reflectors + m * n;
-  parts.s = parts.tau + n;
-  parts.order = (i64*)(parts.s + n);
-  parts.u = parts.s + 2 * n;
   double scale = largest_of(a, m * n);
-  if (!is_finite(scale)) {
-    fill_nan<T>(args.outs[0], z, n);
-    fill_nan<T>(u_out, z, m * width);
-    fill_nan<T>(v_out, z, n * n);
-    return;
-  }
   if (scale == 0) scale = 1;
   for (i64 at = threadIdx.x; at < m * n; at += blockDim.x)
-    parts.bt[at] = wide(a[is_tall ? at % m * n + at / m : at]) / scale;
+    parts.bt[at] = is_finite(scale) ? wide(a[sizes.is_tall ? at % m * n + at / m : at]) / scale : 0;
   for (i64 at = threadIdx.x; at < n * n; at += blockDim.x) parts.vt[at] = at / n == at % n;
+  if (threadIdx.x == 0) *parts.scale = scale;
   __syncthreads();
-  singular_values(parts, m, n);
+}
+
+template <typename T>
+RN_DEVICE void singular_end(const decompose_args& args, i64 z, const svd_parts<double>& parts) {
+  const svd_sizes sizes = sizes_of(args);
+  const i64 m = sizes.m, n = sizes.n, width = sizes.width;
+  void *u = args.outs[sizes.is_tall ? 1 : 2], *v = args.outs[sizes.is_tall ? 2 : 1];
+  const double scale = *parts.scale;
+  if (!is_finite(scale)) {
+    fill_nan<T>(args.outs[0], z, n);
+    fill_nan<T>(u, z, m * width);
+    fill_nan<T>(v, z, n * n);
+    return;
+  }
+  sort_rows(parts, m, n);
   for (i64 k = threadIdx.x; k < n; k += blockDim.x)
     narrow(parts.s[parts.order[k]] * scale, (T*)args.outs[0] + z * n + k);
-  if (!u_out) return;
+  if (!u) return;
   form_u(parts, m, n, width);
-  store(parts.u, (T*)u_out + z * m * width, m * width);
+  store(parts.u, (T*)u + z * m * width, m * width);
   for (i64 at = threadIdx.x; at < n * n; at += blockDim.x)
-    narrow(parts.vt[parts.order[at % n] * n + at / n], (T*)v_out + z * n * n + at);
+    narrow(parts.vt[parts.order[at % n] * n + at / n], (T*)v + z * n * n + at);
+}
+
+template <typename T>
+RN_DEVICE void singular_one(const decompose_args& args, i64 z, double* scratch) {
+  const svd_sizes sizes = sizes_of(args);
+  const svd_parts<double> parts = svd_scratch(scratch, sizes.m, sizes.n);
+  singular_begin<T>(args, z, parts);
+  if (is_finite(*parts.scale)) singular_sweeps(parts, sizes.m, sizes.n);
+  singular_end<T>(args, z, parts);
 }
 
 // Every block takes matrices until none is left.
@@ -418,3 +518,60 @@ RN_DECOMPOSE(eigen_c64, rn_complex128, eigen_one<rn_complex64 COMMA rn_complex12
 RN_DECOMPOSE(eigen_c128, rn_complex128, eigen_one<rn_complex128 COMMA rn_complex128>)
 RN_DECOMPOSE(singular_f32, double, singular_one<float>)
 RN_DECOMPOSE(singular_f64, double, singular_one<double>)
+
+// Large matrices, one block per matrix: what comes before the rounds and after them.
+#define RN_DECOMPOSE_ENDS(name, T, C, what, parts_of)               \
+  RN_KERNEL(what##_begin_##name, decompose_args) {                  \
+    C* scratch = (C*)args.scratch + blockIdx.x * args.scratch_size; \
+    what##_begin<T>(args, blockIdx.x, parts_of);                    \
+  }                                                                 \
+  RN_KERNEL(what##_end_##name, decompose_args) {                    \
+    C* scratch = (C*)args.scratch + blockIdx.x * args.scratch_size; \
+    what##_end<T>(args, blockIdx.x, parts_of);                      \
+  }
+#define EIGEN(C) eigen_scratch<C>(scratch, args.n)
+RN_DECOMPOSE_ENDS(f32, float, double, eigen, EIGEN(double))
+RN_DECOMPOSE_ENDS(f64, double, double, eigen, EIGEN(double))
+RN_DECOMPOSE_ENDS(c64, rn_complex64, rn_complex128, eigen, EIGEN(rn_complex128))
+RN_DECOMPOSE_ENDS(c128, rn_complex128, rn_complex128, eigen, EIGEN(rn_complex128))
+#define SINGULAR svd_scratch(scratch, sizes_of(args).m, sizes_of(args).n)
+RN_DECOMPOSE_ENDS(f32, float, double, singular, SINGULAR)
+RN_DECOMPOSE_ENDS(f64, double, double, singular, SINGULAR)
+
+// One round: the angles of all pairs, then rows, then columns. blockIdx.y is the matrix.
+#define RN_EIGEN_ROUND(name, C)                                                                    \
+  RN_KERNEL(eigen_angles_##name, round_args) {                                                     \
+    C* scratch = (C*)args.scratch + blockIdx.y * args.scratch_size;                                \
+    const eigen_parts<C> parts = eigen_scratch<C>(scratch, args.n);                                \
+    RN_EACH(i, (args.n + 1) / 2) {                                                                 \
+      if (eigen_angle(parts, args.n, args.round, i)) *args.moves = 1;                              \
+    }                                                                                              \
+  }                                                                                                \
+  RN_KERNEL(eigen_rows_##name, round_args) {                                                       \
+    C* scratch = (C*)args.scratch + blockIdx.y * args.scratch_size;                                \
+    const eigen_parts<C> parts = eigen_scratch<C>(scratch, args.n);                                \
+    for (i64 i = blockIdx.x; i < (args.n + 1) / 2; i += gridDim.x)                                 \
+      eigen_rows(parts, args.n, args.round, i, threadIdx.x, blockDim.x);                           \
+  }                                                                                                \
+  RN_KERNEL(eigen_columns_##name, round_args) {                                                    \
+    C* scratch = (C*)args.scratch + blockIdx.y * args.scratch_size;                                \
+    const eigen_parts<C> parts = eigen_scratch<C>(scratch, args.n);                                \
+    for (i64 i = threadIdx.x; i < (args.n + 1) / 2; i += blockDim.x)                               \
+      eigen_columns(parts, args.n, args.round, i, blockIdx.x, gridDim.x, args.wants_vectors != 0); \
+  }
+RN_EIGEN_ROUND(f64, double)
+RN_EIGEN_ROUND(c128, rn_complex128)
+
+// One pair per block.
+RN_KERNEL(singular_round_f64, round_args) {
+  const i64 m = args.m, n = args.n;
+  double* scratch = (double*)args.scratch + blockIdx.y * args.scratch_size;
+  const svd_parts<double> parts = svd_scratch(scratch, m, n);
+  for (i64 i = blockIdx.x; i < (n + 1) / 2; i += gridDim.x) {
+    i64 p, q;
+    if (!pair_of(n, args.round, i, &p, &q)) continue;
+    bool moves = separate<one_block>(parts.bt + p * m, parts.bt + q * m, m, parts.vt + p * n,
+                                     parts.vt + q * n, n);
+    if (moves && threadIdx.x == 0) *args.moves = 1;
+  }
+}
