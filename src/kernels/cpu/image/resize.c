@@ -7,6 +7,7 @@
 #include <math.h>
 
 #include "kernels/cpu/array.h"
+#include "kernels/cpu/image/resize.h"
 #include "kernels/cpu/vector.h"
 #include "kernels/kernel_rows.h"
 
@@ -14,20 +15,6 @@
 #define PIECE_PRODUCTS 1e5
 
 typedef enum resize_method_t { BILINEAR, NEAREST, AREA, BICUBIC } resize_method_t;
-
-typedef struct resize_state_t {
-  bool align_corners, half_pixel_centers;
-} resize_state_t;
-
-static rn_status_t resize_init(const rn_kernel_init_t* init, void* state_) {
-  resize_state_t* state = state_;
-  state->align_corners = rn_init_bool(init, "align_corners");
-  if (rn_op_attr_index(init->op, RN_STR("half_pixel_centers")) >= 0)
-    state->half_pixel_centers = rn_init_bool(init, "half_pixel_centers");
-  if (state->align_corners && state->half_pixel_centers)
-    return rn_invalid_argument("If half_pixel_centers is True, align_corners must be False.");
-  return RN_OK;
-}
 
 // The input pixels of one output pixel: positions and weights. For AREA: the first to the last
 // pixel, of which only the ends have their own weights.
@@ -37,20 +24,15 @@ typedef struct taps_t {
   float weights[TAPS];
 } taps_t;
 
-static float scale_of(const resize_state_t* state, int64_t in, int64_t out) {
-  return state->align_corners && out > 1 ? (float)(in - 1) / (float)(out - 1)
-                                         : (float)in / (float)out;
-}
-
 static int64_t bound(int64_t i, int64_t size) { return i < 0 ? 0 : i >= size ? size - 1 : i; }
 
 // The centre of output |i| in the input.
-static float place_of(const resize_state_t* state, float scale, int64_t i) {
+static float place_of(const rn_resize_attrs_t* state, float scale, int64_t i) {
   return state->half_pixel_centers ? ((float)i + 0.5f) * scale - 0.5f : (float)i * scale;
 }
 
-static void bilinear_taps(const resize_state_t* state, int64_t in, int64_t out, taps_t* taps) {
-  float scale = scale_of(state, in, out);
+static void bilinear_taps(const rn_resize_attrs_t* state, int64_t in, int64_t out, taps_t* taps) {
+  float scale = rn_resize_scale(state, in, out);
   for (int64_t i = 0; i < out; ++i) {
     float place = place_of(state, scale, i), below = floorf(place);
     int64_t low = (int64_t)below, high = (int64_t)ceilf(place);
@@ -62,8 +44,8 @@ static void bilinear_taps(const resize_state_t* state, int64_t in, int64_t out, 
   }
 }
 
-static void nearest_taps(const resize_state_t* state, int64_t in, int64_t out, taps_t* taps) {
-  float scale = scale_of(state, in, out);
+static void nearest_taps(const rn_resize_attrs_t* state, int64_t in, int64_t out, taps_t* taps) {
+  float scale = rn_resize_scale(state, in, out);
   for (int64_t i = 0; i < out; ++i) {
     float place = state->half_pixel_centers ? ((float)i + 0.5f) * scale : (float)i * scale;
     taps[i].at[0] = bound((int64_t)(state->align_corners ? roundf(place) : floorf(place)), in);
@@ -77,11 +59,11 @@ static float covered(float v, float from, float to, float scale) {
 }
 
 // A single pixel has no two corners to align: each output covers part of it.
-static float area_scale_of(const resize_state_t* state, int64_t in, int64_t out) {
-  return in == 1 ? 1.0f / (float)out : scale_of(state, in, out);
+static float area_scale_of(const rn_resize_attrs_t* state, int64_t in, int64_t out) {
+  return in == 1 ? 1.0f / (float)out : rn_resize_scale(state, in, out);
 }
 
-static void area_taps(const resize_state_t* state, int64_t in, int64_t out, taps_t* taps) {
+static void area_taps(const rn_resize_attrs_t* state, int64_t in, int64_t out, taps_t* taps) {
   float scale = area_scale_of(state, in, out);
   for (int64_t i = 0; i < out; ++i) {
     float from = (float)i * scale, to = (float)(i + 1) * scale;
@@ -99,8 +81,8 @@ static float cubic_far(double a, double x) {
   return (float)(((a * x - 5 * a) * x + 8 * a) * x - 4 * a);
 }
 
-static void bicubic_taps(const resize_state_t* state, int64_t in, int64_t out, taps_t* taps) {
-  float scale = scale_of(state, in, out);
+static void bicubic_taps(const rn_resize_attrs_t* state, int64_t in, int64_t out, taps_t* taps) {
+  float scale = rn_resize_scale(state, in, out);
   double a = state->half_pixel_centers ? -0.5 : -0.75;
   for (int64_t i = 0; i < out; ++i) {
     float place = place_of(state, scale, i), below = floorf(place);
@@ -211,7 +193,7 @@ static void nearest_row(const resize_job_t* job, const void* from, int64_t y, vo
 
 // By resize_method_t: computes the taps of an output pixel, and one row of output.
 static const struct {
-  void (*find_taps)(const resize_state_t* state, int64_t in, int64_t out, taps_t* taps);
+  void (*find_taps)(const rn_resize_attrs_t* state, int64_t in, int64_t out, taps_t* taps);
   void (*row)(const resize_job_t* job, const void* from, int64_t y, void* out);
 } ways[] = {[BILINEAR] = {bilinear_taps, bilinear_row},
             [NEAREST] = {nearest_taps, nearest_row},
@@ -347,42 +329,25 @@ static rn_status_t run(rn_kernel_ctx_t* ctx, resize_job_t* job, int64_t count, d
   return RN_OK;
 }
 
-static rn_status_t check_images(const rn_tensor_t* images) {
-  if (images->rank != 4)
-    return rn_invalid_argument("input must be 4-dimensional%s", rn_text_of(images).text);
-  if (rn_tensor_dim(images, 3) == 0)
-    return rn_invalid_argument("image must have at least one channel");
-  if (rn_tensor_dim(images, 1) == 0 || rn_tensor_dim(images, 2) == 0)
-    return rn_invalid_argument("input image must be of non-zero size");
-  for (int i = 1; i < 3; ++i)
-    if (rn_tensor_dim(images, i) > INT32_MAX)
-      return rn_invalid_argument("input sizes must be between 0 and max int32");
-  return RN_OK;
-}
-
-static rn_status_t read_size(const rn_tensor_t* size, int64_t out[2]) {
-  if (size->rank != 1)
-    return rn_invalid_argument("shape_t must be 1-dimensional%s", rn_text_of(size).text);
-  if (size->count != 2)
-    return rn_invalid_argument("shape_t must have two elements%s", rn_text_of(size).text);
-  for (int i = 0; i < 2; ++i) out[i] = RN_DATA(size, const int32_t)[i];
-  if (out[0] <= 0 || out[1] <= 0) return rn_invalid_argument("output dimensions must be positive");
-  return RN_OK;
+static resize_job_t job_of(resize_method_t method, rn_dtype_t dtype, const rn_resize_t* sizes) {
+  return (resize_job_t){.method = method,
+                        .dtype = dtype,
+                        .batch = sizes->batch,
+                        .depth = sizes->depth,
+                        .in = {sizes->in[0], sizes->in[1]},
+                        .out = {sizes->out[0], sizes->out[1]}};
 }
 
 static rn_status_t resize(rn_kernel_ctx_t* ctx, resize_method_t method) {
   const rn_tensor_t* images = rn_in(ctx, 0);
-  resize_job_t job = {.method = method, .item = sizeof(float), .dtype = images->dtype};
-  RN_RETURN_IF_ERROR(check_images(images));
-  RN_RETURN_IF_ERROR(read_size(rn_in(ctx, 1), job.out));
-  const int64_t* dims = rn_tensor_dims(images);
-  job.batch = dims[0], job.in[0] = dims[1], job.in[1] = dims[2], job.depth = dims[3];
-  int64_t out_dims[4] = {job.batch, job.out[0], job.out[1], job.depth};
-  rn_tensor_t *out = NULL, floats = {0};
-  RN_RETURN_IF_ERROR(rn_output(ctx, 0, (rn_shape_t){4, out_dims}, &out));
-  if (out->count == 0) return RN_OK;
+  rn_tensor_t floats = {0};
+  rn_resize_t sizes;
+  RN_RETURN_IF_ERROR(rn_resize_begin(ctx, &sizes));
+  if (sizes.result->count == 0) return RN_OK;
+  resize_job_t job = job_of(method, images->dtype, &sizes);
+  job.item = sizeof(float);
   job.from = images->data;
-  job.to = out->data;
+  job.to = sizes.result->data;
   // An image of the same size is the same image, what is not finite included.
   if (method == BILINEAR && job.in[0] == job.out[0] && job.in[1] == job.out[1]) {
     to_floats(images, job.to);
@@ -445,23 +410,11 @@ static rn_status_t run_back(rn_kernel_ctx_t* ctx, resize_job_t* job, const rn_te
 }
 
 static rn_status_t interpolation_back(rn_kernel_ctx_t* ctx, resize_method_t method) {
-  const rn_tensor_t *dy = rn_in(ctx, 0), *x = rn_in(ctx, 1);
-  if (dy->rank != 4)
-    return rn_invalid_argument("input_grad must be 4-dimensional%s", rn_text_of(dy).text);
-  if (x->rank != 4)
-    return rn_invalid_argument("original_image must be 4-dimensional%s", rn_text_of(x).text);
-  const int64_t *small = rn_tensor_dims(x), *large = rn_tensor_dims(dy);
-  // Images and channels come from the gradient, rows and columns from the original.
-  resize_job_t job = {.method = method, .dtype = x->dtype, .batch = large[0], .depth = large[3]};
-  for (int i = 0; i < 2; ++i) job.in[i] = small[i + 1], job.out[i] = large[i + 1];
-  if (job.out[0] == 0 || job.out[1] == 0)
-    return rn_invalid_argument("resized dimensions must be positive");
-  if (job.in[0] <= 0 || job.in[1] <= 0 || job.in[0] > INT32_MAX || job.in[1] > INT32_MAX)
-    return rn_invalid_argument("original sizes must be between 0 and max int32");
-  int64_t dims[4] = {job.batch, job.in[0], job.in[1], job.depth};
-  rn_tensor_t* dx = NULL;
-  RN_RETURN_IF_ERROR(rn_output(ctx, 0, (rn_shape_t){4, dims}, &dx));
-  return dx->count == 0 ? RN_OK : run_back(ctx, &job, dy, dx);
+  rn_resize_t sizes;
+  RN_RETURN_IF_ERROR(rn_resize_gradient_begin(ctx, &sizes));
+  if (sizes.result->count == 0) return RN_OK;
+  resize_job_t job = job_of(method, sizes.result->dtype, &sizes);
+  return run_back(ctx, &job, rn_in(ctx, 0), sizes.result);
 }
 
 static rn_status_t bilinear_gradient(rn_kernel_ctx_t* ctx) {
@@ -472,37 +425,24 @@ static rn_status_t bicubic_gradient(rn_kernel_ctx_t* ctx) {
 }
 
 static rn_status_t nearest_gradient(rn_kernel_ctx_t* ctx) {
-  const rn_tensor_t *dy = rn_in(ctx, 0), *size = rn_in(ctx, 1);
-  resize_job_t job = {.method = NEAREST, .dtype = dy->dtype};
-  if (dy->rank != 4)
-    return rn_invalid_argument("input must be 4-dimensional%s", rn_text_of(dy).text);
-  if (size->rank != 1)
-    return rn_invalid_argument("shape_t must be 1-dimensional%s", rn_text_of(size).text);
-  if (size->count != 2)
-    return rn_invalid_argument("shape_t must have two elements%s", rn_text_of(size).text);
-  for (int i = 0; i < 2; ++i) {
-    job.in[i] = RN_DATA(size, const int32_t)[i];
-    job.out[i] = rn_tensor_dim(dy, i + 1);
-    if (job.in[i] <= 0) return rn_invalid_argument("shape_t's elements must be positive");
-  }
-  job.batch = rn_tensor_dim(dy, 0), job.depth = rn_tensor_dim(dy, 3);
-  int64_t dims[4] = {job.batch, job.in[0], job.in[1], job.depth};
-  rn_tensor_t* dx = NULL;
-  RN_RETURN_IF_ERROR(rn_output(ctx, 0, (rn_shape_t){4, dims}, &dx));
+  rn_resize_t sizes;
+  RN_RETURN_IF_ERROR(rn_resize_nearest_gradient_begin(ctx, &sizes));
+  rn_tensor_t* dx = sizes.result;
   if (dx->count == 0) return RN_OK;
-  if (dy->count == 0) {
+  if (rn_in(ctx, 0)->count == 0) {
     memset(dx->data, 0, rn_tensor_bytes(dx));
     return RN_OK;
   }
-  return run_back(ctx, &job, dy, dx);
+  resize_job_t job = job_of(NEAREST, dx->dtype, &sizes);
+  return run_back(ctx, &job, rn_in(ctx, 0), dx);
 }
 
 #define IMAGES (RN_TYPES_FLOATS | RN_TYPES_INTS | RN_T(UINT8) | RN_T(UINT16))
-#define ROW(op_, types_, compute_)                                                                \
-  {                                                                                               \
-    .op = op_, .device = "CPU", .types = {{"T", types_}}, .flags = RN_KERNEL_EXPENSIVE,           \
-    .host_args = RN_HOST_ARGS("size"), .state_size = sizeof(resize_state_t), .init = resize_init, \
-    .compute = compute_                                                                           \
+#define ROW(op_, types_, compute_)                                                      \
+  {                                                                                     \
+    .op = op_, .device = "CPU", .types = {{"T", types_}}, .flags = RN_KERNEL_EXPENSIVE, \
+    .host_args = RN_HOST_ARGS("size"), .state_size = sizeof(rn_resize_attrs_t),         \
+    .init = rn_resize_init, .compute = compute_                                         \
   }
 static const rn_kernel_def_t rows[] = {
     ROW("ResizeBilinear", IMAGES, bilinear_compute),
