@@ -167,7 +167,8 @@ static bool is_allowed(const rn_cudnn_t* cudnn, const rn_cuda_conv_t* conv,
                                            CUDNN_TYPE_NUMERICAL_NOTE, MOST_NOTES, &count, notes);
   drop(cudnn, &engine);
   bool refuses_tf32 = conv->dtype == RN_FLOAT && !cudnn->allows_tf32;
-  bool is_ok = status == CUDNN_STATUS_SUCCESS;
+  if (status != CUDNN_STATUS_SUCCESS) return !refuses_tf32 && !cudnn->is_deterministic;
+  bool is_ok = true;
   for (int64_t i = 0; i < count && i < MOST_NOTES; ++i) {
     if (notes[i] == CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION) is_ok = false;
     if (notes[i] == CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC && cudnn->is_deterministic) is_ok = false;
@@ -327,8 +328,7 @@ static rn_status_t plan_locked(rn_kernel_ctx_t* ctx, rn_cudnn_t* cudnn, const rn
     return status;
   }
   if (!plan->plan)
-    rn_log(ctx->step->env, RN_LOG_WARNING,
-           "cuDNN has no engine for the convolution %.*s; a slower kernel computes it",
+    rn_log(ctx->step->env, RN_LOG_WARNING, "cuDNN has no engine for the convolution %.*s",
            RN_STR_ARGS(ctx->kernel->node));
   *out = plan;
   return RN_OK;

@@ -1,8 +1,8 @@
 // Convolutions and their gradients: by cuDNN, or by the kernels of conv.cu where it cannot.
-#include "kernels/cpu/device_moves.h"
 #include "kernels/cpu/nn/conv3d.h"
 #include "kernels/cpu/nn/depthwise.h"
 #include "kernels/cpu/planner/conv_then.h"
+#include "kernels/cuda/libs/cudnn.h"
 #include "kernels/cuda/libs/cudnn_conv.h"
 #include "kernels/cuda/loops.h"
 #include "kernels/cuda/nn/conv_args.h"
@@ -48,70 +48,76 @@ static rn_status_t plain_filter(rn_kernel_ctx_t* ctx, conv_args* args, rn_tensor
   return rn_filter_parts_end(ctx, status, &parts, out);
 }
 
-// Whether the image has more zeros on one side than on the other.
-static bool is_lopsided(const rn_cuda_conv_t* conv) {
-  bool is = false;
-  for (int a = 0; a < 3; ++a) is |= conv->axes[a].before != conv->axes[a].after;
-  return is;
-}
-
-// Copies x into |*out|, scratch that the caller clears, with its padding around it.
-static rn_status_t pad(rn_kernel_ctx_t* ctx, const rn_cuda_conv_t* conv, const void* x,
-                       rn_tensor_t* out) {
-  int64_t in[5] = {conv->batch, conv->axes[0].in, conv->axes[1].in, conv->axes[2].in,
-                   conv->in_depth};
-  int64_t whole[5], from = 1, to = 1, start = 0, strides_in[5], strides_out[5], count = 1;
-  static const int last[] = {0, 1, 2, 3, 4}, first[] = {0, 4, 1, 2, 3};
-  const int* order = conv->is_channels_first ? first : last;
-  for (int a = 0; a < 5; ++a) {
-    bool is_space = a >= 1 && a <= 3;
-    whole[a] = in[a] + (is_space ? conv->axes[a - 1].before + conv->axes[a - 1].after : 0);
-    count *= whole[a];
-  }
-  for (int i = 4; i >= 0; --i) {
-    int a = order[i];
-    strides_in[a] = from, from *= in[a];
-    strides_out[a] = to, to *= whole[a];
-    if (a >= 1 && a <= 3) start += conv->axes[a - 1].before * strides_out[a];
-  }
-  rn_move_t move;
-  rn_move_begin(&move);
-  for (int i = 0; i < 5; ++i)
-    rn_move_add(&move, in[order[i]], strides_in[order[i]], strides_out[order[i]]);
-  rn_dtype_t dtype = (rn_dtype_t)conv->dtype;
-  RN_RETURN_IF_ERROR(rn_temp(ctx, dtype, (rn_shape_t){1, &count}, out));
-  RN_RETURN_IF_ERROR(rn_cuda_zero(ctx, out));
-  char* inside = (char*)out->data + (size_t)start * rn_dtype_size(dtype);
-  return rn_ctx_move(ctx, &move, dtype, x, inside);
-}
-
-// cuDNN, if it has an engine. Its gradients of filters are wrong for lopsided paddings, so the
-// image is padded first.
-static rn_status_t run_cudnn(rn_kernel_ctx_t* ctx, const rn_cuda_conv_t* conv,
-                             const rn_cuda_conv_data_t* data, bool* out_done) {
-  if (conv->dtype == RN_INT32) return RN_OK;
-  if (conv->kind != RN_CONV_FILTER || !is_lopsided(conv))
-    return rn_cudnn_conv(ctx, conv, data, out_done);
-  rn_cuda_conv_t padded = *conv;
+// Copies x to an image of other sizes: see conv_pad_args.
+static rn_status_t pad(const rn_kernel_ctx_t* ctx, const rn_cuda_conv_t* conv, const void* from,
+                       const int64_t from_sizes[3], void* to, const int64_t to_sizes[3],
+                       const int64_t offsets[3]) {
+  bool is_first = conv->is_channels_first;
+  int64_t inner = is_first ? 1 : conv->in_depth;
+  conv_pad_args args = {
+      .from = from, .to = to, .count = conv->batch * (is_first ? conv->in_depth : 1) * inner};
   for (int a = 0; a < 3; ++a) {
-    rn_window_axis_t* axis = &padded.axes[a];
-    axis->in += axis->before + axis->after;
-    axis->before = axis->after = 0;
+    args.sizes[a] = from_sizes[a];
+    args.offsets[a] = offsets[a];
+    args.divs[a] = rn_divisor((u32)to_sizes[a]);
+    args.count *= to_sizes[a];
   }
-  rn_tensor_t x = {0};
-  rn_cuda_conv_data_t moved = *data;
-  rn_status_t status = pad(ctx, conv, data->x, &x);
-  moved.x = x.data;
-  if (rn_ok(status)) status = rn_cudnn_conv(ctx, &padded, &moved, out_done);
-  rn_tensor_clear(&x);  // later work may use it: it is issued after this
+  args.divs[3] = rn_divisor((u32)inner);
+  args.is_wide = args.count > INT32_MAX;
+  return rn_cuda_each(ctx, rn_cuda_size_name("nn/conv/pad", (rn_dtype_t)conv->dtype).text,
+                      args.count, &args, sizeof args);
+}
+
+// By cuDNN with an image that has the uneven part of the padding in itself.
+static rn_status_t run_padded(rn_kernel_ctx_t* ctx, const rn_cuda_conv_t* conv,
+                              rn_cuda_conv_data_t data, bool* out_done) {
+  rn_cuda_conv_t even = *conv;
+  int64_t small[3], large[3], offsets[3], back[3], count = conv->batch * conv->in_depth;
+  bool is_even = true;
+  for (int a = 0; a < 3; ++a) {
+    rn_window_axis_t* axis = &even.axes[a];
+    int64_t least = axis->before < axis->after ? axis->before : axis->after;
+    small[a] = axis->in;
+    offsets[a] = axis->before - least;
+    back[a] = -offsets[a];
+    axis->in += axis->before + axis->after - 2 * least;
+    is_even = is_even && axis->before == axis->after;
+    axis->before = axis->after = least;
+    large[a] = axis->in;
+    if (large[a] > INT32_MAX || !rn_mul_i64_ok(count, large[a], &count)) return RN_OK;
+  }
+  if (is_even || conv->in_depth > INT32_MAX) return RN_OK;
+  rn_tensor_t image = {0};
+  void* x = data.x;
+  RN_RETURN_IF_ERROR(rn_temp(ctx, (rn_dtype_t)conv->dtype, (rn_shape_t){1, &count}, &image));
+  data.x = image.data;
+  bool is_result = conv->kind == RN_CONV_INPUT;
+  rn_status_t status = RN_OK;
+  if (!is_result) status = pad(ctx, conv, x, small, image.data, large, offsets);
+  if (rn_ok(status)) status = rn_cudnn_conv(ctx, &even, &data, out_done);
+  if (rn_ok(status) && *out_done && is_result)
+    status = pad(ctx, conv, image.data, large, x, small, back);
+  rn_tensor_clear(&image);
   return status;
+}
+
+// Engines for the gradient of a filter accept uneven padding and compute something else.
+static bool is_trusted(const rn_cuda_conv_t* conv) {
+  bool is_even = true;
+  for (int a = 0; a < 3; ++a) is_even &= conv->axes[a].before == conv->axes[a].after;
+  return is_even || conv->kind != RN_CONV_FILTER;
 }
 
 static rn_status_t run(rn_kernel_ctx_t* ctx, const rn_cuda_conv_t* conv,
                        const rn_cuda_conv_data_t* data, rn_tensor_t* out) {
   rn_dtype_t dtype = (rn_dtype_t)conv->dtype;
+  rn_cudnn_t* cudnn = NULL;
   bool done = false;
-  RN_RETURN_IF_ERROR(run_cudnn(ctx, conv, data, &done));
+  RN_RETURN_IF_ERROR(rn_cudnn(ctx, &cudnn));
+  if (cudnn && dtype != RN_INT32) {
+    if (is_trusted(conv)) RN_RETURN_IF_ERROR(rn_cudnn_conv(ctx, conv, data, &done));
+    if (!done) RN_RETURN_IF_ERROR(run_padded(ctx, conv, *data, &done));
+  }
   if (done) return RN_OK;
   conv_args args = args_of(conv, data);
   args.count = out->count;

@@ -197,3 +197,27 @@ RN_DEVICE void turn(const conv_turn_args& args) {
 RN_KERNEL(turn_2, conv_turn_args) { turn<u16>(args); }
 RN_KERNEL(turn_4, conv_turn_args) { turn<u32>(args); }
 RN_KERNEL(turn_8, conv_turn_args) { turn<u64>(args); }
+
+template <typename T>
+RN_DEVICE void pad(const conv_pad_args& args) {
+  const i64 inner_size = args.divs[3].divisor;
+  RN_EACH(i, args.count) {
+    i64 p[4], rest = i;
+    for (int a = 3; a >= 0; --a) {
+      i64 size = args.divs[a].divisor;
+      i64 next = args.is_wide ? rest / size : rn_div((u32)rest, args.divs[a]);
+      p[a] = rest - next * size, rest = next;
+    }
+    bool is_inside = true;
+    i64 from = rest;
+    for (int a = 0; a < 3; ++a) {
+      i64 at = p[a] - args.offsets[a];
+      is_inside = is_inside && at >= 0 && at < args.sizes[a];
+      from = from * args.sizes[a] + at;
+    }
+    ((T*)args.to)[i] = is_inside ? ((const T*)args.from)[from * inner_size + p[3]] : (T)0;
+  }
+}
+RN_KERNEL(pad_2, conv_pad_args) { pad<u16>(args); }
+RN_KERNEL(pad_4, conv_pad_args) { pad<u32>(args); }
+RN_KERNEL(pad_8, conv_pad_args) { pad<u64>(args); }

@@ -35,4 +35,16 @@ typedef struct conv_turn_args {
   i32 is_back;                      // from cuDNN's order
 } conv_turn_args;
 
+// Copies images [outer, planes, rows, columns, inner] to others of other sizes, element p to
+// element p + offset, and zeros elsewhere.
+typedef struct conv_pad_args {
+  const void* from;
+  void* to;
+  i64 count;         // elements of |to|
+  i64 sizes[3];      // of |from|
+  i64 offsets[3];    // negative to cut
+  rn_div32 divs[4];  // by the sizes of |to|: planes, rows, columns, inner
+  i32 is_wide;       // |count| is too large for |divs|
+} conv_pad_args;
+
 #endif  // RUNNEL_KERNELS_CUDA_NN_CONV_ARGS_H_
