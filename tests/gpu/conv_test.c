@@ -1,8 +1,11 @@
 // Convolutions and their gradients on a GPU against the CPU: strides, dilations, groups, paddings,
 // filters larger than the image, in every type and layout.
 //
-// Runs on the emulated GPU, without cuDNN, in the ordinary test command. To run it on a real one,
-// leave RUNNEL_CUDA_PATH unset and let RUNNEL_CUDA_PART name the part that nvcc compiled.
+// Runs on the emulated GPU, without and with an emulated cuDNN, in the ordinary test command. To
+// run it on a real one, leave RUNNEL_CUDA_PATH unset and let RUNNEL_CUDA_PART name the part that
+// nvcc compiled.
+#include <dlfcn.h>
+
 #include "on_both.h"
 
 static const rn_dtype_t types[] = {RN_FLOAT, RN_HALF, RN_BFLOAT16, RN_DOUBLE};
@@ -133,4 +136,12 @@ BOTH_TEST(gpu_conv, large_depthwise) {
 BOTH_TEST(gpu_conv, volumes) {
   for (int t = 0; t < TYPES; ++t)
     for (int first = 0; first < 2; ++first) ALL(volume_ops, 5, types[t], first, volumes);
+}
+
+BOTH_TEST(gpu_conv, uses_cudnn) {
+  const bool wants = getenv("RN_TEST_CUDNN");
+  check(image_ops, 4, RN_FLOAT, false, &images[0]);
+  void* library = dlopen("libcudnn.so.9", RTLD_NOW | RTLD_NOLOAD);
+  cr_assert(!wants || library);
+  if (library) dlclose(library);
 }
