@@ -1,9 +1,10 @@
 // An emulated cuDNN: the backend API for convolutions, on the emulated driver.
 //
-// It has three engines. The first accepts no filter in TensorFlow's order, the second is not
-// deterministic and fails when it runs, the third works. All refuse paddings that are not even with
-// a stride of 2, so that callers must pad. Misuse (attributes after finalizing, descriptors that
-// are not final, unknown numbers) gives BAD_PARAM.
+// It has three engines. The first accepts no groups, the second is not deterministic and fails when
+// it runs, the third works. All refuse paddings that are not even with a stride of 2, so that
+// callers must pad, and read the filter as if it had cuDNN's order, whatever its strides are.
+// Misuse (attributes after finalizing, descriptors that are not final, unknown numbers) gives
+// BAD_PARAM.
 #include "kernels/cuda/libs/cudnn.h"
 
 #include <stdio.h>
@@ -152,10 +153,10 @@ static const descriptor_t* geometry_of(const descriptor_t* graph) {
   const descriptor_t* op = convolution(graph, &kind, &first);
   return find_descriptor(op, first + 2);
 }
-static const descriptor_t* filter_of(const descriptor_t* graph) {
+static int64_t depth_of(const descriptor_t* graph, int index) {
   int kind, first;
   const descriptor_t* op = convolution(graph, &kind, &first);
-  return find_descriptor(op, first + 3);
+  return find(find_descriptor(op, first + 3 + index), CUDNN_ATTR_TENSOR_DIMENSIONS)->ints[1];
 }
 
 static bool accepts(const descriptor_t* config) {
@@ -165,8 +166,7 @@ static bool accepts(const descriptor_t* config) {
                     *strides = find(geometry, CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES);
   for (int64_t i = 0; i < strides->count; ++i)
     if (strides->ints[i] == 2 && before->ints[i] != after->ints[i]) return false;
-  const attribute_t* filter = find(filter_of(config->graph), CUDNN_ATTR_TENSOR_STRIDES);
-  return config->engine != 0 || filter->ints[0] != 1;
+  return config->engine != 0 || depth_of(config->graph, 0) == depth_of(config->graph, 1);
 }
 
 CALL(cudnnStatus_t, cudnnBackendFinalize, (cudnnBackendDescriptor_t to)) {
@@ -255,6 +255,18 @@ static void add_steps(const descriptor_t* graph, const descriptor_t* pack,
   }
 }
 
+// The filter is [out_depth, planes, rows, columns, depth] or [out_depth, depth, ...], as x is.
+static void order_filter(emulated_conv_args* args) {
+  static const int last[5] = {1, 4, 3, 2, 0}, first[5] = {4, 3, 2, 1, 0};
+  const bool is_first = args->x.strides[1] != 1;
+  int64_t stride = 1;
+  for (int i = 0; i < 5; ++i) {
+    const int axis = is_first ? first[i] : last[i];
+    args->w.strides[axis] = stride;
+    stride *= args->w.dims[axis];
+  }
+}
+
 CALL(cudnnStatus_t, cudnnBackendExecute,
      (cudnnHandle_t handle, cudnnBackendDescriptor_t plan, cudnnBackendDescriptor_t variant_pack)) {
   const descriptor_t *made = plan, *pack = variant_pack;
@@ -284,6 +296,7 @@ CALL(cudnnStatus_t, cudnnBackendExecute,
     args.before[to] = find(geometry, CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS)->ints[i];
   }
   add_steps(graph, pack, &args);
+  order_filter(&args);
   size_t size = sizeof args;
   void* extra[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, &args, CU_LAUNCH_PARAM_BUFFER_SIZE, &size,
                    CU_LAUNCH_PARAM_END};

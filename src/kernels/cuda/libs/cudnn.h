@@ -150,7 +150,6 @@ typedef struct rn_cudnn_t {
   bool is_deterministic;  // only engines that give the same bits every time
   rn_mutex_t mutex;       // guards the handle and what follows
   rn_status_t missing;    // why there is no handle, until the log has said so
-  CUstream stream;        // that the handle issues into
   rn_map_t plans;         // of convolutions: see cudnn_conv.h
 } rn_cudnn_t;
 

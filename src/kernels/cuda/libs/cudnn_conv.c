@@ -1,13 +1,12 @@
 // Plans of convolutions: see cudnn_conv.h.
 //
 // cuDNN's heuristics name engines for a graph, the likely fastest first. The first few that accept
-// the shape are run and timed, with the filter as it is and reordered; the fastest is kept. The
-// time of reordering counts.
+// the shape are run and timed; the fastest is kept.
 #include "kernels/cuda/libs/cudnn_graph.h"
 #include "kernels/cuda/nn/conv_args.h"
 
 #define MOST_CONFIGS 16                    // asked of a heuristic
-#define MOST_TIMED 5                       // plans per order of the filter
+#define MOST_TIMED 5                       // plans
 #define MOST_WORKSPACE (INT64_C(4) << 30)  // bytes, as stock's limit
 #define TIMED_RUNS 3
 #define MOST_NOTES 16
@@ -15,7 +14,6 @@
 // A plan. What it was made of lives as long.
 typedef struct conv_plan_t {
   rn_cuda_conv_t conv;  // the key of the map
-  rn_cuda_filter_t order;
   int64_t workspace;
   cudnnBackendDescriptor_t config, plan;  // NULL if cuDNN has no engine
   rn_cudnn_graph_t graph;
@@ -86,7 +84,7 @@ static rn_status_t execute(rn_cudnn_t* cudnn, CUstream stream, const conv_plan_t
 static rn_status_t issue(const rn_kernel_ctx_t* ctx, rn_cudnn_t* cudnn, const conv_plan_t* plan,
                          rn_cuda_conv_data_t data, void* filter, void* workspace) {
   const rn_cuda_conv_t* conv = &plan->conv;
-  bool turns = plan->order != (rn_cuda_filter_t)conv->filter;
+  bool turns = conv->filter != RN_CUDA_FILTER_TURNED;
   bool is_back = conv->kind == RN_CONV_FILTER;
   void* plain = data.w;
   if (turns) data.w = filter;
@@ -105,7 +103,7 @@ static rn_status_t with_memory(rn_kernel_ctx_t* ctx, rn_cudnn_t* cudnn, const co
   rn_tensor_t filter = {0}, workspace = {0};
   int64_t size = rn_cuda_conv_filter_size(&plan->conv);
   rn_status_t status = RN_OK;
-  if (plan->order != (rn_cuda_filter_t)plan->conv.filter)
+  if (plan->conv.filter != RN_CUDA_FILTER_TURNED)
     status = rn_temp(ctx, (rn_dtype_t)plan->conv.dtype, (rn_shape_t){1, &size}, &filter);
   if (rn_ok(status) && plan->workspace)
     status = rn_temp(ctx, RN_UINT8, (rn_shape_t){1, &plan->workspace}, &workspace);
@@ -235,9 +233,9 @@ typedef struct search_t {
 } search_t;
 
 // Tries |config|, which it takes over; returns whether it gave a plan.
-static bool try_config(search_t* search, rn_cuda_filter_t order, cudnnBackendDescriptor_t config) {
+static bool try_config(search_t* search, cudnnBackendDescriptor_t config) {
   conv_plan_t* best = search->best;
-  conv_plan_t plan = {.conv = best->conv, .order = order};
+  conv_plan_t plan = {.conv = best->conv};
   if (!is_allowed(search->cudnn, &best->conv, config) || !make_plan(search->cudnn, config, &plan)) {
     drop(search->cudnn, &config);
     return false;
@@ -252,7 +250,7 @@ static bool try_config(search_t* search, rn_cuda_filter_t order, cudnnBackendDes
   if (works && (!best->plan || search->timing.time < search->timing.best)) {
     conv_plan_t before = *best;
     search->timing.best = search->timing.time;
-    best->order = order, best->workspace = plan.workspace;
+    best->workspace = plan.workspace;
     best->config = plan.config, best->plan = plan.plan;
     plan.plan = before.plan, plan.config = before.config;
   }
@@ -262,29 +260,27 @@ static bool try_config(search_t* search, rn_cuda_filter_t order, cudnnBackendDes
 }
 
 // Tries the engines that |mode| names for |graph|, at most |most|; returns how many worked.
-static int try_mode(search_t* search, const rn_cudnn_graph_t* graph, rn_cuda_filter_t order,
-                    int mode, int most) {
+static int try_mode(search_t* search, const rn_cudnn_graph_t* graph, int mode, int most) {
   cudnnBackendDescriptor_t configs[MOST_CONFIGS];
   int64_t count = ask(search->cudnn, graph, mode, configs);
   int worked = 0;
   for (int64_t i = 0; i < count; ++i) {
     if (worked < most)
-      worked += try_config(search, order, configs[i]);
+      worked += try_config(search, configs[i]);
     else
       drop(search->cudnn, &configs[i]);
   }
   return worked;
 }
 
-// Tries engines for the turned filter: they accept other strides of a filter, too, and compute
-// something else.
+// Keeps the graph if there is a plan.
 static void try_engines(search_t* search) {
   conv_plan_t* best = search->best;
   rn_cudnn_graph_t graph = {0};
   int most = search->is_timed ? MOST_TIMED : 1;
-  if (!rn_cudnn_graph_make(search->cudnn, &best->conv, RN_CUDA_FILTER_TURNED, &graph)) return;
-  if (try_mode(search, &graph, RN_CUDA_FILTER_TURNED, CUDNN_HEUR_MODE_A, most) == 0)
-    try_mode(search, &graph, RN_CUDA_FILTER_TURNED, CUDNN_HEUR_MODE_FALLBACK, most);
+  if (rn_cudnn_graph_make(search->cudnn, &best->conv, &graph) &&
+      try_mode(search, &graph, CUDNN_HEUR_MODE_A, most) == 0)
+    try_mode(search, &graph, CUDNN_HEUR_MODE_FALLBACK, most);
   if (best->plan)
     best->graph = graph;
   else

@@ -100,22 +100,15 @@ static tensor_t describe(const rn_cuda_conv_t* conv, int number) {
   return tensor;
 }
 
-static tensor_t describe_filter(const rn_cuda_conv_t* conv, rn_cuda_filter_t order) {
+// cuDNN's engines accept other strides of a filter, too, and compute something else.
+static tensor_t describe_filter(const rn_cuda_conv_t* conv) {
   tensor_t tensor = {
       .number = RN_CUDNN_W, .alignment = conv->alignment, .type = type_of(conv->dtype)};
   tensor.dims[0] = conv->out_depth;
   tensor.dims[1] = conv->in_depth / conv->groups;
   for (int64_t a = 0; a < conv->rank; ++a)
     tensor.dims[2 + a] = conv->axes[3 - conv->rank + a].filter;
-  if (order == RN_CUDA_FILTER_TURNED) {
-    pack(&tensor, conv->rank + 2, conv->is_channels_first);
-    return tensor;
-  }
-  int64_t stride = conv->out_depth * tensor.dims[1];
-  tensor.strides[0] = 1;
-  tensor.strides[1] = conv->out_depth;
-  for (int64_t a = conv->rank + 1; a >= 2; --a)
-    tensor.strides[a] = stride, stride *= tensor.dims[a];
+  pack(&tensor, conv->rank + 2, conv->is_channels_first);
   return tensor;
 }
 
@@ -175,9 +168,9 @@ static const struct {
 };
 
 static cudnnBackendDescriptor_t make_convolution(rn_cudnn_graph_t* graph,
-                                                 const rn_cuda_conv_t* conv, rn_cuda_filter_t order,
+                                                 const rn_cuda_conv_t* conv,
                                                  cudnnBackendDescriptor_t y) {
-  tensor_t x = describe(conv, RN_CUDNN_X), w = describe_filter(conv, order);
+  tensor_t x = describe(conv, RN_CUDNN_X), w = describe_filter(conv);
   cudnnBackendDescriptor_t x_made = make_tensor(graph, &x, conv->rank + 2);
   cudnnBackendDescriptor_t w_made = make_tensor(graph, &w, conv->rank + 2);
   cudnnBackendDescriptor_t geometry = make_geometry(graph, conv);
@@ -216,7 +209,7 @@ static cudnnBackendDescriptor_t make_pointwise(rn_cudnn_graph_t* graph, int mode
 }
 
 bool rn_cudnn_graph_make(const rn_cudnn_t* cudnn, const rn_cuda_conv_t* conv,
-                         rn_cuda_filter_t order, rn_cudnn_graph_t* out) {
+                         rn_cudnn_graph_t* out) {
   *out = (rn_cudnn_graph_t){.cudnn = cudnn};
   // The steps after the convolution, in the order that cuDNN's fused engines know.
   struct {
@@ -241,7 +234,7 @@ bool rn_cudnn_graph_make(const rn_cudnn_t* cudnn, const rn_cuda_conv_t* conv,
       operand = make_tensor(out, &b, conv->rank + 2);
     }
     ops[count++] =
-        s < 0 ? make_convolution(out, conv, order, made)
+        s < 0 ? make_convolution(out, conv, made)
               : make_pointwise(out, steps[s].mode, sum_type_of(conv->dtype), value, operand, made);
     value = made;
   }

@@ -19,10 +19,10 @@ typedef struct rn_cudnn_graph_t {
   cudnnBackendDescriptor_t graph;
 } rn_cudnn_graph_t;
 
-// Makes the graph of |conv| for a filter in |order|. False if cuDNN refuses it; the caller drops it
-// in any case.
+// Makes the graph of |conv|, for a turned filter. False if cuDNN refuses it; the caller drops it in
+// any case.
 bool rn_cudnn_graph_make(const rn_cudnn_t* cudnn, const rn_cuda_conv_t* conv,
-                         rn_cuda_filter_t order, rn_cudnn_graph_t* out);
+                         rn_cudnn_graph_t* out);
 void rn_cudnn_graph_drop(rn_cudnn_graph_t* graph);
 
 // Creates a descriptor that |graph| owns; NULL after a failure, which the others accept.
