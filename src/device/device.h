@@ -49,6 +49,10 @@ typedef struct rn_device_vtable_t {
   // (and is read at once) or in the device's. NULL as above.
   rn_status_t (*fill)(rn_device_t* device, const void* value, bool is_host_value, size_t size,
                       void* to, int64_t count);
+  // Issues the addition of |count| numbers of |dtype| at |values| to those at |sums|. NULL as
+  // above.
+  rn_status_t (*add)(rn_device_t* device, rn_dtype_t dtype, const void* values, void* sums,
+                     int64_t count);
   // Calls |done| when all work issued so far has ended, with the first error.
   void (*sync)(rn_device_t* device, rn_device_done_t done, void* arg);
   // Like sync, but returns when the work has ended. NULL: rn_device_wait uses |sync|.

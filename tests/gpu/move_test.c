@@ -1,4 +1,4 @@
-// Copies of boxes and fills on the emulated GPU against those of the CPU: random boxes, with
+// Copies of boxes, fills and sums on the emulated GPU against the CPU: random boxes, with
 // strides of any sign and in any order, of all sizes of elements. RUNNEL_TEST_SEED chooses them.
 #include "kernels/cpu/move.h"
 
@@ -198,6 +198,24 @@ Test(move, fills) {
     cr_assert(pair_agrees(&gpu, &target), "%d elements of %d bytes", count, (int)size);
     pair_clear(&value);
     pair_clear(&target);
+  }
+  gpu_close(&gpu);
+}
+
+// Integers wrap, whatever their sign.
+Test(move, sums) {
+  gpu_t gpu;
+  gpu_open(&gpu);
+  for (int i = 0; i < 20; ++i) {
+    pair_t value = pair_make(&gpu, RN_INT16, 1 + pick(3000), false);
+    pair_t sum = pair_make(&gpu, RN_INT16, value.host.count, false);
+    for (int64_t k = 0; k < sum.host.count; ++k)
+      RN_DATA(&sum.host, uint16_t)[k] += RN_DATA(&value.host, uint16_t)[k];
+    OK(gpu.device->vtable->add(gpu.device, RN_INT16, value.card.data, sum.card.data,
+                               sum.host.count));
+    cr_assert(pair_agrees(&gpu, &sum), "%d numbers", (int)sum.host.count);
+    pair_clear(&value);
+    pair_clear(&sum);
   }
   gpu_close(&gpu);
 }

@@ -1,6 +1,8 @@
 // See device_moves.h.
 #include "kernels/cpu/device_moves.h"
 
+#include "kernels/cpu/vector.h"
+
 bool rn_ctx_is_host(const rn_kernel_ctx_t* ctx, rn_dtype_t dtype) {
   const rn_device_t* device = ctx->kernel->device;
   return !device || device->is_host || !device->vtable->move || !rn_dtype_is_plain(dtype) ||
@@ -44,6 +46,30 @@ rn_status_t rn_ctx_fill_value(rn_kernel_ctx_t* ctx, const void* value, rn_tensor
   rn_device_t* device = ctx->kernel->device;
   return device->vtable->fill(device, value, true, rn_dtype_size(tensor->dtype), tensor->data,
                               tensor->count);
+}
+
+rn_status_t rn_ctx_add(rn_kernel_ctx_t* ctx, const rn_tensor_t* value, rn_tensor_t* sum) {
+  rn_device_t* device = ctx->kernel->device;
+  if (!rn_ctx_is_host(ctx, sum->dtype))
+    return device->vtable->add(device, sum->dtype, value->data, sum->data, sum->count);
+  // A complex number is added as two real ones.
+  const rn_dtype_t dtype = sum->dtype == RN_COMPLEX64    ? RN_FLOAT
+                           : sum->dtype == RN_COMPLEX128 ? RN_DOUBLE
+                                                         : sum->dtype;
+  rn_vector_run(RN_VECTOR_ADD_V2, dtype, sum->data, 1, value->data, 1, sum->data,
+                dtype == sum->dtype ? sum->count : 2 * sum->count);
+  return RN_OK;
+}
+
+rn_status_t rn_ctx_duplicate(rn_kernel_ctx_t* ctx, const rn_tensor_t* tensor, rn_tensor_t* out) {
+  return rn_ctx_is_host(ctx, tensor->dtype)
+             ? rn_tensor_copy(tensor, ctx->kernel->device_memory, out)
+             : rn_device_duplicate(ctx->kernel->device, tensor, out);
+}
+
+rn_status_t rn_ctx_keep(rn_kernel_ctx_t* ctx, const rn_tensor_t* tensor, rn_tensor_t* out) {
+  const bool is_borrowed = !tensor->buffer && tensor->data && !tensor->is_ref;
+  return is_borrowed ? rn_ctx_duplicate(ctx, tensor, out) : rn_tensor_share(tensor, out);
 }
 
 void rn_moves_begin(rn_moves_t* moves, rn_kernel_ctx_t* ctx, rn_dtype_t dtype) {

@@ -22,6 +22,15 @@ RN_MUST_USE rn_status_t rn_ctx_fill(rn_kernel_ctx_t* ctx, int i, rn_tensor_t* te
 RN_MUST_USE rn_status_t rn_ctx_fill_value(rn_kernel_ctx_t* ctx, const void* value,
                                           rn_tensor_t* tensor);
 
+// Adds |value|, of a type with numbers, to |sum|, of the same shape.
+RN_MUST_USE rn_status_t rn_ctx_add(rn_kernel_ctx_t* ctx, const rn_tensor_t* value,
+                                   rn_tensor_t* sum);
+// A copy of |tensor| in a buffer of its own; and rn_tensor_keep, for a kernel that stores an input.
+RN_MUST_USE rn_status_t rn_ctx_duplicate(rn_kernel_ctx_t* ctx, const rn_tensor_t* tensor,
+                                         rn_tensor_t* out);
+RN_MUST_USE rn_status_t rn_ctx_keep(rn_kernel_ctx_t* ctx, const rn_tensor_t* tensor,
+                                    rn_tensor_t* out);
+
 // Several boxes, in any order: a device copies many of them with one launch. Boxes of more
 // dimensions than RN_MOVES_RANK are issued one by one.
 #define RN_MOVES_RANK 4

@@ -2,7 +2,7 @@
 #ifndef RUNNEL_KERNELS_CPU_ROWS_H_
 #define RUNNEL_KERNELS_CPU_ROWS_H_
 
-#include "tensor/tensor.h"
+#include "framework/kernel.h"
 
 // |*out| = rows [begin, begin + count) of |batch|, whose rank is at least 1; without the first
 // dimension if |drops_dim| (then |count| is 1). Shares the buffer if |shares| and the rows meet the
@@ -10,5 +10,9 @@
 RN_MUST_USE rn_status_t rn_rows_slice(const rn_tensor_t* batch, int64_t begin, int64_t count,
                                       bool drops_dim, bool shares, rn_allocator_t allocator,
                                       rn_tensor_t* out);
+
+// The same for a kernel's tensor, shared where possible, on the kernel's device.
+RN_MUST_USE rn_status_t rn_ctx_rows(rn_kernel_ctx_t* ctx, const rn_tensor_t* batch, int64_t begin,
+                                    int64_t count, bool drops_dim, rn_tensor_t* out);
 
 #endif  // RUNNEL_KERNELS_CPU_ROWS_H_

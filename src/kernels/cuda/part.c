@@ -18,7 +18,8 @@ static const rn_part_row_t shared[] = {
 #define X(op_, ...) {.op = #op_, .host_args = {__VA_ARGS__}},
 #define MOVES(op_, ...) {.op = #op_, .moves = true, .host_args = {__VA_ARGS__}},
 #define PLAIN(op_, ...) {.op = #op_, .is_plain = true, .host_args = {__VA_ARGS__}},
-#define SCRATCH(op_) {.op = #op_, .is_plain = true, .allocates = true},
+#define SCRATCH(op_, ...) \
+  {.op = #op_, .is_plain = true, .allocates = true, .host_args = {__VA_ARGS__}},
 #define INT32(op_, attr) {.op = #op_, .int32_attr = attr},
 #include "kernels/cuda/shared_rows.def"
 #undef INT32

@@ -255,10 +255,7 @@ static rn_status_t guarantee_const(rn_kernel_ctx_t* ctx) {
 
 static rn_status_t deep_copy(rn_kernel_ctx_t* ctx) {
   rn_tensor_t copy = {0};
-  const rn_tensor_t* input = rn_in(ctx, 0);
-  RN_RETURN_IF_ERROR(rn_ctx_is_host(ctx, input->dtype)
-                         ? rn_tensor_copy(input, ctx->kernel->device_memory, &copy)
-                         : rn_device_duplicate(ctx->kernel->device, input, &copy));
+  RN_RETURN_IF_ERROR(rn_ctx_duplicate(ctx, rn_in(ctx, 0), &copy));
   rn_set_output(ctx, 0, &copy);
   return RN_OK;
 }

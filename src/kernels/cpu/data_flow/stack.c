@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include "kernels/cpu/array.h"
+#include "kernels/cpu/device_moves.h"
 #include "kernels/cpu/state/handle.h"
 #include "kernels/kernel_rows.h"
 
@@ -169,7 +170,7 @@ static rn_status_t push(rn_kernel_ctx_t* ctx) {
   rn_status_t status = RN_OK;
   if (value->dtype != stack->dtype)
     status = rn_invalid_argument("Must have type %d but got %d", stack->dtype, value->dtype);
-  if (rn_ok(status)) status = rn_tensor_keep(value, ctx->kernel->device_memory, &kept);
+  if (rn_ok(status)) status = rn_ctx_keep(ctx, value, &kept);
   if (rn_ok(status)) status = rn_tensor_share(&kept, &passed);
   if (rn_ok(status)) {
     rn_mutex_lock(&stack->mutex);
@@ -221,22 +222,26 @@ static rn_status_t close_stack(rn_kernel_ctx_t* ctx) {
   return RN_OK;
 }
 
-#define MAKE(name, flags_, function)                                                   \
-  {                                                                                    \
-    .op = name, .device = "CPU", .flags = flags_, .state_size = sizeof(stack_maker_t), \
-    .init = maker_init, .destroy = maker_destroy, .compute = function                  \
+#define MAKE(name, flags_, function)                                                      \
+  {                                                                                       \
+    .op = name, .device = "CPU", .types = {{"elem_type", RN_TYPES_ALL}}, .flags = flags_, \
+    .state_size = sizeof(stack_maker_t), .init = maker_init, .destroy = maker_destroy,    \
+    .compute = function                                                                   \
   }
-#define USE(name, flags_, function) \
-  { .op = name, .device = "CPU", .flags = flags_, .compute = function }
+#define USE(name, attr, flags_, function)                                          \
+  {                                                                                \
+    .op = name, .device = "CPU", .types = {{attr, RN_TYPES_ALL}}, .flags = flags_, \
+    .compute = function                                                            \
+  }
 
 static const rn_kernel_def_t rows[] = {
     MAKE("Stack", RN_KERNEL_OWN_OUTPUTS, make_stack),
     MAKE("StackV2", 0, make_stack_v2),
-    USE("StackPush", RN_KERNEL_KEEPS_INPUTS | RN_KERNEL_OWN_OUTPUTS, push),
-    USE("StackPushV2", RN_KERNEL_KEEPS_INPUTS | RN_KERNEL_OWN_OUTPUTS, push),
-    USE("StackPop", RN_KERNEL_OWN_OUTPUTS, pop),
-    USE("StackPopV2", RN_KERNEL_OWN_OUTPUTS, pop),
-    USE("StackClose", 0, close_stack),
-    USE("StackCloseV2", 0, close_stack),
+    USE("StackPush", "T", RN_KERNEL_KEEPS_INPUTS | RN_KERNEL_OWN_OUTPUTS, push),
+    USE("StackPushV2", "T", RN_KERNEL_KEEPS_INPUTS | RN_KERNEL_OWN_OUTPUTS, push),
+    USE("StackPop", "elem_type", RN_KERNEL_OWN_OUTPUTS, pop),
+    USE("StackPopV2", "elem_type", RN_KERNEL_OWN_OUTPUTS, pop),
+    {.op = "StackClose", .device = "CPU", .compute = close_stack},
+    {.op = "StackCloseV2", .device = "CPU", .compute = close_stack},
 };
 RN_KERNEL_FAMILY(cpu_stack, rows);

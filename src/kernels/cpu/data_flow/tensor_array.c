@@ -2,7 +2,7 @@
 #include "kernels/cpu/data_flow/tensor_array.h"
 
 #include "kernels/cpu/array.h"
-#include "kernels/cpu/vector.h"
+#include "kernels/cpu/device_moves.h"
 #include "kernels/kernel_rows.h"
 
 typedef struct tensor_array_element_t {
@@ -174,36 +174,30 @@ static rn_status_t check_value_locked(rn_tensor_array_t* array, int64_t index,
   return RN_OK;
 }
 
-static rn_status_t add_locked(rn_tensor_array_t* array, tensor_array_element_t* element,
-                              int64_t index, const rn_tensor_t* value, rn_allocator_t memory) {
+static rn_status_t add_locked(rn_kernel_ctx_t* ctx, rn_tensor_array_t* array,
+                              tensor_array_element_t* element, int64_t index,
+                              const rn_tensor_t* value) {
   if (!rn_tensor_same_shape(&element->value, value))
     return rn_invalid_argument(
         "TensorArray %.*s: Could not aggregate to TensorArray index %lld because the existing "
         "shape is %s but the new input shape is %s.",
         RN_STR_ARGS(array->name), (long long)index, rn_text_of(&element->value).text,
         rn_text_of(value).text);
-  // A complex number is added as two real ones.
-  bool is_complex = rn_dtype_is_complex(value->dtype);
-  rn_dtype_t dtype = value->dtype == RN_COMPLEX64    ? RN_FLOAT
-                     : value->dtype == RN_COMPLEX128 ? RN_DOUBLE
-                                                     : value->dtype;
-  if (!rn_dtypes_has(RN_TYPES_REAL, dtype))
+  if (!rn_dtypes_has(RN_TYPES_NUMBERS, value->dtype))
     return rn_unimplemented("TensorArray %.*s: elements of type %s cannot be added",
                             RN_STR_ARGS(array->name), rn_dtype_name(value->dtype));
   if (!element->is_sum) {
     rn_tensor_t copy = {0};
-    RN_RETURN_IF_ERROR(rn_tensor_copy(&element->value, memory, &copy));
+    RN_RETURN_IF_ERROR(rn_ctx_duplicate(ctx, &element->value, &copy));
     rn_tensor_clear(&element->value);
     element->value = copy;
     element->is_sum = true;
   }
-  rn_vector_run(RN_VECTOR_ADD_V2, dtype, element->value.data, 1, value->data, 1,
-                element->value.data, is_complex ? value->count * 2 : value->count);
-  return RN_OK;
+  return rn_ctx_add(ctx, value, &element->value);
 }
 
-static rn_status_t write_locked(rn_tensor_array_t* array, int64_t index, rn_tensor_t* value,
-                                rn_allocator_t memory) {
+static rn_status_t write_locked(rn_kernel_ctx_t* ctx, rn_tensor_array_t* array, int64_t index,
+                                rn_tensor_t* value) {
   RN_RETURN_IF_ERROR(check_open_locked(array));
   if (index < 0 || (!array->spec.is_dynamic && index >= array->size))
     return rn_invalid_argument(
@@ -217,7 +211,7 @@ static rn_status_t write_locked(rn_tensor_array_t* array, int64_t index, rn_tens
   if (element->is_written && !array->spec.adds)
     return cannot_write(array, index, "it has already been written to.");
   if (element->is_written) {
-    RN_RETURN_IF_ERROR(add_locked(array, element, index, value, memory));
+    RN_RETURN_IF_ERROR(add_locked(ctx, array, element, index, value));
     rn_tensor_clear(value);
     return RN_OK;
   }
@@ -228,17 +222,17 @@ static rn_status_t write_locked(rn_tensor_array_t* array, int64_t index, rn_tens
   return RN_OK;
 }
 
-rn_status_t rn_tensor_array_write(rn_tensor_array_t* array, int64_t index, rn_tensor_t* value,
-                                  rn_allocator_t memory) {
+rn_status_t rn_tensor_array_write(rn_kernel_ctx_t* ctx, rn_tensor_array_t* array, int64_t index,
+                                  rn_tensor_t* value) {
   rn_mutex_lock(&array->mutex);
-  rn_status_t status = write_locked(array, index, value, memory);
+  rn_status_t status = write_locked(ctx, array, index, value);
   rn_mutex_unlock(&array->mutex);
   return status;
 }
 
 // An unwritten element is zero, if its shape is known.
-static rn_status_t make_zeros_locked(rn_tensor_array_t* array, tensor_array_element_t* element,
-                                     int64_t index, rn_allocator_t memory) {
+static rn_status_t make_zeros_locked(rn_kernel_ctx_t* ctx, rn_tensor_array_t* array,
+                                     tensor_array_element_t* element, int64_t index) {
   rn_shape_t shape = rn_tensor_is_set(&element->value) ? rn_tensor_shape(&element->value)
                                                        : array->spec.element_shape;
   if (!rn_shape_is_full(shape))
@@ -250,15 +244,20 @@ static rn_status_t make_zeros_locked(rn_tensor_array_t* array, tensor_array_elem
         "will be returned instead of incurring this error.",
         RN_STR_ARGS(array->name), (long long)index, rn_shape_text(shape).text);
   rn_tensor_t zeros = {0};
-  RN_RETURN_IF_ERROR(rn_tensor_create(memory, array->spec.dtype, shape, &zeros));
-  if (rn_dtype_is_plain(zeros.dtype)) memset(zeros.data, 0, rn_tensor_bytes(&zeros));
+  RN_RETURN_IF_ERROR(
+      rn_tensor_create(ctx->kernel->device_memory, array->spec.dtype, shape, &zeros));
+  rn_status_t status = rn_dtype_is_plain(zeros.dtype) ? rn_ctx_zero(ctx, &zeros) : RN_OK;
+  if (!rn_ok(status)) {
+    rn_tensor_clear(&zeros);
+    return status;
+  }
   rn_tensor_clear(&element->value);
   element->value = zeros;
   element->is_written = true;
   return RN_OK;
 }
 
-static rn_status_t read_locked(rn_tensor_array_t* array, int64_t index, rn_allocator_t memory,
+static rn_status_t read_locked(rn_kernel_ctx_t* ctx, rn_tensor_array_t* array, int64_t index,
                                rn_tensor_t* out) {
   RN_RETURN_IF_ERROR(check_open_locked(array));
   if (index < 0 || index >= array->size)
@@ -271,7 +270,7 @@ static rn_status_t read_locked(rn_tensor_array_t* array, int64_t index, rn_alloc
         "TensorArray %.*s: Could not read index %lld twice because it was cleared after a previous "
         "read (perhaps try setting clear_after_read = false?).",
         RN_STR_ARGS(array->name), (long long)index);
-  if (!element->is_written) RN_RETURN_IF_ERROR(make_zeros_locked(array, element, index, memory));
+  if (!element->is_written) RN_RETURN_IF_ERROR(make_zeros_locked(ctx, array, element, index));
   RN_RETURN_IF_ERROR(rn_tensor_share(&element->value, out));
   element->is_read = true;
   if (array->spec.clears) {
@@ -283,10 +282,10 @@ static rn_status_t read_locked(rn_tensor_array_t* array, int64_t index, rn_alloc
   return RN_OK;
 }
 
-rn_status_t rn_tensor_array_read(rn_tensor_array_t* array, int64_t index, rn_allocator_t memory,
+rn_status_t rn_tensor_array_read(rn_kernel_ctx_t* ctx, rn_tensor_array_t* array, int64_t index,
                                  rn_tensor_t* out) {
   rn_mutex_lock(&array->mutex);
-  rn_status_t status = read_locked(array, index, memory, out);
+  rn_status_t status = read_locked(ctx, array, index, out);
   rn_mutex_unlock(&array->mutex);
   return status;
 }

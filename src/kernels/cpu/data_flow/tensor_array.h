@@ -33,13 +33,13 @@ RN_MUST_USE rn_status_t rn_tensor_array_gradient(rn_tensor_array_t* array, rn_st
 
 // These may be called from any thread. Failures are INVALID_ARGUMENT with stock's messages.
 //
-// Writes |value|, which has a buffer and is moved on success. |memory| is used for sums.
-RN_MUST_USE rn_status_t rn_tensor_array_write(rn_tensor_array_t* array, int64_t index,
-                                              rn_tensor_t* value, rn_allocator_t memory);
-// |*out| becomes element |index|, or zeros from |memory| if it was not written and its shape is
-// known.
-RN_MUST_USE rn_status_t rn_tensor_array_read(rn_tensor_array_t* array, int64_t index,
-                                             rn_allocator_t memory, rn_tensor_t* out);
+// Writes |value|, which has a buffer and is moved on success. The elements are in the memory of the
+// kernel's device.
+RN_MUST_USE rn_status_t rn_tensor_array_write(rn_kernel_ctx_t* ctx, rn_tensor_array_t* array,
+                                              int64_t index, rn_tensor_t* value);
+// |*out| becomes element |index|, or zeros if it was not written and its shape is known.
+RN_MUST_USE rn_status_t rn_tensor_array_read(rn_kernel_ctx_t* ctx, rn_tensor_array_t* array,
+                                             int64_t index, rn_tensor_t* out);
 RN_MUST_USE rn_status_t rn_tensor_array_size(rn_tensor_array_t* array, int64_t* out);
 // Records that a value was split into the current elements.
 void rn_tensor_array_was_split(rn_tensor_array_t* array);

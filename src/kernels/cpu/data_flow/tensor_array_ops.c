@@ -3,7 +3,7 @@
 
 #include "kernels/cpu/array.h"
 #include "kernels/cpu/data_flow/tensor_array.h"
-#include "kernels/cpu/move.h"
+#include "kernels/cpu/device_moves.h"
 #include "kernels/cpu/rows.h"
 #include "kernels/cpu/state/handle.h"
 #include "kernels/kernel_rows.h"
@@ -69,7 +69,7 @@ static rn_status_t output_handle(rn_kernel_ctx_t* ctx, rn_tensor_array_t* array)
   rn_tensor_t *out = NULL, *flow = NULL;
   RN_RETURN_IF_ERROR(rn_output(ctx, 0, RN_SHAPE_SCALAR, &out));
   RN_RETURN_IF_ERROR(rn_output(ctx, 1, RN_SHAPE_SCALAR, &flow));
-  *RN_DATA(flow, float) = 0;
+  RN_RETURN_IF_ERROR(rn_ctx_zero(ctx, flow));
   rn_handle_t* handle = NULL;
   RN_RETURN_IF_ERROR(rn_handle_create(ctx->kernel->allocator, RN_STR(""), RN_STR("_tensor_arrays"),
                                       rn_tensor_array_name(array), RN_INVALID, RN_SHAPE_UNKNOWN,
@@ -169,8 +169,7 @@ static rn_status_t make_gradient(rn_kernel_ctx_t* ctx) {
 static rn_status_t output_flow(rn_kernel_ctx_t* ctx) {
   rn_tensor_t* flow = NULL;
   RN_RETURN_IF_ERROR(rn_output(ctx, 0, RN_SHAPE_SCALAR, &flow));
-  *RN_DATA(flow, float) = 0;
-  return RN_OK;
+  return rn_ctx_zero(ctx, flow);
 }
 
 static rn_status_t check_write_type(const rn_tensor_array_t* array, const rn_tensor_t* value) {
@@ -203,8 +202,8 @@ static rn_status_t write_one(rn_kernel_ctx_t* ctx) {
   RN_RETURN_IF_ERROR(scalar_index(rn_in(ctx, 1), &index));
   RN_RETURN_IF_ERROR(check_write_type(array, rn_in(ctx, 2)));
   rn_tensor_t kept = {0};
-  RN_RETURN_IF_ERROR(rn_tensor_keep(rn_in(ctx, 2), ctx->kernel->device_memory, &kept));
-  rn_status_t status = rn_tensor_array_write(array, index, &kept, ctx->kernel->device_memory);
+  RN_RETURN_IF_ERROR(rn_ctx_keep(ctx, rn_in(ctx, 2), &kept));
+  rn_status_t status = rn_tensor_array_write(ctx, array, index, &kept);
   rn_tensor_clear(&kept);
   RN_RETURN_IF_ERROR(status);
   return output_flow(ctx);
@@ -214,10 +213,9 @@ static rn_status_t write_one(rn_kernel_ctx_t* ctx) {
 static rn_status_t write_rows(rn_kernel_ctx_t* ctx, rn_tensor_array_t* array, int64_t index,
                               const rn_tensor_t* value, int64_t begin, int64_t count,
                               bool drops_dim) {
-  rn_allocator_t memory = ctx->kernel->device_memory;
   rn_tensor_t rows = {0};
-  RN_RETURN_IF_ERROR(rn_rows_slice(value, begin, count, drops_dim, true, memory, &rows));
-  rn_status_t status = rn_tensor_array_write(array, index, &rows, memory);
+  RN_RETURN_IF_ERROR(rn_ctx_rows(ctx, value, begin, count, drops_dim, &rows));
+  rn_status_t status = rn_tensor_array_write(ctx, array, index, &rows);
   rn_tensor_clear(&rows);
   return status;
 }
@@ -296,7 +294,7 @@ static rn_status_t read_one(rn_kernel_ctx_t* ctx) {
   RN_RETURN_IF_ERROR(scalar_index(rn_in(ctx, 1), &index));
   RN_RETURN_IF_ERROR(check_read_type(ctx, array));
   rn_tensor_t value = {0};
-  RN_RETURN_IF_ERROR(rn_tensor_array_read(array, index, ctx->kernel->device_memory, &value));
+  RN_RETURN_IF_ERROR(rn_tensor_array_read(ctx, array, index, &value));
   rn_set_output(ctx, 0, &value);
   return RN_OK;
 }
@@ -323,9 +321,25 @@ static rn_status_t take(rn_kernel_ctx_t* ctx, rn_tensor_array_t* array, const rn
   RN_RETURN_IF_ERROR(RN_NEW_ARRAY(out->allocator, (size_t)count, &out->values));
   out->count = count;
   for (int64_t i = 0; i < count; ++i)
-    RN_RETURN_IF_ERROR(rn_tensor_array_read(array, indices ? rn_int_at(indices, i) : i,
-                                            ctx->kernel->device_memory, &out->values[i]));
+    RN_RETURN_IF_ERROR(
+        rn_tensor_array_read(ctx, array, indices ? rn_int_at(indices, i) : i, &out->values[i]));
   return RN_OK;
+}
+
+// Copies the elements, one after the other, to |out|.
+static rn_status_t lay_out(rn_kernel_ctx_t* ctx, const taken_t* taken, rn_tensor_t* out) {
+  char* to = out->data;
+  rn_moves_t moves;
+  rn_moves_begin(&moves, ctx, out->dtype);
+  for (int64_t i = 0; i < taken->count; ++i) {
+    const rn_tensor_t* value = &taken->values[i];
+    rn_move_t move;
+    rn_move_begin(&move);
+    rn_move_add(&move, value->count, 1, 1);
+    RN_RETURN_IF_ERROR(rn_moves_add(&moves, &move, value->data, to));
+    to += rn_tensor_bytes(value);
+  }
+  return rn_moves_end(&moves);
 }
 
 static rn_status_t stack_up(rn_kernel_ctx_t* ctx, const taken_t* taken, rn_shape_t element) {
@@ -341,12 +355,7 @@ static rn_status_t stack_up(rn_kernel_ctx_t* ctx, const taken_t* taken, rn_shape
           rn_text_of(&taken->values[0]).text, (long long)i, rn_text_of(&taken->values[i]).text);
   rn_tensor_t* out = NULL;
   RN_RETURN_IF_ERROR(rn_output(ctx, 0, (rn_shape_t){element.rank + 1, dims}, &out));
-  int64_t width = taken->count ? taken->values[0].count : 0;
-  for (int64_t i = 0; i < taken->count; ++i)
-    RN_RETURN_IF_ERROR(
-        rn_move_row(out->dtype, taken->values[i].data,
-                    RN_DATA(out, char) + (size_t)(i * width) * rn_dtype_size(out->dtype), width));
-  return RN_OK;
+  return lay_out(ctx, taken, out);
 }
 
 // The attribute's element shape, for arrays that are empty and declare none.
@@ -428,14 +437,9 @@ static rn_status_t join(rn_kernel_ctx_t* ctx, const taken_t* taken, rn_shape_t e
   rn_tensor_t *out = NULL, *lengths = NULL;
   RN_RETURN_IF_ERROR(rn_output(ctx, 0, (rn_shape_t){shape.rank, dims}, &out));
   RN_RETURN_IF_ERROR(rn_output(ctx, 1, (rn_shape_t){1, &taken->count}, &lengths));
-  char* to = out->data;
-  for (int64_t i = 0; i < taken->count; ++i) {
-    const rn_tensor_t* value = &taken->values[i];
-    RN_DATA(lengths, int64_t)[i] = rn_tensor_dim(value, 0);
-    RN_RETURN_IF_ERROR(rn_move_row(out->dtype, value->data, to, value->count));
-    to += rn_tensor_bytes(value);
-  }
-  return RN_OK;
+  for (int64_t i = 0; i < taken->count; ++i)
+    RN_DATA(lengths, int64_t)[i] = rn_tensor_dim(&taken->values[i], 0);
+  return lay_out(ctx, taken, out);
 }
 
 static rn_status_t concat(rn_kernel_ctx_t* ctx) {
@@ -480,29 +484,31 @@ static rn_status_t close_array(rn_kernel_ctx_t* ctx) {
   return RN_OK;
 }
 
-#define USE(name, flags_, function) \
-  { .op = name, .device = "CPU", .flags = flags_, .compute = function }
+#define ANY(attr) .types = {{attr, RN_TYPES_ALL}}
+#define USE(name, flags_, function, ...) \
+  { .op = name, .device = "CPU", .flags = flags_, .compute = function, __VA_ARGS__ }
 
-#define WITH(name, flags_, type, init_, destroy_, function)                                  \
+#define WITH(name, flags_, type, init_, destroy_, function, ...)                             \
   {                                                                                          \
     .op = name, .device = "CPU", .flags = flags_, .state_size = sizeof(type), .init = init_, \
-    .destroy = destroy_, .compute = function                                                 \
+    .destroy = destroy_, .compute = function, __VA_ARGS__                                    \
   }
 #define BOTH(row, name, ...) row(name "V3", __VA_ARGS__), row(name "V2", __VA_ARGS__)
 
 static const rn_kernel_def_t rows[] = {
-    BOTH(WITH, "TensorArray", 0, tensor_array_ops_maker_t, maker_init, maker_destroy, make_array),
+    BOTH(WITH, "TensorArray", 0, tensor_array_ops_maker_t, maker_init, maker_destroy, make_array,
+         ANY("dtype")),
     BOTH(WITH, "TensorArrayGrad", 0, tensor_array_ops_source_t, source_init, source_destroy,
-         make_gradient),
-    BOTH(USE, "TensorArrayWrite", RN_KERNEL_KEEPS_INPUTS, write_one),
-    BOTH(USE, "TensorArrayScatter", RN_KERNEL_KEEPS_INPUTS, scatter),
-    BOTH(USE, "TensorArraySplit", RN_KERNEL_KEEPS_INPUTS, split),
-    BOTH(USE, "TensorArrayRead", RN_KERNEL_OWN_OUTPUTS, read_one),
+         make_gradient, .label = NULL),
+    BOTH(USE, "TensorArrayWrite", RN_KERNEL_KEEPS_INPUTS, write_one, ANY("T")),
+    BOTH(USE, "TensorArrayScatter", RN_KERNEL_KEEPS_INPUTS, scatter, ANY("T")),
+    BOTH(USE, "TensorArraySplit", RN_KERNEL_KEEPS_INPUTS, split, ANY("T")),
+    BOTH(USE, "TensorArrayRead", RN_KERNEL_OWN_OUTPUTS, read_one, ANY("dtype")),
     BOTH(WITH, "TensorArrayGather", RN_KERNEL_OWN_OUTPUTS, gatherer_t, gatherer_init,
-         gatherer_destroy, gather),
+         gatherer_destroy, gather, ANY("dtype")),
     BOTH(WITH, "TensorArrayConcat", RN_KERNEL_OWN_OUTPUTS, gatherer_t, joiner_init,
-         gatherer_destroy, concat),
-    BOTH(USE, "TensorArraySize", 0, array_size),
-    BOTH(USE, "TensorArrayClose", 0, close_array),
+         gatherer_destroy, concat, ANY("dtype")),
+    BOTH(USE, "TensorArraySize", 0, array_size, .label = NULL),
+    BOTH(USE, "TensorArrayClose", 0, close_array, .label = NULL),
 };
 RN_KERNEL_FAMILY(cpu_tensor_array, rows);

@@ -1,4 +1,4 @@
-// Copies of boxes and fills in the memory of a card: the device's |move| and |fill|.
+// Copies, fills and sums in the memory of a card: the device's |move|, |fill| and |add|.
 //
 // A box is brought into the fewest dimensions and the widest units. Then it is a plain copy, a
 // transposition in tiles, or a loop with one thread per unit.
@@ -251,4 +251,19 @@ rn_status_t rn_cuda_fill(rn_device_t* device, const void* value, bool is_host_va
   int64_t vectors = count * (int64_t)size / 16 + 16;
   rn_cuda_grid_t grid = {.x = blocks_for(card, vectors), .block_x = RN_CUDA_BLOCK};
   return launch(card, "fill", (int64_t)size, grid, &args, sizeof args);
+}
+
+// Integers wrap, so that only their size matters.
+rn_status_t rn_cuda_add(rn_device_t* device, rn_dtype_t dtype, const void* values, void* sums,
+                        int64_t count) {
+  rn_cuda_card_t* card = rn_cuda_card_of(device);
+  if (count == 0) return RN_OK;
+  const bool is_inexact = rn_dtype_is_floating(dtype) || rn_dtype_is_complex(dtype);
+  rn_cuda_name_t name = is_inexact ? rn_cuda_name("array/move/add", dtype)
+                                   : rn_cuda_size_name("array/move/add", dtype);
+  rn_cuda_add_args args = {.values = values, .sums = sums, .count = count};
+  rn_cuda_grid_t grid = {.x = blocks_for(card, count), .block_x = RN_CUDA_BLOCK};
+  CUfunction function = NULL;
+  RN_RETURN_IF_ERROR(rn_cuda_kernel(card, name.text, &function));
+  return rn_cuda_issue(card, function, grid, &args, sizeof args);
 }

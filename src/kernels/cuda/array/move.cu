@@ -1,4 +1,4 @@
-// Copies boxes of elements within the card's memory, and fills.
+// Copies boxes of elements within the card's memory, fills and adds.
 #include "prelude.cuh"
 
 #include "kernels/cuda/array/move_args.h"
@@ -115,3 +115,22 @@ FILL(u16, 2)
 FILL(u32, 4)
 FILL(u64, 8)
 FILL(uint4, 16)
+
+template <typename T>
+RN_DEVICE void add(const rn_cuda_add_args& args) {
+  T* sums = static_cast<T*>(args.sums);
+  const T* values = static_cast<const T*>(args.values);
+  RN_EACH(i, args.count) sums[i] = (T)(sums[i] + values[i]);
+}
+#define ADD(T, name) \
+  RN_KERNEL(add_##name, rn_cuda_add_args) { add<T>(args); }
+ADD(rn_half, f16)
+ADD(rn_bfloat16, bf16)
+ADD(float, f32)
+ADD(double, f64)
+ADD(u8, 1)
+ADD(u16, 2)
+ADD(u32, 4)
+ADD(u64, 8)
+ADD(rn_complex64, c64)
+ADD(rn_complex128, c128)

@@ -58,4 +58,10 @@ typedef struct rn_cuda_fill_args {
   u64 bytes[2];
 } rn_cuda_fill_args;
 
+typedef struct rn_cuda_add_args {
+  const void* values;
+  void* sums;
+  i64 count;
+} rn_cuda_add_args;
+
 #endif  // RUNNEL_KERNELS_CUDA_ARRAY_MOVE_ARGS_H_
