@@ -32,6 +32,10 @@ typedef struct rn_band_part_t {
 } rn_band_part_t;
 RN_MUST_USE rn_status_t rn_band_part_begin(rn_kernel_ctx_t* ctx, rn_band_part_t* out);
 
+// Pad and PadV2: makes the output. The second half fills it and copies the input, on any device.
+RN_MUST_USE rn_status_t rn_pad_begin(rn_kernel_ctx_t* ctx, rn_tensor_t** out);
+RN_MUST_USE rn_status_t rn_pad_finish(rn_kernel_ctx_t* ctx, rn_tensor_t* out);
+
 // MirrorPadGrad: makes the output. The state, an int, is 1 if the edge itself is not repeated.
 RN_MUST_USE rn_status_t rn_mirror_init(const rn_kernel_init_t* init, void* state);
 RN_MUST_USE rn_status_t rn_mirror_pad_grad_begin(rn_kernel_ctx_t* ctx, rn_tensor_t** out);

@@ -36,16 +36,12 @@ static rn_status_t padded_dims(const rn_tensor_t* input, const rn_tensor_t* padd
   return RN_OK;
 }
 
-static rn_status_t pad(rn_kernel_ctx_t* ctx) {
+rn_status_t rn_pad_begin(rn_kernel_ctx_t* ctx, rn_tensor_t** out) {
   const rn_tensor_t *input = rn_in(ctx, 0), *paddings = rn_in(ctx, 1);
   RN_RETURN_IF_ERROR(check_paddings(input, paddings, " "));
-  const rn_tensor_t* value = NULL;
-  if (ctx->kernel->input_count > 2) {
-    value = rn_in(ctx, 2);
-    if (value->rank != 0)
-      return rn_invalid_argument("constant_values must be a scalar. Found: %s",
-                                 rn_text_of(value).text);
-  }
+  if (ctx->kernel->input_count > 2 && rn_in(ctx, 2)->rank != 0)
+    return rn_invalid_argument("constant_values must be a scalar. Found: %s",
+                               rn_text_of(rn_in(ctx, 2)).text);
   for (int d = 0; d < input->rank; ++d) {
     int64_t before = rn_int_at(paddings, 2 * d), after = rn_int_at(paddings, 2 * d + 1);
     if (before < 0 || after < 0)
@@ -54,12 +50,16 @@ static rn_status_t pad(rn_kernel_ctx_t* ctx) {
   }
   int64_t dims[RN_MAX_RANK];
   RN_RETURN_IF_ERROR(padded_dims(input, paddings, dims));
-  rn_tensor_t* out = NULL;
-  RN_RETURN_IF_ERROR(rn_output(ctx, 0, (rn_shape_t){input->rank, dims}, &out));
+  return rn_output(ctx, 0, (rn_shape_t){input->rank, dims}, out);
+}
+
+rn_status_t rn_pad_finish(rn_kernel_ctx_t* ctx, rn_tensor_t* out) {
+  const rn_tensor_t *input = rn_in(ctx, 0), *paddings = rn_in(ctx, 1);
+  const int64_t* dims = rn_tensor_dims(out);
   if (out->count == 0) return RN_OK;
-  if (out->count != input->count) {
-    RN_RETURN_IF_ERROR(value ? rn_ctx_fill(ctx, 2, out) : rn_ctx_zero(ctx, out));
-  }
+  if (out->count != input->count)
+    RN_RETURN_IF_ERROR(ctx->kernel->input_count > 2 ? rn_ctx_fill(ctx, 2, out)
+                                                    : rn_ctx_zero(ctx, out));
   if (input->count == 0) return RN_OK;
   rn_move_t move;
   rn_move_begin(&move);
@@ -73,6 +73,12 @@ static rn_status_t pad(rn_kernel_ctx_t* ctx) {
   }
   char* to = (char*)out->data + (size_t)offset * rn_dtype_size(out->dtype);
   return rn_ctx_move(ctx, &move, out->dtype, input->data, to);
+}
+
+static rn_status_t pad(rn_kernel_ctx_t* ctx) {
+  rn_tensor_t* out = NULL;
+  RN_RETURN_IF_ERROR(rn_pad_begin(ctx, &out));
+  return rn_pad_finish(ctx, out);
 }
 
 // Mirror padding. SYMMETRIC repeats the edge; REFLECT does not.

@@ -1,4 +1,5 @@
-// MatrixBandPart, and patches of images and volumes as vectors.
+// Pad, MatrixBandPart, and patches of images and volumes as vectors.
+#include "kernels/cpu/array.h"
 #include "kernels/cpu/array/begin.h"
 #include "kernels/cuda/array/produce.h"
 #include "kernels/cuda/array/windows_args.h"
@@ -40,6 +41,60 @@ static rn_status_t patches(rn_kernel_ctx_t* ctx) {
   return rn_cuda_produce(ctx, "array/windows/patches", unit, args.count, &args, sizeof args);
 }
 
+// Dimensions of a padded tensor, innermost first; those that are not padded belong to their outer
+// neighbour.
+typedef struct padded_t {
+  int rank;
+  int64_t in[RN_CUDA_PAD_RANK], out[RN_CUDA_PAD_RANK], before[RN_CUDA_PAD_RANK];
+} padded_t;
+
+static bool collapse(const rn_tensor_t* input, const rn_tensor_t* paddings, const rn_tensor_t* out,
+                     padded_t* padded) {
+  *padded = (padded_t){.rank = 1, .in = {1}, .out = {1}};
+  for (int d = input->rank - 1; d >= 0; --d) {
+    const int last = padded->rank - 1;
+    int64_t inner = padded->in[last], at = last;
+    if (padded->in[last] != padded->out[last]) {
+      if (padded->rank == RN_CUDA_PAD_RANK) return false;
+      at = padded->rank++;
+      inner = padded->in[at] = padded->out[at] = 1;
+    }
+    padded->in[at] *= rn_tensor_dim(input, d);
+    padded->out[at] *= rn_tensor_dim(out, d);
+    padded->before[at] = rn_int_at(paddings, 2 * d) * inner;
+  }
+  return true;
+}
+
+// One pass over the output. A tensor with many padded dimensions is filled and copied instead.
+static rn_status_t pad(rn_kernel_ctx_t* ctx) {
+  const rn_tensor_t* input = rn_in(ctx, 0);
+  rn_tensor_t* out = NULL;
+  RN_RETURN_IF_ERROR(rn_pad_begin(ctx, &out));
+  padded_t padded;
+  if (input->count == 0 || out->count == input->count ||
+      !collapse(input, rn_in(ctx, 1), out, &padded))
+    return rn_pad_finish(ctx, out);
+  const int64_t size = (int64_t)rn_dtype_size(out->dtype);
+  const int64_t unit = rn_cuda_unit((padded.in[0] | padded.out[0] | padded.before[0]) * size,
+                                    input->data, out->data);
+  padded.in[0] = padded.in[0] * size / unit;
+  padded.out[0] = padded.out[0] * size / unit;
+  padded.before[0] = padded.before[0] * size / unit;
+  rn_cuda_pad_args args = {.input = input->data,
+                           .out = out->data,
+                           .count = out->count * size / unit,
+                           .rank = padded.rank};
+  for (int d = 0; d < padded.rank; ++d) {
+    args.sizes[padded.rank - 1 - d] = rn_cuda_divisor(padded.out[d]);
+    args.in[padded.rank - 1 - d] = padded.in[d];
+    args.before[padded.rank - 1 - d] = padded.before[d];
+  }
+  for (int64_t at = 0; ctx->kernel->input_count > 2 && at < 16; at += size)
+    memcpy((char*)args.value + at, rn_in(ctx, 2)->data, (size_t)size);
+  return rn_cuda_produce(ctx, "array/windows/pad", unit, args.count, &args, sizeof args);
+}
+
 #define PATCHES(name, types_)                                                          \
   {                                                                                    \
     .op = name, .device = "GPU", .types = {{"T", types_}}, .flags = RN_KERNEL_REPLAYS, \
@@ -53,6 +108,18 @@ static const rn_kernel_def_t rows[] = {
      .host_args = RN_HOST_ARGS("num_lower", "num_upper"),
      .flags = RN_KERNEL_REPLAYS,
      .compute = band_part},
+    {.op = "Pad",
+     .device = "GPU",
+     .types = {{"T", RN_TYPES_PLAIN}},
+     .host_args = RN_HOST_ARGS("paddings"),
+     .flags = RN_KERNEL_REPLAYS,
+     .compute = pad},
+    {.op = "PadV2",
+     .device = "GPU",
+     .types = {{"T", RN_TYPES_PLAIN}},
+     .host_args = RN_HOST_ARGS("paddings", "constant_values"),
+     .flags = RN_KERNEL_REPLAYS,
+     .compute = pad},
     PATCHES("ExtractImagePatches", RN_TYPES_NUMBERS | RN_T(BOOL)),
     PATCHES("ExtractVolumePatches", RN_TYPES_REAL),
 };

@@ -1,4 +1,4 @@
-// Parts of matrices and images: bands of diagonals, and patches as vectors.
+// Padding, and parts of matrices and images: bands of diagonals, and patches as vectors.
 #include "kernels/cuda/array/produce.cuh"
 
 #include "kernels/cuda/array/windows_args.h"
@@ -36,3 +36,23 @@ RN_DEVICE void patches(const rn_cuda_patches_args& args) {
   });
 }
 RN_PRODUCE(patches, rn_cuda_patches_args, patches)
+
+template <typename Unit, typename I>
+RN_DEVICE void pad(const rn_cuda_pad_args& args) {
+  const Unit* input = static_cast<const Unit*>(args.input);
+  const Unit value = *reinterpret_cast<const Unit*>(args.value);
+  rn_produce(static_cast<Unit*>(args.out), (I)args.count, [&](I i) {
+    i64 place = 0, step = 1;
+    bool is_in = true;
+    for (int d = args.rank - 1; d >= 0; --d) {
+      I at;
+      i = rn_split(i, args.sizes[d], &at);
+      i64 x = (i64)at - args.before[d];
+      is_in = is_in && x >= 0 && x < args.in[d];
+      place += x * step;
+      step *= args.in[d];
+    }
+    return is_in ? input[place] : value;
+  });
+}
+RN_PRODUCE(pad, rn_cuda_pad_args, pad)

@@ -21,4 +21,16 @@ typedef struct rn_cuda_patches_args {
   i64 in[3], strides[3], rates[3], before[3];
 } rn_cuda_patches_args;
 
+// Element i of an axis is element i - before of the input's, or the value, repeated to 16 bytes.
+#define RN_CUDA_PAD_RANK 6
+typedef struct rn_cuda_pad_args {
+  const void* input;
+  void* out;
+  i64 count;
+  i32 rank;
+  rn_cuda_div sizes[RN_CUDA_PAD_RANK];
+  i64 in[RN_CUDA_PAD_RANK], before[RN_CUDA_PAD_RANK];
+  u64 value[2];
+} rn_cuda_pad_args;
+
 #endif  // RUNNEL_KERNELS_CUDA_ARRAY_WINDOWS_ARGS_H_
