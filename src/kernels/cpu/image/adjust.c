@@ -3,18 +3,24 @@
 #include <math.h>
 
 #include "kernels/cpu/array.h"
+#include "kernels/cpu/image/colour.h"
 #include "kernels/kernel_rows.h"
 
 // Pixels per piece of work.
 #define PIECE_PIXELS 4096
 
-static rn_status_t check_input(rn_kernel_ctx_t* ctx, const char* factor) {
+rn_status_t rn_adjust_begin(rn_kernel_ctx_t* ctx, const char* factor, bool is_rgb,
+                            rn_tensor_t** out) {
   const rn_tensor_t *images = rn_in(ctx, 0), *by = rn_in(ctx, 1);
   if (images->rank < 3)
     return rn_invalid_argument("input must be at least 3-D, got shape%s", rn_text_of(images).text);
   if (by->rank != 0)
     return rn_invalid_argument("%s must be scalar: %s", factor, rn_text_of(by).text);
-  return RN_OK;
+  int64_t channels = rn_tensor_dim(images, images->rank - 1);
+  if (is_rgb && channels != 3)
+    return rn_invalid_argument("input must have 3 channels but instead has %" PRId64 " channels.",
+                               channels);
+  return rn_output(ctx, 0, rn_tensor_shape(images), out);
 }
 
 typedef struct adjust_job_t {
@@ -41,9 +47,8 @@ static void contrast_piece(void* arg, int64_t begin, int64_t end) {
 
 static rn_status_t contrast_compute(rn_kernel_ctx_t* ctx) {
   const rn_tensor_t* images = rn_in(ctx, 0);
-  RN_RETURN_IF_ERROR(check_input(ctx, "contrast_factor"));
   rn_tensor_t* out = NULL;
-  RN_RETURN_IF_ERROR(rn_output(ctx, 0, rn_tensor_shape(images), &out));
+  RN_RETURN_IF_ERROR(rn_adjust_begin(ctx, "contrast_factor", false, &out));
   if (out->count == 0) return RN_OK;
   const int64_t* dims = rn_tensor_dims(images);
   int rank = images->rank;
@@ -114,14 +119,9 @@ static void saturation_piece(void* arg, int64_t begin, int64_t end) {
 static rn_status_t colours(rn_kernel_ctx_t* ctx, const char* factor,
                            void (*piece)(void*, int64_t, int64_t)) {
   const rn_tensor_t* images = rn_in(ctx, 0);
-  RN_RETURN_IF_ERROR(check_input(ctx, factor));
-  int64_t channels = rn_tensor_dim(images, images->rank - 1);
-  if (channels != 3)
-    return rn_invalid_argument("input must have 3 channels but instead has %" PRId64 " channels.",
-                               channels);
   rn_tensor_t* out = NULL;
+  RN_RETURN_IF_ERROR(rn_adjust_begin(ctx, factor, true, &out));
   float by = *RN_DATA(rn_in(ctx, 1), const float);
-  RN_RETURN_IF_ERROR(rn_output(ctx, 0, rn_tensor_shape(images), &out));
   adjust_job_t job = {.in = images->data, .out = out->data, .by = by};
   if (out->count) rn_pool_for(rn_ctx_pool(ctx), out->count / 3, PIECE_PIXELS, piece, &job);
   return RN_OK;

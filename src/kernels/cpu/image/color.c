@@ -4,6 +4,7 @@
 
 #include "kernels/cpu/array.h"
 #include "kernels/cpu/image/as_float.h"
+#include "kernels/cpu/image/colour.h"
 #include "kernels/kernel_rows.h"
 
 // Pixels per piece of work.
@@ -54,7 +55,7 @@ static void convert_piece(void* arg, int64_t begin, int64_t end) {
   }
 }
 
-static rn_status_t convert(rn_kernel_ctx_t* ctx, bool is_to_hsv) {
+rn_status_t rn_colour_begin(rn_kernel_ctx_t* ctx, rn_tensor_t** out) {
   const rn_tensor_t* images = rn_in(ctx, 0);
   if (images->rank < 1)
     return rn_invalid_argument("input must be at least 1D%s", rn_text_of(images).text);
@@ -62,8 +63,13 @@ static rn_status_t convert(rn_kernel_ctx_t* ctx, bool is_to_hsv) {
   if (channels != 3)
     return rn_failed_precondition(
         "input must have 3 channels but input only has %" PRId64 " channels.", channels);
+  return rn_output(ctx, 0, rn_tensor_shape(images), out);
+}
+
+static rn_status_t convert(rn_kernel_ctx_t* ctx, bool is_to_hsv) {
+  const rn_tensor_t* images = rn_in(ctx, 0);
   rn_tensor_t* out = NULL;
-  RN_RETURN_IF_ERROR(rn_output(ctx, 0, rn_tensor_shape(images), &out));
+  RN_RETURN_IF_ERROR(rn_colour_begin(ctx, &out));
   bool is_wide = images->dtype == RN_DOUBLE;
   rn_tensor_t temp = {0}, result = {0};
   const float* in = images->data;

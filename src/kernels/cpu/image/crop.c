@@ -1,22 +1,9 @@
 // CropAndResize and its gradients.
 #include <math.h>
 
-#include "kernels/cpu/array.h"
 #include "kernels/cpu/image/as_float.h"
+#include "kernels/cpu/image/crop.h"
 #include "kernels/kernel_rows.h"
-
-typedef struct crop_t {
-  bool is_nearest;
-  float outside;  // value of pixels outside the image
-} crop_t;
-
-static rn_status_t crop_init(const rn_kernel_init_t* init, void* state) {
-  crop_t* crop = state;
-  crop->is_nearest = rn_str_is(rn_init_string(init, "method"), "nearest");
-  if (rn_op_attr_index(init->op, RN_STR("extrapolation_value")) >= 0)
-    crop->outside = rn_init_float(init, "extrapolation_value");
-  return RN_OK;
-}
 
 // What all three kernels share.
 typedef struct crop_job_t {
@@ -26,7 +13,7 @@ typedef struct crop_job_t {
   const float* grads;
   int64_t height, width, depth;  // of the image
   int64_t crop_height, crop_width;
-  crop_t crop;
+  rn_crop_attrs_t crop;
 } crop_job_t;
 
 // The position of a crop's point along one axis of the image.
@@ -79,61 +66,30 @@ static void crop_piece(void* arg, int64_t begin, int64_t end) {
   }
 }
 
-static rn_status_t check_boxes(const rn_tensor_t* boxes, const rn_tensor_t* which) {
-  if (boxes->count == 0 && which->count == 0) return RN_OK;
-  if (boxes->rank != 2)
-    return rn_invalid_argument("boxes must be 2-D, got: %s", rn_text_of(boxes).text);
-  if (rn_tensor_dim(boxes, 1) != 4) return rn_invalid_argument("boxes must have 4 columns");
-  for (int64_t i = 0; i < boxes->count; ++i)
-    if (!isfinite(RN_DATA(boxes, const float)[i]))
-      return rn_invalid_argument("Boxes contains at least one element that is not finite");
-  if (which->rank != 1)
-    return rn_invalid_argument("box_index must be 1-D, got: %s", rn_text_of(which).text);
-  if (which->count != rn_tensor_dim(boxes, 0))
-    return rn_invalid_argument("box_index has incompatible shape");
-  return RN_OK;
-}
-
-static rn_status_t check_which(const rn_tensor_t* which, int64_t batch) {
-  for (int64_t i = 0; i < which->count; ++i) {
-    int32_t b = RN_DATA(which, const int32_t)[i];
-    if (b < 0 || b >= batch) return rn_out_of_range("box_index has values outside [0, batch_size)");
-  }
-  return RN_OK;
+// The job without images, crops and gradients; boxes and their images are inputs |first| and the
+// one after.
+static crop_job_t job_of(const rn_kernel_ctx_t* ctx, const rn_crop_t* crop, int first) {
+  return (crop_job_t){.boxes = rn_in(ctx, first)->data,
+                      .which = rn_in(ctx, first + 1)->data,
+                      .height = crop->height,
+                      .width = crop->width,
+                      .depth = crop->depth,
+                      .crop_height = crop->crop_height,
+                      .crop_width = crop->crop_width,
+                      .crop = *(const rn_crop_attrs_t*)ctx->state};
 }
 
 static rn_status_t crop_compute(rn_kernel_ctx_t* ctx) {
-  const rn_tensor_t *image = rn_in(ctx, 0), *boxes = rn_in(ctx, 1), *which = rn_in(ctx, 2);
-  const rn_tensor_t* size = rn_in(ctx, 3);
-  if (image->rank != 4)
-    return rn_invalid_argument("input image must be 4-D%s", rn_text_of(image).text);
-  const int64_t* dims = rn_tensor_dims(image);
-  if (dims[1] <= 0 || dims[2] <= 0) return rn_invalid_argument("image dimensions must be positive");
-  RN_RETURN_IF_ERROR(check_boxes(boxes, which));
-  if (size->rank != 1) return rn_invalid_argument("crop_size must be 1-D%s", rn_text_of(size).text);
-  if (size->count != 2)
-    return rn_invalid_argument("crop_size must have two elements%s", rn_text_of(size).text);
-  const int32_t* wanted = size->data;
-  if (wanted[0] <= 0 || wanted[1] <= 0)
-    return rn_invalid_argument("crop dimensions must be positive");
-  int64_t shape[4] = {which->count, wanted[0], wanted[1], dims[3]};
-  rn_tensor_t *out = NULL, temp = {0};
-  RN_RETURN_IF_ERROR(rn_output(ctx, 0, (rn_shape_t){4, shape}, &out));
-  RN_RETURN_IF_ERROR(check_which(which, dims[0]));
-  if (out->count == 0) return RN_OK;
-  crop_job_t job = {.boxes = boxes->data,
-                    .which = which->data,
-                    .crops = out->data,
-                    .height = dims[1],
-                    .width = dims[2],
-                    .depth = dims[3],
-                    .crop_height = wanted[0],
-                    .crop_width = wanted[1],
-                    .crop = *(const crop_t*)ctx->state};
-  rn_status_t status = rn_image_floats(ctx, image, &temp, &job.image);
+  rn_crop_t crop;
+  RN_RETURN_IF_ERROR(rn_crop_begin(ctx, &crop));
+  if (crop.out->count == 0) return RN_OK;
+  crop_job_t job = job_of(ctx, &crop, 1);
+  job.crops = crop.out->data;
+  rn_tensor_t temp = {0};
+  rn_status_t status = rn_image_floats(ctx, rn_in(ctx, 0), &temp, &job.image);
   if (rn_ok(status))
-    rn_pool_for(rn_ctx_pool(ctx), shape[0] * shape[1], 1 + 8192 / (shape[2] * shape[3]), crop_piece,
-                &job);
+    rn_pool_for(rn_ctx_pool(ctx), crop.boxes * crop.crop_height,
+                1 + 8192 / (crop.crop_width * crop.depth), crop_piece, &job);
   rn_tensor_clear(&temp);
   return status;
 }
@@ -174,51 +130,20 @@ static void scatter(const crop_job_t* job, int64_t boxes, double* wide, float* n
   }
 }
 
-static rn_status_t check_grads(const rn_tensor_t* grads, const rn_tensor_t* boxes,
-                               const rn_tensor_t* which) {
-  if (grads->rank != 4)
-    return rn_invalid_argument("grads image must be 4-D%s", rn_text_of(grads).text);
-  if (rn_tensor_dim(grads, 1) <= 0 || rn_tensor_dim(grads, 2) <= 0)
-    return rn_invalid_argument("grads dimensions must be positive");
-  RN_RETURN_IF_ERROR(check_boxes(boxes, which));
-  if (rn_tensor_dim(grads, 0) != which->count)
-    return rn_invalid_argument("boxes and grads have incompatible shape");
-  return RN_OK;
-}
-
 static rn_status_t image_grad_compute(rn_kernel_ctx_t* ctx) {
-  const rn_tensor_t *grads = rn_in(ctx, 0), *boxes = rn_in(ctx, 1), *which = rn_in(ctx, 2);
-  const rn_tensor_t* size = rn_in(ctx, 3);
-  RN_RETURN_IF_ERROR(check_grads(grads, boxes, which));
-  if (size->rank != 1)
-    return rn_invalid_argument("image_size must be 1-D%s", rn_text_of(size).text);
-  if (size->count != 4)
-    return rn_invalid_argument("image_size must have 4 elements%s", rn_text_of(size).text);
-  int64_t dims[4];
-  for (int i = 0; i < 4; ++i) dims[i] = RN_DATA(size, const int32_t)[i];
-  if (dims[1] <= 0 || dims[2] <= 0) return rn_invalid_argument("image dimensions must be positive");
-  if (dims[3] != rn_tensor_dim(grads, 3))
-    return rn_invalid_argument("image_size and grads are incompatible");
-  if (dims[0] < 0) return rn_invalid_argument("image dimensions must be positive");
-  RN_RETURN_IF_ERROR(check_which(which, dims[0]));
-  rn_tensor_t *out = NULL, sums = {0};
-  RN_RETURN_IF_ERROR(rn_output(ctx, 0, (rn_shape_t){4, dims}, &out));
+  const rn_tensor_t* grads = rn_in(ctx, 0);
+  rn_crop_t crop;
+  RN_RETURN_IF_ERROR(rn_crop_image_gradient_begin(ctx, &crop));
+  rn_tensor_t *out = crop.out, sums = {0};
   bool is_half = out->dtype == RN_HALF;
-  if (is_half) RN_RETURN_IF_ERROR(rn_temp(ctx, RN_FLOAT, (rn_shape_t){4, dims}, &sums));
+  if (is_half) RN_RETURN_IF_ERROR(rn_temp(ctx, RN_FLOAT, rn_tensor_shape(out), &sums));
   rn_tensor_t* to = is_half ? &sums : out;
   if (to->count) memset(to->data, 0, rn_tensor_bytes(to));
-  crop_job_t job = {.boxes = boxes->data,
-                    .which = which->data,
-                    .grads = grads->data,
-                    .height = dims[1],
-                    .width = dims[2],
-                    .depth = dims[3],
-                    .crop_height = rn_tensor_dim(grads, 1),
-                    .crop_width = rn_tensor_dim(grads, 2),
-                    .crop = *(const crop_t*)ctx->state};
+  crop_job_t job = job_of(ctx, &crop, 1);
+  job.grads = grads->data;
   bool is_double = out->dtype == RN_DOUBLE;
   if (grads->count)
-    scatter(&job, which->count, is_double ? to->data : NULL, is_double ? NULL : to->data);
+    scatter(&job, crop.boxes, is_double ? to->data : NULL, is_double ? NULL : to->data);
   if (is_half) rn_image_store(sums.data, out);
   rn_tensor_clear(&sums);
   return RN_OK;
@@ -257,31 +182,14 @@ static void box_grad_piece(void* arg, int64_t begin, int64_t end) {
 }
 
 static rn_status_t box_grad_compute(rn_kernel_ctx_t* ctx) {
-  const rn_tensor_t *grads = rn_in(ctx, 0), *image = rn_in(ctx, 1), *boxes = rn_in(ctx, 2);
-  const rn_tensor_t* which = rn_in(ctx, 3);
-  if (grads->rank != 4)
-    return rn_invalid_argument("grads image must be 4-D%s", rn_text_of(grads).text);
-  if (image->rank != 4)
-    return rn_invalid_argument("input image must be 4-D%s", rn_text_of(image).text);
-  const int64_t* dims = rn_tensor_dims(image);
-  if (dims[1] <= 0 || dims[2] <= 0) return rn_invalid_argument("image dimensions must be positive");
-  if (dims[3] != rn_tensor_dim(grads, 3)) return rn_invalid_argument("image, grads depth differ");
-  RN_RETURN_IF_ERROR(check_grads(grads, boxes, which));
-  RN_RETURN_IF_ERROR(check_which(which, dims[0]));
-  int64_t shape[2] = {which->count, 4};
-  rn_tensor_t *out = NULL, temp = {0};
-  RN_RETURN_IF_ERROR(rn_output(ctx, 0, (rn_shape_t){2, shape}, &out));
-  crop_job_t job = {.boxes = boxes->data,
-                    .which = which->data,
-                    .grads = grads->data,
-                    .out = out->data,
-                    .height = dims[1],
-                    .width = dims[2],
-                    .depth = dims[3],
-                    .crop_height = rn_tensor_dim(grads, 1),
-                    .crop_width = rn_tensor_dim(grads, 2)};
-  rn_status_t status = rn_image_floats(ctx, image, &temp, &job.image);
-  if (rn_ok(status)) rn_pool_for(rn_ctx_pool(ctx), which->count, 1, box_grad_piece, &job);
+  rn_crop_t crop;
+  RN_RETURN_IF_ERROR(rn_crop_box_gradient_begin(ctx, &crop));
+  crop_job_t job = job_of(ctx, &crop, 2);
+  job.grads = rn_in(ctx, 0)->data;
+  job.out = crop.out->data;
+  rn_tensor_t temp = {0};
+  rn_status_t status = rn_image_floats(ctx, rn_in(ctx, 1), &temp, &job.image);
+  if (rn_ok(status)) rn_pool_for(rn_ctx_pool(ctx), crop.boxes, 1, box_grad_piece, &job);
   rn_tensor_clear(&temp);
   return status;
 }
@@ -291,7 +199,7 @@ static rn_status_t box_grad_compute(rn_kernel_ctx_t* ctx) {
 #define ROW(name, types_, function)                                                      \
   {                                                                                      \
     .op = name, .device = "CPU", .types = {{"T", types_}}, .flags = RN_KERNEL_EXPENSIVE, \
-    .state_size = sizeof(crop_t), .init = crop_init, .compute = function                 \
+    .state_size = sizeof(rn_crop_attrs_t), .init = rn_crop_init, .compute = function     \
   }
 
 static const rn_kernel_def_t rows[] = {

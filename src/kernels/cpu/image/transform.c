@@ -3,28 +3,24 @@
 
 #include "kernels/cpu/array.h"
 #include "kernels/cpu/image/as_float.h"
+#include "kernels/cpu/image/transform.h"
 #include "kernels/kernel_rows.h"
 #include "tensor/float16.h"
 
-typedef enum border_t { CONSTANT, REFLECT, WRAP, NEAREST } border_t;
-
-typedef struct transform_t {
-  bool is_bilinear;
-  border_t border;
-} transform_t;
-
 // Stock accepts any string for either attribute, with undefined results.
-static rn_status_t transform_init(const rn_kernel_init_t* init, void* state) {
-  static const char* const borders[] = {
-      [CONSTANT] = "CONSTANT", [REFLECT] = "REFLECT", [WRAP] = "WRAP", [NEAREST] = "NEAREST"};
-  transform_t* t = state;
+rn_status_t rn_image_transform_init(const rn_kernel_init_t* init, void* state) {
+  static const char* const borders[] = {[RN_BORDER_CONSTANT] = "CONSTANT",
+                                        [RN_BORDER_REFLECT] = "REFLECT",
+                                        [RN_BORDER_WRAP] = "WRAP",
+                                        [RN_BORDER_NEAREST] = "NEAREST"};
+  rn_image_transform_t* t = state;
   rn_str_t mode = rn_init_string(init, "interpolation"), fill = rn_init_string(init, "fill_mode");
   t->is_bilinear = rn_str_is(mode, "BILINEAR");
   if (!t->is_bilinear && !rn_str_is(mode, "NEAREST"))
     return rn_invalid_argument("interpolation must be NEAREST or BILINEAR, got %.*s",
                                RN_STR_ARGS(mode));
-  for (int i = CONSTANT; i <= NEAREST; ++i) {
-    t->border = (border_t)i;
+  for (int i = RN_BORDER_CONSTANT; i <= RN_BORDER_NEAREST; ++i) {
+    t->border = (rn_border_t)i;
     if (rn_str_is(fill, borders[i])) return RN_OK;
   }
   return rn_invalid_argument("fill_mode must be CONSTANT, REFLECT, WRAP or NEAREST, got %.*s",
@@ -60,13 +56,13 @@ static float wrap(float x, int64_t size) {
   return clamp(x, size);
 }
 
-static float place(border_t border, float x, int64_t size) {
+static float place(rn_border_t border, float x, int64_t size) {
   switch (border) {
-    case REFLECT:
+    case RN_BORDER_REFLECT:
       return reflect(x, size);
-    case WRAP:
+    case RN_BORDER_WRAP:
       return wrap(x, size);
-    case NEAREST:
+    case RN_BORDER_NEAREST:
       return clamp(x, size);
     default:
       return x;
@@ -80,7 +76,7 @@ typedef struct image_transform_job_t {
   int64_t matrix_step;  // 8, or 0 if all images share one
   int64_t height, width, depth, out_height, out_width;
   float fill;
-  transform_t transform;
+  rn_image_transform_t transform;
 } image_transform_job_t;
 
 static void put(rn_tensor_t* out, int64_t i, float value) {
@@ -175,15 +171,20 @@ static rn_status_t check(rn_kernel_ctx_t* ctx) {
   return RN_OK;
 }
 
-static rn_status_t transform_compute(rn_kernel_ctx_t* ctx) {
+rn_status_t rn_image_transform_begin(rn_kernel_ctx_t* ctx, rn_tensor_t** out) {
   RN_RETURN_IF_ERROR(check(ctx));
-  const rn_tensor_t *images = rn_in(ctx, 0), *matrices = rn_in(ctx, 1);
   const int32_t* size = rn_in(ctx, 2)->data;
-  const int64_t* dims = rn_tensor_dims(images);
+  const int64_t* dims = rn_tensor_dims(rn_in(ctx, 0));
   int64_t shape[4] = {dims[0], size[0], size[1], dims[3]};
+  return rn_output(ctx, 0, (rn_shape_t){4, shape}, out);
+}
+
+static rn_status_t transform_compute(rn_kernel_ctx_t* ctx) {
+  const rn_tensor_t *images = rn_in(ctx, 0), *matrices = rn_in(ctx, 1);
   rn_tensor_t *out = NULL, temp = {0};
-  RN_RETURN_IF_ERROR(rn_output(ctx, 0, (rn_shape_t){4, shape}, &out));
+  RN_RETURN_IF_ERROR(rn_image_transform_begin(ctx, &out));
   if (out->count == 0) return RN_OK;
+  const int64_t *dims = rn_tensor_dims(images), *shape = rn_tensor_dims(out);
   image_transform_job_t job = {.images = images,
                                .matrices = matrices->data,
                                .out = out,
@@ -193,7 +194,7 @@ static rn_status_t transform_compute(rn_kernel_ctx_t* ctx) {
                                .depth = dims[3],
                                .out_height = shape[1],
                                .out_width = shape[2],
-                               .transform = *(const transform_t*)ctx->state};
+                               .transform = *(const rn_image_transform_t*)ctx->state};
   if (ctx->kernel->input_count > 3) job.fill = *RN_DATA(rn_in(ctx, 3), const float);
   rn_status_t status = RN_OK;
   if (job.transform.is_bilinear) status = rn_image_floats(ctx, images, &temp, &job.floats);
@@ -207,7 +208,8 @@ static rn_status_t transform_compute(rn_kernel_ctx_t* ctx) {
 #define ROW(name)                                                                           \
   {                                                                                         \
     .op = name, .device = "CPU", .types = {{"dtype", TYPES}}, .flags = RN_KERNEL_EXPENSIVE, \
-    .state_size = sizeof(transform_t), .init = transform_init, .compute = transform_compute \
+    .state_size = sizeof(rn_image_transform_t), .init = rn_image_transform_init,            \
+    .compute = transform_compute                                                            \
   }
 
 static const rn_kernel_def_t rows[] = {
