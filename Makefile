@@ -12,6 +12,7 @@ CMAKE_FLAGS ?=
 
 all: configure  ## Build the library, the command, the Python client and the examples
 	@ninja -C $(BUILD) -j $(JOBS) product
+	@cat $(BUILD)/cuda_part.txt
 
 everything: configure  # that, and the tests
 	@ninja -C $(BUILD) -j $(JOBS)

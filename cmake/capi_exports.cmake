@@ -10,6 +10,10 @@
 
 include(CheckLinkerFlag)
 
+# The tables of ops are pointers by the ten thousand: relative relocations in a bitmap are a fiftieth
+# of the usual list.
+check_linker_flag(C "LINKER:-z,pack-relative-relocs" RN_HAS_PACKED_RELOCATIONS)
+
 set(RN_CAPI_EXPORTS_GENERATE "${CMAKE_CURRENT_LIST_DIR}/capi_exports_generate.cmake")
 get_filename_component(RN_CAPI_SYMBOLS_DIR "${CMAKE_CURRENT_LIST_DIR}/../src/capi" ABSOLUTE)
 
@@ -33,9 +37,6 @@ function(rn_capi_exports target)
   # Calls inside the library stay inside it, whatever else the process has loaded.
   target_link_options(${target} PRIVATE "LINKER:--version-script=${map}"
                       "LINKER:-Bsymbolic-functions")
-  # The tables of ops are pointers by the ten thousand: relative relocations in a bitmap are a
-  # fiftieth of the usual list.
-  check_linker_flag(C "LINKER:-z,pack-relative-relocs" RN_HAS_PACKED_RELOCATIONS)
   if(RN_HAS_PACKED_RELOCATIONS)
     target_link_options(${target} PRIVATE "LINKER:-z,pack-relative-relocs")
   endif()

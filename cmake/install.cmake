@@ -1,7 +1,7 @@
 # What `make install` leaves under the prefix, so that a client written for TensorFlow's C library finds everything where it looks.
 #
 #   lib/             libtensorflow.so{,.2,.2.21.0}; libtensorflow_cc.so.2, libtensorflow_framework.so.2 and the names that
-#                    linkers read
+#                    linkers read; librunnel_cuda.so.2 if it was built, which the library and the command find there
 #   lib/pkgconfig/   tensorflow.pc, runnel.pc
 #   include/         tensorflow/, tsl/, xla/, runnel/ (with the generated ops.h)
 #   bin/runnel       the command
@@ -14,6 +14,9 @@ set(lib lib)
 
 install(TARGETS tensorflow LIBRARY DESTINATION ${lib} NAMELINK_COMPONENT Unspecified)
 rn_capi_install_facades(tensorflow ${lib})
+if(TARGET runnel_cuda)
+  install(TARGETS runnel_cuda LIBRARY DESTINATION ${lib})
+endif()
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/ DESTINATION include FILES_MATCHING PATTERN "*.h")
 install(FILES ${CMAKE_BINARY_DIR}/generated/include/runnel/ops.h DESTINATION include/runnel)
 if(TARGET runnel)

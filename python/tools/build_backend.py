@@ -89,6 +89,9 @@ def build_library():
     targets = ["runnel", "runnel_python", "runnel_python_tables", "runnel_python_stubs"]
     if subprocess.run(configure + shlex.split(os.environ.get("CMAKE_ARGS", ""))).returncode != 0:
         stop("CMake failed; the lines above say why.")
+    with open(os.path.join(folder, "cuda_part.txt"), encoding="utf-8") as stream:
+        if "not built" not in stream.read():
+            targets.append("runnel_cuda")
     if subprocess.run(["ninja", "-C", folder] + targets).returncode != 0:
         stop("The build failed; the lines above say why.")
     return folder
@@ -101,6 +104,9 @@ def built_files(folder):
             if name != "__pycache__"]
     rows.append(("runnel/libtensorflow.so.2", os.path.join(folder, "libtensorflow.so.2")))
     rows.append(("runnel-%s.data/scripts/runnel" % version(), os.path.join(folder, "cli", "runnel")))
+    part = os.path.join(folder, "librunnel_cuda.so.2")  # where there was an nvcc
+    if os.path.exists(part):
+        rows.append(("runnel/librunnel_cuda.so.2", part))
     for _, path in rows:
         if not os.path.exists(path):
             sys.exit("%s is missing: build the targets runnel and runnel_python there" % path)

@@ -22,6 +22,15 @@ for file in lib/libtensorflow.so lib/libtensorflow.so.2 lib/libtensorflow.so.2.2
   share/doc/runnel/README.md share/doc/runnel/LICENSE share/doc/runnel/ops/math.md lib/pkgconfig/tensorflow.pc lib/pkgconfig/runnel.pc; do
   [ -e $file ] || fail "$file is missing"
 done
+# The CUDA part comes with the library if it was built, at most 15 MB of it.
+part=$build/librunnel_cuda.so.2
+if grep -q 'not built' "$build/cuda_part.txt"; then part=; fi
+if [ -n "$part" ] && [ -e "$part" ]; then
+  [ -e lib/librunnel_cuda.so.2 ] || fail 'lib/librunnel_cuda.so.2 is missing'
+  [ "$(stat -c %s lib/librunnel_cuda.so.2)" -le 15000000 ] || fail 'the CUDA part is too large'
+  readelf -d lib/librunnel_cuda.so.2 | grep -q 'NEEDED.*lib\(cu\|nv\)' && fail 'the CUDA part needs a CUDA library to load'
+  "$here/../house/hardening.sh" "$prefix/lib/librunnel_cuda.so.2" || [ $? = 77 ] || fail 'the CUDA part is not hardened'
+fi
 readelf -S lib/libtensorflow.so.2 | grep -q debug_info && fail 'the library was not stripped'
 "$here/../house/hardening.sh" "$prefix/lib/libtensorflow.so.2" "$prefix/bin/runnel" || [ $? = 77 ] || fail 'it is not hardened'
 grep -rl "$build" include lib/pkgconfig share && fail 'an installed file names the build folder'
