@@ -14,6 +14,18 @@ static uint64_t next_context_id(void) {
   return atomic_fetch_add(&count, 1) + 1;
 }
 
+// Notes the devices that calls go to without naming one.
+static void find_devices(rn_eager_t* eager) {
+  eager->cpu = (rn_device_t*)(uintptr_t)rn_session_device(eager->session, 0);
+  eager->preferred = NULL;
+  eager->has_far = false;
+  for (int i = rn_session_device_count(eager->session) - 1; i >= 0; --i) {
+    rn_device_t* device = (rn_device_t*)(uintptr_t)rn_session_device(eager->session, i);
+    if (device->is_preferred) eager->preferred = device;
+    eager->has_far |= !device->is_host;
+  }
+}
+
 static rn_status_t set_up(rn_eager_t* eager, const rn_eager_options_t* options,
                           const rn_env_t* env) {
   eager->options = options->session;
@@ -25,7 +37,7 @@ static rn_status_t set_up(rn_eager_t* eager, const rn_eager_options_t* options,
       rn_session_create(eager->library, &eager->options, env, eager->allocator, &eager->session));
   eager->options.task = RN_STR("");  // the caller's
   rn_session_step_init(eager->session, &eager->step);
-  eager->cpu = (rn_device_t*)(uintptr_t)rn_session_device(eager->session, 0);
+  find_devices(eager);
   RN_RETURN_IF_ERROR(rn_resources_create(eager->allocator, &eager->step.step_resources));
   rn_step_stats_init(&eager->stats, eager->allocator, eager->step.env);
   return rn_eager_executor_create(eager->allocator, options->is_async, &eager->executor);
@@ -133,7 +145,7 @@ static rn_status_t set_cpus_locked(rn_eager_t* eager, int count) {
   eager->options = options;
   rn_session_step_init(session, &eager->step);
   eager->step.step_resources = resources;
-  eager->cpu = (rn_device_t*)(uintptr_t)rn_session_device(session, 0);
+  find_devices(eager);
   return RN_OK;
 }
 
@@ -348,7 +360,7 @@ bool rn_eager_device_canonical(rn_str_t name, rn_strbuf_t* out) {
   return true;
 }
 
-static rn_status_t no_device(rn_eager_t* eager, rn_str_t name) {
+rn_status_t rn_eager_no_device(rn_eager_t* eager, rn_str_t name, bool only_cpu) {
   rn_strbuf_t text;
   rn_strbuf_init(&text, eager->allocator);
   rn_strbuf_printf(&text, "Could not satisfy device specification '%.*s'. enable_soft_placement=%d",
@@ -358,6 +370,7 @@ static rn_status_t no_device(rn_eager_t* eager, rn_str_t name) {
   const char* last = "";
   for (int i = 0; i < count; ++i) {
     const char* type = rn_session_device(eager->session, i)->type;
+    if (only_cpu && i) break;
     if (strcmp(type, last) != 0) rn_strbuf_printf(&text, "%s%s", i ? ", " : "", type);
     last = type;
   }
@@ -380,5 +393,5 @@ rn_status_t rn_eager_device(rn_eager_t* eager, rn_str_t name, rn_device_t** out)
     *out = (rn_device_t*)(uintptr_t)device;
     return RN_OK;
   }
-  return eager->is_soft ? RN_OK : no_device(eager, name);
+  return eager->is_soft ? RN_OK : rn_eager_no_device(eager, name, false);
 }

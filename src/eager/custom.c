@@ -198,7 +198,7 @@ rn_status_t rn_eager_handle_to_host(rn_eager_handle_t* handle, rn_eager_handle_t
 
 static rn_status_t check_parts(rn_eager_handle_t** handles, int32_t count) {
   const rn_tensor_t *first = NULL, *value = NULL;
-  RN_RETURN_IF_ERROR(rn_eager_handle_value(handles[0], &first));
+  RN_RETURN_IF_ERROR(rn_eager_handle_tensor(handles[0], &first));
   for (int32_t i = 0; i < count; ++i) {
     if (handles[i]->special)
       return rn_invalid_argument("Handle %d to pack lies on %s", i,
@@ -207,7 +207,7 @@ static rn_status_t check_parts(rn_eager_handle_t** handles, int32_t count) {
       return rn_invalid_argument("Handles to pack have types %s and %s",
                                  rn_dtype_name(handles[0]->dtype),
                                  rn_dtype_name(handles[i]->dtype));
-    RN_RETURN_IF_ERROR(rn_eager_handle_value(handles[i], &value));
+    RN_RETURN_IF_ERROR(rn_eager_handle_tensor(handles[i], &value));
     if (!rn_tensor_same_shape(first, value))
       return rn_invalid_argument("Handles to pack have different shapes");
   }

@@ -3,8 +3,9 @@
 // A context owns devices, a library of functions and a cache of kernels, keyed by op, attributes,
 // input types and device, so a call costs a look-up and the kernel. Any number of threads may
 // execute in one context; an op description belongs to one thread at a time. An op that calls
-// functions runs as a function of one node. An op on a device with its own memory runs as a step of
-// the context's session.
+// functions runs as a function of one node. On a device with its own memory, values stay in that
+// memory; they are copied to and from the host where an op or the client needs them. A function or
+// a control-flow op that names such a device runs as a step of the context's session.
 #ifndef RUNNEL_EAGER_EAGER_H_
 #define RUNNEL_EAGER_EAGER_H_
 
@@ -81,9 +82,12 @@ RN_MUST_USE rn_status_t rn_eager_handle_create(const rn_tensor_t* tensor, rn_eag
 void rn_eager_handle_retain(rn_eager_handle_t* handle);
 void rn_eager_handle_release(rn_eager_handle_t* handle);  // NULL is fine
 rn_dtype_t rn_eager_handle_dtype(const rn_eager_handle_t* handle);
-// Waits for the value and returns it, borrowed, or the error of the op that should have made it. A
-// packed handle gives its first value; a handle on a custom device is UNIMPLEMENTED.
+// Waits for the value and returns it, borrowed and in host memory, or the error of the op that
+// should have made it. A packed handle gives its first value; a handle on a custom device is
+// UNIMPLEMENTED.
 RN_MUST_USE rn_status_t rn_eager_handle_value(rn_eager_handle_t* handle, const rn_tensor_t** out);
+// The same, in whatever memory it is: for its shape.
+RN_MUST_USE rn_status_t rn_eager_handle_tensor(rn_eager_handle_t* handle, const rn_tensor_t** out);
 // That error if it is already known; does not wait.
 RN_MUST_USE rn_status_t rn_eager_handle_status(rn_eager_handle_t* handle);
 // The device whose op made the value, and the device whose memory holds it. NUL-terminated; valid

@@ -47,11 +47,11 @@ static rn_status_t run_kernel(rn_eager_t* eager, const rn_kernel_t* kernel, rn_c
   return status;
 }
 
-static rn_status_t copy_variable(rn_variable_t* variable, rn_tensor_t* out) {
+static rn_status_t copy_variable(rn_variable_t* variable, rn_device_t* device, rn_tensor_t* out) {
   rn_mutex_lock(&variable->mutex);
   rn_status_t status =
       rn_tensor_is_set(&variable->value)
-          ? rn_tensor_copy(&variable->value, rn_allocator_default(), out)
+          ? rn_device_duplicate(device, &variable->value, out)
           : rn_failed_precondition("attempt to use a tensor with an uninitialized value");
   rn_mutex_unlock(&variable->mutex);
   return status;
@@ -64,10 +64,13 @@ static rn_status_t keep_outputs(const rn_eager_kernel_t* kernel, rn_tensor_t* ou
     if (!outputs[i].is_ref && !rn_tensor_is_set(&outputs[i]))
       return rn_internal("Missing %d-th output from {{node %s}}", i, kernel->def->name);
     rn_tensor_t kept = {0};
+    rn_device_t* device = kernel->device;
+    bool is_far = kernel->kernel && kernel->outputs_far && kernel->outputs_far[i];
     if (outputs[i].is_ref) {
-      RN_RETURN_IF_ERROR(copy_variable(outputs[i].data, &kept));
+      RN_RETURN_IF_ERROR(copy_variable(outputs[i].data, device, &kept));
     } else {
-      RN_RETURN_IF_ERROR(rn_tensor_keep(&outputs[i], rn_allocator_default(), &kept));
+      RN_RETURN_IF_ERROR(is_far ? rn_device_duplicate(device, &outputs[i], &kept)
+                                : rn_tensor_keep(&outputs[i], rn_allocator_default(), &kept));
       rn_tensor_clear(&outputs[i]);
     }
     outputs[i] = kept;
@@ -124,6 +127,8 @@ rn_status_t rn_eager_run(rn_eager_t* eager, const rn_eager_kernel_t* kernel, rn_
   int64_t start_ns = has_stats ? eager->step.env->now_ns(eager->step.env->self) : 0;
   rn_status_t status = run(eager, kernel, cancel, inputs, outputs);
   if (rn_ok(status)) status = keep_outputs(kernel, outputs);
+  if (rn_ok(status) && kernel->outputs_far && !kernel->kernel)
+    status = rn_eager_move_outputs(kernel, outputs);
   if (has_stats && rn_ok(status)) note(eager, kernel, outputs, start_ns);
   if (!rn_ok(status))
     for (int32_t i = 0; i < kernel->output_count; ++i) {
@@ -149,6 +154,7 @@ static rn_status_t make_handles(rn_eager_t* eager, const rn_eager_kernel_t* kern
       release_handles(out, i);
       return status;
     }
+    if (kernel->outputs_far && kernel->outputs_far[i]) out[i]->memory = kernel->device;
   }
   return RN_OK;
 }
@@ -192,22 +198,28 @@ static rn_status_t scratch_init(scratch_t* scratch, rn_allocator_t allocator, in
   return status;
 }
 
-static rn_status_t get_values(rn_eager_handle_t* const* handles, int32_t count, rn_tensor_t** out) {
-  for (int32_t i = 0; i < count; ++i) {
+rn_status_t rn_eager_values(const rn_eager_kernel_t* kernel, rn_eager_handle_t* const* handles,
+                            rn_tensor_t** out, rn_tensor_t** out_copies) {
+  bool is_elsewhere = false;
+  *out_copies = NULL;
+  for (int32_t i = 0; i < kernel->input_count; ++i) {
     const rn_tensor_t* value = NULL;
-    RN_RETURN_IF_ERROR(rn_eager_handle_value(handles[i], &value));
+    RN_RETURN_IF_ERROR(rn_eager_handle_tensor(handles[i], &value));
     out[i] = (rn_tensor_t*)(uintptr_t)value;  // kernels only read it
+    is_elsewhere |= handles[i]->memory != NULL;
   }
-  return RN_OK;
+  is_elsewhere |= kernel->inputs_far != NULL;
+  return is_elsewhere ? rn_eager_move_inputs(kernel, handles, out, out_copies) : RN_OK;
 }
 
 static rn_status_t execute_now(rn_eager_op_t* op, const rn_eager_kernel_t* kernel,
                                rn_eager_handle_t** outputs) {
   rn_eager_t* eager = op->eager;
   scratch_t scratch;
+  rn_tensor_t* copies;
   RN_RETURN_IF_ERROR(
       scratch_init(&scratch, eager->allocator, op->input_count, kernel->output_count));
-  rn_status_t status = get_values(op->inputs, op->input_count, scratch.inputs);
+  rn_status_t status = rn_eager_values(kernel, op->inputs, scratch.inputs, &copies);
   if (rn_ok(status)) status = make_handles(eager, kernel, NULL, outputs);
   if (rn_ok(status)) {
     status = rn_eager_run(eager, kernel, op->cancel, scratch.inputs, scratch.outputs);
@@ -216,6 +228,7 @@ static rn_status_t execute_now(rn_eager_op_t* op, const rn_eager_kernel_t* kerne
     else
       release_handles(outputs, kernel->output_count);
   }
+  rn_eager_copies_free(kernel, copies);
   scratch_clear(&scratch);
   return status;
 }
@@ -229,13 +242,29 @@ static rn_status_t execute_later(rn_eager_op_t* op, rn_eager_kernel_t* kernel,
   return status;
 }
 
+// The device of the first resource that |op| uses; NULL if it uses none.
+static rn_device_t* device_of_resources(const rn_eager_op_t* op) {
+  for (int32_t i = 0; i < op->input_count; ++i)
+    if (op->inputs[i]->dtype == RN_RESOURCE)
+      return op->inputs[i]->device ? op->inputs[i]->device : op->eager->cpu;
+  return NULL;
+}
+
+// Among several devices, an op with a kernel runs where its resource is, whatever device it names.
+// Without a device, it goes to the preferred one.
 static rn_status_t find_device(rn_eager_op_t* op) {
+  rn_eager_t* eager = op->eager;
+  if (__builtin_expect(eager->has_far, 0) &&
+      (op->def->role == RN_ROLE_CONSTANT || rn_eager_has_kernel(op->def))) {
+    op->device = device_of_resources(op);
+    if (!op->device && op->device_name.size == 0) op->device = eager->preferred;
+  }
   if (op->device) return RN_OK;
   if (op->device_name.size == 0) {
-    op->device = op->eager->cpu;
+    op->device = eager->cpu;
     return RN_OK;
   }
-  return rn_eager_device(op->eager, rn_strbuf_view(&op->device_name), &op->device);
+  return rn_eager_device(eager, rn_strbuf_view(&op->device_name), &op->device);
 }
 
 // TFE_ContextDevicePlacementPolicy.
@@ -248,9 +277,9 @@ static rn_status_t check_placement(const rn_eager_op_t* op, const rn_eager_kerne
   const bool* is_host = kernel->kernel ? kernel->kernel->input_is_host : NULL;
   for (int32_t i = 0; i < op->input_count; ++i) {
     const rn_eager_handle_t* input = op->inputs[i];
-    const rn_device_t *wanted = kernel->device ? kernel->device : op->eager->cpu,
-                      *found = input->device ? input->device : op->eager->cpu;
-    if (!wanted->is_host && is_host && is_host[i]) wanted = op->eager->cpu;
+    const rn_device_t *wanted = kernel->device, *found = input->device;
+    if (!found || (!found->is_host && !input->memory)) found = op->eager->cpu;
+    if (!wanted->is_host && (!is_host || is_host[i])) wanted = op->eager->cpu;
     bool may_move =
         input->dtype == RN_RESOURCE || (policy == SILENT_FOR_INT32 && input->dtype == RN_INT32);
     if (found == wanted || may_move) continue;
@@ -276,7 +305,7 @@ static rn_status_t execute_with(rn_eager_op_t* op, rn_eager_kernel_t* kernel,
     return rn_invalid_argument("Expecting %d outputs, but *num_retvals is %d", kernel->output_count,
                                *inout_count);
   if (atomic_load_explicit(&eager->is_logging, memory_order_relaxed))
-    rn_eager_log(eager, op->def->name, op->device);
+    rn_eager_log(eager, op->def->name, kernel->device);
   rn_eager_executor_t* executor = rn_eager_async_executor(eager);
   RN_RETURN_IF_ERROR(executor ? execute_later(op, kernel, executor, outputs)
                               : execute_now(op, kernel, outputs));
@@ -285,6 +314,12 @@ static rn_status_t execute_with(rn_eager_op_t* op, rn_eager_kernel_t* kernel,
   rn_status_t status = rn_eager_record(eager, kernel, op->inputs, outputs);
   if (!rn_ok(status)) release_handles(outputs, kernel->output_count);
   return status;
+}
+
+// The device has no kernel for the op: only an op that insists on its device fails.
+static rn_status_t check_fallback(const rn_eager_op_t* op) {
+  bool insists = op->device_name.size > 0 && !op->eager->is_soft;
+  return insists ? rn_eager_no_device(op->eager, rn_strbuf_view(&op->device_name), true) : RN_OK;
 }
 
 static rn_status_t execute(rn_eager_op_t* op, rn_eager_handle_t** outputs, int32_t* inout_count) {
@@ -296,7 +331,9 @@ static rn_status_t execute(rn_eager_op_t* op, rn_eager_handle_t** outputs, int32
   }
   RN_RETURN_IF_ERROR(find_device(op));
   RN_RETURN_IF_ERROR(rn_eager_kernel_get(op, op->device, &kernel));
-  rn_status_t status = execute_with(op, kernel, outputs, inout_count);
+  rn_status_t status = RN_OK;
+  if (__builtin_expect(kernel->device != kernel->asked, 0)) status = check_fallback(op);
+  if (rn_ok(status)) status = execute_with(op, kernel, outputs, inout_count);
   if (op->is_anonymous) rn_eager_kernel_release(kernel);
   return status;
 }

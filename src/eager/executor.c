@@ -99,12 +99,12 @@ static void node_destroy(rn_allocator_t allocator, executor_node_t* node) {
 }
 
 static rn_status_t run_node(executor_node_t* node) {
-  for (int32_t i = 0; i < node->input_count; ++i) {
-    const rn_tensor_t* value = NULL;
-    RN_RETURN_IF_ERROR(rn_eager_handle_value(node->inputs[i], &value));
-    node->values[i] = (rn_tensor_t*)(uintptr_t)value;
-  }
-  return rn_eager_run(node->eager, node->kernel, node->cancel, node->values, node->results);
+  rn_tensor_t* copies = NULL;
+  RN_RETURN_IF_ERROR(rn_eager_values(node->kernel, node->inputs, node->values, &copies));
+  rn_status_t status =
+      rn_eager_run(node->eager, node->kernel, node->cancel, node->values, node->results);
+  rn_eager_copies_free(node->kernel, copies);
+  return status;
 }
 
 // After an error, the calls queued behind it do not run; their results get that error.

@@ -55,6 +55,10 @@ void rn_eager_handle_retain(rn_eager_handle_t* handle) {
 void rn_eager_handle_release(rn_eager_handle_t* handle) {
   if (!handle || atomic_fetch_sub_explicit(&handle->refs, 1, memory_order_acq_rel) != 1) return;
   rn_tensor_clear(&handle->tensor);
+  if (handle->host) {
+    rn_tensor_clear(handle->host);
+    RN_FREE(handle->allocator, handle->host);
+  }
   rn_status_free(handle->status);
   if (handle->sync) rn_eager_sync_release(handle->sync);
   if (handle->special) rn_eager_special_destroy(handle->special);
@@ -79,7 +83,7 @@ void rn_eager_handle_settle(rn_eager_handle_t* handle, rn_tensor_t* value, rn_st
   rn_mutex_unlock(&handle->sync->mutex);
 }
 
-rn_status_t rn_eager_handle_value(rn_eager_handle_t* handle, const rn_tensor_t** out) {
+rn_status_t rn_eager_handle_tensor(rn_eager_handle_t* handle, const rn_tensor_t** out) {
   uint8_t state = atomic_load_explicit(&handle->state, memory_order_acquire);
   if (__builtin_expect(state == RN_HANDLE_PENDING, 0)) {
     rn_mutex_lock(&handle->sync->mutex);
@@ -90,7 +94,7 @@ rn_status_t rn_eager_handle_value(rn_eager_handle_t* handle, const rn_tensor_t**
   }
   *out = &handle->tensor;
   if (__builtin_expect(handle->special != NULL, 0)) {
-    if (handle->special->part_count) return rn_eager_handle_value(handle->special->parts[0], out);
+    if (handle->special->part_count) return rn_eager_handle_tensor(handle->special->parts[0], out);
     return rn_unimplemented("A value of the custom device %s is not the host's to read",
                             handle->special->device->name);
   }
@@ -115,9 +119,9 @@ const char* rn_eager_handle_device_type(const rn_eager_handle_t* handle) {
   return handle->device ? handle->device->type : "CPU";
 }
 
-// Between ops, values of devices with their own memory are kept in host memory.
 const char* rn_eager_handle_backing_device(const rn_eager_handle_t* handle) {
   if (handle->special) return rn_eager_handle_device(handle);
+  if (handle->memory) return handle->memory->name.data;
   return handle->device && handle->device->is_host ? handle->device->name.data : CPU_NAME;
 }
 
@@ -132,7 +136,10 @@ rn_status_t rn_eager_handle_copy_to(rn_eager_handle_t* handle, rn_eager_t* eager
   const rn_tensor_t* value = NULL;
   RN_RETURN_IF_ERROR(rn_eager_handle_value(handle, &value));
   RN_RETURN_IF_ERROR(rn_eager_handle_new(eager, device, handle->dtype, NULL, out));
-  rn_status_t status = rn_tensor_share(value, &(*out)->tensor);
+  bool is_far = !device->is_host && rn_dtype_is_plain(handle->dtype);
+  if (is_far) (*out)->memory = device;
+  rn_status_t status = is_far ? rn_eager_upload(value, device, &(*out)->tensor)
+                              : rn_tensor_share(value, &(*out)->tensor);
   if (!rn_ok(status)) {
     (*out)->tensor = (rn_tensor_t){0};
     rn_eager_handle_release(*out);

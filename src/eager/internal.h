@@ -59,6 +59,8 @@ struct rn_eager_handle_t {
   rn_dtype_t dtype;
   rn_allocator_t allocator;
   rn_tensor_t tensor;           // once READY
+  rn_tensor_t* _Atomic host;    // Owned: a copy of |tensor| in host memory, made when needed
+  rn_device_t* memory;          // the device whose memory holds |tensor|; NULL: host memory
   rn_device_t* device;          // NULL: the first CPU
   rn_eager_t* eager;            // Retained if |device| is set, whose owner it is
   rn_eager_sync_t* sync;        // Retained; NULL if it was ready from the start
@@ -81,7 +83,7 @@ typedef struct rn_eager_kernel_t {
   uint64_t hash;
   // The key.
   const rn_op_def_t* def;
-  rn_device_t* device;
+  rn_device_t* asked;  // the device that the call is meant for
   int32_t input_count;
   rn_dtype_t* input_types;
   int32_t* lengths;  // of the arguments; NULL if unknown
@@ -99,17 +101,24 @@ typedef struct rn_eager_kernel_t {
   rn_str_t wrapper;         // the function of one node that wraps it; empty if there is none
   rn_graph_t* library;      // the library that holds |wrapper|
   const rn_tensor_t* constant;
-  rn_session_t* session;  // runs the step for devices with their own memory; otherwise NULL
+  rn_session_t* session;  // runs a function or control flow on a device with its own memory
   rn_signature_t step;
+  rn_device_t* device;  // runs it: |asked|, or the first CPU if |asked| has no kernel for it
+  // By input and output: whether it is in the memory of |device|. NULL if that is host memory.
+  const bool *inputs_far, *outputs_far;
   int32_t output_count;
   const rn_dtype_t* output_types;
 } rn_eager_kernel_t;
 void rn_eager_kernel_retain(rn_eager_kernel_t* kernel);
 void rn_eager_kernel_release(rn_eager_kernel_t* kernel);  // NULL is fine
-// Finds or makes the kernel for |op| on |device|; borrowed as long as eager->running is held. If
-// the op is_anonymous, makes a kernel for this call alone, which the caller owns.
+// Finds or makes the kernel for |op| on |device|, or on the first CPU if |device| has none;
+// borrowed as long as eager->running is held. If the op is_anonymous, makes a kernel for this call
+// alone, which the caller owns.
 RN_MUST_USE rn_status_t rn_eager_kernel_get(const rn_eager_op_t* op, rn_device_t* device,
                                             rn_eager_kernel_t** out);
+// Whether the op has a kernel of its own, rather than being run by the executor or through
+// functions.
+bool rn_eager_has_kernel(const rn_op_def_t* def);
 RN_MUST_USE rn_status_t rn_eager_kernel_create(const rn_eager_op_t* op, rn_device_t* device,
                                                uint64_t hash, rn_eager_kernel_t** out);
 
@@ -163,6 +172,8 @@ struct rn_eager_t {
   rn_strbuf_t config;            // |options| points into it
   rn_step_t step;                // template for the step of every call
   rn_device_t* cpu;
+  rn_device_t* preferred;      // takes ops without a device that it has kernels for; may be NULL
+  bool has_far;                // some device has its own memory
   RN_VEC(rn_str_t) old_names;  // Owned: of devices
   int policy;
   _Atomic bool is_soft;
@@ -191,10 +202,29 @@ struct rn_eager_t {
   rn_cond_t pair_added;
   rn_strbuf_t executed;
 };
+// INVALID_ARGUMENT in stock's words: |name| is no device, or only CPUs have a kernel for the op.
+RN_MUST_USE rn_status_t rn_eager_no_device(rn_eager_t* eager, rn_str_t name, bool only_cpu);
 // A number that identifies the calling thread.
 uint64_t rn_eager_thread_id(void);
 // The calling thread's executor if it is asynchronous, borrowed; otherwise NULL.
 rn_eager_executor_t* rn_eager_async_executor(rn_eager_t* eager);
+
+// Gets the values of |handles| into |out|, where |kernel| reads them. |*out_copies| is NULL, or has
+// the values that had to be copied and is passed to rn_eager_copies_free after the call.
+RN_MUST_USE rn_status_t rn_eager_values(const rn_eager_kernel_t* kernel,
+                                        rn_eager_handle_t* const* handles, rn_tensor_t** out,
+                                        rn_tensor_t** out_copies);
+void rn_eager_copies_free(const rn_eager_kernel_t* kernel, rn_tensor_t* copies);  // NULL is fine
+// The rest of rn_eager_values, for handles of which some are in other memory.
+RN_MUST_USE rn_status_t rn_eager_move_inputs(const rn_eager_kernel_t* kernel,
+                                             rn_eager_handle_t* const* handles, rn_tensor_t** out,
+                                             rn_tensor_t** out_copies);
+// Moves results that are in host memory to where their handles want them.
+RN_MUST_USE rn_status_t rn_eager_move_outputs(const rn_eager_kernel_t* kernel,
+                                              rn_tensor_t* outputs);
+// Copies |value|, in host memory, into the memory of |device|.
+RN_MUST_USE rn_status_t rn_eager_upload(const rn_tensor_t* value, rn_device_t* device,
+                                        rn_tensor_t* out);
 
 // Runs |kernel| on values. |outputs| are unset before the call; on success the caller owns them.
 RN_MUST_USE rn_status_t rn_eager_run(rn_eager_t* eager, const rn_eager_kernel_t* kernel,

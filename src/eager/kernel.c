@@ -161,7 +161,7 @@ static rn_status_t add_node(const rn_eager_op_t* op, const rn_node_spec_t* spec,
   bool is_told = false;
   for (int32_t i = 0; i < op->input_count; ++i) {
     const rn_tensor_t* value = NULL;
-    rn_status_t status = rn_eager_handle_value(op->inputs[i], &value);
+    rn_status_t status = rn_eager_handle_tensor(op->inputs[i], &value);
     if (rn_ok(status) && value)
       status = rn_graph_set_shape(kernel->graph, spec->inputs[i], rn_tensor_shape(value));
     is_told |= rn_ok(status) && value;
@@ -216,9 +216,7 @@ static rn_status_t describe_outputs(rn_eager_kernel_t* kernel) {
   return RN_OK;
 }
 
-// Whether the op has a kernel of its own, rather than being run by the executor or through
-// functions.
-static bool has_own_kernel(const rn_op_def_t* def) {
+bool rn_eager_has_kernel(const rn_op_def_t* def) {
   switch (def->role) {
     case RN_ROLE_PLAIN:
     case RN_ROLE_PLACEHOLDER:
@@ -373,19 +371,46 @@ static rn_status_t no_kernel(const rn_eager_kernel_t* kernel) {
   return rn_status_from_buf(RN_CODE_NOT_FOUND, &text);
 }
 
+// Where inputs and outputs are on a device with its own memory. What runs as a step, and a
+// constant, is computed from and into host memory; its results then go where a kernel's would be.
+static rn_status_t find_memory(rn_eager_kernel_t* kernel) {
+  bool *inputs = NULL, *outputs = NULL;
+  const rn_kernel_t* own = kernel->kernel;
+  if (kernel->device->is_host) return RN_OK;
+  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&kernel->arena, (size_t)kernel->input_count, &inputs));
+  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&kernel->arena, (size_t)kernel->output_count, &outputs));
+  for (int32_t i = 0; i < kernel->input_count; ++i) inputs[i] = own && !own->input_is_host[i];
+  for (int32_t i = 0; i < kernel->output_count; ++i) {
+    rn_dtype_t type = kernel->output_types[i];
+    outputs[i] = own ? !own->output_is_host[i] : rn_dtype_is_plain(type) && type != RN_INT32;
+  }
+  kernel->inputs_far = inputs;
+  kernel->outputs_far = outputs;
+  return RN_OK;
+}
+
+// Whether a device other than a CPU can run the op itself. A constant needs no kernel.
+static bool is_for_device(const rn_eager_kernel_t* kernel) {
+  if (kernel->constant) return rn_dtype_is_plain(kernel->constant->dtype);
+  return !rn_eager_has_kernel(kernel->def) ||
+         rn_kernel_find(kernel->def, kernel->node->attrs, NULL, kernel->asked->type);
+}
+
 static rn_status_t find_runner(rn_eager_t* eager, rn_eager_kernel_t* kernel) {
   const rn_op_def_t* def = kernel->def;
   kernel->functions = rn_session_functions(eager->session);
   kernel->library = eager->library;
-  if (!kernel->device->is_host) return make_step(eager, kernel);
-  if (def->role == RN_ROLE_FUNCTION) return make_instance(kernel);
   if (def->role == RN_ROLE_NO_OP && kernel->output_count == 0) return RN_OK;
-  kernel->constant = rn_node_constant(kernel->node);
+  if (def->role != RN_ROLE_FUNCTION) kernel->constant = rn_node_constant(kernel->node);
+  if (!kernel->asked->is_host && !is_for_device(kernel)) kernel->device = eager->cpu;
   if (kernel->constant) return RN_OK;
-  const rn_kernel_def_t* row = rn_kernel_find(def, kernel->node->attrs, NULL, kernel->device->type);
-  if (!row && has_own_kernel(def)) return no_kernel(kernel);
-  if (row && has_own_kernel(def)) return make_kernel(eager, row, kernel);
-  return make_wrapper(eager, kernel);
+  const rn_kernel_def_t* row = NULL;
+  if (rn_eager_has_kernel(def)) {
+    row = rn_kernel_find(def, kernel->node->attrs, NULL, kernel->device->type);
+    return row ? make_kernel(eager, row, kernel) : no_kernel(kernel);
+  }
+  if (!kernel->device->is_host) return make_step(eager, kernel);
+  return def->role == RN_ROLE_FUNCTION ? make_instance(kernel) : make_wrapper(eager, kernel);
 }
 
 static rn_status_t fill(const rn_eager_op_t* op, rn_eager_kernel_t* kernel) {
@@ -400,7 +425,8 @@ static rn_status_t fill(const rn_eager_op_t* op, rn_eager_kernel_t* kernel) {
   kernel->graph->allows_shapeless = true;
   RN_RETURN_IF_ERROR(build_node(op, attrs, kernel));
   RN_RETURN_IF_ERROR(describe_outputs(kernel));
-  return find_runner(eager, kernel);
+  RN_RETURN_IF_ERROR(find_runner(eager, kernel));
+  return find_memory(kernel);
 }
 
 rn_status_t rn_eager_kernel_create(const rn_eager_op_t* op, rn_device_t* device, uint64_t hash,
@@ -412,7 +438,7 @@ rn_status_t rn_eager_kernel_create(const rn_eager_op_t* op, rn_device_t* device,
   kernel->allocator = op->eager->allocator;
   kernel->hash = hash;
   kernel->def = op->def;
-  kernel->device = device;
+  kernel->asked = kernel->device = device;
   kernel->input_count = op->input_count;
   rn_arena_init(&kernel->arena, kernel->allocator);
   rn_status_t status = fill(op, kernel);

@@ -82,7 +82,7 @@ static bool same_attrs(const rn_eager_kernel_t* kernel, const rn_eager_op_t* op)
 
 static bool is_for(const rn_eager_kernel_t* kernel, const rn_eager_op_t* op,
                    const rn_device_t* device) {
-  if (kernel->def != op->def || kernel->device != device || kernel->input_count != op->input_count)
+  if (kernel->def != op->def || kernel->asked != device || kernel->input_count != op->input_count)
     return false;
   for (int32_t i = 0; i < op->input_count; ++i)
     if (kernel->input_types[i] != op->inputs[i]->dtype) return false;

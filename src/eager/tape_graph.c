@@ -82,7 +82,7 @@ static rn_status_t get_cache_locked(rn_eager_t* eager, struct rn_tape_cache_t** 
 
 static rn_status_t write_shape(rn_strbuf_t* key, rn_eager_handle_t* handle) {
   const rn_tensor_t* tensor = NULL;
-  RN_RETURN_IF_ERROR(rn_eager_handle_value(handle, &tensor));
+  RN_RETURN_IF_ERROR(rn_eager_handle_tensor(handle, &tensor));
   int32_t head[] = {(int32_t)handle->dtype, tensor->rank};
   rn_strbuf_append_n(key, head, sizeof head);
   rn_strbuf_append_n(key, rn_tensor_dims(tensor), tensor->rank * sizeof(int64_t));
@@ -92,7 +92,7 @@ static rn_status_t write_shape(rn_strbuf_t* key, rn_eager_handle_t* handle) {
 // The value of a leaf that is a setting and in host memory; NULL for others.
 static const rn_tensor_t* setting_of(const rn_tape_value_t* value) {
   const rn_eager_handle_t* handle = value->handle;
-  bool is_here = !handle->special && (!handle->device || handle->device->is_host);
+  bool is_here = !handle->special && !handle->memory;
   return value->is_setting && is_here ? &handle->tensor : NULL;
 }
 
@@ -143,7 +143,7 @@ static rn_status_t add_setting(build_t* build, const rn_tensor_t* tensor, int32_
 static rn_status_t add_placeholder(build_t* build, rn_eager_handle_t* handle, const char* prefix,
                                    int32_t number, rn_edge_t* out) {
   const rn_tensor_t* tensor = NULL;
-  RN_RETURN_IF_ERROR(rn_eager_handle_value(handle, &tensor));
+  RN_RETURN_IF_ERROR(rn_eager_handle_tensor(handle, &tensor));
   rn_attr_t attrs[] = {
       {RN_STR("dtype"), {.kind = RN_ATTR_TYPE, .type = handle->dtype}},
       {RN_STR("shape"), {.kind = RN_ATTR_SHAPE, .shape = rn_tensor_shape(tensor)}},
@@ -173,6 +173,10 @@ static rn_status_t add_node(build_t* build, const rn_tape_record_t* record, cons
                          .attrs = attrs,
                          .attr_count = (int32_t)attr_count};
   RN_RETURN_IF_ERROR(rn_arena_printf(build->arena, &spec.name, "%s_%d", from->op->name, index));
+  const rn_device_t* device = record->kernel->device;
+  if (build->eager->has_far && record->kernel->kernel)
+    RN_RETURN_IF_ERROR(
+        rn_arena_printf(build->arena, &spec.device, "/device:%s:%d", device->type, device->index));
   rn_node_t* node = NULL;
   RN_RETURN_IF_ERROR(rn_graph_add(build->graph, &spec, &node));
   for (int32_t i = 0; i < record->output_count; ++i)

@@ -105,7 +105,7 @@ CT_TEST(OursOnlyEager, a_failed_value_tells_why) {
   ce_close(&t);
 }
 
-// A device with memory of its own: values come back to the host between ops.
+// A device with memory of its own: values stay there between ops.
 CT_TEST(OursOnlyEager, ops_on_another_device) {
   enum { CONFIG_DEVICE_COUNT = 1, ENTRY_KEY = 1, ENTRY_VALUE = 2 };
   pb_t config = {0}, entry = {0};
@@ -123,8 +123,7 @@ CT_TEST(OursOnlyEager, ops_on_another_device) {
     TFE_OpSetDevice(op, name, t.status);
     TFE_TensorHandle* y = ce_run(&t, op);
     CT_STR(TFE_TensorHandleDeviceName(y, t.status), name);
-    CT_STR(TFE_TensorHandleBackingDeviceName(y, t.status),
-           "/job:localhost/replica:0/task:0/device:CPU:0");
+    CT_STR(TFE_TensorHandleBackingDeviceName(y, t.status), name);
     CE_FLOAT(ce_take(&t, y), 6);
   }
   TFE_TensorHandle* there = TFE_TensorHandleCopyToDevice(x, t.context, name, t.status);

@@ -50,10 +50,10 @@ TF_DataType TFE_TensorHandleDataType(TFE_TensorHandle* h) {
 
 static rn_status_t no_handle(void) { return rn_invalid_argument("Invalid handle"); }
 
-// The value of |h|, or NULL with the error in |status|.
+// The value of |h| in the memory of its device, or NULL with the error in |status|.
 static const rn_tensor_t* value_of(TFE_TensorHandle* h, TF_Status* status) {
   const rn_tensor_t* value = NULL;
-  bool ok = rn_capi_ok(status, h ? rn_eager_handle_value(rn_capi_handle(h), &value) : no_handle());
+  bool ok = rn_capi_ok(status, h ? rn_eager_handle_tensor(rn_capi_handle(h), &value) : no_handle());
   return ok ? value : NULL;
 }
 
@@ -141,8 +141,10 @@ TF_Tensor* TFE_TensorHandleResolve(TFE_TensorHandle* h, TF_Status* status) {
     if (!rn_capi_ok(status, rn_eager_handle_to_host(rn_capi_handle(h), &copy))) return NULL;
     h = (TFE_TensorHandle*)copy;
   }
-  const rn_tensor_t* value = value_of(h, status);
-  if (value) rn_capi_set(status, rn_capi_tensor_keep(value, &tensor));
+  const rn_tensor_t* value = NULL;
+  rn_status_t outcome = h ? rn_eager_handle_value(rn_capi_handle(h), &value) : no_handle();
+  if (rn_ok(outcome)) outcome = rn_capi_tensor_keep(value, &tensor);
+  rn_capi_set(status, outcome);
   rn_eager_handle_release(copy);
   return tensor;
 }

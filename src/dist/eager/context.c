@@ -288,7 +288,7 @@ rn_status_t rn_eager_value_drop(rn_eager_context_t* context, int64_t op, int64_t
 
 rn_status_t rn_eager_put_shape(rn_strbuf_t* out, uint32_t number, rn_eager_handle_t* handle) {
   const rn_tensor_t* value = NULL;
-  RN_RETURN_IF_ERROR(rn_eager_handle_value(handle, &value));
+  RN_RETURN_IF_ERROR(rn_eager_handle_tensor(handle, &value));
   size_t shape = rn_pb_begin(out, number);
   for (int i = 0; i < value->rank; ++i) {
     size_t dim = rn_pb_begin(out, rn_pb_TensorShapeProto_dim_field);
