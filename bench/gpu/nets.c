@@ -1,6 +1,6 @@
 // Training steps of whole networks on one device, for comparison with PyTorch on the same card:
 //
-//   gpu_nets [--device gpu|cpu] [--seconds S] [CASE ...]
+//   gpu_nets [--device gpu|cpu] [--seconds S] [--trace FILE] [CASE ...]
 //
 // Input and labels are variables on the device, as in the PyTorch programs; a step is one call that
 // returns when the device has finished. One line per case: milliseconds per step, the median.
@@ -222,7 +222,29 @@ static bool measure(const case_t* c, TF_Session* session, rn_node_t* target, rn_
   return true;
 }
 
-static bool run_case(const case_t* c, const char* device, double seconds) {
+// Writes the RunMetadata of one traced step to |file|.
+static bool trace(TF_Session* session, rn_node_t* target, rn_edge_t loss, const char* file,
+                  TF_Status* status) {
+  static const char full[] = {8, 3};  // RunOptions.trace_level: FULL_TRACE
+  TF_Buffer* options = TF_NewBufferFromString(full, sizeof full);
+  TF_Buffer* metadata = TF_NewBuffer();
+  TF_Output fetch = rn_output_of(loss);
+  TF_Tensor* value = NULL;
+  const TF_Operation* op = rn_operation_of(target);
+  TF_SessionRun(session, options, NULL, NULL, 0, &fetch, &value, 1, &op, target ? 1 : 0, metadata,
+                status);
+  FILE* out = TF_GetCode(status) == TF_OK ? fopen(file, "wb") : NULL;
+  if (out) {
+    fwrite(metadata->data, 1, metadata->length, out);
+    fclose(out);
+  }
+  TF_DeleteTensor(value);
+  TF_DeleteBuffer(options);
+  TF_DeleteBuffer(metadata);
+  return out != NULL;
+}
+
+static bool run_case(const case_t* c, const char* device, double seconds, const char* file) {
   TF_Status* status = TF_NewStatus();
   rn_scope_t* s = rn_scope_with_graph();
   if (strcmp(device, "cpu") == 0) rn_scope_set_device(s, "/cpu:0");
@@ -237,7 +259,8 @@ static bool run_case(const case_t* c, const char* device, double seconds) {
   rn_node_t* init = rn_initialize_variables(s, RN_GLOBAL_VARIABLES);
   TF_Session* session = rn_session_start(s, NULL, status);
   bool ok = session && rn_run(session, status, RN_TARGET(init)) &&
-            measure(c, session, train, loss, seconds, status);
+            measure(c, session, train, loss, seconds, status) &&
+            (!file || trace(session, train, loss, file, status));
   if (!ok) check(status, c->name);
   if (session) TF_DeleteSession(session, status);
   rn_scope_destroy(s);
@@ -246,12 +269,14 @@ static bool run_case(const case_t* c, const char* device, double seconds) {
 }
 
 int main(int argc, char** argv) {
-  const char* device = "gpu";
+  const char *device = "gpu", *file = NULL;
   double seconds = 2;
   bool all = true, ok = true;
   for (int i = 1; i < argc; ++i) {
     if (strcmp(argv[i], "--device") == 0 && i + 1 < argc) {
       device = argv[++i];
+    } else if (strcmp(argv[i], "--trace") == 0 && i + 1 < argc) {
+      file = argv[++i];
     } else if (strcmp(argv[i], "--seconds") == 0 && i + 1 < argc) {
       seconds = atof(argv[++i]);
     } else {
@@ -261,7 +286,7 @@ int main(int argc, char** argv) {
   for (size_t c = 0; c < sizeof cases / sizeof *cases; ++c) {
     bool wanted = all;
     for (int i = 1; i < argc; ++i) wanted |= strcmp(argv[i], cases[c].name) == 0;
-    if (wanted) ok &= run_case(&cases[c], device, seconds);
+    if (wanted) ok &= run_case(&cases[c], device, seconds, file);
   }
   return ok ? 0 : 1;
 }

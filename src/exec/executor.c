@@ -110,6 +110,9 @@ static rn_status_t run_carefully(rn_execution_t* execution, rn_state_t* state, r
   int64_t start = rn_execution_start_ns(execution);
   rn_status_t status = rn_state_deref(state, instr);
   if (rn_ok(status)) status = instr->compute(ctx);
+  // A traced step waits for each instruction, so that its time is the device's.
+  if (rn_ok(status) && execution->run->stats && !state->plan->device->is_host)
+    status = rn_device_wait(state->plan->device);
   rn_state_undo_deref(state, instr);
   rn_execution_record(execution, state->plan, n, ctx->out, start);
   return status;
