@@ -43,14 +43,14 @@ static rn_status_t patches(rn_kernel_ctx_t* ctx) {
 
 // Dimensions of a padded tensor, innermost first; those that are not padded belong to their outer
 // neighbour.
-typedef struct padded_t {
+typedef struct pad_dims_t {
   int rank;
   int64_t in[RN_CUDA_PAD_RANK], out[RN_CUDA_PAD_RANK], before[RN_CUDA_PAD_RANK];
-} padded_t;
+} pad_dims_t;
 
 static bool collapse(const rn_tensor_t* input, const rn_tensor_t* paddings, const rn_tensor_t* out,
-                     padded_t* padded) {
-  *padded = (padded_t){.rank = 1, .in = {1}, .out = {1}};
+                     pad_dims_t* padded) {
+  *padded = (pad_dims_t){.rank = 1, .in = {1}, .out = {1}};
   for (int d = input->rank - 1; d >= 0; --d) {
     const int last = padded->rank - 1;
     int64_t inner = padded->in[last], at = last;
@@ -71,7 +71,7 @@ static rn_status_t pad(rn_kernel_ctx_t* ctx) {
   const rn_tensor_t* input = rn_in(ctx, 0);
   rn_tensor_t* out = NULL;
   RN_RETURN_IF_ERROR(rn_pad_begin(ctx, &out));
-  padded_t padded;
+  pad_dims_t padded;
   if (input->count == 0 || out->count == input->count ||
       !collapse(input, rn_in(ctx, 1), out, &padded))
     return rn_pad_finish(ctx, out);
