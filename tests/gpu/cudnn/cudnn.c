@@ -2,9 +2,10 @@
 //
 // It has three engines. The first accepts no groups, the second is not deterministic and fails when
 // it runs, the third works. All refuse paddings that are not even with a stride of 2, so that
-// callers must pad, and read the filter as if it had cuDNN's order, whatever its strides are.
-// Misuse (attributes after finalizing, descriptors that are not final, unknown numbers) gives
-// BAD_PARAM.
+// callers must pad. As engines of the real one, they read the filter as if it had cuDNN's order,
+// whatever its strides are, and take paddings that are not even wrongly for the gradient of a
+// filter. Misuse (attributes after finalizing, descriptors that are not final, unknown numbers)
+// gives BAD_PARAM.
 #include "kernels/cuda/libs/cudnn.h"
 
 #include <stdio.h>
@@ -294,6 +295,7 @@ CALL(cudnnStatus_t, cudnnBackendExecute,
     args.strides[to] = strides->ints[i];
     args.dilations[to] = find(geometry, CUDNN_ATTR_CONVOLUTION_DILATIONS)->ints[i];
     args.before[to] = find(geometry, CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS)->ints[i];
+    if (kind == 2) args.before[to] = find(geometry, CUDNN_ATTR_CONVOLUTION_POST_PADDINGS)->ints[i];
   }
   add_steps(graph, pack, &args);
   order_filter(&args);
