@@ -85,14 +85,16 @@ static rn_status_t unknown_device(const placer_t* placer, const rn_ir_node_t* no
   rn_strbuf_t buf;
   rn_strbuf_init(&buf, placer->ir->allocator);
   print_devices(placer, &buf);
-  bool is_gpu = rn_str_is(spec->type, "GPU");
+  bool lacks_gpus = rn_str_is(spec->type, "GPU");
+  for (int d = 0; d < placer->options->device_count; ++d)
+    lacks_gpus = lacks_gpus && strcmp(placer->options->devices[d]->type, "GPU") != 0;
   rn_status_t status = rn_invalid_argument(
       "Cannot assign a device for operation %.*s: {{node %.*s}} was explicitly assigned to %.*s "
       "but available devices are "
       "[ %.*s ]. Make sure the device specification refers to a valid device.%s",
       RN_STR_ARGS(node->name), RN_STR_ARGS(node->name), RN_STR_ARGS(node->requested_device),
       RN_STR_ARGS(rn_strbuf_view(&buf)),
-      is_gpu ? " The requested device appears to be a GPU, but CUDA is not enabled." : "");
+      lacks_gpus ? " The requested device appears to be a GPU, but CUDA is not enabled." : "");
   rn_strbuf_clear(&buf);
   return status;
 }
