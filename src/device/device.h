@@ -32,6 +32,11 @@ typedef struct rn_box_t {
   const rn_move_dim_t* dims;
 } rn_box_t;
 
+// Bytes in use now, and the most that there were at a time.
+typedef struct rn_device_memory_t {
+  int64_t now, peak;
+} rn_device_memory_t;
+
 typedef struct rn_device_vtable_t {
   void (*destroy)(rn_device_t* device);
   // Copies |source|'s bytes into |target|, which has the same size. Both must stay alive until
@@ -67,6 +72,8 @@ typedef struct rn_device_vtable_t {
   void (*recording_destroy)(rn_device_t* device, rn_recording_t* recording);
   // Frees cached memory. NULL if the device caches none.
   void (*trim)(rn_device_t* device);
+  // How much of its memory is in use. NULL if the device does not count.
+  void (*memory_use)(rn_device_t* device, rn_device_memory_t* out);
 } rn_device_vtable_t;
 
 struct rn_device_t {
@@ -78,6 +85,7 @@ struct rn_device_t {
   bool is_preferred;  // nodes without a device go here rather than to the CPU
   int64_t memory_limit;
   uint64_t incarnation;
+  const char* description;       // of the hardware, in stock's form; NULL: none. Owned
   rn_allocator_t allocator;      // the device's memory
   rn_allocator_t kernel_memory;  // the same for kernels; a recording keeps what they get meanwhile
   rn_resources_t* resources;     // Owned

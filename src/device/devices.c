@@ -2,26 +2,29 @@
 #include "base/log.h"
 #include "device/part.h"
 
-// More than any machine has.
-#define MAX_GPUS 32
-
-// A machine without GPUs is no error. A client that asked for them is told what is missing.
-static void add_gpus(const rn_devices_init_t* init, rn_device_t** out, int* out_count) {
+// A machine without GPUs is no error. A client that asked for them is told what is missing. Options
+// that fit no machine, or not this one, are an error.
+static rn_status_t add_gpus(const rn_devices_init_t* init, rn_device_t** out, int* out_count) {
   *out_count = 0;
-  if (!init->gpu || init->gpu->max_count == 0) return;
+  if (!init->gpu || init->gpu->max_count == 0) return RN_OK;
   const rn_device_part_t* part = rn_cuda_part(init->env);
-  if (!part) return;
-  int room =
-      init->gpu->max_count > 0 && init->gpu->max_count < MAX_GPUS ? init->gpu->max_count : MAX_GPUS;
+  if (!part) return RN_OK;
   rn_part_init_t part_init = {.options = init->gpu,
                               .name_prefix = init->name_prefix,
                               .env = init->env,
                               .allocator = init->allocator};
-  rn_status_t status = part->create_devices(&part_init, room, out, out_count);
-  bool is_asked = init->gpu->max_count > 0 || init->gpu->visible_devices.size > 0;
-  if (!rn_ok(status) && (is_asked || rn_status_code(status) != RN_CODE_NOT_FOUND))
+  rn_status_t status = part->create_devices(&part_init, RN_MAX_GPUS, out, out_count);
+  rn_code_t code = rn_status_code(status);
+  if (code == RN_CODE_INVALID_ARGUMENT || code == RN_CODE_UNKNOWN) {
+    for (int i = 0; i < *out_count; ++i) rn_device_destroy(out[i]);
+    *out_count = 0;
+    return status;
+  }
+  bool is_asked = init->gpu->max_count > 0 || *init->gpu->visible_devices;
+  if (!rn_ok(status) && (is_asked || code != RN_CODE_NOT_FOUND))
     rn_log(init->env, RN_LOG_WARNING, "GPUs are not used: %s", rn_status_message(status));
   rn_status_free(status);
+  return RN_OK;
 }
 
 static rn_status_t add_device(const rn_devices_init_t* init, int cpus, int i, rn_device_t** out) {
@@ -32,9 +35,9 @@ static rn_status_t add_device(const rn_devices_init_t* init, int cpus, int i, rn
 rn_status_t rn_devices_create(const rn_devices_init_t* init, rn_device_t*** out, int* out_count) {
   *out = NULL;
   *out_count = 0;
-  rn_device_t* gpus[MAX_GPUS];
+  rn_device_t* gpus[RN_MAX_GPUS];
   int cpus = init->cpus < 1 ? 1 : init->cpus, gpu_count;
-  add_gpus(init, gpus, &gpu_count);
+  RN_RETURN_IF_ERROR(add_gpus(init, gpus, &gpu_count));
   int total = cpus + init->nulls + gpu_count, made = 0;
   rn_device_t** devices = NULL;
   rn_status_t status =

@@ -9,11 +9,21 @@
 #include "device/device.h"
 #include "framework/kernel.h"
 
-// What a session's ConfigProto says about its accelerators.
+#define RN_MAX_GPUS 32  // more than any machine has
+
+// What a session's ConfigProto says about its accelerators. Memory is always taken as it is needed,
+// up to the limit, whatever allow_growth says.
 typedef struct rn_gpu_options_t {
-  int max_count;             // device_count["GPU"]; -1: as many as there are
-  double memory_fraction;    // per_process_gpu_memory_fraction; 0: as the step needs
-  rn_str_t visible_devices;  // visible_device_list: "1,0"; "": all. Borrowed
+  int max_count;              // device_count["GPU"]; -1: as many as there are
+  double memory_fraction;     // per_process_gpu_memory_fraction of a card's memory; 0: no limit
+  char visible_devices[128];  // visible_device_list: "1,0"; "": all
+  // virtual_devices: how many cards it splits, in their visible order, and the parts of all of
+  // them.
+  int split_count, virtual_count;
+  struct rn_virtual_gpu_t {
+    int32_t card;    // place among the visible ones
+    int64_t memory;  // most bytes; 0: no limit
+  } virtuals[RN_MAX_GPUS];
 } rn_gpu_options_t;
 
 // Arguments of |create_devices|, borrowed for the call.

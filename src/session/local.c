@@ -63,7 +63,6 @@ static rn_status_t make_devices(local_session_t* session) {
   rn_status_t status =
       rn_devices_create(&init, &session->base.devices, &session->base.device_count);
   session->options.task = RN_STR("");  // the caller's
-  session->options.gpu.visible_devices = RN_STR("");
   return status;
 }
 

@@ -4,6 +4,39 @@
 #include "session/session.h"
 #include "wire/decode.h"
 
+// The devices that |experimental| makes of the visible cards. A card without limits stays whole.
+static rn_status_t read_virtual(const rn_pb_GPUOptions_Experimental_t* experimental,
+                                rn_gpu_options_t* gpu) {
+  gpu->virtual_count = 0;
+  gpu->split_count = (int)experimental->virtual_devices.count;
+  for (uint32_t c = 0; c < experimental->virtual_devices.count; ++c) {
+    const rn_pb_GPUOptions_Experimental_VirtualDevices_t* card =
+        &experimental->virtual_devices.items[c];
+    uint32_t parts = card->memory_limit_mb.count;
+    for (uint32_t i = 0; i < (parts ? parts : 1); ++i) {
+      float limit = parts ? card->memory_limit_mb.items[i] : 0;
+      if (gpu->virtual_count == RN_MAX_GPUS)
+        return rn_invalid_argument("virtual_devices lists more than %d devices", RN_MAX_GPUS);
+      if (!(limit >= 0 && limit < 1e9f))
+        return rn_invalid_argument("virtual_devices has a memory_limit_mb of %g", (double)limit);
+      gpu->virtuals[gpu->virtual_count++] =
+          (struct rn_virtual_gpu_t){(int32_t)c, (int64_t)((double)limit * 1048576)};
+    }
+  }
+  return RN_OK;
+}
+
+static rn_status_t read_gpu_options(const rn_pb_GPUOptions_t* options, rn_gpu_options_t* gpu) {
+  gpu->memory_fraction = options->per_process_gpu_memory_fraction;
+  rn_str_t visible = options->visible_device_list;
+  if (visible.size >= sizeof gpu->visible_devices)
+    return rn_invalid_argument("visible_device_list has %zu bytes, more than %zu", visible.size,
+                               sizeof gpu->visible_devices - 1);
+  memcpy(gpu->visible_devices, visible.data ? visible.data : "", visible.size);
+  gpu->visible_devices[visible.size] = 0;
+  return options->experimental ? read_virtual(options->experimental, gpu) : RN_OK;
+}
+
 static rn_status_t read_devices(const rn_pb_ConfigProto_t* config, rn_session_options_t* options) {
   for (uint32_t i = 0; i < config->device_count.count; ++i) {
     rn_str_t type = config->device_count.items[i].key;
@@ -16,9 +49,7 @@ static rn_status_t read_devices(const rn_pb_ConfigProto_t* config, rn_session_op
     if (is_null) options->null_devices = count;
     if (rn_str_is(type, "GPU")) options->gpu.max_count = count < 0 ? 0 : count;
   }
-  const rn_pb_GPUOptions_t* gpu = config->gpu_options;
-  if (gpu) options->gpu.memory_fraction = gpu->per_process_gpu_memory_fraction;
-  return RN_OK;
+  return config->gpu_options ? read_gpu_options(config->gpu_options, &options->gpu) : RN_OK;
 }
 
 static void read_graph_options(const rn_pb_GraphOptions_t* graph, rn_session_options_t* options) {

@@ -36,7 +36,7 @@ typedef struct rn_session_options_t {
   bool optimize;    // false: opt_level L0 or disable_meta_optimizer: the graph runs as it was built
   int cpu_devices;  // device_count["CPU"]; default 1
   int null_devices;      // device_count["NULL"]; default 0
-  rn_gpu_options_t gpu;  // device_count["GPU"] and gpu_options; its strings are borrowed
+  rn_gpu_options_t gpu;  // device_count["GPU"] and gpu_options
   rn_str_t task;  // prefix of the devices' names; "": /job:localhost/replica:0/task:0; borrowed
   int64_t timeout_ms;  // operation_timeout_in_ms; 0: none
   int64_t cost_every;  // build_cost_model: measure the costs of every n-th step of a signature; 0:

@@ -81,7 +81,13 @@ static rn_status_t read_properties(rn_cuda_card_t* card) {
   return RN_CUDA(driver, cuDeviceTotalMem_v2, &card->total_memory, card->device);
 }
 
-static rn_status_t open_card(rn_cuda_card_t* card, size_t memory_limit) {
+static size_t limit_of(const rn_cuda_card_t* card, const rn_cuda_choice_t* choice) {
+  if (choice->memory || choice->fraction <= 0) return choice->memory;
+  double limit = (double)card->total_memory * choice->fraction;
+  return limit < (double)card->total_memory ? (size_t)limit : card->total_memory;
+}
+
+static rn_status_t open_card(rn_cuda_card_t* card, const rn_cuda_choice_t* choice) {
   RN_RETURN_IF_ERROR(open_driver(&card->driver));
   const rn_cuda_driver_t* driver = &card->driver;
   RN_RETURN_IF_ERROR(RN_CUDA(driver, cuDeviceGet, &card->device, card->ordinal));
@@ -92,7 +98,7 @@ static rn_status_t open_card(rn_cuda_card_t* card, size_t memory_limit) {
   RN_RETURN_IF_ERROR(
       RN_CARD(card, cuStreamCreate, &card->recording_stream, CU_STREAM_NON_BLOCKING));
   rn_cuda_memory_options_t options = {.source = {card, take_block, give_block},
-                                      .limit = memory_limit};
+                                      .limit = limit_of(card, choice)};
   RN_RETURN_IF_ERROR(rn_cuda_memory_create(&options, rn_allocator_system(), &card->memory));
   rn_status_free(rn_nvrtc_open(&card->nvrtc));
   return RN_OK;
@@ -130,35 +136,43 @@ static void close_card(rn_cuda_card_t* card) {
   RN_FREE(rn_allocator_system(), card);
 }
 
-static rn_status_t get_locked(int ordinal, size_t memory_limit, rn_cuda_card_t** out) {
-  *out = table.cards[ordinal];
+static bool is_chosen(const rn_cuda_card_t* card, const rn_cuda_choice_t* choice) {
+  return card->ordinal == choice->ordinal && card->part == choice->part;
+}
+
+static rn_status_t get_locked(const rn_cuda_choice_t* choice, rn_cuda_card_t** out) {
+  int place = 0;
+  while (place < RN_CUDA_MAX_CARDS && table.cards[place] && !is_chosen(table.cards[place], choice))
+    ++place;
+  if (place == RN_CUDA_MAX_CARDS)
+    return rn_resource_exhausted("The process uses %d GPUs already", place);
+  *out = table.cards[place];
   if (*out) {
-    (*out)->refs++;
+    if ((*out)->refs++ == 0) rn_cuda_memory_set_limit((*out)->memory, limit_of(*out, choice));
     return RN_OK;
   }
   rn_cuda_card_t* card = NULL;
   RN_RETURN_IF_ERROR(RN_NEW(rn_allocator_system(), &card));
   card->refs = 1;
-  card->ordinal = ordinal;
+  card->ordinal = choice->ordinal;
+  card->part = choice->part;
   rn_mutex_init(&card->mutex);
   rn_mutex_init(&card->recording_mutex);
   rn_mutex_init(&card->kept_mutex);
   rn_map_init(&card->functions, rn_allocator_system());
-  rn_status_t status = open_card(card, memory_limit);
+  rn_status_t status = open_card(card, choice);
   if (!rn_ok(status)) {
     close_card(card);
     return status;
   }
-  *out = table.cards[ordinal] = card;
+  *out = table.cards[place] = card;
   return RN_OK;
 }
 
-rn_status_t rn_cuda_card_get(int ordinal, size_t memory_limit, rn_cuda_card_t** out) {
+rn_status_t rn_cuda_card_get(const rn_cuda_choice_t* choice, rn_cuda_card_t** out) {
   *out = NULL;
-  if (ordinal < 0 || ordinal >= RN_CUDA_MAX_CARDS)
-    return rn_invalid_argument("There is no GPU %d", ordinal);
   rn_mutex_lock(&table.mutex);
-  rn_status_t status = get_locked(ordinal, memory_limit, out);
+  rn_status_t status = get_locked(choice, out);
   rn_mutex_unlock(&table.mutex);
   return status;
 }

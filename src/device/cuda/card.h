@@ -1,4 +1,4 @@
-// A card: one NVIDIA GPU of this process, shared by all sessions.
+// A card: one NVIDIA GPU of this process, or a part of its memory, shared by all sessions.
 //
 // A card has one stream, so its work runs in the order of issue, whoever issues it. That makes
 // memory that the host frees reusable at once: whatever still reads it was issued before.
@@ -12,7 +12,7 @@
 #include "device/cuda/memory.h"
 #include "device/part.h"
 
-#define RN_CUDA_MAX_CARDS 32
+#define RN_CUDA_MAX_CARDS 256  // with the parts of cards
 
 typedef struct rn_cuda_card_t rn_cuda_card_t;
 
@@ -25,6 +25,7 @@ typedef struct rn_cuda_kept_t {
 struct rn_cuda_card_t {
   int32_t refs;  // guarded by the table of cards
   int ordinal;   // the driver's number
+  int part;      // 0: the whole card; else the number of a virtual device
   rn_cuda_driver_t driver;
   rn_nvrtc_t nvrtc;  // |library| is NULL if there is none
   CUdevice device;
@@ -50,8 +51,20 @@ struct rn_cuda_card_t {
 
 // Opens the driver and counts the cards. NOT_FOUND, naming what is missing.
 RN_MUST_USE rn_status_t rn_cuda_count(int* out);
-// The card with the driver's number |ordinal|, opened on first use. The caller owns a reference.
-RN_MUST_USE rn_status_t rn_cuda_card_get(int ordinal, size_t memory_limit, rn_cuda_card_t** out);
+// What a device is made of.
+typedef struct rn_cuda_choice_t {
+  int ordinal;      // the driver's number of the card
+  int part;         // see rn_cuda_card_t
+  size_t memory;    // most bytes; 0: no limit
+  double fraction;  // the same as a part of the card's memory; 0: no limit
+} rn_cuda_choice_t;
+// What the devices are that |options| ask for, on a machine with |card_count| cards. The caller has
+// room for RN_MAX_GPUS. INVALID_ARGUMENT or UNKNOWN, in stock's words, if there is no such machine.
+RN_MUST_USE rn_status_t rn_cuda_choose(const rn_gpu_options_t* options, int card_count,
+                                       rn_cuda_choice_t* out, int* out_count);
+// The card of |choice|, opened on first use. The caller owns a reference. As in stock, the first
+// session sets the limit, until no session uses the card.
+RN_MUST_USE rn_status_t rn_cuda_card_get(const rn_cuda_choice_t* choice, rn_cuda_card_t** out);
 // Releases a reference; the last one gives the memory back. The card itself stays open for the next
 // session, because opening one takes a fifth of a second. NULL is fine.
 void rn_cuda_card_release(rn_cuda_card_t* card);

@@ -1,6 +1,8 @@
 // GPUs: see cuda_device.h.
 #include "device/cuda/cuda_device.h"
 
+#include <stdio.h>
+
 #include "base/log.h"
 #include "device/cuda/recording.h"
 
@@ -18,7 +20,8 @@ typedef struct cuda_device_t {
   rn_device_t base;  // first
   rn_allocator_t allocator;
   rn_cuda_card_t* card;  // Retained
-  rn_mutex_t mutex;      // guards all below
+  char description[192];
+  rn_mutex_t mutex;  // guards all below
   rn_cond_t changed;
   cuda_end_t *first, *last;
   bool is_stopping, has_thread;
@@ -190,6 +193,12 @@ static void cuda_trim(rn_device_t* device) {
   rn_cuda_memory_trim(((cuda_device_t*)device)->card->memory);
 }
 
+static void cuda_memory_use(rn_device_t* device, rn_device_memory_t* out) {
+  rn_cuda_memory_stats_t stats;
+  rn_cuda_memory_stats(((cuda_device_t*)device)->card->memory, &stats);
+  *out = (rn_device_memory_t){(int64_t)stats.bytes_in_use, (int64_t)stats.peak_bytes_in_use};
+}
+
 static void cuda_destroy(rn_device_t* device) {
   cuda_device_t* gpu = (cuda_device_t*)device;
   rn_mutex_lock(&gpu->mutex);
@@ -221,21 +230,36 @@ static const rn_device_vtable_t cuda_vtable = {.destroy = cuda_destroy,
                                                .record_end = rn_cuda_record_end,
                                                .replay = rn_cuda_replay,
                                                .recording_destroy = rn_cuda_recording_destroy,
-                                               .trim = cuda_trim};
+                                               .trim = cuda_trim,
+                                               .memory_use = cuda_memory_use};
 
-static rn_status_t fill(cuda_device_t* gpu, const rn_part_init_t* init, int index, int ordinal) {
-  size_t limit = 0;
-  RN_RETURN_IF_ERROR(rn_cuda_card_get(ordinal, limit, &gpu->card));
+// As stock describes a GPU.
+static void describe(cuda_device_t* gpu) {
+  const rn_cuda_card_t* card = gpu->card;
+  snprintf(gpu->description, sizeof gpu->description,
+           "device: %d, name: %s, pci bus id: %s, compute capability: %d.%d", gpu->base.index,
+           card->name, card->bus_id, card->major, card->minor);
+  gpu->base.description = gpu->description;
+}
+
+static rn_status_t fill(cuda_device_t* gpu, const rn_part_init_t* init, int index,
+                        const rn_cuda_choice_t* choice) {
+  rn_cuda_memory_stats_t stats;
+  RN_RETURN_IF_ERROR(rn_cuda_card_get(choice, &gpu->card));
   RN_RETURN_IF_ERROR(
       rn_device_name(init->allocator, init->name_prefix, "GPU", index, &gpu->base.name));
   RN_RETURN_IF_ERROR(rn_resources_create(init->allocator, &gpu->base.resources));
   gpu->base.allocator = rn_cuda_memory_allocator(gpu->card->memory);
   gpu->base.kernel_memory = rn_cuda_kernel_memory(gpu->card);
-  gpu->base.memory_limit = (int64_t)gpu->card->total_memory;
+  rn_cuda_memory_stats(gpu->card->memory, &stats);
+  gpu->base.memory_limit =
+      (int64_t)(stats.bytes_limit ? stats.bytes_limit : gpu->card->total_memory);
+  describe(gpu);
   return RN_OK;
 }
 
-static rn_status_t create(const rn_part_init_t* init, int index, int ordinal, rn_device_t** out) {
+static rn_status_t create(const rn_part_init_t* init, int index, const rn_cuda_choice_t* choice,
+                          rn_device_t** out) {
   cuda_device_t* gpu = NULL;
   RN_RETURN_IF_ERROR(RN_NEW(init->allocator, &gpu));
   gpu->allocator = init->allocator;
@@ -246,7 +270,7 @@ static rn_status_t create(const rn_part_init_t* init, int index, int ordinal, rn
                             .index = index,
                             .is_preferred = true,
                             .incarnation = init->env->random(init->env->self) | 1};
-  rn_status_t status = fill(gpu, init, index, ordinal);
+  rn_status_t status = fill(gpu, init, index, choice);
   if (!rn_ok(status)) {
     cuda_destroy(&gpu->base);
     return status;
@@ -258,11 +282,12 @@ static rn_status_t create(const rn_part_init_t* init, int index, int ordinal, rn
 rn_status_t rn_cuda_create_devices(const rn_part_init_t* init, int room, rn_device_t** out,
                                    int* out_count) {
   *out_count = 0;
-  int count = 0;
-  RN_RETURN_IF_ERROR(rn_cuda_count(&count));
-  if (count > room) count = room;
-  for (int i = 0; i < count; ++i) {
-    RN_RETURN_IF_ERROR(create(init, i, i, &out[i]));
+  int cards = 0, count = 0;
+  rn_cuda_choice_t choices[RN_MAX_GPUS];
+  RN_RETURN_IF_ERROR(rn_cuda_count(&cards));
+  RN_RETURN_IF_ERROR(rn_cuda_choose(init->options, cards, choices, &count));
+  for (int i = 0; i < count && i < room; ++i) {
+    RN_RETURN_IF_ERROR(create(init, i, &choices[i], &out[i]));
     ++*out_count;
   }
   return RN_OK;

@@ -83,6 +83,7 @@ static bool reserve_records(rn_cuda_memory_t* memory) {
 // The next block's address and, in |*out_size|, its size: the regular one or what |size| needs. If
 // the source has no such block, half of that, and so on.
 static uint64_t take_block(rn_cuda_memory_t* memory, size_t size, size_t* out_size) {
+  if (memory->reserved >= memory->limit) return 0;
   size_t room = round_down(memory->limit - memory->reserved, RN_CUDA_CHUNK_UNIT);
   size_t least;
   if (size > room || !round_up(size, BLOCK_UNIT, &least)) return 0;
@@ -222,6 +223,12 @@ static rn_cuda_memory_stats_t stats_locked(const rn_cuda_memory_t* memory) {
       .allocations = memory->allocations,
       .live_allocations = (int64_t)memory->allocated.count,
   };
+}
+
+void rn_cuda_memory_set_limit(rn_cuda_memory_t* memory, size_t limit) {
+  rn_mutex_lock(&memory->mutex);
+  memory->limit = limit ? limit : SIZE_MAX;
+  rn_mutex_unlock(&memory->mutex);
 }
 
 void rn_cuda_memory_stats(rn_cuda_memory_t* memory, rn_cuda_memory_stats_t* out) {

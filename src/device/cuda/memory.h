@@ -59,6 +59,8 @@ uint64_t rn_cuda_memory_alloc(rn_cuda_memory_t* memory, size_t size, const char*
 // happens then.
 bool rn_cuda_memory_free(rn_cuda_memory_t* memory, uint64_t address);
 
+// Changes the limit; 0 if there is none. What is in use above it stays.
+void rn_cuda_memory_set_limit(rn_cuda_memory_t* memory, size_t limit);
 // Gives blocks without allocations back to the source. Returns how many bytes that were.
 size_t rn_cuda_memory_trim(rn_cuda_memory_t* memory);
 
