@@ -1,4 +1,4 @@
-// Steps that another thread can cancel, and feeds without a copy.
+// Steps that another thread can cancel, feeds without a copy, and what devices are made of.
 //
 //   TFE_CancellationManager* stop = TFE_NewCancellationManager();
 //   … another thread, or a signal's watcher: TFE_CancellationManagerStartCancel(stop);
@@ -30,6 +30,15 @@ RN_API void rn_session_run_cancellable(TF_Session* session, const TF_Buffer* run
 RN_API TF_Tensor* rn_tensor_over(TF_DataType dtype, const int64_t* dims, int num_dims, void* data,
                                  size_t len, void (*deallocator)(void* data, size_t len, void* arg),
                                  void* deallocator_arg);
+
+// The hardware of a device, as TensorFlow describes a GPU: "device: 0, name: NVIDIA H200, pci bus
+// id: 0000:01:00.0, compute capability: 9.0". Valid as long as |list|; NULL if there is no such
+// device, or nothing to say about it.
+RN_API const char* rn_device_list_description(const TF_DeviceList* list, int index);
+// The bytes of a device's memory that are in use, and the most that were at a time. TF_NOT_FOUND if
+// the device does not count them.
+RN_API void rn_context_memory_use(TFE_Context* context, const char* device_name, int64_t* out_now,
+                                  int64_t* out_peak, TF_Status* status);
 
 #ifdef __cplusplus
 }

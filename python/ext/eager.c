@@ -3,6 +3,7 @@
 // There is one context per process, created when eager execution starts; the library caches its
 // kernels. The interpreter lock is released while an op runs.
 #include "opfunction.h"
+#include "runnel/session.h"
 
 #define FEW 16
 
@@ -493,6 +494,17 @@ static PyObject* list_devices(PyObject* self, PyObject* unused) {
   return list;
 }
 
+// eager_memory(device): (bytes in use, the most that were)
+static PyObject* memory_use(PyObject* self, PyObject* name) {
+  (void)self;
+  int64_t now, peak;
+  const char* text = PyUnicode_AsUTF8(name);
+  if (!text || !rnpy_context()) return NULL;
+  TF_Status* status = rnpy_status();
+  rn_context_memory_use(context, text, &now, &peak, status);
+  return rnpy_failed(status, NULL) ? NULL : Py_BuildValue("LL", (long long)now, (long long)peak);
+}
+
 static PyMethodDef methods[] = {
     {"eager_start", start, METH_VARARGS, "Creates the eager context."},
     {"eager_constant", make_constant, METH_VARARGS, "Returns an eager tensor of a value."},
@@ -501,6 +513,7 @@ static PyMethodDef methods[] = {
     {"eager_add_function", add_function, METH_O, "Adds a FunctionDef to the context."},
     {"eager_clear_caches", clear_caches, METH_NOARGS, "Drops the cached kernels."},
     {"eager_devices", list_devices, METH_NOARGS, "Returns [(name, type)] of the devices."},
+    {"eager_memory", memory_use, METH_O, "Returns (bytes in use, the most that were)."},
     {NULL, NULL, 0, NULL},
 };
 

@@ -467,10 +467,11 @@ static PyObject* session_devices(rnpy_session_t* self, PyObject* unused) {
   if (rnpy_failed(status, NULL)) return NULL;
   PyObject* list = PyList_New(0);
   for (int i = 0; list && i < TF_DeviceListCount(devices); ++i) {
-    PyObject* row = Py_BuildValue("ssLK", TF_DeviceListName(devices, i, status),
+    PyObject* row = Py_BuildValue("ssLKz", TF_DeviceListName(devices, i, status),
                                   TF_DeviceListType(devices, i, status),
                                   (long long)TF_DeviceListMemoryBytes(devices, i, status),
-                                  (unsigned long long)TF_DeviceListIncarnation(devices, i, status));
+                                  (unsigned long long)TF_DeviceListIncarnation(devices, i, status),
+                                  rn_device_list_description(devices, i));
     if (!row || PyList_Append(list, row) < 0) Py_CLEAR(list);
     Py_XDECREF(row);
   }

@@ -1,10 +1,11 @@
 """tf.config: devices and threads of the process.
 
-Placement and thread counts apply to sessions created afterwards without a ConfigProto. Settings of visible
-devices, memory and the optimizer are stored and returned, and have no effect.
+Placement, thread counts, visible GPUs and their parts apply to sessions created afterwards without a ConfigProto, and
+to eager execution if it has not started. Settings of the optimizer are stored and returned, and have no effect.
 """
 
 import collections
+import re
 
 PhysicalDevice = collections.namedtuple("PhysicalDevice", ["name", "device_type"])
 LogicalDevice = collections.namedtuple("LogicalDevice", ["name", "device_type"])
@@ -19,7 +20,7 @@ class LogicalDeviceConfiguration(collections.namedtuple("LogicalDeviceConfigurat
 
 
 _state: dict = {"soft_device_placement": None, "inter": 0, "intra": 0, "jit": None, "options": {}, "visible": None,
-                "logical": {}, "run_eagerly": False}
+                "logical": {}, "growth": {}, "physical": None, "run_eagerly": False}
 
 
 def _devices():
@@ -27,13 +28,25 @@ def _devices():
     return eager.list_devices()
 
 
+def _physical():
+    """Returns {PhysicalDevice: description} of this machine. A session without settings tells; it is asked once."""
+    if _state["physical"] is None:
+        from runnel.core import framework, session
+        from runnel.core.protobuf import message_class
+        with session.Session(graph=framework.Graph(), config=message_class("ConfigProto")()) as probe:
+            rows = probe.list_devices()
+        kinds, found = {}, {}
+        for row in rows:
+            number = kinds[row.device_type] = kinds.get(row.device_type, -1) + 1
+            name = "/physical_device:%s:%d" % (row.device_type, number)
+            found[PhysicalDevice(name, row.device_type)] = row.physical_device_desc
+        _state["physical"] = found
+    return _state["physical"]
+
+
 def list_physical_devices(device_type=None):
     """Returns the devices of this machine."""
-    kinds, rows = {}, []
-    for _, kind in _devices():
-        rows.append(PhysicalDevice("/physical_device:%s:%d" % (kind, kinds.get(kind, 0)), kind))
-        kinds[kind] = kinds.get(kind, 0) + 1
-    return [row for row in rows if device_type in (None, row.device_type)]
+    return [row for row in _physical() if device_type in (None, row.device_type)]
 
 
 def list_logical_devices(device_type=None):
@@ -52,7 +65,7 @@ def get_visible_devices(device_type=None):
 
 
 def set_visible_devices(devices, device_type=None):
-    """Sets the result of get_visible_devices. It does not change the devices of sessions."""
+    """Sets which GPUs later sessions use, and eager execution if it has not started."""
     devices = list(devices) if isinstance(devices, (list, tuple)) else [devices]
     known = list_physical_devices()
     for device in devices:
@@ -61,7 +74,16 @@ def set_visible_devices(devices, device_type=None):
     if device_type is not None and any(device.device_type != device_type for device in devices):
         raise ValueError("Unrecognized device: %r are not all of type %s" % (devices, device_type))
     rest = [row for row in get_visible_devices() if device_type is not None and row.device_type != device_type]
-    _state["visible"] = rest + devices
+    visible = rest + devices
+    if visible != get_visible_devices():
+        _check_not_started("Visible devices")
+    _state["visible"] = visible
+
+
+def _check_not_started(what):
+    from runnel.eager import context as eager
+    if eager.is_started():
+        raise RuntimeError("%s cannot be modified after being initialized" % what)
 
 
 def get_logical_device_configuration(device):
@@ -70,10 +92,15 @@ def get_logical_device_configuration(device):
 
 
 def set_logical_device_configuration(device, logical_devices):
-    """Accepts one logical device per physical device; more are not supported."""
-    if len(logical_devices) != 1:
-        raise NotImplementedError("Splitting a device is not supported: ConfigProto(device_count={'CPU': n}) gives a "
+    """Splits a GPU into logical devices with memory limits. A CPU stays whole."""
+    is_gpu = getattr(device, "device_type", None) == "GPU"
+    if len(logical_devices) != 1 and not is_gpu:
+        raise NotImplementedError("Splitting a CPU is not supported: ConfigProto(device_count={'CPU': n}) gives a "
                                   "session several CPUs")
+    if is_gpu:
+        _known(device)
+        if _state["logical"].get(device) != list(logical_devices):
+            _check_not_started("Virtual devices")
     _state["logical"][device] = list(logical_devices)
 
 
@@ -173,14 +200,67 @@ optimizer = _Part(
     get_experimental_options=get_experimental_options, set_experimental_options=set_experimental_options)
 
 
-def _memory_growth(device):
-    return False
+def _known(device):
+    if device not in _physical():
+        raise ValueError("Unrecognized device: %s" % (device,))
+    return device
+
+
+def get_memory_growth(device):
+    """Returns the setting of set_memory_growth for a GPU, or None."""
+    if _known(device).device_type != "GPU":
+        raise KeyError(device)
+    return _state["growth"].get(device)
+
+
+def set_memory_growth(device, enable):
+    """Stores a setting that has no effect: memory is always taken as it is needed."""
+    if _known(device).device_type != "GPU":
+        raise ValueError("Cannot set memory growth on non-GPU and non-Pluggable devices")
+    if enable and device in _state["logical"]:
+        raise ValueError("Cannot set memory growth on device when virtual devices configured")
+    if _state["growth"].get(device) != enable:
+        _check_not_started("Physical devices")
+    _state["growth"][device] = enable
+
+
+def get_device_details(device):
+    """Returns the name and the compute capability of a GPU; {} for other devices."""
+    if not isinstance(device, PhysicalDevice):
+        raise ValueError("device must be a tf.config.PhysicalDevice, but got: %s" % (device,))
+    if device not in _physical():
+        raise ValueError("The PhysicalDevice must be one obtained from calling `tf.config.list_physical_devices`, but "
+                         "got: %s" % (device,))
+    found = re.search(r"name: (.*), pci bus id: .*, compute capability: (\d+)\.(\d+)", _physical()[device])
+    if not found:
+        return {}
+    return {"device_name": found.group(1), "compute_capability": (int(found.group(2)), int(found.group(3)))}
+
+
+def get_memory_info(device):
+    """Returns {"current": bytes in use, "peak": the most that were} of a device such as "GPU:0"."""
+    from runnel import _core
+    found = re.fullmatch(r"(?:/device:)?([A-Za-z]+):(\d+)", device)
+    if not found:
+        raise ValueError("Failed parsing device name: '%s'. Note a valid device string should at least contain a "
+                         "device type and a device index, like \"GPU:0\"." % device)
+    name = "/device:%s:%s" % (found.group(1).upper(), found.group(2))
+    if not any(full.endswith(name) for full, _ in _devices()):
+        raise ValueError("No matching devices found for '%s'" % device)
+    current, peak = _core.eager_memory(name) if "GPU" in name else (0, 0)
+    return {"current": current, "peak": peak}
+
+
+def get_memory_usage(device):
+    """Returns the bytes in use of a device such as "GPU:0"."""
+    return get_memory_info(device)["current"]
 
 
 experimental = _Part(
     list_physical_devices=list_physical_devices, list_logical_devices=list_logical_devices,
     get_visible_devices=get_visible_devices, set_visible_devices=set_visible_devices,
-    get_memory_growth=_memory_growth, set_memory_growth=lambda device, enable: None,
+    get_memory_growth=get_memory_growth, set_memory_growth=set_memory_growth, get_device_details=get_device_details,
+    get_memory_info=get_memory_info, get_memory_usage=get_memory_usage,
     get_virtual_device_configuration=get_logical_device_configuration,
     set_virtual_device_configuration=set_logical_device_configuration,
     VirtualDeviceConfiguration=LogicalDeviceConfiguration,
@@ -190,11 +270,42 @@ experimental = _Part(
 
 def session_config():
     """Returns the ConfigProto for a session that was given none, or None if nothing was set."""
-    if _state["soft_device_placement"] is None and not _state["inter"] and not _state["intra"]:
+    changes_gpus = any(device.device_type == "GPU" for device in _state["logical"]) or _state["visible"] is not None
+    changes_others = _state["soft_device_placement"] is not None or _state["inter"] or _state["intra"]
+    if not changes_gpus and not changes_others:
         return None
     from runnel.core.protobuf import message_class
     config = message_class("ConfigProto")()
-    config.allow_soft_placement = get_soft_device_placement()
+    if changes_others:
+        config.allow_soft_placement = get_soft_device_placement()
     config.inter_op_parallelism_threads = _state["inter"]
     config.intra_op_parallelism_threads = _state["intra"]
+    if changes_gpus:
+        gpu_options(config)
     return config
+
+
+def eager_config():
+    """Returns the ConfigProto for eager execution that was given none, or None if no GPU setting was made."""
+    if _state["visible"] is None and not any(device.device_type == "GPU" for device in _state["logical"]):
+        return None
+    from runnel.core.protobuf import message_class
+    config = message_class("ConfigProto")()
+    gpu_options(config)
+    return config
+
+
+def gpu_options(config):
+    """Writes which GPUs are visible, and how they are split, into a ConfigProto."""
+    gpus = list_physical_devices("GPU")
+    visible = get_visible_devices("GPU")
+    if gpus and not visible:
+        config.device_count["GPU"] = 0
+        return
+    if visible != gpus:
+        config.gpu_options.visible_device_list = ",".join(str(gpus.index(gpu)) for gpu in visible)
+    if any(gpu in _state["logical"] for gpu in visible):
+        for gpu in visible:
+            card = config.gpu_options.experimental.virtual_devices.add()
+            card.memory_limit_mb.extend(
+                part.memory_limit for part in _state["logical"].get(gpu, []) if part.memory_limit is not None)

@@ -33,21 +33,36 @@ def main(argv=None):
 
 
 def is_built_with_cuda():
-    """Returns False: there is no CUDA support."""
+    """Tells whether this installation can use NVIDIA GPUs here: its CUDA part and a GPU are found."""
+    from runnel import config
+    return bool(config.list_physical_devices("GPU"))
+
+
+def is_built_with_rocm():
+    """Returns False: AMD's GPUs are not supported."""
     return False
 
 
-is_built_with_gpu_support = is_built_with_rocm = is_built_with_xla = is_built_with_cuda
+def is_built_with_xla():
+    """Returns False: XLA is not part of this library."""
+    return False
+
+
+is_built_with_gpu_support = is_built_with_cuda
 
 
 def is_gpu_available(cuda_only=False, min_cuda_compute_capability=None):
-    """Tells whether there is a GPU."""
-    return False
+    """Tells whether there is a GPU, of at least this compute capability."""
+    from runnel import config
+    details = [config.get_device_details(gpu) for gpu in config.list_physical_devices("GPU")]
+    least = min_cuda_compute_capability or (0, 0)
+    return any(row.get("compute_capability", (0, 0)) >= tuple(least) for row in details)
 
 
 def gpu_device_name():
-    """Returns the name of the GPU, or "" if there is none."""
-    return ""
+    """Returns the name of the first GPU, or "" if there is none."""
+    from runnel import config
+    return next((gpu.name for gpu in config.list_logical_devices("GPU")), "")
 
 
 def test_src_dir_path(relative_path):

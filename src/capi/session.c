@@ -5,6 +5,7 @@
 
 #include "dist/client.h"
 #include "runnel/saved_model.h"
+#include "runnel/session.h"
 
 // What TF_NewSession sets in every ConfigProto, as bytes to append to it: experimental {
 // disable_optimize_for_static_graph: true }. A client may add to its graph at any time.
@@ -183,6 +184,7 @@ typedef struct session_device_t {
   const char* type;
   int64_t memory;
   uint64_t incarnation;
+  const char* description;  // NULL: none
 } session_device_t;
 
 struct TF_DeviceList {
@@ -201,8 +203,11 @@ static rn_status_t fill_devices(TF_DeviceList* list, TF_Session* session) {
     rn_str_t name, type;
     RN_RETURN_IF_ERROR(rn_arena_str(&list->arena, device->name, &name));
     RN_RETURN_IF_ERROR(rn_arena_str(&list->arena, rn_str(device->type), &type));
-    list->devices[i] =
-        (session_device_t){name.data, type.data, device->memory_limit, device->incarnation};
+    rn_str_t description = {0};
+    if (device->description)
+      RN_RETURN_IF_ERROR(rn_arena_str(&list->arena, rn_str(device->description), &description));
+    list->devices[i] = (session_device_t){name.data, type.data, device->memory_limit,
+                                          device->incarnation, description.data};
   }
   list->count = count;
   return RN_OK;
@@ -219,7 +224,7 @@ rn_status_t rn_capi_devices_add(TF_DeviceList* list, const rn_device_info_t* inf
     RN_RETURN_IF_ERROR(rn_arena_str(&list->arena, infos[i].name, &name));
     RN_RETURN_IF_ERROR(rn_arena_str(&list->arena, infos[i].type, &type));
     devices[own + i] =
-        (session_device_t){name.data, type.data, infos[i].memory_limit, infos[i].incarnation};
+        (session_device_t){name.data, type.data, infos[i].memory_limit, infos[i].incarnation, NULL};
   }
   list->devices = devices;
   list->count += (int)count;
@@ -286,4 +291,8 @@ int64_t TF_DeviceListMemoryBytes(const TF_DeviceList* list, int index, TF_Status
 uint64_t TF_DeviceListIncarnation(const TF_DeviceList* list, int index, TF_Status* status) {
   const session_device_t* device = device_at(list, index, status);
   return device ? device->incarnation : 0;
+}
+
+const char* rn_device_list_description(const TF_DeviceList* list, int index) {
+  return list && index >= 0 && index < list->count ? list->devices[index].description : NULL;
 }

@@ -10,7 +10,8 @@ import unittest
 from runnel import test
 from runnel.core import framework
 from runnel.eager import context as eager
-from runnel.test import gpu_device_name, is_gpu_available  # noqa: F401
+from runnel.test import (  # noqa: F401
+    gpu_device_name, is_built_with_rocm, is_cpu_target_available, is_gpu_available)
 
 TensorFlowTestCase = test.TestCase
 
@@ -116,8 +117,9 @@ def _skipped(*args, **kwargs):
 run_cuda_only = run_gpu_only = run_gpu_or_tpu = _skipped
 
 
-IsMklEnabled = IsBuiltWithROCm = IsBuiltWithNvcc = is_xla_enabled = is_gpu_available
-GpuSupportsHalfMatMulAndConv = IsCPUTargetAvailable = is_gpu_available
+IsMklEnabled = IsBuiltWithROCm = IsBuiltWithNvcc = is_xla_enabled = is_built_with_rocm
+IsCPUTargetAvailable = is_cpu_target_available
+GpuSupportsHalfMatMulAndConv = is_gpu_available
 
 
 @contextlib.contextmanager

@@ -435,7 +435,8 @@ class InteractiveSession(BaseSession):
 class _DeviceAttributes:
     """A device of a session."""
 
-    def __init__(self, name, device_type, memory_limit_bytes, incarnation):
+    def __init__(self, name, device_type, memory_limit_bytes, incarnation, physical_device_desc=None):
+        self.physical_device_desc = physical_device_desc or ""
         self.name = name
         self.device_type = device_type
         self.memory_limit_bytes = memory_limit_bytes

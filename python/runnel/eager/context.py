@@ -6,6 +6,7 @@ tensors, the switch, seeds, devices, and iteration over datasets.
 
 import contextlib
 import random
+import sys
 
 from runnel import _core, dtypes, errors, raw_ops
 from runnel.core import framework, tensor_shape
@@ -13,6 +14,7 @@ from runnel.core import framework, tensor_shape
 DEVICE_PLACEMENT_EXPLICIT, DEVICE_PLACEMENT_WARN, DEVICE_PLACEMENT_SILENT = 0, 1, 2
 DEVICE_PLACEMENT_SILENT_FOR_INT32 = 3
 SYNC, ASYNC = 0, 1
+_is_started = False
 
 
 def _text(tensor, function):
@@ -167,9 +169,19 @@ def enable_eager_execution(config=None, device_policy=None, execution_mode=None)
 
 def start(config=None, device_policy=None, execution_mode=None):
     """Creates the eager context, unless there is one."""
+    global _is_started
+    settings = sys.modules.get("runnel.config")
+    if config is None and settings is not None and not _is_started:
+        config = settings.eager_config()
+    _is_started = True
     _core.eager_start(EagerTensor, config.SerializeToString() if config is not None else b"",
                       DEVICE_PLACEMENT_SILENT if device_policy is None else device_policy,
                       execution_mode == ASYNC)
+
+
+def is_started():
+    """Tells whether the eager context exists, so that its devices are what they are."""
+    return _is_started
 
 
 def disable_eager_execution():

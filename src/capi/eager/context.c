@@ -2,6 +2,7 @@
 #include "capi/eager/eager.h"
 #include "capi/function.h"
 #include "capi/session.h"
+#include "runnel/session.h"
 
 TFE_ContextOptions* TFE_NewContextOptions(void) {
   TFE_ContextOptions* options = NULL;
@@ -235,4 +236,23 @@ void TFE_ContextExportRunMetadata(TFE_Context* ctx, TF_Buffer* buf, TF_Status* s
     rn_strbuf_clear(&text);
   }
   rn_capi_set(status, outcome);
+}
+
+static rn_status_t memory_use(TFE_Context* context, const char* name, rn_device_memory_t* out) {
+  rn_device_t* device = NULL;
+  *out = (rn_device_memory_t){0};
+  if (!context) return rn_capi_null("rn_context_memory_use", "context");
+  RN_RETURN_IF_ERROR(rn_eager_device(rn_capi_eager(context), rn_str(name), &device));
+  if (!device->vtable->memory_use)
+    return rn_not_found("The memory of %s is not counted", device->name.data);
+  device->vtable->memory_use(device, out);
+  return RN_OK;
+}
+
+void rn_context_memory_use(TFE_Context* context, const char* device_name, int64_t* out_now,
+                           int64_t* out_peak, TF_Status* status) {
+  rn_device_memory_t use;
+  rn_capi_set(status, memory_use(context, device_name, &use));
+  if (out_now) *out_now = use.now;
+  if (out_peak) *out_peak = use.peak;
 }
