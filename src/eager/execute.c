@@ -244,10 +244,9 @@ static rn_status_t execute_later(rn_eager_op_t* op, rn_eager_kernel_t* kernel,
 
 // The device of the first resource that |op| uses; NULL if it uses none.
 static rn_device_t* device_of_resources(const rn_eager_op_t* op) {
-  for (int32_t i = 0; i < op->input_count; ++i)
-    if (op->inputs[i]->dtype == RN_RESOURCE)
-      return op->inputs[i]->device ? op->inputs[i]->device : op->eager->cpu;
-  return NULL;
+  rn_device_t* device = NULL;
+  for (int32_t i = 0; i < op->input_count && !device; ++i) device = rn_eager_resource_device(op, i);
+  return device;
 }
 
 // Among several devices, an op with a kernel runs where its resource is, whatever device it names.

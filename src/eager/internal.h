@@ -84,6 +84,11 @@ typedef struct rn_eager_kernel_t {
   // The key.
   const rn_op_def_t* def;
   rn_device_t* asked;  // the device that the call is meant for
+  // For functions and control flow, if some device has its own memory: whether the call names no
+  // device, and by input, the device of a resource (NULL for other values). Otherwise false and
+  // NULL.
+  bool is_anywhere;
+  rn_device_t** resource_devices;
   int32_t input_count;
   rn_dtype_t* input_types;
   int32_t* lengths;  // of the arguments; NULL if unknown
@@ -202,6 +207,12 @@ struct rn_eager_t {
   rn_cond_t pair_added;
   rn_strbuf_t executed;
 };
+// The device of input |i| if it is a resource; otherwise NULL.
+static inline rn_device_t* rn_eager_resource_device(const rn_eager_op_t* op, int32_t i) {
+  const rn_eager_handle_t* input = op->inputs[i];
+  if (input->dtype != RN_RESOURCE) return NULL;
+  return input->device ? input->device : op->eager->cpu;
+}
 // INVALID_ARGUMENT in stock's words: |name| is no device, or only CPUs have a kernel for the op.
 RN_MUST_USE rn_status_t rn_eager_no_device(rn_eager_t* eager, rn_str_t name, bool only_cpu);
 // A number that identifies the calling thread.

@@ -2,6 +2,7 @@
 // builds the node, and finds what runs it.
 #include "eager/internal.h"
 #include "graph/library.h"
+#include "session/functions.h"
 
 void rn_eager_kernel_retain(rn_eager_kernel_t* kernel) {
   atomic_fetch_add_explicit(&kernel->refs, 1, memory_order_relaxed);
@@ -30,6 +31,12 @@ static rn_status_t copy_key(const rn_eager_op_t* op, rn_eager_kernel_t* kernel) 
   if (op->knows_lengths) {
     RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(arena, (size_t)op->def->input_count + 1, &kernel->lengths));
     memcpy(kernel->lengths, op->lengths, (size_t)op->arg_count * sizeof *op->lengths);
+  }
+  if (op->eager->has_far && !rn_eager_has_kernel(op->def)) {
+    kernel->is_anywhere = op->device_name.size == 0;
+    RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(arena, inputs + 1, &kernel->resource_devices));
+    for (size_t i = 0; i < inputs; ++i)
+      kernel->resource_devices[i] = rn_eager_resource_device(op, (int32_t)i);
   }
   RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(arena, attrs, &kernel->given));
   for (size_t i = 0; i < attrs; ++i) kernel->given[i].kind = RN_EAGER_UNSET;
@@ -275,6 +282,20 @@ static rn_status_t make_kernel(rn_eager_t* eager, const rn_kernel_def_t* def,
   return rn_kernel_create(def, &init, &kernel->kernel);
 }
 
+// Instantiates a function for the devices of its resources. Without a device of its own, its nodes
+// are placed as in a session.
+static rn_status_t prepare(rn_eager_kernel_t* kernel, const rn_func_attr_t* call) {
+  rn_str_t* devices = NULL;
+  size_t count = (size_t)kernel->input_count;
+  if (!kernel->resource_devices)
+    return rn_function_prepare(kernel->functions, call, kernel->device->name, &kernel->instance);
+  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&kernel->arena, count + 1, &devices));
+  for (size_t i = 0; i < count; ++i)
+    if (kernel->resource_devices[i]) devices[i] = kernel->resource_devices[i]->name;
+  rn_str_t device = kernel->is_anywhere ? RN_STR("") : kernel->device->name;
+  return rn_functions_prepare(kernel->functions, call, device, devices, &kernel->instance);
+}
+
 // Wraps the one node in a function, which the session plans like any other.
 static rn_status_t make_wrapper(rn_eager_t* eager, rn_eager_kernel_t* kernel) {
   rn_arena_t* arena = &kernel->arena;
@@ -304,7 +325,7 @@ static rn_status_t make_wrapper(rn_eager_t* eager, rn_eager_kernel_t* kernel) {
   RN_RETURN_IF_ERROR(status);
   kernel->wrapper = name;
   rn_func_attr_t call = {.name = name};
-  return rn_function_prepare(kernel->functions, &call, kernel->device->name, &kernel->instance);
+  return prepare(kernel, &call);
 }
 
 // Makes a step of the context's session: adds the node to the session's graph, on its device.
@@ -355,7 +376,7 @@ static rn_status_t make_instance(rn_eager_kernel_t* kernel) {
     attrs[i] = (rn_attr_t){rn_str(node->op->attrs[i].name), node->attrs[i]};
   rn_func_attr_t call = {
       .name = rn_str(node->op->name), .attr_count = node->op->attr_count, .attrs = attrs};
-  return rn_function_prepare(kernel->functions, &call, kernel->device->name, &kernel->instance);
+  return prepare(kernel, &call);
 }
 
 static rn_status_t no_kernel(const rn_eager_kernel_t* kernel) {

@@ -17,6 +17,8 @@ typedef struct rn_place_options_t {
   bool moves_inside;
   const char* mark;  // between a node's name and the number of its Sends and Recvs; NULL: "/_"
   const rn_env_t* env;
+  // By feed: the device of the resource that will be fed, "" if unknown; NULL: none is known.
+  const rn_str_t* feed_devices;
 } rn_place_options_t;
 
 // Sets |device| and |kernel| of every remaining node. Feeds go to devices[0]. INVALID_ARGUMENT,

@@ -320,9 +320,23 @@ static rn_status_t prepare(placer_t* placer) {
   return RN_OK;
 }
 
+// A node that uses a fed resource goes where that is, whatever device was requested.
+static void follow_feeds(const placer_t* placer) {
+  const rn_str_t* devices = placer->options->feed_devices;
+  for (size_t n = 0; devices && n < placer->ir->nodes.count; ++n) {
+    rn_ir_node_t* node = &placer->ir->nodes.items[n];
+    for (int32_t i = 0; !node->is_removed && i < node->input_count; ++i) {
+      const rn_ir_node_t* source = rn_ir_node(placer->ir, node->inputs[i].node);
+      bool is_fed = source->feed >= 0 && source->types[node->inputs[i].output] == RN_RESOURCE;
+      if (is_fed && devices[source->feed].size) node->requested_device = devices[source->feed];
+    }
+  }
+}
+
 static rn_status_t place(placer_t* placer) {
   size_t n = placer->ir->nodes.count;
   RN_RETURN_IF_ERROR(prepare(placer));
+  follow_feeds(placer);
   bool has_choice = false;
   for (int d = 0; d < placer->options->device_count; ++d)
     has_choice |= placer->options->devices[d]->is_preferred;

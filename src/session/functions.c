@@ -98,8 +98,23 @@ static rn_status_t describe(session_function_t* function) {
   return RN_OK;
 }
 
+// Where the nodes of the function go.
+static rn_status_t copy_devices(session_function_t* function, rn_str_t device,
+                                const rn_str_t* arg_devices) {
+  rn_arena_t* arena = &function->arena;
+  rn_str_t* copies = NULL;
+  RN_RETURN_IF_ERROR(rn_arena_str(arena, device, &function->planner.default_device));
+  if (!arg_devices) return RN_OK;
+  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(arena, (size_t)function->body->arg_count, &copies));
+  for (int32_t i = 0; i < function->body->arg_count; ++i)
+    RN_RETURN_IF_ERROR(rn_arena_str(arena, arg_devices[i], &copies[i]));
+  function->planner.place.feed_devices = copies;
+  return RN_OK;
+}
+
 static rn_status_t function_create(functions_table_t* table, const rn_function_body_t* body,
-                                   rn_str_t device, rn_str_t key, session_function_t** out) {
+                                   rn_str_t device, const rn_str_t* arg_devices, rn_str_t key,
+                                   session_function_t** out) {
   session_function_t* function = NULL;
   RN_RETURN_IF_ERROR(RN_NEW(table->allocator, &function));
   function->table = table;
@@ -111,8 +126,7 @@ static rn_status_t function_create(functions_table_t* table, const rn_function_b
   function->planner = table->planner;
   function->planner.kernels = &function->kernels;
   rn_status_t status = rn_arena_str(&function->arena, key, &function->key);
-  if (rn_ok(status))
-    status = rn_arena_str(&function->arena, device, &function->planner.default_device);
+  if (rn_ok(status)) status = copy_devices(function, device, arg_devices);
   if (rn_ok(status)) status = make_signature(function);
   if (rn_ok(status)) status = describe(function);
   if (rn_ok(status))
@@ -135,14 +149,15 @@ static rn_status_t enter_locked(functions_table_t* table, session_function_t* fu
 }
 
 static rn_status_t get_function(functions_table_t* table, const rn_function_body_t* body,
-                                rn_str_t device, rn_str_t key, session_function_t** out) {
+                                rn_str_t device, const rn_str_t* arg_devices, rn_str_t key,
+                                session_function_t** out) {
   rn_status_t status = RN_OK;
   rn_mutex_lock(&table->mutex);
   session_function_t* function = rn_map_get(&table->by_key, key);
   if (function) {
     function->refs++;
   } else {
-    status = function_create(table, body, device, key, &function);
+    status = function_create(table, body, device, arg_devices, key, &function);
     if (rn_ok(status)) {
       status = enter_locked(table, function);
       if (!rn_ok(status)) function_destroy(function);
@@ -161,8 +176,9 @@ static rn_status_t check_open(functions_table_t* table) {
 }
 
 // The library keeps one body per function and set of attributes.
-static rn_status_t instantiate(rn_functions_t* functions, const rn_func_attr_t* call,
-                               rn_str_t device, rn_instance_t** out) {
+rn_status_t rn_functions_prepare(rn_functions_t* functions, const rn_func_attr_t* call,
+                                 rn_str_t device, const rn_str_t* arg_devices,
+                                 rn_instance_t** out) {
   functions_table_t* table = (functions_table_t*)functions;
   *out = NULL;
   const rn_function_body_t* body = NULL;
@@ -171,12 +187,20 @@ static rn_status_t instantiate(rn_functions_t* functions, const rn_func_attr_t* 
   rn_strbuf_t key;
   rn_strbuf_init(&key, table->allocator);
   rn_strbuf_printf(&key, "%p %.*s", (const void*)body, RN_STR_ARGS(device));
+  for (int32_t i = 0; arg_devices && i < body->arg_count; ++i)
+    rn_strbuf_printf(&key, ",%.*s", RN_STR_ARGS(arg_devices[i]));
   session_function_t* function = NULL;
   rn_status_t status = rn_strbuf_status(&key);
-  if (rn_ok(status)) status = get_function(table, body, device, rn_strbuf_view(&key), &function);
+  if (rn_ok(status))
+    status = get_function(table, body, device, arg_devices, rn_strbuf_view(&key), &function);
   rn_strbuf_clear(&key);
   if (rn_ok(status)) *out = &function->instance;
   return status;
+}
+
+static rn_status_t instantiate(rn_functions_t* functions, const rn_func_attr_t* call,
+                               rn_str_t device, rn_instance_t** out) {
+  return rn_functions_prepare(functions, call, device, NULL, out);
 }
 
 static void unlink_locked(functions_table_t* table, session_function_t* function) {

@@ -24,6 +24,11 @@ typedef struct rn_functions_options_t {
 // The caller owns a reference. The last one to go destroys all programs and kernels.
 RN_MUST_USE rn_status_t rn_functions_create(const rn_functions_options_t* options,
                                             rn_allocator_t allocator, rn_functions_t** out);
+// Like rn_function_prepare, for calls whose resources are on these devices: by argument, "" for
+// other values; NULL if unknown.
+RN_MUST_USE rn_status_t rn_functions_prepare(rn_functions_t* functions, const rn_func_attr_t* call,
+                                             rn_str_t device, const rn_str_t* arg_devices,
+                                             rn_instance_t** out);
 // Destroys all programs and kernels before their devices go away, and releases the owner's
 // reference. No call may be under way. The table and its instances may still be referenced; calls
 // fail with CANCELLED. NULL is fine.

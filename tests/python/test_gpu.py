@@ -71,3 +71,25 @@ with tf.GradientTape() as tape:
 print(v.device[-5:], v.numpy(), tape.gradient(loss, v).numpy())
 print(tf.contrib.eager.defun(lambda a: tf.matmul(a, a) + 1)(tf.ones([2, 2]))[0].numpy())
 """, tmp_path) == ["GPU:0 GPU:0 [2. 4.] GPU:1 CPU:0", "CPU:0", "True", "GPU:1 [4.] [8.]", "[3. 3.]"]
+
+
+def test_functions_follow_their_variables(tmp_path):
+    assert run("""
+import runnel as tf
+tf.enable_eager_execution()
+vs = []
+for device in ("/cpu:0", "/gpu:0", "/gpu:1"):
+    with tf.device(device):
+        vs.append(tf.Variable([float(len(vs)) + 1]))
+@tf.contrib.eager.defun
+def step(x):
+    for v in vs:
+        v.assign_add(x)
+    return tf.add_n([v * v for v in vs]) + x
+for x in (1., 2.):
+    print(step(tf.constant([x])).numpy(), [(v.device[-5:], float(v.numpy()[0])) for v in vs])
+with tf.GradientTape() as tape:
+    loss = step(tf.constant([0.]))
+print([float(g.numpy()[0]) for g in tape.gradient(loss, vs)])
+""", tmp_path) == ["[30.] [('CPU:0', 2.0), ('GPU:0', 3.0), ('GPU:1', 4.0)]", "[79.] [('CPU:0', 4.0), ('GPU:0', 5.0), ('GPU:1', 6.0)]",
+                   "[8.0, 10.0, 12.0]"]
