@@ -48,7 +48,7 @@ static rn_status_t add_cached_locked(rn_kernel_cache_t* cache, const rn_ir_node_
 // A constant in host memory needs no kernel: its value is put into its slot once.
 static bool is_lasting(const rn_compile_t* c, const rn_ir_node_t* node) {
   if (!node->constant || node->output_count != 1) return false;
-  return c->options->device->is_host || (node->kernel && node->kernel->flags & RN_KERNEL_ON_HOST);
+  return c->options->device->is_host || !node->kernel || node->kernel->flags & RN_KERNEL_ON_HOST;
 }
 
 // Dead values travel between the parts of a step, so one Switch in any part makes all of them use

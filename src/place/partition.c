@@ -22,6 +22,7 @@ static bool is_host(const rn_ir_node_t* node, bool is_input, int32_t flat) {
     default:
       break;
   }
+  if (node->constant && !node->kernel) return true;
   if (!node->kernel) {  // Other values of control flow are where their kernels want them.
     rn_dtype_t dtype = rn_dtype_base(node->types[0]);
     return dtype == RN_INT32 || !rn_dtype_is_plain(dtype);
@@ -191,6 +192,14 @@ static rn_status_t add_move(rn_cut_t* cut, rn_ir_edge_t source, bool to_host, bo
   return add_with_kernel(cut, &move, device, cut->nodes.items[source.node].loop, out);
 }
 
+// A second node for a constant, in host memory: its device needs no kernel for it.
+static rn_status_t add_host_constant(rn_cut_t* cut, int32_t constant, int32_t* out) {
+  rn_ir_node_t copy = *rn_cut_at(cut, constant);
+  copy.kernel = NULL;
+  RN_RETURN_IF_ERROR(rn_cut_name(cut, copy.name, &copy.name));
+  return rn_cut_add(cut, &copy, copy.device, cut->nodes.items[constant].loop, out);
+}
+
 // A second node for a feed: the part of |device| gets the client's tensor, in host memory.
 static rn_status_t add_feed(rn_cut_t* cut, int32_t feed, rn_device_t* device, int32_t* out) {
   rn_ir_node_t copy = *rn_cut_at(cut, feed);
@@ -206,6 +215,9 @@ static rn_status_t make_way(rn_cut_t* cut, rn_ir_edge_t source, int32_t reader, 
   const rn_ir_node_t* from = rn_cut_at(cut, source.node);
   rn_device_t* device = rn_cut_at(cut, reader)->device;
   bool moves = cut->options->moves_inside && source.output >= 0;
+  bool is_constant = from->constant && source.output == 0;
+  if (moves && from->device == device && to_host && is_constant)
+    return add_host_constant(cut, source.node, out);
   if (moves && from->device == device) return add_move(cut, source, to_host, true, out);
   if (!moves || from->feed < 0) return make_pair(cut, source, reader, from_host, to_host, out);
   if (to_host) return add_feed(cut, source.node, device, out);

@@ -48,11 +48,19 @@ static rn_status_t compile(rn_cuda_card_t* card, const rn_env_t* env,
   return status;
 }
 
+// The hash of the embedded headers, which takes longer than a launch: computed once.
+static uint64_t headers_hash(void) {
+  static _Atomic uint64_t known;
+  uint64_t hash = known;
+  if (!hash) known = hash = rn_jit_headers_hash();
+  return hash;
+}
+
 static rn_status_t find(const rn_kernel_ctx_t* ctx, const rn_jit_program_t* program,
                         const rn_jit_grid_t* grid, CUfunction* out) {
   rn_cuda_card_t* card = rn_cuda_card(ctx);
   rn_jit_target_t target = {.architecture = card->major * 10 + card->minor, .device = card->name};
-  rn_jit_key_t key = rn_jit_key(program, &grid->variant, &target, rn_jit_headers_hash());
+  rn_jit_key_t key = rn_jit_key(program, &grid->variant, &target, headers_hash());
   for (int k = 0; k < grid->kernel_count; ++k) {
     rn_str_t name = rn_str(name_of(key, k).text);
     rn_status_t status = rn_cuda_program(card, name, NULL, NULL, &out[k]);
