@@ -1,6 +1,7 @@
 // What every device can do by its functions: see device.h.
 #include "device/device.h"
 
+#include "base/str.h"
 #include "base/sync.h"
 
 typedef struct device_wait_t {
@@ -46,5 +47,18 @@ rn_status_t rn_device_duplicate(rn_device_t* device, const rn_tensor_t* source, 
       rn_tensor_create(device->allocator, source->dtype, rn_tensor_shape(source), out));
   rn_status_t status = device->vtable->copy(device, source, out);
   if (!rn_ok(status)) rn_tensor_clear(out);
+  return status;
+}
+
+rn_status_t rn_device_explain(rn_device_t* device, rn_status_t status) {
+  if (rn_status_code(status) != RN_CODE_RESOURCE_EXHAUSTED || !device->vtable->explain_memory)
+    return status;
+  rn_strbuf_t text;
+  rn_strbuf_init(&text, rn_allocator_system());
+  device->vtable->explain_memory(device, &text);
+  if (text.size && !text.failed)
+    status = rn_status_annotate(status, "\nMemory of %.*s:\n%.*s", RN_STR_ARGS(device->name),
+                                (int)text.size, text.data);
+  rn_strbuf_clear(&text);
   return status;
 }

@@ -74,6 +74,9 @@ typedef struct rn_device_vtable_t {
   void (*trim)(rn_device_t* device);
   // How much of its memory is in use. NULL if the device does not count.
   void (*memory_use)(rn_device_t* device, rn_device_memory_t* out);
+  // Appends who holds how much of the memory, if the device had none left for somebody since the
+  // last call. NULL if it does not know.
+  void (*explain_memory)(rn_device_t* device, rn_strbuf_t* out);
 } rn_device_vtable_t;
 
 struct rn_device_t {
@@ -105,6 +108,9 @@ RN_MUST_USE rn_status_t rn_device_copy(rn_device_t* device, const rn_tensor_t* s
 // Like rn_tensor_copy, in the memory of |device|.
 RN_MUST_USE rn_status_t rn_device_duplicate(rn_device_t* device, const rn_tensor_t* source,
                                             rn_tensor_t* out);
+
+// Takes the error of work on |device|. If that has run out of memory meanwhile, adds who holds it.
+RN_MUST_USE rn_status_t rn_device_explain(rn_device_t* device, rn_status_t status);
 
 // The parts of a device name; absent ones are NULL/empty or -1: "/job:worker/task:1", "/gpu:0",
 // "GPU:0", "/device:CPU:*" …

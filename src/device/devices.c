@@ -1,5 +1,4 @@
 // The devices of a session or a server: see part.h.
-#include "base/log.h"
 #include "device/part.h"
 
 // A machine without GPUs is no error. A client that asked for them is told what is missing. Options
@@ -22,7 +21,7 @@ static rn_status_t add_gpus(const rn_devices_init_t* init, rn_device_t** out, in
   }
   bool is_asked = init->gpu->max_count > 0 || *init->gpu->visible_devices;
   if (!rn_ok(status) && (is_asked || code != RN_CODE_NOT_FOUND))
-    rn_log(init->env, RN_LOG_WARNING, "GPUs are not used: %s", rn_status_message(status));
+    rn_cuda_part_warn(init->env, status);
   rn_status_free(status);
   return RN_OK;
 }

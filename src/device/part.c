@@ -3,6 +3,7 @@
 #include "device/part.h"
 
 #include <dlfcn.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <unistd.h>
 
@@ -19,10 +20,16 @@ static struct {
   rn_mutex_t mutex;
   bool is_tried;
   const rn_device_part_t* part;
+  rn_status_t status;  // of loading it; kept
+  bool is_absent;  // there is no file: built without it, which is no reason for a line in the log
+  _Atomic bool has_warned;
 } loaded = {.mutex = RN_MUTEX_INIT};
 
-// The part is beside the library or the program that holds this function, or in its lib folder.
+// The part is beside the library or the program that holds this function. Where a program is
+// installed, it is in the folder lib beside the program's; where it was built, in the folder above.
+// If it is nowhere, |path| is the folder of the library or the program.
 static bool find_file(char* path, size_t size) {
+  *path = 0;
   const char* named = getenv("RUNNEL_CUDA_PART");
   if (named && *named) return snprintf(path, size, "%s", named) < (int)size;
   Dl_info info;
@@ -30,11 +37,12 @@ static bool find_file(char* path, size_t size) {
   const char* slash = strrchr(info.dli_fname, '/');
   int length = slash ? (int)(slash - info.dli_fname) : 1;
   const char* folder = slash ? info.dli_fname : ".";
-  static const char* const places[] = {"", "/../lib"};
+  static const char* const places[] = {"", "/../lib", "/.."};
   for (size_t i = 0; i < sizeof places / sizeof *places; ++i) {
     int written = snprintf(path, size, "%.*s%s/" FILE_NAME, length, folder, places[i]);
     if (written > 0 && (size_t)written < size && access(path, R_OK) == 0) return true;
   }
+  snprintf(path, size, "%.*s", length, folder);
   return false;
 }
 
@@ -44,10 +52,16 @@ static rn_status_t open_part(const char* path, const rn_device_part_t** out) {
   rn_device_part_fn_t get = (rn_device_part_fn_t)(uintptr_t)dlsym(library, RN_PART_SYMBOL);
   const rn_device_part_t* part = get ? get() : NULL;
   static const uint32_t sizes[] = RN_PART_SIZES;
+  if (!get) {
+    dlclose(library);
+    return rn_failed_precondition("%s is not a part of this library: it has no " RN_PART_SYMBOL,
+                                  path);
+  }
   if (!part || strcmp(part->version, RN_VERSION_STRING) != 0 ||
       memcmp(part->sizes, sizes, sizeof sizes) != 0) {
     rn_status_t status = rn_failed_precondition(
-        "%s is of version %s, the library is " RN_VERSION_STRING, path, part ? part->version : "?");
+        "%s is of version %s, or of another build; the library is " RN_VERSION_STRING, path,
+        part ? part->version : "?");
     dlclose(library);
     return status;
   }
@@ -134,23 +148,35 @@ static rn_status_t register_rows(const rn_device_part_t* part) {
 
 static rn_status_t load(const rn_device_part_t** out) {
   char path[MAX_PATH];
-  if (!find_file(path, sizeof path)) return RN_OK;  // built without it
+  loaded.is_absent = !find_file(path, sizeof path);
+  if (loaded.is_absent)
+    return rn_not_found("There is no " FILE_NAME " in %s or in its ../lib", path);
   RN_RETURN_IF_ERROR(open_part(path, out));
   return register_rows(*out);
 }
 
-const rn_device_part_t* rn_cuda_part(const rn_env_t* env) {
+rn_status_t rn_cuda_part_load(const rn_device_part_t** out) {
   rn_mutex_lock(&loaded.mutex);
   if (!loaded.is_tried) {
     loaded.is_tried = true;
-    rn_status_t status = load(&loaded.part);
-    if (!rn_ok(status)) {
-      rn_log(env, RN_LOG_WARNING, "GPUs are not used: %s", rn_status_message(status));
-      loaded.part = NULL;
-    }
-    rn_status_free(status);
+    loaded.status = load(&loaded.part);
+    if (!rn_ok(loaded.status)) loaded.part = NULL;
   }
-  const rn_device_part_t* part = loaded.part;
+  *out = loaded.part;
+  rn_status_t status = rn_status_copy(loaded.status);
   rn_mutex_unlock(&loaded.mutex);
+  return status;
+}
+
+void rn_cuda_part_warn(const rn_env_t* env, rn_status_t status) {
+  if (atomic_exchange(&loaded.has_warned, true)) return;
+  rn_log(env, RN_LOG_WARNING, "GPUs are not used: %s", rn_status_message(status));
+}
+
+const rn_device_part_t* rn_cuda_part(const rn_env_t* env) {
+  const rn_device_part_t* part = NULL;
+  rn_status_t status = rn_cuda_part_load(&part);
+  if (!rn_ok(status) && !loaded.is_absent) rn_cuda_part_warn(env, status);
+  rn_status_free(status);
   return part;
 }

@@ -45,9 +45,32 @@ typedef struct rn_part_row_t {
   const char* host_args[6];  // otherwise: arguments in host memory
 } rn_part_row_t;
 
+// What a part finds on this machine, for people: the GPUs of the driver, and the libraries that it
+// opens at run time.
+#define RN_PART_MAX_GPUS 32
+#define RN_PART_MAX_LIBRARIES 8
+typedef struct rn_part_gpu_t {
+  char name[64], bus_id[32];
+  int major, minor;  // compute capability
+  int multiprocessors;
+  size_t memory;  // bytes
+} rn_part_gpu_t;
+typedef struct rn_part_library_t {
+  const char* use;   // what it is for
+  const char* file;  // looked for first
+  char found[512];   // the file that was found; "": none
+} rn_part_library_t;
+typedef struct rn_part_report_t {
+  int driver_version;  // 13000 is CUDA 13.0; 0: unknown
+  rn_part_gpu_t gpus[RN_PART_MAX_GPUS];
+  int gpu_count;
+  rn_part_library_t libraries[RN_PART_MAX_LIBRARIES];
+  int library_count;
+} rn_part_report_t;
+
 typedef struct rn_device_part_t {
   const char* version;
-  uint32_t sizes[4];                         // see RN_PART_SIZES
+  uint32_t sizes[6];                         // see RN_PART_SIZES
   const char* type;                          // of its devices: "GPU"
   const rn_kernel_family_t* const* kernels;  // NULL-terminated
   const rn_part_row_t* shared;               // ends with a row without an op
@@ -58,10 +81,15 @@ typedef struct rn_device_part_t {
   // missing, if this machine has none.
   rn_status_t (*create_devices)(const rn_part_init_t* init, int room, rn_device_t** out,
                                 int* out_count);
+  // Fills |*out| as far as it gets; the status is why GPUs cannot be used.
+  rn_status_t (*report)(rn_part_report_t* out);
 } rn_device_part_t;
 
-#define RN_PART_SIZES \
-  { sizeof(rn_device_t), sizeof(rn_kernel_def_t), sizeof(rn_kernel_t), sizeof(rn_kernel_ctx_t) }
+#define RN_PART_SIZES                                                                           \
+  {                                                                                             \
+    sizeof(rn_device_t), sizeof(rn_kernel_def_t), sizeof(rn_kernel_t), sizeof(rn_kernel_ctx_t), \
+        sizeof(rn_device_vtable_t), sizeof(rn_device_part_t)                                    \
+  }
 
 // The function that a part exports under this name.
 #define RN_PART_SYMBOL "rn_device_part"
@@ -84,5 +112,9 @@ void rn_devices_destroy(rn_allocator_t allocator, rn_device_t** devices, int cou
 // The CUDA part, loaded and its kernels registered by the first call in the process. NULL if there
 // is none or it cannot be used; the first call then says why in one line of the log.
 const rn_device_part_t* rn_cuda_part(const rn_env_t* env);
+// The same, and why there is none: NOT_FOUND, naming the file looked for, or what is wrong with it.
+RN_MUST_USE rn_status_t rn_cuda_part_load(const rn_device_part_t** out);
+// Says in the log that GPUs are not used and why, once per process.
+void rn_cuda_part_warn(const rn_env_t* env, rn_status_t status);
 
 #endif  // RUNNEL_DEVICE_PART_H_

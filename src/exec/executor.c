@@ -45,6 +45,7 @@ bool rn_execution_should_stop(rn_execution_t* execution) {
 
 rn_status_t rn_execution_node_error(const rn_plan_t* plan, int32_t instr, rn_status_t status) {
   if (rn_status_is_derived(status)) return status;  // it already names the node that failed
+  status = rn_device_explain(plan->device, status);
   return rn_status_annotate(status, "\n\t [[{{node %.*s}}]]", RN_STR_ARGS(plan->names[instr]));
 }
 

@@ -1,6 +1,7 @@
 // Recorded segments: see record.h.
 #include "exec/record.h"
 
+#include "exec/execution.h"
 #include "framework/resource.h"
 
 // Launching the work of fewer instructions one by one costs no more than replaying it.
@@ -206,18 +207,34 @@ static rn_status_t keep_outputs(rn_recorded_t* recorded, rn_state_t* state,
   return RN_OK;
 }
 
+// An error of the segment as a whole names its first node.
+static rn_status_t name_error(const rn_state_t* state, const rn_segment_t* segment,
+                              rn_status_t status) {
+  return rn_ok(status) ? status
+                       : rn_execution_node_error(state->plan, segment->first_instr, status);
+}
+
+static rn_status_t replay_work(rn_state_t* state, const rn_segment_t* segment,
+                               const rn_recorded_t* recorded) {
+  rn_device_t* device = state->plan->device;
+  return name_error(state, segment, device->vtable->replay(device, recorded->recording));
+}
+
 static rn_status_t record(rn_execution_t* execution, rn_state_t* state, const rn_segment_t* segment,
                           rn_recorded_t* recorded, rn_run_range_t run) {
   rn_device_t* device = state->plan->device;
   forget(recorded, state->plan);
   RN_RETURN_IF_ERROR(note_outside(recorded, state, segment));
-  RN_RETURN_IF_ERROR(device->vtable->record_begin(device));
+  RN_RETURN_IF_ERROR(name_error(state, segment, device->vtable->record_begin(device)));
   rn_status_t status = run_and_note(execution, state, segment, recorded, run);
   rn_status_t ended = device->vtable->record_end(device, &recorded->recording);
-  status = rn_status_join(status, ended);
+  status = rn_status_join(status, name_error(state, segment, ended));
+  if (execution->is_failed) {  // stopped on the way, so that some work is missing
+    forget(recorded, state->plan);
+    return status;
+  }
   if (rn_ok(status)) status = keep_outputs(recorded, state, segment);
-  if (rn_ok(status) && recorded->recording)
-    status = device->vtable->replay(device, recorded->recording);
+  if (rn_ok(status) && recorded->recording) status = replay_work(state, segment, recorded);
   if (!rn_ok(status)) forget(recorded, state->plan);
   return status;
 }
@@ -256,8 +273,7 @@ static void release_inputs(rn_state_t* state, const rn_segment_t* segment) {
 
 static rn_status_t replay(rn_state_t* state, const rn_segment_t* segment,
                           const rn_recorded_t* recorded) {
-  rn_device_t* device = state->plan->device;
-  RN_RETURN_IF_ERROR(device->vtable->replay(device, recorded->recording));
+  RN_RETURN_IF_ERROR(replay_work(state, segment, recorded));
   for (size_t i = 0; i < recorded->slots.count; ++i) {
     const rn_recorded_slot_t* kept = &recorded->slots.items[i];
     if (!kept->is_input)

@@ -58,7 +58,8 @@ static rn_status_t state_create(rn_plan_t* plan, rn_state_t** out) {
     rn_status_t status = rn_alloc(plan->device->allocator, plan->block_size, (void**)&state->block);
     if (!rn_ok(status)) {
       rn_state_destroy(state);
-      return rn_status_annotate(status, " (memory of a step: %zu bytes)", plan->block_size);
+      status = rn_status_annotate(status, " (memory of a step: %zu bytes)", plan->block_size);
+      return rn_device_explain(plan->device, status);
     }
   }
   set_templates(state);

@@ -5,6 +5,7 @@
 
 // How often an event is looked at before the thread sleeps: about 50 us.
 #define SPINS 200
+#define OLDEST_DRIVER 12000
 
 // The cards in use. A card is one per process, whatever sessions there are.
 static struct {
@@ -12,10 +13,24 @@ static struct {
   rn_cuda_card_t* cards[RN_CUDA_MAX_CARDS];
 } table = {.mutex = RN_MUTEX_INIT};
 
+// Errors after which the context is broken and every later call fails. Others, like too little
+// memory or too large a block, concern one call.
+static bool is_fatal(CUresult result) {
+  switch (result) {
+    case CUDA_ERROR_ECC_UNCORRECTABLE:
+    case CUDA_ERROR_ILLEGAL_ADDRESS:
+    case CUDA_ERROR_LAUNCH_TIMEOUT:
+    case CUDA_ERROR_CONTEXT_IS_DESTROYED:
+    case CUDA_ERROR_ASSERT:
+      return true;
+    default:
+      return result >= CUDA_ERROR_HARDWARE_STACK_ERROR && result <= CUDA_ERROR_LAUNCH_FAILED;
+  }
+}
+
 rn_status_t rn_cuda_check(rn_cuda_card_t* card, CUresult result, const char* call) {
   if (result == CUDA_SUCCESS) return RN_OK;
-  // From 700 on, the context is broken and every later call fails; memory is an ordinary matter.
-  if (result >= 700 && result < 720) __atomic_store_n(&card->lost, result, __ATOMIC_RELAXED);
+  if (is_fatal(result)) __atomic_store_n(&card->lost, result, __ATOMIC_RELAXED);
   rn_status_t status = rn_cuda_status(&card->driver, result, call);
   return rn_status_annotate(status, " on GPU %d (%s)", card->ordinal, card->name);
 }
@@ -26,9 +41,22 @@ rn_status_t rn_cuda_enter(rn_cuda_card_t* card) {
   return RN_CARD(card, cuCtxSetCurrent, card->context);
 }
 
+// Device code is loaded by drivers that know its format, and recordings need newer calls.
+static rn_status_t check_version(const rn_cuda_driver_t* driver) {
+  int version = 0;
+  RN_RETURN_IF_ERROR(RN_CUDA(driver, cuDriverGetVersion, &version));
+  if (version >= OLDEST_DRIVER) return RN_OK;
+  return rn_failed_precondition("The driver libcuda.so.1 is for CUDA %d.%d; CUDA %d.%d is needed",
+                                version / 1000, version % 1000 / 10, OLDEST_DRIVER / 1000,
+                                OLDEST_DRIVER % 1000 / 10);
+}
+
 static rn_status_t open_driver(rn_cuda_driver_t* driver) {
   RN_RETURN_IF_ERROR(rn_cuda_driver_open(driver));
-  rn_status_t status = RN_CUDA(driver, cuInit, 0);
+  CUresult result = driver->cuInit(0);
+  rn_status_t status = result == CUDA_ERROR_NO_DEVICE ? rn_not_found("The driver has no GPU")
+                                                      : rn_cuda_status(driver, result, "cuInit");
+  if (rn_ok(status)) status = check_version(driver);
   if (!rn_ok(status)) rn_cuda_library_close(driver->library);
   return status;
 }
@@ -148,8 +176,11 @@ static rn_status_t get_locked(const rn_cuda_choice_t* choice, rn_cuda_card_t** o
     return rn_resource_exhausted("The process uses %d GPUs already", place);
   *out = table.cards[place];
   if (*out) {
-    if ((*out)->refs++ == 0) rn_cuda_memory_set_limit((*out)->memory, limit_of(*out, choice));
-    return RN_OK;
+    rn_status_t status = rn_cuda_enter(*out);  // not if it was lost
+    if (rn_ok(status) && (*out)->refs++ == 0)
+      rn_cuda_memory_set_limit((*out)->memory, limit_of(*out, choice));
+    if (!rn_ok(status)) *out = NULL;
+    return status;
   }
   rn_cuda_card_t* card = NULL;
   RN_RETURN_IF_ERROR(RN_NEW(rn_allocator_system(), &card));

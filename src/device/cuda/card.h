@@ -51,6 +51,8 @@ struct rn_cuda_card_t {
 
 // Opens the driver and counts the cards. NOT_FOUND, naming what is missing.
 RN_MUST_USE rn_status_t rn_cuda_count(int* out);
+// What |report| of the part does: see device/part.h.
+RN_MUST_USE rn_status_t rn_cuda_report(rn_part_report_t* out);
 // What a device is made of.
 typedef struct rn_cuda_choice_t {
   int ordinal;      // the driver's number of the card

@@ -199,6 +199,11 @@ static void cuda_memory_use(rn_device_t* device, rn_device_memory_t* out) {
   *out = (rn_device_memory_t){(int64_t)stats.bytes_in_use, (int64_t)stats.peak_bytes_in_use};
 }
 
+static void cuda_explain(rn_device_t* device, rn_strbuf_t* out) {
+  rn_cuda_memory_t* memory = ((cuda_device_t*)device)->card->memory;
+  if (rn_cuda_memory_was_short(memory)) rn_cuda_memory_describe(memory, out);
+}
+
 static void cuda_destroy(rn_device_t* device) {
   cuda_device_t* gpu = (cuda_device_t*)device;
   rn_mutex_lock(&gpu->mutex);
@@ -231,7 +236,8 @@ static const rn_device_vtable_t cuda_vtable = {.destroy = cuda_destroy,
                                                .replay = rn_cuda_replay,
                                                .recording_destroy = rn_cuda_recording_destroy,
                                                .trim = cuda_trim,
-                                               .memory_use = cuda_memory_use};
+                                               .memory_use = cuda_memory_use,
+                                               .explain_memory = cuda_explain};
 
 // As stock describes a GPU.
 static void describe(cuda_device_t* gpu) {

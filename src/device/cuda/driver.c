@@ -35,11 +35,16 @@ static void* open_file(const char* file) {
   return library;
 }
 
+void* rn_cuda_library_find(const char* const* files) {
+  void* library = NULL;
+  for (; !library && *files; ++files) library = open_file(*files);
+  return library;
+}
+
 rn_status_t rn_cuda_library_open(const char* const* files, const char* const* names, size_t count,
                                  void* table) {
   void** slots = table;
-  slots[0] = NULL;
-  for (const char* const* file = files; !slots[0] && *file; ++file) slots[0] = open_file(*file);
+  slots[0] = rn_cuda_library_find(files);
   if (!slots[0]) return rn_not_found("The library %s could not be loaded", files[0]);
   for (size_t i = 0; i < count; ++i) {
     slots[i + 1] = dlsym(slots[0], names[i]);
@@ -56,13 +61,13 @@ void rn_cuda_library_close(void* library) {
 }
 
 rn_status_t rn_cuda_driver_open(rn_cuda_driver_t* out) {
-  static const char* const files[] = {"libcuda.so.1", NULL};
+  static const char* const files[] = {RN_CUDA_DRIVER_FILES};
   static const char* const names[] = {RN_CUDA_DRIVER_CALLS(RN_CUDA_NAME)};
   return rn_cuda_library_open(files, names, sizeof names / sizeof *names, out);
 }
 
 rn_status_t rn_nvrtc_open(rn_nvrtc_t* out) {
-  static const char* const files[] = {"libnvrtc.so.13", "libnvrtc.so.12", NULL};
+  static const char* const files[] = {RN_NVRTC_FILES};
   static const char* const names[] = {RN_NVRTC_CALLS(RN_CUDA_NAME)};
   return rn_cuda_library_open(files, names, sizeof names / sizeof *names, out);
 }

@@ -27,6 +27,15 @@ RN_MUST_USE rn_status_t rn_cuda_library_open(const char* const* files, const cha
                                              size_t count, void* table);
 void rn_cuda_library_close(void* library);
 
+// The library of the first of |files| that can be loaded, from dlopen. NULL if there is none.
+void* rn_cuda_library_find(const char* const* files);
+
+// The files of the libraries, the first choice first.
+#define RN_CUDA_DRIVER_FILES "libcuda.so.1", NULL
+#define RN_NVRTC_FILES "libnvrtc.so.13", "libnvrtc.so.12", NULL
+#define RN_CUBLASLT_FILES "libcublasLt.so.13", "libcublasLt.so.12", NULL
+#define RN_CUDNN_FILES "libcudnn.so.9", NULL
+
 RN_MUST_USE rn_status_t rn_cuda_driver_open(rn_cuda_driver_t* out);
 RN_MUST_USE rn_status_t rn_nvrtc_open(rn_nvrtc_t* out);
 

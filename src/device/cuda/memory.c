@@ -40,6 +40,7 @@ struct rn_cuda_memory_t {
   RN_VEC(memory_block_t) blocks;
   size_t in_use, peak, reserved;
   int64_t allocations;
+  bool was_short;  // an allocation failed
 };
 
 static size_t round_down(size_t size, size_t unit) { return size / unit * unit; }
@@ -178,6 +179,8 @@ uint64_t rn_cuda_memory_alloc(rn_cuda_memory_t* memory, size_t size, const char*
     size_t length = holder ? strnlen(holder, sizeof chunk->holder - 1) : 0;
     if (length) memcpy(chunk->holder, holder, length);
     chunk->holder[length] = 0;
+  } else {
+    memory->was_short = true;
   }
   rn_mutex_unlock(&memory->mutex);
   return address;
@@ -211,6 +214,14 @@ size_t rn_cuda_memory_trim(rn_cuda_memory_t* memory) {
   size_t freed = trim_locked(memory);
   rn_mutex_unlock(&memory->mutex);
   return freed;
+}
+
+bool rn_cuda_memory_was_short(rn_cuda_memory_t* memory) {
+  rn_mutex_lock(&memory->mutex);
+  bool was_short = memory->was_short;
+  memory->was_short = false;
+  rn_mutex_unlock(&memory->mutex);
+  return was_short;
 }
 
 static rn_cuda_memory_stats_t stats_locked(const rn_cuda_memory_t* memory) {
@@ -314,7 +325,9 @@ void rn_cuda_memory_describe(rn_cuda_memory_t* memory, rn_strbuf_t* out) {
 }
 
 static void* memory_realloc(void* self, void* ptr, size_t old_size, size_t new_size) {
-  if (!ptr) return new_size ? (void*)(uintptr_t)rn_cuda_memory_alloc(self, new_size, NULL) : NULL;
+  if (!ptr)
+    return new_size ? (void*)(uintptr_t)rn_cuda_memory_alloc(self, new_size, "values of sessions")
+                    : NULL;
   if (new_size) return new_size <= old_size ? ptr : NULL;
   rn_cuda_memory_free(self, (uintptr_t)ptr);
   return NULL;

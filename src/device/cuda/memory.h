@@ -64,6 +64,8 @@ void rn_cuda_memory_set_limit(rn_cuda_memory_t* memory, size_t limit);
 // Gives blocks without allocations back to the source. Returns how many bytes that were.
 size_t rn_cuda_memory_trim(rn_cuda_memory_t* memory);
 
+// Whether an allocation failed since the last call.
+bool rn_cuda_memory_was_short(rn_cuda_memory_t* memory);
 void rn_cuda_memory_stats(rn_cuda_memory_t* memory, rn_cuda_memory_stats_t* out);
 // Appends a table of who holds how much, the largest first, and a line of totals.
 void rn_cuda_memory_describe(rn_cuda_memory_t* memory, rn_strbuf_t* out);

@@ -30,7 +30,7 @@ static void* kernel_realloc(void* self, void* ptr, size_t old_size, size_t new_s
   bool is_recording = current && current->card == card;
   if (!ptr) {
     rn_cuda_memory_t* memory = is_recording ? current->memory : card->memory;
-    return (void*)(uintptr_t)rn_cuda_memory_alloc(memory, new_size, NULL);
+    return (void*)(uintptr_t)rn_cuda_memory_alloc(memory, new_size, "tensors of kernels");
   }
   if (new_size) return new_size <= old_size ? ptr : NULL;
   uint64_t address = (uintptr_t)ptr;

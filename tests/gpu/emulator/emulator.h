@@ -12,8 +12,8 @@
 // X(result, name, parameters)
 #define RN_EMULATED_CALLS(X)                                                             \
   /* The |nth| call from now on (1 is the next) returns |result| and does nothing.    */ \
-  /* Results 700 to 719 are sticky, as on a GPU: the device is lost, and all later    */ \
-  /* calls return that result. 0 if there is no such call.                            */ \
+  /* Results 700 to 719 except 701 are sticky, as on a GPU: the device is lost, and   */ \
+  /* all later calls return that result. 0 if there is no such call.                  */ \
   X(int, rn_emulated_fail, (const char* call, int nth, int result))                      \
   /* Loses a device at once.                                                          */ \
   X(void, rn_emulated_lose, (int device, int result))                                    \

@@ -44,7 +44,8 @@ CUresult emu_enter_locked(emu_call_t call) {
 CUresult emu_enter(emu_call_t call) {
   emu_lock();
   CUresult result = emu_enter_locked(call);
-  if (result >= EMU_ILLEGAL_ADDRESS && result <= EMU_LAUNCH_FAILED) {
+  if (result >= EMU_ILLEGAL_ADDRESS && result <= EMU_LAUNCH_FAILED &&
+      result != EMU_LAUNCH_OUT_OF_RESOURCES) {
     CUcontext current = NULL;
     emu_unlock();
     emu_current(&current);

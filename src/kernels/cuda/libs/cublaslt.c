@@ -70,7 +70,7 @@ static bool is_set_to(const char* name, const char* value) {
 }
 
 static rn_status_t open_library(rn_cublaslt_t* lt) {
-  static const char* const files[] = {"libcublasLt.so.13", "libcublasLt.so.12", NULL};
+  static const char* const files[] = {RN_CUBLASLT_FILES};
   static const char* const names[] = {RN_CUBLASLT_CALLS(RN_CUDA_NAME)};
   RN_RETURN_IF_ERROR(
       rn_cuda_card_library(lt->card, files, names, sizeof names / sizeof *names, &lt->api));

@@ -11,7 +11,7 @@ static bool is_on(const char* name) {
 }
 
 static rn_status_t open_library(rn_cuda_card_t* card, rn_cudnn_t* cudnn) {
-  static const char* const files[] = {"libcudnn.so.9", NULL};
+  static const char* const files[] = {RN_CUDNN_FILES};
   static const char* const names[] = {RN_CUDNN_CALLS(RN_CUDA_NAME)};
   rn_cudnn_api_t* api = &cudnn->api;
   RN_RETURN_IF_ERROR(rn_cuda_card_library(card, files, names, sizeof names / sizeof *names, api));
