@@ -154,15 +154,26 @@ static rn_status_t measure(const rn_cli_t* cli, rn_session_t* session, const ben
   return RN_OK;
 }
 
+// What all cases have in common.
+typedef struct bench_options_t {
+  int64_t threads;
+  double seconds;
+  bool uses_gpu;
+} bench_options_t;
+
 static rn_status_t run_built(const rn_cli_t* cli, rn_graph_t* graph, const bench_t* b,
-                             int64_t threads, double seconds, const char* name) {
+                             const bench_options_t* how, const char* name) {
   rn_session_options_t options;
   rn_session_options_init(&options);
-  options.intra_threads = options.inter_threads = (int)threads;
+  options.intra_threads = options.inter_threads = (int)how->threads;
+  options.gpu.max_count = how->uses_gpu ? 1 : 0;
   rn_session_t* session = NULL;
   double one;
   RN_RETURN_IF_ERROR(rn_session_create(graph, &options, cli->env, cli->allocator, &session));
-  rn_status_t status = measure(cli, session, b, seconds, &one);
+  rn_status_t status = RN_OK;
+  if (how->uses_gpu && rn_session_device_count(session) < 2)
+    status = rn_not_found("There is no GPU to use; 'runnel devices' says why");
+  if (rn_ok(status)) status = measure(cli, session, b, how->seconds, &one);
   if (rn_ok(status)) {
     printf("%-38s %12.1f %14.2f  %10.1f %s\n", name, 1 / one, one * 1e6, b->work / one, b->unit);
     fflush(stdout);
@@ -171,49 +182,52 @@ static rn_status_t run_built(const rn_cli_t* cli, rn_graph_t* graph, const bench
   return status;
 }
 
-static rn_status_t run_case(const rn_cli_t* cli, size_t i, int64_t threads, double seconds) {
+static rn_status_t run_case(const rn_cli_t* cli, size_t i, const bench_options_t* how) {
   rn_graph_t* graph = NULL;
   RN_RETURN_IF_ERROR(rn_graph_create(cli->allocator, &graph));
   bench_t b = {.scope = rn_scope_create(graph), .size = cases[i].size};
   rn_status_t status = b.scope ? cases[i].build(&b) : rn_out_of_memory();
   if (rn_ok(status) && !rn_scope_ok(b.scope))
     status = rn_status_make((rn_code_t)rn_scope_code(b.scope), "%s", rn_scope_message(b.scope));
-  if (rn_ok(status)) status = run_built(cli, graph, &b, threads, seconds, cases[i].name);
+  if (rn_ok(status)) status = run_built(cli, graph, &b, how, cases[i].name);
   rn_tensor_clear(&b.value);
   rn_scope_destroy(b.scope);
   rn_graph_release(graph);
   return rn_cli_prefix(status, "bench: %s: ", cases[i].name);
 }
 
-static rn_status_t run_wanted(const rn_cli_t* cli, const char* wanted, int64_t threads,
-                              double seconds, int* inout_count) {
+static rn_status_t run_wanted(const rn_cli_t* cli, const char* wanted, const bench_options_t* how,
+                              int* inout_count) {
   int count = 0;
   for (size_t i = 0; i < sizeof cases / sizeof *cases; ++i) {
     if (wanted && strncmp(cases[i].name, wanted, strlen(wanted)) != 0) continue;
     if ((*inout_count)++ == 0)
       printf("%-38s %12s %14s  %10s\n", "case", "steps/s", "us per step", "that is");
-    RN_RETURN_IF_ERROR(run_case(cli, i, threads, seconds));
+    RN_RETURN_IF_ERROR(run_case(cli, i, how));
     ++count;
   }
   return count ? RN_OK : rn_not_found("bench: no case begins with '%s'", wanted);
 }
 
 static rn_status_t bench(rn_cli_t* cli) {
-  int64_t threads = rn_cli_number(cli, "--threads", 0);
-  const char* text = rn_cli_text(cli, "--seconds");
-  double seconds = 1;
+  const char *text = rn_cli_text(cli, "--seconds"), *device = rn_cli_text(cli, "--device");
+  bench_options_t how = {.threads = rn_cli_number(cli, "--threads", 0),
+                         .seconds = 1,
+                         .uses_gpu = device && strcmp(device, "gpu") == 0};
   int count = 0;
-  if (text && (!rn_str_to_f64(rn_str(text), &seconds) || !(seconds > 0)))
+  if (text && (!rn_str_to_f64(rn_str(text), &how.seconds) || !(how.seconds > 0)))
     return rn_cli_usage(cli, "--seconds needs a number above 0, not '%s'", text);
-  if (!cli->words.count) return run_wanted(cli, NULL, threads, seconds, &count);
+  if (!cli->words.count) return run_wanted(cli, NULL, &how, &count);
   for (size_t i = 0; i < cli->words.count; ++i)
-    RN_RETURN_IF_ERROR(run_wanted(cli, cli->words.items[i], threads, seconds, &count));
+    RN_RETURN_IF_ERROR(run_wanted(cli, cli->words.items[i], &how, &count));
   return RN_OK;
 }
 
 static const rn_cli_option_t options[] = {
     RN_OPTION(NUMBER, "--threads", "N", "use N threads (default: one per processor)", .least = 1,
               .most = 1024),
+    RN_OPTION(CHOICE, "--device", "cpu|gpu", "run on the CPU (default) or on the first GPU",
+              .choices = "cpu gpu"),
     RN_OPTION(TEXT, "--seconds", "S", "spend S seconds on each case (default 1)"),
     {0},
 };
@@ -231,5 +245,6 @@ const rn_cli_command_t rn_cli_bench_command = {
     .examples =
         "runnel bench                  # everything\n"
         "runnel bench matmul           # only matrix products\n"
-        "runnel bench null --threads 1",
+        "runnel bench null --threads 1\n"
+        "runnel bench matmul --device gpu",
 };

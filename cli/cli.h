@@ -92,6 +92,7 @@ typedef struct rn_cli_command_t {
   X(top)                   \
   X(cert)                  \
   X(python_compat)         \
+  X(devices)               \
   X(bench)                 \
   X(completion)            \
   X(version)               \

@@ -350,6 +350,41 @@ part_bench() {
   bad 1 "no case begins with 'zebra'" bench zebra
   bad 2 'number above 0' bench --seconds nothing
   bad 2 'number from 1 to' bench --threads 0
+  bad 2 'cpu' bench --device tpu
+  ok bench null --device cpu --seconds 0.02
+}
+
+part_devices() {
+  ok devices
+  prints '^device +memory +capability +name$'
+  prints '^CPU:0 +[0-9.]+ GiB'
+  ok devices --json
+  prints '"cpu": \{'
+  prints '"gpus": \['
+  bad 2 'one argument too many' devices all
+  # With the emulated driver of tests/gpu, if it was built.
+  local cuda
+  cuda=$(dirname "$runnel")/../tests/gpu/cuda
+  [ -e "$cuda/librunnel_cuda.so.2" ] && [ -e "$cuda/libcuda.so.1" ] || return 0
+  cuda=$(realpath "$cuda")
+  export RUNNEL_CUDA_PATH=$cuda RUNNEL_CUDA_PART=$cuda/librunnel_cuda.so.2 RUNNEL_CACHE_DIR=$work/kernels
+  RN_EMULATED_GPUS=2 ok devices
+  prints '^GPU:1 +1\.0 GiB +[0-9]+\.[0-9]'
+  prints '^driver version +CUDA 13\.0$'
+  prints "^driver +$cuda/libcuda.so.1$"
+  grep -q 'GPUs are not used' out && fail 'GPUs are used'
+  ok devices --json
+  prints '"problem": null'
+  prints '"driver_version": 13000'
+  RN_EMULATED_VERSION=11040 ok devices
+  prints '^GPUs are not used: .* CUDA 11\.4'
+  RN_EMULATED_GPUS=0 ok devices
+  prints '^GPUs are not used: The driver has no GPU$'
+  RN_EMULATED_GPUS=0 bad 1 'There is no GPU to use' bench null --device gpu --seconds 0.02
+  ok bench null 'scalar' --device gpu --seconds 0.02
+  prints '^null step +[0-9]'
+  RUNNEL_CUDA_PART=$work/nothing.so ok devices
+  prints "^GPUs are not used: .*$work/nothing.so"
 }
 
 part_events() {
