@@ -30,3 +30,32 @@ RT_TEST(record, chains_are_replayed) {
   if (before) cr_assert_eq(count("cuLaunchKernel"), before, "every step was one graph");
   rt_end(&rt);
 }
+
+// A step that fails elsewhere stops the segment that it is recording, wherever it is then; the next
+// step must not replay half of it.
+RT_TEST(record, stopped_recordings_are_dropped) {
+  for (int turn = 0; turn < 40; ++turn) {
+    rt_t rt = rt_begin(2);
+    rn_edge_t x = rt_placeholder(&rt, "x"), y = x;
+    for (int i = 0; i < 60; ++i) y = rn_AddV2(rt.s, y, rn_const_float(rt.s, 1));
+    rn_scope_set_device(rt.s, "/cpu:0");
+    rn_edge_t other = rt_op(rt.s, "TestFail", rt_op(rt.s, "TestAsync", x));
+    for (int step = 0; step < 4; ++step) {
+      rn_tensor_t fed = rt_scalar((float)step);
+      rt_step_t s = {0};
+      rt_feed(&s, x, &fed);
+      rt_fetch(&s, y);
+      rt_fetch(&s, other);
+      rt_fails = step == 1;
+      rn_status_t status = rt_run(&rt, &s);
+      cr_assert_eq(rn_ok(status), step != 1, "%s", rn_status_message(status));
+      if (rn_ok(status)) {
+        cr_assert_eq(rt_value(&s.out[0]), (float)(step + 60), "turn %d, step %d", turn, step);
+        rt_clear(&s);
+      }
+      rn_status_free(status);
+      rn_tensor_clear(&fed);
+    }
+    rt_end(&rt);
+  }
+}
