@@ -4,8 +4,7 @@
 // input types and device, so a call costs a look-up and the kernel. Any number of threads may
 // execute in one context; an op description belongs to one thread at a time. An op that calls
 // functions runs as a function of one node. On a device with its own memory, values stay in that
-// memory; they are copied to and from the host where an op or the client needs them. A function or
-// a control-flow op that names such a device runs as a step of the context's session.
+// memory; they are copied to and from the host where an op, a function or the client needs them.
 #ifndef RUNNEL_EAGER_EAGER_H_
 #define RUNNEL_EAGER_EAGER_H_
 

@@ -95,11 +95,6 @@ static rn_status_t run(rn_eager_t* eager, const rn_eager_kernel_t* kernel, rn_ca
                        rn_tensor_t* const* inputs, rn_tensor_t* outputs) {
   if (kernel->kernel)
     return not_unavailable(kernel->def, run_kernel(eager, kernel->kernel, cancel, inputs, outputs));
-  if (kernel->session) {
-    rn_step_options_t options = {.cancel = cancel};
-    return rn_session_run(kernel->session, &kernel->step, (const rn_tensor_t* const*)inputs,
-                          outputs, &options);
-  }
   if (kernel->instance) {
     rn_step_t step = eager->step;
     if (cancel) step.cancel = cancel;

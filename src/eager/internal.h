@@ -106,8 +106,6 @@ typedef struct rn_eager_kernel_t {
   rn_str_t wrapper;         // the function of one node that wraps it; empty if there is none
   rn_graph_t* library;      // the library that holds |wrapper|
   const rn_tensor_t* constant;
-  rn_session_t* session;  // runs a function or control flow on a device with its own memory
-  rn_signature_t step;
   rn_device_t* device;  // runs it: |asked|, or the first CPU if |asked| has no kernel for it
   // By input and output: whether it is in the memory of |device|. NULL if that is host memory.
   const bool *inputs_far, *outputs_far;
@@ -184,10 +182,9 @@ struct rn_eager_t {
   _Atomic bool is_soft;
   rn_eager_executor_t* executor;  // Owned: the default one
   rn_eager_kernel_t* _Atomic buckets[RN_EAGER_BUCKETS];
-  _Atomic int64_t running;      // executions that may look at kernels
-  _Atomic bool has_threads;     // some thread set its own executor or policy
-  _Atomic int32_t tape_count;   // recording tapes of all threads
-  _Atomic uint64_t step_count;  // steps made for devices with their own memory; part of names
+  _Atomic int64_t running;     // executions that may look at kernels
+  _Atomic bool has_threads;    // some thread set its own executor or policy
+  _Atomic int32_t tape_count;  // recording tapes of all threads
   _Atomic bool has_stats;
   _Atomic bool is_logging;
   _Atomic bool has_custom;  // devices

@@ -328,45 +328,6 @@ static rn_status_t make_wrapper(rn_eager_t* eager, rn_eager_kernel_t* kernel) {
   return prepare(kernel, &call);
 }
 
-// Makes a step of the context's session: adds the node to the session's graph, on its device.
-static rn_status_t make_step(rn_eager_t* eager, rn_eager_kernel_t* kernel) {
-  rn_arena_t* arena = &kernel->arena;
-  const rn_node_t* from = kernel->node;
-  rn_edge_t *feeds = NULL, *fetches = NULL;
-  rn_node_t** node = NULL;
-  rn_attr_t* attrs = NULL;
-  unsigned long long number = atomic_fetch_add(&eager->step_count, 1);
-  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(arena, (size_t)kernel->input_count, &feeds));
-  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(arena, (size_t)kernel->output_count, &fetches));
-  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(arena, (size_t)from->op->attr_count, &attrs));
-  RN_RETURN_IF_ERROR(RN_ARENA_NEW(arena, &node));
-  for (int i = 0; i < from->op->attr_count; ++i)
-    attrs[i] = (rn_attr_t){rn_str(from->op->attrs[i].name), from->attrs[i]};
-  for (int32_t i = 0; i < kernel->input_count; ++i) {
-    rn_attr_t type = {RN_STR("dtype"), {.kind = RN_ATTR_TYPE, .type = kernel->input_types[i]}};
-    rn_node_spec_t spec = {.op = RN_STR("Placeholder"), .attrs = &type, .attr_count = 1};
-    RN_RETURN_IF_ERROR(rn_arena_printf(arena, &spec.name, "eager_%llu/input_%d", number, i));
-    RN_RETURN_IF_ERROR(rn_graph_add(eager->library, &spec, &feeds[i].node));
-  }
-  rn_node_spec_t spec = {.op = rn_str(from->op->name),
-                         .device = kernel->device->name,
-                         .inputs = feeds,
-                         .input_count = kernel->input_count,
-                         .attrs = attrs,
-                         .attr_count = from->op->attr_count};
-  RN_RETURN_IF_ERROR(rn_arena_printf(arena, &spec.name, "eager_%llu/%s", number, from->op->name));
-  RN_RETURN_IF_ERROR(rn_graph_add(eager->library, &spec, node));
-  for (int32_t i = 0; i < kernel->output_count; ++i) fetches[i] = (rn_edge_t){*node, i};
-  kernel->session = eager->session;
-  kernel->step = (rn_signature_t){.feeds = feeds,
-                                  .feed_count = kernel->input_count,
-                                  .fetches = fetches,
-                                  .fetch_count = kernel->output_count,
-                                  .targets = node,
-                                  .target_count = 1};
-  return RN_OK;
-}
-
 static rn_status_t make_instance(rn_eager_kernel_t* kernel) {
   rn_arena_t* arena = &kernel->arena;
   const rn_node_t* node = kernel->node;
@@ -430,7 +391,6 @@ static rn_status_t find_runner(rn_eager_t* eager, rn_eager_kernel_t* kernel) {
     row = rn_kernel_find(def, kernel->node->attrs, NULL, kernel->device->type);
     return row ? make_kernel(eager, row, kernel) : no_kernel(kernel);
   }
-  if (!kernel->device->is_host) return make_step(eager, kernel);
   return def->role == RN_ROLE_FUNCTION ? make_instance(kernel) : make_wrapper(eager, kernel);
 }
 

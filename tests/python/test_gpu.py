@@ -88,8 +88,11 @@ def step(x):
     return tf.add_n([v * v for v in vs]) + x
 for x in (1., 2.):
     print(step(tf.constant([x])).numpy(), [(v.device[-5:], float(v.numpy()[0])) for v in vs])
+with tf.device("/gpu:1"):
+    y = step(tf.constant([0.]))
+print(y.device[-5:], y.numpy())
 with tf.GradientTape() as tape:
     loss = step(tf.constant([0.]))
 print([float(g.numpy()[0]) for g in tape.gradient(loss, vs)])
 """, tmp_path) == ["[30.] [('CPU:0', 2.0), ('GPU:0', 3.0), ('GPU:1', 4.0)]", "[79.] [('CPU:0', 4.0), ('GPU:0', 5.0), ('GPU:1', 6.0)]",
-                   "[8.0, 10.0, 12.0]"]
+                   "GPU:1 [77.]", "[8.0, 10.0, 12.0]"]
