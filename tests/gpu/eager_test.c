@@ -332,3 +332,40 @@ Test(gpu_eager, two_gpus) {
   for (size_t i = 0; i < sizeof all / sizeof *all; ++i) drop(all[i]);
   end(eager);
 }
+
+// A step that was fed another device's variable must not touch it.
+Test(gpu_eager, variables_are_not_read_across_devices) {
+  rn_eager_t* eager = begin();
+  static const char* const devices[] = {"/cpu:0", "/gpu:0"};
+  for (int from = 0; from < 2; ++from) {
+    rn_eager_handle_t* one = floats(0, (float[]){1});
+    rn_eager_handle_t* v = variable(eager, devices[from], one);
+    const rn_tensor_t* fed = NULL;
+    ok(rn_eager_handle_value(v, &fed));
+    rn_attr_t resource = {RN_STR("dtype"), {.kind = RN_ATTR_TYPE, .type = RN_RESOURCE}};
+    rn_attr_t type = {RN_STR("dtype"), {.kind = RN_ATTR_TYPE, .type = RN_FLOAT}};
+    rn_edge_t feed = {0}, fetch = {0};
+    rn_node_spec_t spec = {.op = RN_STR("Placeholder"),
+                           .name = from ? RN_STR("x1") : RN_STR("x0"),
+                           .attrs = &resource,
+                           .attr_count = 1};
+    ok(rn_graph_add(rn_eager_library(eager), &spec, &feed.node));
+    spec = (rn_node_spec_t){.op = RN_STR("ReadVariableOp"),
+                            .name = from ? RN_STR("y1") : RN_STR("y0"),
+                            .device = rn_str(devices[!from]),
+                            .inputs = &feed,
+                            .input_count = 1,
+                            .attrs = &type,
+                            .attr_count = 1};
+    ok(rn_graph_add(rn_eager_library(eager), &spec, &fetch.node));
+    rn_signature_t step = {.feeds = &feed, .feed_count = 1, .fetches = &fetch, .fetch_count = 1};
+    rn_tensor_t out = {0};
+    fails(rn_session_run(rn_eager_session(eager), &step, &fed, &out, NULL),
+          RN_CODE_INVALID_ARGUMENT,
+          from ? " located in device " GPU " from device " CPU
+               : " located in device " CPU " from device " GPU);
+    drop(v);
+    drop(one);
+  }
+  end(eager);
+}
