@@ -47,7 +47,6 @@ typedef struct rn_part_row_t {
 
 // What a part finds on this machine, for people: the GPUs of the driver, and the libraries that it
 // opens at run time.
-#define RN_PART_MAX_GPUS 32
 #define RN_PART_MAX_LIBRARIES 8
 typedef struct rn_part_gpu_t {
   char name[64], bus_id[32];
@@ -62,7 +61,7 @@ typedef struct rn_part_library_t {
 } rn_part_library_t;
 typedef struct rn_part_report_t {
   int driver_version;  // 13000 is CUDA 13.0; 0: unknown
-  rn_part_gpu_t gpus[RN_PART_MAX_GPUS];
+  rn_part_gpu_t gpus[RN_MAX_GPUS];
   int gpu_count;
   rn_part_library_t libraries[RN_PART_MAX_LIBRARIES];
   int library_count;

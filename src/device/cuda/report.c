@@ -48,7 +48,7 @@ static rn_status_t read_gpu(const rn_cuda_driver_t* driver, int ordinal, rn_part
 
 static rn_status_t read_gpus(const rn_cuda_driver_t* driver, int count, rn_part_report_t* out) {
   driver->cuDriverGetVersion(&out->driver_version);
-  if (count > RN_PART_MAX_GPUS) count = RN_PART_MAX_GPUS;
+  if (count > RN_MAX_GPUS) count = RN_MAX_GPUS;
   for (; out->gpu_count < count; ++out->gpu_count)
     RN_RETURN_IF_ERROR(read_gpu(driver, out->gpu_count, &out->gpus[out->gpu_count]));
   return count ? RN_OK : rn_not_found("The driver has no GPU");
