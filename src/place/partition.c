@@ -16,9 +16,11 @@ static bool is_host(const rn_ir_node_t* node, bool is_input, int32_t flat) {
     case RN_ROLE_LOOP_COND:
       return true;
     case RN_ROLE_SWITCH:
-      return is_input && flat == 1;
+      if (is_input && flat == 1) return true;
+      break;
     case RN_ROLE_MERGE:
-      return !is_input && flat == 1;
+      if (!is_input && flat == 1) return true;
+      break;
     default:
       break;
   }
