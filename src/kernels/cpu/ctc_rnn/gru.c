@@ -1,13 +1,10 @@
 // GRU cells (Cho et al., 2014): one step, forward and backward.
+#include "kernels/cpu/ctc_rnn/gru.h"
 #include "kernels/cpu/array.h"
 #include "kernels/cpu/float_args.h"
 #include "kernels/cpu/gemm.h"
 #include "kernels/cpu/vector.h"
 #include "kernels/kernel_rows.h"
-
-typedef struct gru_size_t {
-  int64_t batch, input, cell;
-} gru_size_t;
 
 static rn_status_t check_ranks(const rn_kernel_ctx_t* ctx) {
   static const char* const names[] = {"x",   "h_prev", "w_ru", "w_c", "b_ru",
@@ -21,10 +18,10 @@ static rn_status_t check_ranks(const rn_kernel_ctx_t* ctx) {
   return RN_OK;
 }
 
-static rn_status_t check(const rn_kernel_ctx_t* ctx, gru_size_t* out) {
+rn_status_t rn_gru_check(const rn_kernel_ctx_t* ctx, rn_gru_size_t* out) {
   RN_RETURN_IF_ERROR(check_ranks(ctx));
-  gru_size_t size = {rn_tensor_dim(rn_in(ctx, 0), 0), rn_tensor_dim(rn_in(ctx, 0), 1),
-                     rn_tensor_dim(rn_in(ctx, 1), 1)};
+  rn_gru_size_t size = {rn_tensor_dim(rn_in(ctx, 0), 0), rn_tensor_dim(rn_in(ctx, 0), 1),
+                        rn_tensor_dim(rn_in(ctx, 1), 1)};
   int64_t rows, gates;
   if (!rn_mul_i64_ok(size.cell, 2, &gates) || !rn_add_i64_ok(size.input, size.cell, &rows))
     return rn_invalid_argument("cell_size is too large: %lld", (long long)size.cell);
@@ -88,7 +85,7 @@ static void vector(rn_vector_code_t code, float* values, int64_t n) {
   rn_vector_table()->fn[RN_FLOAT][code](values, 1, NULL, 0, values, n);
 }
 
-static rn_status_t forward(rn_float_args_t* floats, gru_size_t s) {
+static rn_status_t forward(rn_float_args_t* floats, rn_gru_size_t s) {
   rn_kernel_ctx_t* ctx = floats->ctx;
   const float* in[6];
   float *out[4], *from_x, *from_h;
@@ -126,7 +123,7 @@ static rn_status_t forward(rn_float_args_t* floats, gru_size_t s) {
   return RN_OK;
 }
 
-static rn_status_t back(rn_float_args_t* floats, gru_size_t s) {
+static rn_status_t back(rn_float_args_t* floats, rn_gru_size_t s) {
   rn_kernel_ctx_t* ctx = floats->ctx;
   const float* in[10];
   float *dx, *dh_prev, *dc, *dru, *more_x, *reset;
@@ -162,15 +159,15 @@ static rn_status_t back(rn_float_args_t* floats, gru_size_t s) {
 }
 
 static rn_status_t cell(rn_kernel_ctx_t* ctx) {
-  gru_size_t size;
-  RN_RETURN_IF_ERROR(check(ctx, &size));
+  rn_gru_size_t size;
+  RN_RETURN_IF_ERROR(rn_gru_check(ctx, &size));
   rn_float_args_t floats = {.ctx = ctx};
   return rn_float_args_end(&floats, forward(&floats, size));
 }
 
 static rn_status_t cell_grad(rn_kernel_ctx_t* ctx) {
-  gru_size_t size;
-  RN_RETURN_IF_ERROR(check(ctx, &size));
+  rn_gru_size_t size;
+  RN_RETURN_IF_ERROR(rn_gru_check(ctx, &size));
   rn_float_args_t floats = {.ctx = ctx};
   return rn_float_args_end(&floats, back(&floats, size));
 }

@@ -33,6 +33,9 @@ rn_status_t rn_lstm_init(const rn_kernel_init_t* init, void* state);  // |state|
 // Checks x, cs_prev, h_prev, w, wci, wcf, wco, b, which are inputs |first| and on.
 RN_MUST_USE rn_status_t rn_lstm_check_cell(const rn_kernel_ctx_t* ctx, rn_lstm_size_t* out);
 RN_MUST_USE rn_status_t rn_lstm_check_block(const rn_kernel_ctx_t* ctx, rn_lstm_size_t* out);
+// The same for the gradients, with the values of the forward pass and their gradients.
+RN_MUST_USE rn_status_t rn_lstm_check_cell_grad(const rn_kernel_ctx_t* ctx, rn_lstm_size_t* out);
+RN_MUST_USE rn_status_t rn_lstm_check_block_grad(const rn_kernel_ctx_t* ctx, rn_lstm_size_t* out);
 RN_MUST_USE rn_status_t rn_lstm_args_in(rn_float_args_t* floats, int first, rn_lstm_args_t* out);
 
 // What one step produced, for backpropagation. Each is batch x cell.

@@ -90,7 +90,7 @@ static rn_status_t cell_back(rn_float_args_t* floats, rn_lstm_size_t size) {
   return RN_OK;
 }
 
-static rn_status_t cell_grad(rn_kernel_ctx_t* ctx) {
+rn_status_t rn_lstm_check_cell_grad(const rn_kernel_ctx_t* ctx, rn_lstm_size_t* out) {
   // Stock's messages: they call f by the name of i.
   static const char* const names[][2] = {
       {"i.dim_size(0)", "i.dim_size(1)"},
@@ -102,10 +102,15 @@ static rn_status_t cell_grad(rn_kernel_ctx_t* ctx) {
       {"cs_grad_tensor.dims(0)", "cs_grad_tensor.dims(1)"},
       {"h_grad_tensor.dims(0)", "h_grad_tensor.dims(1)"},
   };
-  rn_lstm_size_t size;
-  RN_RETURN_IF_ERROR(rn_lstm_check_cell(ctx, &size));
+  RN_RETURN_IF_ERROR(rn_lstm_check_cell(ctx, out));
   for (int i = 0; i < 8; ++i)
-    RN_RETURN_IF_ERROR(check_matrix(rn_in(ctx, 8 + i), names[i][0], names[i][1], &size));
+    RN_RETURN_IF_ERROR(check_matrix(rn_in(ctx, 8 + i), names[i][0], names[i][1], out));
+  return RN_OK;
+}
+
+static rn_status_t cell_grad(rn_kernel_ctx_t* ctx) {
+  rn_lstm_size_t size;
+  RN_RETURN_IF_ERROR(rn_lstm_check_cell_grad(ctx, &size));
   rn_float_args_t floats = {.ctx = ctx};
   return rn_float_args_end(&floats, cell_back(&floats, size));
 }
@@ -210,13 +215,12 @@ static rn_status_t block_back(rn_float_args_t* floats, rn_lstm_size_t size) {
   return back_products(floats->ctx, &b);
 }
 
-static rn_status_t block_grad(rn_kernel_ctx_t* ctx) {
+rn_status_t rn_lstm_check_block_grad(const rn_kernel_ctx_t* ctx, rn_lstm_size_t* out) {
   static const char* const names[] = {"i", "cs", "f", "o", "ci", "co", "h", "cs_grad", "h_grad"};
-  rn_lstm_size_t size;
   if (rn_in(ctx, 1)->rank != 3)
     return rn_invalid_argument("x must be rank 3 but is rank %d", rn_in(ctx, 1)->rank);
-  RN_RETURN_IF_ERROR(rn_lstm_check_block(ctx, &size));
-  int64_t dims[3] = {size.time, size.batch, size.cell};
+  RN_RETURN_IF_ERROR(rn_lstm_check_block(ctx, out));
+  int64_t dims[3] = {out->time, out->batch, out->cell};
   for (int i = 0; i < 9; ++i) {
     const rn_tensor_t* tensor = rn_in(ctx, 9 + i);
     if (tensor->rank != 3)
@@ -226,6 +230,12 @@ static rn_status_t block_grad(rn_kernel_ctx_t* ctx) {
                                  rn_shape_text((rn_shape_t){3, dims}).text,
                                  rn_text_of(tensor).text);
   }
+  return RN_OK;
+}
+
+static rn_status_t block_grad(rn_kernel_ctx_t* ctx) {
+  rn_lstm_size_t size;
+  RN_RETURN_IF_ERROR(rn_lstm_check_block_grad(ctx, &size));
   rn_float_args_t floats = {.ctx = ctx};
   return rn_float_args_end(&floats, block_back(&floats, size));
 }
