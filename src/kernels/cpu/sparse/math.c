@@ -3,6 +3,7 @@
 #include "kernels/cpu/array.h"
 #include "kernels/cpu/combine.h"
 #include "kernels/cpu/move.h"
+#include "kernels/cpu/sparse/dense.h"
 #include "kernels/cpu/sparse/sparse.h"
 #include "kernels/cpu/wide_rows.h"
 #include "kernels/kernel_rows.h"
@@ -154,12 +155,8 @@ static rn_status_t cwise_div(rn_kernel_ctx_t* ctx) { return cwise(ctx, RN_COMBIN
 // Sparse matrix times dense matrix: a row of the product is a sum of rows of the dense one, each
 // times a value.
 
-typedef struct math_product_t {
-  bool adjoint_a, adjoint_b;
-} math_product_t;
-
-static rn_status_t product_init(const rn_kernel_init_t* init, void* self) {
-  math_product_t* product = self;
+rn_status_t rn_sparse_matmul_init(const rn_kernel_init_t* init, void* self) {
+  rn_sparse_matmul_t* product = self;
   product->adjoint_a = rn_init_bool(init, "adjoint_a");
   product->adjoint_b = rn_init_bool(init, "adjoint_b");
   return RN_OK;
@@ -251,22 +248,33 @@ static rn_status_t check_places(const math_sparse_t* a, bool adjoint_a) {
   return RN_OK;
 }
 
-static rn_status_t sparse_tensor_dense_mat_mul(rn_kernel_ctx_t* ctx) {
-  const math_product_t* product = ctx->state;
+rn_status_t rn_sparse_matmul_sizes(rn_kernel_ctx_t* ctx, int64_t* m, int64_t* n, int64_t* k) {
+  const rn_sparse_matmul_t* product = ctx->state;
   const rn_tensor_t* b = rn_in(ctx, 3);
-  rn_tensor_t turned = {0};
   math_sparse_t a;
   RN_RETURN_IF_ERROR(read_for_product(ctx, &a));
-  int64_t inner_a = a.shape[product->adjoint_a ? 0 : 1];
+  *m = a.shape[product->adjoint_a ? 1 : 0];
+  *n = rn_tensor_dim(b, product->adjoint_b ? 0 : 1);
+  *k = a.shape[product->adjoint_a ? 0 : 1];
   int64_t inner_b = rn_tensor_dim(b, product->adjoint_b ? 1 : 0);
-  if (inner_a != inner_b)
+  if (*k != inner_b)
     return rn_invalid_argument(
         "Cannot multiply A and B because inner dimension does not match: "
         "%lld vs. %lld.  Did you forget a transpose?  Dimensions of A: "
         "[%lld, %lld).  Dimensions of B: %s",
-        (long long)inner_a, (long long)inner_b, (long long)a.shape[0], (long long)a.shape[1],
+        (long long)*k, (long long)inner_b, (long long)a.shape[0], (long long)a.shape[1],
         rn_text_of(b).text);
-  RN_RETURN_IF_ERROR(rn_sparse_check_sizes(rn_in(ctx, 2)));
+  return rn_sparse_check_sizes(rn_in(ctx, 2));
+}
+
+static rn_status_t sparse_tensor_dense_mat_mul(rn_kernel_ctx_t* ctx) {
+  const rn_sparse_matmul_t* product = ctx->state;
+  const rn_tensor_t* b = rn_in(ctx, 3);
+  rn_tensor_t turned = {0};
+  math_sparse_t a;
+  int64_t m, n, k;
+  RN_RETURN_IF_ERROR(rn_sparse_matmul_sizes(ctx, &m, &n, &k));
+  RN_RETURN_IF_ERROR(take_sparse(ctx, &a));
   RN_RETURN_IF_ERROR(check_places(&a, product->adjoint_a));
   rn_status_t status = product->adjoint_b ? adjoint_of(ctx, b, &turned) : RN_OK;
   if (rn_ok(status))
@@ -356,8 +364,8 @@ static const rn_kernel_def_t rows[] = {
     ROW("SparseDenseCwiseMul", RN_TYPES_REAL, .compute = cwise_mul),
     ROW("SparseDenseCwiseDiv", RN_TYPES_REAL, .compute = cwise_div),
     ROW("SparseTensorDenseMatMul", RN_TYPES_FLOATS | RN_TYPES_COMPLEX | RN_T(INT32),
-        .flags = RN_KERNEL_EXPENSIVE, .state_size = sizeof(math_product_t), .init = product_init,
-        .compute = sparse_tensor_dense_mat_mul),
+        .flags = RN_KERNEL_EXPENSIVE, .state_size = sizeof(rn_sparse_matmul_t),
+        .init = rn_sparse_matmul_init, .compute = sparse_tensor_dense_mat_mul),
     ROW("SparseReduceSum", RN_TYPES_NUMBERS, .state_size = sizeof(sparse_math_reduce_t),
         .init = reduce_init, .compute = reduce_sum),
     ROW("SparseReduceMax", RN_TYPES_REAL, .state_size = sizeof(sparse_math_reduce_t),

@@ -4,26 +4,16 @@
 
 #include "kernels/cpu/array.h"
 #include "kernels/cpu/move.h"
+#include "kernels/cpu/sparse/dense.h"
 #include "kernels/kernel_rows.h"
 #include "tensor/tstring.h"
 
-typedef struct to_dense_state_t {
-  bool validates;
-} to_dense_state_t;
-
-static rn_status_t scatter_init(const rn_kernel_init_t* init, void* state) {
-  ((to_dense_state_t*)state)->validates = rn_init_bool(init, "validate_indices");
+rn_status_t rn_to_dense_init(const rn_kernel_init_t* init, void* state) {
+  *(bool*)state = rn_init_bool(init, "validate_indices");
   return RN_OK;
 }
 
-// The sparse values: |count| of them, with |rank| coordinates each.
-typedef struct to_dense_sparse_t {
-  const rn_tensor_t *indices, *values;
-  int64_t count, rank;
-  const int64_t* dims;
-} to_dense_sparse_t;
-
-static rn_status_t read_sparse(rn_kernel_ctx_t* ctx, to_dense_sparse_t* sparse) {
+rn_status_t rn_to_dense_read(rn_kernel_ctx_t* ctx, rn_to_dense_t* sparse) {
   const rn_tensor_t *indices = rn_in(ctx, 0), *shape = rn_in(ctx, 1), *values = rn_in(ctx, 2);
   if (indices->rank > 2)
     return rn_invalid_argument("sparse_indices should be a scalar, vector, or matrix, got shape %s",
@@ -46,12 +36,18 @@ static rn_status_t read_sparse(rn_kernel_ctx_t* ctx, to_dense_sparse_t* sparse) 
   return RN_OK;
 }
 
+// The sparse values with the sizes of the output.
+typedef struct to_dense_sparse_t {
+  rn_to_dense_t in;
+  const int64_t* dims;
+} to_dense_sparse_t;
+
 static rn_shape_text_t index_text(const to_dense_sparse_t* sparse, int64_t i) {
   rn_shape_text_t text = {.text = "["};
   size_t used = 1;
-  for (int64_t d = 0; d < sparse->rank; ++d) {
+  for (int64_t d = 0; d < sparse->in.rank; ++d) {
     int n = snprintf(text.text + used, sizeof text.text - used, "%s%" PRId64, d ? "," : "",
-                     rn_int_at(sparse->indices, i * sparse->rank + d));
+                     rn_int_at(sparse->in.indices, i * sparse->in.rank + d));
     if (n < 0 || used + (size_t)n >= sizeof text.text - 1) break;
     used += (size_t)n;
   }
@@ -62,10 +58,10 @@ static rn_shape_text_t index_text(const to_dense_sparse_t* sparse, int64_t i) {
 // Checks that element |i| is within the shape and, if they must be ordered, after element i - 1.
 static rn_status_t check_index(const to_dense_sparse_t* sparse, int64_t i, bool is_ordered) {
   int order = i == 0 || !is_ordered ? 1 : 0;
-  for (int64_t d = 0; d < sparse->rank; ++d) {
-    int64_t at = rn_int_at(sparse->indices, i * sparse->rank + d);
+  for (int64_t d = 0; d < sparse->in.rank; ++d) {
+    int64_t at = rn_int_at(sparse->in.indices, i * sparse->in.rank + d);
     if (at < 0 || at >= sparse->dims[d]) {
-      rn_shape_t shape = {(int32_t)sparse->rank, sparse->dims};
+      rn_shape_t shape = {(int32_t)sparse->in.rank, sparse->dims};
       if (!is_ordered)
         return rn_invalid_argument("Indices are not valid (out of bounds).  Shape: %s",
                                    rn_shape_text(shape).text);
@@ -73,7 +69,7 @@ static rn_status_t check_index(const to_dense_sparse_t* sparse, int64_t i, bool 
                                  i, index_text(sparse, i).text, rn_shape_text(shape).text);
     }
     if (order == 0) {
-      int64_t before = rn_int_at(sparse->indices, (i - 1) * sparse->rank + d);
+      int64_t before = rn_int_at(sparse->in.indices, (i - 1) * sparse->in.rank + d);
       order = (at > before) - (at < before);
     }
   }
@@ -104,20 +100,20 @@ static rn_status_t scatter_compute(rn_kernel_ctx_t* ctx) {
   to_dense_sparse_t sparse = {0};
   int64_t dims[RN_MAX_RANK];
   rn_shape_t shape;
-  RN_RETURN_IF_ERROR(read_sparse(ctx, &sparse));
+  RN_RETURN_IF_ERROR(rn_to_dense_read(ctx, &sparse.in));
   RN_RETURN_IF_ERROR(rn_read_dims(rn_in(ctx, 1), dims, &shape));
   sparse.dims = dims;
-  for (int64_t i = 0; i < sparse.count; ++i)
-    RN_RETURN_IF_ERROR(check_index(&sparse, i, ((const to_dense_state_t*)ctx->state)->validates));
+  for (int64_t i = 0; i < sparse.in.count; ++i)
+    RN_RETURN_IF_ERROR(check_index(&sparse, i, *(const bool*)ctx->state));
   rn_tensor_t* out = NULL;
   RN_RETURN_IF_ERROR(rn_output(ctx, 0, shape, &out));
   RN_RETURN_IF_ERROR(
       rn_move_fill(rn_ctx_pool(ctx), out->dtype, rn_in(ctx, 3)->data, out->data, out->count));
-  for (int64_t i = 0; i < sparse.count; ++i) {
+  for (int64_t i = 0; i < sparse.in.count; ++i) {
     int64_t at = 0;
-    for (int64_t d = 0; d < sparse.rank; ++d)
-      at = at * dims[d] + rn_int_at(sparse.indices, i * sparse.rank + d);
-    RN_RETURN_IF_ERROR(copy_element(out, at, sparse.values, sparse.values->rank ? i : 0));
+    for (int64_t d = 0; d < sparse.in.rank; ++d)
+      at = at * dims[d] + rn_int_at(sparse.in.indices, i * sparse.in.rank + d);
+    RN_RETURN_IF_ERROR(copy_element(out, at, sparse.in.values, sparse.in.values->rank ? i : 0));
   }
   return RN_OK;
 }
@@ -127,8 +123,8 @@ static const rn_kernel_def_t rows[] = {
      .device = "CPU",
      .types = {{"T", RN_TYPES_PLAIN | RN_T(STRING)}, {"Tindices", RN_TYPES_INDEX}},
      .host_args = RN_HOST_ARGS("output_shape"),
-     .state_size = sizeof(to_dense_state_t),
-     .init = scatter_init,
+     .state_size = sizeof(bool),
+     .init = rn_to_dense_init,
      .compute = scatter_compute},
 };
 RN_KERNEL_FAMILY(cpu_sparse_to_dense, rows);
