@@ -78,6 +78,9 @@ bool rn_eager_device_canonical(rn_str_t name, rn_strbuf_t* out);
 
 // A handle that shares |tensor|, or copies it if it borrows its bytes.
 RN_MUST_USE rn_status_t rn_eager_handle_create(const rn_tensor_t* tensor, rn_eager_handle_t** out);
+// The same for a tensor whose bytes, which it owns, are in the memory of |device|.
+RN_MUST_USE rn_status_t rn_eager_handle_over(const rn_tensor_t* tensor, rn_eager_t* eager,
+                                             rn_device_t* device, rn_eager_handle_t** out);
 void rn_eager_handle_retain(rn_eager_handle_t* handle);
 void rn_eager_handle_release(rn_eager_handle_t* handle);  // NULL is fine
 rn_dtype_t rn_eager_handle_dtype(const rn_eager_handle_t* handle);

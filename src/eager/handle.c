@@ -48,6 +48,19 @@ rn_status_t rn_eager_handle_create(const rn_tensor_t* tensor, rn_eager_handle_t*
   return status;
 }
 
+rn_status_t rn_eager_handle_over(const rn_tensor_t* tensor, rn_eager_t* eager, rn_device_t* device,
+                                 rn_eager_handle_t** out) {
+  RN_RETURN_IF_ERROR(rn_eager_handle_new(eager, device, tensor->dtype, NULL, out));
+  if (!device->is_host) (*out)->memory = device;
+  rn_status_t status = rn_tensor_share(tensor, &(*out)->tensor);
+  if (!rn_ok(status)) {
+    (*out)->tensor = (rn_tensor_t){0};
+    rn_eager_handle_release(*out);
+    *out = NULL;
+  }
+  return status;
+}
+
 void rn_eager_handle_retain(rn_eager_handle_t* handle) {
   atomic_fetch_add_explicit(&handle->refs, 1, memory_order_relaxed);
 }

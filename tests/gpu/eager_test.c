@@ -369,3 +369,18 @@ Test(gpu_eager, variables_are_not_read_across_devices) {
   }
   end(eager);
 }
+
+Test(gpu_eager, a_handle_over_device_memory) {
+  rn_eager_t* eager = begin();
+  rn_eager_handle_t *x = floats(2, (float[]){1, 2}), *there = copy(eager, x, "/gpu:0"),
+                    *over = NULL;
+  const rn_tensor_t* tensor = NULL;
+  ok(rn_eager_handle_tensor(there, &tensor));
+  ok(rn_eager_handle_over(tensor, eager, find(eager, "/gpu:0"), &over));
+  is_on(over, GPU, GPU);
+  rn_eager_handle_t* y = run(eager, "AddV2", NULL, over, there);
+  cr_assert_eq(float_at(y, 1), 4);
+  rn_eager_handle_t* all[] = {x, there, over, y};
+  for (size_t i = 0; i < sizeof all / sizeof *all; ++i) drop(all[i]);
+  end(eager);
+}

@@ -194,15 +194,24 @@ TFE_TensorHandle* TFE_NewTensorHandleFromDeviceMemory(
   rn_eager_handle_t *handle = NULL, *placed = NULL;
   rn_status_t outcome =
       ctx ? rn_eager_device(rn_capi_eager(ctx), rn_str(device_name), &device) : RN_CAPI_NULL("ctx");
+  // The host must not copy the bytes of another device, as it does with those at an odd address.
+  bool is_far = rn_ok(outcome) && !device->is_host;
+  if (is_far && ((uintptr_t)data % RN_ALIGN || !rn_dtype_is_plain((rn_dtype_t)dtype)))
+    outcome = rn_invalid_argument("Memory of %s at %p cannot be that of a tensor of type %d",
+                                  device->name.data, data, (int)dtype);
   if (!rn_ok(outcome)) {
     rn_capi_set(status, outcome);
     if (deallocator) deallocator(data, len, deallocator_arg);
     return NULL;
   }
   TF_Tensor* tensor = TF_NewTensor(dtype, dims, num_dims, data, len, deallocator, deallocator_arg);
-  outcome = tensor ? new_handle(tensor, &handle)
-                   : rn_invalid_argument("The memory is not that of a tensor of this shape");
-  if (rn_ok(outcome))
+  outcome =
+      tensor ? RN_OK : rn_invalid_argument("The memory is not that of a tensor of this shape");
+  if (rn_ok(outcome) && is_far)
+    outcome = rn_eager_handle_over(&tensor->tensor, rn_capi_eager(ctx), device, &placed);
+  else if (rn_ok(outcome))
+    outcome = new_handle(tensor, &handle);
+  if (rn_ok(outcome) && handle)
     outcome = rn_eager_handle_copy_to(handle, rn_capi_eager(ctx), device, &placed);
   rn_eager_handle_release(handle);
   TF_DeleteTensor(tensor);
