@@ -48,6 +48,7 @@ typedef struct faults_t {
 static void faults_begin(faults_t* f) {
   *f = (faults_t){.rt = rt_begin(1), .env = *rn_env_system()};
   f->env.log = log_line;
+  f->rt.options.optimize = false;   // or the nodes would be one, which is not recorded
   f->rt.options.gpu.max_count = 1;  // asked for, so that the log says why there is none
   rn_scope_t* s = f->rt.s;
   f->x = rt_placeholder(&f->rt, "x");
