@@ -255,7 +255,8 @@ static bool run_case(const case_t* c, const char* device, double seconds, const 
   c->build(&n);
   rn_edge_t loss = rn_sparse_softmax_cross_entropy(s, labels_of(s, c->dims[0]), n.x);
   rn_node_t* train =
-      c->trains ? rn_minimize(s, rn_gradient_descent(.rate = rn_const_float(s, 0.01f)), loss) : NULL;
+      c->trains ? rn_minimize(s, rn_gradient_descent(.rate = rn_const_float(s, 0.01f)), loss)
+                : NULL;
   rn_node_t* init = rn_initialize_variables(s, RN_GLOBAL_VARIABLES);
   TF_Session* session = rn_session_start(s, NULL, status);
   bool ok = session && rn_run(session, status, RN_TARGET(init)) &&

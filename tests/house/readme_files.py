@@ -37,10 +37,10 @@ def exists(name, folder):
 
 
 def covers(name, file):
-    stem = os.path.splitext(file)[0]
+    stem = os.path.splitext(file)[0].removesuffix("_args")  # what device code and host code of one name share
     if "*" in name:
         return fnmatch.fnmatch(file, name)
-    return name == stem or (name.endswith(CODE) and os.path.splitext(name)[0] == stem)
+    return name == stem or (name.endswith(CODE + (".cu",)) and os.path.splitext(name)[0] == stem)
 
 
 def check(folder, files):

@@ -52,15 +52,15 @@ static rn_status_t cell_grad(rn_kernel_ctx_t* ctx) {
 }
 
 // A whole sequence.
-typedef struct back_t {
+typedef struct cuda_lstm_back_t {
   rn_lstm_size_t size;
   const float* in[18];  // the inputs
   float* outs[8];       // gradients of x, cs_prev, h_prev, w, wci, wcf, wco, b
   float* gates;         // steps x batch x 4 cell
-} back_t;
+} cuda_lstm_back_t;
 
 // Runs the sequence backwards; leaves the gradients of the initial cell state and output.
-static rn_status_t back_steps(rn_kernel_ctx_t* ctx, back_t* b) {
+static rn_status_t back_steps(rn_kernel_ctx_t* ctx, cuda_lstm_back_t* b) {
   const rn_lstm_size_t size = b->size;
   const int64_t plane = size.batch * size.cell;
   for (int64_t t = size.steps - 1; t >= 0; --t) {
@@ -98,7 +98,7 @@ static rn_status_t back_steps(rn_kernel_ctx_t* ctx, back_t* b) {
 
 // The products that depend on no order: those of x for all steps at once. The h before a step is
 // that of the step before, so all but the first are one product too.
-static rn_status_t back_products(rn_kernel_ctx_t* ctx, back_t* b) {
+static rn_status_t back_products(rn_kernel_ctx_t* ctx, cuda_lstm_back_t* b) {
   const rn_lstm_size_t size = b->size;
   const int64_t rows = size.steps * size.batch, width = 4 * size.cell;
   rn_cuda_matmul_t product = {.dtype = RN_FLOAT,
@@ -142,7 +142,7 @@ static rn_status_t back_products(rn_kernel_ctx_t* ctx, back_t* b) {
 }
 
 static rn_status_t block_grad(rn_kernel_ctx_t* ctx) {
-  back_t b = {0};
+  cuda_lstm_back_t b = {0};
   RN_RETURN_IF_ERROR(rn_lstm_check_block_grad(ctx, &b.size));
   for (int i = 1; i < 18; ++i) b.in[i] = rn_in(ctx, i)->data;
   for (int o = 0; o < 8; ++o)

@@ -8,15 +8,15 @@
 #include "kernels/cuda/nn/conv_args.h"
 #include "kernels/cuda/nn/filter_parts.h"
 
-typedef struct conv_state_t {
+typedef struct cuda_conv_state_t {
   rn_window_attrs_t attrs;
-} conv_state_t;
+} cuda_conv_state_t;
 
 static rn_status_t conv_init(const rn_kernel_init_t* init, void* state) {
-  return rn_conv_attrs(init, &((conv_state_t*)state)->attrs);
+  return rn_conv_attrs(init, &((cuda_conv_state_t*)state)->attrs);
 }
 static rn_status_t depthwise_init(const rn_kernel_init_t* init, void* state) {
-  return rn_depthwise_attrs(init, &((conv_state_t*)state)->attrs);
+  return rn_depthwise_attrs(init, &((cuda_conv_state_t*)state)->attrs);
 }
 
 static conv_args args_of(const rn_cuda_conv_t* conv, const rn_cuda_conv_data_t* data) {
@@ -168,7 +168,7 @@ static rn_cuda_conv_t conv_of(const rn_window_attrs_t* attrs, const rn_conv_t* c
 }
 
 static rn_status_t forward_compute(rn_kernel_ctx_t* ctx) {
-  const rn_window_attrs_t* attrs = &((const conv_state_t*)ctx->state)->attrs;
+  const rn_window_attrs_t* attrs = &((const cuda_conv_state_t*)ctx->state)->attrs;
   const rn_tensor_t *x = rn_in(ctx, 0), *w = rn_in(ctx, 1);
   rn_conv_t sizes = {0};
   RN_RETURN_IF_ERROR(rn_conv_forward_sizes(attrs, x, w, &sizes));
@@ -185,7 +185,7 @@ static rn_status_t forward_compute(rn_kernel_ctx_t* ctx) {
 }
 
 static rn_status_t input_compute(rn_kernel_ctx_t* ctx) {
-  const rn_window_attrs_t* attrs = &((const conv_state_t*)ctx->state)->attrs;
+  const rn_window_attrs_t* attrs = &((const cuda_conv_state_t*)ctx->state)->attrs;
   rn_conv_t sizes = {0};
   int64_t x[4];
   RN_RETURN_IF_ERROR(rn_conv_input_sizes(ctx, attrs, x, &sizes));
@@ -194,7 +194,7 @@ static rn_status_t input_compute(rn_kernel_ctx_t* ctx) {
 }
 
 static rn_status_t filter_compute(rn_kernel_ctx_t* ctx) {
-  const rn_window_attrs_t* attrs = &((const conv_state_t*)ctx->state)->attrs;
+  const rn_window_attrs_t* attrs = &((const cuda_conv_state_t*)ctx->state)->attrs;
   rn_conv_t sizes = {0};
   int64_t w[4];
   RN_RETURN_IF_ERROR(rn_conv_filter_sizes(ctx, attrs, w, &sizes));
@@ -292,7 +292,7 @@ static rn_cuda_conv_t depthwise_of(const rn_window_attrs_t* attrs, rn_conv_kind_
 }
 
 static rn_status_t depthwise_compute(rn_kernel_ctx_t* ctx) {
-  const rn_window_attrs_t* attrs = &((const conv_state_t*)ctx->state)->attrs;
+  const rn_window_attrs_t* attrs = &((const cuda_conv_state_t*)ctx->state)->attrs;
   rn_depthwise_t sizes = {0};
   int64_t y[4];
   RN_RETURN_IF_ERROR(rn_depthwise_forward_sizes(ctx, attrs, y, &sizes));
@@ -301,7 +301,7 @@ static rn_status_t depthwise_compute(rn_kernel_ctx_t* ctx) {
 }
 
 static rn_status_t depthwise_input_compute(rn_kernel_ctx_t* ctx) {
-  const rn_window_attrs_t* attrs = &((const conv_state_t*)ctx->state)->attrs;
+  const rn_window_attrs_t* attrs = &((const cuda_conv_state_t*)ctx->state)->attrs;
   rn_depthwise_t sizes = {0};
   int64_t x[4];
   RN_RETURN_IF_ERROR(rn_depthwise_input_sizes(ctx, attrs, x, &sizes));
@@ -310,7 +310,7 @@ static rn_status_t depthwise_input_compute(rn_kernel_ctx_t* ctx) {
 }
 
 static rn_status_t depthwise_filter_compute(rn_kernel_ctx_t* ctx) {
-  const rn_window_attrs_t* attrs = &((const conv_state_t*)ctx->state)->attrs;
+  const rn_window_attrs_t* attrs = &((const cuda_conv_state_t*)ctx->state)->attrs;
   rn_depthwise_t sizes = {0};
   int64_t w[4];
   RN_RETURN_IF_ERROR(rn_depthwise_filter_sizes(ctx, attrs, w, &sizes));
@@ -366,8 +366,9 @@ static rn_status_t volume_filter_compute(rn_kernel_ctx_t* ctx) {
     .host_args = RN_HOST_ARGS("input_sizes", "filter_sizes"), .state_size = sizeof(state_), \
     .init = init_, .compute = compute_                                                      \
   }
-#define IMAGES(op_, types_, compute_) ROW(op_, types_, conv_state_t, conv_init, compute_)
-#define DEPTHWISE(op_, compute_) ROW(op_, RN_TYPES_FLOATS, conv_state_t, depthwise_init, compute_)
+#define IMAGES(op_, types_, compute_) ROW(op_, types_, cuda_conv_state_t, conv_init, compute_)
+#define DEPTHWISE(op_, compute_) \
+  ROW(op_, RN_TYPES_FLOATS, cuda_conv_state_t, depthwise_init, compute_)
 #define VOLUMES(op_, init_, compute_) ROW(op_, RN_TYPES_FLOATS, rn_conv3d_attrs_t, init_, compute_)
 static const rn_kernel_def_t rows[] = {
     {.op = "_ConvThen",
