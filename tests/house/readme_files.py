@@ -37,10 +37,11 @@ def exists(name, folder):
 
 
 def covers(name, file):
-    stem = os.path.splitext(file)[0].removesuffix("_args")  # what device code and host code of one name share
+    stem = os.path.splitext(file)[0]
+    stems = (stem, stem.removesuffix("_args"))  # x_args.h is what x.cu and x.c share
     if "*" in name:
         return fnmatch.fnmatch(file, name)
-    return name == stem or (name.endswith(CODE + (".cu",)) and os.path.splitext(name)[0] == stem)
+    return name in stems or (name.endswith(CODE + (".cu",)) and os.path.splitext(name)[0] in stems)
 
 
 def check(folder, files):
