@@ -293,6 +293,6 @@ uint64_t TF_DeviceListIncarnation(const TF_DeviceList* list, int index, TF_Statu
   return device ? device->incarnation : 0;
 }
 
-const char* rn_device_list_description(const TF_DeviceList* list, int index) {
+RN_API const char* rn_device_list_description(const TF_DeviceList* list, int index) {
   return list && index >= 0 && index < list->count ? list->devices[index].description : NULL;
 }

@@ -20,7 +20,8 @@ static struct {
   rn_mutex_t mutex;
   bool is_tried;
   const rn_device_part_t* part;
-  rn_status_t status;  // of loading it; kept
+  char problem[512];  // why there is none
+  rn_code_t code;
   bool is_absent;  // there is no file: built without it, which is no reason for a line in the log
   _Atomic bool has_warned;
 } loaded = {.mutex = RN_MUTEX_INIT};
@@ -146,8 +147,20 @@ static rn_status_t register_rows(const rn_device_part_t* part) {
   return RN_OK;
 }
 
+// Without a driver the part is of no use, and opening it costs memory and time. An emulated driver
+// is where RUNNEL_CUDA_PATH says.
+static rn_status_t check_driver(void) {
+  if (getenv("RUNNEL_CUDA_PATH")) return RN_OK;
+  void* driver = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_LOCAL);
+  loaded.is_absent = !driver;
+  if (!driver) return rn_not_found("The library libcuda.so.1 could not be loaded");
+  dlclose(driver);
+  return RN_OK;
+}
+
 static rn_status_t load(const rn_device_part_t** out) {
   char path[MAX_PATH];
+  RN_RETURN_IF_ERROR(check_driver());
   loaded.is_absent = !find_file(path, sizeof path);
   if (loaded.is_absent)
     return rn_not_found("There is no " FILE_NAME " in %s or in its ../lib", path);
@@ -159,13 +172,17 @@ rn_status_t rn_cuda_part_load(const rn_device_part_t** out) {
   rn_mutex_lock(&loaded.mutex);
   if (!loaded.is_tried) {
     loaded.is_tried = true;
-    loaded.status = load(&loaded.part);
-    if (!rn_ok(loaded.status)) loaded.part = NULL;
+    rn_status_t status = load(&loaded.part);
+    loaded.code = rn_status_code(status);
+    if (!rn_ok(status)) {
+      snprintf(loaded.problem, sizeof loaded.problem, "%s", rn_status_message(status));
+      loaded.part = NULL;
+    }
+    rn_status_free(status);
   }
   *out = loaded.part;
-  rn_status_t status = rn_status_copy(loaded.status);
   rn_mutex_unlock(&loaded.mutex);
-  return status;
+  return loaded.code == RN_CODE_OK ? RN_OK : rn_status_make(loaded.code, "%s", loaded.problem);
 }
 
 void rn_cuda_part_warn(const rn_env_t* env, rn_status_t status) {

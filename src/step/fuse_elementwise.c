@@ -20,7 +20,7 @@
 
 static bool is_elementwise(const rn_ir_node_t* node) {
   if (node->is_removed || node->feed >= 0 || node->constant || !node->kernel ||
-      node->kernel->vector_op == 0 || !node->device->is_host)
+      node->kernel->vector_op == 0 || (node->device && !node->device->is_host))
     return false;
   if (node->output_count != 1 || node->input_count > 2 || node->control_count > 0) return false;
   return (node->types[0] == RN_FLOAT || node->types[0] == RN_DOUBLE) &&

@@ -50,7 +50,7 @@ static bool broadcasts(rn_shape_t from, rn_shape_t to) {
 
 static bool is_loop(const fuse_loops_t* f, const rn_ir_node_t* node) {
   if (node->is_removed || node->feed >= 0 || node->constant || !node->kernel ||
-      !node->kernel->vector_op || node->device->is_host || node->control_count ||
+      !node->kernel->vector_op || !node->device || node->device->is_host || node->control_count ||
       node->output_count != 1 || node->input_count < 1 || node->input_count > MOST_OPERANDS ||
       !rn_shape_is_full(node->shapes[0]))
     return false;
@@ -189,7 +189,8 @@ rn_status_t rn_pass_fuse_loops(rn_ir_t* ir) {
   fuse_loops_t f = {.ir = ir, .op = rn_op_fused_loops()};
   bool has_device = false;
   for (size_t n = 0; n < ir->nodes.count && !has_device; ++n)
-    has_device = !ir->nodes.items[n].is_removed && !ir->nodes.items[n].device->is_host;
+    has_device = !ir->nodes.items[n].is_removed && ir->nodes.items[n].device &&
+                 !ir->nodes.items[n].device->is_host;
   if (!f.op || !has_device) return RN_OK;
   size_t count = ir->nodes.count + 1;
   RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&ir->arena, count, &f.group));

@@ -18,7 +18,9 @@ typedef struct gpu_t {
 
 static void gpu_open(gpu_t* gpu) {
   int count = 0;
-  rn_part_init_t init = {.name_prefix = RN_STR("/job:test/replica:0/task:0"),
+  rn_gpu_options_t options = {.max_count = -1};
+  rn_part_init_t init = {.options = &options,
+                         .name_prefix = RN_STR("/job:test/replica:0/task:0"),
                          .env = rn_env_system(),
                          .allocator = rn_allocator_system()};
   *gpu = (gpu_t){.device = NULL};

@@ -215,7 +215,7 @@ def test_raw_ops():
         values, indices = tf.raw_ops.TopKV2(input=[1.0, 3.0, 2.0], k=2)
         assert sess.run(values).tolist() == [3.0, 2.0] and sess.run(indices).tolist() == [1, 2]
     assert str(inspect.signature(tf.raw_ops.MatMul)).startswith("(a, b, transpose_a=False, transpose_b=False")
-    assert "Matrix product" in tf.raw_ops.MatMul.__doc__
+    assert "Multiplies two matrices" in tf.raw_ops.MatMul.__doc__
 
 
 def test_absent_names_point_to_the_manual():

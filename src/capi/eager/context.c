@@ -249,8 +249,8 @@ static rn_status_t memory_use(TFE_Context* context, const char* name, rn_device_
   return RN_OK;
 }
 
-void rn_context_memory_use(TFE_Context* context, const char* device_name, int64_t* out_now,
-                           int64_t* out_peak, TF_Status* status) {
+RN_API void rn_context_memory_use(TFE_Context* context, const char* device_name, int64_t* out_now,
+                                  int64_t* out_peak, TF_Status* status) {
   rn_device_memory_t use;
   rn_capi_set(status, memory_use(context, device_name, &use));
   if (out_now) *out_now = use.now;
