@@ -69,11 +69,13 @@ static void to_host_later(rn_kernel_ctx_t* ctx) {
 static const rn_kernel_def_t rows[] = {
     {.op = "_ToDevice",
      .device = "DEFAULT",
+     .types = {{"T", RN_TYPES_PLAIN}},
      .host_args = RN_HOST_ARGS("input"),
      .flags = RN_KERNEL_ISSUES,
      .compute = to_device},
     {.op = "_ToHost",
      .device = "DEFAULT",
+     .types = {{"T", RN_TYPES_PLAIN}},
      .host_args = RN_HOST_ARGS("output"),
      .flags = RN_KERNEL_ISSUES,
      .state_size = sizeof(to_host_t),
