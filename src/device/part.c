@@ -108,23 +108,21 @@ static rn_status_t add_shared_row(const rn_device_part_t* part, const rn_part_ro
   return rn_kernel_register(row);
 }
 
-typedef struct part_rows_t {
-  const rn_part_row_t* how;
-  RN_VEC(const rn_kernel_def_t*) found;
-} part_rows_t;
+typedef RN_VEC(const rn_kernel_def_t*) part_rows_t;
 
 static rn_status_t collect(const rn_kernel_def_t* def, void* arg) {
-  part_rows_t* rows = arg;
-  if (strcmp(def->device, "CPU") != 0 || strcmp(def->op, rows->how->op) != 0) return RN_OK;
-  return rn_vec_push(&rows->found, rn_allocator_system(), def);
+  part_rows_t* cpu = arg;
+  return strcmp(def->device, "CPU") == 0 ? rn_vec_push(cpu, rn_allocator_system(), def) : RN_OK;
 }
 
-static rn_status_t share_rows(const rn_device_part_t* part, const rn_part_row_t* how) {
-  part_rows_t rows = {.how = how};
-  rn_status_t status = rn_kernel_each(collect, &rows);
-  for (size_t i = 0; rn_ok(status) && i < rows.found.count; ++i)
-    status = add_shared_row(part, how, rows.found.items[i]);
-  rn_vec_free(&rows.found, rn_allocator_system());
+// Visits the registry once, because a visit sorts it.
+static rn_status_t share_rows(const rn_device_part_t* part) {
+  part_rows_t cpu = {0};
+  rn_status_t status = rn_kernel_each(collect, &cpu);
+  for (const rn_part_row_t* how = part->shared; how->op; ++how)
+    for (size_t i = 0; rn_ok(status) && i < cpu.count; ++i)
+      if (strcmp(cpu.items[i]->op, how->op) == 0) status = add_shared_row(part, how, cpu.items[i]);
+  rn_vec_free(&cpu, rn_allocator_system());
   return status;
 }
 
@@ -142,9 +140,7 @@ static rn_status_t register_rows(const rn_device_part_t* part) {
   for (const rn_kernel_family_t* const* family = part->kernels; *family; ++family)
     for (size_t i = 0; i < (*family)->count; ++i)
       RN_RETURN_IF_ERROR(register_row(part, &(*family)->rows[i]));
-  for (const rn_part_row_t* how = part->shared; how->op; ++how)
-    RN_RETURN_IF_ERROR(share_rows(part, how));
-  return RN_OK;
+  return share_rows(part);
 }
 
 // Without a driver the part is of no use, and opening it costs memory and time. An emulated driver

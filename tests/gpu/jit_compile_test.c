@@ -7,6 +7,7 @@
 
 #include "base/fs.h"
 #include "jit_card.h"
+#include "kernels/cuda/divisor.h"
 #include "kernels/cuda/jit/shapes.h"
 
 #define ADDRESS 4096  // as good as any: nothing runs
@@ -132,7 +133,7 @@ Test(jit_schedule, divisors) {
     const uint32_t divisor = i < 2000 ? (uint32_t)i + 1 : (state >> 1 >> i % 30) + 1;
     state = state * 1664525 + 1013904223;
     const uint32_t values[] = {state >> 1, INT32_MAX, divisor, divisor - 1, 0};
-    const rn_jit_divisor_t by = rn_jit_divisor(divisor & INT32_MAX ? divisor & INT32_MAX : 1);
+    const rn_div32 by = rn_divisor(divisor & INT32_MAX ? divisor & INT32_MAX : 1);
     for (int k = 0; k < 5; ++k) {
       const uint32_t value = values[k] & INT32_MAX;
       const uint32_t high = (uint32_t)(((uint64_t)value * by.factor) >> 32);

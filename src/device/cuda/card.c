@@ -127,9 +127,7 @@ static rn_status_t open_card(rn_cuda_card_t* card, const rn_cuda_choice_t* choic
       RN_CARD(card, cuStreamCreate, &card->recording_stream, CU_STREAM_NON_BLOCKING));
   rn_cuda_memory_options_t options = {.source = {card, take_block, give_block},
                                       .limit = limit_of(card, choice)};
-  RN_RETURN_IF_ERROR(rn_cuda_memory_create(&options, rn_allocator_system(), &card->memory));
-  rn_status_free(rn_nvrtc_open(&card->nvrtc));
-  return RN_OK;
+  return rn_cuda_memory_create(&options, rn_allocator_system(), &card->memory);
 }
 
 static void close_card(rn_cuda_card_t* card) {

@@ -27,7 +27,7 @@ struct rn_cuda_card_t {
   int ordinal;   // the driver's number
   int part;      // 0: the whole card; else the number of a virtual device
   rn_cuda_driver_t driver;
-  rn_nvrtc_t nvrtc;  // |library| is NULL if there is none
+  rn_nvrtc_t nvrtc;  // opened by the first compilation; |library| is NULL before
   CUdevice device;
   CUcontext context;
   CUstream stream;

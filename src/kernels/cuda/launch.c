@@ -102,12 +102,3 @@ rn_cuda_name_t rn_cuda_size_name(const char* base, rn_dtype_t dtype) {
   snprintf(name.text, sizeof name.text, "%s_%zu", base, rn_dtype_size(dtype));
   return name;
 }
-
-// Rounds up: with l = ceil(log2 d), the factor 2^32 * (2^l - d) / d + 1 gives exact quotients for
-// dividends below 2^31.
-rn_div32 rn_divisor(u32 divisor) {
-  u32 shift = 0;
-  while (shift < 31 && (UINT32_C(1) << shift) < divisor) ++shift;
-  u64 factor = ((UINT64_C(1) << 32) * ((UINT64_C(1) << shift) - divisor)) / divisor + 1;
-  return (rn_div32){divisor, (u32)factor, shift};
-}

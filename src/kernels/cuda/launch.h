@@ -3,6 +3,7 @@
 #define RUNNEL_KERNELS_CUDA_LAUNCH_H_
 
 #include "device/cuda/card.h"
+#include "kernels/cuda/divisor.h"
 #include "kernels/kernel_rows.h"
 
 // Types of the argument structs that C and CUDA share; prelude.cuh has the same names.
@@ -48,11 +49,5 @@ typedef struct rn_cuda_name_t {
 rn_cuda_name_t rn_cuda_name(const char* base, rn_dtype_t dtype);
 // "|base|_|size of the type|": for kernels that only move elements.
 rn_cuda_name_t rn_cuda_size_name(const char* base, rn_dtype_t dtype);
-
-// A divisor for rn_div in device code, of 1 to 2^31 - 1; see prelude.cuh.
-typedef struct rn_div32 {
-  u32 divisor, factor, shift;
-} rn_div32;
-rn_div32 rn_divisor(u32 divisor);
 
 #endif  // RUNNEL_KERNELS_CUDA_LAUNCH_H_

@@ -1,4 +1,5 @@
 // The argument struct of emitted kernels: see schedule.h.
+#include "kernels/cuda/divisor.h"
 #include "kernels/cuda/jit/schedule.h"
 
 static bool has_period(const rn_jit_input_t* input) {
@@ -22,17 +23,10 @@ void rn_jit_layout(const rn_jit_program_t* program, const rn_jit_variant_t* vari
   out->first_period = strided ? program->rank - 1 : 0;
   out->by = out->first_period + periods;
   const size_t stride_size = variant->wide ? sizeof(int64_t) : sizeof(int32_t);
-  const size_t by_size = variant->wide ? sizeof(int64_t) : sizeof(rn_jit_divisor_t);
+  const size_t by_size = variant->wide ? sizeof(int64_t) : sizeof(rn_div32);
   size_t bytes = 8 * (size_t)(out->data + out->host + out->size);
   bytes += stride_size * (size_t)out->stride + by_size * (size_t)out->by;
   out->bytes = (bytes + 7) / 8 * 8;
-}
-
-rn_jit_divisor_t rn_jit_divisor(uint32_t divisor) {
-  uint32_t shift = 0;
-  while ((UINT64_C(1) << shift) < divisor) ++shift;
-  uint64_t factor = ((UINT64_C(1) << 32) * ((UINT64_C(1) << shift) - divisor)) / divisor + 1;
-  return (rn_jit_divisor_t){divisor, (uint32_t)factor, shift};
 }
 
 size_t rn_jit_sum_size(rn_jit_reduction_t kind, rn_dtype_t dtype) {
@@ -66,7 +60,7 @@ static void put_divisor(args_writer_t* writer, int64_t divisor) {
     put_i64(writer, divisor);
   } else {
     // An empty dimension divides nothing.
-    const rn_jit_divisor_t by = rn_jit_divisor(divisor > 0 ? (uint32_t)divisor : 1);
+    const rn_div32 by = rn_divisor(divisor > 0 ? (uint32_t)divisor : 1);
     put(writer, &by, sizeof by);
   }
 }

@@ -106,10 +106,4 @@ size_t rn_jit_args_fill(const rn_jit_program_t* program, const rn_jit_grid_t* gr
 // Bytes that a reduction's sum takes in shared memory and in the workspace.
 size_t rn_jit_sum_size(rn_jit_reduction_t kind, rn_dtype_t dtype);
 
-// A divisor for rn_div (prelude.cuh), of 1 to 2^31 - 1.
-typedef struct rn_jit_divisor_t {
-  uint32_t divisor, factor, shift;
-} rn_jit_divisor_t;
-rn_jit_divisor_t rn_jit_divisor(uint32_t divisor);
-
 #endif  // RUNNEL_KERNELS_CUDA_JIT_SCHEDULE_H_
