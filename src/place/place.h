@@ -19,6 +19,7 @@ typedef struct rn_place_options_t {
   const rn_env_t* env;
   // By feed: the device of the resource that will be fed, "" if unknown; NULL: none is known.
   const rn_str_t* feed_devices;
+  struct rn_homes_t* homes;  // of the graph's stateful nodes (place/homes.h); NULL: none are kept
 } rn_place_options_t;
 
 // Sets |device| and |kernel| of every remaining node. Feeds go to devices[0]. INVALID_ARGUMENT,

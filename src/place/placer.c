@@ -4,8 +4,9 @@
 // together if one holds state that another uses (reference and resource edges), or if the user says
 // so ("_class" = "loc:@node"). Among the devices that remain, a preferred one wins (a GPU), then
 // the first, which is the CPU. As in stock, a constant or another source with one reader goes to
-// its reader, and an op that only looks at a value's shape goes to the value.
-#include "place/place.h"
+// its reader, and an op that only looks at a value's shape goes to the value. Stateful nodes stay
+// where the whole graph's placement has put them (homes.h).
+#include "place/homes.h"
 
 // Longer than any kernel's label.
 #define MAX_LABEL 64
@@ -25,6 +26,8 @@ typedef struct placer_t {
   word_t* supported;          // likewise: where there are kernels, whatever was requested
   rn_map_t by_name;           // node name -> node number + 1, made for the first "_class"
   rn_ir_uses_t* uses;         // by node; NULL if no device is preferred to the CPU
+  const rn_homes_t* homes;    // of stateful nodes; NULL: none are kept
+  bool is_survey;  // of a whole graph, for |homes|: what cannot be placed is no error, and no log
 } placer_t;
 
 static word_t* set_of(const placer_t* placer, word_t* sets, int32_t node) {
@@ -167,8 +170,8 @@ static void find_supported(const placer_t* placer, const rn_ir_node_t* node, wor
   }
 }
 
-static rn_status_t find_feasible(const placer_t* placer, const rn_ir_node_t* node, word_t* out,
-                                 word_t* out_supported) {
+static rn_status_t find_allowed(const placer_t* placer, const rn_ir_node_t* node, word_t* out,
+                                word_t* out_supported) {
   copy_set(placer, placer->asked, placer->all);
   if (node->requested_device.size) RN_RETURN_IF_ERROR(find_requested(placer, node));
   if (!needs_kernel(node)) {
@@ -184,6 +187,33 @@ static rn_status_t find_feasible(const placer_t* placer, const rn_ir_node_t* nod
   return RN_OK;
 }
 
+static int number_of(const placer_t* placer, const rn_device_t* device) {
+  for (int d = 0; d < placer->options->device_count; ++d)
+    if (placer->options->devices[d] == device) return d;
+  return -1;
+}
+
+static bool has(const word_t* set, int device) {
+  return set[device / WORD_BITS] >> device % WORD_BITS & 1;
+}
+
+static rn_status_t find_feasible(const placer_t* placer, const rn_ir_node_t* node, word_t* out,
+                                 word_t* out_supported) {
+  rn_status_t status = find_allowed(placer, node, out, out_supported);
+  if (!rn_ok(status) && placer->is_survey) {
+    rn_status_free(status);
+    status = RN_OK;
+    copy_set(placer, out, placer->all);
+    copy_set(placer, out_supported, placer->all);
+  }
+  if (!rn_ok(status) || !placer->homes || !(node->op->flags & RN_OP_STATEFUL)) return status;
+  int home = number_of(placer, rn_map_get(&placer->homes->devices, node->name));
+  if (home < 0 || !has(out, home)) return RN_OK;
+  memset(out, 0, (size_t)placer->words * sizeof *out);
+  include(out, home);
+  return RN_OK;
+}
+
 // Colocates |a| with |b|. A user of state follows the state, whatever device was requested.
 static rn_status_t join(placer_t* placer, int32_t a, int32_t b, bool by_user) {
   int32_t x = find_root(placer, a), y = find_root(placer, b);
@@ -193,7 +223,7 @@ static rn_status_t join(placer_t* placer, int32_t a, int32_t b, bool by_user) {
   bool meets = intersect(placer, mine, other, placer->fit);
   if (!meets && !by_user) meets = intersect(placer, support, other, placer->fit);
   if (!meets) {
-    if (by_user && placer->options->allow_soft_placement) return RN_OK;
+    if (placer->is_survey || (by_user && placer->options->allow_soft_placement)) return RN_OK;
     const rn_ir_node_t *p = rn_ir_node(placer->ir, a), *q = rn_ir_node(placer->ir, b);
     return rn_invalid_argument(
         "Cannot assign a device for operation %.*s: Cannot colocate nodes {{node %.*s}} and {{node "
@@ -247,21 +277,11 @@ static rn_status_t join_neighbours(placer_t* placer, int32_t index) {
   return node->extra_count ? join_class(placer, index) : RN_OK;
 }
 
-static bool has(const word_t* set, int device) {
-  return set[device / WORD_BITS] >> device % WORD_BITS & 1;
-}
-
 // The device of |set| to use; it is not empty.
 static int best_of(const placer_t* placer, const word_t* set) {
   for (int d = 0; d < placer->options->device_count; ++d)
     if (placer->options->devices[d]->is_preferred && has(set, d)) return d;
   return first_of(placer, set);
-}
-
-static int number_of(const placer_t* placer, const rn_device_t* device) {
-  for (int d = 0; d < placer->options->device_count; ++d)
-    if (placer->options->devices[d] == device) return d;
-  return -1;
 }
 
 // Whether |node| computes without inputs for a single reader. It is placed after the reader.
@@ -294,8 +314,8 @@ static void choose(placer_t* placer, int32_t index) {
     device = 0;
   node->device = placer->options->devices[device];
   node->kernel = node->feed >= 0 ? NULL : find_kernel(node, node->device);
-  RN_ASSERT(node->kernel || !needs_kernel(node));  // invariant 20a
-  if (placer->options->log_placement)
+  RN_ASSERT(placer->is_survey || node->kernel || !needs_kernel(node));  // invariant 20a
+  if (placer->options->log_placement && !placer->is_survey)
     rn_log(placer->options->env, RN_LOG_INFO, "%.*s: (%s): %.*s", RN_STR_ARGS(node->name),
            node->op->name, RN_STR_ARGS(node->device->name));
 }
@@ -333,14 +353,17 @@ static void follow_feeds(const placer_t* placer) {
   }
 }
 
+static bool has_choice(const rn_place_options_t* options) {
+  for (int d = 0; d < options->device_count; ++d)
+    if (options->devices[d]->is_preferred) return true;
+  return false;
+}
+
 static rn_status_t place(placer_t* placer) {
   size_t n = placer->ir->nodes.count;
   RN_RETURN_IF_ERROR(prepare(placer));
   follow_feeds(placer);
-  bool has_choice = false;
-  for (int d = 0; d < placer->options->device_count; ++d)
-    has_choice |= placer->options->devices[d]->is_preferred;
-  if (has_choice) RN_RETURN_IF_ERROR(rn_ir_count_uses(placer->ir, &placer->uses));
+  if (has_choice(placer->options)) RN_RETURN_IF_ERROR(rn_ir_count_uses(placer->ir, &placer->uses));
   for (size_t i = 0; i < n; ++i) {
     placer->group[i] = (int32_t)i;
     if (placer->ir->nodes.items[i].is_removed) continue;
@@ -363,10 +386,53 @@ static rn_status_t place(placer_t* placer) {
   return RN_OK;
 }
 
-rn_status_t rn_place(rn_ir_t* ir, const rn_place_options_t* options) {
-  placer_t placer = {.ir = ir, .options = options};
-  rn_map_init(&placer.by_name, ir->allocator);
+static rn_status_t place_ir(placer_t placer) {
+  rn_map_init(&placer.by_name, placer.ir->allocator);
   rn_status_t status = place(&placer);
   rn_map_clear(&placer.by_name);
+  return status;
+}
+
+static rn_status_t place_nodes(rn_homes_t* homes, const rn_place_options_t* options,
+                               rn_node_t* const* nodes, size_t count) {
+  rn_ir_t* ir = NULL;
+  rn_signature_t all = {.targets = nodes, .target_count = (int32_t)count};
+  RN_RETURN_IF_ERROR(rn_ir_create(homes->graph, &all, &ir));
+  rn_status_t status = rn_pass_inline_calls(ir, &homes->calls);
+  if (rn_ok(status))
+    status = place_ir((placer_t){.ir = ir, .options = options, .homes = homes, .is_survey = true});
+  if (rn_ok(status)) status = rn_homes_record(homes, ir);
+  rn_ir_destroy(ir);
+  return status;
+}
+
+// Places the whole graph if it has grown. A graph that cannot be placed as a whole leaves homes as
+// they were: the step at hand may be sound.
+static rn_status_t survey(rn_homes_t* homes, const rn_place_options_t* options) {
+  rn_arena_t scratch;
+  rn_node_t** nodes = NULL;
+  rn_arena_init(&scratch, homes->arena.allocator);
+  rn_mutex_lock(&homes->graph->mutex);
+  size_t count = homes->graph->nodes.count;
+  rn_status_t status = count == homes->seen ? RN_OK : RN_ARENA_ARRAY(&scratch, count + 1, &nodes);
+  if (nodes) memcpy(nodes, homes->graph->nodes.items, count * sizeof *nodes);
+  rn_mutex_unlock(&homes->graph->mutex);
+  if (nodes) status = place_nodes(homes, options, nodes, count);
+  rn_arena_clear(&scratch);
+  if (rn_status_code(status) == RN_CODE_RESOURCE_EXHAUSTED) return status;
+  rn_status_free(status);
+  homes->seen = count;
+  return RN_OK;
+}
+
+rn_status_t rn_place(rn_ir_t* ir, const rn_place_options_t* options) {
+  placer_t placer = {.ir = ir, .options = options};
+  rn_homes_t* homes = options->homes;
+  if (!homes || homes->graph != ir->graph || !has_choice(options)) return place_ir(placer);
+  rn_mutex_lock(&homes->mutex);
+  placer.homes = homes;
+  rn_status_t status = survey(homes, options);
+  if (rn_ok(status)) status = place_ir(placer);
+  rn_mutex_unlock(&homes->mutex);
   return status;
 }

@@ -2,6 +2,7 @@
 #include "base/assert.h"
 #include "base/fs_only.h"
 #include "exec/executor.h"
+#include "place/homes.h"
 #include "proto/config.pb.h"
 #include "session/functions.h"
 #include "session/impl.h"
@@ -42,6 +43,7 @@ typedef struct local_session_t {
   rn_pool_t* inter;    // pool, or NULL if kernels must not run in parallel
   rn_kernel_cache_t kernels;
   rn_planner_t planner;
+  rn_homes_t homes;
   local_entry_t* _Atomic buckets[BUCKETS];
   _Atomic int64_t next_step;
   local_running_t* running;
@@ -110,6 +112,9 @@ static rn_status_t set_up(local_session_t* session) {
       rn_functions_create(&functions, session->base.allocator, &session->base.functions));
   session->planner.functions = session->base.functions;
   session->planner.calls.prunes_branches = true;
+  rn_homes_init(&session->homes, session->base.allocator, session->base.graph,
+                &session->planner.calls);
+  session->planner.place.homes = &session->homes;
   return RN_OK;
 }
 
@@ -152,6 +157,7 @@ static void local_destroy(rn_session_t* base) {
     }
   }
   rn_kernel_cache_clear(&session->kernels);
+  rn_homes_clear(&session->homes);
   // Resources may hold functions, and functions hold kernels of the devices.
   for (int i = 0; i < session->base.device_count; ++i)
     rn_resources_clear(session->base.devices[i]->resources, (rn_str_t){0});
