@@ -67,6 +67,14 @@ typedef struct rn_part_report_t {
   int library_count;
 } rn_part_report_t;
 
+// Marks in the numbers that |loop_code| gives; the rest is the device's own.
+enum {
+  RN_LOOP_REDUCES = 0x8000,  // reduces its first input over the axes of its second, or, if there is
+                             // none, over all but the last
+  RN_LOOP_FOLDS = 0x4000,    // joins any number of inputs by the operation of two
+  RN_LOOP_CASTS = 0x2000,    // converts to the type of its result
+};
+
 typedef struct rn_device_part_t {
   const char* version;
   uint32_t sizes[6];                         // see RN_PART_SIZES

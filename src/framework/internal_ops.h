@@ -25,8 +25,8 @@ static inline const rn_op_def_t* rn_op_fused(void) {
 static inline const rn_op_def_t* rn_op_fused_columns(void) {
   return rn_op_find(RN_STR("_FusedColumns"));
 }
-// Elementwise ops of a device that compiles loops, in one loop; the attribute "program" encodes
-// them.
+// Elementwise ops and reductions of a device that compiles loops, in one loop; the attribute
+// "program" encodes them.
 static inline const rn_op_def_t* rn_op_fused_loops(void) {
   return rn_op_find(RN_STR("_FusedLoops"));
 }

@@ -41,6 +41,7 @@ PLAIN(sum_loop_matmuls)
 PLAIN(slice_matmul_columns)
 PLAIN(hoist_rnn_inputs)
 PLAIN(pack_matmul_weights)
+PLAIN(split_batch_norms)
 PLAIN(fuse_conv)
 PLAIN(fuse_elementwise)
 PLAIN(fuse_loops)
@@ -82,11 +83,13 @@ const rn_pass_t rn_passes[] = {
              "computes the input part of an unrolled RNN's matmuls for all time steps at once"),
     OPTIMIZE(pack_matmul_weights, RN_IR_PLACED,
              "packs a matrix once if it is the right operand of several matmuls"),
+    OPTIMIZE(split_batch_norms, RN_IR_PLACED,
+             "splits batch norms of a GPU into statistics and elementwise nodes"),
     OPTIMIZE(fuse_conv, RN_IR_PLACED,
              "fuses a convolution with its bias, activation, batch norm or shortcut"),
     OPTIMIZE(fuse_elementwise, RN_IR_PLACED, "fuses chains of elementwise nodes"),
     OPTIMIZE(fuse_loops, RN_IR_PLACED,
-             "fuses elementwise nodes of a GPU, with broadcasts, into one loop"),
+             "fuses elementwise nodes and reductions of a GPU into one loop"),
     ALWAYS(partition, RN_IR_PARTITIONED, "adds a Send and a Recv to edges between devices"),
 };
 const int rn_pass_count = sizeof rn_passes / sizeof *rn_passes;

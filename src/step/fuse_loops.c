@@ -1,205 +1,208 @@
-// Fuses elementwise nodes of a device that compiles loops into one node, which reads and writes
-// memory once.
-//
-// A node joins the group of its reader if all its readers are in the group, so no path leaves the
-// group and comes back. All nodes of a group have one shape; what they read from outside may
-// broadcast to it. The group runs in the place of its last node, the root.
+// Fuses elementwise nodes and reductions of a device that compiles loops into one node, which reads
+// and writes memory once. loop_groups.h says which.
 //
 // The attribute "program" of the new node has six numbers per operation: the code, which the rows
 // of the device's kernels give (|vector_op|), the type of the result, and up to four operands:
-// inputs of the node first, then results of operations, -1 for none.
-#include "device/device.h"
+// inputs of the node first, then results of operations, -1 for none. "results" lists the values
+// that the node gives. Reductions take out the axes from "begin" to "end".
+#include "device/part.h"
 #include "framework/internal_ops.h"
+#include "step/loop_groups.h"
 #include "step/make.h"
 
-#define MOST_INPUTS 24
-#define MOST_OPERATIONS 64
+#define MOST_OPERATIONS 128
 #define MOST_OPERANDS 4
 #define NUMBERS (2 + MOST_OPERANDS)  // of an operation
 
-typedef struct fuse_loops_t {
-  rn_ir_t* ir;
-  const rn_op_def_t* op;
-  rn_ir_uses_t* uses;  // by node
-  int32_t* group;      // by node: the root of its group; -1: none
-  int32_t* value;      // by node: its number in the program under construction
-} fuse_loops_t;
-
-typedef struct loops_t {
-  int32_t root;
-  int32_t members[MOST_OPERATIONS];  // in the order of adding: readers before what they read
-  int32_t member_count;
-  rn_ir_edge_t inputs[MOST_INPUTS];
+typedef struct loop_writer_t {
+  rn_loops_t* loops;
+  const rn_loop_group_t* group;
+  rn_ir_edge_t inputs[RN_LOOP_INPUTS];
   int32_t input_count;
   int64_t program[NUMBERS * MOST_OPERATIONS];
   int32_t operation_count;
-} loops_t;
+  int32_t value[RN_LOOP_MEMBERS];    // by member: its operation; -1: not written yet
+  int32_t outputs[RN_LOOP_OUTPUTS];  // members
+  int32_t output_count;
+} loop_writer_t;
 
-static rn_shape_t shape_of(const fuse_loops_t* f, rn_ir_edge_t edge) {
-  return rn_ir_node(f->ir, edge.node)->shapes[edge.output];
+// The number of |edge| as an input of the node; -1 if there are too many.
+static int32_t input_of(loop_writer_t* w, rn_ir_edge_t edge) {
+  for (int32_t i = 0; i < w->input_count; ++i)
+    if (w->inputs[i].node == edge.node && w->inputs[i].output == edge.output) return i;
+  if (w->input_count == RN_LOOP_INPUTS) return -1;
+  w->inputs[w->input_count] = edge;
+  return w->input_count++;
 }
 
-static bool broadcasts(rn_shape_t from, rn_shape_t to) {
-  if (!rn_shape_is_full(from) || from.rank > to.rank) return false;
-  for (int d = 0; d < from.rank; ++d) {
-    int64_t size = from.dims[d];
-    if (size != 1 && size != to.dims[to.rank - from.rank + d]) return false;
-  }
-  return true;
-}
-
-static bool is_loop(const fuse_loops_t* f, const rn_ir_node_t* node) {
-  if (node->is_removed || node->feed >= 0 || node->constant || !node->kernel ||
-      !node->kernel->vector_op || !node->device || node->device->is_host || node->control_count ||
-      node->output_count != 1 || node->input_count < 1 || node->input_count > MOST_OPERANDS ||
-      !rn_shape_is_full(node->shapes[0]))
-    return false;
-  const rn_attr_value_t* format = rn_ir_attr(node, RN_STR("data_format"));
-  if (format && !rn_str_is(format->s, "NHWC")) return false;
-  for (int32_t i = 0; i < node->input_count; ++i) {
-    rn_dtype_t type = rn_ir_node(f->ir, node->inputs[i].node)->types[node->inputs[i].output];
-    if (rn_dtype_is_ref(type) || !broadcasts(shape_of(f, node->inputs[i]), node->shapes[0]))
-      return false;
-  }
-  return true;
-}
-
-// Whether every reader of |index| is a member of the group of |root|.
-static bool is_private(const fuse_loops_t* f, int32_t index, const loops_t* loops) {
-  const rn_ir_uses_t* uses = &f->uses[index];
-  if (uses->fetches + uses->waits > 0) return false;
-  int32_t inside = 0;
-  for (int32_t m = 0; m < loops->member_count; ++m) {
-    const rn_ir_node_t* node = rn_ir_node(f->ir, loops->members[m]);
-    for (int32_t i = 0; i < node->input_count; ++i) inside += node->inputs[i].node == index;
-  }
-  return inside == uses->reads;
-}
-
-// Adds nodes that only the group reads, until there are none.
-static void grow(const fuse_loops_t* f, loops_t* loops) {
-  const rn_ir_node_t* root = rn_ir_node(f->ir, loops->root);
-  bool grows = true;
-  while (grows) {
-    grows = false;
-    for (int32_t m = 0; m < loops->member_count; ++m) {
-      const rn_ir_node_t* node = rn_ir_node(f->ir, loops->members[m]);
-      for (int32_t i = 0; i < node->input_count; ++i) {
-        int32_t source = node->inputs[i].node;
-        const rn_ir_node_t* other = rn_ir_node(f->ir, source);
-        if (loops->member_count == MOST_OPERATIONS || f->group[source] >= 0 ||
-            other->device != root->device || !is_loop(f, other) ||
-            !rn_shape_eq(other->shapes[0], root->shapes[0]) || !is_private(f, source, loops))
-          continue;
-        f->group[source] = loops->root;
-        loops->members[loops->member_count++] = source;
-        grows = true;
-      }
-    }
-  }
-}
-
-// The number of |edge| as an input of the group; -1 if there are too many.
-static int32_t input_of(loops_t* loops, rn_ir_edge_t edge) {
-  for (int32_t i = 0; i < loops->input_count; ++i)
-    if (loops->inputs[i].node == edge.node && loops->inputs[i].output == edge.output) return i;
-  if (loops->input_count == MOST_INPUTS) return -1;
-  loops->inputs[loops->input_count] = edge;
-  return loops->input_count++;
-}
-
-static bool collect_inputs(const fuse_loops_t* f, loops_t* loops) {
-  for (int32_t m = 0; m < loops->member_count; ++m) {
-    const rn_ir_node_t* node = rn_ir_node(f->ir, loops->members[m]);
-    for (int32_t i = 0; i < node->input_count; ++i)
-      if (f->group[node->inputs[i].node] != loops->root && input_of(loops, node->inputs[i]) < 0)
+static bool collect(loop_writer_t* w) {
+  const rn_loop_group_t* group = w->group;
+  for (int32_t m = 0; m < group->member_count; ++m) {
+    const rn_ir_node_t* node = rn_ir_node(w->loops->ir, group->members[m]);
+    int32_t operands = rn_loop_operands(w->loops, group->members[m]);
+    for (int32_t i = 0; i < operands; ++i)
+      if (rn_loop_member(group, node->inputs[i].node) < 0 && input_of(w, node->inputs[i]) < 0)
         return false;
+    w->value[m] = -1;
+    if (!rn_loop_is_output(w->loops, group, m)) continue;
+    if (w->output_count == RN_LOOP_OUTPUTS) return false;
+    w->outputs[w->output_count++] = m;
   }
+  return w->output_count > 0 && w->outputs[0] == 0;
+}
+
+static bool put(loop_writer_t* w, int64_t code, rn_dtype_t type, const int32_t* operands,
+                int32_t count) {
+  if (w->operation_count == MOST_OPERATIONS) return false;
+  int64_t* row = &w->program[NUMBERS * w->operation_count++];
+  row[0] = code;
+  row[1] = type;
+  for (int32_t k = 0; k < MOST_OPERANDS; ++k) row[2 + k] = k < count ? operands[k] : -1;
   return true;
 }
 
-// Writes the operation of |index| after those that it reads.
-static void write_operation(const fuse_loops_t* f, loops_t* loops, int32_t index) {
-  const rn_ir_node_t* node = rn_ir_node(f->ir, index);
-  int64_t operation[NUMBERS] = {node->kernel->vector_op, node->types[0], -1, -1, -1, -1};
-  for (int32_t i = 0; i < node->input_count; ++i) {
-    int32_t source = node->inputs[i].node;
-    if (f->group[source] != loops->root) {
-      operation[2 + i] = input_of(loops, node->inputs[i]);
-      continue;
-    }
-    if (f->value[source] < 0) write_operation(f, loops, source);
-    operation[2 + i] = loops->input_count + f->value[source];
+// Writes the operation of member |m| after those that it reads.
+static bool write_member(loop_writer_t* w, int32_t m) {
+  int32_t index = w->group->members[m], count = rn_loop_operands(w->loops, index);
+  const rn_ir_node_t* node = rn_ir_node(w->loops->ir, index);
+  int32_t operands[RN_LOOP_INPUTS];
+  if (count > RN_LOOP_INPUTS) return false;
+  for (int32_t i = 0; i < count; ++i) {
+    int32_t source = rn_loop_member(w->group, node->inputs[i].node);
+    if (source >= 0 && w->value[source] < 0 && !write_member(w, source)) return false;
+    operands[i] = source < 0 ? input_of(w, node->inputs[i]) : w->input_count + w->value[source];
   }
-  f->value[index] = loops->operation_count;
-  memcpy(&loops->program[NUMBERS * loops->operation_count++], operation, sizeof operation);
+  int64_t code = node->kernel->vector_op;
+  bool fits = true;
+  if (code & RN_LOOP_FOLDS) {
+    code &= ~RN_LOOP_FOLDS;
+    int32_t pair[2] = {operands[0], 0};
+    for (int32_t i = 1; fits && i < count; ++i) {
+      pair[1] = operands[i];
+      fits = put(w, code, node->types[0], pair, 2);
+      pair[0] = w->input_count + w->operation_count - 1;
+    }
+    if (count < 2) return false;
+  } else {
+    fits = count <= MOST_OPERANDS && put(w, code, node->types[0], operands, count);
+  }
+  w->value[m] = w->operation_count - 1;
+  return fits;
 }
 
-static rn_status_t make_attrs(const fuse_loops_t* f, const loops_t* loops,
-                              const rn_attr_value_t** out) {
-  const rn_ir_node_t* root = rn_ir_node(f->ir, loops->root);
-  size_t length = (size_t)(NUMBERS * loops->operation_count);
-  int64_t* program = NULL;
-  rn_dtype_t* types = NULL;
-  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&f->ir->arena, length, &program));
-  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&f->ir->arena, (size_t)loops->input_count, &types));
-  memcpy(program, loops->program, length * sizeof *program);
-  for (int32_t i = 0; i < loops->input_count; ++i)
-    types[i] = rn_ir_node(f->ir, loops->inputs[i].node)->types[loops->inputs[i].output];
+static rn_status_t make_attrs(const loop_writer_t* w, const rn_attr_value_t** out) {
+  rn_ir_t* ir = w->loops->ir;
+  size_t length = (size_t)(NUMBERS * w->operation_count);
+  int64_t *program = NULL, *results = NULL;
+  rn_dtype_t *in = NULL, *made = NULL;
+  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&ir->arena, length, &program));
+  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&ir->arena, (size_t)w->output_count, &results));
+  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&ir->arena, (size_t)w->input_count, &in));
+  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&ir->arena, (size_t)w->output_count, &made));
+  memcpy(program, w->program, length * sizeof *program);
+  for (int32_t i = 0; i < w->input_count; ++i)
+    in[i] = rn_ir_node(ir, w->inputs[i].node)->types[w->inputs[i].output];
+  for (int32_t o = 0; o < w->output_count; ++o) {
+    made[o] = rn_ir_node(ir, w->group->members[w->outputs[o]])->types[0];
+    results[o] = w->input_count + w->value[w->outputs[o]];
+  }
+  bool reduces = w->group->reduction_count > 0;
   const rn_attr_t given[] = {
-      {RN_STR("Tin"), {.is_list = true, .count = loops->input_count, .list_type = types}},
-      {RN_STR("T"), {.type = root->types[0]}},
+      {RN_STR("Tin"), {.is_list = true, .count = w->input_count, .list_type = in}},
+      {RN_STR("Tout"), {.is_list = true, .count = w->output_count, .list_type = made}},
       {RN_STR("program"), {.is_list = true, .count = (int32_t)length, .list_i = program}},
+      {RN_STR("results"), {.is_list = true, .count = w->output_count, .list_i = results}},
+      {RN_STR("begin"), {.i = reduces ? w->group->axes.begin : 0}},
+      {RN_STR("end"), {.i = reduces ? w->group->axes.end : 0}},
+      {RN_STR("keep_dims"), {.b = reduces && w->group->axes.keeps}},
       RN_ATTRS_END,
   };
-  return rn_ir_make_attrs(f->ir, f->op, NULL, given, out);
+  return rn_ir_make_attrs(ir, rn_op_fused_loops(), NULL, given, out);
 }
 
-static rn_status_t rewrite(fuse_loops_t* f, loops_t* loops) {
-  if (!collect_inputs(f, loops)) return RN_OK;
-  write_operation(f, loops, loops->root);
-  rn_ir_node_t made = *rn_ir_node(f->ir, loops->root);
-  made.op = f->op;
-  made.extra_count = 0;
-  RN_RETURN_IF_ERROR(make_attrs(f, loops, &made.attrs));
-  made.kernel = rn_kernel_find(f->op, made.attrs, NULL, made.device->type);
-  if (!made.kernel) return RN_OK;
-  made.input_count = loops->input_count;
-  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&f->ir->arena, (size_t)made.input_count, &made.inputs));
-  memcpy(made.inputs, loops->inputs, (size_t)made.input_count * sizeof *made.inputs);
-  for (int32_t m = 0; m < loops->member_count; ++m)
-    rn_ir_node(f->ir, loops->members[m])->is_removed = true;
-  made.is_removed = false;
-  *rn_ir_node(f->ir, loops->root) = made;
+// The fused node; |kernel| is NULL if the device does not take it.
+static rn_status_t make_node(const loop_writer_t* w, rn_ir_node_t* out) {
+  rn_ir_t* ir = w->loops->ir;
+  *out = *rn_ir_node(ir, w->group->members[0]);
+  out->op = rn_op_fused_loops();
+  out->extra_count = 0;
+  RN_RETURN_IF_ERROR(make_attrs(w, &out->attrs));
+  out->kernel = rn_kernel_find(out->op, out->attrs, NULL, out->device->type);
+  RN_RETURN_IF_ERROR(
+      rn_ir_make_edges(ir, w->input_count, w->output_count, RN_FLOAT, RN_SHAPE_SCALAR, out));
+  memcpy(out->inputs, w->inputs, (size_t)w->input_count * sizeof *w->inputs);
+  for (int32_t o = 0; o < w->output_count; ++o) {
+    const rn_ir_node_t* member = rn_ir_node(ir, w->group->members[w->outputs[o]]);
+    out->types[o] = member->types[0];
+    out->shapes[o] = member->shapes[0];
+  }
   return RN_OK;
 }
 
-static rn_status_t fuse_from(fuse_loops_t* f, int32_t index) {
-  if (f->group[index] >= 0 || !is_loop(f, rn_ir_node(f->ir, index))) return RN_OK;
-  loops_t* loops = NULL;
-  RN_RETURN_IF_ERROR(RN_ARENA_NEW(&f->ir->arena, &loops));
-  loops->root = loops->members[0] = index;
-  loops->member_count = 1;
-  f->group[index] = index;
-  grow(f, loops);
-  return loops->member_count > 1 ? rewrite(f, loops) : RN_OK;
+// Counts the inputs of |node| as reads, or no longer. Copied nodes that nobody reads now go.
+static void count_reads(rn_loops_t* loops, const rn_ir_node_t* node, int sign) {
+  for (int32_t i = 0; i < node->input_count; ++i) {
+    int32_t source = node->inputs[i].node;
+    rn_ir_uses_t* uses = &loops->uses[source];
+    uses->reads += sign;
+    rn_ir_node_t* other = rn_ir_node(loops->ir, source);
+    if (rn_ir_use_count(uses) > 0 || loops->kind[source] == RN_LOOP_NONE || other->is_removed)
+      continue;
+    other->is_removed = true;
+    count_reads(loops, other, -1);
+  }
+}
+
+static rn_status_t rewrite(loop_writer_t* w) {
+  rn_loops_t* loops = w->loops;
+  const rn_loop_group_t* group = w->group;
+  rn_ir_node_t made;
+  RN_RETURN_IF_ERROR(make_node(w, &made));
+  if (!made.kernel) return RN_OK;
+  int32_t root = group->members[0];
+  count_reads(loops, &made, 1);
+  for (int32_t m = 0; m < group->member_count; ++m)
+    if (!group->is_copy[m]) rn_ir_node(loops->ir, group->members[m])->is_removed = true;
+  for (int32_t m = 0; m < group->member_count; ++m)
+    if (!group->is_copy[m]) count_reads(loops, rn_ir_node(loops->ir, group->members[m]), -1);
+  for (int32_t o = 1; o < w->output_count; ++o) {
+    int32_t member = group->members[w->outputs[o]];
+    rn_ir_replace_edge(loops->ir, (rn_ir_edge_t){member, 0}, (rn_ir_edge_t){root, o});
+    loops->uses[root].reads += loops->uses[member].reads;
+    loops->uses[root].fetches += loops->uses[member].fetches;
+    loops->held[root] += loops->held[member];
+  }
+  made.is_removed = false;
+  *rn_ir_node(loops->ir, root) = made;
+  loops->kind[root] = RN_LOOP_NONE;
+  return w->output_count > 1 ? rn_loops_sort(loops) : RN_OK;
+}
+
+static rn_status_t fuse_from(rn_loops_t* loops, int32_t index) {
+  if (rn_ir_node(loops->ir, index)->is_removed || loops->kind[index] == RN_LOOP_NONE) return RN_OK;
+  rn_loop_group_t* group = NULL;
+  loop_writer_t* w = NULL;
+  RN_RETURN_IF_ERROR(RN_ARENA_NEW(&loops->ir->arena, &group));
+  rn_loop_group_find(loops, index, group);
+  if (group->member_count < 2) return RN_OK;
+  RN_RETURN_IF_ERROR(RN_ARENA_NEW(&loops->ir->arena, &w));
+  w->loops = loops;
+  w->group = group;
+  if (!collect(w)) return RN_OK;
+  for (int32_t m = 0; m < group->member_count; ++m)
+    if (w->value[m] < 0 && !write_member(w, m)) return RN_OK;
+  return rewrite(w);
 }
 
 rn_status_t rn_pass_fuse_loops(rn_ir_t* ir) {
-  fuse_loops_t f = {.ir = ir, .op = rn_op_fused_loops()};
   bool has_device = false;
   for (size_t n = 0; n < ir->nodes.count && !has_device; ++n)
     has_device = !ir->nodes.items[n].is_removed && ir->nodes.items[n].device &&
                  !ir->nodes.items[n].device->is_host;
-  if (!f.op || !has_device) return RN_OK;
-  size_t count = ir->nodes.count + 1;
-  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&ir->arena, count, &f.group));
-  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&ir->arena, count, &f.value));
-  memset(f.group, 0xff, count * sizeof *f.group);
-  memset(f.value, 0xff, count * sizeof *f.value);
-  RN_RETURN_IF_ERROR(rn_ir_count_uses(ir, &f.uses));
-  int32_t *order = NULL, order_count = 0;
-  RN_RETURN_IF_ERROR(rn_ir_order(ir, &order, &order_count));
-  for (int32_t i = order_count - 1; i >= 0; --i) RN_RETURN_IF_ERROR(fuse_from(&f, order[i]));
+  if (!rn_op_fused_loops() || !has_device) return RN_OK;
+  rn_loops_t loops;
+  RN_RETURN_IF_ERROR(rn_loops_init(&loops, ir));
+  const int32_t *order = loops.order, count = loops.count;
+  for (int32_t i = count - 1; i >= 0; --i) RN_RETURN_IF_ERROR(fuse_from(&loops, order[i]));
   return RN_OK;
 }

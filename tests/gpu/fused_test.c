@@ -66,3 +66,54 @@ RT_TEST(fused, convolutions_with_what_follows) {
           rn_AddV2(rt.s, rn_Conv2D(rt.s, a, floats(&rt, second, 4, 0.3f), strides, 4, "SAME"), a)));
   rt_end(&rt);
 }
+
+typedef struct block_t {
+  rn_edge_t y, dx, dscale, doffset, bias, mean;
+} block_t;
+
+// A batch norm in training, a ReLU and, if |shortcut| is a node, an addition before it; and their
+// gradients for |dy|. The channels' sums of the ReLU's gradient are |bias|.
+static block_t block(rt_t* rt, rn_edge_t x, rn_edge_t shortcut, rn_edge_t dy, int type) {
+  int64_t channels[1] = {3};
+  rn_edge_t scale = floats(rt, channels, 1, 1.5f), offset = floats(rt, channels, 1, 0.4f);
+  rn_edge_t none = rn_const(rt->s, RN_FLOAT, (int64_t[]){0}, 1, (float[]){0});
+  x = rn_Cast(rt->s, x, type), dy = rn_Cast(rt->s, dy, type);
+  rn_FusedBatchNormV3_out_t norm =
+      rn_FusedBatchNormV3(rt->s, x, scale, offset, none, none, .epsilon = RN_SET(0.01f));
+  rn_edge_t y = norm.y;
+  if (shortcut.node) y = rn_AddV2(rt->s, y, rn_Cast(rt->s, shortcut, type));
+  y = rn_Relu(rt->s, y);
+  rn_edge_t grad = rn_ReluGrad(rt->s, dy, y);
+  rn_FusedBatchNormGradV3_out_t back =
+      rn_FusedBatchNormGradV3(rt->s, grad, x, scale, norm.reserve_space_1, norm.reserve_space_2,
+                              norm.reserve_space_3, .epsilon = RN_SET(0.01f));
+  return (block_t){.y = rn_Cast(rt->s, y, RN_FLOAT),
+                   .dx = rn_Cast(rt->s, back.x_backprop, RN_FLOAT),
+                   .dscale = back.scale_backprop,
+                   .doffset = back.offset_backprop,
+                   .bias = rn_Cast(rt->s, rn_BiasAddGrad(rt->s, grad), RN_FLOAT),
+                   .mean = norm.batch_mean};
+}
+
+// All results are fetched in one step, so that all of them are in the graph that is fused.
+static void compare_all(rt_t* rt, rn_edge_t x, const block_t* b) {
+  int64_t flat[1] = {-1};
+  rn_edge_t shape = rn_const(rt->s, RN_INT32, (int64_t[]){1}, 1, (int32_t[]){(int32_t)flat[0]});
+  rn_edge_t parts[] = {b->y, b->dx, b->dscale, b->doffset, b->bias, b->mean};
+  for (int i = 0; i < 6; ++i) parts[i] = rn_Reshape(rt->s, parts[i], shape);
+  compare(rt, x, rn_ConcatV2(rt->s, parts, 6, rn_const_int32(rt->s, 0)));
+}
+
+RT_TEST(fused, batch_norms_with_what_is_around_them) {
+  int64_t dims[4] = {2, 9, 7, 3};
+  static const int types[] = {RN_FLOAT, RN_HALF};
+  for (int k = 0; k < 4; ++k) {
+    rt_t rt = rt_begin(1);
+    rn_edge_t x = rn_Placeholder(rt.s, RN_FLOAT, .shape = RN_SHAPE(2, 9, 7, 3));
+    rn_edge_t other = rn_Sin(rt.s, rn_Square(rt.s, x)), none = {0};
+    rn_edge_t dy = rn_Mul(rt.s, floats(&rt, dims, 4, 0.7f), rn_Cos(rt.s, x));
+    block_t b = block(&rt, x, k < 2 ? none : other, dy, types[k % 2]);
+    compare_all(&rt, x, &b);
+    rt_end(&rt);
+  }
+}

@@ -1,6 +1,6 @@
 // What the CUDA part exports: see device/part.h.
 #include "device/cuda/cuda_device.h"
-#include "kernels/cuda/jit/scalar_ops.h"
+#include "kernels/cuda/jit/program.h"
 #include "runnel/version.h"
 
 #define X(name) extern const rn_kernel_family_t rn_kernels_##name;
@@ -30,10 +30,26 @@ static const rn_part_row_t shared[] = {
     {.op = NULL},
 };
 
+// Ops that loops know by other means than a scalar operation of the same name.
+static const struct {
+  const char* op;
+  rn_vector_op_t code;
+} loop_codes[] = {
+    {"BiasAdd", 1 + RN_SCALAR_ADD},
+    {"AddN", RN_LOOP_FOLDS | (1 + RN_SCALAR_ADD)},
+    {"Cast", RN_LOOP_CASTS},
+    {"BiasAddGrad", RN_LOOP_REDUCES | RN_JIT_SUM},
+    {"Sum", RN_LOOP_REDUCES | RN_JIT_SUM},
+    {"Mean", RN_LOOP_REDUCES | RN_JIT_MEAN},
+    {"Max", RN_LOOP_REDUCES | RN_JIT_MAX},
+    {"Min", RN_LOOP_REDUCES | RN_JIT_MIN},
+};
+
 // An op is one operation of a loop if its inputs are the operands, broadcast by NumPy's rules.
 // Select has rules of its own, and the last operand of some is an attribute.
 static rn_vector_op_t loop_code(const char* op) {
-  if (strcmp(op, "BiasAdd") == 0) return 1 + RN_SCALAR_ADD;
+  for (size_t i = 0; i < sizeof loop_codes / sizeof *loop_codes; ++i)
+    if (strcmp(op, loop_codes[i].op) == 0) return loop_codes[i].code;
   rn_scalar_code_t code = rn_scalar_find(op);
   bool has_number = code == RN_SCALAR_LEAKY_RELU || code == RN_SCALAR_LEAKY_RELU_GRAD ||
                     code == RN_SCALAR_APPROXIMATE_EQUAL;

@@ -1,39 +1,70 @@
-// Fused elementwise nodes (step/fuse_loops.c): one program of several operations.
+// Fused elementwise nodes and reductions (step/fuse_loops.c): one program of several operations.
+#include "device/part.h"
 #include "kernels/cuda/jit/shapes.h"
 #include "kernels/cuda/loops.h"
 
 #define NUMBERS 6  // per operation: code, type, four operands
 
 typedef struct fused_loops_t {
-  int count;
-  const int64_t* program;  // Owned
+  int count, result_count;
+  const int64_t* program;  // Owned, with |results| behind it
+  const int64_t* results;
+  int begin, end;  // the axes that reductions take out
+  bool keeps_dims, reduces;
   rn_allocator_t allocator;
 } fused_loops_t;
 
-static rn_status_t fused_init(const rn_kernel_init_t* init, void* state) {
-  fused_loops_t* fused = state;
+static bool is_known(int64_t code) {
+  if (code == RN_LOOP_CASTS) return true;
+  if (code & RN_LOOP_REDUCES) return (code & ~(int64_t)RN_LOOP_REDUCES) <= RN_JIT_VARIANCE;
+  return code >= 1 && code <= RN_SCALAR_COUNT;
+}
+
+static rn_status_t check_program(const rn_kernel_init_t* init, fused_loops_t* fused) {
   const rn_attr_value_t* program = rn_init_attr(init, "program");
   if (program->count % NUMBERS) return rn_internal("The program of a fused node is cut short");
   fused->count = program->count / NUMBERS;
   for (int i = 0; i < fused->count; ++i) {
     const int64_t* row = &program->list_i[NUMBERS * i];
-    if (row[0] < 1 || row[0] > RN_SCALAR_COUNT)
-      return rn_internal("Operation %d of a fused node is unknown", i);
+    if (!is_known(row[0])) return rn_internal("Operation %d of a fused node is unknown", i);
     for (int k = 2; k < NUMBERS; ++k)
       if (row[k] >= init->input_count + i) return rn_internal("Operation %d reads a later one", i);
+    fused->reduces |= row[0] & RN_LOOP_REDUCES;
   }
-  int64_t* copy = NULL;
+  const rn_attr_value_t* results = rn_init_attr(init, "results");
+  fused->result_count = results->count;
+  if (results->count != init->output_count || results->count > RN_JIT_MAX_OUTPUTS ||
+      init->input_count > RN_JIT_MAX_INPUTS)
+    return rn_internal("A fused node has %d results", results->count);
+  for (int i = 0; i < results->count; ++i)
+    if (results->list_i[i] < 0 || results->list_i[i] >= init->input_count + fused->count)
+      return rn_internal("Result %d of a fused node is unknown", i);
+  return RN_OK;
+}
+
+static rn_status_t fused_init(const rn_kernel_init_t* init, void* state) {
+  fused_loops_t* fused = state;
+  RN_RETURN_IF_ERROR(check_program(init, fused));
+  fused->begin = (int)rn_init_int(init, "begin");
+  fused->end = (int)rn_init_int(init, "end");
+  fused->keeps_dims = rn_init_bool(init, "keep_dims");
   fused->allocator = init->allocator;
-  RN_RETURN_IF_ERROR(RN_NEW_ARRAY(init->allocator, (size_t)program->count + 1, &copy));
-  memcpy(copy, program->list_i, (size_t)program->count * sizeof *copy);
+  int64_t* copy = NULL;
+  size_t numbers = (size_t)(NUMBERS * fused->count);
+  RN_RETURN_IF_ERROR(RN_NEW_ARRAY(init->allocator, numbers + (size_t)fused->result_count, &copy));
+  memcpy(copy, rn_init_attr(init, "program")->list_i, numbers * sizeof *copy);
+  memcpy(copy + numbers, rn_init_attr(init, "results")->list_i,
+         (size_t)fused->result_count * sizeof *copy);
   fused->program = copy;
+  fused->results = copy + numbers;
   return RN_OK;
 }
 
 static void fused_destroy(void* state) {
   fused_loops_t* fused = state;
   if (fused->program)
-    RN_FREE_ARRAY(fused->allocator, (int64_t*)fused->program, NUMBERS * fused->count + 1);
+    RN_FREE_ARRAY(fused->allocator, (int64_t*)fused->program,
+                  NUMBERS * fused->count + fused->result_count);
 }
 
 // The shape that all inputs broadcast to.
@@ -54,41 +85,93 @@ static bool common_shape(const rn_kernel_ctx_t* ctx, int64_t* dims, int* out_ran
   return true;
 }
 
+static int write_operation(rn_jit_program_t* program, const int64_t* row, const int* values) {
+  int operands[RN_JIT_MAX_OPERANDS];
+  for (int k = 0; k < RN_JIT_MAX_OPERANDS; ++k)
+    operands[k] = row[2 + k] < 0 ? -1 : values[row[2 + k]];
+  if (row[0] == RN_LOOP_CASTS)
+    return rn_jit_cast(program, operands[0], rn_dtype_base((rn_dtype_t)row[1]));
+  if (row[0] & RN_LOOP_REDUCES)
+    return rn_jit_reduce(program, (rn_jit_reduction_t)(row[0] & ~(int64_t)RN_LOOP_REDUCES),
+                         operands[0]);
+  return rn_jit_op(program, (rn_scalar_code_t)(row[0] - 1), operands);
+}
+
 static void write_program(const fused_loops_t* fused, const rn_kernel_ctx_t* ctx,
                           const rn_jit_view_t* view, rn_jit_program_t* program) {
-  int values[RN_JIT_MAX_VALUES], count = ctx->kernel->input_count;
+  int values[RN_JIT_MAX_INPUTS + RN_JIT_MAX_VALUES], count = ctx->kernel->input_count;
   rn_jit_begin(program, view->rank, 0);
   for (int i = 0; i < count; ++i)
     values[i] = rn_jit_input(program, rn_in(ctx, i)->dtype, view->access[i], RN_JIT_FULL);
-  for (int i = 0; i < fused->count; ++i) {
-    const int64_t* row = &fused->program[NUMBERS * i];
-    int operands[RN_JIT_MAX_OPERANDS];
-    for (int k = 0; k < RN_JIT_MAX_OPERANDS; ++k)
-      operands[k] = row[2 + k] < 0 ? -1 : values[row[2 + k]];
-    values[count++] = rn_jit_op(program, (rn_scalar_code_t)(row[0] - 1), operands);
+  for (int i = 0; i < fused->count; ++i)
+    values[count++] = write_operation(program, &fused->program[NUMBERS * i], values);
+  for (int o = 0; o < fused->result_count; ++o)
+    rn_jit_output(program, values[fused->results[o]], rn_dtype_base(ctx->kernel->output_types[o]));
+}
+
+// The space of the reductions.
+static void set_reduced(const fused_loops_t* fused, rn_shape_t space, rn_jit_sizes_t* sizes) {
+  sizes->outer = sizes->reduced = sizes->inner = 1;
+  for (int d = 0; d < space.rank; ++d)
+    *(d < fused->begin ? &sizes->outer
+      : d < fused->end ? &sizes->reduced
+                       : &sizes->inner) *= space.dims[d];
+}
+
+static rn_shape_t reduced_shape(const fused_loops_t* fused, rn_shape_t space, int64_t* dims) {
+  int rank = 0;
+  for (int d = 0; d < space.rank; ++d) {
+    bool goes = d >= fused->begin && d < fused->end;
+    if (!goes || fused->keeps_dims) dims[rank++] = goes ? 1 : space.dims[d];
   }
-  rn_jit_output(program, values[count - 1], rn_dtype_base(ctx->kernel->output_types[0]));
+  return (rn_shape_t){rank, dims};
+}
+
+// The inputs that output 0 may overwrite.
+static uint64_t in_place(const rn_kernel_ctx_t* ctx, rn_shape_t space) {
+  const size_t size = rn_dtype_size(rn_dtype_base(ctx->kernel->output_types[0]));
+  uint64_t candidates = 0;
+  for (int i = 0; i < ctx->kernel->input_count; ++i)
+    if (rn_shape_eq(rn_tensor_shape(rn_in(ctx, i)), space) &&
+        rn_dtype_size(rn_in(ctx, i)->dtype) == size)
+      candidates |= UINT64_C(1) << i;
+  return candidates;
+}
+
+static rn_status_t make_outputs(rn_kernel_ctx_t* ctx, const rn_jit_program_t* program,
+                                rn_shape_t space, rn_tensor_t** out) {
+  const fused_loops_t* fused = ctx->state;
+  if (!fused->reduces && fused->result_count == 1)
+    return rn_output_in_place(ctx, 0, in_place(ctx, space), space, &out[0]);
+  for (int o = 0; o < fused->result_count; ++o) {
+    int64_t dims[RN_MAX_RANK];
+    bool is_full = !fused->reduces || program->values[program->outputs[o]].space == RN_JIT_FULL;
+    RN_RETURN_IF_ERROR(
+        rn_output(ctx, o, is_full ? space : reduced_shape(fused, space, dims), &out[o]));
+  }
+  return RN_OK;
 }
 
 static rn_status_t fused_compute(rn_kernel_ctx_t* ctx) {
   const fused_loops_t* fused = ctx->state;
   int64_t dims[RN_MAX_RANK];
   int rank;
-  if (!common_shape(ctx, dims, &rank)) return rn_internal("Operands of a fused node do not fit");
+  if (!common_shape(ctx, dims, &rank) || (fused->reduces && fused->end > rank))
+    return rn_internal("Operands of a fused node do not fit");
   rn_shape_t shapes[RN_JIT_MAX_INPUTS], space = {rank, dims};
   rn_jit_operand_t operands[RN_JIT_MAX_INPUTS];
   int inputs = ctx->kernel->input_count;
-  uint64_t all = inputs < 64 ? (UINT64_C(1) << inputs) - 1 : ~UINT64_C(0);
-  rn_tensor_t* out = NULL;
-  RN_RETURN_IF_ERROR(rn_output_in_place(ctx, 0, all, space, &out));
-  if (out->count == 0) return RN_OK;
   for (int i = 0; i < inputs; ++i) shapes[i] = rn_tensor_shape(rn_in(ctx, i));
   rn_jit_view_t view;
   RN_RETURN_IF_ERROR(rn_jit_broadcast(space, shapes, inputs, &view, operands));
   for (int i = 0; i < inputs; ++i) operands[i].address = (uintptr_t)rn_in(ctx, i)->data;
+  if (fused->reduces) set_reduced(fused, space, &view.sizes);
   rn_jit_program_t program;
   write_program(fused, ctx, &view, &program);
-  return rn_cuda_run(ctx, &program, &view.sizes, operands, &out);
+  RN_RETURN_IF_ERROR(rn_jit_check(&program));
+  rn_tensor_t* out[RN_JIT_MAX_OUTPUTS];
+  RN_RETURN_IF_ERROR(make_outputs(ctx, &program, space, out));
+  return rn_cuda_run(ctx, &program, &view.sizes, operands, out);
 }
 
 static const rn_kernel_def_t rows[] = {

@@ -217,6 +217,89 @@ static rn_status_t gradient_compute(rn_kernel_ctx_t* ctx) {
   return status;
 }
 
+// The parts of norms that step/split_batch_norms.c has split.
+
+typedef struct norm_piece_t {
+  float epsilon, factor, rows;
+} norm_piece_t;
+
+static rn_status_t piece_init(const rn_kernel_init_t* init, void* state) {
+  norm_piece_t* piece = state;
+  piece->epsilon = rn_init_float(init, "epsilon");
+  if (rn_op_attr_index(init->op, RN_STR("exponential_avg_factor")) >= 0)
+    piece->factor = rn_init_float(init, "exponential_avg_factor");
+  if (rn_op_attr_index(init->op, RN_STR("count")) >= 0)
+    piece->rows = (float)rn_init_int(init, "count");
+  return RN_OK;
+}
+
+// Makes |count| outputs with an element per channel.
+static rn_status_t make_channels(rn_kernel_ctx_t* ctx, int64_t channels, int count, float** out) {
+  for (int i = 0; i < count; ++i) {
+    rn_tensor_t* made = NULL;
+    RN_RETURN_IF_ERROR(rn_output(ctx, i, (rn_shape_t){1, &channels}, &made));
+    out[i] = made->data;
+  }
+  return RN_OK;
+}
+
+static rn_status_t moments_compute(rn_kernel_ctx_t* ctx) {
+  const norm_piece_t* piece = ctx->state;
+  const rn_tensor_t *x = rn_in(ctx, 0), *scale = rn_in(ctx, 1);
+  float *out[5], *parts = NULL, *unused = NULL;
+  rn_batch_norm_view_t view = {x->count / scale->count, scale->count, 1};
+  RN_RETURN_IF_ERROR(make_channels(ctx, view.channels, 5, out));
+  norm_t norm = cut(ctx, x->dtype, view, (uintptr_t)x->data);
+  rn_tensor_t scratch = {0};
+  RN_RETURN_IF_ERROR(make_scratch(ctx, &norm, &scratch, &parts, &unused));
+  norm_parts_args sums = {.x = x->data, .parts = parts};
+  norm_finish_args finish = {.parts = parts,
+                             .scale = scale->data,
+                             .mean = rn_in(ctx, 2)->data,
+                             .variance = rn_in(ctx, 3)->data,
+                             .batch_mean = out[0],
+                             .batch_variance = out[1],
+                             .saved_mean = out[2],
+                             .saved_variance = out[3],
+                             .factors = out[4],
+                             .epsilon = piece->epsilon,
+                             .average_factor = piece->factor};
+  rn_status_t status = issue_parts(ctx, &norm, "stats", &sums);
+  if (rn_ok(status)) status = issue_finish(ctx, &norm, "nn/batch_norm/finish", &finish);
+  rn_tensor_clear(&scratch);
+  return status;
+}
+
+static rn_status_t factor_compute(rn_kernel_ctx_t* ctx) {
+  const norm_piece_t* piece = ctx->state;
+  const rn_tensor_t* scale = rn_in(ctx, 0);
+  norm_factor_args args = {.scale = scale->data,
+                           .variance = rn_in(ctx, 1)->data,
+                           .epsilon = piece->epsilon,
+                           .count = scale->count};
+  RN_RETURN_IF_ERROR(make_channels(ctx, scale->count, 1, &args.factor));
+  return rn_cuda_each(ctx, "nn/batch_norm/factor", args.count, &args, sizeof args);
+}
+
+static rn_status_t slopes_compute(rn_kernel_ctx_t* ctx) {
+  const norm_piece_t* piece = ctx->state;
+  const rn_tensor_t* scale = rn_in(ctx, 2);
+  float* out[4];
+  RN_RETURN_IF_ERROR(make_channels(ctx, scale->count, 4, out));
+  norm_factor_args args = {.scale = scale->data,
+                           .variance = rn_in(ctx, 3)->data,
+                           .sum = rn_in(ctx, 0)->data,
+                           .product_sum = rn_in(ctx, 1)->data,
+                           .dscale = out[0],
+                           .factor = out[1],
+                           .mean = out[2],
+                           .slope = out[3],
+                           .epsilon = piece->epsilon,
+                           .rows = piece->rows,
+                           .count = scale->count};
+  return rn_cuda_each(ctx, "nn/batch_norm/slopes", args.count, &args, sizeof args);
+}
+
 #define TYPES (RN_TYPES_HALVES | RN_T(FLOAT))
 #define ROW(op_, compute_)                                                                         \
   {                                                                                                \
@@ -229,7 +312,16 @@ static rn_status_t gradient_compute(rn_kernel_ctx_t* ctx) {
     .op = op_, .device = "GPU", .types = {{"T", RN_T(FLOAT)}}, .flags = RN_KERNEL_REPLAYS, \
     .state_size = sizeof(rn_batch_norm_t), .init = rn_batch_norm_init, .compute = compute_ \
   }
+#define PIECE_ROW(op_, types_, compute_)                                                \
+  {                                                                                     \
+    .op = op_, .device = "GPU", .types = {{types_ ? "T" : NULL, types_}},               \
+    .flags = RN_KERNEL_REPLAYS, .state_size = sizeof(norm_piece_t), .init = piece_init, \
+    .compute = compute_                                                                 \
+  }
 static const rn_kernel_def_t rows[] = {
+    PIECE_ROW("_BatchNormMoments", TYPES, moments_compute),
+    PIECE_ROW("_BatchNormFactor", 0, factor_compute),
+    PIECE_ROW("_BatchNormSlopes", 0, slopes_compute),
     FIRST_ROW("FusedBatchNorm", forward_compute),
     ROW("FusedBatchNormV2", forward_compute),
     ROW("FusedBatchNormV3", forward_compute),

@@ -175,6 +175,21 @@ RN_KERNEL(finish_gradient, norm_finish_args) {
   args.factors[2 * args.channels + c] = args.is_training ? inverse * inverse * (all.b / rows) : 0;
 }
 
+RN_KERNEL(factor, norm_factor_args) {
+  RN_EACH(c, args.count)
+  args.factor[c] = args.scale[c] / sqrtf(args.variance[c] + args.epsilon);
+}
+
+RN_KERNEL(slopes, norm_factor_args) {
+  RN_EACH(c, args.count) {
+    float inverse = 1 / sqrtf(args.variance[c] + args.epsilon);
+    args.factor[c] = args.scale[c] * inverse;
+    args.dscale[c] = args.product_sum[c] * inverse;
+    args.mean[c] = args.sum[c] / args.rows;
+    args.slope[c] = inverse * inverse * (args.product_sum[c] / args.rows);
+  }
+}
+
 // The first channel of pack |i|. With channels last, a pack has V channels.
 template <int V, bool is_last>
 RN_DEVICE i64 norm_channel(const norm_apply_args& args, i64 i) {

@@ -32,6 +32,14 @@ typedef struct norm_finish_args {
   i32 is_training;
 } norm_finish_args;
 
+// What a norm, or its gradient, needs per channel beside its statistics.
+typedef struct norm_factor_args {
+  const float *scale, *variance, *sum, *product_sum;  // the sums only for the gradient
+  float *factor, *dscale, *mean, *slope;              // likewise from dscale on
+  float epsilon, rows;
+  i64 count;  // channels
+} norm_factor_args;
+
 // y = (x - mean) * factors[0] + offset, or the gradient
 // dx = (dy - factors[1] - (x - mean) * factors[2]) * factors[0], without x if it is not training.
 typedef struct norm_apply_args {
