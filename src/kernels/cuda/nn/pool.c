@@ -51,8 +51,8 @@ static rn_status_t fill_axis(const rn_window_axis_t* axis, pool_axis_args* out) 
   if (axis->in > MOST_AXIS || filter > MOST_AXIS || stride > MOST_AXIS || axis->out > MOST_AXIS ||
       axis->before > MOST_AXIS)
     return rn_unimplemented("A window over an axis of more than 2^29 elements on a GPU");
-  *out =
-      (pool_axis_args){(i32)axis->in, (i32)filter, (i32)stride, (i32)axis->before, (i32)axis->out};
+  *out = (pool_axis_args){(i32)axis->in,     (i32)filter,    (i32)stride,
+                          (i32)axis->before, (i32)axis->out, rn_divisor((u32)stride)};
   return RN_OK;
 }
 
@@ -116,7 +116,32 @@ static rn_status_t average_compute(rn_kernel_ctx_t* ctx) {
   return issue(ctx, "average", x->dtype, &pool, false, true, &args);
 }
 
-// MaxPoolGrad: finds the place of each window's maximum, then every element gathers.
+// What MaxPoolGrad knows of its windows.
+typedef struct pool_windows_t {
+  bool are_apart;  // no element is in two of them
+  bool cover_all;  // every element is in one
+  bool are_large;  // the number of an element in one takes more than a byte
+} pool_windows_t;
+
+static pool_windows_t look_at_windows(const pool_t* pool) {
+  pool_windows_t windows = {.are_apart = true, .cover_all = true};
+  int64_t elements = 1;
+  for (int a = 0; a < 3; ++a) {
+    const rn_window_axis_t* axis = &pool->axes[a];
+    int64_t filter =
+        axis->filter < axis->in + axis->before ? axis->filter : axis->in + axis->before;
+    if (axis->out > 1 && filter > axis->stride) windows.are_apart = false;
+    if ((axis->out > 1 && filter < axis->stride) ||
+        (axis->out - 1) * axis->stride + filter < axis->in + axis->before)
+      windows.cover_all = false;
+    elements = elements < 256 && filter < 256 ? elements * filter : 256;
+  }
+  windows.are_large = elements > UINT8_MAX;
+  return windows;
+}
+
+// MaxPoolGrad: the thread of a window writes its gradients, if windows are apart; otherwise one
+// kernel finds the place of each window's maximum, and then every element gathers.
 static rn_status_t max_gradient_with(rn_kernel_ctx_t* ctx, const rn_pooling_attrs_t* state) {
   const rn_tensor_t *x = rn_in(ctx, 0), *dy = rn_in(ctx, 2);
   rn_pooling_t sizes = {0};
@@ -125,13 +150,23 @@ static rn_status_t max_gradient_with(rn_kernel_ctx_t* ctx, const rn_pooling_attr
   RN_RETURN_IF_ERROR(rn_output(ctx, 0, rn_tensor_shape(x), &dx));
   if (dx->count == 0) return RN_OK;
   if (dy->count == 0) return rn_cuda_zero(ctx, dx);
-  RN_RETURN_IF_ERROR(rn_temp(ctx, RN_INT32, rn_tensor_shape(dy), &places));
   pool_t pool = pool_of_image(state, rn_tensor_dim(x, 0), &sizes);
+  const pool_windows_t windows = look_at_windows(&pool);
+  if (windows.are_apart) {
+    if (!windows.cover_all) RN_RETURN_IF_ERROR(rn_cuda_zero(ctx, dx));
+    pool_args spread = {.x = x->data, .dy = dy->data, .to = dx->data};
+    return issue(ctx, "max_spread", x->dtype, &pool, false, true, &spread);
+  }
+  rn_dtype_t number = windows.are_large ? RN_UINT32 : RN_UINT8;
+  RN_RETURN_IF_ERROR(rn_temp(ctx, number, rn_tensor_shape(dy), &places));
   // Both kernels handle packs or both do not: places have the same layout either way.
   pool_args find = {.x = x->data, .to = places.data};
   pool_args gather = {.dy = dy->data, .places = places.data, .to = dx->data};
-  rn_status_t status = issue(ctx, "place", x->dtype, &pool, false, true, &find);
-  if (rn_ok(status)) status = issue(ctx, "max_gradient", x->dtype, &pool, true, true, &gather);
+  rn_status_t status =
+      issue(ctx, windows.are_large ? "place_wide" : "place", x->dtype, &pool, false, true, &find);
+  if (rn_ok(status))
+    status = issue(ctx, windows.are_large ? "max_gradient_wide" : "max_gradient", x->dtype, &pool,
+                   true, true, &gather);
   rn_tensor_clear(&places);
   return status;
 }

@@ -78,8 +78,8 @@ RN_DEVICE pool_box pool_covering(const pool_args& args, const i32* p) {
   for (int a = 0; a < 3; ++a) {
     const pool_axis_args& axis = args.axes[a];
     i32 at = p[a] + axis.before, first = at - axis.filter + axis.stride;
-    box.begin[a] = first < 0 ? 0 : first / axis.stride;
-    box.end[a] = at / axis.stride + 1;
+    box.begin[a] = first < 0 ? 0 : (i32)rn_div((u32)first, axis.by_stride);
+    box.end[a] = (i32)rn_div((u32)at, axis.by_stride) + 1;
     if (box.end[a] > axis.out) box.end[a] = axis.out;
   }
   return box;
@@ -173,13 +173,60 @@ RN_DEVICE void pool_find(const pool_args& args, const pool_at& at, T* best, i32*
   }
 }
 
+// The number of element |p| of x in the window of output |at|.
+RN_DEVICE i32 pool_number(const pool_args& args, const i32* at, i32 p0, i32 p1, i32 p2) {
+  const pool_axis_args *x = &args.axes[0], *y = &args.axes[1], *z = &args.axes[2];
+  i32 a = p0 - at[0] * x->stride + x->before, b = p1 - at[1] * y->stride + y->before;
+  return (a * y->filter + b) * z->filter + (p2 - at[2] * z->stride + z->before);
+}
+
+// The number of each window's maximum in the window; the largest number there is if it is empty.
+template <typename T, int V, typename Q>
+RN_DEVICE void pool_place_as(const pool_args& args) {
+  RN_EACH(i, args.count) {
+    pool_at at = pool_split(args, i);
+    pool_pack<Q, V> place;
+    T best[V];
+    i32 pixels[V];
+    pool_find<T, V>(args, at, best, pixels);
+    for (int k = 0; k < V; ++k) {
+      i32 row = pixels[k] / args.axes[2].in, column = pixels[k] - row * args.axes[2].in;
+      i32 plane = row / args.axes[1].in;
+      place.v[k] = (Q)-1;
+      if (pixels[k] >= 0)
+        place.v[k] =
+            (Q)pool_number(args, at.p, plane, row - plane * args.axes[1].in, column);
+    }
+    ((pool_pack<Q, V>*)args.to)[i] = place;
+  }
+}
 template <typename T, int V>
 RN_DEVICE void pool_place(const pool_args& args) {
+  pool_place_as<T, V, u8>(args);
+}
+template <typename T, int V>
+RN_DEVICE void pool_place_wide(const pool_args& args) {
+  pool_place_as<T, V, u32>(args);
+}
+
+// dx where no element is in two windows: the thread of a window writes all of it.
+template <typename T, int V>
+RN_DEVICE void pool_max_spread(const pool_args& args) {
+  typedef pool_pack<T, V> P;
   RN_EACH(i, args.count) {
-    pool_pack<i32, V> place;
+    pool_at at = pool_split(args, i);
+    pool_box box = pool_windows(args, at.p);
     T best[V];
-    pool_find<T, V>(args, pool_split(args, i), best, place.v);
-    ((pool_pack<i32, V>*)args.to)[i] = place;
+    i32 place[V];
+    pool_find<T, V>(args, at, best, place);
+    P dy = ((const P*)args.dy)[i];
+    P* dx = pool_slice((P*)args.to, at.outer, pool_in_size(args), args, at.inner);
+    POOL_EACH(box, a, b, c) {
+      i64 pixel = pool_pixel_in(args, a, b, c);
+      P out;
+      for (int k = 0; k < V; ++k) out.v[k] = place[k] == (i32)pixel ? dy.v[k] : (T)0.0f;
+      dx[pixel * args.inner] = out;
+    }
   }
 }
 
@@ -201,23 +248,24 @@ RN_DEVICE void pool_argmax(const pool_args& args) {
 }
 
 // dx from dy and the places of the maxima.
-template <typename T, int V>
-RN_DEVICE void pool_max_gradient(const pool_args& args) {
+template <typename T, int V, typename Q>
+RN_DEVICE void pool_max_gradient_as(const pool_args& args) {
   typedef typename rn_sum_of<T>::type S;
   typedef pool_pack<T, V> P;
   RN_EACH(i, args.count) {
     pool_at at = pool_split(args, i);
     pool_box box = pool_covering(args, at.p);
     i64 size = pool_out_size(args);
-    i32 own = (i32)pool_pixel_in(args, at.p[0], at.p[1], at.p[2]);
     const P* dy = pool_slice((const P*)args.dy, at.outer, size, args, at.inner);
-    const pool_pack<i32, V>* places =
-        pool_slice((const pool_pack<i32, V>*)args.places, at.outer, size, args, at.inner);
+    const pool_pack<Q, V>* places =
+        pool_slice((const pool_pack<Q, V>*)args.places, at.outer, size, args, at.inner);
     S sum[V];
     for (int k = 0; k < V; ++k) sum[k] = 0;
     POOL_EACH(box, a, b, c) {
       i64 pixel = pool_pixel_out(args, a, b, c) * args.inner;
-      pool_pack<i32, V> place = places[pixel];
+      i32 window[3] = {a, b, c};
+      Q own = (Q)pool_number(args, window, at.p[0], at.p[1], at.p[2]);
+      pool_pack<Q, V> place = places[pixel];
       P item = dy[pixel];
       for (int k = 0; k < V; ++k)
         if (place.v[k] == own) sum[k] += (S)item.v[k];
@@ -226,6 +274,14 @@ RN_DEVICE void pool_max_gradient(const pool_args& args) {
     for (int k = 0; k < V; ++k) out.v[k] = (T)sum[k];
     ((P*)args.to)[i] = out;
   }
+}
+template <typename T, int V>
+RN_DEVICE void pool_max_gradient(const pool_args& args) {
+  pool_max_gradient_as<T, V, u8>(args);
+}
+template <typename T, int V>
+RN_DEVICE void pool_max_gradient_wide(const pool_args& args) {
+  pool_max_gradient_as<T, V, u32>(args);
 }
 
 // Volumes: every element that equals the maximum gets the gradient.
@@ -372,7 +428,10 @@ RN_DEVICE void pool_argmax_strays(const pool_args& args) {
   POOL_PACKED(max, N, T)                                                 \
   POOL_PACKED(average, N, T)                                             \
   POOL_PACKED(place, N, T)                                               \
+  POOL_PACKED(place_wide, N, T)                                          \
+  POOL_PACKED(max_spread, N, T)                                          \
   POOL_PACKED(max_gradient, N, T)                                        \
+  POOL_PACKED(max_gradient_wide, N, T)                                   \
   POOL_PACKED(equal_gradient, N, T)                                      \
   POOL_PACKED(average_gradient, N, T)                                    \
   POOL_PACKED(second, N, T)                                              \

@@ -4,6 +4,7 @@
 
 typedef struct pool_axis_args {
   i32 in, filter, stride, before, out;
+  rn_div32 by_stride;
 } pool_axis_args;
 
 // Tensors are [outer, planes, rows, columns, inner]: inner is the depth with channels last, and 1
