@@ -107,6 +107,8 @@ static bool parse(int argc, char** argv, command_t* command) {
   return true;
 }
 
+static void print_line(const char* line) { fprintf(stderr, "%s\n", line); }
+
 int main(int argc, char** argv) {
   static const bench_case_t* const tables[] = {bench_images, bench_text, bench_machine};
   command_t command = {.options = {.device = "gpu", .seconds = 2, .dtype = TF_FLOAT}};
@@ -115,6 +117,7 @@ int main(int argc, char** argv) {
     fputs(usage, stderr);
     return 2;
   }
+  TF_RegisterLogListener(print_line);
   int found = 0;
   bool ok = true;
   if (!command.is_check && !command.is_list)
