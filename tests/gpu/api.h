@@ -41,7 +41,7 @@ typedef struct pair_t {
   rn_tensor_t host, card;
 } pair_t;
 
-static pair_t pair_make(gpu_t* gpu, rn_dtype_t dtype, int64_t count) {
+static inline pair_t pair_make(gpu_t* gpu, rn_dtype_t dtype, int64_t count) {
   pair_t pair;
   OK(rn_tensor_create(rn_allocator_system(), dtype, (rn_shape_t){1, &count}, &pair.host));
   OK(rn_tensor_create(gpu->device->allocator, dtype, (rn_shape_t){1, &count}, &pair.card));
@@ -56,12 +56,12 @@ static pair_t pair_make(gpu_t* gpu, rn_dtype_t dtype, int64_t count) {
   return pair;
 }
 
-static void pair_fetch(gpu_t* gpu, pair_t* pair) {
+static inline void pair_fetch(gpu_t* gpu, pair_t* pair) {
   gpu->device->vtable->copy_to_host(gpu->device, &pair->card, &pair->host, NULL, NULL);
   OK(gpu->device->vtable->wait(gpu->device));
 }
 
-static void pair_clear(pair_t* pair) {
+static inline void pair_clear(pair_t* pair) {
   rn_tensor_clear(&pair->host);
   rn_tensor_clear(&pair->card);
 }

@@ -300,6 +300,7 @@ static rn_status_t load_locked(rn_cuda_card_t* card, const void* image, CUmodule
 
 static rn_status_t add_locked(rn_cuda_card_t* card, rn_str_t key, const char* entry,
                               CUmodule module, CUfunction* out) {
+  RN_RETURN_IF_ERROR(rn_cuda_enter(card));  // another thread may have loaded the module
   RN_RETURN_IF_ERROR(RN_CARD(card, cuModuleGetFunction, out, module, entry));
   return remember_locked(card, key, *out);
 }
