@@ -39,6 +39,13 @@ static bool is_read_before(const rn_compile_t* c, const rn_instr_t* instr, int32
   return true;
 }
 
+// Whether an output needs no place in memory.
+static bool is_empty(const rn_compile_t* c, int32_t n, int32_t output) {
+  rn_shape_t shape = rn_compile_node(c, c->node_of[n])->shapes[output];
+  int64_t count;
+  return rn_shape_is_full(shape) && rn_shape_count(shape, &count) && count == 0;
+}
+
 static bool may_record(const rn_compile_t* c, int32_t n) {
   const rn_plan_t* plan = c->plan;
   const rn_instr_t* instr = &plan->instrs[n];
@@ -53,7 +60,7 @@ static bool may_record(const rn_compile_t* c, int32_t n) {
   if (flags & (RN_KERNEL_FORWARDS | RN_KERNEL_OWN_OUTPUTS)) return true;
   for (int32_t o = 0; o < instr->output_count; ++o)
     if (plan->slots[instr->first_output + o].kind != RN_SLOT_PLANNED &&
-        !rn_dtype_is_ref(plan->slots[instr->first_output + o].dtype))
+        !rn_dtype_is_ref(plan->slots[instr->first_output + o].dtype) && !is_empty(c, n, o))
       return false;
   return true;
 }

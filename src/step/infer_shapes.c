@@ -77,6 +77,14 @@ static void gather(const shapes_t* s, const rn_ir_node_t* node, rn_shape_arrays_
   }
 }
 
+// Shapes that ops leave open for other devices' kernels: no kernel of ours has anything to keep in
+// the third reserve space of a batch normalization.
+static void know_reserves(const rn_ir_node_t* node, rn_shape_t* outputs) {
+  static const int64_t none = 0;
+  if (rn_ir_is_op(node, "FusedBatchNormV3") && !rn_shape_has_rank(outputs[5]))
+    outputs[5] = (rn_shape_t){1, &none};
+}
+
 static rn_status_t infer_node(shapes_t* s, int32_t index) {
   rn_ir_t* ir = s->ir;
   rn_ir_node_t* node = &ir->nodes.items[index];
@@ -95,6 +103,7 @@ static rn_status_t infer_node(shapes_t* s, int32_t index) {
     return RN_OK;
   }
   RN_RETURN_IF_ERROR(rn_ir_infer_call(ir, node, arrays.inputs, arrays.outputs));
+  know_reserves(node, arrays.outputs);
   for (int32_t i = 0; i < node->output_count; ++i)
     node->shapes[i] = better(node->shapes[i], arrays.outputs[i]);
   s->partials[index] = ctx.output_partial;
