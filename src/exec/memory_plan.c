@@ -33,6 +33,10 @@ static int32_t task_of(const rn_compile_t* c, int32_t instr) { return c->task[c-
 rn_status_t rn_compile_lifetimes(rn_compile_t* c) {
   rn_plan_t* plan = c->plan;
   RN_RETURN_IF_ERROR(make_tables(c));
+  // A task may come before another whose values it reads, so all producers come first.
+  for (int32_t n = 0; n < plan->instr_count; ++n)
+    for (int32_t o = 0; o < plan->instrs[n].output_count; ++o)
+      c->producer[plan->instrs[n].first_output + o] = n;
   for (int32_t n = 0; n < plan->instr_count; ++n) {
     const rn_instr_t* instr = &plan->instrs[n];
     uint32_t flags = rn_instr_flags(instr);
@@ -46,7 +50,6 @@ rn_status_t rn_compile_lifetimes(rn_compile_t* c) {
     }
     for (int32_t o = 0; o < instr->output_count; ++o) {
       int32_t slot = instr->first_output + o;
-      c->producer[slot] = n;
       if (flags & RN_KERNEL_FORWARDS && o < instr->input_count)
         c->root[slot] = c->root[plan->inputs[instr->first_input + o]];
     }

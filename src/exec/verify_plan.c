@@ -103,6 +103,21 @@ static rn_status_t check_slot(verify_plan_verify_t* v, int32_t n, int32_t slot) 
   return RN_OK;
 }
 
+// What is in the block is read by its own task alone, after it was made.
+static rn_status_t check_reads(const verify_plan_verify_t* v, int32_t n) {
+  const rn_plan_t* plan = v->plan;
+  const rn_instr_t* instr = &plan->instrs[n];
+  for (int32_t i = 0; i < instr->input_count; ++i) {
+    int32_t root = v->root[plan->inputs[instr->first_input + i]];
+    int32_t maker = plan->slots[root].producer;
+    if (plan->slots[root].kind != RN_SLOT_PLANNED) continue;
+    if (maker >= n || v->task[maker] != v->task[n])
+      return rn_internal("The plan lets '%.*s' of another task read what '%.*s' put into the block",
+                         RN_STR_ARGS(name_of(v, n)), RN_STR_ARGS(name_of(v, maker)));
+  }
+  return RN_OK;
+}
+
 static rn_status_t verify(verify_plan_verify_t* v) {
   const rn_plan_t* plan = v->plan;
   RN_RETURN_IF_ERROR(find_lifetimes(v));
@@ -113,6 +128,7 @@ static rn_status_t verify(verify_plan_verify_t* v) {
   }
   for (int32_t n = 0; n < plan->instr_count; ++n) {
     const rn_instr_t* instr = &plan->instrs[n];
+    RN_RETURN_IF_ERROR(check_reads(v, n));
     for (int32_t o = 0; o < instr->output_count; ++o)
       if (plan->slots[instr->first_output + o].kind == RN_SLOT_PLANNED)
         RN_RETURN_IF_ERROR(check_slot(v, n, instr->first_output + o));

@@ -22,6 +22,37 @@ RT_TEST(async, chains) {
   }
 }
 
+// What waits for an asynchronous kernel may come before the rest of the graph in the plan, and
+// still reads a value of that rest. Others that are made meanwhile must not take its place.
+RT_TEST(async, values_from_tasks_that_come_later) {
+  for (int threads = 1; threads <= 4; threads += 3) {
+    rt_t rt = rt_begin(threads);
+    rt.options.optimize = false;
+    rn_op_begin(rt.s, "Placeholder");
+    rn_op_attr_type(rt.s, "dtype", RN_FLOAT);
+    rn_op_attr_shape(rt.s, "shape", NULL, 0);
+    rn_edge_t x = {rn_op_finish(rt.s), 0};
+    rn_edge_t waits = rn_Neg(rt.s, rt_op(rt.s, "TestAsync", x));
+    rn_edge_t early = rn_Mul(rt.s, x, rn_const_float(rt.s, 3));
+    rn_edge_t y = rn_Sub(rt.s, rn_Neg(rt.s, waits), early);
+    rn_edge_t other = x;
+    for (int i = 0; i < 8; ++i) other = rn_Square(rt.s, rn_AddV2(rt.s, other, x));
+    rn_edge_t z = rn_Sub(rt.s, other, other);
+    for (int turn = 0; turn < 5; ++turn) {
+      rn_tensor_t fed = rt_scalar(0.25f);
+      rt_step_t step = {0};
+      rt_feed(&step, x, &fed);
+      rt_fetch(&step, y);
+      rt_fetch(&step, z);
+      OK(rt_run(&rt, &step));
+      cr_assert_eq(rt_value(&step.out[0]), 0.5f, "%g", (double)rt_value(&step.out[0]));
+      rt_clear(&step);
+      rn_tensor_clear(&fed);
+    }
+    rt_end(&rt);
+  }
+}
+
 // Two values that pass through queues crosswise: each chain waits for what the other puts in. They
 // end only if neither is held up by a task of the other.
 RT_TEST(async, chains_that_wait_for_each_other) {
