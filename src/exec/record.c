@@ -19,7 +19,7 @@ typedef struct rn_recorded_slot_t {
 
 typedef struct rn_recorded_variable_t {
   rn_variable_t* variable;  // Retained
-  void* data;
+  void* data;               // of its value, before and after the segment
   bool is_written;
 } rn_recorded_variable_t;
 
@@ -32,10 +32,12 @@ static bool is_fixed(const rn_plan_t* plan, int32_t slot) {
          rn_instr_flags(&plan->instrs[producer]) & RN_KERNEL_OWN_OUTPUTS;
 }
 
-// Whether all readers of the outputs of |n| lie within [n, end).
+// Whether all readers of the outputs of |instr| lie before |end| in its task.
 static bool is_read_before(const rn_compile_t* c, const rn_instr_t* instr, int32_t end) {
-  for (int32_t o = 0; o < instr->output_count; ++o)
-    if (c->last_reader[instr->first_output + o] >= end) return false;
+  for (int32_t o = 0; o < instr->output_count; ++o) {
+    int32_t slot = instr->first_output + o;
+    if (c->last_reader[slot] >= end || c->crosses_tasks[slot] || c->is_fetched[slot]) return false;
+  }
   return true;
 }
 
@@ -127,6 +129,13 @@ void rn_recorded_clear(rn_recorded_t* recorded, rn_plan_t* plan) {
   rn_vec_free(&recorded->variables, plan->allocator);
 }
 
+static void* data_of(rn_variable_t* variable) {
+  rn_mutex_lock(&variable->mutex);
+  void* data = variable->value.data;
+  rn_mutex_unlock(&variable->mutex);
+  return data;
+}
+
 static rn_status_t note_variable(rn_recorded_t* recorded, rn_plan_t* plan, rn_variable_t* variable,
                                  bool is_written) {
   for (size_t i = 0; i < recorded->variables.count; ++i) {
@@ -135,7 +144,7 @@ static rn_status_t note_variable(rn_recorded_t* recorded, rn_plan_t* plan, rn_va
     known->is_written |= is_written;
     return RN_OK;
   }
-  rn_recorded_variable_t noted = {.variable = variable, .is_written = is_written};
+  rn_recorded_variable_t noted = {variable, data_of(variable), is_written};
   RN_RETURN_IF_ERROR(rn_vec_push(&recorded->variables, plan->allocator, noted));
   rn_object_retain(&variable->resource.object);
   return RN_OK;
@@ -205,13 +214,16 @@ static rn_status_t keep_outputs(rn_recorded_t* recorded, rn_state_t* state,
       return status;
     }
   }
-  for (size_t i = 0; i < recorded->variables.count; ++i) {
-    rn_variable_t* variable = recorded->variables.items[i].variable;
-    rn_mutex_lock(&variable->mutex);
-    recorded->variables.items[i].data = variable->value.data;
-    rn_mutex_unlock(&variable->mutex);
-  }
   return RN_OK;
+}
+
+// Whether the segment has given a variable another buffer, because something still reads the old
+// one. The next step would have to read and write elsewhere.
+static bool has_moved_variables(const rn_recorded_t* recorded) {
+  for (size_t i = 0; i < recorded->variables.count; ++i)
+    if (data_of(recorded->variables.items[i].variable) != recorded->variables.items[i].data)
+      return true;
+  return false;
 }
 
 // An error of the segment as a whole names its first node.
@@ -242,7 +254,8 @@ static rn_status_t record(rn_execution_t* execution, rn_state_t* state, const rn
   }
   if (rn_ok(status)) status = keep_outputs(recorded, state, segment);
   if (rn_ok(status) && recorded->recording) status = replay_work(state, segment, recorded);
-  if (!rn_ok(status)) forget(recorded, state->plan);
+  if (rn_status_code(status) == RN_CODE_RESOURCE_EXHAUSTED) recorded->runs = MOST_RUNS;
+  if (!rn_ok(status) || has_moved_variables(recorded)) forget(recorded, state->plan);
   return status;
 }
 

@@ -373,6 +373,29 @@ Test(cuda_memory, trim_gives_free_blocks_back) {
   end(&card, memory);
 }
 
+// While work is recorded, other work must not get what the recorded work still reads.
+Test(cuda_memory, held_memory_is_handed_out_later) {
+  rn_cuda_memory_t* memory = make(&card, SIZE_MAX, 2 * MIB, 0);
+  uint64_t a = get(&card, memory, MIB);
+  rn_cuda_memory_hold(memory);
+  rn_cuda_memory_hold(memory);
+  cr_assert(rn_cuda_memory_free(memory, a));
+  cr_assert(!rn_cuda_memory_free(memory, a), "freed twice");
+  uint64_t b = rn_cuda_memory_alloc(memory, MIB, "b");
+  cr_assert_neq(a, b);
+  rn_cuda_memory_resume(memory);
+  uint64_t c = rn_cuda_memory_alloc(memory, 256, "c");
+  cr_assert_neq(a, c);
+  rn_strbuf_t text;
+  rn_strbuf_init(&text, rn_allocator_system());
+  rn_cuda_memory_describe(memory, &text);  // with a chunk that is neither free nor allocated
+  rn_strbuf_clear(&text);
+  rn_cuda_memory_resume(memory);
+  uint64_t d = rn_cuda_memory_alloc(memory, MIB, "d");
+  cr_assert_eq(a, d);
+  rn_cuda_memory_destroy(memory);
+}
+
 static void expect_description(rn_cuda_memory_t* memory, const char* expected) {
   rn_strbuf_t text;
   rn_strbuf_init(&text, rn_allocator_system());

@@ -84,3 +84,49 @@ RT_TEST(record, stopped_recordings_are_dropped) {
     rt_end(&rt);
   }
 }
+
+static rn_edge_t read_variable(rn_scope_t* s, rn_edge_t handle, rn_node_t* after) {
+  rn_op_begin(s, "ReadVariableOp");
+  rn_op_input(s, handle);
+  rn_op_attr_type(s, "dtype", RN_FLOAT);
+  if (after) rn_op_control(s, after);
+  return (rn_edge_t){rn_op_finish(s), 0};
+}
+
+// A variable whose old value is still used gets a new buffer when it changes. A recording that has
+// done so fits no other step.
+RT_TEST(record, variables_that_move) {
+  rt_t rt = rt_begin(1);
+  rt.options.optimize = false;
+  rn_scope_t* s = rt.s;
+  rn_op_begin(s, "VarHandleOp");
+  rn_op_attr_type(s, "dtype", RN_FLOAT);
+  rn_op_attr_shape(s, "shape", NULL, 0);
+  rn_edge_t handle = {rn_op_finish(s), 0};
+  rn_node_t* first = rn_AssignVariableOp(s, handle, rn_const_float(s, 1));
+  rn_edge_t x = rt_placeholder(&rt, "x");
+  rn_edge_t before = read_variable(s, handle, NULL);
+  rn_scope_add_control(s, before.node);
+  rn_node_t* update = rn_AssignAddVariableOp(s, handle, x);
+  rn_scope_clear_controls(s);
+  rn_edge_t after = read_variable(s, handle, update);
+  rn_edge_t grown = rn_Sub(s, rn_Neg(s, rn_Neg(s, after)), before);
+  rn_edge_t negative = rn_Neg(s, after);
+  rt_do(&rt, first);
+  float value = 1;
+  for (int turn = 1; turn < 50; ++turn) {
+    rt_step_t step = {0};
+    rn_tensor_t fed = rt_scalar((float)turn);
+    rt_feed(&step, x, &fed);
+    rt_fetch(&step, grown);
+    rt_fetch(&step, negative);
+    OK(rt_run(&rt, &step));
+    value += (float)turn;
+    cr_assert_eq(rt_value(&step.out[0]), (float)turn, "turn %d: grew by %g", turn,
+                 (double)rt_value(&step.out[0]));
+    cr_assert_eq(rt_value(&step.out[1]), -value, "turn %d", turn);
+    rt_clear(&step);
+    rn_tensor_clear(&fed);
+  }
+  rt_end(&rt);
+}

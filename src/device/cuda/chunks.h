@@ -20,7 +20,7 @@ typedef struct rn_cuda_chunk_t {
   struct rn_cuda_chunk_t* after;
   struct rn_cuda_chunk_t* smaller;  // children in the bin, if the chunk is free
   struct rn_cuda_chunk_t* larger;
-  struct rn_cuda_chunk_t* next;  // in the bucket, if the chunk is allocated
+  struct rn_cuda_chunk_t* next;  // in the bucket or the caller's list, if the chunk is allocated
   bool is_free;
   char holder[RN_CUDA_HOLDER_SIZE];
 } rn_cuda_chunk_t;

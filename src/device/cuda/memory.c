@@ -38,6 +38,9 @@ struct rn_cuda_memory_t {
   rn_arena_t records;      // of chunks
   rn_cuda_chunk_t* spare;  // records without a chunk, linked by |after|
   RN_VEC(memory_block_t) blocks;
+  int holds;               // calls of rn_cuda_memory_hold
+  rn_cuda_chunk_t* freed;  // since then, linked by |next|
+  size_t freed_count;
   size_t in_use, peak, reserved;
   int64_t allocations;
   bool was_short;  // an allocation failed
@@ -204,9 +207,33 @@ static void free_locked(rn_cuda_memory_t* memory, rn_cuda_chunk_t* chunk) {
 bool rn_cuda_memory_free(rn_cuda_memory_t* memory, uint64_t address) {
   rn_mutex_lock(&memory->mutex);
   rn_cuda_chunk_t* chunk = rn_cuda_chunk_table_remove(&memory->allocated, address);
-  if (chunk) free_locked(memory, chunk);
+  if (chunk && memory->holds) {
+    chunk->next = memory->freed;
+    memory->freed = chunk;
+    memory->freed_count++;
+  } else if (chunk) {
+    free_locked(memory, chunk);
+  }
   rn_mutex_unlock(&memory->mutex);
   return chunk != NULL;
+}
+
+void rn_cuda_memory_hold(rn_cuda_memory_t* memory) {
+  rn_mutex_lock(&memory->mutex);
+  memory->holds++;
+  rn_mutex_unlock(&memory->mutex);
+}
+
+void rn_cuda_memory_resume(rn_cuda_memory_t* memory) {
+  rn_mutex_lock(&memory->mutex);
+  memory->holds--;
+  while (memory->holds == 0 && memory->freed) {
+    rn_cuda_chunk_t* chunk = memory->freed;
+    memory->freed = chunk->next;
+    memory->freed_count--;
+    free_locked(memory, chunk);
+  }
+  rn_mutex_unlock(&memory->mutex);
 }
 
 size_t rn_cuda_memory_trim(rn_cuda_memory_t* memory) {
@@ -264,11 +291,15 @@ static int compare_bytes(const void* a, const void* b) {
   return compare_holders(a, b);
 }
 
-// |*out| = one entry per holder, the largest first, in an array of |memory->allocated.count|.
+static size_t chunk_count(const rn_cuda_memory_t* memory) {
+  return memory->allocated.count + memory->freed_count;
+}
+
+// |*out| = one entry per holder, the largest first, in an array of |chunk_count|.
 static rn_status_t find_holdings(const rn_cuda_memory_t* memory, holding_t** out,
                                  size_t* out_count) {
   *out_count = 0;
-  RN_RETURN_IF_ERROR(RN_NEW_ARRAY(memory->allocator, memory->allocated.count, out));
+  RN_RETURN_IF_ERROR(RN_NEW_ARRAY(memory->allocator, chunk_count(memory), out));
   holding_t* all = *out;
   size_t count = 0;
   for (size_t i = 0; i < memory->blocks.count; i++) {
@@ -314,7 +345,7 @@ void rn_cuda_memory_describe(rn_cuda_memory_t* memory, rn_strbuf_t* out) {
   holding_t* all = NULL;
   size_t count = 0;
   if (succeeded(find_holdings(memory, &all, &count))) print_holdings(all, count, out);
-  RN_FREE_ARRAY(memory->allocator, all, memory->allocated.count);
+  RN_FREE_ARRAY(memory->allocator, all, chunk_count(memory));
   rn_cuda_memory_stats_t stats = stats_locked(memory);
   rn_mutex_unlock(&memory->mutex);
   rn_strbuf_printf(out, "%zu bytes in use (peak %zu), %zu reserved, largest free chunk %zu, ",

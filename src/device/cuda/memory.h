@@ -5,8 +5,8 @@
 // host memory; the manager never reads or writes what an address points to.
 //
 // A freed chunk may be handed out again at once, so work that uses it must have been issued before
-// work of the next holder, on the same stream. Any thread may call; one mutex guards a memory, and
-// the source is called under it.
+// work of the next holder, on the same stream (see rn_cuda_memory_hold). Any thread may call; one
+// mutex guards a memory, and the source is called under it.
 #ifndef RUNNEL_DEVICE_CUDA_MEMORY_H_
 #define RUNNEL_DEVICE_CUDA_MEMORY_H_
 
@@ -58,6 +58,11 @@ uint64_t rn_cuda_memory_alloc(rn_cuda_memory_t* memory, size_t size, const char*
 // Takes back what rn_cuda_memory_alloc gave. False if this memory did not give |address|; nothing
 // happens then.
 bool rn_cuda_memory_free(rn_cuda_memory_t* memory, uint64_t address);
+
+// From now on, what is freed is not handed out again, until rn_cuda_memory_resume was called as
+// often: work that uses it is written down, but not issued yet.
+void rn_cuda_memory_hold(rn_cuda_memory_t* memory);
+void rn_cuda_memory_resume(rn_cuda_memory_t* memory);
 
 // Changes the limit; 0 if there is none. What is in use above it stays.
 void rn_cuda_memory_set_limit(rn_cuda_memory_t* memory, size_t limit);

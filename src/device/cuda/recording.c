@@ -7,6 +7,7 @@ struct rn_recording_t {
   rn_cuda_card_t* card;  // Retained by the device, which outlives its recordings
   CUgraphExec graph;
   rn_cuda_memory_t* memory;  // what kernels used
+  bool is_holding;           // the card's memory, until the work was issued for the first time
 };
 
 // The recording that the calling thread makes; NULL: none.
@@ -43,8 +44,21 @@ rn_allocator_t rn_cuda_kernel_memory(rn_cuda_card_t* card) {
   return (rn_allocator_t){.fn = kernel_realloc, .self = card, .is_far = true};
 }
 
+// Work of other threads must not get memory that recorded work still reads: it would be issued
+// before the recording is.
+static void hold_memory(rn_recording_t* recording) {
+  rn_cuda_memory_hold(recording->card->memory);
+  recording->is_holding = true;
+}
+
+static void resume_memory(rn_recording_t* recording) {
+  if (recording->is_holding) rn_cuda_memory_resume(recording->card->memory);
+  recording->is_holding = false;
+}
+
 static void destroy(rn_recording_t* recording) {
   rn_cuda_card_t* card = recording->card;
+  resume_memory(recording);
   if (recording->graph) card->driver.cuGraphExecDestroy(recording->graph);
   rn_cuda_memory_destroy(recording->memory);
   RN_FREE(rn_allocator_system(), recording);
@@ -68,6 +82,7 @@ rn_status_t rn_cuda_record_begin(rn_device_t* device) {
     status = RN_CARD(card, cuStreamBeginCapture_v2, card->recording_stream,
                      CU_STREAM_CAPTURE_MODE_RELAXED);
   if (rn_ok(status)) {
+    hold_memory(recording);
     current = recording;
     return RN_OK;
   }
@@ -97,7 +112,9 @@ rn_status_t rn_cuda_record_end(rn_device_t* device, rn_recording_t** out) {
 rn_status_t rn_cuda_replay(rn_device_t* device, rn_recording_t* recording) {
   rn_cuda_card_t* card = rn_cuda_card_of(device);
   RN_RETURN_IF_ERROR(rn_cuda_enter(card));
-  return RN_CARD(card, cuGraphLaunch, recording->graph, card->stream);
+  rn_status_t status = RN_CARD(card, cuGraphLaunch, recording->graph, card->stream);
+  resume_memory(recording);
+  return status;
 }
 
 void rn_cuda_recording_destroy(rn_device_t* device, rn_recording_t* recording) {

@@ -1,7 +1,8 @@
 // Recordings: the work of a plan's segment as one CUDA graph.
 //
 // A thread records into a stream of its own, so other threads go on issuing meanwhile. Memory that
-// kernels get while they are recorded belongs to the recording, because every replay uses it.
+// kernels get while they are recorded belongs to the recording, because every replay uses it. What
+// is freed before the first replay is handed out again after it.
 #ifndef RUNNEL_DEVICE_CUDA_RECORDING_H_
 #define RUNNEL_DEVICE_CUDA_RECORDING_H_
 

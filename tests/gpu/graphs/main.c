@@ -22,6 +22,7 @@ enum { MOST_FETCHES = 12, TIMEOUT_MS = 120000 };
 typedef struct options_t {
   uint64_t first, count;
   int64_t seconds;  // 0: no limit
+  int from;         // fetch the values from this one on; -1: random ones
   bool is_verbose;
 } options_t;
 
@@ -206,19 +207,25 @@ static bool run_step(run_t* run, int step) {
   if (!rn_ok(status)) return say(run, "the CPU's step", status);
   status = run_side(run, &run->gpu, list, false);
   if (!rn_ok(status)) return say(run, "the GPU's step", status);
-  for (int i = 0; i < run->fetch_count; ++i)
-    if (!compare(run, step, &run->gpu.maker.values[run->fetches[list][i]], &run->gpu.out[i],
-                 &run->cpu.out[i]))
-      return false;
-  return true;
+  // What was made first is nearest to the fault.
+  int wrong = MOST_VALUES;
+  for (int i = 0; i < run->fetch_count; ++i) {
+    int number = run->fetches[list][i];
+    if (number < wrong &&
+        !compare(run, step, &run->gpu.maker.values[number], &run->gpu.out[i], &run->cpu.out[i]))
+      wrong = number;
+  }
+  return wrong == MOST_VALUES;
 }
 
-static void choose_fetches(run_t* run) {
+static void choose_fetches(run_t* run, int from) {
   int count = run->gpu.maker.count;
   run->fetch_count = count < MOST_FETCHES ? count : MOST_FETCHES;
   for (int list = 0; list < 2; ++list)
     for (int i = 0; i < run->fetch_count; ++i)
-      run->fetches[list][i] = i < 5 ? count - 1 - i : (int)next(run, (uint32_t)count);
+      run->fetches[list][i] = from >= 0 ? (from + i) % count
+                              : i < 5   ? count - 1 - i
+                                        : (int)next(run, (uint32_t)count);
 }
 
 static bool run_graph(run_t* run, const options_t* options) {
@@ -228,7 +235,7 @@ static bool run_graph(run_t* run, const options_t* options) {
     snprintf(run->report->text, sizeof run->report->text, "there is no GPU");
     return false;
   }
-  choose_fetches(run);
+  choose_fetches(run, options->from);
   side_t* const sides[] = {&run->cpu, &run->gpu};
   for (int i = 0; i < 2; ++i) {
     rn_status_t status = run_side(run, sides[i], 0, true);
@@ -318,6 +325,8 @@ static bool parse(options_t* options, int argc, char** argv) {
       options->count = strtoull(argv[++i], NULL, 10);
     else if (strcmp(argv[i], "--seconds") == 0 && has_value)
       options->seconds = strtoll(argv[++i], NULL, 10);
+    else if (strcmp(argv[i], "--fetch") == 0 && has_value)
+      options->from = (int)strtol(argv[++i], NULL, 10);
     else if (strcmp(argv[i], "--verbose") == 0)
       options->is_verbose = true;
     else
@@ -327,9 +336,12 @@ static bool parse(options_t* options, int argc, char** argv) {
 }
 
 int main(int argc, char** argv) {
-  options_t options = {.first = 1, .count = 20};
+  options_t options = {.first = 1, .count = 20, .from = -1};
   if (!parse(&options, argc, argv)) {
-    fputs("usage: random_graphs [--first SEED] [--count N] [--seconds S] [--verbose]\n", stderr);
+    fputs(
+        "usage: random_graphs [--first SEED] [--count N] [--seconds S] [--fetch VALUE] "
+        "[--verbose]\n",
+        stderr);
     return 2;
   }
   setenv("NVIDIA_TF32_OVERRIDE", "0", 0);  // results must be close
