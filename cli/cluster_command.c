@@ -138,6 +138,10 @@ static const rn_cli_option_t options[] = {
               "success); for status and stop: the folder of the cluster"),
     RN_OPTION(NUMBER, "--threads", "N", "threads per task for steps (default: one per processor)",
               .verbs = "up"),
+    RN_OPTION(NUMBER, "--gpus", "N",
+              "at most this many GPUs per worker, 0: none (default: all); parameter servers have "
+              "none",
+              .verbs = "up"),
     RN_OPTION(NUMBER, "--lease", "SECONDS",
               "how long another task may be silent before it counts as lost (default 10)",
               .verbs = "up"),

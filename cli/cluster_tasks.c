@@ -52,12 +52,15 @@ bool rn_up_use_certificate(const rn_up_t* up, const char* name) {
 
 // Runs in the child process: executes the task.
 static void become_task(const rn_up_t* up, const rn_up_task_t* task) {
-  char index[32], threads[32], lease[32], drain[32], job[256];
+  char index[32], threads[32], lease[32], drain[32], gpus[32], job[256];
   snprintf(index, sizeof index, "%d", task->def->index);
   snprintf(threads, sizeof threads, "%lld", (long long)up->threads);
   snprintf(lease, sizeof lease, "%lld", (long long)up->lease);
   snprintf(drain, sizeof drain, "%lld", (long long)up->drain);
   snprintf(job, sizeof job, "%.*s", RN_STR_ARGS(task->def->job));
+  // Parameter servers hold variables for all workers, and leave the GPUs to them.
+  bool is_ps = strcmp(job, "ps") == 0, says_gpus = is_ps || up->gpus >= 0;
+  snprintf(gpus, sizeof gpus, "%lld", is_ps ? 0 : (long long)up->gpus);
   // Ctrl-C goes to the command only. The tasks are killed if this process dies.
   setpgid(0, 0);
   prctl(PR_SET_PDEATHSIG, SIGTERM);
@@ -72,7 +75,8 @@ static void become_task(const rn_up_t* up, const rn_up_task_t* task) {
   snprintf(name, sizeof name, "%s-%s", job, index);
   if (up->is_secure && !rn_up_use_certificate(up, name)) _exit(127);
   execl("/proc/self/exe", "runnel", "server", "--cluster", up->brief.data, "--job", job, "--task",
-        index, "--threads", threads, "--lease", lease, "--drain", drain, (char*)NULL);
+        index, "--threads", threads, "--lease", lease, "--drain", drain,
+        says_gpus ? "--gpus" : (char*)NULL, gpus, (char*)NULL);
   _exit(127);
 }
 

@@ -28,6 +28,7 @@ typedef struct rn_up_t {
   bool owns_dir, is_secure, restarts;
   rn_tls_t* tls;  // Owned: the client's certificate, if the tasks use TLS
   int64_t ps, workers, threads, lease, drain;
+  int64_t gpus;    // per worker; -1: all
   char** command;  // NULL: no command to run
   sigset_t signals;
 } rn_up_t;

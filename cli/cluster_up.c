@@ -15,6 +15,7 @@ static rn_status_t read_arguments(rn_up_t* up) {
   up->ps = rn_cli_number(cli, "--ps", 1);
   up->workers = rn_cli_number(cli, "--workers", 1);
   up->threads = rn_cli_number(cli, "--threads", 0);
+  up->gpus = rn_cli_number(cli, "--gpus", -1);
   up->lease = rn_cli_number(cli, "--lease", 10);
   up->drain = rn_cli_number(cli, "--drain", 10);
   up->is_secure = rn_cli_has(cli, "--tls");

@@ -4,8 +4,10 @@
 #include <stdlib.h>
 
 #include "capi/internal.h"
+#include "dist/rpc/codec.h"
 #include "dist/token.h"
 #include "proto/tensorflow_server.pb.h"
+#include "session/session.h"
 #include "tensorflow/c/c_api.h"
 #include "train/cluster_spec.h"
 #include "wire/decode.h"
@@ -43,6 +45,17 @@ static bool allows_network(void) {
   return allows;
 }
 
+// Takes the devices that |config| asks for; all GPUs if it does not say.
+static rn_status_t take_devices(rn_str_t config, rn_server_options_t* options) {
+  rn_session_options_t session;
+  rn_session_options_init(&session);
+  RN_RETURN_IF_ERROR(rn_session_options_parse(config, &session));
+  options->cpu_devices = session.cpu_devices;
+  options->null_devices = session.null_devices;
+  options->gpu = session.gpu;
+  return RN_OK;
+}
+
 // Creates a server in this process, with |options| that name its task and the cluster's.
 static rn_status_t create_server(rn_server_options_t* options, rn_server_t** out) {
   options->env = rn_capi_env();
@@ -69,6 +82,8 @@ static rn_status_t create(rn_str_t proto, rn_arena_t* arena, rn_server_t** out) 
                         RN_STR_ARGS(def->protocol));
   rn_server_options_t options = {.job = def->job_name, .index = def->task_index};
   RN_RETURN_IF_ERROR(take_tasks(def, arena, &options));
+  RN_RETURN_IF_ERROR(
+      take_devices(rn_field_bytes(proto, rn_pb_ServerDef_default_session_config_field), &options));
   const rn_pb_ConfigProto_t* config = def->default_session_config;
   if (config && config->experimental && config->experimental->coordination_config)
     options.lease_ns = config->experimental->coordination_config->heartbeat_timeout_in_ms * 1000000;
@@ -143,6 +158,7 @@ static rn_status_t create_task(const rn_cluster_t* cluster, const char* job, int
   }
   rn_server_options_t options = {
       .tasks = tasks, .task_count = cluster->tasks.count, .job = rn_str(job), .index = task};
+  RN_RETURN_IF_ERROR(take_devices(RN_STR(""), &options));
   return create_server(&options, out);
 }
 

@@ -223,8 +223,11 @@ rn_status_t rn_capi_devices_add(TF_DeviceList* list, const rn_device_info_t* inf
     rn_str_t name, type;
     RN_RETURN_IF_ERROR(rn_arena_str(&list->arena, infos[i].name, &name));
     RN_RETURN_IF_ERROR(rn_arena_str(&list->arena, infos[i].type, &type));
-    devices[own + i] =
-        (session_device_t){name.data, type.data, infos[i].memory_limit, infos[i].incarnation, NULL};
+    rn_str_t description = {0};
+    if (infos[i].description.size)
+      RN_RETURN_IF_ERROR(rn_arena_str(&list->arena, infos[i].description, &description));
+    devices[own + i] = (session_device_t){name.data, type.data, infos[i].memory_limit,
+                                          infos[i].incarnation, description.data};
   }
   list->devices = devices;
   list->count += (int)count;

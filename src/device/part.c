@@ -24,6 +24,8 @@ static struct {
   rn_code_t code;
   bool is_absent;  // there is no file: built without it, which is no reason for a line in the log
   _Atomic bool has_warned;
+  bool lacks_driver;  // which is why there is no part
+  bool has_kernels, has_told;
 } loaded = {.mutex = RN_MUTEX_INIT};
 
 // The part is beside the library or the program that holds this function. Where a program is
@@ -148,20 +150,26 @@ static rn_status_t register_rows(const rn_device_part_t* part) {
 static rn_status_t check_driver(void) {
   if (getenv("RUNNEL_CUDA_PATH")) return RN_OK;
   void* driver = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_LOCAL);
-  loaded.is_absent = !driver;
+  loaded.is_absent = loaded.lacks_driver = !driver;
   if (!driver) return rn_not_found("The library libcuda.so.1 could not be loaded");
   dlclose(driver);
   return RN_OK;
 }
 
-static rn_status_t load(const rn_device_part_t** out) {
+static rn_status_t load_file(const rn_device_part_t** out) {
   char path[MAX_PATH];
-  RN_RETURN_IF_ERROR(check_driver());
   loaded.is_absent = !find_file(path, sizeof path);
   if (loaded.is_absent)
     return rn_not_found("There is no " FILE_NAME " in %s or in its ../lib", path);
   RN_RETURN_IF_ERROR(open_part(path, out));
-  return register_rows(*out);
+  RN_RETURN_IF_ERROR(register_rows(*out));
+  loaded.has_kernels = true;
+  return RN_OK;
+}
+
+static rn_status_t load(const rn_device_part_t** out) {
+  RN_RETURN_IF_ERROR(check_driver());
+  return load_file(out);
 }
 
 rn_status_t rn_cuda_part_load(const rn_device_part_t** out) {
@@ -179,6 +187,24 @@ rn_status_t rn_cuda_part_load(const rn_device_part_t** out) {
   *out = loaded.part;
   rn_mutex_unlock(&loaded.mutex);
   return loaded.code == RN_CODE_OK ? RN_OK : rn_status_make(loaded.code, "%s", loaded.problem);
+}
+
+bool rn_cuda_part_kernels(const rn_env_t* env) {
+  const rn_device_part_t* part = NULL;
+  rn_status_t status = rn_cuda_part_load(&part);
+  rn_mutex_lock(&loaded.mutex);
+  bool is_first = !loaded.has_kernels && !loaded.has_told;
+  if (is_first && loaded.lacks_driver) {
+    rn_status_free(status);
+    status = load_file(&part);
+  }
+  bool has_kernels = loaded.has_kernels;
+  loaded.has_told = true;
+  rn_mutex_unlock(&loaded.mutex);
+  if (is_first && !has_kernels)
+    rn_log(env, RN_LOG_WARNING, "GPUs of other tasks are not used: %s", rn_status_message(status));
+  rn_status_free(status);
+  return has_kernels;
 }
 
 void rn_cuda_part_warn(const rn_env_t* env, rn_status_t status) {

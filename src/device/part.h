@@ -121,6 +121,10 @@ void rn_devices_destroy(rn_allocator_t allocator, rn_device_t** devices, int cou
 const rn_device_part_t* rn_cuda_part(const rn_env_t* env);
 // The same, and why there is none: NOT_FOUND, naming the file looked for, or what is wrong with it.
 RN_MUST_USE rn_status_t rn_cuda_part_load(const rn_device_part_t** out);
+// Whether this process knows the kernels of GPUs, for placing nodes on those of other machines.
+// Loads the part for them even if this machine has no driver; otherwise the first call says in one
+// line of the log what is missing.
+bool rn_cuda_part_kernels(const rn_env_t* env);
 // Says in the log that GPUs are not used and why, once per process.
 void rn_cuda_part_warn(const rn_env_t* env, rn_status_t status);
 

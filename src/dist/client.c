@@ -316,6 +316,10 @@ static rn_status_t take_devices(rn_client_t* client, const rn_list_devices_t* ca
     devices[i].type = type.data;
     devices[i].memory_limit = info->memory_limit;
     devices[i].incarnation = info->incarnation;
+    rn_str_t text = {0};
+    if (info->description.size)
+      RN_RETURN_IF_ERROR(rn_arena_str(&client->arena, info->description, &text));
+    devices[i].description = text.data;
     client->devices[i] = &devices[i];
   }
   client->device_count = (int)call->device_count;

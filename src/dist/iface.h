@@ -72,6 +72,7 @@ typedef struct rn_device_info_t {
   rn_str_t name, type;
   int64_t memory_limit;
   uint64_t incarnation;
+  rn_str_t description;  // of the hardware; "": none
 } rn_device_info_t;
 
 // Calls to a worker.

@@ -426,6 +426,7 @@ static rn_status_t set_up(rn_server_t* server) {
                                       .task = server->names[0].data,
                                       .cpu_devices = options->cpu_devices,
                                       .null_devices = options->null_devices,
+                                      .gpu = options->gpu,
                                       .peers = peers};
   RN_RETURN_IF_ERROR(rn_local_worker_create(&worker, &server->worker));
   RN_RETURN_IF_ERROR(
@@ -478,6 +479,7 @@ static rn_status_t set_up(rn_server_t* server) {
                                       .worker = server->worker,
                                       .task = server->names[0],
                                       .cpu_devices = options->cpu_devices,
+                                      .gpu = options->gpu,
                                       .tls = options->tls,
                                       .lease_ns = lease,
                                       .borrows = !options->lends_nothing,

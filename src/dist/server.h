@@ -26,6 +26,7 @@ typedef struct rn_server_options_t {
                      // loopback address, else on every interface
   int threads;       // that steps run on; 0: one per CPU, and at least two
   int cpu_devices, null_devices;
+  rn_gpu_options_t gpu;   // |max_count| 0: no GPUs
   int64_t lease_ns;       // silence after which a peer is lost; 0: rn_lease_default
   int64_t session_gc_ns;  // how long an idle session outlives its client's connection; 0: an hour
   bool lends_nothing;     // tensors always go over the network, even between tasks of one machine

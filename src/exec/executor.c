@@ -49,6 +49,23 @@ rn_status_t rn_execution_node_error(const rn_plan_t* plan, int32_t instr, rn_sta
   return rn_status_annotate(status, "\n\t [[{{node %.*s}}]]", RN_STR_ARGS(plan->names[instr]));
 }
 
+// Names the nodes whose work may have failed on the device, after they were run.
+static rn_status_t device_error(const rn_plan_t* plan, rn_status_t status) {
+  if (rn_ok(status)) return status;
+  int32_t first = -1, last = -1, count = 0;
+  for (int32_t n = 0; n < plan->instr_count; ++n) {
+    if (!(rn_instr_flags(&plan->instrs[n]) & RN_KERNEL_ISSUES)) continue;
+    if (first < 0) first = n;
+    last = n;
+    ++count;
+  }
+  if (count == 0) return status;
+  if (count == 1)
+    return rn_status_annotate(status, "\n\t [[{{node %.*s}}]]", RN_STR_ARGS(plan->names[first]));
+  return rn_status_annotate(status, "\n\t [[one of %d nodes, {{node %.*s}} to {{node %.*s}}]]",
+                            count, RN_STR_ARGS(plan->names[first]), RN_STR_ARGS(plan->names[last]));
+}
+
 rn_status_t rn_state_deref(rn_state_t* state, const rn_instr_t* instr) {
   const rn_plan_t* plan = state->plan;
   for (int32_t d = instr->first_deref; d < instr->first_deref + instr->deref_count; ++d) {
@@ -506,7 +523,8 @@ static rn_status_t execute_alone(rn_plan_t* plan, const rn_run_t* run) {
   for (int32_t t = 0; rn_ok(status) && t < plan->task_count; ++t)
     status = run_instrs(&execution, state, &plan->tasks[t]);
   status = rn_status_join(execution.status, status);
-  if (!plan->device->is_host) status = rn_status_join(status, rn_device_wait(plan->device));
+  if (!plan->device->is_host)
+    status = rn_status_join(status, device_error(plan, rn_device_wait(plan->device)));
   if (rn_ok(status)) status = collect(&execution);
   reset_state(state, !rn_ok(status));
   rn_state_release(state);
@@ -527,7 +545,8 @@ static rn_status_t make_helpers(rn_execution_t* execution) {
 static rn_status_t sync_devices(const rn_run_t* run) {
   rn_status_t status = RN_OK;
   for (int32_t p = 0; p < run->plan_count; ++p)
-    status = rn_status_join(status, rn_device_wait(run->plans[p]->device));
+    status =
+        rn_status_join(status, device_error(run->plans[p], rn_device_wait(run->plans[p]->device)));
   return status;
 }
 
@@ -668,6 +687,7 @@ static void end_with(rn_execution_t* execution, rn_status_t status) {
 // Syncs one device after the other, without waiting: this may be the device's own thread.
 static void sync_next(void* arg, rn_status_t status) {
   started_t* started = arg;
+  if (started->synced > 0) status = device_error(started->run.plans[started->synced - 1], status);
   started->outcome = rn_status_join(started->outcome, status);
   while (started->synced < started->run.plan_count) {
     rn_device_t* device = started->run.plans[started->synced++]->device;

@@ -253,11 +253,27 @@ static rn_status_t bring(rn_cut_t* cut, rn_ir_edge_t source, int32_t reader, boo
   return RN_OK;
 }
 
+static int task_of(const rn_cut_t* cut, const rn_device_t* device) {
+  int d = 0;
+  while (cut->options->devices[d] != device) ++d;
+  return cut->options->tasks[d];
+}
+
+// Whether the task of |source| cuts its edge to a node of |device|. It could not cut one in a loop
+// whose condition is computed elsewhere.
+static bool is_left_to_task(const rn_cut_t* cut, int32_t source, const rn_device_t* device) {
+  const rn_device_t* from = rn_cut_at(cut, source)->device;
+  if (!cut->options->tasks) return false;
+  return from == device ||
+         (!cut->nodes.items[source].loop && task_of(cut, from) == task_of(cut, device));
+}
+
 rn_status_t rn_cut_input(rn_cut_t* cut, int32_t reader, int32_t i) {
   rn_ir_edge_t source = rn_cut_at(cut, reader)->inputs[i];
   const rn_ir_node_t *from = rn_cut_at(cut, source.node), *to = rn_cut_at(cut, reader);
   bool from_host = is_host(from, false, source.output), to_host = is_host(to, true, i);
   if (from->device == to->device && from_host == to_host) return RN_OK;
+  if (is_left_to_task(cut, source.node, to->device)) return RN_OK;
   int32_t recv;
   RN_RETURN_IF_ERROR(bring(cut, source, reader, from_host, to_host, &recv));
   rn_cut_at(cut, reader)->inputs[i] = (rn_ir_edge_t){recv, 0};
@@ -270,7 +286,9 @@ static rn_status_t cut_node(rn_cut_t* cut, int32_t index) {
   for (int32_t i = 0; i < rn_cut_at(cut, index)->control_count; ++i) {
     int32_t control = rn_cut_at(cut, index)->controls[i];
     const rn_ir_node_t* from = rn_cut_at(cut, control);
-    if (from->device == rn_cut_at(cut, index)->device) continue;
+    if (from->device == rn_cut_at(cut, index)->device ||
+        is_left_to_task(cut, control, rn_cut_at(cut, index)->device))
+      continue;
     int32_t recv;
     RN_RETURN_IF_ERROR(bring(cut, (rn_ir_edge_t){control, -1}, index, from->device->is_host,
                              rn_cut_at(cut, index)->device->is_host, &recv));
@@ -283,7 +301,9 @@ static rn_status_t cut_node(rn_cut_t* cut, int32_t index) {
 static rn_status_t cut_fetches(rn_cut_t* cut) {
   for (int32_t i = 0; i < cut->ir->fetch_count; ++i) {
     rn_ir_edge_t fetch = cut->ir->fetches[i];
-    if (fetch.node < 0 || rn_cut_at(cut, fetch.node)->device == cut->options->devices[0]) continue;
+    if (fetch.node < 0 || rn_cut_at(cut, fetch.node)->device == cut->options->devices[0] ||
+        is_left_to_task(cut, fetch.node, cut->options->devices[0]))
+      continue;
     bool from_host = is_host(rn_cut_at(cut, fetch.node), false, fetch.output);
     if (cut->options->moves_inside) {
       // The step waits for its devices before the client sees the value.

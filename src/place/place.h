@@ -15,6 +15,10 @@ typedef struct rn_place_options_t {
   // fetches come straight from it, and a value moves between host and device memory of one device
   // without a Send and a Recv.
   bool moves_inside;
+  // By device: the task that it is of. Edges within a task are left as they are, unless they cross
+  // devices in a loop: the task cuts them itself. NULL: all devices are of one task, and all edges
+  // between them are cut.
+  const int* tasks;
   const char* mark;  // between a node's name and the number of its Sends and Recvs; NULL: "/_"
   const rn_env_t* env;
   // By feed: the device of the resource that will be fed, "" if unknown; NULL: none is known.
@@ -27,7 +31,8 @@ typedef struct rn_place_options_t {
 RN_MUST_USE rn_status_t rn_place(rn_ir_t* ir, const rn_place_options_t* options);
 
 // Puts a Send and a Recv on every edge that crosses devices, so that each device's nodes can be
-// compiled by themselves. Fetches end up in host memory: on devices[0] unless |moves_inside|.
+// compiled by themselves; with |tasks|, each task's. Fetches end up in host memory: on devices[0]
+// unless |moves_inside|; with |tasks|, on any device of its task.
 RN_MUST_USE rn_status_t rn_partition(rn_ir_t* ir, const rn_place_options_t* options);
 
 #endif  // RUNNEL_PLACE_PLACE_H_

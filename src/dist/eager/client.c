@@ -179,6 +179,14 @@ static rn_status_t put_def(rn_strbuf_t* out, uint32_t number, const rn_pb_Server
   return status;
 }
 
+static rn_device_info_t info_of(const rn_far_device_t* device) {
+  return (rn_device_info_t){.name = device->name,
+                            .type = device->type,
+                            .memory_limit = device->memory_limit,
+                            .incarnation = device->incarnation,
+                            .description = device->description};
+}
+
 // All devices of the cluster, including this process's.
 static void put_cluster(rn_eager_client_t* client, rn_encoder_t* out, uint32_t number) {
   const rn_device_t* own = rn_session_device(rn_eager_session(client->eager), 0);
@@ -191,10 +199,7 @@ static void put_cluster(rn_eager_client_t* client, rn_encoder_t* out, uint32_t n
     const rn_far_t* task = client->tasks.items[i];
     for (size_t d = 0; task->opened_at == client->view && d < task->devices.count; ++d) {
       const rn_far_device_t* device = task->devices.items[d];
-      rn_device_info_t info = {.name = device->name,
-                               .type = device->type,
-                               .memory_limit = device->memory_limit,
-                               .incarnation = device->incarnation};
+      rn_device_info_t info = info_of(device);
       rn_encode_devices(out, number, &info, 1);
     }
   }
@@ -261,6 +266,7 @@ static rn_status_t add_device(rn_eager_client_t* client, rn_far_t* task,
   device->incarnation = info->incarnation;
   RN_RETURN_IF_ERROR(rn_arena_str(&client->arena, info->name, &device->name));
   RN_RETURN_IF_ERROR(rn_arena_str(&client->arena, info->type, &device->type));
+  RN_RETURN_IF_ERROR(rn_arena_str(&client->arena, info->description, &device->description));
   RN_RETURN_IF_ERROR(rn_vec_reserve(&task->devices, client->allocator, task->devices.count + 1));
   rn_eager_custom_device_t table = rn_far_table(device);
   RN_RETURN_IF_ERROR(rn_eager_add_custom_device(client->eager, device->name, &table));
@@ -488,10 +494,7 @@ rn_status_t rn_eager_client_devices(rn_eager_t* eager, rn_arena_t* arena, rn_dev
     rn_mutex_lock(&task->mutex);
     for (size_t d = 0; task->context && d < task->devices.count && *out_count < total; ++d) {
       const rn_far_device_t* device = task->devices.items[d];
-      (*out)[(*out_count)++] = (rn_device_info_t){.name = device->name,
-                                                  .type = device->type,
-                                                  .memory_limit = device->memory_limit,
-                                                  .incarnation = device->incarnation};
+      (*out)[(*out_count)++] = info_of(device);
     }
     rn_mutex_unlock(&task->mutex);
   }

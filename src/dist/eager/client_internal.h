@@ -13,7 +13,7 @@ typedef struct rn_far_t rn_far_t;
 typedef struct rn_far_device_t {
   rn_eager_client_t* client;
   rn_far_t* task;
-  rn_str_t name, type;
+  rn_str_t name, type, description;
   int64_t memory_limit;
   uint64_t incarnation;
 } rn_far_device_t;

@@ -20,6 +20,7 @@ typedef struct rn_eager_context_options_t {
   rn_threads_t* threads;      // where it is freed
   rn_str_t task;              // "/job:worker/replica:0/task:0"
   int cpu_devices;
+  const rn_gpu_options_t* gpu;  // borrowed for the call
   uint64_t id, view;
   rn_str_t server_def;  // the client's view of this task; borrowed for the call, like |devices|
   const rn_device_info_t* devices;  // of the cluster

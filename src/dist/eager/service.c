@@ -178,11 +178,9 @@ static void put_devices(rn_eager_service_t* service, uint32_t number, rn_encoder
   rn_local_worker_t* worker = service->options.worker;
   for (int i = 0; i < rn_local_worker_device_count(worker); ++i) {
     const rn_device_t* device = rn_local_worker_device(worker, i);
-    rn_device_info_t info = {.name = device->name,
-                             .type = rn_str(device->type),
-                             .memory_limit = device->memory_limit,
-                             .incarnation = device->incarnation};
-    if (device->is_host) rn_encode_devices(out, number, &info, 1);
+    rn_device_info_t info = rn_device_info(device);
+    bool is_listed = device->is_host || device->is_preferred;  // contexts have no others
+    if (is_listed) rn_encode_devices(out, number, &info, 1);
   }
 }
 
@@ -224,6 +222,7 @@ static rn_status_t create(rn_eager_service_t* service, rn_str_t request, rn_aren
       .threads = service->threads,
       .task = own->task,
       .cpu_devices = own->cpu_devices,
+      .gpu = &own->gpu,
       .id = rn_field_value(request, rn_pb_eager_CreateContextRequest_context_id_field),
       .view = rn_field_value(request, rn_pb_eager_CreateContextRequest_context_view_id_field),
       .server_def = rn_field_bytes(request, rn_pb_eager_CreateContextRequest_server_def_field),

@@ -18,6 +18,7 @@ typedef struct rn_eager_service_options_t {
   rn_local_worker_t* worker;
   rn_str_t task;
   int cpu_devices;
+  rn_gpu_options_t gpu;
   rn_tls_t* tls;  // NULL: plain
   int64_t lease_ns;
   // Of the clients' peers: see rn_eager_peers_options_t.

@@ -395,7 +395,18 @@ static rn_status_t add_parts(span_cut_t* cut, rn_arena_t* arena) {
   return status;
 }
 
+// By device: the first device of its task, which stands for the task.
+static rn_status_t find_tasks(const span_cut_t* cut, rn_arena_t* arena, int** out) {
+  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(arena, (size_t)cut->device_count, out));
+  for (int d = 0; d < cut->device_count; ++d)
+    while (!rn_str_eq(rn_eager_task_of(cut->devices[(*out)[d]]->name),
+                      rn_eager_task_of(cut->devices[d]->name)))
+      ++(*out)[d];
+  return RN_OK;
+}
+
 static rn_status_t cut_up(span_cut_t* cut, rn_arena_t* arena) {
+  int* tasks = NULL;
   RN_RETURN_IF_ERROR(list_devices(cut, arena));
   RN_RETURN_IF_ERROR(find_homes(cut, arena));
   RN_RETURN_IF_ERROR(make_ir(cut, arena));
@@ -404,8 +415,10 @@ static rn_status_t cut_up(span_cut_t* cut, rn_arena_t* arena) {
   RN_RETURN_IF_ERROR(ask_for_devices(cut));
   RN_RETURN_IF_ERROR(rn_pass_simplify(cut->ir));
   RN_RETURN_IF_ERROR(rn_ir_sweep(cut->ir));
+  RN_RETURN_IF_ERROR(find_tasks(cut, arena, &tasks));
   rn_place_options_t place = {.devices = cut->devices,
                               .device_count = cut->device_count,
+                              .tasks = tasks,
                               .allow_soft_placement = true,
                               .env = cut->context->env};
   RN_RETURN_IF_ERROR(rn_place(cut->ir, &place));

@@ -253,10 +253,10 @@ static void list_devices(rn_master_t* face, rn_list_devices_t* call) {
   for (int i = 0; rn_ok(status) && i < session->device_count; ++i) {
     const rn_device_t* device = session->devices[i];
     rn_device_info_t* info = &call->devices[i];
-    *info = (rn_device_info_t){.memory_limit = device->memory_limit,
-                               .incarnation = device->incarnation};
-    status = rn_arena_str(&call->arena, device->name, &info->name);
-    if (rn_ok(status)) status = rn_arena_str(&call->arena, rn_str(device->type), &info->type);
+    *info = rn_device_info(device);
+    status = rn_arena_str(&call->arena, info->name, &info->name);
+    if (rn_ok(status)) status = rn_arena_str(&call->arena, info->type, &info->type);
+    if (rn_ok(status)) status = rn_arena_str(&call->arena, info->description, &info->description);
     if (rn_ok(status)) call->device_count++;
   }
   rn_master_session_release(session);

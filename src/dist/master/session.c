@@ -60,7 +60,8 @@ void rn_master_session_plan_options(const rn_master_session_t* session,
                 .device_count = session->device_count,
                 .allow_soft_placement = session->options.allow_soft_placement,
                 .log_placement = session->options.log_device_placement,
-                .mark = "_G",
+                .mark = "_S",
+                .tasks = session->device_tasks,
                 .env = master->env},
       .tasks = session->device_tasks,
       .task_count = session->task_count,
@@ -99,6 +100,32 @@ static rn_status_t find_tasks(rn_master_session_t* session) {
   return RN_OK;
 }
 
+// Nodes go to GPUs of other tasks only if this process knows which kernels a GPU has.
+static rn_status_t make_stand_in(rn_master_session_t* session, const rn_device_info_t* info,
+                                 rn_device_t** out) {
+  const rn_local_master_options_t* master = rn_local_master_options(session->master);
+  rn_device_t* device = NULL;
+  rn_str_t type, description = {0};
+  RN_RETURN_IF_ERROR(rn_arena_str(&session->arena, info->type, &type));
+  if (info->description.size)
+    RN_RETURN_IF_ERROR(rn_arena_str(&session->arena, info->description, &description));
+  RN_RETURN_IF_ERROR(RN_ARENA_NEW(&session->arena, &device));
+  bool is_gpu = rn_str_is(type, "GPU");
+  *device = (rn_device_t){.vtable = &stand_in,
+                          .name = info->name,
+                          .type = type.data,
+                          .is_host = rn_str_is(type, "CPU"),
+                          .is_preferred = is_gpu && rn_cuda_part_kernels(master->env),
+                          .memory_limit = info->memory_limit,
+                          .incarnation = info->incarnation,
+                          .description = description.data};
+  *out = device;
+  return RN_OK;
+}
+
+// All devices that the tasks were started with, as in stock: the device_count and the GPUOptions of
+// a session's config are about its client's machine. Stock's Python client on a machine without
+// GPUs sends {"GPU": 0}.
 static rn_status_t add_devices(rn_master_session_t* session) {
   const rn_local_master_options_t* master = rn_local_master_options(session->master);
   size_t count = 0;
@@ -109,17 +136,7 @@ static rn_status_t add_devices(rn_master_session_t* session) {
     for (size_t d = 0; d < session->tasks[t].status.device_count; ++d) {
       const rn_device_info_t* info = &session->tasks[t].status.devices[d];
       rn_device_t* device = t == 0 ? rn_local_worker_device(master->worker, (int)d) : NULL;
-      if (!device) {
-        rn_str_t type;
-        RN_RETURN_IF_ERROR(rn_arena_str(&session->arena, info->type, &type));
-        RN_RETURN_IF_ERROR(RN_ARENA_NEW(&session->arena, &device));
-        *device = (rn_device_t){.vtable = &stand_in,
-                                .name = info->name,
-                                .type = type.data,
-                                .is_host = rn_str_is(type, "CPU"),
-                                .memory_limit = info->memory_limit,
-                                .incarnation = info->incarnation};
-      }
+      if (!device) RN_RETURN_IF_ERROR(make_stand_in(session, info, &device));
       session->device_tasks[session->device_count] = t;
       session->devices[session->device_count++] = device;
     }

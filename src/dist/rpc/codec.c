@@ -280,6 +280,17 @@ size_t rn_align_content(rn_str_t head, size_t size) {
 
 // Devices.
 
+// Where a device is in its machine. Stock says bus 1 of a GPU whose bus is unknown, and lists its
+// links to other GPUs.
+static void put_locality(rn_strbuf_t* out, const rn_device_info_t* device) {
+  size_t locality = rn_pb_begin(out, rn_pb_DeviceAttributes_locality_field);
+  if (rn_str_is(device->type, "GPU")) {
+    rn_pb_put_uint(out, rn_pb_DeviceLocality_bus_id_field, 1);
+    rn_pb_put_str(out, rn_pb_DeviceLocality_links_field, RN_STR(""));
+  }
+  rn_pb_end(out, locality);
+}
+
 void rn_encode_devices(rn_encoder_t* encoder, uint32_t number, const rn_device_info_t* devices,
                        size_t count) {
   rn_strbuf_t* out = &encoder->head;
@@ -289,8 +300,10 @@ void rn_encode_devices(rn_encoder_t* encoder, uint32_t number, const rn_device_i
     rn_pb_put_str(out, rn_pb_DeviceAttributes_device_type_field, devices[i].type);
     rn_pb_put_uint(out, rn_pb_DeviceAttributes_memory_limit_field,
                    (uint64_t)devices[i].memory_limit);
-    rn_pb_put_str(out, rn_pb_DeviceAttributes_locality_field, RN_STR(""));
+    put_locality(out, &devices[i]);
     rn_pb_put_fixed64(out, rn_pb_DeviceAttributes_incarnation_field, devices[i].incarnation);
+    if (devices[i].description.size)
+      rn_pb_put_str(out, rn_pb_DeviceAttributes_physical_device_desc_field, devices[i].description);
     rn_pb_put_uint(out, rn_pb_DeviceAttributes_xla_global_id_field, UINT64_MAX);
     rn_pb_end(out, device);
   }
@@ -311,8 +324,10 @@ rn_status_t rn_decode_devices(const rn_in_t* in, uint32_t number, rn_device_info
     rn_device_info_t* device = &devices[*out_count];
     rn_str_t name = rn_field_bytes(field.bytes, rn_pb_DeviceAttributes_name_field);
     rn_str_t type = rn_field_bytes(field.bytes, rn_pb_DeviceAttributes_device_type_field);
+    rn_str_t text = rn_field_bytes(field.bytes, rn_pb_DeviceAttributes_physical_device_desc_field);
     RN_RETURN_IF_ERROR(rn_arena_str(in->arena, name, &device->name));
     RN_RETURN_IF_ERROR(rn_arena_str(in->arena, type, &device->type));
+    RN_RETURN_IF_ERROR(rn_arena_str(in->arena, text, &device->description));
     device->memory_limit =
         (int64_t)rn_field_value(field.bytes, rn_pb_DeviceAttributes_memory_limit_field);
     device->incarnation = rn_field_value(field.bytes, rn_pb_DeviceAttributes_incarnation_field);

@@ -112,6 +112,7 @@ static rn_status_t copy_devices(const rn_device_info_t* from, size_t count, rn_d
     to[i] = from[i];
     RN_RETURN_IF_ERROR(rn_arena_str(arena, from[i].name, &to[i].name));
     RN_RETURN_IF_ERROR(rn_arena_str(arena, from[i].type, &to[i].type));
+    RN_RETURN_IF_ERROR(rn_arena_str(arena, from[i].description, &to[i].description));
   }
   return RN_OK;
 }

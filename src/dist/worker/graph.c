@@ -124,8 +124,16 @@ static bool never_waits(const rn_op_def_t* op) {
   return false;
 }
 
+// Work of other devices may take any time, and the network's thread must not wait for it.
+static bool is_on_host(const rn_program_t* program) {
+  for (int32_t p = 0; p < program->plan_count; ++p)
+    if (!program->plans[p]->device->is_host) return false;
+  return true;
+}
+
 static int64_t quick_limit(const rn_worker_graph_t* graph) {
   int64_t limit = QUICK_NS;
+  if (!is_on_host(graph->program)) return 0;
   for (size_t n = 0; n < graph->graph->nodes.count; ++n) {
     const rn_op_def_t* op = graph->graph->nodes.items[n]->op;
     if (!never_waits(op)) return 0;
@@ -172,7 +180,6 @@ static rn_status_t set_up(rn_worker_graph_t* graph, const rn_worker_graph_option
                              &import, NULL);
   rn_strbuf_clear(&plain);
   RN_RETURN_IF_ERROR(status);
-  graph->quick_ns = quick_limit(graph);
   graph->planner = (rn_planner_t){.allocator = graph->allocator,
                                   .env = graph->env,
                                   .place = {.devices = options->devices,
@@ -195,7 +202,10 @@ static rn_status_t set_up(rn_worker_graph_t* graph, const rn_worker_graph_option
   graph->planner.functions = graph->functions;
   rn_signature_t signature;
   RN_RETURN_IF_ERROR(find_ends(graph, &signature));
-  return rn_program_create(&graph->planner, graph->graph, &signature, NULL, &graph->program);
+  RN_RETURN_IF_ERROR(
+      rn_program_create(&graph->planner, graph->graph, &signature, NULL, &graph->program));
+  graph->quick_ns = quick_limit(graph);
+  return RN_OK;
 }
 
 rn_status_t rn_worker_graph_create(const rn_worker_graph_options_t* options, rn_str_t graph_def,

@@ -8,6 +8,7 @@
 #include "base/map.h"
 #include "dist/worker/graph.h"
 #include "dist/worker/partial.h"
+#include "dist/worker/recv.h"
 
 // A registered graph.
 typedef struct registered_t {
@@ -22,6 +23,7 @@ typedef struct session_t {
   int refs;       // of the map and of steps; guarded by the worker's mutex
   rn_str_t name;  // Owned; the key of the map
   rn_device_t** devices;
+  int device_count;
   bool owns_devices;          // it has its own state
   rn_kernel_cache_t kernels;  // shared by its graphs
   rn_kept_functions_t kept;   // of its destroyed graphs, if it owns its devices
@@ -30,6 +32,8 @@ typedef struct session_t {
   rn_str_t master;  // Owned; the master that opened it; "" if unknown
   uint64_t master_incarnation;
   int64_t used_ns;  // when its master last used it
+  rn_job_t freeing;
+  rn_local_worker_t* worker;
 } session_t;
 
 struct rn_local_worker_t {
@@ -58,29 +62,33 @@ rn_device_t* rn_local_worker_device(const rn_local_worker_t* worker, int i) {
 int rn_local_worker_device_count(const rn_local_worker_t* worker) { return worker->device_count; }
 rn_steps_t* rn_local_worker_steps(rn_local_worker_t* worker) { return worker->steps; }
 
-static void destroy_devices(rn_local_worker_t* worker, rn_device_t** devices) {
-  for (int i = 0; devices && i < worker->device_count; ++i)
-    if (devices[i]) rn_device_destroy(devices[i]);
-  RN_FREE_ARRAY(worker->allocator, devices, worker->device_count);
+rn_device_info_t rn_device_info(const rn_device_t* device) {
+  return (rn_device_info_t){.name = device->name,
+                            .type = rn_str(device->type),
+                            .memory_limit = device->memory_limit,
+                            .incarnation = device->incarnation,
+                            .description = rn_str(device->description)};
 }
 
-// Creates a set of devices; those of a session with its own state have the same names as the
-// worker's.
-static rn_status_t make_devices(rn_local_worker_t* worker, rn_device_t*** out) {
+static rn_status_t make_devices(const rn_local_worker_t* worker, rn_device_t*** out,
+                                int* out_count) {
   const rn_local_worker_options_t* options = &worker->options;
-  int cpus = options->cpu_devices < 1 ? 1 : options->cpu_devices;
-  worker->device_count = cpus + options->null_devices;
-  RN_RETURN_IF_ERROR(
-      rn_alloc_array(worker->allocator, (size_t)worker->device_count, sizeof **out, (void**)out));
-  for (int i = 0; i < worker->device_count; ++i) {
-    rn_str_t task = rn_str(options->task);
-    RN_RETURN_IF_ERROR(
-        i < cpus
-            ? rn_cpu_device_create(worker->allocator, task, i, options->env, &(*out)[i])
-            : rn_null_device_create(worker->allocator, task, i - cpus, options->env, &(*out)[i]));
-    if (worker->devices && worker->devices != *out)
-      (*out)[i]->incarnation = worker->devices[i]->incarnation;
-  }
+  rn_devices_init_t init = {.allocator = worker->allocator,
+                            .env = options->env,
+                            .name_prefix = rn_str(options->task),
+                            .cpus = options->cpu_devices,
+                            .nulls = options->null_devices,
+                            .gpu = &options->gpu};
+  return rn_devices_create(&init, out, out_count);
+}
+
+// Devices of a session with its own state. Other tasks know them by the worker's incarnations.
+static rn_status_t make_own_devices(const rn_local_worker_t* worker, session_t* session) {
+  RN_RETURN_IF_ERROR(make_devices(worker, &session->devices, &session->device_count));
+  for (int i = 0; i < session->device_count; ++i)
+    for (int w = 0; w < worker->device_count; ++w)
+      if (rn_str_eq(session->devices[i]->name, worker->devices[w]->name))
+        session->devices[i]->incarnation = worker->devices[w]->incarnation;
   return RN_OK;
 }
 
@@ -96,10 +104,10 @@ static void session_free(rn_local_worker_t* worker, session_t* session) {
   // Kernels and resources hold functions, and functions hold kernels of the devices.
   rn_kernel_cache_clear(&session->kernels);
   if (session->owns_devices) {
-    for (int i = 0; session->devices && i < worker->device_count; ++i)
-      if (session->devices[i]) rn_resources_clear(session->devices[i]->resources, (rn_str_t){0});
+    for (int i = 0; i < session->device_count; ++i)
+      rn_resources_clear(session->devices[i]->resources, (rn_str_t){0});
     rn_kept_functions_clear(&session->kept);
-    destroy_devices(worker, session->devices);
+    rn_devices_destroy(worker->allocator, session->devices, session->device_count);
   } else {
     rn_kept_functions_add(&worker->kept, NULL);
     rn_kept_functions_clear(&session->kept);
@@ -117,6 +125,7 @@ static rn_status_t make_session_locked(rn_local_worker_t* worker, rn_str_t name,
   session_t* session = NULL;
   RN_RETURN_IF_ERROR(RN_NEW(worker->allocator, &session));
   session->refs = 1;
+  session->worker = worker;
   rn_kernel_cache_init(&session->kernels, worker->allocator);
   session->kernels.holds_functions = true;
   rn_kept_functions_init(&session->kept, worker->allocator);
@@ -129,22 +138,47 @@ static rn_status_t make_session_locked(rn_local_worker_t* worker, rn_str_t name,
   session->used_ns = worker->options.env->now_ns(worker->options.env->self);
   session->owns_devices = isolates;
   session->devices = isolates ? NULL : worker->devices;
-  if (rn_ok(status) && isolates) status = make_devices(worker, &session->devices);
+  session->device_count = isolates ? 0 : worker->device_count;
+  if (rn_ok(status) && isolates) status = make_own_devices(worker, session);
   if (rn_ok(status)) status = rn_map_put(&worker->sessions, session->name, session);
   if (!rn_ok(status)) session_free(worker, session);
   return status;
 }
 
-// Releases a session, and counts a step off if |was_running|.
-static void session_release(rn_local_worker_t* worker, session_t* session, bool was_running) {
-  rn_mutex_lock(&worker->mutex);
-  bool is_last = --session->refs == 0;
-  rn_mutex_unlock(&worker->mutex);
-  if (is_last) session_free(worker, session);
-  if (!was_running) return;
+// Ends something that stopping the worker waits for.
+static void count_off(rn_local_worker_t* worker) {
   rn_mutex_lock(&worker->mutex);
   if (--worker->running == 0) rn_cond_broadcast(&worker->idle);
   rn_mutex_unlock(&worker->mutex);
+}
+
+static void free_later(rn_job_t* job) {
+  session_t* session = RN_CONTAINER_OF(job, session_t, freeing);
+  rn_local_worker_t* worker = session->worker;
+  session_free(worker, session);
+  count_off(worker);
+}
+
+static bool has_far_devices(const session_t* session) {
+  for (int i = 0; session->owns_devices && i < session->device_count; ++i)
+    if (!session->devices[i]->is_host) return true;
+  return false;
+}
+
+// Releases a session, and counts a step off if |was_running|. The last step may end on the thread
+// of a device that the session owns, which cannot destroy the device.
+static void session_release(rn_local_worker_t* worker, session_t* session, bool was_running) {
+  rn_mutex_lock(&worker->mutex);
+  bool is_last = --session->refs == 0, is_later = is_last && has_far_devices(session);
+  if (is_later) worker->running++;
+  rn_mutex_unlock(&worker->mutex);
+  if (is_later) {
+    session->freeing.run = free_later;
+    rn_pool_submit(worker->options.env->pool, &session->freeing);
+  } else if (is_last) {
+    session_free(worker, session);
+  }
+  if (was_running) count_off(worker);
 }
 
 static rn_status_t find_session_locked(rn_local_worker_t* worker, rn_str_t name, session_t** out) {
@@ -272,11 +306,7 @@ static void get_status(rn_worker_t* face, rn_get_status_t* call) {
   rn_status_t status = RN_ARENA_ARRAY(&call->arena, (size_t)worker->device_count, &call->devices);
   call->is_ours = true;
   for (int i = 0; rn_ok(status) && i < worker->device_count; ++i) {
-    const rn_device_t* device = worker->devices[i];
-    call->devices[call->device_count++] = (rn_device_info_t){.name = device->name,
-                                                             .type = rn_str(device->type),
-                                                             .memory_limit = device->memory_limit,
-                                                             .incarnation = device->incarnation};
+    call->devices[call->device_count++] = rn_device_info(worker->devices[i]);
   }
   rn_call_done(&call->call, status);
 }
@@ -311,7 +341,7 @@ static void register_graph(rn_worker_t* face, rn_register_graph_t* call) {
         .env = worker->options.env,
         .allocator = worker->allocator,
         .devices = session->devices,
-        .device_count = worker->device_count,
+        .device_count = session->device_count,
         .kernels = &session->kernels,
         .kept = session->owns_devices ? &session->kept : &worker->kept,
         .config = call->config};
@@ -494,48 +524,6 @@ static void cleanup_graph(rn_worker_t* face, rn_cleanup_graph_t* call) {
   rn_call_done(&call->call, RN_OK);
 }
 
-// A RecvTensor of another task or of the master.
-typedef struct asked_t {
-  rn_recv_t recv;  // first
-  rn_local_worker_t* worker;
-  rn_recv_tensor_t* call;
-  rn_rendezvous_t* rendezvous;  // Retained
-  rn_cancel_entry_t gone;       // in the call's cancellation
-  bool is_linked;
-} asked_t;
-
-static void on_asked(rn_recv_t* recv, rn_status_t status, rn_tensor_t* value, bool is_dead,
-                     rn_device_t* device) {
-  asked_t* asked = (asked_t*)recv;
-  rn_recv_tensor_t* call = asked->call;
-  rn_rendezvous_t* rendezvous = asked->rendezvous;
-  rn_steps_t* steps = asked->worker->steps;
-  if (asked->is_linked) rn_cancel_remove(call->call.cancel, &asked->gone);
-  RN_FREE(asked->worker->allocator, asked);
-  if (rn_ok(status) && device) {
-    status =
-        rn_unimplemented("A value in the memory of %.*s cannot be sent", RN_STR_ARGS(device->name));
-    rn_tensor_clear(value);
-  }
-  call->value = *value;
-  call->is_dead = is_dead;
-  *value = (rn_tensor_t){0};
-  rn_rendezvous_release(rendezvous);
-  rn_steps_taken(steps, call->step);
-  rn_call_done(&call->call, status);
-}
-
-// The caller is gone. Drops the step if it was never started, because no one else will clean it up.
-static void on_asker_gone(rn_cancel_entry_t* entry) {
-  asked_t* asked = (asked_t*)((char*)entry - __builtin_offsetof(asked_t, gone));
-  rn_steps_t* steps = asked->worker->steps;
-  int64_t step = asked->call->step;
-  bool is_back = rn_rendezvous_take_back(asked->rendezvous, &asked->recv);
-  rn_steps_drop_unowned(steps, step, rn_cancelled("RecvTensor was cancelled"));
-  rn_tensor_t none = {0};
-  if (is_back) on_asked(&asked->recv, rn_cancelled("RecvTensor was cancelled"), &none, false, NULL);
-}
-
 // Whether the key names a device of this task, with its current incarnation.
 static rn_status_t check_key(const rn_local_worker_t* worker, rn_str_t key) {
   rn_str_t whole = key;
@@ -557,30 +545,31 @@ static rn_status_t check_key(const rn_local_worker_t* worker, rn_str_t key) {
   return rn_invalid_argument("%s has no device %.*s", worker->options.task, RN_STR_ARGS(name));
 }
 
+// Stopping the worker waits for values that are still copied from a device.
+static void count_copy(void* self, bool ends) {
+  rn_local_worker_t* worker = self;
+  if (ends) {
+    count_off(worker);
+    return;
+  }
+  rn_mutex_lock(&worker->mutex);
+  worker->running++;
+  rn_mutex_unlock(&worker->mutex);
+}
+
 static void recv_tensor(rn_worker_t* face, rn_recv_tensor_t* call) {
   rn_local_worker_t* worker = (rn_local_worker_t*)face;
-  asked_t* asked = NULL;
+  rn_recv_source_t source = {.steps = worker->steps,
+                             .allocator = worker->allocator,
+                             .memory = worker->devices[0]->allocator,
+                             .count = count_copy,
+                             .self = worker};
   call->value = (rn_tensor_t){0};
   rn_status_t status = check_key(worker, call->key);
-  if (rn_ok(status)) status = RN_NEW(worker->allocator, &asked);
-  if (rn_ok(status)) status = rn_steps_get(worker->steps, call->step, &asked->rendezvous);
-  if (!rn_ok(status)) {
-    if (asked) RN_FREE(worker->allocator, asked);
+  if (rn_ok(status))
+    rn_recv_serve(&source, call);
+  else
     rn_call_done(&call->call, status);
-    return;
-  }
-  asked->recv.fn = on_asked;
-  asked->worker = worker;
-  asked->call = call;
-  asked->gone.fn = on_asker_gone;
-  asked->is_linked = call->call.cancel && rn_cancel_add(call->call.cancel, &asked->gone);
-  if (call->call.cancel && !asked->is_linked) {
-    rn_tensor_t none = {0};
-    rn_steps_drop_unowned(worker->steps, call->step, rn_cancelled("RecvTensor was cancelled"));
-    on_asked(&asked->recv, rn_cancelled("RecvTensor was cancelled"), &none, false, NULL);
-    return;
-  }
-  rn_rendezvous_recv(asked->rendezvous, call->key, &asked->recv);
 }
 
 static void cleanup_all(rn_worker_t* face, rn_cleanup_all_t* call) {
@@ -637,7 +626,7 @@ rn_status_t rn_local_worker_create(const rn_local_worker_options_t* options,
   rn_cond_init(&worker->idle);
   rn_map_init(&worker->sessions, worker->allocator);
   rn_kept_functions_init(&worker->kept, worker->allocator);
-  rn_status_t status = make_devices(worker, &worker->devices);
+  rn_status_t status = make_devices(worker, &worker->devices, &worker->device_count);
   if (rn_ok(status))
     status = rn_steps_create(options->env, worker->allocator, rn_str(options->task), options->peers,
                              &worker->steps);
@@ -652,6 +641,12 @@ rn_status_t rn_local_worker_create(const rn_local_worker_options_t* options,
   return RN_OK;
 }
 
+static void wait_until_idle(rn_local_worker_t* worker) {
+  rn_mutex_lock(&worker->mutex);
+  while (worker->running) rn_cond_wait(&worker->idle, &worker->mutex);
+  rn_mutex_unlock(&worker->mutex);
+}
+
 void rn_local_worker_stop(rn_local_worker_t* worker) {
   if (!worker) return;
   rn_mutex_lock(&worker->mutex);
@@ -659,9 +654,7 @@ void rn_local_worker_stop(rn_local_worker_t* worker) {
   rn_mutex_unlock(&worker->mutex);
   rn_worker_partials_stop(worker->partials);
   if (worker->steps) rn_steps_clear(worker->steps);
-  rn_mutex_lock(&worker->mutex);
-  while (worker->running) rn_cond_wait(&worker->idle, &worker->mutex);
-  rn_mutex_unlock(&worker->mutex);
+  wait_until_idle(worker);
 }
 
 void rn_local_worker_destroy(rn_local_worker_t* worker) {
@@ -671,13 +664,14 @@ void rn_local_worker_destroy(rn_local_worker_t* worker) {
   const rn_map_entry_t* entry;
   while ((entry = rn_map_next(&worker->sessions, &position)))
     session_release(worker, entry->value, false);
+  wait_until_idle(worker);
   rn_map_clear(&worker->sessions);
-  for (int i = 0; worker->devices && i < worker->device_count; ++i)
-    if (worker->devices[i]) rn_resources_clear(worker->devices[i]->resources, (rn_str_t){0});
+  for (int i = 0; i < worker->device_count; ++i)
+    rn_resources_clear(worker->devices[i]->resources, (rn_str_t){0});
   rn_steps_destroy(worker->steps);
   rn_worker_partials_destroy(worker->partials);
   rn_kept_functions_clear(&worker->kept);
-  destroy_devices(worker, worker->devices);
+  rn_devices_destroy(worker->allocator, worker->devices, worker->device_count);
   rn_cond_destroy(&worker->idle);
   rn_mutex_destroy(&worker->mutex);
   RN_FREE(worker->allocator, worker);

@@ -3,7 +3,7 @@
 #ifndef RUNNEL_DIST_WORKER_WORKER_H_
 #define RUNNEL_DIST_WORKER_WORKER_H_
 
-#include "device/device.h"
+#include "device/part.h"
 #include "dist/iface.h"
 #include "dist/worker/steps.h"
 
@@ -14,6 +14,7 @@ typedef struct rn_local_worker_options_t {
   rn_allocator_t allocator;
   const char* task;  // "/job:worker/replica:0/task:0"
   int cpu_devices, null_devices;
+  rn_gpu_options_t gpu;  // |max_count| 0: no GPUs
   rn_peers_t peers;
 } rn_local_worker_options_t;
 
@@ -28,6 +29,8 @@ void rn_local_worker_destroy(rn_local_worker_t* worker);
 // The worker's interface. Calls may block for as long as planning or computing takes.
 rn_worker_t* rn_local_worker_face(rn_local_worker_t* worker);
 rn_device_t* rn_local_worker_device(const rn_local_worker_t* worker, int i);
+// |device| as other tasks see it; borrows its strings.
+rn_device_info_t rn_device_info(const rn_device_t* device);
 int rn_local_worker_device_count(const rn_local_worker_t* worker);
 // Its steps, for other services whose values other tasks fetch from it. Borrowed.
 rn_steps_t* rn_local_worker_steps(rn_local_worker_t* worker);
