@@ -2,6 +2,7 @@
 // with stock TensorFlow is in bench/.
 #include <stdio.h>
 
+#include "cli/precision.h"
 #include "cli/progress.h"
 #include "runnel/graph.h"
 #include "runnel/ops.h"
@@ -159,6 +160,7 @@ typedef struct bench_options_t {
   int64_t threads;
   double seconds;
   bool uses_gpu;
+  rn_precision_t precision;
 } bench_options_t;
 
 static rn_status_t run_built(const rn_cli_t* cli, rn_graph_t* graph, const bench_t* b,
@@ -167,6 +169,7 @@ static rn_status_t run_built(const rn_cli_t* cli, rn_graph_t* graph, const bench
   rn_session_options_init(&options);
   options.intra_threads = options.inter_threads = (int)how->threads;
   options.gpu.max_count = how->uses_gpu ? 1 : 0;
+  options.precision = how->precision;
   rn_session_t* session = NULL;
   double one;
   RN_RETURN_IF_ERROR(rn_session_create(graph, &options, cli->env, cli->allocator, &session));
@@ -215,6 +218,7 @@ static rn_status_t bench(rn_cli_t* cli) {
                          .seconds = 1,
                          .uses_gpu = device && strcmp(device, "gpu") == 0};
   int count = 0;
+  RN_RETURN_IF_ERROR(rn_cli_precision(cli, &how.precision));
   if (text && (!rn_str_to_f64(rn_str(text), &how.seconds) || !(how.seconds > 0)))
     return rn_cli_usage(cli, "--seconds needs a number above 0, not '%s'", text);
   if (!cli->words.count) return run_wanted(cli, NULL, &how, &count);
@@ -228,6 +232,7 @@ static const rn_cli_option_t options[] = {
               .most = 1024),
     RN_OPTION(CHOICE, "--device", "cpu|gpu", "run on the CPU (default) or on the first GPU",
               .choices = "cpu gpu"),
+    RN_CLI_PRECISION_OPTION,
     RN_OPTION(TEXT, "--seconds", "S", "spend S seconds on each case (default 1)"),
     {0},
 };

@@ -2,6 +2,7 @@
 #include <stdio.h>
 
 #include "cli/graph_fold.h"
+#include "cli/precision.h"
 #include "proto/attr_value.pb.h"
 #include "wire/text.h"
 
@@ -117,6 +118,7 @@ static const rn_cli_option_t options[] = {
         FLAG, "--passes", NULL,
         "the planner's passes over the graph, in order: what each removed, added and changed, "
         "and how long it took; RUNNEL_DUMP=PASS prints the graph before and after one"),
+    RN_CLI_PRECISION_OPTION,
     RN_OPTION(FLAG, "--text", NULL, "the graph as text, one field per line (pbtxt)"),
     RN_OPTION(FLAG, "--dot", NULL,
               "a drawing for Graphviz: name scopes as boxes, small constants inside the nodes that "

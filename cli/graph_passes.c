@@ -4,6 +4,7 @@
 #include "cli/color.h"
 #include "cli/graph_stats.h"
 #include "cli/json.h"
+#include "cli/precision.h"
 #include "session/passes.h"
 
 typedef struct pass_report_t {
@@ -59,6 +60,7 @@ static rn_status_t plan(const rn_cli_t* cli, const rn_view_t* view, pass_report_
   rn_session_options_init(&options);
   options.watch = &watch;
   options.allow_soft_placement = true;
+  RN_RETURN_IF_ERROR(rn_cli_precision(cli, &options.precision));
   rn_session_t* session = NULL;
   rn_arena_t arena;
   rn_signature_t signature = {0};

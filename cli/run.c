@@ -2,6 +2,7 @@
 #include <stdio.h>
 
 #include "cli/npy.h"
+#include "cli/precision.h"
 #include "cli/progress.h"
 #include "cli/run_inputs.h"
 #include "cli/times.h"
@@ -38,16 +39,17 @@ static rn_status_t read_arguments(rn_cli_run_t* job) {
   return RN_OK;
 }
 
-static void session_options(const rn_cli_run_t* job, rn_session_options_t* out) {
+static rn_status_t session_options(const rn_cli_run_t* job, rn_session_options_t* out) {
   rn_session_options_init(out);
   out->intra_threads = out->inter_threads = (int)rn_cli_number(job->cli, "--threads", 0);
   out->timeout_ms = rn_cli_number(job->cli, "--timeout", 0);
   out->allow_soft_placement = true;
+  return rn_cli_precision(job->cli, &out->precision);
 }
 
 static rn_status_t open_graph(rn_cli_run_t* job) {
   rn_session_options_t session;
-  session_options(job, &session);
+  RN_RETURN_IF_ERROR(session_options(job, &session));
   RN_RETURN_IF_ERROR(rn_cli_load(job->cli, job->path, &job->file));
   RN_RETURN_IF_ERROR(rn_cli_import(&job->file, &job->graph));
   return rn_session_create(job->graph, &session, job->cli->env, job->cli->allocator, &job->session);
@@ -55,7 +57,7 @@ static rn_status_t open_graph(rn_cli_run_t* job) {
 
 static rn_status_t open_model(rn_cli_run_t* job) {
   rn_session_options_t session;
-  session_options(job, &session);
+  RN_RETURN_IF_ERROR(session_options(job, &session));
   RN_RETURN_IF_ERROR(
       rn_cli_model_open(job->cli, job->path, rn_cli_text(job->cli, "--tags"), &job->model));
   RN_RETURN_IF_ERROR(
@@ -234,6 +236,7 @@ static const rn_cli_option_t options[] = {
               .repeats = true),
     RN_OPTION(NUMBER, "--threads", "N", "use N threads (default: one per processor)", .least = 1,
               .most = 1024),
+    RN_CLI_PRECISION_OPTION,
     RN_OPTION(NUMBER, "--repeat", "N",
               "run the step N times and print its time on stderr: mean, percentiles and maximum",
               .least = 1, .most = INT64_C(1000000000000)),

@@ -1,4 +1,5 @@
-// Steps that another thread can cancel, feeds without a copy, and what devices are made of.
+// Steps that another thread can cancel, feeds without a copy, mixed precision, and what devices are
+// made of.
 //
 //   TFE_CancellationManager* stop = TFE_NewCancellationManager();
 //   … another thread, or a signal's watcher: TFE_CancellationManagerStartCancel(stop);
@@ -30,6 +31,13 @@ RN_API void rn_session_run_cancellable(TF_Session* session, const TF_Buffer* run
 RN_API TF_Tensor* rn_tensor_over(TF_DataType dtype, const int64_t* dims, int num_dims, void* data,
                                  size_t len, void (*deallocator)(void* data, size_t len, void* arg),
                                  void* deallocator_arg);
+
+// Sets the mixed precision of sessions made with |options|: "float16" on GPUs, "bfloat16" on GPUs
+// and the CPU, "float32" for none. Matrix products, convolutions and what lies between them are
+// then computed in 16 bits; variables, sums and losses stay floats (doc/gpu.md). Adds to the
+// ConfigProto, so call it after TF_SetConfig. TF_INVALID_ARGUMENT for other names.
+RN_API void rn_session_options_mixed_precision(TF_SessionOptions* options, const char* precision,
+                                               TF_Status* status);
 
 // The hardware of a device, as TensorFlow describes a GPU: "device: 0, name: NVIDIA H200, pci bus
 // id: 0000:01:00.0, compute capability: 9.0". Valid as long as |list|; NULL if there is no such

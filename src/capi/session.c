@@ -85,6 +85,32 @@ RN_API void rn_session_options_allow(TF_SessionOptions* options, const char* all
   options->allow = copy;
 }
 
+// The rewrite options auto_mixed_precision and auto_mixed_precision_onednn_bfloat16, to append to a
+// ConfigProto.
+#define REWRITE(half, bfloat16) RN_STR("\x52\x08\x52\x06\xb8\x01" half "\xf8\x01" bfloat16)
+#define REWRITE_HALF REWRITE("\x01", "\x02")
+#define REWRITE_BFLOAT16 REWRITE("\x02", "\x01")
+#define REWRITE_NONE REWRITE("\x02", "\x02")
+
+RN_API void rn_session_options_mixed_precision(TF_SessionOptions* options, const char* precision,
+                                               TF_Status* status) {
+  if (!options || !precision) {
+    rn_capi_set(status, RN_CAPI_NULL(options ? "precision" : "options"));
+    return;
+  }
+  rn_precision_t parsed;
+  if (!rn_capi_ok(status, rn_precision_parse(rn_str(precision), &parsed))) return;
+  rn_strbuf_t config;
+  rn_strbuf_init(&config, rn_capi_allocator());
+  rn_strbuf_append(&config, rn_strbuf_view(&options->config));
+  rn_strbuf_append(&config, parsed.gpu == RN_HALF       ? REWRITE_HALF
+                            : parsed.gpu == RN_BFLOAT16 ? REWRITE_BFLOAT16
+                                                        : REWRITE_NONE);
+  if (rn_capi_ok(status, rn_strbuf_status(&config)))
+    TF_SetConfig(options, config.data, config.size, status);
+  rn_strbuf_clear(&config);
+}
+
 rn_status_t rn_capi_session_create(rn_graph_t* graph, const TF_SessionOptions* options,
                                    TF_Session** out) {
   return rn_capi_session_create_for(graph, options, NULL, out);

@@ -49,10 +49,6 @@ typedef struct local_session_t {
   local_running_t* running;
 } local_session_t;
 
-void rn_session_options_init(rn_session_options_t* options) {
-  *options = (rn_session_options_t){.optimize = true, .cpu_devices = 1, .gpu = {.max_count = -1}};
-}
-
 static rn_status_t make_devices(local_session_t* session) {
   const rn_session_options_t* options = &session->options;
   rn_devices_init_t init = {
@@ -100,6 +96,7 @@ static rn_status_t set_up(local_session_t* session) {
                                     .threads = rn_pool_threads(session->inter),
                                     .calls = options->calls,
                                     .optimize = options->optimize,
+                                    .precision = options->precision,
                                     .debug = rn_plan_debug_from_env(),
                                     .watch = options->watch};
   rn_functions_options_t functions = {.graph = session->base.graph,

@@ -1,4 +1,7 @@
 // Reads the fields of a ConfigProto that a local session uses.
+#include <stdlib.h>
+#include <strings.h>
+
 #include "proto/config.pb.h"
 #include "proto/rewriter_config.pb.h"
 #include "session/session.h"
@@ -52,11 +55,38 @@ static rn_status_t read_devices(const rn_pb_ConfigProto_t* config, rn_session_op
   return config->gpu_options ? read_gpu_options(config->gpu_options, &options->gpu) : RN_OK;
 }
 
+static bool is_on(rn_pb_RewriterConfig_Toggle_t toggle) {
+  return toggle == rn_pb_RewriterConfig_ON || toggle == rn_pb_RewriterConfig_AGGRESSIVE;
+}
+
+// In TensorFlow, bfloat16 is for CPUs. Here it is for GPUs too, unless they are to use half.
+static void read_precision(const rn_pb_RewriterConfig_t* rewrite, rn_precision_t* precision) {
+  bool is_half = rewrite->auto_mixed_precision == rn_pb_RewriterConfig_DEFAULT
+                     ? precision->gpu == RN_HALF
+                     : is_on(rewrite->auto_mixed_precision);
+  bool is_bfloat16 = is_on(rewrite->auto_mixed_precision_onednn_bfloat16) ||
+                     is_on(rewrite->auto_mixed_precision_mkl);
+  bool is_half_cpu = !is_bfloat16 && is_on(rewrite->auto_mixed_precision_cpu);
+  const char* emulates = getenv("TF_AUTO_MIXED_PRECISION_GRAPH_REWRITE_EMULATE_FP16");
+  bool computes = emulates && (strcmp(emulates, "0") == 0 || strcasecmp(emulates, "false") == 0);
+  *precision = (rn_precision_t){
+      .gpu = is_half       ? RN_HALF
+             : is_bfloat16 ? RN_BFLOAT16
+                           : 0,
+      .cpu = is_bfloat16   ? RN_BFLOAT16
+             : is_half_cpu ? RN_HALF
+                           : 0,
+      .emulates_cpu = is_half_cpu && !computes,
+  };
+  if (rewrite->disable_meta_optimizer) *precision = (rn_precision_t){0};
+}
+
 static void read_graph_options(const rn_pb_GraphOptions_t* graph, rn_session_options_t* options) {
   if (graph->optimizer_options && graph->optimizer_options->opt_level == rn_pb_OptimizerOptions_L0)
     options->optimize = false;
   if (graph->rewrite_options && graph->rewrite_options->disable_meta_optimizer)
     options->optimize = false;
+  if (graph->rewrite_options) read_precision(graph->rewrite_options, &options->precision);
   options->cost_every = graph->build_cost_model;
   options->cost_after = graph->build_cost_model_after > 0 ? graph->build_cost_model_after : 0;
 }
@@ -84,6 +114,12 @@ static rn_status_t read_config(const rn_pb_ConfigProto_t* config, rn_session_opt
 bool rn_session_measures(const rn_session_options_t* options, int64_t before) {
   int64_t count = before - options->cost_after;
   return options->cost_every > 0 && count >= 0 && (count + 1) % options->cost_every == 0;
+}
+
+void rn_session_options_init(rn_session_options_t* options) {
+  *options = (rn_session_options_t){.optimize = true, .cpu_devices = 1, .gpu = {.max_count = -1}};
+  const char* mixed = getenv("TF_ENABLE_AUTO_MIXED_PRECISION");
+  if (mixed && strcmp(mixed, "1") == 0) options->precision.gpu = RN_HALF;
 }
 
 rn_status_t rn_session_options_parse(rn_str_t bytes, rn_session_options_t* inout_options) {

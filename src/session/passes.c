@@ -20,6 +20,10 @@ static rn_status_t place(const rn_planner_t* planner, rn_ir_t* ir) {
   return rn_place(ir, &planner->place);
 }
 
+static rn_status_t mixed_precision(const rn_planner_t* planner, rn_ir_t* ir) {
+  return rn_pass_mixed_precision(ir, &planner->precision, planner->env);
+}
+
 static rn_status_t partition(const rn_planner_t* planner, rn_ir_t* ir) {
   rn_place_options_t options = planner->place;
   options.moves_inside = true;
@@ -73,6 +77,8 @@ const rn_pass_t rn_passes[] = {
     OPTIMIZE(simplify, RN_IR_PRUNED, "again, with the shapes that are known now"),
     OPTIMIZE(sweep, RN_IR_PRUNED, "removes nodes that are no longer needed"),
     ALWAYS(place, RN_IR_PLACED, "assigns a device and a kernel to every node"),
+    ALWAYS(mixed_precision, RN_IR_PLACED,
+           "computes in 16-bit floats what the session's mixed precision allows"),
     OPTIMIZE(sum_matmuls, RN_IR_PLACED,
              "computes sums of matmuls, and gradient descent with them, in one node"),
     OPTIMIZE(sum_loop_matmuls, RN_IR_PLACED,

@@ -32,6 +32,7 @@ typedef struct rn_planner_t {
   rn_str_t default_device;  // of nodes that name none; "": any
   int threads;
   bool optimize;
+  rn_precision_t precision;
   rn_plan_debug_t debug;
   const struct rn_pass_watch_t* watch;  // told of every pass; NULL: none
 } rn_planner_t;

@@ -10,7 +10,7 @@
 #include "device/part.h"
 #include "exec/step_stats.h"
 #include "graph/graph.h"
-#include "step/ir.h"
+#include "step/precision.h"
 
 typedef struct rn_session_t rn_session_t;
 typedef struct rn_partial_run_t rn_partial_run_t;
@@ -33,10 +33,11 @@ typedef struct rn_session_options_t {
   int inter_threads;  // that run kernels in parallel; 0: one per CPU
   bool allow_soft_placement;
   bool log_device_placement;
-  bool optimize;    // false: opt_level L0 or disable_meta_optimizer: the graph runs as it was built
-  int cpu_devices;  // device_count["CPU"]; default 1
-  int null_devices;      // device_count["NULL"]; default 0
-  rn_gpu_options_t gpu;  // device_count["GPU"] and gpu_options
+  bool optimize;  // false: opt_level L0 or disable_meta_optimizer: the graph runs as it was built
+  rn_precision_t precision;  // mixed precision: the rewrite options auto_mixed_precision…
+  int cpu_devices;           // device_count["CPU"]; default 1
+  int null_devices;          // device_count["NULL"]; default 0
+  rn_gpu_options_t gpu;      // device_count["GPU"] and gpu_options
   rn_str_t task;  // prefix of the devices' names; "": /job:localhost/replica:0/task:0; borrowed
   int64_t timeout_ms;  // operation_timeout_in_ms; 0: none
   int64_t cost_every;  // build_cost_model: measure the costs of every n-th step of a signature; 0:

@@ -191,6 +191,7 @@ static rn_status_t set_up(rn_worker_graph_t* graph, const rn_worker_graph_option
                                   .threads = rn_pool_threads(graph->env->pool),
                                   .calls = session.calls,
                                   .optimize = session.optimize,
+                                  .precision = session.precision,
                                   .debug = rn_plan_debug_from_env()};
   rn_functions_options_t functions = {.graph = graph->graph,
                                       .planner = &graph->planner,
