@@ -5,6 +5,7 @@
 #include "cli/color.h"
 #include "cli/json.h"
 #include "cli/ops.h"
+#include "device/part.h"
 #include "framework/kernel.h"
 #include "framework/op_def.h"
 
@@ -200,7 +201,8 @@ static rn_status_t print_kernel(const rn_kernel_def_t* def, void* arg) {
   for (int i = 0; def->host_args && def->host_args[i]; ++i)
     printf("%s%s", i ? ", " : "; on the host: ", def->host_args[i]);
   if (def->label) printf("; _kernel = \"%s\"", def->label);
-  printf("\n        %s\n", rn_cli_kernel_place(def));
+  const char* place = rn_cli_kernel_place(def);
+  printf(*place ? "\n        %s\n" : "\n", place);
   return RN_OK;
 }
 
@@ -254,6 +256,8 @@ static rn_status_t not_found(const char* name) {
 }
 
 static rn_status_t ops(rn_cli_t* cli) {
+  const rn_device_part_t* part = NULL;
+  rn_status_free(rn_cuda_part_load(&part));  // registers the kernels for GPUs, if there are any
   const char* name = rn_cli_word(cli, "NAME");
   list_t list = {.cli = cli,
                  .family = rn_cli_text(cli, "--family"),

@@ -195,9 +195,14 @@ static outcome_t compare_static(check_t* check, const build_t* build) {
 
 // ---- the steps of a case
 
-bool check_lacks_gpu_kernel(const check_t* check, const TF_Status* status) {
-  return check->options.on_gpu &&
-         strstr(TF_Message(status), "no supported kernel for GPU devices is available") != NULL;
+bool check_lacks_gpu_kernel(check_t* check, const TF_Status* status) {
+  const char* message = TF_Message(status);
+  if (!check->options.on_gpu ||
+      !strstr(message, "no supported kernel for GPU devices is available"))
+    return false;
+  check->lacks_gpu_kernel = true;
+  snprintf(check->text, sizeof check->text, "%.900s", message);
+  return true;
 }
 
 static outcome_t check_answer(check_t* check, const build_t* build, TF_Session* session,

@@ -25,6 +25,7 @@ typedef struct {
   const json_t* golden;
   check_options_t options;
   char text[1024];
+  bool lacks_gpu_kernel;  // set if the row was skipped because its op has no kernel on the GPU
 } check_t;
 
 outcome_t check_eval(check_t* check);
@@ -53,8 +54,8 @@ void check_release(TF_Tensor** tensors, size_t count);
 static inline const char* check_device(const check_t* check) {
   return check->options.on_gpu ? "/device:GPU:0" : NULL;
 }
-// Whether |status| says that the op has no kernel on the GPU.
-bool check_lacks_gpu_kernel(const check_t* check, const TF_Status* status);
+// Whether |status| says that the op has no kernel on the GPU; notes it.
+bool check_lacks_gpu_kernel(check_t* check, const TF_Status* status);
 // The "tol" of the row, or NULL.
 const tolerance_t* check_tolerance(const check_t* check, tolerance_t* store);
 

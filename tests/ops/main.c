@@ -32,12 +32,14 @@ typedef struct {
 
 typedef struct {
   size_t passed, failed, skipped, known;
+  json_t* without_gpu;  // op name -> number of rows that it has no kernel on the GPU for
 } tally_t;
 
 // What a child says about one case.
 typedef struct {
   size_t index;
   outcome_t outcome;
+  bool lacks_gpu_kernel;
   char text[1024];
 } report_t;
 
@@ -123,6 +125,7 @@ static outcome_t run_case(const options_t* options, const json_t* row, const jso
     outcome = check_eval(&check);
   }
   memcpy(report->text, check.text, sizeof report->text);
+  report->lacks_gpu_kernel = check.lacks_gpu_kernel;
   return outcome;
 }
 
@@ -178,6 +181,11 @@ static bool is_known(const options_t* options, const char* family, const char* n
   return found;
 }
 
+static void count_row(json_t* ops, const json_t* row) {
+  const char* op = json_string_value(json_object_get(row, "op"));
+  json_object_set_new(ops, op, json_integer(json_integer_value(json_object_get(ops, op)) + 1));
+}
+
 static void print_report(const options_t* options, const char* family, const json_t* row,
                          const report_t* report, tally_t* tally) {
   bool failed = report->outcome == OUTCOME_FAILED;
@@ -190,6 +198,7 @@ static void print_report(const options_t* options, const char* family, const jso
   }
   tally->failed += failed;
   tally->skipped += skipped;
+  if (skipped && report->lacks_gpu_kernel) count_row(tally->without_gpu, row);
   tally->passed += !failed && !skipped;
   if (failed || options->is_verbose || (!skipped && strcmp(options->mode, "perf") == 0)) {
     printf("%s/%s: %s%s\n", family, name_of(row),
@@ -271,11 +280,7 @@ static void count_rows(const options_t* options, const char* family, json_t* ops
   char path[4096];
   snprintf(path, sizeof path, "%s/cases/%s.jsonl", options->dir, family);
   table_t cases = table_load(path);
-  for (size_t i = 0; i < cases.count; i++) {
-    const char* op = json_string_value(json_object_get(cases.rows[i], "op"));
-    const json_int_t n = json_integer_value(json_object_get(ops, op));
-    json_object_set_new(ops, op, json_integer(n + 1));
-  }
+  for (size_t i = 0; i < cases.count; i++) count_row(ops, cases.rows[i]);
   table_free(&cases);
 }
 
@@ -332,6 +337,19 @@ static void run_support(const options_t* options, tally_t* tally) {
 }
 
 // ---- the command
+
+// The ops with rows that did not run on the GPU, and how many.
+static void print_without_gpu(const json_t* ops) {
+  json_int_t total = 0;
+  const char* op;
+  json_t* rows;
+  json_object_foreach((json_t*)(uintptr_t)ops, op, rows) total += json_integer_value(rows);
+  if (total == 0) return;
+  printf("%lld rows have no kernel on the GPU:", (long long)total);
+  json_object_foreach((json_t*)(uintptr_t)ops, op, rows)
+      printf(" %s %lld", op, (long long)json_integer_value(rows));
+  printf("\n");
+}
 
 static int compare_names(const void* a, const void* b) {
   return strcmp(*(char* const*)a, *(char* const*)b);
@@ -401,7 +419,7 @@ static void use_plain_kernels(char** argv) {
 
 int main(int argc, char** argv) {
   options_t options = {.mode = "eval", .dir = "tests/ops"};
-  tally_t tally = {0};
+  tally_t tally = {.without_gpu = json_object()};
   if (!parse(&options, argc, argv)) {
     fputs(usage, stderr);
     return 2;
@@ -415,6 +433,8 @@ int main(int argc, char** argv) {
       run_family(&options, options.families[i], &tally);
     }
   }
+  print_without_gpu(tally.without_gpu);
+  json_decref(tally.without_gpu);
   if (tally.known) printf("%zu rows differ as known.txt says\n", tally.known);
   printf("%zu passed, %zu failed", tally.passed, tally.failed);
   if (tally.skipped) printf(", %zu skipped", tally.skipped);
