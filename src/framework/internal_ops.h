@@ -43,6 +43,10 @@ static inline const rn_op_def_t* rn_op_descent_by_products(void) {
 // A convolution with the elementwise ops that follow it; step/fuse_conv.c documents the encoding of
 // its steps.
 static inline const rn_op_def_t* rn_op_conv_then(void) { return rn_op_find(RN_STR("_ConvThen")); }
+// A matmul with the bias, the shortcut and the ReLU that follow it.
+static inline const rn_op_def_t* rn_op_matmul_then(void) {
+  return rn_op_find(RN_STR("_MatMulThen"));
+}
 // A matrix packed for matmuls, and a matmul by a packed matrix.
 static inline const rn_op_def_t* rn_op_pack_matrix(void) {
   return rn_op_find(RN_STR("_PackMatrix"));

@@ -1,6 +1,8 @@
 // The step's graph: nodes, order, sweeping. See ir.h.
 #include "step/ir.h"
 
+#include "device/device.h"
+
 rn_status_t rn_signature_copy(rn_arena_t* arena, const rn_signature_t* from, rn_signature_t* out) {
   rn_edge_t *feeds = NULL, *fetches = NULL;
   rn_node_t **targets = NULL, **done = NULL;
@@ -149,6 +151,14 @@ bool rn_ir_is_constant_enter(const rn_ir_node_t* node) {
 bool rn_ir_has_role(const rn_ir_t* ir, rn_op_role_t role) {
   for (size_t n = 0; n < ir->nodes.count; ++n)
     if (!ir->nodes.items[n].is_removed && ir->nodes.items[n].op->role == role) return true;
+  return false;
+}
+
+bool rn_ir_uses_accelerator(const rn_ir_t* ir) {
+  for (size_t n = 0; n < ir->nodes.count; ++n) {
+    const rn_ir_node_t* node = &ir->nodes.items[n];
+    if (!node->is_removed && node->device && !node->device->is_host) return true;
+  }
   return false;
 }
 

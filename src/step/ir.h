@@ -203,6 +203,8 @@ static inline bool rn_ir_is_default(const rn_ir_node_t* node) {
 bool rn_ir_is_constant_enter(const rn_ir_node_t* node);
 // Whether a node of |role| is left.
 bool rn_ir_has_role(const rn_ir_t* ir, rn_op_role_t role);
+// After placement: whether a device other than the host computes a part.
+bool rn_ir_uses_accelerator(const rn_ir_t* ir);
 // Whether conditionals or loops are left.
 static inline bool rn_ir_has_flow(const rn_ir_t* ir) {
   return rn_ir_has_role(ir, RN_ROLE_ENTER) || rn_ir_has_role(ir, RN_ROLE_SWITCH) ||
@@ -267,6 +269,9 @@ RN_MUST_USE rn_status_t rn_pass_split_batch_norms(rn_ir_t* ir);
 // After placement, before elementwise fusion: fuses each convolution with the elementwise nodes
 // that follow it.
 RN_MUST_USE rn_status_t rn_pass_fuse_conv(rn_ir_t* ir);
+// After placement, before fuse_loops: fuses each matmul of a device other than the host with the
+// bias, the addition and the ReLU that follow it.
+RN_MUST_USE rn_status_t rn_pass_fuse_matmul(rn_ir_t* ir);
 // For tools only, because it changes rounding: where a convolution or matmul by a constant is
 // followed by per-channel multiplications and additions of constants, or by a batch normalisation
 // with fixed statistics, folds the factors into the constant and leaves one BiasAdd.

@@ -1,5 +1,5 @@
-// rn_cuda_matmul itself: what no op uses yet. Strides, alpha and beta, bias, activations, sums of
-// B, integers. Runs on the emulated GPU.
+// rn_cuda_matmul itself, with what few ops use: strides, alpha and beta, addends, bias,
+// activations, sums of B, integers. Runs on the emulated GPU.
 #include "kernels/cuda/math/matmul.h"
 
 #include "api.h"
@@ -20,11 +20,11 @@ static double expected(const rn_cuda_matmul_t* p, const float* a, const float* b
   for (int64_t d = 0; d < p->k; ++d)
     sum += (double)a[p->transpose_a ? d * p->a_row + i : i * p->a_row + d] *
            (double)b[p->transpose_b ? j * p->b_row + d : d * p->b_row + j];
-  sum = (p->alpha != 0 ? p->alpha : 1) * sum + p->beta * c;
+  sum = (p->alpha != 0 ? p->alpha : 1) * sum + (p->addend ? 1 : p->beta) * c;
   return activated(sum + (bias ? (double)bias[j] : 0), p->activation);
 }
 
-static void check_floats(gpu_t* gpu, rn_cuda_matmul_t p, bool has_bias) {
+static void check_floats(gpu_t* gpu, rn_cuda_matmul_t p, bool has_bias, bool adds) {
   const int64_t a_size = A_ROW * A_ROW, b_size = B_ROW * B_ROW, c_size = M * C_ROW;
   pair_t a = pair_make(gpu, RN_FLOAT, BATCH * a_size), b = pair_make(gpu, RN_FLOAT, BATCH * b_size);
   pair_t c = pair_make(gpu, RN_FLOAT, BATCH * c_size), bias = pair_make(gpu, RN_FLOAT, N);
@@ -36,6 +36,8 @@ static void check_floats(gpu_t* gpu, rn_cuda_matmul_t p, bool has_bias) {
   p.a_row = A_ROW, p.b_row = B_ROW, p.c_row = C_ROW;
   p.a_stride = a_size, p.b_stride = b_size, p.c_stride = c_size;
   if (has_bias) p.bias = bias.card.data;
+  pair_t addend = pair_make(gpu, RN_FLOAT, BATCH * c_size);  // the same numbers as in C
+  if (adds) p.addend = addend.card.data;
   OK(rn_cuda_matmul(&gpu->ctx, &p));
   pair_fetch(gpu, &c);
   for (int64_t at = 0; at < BATCH * c_size; ++at) {
@@ -49,7 +51,7 @@ static void check_floats(gpu_t* gpu, rn_cuda_matmul_t p, bool has_bias) {
                        (int)z, (int)i, (int)j);
   }
   free(before);
-  pair_clear(&a), pair_clear(&b), pair_clear(&c), pair_clear(&bias);
+  pair_clear(&a), pair_clear(&b), pair_clear(&c), pair_clear(&bias), pair_clear(&addend);
 }
 
 Test(gpu_matmul_api, strides_scales_and_epilogues, .timeout = 60) {
@@ -57,16 +59,17 @@ Test(gpu_matmul_api, strides_scales_and_epilogues, .timeout = 60) {
   gpu_open(&gpu);
   for (int transposes = 0; transposes < 4; ++transposes) {
     rn_cuda_matmul_t p = {.transpose_a = transposes & 1, .transpose_b = transposes & 2};
-    check_floats(&gpu, p, false);
+    check_floats(&gpu, p, false, false);
     p.alpha = 0.5;
-    check_floats(&gpu, p, true);
+    check_floats(&gpu, p, true, false);
     p.beta = -2;
-    check_floats(&gpu, p, true);
+    check_floats(&gpu, p, true, false);
     p.activation = RN_MATMUL_RELU;
-    check_floats(&gpu, p, true);
+    check_floats(&gpu, p, true, false);
     p.beta = 0;
+    check_floats(&gpu, p, true, true);
     p.activation = RN_MATMUL_GELU;
-    check_floats(&gpu, p, false);
+    check_floats(&gpu, p, false, false);
   }
   gpu_close(&gpu);
 }

@@ -205,7 +205,7 @@ static cublasStatus_t issue(const rn_cublaslt_t* lt, const cublaslt_plan_t* plan
   const cublasLtMatmulHeuristicResult_t* found = &plan->candidates[candidate];
   return lt->api.cublasLtMatmul(lt->handle, plan->desc, operands->alpha, operands->a,
                                 plan->layouts[0], operands->b, plan->layouts[1], operands->beta,
-                                operands->d, plan->layouts[2], d, plan->layouts[2], &found->algo,
+                                operands->c, plan->layouts[2], d, plan->layouts[2], &found->algo,
                                 (void*)(uintptr_t)lt->workspace, found->workspaceSize,
                                 rn_cuda_stream(lt->card));
 }
@@ -254,7 +254,8 @@ static rn_status_t tune_locked(const rn_cublaslt_t* lt, cublaslt_plan_t* plan,
                                const rn_cublaslt_operands_t* operands) {
   plan->is_tuned = true;
   if (plan->count < 2) return RN_OK;
-  if (!plan->product.has_beta) return time_all(lt, plan, operands, operands->d);
+  if (!plan->product.has_beta || operands->c != operands->d)
+    return time_all(lt, plan, operands, operands->d);
   // D is an operand, too: the results go elsewhere.
   uint64_t scratch = rn_cuda_memory_alloc(lt->card->memory, bytes_of_d(&plan->product), "cuBLASLt");
   if (!scratch) return RN_OK;

@@ -1,4 +1,5 @@
-// Matrix products by cuBLASLt: D = epilogue(alpha op(A) op(B) + beta D), column-major, batched.
+// Matrix products by cuBLASLt: D = epilogue(alpha op(A) op(B) + beta C), column-major, batched.
+// C has the layout of D and may be D itself.
 //
 // A plan, that is descriptors and algorithms, is made once per card and product and kept. Any
 // thread may call.
@@ -18,13 +19,13 @@ typedef struct rn_cublaslt_product_t {
   int32_t compute_type, scale_type;
   int32_t transpose[2];  // of A and B: CUBLAS_OP_N ...
   int32_t epilogue;      // CUBLASLT_EPILOGUE_DEFAULT ...
-  int32_t alignment[3];  // of the addresses of A, B and D: a power of 2 up to 256
+  int32_t alignment[3];  // of the addresses of A, B, and both C and D: a power of 2 up to 256
   int32_t has_beta;
 } rn_cublaslt_product_t;
 
 // Addresses are on the card. alpha and beta are of the scale type, on the host.
 typedef struct rn_cublaslt_operands_t {
-  const void *a, *b;
+  const void *a, *b, *c;
   void* d;
   void* bias;  // m elements: read by epilogues with BIAS, written by BGRADA
   const void *alpha, *beta;
@@ -43,7 +44,7 @@ RN_MUST_USE rn_status_t rn_cublaslt_multiply(rn_cublaslt_t* lt,
 
 // Times the algorithms that the library proposes for the product, and remembers the fastest for
 // later calls of rn_cublaslt_multiply. Waits for the card. D holds the product afterwards, or is
-// unchanged if there is a beta.
+// unchanged if it is C and there is a beta.
 RN_MUST_USE rn_status_t rn_cublaslt_tune(rn_cublaslt_t* lt, const rn_cublaslt_product_t* product,
                                          const rn_cublaslt_operands_t* operands);
 

@@ -13,6 +13,7 @@ static struct matmul_args args_of(const rn_cuda_matmul_t* p) {
   return (struct matmul_args){.a = p->a,
                               .b = p->b,
                               .c = p->c,
+                              .d = p->addend ? p->addend : p->c,
                               .bias = p->bias,
                               .m = p->m,
                               .n = p->n,
@@ -27,7 +28,7 @@ static struct matmul_args args_of(const rn_cuda_matmul_t* p) {
                               .b_stride = p->b_stride,
                               .c_stride = p->c_stride,
                               .alpha = p->alpha,
-                              .beta = p->beta,
+                              .beta = p->addend ? 1 : p->beta,
                               .conjugate_a = p->conjugate_a,
                               .conjugate_b = p->conjugate_b,
                               .activation = p->activation};
@@ -149,8 +150,8 @@ static bool product_of(const rn_kernel_ctx_t* ctx, const rn_cuda_matmul_t* p,
   out->transpose[1] = p->conjugate_a ? CUBLAS_OP_C : p->transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N;
   out->epilogue = epilogue_of(p);
   out->alignment[0] = alignment_of(p->b), out->alignment[1] = alignment_of(p->a);
-  out->alignment[2] = alignment_of(p->c);
-  out->has_beta = p->beta != 0;
+  out->alignment[2] = alignment_of((void*)((uintptr_t)p->c | (uintptr_t)p->addend));
+  out->has_beta = p->beta != 0 || p->addend;
   return true;
 }
 
@@ -168,9 +169,10 @@ static rn_status_t by_library(const rn_kernel_ctx_t* ctx, rn_cublaslt_t* lt,
   if (!product_of(ctx, p, &product)) return RN_OK;
   matmul_number_t alpha, beta;
   set_number(&alpha, product.scale_type, p->alpha);
-  set_number(&beta, product.scale_type, p->beta);
+  set_number(&beta, product.scale_type, p->addend ? 1 : p->beta);
   rn_cublaslt_operands_t operands = {.a = p->b,
                                      .b = p->a,
+                                     .c = p->addend ? p->addend : p->c,
                                      .d = p->c,
                                      .bias = p->b_sums ? p->b_sums : (void*)p->bias,
                                      .alpha = &alpha,
@@ -186,6 +188,7 @@ static rn_status_t by_library(const rn_kernel_ctx_t* ctx, rn_cublaslt_t* lt,
 static rn_status_t check(const rn_cuda_matmul_t* p) {
   if (p->b_sums && (p->batch > 1 || p->bias || p->activation))
     return rn_internal("A product with sums of B has one matrix and no other epilogue");
+  if (p->addend && p->beta != 0) return rn_internal("A product has a beta or an addend, not both");
   if (p->b_sums && p->b_row != (p->transpose_b ? p->k : p->n))
     return rn_internal("A product with sums of B needs adjacent rows");
   if ((p->b_sums || p->bias || p->activation) && !rn_dtype_is_floating(p->dtype))

@@ -94,16 +94,17 @@ template <typename Out, typename Sum>
 RN_DEVICE void store_tile(const matmul_args& args, i64 z, i64 row, i64 column,
                           const Sum (*sums)[OWN]) {
   Out* c = (Out*)args.c + z * args.c_stride;
+  const Out* d = (const Out*)args.d + z * args.c_stride;
   const Out* bias = (const Out*)args.bias;
   for (int i = 0; i < OWN; ++i) {
     for (int j = 0; j < OWN; ++j) {
       if (row + i >= args.m || column + j >= args.n) continue;
-      Out* at = c + (row + i) * args.c_row + column + j;
+      const i64 at = (row + i) * args.c_row + column + j;
       Sum value = sums[i][j];
       if (args.alpha != 1) value = Sum(args.alpha) * value;
-      if (args.beta != 0) value = value + Sum(args.beta) * Sum(*at);
+      if (args.beta != 0) value = value + Sum(args.beta) * Sum(d[at]);
       if (bias) value = value + Sum(bias[column + j]);
-      *at = Out(activate(value, args.activation));
+      c[at] = Out(activate(value, args.activation));
     }
   }
 }

@@ -1,5 +1,6 @@
-// Matrix products on a GPU, for kernels: C = activation(alpha op(A) op(B) + beta C + bias),
-// row-major, batched. By cuBLASLt, or by math/matmul.cu where that is missing.
+// Matrix products on a GPU, for kernels: C = activation(alpha op(A) op(B) + beta C + bias), with
+// another matrix in the place of beta C if wanted; row-major, batched. By cuBLASLt, or by
+// math/matmul.cu where that is missing.
 #ifndef RUNNEL_KERNELS_CUDA_MATH_MATMUL_H_
 #define RUNNEL_KERNELS_CUDA_MATH_MATMUL_H_
 
@@ -21,6 +22,7 @@ typedef struct rn_cuda_matmul_t {
   bool is_exact;                         // floats are not rounded to TF32
   double alpha;                          // 0 counts as 1
   double beta;                           // C is not read if it is 0
+  const void* addend;                    // NULL, or a matrix laid out like C: added as it is
   // For float types:
   const void* bias;  // NULL, or n elements that are added to every row
   int activation;    // RN_MATMUL_LINEAR, RELU or GELU (by tanh); after the bias

@@ -13,16 +13,17 @@
 #define RN_MATMUL_RELU 1
 #define RN_MATMUL_GELU 2
 
-// C = activation(alpha A B + beta C + bias). Element (i, j) of A is at i * a_row + j * a_column, so
+// C = activation(alpha A B + beta D + bias). Element (i, j) of A is at i * a_row + j * a_column, so
 // a transposed matrix is one with its strides exchanged; C has columns of stride 1.
 struct matmul_args {
   const void *a, *b;
   void* c;
+  const void* d;     // C itself or a matrix laid out like it
   const void* bias;  // n elements, or NULL
   i64 m, n, k, batch;
   i64 a_row, a_column, b_row, b_column, c_row;
   i64 a_stride, b_stride, c_stride;  // between the matrices of a batch
-  double alpha, beta;                // C is not read if beta is 0
+  double alpha, beta;                // D is not read if beta is 0
   i32 conjugate_a, conjugate_b;
   i32 activation;
   i32 tiles;  // per row of tiles
