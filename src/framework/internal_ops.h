@@ -47,6 +47,10 @@ static inline const rn_op_def_t* rn_op_conv_then(void) { return rn_op_find(RN_ST
 static inline const rn_op_def_t* rn_op_matmul_then(void) {
   return rn_op_find(RN_STR("_MatMulThen"));
 }
+// Many updates of variables by the same op with the same numbers.
+static inline const rn_op_def_t* rn_op_apply_many(bool is_ref) {
+  return rn_op_find(is_ref ? RN_STR("_ApplyMany") : RN_STR("_ResourceApplyMany"));
+}
 // A matrix packed for matmuls, and a matmul by a packed matrix.
 static inline const rn_op_def_t* rn_op_pack_matrix(void) {
   return rn_op_find(RN_STR("_PackMatrix"));

@@ -50,6 +50,7 @@ PLAIN(fuse_conv)
 PLAIN(fuse_matmul)
 PLAIN(fuse_elementwise)
 PLAIN(fuse_loops)
+PLAIN(group_updates)
 
 static rn_status_t sweep(const rn_planner_t* planner, rn_ir_t* ir) {
   (void)planner;
@@ -98,6 +99,8 @@ const rn_pass_t rn_passes[] = {
     OPTIMIZE(fuse_elementwise, RN_IR_PLACED, "fuses chains of elementwise nodes"),
     OPTIMIZE(fuse_loops, RN_IR_PLACED,
              "fuses elementwise nodes and reductions of a GPU into one loop"),
+    OPTIMIZE(group_updates, RN_IR_PLACED,
+             "updates many variables of a GPU by one node for each optimizer"),
     ALWAYS(partition, RN_IR_PARTITIONED, "adds a Send and a Recv to edges between devices"),
 };
 const int rn_pass_count = sizeof rn_passes / sizeof *rn_passes;

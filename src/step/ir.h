@@ -272,6 +272,8 @@ RN_MUST_USE rn_status_t rn_pass_fuse_conv(rn_ir_t* ir);
 // After placement, before fuse_loops: fuses each matmul of a device other than the host with the
 // bias, the addition and the ReLU that follow it.
 RN_MUST_USE rn_status_t rn_pass_fuse_matmul(rn_ir_t* ir);
+// After placement: groups the updates of an optimizer on a device other than the host.
+RN_MUST_USE rn_status_t rn_pass_group_updates(rn_ir_t* ir);
 // For tools only, because it changes rounding: where a convolution or matmul by a constant is
 // followed by per-channel multiplications and additions of constants, or by a batch normalisation
 // with fixed statistics, folds the factors into the constant and leaves one BiasAdd.

@@ -1,8 +1,7 @@
 // Matmuls with what follows them: the values of the CPU, in as few launches as the case says.
-#include <dlfcn.h>
 #include <math.h>
 
-#include "emulator/emulator.h"
+#include "counts.h"
 #include "util.h"
 
 enum { ROWS = 12, DEPTH = 5, COLUMNS = 8 };
@@ -24,17 +23,6 @@ static const dense_case_t cases[] = {
     {"fF", 2, true, false},
 };
 enum { CASES = sizeof cases / sizeof *cases };
-
-// How many kernels the emulated GPU was given.
-static uint64_t launches(void) {
-  char file[4096];
-  snprintf(file, sizeof file, "%s/libcuda.so.1", getenv("RUNNEL_CUDA_PATH"));
-  void* library = dlopen(file, RTLD_NOW);
-  cr_assert(library, "%s", dlerror());
-  uint64_t (*count)(const char*) =
-      (uint64_t(*)(const char*))(uintptr_t)dlsym(library, "rn_emulated_count");
-  return count("cuLaunchKernel");
-}
 
 static rn_tensor_t numbers(rn_dtype_t dtype, rn_shape_t shape, float phase) {
   rn_tensor_t tensor = {0};
@@ -96,12 +84,12 @@ static uint64_t run(rt_t* rt, bool gpu, const rn_edge_t* fed, rn_edge_t y, rn_te
     values[i] = numbers(RN_FLOAT, (rn_shape_t){i == 2 ? 3 : 2, dims[i]}, (float)i);
   uint64_t first = 0;
   for (int turn = 0; turn < 3; ++turn) {
-    uint64_t before = gpu ? launches() : 0;
+    uint64_t before = gpu ? emulated_count("cuLaunchKernel") : 0;
     rt_step_t step = {0};
     for (int i = 0; i < 3; ++i) rt_feed(&step, fed[i], &values[i]);
     rt_fetch(&step, y);
     OK(rt_run_in(session, &step));
-    if (gpu && turn == 0) first = launches() - before;
+    if (gpu && turn == 0) first = emulated_count("cuLaunchKernel") - before;
     rn_tensor_clear(out);
     *out = step.out[0];
   }

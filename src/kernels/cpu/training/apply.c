@@ -2,6 +2,7 @@
 #include "kernels/cpu/training/apply.h"
 
 #include <math.h>
+#include <stdlib.h>
 
 #include "kernels/cpu/array.h"
 #include "kernels/cpu/state/variable.h"
@@ -41,31 +42,43 @@ static rn_status_t apply_init(const rn_kernel_init_t* init, void* state, rn_rule
   }
 RN_RULES(INIT)
 
-void rn_apply_release(rn_apply_held_t* held) {
-  while (held->locked_count > 0) rn_mutex_unlock(&held->locked[--held->locked_count]->mutex);
+rn_status_t rn_apply_find(const rn_kernel_ctx_t* ctx, const rn_apply_t* apply,
+                          rn_variable_t** out) {
+  for (int i = 0; i < apply->variable_count; ++i)
+    RN_RETURN_IF_ERROR(rn_variable_of(ctx, i, &out[i]));
+  return RN_OK;
 }
 
-static rn_status_t hold_variables(rn_kernel_ctx_t* ctx, int count, rn_apply_held_t* held) {
-  for (int i = 0; i < count; ++i) RN_RETURN_IF_ERROR(rn_variable_of(ctx, i, &held->variables[i]));
-  rn_variable_t* previous = NULL;
-  for (int i = 0; i < count; ++i) {
-    rn_variable_t* next = NULL;
-    for (int k = 0; k < count; ++k)
-      if (held->variables[k] > previous && (!next || held->variables[k] < next))
-        next = held->variables[k];
-    if (!next) break;
-    rn_mutex_lock(&next->mutex);
-    held->locked[held->locked_count++] = previous = next;
-  }
-  for (int i = 0; i < count; ++i) {
-    if (!rn_in(ctx, i)->is_ref && !rn_tensor_is_set(&held->variables[i]->value))
+static int by_address(const void* a, const void* b) {
+  const uintptr_t x = (uintptr_t) * (rn_variable_t* const*)a;
+  const uintptr_t y = (uintptr_t) * (rn_variable_t* const*)b;
+  return (x > y) - (x < y);
+}
+
+int rn_apply_lock(rn_variable_t** variables, int count) {
+  int distinct = 0;
+  qsort(variables, (size_t)count, sizeof *variables, by_address);
+  for (int i = 0; i < count; ++i)
+    if (i == 0 || variables[i] != variables[i - 1]) variables[distinct++] = variables[i];
+  for (int i = 0; i < distinct; ++i) rn_mutex_lock(&variables[i]->mutex);
+  return distinct;
+}
+
+void rn_apply_unlock(rn_variable_t* const* variables, int count) {
+  while (count > 0) rn_mutex_unlock(&variables[--count]->mutex);
+}
+
+static rn_status_t check_variables(rn_kernel_ctx_t* ctx, const rn_apply_t* apply,
+                                   rn_variable_t* const* variables) {
+  for (int i = 0; i < apply->variable_count; ++i) {
+    if (!rn_in(ctx, i)->is_ref && !rn_tensor_is_set(&variables[i]->value))
       return rn_internal("Invalid variable reference.");
-    RN_RETURN_IF_ERROR(rn_variable_make_writable_locked(ctx, i, held->variables[i]));
-    if (held->variables[0]->value.dtype != held->variables[i]->value.dtype)
-      return rn_invalid_argument(
-          "var is %s, %s is %s", rn_dtype_name(held->variables[0]->value.dtype),
-          ctx->kernel->op->inputs[i].name, rn_dtype_name(held->variables[i]->value.dtype));
-    if (!rn_tensor_same_shape(&held->variables[0]->value, &held->variables[i]->value))
+    RN_RETURN_IF_ERROR(rn_variable_make_writable_locked(ctx, i, variables[i]));
+    const rn_tensor_t *var = &variables[0]->value, *value = &variables[i]->value;
+    if (var->dtype != value->dtype)
+      return rn_invalid_argument("var is %s, %s is %s", rn_dtype_name(var->dtype),
+                                 ctx->kernel->op->inputs[i].name, rn_dtype_name(value->dtype));
+    if (!rn_tensor_same_shape(var, value))
       return rn_invalid_argument("var and %s do not have the same shape",
                                  ctx->kernel->op->inputs[i].name);
   }
@@ -105,15 +118,25 @@ static rn_status_t check_sparse(const rn_kernel_ctx_t* ctx, const rn_apply_t* ap
   return RN_OK;
 }
 
-rn_status_t rn_apply_hold(rn_kernel_ctx_t* ctx, const rn_apply_t* apply, rn_apply_held_t* held) {
-  RN_RETURN_IF_ERROR(hold_variables(ctx, apply->variable_count, held));
-  const rn_tensor_t* var = &held->variables[0]->value;
+rn_status_t rn_apply_check_locked(rn_kernel_ctx_t* ctx, const rn_apply_t* apply,
+                                  rn_variable_t* const* variables) {
+  RN_RETURN_IF_ERROR(check_variables(ctx, apply, variables));
+  const rn_tensor_t* var = &variables[0]->value;
   const rn_tensor_t* gradient = rn_in(ctx, apply->gradient);
   if (gradient->dtype != var->dtype)
     return rn_invalid_argument("var is %s, grad is %s", rn_dtype_name(var->dtype),
                                rn_dtype_name(gradient->dtype));
   return apply->indices < 0 ? check_dense(ctx, apply, var) : check_sparse(ctx, apply, var);
 }
+
+rn_status_t rn_apply_hold(rn_kernel_ctx_t* ctx, const rn_apply_t* apply, rn_apply_held_t* held) {
+  RN_RETURN_IF_ERROR(rn_apply_find(ctx, apply, held->variables));
+  memcpy(held->locked, held->variables, sizeof held->locked);
+  held->locked_count = rn_apply_lock(held->locked, apply->variable_count);
+  return rn_apply_check_locked(ctx, apply, held->variables);
+}
+
+void rn_apply_release(rn_apply_held_t* held) { rn_apply_unlock(held->locked, held->locked_count); }
 
 // A non-scalar counts as NaN, which is in no range.
 rn_status_t rn_apply_check_number(const rn_kernel_ctx_t* ctx, const rn_apply_t* apply, int input) {

@@ -34,6 +34,17 @@ typedef struct rn_apply_held_t {
   int locked_count;
 } rn_apply_held_t;
 
+// The same in steps, for several updates at once.
+// The variables of an update, in the order of its arguments. Borrowed.
+RN_MUST_USE rn_status_t rn_apply_find(const rn_kernel_ctx_t* ctx, const rn_apply_t* apply,
+                                      rn_variable_t** out);
+// Sorts |variables| by address, drops repetitions, locks what is left and returns its number.
+int rn_apply_lock(rn_variable_t** variables, int count);
+void rn_apply_unlock(rn_variable_t* const* variables, int count);
+// With the variables of the update locked: makes them writable, and checks them and the gradient.
+RN_MUST_USE rn_status_t rn_apply_check_locked(rn_kernel_ctx_t* ctx, const rn_apply_t* apply,
+                                              rn_variable_t* const* variables);
+
 // Locks the variables, makes them writable, and checks them and the gradient's shape and type. The
 // caller releases what is held, also on failure.
 RN_MUST_USE rn_status_t rn_apply_hold(rn_kernel_ctx_t* ctx, const rn_apply_t* apply,

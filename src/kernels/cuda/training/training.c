@@ -6,69 +6,47 @@
 #include "kernels/cpu/state/variable.h"
 #include "kernels/cpu/training/apply.h"
 #include "kernels/cuda/state/rows.h"
-#include "kernels/cuda/training/training_args.h"
+#include "kernels/cuda/training/updates.h"
 
-static const char* const rule_names[] = {
-#define RULE(name, variables) "training/training/" #name,
-    RN_RULES(RULE)
-#undef RULE
-};
 static const char* const row_rule_names[] = {
 #define RULE(name, variables) "training/training/rows_" #name,
     RN_RULES(RULE)
 #undef RULE
 };
 
-static rn_status_t read_numbers(const rn_kernel_ctx_t* ctx, const rn_apply_t* apply,
-                                struct rn_training_args* args) {
-  args->integer = -1;
-  for (int i = 0; i < apply->number_count; ++i) {
-    RN_RETURN_IF_ERROR(rn_apply_check_number(ctx, apply, apply->numbers[i]));
-    const rn_tensor_t* number = rn_in(ctx, apply->numbers[i]);
-    args->numbers[i] = number->data;
-    if (number->dtype == RN_INT64) args->integer = i;
-  }
-  return RN_OK;
-}
-
 static rn_status_t apply_dense(rn_kernel_ctx_t* ctx, const rn_apply_t* apply,
-                               const rn_tensor_t* var, struct rn_training_args* args) {
-  uintptr_t addresses = (uintptr_t)args->gradient;
-  for (int k = 0; k < apply->variable_count; ++k) addresses |= (uintptr_t)args->variables[k];
-  args->is_aligned = addresses % 16 == 0;
-  args->count = var->count;
-  int64_t width = args->is_aligned ? 16 / (int64_t)rn_dtype_size(var->dtype) : 1;
-  return rn_cuda_each(ctx, rn_cuda_name(rule_names[apply->rule], var->dtype).text,
-                      (var->count + width - 1) / width, args, sizeof *args);
+                               rn_variable_t* const* variables, rn_cuda_updates_t* updates) {
+  RN_RETURN_IF_ERROR(rn_cuda_updates_add(ctx, updates, variables, rn_in(ctx, apply->gradient)));
+  return rn_cuda_updates_issue(ctx, updates);
 }
 
 static rn_status_t apply_sparse(rn_kernel_ctx_t* ctx, const rn_apply_t* apply,
-                                const rn_tensor_t* var, struct rn_training_args* args) {
-  const rn_tensor_t* indices = rn_in(ctx, apply->indices);
+                                rn_variable_t* const* variables, const rn_cuda_updates_t* updates) {
+  const rn_tensor_t *indices = rn_in(ctx, apply->indices), *var = &variables[0]->value;
   if (var->count == 0 || indices->count == 0) return RN_OK;
+  struct rn_training_args args = {.flags = apply->flags,
+                                  .integer = updates->args.integer,
+                                  .gradient = rn_in(ctx, apply->gradient)->data};
+  memcpy(args.numbers, updates->args.numbers, sizeof args.numbers);
+  for (int k = 0; k < apply->variable_count; ++k) args.variables[k] = variables[k]->value.data;
   rn_cuda_rows_t rows;
   RN_RETURN_IF_ERROR(rn_cuda_rows(ctx, indices, 1, rn_tensor_shape(var), &rows));
-  args->rows = rows.args;
+  args.rows = rows.args;
   rn_status_t status = rn_cuda_each(ctx, rn_cuda_name(row_rule_names[apply->rule], var->dtype).text,
-                                    rows.args.count * rows.args.width, args, sizeof *args);
+                                    rows.args.count * rows.args.width, &args, sizeof args);
   rn_tensor_clear(&rows.keys);
   return status;
 }
 
 static rn_status_t apply_compute(rn_kernel_ctx_t* ctx) {
   const rn_apply_t* apply = ctx->state;
-  struct rn_training_args args = {.flags = apply->flags};
-  RN_RETURN_IF_ERROR(read_numbers(ctx, apply, &args));
+  rn_cuda_updates_t updates;
+  RN_RETURN_IF_ERROR(rn_cuda_updates_begin(ctx, apply, &updates));
   rn_apply_held_t held = {0};
   rn_status_t status = rn_apply_hold(ctx, apply, &held);
-  if (rn_ok(status)) {
-    const rn_tensor_t* var = &held.variables[0]->value;
-    args.gradient = rn_in(ctx, apply->gradient)->data;
-    for (int k = 0; k < apply->variable_count; ++k)
-      args.variables[k] = held.variables[k]->value.data;
-    status = apply->indices < 0 ? apply_dense(ctx, apply, var, &args)
-                                : apply_sparse(ctx, apply, var, &args);
-  }
+  if (rn_ok(status))
+    status = apply->indices < 0 ? apply_dense(ctx, apply, held.variables, &updates)
+                                : apply_sparse(ctx, apply, held.variables, &updates);
   rn_apply_release(&held);
   RN_RETURN_IF_ERROR(status);
   rn_variable_pass_on(ctx);
@@ -115,3 +93,9 @@ static const rn_kernel_def_t rows[] = {
     SPARSE("ProximalAdagrad", proximal_adagrad),
 };
 RN_KERNEL_FAMILY(cuda_training, rows);
+
+const rn_kernel_def_t* rn_cuda_update_row(rn_str_t name) {
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; ++i)
+    if (rn_str_is(name, rows[i].op)) return &rows[i];
+  return NULL;
+}

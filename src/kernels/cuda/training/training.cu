@@ -1,4 +1,4 @@
-// Optimizer updates: <rule>_<type> for all elements, rows_<rule>_<type> for rows.
+// Optimizer updates: <rule>_<type> for all elements of many tensors, rows_<rule>_<type> for rows.
 #include "kernels/cuda/prelude.cuh"
 //
 #include "kernels/cuda/jit/scalar_ops.cuh"
@@ -15,40 +15,78 @@ struct alignas(16) pack {
   T items[width];
 };
 
-template <typename R, typename T>
-RN_DEVICE void load_numbers(const rn_training_args& args, rn_of<T>* h) {
+template <typename R, typename T, typename Args>
+RN_DEVICE void load_numbers(const Args& args, rn_of<T>* h) {
   typedef rn_of<T> V;
   for (int i = 0; i < R::numbers; ++i)
     h[i] = i == args.integer ? V(rn_real_of<V>(*(const i64*)args.numbers[i]))
                              : V(*(const T*)args.numbers[i]);
 }
 
+// One chunk of one update.
 template <typename R, typename T>
-RN_DEVICE void update_pack(const rn_training_args& args, const rn_of<T>* h, i64 p) {
-  typedef rn_of<T> V;
-  pack<T> v[R::variables], g = ((const pack<T>*)args.gradient)[p];
-  for (int k = 0; k < R::variables; ++k) v[k] = ((const pack<T>*)args.variables[k])[p];
-  for (int i = 0; i < pack<T>::width; ++i) {
-    V one[R::variables];
-    for (int k = 0; k < R::variables; ++k) one[k] = V(v[k].items[i]);
-    R::apply(one, V(g.items[i]), h, args.flags);
-    for (int k = 0; k < R::variables; ++k) v[k].items[i] = T(one[k]);
+struct piece {
+  T* v[R::variables];
+  const T* g;
+  i64 count;
+  bool is_aligned;  // all arrays are at multiples of 16 bytes
+};
+
+template <typename R, typename T>
+RN_DEVICE piece<R, T> piece_of(const rn_updates_args& args, i32 chunk) {
+  const int words = RN_UPDATES_ENTRY + R::variables;
+  int low = 0, high = args.count;  // the entry is in [low, high)
+  while (high - low > 1) {
+    const int middle = (low + high) / 2;
+    (i32) args.table[middle * words] <= chunk ? low = middle : high = middle;
   }
-  for (int k = 0; k < R::variables; ++k) ((pack<T>*)args.variables[k])[p] = v[k];
+  const int at = low * words;
+  const i64 size = RN_UPDATES_CHUNK / (i64)sizeof(T);
+  const i64 begin = (chunk - (i64)args.table[at]) * size, left = (i64)args.table[at + 1] - begin;
+  u64 addresses = args.table[at + 2];
+  piece<R, T> p;
+  p.g = (const T*)args.table[at + 2] + begin;
+  for (int k = 0; k < R::variables; ++k) {
+    const u64 address = args.table[at + RN_UPDATES_ENTRY + k];
+    addresses |= address;
+    p.v[k] = (T*)address + begin;
+  }
+  p.count = left < size ? left : size;
+  p.is_aligned = addresses % 16 == 0;
+  return p;
 }
 
 template <typename R, typename T>
-RN_DEVICE void dense(const rn_training_args& args) {
+RN_DEVICE void update_pack(const piece<R, T>& p, const rn_of<T>* h, int flags, i64 at) {
+  typedef rn_of<T> V;
+  pack<T> v[R::variables], g = ((const pack<T>*)p.g)[at];
+  for (int k = 0; k < R::variables; ++k) v[k] = ((const pack<T>*)p.v[k])[at];
+  for (int i = 0; i < pack<T>::width; ++i) {
+    V one[R::variables];
+    for (int k = 0; k < R::variables; ++k) one[k] = V(v[k].items[i]);
+    R::apply(one, V(g.items[i]), h, flags);
+    for (int k = 0; k < R::variables; ++k) v[k].items[i] = T(one[k]);
+  }
+  for (int k = 0; k < R::variables; ++k) ((pack<T>*)p.v[k])[at] = v[k];
+}
+
+// A block takes chunk after chunk, whichever update they belong to.
+template <typename R, typename T>
+RN_DEVICE void dense(const rn_updates_args& args) {
   typedef rn_of<T> V;
   V h[R::numbers];
   load_numbers<R, T>(args, h);
-  i64 packs = args.is_aligned ? args.count / pack<T>::width : 0, done = packs * pack<T>::width;
-  RN_EACH(p, packs) update_pack<R, T>(args, h, p);
-  RN_EACH(i, args.count - done) {
-    V v[R::variables];
-    for (int k = 0; k < R::variables; ++k) v[k] = V(((const T*)args.variables[k])[done + i]);
-    R::apply(v, V(((const T*)args.gradient)[done + i]), h, args.flags);
-    for (int k = 0; k < R::variables; ++k) ((T*)args.variables[k])[done + i] = T(v[k]);
+  for (i32 chunk = (i32)blockIdx.x; chunk < args.chunks; chunk += (i32)gridDim.x) {
+    const piece<R, T> p = piece_of<R, T>(args, chunk);
+    const i64 packs = p.is_aligned ? p.count / pack<T>::width : 0;
+    for (i64 at = threadIdx.x; at < packs; at += blockDim.x)
+      update_pack<R, T>(p, h, args.flags, at);
+    for (i64 i = packs * pack<T>::width + threadIdx.x; i < p.count; i += blockDim.x) {
+      V v[R::variables];
+      for (int k = 0; k < R::variables; ++k) v[k] = V(p.v[k][i]);
+      R::apply(v, V(p.g[i]), h, args.flags);
+      for (int k = 0; k < R::variables; ++k) p.v[k][i] = T(v[k]);
+    }
   }
 }
 
@@ -75,7 +113,7 @@ RN_DEVICE void sparse(const rn_training_args& args) {
 }
 
 #define DENSE(rule, type, T) \
-  RN_KERNEL(rule##_##type, rn_training_args) { dense<rule<rn_of<T>>, T>(args); }
+  RN_KERNEL(rule##_##type, rn_updates_args) { dense<rule<rn_of<T>>, T>(args); }
 #define SPARSE(rule, type, T) \
   RN_KERNEL(rows_##rule##_##type, rn_training_args) { sparse<rule<rn_of<T>>, T>(args); }
 #define REAL(KIND, rule)   \
