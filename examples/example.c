@@ -32,6 +32,26 @@ static long long number(const char* option, const char* text, long long least) {
   return value;
 }
 
+const char* example_option(int* argc, char** argv, const char* option, const char* standard) {
+  for (int i = 1; i + 1 < *argc; ++i) {
+    if (strcmp(argv[i], option) != 0) continue;
+    const char* value = argv[i + 1];
+    *argc -= 2;
+    for (int k = i; k < *argc; ++k) argv[k] = argv[k + 2];
+    return value;
+  }
+  return standard;
+}
+
+static _Noreturn void print_usage(const example_t* e, const char* about, int steps, bool is_asked) {
+  fprintf(is_asked ? stdout : stderr,
+          "usage: %s [--steps N] [--seed N] [--device cpu|gpu]\n%s\n"
+          "  --steps N   how long to train (%d)\n  --seed N    other random numbers (1)\n"
+          "  --device D  where to compute (a GPU if there is one)\n",
+          e->name, about, steps);
+  exit(is_asked ? 0 : 2);
+}
+
 example_t example_open(int argc, char** argv, const char* about, int steps) {
   const char* slash = strrchr(argv[0], '/');
   example_t e = {.name = slash ? slash + 1 : argv[0], .steps = steps, .seed = 1};
@@ -42,13 +62,12 @@ example_t example_open(int argc, char** argv, const char* about, int steps) {
     } else if (!strcmp(argv[i], "--seed")) {
       e.seed = (uint64_t)number(argv[i], i + 1 < argc ? argv[i + 1] : NULL, 0);
       ++i;
+    } else if (!strcmp(argv[i], "--device") && i + 1 < argc) {
+      e.device = argv[++i];
+      if (strcmp(e.device, "cpu") != 0 && strcmp(e.device, "gpu") != 0)
+        example_fail("--device", "is cpu or gpu");
     } else {
-      bool is_asked = !strcmp(argv[i], "--help");
-      fprintf(is_asked ? stdout : stderr,
-              "usage: %s [--steps N] [--seed N]\n%s\n"
-              "  --steps N  how long to train (%d)\n  --seed N   other random numbers (1)\n",
-              e.name, about, steps);
-      exit(is_asked ? 0 : 2);
+      print_usage(&e, about, steps, !strcmp(argv[i], "--help"));
     }
   }
   e.random = e.seed;
@@ -58,10 +77,25 @@ example_t example_open(int argc, char** argv, const char* about, int steps) {
   return e;
 }
 
+static void require_gpu(const example_t* e) {
+  TF_DeviceList* devices = TF_SessionListDevices(e->session, e->status);
+  bool has_gpu = false;
+  for (int i = 0; i < TF_DeviceListCount(devices); ++i)
+    has_gpu |= !strcmp(TF_DeviceListType(devices, i, e->status), "GPU");
+  TF_DeleteDeviceList(devices);
+  if (!has_gpu) example_fail("--device gpu", "there is none; 'runnel devices' says why");
+}
+
 void example_start(example_t* e) {
+  static const char no_gpu[] = "\x0a\x07\x0a\x03GPU\x10\x00";  // ConfigProto.device_count
   rn_node_t* init = rn_initialize_variables(e->scope, RN_GLOBAL_VARIABLES);
-  e->session = rn_session_start(e->scope, NULL, e->status);
+  TF_SessionOptions* options = TF_NewSessionOptions();
+  if (e->device && !strcmp(e->device, "cpu"))
+    TF_SetConfig(options, no_gpu, sizeof no_gpu - 1, e->status);
+  e->session = rn_session_start(e->scope, options, e->status);
+  TF_DeleteSessionOptions(options);
   example_check(e, "the graph");
+  if (e->device && !strcmp(e->device, "gpu")) require_gpu(e);
   example_run(e, RN_TARGET(init));
   e->start = seconds();
 }

@@ -15,8 +15,9 @@
 
 typedef struct example_t {
   const char* name;
-  int steps;      // of training, from the command line
-  uint64_t seed;  // of all random numbers: the same seed gives the same run
+  int steps;           // of training, from the command line
+  uint64_t seed;       // of all random numbers: the same seed gives the same run
+  const char* device;  // "cpu", "gpu", or NULL: a GPU if there is one
   rn_scope_t* scope;
   TF_Session* session;
   TF_Status* status;
@@ -26,8 +27,11 @@ typedef struct example_t {
   bool is_line_open;  // the progress line will be overwritten
 } example_t;
 
-// Reads "--steps N" and "--seed N"; "--help" prints what the program does and exits.
+// Reads "--steps N", "--seed N" and "--device D"; "--help" prints what the program does and exits.
 example_t example_open(int argc, char** argv, const char* about, int steps);
+// For an option of one program, before example_open: the word after |option|, which is then taken
+// out of the arguments; |standard| if it is not given.
+const char* example_option(int* argc, char** argv, const char* option, const char* standard);
 // Call when the graph is built: opens the session and initializes all variables.
 void example_start(example_t* e);
 // Prints whether the example |reached| its goal, with the numbers. Frees everything; returns the
