@@ -89,10 +89,7 @@ typedef struct emu_item_t {
       unsigned value;
       size_t width, count;  // bytes per value; values
     } fill;
-    struct {
-      struct CUevent_st* event;  // referenced
-      uint64_t ticket;
-    } event;
+    struct emu_stamp_t* stamp;  // referenced; NULL: a wait for an event that was never recorded
     struct emu_nodes_t* graph;  // referenced
   };
 } emu_item_t;
@@ -132,11 +129,17 @@ struct CUstream_st {
   emu_frontier_t frontier;
 };
 
-struct CUevent_st {
+// One record of an event. Waits keep to the record that they were issued for, although the event
+// may be recorded again before that has run.
+typedef struct emu_stamp_t {
   int references;
-  uint64_t recorded, done;  // tickets
-  double ended;             // when the last record ran, in milliseconds
-  uint64_t capture;         // id of the capture that recorded it last, or 0
+  bool is_done;
+  double ended;  // when it ran, in milliseconds
+} emu_stamp_t;
+
+struct CUevent_st {
+  emu_stamp_t* stamp;  // referenced: the last record; NULL: none
+  uint64_t capture;    // id of the capture that recorded it last, or 0
   emu_frontier_t frontier;
 };
 
@@ -233,7 +236,7 @@ CUresult emu_run_item(emu_device_t* device, emu_runner_t* runner, const emu_item
 uint64_t emu_random_locked(emu_device_t* device, uint64_t below);
 
 // event.c
-void emu_event_release_locked(CUevent event);
+void emu_stamp_release_locked(emu_stamp_t* stamp);  // NULL is fine
 
 // capture.c
 extern _Thread_local int emu_thread_captures;  // that forbid unsafe calls on this thread

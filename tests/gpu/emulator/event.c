@@ -1,13 +1,11 @@
-// Events of the emulated driver. A record takes a ticket when it is issued and stamps it when it
-// runs; a wait is for the newest ticket at the time of its issue.
+// Events of the emulated driver. A record makes a stamp when it is issued, which is done when it
+// runs; a wait is for the newest stamp at the time of its issue.
 #include <stdlib.h>
 
 #include "driver.h"
 
-void emu_event_release_locked(CUevent event) {
-  if (--event->references) return;
-  free(event->frontier.nodes);
-  free(event);
+void emu_stamp_release_locked(emu_stamp_t* stamp) {
+  if (stamp && --stamp->references == 0) free(stamp);
 }
 
 CUresult cuEventCreate(CUevent* event, unsigned flags) {
@@ -17,7 +15,6 @@ CUresult cuEventCreate(CUevent* event, unsigned flags) {
   EMU_RETURN_IF_ERROR(emu_current(&device));
   *event = calloc(1, sizeof **event);
   EMU_RETURN_IF(!*event, EMU_OUT_OF_MEMORY);
-  (*event)->references = 1;
   emu_lock();
   ++emu.events;
   emu_unlock();
@@ -29,18 +26,29 @@ CUresult cuEventDestroy_v2(CUevent event) {
   EMU_RETURN_IF(!event, EMU_INVALID_HANDLE);
   emu_lock();
   --emu.events;
-  emu_event_release_locked(event);
+  emu_stamp_release_locked(event->stamp);
   emu_unlock();
+  free(event->frontier.nodes);
+  free(event);
   return CUDA_SUCCESS;
 }
 
 static CUresult issue(emu_kind_t kind, CUstream stream, CUevent event) {
   emu_item_t* item = emu_item_create(kind);
   EMU_RETURN_IF(!item, EMU_OUT_OF_MEMORY);
+  emu_stamp_t* stamp = kind == EMU_RECORD ? calloc(1, sizeof *stamp) : NULL;
+  if (kind == EMU_RECORD && !stamp) {
+    free(item);
+    return EMU_OUT_OF_MEMORY;
+  }
   emu_lock();
-  ++event->references;
-  item->event.event = event;
-  item->event.ticket = kind == EMU_RECORD ? ++event->recorded : event->recorded;
+  if (stamp) {
+    emu_stamp_release_locked(event->stamp);
+    stamp->references = 1;
+    event->stamp = stamp;
+  }
+  item->stamp = event->stamp;
+  if (item->stamp) ++item->stamp->references;
   event->capture = 0;
   emu_unlock();
   return emu_issue(stream, item);
@@ -76,7 +84,7 @@ CUresult cuStreamWaitEvent(CUstream stream, CUevent event, unsigned flags) {
 // What both ask: an error, NOT_READY or SUCCESS.
 static CUresult state_locked(CUevent event) {
   if (event->capture) return EMU_CAPTURED_EVENT;
-  return event->done < event->recorded ? EMU_NOT_READY : CUDA_SUCCESS;
+  return event->stamp && !event->stamp->is_done ? EMU_NOT_READY : CUDA_SUCCESS;
 }
 
 CUresult cuEventQuery(CUevent event) {
@@ -110,8 +118,8 @@ CUresult cuEventElapsedTime(float* ms, CUevent from, CUevent to) {
   emu_lock();
   CUresult result = state_locked(from);
   if (!result) result = state_locked(to);
-  if (!result && (!from->recorded || !to->recorded)) result = EMU_INVALID_HANDLE;
-  if (!result) *ms = (float)(to->ended - from->ended);
+  if (!result && (!from->stamp || !to->stamp)) result = EMU_INVALID_HANDLE;
+  if (!result) *ms = (float)(to->stamp->ended - from->stamp->ended);
   emu_unlock();
   return result;
 }

@@ -17,8 +17,7 @@ emu_item_t* emu_item_create(emu_kind_t kind) {
 void emu_item_destroy_locked(emu_item_t* item) {
   if (item->kind == EMU_KERNEL) free(item->kernel.args);
   if (item->kind == EMU_COPY) free(item->copy.staged);
-  if (item->kind == EMU_RECORD || item->kind == EMU_WAIT)
-    emu_event_release_locked(item->event.event);
+  if (item->kind == EMU_RECORD || item->kind == EMU_WAIT) emu_stamp_release_locked(item->stamp);
   if (item->kind == EMU_GRAPH) emu_nodes_release_locked(item->graph);
   free(item);
 }
@@ -62,7 +61,7 @@ static bool is_held_up(const struct CUstream_st* stream) {
 static bool is_ready(const struct CUstream_st* stream) {
   const emu_item_t* item = stream->head;
   if (!item || emu.is_paused) return false;
-  if (item->kind == EMU_WAIT && item->event.event->done < item->event.ticket) return false;
+  if (item->kind == EMU_WAIT && item->stamp && !item->stamp->is_done) return false;
   return !is_held_up(stream);
 }
 
@@ -138,11 +137,11 @@ static void complete_locked(CUstream stream) {
   if (!stream->head) stream->tail = &stream->head;
   stream->is_running = false;
   --stream->device->pending;
-  if (item->kind == EMU_RECORD && item->event.event->done < item->event.ticket) {
+  if (item->kind == EMU_RECORD) {
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
-    item->event.event->ended = (double)now.tv_sec * 1e3 + (double)now.tv_nsec * 1e-6;
-    item->event.event->done = item->event.ticket;
+    item->stamp->ended = (double)now.tv_sec * 1e3 + (double)now.tv_nsec * 1e-6;
+    item->stamp->is_done = true;
   }
   emu_item_destroy_locked(item);
   if (stream->is_destroyed && !stream->head) stream_free_locked(stream);
