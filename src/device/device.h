@@ -45,6 +45,11 @@ typedef struct rn_device_vtable_t {
                        rn_device_done_t done, void* arg);
   void (*copy_from_host)(rn_device_t* device, const rn_tensor_t* source, rn_tensor_t* target,
                          rn_device_done_t done, void* arg);
+  // The same for a feed and a fetch of a step, with |done| NULL, where the order does not matter:
+  // no unfinished work uses the target of a feed, and none that is issued later in the step writes
+  // the source of a fetch. So they may overlap with the work of other steps. NULL: use the above.
+  void (*feed)(rn_device_t* device, const rn_tensor_t* source, rn_tensor_t* target);
+  void (*fetch)(rn_device_t* device, const rn_tensor_t* source, rn_tensor_t* target);
   // Issues a copy within the device's memory. Shares both tensors as long as it needs them.
   rn_status_t (*copy)(rn_device_t* device, const rn_tensor_t* source, rn_tensor_t* target);
   // Issues copies of |count| boxes with elements of |size| bytes, in any order; NULL if kernels of
@@ -62,13 +67,17 @@ typedef struct rn_device_vtable_t {
   void (*sync)(rn_device_t* device, rn_device_done_t done, void* arg);
   // Like sync, but returns when the work has ended. NULL: rn_device_wait uses |sync|.
   rn_status_t (*wait)(rn_device_t* device);
-  // Recording, if the device can (else all four are NULL): work that the calling thread issues
+  // Recording, if the device can (else all five are NULL): work that the calling thread issues
   // between begin and end is recorded instead of run, with its arguments and addresses as they are.
+  // Only the host's side of feeds and fetches may move between replays: the recording keeps the
+  // pointers to these tensors, whose sizes stay the same, and reads their |data| in each replay.
   // End is called after every begin that succeeded; |*out| is NULL if nothing was issued. Replay
-  // issues the work of a recording. A thread records on one device at a time.
+  // issues the work of a recording; await returns when it has ended and the fetches have arrived.
+  // One replay is awaited before the next. A thread records on one device at a time.
   rn_status_t (*record_begin)(rn_device_t* device);
   rn_status_t (*record_end)(rn_device_t* device, rn_recording_t** out);
   rn_status_t (*replay)(rn_device_t* device, rn_recording_t* recording);
+  rn_status_t (*await)(rn_device_t* device, rn_recording_t* recording);
   void (*recording_destroy)(rn_device_t* device, rn_recording_t* recording);
   // Frees cached memory. NULL if the device caches none.
   void (*trim)(rn_device_t* device);
@@ -91,7 +100,10 @@ struct rn_device_t {
   const char* description;       // of the hardware, in stock's form; NULL: none. Owned
   rn_allocator_t allocator;      // the device's memory
   rn_allocator_t kernel_memory;  // the same for kernels; a recording keeps what they get meanwhile
-  rn_resources_t* resources;     // Owned
+  // Host memory that large copies are fastest with; |fn| is NULL if all host memory is alike. It
+  // may have none left while malloc has.
+  rn_allocator_t transfer_memory;
+  rn_resources_t* resources;  // Owned
 };
 
 static inline void rn_device_destroy(rn_device_t* device) {

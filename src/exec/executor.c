@@ -169,6 +169,7 @@ static rn_status_t run_instrs(rn_execution_t* execution, rn_state_t* state, cons
   const rn_plan_t* plan = state->plan;
   int32_t n = task->first_instr, end = n + task->instr_count;
   bool replays = plan->segment_count && !execution->run->deadline_ns && !execution->run->stats;
+  if (execution->is_plain) state->has_loose_work = true;
   for (int32_t s = 0; replays && s < plan->segment_count; ++s) {
     const rn_segment_t* segment = &plan->segments[s];
     if (segment->first_instr < n || segment->first_instr >= end) continue;
@@ -176,6 +177,7 @@ static rn_status_t run_instrs(rn_execution_t* execution, rn_state_t* state, cons
     if (execution->is_failed) return RN_OK;
     RN_RETURN_IF_ERROR(rn_segment_run(execution, state, s, run_range));
     n = segment->first_instr + segment->instr_count;
+    if (execution->is_plain) state->has_loose_work = n < end || !state->recorded[s].is_awaited;
   }
   return run_range(execution, state, n, end - n);
 }
@@ -512,6 +514,14 @@ static void reset_state(rn_state_t* state, bool is_failed) {
   state->ready_count = 0;
 }
 
+// Waits for the work of a step that one thread issued.
+static rn_status_t await_alone(rn_state_t* state) {
+  rn_status_t status = rn_segments_await(state);
+  return rn_ok(status) && !state->has_loose_work
+             ? status
+             : rn_status_join(status, rn_device_wait(state->plan->device));
+}
+
 // A step of one straight-line task: no locks, no other thread.
 static rn_status_t execute_alone(rn_plan_t* plan, const rn_run_t* run) {
   rn_state_t* state = NULL;
@@ -524,7 +534,7 @@ static rn_status_t execute_alone(rn_plan_t* plan, const rn_run_t* run) {
     status = run_instrs(&execution, state, &plan->tasks[t]);
   status = rn_status_join(execution.status, status);
   if (!plan->device->is_host)
-    status = rn_status_join(status, device_error(plan, rn_device_wait(plan->device)));
+    status = rn_status_join(status, device_error(plan, await_alone(state)));
   if (rn_ok(status)) status = collect(&execution);
   reset_state(state, !rn_ok(status));
   rn_state_release(state);
@@ -567,6 +577,9 @@ static rn_status_t acquire_states(rn_execution_t* execution) {
 // Takes the results and returns the states. The devices have finished the issued work.
 static rn_status_t end_states(rn_execution_t* execution, rn_status_t status) {
   const rn_run_t* run = execution->run;
+  for (int32_t p = 0; p < run->plan_count; ++p)
+    if (execution->states[p])
+      status = rn_status_join(status, rn_segments_await(execution->states[p]));
   if (rn_ok(status)) status = collect(execution);
   for (int32_t p = 0; p < run->plan_count; ++p) {
     if (!execution->states[p]) continue;

@@ -2,19 +2,28 @@
 #include "exec/record.h"
 
 #include "exec/execution.h"
+#include "framework/internal_ops.h"
 #include "framework/resource.h"
 
 // Launching the work of fewer instructions one by one costs no more than replaying it.
 #define LEAST_INSTRS 2
 // A segment whose recording does not fit this often is not recorded any more.
 #define MOST_RUNS 32
+// Feeds and fetches up to this size are recorded, and copied once more on the host for that.
+#define MOST_COPIED ((size_t)64 << 10)
 
 // A value that enters or leaves the segment.
 typedef struct rn_recorded_slot_t {
   int32_t slot;
-  bool is_input;
-  void* data;        // of an input: where it was
-  rn_tensor_t kept;  // of an output: shared
+  enum {
+    RECORDED_INPUT,   // must be where it was
+    RECORDED_FEED,    // in host memory; must have the shape of |other|
+    RECORDED_OUTPUT,  // shares |kept|
+    RECORDED_FETCH,   // made anew in host memory, like |kept|
+  } kind;
+  int32_t other;  // of a feed: the slot on the device; of a fetch: the instruction
+  void* data;     // of an input
+  rn_tensor_t kept;
 } rn_recorded_slot_t;
 
 typedef struct rn_recorded_variable_t {
@@ -22,6 +31,27 @@ typedef struct rn_recorded_variable_t {
   void* data;               // of its value, before and after the segment
   bool is_written;
 } rn_recorded_variable_t;
+
+static bool is_move(const rn_instr_t* instr, bool to_host) {
+  return instr->kernel && instr->kernel->op == rn_op_move(to_host);
+}
+
+// Whether instruction |n| moves a small value between the client and the device.
+static bool may_copy(const rn_compile_t* c, int32_t n) {
+  const rn_plan_t* plan = c->plan;
+  const rn_instr_t* instr = &plan->instrs[n];
+  const bool to_host = is_move(instr, true);
+  if (!to_host && !is_move(instr, false)) return false;
+  const rn_ir_node_t* node = rn_compile_node(c, c->node_of[n]);
+  const int32_t in = plan->inputs[instr->first_input], out = instr->first_output;
+  const bool is_port =
+      to_host ? !rn_ir_flag(node, "waits") && c->is_fetched[out] &&
+                    plan->slots[out].kind == RN_SLOT_DYNAMIC
+              : plan->slots[in].kind == RN_SLOT_FEED && plan->slots[out].kind == RN_SLOT_PLANNED;
+  int64_t count;
+  return is_port && rn_shape_is_full(node->shapes[0]) && rn_shape_count(node->shapes[0], &count) &&
+         count > 0 && (size_t)count <= MOST_COPIED / rn_dtype_size(plan->slots[out].dtype);
+}
 
 // Whether a host argument has the same value in every step: a constant, or the handle of a
 // variable.
@@ -53,6 +83,7 @@ static bool may_record(const rn_compile_t* c, int32_t n) {
   const rn_instr_t* instr = &plan->instrs[n];
   if (!instr->kernel) return !instr->compute;  // a no-op
   if (!instr->compute || instr->async >= 0) return false;
+  if (plan->device->vtable->feed && plan->device->vtable->fetch && may_copy(c, n)) return true;
   uint32_t flags = rn_instr_flags(instr);
   if ((flags & RN_KERNEL_REPLAYS) != RN_KERNEL_REPLAYS || flags & RN_KERNEL_KEEPS_INPUTS)
     return false;
@@ -176,7 +207,11 @@ static rn_status_t note_outside(rn_recorded_t* recorded, rn_state_t* state,
     for (int32_t i = 0; i < instr->input_count; ++i) {
       int32_t slot = plan->inputs[instr->first_input + i];
       if (is_inside(segment, plan->slots[slot].producer) || state->slots[slot].is_ref) continue;
-      rn_recorded_slot_t noted = {.slot = slot, .is_input = true, .data = state->slots[slot].data};
+      bool is_feed = plan->slots[slot].kind == RN_SLOT_FEED;
+      rn_recorded_slot_t noted = {.slot = slot,
+                                  .kind = is_feed ? RECORDED_FEED : RECORDED_INPUT,
+                                  .other = instr->first_output,
+                                  .data = state->slots[slot].data};
       RN_RETURN_IF_ERROR(rn_vec_push(&recorded->slots, plan->allocator, noted));
     }
   }
@@ -198,22 +233,29 @@ static rn_status_t run_and_note(rn_execution_t* execution, rn_state_t* state,
   return RN_OK;
 }
 
-// Keeps the values that leave the segment without a place of their own: views of what has one.
+// Notes a value that leaves the segment without a place of its own: a fetch, which is in host
+// memory and only has the same shape next time, or a view of something that has a place.
+static rn_status_t keep_output(rn_recorded_t* recorded, rn_state_t* state, int32_t slot) {
+  rn_plan_t* plan = state->plan;
+  const rn_tensor_t* value = &state->slots[slot];
+  int32_t producer = plan->slots[slot].producer;
+  bool is_fetch = is_move(&plan->instrs[producer], true);
+  rn_recorded_slot_t kept = {
+      .slot = slot, .kind = is_fetch ? RECORDED_FETCH : RECORDED_OUTPUT, .other = producer};
+  RN_RETURN_IF_ERROR(is_fetch ? rn_tensor_init(&kept.kept, value->dtype, rn_tensor_shape(value))
+                              : rn_tensor_share(value, &kept.kept));
+  rn_status_t status = rn_vec_push(&recorded->slots, plan->allocator, kept);
+  if (!rn_ok(status)) rn_tensor_clear(&kept.kept);
+  return status;
+}
+
 static rn_status_t keep_outputs(rn_recorded_t* recorded, rn_state_t* state,
                                 const rn_segment_t* segment) {
   rn_plan_t* plan = state->plan;
-  for (int32_t s = 0; s < plan->slot_count; ++s) {
-    if (plan->slots[s].kind != RN_SLOT_DYNAMIC || !is_inside(segment, plan->slots[s].producer) ||
-        !rn_tensor_is_set(&state->slots[s]))
-      continue;
-    rn_recorded_slot_t kept = {.slot = s};
-    RN_RETURN_IF_ERROR(rn_tensor_share(&state->slots[s], &kept.kept));
-    rn_status_t status = rn_vec_push(&recorded->slots, plan->allocator, kept);
-    if (!rn_ok(status)) {
-      rn_tensor_clear(&kept.kept);
-      return status;
-    }
-  }
+  for (int32_t s = 0; s < plan->slot_count; ++s)
+    if (plan->slots[s].kind == RN_SLOT_DYNAMIC && is_inside(segment, plan->slots[s].producer) &&
+        rn_tensor_is_set(&state->slots[s]))
+      RN_RETURN_IF_ERROR(keep_output(recorded, state, s));
   return RN_OK;
 }
 
@@ -233,10 +275,24 @@ static rn_status_t name_error(const rn_state_t* state, const rn_segment_t* segme
                        : rn_execution_node_error(state->plan, segment->first_instr, status);
 }
 
-static rn_status_t replay_work(rn_state_t* state, const rn_segment_t* segment,
-                               const rn_recorded_t* recorded) {
+static rn_status_t issue(rn_state_t* state, rn_recorded_t* recorded) {
   rn_device_t* device = state->plan->device;
-  return name_error(state, segment, device->vtable->replay(device, recorded->recording));
+  RN_RETURN_IF_ERROR(device->vtable->replay(device, recorded->recording));
+  recorded->is_awaited = true;
+  return RN_OK;
+}
+
+rn_status_t rn_segments_await(rn_state_t* state) {
+  rn_device_t* device = state->plan->device;
+  rn_status_t status = RN_OK;
+  for (int32_t s = 0; s < state->plan->segment_count; ++s) {
+    rn_recorded_t* recorded = &state->recorded[s];
+    if (recorded->is_awaited)
+      status = rn_status_join(status, device->vtable->await(device, recorded->recording));
+    if (recorded->is_spent) forget(recorded, state->plan);
+    recorded->is_awaited = recorded->is_spent = false;
+  }
+  return status;
 }
 
 static rn_status_t record(rn_execution_t* execution, rn_state_t* state, const rn_segment_t* segment,
@@ -253,9 +309,11 @@ static rn_status_t record(rn_execution_t* execution, rn_state_t* state, const rn
     return status;
   }
   if (rn_ok(status)) status = keep_outputs(recorded, state, segment);
-  if (rn_ok(status) && recorded->recording) status = replay_work(state, segment, recorded);
+  if (rn_ok(status) && recorded->recording)
+    status = name_error(state, segment, issue(state, recorded));
   if (rn_status_code(status) == RN_CODE_RESOURCE_EXHAUSTED) recorded->runs = MOST_RUNS;
-  if (!rn_ok(status) || has_moved_variables(recorded)) forget(recorded, state->plan);
+  if (!rn_ok(status)) forget(recorded, state->plan);
+  recorded->is_spent = has_moved_variables(recorded);
   return status;
 }
 
@@ -264,7 +322,10 @@ static rn_status_t record(rn_execution_t* execution, rn_state_t* state, const rn
 static bool fits(const rn_recorded_t* recorded, const rn_state_t* state) {
   for (size_t i = 0; i < recorded->slots.count; ++i) {
     const rn_recorded_slot_t* noted = &recorded->slots.items[i];
-    if (noted->is_input && state->slots[noted->slot].data != noted->data) return false;
+    const rn_tensor_t* value = &state->slots[noted->slot];
+    if (noted->kind == RECORDED_INPUT && value->data != noted->data) return false;
+    if (noted->kind == RECORDED_FEED && !rn_tensor_same_shape(value, &state->slots[noted->other]))
+      return false;
   }
   bool all = true;
   for (size_t i = 0; all && i < recorded->variables.count; ++i) {
@@ -291,23 +352,47 @@ static void release_inputs(rn_state_t* state, const rn_segment_t* segment) {
   }
 }
 
-static rn_status_t replay(rn_state_t* state, const rn_segment_t* segment,
-                          const rn_recorded_t* recorded) {
-  RN_RETURN_IF_ERROR(replay_work(state, segment, recorded));
+// Sets the values that leave the segment, before its work is issued: that keeps the places of the
+// fetches.
+static rn_status_t set_outputs(rn_state_t* state, const rn_recorded_t* recorded) {
   for (size_t i = 0; i < recorded->slots.count; ++i) {
-    const rn_recorded_slot_t* kept = &recorded->slots.items[i];
-    if (!kept->is_input)
-      RN_RETURN_IF_ERROR(rn_tensor_share(&kept->kept, &state->slots[kept->slot]));
+    const rn_recorded_slot_t* noted = &recorded->slots.items[i];
+    rn_tensor_t* value = &state->slots[noted->slot];
+    if (noted->kind == RECORDED_OUTPUT) RN_RETURN_IF_ERROR(rn_tensor_share(&noted->kept, value));
+    if (noted->kind == RECORDED_FETCH)
+      RN_RETURN_IF_ERROR(rn_tensor_create(state->plan->instrs[noted->other].kernel->host_memory,
+                                          noted->kept.dtype, rn_tensor_shape(&noted->kept), value));
   }
-  release_inputs(state, segment);
   return RN_OK;
+}
+
+static void clear_outputs(rn_state_t* state, const rn_recorded_t* recorded) {
+  for (size_t i = 0; i < recorded->slots.count; ++i)
+    if (recorded->slots.items[i].kind >= RECORDED_OUTPUT)
+      rn_tensor_clear(&state->slots[recorded->slots.items[i].slot]);
+}
+
+// ABORTED if the device cannot replay it any more; it can be recorded again then.
+static rn_status_t replay(rn_state_t* state, const rn_segment_t* segment, rn_recorded_t* recorded) {
+  rn_status_t status = set_outputs(state, recorded);
+  if (rn_ok(status)) status = issue(state, recorded);
+  if (rn_ok(status))
+    release_inputs(state, segment);
+  else
+    clear_outputs(state, recorded);
+  return status;
 }
 
 rn_status_t rn_segment_run(rn_execution_t* execution, rn_state_t* state, int32_t number,
                            rn_run_range_t run) {
   const rn_segment_t* segment = &state->plan->segments[number];
   rn_recorded_t* recorded = &state->recorded[number];
-  if (recorded->recording && fits(recorded, state)) return replay(state, segment, recorded);
+  if (recorded->recording && fits(recorded, state)) {
+    rn_status_t status = replay(state, segment, recorded);
+    if (rn_status_code(status) != RN_CODE_ABORTED) return name_error(state, segment, status);
+    rn_status_free(status);
+    return record(execution, state, segment, recorded, run);
+  }
   bool records = recorded->runs > 0 && recorded->runs < MOST_RUNS;
   recorded->runs += recorded->runs < MOST_RUNS;
   return records ? record(execution, state, segment, recorded, run)

@@ -34,6 +34,7 @@ struct rn_state_t {
   struct rn_frames_t* frames;      // Owned; NULL in a plan without loops and conditionals
   char* block;                     // planned memory
   struct rn_recorded_t* recorded;  // by segment
+  bool has_loose_work;             // something was issued after the last replay; of a plain step
   size_t size;                     // of the whole state, in one piece with its arrays
 };
 

@@ -3,31 +3,59 @@
 #include "device/device.h"
 #include "kernels/kernel_rows.h"
 
+// From here on, where a tensor's bytes are in host memory decides how fast they are copied.
+#define LARGE ((size_t)64 << 10)
+
+typedef struct move_t {
+  // A value of a kernel of this step moves, or a kernel of this step reads it; else it is a feed,
+  // or only the client reads it, after the step.
+  bool waits;
+} move_t;
+
+static rn_status_t move_init(const rn_kernel_init_t* init, void* state) {
+  ((move_t*)state)->waits = rn_init_bool(init, "waits");
+  return RN_OK;
+}
+
 static rn_status_t to_device(rn_kernel_ctx_t* ctx) {
   const rn_tensor_t* from = rn_in(ctx, 0);
   rn_device_t* device = ctx->kernel->device;
   rn_tensor_t* out = NULL;
   RN_RETURN_IF_ERROR(rn_output(ctx, 0, rn_tensor_shape(from), &out));
-  device->vtable->copy_from_host(device, from, out, NULL, NULL);
+  if (device->vtable->feed && !((move_t*)ctx->state)->waits)
+    device->vtable->feed(device, from, out);
+  else
+    device->vtable->copy_from_host(device, from, out, NULL, NULL);
   return RN_OK;
 }
 
-typedef struct to_host_t {
-  bool waits;  // a kernel of this step reads the value; else only the client, after the step
-} to_host_t;
-
-static rn_status_t to_host_init(const rn_kernel_init_t* init, void* state) {
-  ((to_host_t*)state)->waits = rn_init_bool(init, "waits");
-  return RN_OK;
+// Makes the output in the host memory that the device copies to fastest.
+static rn_status_t host_output(rn_kernel_ctx_t* ctx, const rn_tensor_t* from, rn_tensor_t** out) {
+  rn_allocator_t memory = ctx->kernel->device->transfer_memory;
+  if (memory.fn && rn_tensor_bytes(from) >= LARGE) {
+    rn_tensor_t made = {0};
+    rn_status_t status = rn_tensor_create(memory, from->dtype, rn_tensor_shape(from), &made);
+    if (rn_ok(status)) {
+      rn_set_output(ctx, 0, &made);
+      *out = &ctx->out[0];
+      return RN_OK;
+    }
+    rn_status_free(status);  // ordinary memory will do
+  }
+  return rn_output(ctx, 0, rn_tensor_shape(from), out);
 }
 
 static rn_status_t to_host(rn_kernel_ctx_t* ctx) {
   const rn_tensor_t* from = rn_in(ctx, 0);
   rn_device_t* device = ctx->kernel->device;
+  bool waits = ((move_t*)ctx->state)->waits;
   rn_tensor_t* out = NULL;
-  RN_RETURN_IF_ERROR(rn_output(ctx, 0, rn_tensor_shape(from), &out));
-  device->vtable->copy_to_host(device, from, out, NULL, NULL);
-  return ((to_host_t*)ctx->state)->waits ? rn_device_wait(device) : RN_OK;
+  RN_RETURN_IF_ERROR(host_output(ctx, from, &out));
+  if (device->vtable->fetch && !waits)
+    device->vtable->fetch(device, from, out);
+  else
+    device->vtable->copy_to_host(device, from, out, NULL, NULL);
+  return waits ? rn_device_wait(device) : RN_OK;
 }
 
 // A constant is copied to the device once, when the kernel is made.
@@ -72,14 +100,16 @@ static const rn_kernel_def_t rows[] = {
      .types = {{"T", RN_TYPES_PLAIN}},
      .host_args = RN_HOST_ARGS("input"),
      .flags = RN_KERNEL_ISSUES,
+     .state_size = sizeof(move_t),
+     .init = move_init,
      .compute = to_device},
     {.op = "_ToHost",
      .device = "DEFAULT",
      .types = {{"T", RN_TYPES_PLAIN}},
      .host_args = RN_HOST_ARGS("output"),
      .flags = RN_KERNEL_ISSUES,
-     .state_size = sizeof(to_host_t),
-     .init = to_host_init,
+     .state_size = sizeof(move_t),
+     .init = move_init,
      .compute = to_host},
     {.op = "Const",
      .device = "DEFAULT",

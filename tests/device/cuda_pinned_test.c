@@ -18,8 +18,10 @@ static void unlock_pages(void* self, void* start, size_t size) {
   rn_free(rn_allocator_counting(self), start, size);
 }
 
+static size_t limit;  // of the source
+
 static rn_status_t create(size_t max_cached, rn_cuda_pinned_t** out) {
-  rn_cuda_pinned_source_t source = {&locked, lock_pages, unlock_pages};
+  rn_cuda_pinned_source_t source = {&locked, lock_pages, unlock_pages, limit};
   return rn_cuda_pinned_create(source, max_cached, rn_allocator_counting(&records), out);
 }
 
@@ -184,5 +186,20 @@ Test(cuda_pinned, many_threads, .timeout = 60) {
   rn_cuda_pinned_release(pinned);
   for (int i = 0; i < 6; i++) pthread_join(threads[i], NULL);
   put(pinned, held, 100);
+  expect_nothing_left();
+}
+
+// At the limit, idle blocks make room; what is in use stays.
+Test(cuda_pinned, a_limit) {
+  limit = (size_t)4 << 20;
+  rn_cuda_pinned_t* pinned = make((size_t)64 << 20);
+  put(pinned, get(pinned, 2 << 20), 2 << 20);
+  void *large = get(pinned, 3 << 20), *more = NULL;
+  rn_status_t status = rn_alloc(rn_cuda_pinned_allocator(pinned), 2 << 20, &more);
+  cr_assert_eq(rn_status_code(status), RN_CODE_RESOURCE_EXHAUSTED);
+  rn_status_free(status);
+  put(pinned, large, 3 << 20);
+  put(pinned, get(pinned, 2 << 20), 2 << 20);
+  rn_cuda_pinned_release(pinned);
   expect_nothing_left();
 }

@@ -2,30 +2,17 @@
 // that are not what they should be. Each is a clear status or one line in the log, and the CPU and
 // the session go on.
 #include <dirent.h>
-#include <dlfcn.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 
-#include "emulator/emulator.h"
+#include "emulated_driver.h"
 #include "util.h"
 
 #define RAN_OUT_OF_MEMORY 2
 #define NEEDS_TOO_MUCH 701
 #define LOST 700
 #define FOLDER "/tmp/runnel_faults_XXXXXX"
-
-// The emulated driver, once a session has loaded it.
-#define POINTER(result, name, parameters) static result(*name) parameters;
-RN_EMULATED_CALLS(POINTER)
-static void find_emulator(void) {
-  char path[4096];
-  snprintf(path, sizeof path, "%s/libcuda.so.1", getenv("RUNNEL_CUDA_PATH"));
-  void* library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-  cr_assert_not_null(library, "%s", dlerror());
-#define FIND(result, name, parameters) *(void**)&name = dlsym(library, #name);
-  RN_EMULATED_CALLS(FIND)
-}
 
 // A log that keeps the last line and counts them.
 static struct {

@@ -3,9 +3,15 @@
 
 #include <dlfcn.h>
 
+#include "device/cuda/copies.h"
+
 // How often an event is looked at before the thread sleeps: about 50 us.
 #define SPINS 200
 #define OLDEST_DRIVER 12000
+#define SCRATCH_BLOCK ((size_t)4 << 20)
+// Page-locked memory that is kept idle, and that there may be at a time.
+#define MOST_PINNED_IDLE ((size_t)512 << 20)
+#define MOST_PINNED ((size_t)4 << 30)
 
 // The cards in use. A card is one per process, whatever sessions there are.
 static struct {
@@ -88,6 +94,32 @@ static void give_block(void* self, uint64_t address, size_t size) {
   rn_status_free(status);
 }
 
+static uint64_t take_scratch(void* self, size_t size) {
+  return rn_cuda_memory_alloc(((rn_cuda_card_t*)self)->memory, size, "recorded steps");
+}
+
+static void give_scratch(void* self, uint64_t address, size_t size) {
+  (void)size;
+  rn_cuda_memory_free(((rn_cuda_card_t*)self)->memory, address);
+}
+
+static void* pin(void* self, size_t size) {
+  rn_cuda_card_t* card = self;
+  void* start = NULL;
+  rn_status_t status = rn_cuda_enter(card);
+  if (rn_ok(status)) status = RN_CARD(card, cuMemHostAlloc, &start, size, CU_MEMHOSTALLOC_PORTABLE);
+  bool ok = rn_ok(status);
+  rn_status_free(status);
+  return ok ? start : NULL;
+}
+
+static void unpin(void* self, void* start, size_t size) {
+  (void)size;
+  rn_cuda_card_t* card = self;
+  rn_status_free(rn_cuda_enter(card));  // memory is freed on a lost card, too
+  card->driver.cuMemFreeHost(start);
+}
+
 static rn_status_t read_properties(rn_cuda_card_t* card) {
   const rn_cuda_driver_t* driver = &card->driver;
   struct {
@@ -127,7 +159,15 @@ static rn_status_t open_card(rn_cuda_card_t* card, const rn_cuda_choice_t* choic
       RN_CARD(card, cuStreamCreate, &card->recording_stream, CU_STREAM_NON_BLOCKING));
   rn_cuda_memory_options_t options = {.source = {card, take_block, give_block},
                                       .limit = limit_of(card, choice)};
-  return rn_cuda_memory_create(&options, rn_allocator_system(), &card->memory);
+  RN_RETURN_IF_ERROR(rn_cuda_memory_create(&options, rn_allocator_system(), &card->memory));
+  rn_cuda_memory_options_t scratch = {.source = {card, take_scratch, give_scratch},
+                                      .block_size = SCRATCH_BLOCK,
+                                      .keeps_blocks = true};
+  RN_RETURN_IF_ERROR(rn_cuda_memory_create(&scratch, rn_allocator_system(), &card->scratch));
+  rn_cuda_pinned_source_t pinned = {card, pin, unpin, MOST_PINNED};
+  RN_RETURN_IF_ERROR(
+      rn_cuda_pinned_create(pinned, MOST_PINNED_IDLE, rn_allocator_system(), &card->pinned));
+  return rn_cuda_copies_create(card, &card->copies);
 }
 
 static void close_card(rn_cuda_card_t* card) {
@@ -137,8 +177,11 @@ static void close_card(rn_cuda_card_t* card) {
     if (card->stream) driver->cuStreamSynchronize(card->stream);
     for (size_t i = card->kept.count; i > 0; --i)
       card->kept.items[i - 1].destroy(card, card->kept.items[i - 1].state);
+    rn_cuda_copies_destroy(card->copies);
     for (size_t i = 0; i < card->events.count; ++i)
       driver->cuEventDestroy_v2(card->events.items[i]);
+    rn_cuda_pinned_release(card->pinned);
+    rn_cuda_memory_destroy(card->scratch);
     for (size_t i = 0; i < card->modules.count; ++i) driver->cuModuleUnload(card->modules.items[i]);
     rn_cuda_memory_destroy(card->memory);
     if (card->stream) driver->cuStreamDestroy_v2(card->stream);
@@ -156,6 +199,7 @@ static void close_card(rn_cuda_card_t* card) {
   rn_vec_free(&card->events, rn_allocator_system());
   rn_vec_free(&card->modules, rn_allocator_system());
   rn_mutex_destroy(&card->recording_mutex);
+  rn_mutex_destroy(&card->replay_mutex);
   rn_vec_free(&card->kept, rn_allocator_system());
   rn_mutex_destroy(&card->kept_mutex);
   rn_mutex_destroy(&card->mutex);
@@ -187,6 +231,7 @@ static rn_status_t get_locked(const rn_cuda_choice_t* choice, rn_cuda_card_t** o
   card->part = choice->part;
   rn_mutex_init(&card->mutex);
   rn_mutex_init(&card->recording_mutex);
+  rn_mutex_init(&card->replay_mutex);
   rn_mutex_init(&card->kept_mutex);
   rn_map_init(&card->functions, rn_allocator_system());
   rn_status_t status = open_card(card, choice);
@@ -209,18 +254,28 @@ rn_status_t rn_cuda_card_get(const rn_cuda_choice_t* choice, rn_cuda_card_t** ou
 void rn_cuda_card_release(rn_cuda_card_t* card) {
   if (!card) return;
   rn_mutex_lock(&table.mutex);
-  if (--card->refs == 0) rn_cuda_memory_trim(card->memory);
+  if (--card->refs == 0) rn_cuda_card_trim(card);
   rn_mutex_unlock(&table.mutex);
 }
 
+void rn_cuda_card_trim(rn_cuda_card_t* card) {
+  rn_cuda_copies_trim(card->copies);
+  rn_cuda_pinned_trim(card->pinned);
+  rn_cuda_memory_trim(card->memory);
+}
+
 rn_status_t rn_cuda_mark(rn_cuda_card_t* card, CUevent* out) {
+  return rn_cuda_mark_stream(card, card->stream, out);
+}
+
+rn_status_t rn_cuda_mark_stream(rn_cuda_card_t* card, CUstream stream, CUevent* out) {
   *out = NULL;
   RN_RETURN_IF_ERROR(rn_cuda_enter(card));
   rn_mutex_lock(&card->mutex);
   if (card->events.count) *out = card->events.items[--card->events.count];
   rn_mutex_unlock(&card->mutex);
   if (!*out) RN_RETURN_IF_ERROR(RN_CARD(card, cuEventCreate, out, CU_EVENT_DISABLE_TIMING));
-  rn_status_t status = RN_CARD(card, cuEventRecord, *out, card->stream);
+  rn_status_t status = RN_CARD(card, cuEventRecord, *out, stream);
   if (rn_ok(status)) return status;
   rn_cuda_unmark(card, *out);
   *out = NULL;

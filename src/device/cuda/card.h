@@ -1,7 +1,9 @@
 // A card: one NVIDIA GPU of this process, or a part of its memory, shared by all sessions.
 //
-// A card has one stream, so its work runs in the order of issue, whoever issues it. That makes
-// memory that the host frees reusable at once: whatever still reads it was issued before.
+// A card has one stream for kernels, so its work runs in the order of issue, whoever issues it.
+// That makes memory that the host frees reusable at once: whatever still reads it was issued
+// before. Large copies have streams of their own (copies.h), which wait for this one and it for
+// them.
 #ifndef RUNNEL_DEVICE_CUDA_CARD_H_
 #define RUNNEL_DEVICE_CUDA_CARD_H_
 
@@ -10,6 +12,7 @@
 #include "base/vec.h"
 #include "device/cuda/driver.h"
 #include "device/cuda/memory.h"
+#include "device/cuda/pinned.h"
 #include "device/part.h"
 
 #define RN_CUDA_MAX_CARDS 256  // with the parts of cards
@@ -32,6 +35,8 @@ struct rn_cuda_card_t {
   CUcontext context;
   CUstream stream;
   rn_cuda_memory_t* memory;
+  rn_cuda_pinned_t* pinned;
+  struct rn_cuda_copies_t* copies;
   char name[64];
   char bus_id[32];
   int major, minor;  // compute capability
@@ -43,9 +48,14 @@ struct rn_cuda_card_t {
   RN_VEC(CUmodule) modules;
   RN_VEC(CUevent) events;      // idle ones
   CUresult lost;               // the error after which the card no longer works; 0: it works
-  rn_mutex_t recording_mutex;  // one thread records at a time
+  rn_mutex_t recording_mutex;  // one thread records at a time, and issues what it recorded
   CUstream recording_stream;
-  rn_mutex_t kept_mutex;  // guards |kept|; taken before |mutex|
+  // What recordings share, in the order of their work: see recording.c.
+  rn_cuda_memory_t* scratch;
+  rn_mutex_t replay_mutex;      // guards the two below, and launches against changes of them
+  int64_t recordings;           // that there are
+  uint64_t scratch_generation;  // counts recordings after which somebody kept scratch memory
+  rn_mutex_t kept_mutex;        // guards |kept|; taken before |mutex|
   RN_VEC(rn_cuda_kept_t) kept;
 };
 
@@ -70,6 +80,8 @@ RN_MUST_USE rn_status_t rn_cuda_card_get(const rn_cuda_choice_t* choice, rn_cuda
 // Releases a reference; the last one gives the memory back. The card itself stays open for the next
 // session, because opening one takes a fifth of a second. NULL is fine.
 void rn_cuda_card_release(rn_cuda_card_t* card);
+// Gives back memory of the card and of the host that nothing uses.
+void rn_cuda_card_trim(rn_cuda_card_t* card);
 
 // The stream that the calling thread issues work into: the card's, or that of its recording.
 CUstream rn_cuda_stream(const rn_cuda_card_t* card);
@@ -80,8 +92,10 @@ RN_MUST_USE rn_status_t rn_cuda_enter(rn_cuda_card_t* card);
 RN_MUST_USE rn_status_t rn_cuda_check(rn_cuda_card_t* card, CUresult result, const char* call);
 #define RN_CARD(card, call, ...) rn_cuda_check((card), (card)->driver.call(__VA_ARGS__), #call)
 
-// An event recorded after all work issued so far. The caller gives it back.
+// An event recorded after all work issued so far, or after that of |stream|. The caller gives it
+// back, at any time: streams that wait for it go on waiting.
 RN_MUST_USE rn_status_t rn_cuda_mark(rn_cuda_card_t* card, CUevent* out);
+RN_MUST_USE rn_status_t rn_cuda_mark_stream(rn_cuda_card_t* card, CUstream stream, CUevent* out);
 void rn_cuda_unmark(rn_cuda_card_t* card, CUevent event);
 // Returns when the work before |event| has ended: spins first, because most waits are short.
 RN_MUST_USE rn_status_t rn_cuda_await(rn_cuda_card_t* card, CUevent event);

@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "base/log.h"
+#include "device/cuda/copies.h"
 #include "device/cuda/recording.h"
 
 // Ends of copies and syncs that somebody waits for by a callback. A thread of the device takes them
@@ -20,6 +21,7 @@ typedef struct cuda_device_t {
   rn_device_t base;  // first
   rn_allocator_t allocator;
   rn_cuda_card_t* card;  // Retained
+  const rn_env_t* env;
   char description[192];
   rn_mutex_t mutex;  // guards all below
   rn_cond_t changed;
@@ -121,29 +123,55 @@ static void end_copy(cuda_device_t* gpu, const rn_tensor_t* held, rn_status_t st
   if (!rn_ok(status)) done(arg, status);
 }
 
+static rn_status_t issue_out(cuda_device_t* gpu, const rn_tensor_t* source, rn_tensor_t* target,
+                             bool is_free) {
+  rn_cuda_card_t* card = gpu->card;
+  size_t size = rn_tensor_bytes(source);
+  CUdeviceptr from = (CUdeviceptr)(uintptr_t)source->data;
+  if (size == 0) return RN_OK;
+  RN_RETURN_IF_ERROR(rn_cuda_enter(card));
+  if (rn_cuda_is_recording(card)) return rn_cuda_record_port(target, from, true);
+  if (size >= RN_CUDA_LARGE_COPY)
+    return rn_cuda_copy_out(card->copies, gpu->env->pool, target->data, from, size, source,
+                            is_free);
+  return RN_CARD(card, cuMemcpyDtoHAsync_v2, target->data, from, size, card->stream);
+}
+
+// The driver has read a few bytes, or those that are not page-locked, when the call returns.
+static rn_status_t issue_in(cuda_device_t* gpu, const rn_tensor_t* source, rn_tensor_t* target,
+                            bool is_free) {
+  rn_cuda_card_t* card = gpu->card;
+  size_t size = rn_tensor_bytes(source);
+  CUdeviceptr to = (CUdeviceptr)(uintptr_t)target->data;
+  if (size == 0) return RN_OK;
+  RN_RETURN_IF_ERROR(rn_cuda_enter(card));
+  if (rn_cuda_is_recording(card)) return rn_cuda_record_port(source, to, false);
+  if (size >= RN_CUDA_LARGE_COPY)
+    return rn_cuda_copy_in(card->copies, gpu->env->pool, to, source->data, size, is_free);
+  return RN_CARD(card, cuMemcpyHtoDAsync_v2, to, source->data, size, card->stream);
+}
+
 static void cuda_to_host(rn_device_t* device, const rn_tensor_t* source, rn_tensor_t* target,
                          rn_device_done_t done, void* arg) {
   cuda_device_t* gpu = (cuda_device_t*)device;
-  rn_cuda_card_t* card = gpu->card;
-  size_t size = rn_tensor_bytes(source);
-  rn_status_t status = rn_cuda_enter(card);
-  if (rn_ok(status) && size)
-    status = RN_CARD(card, cuMemcpyDtoHAsync_v2, target->data, (CUdeviceptr)(uintptr_t)source->data,
-                     size, rn_cuda_stream(card));
-  end_copy(gpu, source, status, done, arg);
+  end_copy(gpu, source, issue_out(gpu, source, target, false), done, arg);
 }
 
-// The driver has read pageable memory when the call returns, so the source needs no holding.
 static void cuda_from_host(rn_device_t* device, const rn_tensor_t* source, rn_tensor_t* target,
                            rn_device_done_t done, void* arg) {
   cuda_device_t* gpu = (cuda_device_t*)device;
-  rn_cuda_card_t* card = gpu->card;
-  size_t size = rn_tensor_bytes(source);
-  rn_status_t status = rn_cuda_enter(card);
-  if (rn_ok(status) && size)
-    status = RN_CARD(card, cuMemcpyHtoDAsync_v2, (CUdeviceptr)(uintptr_t)target->data, source->data,
-                     size, rn_cuda_stream(card));
-  end_copy(gpu, target, status, done, arg);
+  end_copy(gpu, target, issue_in(gpu, source, target, false), done, arg);
+}
+
+// A target with a buffer of its own was allocated just now: unfinished work may have used it.
+static void cuda_feed(rn_device_t* device, const rn_tensor_t* source, rn_tensor_t* target) {
+  cuda_device_t* gpu = (cuda_device_t*)device;
+  note(gpu, issue_in(gpu, source, target, !target->buffer));
+}
+
+static void cuda_fetch(rn_device_t* device, const rn_tensor_t* source, rn_tensor_t* target) {
+  cuda_device_t* gpu = (cuda_device_t*)device;
+  note(gpu, issue_out(gpu, source, target, true));
 }
 
 static rn_status_t cuda_copy(rn_device_t* device, const rn_tensor_t* source, rn_tensor_t* target) {
@@ -164,6 +192,7 @@ typedef struct cuda_sync_t {
 
 static void on_synced(void* arg, rn_status_t status) {
   cuda_sync_t sync = *(cuda_sync_t*)arg;
+  status = rn_status_join(status, rn_cuda_copies_wait(sync.gpu->card->copies));
   RN_FREE(sync.gpu->allocator, (cuda_sync_t*)arg);
   sync.done(sync.arg, take_error(sync.gpu, status));
 }
@@ -174,7 +203,8 @@ static void cuda_sync(rn_device_t* device, rn_device_done_t done, void* arg) {
   rn_status_t status = RN_NEW(gpu->allocator, &sync);
   if (rn_ok(status)) {
     *sync = (cuda_sync_t){gpu, done, arg};
-    status = call_after(gpu, NULL, on_synced, sync);
+    status = rn_cuda_copies_join(gpu->card->copies);
+    if (rn_ok(status)) status = call_after(gpu, NULL, on_synced, sync);
     if (!rn_ok(status)) RN_FREE(gpu->allocator, sync);
   }
   if (!rn_ok(status)) done(arg, take_error(gpu, status));
@@ -186,12 +216,16 @@ static rn_status_t cuda_wait(rn_device_t* device) {
   rn_status_t status = rn_cuda_mark(gpu->card, &event);
   if (rn_ok(status)) status = rn_cuda_await(gpu->card, event);
   rn_cuda_unmark(gpu->card, event);
+  status = rn_status_join(status, rn_cuda_copies_wait(gpu->card->copies));
   return take_error(gpu, status);
 }
 
-static void cuda_trim(rn_device_t* device) {
-  rn_cuda_memory_trim(((cuda_device_t*)device)->card->memory);
+static rn_status_t cuda_await(rn_device_t* device, rn_recording_t* recording) {
+  cuda_device_t* gpu = (cuda_device_t*)device;
+  return take_error(gpu, rn_cuda_await_replay(recording));
 }
+
+static void cuda_trim(rn_device_t* device) { rn_cuda_card_trim(((cuda_device_t*)device)->card); }
 
 static void cuda_memory_use(rn_device_t* device, rn_device_memory_t* out) {
   rn_cuda_memory_stats_t stats;
@@ -225,6 +259,8 @@ static void cuda_destroy(rn_device_t* device) {
 static const rn_device_vtable_t cuda_vtable = {.destroy = cuda_destroy,
                                                .copy_to_host = cuda_to_host,
                                                .copy_from_host = cuda_from_host,
+                                               .feed = cuda_feed,
+                                               .fetch = cuda_fetch,
                                                .copy = cuda_copy,
                                                .move = rn_cuda_move,
                                                .fill = rn_cuda_fill,
@@ -234,6 +270,7 @@ static const rn_device_vtable_t cuda_vtable = {.destroy = cuda_destroy,
                                                .record_begin = rn_cuda_record_begin,
                                                .record_end = rn_cuda_record_end,
                                                .replay = rn_cuda_replay,
+                                               .await = cuda_await,
                                                .recording_destroy = rn_cuda_recording_destroy,
                                                .trim = cuda_trim,
                                                .memory_use = cuda_memory_use,
@@ -255,7 +292,8 @@ static rn_status_t fill(cuda_device_t* gpu, const rn_part_init_t* init, int inde
   RN_RETURN_IF_ERROR(
       rn_device_name(init->allocator, init->name_prefix, "GPU", index, &gpu->base.name));
   RN_RETURN_IF_ERROR(rn_resources_create(init->allocator, &gpu->base.resources));
-  gpu->base.allocator = rn_cuda_memory_allocator(gpu->card->memory);
+  gpu->base.allocator = rn_cuda_value_memory(gpu->card);
+  gpu->base.transfer_memory = rn_cuda_pinned_allocator(gpu->card->pinned);
   gpu->base.kernel_memory = rn_cuda_kernel_memory(gpu->card);
   rn_cuda_memory_stats(gpu->card->memory, &stats);
   gpu->base.memory_limit =
@@ -269,6 +307,7 @@ static rn_status_t create(const rn_part_init_t* init, int index, const rn_cuda_c
   cuda_device_t* gpu = NULL;
   RN_RETURN_IF_ERROR(RN_NEW(init->allocator, &gpu));
   gpu->allocator = init->allocator;
+  gpu->env = init->env;
   rn_mutex_init(&gpu->mutex);
   rn_cond_init(&gpu->changed);
   gpu->base = (rn_device_t){.vtable = &cuda_vtable,

@@ -59,6 +59,8 @@ enum {
   CU_EVENT_BLOCKING_SYNC = 1,
   CU_EVENT_DISABLE_TIMING = 2,
   CU_MEMHOSTALLOC_PORTABLE = 1,
+  CU_POINTER_ATTRIBUTE_MEMORY_TYPE = 2,
+  CU_MEMORYTYPE_HOST = 1,
   CU_CTX_SCHED_SPIN = 1,
 };
 
@@ -90,6 +92,7 @@ enum {
   X(CUresult, cuMemFree_v2, (CUdeviceptr address))                                               \
   X(CUresult, cuMemHostAlloc, (void** address, size_t size, unsigned flags))                     \
   X(CUresult, cuMemFreeHost, (void* address))                                                    \
+  X(CUresult, cuPointerGetAttribute, (void* value, int attribute, CUdeviceptr address))          \
   X(CUresult, cuMemcpyHtoDAsync_v2,                                                              \
     (CUdeviceptr to, const void* from, size_t size, CUstream stream))                            \
   X(CUresult, cuMemcpyDtoHAsync_v2, (void* to, CUdeviceptr from, size_t size, CUstream stream))  \

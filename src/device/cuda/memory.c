@@ -30,7 +30,8 @@ typedef struct memory_block_t {
 struct rn_cuda_memory_t {
   rn_allocator_t allocator;
   rn_cuda_memory_source_t source;
-  size_t limit;      // SIZE_MAX if there is none
+  size_t limit;  // SIZE_MAX if there is none
+  bool keeps_blocks;
   rn_mutex_t mutex;  // guards everything below
   size_t next_block;
   rn_cuda_bins_t bins;
@@ -161,7 +162,7 @@ static rn_cuda_chunk_t* alloc_locked(rn_cuda_memory_t* memory, size_t size) {
   if (!reserve_records(memory)) return NULL;
   rn_cuda_chunk_t* chunk = rn_cuda_bins_take(&memory->bins, size);
   if (!chunk) chunk = add_block(memory, size);
-  if (!chunk && trim_locked(memory)) chunk = add_block(memory, size);
+  if (!chunk && !memory->keeps_blocks && trim_locked(memory)) chunk = add_block(memory, size);
   if (!chunk) return NULL;
   split(memory, chunk, size);
   chunk->is_free = false;
@@ -204,10 +205,10 @@ static void free_locked(rn_cuda_memory_t* memory, rn_cuda_chunk_t* chunk) {
   rn_cuda_bins_insert(&memory->bins, chunk);
 }
 
-bool rn_cuda_memory_free(rn_cuda_memory_t* memory, uint64_t address) {
+static bool give_back(rn_cuda_memory_t* memory, uint64_t address, bool is_held) {
   rn_mutex_lock(&memory->mutex);
   rn_cuda_chunk_t* chunk = rn_cuda_chunk_table_remove(&memory->allocated, address);
-  if (chunk && memory->holds) {
+  if (chunk && is_held && memory->holds) {
     chunk->next = memory->freed;
     memory->freed = chunk;
     memory->freed_count++;
@@ -216,6 +217,14 @@ bool rn_cuda_memory_free(rn_cuda_memory_t* memory, uint64_t address) {
   }
   rn_mutex_unlock(&memory->mutex);
   return chunk != NULL;
+}
+
+bool rn_cuda_memory_free(rn_cuda_memory_t* memory, uint64_t address) {
+  return give_back(memory, address, true);
+}
+
+bool rn_cuda_memory_free_now(rn_cuda_memory_t* memory, uint64_t address) {
+  return give_back(memory, address, false);
 }
 
 void rn_cuda_memory_hold(rn_cuda_memory_t* memory) {
@@ -379,6 +388,7 @@ rn_status_t rn_cuda_memory_create(const rn_cuda_memory_options_t* options, rn_al
   memory->allocator = allocator;
   memory->source = options->source;
   memory->limit = options->limit ? options->limit : SIZE_MAX;
+  memory->keeps_blocks = options->keeps_blocks;
   memory->next_block = block_size;
   rn_mutex_init(&memory->mutex);
   rn_arena_init(&memory->records, allocator);

@@ -29,7 +29,8 @@ typedef struct rn_cuda_memory_options_t {
   // up to 1 GiB. A request larger than that gets a block of its own, in multiples of 2 MiB. When
   // the source has no such block, smaller ones are tried.
   size_t block_size;
-  size_t limit;  // most bytes that blocks may have together; 0 if there is no limit
+  size_t limit;       // most bytes that blocks may have together; 0 if there is no limit
+  bool keeps_blocks;  // gives blocks without allocations back only in rn_cuda_memory_trim
 } rn_cuda_memory_options_t;
 
 // Sizes count whole chunks: requests rounded up to multiples of 256.
@@ -52,8 +53,8 @@ void rn_cuda_memory_destroy(rn_cuda_memory_t* memory);
 
 // An address at a multiple of 256 with |size| bytes, which the caller owns. A size of 0 gives an
 // address of its own, too. 0 when the card, the limit or host memory is exhausted; before that,
-// free blocks are given back and the source is asked again. |holder| says who asks, for
-// rn_cuda_memory_describe; it is copied, up to 38 bytes, and may be NULL.
+// free blocks are given back (unless kept) and the source is asked again. |holder| says who asks,
+// for rn_cuda_memory_describe; it is copied, up to 38 bytes, and may be NULL.
 uint64_t rn_cuda_memory_alloc(rn_cuda_memory_t* memory, size_t size, const char* holder);
 // Takes back what rn_cuda_memory_alloc gave. False if this memory did not give |address|; nothing
 // happens then.
@@ -62,6 +63,9 @@ bool rn_cuda_memory_free(rn_cuda_memory_t* memory, uint64_t address);
 // From now on, what is freed is not handed out again, until rn_cuda_memory_resume was called as
 // often: work that uses it is written down, but not issued yet.
 void rn_cuda_memory_hold(rn_cuda_memory_t* memory);
+// Like rn_cuda_memory_free, but what is freed is handed out again at once, also meanwhile: for what
+// only the work that is being written down uses.
+bool rn_cuda_memory_free_now(rn_cuda_memory_t* memory, uint64_t address);
 void rn_cuda_memory_resume(rn_cuda_memory_t* memory);
 
 // Changes the limit; 0 if there is none. What is in use above it stays.

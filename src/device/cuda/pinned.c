@@ -14,17 +14,28 @@ struct rn_cuda_pinned_t {
   rn_cuda_pinned_source_t source;
   rn_cache_alloc_t* cache;  // Owned
   _Atomic int64_t blocks;   // of the source
+  _Atomic size_t bytes;     // in them
 };
+
+static void* take_block(rn_cuda_pinned_t* pinned, size_t size) {
+  size_t limit = pinned->source.limit;
+  size_t before = atomic_fetch_add_explicit(&pinned->bytes, size, memory_order_relaxed);
+  void* start = NULL;
+  if (!limit || (before <= limit && size <= limit - before))
+    start = pinned->source.alloc(pinned->source.self, size);
+  if (start)
+    atomic_fetch_add_explicit(&pinned->blocks, 1, memory_order_relaxed);
+  else
+    atomic_fetch_sub_explicit(&pinned->bytes, size, memory_order_relaxed);
+  return start;
+}
 
 // The cache's base. It never moves a block.
 static void* source_realloc(void* self, void* ptr, size_t old_size, size_t new_size) {
   rn_cuda_pinned_t* pinned = self;
-  if (!ptr) {
-    void* start = pinned->source.alloc(pinned->source.self, new_size);
-    if (start) atomic_fetch_add_explicit(&pinned->blocks, 1, memory_order_relaxed);
-    return start;
-  }
+  if (!ptr) return take_block(pinned, new_size);
   pinned->source.free(pinned->source.self, ptr, old_size);
+  atomic_fetch_sub_explicit(&pinned->bytes, old_size, memory_order_relaxed);
   if (atomic_fetch_sub_explicit(&pinned->blocks, 1, memory_order_acq_rel) == 1)
     RN_FREE(pinned->allocator, pinned);
   return NULL;

@@ -20,6 +20,7 @@ typedef struct rn_cuda_pinned_source_t {
   // |size| bytes, at least 16-byte aligned; NULL if there is no more.
   void* (*alloc)(void* self, size_t size);
   void (*free)(void* self, void* start, size_t size);
+  size_t limit;  // most bytes that blocks may have together; 0 if there is no limit
 } rn_cuda_pinned_source_t;
 
 // Keeps at most |max_cached_bytes| idle. The caller owns |*out|.
@@ -30,8 +31,8 @@ RN_MUST_USE rn_status_t rn_cuda_pinned_create(rn_cuda_pinned_source_t source,
 // of them, and its allocator works until then. NULL is fine.
 void rn_cuda_pinned_release(rn_cuda_pinned_t* pinned);
 
-// Blocks are aligned to RN_ALIGN. When the source has no more, idle blocks are given back and it is
-// asked again.
+// Blocks are aligned to RN_ALIGN. When the source has no more or its limit is reached, idle blocks
+// are given back and it is asked again.
 rn_allocator_t rn_cuda_pinned_allocator(rn_cuda_pinned_t* pinned);
 // Gives all idle blocks back to the source.
 void rn_cuda_pinned_trim(rn_cuda_pinned_t* pinned);

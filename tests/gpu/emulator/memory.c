@@ -208,6 +208,17 @@ CUresult cuMemFreeHost(void* address) {
   return CUDA_SUCCESS;
 }
 
+CUresult cuPointerGetAttribute(void* value, int attribute, CUdeviceptr address) {
+  EMU_CALL(cuPointerGetAttribute);
+  EMU_RETURN_IF(attribute != CU_POINTER_ATTRIBUTE_MEMORY_TYPE, EMU_INVALID_VALUE);
+  emu_lock();
+  const void* start = (const void*)(uintptr_t)address;
+  bool is_host = is_pinned_locked(start, 1), is_device = emu_is_device_locked(start, 1);
+  emu_unlock();
+  *(unsigned*)value = is_host ? CU_MEMORYTYPE_HOST : 2;
+  return is_host || is_device ? CUDA_SUCCESS : EMU_INVALID_VALUE;
+}
+
 // Copies. |out_is_pageable|: the host's side is not pinned.
 static CUresult copy(void* to, const void* from, size_t size, CUstream stream, bool is_to_device,
                      bool is_from_device, bool* out_is_pageable) {
