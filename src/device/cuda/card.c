@@ -198,6 +198,7 @@ static void close_card(rn_cuda_card_t* card) {
   rn_map_clear(&card->functions);
   rn_vec_free(&card->events, rn_allocator_system());
   rn_vec_free(&card->modules, rn_allocator_system());
+  rn_vec_free(&card->workspaces, rn_allocator_system());
   rn_mutex_destroy(&card->recording_mutex);
   rn_mutex_destroy(&card->replay_mutex);
   rn_vec_free(&card->kept, rn_allocator_system());
@@ -251,17 +252,49 @@ rn_status_t rn_cuda_card_get(const rn_cuda_choice_t* choice, rn_cuda_card_t** ou
   return status;
 }
 
-void rn_cuda_card_release(rn_cuda_card_t* card) {
-  if (!card) return;
-  rn_mutex_lock(&table.mutex);
-  if (--card->refs == 0) rn_cuda_card_trim(card);
-  rn_mutex_unlock(&table.mutex);
+// Work that was issued or recorded may use the old one, so that stays until the last session ends.
+bool rn_cuda_workspace(rn_cuda_card_t* card, size_t size, uint64_t* out) {
+  rn_mutex_lock(&card->mutex);
+  if (card->workspace_size < size) {
+    uint64_t address = rn_cuda_memory_alloc(card->memory, size, "workspace");
+    rn_status_t status =
+        rn_vec_reserve(&card->workspaces, rn_allocator_system(), card->workspaces.count + 1);
+    if (address && rn_ok(status)) {
+      card->workspaces.items[card->workspaces.count++] = address;
+      card->workspace_size = size;
+    } else {
+      rn_cuda_memory_free(card->memory, address);
+    }
+    rn_status_free(status);
+  }
+  bool ok = card->workspace_size >= size;
+  *out = ok ? card->workspaces.items[card->workspaces.count - 1] : 0;
+  rn_mutex_unlock(&card->mutex);
+  return ok;
+}
+
+static void free_workspaces(rn_cuda_card_t* card) {
+  rn_mutex_lock(&card->mutex);
+  for (size_t i = 0; i < card->workspaces.count; ++i)
+    rn_cuda_memory_free(card->memory, card->workspaces.items[i]);
+  card->workspaces.count = card->workspace_size = 0;
+  rn_mutex_unlock(&card->mutex);
 }
 
 void rn_cuda_card_trim(rn_cuda_card_t* card) {
   rn_cuda_copies_trim(card->copies);
   rn_cuda_pinned_trim(card->pinned);
   rn_cuda_memory_trim(card->memory);
+}
+
+void rn_cuda_card_release(rn_cuda_card_t* card) {
+  if (!card) return;
+  rn_mutex_lock(&table.mutex);
+  if (--card->refs == 0) {
+    free_workspaces(card);
+    rn_cuda_card_trim(card);
+  }
+  rn_mutex_unlock(&table.mutex);
 }
 
 rn_status_t rn_cuda_mark(rn_cuda_card_t* card, CUevent* out) {

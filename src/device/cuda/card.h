@@ -46,9 +46,11 @@ struct rn_cuda_card_t {
   rn_mutex_t mutex;    // guards what follows
   rn_map_t functions;  // "file/kernel" or a program's key -> CUfunction; "file/" -> CUmodule
   RN_VEC(CUmodule) modules;
-  RN_VEC(CUevent) events;      // idle ones
-  CUresult lost;               // the error after which the card no longer works; 0: it works
-  rn_mutex_t recording_mutex;  // one thread records at a time, and issues what it recorded
+  RN_VEC(CUevent) events;       // idle ones
+  RN_VEC(uint64_t) workspaces;  // Owned; the last one is the largest
+  size_t workspace_size;        // of the last one
+  CUresult lost;                // the error after which the card no longer works; 0: it works
+  rn_mutex_t recording_mutex;   // one thread records at a time, and issues what it recorded
   CUstream recording_stream;
   // What recordings share, in the order of their work: see recording.c.
   rn_cuda_memory_t* scratch;
@@ -85,6 +87,11 @@ void rn_cuda_card_trim(rn_cuda_card_t* card);
 
 // The stream that the calling thread issues work into: the card's, or that of its recording.
 CUstream rn_cuda_stream(const rn_cuda_card_t* card);
+
+// |*out| = the card's workspace of at least |size| bytes, for work that the calling thread issues
+// next: all work shares it, one after the other. It may be another one when |size| grows, and is
+// given back when no session uses the card. False if there is no memory.
+bool rn_cuda_workspace(rn_cuda_card_t* card, size_t size, uint64_t* out);
 
 // Makes the card current for the calling thread; every thread does so before it calls the driver.
 RN_MUST_USE rn_status_t rn_cuda_enter(rn_cuda_card_t* card);

@@ -37,6 +37,7 @@ typedef struct descriptor_t {
   attribute_t attributes[MOST_ATTRIBUTES];
   int engine;                  // of engines and configs
   struct descriptor_t* graph;  // of configs
+  struct descriptor_t* read;   // owned: the config of a plan that was read from a text
 } descriptor_t;
 
 struct cudnnContext {
@@ -96,7 +97,49 @@ CALL(cudnnStatus_t, cudnnBackendCreateDescriptor, (int type, cudnnBackendDescrip
   *out = descriptor;
   return CUDNN_STATUS_SUCCESS;
 }
+// The text of a plan: its config, with everything that this refers to, as bytes. It ends with the
+// number of bytes before that.
+static bool is_link(const attribute_t* attribute) {
+  return attribute->type == CUDNN_TYPE_BACKEND_DESCRIPTOR;
+}
+static void write_bytes(char* text, int64_t* at, const void* bytes, size_t size) {
+  if (text) memcpy(text + *at, bytes, size);
+  *at += (int64_t)size;
+}
+static void write_descriptor(const descriptor_t* from, char* text, int64_t* at) {
+  write_bytes(text, at, from, sizeof *from);
+  for (int i = 0; i < from->count; ++i)
+    for (int64_t k = 0; is_link(&from->attributes[i]) && k < from->attributes[i].count; ++k)
+      write_descriptor(from->attributes[i].pointers[k], text, at);
+  if (from->graph) write_descriptor(from->graph, text, at);
+}
+static void free_read(descriptor_t* read) {
+  if (!read) return;
+  for (int i = 0; i < read->count; ++i)
+    for (int64_t k = 0; is_link(&read->attributes[i]) && k < read->attributes[i].count; ++k)
+      free_read(read->attributes[i].pointers[k]);
+  free_read(read->graph);
+  free(read);
+}
+static descriptor_t* read_descriptor(const char* text, int64_t size, int64_t* at) {
+  if (size - *at < (int64_t)sizeof(descriptor_t)) abort();
+  descriptor_t* made = malloc(sizeof *made);
+  memcpy(made, text + *at, sizeof *made);
+  *at += (int64_t)sizeof *made;
+  for (int i = 0; i < made->count; ++i)
+    for (int64_t k = 0; is_link(&made->attributes[i]) && k < made->attributes[i].count; ++k)
+      made->attributes[i].pointers[k] = read_descriptor(text, size, at);
+  if (made->graph) made->graph = read_descriptor(text, size, at);
+  return made;
+}
+
+static struct { int asked, read; } calls;
+CALL(int, emulated_cudnn_count, (const char* what)) {
+  return strcmp(what, "heuristics") == 0 ? calls.asked : calls.read;
+}
+
 CALL(cudnnStatus_t, cudnnBackendDestroyDescriptor, (cudnnBackendDescriptor_t descriptor)) {
+  free_read(((descriptor_t*)descriptor)->read);
   memset(descriptor, 0x5a, sizeof(descriptor_t));
   free(descriptor);
   return CUDNN_STATUS_SUCCESS;
@@ -113,6 +156,16 @@ static size_t size_of(int type) {
 CALL(cudnnStatus_t, cudnnBackendSetAttribute,
      (cudnnBackendDescriptor_t to, int name, int type, int64_t count, const void* elements)) {
   descriptor_t* descriptor = to;
+  if (descriptor && !descriptor->is_final &&
+      name == CUDNN_ATTR_EXECUTION_PLAN_JSON_REPRESENTATION && type == CUDNN_TYPE_CHAR) {
+    int64_t at = 0, end = 0;
+    if (getenv("EMULATED_CUDNN_NO_TEXT") || count < (int64_t)sizeof end) return NOT_SUPPORTED;
+    memcpy(&end, (const char*)elements + count - sizeof end, sizeof end);
+    if (end != count - (int64_t)sizeof end) return BAD_PARAM;
+    descriptor->read = read_descriptor(elements, end, &at);
+    ++calls.read;
+    return CUDNN_STATUS_SUCCESS;
+  }
   if (!descriptor || descriptor->is_final || descriptor->count == MOST_ATTRIBUTES ||
       count > MOST_ELEMENTS)
     return BAD_PARAM;
@@ -170,12 +223,15 @@ static bool accepts(const descriptor_t* config) {
   return config->engine != 0 || depth_of(config->graph, 0) == depth_of(config->graph, 1);
 }
 
+static const descriptor_t* config_of(const descriptor_t* plan) {
+  return plan->read ? plan->read : find_descriptor(plan, CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG);
+}
+
 CALL(cudnnStatus_t, cudnnBackendFinalize, (cudnnBackendDescriptor_t to)) {
   descriptor_t* descriptor = to;
   if (descriptor->is_final) return BAD_PARAM;
   if (descriptor->type == CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR) {
-    const descriptor_t* config =
-        find_descriptor(descriptor, CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG);
+    const descriptor_t* config = config_of(descriptor);
     if (!config || !find(descriptor, CUDNN_ATTR_EXECUTION_PLAN_HANDLE)) return BAD_PARAM;
     if (!accepts(config)) return NOT_SUPPORTED;
   }
@@ -185,6 +241,7 @@ CALL(cudnnStatus_t, cudnnBackendFinalize, (cudnnBackendDescriptor_t to)) {
 
 static cudnnStatus_t get_results(const descriptor_t* query, int64_t room, int64_t* count,
                                  descriptor_t** out) {
+  ++calls.asked;
   *count = room < ENGINES ? room : ENGINES;
   for (int i = 0; i < *count; ++i) {
     if (out[i]->type != CUDNN_BACKEND_ENGINECFG_DESCRIPTOR) return BAD_PARAM;
@@ -200,6 +257,17 @@ CALL(cudnnStatus_t, cudnnBackendGetAttribute,
       void* elements)) {
   const descriptor_t* descriptor = from;
   (void)type;
+  if (descriptor->is_final && name == CUDNN_ATTR_EXECUTION_PLAN_JSON_REPRESENTATION) {
+    int64_t end = 0;
+    write_descriptor(config_of(descriptor), NULL, &end);
+    *count = end + (int64_t)sizeof end;
+    if (room == 0) return CUDNN_STATUS_SUCCESS;
+    if (room < *count) return BAD_PARAM;
+    end = 0;
+    write_descriptor(config_of(descriptor), elements, &end);
+    memcpy((char*)elements + end, &end, sizeof end);
+    return CUDNN_STATUS_SUCCESS;
+  }
   if (!descriptor->is_final || room < 1) return BAD_PARAM;
   *count = 1;
   switch (name) {
@@ -272,7 +340,7 @@ CALL(cudnnStatus_t, cudnnBackendExecute,
      (cudnnHandle_t handle, cudnnBackendDescriptor_t plan, cudnnBackendDescriptor_t variant_pack)) {
   const descriptor_t *made = plan, *pack = variant_pack;
   if (!made->is_final || !pack->is_final) return BAD_PARAM;
-  const descriptor_t* config = find_descriptor(made, CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG);
+  const descriptor_t* config = config_of(made);
   const descriptor_t *graph = config->graph, *geometry = geometry_of(graph);
   if (config->engine == 1) return EXECUTION_FAILED;
   if (!find(pack, CUDNN_ATTR_VARIANT_PACK_WORKSPACE)->pointers[0]) return BAD_PARAM;

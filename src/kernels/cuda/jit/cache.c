@@ -69,8 +69,7 @@ bool rn_jit_cache_find(const rn_env_t* env, const char* folder, rn_jit_key_t key
   if (!path.failed && rn_fs_exists(env, path.data)) {
     found = read_code(env, path.data, key, architecture, out);
     if (!found)
-      rn_log(env, RN_LOG_WARNING, "%s is not the kernel that its name says; it is made again",
-             path.data);
+      rn_log(env, RN_LOG_WARNING, "%s is not what its name says; it is made again", path.data);
   }
   rn_strbuf_clear(&path);
   return found;

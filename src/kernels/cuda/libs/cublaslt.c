@@ -1,6 +1,8 @@
 // Matrix products by cuBLASLt: see cublaslt.h.
 #include "kernels/cuda/libs/cublaslt.h"
 
+#include "kernels/cuda/libs/choices.h"
+
 #define WORKSPACE ((size_t)32 << 20)
 #define CANDIDATES 8
 // Below this many multiplications all algorithms take about as long as a launch.
@@ -22,6 +24,8 @@ typedef struct cublaslt_plan_t {
   int count;   // 0: the library has no algorithm
   int chosen;  // index of a candidate
   bool is_tuned;
+  bool is_timed;       // |chosen| was the fastest
+  bool is_remembered;  // its only candidate was stored by another process
 } cublaslt_plan_t;
 
 struct rn_cublaslt_t {
@@ -29,10 +33,9 @@ struct rn_cublaslt_t {
   rn_cuda_card_t* card;  // which keeps this
   cublasLtHandle_t handle;
   bool tunes;
-  uint64_t workspace;  // on the card; 0: none
-  CUevent events[2];   // with timing
-  rn_mutex_t mutex;    // guards |plans| and the plans' descriptors
-  rn_map_t plans;      // product -> cublaslt_plan_t
+  CUevent events[2];  // with timing
+  rn_mutex_t mutex;   // guards |plans| and the plans' descriptors
+  rn_map_t plans;     // product -> cublaslt_plan_t
 };
 
 static rn_status_t check(const rn_cublaslt_t* lt, cublasStatus_t result, const char* call) {
@@ -58,7 +61,6 @@ static void destroy(rn_cuda_card_t* card, void* state) {
   for (int i = 0; i < 2; ++i)
     if (lt->events[i]) card->driver.cuEventDestroy_v2(lt->events[i]);
   if (lt->handle) lt->api.cublasLtDestroy(lt->handle);
-  rn_cuda_memory_free(card->memory, lt->workspace);
   rn_cuda_library_close(lt->api.library);
   rn_mutex_destroy(&lt->mutex);
   RN_FREE(rn_allocator_system(), lt);
@@ -90,7 +92,6 @@ static rn_status_t create(rn_cuda_card_t* card, void** out) {
   rn_mutex_init(&lt->mutex);
   rn_map_init(&lt->plans, rn_allocator_system());
   rn_status_free(open_library(lt));
-  if (lt->api.library) lt->workspace = rn_cuda_memory_alloc(card->memory, WORKSPACE, "cuBLASLt");
   lt->tunes =
       !is_set_to("TF_DETERMINISTIC_OPS", "1") && !is_set_to("TF_MATMUL_AUTOTUNE_ENABLE", "0");
   *out = lt;
@@ -150,7 +151,7 @@ static rn_status_t propose(const rn_cublaslt_t* lt, cublaslt_plan_t* plan,
   static const int attributes[] = {
       CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
       CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES};
-  const size_t workspace = lt->workspace ? WORKSPACE : 0;
+  const size_t workspace = WORKSPACE;
   RN_RETURN_IF_ERROR(LT(lt, cublasLtMatmulPreferenceSetAttribute, preference,
                         CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &workspace, sizeof workspace));
   for (int i = 0; i < 4; ++i) {
@@ -169,26 +170,69 @@ static rn_status_t propose(const rn_cublaslt_t* lt, cublaslt_plan_t* plan,
   return RN_OK;
 }
 
-static rn_status_t fill_plan(const rn_cublaslt_t* lt, cublaslt_plan_t* plan,
+// Choices on disk: the algorithm and the size of its workspace.
+typedef struct cublaslt_choice_t {
+  cublasLtMatmulAlgo_t algo;
+  uint64_t workspace;
+} cublaslt_choice_t;
+
+static rn_measured_t choice_of(const rn_cublaslt_t* lt, const cublaslt_plan_t* plan) {
+  return (rn_measured_t){"cuBLASLt", lt->api.cublasLtGetVersion(), &plan->product,
+                         sizeof plan->product};
+}
+
+static void store_choice(const rn_cublaslt_t* lt, const rn_env_t* env,
+                         const cublaslt_plan_t* plan) {
+  const cublasLtMatmulHeuristicResult_t* found = &plan->candidates[plan->chosen];
+  cublaslt_choice_t stored = {found->algo, found->workspaceSize};
+  rn_measured_t choice = choice_of(lt, plan);
+  rn_choice_store(env, lt->card, &choice, rn_str_n((const char*)&stored, sizeof stored));
+}
+
+// Takes the algorithm that another process has found, if there is one.
+static bool recall_choice(const rn_cublaslt_t* lt, const rn_env_t* env, cublaslt_plan_t* plan) {
+  cublaslt_choice_t stored;
+  rn_strbuf_t text;
+  rn_strbuf_init(&text, rn_allocator_system());
+  rn_measured_t choice = choice_of(lt, plan);
+  bool found = rn_choice_find(env, lt->card, &choice, &text) && text.size == sizeof stored;
+  if (found) memcpy(&stored, text.data, sizeof stored);
+  rn_strbuf_clear(&text);
+  if (!found || stored.workspace > WORKSPACE) return false;
+  plan->candidates[0] =
+      (cublasLtMatmulHeuristicResult_t){.algo = stored.algo, .workspaceSize = stored.workspace};
+  plan->count = 1;
+  plan->is_tuned = plan->is_remembered = true;
+  return true;
+}
+
+// Below this, measuring is not worth it.
+static bool is_worth_tuning(const rn_cublaslt_t* lt, const rn_cublaslt_product_t* p) {
+  return lt->tunes && (double)p->m * (double)p->n * (double)p->k * (double)p->batch >= WORTH_TUNING;
+}
+
+static rn_status_t fill_plan(const rn_cublaslt_t* lt, const rn_env_t* env, cublaslt_plan_t* plan,
                              const rn_cublaslt_operands_t* operands) {
   cublasLtMatmulPreference_t preference = NULL;
   RN_RETURN_IF_ERROR(describe(lt, plan));
   // The alignment of the bias is read from its address.
   RN_RETURN_IF_ERROR(set_bias(lt, plan, operands));
+  if (is_worth_tuning(lt, &plan->product) && recall_choice(lt, env, plan)) return RN_OK;
   RN_RETURN_IF_ERROR(LT(lt, cublasLtMatmulPreferenceCreate, &preference));
   rn_status_t status = propose(lt, plan, preference);
   lt->api.cublasLtMatmulPreferenceDestroy(preference);
   return status;
 }
 
-static rn_status_t find_plan_locked(rn_cublaslt_t* lt, const rn_cublaslt_product_t* product,
+static rn_status_t find_plan_locked(rn_cublaslt_t* lt, const rn_env_t* env,
+                                    const rn_cublaslt_product_t* product,
                                     const rn_cublaslt_operands_t* operands, cublaslt_plan_t** out) {
   *out = rn_map_get(&lt->plans, rn_str_n((const char*)product, sizeof *product));
   if (*out) return set_bias(lt, *out, operands);
   cublaslt_plan_t* plan = NULL;
   RN_RETURN_IF_ERROR(RN_NEW(rn_allocator_system(), &plan));
   plan->product = *product;
-  rn_status_t status = fill_plan(lt, plan, operands);
+  rn_status_t status = fill_plan(lt, env, plan, operands);
   if (rn_ok(status))
     status =
         rn_map_put(&lt->plans, rn_str_n((const char*)&plan->product, sizeof plan->product), plan);
@@ -203,11 +247,13 @@ static rn_status_t find_plan_locked(rn_cublaslt_t* lt, const rn_cublaslt_product
 static cublasStatus_t issue(const rn_cublaslt_t* lt, const cublaslt_plan_t* plan, int candidate,
                             const rn_cublaslt_operands_t* operands, void* d) {
   const cublasLtMatmulHeuristicResult_t* found = &plan->candidates[candidate];
-  return lt->api.cublasLtMatmul(lt->handle, plan->desc, operands->alpha, operands->a,
-                                plan->layouts[0], operands->b, plan->layouts[1], operands->beta,
-                                operands->c, plan->layouts[2], d, plan->layouts[2], &found->algo,
-                                (void*)(uintptr_t)lt->workspace, found->workspaceSize,
-                                rn_cuda_stream(lt->card));
+  uint64_t workspace = 0;
+  if (found->workspaceSize && !rn_cuda_workspace(lt->card, WORKSPACE, &workspace))
+    return CUBLAS_STATUS_NOT_SUPPORTED;
+  return lt->api.cublasLtMatmul(
+      lt->handle, plan->desc, operands->alpha, operands->a, plan->layouts[0], operands->b,
+      plan->layouts[1], operands->beta, operands->c, plan->layouts[2], d, plan->layouts[2],
+      &found->algo, (void*)(uintptr_t)workspace, found->workspaceSize, rn_cuda_stream(lt->card));
 }
 
 // Milliseconds per run; negative if the algorithm fails.
@@ -237,6 +283,7 @@ static rn_status_t time_all(const rn_cublaslt_t* lt, cublaslt_plan_t* plan,
     if (ms < 0 || (best >= 0 && ms >= best)) continue;
     best = ms;
     plan->chosen = i;
+    plan->is_timed = true;
   }
   return RN_OK;
 }
@@ -250,10 +297,8 @@ static size_t bytes_of_d(const rn_cublaslt_product_t* p) {
   return (size_t)count * sizes[p->type[2]];
 }
 
-static rn_status_t tune_locked(const rn_cublaslt_t* lt, cublaslt_plan_t* plan,
-                               const rn_cublaslt_operands_t* operands) {
-  plan->is_tuned = true;
-  if (plan->count < 2) return RN_OK;
+static rn_status_t measure_locked(const rn_cublaslt_t* lt, cublaslt_plan_t* plan,
+                                  const rn_cublaslt_operands_t* operands) {
   if (!plan->product.has_beta || operands->c != operands->d)
     return time_all(lt, plan, operands, operands->d);
   // D is an operand, too: the results go elsewhere.
@@ -264,43 +309,68 @@ static rn_status_t tune_locked(const rn_cublaslt_t* lt, cublaslt_plan_t* plan,
   return status;
 }
 
-rn_status_t rn_cublaslt_tune(rn_cublaslt_t* lt, const rn_cublaslt_product_t* product,
+static rn_status_t tune_locked(const rn_cublaslt_t* lt, const rn_env_t* env, cublaslt_plan_t* plan,
+                               const rn_cublaslt_operands_t* operands) {
+  plan->is_tuned = true;
+  if (plan->count == 0) return RN_OK;
+  if (plan->count > 1) RN_RETURN_IF_ERROR(measure_locked(lt, plan, operands));
+  if (plan->count == 1 || plan->is_timed) store_choice(lt, env, plan);
+  return RN_OK;
+}
+
+rn_status_t rn_cublaslt_tune(rn_cublaslt_t* lt, const rn_env_t* env,
+                             const rn_cublaslt_product_t* product,
                              const rn_cublaslt_operands_t* operands) {
   RN_RETURN_IF_ERROR(rn_cuda_enter(lt->card));
   cublaslt_plan_t* plan = NULL;
   rn_mutex_lock(&lt->mutex);
-  rn_status_t status = find_plan_locked(lt, product, operands, &plan);
-  if (rn_ok(status)) status = tune_locked(lt, plan, operands);
+  rn_status_t status = find_plan_locked(lt, env, product, operands, &plan);
+  if (rn_ok(status)) status = tune_locked(lt, env, plan, operands);
   rn_mutex_unlock(&lt->mutex);
   return status;
 }
 
 static bool should_tune(const rn_cublaslt_t* lt, const cublaslt_plan_t* plan) {
-  const rn_cublaslt_product_t* p = &plan->product;
-  if (plan->is_tuned || !lt->tunes) return false;
-  if ((double)p->m * (double)p->n * (double)p->k * (double)p->batch < WORTH_TUNING) return false;
+  if (plan->is_tuned || !is_worth_tuning(lt, &plan->product)) return false;
   int is_capturing = 0;
   CUresult result = lt->card->driver.cuStreamIsCapturing(rn_cuda_stream(lt->card), &is_capturing);
   return result == CUDA_SUCCESS && !is_capturing;
 }
 
-static rn_status_t multiply_locked(rn_cublaslt_t* lt, const rn_cublaslt_product_t* product,
+// Asks the library again for a plan whose remembered algorithm it refuses.
+static rn_status_t doubt_locked(const rn_cublaslt_t* lt, cublaslt_plan_t* plan) {
+  cublasLtMatmulPreference_t preference = NULL;
+  plan->count = 0;
+  plan->is_tuned = plan->is_remembered = false;
+  RN_RETURN_IF_ERROR(LT(lt, cublasLtMatmulPreferenceCreate, &preference));
+  rn_status_t status = propose(lt, plan, preference);
+  lt->api.cublasLtMatmulPreferenceDestroy(preference);
+  return status;
+}
+
+static rn_status_t multiply_locked(rn_cublaslt_t* lt, const rn_env_t* env,
+                                   const rn_cublaslt_product_t* product,
                                    const rn_cublaslt_operands_t* operands, bool* out_done) {
   cublaslt_plan_t* plan = NULL;
-  RN_RETURN_IF_ERROR(find_plan_locked(lt, product, operands, &plan));
+  RN_RETURN_IF_ERROR(find_plan_locked(lt, env, product, operands, &plan));
+  cublasStatus_t result = CUBLAS_STATUS_NOT_SUPPORTED;
+  if (plan->is_remembered) result = issue(lt, plan, plan->chosen, operands, operands->d);
+  if (plan->is_remembered && result != CUBLAS_STATUS_SUCCESS)
+    RN_RETURN_IF_ERROR(doubt_locked(lt, plan));
   if (plan->count == 0) return RN_OK;
-  if (should_tune(lt, plan)) RN_RETURN_IF_ERROR(tune_locked(lt, plan, operands));
-  cublasStatus_t result = issue(lt, plan, plan->chosen, operands, operands->d);
+  if (should_tune(lt, plan)) RN_RETURN_IF_ERROR(tune_locked(lt, env, plan, operands));
+  if (!plan->is_remembered) result = issue(lt, plan, plan->chosen, operands, operands->d);
   *out_done = result != CUBLAS_STATUS_NOT_SUPPORTED;
   return *out_done ? check(lt, result, "cublasLtMatmul") : RN_OK;
 }
 
-rn_status_t rn_cublaslt_multiply(rn_cublaslt_t* lt, const rn_cublaslt_product_t* product,
+rn_status_t rn_cublaslt_multiply(rn_cublaslt_t* lt, const rn_env_t* env,
+                                 const rn_cublaslt_product_t* product,
                                  const rn_cublaslt_operands_t* operands, bool* out_done) {
   *out_done = false;
   RN_RETURN_IF_ERROR(rn_cuda_enter(lt->card));
   rn_mutex_lock(&lt->mutex);
-  rn_status_t status = multiply_locked(lt, product, operands, out_done);
+  rn_status_t status = multiply_locked(lt, env, product, operands, out_done);
   rn_mutex_unlock(&lt->mutex);
   return status;
 }

@@ -1,8 +1,8 @@
 // Matrix products by cuBLASLt: D = epilogue(alpha op(A) op(B) + beta C), column-major, batched.
 // C has the layout of D and may be D itself.
 //
-// A plan, that is descriptors and algorithms, is made once per card and product and kept. Any
-// thread may call.
+// A plan, that is descriptors and algorithms, is made once per card and product and kept. Which
+// algorithm was the fastest is remembered across processes (choices.h). Any thread may call.
 #ifndef RUNNEL_KERNELS_CUDA_LIBS_CUBLASLT_H_
 #define RUNNEL_KERNELS_CUDA_LIBS_CUBLASLT_H_
 
@@ -37,7 +37,7 @@ RN_MUST_USE rn_status_t rn_cublaslt_get(rn_cuda_card_t* card, rn_cublaslt_t** ou
 // Issues the product. |*out_done| is false if the library has no algorithm for it; then nothing was
 // issued. The first product of a kind is tuned, unless the stream is being captured, the product is
 // small, or TF_DETERMINISTIC_OPS=1 or TF_MATMUL_AUTOTUNE_ENABLE=0 is set.
-RN_MUST_USE rn_status_t rn_cublaslt_multiply(rn_cublaslt_t* lt,
+RN_MUST_USE rn_status_t rn_cublaslt_multiply(rn_cublaslt_t* lt, const rn_env_t* env,
                                              const rn_cublaslt_product_t* product,
                                              const rn_cublaslt_operands_t* operands,
                                              bool* out_done);
@@ -45,7 +45,8 @@ RN_MUST_USE rn_status_t rn_cublaslt_multiply(rn_cublaslt_t* lt,
 // Times the algorithms that the library proposes for the product, and remembers the fastest for
 // later calls of rn_cublaslt_multiply. Waits for the card. D holds the product afterwards, or is
 // unchanged if it is C and there is a beta.
-RN_MUST_USE rn_status_t rn_cublaslt_tune(rn_cublaslt_t* lt, const rn_cublaslt_product_t* product,
+RN_MUST_USE rn_status_t rn_cublaslt_tune(rn_cublaslt_t* lt, const rn_env_t* env,
+                                         const rn_cublaslt_product_t* product,
                                          const rn_cublaslt_operands_t* operands);
 
 #endif  // RUNNEL_KERNELS_CUDA_LIBS_CUBLASLT_H_

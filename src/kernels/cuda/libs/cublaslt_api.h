@@ -72,6 +72,7 @@ enum {
 #define RN_CUBLASLT_CALLS(X)                                                                      \
   X(cublasStatus_t, cublasLtCreate, (cublasLtHandle_t * handle))                                  \
   X(cublasStatus_t, cublasLtDestroy, (cublasLtHandle_t handle))                                   \
+  X(size_t, cublasLtGetVersion, (void))                                                           \
   X(const char*, cublasLtGetStatusName, (cublasStatus_t status))                                  \
   X(cublasStatus_t, cublasLtMatmulDescCreate,                                                     \
     (cublasLtMatmulDesc_t * desc, int compute_type, int scale_type))                              \

@@ -1,7 +1,10 @@
 // Plans of convolutions: see cudnn_conv.h.
 //
 // cuDNN's heuristics name engines for a graph, the likely fastest first. The first few that accept
-// the shape are run and timed; the fastest is kept.
+// the shape are run and timed; the fastest is kept, and remembered across processes: as the text
+// that cuDNN makes of the plan, and as its place in the list of the heuristic, in case that cuDNN
+// does not read the text.
+#include "kernels/cuda/libs/choices.h"
 #include "kernels/cuda/libs/cudnn_graph.h"
 #include "kernels/cuda/nn/conv_args.h"
 
@@ -10,12 +13,15 @@
 #define MOST_WORKSPACE (INT64_C(4) << 30)  // bytes, as stock's limit
 #define TIMED_RUNS 3
 #define MOST_NOTES 16
+#define MOST_TEXT (INT64_C(32) << 20)  // bytes
 
 // A plan. What it was made of lives as long.
 typedef struct conv_plan_t {
   rn_cuda_conv_t conv;  // the key of the map
   int64_t workspace;
+  int64_t mode, place;                    // of the heuristic, and in its list
   cudnnBackendDescriptor_t config, plan;  // NULL if cuDNN has no engine
+  bool is_remembered;                     // another process has found it
   rn_cudnn_graph_t graph;
 } conv_plan_t;
 
@@ -24,14 +30,20 @@ static void drop(const rn_cudnn_t* cudnn, cudnnBackendDescriptor_t* descriptor) 
   *descriptor = NULL;
 }
 
+// Empties |plan|.
+static void drop_plan(const rn_cudnn_t* cudnn, conv_plan_t* plan) {
+  drop(cudnn, &plan->plan);
+  drop(cudnn, &plan->config);
+  rn_cudnn_graph_drop(&plan->graph);
+  *plan = (conv_plan_t){.conv = plan->conv};
+}
+
 void rn_cudnn_drop_plans(rn_cudnn_t* cudnn) {
   size_t position = 0;
   const rn_map_entry_t* entry;
   while ((entry = rn_map_next(&cudnn->plans, &position))) {
     conv_plan_t* plan = entry->value;
-    drop(cudnn, &plan->plan);
-    drop(cudnn, &plan->config);
-    rn_cudnn_graph_drop(&plan->graph);
+    drop_plan(cudnn, plan);
     RN_FREE(rn_allocator_system(), plan);
   }
 }
@@ -201,15 +213,20 @@ static int64_t ask(const rn_cudnn_t* cudnn, const rn_cudnn_graph_t* graph, int m
   return count;
 }
 
-// Makes the plan of |config|; false if the engine refuses.
-static bool make_plan(const rn_cudnn_t* cudnn, cudnnBackendDescriptor_t config, conv_plan_t* plan) {
+// Makes the plan of |config|, or of |text| if that is NULL; false if the engine refuses.
+static bool make_plan(const rn_cudnn_t* cudnn, cudnnBackendDescriptor_t config, rn_str_t text,
+                      conv_plan_t* plan) {
   const rn_cudnn_api_t* api = &cudnn->api;
   int64_t one = 0;
   rn_cudnn_graph_t made = {.cudnn = cudnn};
   cudnnBackendDescriptor_t out = rn_cudnn_make(&made, CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
+  if (config)
+    rn_cudnn_set(&made, out, CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, CUDNN_TYPE_BACKEND_DESCRIPTOR,
+                 1, &config);
+  else
+    rn_cudnn_set(&made, out, CUDNN_ATTR_EXECUTION_PLAN_JSON_REPRESENTATION, CUDNN_TYPE_CHAR,
+                 (int64_t)text.size, text.data);
   rn_cudnn_set(&made, out, CUDNN_ATTR_EXECUTION_PLAN_HANDLE, CUDNN_TYPE_HANDLE, 1, &cudnn->handle);
-  rn_cudnn_set(&made, out, CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, CUDNN_TYPE_BACKEND_DESCRIPTOR,
-               1, &config);
   rn_cudnn_finish(&made, out);
   if (made.status == CUDNN_STATUS_SUCCESS)
     made.status = api->cudnnBackendGetAttribute(out, CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE,
@@ -228,15 +245,18 @@ typedef struct search_t {
   rn_cudnn_t* cudnn;
   const rn_cuda_conv_data_t* data;
   timing_t timing;
-  bool is_timed;      // false: the first plan is taken
+  bool is_timed;  // false: the first plan is taken
+  int64_t mode;   // what another process has found; -1: all are tried
+  int64_t place;
   conv_plan_t* best;  // without its graph
 } search_t;
 
 // Tries |config|, which it takes over; returns whether it gave a plan.
-static bool try_config(search_t* search, cudnnBackendDescriptor_t config) {
+static bool try_config(search_t* search, cudnnBackendDescriptor_t config, int mode, int64_t place) {
   conv_plan_t* best = search->best;
   conv_plan_t plan = {.conv = best->conv};
-  if (!is_allowed(search->cudnn, &best->conv, config) || !make_plan(search->cudnn, config, &plan)) {
+  if (!is_allowed(search->cudnn, &best->conv, config) ||
+      !make_plan(search->cudnn, config, RN_STR(""), &plan)) {
     drop(search->cudnn, &config);
     return false;
   }
@@ -251,6 +271,7 @@ static bool try_config(search_t* search, cudnnBackendDescriptor_t config) {
     conv_plan_t before = *best;
     search->timing.best = search->timing.time;
     best->workspace = plan.workspace;
+    best->mode = mode, best->place = place;
     best->config = plan.config, best->plan = plan.plan;
     plan.plan = before.plan, plan.config = before.config;
   }
@@ -265,8 +286,8 @@ static int try_mode(search_t* search, const rn_cudnn_graph_t* graph, int mode, i
   int64_t count = ask(search->cudnn, graph, mode, configs);
   int worked = 0;
   for (int64_t i = 0; i < count; ++i) {
-    if (worked < most)
-      worked += try_config(search, configs[i]);
+    if (worked < most && (search->place < 0 || search->place == i))
+      worked += try_config(search, configs[i], mode, i);
     else
       drop(search->cudnn, &configs[i]);
   }
@@ -278,8 +299,10 @@ static void try_engines(search_t* search) {
   conv_plan_t* best = search->best;
   rn_cudnn_graph_t graph = {0};
   int most = search->is_timed ? MOST_TIMED : 1;
-  if (rn_cudnn_graph_make(search->cudnn, &best->conv, &graph) &&
-      try_mode(search, &graph, CUDNN_HEUR_MODE_A, most) == 0)
+  bool is_made = rn_cudnn_graph_make(search->cudnn, &best->conv, &graph);
+  if (is_made && search->place >= 0)
+    try_mode(search, &graph, (int)search->mode, 1);
+  else if (is_made && try_mode(search, &graph, CUDNN_HEUR_MODE_A, most) == 0)
     try_mode(search, &graph, CUDNN_HEUR_MODE_FALLBACK, most);
   if (best->plan)
     best->graph = graph;
@@ -287,18 +310,89 @@ static void try_engines(search_t* search) {
     rn_cudnn_graph_drop(&graph);
 }
 
+// What is stored of a choice, before the text of the plan, which may be empty.
+typedef struct conv_choice_t {
+  int64_t mode, place;
+} conv_choice_t;
+
+// What the choice depends on.
+typedef struct conv_problem_t {
+  rn_cuda_conv_t conv;
+  int64_t allows_tf32;
+} conv_problem_t;
+
+static conv_problem_t problem_of(const rn_cudnn_t* cudnn, const conv_plan_t* plan) {
+  return (conv_problem_t){plan->conv, cudnn->allows_tf32};
+}
+
+static void store_choice(const rn_kernel_ctx_t* ctx, const rn_cudnn_t* cudnn,
+                         const conv_plan_t* plan) {
+  const rn_cudnn_api_t* api = &cudnn->api;
+  conv_choice_t stored = {plan->mode, plan->place};
+  conv_problem_t problem = problem_of(cudnn, plan);
+  rn_measured_t choice = {"cuDNN", api->cudnnGetVersion(), &problem, sizeof problem};
+  rn_strbuf_t text;
+  rn_strbuf_init(&text, rn_allocator_system());
+  rn_strbuf_append(&text, rn_str_n((const char*)&stored, sizeof stored));
+  int64_t size = 0, read = 0;
+  cudnnStatus_t status = api->cudnnBackendGetAttribute(
+      plan->plan, CUDNN_ATTR_EXECUTION_PLAN_JSON_REPRESENTATION, CUDNN_TYPE_CHAR, 0, &size, NULL);
+  if (status == CUDNN_STATUS_SUCCESS && size > 0 && size < MOST_TEXT &&
+      rn_strbuf_reserve(&text, (size_t)size)) {
+    status =
+        api->cudnnBackendGetAttribute(plan->plan, CUDNN_ATTR_EXECUTION_PLAN_JSON_REPRESENTATION,
+                                      CUDNN_TYPE_CHAR, size, &read, text.data + text.size);
+    if (status == CUDNN_STATUS_SUCCESS && read <= size) text.size += (size_t)read;
+  }
+  if (!text.failed)
+    rn_choice_store(ctx->step->env, rn_cuda_card(ctx), &choice, rn_str_n(text.data, text.size));
+  rn_strbuf_clear(&text);
+}
+
+// Makes the plan that another process has found. |best| has none if there is no such, or if this
+// cuDNN does not take it.
+static void recall_choice(search_t* search) {
+  conv_plan_t* best = search->best;
+  conv_problem_t problem = problem_of(search->cudnn, best);
+  rn_measured_t choice = {"cuDNN", search->cudnn->api.cudnnGetVersion(), &problem, sizeof problem};
+  conv_choice_t stored;
+  rn_strbuf_t text;
+  rn_strbuf_init(&text, rn_allocator_system());
+  if (rn_choice_find(search->ctx->step->env, rn_cuda_card(search->ctx), &choice, &text) &&
+      text.size >= sizeof stored) {
+    memcpy(&stored, text.data, sizeof stored);
+    rn_str_t json = {text.data + sizeof stored, text.size - sizeof stored};
+    if ((!json.size || !make_plan(search->cudnn, NULL, json, best)) && stored.place >= 0) {
+      search_t only = *search;
+      only.is_timed = false;
+      only.mode = stored.mode, only.place = stored.place;
+      try_engines(&only);
+    }
+    best->is_remembered = best->plan != NULL;
+  }
+  rn_strbuf_clear(&text);
+}
+
 static rn_status_t choose(rn_kernel_ctx_t* ctx, rn_cudnn_t* cudnn, const rn_cuda_conv_data_t* data,
-                          conv_plan_t* best) {
+                          bool recalls, conv_plan_t* best) {
   rn_cuda_card_t* card = rn_cuda_card(ctx);
-  search_t search = {.ctx = ctx, .cudnn = cudnn, .data = data, .best = best};
+  search_t search = {.ctx = ctx,
+                     .cudnn = cudnn,
+                     .data = data,
+                     .best = best,
+                     .mode = -1,
+                     .place = -1,
+                     .timing = {.best = 1e30f}};
   int is_capturing = 0;
+  if (recalls && !cudnn->is_deterministic) recall_choice(&search);
+  if (best->plan) return RN_OK;
   RN_RETURN_IF_ERROR(RN_CARD(card, cuStreamIsCapturing, rn_cuda_stream(card), &is_capturing));
   search.is_timed = !is_capturing && !cudnn->is_deterministic;
   RN_RETURN_IF_ERROR(RN_CARD(card, cuEventCreate, &search.timing.begin, CU_EVENT_DEFAULT));
   rn_status_t status = RN_CARD(card, cuEventCreate, &search.timing.end, CU_EVENT_DEFAULT);
   if (rn_ok(status)) {
-    search.timing.best = 1e30f;
     try_engines(&search);
+    if (best->plan && search.is_timed) store_choice(ctx, cudnn, best);
     card->driver.cuEventDestroy_v2(search.timing.end);
   }
   card->driver.cuEventDestroy_v2(search.timing.begin);
@@ -313,13 +407,11 @@ static rn_status_t plan_locked(rn_kernel_ctx_t* ctx, rn_cudnn_t* cudnn, const rn
   conv_plan_t* plan = NULL;
   RN_RETURN_IF_ERROR(RN_NEW(rn_allocator_system(), &plan));
   plan->conv = *conv;
-  rn_status_t status = choose(ctx, cudnn, data, plan);
+  rn_status_t status = choose(ctx, cudnn, data, true, plan);
   if (rn_ok(status))
     status = rn_map_put(&cudnn->plans, rn_str_n((const char*)&plan->conv, sizeof plan->conv), plan);
   if (!rn_ok(status)) {
-    drop(cudnn, &plan->plan);
-    drop(cudnn, &plan->config);
-    rn_cudnn_graph_drop(&plan->graph);
+    drop_plan(cudnn, plan);
     RN_FREE(rn_allocator_system(), plan);
     return status;
   }
@@ -346,7 +438,14 @@ rn_status_t rn_cudnn_conv(rn_kernel_ctx_t* ctx, const rn_cuda_conv_t* conv,
   rn_status_t status = plan_locked(ctx, cudnn, &key, data, &plan);
   if (rn_ok(status) && plan->plan) {
     status = with_memory(ctx, cudnn, plan, data, use_once, NULL);
-    *out_done = rn_ok(status);
+    if (!rn_ok(status) && plan->is_remembered &&
+        rn_status_code(status) != RN_CODE_RESOURCE_EXHAUSTED) {
+      rn_status_free(status);  // what another process has found does not work here
+      drop_plan(cudnn, plan);
+      status = choose(ctx, cudnn, data, false, plan);
+      if (rn_ok(status) && plan->plan) status = with_memory(ctx, cudnn, plan, data, use_once, NULL);
+    }
+    *out_done = rn_ok(status) && plan->plan;
   }
   rn_mutex_unlock(&cudnn->mutex);
   return status;

@@ -177,11 +177,11 @@ static rn_status_t by_library(const rn_kernel_ctx_t* ctx, rn_cublaslt_t* lt,
                                      .bias = p->b_sums ? p->b_sums : (void*)p->bias,
                                      .alpha = &alpha,
                                      .beta = &beta};
-  RN_RETURN_IF_ERROR(rn_cublaslt_multiply(lt, &product, &operands, out_done));
+  RN_RETURN_IF_ERROR(rn_cublaslt_multiply(lt, ctx->step->env, &product, &operands, out_done));
   if (*out_done || product.epilogue == CUBLASLT_EPILOGUE_DEFAULT) return RN_OK;
   product.epilogue = CUBLASLT_EPILOGUE_DEFAULT;
   operands.bias = NULL;
-  RN_RETURN_IF_ERROR(rn_cublaslt_multiply(lt, &product, &operands, out_done));
+  RN_RETURN_IF_ERROR(rn_cublaslt_multiply(lt, ctx->step->env, &product, &operands, out_done));
   return *out_done ? finish(ctx, p) : RN_OK;
 }
 
