@@ -153,7 +153,8 @@ static rn_status_t make_pair(rn_cut_t* cut, rn_ir_edge_t source, int32_t reader,
       is_control ? RN_FLOAT : rn_dtype_base(rn_cut_at(cut, source.node)->types[source.output]);
   rn_shape_t shape =
       is_control ? RN_SHAPE_SCALAR : rn_cut_at(cut, source.node)->shapes[source.output];
-  if (dtype == RN_RESOURCE)
+  // Within one process, a handle serves on every device.
+  if (dtype == RN_RESOURCE && !cut->options->moves_inside)
     return rn_invalid_argument(
         "A resource cannot leave its device: '%.*s' on %.*s is used by '%.*s' on %.*s",
         RN_STR_ARGS(rn_cut_at(cut, source.node)->name), RN_STR_ARGS(sender->name),

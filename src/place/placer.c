@@ -8,6 +8,8 @@
 // where the whole graph's placement has put them (homes.h).
 #include "place/homes.h"
 
+#include "framework/function.h"
+
 // Longer than any kernel's label.
 #define MAX_LABEL 64
 
@@ -208,20 +210,41 @@ static rn_status_t find_feasible(const placer_t* placer, const rn_ir_node_t* nod
   }
   if (!rn_ok(status) || !placer->homes || !(node->op->flags & RN_OP_STATEFUL)) return status;
   int home = number_of(placer, rn_map_get(&placer->homes->devices, node->name));
-  if (home < 0 || !has(out, home)) return RN_OK;
+  if (home < 0 || !has(out_supported, home)) return RN_OK;
   memset(out, 0, (size_t)placer->words * sizeof *out);
   include(out, home);
+  copy_set(placer, out_supported, out);
   return RN_OK;
 }
 
-// Colocates |a| with |b|. A user of state follows the state, whatever device was requested.
+// Whether some device of |a| and one of |b| are of one task.
+static bool share_task(const placer_t* placer, const word_t* a, const word_t* b) {
+  for (int d = 0; d < placer->options->device_count; ++d) {
+    rn_device_spec_t task = placer->specs[d];
+    task.type = RN_STR("");
+    task.index = -1;
+    for (int e = 0; has(a, d) && e < placer->options->device_count; ++e)
+      if (has(b, e) && rn_device_spec_matches(&task, &placer->specs[e])) return true;
+  }
+  return false;
+}
+
+// Colocates |a| with |b|. A user of state follows the state, whatever device was requested. With
+// soft placement, state follows a user that has no kernel where the state should be.
 static rn_status_t join(placer_t* placer, int32_t a, int32_t b, bool by_user) {
   int32_t x = find_root(placer, a), y = find_root(placer, b);
   if (x == y) return RN_OK;
   word_t *mine = set_of(placer, placer->masks, x), *other = set_of(placer, placer->masks, y);
   word_t* support = set_of(placer, placer->supported, x);
+  word_t* supported = set_of(placer, placer->supported, y);
   bool meets = intersect(placer, mine, other, placer->fit);
   if (!meets && !by_user) meets = intersect(placer, support, other, placer->fit);
+  if (!meets && !by_user && placer->options->allow_soft_placement)
+    meets = intersect(placer, support, supported, placer->fit);
+  // A function's own nodes go to the state, so the call may be on another device of its task.
+  if (!meets && rn_op_names_function(rn_ir_node(placer->ir, a)->op) &&
+      share_task(placer, mine, other))
+    return RN_OK;
   if (!meets) {
     if (placer->is_survey || (by_user && placer->options->allow_soft_placement)) return RN_OK;
     const rn_ir_node_t *p = rn_ir_node(placer->ir, a), *q = rn_ir_node(placer->ir, b);
@@ -236,7 +259,6 @@ static rn_status_t join(placer_t* placer, int32_t a, int32_t b, bool by_user) {
   }
   placer->group[x] = y;
   copy_set(placer, other, placer->fit);
-  word_t* supported = set_of(placer, placer->supported, y);
   intersect(placer, supported, support, supported);
   return RN_OK;
 }

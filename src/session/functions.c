@@ -222,12 +222,37 @@ static void release(rn_functions_t* functions, rn_instance_t* instance) {
   if (is_last) function_destroy(function);
 }
 
+static bool is_device_of(const rn_place_options_t* place, rn_str_t name) {
+  for (int d = 0; d < place->device_count; ++d)
+    if (rn_str_eq(place->devices[d]->name, name)) return true;
+  return false;
+}
+
+// A kernel of the function that uses a resource goes where the first call's resource is, unless the
+// caller said where that is.
+static rn_status_t find_resources(session_function_t* function, const rn_tensor_t* const* args) {
+  rn_place_options_t* place = &function->planner.place;
+  const int32_t count = function->instance.arg_count;
+  if (place->feed_devices || place->device_count < 2) return RN_OK;
+  rn_str_t* devices = NULL;
+  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&function->arena, (size_t)count, &devices));
+  for (int32_t i = 0; i < count; ++i) {
+    if (args[i]->dtype != RN_RESOURCE || args[i]->count != 1) continue;
+    const rn_handle_t* handle = *RN_DATA(args[i], rn_handle_t*);
+    if (handle && is_device_of(place, handle->device))
+      RN_RETURN_IF_ERROR(rn_arena_str(&function->arena, handle->device, &devices[i]));
+  }
+  place->feed_devices = devices;
+  return RN_OK;
+}
+
 static rn_status_t get_program(session_function_t* function, const rn_tensor_t* const* args,
                                rn_program_t** out) {
   *out = rn_programs_find(&function->programs, args);
   if (*out) return RN_OK;
   rn_mutex_lock(&function->mutex);
   rn_status_t status = check_open(function->table);
+  if (rn_ok(status)) status = find_resources(function, args);
   if (rn_ok(status)) status = rn_programs_make(&function->programs, args, out);
   rn_mutex_unlock(&function->mutex);
   return status;

@@ -100,8 +100,8 @@ static rn_status_t make_stack_v2(rn_kernel_ctx_t* ctx) {
   RN_RETURN_IF_ERROR(stack_create(ctx, rn_int_at(limit, 0), &stack));
   rn_handle_t* handle = NULL;
   rn_status_t status =
-      rn_handle_create(stack->allocator, RN_STR(""), RN_STR("_stacks"), stack->name, RN_INVALID,
-                       RN_SHAPE_UNKNOWN, &stack->resource, &handle);
+      rn_handle_create(stack->allocator, ctx->kernel->device->name, RN_STR("_stacks"), stack->name,
+                       RN_INVALID, RN_SHAPE_UNKNOWN, &stack->resource, &handle);
   rn_object_release(&stack->resource.object);
   RN_RETURN_IF_ERROR(status);
   *RN_DATA(out, rn_handle_t*) = handle;
@@ -144,6 +144,11 @@ static rn_status_t closed(const rn_stack_t* stack) {
   return rn_invalid_argument("Stack[%.*s] has already been closed.", RN_STR_ARGS(stack->name));
 }
 
+static rn_status_t stack_of(const rn_kernel_ctx_t* ctx, rn_stack_t** out) {
+  if (rn_in(ctx, 0)->dtype == RN_RESOURCE) RN_RETURN_IF_ERROR(rn_handle_check_device(ctx, 0));
+  return rn_handle_input(ctx, 0, STACK_TYPE, (rn_resource_t**)out);
+}
+
 static rn_status_t push_locked(rn_stack_t* stack, rn_tensor_t* value) {
   if (stack->is_closed) return closed(stack);
   if (stack->limit >= 0 && stack->count >= stack->limit)
@@ -164,7 +169,7 @@ static rn_status_t push_locked(rn_stack_t* stack, rn_tensor_t* value) {
 
 static rn_status_t push(rn_kernel_ctx_t* ctx) {
   rn_stack_t* stack = NULL;
-  RN_RETURN_IF_ERROR(rn_handle_input(ctx, 0, STACK_TYPE, (rn_resource_t**)&stack));
+  RN_RETURN_IF_ERROR(stack_of(ctx, &stack));
   const rn_tensor_t* value = rn_in(ctx, 1);
   rn_tensor_t kept = {0}, passed = {0};
   rn_status_t status = RN_OK;
@@ -189,7 +194,7 @@ static rn_status_t push(rn_kernel_ctx_t* ctx) {
 
 static rn_status_t pop(rn_kernel_ctx_t* ctx) {
   rn_stack_t* stack = NULL;
-  RN_RETURN_IF_ERROR(rn_handle_input(ctx, 0, STACK_TYPE, (rn_resource_t**)&stack));
+  RN_RETURN_IF_ERROR(stack_of(ctx, &stack));
   rn_tensor_t value = {0};
   rn_status_t status = RN_OK;
   rn_mutex_lock(&stack->mutex);
@@ -213,7 +218,7 @@ static rn_status_t pop(rn_kernel_ctx_t* ctx) {
 
 static rn_status_t close_stack(rn_kernel_ctx_t* ctx) {
   rn_stack_t* stack = NULL;
-  RN_RETURN_IF_ERROR(rn_handle_input(ctx, 0, STACK_TYPE, (rn_resource_t**)&stack));
+  RN_RETURN_IF_ERROR(stack_of(ctx, &stack));
   rn_mutex_lock(&stack->mutex);
   stack->is_closed = true;
   stack_clear_locked(stack);

@@ -71,7 +71,7 @@ static rn_status_t output_handle(rn_kernel_ctx_t* ctx, rn_tensor_array_t* array)
   RN_RETURN_IF_ERROR(rn_output(ctx, 1, RN_SHAPE_SCALAR, &flow));
   RN_RETURN_IF_ERROR(rn_ctx_zero(ctx, flow));
   rn_handle_t* handle = NULL;
-  RN_RETURN_IF_ERROR(rn_handle_create(ctx->kernel->allocator, RN_STR(""), RN_STR("_tensor_arrays"),
+  RN_RETURN_IF_ERROR(rn_handle_create(ctx->kernel->allocator, ctx->kernel->device->name, CONTAINER,
                                       rn_tensor_array_name(array), RN_INVALID, RN_SHAPE_UNKNOWN,
                                       rn_tensor_array_resource(array), &handle));
   *RN_DATA(out, rn_handle_t*) = handle;
@@ -150,6 +150,7 @@ static rn_status_t array_of(const rn_kernel_ctx_t* ctx, rn_tensor_array_t** out)
   rn_resource_t* resource = NULL;
   if (rn_in(ctx, 0)->dtype == RN_STRING) return array_called(ctx, out);
   RN_RETURN_IF_ERROR(rn_handle_resource(rn_in(ctx, 0), NULL, RN_TENSOR_ARRAY_TYPE, &resource));
+  RN_RETURN_IF_ERROR(rn_handle_check_device(ctx, 0));
   *out = (rn_tensor_array_t*)resource;
   return RN_OK;
 }

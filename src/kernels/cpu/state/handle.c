@@ -1,6 +1,7 @@
 // See handle.h.
 #include "kernels/cpu/state/handle.h"
 
+#include "device/device.h"
 #include "framework/anonymous.h"
 #include "tensor/tstring.h"
 
@@ -191,4 +192,25 @@ rn_status_t rn_handle_input(const rn_kernel_ctx_t* ctx, int i, const char* type,
   rn_object_retain(&resource->object);
   *out = resource;
   return RN_OK;
+}
+
+// Whether |name|, "…/device:GPU:1", may be |device|. All CPUs share their memory.
+static bool is_reachable(rn_str_t name, const rn_device_t* device) {
+  size_t end = name.size, type = strlen(device->type);
+  int32_t index = 0;
+  for (int32_t place = 1; end > 0 && name.data[end - 1] != ':' && place <= 10000; place *= 10)
+    index += place * (name.data[--end] - '0');
+  if (end <= type) return true;  // a handle that does not say
+  bool is_type = memcmp(name.data + end - 1 - type, device->type, type) == 0;
+  return is_type && (device->is_host || index == device->index);
+}
+
+rn_status_t rn_handle_check_device(const rn_kernel_ctx_t* ctx, int i) {
+  const rn_tensor_t* input = rn_in(ctx, i);
+  const rn_handle_t* handle = input->count ? *RN_DATA(input, rn_handle_t*) : NULL;
+  const rn_device_t* device = ctx->kernel->device;
+  if (!handle || is_reachable(handle->device, device)) return RN_OK;
+  return rn_invalid_argument(
+      "Trying to access resource %.*s located in device %.*s from device %.*s",
+      RN_STR_ARGS(handle->name), RN_STR_ARGS(handle->device), RN_STR_ARGS(device->name));
 }

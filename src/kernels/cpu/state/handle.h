@@ -37,4 +37,8 @@ RN_MUST_USE rn_status_t rn_handle_tensor(rn_allocator_t memory, rn_handle_t* han
 RN_MUST_USE rn_status_t rn_handle_input(const rn_kernel_ctx_t* ctx, int i, const char* type,
                                         rn_resource_t** out);
 
+// INVALID_ARGUMENT, in stock's words, if the handle in input |i| says that its resource is in the
+// memory of another device.
+RN_MUST_USE rn_status_t rn_handle_check_device(const rn_kernel_ctx_t* ctx, int i);
+
 #endif  // RUNNEL_KERNELS_CPU_STATE_HANDLE_H_

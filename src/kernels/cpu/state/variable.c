@@ -8,33 +8,13 @@
 #include "kernels/cpu/vector.h"
 #include "kernels/kernel_rows.h"
 
-// Whether |name|, "…/device:GPU:1", may be |device|. All CPUs share their memory.
-static bool is_reachable(rn_str_t name, const rn_device_t* device) {
-  size_t end = name.size, type = strlen(device->type);
-  int32_t index = 0;
-  for (int32_t place = 1; end > 0 && name.data[end - 1] != ':' && place <= 10000; place *= 10)
-    index += place * (name.data[--end] - '0');
-  if (end <= type) return true;  // a handle that does not say
-  bool is_type = memcmp(name.data + end - 1 - type, device->type, type) == 0;
-  return is_type && (device->is_host || index == device->index);
-}
-
-static rn_status_t check_device(const rn_kernel_ctx_t* ctx, int i) {
-  const rn_handle_t* handle = *RN_DATA(rn_in(ctx, i), rn_handle_t*);
-  const rn_device_t* device = ctx->kernel->device;
-  if (is_reachable(handle->device, device)) return RN_OK;
-  return rn_invalid_argument(
-      "Trying to access resource %.*s located in device %.*s from device %.*s",
-      RN_STR_ARGS(handle->name), RN_STR_ARGS(handle->device), RN_STR_ARGS(device->name));
-}
-
 rn_status_t rn_variable_of(const rn_kernel_ctx_t* ctx, int i, rn_variable_t** out) {
   *out = rn_in_variable(ctx, i);
   if (*out) return RN_OK;
   rn_resource_t* resource = NULL;
   RN_RETURN_IF_ERROR(
       rn_handle_resource(rn_in(ctx, i), ctx->kernel->resources, RN_VARIABLE_TYPE, &resource));
-  RN_RETURN_IF_ERROR(check_device(ctx, i));
+  RN_RETURN_IF_ERROR(rn_handle_check_device(ctx, i));
   *out = (rn_variable_t*)resource;
   return RN_OK;
 }
