@@ -74,6 +74,7 @@ static const rn_kernel_def_t rows[] = {
     FORWARDING("Identity"),
     FORWARDING("IdentityN"),
     FORWARDING("StopGradient"),
+    FORWARDING("_EagerConst"),
     FORWARDING("PlaceholderWithDefault"),
     FORWARDING("LoopCond"),
     {.op = "PreventGradient",
