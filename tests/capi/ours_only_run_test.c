@@ -176,3 +176,35 @@ CT_TEST(OursOnlyRun, OneCheckAtTheEnd) {
   cr_assert_not(rn_run_args(NULL, NULL, 3, NULL));
   TF_DeleteStatus(status);
 }
+
+// A product of 1.001 by 1 is 1 in bfloat16, and stays itself in float32.
+CT_TEST(OursOnlyRun, MixedPrecision) {
+  const char* const names[] = {"bfloat16", "float32", "float16"};  // the last is for GPUs
+  for (int i = 0; i < 3; ++i) {
+    rn_scope_t* s = rn_scope_with_graph();
+    TF_Status* status = TF_NewStatus();
+    TF_SessionOptions* options = TF_NewSessionOptions();
+    int64_t dims[2] = {1, 1};
+    float one = 1, value = 1.001f, got = 0;
+    rn_scope_set_device(s, "/cpu:0");
+    rn_edge_t x = rn_Placeholder(s, TF_FLOAT, .shape = RN_SHAPE(1, 1));
+    rn_edge_t y = rn_Neg(s, rn_MatMul(s, x, rn_const(s, TF_FLOAT, dims, 2, &one)));
+    rn_session_options_mixed_precision(options, names[i], status);
+    CT_OK(status);
+    TF_Session* session = rn_session_start(s, options, status);
+    CT_OK(status);
+    cr_assert(rn_run(session, status, RN_FEED(x, &value, 1, 1), RN_FETCH(y, &got, 1, 1)));
+    cr_assert_eq(got, i == 0 ? -1 : -1.001f, "%s: %g", names[i], got);
+    rn_session_options_mixed_precision(options, "float8", status);
+    CT_CODE(status, TF_INVALID_ARGUMENT);
+    cr_assert(strstr(TF_Message(status), "'float8'"));
+    rn_session_options_mixed_precision(NULL, "float16", status);
+    CT_CODE(status, TF_INVALID_ARGUMENT);
+    rn_session_options_mixed_precision(options, NULL, status);
+    CT_CODE(status, TF_INVALID_ARGUMENT);
+    TF_DeleteSessionOptions(options);
+    TF_DeleteSession(session, status);
+    TF_DeleteStatus(status);
+    rn_scope_destroy(s);
+  }
+}
