@@ -81,6 +81,6 @@ for _row in _NAMES.strip().splitlines():
 SUBMODULES = frozenset("""
 app autograph bitwise compat config contrib data debugging distribute distributions dtypes errors estimator
 feature_column flags gfile graph_util image initializers io keras layers linalg logging lookup losses manip math
-metrics nest nn python_io quantization queue ragged random raw_ops resource_loader saved_model sets signal sparse
+metrics mixed_precision nest nn python_io quantization queue ragged random raw_ops resource_loader saved_model sets signal sparse
 strings summary sysconfig test train version
 """.split())

@@ -1,7 +1,8 @@
 """tf.config: devices and threads of the process.
 
 Placement, thread counts, visible GPUs and their parts apply to sessions created afterwards without a ConfigProto, and
-to eager execution if it has not started. Settings of the optimizer are stored and returned, and have no effect.
+to eager execution if it has not started. Of the settings of the optimizer, auto_mixed_precision and its kinds for
+CPUs apply to eager execution; the others are stored and returned, and have no effect.
 """
 
 import collections
@@ -186,7 +187,7 @@ def get_experimental_options():
 
 
 def set_experimental_options(options):
-    """Stores options of the graph optimizer, which have no effect."""
+    """Stores options of the graph optimizer. Those of mixed precision apply to functions in eager execution."""
     _state["options"].update(options)
 
 
@@ -286,12 +287,17 @@ def session_config():
 
 
 def eager_config():
-    """Returns the ConfigProto for eager execution that was given none, or None if no GPU setting was made."""
-    if _state["visible"] is None and not any(device.device_type == "GPU" for device in _state["logical"]):
+    """Returns the ConfigProto for eager execution that was given none, or None if nothing was set that it needs."""
+    changes_gpus = _state["visible"] is not None or any(device.device_type == "GPU" for device in _state["logical"])
+    toggles = {name: value for name, value in _state["options"].items() if name.startswith("auto_mixed_precision")}
+    if not changes_gpus and not toggles:
         return None
     from runnel.core.protobuf import message_class
     config = message_class("ConfigProto")()
-    gpu_options(config)
+    if changes_gpus:
+        gpu_options(config)
+    for name, value in toggles.items():
+        setattr(config.graph_options.rewrite_options, name, 1 if value else 2)  # ON, OFF
     return config
 
 

@@ -2,6 +2,7 @@
 
 import sys
 import threading
+import types
 
 from runnel import _core
 from runnel.core import framework
@@ -208,6 +209,25 @@ def _bytes_of(message):
     return message if isinstance(message, bytes) else message.SerializeToString()
 
 
+# Set by enable_mixed_precision_graph_rewrite, and which sessions were there before.
+mixed_precision = types.SimpleNamespace(is_enabled=False, has_other_sessions=False)
+_ON, _OFF = 1, 2  # RewriterConfig.Toggle
+
+
+def _with_mixed_precision(config):
+    """Returns the ConfigProto `config`, or one with auto_mixed_precision if that is enabled and not turned off."""
+    toggle = config.graph_options.rewrite_options.auto_mixed_precision if config is not None else 0
+    if not mixed_precision.is_enabled or toggle == _OFF:
+        mixed_precision.has_other_sessions |= toggle != _ON
+        return config
+    from runnel.core.protobuf import message_class
+    changed = message_class("ConfigProto")()
+    if config is not None:
+        changed.CopyFrom(config)
+    changed.graph_options.rewrite_options.auto_mixed_precision = _ON
+    return changed
+
+
 class BaseSession:
     """The base of sessions: `run`, `make_callable`, `partial_run`, `close`."""
 
@@ -224,6 +244,7 @@ class BaseSession:
         self._target = target or ""
         if config is None and "runnel.config" in sys.modules:
             config = sys.modules["runnel.config"].session_config()
+        config = _with_mixed_precision(config)
         self._config = config
         self._session = _core.Session(graph, self._target, _bytes_of(config))
         self._graph = graph

@@ -20,7 +20,7 @@ __getattr__, __dir__, __all__ = namespace(
     "train.warm_starting: VocabInfo warm_start",
     "train.coordinator: Coordinator LooperThread",
     "train.queue_runner: QueueRunner add_queue_runner start_queue_runners",
-    "submodules: queue_runner",
+    "submodules: experimental queue_runner",
     "train.train_input: batch batch_join input_producer limit_epochs match_filenames_once maybe_batch maybe_batch_join "
     "maybe_shuffle_batch maybe_shuffle_batch_join range_input_producer shuffle_batch shuffle_batch_join slice_input_producer "
     "string_input_producer",

@@ -1,0 +1,10 @@
+"""tf.train.experimental: loss scales and mixed precision."""
+
+from runnel._namespace import namespace
+
+__getattr__, __dir__, __all__ = namespace(
+    __name__,
+    "train.loss_scale: DynamicLossScale FixedLossScale LossScale",
+    "train.loss_scale_optimizer: MixedPrecisionLossScaleOptimizer disable_mixed_precision_graph_rewrite "
+    "enable_mixed_precision_graph_rewrite",
+)
