@@ -5,9 +5,9 @@
 // before: per-channel additions and multiplications (biases, batch normalisations with fixed
 // statistics), additions of a whole tensor (shortcuts) and ReLUs. The kernel computes each as the
 // op alone would, in the same order; only the library behind the kernel may sum the convolution
-// itself in another order. A Pad of zeros before the convolution becomes its padding. If the filter
-// is a constant, or a variable that the step only reads, the kernel may keep it in a layout of its
-// choice.
+// itself in another order. In 16 bits, which only GPUs fuse, it rounds once. A Pad of zeros before
+// the convolution becomes its padding. If the filter is a constant, or a variable that the step
+// only reads, the kernel may keep it in a layout of its choice.
 //
 // The attribute "steps" of the new node has two numbers per fused node: the operation (the numbers
 // of rn_conv_code_t in kernels/cpu/nn/conv.h) and the operand, -1 for none.
@@ -98,7 +98,7 @@ static bool take_next(const fuse_conv_pass_t* p, fuse_conv_chain_t* chain) {
   int k = 0;
   while (k < STEP_KINDS && node->op != p->step_ops[k]) ++k;
   if (k == STEP_KINDS || node->is_removed || node->feed >= 0 || node->control_count ||
-      node->device != conv->device || node->types[0] != RN_FLOAT || !is_channels_last(node))
+      node->device != conv->device || node->types[0] != conv->types[0] || !is_channels_last(node))
     return false;
   const step_row_t* row = &step_rows[k];
   int32_t operand = -1;
@@ -172,7 +172,7 @@ static rn_status_t rewrite(fuse_conv_pass_t* p, const fuse_conv_chain_t* chain) 
   made.extra_count = 0;
   RN_RETURN_IF_ERROR(make_attrs(p, chain, pads, &made.attrs));
   made.kernel = rn_kernel_find(p->op, made.attrs, NULL, conv->kernel->device);
-  if (!made.kernel) return RN_OK;
+  if (!made.kernel) return RN_OK;  // for 16 bits the CPU has none
   made.input_count = 2 + chain->operand_count;
   RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&p->ir->arena, (size_t)made.input_count, &made.inputs));
   made.inputs[0] = pads ? before->inputs[0] : x;
@@ -192,7 +192,7 @@ static rn_status_t fuse_from(fuse_conv_pass_t* p, int32_t index) {
   fuse_conv_chain_t chain = {
       .conv = index, .last = index, .is_depthwise = node->op == p->depthwise};
   if (node->is_removed || node->feed >= 0 || (node->op != p->conv && !chain.is_depthwise) ||
-      node->types[0] != RN_FLOAT || node->control_count || !node->kernel || !is_channels_last(node))
+      node->control_count || !node->kernel || !is_channels_last(node))
     return RN_OK;
   rn_shape_t x = shape_of(p, node->inputs[0]), w = shape_of(p, node->inputs[1]);
   if (node->shapes[0].rank != 4 || node->shapes[0].dims[3] < 1 || x.rank != 4 ||

@@ -13,6 +13,7 @@ typedef struct trained_t {
   int casts;
   int half_convs;  // convolutions in 16 bits, forwards and backwards
   int float_convs;
+  int fused;     // convolutions in 16 bits with their bias
   double scale;  // of the loss, at the end
 } trained_t;
 
@@ -40,31 +41,33 @@ static rn_edge_t net(rn_scope_t* s) {
   return rn_sparse_softmax_cross_entropy(s, rn_const_int32_list(s, labels, 8), h);
 }
 
-static int count_of(const char* text, const char* part) {
-  int count = 0;
-  for (const char* at = text; (at = strstr(at, part)); at += strlen(part)) ++count;
-  return count;
+static bool is_16_bit(const char* line) {
+  return strstr(line, "-> half[") || strstr(line, "-> bfloat16[");
 }
 
-// The pass leaves its graph in a file; counts what is there.
+// Passes leave their graphs in files; counts what is there.
 static void read_dump(const char* folder, trained_t* out) {
   char command[300], line[4096];
-  snprintf(command, sizeof command, "cat %s/*mixed_precision*after*.txt", folder);
+  snprintf(command, sizeof command, "cat %s/*-mixed_precision-after.txt", folder);
   FILE* file = popen(command, "r");
   while (fgets(line, sizeof line, file)) {
-    bool is_conv = strstr(line, "= Conv2D"),
-         is_half = strstr(line, "-> half[") != NULL || strstr(line, "-> bfloat16[") != NULL;
-    out->casts += count_of(line, "= Cast(");
-    out->half_convs += is_conv && is_half;
-    out->float_convs += is_conv && !is_half;
+    bool is_conv = strstr(line, "= Conv2D");
+    out->casts += strstr(line, "= Cast(") != NULL;
+    out->half_convs += is_conv && is_16_bit(line);
+    out->float_convs += is_conv && !is_16_bit(line);
   }
+  pclose(file);
+  snprintf(command, sizeof command, "cat %s/*-fuse_conv-after.txt", folder);
+  file = popen(command, "r");
+  while (fgets(line, sizeof line, file))
+    out->fused += strstr(line, "= _ConvThen(") && is_16_bit(line);
   pclose(file);
 }
 
 static rn_session_t* start(rt_t* rt, const char* precision, const char* folder) {
   cr_assert(rn_scope_ok(rt->s), "%s", rn_scope_message(rt->s));
   OK(rn_precision_parse(rn_str(precision), &rt->options.precision));
-  setenv("RUNNEL_DUMP", "mixed_precision", 1);
+  setenv("RUNNEL_DUMP", "mixed_precision,fuse_conv", 1);
   setenv("RUNNEL_DUMP_DIR", folder, 1);
   rn_session_t* session = rt_session(rt);
   unsetenv("RUNNEL_DUMP");
@@ -117,6 +120,7 @@ Test(mixed_precision, networks_train, .timeout = 300) {
     // Two convolutions forwards, two gradients of filters, one of an image.
     cr_assert_eq(mixed.half_convs, 5, "%d", mixed.half_convs);
     cr_assert_eq(mixed.float_convs, 0);
+    cr_assert_eq(mixed.fused, 2, "%d", mixed.fused);
     if (k == 2) cr_assert(mixed.scale > 0 && fmod(log2(mixed.scale), 1) == 0);
     // Five variables to 16 bits and their gradients back, the logits, and their gradient; the
     // scaled loss has one more.

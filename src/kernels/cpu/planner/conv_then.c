@@ -137,6 +137,7 @@ static rn_status_t then_compute(rn_kernel_ctx_t* ctx) {
 static const rn_kernel_def_t rows[] = {
     {.op = "_ConvThen",
      .device = "CPU",
+     .types = {{"T", RN_T(FLOAT)}},
      .flags = RN_KERNEL_EXPENSIVE,
      .state_size = sizeof(then_state_t),
      .init = then_init,

@@ -373,6 +373,7 @@ static rn_status_t volume_filter_compute(rn_kernel_ctx_t* ctx) {
 static const rn_kernel_def_t rows[] = {
     {.op = "_ConvThen",
      .device = "GPU",
+     .types = {{"T", RN_T(HALF) | RN_T(BFLOAT16) | RN_T(FLOAT)}},
      .flags = RN_KERNEL_REPLAYS,
      .state_size = sizeof(rn_conv_then_t),
      .init = then_init,
