@@ -102,6 +102,7 @@ rn_status_t rn_eager_move_inputs(const rn_eager_kernel_t* kernel, rn_eager_handl
   RN_RETURN_IF_ERROR(RN_NEW_ARRAY(kernel->allocator, (size_t)kernel->input_count, &copies));
   for (int32_t i = 0; rn_ok(status) && i < kernel->input_count; ++i) {
     rn_device_t* wanted = kernel->inputs_far && kernel->inputs_far[i] ? kernel->device : NULL;
+    if (kernel->input_devices) continue;  // a function takes each value where it is
     const rn_tensor_t* value = out[i];
     if (handles[i]->memory == wanted) continue;
     status = rn_eager_handle_value(handles[i], &value);
@@ -121,7 +122,7 @@ rn_status_t rn_eager_move_inputs(const rn_eager_kernel_t* kernel, rn_eager_handl
 rn_status_t rn_eager_move_outputs(const rn_eager_kernel_t* kernel, rn_tensor_t* outputs) {
   for (int32_t i = 0; i < kernel->output_count; ++i) {
     rn_tensor_t there = {0};
-    if (!kernel->outputs_far[i]) continue;
+    if (!rn_eager_output_memory(kernel, i)) continue;
     RN_RETURN_IF_ERROR(rn_eager_upload(&outputs[i], kernel->device, &there));
     rn_tensor_clear(&outputs[i]);
     outputs[i] = there;

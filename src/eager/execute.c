@@ -1,5 +1,6 @@
 // Runs an op: looks up its kernel, calls it on values, and wraps the results in handles.
 #include "base/denormals.h"
+#include "base/log.h"
 #include "eager/internal.h"
 
 // A call of a kernel that may end on another thread.
@@ -64,12 +65,11 @@ static rn_status_t keep_outputs(const rn_eager_kernel_t* kernel, rn_tensor_t* ou
     if (!outputs[i].is_ref && !rn_tensor_is_set(&outputs[i]))
       return rn_internal("Missing %d-th output from {{node %s}}", i, kernel->def->name);
     rn_tensor_t kept = {0};
-    rn_device_t* device = kernel->device;
-    bool is_far = kernel->kernel && kernel->outputs_far && kernel->outputs_far[i];
+    rn_device_t* memory = kernel->constant ? NULL : rn_eager_output_memory(kernel, i);
     if (outputs[i].is_ref) {
-      RN_RETURN_IF_ERROR(copy_variable(outputs[i].data, device, &kept));
+      RN_RETURN_IF_ERROR(copy_variable(outputs[i].data, kernel->device, &kept));
     } else {
-      RN_RETURN_IF_ERROR(is_far ? rn_device_duplicate(device, &outputs[i], &kept)
+      RN_RETURN_IF_ERROR(memory ? rn_device_duplicate(memory, &outputs[i], &kept)
                                 : rn_tensor_keep(&outputs[i], rn_allocator_default(), &kept));
       rn_tensor_clear(&outputs[i]);
     }
@@ -122,7 +122,7 @@ rn_status_t rn_eager_run(rn_eager_t* eager, const rn_eager_kernel_t* kernel, rn_
   int64_t start_ns = has_stats ? eager->step.env->now_ns(eager->step.env->self) : 0;
   rn_status_t status = run(eager, kernel, cancel, inputs, outputs);
   if (rn_ok(status)) status = keep_outputs(kernel, outputs);
-  if (rn_ok(status) && kernel->outputs_far && !kernel->kernel)
+  if (rn_ok(status) && kernel->output_places && kernel->constant)
     status = rn_eager_move_outputs(kernel, outputs);
   if (has_stats && rn_ok(status)) note(eager, kernel, outputs, start_ns);
   if (!rn_ok(status))
@@ -143,13 +143,14 @@ static void release_handles(rn_eager_handle_t** handles, int32_t count) {
 static rn_status_t make_handles(rn_eager_t* eager, const rn_eager_kernel_t* kernel,
                                 rn_eager_sync_t* sync, rn_eager_handle_t** out) {
   for (int32_t i = 0; i < kernel->output_count; ++i) {
-    rn_status_t status =
-        rn_eager_handle_new(eager, kernel->device, kernel->output_types[i], sync, &out[i]);
+    const rn_result_place_t* place = kernel->output_places ? &kernel->output_places[i] : NULL;
+    rn_device_t* device = place ? place->device : kernel->device;
+    rn_status_t status = rn_eager_handle_new(eager, device, kernel->output_types[i], sync, &out[i]);
     if (!rn_ok(status)) {
       release_handles(out, i);
       return status;
     }
-    if (kernel->outputs_far && kernel->outputs_far[i]) out[i]->memory = kernel->device;
+    if (place) out[i]->memory = place->memory;
   }
   return RN_OK;
 }
@@ -262,29 +263,44 @@ static rn_status_t find_device(rn_eager_op_t* op) {
 }
 
 // TFE_ContextDevicePlacementPolicy.
-enum { EXPLICIT = 0, SILENT = 2, SILENT_FOR_INT32 = 3 };
+enum { EXPLICIT = 0, WARN = 1, SILENT = 2, SILENT_FOR_INT32 = 3 };
 
-// Copies inputs from other devices, unless the thread's policy forbids it.
-static rn_status_t check_placement(const rn_eager_op_t* op, const rn_eager_kernel_t* kernel) {
+// Input |i| is on |found|, and |kernel| reads it on |wanted|: may it be copied?
+static rn_status_t check_copy(const rn_eager_op_t* op, const rn_eager_kernel_t* kernel, int32_t i,
+                              const rn_device_t* found, const rn_device_t* wanted) {
   int policy = rn_eager_policy(op->eager);
-  if (policy != EXPLICIT && policy != SILENT_FOR_INT32) return RN_OK;
+  if (policy == SILENT_FOR_INT32 && op->inputs[i]->dtype == RN_INT32) return RN_OK;
+  if (policy == WARN) {
+    rn_log(op->eager->step.env, RN_LOG_WARNING,
+           "before computing %s input #%d was expected to be on %.*s but is actually on %.*s "
+           "(operation running on %.*s). This triggers a copy which can be a performance "
+           "bottleneck.",
+           kernel->def->name, i, RN_STR_ARGS(wanted->name), RN_STR_ARGS(found->name),
+           RN_STR_ARGS(kernel->device->name));
+    return RN_OK;
+  }
+  return rn_invalid_argument(
+      "Tensors on conflicting devices: cannot compute %s as input #%d was expected to be on %.*s "
+      "but is actually on %.*s (operation running on %.*s) Tensors can be copied explicitly "
+      "using: `with tf.device(device_name): x = tf.identity(x)` or transparently copied by using "
+      "tf.config.experimental.set_device_policy('silent'). Copying tensors between devices may "
+      "slow down your model",
+      kernel->def->name, i, RN_STR_ARGS(wanted->name), RN_STR_ARGS(found->name),
+      RN_STR_ARGS(kernel->device->name));
+}
+
+// Whether inputs on other devices may be copied, as the thread's policy says. A function takes its
+// arguments where they are.
+static rn_status_t check_placement(const rn_eager_op_t* op, const rn_eager_kernel_t* kernel) {
+  if (rn_eager_policy(op->eager) == SILENT || kernel->input_devices) return RN_OK;
   const bool* is_host = kernel->kernel ? kernel->kernel->input_is_host : NULL;
   for (int32_t i = 0; i < op->input_count; ++i) {
     const rn_eager_handle_t* input = op->inputs[i];
     const rn_device_t *wanted = kernel->device, *found = input->device;
     if (!found || (!found->is_host && !input->memory)) found = op->eager->cpu;
     if (!wanted->is_host && (!is_host || is_host[i])) wanted = op->eager->cpu;
-    bool may_move =
-        input->dtype == RN_RESOURCE || (policy == SILENT_FOR_INT32 && input->dtype == RN_INT32);
-    if (found == wanted || may_move) continue;
-    return rn_invalid_argument(
-        "Tensors on conflicting devices: cannot compute %s as input #%d was expected to be on %.*s "
-        "but is actually on %.*s (operation running on %.*s) Tensors can be copied explicitly "
-        "using: `with tf.device(device_name): x = tf.identity(x)` or transparently copied by using "
-        "tf.config.experimental.set_device_policy('silent'). Copying tensors between devices may "
-        "slow down your model",
-        kernel->def->name, i, RN_STR_ARGS(wanted->name), RN_STR_ARGS(found->name),
-        RN_STR_ARGS(wanted->name));
+    if (found == wanted || input->dtype == RN_RESOURCE) continue;
+    RN_RETURN_IF_ERROR(check_copy(op, kernel, i, found, wanted));
   }
   return RN_OK;
 }

@@ -6,6 +6,7 @@
 
 #include "eager/eager.h"
 #include "framework/function.h"
+#include "session/functions.h"
 
 #define RN_EAGER_BUCKETS 1024  // of kernels; a power of two
 #define RN_EAGER_FEW 8         // inputs, outputs and attributes that need no allocation
@@ -85,10 +86,10 @@ typedef struct rn_eager_kernel_t {
   const rn_op_def_t* def;
   rn_device_t* asked;  // the device that the call is meant for
   // For functions and control flow, if some device has its own memory: whether the call names no
-  // device, and by input, the device of a resource (NULL for other values). Otherwise false and
-  // NULL.
+  // device, and by input, the device of a resource, or the device whose memory holds the value
+  // (NULL for host memory). Otherwise false and NULL.
   bool is_anywhere;
-  rn_device_t** resource_devices;
+  rn_device_t** input_devices;
   int32_t input_count;
   rn_dtype_t* input_types;
   int32_t* lengths;  // of the arguments; NULL if unknown
@@ -107,8 +108,11 @@ typedef struct rn_eager_kernel_t {
   rn_graph_t* library;      // the library that holds |wrapper|
   const rn_tensor_t* constant;
   rn_device_t* device;  // runs it: |asked|, or the first CPU if |asked| has no kernel for it
-  // By input and output: whether it is in the memory of |device|. NULL if that is host memory.
-  const bool *inputs_far, *outputs_far;
+  // By input: whether it is in the memory of |device|; NULL if none is, and for functions, which
+  // take |input_devices|. By output: the device, and whose memory holds the value, NULL for host
+  // memory; NULL if |device| is the CPU and all are there.
+  const bool* inputs_far;
+  const rn_result_place_t* output_places;
   int32_t output_count;
   const rn_dtype_t* output_types;
 } rn_eager_kernel_t;
@@ -210,6 +214,13 @@ static inline rn_device_t* rn_eager_resource_device(const rn_eager_op_t* op, int
   if (input->dtype != RN_RESOURCE) return NULL;
   return input->device ? input->device : op->eager->cpu;
 }
+// The same, and for another value the device whose memory holds it, NULL for host memory.
+static inline rn_device_t* rn_eager_input_device(const rn_eager_op_t* op, int32_t i) {
+  return op->inputs[i]->memory ? op->inputs[i]->memory : rn_eager_resource_device(op, i);
+}
+static inline rn_device_t* rn_eager_output_memory(const rn_eager_kernel_t* kernel, int32_t i) {
+  return kernel->output_places ? kernel->output_places[i].memory : NULL;
+}
 // INVALID_ARGUMENT in stock's words: |name| is no device, or only CPUs have a kernel for the op.
 RN_MUST_USE rn_status_t rn_eager_no_device(rn_eager_t* eager, rn_str_t name, bool only_cpu);
 // A number that identifies the calling thread.
@@ -227,7 +238,7 @@ void rn_eager_copies_free(const rn_eager_kernel_t* kernel, rn_tensor_t* copies);
 RN_MUST_USE rn_status_t rn_eager_move_inputs(const rn_eager_kernel_t* kernel,
                                              rn_eager_handle_t* const* handles, rn_tensor_t** out,
                                              rn_tensor_t** out_copies);
-// Moves results that are in host memory to where their handles want them.
+// Moves a constant, in host memory, to where its handle wants it.
 RN_MUST_USE rn_status_t rn_eager_move_outputs(const rn_eager_kernel_t* kernel,
                                               rn_tensor_t* outputs);
 // Copies |value|, in host memory, into the memory of |device|.

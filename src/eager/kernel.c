@@ -34,9 +34,9 @@ static rn_status_t copy_key(const rn_eager_op_t* op, rn_eager_kernel_t* kernel) 
   }
   if (op->eager->has_far && !rn_eager_has_kernel(op->def)) {
     kernel->is_anywhere = op->device_name.size == 0;
-    RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(arena, inputs + 1, &kernel->resource_devices));
+    RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(arena, inputs + 1, &kernel->input_devices));
     for (size_t i = 0; i < inputs; ++i)
-      kernel->resource_devices[i] = rn_eager_resource_device(op, (int32_t)i);
+      kernel->input_devices[i] = rn_eager_input_device(op, (int32_t)i);
   }
   RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(arena, attrs, &kernel->given));
   for (size_t i = 0; i < attrs; ++i) kernel->given[i].kind = RN_EAGER_UNSET;
@@ -282,18 +282,26 @@ static rn_status_t make_kernel(rn_eager_t* eager, const rn_kernel_def_t* def,
   return rn_kernel_create(def, &init, &kernel->kernel);
 }
 
-// Instantiates a function for the devices of its resources. Without a device of its own, its nodes
-// are placed as in a session.
+// Instantiates a function for the devices of its resources and the memory of its arguments. Without
+// a device of its own, its nodes are placed as in a session.
 static rn_status_t prepare(rn_eager_kernel_t* kernel, const rn_func_attr_t* call) {
-  rn_str_t* devices = NULL;
+  rn_str_t* resources = NULL;
+  rn_device_t** memory = NULL;
   size_t count = (size_t)kernel->input_count;
-  if (!kernel->resource_devices)
+  if (!kernel->input_devices)
     return rn_function_prepare(kernel->functions, call, kernel->device->name, &kernel->instance);
-  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&kernel->arena, count + 1, &devices));
-  for (size_t i = 0; i < count; ++i)
-    if (kernel->resource_devices[i]) devices[i] = kernel->resource_devices[i]->name;
+  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&kernel->arena, count + 1, &resources));
+  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&kernel->arena, count + 1, &memory));
+  for (size_t i = 0; i < count; ++i) {
+    if (kernel->input_types[i] != RN_RESOURCE)
+      memory[i] = kernel->input_devices[i];
+    else if (kernel->input_devices[i])
+      resources[i] = kernel->input_devices[i]->name;
+  }
+  rn_args_place_t args = {resources, memory};
   rn_str_t device = kernel->is_anywhere ? RN_STR("") : kernel->device->name;
-  return rn_functions_prepare(kernel->functions, call, device, devices, &kernel->instance);
+  return rn_functions_prepare(kernel->functions, call, device, &args, &kernel->instance,
+                              &kernel->output_places);
 }
 
 // Wraps the one node in a function, which the session plans like any other.
@@ -353,21 +361,23 @@ static rn_status_t no_kernel(const rn_eager_kernel_t* kernel) {
   return rn_status_from_buf(RN_CODE_NOT_FOUND, &text);
 }
 
-// Where inputs and outputs are on a device with its own memory. What runs as a step, and a
-// constant, is computed from and into host memory; its results then go where a kernel's would be.
+// Where inputs and outputs are on a device with its own memory. A constant goes where a kernel's
+// result would be.
 static rn_status_t find_memory(rn_eager_kernel_t* kernel) {
-  bool *inputs = NULL, *outputs = NULL;
+  bool* inputs = NULL;
+  rn_result_place_t* outputs = NULL;
   const rn_kernel_t* own = kernel->kernel;
-  if (kernel->device->is_host) return RN_OK;
+  if (kernel->device->is_host || kernel->instance) return RN_OK;
   RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&kernel->arena, (size_t)kernel->input_count, &inputs));
   RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&kernel->arena, (size_t)kernel->output_count, &outputs));
   for (int32_t i = 0; i < kernel->input_count; ++i) inputs[i] = own && !own->input_is_host[i];
   for (int32_t i = 0; i < kernel->output_count; ++i) {
     rn_dtype_t type = kernel->output_types[i];
-    outputs[i] = own ? !own->output_is_host[i] : rn_dtype_is_plain(type) && type != RN_INT32;
+    bool is_far = own ? !own->output_is_host[i] : rn_dtype_is_plain(type) && type != RN_INT32;
+    outputs[i] = (rn_result_place_t){kernel->device, is_far ? kernel->device : NULL};
   }
   kernel->inputs_far = inputs;
-  kernel->outputs_far = outputs;
+  kernel->output_places = outputs;
   return RN_OK;
 }
 

@@ -65,7 +65,7 @@ static uint64_t hash_op(const rn_eager_op_t* op, const rn_device_t* device) {
     hash = hash_value(mix(hash, rn_str_hash(op->extras.items[i].name)), &op->extras.items[i].value);
   if (__builtin_expect(op->eager->has_far, 0) && !rn_eager_has_kernel(op->def))
     for (int32_t i = 0; i < op->input_count; ++i)
-      hash = mix(hash, (uintptr_t)rn_eager_resource_device(op, i));
+      hash = mix(hash, (uintptr_t)rn_eager_input_device(op, i));
   return hash ^ hash >> 31;
 }
 
@@ -92,9 +92,9 @@ static bool is_for(const rn_eager_kernel_t* kernel, const rn_eager_op_t* op,
   if ((kernel->lengths != NULL) != op->knows_lengths) return false;
   for (int32_t i = 0; kernel->lengths && i < op->arg_count; ++i)
     if (kernel->lengths[i] != op->lengths[i]) return false;
-  if (kernel->resource_devices && kernel->is_anywhere != (op->device_name.size == 0)) return false;
-  for (int32_t i = 0; kernel->resource_devices && i < op->input_count; ++i)
-    if (kernel->resource_devices[i] != rn_eager_resource_device(op, i)) return false;
+  if (kernel->input_devices && kernel->is_anywhere != (op->device_name.size == 0)) return false;
+  for (int32_t i = 0; kernel->input_devices && i < op->input_count; ++i)
+    if (kernel->input_devices[i] != rn_eager_input_device(op, i)) return false;
   return same_attrs(kernel, op);
 }
 

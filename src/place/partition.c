@@ -8,9 +8,16 @@
 #include "framework/internal_ops.h"
 #include "place/cut.h"
 
+// Whether a feed is in the memory of a device. |node| may be any.
+static bool is_far_feed(const rn_place_options_t* options, const rn_ir_node_t* node) {
+  return node->feed >= 0 && options->feed_memory && options->feed_memory[node->feed];
+}
+
 // Whether input (or output) |flat| of |node| is in host memory on its device.
-static bool is_host(const rn_ir_node_t* node, bool is_input, int32_t flat) {
-  if (node->device->is_host || node->feed >= 0) return true;
+static bool is_host(const rn_place_options_t* options, const rn_ir_node_t* node, bool is_input,
+                    int32_t flat) {
+  if (node->device->is_host) return true;
+  if (node->feed >= 0) return !is_far_feed(options, node);
   // The executor reads predicates and indices of control flow itself, so they are in host memory.
   switch (node->op->role) {
     case RN_ROLE_LOOP_COND:
@@ -37,6 +44,11 @@ static bool is_host(const rn_ir_node_t* node, bool is_input, int32_t flat) {
       return rn_kernel_arg_is_host(node->kernel, &args[a],
                                    rn_arg_type(&args[a], node->attrs, flat - at));
   return false;
+}
+
+bool rn_place_output_is_host(const rn_place_options_t* options, const rn_ir_node_t* node,
+                             int32_t output) {
+  return is_host(options, node, false, output);
 }
 
 static rn_status_t pair_attrs(rn_cut_t* cut, const rn_op_def_t* op, rn_dtype_t dtype, rn_str_t name,
@@ -222,7 +234,8 @@ static rn_status_t make_way(rn_cut_t* cut, rn_ir_edge_t source, int32_t reader, 
   if (moves && from->device == device && to_host && is_constant)
     return add_host_constant(cut, source.node, out);
   if (moves && from->device == device) return add_move(cut, source, to_host, true, out);
-  if (!moves || from->feed < 0) return make_pair(cut, source, reader, from_host, to_host, out);
+  if (!moves || from->feed < 0 || is_far_feed(cut->options, from))
+    return make_pair(cut, source, reader, from_host, to_host, out);
   if (to_host) return add_feed(cut, source.node, device, out);
   int32_t fed;
   RN_RETURN_IF_ERROR(bring(cut, source, reader, true, true, &fed));
@@ -272,7 +285,8 @@ static bool is_left_to_task(const rn_cut_t* cut, int32_t source, const rn_device
 rn_status_t rn_cut_input(rn_cut_t* cut, int32_t reader, int32_t i) {
   rn_ir_edge_t source = rn_cut_at(cut, reader)->inputs[i];
   const rn_ir_node_t *from = rn_cut_at(cut, source.node), *to = rn_cut_at(cut, reader);
-  bool from_host = is_host(from, false, source.output), to_host = is_host(to, true, i);
+  bool from_host = is_host(cut->options, from, false, source.output);
+  bool to_host = is_host(cut->options, to, true, i);
   if (from->device == to->device && from_host == to_host) return RN_OK;
   if (is_left_to_task(cut, source.node, to->device)) return RN_OK;
   int32_t recv;
@@ -298,27 +312,45 @@ static rn_status_t cut_node(rn_cut_t* cut, int32_t index) {
   return RN_OK;
 }
 
-// Fetches must end in host memory: a no-op node on the CPU stands for the client.
+// A node that stands for the client, who reads a fetch on |device|.
+static rn_status_t add_client(rn_cut_t* cut, rn_device_t* device, int32_t* out) {
+  rn_ir_node_t client = {
+      .name = RN_STR("the client"), .feed = -1, .is_removed = true, .op = rn_op_constant()};
+  return rn_cut_add(cut, &client, device, 0, out);
+}
+
+// Brings fetch |i| into the memory of |device|, or into host memory there if |to_host|.
+static rn_status_t bring_fetch(rn_cut_t* cut, int32_t i, rn_device_t* device, bool to_host) {
+  rn_ir_edge_t fetch = cut->ir->fetches[i];
+  bool from_host = is_host(cut->options, rn_cut_at(cut, fetch.node), false, fetch.output);
+  if (rn_cut_at(cut, fetch.node)->device == device && from_host == to_host) return RN_OK;
+  int32_t index, recv;
+  RN_RETURN_IF_ERROR(add_client(cut, device, &index));
+  RN_RETURN_IF_ERROR(bring(cut, fetch, index, from_host, to_host, &recv));
+  cut->ir->fetches[i] = (rn_ir_edge_t){recv, 0};
+  return RN_OK;
+}
+
+// Fetches must end where the client reads them: in host memory, unless it wants them elsewhere.
 static rn_status_t cut_fetches(rn_cut_t* cut) {
+  const rn_place_options_t* options = cut->options;
   for (int32_t i = 0; i < cut->ir->fetch_count; ++i) {
     rn_ir_edge_t fetch = cut->ir->fetches[i];
-    if (fetch.node < 0 || rn_cut_at(cut, fetch.node)->device == cut->options->devices[0] ||
-        is_left_to_task(cut, fetch.node, cut->options->devices[0]))
-      continue;
-    bool from_host = is_host(rn_cut_at(cut, fetch.node), false, fetch.output);
-    if (cut->options->moves_inside) {
-      // The step waits for its devices before the client sees the value.
-      cut->ir->fetches[i].output = from_host ? fetch.output : 0;
-      if (!from_host)
-        RN_RETURN_IF_ERROR(add_move(cut, fetch, true, false, &cut->ir->fetches[i].node));
+    if (fetch.node < 0) continue;
+    if (options->fetch_memory && options->fetch_memory[i]) {
+      RN_RETURN_IF_ERROR(bring_fetch(cut, i, options->fetch_memory[i], false));
       continue;
     }
-    rn_ir_node_t client = {
-        .name = RN_STR("the client"), .feed = -1, .is_removed = true, .op = rn_op_constant()};
-    int32_t index, recv;
-    RN_RETURN_IF_ERROR(rn_cut_add(cut, &client, cut->options->devices[0], 0, &index));
-    RN_RETURN_IF_ERROR(bring(cut, fetch, index, from_host, true, &recv));
-    cut->ir->fetches[i] = (rn_ir_edge_t){recv, 0};
+    if (rn_cut_at(cut, fetch.node)->device == options->devices[0] ||
+        is_left_to_task(cut, fetch.node, options->devices[0]))
+      continue;
+    if (!options->moves_inside) {
+      RN_RETURN_IF_ERROR(bring_fetch(cut, i, options->devices[0], true));
+    } else if (!is_host(options, rn_cut_at(cut, fetch.node), false, fetch.output)) {
+      // The step waits for its devices before the client sees the value.
+      RN_RETURN_IF_ERROR(add_move(cut, fetch, true, false, &cut->ir->fetches[i].node));
+      cut->ir->fetches[i].output = 0;
+    }
   }
   return RN_OK;
 }

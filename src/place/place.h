@@ -24,15 +24,24 @@ typedef struct rn_place_options_t {
   // By feed: the device of the resource that will be fed, "" if unknown; NULL: none is known.
   const rn_str_t* feed_devices;
   struct rn_homes_t* homes;  // of the graph's stateful nodes (place/homes.h); NULL: none are kept
+  // By feed: the device whose memory will hold the value; by fetch: the device in whose memory the
+  // value stays. NULL for host memory, and if all of them are there. Needs |moves_inside|.
+  rn_device_t* const* feed_memory;
+  rn_device_t* const* fetch_memory;
 } rn_place_options_t;
 
-// Sets |device| and |kernel| of every remaining node. Feeds go to devices[0]. INVALID_ARGUMENT,
-// with stock's message, if a node's device does not exist or no kernel fits.
+// Sets |device| and |kernel| of every remaining node. Feeds go to the device whose memory holds
+// them. INVALID_ARGUMENT, with stock's message, if a node's device does not exist or no kernel
+// fits.
 RN_MUST_USE rn_status_t rn_place(rn_ir_t* ir, const rn_place_options_t* options);
 
 // Puts a Send and a Recv on every edge that crosses devices, so that each device's nodes can be
 // compiled by themselves; with |tasks|, each task's. Fetches end up in host memory: on devices[0]
 // unless |moves_inside|; with |tasks|, on any device of its task.
 RN_MUST_USE rn_status_t rn_partition(rn_ir_t* ir, const rn_place_options_t* options);
+
+// Whether an output of a node that was placed is in host memory.
+bool rn_place_output_is_host(const rn_place_options_t* options, const rn_ir_node_t* node,
+                             int32_t output);
 
 #endif  // RUNNEL_PLACE_PLACE_H_

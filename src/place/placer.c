@@ -334,6 +334,9 @@ static void choose(placer_t* placer, int32_t index) {
   // A constant needs a kernel on the CPU only: other devices receive it.
   if (node->feed >= 0 || (node->constant && !find_kernel(node, placer->options->devices[device])))
     device = 0;
+  rn_device_t* const* memory = placer->options->feed_memory;
+  if (node->feed >= 0 && memory && memory[node->feed])
+    device = number_of(placer, memory[node->feed]);
   node->device = placer->options->devices[device];
   node->kernel = node->feed >= 0 ? NULL : find_kernel(node, node->device);
   RN_ASSERT(placer->is_survey || node->kernel || !needs_kernel(node));  // invariant 20a

@@ -32,7 +32,8 @@ typedef struct session_function_t {
   rn_planner_t planner;
   rn_kernel_cache_t kernels;
   rn_arena_t arena;
-  rn_mutex_t mutex;  // guards planning
+  rn_result_place_t* results;  // NULL: all are in host memory
+  rn_mutex_t mutex;            // guards planning
   rn_programs_t programs;
 } session_function_t;
 
@@ -100,20 +101,52 @@ static rn_status_t describe(session_function_t* function) {
 
 // Where the nodes of the function go.
 static rn_status_t copy_devices(session_function_t* function, rn_str_t device,
-                                const rn_str_t* arg_devices) {
+                                const rn_args_place_t* args) {
   rn_arena_t* arena = &function->arena;
-  rn_str_t* copies = NULL;
+  size_t count = (size_t)function->body->arg_count;
+  rn_str_t* resources = NULL;
+  rn_device_t** memory = NULL;
   RN_RETURN_IF_ERROR(rn_arena_str(arena, device, &function->planner.default_device));
-  if (!arg_devices) return RN_OK;
-  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(arena, (size_t)function->body->arg_count, &copies));
-  for (int32_t i = 0; i < function->body->arg_count; ++i)
-    RN_RETURN_IF_ERROR(rn_arena_str(arena, arg_devices[i], &copies[i]));
-  function->planner.place.feed_devices = copies;
+  if (!args) return RN_OK;
+  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(arena, count, &resources));
+  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(arena, count, &memory));
+  for (size_t i = 0; i < count; ++i) {
+    RN_RETURN_IF_ERROR(rn_arena_str(arena, args->resources[i], &resources[i]));
+    memory[i] = args->memory[i];
+  }
+  function->planner.place.feed_devices = resources;
+  function->planner.place.feed_memory = memory;
+  return RN_OK;
+}
+
+// Leaves results in the memory of the devices that compute them. A reference is read into host
+// memory.
+static rn_status_t leave_results(session_function_t* function) {
+  rn_planner_t* planner = &function->planner;
+  size_t count = (size_t)function->body->result_count;
+  rn_device_t** memory = NULL;
+  rn_ir_t* ir = NULL;
+  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&function->arena, count, &memory));
+  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&function->arena, count, &function->results));
+  for (size_t i = 0; i < count; ++i) function->results[i].device = planner->place.devices[0];
+  // What is wrong with the body is an error of the call.
+  rn_status_free(rn_planner_place(planner, function->body->graph, &function->signature, &ir));
+  for (size_t i = 0; ir && i < count; ++i) {
+    rn_ir_edge_t fetch = ir->fetches[i];
+    if (fetch.node < 0) continue;
+    const rn_ir_node_t* node = rn_ir_node(ir, fetch.node);
+    bool is_host = rn_place_output_is_host(&planner->place, node, fetch.output);
+    function->results[i].device = node->device;
+    if (is_host || rn_dtype_is_ref(node->types[fetch.output])) continue;
+    function->results[i].memory = memory[i] = node->device;
+  }
+  rn_ir_destroy(ir);
+  planner->place.fetch_memory = memory;
   return RN_OK;
 }
 
 static rn_status_t function_create(functions_table_t* table, const rn_function_body_t* body,
-                                   rn_str_t device, const rn_str_t* arg_devices, rn_str_t key,
+                                   rn_str_t device, const rn_args_place_t* args, rn_str_t key,
                                    session_function_t** out) {
   session_function_t* function = NULL;
   RN_RETURN_IF_ERROR(RN_NEW(table->allocator, &function));
@@ -126,9 +159,10 @@ static rn_status_t function_create(functions_table_t* table, const rn_function_b
   function->planner = table->planner;
   function->planner.kernels = &function->kernels;
   rn_status_t status = rn_arena_str(&function->arena, key, &function->key);
-  if (rn_ok(status)) status = copy_devices(function, device, arg_devices);
+  if (rn_ok(status)) status = copy_devices(function, device, args);
   if (rn_ok(status)) status = make_signature(function);
   if (rn_ok(status)) status = describe(function);
+  if (rn_ok(status) && args) status = leave_results(function);
   if (rn_ok(status))
     status = rn_programs_init(&function->programs, &function->planner, body->graph,
                               &function->signature, &function->arena);
@@ -149,7 +183,7 @@ static rn_status_t enter_locked(functions_table_t* table, session_function_t* fu
 }
 
 static rn_status_t get_function(functions_table_t* table, const rn_function_body_t* body,
-                                rn_str_t device, const rn_str_t* arg_devices, rn_str_t key,
+                                rn_str_t device, const rn_args_place_t* args, rn_str_t key,
                                 session_function_t** out) {
   rn_status_t status = RN_OK;
   rn_mutex_lock(&table->mutex);
@@ -157,7 +191,7 @@ static rn_status_t get_function(functions_table_t* table, const rn_function_body
   if (function) {
     function->refs++;
   } else {
-    status = function_create(table, body, device, arg_devices, key, &function);
+    status = function_create(table, body, device, args, key, &function);
     if (rn_ok(status)) {
       status = enter_locked(table, function);
       if (!rn_ok(status)) function_destroy(function);
@@ -177,8 +211,8 @@ static rn_status_t check_open(functions_table_t* table) {
 
 // The library keeps one body per function and set of attributes.
 rn_status_t rn_functions_prepare(rn_functions_t* functions, const rn_func_attr_t* call,
-                                 rn_str_t device, const rn_str_t* arg_devices,
-                                 rn_instance_t** out) {
+                                 rn_str_t device, const rn_args_place_t* args, rn_instance_t** out,
+                                 const rn_result_place_t** out_results) {
   functions_table_t* table = (functions_table_t*)functions;
   *out = NULL;
   const rn_function_body_t* body = NULL;
@@ -187,20 +221,22 @@ rn_status_t rn_functions_prepare(rn_functions_t* functions, const rn_func_attr_t
   rn_strbuf_t key;
   rn_strbuf_init(&key, table->allocator);
   rn_strbuf_printf(&key, "%p %.*s", (const void*)body, RN_STR_ARGS(device));
-  for (int32_t i = 0; arg_devices && i < body->arg_count; ++i)
-    rn_strbuf_printf(&key, ",%.*s", RN_STR_ARGS(arg_devices[i]));
+  if (args) rn_strbuf_printf(&key, ";");
+  for (int32_t i = 0; args && i < body->arg_count; ++i)
+    rn_strbuf_printf(&key, ",%.*s %p", RN_STR_ARGS(args->resources[i]), (void*)args->memory[i]);
   session_function_t* function = NULL;
   rn_status_t status = rn_strbuf_status(&key);
   if (rn_ok(status))
-    status = get_function(table, body, device, arg_devices, rn_strbuf_view(&key), &function);
+    status = get_function(table, body, device, args, rn_strbuf_view(&key), &function);
   rn_strbuf_clear(&key);
   if (rn_ok(status)) *out = &function->instance;
+  if (rn_ok(status) && out_results) *out_results = function->results;
   return status;
 }
 
 static rn_status_t instantiate(rn_functions_t* functions, const rn_func_attr_t* call,
                                rn_str_t device, rn_instance_t** out) {
-  return rn_functions_prepare(functions, call, device, NULL, out);
+  return rn_functions_prepare(functions, call, device, NULL, out, NULL);
 }
 
 static void unlink_locked(functions_table_t* table, session_function_t* function) {

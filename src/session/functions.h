@@ -24,11 +24,24 @@ typedef struct rn_functions_options_t {
 // The caller owns a reference. The last one to go destroys all programs and kernels.
 RN_MUST_USE rn_status_t rn_functions_create(const rn_functions_options_t* options,
                                             rn_allocator_t allocator, rn_functions_t** out);
-// Like rn_function_prepare, for calls whose resources are on these devices: by argument, "" for
-// other values; NULL if unknown.
+// Where the arguments of a call are, by argument.
+typedef struct rn_args_place_t {
+  const rn_str_t* resources;   // the devices of resources; "" for other values
+  rn_device_t* const* memory;  // the devices in whose memory values are; NULL for host memory
+} rn_args_place_t;
+// Where a result is: the device that computes it, and the one whose memory holds it, NULL for host
+// memory.
+typedef struct rn_result_place_t {
+  rn_device_t *device, *memory;
+} rn_result_place_t;
+
+// Like rn_function_prepare, for calls with such arguments. Results stay in the memory of the
+// devices that compute them; |*out_results| says where, by result, as long as the instance lives.
+// Both may be NULL: then all values are in host memory.
 RN_MUST_USE rn_status_t rn_functions_prepare(rn_functions_t* functions, const rn_func_attr_t* call,
-                                             rn_str_t device, const rn_str_t* arg_devices,
-                                             rn_instance_t** out);
+                                             rn_str_t device, const rn_args_place_t* args,
+                                             rn_instance_t** out,
+                                             const rn_result_place_t** out_results);
 // Destroys all programs and kernels before their devices go away, and releases the owner's
 // reference. No call may be under way. The table and its instances may still be referenced; calls
 // fail with CANCELLED. NULL is fine.

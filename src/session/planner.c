@@ -81,6 +81,23 @@ rn_status_t rn_program_create(const rn_planner_t* planner, rn_graph_t* graph,
   return RN_OK;
 }
 
+rn_status_t rn_planner_place(const rn_planner_t* planner, rn_graph_t* graph,
+                             const rn_signature_t* signature, rn_ir_t** out) {
+  rn_ir_t* ir = NULL;
+  rn_place_options_t place = planner->place;
+  place.log_placement = false;
+  *out = NULL;
+  RN_RETURN_IF_ERROR(rn_ir_create(graph, signature, &ir));
+  set_default_device(planner, ir);
+  rn_status_t status = rn_pass_inline_calls(ir, &planner->calls);
+  if (rn_ok(status)) status = rn_place(ir, &place);
+  if (rn_ok(status))
+    *out = ir;
+  else
+    rn_ir_destroy(ir);
+  return status;
+}
+
 void rn_program_destroy(rn_program_t* program) {
   if (!program) return;
   for (int32_t p = 0; p < program->plan_count; ++p) rn_plan_destroy(program->plans[p]);

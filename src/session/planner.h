@@ -44,4 +44,9 @@ RN_MUST_USE rn_status_t rn_program_create(const rn_planner_t* planner, rn_graph_
                                           rn_program_t** out_program);
 void rn_program_destroy(rn_program_t* program);
 
+// The graph of a step with its nodes placed as a program would have them, to look at; the caller
+// destroys it.
+RN_MUST_USE rn_status_t rn_planner_place(const rn_planner_t* planner, rn_graph_t* graph,
+                                         const rn_signature_t* signature, rn_ir_t** out);
+
 #endif  // RUNNEL_SESSION_PLANNER_H_
