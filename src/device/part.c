@@ -1,11 +1,14 @@
 // Loading the CUDA part: see part.h.
-#define _GNU_SOURCE  // dladdr
+#define _GNU_SOURCE  // dladdr1
 #include "device/part.h"
 
 #include <dlfcn.h>
+#include <glob.h>
+#include <limits.h>
+#include <link.h>
 #include <stdatomic.h>
 #include <stdio.h>
-#include <unistd.h>
+#include <stdlib.h>
 
 #include "base/log.h"
 #include "base/sync.h"
@@ -13,7 +16,6 @@
 #include "runnel/version.h"
 
 #define FILE_NAME "librunnel_cuda.so.2"
-#define MAX_PATH 4096
 
 // One per process, as the kernels that it registers are.
 static struct {
@@ -28,24 +30,47 @@ static struct {
   bool has_kernels, has_told;
 } loaded = {.mutex = RN_MUTEX_INIT};
 
-// The part is beside the library or the program that holds this function. Where a program is
-// installed, it is in the folder lib beside the program's; where it was built, in the folder above.
-// If it is nowhere, |path| is the folder of the library or the program.
-static bool find_file(char* path, size_t size) {
-  *path = 0;
-  const char* named = getenv("RUNNEL_CUDA_PART");
-  if (named && *named) return snprintf(path, size, "%s", named) < (int)size;
+// The folder of the library or the program that holds this function, links resolved.
+static bool own_folder(char* out) {
   Dl_info info;
-  if (!dladdr((void*)(uintptr_t)&rn_cuda_part, &info) || !info.dli_fname) return false;
-  const char* slash = strrchr(info.dli_fname, '/');
-  int length = slash ? (int)(slash - info.dli_fname) : 1;
-  const char* folder = slash ? info.dli_fname : ".";
-  static const char* const places[] = {"", "/../lib", "/.."};
-  for (size_t i = 0; i < sizeof places / sizeof *places; ++i) {
-    int written = snprintf(path, size, "%.*s%s/" FILE_NAME, length, folder, places[i]);
-    if (written > 0 && (size_t)written < size && access(path, R_OK) == 0) return true;
+  struct link_map* map = NULL;
+  if (!dladdr1((void*)(uintptr_t)&rn_cuda_part, &info, (void**)&map, RTLD_DL_LINKMAP)) return false;
+  // A program has no name there, and argv[0] need not say where it is.
+  const char* file = map && *map->l_name ? map->l_name : "/proc/self/exe";
+  char* slash = realpath(file, out) ? strrchr(out, '/') : NULL;
+  if (slash) *slash = 0;
+  return slash != NULL;
+}
+
+// The first file that |pattern| matches below |folder|, whose name may contain anything.
+static bool find_match(const char* folder, const char* pattern, char* path) {
+  char whole[2 * PATH_MAX + 64];
+  size_t size = 0;
+  for (const char* at = folder; *at; ++at) {
+    if (strchr("*?[]\\", *at)) whole[size++] = '\\';
+    whole[size++] = *at;
   }
-  snprintf(path, size, "%.*s", length, folder);
+  snprintf(whole + size, sizeof whole - size, "%s/" FILE_NAME, pattern);
+  glob_t found;
+  bool is_found = glob(whole, 0, NULL, &found) == 0;
+  if (is_found) is_found = snprintf(path, PATH_MAX, "%s", found.gl_pathv[0]) < PATH_MAX;
+  globfree(&found);
+  return is_found;
+}
+
+// If the part is nowhere, |path| is the folder of the library or the program.
+static bool find_file(char path[PATH_MAX]) {
+  // Beside this file; where a command is installed, in lib beside its folder; where it was built,
+  // in the folder above; where Python's package was installed, in the package.
+  static const char* const places[] = {"", "/../lib", "/..", "/../runnel",
+                                       "/../lib*/python*/*-packages/runnel"};
+  const char* named = getenv("RUNNEL_CUDA_PART");
+  if (named && *named) return snprintf(path, PATH_MAX, "%s", named) < PATH_MAX;
+  char folder[PATH_MAX];
+  if (!own_folder(folder)) return false;
+  for (size_t i = 0; i < sizeof places / sizeof *places; ++i)
+    if (find_match(folder, places[i], path)) return true;
+  snprintf(path, PATH_MAX, "%s", folder);
   return false;
 }
 
@@ -157,8 +182,8 @@ static rn_status_t check_driver(void) {
 }
 
 static rn_status_t load_file(const rn_device_part_t** out) {
-  char path[MAX_PATH];
-  loaded.is_absent = !find_file(path, sizeof path);
+  char path[PATH_MAX] = "";
+  loaded.is_absent = !find_file(path);
   if (loaded.is_absent)
     return rn_not_found("There is no " FILE_NAME " in %s or in its ../lib", path);
   RN_RETURN_IF_ERROR(open_part(path, out));

@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
 # Installs into an empty folder, then does what a new user does: compile with pkg-config, link, run, read the manual.
-# usage: install_test.sh BUILD_FOLDER C_COMPILER
+# usage: install_test.sh BUILD_FOLDER C_COMPILER EMULATED_CUDA
 set -eu
 build=$1
 cc=$2
+emulated=$3
 here=$(cd "$(dirname "$0")" && pwd)
 prefix=$(mktemp -d)
 trap 'rm -rf "$prefix"' EXIT
@@ -61,3 +62,12 @@ case "$(pkg-config --cflags tensorflow)" in *moved*) ;; *) fail 'tensorflow.pc d
 unset LD_LIBRARY_PATH
 moved/bin/runnel --version | grep -q '^runnel ' || fail 'the command needs more than itself'
 moved/bin/runnel ops MatMul | grep -q '^MatMul(' || fail 'the command knows no ops'
+# The command finds the CUDA part however it is called; the driver is an emulated one.
+if [ -e "$emulated/libcuda.so.1" ]; then
+  [ -e moved/lib/librunnel_cuda.so.2 ] || cp "$emulated/librunnel_cuda.so.2" moved/lib/
+  export RUNNEL_CUDA_PATH=$emulated
+  ln -s moved/bin/runnel link
+  for command in moved/bin/runnel ./link runnel; do
+    PATH=$prefix/moved/bin:$PATH $command devices | grep -q '^GPU:0' || fail "'$command devices' does not list the GPU"
+  done
+fi

@@ -31,6 +31,36 @@ def test_wheel(tmp_path):
     assert done.stdout.startswith("MatMul(")
 
 
+@pytest.mark.parametrize("where", ["--target", "--prefix"])
+def test_wheel_has_the_cuda_part(tmp_path, where):
+    """The command and the package find the CUDA part that was installed with them. The driver is an emulated one."""
+    built = os.path.join(ROOT, os.environ.get("RUNNEL_BUILD", "build/release"))
+    emulated, part = os.path.join(built, "tests", "gpu", "cuda"), os.path.join(built, "librunnel_cuda.so.2")
+    if not os.path.exists(os.path.join(emulated, "libcuda.so.1")):
+        pytest.skip("the emulated driver is not built")
+    # Where there is no nvcc, the emulated part stands for the real one.
+    files = {"librunnel_cuda.so.2": part if os.path.exists(part) else os.path.join(emulated, "librunnel_cuda.so.2")}
+    files.update({name: os.path.join(built, name) for name in ("python", "cli", "libtensorflow.so.2")})
+    (tmp_path / "build").mkdir()
+    for name, file in files.items():
+        os.symlink(file, tmp_path / "build" / name)
+    installed = tmp_path / "installed [1]*"  # no pattern
+    subprocess.run([sys.executable, "-m", "pip", "install", "-q", "--no-index", "--no-deps", "--no-cache-dir", "--ignore-installed", where,
+                    str(installed), ROOT], check=True, env=dict(os.environ, RUNNEL_BUILD=str(tmp_path / "build")))
+    environment = {key: value for key, value in os.environ.items() if key not in ("RUNNEL_BUILD", "RUNNEL_CUDA_PART")}
+    environment["RUNNEL_CUDA_PATH"] = emulated
+    folders = [folder for folder, _, names in os.walk(installed) if "runnel" in names and os.path.basename(folder) == "bin"]
+    packages = [os.path.dirname(folder) for folder, _, names in os.walk(installed) if "librunnel_cuda.so.2" in names]
+    assert len(folders) == 1 and len(packages) == 1, (folders, packages)
+    done = subprocess.run(["runnel", "devices"], check=True, stdout=subprocess.PIPE, text=True, cwd="/",
+                          env=dict(environment, PATH=folders[0] + ":" + os.environ["PATH"]))
+    assert "\nGPU:0 " in done.stdout, done.stdout
+    program = "import runnel as tf; print([d.name for d in tf.Session().list_devices()])"
+    done = subprocess.run([sys.executable, "-c", program], check=True, stdout=subprocess.PIPE, text=True, cwd="/",
+                          env=dict(environment, PYTHONPATH=packages[0]))
+    assert "device:GPU:0" in done.stdout, done.stdout
+
+
 def test_wheel_without_tools(tmp_path):
     """What is missing is said, and which packages have it; no traceback."""
     environment = {key: value for key, value in os.environ.items() if key != "RUNNEL_BUILD"}
