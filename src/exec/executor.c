@@ -452,18 +452,21 @@ static rn_status_t fetch_error(const rn_plan_t* plan, int32_t slot, int32_t i, r
                             slot - plan->instrs[producer].first_output, i);
 }
 
-static rn_status_t fetch_value(const rn_tensor_t* value, rn_allocator_t host, rn_tensor_t* out) {
+static rn_status_t fetch_value(const rn_plan_t* plan, int32_t slot, const rn_tensor_t* value,
+                               rn_tensor_t* out) {
   if (value->is_ref) {
     rn_variable_t* variable = value->data;
     rn_mutex_lock(&variable->mutex);
     rn_status_t status = rn_tensor_is_set(&variable->value)
-                             ? rn_tensor_copy(&variable->value, host, out)
+                             ? rn_tensor_copy(&variable->value, plan->host->allocator, out)
                              : rn_failed_precondition("Attempting to use uninitialized value %.*s",
                                                       RN_STR_ARGS(variable->name));
     rn_mutex_unlock(&variable->mutex);
     return status;
   }
-  return rn_tensor_keep(value, host, out);
+  int32_t producer = plan->slots[slot].producer;
+  const rn_instr_t* instr = producer < 0 ? NULL : &plan->instrs[producer];
+  return rn_plan_keep(plan, instr, instr ? slot - instr->first_output : 0, value, out);
 }
 
 static rn_status_t collect(const rn_execution_t* execution) {
@@ -475,7 +478,7 @@ static rn_status_t collect(const rn_execution_t* execution) {
       if (slot == RN_NO_SLOT) continue;
       rn_tensor_t* value = state->frames ? rn_frames_value(state, slot) : &state->slots[slot];
       if (!rn_tensor_is_set(value)) return rn_invalid_argument("Retval[%d] does not have value", i);
-      rn_status_t status = fetch_value(value, state->plan->host->allocator, &run->fetches[i]);
+      rn_status_t status = fetch_value(state->plan, slot, value, &run->fetches[i]);
       if (!rn_ok(status)) return fetch_error(state->plan, slot, i, status);
     }
   }

@@ -212,7 +212,7 @@ static rn_status_t deliver(rn_frames_t* frames, rn_iteration_t* it, const rn_ins
     return RN_OK;
   }
   rn_tensor_t kept = {0};
-  rn_status_t status = rn_tensor_keep(value, frames->state->plan->device->allocator, &kept);
+  rn_status_t status = rn_plan_keep(frames->state->plan, instr, o, value, &kept);
   rn_tensor_clear(value);
   if (rn_ok(status)) *slot = kept;
   return status;
@@ -234,7 +234,7 @@ static __attribute__((noinline)) rn_status_t keep_fetched(rn_frames_t* frames, r
       return rn_status_annotate(rn_internal("Retval[%d] has already been set.", i),
                                 "\n\t [[{{node _retval_%.*s_%d_%d}}]]",
                                 RN_STR_ARGS(plan->names[plan->slots[slot].producer]), o, i);
-    RN_RETURN_IF_ERROR(rn_tensor_keep(value, plan->device->allocator, &state->slots[slot]));
+    RN_RETURN_IF_ERROR(rn_plan_keep(plan, instr, o, value, &state->slots[slot]));
   }
   return RN_OK;
 }
@@ -291,8 +291,9 @@ static rn_status_t start_iteration(rn_frames_t* frames, rn_frame_t* frame, rn_it
 static rn_status_t enter_invariant(rn_frames_t* frames, rn_frame_t* frame, int32_t number,
                                    const rn_tensor_t* value, bool is_dead) {
   rn_frame_held_t held = {number, {0}};
+  const rn_plan_t* plan = frames->state->plan;
   if (!is_dead)
-    RN_RETURN_IF_ERROR(rn_tensor_keep(value, frames->state->plan->device->allocator, &held.value));
+    RN_RETURN_IF_ERROR(rn_plan_keep(plan, &plan->instrs[number], 0, value, &held.value));
   rn_status_t status = rn_vec_push(&frame->invariants, frames->allocator, held);
   if (!rn_ok(status)) rn_tensor_clear(&held.value);
   for (rn_iteration_t* to = frame->first; rn_ok(status) && to; to = to->next)
