@@ -113,17 +113,24 @@ static void limit_to_plain(rn_kernel_def_t* row) {
   for (size_t i = 0; i < sizeof row->types / sizeof *row->types; ++i) row->types[i].types &= ~owned;
 }
 
+static bool takes_variants_only(const rn_kernel_def_t* row) {
+  return row->types[0].attr && row->types[0].types == UINT64_C(1) << RN_VARIANT;
+}
+
 static rn_status_t add_shared_row(const rn_device_part_t* part, const rn_part_row_t* how,
                                   const rn_kernel_def_t* cpu) {
   rn_kernel_def_t* row = NULL;
+  if (how->is_variant && !takes_variants_only(cpu)) return RN_OK;
   RN_RETURN_IF_ERROR(RN_NEW(rn_allocator_system(), &row));
   *row = *cpu;
   row->device = part->type;
   row->vector_op = 0;
-  row->priority = how->int32_attr ? 1 : -1;  // over, or under, kernels of the device itself
-  if (how->int32_attr) {
+  row->priority = how->int32_attr   ? 1  // over, or under, kernels of the device itself
+                  : how->on_request ? RN_PRIORITY_ON_REQUEST
+                                    : -1;
+  if (how->int32_attr || how->on_host) {
     row->flags |= RN_KERNEL_ON_HOST;
-    limit_to_int32(row, how->int32_attr);
+    if (how->int32_attr) limit_to_int32(row, how->int32_attr);
   } else {
     row->host_args = how->host_args;
     bool is_light = row->flags & (RN_KERNEL_FORWARDS | RN_KERNEL_OWN_OUTPUTS) &&

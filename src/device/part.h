@@ -34,12 +34,19 @@ typedef struct rn_part_init_t {
   rn_allocator_t allocator;
 } rn_part_init_t;
 
+// The priority of a part's row that runs only nodes which ask for the device: without a wish they
+// go to the CPU, as do nodes that share state with them.
+#define RN_PRIORITY_ON_REQUEST (-2)
+
 // An op for which the part uses the CPU's kernels: they touch no bytes of the device, or only by
 // rn_device_copy and the functions of kernels/cpu/device_moves.h.
 typedef struct rn_part_row_t {
   const char* op;
   bool moves;                // issues work, for elements that are plain bytes
   bool is_plain;             // only for elements that are plain bytes
+  bool is_variant;           // only for variants
+  bool on_host;              // all arguments are in host memory
+  bool on_request;           // see RN_PRIORITY_ON_REQUEST
   bool allocates;            // other memory in each call, so that its work cannot be replayed
   const char* int32_attr;    // not NULL: for int32 values of this attribute, all in host memory
   const char* host_args[6];  // otherwise: arguments in host memory

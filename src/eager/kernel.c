@@ -1,5 +1,6 @@
 // Makes a kernel: determines the attributes (set by the client, inferred from inputs, defaults),
 // builds the node, and finds what runs it.
+#include "device/part.h"
 #include "eager/internal.h"
 #include "graph/library.h"
 #include "session/functions.h"
@@ -384,8 +385,10 @@ static rn_status_t find_memory(rn_eager_kernel_t* kernel) {
 // Whether a device other than a CPU can run the op itself. A constant needs no kernel.
 static bool is_for_device(const rn_eager_kernel_t* kernel) {
   if (kernel->constant) return rn_dtype_is_plain(kernel->constant->dtype);
-  return !rn_eager_has_kernel(kernel->def) ||
-         rn_kernel_find(kernel->def, kernel->node->attrs, NULL, kernel->asked->type);
+  if (!rn_eager_has_kernel(kernel->def)) return true;
+  const rn_kernel_def_t* row =
+      rn_kernel_find(kernel->def, kernel->node->attrs, NULL, kernel->asked->type);
+  return row && row->priority > RN_PRIORITY_ON_REQUEST;
 }
 
 static rn_status_t find_runner(rn_eager_t* eager, rn_eager_kernel_t* kernel) {

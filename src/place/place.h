@@ -21,6 +21,7 @@ typedef struct rn_place_options_t {
   const int* tasks;
   const char* mark;  // between a node's name and the number of its Sends and Recvs; NULL: "/_"
   const rn_env_t* env;
+  rn_str_t default_device;  // where nodes that name no device go if they can; "": any
   // By feed: the device of the resource that will be fed, "" if unknown; NULL: none is known.
   const rn_str_t* feed_devices;
   struct rn_homes_t* homes;  // of the graph's stateful nodes (place/homes.h); NULL: none are kept

@@ -8,6 +8,7 @@
 // where the whole graph's placement has put them (homes.h).
 #include "place/homes.h"
 
+#include "device/part.h"
 #include "framework/function.h"
 
 // Longer than any kernel's label.
@@ -23,9 +24,11 @@ typedef struct placer_t {
   rn_device_spec_t* specs;    // by device
   int words;                  // of a set
   word_t *all, *asked, *fit;  // every device; scratch sets for the current node
+  word_t* defaults;           // the devices that nodes without one should go to; NULL: any
   int32_t* group;             // by node: union-find
   word_t* masks;              // a set by node: where it may go; of the whole group at its root
   word_t* supported;          // likewise: where there are kernels, whatever was requested
+  word_t* unwished;           // likewise: where to go only if nothing else is left
   rn_map_t by_name;           // node name -> node number + 1, made for the first "_class"
   rn_ir_uses_t* uses;         // by node; NULL if no device is preferred to the CPU
   const rn_homes_t* homes;    // of stateful nodes; NULL: none are kept
@@ -160,20 +163,25 @@ static rn_status_t find_requested(const placer_t* placer, const rn_ir_node_t* no
   return unknown_device(placer, node, &spec);
 }
 
-// Devices with a kernel for |node|. Devices of one type are usually adjacent.
-static void find_supported(const placer_t* placer, const rn_ir_node_t* node, word_t* out) {
+// Devices with a kernel for |node|, and those whose kernel is for nodes that ask for the device.
+// Devices of one type are usually adjacent.
+static void find_supported(const placer_t* placer, const rn_ir_node_t* node, word_t* out,
+                           word_t* out_unwished) {
   const char* type = NULL;
-  bool has_kernel = false;
+  const rn_kernel_def_t* kernel = NULL;
   for (int d = 0; d < placer->options->device_count; ++d) {
     const rn_device_t* device = placer->options->devices[d];
-    if (!type || strcmp(type, device->type) != 0) has_kernel = find_kernel(node, device) != NULL;
+    if (!type || strcmp(type, device->type) != 0) kernel = find_kernel(node, device);
     type = device->type;
-    if (has_kernel) include(out, d);
+    if (kernel) include(out, d);
+    if (kernel && kernel->priority <= RN_PRIORITY_ON_REQUEST) include(out_unwished, d);
   }
 }
 
-static rn_status_t find_allowed(const placer_t* placer, const rn_ir_node_t* node, word_t* out,
-                                word_t* out_supported) {
+static rn_status_t find_allowed(const placer_t* placer, int32_t index) {
+  const rn_ir_node_t* node = rn_ir_node(placer->ir, index);
+  word_t *out = set_of(placer, placer->masks, index),
+         *out_supported = set_of(placer, placer->supported, index);
   copy_set(placer, placer->asked, placer->all);
   if (node->requested_device.size) RN_RETURN_IF_ERROR(find_requested(placer, node));
   if (!needs_kernel(node)) {
@@ -181,7 +189,7 @@ static rn_status_t find_allowed(const placer_t* placer, const rn_ir_node_t* node
     copy_set(placer, out, placer->asked);
     return RN_OK;
   }
-  find_supported(placer, node, out_supported);
+  find_supported(placer, node, out_supported, set_of(placer, placer->unwished, index));
   if (intersect(placer, placer->asked, out_supported, out)) return RN_OK;
   if (first_of(placer, out_supported) < 0) return no_kernel(placer, node);
   if (!placer->options->allow_soft_placement) return no_kernel_there(placer, node);
@@ -199,14 +207,15 @@ static bool has(const word_t* set, int device) {
   return set[device / WORD_BITS] >> device % WORD_BITS & 1;
 }
 
-static rn_status_t find_feasible(const placer_t* placer, const rn_ir_node_t* node, word_t* out,
-                                 word_t* out_supported) {
-  rn_status_t status = find_allowed(placer, node, out, out_supported);
+static rn_status_t find_feasible(const placer_t* placer, int32_t index) {
+  const rn_ir_node_t* node = rn_ir_node(placer->ir, index);
+  word_t* out = set_of(placer, placer->masks, index);
+  rn_status_t status = find_allowed(placer, index);
   if (!rn_ok(status) && placer->is_survey) {
     rn_status_free(status);
     status = RN_OK;
     copy_set(placer, out, placer->all);
-    copy_set(placer, out_supported, placer->all);
+    copy_set(placer, set_of(placer, placer->supported, index), placer->all);
   }
   if (!rn_ok(status) || !placer->homes || !(node->op->flags & RN_OP_STATEFUL)) return status;
   int home = number_of(placer, rn_map_get(&placer->homes->devices, node->name));
@@ -260,6 +269,9 @@ static rn_status_t join(placer_t* placer, int32_t a, int32_t b, bool by_user) {
   placer->group[x] = y;
   copy_set(placer, other, placer->fit);
   intersect(placer, supported, support, supported);
+  word_t *unwished = set_of(placer, placer->unwished, y),
+         *more = set_of(placer, placer->unwished, x);
+  for (int w = 0; w < placer->words; ++w) unwished[w] |= more[w];
   return RN_OK;
 }
 
@@ -299,10 +311,16 @@ static rn_status_t join_neighbours(placer_t* placer, int32_t index) {
   return node->extra_count ? join_class(placer, index) : RN_OK;
 }
 
-// The device of |set| to use; it is not empty.
-static int best_of(const placer_t* placer, const word_t* set) {
+// The device of |set| to use for |node|; it is not empty.
+static int best_of(const placer_t* placer, const rn_ir_node_t* node, const word_t* set,
+                   const word_t* unwished) {
+  if (placer->defaults && !node->requested_device.size &&
+      intersect(placer, placer->defaults, set, placer->fit))
+    set = placer->fit;
   for (int d = 0; d < placer->options->device_count; ++d)
-    if (placer->options->devices[d]->is_preferred && has(set, d)) return d;
+    if (placer->options->devices[d]->is_preferred && has(set, d) && !has(unwished, d)) return d;
+  for (int d = 0; d < placer->options->device_count; ++d)
+    if (has(set, d) && !has(unwished, d)) return d;
   return first_of(placer, set);
 }
 
@@ -323,8 +341,9 @@ static int32_t wanted_neighbour(const placer_t* placer, int32_t index) {
 
 static void choose(placer_t* placer, int32_t index) {
   rn_ir_node_t* node = rn_ir_node(placer->ir, index);
-  const word_t* set = set_of(placer, placer->masks, find_root(placer, index));
-  int device = best_of(placer, set);
+  const int32_t root = find_root(placer, index);
+  const word_t* set = set_of(placer, placer->masks, root);
+  int device = best_of(placer, node, set, set_of(placer, placer->unwished, root));
   RN_ASSERT(device >= 0);  // find_feasible and join leave no set empty
   int32_t neighbour = wanted_neighbour(placer, index);
   if (neighbour >= 0) {
@@ -358,6 +377,7 @@ static rn_status_t prepare(placer_t* placer) {
   RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(arena, n, &placer->group));
   RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(arena, total, &placer->masks));
   RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(arena, total, &placer->supported));
+  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(arena, total, &placer->unwished));
   for (int d = 0; d < devices; ++d) {
     rn_device_spec_parse(placer->options->devices[d]->name, &placer->specs[d]);
     include(placer->all, d);
@@ -384,17 +404,31 @@ static bool has_choice(const rn_place_options_t* options) {
   return false;
 }
 
+// An unknown default device is an error if a node needs it.
+static rn_status_t find_defaults(placer_t* placer) {
+  for (size_t n = 0; placer->options->default_device.size && n < placer->ir->nodes.count; ++n) {
+    rn_ir_node_t node = placer->ir->nodes.items[n];
+    if (node.is_removed || node.feed >= 0 || node.requested_device.size) continue;
+    node.requested_device = placer->options->default_device;
+    RN_RETURN_IF_ERROR(find_requested(placer, &node));
+    RN_RETURN_IF_ERROR(
+        RN_ARENA_ARRAY(&placer->ir->arena, (size_t)placer->words, &placer->defaults));
+    copy_set(placer, placer->defaults, placer->asked);
+    return RN_OK;
+  }
+  return RN_OK;
+}
+
 static rn_status_t place(placer_t* placer) {
   size_t n = placer->ir->nodes.count;
   RN_RETURN_IF_ERROR(prepare(placer));
+  RN_RETURN_IF_ERROR(find_defaults(placer));
   follow_feeds(placer);
   if (has_choice(placer->options)) RN_RETURN_IF_ERROR(rn_ir_count_uses(placer->ir, &placer->uses));
   for (size_t i = 0; i < n; ++i) {
     placer->group[i] = (int32_t)i;
     if (placer->ir->nodes.items[i].is_removed) continue;
-    rn_status_t status = find_feasible(placer, &placer->ir->nodes.items[i],
-                                       set_of(placer, placer->masks, (int32_t)i),
-                                       set_of(placer, placer->supported, (int32_t)i));
+    rn_status_t status = find_feasible(placer, (int32_t)i);
     if (!rn_ok(status))
       return rn_status_annotate(status, "\n\t [[%.*s]]",
                                 RN_STR_ARGS(placer->ir->nodes.items[i].name));

@@ -106,7 +106,7 @@ static rn_status_t copy_devices(session_function_t* function, rn_str_t device,
   size_t count = (size_t)function->body->arg_count;
   rn_str_t* resources = NULL;
   rn_device_t** memory = NULL;
-  RN_RETURN_IF_ERROR(rn_arena_str(arena, device, &function->planner.default_device));
+  RN_RETURN_IF_ERROR(rn_arena_str(arena, device, &function->planner.place.default_device));
   if (!args) return RN_OK;
   RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(arena, count, &resources));
   RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(arena, count, &memory));

@@ -5,13 +5,6 @@
 #include "exec/verify_plan.h"
 #include "session/passes.h"
 
-static void set_default_device(const rn_planner_t* planner, rn_ir_t* ir) {
-  for (size_t n = 0; planner->default_device.size && n < ir->nodes.count; ++n) {
-    rn_ir_node_t* node = &ir->nodes.items[n];
-    if (!node->requested_device.size) node->requested_device = planner->default_device;
-  }
-}
-
 // Whether |device| runs nodes of the step or has a fetch. A feed alone needs no plan.
 static bool takes_part(const rn_ir_t* ir, const rn_device_t* device) {
   for (size_t n = 0; n < ir->nodes.count; ++n) {
@@ -53,7 +46,6 @@ static rn_status_t compile_parts(rn_program_t* program, const rn_planner_t* plan
 
 static rn_status_t fill(rn_program_t* program, const rn_planner_t* planner, rn_ir_t* ir,
                         const rn_shape_t* feed_shapes) {
-  set_default_device(planner, ir);
   RN_RETURN_IF_ERROR(rn_ir_set_feed_shapes(ir, feed_shapes));
   RN_RETURN_IF_ERROR(rn_passes_run(planner, rn_passes, rn_pass_count, ir));
   return compile_parts(program, planner, ir);
@@ -88,7 +80,6 @@ rn_status_t rn_planner_place(const rn_planner_t* planner, rn_graph_t* graph,
   place.log_placement = false;
   *out = NULL;
   RN_RETURN_IF_ERROR(rn_ir_create(graph, signature, &ir));
-  set_default_device(planner, ir);
   rn_status_t status = rn_pass_inline_calls(ir, &planner->calls);
   if (rn_ok(status)) status = rn_place(ir, &place);
   if (rn_ok(status))

@@ -29,7 +29,6 @@ typedef struct rn_planner_t {
   rn_kernel_cache_t* kernels;
   rn_functions_t* functions;  // runs functions for kernels; NULL: there are none
   rn_calls_options_t calls;
-  rn_str_t default_device;  // of nodes that name none; "": any
   int threads;
   bool optimize;
   rn_precision_t precision;

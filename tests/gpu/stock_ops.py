@@ -35,8 +35,8 @@ def main(runnel):
                for op in excused if op not in missing]
     if not any("GPU" in devices for devices in ours.values()):
         errors = ["no op has a kernel for GPUs: the CUDA part is not loaded"]
-    print("%d of %d ops that stock runs on GPUs have kernels there; %d are listed as missing; %d ops are not registered here"
-          % (len(known) - len(missing), len(known), len(missing) - len(errors), len(stock) - len(known)))
+    print("%d of %d ops that stock runs on GPUs have kernels there; %d have none; %d ops are not registered here"
+          % (len(known) - len(missing), len(known), len(missing), len(stock) - len(known)))
     print("\n".join(errors))
     return 1 if errors else 0
 

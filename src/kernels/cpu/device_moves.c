@@ -9,6 +9,10 @@ bool rn_ctx_is_host(const rn_kernel_ctx_t* ctx, rn_dtype_t dtype) {
          ctx->kernel->def->flags & RN_KERNEL_ON_HOST;
 }
 
+rn_allocator_t rn_ctx_memory(const rn_kernel_ctx_t* ctx, rn_dtype_t dtype) {
+  return rn_dtype_is_plain(dtype) ? ctx->kernel->device_memory : ctx->kernel->host_memory;
+}
+
 rn_status_t rn_ctx_move(rn_kernel_ctx_t* ctx, const rn_move_t* move, rn_dtype_t dtype,
                         const void* src, void* dst) {
   if (rn_ctx_is_host(ctx, dtype)) return rn_move_run(move, rn_ctx_pool(ctx), dtype, src, dst);
@@ -52,18 +56,22 @@ rn_status_t rn_ctx_add(rn_kernel_ctx_t* ctx, const rn_tensor_t* value, rn_tensor
   rn_device_t* device = ctx->kernel->device;
   if (!rn_ctx_is_host(ctx, sum->dtype))
     return device->vtable->add(device, sum->dtype, value->data, sum->data, sum->count);
+  rn_host_add(sum, value, sum);
+  return RN_OK;
+}
+
+void rn_host_add(const rn_tensor_t* a, const rn_tensor_t* b, rn_tensor_t* sum) {
   // A complex number is added as two real ones.
   const rn_dtype_t dtype = sum->dtype == RN_COMPLEX64    ? RN_FLOAT
                            : sum->dtype == RN_COMPLEX128 ? RN_DOUBLE
                                                          : sum->dtype;
-  rn_vector_run(RN_VECTOR_ADD_V2, dtype, sum->data, 1, value->data, 1, sum->data,
+  rn_vector_run(RN_VECTOR_ADD_V2, dtype, a->data, 1, b->data, 1, sum->data,
                 dtype == sum->dtype ? sum->count : 2 * sum->count);
-  return RN_OK;
 }
 
 rn_status_t rn_ctx_duplicate(rn_kernel_ctx_t* ctx, const rn_tensor_t* tensor, rn_tensor_t* out) {
   return rn_ctx_is_host(ctx, tensor->dtype)
-             ? rn_tensor_copy(tensor, ctx->kernel->device_memory, out)
+             ? rn_tensor_copy(tensor, rn_ctx_memory(ctx, tensor->dtype), out)
              : rn_device_duplicate(ctx->kernel->device, tensor, out);
 }
 
@@ -87,6 +95,14 @@ rn_status_t rn_moves_add(rn_moves_t* moves, const rn_move_t* move, const void* s
   for (int32_t d = 0; d < move->rank; ++d) dims[d] = move->dims[d];
   moves->boxes[moves->count++] = (rn_box_t){src, dst, move->rank, dims};
   return RN_OK;
+}
+
+rn_status_t rn_moves_add_row(rn_moves_t* moves, const void* src, void* dst, int64_t count) {
+  if (rn_ctx_is_host(moves->ctx, moves->dtype)) return rn_move_row(moves->dtype, src, dst, count);
+  rn_move_t move;
+  rn_move_begin(&move);
+  rn_move_add(&move, count, 1, 1);
+  return rn_moves_add(moves, &move, src, dst);
 }
 
 rn_status_t rn_moves_end(rn_moves_t* moves) {

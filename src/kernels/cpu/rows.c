@@ -50,7 +50,8 @@ rn_status_t rn_ctx_rows(rn_kernel_ctx_t* ctx, const rn_tensor_t* batch, int64_t 
   rows_view_t view;
   view_rows(batch, begin, count, drops_dim, &view);
   if (can_share(batch, &view)) return share(batch, &view, out);
-  RN_RETURN_IF_ERROR(rn_tensor_create(ctx->kernel->device_memory, batch->dtype, view.shape, out));
+  RN_RETURN_IF_ERROR(
+      rn_tensor_create(rn_ctx_memory(ctx, batch->dtype), batch->dtype, view.shape, out));
   rn_move_t move;
   rn_move_begin(&move);
   rn_move_add(&move, view.count, 1, 1);

@@ -20,9 +20,17 @@ static const rn_part_row_t shared[] = {
 #define PLAIN(op_, ...) {.op = #op_, .is_plain = true, .host_args = {__VA_ARGS__}},
 #define SCRATCH(op_, ...) \
   {.op = #op_, .is_plain = true, .allocates = true, .host_args = {__VA_ARGS__}},
+#define HOLDS(op_, ...) {.op = #op_, .allocates = true, .host_args = {__VA_ARGS__}},
+#define VARIANT(op_) {.op = #op_, .is_variant = true, .allocates = true},
+#define HOST(op_) {.op = #op_, .on_host = true},
+#define ON_REQUEST(op_) {.op = #op_, .on_host = true, .on_request = true},
 #define INT32(op_, attr) {.op = #op_, .int32_attr = attr},
 #include "kernels/cuda/shared_rows.def"
 #undef INT32
+#undef ON_REQUEST
+#undef HOST
+#undef VARIANT
+#undef HOLDS
 #undef SCRATCH
 #undef PLAIN
 #undef MOVES

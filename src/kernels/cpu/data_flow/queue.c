@@ -3,6 +3,7 @@
 
 #include "kernels/cpu/array.h"
 #include "kernels/cpu/data_flow/queue_store.h"
+#include "kernels/cpu/device_moves.h"
 
 typedef enum queue_verb_t { ENQUEUE, ENQUEUE_MANY, CLOSE, DEQUEUE, DEQUEUE_MANY } queue_verb_t;
 
@@ -52,7 +53,7 @@ static rn_status_t put_inputs_locked(rn_queue_t* queue, rn_kernel_ctx_t* ctx, in
   for (; made < components; ++made) {
     const rn_tensor_t* input = rn_in(ctx, first + made);
     status = slices ? rn_queue_slice(queue, ctx, input, index, &element[made])
-                    : rn_tensor_keep(input, ctx->kernel->device_memory, &element[made]);
+                    : rn_ctx_keep(ctx, input, &element[made]);
     if (!rn_ok(status)) break;
   }
   if (rn_ok(status)) status = rn_queue_put(queue, element);

@@ -3,6 +3,7 @@
 
 #include "base/vec.h"
 #include "kernels/cpu/array.h"
+#include "kernels/cpu/device_moves.h"
 #include "kernels/kernel_rows.h"
 
 rn_status_t rn_staging_user_init(const rn_kernel_init_t* init, const char* type,
@@ -108,7 +109,7 @@ static rn_status_t keep_inputs(rn_kernel_ctx_t* ctx, tuple_t* out) {
   out->count = count;
   rn_status_t status = RN_OK;
   for (int32_t i = 0; rn_ok(status) && i < count; ++i)
-    status = rn_tensor_keep(rn_in(ctx, i), ctx->kernel->device_memory, &out->values[i]);
+    status = rn_ctx_keep(ctx, rn_in(ctx, i), &out->values[i]);
   if (!rn_ok(status)) clear_tuple(allocator, out);
   return status;
 }

@@ -4,6 +4,7 @@
 #include "base/vec.h"
 #include "kernels/cpu/array.h"
 #include "kernels/cpu/data_flow/staging.h"
+#include "kernels/cpu/device_moves.h"
 #include "kernels/kernel_rows.h"
 
 #define MAP_TYPE "StagingMap"
@@ -125,7 +126,7 @@ static rn_status_t keep_values(rn_kernel_ctx_t* ctx, const rn_tensor_t* indices,
   int64_t kept = 0;
   for (; kept < indices->count; ++kept) {
     rn_tensor_t* to = &entry->values[rn_int_at(indices, kept)];
-    status = rn_tensor_keep(rn_in(ctx, (int)(2 + kept)), ctx->kernel->device_memory, to);
+    status = rn_ctx_keep(ctx, rn_in(ctx, (int)(2 + kept)), to);
     if (!rn_ok(status)) break;
   }
   if (rn_ok(status)) {

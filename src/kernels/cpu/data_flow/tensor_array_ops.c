@@ -334,10 +334,7 @@ static rn_status_t lay_out(rn_kernel_ctx_t* ctx, const taken_t* taken, rn_tensor
   rn_moves_begin(&moves, ctx, out->dtype);
   for (int64_t i = 0; i < taken->count; ++i) {
     const rn_tensor_t* value = &taken->values[i];
-    rn_move_t move;
-    rn_move_begin(&move);
-    rn_move_add(&move, value->count, 1, 1);
-    RN_RETURN_IF_ERROR(rn_moves_add(&moves, &move, value->data, to));
+    RN_RETURN_IF_ERROR(rn_moves_add_row(&moves, value->data, to, value->count));
     to += rn_tensor_bytes(value);
   }
   return rn_moves_end(&moves);

@@ -12,6 +12,7 @@ static void free_shape(rn_tensor_list_t* list) {
 
 static void list_destroy(rn_object_t* object) {
   rn_tensor_list_t* list = (rn_tensor_list_t*)object;
+  rn_tensor_list_forget_copies(list);
   for (int64_t i = list->set_begin; i < list->set_end; ++i) rn_tensor_clear(&list->items[i]);
   RN_FREE_ARRAY(list->allocator, list->items, list->capacity);
   free_shape(list);
@@ -79,6 +80,7 @@ rn_status_t rn_tensor_list_create(rn_allocator_t allocator, rn_dtype_t dtype,
 rn_status_t rn_tensor_list_copy(const rn_tensor_list_t* list, rn_tensor_list_t** out) {
   RN_RETURN_IF_ERROR(rn_tensor_list_create(list->allocator, list->dtype, list->element_shape,
                                            list->limit, list->count, out));
+  (*out)->device = list->device;
   rn_status_t status = RN_OK;
   for (int64_t i = list->set_begin; rn_ok(status) && i < list->set_end; ++i) {
     if (!rn_tensor_list_has(list, i)) continue;
@@ -128,26 +130,31 @@ rn_status_t rn_tensor_list_in(const rn_kernel_ctx_t* ctx, int i, rn_tensor_list_
   return *out ? RN_OK : rn_invalid_argument("Input handle is not a list.");
 }
 
+rn_status_t rn_tensor_list_items_in(const rn_kernel_ctx_t* ctx, int i, rn_tensor_list_t** out) {
+  RN_RETURN_IF_ERROR(rn_tensor_list_in(ctx, i, out));
+  return rn_tensor_list_here(ctx, *out, out);
+}
+
 // Whether it can be changed in place: the output is the input's buffer, and nothing else refers to
-// the list.
+// the list, which is no copy in another memory.
 static bool is_own(const rn_kernel_ctx_t* ctx, int i, int o, const rn_tensor_list_t* list) {
-  return ctx->out[o].data == rn_in(ctx, i)->data &&
+  return ctx->out[o].data == rn_in(ctx, i)->data && rn_tensor_list_at(&ctx->out[o], 0) == list &&
          atomic_load_explicit(&list->object.refs, memory_order_acquire) == 1;
 }
 
-rn_status_t rn_tensor_list_to_change(rn_kernel_ctx_t* ctx, int i, int o, rn_tensor_list_t** out) {
-  rn_tensor_list_t* list = NULL;
-  RN_RETURN_IF_ERROR(rn_tensor_list_in(ctx, i, &list));
+rn_status_t rn_tensor_list_to_change(rn_kernel_ctx_t* ctx, int i, int o, rn_tensor_list_t** list) {
   rn_tensor_t* tensor = NULL;
   RN_RETURN_IF_ERROR(rn_output_in_place(ctx, o, UINT64_C(1) << i, RN_SHAPE_SCALAR, &tensor));
-  *out = list;
-  if (is_own(ctx, i, o, list)) return RN_OK;
+  if (is_own(ctx, i, o, *list)) {
+    rn_tensor_list_forget_copies(*list);
+    return RN_OK;
+  }
   rn_tensor_list_t* copy = NULL;
-  RN_RETURN_IF_ERROR(rn_tensor_list_copy(list, &copy));
+  RN_RETURN_IF_ERROR(rn_tensor_list_copy(*list, &copy));
   rn_object_t** element = RN_DATA(tensor, rn_object_t*);
   rn_object_release(*element);
   *element = &copy->object;
-  *out = copy;
+  *list = copy;
   return RN_OK;
 }
 

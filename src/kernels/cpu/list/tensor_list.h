@@ -6,9 +6,11 @@
 #ifndef RUNNEL_KERNELS_CPU_LIST_TENSOR_LIST_H_
 #define RUNNEL_KERNELS_CPU_LIST_TENSOR_LIST_H_
 
+#include "device/device.h"
 #include "kernels/cpu/array.h"
 
-typedef struct rn_tensor_list_t {
+typedef struct rn_tensor_list_t rn_tensor_list_t;
+struct rn_tensor_list_t {
   rn_object_t object;
   rn_allocator_t allocator;
   rn_dtype_t dtype;
@@ -17,12 +19,19 @@ typedef struct rn_tensor_list_t {
   rn_tensor_t* items;        // Owned; unset if never written
   int64_t count, capacity;
   int64_t set_begin, set_end;  // all set items are in [set_begin, set_end)
-} rn_tensor_list_t;
+  rn_device_t* device;         // in whose memory items of plain bytes are; NULL for the host's
+  // The same list in another memory, made when a kernel there asks for it. Owned.
+  _Atomic(rn_tensor_list_t*) elsewhere;
+};
 
-// A list of |count| unset elements. Copies |element_shape|.
+// A list of |count| unset elements, for values in host memory. Copies |element_shape|.
 RN_MUST_USE rn_status_t rn_tensor_list_create(rn_allocator_t allocator, rn_dtype_t dtype,
                                               rn_shape_t element_shape, int64_t limit,
                                               int64_t count, rn_tensor_list_t** out);
+// The same for values of the kernel.
+RN_MUST_USE rn_status_t rn_tensor_list_make(const rn_kernel_ctx_t* ctx, rn_dtype_t dtype,
+                                            rn_shape_t element_shape, int64_t limit, int64_t count,
+                                            rn_tensor_list_t** out);
 void rn_tensor_list_release(rn_tensor_list_t* list);  // NULL is fine
 // Another list of the same elements.
 RN_MUST_USE rn_status_t rn_tensor_list_copy(const rn_tensor_list_t* list, rn_tensor_list_t** out);
@@ -37,13 +46,25 @@ static inline bool rn_tensor_list_has(const rn_tensor_list_t* list, int64_t i) {
 
 // Element |i| of the variant tensor |handles| as a list, borrowed; NULL if it is not one.
 rn_tensor_list_t* rn_tensor_list_at(const rn_tensor_t* handles, int64_t i);
-// The list in the scalar input |i|; borrowed.
+// The list with its items in the memory of |device|, or of the host if that is NULL: |list| itself
+// or a copy that lives as long. Borrowed.
+RN_MUST_USE rn_status_t rn_tensor_list_on(rn_tensor_list_t* list, rn_device_t* device,
+                                          rn_tensor_list_t** out);
+// The same where the kernel has its values.
+RN_MUST_USE rn_status_t rn_tensor_list_here(const rn_kernel_ctx_t* ctx, rn_tensor_list_t* list,
+                                            rn_tensor_list_t** out);
+// To be called before |list|, which nothing else refers to, is changed.
+void rn_tensor_list_forget_copies(rn_tensor_list_t* list);
+// The list in the scalar input |i|, borrowed: as it came, and where the kernel has its values.
 RN_MUST_USE rn_status_t rn_tensor_list_in(const rn_kernel_ctx_t* ctx, int i,
                                           rn_tensor_list_t** out);
-// Makes output |o| a list equal to input |i| that may be changed: the same one if nothing else
-// refers to it, otherwise a copy. |*out| is borrowed from the output.
+RN_MUST_USE rn_status_t rn_tensor_list_items_in(const rn_kernel_ctx_t* ctx, int i,
+                                                rn_tensor_list_t** out);
+// |*list| came from one of these two for input |i|. Makes output |o| a list equal to it that may be
+// changed: the same one if nothing else refers to it, otherwise a copy. |*list| is then borrowed
+// from the output.
 RN_MUST_USE rn_status_t rn_tensor_list_to_change(rn_kernel_ctx_t* ctx, int i, int o,
-                                                 rn_tensor_list_t** out);
+                                                 rn_tensor_list_t** list);
 // Sets output |o| to |list|, taking its reference even on failure.
 RN_MUST_USE rn_status_t rn_tensor_list_output(rn_kernel_ctx_t* ctx, int o, rn_tensor_list_t* list);
 

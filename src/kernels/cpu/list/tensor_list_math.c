@@ -1,26 +1,39 @@
 // Arithmetic on variants, for gradients: sums of lists, optionals and numbers, and zeros like them.
 #include "kernels/cpu/array.h"
 #include "kernels/cpu/dataset/optional.h"
+#include "kernels/cpu/device_moves.h"
 #include "kernels/cpu/list/number_variant.h"
 #include "kernels/cpu/list/tensor_list.h"
-#include "kernels/cpu/move.h"
-#include "kernels/cpu/vector.h"
 #include "kernels/kernel_rows.h"
 
 #define MOST_DEPTH 32  // nesting of variants in variants
 
-static rn_status_t zeros_of(rn_allocator_t memory, const rn_tensor_t* like, int depth,
-                            rn_tensor_t* out);
+// A kernel of a device computes with values that are in its memory or in the host's, and leaves
+// them there: what these functions call |device|, NULL for the host.
+static rn_allocator_t memory_of(const rn_kernel_ctx_t* ctx, const rn_device_t* device) {
+  return device ? ctx->kernel->device_memory : ctx->kernel->host_memory;
+}
 
-static rn_status_t zero_list(rn_allocator_t memory, const rn_tensor_list_t* like, int depth,
+// The list where the kernel can use it.
+static rn_status_t usable(const rn_kernel_ctx_t* ctx, rn_tensor_list_t* list,
+                          rn_tensor_list_t** out) {
+  return rn_tensor_list_on(list, list->device == ctx->kernel->device ? list->device : NULL, out);
+}
+
+static rn_status_t zeros_of(rn_kernel_ctx_t* ctx, const rn_tensor_t* like, rn_device_t* device,
+                            int depth, rn_tensor_t* out);
+
+static rn_status_t zero_list(rn_kernel_ctx_t* ctx, rn_tensor_list_t* like, int depth,
                              rn_tensor_list_t** out) {
+  RN_RETURN_IF_ERROR(usable(ctx, like, &like));
   RN_RETURN_IF_ERROR(rn_tensor_list_create(like->allocator, like->dtype, like->element_shape,
                                            like->limit, like->count, out));
+  (*out)->device = like->device;
   rn_status_t status = RN_OK;
   for (int64_t i = like->set_begin; rn_ok(status) && i < like->set_end; ++i) {
     if (!rn_tensor_list_has(like, i)) continue;
     rn_tensor_t zeros = {0};
-    status = zeros_of(memory, &like->items[i], depth, &zeros);
+    status = zeros_of(ctx, &like->items[i], like->device, depth, &zeros);
     if (rn_ok(status)) rn_tensor_list_set(*out, i, &zeros);
   }
   if (!rn_ok(status)) {
@@ -30,12 +43,12 @@ static rn_status_t zero_list(rn_allocator_t memory, const rn_tensor_list_t* like
   return status;
 }
 
-static rn_status_t zero_optional(rn_allocator_t memory, const rn_optional_t* like, int depth,
+static rn_status_t zero_optional(rn_kernel_ctx_t* ctx, const rn_optional_t* like, int depth,
                                  rn_optional_t** out) {
   RN_RETURN_IF_ERROR(rn_optional_create(like->count, out));
   rn_status_t status = RN_OK;
   for (int32_t i = 0; rn_ok(status) && i < like->count; ++i)
-    status = zeros_of(memory, &like->values[i], depth, &(*out)->values[i]);
+    status = zeros_of(ctx, &like->values[i], NULL, depth, &(*out)->values[i]);
   if (!rn_ok(status)) {
     rn_object_release(&(*out)->object);
     *out = NULL;
@@ -43,14 +56,14 @@ static rn_status_t zero_optional(rn_allocator_t memory, const rn_optional_t* lik
   return status;
 }
 
-static rn_status_t zero_object(rn_allocator_t memory, rn_object_t* like, int depth,
+static rn_status_t zero_object(rn_kernel_ctx_t* ctx, rn_object_t* like, int depth,
                                rn_object_t** out) {
   rn_tensor_t a = {.data = &like, .count = 1};
-  const rn_tensor_list_t* list = rn_tensor_list_at(&a, 0);
+  rn_tensor_list_t* list = rn_tensor_list_at(&a, 0);
   const rn_optional_t* optional = rn_optional_from(like);
   if (list) {
     rn_tensor_list_t* zeros = NULL;
-    RN_RETURN_IF_ERROR(zero_list(memory, list, depth, &zeros));
+    RN_RETURN_IF_ERROR(zero_list(ctx, list, depth, &zeros));
     *out = &zeros->object;
     return RN_OK;
   }
@@ -58,13 +71,14 @@ static rn_status_t zero_object(rn_allocator_t memory, rn_object_t* like, int dep
   if (number) return rn_number_variant_zero(number, out);
   if (!optional) return rn_internal("No unary variant unary_op function found for op ZEROS_LIKE");
   rn_optional_t* zeros = NULL;
-  RN_RETURN_IF_ERROR(zero_optional(memory, optional, depth, &zeros));
+  RN_RETURN_IF_ERROR(zero_optional(ctx, optional, depth, &zeros));
   *out = &zeros->object;
   return RN_OK;
 }
 
-static rn_status_t fill_zeros(rn_allocator_t memory, const rn_tensor_t* like, int depth,
-                              rn_tensor_t* out) {
+static rn_status_t fill_zeros(rn_kernel_ctx_t* ctx, const rn_tensor_t* like, rn_device_t* device,
+                              int depth, rn_tensor_t* out) {
+  if (device && rn_dtype_is_plain(like->dtype)) return rn_ctx_zero(ctx, out);
   if (like->dtype != RN_VARIANT) {
     rn_move_zero(NULL, like->dtype, out->data, out->count);
     return RN_OK;
@@ -73,33 +87,74 @@ static rn_status_t fill_zeros(rn_allocator_t memory, const rn_tensor_t* like, in
   for (int64_t i = 0; i < like->count; ++i) {
     rn_object_t* object = RN_DATA(like, rn_object_t*)[i];
     if (object)
-      RN_RETURN_IF_ERROR(zero_object(memory, object, depth + 1, &RN_DATA(out, rn_object_t*)[i]));
+      RN_RETURN_IF_ERROR(zero_object(ctx, object, depth + 1, &RN_DATA(out, rn_object_t*)[i]));
   }
   return RN_OK;
 }
 
-static rn_status_t zeros_of(rn_allocator_t memory, const rn_tensor_t* like, int depth,
-                            rn_tensor_t* out) {
+static rn_status_t zeros_of(rn_kernel_ctx_t* ctx, const rn_tensor_t* like, rn_device_t* device,
+                            int depth, rn_tensor_t* out) {
+  rn_allocator_t memory = memory_of(ctx, rn_dtype_is_plain(like->dtype) ? device : NULL);
   RN_RETURN_IF_ERROR(rn_tensor_create(memory, like->dtype, rn_tensor_shape(like), out));
-  rn_status_t status = fill_zeros(memory, like, depth, out);
+  rn_status_t status = fill_zeros(ctx, like, device, depth, out);
   if (!rn_ok(status)) rn_tensor_clear(out);
   return status;
 }
 
 static rn_status_t zeros_like(rn_kernel_ctx_t* ctx) {
   rn_tensor_t zeros = {0};
-  RN_RETURN_IF_ERROR(zeros_of(ctx->kernel->device_memory, rn_in(ctx, 0), 0, &zeros));
+  RN_RETURN_IF_ERROR(zeros_of(ctx, rn_in(ctx, 0), NULL, 0, &zeros));
   rn_set_output(ctx, 0, &zeros);
   return RN_OK;
 }
 
 // Sums.
-static rn_status_t add_objects(rn_allocator_t memory, rn_object_t** inout, rn_object_t* other,
+static rn_status_t add_objects(rn_kernel_ctx_t* ctx, rn_object_t** inout, rn_object_t* other,
                                int depth);
 
-// |*inout| += |value|; in place if nothing else refers to its buffer.
-static rn_status_t add_tensor(rn_allocator_t memory, rn_tensor_t* inout, const rn_tensor_t* value,
-                              int depth) {
+// These add |value| to |*inout|: in place if nothing else refers to its buffer.
+static rn_status_t add_variants(rn_kernel_ctx_t* ctx, rn_tensor_t* inout, const rn_tensor_t* value,
+                                int depth) {
+  if (!rn_tensor_is_exclusive(inout)) {
+    rn_tensor_t own = {0};
+    RN_RETURN_IF_ERROR(rn_tensor_copy(inout, ctx->kernel->host_memory, &own));
+    rn_tensor_clear(inout);
+    *inout = own;
+  }
+  for (int64_t i = 0; i < value->count; ++i)
+    RN_RETURN_IF_ERROR(
+        add_objects(ctx, &RN_DATA(inout, rn_object_t*)[i], RN_DATA(value, rn_object_t*)[i], depth));
+  return RN_OK;
+}
+
+static rn_status_t add_numbers(rn_kernel_ctx_t* ctx, rn_tensor_t* inout, const rn_tensor_t* value) {
+  rn_tensor_t* sum = inout;
+  rn_tensor_t own = {0};
+  if (!rn_tensor_is_exclusive(inout)) {
+    sum = &own;
+    RN_RETURN_IF_ERROR(
+        rn_tensor_create(ctx->kernel->host_memory, inout->dtype, rn_tensor_shape(inout), &own));
+  }
+  rn_host_add(inout, value, sum);
+  if (sum == inout) return RN_OK;
+  rn_tensor_clear(inout);
+  *inout = own;
+  return RN_OK;
+}
+
+static rn_status_t add_on_device(rn_kernel_ctx_t* ctx, rn_tensor_t* inout,
+                                 const rn_tensor_t* value) {
+  if (!rn_tensor_is_exclusive(inout)) {
+    rn_tensor_t own = {0};
+    RN_RETURN_IF_ERROR(rn_device_duplicate(ctx->kernel->device, inout, &own));
+    rn_tensor_clear(inout);
+    *inout = own;
+  }
+  return rn_ctx_add(ctx, value, inout);
+}
+
+static rn_status_t add_tensor(rn_kernel_ctx_t* ctx, rn_tensor_t* inout, const rn_tensor_t* value,
+                              rn_device_t* device, int depth) {
   if (inout->dtype != value->dtype)
     return rn_invalid_argument(
         "Trying to add two tensors of different dtypes. One is %s and the "
@@ -109,40 +164,13 @@ static rn_status_t add_tensor(rn_allocator_t memory, rn_tensor_t* inout, const r
     return rn_invalid_argument(
         "Trying to add two tensors with incompatible element shapes. One is %s and the other is %s",
         rn_text_of(inout).text, rn_text_of(value).text);
-  rn_dtype_t dtype = value->dtype == RN_COMPLEX64    ? RN_FLOAT
-                     : value->dtype == RN_COMPLEX128 ? RN_DOUBLE
-                                                     : value->dtype;
-  bool is_variant = dtype == RN_VARIANT;
-  if (!is_variant && !rn_dtypes_has(RN_TYPES_REAL, dtype))
-    return rn_invalid_argument("Trying to add unsupported dtype %s", rn_dtype_name(dtype));
-  if (!rn_tensor_is_exclusive(inout)) {
-    rn_tensor_t own = {0};
-    RN_RETURN_IF_ERROR(is_variant
-                           ? rn_tensor_copy(inout, memory, &own)
-                           : rn_tensor_create(memory, inout->dtype, rn_tensor_shape(inout), &own));
-    if (!is_variant) {
-      // A complex number is added as two real ones.
-      rn_vector_run(RN_VECTOR_ADD_V2, dtype, inout->data, 1, value->data, 1, own.data,
-                    dtype == value->dtype ? value->count : value->count * 2);
-      rn_tensor_clear(inout);
-      *inout = own;
-      return RN_OK;
-    }
-    rn_tensor_clear(inout);
-    *inout = own;
-  }
-  if (is_variant) {
-    for (int64_t i = 0; i < value->count; ++i)
-      RN_RETURN_IF_ERROR(add_objects(memory, &RN_DATA(inout, rn_object_t*)[i],
-                                     RN_DATA(value, rn_object_t*)[i], depth));
-    return RN_OK;
-  }
-  rn_vector_run(RN_VECTOR_ADD_V2, dtype, inout->data, 1, value->data, 1, inout->data,
-                dtype == value->dtype ? value->count : value->count * 2);
-  return RN_OK;
+  if (value->dtype != RN_VARIANT && !rn_dtypes_has(RN_TYPES_NUMBERS, value->dtype))
+    return rn_invalid_argument("Trying to add unsupported dtype %s", rn_dtype_name(value->dtype));
+  if (value->dtype == RN_VARIANT) return add_variants(ctx, inout, value, depth);
+  return device ? add_on_device(ctx, inout, value) : add_numbers(ctx, inout, value);
 }
 
-static rn_status_t add_list(rn_allocator_t memory, rn_tensor_list_t* sum,
+static rn_status_t add_list(rn_kernel_ctx_t* ctx, rn_tensor_list_t* sum,
                             const rn_tensor_list_t* other, int depth) {
   if (sum->dtype != other->dtype)
     return rn_invalid_argument(
@@ -162,7 +190,7 @@ static rn_status_t add_list(rn_allocator_t memory, rn_tensor_list_t* sum,
   for (int64_t i = other->set_begin; i < other->set_end; ++i) {
     if (!rn_tensor_list_has(other, i)) continue;
     if (rn_tensor_list_has(sum, i)) {
-      RN_RETURN_IF_ERROR(add_tensor(memory, &sum->items[i], &other->items[i], depth));
+      RN_RETURN_IF_ERROR(add_tensor(ctx, &sum->items[i], &other->items[i], sum->device, depth));
       continue;
     }
     rn_tensor_t item = {0};
@@ -174,7 +202,7 @@ static rn_status_t add_list(rn_allocator_t memory, rn_tensor_list_t* sum,
 
 // |*inout| becomes an optional of sums. Shares its components first, and copies those that
 // something else refers to.
-static rn_status_t add_optional(rn_allocator_t memory, rn_object_t** inout,
+static rn_status_t add_optional(rn_kernel_ctx_t* ctx, rn_object_t** inout,
                                 const rn_optional_t* other, int depth) {
   const rn_optional_t* old = rn_optional_from(*inout);
   if ((old->count < 0) != (other->count < 0))
@@ -189,7 +217,7 @@ static rn_status_t add_optional(rn_allocator_t memory, rn_object_t** inout,
   rn_status_t status = RN_OK;
   for (int32_t i = 0; rn_ok(status) && i < sum->count; ++i) {
     status = rn_tensor_share(&old->values[i], &sum->values[i]);
-    if (rn_ok(status)) status = add_tensor(memory, &sum->values[i], &other->values[i], depth);
+    if (rn_ok(status)) status = add_tensor(ctx, &sum->values[i], &other->values[i], NULL, depth);
   }
   rn_object_release(rn_ok(status) ? *inout : &sum->object);
   if (rn_ok(status)) *inout = &sum->object;
@@ -197,7 +225,7 @@ static rn_status_t add_optional(rn_allocator_t memory, rn_object_t** inout,
 }
 
 // |*inout|, a reference, becomes the sum: the same list if nothing else refers to it.
-static rn_status_t add_objects(rn_allocator_t memory, rn_object_t** inout, rn_object_t* other,
+static rn_status_t add_objects(rn_kernel_ctx_t* ctx, rn_object_t** inout, rn_object_t* other,
                                int depth) {
   if (depth == MOST_DEPTH) return rn_invalid_argument("Variants are nested too deeply");
   rn_tensor_t a = {.data = inout, .count = 1}, b = {.data = &other, .count = 1};
@@ -208,7 +236,7 @@ static rn_status_t add_objects(rn_allocator_t memory, rn_object_t** inout, rn_ob
     return RN_OK;
   }
   if (rn_optional_from(*inout) && rn_optional_from(other))
-    return add_optional(memory, inout, rn_optional_from(other), depth + 1);
+    return add_optional(ctx, inout, rn_optional_from(other), depth + 1);
   const rn_number_variant_t *x = rn_number_variant_from(*inout), *y = rn_number_variant_from(other);
   if (x && y) {
     rn_object_t* total = NULL;
@@ -218,14 +246,18 @@ static rn_status_t add_objects(rn_allocator_t memory, rn_object_t** inout, rn_ob
     return RN_OK;
   }
   if (!sum || !value) return rn_internal("No binary variant binary_op function found for op ADD");
-  if (sum == value || sum->object.refs != 1) {
+  rn_tensor_list_t* came = sum;
+  RN_RETURN_IF_ERROR(usable(ctx, sum, &sum));
+  RN_RETURN_IF_ERROR(rn_tensor_list_on(value, sum->device, &value));
+  if (sum == value || sum != came || sum->object.refs != 1) {
     rn_tensor_list_t* copy = NULL;
     RN_RETURN_IF_ERROR(rn_tensor_list_copy(sum, &copy));
     rn_object_release(*inout);
     *inout = &copy->object;
     sum = copy;
   }
-  return add_list(memory, sum, value, depth + 1);
+  rn_tensor_list_forget_copies(sum);
+  return add_list(ctx, sum, value, depth + 1);
 }
 
 // Whether the sum may replace the first input: only if that is not another input as well.
@@ -249,8 +281,8 @@ static rn_status_t add_n(rn_kernel_ctx_t* ctx) {
           "and shape.  Input 0: %s != input %d: %s",
           RN_STR_ARGS(ctx->kernel->node), rn_text_of(first).text, i, rn_text_of(other).text);
     for (int64_t k = 0; k < other->count; ++k)
-      RN_RETURN_IF_ERROR(add_objects(ctx->kernel->device_memory, &RN_DATA(out, rn_object_t*)[k],
-                                     RN_DATA(other, rn_object_t*)[k], 0));
+      RN_RETURN_IF_ERROR(
+          add_objects(ctx, &RN_DATA(out, rn_object_t*)[k], RN_DATA(other, rn_object_t*)[k], 0));
   }
   return RN_OK;
 }

@@ -1,7 +1,7 @@
 // Tensor list ops on single elements or on the list itself.
 #include "kernels/cpu/array.h"
+#include "kernels/cpu/device_moves.h"
 #include "kernels/cpu/list/tensor_list.h"
-#include "kernels/cpu/move.h"
 #include "kernels/cpu/rows.h"
 #include "kernels/kernel_rows.h"
 
@@ -15,8 +15,8 @@ static rn_status_t make_list(rn_kernel_ctx_t* ctx, int64_t limit, int64_t count)
   rn_partial_shape_t element;
   RN_RETURN_IF_ERROR(rn_partial_shape_read(rn_in(ctx, 0), &element));
   rn_tensor_list_t* list = NULL;
-  RN_RETURN_IF_ERROR(rn_tensor_list_create(ctx->kernel->allocator, *(rn_dtype_t*)ctx->state,
-                                           element.shape, limit, count, &list));
+  RN_RETURN_IF_ERROR(
+      rn_tensor_list_make(ctx, *(rn_dtype_t*)ctx->state, element.shape, limit, count, &list));
   return rn_tensor_list_output(ctx, 0, list);
 }
 
@@ -56,7 +56,7 @@ static rn_status_t check_push(const rn_tensor_list_t* list, rn_dtype_t dtype) {
 static rn_status_t push_back(rn_kernel_ctx_t* ctx) {
   rn_tensor_list_t* list = NULL;
   const rn_tensor_t* value = rn_in(ctx, 1);
-  RN_RETURN_IF_ERROR(rn_tensor_list_in(ctx, 0, &list));
+  RN_RETURN_IF_ERROR(rn_tensor_list_items_in(ctx, 0, &list));
   if (!rn_shape_compatible(list->element_shape, rn_tensor_shape(value)))
     return rn_invalid_argument(
         "Tried to append a tensor with incompatible shape to a list. Op element shape: %s list "
@@ -64,7 +64,7 @@ static rn_status_t push_back(rn_kernel_ctx_t* ctx) {
         rn_text_of(value).text, rn_shape_text(list->element_shape).text);
   RN_RETURN_IF_ERROR(check_push(list, value->dtype));
   rn_tensor_t kept = {0};
-  RN_RETURN_IF_ERROR(rn_tensor_keep(value, ctx->kernel->device_memory, &kept));
+  RN_RETURN_IF_ERROR(rn_ctx_keep(ctx, value, &kept));
   rn_status_t status = rn_tensor_list_to_change(ctx, 0, 0, &list);
   if (rn_ok(status)) status = rn_tensor_list_resize(list, list->count + 1);
   if (rn_ok(status)) rn_tensor_list_set(list, list->count - 1, &kept);
@@ -75,8 +75,9 @@ static rn_status_t push_back(rn_kernel_ctx_t* ctx) {
 // Pushes one row to each of several lists.
 static rn_status_t push_row(rn_kernel_ctx_t* ctx, int64_t i, rn_object_t** out) {
   const rn_tensor_t *handles = rn_in(ctx, 0), *value = rn_in(ctx, 1);
-  const rn_tensor_list_t* list = rn_tensor_list_at(handles, i);
+  rn_tensor_list_t* list = rn_tensor_list_at(handles, i);
   if (!list) return rn_invalid_argument("Input handle at index %lld is not a list", (long long)i);
+  RN_RETURN_IF_ERROR(rn_tensor_list_here(ctx, list, &list));
   rn_shape_t element = {value->rank - 1, rn_tensor_dims(value) + 1};
   if (!rn_shape_compatible(list->element_shape, element))
     return rn_invalid_argument(
@@ -86,7 +87,7 @@ static rn_status_t push_row(rn_kernel_ctx_t* ctx, int64_t i, rn_object_t** out) 
   RN_RETURN_IF_ERROR(check_push(list, value->dtype));
   rn_tensor_list_t* copy = NULL;
   rn_tensor_t row = {0};
-  RN_RETURN_IF_ERROR(rn_rows_slice(value, i, 1, true, true, ctx->kernel->device_memory, &row));
+  RN_RETURN_IF_ERROR(rn_ctx_rows(ctx, value, i, 1, true, &row));
   rn_status_t status = rn_tensor_list_copy(list, &copy);
   if (rn_ok(status)) status = rn_tensor_list_resize(copy, copy->count + 1);
   if (rn_ok(status)) {
@@ -117,16 +118,19 @@ static rn_status_t push_back_batch(rn_kernel_ctx_t* ctx) {
 
 static rn_status_t output_zeros(rn_kernel_ctx_t* ctx, int o, rn_shape_t shape) {
   rn_tensor_t zeros = {0};
-  RN_RETURN_IF_ERROR(rn_tensor_create(ctx->kernel->device_memory,
-                                      rn_dtype_base(ctx->kernel->output_types[o]), shape, &zeros));
-  rn_move_zero(rn_ctx_pool(ctx), zeros.dtype, zeros.data, zeros.count);
-  rn_set_output(ctx, o, &zeros);
-  return RN_OK;
+  rn_dtype_t dtype = rn_dtype_base(ctx->kernel->output_types[o]);
+  RN_RETURN_IF_ERROR(rn_tensor_create(rn_ctx_memory(ctx, dtype), dtype, shape, &zeros));
+  rn_status_t status = rn_ctx_zero(ctx, &zeros);
+  if (rn_ok(status))
+    rn_set_output(ctx, o, &zeros);
+  else
+    rn_tensor_clear(&zeros);
+  return status;
 }
 
 static rn_status_t pop_back(rn_kernel_ctx_t* ctx) {
   rn_tensor_list_t* list = NULL;
-  RN_RETURN_IF_ERROR(rn_tensor_list_in(ctx, 0, &list));
+  RN_RETURN_IF_ERROR(rn_tensor_list_items_in(ctx, 0, &list));
   RN_RETURN_IF_ERROR(rn_tensor_list_check_read(ctx, list, 1));
   if (list->count == 0) return rn_invalid_argument("Trying to pop from an empty list.");
   int64_t last = list->count - 1;
@@ -174,7 +178,7 @@ static rn_status_t get_unset(rn_kernel_ctx_t* ctx, const rn_tensor_list_t* list)
 static rn_status_t get_item(rn_kernel_ctx_t* ctx) {
   rn_tensor_list_t* list = NULL;
   int64_t index;
-  RN_RETURN_IF_ERROR(rn_tensor_list_in(ctx, 0, &list));
+  RN_RETURN_IF_ERROR(rn_tensor_list_items_in(ctx, 0, &list));
   RN_RETURN_IF_ERROR(rn_tensor_list_check_read(ctx, list, 0));
   RN_RETURN_IF_ERROR(scalar_index(ctx, 1, &index));
   if (index < 0 || index >= list->count)
@@ -200,7 +204,7 @@ static rn_status_t set_item(rn_kernel_ctx_t* ctx) {
   const setter_t* setter = ctx->state;
   rn_tensor_list_t* list = NULL;
   const rn_tensor_t *at = rn_in(ctx, 1), *value = rn_in(ctx, 2);
-  RN_RETURN_IF_ERROR(rn_tensor_list_in(ctx, 0, &list));
+  RN_RETURN_IF_ERROR(rn_tensor_list_items_in(ctx, 0, &list));
   if (list->dtype != value->dtype)
     return rn_invalid_argument("Invalid data types; op elements %s but list elements %s",
                                rn_dtype_name(value->dtype), rn_dtype_name(list->dtype));
@@ -217,7 +221,7 @@ static rn_status_t set_item(rn_kernel_ctx_t* ctx) {
         "list shape: %s",
         rn_text_of(value).text, rn_shape_text(list->element_shape).text);
   rn_tensor_t kept = {0};
-  RN_RETURN_IF_ERROR(rn_tensor_keep(value, ctx->kernel->device_memory, &kept));
+  RN_RETURN_IF_ERROR(rn_ctx_keep(ctx, value, &kept));
   rn_status_t status = rn_tensor_list_to_change(ctx, 0, 0, &list);
   if (rn_ok(status) && index >= list->count) status = rn_tensor_list_resize(list, index + 1);
   if (rn_ok(status)) rn_tensor_list_set(list, index, &kept);
@@ -265,8 +269,8 @@ static rn_status_t resize(rn_kernel_ctx_t* ctx) {
 
 static rn_status_t join_pair(const rn_kernel_ctx_t* ctx, int64_t i, rn_object_t** out) {
   rn_dtype_t dtype = *(rn_dtype_t*)ctx->state;
-  const rn_tensor_list_t* a = rn_tensor_list_at(rn_in(ctx, 0), i);
-  const rn_tensor_list_t* b = rn_tensor_list_at(rn_in(ctx, 1), i);
+  rn_tensor_list_t *a = rn_tensor_list_at(rn_in(ctx, 0), i),
+                   *b = rn_tensor_list_at(rn_in(ctx, 1), i);
   if (!a) return rn_invalid_argument("input_a is not a TensorList at index %lld.", (long long)i);
   if (!b) return rn_invalid_argument("input_b is not a TensorList at index %lld.", (long long)i);
   if (a->dtype != dtype)
@@ -281,6 +285,8 @@ static rn_status_t join_pair(const rn_kernel_ctx_t* ctx, int64_t i, rn_object_t*
         "vs. %s",
         (long long)i, rn_partial_text(a->element_shape).text,
         rn_partial_text(b->element_shape).text);
+  RN_RETURN_IF_ERROR(rn_tensor_list_here(ctx, a, &a));
+  RN_RETURN_IF_ERROR(rn_tensor_list_here(ctx, b, &b));
   rn_tensor_list_t* list = NULL;
   RN_RETURN_IF_ERROR(rn_tensor_list_copy(a, &list));
   rn_status_t status = rn_tensor_list_resize(list, a->count + b->count);

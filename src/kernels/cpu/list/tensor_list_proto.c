@@ -31,7 +31,8 @@ static rn_status_t put_metadata(const rn_tensor_list_t* list, rn_arena_t* arena,
 
 static rn_status_t list_to_proto(const rn_object_t* object, rn_arena_t* arena,
                                  rn_pb_VariantTensorDataProto_t* out) {
-  const rn_tensor_list_t* list = (const rn_tensor_list_t*)object;
+  rn_tensor_list_t* list = (rn_tensor_list_t*)(uintptr_t)object;
+  RN_RETURN_IF_ERROR(rn_tensor_list_on(list, NULL, &list));
   RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(arena, (size_t)list->count, &out->tensors.items));
   for (int64_t i = 0; i < list->count; ++i)
     if (rn_tensor_list_has(list, i))

@@ -1,8 +1,8 @@
 // Ops that convert tensor lists to tensors and back: stack, gather, concat, from tensor, split,
 // scatter.
 #include "kernels/cpu/array.h"
+#include "kernels/cpu/device_moves.h"
 #include "kernels/cpu/list/tensor_list.h"
-#include "kernels/cpu/move.h"
 #include "kernels/cpu/rows.h"
 #include "kernels/kernel_rows.h"
 
@@ -31,8 +31,31 @@ static void copy_piece(void* arg, int64_t begin, int64_t end) {
   for (int64_t i = begin; i < end; ++i) rn_status_free(copy_one(arg, i));
 }
 
+static bool all_are_set(const tensor_list_rows_copy_t* job, int64_t count) {
+  for (int64_t i = 0; i < count; ++i)
+    if (!rn_tensor_list_has(job->list, job->indices ? rn_int_at(job->indices, i) : i)) return false;
+  return true;
+}
+
+// The same in a device's memory, many elements per launch.
+static rn_status_t copy_on_device(rn_kernel_ctx_t* ctx, const tensor_list_rows_copy_t* job,
+                                  int64_t count) {
+  if (!all_are_set(job, count)) RN_RETURN_IF_ERROR(rn_ctx_zero(ctx, job->out));
+  rn_moves_t moves;
+  rn_moves_begin(&moves, ctx, job->out->dtype);
+  char* to = job->out->data;
+  for (int64_t i = 0; i < count; ++i) {
+    int64_t from = job->indices ? rn_int_at(job->indices, i) : i;
+    if (rn_tensor_list_has(job->list, from))
+      RN_RETURN_IF_ERROR(rn_moves_add_row(&moves, job->list->items[from].data, to, job->width));
+    to += (size_t)job->width * rn_dtype_size(job->out->dtype);
+  }
+  return rn_moves_end(&moves);
+}
+
 static rn_status_t copy_all(rn_kernel_ctx_t* ctx, tensor_list_rows_copy_t* job, int64_t count) {
   if (job->width == 0) return RN_OK;
+  if (!rn_ctx_is_host(ctx, job->out->dtype)) return copy_on_device(ctx, job, count);
   if (rn_dtype_is_plain(job->out->dtype)) {
     int64_t bytes = job->width * (int64_t)rn_dtype_size(job->out->dtype);
     rn_pool_for(rn_ctx_pool(ctx), count, GRAIN_BYTES / bytes + 1, copy_piece, job);
@@ -67,7 +90,7 @@ static rn_status_t stack(rn_kernel_ctx_t* ctx) {
   const tensor_list_rows_stack_t* wanted = ctx->state;
   rn_tensor_list_t* list = NULL;
   rn_partial_shape_t element;
-  RN_RETURN_IF_ERROR(rn_tensor_list_in(ctx, 0, &list));
+  RN_RETURN_IF_ERROR(rn_tensor_list_items_in(ctx, 0, &list));
   RN_RETURN_IF_ERROR(rn_tensor_list_check_read(ctx, list, 0));
   if (wanted->count != RN_UNKNOWN && list->count != wanted->count)
     return rn_invalid_argument(
@@ -93,7 +116,7 @@ static rn_status_t gather(rn_kernel_ctx_t* ctx) {
   rn_tensor_list_t* list = NULL;
   rn_partial_shape_t element;
   const rn_tensor_t* indices = rn_in(ctx, 1);
-  RN_RETURN_IF_ERROR(rn_tensor_list_in(ctx, 0, &list));
+  RN_RETURN_IF_ERROR(rn_tensor_list_items_in(ctx, 0, &list));
   RN_RETURN_IF_ERROR(rn_tensor_list_check_read(ctx, list, 0));
   RN_RETURN_IF_ERROR(rn_tensor_list_shape_in(ctx, 2, list, &element));
   for (int64_t i = 0; i < indices->count; ++i) {
@@ -204,22 +227,25 @@ static rn_status_t output_joined(rn_kernel_ctx_t* ctx, const rn_tensor_list_t* l
   if (rest.rank >= RN_MAX_RANK) return rn_invalid_argument("The elements' rank is too large");
   RN_RETURN_IF_ERROR(rn_output(ctx, 0, (rn_shape_t){rest.rank + 1, dims}, &out));
   int64_t width = dims[0] ? out->count / dims[0] : 0;
+  if (out->count == 0) return RN_OK;
+  const tensor_list_rows_copy_t all = {.list = list};
+  if (!all_are_set(&all, list->count)) RN_RETURN_IF_ERROR(rn_ctx_zero(ctx, out));
+  rn_moves_t moves;
+  rn_moves_begin(&moves, ctx, out->dtype);
   char* to = out->data;
-  for (int64_t i = 0; i < list->count && out->count; ++i) {
+  for (int64_t i = 0; i < list->count; ++i) {
     int64_t count = RN_DATA(counts, int64_t)[i] * width;
     if (rn_tensor_list_has(list, i))
-      RN_RETURN_IF_ERROR(rn_move_row(out->dtype, list->items[i].data, to, count));
-    else
-      rn_move_zero(rn_ctx_pool(ctx), out->dtype, to, count);
+      RN_RETURN_IF_ERROR(rn_moves_add_row(&moves, list->items[i].data, to, count));
     to += (size_t)count * rn_dtype_size(out->dtype);
   }
-  return RN_OK;
+  return rn_moves_end(&moves);
 }
 
 static rn_status_t concat(rn_kernel_ctx_t* ctx) {
   const tensor_list_rows_concat_t* state = ctx->state;
   rn_tensor_list_t* list = NULL;
-  RN_RETURN_IF_ERROR(rn_tensor_list_in(ctx, 0, &list));
+  RN_RETURN_IF_ERROR(rn_tensor_list_items_in(ctx, 0, &list));
   RN_RETURN_IF_ERROR(rn_tensor_list_check_read(ctx, list, 0));
   rn_partial_shape_t element, rest;
   rn_partial_shape_set(&rest, RN_SHAPE_UNKNOWN);
@@ -271,8 +297,7 @@ static rn_status_t set_rows(rn_kernel_ctx_t* ctx, rn_tensor_list_t* list, int64_
                             const rn_tensor_t* tensor, int64_t begin, int64_t count,
                             bool drops_dim) {
   rn_tensor_t rows = {0};
-  RN_RETURN_IF_ERROR(
-      rn_rows_slice(tensor, begin, count, drops_dim, true, ctx->kernel->device_memory, &rows));
+  RN_RETURN_IF_ERROR(rn_ctx_rows(ctx, tensor, begin, count, drops_dim, &rows));
   rn_tensor_list_set(list, index, &rows);
   return RN_OK;
 }
@@ -283,8 +308,7 @@ static rn_status_t from_tensor(rn_kernel_ctx_t* ctx) {
   RN_RETURN_IF_ERROR(row_shape(ctx, 1, tensor, &element));
   int64_t count = rn_tensor_dim(tensor, 0);
   rn_tensor_list_t* list = NULL;
-  RN_RETURN_IF_ERROR(rn_tensor_list_create(ctx->kernel->allocator, tensor->dtype, element.shape, -1,
-                                           count, &list));
+  RN_RETURN_IF_ERROR(rn_tensor_list_make(ctx, tensor->dtype, element.shape, -1, count, &list));
   rn_status_t status = RN_OK;
   for (int64_t i = 0; rn_ok(status) && i < count; ++i)
     status = set_rows(ctx, list, i, tensor, i, 1, true);
@@ -327,8 +351,8 @@ static rn_status_t split(rn_kernel_ctx_t* ctx) {
                                rn_text_of(tensor).text, rn_partial_text(element.shape).text);
   RN_RETURN_IF_ERROR(check_lengths(tensor, lengths));
   rn_tensor_list_t* list = NULL;
-  RN_RETURN_IF_ERROR(rn_tensor_list_create(ctx->kernel->allocator, tensor->dtype, element.shape, -1,
-                                           lengths->count, &list));
+  RN_RETURN_IF_ERROR(
+      rn_tensor_list_make(ctx, tensor->dtype, element.shape, -1, lengths->count, &list));
   rn_status_t status = RN_OK;
   int64_t begin = 0;
   for (int64_t i = 0; rn_ok(status) && i < lengths->count; ++i) {
@@ -387,8 +411,8 @@ static rn_status_t scatter(rn_kernel_ctx_t* ctx) {
         "TensorListScatter: Trying to scatter at index %lld in list with size %lld",
         (long long)(count - 1), (long long)wanted);
   rn_tensor_list_t* list = NULL;
-  RN_RETURN_IF_ERROR(rn_tensor_list_create(ctx->kernel->allocator, tensor->dtype, element.shape, -1,
-                                           wanted == RN_UNKNOWN ? count : wanted, &list));
+  RN_RETURN_IF_ERROR(rn_tensor_list_make(ctx, tensor->dtype, element.shape, -1,
+                                         wanted == RN_UNKNOWN ? count : wanted, &list));
   rn_status_t status = scatter_rows(ctx, list, tensor, indices);
   if (rn_ok(status)) return rn_tensor_list_output(ctx, 0, list);
   rn_tensor_list_release(list);
@@ -399,7 +423,7 @@ static rn_status_t scatter_into(rn_kernel_ctx_t* ctx) {
   const rn_tensor_t *tensor = rn_in(ctx, 1), *indices = rn_in(ctx, 2);
   rn_tensor_list_t* list = NULL;
   int64_t count;
-  RN_RETURN_IF_ERROR(rn_tensor_list_in(ctx, 0, &list));
+  RN_RETURN_IF_ERROR(rn_tensor_list_items_in(ctx, 0, &list));
   if (list->dtype != tensor->dtype)
     return rn_invalid_argument("Invalid data types; op elements %s but list elements %s",
                                rn_dtype_name(tensor->dtype), rn_dtype_name(list->dtype));
