@@ -8,7 +8,7 @@ JOBS ?= $(shell nproc)
 CTEST = ctest --test-dir
 CMAKE_FLAGS ?=
 
-.PHONY: all everything help deps stock configure train examples test check bench install docs asan ubsan tsan format lint fuzz fuzz-ops coverage clean
+.PHONY: all everything help deps stock configure train examples test check test-gpu bench install docs asan ubsan tsan format lint fuzz fuzz-ops coverage clean
 
 all: configure  ## Build the library, the command, the Python client and the examples
 	@ninja -C $(BUILD) -j $(JOBS) product
@@ -42,6 +42,9 @@ test: stock configure  ## Build and run every test: structure, then the quick te
 
 check: configure  ## The same without the slow tests
 	@tools/test.sh $(BUILD) $(JOBS) structure build quick
+
+test-gpu: everything  ## The tests that need a GPU, with compute-sanitizer
+	@tests/gpu/card.sh $(BUILD)
 
 bench: all  ## Measure against stock TensorFlow, side by side
 	@bench/run.sh $(BUILD)

@@ -396,6 +396,41 @@ Test(cuda_memory, held_memory_is_handed_out_later) {
   rn_cuda_memory_destroy(memory);
 }
 
+// Each allocation is a block of its own, of the size that was asked for.
+typedef struct exact_t {
+  size_t blocks, last;
+  uint64_t next;
+} exact_t;
+
+static uint64_t exact_alloc(void* self, size_t size) {
+  exact_t* exact = self;
+  exact->blocks++;
+  exact->last = size;
+  return exact->next += 16 * MIB;
+}
+
+static void exact_free(void* self, uint64_t address, size_t size) {
+  (void)address, (void)size;
+  ((exact_t*)self)->blocks--;
+}
+
+Test(cuda_memory, exact_blocks) {
+  exact_t exact = {0};
+  rn_cuda_memory_options_t options = {
+      .source = {&exact, exact_alloc, exact_free}, .is_exact = true, .limit = 4 * MIB};
+  rn_cuda_memory_t* memory = NULL;
+  OK(rn_cuda_memory_create(&options, rn_allocator_system(), &memory));
+  uint64_t a = rn_cuda_memory_alloc(memory, 4, "a"), b = rn_cuda_memory_alloc(memory, 1000, "b");
+  cr_assert(a && b);
+  cr_assert_eq(exact.last, 1000);
+  cr_assert_eq(exact.blocks, 2);
+  cr_assert(rn_cuda_memory_free(memory, a));
+  cr_assert_eq(exact.blocks, 1);
+  cr_assert_eq(rn_cuda_memory_alloc(memory, 5 * MIB, "c"), 0, "above the limit");
+  rn_cuda_memory_destroy(memory);
+  cr_assert_eq(exact.blocks, 0);
+}
+
 static void expect_description(rn_cuda_memory_t* memory, const char* expected) {
   rn_strbuf_t text;
   rn_strbuf_init(&text, rn_allocator_system());

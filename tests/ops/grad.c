@@ -222,6 +222,7 @@ static outcome_t run_gradients(check_t* check, grad_t* g) {
   g->session = check_open(check, g->build.graph, g->build.status);
   if (!g->session || !add_incoming(g) || !check_prepare(&g->build, g->session) ||
       !feed_gradients(g)) {
+    if (check_lacks_gpu_kernel(check, g->build.status)) return OUTCOME_SKIPPED;
     return check_fail(check, "before the gradients: %s", TF_Message(g->build.status));
   }
   if (check->options.is_stock && is_wrong_in_stock) {

@@ -19,6 +19,7 @@ typedef struct {
   const char* filter;
   const char* dir;
   bool is_verbose;
+  size_t sample;  // rows per op and types; 0: all
   check_options_t check;
   size_t family_count;
   const char* families[MAX_FAMILIES];
@@ -28,6 +29,7 @@ typedef struct {
 typedef struct {
   size_t count, capacity;
   json_t** rows;
+  bool* is_left_out;  // by row; NULL: none is
 } table_t;
 
 typedef struct {
@@ -62,6 +64,7 @@ static void table_add(table_t* table, json_t* row) {
 static void table_free(table_t* table) {
   for (size_t i = 0; i < table->count; i++) json_decref(table->rows[i]);
   free(table->rows);
+  free(table->is_left_out);
 }
 
 // One JSON object a line; lines that start with '#' are comments.
@@ -129,16 +132,54 @@ static outcome_t run_case(const options_t* options, const json_t* row, const jso
   return outcome;
 }
 
-static bool is_selected(const options_t* options, const json_t* row) {
+static bool is_selected(const options_t* options, const table_t* table, size_t i) {
+  const json_t* row = table->rows[i];
   const char* op = json_string_value(json_object_get(row, "op"));
+  if (table->is_left_out && table->is_left_out[i]) return false;
   return !options->filter || strstr(name_of(row), options->filter) ||
          (op && strcmp(op, options->filter) == 0);
+}
+
+// ---- samples: a few rows per op and types, for tools that make everything slow
+
+static void add_text(char* text, size_t size, const char* more) {
+  const size_t length = strlen(text);
+  if (more) snprintf(text + length, size - length, " %s", more);
+}
+
+// What a row is a sample of: its op, the types of its inputs, and attributes that are texts.
+static void kind_of(const json_t* row, char* text, size_t size) {
+  size_t i;
+  const char* key;
+  const json_t *input, *value;
+  text[0] = '\0';
+  add_text(text, size, json_string_value(json_object_get(row, "op")));
+  json_array_foreach(json_object_get(row, "inputs"), i, input)
+      add_text(text, size, json_string_value(json_object_get(input, "dtype")));
+  json_object_foreach(json_object_get(row, "attrs"), key, value)
+      add_text(text, size, json_string_value(value));
+}
+
+static void leave_out(const options_t* options, table_t* table) {
+  json_t* seen = json_object();
+  table->is_left_out = calloc(table->count + 1, sizeof *table->is_left_out);
+  if (!table->is_left_out || !seen) abort();
+  for (size_t i = 0; i < table->count; i++) {
+    char kind[512];
+    kind_of(table->rows[i], kind, sizeof kind);
+    const json_int_t count = json_integer_value(json_object_get(seen, kind));
+    // Long rows take other kernels than short ones.
+    const bool is_long = strstr(name_of(table->rows[i]), "long") != NULL;
+    table->is_left_out[i] = !is_long && (size_t)count >= options->sample;
+    json_object_set_new(seen, kind, json_integer(count + 1));
+  }
+  json_decref(seen);
 }
 
 static void run_child(const options_t* options, const table_t* cases, const table_t* golden,
                       size_t from, int pipe_end) {
   for (size_t i = from; i < cases->count; i++) {
-    if (!is_selected(options, cases->rows[i])) continue;
+    if (!is_selected(options, cases, i)) continue;
     report_t report = {.index = i};
     report.outcome = run_case(options, cases->rows[i], golden->rows[i], &report);
     if (write(pipe_end, &report, sizeof report) != (ssize_t)sizeof report) _exit(3);
@@ -234,7 +275,7 @@ static size_t run_batch(const options_t* options, const char* family, const tabl
   if (timed_out) kill(pid, SIGKILL);
   int status = 0;
   waitpid(pid, &status, 0);
-  while (from < cases->count && !is_selected(options, cases->rows[from])) from++;
+  while (from < cases->count && !is_selected(options, cases, from)) from++;
   if (from == cases->count && status == 0) return from;
   if (from == cases->count) die("the child failed after its last case", family);
   report.outcome = OUTCOME_FAILED;
@@ -261,6 +302,7 @@ static void run_family(const options_t* options, const char* family, tally_t* ta
       die("not in the order of the cases; run record.sh", path);
     }
   }
+  if (options->sample) leave_out(options, &cases);
   for (size_t i = 0; i < cases.count;) {
     i = run_batch(options, family, &cases, &golden, i, tally);
   }
@@ -373,7 +415,7 @@ static void find_families(options_t* options) {
 
 static const char usage[] =
     "usage: ops_test [--mode eval|grad|grad2|support|perf] [--filter TEXT] [--dir DIR] [--stock]\n"
-    "                [--optimize] [--codes-only] [--gpu] [--verbose] [FAMILY ...]\n";
+    "                [--optimize] [--codes-only] [--gpu] [--sample N] [--verbose] [FAMILY ...]\n";
 
 static bool parse(options_t* options, int argc, char** argv) {
   for (int i = 1; i < argc; i++) {
@@ -382,6 +424,8 @@ static bool parse(options_t* options, int argc, char** argv) {
       options->mode = argv[++i];
     } else if (strcmp(argv[i], "--filter") == 0 && has_value) {
       options->filter = argv[++i];
+    } else if (strcmp(argv[i], "--sample") == 0 && has_value) {
+      options->sample = strtoul(argv[++i], NULL, 10);
     } else if (strcmp(argv[i], "--dir") == 0 && has_value) {
       options->dir = argv[++i];
     } else if (strcmp(argv[i], "--stock") == 0) {

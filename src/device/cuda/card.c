@@ -158,7 +158,8 @@ static rn_status_t open_card(rn_cuda_card_t* card, const rn_cuda_choice_t* choic
   RN_RETURN_IF_ERROR(
       RN_CARD(card, cuStreamCreate, &card->recording_stream, CU_STREAM_NON_BLOCKING));
   rn_cuda_memory_options_t options = {.source = {card, take_block, give_block},
-                                      .limit = limit_of(card, choice)};
+                                      .limit = limit_of(card, choice),
+                                      .is_exact = getenv("RUNNEL_CUDA_EXACT") != NULL};
   RN_RETURN_IF_ERROR(rn_cuda_memory_create(&options, rn_allocator_system(), &card->memory));
   rn_cuda_memory_options_t scratch = {.source = {card, take_scratch, give_scratch},
                                       .block_size = SCRATCH_BLOCK,

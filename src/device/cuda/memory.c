@@ -32,6 +32,7 @@ struct rn_cuda_memory_t {
   rn_cuda_memory_source_t source;
   size_t limit;  // SIZE_MAX if there is none
   bool keeps_blocks;
+  bool is_exact;
   rn_mutex_t mutex;  // guards everything below
   size_t next_block;
   rn_cuda_bins_t bins;
@@ -106,9 +107,13 @@ static uint64_t take_block(rn_cuda_memory_t* memory, size_t size, size_t* out_si
 }
 
 // A chunk of at least |size| bytes that is a whole new block, and in no bin. NULL if there is none.
-static rn_cuda_chunk_t* add_block(rn_cuda_memory_t* memory, size_t size) {
-  size_t taken;
-  uint64_t address = take_block(memory, size, &taken);
+// |size| is |asked| rounded up.
+static rn_cuda_chunk_t* add_block(rn_cuda_memory_t* memory, size_t size, size_t asked) {
+  size_t taken = size;
+  bool has_room = memory->reserved < memory->limit && size <= memory->limit - memory->reserved;
+  uint64_t address = !memory->is_exact ? take_block(memory, size, &taken)
+                     : has_room        ? memory->source.alloc(memory->source.self, asked)
+                                       : 0;
   if (!address) return NULL;
   RN_ASSERT(address % RN_CUDA_CHUNK_UNIT == 0);
   if (taken == memory->next_block && taken < LARGEST_BLOCK)
@@ -158,11 +163,11 @@ static void merge_after(rn_cuda_memory_t* memory, rn_cuda_chunk_t* chunk) {
   drop_record(memory, after);
 }
 
-static rn_cuda_chunk_t* alloc_locked(rn_cuda_memory_t* memory, size_t size) {
+static rn_cuda_chunk_t* alloc_locked(rn_cuda_memory_t* memory, size_t size, size_t asked) {
   if (!reserve_records(memory)) return NULL;
   rn_cuda_chunk_t* chunk = rn_cuda_bins_take(&memory->bins, size);
-  if (!chunk) chunk = add_block(memory, size);
-  if (!chunk && !memory->keeps_blocks && trim_locked(memory)) chunk = add_block(memory, size);
+  if (!chunk) chunk = add_block(memory, size, asked);
+  if (!chunk && !memory->keeps_blocks && trim_locked(memory)) chunk = add_block(memory, size, asked);
   if (!chunk) return NULL;
   split(memory, chunk, size);
   chunk->is_free = false;
@@ -174,10 +179,10 @@ static rn_cuda_chunk_t* alloc_locked(rn_cuda_memory_t* memory, size_t size) {
 }
 
 uint64_t rn_cuda_memory_alloc(rn_cuda_memory_t* memory, size_t size, const char* holder) {
-  size_t rounded;
-  if (!round_up(size ? size : 1, RN_CUDA_CHUNK_UNIT, &rounded)) return 0;
+  size_t rounded, asked = size ? size : 1;
+  if (!round_up(asked, RN_CUDA_CHUNK_UNIT, &rounded)) return 0;
   rn_mutex_lock(&memory->mutex);
-  rn_cuda_chunk_t* chunk = alloc_locked(memory, rounded);
+  rn_cuda_chunk_t* chunk = alloc_locked(memory, rounded, asked);
   uint64_t address = chunk ? chunk->address : 0;
   if (chunk) {
     size_t length = holder ? strnlen(holder, sizeof chunk->holder - 1) : 0;
@@ -203,6 +208,7 @@ static void free_locked(rn_cuda_memory_t* memory, rn_cuda_chunk_t* chunk) {
   }
   chunk->is_free = true;
   rn_cuda_bins_insert(&memory->bins, chunk);
+  if (memory->is_exact) trim_locked(memory);
 }
 
 static bool give_back(rn_cuda_memory_t* memory, uint64_t address, bool is_held) {
@@ -387,6 +393,7 @@ rn_status_t rn_cuda_memory_create(const rn_cuda_memory_options_t* options, rn_al
   RN_RETURN_IF_ERROR(RN_NEW(allocator, &memory));
   memory->allocator = allocator;
   memory->source = options->source;
+  memory->is_exact = options->is_exact;
   memory->limit = options->limit ? options->limit : SIZE_MAX;
   memory->keeps_blocks = options->keeps_blocks;
   memory->next_block = block_size;

@@ -31,6 +31,9 @@ typedef struct rn_cuda_memory_options_t {
   size_t block_size;
   size_t limit;       // most bytes that blocks may have together; 0 if there is no limit
   bool keeps_blocks;  // gives blocks without allocations back only in rn_cuda_memory_trim
+  // Every allocation is a block of exactly its size, given back when it is freed: for tools that
+  // watch the borders of blocks.
+  bool is_exact;
 } rn_cuda_memory_options_t;
 
 // Sizes count whole chunks: requests rounded up to multiples of 256.

@@ -60,6 +60,15 @@ CUresult emu_enter(emu_call_t call) {
   return result;
 }
 
+// Adds a line to the file that RN_EMULATED_KERNELS names; all processes add to it.
+static void list_kernel(const char* name) {
+  const char* path = getenv("RN_EMULATED_KERNELS");
+  FILE* file = path ? fopen(path, "a") : NULL;
+  if (!file) return;
+  fprintf(file, "%s\n", name);
+  fclose(file);
+}
+
 void emu_count_kernel_locked(const char* name) {
   kernel_count_t* kernel = kernels;
   while (kernel && strcmp(kernel->name, name) != 0) kernel = kernel->next;
@@ -70,6 +79,7 @@ void emu_count_kernel_locked(const char* name) {
     memcpy(kernel->name, name, size);
     kernel->next = kernels;
     kernels = kernel;
+    list_kernel(name);
   }
   ++kernel->count;
 }
