@@ -10,15 +10,16 @@
 
 static const char usage[] =
     "usage: gpu_bench [--device gpu|cpu] [--dtype float|bfloat16] [--seconds S] [--tiny]\n"
-    "                 [--check] [--placement] [--trace FILE] [--list] [CASE ...]\n"
+    "                 [--check] [--repeats] [--placement] [--trace FILE] [--list] [CASE ...]\n"
     "  --tiny       a small network of the same layers\n"
     "  --check      run tiny cases on the CPU and on the GPU, and compare their losses\n"
+    "  --repeats    run cases twice with deterministic ops, and compare the bits of their losses\n"
     "  --placement  log the device of each node\n"
     "  --trace FILE write the RunMetadata of one step\n";
 
 typedef struct command_t {
   bench_options_t options;
-  bool is_check, is_list;
+  bool is_check, repeats, is_list;
   char** names;
   int name_count;
 } command_t;
@@ -64,12 +65,28 @@ static bool check_case(const command_t* command, const bench_case_t* c) {
   return ok;
 }
 
+// Two runs of the same steps must come to the same bits.
+static bool repeat_case(const command_t* command, const bench_case_t* c) {
+  bench_options_t options = command->options;
+  bench_result_t first, second;
+  options.seconds = 0;
+  setenv("TF_DETERMINISTIC_OPS", "1", 1);
+  if (!bench_run(c, &options, &first) || !bench_run(c, &options, &second)) return false;
+  bool ok = memcmp(first.losses, second.losses, sizeof first.losses) == 0 &&
+            memcmp(&first.last_loss, &second.last_loss, sizeof first.last_loss) == 0;
+  printf("%s\t%s\t%s\t%.9g, then %.9g\n", ok ? "ok" : "FAILED", c->name, dtype_name(options.dtype),
+         first.last_loss, second.last_loss);
+  return ok;
+}
+
 // Each case has a process of its own, so that its memory is counted from zero.
 static bool in_own_process(const command_t* command, const bench_case_t* c) {
   fflush(stdout);
   pid_t child = fork();
   if (child == 0) {
-    bool ok = command->is_check ? check_case(command, c) : measure_case(command, c);
+    bool ok = command->is_check  ? check_case(command, c)
+              : command->repeats ? repeat_case(command, c)
+                                 : measure_case(command, c);
     exit(ok ? 0 : 1);
   }
   int status = 1;
@@ -94,6 +111,8 @@ static bool parse(int argc, char** argv, command_t* command) {
       options->is_tiny = true;
     } else if (strcmp(argv[i], "--check") == 0) {
       command->is_check = true;
+    } else if (strcmp(argv[i], "--repeats") == 0) {
+      command->repeats = true;
     } else if (strcmp(argv[i], "--placement") == 0) {
       options->log_placement = true;
     } else if (strcmp(argv[i], "--list") == 0) {
@@ -120,7 +139,7 @@ int main(int argc, char** argv) {
   TF_RegisterLogListener(print_line);
   int found = 0;
   bool ok = true;
-  if (!command.is_check && !command.is_list)
+  if (!command.is_check && !command.repeats && !command.is_list)
     puts("# case\tdtype\tdevice\tfigure\tunit\tbest_ms\tsetup_ms\tfirst_ms\tpeak_mib\tloss\tsteps");
   for (size_t t = 0; t < sizeof tables / sizeof *tables; ++t) {
     for (const bench_case_t* c = tables[t]; c->name; ++c) {

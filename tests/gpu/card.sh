@@ -1,18 +1,19 @@
 #!/usr/bin/env bash
 # The tests that need a card: on a machine that has one, with a build tree or with programs that were carried there.
 # usage: tests/gpu/card.sh FOLDER [STAGE ...]
-#   FOLDER     a build tree, or a folder with libtensorflow.so.2, librunnel_cuda.so.2, ops_test, gpu_random_graphs and gpu_*_test
+#   FOLDER     a build tree, or a folder with libtensorflow.so.2, librunnel_cuda.so.2, ops_test, gpu_bench, gpu_random_graphs, gpu_*_test
 #   tests      the test programs of tests/gpu that do not need the emulated driver
 #   tables     the case tables of tests/ops with every op on the GPU
 #   gradients  the gradients of the tables, against central differences
 #   graphs     random graphs against the CPU
+#   networks   the networks of bench/gpu: losses as on the CPU, and the same bits in two runs
 #   memcheck, initcheck, racecheck: rows of the tables under compute-sanitizer, one per op and types
 # All stages run if none is named. Settings: GRAPHS (300), SAMPLE (1) and LIMIT (600), seconds per program.
 set -u
-[ $# -gt 0 ] || { sed -n '2,11s/^# //p' "$0"; exit 2; }
+[ $# -gt 0 ] || { sed -n '2,12s/^# //p' "$0"; exit 2; }
 folder=$1
 shift
-[ $# -gt 0 ] || set -- tests tables gradients graphs memcheck initcheck racecheck
+[ $# -gt 0 ] || set -- tests tables gradients graphs networks memcheck initcheck racecheck
 here=$(cd "$(dirname "$0")" && pwd)
 limit=${LIMIT:-600}
 passed=0 failed=0
@@ -68,6 +69,9 @@ run_stage() {
     tables) for family in $(families); do check "tables/$family" "$ops" --gpu --dir "$here/../ops" "$family"; done ;;
     gradients) check gradients "$ops" --gpu --mode grad --dir "$here/../ops" ;;
     graphs) check graphs "$(find_file gpu_random_graphs)" --count "${GRAPHS:-300}" ;;
+    networks)
+      for dtype in float bfloat16; do check "networks/$dtype" "$(find_file gpu_bench)" --check --dtype $dtype; done
+      check networks/repeats "$(find_file gpu_bench)" --repeats ;;
     memcheck) sanitize memcheck --leak-check no ;;
     initcheck) sanitize initcheck ;;
     racecheck) sanitize racecheck ;;
