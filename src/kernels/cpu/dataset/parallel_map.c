@@ -364,11 +364,15 @@ static bool wait_for_slot(parallel_iterator_t* own) {
   }
   rn_mutex_lock(&own->mutex);
   bool is_done = give_locked(own);
-  own->is_waiting = !is_done;
+  // A cancellation that has come already found nobody waiting.
+  bool waits = !is_done && !rn_is_cancelled(cancel);
+  own->is_waiting = waits;
   own->entered = cancel;
   rn_mutex_unlock(&own->mutex);
-  if (is_done) rn_cancel_remove(cancel, &own->entry);
-  return is_done;
+  if (waits) return false;
+  rn_cancel_remove(cancel, &own->entry);
+  if (!is_done) asked->status = rn_cancelled("Operation was cancelled");
+  return true;
 }
 
 // Runs queued slots on the requester's thread while none is ready.

@@ -300,14 +300,16 @@ static bool wait_for_task(prefetch_iterator_t* own) {
   if (!rn_cancel_add(cancel, &own->entry))
     return rn_data_finish(&own->base, rn_cancelled("Operation was cancelled"));
   rn_mutex_lock(&own->mutex);
-  bool is_done = pop_locked(own);
-  bool is_idle = !is_done && !own->is_active;
-  own->is_waiting = !is_done && !is_idle;
+  bool is_done = pop_locked(own), is_active = own->is_active;
+  // A cancellation that has come already found nobody waiting.
+  bool is_cancelled = rn_is_cancelled(cancel), waits = !is_done && is_active && !is_cancelled;
+  own->is_waiting = waits;
   own->entered = cancel;
   rn_mutex_unlock(&own->mutex);
-  if (!is_done && !is_idle) return false;
+  if (waits) return false;
   rn_cancel_remove(cancel, &own->entry);
   if (is_done) return true;
+  if (is_active) return rn_data_finish(&own->base, rn_cancelled("Operation was cancelled"));
   // Meanwhile the task has stopped for good.
   return rn_data_finish(&own->base, rn_cancelled("Iterator was cancelled"));
 }
