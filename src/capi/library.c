@@ -1,28 +1,34 @@
-// Plug-in libraries: shared objects that register ops and kernels through ops.h and kernels.h.
+// Plug-in libraries: shared objects that register ops and kernels through ops.h and kernels.h, and
+// devices and graph optimizers through stream_executor.h and grappler.h.
 //
 // A plug-in registers from its constructors, while dlopen runs, or from TF_InitKernel, which is
-// called once after it. Both happen on the loading thread, so whatever that thread registers
-// meanwhile belongs to the library. The table of libraries is process-wide, like the op registry
-// that it is part of: a library and its ops stay loaded forever.
+// called once after it. SE_InitPlugin and TF_InitGraph are called only by
+// TF_LoadPluggableDeviceLibrary. Both happen on the loading thread, so whatever that thread
+// registers meanwhile belongs to the library. The table of libraries is process-wide, like the op
+// registry that it is part of: a library and its ops stay loaded forever.
 #include <dlfcn.h>
 
 #include "base/sync.h"
 #include "base/vec.h"
 #include "capi/internal.h"
+#include "capi/plugin/platform.h"
 #include "framework/op_proto.h"
 #include "proto/op_def.pb.h"
+#include "tensorflow/c/c_api_experimental.h"
 #include "wire/writer.h"
 
 typedef struct loaded_t {
   struct loaded_t* next;
-  void* handle;  // from dlopen, which returns the same one for the same library
+  void* handle;      // from dlopen, which returns the same one for the same library
+  bool has_devices;  // its devices were registered; guarded by |devices_mutex|
   RN_VEC(const rn_op_def_t*) ops;
 } loaded_t;
 
 static struct {
   rn_mutex_t mutex;
   loaded_t* first;
-} libraries = {.mutex = RN_MUTEX_INIT};
+  rn_mutex_t devices_mutex;  // held while a plug-in registers its devices
+} libraries = {.mutex = RN_MUTEX_INIT, .devices_mutex = RN_MUTEX_INIT};
 
 // The library that is being loaded on this thread.
 static _Thread_local loaded_t* loading;
@@ -52,21 +58,45 @@ static void loaded_free(loaded_t* loaded) {
   RN_FREE(rn_allocator_system(), loaded);
 }
 
-// Opens the file and, the first time, lets it register its ops and kernels.
-static rn_status_t load(const char* filename, const loaded_t** out) {
+static void* symbol(void* handle, const char* name) { return dlsym(handle, name); }
+
+// The devices of the library that is open as |handle|, before its kernels are registered.
+static rn_status_t add_devices(void* handle) {
+  rn_plugin_init_t init = NULL;
+  *(void**)&init = symbol(handle, "SE_InitPlugin");
+  if (init) return rn_plugin_platform_load(init);
+  if (symbol(handle, "TFNPD_InitPlugin"))
+    return rn_unimplemented("Plug-ins over PJRT (TFNPD_InitPlugin) are not supported");
+  return RN_OK;
+}
+
+static void add_kernels(void* handle) {
+  void (*init)(void) = NULL;
+  *(void**)&init = symbol(handle, "TF_InitKernel");
+  if (init) init();
+}
+
+// Opens the file and, the first time, lets it register its ops and kernels; its devices first, if
+// |wants_devices|.
+static rn_status_t load(const char* filename, bool wants_devices, loaded_t** out) {
   loaded_t* own = NULL;
   loaded_t* outer = loading;  // a plug-in may load another one
+  *out = NULL;
   RN_RETURN_IF_ERROR(RN_NEW(rn_allocator_system(), &own));
   loading = own;
   own->handle = dlopen(filename, RTLD_NOW | RTLD_LOCAL);
   const char* error = own->handle ? NULL : dlerror();
+  rn_status_t status =
+      own->handle ? RN_OK : rn_not_found("%s", error ? error : "The library cannot be opened");
   rn_mutex_lock(&libraries.mutex);
   loaded_t* known = own->handle ? find_locked(own->handle) : NULL;
   rn_mutex_unlock(&libraries.mutex);
-  if (own->handle && !known) {
-    void (*init)(void) = NULL;
-    *(void**)&init = dlsym(own->handle, "TF_InitKernel");
-    if (init) init();
+  bool is_new = own->handle && !known;
+  if (rn_ok(status) && wants_devices && !(known && known->has_devices))
+    status = add_devices(own->handle);
+  if (rn_ok(status) && is_new) {
+    own->has_devices = wants_devices;
+    add_kernels(own->handle);
     rn_mutex_lock(&libraries.mutex);
     known = find_locked(own->handle);  // another thread may have loaded it first
     if (!known) {
@@ -76,10 +106,8 @@ static rn_status_t load(const char* filename, const loaded_t** out) {
     rn_mutex_unlock(&libraries.mutex);
   }
   loading = outer;
-  rn_status_t status =
-      known ? RN_OK : rn_not_found("%s", error ? error : "The library cannot be opened");
   if (known != own) loaded_free(own);
-  *out = known;
+  if (rn_ok(status)) *out = known;
   return status;
 }
 
@@ -99,14 +127,36 @@ TF_Library* TF_LoadLibrary(const char* library_filename, TF_Status* status) {
     rn_capi_set(status, RN_CAPI_NULL("library_filename"));
     return NULL;
   }
-  const loaded_t* loaded = NULL;
+  loaded_t* loaded = NULL;
   TF_Library* library = NULL;
   rn_status_t outcome = RN_NEW(rn_capi_allocator(), &library);
-  if (rn_ok(outcome)) outcome = load(library_filename, &loaded);
+  if (rn_ok(outcome)) outcome = load(library_filename, false, &loaded);
   if (rn_ok(outcome)) outcome = write_ops(loaded, &library->op_list);
   if (rn_capi_ok(status, outcome)) return library;
   TF_DeleteLibraryHandle(library);
   return NULL;
+}
+
+TF_Library* TF_LoadPluggableDeviceLibrary(const char* library_filename, TF_Status* status) {
+  if (!library_filename) {
+    rn_capi_set(status, RN_CAPI_NULL("library_filename"));
+    return NULL;
+  }
+  loaded_t* loaded = NULL;
+  TF_Library* library = NULL;
+  rn_mutex_lock(&libraries.devices_mutex);
+  rn_status_t outcome = RN_NEW(rn_capi_allocator(), &library);
+  if (rn_ok(outcome)) outcome = load(library_filename, true, &loaded);
+  if (loaded) loaded->has_devices = true;
+  rn_mutex_unlock(&libraries.devices_mutex);
+  if (rn_ok(outcome)) outcome = write_ops(loaded, &library->op_list);
+  if (rn_capi_ok(status, outcome)) return library;
+  TF_DeleteLibraryHandle(library);
+  return NULL;
+}
+
+void TF_DeletePluggableDeviceLibraryHandle(TF_Library* lib_handle) {
+  TF_DeleteLibraryHandle(lib_handle);
 }
 
 TF_Buffer TF_GetOpList(TF_Library* lib_handle) {

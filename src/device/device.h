@@ -103,11 +103,19 @@ struct rn_device_t {
   // Host memory that large copies are fastest with; |fn| is NULL if all host memory is alike. It
   // may have none left while malloc has.
   rn_allocator_t transfer_memory;
-  rn_resources_t* resources;  // Owned
+  rn_resources_t* resources;   // Owned
+  rn_allocator_t host_memory;  // for host arguments of its kernels; fn NULL: the CPU's
+  bool has_handles;  // addresses are handles, to which nothing can be added: no memory is planned
 };
 
 static inline void rn_device_destroy(rn_device_t* device) {
   if (device) device->vtable->destroy(device);
+}
+
+// The memory of host arguments of kernels on |device|; |cpu| is the CPU of its task.
+static inline rn_allocator_t rn_device_host_memory(const rn_device_t* device,
+                                                   const rn_device_t* cpu) {
+  return device->host_memory.fn ? device->host_memory : cpu->allocator;
 }
 
 // Returns when all work issued so far has ended, with the first error. Must not be called by a

@@ -150,7 +150,7 @@ static rn_status_t collect(const rn_kernel_def_t* def, void* arg) {
 }
 
 // Visits the registry once, because a visit sorts it.
-static rn_status_t share_rows(const rn_device_part_t* part) {
+rn_status_t rn_device_part_share(const rn_device_part_t* part) {
   part_rows_t cpu = {0};
   rn_status_t status = rn_kernel_each(collect, &cpu);
   for (const rn_part_row_t* how = part->shared; how->op; ++how)
@@ -174,7 +174,7 @@ static rn_status_t register_rows(const rn_device_part_t* part) {
   for (const rn_kernel_family_t* const* family = part->kernels; *family; ++family)
     for (size_t i = 0; i < (*family)->count; ++i)
       RN_RETURN_IF_ERROR(register_row(part, &(*family)->rows[i]));
-  return share_rows(part);
+  return rn_device_part_share(part);
 }
 
 // Without a driver the part is of no use, and opening it costs memory and time. An emulated driver
@@ -237,6 +237,13 @@ bool rn_cuda_part_kernels(const rn_env_t* env) {
     rn_log(env, RN_LOG_WARNING, "GPUs of other tasks are not used: %s", rn_status_message(status));
   rn_status_free(status);
   return has_kernels;
+}
+
+bool rn_cuda_part_is_open(void) {
+  rn_mutex_lock(&loaded.mutex);
+  bool is_open = loaded.part != NULL;
+  rn_mutex_unlock(&loaded.mutex);
+  return is_open;
 }
 
 void rn_cuda_part_warn(const rn_env_t* env, rn_status_t status) {

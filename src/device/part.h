@@ -99,6 +99,9 @@ typedef struct rn_device_part_t {
   rn_status_t (*report)(rn_part_report_t* out);
 } rn_device_part_t;
 
+// Registers the CPU's rows that |part->shared| lists for |part->type|.
+RN_MUST_USE rn_status_t rn_device_part_share(const rn_device_part_t* part);
+
 #define RN_PART_SIZES                                                                           \
   {                                                                                             \
     sizeof(rn_device_t), sizeof(rn_kernel_def_t), sizeof(rn_kernel_t), sizeof(rn_kernel_ctx_t), \
@@ -110,13 +113,14 @@ typedef struct rn_device_part_t {
 typedef const rn_device_part_t* (*rn_device_part_fn_t)(void);
 
 // The devices of a session or a server: |cpus| CPUs (at least one, first), |nulls| null devices,
-// and the GPUs of this machine that |gpu| allows.
+// those of plug-ins (device/factory.h), and the GPUs of this machine that |gpu| allows.
 typedef struct rn_devices_init_t {
   rn_allocator_t allocator;
   const rn_env_t* env;  // must outlive the devices
   rn_str_t name_prefix;
   int cpus, nulls;
-  const rn_gpu_options_t* gpu;  // NULL: no GPUs
+  const rn_gpu_options_t* gpu;              // NULL: no GPUs
+  const struct rn_device_counts_t* counts;  // of the devices of plug-ins; NULL: all of them
 } rn_devices_init_t;
 // On success the caller owns |*out|, an array of |*out_count| devices.
 RN_MUST_USE rn_status_t rn_devices_create(const rn_devices_init_t* init, rn_device_t*** out,
@@ -132,6 +136,8 @@ RN_MUST_USE rn_status_t rn_cuda_part_load(const rn_device_part_t** out);
 // Loads the part for them even if this machine has no driver; otherwise the first call says in one
 // line of the log what is missing.
 bool rn_cuda_part_kernels(const rn_env_t* env);
+// Whether it is loaded already.
+bool rn_cuda_part_is_open(void);
 // Says in the log that GPUs are not used and why, once per process.
 void rn_cuda_part_warn(const rn_env_t* env, rn_status_t status);
 

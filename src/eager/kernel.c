@@ -276,7 +276,7 @@ static rn_status_t make_kernel(rn_eager_t* eager, const rn_kernel_def_t* def,
                            .device_name = device->name,
                            .allocator = eager->allocator,
                            .device_memory = device->kernel_memory,
-                           .host_memory = eager->cpu->allocator,
+                           .host_memory = rn_device_host_memory(kernel->device, eager->cpu),
                            .is_host = device->is_host,
                            .env = eager->step.env,
                            .functions = kernel->functions};

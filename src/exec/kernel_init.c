@@ -35,7 +35,7 @@ rn_status_t rn_exec_kernel_init(rn_ir_t* ir, const rn_ir_node_t* node, rn_device
                             .device_name = device->name,
                             .allocator = allocator,
                             .device_memory = device->kernel_memory,
-                            .host_memory = host->allocator,
+                            .host_memory = rn_device_host_memory(device, host),
                             .is_host = device->is_host,
                             .env = env};
   return RN_OK;

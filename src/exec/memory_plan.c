@@ -69,8 +69,9 @@ static size_t planned_size(const rn_compile_t* c, int32_t slot) {
     return 0;
   const rn_instr_t* instr = &plan->instrs[c->producer[slot]];
   // A device's block holds what its own work computes.
-  if (!plan->device->is_host && (!(rn_instr_flags(instr) & RN_KERNEL_ISSUES) ||
-                                 instr->kernel->output_is_host[slot - instr->first_output]))
+  if (!plan->device->is_host &&
+      (plan->device->has_handles || !(rn_instr_flags(instr) & RN_KERNEL_ISSUES) ||
+       instr->kernel->output_is_host[slot - instr->first_output]))
     return 0;
   if (!instr->compute || instr->async >= 0 || rn_instr_flags(instr) & RN_KERNEL_OWN_OUTPUTS)
     return 0;

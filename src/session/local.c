@@ -57,7 +57,8 @@ static rn_status_t make_devices(local_session_t* session) {
       .name_prefix = options->task.size ? options->task : RN_STR("/job:localhost/replica:0/task:0"),
       .cpus = options->cpu_devices,
       .nulls = options->null_devices,
-      .gpu = &options->gpu};
+      .gpu = &options->gpu,
+      .counts = &options->counts};
   rn_status_t status =
       rn_devices_create(&init, &session->base.devices, &session->base.device_count);
   session->options.task = RN_STR("");  // the caller's

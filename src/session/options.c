@@ -40,6 +40,17 @@ static rn_status_t read_gpu_options(const rn_pb_GPUOptions_t* options, rn_gpu_op
   return options->experimental ? read_virtual(options->experimental, gpu) : RN_OK;
 }
 
+// Of two entries of one type the later one counts. Types with longer names do not exist.
+static void read_count(rn_str_t type, int32_t count, rn_device_counts_t* counts) {
+  int i = 0;
+  while (i < counts->used && !rn_str_is(type, counts->rows[i].type)) ++i;
+  if (i == RN_MAX_FACTORIES || type.size >= RN_MAX_DEVICE_TYPE) return;
+  if (i == counts->used) counts->used++;
+  memcpy(counts->rows[i].type, type.data ? type.data : "", type.size);
+  counts->rows[i].type[type.size] = 0;
+  counts->rows[i].count = count < 0 ? 0 : count;
+}
+
 static rn_status_t read_devices(const rn_pb_ConfigProto_t* config, rn_session_options_t* options) {
   for (uint32_t i = 0; i < config->device_count.count; ++i) {
     rn_str_t type = config->device_count.items[i].key;
@@ -50,7 +61,9 @@ static rn_status_t read_devices(const rn_pb_ConfigProto_t* config, rn_session_op
                                  RN_STR_ARGS(type), count);
     if (is_cpu && count > 0) options->cpu_devices = count;
     if (is_null) options->null_devices = count;
-    if (rn_str_is(type, "GPU")) options->gpu.max_count = count < 0 ? 0 : count;
+    bool is_gpu = rn_str_is(type, "GPU");
+    if (is_gpu) options->gpu.max_count = count < 0 ? 0 : count;
+    if (!is_cpu && !is_null && !is_gpu) read_count(type, count, &options->counts);
   }
   return config->gpu_options ? read_gpu_options(config->gpu_options, &options->gpu) : RN_OK;
 }

@@ -7,7 +7,7 @@
 #ifndef RUNNEL_SESSION_SESSION_H_
 #define RUNNEL_SESSION_SESSION_H_
 
-#include "device/part.h"
+#include "device/factory.h"
 #include "exec/step_stats.h"
 #include "graph/graph.h"
 #include "step/precision.h"
@@ -34,10 +34,11 @@ typedef struct rn_session_options_t {
   bool allow_soft_placement;
   bool log_device_placement;
   bool optimize;  // false: opt_level L0 or disable_meta_optimizer: the graph runs as it was built
-  rn_precision_t precision;  // mixed precision: the rewrite options auto_mixed_precision…
-  int cpu_devices;           // device_count["CPU"]; default 1
-  int null_devices;          // device_count["NULL"]; default 0
-  rn_gpu_options_t gpu;      // device_count["GPU"] and gpu_options
+  rn_precision_t precision;   // mixed precision: the rewrite options auto_mixed_precision…
+  int cpu_devices;            // device_count["CPU"]; default 1
+  int null_devices;           // device_count["NULL"]; default 0
+  rn_gpu_options_t gpu;       // device_count["GPU"] and gpu_options
+  rn_device_counts_t counts;  // device_count of other types
   rn_str_t task;  // prefix of the devices' names; "": /job:localhost/replica:0/task:0; borrowed
   int64_t timeout_ms;  // operation_timeout_in_ms; 0: none
   int64_t cost_every;  // build_cost_model: measure the costs of every n-th step of a signature; 0:

@@ -26,7 +26,7 @@ GUIDES = [
                "doc/python_names", "doc/gpu", "doc/debugging", "doc/glossary", "CHANGELOG"]),
     ("Clusters", ["doc/cluster", "doc/replication", "doc/failures", "doc/protocol", "SECURITY"]),
     ("Change Runnel", ["CONTRIBUTING", "doc/architecture", "doc/invariants", "doc/adding_an_op", "doc/ops_format",
-                       "doc/adding_a_device", "doc/adding_a_layer", "doc/adding_an_optimizer", "doc/adding_a_training_loop",
+                       "doc/adding_a_device", "doc/plugins", "doc/adding_a_layer", "doc/adding_an_optimizer", "doc/adding_a_training_loop",
                        "tests/README", "doc/formats", "doc/bindings", "doc/benchmarks", "doc/worklog"]),
 ]
 

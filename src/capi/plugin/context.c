@@ -1,5 +1,6 @@
 // What a plug-in's kernel may query while it runs.
 #include "capi/plugin/kernel.h"
+#include "capi/plugin/platform.h"
 #include "device/device.h"
 #include "graph/graph.h"
 #include "proto/resource_handle.pb.h"
@@ -191,10 +192,13 @@ bool TF_IsHostMemoryOutput(TF_OpKernelContext* ctx, int i, TF_Status* status) {
 }
 
 SP_Stream TF_GetStream(TF_OpKernelContext* ctx, TF_Status* status) {
-  rn_capi_set(status, ctx ? rn_failed_precondition(
-                                "Accessing device stream is not supported for a CPU device.")
-                          : RN_CAPI_NULL("ctx"));
-  return NULL;
+  const rn_device_t* device = ctx ? ctx->ctx->kernel->device : NULL;
+  const rn_plugin_card_t* card = device ? rn_plugin_card_of(device) : NULL;
+  rn_capi_set(status, !ctx   ? RN_CAPI_NULL("ctx")
+                      : card ? RN_OK
+                             : rn_failed_precondition("Accessing device stream is not supported "
+                                                      "for a CPU device."));
+  return card ? card->stream : NULL;
 }
 
 int64_t TF_StepId(TF_OpKernelContext* ctx) { return ctx ? ctx->ctx->step->id : -1; }

@@ -16,8 +16,3 @@ TF_ImportGraphDefResults* TF_GraphImportGraphDefWithResultsNoSerialization(
 void TF_RegisterFilesystemPlugin(const char* plugin_filename, TF_Status* status) {
   RN_NOT_YET(status);
 }
-TF_Library* TF_LoadPluggableDeviceLibrary(const char* library_filename, TF_Status* status) {
-  RN_NOT_YET(status);
-  return NULL;
-}
-void TF_DeletePluggableDeviceLibraryHandle(TF_Library* lib_handle) {}
