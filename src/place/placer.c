@@ -209,13 +209,14 @@ static bool has(const word_t* set, int device) {
 
 static rn_status_t find_feasible(const placer_t* placer, int32_t index) {
   const rn_ir_node_t* node = rn_ir_node(placer->ir, index);
-  word_t* out = set_of(placer, placer->masks, index);
+  word_t *out = set_of(placer, placer->masks, index),
+         *out_supported = set_of(placer, placer->supported, index);
   rn_status_t status = find_allowed(placer, index);
   if (!rn_ok(status) && placer->is_survey) {
     rn_status_free(status);
     status = RN_OK;
     copy_set(placer, out, placer->all);
-    copy_set(placer, set_of(placer, placer->supported, index), placer->all);
+    copy_set(placer, out_supported, placer->all);
   }
   if (!rn_ok(status) || !placer->homes || !(node->op->flags & RN_OP_STATEFUL)) return status;
   int home = number_of(placer, rn_map_get(&placer->homes->devices, node->name));
