@@ -80,6 +80,7 @@ enum {
                              // none, over all but the last
   RN_LOOP_FOLDS = 0x4000,    // joins any number of inputs by the operation of two
   RN_LOOP_CASTS = 0x2000,    // converts to the type of its result
+  RN_LOOP_REPEATS = 0x1000,  // broadcasts its first input to the shape of its result
 };
 
 typedef struct rn_device_part_t {

@@ -35,6 +35,21 @@ static int32_t input_of(loop_writer_t* w, rn_ir_edge_t edge) {
   return w->input_count++;
 }
 
+// Whether the inputs broadcast to the group's shape: the kernel knows no other.
+static bool has_shape(const loop_writer_t* w) {
+  const rn_shape_t* shape = &w->group->shape;
+  for (int d = 0; d < shape->rank; ++d) {
+    bool is_there = shape->dims[d] == 1;
+    for (int32_t i = 0; i < w->input_count && !is_there; ++i) {
+      rn_shape_t in = rn_ir_node(w->loops->ir, w->inputs[i].node)->shapes[w->inputs[i].output];
+      int at = d - (shape->rank - in.rank);
+      is_there = at >= 0 && in.dims[at] == shape->dims[d];
+    }
+    if (!is_there) return false;
+  }
+  return true;
+}
+
 static bool collect(loop_writer_t* w) {
   const rn_loop_group_t* group = w->group;
   for (int32_t m = 0; m < group->member_count; ++m) {
@@ -48,7 +63,7 @@ static bool collect(loop_writer_t* w) {
     if (w->output_count == RN_LOOP_OUTPUTS) return false;
     w->outputs[w->output_count++] = m;
   }
-  return w->output_count > 0 && w->outputs[0] == 0;
+  return w->output_count > 0 && w->outputs[0] == 0 && has_shape(w);
 }
 
 static bool put(loop_writer_t* w, int64_t code, rn_dtype_t type, const int32_t* operands,
@@ -179,7 +194,9 @@ static rn_status_t rewrite(loop_writer_t* w) {
 }
 
 static rn_status_t fuse_from(rn_loops_t* loops, int32_t index) {
-  if (rn_ir_node(loops->ir, index)->is_removed || loops->kind[index] == RN_LOOP_NONE) return RN_OK;
+  if (rn_ir_node(loops->ir, index)->is_removed || loops->kind[index] == RN_LOOP_NONE ||
+      rn_loop_only_repeats(loops, index))
+    return RN_OK;
   rn_loop_group_t* group = NULL;
   loop_writer_t* w = NULL;
   RN_RETURN_IF_ERROR(RN_ARENA_NEW(&loops->ir->arena, &group));

@@ -4,8 +4,12 @@
 #include "device/part.h"
 
 #define MOST_COPIES 24
-#define MOST_NEW 2     // inputs that are counted; more are too many
-#define MOST_DEPTH 12  // of what is copied
+#define MOST_NEW 2                   // inputs that are counted; more are too many
+#define MOST_DEPTH 12                // of what is copied
+#define MOST_ROW (INT64_C(1) << 16)  // elements that are summed in one loop with what needs the sum
+#define SHORT_ROW 4096               // longer ones only if there are enough rows for a whole card
+#define MANY_ROWS 256
+#define SMALL (INT64_C(1) << 16)  // elements that take less time than a launch
 
 static rn_shape_t shape_of(const rn_loops_t* loops, rn_ir_edge_t edge) {
   return rn_ir_node(loops->ir, edge.node)->shapes[edge.output];
@@ -25,8 +29,13 @@ static bool is_channels_last(const rn_ir_node_t* node) {
   return !format || rn_str_is(format->s, "NHWC");
 }
 
+// How many inputs are operands: axes and shapes are not.
+static int32_t operand_count(const rn_ir_node_t* node) {
+  return node->kernel->vector_op & (RN_LOOP_REDUCES | RN_LOOP_REPEATS) ? 1 : node->input_count;
+}
+
 static bool is_point(const rn_loops_t* loops, const rn_ir_node_t* node) {
-  for (int32_t i = 0; i < node->input_count; ++i) {
+  for (int32_t i = 0; i < operand_count(node); ++i) {
     rn_dtype_t type = rn_ir_node(loops->ir, node->inputs[i].node)->types[node->inputs[i].output];
     if (rn_dtype_is_ref(type) || !broadcasts(shape_of(loops, node->inputs[i]), node->shapes[0]))
       return false;
@@ -83,6 +92,7 @@ rn_status_t rn_loops_init(rn_loops_t* loops, rn_ir_t* ir) {
   RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&ir->arena, count, &loops->held));
   RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&ir->arena, count, &loops->place));
   RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&ir->arena, count, &loops->is_tainted));
+  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&ir->arena, count, &loops->role));
   for (size_t n = 0; n < ir->nodes.count; ++n)
     loops->kind[n] = (uint8_t)find_kind(loops, (int32_t)n, &loops->axes[n]);
   for (size_t n = 0; n < ir->nodes.count; ++n) {
@@ -101,7 +111,11 @@ int32_t rn_loop_member(const rn_loop_group_t* group, int32_t index) {
 }
 
 int32_t rn_loop_operands(const rn_loops_t* loops, int32_t index) {
-  return loops->kind[index] == RN_LOOP_REDUCE ? 1 : rn_ir_node(loops->ir, index)->input_count;
+  return operand_count(rn_ir_node(loops->ir, index));
+}
+
+bool rn_loop_only_repeats(const rn_loops_t* loops, int32_t index) {
+  return rn_ir_node(loops->ir, index)->kernel->vector_op & RN_LOOP_REPEATS;
 }
 
 // How many inputs of the members, without copies, read node |index|.
@@ -132,6 +146,19 @@ static bool reads_edge(const rn_loops_t* loops, const rn_loop_group_t* group, rn
   return false;
 }
 
+static bool same_axes(rn_loop_axes_t a, rn_loop_axes_t b) {
+  return a.begin == b.begin && a.end == b.end && a.keeps == b.keeps;
+}
+
+// Whether |shape| is that of sums over the rows of the group.
+static bool is_row_shape(const rn_loop_group_t* group, rn_shape_t shape) {
+  int last = group->shape.rank - 1;
+  if (!group->takes_rows || shape.rank != group->shape.rank || shape.dims[last] != 1) return false;
+  for (int d = 0; d < last; ++d)
+    if (shape.dims[d] != group->shape.dims[d]) return false;
+  return true;
+}
+
 // Whether |index| is elementwise, of the group's shape and device, and not a member yet.
 static bool may_join(const rn_loops_t* loops, const rn_loop_group_t* group, int32_t index) {
   const rn_ir_node_t* node = rn_ir_node(loops->ir, index);
@@ -139,7 +166,26 @@ static bool may_join(const rn_loops_t* loops, const rn_loop_group_t* group, int3
          rn_shape_eq(node->shapes[0], group->shape) && rn_loop_member(group, index) < 0;
 }
 
-static void add(rn_loop_group_t* group, int32_t index, bool is_copy) {
+// Whether |index| is a sum over rows of the group's shape, or is computed per row.
+static bool is_of_rows(const rn_loops_t* loops, const rn_loop_group_t* group, int32_t index) {
+  const rn_ir_node_t* node = rn_ir_node(loops->ir, index);
+  if (!group->takes_rows || loops->kind[index] == RN_LOOP_NONE || node->device != group->device ||
+      !is_row_shape(group, node->shapes[0]) || rn_loop_member(group, index) >= 0)
+    return false;
+  if (loops->kind[index] == RN_LOOP_REDUCE)
+    return group->reduction_count < RN_LOOP_MAX_REDUCTIONS &&
+           same_axes(loops->axes[index], group->axes) &&
+           rn_shape_eq(shape_of(loops, node->inputs[0]), group->shape);
+  for (int32_t i = 0; i < operand_count(node); ++i) {
+    rn_shape_t shape = shape_of(loops, node->inputs[i]);
+    int64_t count;
+    if (!is_row_shape(group, shape) && (!rn_shape_count(shape, &count) || count != 1)) return false;
+  }
+  return true;
+}
+
+static void add(const rn_loops_t* loops, rn_loop_group_t* group, int32_t index, bool is_copy) {
+  group->reduction_count += loops->kind[index] == RN_LOOP_REDUCE;
   group->is_copy[group->member_count] = is_copy;
   group->members[group->member_count++] = index;
 }
@@ -160,7 +206,7 @@ static void add_leaf(leaves_t* leaves, rn_ir_edge_t edge) {
 static void find_leaves(const rn_loops_t* loops, const rn_loop_group_t* group, int32_t index,
                         int depth, leaves_t* leaves) {
   const rn_ir_node_t* node = rn_ir_node(loops->ir, index);
-  for (int32_t i = 0; i < node->input_count && leaves->count < MOST_NEW; ++i) {
+  for (int32_t i = 0; i < operand_count(node) && leaves->count < MOST_NEW; ++i) {
     rn_ir_edge_t edge = node->inputs[i];
     if (!rn_shape_eq(shape_of(loops, edge), group->shape) || reads_edge(loops, group, edge) ||
         rn_loop_member(group, edge.node) >= 0)
@@ -186,14 +232,15 @@ static void add_copy(const rn_loops_t* loops, rn_loop_group_t* group, int32_t in
   if (group->member_count == RN_LOOP_MEMBERS) return;
   const rn_ir_node_t* node = rn_ir_node(loops->ir, index);
   bool wants[RN_LOOP_INPUTS] = {false};
-  for (int32_t i = 0; i < node->input_count && i < RN_LOOP_INPUTS; ++i) {
+  int32_t operands = operand_count(node);
+  for (int32_t i = 0; i < operands && i < RN_LOOP_INPUTS; ++i) {
     int32_t source = node->inputs[i].node;
     wants[i] = depth < MOST_DEPTH && may_join(loops, group, source) &&
                !reads_edge(loops, group, node->inputs[i]) &&
                (!loops->held[source] || new_reads(loops, group, source) == 0);
   }
-  add(group, index, true);
-  for (int32_t i = 0; i < node->input_count && i < RN_LOOP_INPUTS; ++i)
+  add(loops, group, index, true);
+  for (int32_t i = 0; i < operands && i < RN_LOOP_INPUTS; ++i)
     if (wants[i] && may_join(loops, group, node->inputs[i].node))
       add_copy(loops, group, node->inputs[i].node, depth + 1);
 }
@@ -203,29 +250,49 @@ static bool is_private(const rn_loops_t* loops, const rn_loop_group_t* group, in
   return uses->fetches + uses->waits == 0 && uses->reads == reads_inside(loops, group, index);
 }
 
-// Takes in |index|, which a member reads, if that saves memory traffic.
+// Takes in |index|, which a member reads, if only members do.
 static bool take(const rn_loops_t* loops, rn_loop_group_t* group, int32_t index) {
-  if (group->member_count == RN_LOOP_MEMBERS || !may_join(loops, group, index)) return false;
-  if (is_private(loops, group, index)) {
-    add(group, index, false);
-    return true;
-  }
-  if (group->member_count + MOST_COPIES > RN_LOOP_MEMBERS) return false;
+  if (group->member_count == RN_LOOP_MEMBERS || !is_private(loops, group, index) ||
+      (!may_join(loops, group, index) && !is_of_rows(loops, group, index)))
+    return false;
+  add(loops, group, index, false);
+  return true;
+}
+
+// Takes in a copy of |index| if that saves memory traffic.
+static bool take_copy(const rn_loops_t* loops, rn_loop_group_t* group, int32_t index) {
+  if (group->member_count + MOST_COPIES > RN_LOOP_MEMBERS || !may_join(loops, group, index))
+    return false;
   int reads = new_reads(loops, group, index);
   if (reads > 1 || (reads == 1 && loops->held[index])) return false;
   add_copy(loops, group, index, 0);
   return true;
 }
 
-static void grow(const rn_loops_t* loops, rn_loop_group_t* group) {
-  for (bool grows = true; grows;) {
-    grows = false;
-    for (int32_t m = 0; m < group->member_count; ++m) {
-      int32_t index = group->members[m], operands = rn_loop_operands(loops, index);
-      for (int32_t i = 0; i < operands; ++i)
-        grows |= take(loops, group, rn_ir_node(loops->ir, index)->inputs[i].node);
-    }
+// Offers the group everything that it reads, and what that reads, once.
+static bool offer(const rn_loops_t* loops, rn_loop_group_t* group,
+                  bool (*to)(const rn_loops_t* loops, rn_loop_group_t* group, int32_t index)) {
+  bool grows = false;
+  for (int32_t m = 0; m < group->member_count; ++m) {
+    int32_t index = group->members[m], operands = rn_loop_operands(loops, index);
+    for (int32_t i = 0; i < operands; ++i)
+      grows |= to(loops, group, rn_ir_node(loops->ir, index)->inputs[i].node);
   }
+  return grows;
+}
+
+// Copies come last: a node that two members read may be theirs alone once both have joined.
+static void grow(const rn_loops_t* loops, rn_loop_group_t* group) {
+  do {
+    while (offer(loops, group, take)) continue;
+  } while (offer(loops, group, take_copy));
+}
+
+enum { OUTSIDE, OWN, COPY };
+
+static void set_roles(const rn_loops_t* loops, const rn_loop_group_t* group, bool are_set) {
+  for (int32_t m = 0; m < group->member_count; ++m)
+    loops->role[group->members[m]] = (int8_t)(!are_set ? OUTSIDE : group->is_copy[m] ? COPY : OWN);
 }
 
 // Whether no path leaves the group and comes back.
@@ -237,33 +304,34 @@ static bool is_convex(const rn_loops_t* loops, const rn_loop_group_t* group) {
     if (place > last) last = place;
   }
   bool is_fine = true;
+  set_roles(loops, group, true);
   for (int32_t p = first; p <= last && is_fine; ++p) {
-    const rn_ir_node_t* node = rn_ir_node(loops->ir, loops->order[p]);
-    int32_t m = rn_loop_member(group, loops->order[p]);
+    int32_t index = loops->order[p];
+    const rn_ir_node_t* node = rn_ir_node(loops->ir, index);
     for (int32_t k = 0; k < rn_ir_edge_count(node); ++k) {
-      int32_t source = rn_ir_source(node, k), other = rn_loop_member(group, source);
-      bool is_tainted = loops->is_tainted[source] || (other >= 0 && !group->is_copy[other]);
-      if (m < 0 || group->is_copy[m]) loops->is_tainted[loops->order[p]] |= is_tainted;
-      is_fine &= m < 0 || !loops->is_tainted[source];
+      int32_t source = rn_ir_source(node, k);
+      if (loops->role[index] != OWN)
+        loops->is_tainted[index] |= loops->is_tainted[source] || loops->role[source] == OWN;
+      is_fine &= loops->role[index] == OUTSIDE || !loops->is_tainted[source];
     }
   }
+  set_roles(loops, group, false);
   for (int32_t p = first; p <= last; ++p) loops->is_tainted[loops->order[p]] = false;
   return is_fine;
 }
 
 // Adds |index| with the group's results if no cycle comes of it.
 static bool try_output(const rn_loops_t* loops, rn_loop_group_t* group, int32_t index) {
-  if (group->member_count == RN_LOOP_MEMBERS || loops->uses[index].waits) return false;
-  add(group, index, false);
+  if (group->member_count == RN_LOOP_MEMBERS || loops->uses[index].waits ||
+      rn_loop_only_repeats(loops, index))
+    return false;
+  add(loops, group, index, false);
   int32_t outputs = 0;
   for (int32_t m = 0; m < group->member_count; ++m) outputs += rn_loop_is_output(loops, group, m);
   if (outputs <= RN_LOOP_OUTPUTS && is_convex(loops, group)) return true;
   group->member_count--;
+  group->reduction_count -= loops->kind[index] == RN_LOOP_REDUCE;
   return false;
-}
-
-static bool same_axes(rn_loop_axes_t a, rn_loop_axes_t b) {
-  return a.begin == b.begin && a.end == b.end && a.keeps == b.keeps;
 }
 
 // Whether the group reads or computes |edge|, or, if |depth|, an input of the elementwise node that
@@ -293,24 +361,56 @@ static bool add_siblings(const rn_loops_t* loops, rn_loop_group_t* group) {
         !rn_shape_eq(shape_of(loops, of), group->shape) ||
         reads_edge(loops, group, (rn_ir_edge_t){index, 0}) || !touches(loops, group, of, 2))
       continue;
-    if (!try_output(loops, group, index)) continue;
-    group->reduction_count++;
-    grows = true;
+    grows |= try_output(loops, group, index);
   }
   return grows;
 }
 
-// Adds values that the group reads, and others too.
-static bool add_outputs(const rn_loops_t* loops, rn_loop_group_t* group) {
-  bool grows = false;
+// Adds |index|, which the group reads, and others too.
+static bool take_output(const rn_loops_t* loops, rn_loop_group_t* group, int32_t index) {
+  bool fits = group->takes_rows ? is_of_rows(loops, group, index) : may_join(loops, group, index);
+  return fits && try_output(loops, group, index);
+}
+
+// How many values the group reads.
+static int32_t input_count(const rn_loops_t* loops, const rn_loop_group_t* group) {
+  int32_t count = 0;
+  rn_ir_edge_t edges[RN_LOOP_INPUTS];
   for (int32_t m = 0; m < group->member_count; ++m) {
-    int32_t index = group->members[m], operands = rn_loop_operands(loops, index);
+    const rn_ir_node_t* node = rn_ir_node(loops->ir, group->members[m]);
+    int32_t operands = rn_loop_operands(loops, group->members[m]);
     for (int32_t i = 0; i < operands; ++i) {
-      int32_t source = rn_ir_node(loops->ir, index)->inputs[i].node;
-      if (may_join(loops, group, source)) grows |= try_output(loops, group, source);
+      rn_ir_edge_t edge = node->inputs[i];
+      bool is_known = rn_loop_member(group, edge.node) >= 0;
+      for (int32_t k = 0; k < count; ++k)
+        is_known |= edges[k].node == edge.node && edges[k].output == edge.output;
+      if (is_known) continue;
+      if (count == RN_LOOP_INPUTS) return RN_LOOP_INPUTS + 1;
+      edges[count++] = edge;
     }
   }
-  return grows;
+  return count;
+}
+
+// Adds small nodes that have nothing to do with the group.
+static void add_strangers(const rn_loops_t* loops, rn_loop_group_t* group) {
+  int64_t count;
+  if (group->reduction_count || !rn_shape_count(group->shape, &count) || count > SMALL) return;
+  for (int32_t p = loops->place[group->members[0]]; p >= 0; --p) {
+    int32_t index = loops->order[p];
+    if (!may_join(loops, group, index) || rn_ir_node(loops->ir, index)->is_removed) continue;
+    rn_loop_group_t before = *group;
+    if (!try_output(loops, group, index)) continue;
+    grow(loops, group);
+    if (group->reduction_count || input_count(loops, group) > RN_LOOP_INPUTS) *group = before;
+  }
+}
+
+// Whether sums over the rows may be computed in one loop with what needs them.
+static bool has_good_rows(rn_shape_t shape) {
+  int64_t length = shape.rank ? shape.dims[shape.rank - 1] : 1, count;
+  return length > 1 && length <= MOST_ROW && rn_shape_count(shape, &count) &&
+         (length <= SHORT_ROW || count / length >= MANY_ROWS);
 }
 
 void rn_loop_group_find(const rn_loops_t* loops, int32_t seed, rn_loop_group_t* out) {
@@ -318,12 +418,17 @@ void rn_loop_group_find(const rn_loops_t* loops, int32_t seed, rn_loop_group_t* 
   bool reduces = loops->kind[seed] == RN_LOOP_REDUCE;
   out->shape = reduces ? shape_of(loops, node->inputs[0]) : node->shapes[0];
   out->device = node->device;
-  out->member_count = 0;
-  out->reduction_count = reduces;
-  out->axes = loops->axes[seed];
-  add(out, seed, false);
+  out->member_count = out->reduction_count = 0;
+  int rank = out->shape.rank;
+  out->takes_rows = !reduces && has_good_rows(out->shape);
+  out->axes = reduces ? loops->axes[seed] : (rn_loop_axes_t){rank - 1, rank, true};
+  add(loops, out, seed, false);
   grow(loops, out);
-  if (!reduces || loops->has_flow) return;
-  if (add_siblings(loops, out)) grow(loops, out);
-  while (add_outputs(loops, out)) grow(loops, out);
+  if (loops->has_flow) return;
+  if (reduces && add_siblings(loops, out)) grow(loops, out);
+  const rn_loop_group_t before = *out;
+  while (offer(loops, out, take_output)) grow(loops, out);
+  // Without a sum, what is computed per row would be computed, and stored, per element.
+  if (out->takes_rows && !out->reduction_count) *out = before;
+  if (!reduces) add_strangers(loops, out);
 }

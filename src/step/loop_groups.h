@@ -4,7 +4,12 @@
 // A device that compiles loops gives the kernels of elementwise ops and of reductions a number
 // (|vector_op|, device/part.h). A group of such nodes on one device reads every input once. All
 // elementwise members have the group's shape; what they read from outside may broadcast to it. Its
-// reductions reduce values of that shape over the same axes.
+// reductions reduce values of that shape over the same axes. There are two kinds of groups:
+//
+// - A reduction and others like it, with what they reduce. Nothing in the group reads their
+//   results.
+// - Elementwise nodes, with sums along the last axis that they read and what is computed from such
+//   sums: softmax, layer norms and their gradients.
 //
 // A node joins a group that reads it
 // - if only the group reads it;
@@ -12,8 +17,11 @@
 //   needs the node in memory: reading that instead of the node costs the same, and the node may
 //   vanish altogether. So the activations that a gradient needs are computed again from what the
 //   gradient reads in any case;
-// - or as a further result of the group, if that has reductions: sums over a value are taken where
-//   the value is computed.
+// - or as a further result of the group: sums over a value are taken where the value is computed,
+//   and sums along the last axis are results of the group that needs them.
+//
+// Small elementwise nodes of one shape join a group though they have nothing to do with it, because
+// launching them costs more than running them.
 #ifndef RUNNEL_STEP_LOOP_GROUPS_H_
 #define RUNNEL_STEP_LOOP_GROUPS_H_
 
@@ -46,6 +54,7 @@ typedef struct rn_loop_group_t {
   int32_t member_count;
   int32_t reduction_count;
   rn_loop_axes_t axes;  // of the reductions
+  bool takes_rows;      // reductions along the last axis, and what is computed from them, may join
 } rn_loop_group_t;
 
 typedef struct rn_loops_t {
@@ -57,6 +66,7 @@ typedef struct rn_loops_t {
   int32_t *order, count;  // the nodes in topological order
   int32_t* place;         // by node: in |order|
   bool* is_tainted;       // by node; scratch, all false
+  int8_t* role;           // by node: 0, 1 a member, 2 a copy; scratch, all 0
   bool has_flow;          // some nodes may not run
 } rn_loops_t;
 
@@ -69,8 +79,10 @@ void rn_loop_group_find(const rn_loops_t* loops, int32_t seed, rn_loop_group_t* 
 
 // The number of node |index| among the members; -1: it is none.
 int32_t rn_loop_member(const rn_loop_group_t* group, int32_t index);
-// How many inputs of a member are operands: the axes of a reduction are not.
+// How many inputs of a member are operands: axes and shapes are not.
 int32_t rn_loop_operands(const rn_loops_t* loops, int32_t index);
+// Whether a loop does nothing but broadcast, so that it is no group's seed or result.
+bool rn_loop_only_repeats(const rn_loops_t* loops, int32_t index);
 // Whether nodes outside the group read member |m|.
 bool rn_loop_is_output(const rn_loops_t* loops, const rn_loop_group_t* group, int32_t m);
 

@@ -1,4 +1,5 @@
-// Removes Identity nodes, reshapes to the shape already there, and arithmetic without effect.
+// Removes Identity and StopGradient nodes, reshapes to the shape already there, and arithmetic
+// without effect.
 //
 // Only rewrites that keep every bit: x * 1, x / 1 and x - 0 are x; x + 0 is not, because -0 + 0 =
 // +0.
@@ -44,7 +45,7 @@ static bool keeps_shape(const rn_ir_t* ir, const rn_ir_node_t* node, rn_ir_edge_
 
 // The input that |node| passes on unchanged; -1 if none.
 static int passed_on(const rn_ir_t* ir, const rn_ir_node_t* node) {
-  if (node->op->role == RN_ROLE_IDENTITY) return 0;
+  if (node->op->role == RN_ROLE_IDENTITY || rn_ir_is_op(node, "StopGradient")) return 0;
   if (node->input_count != 2 || !rn_ir_is_pure(node)) return -1;
   if (strcmp(node->op->name, "Reshape") == 0)
     return keeps_shape(ir, node, node->inputs[0]) ? 0 : -1;

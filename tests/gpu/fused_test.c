@@ -117,3 +117,32 @@ RT_TEST(fused, batch_norms_with_what_is_around_them) {
     rt_end(&rt);
   }
 }
+
+// A layer norm over the last axis, its gradient by hand, and a softmax spelled out.
+RT_TEST(fused, sums_over_rows_with_what_needs_them) {
+  rt_t rt = rt_begin(1);
+  int64_t dims[4] = {2, 9, 7, 3};
+  rn_edge_t x = rn_Placeholder(rt.s, RN_FLOAT, .shape = RN_SHAPE(2, 9, 7, 3));
+  rn_edge_t last = rn_const_int32(rt.s, -1), third = rn_const_float(rt.s, 1.0f / 3);
+  rn_edge_t gamma = floats(&rt, dims + 3, 1, 1.5f), dy = floats(&rt, dims, 4, 0.7f);
+  rn_edge_t mean = rn_Mean(rt.s, x, last, .keep_dims = true);
+  rn_edge_t variance = rn_Mean(rt.s, rn_SquaredDifference(rt.s, x, rn_StopGradient(rt.s, mean)),
+                               last, .keep_dims = true);
+  rn_edge_t inverse = rn_Rsqrt(rt.s, rn_AddV2(rt.s, variance, rn_const_float(rt.s, 0.01f)));
+  rn_edge_t hat = rn_Mul(rt.s, rn_Sub(rt.s, x, mean), inverse), y = rn_Mul(rt.s, hat, gamma);
+  rn_edge_t g = rn_Mul(rt.s, dy, gamma);
+  rn_edge_t a = rn_Mul(rt.s, rn_Sum(rt.s, g, last, .keep_dims = true), third);
+  rn_edge_t b = rn_Mul(rt.s, rn_Sum(rt.s, rn_Mul(rt.s, g, hat), last, .keep_dims = true), third);
+  rn_edge_t dx = rn_Mul(rt.s, inverse, rn_Sub(rt.s, rn_Sub(rt.s, g, a), rn_Mul(rt.s, hat, b)));
+  rn_edge_t e = rn_Exp(rt.s, rn_Sub(rt.s, y, rn_Max(rt.s, y, last, .keep_dims = true)));
+  rn_edge_t soft = rn_RealDiv(rt.s, e, rn_Sum(rt.s, e, last, .keep_dims = true));
+  rn_edge_t dgamma = rn_BiasAddGrad(rt.s, rn_Mul(rt.s, dy, hat));
+  rn_edge_t parts[] = {y, dx, soft, dgamma, mean, inverse};
+  rn_edge_t shape = rn_const(rt.s, RN_INT32, (int64_t[]){1}, 1, (int32_t[]){-1});
+  for (int i = 0; i < 6; ++i) {
+    compare(&rt, x, parts[i]);  // alone
+    parts[i] = rn_Reshape(rt.s, parts[i], shape);
+  }
+  compare(&rt, x, rn_ConcatV2(rt.s, parts, 6, rn_const_int32(rt.s, 0)));
+  rt_end(&rt);
+}

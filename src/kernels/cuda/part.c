@@ -46,6 +46,7 @@ static const struct {
     {"BiasAdd", 1 + RN_SCALAR_ADD},
     {"AddN", RN_LOOP_FOLDS | (1 + RN_SCALAR_ADD)},
     {"Cast", RN_LOOP_CASTS},
+    {"BroadcastTo", RN_LOOP_REPEATS},
     {"BiasAddGrad", RN_LOOP_REDUCES | RN_JIT_SUM},
     {"Sum", RN_LOOP_REDUCES | RN_JIT_SUM},
     {"Mean", RN_LOOP_REDUCES | RN_JIT_MEAN},

@@ -15,7 +15,7 @@ typedef struct fused_loops_t {
 } fused_loops_t;
 
 static bool is_known(int64_t code) {
-  if (code == RN_LOOP_CASTS) return true;
+  if (code == RN_LOOP_CASTS || code == RN_LOOP_REPEATS) return true;
   if (code & RN_LOOP_REDUCES) return (code & ~(int64_t)RN_LOOP_REDUCES) <= RN_JIT_VARIANCE;
   return code >= 1 && code <= RN_SCALAR_COUNT;
 }
@@ -89,6 +89,7 @@ static int write_operation(rn_jit_program_t* program, const int64_t* row, const 
   int operands[RN_JIT_MAX_OPERANDS];
   for (int k = 0; k < RN_JIT_MAX_OPERANDS; ++k)
     operands[k] = row[2 + k] < 0 ? -1 : values[row[2 + k]];
+  if (row[0] == RN_LOOP_REPEATS) return operands[0];
   if (row[0] == RN_LOOP_CASTS)
     return rn_jit_cast(program, operands[0], rn_dtype_base((rn_dtype_t)row[1]));
   if (row[0] & RN_LOOP_REDUCES)
@@ -97,12 +98,33 @@ static int write_operation(rn_jit_program_t* program, const int64_t* row, const 
   return rn_jit_op(program, (rn_scalar_code_t)(row[0] - 1), operands);
 }
 
-static void write_program(const fused_loops_t* fused, const rn_kernel_ctx_t* ctx,
+static rn_shape_t reduced_shape(const fused_loops_t* fused, rn_shape_t space, int64_t* dims) {
+  int rank = 0;
+  for (int d = 0; d < space.rank; ++d) {
+    bool goes = d >= fused->begin && d < fused->end;
+    if (!goes || fused->keeps_dims) dims[rank++] = goes ? 1 : space.dims[d];
+  }
+  return (rn_shape_t){rank, dims};
+}
+
+// Whether an input of |shape| has an element per sum, and is in the order of the sums.
+static bool is_reduced(const fused_loops_t* fused, rn_shape_t space, rn_shape_t shape) {
+  int64_t dims[RN_MAX_RANK];
+  if (!fused->reduces || rn_shape_eq(shape, space)) return false;
+  return (fused->keeps_dims || fused->begin == 0) &&
+         rn_shape_eq(shape, reduced_shape(fused, space, dims));
+}
+
+static void write_program(const fused_loops_t* fused, const rn_kernel_ctx_t* ctx, rn_shape_t space,
                           const rn_jit_view_t* view, rn_jit_program_t* program) {
   int values[RN_JIT_MAX_INPUTS + RN_JIT_MAX_VALUES], count = ctx->kernel->input_count;
   rn_jit_begin(program, view->rank, 0);
-  for (int i = 0; i < count; ++i)
-    values[i] = rn_jit_input(program, rn_in(ctx, i)->dtype, view->access[i], RN_JIT_FULL);
+  for (int i = 0; i < count; ++i) {
+    rn_dtype_t dtype = rn_in(ctx, i)->dtype;
+    values[i] = is_reduced(fused, space, rn_tensor_shape(rn_in(ctx, i)))
+                    ? rn_jit_input(program, dtype, RN_JIT_LINEAR, RN_JIT_REDUCED)
+                    : rn_jit_input(program, dtype, view->access[i], RN_JIT_FULL);
+  }
   for (int i = 0; i < fused->count; ++i)
     values[count++] = write_operation(program, &fused->program[NUMBERS * i], values);
   for (int o = 0; o < fused->result_count; ++o)
@@ -116,15 +138,6 @@ static void set_reduced(const fused_loops_t* fused, rn_shape_t space, rn_jit_siz
     *(d < fused->begin ? &sizes->outer
       : d < fused->end ? &sizes->reduced
                        : &sizes->inner) *= space.dims[d];
-}
-
-static rn_shape_t reduced_shape(const fused_loops_t* fused, rn_shape_t space, int64_t* dims) {
-  int rank = 0;
-  for (int d = 0; d < space.rank; ++d) {
-    bool goes = d >= fused->begin && d < fused->end;
-    if (!goes || fused->keeps_dims) dims[rank++] = goes ? 1 : space.dims[d];
-  }
-  return (rn_shape_t){rank, dims};
 }
 
 // The inputs that output 0 may overwrite.
@@ -167,7 +180,7 @@ static rn_status_t fused_compute(rn_kernel_ctx_t* ctx) {
   for (int i = 0; i < inputs; ++i) operands[i].address = (uintptr_t)rn_in(ctx, i)->data;
   if (fused->reduces) set_reduced(fused, space, &view.sizes);
   rn_jit_program_t program;
-  write_program(fused, ctx, &view, &program);
+  write_program(fused, ctx, space, &view, &program);
   RN_RETURN_IF_ERROR(rn_jit_check(&program));
   rn_tensor_t* out[RN_JIT_MAX_OUTPUTS];
   RN_RETURN_IF_ERROR(make_outputs(ctx, &program, space, out));
