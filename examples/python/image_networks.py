@@ -1,13 +1,14 @@
-"""AlexNet, Overfeat, VGG-A, GoogleNet, Inception-v3 and ResNet-18 on synthetic images; the builders are in networks.py.
+"""AlexNet, Overfeat, VGG-A, GoogleNet, Inception-v3, ResNet-18 and ResNet-50 on synthetic images; networks.py builds them.
 
     python3 image_networks.py --net resnet18 --steps 5               # an eighth of the channels, small images
-    python3 image_networks.py --net vgg_a --width 1 --large --steps 1
+    python3 image_networks.py --net vgg_a --width 1 --large --steps 1 --device gpu
 """
 
 import argparse
 
 import runnel as tf
-from networks import Net, googlenet, inception_v3, resnet18
+from device import add_option, session
+from networks import Net, googlenet, inception_v3, resnet
 
 ALEXNET = "96:11/4v max:3/2v 256:5 max:3/2v 384:3 384:3 256:3 max:3/2v"
 OVERFEAT = "96:11/4v max:2/2 256:5v max:2/2 512:3 1024:3 1024:3 max:2/2"
@@ -18,13 +19,15 @@ NETS = {  # name: builder, image size, small image size, batch normalization
     "vgg_a": (lambda net, x: net.dense(net.seq(x, VGG_A), 4096, 4096), 224, 32, None),
     "googlenet": (googlenet, 224, 64, None),
     "inception_v3": (inception_v3, 299, 107, {"scale": False}),
-    "resnet18": (resnet18, 224, 32, {}),
+    "resnet18": (lambda net, x: resnet(net, x, (2, 2, 2, 2), 1, "{0}:3/{1} {0}:3-"), 224, 32, {}),
+    "resnet50": (lambda net, x: resnet(net, x, (3, 4, 6, 3), 4, "{0}:1 {0}:3/{1} {2}:1-"), 224, 64, {}),
 }
 parser = argparse.ArgumentParser()
 parser.add_argument("--net", choices=list(NETS), default="alexnet")
 parser.add_argument("--width", type=float, default=0.125, help="fraction of the published number of channels")
 parser.add_argument("--large", action="store_true", help="images of the published size, 1,000 classes")
 parser.add_argument("--steps", type=int, default=5)
+add_option(parser)
 options = parser.parse_args()
 
 tf.set_random_seed(1)
@@ -40,7 +43,7 @@ with tf.control_dependencies(tf.get_collection(tf.GraphKeys.UPDATE_OPS)):
 count = sum(v.get_shape().num_elements() for v in tf.trainable_variables())
 losses = []
 if options.steps:
-    with tf.Session() as sess:
+    with session(options) as sess:
         sess.run(tf.global_variables_initializer())
         losses = [sess.run([loss, train])[0] for _ in range(options.steps)]
 print("%s: %d parameters, losses %s" % (options.net, count, " ".join("%.4f" % value for value in losses)))

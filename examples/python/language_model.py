@@ -9,10 +9,12 @@ import argparse
 
 import numpy as np
 import runnel as tf
+from device import add_option, session
 
 parser = argparse.ArgumentParser()
 parser.add_argument("--steps", type=int, default=400)
 parser.add_argument("--softmax", choices=["full", "sampled"], default="full")
+add_option(parser)
 options = parser.parse_args()
 WORDS, SIZE, BATCH, LENGTH = 200, 64, 32, 12
 
@@ -51,7 +53,7 @@ tvars = tf.trainable_variables()
 grads, norm = tf.clip_by_global_norm(tf.gradients(loss, tvars), 5)
 train = tf.train.AdamOptimizer(0.01).apply_gradients(zip(grads, tvars))
 
-with tf.Session() as sess:
+with session(options) as sess:
     sess.run(tf.global_variables_initializer())
     for step in range(options.steps):
         sess.run(train, {words: sentences()})

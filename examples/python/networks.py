@@ -68,9 +68,12 @@ def inception_v3(net, x):
     return tf.reduce_mean(x, [1, 2])
 
 
-def resnet18(net, x):
+def resnet(net, x, counts, wide, branch):
+    """`counts`: blocks per stage; a `branch` of c channels with a stride gives `wide` times as many."""
     x = net.seq(x, "64:7/2 max:3/2")
-    for c, stride in [(64, 1), (64, 1), (128, 2), (128, 1), (256, 2), (256, 1), (512, 2), (512, 1)]:
-        short = net.seq(x, "%d:1/%d-" % (c, stride)) if stride == 2 else x
-        x = tf.nn.relu(short + net.seq(x, "%d:3/%d %d:3-" % (c, stride, c)))
+    for stage, count in enumerate(counts):
+        for i in range(count):
+            c, stride = 64 << stage, 2 if stage and i == 0 else 1
+            short = net.seq(x, "%d:1/%d-" % (wide * c, stride)) if i == 0 and wide << stage > 1 else x
+            x = tf.nn.relu(short + net.seq(x, branch.format(c, stride, wide * c)))
     return tf.reduce_mean(x, [1, 2])

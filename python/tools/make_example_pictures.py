@@ -176,6 +176,15 @@ def language_model():
     return picture([panel])
 
 
+def transformer():
+    panel = Panel(520, 260, "perplexity of the next word, of 200").axes((0, 400), (3.5, 220), "step", log=True)
+    (steps, values), _ = losses("transformer", every=4)
+    panel.line(steps, np.exp(values), COLOURS[0])
+    panel.line([0, 400], [4, 4], "#888888", 1.2, "5 4")
+    panel.note(60, 4.3, "least possible: 4", "#666666", size=10)
+    return picture([panel])
+
+
 def word2vec():
     kept, values = [], []
 
@@ -342,7 +351,7 @@ def serve_digits():
     return picture([panel])
 
 
-ALL = [two_layers, perceptrons, linear_regression, softmax_digits, convnet_digits, language_model, word2vec, gan, reinforce, image_networks,
+ALL = [two_layers, perceptrons, linear_regression, softmax_digits, convnet_digits, language_model, transformer, word2vec, gan, reinforce, image_networks,
        keras_digits, dataset_digits, restart_digits, distributed_digits, serve_digits]
 
 

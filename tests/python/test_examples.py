@@ -39,7 +39,7 @@ def sources():
 def stock(name, *arguments):
     """What it prints in stock; recorded as long as the example, and what it imports, are the same."""
     files = sources()
-    parts = [files[name + ".py"]] + [files[other] for other in ("digits_data.py", "networks.py") if "from " + other[:-3] in files[name + ".py"]]
+    parts = [files[name + ".py"]] + [files[other] for other in ("digits_data.py", "networks.py", "device.py") if "from " + other[:-3] in files[name + ".py"]]
     key = hashlib.sha256("\0".join(parts + list(arguments)).encode()).hexdigest()[:16]
     return recorded(" ".join(["examples/" + name, *arguments]), key, lambda: run_in_stock(name, arguments))
 
@@ -85,7 +85,7 @@ def test_all_are_tested_and_explained():
 def test_all_have_a_picture():
     """Each program is shown in examples/README.md; the pictures are made by python/tools/make_example_pictures.py."""
     shown = open(os.path.join(ROOT, "examples", "README.md"), encoding="utf-8").read()
-    for name in sorted(sources().keys() - {"digits_data.py", "networks.py"}):
+    for name in sorted(sources().keys() - {"digits_data.py", "networks.py", "device.py"}):
         assert "(python/%s)" % name in shown, name
         assert 'src="pictures/%s.svg"' % name[:-3] in shown, name
         ElementTree.parse(os.path.join(ROOT, "examples", "pictures", name[:-3] + ".svg"))
@@ -117,6 +117,7 @@ LEARNED = [
     ("convnet_digits", [], 95, None, 2.5),
     ("language_model", [], None, 5.5, 0.5),
     ("language_model", ["--softmax", "sampled"], None, 6.5, 0.8),
+    ("transformer", [], None, 5.5, 0.5),
     ("keras_digits", [], 95, None, 3),
     ("dataset_digits", [], 95, None, 2),
     ("restart_digits", [], 95, None, 2.5),
@@ -154,7 +155,8 @@ def test_gan():
 
 
 # The published numbers of parameters.
-NETWORKS = {"alexnet": 62378344, "overfeat": 145920872, "vgg_a": 132863336, "googlenet": 6998552, "inception_v3": 23817352, "resnet18": 11689512}
+NETWORKS = {"alexnet": 62378344, "overfeat": 145920872, "vgg_a": 132863336, "googlenet": 6998552, "inception_v3": 23817352, "resnet18": 11689512,
+            "resnet50": 25557032}
 
 
 @pytest.mark.parametrize("net", NETWORKS)
@@ -169,6 +171,14 @@ def test_image_networks(net):
     # Batches of 32 numbers are normalised in the last layers of Inception: one ReLU that opens by a rounding is 4 % of a gradient.
     same = 1 if net == "inception_v3" else 2
     assert losses[:same] == pytest.approx(numbers(other.split("losses")[1])[:same], rel=1e-3)
+
+
+def test_device():
+    assert here("transformer", "--steps", "1", "--device", "cpu") == here("transformer", "--steps", "1")
+    done = subprocess.run([sys.executable, os.path.join(FOLDER, "transformer.py"), "--device", "gpu"], stderr=subprocess.PIPE, text=True,
+                          env=environment(CUDA_VISIBLE_DEVICES="", RUNNEL_CUDA_PART="none"), timeout=300)
+    assert done.returncode == 1
+    assert done.stderr == "--device gpu: there is none\n"
 
 
 def test_restart_after_a_kill(tmp_path):

@@ -1,6 +1,7 @@
 """tf.config, tf.test and eager execution on two emulated GPUs: a process of its own, because devices are chosen once."""
 
 import os
+import re
 import subprocess
 import sys
 
@@ -96,3 +97,19 @@ with tf.GradientTape() as tape:
 print([float(g.numpy()[0]) for g in tape.gradient(loss, vs)])
 """, tmp_path) == ["[30.] [('CPU:0', 2.0), ('GPU:0', 3.0), ('GPU:1', 4.0)]", "[79.] [('CPU:0', 4.0), ('GPU:0', 5.0), ('GPU:1', 6.0)]",
                    "GPU:1 [77.]", "[8.0, 10.0, 12.0]"]
+
+
+@pytest.mark.parametrize("name, arguments", [("image_networks", ["--net", "resnet50"]), ("language_model", []), ("transformer", [])])
+def test_examples(name, arguments, tmp_path):
+    folder = os.path.join(os.path.dirname(PACKAGE), "examples", "python")
+    program = """
+import sys
+sys.path.insert(0, %r)
+sys.argv = [%r, "--steps", "1", "--device"] + %r
+exec(open(sys.argv[0]).read())
+"""
+    path = os.path.join(folder, name + ".py")
+    cpu, gpu = ([float(word) for word in re.findall(r"\d+\.\d+", run(program % (folder, path, [device, *arguments]), tmp_path)[-1])]
+                for device in ("cpu", "gpu"))
+    assert cpu
+    assert gpu == pytest.approx(cpu, rel=1e-3)
