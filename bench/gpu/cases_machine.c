@@ -64,6 +64,18 @@ static void copy_in(bench_t* b) {
   b->work = in_gib(copied(b));
 }
 
+// The same, while the card computes: two clients, so that one step's copy and another's products
+// can overlap. The products take about as long as the copy.
+static void copy_beside(bench_t* b) {
+  copy_in(b);
+  const int64_t side = bench_size(b, 4096, 16), dims[] = {side, side};
+  rn_edge_t x = bench_numbers(b, "x", dims, 2), y = x;
+  for (int i = 0; i < 3; ++i) y = rn_MatMul(b->s, y, x);
+  rn_node_t* both[2] = {b->step, y.node};
+  b->step = rn_group(b->s, both, 2);
+  b->has_two_clients = true;
+}
+
 // A large array out of it.
 static void copy_out(bench_t* b) {
   const int64_t count = copied(b);
@@ -90,6 +102,7 @@ const bench_case_t bench_machine[] = {
     {"matmul", matmul, "TFLOP/s", true},
     {"copy_in", copy_in, "GiB/s", false},
     {"copy_out", copy_out, "GiB/s", false},
+    {"copy_beside", copy_beside, "GiB/s", false},
     {"elementwise", elementwise, "TB/s", false},
     {0},
 };

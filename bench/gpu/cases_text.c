@@ -20,16 +20,20 @@ static rn_edge_t transform(bench_t* b, const network_transformer_t* large, int64
   return ids;
 }
 
-static void train(bench_t* b, const network_transformer_t* large, int64_t batch, int64_t time) {
+typedef void (*train_t)(bench_t* b, rn_optimizer_t optimizer, rn_edge_t loss);
+
+static void train(bench_t* b, const network_transformer_t* large, int64_t batch, int64_t time,
+                  train_t by) {
   network_t n;
   rn_edge_t ids = transform(b, large, batch, time, &n);
   rn_edge_t labels = rn_Reshape(b->s, ids, rn_const_int32_list(b->s, (int32_t[]){-1}, 1));
   rn_edge_t loss = rn_sparse_softmax_cross_entropy(b->s, labels, n.x);
-  bench_train(b, rn_adam(.learning_rate = b->is_tiny ? 1e-2f : 1e-4f), loss);
+  by(b, rn_adam(.learning_rate = b->is_tiny ? 1e-2f : 1e-4f), loss);
 }
 
-static void bert(bench_t* b) { train(b, &bert_base, 32, 128); }
-static void gpt_train(bench_t* b) { train(b, &gpt, 16, 256); }
+static void bert(bench_t* b) { train(b, &bert_base, 32, 128, bench_train_dense); }
+static void bert_sparse(bench_t* b) { train(b, &bert_base, 32, 128, bench_train); }
+static void gpt_train(bench_t* b) { train(b, &gpt, 16, 256, bench_train_dense); }
 
 static void bert_infer(bench_t* b) {
   network_t n;
@@ -89,19 +93,19 @@ static softmax_t softmax_variables(bench_t* b, const lstm_t* m) {
       rn_get_variable(b->s, "biases", dims, 1, .initializer = rn_init_zeros())};
 }
 
-static void lstm_full(bench_t* b, bool has_loop) {
+static void lstm_full(bench_t* b, bool has_loop, train_t by) {
   lstm_t m = lstm_begin(b);
   rn_edge_t y = lstm_outputs(b, &m, has_loop);
   softmax_t top = softmax_variables(b, &m);
   if (!rn_scope_ok(b->s)) return;
   rn_edge_t logits = rn_BiasAdd(b->s, rn_MatMul(b->s, y, top.weights->value, .transpose_b = true),
                                 top.biases->value);
-  bench_train(b, rn_adagrad(.learning_rate = 0.1f),
-              rn_sparse_softmax_cross_entropy(b->s, m.labels, logits));
+  by(b, rn_adagrad(.learning_rate = 0.1f), rn_sparse_softmax_cross_entropy(b->s, m.labels, logits));
 }
 
-static void lstm(bench_t* b) { lstm_full(b, false); }
-static void lstm_loop(bench_t* b) { lstm_full(b, true); }
+static void lstm(bench_t* b) { lstm_full(b, false, bench_train_dense); }
+static void lstm_sparse(bench_t* b) { lstm_full(b, false, bench_train); }
+static void lstm_loop(bench_t* b) { lstm_full(b, true, bench_train_dense); }
 
 static void lstm_sampled(bench_t* b) {
   lstm_t m = lstm_begin(b);
@@ -116,9 +120,11 @@ static void lstm_sampled(bench_t* b) {
 
 const bench_case_t bench_text[] = {
     {"bert", bert, "ms", true},
+    {"bert_sparse", bert_sparse, "ms", true},
     {"bert_infer_b1", bert_infer, "ms", true},
     {"gpt", gpt_train, "ms", true},
     {"lstm", lstm, "thousand words/s", false},
+    {"lstm_sparse", lstm_sparse, "thousand words/s", false},
     {"lstm_loop", lstm_loop, "thousand words/s", false},
     {"lstm_sampled", lstm_sampled, "thousand words/s", false},
     {0},

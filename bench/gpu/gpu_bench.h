@@ -20,7 +20,8 @@ typedef struct bench_t {
   rn_edge_t fetched;  // what a step fetches, if anything
   int64_t fed_dims[2];
   int fed_rank;
-  double work;  // per step, in the case's unit; 0: the figure is milliseconds
+  double work;           // per step, in the case's unit; 0: the figure is milliseconds
+  bool has_two_clients;  // two threads run steps at the same time
 } bench_t;
 
 typedef struct bench_case_t {
@@ -45,6 +46,8 @@ rn_edge_t bench_numbers(bench_t* b, const char* name, const int64_t* dims, int r
 rn_edge_t bench_ids(bench_t* b, const char* name, const int64_t* dims, int rank, int64_t below);
 // A step is then to minimize |loss|, and to update the moving averages.
 void bench_train(bench_t* b, rn_optimizer_t optimizer, rn_edge_t loss);
+// The same with dense gradients of tables, as PyTorch's are.
+void bench_train_dense(bench_t* b, rn_optimizer_t optimizer, rn_edge_t loss);
 // A step is then to compute |y|, which stays on the device.
 void bench_infer(bench_t* b, rn_edge_t y);
 

@@ -262,10 +262,10 @@ def machine_case(run, name):
         x = torch.randn(8192, 8192, device="cuda", dtype=torch.bfloat16 if run.bfloat16 else torch.float32)
         y = torch.empty_like(x)
         return lambda: torch.matmul(x, x, out=y), 2e-12 * 8192**3
-    if name in ("copy_in", "copy_out"):
+    if name in ("copy_in", "copy_beside", "copy_out"):
         host = torch.empty(16 << 20).pin_memory()
         card = torch.empty(16 << 20, device="cuda")
-        to, source = (card, host) if name == "copy_in" else (host, card)
+        to, source = (host, card) if name == "copy_out" else (card, host)
         return lambda: to.copy_(source, non_blocking=True), 64 / 1024
     # The bar of the elementwise chain is what the card copies.
     x = torch.randn(256 << 20, device="cuda")
