@@ -47,6 +47,11 @@ static inline const rn_op_def_t* rn_op_conv_then(void) { return rn_op_find(RN_ST
 static inline const rn_op_def_t* rn_op_matmul_then(void) {
   return rn_op_find(RN_STR("_MatMulThen"));
 }
+// Attention without its scores, and its gradients.
+static inline const rn_op_def_t* rn_op_attention(void) { return rn_op_find(RN_STR("_Attention")); }
+static inline const rn_op_def_t* rn_op_attention_grad(void) {
+  return rn_op_find(RN_STR("_AttentionGrad"));
+}
 // Many updates of variables by the same op with the same numbers.
 static inline const rn_op_def_t* rn_op_apply_many(bool is_ref) {
   return rn_op_find(is_ref ? RN_STR("_ApplyMany") : RN_STR("_ResourceApplyMany"));

@@ -269,6 +269,9 @@ RN_MUST_USE rn_status_t rn_pass_split_batch_norms(rn_ir_t* ir);
 // After placement, before elementwise fusion: fuses each convolution with the elementwise nodes
 // that follow it.
 RN_MUST_USE rn_status_t rn_pass_fuse_conv(rn_ir_t* ir);
+// After placement, before fuse_matmul: turns each attention of a device other than the host into
+// one node, and its gradients into one.
+RN_MUST_USE rn_status_t rn_pass_fuse_attention(rn_ir_t* ir);
 // After placement, before fuse_loops: fuses each matmul of a device other than the host with the
 // bias, the addition and the ReLU that follow it.
 RN_MUST_USE rn_status_t rn_pass_fuse_matmul(rn_ir_t* ir);
