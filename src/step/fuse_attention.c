@@ -12,11 +12,11 @@
 
 #include "device/device.h"
 #include "framework/internal_ops.h"
-#include "step/make.h"
+#include "step/attention.h"
+#include "step/views.h"
 #include "tensor/float16.h"
 
 #define MOST_DEPTH 128  // of the device's kernel
-#define MOST_INNER 24
 // From here on down, a score counts as -infinity if its row has others.
 #define FEW (-1e9)
 
@@ -25,18 +25,8 @@ typedef struct fuse_attention_t {
   const rn_op_def_t *matmul, *softmax, *select, *mul, *div, *sub, *sum, *add, *add_v2;
   rn_ir_uses_t* uses;        // by node
   int32_t *first, *readers;  // by node: where its readers begin in |readers|
+  bool is_changed;
 } fuse_attention_t;
-
-typedef struct attention_t {
-  int32_t p, y;  // the softmax and the result
-  rn_ir_edge_t q, k, v, dy;
-  rn_ir_edge_t mask;  // node -1: none
-  double scale;
-  bool is_causal, is_select;
-  int32_t dq, dk, dv;  // -1: no gradients
-  int32_t inner[MOST_INNER];
-  int32_t inner_count;
-} attention_t;
 
 static rn_shape_t shape_of(const fuse_attention_t* f, rn_ir_edge_t edge) {
   return rn_ir_node(f->ir, edge.node)->shapes[edge.output];
@@ -47,7 +37,7 @@ static bool is_same_edge(rn_ir_edge_t a, rn_ir_edge_t b) {
 }
 
 // Whether |index| is a node of |op| on the device of the softmax, with nothing unusual about it.
-static bool is_node(const fuse_attention_t* f, const attention_t* a, int32_t index,
+static bool is_node(const fuse_attention_t* f, const rn_attention_t* a, int32_t index,
                     const rn_op_def_t* op) {
   if (index < 0) return false;
   const rn_ir_node_t *node = rn_ir_node(f->ir, index), *p = rn_ir_node(f->ir, a->p);
@@ -55,15 +45,15 @@ static bool is_node(const fuse_attention_t* f, const attention_t* a, int32_t ind
          node->device == p->device && node->types[0] == p->types[0];
 }
 
-static bool is_matmul(const fuse_attention_t* f, const attention_t* a, int32_t index, bool adj_x,
+static bool is_matmul(const fuse_attention_t* f, const rn_attention_t* a, int32_t index, bool adj_x,
                       bool adj_y) {
   return is_node(f, a, index, f->matmul) &&
          rn_ir_flag(rn_ir_node(f->ir, index), "adj_x") == adj_x &&
          rn_ir_flag(rn_ir_node(f->ir, index), "adj_y") == adj_y;
 }
 
-static bool take(attention_t* a, int32_t index) {
-  if (a->inner_count == MOST_INNER) return false;
+static bool take(rn_attention_t* a, int32_t index) {
+  if (a->inner_count == RN_ATTENTION_INNER) return false;
   a->inner[a->inner_count++] = index;
   return true;
 }
@@ -89,7 +79,7 @@ static bool is_number(const fuse_attention_t* f, rn_ir_edge_t edge, double* out)
 }
 
 // If |index| multiplies or divides |*inner| by a number, the factor.
-static bool is_scaling(const fuse_attention_t* f, const attention_t* a, int32_t index,
+static bool is_scaling(const fuse_attention_t* f, const rn_attention_t* a, int32_t index,
                        rn_ir_edge_t* inner, double* factor) {
   const bool is_division = is_node(f, a, index, f->div);
   if (!is_division && !is_node(f, a, index, f->mul)) return false;
@@ -102,7 +92,7 @@ static bool is_scaling(const fuse_attention_t* f, const attention_t* a, int32_t 
 }
 
 // Walks from |edge| over scalings to the product of q and k.
-static bool find_product(const fuse_attention_t* f, attention_t* a, rn_ir_edge_t edge) {
+static bool find_product(const fuse_attention_t* f, rn_attention_t* a, rn_ir_edge_t edge) {
   rn_ir_edge_t inner;
   double factor;
   a->scale = 1;
@@ -134,7 +124,7 @@ static bool mask_fits(rn_shape_t shape, rn_shape_t q, int64_t keys) {
 }
 
 // Whether the mask leaves out exactly the keys after each query.
-static bool is_causal(const fuse_attention_t* f, const attention_t* a) {
+static bool is_causal(const fuse_attention_t* f, const rn_attention_t* a) {
   const rn_tensor_t* mask = rn_ir_node(f->ir, a->mask.node)->constant;
   rn_shape_t q = shape_of(f, a->q), k = shape_of(f, a->k);
   const int64_t time = q.dims[q.rank - 2];
@@ -153,7 +143,7 @@ static bool is_causal(const fuse_attention_t* f, const attention_t* a) {
 }
 
 // The scores: from the softmax back to q and k.
-static bool find_scores(const fuse_attention_t* f, attention_t* a) {
+static bool find_scores(const fuse_attention_t* f, rn_attention_t* a) {
   const rn_ir_edge_t scores = rn_ir_node(f->ir, a->p)->inputs[0];
   const rn_ir_node_t* node = rn_ir_node(f->ir, scores.node);
   const int32_t before = a->inner_count;
@@ -183,10 +173,10 @@ static bool find_scores(const fuse_attention_t* f, attention_t* a) {
   return a->is_causal || isinf(fill);
 }
 
-static bool sizes_fit(const fuse_attention_t* f, const attention_t* a) {
+static bool sizes_fit(const fuse_attention_t* f, const rn_attention_t* a) {
   rn_shape_t q = shape_of(f, a->q), k = shape_of(f, a->k), v = shape_of(f, a->v);
   if (!rn_shape_is_full(q) || !rn_shape_is_full(k) || !rn_shape_eq(k, v) || q.rank != k.rank ||
-      q.rank < 3)
+      q.rank < 3 || q.rank > RN_VIEW_RANK)
     return false;
   for (int d = 0; d < q.rank; ++d)
     if (q.dims[d] < 1 || k.dims[d] < 1 || (d != q.rank - 2 && q.dims[d] != k.dims[d])) return false;
@@ -214,7 +204,7 @@ static rn_ir_edge_t other_input(const fuse_attention_t* f, int32_t node, int32_t
   return inputs[inputs[0].node == index ? 1 : 0];
 }
 
-static bool sums_last_axis(const fuse_attention_t* f, const attention_t* a, int32_t index) {
+static bool sums_last_axis(const fuse_attention_t* f, const rn_attention_t* a, int32_t index) {
   if (!is_node(f, a, index, f->sum) || !rn_ir_flag(rn_ir_node(f->ir, index), "keep_dims"))
     return false;
   const rn_ir_edge_t edge = rn_ir_node(f->ir, index)->inputs[1];
@@ -226,7 +216,7 @@ static bool sums_last_axis(const fuse_attention_t* f, const attention_t* a, int3
 
 // Of the softmax's readers: the product with v, and if there are gradients, that with dy and two
 // multiplications.
-static bool sort_readers(const fuse_attention_t* f, attention_t* a, int32_t muls[2]) {
+static bool sort_readers(const fuse_attention_t* f, rn_attention_t* a, int32_t muls[2]) {
   int32_t mul_count = 0;
   a->y = a->dv = -1;
   for (int32_t i = 0; i < reader_count(f, a->p); ++i) {
@@ -248,8 +238,8 @@ static bool sort_readers(const fuse_attention_t* f, attention_t* a, int32_t muls
 }
 
 // From dy to the gradient of the softmax's input.
-static bool find_softmax_gradient(const fuse_attention_t* f, attention_t* a, const int32_t muls[2],
-                                  int32_t* out_ds) {
+static bool find_softmax_gradient(const fuse_attention_t* f, rn_attention_t* a,
+                                  const int32_t muls[2], int32_t* out_ds) {
   const int at = is_node(f, a, other_input(f, muls[0], a->p).node, f->sub) ? 0 : 1;
   const int32_t ds = muls[at], weighted = muls[1 - at];
   const int32_t sub = other_input(f, ds, a->p).node, dp = other_input(f, weighted, a->p).node;
@@ -267,7 +257,7 @@ static bool find_softmax_gradient(const fuse_attention_t* f, attention_t* a, con
 }
 
 // From there to the gradients of q and k, by the mask and the scalings in reverse.
-static bool find_operand_gradients(const fuse_attention_t* f, attention_t* a, int32_t ds) {
+static bool find_operand_gradients(const fuse_attention_t* f, rn_attention_t* a, int32_t ds) {
   double scale = 1, number;
   rn_ir_edge_t inner;
   if (a->is_select) {
@@ -294,12 +284,12 @@ static bool find_operand_gradients(const fuse_attention_t* f, attention_t* a, in
          is_same_edge(dk[1], a->q);
 }
 
-static bool is_result(const attention_t* a, int32_t index) {
+static bool is_result(const rn_attention_t* a, int32_t index) {
   return index == a->y || (a->dv >= 0 && (index == a->dq || index == a->dk || index == a->dv));
 }
 
 // Whether what is to be removed has no other readers.
-static bool is_closed(const fuse_attention_t* f, const attention_t* a) {
+static bool is_closed(const fuse_attention_t* f, const rn_attention_t* a) {
   for (int32_t i = 0; i < a->inner_count; ++i) {
     const int32_t index = a->inner[i];
     if (f->uses[index].fetches + f->uses[index].waits > 0) return false;
@@ -314,7 +304,7 @@ static bool is_closed(const fuse_attention_t* f, const attention_t* a) {
 }
 
 // Whether the gradients, as one node, would wait for one of themselves.
-static rn_status_t check_order(const fuse_attention_t* f, const attention_t* a, bool* out_ok) {
+static rn_status_t check_order(const fuse_attention_t* f, const rn_attention_t* a, bool* out_ok) {
   bool* after = NULL;
   RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&f->ir->arena, f->ir->nodes.count, &after));
   after[a->dq] = after[a->dk] = after[a->dv] = true;
@@ -324,74 +314,12 @@ static rn_status_t check_order(const fuse_attention_t* f, const attention_t* a, 
   return RN_OK;
 }
 
-// Makes the node: |fixed| inputs, and the mask behind them.
-static rn_status_t make_node(const fuse_attention_t* f, const attention_t* a, const rn_op_def_t* op,
-                             const rn_ir_edge_t* fixed, int32_t fixed_count, int32_t outputs,
-                             rn_ir_node_t* made) {
-  const rn_ir_node_t* p = rn_ir_node(f->ir, a->p);
-  const bool has_mask = a->mask.node >= 0 && !a->is_causal;
-  const rn_dtype_t mask_type =
-      has_mask ? rn_ir_node(f->ir, a->mask.node)->types[a->mask.output] : RN_BOOL;
-  const rn_attr_t given[] = {{RN_STR("T"), {.type = p->types[0]}},
-                             {RN_STR("Tmask"), {.type = mask_type}},
-                             {RN_STR("N"), {.i = has_mask}},
-                             {RN_STR("scale"), {.f = (float)a->scale}},
-                             {RN_STR("is_causal"), {.b = a->is_causal}},
-                             RN_ATTRS_END};
-  made->op = op;
-  made->extra_count = 0;
-  RN_RETURN_IF_ERROR(rn_ir_make_attrs(f->ir, op, NULL, given, &made->attrs));
-  made->kernel = rn_kernel_find(op, made->attrs, NULL, p->device->type);
-  RN_RETURN_IF_ERROR(rn_ir_make_edges(f->ir, fixed_count + has_mask, outputs, p->types[0],
-                                      shape_of(f, a->q), made));
-  memcpy(made->inputs, fixed, (size_t)fixed_count * sizeof *fixed);
-  if (has_mask) made->inputs[fixed_count] = a->mask;
-  return RN_OK;
-}
-
-static rn_status_t make_gradients(const fuse_attention_t* f, const attention_t* a,
-                                  rn_ir_node_t* made) {
-  const rn_ir_node_t* dq = rn_ir_node(f->ir, a->dq);
-  const rn_ir_edge_t fixed[] = {a->q, a->k, a->v, {a->y, 0}, {a->y, 1}, a->dy};
-  *made =
-      (rn_ir_node_t){.requested_device = dq->requested_device, .device = dq->device, .feed = -1};
-  RN_RETURN_IF_ERROR(
-      rn_arena_printf(&f->ir->arena, &made->name, "%.*s/_AttentionGrad", RN_STR_ARGS(dq->name)));
-  RN_RETURN_IF_ERROR(make_node(f, a, rn_op_attention_grad(), fixed, 6, 3, made));
-  made->shapes[1] = made->shapes[2] = shape_of(f, a->k);
-  return RN_OK;
-}
-
-static rn_status_t rewrite(fuse_attention_t* f, const attention_t* a) {
-  rn_ir_t* ir = f->ir;
-  rn_ir_node_t made = *rn_ir_node(ir, a->y), gradients;
-  const rn_ir_edge_t fixed[] = {a->q, a->k, a->v};
-  RN_RETURN_IF_ERROR(make_node(f, a, rn_op_attention(), fixed, 3, 2, &made));
-  made.types[1] = RN_FLOAT;
-  made.shapes[1].rank = made.shapes[0].rank - 1;
-  if (!made.kernel) return RN_OK;
-  if (a->dv >= 0) {
-    int32_t index = -1;
-    RN_RETURN_IF_ERROR(make_gradients(f, a, &gradients));
-    if (!gradients.kernel) return RN_OK;
-    RN_RETURN_IF_ERROR(rn_ir_add(ir, &gradients, &index));
-    const int32_t results[] = {a->dq, a->dk, a->dv};
-    for (int32_t i = 0; i < 3; ++i) {
-      rn_ir_replace_edge(ir, (rn_ir_edge_t){results[i], 0}, (rn_ir_edge_t){index, i});
-      rn_ir_node(ir, results[i])->is_removed = true;
-    }
-  }
-  *rn_ir_node(ir, a->y) = made;
-  for (int32_t i = 0; i < a->inner_count; ++i) rn_ir_node(ir, a->inner[i])->is_removed = true;
-  return RN_OK;
-}
-
 static rn_status_t fuse_from(fuse_attention_t* f, int32_t index) {
   const rn_ir_node_t* node = rn_ir_node(f->ir, index);
   if (node->is_removed || node->op != f->softmax || node->feed >= 0 || !node->device ||
       node->device->is_host)
     return RN_OK;
-  attention_t a = {.p = index, .dq = -1, .dk = -1};
+  rn_attention_t a = {.p = index, .dq = -1, .dk = -1};
   int32_t muls[2] = {-1, -1}, ds = -1;
   bool is_ordered = true;
   if (node->control_count || !take(&a, index) || !find_scores(f, &a) ||
@@ -401,7 +329,9 @@ static rn_status_t fuse_from(fuse_attention_t* f, int32_t index) {
     return RN_OK;
   if (!is_closed(f, &a)) return RN_OK;
   if (a.dv >= 0) RN_RETURN_IF_ERROR(check_order(f, &a, &is_ordered));
-  return is_ordered ? rewrite(f, &a) : RN_OK;
+  if (!is_ordered) return RN_OK;
+  f->is_changed = true;
+  return rn_attention_build(f->ir, f->uses, &a);
 }
 
 static rn_status_t list_readers(fuse_attention_t* f) {
@@ -446,5 +376,5 @@ rn_status_t rn_pass_fuse_attention(rn_ir_t* ir) {
   RN_RETURN_IF_ERROR(list_readers(&f));
   const int32_t count = (int32_t)ir->nodes.count;
   for (int32_t n = 0; n < count; ++n) RN_RETURN_IF_ERROR(fuse_from(&f, n));
-  return RN_OK;
+  return f.is_changed ? rn_ir_sweep(ir) : RN_OK;
 }

@@ -218,3 +218,68 @@ RT_TEST(attention, weights_can_be_fetched) {
   rn_tensor_clear(&value);
   rt_end(&rt);
 }
+
+// Queries, keys and values of one product, as transformers have them: nothing is transposed.
+// |separate|: of three products.
+static void check_layout(bool separate, int most) {
+  enum { BATCH = 2, TIME = 21, HEADS = 3, DEPTH = 8, WIDTH = HEADS * DEPTH };
+  rt_t rt = rt_begin(1);
+  rn_scope_t* s = rt.s;
+  const int64_t dims[2] = {BATCH * TIME, 3 * WIDTH};
+  const int32_t apart[5] = {BATCH, TIME, 3, HEADS, DEPTH}, first[5] = {2, 0, 3, 1, 4};
+  const int32_t one[4] = {BATCH, TIME, HEADS, DEPTH}, second[4] = {0, 2, 1, 3};
+  const int32_t joined[2] = {BATCH * TIME, WIDTH};
+  rn_edge_t x = rn_Placeholder(s, RN_FLOAT, .shape = {true, dims, 2}), in[3];
+  rn_tensor_t value = floats((rn_shape_t){2, dims}, 1, 1);
+  rn_edge_t turn = rn_const_int32_list(s, second, 4);
+  if (separate) {
+    for (int i = 0; i < 3; ++i) {
+      rn_edge_t part = rn_Mul(s, x, rn_const_float(s, 1 + 0.1f * (float)i));
+      part = rn_Slice(s, part, rn_const_int32_list(s, (int32_t[]){0, i * WIDTH}, 2),
+                      rn_const_int32_list(s, joined, 2));
+      in[i] = rn_Transpose(s, rn_Reshape(s, part, rn_const_int32_list(s, one, 4)), turn);
+    }
+  } else {
+    rn_edge_t all = rn_Reshape(s, x, rn_const_int32_list(s, apart, 5));
+    rn_edges_t parts = rn_Unpack(s, rn_Transpose(s, all, rn_const_int32_list(s, first, 5)), 3);
+    for (int i = 0; i < 3; ++i) in[i] = rn_edge_at(parts, i);
+  }
+  rn_edge_t y = rn_Transpose(s, rn_dot_product_attention(s, in[0], in[1], in[2]).context, turn);
+  y = rn_Reshape(s, y, rn_const_int32_list(s, joined, 2));
+  rn_edge_t dx, loss = rn_Mul(s, rn_Sin(s, y), y);
+  cr_assert(rn_gradients(s, loss, &x, 1, &dx), "%s", rn_scope_message(s));
+  rn_tensor_t results[2][2] = {{{0}}};
+  for (int gpu = 0; gpu < 2; ++gpu) {
+    rn_session_options_t options = rt.options;
+    options.gpu.max_count = gpu ? -1 : 0;
+    rn_session_t* session = NULL;
+    OK(rn_session_create(rt.graph, &options, rn_env_system(), rt.allocator, &session));
+    uint64_t before = emulated_count("cuLaunchKernel");
+    for (int step_number = 0; step_number < 3; ++step_number) {
+      rt_step_t step = {0};
+      rt_feed(&step, x, &value);
+      rt_fetch(&step, y);
+      rt_fetch(&step, dx);
+      OK(rt_run_in(session, &step));
+      if (step_number == 0 && gpu)
+        cr_assert_leq(emulated_count("cuLaunchKernel") - before, (uint64_t)most, "%d launches",
+                      (int)(emulated_count("cuLaunchKernel") - before));
+      for (int i = 0; i < 2; ++i) {
+        rn_tensor_clear(&results[gpu][i]);
+        results[gpu][i] = step.out[i];
+      }
+    }
+    rn_session_destroy(session);
+  }
+  for (int i = 0; i < 2; ++i) {
+    compare(&cases[0], &results[0][i], &results[1][i], i);
+    rn_tensor_clear(&results[0][i]), rn_tensor_clear(&results[1][i]);
+  }
+  rn_tensor_clear(&value);
+  rt_end(&rt);
+}
+
+RT_TEST(attention, in_the_layout_of_its_surroundings) {
+  check_layout(false, 6);
+  check_layout(true, 15);
+}

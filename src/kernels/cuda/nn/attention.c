@@ -1,19 +1,53 @@
 // Attention as one kernel, and its gradients as two (step/fuse_attention.c).
 #include <stdio.h>
 
-#include "kernels/cpu/array.h"
 #include "kernels/cuda/launch.h"
 #include "kernels/cuda/nn/attention_args.h"
 
+#define SIDES 8  // q, k, v, y, dy, dq, dk, dv
+#define SIDE_NUMBERS 4
+
 typedef struct cuda_attention_t {
   float scale;
-  bool is_causal;
+  bool is_causal, has_mask;
+  int64_t batch, heads, queries, keys, depth;
+  int64_t layouts[SIDES][SIDE_NUMBERS];  // offset, steps of batch, head and row
+  int64_t mask_steps[4];                 // heads per matrix; steps of matrices, queries and keys
+  int outputs, rank;                     // without the sums; each has |rank| of |dims|
+  int64_t dims[3 * RN_ATTENTION_RANK];
 } cuda_attention_t;
+
+static rn_status_t copy_list(const rn_kernel_init_t* init, const char* name, int most,
+                             int64_t* out) {
+  const rn_attr_value_t* list = rn_init_attr(init, name);
+  if (list->count > most) return rn_internal("The list %s of attention is too long", name);
+  for (int i = 0; i < list->count; ++i) {
+    if (list->list_i[i] < 0) return rn_internal("A number of %s is negative", name);
+    out[i] = list->list_i[i];
+  }
+  return RN_OK;
+}
 
 static rn_status_t attention_init(const rn_kernel_init_t* init, void* state) {
   cuda_attention_t* attention = state;
+  int64_t sizes[5] = {0};
   attention->scale = rn_init_float(init, "scale");
   attention->is_causal = rn_init_bool(init, "is_causal");
+  attention->has_mask = rn_init_int(init, "N") > 0;
+  RN_RETURN_IF_ERROR(copy_list(init, "sizes", 5, sizes));
+  RN_RETURN_IF_ERROR(copy_list(init, "layouts", SIDES * SIDE_NUMBERS, &attention->layouts[0][0]));
+  RN_RETURN_IF_ERROR(copy_list(init, "mask_steps", 4, attention->mask_steps));
+  RN_RETURN_IF_ERROR(copy_list(init, "dims", 3 * RN_ATTENTION_RANK, attention->dims));
+  for (int i = 0; i < 5; ++i)
+    if (sizes[i] < 1 || sizes[i] > INT32_MAX / 2)
+      return rn_internal("A size of attention is %lld", (long long)sizes[i]);
+  attention->batch = sizes[0], attention->heads = sizes[1];
+  attention->queries = sizes[2], attention->keys = sizes[3], attention->depth = sizes[4];
+  attention->outputs = init->output_count == 2 ? 1 : init->output_count;  // sums are the second
+  attention->rank = rn_init_attr(init, "dims")->count / attention->outputs;
+  if (sizes[4] > RN_ATTENTION_DEPTH || attention->rank > RN_ATTENTION_RANK ||
+      sizes[0] > INT32_MAX / 2 / sizes[1])
+    return rn_internal("Attention over heads of %lld numbers", (long long)sizes[4]);
   return RN_OK;
 }
 
@@ -25,80 +59,71 @@ static const tile_sizes_t forward_tiles[2] = {{128, 64}, {64, 32}};
 static const tile_sizes_t query_tiles[2] = {{128, 32}, {64, 32}};
 static const tile_sizes_t key_tiles[2] = {{64, 64}, {64, 32}};
 
-static struct rn_attention_side side_of(const rn_tensor_t* tensor) {
-  const int64_t rows = rn_tensor_dim(tensor, tensor->rank - 2);
-  const int64_t depth = rn_tensor_dim(tensor, tensor->rank - 1);
-  return (struct rn_attention_side){.data = tensor->data, .head = rows * depth, .row_step = depth};
-}
-
 static bool is_vector(const struct rn_attention_side* side, size_t item) {
   return (uintptr_t)side->data % (4 * item) == 0 && side->row_step % 4 == 0 &&
          side->head % 4 == 0 && side->batch % 4 == 0;
 }
 
-// A mask [..., queries, keys], whose dimensions of size 1 repeat. Of the dimensions before the last
-// two, the first ones may be those of the heads; the others must be 1.
-static bool set_mask(const rn_tensor_t* mask, const rn_tensor_t* q, struct attention_args* args) {
-  const int64_t rows = mask->rank > 1 ? rn_tensor_dim(mask, mask->rank - 2) : 1;
-  const int64_t columns = mask->rank > 0 ? rn_tensor_dim(mask, mask->rank - 1) : 1;
-  const int batch = q->rank - 2, extra = q->rank - mask->rank;
-  if ((rows != 1 && rows != args->queries) || (columns != 1 && columns != args->keys) || extra < 0)
-    return false;
-  int64_t heads = 1, matrices = 1;
-  for (int d = 0; d < batch; ++d) {
-    const int64_t size = d < extra ? 1 : rn_tensor_dim(mask, d - extra), full = rn_tensor_dim(q, d);
-    if (size != 1 && (size != full || heads != 1)) return false;
-    if (size == 1) heads *= full;
-    matrices *= size;
+// Side number |at|, in |tensor|; |rows| per head.
+static rn_status_t set_side(const rn_kernel_ctx_t* ctx, int at, int64_t rows,
+                            const rn_tensor_t* tensor, struct rn_attention_side* out) {
+  const cuda_attention_t* attention = ctx->state;
+  const int64_t* layout = attention->layouts[at];
+  const int64_t counts[SIDE_NUMBERS] = {2, attention->batch, attention->heads, rows};
+  int64_t last = attention->depth;
+  for (int i = 0; i < SIDE_NUMBERS; ++i) {
+    if (counts[i] == 1) continue;
+    if (layout[i] > tensor->count) return rn_internal("Operand %d of attention is too small", at);
+    last += (counts[i] - 1) * layout[i];
   }
-  args->mask = mask->data;
-  args->mask_kind = mask->dtype == RN_BOOL ? RN_MASK_BOOL : RN_MASK_ADD;
-  args->mask_heads = (i32)heads;
-  args->mask_batch = matrices == 1 ? 0 : rows * columns;
-  args->mask_query = rows == 1 ? 0 : columns;
-  args->mask_key = columns == 1 ? 0 : 1;
-  return mask->dtype == RN_BOOL || mask->dtype == q->dtype;
+  if (last > tensor->count) return rn_internal("Operand %d of attention is too small", at);
+  *out = (struct rn_attention_side){
+      .data = (char*)tensor->data + (size_t)layout[0] * rn_dtype_size(tensor->dtype),
+      .batch = layout[1],
+      .head = layout[2],
+      .row_step = layout[3]};
+  return RN_OK;
 }
 
-static bool is_head(const rn_tensor_t* tensor, const rn_tensor_t* q, int64_t rows) {
-  if (tensor->rank != q->rank || rn_tensor_dim(tensor, q->rank - 2) != rows) return false;
-  for (int d = 0; d < q->rank; ++d)
-    if (d != q->rank - 2 && rn_tensor_dim(tensor, d) != rn_tensor_dim(q, d)) return false;
-  return true;
+// The mask is input |at|.
+static rn_status_t set_mask(const rn_kernel_ctx_t* ctx, int at, struct attention_args* args) {
+  const cuda_attention_t* attention = ctx->state;
+  const int64_t* steps = attention->mask_steps;
+  const rn_tensor_t* mask = rn_in(ctx, at);
+  const int64_t heads = attention->batch * attention->heads;
+  if (steps[0] < 1 || (heads - 1) / steps[0] * steps[1] + (attention->queries - 1) * steps[2] +
+                              (attention->keys - 1) * steps[3] >=
+                          mask->count)
+    return rn_internal("The mask of attention does not fit");
+  args->mask = mask->data;
+  args->mask_kind = mask->dtype == RN_BOOL ? RN_MASK_BOOL : RN_MASK_ADD;
+  args->mask_heads = (i32)steps[0];
+  args->mask_batch = steps[1], args->mask_query = steps[2], args->mask_key = steps[3];
+  return RN_OK;
 }
 
 // Sizes, q, k, v and the mask, which is input |mask_at|.
-static rn_status_t begin(const rn_kernel_ctx_t* ctx, int mask_at, struct attention_args* args,
-                         int64_t* out_heads) {
+static rn_status_t begin(const rn_kernel_ctx_t* ctx, int mask_at, struct attention_args* args) {
   const cuda_attention_t* attention = ctx->state;
-  const rn_tensor_t *q = rn_in(ctx, 0), *k = rn_in(ctx, 1), *v = rn_in(ctx, 2);
-  if (q->rank < 2 || k->rank != q->rank) return rn_internal("Operands of attention do not fit");
-  const int64_t queries = rn_tensor_dim(q, q->rank - 2), keys = rn_tensor_dim(k, k->rank - 2);
-  const int64_t depth = rn_tensor_dim(q, q->rank - 1);
-  const int64_t heads = rn_dims_product(rn_tensor_dims(q), 0, q->rank - 2);
-  if (!is_head(k, q, keys) || !is_head(v, q, keys) || depth < 1 || depth > RN_ATTENTION_DEPTH ||
-      keys < 1 || keys > INT32_MAX / 2 || queries > INT32_MAX / 2 || heads > INT32_MAX / 2)
-    return rn_internal("Operands of attention do not fit");
-  *args = (struct attention_args){.q = side_of(q),
-                                  .k = side_of(k),
-                                  .v = side_of(v),
-                                  .mask_heads = 1,
+  *args = (struct attention_args){.mask_heads = 1,
                                   .mask_kind = attention->is_causal ? RN_MASK_CAUSAL : RN_MASK_NONE,
-                                  .heads = (i32)(heads > 0 ? heads : 1),
-                                  .queries = (i32)queries,
-                                  .keys = (i32)keys,
-                                  .depth = (i32)depth,
+                                  .heads = (i32)attention->heads,
+                                  .queries = (i32)attention->queries,
+                                  .keys = (i32)attention->keys,
+                                  .depth = (i32)attention->depth,
                                   .scale = attention->scale};
-  *out_heads = heads;
-  if (ctx->kernel->input_count > mask_at && !set_mask(rn_in(ctx, mask_at), q, args))
-    return rn_internal("The mask of attention does not fit");
-  return RN_OK;
+  RN_RETURN_IF_ERROR(set_side(ctx, 0, attention->queries, rn_in(ctx, 0), &args->q));
+  RN_RETURN_IF_ERROR(set_side(ctx, 1, attention->keys, rn_in(ctx, 1), &args->k));
+  RN_RETURN_IF_ERROR(set_side(ctx, 2, attention->keys, rn_in(ctx, 2), &args->v));
+  return attention->has_mask ? set_mask(ctx, mask_at, args) : RN_OK;
 }
 
 // Issues the kernel |base| over |rows| rows of every head. |kept| of its tiles have a block's rows,
 // two have the columns that it walks over.
 static rn_status_t issue(const rn_kernel_ctx_t* ctx, const char* base, const tile_sizes_t* tiles,
-                         int kept, int64_t rows, int64_t heads, struct attention_args* args) {
+                         int kept, int64_t rows, struct attention_args* args) {
+  const cuda_attention_t* attention = ctx->state;
+  const int64_t heads = attention->batch * attention->heads;
   const bool is_wide = args->depth > 64;
   const tile_sizes_t tile = tiles[is_wide];
   const rn_dtype_t dtype = rn_in(ctx, 0)->dtype;
@@ -123,42 +148,48 @@ static rn_status_t issue(const rn_kernel_ctx_t* ctx, const char* base, const til
 }
 
 static rn_status_t attention_compute(rn_kernel_ctx_t* ctx) {
-  const rn_tensor_t* q = rn_in(ctx, 0);
+  const cuda_attention_t* attention = ctx->state;
+  const int64_t rows[2] = {attention->batch * attention->heads, attention->queries};
   struct attention_args args;
-  int64_t heads;
-  RN_RETURN_IF_ERROR(begin(ctx, 3, &args, &heads));
   rn_tensor_t *y = NULL, *sums = NULL;
-  RN_RETURN_IF_ERROR(rn_output(ctx, 0, rn_tensor_shape(q), &y));
-  RN_RETURN_IF_ERROR(rn_output(ctx, 1, (rn_shape_t){q->rank - 1, rn_tensor_dims(q)}, &sums));
-  if (y->count == 0) return RN_OK;
-  args.y = side_of(y);
+  RN_RETURN_IF_ERROR(begin(ctx, 3, &args));
+  RN_RETURN_IF_ERROR(rn_output(ctx, 0, (rn_shape_t){attention->rank, attention->dims}, &y));
+  RN_RETURN_IF_ERROR(rn_output(ctx, 1, (rn_shape_t){2, rows}, &sums));
+  RN_RETURN_IF_ERROR(set_side(ctx, 3, attention->queries, y, &args.y));
   args.sums = sums->data;
-  return issue(ctx, "forward", forward_tiles, 1, args.queries, heads, &args);
+  return issue(ctx, "forward", forward_tiles, 1, args.queries, &args);
+}
+
+// The gradients are one tensor or three.
+static rn_status_t make_gradients(rn_kernel_ctx_t* ctx, struct attention_args* args) {
+  const cuda_attention_t* attention = ctx->state;
+  struct rn_attention_side* const sides[] = {&args->dq, &args->dk, &args->dv};
+  rn_tensor_t* out[3] = {NULL, NULL, NULL};
+  for (int i = 0; i < attention->outputs; ++i)
+    RN_RETURN_IF_ERROR(rn_output(
+        ctx, i, (rn_shape_t){attention->rank, attention->dims + i * attention->rank}, &out[i]));
+  for (int i = 0; i < 3; ++i)
+    RN_RETURN_IF_ERROR(set_side(ctx, 5 + i, i == 0 ? attention->queries : attention->keys,
+                                out[attention->outputs == 3 ? i : 0], sides[i]));
+  return RN_OK;
 }
 
 static rn_status_t gradient_compute(rn_kernel_ctx_t* ctx) {
-  const rn_tensor_t *y = rn_in(ctx, 3), *sums = rn_in(ctx, 4), *dy = rn_in(ctx, 5);
+  const cuda_attention_t* attention = ctx->state;
+  const rn_tensor_t* sums = rn_in(ctx, 4);
   struct attention_args args;
-  int64_t heads;
-  RN_RETURN_IF_ERROR(begin(ctx, 6, &args, &heads));
-  rn_tensor_t* out[3];
-  for (int i = 0; i < 3; ++i)
-    RN_RETURN_IF_ERROR(rn_output(ctx, i, rn_tensor_shape(rn_in(ctx, i)), &out[i]));
-  if (!rn_tensor_same_shape(y, rn_in(ctx, 0)) || !rn_tensor_same_shape(dy, y) ||
-      sums->count != heads * args.queries)
-    return rn_internal("Operands of attention do not fit");
-  if (y->count == 0) {
-    RN_RETURN_IF_ERROR(rn_cuda_zero(ctx, out[1]));
-    return rn_cuda_zero(ctx, out[2]);
-  }
-  args.y = side_of(y), args.dy = side_of(dy);
-  args.dq = side_of(out[0]), args.dk = side_of(out[1]), args.dv = side_of(out[2]);
+  RN_RETURN_IF_ERROR(begin(ctx, 6, &args));
+  RN_RETURN_IF_ERROR(set_side(ctx, 3, attention->queries, rn_in(ctx, 3), &args.y));
+  RN_RETURN_IF_ERROR(set_side(ctx, 4, attention->queries, rn_in(ctx, 5), &args.dy));
+  RN_RETURN_IF_ERROR(make_gradients(ctx, &args));
+  if (sums->count != attention->batch * attention->heads * attention->queries)
+    return rn_internal("The sums of attention do not fit");
   rn_tensor_t deltas = {0};
   RN_RETURN_IF_ERROR(rn_temp(ctx, RN_FLOAT, rn_tensor_shape(sums), &deltas));
   args.sums = sums->data;
   args.deltas = deltas.data;
-  rn_status_t status = issue(ctx, "by_queries", query_tiles, 2, args.queries, heads, &args);
-  if (rn_ok(status)) status = issue(ctx, "by_keys", key_tiles, 2, args.keys, heads, &args);
+  rn_status_t status = issue(ctx, "by_queries", query_tiles, 2, args.queries, &args);
+  if (rn_ok(status)) status = issue(ctx, "by_keys", key_tiles, 2, args.keys, &args);
   rn_tensor_clear(&deltas);
   return status;
 }
