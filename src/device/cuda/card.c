@@ -308,7 +308,9 @@ rn_status_t rn_cuda_mark_stream(rn_cuda_card_t* card, CUstream stream, CUevent* 
   rn_mutex_lock(&card->mutex);
   if (card->events.count) *out = card->events.items[--card->events.count];
   rn_mutex_unlock(&card->mutex);
-  if (!*out) RN_RETURN_IF_ERROR(RN_CARD(card, cuEventCreate, out, CU_EVENT_DISABLE_TIMING));
+  if (!*out)
+    RN_RETURN_IF_ERROR(
+        RN_CARD(card, cuEventCreate, out, CU_EVENT_DISABLE_TIMING | CU_EVENT_BLOCKING_SYNC));
   rn_status_t status = RN_CARD(card, cuEventRecord, *out, stream);
   if (rn_ok(status)) return status;
   rn_cuda_unmark(card, *out);

@@ -3,7 +3,7 @@
 
 #include <stdio.h>
 
-#include "kernels/cuda/jit/compile.h"
+#include "kernels/cuda/ahead.h"
 
 static rn_status_t open_nvrtc(void* self, const rn_nvrtc_t** out) {
   rn_cuda_card_t* card = self;
@@ -26,24 +26,39 @@ static loops_name_t name_of(rn_jit_key_t key, int kernel) {
   return name;
 }
 
-static rn_status_t compile(rn_cuda_card_t* card, const rn_env_t* env,
-                           const rn_jit_program_t* program, const rn_jit_grid_t* grid,
-                           const rn_jit_target_t* target, rn_jit_key_t key) {
-  rn_strbuf_t folder, code;
+static rn_jit_target_t target_of(const rn_cuda_card_t* card) {
+  return (rn_jit_target_t){.architecture = card->major * 10 + card->minor, .device = card->name};
+}
+
+rn_status_t rn_cuda_code(rn_cuda_card_t* card, const rn_env_t* env, const rn_jit_program_t* program,
+                         const rn_jit_variant_t* variant, rn_jit_key_t key, rn_strbuf_t* out) {
+  rn_strbuf_t folder;
   rn_strbuf_init(&folder, rn_allocator_system());
-  rn_strbuf_init(&code, rn_allocator_system());
   rn_jit_cache_folder(&folder);
   rn_strbuf_append(&folder, rn_str_n("", 1));
-  rn_jit_compiler_t compiler = {
-      .env = env, .folder = folder.data, .target = *target, .open = open_nvrtc, .self = card};
+  rn_jit_compiler_t compiler = {.env = env,
+                                .folder = folder.data,
+                                .target = target_of(card),
+                                .open = open_nvrtc,
+                                .self = card};
   rn_status_t status = rn_strbuf_status(&folder);
-  if (rn_ok(status)) status = rn_jit_code(&compiler, program, &grid->variant, key, &code);
+  if (rn_ok(status)) status = rn_jit_code(&compiler, program, variant, key, out);
+  rn_strbuf_clear(&folder);
+  return status;
+}
+
+static rn_status_t load(rn_cuda_card_t* card, const rn_env_t* env, const rn_jit_program_t* program,
+                        const rn_jit_grid_t* grid, rn_jit_key_t key) {
+  rn_status_t status = RN_OK;
+  rn_strbuf_t code;
+  rn_strbuf_init(&code, rn_allocator_system());
+  if (!rn_cuda_take_ahead(card, key, &code))
+    status = rn_cuda_code(card, env, program, &grid->variant, key, &code);
   for (int k = 0; rn_ok(status) && k < grid->kernel_count; ++k) {
     CUfunction function;
     status = rn_cuda_program(card, rn_str(name_of(key, k).text), k ? "rn_jit_finish" : "rn_jit",
                              code.data, &function);
   }
-  rn_strbuf_clear(&folder);
   rn_strbuf_clear(&code);
   return status;
 }
@@ -56,20 +71,38 @@ static uint64_t headers_hash(void) {
   return hash;
 }
 
+static rn_jit_key_t key_of(const rn_cuda_card_t* card, const rn_jit_program_t* program,
+                           const rn_jit_grid_t* grid) {
+  rn_jit_target_t target = target_of(card);
+  return rn_jit_key(program, &grid->variant, &target, headers_hash());
+}
+
+// The function of kernel |k|, if it was loaded already.
+static bool is_loaded(rn_cuda_card_t* card, rn_jit_key_t key, int k, CUfunction* out) {
+  rn_status_t status = rn_cuda_program(card, rn_str(name_of(key, k).text), NULL, NULL, out);
+  bool ok = rn_ok(status);
+  rn_status_free(status);
+  return ok;
+}
+
 static rn_status_t find(const rn_kernel_ctx_t* ctx, const rn_jit_program_t* program,
                         const rn_jit_grid_t* grid, CUfunction* out) {
   rn_cuda_card_t* card = rn_cuda_card(ctx);
-  rn_jit_target_t target = {.architecture = card->major * 10 + card->minor, .device = card->name};
-  rn_jit_key_t key = rn_jit_key(program, &grid->variant, &target, headers_hash());
+  rn_jit_key_t key = key_of(card, program, grid);
   for (int k = 0; k < grid->kernel_count; ++k) {
-    rn_str_t name = rn_str(name_of(key, k).text);
-    rn_status_t status = rn_cuda_program(card, name, NULL, NULL, &out[k]);
-    if (rn_ok(status)) continue;
-    rn_status_free(status);
-    RN_RETURN_IF_ERROR(compile(card, ctx->step->env, program, grid, &target, key));
-    RN_RETURN_IF_ERROR(rn_cuda_program(card, name, NULL, NULL, &out[k]));
+    if (is_loaded(card, key, k, &out[k])) continue;
+    RN_RETURN_IF_ERROR(load(card, ctx->step->env, program, grid, key));
+    RN_RETURN_IF_ERROR(rn_cuda_program(card, rn_str(name_of(key, k).text), NULL, NULL, &out[k]));
   }
   return RN_OK;
+}
+
+// What a rehearsal does instead of running the program.
+static void prepare(rn_cuda_card_t* card, const rn_jit_program_t* program,
+                    const rn_jit_grid_t* grid) {
+  CUfunction function;
+  rn_jit_key_t key = key_of(card, program, grid);
+  if (!is_loaded(card, key, 0, &function)) rn_cuda_make_ahead(card, program, &grid->variant, key);
 }
 
 rn_status_t rn_cuda_run(const rn_kernel_ctx_t* ctx, const rn_jit_program_t* program,
@@ -81,6 +114,10 @@ rn_status_t rn_cuda_run(const rn_kernel_ctx_t* ctx, const rn_jit_program_t* prog
   rn_jit_grid_t grid;
   RN_RETURN_IF_ERROR(rn_jit_check(program));
   RN_RETURN_IF_ERROR(rn_jit_grid(program, sizes, inputs, addresses, card->multiprocessors, &grid));
+  if (rn_cuda_is_rehearsing()) {
+    prepare(card, program, &grid);
+    return RN_OK;
+  }
   CUfunction functions[2];
   RN_RETURN_IF_ERROR(find(ctx, program, &grid, functions));
   rn_tensor_t workspace = {0};

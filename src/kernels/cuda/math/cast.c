@@ -1,4 +1,5 @@
 // Cast.
+#include "kernels/cuda/ahead.h"
 #include "kernels/cuda/loops.h"
 
 typedef struct cuda_cast_t {
@@ -12,9 +13,10 @@ static int bits_to_cut(rn_dtype_t source, rn_dtype_t target) {
 }
 
 static rn_status_t cast_init(const rn_kernel_init_t* init, void* state) {
+  cuda_cast_t* cast = state;
   if (rn_init_bool(init, "Truncate"))
-    ((cuda_cast_t*)state)->cut_bits =
-        bits_to_cut(rn_dtype_base(init->input_types[0]), init->output_types[0]);
+    cast->cut_bits = bits_to_cut(rn_dtype_base(init->input_types[0]), init->output_types[0]);
+  if (!cast->cut_bits) rn_cuda_rehearse(init, state);
   return RN_OK;
 }
 

@@ -1,6 +1,7 @@
 // Elementwise ops with broadcasting: each is a program of one operation.
 #include "kernels/cpu/math/operands.h"
 #include "kernels/cpu/math/select.h"
+#include "kernels/cuda/ahead.h"
 #include "kernels/cuda/loops.h"
 
 typedef struct cuda_elementwise_t {
@@ -23,6 +24,7 @@ static rn_status_t elementwise_init(const rn_kernel_init_t* init, void* state) {
         init, rn_op_attr_index(init->op, RN_STR("alpha")) >= 0 ? "alpha" : "tolerance");
   if (op->code == RN_SCALAR_EQUAL || op->code == RN_SCALAR_NOT_EQUAL)
     op->allows_other_shapes = !rn_init_bool(init, "incompatible_shape_error");
+  rn_cuda_rehearse(init, state);
   return RN_OK;
 }
 

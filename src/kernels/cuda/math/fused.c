@@ -1,5 +1,6 @@
 // Fused elementwise nodes and reductions (step/fuse_loops.c): one program of several operations.
 #include "device/part.h"
+#include "kernels/cuda/ahead.h"
 #include "kernels/cuda/jit/shapes.h"
 #include "kernels/cuda/loops.h"
 
@@ -57,6 +58,7 @@ static rn_status_t fused_init(const rn_kernel_init_t* init, void* state) {
          (size_t)fused->result_count * sizeof *copy);
   fused->program = copy;
   fused->results = copy + numbers;
+  rn_cuda_rehearse(init, state);
   return RN_OK;
 }
 

@@ -1,8 +1,15 @@
 // BiasAdd, its gradient, and L2Loss.
 #include "kernels/cpu/nn/bias.h"
 
+#include "kernels/cuda/ahead.h"
 #include "kernels/cuda/jit/shapes.h"
 #include "kernels/cuda/loops.h"
+
+static rn_status_t bias_init(const rn_kernel_init_t* init, void* state) {
+  RN_RETURN_IF_ERROR(rn_bias_init(init, state));
+  rn_cuda_rehearse(init, state);
+  return RN_OK;
+}
 
 static rn_status_t add(rn_kernel_ctx_t* ctx) {
   const rn_bias_state_t* state = ctx->state;
@@ -71,7 +78,7 @@ static const rn_kernel_def_t rows[] = {
      .types = {{"T", RN_TYPES_NUMBERS}},
      .flags = RN_KERNEL_REPLAYS | RN_KERNEL_IN_PLACE,
      .state_size = sizeof(rn_bias_state_t),
-     .init = rn_bias_init,
+     .init = bias_init,
      .compute = add},
     {.op = "BiasAddV1",
      .device = "GPU",
@@ -84,7 +91,7 @@ static const rn_kernel_def_t rows[] = {
      .types = {{"T", RN_TYPES_NUMBERS}},
      .flags = RN_KERNEL_REPLAYS,
      .state_size = sizeof(rn_bias_state_t),
-     .init = rn_bias_init,
+     .init = bias_init,
      .compute = add_gradient},
     {.op = "L2Loss",
      .device = "GPU",
