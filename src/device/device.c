@@ -4,6 +4,9 @@
 #include "base/str.h"
 #include "base/sync.h"
 
+// From here on, it matters for the speed of a copy where the bytes are in host memory.
+#define LARGE ((size_t)64 << 10)
+
 typedef struct device_wait_t {
   rn_mutex_t mutex;
   rn_cond_t changed;
@@ -48,6 +51,18 @@ rn_status_t rn_device_duplicate(rn_device_t* device, const rn_tensor_t* source, 
   rn_status_t status = device->vtable->copy(device, source, out);
   if (!rn_ok(status)) rn_tensor_clear(out);
   return status;
+}
+
+rn_status_t rn_device_host_tensor(const rn_device_t* device, rn_allocator_t host, rn_dtype_t dtype,
+                                  rn_shape_t shape, rn_tensor_t* out) {
+  int64_t count;
+  if (device->transfer_memory.fn && rn_dtype_is_plain(dtype) && rn_shape_count(shape, &count) &&
+      count >= (int64_t)(LARGE / rn_dtype_size(dtype))) {
+    rn_status_t status = rn_tensor_create(device->transfer_memory, dtype, shape, out);
+    if (rn_ok(status)) return status;
+    rn_status_free(status);
+  }
+  return rn_tensor_create(host, dtype, shape, out);
 }
 
 rn_status_t rn_device_explain(rn_device_t* device, rn_status_t status) {

@@ -129,6 +129,11 @@ RN_MUST_USE rn_status_t rn_device_copy(rn_device_t* device, const rn_tensor_t* s
 RN_MUST_USE rn_status_t rn_device_duplicate(rn_device_t* device, const rn_tensor_t* source,
                                             rn_tensor_t* out);
 
+// Makes a tensor in host memory for a copy from |device|: in its transfer memory if it is large and
+// that has room, else in memory of |host|.
+RN_MUST_USE rn_status_t rn_device_host_tensor(const rn_device_t* device, rn_allocator_t host,
+                                              rn_dtype_t dtype, rn_shape_t shape, rn_tensor_t* out);
+
 // Takes the error of work on |device|. If that has run out of memory meanwhile, adds who holds it.
 RN_MUST_USE rn_status_t rn_device_explain(rn_device_t* device, rn_status_t status);
 

@@ -56,8 +56,8 @@ rn_status_t rn_eager_upload(const rn_tensor_t* value, rn_device_t* device, rn_te
 static rn_status_t download(const rn_eager_handle_t* handle, rn_tensor_t* out) {
   const rn_tensor_t* tensor = &handle->tensor;
   rn_device_t* device = handle->memory;
-  RN_RETURN_IF_ERROR(
-      rn_tensor_create(rn_allocator_default(), tensor->dtype, rn_tensor_shape(tensor), out));
+  RN_RETURN_IF_ERROR(rn_device_host_tensor(device, rn_allocator_default(), tensor->dtype,
+                                           rn_tensor_shape(tensor), out));
   device->vtable->copy_to_host(device, tensor, out, NULL, NULL);
   rn_status_t status = rn_device_wait(device);
   if (!rn_ok(status)) rn_tensor_clear(out);

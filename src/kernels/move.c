@@ -3,9 +3,6 @@
 #include "device/device.h"
 #include "kernels/kernel_rows.h"
 
-// From here on, where a tensor's bytes are in host memory decides how fast they are copied.
-#define LARGE ((size_t)64 << 10)
-
 typedef struct move_t {
   // A value of a kernel of this step moves, or a kernel of this step reads it; else it is a feed,
   // or only the client reads it, after the step.
@@ -29,32 +26,18 @@ static rn_status_t to_device(rn_kernel_ctx_t* ctx) {
   return RN_OK;
 }
 
-// Makes the output in the host memory that the device copies to fastest.
-static rn_status_t host_output(rn_kernel_ctx_t* ctx, const rn_tensor_t* from, rn_tensor_t** out) {
-  rn_allocator_t memory = ctx->kernel->device->transfer_memory;
-  if (memory.fn && rn_tensor_bytes(from) >= LARGE) {
-    rn_tensor_t made = {0};
-    rn_status_t status = rn_tensor_create(memory, from->dtype, rn_tensor_shape(from), &made);
-    if (rn_ok(status)) {
-      rn_set_output(ctx, 0, &made);
-      *out = &ctx->out[0];
-      return RN_OK;
-    }
-    rn_status_free(status);  // ordinary memory will do
-  }
-  return rn_output(ctx, 0, rn_tensor_shape(from), out);
-}
-
 static rn_status_t to_host(rn_kernel_ctx_t* ctx) {
   const rn_tensor_t* from = rn_in(ctx, 0);
   rn_device_t* device = ctx->kernel->device;
   bool waits = ((move_t*)ctx->state)->waits;
-  rn_tensor_t* out = NULL;
-  RN_RETURN_IF_ERROR(host_output(ctx, from, &out));
+  rn_tensor_t made;
+  RN_RETURN_IF_ERROR(rn_device_host_tensor(device, ctx->kernel->host_memory, from->dtype,
+                                           rn_tensor_shape(from), &made));
+  rn_set_output(ctx, 0, &made);
   if (device->vtable->fetch && !waits)
-    device->vtable->fetch(device, from, out);
+    device->vtable->fetch(device, from, &ctx->out[0]);
   else
-    device->vtable->copy_to_host(device, from, out, NULL, NULL);
+    device->vtable->copy_to_host(device, from, &ctx->out[0], NULL, NULL);
   return waits ? rn_device_wait(device) : RN_OK;
 }
 

@@ -121,8 +121,8 @@ static void on_received(rn_recv_t* recv, rn_status_t status, rn_tensor_t* value,
   } else if (!device) {
     copy_in(receipt, &receipt->value);
   } else {
-    status = rn_tensor_create(ctx->kernel->host_memory, receipt->value.dtype,
-                              rn_tensor_shape(&receipt->value), &receipt->staged);
+    status = rn_device_host_tensor(device, ctx->kernel->host_memory, receipt->value.dtype,
+                                   rn_tensor_shape(&receipt->value), &receipt->staged);
     if (rn_ok(status))
       device->vtable->copy_to_host(device, &receipt->value, &receipt->staged, on_staged, receipt);
     else

@@ -2,6 +2,7 @@
 #include <pthread.h>
 
 #include "api.h"
+#include "device/cuda/recording.h"
 #include "kernels/cuda/launch.h"
 
 typedef struct look_up_t {
@@ -31,4 +32,77 @@ Test(gpu_card_api, new_threads_find_kernels, .timeout = 60) {
   pthread_join(thread, NULL);
   OK(call.status);
   gpu_close(&gpu);
+}
+
+// Records work that uses |size| bytes of scratch memory, |*kept| of which stays in use.
+static rn_recording_t* record(gpu_t* gpu, int64_t size, rn_tensor_t* kept) {
+  rn_device_t* device = gpu->device;
+  rn_tensor_t scratch;
+  rn_recording_t* recording = NULL;
+  OK(device->vtable->record_begin(device));
+  OK(rn_tensor_create(device->kernel_memory, RN_UINT8, (rn_shape_t){1, &size}, &scratch));
+  OK(rn_cuda_zero(&gpu->ctx, &scratch));
+  if (kept) OK(rn_tensor_share(&scratch, kept));
+  rn_tensor_clear(&scratch);
+  OK(device->vtable->record_end(device, &recording));
+  OK(device->vtable->replay(device, recording));
+  OK(device->vtable->await(device, recording));
+  return recording;
+}
+
+static size_t in_use(gpu_t* gpu) {
+  rn_cuda_memory_stats_t stats;
+  rn_cuda_memory_stats(rn_cuda_card(&gpu->ctx)->memory, &stats);
+  return stats.bytes_in_use;
+}
+
+// Recordings share their scratch memory. What somebody keeps of it is left alone by all of them.
+Test(gpu_card_api, recordings_share_scratch_memory, .timeout = 60) {
+  const int64_t size = 16 << 20;
+  gpu_t gpu;
+  gpu_open(&gpu);
+  rn_device_t* device = gpu.device;
+  const size_t before = in_use(&gpu);
+  rn_recording_t* all[4];
+  for (int i = 0; i < 3; ++i) all[i] = record(&gpu, size, NULL);
+  cr_expect_leq(in_use(&gpu) - before, (size_t)size + (4 << 20));
+  for (int i = 0; i < 3; ++i) {
+    OK(device->vtable->replay(device, all[i]));
+    OK(device->vtable->await(device, all[i]));
+  }
+  rn_tensor_t kept;
+  all[3] = record(&gpu, size, &kept);
+  rn_status_t status = device->vtable->replay(device, all[0]);
+  cr_expect_eq(rn_status_code(status), RN_CODE_ABORTED);
+  rn_status_free(status);
+  OK(device->vtable->replay(device, all[3]));
+  OK(device->vtable->await(device, all[3]));
+  device->vtable->recording_destroy(device, all[0]);
+  all[0] = record(&gpu, size, NULL);  // elsewhere
+  OK(device->vtable->replay(device, all[3]));
+  OK(device->vtable->await(device, all[3]));
+  for (int i = 0; i < 4; ++i) device->vtable->recording_destroy(device, all[i]);
+  rn_tensor_clear(&kept);
+  device->vtable->trim(device);
+  cr_expect_eq(in_use(&gpu), before);
+  gpu_close(&gpu);
+}
+
+// The workspace is one for all, and goes with the last session.
+Test(gpu_card_api, one_workspace, .timeout = 60) {
+  gpu_t gpu;
+  gpu_open(&gpu);
+  rn_cuda_card_t* card = rn_cuda_card(&gpu.ctx);
+  uint64_t first = 0, second = 0, larger = 0;
+  cr_assert(rn_cuda_workspace(card, 1 << 20, &first));
+  cr_assert(rn_cuda_workspace(card, 1 << 10, &second));
+  cr_assert_eq(first, second);
+  cr_assert(rn_cuda_workspace(card, 2 << 20, &larger));
+  cr_assert_neq(first, larger);
+  cr_assert_not(rn_cuda_workspace(card, (size_t)1 << 50, &second));
+  gpu_close(&gpu);
+  rn_cuda_memory_stats_t stats;
+  rn_cuda_memory_stats(card->memory, &stats);
+  cr_assert_eq(stats.bytes_in_use, 0);
+  cr_assert_eq(stats.bytes_reserved, 0);
 }

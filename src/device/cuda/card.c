@@ -285,6 +285,9 @@ static void free_workspaces(rn_cuda_card_t* card) {
 void rn_cuda_card_trim(rn_cuda_card_t* card) {
   rn_cuda_copies_trim(card->copies);
   rn_cuda_pinned_trim(card->pinned);
+  rn_mutex_lock(&card->replay_mutex);
+  if (card->recordings == 0) rn_cuda_memory_trim(card->scratch);
+  rn_mutex_unlock(&card->replay_mutex);
   rn_cuda_memory_trim(card->memory);
 }
 

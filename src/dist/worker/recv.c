@@ -59,8 +59,8 @@ static void copy_out(asked_t* asked, rn_tensor_t* value, rn_device_t* device) {
   asked->there = *value;
   *value = (rn_tensor_t){0};
   asked->source.count(asked->source.self, false);
-  rn_status_t status = rn_tensor_create(asked->source.memory, asked->there.dtype,
-                                        rn_tensor_shape(&asked->there), &asked->here);
+  rn_status_t status = rn_device_host_tensor(device, asked->source.memory, asked->there.dtype,
+                                             rn_tensor_shape(&asked->there), &asked->here);
   if (rn_ok(status))
     device->vtable->copy_to_host(device, &asked->there, &asked->here, on_copied, asked);
   else

@@ -153,6 +153,7 @@ typedef struct rn_cudnn_t {
   rn_mutex_t mutex;       // guards the handle and what follows
   rn_status_t missing;    // why there is no handle, until the log has said so
   rn_map_t plans;         // of convolutions: see cudnn_conv.h
+  int64_t workspace;      // the largest of a plan
 } rn_cudnn_t;
 
 // The cuDNN of the kernel's card, opened on first use; |*out| is NULL if there is none. A line in

@@ -4,6 +4,7 @@
 // the shape are run and timed; the fastest is kept, and remembered across processes: as the text
 // that cuDNN makes of the plan, and as its place in the list of the heuristic, in case that cuDNN
 // does not read the text.
+#include "device/cuda/recording.h"
 #include "kernels/cuda/libs/choices.h"
 #include "kernels/cuda/libs/cudnn_graph.h"
 #include "kernels/cuda/nn/conv_args.h"
@@ -11,6 +12,7 @@
 #define MOST_CONFIGS 16                    // asked of a heuristic
 #define MOST_TIMED 5                       // plans
 #define MOST_WORKSPACE (INT64_C(4) << 30)  // bytes, as stock's limit
+#define COSTLY_WORKSPACE 0x1p35f           // counts as much as the time: 1 GiB must save 3 %
 #define TIMED_RUNS 3
 #define MOST_NOTES 16
 #define MOST_TEXT (INT64_C(32) << 20)  // bytes
@@ -117,8 +119,11 @@ static rn_status_t with_memory(rn_kernel_ctx_t* ctx, rn_cudnn_t* cudnn, const co
   rn_status_t status = RN_OK;
   if (plan->conv.filter != RN_CUDA_FILTER_TURNED)
     status = rn_temp(ctx, (rn_dtype_t)plan->conv.dtype, (rn_shape_t){1, &size}, &filter);
+  // What a recording takes is never moved, so that all its convolutions should take the same.
+  int64_t most = cudnn->workspace > plan->workspace ? cudnn->workspace : plan->workspace;
+  int64_t bytes = rn_cuda_is_recording(rn_cuda_card(ctx)) ? most : plan->workspace;
   if (rn_ok(status) && plan->workspace)
-    status = rn_temp(ctx, RN_UINT8, (rn_shape_t){1, &plan->workspace}, &workspace);
+    status = rn_temp(ctx, RN_UINT8, (rn_shape_t){1, &bytes}, &workspace);
   if (rn_ok(status)) status = use(ctx, cudnn, plan, data, filter.data, workspace.data, arg);
   rn_tensor_clear(&filter);  // later work may use it: it is issued after this
   rn_tensor_clear(&workspace);
@@ -265,6 +270,7 @@ static bool try_config(search_t* search, cudnnBackendDescriptor_t config, int mo
   if (search->is_timed)
     status =
         with_memory(search->ctx, search->cudnn, &plan, search->data, use_timed, &search->timing);
+  search->timing.time *= 1 + (float)plan.workspace / COSTLY_WORKSPACE;
   bool works = rn_ok(status);
   rn_status_free(status);  // too little memory for this one, or it does not run
   if (works && (!best->plan || search->timing.time < search->timing.best)) {
@@ -437,6 +443,7 @@ rn_status_t rn_cudnn_conv(rn_kernel_ctx_t* ctx, const rn_cuda_conv_t* conv,
   rn_mutex_lock(&cudnn->mutex);
   rn_status_t status = plan_locked(ctx, cudnn, &key, data, &plan);
   if (rn_ok(status) && plan->plan) {
+    if (plan->workspace > cudnn->workspace) cudnn->workspace = plan->workspace;
     status = with_memory(ctx, cudnn, plan, data, use_once, NULL);
     if (!rn_ok(status) && plan->is_remembered &&
         rn_status_code(status) != RN_CODE_RESOURCE_EXHAUSTED) {
