@@ -22,13 +22,14 @@ struct rn_status_rep_t {
   char text[];
 };
 
-// Read-only: told apart from the others by its address, never freed or changed.
+// Read-only, never freed or changed. It has no allocator, which tells it apart from the others: a
+// part of the library (device/part.h) has one of its own, at another address.
 static const struct rn_status_rep_t out_of_memory = {
     .code = RN_CODE_RESOURCE_EXHAUSTED, .length = 13, .message = "Out of memory"};
 
 rn_status_t rn_out_of_memory(void) { return (rn_status_t)(uintptr_t)&out_of_memory; }
 
-static bool is_static(rn_status_t status) { return status == &out_of_memory; }
+static bool is_static(rn_status_t status) { return !status->allocator.fn; }
 
 static size_t rep_size(size_t length) { return sizeof(struct rn_status_rep_t) + length + 1; }
 
