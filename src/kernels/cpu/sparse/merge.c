@@ -6,7 +6,7 @@
 #include "kernels/cpu/array.h"
 #include "kernels/cpu/combine.h"
 #include "kernels/cpu/move.h"
-#include "kernels/cpu/sparse/sparse.h"
+#include "kernels/cpu/sparse/tensor.h"
 #include "kernels/kernel_rows.h"
 
 typedef struct merge_part_t {
@@ -251,16 +251,22 @@ static rn_status_t sparse_add_grad(rn_kernel_ctx_t* ctx) {
   return add_grad_of(ctx, 2, 1);
 }
 
+rn_status_t rn_sparse_fill_grad_check(rn_kernel_ctx_t* ctx) {
+  const rn_tensor_t *map = rn_in(ctx, 0), *dy = rn_in(ctx, 1);
+  if (map->rank != 1)
+    return rn_invalid_argument("reverse_index_map must be a vector, saw: %s", rn_text_of(map).text);
+  if (dy->rank != 1)
+    return rn_invalid_argument("grad_values must be a vector, saw: %s", rn_text_of(dy).text);
+  return RN_OK;
+}
+
 // For filled rows: values get their own gradients back, the default the sum of the rest.
 static rn_status_t fill_grad_in(rn_kernel_ctx_t* ctx, rn_arena_t* arena) {
   const rn_tensor_t *map = rn_in(ctx, 0), *dy = rn_in(ctx, 1);
   rn_combine_fn_t add = rn_combine(RN_COMBINE_ADD, dy->dtype);
   rn_tensor_t *values = NULL, *fallback = NULL;
   bool* seen = NULL;
-  if (map->rank != 1)
-    return rn_invalid_argument("reverse_index_map must be a vector, saw: %s", rn_text_of(map).text);
-  if (dy->rank != 1)
-    return rn_invalid_argument("grad_values must be a vector, saw: %s", rn_text_of(dy).text);
+  RN_RETURN_IF_ERROR(rn_sparse_fill_grad_check(ctx));
   RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(arena, (size_t)dy->count + 1, &seen));
   RN_RETURN_IF_ERROR(rn_output(ctx, 0, (rn_shape_t){1, &map->count}, &values));
   RN_RETURN_IF_ERROR(rn_output(ctx, 1, RN_SHAPE_SCALAR, &fallback));

@@ -6,18 +6,18 @@
 #include "base/arena.h"
 #include "kernels/cpu/array.h"
 #include "kernels/cpu/move.h"
-#include "kernels/cpu/sparse/sparse.h"
+#include "kernels/cpu/sparse/tensor.h"
 #include "kernels/cpu/with_arena.h"
 #include "kernels/kernel_rows.h"
 
-static rn_status_t output_sparse(rn_kernel_ctx_t* ctx, int i, int v, int64_t count, int rank,
-                                 rn_tensor_t** out_indices, rn_tensor_t** out_values) {
+rn_status_t rn_sparse_outputs(rn_kernel_ctx_t* ctx, int i, int v, int64_t count, int rank,
+                              rn_tensor_t** out_indices, rn_tensor_t** out_values) {
   const int64_t dims[2] = {count, rank};
   RN_RETURN_IF_ERROR(rn_output(ctx, i, (rn_shape_t){2, dims}, out_indices));
   return v < 0 ? RN_OK : rn_output(ctx, v, (rn_shape_t){1, dims}, out_values);
 }
 
-static rn_status_t output_shape(rn_kernel_ctx_t* ctx, int i, const int64_t* shape, int rank) {
+rn_status_t rn_sparse_output_shape(rn_kernel_ctx_t* ctx, int i, const int64_t* shape, int rank) {
   const int64_t size = rank;
   rn_tensor_t* out = NULL;
   RN_RETURN_IF_ERROR(rn_output(ctx, i, (rn_shape_t){1, &size}, &out));
@@ -59,7 +59,7 @@ static rn_status_t give_entries(rn_kernel_ctx_t* ctx, tensor_entry_t* entries, i
                                 int rank) {
   rn_tensor_t *indices = NULL, *values = NULL;
   sort_entries(entries, count);
-  RN_RETURN_IF_ERROR(output_sparse(ctx, 0, 1, count, rank, &indices, &values));
+  RN_RETURN_IF_ERROR(rn_sparse_outputs(ctx, 0, 1, count, rank, &indices, &values));
   for (int64_t i = 0; i < count; ++i) {
     if (rank)
       memcpy(RN_DATA(indices, int64_t) + i * rank, entries[i].index,
@@ -83,13 +83,8 @@ static rn_status_t sparse_reorder(rn_kernel_ctx_t* ctx) { return rn_with_arena(c
 
 // Joining.
 
-typedef struct tensor_concat_t {
-  int64_t axis;
-  int count;
-} tensor_concat_t;
-
-static rn_status_t concat_init(const rn_kernel_init_t* init, void* self) {
-  tensor_concat_t* concat = self;
+rn_status_t rn_sparse_concat_init(const rn_kernel_init_t* init, void* state) {
+  rn_sparse_concat_t* concat = state;
   concat->axis = rn_init_int(init, "concat_dim");
   concat->count = (int)rn_init_int(init, "N");
   return RN_OK;
@@ -134,8 +129,11 @@ static rn_status_t check_alike(const rn_tensor_t* first, const rn_tensor_t* part
 }
 
 // Reads all inputs and adds up their sizes along the axis.
-static rn_status_t read_parts(rn_kernel_ctx_t* ctx, int count, int64_t axis, rn_sparse_t* parts,
-                              int64_t* shape, int* out_axis, int64_t* out_total) {
+rn_status_t rn_sparse_concat_read(rn_kernel_ctx_t* ctx, rn_sparse_t* parts, int64_t* shape,
+                                  int* out_axis, int64_t* out_total) {
+  const rn_sparse_concat_t* concat = ctx->state;
+  const int count = concat->count;
+  int64_t axis = concat->axis;
   const rn_tensor_t* first = rn_in(ctx, 2 * count);
   RN_RETURN_IF_ERROR(check_list(ctx, 0, count, 2, "indices"));
   RN_RETURN_IF_ERROR(check_list(ctx, count, count, 1, "values"));
@@ -170,14 +168,14 @@ static rn_status_t read_parts(rn_kernel_ctx_t* ctx, int count, int64_t axis, rn_
 }
 
 static rn_status_t concat_in(rn_kernel_ctx_t* ctx, rn_arena_t* arena) {
-  const tensor_concat_t* concat = ctx->state;
+  const rn_sparse_concat_t* concat = ctx->state;
   int64_t shape[RN_MAX_RANK], total = 0, offset = 0, number = 0;
   rn_sparse_t* parts = NULL;
   tensor_entry_t* entries = NULL;
   int64_t* indices = NULL;
   int axis = 0;
   RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(arena, (size_t)concat->count, &parts));
-  RN_RETURN_IF_ERROR(read_parts(ctx, concat->count, concat->axis, parts, shape, &axis, &total));
+  RN_RETURN_IF_ERROR(rn_sparse_concat_read(ctx, parts, shape, &axis, &total));
   int rank = parts[0].rank;
   RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(arena, (size_t)total + 1, &entries));
   RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(arena, (size_t)(total * rank) + 1, &indices));
@@ -191,7 +189,7 @@ static rn_status_t concat_in(rn_kernel_ctx_t* ctx, rn_arena_t* arena) {
     offset += parts[n].shape[axis];
   }
   RN_RETURN_IF_ERROR(give_entries(ctx, entries, total, rank));
-  return output_shape(ctx, 2, shape, rank);
+  return rn_sparse_output_shape(ctx, 2, shape, rank);
 }
 static rn_status_t sparse_concat(rn_kernel_ctx_t* ctx) { return rn_with_arena(ctx, concat_in); }
 
@@ -210,70 +208,88 @@ static rn_status_t give_box(rn_kernel_ctx_t* ctx, const rn_sparse_t* in, const i
   rn_tensor_t *indices = NULL, *values = NULL;
   int64_t count = 0, next = 0;
   for (int64_t k = 0; k < in->count; ++k) count += is_within(in, k, start, size);
-  RN_RETURN_IF_ERROR(output_sparse(ctx, i, v, count, in->rank, &indices, &values));
+  RN_RETURN_IF_ERROR(rn_sparse_outputs(ctx, i, v, count, in->rank, &indices, &values));
   for (int64_t k = 0; k < in->count; ++k) {
     if (!is_within(in, k, start, size)) continue;
     for (int d = 0; d < in->rank; ++d)
       RN_DATA(indices, int64_t)[next * in->rank + d] = in->indices[k * in->rank + d] - start[d];
     RN_RETURN_IF_ERROR(move_value(in->values, k, values, next++));
   }
-  return output_shape(ctx, s, size, in->rank);
+  return rn_sparse_output_shape(ctx, s, size, in->rank);
 }
 
-static rn_status_t sparse_slice(rn_kernel_ctx_t* ctx) {
-  rn_sparse_t in;
-  int64_t start[RN_MAX_RANK], size[RN_MAX_RANK];
-  RN_RETURN_IF_ERROR(rn_sparse_read_parts(ctx, 0, &in));
+rn_status_t rn_sparse_slice_read(rn_kernel_ctx_t* ctx, rn_sparse_t* in, int64_t* start,
+                                 int64_t* size) {
+  RN_RETURN_IF_ERROR(rn_sparse_read_parts(ctx, 0, in));
   for (int k = 3; k < 5; ++k)
     if (rn_in(ctx, k)->rank != 1)
       return rn_invalid_argument("Input %s should be a vector but received shape %s",
                                  k == 3 ? "start" : "size", rn_text_of(rn_in(ctx, k)).text);
   for (int k = 3; k < 5; ++k)
-    if (rn_in(ctx, k)->count != in.rank)
+    if (rn_in(ctx, k)->count != in->rank)
       return rn_invalid_argument("Expected %s to be a vector of length %d but got length %lld",
-                                 k == 3 ? "start" : "size", in.rank,
+                                 k == 3 ? "start" : "size", in->rank,
                                  (long long)rn_in(ctx, k)->count);
   RN_RETURN_IF_ERROR(rn_sparse_check_sizes(rn_in(ctx, 2)));
-  for (int d = 0; d < in.rank; ++d) {
+  for (int d = 0; d < in->rank; ++d) {
     start[d] = RN_DATA(rn_in(ctx, 3), const int64_t)[d];
     size[d] = RN_DATA(rn_in(ctx, 4), const int64_t)[d];
     if (size[d] < 0)
       return rn_invalid_argument("Expected a non-negative size, got %lld", (long long)size[d]);
     // The box may start before element 0, where there are no entries.
     int64_t left = 0;
-    if (start[d] < in.shape[d] && __builtin_sub_overflow(in.shape[d], start[d], &left))
+    if (start[d] < in->shape[d] && __builtin_sub_overflow(in->shape[d], start[d], &left))
       left = INT64_MAX;
     if (size[d] > left) size[d] = left;
   }
+  return RN_OK;
+}
+
+static rn_status_t sparse_slice(rn_kernel_ctx_t* ctx) {
+  rn_sparse_t in;
+  int64_t start[RN_MAX_RANK], size[RN_MAX_RANK];
+  RN_RETURN_IF_ERROR(rn_sparse_slice_read(ctx, &in, start, size));
   return give_box(ctx, &in, start, size, 0, 1, 2);
 }
 
-static rn_status_t sparse_split(rn_kernel_ctx_t* ctx) {
+rn_status_t rn_sparse_split_read(rn_kernel_ctx_t* ctx, bool checks_bounds, rn_sparse_t* in,
+                                 int64_t* out_axis) {
   const rn_tensor_t* axis_in = rn_in(ctx, 0);
   int parts = ctx->kernel->output_count / 3;
-  int64_t start[RN_MAX_RANK] = {0}, size[RN_MAX_RANK];
-  rn_sparse_t in;
   if (axis_in->rank != 0)
     return rn_invalid_argument("Input axis should be a scalar but received shape %s",
                                rn_text_of(axis_in).text);
   RN_RETURN_IF_ERROR(rn_sparse_check_ranks(rn_in(ctx, 1), rn_in(ctx, 2), rn_in(ctx, 3)));
-  RN_RETURN_IF_ERROR(rn_sparse_read_parts(ctx, 1, &in));
-  RN_RETURN_IF_ERROR(rn_sparse_check_bounds(&in));
+  RN_RETURN_IF_ERROR(rn_sparse_read_parts(ctx, 1, in));
+  if (checks_bounds) RN_RETURN_IF_ERROR(rn_sparse_check_bounds(in));
   int64_t axis = *RN_DATA(axis_in, const int64_t);
-  if (axis < -in.rank || axis >= in.rank)
-    return rn_invalid_argument("Input axis should be in range [%d, %d), got %lld", -in.rank,
-                               in.rank, (long long)axis);
-  if (axis < 0) axis += in.rank;
-  if (parts < 1 || parts > in.shape[axis])
+  if (axis < -in->rank || axis >= in->rank)
+    return rn_invalid_argument("Input axis should be in range [%d, %d), got %lld", -in->rank,
+                               in->rank, (long long)axis);
+  if (axis < 0) axis += in->rank;
+  if (parts < 1 || parts > in->shape[axis])
     return rn_invalid_argument(
         "Input num_split should be between 1 and the splitting dimension "
         "size (%lld), got %d",
-        (long long)in.shape[axis], parts);
-  RN_RETURN_IF_ERROR(rn_sparse_check_sizes(rn_in(ctx, 3)));
+        (long long)in->shape[axis], parts);
+  *out_axis = axis;
+  return rn_sparse_check_sizes(rn_in(ctx, 3));
+}
+
+int64_t rn_sparse_split_size(const rn_kernel_ctx_t* ctx, const rn_sparse_t* in, int64_t axis,
+                             int p) {
+  const int parts = ctx->kernel->output_count / 3;
+  return in->shape[axis] / parts + (p < in->shape[axis] % parts);
+}
+
+static rn_status_t sparse_split(rn_kernel_ctx_t* ctx) {
+  const int parts = ctx->kernel->output_count / 3;
+  int64_t start[RN_MAX_RANK] = {0}, size[RN_MAX_RANK], axis = 0;
+  rn_sparse_t in;
+  RN_RETURN_IF_ERROR(rn_sparse_split_read(ctx, true, &in, &axis));
   memcpy(size, in.shape, (size_t)in.rank * sizeof *size);
-  int64_t each = in.shape[axis] / parts, more = in.shape[axis] % parts;
   for (int p = 0; p < parts; ++p) {
-    size[axis] = each + (p < more);
+    size[axis] = rn_sparse_split_size(ctx, &in, axis, p);
     RN_RETURN_IF_ERROR(give_box(ctx, &in, start, size, p, parts + p, 2 * parts + p));
     start[axis] += size[axis];
   }
@@ -340,25 +356,36 @@ static rn_status_t read_for_reshape(rn_kernel_ctx_t* ctx, rn_sparse_t* out, int6
   return RN_OK;
 }
 
-static rn_status_t sparse_reshape(rn_kernel_ctx_t* ctx) {
+rn_status_t rn_sparse_reshape_read(rn_kernel_ctx_t* ctx, rn_sparse_t* in, int64_t* shape,
+                                   bool* out_is_same) {
   const rn_tensor_t* target = rn_in(ctx, 2);
-  rn_sparse_t in;
-  int64_t shape[RN_MAX_RANK], strides[RN_MAX_RANK], places = 0;
-  rn_tensor_t* indices = NULL;
-  RN_RETURN_IF_ERROR(read_for_reshape(ctx, &in, &places));
-  RN_RETURN_IF_ERROR(resolve(&in, places, target, shape));
+  int64_t places = 0;
+  RN_RETURN_IF_ERROR(read_for_reshape(ctx, in, &places));
+  RN_RETURN_IF_ERROR(resolve(in, places, target, shape));
   int rank = (int)target->count;
-  if (in.count && !places)
+  if (in->count && !places)
     return rn_invalid_argument(
         "Input tensor has %lld non zero elements but input shape (%s) or output shape (%s) is "
         "empty",
-        (long long)in.count, rn_shape_text((rn_shape_t){(int16_t)in.rank, in.shape}).text,
+        (long long)in->count, rn_shape_text((rn_shape_t){(int16_t)in->rank, in->shape}).text,
         rn_shape_text((rn_shape_t){(int16_t)rank, shape}).text);
-  if (rank == in.rank && (rank == 0 || !memcmp(shape, in.shape, (size_t)rank * sizeof *shape))) {
+  *out_is_same =
+      rank == in->rank && (rank == 0 || !memcmp(shape, in->shape, (size_t)rank * sizeof *shape));
+  return RN_OK;
+}
+
+static rn_status_t sparse_reshape(rn_kernel_ctx_t* ctx) {
+  const int rank = (int)rn_in(ctx, 2)->count;
+  rn_sparse_t in;
+  int64_t shape[RN_MAX_RANK], strides[RN_MAX_RANK];
+  bool is_same = false;
+  rn_tensor_t* indices = NULL;
+  RN_RETURN_IF_ERROR(rn_sparse_reshape_read(ctx, &in, shape, &is_same));
+  if (is_same) {
     RN_RETURN_IF_ERROR(rn_forward(ctx, 0, 0));  // without checking the indices
-    return output_shape(ctx, 1, shape, rank);
+    return rn_sparse_output_shape(ctx, 1, shape, rank);
   }
-  RN_RETURN_IF_ERROR(output_sparse(ctx, 0, -1, in.count, rank, &indices, NULL));
+  RN_RETURN_IF_ERROR(rn_sparse_outputs(ctx, 0, -1, in.count, rank, &indices, NULL));
   int64_t stride = 1;
   for (int d = rank; d-- > 0; stride *= shape[d]) strides[d] = stride;
   for (int64_t i = 0; i < in.count; ++i) {
@@ -372,22 +399,25 @@ static rn_status_t sparse_reshape(rn_kernel_ctx_t* ctx) {
       place %= strides[d];
     }
   }
-  return output_shape(ctx, 1, shape, rank);
+  return rn_sparse_output_shape(ctx, 1, shape, rank);
 }
 
 // SparseFillEmptyRows: rows without a value get one at column 0.
 
+rn_status_t rn_sparse_bad_row(int64_t place, int64_t row, int64_t rows) {
+  return rn_invalid_argument("indices(%lld, 0) is invalid: %lld >= %lld", (long long)place,
+                             (long long)row, (long long)rows);
+}
+
 static rn_status_t check_rows(const rn_sparse_t* in, int64_t rows) {
   for (int64_t i = 0; i < in->count; ++i) {
     int64_t row = in->indices[i * in->rank];
-    if (row < 0 || row >= rows)
-      return rn_invalid_argument("indices(%lld, 0) is invalid: %lld >= %lld", (long long)i,
-                                 (long long)row, (long long)rows);
+    if (row < 0 || row >= rows) return rn_sparse_bad_row(i, row, rows);
   }
   return RN_OK;
 }
 
-static rn_status_t read_for_fill(rn_kernel_ctx_t* ctx, rn_sparse_t* out) {
+rn_status_t rn_sparse_fill_read(rn_kernel_ctx_t* ctx, rn_sparse_t* in) {
   const rn_tensor_t *indices = rn_in(ctx, 0), *values = rn_in(ctx, 1), *sizes = rn_in(ctx, 2);
   const rn_tensor_t* value = rn_in(ctx, 3);
   if (sizes->rank != 1)
@@ -410,7 +440,12 @@ static rn_status_t read_for_fill(rn_kernel_ctx_t* ctx, rn_sparse_t* out) {
   if (rn_int_at(sizes, 0) < 0)
     return rn_invalid_argument("Expected shape dimensions to be non-negative, got %lld",
                                (long long)rn_int_at(sizes, 0));
-  return rn_sparse_take(indices, values, sizes, out);
+  RN_RETURN_IF_ERROR(rn_sparse_take(indices, values, sizes, in));
+  if (in->shape[0] == 0 && in->count > 0)
+    return rn_invalid_argument(
+        "Received SparseTensor with dense_shape[0] = 0 but indices.shape[0] = %lld",
+        (long long)in->count);
+  return RN_OK;
 }
 
 static rn_status_t fill_in(rn_kernel_ctx_t* ctx, rn_arena_t* arena) {
@@ -418,12 +453,8 @@ static rn_status_t fill_in(rn_kernel_ctx_t* ctx, rn_arena_t* arena) {
   rn_tensor_t *indices = NULL, *values = NULL, *empty = NULL, *map = NULL;
   int64_t *starts = NULL, total = 0;
   rn_sparse_t in;
-  RN_RETURN_IF_ERROR(read_for_fill(ctx, &in));
+  RN_RETURN_IF_ERROR(rn_sparse_fill_read(ctx, &in));
   int64_t rows = in.shape[0];
-  if (rows == 0 && in.count > 0)
-    return rn_invalid_argument(
-        "Received SparseTensor with dense_shape[0] = 0 but indices.shape[0] = %lld",
-        (long long)in.count);
   RN_RETURN_IF_ERROR(check_rows(&in, rows));
   RN_RETURN_IF_ERROR(rn_output(ctx, 2, (rn_shape_t){1, &rows}, &empty));
   RN_RETURN_IF_ERROR(rn_output(ctx, 3, (rn_shape_t){1, &in.count}, &map));
@@ -436,7 +467,7 @@ static rn_status_t fill_in(rn_kernel_ctx_t* ctx, rn_arena_t* arena) {
     starts[r] = total;
     total += count ? count : 1;
   }
-  RN_RETURN_IF_ERROR(output_sparse(ctx, 0, 1, total, in.rank, &indices, &values));
+  RN_RETURN_IF_ERROR(rn_sparse_outputs(ctx, 0, 1, total, in.rank, &indices, &values));
   int64_t* to = RN_DATA(indices, int64_t);
   for (int64_t r = 0; r < rows; ++r) {
     if (!RN_DATA(empty, bool)[r]) continue;
@@ -457,10 +488,9 @@ static rn_status_t sparse_fill_empty_rows(rn_kernel_ctx_t* ctx) {
 }
 
 // The gradient of a slice: that of the entries in it, 0 for the others.
-static rn_status_t sparse_slice_grad(rn_kernel_ctx_t* ctx) {
+rn_status_t rn_sparse_slice_grad_check(rn_kernel_ctx_t* ctx) {
   const rn_tensor_t *dy = rn_in(ctx, 0), *in = rn_in(ctx, 1), *start = rn_in(ctx, 2),
                     *taken = rn_in(ctx, 3);
-  rn_tensor_t* out = NULL;
   if (in->rank != 2 || taken->rank != 2)
     return rn_invalid_argument(
         "Input and output indices should be matrices but received shapes: %s and %s",
@@ -468,7 +498,7 @@ static rn_status_t sparse_slice_grad(rn_kernel_ctx_t* ctx) {
   if (dy->rank != 1)
     return rn_invalid_argument("Input backprop_val_grad should be a vector but received shape: %s",
                                rn_text_of(dy).text);
-  int64_t rank = rn_tensor_dim(in, 1), count = rn_tensor_dim(in, 0), next = 0;
+  int64_t rank = rn_tensor_dim(in, 1), count = rn_tensor_dim(in, 0);
   if (rn_tensor_dim(taken, 1) != rank)
     return rn_invalid_argument(
         "The input and output should have the same ndims: got: %lld and %lld", (long long)rank,
@@ -491,6 +521,15 @@ static rn_status_t sparse_slice_grad(rn_kernel_ctx_t* ctx) {
         "# rows of output_indices should be not greater than of "
         "input_indices, got %lld and %lld",
         (long long)rn_tensor_dim(taken, 0), (long long)count);
+  return RN_OK;
+}
+
+static rn_status_t sparse_slice_grad(rn_kernel_ctx_t* ctx) {
+  const rn_tensor_t *dy = rn_in(ctx, 0), *in = rn_in(ctx, 1), *start = rn_in(ctx, 2),
+                    *taken = rn_in(ctx, 3);
+  rn_tensor_t* out = NULL;
+  RN_RETURN_IF_ERROR(rn_sparse_slice_grad_check(ctx));
+  int64_t rank = rn_tensor_dim(in, 1), count = rn_tensor_dim(in, 0), next = 0;
   RN_RETURN_IF_ERROR(rn_output(ctx, 0, (rn_shape_t){1, &count}, &out));
   rn_move_zero(rn_ctx_pool(ctx), out->dtype, out->data, count);
   const int64_t *from = RN_DATA(in, const int64_t), *to = RN_DATA(taken, const int64_t);
@@ -513,7 +552,7 @@ static rn_status_t sparse_slice_grad(rn_kernel_ctx_t* ctx) {
 
 static const rn_kernel_def_t rows[] = {
     ROW("SparseReorder", .compute = sparse_reorder),
-    ROW("SparseConcat", .state_size = sizeof(tensor_concat_t), .init = concat_init,
+    ROW("SparseConcat", .state_size = sizeof(rn_sparse_concat_t), .init = rn_sparse_concat_init,
         .compute = sparse_concat),
     ROW("SparseSlice", .compute = sparse_slice),
     ROW("SparseSliceGrad", .types = {{"T", RN_TYPES_NUMBERS}}, .compute = sparse_slice_grad),

@@ -5,16 +5,16 @@
 #include "kernels/cpu/array.h"
 #include "kernels/cpu/device_moves.h"
 #include "kernels/cuda/sparse/dense_args.h"
+#include "kernels/cuda/sparse/sparse.h"
 #include "kernels/cuda/state/rows.h"
 
-// |*out| = column |d| of the indices.
-static rn_status_t column(rn_kernel_ctx_t* ctx, const rn_tensor_t* indices, int d,
-                          rn_tensor_t* out) {
+rn_status_t rn_cuda_sparse_column(rn_kernel_ctx_t* ctx, const rn_tensor_t* indices, int d,
+                                  rn_tensor_t* out) {
   const int64_t count = rn_tensor_dim(indices, 0);
   RN_RETURN_IF_ERROR(rn_temp(ctx, indices->dtype, (rn_shape_t){1, &count}, out));
   rn_move_t move;
   rn_move_begin(&move);
-  rn_move_add(&move, count, 2, 1);
+  rn_move_add(&move, count, rn_tensor_dim(indices, 1), 1);
   const char* from = RN_DATA(indices, const char) + (size_t)d * rn_dtype_size(indices->dtype);
   return rn_ctx_move(ctx, &move, indices->dtype, from, out->data);
 }
@@ -24,7 +24,7 @@ static rn_status_t issue_matmul(rn_kernel_ctx_t* ctx, rn_cuda_sparse_matmul_args
   const rn_tensor_t *indices = rn_in(ctx, 0), *values = rn_in(ctx, 1);
   rn_tensor_t numbers = {0};
   rn_cuda_rows_t rows = {0};
-  rn_status_t status = column(ctx, indices, product->adjoint_a ? 1 : 0, &numbers);
+  rn_status_t status = rn_cuda_sparse_column(ctx, indices, product->adjoint_a ? 1 : 0, &numbers);
   if (rn_ok(status)) status = rn_cuda_rows(ctx, &numbers, 1, (rn_shape_t){1, &m}, &rows);
   args->rows = rows.args;
   if (rn_ok(status))
