@@ -33,10 +33,10 @@ static void sort_from(rn_names_t* names, size_t first) {
 void rn_names_sort(rn_names_t* names) { sort_from(names, 0); }
 
 rn_str_t rn_path_directory(rn_str_t path) {
-  size_t end = path.size;
-  while (end > 0 && path.data[end - 1] != '/') --end;
+  size_t end = path.size, root = rn_path_root(path);
+  while (end > root && path.data[end - 1] != '/') --end;
   if (end == 0) return RN_STR(".");
-  while (end > 1 && path.data[end - 1] == '/') --end;
+  while (end > root + 1 && path.data[end - 1] == '/') --end;
   return rn_str_n(path.data, end);
 }
 
@@ -46,6 +46,20 @@ bool rn_path_to_parent(rn_str_t* inout_path) {
   if (parent.size >= inout_path->size || parent.data != inout_path->data) return false;
   *inout_path = parent;
   return true;
+}
+
+void rn_path_append_clean(rn_strbuf_t* out, rn_str_t path) {
+  while (path.size) {
+    rn_str_t part = rn_str_split(&path, '/');
+    if (!part.size || rn_str_is(part, ".")) continue;
+    if (rn_str_is(part, "..")) {
+      while (out->size && out->data[--out->size] != '/') continue;
+      if (out->data) out->data[out->size] = 0;
+      continue;
+    }
+    rn_strbuf_append(out, RN_STR("/"));
+    rn_strbuf_append(out, part);
+  }
 }
 
 rn_status_t rn_fs_find(const rn_env_t* env, const char* path, bool* out_exists) {
@@ -153,6 +167,7 @@ rn_status_t rn_fs_replace(const rn_env_t* env, const char* path, rn_str_t data) 
 
 // Syncs the directory that contains |path|, which is modified meanwhile.
 static rn_status_t sync_parent(const rn_env_t* env, char* path) {
+  if (rn_path_root(rn_str(path))) return RN_OK;  // the operating system's names only
   char* slash = strrchr(path, '/');
   if (!slash) return env->fs->sync_directory(env->fs_self, ".");
   if (slash == path) return env->fs->sync_directory(env->fs_self, "/");
@@ -180,7 +195,7 @@ rn_status_t rn_fs_make_directories(const rn_env_t* env, const char* path) {
   char* part = NULL;
   RN_RETURN_IF_ERROR(rn_str_dup(env->allocator, rn_str(path), &part));
   rn_status_t status = RN_OK;
-  for (size_t i = 1; rn_ok(status) && i <= size; ++i) {
+  for (size_t i = rn_path_root(rn_str(path)) + 1; rn_ok(status) && i <= size; ++i) {
     if ((path[i] != '/' && path[i] != 0) || path[i - 1] == '/') continue;
     part[i] = 0;
     status = make_one(env, part);
@@ -311,10 +326,11 @@ rn_status_t rn_fs_glob(const rn_env_t* env, const char* pattern, rn_names_t* nam
   rn_names_init(&at, env->allocator);
   rn_names_init(&next, env->allocator);
   const rn_str_t whole = rn_str(pattern);
-  rn_str_t rest = whole;
-  bool is_absolute = rest.size && rest.data[0] == '/';
-  if (is_absolute) rest = rn_str_n(rest.data + 1, rest.size - 1);
-  rn_status_t status = rn_names_add(&at, is_absolute ? RN_STR("/") : RN_STR(""));
+  // What no pattern can be part of: "/", "ram://host/", or nothing.
+  size_t root = rn_path_root(whole);
+  if (root < whole.size && whole.data[root] == '/') ++root;
+  rn_str_t rest = rn_str_n(whole.data + root, whole.size - root);
+  rn_status_t status = rn_names_add(&at, rn_str_n(whole.data, root));
   if (rn_ok(status)) status = match_parts(env, rest, &at, &next);
   size_t first = names->list.count;
   for (size_t i = 0; rn_ok(status) && i < at.list.count; ++i)

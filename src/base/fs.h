@@ -71,7 +71,13 @@ struct rn_fs_t {
   rn_status_t (*is_in_use)(void* self, const char* path, bool* out);
 };
 
-extern const rn_fs_t rn_fs_system;  // of the operating system
+extern const rn_fs_t rn_fs_local;  // of the operating system
+// The same, and for paths with a scheme ("ram://host/path") the file system that is registered for
+// it: UNIMPLEMENTED if there is none. "file://" is the operating system's.
+extern const rn_fs_t rn_fs_system;
+// Registers |fs| for paths that begin with "|scheme|://", which it gets whole. |scheme|, |fs| and
+// |self| must live as long as the process. ALREADY_EXISTS if the scheme is taken.
+RN_MUST_USE rn_status_t rn_fs_register(const char* scheme, const rn_fs_t* fs, void* self);
 
 // Built on the vtable.
 
@@ -105,11 +111,19 @@ RN_MUST_USE rn_status_t rn_fs_temporary(const rn_env_t* env, const char* path, r
 void rn_fs_sweep_temporaries(const rn_env_t* env, const char* path);
 // INVALID_ARGUMENT if |name| contains a NUL, which no file's name does.
 RN_MUST_USE rn_status_t rn_fs_check_name(rn_str_t name);
-// The directory of |path|: "a/b" for "a/b/c", "/" for "/a", "." for "a".
+// The scheme of |path|: "ram" for "ram://host/path", "" for a plain path.
+rn_str_t rn_path_scheme(rn_str_t path);
+// The size of the part of |path| that names no file or directory: "ram://host" of the above, 0 for
+// a plain path.
+size_t rn_path_root(rn_str_t path);
+// The directory of |path|: "a/b" for "a/b/c", "/" for "/a", "." for "a", "ram://host/" for
+// "ram://host/a".
 rn_str_t rn_path_directory(rn_str_t path);
 // Cuts |*inout_path| down to its directory: "a/b" to "a", "/a" to "/". False, with nothing changed,
 // if it has none, as "/" and "a". A walk to the top ends there.
 bool rn_path_to_parent(rn_str_t* inout_path);
+// Appends the absolute |path| without "//", "." and "..", as its text says; "" for "/".
+void rn_path_append_clean(rn_strbuf_t* out, rn_str_t path);
 
 // The status code that TensorFlow gives to |error| of errno; 0 is no error.
 rn_code_t rn_code_of_errno(int error);

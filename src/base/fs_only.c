@@ -25,21 +25,6 @@ struct rn_fs_only_t {
   const char* allow;  // in the arena, for messages
 };
 
-// Lexically: no "//", "." or "..". |path| is absolute.
-static void append_normal(rn_strbuf_t* out, rn_str_t path) {
-  while (path.size) {
-    rn_str_t part = rn_str_split(&path, '/');
-    if (!part.size || rn_str_is(part, ".")) continue;
-    if (rn_str_is(part, "..")) {
-      while (out->size && out->data[--out->size] != '/') continue;
-      if (out->data) out->data[out->size] = 0;
-      continue;
-    }
-    rn_strbuf_append(out, RN_STR("/"));
-    rn_strbuf_append(out, part);
-  }
-}
-
 // Follows the links of the longest part of |path| that exists; the rest must be plain names.
 static rn_status_t resolve_system(const char* path, rn_strbuf_t* out) {
   char real[PATH_MAX];
@@ -63,7 +48,7 @@ static rn_status_t resolve_system(const char* path, rn_strbuf_t* out) {
   }
   rn_free(out->allocator, part, size + 1);
   if (bad) return rn_status_of_errno(path, error);
-  append_normal(out, rn_str(real));
+  rn_path_append_clean(out, rn_str(real));
   rn_str_t rest = rn_str_n(path + end, size - end);
   while (rest.size) {
     rn_str_t name = rn_str_split(&rest, '/');
@@ -77,7 +62,7 @@ static rn_status_t resolve_system(const char* path, rn_strbuf_t* out) {
 
 static rn_status_t resolve(const rn_fs_only_t* only, const char* path, rn_strbuf_t* out) {
   if (only->fs == &rn_fs_system) return resolve_system(path, out);
-  append_normal(out, rn_str(path));
+  rn_path_append_clean(out, rn_str(path));
   return rn_strbuf_status(out);
 }
 
@@ -89,9 +74,13 @@ static bool is_in(rn_str_t path, rn_str_t folder) {
 static rn_status_t check(const rn_fs_only_t* only, const char* path, bool writes) {
   rn_strbuf_t real;
   rn_strbuf_init(&real, only->allocator);
-  rn_status_t status = resolve(only, path, &real);
+  // The folders that are allowed are the operating system's.
+  size_t root = rn_path_root(rn_str(path));
+  bool is_file = rn_str_is(rn_path_scheme(rn_str(path)), "file");
+  rn_status_t status = root && !is_file ? RN_OK : resolve(only, path + (is_file ? 7 : 0), &real);
   bool allowed = false;
-  for (size_t i = 0; rn_ok(status) && !allowed && i < only->folders.count; ++i) {
+  size_t count = root && !is_file ? 0 : only->folders.count;
+  for (size_t i = 0; rn_ok(status) && !allowed && i < count; ++i) {
     const folder_t* folder = &only->folders.items[i];
     allowed = (folder->may_write || !writes) && is_in(rn_strbuf_view(&real), folder->path);
   }

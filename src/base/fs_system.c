@@ -208,7 +208,7 @@ static rn_status_t system_is_in_use(void* self, const char* path, bool* out) {
   return error && !*out ? rn_status_of_errno(path, error) : RN_OK;
 }
 
-const rn_fs_t rn_fs_system = {
+const rn_fs_t rn_fs_local = {
     .open = system_open,
     .stat = system_stat,
     .remove = system_remove,

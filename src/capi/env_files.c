@@ -13,66 +13,43 @@
 #include "capi/internal.h"
 #include "tensorflow/c/env.h"
 
-// Converts a path that may begin with a scheme to a path of the operating system; only "file" is
-// known.
-static rn_status_t local_path(const char* function, const char* path, const char** out) {
-  *out = path;
-  if (!path) return rn_capi_null(function, "path");
-  const char* rest = strstr(path, "://");
-  size_t scheme = rest ? (size_t)(rest - path) : 0;
-  for (size_t i = 0; i < scheme; ++i) {
-    char c = path[i];
-    bool is_letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
-    if (!is_letter && (i == 0 || !((c >= '0' && c <= '9') || c == '.'))) return RN_OK;
-  }
-  if (!scheme) return RN_OK;
-  if (scheme != 4 || memcmp(path, "file", 4) != 0)
-    return rn_unimplemented("File system scheme '%.*s' not implemented (file: '%s')", (int)scheme,
-                            path, path);
-  *out = rest + 3;
-  return RN_OK;
-}
-
 // --- Directories and files
 
 void TF_CreateDir(const char* dirname, TF_Status* status) {
   const rn_env_t* env = rn_capi_env();
-  const char* path;
-  rn_status_t outcome = local_path(__func__, dirname, &path);
+  rn_status_t outcome = dirname ? RN_OK : RN_CAPI_NULL("path");
   if (rn_ok(outcome)) {
-    outcome = *path ? env->fs->make_directory(env->fs_self, path)
-                    : rn_status_make(RN_CODE_ALREADY_EXISTS, "%s", path);
+    bool is_root = !*dirname || strcmp(dirname, "file://") == 0;
+    outcome = is_root ? rn_status_make(RN_CODE_ALREADY_EXISTS, "%s", "")
+                      : env->fs->make_directory(env->fs_self, dirname);
   }
   rn_capi_set(status, outcome);
 }
 
 void TF_DeleteDir(const char* dirname, TF_Status* status) {
   const rn_env_t* env = rn_capi_env();
-  const char* path;
-  rn_status_t outcome = local_path(__func__, dirname, &path);
-  if (rn_ok(outcome)) outcome = env->fs->remove_directory(env->fs_self, path);
+  rn_status_t outcome =
+      dirname ? env->fs->remove_directory(env->fs_self, dirname) : RN_CAPI_NULL("path");
   rn_capi_set(status, outcome);
 }
 
 void TF_DeleteFile(const char* filename, TF_Status* status) {
   const rn_env_t* env = rn_capi_env();
-  const char* path;
-  rn_status_t outcome = local_path(__func__, filename, &path);
-  if (rn_ok(outcome)) outcome = env->fs->remove(env->fs_self, path);
+  rn_status_t outcome = filename ? env->fs->remove(env->fs_self, filename) : RN_CAPI_NULL("path");
   rn_capi_set(status, outcome);
 }
 
 void TF_DeleteRecursively(const char* dirname, int64_t* undeleted_file_count,
                           int64_t* undeleted_dir_count, TF_Status* status) {
   const rn_env_t* env = rn_capi_env();
-  const char* path;
   int64_t files = 0, directories = 0;
-  rn_status_t outcome = local_path(__func__, dirname, &path);
-  if (rn_ok(outcome) && !rn_fs_exists(env, path)) {
+  bool exists = false;
+  rn_status_t outcome = dirname ? rn_fs_find(env, dirname, &exists) : RN_CAPI_NULL("path");
+  if (rn_ok(outcome) && !exists) {
     directories = 1;
-    outcome = rn_not_found("%s not found", path);
+    outcome = rn_not_found("%s not found", dirname);
   } else if (rn_ok(outcome)) {
-    outcome = rn_fs_remove_tree(env, path, &files, &directories);
+    outcome = rn_fs_remove_tree(env, dirname, &files, &directories);
   }
   if (undeleted_file_count) *undeleted_file_count = files;
   if (undeleted_dir_count) *undeleted_dir_count = directories;
@@ -81,10 +58,10 @@ void TF_DeleteRecursively(const char* dirname, int64_t* undeleted_file_count,
 
 void TF_FileStat(const char* filename, TF_FileStatistics* stats, TF_Status* status) {
   const rn_env_t* env = rn_capi_env();
-  const char* path;
   rn_file_stat_t found;
-  rn_status_t outcome = stats ? local_path(__func__, filename, &path) : RN_CAPI_NULL("stats");
-  if (rn_ok(outcome)) outcome = env->fs->stat(env->fs_self, path, &found);
+  rn_status_t outcome = !stats      ? RN_CAPI_NULL("stats")
+                        : !filename ? RN_CAPI_NULL("path")
+                                    : env->fs->stat(env->fs_self, filename, &found);
   if (rn_ok(outcome)) {
     *stats = (TF_FileStatistics){
         .length = found.size, .mtime_nsec = found.modified_ns, .is_directory = found.is_directory};
@@ -97,10 +74,10 @@ void TF_FileStat(const char* filename, TF_FileStatistics* stats, TF_Status* stat
 static inline rn_file_t* file_of(TF_WritableFileHandle* handle) { return (rn_file_t*)handle; }
 
 void TF_NewWritableFile(const char* filename, TF_WritableFileHandle** handle, TF_Status* status) {
-  const char* path;
   rn_file_t* file = NULL;
-  rn_status_t outcome = handle ? local_path(__func__, filename, &path) : RN_CAPI_NULL("handle");
-  if (rn_ok(outcome)) outcome = rn_fs_open(rn_capi_env(), path, RN_OPEN_WRITE, &file);
+  rn_status_t outcome = !handle     ? RN_CAPI_NULL("handle")
+                        : !filename ? RN_CAPI_NULL("path")
+                                    : rn_fs_open(rn_capi_env(), filename, RN_OPEN_WRITE, &file);
   if (handle) *handle = (TF_WritableFileHandle*)file;
   rn_capi_set(status, outcome);
 }
@@ -156,12 +133,10 @@ void TF_StringStreamDone(TF_StringStream* list) {
 
 TF_StringStream* TF_GetChildren(const char* filename, TF_Status* status) {
   const rn_env_t* env = rn_capi_env();
-  const char* path;
   TF_StringStream* list = NULL;
-  rn_status_t outcome = local_path(__func__, filename, &path);
-  if (rn_ok(outcome)) outcome = stream_create(&list);
+  rn_status_t outcome = filename ? stream_create(&list) : RN_CAPI_NULL("path");
   // The listing of an unreadable directory is empty.
-  if (rn_ok(outcome)) outcome = env->fs->list(env->fs_self, path, &list->names);
+  if (rn_ok(outcome)) outcome = env->fs->list(env->fs_self, filename, &list->names);
   rn_capi_set(status, outcome);
   return list;
 }

@@ -58,6 +58,7 @@ static rn_status_t make_folder(rn_event_writer_t* w) {
 // Syncs the directory entries of the file and of new folders.
 static rn_status_t sync_names(rn_event_writer_t* w) {
   if (!w->folder_size) return w->env.fs->sync_directory(w->env.fs_self, ".");
+  if (rn_path_root(rn_str(w->folder))) return RN_OK;  // only the operating system's need it
   char* path = NULL;
   RN_RETURN_IF_ERROR(rn_str_dup(w->env.allocator, rn_str(w->folder), &path));
   rn_status_t status = RN_OK;

@@ -86,6 +86,21 @@ Test(fs_only, a_folder_to_read) {
   rn_status_free(status);
 }
 
+// The folder "ram:" in an allowed one is not the file system "ram://".
+Test(fs_only, schemes) {
+  limit(in("mine"), "");
+  cr_assert_eq(chdir(in("mine")), 0);
+  OK(rn_fs_make_directories(rn_env_system(), in("mine/ram:")));
+  cr_assert_eq(can_read("file"), RN_CODE_OK);
+  cr_assert_eq(can_read("ram://file"), RN_CODE_PERMISSION_DENIED);
+  char path[256];
+  snprintf(path, sizeof path, "file://%s", in("mine/file"));
+  cr_assert_eq(can_read(path), RN_CODE_OK);
+  snprintf(path, sizeof path, "file://%s", in("other/file"));
+  cr_assert_eq(can_read(path), RN_CODE_PERMISSION_DENIED);
+  cr_assert_eq(chdir("/"), 0);
+}
+
 Test(fs_only, links_are_followed_first) {
   cr_assert_eq(symlink(in("other"), in("mine/way")), 0);
   cr_assert_eq(symlink(in("other/file"), in("mine/direct")), 0);

@@ -213,6 +213,52 @@ Test(fs, names_of_directories) {
   cr_assert(rn_str_is(rn_path_directory(RN_STR("/a")), "/"));
   cr_assert(rn_str_is(rn_path_directory(RN_STR("a")), "."));
   cr_assert(rn_str_is(rn_path_directory(RN_STR("a//b")), "a"));
+  cr_assert(rn_str_is(rn_path_directory(RN_STR("ram://disk/a/b")), "ram://disk/a"));
+  cr_assert(rn_str_is(rn_path_directory(RN_STR("ram://disk/a")), "ram://disk/"));
+  cr_assert(rn_str_is(rn_path_directory(RN_STR("ram://disk")), "ram://disk"));
+  rn_str_t path = RN_STR("ram://disk/a");
+  cr_assert(rn_path_to_parent(&path) && !rn_path_to_parent(&path));
+}
+
+Test(fs, schemes) {
+  cr_assert(rn_str_is(rn_path_scheme(RN_STR("ram://disk/a")), "ram"));
+  cr_assert(rn_str_is(rn_path_scheme(RN_STR("h2.x://")), "h2.x"));
+  const char* const plain[] = {"", "ram", "ram:/a", "/ram://a", "2ram://a", "://a", "r_m://a"};
+  for (size_t i = 0; i < sizeof plain / sizeof *plain; ++i)
+    cr_assert(!rn_path_scheme(rn_str(plain[i])).size, "%s", plain[i]);
+  cr_assert_eq(rn_path_root(RN_STR("ram://disk/a")), 10);
+  cr_assert_eq(rn_path_root(RN_STR("ram://")), 6);
+  cr_assert_eq(rn_path_root(RN_STR("/a")), 0);
+}
+
+static void expect_status(rn_status_t status, rn_code_t code, const char* message) {
+  cr_assert_eq(rn_status_code(status), code);
+  cr_assert_str_eq(rn_status_message(status), message);
+  rn_status_free(status);
+}
+
+// A path with a scheme goes to the file system of that scheme, whole.
+Test(fs, registered) {
+  place_t place;
+  place_begin(&place, true);
+  const rn_env_t* env = rn_env_system();
+  OK(rn_fs_register("ram", place.env.fs, place.env.fs_self));
+  expect_status(rn_fs_register("ram", place.env.fs, place.env.fs_self), RN_CODE_ALREADY_EXISTS,
+                "File system for ram already registered");
+  expect_status(rn_fs_register("file", place.env.fs, place.env.fs_self), RN_CODE_ALREADY_EXISTS,
+                "File system for file already registered");
+  rn_file_stat_t found;
+  expect_status(env->fs->stat(env->fs_self, "rom://a", &found), RN_CODE_UNIMPLEMENTED,
+                "File system scheme 'rom' not implemented (file: 'rom://a')");
+  expect_status(env->fs->rename(env->fs_self, "ram://a", "/tmp/a"), RN_CODE_UNIMPLEMENTED,
+                "Renaming ram://a to /tmp/a not implemented");
+  rn_status_t status = env->fs->stat(env->fs_self, "ram://disk/none", &found);
+  cr_assert_eq(rn_status_code(status), RN_CODE_NOT_FOUND);
+  cr_assert(strstr(rn_status_message(status), "ram://disk/none"));
+  rn_status_free(status);
+  OK(env->fs->stat(env->fs_self, "file:///tmp", &found));
+  cr_assert(found.is_directory);
+  place_end(&place);
 }
 
 // The system takes less than it is given, then nothing.

@@ -4,7 +4,7 @@
 #define RUNNEL_CAPI_PLUGIN_PLATFORM_H_
 
 #include "base/sync.h"
-#include "capi/internal.h"
+#include "capi/plugin/call.h"
 #include "device/cuda/memory.h"
 #include "device/factory.h"
 #include "tensorflow/c/experimental/stream_executor/stream_executor.h"
@@ -35,14 +35,6 @@ struct rn_plugin_platform_t {
   rn_mutex_t mutex;         // guards the list of cards
   rn_plugin_card_t* cards;  // Owned
 };
-
-// Calls a plug-in's function with a status as its last argument, and returns that.
-#define RN_PLUGIN_CALL(fn, ...)       \
-  ({                                  \
-    TF_Status call_status_ = {RN_OK}; \
-    (fn)(__VA_ARGS__, &call_status_); \
-    call_status_.rep;                 \
-  })
 
 // Lets |init|, a plug-in's SE_InitPlugin, describe its platform, checks it as stock does, and
 // registers its device type. The platform is never freed.

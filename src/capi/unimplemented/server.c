@@ -1,4 +1,4 @@
-// Plug-ins other than ops and kernels: not implemented yet.
+// Importing C++ objects: not implemented.
 
 #include "capi/unimplemented/unimplemented.h"
 #include "tensorflow/c/c_api.h"
@@ -10,9 +10,4 @@ TF_ImportGraphDefResults* TF_GraphImportGraphDefWithResultsNoSerialization(
     TF_Status* status) {
   RN_NOT_YET(status);
   return NULL;
-}
-
-// Plug-ins.
-void TF_RegisterFilesystemPlugin(const char* plugin_filename, TF_Status* status) {
-  RN_NOT_YET(status);
 }
