@@ -10,6 +10,7 @@
 #define RUNNEL_DEVICE_DEVICE_H_
 
 #include "base/env.h"
+#include "device/trace.h"
 #include "framework/resource.h"
 #include "tensor/tensor.h"
 
@@ -86,6 +87,13 @@ typedef struct rn_device_vtable_t {
   // Appends who holds how much of the memory, if the device had none left for somebody since the
   // last call. NULL if it does not know.
   void (*explain_memory)(rn_device_t* device, rn_strbuf_t* out);
+  // Tracing without waiting for each node, if the device can (else all three are NULL). What the
+  // calling thread issues after trace_node is done for |node|, or for none if that is -1. Traces of
+  // several steps may overlap. End is called when the device has finished: it visits what was done,
+  // in order of time, and frees the trace.
+  rn_status_t (*trace_begin)(rn_device_t* device, const rn_env_t* env, rn_device_trace_t** out);
+  void (*trace_node)(rn_device_trace_t* trace, int64_t node);
+  void (*trace_end)(rn_device_trace_t* trace, rn_trace_visit_t visit, void* self);
 } rn_device_vtable_t;
 
 struct rn_device_t {

@@ -10,6 +10,7 @@
 #include "base/denormals.h"
 #include "exec/execution.h"
 #include "exec/record.h"
+#include "exec/trace_device.h"
 #include "framework/internal_ops.h"
 
 void rn_execution_fail(rn_execution_t* execution, rn_status_t status) {
@@ -127,9 +128,11 @@ static rn_status_t run_carefully(rn_execution_t* execution, rn_state_t* state, r
   const rn_instr_t* instr = &state->plan->instrs[n];
   int64_t start = rn_execution_start_ns(execution);
   rn_status_t status = rn_state_deref(state, instr);
+  rn_state_trace_instr(state, n);
   if (rn_ok(status)) status = instr->compute(ctx);
-  // A traced step waits for each instruction, so that its time is the device's.
-  if (rn_ok(status) && execution->run->stats && !state->plan->device->is_host)
+  rn_state_trace_done(state, n);
+  // For a device that cannot be traced, the step waits, so that the time is the device's.
+  if (rn_ok(status) && execution->run->stats && !state->trace && !state->plan->device->is_host)
     status = rn_device_wait(state->plan->device);
   rn_state_undo_deref(state, instr);
   rn_execution_record(execution, state->plan, n, ctx->out, start);
@@ -532,12 +535,14 @@ static rn_status_t execute_alone(rn_plan_t* plan, const rn_run_t* run) {
   rn_execution_t execution = {.run = run, .states = &state, .is_plain = true};
   rn_mutex_init(&execution.mutex);
   lend_feeds(state, run);
+  rn_state_trace_begin(state, run);
   rn_status_t status = RN_OK;
   for (int32_t t = 0; rn_ok(status) && t < plan->task_count; ++t)
     status = run_instrs(&execution, state, &plan->tasks[t]);
   status = rn_status_join(execution.status, status);
   if (!plan->device->is_host)
     status = rn_status_join(status, device_error(plan, await_alone(state)));
+  rn_state_trace_end(state, run);
   if (rn_ok(status)) status = collect(&execution);
   reset_state(state, !rn_ok(status));
   rn_state_release(state);
@@ -572,6 +577,7 @@ static rn_status_t acquire_states(rn_execution_t* execution) {
     rn_state_t* state = execution->states[p];
     state->execution = execution;
     lend_feeds(state, run);
+    rn_state_trace_begin(state, run);
     if (run->plans[p]->has_frames) status = rn_frames_start(state);
   }
   return status;
@@ -581,8 +587,10 @@ static rn_status_t acquire_states(rn_execution_t* execution) {
 static rn_status_t end_states(rn_execution_t* execution, rn_status_t status) {
   const rn_run_t* run = execution->run;
   for (int32_t p = 0; p < run->plan_count; ++p)
-    if (execution->states[p])
+    if (execution->states[p]) {
       status = rn_status_join(status, rn_segments_await(execution->states[p]));
+      rn_state_trace_end(execution->states[p], run);
+    }
   if (rn_ok(status)) status = collect(execution);
   for (int32_t p = 0; p < run->plan_count; ++p) {
     if (!execution->states[p]) continue;

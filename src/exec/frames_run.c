@@ -2,6 +2,7 @@
 #include <stdatomic.h>
 
 #include "exec/frames_internal.h"
+#include "exec/trace_device.h"
 
 // Shares input |i|, or the value of the variable that it refers to if a value is needed.
 static rn_status_t share_input(rn_frames_t* frames, rn_iteration_t* it, const rn_instr_t* instr,
@@ -154,6 +155,7 @@ static rn_status_t compute(rn_frames_t* frames, rn_iteration_t* it, int32_t numb
   bool is_traced = execution->run->stats != NULL;
   int64_t start = is_traced ? rn_execution_start_ns(execution) : 0;
   rn_status_t status;
+  rn_state_trace_instr(frames->state, number);
   if (__builtin_expect(instr->deref_count == 0 && instr->input_count <= FEW_INPUTS, 1)) {
     rn_tensor_t* in[FEW_INPUTS];
     ctx.in = in;
@@ -162,6 +164,7 @@ static rn_status_t compute(rn_frames_t* frames, rn_iteration_t* it, int32_t numb
   } else {
     status = compute_carefully(frames, it, instr, &ctx);
   }
+  rn_state_trace_done(frames->state, number);
   if (is_traced) rn_execution_record(execution, frames->state->plan, number, ctx.out, start);
   return status;
 }

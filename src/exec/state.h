@@ -31,11 +31,12 @@ struct rn_state_t {
   rn_async_t* asyncs;
   int32_t* ready;  // tasks that may run; guarded by the execution's mutex
   int32_t ready_count;
-  struct rn_frames_t* frames;      // Owned; NULL in a plan without loops and conditionals
-  char* block;                     // planned memory
-  struct rn_recorded_t* recorded;  // by segment
-  bool has_loose_work;             // something was issued after the last replay; of a plain step
-  size_t size;                     // of the whole state, in one piece with its arrays
+  struct rn_frames_t* frames;       // Owned; NULL in a plan without loops and conditionals
+  char* block;                      // planned memory
+  struct rn_recorded_t* recorded;   // by segment
+  struct rn_device_trace_t* trace;  // of the step, if that is traced; see trace_device.h
+  bool has_loose_work;              // something was issued after the last replay; of a plain step
+  size_t size;                      // of the whole state, in one piece with its arrays
 };
 
 // A state to run |plan| with, from its free list or new.

@@ -1,6 +1,9 @@
 // Encodes step statistics: see step_stats_proto.h.
 #include "session/step_stats_proto.h"
 
+#include <stdio.h>
+
+#include "device/device.h"
 #include "proto/step_stats.pb.h"
 #include "proto/tensor_shape.pb.h"
 #include "wire/writer.h"
@@ -19,7 +22,21 @@ void rn_step_stats_write_shape(rn_strbuf_t* buf, rn_shape_t shape) {
   }
 }
 
-static void write_output(rn_strbuf_t* buf, const rn_output_stats_t* output) {
+// The name of a device's allocator in stock: "cpu" for the host, "GPU_0_bfc" for a card.
+typedef struct allocator_name_t {
+  char text[32];
+} allocator_name_t;
+
+static allocator_name_t allocator_of(rn_str_t device) {
+  allocator_name_t name = {"cpu"};
+  rn_device_spec_t spec;
+  if (rn_device_spec_parse(device, &spec) && rn_str_is(spec.type, "GPU"))
+    snprintf(name.text, sizeof name.text, "GPU_%d_bfc", spec.index);
+  return name;
+}
+
+static void write_output(rn_strbuf_t* buf, const rn_output_stats_t* output,
+                         const allocator_name_t* allocator) {
   size_t mark = rn_pb_begin(buf, rn_pb_NodeExecStats_output_field);
   put(buf, rn_pb_NodeOutput_slot_field, output->slot);
   size_t tensor = rn_pb_begin(buf, rn_pb_NodeOutput_tensor_description_field);
@@ -30,7 +47,7 @@ static void write_output(rn_strbuf_t* buf, const rn_output_stats_t* output) {
   size_t allocation = rn_pb_begin(buf, rn_pb_TensorDescription_allocation_description_field);
   put(buf, rn_pb_AllocationDescription_requested_bytes_field, output->bytes);
   put(buf, rn_pb_AllocationDescription_allocated_bytes_field, output->bytes);
-  rn_pb_put_str(buf, rn_pb_AllocationDescription_allocator_name_field, RN_STR("cpu"));
+  rn_pb_put_str(buf, rn_pb_AllocationDescription_allocator_name_field, rn_str(allocator->text));
   put(buf, rn_pb_AllocationDescription_ptr_field, (int64_t)(uintptr_t)output->data);
   rn_pb_end(buf, allocation);
   rn_pb_end(buf, tensor);
@@ -38,9 +55,10 @@ static void write_output(rn_strbuf_t* buf, const rn_output_stats_t* output) {
 }
 
 // The node's outputs, as if they had been allocated when the node began.
-static void write_memory(rn_strbuf_t* buf, int64_t bytes, int64_t start_us) {
+static void write_memory(rn_strbuf_t* buf, int64_t bytes, int64_t start_us,
+                         const allocator_name_t* allocator) {
   size_t memory = rn_pb_begin(buf, rn_pb_NodeExecStats_memory_field);
-  rn_pb_put_str(buf, rn_pb_AllocatorMemoryUsed_allocator_name_field, RN_STR("cpu"));
+  rn_pb_put_str(buf, rn_pb_AllocatorMemoryUsed_allocator_name_field, rn_str(allocator->text));
   put(buf, rn_pb_AllocatorMemoryUsed_total_bytes_field, bytes);
   put(buf, rn_pb_AllocatorMemoryUsed_peak_bytes_field, bytes);
   put(buf, rn_pb_AllocatorMemoryUsed_live_bytes_field, bytes);
@@ -52,10 +70,12 @@ static void write_memory(rn_strbuf_t* buf, int64_t bytes, int64_t start_us) {
 }
 
 // A label for nodes with large outputs: total and peak bytes come first.
-static void write_label(rn_strbuf_t* buf, const rn_node_stats_t* node) {
+static void write_label(rn_strbuf_t* buf, const rn_node_stats_t* node,
+                        const allocator_name_t* allocator) {
   size_t label = rn_pb_begin(buf, rn_pb_NodeExecStats_timeline_label_field);
   double megabytes = (double)node->output_bytes / (1 << 20);
-  if (megabytes >= 0.1) rn_strbuf_printf(buf, "[cpu %.1fMB %.1fMB] ", megabytes, megabytes);
+  if (megabytes >= 0.1)
+    rn_strbuf_printf(buf, "[%s %.1fMB %.1fMB] ", allocator->text, megabytes, megabytes);
   if (node->label.size)
     rn_strbuf_append(buf, node->label);
   else
@@ -75,9 +95,10 @@ static void write_node(rn_strbuf_t* buf, const rn_step_stats_t* stats,
   put(buf, rn_pb_NodeExecStats_op_end_rel_micros_field, length_us);
   put(buf, rn_pb_NodeExecStats_all_end_rel_micros_field, length_us);
   const rn_output_stats_t* outputs = stats->outputs.items + node->first_output;
-  if (node->output_bytes) write_memory(buf, node->output_bytes, start_ns / NS_PER_US);
-  for (size_t i = 0; i < node->output_count; ++i) write_output(buf, &outputs[i]);
-  write_label(buf, node);
+  allocator_name_t allocator = allocator_of(node->device);
+  if (node->output_bytes) write_memory(buf, node->output_bytes, start_ns / NS_PER_US, &allocator);
+  for (size_t i = 0; i < node->output_count; ++i) write_output(buf, &outputs[i], &allocator);
+  write_label(buf, node, &allocator);
   put(buf, rn_pb_NodeExecStats_scheduled_micros_field, start_ns / NS_PER_US);
   put(buf, rn_pb_NodeExecStats_thread_id_field, node->thread);
   rn_pb_end(buf, rn_pb_begin(buf, rn_pb_NodeExecStats_memory_stats_field));

@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "device/cuda/copies.h"
 #include "device/cuda/recording.h"
+#include "device/cuda/trace.h"
 
 // Ends of copies and syncs that somebody waits for by a callback. A thread of the device takes them
 // in order; it starts with the first.
@@ -274,7 +275,10 @@ static const rn_device_vtable_t cuda_vtable = {.destroy = cuda_destroy,
                                                .recording_destroy = rn_cuda_recording_destroy,
                                                .trim = cuda_trim,
                                                .memory_use = cuda_memory_use,
-                                               .explain_memory = cuda_explain};
+                                               .explain_memory = cuda_explain,
+                                               .trace_begin = rn_cuda_trace_begin,
+                                               .trace_node = rn_cuda_trace_node,
+                                               .trace_end = rn_cuda_trace_end};
 
 // As stock describes a GPU.
 static void describe(cuda_device_t* gpu) {

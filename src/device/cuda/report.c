@@ -4,7 +4,7 @@
 #include <link.h>
 #include <stdio.h>
 
-#include "device/cuda/card.h"
+#include "device/cuda/cupti.h"
 
 static const struct {
   const char* use;
@@ -14,6 +14,7 @@ static const struct {
     {"compiles loops", {RN_NVRTC_FILES}},
     {"matrix products", {RN_CUBLASLT_FILES}},
     {"convolutions", {RN_CUDNN_FILES}},
+    {"kernels in traces", {RN_CUPTI_FILES}},
 };
 
 static void find_library(const char* const* files, rn_part_library_t* out) {
