@@ -14,7 +14,7 @@ static const struct {
     {"compiles loops", {RN_NVRTC_FILES}},
     {"matrix products", {RN_CUBLASLT_FILES}},
     {"convolutions", {RN_CUDNN_FILES}},
-    {"kernels in traces", {RN_CUPTI_FILES}},
+    {"traces", {RN_CUPTI_FILES}},
 };
 
 static void find_library(const char* const* files, rn_part_library_t* out) {
