@@ -5,6 +5,8 @@
 // runs when all of their gradients are there, and what waits for one of them waits for all. So that
 // the gradients do not all live until the end of the step, a group ends when they have MOST_BYTES.
 //
+// A gradient that is cast from 16 bits is read as it is: the Cast is left out.
+//
 // An update's depth is the largest number of alike updates on a path to it. Two of the same depth
 // have no path between them, and paths between groups lead from smaller depths to larger ones.
 #include <stdlib.h>
@@ -46,7 +48,7 @@ typedef struct group_updates_t {
   rn_ir_t* ir;
   int32_t *order, order_count;
   int32_t* kind;         // by node: the first update that it is like; -1 if it is no update
-  int32_t* alike;        // by node: how many updates are like it, if it is the first
+  bool* is_left;         // by node: a Cast that a group reads around
   int32_t *depth, *at;   // by node
   rn_ir_edge_t* became;  // by node: the output that replaces its output, or node -1
   updates_member_t* members;
@@ -83,6 +85,22 @@ static int32_t gradient_of(const rn_op_def_t* op) {
 
 static rn_dtype_t type_of(const rn_ir_t* ir, rn_ir_edge_t edge) {
   return rn_ir_node(ir, edge.node)->types[edge.output];
+}
+
+// The gradient of an update, before a Cast from 16 bits to float.
+static rn_ir_edge_t gradient_before(const rn_ir_t* ir, const rn_ir_node_t* node) {
+  rn_ir_edge_t edge = node->inputs[gradient_of(node->op)];
+  const rn_ir_node_t* cast = rn_ir_node(ir, edge.node);
+  if (!rn_ir_is_op(cast, "Cast") || cast->control_count || cast->device != node->device ||
+      cast->types[0] != RN_FLOAT)
+    return edge;
+  rn_dtype_t from = type_of(ir, cast->inputs[0]);
+  return from == RN_HALF || from == RN_BFLOAT16 ? cast->inputs[0] : edge;
+}
+
+static bool is_cast(const rn_ir_t* ir, int32_t index) {
+  const rn_ir_node_t* node = rn_ir_node(ir, index);
+  return gradient_before(ir, node).node != node->inputs[gradient_of(node->op)].node;
 }
 
 // A gradient or a number that is the memory of a variable which the group may change does not go.
@@ -123,7 +141,6 @@ static int32_t sort_by_kind(group_updates_t* g, int32_t* firsts) {
     while (k < count && !are_alike(rn_ir_node(g->ir, firsts[k]), node)) ++k;
     if (k == count) firsts[count++] = (int32_t)n;
     g->kind[n] = firsts[k];
-    ++g->alike[firsts[k]];
   }
   return count;
 }
@@ -158,7 +175,7 @@ static int32_t list_members(group_updates_t* g, int32_t kind) {
 // The bytes of an update's gradient; 0 if its shape is not known.
 static int64_t gradient_bytes(const rn_ir_t* ir, int32_t index) {
   const rn_ir_node_t* node = rn_ir_node(ir, index);
-  rn_ir_edge_t edge = node->inputs[gradient_of(node->op)];
+  rn_ir_edge_t edge = gradient_before(ir, node);
   rn_shape_t shape = rn_ir_node(ir, edge.node)->shapes[edge.output];
   int64_t count;
   size_t bytes;
@@ -186,12 +203,16 @@ static rn_status_t make_attrs(rn_ir_t* ir, const rn_op_def_t* op, const updates_
   const rn_ir_node_t* like = rn_ir_node(ir, members[0].node);
   const int32_t variables = variable_count(like->op), arguments = like->op->input_count;
   rn_str_t *names = NULL, *inputs = NULL;
-  rn_dtype_t* types = NULL;
+  rn_dtype_t *types = NULL, *gradients = NULL;
   int32_t numbers = 0;
   RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&ir->arena, (size_t)count, &names));
   RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&ir->arena, (size_t)arguments, &inputs));
   RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&ir->arena, (size_t)arguments, &types));
-  for (int32_t m = 0; m < count; ++m) names[m] = rn_ir_node(ir, members[m].node)->name;
+  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&ir->arena, (size_t)count, &gradients));
+  for (int32_t m = 0; m < count; ++m) {
+    names[m] = rn_ir_node(ir, members[m].node)->name;
+    gradients[m] = type_of(ir, gradient_before(ir, rn_ir_node(ir, members[m].node)));
+  }
   for (int32_t i = 0; i < arguments; ++i) {
     inputs[i] = rn_str(like->op->inputs[i].name);
     if (i >= variables && !is_gradient(like->op, i))
@@ -200,6 +221,7 @@ static rn_status_t make_attrs(rn_ir_t* ir, const rn_op_def_t* op, const updates_
   const rn_attr_t given[] = {
       {RN_STR("V"), {.i = (int64_t)count * variables}},
       {RN_STR("N"), {.i = count}},
+      {RN_STR("Tgradients"), {.count = count, .list_type = gradients}},
       {RN_STR("Tnumbers"), {.count = numbers, .list_type = types}},
       {RN_STR("update"), {.s = rn_str(like->op->name)}},
       {RN_STR("arguments"), {.count = arguments, .list_s = inputs}},
@@ -217,7 +239,7 @@ static void set_inputs(const rn_ir_t* ir, const updates_member_t* members, int32
   for (int32_t m = 0; m < count; ++m) {
     const rn_ir_node_t* node = rn_ir_node(ir, members[m].node);
     memcpy(inputs + m * variables, node->inputs, (size_t)variables * sizeof *inputs);
-    inputs[count * variables + m] = node->inputs[gradient];
+    inputs[count * variables + m] = gradient_before(ir, node);
   }
   inputs += count * (variables + 1);
   for (int32_t i = variables; i < first->input_count; ++i)
@@ -257,6 +279,7 @@ static rn_status_t build(group_updates_t* g, const updates_member_t* members, in
   RN_RETURN_IF_ERROR(rn_ir_add(ir, &made, &index));
   for (int32_t m = 0; m < count; ++m) {
     rn_ir_node_t* node = rn_ir_node(ir, members[m].node);
+    if (is_cast(ir, members[m].node)) g->is_left[node->inputs[gradient_of(node->op)].node] = true;
     node->is_removed = true;
     g->became[members[m].node] = (rn_ir_edge_t){index, m};
     for (int32_t i = 0; i < node->control_count; ++i)
@@ -304,10 +327,24 @@ static rn_status_t group_kind(group_updates_t* g, int32_t kind) {
   int32_t count = list_members(g, kind);
   for (int32_t first = 0; first < count;) {
     int32_t length = group_length(g->ir, g->members + first, count - first);
-    if (length > 1) RN_RETURN_IF_ERROR(build(g, g->members + first, length));
-    first += length ? length : 1;
+    if (length == 0) length = 1;
+    if (length > 1 || is_cast(g->ir, g->members[first].node))
+      RN_RETURN_IF_ERROR(build(g, g->members + first, length));
+    first += length;
   }
   redirect(g, before);
+  return RN_OK;
+}
+
+// Removes the Casts that nothing reads any more.
+static rn_status_t remove_casts(group_updates_t* g) {
+  rn_ir_uses_t* uses = NULL;
+  RN_RETURN_IF_ERROR(rn_ir_count_uses(g->ir, &uses));
+  for (size_t n = 0; n < g->ir->nodes.count; ++n) {
+    rn_ir_node_t* node = &g->ir->nodes.items[n];
+    if (!node->is_removed && g->is_left[n] && rn_ir_use_count(&uses[n]) == 0)
+      node->is_removed = true;
+  }
   return RN_OK;
 }
 
@@ -318,11 +355,10 @@ rn_status_t rn_pass_group_updates(rn_ir_t* ir) {
   int32_t* firsts = NULL;
   size_t nodes = ir->nodes.count;
   RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&ir->arena, 2 * nodes, &g.kind));  // room for what is added
-  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&ir->arena, nodes, &g.alike));
+  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&ir->arena, 2 * nodes, &g.is_left));
   RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&ir->arena, nodes, &firsts));
   for (size_t n = 0; n < 2 * nodes; ++n) g.kind[n] = -1;
   int32_t kinds = sort_by_kind(&g, firsts);
-  for (int32_t k = 0; k < kinds; ++k)
-    if (g.alike[firsts[k]] > 1) RN_RETURN_IF_ERROR(group_kind(&g, firsts[k]));
-  return RN_OK;
+  for (int32_t k = 0; k < kinds; ++k) RN_RETURN_IF_ERROR(group_kind(&g, firsts[k]));
+  return remove_casts(&g);
 }

@@ -73,7 +73,14 @@ typedef struct updates_net_t {
   rn_edge_t values;  // of all variables, joined
 } updates_net_t;
 
-static updates_net_t build(rn_scope_t* s, const char* op, bool is_ref) {
+// Makes 16 bits of some gradients, and floats of these again.
+static rn_edge_t cast(rn_scope_t* s, rn_edge_t gradient, int i) {
+  if (i % 3 == 0) return gradient;
+  gradient = rn_Cast(s, gradient, i % 3 == 1 ? RN_HALF : RN_BFLOAT16);
+  return rn_Cast(s, rn_ReverseV2(s, gradient, rn_const_int32_list(s, (int32_t[]){0}, 1)), RN_FLOAT);
+}
+
+static updates_net_t build(rn_scope_t* s, const char* op, bool is_ref, bool is_mixed) {
   static rn_node_t *inits[4 * VARIABLES], *updates[VARIABLES];
   static rn_edge_t values[4 * VARIABLES];
   const rn_op_def_t* def = rn_op_find(rn_str(op));
@@ -96,7 +103,8 @@ static updates_net_t build(rn_scope_t* s, const char* op, bool is_ref) {
         values[value_count++] = inputs[k];
       }
       if (strcmp(def->inputs[k].name, "grad") == 0 || strcmp(def->inputs[k].name, "delta") == 0)
-        inputs[k] = rn_Mul(s, net.x, filled(s, size_of(i), 0.02f * (float)i - 1));
+        inputs[k] = cast(s, rn_Mul(s, net.x, filled(s, size_of(i), 0.02f * (float)i - 1)),
+                         is_mixed ? i : 0);
     }
     rn_op_begin(s, op);
     for (int k = 0; k < def->input_count; ++k) rn_op_input(s, inputs[k]);
@@ -135,13 +143,13 @@ static rn_tensor_t train(rt_t* rt, const updates_net_t* net, bool gpu) {
   return read.out[0];
 }
 
-static void check(const char* rule, const char* kernel, bool is_ref) {
+static void check(const char* rule, const char* kernel, bool is_ref, bool is_mixed) {
   char op[64], counter[64];
   snprintf(op, sizeof op, "%sApply%s", is_ref ? "" : "Resource", rule);
   snprintf(counter, sizeof counter, "kernel:%s_f32", kernel);
   if (!rn_op_find(rn_str(op))) return;  // only one kind of variable has it
   rt_t rt = rt_begin(1);
-  updates_net_t net = build(rt.s, op, is_ref);
+  updates_net_t net = build(rt.s, op, is_ref, is_mixed);
   rn_tensor_t cpu = train(&rt, &net, false);
   uint64_t before = emulated_count(counter);
   rn_tensor_t gpu = train(&rt, &net, true);
@@ -158,11 +166,16 @@ static void check(const char* rule, const char* kernel, bool is_ref) {
 }
 
 RT_TEST(updates, of_resources) {
-  for (int r = 0; r < RULES; ++r) check(rules[r][0], rules[r][1], false);
+  for (int r = 0; r < RULES; ++r) check(rules[r][0], rules[r][1], false, false);
 }
 
 RT_TEST(updates, of_references) {
-  for (int r = 0; r < RULES; ++r) check(rules[r][0], rules[r][1], true);
+  for (int r = 0; r < RULES; ++r) check(rules[r][0], rules[r][1], true, false);
+}
+
+// Gradients in 16 bits are read as they are, also where another variable's are floats.
+RT_TEST(updates, by_gradients_of_16_bits) {
+  for (int r = 0; r < RULES; ++r) check(rules[r][0], rules[r][1], r % 2, true);
 }
 
 static rn_node_t* descend(rn_scope_t* s, bool is_ref, rn_edge_t variable, rn_edge_t rate,

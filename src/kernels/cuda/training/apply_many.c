@@ -7,7 +7,8 @@
 typedef struct apply_many_t {
   rn_arena_t arena;
   rn_apply_t apply;
-  rn_op_def_t op;  // of the updates, as far as the checks read it
+  rn_op_def_t op;    // of the updates, as far as the checks read it
+  rn_dtype_t dtype;  // of the variables
   int count;
   rn_str_t* names;  // of the nodes
 } apply_many_t;
@@ -43,6 +44,7 @@ static rn_status_t many_init(const rn_kernel_init_t* init, void* state) {
   const rn_apply_t* apply = &many->apply;
   const rn_attr_value_t* names = rn_init_attr(init, "names");
   many->count = names->count;
+  many->dtype = rn_init_type(init, "T");
   if (apply->gradient < 0 || apply->indices >= 0 ||
       init->input_count != many->count * (apply->variable_count + 1) + apply->number_count)
     return rn_internal("The arguments of %d updates %s do not fit", many->count, many->op.name);
@@ -58,6 +60,7 @@ static void many_destroy(void* state) { rn_arena_clear(&((apply_many_t*)state)->
 typedef struct update_call_t {
   rn_kernel_ctx_t ctx;
   rn_kernel_t kernel;
+  rn_tensor_t gradient;  // for checks: in the type of the variables
   rn_tensor_t* in[RN_APPLY_MAX_VARIABLES + 1 + RN_RULE_MAX_NUMBERS];
 } update_call_t;
 
@@ -73,7 +76,9 @@ static void set_call(const rn_kernel_ctx_t* ctx, int m, update_call_t* call) {
   call->ctx.in = call->in;
   if (ctx->out) call->ctx.out = ctx->out + m;
   for (int k = 0; k < variables; ++k) call->in[k] = ctx->in[m * variables + k];
-  call->in[apply->gradient] = ctx->in[gradients + m];
+  call->gradient = *ctx->in[gradients + m];
+  if (many->dtype == RN_FLOAT) call->gradient.dtype = RN_FLOAT;
+  call->in[apply->gradient] = &call->gradient;
   for (int i = 0; i < apply->number_count; ++i)
     call->in[apply->numbers[i]] = ctx->in[gradients + many->count + i];
 }
@@ -88,6 +93,7 @@ static rn_status_t update_locked(rn_kernel_ctx_t* ctx, rn_variable_t* const* var
                                  bool all_differ) {
   const apply_many_t* many = ctx->state;
   const rn_apply_t* apply = &many->apply;
+  rn_tensor_t* const* gradients = ctx->in + many->count * apply->variable_count;
   update_call_t call;
   rn_cuda_updates_t updates;
   set_call(ctx, 0, &call);
@@ -96,7 +102,7 @@ static rn_status_t update_locked(rn_kernel_ctx_t* ctx, rn_variable_t* const* var
     rn_variable_t* const* own = variables + m * apply->variable_count;
     set_call(ctx, m, &call);
     RN_RETURN_IF_ERROR(name_node(&call, rn_apply_check_locked(&call.ctx, apply, own)));
-    RN_RETURN_IF_ERROR(rn_cuda_updates_add(ctx, &updates, own, call.in[apply->gradient]));
+    RN_RETURN_IF_ERROR(rn_cuda_updates_add(ctx, &updates, own, gradients[m]));
     if (!all_differ) RN_RETURN_IF_ERROR(rn_cuda_updates_issue(ctx, &updates));
   }
   return rn_cuda_updates_issue(ctx, &updates);

@@ -15,6 +15,12 @@ struct alignas(16) pack {
   T items[width];
 };
 
+// So many elements of another size.
+template <typename T, int count>
+struct alignas(sizeof(T) * count) group {
+  T items[count];
+};
+
 template <typename R, typename T, typename Args>
 RN_DEVICE void load_numbers(const Args& args, rn_of<T>* h) {
   typedef rn_of<T> V;
@@ -27,10 +33,40 @@ RN_DEVICE void load_numbers(const Args& args, rn_of<T>* h) {
 template <typename R, typename T>
 struct piece {
   T* v[R::variables];
-  const T* g;
+  const void* g;
+  int type;  // RN_GRADIENT_... of |g|
   i64 count;
   bool is_aligned;  // all arrays are at multiples of 16 bytes
 };
+
+template <typename T>
+RN_DEVICE T gradient_at(const void* g, int, i64 i) {
+  return ((const T*)g)[i];
+}
+template <>
+RN_DEVICE float gradient_at<float>(const void* g, int type, i64 i) {
+  if (type == RN_GRADIENT_HALF) return float(((const rn_half*)g)[i]);
+  if (type == RN_GRADIENT_BFLOAT16) return float(((const rn_bfloat16*)g)[i]);
+  return ((const float*)g)[i];
+}
+
+template <typename G>
+RN_DEVICE pack<float> widen(const void* g, i64 at) {
+  const group<G, pack<float>::width> from = ((const group<G, pack<float>::width>*)g)[at];
+  pack<float> to;
+  for (int i = 0; i < pack<float>::width; ++i) to.items[i] = float(from.items[i]);
+  return to;
+}
+template <typename T>
+RN_DEVICE pack<T> gradients_at(const void* g, int, i64 at) {
+  return ((const pack<T>*)g)[at];
+}
+template <>
+RN_DEVICE pack<float> gradients_at<float>(const void* g, int type, i64 at) {
+  if (type == RN_GRADIENT_HALF) return widen<rn_half>(g, at);
+  if (type == RN_GRADIENT_BFLOAT16) return widen<rn_bfloat16>(g, at);
+  return ((const pack<float>*)g)[at];
+}
 
 template <typename R, typename T>
 RN_DEVICE piece<R, T> piece_of(const rn_updates_args& args, i32 chunk) {
@@ -42,10 +78,12 @@ RN_DEVICE piece<R, T> piece_of(const rn_updates_args& args, i32 chunk) {
   }
   const int at = low * words;
   const i64 size = RN_UPDATES_CHUNK / (i64)sizeof(T);
-  const i64 begin = (chunk - (i64)args.table[at]) * size, left = (i64)args.table[at + 1] - begin;
+  const i64 begin = (chunk - (i32)args.table[at]) * size, left = (i64)args.table[at + 1] - begin;
   u64 addresses = args.table[at + 2];
   piece<R, T> p;
-  p.g = (const T*)args.table[at + 2] + begin;
+  p.type = (int)(args.table[at] >> 32);
+  const i64 element = p.type == RN_GRADIENT_SAME ? (i64)sizeof(T) : 2;
+  p.g = (const char*)args.table[at + 2] + begin * element;
   for (int k = 0; k < R::variables; ++k) {
     const u64 address = args.table[at + RN_UPDATES_ENTRY + k];
     addresses |= address;
@@ -59,7 +97,7 @@ RN_DEVICE piece<R, T> piece_of(const rn_updates_args& args, i32 chunk) {
 template <typename R, typename T>
 RN_DEVICE void update_pack(const piece<R, T>& p, const rn_of<T>* h, int flags, i64 at) {
   typedef rn_of<T> V;
-  pack<T> v[R::variables], g = ((const pack<T>*)p.g)[at];
+  pack<T> v[R::variables], g = gradients_at<T>(p.g, p.type, at);
   for (int k = 0; k < R::variables; ++k) v[k] = ((const pack<T>*)p.v[k])[at];
   for (int i = 0; i < pack<T>::width; ++i) {
     V one[R::variables];
@@ -84,7 +122,7 @@ RN_DEVICE void dense(const rn_updates_args& args) {
     for (i64 i = packs * pack<T>::width + threadIdx.x; i < p.count; i += blockDim.x) {
       V v[R::variables];
       for (int k = 0; k < R::variables; ++k) v[k] = V(p.v[k][i]);
-      R::apply(v, V(p.g[i]), h, args.flags);
+      R::apply(v, V(gradient_at<T>(p.g, p.type, i)), h, args.flags);
       for (int k = 0; k < R::variables; ++k) p.v[k][i] = T(v[k]);
     }
   }

@@ -21,8 +21,12 @@ struct rn_training_args {
 #define RN_UPDATES_ENTRY 3    // words of an entry before the variables
 #define RN_UPDATES_CHUNK 16384  // bytes of each array that a block updates at a time
 
-// Dense: any number of updates. Each has an entry in the table: its first chunk, the elements, the
-// address of the gradient, the addresses of the variables.
+// The type of a gradient.
+enum { RN_GRADIENT_SAME, RN_GRADIENT_HALF, RN_GRADIENT_BFLOAT16 };
+
+// Dense: any number of updates. Each has an entry in the table: its first chunk, with the type of
+// the gradient in the upper half (another one than the variables' if those are floats), the
+// elements, the address of the gradient, the addresses of the variables.
 struct rn_updates_args {
   const void* numbers[RN_TRAINING_NUMBERS];
   i32 flags, integer;

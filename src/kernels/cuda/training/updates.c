@@ -26,14 +26,18 @@ rn_status_t rn_cuda_updates_begin(const rn_kernel_ctx_t* ctx, const rn_apply_t* 
 rn_status_t rn_cuda_updates_add(const rn_kernel_ctx_t* ctx, rn_cuda_updates_t* updates,
                                 rn_variable_t* const* variables, const rn_tensor_t* gradient) {
   const int words = RN_UPDATES_ENTRY + updates->apply->variable_count;
-  const int64_t chunk = RN_UPDATES_CHUNK / (int64_t)rn_dtype_size(gradient->dtype);
+  const rn_dtype_t dtype = variables[0]->value.dtype;
+  const int64_t chunk = RN_UPDATES_CHUNK / (int64_t)rn_dtype_size(dtype);
   const int64_t chunks = gradient->count / chunk + (gradient->count % chunk != 0);
   if (chunks == 0) return RN_OK;
   if ((updates->args.count + 1) * words > RN_UPDATES_WORDS || updates->chunks + chunks > INT32_MAX)
     RN_RETURN_IF_ERROR(rn_cuda_updates_issue(ctx, updates));
-  updates->dtype = gradient->dtype;
+  updates->dtype = dtype;
   u64* entry = &updates->args.table[updates->args.count++ * words];
-  entry[0] = (u64)updates->chunks;
+  const u64 type = gradient->dtype == dtype     ? RN_GRADIENT_SAME
+                   : gradient->dtype == RN_HALF ? RN_GRADIENT_HALF
+                                                : RN_GRADIENT_BFLOAT16;
+  entry[0] = type << 32 | (u64)updates->chunks;
   entry[1] = (u64)gradient->count;
   entry[2] = (uintptr_t)gradient->data;
   for (int k = 0; k < updates->apply->variable_count; ++k)

@@ -9,7 +9,7 @@
 
 typedef struct rn_cuda_updates_t {
   const rn_apply_t* apply;
-  rn_dtype_t dtype;  // of the updates in |args|
+  rn_dtype_t dtype;  // of the variables in |args|
   int64_t chunks;    // in |args|
   struct rn_updates_args args;
 } rn_cuda_updates_t;
@@ -17,7 +17,8 @@ typedef struct rn_cuda_updates_t {
 // Begins a table of updates by |apply| with the numbers of the call |ctx|, which it checks.
 RN_MUST_USE rn_status_t rn_cuda_updates_begin(const rn_kernel_ctx_t* ctx, const rn_apply_t* apply,
                                               rn_cuda_updates_t* out);
-// Adds an update, whose type is that of the updates before. Issues those if the table is full.
+// Adds an update, whose type is that of the updates before. Issues those if the table is full. The
+// gradient of floats may be in 16 bits.
 RN_MUST_USE rn_status_t rn_cuda_updates_add(const rn_kernel_ctx_t* ctx, rn_cuda_updates_t* updates,
                                             rn_variable_t* const* variables,
                                             const rn_tensor_t* gradient);
