@@ -3,13 +3,11 @@
 
 #include "kernels/cuda/math/matmul.h"
 
-// |outs| are i, cs, f, o, ci, co, h of all steps; inputs |first| and on are x, cs_prev, h_prev, w,
-// wci, wcf, wco, b. |gates| has the products of x and w, to which each step adds those of h.
-static rn_status_t steps(rn_kernel_ctx_t* ctx, rn_lstm_size_t size, int first, float* gates,
-                         float* const outs[7]) {
+// |outs| are i, cs, f, o, ci, co, h of all steps; |in| are x, cs_prev, h_prev, w, wci, wcf, wco, b.
+// |gates| has the products of x and w, to which each step adds those of h.
+static rn_status_t steps(rn_kernel_ctx_t* ctx, rn_lstm_size_t size, const float* const in[8],
+                         float* gates, float* const outs[7]) {
   const rn_lstm_t* lstm = ctx->state;
-  const float* in[8];
-  for (int i = 0; i < 8; ++i) in[i] = rn_in(ctx, first + i)->data;
   const int64_t plane = size.batch * size.cell;
   const bool peeps = lstm->has_peephole;
   for (int64_t t = 0; t < size.steps; ++t) {
@@ -49,16 +47,17 @@ static rn_status_t steps(rn_kernel_ctx_t* ctx, rn_lstm_size_t size, int first, f
   return RN_OK;
 }
 
-static rn_status_t forward(rn_kernel_ctx_t* ctx, rn_lstm_size_t size, int first, rn_shape_t shape) {
+// |first| is the number of the input x.
+static rn_status_t forward_in(rn_float_args_t* floats, rn_lstm_size_t size, int first,
+                              rn_shape_t shape) {
+  rn_kernel_ctx_t* ctx = floats->ctx;
   float* outs[7];
-  for (int o = 0; o < 7; ++o) {
-    rn_tensor_t* out = NULL;
-    RN_RETURN_IF_ERROR(rn_output(ctx, o, shape, &out));
-    outs[o] = out->data;
-    if (size.steps < size.time) RN_RETURN_IF_ERROR(rn_cuda_zero(ctx, out));
-  }
+  const float* in[8];
+  for (int o = 0; o < 7; ++o)
+    RN_RETURN_IF_ERROR(rn_cuda_floats_out(floats, o, shape, size.steps < size.time, &outs[o]));
   const int64_t rows = size.steps * size.batch;
   if (rows == 0 || size.cell == 0) return RN_OK;
+  for (int i = 0; i < 8; ++i) RN_RETURN_IF_ERROR(rn_cuda_floats_in(floats, first + i, &in[i]));
   rn_tensor_t gates = {0};
   RN_RETURN_IF_ERROR(
       rn_temp(ctx, RN_FLOAT, (rn_shape_t){2, (int64_t[]){rows, 4 * size.cell}}, &gates));
@@ -67,13 +66,18 @@ static rn_status_t forward(rn_kernel_ctx_t* ctx, rn_lstm_size_t size, int first,
                               .m = rows,
                               .n = 4 * size.cell,
                               .k = size.input,
-                              .a = rn_in(ctx, first)->data,
-                              .b = rn_in(ctx, first + 3)->data,
+                              .a = in[0],
+                              .b = in[3],
                               .c = gates.data};
   rn_status_t status = size.input ? rn_cuda_matmul(ctx, &product) : rn_cuda_zero(ctx, &gates);
-  if (rn_ok(status)) status = steps(ctx, size, first, gates.data, outs);
+  if (rn_ok(status)) status = steps(ctx, size, in, gates.data, outs);
   rn_tensor_clear(&gates);
   return status;
+}
+
+static rn_status_t forward(rn_kernel_ctx_t* ctx, rn_lstm_size_t size, int first, rn_shape_t shape) {
+  rn_float_args_t floats = {.ctx = ctx};
+  return rn_cuda_floats_end(&floats, forward_in(&floats, size, first, shape));
 }
 
 static rn_status_t cell(rn_kernel_ctx_t* ctx) {

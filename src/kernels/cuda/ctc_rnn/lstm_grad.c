@@ -19,19 +19,13 @@ static rn_status_t step_back(rn_kernel_ctx_t* ctx, rn_cuda_lstm_back_args* args,
   return rn_cuda_each(ctx, "ctc_rnn/cells/lstm_peepholes", size->cell, args, sizeof *args);
 }
 
-static rn_status_t output(rn_kernel_ctx_t* ctx, int o, rn_shape_t shape, float** out) {
-  rn_tensor_t* tensor = NULL;
-  RN_RETURN_IF_ERROR(rn_output(ctx, o, shape, &tensor));
-  *out = tensor->data;
-  return rn_cuda_zero(ctx, tensor);
-}
-
-static rn_status_t cell_grad(rn_kernel_ctx_t* ctx) {
+static rn_status_t cell_grad_in(rn_float_args_t* floats) {
+  rn_kernel_ctx_t* ctx = floats->ctx;
   rn_lstm_size_t size;
   RN_RETURN_IF_ERROR(rn_lstm_check_cell_grad(ctx, &size));
   const int64_t dims[2] = {size.batch, size.cell}, gate_dims[2] = {size.batch, 4 * size.cell};
   const float *in[16], *peepholes[3];
-  for (int i = 0; i < 16; ++i) in[i] = rn_in(ctx, i)->data;
+  for (int i = 0; i < 16; ++i) RN_RETURN_IF_ERROR(rn_cuda_floats_in(floats, i, &in[i]));
   for (int i = 0; i < 3; ++i) peepholes[i] = in[4 + i];
   rn_cuda_lstm_back_args args = {.cs_prev = in[1],
                                  .i = in[8],
@@ -43,12 +37,18 @@ static rn_status_t cell_grad(rn_kernel_ctx_t* ctx) {
                                  .cs_grad = in[14],
                                  .h_grad = in[15]};
   const rn_shape_t vector = {1, &size.cell};
-  RN_RETURN_IF_ERROR(output(ctx, 0, (rn_shape_t){2, dims}, &args.cs_prev_grad));
-  RN_RETURN_IF_ERROR(output(ctx, 1, (rn_shape_t){2, gate_dims}, &args.gates));
-  RN_RETURN_IF_ERROR(output(ctx, 2, vector, &args.wci_grad));
-  RN_RETURN_IF_ERROR(output(ctx, 3, vector, &args.wcf_grad));
-  RN_RETURN_IF_ERROR(output(ctx, 4, vector, &args.wco_grad));
+  RN_RETURN_IF_ERROR(
+      rn_cuda_floats_out(floats, 0, (rn_shape_t){2, dims}, true, &args.cs_prev_grad));
+  RN_RETURN_IF_ERROR(rn_cuda_floats_out(floats, 1, (rn_shape_t){2, gate_dims}, true, &args.gates));
+  RN_RETURN_IF_ERROR(rn_cuda_floats_out(floats, 2, vector, true, &args.wci_grad));
+  RN_RETURN_IF_ERROR(rn_cuda_floats_out(floats, 3, vector, true, &args.wcf_grad));
+  RN_RETURN_IF_ERROR(rn_cuda_floats_out(floats, 4, vector, true, &args.wco_grad));
   return step_back(ctx, &args, &size, peepholes);
+}
+
+static rn_status_t cell_grad(rn_kernel_ctx_t* ctx) {
+  rn_float_args_t floats = {.ctx = ctx};
+  return rn_cuda_floats_end(&floats, cell_grad_in(&floats));
 }
 
 // A whole sequence.
@@ -141,12 +141,14 @@ static rn_status_t back_products(rn_kernel_ctx_t* ctx, cuda_lstm_back_t* b) {
   return rn_cuda_each(ctx, "ctc_rnn/cells/lstm_bias", width, &sums, sizeof sums);
 }
 
-static rn_status_t block_grad(rn_kernel_ctx_t* ctx) {
+static rn_status_t block_grad_in(rn_float_args_t* floats) {
+  rn_kernel_ctx_t* ctx = floats->ctx;
   cuda_lstm_back_t b = {0};
   RN_RETURN_IF_ERROR(rn_lstm_check_block_grad(ctx, &b.size));
-  for (int i = 1; i < 18; ++i) b.in[i] = rn_in(ctx, i)->data;
+  for (int i = 1; i < 18; ++i) RN_RETURN_IF_ERROR(rn_cuda_floats_in(floats, i, &b.in[i]));
   for (int o = 0; o < 8; ++o)
-    RN_RETURN_IF_ERROR(output(ctx, o, rn_tensor_shape(rn_in(ctx, o + 1)), &b.outs[o]));
+    RN_RETURN_IF_ERROR(
+        rn_cuda_floats_out(floats, o, rn_tensor_shape(rn_in(ctx, o + 1)), true, &b.outs[o]));
   const int64_t dims[3] = {b.size.steps, b.size.batch, 4 * b.size.cell};
   if (b.size.steps == 0 || b.size.batch == 0 || b.size.cell == 0) return RN_OK;
   rn_tensor_t gates = {0};
@@ -156,6 +158,11 @@ static rn_status_t block_grad(rn_kernel_ctx_t* ctx) {
   if (rn_ok(status)) status = back_products(ctx, &b);
   rn_tensor_clear(&gates);
   return status;
+}
+
+static rn_status_t block_grad(rn_kernel_ctx_t* ctx) {
+  rn_float_args_t floats = {.ctx = ctx};
+  return rn_cuda_floats_end(&floats, block_grad_in(&floats));
 }
 
 static const rn_kernel_def_t rows[] = {

@@ -1,4 +1,6 @@
 // Cast.
+#include "kernels/cuda/math/cast.h"
+
 #include "kernels/cuda/ahead.h"
 #include "kernels/cuda/loops.h"
 
@@ -20,9 +22,8 @@ static rn_status_t cast_init(const rn_kernel_init_t* init, void* state) {
   return RN_OK;
 }
 
-// The one-operand program from |address| to |out|: |source| as |target|.
-static rn_status_t convert(rn_kernel_ctx_t* ctx, const void* address, rn_dtype_t source,
-                           rn_tensor_t* out) {
+rn_status_t rn_cuda_convert(rn_kernel_ctx_t* ctx, const void* address, rn_dtype_t source,
+                            rn_tensor_t* out) {
   rn_jit_program_t program;
   rn_jit_operand_t operand = {.address = (uintptr_t)address};
   rn_jit_begin(&program, 0, 0);
@@ -59,9 +60,9 @@ static rn_status_t cast(rn_kernel_ctx_t* ctx) {
   rn_tensor_t *out = NULL, temp = {0};
   RN_RETURN_IF_ERROR(rn_output_in_place(ctx, 0, fits, rn_tensor_shape(input), &out));
   if (out->count == 0 || (out->data == input->data && target == input->dtype)) return RN_OK;
-  if (!state->cut_bits) return convert(ctx, input->data, input->dtype, out);
+  if (!state->cut_bits) return rn_cuda_convert(ctx, input->data, input->dtype, out);
   rn_status_t status = cut(ctx, input, state->cut_bits, &temp);
-  if (rn_ok(status)) status = convert(ctx, temp.data, input->dtype, out);
+  if (rn_ok(status)) status = rn_cuda_convert(ctx, temp.data, input->dtype, out);
   rn_tensor_clear(&temp);
   return status;
 }
