@@ -220,7 +220,7 @@ static rn_status_t fill_instr(rn_compile_t* c, int32_t index, int32_t number) {
     }
     plan->inputs[plan->input_total++] = rn_compile_slot(c, node->inputs[i]);
   }
-  rn_status_t status = fill_kernel(c, node, instr);
+  rn_status_t status = rn_device_explain(plan->device, fill_kernel(c, node, instr));
   return rn_ok(status)
              ? status
              : rn_status_annotate(status, "\n\t [[{{node %.*s}}]]", RN_STR_ARGS(node->name));

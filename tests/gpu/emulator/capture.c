@@ -188,8 +188,9 @@ static CUresult check_joined(const emu_capture_t* capture) {
   return result;
 }
 
+// A call that fails ends the capture, too.
 CUresult cuStreamEndCapture(CUstream stream, CUgraph* graph) {
-  EMU_CALL(cuStreamEndCapture);
+  CUresult entered = emu_enter(EMU_CALL_cuStreamEndCapture);
   EMU_RETURN_IF_ERROR(emu_stream_of(stream, &stream));
   *graph = NULL;
   emu_lock();
@@ -205,7 +206,9 @@ CUresult cuStreamEndCapture(CUstream stream, CUgraph* graph) {
     return result;
   }
   if (capture->mode != CAPTURE_MODE_RELAXED) --emu_thread_captures;
-  result = capture->is_invalid ? EMU_STREAM_CAPTURE_INVALIDATED : check_joined(capture);
+  result = entered               ? entered
+           : capture->is_invalid ? EMU_STREAM_CAPTURE_INVALIDATED
+                                 : check_joined(capture);
   if (!result) *graph = calloc(1, sizeof **graph);
   if (!result && !*graph) result = EMU_OUT_OF_MEMORY;
   if (*graph) {

@@ -334,9 +334,17 @@ static nvrtcResult compile(nvrtcProgram program, const char* folder, int option_
   return program->image ? NVRTC_SUCCESS : EMU_NVRTC_ERROR_INTERNAL_ERROR;
 }
 
+// RN_EMULATED_NVRTC_FAIL=N: the N-th compilation of the process fails.
+static bool is_to_fail(void) {
+  static int count;
+  const char* nth = getenv("RN_EMULATED_NVRTC_FAIL");
+  return __atomic_add_fetch(&count, 1, __ATOMIC_RELAXED) == (nth ? atoi(nth) : 0);
+}
+
 nvrtcResult nvrtcCompileProgram(nvrtcProgram program, int option_count,
                                 const char* const* options) {
   if (!program) return EMU_NVRTC_ERROR_INVALID_PROGRAM;
+  if (is_to_fail()) return EMU_NVRTC_ERROR_INTERNAL_ERROR;
   const char* parent = getenv("TMPDIR");
   char folder[MAX_PATH];
   if (!join(folder, parent && *parent ? parent : "/tmp", "emulated-nvrtc-XXXXXX"))
