@@ -1,16 +1,32 @@
 // Send and Recv pass values between the partitions of a step through its rendezvous. The kernels
 // are the same on every device; only the copies differ.
-#include "device/device.h"
+#include "base/container.h"
+#include "base/pool.h"
 #include "kernels/kernel_rows.h"
+
+// From so many bytes on, issuing a copy from ordinary host memory to a device may wait for the work
+// that the device does now.
+#define LARGE ((size_t)64 << 10)
+// Bytes that a thread copies at a time.
+#define GRAIN ((size_t)4 << 20)
 
 typedef struct channel_t {
   rn_allocator_t allocator;
   rn_str_t prefix;  // Owned: "sender;incarnation;receiver;name"
+  bool is_remote;   // the sender is another task
 } channel_t;
+
+static bool are_of_one_task(rn_str_t a, rn_str_t b) {
+  rn_device_spec_t x, y;
+  return rn_device_spec_parse(a, &x) && rn_device_spec_parse(b, &y) && rn_str_eq(x.job, y.job) &&
+         x.replica == y.replica && x.task == y.task;
+}
 
 static rn_status_t channel_init(const rn_kernel_init_t* init, void* state) {
   channel_t* channel = state;
   channel->allocator = init->allocator;
+  channel->is_remote =
+      !are_of_one_task(rn_init_string(init, "send_device"), rn_init_string(init, "recv_device"));
   rn_strbuf_t buf;
   rn_strbuf_init(&buf, init->allocator);
   rn_strbuf_printf(&buf, "%.*s;%016llx;%.*s;%.*s", RN_STR_ARGS(rn_init_string(init, "send_device")),
@@ -63,8 +79,9 @@ typedef struct sendrecv_receipt_t {
   rn_kernel_ctx_t* ctx;
   rn_strbuf_t key;
   rn_tensor_t value;    // as received
-  rn_tensor_t staged;   // in host memory, between two devices
+  rn_tensor_t staged;   // in host memory: between two devices, or that a device reads by itself
   rn_tensor_t arrived;  // in the receiver's memory
+  rn_job_t job;         // copies a large value
 } sendrecv_receipt_t;
 
 static void receipt_end(sendrecv_receipt_t* receipt, rn_status_t status) {
@@ -90,6 +107,36 @@ static void copy_in(sendrecv_receipt_t* receipt, rn_tensor_t* from) {
                                                 on_copied, receipt);
   else
     receipt_end(receipt, status);
+}
+
+static void copy_pieces(void* arg, int64_t first, int64_t end) {
+  const sendrecv_receipt_t* receipt = arg;
+  size_t size = rn_tensor_bytes(&receipt->value), from = (size_t)first * GRAIN;
+  size_t until = (size_t)end * GRAIN < size ? (size_t)end * GRAIN : size;
+  memcpy((char*)receipt->staged.data + from, (const char*)receipt->value.data + from, until - from);
+}
+
+// Copies a value from the network where the device reads it by itself.
+static void stage(rn_job_t* job) {
+  sendrecv_receipt_t* receipt = RN_CONTAINER_OF(job, sendrecv_receipt_t, job);
+  const rn_kernel_ctx_t* ctx = receipt->ctx;
+  rn_status_t status =
+      rn_device_host_tensor(ctx->kernel->device, ctx->kernel->host_memory, receipt->value.dtype,
+                            rn_tensor_shape(&receipt->value), &receipt->staged);
+  if (!rn_ok(status)) {
+    receipt_end(receipt, status);
+    return;
+  }
+  size_t pieces = (rn_tensor_bytes(&receipt->value) + GRAIN - 1) / GRAIN;
+  rn_pool_for(ctx->step->env->pool, (int64_t)pieces, 1, copy_pieces, receipt);
+  rn_tensor_clear(&receipt->value);
+  copy_in(receipt, &receipt->staged);
+}
+
+// Whether the thread that brings |value|, the network's, might have to wait for the device.
+static bool must_stage(const rn_kernel_ctx_t* ctx, const rn_tensor_t* value) {
+  return ((const channel_t*)ctx->state)->is_remote && rn_tensor_bytes(value) >= LARGE &&
+         ctx->kernel->device->transfer_memory.fn && ctx->step->env->pool;
 }
 
 static void on_staged(void* arg, rn_status_t status) {
@@ -118,6 +165,9 @@ static void on_received(rn_recv_t* recv, rn_status_t status, rn_tensor_t* value,
     receipt->arrived = receipt->value;
     receipt->value = (rn_tensor_t){0};
     receipt_end(receipt, RN_OK);
+  } else if (!device && must_stage(ctx, &receipt->value)) {
+    receipt->job.run = stage;
+    rn_pool_submit(ctx->step->env->pool, &receipt->job);
   } else if (!device) {
     copy_in(receipt, &receipt->value);
   } else {

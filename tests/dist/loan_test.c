@@ -304,3 +304,26 @@ Test(loan, is_kept_until_it_ends_or_is_too_old) {
   rn_tensor_clear(&tensor);
   munmap(said, sizeof *said);
 }
+
+// Memory of a device is such: a task that cannot lend a value sends it.
+Test(loan, of_memory_that_nobody_else_can_read) {
+  enum { PAGE = 4096 };
+  char* pages = mmap(NULL, 3 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  cr_assert_neq(pages, MAP_FAILED);
+  rn_loans_t* loans = NULL;
+  rn_tensor_t tensor;
+  uint64_t id = 0;
+  OK(rn_loans_create(rn_env_system(), rn_allocator_system(), &loans));
+  OK(rn_tensor_init(&tensor, RN_UINT8, (rn_shape_t){1, (int64_t[]){3 * PAGE}}));
+  tensor.data = pages;
+  for (int closed = 0; closed < 3; closed += 2) {
+    cr_assert_eq(mprotect(pages + closed * PAGE, PAGE, PROT_NONE), 0);
+    FAILS_WITH(rn_loans_add(loans, (rn_loan_name_t){{1, 2}}, &tensor, &id), UNAVAILABLE,
+               "cannot read the tensor");
+    cr_assert_eq(mprotect(pages + closed * PAGE, PAGE, PROT_READ), 0);
+  }
+  FAILS_WITH(rn_loans_add(loans, (rn_loan_name_t){{1, 2}}, &tensor, &id), UNAVAILABLE,
+             "No connection");
+  rn_loans_destroy(loans);
+  munmap(pages, 3 * PAGE);
+}

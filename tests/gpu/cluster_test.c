@@ -391,3 +391,77 @@ RT_TEST(cluster, a_copy_that_fails) {
   cr_assert_eq(rt_get(&c.rt, b, x, 2), 9);
   cluster_close(&c);
 }
+
+// A vector of ones on the parameter server, doubled by the GPU, summed on the server.
+static rn_edge_t build_large(cluster_t* c, int count) {
+  rn_scope_t* s = c->rt.s;
+  on(c, PS);
+  rn_edge_t size = rn_ExpandDims(s, rn_const_int32(s, count), rn_const_int32(s, 0));
+  rn_scope_name_next(s, "ones");
+  rn_edge_t one = rn_Placeholder(s, RN_FLOAT), ones = rn_Fill(s, size, one);
+  on(c, WORKER_GPU);
+  rn_edge_t twice = rn_AddV2(s, ones, ones);
+  on(c, PS);
+  rn_edge_t sum = rn_Sum(s, twice, rn_const_int32(s, 0));
+  on(c, NULL);
+  return sum;
+}
+
+// Large values leave and enter the GPU through page-locked memory.
+RT_TEST(cluster, large_values_cross) {
+  find_emulator();
+  cluster_t c;
+  cluster_open(&c, -1);
+  rn_edge_t sum = build_large(&c, 1 << 20);
+  rn_edge_t one = {rn_graph_find(c.rt.graph, RN_STR("ones")), 0};
+  connect_to(&c, TASK_PS, RN_STR(""));
+  uint64_t pageable = 0;
+  for (int turn = 0; turn < 5; ++turn) {
+    cr_assert_eq(rt_get(&c.rt, sum, one, (float)turn), (float)turn * (2 << 20));
+    if (turn == 1) pageable = rn_emulated_count("pageable");
+  }
+  cr_assert_eq(rn_emulated_count("pageable"), pageable);
+  cluster_close(&c);
+}
+
+typedef struct stalled_t {
+  rt_t* rt;
+  rn_edge_t sum, one;
+  float result;
+} stalled_t;
+static void* run_stalled(void* arg) {
+  stalled_t* own = arg;
+  own->result = rt_get(own->rt, own->sum, own->one, 1);
+  return NULL;
+}
+
+// While a GPU takes its time, its task answers everybody else.
+RT_TEST(cluster, a_slow_gpu_stops_nobody) {
+  find_emulator();
+  cluster_t c;
+  cluster_open(&c, -1);
+  rn_edge_t sum = build_large(&c, 1 << 18);
+  rn_edge_t one = {rn_graph_find(c.rt.graph, RN_STR("ones")), 0};
+  rn_edge_t x = rt_placeholder(&c.rt, "x");
+  on(&c, WORKER_CPU);
+  rn_edge_t y = rn_AddV2(c.rt.s, x, x);
+  connect_to(&c, TASK_PS, RN_STR(""));
+  cr_assert_eq(rt_get(&c.rt, sum, one, 1), 2 << 18);
+  cr_assert_eq(rt_get(&c.rt, y, x, 1), 2);
+  rn_emulated_pause(1);
+  enum { STEPS = 8 };
+  stalled_t stalled[STEPS];
+  pthread_t threads[STEPS];
+  for (int i = 0; i < STEPS; ++i) {
+    stalled[i] = (stalled_t){.rt = &c.rt, .sum = sum, .one = one};
+    cr_assert_eq(pthread_create(&threads[i], NULL, run_stalled, &stalled[i]), 0);
+  }
+  usleep(100000);  // until they wait for the GPU
+  for (int i = 0; i < 20; ++i) cr_assert_eq(rt_get(&c.rt, y, x, (float)i), (float)(2 * i));
+  rn_emulated_pause(0);
+  for (int i = 0; i < STEPS; ++i) {
+    pthread_join(threads[i], NULL);
+    cr_assert_eq(stalled[i].result, 2 << 18);
+  }
+  cluster_close(&c);
+}

@@ -48,7 +48,8 @@ const rn_reach_t* rn_loans_reach(const rn_loans_t* loans);
 // it.
 void rn_loans_greet(rn_loans_t* loans, rn_loan_name_t name);
 // Lends |tensor|, which has a buffer, on line |name|; it is kept until the loan ends or a minute
-// has passed. UNAVAILABLE if there is no such line, or it is full.
+// has passed. UNAVAILABLE if there is no such line, or it is full, or if other processes cannot
+// read the tensor: a driver's page-locked memory is such.
 RN_MUST_USE rn_status_t rn_loans_add(rn_loans_t* loans, rn_loan_name_t name,
                                      const rn_tensor_t* tensor, uint64_t* out_id);
 // Ends loan |id|; false if it has already ended, or never existed. Also ends expired loans.

@@ -2,7 +2,6 @@
 #include "dist/worker/recv.h"
 
 #include "base/container.h"
-#include "device/device.h"
 
 typedef struct asked_t {
   rn_recv_t recv;  // first

@@ -8,7 +8,7 @@
 typedef struct rn_recv_source_t {
   rn_steps_t* steps;
   rn_allocator_t allocator;
-  rn_allocator_t memory;  // for copies of values
+  rn_allocator_t memory;  // for copies of values, if their device has none for that
   // Called when a copy begins and when it |ends|. The rest of this must live until then.
   void (*count)(void* self, bool ends);
   void* self;
