@@ -93,10 +93,19 @@ RN_DEVICE uint4 repeated(const char* value) {
   return wide.all;
 }
 
+// 16 bytes of the arguments, which are aligned to 8.
+RN_DEVICE uint4 joined(const u64* halves) {
+  union {
+    u64 halves[2];
+    uint4 all;
+  } wide;
+  for (int i = 0; i < 2; ++i) wide.halves[i] = halves[i];
+  return wide.all;
+}
+
 template <typename Unit>
 RN_DEVICE void fill(const rn_cuda_fill_args& args) {
-  uint4 wide =
-      args.value ? repeated<Unit>(args.value) : *reinterpret_cast<const uint4*>(args.bytes);
+  uint4 wide = args.value ? repeated<Unit>(args.value) : joined(args.bytes);
   const i64 each = 16 / sizeof(Unit);
   // Elements before the first 16-byte boundary, then whole vectors, then the rest.
   i64 head = (16 - (reinterpret_cast<u64>(args.to) & 15)) % 16 / (i64)sizeof(Unit);
