@@ -2,6 +2,7 @@
 // are the same on every device; only the copies differ.
 #include "base/container.h"
 #include "base/pool.h"
+#include "device/device.h"
 #include "kernels/kernel_rows.h"
 
 // From so many bytes on, issuing a copy from ordinary host memory to a device may wait for the work

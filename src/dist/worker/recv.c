@@ -1,5 +1,6 @@
 // RecvTensor: see recv.h.
 #include "dist/worker/recv.h"
+#include "device/device.h"
 
 #include "base/container.h"
 
