@@ -47,6 +47,7 @@ PLAIN(hoist_rnn_inputs)
 PLAIN(pack_matmul_weights)
 PLAIN(split_batch_norms)
 PLAIN(fuse_conv)
+PLAIN(turn_filters)
 PLAIN(fuse_attention)
 PLAIN(fuse_matmul)
 PLAIN(fuse_elementwise)
@@ -96,6 +97,8 @@ const rn_pass_t rn_passes[] = {
              "splits batch norms of a GPU into statistics and elementwise nodes"),
     OPTIMIZE(fuse_conv, RN_IR_PLACED,
              "fuses a convolution with its bias, activation, batch norm or shortcut"),
+    OPTIMIZE(turn_filters, RN_IR_PLACED,
+             "brings the filters of a GPU's convolutions into its order by one node"),
     OPTIMIZE(fuse_attention, RN_IR_PLACED,
              "computes attention, and its gradients, on a GPU without storing the scores"),
     OPTIMIZE(fuse_matmul, RN_IR_PLACED, "fuses a matmul of a GPU with its bias, shortcut and ReLU"),

@@ -269,6 +269,8 @@ RN_MUST_USE rn_status_t rn_pass_split_batch_norms(rn_ir_t* ir);
 // After placement, before elementwise fusion: fuses each convolution with the elementwise nodes
 // that follow it.
 RN_MUST_USE rn_status_t rn_pass_fuse_conv(rn_ir_t* ir);
+// After fuse_conv: brings the filters of a GPU's convolutions into its order by one node.
+RN_MUST_USE rn_status_t rn_pass_turn_filters(rn_ir_t* ir);
 // After placement, before fuse_matmul: turns each attention of a device other than the host into
 // one node, and its gradients into one.
 RN_MUST_USE rn_status_t rn_pass_fuse_attention(rn_ir_t* ir);

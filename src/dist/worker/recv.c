@@ -1,8 +1,8 @@
 // RecvTensor: see recv.h.
 #include "dist/worker/recv.h"
-#include "device/device.h"
 
 #include "base/container.h"
+#include "device/device.h"
 
 typedef struct asked_t {
   rn_recv_t recv;  // first

@@ -10,9 +10,18 @@
 
 typedef struct cuda_conv_state_t {
   rn_window_attrs_t attrs;
+  rn_cuda_filter_t filter;
 } cuda_conv_state_t;
 
+// The order of a filter in memory: see step/turn_filters.c.
+static rn_cuda_filter_t filter_order(const rn_kernel_init_t* init) {
+  for (int32_t i = 0; i < init->extra_count; ++i)
+    if (rn_str_is(init->extras[i].name, "_filter_is_turned")) return RN_CUDA_FILTER_TURNED;
+  return RN_CUDA_FILTER_PLAIN;
+}
+
 static rn_status_t conv_init(const rn_kernel_init_t* init, void* state) {
+  ((cuda_conv_state_t*)state)->filter = filter_order(init);
   return rn_conv_attrs(init, &((cuda_conv_state_t*)state)->attrs);
 }
 static rn_status_t depthwise_init(const rn_kernel_init_t* init, void* state) {
@@ -108,6 +117,28 @@ static bool is_trusted(const rn_cuda_conv_t* conv) {
   return is_even || conv->kind != RN_CONV_FILTER;
 }
 
+// By the kernels of conv.cu, which want plain filters.
+static rn_status_t run_plain(rn_kernel_ctx_t* ctx, const rn_cuda_conv_t* conv,
+                             const rn_cuda_conv_data_t* data, rn_tensor_t* out) {
+  rn_tensor_t filter = {0};
+  rn_status_t status = RN_OK;
+  conv_args args = args_of(conv, data);
+  args.count = out->count;
+  args.to = out->data;
+  if (conv->kind == RN_CONV_FILTER) return plain_filter(ctx, &args, out);
+  if (conv->filter == RN_CUDA_FILTER_TURNED) {
+    int64_t size = rn_cuda_conv_filter_size(conv);
+    RN_RETURN_IF_ERROR(rn_temp(ctx, out->dtype, (rn_shape_t){1, &size}, &filter));
+    status = rn_cuda_conv_turn(ctx, conv, data->w, filter.data, true);
+    args.w = filter.data;
+  }
+  const char* base = conv->kind == RN_CONV_FORWARD ? "nn/conv/forward" : "nn/conv/input";
+  if (rn_ok(status))
+    status = rn_cuda_each(ctx, rn_cuda_name(base, out->dtype).text, args.count, &args, sizeof args);
+  rn_tensor_clear(&filter);
+  return status;
+}
+
 static rn_status_t run(rn_kernel_ctx_t* ctx, const rn_cuda_conv_t* conv,
                        const rn_cuda_conv_data_t* data, rn_tensor_t* out) {
   rn_dtype_t dtype = (rn_dtype_t)conv->dtype;
@@ -118,13 +149,7 @@ static rn_status_t run(rn_kernel_ctx_t* ctx, const rn_cuda_conv_t* conv,
     if (is_trusted(conv)) RN_RETURN_IF_ERROR(rn_cudnn_conv(ctx, conv, data, &done));
     if (!done) RN_RETURN_IF_ERROR(run_padded(ctx, conv, *data, &done));
   }
-  if (done) return RN_OK;
-  conv_args args = args_of(conv, data);
-  args.count = out->count;
-  args.to = out->data;
-  if (conv->kind == RN_CONV_FILTER) return plain_filter(ctx, &args, out);
-  const char* base = conv->kind == RN_CONV_FORWARD ? "nn/conv/forward" : "nn/conv/input";
-  return rn_cuda_each(ctx, rn_cuda_name(base, dtype).text, args.count, &args, sizeof args);
+  return done ? RN_OK : run_plain(ctx, conv, data, out);
 }
 
 // Makes the output, |dims| with channels last for an image, and runs |conv| into it. |a| and |b|
@@ -168,7 +193,8 @@ static rn_cuda_conv_t conv_of(const rn_window_attrs_t* attrs, const rn_conv_t* c
 }
 
 static rn_status_t forward_compute(rn_kernel_ctx_t* ctx) {
-  const rn_window_attrs_t* attrs = &((const cuda_conv_state_t*)ctx->state)->attrs;
+  const cuda_conv_state_t* state = ctx->state;
+  const rn_window_attrs_t* attrs = &state->attrs;
   const rn_tensor_t *x = rn_in(ctx, 0), *w = rn_in(ctx, 1);
   rn_conv_t sizes = {0};
   RN_RETURN_IF_ERROR(rn_conv_forward_sizes(attrs, x, w, &sizes));
@@ -181,15 +207,17 @@ static rn_status_t forward_compute(rn_kernel_ctx_t* ctx) {
     RN_RETURN_IF_ERROR(rn_conv_check_groups(&sizes));
   }
   rn_cuda_conv_t conv = conv_of(attrs, &sizes);
+  conv.filter = state->filter;
   return finish(ctx, &conv, dims, x, w);
 }
 
 static rn_status_t input_compute(rn_kernel_ctx_t* ctx) {
-  const rn_window_attrs_t* attrs = &((const cuda_conv_state_t*)ctx->state)->attrs;
+  const cuda_conv_state_t* state = ctx->state;
   rn_conv_t sizes = {0};
   int64_t x[4];
-  RN_RETURN_IF_ERROR(rn_conv_input_sizes(ctx, attrs, x, &sizes));
-  rn_cuda_conv_t conv = conv_of(attrs, &sizes);
+  RN_RETURN_IF_ERROR(rn_conv_input_sizes(ctx, &state->attrs, x, &sizes));
+  rn_cuda_conv_t conv = conv_of(&state->attrs, &sizes);
+  conv.filter = state->filter;
   return finish(ctx, &conv, x, rn_in(ctx, 1), rn_in(ctx, 2));
 }
 
@@ -204,8 +232,15 @@ static rn_status_t filter_compute(rn_kernel_ctx_t* ctx) {
 
 // A convolution with the steps that follow it (step/fuse_conv.c).
 
+typedef struct cuda_then_t {
+  rn_conv_then_t then;
+  rn_cuda_filter_t filter;
+} cuda_then_t;
+
 static rn_status_t then_init(const rn_kernel_init_t* init, void* state) {
-  return rn_conv_then_init(init, state);
+  cuda_then_t* own = state;
+  own->filter = filter_order(init);
+  return rn_conv_then_init(init, &own->then);
 }
 
 // Whether cuDNN can be asked for all steps: additions per channel and of a whole image, at most one
@@ -260,7 +295,8 @@ static rn_status_t follow(rn_kernel_ctx_t* ctx, const rn_conv_then_t* then, int6
 }
 
 static rn_status_t then_compute(rn_kernel_ctx_t* ctx) {
-  const rn_conv_then_t* then = ctx->state;
+  const cuda_then_t* own = ctx->state;
+  const rn_conv_then_t* then = &own->then;
   rn_conv_t sizes = {0};
   rn_tensor_t* y = NULL;
   RN_RETURN_IF_ERROR(rn_conv_then_begin(ctx, then, &sizes, &y));
@@ -268,12 +304,47 @@ static rn_status_t then_compute(rn_kernel_ctx_t* ctx) {
   rn_cuda_conv_t plain = conv_of(&then->attrs, &sizes), whole = plain;
   rn_cuda_conv_data_t data = {.x = rn_in(ctx, 0)->data, .w = rn_in(ctx, 1)->data, .y = y->data};
   plain.dtype = whole.dtype = y->dtype;
+  plain.filter = whole.filter = own->filter;
   bool done = false;
   if (as_epilogue(ctx, then, &whole, &data))
     RN_RETURN_IF_ERROR(rn_cudnn_conv(ctx, &whole, &data, &done));
   if (done) return RN_OK;
   RN_RETURN_IF_ERROR(run(ctx, &plain, &data, y));
   return then->step_count ? follow(ctx, then, sizes.out_depth, y) : RN_OK;
+}
+
+// Filters that several convolutions of a step want turned.
+
+static rn_status_t turn_issue(const rn_kernel_ctx_t* ctx, rn_dtype_t from, rn_dtype_t to,
+                              const conv_turn_many_args* args) {
+  int64_t most = (int64_t)rn_cuda_card(ctx)->multiprocessors * 16;
+  rn_cuda_grid_t grid = {
+      .x = (unsigned)(args->tiles < most ? args->tiles : most), .block_x = 32, .block_y = 8};
+  rn_cuda_name_t name = from == to ? rn_cuda_size_name("nn/conv/turn_many", to)
+                                   : rn_cuda_name("nn/conv/turn_many_to", to);
+  return args->tiles ? rn_cuda_launch(ctx, name.text, grid, args, sizeof *args) : RN_OK;
+}
+
+static rn_status_t turn_compute(rn_kernel_ctx_t* ctx) {
+  conv_turn_many_args args = {.count = 0};
+  rn_dtype_t from = rn_in(ctx, 0)->dtype, to = ctx->kernel->output_types[0];
+  for (int i = 0; i < ctx->kernel->input_count; ++i) {
+    const rn_tensor_t* filter = rn_in(ctx, i);
+    rn_tensor_t* turned = NULL;
+    RN_RETURN_IF_ERROR(rn_output(ctx, i, rn_tensor_shape(filter), &turned));
+    if (filter->count == 0) continue;
+    int64_t columns = rn_tensor_dim(filter, filter->rank - 1), rows = filter->count / columns;
+    int64_t across = (columns + 31) / 32, tiles = across * ((rows + 31) / 32);
+    if (rows > INT32_MAX || columns > INT32_MAX || tiles > INT32_MAX - args.tiles)
+      return rn_unimplemented("Filters of more than 2^31 rows on a GPU");
+    args.filters[args.count++] = (conv_turned_args){filter->data, turned->data, (i32)rows,
+                                                    (i32)columns, args.tiles,   (i32)across};
+    args.tiles += (i32)tiles;
+    if (args.count < CONV_MOST_TURNED) continue;
+    RN_RETURN_IF_ERROR(turn_issue(ctx, from, to, &args));
+    args.count = args.tiles = 0;
+  }
+  return turn_issue(ctx, from, to, &args);
 }
 
 // Depthwise: one group per channel. The filter [rows, columns, depth, multiplier] is in memory what
@@ -375,9 +446,24 @@ static const rn_kernel_def_t rows[] = {
      .device = "GPU",
      .types = {{"T", RN_T(HALF) | RN_T(BFLOAT16) | RN_T(FLOAT)}},
      .flags = RN_KERNEL_REPLAYS,
-     .state_size = sizeof(rn_conv_then_t),
+     .state_size = sizeof(cuda_then_t),
      .init = then_init,
      .compute = then_compute},
+    {.op = "_TurnFilters",
+     .device = "GPU",
+     .types = {{"From", RN_T(FLOAT)}, {"T", RN_T(HALF) | RN_T(BFLOAT16) | RN_T(FLOAT)}},
+     .flags = RN_KERNEL_REPLAYS,
+     .compute = turn_compute},
+    {.op = "_TurnFilters",
+     .device = "GPU",
+     .types = {{"From", RN_T(HALF)}, {"T", RN_T(HALF)}},
+     .flags = RN_KERNEL_REPLAYS,
+     .compute = turn_compute},
+    {.op = "_TurnFilters",
+     .device = "GPU",
+     .types = {{"From", RN_T(BFLOAT16)}, {"T", RN_T(BFLOAT16)}},
+     .flags = RN_KERNEL_REPLAYS,
+     .compute = turn_compute},
     IMAGES("Conv2D", RN_TYPES_FLOATS | RN_T(INT32), forward_compute),
     IMAGES("Conv2DBackpropInput", RN_TYPES_FLOATS | RN_T(INT32), input_compute),
     IMAGES("Conv2DBackpropFilter", RN_TYPES_FLOATS, filter_compute),

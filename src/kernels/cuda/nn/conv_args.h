@@ -35,6 +35,20 @@ typedef struct conv_turn_args {
   i32 is_back;                      // from cuDNN's order
 } conv_turn_args;
 
+// Many filters at once: each is a matrix that is transposed, tile by tile.
+#define CONV_MOST_TURNED 64
+typedef struct conv_turned_args {
+  const void* from;
+  void* to;
+  i32 rows, columns;  // of |from|
+  i32 first;          // tile of this filter
+  i32 across;         // tiles along the columns
+} conv_turned_args;
+typedef struct conv_turn_many_args {
+  conv_turned_args filters[CONV_MOST_TURNED];
+  i32 count, tiles;
+} conv_turn_many_args;
+
 // Copies images [outer, planes, rows, columns, inner] to others of other sizes, element p to
 // element p + offset, and zeros elsewhere.
 typedef struct conv_pad_args {
