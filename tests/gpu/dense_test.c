@@ -131,3 +131,47 @@ RT_TEST(dense, in_other_types) {
     check(&cases[c], RN_BFLOAT16);
   }
 }
+
+// In mixed precision, the gradient of a weight is a product of 16-bit floats that updates floats.
+RT_TEST(dense, gradients_of_weights_are_written_as_floats) {
+  static const rn_dtype_t types[] = {RN_HALF, RN_BFLOAT16};
+  const int64_t x_dims[2] = {ROWS, DEPTH}, dy_dims[2] = {ROWS, COLUMNS}, w[2] = {DEPTH, COLUMNS};
+  for (int t = 0; t < 2; ++t) {
+    rt_t rt = rt_begin(1);
+    rn_scope_t* s = rt.s;
+    rn_edge_t fed[2] = {rn_Placeholder(s, RN_FLOAT, .shape = {true, x_dims, 2}),
+                        rn_Placeholder(s, RN_FLOAT, .shape = {true, dy_dims, 2})};
+    rn_edge_t product = rn_MatMul(s, rn_Cast(s, fed[0], (int)types[t]),
+                                  rn_Cast(s, fed[1], (int)types[t]), .transpose_a = true);
+    rn_op_begin(s, "VarHandleOp");
+    rn_op_attr_type(s, "dtype", RN_FLOAT);
+    rn_op_attr_shape(s, "shape", w, 2);
+    rn_edge_t variable = {rn_op_finish(s), 0};
+    rn_node_t* init = rn_AssignVariableOp(s, variable, constant(&rt, 2, w, 0));
+    rn_node_t* update = rn_ResourceApplyGradientDescent(s, variable, rn_const_float(s, 1),
+                                                        rn_Cast(s, product, RN_FLOAT));
+    rn_tensor_t values[2] = {numbers(RN_FLOAT, (rn_shape_t){2, x_dims}, 1),
+                             numbers(RN_FLOAT, (rn_shape_t){2, dy_dims}, 2)};
+    rt_do(&rt, init);
+    uint64_t before = emulated_count("cuLaunchKernel");
+    rt_step_t step = {0};
+    for (int i = 0; i < 2; ++i) rt_feed(&step, fed[i], &values[i]);
+    rt_target(&step, update);
+    OK(rt_run(&rt, &step));
+    cr_assert_eq(emulated_count("cuLaunchKernel") - before, 4u, "two casts, a product, an update");
+    rt_step_t read = {0};
+    rt_fetch(&read, rn_ReadVariableOp(s, variable, RN_FLOAT));
+    OK(rt_run(&rt, &read));
+    for (int64_t i = 0; i < DEPTH * COLUMNS; ++i) {
+      float want = sinf((float)i * 1.3f);
+      for (int64_t r = 0; r < ROWS; ++r)
+        want -= RN_DATA(&values[0], float)[r * DEPTH + i / COLUMNS] *
+                RN_DATA(&values[1], float)[r * COLUMNS + i % COLUMNS];
+      cr_assert_float_eq(RN_DATA(&read.out[0], float)[i], want, t ? 2e-2f : 3e-3f, "element %d: %g",
+                         (int)i, RN_DATA(&read.out[0], float)[i]);
+    }
+    rt_clear(&read);
+    rn_tensor_clear(&values[0]), rn_tensor_clear(&values[1]);
+    rt_end(&rt);
+  }
+}
