@@ -135,8 +135,8 @@ static rn_status_t issue(const rn_kernel_ctx_t* ctx, const char* base, const til
     if (sides[i]->data && !is_vector(sides[i], item)) args->is_vector = 0;
   args->tiles = (i32)((rows + tile.rows - 1) / tile.rows);
   if (args->tiles > INT32_MAX / heads) return rn_unimplemented("Attention over so many heads");
-  const int pitch = (is_wide ? 128 : 64) + 4;  // 16 bytes more than a row
-  const size_t floats = (size_t)((kept * tile.rows + 2 * tile.columns) * pitch + 3 * tile.columns);
+  const int pitch = (is_wide ? 128 : 64) + 4;  // 99 KB at most, which every card has
+  const size_t floats = (size_t)((kept * tile.rows + 2 * tile.columns) * pitch);
   char name[64];
   const bool is_exact = dtype == RN_FLOAT && !rn_cuda_allows_tf32(ctx);
   snprintf(name, sizeof name, "nn/attention/%s_%d%s", base, is_wide ? 128 : 64,

@@ -150,9 +150,15 @@ RN_DEVICE void add_mask(const attention_args& args, i32 z, i32 row, i32 column,
       }
 }
 
-// Turns products q k^T into scores, in logarithms to base 2. |last| has the last key of the lane's
-// rows, or of all columns of the tile.
-template <typename T, int M, int N, bool by_keys>
+// What belongs to the query of an element: of the lane's rows, or |by_keys| of a column of the tile,
+// of which PLACE are apart.
+template <bool by_keys, int PLACE>
+RN_DEVICE int place_of(int m, int n, int i) {
+  return by_keys ? column_at(n, i) * PLACE : m * 2 + i / 2;
+}
+
+// Turns products q k^T into scores, in logarithms to base 2. |last| has the last keys of queries.
+template <typename T, int M, int N, bool by_keys, int PLACE>
 RN_DEVICE void score(const attention_args& args, i32 z, i32 row, i32 column, const i32* last,
                      float (&p)[M][N / 8][4]) {
   const float scale = args.scale * LOG2_E;
@@ -163,8 +169,8 @@ RN_DEVICE void score(const attention_args& args, i32 z, i32 row, i32 column, con
 #pragma unroll
       for (int i = 0; i < 4; ++i) {
         const i32 key = by_keys ? row + row_at(m, i) : column + column_at(n, i);
-        const int at = by_keys ? column_at(n, i) : m * 2 + i / 2;
-        p[m][n][i] = key <= last[at] ? p[m][n][i] * scale : minus_infinity();
+        const i32 end = last[place_of<by_keys, PLACE>(m, n, i)];
+        p[m][n][i] = key <= end ? p[m][n][i] * scale : minus_infinity();
       }
   if (args.mask_kind == RN_MASK_BOOL)
     add_mask<u8, M, N, by_keys>(args, z, row, column, p, (const u8*)args.mask,
@@ -257,7 +263,8 @@ template <typename P, int DEPTH, int M, int N>
 RN_DEVICE void forward(const attention_args& args) {
   typedef typename P::T T;
   RN_SHARED(float, q);
-  const int ROWS = WARPS * 16 * M, pitch = PITCH(DEPTH), warp = (int)threadIdx.x / 32;
+  constexpr int ROWS = WARPS * 16 * M, pitch = PITCH(DEPTH);
+  const int warp = (int)threadIdx.x / 32;
   float *k = q + ROWS * pitch, *v = k + N * pitch;
   const i32 z = (i32)blockIdx.x / args.tiles, first = (i32)blockIdx.x % args.tiles * ROWS;
   const i32 own = first + warp * 16 * M;
@@ -279,7 +286,7 @@ RN_DEVICE void forward(const attention_args& args) {
     __syncthreads();
     float p[M][N / 8][4];
     multiply<P, M, N, DEPTH>(q + warp * 16 * M * pitch, k, p);
-    score<T, M, N, false>(args, z, own, from, last, p);
+    score<T, M, N, false, 1>(args, z, own, from, last, p);
     shift<M, N, DEPTH>(p, rows);
     accumulate<P, M, N, DEPTH>(p, v, rows.sum);
   }
@@ -297,8 +304,8 @@ RN_DEVICE void forward(const attention_args& args) {
 }
 
 // Turns scores into their shares in the softmax, and products dy v^T into the gradients of the
-// scores. |sums| and |deltas| are those of the lane's rows, or of all columns of the tile.
-template <int M, int N, bool by_keys>
+// scores. |sums| and |deltas| are those of the queries.
+template <int M, int N, bool by_keys, int PLACE>
 RN_DEVICE void differentiate(const float* sums, const float* deltas, float (&p)[M][N / 8][4],
                              float (&dp)[M][N / 8][4]) {
 #pragma unroll
@@ -307,7 +314,7 @@ RN_DEVICE void differentiate(const float* sums, const float* deltas, float (&p)[
     for (int n = 0; n < N / 8; ++n)
 #pragma unroll
       for (int i = 0; i < 4; ++i) {
-        const int at = by_keys ? column_at(n, i) : m * 2 + i / 2;
+        const int at = place_of<by_keys, PLACE>(m, n, i);
         p[m][n][i] = exp2f(p[m][n][i] - sums[at]);
         dp[m][n][i] = p[m][n][i] * (dp[m][n][i] - deltas[at]);
       }
@@ -318,7 +325,8 @@ template <typename P, int DEPTH, int M, int N>
 RN_DEVICE void by_queries(const attention_args& args) {
   typedef typename P::T T;
   RN_SHARED(float, q);
-  const int ROWS = WARPS * 16 * M, pitch = PITCH(DEPTH), warp = (int)threadIdx.x / 32;
+  constexpr int ROWS = WARPS * 16 * M, pitch = PITCH(DEPTH);
+  const int warp = (int)threadIdx.x / 32;
   float *dy = q + ROWS * pitch, *k = dy + ROWS * pitch, *v = k + N * pitch;
   const i32 z = (i32)blockIdx.x / args.tiles, first = (i32)blockIdx.x % args.tiles * ROWS;
   const i32 own = first + warp * 16 * M;
@@ -354,8 +362,8 @@ RN_DEVICE void by_queries(const attention_args& args) {
     float p[M][N / 8][4], dp[M][N / 8][4];
     multiply<P, M, N, DEPTH>(q + warp * 16 * M * pitch, k, p);
     multiply<P, M, N, DEPTH>(dy + warp * 16 * M * pitch, v, dp);
-    score<T, M, N, false>(args, z, own, from, last, p);
-    differentiate<M, N, false>(sums, deltas, p, dp);
+    score<T, M, N, false, 1>(args, z, own, from, last, p);
+    differentiate<M, N, false, 1>(sums, deltas, p, dp);
     accumulate<P, M, N, DEPTH>(dp, k, sum);
   }
   store<T, M, DEPTH>(args, args.dq, z, own, args.queries, sum, factor);
@@ -366,10 +374,12 @@ template <typename P, int DEPTH, int M, int N>
 RN_DEVICE void by_keys(const attention_args& args) {
   typedef typename P::T T;
   RN_SHARED(float, k);
-  const int ROWS = WARPS * 16 * M, pitch = PITCH(DEPTH), warp = (int)threadIdx.x / 32;
+  constexpr int ROWS = WARPS * 16 * M, pitch = PITCH(DEPTH);
+  const int warp = (int)threadIdx.x / 32;
   float *v = k + ROWS * pitch, *q = v + ROWS * pitch, *dy = q + N * pitch;
-  float *sums = dy + N * pitch, *deltas = sums + N;
-  i32* last = (i32*)(deltas + N);
+  // In what rows of q have behind their columns.
+  float *sums = q + DEPTH, *deltas = sums + 1;
+  i32* last = (i32*)(deltas + 1);
   const i32 z = (i32)blockIdx.x / args.tiles, first = (i32)blockIdx.x % args.tiles * ROWS;
   const i32 own = first + warp * 16 * M;
   float dk[M][DEPTH / 8][4], dv[M][DEPTH / 8][4], scale[M][2], one[M][2];
@@ -386,16 +396,16 @@ RN_DEVICE void by_keys(const attention_args& args) {
     load_tile<P, DEPTH, N>(args, args.dy, z, from, args.queries, dy);
     for (int i = (int)threadIdx.x; i < N; i += RN_ATTENTION_THREADS) {
       const i64 at = (i64)z * args.queries + from + i;
-      sums[i] = from + i < args.queries ? args.sums[at] : 0;
-      deltas[i] = from + i < args.queries ? args.deltas[at] : 0;
-      last[i] = last_key(args, from + i);
+      sums[i * pitch] = from + i < args.queries ? args.sums[at] : 0;
+      deltas[i * pitch] = from + i < args.queries ? args.deltas[at] : 0;
+      last[i * pitch] = last_key(args, from + i);
     }
     __syncthreads();
     float p[M][N / 8][4], dp[M][N / 8][4];
     multiply<P, M, N, DEPTH>(k + warp * 16 * M * pitch, q, p);
     multiply<P, M, N, DEPTH>(v + warp * 16 * M * pitch, dy, dp);
-    score<T, M, N, true>(args, z, own, from, last, p);
-    differentiate<M, N, true>(sums, deltas, p, dp);
+    score<T, M, N, true, pitch>(args, z, own, from, last, p);
+    differentiate<M, N, true, pitch>(sums, deltas, p, dp);
     accumulate<P, M, N, DEPTH>(p, dy, dv);
     accumulate<P, M, N, DEPTH>(dp, q, dk);
   }
