@@ -57,6 +57,7 @@ typedef struct bench_options_t {
   const char* trace;  // file for the RunMetadata of a step; NULL: none
   TF_DataType dtype;
   bool is_tiny, log_placement;
+  const char* mixed_precision;  // of the session: "float16" or "bfloat16"; NULL: none
 } bench_options_t;
 
 enum { BENCH_CHECKED = 4 };

@@ -10,7 +10,9 @@
 
 static const char usage[] =
     "usage: gpu_bench [--device gpu|cpu] [--dtype float|bfloat16] [--seconds S] [--tiny]\n"
-    "                 [--check] [--repeats] [--placement] [--trace FILE] [--list] [CASE ...]\n"
+    "                 [--mixed-precision float16|bfloat16] [--check] [--repeats] [--placement]\n"
+    "                 [--trace FILE] [--list] [CASE ...]\n"
+    "  --mixed-precision TYPE  let the session choose what is computed in TYPE\n"
     "  --tiny       a small network of the same layers\n"
     "  --check      run tiny cases on the CPU and on the GPU, and compare their losses\n"
     "  --repeats    run cases twice with deterministic ops, and compare the bits of their losses\n"
@@ -55,7 +57,7 @@ static bool check_case(const command_t* command, const bench_case_t* c) {
   options.device = "gpu";
   if (!bench_run(c, &options, &gpu)) return false;
   bool ok = gpu.peak_bytes > 0;
-  double allowed = options.dtype == TF_FLOAT ? 1e-3 : 3e-2;
+  double allowed = options.dtype == TF_FLOAT && !options.mixed_precision ? 1e-3 : 3e-2;
   for (int i = 0; i < BENCH_CHECKED; ++i)
     ok &= fabs(cpu.losses[i] - gpu.losses[i]) <= allowed * (1e-3 + fabs(cpu.losses[0]));
   ok &= !gpu.is_trained || gpu.last_loss < gpu.losses[0];
@@ -103,6 +105,8 @@ static bool parse(int argc, char** argv, command_t* command) {
       options->device = argv[++i];
     } else if (strcmp(argv[i], "--dtype") == 0 && next) {
       options->dtype = strcmp(argv[++i], "bfloat16") == 0 ? TF_BFLOAT16 : TF_FLOAT;
+    } else if (strcmp(argv[i], "--mixed-precision") == 0 && next) {
+      options->mixed_precision = argv[++i];
     } else if (strcmp(argv[i], "--seconds") == 0 && next) {
       options->seconds = atof(argv[++i]);
     } else if (strcmp(argv[i], "--trace") == 0 && next) {

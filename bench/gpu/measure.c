@@ -95,6 +95,8 @@ static TF_SessionOptions* session_options(const bench_options_t* options, TF_Sta
   }
   TF_SessionOptions* made = TF_NewSessionOptions();
   TF_SetConfig(made, config, size, status);
+  if (options->mixed_precision && TF_GetCode(status) == TF_OK)
+    rn_session_options_mixed_precision(made, options->mixed_precision, status);
   return made;
 }
 
@@ -234,7 +236,7 @@ bool bench_run(const bench_case_t* c, const bench_options_t* options, bench_resu
   rn_node_t* init = rn_initialize_variables(b.s, RN_GLOBAL_VARIABLES);
   double start = now_ms();
   TF_SessionOptions* config = session_options(options, status);
-  TF_Session* session = rn_session_start(b.s, config, status);
+  TF_Session* session = TF_GetCode(status) == TF_OK ? rn_session_start(b.s, config, status) : NULL;
   bool ok = session && rn_run(session, status, RN_TARGET(init));
   out->setup_ms = now_ms() - start;
   ok = ok && measure(&b, session, options, out, status);
