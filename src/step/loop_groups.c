@@ -413,6 +413,21 @@ static bool has_good_rows(rn_shape_t shape) {
          (length <= SHORT_ROW || count / length >= MANY_ROWS);
 }
 
+// Adds Casts of what the group computes, so that it writes the value in both types.
+static void add_casts(const rn_loops_t* loops, rn_loop_group_t* group) {
+  for (int32_t p = 0; p < loops->count; ++p) {
+    int32_t index = loops->order[p];
+    const rn_ir_node_t* node = rn_ir_node(loops->ir, index);
+    if (loops->kind[index] != RN_LOOP_POINT || node->is_removed ||
+        node->kernel->vector_op != RN_LOOP_CASTS)
+      continue;
+    int32_t m = rn_loop_member(group, node->inputs[0].node);
+    if (m >= 0 && !group->is_copy[m] && loops->kind[group->members[m]] == RN_LOOP_POINT &&
+        may_join(loops, group, index))
+      try_output(loops, group, index);
+  }
+}
+
 void rn_loop_group_find(const rn_loops_t* loops, int32_t seed, rn_loop_group_t* out) {
   const rn_ir_node_t* node = rn_ir_node(loops->ir, seed);
   bool reduces = loops->kind[seed] == RN_LOOP_REDUCE;
@@ -430,5 +445,6 @@ void rn_loop_group_find(const rn_loops_t* loops, int32_t seed, rn_loop_group_t* 
   while (offer(loops, out, take_output)) grow(loops, out);
   // Without a sum, what is computed per row would be computed, and stored, per element.
   if (out->takes_rows && !out->reduction_count) *out = before;
+  add_casts(loops, out);
   if (!reduces) add_strangers(loops, out);
 }

@@ -18,7 +18,8 @@
 //   vanish altogether. So the activations that a gradient needs are computed again from what the
 //   gradient reads in any case;
 // - or as a further result of the group: sums over a value are taken where the value is computed,
-//   and sums along the last axis are results of the group that needs them.
+//   and sums along the last axis are results of the group that needs them. A Cast of a value is a
+//   result of the group that computes the value.
 //
 // Small elementwise nodes of one shape join a group though they have nothing to do with it, because
 // launching them costs more than running them.

@@ -1,6 +1,7 @@
 // Fused nodes on a GPU give what the nodes give on the CPU.
 #include <math.h>
 
+#include "session/passes.h"
 #include "util.h"
 
 #define COUNT (2 * 9 * 7 * 3)
@@ -144,5 +145,30 @@ RT_TEST(fused, sums_over_rows_with_what_needs_them) {
     parts[i] = rn_Reshape(rt.s, parts[i], shape);
   }
   compare(&rt, x, rn_ConcatV2(rt.s, parts, 6, rn_const_int32(rt.s, 0)));
+  rt_end(&rt);
+}
+
+static void count_removed(void* self, const rn_pass_report_t* report) {
+  if (strcmp(report->pass->name, "fuse_loops") == 0) *(int*)self += report->removed;
+}
+
+// A value that is read as a float and in 16 bits is written by one loop in both types.
+RT_TEST(fused, loops_give_a_value_in_two_types) {
+  rt_t rt = rt_begin(1);
+  rn_scope_t* s = rt.s;
+  int removed = 0;
+  rn_pass_watch_t watch = {&removed, count_removed};
+  int64_t row[1] = {3};
+  rn_edge_t axis = rn_const_int32_list(s, (int32_t[]){1}, 1);
+  rn_edge_t x = rn_Placeholder(s, RN_FLOAT, .shape = RN_SHAPE(2, 9, 7, 3));
+  rn_edge_t a = rn_AddV2(s, rn_Mul(s, x, floats(&rt, row, 1, 2)), rn_const_float(s, 0.5f));
+  rn_edge_t half = rn_ReverseV2(s, rn_Cast(s, a, RN_HALF), axis);
+  rn_edge_t y = rn_Sub(s, rn_Cast(s, half, RN_FLOAT), rn_ReverseV2(s, a, axis));
+  compare(&rt, x, y);
+  compare(&rt, x, rn_Mul(s, y, rn_const_float(s, 1000)));  // what rounding left
+  rt.options.watch = &watch;
+  float out[COUNT];
+  run_on(&rt, true, x, y, out, COUNT);
+  cr_assert_eq(removed, 3, "%d nodes were removed", removed);  // Mul, and both Casts
   rt_end(&rt);
 }
