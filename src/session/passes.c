@@ -46,6 +46,7 @@ PLAIN(slice_matmul_columns)
 PLAIN(hoist_rnn_inputs)
 PLAIN(pack_matmul_weights)
 PLAIN(split_batch_norms)
+PLAIN(split_losses)
 PLAIN(fuse_conv)
 PLAIN(turn_filters)
 PLAIN(fuse_attention)
@@ -95,6 +96,8 @@ const rn_pass_t rn_passes[] = {
              "packs a matrix once if it is the right operand of several matmuls"),
     OPTIMIZE(split_batch_norms, RN_IR_PLACED,
              "splits batch norms of a GPU into statistics and elementwise nodes"),
+    OPTIMIZE(split_losses, RN_IR_PLACED,
+             "splits cross entropies of a GPU into sums per row and elementwise nodes"),
     OPTIMIZE(fuse_conv, RN_IR_PLACED,
              "fuses a convolution with its bias, activation, batch norm or shortcut"),
     OPTIMIZE(turn_filters, RN_IR_PLACED,

@@ -266,6 +266,8 @@ RN_MUST_USE rn_status_t rn_pass_hoist_rnn_inputs(rn_ir_t* ir);
 RN_MUST_USE rn_status_t rn_pass_pack_matmul_weights(rn_ir_t* ir);
 // Splits batch norms of devices that compile loops into statistics and elementwise nodes.
 RN_MUST_USE rn_status_t rn_pass_split_batch_norms(rn_ir_t* ir);
+// After placement, before fuse_loops: the same for cross entropies of classes. Sweeps.
+RN_MUST_USE rn_status_t rn_pass_split_losses(rn_ir_t* ir);
 // After placement, before elementwise fusion: fuses each convolution with the elementwise nodes
 // that follow it.
 RN_MUST_USE rn_status_t rn_pass_fuse_conv(rn_ir_t* ir);

@@ -172,3 +172,61 @@ RT_TEST(fused, loops_give_a_value_in_two_types) {
   cr_assert_eq(removed, 3, "%d nodes were removed", removed);  // Mul, and both Casts
   rt_end(&rt);
 }
+
+static void count_split(void* self, const rn_pass_report_t* report) {
+  if (strcmp(report->pass->name, "split_losses") == 0) *(int*)self += report->removed;
+}
+
+// Long rows of logits, as floats and cast from 16 bits: losses and their gradients.
+RT_TEST(fused, cross_entropies_with_what_follows) {
+  for (int kind = 0; kind < 3; ++kind) {
+    rt_t rt = rt_begin(1);
+    rn_scope_t* s = rt.s;
+    const int types[] = {RN_FLOAT, RN_HALF, RN_BFLOAT16};
+    int64_t weights[2] = {63, 1500}, six[2] = {6, 1};
+    int64_t wide[6] = {0, 3, 1499, 700, 3, 64};
+    int32_t narrow[6] = {0, 3, 1499, 700, 3, 64}, split = 0;
+    static float values[63 * 1500];
+    for (int i = 0; i < 63 * 1500; ++i) values[i] = cosf((float)i * 0.9f);
+    rn_edge_t x = rn_Placeholder(s, RN_FLOAT, .shape = RN_SHAPE(2, 9, 7, 3));
+    rn_edge_t logits = rn_Reshape(s, x, rn_const_int32_list(s, (int32_t[]){6, 63}, 2));
+    logits = rn_MatMul(s, logits, rn_const(s, RN_FLOAT, weights, 2, values));
+    if (kind) logits = rn_Cast(s, rn_Cast(s, logits, types[kind]), RN_FLOAT);
+    rn_edge_t labels =
+        kind ? rn_const(s, RN_INT64, six, 1, wide) : rn_const(s, RN_INT32, six, 1, narrow);
+    rn_SparseSoftmaxCrossEntropyWithLogits_out_t entropy =
+        rn_SparseSoftmaxCrossEntropyWithLogits(s, logits, labels);
+    rn_edge_t gradient = rn_Mul(s, entropy.backprop, floats(&rt, six, 2, 3));
+    if (kind) gradient = rn_Cast(s, rn_Cast(s, gradient, types[kind]), RN_FLOAT);
+    rn_pass_watch_t watch = {&split, count_split};
+    compare(&rt, x, entropy.loss);
+    rt.options.watch = &watch;
+    compare(&rt, x, gradient);
+    cr_assert(split > 0);
+    rt_end(&rt);
+  }
+}
+
+// A label that is no class gives NaN, as on stock's GPUs, and changes no other row.
+RT_TEST(fused, cross_entropies_of_no_class) {
+  rt_t rt = rt_begin(1);
+  rn_scope_t* s = rt.s;
+  int64_t two[1] = {2}, labels[2] = {-1, 1200};
+  rn_edge_t x = rn_Placeholder(s, RN_FLOAT, .shape = RN_SHAPE(2, 9, 7, 3));
+  rn_edge_t row = rn_Reshape(s, x, rn_const_int32_list(s, (int32_t[]){2, 189}, 2));
+  rn_edge_t logits = rn_Tile(s, row, rn_const_int32_list(s, (int32_t[]){1, 7}, 2));
+  rn_SparseSoftmaxCrossEntropyWithLogits_out_t entropy =
+      rn_SparseSoftmaxCrossEntropyWithLogits(s, logits, rn_const(s, RN_INT64, two, 1, labels));
+  float out[2 * 1323];
+  run_on(&rt, true, x, entropy.loss, out, 2);
+  cr_assert(isnan(out[0]) && out[1] > 0);
+  run_on(&rt, true, x, entropy.backprop, out, 2 * 1323);
+  float sum = 0;
+  for (int i = 0; i < 1323; ++i) {
+    cr_assert(isnan(out[i]));
+    sum += out[1323 + i];
+  }
+  cr_assert_float_eq(sum, 0, 1e-4f);
+  cr_assert_lt(out[1323 + 1200], 0);
+  rt_end(&rt);
+}

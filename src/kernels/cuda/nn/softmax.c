@@ -115,6 +115,30 @@ static rn_status_t sparse_cross_entropy(rn_kernel_ctx_t* ctx) {
   return rn_cuda_launch(ctx, name.text, grid, &args, sizeof args);
 }
 
+// What step/split_losses.c left of it.
+static rn_status_t sparse_rows(rn_kernel_ctx_t* ctx) {
+  const rn_tensor_t *logits = rn_in(ctx, 0), *labels = rn_in(ctx, 1);
+  RN_RETURN_IF_ERROR(rn_sparse_cross_entropy_check(logits, labels));
+  rn_tensor_t* out[3] = {NULL};
+  int64_t dims[2] = {labels->count, 1};
+  for (int o = 0; o < 3; ++o)
+    RN_RETURN_IF_ERROR(rn_output(ctx, o, (rn_shape_t){o ? 2 : 1, dims}, &out[o]));
+  if (labels->count == 0) return RN_OK;
+  softmax_rows_args args = {.of = {.logits = logits->data,
+                                   .labels = labels->data,
+                                   .loss = out[0]->data,
+                                   .rows = labels->count,
+                                   .columns = rn_tensor_dim(logits, 1),
+                                   .has_wide_labels = labels->dtype == RN_INT64},
+                            .log_sum = out[1]->data,
+                            .label = out[2]->data};
+  const int64_t most = 1 << 20;
+  rn_cuda_grid_t grid = {.x = (unsigned)(labels->count < most ? labels->count : most),
+                         .block_x = 512};
+  return rn_cuda_launch(ctx, rn_cuda_name("nn/softmax/sparse_rows", logits->dtype).text, grid,
+                        &args, sizeof args);
+}
+
 #define ROW(name, function)                                                                     \
   {                                                                                             \
     .op = name, .device = "GPU", .types = {{"T", RN_TYPES_FLOATS}}, .flags = RN_KERNEL_REPLAYS, \
@@ -126,5 +150,10 @@ static const rn_kernel_def_t rows[] = {
     ROW("LogSoftmax", softmax),
     ROW("SoftmaxCrossEntropyWithLogits", cross_entropy),
     ROW("SparseSoftmaxCrossEntropyWithLogits", sparse_cross_entropy),
+    {.op = "_SparseCrossEntropy",
+     .device = "GPU",
+     .types = {{"T", RN_T(HALF) | RN_T(BFLOAT16) | RN_T(FLOAT)}},
+     .flags = RN_KERNEL_REPLAYS,
+     .compute = sparse_rows},
 };
 RN_KERNEL_FAMILY(cuda_softmax, rows);

@@ -106,6 +106,44 @@ RN_DEVICE void by_blocks(const softmax_args& args) {
   }
 }
 
+// One block per row, which is read once: each thread keeps the largest logit that it has seen and
+// the sum of exponentials less that. The block then brings all sums to one maximum.
+template <typename T>
+RN_DEVICE void rows(const softmax_rows_args& rows_args) {
+  __shared__ float shared[32];
+  const softmax_args& args = rows_args.of;
+  const i64 columns = args.columns;
+  for (i64 row = blockIdx.x; row < args.rows; row += gridDim.x) {
+    const T* x = static_cast<const T*>(args.logits) + row * columns;
+    float own = least<float>(), sum = 0;
+    for (i64 c = threadIdx.x; c < columns; c += blockDim.x) {
+      const float value = float(x[c]);
+      if (value > own) {
+        sum = sum * exp(own - value) + 1;
+        own = value;
+      } else if (own > least<float>() || value != value) {
+        sum += exp(value - own);
+      }
+    }
+    const float top = over_block(own, true, least<float>(), shared);
+    if (own > least<float>()) sum *= exp(own - top);
+    sum = over_block(sum, false, 0.0f, shared);
+    if (threadIdx.x != 0) continue;
+    const i64 label = label_of(args, row);
+    const bool is_fine = label >= 0 && label < columns && top < -least<float>();
+    const float log_sum = is_fine ? top + log(sum) : not_a_number<float>();
+    static_cast<float*>(args.loss)[row] = is_fine ? log_sum - float(x[label]) : log_sum;
+    rows_args.log_sum[row] = log_sum;
+    rows_args.label[row] = float(label);
+  }
+}
+
+#define ROWS(T, name) \
+  RN_KERNEL(sparse_rows_##name, softmax_rows_args) { rows<T>(args); }
+ROWS(float, f32)
+ROWS(rn_half, f16)
+ROWS(rn_bfloat16, bf16)
+
 #define KERNELS(T, name)                                                  \
   RN_KERNEL(sparse_by_warps_##name, softmax_args) { by_warps<T>(args); } \
   RN_KERNEL(sparse_by_blocks_##name, softmax_args) { by_blocks<T>(args); }

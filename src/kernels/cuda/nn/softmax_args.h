@@ -12,4 +12,10 @@ typedef struct softmax_args {
   i32 has_wide_labels;  // int64, not int32
 } softmax_args;
 
+// Per row, instead of a gradient.
+typedef struct softmax_rows_args {
+  softmax_args of;
+  float *log_sum, *label;
+} softmax_rows_args;
+
 #endif  // RUNNEL_KERNELS_CUDA_NN_SOFTMAX_ARGS_H_
