@@ -218,6 +218,12 @@ RT_TEST(fused, cross_entropies_of_no_class) {
   rn_SparseSoftmaxCrossEntropyWithLogits_out_t entropy =
       rn_SparseSoftmaxCrossEntropyWithLogits(s, logits, rn_const(s, RN_INT64, two, 1, labels));
   float out[2 * 1323];
+  // Logits that are masked away, at the beginning of a row too, count for nothing.
+  rn_edge_t masked = rn_Log(s, rn_Relu(s, logits));
+  compare(&rt, x,
+          rn_SparseSoftmaxCrossEntropyWithLogits(
+              s, masked, rn_const(s, RN_INT64, two, 1, (int64_t[]){1, 1201}))
+              .loss);
   run_on(&rt, true, x, entropy.loss, out, 2);
   cr_assert(isnan(out[0]) && out[1] > 0);
   run_on(&rt, true, x, entropy.backprop, out, 2 * 1323);

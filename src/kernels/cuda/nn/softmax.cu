@@ -106,6 +106,9 @@ RN_DEVICE void by_blocks(const softmax_args& args) {
   }
 }
 
+// Logits that a thread has under way at a time, to keep the memory busy.
+#define SOFTMAX_BATCH 8
+
 // One block per row, which is read once: each thread keeps the largest logit that it has seen and
 // the sum of exponentials less that. The block then brings all sums to one maximum.
 template <typename T>
@@ -116,14 +119,20 @@ RN_DEVICE void rows(const softmax_rows_args& rows_args) {
   for (i64 row = blockIdx.x; row < args.rows; row += gridDim.x) {
     const T* x = static_cast<const T*>(args.logits) + row * columns;
     float own = least<float>(), sum = 0;
-    for (i64 c = threadIdx.x; c < columns; c += blockDim.x) {
-      const float value = float(x[c]);
-      if (value > own) {
-        sum = sum * exp(own - value) + 1;
-        own = value;
-      } else if (own > least<float>() || value != value) {
-        sum += exp(value - own);
+    for (i64 c = threadIdx.x; c < columns; c += SOFTMAX_BATCH * (i64)blockDim.x) {
+      float batch[SOFTMAX_BATCH], before = own;
+#pragma unroll
+      for (int k = 0; k < SOFTMAX_BATCH; ++k) {
+        const i64 at = c + k * (i64)blockDim.x;
+        batch[k] = at < columns ? float(x[at]) : least<float>();
       }
+#pragma unroll
+      for (int k = 0; k < SOFTMAX_BATCH; ++k) own = batch[k] > own ? batch[k] : own;
+      if (own > before) sum *= exp(before - own);
+      // Where all were minus infinity so far, the difference has no meaning, unless one is NaN.
+#pragma unroll
+      for (int k = 0; k < SOFTMAX_BATCH; ++k)
+        if (own > least<float>() || batch[k] != batch[k]) sum += exp(batch[k] - own);
     }
     const float top = over_block(own, true, least<float>(), shared);
     if (own > least<float>()) sum *= exp(own - top);
