@@ -11,6 +11,7 @@
 #include "base/sync.h"
 #include "base/vec.h"
 #include "capi/internal.h"
+#include "capi/plugin/optimizer.h"
 #include "capi/plugin/platform.h"
 #include "framework/op_proto.h"
 #include "proto/op_def.pb.h"
@@ -19,8 +20,9 @@
 
 typedef struct loaded_t {
   struct loaded_t* next;
-  void* handle;      // from dlopen, which returns the same one for the same library
-  bool has_devices;  // its devices were registered; guarded by |devices_mutex|
+  void* handle;  // from dlopen, which returns the same one for the same library
+  // Its devices, its graph optimizer were registered; guarded by |devices_mutex|.
+  bool has_devices, has_optimizer;
   RN_VEC(const rn_op_def_t*) ops;
 } loaded_t;
 
@@ -70,14 +72,52 @@ static rn_status_t add_devices(void* handle) {
   return RN_OK;
 }
 
+static rn_status_t add_optimizer(void* handle) {
+  rn_plugin_graph_init_t init = NULL;
+  *(void**)&init = symbol(handle, "TF_InitGraph");
+  return init ? rn_plugin_optimizer_load(init) : RN_OK;
+}
+
 static void add_kernels(void* handle) {
   void (*init)(void) = NULL;
   *(void**)&init = symbol(handle, "TF_InitKernel");
   if (init) init();
 }
 
-// Opens the file and, the first time, lets it register its ops and kernels; its devices first, if
-// |wants_devices|.
+// The entry of |own->handle| in the list, where |own| becomes it if there is none.
+static loaded_t* keep(loaded_t* own) {
+  rn_mutex_lock(&libraries.mutex);
+  loaded_t* known = find_locked(own->handle);
+  if (!known) {
+    own->next = libraries.first;
+    libraries.first = known = own;
+  }
+  rn_mutex_unlock(&libraries.mutex);
+  return known;
+}
+
+// Lets the library register what it brings, each the first time: devices, kernels, and the graph
+// optimizer, in stock's order.
+static rn_status_t initialize(loaded_t* own, bool wants_devices, loaded_t** out) {
+  rn_mutex_lock(&libraries.mutex);
+  loaded_t* known = find_locked(own->handle);
+  rn_mutex_unlock(&libraries.mutex);
+  if (wants_devices && !(known && known->has_devices)) {
+    RN_RETURN_IF_ERROR(add_devices(own->handle));
+    (known ? known : own)->has_devices = true;
+  }
+  if (!known) {
+    add_kernels(own->handle);
+    known = keep(own);  // another thread may have loaded it first
+  }
+  *out = known;
+  if (!wants_devices || known->has_optimizer) return RN_OK;
+  RN_RETURN_IF_ERROR(add_optimizer(own->handle));
+  known->has_optimizer = true;
+  return RN_OK;
+}
+
+// Opens the file; its devices and optimizer are registered if |wants_devices|.
 static rn_status_t load(const char* filename, bool wants_devices, loaded_t** out) {
   loaded_t* own = NULL;
   loaded_t* outer = loading;  // a plug-in may load another one
@@ -86,28 +126,11 @@ static rn_status_t load(const char* filename, bool wants_devices, loaded_t** out
   loading = own;
   own->handle = dlopen(filename, RTLD_NOW | RTLD_LOCAL);
   const char* error = own->handle ? NULL : dlerror();
-  rn_status_t status =
-      own->handle ? RN_OK : rn_not_found("%s", error ? error : "The library cannot be opened");
-  rn_mutex_lock(&libraries.mutex);
-  loaded_t* known = own->handle ? find_locked(own->handle) : NULL;
-  rn_mutex_unlock(&libraries.mutex);
-  bool is_new = own->handle && !known;
-  if (rn_ok(status) && wants_devices && !(known && known->has_devices))
-    status = add_devices(own->handle);
-  if (rn_ok(status) && is_new) {
-    own->has_devices = wants_devices;
-    add_kernels(own->handle);
-    rn_mutex_lock(&libraries.mutex);
-    known = find_locked(own->handle);  // another thread may have loaded it first
-    if (!known) {
-      own->next = libraries.first;
-      libraries.first = known = own;
-    }
-    rn_mutex_unlock(&libraries.mutex);
-  }
+  rn_status_t status = own->handle
+                           ? initialize(own, wants_devices, out)
+                           : rn_not_found("%s", error ? error : "The library cannot be opened");
   loading = outer;
-  if (known != own) loaded_free(own);
-  if (rn_ok(status)) *out = known;
+  if (*out != own) loaded_free(own);
   return status;
 }
 
@@ -147,7 +170,6 @@ TF_Library* TF_LoadPluggableDeviceLibrary(const char* library_filename, TF_Statu
   rn_mutex_lock(&libraries.devices_mutex);
   rn_status_t outcome = RN_NEW(rn_capi_allocator(), &library);
   if (rn_ok(outcome)) outcome = load(library_filename, true, &loaded);
-  if (loaded) loaded->has_devices = true;
   rn_mutex_unlock(&libraries.devices_mutex);
   if (rn_ok(outcome)) outcome = write_ops(loaded, &library->op_list);
   if (rn_capi_ok(status, outcome)) return library;

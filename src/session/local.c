@@ -5,6 +5,7 @@
 #include "place/homes.h"
 #include "proto/config.pb.h"
 #include "session/functions.h"
+#include "session/graph_optimizers.h"
 #include "session/impl.h"
 #include "session/passes.h"
 #include "session/programs.h"
@@ -22,8 +23,10 @@ typedef struct local_entry_t {
   uint64_t hash;
   rn_signature_t signature;  // copied
   rn_dtype_t* feed_types;
-  rn_programs_t programs;  // made under the session's mutex
-  _Atomic int64_t steps;   // counted where costs are measured
+  rn_optimized_t optimized;  // by graph optimizers of plug-ins
+  rn_planner_t planner;      // the session's, less the passes that those turn off
+  rn_programs_t programs;    // made under the session's mutex
+  _Atomic int64_t steps;     // counted where costs are measured
   rn_arena_t arena;
 } local_entry_t;
 
@@ -140,6 +143,7 @@ static rn_status_t local_close(rn_session_t* session) {
 
 static void entry_destroy(local_session_t* session, local_entry_t* entry) {
   rn_programs_clear(&entry->programs);
+  rn_graph_release(entry->optimized.graph);
   rn_arena_clear(&entry->arena);
   RN_FREE(session->base.allocator, entry);
 }
@@ -236,8 +240,16 @@ static rn_status_t fill_entry(local_session_t* session, const rn_signature_t* si
   RN_RETURN_IF_ERROR(check_feed_edges(session->base.graph, signature));
   RN_RETURN_IF_ERROR(rn_signature_copy(&entry->arena, signature, &entry->signature));
   RN_RETURN_IF_ERROR(describe_feeds(entry));
-  return rn_programs_init(&entry->programs, &session->planner, session->base.graph,
-                          &entry->signature, &entry->arena);
+  bool optimizes = session->options.optimize && !session->options.no_plugin_optimizers;
+  rn_optimized_t* made = &entry->optimized;
+  if (optimizes)
+    RN_RETURN_IF_ERROR(rn_graph_optimize(&session->planner, session->base.graph, &entry->signature,
+                                         &entry->arena, made));
+  entry->planner = session->planner;
+  entry->planner.off = made->off;
+  return rn_programs_init(&entry->programs, &entry->planner,
+                          made->graph ? made->graph : session->base.graph,
+                          made->graph ? &made->signature : &entry->signature, &entry->arena);
 }
 
 static rn_status_t make_entry_locked(local_session_t* session, uint64_t hash,

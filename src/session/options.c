@@ -100,6 +100,9 @@ static void read_graph_options(const rn_pb_GraphOptions_t* graph, rn_session_opt
   if (graph->rewrite_options && graph->rewrite_options->disable_meta_optimizer)
     options->optimize = false;
   if (graph->rewrite_options) read_precision(graph->rewrite_options, &options->precision);
+  if (graph->rewrite_options &&
+      graph->rewrite_options->use_plugin_optimizers == rn_pb_RewriterConfig_OFF)
+    options->no_plugin_optimizers = true;
   options->cost_every = graph->build_cost_model;
   options->cost_after = graph->build_cost_model_after > 0 ? graph->build_cost_model_after : 0;
 }

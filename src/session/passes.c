@@ -62,8 +62,13 @@ static rn_status_t sweep(const rn_planner_t* planner, rn_ir_t* ir) {
 
 #define ALWAYS(pass, stage_, text) \
   { .name = #pass, .summary = text, .run = pass, .stage = stage_ }
-#define OPTIMIZE(pass, stage_, text) \
-  { .name = #pass, .summary = text, .run = pass, .stage = stage_, .is_optimization = true }
+#define OPTIMIZE_AS(kind_, pass, stage_, text)                                             \
+  {                                                                                        \
+    .name = #pass, .summary = text, .run = pass, .stage = stage_, .is_optimization = true, \
+    .kind = kind_                                                                          \
+  }
+// Most of them make one node of several.
+#define OPTIMIZE(pass, stage_, text) OPTIMIZE_AS(RN_PASS_REMAPPING, pass, stage_, text)
 const rn_pass_t rn_passes[] = {
     {.name = "inline_calls",
      .summary =
@@ -72,22 +77,29 @@ const rn_pass_t rn_passes[] = {
      .run = inline_calls,
      .stage = RN_IR_PRUNED,
      .adds_clients = true},
-    OPTIMIZE(hoist_variable_reads, RN_IR_PRUNED,
-             "moves reads of variables that a loop does not change out of the loop"),
-    OPTIMIZE(drop_control_edges, RN_IR_PRUNED,
-             "drops control edges into pure nodes that order no side effect"),
-    OPTIMIZE(simplify, RN_IR_PRUNED, "removes identities and arithmetic that changes nothing"),
-    OPTIMIZE(merge_equal_nodes, RN_IR_PRUNED, "computes common subexpressions once"),
-    OPTIMIZE(fold_constants, RN_IR_PRUNED, "computes what depends only on constants"),
-    OPTIMIZE(simplify, RN_IR_PRUNED, "again, with the shapes that are known now"),
-    OPTIMIZE(sweep, RN_IR_PRUNED, "removes nodes that are no longer needed"),
+    OPTIMIZE_AS(RN_PASS_LOOPS, hoist_variable_reads, RN_IR_PRUNED,
+                "moves reads of variables that a loop does not change out of the loop"),
+    OPTIMIZE_AS(RN_PASS_DEPENDENCIES, drop_control_edges, RN_IR_PRUNED,
+                "drops control edges into pure nodes that order no side effect"),
+    OPTIMIZE_AS(RN_PASS_ARITHMETIC, simplify, RN_IR_PRUNED,
+                "removes identities and arithmetic that changes nothing"),
+    OPTIMIZE_AS(RN_PASS_COMMON_SUBGRAPHS, merge_equal_nodes, RN_IR_PRUNED,
+                "computes common subexpressions once"),
+    OPTIMIZE_AS(RN_PASS_CONSTANTS, fold_constants, RN_IR_PRUNED,
+                "computes what depends only on constants"),
+    OPTIMIZE_AS(RN_PASS_ARITHMETIC, simplify, RN_IR_PRUNED,
+                "again, with the shapes that are known now"),
+    OPTIMIZE_AS(0, sweep, RN_IR_PRUNED, "removes nodes that are no longer needed"),
     ALWAYS(place, RN_IR_PLACED, "assigns a device and a kernel to every node"),
-    ALWAYS(mixed_precision, RN_IR_PLACED,
-           "computes in 16-bit floats what the session's mixed precision allows"),
+    {.name = "mixed_precision",
+     .summary = "computes in 16-bit floats what the session's mixed precision allows",
+     .run = mixed_precision,
+     .stage = RN_IR_PLACED,
+     .kind = RN_PASS_PRECISION},
     OPTIMIZE(sum_matmuls, RN_IR_PLACED,
              "computes sums of matmuls, and gradient descent with them, in one node"),
-    OPTIMIZE(sum_loop_matmuls, RN_IR_PLACED,
-             "adds several of the matmuls that a loop accumulates at a time"),
+    OPTIMIZE_AS(RN_PASS_LOOPS, sum_loop_matmuls, RN_IR_PLACED,
+                "adds several of the matmuls that a loop accumulates at a time"),
     OPTIMIZE(slice_matmul_columns, RN_IR_PLACED,
              "computes only the columns of a matmul that are read"),
     OPTIMIZE(hoist_rnn_inputs, RN_IR_PLACED,
@@ -196,7 +208,7 @@ rn_status_t rn_passes_run(const rn_planner_t* planner, const rn_pass_t* passes, 
   rn_ir_excuses_t excuses = {0};
   if (planner->debug.verifies) RN_RETURN_IF_ERROR(rn_ir_verify(ir, RN_IR_PRUNED, true, &excuses));
   for (int i = 0; i < count; ++i)
-    if (planner->optimize || !passes[i].is_optimization)
+    if ((planner->optimize || !passes[i].is_optimization) && !(passes[i].kind & planner->off))
       RN_RETURN_IF_ERROR(run_pass(planner, &passes[i], ir, &excuses));
   return RN_OK;
 }

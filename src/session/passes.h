@@ -15,6 +15,7 @@ typedef struct rn_pass_t {
   rn_status_t (*run)(const rn_planner_t* planner, rn_ir_t* ir);
   rn_ir_stage_t stage;   // what must hold afterwards
   bool is_optimization;  // left out if the session does not optimize
+  uint32_t kind;         // left out if the planner turns this off: RN_PASS_*
   bool adds_clients;     // brings in nodes of the client's: the bodies of functions
 } rn_pass_t;
 

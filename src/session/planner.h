@@ -15,6 +15,17 @@ typedef struct rn_program_t {
   bool is_plain;  // a step runs straight through in the calling thread and never waits
 } rn_program_t;
 
+// Kinds of passes, as stock names its optimizers, which graph optimizers of plug-ins can turn off.
+enum {
+  RN_PASS_ARITHMETIC = 1 << 0,        // arithmetic_optimization
+  RN_PASS_COMMON_SUBGRAPHS = 1 << 1,  // common_subgraph_elimination
+  RN_PASS_CONSTANTS = 1 << 2,         // constant_folding
+  RN_PASS_DEPENDENCIES = 1 << 3,      // dependency_optimization
+  RN_PASS_LOOPS = 1 << 4,             // loop_optimization
+  RN_PASS_REMAPPING = 1 << 5,         // remapping: nodes that compute what several did
+  RN_PASS_PRECISION = 1 << 6,         // auto_mixed_precision
+};
+
 // How planning is watched and checked; see session/passes.h.
 typedef struct rn_plan_debug_t {
   bool verifies;            // check the graph after every pass, and the finished plans
@@ -32,6 +43,7 @@ typedef struct rn_planner_t {
   int threads;
   bool optimize;
   rn_precision_t precision;
+  uint32_t off;  // kinds of passes that are left out: RN_PASS_*
   rn_plan_debug_t debug;
   const struct rn_pass_watch_t* watch;  // told of every pass; NULL: none
 } rn_planner_t;

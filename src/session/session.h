@@ -35,6 +35,7 @@ typedef struct rn_session_options_t {
   bool log_device_placement;
   bool optimize;  // false: opt_level L0 or disable_meta_optimizer: the graph runs as it was built
   rn_precision_t precision;   // mixed precision: the rewrite options auto_mixed_precision…
+  bool no_plugin_optimizers;  // use_plugin_optimizers is OFF
   int cpu_devices;            // device_count["CPU"]; default 1
   int null_devices;           // device_count["NULL"]; default 0
   rn_gpu_options_t gpu;       // device_count["GPU"] and gpu_options

@@ -51,6 +51,33 @@ CT_TEST(plugins_bad_device, refused_by_load) {
   ct_close(&t);
 }
 
+// The devices and kernels of a plug-in with a bad graph optimizer are registered already.
+static const row_t on_graph[] = {
+    {"init_graph", TF_FAILED_PRECONDITION, "graphs are too hard"},
+    {"graph_params_size", TF_FAILED_PRECONDITION,
+     "struct_size field in TP_OptimizerRegistrationParams must be set to "
+     "TP_OPTIMIZER_REGISTRATION_PARAMS_STRUCT_SIZE."},
+    {"graph_type", TF_FAILED_PRECONDITION,
+     "'device_type' field in TP_OptimizerRegistrationParams must be set."},
+    {"optimizer_size", TF_FAILED_PRECONDITION,
+     "struct_size field in TP_Optimizer must be set to TP_OPTIMIZER_STRUCT_SIZE."},
+    {"no_optimize", TF_FAILED_PRECONDITION, "'optimize_func' field in TP_Optimizer must be set."},
+    {"configs_size", TF_FAILED_PRECONDITION,
+     "struct_size field in TP_OptimizerConfigs must be set to TP_OPTIMIZER_CONFIGS_STRUCT_SIZE."},
+};
+
+CT_TEST(plugins_bad_device, bad_optimizer) {
+  ct_t t = ct_open();
+  for (size_t i = 0; i < sizeof on_graph / sizeof *on_graph; ++i) {
+    setenv("TOY_FAULT", on_graph[i].fault, 1);
+    cr_assert_null(TF_LoadPluggableDeviceLibrary(PT_TOY_PATH, t.status), "%s", on_graph[i].fault);
+    CT_ERROR(t.status, on_graph[i].code, on_graph[i].message);
+  }
+  unsetenv("TOY_FAULT");
+  pt_load(&t);
+  ct_close(&t);
+}
+
 static const row_t on_session[] = {
     {"create_device", TF_UNAVAILABLE, "the device is not plugged in"},
     {"device_size", TF_FAILED_PRECONDITION, SIZE("SP_Device", "SP_DEVICE_STRUCT_SIZE")},

@@ -48,7 +48,7 @@ static void print_hex(const TF_Buffer* buffer) {
 
 static void print_properties(const TF_GrapplerItem* item, TF_Status* status) {
   TF_GraphProperties* properties = TF_NewGraphProperties(item);
-  TF_InferStatically(properties, 0, 0, 0, 0, status);
+  TF_InferStatically(properties, 1, 0, 0, 0, status);
   int inputs = 0, outputs = 0;
   TF_GetInputPropertiesListSize(properties, "negated", &inputs, status);
   TF_GetOutputPropertiesListSize(properties, "negated", &outputs, status);

@@ -1,5 +1,4 @@
 // Graph optimizers in plug-ins: the tables that one fills, and what it may ask about the graph.
-// Not implemented: functions that take a status set TF_UNIMPLEMENTED.
 
 #ifndef TENSORFLOW_C_EXPERIMENTAL_GRAPPLER_GRAPPLER_H_
 #define TENSORFLOW_C_EXPERIMENTAL_GRAPPLER_GRAPPLER_H_
