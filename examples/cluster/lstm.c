@@ -19,7 +19,7 @@ enum { BATCH = 32, TIME = 16, UNITS = 64, TESTS = 20 };
 static void add_layer(task_t* t, const char* name, int task, rn_edge_t* moments) {
   rn_edge_t outputs[TIME];
   char device[64];
-  snprintf(device, sizeof device, "/job:ps/task:%d", task % t->servers);
+  snprintf(device, sizeof device, "/job:ps/task:%d%s", task % t->servers, task_device(t));
   rn_scope_t* s = rn_variable_scope(t->e.scope, name);
   rn_scope_set_device(s, device);
   rn_cell_t cell =

@@ -21,6 +21,7 @@ static const char usage[] =
     "  --sync          an update is the mean of one gradient from every worker\n"
     "  --backup N      the same without waiting for the slowest N\n"
     "  --dir FOLDER    checkpoints: a cluster that finds one goes on there\n"
+    "  --device D      where workers compute: cpu or gpu (a GPU if the task has one)\n"
     "  --steps N       updates of training\n"
     "  --seed N        other random numbers\n"
     "  --ports N       says which N ports are free, and ends\n";
@@ -61,6 +62,7 @@ static void read_words(task_t* t, words_t* w, int argc, char** argv, const char*
     } texts[] = {{"--cluster", &w->cluster},
                  {"--job", &w->job},
                  {"--dir", &t->directory},
+                 {"--device", &t->e.device},
                  {"--dump", &t->summary}};
     bool is_known = false;
     for (size_t k = 0; k < sizeof numbers / sizeof *numbers && !is_known; ++k)
@@ -92,6 +94,41 @@ static void serve(task_t* t, const char* job, int task) {
   snprintf(t->target, sizeof t->target, "%s", TF_ServerTarget(t->server));
 }
 
+// Asks the task's master which devices there are.
+static void require_gpu(const task_t* t) {
+  char own[64];
+  bool has_gpu = false;
+  snprintf(own, sizeof own, "/job:worker/replica:0/task:%d/device:GPU", t->index);
+  TF_Graph* graph = TF_NewGraph();
+  TF_SessionOptions* options = TF_NewSessionOptions();
+  TF_SetTarget(options, t->target);
+  TF_Session* session = TF_NewSession(graph, options, t->e.status);
+  example_check(&t->e, "a session");
+  TF_DeviceList* devices = TF_SessionListDevices(session, t->e.status);
+  example_check(&t->e, "the devices");
+  for (int i = 0; i < TF_DeviceListCount(devices); ++i)
+    has_gpu |= !strncmp(TF_DeviceListName(devices, i, t->e.status), own, strlen(own));
+  TF_DeleteDeviceList(devices);
+  TF_DeleteSession(session, t->e.status);
+  TF_DeleteSessionOptions(options);
+  TF_DeleteGraph(graph);
+  if (!has_gpu) example_fail("--device gpu", "there is none; 'runnel devices' says why");
+}
+
+// Variables are on the CPUs of parameter servers, everything else on the worker: on its GPU where
+// it has one and the command line does not say otherwise.
+static void set_devices(const task_t* t) {
+  char device[64];
+  const char* wanted = t->e.device ? t->e.device : "";
+  snprintf(device, sizeof device, "/job:worker/task:%d%s", t->index, task_device(t));
+  if (!strcmp(wanted, "gpu"))
+    require_gpu(t);
+  else if (*wanted && strcmp(wanted, "cpu") != 0)
+    example_fail("--device", "is cpu or gpu");
+  rn_spread_variables(t->e.scope, .tasks = t->servers, .device = "/job:ps/cpu:0",
+                      .worker_device = device, .spread = RN_SPREAD_IN_TURN);
+}
+
 static void connect_to(task_t* t, const char* job, int task) {
   const char* address = rn_cluster_address(t->cluster, job, task);
   if (!address || strcmp(job, "worker") != 0)
@@ -114,6 +151,10 @@ static void block_signals(sigset_t* signals) {
   sigaddset(signals, SIGTERM);
   sigaddset(signals, SIGINT);
   pthread_sigmask(SIG_BLOCK, signals, NULL);
+}
+
+const char* task_device(const task_t* t) {
+  return t->e.device && !strcmp(t->e.device, "cpu") ? "/cpu:0" : "";
 }
 
 task_t task_open(int argc, char** argv, const char* about, int steps, int servers, int workers) {
@@ -153,10 +194,7 @@ task_t task_open(int argc, char** argv, const char* about, int steps, int server
   if (w.is_sync && t.counted < 1) example_fail("--backup", "leaves no worker to count on");
   t.e.scope = rn_scope_with_graph();
   t.e.random = t.e.seed;
-  char device[64];
-  snprintf(device, sizeof device, "/job:worker/task:%d", t.index);
-  rn_spread_variables(t.e.scope, .tasks = t.servers, .worker_device = device,
-                      .spread = RN_SPREAD_IN_TURN);
+  set_devices(&t);
   rn_global_step(t.e.scope);
   return t;
 }

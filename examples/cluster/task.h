@@ -47,6 +47,9 @@ void task_train(task_t* t, rn_optimizer_t optimizer, rn_edge_t loss);
 #define task_look(t, ...) task_ran((t), rn_supervise((t)->supervisor, (t)->e.status, __VA_ARGS__))
 // Handles the result of a step; false at the end of training.
 bool task_ran(const task_t* t, bool is_good);
+// What ends the name of a device where workers compute, as the command line says: "/cpu:0", or ""
+// for the task's best.
+const char* task_device(const task_t* t);
 static inline bool task_is_chief(const task_t* t) { return t->index == 0; }
 // The chief prints whether the goal was reached; other workers only end. Returns the exit code.
 int task_close(task_t* t, bool reached, const char* format, ...)
