@@ -98,7 +98,7 @@ static rn_status_t write_part(rn_ir_t* ir, const rn_device_t* device, uint32_t n
   rn_status_t status = RN_OK;
   if (left) {
     size_t mark = rn_pb_begin(out, number);
-    status = rn_ir_export_part(ir, out);
+    status = rn_ir_export_part(ir, false, out);
     rn_pb_end(out, mark);
   }
   for (size_t n = 0; n < ir->nodes.count; ++n)

@@ -17,8 +17,9 @@ typedef struct export_t {
   rn_str_t* names;          // by node
   rn_map_t functions;       // names of functions already written
   RN_VEC(rn_str_t) wanted;  // functions to write, in the order found
-  bool is_part;  // exports one partition: node names may be ones that only TensorFlow's runtime
-                 // makes
+  bool is_part;      // exports one partition: node names may be ones that only TensorFlow's runtime
+                     // makes
+  bool says_shapes;  // of values that are received
 } export_t;
 
 static void export_clear(export_t* e) {
@@ -123,6 +124,13 @@ static bool is_stale(rn_str_t attr) {
   return rn_str_is(attr, "_class") || rn_str_is(attr, "_output_shapes");
 }
 
+static rn_status_t put_shape(export_t* e, const rn_ir_node_t* node) {
+  if (!e->says_shapes || node->op->role != RN_ROLE_RECV || node->shapes[0].rank < 0) return RN_OK;
+  rn_attr_value_t shapes = {
+      .kind = RN_ATTR_SHAPE, .is_list = true, .count = 1, .list_shape = node->shapes};
+  return put_attr(e, RN_STR("_output_shapes"), &shapes);
+}
+
 static rn_status_t put_node(export_t* e, int32_t index) {
   const rn_ir_node_t* node = &e->ir->nodes.items[index];
   size_t def = rn_pb_begin(e->out, rn_pb_GraphDef_node_field);
@@ -142,6 +150,7 @@ static rn_status_t put_node(export_t* e, int32_t index) {
     for (int32_t a = 0; a < node->extra_count; ++a)
       if (!is_stale(node->extras[a].name))
         RN_RETURN_IF_ERROR(put_attr(e, node->extras[a].name, &node->extras[a].value));
+    RN_RETURN_IF_ERROR(put_shape(e, node));
   }
   rn_pb_end(e->out, def);
   return rn_strbuf_status(e->out);
@@ -218,8 +227,8 @@ static rn_status_t put_graph(export_t* e, const rn_str_t* inputs, const rn_str_t
 }
 
 static rn_status_t export(rn_ir_t* ir, const rn_str_t* input_names, const rn_str_t* output_names,
-                          bool is_part, rn_strbuf_t* out) {
-  export_t e = {.ir = ir, .out = out, .is_part = is_part};
+                          bool is_part, bool says_shapes, rn_strbuf_t* out) {
+  export_t e = {.ir = ir, .out = out, .is_part = is_part, .says_shapes = says_shapes};
   size_t before = out->size;
   rn_arena_init(&e.scratch, ir->allocator);
   rn_map_init(&e.taken, ir->allocator);
@@ -232,9 +241,9 @@ static rn_status_t export(rn_ir_t* ir, const rn_str_t* input_names, const rn_str
 
 rn_status_t rn_ir_export(rn_ir_t* ir, const rn_str_t* input_names, const rn_str_t* output_names,
                          rn_strbuf_t* out) {
-  return export(ir, input_names, output_names, false, out);
+  return export(ir, input_names, output_names, false, false, out);
 }
 
-rn_status_t rn_ir_export_part(rn_ir_t* ir, rn_strbuf_t* out) {
-  return export(ir, NULL, NULL, true, out);
+rn_status_t rn_ir_export_part(rn_ir_t* ir, bool says_shapes, rn_strbuf_t* out) {
+  return export(ir, NULL, NULL, true, says_shapes, out);
 }

@@ -11,7 +11,8 @@
 RN_MUST_USE rn_status_t rn_ir_export(rn_ir_t* ir, const rn_str_t* input_names,
                                      const rn_str_t* output_names, rn_strbuf_t* out);
 // The same for one partition of a step: nodes keep their names, even those that a client could not
-// use.
-RN_MUST_USE rn_status_t rn_ir_export_part(rn_ir_t* ir, rn_strbuf_t* out);
+// use. If |says_shapes|, Recv nodes say the shapes of their values where they are known, for
+// planning the partition by itself.
+RN_MUST_USE rn_status_t rn_ir_export_part(rn_ir_t* ir, bool says_shapes, rn_strbuf_t* out);
 
 #endif  // RUNNEL_STEP_IR_EXPORT_H_

@@ -253,6 +253,36 @@ RT_TEST(cluster, trains_as_the_cpu) {
     }
 }
 
+// The shapes of feeds and of received variables are known, so a worker's steps are recorded. Others
+// may be fed later.
+RT_TEST(cluster, steps_are_recorded) {
+  find_emulator();
+  for (int task = TASK_WORKER; task >= TASK_PS; --task) {
+    cluster_t c;
+    float w[6];
+    cluster_open(&c, -1);
+    fit_t fit = fit_build(c.rt.s, PS, WORKER_GPU);
+    connect_to(&c, task, RN_STR(""));
+    fit_run(&c.rt, &fit, 5, w);
+    uint64_t before = rn_emulated_count("cuGraphLaunch");
+    fit_run(&c.rt, &fit, 20, w);
+    // Feeds are on the master's task; another gets values whose shapes depend on what is fed.
+    if (task == TASK_WORKER) cr_assert_geq(rn_emulated_count("cuGraphLaunch"), before + 20);
+    expect_fitted(w);
+    for (int64_t rows = 1; rows < 12; ++rows) {
+      rt_step_t step = {0};
+      rn_tensor_t x = matrix(rows, 3, 1), y = matrix(rows, 2, 5);
+      rt_feed(&step, fit.x, &x);
+      rt_feed(&step, fit.y, &y);
+      rt_target(&step, fit.train);
+      OK(rt_run(&c.rt, &step));
+      rn_tensor_clear(&x);
+      rn_tensor_clear(&y);
+    }
+    cluster_close(&c);
+  }
+}
+
 // A session with its own state has devices of its own, and ends with a step of the GPU.
 RT_TEST(cluster, isolated_sessions) {
   cluster_t c;

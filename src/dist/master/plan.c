@@ -102,7 +102,7 @@ static rn_status_t add_part(rn_ir_t* ir, const rn_master_plan_options_t* options
   if (left) {
     rn_plan_part_t part = {.task = task};
     rn_strbuf_init(&part.graph_def, out->allocator);
-    status = rn_ir_export_part(ir, &part.graph_def);
+    status = rn_ir_export_part(ir, true, &part.graph_def);
     if (rn_ok(status)) status = rn_vec_push(&out->parts, out->allocator, part);
     if (!rn_ok(status)) rn_strbuf_clear(&part.graph_def);
   }

@@ -8,6 +8,7 @@
 #include "graph/import.h"
 #include "proto/worker.pb.h"
 #include "session/passes.h"
+#include "session/programs.h"
 #include "session/step_parts.h"
 #include "session/step_stats_proto.h"
 
@@ -21,8 +22,8 @@
 
 struct rn_worker_graph_t {
   _Atomic int refs;
-  int64_t quick_ns;   // 0: some kernel may block
-  _Atomic int alike;  // runs in a row: quick ones above 0, slow ones below
+  _Atomic int64_t quick_ns;  // 0: some kernel may block
+  _Atomic int alike;         // runs in a row: quick ones above 0, slow ones below
   _Atomic bool is_quick;
   const rn_env_t* env;
   rn_allocator_t allocator;
@@ -31,7 +32,9 @@ struct rn_worker_graph_t {
   rn_functions_t* functions;
   rn_kept_functions_t* kept;
   rn_planner_t planner;
-  rn_program_t* program;
+  rn_mutex_t planning;  // held while a program is made
+  rn_signature_t signature;
+  rn_programs_t programs;
   int32_t feed_count, fetch_count;
   rn_str_t *feed_names, *fetch_names;  // as the client calls them: "x:0"
   rn_signature_t whole;                // all that the part runs, with its ends as plain nodes
@@ -46,6 +49,7 @@ typedef struct graph_running_t {
   rn_step_t step;
   rn_cancel_t cancel;
   rn_cancel_entry_t outer;  // in the caller's cancellation
+  rn_job_t job;             // plans it, and goes on
   int64_t start_ns;
   bool is_linked;
   rn_step_stats_t stats;
@@ -57,7 +61,8 @@ void rn_worker_graph_retain(rn_worker_graph_t* graph) { graph->refs++; }
 
 void rn_worker_graph_release(rn_worker_graph_t* graph) {
   if (!graph || --graph->refs) return;
-  rn_program_destroy(graph->program);
+  rn_programs_clear(&graph->programs);
+  rn_mutex_destroy(&graph->planning);
   rn_kept_functions_add(graph->kept, graph->functions);
   rn_graph_release(graph->graph);
   rn_arena_clear(&graph->arena);
@@ -133,7 +138,6 @@ static bool is_on_host(const rn_program_t* program) {
 
 static int64_t quick_limit(const rn_worker_graph_t* graph) {
   int64_t limit = QUICK_NS;
-  if (!is_on_host(graph->program)) return 0;
   for (size_t n = 0; n < graph->graph->nodes.count; ++n) {
     const rn_op_def_t* op = graph->graph->nodes.items[n]->op;
     if (!never_waits(op)) return 0;
@@ -156,6 +160,18 @@ static void note_run(rn_worker_graph_t* graph, int64_t ns) {
   if (alike >= QUICK_RUNS) graph->is_quick = true;
   if (alike <= -SLOW_RUNS) graph->is_quick = false;
   graph->alike = alike > QUICK_RUNS ? QUICK_RUNS : alike < -SLOW_RUNS ? -SLOW_RUNS : alike;
+}
+
+// The program for the shapes of |feeds|.
+static rn_status_t get_program(rn_worker_graph_t* graph, const rn_tensor_t* const* feeds,
+                               rn_program_t** out) {
+  *out = rn_programs_find(&graph->programs, feeds);
+  if (*out) return RN_OK;
+  rn_mutex_lock(&graph->planning);
+  rn_status_t status = rn_programs_make(&graph->programs, feeds, out);
+  rn_mutex_unlock(&graph->planning);
+  if (rn_ok(status) && !is_on_host(*out)) graph->quick_ns = 0;
+  return status;
 }
 
 bool rn_worker_graph_is_quick(const rn_worker_graph_t* graph) {
@@ -201,12 +217,13 @@ static rn_status_t set_up(rn_worker_graph_t* graph, const rn_worker_graph_option
                                       .config = graph->config};
   RN_RETURN_IF_ERROR(rn_functions_create(&functions, graph->allocator, &graph->functions));
   graph->planner.functions = graph->functions;
-  rn_signature_t signature;
-  RN_RETURN_IF_ERROR(find_ends(graph, &signature));
-  RN_RETURN_IF_ERROR(
-      rn_program_create(&graph->planner, graph->graph, &signature, NULL, &graph->program));
+  RN_RETURN_IF_ERROR(find_ends(graph, &graph->signature));
+  RN_RETURN_IF_ERROR(rn_programs_init(&graph->programs, &graph->planner, graph->graph,
+                                      &graph->signature, &graph->arena));
   graph->quick_ns = quick_limit(graph);
-  return RN_OK;
+  // With feeds, their shapes decide which program is made.
+  rn_program_t* program = NULL;
+  return graph->feed_count ? RN_OK : get_program(graph, NULL, &program);
 }
 
 rn_status_t rn_worker_graph_create(const rn_worker_graph_options_t* options, rn_str_t graph_def,
@@ -218,6 +235,7 @@ rn_status_t rn_worker_graph_create(const rn_worker_graph_options_t* options, rn_
   graph->allocator = options->allocator;
   graph->env = options->env;
   graph->kept = options->kept;
+  rn_mutex_init(&graph->planning);
   rn_arena_init(&graph->arena, options->allocator);
   rn_status_t status = set_up(graph, options, graph_def);
   if (!rn_ok(status)) {
@@ -355,6 +373,31 @@ static rn_status_t prepare(rn_worker_graph_t* graph, rn_run_graph_t* call,
   return RN_OK;
 }
 
+static void start(rn_job_t* job) {
+  graph_running_t* running = RN_CONTAINER_OF(job, graph_running_t, job);
+  rn_worker_graph_t* graph = running->graph;
+  rn_program_t* program = NULL;
+  rn_status_t status = get_program(graph, running->feeds, &program);
+  running->start_ns = graph->env->now_ns(graph->env->self);
+  if (!rn_ok(status)) {
+    on_ended(running, status);
+    return;
+  }
+  int64_t deadline_ns = running->call->call.deadline_ns;
+  rn_run_t run = {.plans = program->plans,
+                  .plan_count = program->plan_count,
+                  .step = &running->step,
+                  .pool = rn_worker_graph_is_quick(graph) ? NULL : graph->env->pool,
+                  .feeds = running->feeds,
+                  .feed_count = graph->feed_count,
+                  .fetches = running->fetches,
+                  .fetch_count = graph->fetch_count,
+                  .deadline_ns = deadline_ns == INT64_MAX ? 0 : deadline_ns,
+                  .stats = running->step.stats};
+  running->step.deadline_ns = run.deadline_ns;
+  rn_execute_start(&run, on_ended, running);
+}
+
 void rn_worker_graph_run(rn_worker_graph_t* graph, rn_run_graph_t* call,
                          rn_rendezvous_t* rendezvous) {
   for (size_t i = 0; i < call->fetch_count; ++i) call->fetches[i] = (rn_tensor_t){0};
@@ -372,16 +415,10 @@ void rn_worker_graph_run(rn_worker_graph_t* graph, rn_run_graph_t* call,
       return;
     }
   }
-  rn_run_t run = {.plans = graph->program->plans,
-                  .plan_count = graph->program->plan_count,
-                  .step = &running->step,
-                  .pool = rn_worker_graph_is_quick(graph) ? NULL : graph->env->pool,
-                  .feeds = running->feeds,
-                  .feed_count = graph->feed_count,
-                  .fetches = running->fetches,
-                  .fetch_count = graph->fetch_count,
-                  .deadline_ns = call->call.deadline_ns == INT64_MAX ? 0 : call->call.deadline_ns,
-                  .stats = running->step.stats};
-  running->step.deadline_ns = run.deadline_ns;
-  rn_execute_start(&run, on_ended, running);
+  bool is_planned = rn_programs_find(&graph->programs, running->feeds) != NULL;
+  running->job.run = start;
+  if (is_planned || !rn_worker_graph_is_quick(graph))
+    start(&running->job);
+  else
+    rn_pool_submit(graph->env->pool, &running->job);
 }

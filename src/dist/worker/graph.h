@@ -1,5 +1,5 @@
-// A graph that a master registered with a worker: the worker's part of a program, planned once, run
-// any number of times.
+// A graph that a master registered with a worker: the worker's part of a program, planned once per
+// set of fed shapes (session/programs.h), run any number of times.
 //
 // All of it runs; nothing is pruned. A client's feed is a Recv with client_terminated, a fetch a
 // Send with it.
@@ -31,7 +31,7 @@ void rn_worker_graph_release(rn_worker_graph_t* graph);  // NULL is fine
 // Whether it is known to be quick enough for the network's thread.
 bool rn_worker_graph_is_quick(const rn_worker_graph_t* graph);
 // Runs a step and ends |call|. Retains the rendezvous meanwhile. Starts in the calling thread and
-// continues in others if it has to wait.
+// continues in others if it has to wait, or if a quick graph must be planned for other shapes.
 void rn_worker_graph_run(rn_worker_graph_t* graph, rn_run_graph_t* call,
                          rn_rendezvous_t* rendezvous);
 
