@@ -30,6 +30,11 @@ void rn_execution_fail(rn_execution_t* execution, rn_status_t status) {
   rn_cancel(step->cancel);
 }
 
+static bool is_late(const rn_run_t* run) {
+  const rn_env_t* env = run->step->env;
+  return run->deadline_ns && env->now_ns(env->self) > run->deadline_ns;
+}
+
 bool rn_execution_should_stop(rn_execution_t* execution) {
   if (execution->is_failed) return true;
   const rn_run_t* run = execution->run;
@@ -37,7 +42,7 @@ bool rn_execution_should_stop(rn_execution_t* execution) {
     rn_execution_fail(execution, rn_cancelled("Step was cancelled"));
     return true;
   }
-  if (run->deadline_ns && run->step->env->now_ns(run->step->env->self) > run->deadline_ns) {
+  if (is_late(run)) {
     rn_execution_fail(execution, rn_deadline_exceeded("Timed out waiting for notification"));
     return true;
   }
@@ -520,6 +525,14 @@ static void reset_state(rn_state_t* state, bool is_failed) {
   state->ready_count = 0;
 }
 
+// The error of a device's work, which is |status| or that the work ended too late: it may end long
+// after it was issued.
+static rn_status_t work_error(const rn_run_t* run, const rn_plan_t* plan, rn_status_t status) {
+  if (rn_ok(status) && !plan->device->is_host && is_late(run))
+    return rn_deadline_exceeded("Timed out waiting for notification");
+  return device_error(plan, status);
+}
+
 // Waits for the work of a step that one thread issued.
 static rn_status_t await_alone(rn_state_t* state) {
   rn_status_t status = rn_segments_await(state);
@@ -541,7 +554,7 @@ static rn_status_t execute_alone(rn_plan_t* plan, const rn_run_t* run) {
     status = run_instrs(&execution, state, &plan->tasks[t]);
   status = rn_status_join(execution.status, status);
   if (!plan->device->is_host)
-    status = rn_status_join(status, device_error(plan, await_alone(state)));
+    status = rn_status_join(status, work_error(run, plan, await_alone(state)));
   rn_state_trace_end(state, run);
   if (rn_ok(status)) status = collect(&execution);
   reset_state(state, !rn_ok(status));
@@ -563,8 +576,8 @@ static rn_status_t make_helpers(rn_execution_t* execution) {
 static rn_status_t sync_devices(const rn_run_t* run) {
   rn_status_t status = RN_OK;
   for (int32_t p = 0; p < run->plan_count; ++p)
-    status =
-        rn_status_join(status, device_error(run->plans[p], rn_device_wait(run->plans[p]->device)));
+    status = rn_status_join(status,
+                            work_error(run, run->plans[p], rn_device_wait(run->plans[p]->device)));
   return status;
 }
 
