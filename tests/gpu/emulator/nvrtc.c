@@ -8,6 +8,7 @@
 #endif
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <signal.h>
 #include <spawn.h>
 #include <stdbool.h>
@@ -334,11 +335,11 @@ static nvrtcResult compile(nvrtcProgram program, const char* folder, int option_
   return program->image ? NVRTC_SUCCESS : EMU_NVRTC_ERROR_INTERNAL_ERROR;
 }
 
-// RN_EMULATED_NVRTC_FAIL=N: the N-th compilation of the process fails.
+// RN_EMULATED_NVRTC_FAIL=N: compilations fail from the N-th of the process on.
 static bool is_to_fail(void) {
   static int count;
   const char* nth = getenv("RN_EMULATED_NVRTC_FAIL");
-  return __atomic_add_fetch(&count, 1, __ATOMIC_RELAXED) == (nth ? atoi(nth) : 0);
+  return __atomic_add_fetch(&count, 1, __ATOMIC_RELAXED) >= (nth ? atoi(nth) : INT_MAX);
 }
 
 nvrtcResult nvrtcCompileProgram(nvrtcProgram program, int option_count,
