@@ -338,3 +338,83 @@ RT_TEST(faults, a_gpu_that_there_is_not) {
   cr_assert_eq(y, 8);
   rt_end(&f.rt);
 }
+
+// What the log says about one of NVIDIA's libraries, in two sessions that use it.
+static void says_once(rn_edge_t (*build)(rn_scope_t* s, rn_edge_t x), float wanted,
+                      const char* text) {
+  for (int turn = 0; turn < 2; ++turn) {
+    faults_t f;
+    float y;
+    faults_begin(&f);
+    rn_edge_t out = build(f.rt.s, f.x);
+    OK(try(&f, out, 3, &y));
+    cr_assert_eq(y, wanted, "%g", (double)y);
+    rt_end(&f.rt);
+  }
+  cr_assert_eq(said.lines, 1, "%d lines, the last: %s", said.lines, said.last);
+  cr_assert(strstr(said.last, text), "'%s' lacks '%s'", said.last, text);
+}
+
+static rn_edge_t grown(rn_scope_t* s, rn_edge_t x, const int32_t* dims, int rank) {
+  return rn_Fill(s, rn_const_int32_list(s, dims, rank), x);
+}
+
+static rn_edge_t product(rn_scope_t* s, rn_edge_t x) {
+  rn_edge_t y = grown(s, x, (int32_t[]){2, 2}, 2);
+  int32_t axes[] = {0, 1};
+  return rn_Sum(s, rn_MatMul(s, y, y), rn_const_int32_list(s, axes, 2));
+}
+
+RT_TEST(faults, no_library_for_products) {
+  says_once(product, 72, "Matrix products run without cuBLASLt: libcublasLt.so");
+}
+
+static rn_edge_t convolution(rn_scope_t* s, rn_edge_t x) {
+  int32_t axes[] = {0, 1, 2, 3};
+  rn_edge_t image = grown(s, x, (int32_t[]){1, 2, 2, 1}, 4);
+  rn_edge_t filter = grown(s, x, (int32_t[]){2, 2, 1, 1}, 4);
+  rn_op_begin(s, "Conv2D");
+  rn_op_input(s, image);
+  rn_op_input(s, filter);
+  rn_op_attr_int_list(s, "strides", (int64_t[]){1, 1, 1, 1}, 4);
+  rn_op_attr_string(s, "padding", "VALID");
+  rn_edge_t made = {rn_op_finish(s), 0};
+  return rn_Sum(s, made, rn_const_int32_list(s, axes, 4));
+}
+
+RT_TEST(faults, library_of_another_version) {
+  char path[8192];
+  const char* folder = getenv("RUNNEL_CUDA_PATH");
+  snprintf(path, sizeof path, "%s/../cudnn:%s", folder, folder);
+  setenv("RUNNEL_CUDA_PATH", path, 1);
+  setenv("RN_EMULATED_CUDNN_VERSION", "100200", 1);
+  says_once(convolution, 36, "libcudnn.so.9 has the version 100200; version 9 is needed");
+}
+
+static rn_edge_t norm(rn_scope_t* s, rn_edge_t x) {
+  int32_t axes[] = {0, 1};
+  rn_edge_t many = grown(s, x, (int32_t[]){3, 4000}, 2);
+  return rn_Sum(s, rn_Softmax(s, many), rn_const_int32_list(s, axes, 2));
+}
+
+RT_TEST(faults, too_little_shared_memory) {
+  setenv("RN_EMULATED_SHARED", "8", 1);
+  faults_t f;
+  float y;
+  faults_begin(&f);
+  rn_scope_set_device(f.rt.s, "/cpu:0");
+  rn_edge_t on_cpu = rn_AddV2(f.rt.s, f.x, f.x);
+  rn_scope_set_device(f.rt.s, NULL);
+  rn_edge_t out = norm(f.rt.s, f.x);
+  for (int turn = 0; turn < 3; ++turn) {
+    rn_status_t status = try(&f, out, 3, &y);
+    const char* message = rn_status_message(status);
+    cr_assert_eq(rn_status_code(status), RN_CODE_RESOURCE_EXHAUSTED, "%s", message);
+    cr_assert(strstr(message, "bytes of shared memory per block, but GPU 0"), "%s", message);
+    cr_assert(strstr(message, "{{node "), "%s", message);
+    rn_status_free(status);
+    OK(try(&f, on_cpu, 4, &y));
+    cr_assert_eq(y, 8);
+  }
+  rt_end(&f.rt);
+}

@@ -17,6 +17,10 @@ rn_status_t rn_cuda_issue(rn_cuda_card_t* card, CUfunction function, rn_cuda_gri
   void* extra[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, (void*)args, CU_LAUNCH_PARAM_BUFFER_SIZE,
                    &args_size, CU_LAUNCH_PARAM_END};
   RN_RETURN_IF_ERROR(rn_cuda_enter(card));
+  if ((int64_t)grid.shared > card->max_shared)
+    return rn_resource_exhausted(
+        "A kernel needs %u bytes of shared memory per block, but GPU %d (%s) has %d", grid.shared,
+        card->ordinal, card->name, card->max_shared);
   if (grid.shared > 48 * 1024)
     RN_RETURN_IF_ERROR(RN_CARD(card, cuFuncSetAttribute, function,
                                CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, (int)grid.shared));

@@ -170,7 +170,9 @@ CUresult cuDeviceGetAttribute(int* value, int attribute, CUdevice device) {
   EMU_RETURN_IF(!is_device(device), EMU_INVALID_DEVICE);
   for (size_t i = 0; i < sizeof attributes / sizeof *attributes; ++i) {
     if (attributes[i].attribute != attribute) continue;
-    *value = attributes[i].value;
+    const char* shared = getenv("RN_EMULATED_SHARED");
+    bool is_shared = attribute == CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN;
+    *value = is_shared && shared ? atoi(shared) : attributes[i].value;
     return CUDA_SUCCESS;
   }
   return EMU_INVALID_VALUE;

@@ -1,6 +1,7 @@
 // Matrix products by cuBLASLt: see cublaslt.h.
 #include "kernels/cuda/libs/cublaslt.h"
 
+#include "base/log.h"
 #include "kernels/cuda/libs/choices.h"
 
 #define WORKSPACE ((size_t)32 << 20)
@@ -30,6 +31,7 @@ typedef struct cublaslt_plan_t {
 
 struct rn_cublaslt_t {
   cublaslt_table_t api;  // |library| is NULL if there is none
+  rn_status_t missing;   // why, until the log has said so
   rn_cuda_card_t* card;  // which keeps this
   cublasLtHandle_t handle;
   bool tunes;
@@ -60,6 +62,7 @@ static void destroy(rn_cuda_card_t* card, void* state) {
   rn_map_clear(&lt->plans);
   for (int i = 0; i < 2; ++i)
     if (lt->events[i]) card->driver.cuEventDestroy_v2(lt->events[i]);
+  rn_status_free(lt->missing);
   if (lt->handle) lt->api.cublasLtDestroy(lt->handle);
   rn_cuda_library_close(lt->api.library);
   rn_mutex_destroy(&lt->mutex);
@@ -91,19 +94,30 @@ static rn_status_t create(rn_cuda_card_t* card, void** out) {
   lt->card = card;
   rn_mutex_init(&lt->mutex);
   rn_map_init(&lt->plans, rn_allocator_system());
-  rn_status_free(open_library(lt));
+  lt->missing = open_library(lt);
   lt->tunes =
       !is_set_to("TF_DETERMINISTIC_OPS", "1") && !is_set_to("TF_MATMUL_AUTOTUNE_ENABLE", "0");
   *out = lt;
   return RN_OK;
 }
 
-rn_status_t rn_cublaslt_get(rn_cuda_card_t* card, rn_cublaslt_t** out) {
+rn_status_t rn_cublaslt_get(rn_cuda_card_t* card, const rn_env_t* env, rn_cublaslt_t** out) {
   void* state = NULL;
   *out = NULL;
   RN_RETURN_IF_ERROR(rn_cuda_keep(card, create, destroy, &state));
   rn_cublaslt_t* lt = state;
-  if (lt->api.library) *out = lt;
+  if (lt->api.library) {
+    *out = lt;
+    return RN_OK;
+  }
+  rn_mutex_lock(&lt->mutex);
+  rn_status_t missing = lt->missing;
+  lt->missing = RN_OK;
+  rn_mutex_unlock(&lt->mutex);
+  if (!rn_ok(missing))
+    rn_log(env, RN_LOG_WARNING, "Matrix products run without cuBLASLt: %s",
+           rn_status_message(missing));
+  rn_status_free(missing);
   return RN_OK;
 }
 

@@ -31,8 +31,10 @@ typedef struct rn_cublaslt_operands_t {
   const void *alpha, *beta;
 } rn_cublaslt_operands_t;
 
-// The card's cuBLASLt, opened at the first call. NULL if the machine has none.
-RN_MUST_USE rn_status_t rn_cublaslt_get(rn_cuda_card_t* card, rn_cublaslt_t** out);
+// The card's cuBLASLt, opened at the first call. NULL if the machine has none: the log says once
+// what is missing.
+RN_MUST_USE rn_status_t rn_cublaslt_get(rn_cuda_card_t* card, const rn_env_t* env,
+                                        rn_cublaslt_t** out);
 
 // Issues the product. |*out_done| is false if the library has no algorithm for it; then nothing was
 // issued. The first product of a kind is tuned, unless the stream is being captured, the product is

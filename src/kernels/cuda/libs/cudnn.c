@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-#define OLDEST 90000  // 9.0.0
+#define MAJOR 9  // whose interface this is; a version is 10000 times its major, and so on
 
 static bool is_on(const char* name) {
   const char* value = getenv(name);
@@ -15,8 +15,9 @@ static rn_status_t open_library(rn_cuda_card_t* card, rn_cudnn_t* cudnn) {
   static const char* const names[] = {RN_CUDNN_CALLS(RN_CUDA_NAME)};
   rn_cudnn_api_t* api = &cudnn->api;
   RN_RETURN_IF_ERROR(rn_cuda_card_library(card, files, names, sizeof names / sizeof *names, api));
-  if (api->cudnnGetVersion() < OLDEST)
-    return rn_not_found("%s has the version %zu", files[0], api->cudnnGetVersion());
+  if (api->cudnnGetVersion() / 10000 != MAJOR)
+    return rn_not_found("%s has the version %zu; version %d is needed", files[0],
+                        api->cudnnGetVersion(), MAJOR);
   cudnnStatus_t result = api->cudnnCreate(&cudnn->handle);
   if (result == CUDNN_STATUS_SUCCESS) return RN_OK;
   cudnn->handle = NULL;

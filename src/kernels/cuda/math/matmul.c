@@ -225,7 +225,7 @@ rn_status_t rn_cuda_matmul(const rn_kernel_ctx_t* ctx, const rn_cuda_matmul_t* m
   RN_RETURN_IF_ERROR(check(&p));
   rn_cublaslt_t* lt = NULL;
   bool is_done = false;
-  if (p.k > 0) RN_RETURN_IF_ERROR(rn_cublaslt_get(rn_cuda_card(ctx), &lt));
+  if (p.k > 0) RN_RETURN_IF_ERROR(rn_cublaslt_get(rn_cuda_card(ctx), ctx->step->env, &lt));
   if (lt) RN_RETURN_IF_ERROR(by_library(ctx, lt, &p, &is_done));
   if (is_done) return RN_OK;
   RN_RETURN_IF_ERROR(by_tiles(ctx, &p));
