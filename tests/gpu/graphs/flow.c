@@ -192,6 +192,27 @@ static rn_edge_t read_variable(maker_t* m, const variable_t* variable, rn_node_t
   return end_node(m);
 }
 
+static rn_edge_t make_handle(maker_t* m, rn_dtype_t dtype, const int64_t* dims, const char* name) {
+  rn_op_begin(m->s, "VarHandleOp");
+  rn_op_attr_type(m->s, "dtype", (int)dtype);
+  rn_op_attr_shape(m->s, "shape", dims, 2);
+  rn_op_attr_string(m->s, "shared_name", name);
+  return end_node(m);
+}
+
+// What optimizers keep with a variable: zeros at first.
+static void make_slots(maker_t* m, variable_t* variable, int number_of) {
+  const value_t* v = &variable->value;
+  for (int i = 0; i < 2; ++i) {
+    char name[32];
+    snprintf(name, sizeof name, "slot_%d_%d", number_of, i);
+    variable->slots[i] = make_handle(m, v->dtype, v->dims, name);
+    rn_edge_t zeros = node2(m, "Fill", ints(m, v->dims, 2), number(m, v->dtype, 0));
+    NODE(m, "AssignVariableOp", variable->slots[i], zeros);
+    variable->slot_firsts[i] = rn_op_finish(m->s);
+  }
+}
+
 void make_variables(maker_t* m) {
   static const rn_dtype_t types[] = {RN_FLOAT, RN_FLOAT, RN_DOUBLE, RN_INT64};
   for (int i = 0; i < MOST_VARIABLES - 1; ++i) {
@@ -201,11 +222,7 @@ void make_variables(maker_t* m) {
     place(m);
     char name[32];
     snprintf(name, sizeof name, "variable_%d", i);
-    rn_op_begin(m->s, "VarHandleOp");
-    rn_op_attr_type(m->s, "dtype", (int)dtype);
-    rn_op_attr_shape(m->s, "shape", dims, 2);
-    rn_op_attr_string(m->s, "shared_name", name);
-    variable->handle = end_node(m);
+    variable->handle = make_handle(m, dtype, dims, name);
     variable->value = constant(m, dtype, 2, dims);
     NODE(m, "AssignVariableOp", variable->handle, variable->value.edge);
     variable->first = rn_op_finish(m->s);
@@ -213,6 +230,7 @@ void make_variables(maker_t* m) {
     if (!is_of(dtype, INTS)) variable->value.error = (STEPS + 2) * 4 * update_error(dtype);
     variable->value.is_changed = true;
     variable->value.edge = read_variable(m, variable, NULL);
+    if (!is_of(dtype, INTS)) make_slots(m, variable, i);
     put(m, variable->value);
   }
 }
@@ -238,12 +256,21 @@ static rn_edge_t update_value(maker_t* m, const variable_t* variable) {
 
 static rn_node_t* update(maker_t* m, const variable_t* variable, rn_edge_t value) {
   const value_t* v = &variable->value;
-  uint32_t how = draw(m, is_of(v->dtype, INTS) ? 3 : 5);
-  if (how >= 3) {
-    NODE(m, "ResourceApplyGradientDescent", variable->handle, number(m, v->dtype, 0.5), value);
-  } else {
+  const rn_dtype_t dtype = v->dtype;
+  uint32_t how = draw(m, is_of(dtype, INTS) ? 3 : 7);
+  if (how < 3) {
     const char* const ops[] = {"AssignVariableOp", "AssignAddVariableOp", "AssignSubVariableOp"};
     NODE(m, ops[how], variable->handle, value);
+  } else if (how < 5) {
+    NODE(m, "ResourceApplyGradientDescent", variable->handle, number(m, dtype, 0.5), value);
+  } else if (how == 5) {  // the sum of all steps' sums is below 1
+    NODE(m, "ResourceApplyMomentum", variable->handle, variable->slots[0], number(m, dtype, 0.1),
+         value, number(m, dtype, 0.5));
+  } else {  // with this epsilon, differences do not grow
+    NODE(m, "ResourceApplyAdam", variable->handle, variable->slots[0], variable->slots[1],
+         number(m, dtype, 0.9), number(m, dtype, 0.999), number(m, dtype, 0.1),
+         number(m, dtype, 0.9), number(m, dtype, 0.999), number(m, dtype, 1));
+    rn_op_input(m->s, value);
   }
   rn_op_control(m->s, v->edge.node);
   return rn_op_finish(m->s);

@@ -135,13 +135,15 @@ static rn_status_t run_side(run_t* run, side_t* side, int list, bool is_first) {
   const maker_t* m = &side->maker;
   rn_edge_t feeds[MOST_FEEDS], fetches[MOST_FETCHES];
   const rn_tensor_t* fed[MOST_FEEDS];
-  rn_node_t* targets[MOST_VARIABLES];
+  rn_node_t* targets[3 * MOST_VARIABLES];
   int feed_count = is_first ? 0 : m->feed_count, target_count = 0;
   for (int i = 0; i < feed_count; ++i) feeds[i] = m->values[i].edge, fed[i] = &run->fed[i];
   for (int i = 0; i < run->fetch_count; ++i) fetches[i] = m->values[run->fetches[list][i]].edge;
   for (int i = 0; i < m->variable_count; ++i) {
     rn_node_t* target = is_first ? m->variables[i].first : m->variables[i].update;
     if (target && (is_first || list == 0)) targets[target_count++] = target;
+    for (int k = 0; is_first && k < 2; ++k)
+      if (m->variables[i].slot_firsts[k]) targets[target_count++] = m->variables[i].slot_firsts[k];
   }
   rn_signature_t signature = {.feeds = feeds,
                               .feed_count = feed_count,

@@ -195,13 +195,15 @@ void make_graph(maker_t* m, rn_scope_t* s, uint64_t seed, bool on_cpu) {
   make_variables(m);
   int wanted = 6 + (int)draw(m, 40);
   for (int i = 0; i < 4 * wanted && m->count < wanted + m->feed_count && rn_scope_ok(s); ++i) {
-    uint32_t family = draw(m, 10);
-    if (family < 4)
+    uint32_t family = draw(m, 11);
+    if (family < 3)
       make_one(m, element_choices, element_choice_count);
-    else if (family < 7)
+    else if (family < 6)
       make_one(m, array_choices, array_choice_count);
-    else if (family < 9)
+    else if (family < 8)
       make_one(m, dense_choices, dense_choice_count);
+    else if (family < 10)
+      make_one(m, net_choices, net_choice_count);
     else
       make_one(m, flow_choices, flow_choice_count);
   }

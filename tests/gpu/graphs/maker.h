@@ -35,6 +35,8 @@ typedef struct value_t {
 
 typedef struct variable_t {
   rn_edge_t handle;
+  rn_edge_t slots[2];  // variables of optimizers
+  rn_node_t* slot_firsts[2];
   value_t value;
   rn_node_t *first, *update;  // sets the first value; what each step does to it, or NULL
 } variable_t;
@@ -102,8 +104,10 @@ typedef struct choice_t {
   make_t make;
 } choice_t;
 bool make_one(maker_t* m, const choice_t* choices, int count);
-extern const choice_t element_choices[], array_choices[], dense_choices[], flow_choices[];
-extern const int element_choice_count, array_choice_count, dense_choice_count, flow_choice_count;
+extern const choice_t element_choices[], array_choices[], dense_choices[], net_choices[],
+    flow_choices[];
+extern const int element_choice_count, array_choice_count, dense_choice_count, net_choice_count,
+    flow_choice_count;
 // Ops that keep shape and type: |v| after one of them.
 value_t keep_shape(maker_t* m, value_t v);
 // Makes variables, and later their updates.
