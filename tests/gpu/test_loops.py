@@ -1,4 +1,4 @@
-"""Loops and containers on a GPU, against the same on the CPU."""
+"""Loops, containers and ops that stock runs only on GPUs, against the same on the CPU."""
 
 import numpy as np
 import pytest
@@ -143,3 +143,22 @@ def test_iterators_are_on_the_cpu_unless_a_gpu_is_asked_for():
                 assert session.run(value) == 0
                 assert placed_on(session, [value])[value.op.name] == expected
                 assert session.run(value) == 2
+
+
+@pytest.mark.parametrize("merges", [True, False])
+@pytest.mark.parametrize("collapses", [True, False])
+def test_ctc_loss(merges, collapses):
+    # Stock has CTCLossV2 on GPUs only, so there is no recorded answer. The last sequence is too short for its labels.
+    time, classes = 19, 300
+    labels = [[3, 3, 5, 2], [7, 299], [1, 2, 3, 4, 5, 6, 7], [9, 9, 9]]
+    indices = [[b, i] for b, row in enumerate(labels) for i in range(len(row))]
+
+    def build():
+        x = tf.placeholder(tf.float32, [time, 4, classes])
+        loss, gradient = tf.raw_ops.CTCLossV2(
+            inputs=x, labels_indices=tf.constant(indices, tf.int64), labels_values=tf.constant(sum(labels, [])),
+            sequence_length=tf.constant([19, 7, 12, 2]), preprocess_collapse_repeated=collapses,
+            ctc_merge_repeated=merges, ignore_longer_outputs_than_inputs=True)
+        return [x], [loss, gradient]
+
+    check(build, np.random.RandomState(1).randn(time, 4, classes).astype(np.float32))

@@ -1,5 +1,7 @@
 // CTC loss (Graves et al., 2006): the negative log probability of a label sequence, summed over all
 // its alignments, and the gradient.
+#include "kernels/cpu/ctc_rnn/ctc_loss.h"
+
 #include <float.h>
 #include <math.h>
 
@@ -7,15 +9,8 @@
 #include "kernels/cpu/ctc_rnn/ctc.h"
 #include "kernels/kernel_rows.h"
 
-typedef struct ctc_t {
-  bool collapses;  // collapses repeated labels before anything else
-  bool merges;     // merges repeats over time into one label
-  bool ignores;    // skips sequences that do not fit
-  bool blank_first;
-} ctc_t;
-
-static rn_status_t ctc_init(const rn_kernel_init_t* init, void* state) {
-  ctc_t* ctc = state;
+rn_status_t rn_ctc_init(const rn_kernel_init_t* init, void* state) {
+  rn_ctc_t* ctc = state;
   ctc->collapses = rn_init_bool(init, "preprocess_collapse_repeated");
   ctc->merges = rn_init_bool(init, "ctc_merge_repeated");
   ctc->ignores = rn_init_bool(init, "ignore_longer_outputs_than_inputs");
@@ -23,18 +18,8 @@ static rn_status_t ctc_init(const rn_kernel_init_t* init, void* state) {
   return RN_OK;
 }
 
-// The labels of all sequences, concatenated.
-typedef struct ctc_loss_labels_t {
-  int64_t* begin;  // batch + 1 entries
-  int64_t* given;  // labels per sequence before collapsing
-  int32_t* values;
-} ctc_loss_labels_t;
-
 typedef struct ctc_loss_job_t {
-  const ctc_t* ctc;
-  int64_t time, batch, classes, blank, most;  // most: labels of the longest sequence
-  const rn_tensor_t *inputs, *lengths;
-  ctc_loss_labels_t labels;
+  rn_ctc_loss_t in;
   rn_tensor_t *loss, *gradient;
   double* scratch;  // |room| numbers per sequence
   int64_t room;
@@ -51,15 +36,17 @@ typedef struct paths_t {
 } paths_t;
 
 static inline int64_t class_at(const paths_t* p, int64_t u) {
-  return u % 2 ? p->labels[u / 2] : p->job->blank;
+  return u % 2 ? p->labels[u / 2] : p->job->in.blank;
 }
 static inline double log_y(const paths_t* p, int64_t t, int64_t u) {
-  return log(p->y[t * p->job->classes + class_at(p, u)]);
+  return log(p->y[t * p->job->in.classes + class_at(p, u)]);
 }
 // Whether a path may stay at |u|, and whether it may skip from |u| to |u| + 2.
-static inline bool may_stay(const paths_t* p, int64_t u) { return p->job->ctc->merges || !(u % 2); }
+static inline bool may_stay(const paths_t* p, int64_t u) {
+  return p->job->in.ctc->merges || !(u % 2);
+}
 static inline bool may_jump(const paths_t* p, int64_t u) {
-  return u % 2 && !(p->job->ctc->merges && class_at(p, u) == class_at(p, u + 2));
+  return u % 2 && !(p->job->in.ctc->merges && class_at(p, u) == class_at(p, u + 2));
 }
 
 static void softmax_row(const rn_tensor_t* inputs, int64_t first, int64_t classes, double* y) {
@@ -120,34 +107,34 @@ static void store(rn_tensor_t* tensor, int64_t i, double value) {
 static void store_gradient(const paths_t* p, int64_t b, double total, double* shares) {
   const ctc_loss_job_t* job = p->job;
   for (int64_t t = 0; t < p->time; ++t) {
-    for (int64_t c = 0; c < job->classes; ++c) shares[c] = RN_CTC_NONE;
+    for (int64_t c = 0; c < job->in.classes; ++c) shares[c] = RN_CTC_NONE;
     for (int64_t u = 0; u < p->count && total != RN_CTC_NONE; ++u) {
       double* share = &shares[class_at(p, u)];
       *share = rn_ctc_log_add(*share, p->alpha[t * p->count + u] + p->beta[t * p->count + u]);
     }
-    int64_t first = (t * job->batch + b) * job->classes;
-    for (int64_t c = 0; c < job->classes; ++c) {
+    int64_t first = (t * job->in.batch + b) * job->in.classes;
+    for (int64_t c = 0; c < job->in.classes; ++c) {
       double share = shares[c] == RN_CTC_NONE && !isnan(total) ? 0 : exp(shares[c] - total);
-      store(job->gradient, first + c, p->y[t * job->classes + c] - share);
+      store(job->gradient, first + c, p->y[t * job->in.classes + c] - share);
     }
   }
 }
 
 static void one_sequence(const ctc_loss_job_t* job, int64_t b) {
-  int64_t labels = job->labels.begin[b + 1] - job->labels.begin[b];
+  int64_t labels = job->in.labels.begin[b + 1] - job->in.labels.begin[b];
   double* scratch = job->scratch + b * job->room;
   paths_t p = {.job = job,
-               .labels = job->labels.values + job->labels.begin[b],
+               .labels = job->in.labels.values + job->in.labels.begin[b],
                .count = 2 * labels + 1,
-               .time = rn_int_at(job->lengths, b)};
-  if (p.time == 0 || job->labels.given[b] > p.time) return;
+               .time = rn_int_at(job->in.lengths, b)};
+  if (!rn_ctc_has_loss(p.time, job->in.labels.given[b])) return;
   p.y = scratch;
-  p.alpha = p.y + job->time * job->classes;
+  p.alpha = p.y + job->in.time * job->in.classes;
   p.beta = p.alpha + p.time * p.count;
   double* shares = p.beta + p.time * p.count;
   for (int64_t t = 0; t < p.time; ++t)
-    softmax_row(job->inputs, (t * job->batch + b) * job->classes, job->classes,
-                p.y + t * job->classes);
+    softmax_row(job->in.inputs, (t * job->in.batch + b) * job->in.classes, job->in.classes,
+                p.y + t * job->in.classes);
   go_forward(&p);
   go_back(&p);
   double total = RN_CTC_NONE;
@@ -160,8 +147,9 @@ static void sequences(void* arg, int64_t begin, int64_t end) {
   for (int64_t b = begin; b < end; ++b) one_sequence(arg, b);
 }
 
-static rn_status_t check_shapes(const rn_kernel_ctx_t* ctx, ctc_loss_job_t* job) {
+rn_status_t rn_ctc_loss_read(const rn_kernel_ctx_t* ctx, rn_ctc_loss_t* job) {
   const rn_tensor_t *indices = rn_in(ctx, 1), *values = rn_in(ctx, 2);
+  job->ctc = ctx->state;
   job->inputs = rn_in(ctx, 0);
   job->lengths = rn_in(ctx, 3);
   if (job->inputs->rank != 3) return rn_invalid_argument("inputs is not a 3-Tensor");
@@ -194,6 +182,7 @@ static rn_status_t check_shapes(const rn_kernel_ctx_t* ctx, ctc_loss_job_t* job)
                                  (long long)job->time);
     if (length < 0) return rn_invalid_argument("seq_len(%lld) < 0", (long long)b);
   }
+  job->blank = job->ctc->blank_first ? 0 : job->classes - 1;
   return RN_OK;
 }
 
@@ -222,7 +211,7 @@ static void print_labels(rn_strbuf_t* text, const int32_t* labels, int64_t count
 }
 
 // The error for labels [first, i] of sequence |b|: a negative label, or one after the end marker.
-static rn_status_t bad_label(const rn_kernel_ctx_t* ctx, const ctc_loss_job_t* job,
+static rn_status_t bad_label(const rn_kernel_ctx_t* ctx, const rn_ctc_loss_t* job,
                              const rn_tensor_t* indices, const int32_t* labels, int64_t b,
                              int64_t first, int64_t kept, int64_t made, bool is_negative) {
   int64_t end = first;
@@ -246,7 +235,7 @@ static rn_status_t bad_label(const rn_kernel_ctx_t* ctx, const ctc_loss_job_t* j
 }
 
 // After the first invalid label, all labels of a sequence must be invalid.
-static rn_status_t take_labels(const rn_kernel_ctx_t* ctx, ctc_loss_job_t* job,
+static rn_status_t take_labels(const rn_kernel_ctx_t* ctx, rn_ctc_loss_t* job,
                                const rn_tensor_t* indices, const rn_tensor_t* values) {
   const int64_t* at = RN_DATA(indices, const int64_t);
   const int32_t* from = RN_DATA(values, const int32_t);
@@ -279,43 +268,51 @@ static rn_status_t take_labels(const rn_kernel_ctx_t* ctx, ctc_loss_job_t* job,
   return RN_OK;
 }
 
-static rn_status_t run(rn_kernel_ctx_t* ctx, ctc_loss_job_t* job, rn_tensor_t* scratch) {
+rn_status_t rn_ctc_loss_labels(const rn_kernel_ctx_t* ctx, rn_ctc_loss_t* loss) {
   const rn_tensor_t *indices = rn_in(ctx, 1), *values = rn_in(ctx, 2);
   int64_t columns = 0;
   for (int64_t i = 0; i < values->count; ++i) {
     int64_t column = RN_DATA(indices, const int64_t)[2 * i + 1];
     if (column >= columns) columns = column + (column < INT64_MAX);
   }
-  RN_RETURN_IF_ERROR(check_order(indices, job->batch, columns));
-  RN_RETURN_IF_ERROR(take_labels(ctx, job, indices, values));
-  // Tables per time step by class and by label. Their sizes derive from tensors that exist.
-  int64_t paths, tables, total;
-  if (!rn_mul_i64_ok(2 * job->most + 1, 2, &paths) || !rn_add_i64_ok(paths, job->classes, &paths) ||
-      !rn_mul_i64_ok(paths, job->time, &tables) ||
-      !rn_add_i64_ok(tables, job->classes, &job->room) ||
-      !rn_mul_i64_ok(job->room, job->batch, &total))
-    return rn_invalid_argument("The labels and inputs are too large together");
+  RN_RETURN_IF_ERROR(check_order(indices, loss->batch, columns));
+  return take_labels(ctx, loss, indices, values);
+}
+
+rn_status_t rn_ctc_loss_room(const rn_ctc_loss_t* loss, int64_t* out_each, int64_t* out_total) {
+  int64_t paths, tables;
+  if (rn_mul_i64_ok(2 * loss->most + 1, 2, &paths) && rn_add_i64_ok(paths, loss->classes, &paths) &&
+      rn_mul_i64_ok(paths, loss->time, &tables) && rn_add_i64_ok(tables, loss->classes, out_each) &&
+      rn_mul_i64_ok(*out_each, loss->batch, out_total))
+    return RN_OK;
+  return rn_invalid_argument("The labels and inputs are too large together");
+}
+
+static rn_status_t run(rn_kernel_ctx_t* ctx, ctc_loss_job_t* job, rn_tensor_t* scratch) {
+  int64_t total;
+  RN_RETURN_IF_ERROR(rn_ctc_loss_labels(ctx, &job->in));
+  RN_RETURN_IF_ERROR(rn_ctc_loss_room(&job->in, &job->room, &total));
   RN_RETURN_IF_ERROR(rn_temp(ctx, RN_DOUBLE, (rn_shape_t){1, &total}, scratch));
   job->scratch = RN_DATA(scratch, double);
-  rn_pool_for(rn_ctx_pool(ctx), job->batch, 2000 / (tables + 1) + 1, sequences, job);
+  rn_pool_for(rn_ctx_pool(ctx), job->in.batch, 2000 / job->room + 1, sequences, job);
   return RN_OK;
 }
 
 static rn_status_t ctc_loss(rn_kernel_ctx_t* ctx) {
-  ctc_loss_job_t job = {.ctc = ctx->state};
-  RN_RETURN_IF_ERROR(check_shapes(ctx, &job));
-  job.blank = job.ctc->blank_first ? 0 : job.classes - 1;
-  RN_RETURN_IF_ERROR(rn_output(ctx, 0, (rn_shape_t){1, &job.batch}, &job.loss));
-  RN_RETURN_IF_ERROR(rn_output(ctx, 1, rn_tensor_shape(job.inputs), &job.gradient));
+  ctc_loss_job_t job = {0};
+  RN_RETURN_IF_ERROR(rn_ctc_loss_read(ctx, &job.in));
+  RN_RETURN_IF_ERROR(rn_output(ctx, 0, (rn_shape_t){1, &job.in.batch}, &job.loss));
+  RN_RETURN_IF_ERROR(rn_output(ctx, 1, rn_tensor_shape(job.in.inputs), &job.gradient));
   memset(job.loss->data, 0, rn_tensor_bytes(job.loss));
   memset(job.gradient->data, 0, rn_tensor_bytes(job.gradient));
   rn_tensor_t begin = {0}, values = {0}, scratch = {0};
-  int64_t places = 2 * job.batch + 1;
+  int64_t places = 2 * job.in.batch + 1;
   rn_status_t status = rn_temp(ctx, RN_INT64, (rn_shape_t){1, &places}, &begin);
   if (rn_ok(status)) status = rn_temp(ctx, RN_INT32, rn_tensor_shape(rn_in(ctx, 2)), &values);
   if (rn_ok(status)) {
     int64_t* numbers = RN_DATA(&begin, int64_t);
-    job.labels = (ctc_loss_labels_t){numbers, numbers + job.batch + 1, RN_DATA(&values, int32_t)};
+    job.in.labels =
+        (rn_ctc_labels_t){numbers, numbers + job.in.batch + 1, RN_DATA(&values, int32_t)};
     status = run(ctx, &job, &scratch);
   }
   rn_tensor_clear(&begin);
@@ -324,10 +321,10 @@ static rn_status_t ctc_loss(rn_kernel_ctx_t* ctx) {
   return status;
 }
 
-#define CTC(name)                                                                           \
-  {                                                                                         \
-    .op = name, .device = "CPU", .flags = RN_KERNEL_EXPENSIVE, .state_size = sizeof(ctc_t), \
-    .init = ctc_init, .compute = ctc_loss                                                   \
+#define CTC(name)                                                                              \
+  {                                                                                            \
+    .op = name, .device = "CPU", .flags = RN_KERNEL_EXPENSIVE, .state_size = sizeof(rn_ctc_t), \
+    .init = rn_ctc_init, .compute = ctc_loss                                                   \
   }
 
 static const rn_kernel_def_t rows[] = {CTC("CTCLoss"), CTC("CTCLossV2")};

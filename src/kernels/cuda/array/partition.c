@@ -83,7 +83,6 @@ static void find_rows(const rn_kernel_ctx_t* ctx, int64_t bytes, uint64_t* rows)
 
 static rn_status_t stitch(rn_kernel_ctx_t* ctx, int64_t row_count, rn_tensor_t* addresses,
                           rn_tensor_t* out) {
-  rn_cuda_card_t* card = rn_cuda_card(ctx);
   const int64_t bytes = (int64_t)rn_tensor_bytes(out) / row_count;
   uint64_t* rows = NULL;
   RN_RETURN_IF_ERROR(RN_NEW_ARRAY(ctx->kernel->allocator, (size_t)row_count, &rows));
@@ -91,11 +90,7 @@ static rn_status_t stitch(rn_kernel_ctx_t* ctx, int64_t row_count, rn_tensor_t* 
   uint64_t bits = (uintptr_t)out->data | (uint64_t)bytes;
   for (int64_t r = 0; r < row_count; ++r) bits |= rows[r];
   const int64_t unit = rn_cuda_unit((int64_t)bits, NULL, NULL);
-  // Pageable memory: the driver has read it when the call returns.
-  rn_status_t status = rn_cuda_enter(card);
-  if (rn_ok(status))
-    status = RN_CARD(card, cuMemcpyHtoDAsync_v2, (CUdeviceptr)(uintptr_t)addresses->data, rows,
-                     (size_t)row_count * sizeof *rows, rn_cuda_stream(card));
+  rn_status_t status = rn_cuda_write(ctx, rows, (size_t)row_count * sizeof *rows, addresses->data);
   RN_FREE_ARRAY(ctx->kernel->allocator, rows, row_count);
   RN_RETURN_IF_ERROR(status);
   rn_cuda_stitch_args args = {.rows = addresses->data,

@@ -9,6 +9,14 @@ rn_status_t rn_cuda_read(rn_kernel_ctx_t* ctx, const void* from, size_t size, vo
   return rn_device_wait(ctx->kernel->device);
 }
 
+// The driver has read pageable memory when the call returns.
+rn_status_t rn_cuda_write(rn_kernel_ctx_t* ctx, const void* from, size_t size, void* to) {
+  rn_cuda_card_t* card = rn_cuda_card(ctx);
+  RN_RETURN_IF_ERROR(rn_cuda_enter(card));
+  return RN_CARD(card, cuMemcpyHtoDAsync_v2, (CUdeviceptr)(uintptr_t)to, from, size,
+                 rn_cuda_stream(card));
+}
+
 rn_status_t rn_cuda_scan_launch(const rn_kernel_ctx_t* ctx, const char* name,
                                 const rn_cuda_scan_args* scan, const void* args, size_t args_size) {
   int64_t most = (int64_t)rn_cuda_card(ctx)->multiprocessors * 8;

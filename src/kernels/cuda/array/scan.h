@@ -16,5 +16,9 @@ RN_MUST_USE rn_status_t rn_cuda_scan_launch(const rn_kernel_ctx_t* ctx, const ch
 
 // Copies |size| bytes at |from|, in the card's memory, to the host and waits for them.
 RN_MUST_USE rn_status_t rn_cuda_read(rn_kernel_ctx_t* ctx, const void* from, size_t size, void* to);
+// Issues a copy of |size| bytes at |from|, in the host's pageable memory, which may change when the
+// call returns. So the work cannot be recorded.
+RN_MUST_USE rn_status_t rn_cuda_write(rn_kernel_ctx_t* ctx, const void* from, size_t size,
+                                      void* to);
 
 #endif  // RUNNEL_KERNELS_CUDA_ARRAY_SCAN_H_
