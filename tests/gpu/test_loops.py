@@ -162,3 +162,19 @@ def test_ctc_loss(merges, collapses):
         return [x], [loss, gradient]
 
     check(build, np.random.RandomState(1).randn(time, 4, classes).astype(np.float32))
+
+
+@pytest.mark.parametrize("count, most", [(1, 5), (700, 40), (3000, 3000)])
+def test_many_boxes(count, most):
+    def build():
+        boxes, scores = tf.placeholder(tf.float32, [count, 4]), tf.placeholder(tf.float32, [count])
+        args = {"boxes": boxes, "scores": scores, "max_output_size": tf.constant(most), "iou_threshold": tf.constant(0.3)}
+        found = tf.raw_ops.NonMaxSuppressionV3(score_threshold=tf.constant(-0.5), **args)
+        padded, valid = tf.raw_ops.NonMaxSuppressionV4(
+            score_threshold=tf.constant(0.0), pad_to_max_output_size=True, **args)
+        return [boxes, scores], [found, padded, valid]
+
+    random = np.random.RandomState(2)
+    corner, size = random.rand(count, 2), random.rand(count, 2) * 0.2
+    scores = np.round(random.randn(count), 2)  # many are equal
+    check(build, np.concatenate([corner, corner + size], 1).astype(np.float32), scores.astype(np.float32))

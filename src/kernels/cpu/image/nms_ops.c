@@ -1,24 +1,18 @@
 // The non-maximum suppression ops; nms.h selects the boxes.
+#include "kernels/cpu/image/nms_ops.h"
+
 #include <float.h>
 #include <inttypes.h>
 #include <math.h>
 
 #include "kernels/cpu/array.h"
 #include "kernels/cpu/image/as_float.h"
-#include "kernels/cpu/image/nms.h"
 #include "kernels/kernel_rows.h"
-
-typedef struct nms_t {
-  int version;
-  float threshold;  // of V1, where it is an attribute
-  bool is_padded;
-  bool is_padded_by_class, is_clipped;  // of CombinedNonMaxSuppression
-} nms_t;
 
 enum { WITH_OVERLAPS = 6 };
 
-static rn_status_t nms_init(const rn_kernel_init_t* init, void* state) {
-  nms_t* n = state;
+rn_status_t rn_nms_init(const rn_kernel_init_t* init, void* state) {
+  rn_nms_op_t* n = state;
   const char* tail = init->op->name + strlen("NonMaxSuppression");
   n->version = *tail == '\0' ? 1 : *tail == 'W' ? WITH_OVERLAPS : tail[1] - '0';
   if (n->version == 1) n->threshold = rn_init_float(init, "iou_threshold");
@@ -33,7 +27,7 @@ static rn_status_t scalar_input(const rn_kernel_ctx_t* ctx, int i, const char* n
   const rn_tensor_t* input = rn_in(ctx, i);
   if (input->rank == 0) return RN_OK;
   // For some inputs V3 reports what shape inference would have reported.
-  if (((const nms_t*)ctx->state)->version == 3 && i < 4)
+  if (((const rn_nms_op_t*)ctx->state)->version == 3 && i < 4)
     return rn_invalid_argument("%s must be 0-D, got shape %s (Shape must be rank 0 but is rank %d)",
                                name, rn_text_of(input).text, input->rank);
   return rn_invalid_argument("%s must be 0-D, got shape %s", name, rn_text_of(input).text);
@@ -81,7 +75,7 @@ static rn_status_t check_scores(const rn_tensor_t* scores, int64_t count) {
 
 // Reads the scalar inputs after boxes and scores.
 static rn_status_t read_limits(rn_kernel_ctx_t* ctx, rn_nms_t* nms) {
-  const nms_t* n = ctx->state;
+  const rn_nms_op_t* n = ctx->state;
   bool is_overlaps = n->version == WITH_OVERLAPS;
   RN_RETURN_IF_ERROR(scalar_input(ctx, 2, "max_output_size"));
   int32_t most = *RN_DATA(rn_in(ctx, 2), const int32_t);
@@ -108,7 +102,7 @@ static rn_status_t read_limits(rn_kernel_ctx_t* ctx, rn_nms_t* nms) {
 // Outputs |count| selected boxes, padded with zeros to |size|, as far as this version has outputs.
 static rn_status_t give(rn_kernel_ctx_t* ctx, const int32_t* selected, const float* scores,
                         int64_t count, int64_t size) {
-  const nms_t* n = ctx->state;
+  const rn_nms_op_t* n = ctx->state;
   rn_tensor_t *out = NULL, *valid = NULL;
   RN_RETURN_IF_ERROR(rn_output(ctx, 0, (rn_shape_t){1, &size}, &out));
   for (int64_t i = 0; i < size; ++i) RN_DATA(out, int32_t)[i] = i < count ? selected[i] : 0;
@@ -123,7 +117,7 @@ static rn_status_t give(rn_kernel_ctx_t* ctx, const int32_t* selected, const flo
 }
 
 static rn_status_t select_and_give(rn_kernel_ctx_t* ctx, const rn_nms_t* nms) {
-  const nms_t* n = ctx->state;
+  const rn_nms_op_t* n = ctx->state;
   rn_allocator_t allocator = ctx->kernel->allocator;
   int64_t most = nms->most < nms->count ? nms->most : nms->count, count = 0;
   int64_t size = n->is_padded && nms->most > most ? nms->most : most;
@@ -138,15 +132,21 @@ static rn_status_t select_and_give(rn_kernel_ctx_t* ctx, const rn_nms_t* nms) {
   return status;
 }
 
+rn_status_t rn_nms_read(rn_kernel_ctx_t* ctx, rn_nms_t* out) {
+  const rn_tensor_t* boxes = rn_in(ctx, 0);
+  *out = (rn_nms_t){.stride = 4, .score_stride = 1, .is_half = boxes->dtype == RN_HALF};
+  RN_RETURN_IF_ERROR(
+      check_boxes(boxes, ((const rn_nms_op_t*)ctx->state)->version == WITH_OVERLAPS));
+  RN_RETURN_IF_ERROR(read_limits(ctx, out));
+  out->count = rn_tensor_dim(boxes, 0);
+  return check_scores(rn_in(ctx, 1), out->count);
+}
+
 static rn_status_t nms_compute(rn_kernel_ctx_t* ctx) {
-  const nms_t* n = ctx->state;
   const rn_tensor_t *boxes = rn_in(ctx, 0), *scores = rn_in(ctx, 1);
-  bool is_overlaps = n->version == WITH_OVERLAPS;
-  rn_nms_t nms = {.stride = 4, .score_stride = 1, .is_half = boxes->dtype == RN_HALF};
-  RN_RETURN_IF_ERROR(check_boxes(boxes, is_overlaps));
-  RN_RETURN_IF_ERROR(read_limits(ctx, &nms));
-  nms.count = rn_tensor_dim(boxes, 0);
-  RN_RETURN_IF_ERROR(check_scores(scores, nms.count));
+  bool is_overlaps = ((const rn_nms_op_t*)ctx->state)->version == WITH_OVERLAPS;
+  rn_nms_t nms;
+  RN_RETURN_IF_ERROR(rn_nms_read(ctx, &nms));
   rn_tensor_t box_temp = {0}, score_temp = {0};
   rn_status_t status =
       rn_image_floats(ctx, boxes, &box_temp, is_overlaps ? &nms.overlaps : &nms.boxes);
@@ -216,7 +216,7 @@ static rn_status_t combine_image(combined_t* c, rn_allocator_t allocator, int64_
 }
 
 static rn_status_t combined_init(const rn_kernel_init_t* init, void* state) {
-  nms_t* n = state;
+  rn_nms_op_t* n = state;
   n->is_padded_by_class = rn_init_bool(init, "pad_per_class");
   n->is_clipped = rn_init_bool(init, "clip_boxes");
   return RN_OK;
@@ -250,14 +250,14 @@ static rn_status_t combined_check(rn_kernel_ctx_t* ctx, combined_t* c) {
     return rn_invalid_argument("scores has incompatible shape");
   c->nms.most = most < c->count ? most : c->count;
   c->total = total;
-  const nms_t* n = ctx->state;
+  const rn_nms_op_t* n = ctx->state;
   int64_t all = 0;
   if (n->is_padded_by_class && rn_mul_i64_ok(most, c->classes, &all) && all < total) c->total = all;
   return RN_OK;
 }
 
 static rn_status_t combined_compute(rn_kernel_ctx_t* ctx) {
-  combined_t c = {.is_clipped = ((const nms_t*)ctx->state)->is_clipped};
+  combined_t c = {.is_clipped = ((const rn_nms_op_t*)ctx->state)->is_clipped};
   RN_RETURN_IF_ERROR(combined_check(ctx, &c));
   c.boxes = rn_in(ctx, 0)->data;
   c.scores = rn_in(ctx, 1)->data;
@@ -283,19 +283,19 @@ static rn_status_t combined_compute(rn_kernel_ctx_t* ctx) {
   return status;
 }
 
-#define ROW(name, init_, function)                                                          \
-  {                                                                                         \
-    .op = name, .device = "CPU", .flags = RN_KERNEL_EXPENSIVE, .state_size = sizeof(nms_t), \
-    .init = init_, .compute = function                                                      \
+#define ROW(name, init_, function)                                                                \
+  {                                                                                               \
+    .op = name, .device = "CPU", .flags = RN_KERNEL_EXPENSIVE, .state_size = sizeof(rn_nms_op_t), \
+    .init = init_, .compute = function                                                            \
   }
 
 static const rn_kernel_def_t rows[] = {
-    ROW("NonMaxSuppression", nms_init, nms_compute),
-    ROW("NonMaxSuppressionV2", nms_init, nms_compute),
-    ROW("NonMaxSuppressionV3", nms_init, nms_compute),
-    ROW("NonMaxSuppressionV4", nms_init, nms_compute),
-    ROW("NonMaxSuppressionV5", nms_init, nms_compute),
-    ROW("NonMaxSuppressionWithOverlaps", nms_init, nms_compute),
+    ROW("NonMaxSuppression", rn_nms_init, nms_compute),
+    ROW("NonMaxSuppressionV2", rn_nms_init, nms_compute),
+    ROW("NonMaxSuppressionV3", rn_nms_init, nms_compute),
+    ROW("NonMaxSuppressionV4", rn_nms_init, nms_compute),
+    ROW("NonMaxSuppressionV5", rn_nms_init, nms_compute),
+    ROW("NonMaxSuppressionWithOverlaps", rn_nms_init, nms_compute),
     ROW("CombinedNonMaxSuppression", combined_init, combined_compute),
 };
 RN_KERNEL_FAMILY(cpu_image_nms, rows);
