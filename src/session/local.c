@@ -11,6 +11,7 @@
 #include "session/programs.h"
 #include "session/step_parts.h"
 #include "session/step_stats_proto.h"
+#include "tensor/variant.h"
 #include "wire/writer.h"
 
 #define BUCKETS 256  // of the program cache; a power of two
@@ -371,6 +372,15 @@ static int64_t deadline_after(const local_session_t* session, int64_t timeout_ms
   return ok ? deadline : INT64_MAX;
 }
 
+// What the client gets may outlive the session and its devices.
+static rn_status_t bring_to_host(rn_tensor_t* fetches, int32_t count) {
+  rn_status_t status = RN_OK;
+  for (int32_t i = 0; rn_ok(status) && i < count; ++i)
+    if (fetches[i].dtype == RN_VARIANT) status = rn_variants_to_host(&fetches[i], 0);
+  for (int32_t i = 0; !rn_ok(status) && i < count; ++i) rn_tensor_clear(&fetches[i]);
+  return status;
+}
+
 static rn_status_t run_program(local_session_t* session, rn_program_t* program,
                                const rn_signature_t* signature, const rn_tensor_t* const* feeds,
                                rn_tensor_t* fetches, const rn_step_options_t* options,
@@ -400,7 +410,8 @@ static rn_status_t run_program(local_session_t* session, rn_program_t* program,
         program->is_plain && !outer ? rn_execute(&run) : execute_cancellable(session, &run, outer);
   if (step.rendezvous) rn_rendezvous_release(step.rendezvous);
   if (step.step_resources) rn_resources_destroy(step.step_resources);
-  return status;
+  return rn_ok(status) && !program->is_plain ? bring_to_host(fetches, signature->fetch_count)
+                                             : status;
 }
 
 // Writes what a client that asks for metadata gets beside the statistics themselves.

@@ -165,7 +165,7 @@ static rn_status_t state_from_proto(const rn_pb_VariantTensorDataProto_t* proto,
 
 extern const rn_variant_kind_t rn_variant_iterator_state;
 const rn_variant_kind_t rn_variant_iterator_state = {"tensorflow::Iterator", state_holds,
-                                                     state_to_proto, state_from_proto};
+                                                     state_to_proto, state_from_proto, NULL};
 
 static const rn_kernel_def_t rows[] = {
     {.op = "OptionalFromValue",

@@ -114,7 +114,7 @@ static rn_status_t number_from_proto(const rn_variant_kind_t* kind, size_t size,
     (void)max_bytes;                                                                              \
     return number_from_proto(&rn_variant_##id, sizeof(type), proto, allocator, out);              \
   }                                                                                               \
-  const rn_variant_kind_t rn_variant_##id = {text, holds_##id, number_to_proto, read_##id};
+  const rn_variant_kind_t rn_variant_##id = {text, holds_##id, number_to_proto, read_##id, NULL};
 NUMBER(int32, int32_t, "int")
 NUMBER(float32, float, "float")
 NUMBER(float64, double, "double")

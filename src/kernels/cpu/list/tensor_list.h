@@ -50,6 +50,9 @@ rn_tensor_list_t* rn_tensor_list_at(const rn_tensor_t* handles, int64_t i);
 // or a copy that lives as long. Borrowed.
 RN_MUST_USE rn_status_t rn_tensor_list_on(rn_tensor_list_t* list, rn_device_t* device,
                                           rn_tensor_list_t** out);
+// The same with what its items hold, in lists of lists, for rn_variant_kind_t: |*out| is a new
+// reference, or NULL if everything is in host memory.
+RN_MUST_USE rn_status_t rn_tensor_list_to_host(rn_object_t* list, int depth, rn_object_t** out);
 // The same where the kernel has its values.
 RN_MUST_USE rn_status_t rn_tensor_list_here(const rn_kernel_ctx_t* ctx, rn_tensor_list_t* list,
                                             rn_tensor_list_t** out);

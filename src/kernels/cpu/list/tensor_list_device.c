@@ -4,6 +4,7 @@
 
 #include "kernels/cpu/device_moves.h"
 #include "kernels/cpu/list/tensor_list.h"
+#include "tensor/variant.h"
 
 static rn_device_t* home_of(const rn_kernel_ctx_t* ctx, rn_dtype_t dtype) {
   return rn_ctx_is_host(ctx, dtype) ? NULL : ctx->kernel->device;
@@ -82,4 +83,25 @@ rn_status_t rn_tensor_list_on(rn_tensor_list_t* list, rn_device_t* device, rn_te
 rn_status_t rn_tensor_list_here(const rn_kernel_ctx_t* ctx, rn_tensor_list_t* list,
                                 rn_tensor_list_t** out) {
   return rn_tensor_list_on(list, home_of(ctx, list->dtype), out);
+}
+
+static rn_status_t items_to_host(rn_tensor_list_t* list, int depth) {
+  for (int64_t i = list->set_begin; i < list->set_end; ++i)
+    if (rn_tensor_list_has(list, i))
+      RN_RETURN_IF_ERROR(rn_variants_to_host(&list->items[i], depth + 1));
+  return RN_OK;
+}
+
+rn_status_t rn_tensor_list_to_host(rn_object_t* object, int depth, rn_object_t** out) {
+  rn_tensor_list_t *list = (rn_tensor_list_t*)object, *there = NULL;
+  if (list->dtype == RN_VARIANT) {
+    RN_RETURN_IF_ERROR(rn_tensor_list_copy(list, &there));
+    rn_status_t status = items_to_host(there, depth);
+    if (!rn_ok(status)) rn_tensor_list_release(there);
+    if (rn_ok(status)) *out = &there->object;
+    return status;
+  }
+  RN_RETURN_IF_ERROR(rn_tensor_list_on(list, NULL, &there));
+  if (there != list) *out = rn_object_retain(&there->object);
+  return RN_OK;
 }

@@ -139,4 +139,4 @@ static rn_status_t list_from_proto(const rn_pb_VariantTensorDataProto_t* proto, 
 
 extern const rn_variant_kind_t rn_variant_tensor_list;
 const rn_variant_kind_t rn_variant_tensor_list = {"tensorflow::TensorList", holds, list_to_proto,
-                                                  list_from_proto};
+                                                  list_from_proto, rn_tensor_list_to_host};

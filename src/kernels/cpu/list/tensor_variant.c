@@ -62,4 +62,4 @@ static rn_status_t boxed_from_proto(const rn_pb_VariantTensorDataProto_t* proto,
 
 extern const rn_variant_kind_t rn_variant_tensor;
 const rn_variant_kind_t rn_variant_tensor = {"tensorflow::Tensor", holds, boxed_to_proto,
-                                             boxed_from_proto};
+                                             boxed_from_proto, NULL};

@@ -1,0 +1,69 @@
+// Tensor lists of a GPU, emulated here, that a client fetches: they are in host memory, and outlive
+// the session.
+#include <math.h>
+
+#include "util.h"
+
+static rn_edge_t list_on_gpu(rt_t* rt, const float* values, int64_t count) {
+  const int32_t none = 0;
+  rn_scope_set_device(rt->s, "/gpu:0");
+  rn_edge_t tensor = rn_Tanh(rt->s, rn_const(rt->s, RN_FLOAT, &count, 1, values));
+  rn_edge_t list = rn_TensorListFromTensor(rt->s, tensor, rn_const_int32_list(rt->s, &none, 0));
+  rn_scope_set_device(rt->s, NULL);
+  return list;
+}
+
+// The elements of the list |fetched|, by a session without GPUs.
+static void check_list(const rn_tensor_t* fetched, const float* wanted, int64_t count) {
+  const int32_t none = 0;
+  rt_t rt = rt_begin(1);
+  rt_step_t step = {0};
+  rt.options.gpu.max_count = 0;
+  rn_edge_t list = rn_Placeholder(rt.s, RN_VARIANT);
+  rt_feed(&step, list, fetched);
+  rt_fetch(&step, rn_TensorListStack(rt.s, list, rn_const_int32_list(rt.s, &none, 0), RN_FLOAT));
+  OK(rt_run(&rt, &step));
+  cr_assert_eq(step.out[0].count, count);
+  for (int64_t i = 0; i < count; ++i)
+    cr_assert_float_eq(RN_DATA(&step.out[0], float)[i], tanhf(wanted[i]), 1e-6);
+  rt_clear(&step);
+  rt_end(&rt);
+}
+
+RT_TEST(gpu_lists, outlive_the_session) {
+  const float values[] = {0, 0.5f, 1, -2, 3};
+  rt_t rt = rt_begin(1);
+  rt_step_t step = {0};
+  rt_fetch(&step, list_on_gpu(&rt, values, 5));
+  OK(rt_run(&rt, &step));
+  rt_end(&rt);
+  check_list(&step.out[0], values, 5);
+  rt_clear(&step);
+}
+
+// Lists in a list are brought along.
+RT_TEST(gpu_lists, nested) {
+  const float values[] = {1, 2, 3};
+  const int32_t none = 0;
+  rt_t rt = rt_begin(1);
+  rt_step_t step = {0};
+  rn_edge_t inner = list_on_gpu(&rt, values, 3);
+  rn_scope_set_device(rt.s, "/gpu:0");
+  rn_edge_t outer = rn_EmptyTensorList(rt.s, rn_const_int32_list(rt.s, &none, 0),
+                                       rn_const_int32(rt.s, -1), RN_VARIANT);
+  rt_fetch(&step, rn_TensorListPushBack(rt.s, outer, inner));
+  OK(rt_run(&rt, &step));
+  rt_end(&rt);
+  rt_t other = rt_begin(1);
+  rt_step_t pop = {0};
+  other.options.gpu.max_count = 0;
+  rn_edge_t list = rn_Placeholder(other.s, RN_VARIANT);
+  rt_feed(&pop, list, &step.out[0]);
+  rt_fetch(&pop, rn_TensorListGetItem(other.s, list, rn_const_int32(other.s, 0),
+                                      rn_const_int32_list(other.s, &none, 0), RN_VARIANT));
+  OK(rt_run(&other, &pop));
+  rt_clear(&step);
+  check_list(&pop.out[0], values, 3);
+  rt_clear(&pop);
+  rt_end(&other);
+}
