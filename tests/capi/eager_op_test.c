@@ -250,3 +250,30 @@ CT_TEST(eager_op, anonymous_variables_are_fresh) {
   TFE_DeleteTensorHandle(w);
   ce_close(&t);
 }
+
+// The test runs once more with a GPU, where the list holds values of the card.
+CT_TEST(eager_list, outlives_the_context) {
+  ce_t t = ce_open();
+  TFE_TensorHandle* x = ce_floats(&t, 3, (float[]){1, 2, 3});
+  TFE_TensorHandle* shape = ce_handle(&t, ct_int32(-1));
+  TFE_TensorHandle* list = ce_binary(&t, "TensorListFromTensor", x, shape);
+  TF_Tensor* tensor = TFE_TensorHandleResolve(list, t.status);
+  CT_OK(t.status);
+  TFE_DeleteTensorHandle(x);
+  TFE_DeleteTensorHandle(shape);
+  TFE_DeleteTensorHandle(list);
+  ce_close(&t);
+  pb_t config = {0}, entry = {0};  // ConfigProto.device_count {"GPU": 0}
+  pb_string(&entry, 1, "GPU");
+  pb_varint(&entry, 2, 0);
+  pb_message(&config, 1, &entry);
+  t = ce_open_with(false, &config);
+  list = ce_handle(&t, tensor);
+  TFE_TensorHandle* args[] = {list, ce_handle(&t, ct_int32(1)), ce_handle(&t, ct_int32(-1))};
+  TFE_Op* op = ce_op(&t, "TensorListGetItem", 3, args);
+  TFE_OpSetAttrType(op, "element_dtype", TF_FLOAT);
+  CE_FLOAT(ce_take(&t, ce_run(&t, op)), 2);
+  for (int i = 0; i < 3; i++) TFE_DeleteTensorHandle(args[i]);
+  pb_free(&config);
+  ce_close(&t);
+}

@@ -1,6 +1,7 @@
 // Tensor handles of eager execution.
 #include "capi/eager/eager.h"
 #include "device/device.h"
+#include "tensor/variant.h"
 #include "tensorflow/c/c_api_experimental.h"
 
 static rn_status_t new_handle(const TF_Tensor* t, rn_eager_handle_t** out) {
@@ -144,6 +145,13 @@ TF_Tensor* TFE_TensorHandleResolve(TFE_TensorHandle* h, TF_Status* status) {
   const rn_tensor_t* value = NULL;
   rn_status_t outcome = h ? rn_eager_handle_value(rn_capi_handle(h), &value) : no_handle();
   if (rn_ok(outcome)) outcome = rn_capi_tensor_keep(value, &tensor);
+  if (tensor && tensor->tensor.dtype == RN_VARIANT) {
+    outcome = rn_variants_to_host(&tensor->tensor, 0);  // the tensor may outlive the context
+    if (!rn_ok(outcome)) {
+      TF_DeleteTensor(tensor);
+      tensor = NULL;
+    }
+  }
   rn_capi_set(status, outcome);
   rn_eager_handle_release(copy);
   return tensor;
