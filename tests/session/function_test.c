@@ -503,3 +503,35 @@ RT_TEST(function, hands_its_device_on) {
     rt_end(&rt);
   }
 }
+
+// Nodes of a body that the device has no kernel for go to the CPU.
+RT_TEST(function, prefers_its_device) {
+  static const struct {
+    const char* device;
+    const char* message;  // NULL: it works
+  } cases[] = {{"/device:NULL:0", NULL},
+               {"/device:NULL:7", "/device:NULL:7 but available devices"}};
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; ++i) {
+    rt_t rt = rt_begin(1);
+    rt.options.null_devices = 1;
+    fn_t fn = fn_begin(&rt, 1);
+    fn_end(&fn, &rt, "f", rn_Floor(fn.s, rn_Neg(fn.s, fn.args[0])));
+    rn_edge_t x = rn_const_float(rt.s, 2.5f), target = rn_Placeholder(rt.s, RN_STRING);
+    rn_tensor_t name = {0};
+    OK(rn_tensor_create(rn_allocator_system(), RN_STRING, RN_SHAPE_SCALAR, &name));
+    cr_assert(rn_tstring_assign(name.data, cases[i].device, strlen(cases[i].device)));
+    rn_edge_t y = rn_edge_at(rn_RemoteCall(rt.s, target, &x, 1, one_float, 1, "f"), 0);
+    rt_step_t step = {.options = {.timeout_ms = 20000}};
+    rt_feed(&step, target, &name);
+    rt_fetch(&step, y);
+    rn_status_t status = rt_run(&rt, &step);
+    if (cases[i].message)
+      FAILS_WITH(status, INVALID_ARGUMENT, cases[i].message);
+    else
+      OK(status);
+    if (!cases[i].message) cr_assert_eq(rt_value(&step.out[0]), -3);
+    rt_clear(&step);
+    rn_tensor_clear(&name);
+    rt_end(&rt);
+  }
+}
