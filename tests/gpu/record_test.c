@@ -55,6 +55,44 @@ RT_TEST(record, batch_norms_are_replayed) {
   rt_end(&rt);
 }
 
+// Random numbers of several kinds, in a chain that begins with |x|, summed up.
+static rn_edge_t random_sum(rn_scope_t* s, rn_edge_t x, const char* device) {
+  rn_edge_t shape = rn_const_int32_list(s, (int32_t[]){300}, 1);
+  rn_scope_set_device(s, device);
+  rn_edge_t zero = rn_Mul(s, x, rn_const_float(s, 0));
+  rn_edge_t kinds[] = {
+      rn_RandomUniform(s, shape, RN_FLOAT, .seed = 1, .seed2 = 2),
+      rn_RandomStandardNormal(s, shape, RN_FLOAT, .seed = 3, .seed2 = 4),
+      rn_TruncatedNormal(s, shape, RN_FLOAT, .seed = 5, .seed2 = 6),
+      rn_Cast(s,
+              rn_RandomUniformInt(s, shape, rn_const_scalar(s, RN_INT64, 0),
+                                  rn_const_scalar(s, RN_INT64, 100), .seed = 7, .seed2 = 8),
+              RN_FLOAT)};
+  rn_edge_t y = zero;
+  for (size_t k = 0; k < sizeof kinds / sizeof *kinds; ++k)
+    y = rn_AddV2(s, y, rn_Sum(s, kinds[k], rn_const_int32_list(s, (int32_t[]){0}, 1)));
+  rn_scope_set_device(s, NULL);
+  return y;
+}
+
+// A replayed step draws new numbers, those that the CPU draws.
+RT_TEST(record, random_numbers_go_on) {
+  rt_t rt = rt_begin(1);
+  rn_edge_t x = rt_placeholder(&rt, "x");
+  rn_edge_t gpu = random_sum(rt.s, x, "/gpu:0"), cpu = random_sum(rt.s, x, "/cpu:0");
+  float last = 0;
+  int64_t before = 0;
+  for (int turn = 0; turn < 8; ++turn) {
+    if (turn == 4) before = count("cuLaunchKernel");
+    float a = rt_get(&rt, gpu, x, (float)turn), b = rt_get(&rt, cpu, x, (float)turn);
+    cr_assert_float_eq(a, b, 1e-2, "turn %d: %g and %g", turn, a, b);
+    cr_assert_neq(a, last);
+    last = a;
+  }
+  if (before) cr_assert_eq(count("cuLaunchKernel"), before, "every step was one graph");
+  rt_end(&rt);
+}
+
 // A step that fails elsewhere stops the segment that it is recording, wherever it is then; the next
 // step must not replay half of it.
 RT_TEST(record, stopped_recordings_are_dropped) {
