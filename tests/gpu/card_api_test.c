@@ -1,5 +1,6 @@
 // The card itself, from several threads. Runs on the emulated GPU.
 #include <pthread.h>
+#include <unistd.h>
 
 #include "api.h"
 #include "device/cuda/recording.h"
@@ -105,4 +106,53 @@ Test(gpu_card_api, one_workspace, .timeout = 60) {
   rn_cuda_memory_stats(card->memory, &stats);
   cr_assert_eq(stats.bytes_in_use, 0);
   cr_assert_eq(stats.bytes_reserved, 0);
+}
+
+// What a card keeps for its libraries: made once, whoever asks, while others go on.
+static int slow_created, quick_created;
+static rn_status_t create_slow(rn_cuda_card_t* card, void** out) {
+  (void)card;
+  usleep(100000);
+  if (slow_created++ == 0) return rn_internal("not yet");
+  *out = &slow_created;
+  return RN_OK;
+}
+static rn_status_t create_quick(rn_cuda_card_t* card, void** out) {
+  (void)card;
+  quick_created++;
+  *out = &quick_created;
+  return RN_OK;
+}
+static void destroy_slow(rn_cuda_card_t* card, void* state) { (void)card, (void)state; }
+static void destroy_quick(rn_cuda_card_t* card, void* state) {
+  (void)card, (void)(1 + (int*)state);
+}
+
+static void* keep_slow(void* arg) {
+  void* state = NULL;
+  rn_status_t status = rn_cuda_keep(arg, create_slow, destroy_slow, &state);
+  bool ok = rn_ok(status) && state == &slow_created;
+  rn_status_free(status);
+  return ok ? arg : NULL;
+}
+
+Test(gpu_card_api, kept_states_are_made_once, .timeout = 60) {
+  gpu_t gpu;
+  gpu_open(&gpu);
+  rn_cuda_card_t* card = rn_cuda_card(&gpu.ctx);
+  pthread_t threads[4];
+  for (int i = 0; i < 4; ++i) cr_assert_eq(pthread_create(&threads[i], NULL, keep_slow, card), 0);
+  void* state = NULL;
+  OK(rn_cuda_keep(card, create_quick, destroy_quick, &state));
+  cr_expect_eq(slow_created, 0, "it does not wait for others");
+  int failed = 0;
+  for (int i = 0; i < 4; ++i) {
+    void* result = NULL;
+    pthread_join(threads[i], &result);
+    failed += result == NULL;
+  }
+  cr_expect_eq(failed, 1);
+  cr_expect_eq(slow_created, 2);
+  cr_expect_eq(quick_created, 1);
+  gpu_close(&gpu);
 }

@@ -203,6 +203,7 @@ static void close_card(rn_cuda_card_t* card) {
   rn_mutex_destroy(&card->recording_mutex);
   rn_mutex_destroy(&card->replay_mutex);
   rn_vec_free(&card->kept, rn_allocator_system());
+  rn_cond_destroy(&card->kept_changed);
   rn_mutex_destroy(&card->kept_mutex);
   rn_mutex_destroy(&card->mutex);
   RN_FREE(rn_allocator_system(), card);
@@ -235,6 +236,7 @@ static rn_status_t get_locked(const rn_cuda_choice_t* choice, rn_cuda_card_t** o
   rn_mutex_init(&card->recording_mutex);
   rn_mutex_init(&card->replay_mutex);
   rn_mutex_init(&card->kept_mutex);
+  rn_cond_init(&card->kept_changed);
   rn_map_init(&card->functions, rn_allocator_system());
   rn_status_t status = open_card(card, choice);
   if (!rn_ok(status)) {
@@ -339,19 +341,25 @@ rn_status_t rn_cuda_await(rn_cuda_card_t* card, CUevent event) {
   return RN_CARD(card, cuEventSynchronize, event);
 }
 
-static rn_status_t keep_locked(rn_cuda_card_t* card,
-                               rn_status_t (*create)(rn_cuda_card_t* card, void** out),
-                               void (*destroy)(rn_cuda_card_t* card, void* state), void** out) {
-  for (size_t i = 0; i < card->kept.count; ++i) {
-    if (card->kept.items[i].destroy != destroy) continue;
-    *out = card->kept.items[i].state;
-    return RN_OK;
+static rn_cuda_kept_t* find_kept_locked(rn_cuda_card_t* card,
+                                        void (*destroy)(rn_cuda_card_t* card, void* state)) {
+  for (size_t i = 0; i < card->kept.count; ++i)
+    if (card->kept.items[i].destroy == destroy) return &card->kept.items[i];
+  return NULL;
+}
+
+// The state that somebody has made or is making (then this waits); NULL: the caller has to.
+static rn_status_t await_kept_locked(rn_cuda_card_t* card,
+                                     void (*destroy)(rn_cuda_card_t* card, void* state),
+                                     void** out) {
+  rn_cuda_kept_t* kept;
+  while ((kept = find_kept_locked(card, destroy))) {
+    *out = kept->state;
+    if (*out) return RN_OK;
+    rn_cond_wait(&card->kept_changed, &card->kept_mutex);
   }
-  RN_RETURN_IF_ERROR(rn_vec_reserve(&card->kept, rn_allocator_system(), card->kept.count + 1));
-  RN_RETURN_IF_ERROR(rn_cuda_enter(card));
-  RN_RETURN_IF_ERROR(create(card, out));
-  card->kept.items[card->kept.count++] = (rn_cuda_kept_t){*out, destroy};
-  return RN_OK;
+  rn_cuda_kept_t made = {NULL, destroy};
+  return rn_vec_push(&card->kept, rn_allocator_system(), made);
 }
 
 rn_status_t rn_cuda_keep(rn_cuda_card_t* card,
@@ -359,7 +367,16 @@ rn_status_t rn_cuda_keep(rn_cuda_card_t* card,
                          void (*destroy)(rn_cuda_card_t* card, void* state), void** out) {
   *out = NULL;
   rn_mutex_lock(&card->kept_mutex);
-  rn_status_t status = keep_locked(card, create, destroy, out);
+  rn_status_t status = await_kept_locked(card, destroy, out);
+  rn_mutex_unlock(&card->kept_mutex);
+  if (!rn_ok(status) || *out) return status;
+  status = rn_cuda_enter(card);
+  if (rn_ok(status)) status = create(card, out);
+  rn_mutex_lock(&card->kept_mutex);
+  rn_cuda_kept_t* kept = find_kept_locked(card, destroy);
+  kept->state = *out;
+  if (!rn_ok(status)) *kept = card->kept.items[--card->kept.count];
+  rn_cond_broadcast(&card->kept_changed);
   rn_mutex_unlock(&card->kept_mutex);
   return status;
 }

@@ -21,7 +21,7 @@ typedef struct rn_cuda_card_t rn_cuda_card_t;
 
 // What a CUDA library keeps with a card (handle, plans, workspace): see rn_cuda_keep.
 typedef struct rn_cuda_kept_t {
-  void* state;
+  void* state;  // NULL: a thread is making it
   void (*destroy)(rn_cuda_card_t* card, void* state);
 } rn_cuda_kept_t;
 
@@ -57,7 +57,8 @@ struct rn_cuda_card_t {
   rn_mutex_t replay_mutex;      // guards the two below, and launches against changes of them
   int64_t recordings;           // that there are
   uint64_t scratch_generation;  // counts recordings after which somebody kept scratch memory
-  rn_mutex_t kept_mutex;        // guards |kept|; taken before |mutex|
+  rn_mutex_t kept_mutex;        // guards |kept|; no other lock is taken under it
+  rn_cond_t kept_changed;
   RN_VEC(rn_cuda_kept_t) kept;
 };
 
@@ -108,8 +109,8 @@ void rn_cuda_unmark(rn_cuda_card_t* card, CUevent event);
 RN_MUST_USE rn_status_t rn_cuda_await(rn_cuda_card_t* card, CUevent event);
 
 // The state that |create| made for the card and that |destroy| will free with it: made at the first
-// call with this |destroy|. |create| may call the driver and the functions of this header, except
-// rn_cuda_keep. A failure is not remembered.
+// call with this |destroy|; other threads wait for it meanwhile. |create| may call the driver and
+// the functions of this header. A failure is not remembered.
 RN_MUST_USE rn_status_t rn_cuda_keep(rn_cuda_card_t* card,
                                      rn_status_t (*create)(rn_cuda_card_t* card, void** out),
                                      void (*destroy)(rn_cuda_card_t* card, void* state),

@@ -21,12 +21,21 @@ typedef struct ahead_job_t {
   rn_strbuf_t code;
 } ahead_job_t;
 
+// A library that the pool opens.
+typedef struct ahead_opening_t {
+  rn_job_t job;  // first
+  struct ahead_opening_t* next;
+  rn_cuda_card_t* card;
+  void (*open)(rn_cuda_card_t* card);
+} ahead_opening_t;
+
 // What a card keeps.
 typedef struct ahead_t {
   rn_cuda_card_t* card;
   rn_mutex_t mutex;
   rn_cond_t changed;
   ahead_job_t* jobs;
+  ahead_opening_t* openings;  // one per library, also after it was opened
 } ahead_t;
 
 // The rehearsal of the calling thread.
@@ -56,6 +65,10 @@ static void destroy(rn_cuda_card_t* card, void* state) {
   for (ahead_job_t *job = ahead->jobs, *next; job; job = next) {
     next = job->next;
     free_job(job);
+  }
+  for (ahead_opening_t *opening = ahead->openings, *next; opening; opening = next) {
+    next = opening->next;
+    RN_FREE(rn_allocator_system(), opening);
   }
   rn_cond_destroy(&ahead->changed);
   rn_mutex_destroy(&ahead->mutex);
@@ -140,6 +153,35 @@ bool rn_cuda_take_ahead(rn_cuda_card_t* card, rn_jit_key_t key, rn_strbuf_t* out
   if (is_good) rn_strbuf_append(out, rn_str_n(job->code.data, job->code.size));
   free_job(job);
   return is_good && !out->failed;
+}
+
+static void run_opening(rn_job_t* queued) {
+  ahead_opening_t* opening = (ahead_opening_t*)queued;
+  opening->open(opening->card);
+}
+
+static bool is_opening_locked(const ahead_t* ahead, void (*open)(rn_cuda_card_t* card)) {
+  const ahead_opening_t* opening = ahead->openings;
+  while (opening && opening->open != open) opening = opening->next;
+  return opening != NULL;
+}
+
+void rn_cuda_open_ahead(const rn_kernel_init_t* init, void (*open)(rn_cuda_card_t* card)) {
+  rn_cuda_card_t* card = rn_cuda_card_of(init->device);
+  ahead_t* ahead = init->env && rn_pool_threads(init->env->pool) > 1 ? ahead_of(card) : NULL;
+  ahead_opening_t* opening = NULL;
+  if (!ahead) return;
+  rn_mutex_lock(&ahead->mutex);
+  rn_status_t status =
+      is_opening_locked(ahead, open) ? RN_OK : RN_NEW(rn_allocator_system(), &opening);
+  if (opening) {
+    *opening = (ahead_opening_t){
+        .job = {.run = run_opening}, .next = ahead->openings, .card = card, .open = open};
+    ahead->openings = opening;
+  }
+  rn_mutex_unlock(&ahead->mutex);
+  rn_status_free(status);
+  if (opening) rn_pool_submit(init->env->pool, &opening->job);
 }
 
 // Fills |out| with tensors of |shapes|; false if one is not known, or empty: there is no loop then.

@@ -14,6 +14,10 @@
 // shape is not known or the pool has no threads.
 void rn_cuda_rehearse(const rn_kernel_init_t* init, void* state);
 
+// Has the pool call |open| for the card of |init|, once: a library takes long to load. The first
+// step that needs it waits if it is not open yet.
+void rn_cuda_open_ahead(const rn_kernel_init_t* init, void (*open)(rn_cuda_card_t* card));
+
 // For loops.c. Whether the calling thread rehearses.
 bool rn_cuda_is_rehearsing(void);
 // Has the code of |program| made by the pool of the thread's rehearsal.

@@ -9,7 +9,8 @@
 uint64_t rn_jit_headers_hash(void);
 
 // Compiles |source|, NUL-terminated, and appends the code that cuModuleLoadData takes. |flags| are
-// the program's. INTERNAL with the compiler's log. Any thread; NVRTC compiles one source at a time.
+// the program's. INTERNAL with the compiler's log. Any thread; NVRTC of
+// CUDA 12.3 and later compiles several sources at a time.
 RN_MUST_USE rn_status_t rn_jit_compile(const rn_nvrtc_t* nvrtc, const char* source,
                                        int architecture, unsigned flags, rn_strbuf_t* out);
 

@@ -121,6 +121,11 @@ rn_status_t rn_cublaslt_get(rn_cuda_card_t* card, const rn_env_t* env, rn_cublas
   return RN_OK;
 }
 
+void rn_cublaslt_open(rn_cuda_card_t* card) {
+  rn_cublaslt_t* lt = NULL;
+  rn_status_free(rn_cublaslt_get(card, &lt));
+}
+
 static rn_status_t make_layout(const rn_cublaslt_t* lt, cublaslt_plan_t* plan, int i, int64_t rows,
                                int64_t columns) {
   const rn_cublaslt_product_t* p = &plan->product;

@@ -36,6 +36,9 @@ typedef struct rn_cublaslt_operands_t {
 RN_MUST_USE rn_status_t rn_cublaslt_get(rn_cuda_card_t* card, const rn_env_t* env,
                                         rn_cublaslt_t** out);
 
+// Opens it; for rn_cuda_open_ahead.
+void rn_cublaslt_open(rn_cuda_card_t* card);
+
 // Issues the product. |*out_done| is false if the library has no algorithm for it; then nothing was
 // issued. The first product of a kind is tuned, unless the stream is being captured, the product is
 // small, or TF_DETERMINISTIC_OPS=1 or TF_MATMUL_AUTOTUNE_ENABLE=0 is set.

@@ -52,6 +52,11 @@ static void destroy(rn_cuda_card_t* card, void* state) {
   RN_FREE(rn_allocator_system(), cudnn);
 }
 
+void rn_cudnn_open(rn_cuda_card_t* card) {
+  void* state = NULL;
+  rn_status_free(rn_cuda_keep(card, create, destroy, &state));
+}
+
 rn_status_t rn_cudnn(const rn_kernel_ctx_t* ctx, rn_cudnn_t** out) {
   rn_cudnn_t* cudnn = NULL;
   *out = NULL;

@@ -160,6 +160,9 @@ typedef struct rn_cudnn_t {
 // the log says once what is missing.
 RN_MUST_USE rn_status_t rn_cudnn(const rn_kernel_ctx_t* ctx, rn_cudnn_t** out);
 
+// Opens it; for rn_cuda_open_ahead.
+void rn_cudnn_open(rn_cuda_card_t* card);
+
 // Frees the entries of |plans|. In cudnn_conv.c.
 void rn_cudnn_drop_plans(rn_cudnn_t* cudnn);
 

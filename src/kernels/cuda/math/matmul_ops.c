@@ -1,5 +1,7 @@
 // MatMul and BatchMatMul on a GPU.
+#include "kernels/cuda/ahead.h"
 #include "kernels/cuda/batches.h"
+#include "kernels/cuda/libs/cublaslt.h"
 #include "kernels/cuda/math/matmul.h"
 
 static rn_status_t matmul_compute(rn_kernel_ctx_t* ctx) {
@@ -50,6 +52,16 @@ static rn_status_t batch_compute(rn_kernel_ctx_t* ctx) {
   return rn_cuda_batches(ctx, &batch, multiply_batch, &matmul);
 }
 
+static rn_status_t matmul_init(const rn_kernel_init_t* init, void* state) {
+  rn_cuda_open_ahead(init, rn_cublaslt_open);
+  return rn_matmul_init(init, state);
+}
+
+static rn_status_t batch_init(const rn_kernel_init_t* init, void* state) {
+  rn_cuda_open_ahead(init, rn_cublaslt_open);
+  return rn_batch_matmul_init(init, state);
+}
+
 #define ROW(name, init_, compute_)                                                             \
   {                                                                                            \
     .op = name, .device = "GPU", .types = {{"T", RN_TYPES_FLOATS | RN_TYPES_COMPLEX}},         \
@@ -61,13 +73,13 @@ static rn_status_t batch_compute(rn_kernel_ctx_t* ctx) {
     .op = "BatchMatMulV3", .device = "GPU",                                                    \
     .types = {{"Ta", RN_T(type)}, {"Tb", RN_T(type)}, {"Tout", RN_T(type)}},                   \
     .flags = RN_KERNEL_REPLAYS | RN_KERNEL_EXPENSIVE, .state_size = sizeof(rn_matmul_attrs_t), \
-    .init = rn_batch_matmul_init, .compute = batch_compute                                     \
+    .init = batch_init, .compute = batch_compute                                               \
   }
 
 static const rn_kernel_def_t rows[] = {
-    ROW("MatMul", rn_matmul_init, matmul_compute),
+    ROW("MatMul", matmul_init, matmul_compute),
     ROW("BatchMatMul", rn_batch_matmul_v1_init, batch_compute),
-    ROW("BatchMatMulV2", rn_batch_matmul_init, batch_compute),
+    ROW("BatchMatMulV2", batch_init, batch_compute),
     SAME(HALF),
     SAME(BFLOAT16),
     SAME(FLOAT),

@@ -2,6 +2,8 @@
 // a weight's gradient (step/fuse_matmul.c).
 #include "kernels/cpu/array.h"
 #include "kernels/cpu/matmul_shapes.h"
+#include "kernels/cuda/ahead.h"
+#include "kernels/cuda/libs/cublaslt.h"
 #include "kernels/cuda/math/matmul.h"
 
 typedef struct matmul_then_t {
@@ -13,6 +15,7 @@ typedef struct matmul_then_t {
 
 static rn_status_t then_init(const rn_kernel_init_t* init, void* state) {
   matmul_then_t* then = state;
+  rn_cuda_open_ahead(init, rn_cublaslt_open);
   RN_RETURN_IF_ERROR(rn_matmul_init(init, &then->attrs));
   then->has_bias = rn_init_int(init, "N") != 0;
   then->has_addend = rn_init_int(init, "M") != 0;

@@ -2,6 +2,7 @@
 #include "kernels/cpu/nn/conv3d.h"
 #include "kernels/cpu/nn/depthwise.h"
 #include "kernels/cpu/planner/conv_then.h"
+#include "kernels/cuda/ahead.h"
 #include "kernels/cuda/libs/cudnn.h"
 #include "kernels/cuda/libs/cudnn_conv.h"
 #include "kernels/cuda/loops.h"
@@ -21,6 +22,7 @@ static rn_cuda_filter_t filter_order(const rn_kernel_init_t* init) {
 }
 
 static rn_status_t conv_init(const rn_kernel_init_t* init, void* state) {
+  rn_cuda_open_ahead(init, rn_cudnn_open);
   ((cuda_conv_state_t*)state)->filter = filter_order(init);
   return rn_conv_attrs(init, &((cuda_conv_state_t*)state)->attrs);
 }
@@ -238,6 +240,7 @@ typedef struct cuda_then_t {
 } cuda_then_t;
 
 static rn_status_t then_init(const rn_kernel_init_t* init, void* state) {
+  rn_cuda_open_ahead(init, rn_cudnn_open);
   cuda_then_t* own = state;
   own->filter = filter_order(init);
   return rn_conv_then_init(init, &own->then);
