@@ -2,13 +2,8 @@
 // filters that are in cuDNN's order already. Runs on the emulated GPU with the emulated cuDNN.
 #include "kernels/cuda/libs/cudnn_conv.h"
 
-#include <dirent.h>
-#include <dlfcn.h>
-#include <stdio.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include "api.h"
+#include "choices.h"
 
 enum { BATCH = 2, SIZE = 5, IN = 4, OUT = 6, FILTER = 3, PIXELS = SIZE * SIZE };
 
@@ -129,108 +124,54 @@ Test(gpu_conv_api, filters_turn_and_turn_back, .timeout = 60) {
 
 // How often the emulated cuDNN was asked for "heuristics", or read the "text" of a plan.
 static int count(const char* what) {
-  char path[4096];
-  const char* folders = getenv("RUNNEL_CUDA_PATH");
-  snprintf(path, sizeof path, "%.*s/libcudnn.so.9", (int)strcspn(folders, ":"), folders);
-  void* library = dlopen(path, RTLD_NOW | RTLD_NOLOAD);
-  cr_assert_not_null(library, "%s", path);
-  int (*ask)(const char*) = NULL;
-  *(void**)&ask = dlsym(library, "emulated_cudnn_count");
-  return ask(what);
-}
-
-static int lines;
-static void log_line(void* self, rn_log_level_t level, const char* message) {
-  (void)self, (void)level;
-  lines += strstr(message, "it is made again") != NULL;
+  return choices_ask("libcudnn.so.9", "emulated_cudnn_count", what);
 }
 
 static void convolve(void) {
   gpu_t gpu;
   gpu_open(&gpu);
-  rn_env_t env = *rn_env_system();
-  env.log = log_line;
+  rn_env_t env = choices_env();
   gpu.step.env = &env;
   check(&gpu, conv_make(false, RN_CUDA_FILTER_TURNED));
   gpu_close(&gpu);
 }
 
-// Calls |visit| with the path of each file in |folder|.
-static int each_file(const char* folder, int (*visit)(const char* path)) {
-  int files = 0;
-  DIR* list = opendir(folder);
-  for (struct dirent* entry; (entry = readdir(list));) {
-    char path[4096];
-    snprintf(path, sizeof path, "%s/%s", folder, entry->d_name);
-    if (*entry->d_name != '.') files += visit(path) == 0;
-  }
-  closedir(list);
-  return files;
-}
-
-static int spoil(const char* path) {
-  FILE* file = fopen(path, "r+");
-  fseek(file, -1, SEEK_END);
-  fputc('!', file);
-  return fclose(file);
-}
-
-// Another process computes a convolution, and leaves what it has found in |folder|.
-static void begin_choices(char* folder) {
-  cr_assert_not_null(mkdtemp(folder));
-  setenv("RUNNEL_CACHE_DIR", folder, 1);
-  pid_t child = fork();
-  cr_assert_geq(child, 0);
-  if (child == 0) {
-    convolve();
-    _exit(count("heuristics") == 0);
-  }
-  int result;
-  cr_assert_eq(waitpid(child, &result, 0), child);
-  cr_assert_eq(result, 0);
-}
-
-static void end_choices(const char* folder) {
-  each_file(folder, remove);
-  rmdir(folder);
-}
-
 Test(gpu_conv_api, choices_are_remembered, .timeout = 60) {
-  char folder[] = "/tmp/runnel_choices_XXXXXX";
-  begin_choices(folder);
+  char folder[] = CHOICES_FOLDER;
+  choices_begin(folder, convolve);
   convolve();
   cr_expect_eq(count("text"), 1);
   cr_expect_eq(count("heuristics"), 0);
-  cr_expect_eq(lines, 0);
-  end_choices(folder);
+  cr_expect_eq(choices_lines, 0);
+  choices_end(folder);
 }
 
 Test(gpu_conv_api, choices_without_text, .timeout = 60) {
-  char folder[] = "/tmp/runnel_choices_XXXXXX";
-  begin_choices(folder);
+  char folder[] = CHOICES_FOLDER;
+  choices_begin(folder, convolve);
   setenv("EMULATED_CUDNN_NO_TEXT", "1", 1);
   convolve();
   cr_expect_eq(count("heuristics"), 1);
-  end_choices(folder);
+  choices_end(folder);
 }
 
 Test(gpu_conv_api, spoiled_choices_are_made_again, .timeout = 60) {
-  char folder[] = "/tmp/runnel_choices_XXXXXX";
-  begin_choices(folder);
-  cr_assert_eq(each_file(folder, spoil), 1);
+  char folder[] = CHOICES_FOLDER;
+  choices_begin(folder, convolve);
+  cr_assert_eq(choices_spoil(folder), 1);
   convolve();
-  cr_expect_eq(lines, 1);
+  cr_expect_eq(choices_lines, 1);
   cr_expect_eq(count("text"), 0);
   cr_expect_eq(count("heuristics"), 1);
-  end_choices(folder);
+  choices_end(folder);
 }
 
 Test(gpu_conv_api, determinism_uses_no_choices, .timeout = 60) {
-  char folder[] = "/tmp/runnel_choices_XXXXXX";
-  begin_choices(folder);
+  char folder[] = CHOICES_FOLDER;
+  choices_begin(folder, convolve);
   setenv("TF_DETERMINISTIC_OPS", "1", 1);
   convolve();
   cr_expect_eq(count("text"), 0);
   cr_expect_eq(count("heuristics"), 1);
-  end_choices(folder);
+  choices_end(folder);
 }

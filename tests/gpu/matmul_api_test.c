@@ -3,6 +3,7 @@
 #include "kernels/cuda/math/matmul.h"
 
 #include "api.h"
+#include "choices.h"
 
 enum { M = 70, N = 33, K = 19, BATCH = 3, A_ROW = 80, B_ROW = 40, C_ROW = 36 };
 
@@ -141,4 +142,85 @@ Test(gpu_matmul_api, integers, .timeout = 60) {
     pair_clear(&a), pair_clear(&b), pair_clear(&c);
   }
   gpu_close(&gpu);
+}
+
+// Choices of cuBLASLt, which ctest runs with an emulated one.
+
+static bool has_cublaslt(void) { return getenv("RN_TEST_CUBLASLT") != NULL; }
+
+static int count(const char* what) {
+  return choices_ask("libcublasLt.so.13", "emulated_cublaslt_count", what);
+}
+
+// A product that is worth measuring.
+static void multiply(void) {
+  enum { SIZE = 104 };
+  gpu_t gpu;
+  gpu_open(&gpu);
+  rn_env_t env = choices_env();
+  gpu.step.env = &env;
+  pair_t a = pair_make(&gpu, RN_FLOAT, SIZE * SIZE), b = pair_make(&gpu, RN_FLOAT, SIZE * SIZE);
+  pair_t c = pair_make(&gpu, RN_FLOAT, SIZE * SIZE);
+  rn_cuda_matmul_t p = {.dtype = RN_FLOAT,
+                        .m = SIZE,
+                        .n = SIZE,
+                        .k = SIZE,
+                        .a = a.card.data,
+                        .b = b.card.data,
+                        .c = c.card.data};
+  OK(rn_cuda_matmul(&gpu.ctx, &p));
+  pair_fetch(&gpu, &c);
+  for (int64_t at = 0; at < SIZE * SIZE; at += 97) {
+    double sum = 0;
+    for (int64_t d = 0; d < SIZE; ++d)
+      sum += (double)RN_DATA(&a.host, float)[at / SIZE * SIZE + d] *
+             (double)RN_DATA(&b.host, float)[d * SIZE + at % SIZE];
+    cr_assert_float_eq((double)RN_DATA(&c.host, float)[at], sum, 1e-3);
+  }
+  pair_clear(&a), pair_clear(&b), pair_clear(&c);
+  gpu_close(&gpu);
+}
+
+Test(gpu_matmul_api, choices_are_remembered, .timeout = 60) {
+  char folder[] = CHOICES_FOLDER;
+  if (!has_cublaslt()) return;
+  choices_begin(folder, multiply);
+  multiply();
+  cr_expect_eq(count("heuristics"), 0);
+  cr_expect_eq(count("refused"), 0, "nothing is measured");
+  cr_expect_eq(count("last"), 2);
+  choices_end(folder);
+}
+
+Test(gpu_matmul_api, choices_that_are_refused, .timeout = 60) {
+  char folder[] = CHOICES_FOLDER;
+  if (!has_cublaslt()) return;
+  choices_begin(folder, multiply);
+  setenv("EMULATED_CUBLASLT_REFUSES", "1", 1);
+  multiply();
+  cr_expect_eq(count("heuristics"), 1);
+  cr_expect_eq(count("last"), 0);
+  choices_end(folder);
+}
+
+Test(gpu_matmul_api, choices_of_another_version, .timeout = 60) {
+  char folder[] = CHOICES_FOLDER;
+  if (!has_cublaslt()) return;
+  choices_begin(folder, multiply);
+  setenv("EMULATED_CUBLASLT_VERSION", "130100", 1);
+  multiply();
+  cr_expect_eq(count("heuristics"), 1);
+  cr_expect_eq(choices_lines, 0);
+  choices_end(folder);
+}
+
+Test(gpu_matmul_api, spoiled_choices_are_made_again, .timeout = 60) {
+  char folder[] = CHOICES_FOLDER;
+  if (!has_cublaslt()) return;
+  choices_begin(folder, multiply);
+  cr_assert_eq(choices_spoil(folder), 1);
+  multiply();
+  cr_expect_eq(choices_lines, 1);
+  cr_expect_eq(count("heuristics"), 1);
+  choices_end(folder);
 }
