@@ -18,6 +18,7 @@ typedef struct rn_recorded_slot_t {
   enum {
     RECORDED_INPUT,   // must be where it was
     RECORDED_FEED,    // in host memory; must have the shape of |other|
+    RECORDED_DYING,   // not read after the segment
     RECORDED_OUTPUT,  // shares |kept|
     RECORDED_FETCH,   // made anew in host memory, like |kept|
   } kind;
@@ -198,15 +199,29 @@ static bool is_inside(const rn_segment_t* segment, int32_t instr) {
   return instr >= segment->first_instr && instr < segment->first_instr + segment->instr_count;
 }
 
+// Notes the values from outside whose last reader, or one of several last readers, is |instr|.
+static rn_status_t note_dying(rn_recorded_t* recorded, rn_plan_t* plan, const rn_segment_t* segment,
+                              const rn_instr_t* instr) {
+  for (int32_t r = instr->first_release; r < instr->first_release + instr->release_count; ++r) {
+    rn_recorded_slot_t noted = {.slot = plan->releases[r], .kind = RECORDED_DYING};
+    if (!is_inside(segment, plan->slots[noted.slot].producer))
+      RN_RETURN_IF_ERROR(rn_vec_push(&recorded->slots, plan->allocator, noted));
+  }
+  return RN_OK;
+}
+
 // Notes where values are that the segment reads and did not make.
 static rn_status_t note_outside(rn_recorded_t* recorded, rn_state_t* state,
                                 const rn_segment_t* segment) {
   rn_plan_t* plan = state->plan;
   for (int32_t n = segment->first_instr; n < segment->first_instr + segment->instr_count; ++n) {
     const rn_instr_t* instr = &plan->instrs[n];
+    RN_RETURN_IF_ERROR(note_dying(recorded, plan, segment, instr));
     for (int32_t i = 0; i < instr->input_count; ++i) {
       int32_t slot = plan->inputs[instr->first_input + i];
-      if (is_inside(segment, plan->slots[slot].producer) || state->slots[slot].is_ref) continue;
+      if (is_inside(segment, plan->slots[slot].producer) || state->slots[slot].is_ref ||
+          plan->slots[slot].kind == RN_SLOT_CONSTANT)
+        continue;
       bool is_feed = plan->slots[slot].kind == RN_SLOT_FEED;
       rn_recorded_slot_t noted = {.slot = slot,
                                   .kind = is_feed ? RECORDED_FEED : RECORDED_INPUT,
@@ -340,15 +355,11 @@ static bool fits(const rn_recorded_t* recorded, const rn_state_t* state) {
 }
 
 // Clears the values from outside whose last reader is in the segment, as running it would.
-static void release_inputs(rn_state_t* state, const rn_segment_t* segment) {
-  const rn_plan_t* plan = state->plan;
-  for (int32_t n = segment->first_instr; n < segment->first_instr + segment->instr_count; ++n) {
-    const rn_instr_t* instr = &plan->instrs[n];
-    for (int32_t r = instr->first_release; r < instr->first_release + instr->release_count; ++r) {
-      int32_t slot = plan->releases[r], counter = plan->slots[slot].counter;
-      if (is_inside(segment, plan->slots[slot].producer)) continue;
-      if (counter < 0 || --state->counters[counter] == 0) rn_tensor_clear(&state->slots[slot]);
-    }
+static void release_inputs(rn_state_t* state, const rn_recorded_t* recorded) {
+  for (size_t i = 0; i < recorded->slots.count; ++i) {
+    if (recorded->slots.items[i].kind != RECORDED_DYING) continue;
+    int32_t slot = recorded->slots.items[i].slot, counter = state->plan->slots[slot].counter;
+    if (counter < 0 || --state->counters[counter] == 0) rn_tensor_clear(&state->slots[slot]);
   }
 }
 
@@ -373,11 +384,11 @@ static void clear_outputs(rn_state_t* state, const rn_recorded_t* recorded) {
 }
 
 // ABORTED if the device cannot replay it any more; it can be recorded again then.
-static rn_status_t replay(rn_state_t* state, const rn_segment_t* segment, rn_recorded_t* recorded) {
+static rn_status_t replay(rn_state_t* state, rn_recorded_t* recorded) {
   rn_status_t status = set_outputs(state, recorded);
   if (rn_ok(status)) status = issue(state, recorded);
   if (rn_ok(status))
-    release_inputs(state, segment);
+    release_inputs(state, recorded);
   else
     clear_outputs(state, recorded);
   return status;
@@ -388,7 +399,7 @@ rn_status_t rn_segment_run(rn_execution_t* execution, rn_state_t* state, int32_t
   const rn_segment_t* segment = &state->plan->segments[number];
   rn_recorded_t* recorded = &state->recorded[number];
   if (recorded->recording && fits(recorded, state)) {
-    rn_status_t status = replay(state, segment, recorded);
+    rn_status_t status = replay(state, recorded);
     if (rn_status_code(status) != RN_CODE_ABORTED) return name_error(state, segment, status);
     rn_status_free(status);
     return record(execution, state, segment, recorded, run);
