@@ -65,6 +65,27 @@ rn_status_t rn_device_host_tensor(const rn_device_t* device, rn_allocator_t host
   return rn_tensor_create(host, dtype, shape, out);
 }
 
+void rn_device_add_idle(rn_device_t* device, rn_idle_memory_t* idle) {
+  rn_mutex_lock(&device->idle_mutex);
+  idle->next = device->idle;
+  device->idle = idle;
+  rn_mutex_unlock(&device->idle_mutex);
+}
+
+void rn_device_remove_idle(rn_device_t* device, rn_idle_memory_t* idle) {
+  rn_mutex_lock(&device->idle_mutex);
+  rn_idle_memory_t** at = &device->idle;
+  while (*at && *at != idle) at = &(*at)->next;
+  if (*at) *at = idle->next;
+  rn_mutex_unlock(&device->idle_mutex);
+}
+
+void rn_device_drop_idle(rn_device_t* device) {
+  rn_mutex_lock(&device->idle_mutex);
+  for (rn_idle_memory_t* idle = device->idle; idle; idle = idle->next) idle->drop(idle);
+  rn_mutex_unlock(&device->idle_mutex);
+}
+
 rn_status_t rn_device_explain(rn_device_t* device, rn_status_t status) {
   if (rn_status_code(status) != RN_CODE_RESOURCE_EXHAUSTED || !device->vtable->explain_memory)
     return status;

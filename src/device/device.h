@@ -96,6 +96,12 @@ typedef struct rn_device_vtable_t {
   void (*trace_end)(rn_device_trace_t* trace, rn_trace_visit_t visit, void* self);
 } rn_device_vtable_t;
 
+// Something that keeps memory of a device for later and can do without.
+typedef struct rn_idle_memory_t {
+  struct rn_idle_memory_t* next;  // the device's
+  void (*drop)(struct rn_idle_memory_t* idle);
+} rn_idle_memory_t;
+
 struct rn_device_t {
   const rn_device_vtable_t* vtable;
   rn_str_t name;     // "/job:localhost/replica:0/task:0/device:CPU:0"; Owned, NUL-terminated
@@ -114,6 +120,8 @@ struct rn_device_t {
   rn_resources_t* resources;   // Owned
   rn_allocator_t host_memory;  // for host arguments of its kernels; fn NULL: the CPU's
   bool has_handles;  // addresses are handles, to which nothing can be added: no memory is planned
+  rn_mutex_t idle_mutex;   // guards |idle|
+  rn_idle_memory_t* idle;  // Borrowed: see rn_device_add_idle
 };
 
 static inline void rn_device_destroy(rn_device_t* device) {
@@ -141,6 +149,13 @@ RN_MUST_USE rn_status_t rn_device_duplicate(rn_device_t* device, const rn_tensor
 // that has room, else in memory of |host|.
 RN_MUST_USE rn_status_t rn_device_host_tensor(const rn_device_t* device, rn_allocator_t host,
                                               rn_dtype_t dtype, rn_shape_t shape, rn_tensor_t* out);
+
+// |idle| is asked to drop its memory when there is none left for somebody, from any thread, until
+// it is removed; a drop under way ends before that.
+void rn_device_add_idle(rn_device_t* device, rn_idle_memory_t* idle);
+void rn_device_remove_idle(rn_device_t* device, rn_idle_memory_t* idle);
+// Asks all of them. The caller holds no lock that a drop needs.
+void rn_device_drop_idle(rn_device_t* device);
 
 // Takes the error of work on |device|. If that has run out of memory meanwhile, adds who holds it.
 RN_MUST_USE rn_status_t rn_device_explain(rn_device_t* device, rn_status_t status);

@@ -358,6 +358,10 @@ static rn_status_t compile(rn_compile_t* c) {
   return c->options->device->is_host ? RN_OK : rn_compile_segments(c);
 }
 
+static void drop_idle(rn_idle_memory_t* idle) {
+  rn_states_drop((rn_plan_t*)((char*)idle - offsetof(rn_plan_t, idle)));
+}
+
 rn_status_t rn_plan_create(rn_ir_t* ir, const rn_plan_options_t* options, rn_allocator_t allocator,
                            rn_plan_t** out_plan) {
   *out_plan = NULL;
@@ -377,17 +381,18 @@ rn_status_t rn_plan_create(rn_ir_t* ir, const rn_plan_options_t* options, rn_all
     rn_plan_destroy(plan);
     return status;
   }
+  if (!plan->device->is_host) {
+    plan->idle.drop = drop_idle;
+    rn_device_add_idle(plan->device, &plan->idle);
+  }
   *out_plan = plan;
   return RN_OK;
 }
 
 void rn_plan_destroy(rn_plan_t* plan) {
   if (!plan) return;
-  while (plan->free_states) {
-    rn_state_t* state = plan->free_states;
-    plan->free_states = state->next;
-    rn_state_destroy(state);
-  }
+  if (plan->idle.drop) rn_device_remove_idle(plan->device, &plan->idle);
+  rn_states_drop(plan);
   for (size_t i = 0; i < plan->kernels.count; ++i) rn_kernel_destroy(plan->kernels.items[i]);
   rn_vec_free(&plan->kernels, plan->allocator);
   if (plan->templates) {

@@ -194,6 +194,7 @@ struct rn_plan_t {
   rn_edge_out_t* edges;
   rn_mutex_t mutex;                // guards the free list
   struct rn_state_t* free_states;  // Owned; states of earlier steps, ready for the next
+  rn_idle_memory_t idle;           // these states, which the device may ask for
   int32_t free_count;
 };
 

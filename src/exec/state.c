@@ -56,6 +56,11 @@ static rn_status_t state_create(rn_plan_t* plan, rn_state_t** out) {
                         .size = size};
   if (plan->block_size) {
     rn_status_t status = rn_alloc(plan->device->allocator, plan->block_size, (void**)&state->block);
+    if (!rn_ok(status)) {  // other plans may keep what this one needs
+      rn_status_free(status);
+      rn_device_drop_idle(plan->device);
+      status = rn_alloc(plan->device->allocator, plan->block_size, (void**)&state->block);
+    }
     if (!rn_ok(status)) {
       rn_state_destroy(state);
       status = rn_status_annotate(status, " (memory of a step: %zu bytes)", plan->block_size);
@@ -74,6 +79,19 @@ void rn_state_destroy(rn_state_t* state) {
     rn_recorded_clear(&state->recorded[i], state->plan);
   if (state->block) rn_free(state->plan->device->allocator, state->block, state->plan->block_size);
   rn_free(state->plan->allocator, state, state->size);
+}
+
+void rn_states_drop(rn_plan_t* plan) {
+  rn_mutex_lock(&plan->mutex);
+  rn_state_t* state = plan->free_states;
+  plan->free_states = NULL;
+  plan->free_count = 0;
+  rn_mutex_unlock(&plan->mutex);
+  while (state) {
+    rn_state_t* next = state->next;
+    rn_state_destroy(state);
+    state = next;
+  }
 }
 
 // Invariant 31: nothing of a step is left in its state.

@@ -44,6 +44,8 @@ RN_MUST_USE rn_status_t rn_state_acquire(rn_plan_t* plan, rn_state_t** out);
 // Clears what the step left behind and keeps the state for the next.
 void rn_state_release(rn_state_t* state);
 void rn_state_destroy(rn_state_t* state);
+// Frees the states of |plan| that no step uses.
+void rn_states_drop(rn_plan_t* plan);
 
 // Makes |*out| a value that may outlive its owner: output |o| of |instr|, or a constant or a feed
 // if |instr| is NULL. Borrowed bytes are copied by whoever may touch them: the host, or the device.

@@ -418,3 +418,22 @@ RT_TEST(faults, too_little_shared_memory) {
   }
   rt_end(&f.rt);
 }
+
+// A plan that finds no memory gets what other plans keep for their next steps.
+RT_TEST(faults, idle_plans_give_their_memory) {
+  setenv("RN_EMULATED_MEMORY", "300000000", 1);
+  rt_t rt = rt_begin(1);
+  rt.options.optimize = false;
+  rn_edge_t x = rt_placeholder(&rt, "x");
+  rn_edge_t sums[2];
+  for (int i = 0; i < 2; ++i) {  // each keeps about 160 MB
+    int64_t many = 40000000 + i;
+    rn_edge_t size =
+        rn_ExpandDims(rt.s, rn_const_int32(rt.s, (int32_t)many), rn_const_int32(rt.s, 0));
+    rn_edge_t large = rn_Neg(rt.s, rn_Fill(rt.s, size, x));
+    sums[i] = rn_Max(rt.s, large, rn_const_int32(rt.s, 0));
+  }
+  for (int turn = 0; turn < 6; ++turn)
+    cr_assert_eq(rt_get(&rt, sums[turn % 2], x, (float)turn), -(float)turn, "step %d", turn);
+  rt_end(&rt);
+}

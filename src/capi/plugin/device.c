@@ -346,6 +346,7 @@ rn_status_t rn_plugin_device_create(rn_plugin_card_t* card, const rn_part_init_t
   rn_mutex_init(&own->mutex);
   rn_cond_init(&own->changed);
   own->base = (rn_device_t){.vtable = &plugged_vtable,
+                            .idle_mutex = RN_MUTEX_INIT,
                             .type = platform->type,
                             .index = index,
                             .is_preferred = true,

@@ -49,6 +49,7 @@ rn_status_t rn_cpu_device_create(rn_allocator_t allocator, rn_str_t name_prefix,
   RN_RETURN_IF_ERROR(RN_NEW(allocator, &cpu));
   cpu->allocator = allocator;
   cpu->base = (rn_device_t){.vtable = &cpu_vtable,
+                            .idle_mutex = RN_MUTEX_INIT,
                             .type = "CPU",
                             .index = index,
                             .is_host = true,

@@ -315,6 +315,7 @@ static rn_status_t create(const rn_part_init_t* init, int index, const rn_cuda_c
   rn_mutex_init(&gpu->mutex);
   rn_cond_init(&gpu->changed);
   gpu->base = (rn_device_t){.vtable = &cuda_vtable,
+                            .idle_mutex = RN_MUTEX_INIT,
                             .type = "GPU",
                             .index = index,
                             .is_preferred = true,

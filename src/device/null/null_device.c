@@ -249,6 +249,7 @@ rn_status_t rn_null_device_create(rn_allocator_t allocator, rn_str_t name_prefix
   rn_mutex_init(&null->mutex);
   rn_cond_init(&null->changed);
   null->base = (rn_device_t){.vtable = &null_vtable,
+                             .idle_mutex = RN_MUTEX_INIT,
                              .type = "NULL",
                              .index = index,
                              .memory_limit = MEMORY_BYTES,
