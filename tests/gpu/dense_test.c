@@ -108,7 +108,7 @@ static void check(const dense_case_t* c, rn_dtype_t dtype) {
   rn_tensor_t cpu = {0}, gpu = {0};
   run(&rt, false, fed, y, &cpu);
   uint64_t found = run(&rt, true, fed, y, &gpu);
-  if (dtype == RN_FLOAT)
+  if (dtype == RN_FLOAT && counts_calls())
     cr_assert_eq(found, (uint64_t)c->launches, "%s: %d launches", c->steps, (int)found);
   cr_assert(rn_tensor_same_shape(&cpu, &gpu), "%s", c->steps);
   const float tolerance = dtype == RN_FLOAT ? 1e-5f : dtype == RN_HALF ? 4e-3f : 3e-2f;
@@ -158,7 +158,9 @@ RT_TEST(dense, gradients_of_weights_are_written_as_floats) {
     for (int i = 0; i < 2; ++i) rt_feed(&step, fed[i], &values[i]);
     rt_target(&step, update);
     OK(rt_run(&rt, &step));
-    cr_assert_eq(emulated_count("cuLaunchKernel") - before, 4u, "two casts, a product, an update");
+    if (counts_calls())
+      cr_assert_eq(emulated_count("cuLaunchKernel") - before, 4u,
+                   "two casts, a product, an update");
     rt_step_t read = {0};
     rt_fetch(&read, rn_ReadVariableOp(s, variable, RN_FLOAT));
     OK(rt_run(&rt, &read));
