@@ -167,7 +167,8 @@ static rn_cuda_chunk_t* alloc_locked(rn_cuda_memory_t* memory, size_t size, size
   if (!reserve_records(memory)) return NULL;
   rn_cuda_chunk_t* chunk = rn_cuda_bins_take(&memory->bins, size);
   if (!chunk) chunk = add_block(memory, size, asked);
-  if (!chunk && !memory->keeps_blocks && trim_locked(memory)) chunk = add_block(memory, size, asked);
+  if (!chunk && !memory->keeps_blocks && trim_locked(memory))
+    chunk = add_block(memory, size, asked);
   if (!chunk) return NULL;
   split(memory, chunk, size);
   chunk->is_free = false;
