@@ -4,9 +4,13 @@
 #include <stdatomic.h>
 
 #include "capi/internal.h"
+#include "device/part.h"
 #include "proto/tensor.pb.h"
 #include "runnel/session.h"
 #include "tensor/tensor_proto.h"
+
+// From here on, where bytes are in host memory decides how fast a GPU copies them.
+#define LARGE ((size_t)64 << 10)
 
 size_t TF_DataTypeSize(TF_DataType dt) {
   return (int)dt < RN_REF_OFFSET && rn_dtype_is_plain((rn_dtype_t)dt)
@@ -76,6 +80,17 @@ static size_t room(const TF_Tensor* handle) {
   return bytes > handle->length ? bytes : handle->length;
 }
 
+// Large tensors of a process that uses a GPU are probably fed to it. False: other memory will do.
+static bool transfer_bytes(TF_Tensor* handle, size_t bytes) {
+  rn_tensor_t* tensor = &handle->tensor;
+  rn_allocator_t memory = bytes < LARGE ? (rn_allocator_t){0} : rn_cuda_part_transfer_memory();
+  if (!memory.fn) return false;
+  rn_status_t status = rn_buffer_create(memory, tensor->dtype, bytes, &tensor->buffer);
+  bool ok = rn_ok(status);
+  rn_status_free(status);
+  return ok;
+}
+
 static bool own_bytes(TF_Tensor* handle) {
   rn_tensor_t* tensor = &handle->tensor;
   bool is_apart = holds_objects((TF_DataType)tensor->dtype);
@@ -83,7 +98,7 @@ static bool own_bytes(TF_Tensor* handle) {
   rn_status_t status = RN_OK;
   if (!rn_add_ok(handle->length, 1, &bytes)) return false;
   if (is_apart) status = rn_alloc_zeroed(rn_capi_allocator(), bytes, &handle->scratch);
-  if (rn_ok(status))
+  if (rn_ok(status) && (is_apart || !transfer_bytes(handle, room(handle))))
     status = rn_buffer_create(rn_capi_allocator(), tensor->dtype,
                               is_apart ? rn_tensor_bytes(tensor) : room(handle), &tensor->buffer);
   if (rn_ok(status)) {

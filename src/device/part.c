@@ -251,6 +251,13 @@ void rn_cuda_part_warn(const rn_env_t* env, rn_status_t status) {
   rn_log(env, RN_LOG_WARNING, "GPUs are not used: %s", rn_status_message(status));
 }
 
+rn_allocator_t rn_cuda_part_transfer_memory(void) {
+  rn_mutex_lock(&loaded.mutex);
+  const rn_device_part_t* part = loaded.part;
+  rn_mutex_unlock(&loaded.mutex);
+  return part ? part->transfer_memory() : (rn_allocator_t){0};
+}
+
 const rn_device_part_t* rn_cuda_part(const rn_env_t* env) {
   const rn_device_part_t* part = NULL;
   rn_status_t status = rn_cuda_part_load(&part);

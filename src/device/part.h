@@ -98,6 +98,9 @@ typedef struct rn_device_part_t {
                                 int* out_count);
   // Fills |*out| as far as it gets; the status is why GPUs cannot be used.
   rn_status_t (*report)(rn_part_report_t* out);
+  // Host memory that devices of this type copy from and to fastest; |fn| is NULL if no session uses
+  // one now. It works until the last block is freed.
+  rn_allocator_t (*transfer_memory)(void);
 } rn_device_part_t;
 
 // Registers the CPU's rows that |part->shared| lists for |part->type|.
@@ -139,6 +142,8 @@ RN_MUST_USE rn_status_t rn_cuda_part_load(const rn_device_part_t** out);
 bool rn_cuda_part_kernels(const rn_env_t* env);
 // Whether it is loaded already.
 bool rn_cuda_part_is_open(void);
+// The part's |transfer_memory|, if it was loaded.
+rn_allocator_t rn_cuda_part_transfer_memory(void);
 // Says in the log that GPUs are not used and why, once per process.
 void rn_cuda_part_warn(const rn_env_t* env, rn_status_t status);
 

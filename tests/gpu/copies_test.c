@@ -1,5 +1,6 @@
 // Values that cross between the client and a GPU: small ones are part of the recorded step, large
 // ones go over streams of their own, and nothing overtakes what it depends on.
+#include "device/part.h"
 #include "emulated_driver.h"
 #include "util.h"
 
@@ -218,4 +219,36 @@ RT_TEST(copies, a_copy_fails) {
       rt_end(&rt);
     }
   }
+}
+
+// What clients allocate while a session uses a GPU is page-locked: it is copied in one piece.
+RT_TEST(copies, memory_of_clients) {
+  find_emulator();
+  cr_assert_null(rn_cuda_part_transfer_memory().fn);
+  rt_t rt = rt_begin(2);
+  rn_edge_t x = rt_placeholder(&rt, "x"), y = rn_Neg(rt.s, x);
+  rt_session(&rt);
+  rn_allocator_t memory = rn_cuda_part_transfer_memory();
+  cr_assert_not_null(memory.fn);
+  int64_t count = 3 << 20;
+  rn_tensor_t fed[2] = {floats_of(count, 1)};
+  OK(rn_tensor_create(memory, RN_FLOAT, (rn_shape_t){1, &count}, &fed[1]));
+  memcpy(fed[1].data, fed[0].data, rn_tensor_bytes(&fed[0]));
+  uint64_t copies[2];
+  for (int turn = 0; turn < 4; ++turn) {
+    uint64_t before = rn_emulated_count("cuMemcpyHtoDAsync_v2");
+    rt_step_t step = {0};
+    rt_feed(&step, x, &fed[turn % 2]);
+    rt_fetch(&step, y);
+    OK(rt_run(&rt, &step));
+    copies[turn % 2] = rn_emulated_count("cuMemcpyHtoDAsync_v2") - before;
+    cr_assert_eq(RN_DATA(&step.out[0], float)[count - 1], -RN_DATA(&fed[0], float)[count - 1]);
+    rt_clear(&step);
+  }
+  cr_expect_eq(copies[0], 3);
+  cr_expect_eq(copies[1], 1);
+  rt_end(&rt);
+  cr_assert_null(rn_cuda_part_transfer_memory().fn);
+  cr_assert_eq(RN_DATA(&fed[1], float)[7], RN_DATA(&fed[0], float)[7]);
+  for (int i = 0; i < 2; ++i) rn_tensor_clear(&fed[i]);
 }

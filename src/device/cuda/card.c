@@ -293,6 +293,15 @@ void rn_cuda_card_trim(rn_cuda_card_t* card) {
   rn_cuda_memory_trim(card->memory);
 }
 
+rn_allocator_t rn_cuda_transfer_memory(void) {
+  rn_allocator_t memory = {0};
+  rn_mutex_lock(&table.mutex);
+  for (int i = 0; !memory.fn && i < RN_CUDA_MAX_CARDS && table.cards[i]; ++i)
+    if (table.cards[i]->refs > 0) memory = rn_cuda_pinned_allocator(table.cards[i]->pinned);
+  rn_mutex_unlock(&table.mutex);
+  return memory;
+}
+
 void rn_cuda_card_release(rn_cuda_card_t* card) {
   if (!card) return;
   rn_mutex_lock(&table.mutex);

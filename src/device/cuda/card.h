@@ -83,6 +83,8 @@ RN_MUST_USE rn_status_t rn_cuda_card_get(const rn_cuda_choice_t* choice, rn_cuda
 // Releases a reference; the last one gives the memory back. The card itself stays open for the next
 // session, because opening one takes a fifth of a second. NULL is fine.
 void rn_cuda_card_release(rn_cuda_card_t* card);
+// What |transfer_memory| of the part does: page-locked memory of a card that a session uses.
+rn_allocator_t rn_cuda_transfer_memory(void);
 // Gives back memory of the card and of the host that nothing uses.
 void rn_cuda_card_trim(rn_cuda_card_t* card);
 

@@ -3,10 +3,10 @@
 
 // Large enough that starting a copy and waking the pool's threads cost little, small enough that
 // the first copy starts soon.
-#define BUFFER ((size_t)8 << 20)
+#define BUFFER ((size_t)4 << 20)
 #define BUFFERS 3
 // One thread copies about 10 GiB/s, so a buffer is shared by several.
-#define PIECE ((int64_t)512 << 10)
+#define PIECE ((int64_t)256 << 10)
 
 typedef struct copy_buffer_t {
   char* bytes;    // page-locked; NULL: not allocated yet

@@ -73,7 +73,8 @@ static const rn_device_part_t part = {.version = RN_VERSION_STRING,
                                       .shared = shared,
                                       .loop_code = loop_code,
                                       .create_devices = rn_cuda_create_devices,
-                                      .report = rn_cuda_report};
+                                      .report = rn_cuda_report,
+                                      .transfer_memory = rn_cuda_transfer_memory};
 
 __attribute__((visibility("default"))) const rn_device_part_t* rn_device_part(void);
 const rn_device_part_t* rn_device_part(void) { return &part; }
