@@ -89,7 +89,7 @@ static rn_status_t infer_node(shapes_t* s, int32_t index) {
   rn_ir_t* ir = s->ir;
   rn_ir_node_t* node = &ir->nodes.items[index];
   if (node->constant) return rn_partial_of_tensor(&ir->arena, node->constant, &s->partials[index]);
-  if (node->feed >= 0 || node->output_count == 0) return RN_OK;
+  if (node->feed >= 0 || node->is_reshaped || node->output_count == 0) return RN_OK;
   rn_shape_arrays_t arrays;
   rn_shape_ctx_t ctx;
   RN_RETURN_IF_ERROR(rn_ir_shape_ctx(ir, node, &ir->arena, &arrays, &ctx));

@@ -37,6 +37,8 @@ typedef struct rn_ir_node_t {
                                 // from the graph or from |owned|
   int32_t feed;                 // >= 0: this node is feed number |feed| and has one output
   bool is_removed;
+  bool
+      is_reshaped;  // a variable to which the graph assigns values of other shapes than it declares
 } rn_ir_node_t;
 
 typedef struct rn_ir_t {

@@ -85,6 +85,18 @@ static bool is_fed_placeholder(const prune_t* prune, rn_node_t* node) {
   return node->op->role == RN_ROLE_PLACEHOLDER && find_feed(prune, (rn_edge_t){node, 0}) >= 0;
 }
 
+// Whether the graph assigns values to the variable without checking their shapes: in this step or
+// in another.
+static bool is_reshaped(const rn_node_t* node) {
+  if (node->op->role != RN_ROLE_VARIABLE || !rn_dtype_is_ref(node->outputs[0].dtype)) return false;
+  for (size_t i = 0; i < node->outputs[0].consumers.count; ++i) {
+    const rn_node_t* reader = node->outputs[0].consumers.items[i].node;
+    const rn_attr_value_t* validates = rn_node_attr(reader, RN_STR("validate_shape"));
+    if (validates && validates->kind == RN_ATTR_BOOL && !validates->b) return true;
+  }
+  return false;
+}
+
 static rn_status_t expand(prune_t* prune, rn_node_t* node) {
   RN_RETURN_IF_ERROR(rn_node_check_attrs(node));
   rn_ir_t* ir = prune->ir;
@@ -107,6 +119,8 @@ static rn_status_t expand(prune_t* prune, rn_node_t* node) {
     copy.types[i] = node->outputs[i].dtype;
     copy.shapes[i] = node->outputs[i].shape;
   }
+  copy.is_reshaped = is_reshaped(node);
+  if (copy.is_reshaped) copy.shapes[0] = RN_SHAPE_UNKNOWN;
   copy.constant = rn_node_constant(node);
   ir->nodes.items[prune->index[node->id]] = copy;
   return RN_OK;
@@ -218,7 +232,8 @@ static rn_status_t forget_shapes(rn_ir_t* ir) {
     // For a While, the graph assumes that variables keep their shapes, without having checked the
     // body.
     bool is_loop = node->feed < 0 && node->op->role == RN_ROLE_WHILE;
-    is_open[n] = is_loop || (node->feed >= 0 && node->op->role != RN_ROLE_PLACEHOLDER);
+    is_open[n] =
+        is_loop || node->is_reshaped || (node->feed >= 0 && node->op->role != RN_ROLE_PLACEHOLDER);
     for (int32_t o = 0; is_loop && o < node->output_count; ++o) node->shapes[o] = RN_SHAPE_UNKNOWN;
     is_new |= is_open[n];
     has_loops |= node->op->role == RN_ROLE_NEXT_ITERATION;

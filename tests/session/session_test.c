@@ -363,3 +363,34 @@ RT_TEST(session, timeouts_beyond_reason) {
   rt_clear(&step);
   rt_end(&rt);
 }
+
+static rn_node_t* assign(rn_scope_t* s, rn_edge_t variable, rn_edge_t value, bool validates) {
+  rn_op_begin(s, "Assign");
+  rn_op_input(s, variable);
+  rn_op_input(s, value);
+  rn_op_attr_bool(s, "validate_shape", validates);
+  return rn_op_finish(s);
+}
+
+// As in stock, an Assign that does not validate shapes may change that of its variable, and steps
+// that were planned before read the new one.
+RT_TEST(session, variables_of_changing_shape) {
+  rt_t rt = rt_begin(1);
+  static const int64_t three[] = {3};
+  rn_op_begin(rt.s, "VariableV2");
+  rn_op_attr_type(rt.s, "dtype", RN_FLOAT);
+  rn_op_attr_shape(rt.s, "shape", three, 1);
+  rn_edge_t v = {rn_op_finish(rt.s), 0}, zero = rn_const_int32(rt.s, 0);
+  rn_edge_t sizes[2] = {rn_ExpandDims(rt.s, rn_const_int32(rt.s, 3), zero),
+                        rn_ExpandDims(rt.s, rn_const_int32(rt.s, 5), zero)};
+  rn_node_t* assigns[2];
+  for (int i = 0; i < 2; ++i)
+    assigns[i] = assign(rt.s, v, rn_Fill(rt.s, sizes[i], rn_const_float(rt.s, 2)), i == 0);
+  rn_edge_t x = rn_Mul(rt.s, rn_AddV2(rt.s, v, rn_const_float(rt.s, 1)), v);
+  rn_edge_t sum = rn_Sum(rt.s, rn_Sub(rt.s, x, v), zero);
+  for (int turn = 0; turn < 2; ++turn) {
+    rt_do(&rt, assigns[turn]);
+    cr_assert_eq(rt_get(&rt, sum, (rn_edge_t){0}, 0), turn ? 20 : 12);
+  }
+  rt_end(&rt);
+}
