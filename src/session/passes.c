@@ -53,6 +53,7 @@ PLAIN(fuse_attention)
 PLAIN(fuse_matmul)
 PLAIN(fuse_elementwise)
 PLAIN(fuse_loops)
+PLAIN(group_casts)
 PLAIN(group_updates)
 
 static rn_status_t sweep(const rn_planner_t* planner, rn_ir_t* ir) {
@@ -120,6 +121,7 @@ const rn_pass_t rn_passes[] = {
     OPTIMIZE(fuse_elementwise, RN_IR_PLACED, "fuses chains of elementwise nodes"),
     OPTIMIZE(fuse_loops, RN_IR_PLACED,
              "fuses elementwise nodes and reductions of a GPU into one loop"),
+    OPTIMIZE(group_casts, RN_IR_PLACED, "casts many variables of a GPU by one node"),
     OPTIMIZE(group_updates, RN_IR_PLACED,
              "updates many variables of a GPU by one node for each optimizer"),
     ALWAYS(partition, RN_IR_PARTITIONED, "adds a Send and a Recv to edges between devices"),

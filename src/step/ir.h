@@ -281,6 +281,8 @@ RN_MUST_USE rn_status_t rn_pass_fuse_attention(rn_ir_t* ir);
 // After placement, before fuse_loops: fuses each matmul of a device other than the host with the
 // bias, the addition and the ReLU that follow it.
 RN_MUST_USE rn_status_t rn_pass_fuse_matmul(rn_ir_t* ir);
+// After fuse_loops: turns Casts of variables on a GPU into one node for many.
+RN_MUST_USE rn_status_t rn_pass_group_casts(rn_ir_t* ir);
 // After placement: groups the updates of an optimizer on a device other than the host.
 RN_MUST_USE rn_status_t rn_pass_group_updates(rn_ir_t* ir);
 // For tools only, because it changes rounding: where a convolution or matmul by a constant is

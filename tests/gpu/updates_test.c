@@ -178,6 +178,31 @@ RT_TEST(updates, by_gradients_of_16_bits) {
   for (int r = 0; r < RULES; ++r) check(rules[r][0], rules[r][1], r % 2, true);
 }
 
+// Weights that are cast to 16 bits, as in mixed precision, are cast by few kernels.
+RT_TEST(updates, casts_of_many_variables) {
+  rt_t rt = rt_begin(1);
+  rn_scope_t* s = rt.s;
+  static rn_node_t* inits[VARIABLES];
+  static rn_edge_t values[VARIABLES];
+  int count = 0;
+  updates_net_t net = {.x = rn_Placeholder(s, RN_FLOAT, .shape = {true, NULL, 0})};
+  for (int i = 0; i < VARIABLES; ++i) {
+    rn_edge_t var = variable(s, false, size_of(i), 0.1f * (float)i, inits, &count);
+    values[i] = cast(s, value_of(s, false, var), 1 + i % 2);
+  }
+  net.init = all_of(s, inits, count);
+  net.update = all_of(s, NULL, 0);
+  net.values = rn_ConcatV2(s, values, VARIABLES, rn_const_int32(s, 0));
+  rn_tensor_t cpu = train(&rt, &net, false);
+  uint64_t before = emulated_count("kernel:cast_many_f16");
+  rn_tensor_t gpu = train(&rt, &net, true);
+  cr_assert_eq(emulated_count("kernel:cast_many_f16") - before, 1);
+  cr_assert_eq(cpu.count, gpu.count);
+  cr_assert_eq(memcmp(cpu.data, gpu.data, rn_tensor_bytes(&cpu)), 0);
+  rn_tensor_clear(&cpu), rn_tensor_clear(&gpu);
+  rt_end(&rt);
+}
+
 static rn_node_t* descend(rn_scope_t* s, bool is_ref, rn_edge_t variable, rn_edge_t rate,
                           rn_edge_t gradient) {
   rn_op_begin(s, is_ref ? "ApplyGradientDescent" : "ResourceApplyGradientDescent");
