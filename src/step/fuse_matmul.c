@@ -4,8 +4,7 @@
 // Starting at a matmul by one matrix, follows the chain of nodes that each are the only reader of
 // the one before: one addition of a row (a bias), one of a whole tensor (a shortcut, or a second
 // gradient), then a ReLU; reshapes that keep the columns may stand between them. The library behind
-// the kernel chooses in which order it adds, and rounds once. A 16-bit product that is converted to
-// float only to update a variable, as in mixed precision, is written as float.
+// the kernel chooses in which order it adds, and rounds once.
 #include "device/device.h"
 #include "framework/internal_ops.h"
 #include "step/make.h"
@@ -14,7 +13,7 @@
 
 typedef struct fuse_matmul_t {
   rn_ir_t* ir;
-  const rn_op_def_t *op, *matmul, *batch_matmul, *bias_add, *relu, *reshape, *cast;
+  const rn_op_def_t *op, *matmul, *batch_matmul, *bias_add, *relu, *reshape;
   const rn_op_def_t* adds[3];
   rn_ir_uses_t* uses;  // by node
 } fuse_matmul_t;
@@ -76,32 +75,19 @@ static bool take_reshape(const fuse_matmul_t* f, matmul_chain_t* chain, const rn
   return true;
 }
 
-// Whether the node converts to float what an update of a variable reads, and nothing else.
-static bool widens(const fuse_matmul_t* f, int32_t index) {
-  const int32_t reader = rn_ir_only_reader(&f->uses[index]);
-  if (rn_ir_node(f->ir, index)->types[0] != RN_FLOAT || reader < 0) return false;
-  const rn_ir_node_t* node = rn_ir_node(f->ir, reader);
-  const rn_ir_edge_t variable = node->inputs[0];
-  const rn_dtype_t type = rn_ir_node(f->ir, variable.node)->types[variable.output];
-  return variable.node != index && (type == RN_RESOURCE || rn_ir_wants_ref(node, 0));
-}
-
 // Takes the reader of the chain's last node in, if it can be. |*out_useful|: it computes something.
 static bool take_next(const fuse_matmul_t* f, matmul_chain_t* chain, bool* out_useful) {
   int32_t next = rn_ir_only_reader(&f->uses[last_of(chain)]);
   if (chain->count == MOST_MEMBERS || next < 0 || chain->has_relu) return false;
   const rn_ir_node_t *node = rn_ir_node(f->ir, next), *matmul = rn_ir_node(f->ir, chain->matmul);
-  const rn_dtype_t type = rn_ir_node(f->ir, last_of(chain))->types[0];
   if (node->is_removed || node->feed >= 0 || node->control_count ||
       node->device != matmul->device || node->output_count != 1 ||
-      (node->types[0] != type && node->op != f->cast))
+      node->types[0] != matmul->types[0])
     return false;
   *out_useful = node->op != f->reshape;
   bool is_taken = false;
   if (node->op == f->reshape)
     is_taken = take_reshape(f, chain, node);
-  else if (node->op == f->cast)
-    is_taken = chain->count == 0 && widens(f, next);
   else if (node->op == f->relu)
     is_taken = chain->has_relu = true;
   else if (node->op == f->bias_add || node->op == f->adds[0] || node->op == f->adds[1] ||
@@ -118,7 +104,6 @@ static rn_status_t rewrite(fuse_matmul_t* f, const matmul_chain_t* chain) {
   const bool is_batch = matmul->op == f->batch_matmul, has_bias = chain->bias.node >= 0,
              has_addend = chain->addend.node >= 0;
   const rn_attr_t given[] = {
-      {RN_STR("Tout"), {.type = made.types[0]}},
       {RN_STR("N"), {.i = has_bias}},
       {RN_STR("M"), {.i = has_addend}},
       {RN_STR("transpose_a"), {.b = rn_ir_flag(matmul, is_batch ? "adj_x" : "transpose_a")}},
@@ -179,7 +164,6 @@ rn_status_t rn_pass_fuse_matmul(rn_ir_t* ir) {
       .bias_add = rn_op_find(RN_STR("BiasAdd")),
       .relu = rn_op_find(RN_STR("Relu")),
       .reshape = rn_op_find(RN_STR("Reshape")),
-      .cast = rn_op_find(RN_STR("Cast")),
       .adds = {rn_op_find(RN_STR("Add")), rn_op_find(RN_STR("AddV2")), rn_op_find(RN_STR("AddN"))}};
   if (!f.op || !rn_ir_uses_accelerator(ir)) return RN_OK;
   RN_RETURN_IF_ERROR(rn_ir_count_uses(ir, &f.uses));

@@ -34,8 +34,6 @@ static struct matmul_args args_of(const rn_cuda_matmul_t* p) {
                               .activation = p->activation};
 }
 
-static rn_dtype_t result_of(const rn_cuda_matmul_t* p) { return p->is_wide ? RN_FLOAT : p->dtype; }
-
 static rn_status_t by_tiles(const rn_kernel_ctx_t* ctx, const rn_cuda_matmul_t* p) {
   const int64_t rows = (p->m + RN_MATMUL_TILE - 1) / RN_MATMUL_TILE;
   const int64_t columns = (p->n + RN_MATMUL_TILE - 1) / RN_MATMUL_TILE;
@@ -49,8 +47,8 @@ static rn_status_t by_tiles(const rn_kernel_ctx_t* ctx, const rn_cuda_matmul_t* 
                          .y = (unsigned)(p->batch < MAX_GRID_Y ? p->batch : MAX_GRID_Y),
                          .block_x = RN_MATMUL_THREADS,
                          .shared = (unsigned)(sum * RN_MATMUL_SHARED)};
-  const char* base = p->is_wide ? "math/matmul/multiply_wide" : "math/matmul/multiply";
-  return rn_cuda_launch(ctx, rn_cuda_name(base, p->dtype).text, grid, &args, sizeof args);
+  return rn_cuda_launch(ctx, rn_cuda_name("math/matmul/multiply", p->dtype).text, grid, &args,
+                        sizeof args);
 }
 
 static rn_status_t sum_b(const rn_kernel_ctx_t* ctx, const rn_cuda_matmul_t* p) {
@@ -146,7 +144,7 @@ static bool product_of(const rn_kernel_ctx_t* ctx, const rn_cuda_matmul_t* p,
   out->ld[0] = p->b_row, out->ld[1] = p->a_row, out->ld[2] = p->c_row;
   if (p->batch > 1)
     out->stride[0] = p->b_stride, out->stride[1] = p->a_stride, out->stride[2] = p->c_stride;
-  out->type[0] = out->type[1] = types.in, out->type[2] = p->is_wide ? CUDA_R_32F : types.out;
+  out->type[0] = out->type[1] = types.in, out->type[2] = types.out;
   out->compute_type = types.compute, out->scale_type = types.scale;
   out->transpose[0] = p->conjugate_b ? CUBLAS_OP_C : p->transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N;
   out->transpose[1] = p->conjugate_a ? CUBLAS_OP_C : p->transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N;
@@ -161,7 +159,7 @@ static bool product_of(const rn_kernel_ctx_t* ctx, const rn_cuda_matmul_t* p,
 static rn_status_t finish(const rn_kernel_ctx_t* ctx, const rn_cuda_matmul_t* p) {
   if (p->b_sums) return sum_b(ctx, p);
   struct matmul_args args = args_of(p);
-  return rn_cuda_each(ctx, rn_cuda_name("math/matmul/finish", result_of(p)).text,
+  return rn_cuda_each(ctx, rn_cuda_name("math/matmul/finish", p->dtype).text,
                       p->m * p->n * p->batch, &args, sizeof args);
 }
 
@@ -190,8 +188,6 @@ static rn_status_t by_library(const rn_kernel_ctx_t* ctx, rn_cublaslt_t* lt,
 static rn_status_t check(const rn_cuda_matmul_t* p) {
   if (p->b_sums && (p->batch > 1 || p->bias || p->activation))
     return rn_internal("A product with sums of B has one matrix and no other epilogue");
-  if (p->is_wide && (p->b_sums || (p->dtype != RN_HALF && p->dtype != RN_BFLOAT16)))
-    return rn_internal("Only products of 16-bit floats are wide");
   if (p->addend && p->beta != 0) return rn_internal("A product has a beta or an addend, not both");
   if (p->b_sums && p->b_row != (p->transpose_b ? p->k : p->n))
     return rn_internal("A product with sums of B needs adjacent rows");

@@ -174,8 +174,6 @@ RN_DEVICE void finish(const matmul_args& args) {
   RN_KERNEL(multiply_##name, matmul_args) { multiply<In, Sum, Out>(args); }
 X(f16, rn_half, float, rn_half)
 X(bf16, rn_bfloat16, float, rn_bfloat16)
-X(wide_f16, rn_half, float, float)
-X(wide_bf16, rn_bfloat16, float, float)
 X(f32, float, float, float)
 X(f64, double, double, double)
 X(c64, rn_complex64, rn_complex64, rn_complex64)

@@ -10,8 +10,7 @@
 
 // half and bfloat16 are accumulated in float; int8 gives int32, and C is int32 then. Integers wrap.
 typedef struct rn_cuda_matmul_t {
-  rn_dtype_t dtype;  // half, bfloat16, float, double, complex, int8, int32, int64
-  bool is_wide;      // half and bfloat16 give float: C, addend and bias are of that type
+  rn_dtype_t dtype;               // half, bfloat16, float, double, complex, int8, int32, int64
   bool transpose_a, transpose_b;  // A is stored k x m, B is stored n x k
   bool conjugate_a, conjugate_b;  // complex only
   int64_t m, n, k;

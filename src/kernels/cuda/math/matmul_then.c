@@ -1,5 +1,4 @@
-// Matmuls with the bias, the shortcut and the ReLU that follow them, or the conversion to float of
-// a weight's gradient (step/fuse_matmul.c).
+// Matmuls with the bias, the shortcut and the ReLU that follow them (step/fuse_matmul.c).
 #include "kernels/cpu/array.h"
 #include "kernels/cpu/matmul_shapes.h"
 #include "kernels/cuda/ahead.h"
@@ -8,7 +7,7 @@
 
 typedef struct matmul_then_t {
   rn_matmul_attrs_t attrs;
-  bool has_bias, has_addend, has_relu, is_wide;
+  bool has_bias, has_addend, has_relu;
   int rank;  // of the result; 0: that of A
   int64_t dims[RN_MAX_RANK];
 } matmul_then_t;
@@ -20,7 +19,6 @@ static rn_status_t then_init(const rn_kernel_init_t* init, void* state) {
   then->has_bias = rn_init_int(init, "N") != 0;
   then->has_addend = rn_init_int(init, "M") != 0;
   then->has_relu = rn_init_bool(init, "has_relu");
-  then->is_wide = rn_init_type(init, "Tout") != rn_init_type(init, "T");
   const rn_attr_value_t* dims = rn_init_attr(init, "dims");
   if (dims->count > RN_MAX_RANK) return rn_internal("The shape of a fused matmul is too long");
   then->rank = dims->count;
@@ -64,7 +62,6 @@ static rn_status_t then_compute(rn_kernel_ctx_t* ctx) {
   if (bias) matmul.bias = bias->data;
   if (addend) matmul.addend = addend->data;
   if (then->has_relu) matmul.activation = RN_MATMUL_RELU;
-  matmul.is_wide = then->is_wide;
   return rn_cuda_matmul(ctx, &matmul);
 }
 
