@@ -8,7 +8,7 @@
 #   graphs     random graphs against the CPU
 #   networks   the networks of bench/gpu: losses as on the CPU, and the same bits in two runs
 #   memcheck, initcheck, racecheck: rows of the tables under compute-sanitizer, one per op and types
-# All stages run if none is named. Settings: GRAPHS (300), SAMPLE (1) and LIMIT (600), seconds per program.
+# All stages run if none is named. Settings: FAMILIES of the tables (all), GRAPHS (300), SAMPLE (1), LIMIT (600 s per program).
 set -u
 [ $# -gt 0 ] || { sed -n '2,12s/^# //p' "$0"; exit 2; }
 folder=$1
@@ -47,7 +47,13 @@ check() {
   fi
 }
 
-families() { for file in "$here"/../ops/cases/*.jsonl; do basename "$file" .jsonl; done; }
+families() {
+  [ -z "${FAMILIES:-}" ] || { echo "$FAMILIES"; return; }
+  for file in "$here"/../ops/cases/*.jsonl; do basename "$file" .jsonl; done
+}
+
+# Ops whose rows take different kernels by their sizes: all of their rows.
+by_size='DynamicStitch CumulativeLogsumexp Cumsum BlockLSTM ResizeNearestNeighbor Transpose QuantizeAndDequantize'
 
 sanitize() {
   local tool=$1 program
@@ -55,8 +61,11 @@ sanitize() {
   program=$(command -v compute-sanitizer || echo /usr/local/cuda/bin/compute-sanitizer)
   [ -x "$program" ] || { echo "FAILED  $tool: there is no compute-sanitizer"; failed=$((failed + 1)); return; }
   # Every allocation is one of the driver's, so that the tool sees the borders of tensors.
-  RUNNEL_CUDA_EXACT=1 check "$tool" "$program" --tool "$tool" --target-processes all --error-exitcode 9 --print-limit 10 "$@" \
-    "$ops" --gpu --dir "$here/../ops" --sample "${SAMPLE:-1}"
+  export RUNNEL_CUDA_EXACT=1
+  set -- "$program" --tool "$tool" --target-processes all --error-exitcode 9 --print-limit 10 "$@" "$ops" --gpu --dir "$here/../ops"
+  for family in $(families); do check "$tool/$family" "$@" --sample "${SAMPLE:-1}" "$family"; done
+  for op in $([ -n "${FAMILIES:-}" ] || echo "$by_size"); do check "$tool/$op" "$@" --filter "$op"; done
+  unset RUNNEL_CUDA_EXACT
 }
 
 run_stage() {
