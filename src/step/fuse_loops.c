@@ -15,7 +15,7 @@
 #define NUMBERS (2 + MOST_OPERANDS)  // of an operation
 
 typedef struct loop_writer_t {
-  rn_loops_t* loops;
+  rn_loop_graph_t* loops;
   const rn_loop_group_t* group;
   rn_ir_edge_t inputs[RN_LOOP_INPUTS];
   int32_t input_count;
@@ -155,7 +155,7 @@ static rn_status_t make_node(const loop_writer_t* w, rn_ir_node_t* out) {
 }
 
 // Counts the inputs of |node| as reads, or no longer. Copied nodes that nobody reads now go.
-static void count_reads(rn_loops_t* loops, const rn_ir_node_t* node, int sign) {
+static void count_reads(rn_loop_graph_t* loops, const rn_ir_node_t* node, int sign) {
   for (int32_t i = 0; i < node->input_count; ++i) {
     int32_t source = node->inputs[i].node;
     rn_ir_uses_t* uses = &loops->uses[source];
@@ -169,7 +169,7 @@ static void count_reads(rn_loops_t* loops, const rn_ir_node_t* node, int sign) {
 }
 
 static rn_status_t rewrite(loop_writer_t* w) {
-  rn_loops_t* loops = w->loops;
+  rn_loop_graph_t* loops = w->loops;
   const rn_loop_group_t* group = w->group;
   rn_ir_node_t made;
   RN_RETURN_IF_ERROR(make_node(w, &made));
@@ -193,7 +193,7 @@ static rn_status_t rewrite(loop_writer_t* w) {
   return w->output_count > 1 ? rn_loops_sort(loops) : RN_OK;
 }
 
-static rn_status_t fuse_from(rn_loops_t* loops, int32_t index) {
+static rn_status_t fuse_from(rn_loop_graph_t* loops, int32_t index) {
   if (rn_ir_node(loops->ir, index)->is_removed || loops->kind[index] == RN_LOOP_NONE ||
       rn_loop_only_repeats(loops, index))
     return RN_OK;
@@ -217,7 +217,7 @@ rn_status_t rn_pass_fuse_loops(rn_ir_t* ir) {
     has_device = !ir->nodes.items[n].is_removed && ir->nodes.items[n].device &&
                  !ir->nodes.items[n].device->is_host;
   if (!rn_op_fused_loops() || !has_device) return RN_OK;
-  rn_loops_t loops;
+  rn_loop_graph_t loops;
   RN_RETURN_IF_ERROR(rn_loops_init(&loops, ir));
   const int32_t *order = loops.order, count = loops.count;
   for (int32_t i = count - 1; i >= 0; --i) RN_RETURN_IF_ERROR(fuse_from(&loops, order[i]));

@@ -11,7 +11,7 @@
 #define MANY_ROWS 256
 #define SMALL (INT64_C(1) << 16)  // elements that take less time than a launch
 
-static rn_shape_t shape_of(const rn_loops_t* loops, rn_ir_edge_t edge) {
+static rn_shape_t shape_of(const rn_loop_graph_t* loops, rn_ir_edge_t edge) {
   return rn_ir_node(loops->ir, edge.node)->shapes[edge.output];
 }
 
@@ -34,7 +34,7 @@ static int32_t operand_count(const rn_ir_node_t* node) {
   return node->kernel->vector_op & (RN_LOOP_REDUCES | RN_LOOP_REPEATS) ? 1 : node->input_count;
 }
 
-static bool is_point(const rn_loops_t* loops, const rn_ir_node_t* node) {
+static bool is_point(const rn_loop_graph_t* loops, const rn_ir_node_t* node) {
   for (int32_t i = 0; i < operand_count(node); ++i) {
     rn_dtype_t type = rn_ir_node(loops->ir, node->inputs[i].node)->types[node->inputs[i].output];
     if (rn_dtype_is_ref(type) || !broadcasts(shape_of(loops, node->inputs[i]), node->shapes[0]))
@@ -44,7 +44,7 @@ static bool is_point(const rn_loops_t* loops, const rn_ir_node_t* node) {
 }
 
 // The axes of a reduction: its second input, a constant, or all but the last.
-static bool find_axes(const rn_loops_t* loops, const rn_ir_node_t* node, rn_loop_axes_t* out) {
+static bool find_axes(const rn_loop_graph_t* loops, const rn_ir_node_t* node, rn_loop_axes_t* out) {
   rn_shape_t shape = shape_of(loops, node->inputs[0]);
   *out = (rn_loop_axes_t){0, shape.rank - 1, rn_ir_flag(node, "keep_dims")};
   if (!rn_shape_is_full(shape) || shape.rank < 1) return false;
@@ -65,7 +65,7 @@ static bool find_axes(const rn_loops_t* loops, const rn_ir_node_t* node, rn_loop
   return (run & (run + 1)) == 0;  // neighbours
 }
 
-static rn_loop_kind_t find_kind(const rn_loops_t* loops, int32_t index, rn_loop_axes_t* axes) {
+static rn_loop_kind_t find_kind(const rn_loop_graph_t* loops, int32_t index, rn_loop_axes_t* axes) {
   const rn_ir_node_t* node = rn_ir_node(loops->ir, index);
   if (node->is_removed || node->feed >= 0 || node->constant || !node->kernel ||
       !node->kernel->vector_op || !node->device || node->device->is_host || node->control_count ||
@@ -77,15 +77,15 @@ static rn_loop_kind_t find_kind(const rn_loops_t* loops, int32_t index, rn_loop_
   return is_point(loops, node) ? RN_LOOP_POINT : RN_LOOP_NONE;
 }
 
-rn_status_t rn_loops_sort(rn_loops_t* loops) {
+rn_status_t rn_loops_sort(rn_loop_graph_t* loops) {
   RN_RETURN_IF_ERROR(rn_ir_order(loops->ir, &loops->order, &loops->count));
   for (int32_t i = 0; i < loops->count; ++i) loops->place[loops->order[i]] = i;
   return RN_OK;
 }
 
-rn_status_t rn_loops_init(rn_loops_t* loops, rn_ir_t* ir) {
+rn_status_t rn_loops_init(rn_loop_graph_t* loops, rn_ir_t* ir) {
   size_t count = ir->nodes.count + 1;
-  *loops = (rn_loops_t){.ir = ir, .has_flow = rn_ir_has_flow(ir)};
+  *loops = (rn_loop_graph_t){.ir = ir, .has_flow = rn_ir_has_flow(ir)};
   RN_RETURN_IF_ERROR(rn_ir_count_uses(ir, &loops->uses));
   RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&ir->arena, count, &loops->kind));
   RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&ir->arena, count, &loops->axes));
@@ -110,16 +110,17 @@ int32_t rn_loop_member(const rn_loop_group_t* group, int32_t index) {
   return -1;
 }
 
-int32_t rn_loop_operands(const rn_loops_t* loops, int32_t index) {
+int32_t rn_loop_operands(const rn_loop_graph_t* loops, int32_t index) {
   return operand_count(rn_ir_node(loops->ir, index));
 }
 
-bool rn_loop_only_repeats(const rn_loops_t* loops, int32_t index) {
+bool rn_loop_only_repeats(const rn_loop_graph_t* loops, int32_t index) {
   return rn_ir_node(loops->ir, index)->kernel->vector_op & RN_LOOP_REPEATS;
 }
 
 // How many inputs of the members, without copies, read node |index|.
-static int32_t reads_inside(const rn_loops_t* loops, const rn_loop_group_t* group, int32_t index) {
+static int32_t reads_inside(const rn_loop_graph_t* loops, const rn_loop_group_t* group,
+                            int32_t index) {
   int32_t inside = 0;
   for (int32_t m = 0; m < group->member_count; ++m) {
     const rn_ir_node_t* node = rn_ir_node(loops->ir, group->members[m]);
@@ -129,14 +130,15 @@ static int32_t reads_inside(const rn_loops_t* loops, const rn_loop_group_t* grou
   return inside;
 }
 
-bool rn_loop_is_output(const rn_loops_t* loops, const rn_loop_group_t* group, int32_t m) {
+bool rn_loop_is_output(const rn_loop_graph_t* loops, const rn_loop_group_t* group, int32_t m) {
   int32_t index = group->members[m];
   const rn_ir_uses_t* uses = &loops->uses[index];
   return !group->is_copy[m] &&
          (uses->fetches + uses->waits > 0 || uses->reads > reads_inside(loops, group, index));
 }
 
-static bool reads_edge(const rn_loops_t* loops, const rn_loop_group_t* group, rn_ir_edge_t edge) {
+static bool reads_edge(const rn_loop_graph_t* loops, const rn_loop_group_t* group,
+                       rn_ir_edge_t edge) {
   for (int32_t m = 0; m < group->member_count; ++m) {
     const rn_ir_node_t* node = rn_ir_node(loops->ir, group->members[m]);
     int32_t operands = rn_loop_operands(loops, group->members[m]);
@@ -160,14 +162,14 @@ static bool is_row_shape(const rn_loop_group_t* group, rn_shape_t shape) {
 }
 
 // Whether |index| is elementwise, of the group's shape and device, and not a member yet.
-static bool may_join(const rn_loops_t* loops, const rn_loop_group_t* group, int32_t index) {
+static bool may_join(const rn_loop_graph_t* loops, const rn_loop_group_t* group, int32_t index) {
   const rn_ir_node_t* node = rn_ir_node(loops->ir, index);
   return loops->kind[index] == RN_LOOP_POINT && node->device == group->device &&
          rn_shape_eq(node->shapes[0], group->shape) && rn_loop_member(group, index) < 0;
 }
 
 // Whether |index| is a sum over rows of the group's shape, or is computed per row.
-static bool is_of_rows(const rn_loops_t* loops, const rn_loop_group_t* group, int32_t index) {
+static bool is_of_rows(const rn_loop_graph_t* loops, const rn_loop_group_t* group, int32_t index) {
   const rn_ir_node_t* node = rn_ir_node(loops->ir, index);
   if (!group->takes_rows || loops->kind[index] == RN_LOOP_NONE || node->device != group->device ||
       !is_row_shape(group, node->shapes[0]) || rn_loop_member(group, index) >= 0)
@@ -184,7 +186,7 @@ static bool is_of_rows(const rn_loops_t* loops, const rn_loop_group_t* group, in
   return true;
 }
 
-static void add(const rn_loops_t* loops, rn_loop_group_t* group, int32_t index, bool is_copy) {
+static void add(const rn_loop_graph_t* loops, rn_loop_group_t* group, int32_t index, bool is_copy) {
   group->reduction_count += loops->kind[index] == RN_LOOP_REDUCE;
   group->is_copy[group->member_count] = is_copy;
   group->members[group->member_count++] = index;
@@ -203,7 +205,7 @@ static void add_leaf(leaves_t* leaves, rn_ir_edge_t edge) {
 }
 
 // Adds what the group would read in addition if it computed |index| itself.
-static void find_leaves(const rn_loops_t* loops, const rn_loop_group_t* group, int32_t index,
+static void find_leaves(const rn_loop_graph_t* loops, const rn_loop_group_t* group, int32_t index,
                         int depth, leaves_t* leaves) {
   const rn_ir_node_t* node = rn_ir_node(loops->ir, index);
   for (int32_t i = 0; i < operand_count(node) && leaves->count < MOST_NEW; ++i) {
@@ -221,14 +223,15 @@ static void find_leaves(const rn_loops_t* loops, const rn_loop_group_t* group, i
   }
 }
 
-static int new_reads(const rn_loops_t* loops, const rn_loop_group_t* group, int32_t index) {
+static int new_reads(const rn_loop_graph_t* loops, const rn_loop_group_t* group, int32_t index) {
   leaves_t leaves = {.count = 0};
   find_leaves(loops, group, index, 0, &leaves);
   return leaves.count;
 }
 
 // Adds a copy of |index|, and of what must be computed for it.
-static void add_copy(const rn_loops_t* loops, rn_loop_group_t* group, int32_t index, int depth) {
+static void add_copy(const rn_loop_graph_t* loops, rn_loop_group_t* group, int32_t index,
+                     int depth) {
   if (group->member_count == RN_LOOP_MEMBERS) return;
   const rn_ir_node_t* node = rn_ir_node(loops->ir, index);
   bool wants[RN_LOOP_INPUTS] = {false};
@@ -245,13 +248,13 @@ static void add_copy(const rn_loops_t* loops, rn_loop_group_t* group, int32_t in
       add_copy(loops, group, node->inputs[i].node, depth + 1);
 }
 
-static bool is_private(const rn_loops_t* loops, const rn_loop_group_t* group, int32_t index) {
+static bool is_private(const rn_loop_graph_t* loops, const rn_loop_group_t* group, int32_t index) {
   const rn_ir_uses_t* uses = &loops->uses[index];
   return uses->fetches + uses->waits == 0 && uses->reads == reads_inside(loops, group, index);
 }
 
 // Takes in |index|, which a member reads, if only members do.
-static bool take(const rn_loops_t* loops, rn_loop_group_t* group, int32_t index) {
+static bool take(const rn_loop_graph_t* loops, rn_loop_group_t* group, int32_t index) {
   if (group->member_count == RN_LOOP_MEMBERS || !is_private(loops, group, index) ||
       (!may_join(loops, group, index) && !is_of_rows(loops, group, index)))
     return false;
@@ -260,7 +263,7 @@ static bool take(const rn_loops_t* loops, rn_loop_group_t* group, int32_t index)
 }
 
 // Takes in a copy of |index| if that saves memory traffic.
-static bool take_copy(const rn_loops_t* loops, rn_loop_group_t* group, int32_t index) {
+static bool take_copy(const rn_loop_graph_t* loops, rn_loop_group_t* group, int32_t index) {
   if (group->member_count + MOST_COPIES > RN_LOOP_MEMBERS || !may_join(loops, group, index))
     return false;
   int reads = new_reads(loops, group, index);
@@ -270,8 +273,8 @@ static bool take_copy(const rn_loops_t* loops, rn_loop_group_t* group, int32_t i
 }
 
 // Offers the group everything that it reads, and what that reads, once.
-static bool offer(const rn_loops_t* loops, rn_loop_group_t* group,
-                  bool (*to)(const rn_loops_t* loops, rn_loop_group_t* group, int32_t index)) {
+static bool offer(const rn_loop_graph_t* loops, rn_loop_group_t* group,
+                  bool (*to)(const rn_loop_graph_t* loops, rn_loop_group_t* group, int32_t index)) {
   bool grows = false;
   for (int32_t m = 0; m < group->member_count; ++m) {
     int32_t index = group->members[m], operands = rn_loop_operands(loops, index);
@@ -282,7 +285,7 @@ static bool offer(const rn_loops_t* loops, rn_loop_group_t* group,
 }
 
 // Copies come last: a node that two members read may be theirs alone once both have joined.
-static void grow(const rn_loops_t* loops, rn_loop_group_t* group) {
+static void grow(const rn_loop_graph_t* loops, rn_loop_group_t* group) {
   do {
     while (offer(loops, group, take)) continue;
   } while (offer(loops, group, take_copy));
@@ -290,13 +293,13 @@ static void grow(const rn_loops_t* loops, rn_loop_group_t* group) {
 
 enum { OUTSIDE, OWN, COPY };
 
-static void set_roles(const rn_loops_t* loops, const rn_loop_group_t* group, bool are_set) {
+static void set_roles(const rn_loop_graph_t* loops, const rn_loop_group_t* group, bool are_set) {
   for (int32_t m = 0; m < group->member_count; ++m)
     loops->role[group->members[m]] = (int8_t)(!are_set ? OUTSIDE : group->is_copy[m] ? COPY : OWN);
 }
 
 // Whether no path leaves the group and comes back.
-static bool is_convex(const rn_loops_t* loops, const rn_loop_group_t* group) {
+static bool is_convex(const rn_loop_graph_t* loops, const rn_loop_group_t* group) {
   int32_t first = INT32_MAX, last = -1;
   for (int32_t m = 0; m < group->member_count; ++m) {
     int32_t place = loops->place[group->members[m]];
@@ -321,7 +324,7 @@ static bool is_convex(const rn_loops_t* loops, const rn_loop_group_t* group) {
 }
 
 // Adds |index| with the group's results if no cycle comes of it.
-static bool try_output(const rn_loops_t* loops, rn_loop_group_t* group, int32_t index) {
+static bool try_output(const rn_loop_graph_t* loops, rn_loop_group_t* group, int32_t index) {
   if (group->member_count == RN_LOOP_MEMBERS || loops->uses[index].waits ||
       rn_loop_only_repeats(loops, index))
     return false;
@@ -336,7 +339,7 @@ static bool try_output(const rn_loops_t* loops, rn_loop_group_t* group, int32_t 
 
 // Whether the group reads or computes |edge|, or, if |depth|, an input of the elementwise node that
 // does.
-static bool touches(const rn_loops_t* loops, const rn_loop_group_t* group, rn_ir_edge_t edge,
+static bool touches(const rn_loop_graph_t* loops, const rn_loop_group_t* group, rn_ir_edge_t edge,
                     int depth) {
   if (reads_edge(loops, group, edge) || rn_loop_member(group, edge.node) >= 0) return true;
   if (!depth || !may_join(loops, group, edge.node)) return false;
@@ -349,7 +352,7 @@ static bool touches(const rn_loops_t* loops, const rn_loop_group_t* group, rn_ir
 }
 
 // Adds reductions of what the group reads or computes, or of what is computed from that.
-static bool add_siblings(const rn_loops_t* loops, rn_loop_group_t* group) {
+static bool add_siblings(const rn_loop_graph_t* loops, rn_loop_group_t* group) {
   bool grows = false;
   for (int32_t p = 0; p < loops->count; ++p) {
     int32_t index = loops->order[p];
@@ -367,13 +370,13 @@ static bool add_siblings(const rn_loops_t* loops, rn_loop_group_t* group) {
 }
 
 // Adds |index|, which the group reads, and others too.
-static bool take_output(const rn_loops_t* loops, rn_loop_group_t* group, int32_t index) {
+static bool take_output(const rn_loop_graph_t* loops, rn_loop_group_t* group, int32_t index) {
   bool fits = group->takes_rows ? is_of_rows(loops, group, index) : may_join(loops, group, index);
   return fits && try_output(loops, group, index);
 }
 
 // How many values the group reads.
-static int32_t input_count(const rn_loops_t* loops, const rn_loop_group_t* group) {
+static int32_t input_count(const rn_loop_graph_t* loops, const rn_loop_group_t* group) {
   int32_t count = 0;
   rn_ir_edge_t edges[RN_LOOP_INPUTS];
   for (int32_t m = 0; m < group->member_count; ++m) {
@@ -393,7 +396,7 @@ static int32_t input_count(const rn_loops_t* loops, const rn_loop_group_t* group
 }
 
 // Adds small nodes that have nothing to do with the group.
-static void add_strangers(const rn_loops_t* loops, rn_loop_group_t* group) {
+static void add_strangers(const rn_loop_graph_t* loops, rn_loop_group_t* group) {
   int64_t count;
   if (group->reduction_count || !rn_shape_count(group->shape, &count) || count > SMALL) return;
   for (int32_t p = loops->place[group->members[0]]; p >= 0; --p) {
@@ -414,7 +417,7 @@ static bool has_good_rows(rn_shape_t shape) {
 }
 
 // Adds Casts of what the group computes, so that it writes the value in both types.
-static void add_casts(const rn_loops_t* loops, rn_loop_group_t* group) {
+static void add_casts(const rn_loop_graph_t* loops, rn_loop_group_t* group) {
   for (int32_t p = 0; p < loops->count; ++p) {
     int32_t index = loops->order[p];
     const rn_ir_node_t* node = rn_ir_node(loops->ir, index);
@@ -428,7 +431,7 @@ static void add_casts(const rn_loops_t* loops, rn_loop_group_t* group) {
   }
 }
 
-void rn_loop_group_find(const rn_loops_t* loops, int32_t seed, rn_loop_group_t* out) {
+void rn_loop_group_find(const rn_loop_graph_t* loops, int32_t seed, rn_loop_group_t* out) {
   const rn_ir_node_t* node = rn_ir_node(loops->ir, seed);
   bool reduces = loops->kind[seed] == RN_LOOP_REDUCE;
   out->shape = reduces ? shape_of(loops, node->inputs[0]) : node->shapes[0];

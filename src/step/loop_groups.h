@@ -58,7 +58,7 @@ typedef struct rn_loop_group_t {
   bool takes_rows;      // reductions along the last axis, and what is computed from them, may join
 } rn_loop_group_t;
 
-typedef struct rn_loops_t {
+typedef struct rn_loop_graph_t {
   rn_ir_t* ir;
   rn_ir_uses_t* uses;     // by node; |reads| is kept up to date
   uint8_t* kind;          // by node: rn_loop_kind_t
@@ -69,22 +69,22 @@ typedef struct rn_loops_t {
   bool* is_tainted;       // by node; scratch, all false
   int8_t* role;           // by node: 0, 1 a member, 2 a copy; scratch, all 0
   bool has_flow;          // some nodes may not run
-} rn_loops_t;
+} rn_loop_graph_t;
 
-RN_MUST_USE rn_status_t rn_loops_init(rn_loops_t* loops, rn_ir_t* ir);
+RN_MUST_USE rn_status_t rn_loops_init(rn_loop_graph_t* loops, rn_ir_t* ir);
 // Sorts the nodes again, after edges were changed.
-RN_MUST_USE rn_status_t rn_loops_sort(rn_loops_t* loops);
+RN_MUST_USE rn_status_t rn_loops_sort(rn_loop_graph_t* loops);
 
 // Starts a group with |seed|, a loop, and takes in what it can.
-void rn_loop_group_find(const rn_loops_t* loops, int32_t seed, rn_loop_group_t* out);
+void rn_loop_group_find(const rn_loop_graph_t* loops, int32_t seed, rn_loop_group_t* out);
 
 // The number of node |index| among the members; -1: it is none.
 int32_t rn_loop_member(const rn_loop_group_t* group, int32_t index);
 // How many inputs of a member are operands: axes and shapes are not.
-int32_t rn_loop_operands(const rn_loops_t* loops, int32_t index);
+int32_t rn_loop_operands(const rn_loop_graph_t* loops, int32_t index);
 // Whether a loop does nothing but broadcast, so that it is no group's seed or result.
-bool rn_loop_only_repeats(const rn_loops_t* loops, int32_t index);
+bool rn_loop_only_repeats(const rn_loop_graph_t* loops, int32_t index);
 // Whether nodes outside the group read member |m|.
-bool rn_loop_is_output(const rn_loops_t* loops, const rn_loop_group_t* group, int32_t m);
+bool rn_loop_is_output(const rn_loop_graph_t* loops, const rn_loop_group_t* group, int32_t m);
 
 #endif  // RUNNEL_STEP_LOOP_GROUPS_H_

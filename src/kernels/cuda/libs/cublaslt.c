@@ -122,8 +122,8 @@ rn_status_t rn_cublaslt_get(rn_cuda_card_t* card, const rn_env_t* env, rn_cublas
 }
 
 void rn_cublaslt_open(rn_cuda_card_t* card) {
-  rn_cublaslt_t* lt = NULL;
-  rn_status_free(rn_cublaslt_get(card, &lt));
+  void* state = NULL;
+  rn_status_free(rn_cuda_keep(card, create, destroy, &state));  // the first product reports it
 }
 
 static rn_status_t make_layout(const rn_cublaslt_t* lt, cublaslt_plan_t* plan, int i, int64_t rows,

@@ -1,8 +1,8 @@
 // Batch normalisation and its gradient.
 //
 // Three kernels: sums over chunks of the rows, per channel; merging them; and one pass over the
-// elements. Means and variances are Welford's, merged pairwise, so a large mean does no harm. The
-// order of all sums follows from sizes alone.
+// elements. Each thread sums distances from its first element, and means and variances are merged
+// pairwise, so a large mean does no harm. The order of all sums follows from sizes alone.
 #include "prelude.cuh"
 
 #include "nn/batch_norm_args.h"
@@ -12,16 +12,25 @@ struct __align__(sizeof(T) * V) norm_pack {
   T v[V];
 };
 
-// Two running values of |n| elements: Welford's mean and sum of squares, or two sums.
+// Two values of |n| elements: the mean and the sum of squared distances from it, or two sums.
 struct norm_pair {
   float n, a, b;
 };
 
+// |add| adds an element to two sums; |end| makes a pair of them. |origin| is the thread's first
+// element, or the channel's mean.
 struct norm_stats {
-  static RN_DEVICE void add(norm_pair* pair, float inverse, float x, float, float) {
-    float delta = x - pair->a;
-    pair->a += delta * inverse;  // inverse is 1 / n, of the new n
-    pair->b += delta * (x - pair->a);
+  static RN_DEVICE void add(norm_pair* pair, float x, float, float origin) {
+    float distance = x - origin;
+    pair->a += distance;
+    pair->b += distance * distance;
+  }
+  static RN_DEVICE void end(norm_pair* pair, float n, float origin) {
+    float mean = n > 0 ? pair->a / n : 0;
+    float squares = pair->b - pair->a * mean;
+    pair->n = n;
+    pair->a = origin + mean;
+    pair->b = squares > 0 ? squares : pair->b != pair->b ? pair->b : 0;
   }
   static RN_DEVICE void merge(norm_pair* to, norm_pair from) {
     float n = to->n + from.n;
@@ -33,10 +42,11 @@ struct norm_stats {
   }
 };
 struct norm_products {
-  static RN_DEVICE void add(norm_pair* pair, float, float x, float dy, float mean) {
+  static RN_DEVICE void add(norm_pair* pair, float x, float dy, float origin) {
     pair->a += dy;
-    pair->b += dy * (x - mean);
+    pair->b += dy * (x - origin);
   }
+  static RN_DEVICE void end(norm_pair* pair, float n, float) { pair->n = n; }
   static RN_DEVICE void merge(norm_pair* to, norm_pair from) {
     to->n += from.n;
     to->a += from.a;
@@ -69,25 +79,29 @@ RN_DEVICE void norm_parts_last(const norm_parts_args& args) {
   i64 pack = (i64)blockIdx.x * blockDim.x + threadIdx.x, begin = blockIdx.y * args.chunk;
   i64 end = begin + args.chunk < args.rows ? begin + args.chunk : args.rows;
   bool is_inside = pack < args.channels;
+  i64 first = begin + threadIdx.y;
+  bool has_rows = is_inside && first < end;
   norm_pair pairs[V];
-  float mean[V];
+  float origin[V];
+  P start;
+  if (!has_dy && has_rows) start = ((const P*)args.x)[first * args.channels + pack];
   for (int k = 0; k < V; ++k) {
     pairs[k].n = pairs[k].a = pairs[k].b = 0;
-    mean[k] = has_dy && is_inside ? args.mean[pack * V + k] : 0;
+    origin[k] = !has_rows ? 0 : has_dy ? args.mean[pack * V + k] : (float)start.v[k];
   }
-  float n = 0;
-  for (i64 row = begin + threadIdx.y; is_inside && row < end; row += blockDim.y) {
-    P x = ((const P*)args.x)[row * args.channels + pack], dy = x;
-    if (has_dy) dy = ((const P*)args.dy)[row * args.channels + pack];
-    n += 1;
-    float inverse = 1 / n;
+  const P *x = (const P*)args.x + pack, *dy = (const P*)args.dy + pack;
+#pragma unroll 4
+  for (i64 row = has_rows ? first : end; row < end; row += blockDim.y) {
+    P item = x[row * args.channels], slope = item;
+    if (has_dy) slope = dy[row * args.channels];
     for (int k = 0; k < V; ++k)
-      M::add(&pairs[k], inverse, (float)x.v[k], (float)dy.v[k], mean[k]);
+      M::add(&pairs[k], (float)item.v[k], (float)slope.v[k], origin[k]);
   }
+  float n = has_rows ? (float)((end - first + blockDim.y - 1) / blockDim.y) : 0;
   int at = threadIdx.y * blockDim.x + threadIdx.x;
   float* parts = args.parts + blockIdx.y * 2 * args.channels * V;
   for (int k = 0; k < V; ++k) {
-    pairs[k].n = n;
+    M::end(&pairs[k], n, origin[k]);
     norm_pair all = norm_merge<M>(pairs[k], shared, at, threadIdx.y, blockDim.y, blockDim.x);
     if (threadIdx.y == 0 && is_inside) {
       parts[pack * V + k] = all.a;
@@ -103,20 +117,21 @@ RN_DEVICE void norm_parts_first(const norm_parts_args& args) {
   __shared__ norm_pair shared[256];
   i64 channel = blockIdx.x, begin = blockIdx.y * args.chunk;
   i64 end = begin + args.chunk < args.rows ? begin + args.chunk : args.rows;
-  float mean = has_dy ? args.mean[channel] : 0, n = 0;
+  float origin = has_dy ? args.mean[channel] : 0, n = 0;
   norm_pair pairs[V];
   for (int k = 0; k < V; ++k) pairs[k].n = pairs[k].a = pairs[k].b = 0;
+#pragma unroll 4
   for (i64 row = begin + threadIdx.x; row < end; row += blockDim.x) {
     i64 outer = args.is_wide ? row / args.inner : rn_div((u32)row, args.inner_div);
     i64 at = (outer * args.channels + channel) * args.inner + (row - outer * args.inner);
     P x = ((const P*)args.x)[at], dy = x;
     if (has_dy) dy = ((const P*)args.dy)[at];
+    if (!has_dy && n == 0) origin = (float)x.v[0];
     n += 1;
-    float inverse = 1 / n;
-    for (int k = 0; k < V; ++k) M::add(&pairs[k], inverse, (float)x.v[k], (float)dy.v[k], mean);
+    for (int k = 0; k < V; ++k) M::add(&pairs[k], (float)x.v[k], (float)dy.v[k], origin);
   }
   for (int k = 0; k < V; ++k) {
-    pairs[k].n = n;
+    M::end(&pairs[k], n, origin);
     if (k > 0) M::merge(&pairs[0], pairs[k]);
   }
   norm_pair all = norm_merge<M>(pairs[0], shared, threadIdx.x, threadIdx.x, blockDim.x, 1);

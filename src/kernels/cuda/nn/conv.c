@@ -320,9 +320,7 @@ static rn_status_t then_compute(rn_kernel_ctx_t* ctx) {
 
 static rn_status_t turn_issue(const rn_kernel_ctx_t* ctx, rn_dtype_t from, rn_dtype_t to,
                               const conv_turn_many_args* args) {
-  int64_t most = (int64_t)rn_cuda_card(ctx)->multiprocessors * 16;
-  rn_cuda_grid_t grid = {
-      .x = (unsigned)(args->tiles < most ? args->tiles : most), .block_x = 32, .block_y = 8};
+  rn_cuda_grid_t grid = {.x = (unsigned)args->tiles, .block_x = 32, .block_y = 8};
   rn_cuda_name_t name = from == to ? rn_cuda_size_name("nn/conv/turn_many", to)
                                    : rn_cuda_name("nn/conv/turn_many_to", to);
   return args->tiles ? rn_cuda_launch(ctx, name.text, grid, args, sizeof *args) : RN_OK;

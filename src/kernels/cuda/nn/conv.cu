@@ -194,33 +194,33 @@ RN_DEVICE void turn(const conv_turn_args& args) {
   else
     turn_matrix((const T*)args.from, (T*)args.to, patch, args.out_depth);
 }
-// A block has 32 x 8 threads and transposes a tile of 32 x 32 at a time.
+// A block of 32 x 8 threads transposes a tile of 32 x 32.
 template <typename From, typename To>
 RN_DEVICE void turn_many(const conv_turn_many_args& args) {
   __shared__ To tile[32][33];
-  for (i32 at = blockIdx.x; at < args.tiles; at += gridDim.x) {
-    i32 low = 0, high = args.count;
-    while (high - low > 1) {
-      i32 middle = (low + high) / 2;
-      if (args.filters[middle].first <= at)
-        low = middle;
-      else
-        high = middle;
-    }
-    const conv_turned_args& filter = args.filters[low];
-    i32 number = at - filter.first, down = number / filter.across;
-    i64 row = (i64)down * 32, column = (i64)(number - down * filter.across) * 32;
-    i64 c = column + threadIdx.x;
-    for (i32 k = threadIdx.y; k < 32; k += 8)
-      if (row + k < filter.rows && c < filter.columns)
-        tile[k][threadIdx.x] = (To)((const From*)filter.from)[(row + k) * filter.columns + c];
-    __syncthreads();
-    i64 r = row + threadIdx.x;
-    for (i32 k = threadIdx.y; k < 32; k += 8)
-      if (column + k < filter.columns && r < filter.rows)
-        ((To*)filter.to)[(column + k) * filter.rows + r] = tile[threadIdx.x][k];
-    __syncthreads();
+  i32 at = blockIdx.x, low = 0, high = args.count;
+  while (high - low > 1) {
+    i32 middle = (low + high) / 2;
+    if (args.filters[middle].first <= at)
+      low = middle;
+    else
+      high = middle;
   }
+  const conv_turned_args& filter = args.filters[low];
+  i32 number = at - filter.first, down = number / filter.across;
+  i64 row = (i64)down * 32, column = (i64)(number - down * filter.across) * 32;
+  i64 c = column + threadIdx.x, r = row + threadIdx.x;
+#pragma unroll
+  for (i32 k = 0; k < 32; k += 8)
+    if (row + threadIdx.y + k < filter.rows && c < filter.columns)
+      tile[threadIdx.y + k][threadIdx.x] =
+          (To)((const From*)filter.from)[(row + threadIdx.y + k) * filter.columns + c];
+  __syncthreads();
+#pragma unroll
+  for (i32 k = 0; k < 32; k += 8)
+    if (column + threadIdx.y + k < filter.columns && r < filter.rows)
+      ((To*)filter.to)[(column + threadIdx.y + k) * filter.rows + r] =
+          tile[threadIdx.x][threadIdx.y + k];
 }
 RN_KERNEL(turn_many_2, conv_turn_many_args) { turn_many<u16, u16>(args); }
 RN_KERNEL(turn_many_4, conv_turn_many_args) { turn_many<u32, u32>(args); }
