@@ -50,10 +50,9 @@ static rn_status_t output_sorted(rn_kernel_ctx_t* ctx, const rn_tensor_t* indice
                                    .values = values->data,
                                    .out_indices = RN_DATA(out, i64),
                                    .out_values = out_values->data,
-                                   .rank = shape.rank};
-  rn_status_t status =
-      rn_cuda_each(ctx, rn_cuda_size_name("sparse/arrange/sorted", values->dtype).text, count,
-                   &args, sizeof args);
+                                   .rank = shape.rank,
+                                   .value_size = (i32)rn_dtype_size(values->dtype)};
+  rn_status_t status = rn_cuda_each(ctx, "sparse/arrange/sorted", count, &args, sizeof args);
   rn_tensor_clear(&rows.keys);
   return status;
 }
@@ -118,8 +117,11 @@ static rn_status_t output_box(rn_kernel_ctx_t* ctx, const rn_sparse_t* in, const
                               const int64_t* size, int i, int v, int s) {
   rn_tensor_t flags = {0}, offsets = {0}, *out = NULL, *out_values = NULL;
   int64_t set = 0;
-  rn_cuda_sparse_box_args args = {
-      .indices = in->indices, .values = in->values->data, .count = in->count, .rank = in->rank};
+  rn_cuda_sparse_box_args args = {.indices = in->indices,
+                                  .values = in->values->data,
+                                  .count = in->count,
+                                  .rank = in->rank,
+                                  .value_size = (i32)rn_dtype_size(in->values->dtype)};
   for (int d = 0; d < in->rank; ++d) {
     args.start[d] = start[d];
     args.size[d] = size[d];
@@ -134,9 +136,7 @@ static rn_status_t output_box(rn_kernel_ctx_t* ctx, const rn_sparse_t* in, const
   if (rn_ok(status) && set) {
     args.out_indices = RN_DATA(out, i64);
     args.out_values = out_values->data;
-    status =
-        rn_cuda_scan_launch(ctx, rn_cuda_size_name("sparse/arrange/box", out_values->dtype).text,
-                            &args.scan, &args, sizeof args);
+    status = rn_cuda_scan_launch(ctx, "sparse/arrange/box", &args.scan, &args, sizeof args);
   }
   rn_tensor_clear(&flags);
   rn_tensor_clear(&offsets);
@@ -179,9 +179,9 @@ static rn_status_t slice_grad(rn_kernel_ctx_t* ctx) {
                                          .out = out->data,
                                          .count = count,
                                          .taken_count = dy->count,
-                                         .rank = (i32)rn_tensor_dim(indices, 1)};
-  return rn_cuda_each(ctx, rn_cuda_size_name("sparse/arrange/slice_grad", dy->dtype).text, count,
-                      &args, sizeof args);
+                                         .rank = (i32)rn_tensor_dim(indices, 1),
+                                         .value_size = (i32)rn_dtype_size(dy->dtype)};
+  return rn_cuda_each(ctx, "sparse/arrange/slice_grad", count, &args, sizeof args);
 }
 
 // Filling empty rows. What the steps need in device memory.
@@ -227,7 +227,8 @@ static rn_status_t fill_with(rn_kernel_ctx_t* ctx, const rn_sparse_t* in, fill_s
                                    .map = RN_DATA(map, i64),
                                    .count = in->count,
                                    .row_count = rows,
-                                   .rank = in->rank};
+                                   .rank = in->rank,
+                                   .value_size = (i32)rn_dtype_size(in->values->dtype)};
   RN_RETURN_IF_ERROR(find_empty(ctx, in, scratch, &args));
   if (in->count) {
     RN_RETURN_IF_ERROR(rn_cuda_sparse_column(ctx, rn_in(ctx, 0), 0, &scratch->numbers));
@@ -239,11 +240,9 @@ static rn_status_t fill_with(rn_kernel_ctx_t* ctx, const rn_sparse_t* in, fill_s
       rn_sparse_outputs(ctx, 0, 1, in->count + args.empty_count, in->rank, &out, &out_values));
   args.out_indices = RN_DATA(out, i64);
   args.out_values = out_values->data;
-  const rn_dtype_t dtype = out_values->dtype;
-  RN_RETURN_IF_ERROR(rn_cuda_each(ctx, rn_cuda_size_name("sparse/arrange/fill_values", dtype).text,
-                                  in->count, &args, sizeof args));
-  return rn_cuda_each(ctx, rn_cuda_size_name("sparse/arrange/fill_defaults", dtype).text,
-                      args.empty_count, &args, sizeof args);
+  RN_RETURN_IF_ERROR(
+      rn_cuda_each(ctx, "sparse/arrange/fill_values", in->count, &args, sizeof args));
+  return rn_cuda_each(ctx, "sparse/arrange/fill_defaults", args.empty_count, &args, sizeof args);
 }
 
 static rn_status_t fill(rn_kernel_ctx_t* ctx) {
@@ -272,15 +271,15 @@ static rn_status_t fill_grad(rn_kernel_ctx_t* ctx) {
                                         .values = values->data,
                                         .fallback = fallback->data,
                                         .count = map->count,
-                                        .dy_count = dy->count};
+                                        .dy_count = dy->count,
+                                        .value_size = (i32)rn_dtype_size(dy->dtype)};
   const bool is_integer = !rn_dtype_is_floating(dy->dtype) && !rn_dtype_is_complex(dy->dtype);
   rn_cuda_name_t rest =
       (is_integer ? rn_cuda_size_name : rn_cuda_name)("sparse/arrange/fill_rest", dy->dtype);
   rn_cuda_grid_t one = {.x = 1, .block_x = RN_CUDA_BLOCK};
   rn_status_t status = rn_cuda_zero(ctx, &seen);
   if (rn_ok(status))
-    status = rn_cuda_each(ctx, rn_cuda_size_name("sparse/arrange/fill_grad", dy->dtype).text,
-                          map->count, &args, sizeof args);
+    status = rn_cuda_each(ctx, "sparse/arrange/fill_grad", map->count, &args, sizeof args);
   if (rn_ok(status)) status = rn_cuda_launch(ctx, rest.text, one, &args, sizeof args);
   rn_tensor_clear(&seen);
   return status;

@@ -3,6 +3,27 @@
 
 #include "kernels/cuda/sparse/arrange_args.h"
 
+// to[j] = from[i], elements of |size| bytes; zero if |from| is NULL. The values are a small part of
+// what these kernels move, so one kernel for all sizes will do.
+template <typename Unit>
+RN_DEVICE void move_unit(void* to, i64 j, const void* from, i64 i) {
+  static_cast<Unit*>(to)[j] = from ? static_cast<const Unit*>(from)[i] : Unit();
+}
+RN_DEVICE void move_value(int size, void* to, i64 j, const void* from, i64 i) {
+  switch (size) {
+    case 1:
+      return move_unit<u8>(to, j, from, i);
+    case 2:
+      return move_unit<u16>(to, j, from, i);
+    case 4:
+      return move_unit<u32>(to, j, from, i);
+    case 8:
+      return move_unit<u64>(to, j, from, i);
+    default:
+      return move_unit<uint4>(to, j, from, i);
+  }
+}
+
 // Indices are not checked: the position that they give wraps around.
 RN_KERNEL(reshape, rn_cuda_sparse_reshape_args) {
   RN_EACH(i, args.count) {
@@ -34,18 +55,16 @@ RN_KERNEL(box_flags, rn_cuda_sparse_box_args) {
   }
 }
 
-template <typename Unit>
-RN_DEVICE void box(const rn_cuda_sparse_box_args& args) {
+RN_KERNEL(box, rn_cuda_sparse_box_args) {
   rn_each_flag(args.scan, [&](i64 i, i64 number) {
     for (int d = 0; d < args.rank; ++d)
       args.out_indices[number * args.rank + d] = args.indices[i * args.rank + d] - args.start[d];
-    static_cast<Unit*>(args.out_values)[number] = static_cast<const Unit*>(args.values)[i];
+    move_value(args.value_size, args.out_values, number, args.values, i);
   });
 }
 
 // A value whose index is out of bounds becomes a zero at the origin.
-template <typename Unit>
-RN_DEVICE void sorted(const rn_cuda_sparse_sort_args& args) {
+RN_KERNEL(sorted, rn_cuda_sparse_sort_args) {
   const u64 mask = ((u64)1 << args.rows.bits) - 1;
   RN_EACH(k, args.rows.count) {
     const u64 key = args.rows.keys[k];
@@ -53,8 +72,7 @@ RN_DEVICE void sorted(const rn_cuda_sparse_sort_args& args) {
     const i64 place = (i64)(key & mask);
     for (int d = 0; d < args.rank; ++d)
       args.out_indices[k * args.rank + d] = is_bad ? 0 : args.indices[place * args.rank + d];
-    static_cast<Unit*>(args.out_values)[k] =
-        is_bad ? Unit() : static_cast<const Unit*>(args.values)[place];
+    move_value(args.value_size, args.out_values, k, is_bad ? nullptr : args.values, place);
   }
 }
 
@@ -85,8 +103,7 @@ RN_KERNEL(fill_empty, rn_cuda_sparse_fill_args) {
   rn_each_flag(args.scan, [&](i64 row, i64 number) { args.empty[number] = row; });
 }
 // Value number k in the order of rows comes after as many defaults as there are empty rows before.
-template <typename Unit>
-RN_DEVICE void fill_values(const rn_cuda_sparse_fill_args& args) {
+RN_KERNEL(fill_values, rn_cuda_sparse_fill_args) {
   const u64 mask = ((u64)1 << args.rows.bits) - 1;
   RN_EACH(k, args.count) {
     const u64 key = args.rows.keys[k];
@@ -95,29 +112,26 @@ RN_DEVICE void fill_values(const rn_cuda_sparse_fill_args& args) {
     const i64 at = k + lower_bound(args.empty, args.empty_count, row);
     for (int d = 0; d < args.rank; ++d)
       args.out_indices[at * args.rank + d] = args.indices[i * args.rank + d];
-    static_cast<Unit*>(args.out_values)[at] = static_cast<const Unit*>(args.values)[i];
+    move_value(args.value_size, args.out_values, at, args.values, i);
     args.map[i] = at;
   }
 }
-template <typename Unit>
-RN_DEVICE void fill_defaults(const rn_cuda_sparse_fill_args& args) {
+RN_KERNEL(fill_defaults, rn_cuda_sparse_fill_args) {
   RN_EACH(e, args.empty_count) {
     const i64 row = args.empty[e];
     const i64 at = e + lower_bound(args.rows.keys, args.count, (u64)row << args.rows.bits);
     for (int d = 0; d < args.rank; ++d) args.out_indices[at * args.rank + d] = d == 0 ? row : 0;
-    static_cast<Unit*>(args.out_values)[at] = *static_cast<const Unit*>(args.fallback);
+    move_value(args.value_size, args.out_values, at, args.fallback, 0);
   }
 }
 
 // Places out of bounds give zeros.
-template <typename Unit>
-RN_DEVICE void fill_grad(const rn_cuda_sparse_fill_grad_args& args) {
+RN_KERNEL(fill_grad, rn_cuda_sparse_fill_grad_args) {
   RN_EACH(i, args.count) {
     const i64 from = args.map[i];
     const bool is_there = from >= 0 && from < args.dy_count;
     if (is_there) args.seen[from] = 1;
-    static_cast<Unit*>(args.values)[i] =
-        is_there ? static_cast<const Unit*>(args.dy)[from] : Unit();
+    move_value(args.value_size, args.values, i, is_there ? args.dy : nullptr, from);
   }
 }
 
@@ -148,8 +162,7 @@ RN_DEVICE int compare(const rn_cuda_sparse_slice_grad_args& args, i64 i, i64 t) 
   return 0;
 }
 // Taken indices are sorted, as those of the slice were.
-template <typename Unit>
-RN_DEVICE void slice_grad(const rn_cuda_sparse_slice_grad_args& args) {
+RN_KERNEL(slice_grad, rn_cuda_sparse_slice_grad_args) {
   RN_EACH(i, args.count) {
     i64 low = 0, high = args.taken_count;
     while (low < high) {
@@ -160,22 +173,9 @@ RN_DEVICE void slice_grad(const rn_cuda_sparse_slice_grad_args& args) {
         high = middle;
     }
     const bool is_taken = low < args.taken_count && compare(args, i, low) == 0;
-    static_cast<Unit*>(args.out)[i] = is_taken ? static_cast<const Unit*>(args.dy)[low] : Unit();
+    move_value(args.value_size, args.out, i, is_taken ? args.dy : nullptr, low);
   }
 }
-
-#define MOVES(size, Unit)                                                                  \
-  RN_KERNEL(box_##size, rn_cuda_sparse_box_args) { box<Unit>(args); }                      \
-  RN_KERNEL(sorted_##size, rn_cuda_sparse_sort_args) { sorted<Unit>(args); }               \
-  RN_KERNEL(fill_values_##size, rn_cuda_sparse_fill_args) { fill_values<Unit>(args); }     \
-  RN_KERNEL(fill_defaults_##size, rn_cuda_sparse_fill_args) { fill_defaults<Unit>(args); } \
-  RN_KERNEL(fill_grad_##size, rn_cuda_sparse_fill_grad_args) { fill_grad<Unit>(args); }    \
-  RN_KERNEL(slice_grad_##size, rn_cuda_sparse_slice_grad_args) { slice_grad<Unit>(args); }
-MOVES(1, u8)
-MOVES(2, u16)
-MOVES(4, u32)
-MOVES(8, u64)
-MOVES(16, uint4)
 
 #define REST(name, T, Sum) \
   RN_KERNEL(fill_rest_##name, rn_cuda_sparse_fill_grad_args) { fill_rest<T, Sum>(args); }

@@ -1,4 +1,5 @@
-// Arguments of the kernels of arrange.cu. Indices are matrices of |rank| columns.
+// Arguments of the kernels of arrange.cu. Indices are matrices of |rank| columns, values have
+// |value_size| bytes.
 #ifndef RUNNEL_KERNELS_CUDA_SPARSE_ARRANGE_ARGS_H_
 #define RUNNEL_KERNELS_CUDA_SPARSE_ARRANGE_ARGS_H_
 
@@ -25,7 +26,7 @@ typedef struct rn_cuda_sparse_box_args {
   i64* out_indices;
   void* out_values;
   i64 count;
-  i32 rank;
+  i32 rank, value_size;
   i64 start[RN_CUDA_SPARSE_RANK], size[RN_CUDA_SPARSE_RANK];
 } rn_cuda_sparse_box_args;
 
@@ -44,7 +45,7 @@ typedef struct rn_cuda_sparse_sort_args {
   const void* values;
   i64* out_indices;
   void* out_values;
-  i32 rank;
+  i32 rank, value_size;
 } rn_cuda_sparse_sort_args;
 
 // |rows| are the rows of the values. |flags| says which rows have none; |empty| are those.
@@ -60,7 +61,7 @@ typedef struct rn_cuda_sparse_fill_args {
   void* out_values;
   i64* map;
   i64 count, empty_count, row_count;
-  i32 rank;
+  i32 rank, value_size;
 } rn_cuda_sparse_fill_args;
 
 typedef struct rn_cuda_sparse_fill_grad_args {
@@ -69,6 +70,7 @@ typedef struct rn_cuda_sparse_fill_grad_args {
   unsigned char* seen;  // one per element of dy
   void *values, *fallback;
   i64 count, dy_count;
+  i32 value_size;
 } rn_cuda_sparse_fill_grad_args;
 
 typedef struct rn_cuda_sparse_slice_grad_args {
@@ -76,7 +78,7 @@ typedef struct rn_cuda_sparse_slice_grad_args {
   const i64 *indices, *start, *taken;
   void* out;
   i64 count, taken_count;
-  i32 rank;
+  i32 rank, value_size;
 } rn_cuda_sparse_slice_grad_args;
 
 #endif  // RUNNEL_KERNELS_CUDA_SPARSE_ARRANGE_ARGS_H_
