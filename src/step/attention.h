@@ -10,6 +10,7 @@ typedef struct rn_attention_t {
   int32_t p, y;              // the softmax and the result
   rn_ir_edge_t q, k, v, dy;  // [..., rows, depth]
   rn_ir_edge_t mask;         // node -1: none
+  rn_dtype_t type;           // of the products
   double scale;
   bool is_causal;                     // then the mask need not be read
   bool is_select;                     // the mask selects scores, or is added to them

@@ -115,7 +115,6 @@ static rn_status_t make_node(const attention_nodes_t* n, const rn_op_def_t* op, 
                              rn_ir_node_t* node) {
   rn_ir_t* ir = n->ir;
   const rn_attention_t* a = n->a;
-  const rn_ir_node_t* p = rn_ir_node(ir, a->p);
   const bool has_mask = a->mask.node >= 0 && !a->is_causal;
   const rn_dtype_t mask_type =
       has_mask ? rn_ir_node(ir, a->mask.node)->types[a->mask.output] : RN_BOOL;
@@ -123,7 +122,7 @@ static rn_status_t make_node(const attention_nodes_t* n, const rn_op_def_t* op, 
   RN_RETURN_IF_ERROR(copy_numbers(ir, n->sizes, 5, &sizes));
   RN_RETURN_IF_ERROR(copy_numbers(ir, n->layouts, sides * SIDE_NUMBERS, &layouts));
   RN_RETURN_IF_ERROR(copy_numbers(ir, n->mask_steps, 4, &steps));
-  RN_RETURN_IF_ERROR(rn_ir_make_edges(ir, fixed_count + has_mask, count + has_sums, p->types[0],
+  RN_RETURN_IF_ERROR(rn_ir_make_edges(ir, fixed_count + has_mask, count + has_sums, a->type,
                                       RN_SHAPE_SCALAR, node));
   int64_t all[3 * RN_VIEW_RANK];
   const int rank = shape_of(ir, results[0]).rank;
@@ -132,7 +131,7 @@ static rn_status_t make_node(const attention_nodes_t* n, const rn_op_def_t* op, 
     memcpy(all + i * rank, node->shapes[i].dims, (size_t)rank * sizeof *all);
   }
   RN_RETURN_IF_ERROR(copy_numbers(ir, all, rank * count, &dims));
-  const rn_attr_t given[] = {{RN_STR("T"), {.type = p->types[0]}},
+  const rn_attr_t given[] = {{RN_STR("T"), {.type = a->type}},
                              {RN_STR("Tmask"), {.type = mask_type}},
                              {RN_STR("N"), {.i = has_mask}},
                              {RN_STR("M"), {.i = count}},
@@ -146,7 +145,7 @@ static rn_status_t make_node(const attention_nodes_t* n, const rn_op_def_t* op, 
   node->op = op;
   node->extra_count = 0;
   RN_RETURN_IF_ERROR(rn_ir_make_attrs(ir, op, NULL, given, &node->attrs));
-  node->kernel = rn_kernel_find(op, node->attrs, NULL, p->kernel->device);
+  node->kernel = rn_kernel_find(op, node->attrs, NULL, rn_ir_node(ir, a->p)->kernel->device);
   memcpy(node->inputs, fixed, (size_t)fixed_count * sizeof *fixed);
   if (has_mask) node->inputs[fixed_count] = a->mask;
   return RN_OK;

@@ -8,6 +8,7 @@
 // them: with p the softmax,
 //   dv = p^T dy, dp = dy v^T, ds = (dp - sum(dp p)) p, masked and multiplied again,
 //   dq = ds k, dk = ds^T q.
+// In mixed precision, some of this is computed in float; conversions in between are looked through.
 #include <math.h>
 
 #include "device/device.h"
@@ -22,14 +23,35 @@
 
 typedef struct fuse_attention_t {
   rn_ir_t* ir;
-  const rn_op_def_t *matmul, *softmax, *select, *mul, *div, *sub, *sum, *add, *add_v2;
+  const rn_op_def_t *matmul, *softmax, *select, *mul, *div, *sub, *sum, *add, *add_v2, *cast;
   rn_ir_uses_t* uses;        // by node
-  int32_t *first, *readers;  // by node: where its readers begin in |readers|
+  int32_t *first, *readers;  // by node: where its readers begin in |readers|; Casts are left out
+  size_t count;              // of nodes at the beginning
   bool is_changed;
 } fuse_attention_t;
 
 static rn_shape_t shape_of(const fuse_attention_t* f, rn_ir_edge_t edge) {
   return rn_ir_node(f->ir, edge.node)->shapes[edge.output];
+}
+
+static bool is_float(rn_dtype_t type) {
+  return type == RN_FLOAT || type == RN_HALF || type == RN_BFLOAT16;
+}
+
+// Whether the node only converts a value for others.
+static bool is_conversion(const fuse_attention_t* f, int32_t index) {
+  const rn_ir_node_t* node = rn_ir_node(f->ir, index);
+  return (size_t)index < f->count && node->op == f->cast && !node->is_removed && node->feed < 0 &&
+         !node->control_count && f->uses[index].fetches + f->uses[index].waits == 0 &&
+         is_float(node->types[0]) &&
+         is_float(rn_ir_node(f->ir, node->inputs[0].node)->types[node->inputs[0].output]);
+}
+
+// Where the value of |edge| comes from.
+static rn_ir_edge_t origin(const fuse_attention_t* f, rn_ir_edge_t edge) {
+  while (edge.node >= 0 && is_conversion(f, edge.node))
+    edge = rn_ir_node(f->ir, edge.node)->inputs[0];
+  return edge;
 }
 
 static bool is_same_edge(rn_ir_edge_t a, rn_ir_edge_t b) {
@@ -42,12 +64,12 @@ static bool is_node(const fuse_attention_t* f, const rn_attention_t* a, int32_t 
   if (index < 0) return false;
   const rn_ir_node_t *node = rn_ir_node(f->ir, index), *p = rn_ir_node(f->ir, a->p);
   return node->op == op && !node->is_removed && node->feed < 0 && !node->control_count &&
-         node->device == p->device && node->types[0] == p->types[0];
+         node->device == p->device && is_float(node->types[0]);
 }
 
 static bool is_matmul(const fuse_attention_t* f, const rn_attention_t* a, int32_t index, bool adj_x,
                       bool adj_y) {
-  return is_node(f, a, index, f->matmul) &&
+  return is_node(f, a, index, f->matmul) && rn_ir_node(f->ir, index)->types[0] == a->type &&
          rn_ir_flag(rn_ir_node(f->ir, index), "adj_x") == adj_x &&
          rn_ir_flag(rn_ir_node(f->ir, index), "adj_y") == adj_y;
 }
@@ -87,7 +109,7 @@ static bool is_scaling(const fuse_attention_t* f, const rn_attention_t* a, int32
   const int at = !is_division && is_number(f, inputs[0], factor) ? 0 : 1;
   if (!is_number(f, inputs[at], factor)) return false;
   if (is_division) *factor = 1 / *factor;
-  *inner = inputs[1 - at];
+  *inner = origin(f, inputs[1 - at]);
   return true;
 }
 
@@ -96,11 +118,13 @@ static bool find_product(const fuse_attention_t* f, rn_attention_t* a, rn_ir_edg
   rn_ir_edge_t inner;
   double factor;
   a->scale = 1;
+  edge = origin(f, edge);
   while (is_scaling(f, a, edge.node, &inner, &factor)) {
     if (!take(a, edge.node)) return false;
     a->scale *= factor;
     edge = inner;
   }
+  a->type = rn_ir_node(f->ir, edge.node)->types[0];
   if (!is_matmul(f, a, edge.node, false, true)) return false;
   a->q = rn_ir_node(f->ir, edge.node)->inputs[0];
   a->k = rn_ir_node(f->ir, edge.node)->inputs[1];
@@ -144,7 +168,7 @@ static bool is_causal(const fuse_attention_t* f, const rn_attention_t* a) {
 
 // The scores: from the softmax back to q and k.
 static bool find_scores(const fuse_attention_t* f, rn_attention_t* a) {
-  const rn_ir_edge_t scores = rn_ir_node(f->ir, a->p)->inputs[0];
+  const rn_ir_edge_t scores = origin(f, rn_ir_node(f->ir, a->p)->inputs[0]);
   const rn_ir_node_t* node = rn_ir_node(f->ir, scores.node);
   const int32_t before = a->inner_count;
   double fill = -INFINITY;
@@ -183,7 +207,7 @@ static bool sizes_fit(const fuse_attention_t* f, const rn_attention_t* a) {
   if (q.dims[q.rank - 1] > MOST_DEPTH) return false;
   if (a->mask.node < 0 || a->is_causal) return true;
   const rn_dtype_t type = rn_ir_node(f->ir, a->mask.node)->types[a->mask.output];
-  return (type == RN_BOOL || type == rn_ir_node(f->ir, a->p)->types[0]) &&
+  return (type == RN_BOOL || type == a->type) &&
          mask_fits(shape_of(f, a->mask), q, k.dims[k.rank - 2]);
 }
 
@@ -201,7 +225,8 @@ static int32_t only_reader(const fuse_attention_t* f, int32_t index) {
 // The input of a node with two that is not |index|.
 static rn_ir_edge_t other_input(const fuse_attention_t* f, int32_t node, int32_t index) {
   const rn_ir_edge_t* inputs = rn_ir_node(f->ir, node)->inputs;
-  return inputs[inputs[0].node == index ? 1 : 0];
+  const rn_ir_edge_t first = origin(f, inputs[0]);
+  return first.node == index ? origin(f, inputs[1]) : first;
 }
 
 static bool sums_last_axis(const fuse_attention_t* f, const rn_attention_t* a, int32_t index) {
@@ -221,7 +246,7 @@ static bool sort_readers(const fuse_attention_t* f, rn_attention_t* a, int32_t m
   a->y = a->dv = -1;
   for (int32_t i = 0; i < reader_count(f, a->p); ++i) {
     const int32_t node = reader(f, a->p, i);
-    const bool is_left = rn_ir_node(f->ir, node)->inputs[0].node == a->p;
+    const bool is_left = origin(f, rn_ir_node(f->ir, node)->inputs[0]).node == a->p;
     if (is_left && a->y < 0 && is_matmul(f, a, node, false, false))
       a->y = node;
     else if (is_left && a->dv < 0 && is_matmul(f, a, node, true, false))
@@ -234,7 +259,7 @@ static bool sort_readers(const fuse_attention_t* f, rn_attention_t* a, int32_t m
   if (a->y < 0 || (a->dv < 0) != (mul_count == 0) || mul_count == 1) return false;
   a->v = rn_ir_node(f->ir, a->y)->inputs[1];
   if (a->dv >= 0) a->dy = rn_ir_node(f->ir, a->dv)->inputs[1];
-  return a->v.node != a->p && (a->dv < 0 || a->dy.node != a->p);
+  return origin(f, a->v).node != a->p && (a->dv < 0 || origin(f, a->dy).node != a->p);
 }
 
 // From dy to the gradient of the softmax's input.
@@ -249,8 +274,8 @@ static bool find_softmax_gradient(const fuse_attention_t* f, rn_attention_t* a,
     return false;
   const rn_ir_edge_t *from_sub = rn_ir_node(f->ir, sub)->inputs,
                      *from_dp = rn_ir_node(f->ir, dp)->inputs;
-  if (from_sub[0].node != dp || from_sub[1].node != sum || !is_same_edge(from_dp[0], a->dy) ||
-      !is_same_edge(from_dp[1], a->v))
+  if (origin(f, from_sub[0]).node != dp || origin(f, from_sub[1]).node != sum ||
+      !is_same_edge(from_dp[0], a->dy) || !is_same_edge(from_dp[1], a->v))
     return false;
   *out_ds = ds;
   return take(a, dp) && take(a, weighted) && take(a, sum) && take(a, sub) && take(a, ds);
@@ -274,13 +299,15 @@ static bool find_operand_gradients(const fuse_attention_t* f, rn_attention_t* a,
     scale *= number;
     ds = next;
   }
-  if (reader_count(f, ds) != 2 || !(fabs(scale - a->scale) <= 1e-6 * fabs(a->scale))) return false;
+  // Of 16-bit numbers, one may be rounded and the other not.
+  const double close = (a->type == RN_FLOAT ? 1e-6 : 4e-3) * fabs(a->scale);
+  if (reader_count(f, ds) != 2 || !(fabs(scale - a->scale) <= close)) return false;
   const int at = is_matmul(f, a, reader(f, ds, 0), false, false) ? 0 : 1;
   a->dq = reader(f, ds, at);
   a->dk = reader(f, ds, 1 - at);
   if (!is_matmul(f, a, a->dq, false, false) || !is_matmul(f, a, a->dk, true, false)) return false;
   const rn_ir_edge_t *dq = rn_ir_node(f->ir, a->dq)->inputs, *dk = rn_ir_node(f->ir, a->dk)->inputs;
-  return dq[0].node == ds && is_same_edge(dq[1], a->k) && dk[0].node == ds &&
+  return origin(f, dq[0]).node == ds && is_same_edge(dq[1], a->k) && origin(f, dk[0]).node == ds &&
          is_same_edge(dk[1], a->q);
 }
 
@@ -344,9 +371,11 @@ static rn_status_t list_readers(fuse_attention_t* f) {
   for (int pass = 0; pass < 2; ++pass) {  // counts, then places
     for (size_t n = 0; n < count; ++n) {
       const rn_ir_node_t* node = &ir->nodes.items[n];
-      for (int32_t i = 0; !node->is_removed && i < node->input_count; ++i) {
-        if (node->inputs[i].node < 0) continue;
-        int32_t* at = &f->first[node->inputs[i].node + (pass ? 1 : 2)];
+      const bool reads = !node->is_removed && !is_conversion(f, (int32_t)n);
+      for (int32_t i = 0; reads && i < node->input_count; ++i) {
+        const int32_t source = origin(f, node->inputs[i]).node;
+        if (source < 0) continue;
+        int32_t* at = &f->first[source + (pass ? 1 : 2)];
         if (pass) f->readers[*at] = (int32_t)n;
         ++*at;
       }
@@ -366,7 +395,9 @@ rn_status_t rn_pass_fuse_attention(rn_ir_t* ir) {
                         .sub = rn_op_find(RN_STR("Sub")),
                         .sum = rn_op_find(RN_STR("Sum")),
                         .add = rn_op_find(RN_STR("Add")),
-                        .add_v2 = rn_op_find(RN_STR("AddV2"))};
+                        .add_v2 = rn_op_find(RN_STR("AddV2")),
+                        .cast = rn_op_find(RN_STR("Cast")),
+                        .count = ir->nodes.count};
   bool has_softmax = false;
   for (size_t n = 0; n < ir->nodes.count && !has_softmax; ++n)
     has_softmax = !ir->nodes.items[n].is_removed && ir->nodes.items[n].op == f.softmax;

@@ -10,10 +10,11 @@ typedef enum mask_t {
   MASK_NONE,
   MASK_CAUSAL,
   MASK_CAUSAL_ADDED,
-  MASK_BOOL,     // fed, for every head and score
-  MASK_PADDING,  // a constant [batch, 1, 1, keys]
-  MASK_ADDED,    // fed, [queries, keys]
-  MASK_DROPPED,  // the weights are multiplied by something
+  MASK_BOOL,       // fed, for every head and score
+  MASK_PADDING,    // a constant [batch, 1, 1, keys]
+  MASK_ADDED,      // fed, [queries, keys]
+  MASK_DROPPED,    // the weights are multiplied by something
+  MASK_CONVERTED,  // none; the softmax is computed in float
 } mask_t;
 
 typedef struct attention_case_t {
@@ -34,6 +35,8 @@ static const attention_case_t cases[] = {
     {1, 2, 65, 31, 16, MASK_ADDED, RN_FLOAT, true},
     {1, 2, 40, 40, 32, MASK_CAUSAL, RN_HALF, true},
     {1, 2, 40, 72, 32, MASK_NONE, RN_BFLOAT16, true},
+    {1, 2, 40, 24, 16, MASK_CONVERTED, RN_BFLOAT16, true},
+    {2, 1, 18, 30, 8, MASK_CONVERTED, RN_HALF, true},
     {1, 1, 8, 8, 160, MASK_NONE, RN_FLOAT, false},
     {1, 2, 10, 10, 8, MASK_DROPPED, RN_FLOAT, false},
 };
@@ -78,15 +81,17 @@ static rn_edge_t attend(rn_scope_t* s, const attention_case_t* c, const rn_edge_
   rn_edge_t mask = RN_NO_EDGE;
   if (c->mask == MASK_CAUSAL || c->mask == MASK_PADDING) mask = constant_mask(s, c, false);
   if (c->mask == MASK_BOOL) mask = rn_GreaterEqual(s, in[3], rn_const_float(s, -0.9f));
-  if (c->mask != MASK_CAUSAL_ADDED && c->mask != MASK_ADDED && c->mask != MASK_DROPPED)
+  if (c->mask < MASK_ADDED && c->mask != MASK_CAUSAL_ADDED)
     return rn_dot_product_attention(s, in[0], in[1], in[2], .mask = mask).context;
   rn_edge_t scores = rn_BatchMatMulV2(s, in[0], in[1], .adj_y = true);
+  if (c->mask == MASK_CONVERTED) scores = rn_Cast(s, scores, RN_FLOAT);
   scores = rn_RealDiv(s, scores, rn_const_float(s, 3));
   if (c->mask == MASK_CAUSAL_ADDED) scores = rn_AddV2(s, constant_mask(s, c, true), scores);
   if (c->mask == MASK_ADDED) scores = rn_AddV2(s, scores, in[3]);
   scores = rn_Softmax(s, scores);
   if (c->mask == MASK_DROPPED) scores = rn_Mul(s, scores, scores);
-  return rn_BatchMatMulV2(s, scores, in[2]);
+  return rn_BatchMatMulV2(s, c->mask == MASK_CONVERTED ? typed(s, scores, c->dtype) : scores,
+                          in[2]);
 }
 
 static attention_net_t build(rn_scope_t* s, const attention_case_t* c) {
