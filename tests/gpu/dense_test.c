@@ -132,7 +132,8 @@ RT_TEST(dense, in_other_types) {
   }
 }
 
-// In mixed precision, the gradient of a weight is a product of 16-bit floats; the update reads them.
+// In mixed precision, the gradient of a weight is a product of 16-bit floats; the update reads
+// them.
 RT_TEST(dense, gradients_of_weights_are_not_cast) {
   static const rn_dtype_t types[] = {RN_HALF, RN_BFLOAT16};
   const int64_t x_dims[2] = {ROWS, DEPTH}, dy_dims[2] = {ROWS, COLUMNS}, w[2] = {DEPTH, COLUMNS};
