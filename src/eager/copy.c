@@ -102,7 +102,9 @@ rn_status_t rn_eager_move_inputs(const rn_eager_kernel_t* kernel, rn_eager_handl
   RN_RETURN_IF_ERROR(RN_NEW_ARRAY(kernel->allocator, (size_t)kernel->input_count, &copies));
   for (int32_t i = 0; rn_ok(status) && i < kernel->input_count; ++i) {
     rn_device_t* wanted = kernel->inputs_far && kernel->inputs_far[i] ? kernel->device : NULL;
-    if (kernel->input_devices) continue;  // a function takes each value where it is
+    // A function takes each value where it is.
+    if (kernel->input_devices) wanted = kernel->input_devices[i];
+    if (handles[i]->dtype == RN_RESOURCE) continue;
     const rn_tensor_t* value = out[i];
     if (handles[i]->memory == wanted) continue;
     status = rn_eager_handle_value(handles[i], &value);

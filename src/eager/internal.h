@@ -214,9 +214,12 @@ static inline rn_device_t* rn_eager_resource_device(const rn_eager_op_t* op, int
   if (input->dtype != RN_RESOURCE) return NULL;
   return input->device ? input->device : op->eager->cpu;
 }
-// The same, and for another value the device whose memory holds it, NULL for host memory.
+// The same, and for another value the device whose memory holds it, NULL for host memory. A value
+// on a device of another context comes through host memory.
 static inline rn_device_t* rn_eager_input_device(const rn_eager_op_t* op, int32_t i) {
-  return op->inputs[i]->memory ? op->inputs[i]->memory : rn_eager_resource_device(op, i);
+  const rn_eager_handle_t* input = op->inputs[i];
+  if (!input->memory) return rn_eager_resource_device(op, i);
+  return input->eager == op->eager ? input->memory : NULL;
 }
 static inline rn_device_t* rn_eager_output_memory(const rn_eager_kernel_t* kernel, int32_t i) {
   return kernel->output_places ? kernel->output_places[i].memory : NULL;

@@ -275,3 +275,22 @@ Test(gpu_eager_functions, policies, .timeout = 60) {
   rn_eager_handle_release(far);
   end(eager);
 }
+
+// A value on another context's GPU is no argument that a plan of this one could read.
+Test(gpu_eager_functions, values_of_other_contexts, .timeout = 60) {
+  rn_eager_t *eager = begin(false), *other = begin(false);
+  add_function(eager);
+  rn_eager_handle_t *host = floats(2, (float[]){1, 2}), *far = on_gpu(other, host);
+  for (int turn = 0; turn < 2; ++turn) {
+    rn_eager_handle_t* out[RESULTS];
+    call(eager, turn ? "/gpu:0" : NULL, far, host, out);
+    is_on(out[0], GPU, GPU);
+    has(out[0], 2, 4);
+    has(out[2], 1, 2);
+    drop(out, RESULTS);
+  }
+  rn_eager_handle_release(host);
+  rn_eager_handle_release(far);
+  end(other);
+  end(eager);
+}
