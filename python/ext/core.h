@@ -160,5 +160,6 @@ extern PyMethodDef rnpy_graph_io_methods[];
 // py_func.c: Python functions as ops. records.c: checksums.
 extern PyMethodDef rnpy_py_func_methods[];
 extern PyMethodDef rnpy_record_methods[];
+extern PyMethodDef rnpy_file_methods[];
 
 #endif  // RUNNEL_PYTHON_CORE_H_

@@ -1,5 +1,6 @@
 // The module: Python's registered callbacks, statuses, the registry of ops.
 #include "core.h"
+#include "tensorflow/c/c_api_experimental.h"
 
 #include <pthread.h>
 
@@ -156,6 +157,27 @@ static PyObject* load_library(PyObject* self, PyObject* arg) {
   return bytes;
 }
 
+static PyObject* load_device_library(PyObject* self, PyObject* arg) {
+  (void)self;
+  const char* path = PyUnicode_AsUTF8(arg);
+  if (!path) return NULL;
+  TF_Status* status = rnpy_status();
+  TF_Library* library = TF_LoadPluggableDeviceLibrary(path, status);
+  if (rnpy_failed(status, NULL)) return NULL;
+  TF_DeletePluggableDeviceLibraryHandle(library);
+  Py_RETURN_NONE;
+}
+
+static PyObject* load_file_system(PyObject* self, PyObject* arg) {
+  (void)self;
+  const char* path = PyUnicode_AsUTF8(arg);
+  if (!path) return NULL;
+  TF_Status* status = rnpy_status();
+  TF_RegisterFilesystemPlugin(path, status);
+  if (rnpy_failed(status, NULL)) return NULL;
+  Py_RETURN_NONE;
+}
+
 static PyMethodDef methods[] = {
     {"register", (PyCFunction)(void (*)(void))register_names, METH_VARARGS | METH_KEYWORDS,
      "Registers the classes and functions that Python provides."},
@@ -167,6 +189,9 @@ static PyMethodDef methods[] = {
     {"op_list", op_list, METH_NOARGS, "Returns the OpList of all ops."},
     {"kernels_of", kernel_list, METH_O, "Returns the KernelList of an op."},
     {"load_library", load_library, METH_O, "Loads a plug-in. Returns the OpList of its ops."},
+    {"load_device_library", load_device_library, METH_O,
+     "Loads a plug-in with devices, kernels and graph optimizers."},
+    {"load_file_system", load_file_system, METH_O, "Loads a plug-in with file systems."},
     {NULL, NULL, 0, NULL},
 };
 
@@ -184,6 +209,7 @@ PyMODINIT_FUNC PyInit__core(void) {
       PyModule_AddFunctions(module, rnpy_graph_io_methods) < 0 ||
       PyModule_AddFunctions(module, rnpy_py_func_methods) < 0 ||
       PyModule_AddFunctions(module, rnpy_record_methods) < 0 ||
+      PyModule_AddFunctions(module, rnpy_file_methods) < 0 ||
       PyModule_AddStringConstant(module, "version", rn_version()) < 0 ||
       PyModule_AddStringConstant(module, "tf_version", TF_Version()) < 0) {
     Py_DECREF(module);

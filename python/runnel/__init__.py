@@ -61,6 +61,10 @@ runnel_version = _core.version
 GIT_VERSION = COMPILER_VERSION = "runnel-" + _core.version
 newaxis = None
 
+from runnel.core import plugins as _plugins
+_plugins.load_installed()
+
+
 def __getattr__(name):
     if name == "__all__":  # read by `from tensorflow import *`
         return [known for known in __dir__() if not known.startswith("_")]

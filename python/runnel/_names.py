@@ -11,7 +11,7 @@ core.graph_io: import_graph_def GraphDef ConfigProto RunOptions RunMetadata GPUO
 core.graph_io: NodeDef AttrValue MetaGraphDef NameAttrList TensorInfo Event Summary SummaryMetadata HistogramProto
 core.graph_io: LogMessage SessionLog make_tensor_proto make_ndarray MakeNdarray
 core.module: Module
-core.plugins: load_file_system_library load_library load_op_library
+core.plugins: load_file_system_library load_library load_op_library load_pluggable_device_library
 core.tensor_util: get_static_value is_symbolic_tensor
 core.v2_switches: control_flow_v2_enabled disable_control_flow_v2 disable_tensor_equality disable_v2_behavior
 core.v2_switches: disable_v2_tensorshape enable_control_flow_v2 enable_tensor_equality enable_v2_behavior
@@ -79,7 +79,7 @@ for _row in _NAMES.strip().splitlines():
     _module, _, _listed = _row.partition(":")
     LAZY.update(dict.fromkeys(_listed.split(), _module))
 SUBMODULES = frozenset("""
-app autograph bitwise compat config contrib data debugging distribute distributions dtypes errors estimator
+app autograph bitwise compat config contrib data debugging distribute distributions dtypes errors estimator experimental
 feature_column flags gfile graph_util image initializers io keras layers linalg logging lookup losses manip math
 metrics mixed_precision nest nn python_io quantization queue ragged random raw_ops resource_loader saved_model sets signal sparse
 strings summary sysconfig test train version

@@ -45,6 +45,11 @@ def _physical():
     return _state["physical"]
 
 
+def forget_physical_devices():
+    """Plug-ins have brought devices: ask again."""
+    _state["physical"] = None
+
+
 def list_physical_devices(device_type=None):
     """Returns the devices of this machine."""
     return [row for row in _physical() if device_type in (None, row.device_type)]

@@ -124,11 +124,8 @@ static rn_status_t load(const char* filename, bool wants_devices, loaded_t** out
   *out = NULL;
   RN_RETURN_IF_ERROR(RN_NEW(rn_allocator_system(), &own));
   loading = own;
-  own->handle = dlopen(filename, RTLD_NOW | RTLD_LOCAL);
-  const char* error = own->handle ? NULL : dlerror();
-  rn_status_t status = own->handle
-                           ? initialize(own, wants_devices, out)
-                           : rn_not_found("%s", error ? error : "The library cannot be opened");
+  rn_status_t status = rn_plugin_open(filename, &own->handle);
+  if (rn_ok(status)) status = initialize(own, wants_devices, out);
   loading = outer;
   if (*out != own) loaded_free(own);
   return status;

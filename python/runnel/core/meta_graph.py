@@ -7,6 +7,7 @@ import re
 from runnel import _core
 from runnel.core import framework
 from runnel.core.framework import GraphKeys
+from runnel.io import any_files
 
 _UNBOUND = "$unbound_inputs_"
 _log = logging.getLogger("tensorflow")
@@ -244,12 +245,12 @@ def export_scoped_meta_graph(filename=None, graph_def=None, graph=None, export_s
 def _write(filename, message, as_text):
     folder = os.path.dirname(filename)
     if folder:
-        os.makedirs(folder, exist_ok=True)
+        any_files.makedirs(folder)
     temporary = "%s.%d.tmp" % (filename, os.getpid())
     try:
-        with open(temporary, "wb") as stream:
+        with any_files.open(temporary, "wb") as stream:
             stream.write(str(message).encode() if as_text else message.SerializeToString())
-        os.replace(temporary, filename)
+        any_files.replace(temporary, filename)
     except OSError as error:
         if os.path.exists(temporary):
             os.remove(temporary)
@@ -262,9 +263,9 @@ def read_meta_graph_file(filename):
     """Reads a MetaGraphDef from a file."""
     from runnel.core.protobuf import DecodeError, message_class
     filename = os.fspath(filename)
-    if not os.path.exists(filename):
+    if not any_files.exists(filename):
         raise OSError("File does not exist. Received: %s." % filename)
-    with open(filename, "rb") as stream:
+    with any_files.open(filename, "rb") as stream:
         data = stream.read()
     out = message_class("MetaGraphDef")()
     try:

@@ -1,4 +1,4 @@
-"""Plug-ins: shared libraries that add ops and kernels."""
+"""Plug-ins: shared libraries that add ops, kernels, devices and file systems."""
 
 from runnel import _core
 
@@ -19,17 +19,65 @@ def load_op_library(library_filename):
     return module
 
 
+def _each(location, load, what):
+    """Calls load for a file, or for the shared libraries of a folder."""
+    import os
+    if os.path.isdir(location):
+        for name in sorted(os.listdir(location)):
+            if name.endswith(".so"):
+                load(os.path.join(location, name))
+    elif os.path.exists(location):
+        load(location)
+    else:
+        raise OSError(2, "The file or folder to load %s from does not exist." % what, location)
+
+
 def load_library(library_location):
     """Loads a plug-in, or all plug-ins of a folder."""
-    import os
-    if os.path.isdir(library_location):
-        for name in sorted(os.listdir(library_location)):
-            if name.endswith(".so"):
-                _core.load_library(os.path.join(library_location, name))
-    elif os.path.exists(library_location):
-        _core.load_library(library_location)
-    else:
-        raise OSError(2, "The file or folder to load kernel libraries from does not exist.", library_location)
+    _each(library_location, _core.load_library, "kernel libraries")
 
 
 load_file_system_library = load_library
+
+
+def load_pluggable_device_library(library_location):
+    """Loads a plug-in with devices, or all plug-ins of a folder. Sessions made from now on have the devices."""
+    _each(library_location, _core.load_device_library, "pluggable device libraries")
+    from runnel import config
+    config.forget_physical_devices()
+
+
+def register_filesystem_plugin(plugin_location):
+    """Loads a plug-in with file systems."""
+    import os
+    if not os.path.exists(plugin_location):
+        raise OSError(2, "The file to load file system plugin from does not exist.", plugin_location)
+    _core.load_file_system(plugin_location)
+
+
+def load_installed():
+    """Loads the plug-ins that were installed beside this package, and those that the environment names.
+
+    As in TensorFlow: the folder tensorflow-plugins (or runnel-plugins) beside the package, and
+    TF_PLUGGABLE_DEVICE_LIBRARY_PATH.
+    """
+    import os
+    beside = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+    folders = [os.path.join(beside, name) for name in ("tensorflow-plugins", "runnel-plugins")]
+    for folder in filter(os.path.isdir, folders):
+        for name in sorted(os.listdir(folder)):
+            if name.endswith(".so"):
+                _try(os.path.join(folder, name))
+    named = os.environ.get("TF_PLUGGABLE_DEVICE_LIBRARY_PATH")
+    if named:
+        load_pluggable_device_library(named)
+
+
+def _try(path):
+    """A plug-in that was installed for TensorFlow may need parts of it that are not here."""
+    from runnel import errors
+    try:
+        load_pluggable_device_library(path)
+    except errors.OpError as error:
+        import logging
+        logging.getLogger("tensorflow").warning("The plug-in %s is not used: %s", path, error)

@@ -1,12 +1,11 @@
-"""Local files and folders: tf.gfile and tf.io.gfile."""
+"""Files and folders: tf.gfile and tf.io.gfile."""
 
 import collections
 import contextlib
-import glob as glob_lib
 import os
-import shutil
 
 from runnel import errors
+from runnel.io import any_files
 
 
 @contextlib.contextmanager
@@ -50,7 +49,7 @@ class GFile:
     def _open(self):
         if self._file is None:
             with _errors(self._name):
-                self._file = open(self._name, self._mode, **({} if "b" in self._mode else {"encoding": "utf-8"}))  # noqa: SIM115
+                self._file = any_files.open(self._name, self._mode, **({} if "b" in self._mode else {"encoding": "utf-8"}))
         return self._file
 
     def _check(self, letters):
@@ -126,54 +125,54 @@ FileStatistics = collections.namedtuple("FileStatistics", ["length", "mtime_nsec
 
 def exists(path):
     """Tells whether a file or folder exists."""
-    return os.path.exists(_path(path))
+    return any_files.exists(_path(path))
 
 
 def isdir(path):
     """Tells whether a path is a folder."""
-    return os.path.isdir(_path(path))
+    return any_files.isdir(_path(path))
 
 
 def copy(src, dst, overwrite=False):
     """Copies a file."""
     src, dst = _path(src), _path(dst)
-    if os.path.exists(dst) and not overwrite:
+    if any_files.exists(dst) and not overwrite:
         raise errors.AlreadyExistsError(None, None, "file already exists")
     with _errors(src):
-        shutil.copyfile(src, dst)
+        any_files.copyfile(src, dst)
 
 
 def rename(src, dst, overwrite=False):
     """Moves a file."""
     src, dst = _path(src), _path(dst)
-    if os.path.exists(dst) and not overwrite:
+    if any_files.exists(dst) and not overwrite:
         raise errors.AlreadyExistsError(None, None, "file already exists")
     with _errors(src):
-        os.replace(src, dst)
+        any_files.replace(src, dst)
 
 
 def remove(path):
     """Deletes a file."""
     with _errors(path):
-        os.remove(_path(path))
+        any_files.remove(_path(path))
 
 
 def rmtree(path):
     """Deletes a folder and its contents."""
     with _errors(path):
-        shutil.rmtree(_path(path))
+        any_files.rmtree(_path(path))
 
 
 def mkdir(path):
     """Creates a folder."""
     with _errors(path):
-        os.mkdir(_path(path))
+        any_files.mkdir(_path(path))
 
 
 def makedirs(path):
     """Creates a folder and its parents, unless it exists."""
     with _errors(path):
-        os.makedirs(_path(path), exist_ok=True)
+        any_files.makedirs(_path(path))
 
 
 def listdir(path):
@@ -181,26 +180,37 @@ def listdir(path):
     if not isdir(path):
         raise errors.NotFoundError(None, None, "Could not find directory %s" % path)
     with _errors(path):
-        return os.listdir(_path(path))
+        return any_files.listdir(_path(path))
 
 
 def glob(pattern):
     """Returns the files that match a pattern, or one of several."""
     patterns = [pattern] if isinstance(pattern, (str, bytes)) or hasattr(pattern, "__fspath__") else pattern
-    return [path for one in patterns for path in sorted(glob_lib.glob(_path(one)))]
+    return [path for one in patterns for path in sorted(any_files.glob(_path(one)))]
 
 
 def walk(top, topdown=True, onerror=None):
     """Yields (folder, subfolders, files) of a tree."""
-    for folder, folders, files in os.walk(_path(top), topdown=topdown, onerror=onerror):
-        yield folder, sorted(folders), sorted(files)
+    top = _path(top)
+    if not any_files.has_scheme(top):
+        for folder, folders, files in os.walk(top, topdown=topdown, onerror=onerror):
+            yield folder, sorted(folders), sorted(files)
+        return
+    names = sorted(any_files.listdir(top))
+    folders = [name for name in names if any_files.isdir(join(top, name))]
+    row = top, folders, [name for name in names if name not in folders]
+    if topdown:
+        yield row
+    for name in folders:
+        yield from walk(join(top, name), topdown, onerror)
+    if not topdown:
+        yield row
 
 
 def stat(path):
     """Returns the size, time and kind of a file."""
     with _errors(path):
-        found = os.stat(_path(path))
-    return FileStatistics(found.st_size, found.st_mtime_ns, os.path.isdir(_path(path)))
+        return FileStatistics(*any_files.stat(_path(path)))
 
 
 def join(path, *paths):

@@ -7,6 +7,7 @@ import struct
 import zlib
 
 from runnel import _core, errors
+from runnel.io import any_files
 
 
 class TFRecordCompressionType:
@@ -49,7 +50,7 @@ class TFRecordWriter:
 
     def __init__(self, path, options=None):
         try:
-            self._file = open(os.fspath(path), "wb")  # noqa: SIM115
+            self._file = any_files.open(os.fspath(path), "wb")
         except OSError as error:
             raise errors.NotFoundError(None, None, "%s; %s" % (path, error.strerror)) from None
         bits = _bits(options)
@@ -98,7 +99,7 @@ def tf_record_iterator(path, options=None):
     """Yields the records of a file."""
     bits = _bits(options)
     try:
-        stream = open(path, "rb")  # noqa: SIM115
+        stream = any_files.open(os.fspath(path), "rb")
     except OSError as error:
         raise errors.NotFoundError(None, None, "%s; %s" % (path, error.strerror)) from None
     with stream:
@@ -114,7 +115,7 @@ def tf_record_iterator(path, options=None):
             if _core.masked_crc32c(header[:8]) != check:
                 raise errors.DataLossError(None, None, "corrupted record at %d; %s" % (offset, os.fspath(path)))
             # Reject a length beyond the file's end before allocating memory for it.
-            is_short = bits is None and length + 4 > os.fstat(stream.fileno()).st_size - offset - 12
+            is_short = bits is None and length + 4 > any_files.stat(os.fspath(path))[0] - offset - 12
             body = b"" if is_short else source.read(length + 4)
             if len(body) < length + 4:
                 raise errors.DataLossError(None, None, "truncated record at %d; %s" % (offset, os.fspath(path)))

@@ -10,6 +10,7 @@ from runnel.core.framework import (
     GraphKeys, Operation, Tensor, add_to_collection, control_dependencies, get_collection, get_collection_ref,
     get_default_graph)
 from runnel.core.protobuf import message_class
+from runnel.io import any_files
 
 SAVED_MODEL_SCHEMA_VERSION = 1
 SAVED_MODEL_FILENAME_PB = "saved_model.pb"
@@ -129,11 +130,11 @@ class Builder:
 
     def __init__(self, export_dir):
         export_dir = os.fsdecode(export_dir)
-        if os.path.isdir(export_dir) and os.listdir(export_dir):
+        if any_files.isdir(export_dir) and any_files.listdir(export_dir):
             raise AssertionError("Export directory %s already exists, and isn't empty. Please choose a "
                                  "different export directory, or delete all the contents of the "
                                  "specified directory." % export_dir)
-        os.makedirs(export_dir, exist_ok=True)
+        any_files.makedirs(export_dir)
         self._export_dir = export_dir
         self._saved_model = message_class("SavedModel")()
         self._saved_model.saved_model_schema_version = SAVED_MODEL_SCHEMA_VERSION
@@ -152,7 +153,7 @@ class Builder:
         self._add_train_op(train_op)
         saver = self._saver(saver)
         folder = os.path.join(self._export_dir, VARIABLES_DIRECTORY)
-        os.makedirs(folder, exist_ok=True)
+        any_files.makedirs(folder)
         if saver is not None:
             saver.save(sess, os.path.join(folder, VARIABLES_FILENAME), write_meta_graph=False,
                        write_state=False)
@@ -199,7 +200,7 @@ class Builder:
             path = constant_value(tensor)
             path = path.item().decode() if hasattr(path, "item") else bytes(path).decode()
             folder = os.path.join(self._export_dir, ASSETS_DIRECTORY)
-            os.makedirs(folder, exist_ok=True)
+            any_files.makedirs(folder)
             import shutil
             try:
                 shutil.copyfile(path, os.path.join(folder, os.path.basename(path)))
@@ -258,7 +259,7 @@ def simple_save(session, export_dir, inputs, outputs, legacy_init_op=None):
 
 def contains_saved_model(export_dir):
     """Tells whether a folder contains a SavedModel."""
-    return any(os.path.exists(os.path.join(os.fsdecode(export_dir), name))
+    return any(any_files.exists(os.path.join(os.fsdecode(export_dir), name))
                for name in (SAVED_MODEL_FILENAME_PB, SAVED_MODEL_FILENAME_PBTXT))
 
 
@@ -269,17 +270,17 @@ def _parse(export_dir):
     model = message_class("SavedModel")()
     binary = os.path.join(export_dir, SAVED_MODEL_FILENAME_PB)
     text = os.path.join(export_dir, SAVED_MODEL_FILENAME_PBTXT)
-    if os.path.exists(binary):
-        with open(binary, "rb") as file:
+    if any_files.exists(binary):
+        with any_files.open(binary, "rb") as file:
             data = file.read()
         try:
             model.ParseFromString(data)
         except Exception as error:
             raise OSError("Cannot parse file %s: %s." % (binary, error)) from None
         return model
-    if os.path.exists(text):
+    if any_files.exists(text):
         from runnel.core.protobuf import parse_text
-        with open(text) as file:
+        with any_files.open(text) as file:
             return parse_text(file.read(), model)
     raise OSError("SavedModel file does not exist at: %s/{%s|%s}" % (
         export_dir, SAVED_MODEL_FILENAME_PBTXT, SAVED_MODEL_FILENAME_PB))
@@ -310,7 +311,7 @@ def load(sess, tags=None, export_dir=None, import_scope=None, **saver_kwargs):
         from runnel.train.saver import import_meta_graph
         saver = import_meta_graph(meta, import_scope=import_scope, **saver_kwargs)
         prefix = os.path.join(export_dir, VARIABLES_DIRECTORY, VARIABLES_FILENAME)
-        if saver is not None and os.path.exists(prefix + ".index"):
+        if saver is not None and any_files.exists(prefix + ".index"):
             saver.restore(sess, prefix)
         feeds = _asset_feeds(meta, export_dir, import_scope)
         op = _init_op(meta, import_scope)

@@ -14,6 +14,7 @@ from runnel.core.framework import Graph
 from runnel.core.protobuf import message_class
 from runnel.eager.def_function import Function, TensorSpec
 from runnel.eager.tracing import eager_functions, trace
+from runnel.io import any_files
 from runnel.ops import variables
 from runnel.saved_model import structured_value
 from runnel.train.saveable import ATTRIBUTES, Saveable, flat, restored, saveable_of
@@ -506,6 +507,10 @@ def _user_object(node, identifier):
 
 def replace_file(path, data):
     """Writes a file atomically: readers see the old one or the new one."""
+    if any_files.has_scheme(path):
+        with any_files.open(path, "wb") as file:
+            file.write(data)
+        return
     temporary = path + ".tmp%d" % os.getpid()
     with open(temporary, "wb") as file:
         file.write(data)

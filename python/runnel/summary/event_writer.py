@@ -10,6 +10,7 @@ import threading
 import time
 
 from runnel.core.protobuf import message_class
+from runnel.io import any_files
 from runnel.io.record_io import TFRecordWriter
 
 _CLOSE, _FLUSH = object(), object()
@@ -19,7 +20,7 @@ class _EventFile:
     """A file of events, and the thread that writes it."""
 
     def __init__(self, logdir, max_queue, flush_secs, suffix):
-        os.makedirs(logdir, exist_ok=True)
+        any_files.makedirs(logdir)
         stamp = "%010d" % int(time.time())
         self.path = os.path.join(logdir, "events.out.tfevents.%s.%s.%d%s" % (
             stamp, socket.gethostname(), os.getpid(), suffix or ""))

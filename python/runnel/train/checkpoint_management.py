@@ -4,8 +4,14 @@ import glob
 import os
 import re
 
+from runnel.io import any_files
+
 _STATE_FIELDS = {"model_checkpoint_path": str, "all_model_checkpoint_paths": list,
                  "all_model_checkpoint_timestamps": list, "last_preserved_timestamp": float}
+
+
+def _is_absolute(path):
+    return os.path.isabs(path) or any_files.has_scheme(path)
 
 
 def _message():
@@ -26,10 +32,10 @@ def generate_checkpoint_state_proto(save_dir, model_checkpoint_path, all_model_c
                          "%s and timestamps %s)" % (paths, all_model_checkpoint_timestamps))
     if not paths or paths[-1] != model_checkpoint_path:
         paths.append(model_checkpoint_path)
-    if not os.path.isabs(save_dir):
-        paths = [path if os.path.isabs(path) else os.path.relpath(path, save_dir or ".")
+    if not _is_absolute(save_dir):
+        paths = [path if _is_absolute(path) else os.path.relpath(path, save_dir or ".")
                  for path in paths]
-        if not os.path.isabs(model_checkpoint_path):
+        if not _is_absolute(model_checkpoint_path):
             model_checkpoint_path = os.path.relpath(model_checkpoint_path, save_dir or ".")
     out = _message()(model_checkpoint_path=model_checkpoint_path, all_model_checkpoint_paths=paths,
                      all_model_checkpoint_timestamps=all_model_checkpoint_timestamps or [])
@@ -54,10 +60,10 @@ def update_checkpoint_state_internal(save_dir, model_checkpoint_path, all_model_
     """Writes the file "checkpoint" of a folder; see update_checkpoint_state."""
     file = os.path.join(save_dir, latest_filename or "checkpoint")
     if save_relative_paths:
-        if os.path.isabs(model_checkpoint_path):
+        if _is_absolute(model_checkpoint_path):
             model_checkpoint_path = os.path.relpath(model_checkpoint_path, save_dir)
         all_model_checkpoint_paths = [
-            os.path.relpath(path, save_dir) if os.path.isabs(path) else path
+            os.path.relpath(path, save_dir) if _is_absolute(path) else path
             for path in all_model_checkpoint_paths or []]
     state = generate_checkpoint_state_proto(
         save_dir, model_checkpoint_path, all_model_checkpoint_paths, all_model_checkpoint_timestamps,
@@ -66,9 +72,9 @@ def update_checkpoint_state_internal(save_dir, model_checkpoint_path, all_model_
         raise RuntimeError("Save path '%s' conflicts with path used for checkpoint state.  Please use a "
                            "different save path." % model_checkpoint_path)
     temporary = "%s.%d.tmp" % (file, os.getpid())
-    with open(temporary, "w", encoding="utf-8") as stream:
+    with any_files.open(temporary, "w", encoding="utf-8") as stream:
         stream.write(str(state))
-    os.replace(temporary, file)
+    any_files.replace(temporary, file)
 
 
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "f": "\f", "v": "\v"}
@@ -116,28 +122,28 @@ def get_checkpoint_state(checkpoint_dir, latest_filename=None):
         checkpoint_dir = os.fspath(checkpoint_dir)
     file = os.path.join(checkpoint_dir, latest_filename or "checkpoint")
     try:
-        if not os.path.exists(file):
+        if not any_files.exists(file):
             return None
-        with open(file, encoding="utf-8") as stream:
+        with any_files.open(file, encoding="utf-8") as stream:
             state = _parse_state(stream.read())
     except (OSError, ValueError) as error:
         logging.getLogger("tensorflow").warning("%s: %s: Checkpoint ignored", file, error)
         return None
     if not state.model_checkpoint_path:
         raise ValueError("Invalid checkpoint state loaded from " + checkpoint_dir)
-    if not os.path.isabs(state.model_checkpoint_path):
+    if not _is_absolute(state.model_checkpoint_path):
         state.model_checkpoint_path = os.path.join(checkpoint_dir, state.model_checkpoint_path)
     for i, path in enumerate(state.all_model_checkpoint_paths):
-        if not os.path.isabs(path):
+        if not _is_absolute(path):
             state.all_model_checkpoint_paths[i] = os.path.join(checkpoint_dir, path)
     return state
 
 
 def _is_there(prefix):
     if "?" in prefix:  # a pattern for the shards of a V1 checkpoint
-        return bool(glob.glob(prefix))
-    return os.path.isfile(prefix + ".index") or os.path.isfile(prefix) or bool(
-        glob.glob(glob.escape(prefix) + "-?????-of-?????"))
+        return bool(any_files.glob(prefix))
+    return any_files.isfile(prefix + ".index") or any_files.isfile(prefix) or bool(
+        any_files.glob(glob.escape(prefix) + "-?????-of-?????"))
 
 
 def checkpoint_exists(checkpoint_prefix):
@@ -162,8 +168,8 @@ def get_checkpoint_mtimes(checkpoint_prefixes):
     out = []
     for prefix in checkpoint_prefixes:
         for file in (prefix + ".index", prefix):
-            if os.path.isfile(file):
-                out.append(os.path.getmtime(file))
+            if any_files.isfile(file):
+                out.append(any_files.getmtime(file))
                 break
     return out
 
@@ -177,12 +183,12 @@ def meta_graph_filename(checkpoint_filename, meta_graph_suffix="meta"):
 def remove_checkpoint(checkpoint_prefix, checkpoint_format_version=2, meta_graph_suffix="meta"):
     """Removes the files of a checkpoint."""
     meta = meta_graph_filename(checkpoint_prefix, meta_graph_suffix)
-    if os.path.exists(meta):
-        os.remove(meta)
+    if any_files.exists(meta):
+        any_files.remove(meta)
     escaped = checkpoint_prefix if "?" in checkpoint_prefix else glob.escape(checkpoint_prefix)
     patterns = [escaped, escaped + "-?????-of-?????"]
     if checkpoint_format_version == 2:
         patterns = [escaped + ".index", escaped + ".data-?????-of-?????"]
     for pattern in patterns:
-        for file in glob.glob(pattern):
-            os.remove(file)
+        for file in any_files.glob(pattern):
+            any_files.remove(file)

@@ -8,6 +8,7 @@ from runnel import _core, errors, raw_ops
 from runnel.core import convert, framework
 from runnel.core.device_spec import DeviceSpec, canonical_name
 from runnel.core.framework import GraphKeys
+from runnel.io import any_files
 from runnel.ops import variables
 from runnel.train import checkpoint_management
 
@@ -588,7 +589,7 @@ class Saver:
         The restore nodes would not name it, and a resource variable would accept any shape.
         """
         from runnel.train.checkpoint_reader import NewCheckpointReader
-        if self._reshape or not self._var_list or not os.path.exists(save_path + ".index"):
+        if self._reshape or not self._var_list or not any_files.exists(save_path + ".index"):
             return
         names = self._var_list if isinstance(self._var_list, dict) else {
             v._shared_name: v for v in self._var_list if isinstance(v, variables.Variable)}

@@ -1,4 +1,4 @@
-// Calling the functions of a plug-in. Private to capi/.
+// Opening a plug-in, and calling its functions. Private to capi/.
 #ifndef RUNNEL_CAPI_PLUGIN_CALL_H_
 #define RUNNEL_CAPI_PLUGIN_CALL_H_
 
@@ -11,5 +11,9 @@
     (fn)(__VA_ARGS__, &call_status_); \
     call_status_.rep;                 \
   })
+
+// Opens the library |filename|, as dlopen does. NOT_FOUND, with the system's reason, if it cannot
+// be opened.
+RN_MUST_USE rn_status_t rn_plugin_open(const char* filename, void** out);
 
 #endif  // RUNNEL_CAPI_PLUGIN_CALL_H_

@@ -119,8 +119,8 @@ static rn_status_t register_all(const TF_FilesystemPluginInfo* info) {
 }
 
 static rn_status_t load(const char* filename) {
-  void* handle = dlopen(filename, RTLD_NOW | RTLD_LOCAL);
-  if (!handle) return rn_not_found("%s", dlerror());
+  void* handle = NULL;
+  RN_RETURN_IF_ERROR(rn_plugin_open(filename, &handle));
   void (*init)(TF_FilesystemPluginInfo*) = NULL;
   *(void**)&init = dlsym(handle, "TF_InitPlugin");
   if (!init) {
