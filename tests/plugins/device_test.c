@@ -1,4 +1,6 @@
 // The toy device in sessions. Host code that touches its memory ends the process.
+#include <pthread.h>
+
 #include "plugins.h"
 
 static const float matrix[] = {1, 2, 3, -4};
@@ -195,6 +197,30 @@ CT_TEST(plugins_device, variables) {
 
 // Stock's wheel does not export the functions behind these kernels.
 #ifndef CT_STOCK
+// Zeros on the device, by the CPU's kernel or by the plug-in's.
+static void run_temporary(void) {
+  ct_t t = pt_open();
+  int64_t dims[] = {2};
+  TF_OperationDescription* desc =
+      pt_begin(&t, "TemporaryVariable", "make", PT_TOY, PT_NONE, PT_NONE);
+  TF_SetAttrShape(desc, "shape", dims, 1);
+  TF_SetAttrType(desc, "dtype", TF_FLOAT);
+  TF_SetAttrString(desc, "var_name", "temp", 4);
+  TF_Output made = pt_end(&t, desc);
+  desc = pt_begin(&t, "DestroyTemporaryVariable", "take", PT_TOY, made, PT_NONE);
+  TF_SetAttrString(desc, "var_name", "temp", 4);
+  TF_Output taken = pt_end(&t, desc);
+  TF_Output one = pt_const(&t, "one", PT_TOY, ct_float(1));
+  TF_Output sum = pt_node(&t, "AddV2", "sum", PT_TOY, taken, one);
+  for (int i = 0; i < 3; ++i) PT_EXPECT(ct_run0(&t, sum.oper), 1, 1);
+  ct_close(&t);
+}
+CT_TEST(plugins_device, temporary_variables) { run_temporary(); }
+CT_TEST(plugins_device, temporary_variables_of_the_plugin) {
+  setenv("TOY_TEMPORARY", "1", 1);
+  run_temporary();
+}
+
 CT_TEST(plugins_device, updates_variables) {
   ct_t t = pt_open();
   TF_Output x = ct_out(ct_placeholder(&t, t.graph, "x", TF_FLOAT), 0);
@@ -233,6 +259,45 @@ CT_TEST(plugins_device, many_sessions) {
     PT_EXPECT(ct_run1(&t, x.oper, ct_float_matrix(2, 2, matrix), y.oper), 24, -15, -24, 69);
     ct_close(&t);
   }
+}
+
+typedef struct runner_t {
+  TF_Session* session;
+  TF_Output x, y;
+  bool is_right;
+} runner_t;
+
+static void* run_steps(void* arg) {
+  runner_t* runner = arg;
+  TF_Status* status = TF_NewStatus();
+  runner->is_right = true;
+  for (int i = 0; i < 20; ++i) {
+    TF_Tensor *feed = ct_float_matrix(2, 2, matrix), *value = NULL;
+    TF_SessionRun(runner->session, NULL, &runner->x, &feed, 1, &runner->y, &value, 1, NULL, 0, NULL,
+                  status);
+    runner->is_right &= value && ((const float*)TF_TensorData(value))[3] == 69;
+    TF_DeleteTensor(feed);
+    if (value) TF_DeleteTensor(value);
+  }
+  TF_DeleteStatus(status);
+  return NULL;
+}
+
+// Threads share the one stream of a device.
+CT_TEST(plugins_device, concurrent_steps) {
+  ct_t t = pt_open();
+  TF_Output x, y = build(&t, PT_TOY, &x);
+  runner_t runners[4];
+  pthread_t threads[4];
+  for (int i = 0; i < 4; ++i) {
+    runners[i] = (runner_t){.session = ct_session(&t, NULL), .x = x, .y = y};
+    cr_assert_eq(pthread_create(&threads[i], NULL, run_steps, &runners[i]), 0);
+  }
+  for (int i = 0; i < 4; ++i) {
+    pthread_join(threads[i], NULL);
+    cr_assert(runners[i].is_right);
+  }
+  ct_close(&t);
 }
 
 // A loop whose values are on the device: while i < 5: i += 1, x += x. Stock gives the same to its

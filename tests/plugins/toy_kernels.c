@@ -15,6 +15,8 @@
 #pragma weak TF_MaybeLockVariableInputMutexesInOrder
 #pragma weak TF_GetInputTensorFromVariable
 #pragma weak TF_ReleaseVariableInputLockHolder
+#pragma weak TF_TemporaryVariable
+#pragma weak TF_DestroyTemporaryVariable
 
 static void fail(TF_OpKernelContext* ctx, TF_Code code, const char* message) {
   TF_Status* status = TF_NewStatus();
@@ -295,6 +297,24 @@ static void descend(void* kernel, TF_OpKernelContext* ctx) {
   leave(&call);
 }
 
+// --- Temporary variables
+
+static void temporary(void* kernel, TF_OpKernelContext* ctx) {
+  (void)kernel;
+  call_t call = enter(ctx);
+  int64_t dims[] = {2};
+  TF_StringView name = {"temp", 4};
+  TF_TemporaryVariable(ctx, TF_FLOAT, dims, 1, &name, NULL, call.status);
+  leave(&call);
+}
+static void destroy_temporary(void* kernel, TF_OpKernelContext* ctx) {
+  (void)kernel;
+  call_t call = enter(ctx);
+  TF_StringView name = {"temp", 4};
+  TF_DestroyTemporaryVariable(ctx, 0, &name, call.status);
+  leave(&call);
+}
+
 // --- An op that always fails here
 
 static void sign(void* kernel, TF_OpKernelContext* ctx) {
@@ -334,5 +354,9 @@ void TF_InitKernel(void) {
   add_kernel("AssignVariableOp", "dtype", "resource", NULL, assign);
   add_kernel("AssignAddVariableOp", "dtype", "resource", NULL, assign_add);
   add_kernel("AssignSubVariableOp", "dtype", "resource", NULL, assign_sub);
+  if (getenv("TOY_TEMPORARY")) {
+    add_kernel("TemporaryVariable", "dtype", NULL, NULL, temporary);
+    add_kernel("DestroyTemporaryVariable", "T", NULL, NULL, destroy_temporary);
+  }
   add_kernel("ResourceApplyGradientDescent", "T", "var", NULL, descend);
 }

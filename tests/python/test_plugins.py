@@ -87,6 +87,22 @@ with tf.Session() as sess:
 """) == ["[[1.0], [1.0]]"]
 
 
+def test_stacks_on_the_device():
+    assert run("""
+tf.load_pluggable_device_library(os.environ["TOY"])
+x = tf.placeholder(tf.float32, [2])
+with tf.device("/device:TOY:0"):
+    stack = tf.raw_ops.StackV2(max_size=4, elem_type=tf.float32)
+    push = tf.raw_ops.StackPushV2(handle=stack, elem=x + x)
+    with tf.control_dependencies([push]):
+        y = tf.raw_ops.StackPopV2(handle=stack, elem_type=tf.float32) + 1.0
+    i, z = tf.while_loop(lambda i, z: i < 3, lambda i, z: (i + 1, z * z), [0, x])
+    grad = tf.gradients(z, x)[0]
+with tf.Session(config=tf.ConfigProto(allow_soft_placement=True)) as sess:
+    print(sess.run([y, grad], {x: [1, 2]}))
+""") == ["[array([3., 5.], dtype=float32), array([   8., 1024.], dtype=float32)]"]
+
+
 def test_files():
     assert run("""
 tf.experimental.register_filesystem_plugin(os.environ["TOYFS"])

@@ -254,6 +254,64 @@ static rn_status_t plugged_copy(rn_device_t* device, const rn_tensor_t* source,
                         size);
 }
 
+// --- Filling
+
+// Copies |count| elements like |value| from host memory.
+static rn_status_t fill_from_host(plugged_device_t* own, const void* value, size_t size, void* to,
+                                  int64_t count) {
+  size_t bytes;
+  if (!rn_mul_ok(size, (size_t)count, &bytes)) return rn_out_of_memory();
+  const int64_t dims[] = {(int64_t)bytes};
+  const rn_shape_t shape = {.rank = 1, .dims = dims};
+  rn_tensor_t elements = {0};
+  RN_RETURN_IF_ERROR(rn_tensor_create(own->base.host_memory, RN_UINT8, shape, &elements));
+  for (int64_t i = 0; i < count; ++i) memcpy((char*)elements.data + (size_t)i * size, value, size);
+  rn_tensor_t target = elements;
+  target.data = to;
+  rn_status_t status = issue_from_host(own, NULL, &elements, &target);
+  rn_tensor_clear(&elements);  // held meanwhile
+  return status;
+}
+
+static bool is_one_byte(const unsigned char* value, size_t size) {
+  for (size_t i = 1; i < size; ++i)
+    if (value[i] != value[0]) return false;
+  return true;
+}
+
+static rn_status_t fill_with(plugged_device_t* own, const void* value, size_t size, void* to,
+                             int64_t count) {
+  const SP_StreamExecutor* se = executor_of(own);
+  rn_plugin_card_t* card = own->card;
+  const unsigned char first = *(const unsigned char*)value;
+  size_t bytes;
+  if (!rn_mul_ok(size, (size_t)count, &bytes)) return rn_out_of_memory();
+  SP_DeviceMemoryBase memory = rn_plugin_memory(to, bytes);
+  if (is_one_byte(value, size) && first == 0)
+    return RN_PLUGIN_CALL(se->mem_zero, &card->device, card->stream, &memory, bytes);
+  if (is_one_byte(value, size))
+    return RN_PLUGIN_CALL(se->memset, &card->device, card->stream, &memory, first, bytes);
+  if (size != sizeof(uint32_t)) return fill_from_host(own, value, size, to, count);
+  uint32_t pattern;
+  memcpy(&pattern, value, sizeof pattern);
+  return RN_PLUGIN_CALL(se->memset32, &card->device, card->stream, &memory, pattern, bytes);
+}
+
+static rn_status_t plugged_fill(rn_device_t* device, const void* value, bool is_host_value,
+                                size_t size, void* to, int64_t count) {
+  plugged_device_t* own = (plugged_device_t*)device;
+  char copy[64];
+  if (count <= 0 || size == 0) return RN_OK;
+  if (is_host_value) return fill_with(own, value, size, to, count);
+  if (size > sizeof copy) return rn_unimplemented("A fill with elements of %zu bytes", size);
+  rn_plugin_card_t* card = own->card;
+  SP_DeviceMemoryBase from = rn_plugin_memory((void*)(uintptr_t)value, size);
+  RN_RETURN_IF_ERROR(RN_PLUGIN_CALL(executor_of(own)->memcpy_dtoh, &card->device, card->stream,
+                                    copy, &from, size));
+  RN_RETURN_IF_ERROR(rn_plugin_card_wait(card));
+  return fill_with(own, copy, size, to, count);
+}
+
 // --- Waiting
 
 static void plugged_sync(rn_device_t* device, rn_device_done_t done, void* arg) {
@@ -325,6 +383,7 @@ static const rn_device_vtable_t plugged_vtable = {.destroy = plugged_destroy,
                                                   .copy_to_host = plugged_to_host,
                                                   .copy_from_host = plugged_from_host,
                                                   .copy = plugged_copy,
+                                                  .fill = plugged_fill,
                                                   .sync = plugged_sync,
                                                   .wait = plugged_wait,
                                                   .trim = plugged_trim,

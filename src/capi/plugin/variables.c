@@ -253,3 +253,38 @@ void TF_GetInputByName(TF_OpKernelContext* ctx, const char* inputName, TF_Tensor
 bool TF_IsRefInput(TF_OpKernelContext* ctx, int i, TF_Status* status) {
   return rn_capi_ok(status, check_input(ctx, i)) && is_ref(ctx, i);
 }
+
+// As with copies, the plug-in's allocator is not needed: the device's memory is known.
+void TF_TemporaryVariable(TF_OpKernelContext* ctx, TF_DataType dtype, const int64_t* dims,
+                          int num_dims, TF_StringView* var_name,
+                          void (*plugin_allocator)(TF_OpKernelContext*, TF_Tensor*, TF_DataType,
+                                                   const int64_t*, int, TF_Status*),
+                          TF_Status* tf_status) {
+  (void)plugin_allocator;
+  rn_shape_t shape;
+  rn_status_t outcome = !ctx        ? RN_CAPI_NULL("ctx")
+                        : !var_name ? RN_CAPI_NULL("var_name")
+                                    : rn_capi_shape(dims, num_dims, &shape);
+  bool has_output = rn_ok(outcome) && ctx->ctx->kernel->output_count > 0 &&
+                    rn_dtype_is_ref(ctx->ctx->kernel->output_types[0]) &&
+                    rn_dtype_base(ctx->ctx->kernel->output_types[0]) == (rn_dtype_t)dtype;
+  if (rn_ok(outcome) && !has_output)
+    outcome = rn_invalid_argument("Output 0 of node '%.*s' is no reference of this type",
+                                  RN_STR_ARGS(ctx->ctx->kernel->node));
+  if (rn_ok(outcome))
+    outcome = rn_temporary_make(ctx->ctx, rn_str_n(var_name->data, var_name->len),
+                                (rn_dtype_t)dtype, shape);
+  rn_capi_set(tf_status, outcome);
+}
+
+void TF_DestroyTemporaryVariable(TF_OpKernelContext* ctx, int index, TF_StringView* var_name,
+                                 TF_Status* tf_status) {
+  rn_status_t outcome = check_input(ctx, index);
+  if (rn_ok(outcome) && !var_name) outcome = RN_CAPI_NULL("var_name");
+  if (rn_ok(outcome) && (!is_ref(ctx, index) || ctx->ctx->kernel->output_count < 1))
+    outcome = rn_invalid_argument("Input %d of node '%.*s' is no reference", index,
+                                  RN_STR_ARGS(ctx->ctx->kernel->node));
+  if (rn_ok(outcome))
+    outcome = rn_temporary_take(ctx->ctx, index, rn_str_n(var_name->data, var_name->len));
+  rn_capi_set(tf_status, outcome);
+}

@@ -5,12 +5,17 @@
 
 bool rn_ctx_is_host(const rn_kernel_ctx_t* ctx, rn_dtype_t dtype) {
   const rn_device_t* device = ctx->kernel->device;
-  return !device || device->is_host || !device->vtable->move || !rn_dtype_is_plain(dtype) ||
-         ctx->kernel->def->flags & RN_KERNEL_ON_HOST;
+  return !device || device->is_host || !(device->vtable->move || device->vtable->fill) ||
+         !rn_dtype_is_plain(dtype) || ctx->kernel->def->flags & RN_KERNEL_ON_HOST;
 }
 
 rn_allocator_t rn_ctx_memory(const rn_kernel_ctx_t* ctx, rn_dtype_t dtype) {
   return rn_dtype_is_plain(dtype) ? ctx->kernel->device_memory : ctx->kernel->host_memory;
+}
+
+// A plug-in's device can only fill and copy.
+static rn_status_t cannot(const rn_device_t* device, const char* what) {
+  return rn_unimplemented("The device %.*s does not %s elements", RN_STR_ARGS(device->name), what);
 }
 
 rn_status_t rn_ctx_move(rn_kernel_ctx_t* ctx, const rn_move_t* move, rn_dtype_t dtype,
@@ -18,6 +23,7 @@ rn_status_t rn_ctx_move(rn_kernel_ctx_t* ctx, const rn_move_t* move, rn_dtype_t 
   if (rn_ctx_is_host(ctx, dtype)) return rn_move_run(move, rn_ctx_pool(ctx), dtype, src, dst);
   if (move->is_empty) return RN_OK;
   rn_device_t* device = ctx->kernel->device;
+  if (!device->vtable->move) return cannot(device, "move");
   const rn_box_t box = {src, dst, move->rank, move->dims};
   return device->vtable->move(device, &box, 1, rn_dtype_size(dtype));
 }
@@ -55,7 +61,9 @@ rn_status_t rn_ctx_fill_value(rn_kernel_ctx_t* ctx, const void* value, rn_tensor
 rn_status_t rn_ctx_add(rn_kernel_ctx_t* ctx, const rn_tensor_t* value, rn_tensor_t* sum) {
   rn_device_t* device = ctx->kernel->device;
   if (!rn_ctx_is_host(ctx, sum->dtype))
-    return device->vtable->add(device, sum->dtype, value->data, sum->data, sum->count);
+    return !device->vtable->add
+               ? cannot(device, "add")
+               : device->vtable->add(device, sum->dtype, value->data, sum->data, sum->count);
   rn_host_add(sum, value, sum);
   return RN_OK;
 }
@@ -110,5 +118,6 @@ rn_status_t rn_moves_end(rn_moves_t* moves) {
   rn_device_t* device = moves->ctx->kernel->device;
   const int count = moves->count;
   moves->count = 0;
+  if (!device->vtable->move) return cannot(device, "move");
   return device->vtable->move(device, moves->boxes, count, rn_dtype_size(moves->dtype));
 }

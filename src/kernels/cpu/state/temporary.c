@@ -4,6 +4,7 @@
 #include "base/arena.h"
 #include "kernels/cpu/array.h"
 #include "kernels/cpu/device_moves.h"
+#include "kernels/cpu/state/variable.h"
 #include "kernels/kernel_rows.h"
 
 #define CONTAINER RN_STR("_temporary")
@@ -36,28 +37,28 @@ static rn_status_t destroy_init(const rn_kernel_init_t* init, void* state) {
 static void temporary_destroy(void* state) { rn_arena_clear(&((temporary_t*)state)->arena); }
 
 // Each iteration of a loop has its own variables.
-static rn_status_t key_of(const rn_kernel_ctx_t* ctx, rn_strbuf_t* out) {
-  const temporary_t* temporary = ctx->state;
-  rn_strbuf_printf(out, "%.*s/frame:%llu/iteration:%lld", RN_STR_ARGS(temporary->name),
+static rn_status_t key_of(const rn_kernel_ctx_t* ctx, rn_str_t name, rn_strbuf_t* out) {
+  rn_strbuf_printf(out, "%.*s/frame:%llu/iteration:%lld", RN_STR_ARGS(name),
                    (unsigned long long)ctx->frame, (long long)ctx->iteration);
   return rn_strbuf_status(out);
 }
 
 typedef struct temporary_make_t {
   rn_kernel_ctx_t* ctx;
+  rn_str_t name;
+  rn_dtype_t dtype;
+  rn_shape_t shape;
   bool is_new;
 } temporary_make_t;
 
 static rn_status_t make_variable(void* arg, rn_resource_t** out) {
   temporary_make_t* make = arg;
-  const temporary_t* temporary = make->ctx->state;
   const rn_kernel_t* kernel = make->ctx->kernel;
   rn_variable_t* variable = NULL;
-  RN_RETURN_IF_ERROR(
-      rn_variable_create(kernel->allocator, temporary->dtype, temporary->name, &variable));
+  RN_RETURN_IF_ERROR(rn_variable_create(kernel->allocator, make->dtype, make->name, &variable));
   rn_status_t status =
-      rn_tensor_create(kernel->device_memory, temporary->dtype, temporary->shape, &variable->value);
-  if (rn_ok(status) && rn_dtype_is_plain(temporary->dtype))
+      rn_tensor_create(kernel->device_memory, make->dtype, make->shape, &variable->value);
+  if (rn_ok(status) && rn_dtype_is_plain(make->dtype))
     status = rn_ctx_zero(make->ctx, &variable->value);
   if (!rn_ok(status)) {
     rn_object_release(&variable->resource.object);
@@ -68,18 +69,18 @@ static rn_status_t make_variable(void* arg, rn_resource_t** out) {
   return RN_OK;
 }
 
-static rn_status_t temporary_variable(rn_kernel_ctx_t* ctx) {
-  const temporary_t* temporary = ctx->state;
-  if (!rn_shape_is_full(temporary->shape))
+rn_status_t rn_temporary_make(rn_kernel_ctx_t* ctx, rn_str_t name, rn_dtype_t dtype,
+                              rn_shape_t shape) {
+  if (!rn_shape_is_full(shape))
     return rn_invalid_argument("The shape of a temporary variable must be known, got %s",
-                               rn_shape_text(temporary->shape).text);
+                               rn_shape_text(shape).text);
   rn_resources_t* table = NULL;
   RN_RETURN_IF_ERROR(rn_step_get_resources(ctx->step, &table));
   rn_strbuf_t key;
   rn_strbuf_init(&key, ctx->kernel->allocator);
   rn_resource_t* variable = NULL;
-  temporary_make_t make = {.ctx = ctx};
-  rn_status_t status = key_of(ctx, &key);
+  temporary_make_t make = {.ctx = ctx, .name = name, .dtype = dtype, .shape = shape};
+  rn_status_t status = key_of(ctx, name, &key);
   if (rn_ok(status))
     status = rn_resources_get(table, CONTAINER, rn_strbuf_view(&key), RN_VARIABLE_TYPE,
                               make_variable, &make, &variable);
@@ -90,6 +91,11 @@ static rn_status_t temporary_variable(rn_kernel_ctx_t* ctx) {
   if (rn_ok(status)) rn_set_output_ref(ctx, 0, (rn_variable_t*)variable);
   if (variable) rn_object_release(&variable->object);
   return status;
+}
+
+static rn_status_t temporary_variable(rn_kernel_ctx_t* ctx) {
+  const temporary_t* temporary = ctx->state;
+  return rn_temporary_make(ctx, temporary->name, temporary->dtype, temporary->shape);
 }
 
 static rn_status_t retain(void* arg, rn_resource_t** out) {
@@ -110,18 +116,18 @@ static rn_status_t bury(rn_resources_t* table, rn_resource_t* variable) {
   return RN_OK;
 }
 
-static rn_status_t destroy_temporary(rn_kernel_ctx_t* ctx) {
+rn_status_t rn_temporary_take(rn_kernel_ctx_t* ctx, int i, rn_str_t name) {
   rn_resources_t* table = NULL;
   RN_RETURN_IF_ERROR(rn_step_get_resources(ctx->step, &table));
   rn_strbuf_t key;
   rn_strbuf_init(&key, ctx->kernel->allocator);
   rn_resource_t* resource = NULL;
   rn_tensor_t value = {0};
-  rn_status_t status = key_of(ctx, &key);
+  rn_status_t status = key_of(ctx, name, &key);
   if (rn_ok(status))
     status = rn_resources_get(table, CONTAINER, rn_strbuf_view(&key), RN_VARIABLE_TYPE, NULL, NULL,
                               &resource);
-  if (rn_ok(status) && (rn_variable_t*)resource != rn_in_variable(ctx, 0))
+  if (rn_ok(status) && (rn_variable_t*)resource != rn_in_variable(ctx, i))
     status = rn_invalid_argument("The input is not the temporary variable named by the node");
   if (rn_ok(status)) status = bury(table, resource);
   if (rn_ok(status))
@@ -137,6 +143,10 @@ static rn_status_t destroy_temporary(rn_kernel_ctx_t* ctx) {
   if (resource) rn_object_release(&resource->object);
   rn_strbuf_clear(&key);
   return status;
+}
+
+static rn_status_t destroy_temporary(rn_kernel_ctx_t* ctx) {
+  return rn_temporary_take(ctx, 0, ((const temporary_t*)ctx->state)->name);
 }
 
 #define ROW(name, attr, init_, function)                                                          \

@@ -26,6 +26,13 @@ RN_MUST_USE rn_status_t rn_variable_update(rn_kernel_ctx_t* ctx,
 RN_MUST_USE rn_status_t rn_variable_check_update_locked(rn_kernel_ctx_t* ctx,
                                                         rn_variable_t* variable);
 
+// Variables that live within a step. Makes output 0 a reference to a new one called |name|, with
+// zeros. ALREADY_EXISTS if the step, or this iteration, has one of that name.
+RN_MUST_USE rn_status_t rn_temporary_make(rn_kernel_ctx_t* ctx, rn_str_t name, rn_dtype_t dtype,
+                                          rn_shape_t shape);
+// Ends the one called |name|, which input |i| must refer to; its value becomes output 0.
+RN_MUST_USE rn_status_t rn_temporary_take(rn_kernel_ctx_t* ctx, int i, rn_str_t name);
+
 // Stock's error for a variable without a value, by the kind of input |i|.
 RN_MUST_USE rn_status_t rn_variable_uninitialized(const rn_kernel_ctx_t* ctx, int i,
                                                   const rn_variable_t* variable);
