@@ -141,6 +141,20 @@ CT_TEST(plugins_device, default_kernels) {
   ct_close(&t);
 }
 
+// A plug-in may bring GPUs; they take the place of built-in ones.
+CT_TEST(plugins_device, of_a_built_in_type) {
+  setenv("TOY_TYPE", "GPU", 1);
+  ct_t t = pt_open();
+  TF_Output x, y = build(&t, "/gpu:1", &x);
+  PT_EXPECT(ct_run1(&t, x.oper, ct_float_matrix(2, 2, matrix), y.oper), 24, -15, -24, 69);
+  TF_DeviceList* list = TF_SessionListDevices(ct_session(&t, NULL), t.status);
+  CT_INT(TF_DeviceListCount(list), 3);
+  CT_STR(TF_DeviceListName(list, 2, t.status), "/job:localhost/replica:0/task:0/device:GPU:1");
+  CT_INT(TF_DeviceListMemoryBytes(list, 2, t.status), 806354944);
+  TF_DeleteDeviceList(list);
+  ct_close(&t);
+}
+
 // There is no kernel for Exp on the toy.
 CT_TEST(plugins_device, lacks_a_kernel) {
   ct_t t = pt_open();

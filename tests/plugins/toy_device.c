@@ -1,6 +1,6 @@
 // A device plug-in: "TOY", two devices in a memory that the host cannot touch (toy_stream.h).
 //
-// TOY_FAULT makes it a bad plug-in: see fault() below.
+// TOY_TYPE is another type for it. TOY_FAULT makes it a bad plug-in: see fault() below.
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -328,7 +328,10 @@ void SE_InitPlugin(SE_PlatformRegistrationParams* params, TF_Status* status) {
   params->destroy_platform_fns = destroy_platform_fns;
   params->platform->struct_size = fault("platform_size") ? 0 : SP_PLATFORM_STRUCT_SIZE;
   params->platform->name = fault("name") ? NULL : fault("bad_name") ? "my-toy" : "MY_TOY";
-  params->platform->type = fault("type") ? NULL : fault("bad_type") ? "Toy/1" : "TOY";
+  params->platform->type = fault("type")        ? NULL
+                           : fault("bad_type")  ? "Toy/1"
+                           : getenv("TOY_TYPE") ? getenv("TOY_TYPE")
+                                                : "TOY";
   params->platform->supports_unified_memory = fault("unified");
   params->platform->use_bfc_allocator = getenv("TOY_NO_BFC") == NULL;
   params->platform->force_memory_growth = 1;

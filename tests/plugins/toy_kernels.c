@@ -7,8 +7,6 @@
 #include "tensorflow/c/kernels_experimental.h"
 #include "toy_stream.h"
 
-#define TYPE "TOY"
-
 // Stock's wheel does not export these; the kernels that need them are registered where they exist.
 #pragma weak TF_AssignVariable
 #pragma weak TF_AssignUpdateVariable
@@ -330,8 +328,9 @@ typedef void* (*create_t)(TF_OpKernelConstruction*);
 static void add_kernel(const char* op, const char* attr, const char* host, create_t create,
                        compute_t compute) {
   TF_Status* status = TF_NewStatus();
+  const char* type = getenv("TOY_TYPE");
   TF_KernelBuilder* builder =
-      TF_NewKernelBuilder(op, TYPE, create, compute, create ? delete_kernel : NULL);
+      TF_NewKernelBuilder(op, type ? type : "TOY", create, compute, create ? delete_kernel : NULL);
   TF_KernelBuilder_TypeConstraint(builder, attr, TF_FLOAT, status);
   if (host) TF_KernelBuilder_HostMemory(builder, host);
   if (TF_GetCode(status) == TF_OK) TF_RegisterKernelBuilder(op, builder, status);
