@@ -275,21 +275,28 @@ CT_TEST(plugins_device, many_sessions) {
   }
 }
 
+// Threads share the one stream of a device. With stock this fails now and then: it copies on a
+// second stream, and a copy may overtake work that still uses the same memory.
+#ifndef CT_STOCK
 typedef struct runner_t {
   TF_Session* session;
   TF_Output x, y;
-  bool is_right;
+  char problem[200];  // the first; "": none
 } runner_t;
 
 static void* run_steps(void* arg) {
   runner_t* runner = arg;
   TF_Status* status = TF_NewStatus();
-  runner->is_right = true;
-  for (int i = 0; i < 20; ++i) {
+  for (int i = 0; i < 20 && !runner->problem[0]; ++i) {
     TF_Tensor *feed = ct_float_matrix(2, 2, matrix), *value = NULL;
     TF_SessionRun(runner->session, NULL, &runner->x, &feed, 1, &runner->y, &value, 1, NULL, 0, NULL,
                   status);
-    runner->is_right &= value && ((const float*)TF_TensorData(value))[3] == 69;
+    const float* got = value ? TF_TensorData(value) : NULL;
+    if (!got)
+      snprintf(runner->problem, sizeof runner->problem, "step %d: %s", i, TF_Message(status));
+    else if (got[0] != 24 || got[1] != -15 || got[2] != -24 || got[3] != 69)
+      snprintf(runner->problem, sizeof runner->problem, "step %d: %g %g %g %g", i, (double)got[0],
+               (double)got[1], (double)got[2], (double)got[3]);
     TF_DeleteTensor(feed);
     if (value) TF_DeleteTensor(value);
   }
@@ -297,7 +304,6 @@ static void* run_steps(void* arg) {
   return NULL;
 }
 
-// Threads share the one stream of a device.
 CT_TEST(plugins_device, concurrent_steps) {
   ct_t t = pt_open();
   TF_Output x, y = build(&t, PT_TOY, &x);
@@ -309,10 +315,11 @@ CT_TEST(plugins_device, concurrent_steps) {
   }
   for (int i = 0; i < 4; ++i) {
     pthread_join(threads[i], NULL);
-    cr_assert(runners[i].is_right);
+    CT_STR(runners[i].problem, "");
   }
   ct_close(&t);
 }
+#endif
 
 // A loop whose values are on the device: while i < 5: i += 1, x += x. Stock gives the same to its
 // Python client, but waits forever for a loop that its C API built.
