@@ -333,6 +333,7 @@ static void add_kernel(const char* op, const char* attr, const char* host, creat
       TF_NewKernelBuilder(op, type ? type : "TOY", create, compute, create ? delete_kernel : NULL);
   TF_KernelBuilder_TypeConstraint(builder, attr, TF_FLOAT, status);
   if (host) TF_KernelBuilder_HostMemory(builder, host);
+  if (type) TF_KernelBuilder_Priority(builder, 1);  // over built-in kernels of that type
   if (TF_GetCode(status) == TF_OK) TF_RegisterKernelBuilder(op, builder, status);
   if (TF_GetCode(status) != TF_OK) fprintf(stderr, "toy: %s: %s\n", op, TF_Message(status));
   TF_DeleteStatus(status);
