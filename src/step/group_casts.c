@@ -81,7 +81,7 @@ static rn_status_t group_from(group_casts_t* g, const int32_t* order, int32_t co
 rn_status_t rn_pass_group_casts(rn_ir_t* ir) {
   group_casts_t g = {
       .ir = ir, .op = rn_op_find(RN_STR("_CastMany")), .cast = rn_op_find(RN_STR("Cast"))};
-  if (!g.op || !rn_ir_uses_accelerator(ir) || rn_ir_has_flow(ir)) return RN_OK;
+  if (!g.op || !rn_ir_uses_accelerator(ir) || !rn_ir_may_merge(ir)) return RN_OK;
   int32_t *order = NULL, count = 0;
   RN_RETURN_IF_ERROR(rn_ir_count_uses(ir, &g.uses));
   RN_RETURN_IF_ERROR(rn_ir_order(ir, &order, &count));

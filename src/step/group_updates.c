@@ -350,7 +350,7 @@ static rn_status_t remove_casts(group_updates_t* g) {
 
 rn_status_t rn_pass_group_updates(rn_ir_t* ir) {
   // Of updates in branches and loops, some may run without the others.
-  if (!rn_ir_uses_accelerator(ir) || rn_ir_has_flow(ir)) return RN_OK;
+  if (!rn_ir_uses_accelerator(ir) || !rn_ir_may_merge(ir)) return RN_OK;
   group_updates_t g = {.ir = ir};
   int32_t* firsts = NULL;
   size_t nodes = ir->nodes.count;

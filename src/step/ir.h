@@ -213,6 +213,13 @@ static inline bool rn_ir_has_flow(const rn_ir_t* ir) {
          rn_ir_has_role(ir, RN_ROLE_MERGE);
 }
 
+// Whether nodes without a path between them may become one node. Not if some of them may not run,
+// nor in a part of a step that receives values: those may depend on what it sends, and the path
+// between is in another part.
+static inline bool rn_ir_may_merge(const rn_ir_t* ir) {
+  return !rn_ir_has_flow(ir) && !rn_ir_has_role(ir, RN_ROLE_RECV);
+}
+
 // Passes. Each preserves what the step computes.
 
 // When functional conditionals and loops are lowered.

@@ -85,7 +85,7 @@ rn_status_t rn_loops_sort(rn_loop_graph_t* loops) {
 
 rn_status_t rn_loops_init(rn_loop_graph_t* loops, rn_ir_t* ir) {
   size_t count = ir->nodes.count + 1;
-  *loops = (rn_loop_graph_t){.ir = ir, .has_flow = rn_ir_has_flow(ir)};
+  *loops = (rn_loop_graph_t){.ir = ir, .merges = rn_ir_may_merge(ir)};
   RN_RETURN_IF_ERROR(rn_ir_count_uses(ir, &loops->uses));
   RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&ir->arena, count, &loops->kind));
   RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&ir->arena, count, &loops->axes));
@@ -442,7 +442,7 @@ void rn_loop_group_find(const rn_loop_graph_t* loops, int32_t seed, rn_loop_grou
   out->axes = reduces ? loops->axes[seed] : (rn_loop_axes_t){rank - 1, rank, true};
   add(loops, out, seed, false);
   grow(loops, out);
-  if (loops->has_flow) return;
+  if (!loops->merges) return;
   if (reduces && add_siblings(loops, out)) grow(loops, out);
   const rn_loop_group_t before = *out;
   while (offer(loops, out, take_output)) grow(loops, out);

@@ -68,7 +68,7 @@ typedef struct rn_loop_graph_t {
   int32_t* place;         // by node: in |order|
   bool* is_tainted;       // by node; scratch, all false
   int8_t* role;           // by node: 0, 1 a member, 2 a copy; scratch, all 0
-  bool has_flow;          // some nodes may not run
+  bool merges;            // nodes without a path between them may join
 } rn_loop_graph_t;
 
 RN_MUST_USE rn_status_t rn_loops_init(rn_loop_graph_t* loops, rn_ir_t* ir);

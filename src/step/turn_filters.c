@@ -138,7 +138,7 @@ rn_status_t rn_pass_turn_filters(rn_ir_t* ir) {
                    .input_gradient = rn_op_find(RN_STR("Conv2DBackpropInput")),
                    .cast = rn_op_find(RN_STR("Cast"))};
   // A filter of a branch may not be there.
-  if (!p.op || rn_ir_has_flow(ir)) return RN_OK;
+  if (!p.op || !rn_ir_may_merge(ir)) return RN_OK;
   RN_RETURN_IF_ERROR(find_uses(&p));
   bool* is_done = NULL;
   RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&ir->arena, (size_t)p.use_count + 1, &is_done));
