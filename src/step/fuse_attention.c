@@ -10,6 +10,7 @@
 //   dq = ds k, dk = ds^T q.
 // In mixed precision, some of this is computed in float; conversions in between are looked through.
 #include <math.h>
+#include <stdlib.h>
 
 #include "device/device.h"
 #include "framework/internal_ops.h"
@@ -18,6 +19,9 @@
 #include "tensor/float16.h"
 
 #define MOST_DEPTH 128  // of the device's kernel
+// With fewer keys, products by cuBLASLt and one loop for the softmax are faster; with so many, the
+// scores would be most of a step's memory. RUNNEL_ATTENTION_KEYS overrides it.
+#define LEAST_KEYS 1024
 // From here on down, a score counts as -infinity if its row has others.
 #define FEW (-1e9)
 
@@ -27,6 +31,7 @@ typedef struct fuse_attention_t {
   rn_ir_uses_t* uses;        // by node
   int32_t *first, *readers;  // by node: where its readers begin in |readers|; Casts are left out
   size_t count;              // of nodes at the beginning
+  int64_t least_keys;
   bool is_changed;
 } fuse_attention_t;
 
@@ -341,10 +346,14 @@ static rn_status_t check_order(const fuse_attention_t* f, const rn_attention_t* 
   return RN_OK;
 }
 
+static bool has_many_keys(const fuse_attention_t* f, rn_shape_t scores) {
+  return scores.rank > 0 && scores.dims[scores.rank - 1] >= f->least_keys;
+}
+
 static rn_status_t fuse_from(fuse_attention_t* f, int32_t index) {
   const rn_ir_node_t* node = rn_ir_node(f->ir, index);
   if (node->is_removed || node->op != f->softmax || node->feed >= 0 || !node->device ||
-      node->device->is_host)
+      node->device->is_host || !has_many_keys(f, node->shapes[0]))
     return RN_OK;
   rn_attention_t a = {.p = index, .dq = -1, .dk = -1};
   int32_t muls[2] = {-1, -1}, ds = -1;
@@ -397,7 +406,10 @@ rn_status_t rn_pass_fuse_attention(rn_ir_t* ir) {
                         .add = rn_op_find(RN_STR("Add")),
                         .add_v2 = rn_op_find(RN_STR("AddV2")),
                         .cast = rn_op_find(RN_STR("Cast")),
-                        .count = ir->nodes.count};
+                        .count = ir->nodes.count,
+                        .least_keys = LEAST_KEYS};
+  const char* keys = getenv("RUNNEL_ATTENTION_KEYS");
+  if (keys && *keys) f.least_keys = strtoll(keys, NULL, 10);
   bool has_softmax = false;
   for (size_t n = 0; n < ir->nodes.count && !has_softmax; ++n)
     has_softmax = !ir->nodes.items[n].is_removed && ir->nodes.items[n].op == f.softmax;

@@ -180,6 +180,10 @@ static void check(const attention_case_t* c) {
   rt_end(&rt);
 }
 
+// The tests are small.
+static void fuse_all(void) { setenv("RUNNEL_ATTENTION_KEYS", "1", 1); }
+TestSuite(attention, .init = fuse_all);
+
 RT_TEST(attention, is_one_kernel) {
   for (int c = 0; c < CASES; ++c) check(&cases[c]);
 }

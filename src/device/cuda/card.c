@@ -6,7 +6,7 @@
 #include "device/cuda/copies.h"
 
 // How often an event is looked at before the thread sleeps: about 50 us.
-#define SPINS 200
+#define SPINS 400
 #define OLDEST_DRIVER 12000
 #define SCRATCH_BLOCK ((size_t)4 << 20)
 // Page-locked memory that is kept idle, and that there may be at a time.

@@ -339,6 +339,7 @@ static bool parse(options_t* options, int argc, char** argv) {
 
 int main(int argc, char** argv) {
   options_t options = {.first = 1, .count = 20, .from = -1};
+  setenv("RUNNEL_ATTENTION_KEYS", "1", 0);  // graphs are small
   if (!parse(&options, argc, argv)) {
     fputs(
         "usage: random_graphs [--first SEED] [--count N] [--seconds S] [--fetch VALUE] "

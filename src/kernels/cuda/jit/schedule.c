@@ -3,6 +3,7 @@
 
 #define BLOCK 256               // threads
 #define BLOCKS_PER_PROCESSOR 8  // of that size: a full multiprocessor
+#define MAX_SHARED (40 << 10)   // bytes for the sums of a block; all cards have 48 KiB
 #define MAX_NARROW INT32_MAX    // what 32-bit indices and rn_div32 reach
 
 static int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
@@ -173,10 +174,12 @@ static traits_t find_traits(const rn_jit_program_t* program) {
 static void grid_finish(const rn_jit_program_t* program, const rn_jit_sizes_t* sizes,
                         int multiprocessors, rn_jit_grid_t* grid) {
   const int64_t columns = sizes->outer * sizes->inner;
-  const int64_t x = power_from(sizes->inner, 32), y = power_from(grid->chunks, BLOCK / x);
+  // Few columns per block: the sums of a column come one after the other.
+  const int64_t sums = (int64_t)find_traits(program).sum_bytes, x = power_from(sizes->inner, 8);
+  int64_t y = power_from(grid->chunks, 2 * BLOCK / x);
+  while (y > 1 && sums * x * y > MAX_SHARED) y /= 2;
   const int64_t blocks = min_of(ceil_div(columns, x), (int64_t)multiprocessors * 32);
-  const int64_t shared =
-      (int64_t)find_traits(program).sum_bytes * x * y + 16 * (int64_t)program->reduction_count;
+  const int64_t shared = sums * x * y + 16 * (int64_t)program->reduction_count;
   grid->variant.split = true;
   grid->kernel_count = 2;
   grid->launches[1] =
@@ -244,8 +247,7 @@ static void grid_columns(const rn_jit_program_t* program, const rn_jit_sizes_t* 
                          int multiprocessors, rn_jit_grid_t* grid) {
   const traits_t traits = find_traits(program);
   int vector = grid->variant.vector;
-  // The sums of a block take shared memory, of which all cards have 48 KiB.
-  while (vector > 1 && (int64_t)traits.sum_bytes * BLOCK * vector > 40 << 10) vector /= 2;
+  while (vector > 1 && (int64_t)traits.sum_bytes * BLOCK * vector > MAX_SHARED) vector /= 2;
   grid->variant.vector = (uint8_t)vector;
   grid->variant.schedule = RN_JIT_COLUMNS;
   int64_t x = power_from(ceil_div(sizes->inner, vector), 32);

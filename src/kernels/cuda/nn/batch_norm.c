@@ -8,8 +8,8 @@
 
 #define BLOCKS_PER_MULTIPROCESSOR 8
 #define ROWS_PER_THREAD 4  // fewer are not worth a chunk
-#define FINISH_CHANNELS 32
-#define FINISH_ROWS 8
+#define FINISH_CHANNELS 8  // 32 bytes of a part
+#define FINISH_ROWS 64
 #define MOST_INDEX (INT64_C(1) << 31)
 #define NAN_BITS 0x7fc00000u
 

@@ -144,7 +144,7 @@ RN_DEVICE void norm_parts_first(const norm_parts_args& args) {
 // A block has blockDim.x channels; blockDim.y threads share the chunks of each.
 template <typename M>
 RN_DEVICE norm_pair norm_all_parts(const norm_finish_args& args, i64 channel) {
-  __shared__ norm_pair shared[256];
+  __shared__ norm_pair shared[512];
   norm_pair own = {0, 0, 0};
   for (i64 c = threadIdx.y; c < args.chunks && channel < args.channels; c += blockDim.y) {
     i64 left = args.rows - c * args.chunk;
