@@ -5,9 +5,9 @@
 #include "framework/internal_ops.h"
 #include "framework/resource.h"
 
-// Fewer instructions that issue work are not worth a recording. One is: waiting for a replay is
-// quicker than waiting for an event.
-#define LEAST_INSTRS 1
+// Launching the work of fewer instructions one by one costs no more than replaying it. A step of
+// one instruction is recorded all the same: waiting for a replay is quicker than for an event.
+#define LEAST_INSTRS 2
 // A segment whose recording does not fit this often is not recorded any more.
 #define MOST_RUNS 32
 // Feeds and fetches up to this size are recorded, and copied once more on the host for that.
@@ -120,19 +120,23 @@ static bool issues_work(const rn_instr_t* instr) {
   return instr->compute && !(rn_instr_flags(instr) & (RN_KERNEL_FORWARDS | RN_KERNEL_OWN_OUTPUTS));
 }
 
-static void add_segment(rn_compile_t* c, int32_t first, int32_t end) {
-  rn_plan_t* plan = c->plan;
+static int32_t count_work(const rn_plan_t* plan, int32_t first, int32_t end) {
   int32_t work = 0;
   for (int32_t n = first; n < end; ++n) work += issues_work(&plan->instrs[n]);
-  if (work >= LEAST_INSTRS)
+  return work;
+}
+
+static void add_segment(rn_compile_t* c, int32_t first, int32_t end) {
+  rn_plan_t* plan = c->plan;
+  int32_t all = count_work(plan, 0, plan->instr_count);
+  if (count_work(plan, first, end) >= (all < LEAST_INSTRS ? 1 : LEAST_INSTRS))
     plan->segments[plan->segment_count++] = (rn_segment_t){first, end - first};
 }
 
 rn_status_t rn_compile_segments(rn_compile_t* c) {
   rn_plan_t* plan = c->plan;
   if (!plan->device->vtable->record_begin || plan->has_frames) return RN_OK;
-  RN_RETURN_IF_ERROR(
-      RN_ARENA_ARRAY(&plan->arena, (size_t)plan->instr_count / 2 + 1, &plan->segments));
+  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&plan->arena, (size_t)plan->instr_count + 1, &plan->segments));
   for (int32_t t = 0; t < plan->task_count; ++t) {
     const rn_task_t* task = &plan->tasks[t];
     int32_t limit = task->first_instr + task->instr_count;

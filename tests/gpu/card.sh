@@ -62,7 +62,7 @@ sanitize() {
   [ -x "$program" ] || { echo "FAILED  $tool: there is no compute-sanitizer"; failed=$((failed + 1)); return; }
   # Every allocation is one of the driver's, so that the tool sees the borders of tensors.
   export RUNNEL_CUDA_EXACT=1
-  set -- "$program" --tool "$tool" --target-processes all --error-exitcode 9 --print-limit 10 "$@" "$ops" --gpu --dir "$here/../ops"
+  set -- "$program" --tool "$tool" --target-processes all --error-exitcode 9 --report-api-errors no --print-limit 10 "$@" "$ops" --gpu --dir "$here/../ops"
   for family in $(families); do check "$tool/$family" "$@" --sample "${SAMPLE:-1}" "$family"; done
   for op in $([ -n "${FAMILIES:-}" ] || echo "$by_size"); do check "$tool/$op" "$@" --filter "$op"; done
   unset RUNNEL_CUDA_EXACT
