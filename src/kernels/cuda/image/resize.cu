@@ -11,7 +11,9 @@ struct bilinear {
   float part;  // the weight of |high|
   RN_DEVICE bilinear(const rn_cuda_resize_args& args, int axis, i64 i) {
     float scale = args.scale[axis];
-    float place = args.half_pixel_centers ? ((float)i + 0.5f) * scale - 0.5f : (float)i * scale;
+    // The product rounds, as on the CPU: the weights depend on its last digits.
+    float place =
+        args.half_pixel_centers ? __fmul_rn((float)i + 0.5f, scale) - 0.5f : (float)i * scale;
     float below = floorf(place);
     i64 last = args.in[axis] - 1;
     high = (i64)ceilf(place);
