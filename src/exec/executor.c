@@ -533,10 +533,11 @@ static rn_status_t work_error(const rn_run_t* run, const rn_plan_t* plan, rn_sta
   return device_error(plan, status);
 }
 
-// Waits for the work of a step that one thread issued.
+// Waits for the work of a step that one thread issued. Work before a replay has ended with it, but
+// large copies to the host are not part of that order.
 static rn_status_t await_alone(rn_state_t* state) {
   rn_status_t status = rn_segments_await(state);
-  return rn_ok(status) && !state->has_loose_work
+  return rn_ok(status) && !state->has_loose_work && !state->plan->has_loose_fetches
              ? status
              : rn_status_join(status, rn_device_wait(state->plan->device));
 }

@@ -172,6 +172,7 @@ struct rn_plan_t {
   rn_task_t* tasks;
   int32_t* successors;
   int32_t segment_count;
+  bool has_loose_fetches;  // values go to the client outside of segments, maybe beside other work
   rn_segment_t* segments;  // in order
   int32_t counter_count;
   int32_t async_count;

@@ -146,6 +146,12 @@ rn_status_t rn_compile_segments(rn_compile_t* c) {
       n = end > n ? end : n + 1;
     }
   }
+  int32_t moves = 0, inside = 0;
+  for (int32_t n = 0; n < plan->instr_count; ++n) moves += is_move(&plan->instrs[n], true);
+  for (int32_t s = 0; s < plan->segment_count; ++s)
+    for (int32_t k = 0; k < plan->segments[s].instr_count; ++k)
+      inside += is_move(&plan->instrs[plan->segments[s].first_instr + k], true);
+  plan->has_loose_fetches = moves > inside;
   return RN_OK;
 }
 

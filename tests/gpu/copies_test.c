@@ -141,7 +141,7 @@ RT_TEST(copies, fetched_values_outlive_the_session) {
 // With a seed, the emulated card takes the streams in any order that the events allow.
 typedef struct client_t {
   rt_t* rt;
-  rn_edge_t x, y, total;
+  rn_edge_t x, y, total, most;
   int number;
 } client_t;
 
@@ -154,6 +154,7 @@ static void* client_run(void* arg) {
     rt_feed(&step, client->x, &fed);
     rt_fetch(&step, client->y);
     rt_fetch(&step, client->total);
+    rt_fetch(&step, client->most);  // two small fetches behind a large one are recorded
     OK(rt_run(client->rt, &step));
     double total = 0;
     for (int64_t i = 0; i < count; ++i) {
@@ -177,11 +178,12 @@ static void run_clients(const char* seed) {
   rn_edge_t x = rt_placeholder(&rt, "x");
   rn_edge_t y = rn_AddV2(rt.s, rn_AddV2(rt.s, x, x), x);
   rn_edge_t total = rn_Sum(rt.s, x, rn_const_int32(rt.s, 0));
+  rn_edge_t most = rn_Max(rt.s, x, rn_const_int32(rt.s, 0));
   rt_session(&rt);
   client_t clients[4];
   pthread_t threads[4];
   for (int i = 0; i < 4; ++i) {
-    clients[i] = (client_t){&rt, x, y, total, i};
+    clients[i] = (client_t){&rt, x, y, total, most, i};
     cr_assert_eq(pthread_create(&threads[i], NULL, client_run, &clients[i]), 0);
   }
   for (int i = 0; i < 4; ++i) pthread_join(threads[i], NULL);
