@@ -17,7 +17,7 @@
 typedef struct rn_recorded_slot_t {
   int32_t slot;
   enum {
-    RECORDED_INPUT,   // must be where it was
+    RECORDED_INPUT,   // must be where it was, with the shape of |kept|
     RECORDED_FEED,    // in host memory; must have the shape of |other|
     RECORDED_DYING,   // not read after the segment
     RECORDED_OUTPUT,  // shares |kept|
@@ -238,7 +238,12 @@ static rn_status_t note_outside(rn_recorded_t* recorded, rn_state_t* state,
                                   .kind = is_feed ? RECORDED_FEED : RECORDED_INPUT,
                                   .other = instr->first_output,
                                   .data = state->slots[slot].data};
-      RN_RETURN_IF_ERROR(rn_vec_push(&recorded->slots, plan->allocator, noted));
+      const rn_tensor_t* value = &state->slots[slot];
+      if (!is_feed)
+        RN_RETURN_IF_ERROR(rn_tensor_init(&noted.kept, value->dtype, rn_tensor_shape(value)));
+      rn_status_t status = rn_vec_push(&recorded->slots, plan->allocator, noted);
+      if (!rn_ok(status)) rn_tensor_clear(&noted.kept);
+      RN_RETURN_IF_ERROR(status);
     }
   }
   return RN_OK;
@@ -349,7 +354,9 @@ static bool fits(const rn_recorded_t* recorded, const rn_state_t* state) {
   for (size_t i = 0; i < recorded->slots.count; ++i) {
     const rn_recorded_slot_t* noted = &recorded->slots.items[i];
     const rn_tensor_t* value = &state->slots[noted->slot];
-    if (noted->kind == RECORDED_INPUT && value->data != noted->data) return false;
+    if (noted->kind == RECORDED_INPUT &&
+        (value->data != noted->data || !rn_tensor_same_shape(value, &noted->kept)))
+      return false;
     if (noted->kind == RECORDED_FEED && !rn_tensor_same_shape(value, &state->slots[noted->other]))
       return false;
   }

@@ -218,3 +218,36 @@ RT_TEST(record, variables_that_share_a_value) {
   if (count("cuGraphLaunch")) cr_assert_gt(count("cuStreamBeginCapture_v2"), 4);
   rt_end(&rt);
 }
+
+// A value whose shape only the step knows may lie where a longer one lay.
+RT_TEST(record, shapes_of_inputs_may_change) {
+  rt_t rt = rt_begin(1);
+  int64_t eight = 8, one = 1;
+  float values[8];
+  int32_t ids[8], start[1] = {0};
+  for (int i = 0; i < 8; ++i) values[i] = (float)(1 << i), ids[i] = i % 2;
+  rn_edge_t n = rn_Placeholder(rt.s, RN_INT32, .shape = RN_SHAPE(1));
+  rn_edge_t from = rn_const(rt.s, RN_INT32, &one, 1, start);
+  rn_edge_t x = rn_Slice(rt.s, rn_const(rt.s, RN_FLOAT, &eight, 1, values), from, n);
+  rn_edge_t id = rn_Slice(rt.s, rn_const(rt.s, RN_INT32, &eight, 1, ids), from, n);
+  rn_edge_t sums = rn_UnsortedSegmentSum(rt.s, x, id, rn_const_int32(rt.s, 2));
+  rn_edge_t y = rn_Neg(rt.s, rn_Sqrt(rt.s, rn_Square(rt.s, sums)));
+  static const int32_t lengths[] = {8, 8, 8, 3, 5, 8, 2, 7, 7, 7, 1};
+  for (size_t turn = 0; turn < sizeof lengths / sizeof *lengths; ++turn) {
+    rn_tensor_t fed;
+    OK(rn_tensor_create(rn_allocator_system(), RN_INT32, (rn_shape_t){1, &one}, &fed));
+    *RN_DATA(&fed, int32_t) = lengths[turn];
+    float want[2] = {0, 0};
+    for (int i = 0; i < lengths[turn]; ++i) want[i % 2] -= values[i];
+    rt_step_t step = {0};
+    rt_feed(&step, n, &fed);
+    rt_fetch(&step, y);
+    OK(rt_run(&rt, &step));
+    for (int i = 0; i < 2; ++i)
+      cr_assert_eq(RN_DATA(&step.out[0], float)[i], want[i], "step %d: %g, not %g", (int)turn,
+                   RN_DATA(&step.out[0], float)[i], want[i]);
+    rt_clear(&step);
+    rn_tensor_clear(&fed);
+  }
+  rt_end(&rt);
+}
