@@ -127,6 +127,25 @@ RT_TEST(cluster, prefers_gpus) {
   }
 }
 
+// Only the CPU counts up, so the variable is there in steps that do not count, too.
+RT_TEST(cluster, variables_stay) {
+  cluster_t c;
+  cluster_open(&c, -1);
+  rn_edge_t v = rn_VarHandleOp(c.rt.s, RN_INT64, RN_SHAPE_SCALAR.dims, 0);
+  rn_node_t* assign = rn_AssignVariableOp(c.rt.s, v, rn_const_scalar(c.rt.s, RN_INT64, 5));
+  rn_edge_t next = rn_ResourceCountUpTo(c.rt.s, v, 100, RN_INT64);
+  connect_to(&c, TASK_WORKER, RN_STR(""));
+  rt_do(&c.rt, assign);
+  for (int64_t want = 5; want < 8; ++want) {
+    rt_step_t step = {0};
+    rt_fetch(&step, next);
+    OK(rt_run(&c.rt, &step));
+    cr_assert_eq(*RN_DATA(&step.out[0], int64_t), want);
+    rt_clear(&step);
+  }
+  cluster_close(&c);
+}
+
 RT_TEST(cluster, values_cross) {
   static const char* const ways[][3] = {{PS, WORKER_GPU, PS},
                                         {WORKER_GPU, PS, WORKER_GPU},

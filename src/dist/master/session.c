@@ -40,6 +40,7 @@ void rn_master_session_release(rn_master_session_t* session) {
     rn_arena_clear(&session->tasks[t].status.arena);
     rn_status_free(session->tasks[t].silence);
   }
+  rn_homes_clear(&session->homes);
   rn_graph_release(session->graph);
   rn_fence_release(session->fence);
   rn_caller_release(session->caller);
@@ -51,8 +52,7 @@ void rn_master_session_release(rn_master_session_t* session) {
   rn_local_master_count(master, -1);
 }
 
-void rn_master_session_plan_options(const rn_master_session_t* session,
-                                    rn_master_plan_options_t* out) {
+void rn_master_session_plan_options(rn_master_session_t* session, rn_master_plan_options_t* out) {
   const rn_local_master_options_t* master = rn_local_master_options(session->master);
   *out = (rn_master_plan_options_t){
       .allocator = master->allocator,
@@ -62,7 +62,8 @@ void rn_master_session_plan_options(const rn_master_session_t* session,
                 .log_placement = session->options.log_device_placement,
                 .mark = "_S",
                 .tasks = session->device_tasks,
-                .env = master->env},
+                .env = master->env,
+                .homes = &session->homes},
       .tasks = session->device_tasks,
       .task_count = session->task_count,
       .calls = {.keeps_calls = session->options.calls.keeps_calls,
@@ -265,6 +266,7 @@ static rn_status_t set_up(rn_master_session_t* session, const rn_create_session_
   session->graph->keeps_misfits = true;
   rn_import_options_t import = {.allows_any_names = true, .extends = true};
   RN_RETURN_IF_ERROR(rn_graph_import(session->graph, call->graph_def, &import, NULL));
+  rn_homes_init(&session->homes, master->allocator, session->graph, &session->options.calls);
   snprintf(session->handle, sizeof session->handle, "%016llx",
            (unsigned long long)master->env->random(master->env->self));
   rn_fence_options_t fence = {.allocator = master->allocator,

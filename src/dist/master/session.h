@@ -6,6 +6,7 @@
 #include "dist/fence.h"
 #include "dist/master/master.h"
 #include "dist/master/plan.h"
+#include "place/homes.h"
 #include "proto/config.pb.h"
 #include "session/session.h"
 
@@ -88,6 +89,7 @@ typedef struct rn_master_session_t {
   rn_master_task_t* tasks;  // the first is the master's own
   int device_count;
   rn_device_t** devices;  // those of other tasks are stand-ins
+  rn_homes_t homes;       // of the graph's stateful nodes
   int* device_tasks;
   rn_cancel_t closing;
   rn_fence_t* fence;    // of its steps
@@ -117,8 +119,7 @@ void rn_local_master_count(rn_local_master_t* master, int by);
 bool rn_master_task_passes(rn_str_t task, const rn_str_t* filters, size_t count);
 
 void rn_master_session_release(rn_master_session_t* session);
-void rn_master_session_plan_options(const rn_master_session_t* session,
-                                    rn_master_plan_options_t* out);
+void rn_master_session_plan_options(rn_master_session_t* session, rn_master_plan_options_t* out);
 
 // Opens a session: probes all tasks, opens sessions on them, then ends |call|; |ready| is called
 // before that, with the caller's reference.
