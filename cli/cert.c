@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 #include "cli/cluster.h"
-#include "dist/rpc/openssl.h"
+#include "net/openssl.h"
 
 #define MAX_PEM (1u << 20)
 

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 #include "base/net.h"
-#include "dist/token.h"
+#include "net/token.h"
 
 #define MAX_ANSWER (64u << 20)
 

@@ -3,7 +3,7 @@
 #define RUNNEL_CLI_HTTP_H_
 
 #include "cli/cli.h"
-#include "dist/rpc/tls.h"
+#include "net/tls.h"
 
 typedef struct rn_cli_http_t {
   const rn_env_t* env;

@@ -10,8 +10,8 @@
 #include "base/log.h"
 #include "cli/cluster.h"
 #include "cli/http.h"
-#include "dist/token.h"
 #include "kernels/cpu/data_flow/queue.h"
+#include "net/token.h"
 
 typedef struct server_request_t {
   rn_cli_cluster_t cluster;

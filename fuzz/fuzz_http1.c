@@ -1,7 +1,7 @@
 // Fuzzes the HTTP/1 request parser. A refused request must stay refused with any bytes appended, a
 // complete one must stay complete, and all parts of a request must lie within its bytes.
-#include "dist/rpc/http1.h"
 #include "fuzz/util.h"
+#include "net/http1.h"
 
 static void check_within(rn_str_t part, rn_str_t all) {
   fuzz_check(part.size == 0 ||

@@ -2,9 +2,9 @@
 #ifndef RUNNEL_FUZZ_TASK_H_
 #define RUNNEL_FUZZ_TASK_H_
 
-#include "dist/rpc/channel.h"
 #include "dist/server.h"
 #include "fuzz/util.h"
+#include "net/channel.h"
 
 typedef struct fuzz_task_t {
   fuzz_memory_t memory;

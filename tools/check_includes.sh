@@ -9,6 +9,7 @@ declare -A may=(
   [tensor]="base wire proto"
   [io]="base wire proto tensor"
   [framework]="base wire proto tensor io runnel"
+  [net]="base tensor framework"
   [device]="base tensor io framework runnel"
   [graph]="base wire proto tensor io framework runnel"
   [function]="base wire proto tensor framework graph runnel"
@@ -22,7 +23,8 @@ declare -A may=(
   [eager]="base tensor framework device graph function ops grad exec place session runnel"
   [train]="base tensor io framework graph function ops grad session runnel"
   [saved_model]="base wire proto tensor io framework device graph function step ops grad exec place session train runnel"
-  [dist]="base wire proto tensor io framework device graph step exec place session eager runnel"
+  [dist]="base wire proto tensor io framework net device graph step exec place session eager runnel"
+  [serve]="base wire proto tensor io framework net device graph step session saved_model runnel"
 )
 bad=0
 while IFS=: read -r file line text; do

@@ -5,7 +5,7 @@
 
 #include "capi/internal.h"
 #include "dist/rpc/codec.h"
-#include "dist/token.h"
+#include "net/token.h"
 #include "proto/tensorflow_server.pb.h"
 #include "session/session.h"
 #include "tensorflow/c/c_api.h"

@@ -5,8 +5,8 @@
 
 #include "dist/calls.h"
 #include "dist/rpc/remote.h"
-#include "dist/token.h"
 #include "graph/import.h"
+#include "net/token.h"
 #include "proto/config.pb.h"
 #include "session/impl.h"
 #include "wire/decode.h"
@@ -85,8 +85,7 @@ static rn_status_t set_up(rn_client_t* client, const rn_client_options_t* option
                                 .lease_ns = client->lease_ns};
   RN_RETURN_IF_ERROR(rn_leases_create(&leases, &client->leases));
   // A master's port serves a worker too, whose GetStatus is the liveness probe.
-  return rn_leases_add(client->leases, rn_str(client->target),
-                       rn_channel_link(client->channel, rn_remote_worker(client->peer)));
+  return rn_leases_add(client->leases, rn_str(client->target), rn_remote_link(client->peer));
 }
 
 bool rn_client_is_target(rn_str_t target) {

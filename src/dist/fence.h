@@ -9,7 +9,7 @@
 
 #include "base/env.h"
 #include "dist/iface.h"
-#include "dist/timers.h"
+#include "net/timers.h"
 
 typedef struct rn_fence_t rn_fence_t;
 

@@ -5,7 +5,7 @@
 #define RUNNEL_DIST_GATE_H_
 
 #include "base/log.h"
-#include "dist/rpc/server.h"
+#include "net/rpc_server.h"
 
 // X(service, method): the methods of a task, most frequent first.
 #define RN_GATE_METHODS(X)             \

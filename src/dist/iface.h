@@ -9,8 +9,8 @@
 
 #include "base/arena.h"
 #include "base/str.h"
-#include "dist/caller.h"
 #include "framework/cancel.h"
+#include "net/caller.h"
 #include "tensor/tensor.h"
 
 // Every call, in one list per service: X(side, name, Method, speed, answer, again). It makes the

@@ -9,7 +9,7 @@
 
 #include "base/env.h"
 #include "dist/iface.h"
-#include "dist/timers.h"
+#include "net/timers.h"
 
 #define RN_LEASE_NS INT64_C(10000000000)
 

@@ -9,14 +9,15 @@
 #include "dist/eager/service.h"
 #include "dist/health.h"
 #include "dist/repeat.h"
-#include "dist/rpc/channel.h"
+#include "dist/rpc/codec.h"
 #include "dist/rpc/remote.h"
 #include "dist/rpc/service.h"
 #include "dist/status_page.h"
-#include "dist/token.h"
 #include "dist/worker/fence.h"
 #include "dist/worker/gc.h"
 #include "framework/resource_view.h"
+#include "net/channel.h"
+#include "net/token.h"
 
 #define MAX_SESSIONS 1000
 #define MAX_QUEUES 64  // that a page shows
@@ -91,7 +92,7 @@ static rn_status_t connect_peer(rn_server_t* server, server_peer_t* peer) {
   if (!peer->repeat)
     RN_RETURN_IF_ERROR(rn_repeat_create(rn_remote_worker(peer->remote), &server->env,
                                         server->allocator, &peer->repeat));
-  rn_link_t link = rn_channel_link(peer->channel, rn_remote_worker(peer->remote));
+  rn_link_t link = rn_remote_link(peer->remote);
   RN_RETURN_IF_ERROR(rn_leases_add(server->leases, peer->task, link));
   peer->is_ready = true;
   return RN_OK;
@@ -489,6 +490,7 @@ static rn_status_t set_up(rn_server_t* server) {
                                       .token = token_of(server)};
   RN_RETURN_IF_ERROR(rn_eager_service_create(&eager, &server->eager));
   rn_rpc_server_options_t rpc = {.loop = server->loop,
+                                 .align = rn_align_content,
                                  .allocator = server->allocator,
                                  .keepalive_ns = lease / 2,
                                  .address = address.data,

@@ -3,8 +3,8 @@
 #define RUNNEL_DIST_SERVER_H_
 
 #include "dist/master/master.h"
-#include "dist/rpc/tls.h"
 #include "framework/resource.h"
+#include "net/tls.h"
 
 typedef struct rn_server_t rn_server_t;
 
@@ -40,7 +40,7 @@ typedef struct rn_server_options_t {
   int64_t idle_ns;   // how long a connection without calls and sessions stays open; 0: 10 min; -1:
                      // for ever
   int max_connections;  // 0: half of the process's descriptor limit
-  rn_str_t token;       // that every call must send; "": none; copied. See dist/token.h
+  rn_str_t token;       // that every call must send; "": none; copied. See net/token.h
   rn_tls_t* tls;  // Retained; NULL: plain. With it, other tasks are known by their certificates
   // If |is_limited|, graphs may use only the files and network that |allow| lists: see
   // base/fs_only.h. Eager clients may make the task connect to addresses of its own cluster, and to

@@ -5,8 +5,8 @@
 
 #include "dist/gate.h"
 #include "dist/lease.h"
-#include "dist/rpc/channel.h"
 #include "dist/worker/worker.h"
+#include "net/channel.h"
 
 // Another task. |channel| and |lease| are valid if |is_used|.
 typedef struct rn_peer_view_t {

@@ -11,9 +11,9 @@
 #include "base/net.h"
 #include "client.h"
 #include "dist/calls.h"
-#include "dist/rpc/channel.h"
 #include "dist/rpc/remote.h"
 #include "dist/server.h"
+#include "net/channel.h"
 #include "runnel/input.h"
 #include "runnel/ops.h"
 

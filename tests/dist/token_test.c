@@ -1,5 +1,5 @@
 // A task with a token.
-#include "dist/token.h"
+#include "net/token.h"
 
 #include <criterion/criterion.h>
 #include <stdlib.h>

@@ -3,8 +3,8 @@
 #ifndef RUNNEL_DIST_EAGER_PEERS_H_
 #define RUNNEL_DIST_EAGER_PEERS_H_
 
-#include "dist/rpc/channel.h"
 #include "dist/worker/steps.h"
+#include "net/channel.h"
 #include "proto/tensorflow_server.pb.h"
 
 typedef struct rn_eager_peers_t rn_eager_peers_t;

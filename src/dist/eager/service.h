@@ -5,8 +5,8 @@
 #ifndef RUNNEL_DIST_EAGER_SERVICE_H_
 #define RUNNEL_DIST_EAGER_SERVICE_H_
 
-#include "dist/rpc/server.h"
 #include "dist/worker/worker.h"
+#include "net/rpc_server.h"
 
 typedef struct rn_eager_service_t rn_eager_service_t;
 typedef struct rn_tls_t rn_tls_t;

@@ -6,8 +6,8 @@
 #ifndef RUNNEL_DIST_MASTER_MASTER_H_
 #define RUNNEL_DIST_MASTER_MASTER_H_
 
-#include "dist/timers.h"
 #include "dist/worker/worker.h"
+#include "net/timers.h"
 
 typedef struct rn_local_master_t rn_local_master_t;
 

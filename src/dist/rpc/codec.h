@@ -8,7 +8,7 @@
 #include "base/arena.h"
 #include "dist/iface.h"
 #include "dist/rpc/loan.h"
-#include "dist/rpc/message.h"
+#include "net/message.h"
 
 // The path of a service's methods: RN_PATH_worker "RunGraph".
 #define RN_PATH_worker "/tensorflow.WorkerService/"

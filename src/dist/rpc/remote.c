@@ -558,3 +558,15 @@ void rn_remote_peer_destroy(rn_remote_peer_t* peer) {
 
 rn_worker_t* rn_remote_worker(rn_remote_peer_t* peer) { return &peer->worker; }
 rn_master_t* rn_remote_master(rn_remote_peer_t* peer) { return &peer->master; }
+
+static bool link_is_busy(void* self) { return rn_channel_is_busy(self); }
+static int64_t link_heard_ns(void* self) { return rn_channel_heard_ns(self); }
+static void link_drop(void* self, rn_status_t status) { rn_channel_drop(self, status); }
+
+rn_link_t rn_remote_link(rn_remote_peer_t* peer) {
+  return (rn_link_t){.self = peer->channel,
+                     .worker = &peer->worker,
+                     .is_busy = link_is_busy,
+                     .heard_ns = link_heard_ns,
+                     .drop = link_drop};
+}

@@ -4,7 +4,8 @@
 #define RUNNEL_DIST_RPC_REMOTE_H_
 
 #include "dist/iface.h"
-#include "dist/rpc/channel.h"
+#include "dist/lease.h"
+#include "net/channel.h"
 
 typedef struct rn_remote_peer_t rn_remote_peer_t;
 
@@ -21,5 +22,7 @@ void rn_remote_peer_destroy(rn_remote_peer_t* peer);
 
 rn_worker_t* rn_remote_worker(rn_remote_peer_t* peer);
 rn_master_t* rn_remote_master(rn_remote_peer_t* peer);
+// The peer's channel, for leases.
+rn_link_t rn_remote_link(rn_remote_peer_t* peer);
 
 #endif  // RUNNEL_DIST_RPC_REMOTE_H_

@@ -4,7 +4,7 @@
 
 #include "dist/iface.h"
 #include "dist/rpc/loan.h"
-#include "dist/rpc/server.h"
+#include "net/rpc_server.h"
 
 typedef struct rn_service_t {
   rn_worker_t* worker;

@@ -6,8 +6,8 @@
 #ifndef RUNNEL_DIST_WORKER_GC_H_
 #define RUNNEL_DIST_WORKER_GC_H_
 
-#include "dist/timers.h"
 #include "dist/worker/worker.h"
+#include "net/timers.h"
 
 typedef struct rn_worker_gc_t rn_worker_gc_t;
 

@@ -1,0 +1,305 @@
+// Calls over loopback: messages of all sizes, errors, deadlines, cancellation, peers that come and
+// go, and bytes that are not HTTP/2.
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "../support/status.h"
+#include "net/channel.h"
+#include "net/rpc_server.h"
+
+#define RPC_TEST(name) Test(rpc, name, .timeout = 120)
+#define SECOND INT64_C(1000000000)
+
+static rn_allocator_t memory(void) { return rn_allocator_system(); }
+static int64_t now(void) { return rn_env_system()->now_ns(rn_env_system()->self); }
+
+// A server with a few methods: /echo gives back what it got, /fail an error, /wait nothing until
+// the caller gives up.
+typedef struct peer_t {
+  rn_loop_t* loop;
+  rn_rpc_server_t* server;
+  char address[64];
+  rn_cancel_entry_t waiting;
+  rn_rpc_in_t* held;
+  _Atomic int cancelled, handled;
+} peer_t;
+
+static void on_cancelled(rn_cancel_entry_t* entry) {
+  peer_t* peer = (peer_t*)((char*)entry - __builtin_offsetof(peer_t, waiting));
+  peer->cancelled++;
+}
+
+static void handle(void* self, rn_rpc_in_t* call) {
+  peer_t* peer = self;
+  rn_message_t response;
+  rn_message_init(&response, memory());
+  rn_str_t path = rn_rpc_path(call);
+  if (rn_str_is(path, "/echo")) {
+    const rn_message_t* request = &call->stream.message;
+    rn_status_t status = RN_OK;
+    if (request->pieces.count)
+      status = rn_message_lend(&response, request->pieces.items[0].buffer, rn_rpc_request(call));
+    rn_rpc_reply(call, status, &response);
+  } else if (rn_str_is(path, "/wait")) {
+    peer->held = call;
+    peer->waiting.fn = on_cancelled;
+    if (!rn_cancel_add(&call->cancel, &peer->waiting)) peer->cancelled++;
+  } else {
+    rn_rpc_reply(call, rn_not_found("no 100%% such\nthing: \xc3\xa9"), &response);
+  }
+  peer->handled++;
+}
+
+static void peer_open(peer_t* peer, const char* address) {
+  if (!peer->loop) OK(rn_loop_create(rn_env_system(), memory(), &peer->loop));
+  rn_rpc_server_options_t options = {.loop = peer->loop,
+                                     .allocator = memory(),
+                                     .address = address,
+                                     .handle = handle,
+                                     .self = peer};
+  OK(rn_rpc_server_create(&options, &peer->server));
+  snprintf(peer->address, sizeof peer->address, "127.0.0.1:%d", rn_rpc_server_port(peer->server));
+}
+
+static void peer_close(peer_t* peer) {
+  rn_rpc_server_destroy(peer->server);
+  rn_loop_destroy(peer->loop);
+}
+
+// A call that its caller waits for.
+typedef struct waited_t {
+  rn_rpc_out_t call;  // first
+  rn_mutex_t mutex;
+  rn_cond_t ended;
+  bool is_done;
+  rn_status_t status;
+} waited_t;
+
+static void on_done(rn_rpc_out_t* call, rn_status_t status) {
+  waited_t* waited = (waited_t*)call;
+  rn_mutex_lock(&waited->mutex);
+  waited->status = status;
+  waited->is_done = true;
+  rn_cond_broadcast(&waited->ended);
+  rn_mutex_unlock(&waited->mutex);
+}
+
+static void start(waited_t* waited, rn_channel_t* channel, const char* path, rn_str_t request,
+                  int64_t deadline_ns) {
+  bool waits = waited->call.waits_for_ready;
+  rn_align_fn_t align = waited->call.align;
+  *waited = (waited_t){.call = {.path = path,
+                                .deadline_ns = deadline_ns,
+                                .waits_for_ready = waits,
+                                .align = align,
+                                .done = on_done}};
+  rn_mutex_init(&waited->mutex);
+  rn_cond_init(&waited->ended);
+  rn_message_init(&waited->call.request, memory());
+  OK(rn_message_add(&waited->call.request, request));
+  rn_rpc_start(channel, &waited->call);
+}
+
+static rn_status_t wait_for(waited_t* waited) {
+  rn_mutex_lock(&waited->mutex);
+  while (!waited->is_done) rn_cond_wait(&waited->ended, &waited->mutex);
+  rn_mutex_unlock(&waited->mutex);
+  return waited->status;
+}
+
+static void waited_clear(waited_t* waited) {
+  rn_rpc_out_clear(&waited->call);
+  rn_cond_destroy(&waited->ended);
+  rn_mutex_destroy(&waited->mutex);
+}
+
+static void expect(waited_t* waited, rn_code_t code, const char* text) {
+  rn_status_t status = wait_for(waited);
+  cr_assert_eq(rn_status_code(status), code, "%d %s", rn_status_code(status),
+               rn_status_message(status));
+  cr_assert(strstr(rn_status_message(status), text), "%s", rn_status_message(status));
+  rn_status_free(status);
+  waited_clear(waited);
+}
+
+static rn_channel_t* channel_to(rn_loop_t* loop, const char* address, int64_t keepalive_ns) {
+  rn_channel_t* channel = NULL;
+  rn_channel_options_t options = {
+      .loop = loop, .allocator = memory(), .address = address, .keepalive_ns = keepalive_ns};
+  OK(rn_channel_create(&options, &channel));
+  return channel;
+}
+
+static size_t align_at_nine(rn_str_t head, size_t size) {
+  (void)size;
+  return head.size < 9 ? 0 : 9;
+}
+
+RPC_TEST(echoes) {
+  peer_t peer = {0};
+  peer_open(&peer, "127.0.0.1:0");
+  rn_loop_t* loop = NULL;
+  OK(rn_loop_create(rn_env_system(), memory(), &loop));
+  rn_channel_t* channel = channel_to(loop, peer.address, 0);
+  const size_t sizes[] = {0, 1, 5, 127, 128, 129, 16384, 16385, 1 << 20, 100 << 20};
+  char* bytes = malloc(100 << 20);
+  for (size_t i = 0; i < 100 << 20; ++i) bytes[i] = (char)(i * 2654435761u >> 13);
+  for (size_t i = 0; i < sizeof sizes / sizeof *sizes; ++i) {
+    waited_t waited = {.call.align = align_at_nine};
+    start(&waited, channel, "/echo", rn_str_n(bytes, sizes[i]), INT64_MAX);
+    OK(wait_for(&waited));
+    rn_str_t response = rn_message_view(&waited.call.stream.message);
+    cr_assert(rn_str_eq(response, rn_str_n(bytes, sizes[i])), "%zu bytes", sizes[i]);
+    if (sizes[i] > 9) cr_assert_eq((uintptr_t)(response.data + 9) % RN_ALIGN, 0);
+    waited_clear(&waited);
+  }
+  free(bytes);
+  rn_channel_destroy(channel);
+  rn_loop_destroy(loop);
+  peer_close(&peer);
+}
+
+RPC_TEST(many_at_once) {
+  enum { kCalls = 2000 };
+  peer_t peer = {0};
+  peer_open(&peer, "127.0.0.1:0");
+  rn_channel_t* channel = channel_to(peer.loop, peer.address, 0);
+  waited_t* calls = calloc(kCalls, sizeof *calls);
+  char text[32];
+  for (int i = 0; i < kCalls; ++i) {
+    snprintf(text, sizeof text, "call %d", i);
+    start(&calls[i], channel, "/echo", rn_str(text), now() + 60 * SECOND);
+  }
+  for (int i = 0; i < kCalls; ++i) {
+    snprintf(text, sizeof text, "call %d", i);
+    OK(wait_for(&calls[i]));
+    cr_assert(rn_str_is(rn_message_view(&calls[i].call.stream.message), text));
+    waited_clear(&calls[i]);
+  }
+  free(calls);
+  rn_channel_destroy(channel);
+  peer_close(&peer);
+}
+
+RPC_TEST(errors_keep_their_text) {
+  peer_t peer = {0};
+  peer_open(&peer, "127.0.0.1:0");
+  rn_channel_t* channel = channel_to(peer.loop, peer.address, 0);
+  waited_t waited = {0};
+  start(&waited, channel, "/fail", RN_STR("x"), INT64_MAX);
+  expect(&waited, RN_CODE_NOT_FOUND, "no 100% such\nthing: \xc3\xa9");
+  rn_channel_destroy(channel);
+  peer_close(&peer);
+}
+
+RPC_TEST(deadlines_and_cancellation_reach_the_server) {
+  peer_t peer = {0};
+  peer_open(&peer, "127.0.0.1:0");
+  rn_channel_t* channel = channel_to(peer.loop, peer.address, 0);
+  for (int turn = 0; turn < 2; ++turn) {
+    waited_t waited = {0};
+    int64_t begin = now();
+    start(&waited, channel, "/wait", RN_STR("x"), turn == 0 ? now() + SECOND / 5 : INT64_MAX);
+    while (turn == 1 && peer.handled < 2) usleep(1000);
+    if (turn == 1) rn_rpc_cancel(channel, &waited.call);
+    expect(&waited, turn == 0 ? RN_CODE_DEADLINE_EXCEEDED : RN_CODE_CANCELLED, "");
+    cr_assert_lt(now() - begin, 60 * SECOND);
+    while (peer.cancelled <= turn) usleep(1000);
+    rn_cancel_remove(&peer.held->cancel, &peer.waiting);
+    rn_message_t none;
+    rn_message_init(&none, memory());
+    rn_rpc_reply(peer.held, RN_OK, &none);  // too late, and harmless
+  }
+  rn_channel_destroy(channel);
+  peer_close(&peer);
+}
+
+RPC_TEST(peers_that_are_not_there) {
+  peer_t peer = {0};
+  peer_open(&peer, "127.0.0.1:0");
+  char address[64];
+  strcpy(address, peer.address);
+  rn_rpc_server_destroy(peer.server);
+  rn_channel_t* channel = channel_to(peer.loop, address, 0);
+  waited_t at_once = {0}, patient = {.call.waits_for_ready = true},
+           late = {.call.waits_for_ready = true};
+  start(&at_once, channel, "/echo", RN_STR("x"), INT64_MAX);
+  start(&late, channel, "/echo", RN_STR("x"), now() + SECOND / 10);
+  start(&patient, channel, "/echo", RN_STR("here"), INT64_MAX);
+  expect(&at_once, RN_CODE_UNAVAILABLE, "failed to connect to all addresses");
+  expect(&late, RN_CODE_DEADLINE_EXCEEDED, "");
+  peer_open(&peer, address);
+  OK(wait_for(&patient));
+  waited_clear(&patient);
+  // And one that goes while it is asked.
+  waited_t cut = {0};
+  start(&cut, channel, "/wait", RN_STR("x"), INT64_MAX);
+  while (peer.handled < 2) usleep(1000);
+  rn_cancel_remove(&peer.held->cancel, &peer.waiting);
+  rn_message_t none;
+  rn_message_init(&none, memory());
+  rn_rpc_in_t* held = peer.held;
+  pthread_t closer;
+  pthread_create(&closer, NULL, (void* (*)(void*))(void*)rn_rpc_server_destroy, peer.server);
+  expect(&cut, RN_CODE_UNAVAILABLE, "");
+  rn_rpc_reply(held, RN_OK, &none);
+  pthread_join(closer, NULL);
+  rn_channel_destroy(channel);
+  rn_loop_destroy(peer.loop);
+}
+
+RPC_TEST(a_silent_peer_is_given_up) {
+  const rn_env_t* env = rn_env_system();
+  rn_socket_t* listener = NULL;
+  OK(env->net->listen(env->net_self, "127.0.0.1:0", memory(), &listener));
+  rn_strbuf_t address;
+  rn_strbuf_init(&address, memory());
+  OK(listener->vtable->address(listener, &address));
+  rn_loop_t* loop = NULL;
+  OK(rn_loop_create(env, memory(), &loop));
+  rn_channel_t* channel = channel_to(loop, address.data, SECOND / 5);
+  waited_t waited = {0};
+  start(&waited, channel, "/echo", RN_STR("x"), INT64_MAX);
+  int64_t begin = now();
+  expect(&waited, RN_CODE_UNAVAILABLE, "silent");
+  cr_assert_lt(now() - begin, 60 * SECOND);
+  rn_channel_destroy(channel);
+  rn_loop_destroy(loop);
+  rn_strbuf_clear(&address);
+  listener->vtable->close(listener);
+}
+
+RPC_TEST(garbage_on_the_port) {
+  peer_t peer = {0};
+  peer_open(&peer, "127.0.0.1:0");
+  const rn_env_t* env = rn_env_system();
+  const rn_str_t garbage[] = {
+      RN_STR("GET / HTTP/1.1\r\n\r\n"), RN_STR("\0\0\0\0\0\0\0\0\0"),
+      RN_STR("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\xff\xff\xff\x01\x05\0\0\0\x01garbage"),
+      RN_STR(
+          "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0\0\0\x05\x01\x05\0\0\0\x01zzzzz")};
+  for (size_t i = 0; i < sizeof garbage / sizeof *garbage; ++i) {
+    rn_socket_t* socket = NULL;
+    char bytes[4096];
+    size_t size = 1;
+    OK(env->net->connect(env->net_self, peer.address, now() + 20 * SECOND, memory(), &socket));
+    OK(rn_net_write_all(socket, garbage[i], now() + 20 * SECOND));
+    while (size) {  // until the server hangs up
+      rn_status_t status =
+          socket->vtable->read(socket, bytes, sizeof bytes, now() + 10 * SECOND, &size);
+      bool is_reset = rn_status_code(status) == RN_CODE_UNAVAILABLE;
+      cr_assert(rn_ok(status) || is_reset, "%zu: %s", i, rn_status_message(status));
+      rn_status_free(status);
+      if (is_reset) break;
+    }
+    socket->vtable->close(socket);
+  }
+  rn_channel_t* channel = channel_to(peer.loop, peer.address, 0);
+  waited_t waited = {0};
+  start(&waited, channel, "/echo", RN_STR("alive"), INT64_MAX);
+  OK(wait_for(&waited));
+  waited_clear(&waited);
+  rn_channel_destroy(channel);
+  peer_close(&peer);
+}
