@@ -28,3 +28,25 @@ function(rn_protogen out_sources out_include)
   set(${out_sources} ${sources} PARENT_SCOPE)
   set(${out_include} "${include}" PARENT_SCOPE)
 endfunction()
+
+# rn_protogen_more(FOLDER SOURCES): the messages of proto/FOLDER, which import those of proto/. They are in no list and
+# in no library that does not name SOURCES.
+function(rn_protogen_more folder out_sources)
+  get_filename_component(root "${CMAKE_CURRENT_FUNCTION_LIST_DIR}/.." ABSOLUTE)
+  set(dir "${CMAKE_CURRENT_BINARY_DIR}/generated/proto")
+  file(GLOB imports CONFIGURE_DEPENDS "${root}/proto/*.proto")
+  file(GLOB protos CONFIGURE_DEPENDS "${root}/proto/${folder}/*.proto")
+  set(sources)
+  foreach(proto IN LISTS protos)
+    get_filename_component(name "${proto}" NAME_WE)
+    list(APPEND sources "${dir}/${name}.pb.c" "${dir}/${name}.pb.h")
+  endforeach()
+  add_custom_command(
+    OUTPUT ${sources}
+    COMMAND "${CMAKE_COMMAND}" -E make_directory "${dir}"
+    COMMAND protogen "${dir}" ${protos} --imports ${imports}
+    DEPENDS protogen ${protos} ${imports}
+    COMMENT "Generating messages from proto/${folder}/"
+    VERBATIM)
+  set(${out_sources} ${sources} PARENT_SCOPE)
+endfunction()

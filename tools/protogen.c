@@ -1,9 +1,10 @@
 // protogen: .proto files to C structs and descriptor tables (see src/wire/message.h).
 //
-//   protogen OUT_DIR FILE.proto...
+//   protogen OUT_DIR FILE.proto... [--imports FILE.proto...]
 //
 // reads all files (every import must be among them) and writes for each FILE.pb.h and FILE.pb.c,
-// and for all together messages.pb.h and messages.pb.c, the list of every message. The language is
+// and for all together messages.pb.h and messages.pb.c, the list of every message. Files after
+// --imports were generated before: they are only read, and there is no list. The language is
 // the part of proto3 that our files use: package, import, message, enum, oneof, map, repeated,
 // optional, reserved, option (skipped, except packed). Anything else is an error with file and
 // line.
@@ -61,6 +62,7 @@ struct file_t {
   char* path;
   char* base;  // without folder and ".proto"
   char* package;
+  bool is_import;  // was generated before
   struct import_t {
     struct import_t* next;
     char* base;
@@ -76,6 +78,7 @@ typedef struct gen_t {
     max_align_t data[];
   } * blocks;
   file_t* files;
+  bool reads_imports;  // the files that come now
   // the file being read
   const char* path;
   const char* at;
@@ -351,6 +354,7 @@ static void read_file(gen_t* g, const char* path) {
   file_t* file = keep(g, sizeof *file);
   file->path = keep_printf(g, "%s", path);
   file->base = base_of(g, path);
+  file->is_import = g->reads_imports;
   file->package = keep_printf(g, "%s", "");
   APPEND(file_t, g->files, file);
   g->path = file->path;
@@ -678,17 +682,23 @@ static void write_list(gen_t* g, const char* dir) {
 
 int main(int argc, char** argv) {
   if (argc < 3) {
-    fprintf(stderr, "usage: protogen OUT_DIR FILE.proto...\n");
+    fprintf(stderr, "usage: protogen OUT_DIR FILE.proto... [--imports FILE.proto...]\n");
     return 2;
   }
   gen_t g = {0};
-  for (int i = 2; i < argc; ++i) read_file(&g, argv[i]);
+  for (int i = 2; i < argc; ++i) {
+    if (strcmp(argv[i], "--imports") == 0)
+      g.reads_imports = true;
+    else
+      read_file(&g, argv[i]);
+  }
   resolve(&g);
   for (const file_t* file = g.files; file; file = file->next) {
+    if (file->is_import) continue;
     write_header(&g, argv[1], file);
     write_source(&g, argv[1], file);
   }
-  write_list(&g, argv[1]);
+  if (!g.reads_imports) write_list(&g, argv[1]);
   while (g.blocks) {
     struct block_t* block = g.blocks;
     g.blocks = block->next;

@@ -1,0 +1,71 @@
+// What the protocols share: the server's parts, and one table of routes per protocol.
+//
+// A protocol is a pair of files that turns bytes into calls of the layers below, and results into
+// bytes. It runs on a loop's thread, must not block, and replies from whichever thread calls
+// |done|.
+#ifndef RUNNEL_SERVE_FRONT_FRONT_H_
+#define RUNNEL_SERVE_FRONT_FRONT_H_
+
+#include "net/http_server.h"
+#include "net/rpc_server.h"
+#include "serve/metrics.h"
+#include "serve/model/models.h"
+
+typedef struct rn_apps_t rn_apps_t;                // select/apps.h
+typedef struct rn_request_log_t rn_request_log_t;  // front/request_log.h
+
+typedef enum rn_role_t {  // what a caller may do; each includes those before it
+  RN_ROLE_NONE,
+  RN_ROLE_PREDICT,  // predictions and feedback
+  RN_ROLE_READ,     // status, metadata, metrics, pages
+  RN_ROLE_ADMIN,    // reload, load, unload, applications
+} rn_role_t;
+
+// The parts of a server, borrowed by the protocols.
+typedef struct rn_front_t {
+  rn_models_t* models;
+  rn_apps_t* apps;
+  rn_metrics_t* metrics;
+  rn_request_log_t* log;  // NULL: requests are not sampled
+  const rn_env_t* env;
+  rn_allocator_t allocator;
+  int64_t rest_timeout_ns;  // of a REST request that names none
+  bool has_cors;
+  bool checks_methods;       // enable_signature_method_name_check
+  const char* metrics_path;  // "/monitoring/prometheus/metrics"; NULL: none
+  _Atomic bool is_ready;     // every model was loaded once
+  _Atomic bool is_draining;
+  void* self;  // of the server, for |reload|
+  rn_status_t (*reload)(void* self, const rn_pb_serving_ModelServerConfig_t* config);
+} rn_front_t;
+
+// A REST protocol: true if |request| was its own and will be replied to.
+typedef bool (*rn_http_route_fn_t)(rn_front_t* front, rn_http_in_t* request, rn_role_t role);
+bool rn_rest_route(rn_front_t* front, rn_http_in_t* request, rn_role_t role);      // /v1/models...
+bool rn_oip_rest_route(rn_front_t* front, rn_http_in_t* request, rn_role_t role);  // /v2...
+bool rn_clipper_route(rn_front_t* front, rn_http_in_t* request, rn_role_t role);   // /admin, /<app>
+bool rn_page_route(rn_front_t* front, rn_http_in_t* request, rn_role_t role);  // /, /healthz ...
+
+// A gRPC service: true if the call's path was its own and will be replied to.
+typedef bool (*rn_rpc_route_fn_t)(rn_front_t* front, rn_rpc_in_t* call, rn_role_t role);
+bool rn_prediction_service_route(rn_front_t* front, rn_rpc_in_t* call, rn_role_t role);
+bool rn_model_service_route(rn_front_t* front, rn_rpc_in_t* call, rn_role_t role);
+bool rn_oip_rpc_route(rn_front_t* front, rn_rpc_in_t* call, rn_role_t role);
+bool rn_health_route(rn_front_t* front, rn_rpc_in_t* call, rn_role_t role);
+bool rn_reflection_route(rn_front_t* front, rn_rpc_in_t* call, rn_role_t role);
+
+// The HTTP code of |code|, as TensorFlow Serving maps it.
+int rn_front_http_code(rn_code_t code);
+// Replies {"error": "..."} with the code of |status|, which it takes. |retry_ns| > 0 adds
+// Retry-After.
+void rn_front_reply_error(const rn_front_t* front, rn_http_in_t* request, rn_status_t status,
+                          int64_t retry_ns);
+// Replies with the text of |body|, which is cleared. |marks| as headers (Runnel-Marks: cached,
+// partial).
+void rn_front_reply(const rn_front_t* front, rn_http_in_t* request, int code, const char* type,
+                    rn_strbuf_t* body, unsigned marks);
+// Counts a request that has ended, with its stages.
+void rn_front_count(const rn_front_t* front, rn_str_t model, const char* api,
+                    const char* entrypoint, rn_code_t code, const rn_predict_times_t* times);
+
+#endif  // RUNNEL_SERVE_FRONT_FRONT_H_
