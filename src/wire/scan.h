@@ -91,4 +91,8 @@ static inline bool rn_pb_scan_next(rn_pb_scan_t* scan, rn_pb_field_t* out) {
   return !scan->is_bad;
 }
 
+// The last field |number| of a message, as bytes or as a number; empty or 0 if there is none.
+rn_str_t rn_field_bytes(rn_str_t message, uint32_t number);
+uint64_t rn_field_value(rn_str_t message, uint32_t number);
+
 #endif  // RUNNEL_WIRE_SCAN_H_

@@ -35,7 +35,8 @@ rn_status_t rn_eager_read_tensor(rn_eager_context_t* context, rn_str_t bytes, rn
                                  rn_device_t* device, rn_eager_handle_t** out) {
   rn_tensor_t tensor = {0};
   rn_eager_handle_t* handle = NULL;
-  rn_status_t status = rn_decode_tensor(bytes, buffer, context->allocator, &tensor);
+  rn_status_t status =
+      rn_decode_tensor(bytes, buffer, RN_TENSOR_ANY_SIZE, context->allocator, &tensor);
   if (rn_status_code(status) == RN_CODE_INVALID_ARGUMENT) {
     rn_status_free(status);
     status = rn_invalid_argument("Unable to parse tensor proto");

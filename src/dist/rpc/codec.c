@@ -7,7 +7,6 @@
 #include "proto/master.pb.h"
 #include "proto/named_tensor.pb.h"
 #include "proto/worker.pb.h"
-#include "tensor/tensor_proto.h"
 #include "wire/decode.h"
 #include "wire/encode.h"
 #include "wire/scan.h"
@@ -25,205 +24,13 @@
 enum { REACH_MACHINE = 1, REACH_NAME, REACH_NAME2 };
 enum { LOAN_ID = 1, LOAN_TYPE = 3, LOAN_DIM };
 
-// Bytes of at least this size are referenced, not copied.
-#define LARGE 4096
-
-void rn_encoder_open(rn_encoder_t* encoder, rn_message_t* message) {
-  *encoder = (rn_encoder_t){.message = message};
-  rn_strbuf_init(&encoder->head, message->allocator);
-}
-
-static void flush(rn_encoder_t* encoder) {
-  if (rn_ok(encoder->status)) encoder->status = rn_strbuf_status(&encoder->head);
-  if (rn_ok(encoder->status))
-    encoder->status = rn_message_add(encoder->message, rn_strbuf_view(&encoder->head));
-  encoder->head.size = 0;
-}
-
-rn_status_t rn_encoder_close(rn_encoder_t* encoder) {
-  flush(encoder);
-  rn_strbuf_clear(&encoder->head);
-  rn_status_t status = encoder->status;
-  encoder->status = RN_OK;
-  return status;
-}
-
-static size_t varint_size(uint64_t value) {
-  size_t size = 1;
-  while (value >= 0x80) value >>= 7, size++;
-  return size;
-}
-
-static bool is_plain(const rn_tensor_t* tensor) {
-  return rn_dtype_is_plain(tensor->dtype) && !tensor->is_ref;
-}
-
-// Type, shape and the header of the content.
-static void put_tensor_head(rn_strbuf_t* out, const rn_tensor_t* tensor, size_t content) {
-  rn_pb_put_uint(out, rn_pb_TensorProto_dtype_field, tensor->dtype);
-  size_t shape = rn_pb_begin(out, rn_pb_TensorProto_tensor_shape_field);
-  for (int i = 0; i < tensor->rank; ++i) {
-    size_t dim = rn_pb_begin(out, rn_pb_TensorShapeProto_dim_field);
-    if (rn_tensor_dim(tensor, i))
-      rn_pb_put_uint(out, rn_pb_TensorShapeProto_Dim_size_field,
-                     (uint64_t)rn_tensor_dim(tensor, i));
-    rn_pb_end(out, dim);
-  }
-  rn_pb_end(out, shape);
-  char* p = rn_pb_room(out, 2 * RN_PB_MAX_VARINT);
-  if (!p) return;
-  p = rn_pb_tag_to(p, rn_pb_TensorProto_tensor_content_field, RN_PB_WIRE_LENGTH);
-  rn_pb_written(out, rn_pb_varint_to(p, content));
-}
-
-// The content itself, last in a message.
-static void put_content(rn_encoder_t* encoder, const rn_tensor_t* tensor, size_t size) {
-  rn_str_t bytes = rn_str_n(tensor->data, size);
-  if (size < LARGE) {
-    rn_strbuf_append(&encoder->head, bytes);
-    return;
-  }
-  flush(encoder);
-  if (!rn_ok(encoder->status)) return;
-  encoder->status = tensor->buffer ? rn_message_lend(encoder->message, tensor->buffer, bytes)
-                                   : rn_message_add(encoder->message, bytes);
-}
-
-// A tensor of strings, handles or variants, through its proto.
-static rn_status_t put_other(rn_strbuf_t* out, const rn_tensor_t* tensor) {
-  rn_arena_t arena;
-  rn_pb_TensorProto_t proto;
-  rn_arena_init(&arena, out->allocator);
-  rn_status_t status = rn_tensor_to_proto(tensor, RN_TENSOR_CONTENT, &arena, &proto);
-  if (rn_ok(status)) status = RN_PB_ENCODE(TensorProto, &proto, NULL, out);
-  rn_arena_clear(&arena);
-  return status;
-}
-
-static void put_length(rn_strbuf_t* out, uint32_t number, size_t length) {
-  char* p = rn_pb_room(out, 2 * RN_PB_MAX_VARINT);
-  if (p) rn_pb_written(out, rn_pb_varint_to(rn_pb_tag_to(p, number, RN_PB_WIRE_LENGTH), length));
-}
-
-// Field |number|, a TensorProto; or, if |name| is given, a NamedTensorProto with one.
-static void put_tensor(rn_encoder_t* encoder, uint32_t number, const rn_str_t* name,
-                       const rn_tensor_t* tensor) {
-  if (!rn_ok(encoder->status)) return;
-  rn_strbuf_t body;
-  rn_strbuf_init(&body, encoder->message->allocator);
-  bool plain = is_plain(tensor);
-  size_t content = plain ? rn_tensor_bytes(tensor) : 0;
-  if (plain)
-    put_tensor_head(&body, tensor, content);
-  else
-    encoder->status = put_other(&body, tensor);
-  if (rn_ok(encoder->status)) encoder->status = rn_strbuf_status(&body);
-  if (rn_ok(encoder->status)) {
-    size_t size = body.size + content;
-    if (name) {
-      size_t inner = 1 + varint_size(size) + size;
-      size_t named = name->size ? 1 + varint_size(name->size) + name->size : 0;
-      put_length(&encoder->head, number, named + inner);
-      if (named) rn_pb_put_str(&encoder->head, rn_pb_NamedTensorProto_name_field, *name);
-      number = rn_pb_NamedTensorProto_tensor_field;
-    }
-    put_length(&encoder->head, number, size);
-    rn_strbuf_append(&encoder->head, rn_strbuf_view(&body));
-    if (plain) put_content(encoder, tensor, content);
-  }
-  rn_strbuf_clear(&body);
-}
-
-void rn_encode_tensor(rn_encoder_t* encoder, uint32_t number, const rn_tensor_t* tensor) {
-  put_tensor(encoder, number, NULL, tensor);
-}
-
-static void encode_named_tensor(rn_encoder_t* encoder, uint32_t number, rn_str_t name,
-                                const rn_tensor_t* tensor) {
-  put_tensor(encoder, number, &name, tensor);
-}
-
 static rn_status_t malformed(const char* what) { return rn_invalid_argument("Malformed %s", what); }
-
-// Reads a large tensor of plain bytes in place; false if it is not one.
-static bool view_tensor(rn_str_t bytes, rn_buffer_t* buffer, rn_tensor_t* out) {
-  rn_pb_scan_t scan = rn_pb_scan(bytes);
-  rn_pb_field_t field;
-  rn_str_t content = {0};
-  int64_t dims[RN_MAX_RANK];
-  int rank = 0;
-  uint64_t dtype = 0;
-  while (rn_pb_scan_next(&scan, &field)) {
-    if (field.number == rn_pb_TensorProto_dtype_field && field.wire == RN_PB_WIRE_VARINT)
-      dtype = field.value;
-    if (field.wire != RN_PB_WIRE_LENGTH) continue;
-    if (field.number == rn_pb_TensorProto_tensor_content_field) content = field.bytes;
-    if (field.number != rn_pb_TensorProto_tensor_shape_field) continue;
-    rn_pb_scan_t shape = rn_pb_scan(field.bytes);
-    rn_pb_field_t dim;
-    while (rn_pb_scan_next(&shape, &dim)) {
-      if (dim.number != rn_pb_TensorShapeProto_dim_field || dim.wire != RN_PB_WIRE_LENGTH ||
-          rank == RN_MAX_RANK)
-        return false;
-      dims[rank++] = (int64_t)rn_field_value(dim.bytes, rn_pb_TensorShapeProto_Dim_size_field);
-    }
-    if (shape.is_bad) return false;
-  }
-  if (scan.is_bad || content.size < LARGE || dtype >= RN_DTYPE_COUNT ||
-      !rn_dtype_is_plain((rn_dtype_t)dtype))
-    return false;
-  rn_tensor_t tensor;
-  rn_shape_t shape = {rank, dims};
-  if (!rn_shape_is_full(shape)) return false;
-  rn_status_t status = rn_tensor_init(&tensor, (rn_dtype_t)dtype, shape);
-  bool fits = rn_ok(status) && rn_tensor_bytes(&tensor) == content.size &&
-              (uintptr_t)content.data % rn_dtype_size((rn_dtype_t)dtype) == 0;
-  if (!fits && rn_ok(status)) rn_tensor_clear(&tensor);
-  rn_status_free(status);
-  if (!fits) return false;
-  rn_buffer_retain(buffer);
-  tensor.buffer = buffer;
-  tensor.data = (char*)content.data;
-  *out = tensor;
-  return true;
-}
-
-rn_status_t rn_decode_tensor(rn_str_t bytes, rn_buffer_t* buffer, rn_allocator_t allocator,
-                             rn_tensor_t* out) {
-  *out = (rn_tensor_t){0};
-  if (buffer && view_tensor(bytes, buffer, out)) return RN_OK;
-  rn_arena_t arena;
-  rn_pb_TensorProto_t* proto = NULL;
-  rn_arena_init(&arena, allocator);
-  rn_status_t status = RN_PB_DECODE(TensorProto, bytes, NULL, &arena, &proto);
-  if (rn_ok(status)) status = rn_tensor_from_proto(proto, SIZE_MAX / 4, allocator, out);
-  rn_arena_clear(&arena);
-  return status;
-}
 
 static rn_status_t decode_named_tensor(rn_str_t bytes, rn_buffer_t* buffer,
                                        rn_allocator_t allocator, rn_named_tensor_t* out) {
   out->name = rn_field_bytes(bytes, rn_pb_NamedTensorProto_name_field);
   return rn_decode_tensor(rn_field_bytes(bytes, rn_pb_NamedTensorProto_tensor_field), buffer,
-                          allocator, &out->value);
-}
-
-rn_str_t rn_field_bytes(rn_str_t message, uint32_t number) {
-  rn_pb_scan_t scan = rn_pb_scan(message);
-  rn_pb_field_t field;
-  rn_str_t found = RN_STR("");
-  while (rn_pb_scan_next(&scan, &field))
-    if (field.number == number && field.wire == RN_PB_WIRE_LENGTH) found = field.bytes;
-  return found;
-}
-
-uint64_t rn_field_value(rn_str_t message, uint32_t number) {
-  rn_pb_scan_t scan = rn_pb_scan(message);
-  rn_pb_field_t field;
-  uint64_t found = 0;
-  while (rn_pb_scan_next(&scan, &field))
-    if (field.number == number && field.wire != RN_PB_WIRE_LENGTH) found = field.value;
-  return found;
+                          RN_TENSOR_ANY_SIZE, allocator, &out->value);
 }
 
 // The number of occurrences of field |number|; -1: the bytes are not a message.
@@ -250,32 +57,6 @@ rn_status_t rn_decode_names(const rn_in_t* in, uint32_t number, const rn_str_t**
     if (field.number == number && field.wire == RN_PB_WIRE_LENGTH)
       names[(*out_count)++] = field.bytes;
   return RN_OK;
-}
-
-// Finds the start of the content by a walk up to the end of the head. A field that extends beyond
-// the head is the content, or a message around it.
-size_t rn_align_content(rn_str_t head, size_t size) {
-  (void)size;
-  rn_pb_scan_t scan = rn_pb_scan(head);
-  while (scan.next < scan.end) {
-    uint64_t tag, length;
-    if (!rn_pb_scan_varint(&scan, &tag)) return 0;
-    uint32_t number = (uint32_t)(tag >> 3), wire = tag & 7;
-    if (wire == RN_PB_WIRE_VARINT) {
-      if (!rn_pb_scan_varint(&scan, &length)) return 0;
-      continue;
-    }
-    if (wire == RN_PB_WIRE_64 && scan.end - scan.next >= 8) {
-      scan.next += 8;
-      continue;
-    }
-    if (wire != RN_PB_WIRE_LENGTH || !rn_pb_scan_varint(&scan, &length)) return 0;
-    bool goes_on = length > (uint64_t)(scan.end - scan.next);
-    if (goes_on && number == rn_pb_TensorProto_tensor_content_field)
-      return (size_t)(scan.next - head.data);
-    if (!goes_on) scan.next += length;
-  }
-  return 0;
 }
 
 // Devices.
@@ -379,10 +160,10 @@ void rn_encode_run_graph(rn_encoder_t* encoder, const rn_run_graph_t* call) {
   rn_pb_put_uint(out, rn_pb_RunGraphRequest_store_errors_in_response_body_field, 1);
   rn_pb_put_uint(out, rn_pb_RunGraphRequest_create_worker_session_called_field, 1);
   for (size_t i = 0; i < call->feed_count; ++i)
-    encode_named_tensor(encoder, rn_pb_RunGraphRequest_send_field, call->feeds[i].name,
-                        &call->feeds[i].value);
+    rn_encode_named_tensor(encoder, rn_pb_RunGraphRequest_send_field, call->feeds[i].name,
+                           &call->feeds[i].value);
   for (size_t i = 0; i < call->sent_count; ++i)
-    encode_named_tensor(encoder, SENT_FIELD, call->sent[i].name, &call->sent[i].value);
+    rn_encode_named_tensor(encoder, SENT_FIELD, call->sent[i].name, &call->sent[i].value);
 }
 
 // Reads named tensors into an array of the arena.
@@ -458,8 +239,8 @@ void rn_encode_run_graph_response(rn_encoder_t* encoder, const rn_run_graph_t* c
     rn_pb_put_str(out, rn_pb_RunGraphResponse_cost_graph_field, rn_strbuf_view(&call->costs));
   if (rn_ok(status)) rn_strbuf_append(out, rn_strbuf_view(&call->graphs));
   for (size_t i = 0; rn_ok(status) && i < call->fetch_count; ++i)
-    encode_named_tensor(encoder, rn_pb_RunGraphResponse_recv_field, call->fetch_names[i],
-                        &call->fetches[i]);
+    rn_encode_named_tensor(encoder, rn_pb_RunGraphResponse_recv_field, call->fetch_names[i],
+                           &call->fetches[i]);
 }
 
 // Reads the requested tensors, in the order of the request.
@@ -601,7 +382,7 @@ rn_status_t rn_decode_received(const rn_in_t* in, rn_recv_tensor_t* call) {
   call->is_dead = rn_field_value(in->bytes, rn_pb_RecvTensorResponse_is_dead_field);
   if (call->is_dead) return RN_OK;
   return rn_decode_tensor(rn_field_bytes(in->bytes, rn_pb_RecvTensorResponse_tensor_field),
-                          in->buffer, in->allocator, &call->value);
+                          in->buffer, RN_TENSOR_ANY_SIZE, in->allocator, &call->value);
 }
 
 // RunStep.
@@ -610,8 +391,8 @@ void rn_encode_run_step(rn_encoder_t* encoder, const rn_run_step_t* call) {
   rn_strbuf_t* out = &encoder->head;
   rn_pb_put_str(out, rn_pb_RunStepRequest_session_handle_field, call->session);
   for (size_t i = 0; i < call->feed_count; ++i)  // at the beginning: see rn_align_content
-    encode_named_tensor(encoder, rn_pb_RunStepRequest_feed_field, call->feeds[i].name,
-                        &call->feeds[i].value);
+    rn_encode_named_tensor(encoder, rn_pb_RunStepRequest_feed_field, call->feeds[i].name,
+                           &call->feeds[i].value);
   put_names(out, rn_pb_RunStepRequest_fetch_field, call->fetch_names, call->fetch_count);
   put_names(out, rn_pb_RunStepRequest_target_field, call->targets, call->target_count);
   size_t options = rn_pb_begin(out, rn_pb_RunStepRequest_options_field);
@@ -656,8 +437,8 @@ void rn_encode_run_step_response(rn_encoder_t* encoder, const rn_run_step_t* cal
   put_status(out, rn_pb_RunStepResponse_status_code_field,
              rn_pb_RunStepResponse_status_error_message_field, status);
   for (size_t i = 0; rn_ok(status) && i < call->fetch_count; ++i)
-    encode_named_tensor(encoder, rn_pb_RunStepResponse_tensor_field, call->fetch_names[i],
-                        &call->fetches[i]);
+    rn_encode_named_tensor(encoder, rn_pb_RunStepResponse_tensor_field, call->fetch_names[i],
+                           &call->fetches[i]);
 }
 
 rn_status_t rn_decode_run_step_response(const rn_in_t* in, rn_run_step_t* call) {
@@ -680,7 +461,8 @@ static rn_status_t take_plain_tensors(const rn_in_t* in, uint32_t number, rn_ten
   *out_count = 0;
   while (rn_ok(status) && rn_pb_scan_next(&scan, &field)) {
     if (field.number != number || field.wire != RN_PB_WIRE_LENGTH) continue;
-    status = rn_decode_tensor(field.bytes, in->buffer, in->allocator, &out[*out_count]);
+    status = rn_decode_tensor(field.bytes, in->buffer, RN_TENSOR_ANY_SIZE, in->allocator,
+                              &out[*out_count]);
     if (rn_ok(status)) ++*out_count;
   }
   for (size_t i = 0; !rn_ok(status) && i < *out_count; ++i) rn_tensor_clear(&out[i]);

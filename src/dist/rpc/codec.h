@@ -8,30 +8,12 @@
 #include "base/arena.h"
 #include "dist/iface.h"
 #include "dist/rpc/loan.h"
-#include "net/message.h"
+#include "net/tensor_codec.h"
+#include "wire/scan.h"
 
 // The path of a service's methods: RN_PATH_worker "RunGraph".
 #define RN_PATH_worker "/tensorflow.WorkerService/"
 #define RN_PATH_master "/tensorflow.MasterService/"
-
-// A message under construction. The first failure is kept, so one check at the end suffices.
-typedef struct rn_encoder_t {
-  rn_message_t* message;
-  rn_strbuf_t head;  // bytes that are not in the message yet
-  rn_status_t status;
-} rn_encoder_t;
-void rn_encoder_open(rn_encoder_t* encoder, rn_message_t* message);
-// Moves the rest into the message; returns the first failure.
-RN_MUST_USE rn_status_t rn_encoder_close(rn_encoder_t* encoder);
-// Writes a TensorProto as field |number|.
-void rn_encode_tensor(rn_encoder_t* encoder, uint32_t number, const rn_tensor_t* tensor);
-
-// Decodes a TensorProto. The tensor may share |buffer|, which holds the bytes; NULL: it must copy.
-RN_MUST_USE rn_status_t rn_decode_tensor(rn_str_t bytes, rn_buffer_t* buffer,
-                                         rn_allocator_t allocator, rn_tensor_t* out);
-
-// The offset of the first tensor's content in a message, if it is large: an rn_align_fn_t.
-size_t rn_align_content(rn_str_t head, size_t size);
 
 // Requests and responses of the larger calls; small ones are encoded where they are used. Strings
 // are borrowed from the bytes, arrays are in |arena|.
@@ -96,8 +78,5 @@ RN_MUST_USE rn_status_t rn_decode_run_callable_response(const rn_in_t* in, rn_ru
 // The names of the repeated string field |number|.
 RN_MUST_USE rn_status_t rn_decode_names(const rn_in_t* in, uint32_t number, const rn_str_t** out,
                                         size_t* out_count);
-// The last field |number| of a message, as bytes or as a number; empty or 0 if there is none.
-rn_str_t rn_field_bytes(rn_str_t message, uint32_t number);
-uint64_t rn_field_value(rn_str_t message, uint32_t number);
 
 #endif  // RUNNEL_DIST_RPC_CODEC_H_
