@@ -62,6 +62,14 @@ struct rn_net_t {
 
 extern const rn_net_t rn_net_system;  // TCP and Unix sockets of the operating system
 
+// For what a stream alone cannot do with sockets of rn_net_system: passing descriptors, polling a
+// pipe or a process. The descriptor stays the socket's.
+int rn_net_descriptor(const rn_socket_t* socket);  // -1 for a socket of another network
+// Makes a socket of |fd|, any descriptor that can be polled; reading and writing it need one of a
+// stream. Makes it non-blocking. Takes |fd|, also on failure. |name| is for messages.
+RN_MUST_USE rn_status_t rn_net_adopt(int fd, const char* name, rn_allocator_t allocator,
+                                     rn_socket_t** out);
+
 // All of |size| bytes. A stream that ends before is UNAVAILABLE.
 RN_MUST_USE rn_status_t rn_net_read_all(rn_socket_t* socket, void* out, size_t size,
                                         int64_t deadline_ns);

@@ -4,6 +4,7 @@
 #define _GNU_SOURCE  // accept4
 #endif
 #include <errno.h>
+#include <fcntl.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -373,6 +374,20 @@ const rn_net_t rn_net_system = {
     .pair = system_pair,
     .poll = system_poll,
 };
+
+int rn_net_descriptor(const rn_socket_t* socket) {
+  return socket->vtable == &system_socket ? ((const system_socket_t*)socket)->fd : -1;
+}
+
+rn_status_t rn_net_adopt(int fd, const char* name, rn_allocator_t allocator, rn_socket_t** out) {
+  *out = NULL;
+  int flags = fcntl(fd, F_GETFL);
+  if (flags >= 0) fcntl(fd, F_SETFL, flags | O_NONBLOCK);
+  system_socket_t* socket;
+  RN_RETURN_IF_ERROR(wrap(fd, name, allocator, &socket));
+  *out = &socket->socket;
+  return RN_OK;
+}
 
 rn_status_t rn_net_read_all(rn_socket_t* socket, void* out, size_t size, int64_t deadline_ns) {
   for (size_t got; size; out = (char*)out + got, size -= got) {

@@ -61,9 +61,10 @@ struct rn_backend_t {
   // Whether |run| returns only after |done|. If so, the batcher calls it on a thread that may be
   // kept busy; if not, on any thread.
   bool blocks;
-  int lanes;      // batches that it can run at the same time; >= 1
-  size_t memory;  // bytes that loading it took, estimated
-  rn_str_t meta;  // a serialized SignatureDefMap, for metadata requests; "" if there is none
+  int lanes;         // batches that it can run at the same time; >= 1
+  int64_t max_rows;  // of one batch; 0: no limit
+  size_t memory;     // bytes that loading it took, estimated
+  rn_str_t meta;     // a serialized SignatureDefMap, for metadata requests; "" if there is none
 };
 
 // The index of signature |name| ("": serving_default); -1 if there is none.
