@@ -11,8 +11,9 @@
 #include "serve/metrics.h"
 #include "serve/model/models.h"
 
-typedef struct rn_apps_t rn_apps_t;                // select/apps.h
-typedef struct rn_request_log_t rn_request_log_t;  // front/request_log.h
+typedef struct rn_apps_t rn_apps_t;                    // select/apps.h
+typedef struct rn_request_log_t rn_request_log_t;      // front/request_log.h
+typedef struct rn_shared_memory_t rn_shared_memory_t;  // front/shared_memory.h
 
 typedef enum rn_role_t {  // what a caller may do; each includes those before it
   RN_ROLE_NONE,
@@ -26,7 +27,8 @@ typedef struct rn_front_t {
   rn_models_t* models;
   rn_apps_t* apps;
   rn_metrics_t* metrics;
-  rn_request_log_t* log;  // NULL: requests are not sampled
+  rn_request_log_t* log;              // NULL: requests are not sampled
+  rn_shared_memory_t* shared_memory;  // NULL: callers may register no regions
   const rn_env_t* env;
   rn_allocator_t allocator;
   int64_t rest_timeout_ns;  // of a REST request that names none

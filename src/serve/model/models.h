@@ -58,6 +58,17 @@ RN_MUST_USE rn_status_t rn_models_wait(rn_models_t* models, int64_t deadline_ns)
 // Looks at the base paths now, and waits until what was found is loaded or failed.
 RN_MUST_USE rn_status_t rn_models_poll(rn_models_t* models);
 
+// The repository calls of the Open Inference Protocol, for a configured model; NOT_FOUND for
+// another one. Both block: not on a loop's thread.
+//
+// Looks at the base path of |name| now and loads what is wanted of it, also after rn_models_unload.
+// Waits until a version is available; the error of the last try if there is none.
+// DEADLINE_EXCEEDED at |deadline_ns|, while loading goes on.
+RN_MUST_USE rn_status_t rn_models_load(rn_models_t* models, rn_str_t name, int64_t deadline_ns);
+// Ends every version of |name|, which stays configured, but is not loaded before rn_models_load or
+// a new configuration asks for it. Waits until no version is served.
+RN_MUST_USE rn_status_t rn_models_unload(rn_models_t* models, rn_str_t name);
+
 // Which version of which model a request means.
 typedef struct rn_model_spec_t {
   rn_str_t name;
