@@ -66,8 +66,15 @@ void rn_front_reply_error(const rn_front_t* front, rn_http_in_t* request, rn_sta
 // partial).
 void rn_front_reply(const rn_front_t* front, rn_http_in_t* request, int code, const char* type,
                     rn_strbuf_t* body, unsigned marks);
+// Moves the text of |body|, which is then empty, into a message without a copy. On failure the
+// text may be lost; the message is empty and need not be cleared.
+RN_MUST_USE rn_status_t rn_front_message(rn_strbuf_t* body, rn_message_t* out);
+// The names of |marks|: "cached, partial".
+const char* rn_front_marks(unsigned marks, char out[32]);
 // Counts a request that has ended, with its stages.
 void rn_front_count(const rn_front_t* front, rn_str_t model, const char* api,
                     const char* entrypoint, rn_code_t code, const rn_predict_times_t* times);
+// Counts what a successful request asked for and got: |rows| (< 1: unknown) and |marks|.
+void rn_front_count_answer(const rn_front_t* front, rn_str_t model, int64_t rows, unsigned marks);
 
 #endif  // RUNNEL_SERVE_FRONT_FRONT_H_
