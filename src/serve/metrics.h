@@ -6,6 +6,8 @@
 #ifndef RUNNEL_SERVE_METRICS_H_
 #define RUNNEL_SERVE_METRICS_H_
 
+#include <stdint.h>
+
 #include "base/str.h"
 
 // X(id, kind, name, help, label names ...). The names with ':' are TensorFlow Serving's.
@@ -48,7 +50,7 @@
   X(BATCH_LIMIT, GAUGE, "runnel_batch_limit", "Rows that the next batch may have", "model_name")   \
   X(BATCH_WAIT, GAUGE, "runnel_batch_wait_microseconds",                                           \
     "How long the first request of a batch waits for others", "model_name")                        \
-  X(CONTAINER_UP, GAUGE, "runnel_container_up", "1 if the container answers", "model_name")        \
+  X(MODEL_UP, GAUGE, "runnel_model_up", "0 if a process behind the model is gone", "model_name")   \
   X(FEEDBACK_COUNT, COUNTER, "runnel_feedback", "Feedback by application and outcome", "app",      \
     "outcome")                                                                                     \
   X(POLICY_WEIGHT, GAUGE, "runnel_policy_weight", "Share of a model in an application's policy",   \
@@ -63,26 +65,33 @@ typedef enum rn_metric_id_t {
 
 typedef struct rn_metrics_t rn_metrics_t;
 // One series: a counter, a gauge or a histogram with TensorFlow Serving's buckets (10 * 1.8^k, 33).
-typedef struct rn_series_t rn_series_t;
+typedef struct rn_metric_series_t rn_metric_series_t;
 
 RN_MUST_USE rn_status_t rn_metrics_create(rn_allocator_t allocator, rn_metrics_t** out);
 void rn_metrics_destroy(rn_metrics_t* metrics);  // NULL is fine
 
 // The series of |id| with these label values ("" for labels that the metric lacks), made on first
 // use. Never NULL: without memory, a series that nothing prints.
-rn_series_t* rn_metrics_series(rn_metrics_t* metrics, rn_metric_id_t id, rn_str_t a, rn_str_t b,
-                               rn_str_t c);
+rn_metric_series_t* rn_metrics_series(rn_metrics_t* metrics, rn_metric_id_t id, rn_str_t a,
+                                      rn_str_t b, rn_str_t c);
 // For a counter: adds. For a gauge: sets. For a histogram: one observation.
-void rn_series_add(rn_series_t* series, double value);
-double rn_series_value(const rn_series_t* series);  // of a counter or gauge; a histogram's count
+void rn_series_add(rn_metric_series_t* series, double value);
+double rn_series_value(
+    const rn_metric_series_t* series);  // of a counter or gauge; a histogram's count
 // The estimate of quantile |q| in 0 to 1 of a histogram; 0 if it is empty.
-double rn_series_quantile(const rn_series_t* series, double q);
+double rn_series_quantile(const rn_metric_series_t* series, double q);
+
+// The buckets of a histogram: how many observations are at most |bounds[i]| and above the bound
+// before it. The last bound is infinite.
+#define RN_SERIES_BUCKETS 34
+void rn_series_buckets(const rn_metric_series_t* series, double bounds[RN_SERIES_BUCKETS],
+                       uint64_t counts[RN_SERIES_BUCKETS]);
 
 // Appends everything in Prometheus' text format.
 void rn_metrics_print(rn_metrics_t* metrics, rn_strbuf_t* out);
 // Calls |fn| for each series of |id|, with its label values.
 void rn_metrics_each(rn_metrics_t* metrics, rn_metric_id_t id,
-                     void (*fn)(void* arg, const rn_str_t labels[3], rn_series_t* series),
+                     void (*fn)(void* arg, const rn_str_t labels[3], rn_metric_series_t* series),
                      void* arg);
 
 #endif  // RUNNEL_SERVE_METRICS_H_

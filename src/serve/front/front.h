@@ -27,6 +27,7 @@ typedef struct rn_front_t {
   rn_models_t* models;
   rn_apps_t* apps;
   rn_metrics_t* metrics;
+  rn_predict_cache_t* cache;          // NULL: none
   rn_request_log_t* log;              // NULL: requests are not sampled
   rn_shared_memory_t* shared_memory;  // NULL: callers may register no regions
   const rn_env_t* env;
@@ -35,6 +36,7 @@ typedef struct rn_front_t {
   bool has_cors;
   bool checks_methods;       // enable_signature_method_name_check
   const char* metrics_path;  // "/monitoring/prometheus/metrics"; NULL: none
+  int64_t begun_ns;          // when the server started
   _Atomic bool is_ready;     // every model was loaded once
   _Atomic bool is_draining;
   void* self;  // of the server, for |reload|
@@ -56,6 +58,9 @@ bool rn_oip_rpc_route(rn_front_t* front, rn_rpc_in_t* call, rn_role_t role);
 bool rn_health_route(rn_front_t* front, rn_rpc_in_t* call, rn_role_t role);
 bool rn_reflection_route(rn_front_t* front, rn_rpc_in_t* call, rn_role_t role);
 
+// The error for a caller whose role does not suffice: UNAUTHENTICATED without a role, else
+// PERMISSION_DENIED.
+RN_MUST_USE rn_status_t rn_front_denied(rn_role_t role);
 // The HTTP code of |code|, as TensorFlow Serving maps it.
 int rn_front_http_code(rn_code_t code);
 // Replies {"error": "..."} with the code of |status|, which it takes. |retry_ns| > 0 adds

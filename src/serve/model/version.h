@@ -35,6 +35,8 @@ rn_str_t rn_version_model(const rn_version_t* version);
 int64_t rn_version_number(const rn_version_t* version);
 const rn_backend_t* rn_version_backend(const rn_version_t* version);  // of its first replica
 int rn_version_replica_count(const rn_version_t* version);
+// Whether the process behind one of its replicas is gone.
+bool rn_version_is_down(rn_version_t* version);
 const rn_batcher_t* rn_version_batcher(const rn_version_t* version, int replica);
 
 // Checks the request against its signature, then answers from the cache or queues it at the replica
