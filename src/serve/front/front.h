@@ -31,6 +31,8 @@ typedef struct rn_front_t {
   rn_request_log_t* log;              // NULL: requests are not sampled
   rn_shared_memory_t* shared_memory;  // NULL: callers may register no regions
   const rn_env_t* env;
+  rn_pool_t* pool;     // for calls that block: reloads and SessionRun; at least two threads
+  rn_timers_t timers;  // for calls that watch something
   rn_allocator_t allocator;
   int64_t rest_timeout_ns;  // of a REST request that names none
   bool has_cors;
@@ -40,6 +42,7 @@ typedef struct rn_front_t {
   _Atomic bool is_ready;     // every model was loaded once
   _Atomic bool is_draining;
   void* self;  // of the server, for |reload|
+  // Replaces the list of models and waits until they are available or have failed: then that error.
   rn_status_t (*reload)(void* self, const rn_pb_serving_ModelServerConfig_t* config);
 } rn_front_t;
 
@@ -54,9 +57,12 @@ bool rn_page_route(rn_front_t* front, rn_http_in_t* request, rn_role_t role);  /
 typedef bool (*rn_rpc_route_fn_t)(rn_front_t* front, rn_rpc_in_t* call, rn_role_t role);
 bool rn_prediction_service_route(rn_front_t* front, rn_rpc_in_t* call, rn_role_t role);
 bool rn_model_service_route(rn_front_t* front, rn_rpc_in_t* call, rn_role_t role);
+bool rn_session_service_route(rn_front_t* front, rn_rpc_in_t* call, rn_role_t role);
 bool rn_oip_rpc_route(rn_front_t* front, rn_rpc_in_t* call, rn_role_t role);
 bool rn_health_route(rn_front_t* front, rn_rpc_in_t* call, rn_role_t role);
 bool rn_reflection_route(rn_front_t* front, rn_rpc_in_t* call, rn_role_t role);
+// Whether calls of |path| stream, in any of these services: rn_rpc_server_options_t.streams.
+bool rn_front_streams(rn_str_t path);
 
 // The error for a caller whose role does not suffice: UNAUTHENTICATED without a role, else
 // PERMISSION_DENIED.
