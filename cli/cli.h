@@ -20,7 +20,7 @@ typedef struct rn_cli_t rn_cli_t;
 // The kind of a value or word: the parser checks it and shells complete it.
 typedef enum rn_cli_kind_t {
   RN_CLI_TEXT = 0,
-  RN_CLI_FLAG,    // an option without a value
+  RN_CLI_FLAG,    // an option without a value, or with true or false
   RN_CLI_NUMBER,  // a whole number
   RN_CLI_FILE,
   RN_CLI_FOLDER,
@@ -111,7 +111,7 @@ extern const rn_cli_command_t* const rn_cli_commands[];
 // Options of every command, ending with a NULL name.
 extern const rn_cli_option_t rn_cli_common_options[];
 
-// An option of the command line. |value| is NULL for a flag.
+// An option of the command line. |value| is NULL for a flag, or "false".
 typedef struct rn_cli_given_t {
   const rn_cli_option_t* option;
   const char* value;
@@ -134,6 +134,8 @@ void rn_cli_clear(rn_cli_t* cli);
 
 // The value of an option, by its name in the table. Numbers are within their bounds.
 bool rn_cli_has(const rn_cli_t* cli, const char* option);
+// A flag that has another default: "--flag=false" and "--flag=true" are possible for every flag.
+bool rn_cli_flag(const rn_cli_t* cli, const char* option, bool otherwise);
 const char* rn_cli_text(const rn_cli_t* cli, const char* option);  // the last value, or NULL
 int64_t rn_cli_number(const rn_cli_t* cli, const char* option, int64_t otherwise);
 // The next value of a repeated option, from |*inout_at| (initially 0) on; NULL if there are no

@@ -175,6 +175,17 @@ static rn_status_t check_value(const rn_cli_t* cli, const rn_cli_option_t* optio
   return RN_OK;
 }
 
+// |*inout_value| is NULL for a flag that is set, and "false" for one that is not.
+static rn_status_t check_flag(const rn_cli_t* cli, const rn_cli_option_t* option,
+                              const char** inout_value) {
+  bool is_true = is_listed("true 1 yes", *inout_value);
+  if (!is_true && !is_listed("false 0 no", *inout_value))
+    return rn_cli_usage(cli, "%s takes no value, or true or false; not '%s'", option->name,
+                        *inout_value);
+  *inout_value = is_true ? NULL : "false";
+  return RN_OK;
+}
+
 static rn_status_t put_word(rn_cli_t* cli, const char* word, size_t at) {
   RN_RETURN_IF_ERROR(rn_vec_push(&cli->words, cli->allocator, word));
   for (size_t i = cli->words.count - 1; i > at; --i) cli->words.items[i] = cli->words.items[i - 1];
@@ -192,13 +203,12 @@ static rn_status_t take_option(rn_cli_t* cli, int argc, char** argv, int* inout_
     return rn_cli_usage(cli, "%s goes with '%s', not with '%s'", option->name, option->verbs,
                         cli->verb->name);
   const char* value = word[size] == '=' ? word + size + 1 : NULL;
-  if (option->kind == RN_CLI_FLAG && value)
-    return rn_cli_usage(cli, "%s takes no value", option->name);
+  if (option->kind == RN_CLI_FLAG && value) RN_RETURN_IF_ERROR(check_flag(cli, option, &value));
   if (option->kind != RN_CLI_FLAG && !value) {
     if (*inout_at >= argc) return rn_cli_usage(cli, "%s needs a value", option->name);
     value = argv[(*inout_at)++];
   }
-  if (value) RN_RETURN_IF_ERROR(check_value(cli, option, value));
+  if (value && option->kind != RN_CLI_FLAG) RN_RETURN_IF_ERROR(check_value(cli, option, value));
   if (option->is_word) return put_word(cli, value, 0);
   rn_cli_given_t given = {.option = option, .value = value};
   return rn_vec_push(&cli->given, cli->allocator, given);
@@ -305,8 +315,15 @@ const char* rn_cli_text(const rn_cli_t* cli, const char* option) {
   return last;
 }
 
-bool rn_cli_has(const rn_cli_t* cli, const char* option) {
-  return rn_cli_text(cli, option) != NULL;
+bool rn_cli_has(const rn_cli_t* cli, const char* option) { return rn_cli_flag(cli, option, false); }
+
+bool rn_cli_flag(const rn_cli_t* cli, const char* option, bool otherwise) {
+  for (size_t i = cli->given.count; i-- > 0;) {
+    const rn_cli_given_t* given = &cli->given.items[i];
+    if (!rn_cli_is(given, option)) continue;
+    return given->option->kind != RN_CLI_FLAG || !given->value;
+  }
+  return otherwise;
 }
 
 int64_t rn_cli_number(const rn_cli_t* cli, const char* option, int64_t otherwise) {

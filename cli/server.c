@@ -7,9 +7,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/log.h"
 #include "cli/cluster.h"
 #include "cli/http.h"
+#include "cli/log.h"
 #include "kernels/cpu/data_flow/queue.h"
 #include "net/token.h"
 
@@ -211,21 +211,6 @@ static rn_status_t explain(const server_request_t* request, const rn_server_opti
   return longer;
 }
 
-// Graphs also log through ops that print, which bypass rn_log.
-static void log_line(void* self, rn_log_level_t level, const char* message) {
-  (void)self;
-  char line[4096];
-  rn_log_escape(message, line, sizeof line);
-  static const char letters[] = "IWE";
-  struct timespec now;
-  struct tm parts;
-  char stamp[32];
-  clock_gettime(CLOCK_REALTIME, &now);
-  localtime_r(&now.tv_sec, &parts);
-  strftime(stamp, sizeof stamp, "%Y-%m-%d %H:%M:%S", &parts);
-  fprintf(stderr, "%s.%03ld %c %s\n", stamp, now.tv_nsec / 1000000, letters[level], line);
-}
-
 static int64_t queue_size(rn_resource_t* queue) { return rn_queue_size((rn_queue_t*)queue); }
 
 static void on_asked_to_end(void) { kill(getpid(), SIGTERM); }
@@ -286,7 +271,7 @@ static rn_status_t serve(const server_request_t* request, const rn_server_option
 
 static rn_status_t server(rn_cli_t* cli) {
   server_request_t request = {.env = *cli->env, .token_file = rn_cli_text(cli, "--token")};
-  request.env.log = log_line;
+  request.env.log = rn_cli_log_text;
   rn_server_options_t options;
   rn_cli_cluster_init(&request.cluster, cli->allocator);
   rn_strbuf_init(&request.token, cli->allocator);

@@ -1,0 +1,12 @@
+// Logs of long-running sub-commands, on stderr: for rn_env_t.log.
+#ifndef RUNNEL_CLI_LOG_H_
+#define RUNNEL_CLI_LOG_H_
+
+#include "base/env.h"
+
+// "2026-11-17 10:00:00.123 W message"
+void rn_cli_log_text(void* self, rn_log_level_t level, const char* message);
+// {"time": "2026-11-17T10:00:00.123Z", "level": "warning", "message": "..."}
+void rn_cli_log_json(void* self, rn_log_level_t level, const char* message);
+
+#endif  // RUNNEL_CLI_LOG_H_
