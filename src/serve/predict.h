@@ -49,7 +49,9 @@ struct rn_predict_t {
   int64_t deadline_ns;     // of the environment's clock; INT64_MAX: none
   int priority;            // higher runs first; 0 is the default
   bool skips_cache;
-  rn_cancel_t* cancel;  // Borrowed; NULL: cannot be cancelled
+  // Borrowed; NULL: cannot be cancelled. |done| may be called inside rn_cancel, which must find the
+  // cancellation still there when it returns.
+  rn_cancel_t* cancel;
   // Owns |status|. On success |outputs| has the results; the callee of rn_version_predict allocated
   // the array, and rn_predict_clear frees it with its tensors.
   void (*done)(rn_predict_t* predict, rn_status_t status);
@@ -65,14 +67,21 @@ struct rn_predict_t {
   rn_version_t* version;  // Retained by rn_version_predict until |done|
   rn_allocator_t allocator;
   rn_predict_t* next;
-  size_t place;             // in a heap
+  size_t places[2];         // in the heaps of a queue, from 1; 0: in none
+  int64_t due_ns;           // when it should be answered, which orders a queue
+  int64_t come_ns;          // when its holder got it
   int signature_index;      // of the version's signatures
-  int64_t rows;             // dimension 0 of all inputs; -1: the signature is not batched
+  int64_t rows;             // dimension 0 of all inputs; -1: the request runs alone
   rn_cancel_entry_t entry;  // while it waits
   void* holder;
+  void* flight;  // of the prediction cache; NULL: the cache does not want the answer
 };
 
 // Frees the outputs, and the inputs that are still set. The record can then be used again.
 void rn_predict_clear(rn_predict_t* predict);
+
+// For the layers below rn_version_predict: answers the request. Unsets the inputs, tells the cache,
+// calls |done| with |status| (taken) and lets go of the version. The record may be gone afterwards.
+void rn_predict_finish(rn_predict_t* predict, rn_status_t status);
 
 #endif  // RUNNEL_SERVE_PREDICT_H_

@@ -1,0 +1,143 @@
+// See version.h.
+#include "serve/model/version.h"
+
+#include <stdatomic.h>
+
+#include "serve/model/validate.h"
+
+typedef struct version_replica_t {
+  rn_backend_t* backend;  // Owned
+  rn_batcher_t* batcher;  // Owned
+} version_replica_t;
+
+struct rn_version_t {
+  rn_allocator_t allocator;
+  _Atomic int64_t refs;
+  char* model;  // Owned
+  size_t model_size;
+  int64_t number;
+  bool joins;
+  rn_predict_cache_t* cache;
+  const rn_env_t* env;
+  void (*idle)(void* self, rn_version_t* version);
+  void* self;
+  _Atomic unsigned turn;  // where the search for a replica begins, so that equal ones take turns
+  int replica_count;
+  version_replica_t replicas[];
+};
+
+static size_t version_size(int replica_count) {
+  return sizeof(rn_version_t) + (size_t)replica_count * sizeof(version_replica_t);
+}
+
+void rn_version_destroy(rn_version_t* version) {
+  if (!version) return;
+  for (int i = 0; i < version->replica_count; ++i) {
+    rn_batcher_destroy(version->replicas[i].batcher);
+    version->replicas[i].backend->vtable->destroy(version->replicas[i].backend);
+  }
+  if (version->model) rn_free(version->allocator, version->model, version->model_size + 1);
+  rn_free(version->allocator, version, version_size(version->replica_count));
+}
+
+rn_status_t rn_version_create(const rn_version_options_t* options, rn_version_t** out) {
+  *out = NULL;
+  rn_version_t* version = NULL;
+  rn_status_t status =
+      rn_alloc_zeroed(options->allocator, version_size(options->replica_count), (void**)&version);
+  if (!rn_ok(status)) {
+    for (int i = 0; i < options->replica_count; ++i)
+      options->replicas[i]->vtable->destroy(options->replicas[i]);
+    return status;
+  }
+  version->allocator = options->allocator;
+  atomic_init(&version->refs, 1);
+  version->number = options->number;
+  version->joins = options->batching.is_on;
+  version->env = options->env;
+  version->idle = options->idle;
+  version->self = options->self;
+  version->replica_count = options->replica_count;
+  for (int i = 0; i < options->replica_count; ++i)
+    version->replicas[i].backend = options->replicas[i];
+  status = rn_str_dup(options->allocator, options->model, &version->model);
+  version->model_size = options->model.size;
+  for (int i = 0; rn_ok(status) && i < options->replica_count; ++i)
+    status =
+        rn_batcher_create(&options->batching, options->replicas[i], &version->replicas[i].batcher);
+  if (!rn_ok(status)) {
+    rn_version_destroy(version);
+    return status;
+  }
+  version->cache = options->cache;
+  *out = version;
+  return RN_OK;
+}
+
+void rn_version_retain(rn_version_t* version) {
+  atomic_fetch_add_explicit(&version->refs, 1, memory_order_relaxed);
+}
+
+void rn_version_release(rn_version_t* version) {
+  if (version && atomic_fetch_sub_explicit(&version->refs, 1, memory_order_acq_rel) == 1)
+    version->idle(version->self, version);
+}
+
+rn_str_t rn_version_model(const rn_version_t* version) {
+  return rn_str_n(version->model, version->model_size);
+}
+int64_t rn_version_number(const rn_version_t* version) { return version->number; }
+const rn_backend_t* rn_version_backend(const rn_version_t* version) {
+  return version->replicas[0].backend;
+}
+int rn_version_replica_count(const rn_version_t* version) { return version->replica_count; }
+const rn_batcher_t* rn_version_batcher(const rn_version_t* version, int replica) {
+  return version->replicas[replica].batcher;
+}
+
+// The replica that will answer first. One that is down is taken only if all are.
+static version_replica_t* choose(rn_version_t* version) {
+  if (version->replica_count == 1) return &version->replicas[0];
+  version_replica_t* best = NULL;
+  int64_t best_ns = INT64_MAX;
+  unsigned turn = atomic_fetch_add_explicit(&version->turn, 1, memory_order_relaxed);
+  for (int i = 0; i < version->replica_count; ++i) {
+    version_replica_t* replica =
+        &version->replicas[(turn + (unsigned)i) % (unsigned)version->replica_count];
+    rn_backend_t* backend = replica->backend;
+    if (backend->vtable->is_down && backend->vtable->is_down(backend)) continue;
+    int64_t expected = rn_batcher_stats(replica->batcher).expected_ns;
+    if (!best || expected < best_ns) {
+      best = replica;
+      best_ns = expected;
+    }
+  }
+  return best ? best : &version->replicas[turn % (unsigned)version->replica_count];
+}
+
+void rn_predict_finish(rn_predict_t* predict, rn_status_t status) {
+  rn_version_t* version = predict->version;
+  predict->version = NULL;
+  for (int i = 0; i < predict->input_count; ++i) rn_tensor_clear(&predict->inputs[i].value);
+  if (!rn_ok(status)) rn_predict_clear(predict);
+  predict->done(predict, status);
+  rn_version_release(version);
+}
+
+void rn_version_predict(rn_version_t* version, rn_predict_t* predict) {
+  rn_version_retain(version);
+  predict->version = version;
+  predict->allocator = version->allocator;
+  predict->outputs = NULL;
+  predict->output_count = 0;
+  predict->marks = 0;
+  predict->retry_ns = 0;
+  predict->times = (rn_predict_times_t){.begun_ns = predict->times.begun_ns};
+  const rn_backend_t* backend = version->replicas[0].backend;
+  rn_status_t status = rn_predict_validate(predict, backend, version->joins);
+  if (!rn_ok(status)) {
+    rn_predict_finish(predict, status);
+    return;
+  }
+  rn_batcher_add(choose(version)->batcher, predict);
+}
