@@ -174,13 +174,13 @@ static rn_status_t only_pair(void* self, rn_allocator_t allocator, rn_socket_t**
   return only->net->pair(only->net_self, allocator, a, b);
 }
 
-static rn_status_t only_poll(void* self, rn_poll_t* items, size_t count, int64_t deadline_ns) {
+static rn_status_t only_poller(void* self, rn_allocator_t allocator, rn_poller_t** out) {
   rn_fs_only_t* only = self;
-  return only->net->poll(only->net_self, items, count, deadline_ns);
+  return only->net->poller(only->net_self, allocator, out);
 }
 
 static const rn_net_t no_net = {
-    .listen = no_listen, .connect = no_connect, .pair = only_pair, .poll = only_poll};
+    .listen = no_listen, .connect = no_connect, .pair = only_pair, .poller = only_poller};
 
 static rn_status_t allow_folder(rn_fs_only_t* only, rn_str_t path, bool may_write) {
   folder_t folder = {.may_write = may_write};

@@ -33,19 +33,37 @@ typedef struct rn_socket_vtable_t {
   void (*shutdown)(rn_socket_t* socket);
   // Adds "host:port" of this end.
   rn_status_t (*address)(rn_socket_t* socket, rn_strbuf_t* out);
+  // Whether the other end of a stream is on this machine: a loopback address or a Unix socket.
+  bool (*is_local)(rn_socket_t* socket);
   void (*close)(rn_socket_t* socket);  // and frees
-  // For a stream layered over another; NULL otherwise. |below| is the lower stream, which poll
-  // takes; |has_more| is whether a read would return bytes that have already left it.
+  // For a stream layered over another; NULL otherwise. |below| is the lower stream, which pollers
+  // take; |has_more| is whether a read would return bytes that have already left it.
   rn_socket_t* (*below)(rn_socket_t* socket);
   bool (*has_more)(rn_socket_t* socket);
 } rn_socket_vtable_t;
 
-// What poll asks and answers about a socket; of a listener, reading means accepting.
-typedef struct rn_poll_t {
-  rn_socket_t* socket;
-  bool wants_read, wants_write;
-  bool can_read, can_write;  // also set when the call would fail at once
-} rn_poll_t;
+// A set of sockets to wait for, at a cost that does not grow with those that are not ready. Any
+// thread may change it, also while another waits; a socket is removed before it is closed.
+typedef struct rn_poller_t {
+  const struct rn_poller_vtable_t* vtable;
+} rn_poller_t;
+
+// A socket of a poller that is ready; of a listener, reading means accepting.
+typedef struct rn_polled_t {
+  void* tag;                 // as it was added
+  bool can_read, can_write;  // both if the stream has failed, whatever was asked
+} rn_polled_t;
+
+typedef struct rn_poller_vtable_t {
+  rn_status_t (*add)(rn_poller_t* poller, rn_socket_t* socket, bool reads, bool writes, void* tag);
+  void (*change)(rn_poller_t* poller, rn_socket_t* socket, bool reads, bool writes, void* tag);
+  void (*remove)(rn_poller_t* poller, rn_socket_t* socket);
+  // Waits until some sockets are ready or the deadline has passed, which is no error. A socket that
+  // stays ready is reported every time.
+  rn_status_t (*wait)(rn_poller_t* poller, rn_polled_t* out, size_t room, int64_t deadline_ns,
+                      size_t* out_count);
+  void (*close)(rn_poller_t* poller);  // and frees
+} rn_poller_vtable_t;
 
 struct rn_net_t {
   // |address| is "host:port", "[v6]:port" or "unix:path". Port 0 is any that is free.
@@ -53,11 +71,10 @@ struct rn_net_t {
                         rn_socket_t** out_listener);
   rn_status_t (*connect)(void* self, const char* address, int64_t deadline_ns,
                          rn_allocator_t allocator, rn_socket_t** out_stream);
-  // Two ends of one stream: to wake a thread in poll, or to talk to a child.
+  // Two ends of one stream: to wake a thread that polls, or to talk to a child.
   rn_status_t (*pair)(void* self, rn_allocator_t allocator, rn_socket_t** out_a,
                       rn_socket_t** out_b);
-  // Waits until some sockets are ready or the deadline has passed, which is no error.
-  rn_status_t (*poll)(void* self, rn_poll_t* items, size_t count, int64_t deadline_ns);
+  rn_status_t (*poller)(void* self, rn_allocator_t allocator, rn_poller_t** out);
 };
 
 extern const rn_net_t rn_net_system;  // TCP and Unix sockets of the operating system

@@ -10,6 +10,7 @@
 #include <netinet/tcp.h>
 #include <poll.h>
 #include <stdio.h>
+#include <sys/epoll.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
 #include <sys/un.h>
@@ -172,6 +173,19 @@ static rn_status_t system_address(rn_socket_t* base, rn_strbuf_t* out) {
   return rn_strbuf_status(out);
 }
 
+static bool system_is_local(rn_socket_t* base) {
+  struct sockaddr_storage address = {0};
+  socklen_t size = sizeof address;
+  if (getpeername(((system_socket_t*)base)->fd, (struct sockaddr*)&address, &size) != 0)
+    return false;
+  if (address.ss_family == AF_UNIX) return true;
+  if (address.ss_family == AF_INET)
+    return ntohl(((struct sockaddr_in*)&address)->sin_addr.s_addr) >> 24 == IN_LOOPBACKNET;
+  const struct in6_addr* six = &((struct sockaddr_in6*)&address)->sin6_addr;
+  return IN6_IS_ADDR_LOOPBACK(six) ||
+         (IN6_IS_ADDR_V4MAPPED(six) && six->s6_addr[12] == IN_LOOPBACKNET);
+}
+
 static rn_status_t system_accept(rn_socket_t* base, int64_t deadline_ns, rn_socket_t** out_stream);
 
 static const rn_socket_vtable_t system_socket = {
@@ -181,6 +195,7 @@ static const rn_socket_vtable_t system_socket = {
     .write_pieces = system_write_pieces,
     .shutdown = system_shutdown,
     .address = system_address,
+    .is_local = system_is_local,
     .close = system_close,
 };
 
@@ -342,37 +357,95 @@ static rn_status_t system_pair(void* self, rn_allocator_t allocator, rn_socket_t
   return RN_OK;
 }
 
-#define FEW_ITEMS 16
+// Pollers.
 
-static rn_status_t system_poll(void* self, rn_poll_t* items, size_t count, int64_t deadline_ns) {
-  (void)self;
-  struct pollfd few[FEW_ITEMS], *fds = few;
-  rn_allocator_t allocator = rn_allocator_default();
-  if (count > FEW_ITEMS)
-    RN_RETURN_IF_ERROR(rn_alloc_array(allocator, count, sizeof *fds, (void**)&fds));
-  for (size_t i = 0; i < count; ++i)
-    fds[i] = (struct pollfd){.fd = ((system_socket_t*)items[i].socket)->fd,
-                             .events = (short)((items[i].wants_read ? POLLIN : 0) |
-                                               (items[i].wants_write ? POLLOUT : 0))};
+#define MAX_EVENTS 256
+
+typedef struct system_poller_t {
+  rn_poller_t poller;  // first
+  rn_allocator_t allocator;
+  int fd;
+} system_poller_t;
+
+static int control(rn_poller_t* base, int how, rn_socket_t* socket, bool reads, bool writes,
+                   void* tag) {
+  struct epoll_event event = {.events = (reads ? EPOLLIN : 0u) | (writes ? EPOLLOUT : 0u),
+                              .data.ptr = tag};
+  return epoll_ctl(((system_poller_t*)base)->fd, how, ((system_socket_t*)socket)->fd, &event);
+}
+
+static rn_status_t system_poller_add(rn_poller_t* base, rn_socket_t* socket, bool reads,
+                                     bool writes, void* tag) {
+  bool is_added = control(base, EPOLL_CTL_ADD, socket, reads, writes, tag) == 0;
+  return is_added ? RN_OK : error_of((system_socket_t*)socket, errno);
+}
+
+// Cannot fail for a socket that was added.
+static void system_poller_change(rn_poller_t* base, rn_socket_t* socket, bool reads, bool writes,
+                                 void* tag) {
+  control(base, EPOLL_CTL_MOD, socket, reads, writes, tag);
+}
+
+static void system_poller_remove(rn_poller_t* base, rn_socket_t* socket) {
+  control(base, EPOLL_CTL_DEL, socket, false, false, NULL);
+}
+
+static rn_status_t system_poller_wait(rn_poller_t* base, rn_polled_t* out, size_t room,
+                                      int64_t deadline_ns, size_t* out_count) {
+  const system_poller_t* poller = (const system_poller_t*)base;
+  struct epoll_event events[MAX_EVENTS];
+  const int most = room < MAX_EVENTS ? (int)room : MAX_EVENTS;
+  *out_count = 0;
   int ready;
   do {
-    ready = poll(fds, count, timeout_ms(deadline_ns));
+    ready = epoll_wait(poller->fd, events, most, timeout_ms(deadline_ns));
   } while ((ready < 0 && errno == EINTR) || (ready == 0 && timeout_ms(deadline_ns) != 0));
-  rn_status_t status = ready < 0 ? rn_status_of_errno("poll", errno) : RN_OK;
-  const short failed = POLLERR | POLLHUP | POLLNVAL;
-  for (size_t i = 0; rn_ok(status) && i < count; ++i) {
-    items[i].can_read = items[i].wants_read && fds[i].revents & (POLLIN | failed);
-    items[i].can_write = items[i].wants_write && fds[i].revents & (POLLOUT | failed);
+  if (ready < 0) return rn_status_of_errno("epoll_wait", errno);
+  const uint32_t failed = EPOLLERR | EPOLLHUP;
+  for (int i = 0; i < ready; ++i)
+    out[i] = (rn_polled_t){.tag = events[i].data.ptr,
+                           .can_read = events[i].events & (EPOLLIN | failed),
+                           .can_write = events[i].events & (EPOLLOUT | failed)};
+  *out_count = (size_t)ready;
+  return RN_OK;
+}
+
+static void system_poller_close(rn_poller_t* base) {
+  system_poller_t* poller = (system_poller_t*)base;
+  close(poller->fd);
+  RN_FREE(poller->allocator, poller);
+}
+
+static const rn_poller_vtable_t system_poller_vtable = {
+    .add = system_poller_add,
+    .change = system_poller_change,
+    .remove = system_poller_remove,
+    .wait = system_poller_wait,
+    .close = system_poller_close,
+};
+
+static rn_status_t system_poller(void* self, rn_allocator_t allocator, rn_poller_t** out) {
+  (void)self;
+  *out = NULL;
+  system_poller_t* poller = NULL;
+  RN_RETURN_IF_ERROR(RN_NEW(allocator, &poller));
+  poller->poller.vtable = &system_poller_vtable;
+  poller->allocator = allocator;
+  poller->fd = epoll_create1(EPOLL_CLOEXEC);
+  if (poller->fd < 0) {
+    rn_status_t status = rn_status_of_errno("epoll_create1", errno);
+    RN_FREE(allocator, poller);
+    return status;
   }
-  if (fds != few) RN_FREE_ARRAY(allocator, fds, count);
-  return status;
+  *out = &poller->poller;
+  return RN_OK;
 }
 
 const rn_net_t rn_net_system = {
     .listen = system_listen,
     .connect = system_connect,
     .pair = system_pair,
-    .poll = system_poll,
+    .poller = system_poller,
 };
 
 int rn_net_descriptor(const rn_socket_t* socket) {

@@ -91,7 +91,7 @@ static void write_on(rn_door_t* door) {
     if (rn_ok(status)) door->written += put;
   }
   bool is_blocked = rn_status_code(status) == RN_CODE_DEADLINE_EXCEEDED;
-  door->watch.wants_write = is_blocked;
+  rn_loop_want(door->doors->loop, &door->watch, true, is_blocked);
   bool is_over = !is_blocked && (!rn_ok(status) || !door->is_refused);
   rn_status_free(status);
   if (is_over) {
@@ -182,7 +182,7 @@ static void consider(rn_door_t* door) {
 static void shake_hands(rn_door_t* door) {
   bool wants_write = false;
   rn_status_t status = rn_tls_handshake(door->socket, RN_AT_ONCE, &wants_write);
-  door->watch.wants_write = wants_write;
+  rn_loop_want(door->doors->loop, &door->watch, true, wants_write);
   if (rn_ok(status)) {
     door->state = READS;
   } else if (rn_status_code(status) != RN_CODE_DEADLINE_EXCEEDED) {

@@ -172,7 +172,6 @@ static void on_stall(rn_timer_t* timer) {
     rn_http2_fail(http2,
                   rn_deadline_exceeded("The peer has stopped reading; %zu responses wait for it",
                                        http2->answered));
-    http2->watch.wants_write = false;
   } else if (rn_http2_waits_for_peer(http2)) {
     rn_status_t status = rn_loop_set_timer(http2->options.loop, timer, at);
     http2->has_stall = rn_ok(status);

@@ -256,9 +256,7 @@ void rn_http2_flush(rn_http2_t* http2) {
   if (!nghttp2_session_want_read(http2->session) && !nghttp2_session_want_write(http2->session) &&
       !http2->queue_bytes && !http2->is_over)
     rn_http2_fail(http2, rn_unavailable("Socket closed"));
-  bool was_waiting = http2->watch.wants_write;
-  http2->watch.wants_write = is_blocked && !http2->is_over;
-  if (http2->watch.wants_write && !was_waiting) rn_loop_wake(http2->options.loop);
+  if (!http2->is_over) rn_loop_want(http2->options.loop, &http2->watch, true, is_blocked);
   if (http2->options.stall_ns && !http2->has_stall && rn_http2_waits_for_peer(http2)) {
     // Without memory for a timer, the peer has no time limit.
     http2->moved_ns = rn_http2_now(http2);

@@ -1,5 +1,5 @@
-// The event loop: poll over the watched sockets and a pair of sockets to wake it, a heap of timers,
-// a list of jobs. See loop.h.
+// The event loop: a poller of the watched sockets and of a pair of sockets to wake it, a heap of
+// timers, a list of jobs. See loop.h.
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE  // sched_getaffinity
 #endif
@@ -24,6 +24,8 @@
 // this time polls all the while: a visitor, or the loop's own thread.
 #define VISIT_NS INT64_C(400000)
 #define DUE_NS INT64_C(60000)
+// Sockets whose readiness is asked at a time.
+#define MAX_READY 256
 
 struct rn_loop_t {
   rn_allocator_t allocator;
@@ -37,12 +39,13 @@ struct rn_loop_t {
   _Atomic int due;                  // answers
   rn_cache_alloc_t* landing;        // Retained
   int64_t busy_ns;                  // of the loop's thread: when a socket was last ready
-  int64_t asked_ns;                 // likewise: when it last polled all sockets
+  int64_t asked_ns;                 // likewise: when it last polled
   int64_t due_ns;                   // likewise: how long it usually waits for outstanding responses
   rn_log_limit_t log;               // of failed polls
-  RN_VEC(rn_watch_t*) watches;      // of the loop's thread
-  RN_VEC(rn_poll_t) polled;         // likewise; has room for all watches and the wake
-  RN_VEC(rn_watch_t*) asked;        // likewise: the watch of each of |polled|
+  rn_poller_t* poller;              // Owned; the tag of a socket is its watch, NULL for |wake_out|
+  RN_VEC(rn_polled_t) ready;        // of the loop's thread; has room for MAX_READY and |layered|
+  RN_VEC(rn_watch_t*) more;         // likewise: those with bytes that no poller sees; has room
+  size_t layered;                   // likewise: watches whose socket lies over another
   rn_mutex_t mutex;                 // guards what follows
   rn_cond_t timer_ended;
   rn_loop_job_t *first, *last;
@@ -89,23 +92,54 @@ void rn_loop_post(rn_loop_t* loop, rn_loop_job_t* job) {
   rn_loop_wake(loop);
 }
 
+static rn_socket_t* polled_of(const rn_watch_t* watch) {
+  const rn_socket_vtable_t* vtable = watch->socket->vtable;
+  return vtable->below ? vtable->below(watch->socket) : watch->socket;
+}
+
+// Lists a watch whose socket has buffered bytes, which only the loop's thread reads.
+static void look_for_more(rn_loop_t* loop, rn_watch_t* watch) {
+  const rn_socket_vtable_t* vtable = watch->socket->vtable;
+  if (watch->has_more || watch->is_deaf || !vtable->has_more || !vtable->has_more(watch->socket))
+    return;
+  watch->has_more = true;
+  loop->more.items[loop->more.count++] = watch;
+}
+
 rn_status_t rn_loop_watch(rn_loop_t* loop, rn_watch_t* watch) {
-  size_t needed = loop->watches.count + 2;
-  RN_RETURN_IF_ERROR(rn_vec_reserve(&loop->polled, loop->allocator, needed));
-  RN_RETURN_IF_ERROR(rn_vec_reserve(&loop->asked, loop->allocator, needed));
-  RN_RETURN_IF_ERROR(rn_vec_push(&loop->watches, loop->allocator, watch));
+  if (watch->socket->vtable->has_more) {
+    size_t needed = loop->layered + 1;
+    RN_RETURN_IF_ERROR(rn_vec_reserve(&loop->more, loop->allocator, needed));
+    RN_RETURN_IF_ERROR(rn_vec_reserve(&loop->ready, loop->allocator, MAX_READY + needed));
+  }
+  RN_RETURN_IF_ERROR(loop->poller->vtable->add(loop->poller, polled_of(watch), !watch->is_deaf,
+                                               watch->wants_write, watch));
   watch->is_watched = true;
+  if (watch->socket->vtable->has_more) loop->layered++;
+  look_for_more(loop, watch);
   return RN_OK;
 }
 
 void rn_loop_unwatch(rn_loop_t* loop, rn_watch_t* watch) {
   if (!watch->is_watched) return;
   watch->is_watched = false;
-  for (size_t i = 0; i < loop->watches.count; ++i)
-    if (loop->watches.items[i] == watch)
-      loop->watches.items[i] = loop->watches.items[--loop->watches.count];
-  for (size_t i = 0; i < loop->asked.count; ++i)
-    if (loop->asked.items[i] == watch) loop->asked.items[i] = NULL;
+  loop->poller->vtable->remove(loop->poller, polled_of(watch));
+  if (watch->socket->vtable->has_more) loop->layered--;
+  for (size_t i = 0; watch->has_more && i < loop->more.count; ++i)
+    if (loop->more.items[i] == watch) loop->more.items[i] = loop->more.items[--loop->more.count];
+  watch->has_more = false;
+  for (size_t i = 0; i < loop->ready.count; ++i)
+    if (loop->ready.items[i].tag == watch) loop->ready.items[i].tag = NULL;
+}
+
+void rn_loop_want(rn_loop_t* loop, rn_watch_t* watch, bool reads, bool writes) {
+  if (watch->is_deaf == !reads && watch->wants_write == writes) return;
+  bool was_deaf = watch->is_deaf;
+  if (was_deaf == reads) watch->is_deaf = !reads;  // which only the loop's thread changes
+  watch->wants_write = writes;
+  if (!watch->is_watched) return;
+  loop->poller->vtable->change(loop->poller, polled_of(watch), reads, writes, watch);
+  if (was_deaf && reads) look_for_more(loop, watch);
 }
 
 // The heap: moves a new or changed timer up or down to its place.
@@ -219,48 +253,56 @@ static bool has_idle_memory(const rn_loop_t* loop) {
   return stats.bytes_cached > 0;
 }
 
-static bool is_any_ready(const rn_loop_t* loop) {
-  for (size_t i = 0; i < loop->polled.count; ++i)
-    if (loop->polled.items[i].can_read || loop->polled.items[i].can_write) return true;
-  return false;
-}
-
 // Updates a moving average of how long something takes.
 static void note(int64_t* usual_ns, int64_t took_ns, int64_t limit_ns) {
   *usual_ns += ((took_ns < 4 * limit_ns ? took_ns : 4 * limit_ns) - *usual_ns) / 8;
 }
 
-// Polls |polled|: spins until |spin_ns|, then blocks until |until_ns|.
+// Asks which sockets are ready: spins until |spin_ns|, then blocks until |until_ns|.
 static rn_status_t ask(rn_loop_t* loop, int64_t spin_ns, int64_t until_ns) {
-  const rn_env_t* env = loop->env;
+  rn_poller_t* poller = loop->poller;
   while (spin_ns && until_ns != RN_AT_ONCE) {
-    RN_RETURN_IF_ERROR(
-        env->net->poll(env->net_self, loop->polled.items, loop->polled.count, RN_AT_ONCE));
+    RN_RETURN_IF_ERROR(poller->vtable->wait(poller, loop->ready.items, MAX_READY, RN_AT_ONCE,
+                                            &loop->ready.count));
     int64_t now = rn_loop_now(loop);
-    if (is_any_ready(loop) || now >= until_ns) return RN_OK;
+    if (loop->ready.count || now >= until_ns) return RN_OK;
     if (now >= spin_ns) break;
     sched_yield();  // other threads that want this CPU come first
   }
-  return env->net->poll(env->net_self, loop->polled.items, loop->polled.count, until_ns);
+  return poller->vtable->wait(poller, loop->ready.items, MAX_READY, until_ns, &loop->ready.count);
+}
+
+static void hear_wake(rn_loop_t* loop) {
+  char bytes[64];
+  size_t size;
+  rn_status_free(
+      loop->wake_out->vtable->read(loop->wake_out, bytes, sizeof bytes, RN_AT_ONCE, &size));
+  loop->is_woken = false;
+}
+
+// Calls the owners of the sockets that are ready. A callback may unwatch any socket, which clears
+// its place in |ready|.
+static void tell_ready(rn_loop_t* loop) {
+  for (size_t i = 0; i < loop->more.count; ++i) {
+    loop->more.items[i]->has_more = false;
+    loop->ready.items[loop->ready.count++] =
+        (rn_polled_t){.tag = loop->more.items[i], .can_read = true};
+  }
+  loop->more.count = 0;
+  for (size_t i = 0; i < loop->ready.count; ++i) {
+    const rn_polled_t ready = loop->ready.items[i];
+    rn_watch_t* watch = ready.tag;
+    if (!watch) continue;
+    watch->ready(watch, ready.can_read, ready.can_write);
+    if (loop->ready.items[i].tag) look_for_more(loop, watch);  // it is still watched
+  }
+  loop->ready.count = 0;
 }
 
 static void poll_once(rn_loop_t* loop, int64_t spin_ns, int64_t until_ns) {
   int64_t rest_ns = has_idle_memory(loop) ? loop->busy_ns + REST_NS : RN_FOREVER;
   if (until_ns > rest_ns) until_ns = rest_ns;
-  loop->polled.count = loop->asked.count = loop->watches.count + 1;
-  loop->polled.items[0] = (rn_poll_t){.socket = loop->wake_out, .wants_read = true};
-  loop->asked.items[0] = NULL;
-  for (size_t i = 0; i < loop->watches.count; ++i) {
-    rn_watch_t* watch = loop->watches.items[i];
-    const rn_socket_vtable_t* vtable = watch->socket->vtable;
-    loop->polled.items[i + 1] =
-        (rn_poll_t){.socket = vtable->below ? vtable->below(watch->socket) : watch->socket,
-                    .wants_read = true,
-                    .wants_write = watch->wants_write};
-    loop->asked.items[i + 1] = watch;
-    if (vtable->has_more && vtable->has_more(watch->socket)) until_ns = RN_AT_ONCE;
-  }
-  rn_status_t status = ask(loop, spin_ns, until_ns);
+  rn_status_t status = ask(loop, spin_ns, loop->more.count ? RN_AT_ONCE : until_ns);
   loop->asked_ns = rn_loop_now(loop);
   if (!rn_ok(status)) {
     int64_t left_out;
@@ -272,25 +314,17 @@ static void poll_once(rn_loop_t* loop, int64_t spin_ns, int64_t until_ns) {
     nanosleep(&pause, NULL);
     return;
   }
-  if (loop->polled.items[0].can_read) {
-    char bytes[64];
-    size_t size;
-    rn_status_free(
-        loop->wake_out->vtable->read(loop->wake_out, bytes, sizeof bytes, RN_AT_ONCE, &size));
-    loop->is_woken = false;
+  size_t woken = 0;
+  while (woken < loop->ready.count && loop->ready.items[woken].tag) ++woken;
+  bool is_woken = woken < loop->ready.count;
+  if (is_woken) hear_wake(loop);
+  if (loop->more.count || loop->ready.count > is_woken) {
+    loop->busy_ns = loop->asked_ns;
+    tell_ready(loop);
+  } else if (rest_ns != RN_FOREVER && loop->asked_ns >= rest_ns) {
+    rn_cache_alloc_trim(loop->landing);
   }
-  // A callback may unwatch any socket, which clears its place in |asked|.
-  for (size_t i = 1; i < loop->polled.count; ++i) {
-    const rn_poll_t* item = &loop->polled.items[i];
-    rn_watch_t* watch = loop->asked.items[i];
-    bool has_more =
-        watch && watch->socket->vtable->has_more && watch->socket->vtable->has_more(watch->socket);
-    if (!watch || !(item->can_read || item->can_write || has_more)) continue;
-    watch->ready(watch, item->can_read || has_more, item->can_write);
-    rest_ns = RN_FOREVER;
-    loop->busy_ns = rn_loop_now(loop);
-  }
-  if (rest_ns != RN_FOREVER && rn_loop_now(loop) >= rest_ns) rn_cache_alloc_trim(loop->landing);
+  loop->ready.count = 0;
 }
 
 // Visitors.
@@ -401,10 +435,12 @@ static void* loop_main(void* arg) {
 
 static rn_status_t set_up(rn_loop_t* loop) {
   RN_RETURN_IF_ERROR(rn_cache_alloc_create(loop->allocator, MAX_LANDING, &loop->landing));
-  RN_RETURN_IF_ERROR(rn_vec_reserve(&loop->polled, loop->allocator, 2));
-  RN_RETURN_IF_ERROR(rn_vec_reserve(&loop->asked, loop->allocator, 2));
+  RN_RETURN_IF_ERROR(rn_vec_reserve(&loop->ready, loop->allocator, MAX_READY));
+  const rn_env_t* env = loop->env;
   RN_RETURN_IF_ERROR(
-      loop->env->net->pair(loop->env->net_self, loop->allocator, &loop->wake_in, &loop->wake_out));
+      env->net->pair(env->net_self, loop->allocator, &loop->wake_in, &loop->wake_out));
+  RN_RETURN_IF_ERROR(env->net->poller(env->net_self, loop->allocator, &loop->poller));
+  RN_RETURN_IF_ERROR(loop->poller->vtable->add(loop->poller, loop->wake_out, true, false, NULL));
   // Nothing runs on the thread before |turner| is set.
   rn_mutex_lock(&loop->mutex);
   loop->has_thread = pthread_create(&loop->thread, NULL, loop_main, loop) == 0;
@@ -444,12 +480,12 @@ void rn_loop_destroy(rn_loop_t* loop) {
     rn_loop_wake(loop);
     pthread_join(loop->thread, NULL);
   }
+  if (loop->poller) loop->poller->vtable->close(loop->poller);
   if (loop->wake_in) loop->wake_in->vtable->close(loop->wake_in);
   if (loop->wake_out) loop->wake_out->vtable->close(loop->wake_out);
   rn_cache_alloc_release(loop->landing);
-  rn_vec_free(&loop->watches, loop->allocator);
-  rn_vec_free(&loop->polled, loop->allocator);
-  rn_vec_free(&loop->asked, loop->allocator);
+  rn_vec_free(&loop->ready, loop->allocator);
+  rn_vec_free(&loop->more, loop->allocator);
   rn_vec_free(&loop->timers, loop->allocator);
   rn_cond_destroy(&loop->timer_ended);
   rn_cond_destroy(&loop->parked);

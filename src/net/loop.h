@@ -13,12 +13,12 @@
 
 typedef struct rn_loop_t rn_loop_t;
 
-// A watched socket, embedded in its owner. It is always polled for reading.
+// A watched socket, embedded in its owner.
 typedef struct rn_watch_t {
-  rn_socket_t* socket;       // Borrowed
-  _Atomic bool wants_write;  // call rn_loop_wake after a change
+  rn_socket_t* socket;  // Borrowed
   void (*ready)(struct rn_watch_t* watch, bool can_read, bool can_write);
-  bool is_watched;  // for the loop
+  bool wants_write, is_deaf;  // rn_loop_want changes them; |is_deaf|: not polled for reading
+  bool is_watched, has_more;  // for the loop
 } rn_watch_t;
 
 typedef struct rn_loop_job_t {
@@ -59,6 +59,10 @@ void rn_loop_leave(rn_loop_t* loop, const rn_loop_visit_t* visit);
 // On the loop's thread only. Reserves memory for the watch, so that nothing fails later.
 RN_MUST_USE rn_status_t rn_loop_watch(rn_loop_t* loop, rn_watch_t* watch);
 void rn_loop_unwatch(rn_loop_t* loop, rn_watch_t* watch);
+// Changes what a watched socket is polled for. Any thread may change |writes|, under a lock of the
+// owner's that keeps others from changing or unwatching it. |ready| is also called for a socket
+// that has failed, whatever is wanted.
+void rn_loop_want(rn_loop_t* loop, rn_watch_t* watch, bool reads, bool writes);
 
 // Any thread may call these. Setting a timer that is set moves it. After clear returns, the timer's
 // function neither runs nor will run, unless the caller is the loop's thread inside it.

@@ -186,6 +186,11 @@ static rn_status_t tls_address(rn_socket_t* socket, rn_strbuf_t* out) {
   return stream->below->vtable->address(stream->below, out);
 }
 
+static bool tls_is_local(rn_socket_t* socket) {
+  stream_t* stream = (stream_t*)socket;
+  return stream->below->vtable->is_local(stream->below);
+}
+
 static void tls_close(rn_socket_t* socket) {
   stream_t* stream = (stream_t*)socket;
   rn_tls_t* tls = stream->tls;
@@ -217,6 +222,7 @@ static const rn_socket_vtable_t tls_socket = {.read = tls_read,
                                               .write_pieces = tls_write_pieces,
                                               .shutdown = tls_shutdown,
                                               .address = tls_address,
+                                              .is_local = tls_is_local,
                                               .close = tls_close,
                                               .below = tls_below,
                                               .has_more = tls_has_more};

@@ -190,26 +190,44 @@ NET_TEST(shutdown_wakes) {
   rn_strbuf_clear(&address);
 }
 
-NET_TEST(poll) {
+NET_TEST(pollers) {
   enum { PAIRS = 20 };
   rn_socket_t *a[PAIRS], *b[PAIRS];
-  rn_poll_t items[PAIRS];
+  rn_poller_t* poller;
+  OK(env()->net->poller(env()->net_self, rn_allocator_system(), &poller));
   for (int i = 0; i < PAIRS; ++i) {
     OK(env()->net->pair(env()->net_self, rn_allocator_system(), &a[i], &b[i]));
-    items[i] = (rn_poll_t){.socket = a[i], .wants_read = true};
+    cr_assert(a[i]->vtable->is_local(a[i]));
+    OK(poller->vtable->add(poller, a[i], true, false, &a[i]));
   }
-  OK(env()->net->poll(env()->net_self, items, PAIRS, in_ms(20)));
-  for (int i = 0; i < PAIRS; ++i) cr_assert_not(items[i].can_read);
+  rn_polled_t ready[PAIRS];
+  size_t count = 1;
+  OK(poller->vtable->wait(poller, ready, PAIRS, in_ms(20), &count));
+  cr_assert_eq(count, 0);
   OK(rn_net_write_all(b[7], RN_STR("x"), RN_FOREVER));
+  OK(rn_net_write_all(b[8], RN_STR("x"), RN_FOREVER));
   b[9]->vtable->shutdown(b[9]);
-  items[3].wants_write = true;
-  OK(env()->net->poll(env()->net_self, items, PAIRS, RN_FOREVER));
-  for (int i = 0; i < PAIRS; ++i) {
-    cr_assert_eq(items[i].can_read, i == 7 || i == 9);
-    cr_assert_eq(items[i].can_write, i == 3);
+  poller->vtable->change(poller, a[3], true, true, &a[3]);
+  poller->vtable->change(poller, a[8], false, false, &a[8]);
+  poller->vtable->change(poller, a[9], false, false, &a[9]);  // failures are reported anyway
+  for (int turn = 0; turn < 2; ++turn) {
+    OK(poller->vtable->wait(poller, ready, PAIRS, RN_FOREVER, &count));
+    cr_assert_eq(count, 3);
+    for (size_t i = 0; i < count; ++i) {
+      rn_socket_t** socket = ready[i].tag;
+      cr_assert(socket == &a[3] || socket == &a[7] || socket == &a[9]);
+      cr_assert_eq(ready[i].can_read, socket != &a[3]);
+      cr_assert_eq(ready[i].can_write, socket != &a[7]);
+    }
   }
+  OK(poller->vtable->wait(poller, ready, 1, RN_FOREVER, &count));
+  cr_assert_eq(count, 1);
   for (int i = 0; i < PAIRS; ++i) {
+    poller->vtable->remove(poller, a[i]);
     a[i]->vtable->close(a[i]);
     b[i]->vtable->close(b[i]);
   }
+  OK(poller->vtable->wait(poller, ready, PAIRS, RN_AT_ONCE, &count));
+  cr_assert_eq(count, 0);
+  poller->vtable->close(poller);
 }
