@@ -50,6 +50,7 @@ rn_http2_stats_t rn_http2_stats(rn_http2_t* http2) {
 }
 
 rn_str_t rn_http2_peer(const rn_http2_t* http2) { return rn_str(http2->peer); }
+bool rn_http2_is_local(const rn_http2_t* http2) { return http2->is_local; }
 _Atomic int* rn_http2_tally(rn_http2_t* http2) { return &http2->tally; }
 
 rn_caller_t* rn_http2_caller(const rn_http2_t* http2) { return http2->caller; }
@@ -326,6 +327,7 @@ rn_status_t rn_http2_create(const rn_http2_options_t* options, rn_socket_t* sock
   snprintf(http2->peer, sizeof http2->peer, "%.*s", RN_STR_ARGS(options->peer));
   rn_mutex_init(&http2->mutex);
   rn_strbuf_init(&http2->small, options->allocator);
+  http2->is_local = options->is_server && socket->vtable->is_local(socket);
   if (options->is_server) status = rn_caller_create(options->allocator, &http2->caller);
   if (rn_ok(status)) status = set_up(http2);
   if (!rn_ok(status)) {

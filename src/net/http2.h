@@ -25,6 +25,7 @@ struct rn_http2_stream_t {
   // Received. |path| and |deadline_ns| for a request; |status| for a response.
   rn_strbuf_t path;
   int64_t deadline_ns;  // of the environment's clock; INT64_MAX: none
+  rn_strbuf_t headers;  // of a request, if the connection keeps them: name NUL value NUL ...
   int http_status;
   int grpc_status;       // -1: none received
   rn_strbuf_t details;   // grpc-message, still escaped
@@ -52,7 +53,11 @@ struct rn_http2_stream_t {
   size_t out_prefix_left, out_piece, out_offset;
   int out_status;  // of a response, in its trailers; -1: this is a request
   rn_strbuf_t out_details;
+  rn_strbuf_t out_trailers;  // of a response, set by its owner before: name NUL value NUL ...
 };
+
+// The most trailers of an owner; further ones are dropped.
+#define RN_HTTP2_MAX_TRAILERS 8
 
 typedef struct rn_http2_events_t {
   // A request begins: returns a zeroed stream for it; NULL refuses it. Servers only. Called under
@@ -96,8 +101,9 @@ typedef struct rn_http2_options_t {
   // For a server, the token that requests must have; for a client, the token it sends. "": none.
   // Borrowed and NUL-terminated.
   rn_str_t token;
-  rn_str_t first;  // bytes that were already read from the socket; borrowed for the call
-  rn_str_t peer;   // the name on the peer's certificate, "": none; copied
+  bool keeps_headers;  // of requests, for the owner
+  rn_str_t first;      // bytes that were already read from the socket; borrowed for the call
+  rn_str_t peer;       // the name on the peer's certificate, "": none; copied
 } rn_http2_options_t;
 
 // Statistics of a connection.
@@ -120,6 +126,7 @@ rn_caller_t* rn_http2_caller(const rn_http2_t* http2);
 // Any thread may call it.
 rn_http2_stats_t rn_http2_stats(rn_http2_t* http2);
 rn_str_t rn_http2_peer(const rn_http2_t* http2);
+bool rn_http2_is_local(const rn_http2_t* http2);  // whether the peer is on this machine
 // A number that the owner keeps with the connection.
 _Atomic int* rn_http2_tally(rn_http2_t* http2);
 

@@ -16,6 +16,8 @@
 // The most bytes of a message without the token, which is then refused.
 #define MAX_UNTRUSTED (64u << 10)
 #define GROWTH 8
+// The most bytes of headers that are kept for a handler.
+#define MAX_KEPT 16384
 // Approximate memory of a call besides its message.
 #define CALL_SIZE 2048
 
@@ -54,6 +56,21 @@ static int on_begin_headers(nghttp2_session* session, const nghttp2_frame* frame
   return 0;
 }
 
+// Keeps a header of a request for its handler, except those that only concern the transport.
+static void keep_header(rn_http2_stream_t* stream, rn_str_t name, rn_str_t value) {
+  if (name.data[0] == ':' || rn_str_is(name, "te") || rn_str_is(name, "content-type") ||
+      stream->failure)
+    return;
+  if (stream->headers.size + name.size + value.size > MAX_KEPT) {
+    rn_http2_refuse(stream, rn_resource_exhausted("The headers have more than %d bytes", MAX_KEPT));
+    return;
+  }
+  rn_strbuf_append(&stream->headers, name);
+  rn_strbuf_append_n(&stream->headers, "", 1);
+  rn_strbuf_append(&stream->headers, value);
+  rn_strbuf_append_n(&stream->headers, "", 1);
+}
+
 static int on_header(nghttp2_session* session, const nghttp2_frame* frame, const uint8_t* name_data,
                      size_t name_size, const uint8_t* value_data, size_t value_size, uint8_t flags,
                      void* arg) {
@@ -81,6 +98,8 @@ static int on_header(nghttp2_session* session, const nghttp2_frame* frame, const
   } else if (rn_str_is(name, "grpc-message")) {
     rn_strbuf_append(&stream->details, value);
   }
+  if (http2->options.keeps_headers && frame->headers.cat == NGHTTP2_HCAT_REQUEST && name.size)
+    keep_header(stream, name, value);
   return 0;
 }
 

@@ -25,6 +25,7 @@ struct rn_http2_t {
   rn_socket_t* socket;  // Owned
   char* input;          // Owned; READ_SIZE bytes
   char peer[256];
+  bool is_local;
   rn_caller_t* caller;  // of a server's
   _Atomic int tally;
   _Atomic size_t held;  // bytes of received messages

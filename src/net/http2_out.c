@@ -55,14 +55,24 @@ static ssize_t on_read_length(nghttp2_session* session, uint8_t type, int32_t id
   { (uint8_t*)(n), (uint8_t*)(v), sizeof(n) - 1, (size), NGHTTP2_NV_FLAG_NONE }
 #define NAME_LITERAL(n, v) NAME_VALUE(n, v, sizeof(v) - 1)
 
+// The status, its message, and what the owner has added.
+#define MAX_TRAILERS (2 + RN_HTTP2_MAX_TRAILERS)
+
 static size_t put_trailers(const rn_http2_stream_t* stream, char* number, size_t room,
                            nghttp2_nv* out) {
   int size = snprintf(number, room, "%d", stream->out_status);
-  out[0] = (nghttp2_nv)NAME_VALUE("grpc-status", number, (size_t)size);
-  if (!stream->out_details.size) return 1;
-  out[1] =
-      (nghttp2_nv)NAME_VALUE("grpc-message", stream->out_details.data, stream->out_details.size);
-  return 2;
+  size_t count = 0;
+  out[count++] = (nghttp2_nv)NAME_VALUE("grpc-status", number, (size_t)size);
+  if (stream->out_details.size)
+    out[count++] =
+        (nghttp2_nv)NAME_VALUE("grpc-message", stream->out_details.data, stream->out_details.size);
+  rn_str_t rest = rn_strbuf_view(&stream->out_trailers);
+  while (rest.size && count < MAX_TRAILERS) {
+    rn_str_t name = rn_str_split(&rest, '\0'), value = rn_str_split(&rest, '\0');
+    out[count++] =
+        (nghttp2_nv){(uint8_t*)name.data, (uint8_t*)value.data, name.size, value.size, 0};
+  }
+  return count;
 }
 
 void rn_http2_set_message(rn_http2_stream_t* stream, rn_message_t* message) {
@@ -97,7 +107,7 @@ static ssize_t on_read(nghttp2_session* session, int32_t id, uint8_t* buffer, si
   *flags |= NGHTTP2_DATA_FLAG_EOF;
   if (stream->out_status < 0) return (ssize_t)n;
   *flags |= NGHTTP2_DATA_FLAG_NO_END_STREAM;
-  nghttp2_nv trailers[2];
+  nghttp2_nv trailers[MAX_TRAILERS];
   char number[16];
   size_t count = put_trailers(stream, number, sizeof number, trailers);
   if (nghttp2_submit_trailer(session, id, trailers, count)) return NGHTTP2_ERR_CALLBACK_FAILURE;
@@ -144,7 +154,7 @@ int32_t rn_http2_submit_request(rn_http2_t* http2, rn_http2_stream_t* stream, co
 }
 
 void rn_http2_submit_response(rn_http2_t* http2, rn_http2_stream_t* stream, bool has_message) {
-  nghttp2_nv headers[4] = {
+  nghttp2_nv headers[2 + MAX_TRAILERS] = {
       NAME_LITERAL(":status", "200"),
       NAME_LITERAL("content-type", "application/grpc"),
   };

@@ -57,8 +57,10 @@ void rn_http2_hold(rn_http2_stream_t* stream, int64_t by) {
 void rn_http2_stream_clear(rn_http2_stream_t* stream) {
   if (stream->held) rn_http2_hold(stream, -(int64_t)stream->held);
   rn_strbuf_clear(&stream->path);
+  rn_strbuf_clear(&stream->headers);
   rn_strbuf_clear(&stream->details);
   rn_strbuf_clear(&stream->out_details);
+  rn_strbuf_clear(&stream->out_trailers);
   rn_message_clear(&stream->message);
   rn_message_clear(&stream->out);
   clear_box(stream);
@@ -69,8 +71,10 @@ void rn_http2_stream_clear(rn_http2_stream_t* stream) {
 void rn_http2_init_stream(rn_http2_t* http2, rn_http2_stream_t* stream) {
   rn_allocator_t allocator = http2->options.allocator;
   rn_strbuf_init(&stream->path, allocator);
+  rn_strbuf_init(&stream->headers, allocator);
   rn_strbuf_init(&stream->details, allocator);
   rn_strbuf_init(&stream->out_details, allocator);
+  rn_strbuf_init(&stream->out_trailers, allocator);
   rn_message_init(&stream->message, allocator);
   rn_message_init(&stream->out, allocator);
   stream->deadline_ns = INT64_MAX;

@@ -262,8 +262,8 @@ static void note(int64_t* usual_ns, int64_t took_ns, int64_t limit_ns) {
 static rn_status_t ask(rn_loop_t* loop, int64_t spin_ns, int64_t until_ns) {
   rn_poller_t* poller = loop->poller;
   while (spin_ns && until_ns != RN_AT_ONCE) {
-    RN_RETURN_IF_ERROR(poller->vtable->wait(poller, loop->ready.items, MAX_READY, RN_AT_ONCE,
-                                            &loop->ready.count));
+    RN_RETURN_IF_ERROR(
+        poller->vtable->wait(poller, loop->ready.items, MAX_READY, RN_AT_ONCE, &loop->ready.count));
     int64_t now = rn_loop_now(loop);
     if (loop->ready.count || now >= until_ns) return RN_OK;
     if (now >= spin_ns) break;

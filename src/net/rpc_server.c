@@ -94,6 +94,7 @@ static void on_request(rn_http2_stream_t* stream) {
   rn_rpc_in_t* call = call_of(stream);
   call->http2 = stream->http2;
   rn_http2_retain(call->http2);
+  call->is_local = rn_http2_is_local(call->http2);
   call->holds++;
   call->deadline.fn = on_deadline;
   if (stream->deadline_ns != INT64_MAX) {
@@ -123,6 +124,23 @@ void rn_rpc_reply(rn_rpc_in_t* call, rn_status_t status, rn_message_t* message) 
   if (options->replied) options->replied(options->self, call, rn_status_code(status));
   rn_http2_respond(&call->stream, status, message);
   let_go(call);
+}
+
+rn_str_t rn_rpc_header(const rn_rpc_in_t* call, const char* name) {
+  rn_str_t rest = rn_strbuf_view(&call->stream.headers);
+  while (rest.size) {
+    rn_str_t found = rn_str_split(&rest, '\0'), value = rn_str_split(&rest, '\0');
+    if (rn_str_is(found, name)) return value;
+  }
+  return RN_STR("");
+}
+
+void rn_rpc_add_trailer(rn_rpc_in_t* call, const char* name, rn_str_t value) {
+  rn_strbuf_t* trailers = &call->stream.out_trailers;
+  rn_strbuf_append_n(trailers, name, strlen(name) + 1);
+  rn_strbuf_append(trailers, value);
+  rn_strbuf_append_n(trailers, "", 1);
+  if (trailers->failed) trailers->size = 0;
 }
 
 void rn_rpc_send(rn_rpc_in_t* call, rn_message_t* message) {
@@ -184,6 +202,7 @@ static rn_status_t take_in(rn_rpc_server_t* server, rn_socket_t* socket, rn_str_
                                 .half_ns = server->options.half_ns,
                                 .idle_ns = server->options.idle_ns,
                                 .token = server->options.token,
+                                .keeps_headers = server->options.keeps_headers,
                                 .first = first,
                                 .peer = peer};
   if (server->options.max_all_held) {

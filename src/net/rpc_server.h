@@ -16,6 +16,7 @@ typedef struct rn_rpc_in_t {
   rn_cancel_t cancel;  // cancelled when the client cancels or is gone, or the deadline passes
   rn_timer_t deadline;
   _Atomic int holds;  // references of the stream and the handler
+  bool is_local;      // the client is on this machine: loopback or a Unix socket
   int tag;            // for the handler
   int64_t begun_ns;   // likewise
   // For a streaming call, set by its handler and called on the loop's thread: |message| for each
@@ -55,6 +56,7 @@ typedef struct rn_rpc_server_options_t {
   size_t max_doors;        // connections whose protocol is not known yet; 0: 1024
   rn_tls_t* tls;           // Borrowed; NULL: plain
   rn_str_t token;          // that calls must send; "": none; borrowed, NUL-terminated
+  bool keeps_headers;      // of calls, for rn_rpc_header
   // Handles HTTP/1 requests, on the loop's thread. NULL: none.
   void (*page)(void* self, const rn_http1_request_t* request, rn_str_t peer,
                rn_http1_answer_t* out);
@@ -77,6 +79,12 @@ rn_rpc_server_stats_t rn_rpc_server_stats(rn_rpc_server_t* server);
 // thread. NULL is fine.
 void rn_rpc_server_destroy(rn_rpc_server_t* server);
 
+// The value of a header of the call, by its name in lower case; "" if it is missing, or the server
+// does not keep headers.
+rn_str_t rn_rpc_header(const rn_rpc_in_t* call, const char* name);
+// Adds a trailer to the reply, before that: |name| in lower case. Best effort: at most
+// RN_HTTP2_MAX_TRAILERS are sent.
+void rn_rpc_add_trailer(rn_rpc_in_t* call, const char* name, rn_str_t value);
 // Sends one message of a streaming response and takes its content. From any thread, before the
 // reply, whose own message is then ignored.
 void rn_rpc_send(rn_rpc_in_t* call, rn_message_t* message);
