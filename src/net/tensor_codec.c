@@ -2,7 +2,6 @@
 #include "net/tensor_codec.h"
 
 #include "proto/named_tensor.pb.h"
-#include "tensor/tensor_proto.h"
 #include "wire/decode.h"
 #include "wire/encode.h"
 #include "wire/scan.h"
@@ -37,12 +36,41 @@ static size_t varint_size(uint64_t value) {
   return size;
 }
 
-static bool is_plain(const rn_tensor_t* tensor) {
-  return rn_dtype_is_plain(tensor->dtype) && !tensor->is_ref;
+// Typed lists that, packed, have the layout of a tensor: the field, and its type. Booleans may be
+// written in it only: a sender may encode true as any number.
+static const struct typed_list_t {
+  uint32_t field;
+  rn_dtype_t dtype;
+} lists[] = {{rn_pb_TensorProto_float_val_field, RN_FLOAT},
+             {rn_pb_TensorProto_double_val_field, RN_DOUBLE},
+             {rn_pb_TensorProto_scomplex_val_field, RN_COMPLEX64},
+             {rn_pb_TensorProto_dcomplex_val_field, RN_COMPLEX128},
+             {rn_pb_TensorProto_bool_val_field, RN_BOOL}};
+
+// The type whose list in field |number| can be read as it is; RN_INVALID: none.
+static rn_dtype_t type_of_list(uint32_t number) {
+  for (size_t i = 0; i < sizeof lists / sizeof *lists; ++i)
+    if (lists[i].field == number && lists[i].dtype != RN_BOOL) return lists[i].dtype;
+  return RN_INVALID;
 }
 
-// Type, shape and the header of the content.
-static void put_tensor_head(rn_strbuf_t* out, const rn_tensor_t* tensor, size_t content) {
+// The field that the bytes of |tensor| can be written to as they are; 0: none.
+static uint32_t field_of(const rn_tensor_t* tensor, rn_tensor_form_t form) {
+  if (tensor->is_ref || !rn_dtype_is_plain(tensor->dtype)) return 0;
+  if (form == RN_TENSOR_CONTENT) return rn_pb_TensorProto_tensor_content_field;
+  for (size_t i = 0; i < sizeof lists / sizeof *lists; ++i)
+    if (lists[i].dtype == (rn_dtype_t)tensor->dtype) return lists[i].field;
+  return 0;
+}
+
+static void put_length(rn_strbuf_t* out, uint32_t number, size_t length) {
+  char* p = rn_pb_room(out, 2 * RN_PB_MAX_VARINT);
+  if (p) rn_pb_written(out, rn_pb_varint_to(rn_pb_tag_to(p, number, RN_PB_WIRE_LENGTH), length));
+}
+
+// Type, shape and the header of the bytes.
+static void put_tensor_head(rn_strbuf_t* out, const rn_tensor_t* tensor, uint32_t field,
+                            size_t content) {
   rn_pb_put_uint(out, rn_pb_TensorProto_dtype_field, tensor->dtype);
   size_t shape = rn_pb_begin(out, rn_pb_TensorProto_tensor_shape_field);
   for (int i = 0; i < tensor->rank; ++i) {
@@ -53,77 +81,84 @@ static void put_tensor_head(rn_strbuf_t* out, const rn_tensor_t* tensor, size_t 
     rn_pb_end(out, dim);
   }
   rn_pb_end(out, shape);
-  char* p = rn_pb_room(out, 2 * RN_PB_MAX_VARINT);
-  if (!p) return;
-  p = rn_pb_tag_to(p, rn_pb_TensorProto_tensor_content_field, RN_PB_WIRE_LENGTH);
-  rn_pb_written(out, rn_pb_varint_to(p, content));
+  put_length(out, field, content);
 }
 
-// The content itself, last in a message.
+// The bytes themselves, last in a message.
 static void put_content(rn_encoder_t* encoder, const rn_tensor_t* tensor, size_t size) {
   rn_str_t bytes = rn_str_n(tensor->data, size);
-  if (size < LARGE) {
-    rn_strbuf_append(&encoder->head, bytes);
-    return;
-  }
   flush(encoder);
   if (!rn_ok(encoder->status)) return;
   encoder->status = tensor->buffer ? rn_message_lend(encoder->message, tensor->buffer, bytes)
                                    : rn_message_add(encoder->message, bytes);
 }
 
-// A tensor of strings, handles or variants, through its proto.
-static rn_status_t put_other(rn_strbuf_t* out, const rn_tensor_t* tensor) {
+// A tensor whose bytes are not those of a field, through its message.
+static rn_status_t put_other(rn_strbuf_t* out, const rn_tensor_t* tensor, rn_tensor_form_t form) {
   rn_arena_t arena;
   rn_pb_TensorProto_t proto;
   rn_arena_init(&arena, out->allocator);
-  rn_status_t status = rn_tensor_to_proto(tensor, RN_TENSOR_CONTENT, &arena, &proto);
+  rn_status_t status = rn_tensor_to_proto(tensor, form, &arena, &proto);
   if (rn_ok(status)) status = RN_PB_ENCODE(TensorProto, &proto, NULL, out);
   rn_arena_clear(&arena);
   return status;
 }
 
-static void put_length(rn_strbuf_t* out, uint32_t number, size_t length) {
-  char* p = rn_pb_room(out, 2 * RN_PB_MAX_VARINT);
-  if (p) rn_pb_written(out, rn_pb_varint_to(rn_pb_tag_to(p, number, RN_PB_WIRE_LENGTH), length));
+// Field |number|, a TensorProto; or, if |name| is given, a NamedTensorProto with one.
+static void put_small(rn_encoder_t* encoder, uint32_t number, const rn_str_t* name,
+                      const rn_tensor_t* tensor, rn_tensor_form_t form) {
+  rn_strbuf_t* out = &encoder->head;
+  size_t named = name ? rn_pb_begin(out, number) : 0;
+  if (name && name->size) rn_pb_put_str(out, rn_pb_NamedTensorProto_name_field, *name);
+  size_t body = rn_pb_begin(out, name ? rn_pb_NamedTensorProto_tensor_field : number);
+  uint32_t field = field_of(tensor, form);
+  if (field) {
+    size_t size = rn_tensor_bytes(tensor);
+    put_tensor_head(out, tensor, field, size);
+    rn_strbuf_append(out, rn_str_n(tensor->data, size));
+  } else {
+    encoder->status = put_other(out, tensor, form);
+  }
+  rn_pb_end(out, body);
+  if (name) rn_pb_end(out, named);
 }
 
-// Field |number|, a TensorProto; or, if |name| is given, a NamedTensorProto with one.
-static void put_tensor(rn_encoder_t* encoder, uint32_t number, const rn_str_t* name,
-                       const rn_tensor_t* tensor) {
-  if (!rn_ok(encoder->status)) return;
+// The same for a tensor whose bytes stay where they are, so that all lengths come before them.
+static void put_large(rn_encoder_t* encoder, uint32_t number, const rn_str_t* name,
+                      const rn_tensor_t* tensor, rn_tensor_form_t form) {
   rn_strbuf_t body;
   rn_strbuf_init(&body, encoder->message->allocator);
-  bool plain = is_plain(tensor);
-  size_t content = plain ? rn_tensor_bytes(tensor) : 0;
-  if (plain)
-    put_tensor_head(&body, tensor, content);
-  else
-    encoder->status = put_other(&body, tensor);
-  if (rn_ok(encoder->status)) encoder->status = rn_strbuf_status(&body);
-  if (rn_ok(encoder->status)) {
-    size_t size = body.size + content;
-    if (name) {
-      size_t inner = 1 + varint_size(size) + size;
-      size_t named = name->size ? 1 + varint_size(name->size) + name->size : 0;
-      put_length(&encoder->head, number, named + inner);
-      if (named) rn_pb_put_str(&encoder->head, rn_pb_NamedTensorProto_name_field, *name);
-      number = rn_pb_NamedTensorProto_tensor_field;
-    }
-    put_length(&encoder->head, number, size);
-    rn_strbuf_append(&encoder->head, rn_strbuf_view(&body));
-    if (plain) put_content(encoder, tensor, content);
+  size_t content = rn_tensor_bytes(tensor);
+  put_tensor_head(&body, tensor, field_of(tensor, form), content);
+  encoder->status = rn_strbuf_status(&body);
+  size_t size = body.size + content;
+  if (name) {
+    size_t inner = 1 + varint_size(size) + size;
+    size_t named = name->size ? 1 + varint_size(name->size) + name->size : 0;
+    put_length(&encoder->head, number, named + inner);
+    if (named) rn_pb_put_str(&encoder->head, rn_pb_NamedTensorProto_name_field, *name);
+    number = rn_pb_NamedTensorProto_tensor_field;
   }
+  put_length(&encoder->head, number, size);
+  rn_strbuf_append(&encoder->head, rn_strbuf_view(&body));
+  put_content(encoder, tensor, content);
   rn_strbuf_clear(&body);
 }
 
+static void put_tensor(rn_encoder_t* encoder, uint32_t number, const rn_str_t* name,
+                       const rn_tensor_t* tensor, rn_tensor_form_t form) {
+  if (!rn_ok(encoder->status)) return;
+  bool is_large = field_of(tensor, form) && rn_tensor_bytes(tensor) >= LARGE;
+  (is_large ? put_large : put_small)(encoder, number, name, tensor, form);
+}
+
 void rn_encode_tensor(rn_encoder_t* encoder, uint32_t number, const rn_tensor_t* tensor) {
-  put_tensor(encoder, number, NULL, tensor);
+  put_tensor(encoder, number, NULL, tensor, RN_TENSOR_CONTENT);
 }
 
 void rn_encode_named_tensor(rn_encoder_t* encoder, uint32_t number, rn_str_t name,
-                            const rn_tensor_t* tensor) {
-  put_tensor(encoder, number, &name, tensor);
+                            const rn_tensor_t* tensor, rn_tensor_form_t form) {
+  put_tensor(encoder, number, &name, tensor, form);
 }
 
 // What a scan of a TensorProto finds.
@@ -145,18 +180,6 @@ static bool scan_shape(rn_str_t bytes, parts_t* parts) {
         (int64_t)rn_field_value(dim.bytes, rn_pb_TensorShapeProto_Dim_size_field);
   }
   return !scan.is_bad;
-}
-
-// The type whose packed list in field |number| has the layout of a tensor; RN_INVALID: none.
-static rn_dtype_t type_of_list(uint32_t number) {
-  switch (number) {
-    case rn_pb_TensorProto_float_val_field:
-      return RN_FLOAT;
-    case rn_pb_TensorProto_double_val_field:
-      return RN_DOUBLE;
-    default:
-      return RN_INVALID;
-  }
 }
 
 // False if the tensor must be read through its message.

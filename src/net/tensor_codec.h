@@ -4,6 +4,7 @@
 #define RUNNEL_NET_TENSOR_CODEC_H_
 
 #include "net/message.h"
+#include "tensor/tensor_proto.h"
 
 // A message under construction. The first failure is kept, so one check at the end suffices.
 typedef struct rn_encoder_t {
@@ -16,9 +17,10 @@ void rn_encoder_open(rn_encoder_t* encoder, rn_message_t* message);
 RN_MUST_USE rn_status_t rn_encoder_close(rn_encoder_t* encoder);
 // Writes a TensorProto as field |number|.
 void rn_encode_tensor(rn_encoder_t* encoder, uint32_t number, const rn_tensor_t* tensor);
-// Writes a NamedTensorProto, or an entry of a map<string, TensorProto>, as field |number|.
+// Writes a NamedTensorProto, or an entry of a map<string, TensorProto>, as field |number|. |form|
+// is CONTENT or TYPED: packed lists of floats are as quick as bytes, those of integers are not.
 void rn_encode_named_tensor(rn_encoder_t* encoder, uint32_t number, rn_str_t name,
-                            const rn_tensor_t* tensor);
+                            const rn_tensor_t* tensor, rn_tensor_form_t form);
 
 // Decodes a TensorProto. The tensor may share |buffer|, which holds the bytes; NULL: it must copy.
 // |max_bytes| limits tensors that are larger than their message, as in rn_tensor_from_proto.

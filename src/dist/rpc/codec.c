@@ -161,9 +161,10 @@ void rn_encode_run_graph(rn_encoder_t* encoder, const rn_run_graph_t* call) {
   rn_pb_put_uint(out, rn_pb_RunGraphRequest_create_worker_session_called_field, 1);
   for (size_t i = 0; i < call->feed_count; ++i)
     rn_encode_named_tensor(encoder, rn_pb_RunGraphRequest_send_field, call->feeds[i].name,
-                           &call->feeds[i].value);
+                           &call->feeds[i].value, RN_TENSOR_CONTENT);
   for (size_t i = 0; i < call->sent_count; ++i)
-    rn_encode_named_tensor(encoder, SENT_FIELD, call->sent[i].name, &call->sent[i].value);
+    rn_encode_named_tensor(encoder, SENT_FIELD, call->sent[i].name, &call->sent[i].value,
+                           RN_TENSOR_CONTENT);
 }
 
 // Reads named tensors into an array of the arena.
@@ -240,7 +241,7 @@ void rn_encode_run_graph_response(rn_encoder_t* encoder, const rn_run_graph_t* c
   if (rn_ok(status)) rn_strbuf_append(out, rn_strbuf_view(&call->graphs));
   for (size_t i = 0; rn_ok(status) && i < call->fetch_count; ++i)
     rn_encode_named_tensor(encoder, rn_pb_RunGraphResponse_recv_field, call->fetch_names[i],
-                           &call->fetches[i]);
+                           &call->fetches[i], RN_TENSOR_CONTENT);
 }
 
 // Reads the requested tensors, in the order of the request.
@@ -392,7 +393,7 @@ void rn_encode_run_step(rn_encoder_t* encoder, const rn_run_step_t* call) {
   rn_pb_put_str(out, rn_pb_RunStepRequest_session_handle_field, call->session);
   for (size_t i = 0; i < call->feed_count; ++i)  // at the beginning: see rn_align_content
     rn_encode_named_tensor(encoder, rn_pb_RunStepRequest_feed_field, call->feeds[i].name,
-                           &call->feeds[i].value);
+                           &call->feeds[i].value, RN_TENSOR_CONTENT);
   put_names(out, rn_pb_RunStepRequest_fetch_field, call->fetch_names, call->fetch_count);
   put_names(out, rn_pb_RunStepRequest_target_field, call->targets, call->target_count);
   size_t options = rn_pb_begin(out, rn_pb_RunStepRequest_options_field);
@@ -438,7 +439,7 @@ void rn_encode_run_step_response(rn_encoder_t* encoder, const rn_run_step_t* cal
              rn_pb_RunStepResponse_status_error_message_field, status);
   for (size_t i = 0; rn_ok(status) && i < call->fetch_count; ++i)
     rn_encode_named_tensor(encoder, rn_pb_RunStepResponse_tensor_field, call->fetch_names[i],
-                           &call->fetches[i]);
+                           &call->fetches[i], RN_TENSOR_CONTENT);
 }
 
 rn_status_t rn_decode_run_step_response(const rn_in_t* in, rn_run_step_t* call) {
