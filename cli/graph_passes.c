@@ -68,7 +68,7 @@ static rn_status_t plan(const rn_cli_t* cli, const rn_view_t* view, pass_report_
   rn_status_t status = find_ends(view, &arena, &signature);
   if (rn_ok(status))
     status = rn_session_create(view->graph, &options, cli->env, cli->allocator, &session);
-  if (rn_ok(status)) status = rn_session_plan(session, &signature);
+  if (rn_ok(status)) status = rn_session_plan(session, &signature, NULL);
   rn_session_destroy(session);
   rn_arena_clear(&arena);
   return status;

@@ -13,7 +13,8 @@ typedef struct rn_session_vtable_t {
                      const rn_tensor_t* const* feeds, rn_tensor_t* fetches,
                      const rn_step_options_t* options);
   // As rn_session_plan; NULL: the session does not plan its steps itself.
-  rn_status_t (*plan)(rn_session_t* session, const rn_signature_t* signature);
+  rn_status_t (*plan)(rn_session_t* session, const rn_signature_t* signature,
+                      const rn_tensor_t* const* feeds);
   rn_status_t (*devices)(rn_session_t* session, rn_device_t*** out, int* out_count);
   // Ends the steps that run, without waiting for them. Called once per rn_session_close, after
   // |closing| was cancelled.

@@ -41,10 +41,10 @@ typedef struct local_running_t {
 typedef struct local_session_t {
   rn_session_t base;  // first; its mutex guards planning and |running|, its devices are owned
   rn_session_options_t options;
-  rn_env_t env;        // the caller's with our pool
+  rn_env_t env;        // the caller's, with our pool if there is one
   rn_fs_only_t* only;  // Owned; the files that |env| shows; NULL: all
-  rn_pool_t* pool;     // Owned
-  rn_pool_t* inter;    // pool, or NULL if kernels must not run in parallel
+  rn_pool_t* pool;     // Owned; NULL if it is the caller's
+  rn_pool_t* inter;    // the pool, or NULL if kernels must not run in parallel
   rn_kernel_cache_t kernels;
   rn_planner_t planner;
   rn_homes_t homes;
@@ -85,10 +85,12 @@ static rn_status_t set_up(local_session_t* session) {
   RN_RETURN_IF_ERROR(limit(session));
   int intra = options->intra_threads, inter = options->inter_threads;
   int threads = intra < 1 || inter < 1 ? 0 : intra > inter ? intra : inter;
-  RN_RETURN_IF_ERROR(rn_pool_create(session->base.allocator, threads, &session->pool));
-  session->env.pool = session->pool;
-  session->base.step.pool = intra == 1 ? NULL : session->pool;
-  session->inter = inter == 1 ? NULL : session->pool;
+  if (!options->shares_pool) {
+    RN_RETURN_IF_ERROR(rn_pool_create(session->base.allocator, threads, &session->pool));
+    session->env.pool = session->pool;
+  }
+  session->base.step.pool = intra == 1 ? NULL : session->env.pool;
+  session->inter = inter == 1 ? NULL : session->env.pool;
   RN_RETURN_IF_ERROR(make_devices(session));
   session->planner = (rn_planner_t){.allocator = session->base.allocator,
                                     .env = &session->env,
@@ -191,29 +193,10 @@ static uint64_t hash_signature(const rn_signature_t* s) {
   return hash ^ hash >> 32;
 }
 
-static bool same_edges(const rn_edge_t* a, const rn_edge_t* b, int32_t count) {
-  for (int32_t i = 0; i < count; ++i)
-    if (a[i].node != b[i].node || a[i].index != b[i].index) return false;
-  return true;
-}
-
-static bool same_nodes(rn_node_t* const* a, rn_node_t* const* b, int32_t count) {
-  return count == 0 || memcmp(a, b, (size_t)count * sizeof *a) == 0;
-}
-
-static bool same_signature(const rn_signature_t* a, const rn_signature_t* b) {
-  return a->feed_count == b->feed_count && a->fetch_count == b->fetch_count &&
-         a->target_count == b->target_count && a->done_count == b->done_count &&
-         same_edges(a->feeds, b->feeds, a->feed_count) &&
-         same_edges(a->fetches, b->fetches, a->fetch_count) &&
-         same_nodes(a->targets, b->targets, a->target_count) &&
-         same_nodes(a->done, b->done, a->done_count);
-}
-
 static local_entry_t* find_entry(local_session_t* session, uint64_t hash,
                                  const rn_signature_t* signature) {
   for (local_entry_t* entry = session->buckets[hash & (BUCKETS - 1)]; entry; entry = entry->next)
-    if (entry->hash == hash && same_signature(&entry->signature, signature)) return entry;
+    if (entry->hash == hash && rn_signature_eq(&entry->signature, signature)) return entry;
   return NULL;
 }
 
@@ -386,7 +369,9 @@ static rn_status_t run_program(local_session_t* session, rn_program_t* program,
                                rn_tensor_t* fetches, const rn_step_options_t* options,
                                rn_step_stats_t* stats) {
   rn_cancel_t* outer = options ? options->cancel : NULL;
+  bool is_quiet = options && options->is_quiet;
   rn_step_t step = session->base.step;
+  if (is_quiet) step.pool = NULL;
   step.id = session->next_step++;
   rn_status_t status = RN_OK;
   if (program->plan_count > 1)
@@ -396,7 +381,7 @@ static rn_status_t run_program(local_session_t* session, rn_program_t* program,
   rn_run_t run = {.plans = program->plans,
                   .plan_count = program->plan_count,
                   .step = &step,
-                  .pool = session->inter,
+                  .pool = is_quiet ? NULL : session->inter,
                   .feeds = feeds,
                   .feed_count = signature->feed_count,
                   .fetches = fetches,
@@ -469,18 +454,18 @@ static rn_status_t local_run(rn_session_t* base, const rn_signature_t* signature
   return write_metadata(session, signature, feeds, is_measured, options, stats);
 }
 
-static rn_status_t local_plan(rn_session_t* base, const rn_signature_t* signature) {
-  const rn_planner_t* planner = &((local_session_t*)base)->planner;
-  RN_RETURN_IF_ERROR(check_feed_edges(base->graph, signature));
-  rn_programs_t programs;
+static rn_status_t local_plan(rn_session_t* base, const rn_signature_t* signature,
+                              const rn_tensor_t* const* feeds) {
+  local_session_t* session = (local_session_t*)base;
+  local_entry_t* entry = NULL;
   rn_program_t* program = NULL;
-  rn_arena_t scratch;
-  rn_arena_init(&scratch, base->allocator);
-  rn_status_t status = rn_programs_init(&programs, planner, base->graph, signature, &scratch);
+  rn_mutex_lock(&base->mutex);
+  rn_status_t status = make_entry_locked(session, hash_signature(signature), signature, &entry);
+  if (rn_ok(status) && feeds) status = check_feeds(entry, feeds);
   if (rn_ok(status))
-    status = rn_program_create(planner, base->graph, signature, programs.declared, &program);
-  rn_program_destroy(program);
-  rn_arena_clear(&scratch);
+    status = feeds ? rn_programs_make(&entry->programs, feeds, &program)
+                   : rn_programs_plan(&entry->programs);
+  rn_mutex_unlock(&base->mutex);
   return status;
 }
 

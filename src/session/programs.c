@@ -112,3 +112,8 @@ rn_status_t rn_programs_make(rn_programs_t* programs, const rn_tensor_t* const* 
     return make_variant(programs, feeds, out);
   return make_general(programs, is_declared, out);
 }
+
+rn_status_t rn_programs_plan(rn_programs_t* programs) {
+  rn_program_t* program = NULL;
+  return programs->general ? RN_OK : make_general(programs, true, &program);
+}

@@ -35,5 +35,8 @@ rn_program_t* rn_programs_find(const rn_programs_t* programs, const rn_tensor_t*
 // The same, but makes a missing program. One thread at a time.
 RN_MUST_USE rn_status_t rn_programs_make(rn_programs_t* programs, const rn_tensor_t* const* feeds,
                                          rn_program_t** out);
+// Makes the general program for the shapes that the graph allows, unless there is one: from now on
+// no set of such shapes gets a program of its own. One thread at a time.
+RN_MUST_USE rn_status_t rn_programs_plan(rn_programs_t* programs);
 
 #endif  // RUNNEL_SESSION_PROGRAMS_H_

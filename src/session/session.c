@@ -49,10 +49,11 @@ void rn_session_destroy(rn_session_t* session) {
   session->vtable->destroy(session);
 }
 
-rn_status_t rn_session_plan(rn_session_t* session, const rn_signature_t* signature) {
+rn_status_t rn_session_plan(rn_session_t* session, const rn_signature_t* signature,
+                            const rn_tensor_t* const* feeds) {
   if (!session->vtable->plan)
     return rn_unimplemented("A remote session plans its steps on the server");
-  return session->vtable->plan(session, signature);
+  return session->vtable->plan(session, signature, feeds);
 }
 
 // Counts the step in; false if the session is closed.

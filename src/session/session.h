@@ -25,12 +25,16 @@ typedef struct rn_step_options_t {
   // their own unless |stats| are given.
   rn_strbuf_t* metadata;
   bool wants_graphs;
+  bool is_quiet;  // run in the calling thread alone, for work that must not disturb other steps
 } rn_step_options_t;
 
 // The part of a ConfigProto that a session uses; rn_session_options_parse reads one.
 typedef struct rn_session_options_t {
   int intra_threads;  // within a kernel; 0: one per CPU
   int inter_threads;  // that run kernels in parallel; 0: one per CPU
+  // Run on the environment's pool instead of one of the session's own, so that many sessions have
+  // no more threads than one. Of the two numbers above only 1 has a meaning then.
+  bool shares_pool;
   bool allow_soft_placement;
   bool log_device_placement;
   bool optimize;  // false: opt_level L0 or disable_meta_optimizer: the graph runs as it was built
@@ -78,9 +82,12 @@ RN_MUST_USE rn_status_t rn_session_run(rn_session_t* session, const rn_signature
                                        const rn_tensor_t* const* feeds, rn_tensor_t* fetches,
                                        const rn_step_options_t* options);
 
-// Plans a step for the shapes that the graph declares, without running it. UNIMPLEMENTED for a
-// session that does not plan its steps itself.
-RN_MUST_USE rn_status_t rn_session_plan(rn_session_t* session, const rn_signature_t* signature);
+// Plans a step without running it, and keeps the plan. |feeds| give the shapes; their values are
+// not read. If it is NULL, the plan is for the shapes that the graph declares: from then on all
+// shapes that have no plan of their own share it, so that none is planned while a client waits.
+// UNIMPLEMENTED for a session that does not plan its steps itself.
+RN_MUST_USE rn_status_t rn_session_plan(rn_session_t* session, const rn_signature_t* signature,
+                                        const rn_tensor_t* const* feeds);
 
 // Partial runs: setup names all feeds, fetches and targets; each run takes some of them; every node
 // runs once. Calls on one handle are serialized.

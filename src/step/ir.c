@@ -299,3 +299,22 @@ rn_status_t rn_ir_sweep(rn_ir_t* ir) {
     if (!reached[i]) ir->nodes.items[i].is_removed = true;
   return RN_OK;
 }
+
+static bool same_edges(const rn_edge_t* a, const rn_edge_t* b, int32_t count) {
+  for (int32_t i = 0; i < count; ++i)
+    if (a[i].node != b[i].node || a[i].index != b[i].index) return false;
+  return true;
+}
+
+static bool same_nodes(rn_node_t* const* a, rn_node_t* const* b, int32_t count) {
+  return count == 0 || memcmp(a, b, (size_t)count * sizeof *a) == 0;
+}
+
+bool rn_signature_eq(const rn_signature_t* a, const rn_signature_t* b) {
+  return a->feed_count == b->feed_count && a->fetch_count == b->fetch_count &&
+         a->target_count == b->target_count && a->done_count == b->done_count &&
+         same_edges(a->feeds, b->feeds, a->feed_count) &&
+         same_edges(a->fetches, b->fetches, a->fetch_count) &&
+         same_nodes(a->targets, b->targets, a->target_count) &&
+         same_nodes(a->done, b->done, a->done_count);
+}

@@ -78,6 +78,8 @@ int rn_edge_compare(rn_edge_t a, rn_edge_t b);
 // Copies a signature into |arena|.
 RN_MUST_USE rn_status_t rn_signature_copy(rn_arena_t* arena, const rn_signature_t* from,
                                           rn_signature_t* out);
+// Whether both have the same feeds, fetches and targets in the same order.
+bool rn_signature_eq(const rn_signature_t* a, const rn_signature_t* b);
 
 // Prunes |graph| to what the step needs (step/prune.c): walks back from fetches and targets and
 // stops at feeds, which become nodes with |feed| set. Fetching or feeding an output that does not
