@@ -16,7 +16,7 @@ function(rn_protogen out_sources out_include)
     list(APPEND sources "${dir}/${name}.pb.c" "${dir}/${name}.pb.h")
   endforeach()
   if(NOT TARGET protogen)
-    add_executable(protogen "${root}/tools/protogen.c")
+    add_executable(protogen "${root}/tools/protogen.c" "${root}/tools/protogen_files.c")
   endif()
   add_custom_command(
     OUTPUT ${sources}
@@ -29,14 +29,14 @@ function(rn_protogen out_sources out_include)
   set(${out_include} "${include}" PARENT_SCOPE)
 endfunction()
 
-# rn_protogen_more(FOLDER SOURCES): the messages of proto/FOLDER, which import those of proto/. They are in no list and
-# in no library that does not name SOURCES.
+# rn_protogen_more(FOLDER SOURCES): the messages of proto/FOLDER, which import those of proto/, and the descriptors of
+# its services. They are in no list and in no library that does not name SOURCES.
 function(rn_protogen_more folder out_sources)
   get_filename_component(root "${CMAKE_CURRENT_FUNCTION_LIST_DIR}/.." ABSOLUTE)
   set(dir "${CMAKE_CURRENT_BINARY_DIR}/generated/proto")
   file(GLOB imports CONFIGURE_DEPENDS "${root}/proto/*.proto")
   file(GLOB protos CONFIGURE_DEPENDS "${root}/proto/${folder}/*.proto")
-  set(sources)
+  set(sources "${dir}/services.pb.c" "${dir}/services.pb.h")
   foreach(proto IN LISTS protos)
     get_filename_component(name "${proto}" NAME_WE)
     list(APPEND sources "${dir}/${name}.pb.c" "${dir}/${name}.pb.h")

@@ -4,90 +4,20 @@
 //
 // reads all files (every import must be among them) and writes for each FILE.pb.h and FILE.pb.c,
 // and for all together messages.pb.h and messages.pb.c, the list of every message. Files after
-// --imports were generated before: they are only read, and there is no list. The language is
-// the part of proto3 that our files use: package, import, message, enum, oneof, map, repeated,
-// optional, reserved, option (skipped, except packed). Anything else is an error with file and
-// line.
+// --imports were generated before: they are only read; instead of the list there are services.pb.h
+// and services.pb.c, the services of the other files and the descriptors of what they use
+// (protogen_files.c). The language is the part of proto3 that our files use: package, import,
+// message, enum, service, oneof, map, repeated, optional, reserved, option (skipped, except
+// packed). Anything else is an error with file and line.
+#include "protogen.h"
+
 #include <ctype.h>
 #include <stdarg.h>
-#include <stdbool.h>
 #include <stddef.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define COUNT(array) (sizeof(array) / sizeof *(array))
-
-typedef struct file_t file_t;
-typedef struct message_t message_t;
-
-typedef struct enum_value_t {
-  struct enum_value_t* next;
-  char* name;
-  long number;
-} enum_value_t;
-
-typedef struct enum_t {
-  struct enum_t* next;
-  char* full_name;
-  char* c_name;
-  char* c_prefix;  // of its values, from the enclosing scope
-  enum_value_t* values;
-} enum_t;
-
-typedef struct field_t {
-  struct field_t* next;
-  char* name;
-  char* type_name;  // as written
-  long number;
-  int line;
-  bool repeated, optional, is_map, packed;
-  char* oneof;       // NULL if in none
-  const char* kind;  // STRING, MESSAGE ... once resolved
-  const message_t* message;
-  const enum_t* enumeration;
-} field_t;
-
-struct message_t {
-  message_t* next;
-  file_t* file;
-  char* full_name;
-  char* c_name;
-  bool is_map_entry;
-  field_t* fields;  // as declared
-};
-
-struct file_t {
-  file_t* next;
-  char* path;
-  char* base;  // without folder and ".proto"
-  char* package;
-  bool is_import;  // was generated before
-  struct import_t {
-    struct import_t* next;
-    char* base;
-  } * imports;
-  message_t* messages;  // nested ones too, outer before inner
-  enum_t* enums;
-};
-
-// All memory is kept until the end; |blocks| lists what to free then.
-typedef struct gen_t {
-  struct block_t {
-    struct block_t* next;
-    max_align_t data[];
-  } * blocks;
-  file_t* files;
-  bool reads_imports;  // the files that come now
-  // the file being read
-  const char* path;
-  const char* at;
-  int line;
-  char token[256];
-  bool is_string;
-} gen_t;
-
-static void die(const char* where, int line, const char* format, ...) {
+void die(const char* where, int line, const char* format, ...) {
   va_list args;
   va_start(args, format);
   fprintf(stderr, "%s:%d: ", where, line);
@@ -97,7 +27,7 @@ static void die(const char* where, int line, const char* format, ...) {
   exit(1);
 }
 
-static void* keep(gen_t* g, size_t size) {
+void* keep(gen_t* g, size_t size) {
   struct block_t* block = calloc(1, sizeof *block + size);
   if (!block) die("protogen", 0, "out of memory");
   block->next = g->blocks;
@@ -105,7 +35,7 @@ static void* keep(gen_t* g, size_t size) {
   return block->data;
 }
 
-static char* keep_printf(gen_t* g, const char* format, ...) {
+char* keep_printf(gen_t* g, const char* format, ...) {
   va_list args, again;
   va_start(args, format);
   va_copy(again, args);
@@ -328,6 +258,33 @@ static void read_message(gen_t* g, file_t* file, const char* scope) {
   }
 }
 
+// One type of a method: "(stream Name)".
+static char* read_method_type(gen_t* g, bool* out_streams) {
+  expect(g, "(");
+  *out_streams = accept(g, "stream");
+  char* name = take_name(g);
+  expect(g, ")");
+  return name;
+}
+
+static void read_service(gen_t* g, file_t* file) {
+  service_t* service = keep(g, sizeof *service);
+  service->full_name = join(g, file->package, take_name(g));
+  APPEND(service_t, file->services, service);
+  expect(g, "{");
+  while (!accept(g, "}")) {
+    expect(g, "rpc");
+    method_t* method = keep(g, sizeof *method);
+    method->line = g->line;
+    method->name = take_name(g);
+    method->request = read_method_type(g, &method->client_streams);
+    expect(g, "returns");
+    method->response = read_method_type(g, &method->server_streams);
+    expect(g, ";");
+    APPEND(method_t, service->methods, method);
+  }
+}
+
 // "dir/graph.proto" gives "graph".
 static char* base_of(gen_t* g, const char* path) {
   const char* slash = strrchr(path, '/');
@@ -380,6 +337,8 @@ static void read_file(gen_t* g, const char* path) {
       read_message(g, file, file->package);
     } else if (accept(g, "enum")) {
       read_enum(g, file, file->package);
+    } else if (accept(g, "service")) {
+      read_service(g, file);
     } else {
       die(path, g->line, "expected a declaration, found '%s'", g->token);
     }
@@ -443,6 +402,14 @@ static bool find_type(const gen_t* g, const file_t* from, const char* full_name,
 }
 
 // Looks for the type from the innermost scope outwards.
+static void resolve_name(gen_t* g, const file_t* file, const char* innermost, field_t* f) {
+  char* scope = keep_printf(g, "%s", innermost);
+  while (!find_type(g, file, join(g, scope, f->type_name), f) && *scope) {
+    char* dot = strrchr(scope, '.');
+    *(dot ? dot : scope) = 0;
+  }
+}
+
 static void resolve_field(gen_t* g, const message_t* m, field_t* f) {
   const scalar_t* scalar = find_scalar(f->type_name);
   if (scalar) {
@@ -450,16 +417,20 @@ static void resolve_field(gen_t* g, const message_t* m, field_t* f) {
   } else if (f->type_name[0] == '.') {
     find_type(g, m->file, f->type_name + 1, f);
   } else {
-    char* scope = keep_printf(g, "%s", m->full_name);
-    while (!find_type(g, m->file, join(g, scope, f->type_name), f) && *scope) {
-      char* dot = strrchr(scope, '.');
-      *(dot ? dot : scope) = 0;
-    }
+    resolve_name(g, m->file, m->full_name, f);
   }
   if (!f->kind) die(m->file->path, f->line, "no type '%s'", f->type_name);
   bool numeric = strcmp(f->kind, "STRING") && strcmp(f->kind, "BYTES") && !f->message;
   f->packed = f->packed && f->repeated && numeric;
   if (f->optional && f->message) f->optional = false;  // a pointer already tells whether it is set
+}
+
+// The full name of a method's type.
+static char* resolve_method(gen_t* g, const file_t* file, const method_t* method, char* name) {
+  field_t f = {.type_name = name};
+  resolve_name(g, file, file->package, &f);
+  if (!f.message) die(file->path, method->line, "no message '%s'", name);
+  return f.message->full_name;
 }
 
 static void resolve(gen_t* g) {
@@ -472,6 +443,12 @@ static void resolve(gen_t* g) {
     for (message_t* m = file->messages; m; m = m->next) {
       for (field_t* f = m->fields; f; f = f->next) resolve_field(g, m, f);
     }
+    for (service_t* service = file->services; service; service = service->next) {
+      for (method_t* m = service->methods; m; m = m->next) {
+        m->request = resolve_method(g, file, m, m->request);
+        m->response = resolve_method(g, file, m, m->response);
+      }
+    }
   }
 }
 
@@ -479,14 +456,14 @@ static void resolve(gen_t* g) {
 
 static const char* const note = "// Generated by tools/protogen from %s.proto.\n";
 
-static FILE* create(gen_t* g, const char* dir, const char* base, const char* suffix) {
+FILE* create(gen_t* g, const char* dir, const char* base, const char* suffix) {
   char* path = keep_printf(g, "%s/%s%s", dir, base, suffix);
   FILE* out = fopen(path, "wb");
   if (!out) die(path, 0, "cannot be written");
   return out;
 }
 
-static void finish(FILE* out, const char* base) {
+void finish(FILE* out, const char* base) {
   bool failed = ferror(out) != 0;
   if (fclose(out) != 0 || failed) die(base, 0, "cannot be written");
 }
@@ -698,7 +675,10 @@ int main(int argc, char** argv) {
     write_header(&g, argv[1], file);
     write_source(&g, argv[1], file);
   }
-  if (!g.reads_imports) write_list(&g, argv[1]);
+  if (g.reads_imports)
+    write_files(&g, argv[1]);
+  else
+    write_list(&g, argv[1]);
   while (g.blocks) {
     struct block_t* block = g.blocks;
     g.blocks = block->next;

@@ -114,6 +114,15 @@ typedef struct rn_pb_message_desc_t {
   bool is_map_entry;    // fields are key = 1, value = 2, both always written
 } rn_pb_message_desc_t;
 
+// A .proto file as reflection gives it to clients.
+typedef struct rn_pb_file_desc_t {
+  const char* name;      // "serving_predict.proto"
+  const uint8_t* bytes;  // |size| bytes: a serialized FileDescriptorProto
+  size_t size;
+  const int16_t* imports;    // indices in the list of files, then -1
+  const char* const* names;  // full names of its messages, enums, services and methods, then NULL
+} rn_pb_file_desc_t;
+
 // Upper bound on nesting, whatever the caller allows: decoder, encoder and text format recurse.
 #define RN_PB_MAX_DEPTH 1000
 // Default limit on nesting, that of other implementations.
