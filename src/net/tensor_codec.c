@@ -161,6 +161,16 @@ void rn_encode_named_tensor(rn_encoder_t* encoder, uint32_t number, rn_str_t nam
   put_tensor(encoder, number, &name, tensor, form);
 }
 
+void rn_encode_bytes(rn_encoder_t* encoder, uint32_t number, const rn_tensor_t* tensor) {
+  if (!rn_ok(encoder->status)) return;
+  size_t size = rn_tensor_bytes(tensor);
+  put_length(&encoder->head, number, size);
+  if (size < LARGE)
+    rn_strbuf_append(&encoder->head, rn_str_n(tensor->data, size));
+  else
+    put_content(encoder, tensor, size);
+}
+
 // What a scan of a TensorProto finds.
 typedef struct parts_t {
   uint64_t dtype;
@@ -263,10 +273,13 @@ rn_status_t rn_decode_tensor(rn_str_t bytes, rn_buffer_t* buffer, size_t max_byt
 }
 
 // Finds the start of the content by a walk up to the end of the head. A field that extends beyond
-// the head is the content, or a message around it.
+// the head is the content, or a message around it; that of the Open Inference Protocol has its raw
+// contents outside of other messages.
+#define RAW_INPUT_CONTENTS 7
 size_t rn_align_content(rn_str_t head, size_t size) {
   (void)size;
   rn_pb_scan_t scan = rn_pb_scan(head);
+  bool is_inside = false;
   while (scan.next < scan.end) {
     uint64_t tag, length;
     if (!rn_pb_scan_varint(&scan, &tag)) return 0;
@@ -282,9 +295,11 @@ size_t rn_align_content(rn_str_t head, size_t size) {
     if (wire != RN_PB_WIRE_LENGTH || !rn_pb_scan_varint(&scan, &length)) return 0;
     bool goes_on = length > (uint64_t)(scan.end - scan.next);
     if (goes_on &&
-        (number == rn_pb_TensorProto_tensor_content_field || type_of_list(number) != RN_INVALID))
+        (number == rn_pb_TensorProto_tensor_content_field || type_of_list(number) != RN_INVALID ||
+         (number == RAW_INPUT_CONTENTS && !is_inside)))
       return (size_t)(scan.next - head.data);
     if (!goes_on) scan.next += length;
+    is_inside |= goes_on;
   }
   return 0;
 }

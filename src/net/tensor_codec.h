@@ -21,6 +21,8 @@ void rn_encode_tensor(rn_encoder_t* encoder, uint32_t number, const rn_tensor_t*
 // is CONTENT or TYPED: packed lists of floats are as quick as bytes, those of integers are not.
 void rn_encode_named_tensor(rn_encoder_t* encoder, uint32_t number, rn_str_t name,
                             const rn_tensor_t* tensor, rn_tensor_form_t form);
+// Writes the elements of a tensor of a plain type as a bytes field.
+void rn_encode_bytes(rn_encoder_t* encoder, uint32_t number, const rn_tensor_t* tensor);
 
 // Decodes a TensorProto. The tensor may share |buffer|, which holds the bytes; NULL: it must copy.
 // |max_bytes| limits tensors that are larger than their message, as in rn_tensor_from_proto.

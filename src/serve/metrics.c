@@ -171,6 +171,8 @@ double rn_series_value(const rn_metric_series_t* series) {
   return series->kind == HISTOGRAM ? (double)total(series) : number_of(series->value);
 }
 
+double rn_series_sum(const rn_metric_series_t* series) { return number_of(series->value); }
+
 // Within a bucket, values count as evenly spread.
 double rn_series_quantile(const rn_metric_series_t* series, double q) {
   uint64_t all = series->kind == HISTOGRAM ? total(series) : 0;

@@ -78,6 +78,7 @@ rn_metric_series_t* rn_metrics_series(rn_metrics_t* metrics, rn_metric_id_t id, 
 void rn_series_add(rn_metric_series_t* series, double value);
 double rn_series_value(
     const rn_metric_series_t* series);  // of a counter or gauge; a histogram's count
+double rn_series_sum(const rn_metric_series_t* series);  // of a histogram's observations
 // The estimate of quantile |q| in 0 to 1 of a histogram; 0 if it is empty.
 double rn_series_quantile(const rn_metric_series_t* series, double q);
 

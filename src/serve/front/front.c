@@ -39,7 +39,7 @@ int rn_front_http_code(rn_code_t code) {
 }
 
 // Headers of one reply; names and values are borrowed.
-#define MAX_HEADERS 5
+#define MAX_HEADERS 6
 typedef struct headers_t {
   rn_http_header_t items[MAX_HEADERS];
   int count;
@@ -121,6 +121,45 @@ static void reply(const rn_front_t* front, rn_http_in_t* request, int code, cons
 void rn_front_reply(const rn_front_t* front, rn_http_in_t* request, int code, const char* type,
                     rn_strbuf_t* body, unsigned marks) {
   reply(front, request, code, type, body, marks, 0);
+}
+
+void rn_front_reply_message(const rn_front_t* front, rn_http_in_t* request, const char* type,
+                            rn_message_t* body, const rn_http_header_t* more, unsigned marks) {
+  headers_t headers = {.count = 0};
+  add_headers(&headers, front, marks, 0);
+  if (more) headers.items[headers.count++] = *more;
+  rn_http_out_t out = {.code = 200,
+                       .type = type,
+                       .headers = headers.items,
+                       .header_count = headers.count,
+                       .body = *body};
+  rn_http_reply(request, &out);
+}
+
+static int hex_digit(char c) {
+  if (c >= '0' && c <= '9') return c - '0';
+  c |= 0x20;
+  return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+rn_status_t rn_front_unescape(rn_str_t part, rn_arena_t* arena, rn_str_t* out) {
+  RN_RETURN_IF_ERROR(rn_arena_str(arena, part, out));
+  char* to = (char*)out->data;
+  for (size_t i = 0; i < part.size; ++i) {
+    if (part.data[i] != '%') {
+      *to++ = part.data[i];
+      continue;
+    }
+    int high = i + 2 < part.size ? hex_digit(part.data[i + 1]) : -1;
+    int low = i + 2 < part.size ? hex_digit(part.data[i + 2]) : -1;
+    if (high < 0 || low < 0)
+      return rn_invalid_argument("Malformed escape in '%.*s'", RN_STR_ARGS(part));
+    *to++ = (char)(high << 4 | low);
+    i += 2;
+  }
+  *to = '\0';
+  out->size = (size_t)(to - out->data);
+  return RN_OK;
 }
 
 void rn_front_reply_error(const rn_front_t* front, rn_http_in_t* request, rn_status_t status,

@@ -77,6 +77,12 @@ void rn_front_reply_error(const rn_front_t* front, rn_http_in_t* request, rn_sta
 // partial).
 void rn_front_reply(const rn_front_t* front, rn_http_in_t* request, int code, const char* type,
                     rn_strbuf_t* body, unsigned marks);
+// Replies 200 with |body|, which it takes, and with the header |more| (NULL: none).
+void rn_front_reply_message(const rn_front_t* front, rn_http_in_t* request, const char* type,
+                            rn_message_t* body, const rn_http_header_t* more, unsigned marks);
+// A part of a path with its escapes (%2F) replaced, in |arena|. INVALID_ARGUMENT if one is
+// malformed.
+RN_MUST_USE rn_status_t rn_front_unescape(rn_str_t part, rn_arena_t* arena, rn_str_t* out);
 // Moves the text of |body|, which is then empty, into a message without a copy. On failure the
 // text may be lost; the message is empty and need not be cleared.
 RN_MUST_USE rn_status_t rn_front_message(rn_strbuf_t* body, rn_message_t* out);

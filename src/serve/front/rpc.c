@@ -138,5 +138,6 @@ void rn_rpc_run(rn_front_t* front, rn_rpc_in_t* call, rn_rpc_work_fn_t work) {
 
 bool rn_front_streams(rn_str_t path) {
   return rn_str_is(path, "/grpc.health.v1.Health/Watch") ||
+         rn_str_is(path, "/inference.GRPCInferenceService/ModelStreamInfer") ||
          rn_str_starts_with(path, RN_STR("/grpc.reflection."));
 }

@@ -1,0 +1,52 @@
+// What the Open Inference Protocol reports about the server and its models, and what it changes.
+//
+// Replies are messages of the gRPC form, in an arena; the REST form prints them as JSON.
+#ifndef RUNNEL_SERVE_FRONT_OIP_INFO_H_
+#define RUNNEL_SERVE_FRONT_OIP_INFO_H_
+
+#include "proto/oip.pb.h"
+#include "serve/front/front.h"
+
+// Makes |list|, a repeated field, |n| zeroed elements long; a status.
+#define RN_OIP_LIST(arena, list, n)                  \
+  ((list)->count = (list)->capacity = (uint32_t)(n), \
+   rn_arena_alloc_array((arena), (size_t)(n), sizeof *(list)->items, (void**)&(list)->items))
+
+bool rn_oip_is_ready(const rn_front_t* front);
+bool rn_oip_model_is_ready(rn_front_t* front, rn_str_t name, rn_str_t version);
+
+RN_MUST_USE rn_status_t rn_oip_server_metadata(rn_arena_t* arena,
+                                               rn_pb_inference_ServerMetadataResponse_t* out);
+// |version| may be "". NOT_FOUND for a model that is not available.
+RN_MUST_USE rn_status_t rn_oip_model_metadata(rn_front_t* front, rn_str_t name, rn_str_t version,
+                                              rn_arena_t* arena,
+                                              rn_pb_inference_ModelMetadataResponse_t* out);
+RN_MUST_USE rn_status_t rn_oip_model_config(rn_front_t* front, rn_str_t name, rn_str_t version,
+                                            rn_arena_t* arena, rn_pb_inference_ModelConfig_t* out);
+// Of all models if |name| is "", of all versions if |version| is. Counts of rows and batches are a
+// version's own; times and counts of requests are those of its model.
+RN_MUST_USE rn_status_t rn_oip_statistics(rn_front_t* front, rn_str_t name, rn_str_t version,
+                                          rn_arena_t* arena,
+                                          rn_pb_inference_ModelStatisticsResponse_t* out);
+// The models of the configuration, or those that are ready.
+RN_MUST_USE rn_status_t rn_oip_index(rn_front_t* front, bool only_ready, rn_arena_t* arena,
+                                     rn_pb_inference_RepositoryIndexResponse_t* out);
+
+// Load or unload a configured model. Both block: not on a loop's thread.
+RN_MUST_USE rn_status_t rn_oip_load(rn_front_t* front, rn_str_t name, bool has_parameters);
+RN_MUST_USE rn_status_t rn_oip_unload(rn_front_t* front, rn_str_t name);
+
+// PERMISSION_DENIED unless the caller, who may administrate, is on this machine.
+RN_MUST_USE rn_status_t rn_oip_shared_memory(const rn_front_t* front, bool is_local);
+RN_MUST_USE rn_status_t rn_oip_regions(rn_front_t* front, rn_str_t name, rn_arena_t* arena,
+                                       rn_pb_inference_SystemSharedMemoryStatusResponse_t* out);
+// The error of a request to register CUDA memory.
+RN_MUST_USE rn_status_t rn_oip_no_cuda(rn_str_t name);
+
+// Appends |message| as JSON: every field, by its name, enums by their names.
+void rn_oip_print(const rn_pb_message_desc_t* desc, const void* message, rn_strbuf_t* out);
+// The same of a list of messages.
+void rn_oip_print_list(const rn_pb_message_desc_t* desc, const void* items, uint32_t count,
+                       rn_strbuf_t* out);
+
+#endif  // RUNNEL_SERVE_FRONT_OIP_INFO_H_

@@ -1,0 +1,13 @@
+// The Open Inference Protocol's gRPC form: inference.GRPCInferenceService, as clients of KServe and
+// of Triton call it. rn_oip_rpc_route (front.h) is its entry.
+#ifndef RUNNEL_SERVE_FRONT_OIP_RPC_H_
+#define RUNNEL_SERVE_FRONT_OIP_RPC_H_
+
+#include "serve/front/front.h"
+
+// ModelInfer, and ModelStreamInfer: each message of the stream is one inference, and answers come
+// in the order of the requests. Both reply to |call|.
+void rn_oip_rpc_infer(rn_front_t* front, rn_rpc_in_t* call);
+void rn_oip_rpc_stream(rn_front_t* front, rn_rpc_in_t* call);
+
+#endif  // RUNNEL_SERVE_FRONT_OIP_RPC_H_
