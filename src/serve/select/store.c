@@ -1,0 +1,96 @@
+// See store.h.
+#include "serve/select/store.h"
+
+static void destroy_memory(rn_state_store_t* store) { RN_FREE(store->allocator, store); }
+
+static const rn_state_store_vtable_t memory_vtable = {.kind = "memory", .destroy = destroy_memory};
+
+rn_status_t rn_state_store_create_memory(const rn_env_t* env, rn_allocator_t allocator,
+                                         size_t max_bytes, rn_state_store_t** out) {
+  *out = NULL;
+  rn_state_store_t* store = NULL;
+  RN_RETURN_IF_ERROR(RN_NEW(allocator, &store));
+  store->vtable = &memory_vtable;
+  store->allocator = allocator;
+  rn_status_t status = rn_state_map_create(env, allocator, max_bytes, &store->map);
+  if (!rn_ok(status)) {
+    rn_state_store_destroy(store);
+    return status;
+  }
+  *out = store;
+  return RN_OK;
+}
+
+void rn_state_store_destroy(rn_state_store_t* store) {
+  if (!store) return;
+  rn_state_map_t* map = store->map;
+  store->vtable->destroy(store);  // its thread may use the map until then
+  rn_state_map_destroy(map);
+}
+
+void rn_state_store_attach(rn_state_store_t* store, rn_state_apply_fn_t apply, void* self) {
+  store->apply = apply;
+  store->self = self;
+}
+
+size_t rn_state_store_apply(rn_state_store_t* store, rn_str_t key, rn_str_t value, rn_str_t change,
+                            void* out) {
+  return store->apply ? store->apply(store->self, key, value, change, out) : 0;
+}
+
+size_t rn_state_store_get(rn_state_store_t* store, rn_str_t key, void* out, size_t room) {
+  size_t size = rn_state_map_get(store->map, key, out, room);
+  if (store->vtable->missed) store->vtable->missed(store, key);
+  return size;
+}
+
+typedef struct rn_state_change_t {
+  rn_state_store_t* store;
+  rn_str_t change;
+} rn_state_change_t;
+
+static size_t change_value(void* arg, rn_str_t key, rn_str_t value, void* out) {
+  rn_state_change_t* change = arg;
+  return rn_state_store_apply(change->store, key, value, change->change, out);
+}
+
+rn_status_t rn_state_store_change(rn_state_store_t* store, rn_str_t key, rn_str_t change) {
+  rn_state_change_t arg = {store, change};
+  RN_RETURN_IF_ERROR(rn_state_map_change(store->map, key, change_value, &arg));
+  if (store->vtable->changed) store->vtable->changed(store, key, change);
+  return RN_OK;
+}
+
+rn_status_t rn_state_store_put(rn_state_store_t* store, rn_str_t key, rn_str_t value) {
+  RN_RETURN_IF_ERROR(rn_state_map_put(store->map, key, value, true));
+  if (store->vtable->put) store->vtable->put(store, key, value);
+  return RN_OK;
+}
+
+typedef struct rn_state_filter_t {
+  rn_str_t prefix;
+  rn_state_each_fn_t fn;
+  void* arg;
+} rn_state_filter_t;
+
+static void filter(void* arg, rn_str_t key, rn_str_t value) {
+  const rn_state_filter_t* wanted = arg;
+  if (rn_str_starts_with(key, wanted->prefix)) wanted->fn(wanted->arg, key, value);
+}
+
+void rn_state_store_each(rn_state_store_t* store, rn_str_t prefix, rn_state_each_fn_t fn,
+                         void* arg) {
+  rn_state_filter_t wanted = {prefix, fn, arg};
+  for (int i = 0; i < RN_STATE_SHARDS; ++i) rn_state_map_each(store->map, i, filter, &wanted);
+}
+
+rn_status_t rn_state_store_flush(rn_state_store_t* store) {
+  return store->vtable->flush ? store->vtable->flush(store) : RN_OK;
+}
+
+rn_state_store_stats_t rn_state_store_stats(rn_state_store_t* store) {
+  rn_state_map_stats_t map = rn_state_map_stats(store->map);
+  rn_state_store_stats_t stats = {.entries = map.entries, .bytes = map.bytes};
+  if (store->vtable->add_stats) store->vtable->add_stats(store, &stats);
+  return stats;
+}
