@@ -15,7 +15,8 @@
 #include "serve/model/container_internal.h"
 
 #define MS_NS INT64_C(1000000)
-#define STEADY_NS INT64_C(10000000000)  // one that was up this long failed for the first time
+#define SECOND_NS INT64_C(1000000000)
+#define STEADY_NS (10 * SECOND_NS)  // one that was up this long failed for the first time
 
 static bool container_is_down(rn_backend_t* backend) {
   return ((rn_container_t*)backend)->state != RN_CONTAINER_UP;
@@ -393,7 +394,9 @@ void rn_container_start(rn_container_t* container) {
 
 rn_status_t rn_container_wait(rn_container_t* container) {
   const rn_container_config_t* config = container->config;
-  int64_t deadline = rn_container_now(container) + config->start_ns;
+  // The loop keeps the limit of a process that we started; this is only longer.
+  int64_t more = config->address ? 0 : config->start_ns;
+  int64_t deadline = rn_container_now(container) + config->start_ns + more + SECOND_NS;
   rn_status_t status = RN_OK;
   rn_mutex_lock(&container->mutex);
   // One that is started elsewhere may come later; one that we started has had its chance.

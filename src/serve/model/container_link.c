@@ -190,8 +190,5 @@ void rn_container_link_flush(rn_container_link_t* link) {
   rn_status_free(status);
   // A broken stream is shut down, so that the loop's next read finds its end.
   if (link->is_broken) link->watch.socket->vtable->shutdown(link->watch.socket);
-  if (link->watch.wants_write != waits || link->is_broken) {
-    link->watch.wants_write = waits;
-    rn_loop_wake(link->loop);
-  }
+  rn_loop_want(link->loop, &link->watch, true, waits);
 }
