@@ -34,3 +34,9 @@ rn_status_t rn_message_add(rn_message_t* message, rn_str_t bytes) {
 rn_str_t rn_message_view(const rn_message_t* message) {
   return message->pieces.count ? message->pieces.items[0].bytes : RN_STR("");
 }
+
+void rn_message_flatten(rn_message_t* message, rn_strbuf_t* out) {
+  for (size_t i = 0; i < message->pieces.count; ++i)
+    rn_strbuf_append(out, message->pieces.items[i].bytes);
+  rn_message_clear(message);
+}

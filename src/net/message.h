@@ -28,4 +28,7 @@ RN_MUST_USE rn_status_t rn_message_lend(rn_message_t* message, rn_buffer_t* buff
 // The bytes of a message with at most one piece.
 rn_str_t rn_message_view(const rn_message_t* message);
 
+// Appends the bytes of all pieces to |out|, then clears |message|.
+void rn_message_flatten(rn_message_t* message, rn_strbuf_t* out);
+
 #endif  // RUNNEL_NET_MESSAGE_H_

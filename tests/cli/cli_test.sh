@@ -123,7 +123,7 @@ part_ops() {
   bad 2 "no option '--famly'; did you mean '--family'" ops --famly math
   bad 2 'give either the name of an op' ops MatMul --family math
   bad 2 '--family needs a value' ops --family
-  bad 2 '--missing takes no value' ops --missing=yes
+  bad 2 '--missing takes no value' ops --missing=maybe
 }
 
 part_graph() {

@@ -36,10 +36,10 @@ typedef struct rn_front_t {
   rn_allocator_t allocator;
   int64_t rest_timeout_ns;  // of a REST request that names none
   bool has_cors;
-  bool checks_methods;       // enable_signature_method_name_check
-  const char* metrics_path;  // "/monitoring/prometheus/metrics"; NULL: none
-  int64_t begun_ns;          // when the server started
-  _Atomic bool is_ready;     // every model was loaded once
+  bool checks_methods;    // enable_signature_method_name_check
+  rn_str_t metrics_path;  // "/monitoring/prometheus/metrics"; "": none
+  int64_t begun_ns;       // when the server started
+  _Atomic bool is_ready;  // every model was loaded once
   _Atomic bool is_draining;
   void* self;  // of the server, for |reload|
   // Replaces the list of models and waits until they are available or have failed: then that error.

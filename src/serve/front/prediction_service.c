@@ -1,10 +1,12 @@
-// PredictionService: Predict and GetModelMetadata. classify_service.c has the calls over examples.
+// PredictionService: Predict and GetModelMetadata here; the calls over examples are in
+// classify_rpc.c.
 //
 // A PredictRequest is not decoded into a message: its fields are scanned, large tensors stay in the
 // received buffer, and large outputs are sent from their own.
 #include "net/tensor_codec.h"
 #include "proto/serving_metadata.pb.h"
 #include "proto/serving_predict.pb.h"
+#include "serve/front/classify_rpc.h"
 #include "serve/front/rpc.h"
 #include "wire/scan.h"
 #include "wire/writer.h"
@@ -12,10 +14,6 @@
 // More inputs or filters than any signature has. Both bound what one request may cost.
 #define MAX_INPUTS 1024
 #define MAX_FILTERS 1024
-// A tensor that repeats its last value may be this large whatever its message; others may be as
-// large as their elements, the smallest of which take one byte for eight.
-#define MAX_FILLED (256u << 20)
-#define MAX_GROWTH 8
 
 // A Predict call under way: one block with its arrays.
 typedef struct predict_call_t {
@@ -50,7 +48,6 @@ static rn_status_t call_create(const rn_front_t* front, rn_rpc_in_t* call, predi
   (*out)->front = front;
   (*out)->call = call;
   (*out)->size = size;
-  (*out)->predict.allocator = front->allocator;
   (*out)->predict.inputs = (*out)->inputs;
   (*out)->predict.filter = (const rn_str_t*)((*out)->inputs + inputs);
   return RN_OK;
@@ -80,10 +77,7 @@ static rn_status_t read_input(predict_call_t* self, rn_str_t entry) {
   if (!input) input = &self->inputs[predict->input_count++];
   input->name = name;
   rn_tensor_clear(&input->value);
-  const rn_message_t* message = &self->call->stream.message;
-  size_t most = bytes.size > MAX_FILLED / MAX_GROWTH ? bytes.size * MAX_GROWTH : MAX_FILLED;
-  rn_status_t status = rn_decode_tensor(bytes, message->pieces.items[0].buffer, most,
-                                        self->front->allocator, &input->value);
+  rn_status_t status = rn_rpc_tensor(self->front, self->call, bytes, &input->value);
   if (rn_status_code(status) != RN_CODE_INVALID_ARGUMENT) return status;
   rn_status_free(status);
   return rn_invalid_argument("tensor parsing error: %.*s", RN_STR_ARGS(name));
@@ -120,23 +114,13 @@ static rn_status_t write_response(const predict_call_t* self, rn_message_t* mess
   return rn_encoder_close(&encoder);
 }
 
-// A deadline that passes cancels the call, too.
-static rn_status_t why_cancelled(const predict_call_t* self, rn_status_t status) {
-  const rn_env_t* env = self->front->env;
-  if (rn_status_code(status) != RN_CODE_CANCELLED ||
-      env->now_ns(env->self) < self->predict.deadline_ns)
-    return status;
-  rn_status_free(status);
-  return rn_deadline_exceeded("Deadline Exceeded");
-}
-
 static void finish(predict_call_t* self, rn_status_t status) {
   const rn_front_t* front = self->front;
   rn_rpc_in_t* call = self->call;
   rn_message_t message;
   rn_message_init(&message, front->allocator);
   if (rn_ok(status)) status = write_response(self, &message);
-  status = why_cancelled(self, status);
+  status = rn_rpc_end_predict(front, call, &self->predict, status);
   rn_front_count(front, self->spec.model.name, "Predict", "GRPC", rn_status_code(status),
                  &self->predict.times);
   if (rn_ok(status))
@@ -156,9 +140,7 @@ static void predict(rn_front_t* front, rn_rpc_in_t* call) {
     rn_rpc_fail(front, call, status);
     return;
   }
-  self->predict.times.begun_ns = front->env->now_ns(front->env->self);
-  self->predict.deadline_ns = call->stream.deadline_ns;
-  self->predict.cancel = &call->cancel;
+  rn_rpc_begin_predict(front, call, &self->predict);
   self->predict.done = on_predicted;
   status = read_request(self);
   if (!rn_ok(status)) {
@@ -219,6 +201,9 @@ static void get_model_metadata(rn_front_t* front, rn_rpc_in_t* call) {
 
 static const rn_rpc_method_t methods[] = {
     {"Predict", RN_ROLE_PREDICT, predict},
+    {"Classify", RN_ROLE_PREDICT, rn_classify_rpc},
+    {"Regress", RN_ROLE_PREDICT, rn_regress_rpc},
+    {"MultiInference", RN_ROLE_PREDICT, rn_multi_inference_rpc},
     {"GetModelMetadata", RN_ROLE_READ, get_model_metadata},
 };
 

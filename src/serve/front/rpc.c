@@ -1,6 +1,10 @@
 // See rpc.h.
 #include "serve/front/rpc.h"
 
+#include <limits.h>
+#include <stdio.h>
+
+#include "net/tensor_codec.h"
 #include "proto/serving_model.pb.h"
 #include "proto/wrappers.pb.h"
 #include "wire/scan.h"
@@ -108,32 +112,91 @@ void rn_rpc_stream(rn_rpc_in_t* call, rn_strbuf_t* body) {
   rn_status_free(status);
 }
 
-// A call that waits for the pool.
+// A tensor that repeats its last value may have MAX_FILLED bytes whatever its message; others are
+// as large as their elements, of which eight bytes take one at least.
+#define MAX_FILLED (256u << 20)
+#define MAX_GROWTH 8
+
+rn_status_t rn_rpc_tensor(const rn_front_t* front, const rn_rpc_in_t* call, rn_str_t bytes,
+                          rn_tensor_t* out) {
+  const rn_message_t* message = &call->stream.message;
+  rn_buffer_t* buffer = message->pieces.count ? message->pieces.items[0].buffer : NULL;
+  size_t most = bytes.size > MAX_FILLED / MAX_GROWTH ? bytes.size * MAX_GROWTH : MAX_FILLED;
+  return rn_decode_tensor(bytes, buffer, most, front->allocator, out);
+}
+
+void rn_rpc_begin_predict(const rn_front_t* front, rn_rpc_in_t* call, rn_predict_t* predict) {
+  predict->times.begun_ns = front->env->now_ns(front->env->self);
+  predict->deadline_ns = call->stream.deadline_ns;
+  predict->cancel = &call->cancel;
+  predict->allocator = front->allocator;
+  int64_t priority = 0;
+  if (rn_str_to_i64(rn_rpc_header(call, "priority"), &priority))
+    predict->priority = priority > INT_MAX ? INT_MAX : priority < INT_MIN ? INT_MIN : (int)priority;
+}
+
+rn_status_t rn_rpc_end_predict(const rn_front_t* front, rn_rpc_in_t* call,
+                               const rn_predict_t* predict, rn_status_t status) {
+  char text[32];
+  if (predict->marks)
+    rn_rpc_add_trailer(call, "runnel-marks", rn_str(rn_front_marks(predict->marks, text)));
+  if (!rn_ok(status) && predict->retry_ns > 0) {
+    snprintf(text, sizeof text, "%lld", (long long)((predict->retry_ns - 1) / 1000000 + 1));
+    rn_rpc_add_trailer(call, "grpc-retry-pushback-ms", rn_str(text));
+  }
+  bool is_late = rn_status_code(status) == RN_CODE_CANCELLED &&
+                 front->env->now_ns(front->env->self) >= predict->deadline_ns;
+  if (!is_late) return status;
+  rn_status_free(status);
+  return rn_deadline_exceeded("Deadline Exceeded");
+}
+
+// A call that waits for the pool. One of the functions is set.
 typedef struct rpc_job_t {
   rn_job_t job;
   rn_front_t* front;
   rn_rpc_in_t* call;
   rn_rpc_work_fn_t work;
+  rn_rpc_send_fn_t send;
 } rpc_job_t;
+
+static rn_status_t work_of(const rpc_job_t* job, rn_message_t* out) {
+  if (job->send) return job->send(job->front, job->call, out);
+  rn_strbuf_t body;
+  rn_strbuf_init(&body, job->front->allocator);
+  rn_status_t status = job->work(job->front, job->call, &body);
+  if (rn_ok(status)) status = rn_front_message(&body, out);
+  rn_strbuf_clear(&body);
+  return status;
+}
 
 static void run_job(rn_job_t* base) {
   rpc_job_t job = *(rpc_job_t*)base;
   RN_FREE(job.front->allocator, (rpc_job_t*)base);
-  rn_strbuf_t body;
-  rn_strbuf_init(&body, job.front->allocator);
-  rn_status_t status = job.work(job.front, job.call, &body);
-  rn_rpc_finish(job.front, job.call, status, &body);
+  rn_message_t message;
+  rn_message_init(&message, job.front->allocator);
+  rn_status_t status = work_of(&job, &message);
+  rn_rpc_reply(job.call, status, &message);
+}
+
+static void submit(rpc_job_t job) {
+  rpc_job_t* kept = NULL;
+  rn_status_t status = RN_NEW(job.front->allocator, &kept);
+  if (!rn_ok(status)) {
+    rn_rpc_fail(job.front, job.call, status);
+    return;
+  }
+  *kept = job;
+  kept->job.run = run_job;
+  rn_pool_submit(job.front->pool, &kept->job);
 }
 
 void rn_rpc_run(rn_front_t* front, rn_rpc_in_t* call, rn_rpc_work_fn_t work) {
-  rpc_job_t* job = NULL;
-  rn_status_t status = RN_NEW(front->allocator, &job);
-  if (!rn_ok(status)) {
-    rn_rpc_fail(front, call, status);
-    return;
-  }
-  *job = (rpc_job_t){.job.run = run_job, .front = front, .call = call, .work = work};
-  rn_pool_submit(front->pool, &job->job);
+  submit((rpc_job_t){.front = front, .call = call, .work = work});
+}
+
+void rn_rpc_run_message(rn_front_t* front, rn_rpc_in_t* call, rn_rpc_send_fn_t work) {
+  submit((rpc_job_t){.front = front, .call = call, .send = work});
 }
 
 bool rn_front_streams(rn_str_t path) {

@@ -35,8 +35,24 @@ void rn_rpc_fail(const rn_front_t* front, rn_rpc_in_t* call, rn_status_t status)
 // Sends the bytes of |body|, which it clears, as one message of a stream. Without memory, nothing.
 void rn_rpc_stream(rn_rpc_in_t* call, rn_strbuf_t* body);
 
+// Decodes a TensorProto of the call's request; a large one shares the request's buffer.
+RN_MUST_USE rn_status_t rn_rpc_tensor(const rn_front_t* front, const rn_rpc_in_t* call,
+                                      rn_str_t bytes, rn_tensor_t* out);
+
+// Sets what a prediction takes from its call: the clock, the deadline, the cancellation, and the
+// priority that a header of that name asks for.
+void rn_rpc_begin_predict(const rn_front_t* front, rn_rpc_in_t* call, rn_predict_t* predict);
+// Adds what the reply to |call| says about |predict|: trailers "runnel-marks", and
+// "grpc-retry-pushback-ms" after a refusal. Returns |status|, which it takes, but DEADLINE_EXCEEDED
+// for a call that its deadline cancelled.
+RN_MUST_USE rn_status_t rn_rpc_end_predict(const rn_front_t* front, rn_rpc_in_t* call,
+                                           const rn_predict_t* predict, rn_status_t status);
+
 // Runs |work| on the pool and ends |call| with what it returns, the response in |out|.
 typedef rn_status_t (*rn_rpc_work_fn_t)(rn_front_t* front, rn_rpc_in_t* call, rn_strbuf_t* out);
 void rn_rpc_run(rn_front_t* front, rn_rpc_in_t* call, rn_rpc_work_fn_t work);
+// The same for work whose response has buffers of its own.
+typedef rn_status_t (*rn_rpc_send_fn_t)(rn_front_t* front, rn_rpc_in_t* call, rn_message_t* out);
+void rn_rpc_run_message(rn_front_t* front, rn_rpc_in_t* call, rn_rpc_send_fn_t work);
 
 #endif  // RUNNEL_SERVE_FRONT_RPC_H_
