@@ -28,6 +28,9 @@ typedef struct rn_socket_vtable_t {
   // The same for |count| (> 0) pieces, one after the other.
   rn_status_t (*write_pieces)(rn_socket_t* socket, const rn_str_t* pieces, size_t count,
                               int64_t deadline_ns, size_t* out_size);
+  // Ends this direction: the peer reads to the end of the stream. Nothing may be written
+  // afterwards.
+  void (*finish)(rn_socket_t* socket);
   // Ends both directions and wakes the threads that wait on them; they see the end of the stream or
   // CANCELLED.
   void (*shutdown)(rn_socket_t* socket);

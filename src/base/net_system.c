@@ -149,6 +149,8 @@ static rn_status_t system_write_pieces(rn_socket_t* base, const rn_str_t* pieces
   }
 }
 
+static void system_finish(rn_socket_t* base) { shutdown(((system_socket_t*)base)->fd, SHUT_WR); }
+
 static void system_shutdown(rn_socket_t* base) {
   system_socket_t* socket = (system_socket_t*)base;
   socket->is_shut = true;
@@ -193,6 +195,7 @@ static const rn_socket_vtable_t system_socket = {
     .read = system_read,
     .write = system_write,
     .write_pieces = system_write_pieces,
+    .finish = system_finish,
     .shutdown = system_shutdown,
     .address = system_address,
     .is_local = system_is_local,

@@ -264,7 +264,8 @@ static rn_status_t show(rn_server_t* server, page_fn_t* page, rn_strbuf_t* out) 
 // The header proves that the request is deliberate: pages of other sites cannot set it.
 static void end_page(rn_server_t* server, const rn_http1_request_t* request,
                      rn_http1_answer_t* out) {
-  bool may = server->options.asked_to_end && rn_str_is(request->token, "stop");
+  bool may =
+      server->options.asked_to_end && rn_str_is(rn_http1_header(request, "x-runnel"), "stop");
   out->code = !rn_str_is(request->method, "POST") ? 405 : may ? 202 : 403;
   rn_strbuf_printf(&out->body, "%s\n",
                    out->code == 405 ? "POST it"
@@ -296,7 +297,8 @@ static void page(void* self, const rn_http1_request_t* request, rn_str_t peer,
   // Health checks need no token; all other pages do, if there is one.
   bool is_open = rn_str_is(request->path, "/healthz") || rn_str_is(request->path, "/readyz") ||
                  !server->options.token.size;
-  if (!is_open && !rn_token_matches(server->options.token, request->authorization)) {
+  if (!is_open &&
+      !rn_token_matches(server->options.token, rn_http1_header(request, "authorization"))) {
     out->code = 401;
     rn_strbuf_printf(&out->body, "needs the header Authorization: Bearer with the task's token\n");
   } else if (rn_str_is(request->path, "/stop")) {

@@ -138,27 +138,35 @@ static void show_page(rn_door_t* door, const rn_http1_request_t* request) {
   rn_strbuf_clear(&page.body);
 }
 
-static void hand_on(rn_door_t* door) {
+static void hand_on(rn_door_t* door, bool is_http2) {
   rn_doors_t* doors = door->doors;
   rn_socket_t* socket = door->socket;
-  door->socket = NULL;
+  rn_str_t first = rn_str_n(door->input, door->size);
   rn_loop_unwatch(doors->loop, &door->watch);
-  doors->http2(doors->self, socket, rn_str_n(door->input, door->size), rn_tls_peer(socket));
+  door->socket = NULL;
+  if (is_http2)
+    doors->http2(doors->self, socket, first, rn_tls_peer(socket));
+  else
+    doors->http1(doors->http1_self, socket, first, rn_tls_peer(socket));
   door_free(door);
 }
 
 // Handles what the peer has sent so far.
 static void consider(rn_door_t* door) {
   size_t size = door->size < kPreface ? door->size : kPreface;
-  if (memcmp(door->input, preface, size) == 0) {
+  if (door->doors->http2 && memcmp(door->input, preface, size) == 0) {
     if (size == kPreface && door->pages_only)
       turn_away(door, 503, "no descriptors are left");
     else if (size == kPreface)
-      hand_on(door);
+      hand_on(door, true);
+    return;
+  }
+  if (door->doors->http1) {
+    hand_on(door, false);
     return;
   }
   rn_http1_request_t request;
-  switch (rn_http1_parse(rn_str_n(door->input, door->size), &request)) {
+  switch (rn_http1_parse(rn_str_n(door->input, door->size), RN_HTTP1_MAX, &request)) {
     case RN_HTTP1_MORE:
       return;
     case RN_HTTP1_WHOLE:
@@ -170,6 +178,7 @@ static void consider(rn_door_t* door) {
     case RN_HTTP1_HAS_BODY:
       turn_away(door, 413, "its request has a body");
       return;
+    case RN_HTTP1_UNKNOWN:
     case RN_HTTP1_BAD:
       turn_away(door, 400,
                 door->size > 1 && door->input[0] == 0x16 && door->input[1] == 3

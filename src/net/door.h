@@ -1,5 +1,5 @@
-// The door of a port: a connection whose protocol is not known yet. HTTP/2 is handed on, HTTP/1 is
-// answered with a page, anything else is refused.
+// The door of a port: a connection whose protocol is not known yet. HTTP/2 is handed on; HTTP/1 is
+// handed on, too, or answered with a page; anything else is refused.
 //
 // Everything runs on the loop's thread. The owner of a list of doors closes those that are open
 // when it ends.
@@ -19,12 +19,14 @@ typedef struct rn_doors_t {
   rn_tls_t* tls;  // Borrowed; NULL: plain
   size_t max;     // the most doors at a time; 0: 1024
   // Called for HTTP/2: takes |socket|, of which |first| has been read; |peer| is the name on its
-  // certificate.
+  // certificate. NULL: it is like anything else.
   void (*http2)(void* self, rn_socket_t* socket, rn_str_t first, rn_str_t peer);
+  // The same for everything else. NULL: |page| answers it.
+  void (*http1)(void* self, rn_socket_t* socket, rn_str_t first, rn_str_t peer);
   // Called for an HTTP/1 request: fills in the response. NULL: there are no pages.
   void (*page)(void* self, const rn_http1_request_t* request, rn_str_t peer,
                rn_http1_answer_t* out);
-  void *self, *page_self;
+  void *self, *http1_self, *page_self;
   // For door.c only.
   rn_door_t* first;
   size_t count;

@@ -7,20 +7,17 @@
 #define RUNNEL_NET_HTTP_SERVER_H_
 
 #include "framework/cancel.h"
+#include "net/http1.h"
 #include "net/loop.h"
 #include "net/message.h"
 #include "net/tls.h"
 
 typedef struct rn_http_server_t rn_http_server_t;
 
-typedef struct rn_http_header_t {
-  rn_str_t name, value;  // the name in lower case
-} rn_http_header_t;
-
 // A received request. It ends with rn_http_reply, once, from any thread.
 typedef struct rn_http_in_t {
-  rn_str_t method, path, query;  // not decoded: "GET", "/v1/models/a%20b", "x=1"
-  const rn_http_header_t* headers;
+  rn_str_t method, path, query;     // not decoded: "GET", "/v1/models/a%20b", "x=1"
+  const rn_http_header_t* headers;  // names in lower case
   int header_count;
   rn_str_t body;             // decoded if it came in chunks or compressed with gzip
   rn_buffer_t* body_buffer;  // Borrowed: holds |body|, so that tensors can share it
@@ -36,7 +33,7 @@ rn_str_t rn_http_header(const rn_http_in_t* request, const char* name);
 
 typedef struct rn_http_out_t {
   int code;                         // 200
-  const char* type;                 // Content-Type; NULL: application/json
+  const char* type;                 // Content-Type; NULL: application/json, if there is a body
   const rn_http_header_t* headers;  // further ones; borrowed for the call
   int header_count;
   rn_message_t body;  // taken; its allocator must be set
@@ -45,6 +42,9 @@ typedef struct rn_http_out_t {
 
 typedef struct rn_http_server_options_t {
   rn_loop_t* loop;
+  // Connections are spread over these; NULL: only |loop|, which otherwise must be the first.
+  rn_loop_t* const* loops;
+  size_t loop_count;
   rn_allocator_t allocator;
   const char*
       address;  // "host:port", "unix:path"; NULL: connections come through rn_http_server_adopt
@@ -64,8 +64,8 @@ typedef struct rn_http_server_options_t {
 RN_MUST_USE rn_status_t rn_http_server_create(const rn_http_server_options_t* options,
                                               rn_http_server_t** out);
 int rn_http_server_port(const rn_http_server_t* server);
-// Takes a connection that another port accepted, of which |first| has been read. On the loop's
-// thread.
+// Takes a connection that another port accepted, of which |first| has been read. On the thread of
+// one of its loops.
 void rn_http_server_adopt(rn_http_server_t* server, rn_socket_t* socket, rn_str_t first,
                           rn_str_t peer);
 // Accepts no more connections, and closes each after its current request. Any thread.

@@ -176,6 +176,17 @@ static rn_status_t tls_write(rn_socket_t* socket, const void* data, size_t size,
   return tls_write_pieces(socket, &piece, 1, deadline_ns, out_size);
 }
 
+// Tells the peer, if that is possible at once.
+static void tls_finish(rn_socket_t* socket) {
+  stream_t* stream = (stream_t*)socket;
+  rn_mutex_lock(&stream->mutex);
+  stream->deadline_ns = RN_AT_ONCE;
+  stream->tls->o->SSL_shutdown(stream->ssl);
+  stream->tls->o->ERR_clear_error();
+  rn_mutex_unlock(&stream->mutex);
+  stream->below->vtable->finish(stream->below);
+}
+
 static void tls_shutdown(rn_socket_t* socket) {
   stream_t* stream = (stream_t*)socket;
   stream->below->vtable->shutdown(stream->below);
@@ -220,6 +231,7 @@ static bool tls_has_more(rn_socket_t* socket) {
 static const rn_socket_vtable_t tls_socket = {.read = tls_read,
                                               .write = tls_write,
                                               .write_pieces = tls_write_pieces,
+                                              .finish = tls_finish,
                                               .shutdown = tls_shutdown,
                                               .address = tls_address,
                                               .is_local = tls_is_local,

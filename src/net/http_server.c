@@ -1,0 +1,233 @@
+// The HTTP server: its port, its loops, and its end. See http_server.h.
+#include "net/http_server.h"
+
+#include "base/container.h"
+#include "net/http_internal.h"
+
+#define MAX_HEAD ((size_t)32 << 10)
+#define MAX_BODY ((size_t)INT32_MAX)
+#define IDLE_NS (75 * INT64_C(1000000000))
+#define HALF_NS (30 * INT64_C(1000000000))
+// Time limits are checked this often, or an eighth of the shorter one.
+#define TICK_NS INT64_C(1000000000)
+
+static int64_t tick_ns(const rn_http_server_t* server) {
+  int64_t idle = server->options.idle_ns, half = server->options.half_ns;
+  int64_t tick = (idle < half ? idle : half) / 8;
+  return tick < TICK_NS ? tick : TICK_NS;
+}
+
+static void on_sweep(rn_timer_t* timer) {
+  rn_http_lane_t* lane = RN_CONTAINER_OF(timer, rn_http_lane_t, sweep);
+  rn_http_sweep(lane);
+  if (!lane->count) return;
+  rn_status_free(
+      rn_loop_set_timer(lane->loop, timer, rn_loop_now(lane->loop) + tick_ns(lane->server)));
+}
+
+// Accepting.
+
+// A connection on its way to another loop.
+typedef struct http_handover_t {
+  rn_loop_job_t job;
+  rn_http_lane_t* lane;
+  rn_socket_t* socket;
+} http_handover_t;
+
+static void take_in(rn_http_lane_t* lane, rn_socket_t* socket) {
+  rn_http_server_t* server = lane->server;
+  if (server->is_closing)
+    socket->vtable->close(socket);
+  else if (server->options.tls)
+    rn_doors_open(&lane->doors, socket, false);
+  else
+    rn_http_connection_open(lane, socket, RN_STR(""), RN_STR(""));
+}
+
+static void on_handover(rn_loop_job_t* job) {
+  http_handover_t* handover = RN_CONTAINER_OF(job, http_handover_t, job);
+  take_in(handover->lane, handover->socket);
+  RN_FREE(handover->lane->server->options.allocator, handover);
+}
+
+static void on_accepted(void* self, rn_socket_t* socket, bool is_last) {
+  (void)is_last;
+  rn_http_server_t* server = self;
+  rn_http_lane_t* lane = &server->lanes[server->next_lane++ % server->lane_count];
+  http_handover_t* handover = NULL;
+  rn_status_t status = lane == server->lanes ? RN_OK : RN_NEW(server->options.allocator, &handover);
+  if (!handover) {
+    rn_status_free(status);
+    take_in(server->lanes, socket);
+    return;
+  }
+  *handover = (http_handover_t){.job.run = on_handover, .lane = lane, .socket = socket};
+  rn_loop_post(lane->loop, &handover->job);
+}
+
+static rn_listener_room_t on_no_room(void* self) {
+  rn_http_server_t* server = self;
+  bool is_made = rn_doors_evict(&server->lanes->doors) || rn_http_evict(server->lanes);
+  return is_made ? RN_LISTENER_ROOM_NOW : RN_LISTENER_ROOM_NONE;
+}
+
+static void on_http1(void* self, rn_socket_t* socket, rn_str_t first, rn_str_t peer) {
+  rn_http_connection_open(self, socket, first, peer);
+}
+
+void rn_http_server_adopt(rn_http_server_t* server, rn_socket_t* socket, rn_str_t first,
+                          rn_str_t peer) {
+  size_t i = 0;
+  while (i + 1 < server->lane_count && !rn_loop_is_here(server->lanes[i].loop)) ++i;
+  rn_http_connection_open(&server->lanes[i], socket, first, peer);
+}
+
+// The jobs of a lane: it opens, drains or closes.
+
+static void close_lane(rn_http_lane_t* lane) {
+  rn_doors_close(&lane->doors);
+  while (lane->first) rn_http_connection_close(lane->first);
+  rn_loop_clear_timer(lane->loop, &lane->sweep);
+}
+
+static void on_lane_job(rn_loop_job_t* job) {
+  rn_http_lane_t* lane = RN_CONTAINER_OF(job, rn_http_lane_t, job);
+  rn_http_server_t* server = lane->server;
+  rn_mutex_lock(&server->mutex);
+  lane->is_posted = false;
+  rn_mutex_unlock(&server->mutex);
+  bool ends = server->is_closing || server->is_draining, is_first = lane == server->lanes;
+  rn_status_t status = RN_OK;
+  if (is_first && server->listener && ends) rn_listener_stop(server->listener);
+  if (is_first && server->listener && !ends) status = rn_listener_start(server->listener);
+  if (server->is_closing)
+    close_lane(lane);
+  else if (server->is_draining)
+    rn_http_drain_lane(lane);
+  rn_mutex_lock(&server->mutex);
+  if (!ends) server->failure = status;
+  server->jobs--;
+  rn_cond_broadcast(&server->changed);
+  rn_mutex_unlock(&server->mutex);
+}
+
+static void post_lanes(rn_http_server_t* server) {
+  rn_mutex_lock(&server->mutex);
+  for (size_t i = 0; i < server->lane_count; ++i) {
+    rn_http_lane_t* lane = &server->lanes[i];
+    if (!lane->loop || lane->is_posted) continue;
+    lane->is_posted = true;
+    server->jobs++;
+    rn_loop_post(lane->loop, &lane->job);
+  }
+  rn_mutex_unlock(&server->mutex);
+}
+
+static void wait_for_lanes(rn_http_server_t* server) {
+  rn_mutex_lock(&server->mutex);
+  while (server->jobs) rn_cond_wait(&server->changed, &server->mutex);
+  rn_mutex_unlock(&server->mutex);
+}
+
+void rn_http_server_drain(rn_http_server_t* server) {
+  server->is_draining = true;
+  post_lanes(server);
+}
+
+// Creation and destruction.
+
+static rn_status_t set_up_lane(rn_http_server_t* server, rn_http_lane_t* lane, rn_loop_t* loop) {
+  const rn_http_server_options_t* options = &server->options;
+  lane->server = server;
+  lane->sweep.fn = on_sweep;
+  lane->job.run = on_lane_job;
+  lane->doors = (rn_doors_t){.loop = loop,
+                             .allocator = options->allocator,
+                             .tls = options->tls,
+                             .http1 = on_http1,
+                             .http1_self = lane};
+  RN_RETURN_IF_ERROR(rn_alloc(options->allocator, RN_HTTP_READ_SIZE, (void**)&lane->input));
+  lane->loop = loop;
+  return RN_OK;
+}
+
+static rn_status_t set_up(rn_http_server_t* server) {
+  const rn_http_server_options_t* options = &server->options;
+  RN_RETURN_IF_ERROR(rn_alloc_zeroed(options->allocator, server->lane_count * sizeof *server->lanes,
+                                     (void**)&server->lanes));
+  for (size_t i = 0; i < server->lane_count; ++i)
+    RN_RETURN_IF_ERROR(set_up_lane(server, &server->lanes[i],
+                                   options->loop_count ? options->loops[i] : options->loop));
+  if (options->address) {
+    rn_listener_options_t listener = {.loop = server->lanes->loop,
+                                      .allocator = options->allocator,
+                                      .address = options->address,
+                                      .accepted = on_accepted,
+                                      .make_room = on_no_room,
+                                      .self = server};
+    RN_RETURN_IF_ERROR(rn_listener_create(&listener, &server->listener));
+  }
+  post_lanes(server);
+  wait_for_lanes(server);
+  rn_status_t failure = server->failure;
+  server->failure = RN_OK;
+  return failure;
+}
+
+rn_status_t rn_http_server_create(const rn_http_server_options_t* options, rn_http_server_t** out) {
+  *out = NULL;
+  rn_http_server_t* server = NULL;
+  RN_RETURN_IF_ERROR(RN_NEW(options->allocator, &server));
+  server->options = *options;
+  if (!options->max_head) server->options.max_head = MAX_HEAD;
+  if (!options->max_body) server->options.max_body = MAX_BODY;
+  if (!options->idle_ns) server->options.idle_ns = IDLE_NS;
+  if (!options->half_ns) server->options.half_ns = HALF_NS;
+  server->budget.max = options->max_all;
+  server->lane_count = options->loop_count ? options->loop_count : 1;
+  rn_mutex_init(&server->mutex);
+  rn_cond_init(&server->changed);
+  rn_status_t status = set_up(server);
+  if (!rn_ok(status)) {
+    rn_http_server_destroy(server);
+    return status;
+  }
+  *out = server;
+  return RN_OK;
+}
+
+int rn_http_server_port(const rn_http_server_t* server) {
+  return server->listener ? rn_listener_port(server->listener) : 0;
+}
+
+void rn_http_server_destroy(rn_http_server_t* server) {
+  if (!server) return;
+  rn_allocator_t allocator = server->options.allocator;
+  server->is_closing = true;
+  if (server->lanes) {
+    wait_for_lanes(server);  // a job that is posted may have missed the flag
+    post_lanes(server);
+    wait_for_lanes(server);
+  }
+  rn_mutex_lock(&server->mutex);
+  while (server->connections) rn_cond_wait(&server->changed, &server->mutex);
+  rn_mutex_unlock(&server->mutex);
+  rn_listener_destroy(server->listener);
+  for (size_t i = 0; server->lanes && i < server->lane_count; ++i)
+    rn_free(allocator, server->lanes[i].input, server->lanes[i].loop ? RN_HTTP_READ_SIZE : 0);
+  rn_free(allocator, server->lanes, server->lane_count * sizeof *server->lanes);
+  rn_cond_destroy(&server->changed);
+  rn_mutex_destroy(&server->mutex);
+  RN_FREE(allocator, server);
+}
+
+rn_http_server_stats_t rn_http_server_stats(rn_http_server_t* server) {
+  rn_http_server_stats_t stats = {.requests = server->requests,
+                                  .bytes_in = server->bytes_in,
+                                  .bytes_out = server->bytes_out,
+                                  .refused = server->refused};
+  rn_mutex_lock(&server->mutex);
+  stats.connections = server->connections;
+  rn_mutex_unlock(&server->mutex);
+  return stats;
+}
