@@ -90,7 +90,8 @@ bool rn_json_has_dtype(rn_dtype_t dtype);
 //
 // A quoted string. Bytes that are not UTF-8 become U+FFFD.
 void rn_json_put_string(rn_strbuf_t* out, rn_str_t text);
-// {"b64": "<base64>"}
+// "<base64>", and {"b64": "<base64>"}
+void rn_json_put_base64(rn_strbuf_t* out, rn_str_t bytes);
 void rn_json_put_b64(rn_strbuf_t* out, rn_str_t bytes);
 // The number with 6 digits if that reads back as the same value, else with 9 (17 for a double);
 // always with a point or an exponent. NaN, Infinity, -Infinity.

@@ -84,9 +84,9 @@ rn_status_t rn_json_bytes(rn_json_reader_t* json, rn_str_t* out) {
   return rn_json_error(&begin, "not formatted correctly for base64 data");
 }
 
-void rn_json_put_b64(rn_strbuf_t* out, rn_str_t bytes) {
+void rn_json_put_base64(rn_strbuf_t* out, rn_str_t bytes) {
   static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-  rn_strbuf_append(out, RN_STR("{\"b64\": \""));
+  rn_strbuf_append(out, RN_STR("\""));
   if (!rn_strbuf_reserve(out, bytes.size / 3 * 4 + 8)) return;
   char* to = out->data + out->size;
   for (size_t i = 0; i < bytes.size; i += 3) {
@@ -100,5 +100,11 @@ void rn_json_put_b64(rn_strbuf_t* out, rn_str_t bytes) {
     *to++ = left > 2 ? digits[bits & 63] : '=';
   }
   out->size = (size_t)(to - out->data);
-  rn_strbuf_append(out, RN_STR("\"}"));
+  rn_strbuf_append(out, RN_STR("\""));
+}
+
+void rn_json_put_b64(rn_strbuf_t* out, rn_str_t bytes) {
+  rn_strbuf_append(out, RN_STR("{\"b64\": "));
+  rn_json_put_base64(out, bytes);
+  rn_strbuf_append(out, RN_STR("}"));
 }
