@@ -401,6 +401,10 @@ void rn_pool_destroy(rn_pool_t* pool) {
   rn_free(pool->allocator, pool->block, pool->block_size);
 }
 
+void rn_pool_start(rn_pool_t* pool) {
+  if (rn_pool_threads(pool) > 1) start_workers(pool, (uint32_t)pool->threads - 1);
+}
+
 int rn_pool_threads(const rn_pool_t* pool) { return pool ? pool->threads : 1; }
 
 void rn_pool_submit(rn_pool_t* pool, rn_job_t* job) {

@@ -23,6 +23,10 @@ void rn_pool_destroy(rn_pool_t* pool);
 // The number given at creation, resolved; >= 1. A NULL pool counts as one thread.
 int rn_pool_threads(const rn_pool_t* pool);
 
+// Starts all workers now. They have the priority of the thread that starts them, so a thread of low
+// priority must not be the first to use a pool. NULL is fine.
+void rn_pool_start(rn_pool_t* pool);
+
 // A job, embedded in the caller's own struct, so that submitting allocates nothing. Must stay put
 // until it ran.
 typedef struct rn_job_t {
