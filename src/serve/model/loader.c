@@ -1,0 +1,126 @@
+// See loader.h.
+#include "serve/model/loader.h"
+
+#include "base/fs.h"
+#include "serve/model/config.h"
+#include "serve/model/quiet.h"
+#include "serve/model/tf_backend.h"
+
+#define MOST_TAGS 16
+
+struct rn_loader_t {
+  rn_loader_options_t options;
+  rn_str_t tags[MOST_TAGS];
+  int tag_count;
+};
+
+rn_status_t rn_loader_create(const rn_loader_options_t* options, rn_loader_t** out) {
+  *out = NULL;
+  rn_loader_t* loader = NULL;
+  RN_RETURN_IF_ERROR(RN_NEW(options->allocator, &loader));
+  loader->options = *options;
+  if (loader->options.replicas < 1) loader->options.replicas = 1;
+  rn_status_t status = RN_OK;
+  for (rn_str_t rest = options->tags; rn_ok(status) && rest.size;) {
+    rn_str_t tag = rn_str_trim(rn_str_split(&rest, ','));
+    if (loader->tag_count == MOST_TAGS)
+      status =
+          rn_invalid_argument("More than %d tags: %.*s", MOST_TAGS, RN_STR_ARGS(options->tags));
+    else if (tag.size)
+      loader->tags[loader->tag_count++] = tag;
+  }
+  if (!rn_ok(status)) {
+    rn_loader_destroy(loader);
+    return status;
+  }
+  rn_pool_start(options->env->pool);
+  *out = loader;
+  return RN_OK;
+}
+
+void rn_loader_destroy(rn_loader_t* loader) {
+  if (loader) RN_FREE(loader->options.allocator, loader);
+}
+
+// A load on its way through the thread of low priority.
+typedef struct loader_job_t {
+  rn_loader_t* loader;
+  const char* folder;
+  rn_backend_t** replicas;
+  rn_status_t status;
+} loader_job_t;
+
+static rn_status_t load_replicas(loader_job_t* job, rn_arena_t* arena) {
+  const rn_loader_options_t* options = &job->loader->options;
+  rn_batcher_options_t batching = {.allowed_sizes = options->sizes,
+                                   .allowed_count = options->size_count};
+  bool is_found;
+  RN_RETURN_IF_ERROR(
+      rn_config_read_own_batching(options->env, job->folder, arena, &batching, &is_found));
+  rn_tf_backend_options_t backend = {.folder = job->folder,
+                                     .tags = job->loader->tags,
+                                     .tag_count = job->loader->tag_count,
+                                     .session = options->session,
+                                     .sizes = batching.allowed_sizes,
+                                     .size_count = batching.allowed_count,
+                                     .env = options->env,
+                                     .allocator = options->allocator};
+  for (int i = 0; i < options->replicas; ++i)
+    RN_RETURN_IF_ERROR(rn_tf_backend_create(&backend, &job->replicas[i]));
+  return RN_OK;
+}
+
+static void run_job(void* arg) {
+  loader_job_t* job = arg;
+  rn_arena_t arena;
+  rn_arena_init(&arena, job->loader->options.allocator);
+  job->status = load_replicas(job, &arena);
+  rn_arena_clear(&arena);
+}
+
+static rn_status_t load_saved_model(rn_loader_t* loader, const char* folder, rn_backend_t*** out,
+                                    int* out_count) {
+  const rn_loader_options_t* options = &loader->options;
+  size_t count = (size_t)options->replicas;
+  loader_job_t job = {.loader = loader, .folder = folder};
+  RN_RETURN_IF_ERROR(
+      rn_alloc_array(options->allocator, count, sizeof *job.replicas, (void**)&job.replicas));
+  rn_quiet_call(run_job, &job);
+  if (rn_ok(job.status)) {
+    *out = job.replicas;
+    *out_count = options->replicas;
+    return RN_OK;
+  }
+  for (size_t i = 0; i < count; ++i)
+    if (job.replicas[i]) job.replicas[i]->vtable->destroy(job.replicas[i]);
+  rn_free(options->allocator, job.replicas, count * sizeof *job.replicas);
+  return job.status;
+}
+
+static rn_status_t is_container(const rn_loader_t* loader, const char* folder, bool* out) {
+  rn_strbuf_t path;
+  rn_strbuf_init(&path, loader->options.allocator);
+  rn_strbuf_printf(&path, "%s/" RN_LOADER_CONTAINER_FILE, folder);
+  rn_status_t status = rn_strbuf_status(&path);
+  if (rn_ok(status)) status = rn_fs_find(loader->options.env, path.data, out);
+  rn_strbuf_clear(&path);
+  return status;
+}
+
+rn_status_t rn_loader_load(void* self, const rn_pb_serving_ModelConfig_t* config, int64_t number,
+                           const char* folder, rn_backend_t*** out, int* out_count) {
+  rn_loader_t* loader = self;
+  bool has_container = false;
+  *out = NULL;
+  *out_count = 0;
+  RN_RETURN_IF_ERROR(is_container(loader, folder, &has_container));
+  if (has_container && loader->options.container)
+    return loader->options.container(loader->options.container_self, config, number, folder, out,
+                                     out_count);
+  if (has_container || rn_str_is(config->model_platform, "container"))
+    return rn_unimplemented(
+        "%s: %s", folder,
+        has_container ? "this server runs no containers"
+                      : "the platform is container, but there is no " RN_LOADER_CONTAINER_FILE);
+  return load_saved_model(loader, folder, out, out_count);
+}
