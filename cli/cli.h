@@ -89,6 +89,7 @@ typedef struct rn_cli_command_t {
   X(server)                \
   X(sim)                   \
   X(cluster)               \
+  X(container)             \
   X(top)                   \
   X(cert)                  \
   X(python_compat)         \

@@ -14,9 +14,9 @@
 //   int main(void) {
 //     const int64_t dims[] = {-1};
 //     const rn_guest_port_t x = {"x", RN_GUEST_FLOAT, 1, dims}, y = {"y", RN_GUEST_FLOAT, 1, dims};
-//     const rn_guest_signature_t signature = {"serving_default", &x, 1, &y, 1, RN_GUEST_BATCHED};
-//     const rn_guest_options_t options = {&signature, 1, twice};
-//     return rn_guest_serve(&options);
+//     const rn_guest_signature_t signature = {"serving_default", &x, 1, &y, 1, RN_GUEST_BATCHED,
+//     NULL}; const rn_guest_options_t options = {&signature, 1, twice, NULL, 0}; return
+//     rn_guest_serve(&options);
 //   }
 #ifndef RUNNEL_CONTAINER_H_
 #define RUNNEL_CONTAINER_H_
@@ -79,6 +79,7 @@ typedef struct rn_guest_signature_t {
   const rn_guest_port_t* outputs;
   int output_count;  // inputs and outputs: at most RN_GUEST_MAX_PORTS
   int flags;
+  const char* method;  // NULL: "tensorflow/serving/predict"
 } rn_guest_signature_t;
 
 // |size| bytes at |data|. Strings are their lengths, as uint64_t, then their bytes.
@@ -265,7 +266,7 @@ static inline int rn_guest_hello(rn_guest_state_t* state) {
   for (int i = 0; i < options->signature_count; ++i) {
     const rn_guest_signature_t* signature = &options->signatures[i];
     rn_guest_put_text(out, signature->name);
-    rn_guest_put_text(out, "");
+    rn_guest_put_text(out, signature->method ? signature->method : "");
     rn_guest_put_u32(out, (uint32_t)signature->flags);
     rn_guest_put_u32(out, (uint32_t)signature->input_count);
     rn_guest_put_u32(out, (uint32_t)signature->output_count);

@@ -12,8 +12,8 @@ static const rn_guest_port_t x_port = {"x", RN_GUEST_FLOAT, 2, any};
 static const rn_guest_port_t y_port = {"y", RN_GUEST_FLOAT, 2, any};
 static const rn_guest_port_t s_port = {"s", RN_GUEST_STRING, 1, one};
 static const rn_guest_signature_t signatures[] = {
-    {"serving_default", &x_port, 1, &y_port, 1, RN_GUEST_BATCHED | RN_GUEST_PURE},
-    {"text", &s_port, 1, &s_port, 1, RN_GUEST_BATCHED},
+    {"serving_default", &x_port, 1, &y_port, 1, RN_GUEST_BATCHED | RN_GUEST_PURE, NULL},
+    {"text", &s_port, 1, &s_port, 1, RN_GUEST_BATCHED, NULL},
 };
 
 static int same_strings(rn_guest_call_t* call) {

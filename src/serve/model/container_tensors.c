@@ -15,8 +15,7 @@ _Static_assert(sizeof(container_entry_t) == 24, "part of the protocol");
 
 static size_t align_up(size_t value, size_t to) { return (value + to - 1) & ~(to - 1); }
 
-// The bytes of a tensor on the wire: strings are their lengths, then their bytes.
-static rn_status_t wire_size(const rn_tensor_t* tensor, size_t* out) {
+rn_status_t rn_container_tensor_size(const rn_tensor_t* tensor, size_t* out) {
   if (rn_dtype_is_plain(tensor->dtype)) {
     *out = rn_tensor_bytes(tensor);
     return RN_OK;
@@ -33,7 +32,7 @@ static rn_status_t wire_size(const rn_tensor_t* tensor, size_t* out) {
   return RN_OK;
 }
 
-static void put_bytes(char* to, const rn_tensor_t* tensor) {
+void rn_container_tensor_write(const rn_tensor_t* tensor, char* to) {
   if (tensor->dtype != RN_STRING) {
     size_t size = rn_tensor_bytes(tensor);
     if (size) memcpy(to, tensor->data, size);
@@ -67,7 +66,7 @@ rn_status_t rn_container_batch_measure(rn_container_batch_t* batch) {
   batch->input_bytes = batch->output_bytes = 0;
   for (int i = 0; i < signature->input_count; ++i) {
     size_t size;
-    RN_RETURN_IF_ERROR(wire_size(&batch->inputs[i], &size));
+    RN_RETURN_IF_ERROR(rn_container_tensor_size(&batch->inputs[i], &size));
     // A frame has at most 2 GiB, and a region is not larger.
     if (size > RN_CONTAINER_MAX_FRAME ||
         (batch->input_bytes += align_up(size, RN_ALIGN)) > RN_CONTAINER_MAX_FRAME)
@@ -107,7 +106,7 @@ rn_status_t rn_container_batch_write(const rn_container_batch_t* batch,
   size_t entries = fixed + entries_size(batch), size = entries;
   for (size_t i = 0; i < inputs && !is_shared; ++i) {
     size_t bytes;
-    RN_RETURN_IF_ERROR(wire_size(&batch->inputs[i], &bytes));
+    RN_RETURN_IF_ERROR(rn_container_tensor_size(&batch->inputs[i], &bytes));
     size = align_up(size, RN_CONTAINER_ALIGN) + bytes;
   }
   if (size > RN_CONTAINER_MAX_FRAME)
@@ -133,7 +132,7 @@ rn_status_t rn_container_batch_write(const rn_container_batch_t* batch,
     const rn_tensor_t* input = &batch->inputs[i];
     size_t aligned = align_up(offset, is_shared ? RN_ALIGN : RN_CONTAINER_ALIGN), bytes;
     if (!is_shared) memset(payload + offset, 0, aligned - offset);
-    RN_RETURN_IF_ERROR(wire_size(input, &bytes));
+    RN_RETURN_IF_ERROR(rn_container_tensor_size(input, &bytes));
     container_entry_t entry = {.dtype = input->dtype,
                                .rank = input->rank,
                                .place = is_shared ? IN_REGION : IN_PAYLOAD,
@@ -143,7 +142,7 @@ rn_status_t rn_container_batch_write(const rn_container_batch_t* batch,
     at += sizeof entry;
     if (input->rank) memcpy(payload + at, rn_tensor_dims(input), input->rank * sizeof(int64_t));
     at += input->rank * sizeof(int64_t);
-    put_bytes((is_shared ? region->data : payload) + aligned, input);
+    rn_container_tensor_write(input, (is_shared ? region->data : payload) + aligned);
     offset = aligned + bytes;
   }
   out->size += RN_CONTAINER_HEADER + size;
@@ -152,7 +151,7 @@ rn_status_t rn_container_batch_write(const rn_container_batch_t* batch,
 }
 
 // The lengths are read once each: they may be in memory that the container still writes to.
-static rn_status_t take_strings(const char* bytes, size_t size, rn_tensor_t* out) {
+rn_status_t rn_container_strings_read(const char* bytes, size_t size, rn_tensor_t* out) {
   size_t at;
   if (!rn_mul_ok((size_t)out->count, sizeof(uint64_t), &at) || at > size)
     return rn_internal("its strings are cut off");
@@ -218,7 +217,7 @@ static rn_status_t read_output(rn_container_cursor_t* cursor, rn_str_t payload,
     return rn_internal("it has %llu bytes, which do not fit its shape",
                        (unsigned long long)entry->size);
   RN_RETURN_IF_ERROR(rn_tensor_create(allocator, port->dtype, shape, out));
-  if (port->dtype == RN_STRING) return take_strings(bytes, entry->size, out);
+  if (port->dtype == RN_STRING) return rn_container_strings_read(bytes, entry->size, out);
   if (port->dtype == RN_BOOL) {  // other values than 0 and 1 are no bool
     for (int64_t i = 0; i < count; ++i) RN_DATA(out, bool)[i] = bytes[i] != 0;
   } else if (entry->size) {

@@ -64,6 +64,13 @@ void rn_container_write_welcome(rn_strbuf_t* out, rn_str_t model, int64_t number
 void rn_container_write_region(rn_strbuf_t* out, uint32_t lane, size_t size);
 void rn_container_write_empty(rn_strbuf_t* out, rn_container_kind_t kind, uint64_t id);
 
+// The bytes of a tensor on the wire: its own, or the lengths of strings, then their bytes.
+// INVALID_ARGUMENT for a type that cannot be sent.
+RN_MUST_USE rn_status_t rn_container_tensor_size(const rn_tensor_t* tensor, size_t* out);
+void rn_container_tensor_write(const rn_tensor_t* tensor, char* to);
+// Reads the strings of |out|, which has its shape, from exactly |size| bytes.
+RN_MUST_USE rn_status_t rn_container_strings_read(const char* bytes, size_t size, rn_tensor_t* out);
+
 // How a batch travels: what is in the payload and what in the region.
 typedef struct rn_container_batch_t {
   const rn_serve_signature_t* signature;
