@@ -29,9 +29,9 @@ typedef struct rn_doors_t {
   void *self, *http1_self, *page_self;
   // For door.c only.
   rn_door_t* first;
-  size_t count;
+  _Atomic size_t count;  // any thread may read it, and |refused|
   rn_door_t* last;
-  int64_t refused;  // connections that sent neither protocol, or nothing in time
+  _Atomic int64_t refused;  // connections that sent neither protocol, or nothing in time
   rn_log_limit_t log;
 } rn_doors_t;
 

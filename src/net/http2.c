@@ -260,6 +260,16 @@ void rn_http2_close(rn_http2_t* http2, rn_status_t status) {
   rn_mutex_unlock(&http2->mutex);
 }
 
+void rn_http2_drain(rn_http2_t* http2) {
+  rn_mutex_lock(&http2->mutex);
+  if (!http2->is_over && !http2->left_ns) {
+    nghttp2_submit_shutdown_notice(http2->session);
+    http2->left_ns = rn_http2_now(http2);
+    rn_http2_push(http2);
+  }
+  rn_mutex_unlock(&http2->mutex);
+}
+
 // Creating a connection.
 
 static rn_status_t make_session(rn_http2_t* http2) {

@@ -133,6 +133,9 @@ _Atomic int* rn_http2_tally(rn_http2_t* http2);
 // Closes the connection from any thread; |lost| follows on the loop's. Takes |status|.
 void rn_http2_close(rn_http2_t* http2, rn_status_t status);
 
+// Tells the peer of a server's connection to make its next calls elsewhere. Any thread.
+void rn_http2_drain(rn_http2_t* http2);
+
 // Starts a call on |stream| (zeroed but for |align|), from any thread. |message| is taken on
 // success. Fails if the connection has ended: then the stream is not used.
 RN_MUST_USE rn_status_t rn_http2_request(rn_http2_t* http2, rn_http2_stream_t* stream,

@@ -30,7 +30,6 @@ struct rn_http_server_t {
   rn_listener_t* listener;  // Owned; NULL: connections are adopted
   rn_http_lane_t* lanes;
   size_t lane_count;
-  size_t next_lane;  // of the listener's thread
   _Atomic size_t requests;
   _Atomic uint64_t bytes_in, bytes_out;
   _Atomic int64_t refused;

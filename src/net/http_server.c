@@ -27,42 +27,15 @@ static void on_sweep(rn_timer_t* timer) {
 
 // Accepting.
 
-// A connection on its way to another loop.
-typedef struct http_handover_t {
-  rn_loop_job_t job;
-  rn_http_lane_t* lane;
-  rn_socket_t* socket;
-} http_handover_t;
-
-static void take_in(rn_http_lane_t* lane, rn_socket_t* socket) {
-  rn_http_server_t* server = lane->server;
+static void on_accepted(void* self, size_t i, rn_socket_t* socket, bool is_last) {
+  (void)is_last;
+  rn_http_server_t* server = self;
   if (server->is_closing)
     socket->vtable->close(socket);
   else if (server->options.tls)
-    rn_doors_open(&lane->doors, socket, false);
+    rn_doors_open(&server->lanes[i].doors, socket, false);
   else
-    rn_http_connection_open(lane, socket, RN_STR(""), RN_STR(""));
-}
-
-static void on_handover(rn_loop_job_t* job) {
-  http_handover_t* handover = RN_CONTAINER_OF(job, http_handover_t, job);
-  take_in(handover->lane, handover->socket);
-  RN_FREE(handover->lane->server->options.allocator, handover);
-}
-
-static void on_accepted(void* self, rn_socket_t* socket, bool is_last) {
-  (void)is_last;
-  rn_http_server_t* server = self;
-  rn_http_lane_t* lane = &server->lanes[server->next_lane++ % server->lane_count];
-  http_handover_t* handover = NULL;
-  rn_status_t status = lane == server->lanes ? RN_OK : RN_NEW(server->options.allocator, &handover);
-  if (!handover) {
-    rn_status_free(status);
-    take_in(server->lanes, socket);
-    return;
-  }
-  *handover = (http_handover_t){.job.run = on_handover, .lane = lane, .socket = socket};
-  rn_loop_post(lane->loop, &handover->job);
+    rn_http_connection_open(&server->lanes[i], socket, RN_STR(""), RN_STR(""));
 }
 
 static rn_listener_room_t on_no_room(void* self) {
@@ -159,12 +132,14 @@ static rn_status_t set_up(rn_http_server_t* server) {
     RN_RETURN_IF_ERROR(set_up_lane(server, &server->lanes[i],
                                    options->loop_count ? options->loops[i] : options->loop));
   if (options->address) {
-    rn_listener_options_t listener = {.loop = server->lanes->loop,
-                                      .allocator = options->allocator,
-                                      .address = options->address,
-                                      .accepted = on_accepted,
-                                      .make_room = on_no_room,
-                                      .self = server};
+    rn_listener_options_t listener = {
+        .loops = options->loop_count ? options->loops : &options->loop,
+        .loop_count = server->lane_count,
+        .allocator = options->allocator,
+        .address = options->address,
+        .accepted = on_accepted,
+        .make_room = on_no_room,
+        .self = server};
     RN_RETURN_IF_ERROR(rn_listener_create(&listener, &server->listener));
   }
   post_lanes(server);
@@ -209,10 +184,10 @@ void rn_http_server_destroy(rn_http_server_t* server) {
     post_lanes(server);
     wait_for_lanes(server);
   }
+  rn_listener_destroy(server->listener);
   rn_mutex_lock(&server->mutex);
   while (server->connections) rn_cond_wait(&server->changed, &server->mutex);
   rn_mutex_unlock(&server->mutex);
-  rn_listener_destroy(server->listener);
   for (size_t i = 0; server->lanes && i < server->lane_count; ++i)
     rn_free(allocator, server->lanes[i].input, server->lanes[i].loop ? RN_HTTP_READ_SIZE : 0);
   rn_free(allocator, server->lanes, server->lane_count * sizeof *server->lanes);

@@ -42,7 +42,8 @@ typedef struct rn_http_out_t {
 
 typedef struct rn_http_server_options_t {
   rn_loop_t* loop;
-  // Connections are spread over these; NULL: only |loop|, which otherwise must be the first.
+  // Connections are spread over these, which must outlive the server; NULL: only |loop|, which
+  // otherwise must be the first.
   rn_loop_t* const* loops;
   size_t loop_count;
   rn_allocator_t allocator;

@@ -1,4 +1,4 @@
-// A listener: a port whose connections are accepted on a loop's thread.
+// A listener: a port whose connections are accepted on a loop's thread, and spread over several.
 //
 // It accepts several per turn, and lives on when descriptors run out: its owner is asked to close a
 // connection, a reserve serves one more, and then it rests for a moment.
@@ -17,23 +17,26 @@ typedef enum rn_listener_room_t {
 } rn_listener_room_t;
 
 typedef struct rn_listener_options_t {
-  rn_loop_t* loop;
+  rn_loop_t* const* loops;  // Borrowed; the first one accepts
+  size_t loop_count;
   rn_allocator_t allocator;
   const char* address;  // "host:port", "unix:path"; port 0 is any
-  // Called on the loop's thread. Takes |socket|; |is_last|: it took the reserve, as no other
+  // Called on the thread of |loops[i]|. Takes |socket|; |is_last|: it took the reserve, as no other
   // descriptor was left.
-  void (*accepted)(void* self, rn_socket_t* socket, bool is_last);
+  void (*accepted)(void* self, size_t i, rn_socket_t* socket, bool is_last);
   rn_listener_room_t (*make_room)(void* self);
   void* self;
 } rn_listener_options_t;
 
-// Opens the port; rn_listener_start makes it accept, and rn_listener_stop, for good, not any more:
-// both on the loop's thread.
+// Opens the port. rn_listener_start makes it accept; rn_listener_stop ends that for good. Both are
+// called on the first loop's thread.
 RN_MUST_USE rn_status_t rn_listener_create(const rn_listener_options_t* options,
                                            rn_listener_t** out);
 RN_MUST_USE rn_status_t rn_listener_start(rn_listener_t* listener);
 void rn_listener_stop(rn_listener_t* listener);
-void rn_listener_destroy(rn_listener_t* listener);  // after rn_listener_stop. NULL is fine
+// Waits for connections on their way to other loops. After rn_listener_stop, and not on a loop's
+// thread. NULL is fine.
+void rn_listener_destroy(rn_listener_t* listener);
 
 int rn_listener_port(const rn_listener_t* listener);  // 0 for a Unix socket
 

@@ -1,31 +1,35 @@
-// The gRPC server: see server.h.
+// The gRPC server: see rpc_server.h.
 #include "net/rpc_server.h"
 
-#include <stdlib.h>
+#include "base/container.h"
+#include "net/listener.h"
 
 #define PULSES 8
-#define REST_NS INT64_C(100000000)  // after a connection could not be accepted
+
+// The connections of one loop.
+typedef struct rpc_lane_t {
+  rn_rpc_server_t* server;
+  rn_loop_t* loop;
+  rn_doors_t doors;  // of the loop's thread, but for its counts
+  rn_loop_job_t job;
+  bool is_posted;                    // guarded by the server's lock
+  RN_VEC(rn_http2_t*) connections;   // Retained. Changed by the loop's thread, under the lock
+  _Atomic uint64_t old_in, old_out;  // bytes of closed connections
+} rpc_lane_t;
 
 struct rn_rpc_server_t {
   rn_rpc_server_options_t options;
-  rn_watch_t watch;
-  rn_loop_job_t job;      // starts and ends watching
-  rn_socket_t* listener;  // Owned
-  int port;
-  rn_doors_t doors;          // of the loop's thread
-  uint64_t old_in, old_out;  // likewise: bytes of closed connections
-  rn_timer_t pulse;          // shows that this process is not stopped
-  rn_timer_t rest;           // ends a pause in which no connections are accepted
-  rn_socket_t*
-      reserve[2];  // Owned, of the loop's thread: spare descriptors for when there are no others
-  rn_log_limit_t log;       // of connections that could not be accepted
+  rn_listener_t* listener;  // Owned
+  rpc_lane_t* lanes;
+  size_t lane_count;
+  rn_timer_t pulse;         // shows that this process is not stopped
   _Atomic size_t all_held;  // bytes of messages, of all connections
-  rn_mutex_t mutex;         // guards what follows
+  _Atomic bool is_draining, is_closing;
+  rn_mutex_t mutex;  // guards what follows
   rn_cond_t changed;
-  RN_VEC(rn_http2_t*) connections;  // Retained
   size_t call_count;
-  bool is_closing, is_posted;
-  rn_status_t failure;  // of the job
+  size_t jobs;          // of lanes, that are posted or run
+  rn_status_t failure;  // of opening the port
 };
 
 static rn_rpc_in_t* call_of(rn_http2_stream_t* stream) {
@@ -42,8 +46,7 @@ static void count_call(rn_rpc_server_t* server, int by) {
 static void let_go(rn_rpc_in_t* call) {
   if (--call->holds) return;
   rn_rpc_server_t* server = call->server;
-  if (call->stream.deadline_ns != INT64_MAX)
-    rn_loop_clear_timer(server->options.loop, &call->deadline);
+  if (call->stream.deadline_ns != INT64_MAX) rn_loop_clear_timer(call->loop, &call->deadline);
   rn_cancel_destroy(&call->cancel);
   rn_http2_stream_clear(&call->stream);
   rn_http2_release(call->http2);
@@ -52,7 +55,8 @@ static void let_go(rn_rpc_in_t* call) {
 }
 
 static rn_http2_stream_t* on_open(void* owner) {
-  rn_rpc_server_t* server = owner;
+  const rpc_lane_t* lane = owner;
+  rn_rpc_server_t* server = lane->server;
   rn_rpc_in_t* call = NULL;
   rn_status_t status = RN_NEW(server->options.allocator, &call);
   if (!rn_ok(status)) {
@@ -60,6 +64,7 @@ static rn_http2_stream_t* on_open(void* owner) {
     return NULL;
   }
   call->server = server;
+  call->loop = lane->loop;
   call->holds = 1;
   rn_cancel_init(&call->cancel);
   count_call(server, 1);
@@ -99,8 +104,7 @@ static void on_request(rn_http2_stream_t* stream) {
   call->deadline.fn = on_deadline;
   if (stream->deadline_ns != INT64_MAX) {
     // Without memory for a timer, the client's own deadline must do.
-    rn_status_free(
-        rn_loop_set_timer(call->server->options.loop, &call->deadline, stream->deadline_ns));
+    rn_status_free(rn_loop_set_timer(call->loop, &call->deadline, stream->deadline_ns));
   }
   if (has_been_stopped(call->server)) {
     rn_message_t none;
@@ -148,7 +152,7 @@ void rn_rpc_send(rn_rpc_in_t* call, rn_message_t* message) {
 }
 
 static bool does_stream(void* owner, rn_str_t path) {
-  const rn_rpc_server_t* server = owner;
+  const rn_rpc_server_t* server = ((const rpc_lane_t*)owner)->server;
   return server->options.streams && server->options.streams(path);
 }
 
@@ -162,18 +166,19 @@ static void on_message(rn_http2_stream_t* stream, rn_message_t* message) {
 }
 
 static void on_lost(void* owner, rn_http2_t* http2, rn_status_t status) {
-  rn_rpc_server_t* server = owner;
+  rpc_lane_t* lane = owner;
+  rn_rpc_server_t* server = lane->server;
   if (rn_status_code(status) == RN_CODE_DEADLINE_EXCEEDED)
-    rn_log(rn_loop_env(server->options.loop), RN_LOG_WARNING, "a connection was closed: %s",
+    rn_log(rn_loop_env(lane->loop), RN_LOG_WARNING, "a connection was closed: %s",
            rn_status_message(status));
   rn_status_free(status);
   rn_http2_stats_t stats = rn_http2_stats(http2);
-  server->old_in += stats.bytes_in;
-  server->old_out += stats.bytes_out;
+  lane->old_in += stats.bytes_in;
+  lane->old_out += stats.bytes_out;
   rn_mutex_lock(&server->mutex);
-  for (size_t i = 0; i < server->connections.count; ++i)
-    if (server->connections.items[i] == http2)
-      server->connections.items[i] = server->connections.items[--server->connections.count];
+  for (size_t i = 0; i < lane->connections.count; ++i)
+    if (lane->connections.items[i] == http2)
+      lane->connections.items[i] = lane->connections.items[--lane->connections.count];
   rn_cond_broadcast(&server->changed);
   rn_mutex_unlock(&server->mutex);
   rn_http2_release(http2);
@@ -186,12 +191,12 @@ static const rn_http2_events_t events = {.open = on_open,
                                          .closed = on_closed,
                                          .lost = on_lost};
 
-static rn_status_t take_in(rn_rpc_server_t* server, rn_socket_t* socket, rn_str_t first,
-                           rn_str_t peer) {
-  rn_http2_options_t options = {.loop = server->options.loop,
+static rn_status_t take_in(rpc_lane_t* lane, rn_socket_t* socket, rn_str_t first, rn_str_t peer) {
+  rn_rpc_server_t* server = lane->server;
+  rn_http2_options_t options = {.loop = lane->loop,
                                 .allocator = server->options.allocator,
                                 .events = &events,
-                                .owner = server,
+                                .owner = lane,
                                 .is_server = true,
                                 .align = server->options.align,
                                 .keepalive_ns = server->options.keepalive_ns,
@@ -210,8 +215,8 @@ static rn_status_t take_in(rn_rpc_server_t* server, rn_socket_t* socket, rn_str_
     options.max_all_held = server->options.max_all_held;
   }
   rn_mutex_lock(&server->mutex);
-  rn_status_t status = rn_vec_reserve(&server->connections, server->options.allocator,
-                                      server->connections.count + 1);
+  rn_status_t status =
+      rn_vec_reserve(&lane->connections, server->options.allocator, lane->connections.count + 1);
   rn_mutex_unlock(&server->mutex);
   if (!rn_ok(status)) {
     socket->vtable->close(socket);
@@ -220,19 +225,19 @@ static rn_status_t take_in(rn_rpc_server_t* server, rn_socket_t* socket, rn_str_
   rn_http2_t* http2 = NULL;
   RN_RETURN_IF_ERROR(rn_http2_create(&options, socket, &http2));
   rn_mutex_lock(&server->mutex);
-  server->connections.items[server->connections.count++] = http2;
+  lane->connections.items[lane->connections.count++] = http2;
   rn_mutex_unlock(&server->mutex);
   return RN_OK;
 }
 
-// Closes the connection that has been idle for the longest; false if none is idle. It is freed
-// shortly afterwards.
-static bool evict_idle(rn_rpc_server_t* server) {
+// Closes the connection of |lane| that has been idle for the longest; false if none is idle. It is
+// freed shortly afterwards.
+static bool evict_idle(const rpc_lane_t* lane) {
   rn_http2_t* oldest = NULL;
   int64_t since = INT64_MAX;
   // Only this thread adds and removes connections.
-  for (size_t i = 0; i < server->connections.count; ++i) {
-    rn_http2_t* http2 = server->connections.items[i];
+  for (size_t i = 0; i < lane->connections.count; ++i) {
+    rn_http2_t* http2 = lane->connections.items[i];
     rn_http2_stats_t stats = rn_http2_stats(http2);
     if (stats.streams || *rn_http2_tally(http2) > 0 || stats.used_ns >= since) continue;
     oldest = http2;
@@ -244,146 +249,166 @@ static bool evict_idle(rn_rpc_server_t* server) {
 }
 
 static void on_http2(void* self, rn_socket_t* socket, rn_str_t first, rn_str_t peer) {
-  rn_rpc_server_t* server = self;
-  size_t most = server->options.max_connections;
-  if (most && server->connections.count >= most && !evict_idle(server)) {
+  rpc_lane_t* lane = self;
+  rn_rpc_server_t* server = lane->server;
+  size_t most = server->options.max_connections / server->lane_count;
+  if (server->options.max_connections && lane->connections.count >= (most ? most : 1) &&
+      !evict_idle(lane)) {
     socket->vtable->close(socket);
-    rn_doors_refused(&server->doors, "the limit on connections is reached, and all are in use");
+    rn_doors_refused(&lane->doors, "the limit on connections is reached, and all are in use");
     return;
   }
-  rn_status_t status = take_in(server, socket, first, peer);
-  if (!rn_ok(status)) rn_doors_refused(&server->doors, rn_status_message(status));
+  rn_status_t status = take_in(lane, socket, first, peer);
+  if (!rn_ok(status)) rn_doors_refused(&lane->doors, rn_status_message(status));
   rn_status_free(status);
 }
 
-// Accepts no connections for a while.
-static void rest(rn_rpc_server_t* server) {
-  rn_loop_t* loop = server->options.loop;
-  rn_status_t status = rn_loop_set_timer(loop, &server->rest, rn_loop_now(loop) + REST_NS);
-  if (rn_ok(status)) rn_loop_unwatch(loop, &server->watch);
-  rn_status_free(status);
+static void on_http1(void* self, rn_socket_t* socket, rn_str_t first, rn_str_t peer) {
+  const rpc_lane_t* lane = self;
+  rn_http_server_adopt(lane->server->options.http, socket, first, peer);
 }
 
-static void fill_reserve(rn_rpc_server_t* server) {
-  const rn_env_t* env = rn_loop_env(server->options.loop);
-  if (server->reserve[0]) return;
-  rn_status_free(env->net->pair(env->net_self, server->options.allocator, &server->reserve[0],
-                                &server->reserve[1]));
+static void on_accepted(void* self, size_t i, rn_socket_t* socket, bool is_last) {
+  rn_rpc_server_t* server = self;
+  if (server->is_closing)
+    socket->vtable->close(socket);
+  else
+    rn_doors_open(&server->lanes[i].doors, socket, is_last);
 }
 
-static void empty_reserve(rn_rpc_server_t* server) {
-  for (int i = 0; i < 2; ++i) {
-    if (server->reserve[i]) server->reserve[i]->vtable->close(server->reserve[i]);
-    server->reserve[i] = NULL;
-  }
+static rn_listener_room_t on_no_room(void* self) {
+  rn_rpc_server_t* server = self;
+  if (rn_doors_evict(&server->lanes->doors)) return RN_LISTENER_ROOM_NOW;
+  return evict_idle(server->lanes) ? RN_LISTENER_ROOM_SOON : RN_LISTENER_ROOM_NONE;
 }
 
-static void on_rest(rn_timer_t* timer) {
-  rn_rpc_server_t* server =
-      (rn_rpc_server_t*)((char*)timer - __builtin_offsetof(rn_rpc_server_t, rest));
-  fill_reserve(server);
-  rn_status_t status = rn_loop_watch(server->options.loop, &server->watch);
-  if (!rn_ok(status)) rest(server);
-  rn_status_free(status);
-}
-
-// There is no descriptor for a new connection. Closes one that has sent nothing; else uses the
-// reserve, for status pages only, so that health checks still work.
-static void make_way(rn_rpc_server_t* server, const char* why) {
-  const rn_env_t* env = rn_loop_env(server->options.loop);
-  int64_t left_out;
-  if (rn_log_limit_says(&server->log, env, &left_out))
-    rn_log(env, RN_LOG_WARNING, "cannot accept connections: %s (%lld times before)", why,
-           (long long)left_out);
-  if (rn_doors_evict(&server->doors)) return;
-  rn_socket_t* socket = NULL;
-  if (!evict_idle(server) && server->reserve[0]) {
-    empty_reserve(server);
-    rn_status_free(server->listener->vtable->accept(server->listener, RN_AT_ONCE, &socket));
-    if (socket) rn_doors_open(&server->doors, socket, true);
-  }
-  rest(server);
-}
-
-static void on_ready(rn_watch_t* watch, bool can_read, bool can_write) {
-  (void)can_read, (void)can_write;
-  rn_rpc_server_t* server =
-      (rn_rpc_server_t*)((char*)watch - __builtin_offsetof(rn_rpc_server_t, watch));
-  rn_socket_t* socket = NULL;
-  rn_status_t status = server->listener->vtable->accept(server->listener, RN_AT_ONCE, &socket);
-  if (rn_ok(status))
-    rn_doors_open(&server->doors, socket, false);
-  else if (rn_status_code(status) != RN_CODE_DEADLINE_EXCEEDED)
-    make_way(server, rn_status_message(status));
-  rn_status_free(status);
+// The |i|-th connection of |lane|, retained; NULL if there are not so many. Connections' locks come
+// before the server's.
+static rn_http2_t* connection_at(rn_rpc_server_t* server, const rpc_lane_t* lane, size_t i) {
+  rn_mutex_lock(&server->mutex);
+  rn_http2_t* http2 = i < lane->connections.count ? lane->connections.items[i] : NULL;
+  if (http2) rn_http2_retain(http2);
+  rn_mutex_unlock(&server->mutex);
+  return http2;
 }
 
 rn_rpc_server_stats_t rn_rpc_server_stats(rn_rpc_server_t* server) {
-  rn_rpc_server_stats_t stats = {.doors = server->doors.count,
-                                 .refused = server->doors.refused,
-                                 .bytes_in = server->old_in,
-                                 .bytes_out = server->old_out};
-  // Only this thread removes connections, and their locks come before the server's.
+  rn_rpc_server_stats_t stats = {0};
   rn_mutex_lock(&server->mutex);
-  stats.connections = server->connections.count;
   stats.calls = server->call_count;
   rn_mutex_unlock(&server->mutex);
-  for (size_t i = 0; i < stats.connections; ++i) {
-    rn_http2_stats_t one = rn_http2_stats(server->connections.items[i]);
-    stats.queued += one.queued;
-    stats.held += one.held;
-    stats.bytes_in += one.bytes_in;
-    stats.bytes_out += one.bytes_out;
+  for (size_t l = 0; l < server->lane_count; ++l) {
+    rpc_lane_t* lane = &server->lanes[l];
+    stats.doors += lane->doors.count;
+    stats.refused += lane->doors.refused;
+    stats.bytes_in += lane->old_in;
+    stats.bytes_out += lane->old_out;
+    rn_http2_t* http2;
+    for (size_t i = 0; (http2 = connection_at(server, lane, i)); ++i) {
+      rn_http2_stats_t one = rn_http2_stats(http2);
+      stats.connections++;
+      stats.queued += one.queued;
+      stats.held += one.held;
+      stats.bytes_in += one.bytes_in;
+      stats.bytes_out += one.bytes_out;
+      rn_http2_release(http2);
+    }
   }
   return stats;
 }
 
-static void on_job(rn_loop_job_t* job) {
-  rn_rpc_server_t* server =
-      (rn_rpc_server_t*)((char*)job - __builtin_offsetof(rn_rpc_server_t, job));
-  rn_status_t status = RN_OK;
-  if (server->is_closing) {
-    rn_loop_clear_timer(server->options.loop, &server->rest);
-    rn_loop_unwatch(server->options.loop, &server->watch);
-    rn_doors_close(&server->doors);
-  } else {
-    fill_reserve(server);
-    status = rn_loop_watch(server->options.loop, &server->watch);
+// The jobs of a lane: it opens, drains or closes its doors.
+
+static void drain_lane(rn_rpc_server_t* server, const rpc_lane_t* lane) {
+  rn_http2_t* http2;
+  for (size_t i = 0; (http2 = connection_at(server, lane, i)); ++i) {
+    rn_http2_drain(http2);
+    rn_http2_release(http2);
   }
+}
+
+static void on_lane_job(rn_loop_job_t* job) {
+  rpc_lane_t* lane = RN_CONTAINER_OF(job, rpc_lane_t, job);
+  rn_rpc_server_t* server = lane->server;
   rn_mutex_lock(&server->mutex);
-  server->failure = status;
-  server->is_posted = false;
+  lane->is_posted = false;
+  rn_mutex_unlock(&server->mutex);
+  bool ends = server->is_closing || server->is_draining, is_first = lane == server->lanes;
+  rn_status_t status = RN_OK;
+  if (is_first && ends) rn_listener_stop(server->listener);
+  if (is_first && !ends) status = rn_listener_start(server->listener);
+  if (server->is_closing)
+    rn_doors_close(&lane->doors);
+  else if (server->is_draining)
+    drain_lane(server, lane);
+  rn_mutex_lock(&server->mutex);
+  if (!ends) server->failure = rn_status_join(server->failure, status);
+  server->jobs--;
   rn_cond_broadcast(&server->changed);
   rn_mutex_unlock(&server->mutex);
 }
 
-static rn_status_t on_loop(rn_rpc_server_t* server) {
-  server->is_posted = true;
-  server->job.run = on_job;
-  rn_loop_post(server->options.loop, &server->job);
+static void post_lanes(rn_rpc_server_t* server) {
   rn_mutex_lock(&server->mutex);
-  while (server->is_posted) rn_cond_wait(&server->changed, &server->mutex);
+  for (size_t i = 0; i < server->lane_count; ++i) {
+    rpc_lane_t* lane = &server->lanes[i];
+    if (lane->is_posted) continue;
+    lane->is_posted = true;
+    server->jobs++;
+    rn_loop_post(lane->loop, &lane->job);
+  }
   rn_mutex_unlock(&server->mutex);
-  return server->failure;
 }
 
-static rn_status_t find_port(rn_rpc_server_t* server) {
-  rn_strbuf_t address;
-  rn_strbuf_init(&address, server->options.allocator);
-  rn_status_t status = server->listener->vtable->address(server->listener, &address);
-  const char* colon = rn_ok(status) ? strrchr(address.data, ':') : NULL;
-  server->port = colon ? atoi(colon + 1) : 0;
-  rn_strbuf_clear(&address);
-  return status;
+static void wait_for_lanes(rn_rpc_server_t* server) {
+  rn_mutex_lock(&server->mutex);
+  while (server->jobs) rn_cond_wait(&server->changed, &server->mutex);
+  rn_mutex_unlock(&server->mutex);
+}
+
+void rn_rpc_server_drain(rn_rpc_server_t* server) {
+  server->is_draining = true;
+  post_lanes(server);
+}
+
+// Creation and destruction.
+
+static void set_up_lane(rn_rpc_server_t* server, rpc_lane_t* lane, rn_loop_t* loop) {
+  const rn_rpc_server_options_t* options = &server->options;
+  lane->server = server;
+  lane->loop = loop;
+  lane->job.run = on_lane_job;
+  lane->doors = (rn_doors_t){.loop = loop,
+                             .allocator = options->allocator,
+                             .tls = options->tls,
+                             .max = options->max_doors,
+                             .http2 = on_http2,
+                             .http1 = options->http ? on_http1 : NULL,
+                             .page = options->page,
+                             .self = lane,
+                             .http1_self = lane,
+                             .page_self = options->self};
 }
 
 static rn_status_t set_up(rn_rpc_server_t* server) {
-  const rn_env_t* env = rn_loop_env(server->options.loop);
-  RN_RETURN_IF_ERROR(env->net->listen(env->net_self, server->options.address,
-                                      server->options.allocator, &server->listener));
-  RN_RETURN_IF_ERROR(find_port(server));
-  server->watch = (rn_watch_t){.socket = server->listener, .ready = on_ready};
-  return on_loop(server);
+  const rn_rpc_server_options_t* options = &server->options;
+  RN_RETURN_IF_ERROR(rn_alloc_zeroed(options->allocator, server->lane_count * sizeof *server->lanes,
+                                     (void**)&server->lanes));
+  rn_loop_t* const* loops = options->loop_count ? options->loops : &options->loop;
+  for (size_t i = 0; i < server->lane_count; ++i) set_up_lane(server, &server->lanes[i], loops[i]);
+  rn_listener_options_t listener = {.loops = loops,
+                                    .loop_count = server->lane_count,
+                                    .allocator = options->allocator,
+                                    .address = options->address,
+                                    .accepted = on_accepted,
+                                    .make_room = on_no_room,
+                                    .self = server};
+  RN_RETURN_IF_ERROR(rn_listener_create(&listener, &server->listener));
+  post_lanes(server);
+  wait_for_lanes(server);
+  rn_status_t failure = server->failure;
+  server->failure = RN_OK;
+  return failure;
 }
 
 rn_status_t rn_rpc_server_create(const rn_rpc_server_options_t* options, rn_rpc_server_t** out) {
@@ -391,18 +416,10 @@ rn_status_t rn_rpc_server_create(const rn_rpc_server_options_t* options, rn_rpc_
   rn_rpc_server_t* server = NULL;
   RN_RETURN_IF_ERROR(RN_NEW(options->allocator, &server));
   server->options = *options;
-  server->doors = (rn_doors_t){.loop = options->loop,
-                               .allocator = options->allocator,
-                               .tls = options->tls,
-                               .max = options->max_doors,
-                               .http2 = on_http2,
-                               .page = options->page,
-                               .self = server,
-                               .page_self = options->self};
+  server->lane_count = options->loop_count ? options->loop_count : 1;
   rn_mutex_init(&server->mutex);
   rn_cond_init(&server->changed);
   server->pulse.fn = on_pulse;
-  server->rest.fn = on_rest;
   rn_status_t status = set_up(server);
   if (rn_ok(status) && options->keepalive_ns)
     status = rn_loop_set_timer(options->loop, &server->pulse,
@@ -415,39 +432,44 @@ rn_status_t rn_rpc_server_create(const rn_rpc_server_options_t* options, rn_rpc_
   return RN_OK;
 }
 
-int rn_rpc_server_port(const rn_rpc_server_t* server) { return server->port; }
+int rn_rpc_server_port(const rn_rpc_server_t* server) { return rn_listener_port(server->listener); }
 
-// Closes the last connection until there is none: each removes itself when it is lost. The
-// connections' locks come before the server's.
-static void close_connections(rn_rpc_server_t* server) {
+// Closes the last connection until there is none: each removes itself when it is lost.
+static void close_connections(rn_rpc_server_t* server, const rpc_lane_t* lane) {
   rn_mutex_lock(&server->mutex);
-  while (server->connections.count) {
-    rn_http2_t* http2 = server->connections.items[server->connections.count - 1];
-    size_t count = server->connections.count;
+  while (lane->connections.count) {
+    rn_http2_t* http2 = lane->connections.items[lane->connections.count - 1];
+    size_t count = lane->connections.count;
     rn_http2_retain(http2);
     rn_mutex_unlock(&server->mutex);
     rn_http2_close(http2, rn_unavailable("The server is closing"));
     rn_http2_release(http2);
     rn_mutex_lock(&server->mutex);
-    while (server->connections.count >= count) rn_cond_wait(&server->changed, &server->mutex);
+    while (lane->connections.count >= count) rn_cond_wait(&server->changed, &server->mutex);
   }
   rn_mutex_unlock(&server->mutex);
 }
 
 void rn_rpc_server_destroy(rn_rpc_server_t* server) {
   if (!server) return;
+  rn_allocator_t allocator = server->options.allocator;
   server->is_closing = true;
   rn_loop_clear_timer(server->options.loop, &server->pulse);
-  if (server->watch.socket) rn_status_free(on_loop(server));
-  close_connections(server);
+  if (server->listener) {
+    wait_for_lanes(server);  // a job that is posted may have missed the flag
+    post_lanes(server);
+    wait_for_lanes(server);
+    rn_listener_destroy(server->listener);
+  }
+  for (size_t i = 0; server->lanes && i < server->lane_count; ++i) {
+    close_connections(server, &server->lanes[i]);
+    rn_vec_free(&server->lanes[i].connections, allocator);
+  }
   rn_mutex_lock(&server->mutex);
-  while (server->connections.count || server->call_count)
-    rn_cond_wait(&server->changed, &server->mutex);
+  while (server->call_count) rn_cond_wait(&server->changed, &server->mutex);
   rn_mutex_unlock(&server->mutex);
-  if (server->listener) server->listener->vtable->close(server->listener);
-  empty_reserve(server);
-  rn_vec_free(&server->connections, server->options.allocator);
+  if (server->lanes) rn_free(allocator, server->lanes, server->lane_count * sizeof *server->lanes);
   rn_cond_destroy(&server->changed);
   rn_mutex_destroy(&server->mutex);
-  RN_FREE(server->options.allocator, server);
+  RN_FREE(allocator, server);
 }

@@ -5,6 +5,7 @@
 #include "framework/cancel.h"
 #include "net/door.h"
 #include "net/http2.h"
+#include "net/http_server.h"
 
 typedef struct rn_rpc_server_t rn_rpc_server_t;
 
@@ -13,6 +14,7 @@ typedef struct rn_rpc_in_t {
   rn_http2_stream_t stream;
   rn_rpc_server_t* server;
   rn_http2_t* http2;   // Retained
+  rn_loop_t* loop;     // of its connection
   rn_cancel_t cancel;  // cancelled when the client cancels or is gone, or the deadline passes
   rn_timer_t deadline;
   _Atomic int holds;  // references of the stream and the handler
@@ -35,8 +37,12 @@ static inline rn_str_t rn_rpc_request(const rn_rpc_in_t* call) {
 
 typedef struct rn_rpc_server_options_t {
   rn_loop_t* loop;
+  // Connections are spread over these, which must outlive the server; NULL: only |loop|, which
+  // otherwise must be the first.
+  rn_loop_t* const* loops;
+  size_t loop_count;
   rn_allocator_t allocator;
-  const char* address;  // "host:port"; port 0 is any
+  const char* address;  // "host:port", "unix:path"; port 0 is any
   // Runs on the loop's thread: must hand long work to other threads.
   void (*handle)(void* self, rn_rpc_in_t* call);
   // Called from any thread when a call ends with |code|; may be NULL.
@@ -57,6 +63,9 @@ typedef struct rn_rpc_server_options_t {
   rn_tls_t* tls;           // Borrowed; NULL: plain
   rn_str_t token;          // that calls must send; "": none; borrowed, NUL-terminated
   bool keeps_headers;      // of calls, for rn_rpc_header
+  // Takes connections that speak HTTP/1; it must have the same loops, and outlive this server.
+  // NULL: |page| answers them.
+  rn_http_server_t* http;
   // Handles HTTP/1 requests, on the loop's thread. NULL: none.
   void (*page)(void* self, const rn_http1_request_t* request, rn_str_t peer,
                rn_http1_answer_t* out);
@@ -73,8 +82,11 @@ typedef struct rn_rpc_server_stats_t {
 RN_MUST_USE rn_status_t rn_rpc_server_create(const rn_rpc_server_options_t* options,
                                              rn_rpc_server_t** out);
 int rn_rpc_server_port(const rn_rpc_server_t* server);
-// On the loop's thread.
+// Any thread may call it.
 rn_rpc_server_stats_t rn_rpc_server_stats(rn_rpc_server_t* server);
+// Accepts no more connections, and tells clients to make their next calls elsewhere; calls that
+// they make nevertheless are handled. Any thread.
+void rn_rpc_server_drain(rn_rpc_server_t* server);
 // Closes the port and every connection, and waits until every call has ended. Not on the loop's
 // thread. NULL is fine.
 void rn_rpc_server_destroy(rn_rpc_server_t* server);
