@@ -70,6 +70,7 @@ struct rn_predict_t {
   size_t places[2];         // in the heaps of a queue, from 1; 0: in none
   int64_t due_ns;           // when it should be answered, which orders a queue
   int64_t come_ns;          // when its holder got it
+  void* group;              // of requests that may be joined with it, in a queue
   int signature_index;      // of the version's signatures
   int64_t rows;             // dimension 0 of all inputs; -1: the request runs alone
   rn_cancel_entry_t entry;  // while it waits

@@ -129,8 +129,9 @@ static inline void fake_answered(rn_predict_t* predict, rn_status_t status) {
   strncpy(request->message, rn_status_message(status), sizeof request->message - 1);
   rn_status_free(status);
   if (request->env) request->answered_ns = request->env->now_ns(request->env->self);
-  ++request->answers;
-  if (request->then) request->then(request);
+  void (*then)(fake_request_t*) = request->then;
+  ++request->answers;  // without |then|, the record may be gone now
+  if (then) then(request);
 }
 
 // A request to "serving_default"; fake_double(.., 0, ..) has no tensor yet.

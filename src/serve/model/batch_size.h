@@ -1,13 +1,12 @@
 // How large a batch may be, so that it takes no longer than the latency objective allows.
 //
-// Learns from the service times of batches, never from the time in the queue. Not thread-safe: the
-// batcher calls it under its lock.
+// Learns from the service times of batches, never from the time in the queue. Every policy learns
+// the cost of a batch, which the batcher needs for more than the size. Not thread-safe: the batcher
+// calls it under its lock.
 #ifndef RUNNEL_SERVE_MODEL_BATCH_SIZE_H_
 #define RUNNEL_SERVE_MODEL_BATCH_SIZE_H_
 
-#include <stdint.h>
-
-#include "base/status.h"
+#include "base/alloc.h"
 
 typedef enum rn_batch_policy_t {
   RN_BATCH_LEARN = 0,  // a model of cost by size, refitted after every batch; the default
@@ -22,5 +21,19 @@ typedef struct rn_batch_size_options_t {
 } rn_batch_size_options_t;
 
 typedef struct rn_batch_size_t rn_batch_size_t;
+
+RN_MUST_USE rn_status_t rn_batch_size_create(const rn_batch_size_options_t* options,
+                                             rn_allocator_t allocator, rn_batch_size_t** out);
+void rn_batch_size_destroy(rn_batch_size_t* size);  // NULL is fine
+
+// Rows that the next batch may have; >= 1.
+int64_t rn_batch_size_limit(const rn_batch_size_t* size);
+// A batch of |rows| was in the model for |service_ns|.
+void rn_batch_size_observe(rn_batch_size_t* size, int64_t rows, int64_t service_ns);
+
+// How long a batch of |rows| will be in the model, on average; 0 before the first observation.
+int64_t rn_batch_size_expect(const rn_batch_size_t* size, int64_t rows);
+// The part of that time which does not depend on |rows|, and which joining requests saves.
+int64_t rn_batch_size_fixed(const rn_batch_size_t* size);
 
 #endif  // RUNNEL_SERVE_MODEL_BATCH_SIZE_H_

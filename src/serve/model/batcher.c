@@ -1,112 +1,450 @@
-// See batcher.h.
-#include "serve/model/batcher.h"
-
-#include <stdatomic.h>
-
+// See batcher.h and batcher_internal.h.
 #include "base/container.h"
+#include "serve/model/batch_split.h"
+#include "serve/model/batcher_internal.h"
 
-struct rn_batcher_t {
-  rn_batcher_options_t options;
-  rn_backend_t* backend;  // Borrowed
-  _Atomic int64_t running, batches, rows;
-};
-
-// One request that runs alone.
-typedef struct batch_t {
-  rn_backend_run_t run;
-  rn_job_t job;
-  rn_batcher_t* batcher;
-  rn_predict_t* predict;
-  int64_t begun_ns;
-  size_t size;            // bytes of this block
-  rn_tensor_t tensors[];  // inputs, outputs; then |wanted|
-} batch_t;
+// A blocking backend runs on the caller's thread if it takes no longer: waking another costs more.
+#define QUICK_NS 50000
+// Answering more requests than this takes so long that the next batch starts on another thread.
+#define FEW_ANSWERS 8
+// Requests without a deadline run as if they had this one, so that others do not starve them.
+#define PATIENCE_NS INT64_C(1000000000)
+enum { PHASE_RUNS, PHASE_DONE, PHASE_RETURNED };
 
 static int64_t now_ns(const rn_batcher_t* batcher) {
   return batcher->options.env->now_ns(batcher->options.env->self);
 }
 
+static void enter(rn_batcher_t* batcher) {
+  atomic_fetch_add_explicit(&batcher->refs, 1, memory_order_relaxed);
+}
+
+static void leave(rn_batcher_t* batcher) {
+  if (atomic_fetch_sub_explicit(&batcher->refs, 1, memory_order_acq_rel) > 1) return;
+  rn_batch_queue_clear(&batcher->queue);
+  rn_batch_size_destroy(batcher->size);
+  if (batcher->allowed)
+    RN_FREE_ARRAY(batcher->options.allocator, batcher->allowed, batcher->options.allowed_count);
+  rn_mutex_destroy(&batcher->mutex);
+  RN_FREE(batcher->options.allocator, batcher);
+}
+
+static void on_timer(rn_timer_t* timer);
+static void run_job(rn_job_t* job);
+static void on_done(rn_backend_run_t* run, rn_status_t status);
+
 rn_status_t rn_batcher_create(const rn_batcher_options_t* options, rn_backend_t* backend,
                               rn_batcher_t** out) {
-  RN_RETURN_IF_ERROR(RN_NEW(options->allocator, out));
-  (*out)->options = *options;
-  (*out)->backend = backend;
+  *out = NULL;
+  rn_batcher_t* batcher = NULL;
+  RN_RETURN_IF_ERROR(RN_NEW(options->allocator, &batcher));
+  batcher->options = *options;
+  batcher->options.allowed_count = 0;
+  batcher->backend = backend;
+  batcher->has_pool = rn_pool_threads(options->pool) > 1;
+  atomic_init(&batcher->refs, 1);
+  rn_mutex_init(&batcher->mutex);
+  batcher->timer = (rn_timer_t){.fn = on_timer};
+  batcher->timer_ns = INT64_MAX;
+  batcher->is_joinable = true;
+  rn_batch_queue_init(&batcher->queue, options->pads_variable, options->allocator);
+  int64_t objective = options->size.objective_ns;
+  rn_batch_wait_init(&batcher->wait, objective > 0 ? objective / 8 : INT64_MAX);
+  rn_batch_size_options_t size = options->size;
+  if (backend->max_rows > 0 && (size.max < 1 || backend->max_rows < size.max))
+    size.max = backend->max_rows;
+  batcher->max_rows = size.max;
+  rn_status_t status = rn_batch_size_create(&size, options->allocator, &batcher->size);
+  if (rn_ok(status) && options->allowed_count) {
+    status = RN_NEW_ARRAY(options->allocator, (size_t)options->allowed_count, &batcher->allowed);
+    if (rn_ok(status)) {
+      batcher->options.allowed_count = options->allowed_count;
+      memcpy(batcher->allowed, options->allowed_sizes,
+             (size_t)options->allowed_count * sizeof *batcher->allowed);
+    }
+  }
+  if (!rn_ok(status)) {
+    leave(batcher);
+    return status;
+  }
+  *out = batcher;
   return RN_OK;
 }
 
 void rn_batcher_destroy(rn_batcher_t* batcher) {
-  if (batcher) RN_FREE(batcher->options.allocator, batcher);
+  if (!batcher) return;
+  if (batcher->options.timers.clear)
+    batcher->options.timers.clear(batcher->options.timers.self, &batcher->timer);
+  leave(batcher);
 }
 
-static void on_done(rn_backend_run_t* run, rn_status_t status) {
-  batch_t* batch = RN_CONTAINER_OF(run, batch_t, run);
-  rn_batcher_t* batcher = batch->batcher;
-  rn_predict_t* predict = batch->predict;
-  const rn_serve_signature_t* signature = &batcher->backend->signatures[run->signature];
-  predict->times.run_ns = now_ns(batcher) - batch->begun_ns;
-  for (int i = 0; i < signature->input_count; ++i) rn_tensor_clear(&batch->tensors[i]);
-  for (int i = 0; i < predict->output_count && rn_ok(status); ++i) {
-    int port = rn_serve_port(signature->outputs, signature->output_count, predict->outputs[i].name);
-    predict->outputs[i].value = run->outputs[port];
-    run->outputs[port] = (rn_tensor_t){0};
-  }
-  for (int i = 0; i < signature->output_count; ++i) rn_tensor_clear(&run->outputs[i]);
-  rn_free(batcher->options.allocator, batch, batch->size);
-  atomic_fetch_sub(&batcher->running, 1);
+// The size that a batch of |rows| is padded to.
+static int64_t allowed_size(const rn_batcher_t* batcher, int64_t rows) {
+  for (int i = 0; i < batcher->options.allowed_count; ++i)
+    if (batcher->allowed[i] >= rows) return batcher->allowed[i];
+  return rows;
+}
+
+static rn_status_t refused(const rn_batcher_t* batcher, const rn_predict_t* predict) {
+  if (batcher->options.max_queued > 0)
+    return rn_unavailable(
+        "The batch scheduling queue to which this task was submitted is full; task size is %lld "
+        "but only %lld tasks may wait",
+        (long long)predict->rows, (long long)batcher->options.max_queued);
+  return rn_unavailable(
+      "The model has more requests than it can answer in time; try again in %lld "
+      "ms",
+      (long long)(predict->retry_ns / 1000000 + 1));
+}
+
+// Answers a request that left the queue. Its cancellation must not find it afterwards.
+static void answer(rn_predict_t* predict, rn_status_t status) {
+  if (predict->entry.fn) rn_cancel_remove(predict->cancel, &predict->entry);
   rn_predict_finish(predict, status);
 }
 
+static rn_status_t is_late(void) {
+  return rn_deadline_exceeded("Run() timeout exceeded while waiting in batching queue");
+}
+
+static void on_cancel(rn_cancel_entry_t* entry) {
+  rn_predict_t* predict = RN_CONTAINER_OF(entry, rn_predict_t, entry);
+  rn_batcher_t* batcher = predict->holder;
+  enter(batcher);
+  rn_mutex_lock(&batcher->mutex);
+  bool was_queued = rn_batch_queue_has(predict);
+  if (was_queued) {
+    rn_batch_queue_remove(&batcher->queue, predict);
+    ++batcher->cancelled;
+  }
+  rn_mutex_unlock(&batcher->mutex);
+  // Otherwise its batch is about to start, and will look at the flag.
+  if (was_queued) rn_predict_finish(predict, rn_cancelled("The request was cancelled"));
+  leave(batcher);
+}
+
+// Puts a request into the queue. CANCELLED if it was cancelled.
+static rn_status_t enqueue_locked(rn_batcher_t* batcher, rn_predict_t* predict, bool is_alone) {
+  RN_RETURN_IF_ERROR(rn_batch_queue_add(&batcher->queue, predict, is_alone));
+  if (!predict->cancel) return RN_OK;
+  predict->entry = (rn_cancel_entry_t){.fn = on_cancel};
+  if (rn_cancel_add(predict->cancel, &predict->entry)) return RN_OK;
+  predict->entry.fn = NULL;
+  rn_batch_queue_remove(&batcher->queue, predict);
+  return rn_cancelled("The request was cancelled");
+}
+
+// Takes out of |batch| the requests that were cancelled or whose deadline passed since it was
+// formed.
+static void drop_ended(rn_batcher_t* batcher, rn_batch_t* batch, int64_t now) {
+  rn_predict_t* ended = NULL;
+  int64_t expired = 0, cancelled = 0;
+  for (int i = batch->count; i > 0; --i) {
+    rn_predict_t* predict = rn_batch_pop(batch);
+    if (predict->entry.fn) rn_cancel_remove(predict->cancel, &predict->entry);
+    predict->entry.fn = NULL;
+    bool is_cancelled = predict->cancel && rn_is_cancelled(predict->cancel);
+    if (!is_cancelled && predict->deadline_ns > now) {
+      rn_batch_add(batch, predict);
+      continue;
+    }
+    cancelled += is_cancelled;
+    expired += !is_cancelled;
+    predict->next = ended;
+    ended = predict;
+  }
+  if (!ended) return;
+  rn_mutex_lock(&batcher->mutex);
+  batcher->expired += expired;
+  batcher->cancelled += cancelled;
+  rn_mutex_unlock(&batcher->mutex);
+  while (ended) {
+    rn_predict_t* predict = ended;
+    ended = predict->next;
+    bool is_cancelled = predict->cancel && rn_is_cancelled(predict->cancel);
+    rn_predict_finish(predict,
+                      is_cancelled ? rn_cancelled("The request was cancelled") : is_late());
+  }
+}
+
+// Runs |batch|. True if it ended: then the caller completes it; otherwise on_done does.
+static bool run_batch(rn_batcher_t* batcher, rn_batch_t* batch) {
+  batch->joined_ns = now_ns(batcher);
+  drop_ended(batcher, batch, batch->joined_ns);
+  if (!batch->count) {
+    batch->begun_ns = batch->ended_ns = batch->joined_ns;
+    return true;
+  }
+  bool is_alone = batch->count == 1 && batch->first->rows < 1;
+  batch->status =
+      rn_batch_join_inputs(batch, is_alone ? batch->rows : allowed_size(batcher, batch->rows),
+                           batcher->options.pads_variable);
+  batch->begun_ns = batch->ended_ns = now_ns(batcher);
+  if (!rn_ok(batch->status)) return true;
+  batch->run.done = on_done;
+  batcher->backend->vtable->run(batcher->backend, &batch->run);
+  return atomic_exchange(&batch->phase, PHASE_RETURNED) == PHASE_DONE;
+}
+
+// Books the end of |batch|, and takes what can run now from the queue.
+static void complete(rn_batcher_t* batcher, rn_batch_t* batch, rn_batch_work_t* work) {
+  int64_t spent = 0;
+  for (const rn_predict_t* predict = batch->first; predict; predict = predict->next)
+    spent += batch->ended_ns - predict->come_ns;
+  bool has_run = batch->count && rn_ok(batch->status);
+  rn_mutex_lock(&batcher->mutex);
+  rn_batch_t** link = &batcher->running;
+  while (*link != batch) link = &(*link)->next;
+  *link = batch->next;
+  --batcher->lanes_used;
+  batcher->running_count -= batch->formed_count;
+  batcher->free_ns = batch->ended_ns;
+  if (has_run) {
+    ++batcher->batches;
+    batcher->rows += batch->rows;
+    batcher->padded += batch->run_rows - batch->rows;
+    rn_batch_size_observe(batcher->size, batch->run_rows, batch->ended_ns - batch->begun_ns);
+    rn_batch_wait_done(&batcher->wait, batch->count, spent);
+  }
+  rn_batcher_form_locked(batcher, batch->ended_ns, work);
+  rn_mutex_unlock(&batcher->mutex);
+}
+
+// Whether the requests of a failed batch may succeed alone.
+static bool may_retry(const rn_batch_t* batch, rn_status_t status) {
+  rn_code_t code = rn_status_code(status);
+  return batch->count > 1 && code != RN_CODE_UNAVAILABLE && code != RN_CODE_CANCELLED &&
+         code != RN_CODE_DEADLINE_EXCEEDED && code != RN_CODE_RESOURCE_EXHAUSTED;
+}
+
+// Puts the requests of a failed batch back into the queue, each to run alone.
+static void retry(rn_batcher_t* batcher, rn_batch_t* batch, bool is_joinable,
+                  rn_batch_work_t* work) {
+  for (rn_predict_t* predict; (predict = rn_batch_pop(batch));) {
+    for (int i = 0; i < predict->output_count; ++i) rn_tensor_clear(&predict->outputs[i].value);
+    rn_mutex_lock(&batcher->mutex);
+    if (!is_joinable) batcher->is_joinable = false;
+    rn_status_t status = enqueue_locked(batcher, predict, true);
+    rn_mutex_unlock(&batcher->mutex);
+    if (!rn_ok(status)) answer(predict, status);
+  }
+  rn_mutex_lock(&batcher->mutex);
+  rn_batcher_form_locked(batcher, now_ns(batcher), work);
+  rn_mutex_unlock(&batcher->mutex);
+}
+
+// Answers the requests of a batch that was completed.
+static void deliver(rn_batcher_t* batcher, rn_batch_t* batch, rn_batch_work_t* work) {
+  rn_status_t status = batch->status;
+  batch->status = RN_OK;
+  bool has_split = false;
+  if (rn_ok(status) && batch->count) {
+    status = rn_batch_split_outputs(batch);
+    has_split = rn_ok(status);
+    if (!has_split && may_retry(batch, status)) {
+      rn_status_free(status);
+      retry(batcher, batch, false, work);
+      rn_batch_destroy(batch);
+      return;
+    }
+  } else if (may_retry(batch, status)) {
+    rn_status_free(status);
+    retry(batcher, batch, true, work);
+    rn_batch_destroy(batch);
+    return;
+  }
+  int64_t split_ns = now_ns(batcher) - batch->ended_ns;
+  int64_t rows = batch->run_rows;
+  for (rn_predict_t* predict; (predict = rn_batch_pop(batch));) {
+    predict->times.queue_ns = batch->joined_ns - predict->come_ns;
+    predict->times.batch_ns = batch->begun_ns - batch->joined_ns + split_ns;
+    predict->times.run_ns = batch->ended_ns - batch->begun_ns;
+    predict->times.batch_size = (int)(rows < INT32_MAX ? rows : INT32_MAX);
+    rn_predict_finish(predict, rn_status_copy(status));
+  }
+  rn_status_free(status);
+  rn_batch_destroy(batch);
+}
+
+// Where a thread comes from, and what it may do.
+typedef enum batch_place_t {
+  PLACE_CALLER,  // may run one batch, if it is quick
+  PLACE_WORKER,  // may run batches
+  PLACE_EVENT,   // must not block
+} batch_place_t;
+
+static rn_batch_t* pop_batch(rn_batch_work_t* work) {
+  rn_batch_t* batch = work->batches;
+  if (!batch) return NULL;
+  work->batches = batch->next_to_run;
+  if (!work->batches) work->last = NULL;
+  return batch;
+}
+
+static rn_predict_t* pop_request(rn_predict_t** list) {
+  rn_predict_t* predict = *list;
+  if (predict) *list = predict->next;
+  return predict;
+}
+
+static void answer_rest(rn_batcher_t* batcher, rn_batch_work_t* work) {
+  rn_predict_t* predict;
+  while ((predict = pop_request(&work->expired))) answer(predict, is_late());
+  while ((predict = pop_request(&work->late))) {
+    predict->retry_ns = rn_batcher_stats(batcher).expected_ns;
+    answer(predict, refused(batcher, predict));
+  }
+  while ((predict = pop_request(&work->starved))) answer(predict, rn_out_of_memory());
+}
+
+static bool runs_here(const rn_batcher_t* batcher, const rn_batch_t* batch,
+                      const rn_batch_work_t* work, batch_place_t place) {
+  if (!batcher->backend->blocks || !batcher->has_pool) return true;
+  if (work->batches || place == PLACE_EVENT) return false;  // several lanes run at the same time
+  return place == PLACE_WORKER || (batch->expected_ns > 0 && batch->expected_ns < QUICK_NS);
+}
+
+static void submit(rn_batcher_t* batcher, rn_batch_t* batch) {
+  batch->job.run = run_job;
+  rn_pool_submit(batcher->options.pool, &batch->job);
+}
+
+// Handles what was taken from the queue, and what can be taken meanwhile.
+static void work_off(rn_batcher_t* batcher, rn_batch_work_t* work, batch_place_t place) {
+  for (rn_batch_t* batch;;) {
+    answer_rest(batcher, work);
+    batch = pop_batch(work);
+    if (!batch) return;
+    if (!runs_here(batcher, batch, work, place)) {
+      submit(batcher, batch);
+      continue;
+    }
+    if (place == PLACE_CALLER) place = PLACE_EVENT;  // the caller has its own work to do
+    if (!run_batch(batcher, batch)) continue;
+    complete(batcher, batch, work);
+    while (batcher->has_pool && batcher->backend->blocks && batch->count > FEW_ANSWERS &&
+           work->batches)
+      submit(batcher, pop_batch(work));
+    deliver(batcher, batch, work);
+  }
+}
+
 static void run_job(rn_job_t* job) {
-  batch_t* batch = RN_CONTAINER_OF(job, batch_t, job);
-  rn_backend_t* backend = batch->batcher->backend;
-  batch->begun_ns = now_ns(batch->batcher);
-  batch->predict->times.queue_ns = batch->begun_ns - batch->predict->come_ns;
-  backend->vtable->run(backend, &batch->run);
+  rn_batch_t* batch = RN_CONTAINER_OF(job, rn_batch_t, job);
+  rn_batcher_t* batcher = batch->owner;
+  enter(batcher);
+  batch->next_to_run = NULL;
+  rn_batch_work_t work = {.batches = batch, .last = batch};
+  work_off(batcher, &work, PLACE_WORKER);
+  leave(batcher);
+}
+
+static void on_done(rn_backend_run_t* run, rn_status_t status) {
+  rn_batch_t* batch = RN_CONTAINER_OF(run, rn_batch_t, run);
+  rn_batcher_t* batcher = batch->owner;
+  batch->status = status;
+  batch->ended_ns = now_ns(batcher);
+  enter(batcher);
+  if (atomic_exchange(&batch->phase, PHASE_DONE) == PHASE_RETURNED) {
+    rn_batch_work_t work = {0};
+    complete(batcher, batch, &work);
+    deliver(batcher, batch, &work);
+    work_off(batcher, &work, PLACE_EVENT);
+  }
+  leave(batcher);
+}
+
+static void on_timer(rn_timer_t* timer) {
+  rn_batcher_t* batcher = RN_CONTAINER_OF(timer, rn_batcher_t, timer);
+  enter(batcher);
+  rn_batch_work_t work = {0};
+  rn_mutex_lock(&batcher->mutex);
+  int64_t now = now_ns(batcher);
+  batcher->timer_ns = INT64_MAX;
+  for (rn_predict_t* predict;
+       (predict = rn_batch_queue_earliest(&batcher->queue)) && predict->deadline_ns <= now;) {
+    rn_batch_queue_remove(&batcher->queue, predict);
+    ++batcher->expired;
+    predict->next = work.expired;
+    work.expired = predict;
+  }
+  rn_batcher_form_locked(batcher, now, &work);
+  rn_mutex_unlock(&batcher->mutex);
+  work_off(batcher, &work, PLACE_EVENT);
+  leave(batcher);
+}
+
+// Queues or starts a request. An error says why it is not answered otherwise.
+static rn_status_t admit_locked(rn_batcher_t* batcher, rn_predict_t* predict, int64_t now,
+                                rn_batch_work_t* work) {
+  bool is_alone = !batcher->options.is_on || predict->rows < 1 || !batcher->is_joinable;
+  if (rn_batcher_refuses_locked(batcher, predict, now)) return refused(batcher, predict);
+  rn_batch_wait_arrive(&batcher->wait, batcher->queue.count + batcher->running_count + 1);
+  if (rn_batcher_form_one_locked(batcher, predict, is_alone, now, work)) return RN_OK;
+  RN_RETURN_IF_ERROR(enqueue_locked(batcher, predict, is_alone));
+  rn_batcher_form_locked(batcher, now, work);
+  return RN_OK;
+}
+
+static rn_status_t check_size(const rn_batcher_t* batcher, const rn_predict_t* predict) {
+  bool is_limited = batcher->options.size.policy == RN_BATCH_FIXED && batcher->options.is_on;
+  if (!is_limited && !batcher->backend->max_rows) return RN_OK;
+  return rn_invalid_argument("Task size %lld is larger than maximum input batch size %lld",
+                             (long long)predict->rows, (long long)batcher->max_rows);
 }
 
 void rn_batcher_add(rn_batcher_t* batcher, rn_predict_t* predict) {
-  rn_backend_t* backend = batcher->backend;
-  const rn_serve_signature_t* signature = &backend->signatures[predict->signature_index];
-  predict->come_ns = now_ns(batcher);
-  if (predict->deadline_ns <= predict->come_ns) {
-    rn_predict_finish(predict, rn_deadline_exceeded("The deadline passed before the model ran"));
-    return;
+  int64_t now = now_ns(batcher);
+  predict->holder = batcher;
+  predict->come_ns = now;
+  predict->due_ns = predict->deadline_ns < INT64_MAX ? predict->deadline_ns : now + PATIENCE_NS;
+  predict->entry.fn = NULL;
+  predict->places[0] = predict->places[1] = 0;
+  rn_status_t status = RN_OK;
+  if (predict->deadline_ns <= now) status = is_late();
+  if (predict->cancel && rn_is_cancelled(predict->cancel))
+    status = rn_status_join(status, rn_cancelled("The request was cancelled"));
+  if (rn_ok(status) && batcher->max_rows && predict->rows > batcher->max_rows) {
+    if (batcher->options.splits_large) {
+      rn_batch_split(batcher, predict, batcher->max_rows);
+      return;
+    }
+    status = check_size(batcher, predict);
   }
-  size_t ports = (size_t)signature->input_count + (size_t)signature->output_count;
-  size_t size = sizeof(batch_t) + ports * sizeof(rn_tensor_t) + (size_t)signature->output_count + 1;
-  batch_t* batch = NULL;
-  rn_status_t status = rn_alloc_zeroed(batcher->options.allocator, size, (void**)&batch);
   if (!rn_ok(status)) {
     rn_predict_finish(predict, status);
     return;
   }
-  bool* wanted = (bool*)(batch->tensors + ports);
-  for (int i = 0; i < predict->output_count; ++i)
-    wanted[rn_serve_port(signature->outputs, signature->output_count, predict->outputs[i].name)] =
-        true;
-  for (int i = 0; i < signature->input_count; ++i) {
-    batch->tensors[i] = predict->inputs[i].value;
-    predict->inputs[i].value = (rn_tensor_t){0};
-  }
-  batch->run = (rn_backend_run_t){.signature = predict->signature_index,
-                                  .inputs = batch->tensors,
-                                  .outputs = batch->tensors + signature->input_count,
-                                  .wanted = wanted,
-                                  .cancel = predict->cancel,
-                                  .deadline_ns = predict->deadline_ns,
-                                  .done = on_done};
-  batch->batcher = batcher;
-  batch->predict = predict;
-  batch->size = size;
-  batch->job.run = run_job;
-  atomic_fetch_add(&batcher->running, 1);
-  atomic_fetch_add(&batcher->batches, 1);
-  if (backend->blocks && batcher->options.pool)
-    rn_pool_submit(batcher->options.pool, &batch->job);
-  else
-    run_job(&batch->job);
+  enter(batcher);
+  rn_batch_work_t work = {0};
+  rn_mutex_lock(&batcher->mutex);
+  status = admit_locked(batcher, predict, now, &work);
+  rn_mutex_unlock(&batcher->mutex);
+  if (!rn_ok(status)) rn_predict_finish(predict, status);
+  work_off(batcher, &work, PLACE_CALLER);
+  leave(batcher);
 }
 
 rn_batcher_stats_t rn_batcher_stats(const rn_batcher_t* batcher) {
-  return (rn_batcher_stats_t){.running = batcher->running, .batches = batcher->batches, .limit = 1};
+  rn_mutex_t* mutex = (rn_mutex_t*)&batcher->mutex;
+  int64_t now = now_ns(batcher);
+  rn_mutex_lock(mutex);
+  rn_batcher_stats_t stats = {
+      .queued = batcher->queue.count,
+      .running = batcher->running_count,
+      .queued_rows = batcher->queue.rows,
+      .batches = batcher->batches,
+      .rows = batcher->rows,
+      .padded = batcher->padded,
+      .expired = batcher->expired,
+      .cancelled = batcher->cancelled,
+      .refused = batcher->refused,
+      .limit = rn_batcher_limit_locked(batcher),
+      .wait_ns = batcher->options.max_wait_ns >= 0
+                     ? batcher->options.max_wait_ns
+                     : rn_batch_wait_window(&batcher->wait, rn_batch_size_fixed(batcher->size)),
+      .expected_ns = rn_batcher_expected_locked(batcher, 1, 0, now),
+  };
+  rn_mutex_unlock(mutex);
+  return stats;
 }

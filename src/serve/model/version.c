@@ -5,6 +5,10 @@
 
 #include "serve/model/validate.h"
 
+// Replicas whose answers are expected within this of each other, or an eighth, take turns: each
+// must run now and then, for its cost to be known.
+#define TIE_NS 20000
+
 typedef struct version_replica_t {
   rn_backend_t* backend;  // Owned
   rn_batcher_t* batcher;  // Owned
@@ -32,6 +36,7 @@ static size_t version_size(int replica_count) {
 
 void rn_version_destroy(rn_version_t* version) {
   if (!version) return;
+  if (version->cache) rn_predict_cache_drop(version->cache, version);
   for (int i = 0; i < version->replica_count; ++i) {
     rn_batcher_destroy(version->replicas[i].batcher);
     version->replicas[i].backend->vtable->destroy(version->replicas[i].backend);
@@ -90,6 +95,13 @@ int64_t rn_version_number(const rn_version_t* version) { return version->number;
 const rn_backend_t* rn_version_backend(const rn_version_t* version) {
   return version->replicas[0].backend;
 }
+bool rn_version_is_down(rn_version_t* version) {
+  for (int i = 0; i < version->replica_count; ++i) {
+    rn_backend_t* backend = version->replicas[i].backend;
+    if (backend->vtable->is_down && backend->vtable->is_down(backend)) return true;
+  }
+  return false;
+}
 int rn_version_replica_count(const rn_version_t* version) { return version->replica_count; }
 const rn_batcher_t* rn_version_batcher(const rn_version_t* version, int replica) {
   return version->replicas[replica].batcher;
@@ -107,7 +119,7 @@ static version_replica_t* choose(rn_version_t* version) {
     rn_backend_t* backend = replica->backend;
     if (backend->vtable->is_down && backend->vtable->is_down(backend)) continue;
     int64_t expected = rn_batcher_stats(replica->batcher).expected_ns;
-    if (!best || expected < best_ns) {
+    if (!best || expected + expected / 8 + TIE_NS < best_ns) {
       best = replica;
       best_ns = expected;
     }
@@ -117,11 +129,35 @@ static version_replica_t* choose(rn_version_t* version) {
 
 void rn_predict_finish(rn_predict_t* predict, rn_status_t status) {
   rn_version_t* version = predict->version;
+  void* flight = predict->flight;
   predict->version = NULL;
+  predict->flight = NULL;
+  if (flight) rn_predict_cache_put(version->cache, flight, predict, status);
   for (int i = 0; i < predict->input_count; ++i) rn_tensor_clear(&predict->inputs[i].value);
   if (!rn_ok(status)) rn_predict_clear(predict);
   predict->done(predict, status);
   rn_version_release(version);
+}
+
+// True if the cache has answered or will; false if the request must run.
+static bool ask_cache(rn_version_t* version, rn_predict_t* predict) {
+  rn_predict_cache_flight_t* flight = NULL;
+  switch (rn_predict_cache_get(version->cache, predict, &flight)) {
+    case RN_PREDICT_CACHE_HIT:
+      predict->marks |= RN_MARK_CACHED;
+      rn_predict_finish(predict, RN_OK);
+      return true;
+    case RN_PREDICT_CACHE_WAITS:
+      return true;
+    case RN_PREDICT_CACHE_RUN:
+      break;
+  }
+  predict->flight = flight;
+  return false;
+}
+
+void rn_version_run(rn_version_t* version, rn_predict_t* predict) {
+  rn_batcher_add(choose(version)->batcher, predict);
 }
 
 void rn_version_predict(rn_version_t* version, rn_predict_t* predict) {
@@ -132,6 +168,7 @@ void rn_version_predict(rn_version_t* version, rn_predict_t* predict) {
   predict->output_count = 0;
   predict->marks = 0;
   predict->retry_ns = 0;
+  predict->flight = NULL;
   predict->times = (rn_predict_times_t){.begun_ns = predict->times.begun_ns};
   const rn_backend_t* backend = version->replicas[0].backend;
   rn_status_t status = rn_predict_validate(predict, backend, version->joins);
@@ -139,5 +176,8 @@ void rn_version_predict(rn_version_t* version, rn_predict_t* predict) {
     rn_predict_finish(predict, status);
     return;
   }
-  rn_batcher_add(choose(version)->batcher, predict);
+  if (version->cache && !predict->skips_cache &&
+      backend->signatures[predict->signature_index].is_pure && ask_cache(version, predict))
+    return;
+  rn_version_run(version, predict);
 }

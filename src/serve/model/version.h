@@ -43,5 +43,7 @@ const rn_batcher_t* rn_version_batcher(const rn_version_t* version, int replica)
 // with the least work. The caller holds a reference; the request holds its own until |done|.
 // INVALID_ARGUMENT, in TensorFlow Serving's words, for inputs that do not fit.
 void rn_version_predict(rn_version_t* version, rn_predict_t* predict);
+// For the cache: queues a request that rn_version_predict has checked.
+void rn_version_run(rn_version_t* version, rn_predict_t* predict);
 
 #endif  // RUNNEL_SERVE_MODEL_VERSION_H_

@@ -1,0 +1,185 @@
+// When a batch starts, what is in it, and which requests are refused: see batcher_internal.h.
+#include "serve/model/batcher_internal.h"
+
+// Requests without a deadline are refused if the queue takes longer than this, or four objectives.
+#define BACKLOG_NS INT64_C(1000000000)
+#define MIN_RETRY_NS INT64_C(1000000)
+#define MAX_RETRY_NS INT64_C(60000000000)
+
+int64_t rn_batcher_limit_locked(const rn_batcher_t* batcher) {
+  return batcher->options.is_on ? rn_batch_size_limit(batcher->size) : 1;
+}
+
+// When the first lane will be free, from |now|.
+static int64_t busy_locked(const rn_batcher_t* batcher, int64_t now) {
+  if (batcher->lanes_used < batcher->backend->lanes) return 0;
+  int64_t least = INT64_MAX;
+  for (const rn_batch_t* batch = batcher->running; batch; batch = batch->next) {
+    int64_t since = now - batch->formed_ns, left = batch->expected_ns - since;
+    // It takes longer than expected: the longer it took, the longer it will take.
+    if (left < since / 8) left = since / 8;
+    if (left < least) least = left;
+  }
+  return least;
+}
+
+int64_t rn_batcher_expected_locked(const rn_batcher_t* batcher, int64_t rows, int priority,
+                                   int64_t now) {
+  int64_t limit = rn_batcher_limit_locked(batcher);
+  int64_t ahead = rn_batch_queue_ahead(&batcher->queue, priority);
+  int64_t batches = ahead / limit, rest = ahead % limit + rows;
+  double ns = (double)busy_locked(batcher, now) +
+              (double)batches / batcher->backend->lanes *
+                  (double)rn_batch_size_expect(batcher->size, limit) +
+              (double)rn_batch_size_expect(batcher->size, rest < limit ? rest : limit);
+  return ns < 9e18 ? (int64_t)ns : INT64_MAX;
+}
+
+// If the backend is idle, no request is refused: what is known about the cost may be wrong, and
+// only a run can show it.
+bool rn_batcher_refuses_locked(rn_batcher_t* batcher, rn_predict_t* predict, int64_t now) {
+  const rn_batcher_options_t* options = &batcher->options;
+  if (!batcher->queue.count && batcher->lanes_used < batcher->backend->lanes) return false;
+  int64_t expected = rn_batcher_expected_locked(batcher, predict->rows > 1 ? predict->rows : 1,
+                                                predict->priority, now);
+  if (options->max_queued > 0 && batcher->queue.count >= options->max_queued) {
+    predict->retry_ns = expected > MIN_RETRY_NS ? expected : MIN_RETRY_NS;
+  } else if (predict->deadline_ns < INT64_MAX) {
+    predict->retry_ns = expected - (predict->deadline_ns - now);
+  } else {
+    int64_t backlog = BACKLOG_NS;
+    if (options->max_queued > 0) return false;
+    if (options->size.objective_ns > 0 && options->size.objective_ns < INT64_MAX / 4 &&
+        backlog < 4 * options->size.objective_ns)
+      backlog = 4 * options->size.objective_ns;
+    predict->retry_ns = expected - backlog;
+  }
+  if (predict->retry_ns <= 0) {
+    predict->retry_ns = 0;
+    return false;
+  }
+  if (predict->retry_ns > MAX_RETRY_NS) predict->retry_ns = MAX_RETRY_NS;
+  ++batcher->refused;
+  return true;
+}
+
+// Whether the batch of |first| should start now; if not, |*inout_until| falls to when it should.
+static bool is_ready_locked(rn_batcher_t* batcher, const rn_predict_t* first, int64_t now,
+                            int64_t* inout_until) {
+  const rn_batcher_options_t* options = &batcher->options;
+  int64_t rows = rn_batch_group_rows(first->group), limit = rn_batcher_limit_locked(batcher);
+  if (!options->is_on || rn_batch_group_is_alone(first->group) || rows >= limit) return true;
+  int64_t until = first->come_ns;
+  if (options->max_wait_ns >= 0) {
+    until += options->max_wait_ns;
+  } else {
+    int64_t window = rn_batch_wait_window(&batcher->wait, rn_batch_size_fixed(batcher->size));
+    if (!window || rn_batch_wait_is_enough(&batcher->wait, batcher->queue.count)) return true;
+    if (until < batcher->free_ns) until = batcher->free_ns;
+    until += window;
+  }
+  // In time for the first deadline, too.
+  const rn_predict_t* earliest = rn_batch_queue_earliest(&batcher->queue);
+  if (earliest) {
+    int64_t latest = earliest->deadline_ns - 2 * rn_batch_size_expect(batcher->size, rows);
+    if (latest < until) until = latest;
+  }
+  if (until <= now || !options->timers.set) return true;
+  if (until < *inout_until) *inout_until = until;
+  return false;
+}
+
+// Moves the requests of the next batch from the queue into |batch|, those that cannot be answered
+// in time into |*inout_late|.
+static void fill_locked(rn_batcher_t* batcher, rn_batch_t* batch, rn_batch_group_t* group,
+                        int64_t now, rn_predict_t** inout_late) {
+  int64_t limit = rn_batch_group_is_alone(group) ? 1 : rn_batcher_limit_locked(batcher);
+  int64_t rows = rn_batch_group_rows(group);
+  int64_t end = now + rn_batch_size_expect(batcher->size, rows < limit ? rows : limit);
+  for (rn_predict_t* predict; (predict = rn_batch_group_first(group));) {
+    if (batch->count && batch->rows + predict->rows > limit) break;
+    bool is_last = rn_batch_group_rows(group) <= (predict->rows > 1 ? predict->rows : 1);
+    rn_batch_queue_remove(&batcher->queue, predict);
+    // It would be answered too late, and others need not be: leave them its place.
+    if (predict->deadline_ns < end && !(is_last && !batch->count)) {
+      predict->next = *inout_late;
+      *inout_late = predict;
+      ++batcher->refused;
+      continue;
+    }
+    rn_batch_add(batch, predict);
+    if (rn_batch_group_is_alone(group)) break;
+  }
+}
+
+static void set_timer_locked(rn_batcher_t* batcher, int64_t until) {
+  const rn_timers_t* timers = &batcher->options.timers;
+  const rn_predict_t* earliest = rn_batch_queue_earliest(&batcher->queue);
+  if (earliest && earliest->deadline_ns < until) until = earliest->deadline_ns;
+  // A timer that is too early costs little: it finds nothing to do, and is set again.
+  if (!timers->set || until >= batcher->timer_ns) return;
+  rn_status_t status = timers->set(timers->self, &batcher->timer, until);
+  if (rn_ok(status)) batcher->timer_ns = until;
+  rn_status_free(status);
+}
+
+static void start_locked(rn_batcher_t* batcher, rn_batch_t* batch, int64_t now,
+                         rn_batch_work_t* work) {
+  batch->owner = batcher;
+  batch->formed_ns = now;
+  batch->formed_count = batch->count;
+  batch->expected_ns = rn_batch_size_expect(batcher->size, batch->rows);
+  batch->next = batcher->running;
+  batcher->running = batch;
+  ++batcher->lanes_used;
+  batcher->running_count += batch->count;
+  if (work->last)
+    work->last->next_to_run = batch;
+  else
+    work->batches = batch;
+  work->last = batch;
+}
+
+void rn_batcher_form_locked(rn_batcher_t* batcher, int64_t now, rn_batch_work_t* work) {
+  int64_t until = INT64_MAX;
+  rn_predict_t* first;
+  while (batcher->lanes_used < batcher->backend->lanes &&
+         (first = rn_batch_queue_first(&batcher->queue)) &&
+         is_ready_locked(batcher, first, now, &until)) {
+    rn_batch_t* batch = NULL;
+    rn_status_t status = rn_batch_create(batcher->backend, first->signature_index,
+                                         batcher->options.allocator, &batch);
+    if (rn_ok(status)) {
+      fill_locked(batcher, batch, first->group, now, &work->late);
+      start_locked(batcher, batch, now, work);
+    } else {
+      rn_status_free(status);
+      rn_batch_queue_remove(&batcher->queue, first);
+      first->next = work->starved;
+      work->starved = first;
+    }
+  }
+  set_timer_locked(batcher, until);
+}
+
+bool rn_batcher_form_one_locked(rn_batcher_t* batcher, rn_predict_t* predict, bool is_alone,
+                                int64_t now, rn_batch_work_t* work) {
+  if (batcher->queue.count || batcher->lanes_used >= batcher->backend->lanes) return false;
+  if (!is_alone && predict->rows < rn_batcher_limit_locked(batcher)) {
+    bool waits = batcher->options.max_wait_ns > 0;
+    if (batcher->options.max_wait_ns < 0)
+      waits = rn_batch_wait_window(&batcher->wait, rn_batch_size_fixed(batcher->size)) &&
+              !rn_batch_wait_is_enough(&batcher->wait, 1);
+    if (waits) return false;
+  }
+  rn_batch_t* batch = NULL;
+  rn_status_t status = rn_batch_create(batcher->backend, predict->signature_index,
+                                       batcher->options.allocator, &batch);
+  if (!rn_ok(status)) {
+    rn_status_free(status);
+    return false;
+  }
+  rn_batch_add(batch, predict);
+  start_locked(batcher, batch, now, work);
+  return true;
+}

@@ -1,0 +1,64 @@
+// What the files of the batcher share: batcher.c runs batches, batch_form.c decides which.
+//
+// A request waits in |queue| until a lane of the backend is free and its batch should start. Each
+// event (a request, a batch that ended, a timer) calls rn_batcher_form_locked, which takes as many
+// batches from the queue as can start; they run after the lock is released, on this thread or on
+// the pool. Requests are always answered without the lock.
+//
+// A thread that is inside holds a reference, because the request it answers may be the last one,
+// and the batcher be destroyed meanwhile.
+#ifndef RUNNEL_SERVE_MODEL_BATCHER_INTERNAL_H_
+#define RUNNEL_SERVE_MODEL_BATCHER_INTERNAL_H_
+
+#include <stdatomic.h>
+
+#include "serve/model/batch.h"
+#include "serve/model/batch_queue.h"
+#include "serve/model/batch_wait.h"
+#include "serve/model/batcher.h"
+
+struct rn_batcher_t {
+  rn_batcher_options_t options;
+  int64_t* allowed;       // Owned; |options.allowed_count| of them
+  rn_backend_t* backend;  // Borrowed
+  int64_t max_rows;       // of a batch; 0: no limit but that of |size|
+  bool has_pool;
+  _Atomic int refs;
+
+  rn_mutex_t mutex;  // guards what follows
+  rn_batch_size_t* size;
+  rn_batch_wait_t wait;
+  rn_batch_queue_t queue;
+  rn_timer_t timer;
+  int64_t timer_ns;     // when it is set to; INT64_MAX: not set
+  rn_batch_t* running;  // linked by |next|
+  int lanes_used;
+  int64_t running_count;  // requests
+  int64_t free_ns;        // when the last batch ended
+  bool is_joinable;       // false once the outputs of a batch had other rows than its inputs
+  int64_t batches, rows, padded, expired, cancelled, refused;
+};
+
+// What was taken from the queue under the lock, to be handled without it.
+typedef struct rn_batch_work_t {
+  rn_batch_t *batches, *last;  // to run, linked by |next_to_run|
+  rn_predict_t* expired;       // requests to answer, linked by |next|
+  rn_predict_t* late;          // that could not be answered in time
+  rn_predict_t* starved;       // for which there was no memory
+} rn_batch_work_t;
+
+// Takes batches from the queue as long as there are lanes for them, and sets the timer for the
+// rest.
+void rn_batcher_form_locked(rn_batcher_t* batcher, int64_t now, rn_batch_work_t* work);
+// The same for one request that is not in the queue. False if it must wait there.
+bool rn_batcher_form_one_locked(rn_batcher_t* batcher, rn_predict_t* predict, bool is_alone,
+                                int64_t now, rn_batch_work_t* work);
+// Whether to refuse |predict| because it could not be answered in time; sets |retry_ns|.
+bool rn_batcher_refuses_locked(rn_batcher_t* batcher, rn_predict_t* predict, int64_t now);
+// How long a request of |rows| that came now would take to be answered.
+int64_t rn_batcher_expected_locked(const rn_batcher_t* batcher, int64_t rows, int priority,
+                                   int64_t now);
+// Rows that the next batch may have.
+int64_t rn_batcher_limit_locked(const rn_batcher_t* batcher);
+
+#endif  // RUNNEL_SERVE_MODEL_BATCHER_INTERNAL_H_
