@@ -48,7 +48,9 @@ size_t rn_grpc_timeout_print(int64_t ns, char* out, size_t room) {
 void rn_grpc_escape(rn_str_t message, rn_strbuf_t* out) {
   for (size_t i = 0; i < message.size; ++i) {
     unsigned char c = (unsigned char)message.data[i];
-    if (c >= ' ' && c <= '~' && c != '%')
+    // A header's value may not begin or end with a blank.
+    bool is_edge = i == 0 || i == message.size - 1;
+    if (c >= ' ' && c <= '~' && c != '%' && !(c == ' ' && is_edge))
       rn_strbuf_append_n(out, &message.data[i], 1);
     else
       rn_strbuf_printf(out, "%%%02X", c);

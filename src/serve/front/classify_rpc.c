@@ -1,6 +1,7 @@
 // See classify_rpc.h. Classify and Regress are calls of one task.
 #include "serve/front/classify_rpc.h"
 
+#include "proto/prediction_log.pb.h"
 #include "proto/serving_classify.pb.h"
 #include "serve/front/classify.h"
 #include "serve/front/rpc.h"
@@ -13,6 +14,9 @@
 
 typedef enum infer_api_t { API_CLASSIFY, API_REGRESS, API_MULTI } infer_api_t;
 static const char* const api_names[] = {"Classify", "Regress", "MultiInference"};
+static const uint32_t log_fields[] = {rn_pb_serving_PredictionLog_classify_log_field,
+                                      rn_pb_serving_PredictionLog_regress_log_field,
+                                      rn_pb_serving_PredictionLog_multi_inference_log_field};
 
 typedef struct infer_call_t infer_call_t;
 
@@ -129,8 +133,14 @@ static void finish(infer_call_t* self, rn_status_t status) {
     if (rn_ok(status))
       rn_front_count_answer(front, task->spec.model.name, self->examples, task->predict.marks);
   }
+  rn_message_t message;
+  rn_message_init(&message, front->allocator);
+  if (rn_ok(status)) status = rn_front_message(&body, &message);
+  if (rn_ok(status))
+    rn_rpc_log(front, call, self->tasks[0].spec.model.name, log_fields[self->api], &message);
+  rn_strbuf_clear(&body);
   call_destroy(self);
-  rn_rpc_finish(front, call, status, &body);
+  rn_rpc_reply(call, status, &message);
 }
 
 static void let_go(infer_call_t* self) {

@@ -4,6 +4,7 @@
 // A PredictRequest is not decoded into a message: its fields are scanned, large tensors stay in the
 // received buffer, and large outputs are sent from their own.
 #include "net/tensor_codec.h"
+#include "proto/prediction_log.pb.h"
 #include "proto/serving_metadata.pb.h"
 #include "proto/serving_predict.pb.h"
 #include "serve/front/classify_rpc.h"
@@ -123,8 +124,11 @@ static void finish(predict_call_t* self, rn_status_t status) {
   status = rn_rpc_end_predict(front, call, &self->predict, status);
   rn_front_count(front, self->spec.model.name, "Predict", "GRPC", rn_status_code(status),
                  &self->predict.times);
-  if (rn_ok(status))
+  if (rn_ok(status)) {
     rn_front_count_answer(front, self->spec.model.name, self->predict.rows, self->predict.marks);
+    rn_rpc_log(front, call, self->spec.model.name, rn_pb_serving_PredictionLog_predict_log_field,
+               &message);
+  }
   call_destroy(self);
   rn_rpc_reply(call, status, &message);
 }

@@ -7,6 +7,7 @@
 #include "net/tensor_codec.h"
 #include "proto/serving_model.pb.h"
 #include "proto/wrappers.pb.h"
+#include "serve/front/request_log.h"
 #include "wire/scan.h"
 #include "wire/writer.h"
 
@@ -149,6 +150,18 @@ rn_status_t rn_rpc_end_predict(const rn_front_t* front, rn_rpc_in_t* call,
   if (!is_late) return status;
   rn_status_free(status);
   return rn_deadline_exceeded("Deadline Exceeded");
+}
+
+void rn_rpc_log(const rn_front_t* front, const rn_rpc_in_t* call, rn_str_t model, uint32_t field,
+                const rn_message_t* response) {
+  if (!rn_request_log_wants(front->log, model)) return;
+  rn_strbuf_t bytes;
+  rn_strbuf_init(&bytes, front->allocator);
+  for (size_t i = 0; i < response->pieces.count; ++i)
+    rn_strbuf_append(&bytes, response->pieces.items[i].bytes);
+  if (!bytes.failed)
+    rn_request_log_add(front->log, model, field, rn_rpc_request(call), rn_strbuf_view(&bytes));
+  rn_strbuf_clear(&bytes);
 }
 
 // A call that waits for the pool. One of the functions is set.

@@ -48,6 +48,11 @@ void rn_rpc_begin_predict(const rn_front_t* front, rn_rpc_in_t* call, rn_predict
 RN_MUST_USE rn_status_t rn_rpc_end_predict(const rn_front_t* front, rn_rpc_in_t* call,
                                            const rn_predict_t* predict, rn_status_t status);
 
+// Samples the request of |call| and its response, before the reply, if the log wants it. |field| is
+// that of the call's kind in PredictionLog.
+void rn_rpc_log(const rn_front_t* front, const rn_rpc_in_t* call, rn_str_t model, uint32_t field,
+                const rn_message_t* response);
+
 // Runs |work| on the pool and ends |call| with what it returns, the response in |out|.
 typedef rn_status_t (*rn_rpc_work_fn_t)(rn_front_t* front, rn_rpc_in_t* call, rn_strbuf_t* out);
 void rn_rpc_run(rn_front_t* front, rn_rpc_in_t* call, rn_rpc_work_fn_t work);
