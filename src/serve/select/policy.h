@@ -52,7 +52,9 @@ typedef struct rn_observation_t {
 
 typedef struct rn_policy_t {
   const char* name;
+  uint8_t tag;        // in saved states: never changes its meaning
   int head, per_arm;  // floats of a state: |head|, then |per_arm| for each arm
+  bool learns;        // feedback changes what is selected, so that users have states of their own
   bool is_ensemble;   // every arm is asked, and answers are combined by their shares
   rn_policy_params_t defaults;
   // Adds |arm|, the last of |view|, to a state that has those before it.

@@ -61,6 +61,7 @@ static void shadow_select(const rn_policy_view_t* view, const float* state, uint
 
 const rn_policy_t rn_policy_static = {
     .name = "static",
+    .tag = 5,
     .per_arm = 2,
     .defaults = {.forget = 0.001, .prior = 1},
     .add = tally_add,
@@ -71,6 +72,7 @@ const rn_policy_t rn_policy_static = {
 
 const rn_policy_t rn_policy_shadow = {
     .name = "shadow",
+    .tag = 7,
     .per_arm = 2,
     .defaults = {.forget = 0.001, .prior = 1},
     .add = tally_add,
@@ -96,6 +98,7 @@ static void split_shares(const rn_policy_view_t* view, const float* state, doubl
 
 const rn_policy_t rn_policy_split = {
     .name = "split",
+    .tag = 6,
     .per_arm = 2,
     .defaults = {.forget = 0.001, .prior = 1},
     .add = tally_add,
@@ -123,6 +126,8 @@ static void greedy_shares(const rn_policy_view_t* view, const float* state, doub
 
 const rn_policy_t rn_policy_epsilon_greedy = {
     .name = "epsilon_greedy",
+    .tag = 3,
+    .learns = true,
     .per_arm = 2,
     .defaults = {.explore = 0.05, .forget = 0.005, .prior = 1},
     .add = tally_add,
@@ -183,6 +188,8 @@ static void thompson_select(const rn_policy_view_t* view, const float* state, ui
 
 const rn_policy_t rn_policy_thompson = {
     .name = "thompson",
+    .tag = 4,
+    .learns = true,
     .per_arm = 2,
     .defaults = {.forget = 0.005, .prior = 1},
     .add = tally_add,

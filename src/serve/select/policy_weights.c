@@ -59,21 +59,36 @@ static void exp3_shares(const rn_policy_view_t* view, const float* state, double
   mix(view, view->params->explore, out);
 }
 
-static void exp3_observe(const rn_policy_view_t* view, float* state, const rn_observation_t* seen) {
-  int arm = seen->served;
-  if (arm < 0 || arm >= view->arms || !(seen->seen >> arm & 1) || !rn_policy_has(view, arm)) return;
-  double floor = view->params->explore / __builtin_popcountll(view->active);
-  double probability = fmin(1, fmax(seen->probability, fmax(floor, 1e-6)));
-  state[arm] -= (float)(view->params->eta * seen->loss[arm] / probability);
+// Normalizes the weights and spreads part of them evenly. An unlinked arm keeps its weight.
+static void spread(const rn_policy_view_t* view, float* state) {
   double weights[RN_POLICY_MAX_ARMS];
   exp3_weights(view, state, weights);
   mix(view, view->params->forget, weights);
-  for (int i = 0; i < view->arms; ++i)  // an unlinked arm keeps its weight
+  for (int i = 0; i < view->arms; ++i)
     if (rn_policy_has(view, i)) state[i] = (float)log(fmax(weights[i], 1e-30));
+}
+
+static void exp3_observe(const rn_policy_view_t* view, float* state, const rn_observation_t* seen) {
+  int arm = seen->served;
+  if (arm < 0) {
+    // Feedback that ran every model: their losses are known with certainty.
+    for (int i = 0; i < view->arms; ++i)
+      if (seen->seen & view->active & UINT64_C(1) << i)
+        state[i] -= (float)(view->params->eta * seen->loss[i]);
+    spread(view, state);
+    return;
+  }
+  if (arm >= view->arms || !(seen->seen >> arm & 1) || !rn_policy_has(view, arm)) return;
+  double floor = view->params->explore / __builtin_popcountll(view->active);
+  double probability = fmin(1, fmax(seen->probability, fmax(floor, 1e-6)));
+  state[arm] -= (float)(view->params->eta * seen->loss[arm] / probability);
+  spread(view, state);
 }
 
 const rn_policy_t rn_policy_exp3 = {
     .name = "exp3",
+    .tag = 1,
+    .learns = true,
     .per_arm = 1,
     .defaults = {.eta = 0.12, .explore = 0.05, .forget = 0.001, .prior = 1},
     .add = exp3_add,
@@ -176,6 +191,8 @@ static void exp4_observe(const rn_policy_view_t* view, float* state, const rn_ob
 
 const rn_policy_t rn_policy_exp4 = {
     .name = "exp4",
+    .tag = 2,
+    .learns = true,
     .head = LOSSES,
     .per_arm = 1,
     .is_ensemble = true,
