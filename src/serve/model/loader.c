@@ -1,7 +1,6 @@
 // See loader.h.
 #include "serve/model/loader.h"
 
-#include "base/fs.h"
 #include "serve/model/config.h"
 #include "serve/model/quiet.h"
 #include "serve/model/tf_backend.h"
@@ -42,6 +41,17 @@ void rn_loader_destroy(rn_loader_t* loader) {
   if (loader) RN_FREE(loader->options.allocator, loader);
 }
 
+static rn_status_t warm_up(const rn_loader_t* loader, rn_backend_t* backend, const char* folder) {
+  const rn_loader_options_t* options = &loader->options;
+  return options->warm_up ? options->warm_up(options->warm_up_self, backend, folder) : RN_OK;
+}
+
+static void drop(const rn_loader_t* loader, rn_backend_t** replicas, int count) {
+  for (int i = 0; i < count; ++i)
+    if (replicas[i]) replicas[i]->vtable->destroy(replicas[i]);
+  rn_free(loader->options.allocator, replicas, (size_t)count * sizeof *replicas);
+}
+
 // A load on its way through the thread of low priority.
 typedef struct loader_job_t {
   rn_loader_t* loader;
@@ -65,8 +75,10 @@ static rn_status_t load_replicas(loader_job_t* job, rn_arena_t* arena) {
                                      .size_count = batching.allowed_count,
                                      .env = options->env,
                                      .allocator = options->allocator};
-  for (int i = 0; i < options->replicas; ++i)
+  for (int i = 0; i < options->replicas; ++i) {
     RN_RETURN_IF_ERROR(rn_tf_backend_create(&backend, &job->replicas[i]));
+    RN_RETURN_IF_ERROR(warm_up(job->loader, job->replicas[i], job->folder));
+  }
   return RN_OK;
 }
 
@@ -86,41 +98,44 @@ static rn_status_t load_saved_model(rn_loader_t* loader, const char* folder, rn_
   RN_RETURN_IF_ERROR(
       rn_alloc_array(options->allocator, count, sizeof *job.replicas, (void**)&job.replicas));
   rn_quiet_call(run_job, &job);
-  if (rn_ok(job.status)) {
-    *out = job.replicas;
-    *out_count = options->replicas;
-    return RN_OK;
+  if (!rn_ok(job.status)) {
+    drop(loader, job.replicas, options->replicas);
+    return job.status;
   }
-  for (size_t i = 0; i < count; ++i)
-    if (job.replicas[i]) job.replicas[i]->vtable->destroy(job.replicas[i]);
-  rn_free(options->allocator, job.replicas, count * sizeof *job.replicas);
-  return job.status;
+  *out = job.replicas;
+  *out_count = options->replicas;
+  return RN_OK;
 }
 
-static rn_status_t is_container(const rn_loader_t* loader, const char* folder, bool* out) {
-  rn_strbuf_t path;
-  rn_strbuf_init(&path, loader->options.allocator);
-  rn_strbuf_printf(&path, "%s/" RN_LOADER_CONTAINER_FILE, folder);
-  rn_status_t status = rn_strbuf_status(&path);
-  if (rn_ok(status)) status = rn_fs_find(loader->options.env, path.data, out);
-  rn_strbuf_clear(&path);
+static rn_status_t load_containers(rn_loader_t* loader, const rn_pb_serving_ModelConfig_t* config,
+                                   int64_t number, const char* folder, rn_backend_t*** out,
+                                   int* out_count) {
+  rn_container_options_t options = {.containers = loader->options.containers,
+                                    .model = config->name,
+                                    .number = number,
+                                    .folder = folder,
+                                    .program = loader->options.program};
+  if (!options.containers) return rn_unimplemented("%s: this server runs no containers", folder);
+  RN_RETURN_IF_ERROR(rn_container_load(&options, out, out_count));
+  rn_status_t status = RN_OK;
+  for (int i = 0; rn_ok(status) && i < *out_count; ++i) status = warm_up(loader, (*out)[i], folder);
+  if (rn_ok(status)) return RN_OK;
+  drop(loader, *out, *out_count);
+  *out = NULL;
+  *out_count = 0;
   return status;
 }
 
 rn_status_t rn_loader_load(void* self, const rn_pb_serving_ModelConfig_t* config, int64_t number,
                            const char* folder, rn_backend_t*** out, int* out_count) {
   rn_loader_t* loader = self;
-  bool has_container = false;
   *out = NULL;
   *out_count = 0;
-  RN_RETURN_IF_ERROR(is_container(loader, folder, &has_container));
-  if (has_container && loader->options.container)
-    return loader->options.container(loader->options.container_self, config, number, folder, out,
-                                     out_count);
-  if (has_container || rn_str_is(config->model_platform, "container"))
-    return rn_unimplemented(
-        "%s: %s", folder,
-        has_container ? "this server runs no containers"
-                      : "the platform is container, but there is no " RN_LOADER_CONTAINER_FILE);
-  return load_saved_model(loader, folder, out, out_count);
+  bool has_container = rn_container_is_in(loader->options.env, folder);
+  bool is_isolated = loader->options.isolates && loader->options.program;
+  if (!has_container && rn_str_is(config->model_platform, "container"))
+    return rn_not_found("%s has no " RN_CONTAINER_FILE, folder);
+  return has_container || is_isolated
+             ? load_containers(loader, config, number, folder, out, out_count)
+             : load_saved_model(loader, folder, out, out_count);
 }

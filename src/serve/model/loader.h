@@ -1,20 +1,11 @@
-// Loads the replicas of a version from its folder: a SavedModel in this process, or what a
-// container.pbtxt in the folder describes.
+// Loads the replicas of a version from its folder: a SavedModel in this process, or containers if
+// the folder has a container.pbtxt.
 #ifndef RUNNEL_SERVE_MODEL_LOADER_H_
 #define RUNNEL_SERVE_MODEL_LOADER_H_
 
+#include "serve/model/container.h"
 #include "serve/model/models.h"
 #include "session/session.h"
-
-// The file that makes a folder a container's.
-#define RN_LOADER_CONTAINER_FILE "container.pbtxt"
-
-// Makes the replicas of a version whose folder has RN_LOADER_CONTAINER_FILE; see
-// rn_models_options_t.load.
-typedef rn_status_t (*rn_loader_container_fn_t)(void* self,
-                                                const rn_pb_serving_ModelConfig_t* config,
-                                                int64_t number, const char* folder,
-                                                rn_backend_t*** out, int* out_count);
 
 typedef struct rn_loader_options_t {
   rn_str_t tags;  // of the graphs, separated by commas; "": serve, or the only graph; borrowed
@@ -24,10 +15,14 @@ typedef struct rn_loader_options_t {
   // parameters list some; borrowed.
   const int64_t* sizes;
   int size_count;
-  rn_loader_container_fn_t container;  // NULL: such folders do not load
-  void* container_self;
-  const rn_env_t* env;  // its pool runs all models
-  rn_allocator_t allocator;
+  rn_containers_t* containers;  // Borrowed; NULL: folders of containers do not load
+  const char* program;          // this command, to isolate SavedModels; NULL: it cannot
+  bool isolates;                // every SavedModel runs in a process of its own
+  // Warms up one replica, on the thread that loads it; NULL: nothing does.
+  rn_status_t (*warm_up)(void* self, rn_backend_t* backend, const char* folder);
+  void* warm_up_self;
+  const rn_env_t* env;       // its pool runs all models
+  rn_allocator_t allocator;  // the same as that of |containers| and of the manager
 } rn_loader_options_t;
 
 typedef struct rn_loader_t rn_loader_t;
