@@ -271,8 +271,9 @@ static rn_status_t scan_string(rn_json_reader_t* json, rn_str_t* out_raw, bool* 
       continue;
     }
     uint32_t code = RN_UTF8_BAD;
+    const char* at = p;
     if (c >= 0x80) p += rn_utf8_decode(rn_str_n(p, (size_t)(json->end - p)), &code);
-    if (code == RN_UTF8_BAD) return rn_json_bad(json, p, "Invalid encoding in string.");
+    if (code == RN_UTF8_BAD) return rn_json_bad(json, at, "Invalid encoding in string.");
   }
   *out_raw = rn_str_n(first, (size_t)(p - first));
   json->next = p + 1;
