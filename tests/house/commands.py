@@ -39,6 +39,7 @@ NOT_RUN = [
     (r"ninja ", "everything is built already"),
     (r"runnel bench( +#.*)?$", "takes a minute; another example runs a part of it"),
     (r"(.*/)?runnel bench .*--device gpu", "needs a GPU"),
+    (r"runnel container ", "a server starts it"),
     (r"runnel sim --workers 50 ", "takes a minute; another example is smaller"),
     (r"runnel top --cluster ps=localhost:2222", "shows two tasks that are down"),
     (r"export PATH=\$PWD/build/release/cli", "the PATH has it already"),
