@@ -61,6 +61,9 @@ struct rn_backend_t {
   // Whether |run| returns only after |done|. If so, the batcher calls it on a thread that may be
   // kept busy; if not, on any thread.
   bool blocks;
+  // Whether |run| takes inputs of other shapes than the signature's, and refuses those that it
+  // cannot use. Such a request runs alone. TensorFlow's clients may send [n] for [?,1].
+  bool takes_any_shape;
   int lanes;         // batches that it can run at the same time; >= 1
   int64_t max_rows;  // of one batch; 0: no limit
   size_t memory;     // bytes that loading it took, estimated

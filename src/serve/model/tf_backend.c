@@ -125,6 +125,7 @@ rn_status_t rn_tf_backend_create(const rn_tf_backend_options_t* options, rn_back
   RN_RETURN_IF_ERROR(RN_NEW(options->allocator, &backend));
   backend->base.vtable = &vtable;
   backend->base.blocks = true;
+  backend->base.takes_any_shape = true;
   backend->base.lanes = rn_pool_threads(options->env->pool);
   backend->allocator = options->allocator;
   backend->env = options->env;

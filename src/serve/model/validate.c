@@ -102,17 +102,25 @@ static rn_status_t sort_inputs(rn_predict_t* predict, const rn_serve_signature_t
   return RN_OK;
 }
 
-static rn_status_t check_input(const rn_predict_t* predict, const rn_serve_port_t* port, int i) {
+static bool fits(const rn_serve_port_t* port, const rn_tensor_t* value) {
+  if (!rn_shape_has_rank(port->shape)) return true;
+  bool is_equal = value->rank == port->shape.rank;
+  const int64_t* dims = rn_tensor_dims(value);
+  for (int axis = 0; is_equal && axis < value->rank; ++axis)
+    is_equal = port->shape.dims[axis] < 0 || port->shape.dims[axis] == dims[axis];
+  return is_equal;
+}
+
+// Clears |*inout_fit| if the shape is not the signature's but the backend may take it.
+static rn_status_t check_input(const rn_predict_t* predict, const rn_backend_t* backend,
+                               const rn_serve_port_t* port, int i, bool* inout_fit) {
   const rn_tensor_t* value = &predict->inputs[i].value;
   if (value->dtype != port->dtype)
     return rn_invalid_argument("Expects arg[%d] to be %s but %s is provided", i,
                                rn_dtype_name(port->dtype), rn_dtype_name(value->dtype));
-  if (!rn_shape_has_rank(port->shape)) return RN_OK;
-  bool fits = value->rank == port->shape.rank;
-  const int64_t* dims = rn_tensor_dims(value);
-  for (int axis = 0; fits && axis < value->rank; ++axis)
-    fits = port->shape.dims[axis] < 0 || port->shape.dims[axis] == dims[axis];
-  return fits ? RN_OK : shape_error(predict, port, value);
+  if (fits(port, value)) return RN_OK;
+  *inout_fit = false;
+  return backend->takes_any_shape ? RN_OK : shape_error(predict, port, value);
 }
 
 // Sets |rows|. Without |joins|, a request whose inputs have no common dimension 0 runs alone.
@@ -193,8 +201,10 @@ rn_status_t rn_predict_validate(rn_predict_t* predict, const rn_backend_t* backe
   predict->signature_index = index;
   if (predict->input_count != signature->input_count) return count_error(predict, signature);
   RN_RETURN_IF_ERROR(sort_inputs(predict, signature));
+  bool fit = true;
   for (int i = 0; i < predict->input_count; ++i)
-    RN_RETURN_IF_ERROR(check_input(predict, &signature->inputs[i], i));
-  RN_RETURN_IF_ERROR(count_rows(predict, signature, joins));
+    RN_RETURN_IF_ERROR(check_input(predict, backend, &signature->inputs[i], i, &fit));
+  predict->rows = -1;
+  if (fit) RN_RETURN_IF_ERROR(count_rows(predict, signature, joins));
   return name_outputs(predict, signature);
 }
