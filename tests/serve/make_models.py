@@ -5,8 +5,11 @@ OUT/half_plus_two/00000123             y = 0.5 x + 2
 OUT/half_plus_three/00000123           y = 0.5 x + 3
 OUT/half_plus_two_2_versions/00000123  half_plus_two
 OUT/half_plus_two_2_versions/00000124  half_plus_three
+OUT/simple/1                           OUTPUT0, OUTPUT1 = INPUT0 + and - INPUT1, int32 [-1,16], of Triton's examples
+OUT/simple_string/1                    the same with numbers as strings
+OUT/every_type/1                       the identity of an input per type: BOOL to BOOL_OUT, and so on
 
-Each has the signatures serving_default (predict, x to y), regress_x_to_y, regress_x_to_y2, regress_x2_to_y3 and classify_x_to_y; the
+Each half_ has the signatures serving_default (predict, x to y), regress_x_to_y, regress_x_to_y2, regress_x2_to_y3 and classify_x_to_y; the
 last four take serialized examples with a feature x. Needs stock TensorFlow. Those in tests/serve/models were made by this.
 """
 import os
@@ -54,6 +57,36 @@ def make(folder, plus):
         builder.save()
 
 
+def save(folder, inputs, outputs):
+    with tf.Session() as session:
+        builder = tf.saved_model.builder.SavedModelBuilder(folder)
+        builder.add_meta_graph_and_variables(
+            session, ["serve"], signature_def_map={"serving_default": signature("predict", inputs, outputs)})
+        builder.save()
+
+
+def make_simple(folder, has_strings):
+    with tf.Graph().as_default():
+        dtype = tf.string if has_strings else tf.int32
+        inputs = {name: tf.placeholder(dtype, [None, 16], name=name) for name in ("INPUT0", "INPUT1")}
+        a, b = (tf.strings.to_number(x, tf.int32) if has_strings else x for x in inputs.values())
+        outputs = {"OUTPUT0": a + b, "OUTPUT1": a - b}
+        if has_strings:
+            outputs = {name: tf.as_string(x) for name, x in outputs.items()}
+        save(folder, inputs, outputs)
+
+
+TYPES = {"BOOL": tf.bool, "UINT8": tf.uint8, "UINT16": tf.uint16, "UINT32": tf.uint32, "UINT64": tf.uint64, "INT8": tf.int8,
+         "INT16": tf.int16, "INT32": tf.int32, "INT64": tf.int64, "FP16": tf.half, "BF16": tf.bfloat16, "FP32": tf.float32,
+         "FP64": tf.float64, "BYTES": tf.string}
+
+
+def make_every_type(folder):
+    with tf.Graph().as_default():
+        inputs = {name: tf.placeholder(dtype, [None, None], name=name) for name, dtype in TYPES.items()}
+        save(folder, inputs, {name + "_OUT": tf.identity(x) for name, x in inputs.items()})
+
+
 def main():
     tf.disable_eager_execution()
     for name, plus in (("half_plus_two/00000123", 2), ("half_plus_three/00000123", 3),
@@ -61,6 +94,11 @@ def main():
         folder = os.path.join(sys.argv[1], name)
         shutil.rmtree(folder, ignore_errors=True)
         make(folder, plus)
+    for name, build in (("simple/1", lambda folder: make_simple(folder, False)),
+                        ("simple_string/1", lambda folder: make_simple(folder, True)), ("every_type/1", make_every_type)):
+        folder = os.path.join(sys.argv[1], name)
+        shutil.rmtree(folder, ignore_errors=True)
+        build(folder)
 
 
 main()

@@ -4,6 +4,8 @@
 #include <limits.h>
 
 #include "base/container.h"
+#include "proto/prediction_log.pb.h"
+#include "serve/front/request_log.h"
 
 const char* rn_oip_type_name(rn_dtype_t dtype) {
   switch (dtype) {
@@ -28,6 +30,7 @@ rn_dtype_t rn_oip_type_parse(rn_str_t text) {
 void rn_oip_infer_init(rn_oip_infer_t* infer, rn_front_t* front) {
   *infer = (rn_oip_infer_t){.front = front};
   rn_arena_init(&infer->arena, front->allocator);
+  rn_strbuf_init(&infer->sample, front->allocator);
   infer->predict.allocator = front->allocator;
   infer->predict.deadline_ns = INT64_MAX;
 }
@@ -67,6 +70,7 @@ rn_status_t rn_oip_add_output(rn_oip_infer_t* infer, rn_oip_output_t** out) {
 
 void rn_oip_infer_clear(rn_oip_infer_t* infer) {
   rn_predict_clear(&infer->predict);
+  rn_strbuf_clear(&infer->sample);
   rn_arena_clear(&infer->arena);
 }
 
@@ -210,25 +214,42 @@ static rn_status_t share_outputs(rn_oip_infer_t* infer) {
   return RN_OK;
 }
 
-// A deadline that passes may cancel the request, too.
-static rn_status_t why_cancelled(const rn_oip_infer_t* infer, rn_status_t status) {
-  const rn_env_t* env = infer->front->env;
-  if (rn_status_code(status) != RN_CODE_CANCELLED ||
-      env->now_ns(env->self) < infer->predict.deadline_ns)
-    return status;
-  rn_status_free(status);
-  return rn_deadline_exceeded("Deadline Exceeded");
-}
-
 static void on_predicted(rn_predict_t* predict, rn_status_t status) {
   rn_oip_infer_t* infer = RN_CONTAINER_OF(predict, rn_oip_infer_t, predict);
-  status = why_cancelled(infer, status);
   if (rn_ok(status)) status = share_outputs(infer);
-  rn_front_count(infer->front, infer->model, "infer", infer->entry, rn_status_code(status),
-                 &predict->times);
-  if (rn_ok(status))
-    rn_front_count_answer(infer->front, infer->model, predict->rows, predict->marks);
   infer->done(infer, status);
+}
+
+// A sample that cannot be serialized is left out.
+static void take_sample(rn_oip_infer_t* infer) {
+  if (!rn_request_log_wants(infer->front->log, infer->model)) return;
+  rn_status_t status =
+      rn_request_log_request(infer->model, infer->number, &infer->predict, &infer->sample);
+  if (!rn_ok(status)) rn_strbuf_clear(&infer->sample);
+  rn_status_free(status);
+}
+
+static void log_sample(const rn_oip_infer_t* infer) {
+  rn_strbuf_t response;
+  rn_strbuf_init(&response, infer->front->allocator);
+  rn_status_t status =
+      rn_request_log_response(infer->model, infer->number, &infer->predict, &response);
+  if (rn_ok(status))
+    rn_request_log_add(infer->front->log, infer->model,
+                       rn_pb_serving_PredictionLog_predict_log_field,
+                       rn_strbuf_view(&infer->sample), rn_strbuf_view(&response));
+  rn_status_free(status);
+  rn_strbuf_clear(&response);
+}
+
+// Names of models that do not exist would make a series each.
+void rn_oip_infer_count(const rn_oip_infer_t* infer, rn_code_t code) {
+  if (!infer->is_found) return;
+  const rn_predict_t* predict = &infer->predict;
+  rn_front_count(infer->front, infer->model, "infer", infer->entry, code, &predict->times);
+  if (code != RN_CODE_OK) return;
+  rn_front_count_answer(infer->front, infer->model, predict->rows, predict->marks);
+  if (infer->sample.size) log_sample(infer);
 }
 
 static rn_status_t prepare(rn_oip_infer_t* infer) {
@@ -259,9 +280,11 @@ void rn_oip_infer_run(rn_oip_infer_t* infer) {
     return;
   }
   infer->number = rn_version_number(version);
+  infer->is_found = true;
   const rn_backend_t* backend = rn_version_backend(version);
   int signature = rn_oip_signature(backend, infer->predict.signature);
   if (signature >= 0) infer->predict.signature = backend->signatures[signature].name;
+  take_sample(infer);
   rn_version_predict(version, &infer->predict);
   rn_version_release(version);
 }

@@ -82,6 +82,8 @@ struct rn_oip_infer_t {
   // Called once, from any thread. Owns |status|. On success the outputs are in |predict|, and those
   // that go to shared memory have been written there.
   void (*done)(rn_oip_infer_t* infer, rn_status_t status);
+  rn_strbuf_t sample;  // the request as a PredictRequest, if it is to be logged
+  bool is_found;
   int64_t number;  // of the version that was found
 };
 
@@ -119,6 +121,9 @@ RN_MUST_USE rn_status_t rn_oip_output_share(rn_oip_infer_t* infer, const rn_oip_
 
 // Finds the model and runs it. Calls |done|, perhaps before it returns.
 void rn_oip_infer_run(rn_oip_infer_t* infer);
+// Counts a finished inference, and logs it if it is a sample, once its reply is written or has
+// failed.
+void rn_oip_infer_count(const rn_oip_infer_t* infer, rn_code_t code);
 // The output as the request named it; NULL if it named none.
 const rn_oip_output_t* rn_oip_output_of(const rn_oip_infer_t* infer, rn_str_t name);
 

@@ -322,6 +322,7 @@ static void on_inferred(rn_oip_infer_t* infer, rn_status_t status) {
   rn_message_t body;
   size_t json = 0;
   if (rn_ok(status)) status = rn_oip_rest_write(infer, &body, &json);
+  rn_oip_infer_count(infer, rn_status_code(status));
   rn_oip_infer_clear(infer);
   RN_FREE(front->allocator, self);
   if (!rn_ok(status)) {

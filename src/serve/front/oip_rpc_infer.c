@@ -42,9 +42,7 @@ static rn_status_t create(rn_front_t* front, rn_rpc_in_t* call,
   infer->entry = "GRPC";
   infer->is_local = call->is_local;
   infer->done = done;
-  infer->predict.cancel = &call->cancel;
-  infer->predict.deadline_ns = call->stream.deadline_ns;
-  infer->predict.times.begun_ns = front->env->now_ns(front->env->self);
+  rn_rpc_begin_predict(front, call, &infer->predict);
   return RN_OK;
 }
 
@@ -56,9 +54,8 @@ static void on_inferred(rn_oip_infer_t* infer, rn_status_t status) {
   rn_message_t response = rpc->response;
   rn_message_init(&rpc->response, response.allocator);
   if (rn_ok(status)) status = rn_oip_rpc_write(infer, false, &response);
-  char marks[32];
-  if (rn_ok(status) && infer->predict.marks)
-    rn_rpc_add_trailer(call, "runnel-marks", rn_str(rn_front_marks(infer->predict.marks, marks)));
+  status = rn_rpc_end_predict(infer->front, call, &infer->predict, status);
+  rn_oip_infer_count(infer, rn_status_code(status));
   destroy(rpc);
   rn_rpc_reply(call, status, &response);
 }
@@ -153,6 +150,7 @@ static rn_status_t write_answer(oip_rpc_infer_t* rpc, rn_status_t status) {
   rn_message_t inner;
   rn_message_init(&inner, rpc->response.allocator);
   if (rn_ok(status)) status = rn_oip_rpc_write(&rpc->infer, true, &inner);
+  rn_oip_infer_count(&rpc->infer, rn_status_code(status));
   if (rn_ok(status)) {
     status = wrap(RN_STR(""), &inner, &rpc->response);
   } else {
