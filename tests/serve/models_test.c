@@ -519,30 +519,30 @@ typedef struct storm_t {
   _Atomic int64_t requests, lost;
 } storm_t;
 
+typedef struct storm_request_t {
+  rn_predict_t predict;  // first
+  bool is_ok;
+} storm_request_t;
+
 static void storm_done(rn_predict_t* predict, rn_status_t status) {
-  *(bool*)predict->holder = rn_ok(status);
+  ((storm_request_t*)predict)->is_ok = rn_ok(status);
   rn_status_free(status);
 }
 
 static bool ask(rn_models_t* models, rn_model_spec_t spec) {
   rn_version_t* version = NULL;
   rn_status_t status = rn_models_find(models, &spec, &version);
-  bool is_ok = false;
-  if (rn_ok(status)) {
-    rn_predict_value_t x = {RN_STR("x"), serve_column((float[]){1}, 1)};
-    rn_predict_t predict = {.inputs = &x,
-                            .input_count = 1,
-                            .deadline_ns = INT64_MAX,
-                            .done = storm_done,
-                            .holder = &is_ok};
-    predict.holder = &is_ok;
-    rn_version_predict(version, &predict);
-    is_ok = is_ok &&
-            *RN_DATA(&predict.outputs[0].value, float) == 1 + (float)rn_version_number(version);
-    rn_predict_clear(&predict);
-    rn_version_release(version);
-  }
+  bool is_ok = rn_ok(status);
   rn_status_free(status);
+  if (!is_ok) return false;
+  rn_predict_value_t x = {RN_STR("x"), serve_column((float[]){1}, 1)};
+  storm_request_t request = {
+      .predict = {.inputs = &x, .input_count = 1, .deadline_ns = INT64_MAX, .done = storm_done}};
+  rn_version_predict(version, &request.predict);
+  is_ok = request.is_ok && *RN_DATA(&request.predict.outputs[0].value, float) ==
+                               1 + (float)rn_version_number(version);
+  rn_predict_clear(&request.predict);
+  rn_version_release(version);
   return is_ok;
 }
 

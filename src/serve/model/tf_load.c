@@ -200,46 +200,89 @@ static rn_status_t write_meta(tf_load_t* load) {
 
 // Planning in advance.
 
-// A plan for |rows| rows, if the other dimensions are known. Failures are left to the request that
-// has them.
-static rn_status_t plan_rows(tf_load_t* load, int s, int64_t rows) {
-  const rn_serve_signature_t* signature = &load->backend->base.signatures[s];
-  rn_arena_t scratch;
-  rn_arena_init(&scratch, load->options->allocator);
-  rn_tensor_t* feeds = NULL;
-  const rn_tensor_t** pointers = NULL;
-  size_t count = (size_t)signature->input_count;
-  rn_status_t status = RN_ARENA_ARRAY(&scratch, count, &feeds);
-  if (rn_ok(status))
-    status = rn_arena_alloc_array(&scratch, count, sizeof *pointers, (void**)&pointers);
-  bool is_known = rn_ok(status);
-  for (size_t i = 0; rn_ok(status) && is_known && i < count; ++i) {
-    const rn_serve_port_t* port = &signature->inputs[i];
-    int64_t dims[RN_INLINE_DIMS];
-    is_known = port->shape.rank >= 0 && port->shape.rank <= RN_INLINE_DIMS;
-    for (int d = 0; is_known && d < port->shape.rank; ++d) {
-      dims[d] = d == 0 && port->shape.dims[0] < 0 ? rows : port->shape.dims[d];
-      is_known = dims[d] >= 0;
-    }
-    if (is_known)
-      status = rn_tensor_init(&feeds[i], port->dtype, (rn_shape_t){port->shape.rank, dims});
-    pointers[i] = &feeds[i];
+// The most that a run on zeros may take, as a loop may not end for them, and the largest input.
+#define TRIAL_MS 1000
+#define TRIAL_BYTES ((size_t)64 << 20)
+
+// The shape of |port| with |rows| rows; false if it has other open dimensions.
+static bool shape_for(const rn_serve_port_t* port, int64_t rows, int64_t* dims, rn_shape_t* out) {
+  if (port->shape.rank < 0 || port->shape.rank > RN_INLINE_DIMS) return false;
+  for (int d = 0; d < port->shape.rank; ++d) {
+    dims[d] = d == 0 && port->shape.dims[0] < 0 ? rows : port->shape.dims[d];
+    if (dims[d] < 0) return false;
   }
-  if (rn_ok(status) && is_known)
-    status = rn_session_plan(load->backend->session, &load->backend->signatures[s].step, pointers);
-  rn_arena_clear(&scratch);
+  *out = (rn_shape_t){port->shape.rank, dims};
+  return true;
+}
+
+static bool can_try(const rn_tensor_t* feeds, int count) {
+  for (int i = 0; i < count; ++i) {
+    bool is_value = rn_dtype_is_plain(feeds[i].dtype) || feeds[i].dtype == RN_STRING;
+    if (!is_value || rn_tensor_bytes(&feeds[i]) > TRIAL_BYTES) return false;
+  }
+  return true;
+}
+
+// Runs a step once, on zeros, in this thread: kernels make and load things when they first run.
+static rn_status_t run_trial(tf_load_t* load, const rn_signature_t* step, rn_tensor_t* feeds,
+                             const rn_tensor_t* const* pointers, rn_arena_t* scratch) {
+  rn_tensor_t* fetches = NULL;
+  rn_step_options_t options = {.is_quiet = true, .timeout_ms = TRIAL_MS};
+  rn_status_t status = RN_ARENA_ARRAY(scratch, (size_t)step->fetch_count, &fetches);
+  for (int i = 0; rn_ok(status) && i < step->feed_count; ++i) {
+    rn_tensor_t shape = feeds[i];
+    status =
+        rn_tensor_create(load->options->allocator, shape.dtype, rn_tensor_shape(&shape), &feeds[i]);
+    if (rn_ok(status) && rn_dtype_is_plain(shape.dtype))
+      memset(feeds[i].data, 0, rn_tensor_bytes(&feeds[i]));
+  }
+  if (rn_ok(status))
+    status = rn_session_run(load->backend->session, step, pointers, fetches, &options);
+  for (int i = 0; rn_ok(status) && i < step->fetch_count; ++i) rn_tensor_clear(&fetches[i]);
+  for (int i = 0; i < step->feed_count; ++i) rn_tensor_clear(&feeds[i]);
   return status;
 }
 
+// Plans signature |s| for |rows| rows, unless other dimensions are open, too; then a trial, if that
+// has no effects.
+static rn_status_t plan_rows(tf_load_t* load, int s, int64_t rows, bool tries,
+                             rn_arena_t* scratch) {
+  const rn_serve_signature_t* signature = &load->backend->base.signatures[s];
+  const rn_signature_t* step = &load->backend->signatures[s].step;
+  rn_tensor_t* feeds = NULL;
+  const rn_tensor_t** pointers = NULL;
+  size_t count = (size_t)signature->input_count;
+  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(scratch, count, &feeds));
+  RN_RETURN_IF_ERROR(rn_arena_alloc_array(scratch, count, sizeof *pointers, (void**)&pointers));
+  for (size_t i = 0; i < count; ++i) {
+    int64_t dims[RN_INLINE_DIMS];
+    rn_shape_t shape;
+    if (!shape_for(&signature->inputs[i], rows, dims, &shape)) return RN_OK;
+    RN_RETURN_IF_ERROR(rn_tensor_init(&feeds[i], signature->inputs[i].dtype, shape));
+    pointers[i] = &feeds[i];
+  }
+  if (!tries) return rn_session_plan(load->backend->session, step, pointers);
+  if (!signature->is_pure || !can_try(feeds, signature->input_count)) return RN_OK;
+  return run_trial(load, step, feeds, pointers, scratch);
+}
+
+// Failures are left to the requests that have them.
 static void plan_all(tf_load_t* load) {
   static const int64_t one = 1;
   const int64_t* sizes = load->options->size_count ? load->options->sizes : &one;
   int size_count = load->options->size_count ? load->options->size_count : 1;
+  rn_arena_t scratch;
+  rn_arena_init(&scratch, load->options->allocator);
   for (int s = 0; s < load->count; ++s) {
-    for (int i = 0; i < size_count; ++i) rn_status_free(plan_rows(load, s, sizes[i]));
+    for (int i = 0; i < size_count; ++i)
+      rn_status_free(plan_rows(load, s, sizes[i], false, &scratch));
     rn_status_free(
         rn_session_plan(load->backend->session, &load->backend->signatures[s].step, NULL));
+    rn_status_free(plan_rows(load, s, sizes[0], true, &scratch));
+    if (load->backend->base.signatures[s].is_batched)  // the plan for all other sizes
+      rn_status_free(plan_rows(load, s, sizes[size_count - 1] + 1, true, &scratch));
   }
+  rn_arena_clear(&scratch);
 }
 
 static rn_status_t work(tf_load_t* load) {
