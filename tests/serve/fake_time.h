@@ -93,7 +93,6 @@ typedef struct fake_cost_t {
   fake_time_t* time;
   double fixed_us, row_us, scale, noise;
   bool is_dry;
-  int64_t busy_ns;
   fake_lane_t lanes[8];
 } fake_cost_t;
 
@@ -117,7 +116,6 @@ static inline void fake_cost_run(fake_model_t* fake, rn_backend_run_t* run) {
   us *= 1 + cost->noise * (2 * fake_uniform(cost->time) - 1);
   if (cost->noise > 0 && fake_uniform(cost->time) < 0.001) us *= 1.5;
   *lane = (fake_lane_t){.timer = {.fn = fake_cost_ready}, .cost = cost, .run = run};
-  cost->busy_ns += (int64_t)(us * 1000);
   OK(fake_timer_set(cost->time, &lane->timer, cost->time->now + (int64_t)(us * 1000)));
 }
 

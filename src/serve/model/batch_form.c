@@ -1,4 +1,6 @@
 // When a batch starts, what is in it, and which requests are refused: see batcher_internal.h.
+#include <math.h>
+
 #include "serve/model/batcher_internal.h"
 
 // Requests without a deadline are refused if the queue takes longer than this, or four objectives.
@@ -7,7 +9,12 @@
 #define MAX_RETRY_NS INT64_C(60000000000)
 
 int64_t rn_batcher_limit_locked(const rn_batcher_t* batcher) {
-  return batcher->options.is_on ? rn_batch_size_limit(batcher->size) : 1;
+  const rn_batch_size_options_t* size = &batcher->options.size;
+  if (!batcher->options.is_on) return 1;
+  // Urgent requests that just missed a batch must fit into the next.
+  if (batcher->mixed > 0 && size->policy == RN_BATCH_LEARN && size->objective_ns > 0)
+    return rn_batch_size_within(batcher->size, size->objective_ns / 2);
+  return rn_batch_size_limit(batcher->size);
 }
 
 // When the first lane will be free, from |now|.
@@ -23,6 +30,15 @@ static int64_t busy_locked(const rn_batcher_t* batcher, int64_t now) {
   return least;
 }
 
+// The size of the batch that a request would be in, if |rest| rows would be in it with it now:
+// others will come.
+static int64_t last_batch_locked(const rn_batcher_t* batcher, int64_t rest) {
+  int64_t limit = rn_batcher_limit_locked(batcher);
+  if (batcher->options.is_on && rest < (int64_t)batcher->usual_rows)
+    rest = (int64_t)batcher->usual_rows;
+  return rest < limit ? rest : limit;
+}
+
 int64_t rn_batcher_expected_locked(const rn_batcher_t* batcher, int64_t rows, int priority,
                                    int64_t now) {
   int64_t limit = rn_batcher_limit_locked(batcher);
@@ -31,8 +47,18 @@ int64_t rn_batcher_expected_locked(const rn_batcher_t* batcher, int64_t rows, in
   double ns = (double)busy_locked(batcher, now) +
               (double)batches / batcher->backend->lanes *
                   (double)rn_batch_size_expect(batcher->size, limit) +
-              (double)rn_batch_size_expect(batcher->size, rest < limit ? rest : limit);
+              (double)rn_batch_size_expect(batcher->size, last_batch_locked(batcher, rest));
   return ns < 9e18 ? (int64_t)ns : INT64_MAX;
+}
+
+// How much longer than |expected| it may take. The deviations of several batches partly cancel out.
+static int64_t slack_locked(const rn_batcher_t* batcher, const rn_predict_t* predict,
+                            int64_t expected) {
+  int64_t rows = last_batch_locked(batcher, predict->rows);
+  double mean = (double)rn_batch_size_expect(batcher->size, rows);
+  if (mean <= 0) return 0;
+  double most = (double)rn_batch_size_expect_most(batcher->size, rows);
+  return (int64_t)((most - mean) * sqrt((double)expected / mean));
 }
 
 // If the backend is idle, no request is refused: what is known about the cost may be wrong, and
@@ -45,7 +71,8 @@ bool rn_batcher_refuses_locked(rn_batcher_t* batcher, rn_predict_t* predict, int
   if (options->max_queued > 0 && batcher->queue.count >= options->max_queued) {
     predict->retry_ns = expected > MIN_RETRY_NS ? expected : MIN_RETRY_NS;
   } else if (predict->deadline_ns < INT64_MAX) {
-    predict->retry_ns = expected - (predict->deadline_ns - now);
+    predict->retry_ns =
+        expected + slack_locked(batcher, predict, expected) - (predict->deadline_ns - now);
   } else {
     int64_t backlog = BACKLOG_NS;
     if (options->max_queued > 0) return false;

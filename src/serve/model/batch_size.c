@@ -1,9 +1,9 @@
 // See batch_size.h.
 //
-// The cost of a batch of n rows is level * (fixed + slope * n). The line in the parentheses is
-// fitted to the mean cost of each range of sizes, and changes slowly; |level| follows the last
-// batches, so that a model that suddenly takes four times as long is understood after three of
-// them, although most sizes have not been seen since.
+// The cost of a batch of n rows is taken to be fixed + slope * n: a line through the mean costs of
+// ranges of sizes. If batches of a size become slower or faster, the model did, and so all ranges
+// are scaled with it: a model that suddenly takes four times as long is understood after three
+// batches, although most sizes have not been seen since.
 #include "serve/model/batch_size.h"
 
 #include <math.h>
@@ -13,16 +13,26 @@
 // Part of the objective that a batch may take. A request that just missed a batch waits for it and
 // then runs in the next: with a half, both fit. Somewhat more than a half costs nothing below
 // capacity, where batches stay smaller, and answers more when requests are refused.
-#define BUDGET 0.55
+#define BUDGET 0.6
+// A batch that takes this part of the objective was too large: nothing that waited for it is in
+// time.
+#define TOO_LONG 0.9
 #define RANGE_GAIN 0.125  // weight of a new observation in the mean of its range
-#define LEVEL_GAIN 0.25   // the same for the level
+#define RANGE_KNOWN 4     // observations, before a mean says whether the model has changed
 // An observation off by this factor is an outlier, and counts as this; STEP_COUNT of them on the
 // same side are a step, and count in full.
 #define STEP_FACTOR 1.5
 #define STEP_COUNT 3
-// The margin above the mean grows with each batch over the budget, and falls with each below: it
-// stands still where one in a hundred is over.
-#define MARGIN_MIN 1.04
+// Smaller changes show in the mean deviation.
+#define BIAS_GAIN 0.125
+#define BIAS_MAX 0.15
+#define SPREAD_GAIN 0.05
+// A batch has no more rows than give all but this part of the best throughput: the rest would cost
+// every request in it more time than it is worth.
+#define SPARED 0.02
+#define PROBE 16  // batches, of which one may be twice as large, to see whether it is still so
+// The margin grows with each batch that takes too long, and falls with each that does not: it
+// stands still where one in a hundred does.
 #define MARGIN_MAX 4.0
 #define MARGIN_UP 1.15
 #define MARGIN_DOWN 0.0014
@@ -30,16 +40,19 @@
 typedef struct batch_range_t {
   double count;  // observations, up to 16
   double rows;   // mean
-  double cost;   // mean, in units of the level
+  double cost;   // mean, in nanoseconds
 } batch_range_t;
 
 struct rn_batch_size_t {
   rn_allocator_t allocator;
   rn_batch_size_options_t options;
   int64_t limit;
-  double level, fixed, slope;  // level 0: nothing was observed
+  double fixed, slope;  // 0: nothing was observed
+  double bias, spread;  // of the logarithm of the cost, from its range: mean and mean square
   double margin;
   int64_t trusted;  // the largest size that kept to the budget, lately
+  int known;        // ranges with observations
+  int turn;         // counts batches up to PROBE
   int off_count;    // consecutive outliers; > 0: slow ones, < 0: fast ones
   double off_sum;   // of the logarithms of their factors
   batch_range_t ranges[RANGES];
@@ -55,7 +68,7 @@ rn_status_t rn_batch_size_create(const rn_batch_size_options_t* options, rn_allo
   if (size->options.max < 1) size->options.max = DEFAULT_MAX;
   if (size->options.objective_ns < 1) size->options.objective_ns = INT64_MAX;
   size->limit = options->policy == RN_BATCH_FIXED ? size->options.max : 1;
-  size->margin = MARGIN_MIN;
+  size->margin = 1;
   size->trusted = 1;
   *out = size;
   return RN_OK;
@@ -68,7 +81,7 @@ void rn_batch_size_destroy(rn_batch_size_t* size) {
 int64_t rn_batch_size_limit(const rn_batch_size_t* size) { return size->limit; }
 
 static double expect(const rn_batch_size_t* size, double rows) {
-  return size->level * (size->fixed + size->slope * rows);
+  return size->fixed + size->slope * rows;
 }
 
 int64_t rn_batch_size_expect(const rn_batch_size_t* size, int64_t rows) {
@@ -76,7 +89,29 @@ int64_t rn_batch_size_expect(const rn_batch_size_t* size, int64_t rows) {
   return ns < 9e18 ? (int64_t)ns : INT64_MAX;
 }
 
-int64_t rn_batch_size_fixed(const rn_batch_size_t* size) { return rn_batch_size_expect(size, 0); }
+int64_t rn_batch_size_expect_most(const rn_batch_size_t* size, int64_t rows) {
+  double ns = expect(size, (double)rows) * exp(3 * sqrt(size->spread));
+  return ns < 9e18 ? (int64_t)ns : INT64_MAX;
+}
+
+// The largest size whose cost, times |margin|, is within |budget|.
+static int64_t fitting_size(const rn_batch_size_t* size, double margin, double budget) {
+  double room = budget / margin - size->fixed;
+  if (room < size->slope) return 1;
+  if (size->slope * (double)size->options.max <= room) return size->options.max;
+  return (int64_t)(room / size->slope);
+}
+
+int64_t rn_batch_size_within(const rn_batch_size_t* size, int64_t ns) {
+  if (!size->known) return 1;
+  int64_t rows = fitting_size(size, exp(3 * sqrt(size->spread)), (double)ns);
+  return rows < size->limit ? rows : size->limit;
+}
+
+int64_t rn_batch_size_fixed(const rn_batch_size_t* size) {
+  // One size does not tell its parts: then half of the cost, as good as any.
+  return size->known < 2 ? rn_batch_size_expect(size, 1) / 2 : rn_batch_size_expect(size, 0);
+}
 
 // Fits the line to the ranges, with equal weight to equal relative errors, as small batches matter
 // as much as large ones.
@@ -107,20 +142,30 @@ static void fit(rn_batch_size_t* size) {
   }
   size->fixed = fixed;
   size->slope = slope;
+  size->known = used;
 }
 
-// How much to change the level by, after an observation |factor| times as large as expected.
-static double level_change(rn_batch_size_t* size, double factor) {
+// By how much the model has changed, after a batch that took |factor| times as long as others of
+// its range.
+static double change_of(rn_batch_size_t* size, double factor) {
   int side = factor > STEP_FACTOR ? 1 : factor < 1 / STEP_FACTOR ? -1 : 0;
   if (!side || side * size->off_count < 0) size->off_count = 0;
   if (!size->off_count) size->off_sum = 0;
-  if (!side) return exp(LEVEL_GAIN * log(factor));
-  size->off_count += side;
-  size->off_sum += log(factor);
-  if (side * size->off_count < STEP_COUNT) return pow(STEP_FACTOR, LEVEL_GAIN * side);
-  factor = exp(size->off_sum / (side * size->off_count));
-  size->off_count = 0;
-  return factor;
+  double off = side ? side * log(STEP_FACTOR) : log(factor), change = 0;
+  size->bias += BIAS_GAIN * (off - size->bias);
+  if (side) {
+    size->off_count += side;
+    size->off_sum += log(factor);
+    if (side * size->off_count >= STEP_COUNT) change = size->off_sum / STEP_COUNT;
+  } else {
+    size->spread += SPREAD_GAIN * (off * off - size->spread);
+    if (fabs(size->bias) > BIAS_MAX) change = size->bias;
+  }
+  if (change != 0) {
+    size->off_count = 0;
+    size->bias = 0;
+  }
+  return exp(change);
 }
 
 static int range_of(int64_t rows) {
@@ -131,44 +176,44 @@ static int range_of(int64_t rows) {
 }
 
 static void learn(rn_batch_size_t* size, int64_t rows, double ns) {
-  if (size->level == 0) {
-    size->level = 1;
-    size->slope = ns / (double)rows;
-  } else {
-    batch_range_t* known = &size->ranges[range_of(rows)];
-    // The first observation in a range is about the line, not about the level.
-    if (known->count) size->level *= level_change(size, ns / expect(size, (double)rows));
-  }
   batch_range_t* range = &size->ranges[range_of(rows)];
-  double gain = range->count ? fmax(RANGE_GAIN, 1 / (range->count + 1)) : 1;
-  double cost = ns / size->level;
-  if (range->count) cost = fmin(fmax(cost, range->cost / STEP_FACTOR), range->cost * STEP_FACTOR);
+  double change = range->count < RANGE_KNOWN ? 1 : change_of(size, ns / range->cost);
+  for (int i = 0; change != 1 && i < RANGES; ++i) size->ranges[i].cost *= change;
+  double gain = fmax(RANGE_GAIN, 1 / (range->count + 1));
+  if (range->count) ns = fmin(fmax(ns, range->cost / STEP_FACTOR), range->cost * STEP_FACTOR);
   range->rows += gain * ((double)rows - range->rows);
-  range->cost += gain * (cost - range->cost);
+  range->cost += gain * (ns - range->cost);
   range->count = fmin(range->count + 1, 16);
   fit(size);
 }
 
-// The largest size whose cost, with the margin, is within the budget.
-static int64_t fitting_size(const rn_batch_size_t* size, double budget) {
-  double room = budget / (size->margin * size->level) - size->fixed;
-  if (room < size->slope) return 1;
-  if (size->slope * (double)size->options.max <= room) return size->options.max;
-  return (int64_t)(room / size->slope);
+// The smallest size that is nearly as efficient as |limit|: cost per row is fixed / n + slope.
+static int64_t enough_rows(const rn_batch_size_t* size, int64_t limit) {
+  // Two neighbouring sizes say little about much larger ones.
+  if (size->known < (limit < 4 ? 2 : 3)) return limit;
+  double per_row = SPARED * size->slope + (1 + SPARED) * size->fixed / (double)limit;
+  double rows = per_row > 0 ? ceil(size->fixed / per_row) : (double)limit;
+  return rows < 1 ? 1 : rows < (double)limit ? (int64_t)rows : limit;
 }
 
 static void adapt(rn_batch_size_t* size, int64_t rows, double ns) {
-  double budget = BUDGET * (double)size->options.objective_ns;
-  if (ns > budget) {
+  double objective = (double)size->options.objective_ns, budget = BUDGET * objective;
+  if (ns > TOO_LONG * objective) {
     size->margin = fmin(size->margin * MARGIN_UP, MARGIN_MAX);
     if (rows <= size->trusted) size->trusted = rows / 2 > 1 ? rows / 2 : 1;
   } else {
-    size->margin -= MARGIN_DOWN * (size->margin - MARGIN_MIN);
-    if (rows > size->trusted) size->trusted = rows;
+    size->margin -= MARGIN_DOWN * (size->margin - 1);
+    if (ns <= budget && rows > size->trusted) size->trusted = rows;
   }
-  int64_t limit = fitting_size(size, budget);
+  int64_t limit = fitting_size(size, size->margin * exp(sqrt(size->spread)), budget);
   int64_t most = size->trusted <= size->options.max / 2 ? 2 * size->trusted : size->options.max;
-  size->limit = limit < most ? limit : most;
+  int64_t enough = enough_rows(size, limit);
+  if (++size->turn >= PROBE) {
+    size->turn = 0;
+    if (enough <= limit / 2) enough *= 2;
+  }
+  if (most < limit) limit = most;
+  size->limit = enough < limit ? enough : limit;
 }
 
 // Clipper's policy. Only a full batch shows that the limit is too low.

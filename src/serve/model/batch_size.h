@@ -28,12 +28,16 @@ void rn_batch_size_destroy(rn_batch_size_t* size);  // NULL is fine
 
 // Rows that the next batch may have; >= 1.
 int64_t rn_batch_size_limit(const rn_batch_size_t* size);
+// The same, but so that nearly every batch takes no longer than |ns|; >= 1 all the same.
+int64_t rn_batch_size_within(const rn_batch_size_t* size, int64_t ns);
 // A batch of |rows| was in the model for |service_ns|.
 void rn_batch_size_observe(rn_batch_size_t* size, int64_t rows, int64_t service_ns);
 
 // How long a batch of |rows| will be in the model, on average; 0 before the first observation.
 int64_t rn_batch_size_expect(const rn_batch_size_t* size, int64_t rows);
-// The part of that time which does not depend on |rows|, and which joining requests saves.
+// The same, so that only one in several hundred takes longer.
+int64_t rn_batch_size_expect_most(const rn_batch_size_t* size, int64_t rows);
+// The part of the mean that does not depend on |rows|, and that joining requests saves.
 int64_t rn_batch_size_fixed(const rn_batch_size_t* size);
 
 #endif  // RUNNEL_SERVE_MODEL_BATCH_SIZE_H_

@@ -9,6 +9,9 @@
 #define FEW_ANSWERS 8
 // Requests without a deadline run as if they had this one, so that others do not starve them.
 #define PATIENCE_NS INT64_C(1000000000)
+// For so many batches after requests of two priorities met, batches are smaller.
+#define MIXED_BATCHES 64
+
 enum { PHASE_RUNS, PHASE_DONE, PHASE_RETURNED };
 
 static int64_t now_ns(const rn_batcher_t* batcher) {
@@ -201,7 +204,9 @@ static void complete(rn_batcher_t* batcher, rn_batch_t* batch, rn_batch_work_t* 
   batcher->free_ns = batch->ended_ns;
   if (has_run) {
     ++batcher->batches;
+    if (batcher->mixed > 0) --batcher->mixed;
     batcher->rows += batch->rows;
+    batcher->usual_rows += ((double)batch->rows - batcher->usual_rows) / 8;
     batcher->padded += batch->run_rows - batch->rows;
     rn_batch_size_observe(batcher->size, batch->run_rows, batch->ended_ns - batch->begun_ns);
     rn_batch_wait_done(&batcher->wait, batch->count, spent);
@@ -378,6 +383,8 @@ static void on_timer(rn_timer_t* timer) {
 static rn_status_t admit_locked(rn_batcher_t* batcher, rn_predict_t* predict, int64_t now,
                                 rn_batch_work_t* work) {
   bool is_alone = !batcher->options.is_on || predict->rows < 1 || !batcher->is_joinable;
+  if (rn_batch_queue_ahead(&batcher->queue, predict->priority) < batcher->queue.rows)
+    batcher->mixed = MIXED_BATCHES;
   if (rn_batcher_refuses_locked(batcher, predict, now)) return refused(batcher, predict);
   rn_batch_wait_arrive(&batcher->wait, batcher->queue.count + batcher->running_count + 1);
   if (rn_batcher_form_one_locked(batcher, predict, is_alone, now, work)) return RN_OK;
