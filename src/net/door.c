@@ -251,7 +251,7 @@ static rn_status_t open_door(rn_doors_t* doors, rn_socket_t* socket, rn_door_t**
   rn_strbuf_init(&door->output, doors->allocator);
   door->state = doors->tls ? SHAKES_HANDS : READS;
   if (doors->tls)
-    RN_RETURN_IF_ERROR(rn_tls_accept(doors->tls, socket, &door->socket));
+    RN_RETURN_IF_ERROR(rn_tls_accept(doors->tls, socket, doors->http2 != NULL, &door->socket));
   else
     door->socket = socket;
   door->watch = (rn_watch_t){.socket = door->socket, .ready = on_ready};

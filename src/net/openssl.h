@@ -20,6 +20,10 @@
   X(SSL_CTX_set_options)                \
   X(SSL_CTX_use_certificate_chain_file) \
   X(SSL_CTX_use_PrivateKey_file)        \
+  X(SSL_CTX_use_certificate)            \
+  X(SSL_CTX_use_PrivateKey)             \
+  X(SSL_CTX_get_cert_store)             \
+  X(SSL_CTX_set_default_verify_paths)   \
   X(SSL_CTX_check_private_key)          \
   X(SSL_CTX_load_verify_locations)      \
   X(SSL_CTX_set_verify)                 \
@@ -30,6 +34,7 @@
   X(SSL_new)                            \
   X(SSL_free)                           \
   X(SSL_set_bio)                        \
+  X(SSL_get_rbio)                       \
   X(SSL_set_accept_state)               \
   X(SSL_set_connect_state)              \
   X(SSL_do_handshake)                   \
@@ -50,6 +55,7 @@
   X(X509_NAME_get_text_by_NID)     \
   X(X509_verify_cert_error_string) \
   X(X509_free)                     \
+  X(X509_STORE_add_cert)           \
   X(ERR_get_error)                 \
   X(ERR_peek_error)                \
   X(ERR_reason_error_string)       \

@@ -6,6 +6,7 @@
 
 #include "base/sync.h"
 #include "net/openssl.h"
+#include "net/pem.h"
 
 #define MAX_RECORD ((size_t)16 << 10)
 
@@ -15,6 +16,7 @@ struct rn_tls_t {
   const rn_openssl_t* o;
   SSL_CTX* context;
   BIO_METHOD* method;
+  bool is_public;
 };
 
 typedef struct stream_t {
@@ -25,7 +27,8 @@ typedef struct stream_t {
   SSL* ssl;
   int64_t deadline_ns;  // of the running call
   rn_status_t failure;  // Owned: of the socket below
-  bool wants_write;
+  bool wants_write, has_http2;
+  bool is_shaken;  // the handshake is complete
   char wanted[256], peer[256];
 } stream_t;
 
@@ -207,7 +210,7 @@ static void tls_close(rn_socket_t* socket) {
   rn_tls_t* tls = stream->tls;
   if (stream->ssl) {
     stream->deadline_ns = RN_AT_ONCE;
-    if (stream->peer[0]) tls->o->SSL_shutdown(stream->ssl);  // sends close_notify if possible
+    if (stream->is_shaken) tls->o->SSL_shutdown(stream->ssl);  // sends close_notify if possible
     tls->o->ERR_clear_error();
     tls->o->SSL_free(stream->ssl);
   }
@@ -268,10 +271,11 @@ static rn_status_t wrap(rn_tls_t* tls, rn_socket_t* socket, stream_t** out) {
   return RN_OK;
 }
 
-rn_status_t rn_tls_accept(rn_tls_t* tls, rn_socket_t* socket, rn_socket_t** out) {
+rn_status_t rn_tls_accept(rn_tls_t* tls, rn_socket_t* socket, bool has_http2, rn_socket_t** out) {
   stream_t* stream = NULL;
   *out = NULL;
   RN_RETURN_IF_ERROR(wrap(tls, socket, &stream));
+  stream->has_http2 = has_http2;
   tls->o->SSL_set_accept_state(stream->ssl);
   *out = &stream->socket;
   return RN_OK;
@@ -315,6 +319,10 @@ static rn_status_t take_name(stream_t* stream) {
                                                 NID_commonName, stream->peer, sizeof stream->peer)
                  : -1;
   o->X509_free(certificate);
+  if (stream->tls->is_public && size <= 0) {
+    stream->peer[0] = '\0';
+    return RN_OK;
+  }
   if (size <= 0 || strlen(stream->peer) != (size_t)size)
     return rn_unavailable("TLS: the certificate has no common name");
   if (stream->wanted[0] && strcmp(stream->wanted, stream->peer) != 0)
@@ -329,6 +337,7 @@ rn_status_t rn_tls_handshake(rn_socket_t* socket, int64_t deadline_ns, bool* out
   rn_mutex_lock(&stream->mutex);
   stream->deadline_ns = deadline_ns;
   int result = stream->tls->o->SSL_do_handshake(stream->ssl);
+  stream->is_shaken = result == 1;
   rn_status_t status = result == 1 ? take_name(stream) : outcome(stream, result, &is_ended);
   if (is_ended) status = rn_unavailable("TLS: the peer has ended the handshake");
   *out_wants_write = stream->wants_write;
@@ -347,16 +356,12 @@ static const unsigned char protocols[] = "\x02h2\x08http/1.1";
 
 static int on_protocols(SSL* ssl, const unsigned char** out, unsigned char* out_size,
                         const unsigned char* offered, unsigned size, void* arg) {
-  (void)ssl;
-  const rn_tls_t* tls = arg;
-  int result = tls->o->SSL_select_next_proto((unsigned char**)out, out_size, protocols,
-                                             sizeof protocols - 1, offered, size);
+  const rn_openssl_t* o = ((const rn_tls_t*)arg)->o;
+  const stream_t* stream = o->BIO_get_data(o->SSL_get_rbio(ssl));
+  size_t skip = stream->has_http2 ? 0 : 3;
+  int result = o->SSL_select_next_proto((unsigned char**)out, out_size, protocols + skip,
+                                        (unsigned)(sizeof protocols - 1 - skip), offered, size);
   return result == OPENSSL_NPN_NEGOTIATED ? SSL_TLSEXT_ERR_OK : SSL_TLSEXT_ERR_ALERT_FATAL;
-}
-
-static rn_status_t of_file(const rn_openssl_t* o, const char* path, int result) {
-  if (result == 1) return RN_OK;
-  return rn_invalid_argument("%s: %s", path, rn_openssl_reason(o));
 }
 
 static rn_status_t set_up(rn_tls_t* tls, const rn_tls_options_t* options) {
@@ -369,32 +374,35 @@ static rn_status_t set_up(rn_tls_t* tls, const rn_tls_options_t* options) {
   o->BIO_meth_set_write(tls->method, bio_write);
   o->BIO_meth_set_ctrl(tls->method, bio_control);
   SSL_CTX* context = tls->context;
-  o->SSL_CTX_ctrl(context, SSL_CTRL_SET_MIN_PROTO_VERSION, TLS1_3_VERSION, NULL);
+  o->SSL_CTX_ctrl(context, SSL_CTRL_SET_MIN_PROTO_VERSION,
+                  options->is_public ? TLS1_2_VERSION : TLS1_3_VERSION, NULL);
   o->SSL_CTX_ctrl(context, SSL_CTRL_MODE,
                   SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER |
                       SSL_MODE_RELEASE_BUFFERS,
                   NULL);
   o->SSL_CTX_set_options(context, SSL_OP_IGNORE_UNEXPECTED_EOF | SSL_OP_NO_TICKET);
   o->SSL_CTX_set_num_tickets(context, 0);
-  o->SSL_CTX_set_verify(context, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, NULL);
+  bool verifies = !options->is_public || options->verifies_clients;
+  if (verifies)
+    o->SSL_CTX_set_verify(context, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, NULL);
   o->SSL_CTX_set_alpn_select_cb(context, on_protocols, tls);
   if (o->SSL_CTX_set_alpn_protos(context, protocols, 3) != 0) return rn_out_of_memory();
-  RN_RETURN_IF_ERROR(
-      of_file(o, options->cert, o->SSL_CTX_use_certificate_chain_file(context, options->cert)));
-  RN_RETURN_IF_ERROR(of_file(
-      o, options->key, o->SSL_CTX_use_PrivateKey_file(context, options->key, SSL_FILETYPE_PEM)));
-  RN_RETURN_IF_ERROR(of_file(o, options->key, o->SSL_CTX_check_private_key(context)));
-  return of_file(o, options->ca, o->SSL_CTX_load_verify_locations(context, options->ca, NULL));
+  RN_RETURN_IF_ERROR(rn_pem_use_chain(o, context, options->cert));
+  RN_RETURN_IF_ERROR(rn_pem_use_key(o, context, options->key));
+  if (options->ca) return rn_pem_trust(o, context, options->ca);
+  if (verifies && o->SSL_CTX_set_default_verify_paths(context) != 1) return rn_out_of_memory();
+  return RN_OK;
 }
 
 rn_status_t rn_tls_create(const rn_tls_options_t* options, rn_tls_t** out) {
   *out = NULL;
-  if (!options->cert || !options->key || !options->ca)
+  if (!options->cert || !options->key || (!options->ca && !options->is_public))
     return rn_invalid_argument("TLS needs a certificate, its key and a certificate authority");
   rn_tls_t* tls = NULL;
   RN_RETURN_IF_ERROR(RN_NEW(options->allocator, &tls));
   tls->refs = 1;
   tls->allocator = options->allocator;
+  tls->is_public = options->is_public;
   rn_status_t status = set_up(tls, options);
   if (!rn_ok(status)) {
     rn_tls_release(tls);

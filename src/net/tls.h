@@ -1,7 +1,8 @@
-// TLS with certificates at both ends, with OpenSSL, which is loaded on first use.
+// TLS, with OpenSSL, which is loaded on first use.
 //
-// Both ends present a certificate of the same authority. The subject's common name identifies a
-// task ("/job:ps/replica:0/task:0") or a client (any other name).
+// Within a cluster, both ends present a certificate of the same authority. The subject's common
+// name identifies a task ("/job:ps/replica:0/task:0") or a client (any other name). A public server
+// presents its certificate to any client, and may verify theirs.
 #ifndef RUNNEL_NET_TLS_H_
 #define RUNNEL_NET_TLS_H_
 
@@ -11,7 +12,10 @@ typedef struct rn_tls_t rn_tls_t;
 
 typedef struct rn_tls_options_t {
   rn_allocator_t allocator;
-  const char *cert, *key, *ca;  // files in PEM form
+  const char *cert, *key, *ca;  // files in PEM form, or their text
+  // A server whose clients need no certificate, unless it |verifies_clients|: by |ca| or, if that
+  // is NULL, the system's authorities. It accepts TLS 1.2, too.
+  bool is_public, verifies_clients;
 } rn_tls_options_t;
 
 // UNIMPLEMENTED without OpenSSL. Errors name the file.
@@ -19,17 +23,19 @@ RN_MUST_USE rn_status_t rn_tls_create(const rn_tls_options_t* options, rn_tls_t*
 void rn_tls_retain(rn_tls_t* tls);   // NULL is fine
 void rn_tls_release(rn_tls_t* tls);  // NULL is fine
 
-// A stream over |socket|, which it takes, also when it fails. A server requires the client's
-// certificate; a client requires that the server's names the task |peer| or, if that is NULL,
-// |host|.
-RN_MUST_USE rn_status_t rn_tls_accept(rn_tls_t* tls, rn_socket_t* socket, rn_socket_t** out);
+// A stream over |socket|, which it takes, also when it fails. A server that |has_http2| prefers it
+// to HTTP/1 if the client can choose. A client requires that the server's certificate names the
+// task |peer| or, if that is NULL, |host|.
+RN_MUST_USE rn_status_t rn_tls_accept(rn_tls_t* tls, rn_socket_t* socket, bool has_http2,
+                                      rn_socket_t** out);
 RN_MUST_USE rn_status_t rn_tls_connect(rn_tls_t* tls, rn_socket_t* socket, const char* host,
                                        const char* peer, rn_socket_t** out);
 // Continues the handshake until it is complete or the deadline passes: then DEADLINE_EXCEEDED, and
 // |*out_wants_write| says what it waits for. The stream must not be used before.
 RN_MUST_USE rn_status_t rn_tls_handshake(rn_socket_t* stream, int64_t deadline_ns,
                                          bool* out_wants_write);
-// The common name of the other end, after the handshake; "" for a stream without TLS.
+// The common name of the other end, after the handshake; "" if it presented no certificate, or for
+// a stream without TLS.
 rn_str_t rn_tls_peer(const rn_socket_t* stream);
 
 #endif  // RUNNEL_NET_TLS_H_
