@@ -100,7 +100,7 @@ static rn_socket_t* polled_of(const rn_watch_t* watch) {
 // Lists a watch whose socket has buffered bytes, which only the loop's thread reads.
 static void look_for_more(rn_loop_t* loop, rn_watch_t* watch) {
   const rn_socket_vtable_t* vtable = watch->socket->vtable;
-  if (watch->has_more || watch->is_deaf || !vtable->has_more || !vtable->has_more(watch->socket))
+  if (!vtable->has_more || watch->has_more || watch->is_deaf || !vtable->has_more(watch->socket))
     return;
   watch->has_more = true;
   loop->more.items[loop->more.count++] = watch;

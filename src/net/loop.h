@@ -16,9 +16,9 @@ typedef struct rn_loop_t rn_loop_t;
 // A watched socket, embedded in its owner.
 typedef struct rn_watch_t {
   rn_socket_t* socket;  // Borrowed
+  bool wants_write;     // rn_loop_want changes it, and |is_deaf|: not polled for reading
   void (*ready)(struct rn_watch_t* watch, bool can_read, bool can_write);
-  bool wants_write, is_deaf;  // rn_loop_want changes them; |is_deaf|: not polled for reading
-  bool is_watched, has_more;  // for the loop
+  bool is_deaf, is_watched, has_more;  // of the loop's thread
 } rn_watch_t;
 
 typedef struct rn_loop_job_t {
