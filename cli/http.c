@@ -28,12 +28,13 @@ static rn_status_t talk(const rn_cli_http_t* request, rn_socket_t* socket, int64
   char text[1024 + RN_TOKEN_MAX];
   rn_strbuf_t token;
   RN_RETURN_IF_ERROR(rn_token_read(request->env, request->token_file, request->allocator, &token));
-  int size = snprintf(text, sizeof text,
-                      "%s %s HTTP/1.1\r\nHost: %s\r\nUser-Agent: runnel\r\n%s%s%s%s%s%s\r\n",
-                      request->method, request->path, request->address,
-                      request->token ? "X-Runnel: " : "", request->token ? request->token : "",
-                      request->token ? "\r\n" : "", token.size ? "Authorization: Bearer " : "",
-                      token.size ? token.data : "", token.size ? "\r\n" : "");
+  int size = snprintf(
+      text, sizeof text,
+      "%s %s HTTP/1.1\r\nHost: %s\r\nConnection: close\r\nUser-Agent: runnel\r\n%s%s%s%s%s%s\r\n",
+      request->method, request->path, request->address, request->token ? "X-Runnel: " : "",
+      request->token ? request->token : "", request->token ? "\r\n" : "",
+      token.size ? "Authorization: Bearer " : "", token.size ? token.data : "",
+      token.size ? "\r\n" : "");
   rn_strbuf_clear(&token);
   if (size < 0 || (size_t)size >= sizeof text)
     return rn_invalid_argument("the address is too long");
