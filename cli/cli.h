@@ -87,6 +87,8 @@ typedef struct rn_cli_command_t {
   X(events)                \
   X(trace)                 \
   X(server)                \
+  X(serve)                 \
+  X(load)                  \
   X(sim)                   \
   X(cluster)               \
   X(container)             \

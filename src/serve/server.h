@@ -24,7 +24,7 @@ typedef struct rn_model_server_options_t {
   const char* token_file;    // "ROLE TOKEN" per line (front/roles.h); NULL: there are no tokens
   int64_t rest_timeout_ns;   // 30 s
   bool has_cors;
-  const char* metrics_path;  // "/monitoring/prometheus/metrics"; NULL: none
+  rn_str_t metrics_path;  // "/monitoring/prometheus/metrics"; "": none
   // Models.
   const rn_pb_serving_ModelServerConfig_t* config;
   int64_t poll_ns;  // between looks at the base paths; 0: once
@@ -38,11 +38,8 @@ typedef struct rn_model_server_options_t {
   rn_str_t tags;                 // of the graphs, separated by commas; "": serve
   rn_session_options_t session;  // threads, devices, what models may read
   rn_batcher_options_t batching;
-  size_t cache_bytes;  // of the prediction cache; 0: none
-  // Applications.
-  const char* apps_file;     // NULL: none
-  const char* state_folder;  // of the selection layer's state; NULL: it is lost with the process
-  const char* redis;         // "host:port", instead of |state_folder|
+  const char* program;  // this command, for models in processes of their own; NULL: none
+  size_t cache_bytes;   // of the prediction cache; 0: none
 } rn_model_server_options_t;
 
 // Opens the ports and begins to load. Requests for models that are not loaded yet are refused.

@@ -225,6 +225,8 @@ static rn_status_t apply_batching(const rn_pb_serving_BatchingParameters_t* para
 
 rn_status_t rn_config_read_batching(const rn_env_t* env, const char* path, rn_arena_t* arena,
                                     rn_batcher_options_t* options) {
+  const rn_pb_serving_BatchingParameters_t defaults = {0};
+  if (!path) return apply_batching(&defaults, options);
   rn_pb_serving_BatchingParameters_t* parameters = NULL;
   RN_RETURN_IF_ERROR(
       read_text(env, path, &rn_pb_serving_BatchingParameters_desc, arena, (void**)&parameters));

@@ -26,7 +26,7 @@ RN_MUST_USE rn_status_t rn_config_check(const rn_pb_serving_ModelServerConfig_t*
 
 // Reads BatchingParameters into |options|: batches of a fixed maximum, with a fixed delay, as
 // TensorFlow Serving makes them. Fields that have no parameter keep their values. The list of
-// allowed sizes is in |arena|.
+// allowed sizes is in |arena|. |path| may be NULL: its defaults.
 RN_MUST_USE rn_status_t rn_config_read_batching(const rn_env_t* env, const char* path,
                                                 rn_arena_t* arena, rn_batcher_options_t* options);
 // The same for RN_CONFIG_BATCHING_FILE in |folder|, if there is one; |*out_found| says so.

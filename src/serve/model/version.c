@@ -58,7 +58,7 @@ rn_status_t rn_version_create(const rn_version_options_t* options, rn_version_t*
   version->allocator = options->allocator;
   atomic_init(&version->refs, 1);
   version->number = options->number;
-  version->joins = options->batching.is_on;
+  version->joins = options->batching.is_on && options->batching.size.policy == RN_BATCH_FIXED;
   version->env = options->env;
   version->idle = options->idle;
   version->self = options->self;

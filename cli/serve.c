@@ -1,0 +1,392 @@
+// runnel serve: serves models over TensorFlow Serving's protocols, the Open Inference Protocol and
+// Clipper's. The flags of TensorFlow Serving have its names and defaults.
+#include <jansson.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/fs.h"
+#include "cli/cli.h"
+#include "cli/log.h"
+#include "serve/model/config.h"
+#include "serve/server.h"
+
+#define SECOND_NS INT64_C(1000000000)
+#define MS_NS INT64_C(1000000)
+
+typedef struct serve_t {
+  rn_cli_t* cli;
+  rn_env_t env;  // the system's, with a log
+  rn_arena_t arena;
+  rn_model_server_options_t options;
+  const char* config_file;  // NULL: one model, by flags
+  rn_strbuf_t config_text;  // of the file, as it was last read
+  rn_model_server_t* server;
+} serve_t;
+
+// Flags of TensorFlow Serving that change nothing here: each is accepted with one line in the log.
+static const char* const ignored[] = {
+    "--grpc_channel_arguments",
+    "--grpc_max_threads",
+    "--rest_api_num_threads",
+    "--platform_config_file",
+    "--flush_filesystem_caches",
+    "--use_tflite_model",
+    "--prefer_tflite_model",
+    "--num_tflite_interpreters_per_pool",
+    "--num_tflite_pools",
+    "--enable_profiler",
+    "--xla_cpu_compilation_enabled",
+    "--xla_gpu_compilation_enabled",
+    "--skip_initialize_tpu",
+    "--num_unload_threads",
+    "--tensorflow_session_parallelism",
+    "--remove_unused_fields_from_bundle_metagraph",
+    "--enable_serialization_as_tensor_content",
+    "--enable_grpc_healthcheck_service",
+    "--thread_pool_factory_config_file",
+    "--mixed_precision",
+};
+
+static void say_ignored(const serve_t* serve) {
+  for (size_t i = 0; i < sizeof ignored / sizeof *ignored; ++i)
+    if (rn_cli_has(serve->cli, ignored[i]))
+      rn_log(&serve->env, RN_LOG_WARNING, "%s has no effect here", ignored[i]);
+}
+
+// "host:port", in the arena; NULL if the port is negative.
+static rn_status_t address_of(serve_t* serve, int64_t port, const char** out) {
+  const char* host = rn_cli_text(serve->cli, "--host");
+  rn_str_t text;
+  *out = NULL;
+  if (port < 0) return RN_OK;
+  RN_RETURN_IF_ERROR(
+      rn_arena_printf(&serve->arena, &text, "%s:%lld", host ? host : "0.0.0.0", (long long)port));
+  *out = text.data;
+  return RN_OK;
+}
+
+static rn_status_t set_ports(serve_t* serve) {
+  rn_cli_t* cli = serve->cli;
+  rn_model_server_options_t* options = &serve->options;
+  // Port 0 means "none" to TensorFlow Serving for REST only.
+  int64_t rest = rn_cli_number(cli, "--rest_api_port", 0);
+  bool has_any = rn_cli_has(cli, "--any_port");
+  RN_RETURN_IF_ERROR(
+      address_of(serve, has_any ? 0 : rn_cli_number(cli, "--port", 8500), &options->address));
+  RN_RETURN_IF_ERROR(address_of(serve, has_any ? 0 : rest ? rest : -1, &options->rest_address));
+  options->socket_path = rn_cli_text(cli, "--grpc_socket_path");
+  options->loops = (int)rn_cli_number(cli, "--loops", 0);
+  options->rest_timeout_ns = rn_cli_number(cli, "--rest_api_timeout_in_ms", 30000) * MS_NS;
+  options->has_cors = rn_cli_has(cli, "--rest_api_enable_cors_support");
+  options->token_file = rn_cli_text(cli, "--tokens");
+  return RN_OK;
+}
+
+static rn_status_t set_batching(serve_t* serve) {
+  rn_cli_t* cli = serve->cli;
+  rn_batcher_options_t* batching = &serve->options.batching;
+  const char* policy = rn_cli_text(cli, "--batching");
+  *batching = (rn_batcher_options_t){
+      .is_on = !policy || strcmp(policy, "none") != 0,
+      .size = {.policy = policy && strcmp(policy, "aimd") == 0 ? RN_BATCH_AIMD : RN_BATCH_LEARN,
+               .objective_ns = rn_cli_number(cli, "--latency_objective_ms", 20) * MS_NS,
+               .max = rn_cli_number(cli, "--max_batch_size", 0)},
+      .max_wait_ns = rn_cli_has(cli, "--max_batch_wait_micros")
+                         ? rn_cli_number(cli, "--max_batch_wait_micros", 0) * 1000
+                         : -1,
+      .max_queued = rn_cli_number(cli, "--max_queued_requests", 0),
+      .splits_large = true};
+  const char* file = rn_cli_text(cli, "--batching_parameters_file");
+  if (file || rn_cli_has(cli, "--enable_batching"))
+    return rn_config_read_batching(&serve->env, file, &serve->arena, batching);
+  return RN_OK;
+}
+
+static rn_status_t read_config(serve_t* serve, rn_pb_serving_ModelServerConfig_t** out) {
+  rn_cli_t* cli = serve->cli;
+  if (serve->config_file)
+    return rn_config_read_models(&serve->env, serve->config_file, &serve->arena, out);
+  const char* path = rn_cli_text(cli, "--model_base_path");
+  const char* name = rn_cli_text(cli, "--model_name");
+  if (!path)
+    return rn_cli_usage(cli, "no model is given: use --model_base_path or --model_config_file");
+  return rn_config_single(rn_str(name ? name : "default"), rn_str(path), &serve->arena, out);
+}
+
+static rn_status_t set_models(serve_t* serve) {
+  rn_cli_t* cli = serve->cli;
+  rn_model_server_options_t* options = &serve->options;
+  serve->config_file = rn_cli_text(cli, "--model_config_file");
+  if (serve->config_file && rn_cli_text(cli, "--model_base_path"))
+    return rn_cli_usage(cli, "--model_config_file and --model_base_path exclude each other");
+  rn_pb_serving_ModelServerConfig_t* config = NULL;
+  RN_RETURN_IF_ERROR(read_config(serve, &config));
+  options->config = config;
+  options->poll_ns = rn_cli_number(cli, "--file_system_poll_wait_seconds", 1) * SECOND_NS;
+  options->max_load_retries = (int)rn_cli_number(cli, "--max_num_load_retries", 5);
+  options->retry_ns = rn_cli_number(cli, "--load_retry_interval_micros", 60000000) * 1000;
+  options->load_threads = (int)rn_cli_number(cli, "--num_load_threads", 0);
+  options->labels_unavailable = rn_cli_has(cli, "--allow_version_labels_for_unavailable_models");
+  options->keeps_emptied = rn_cli_has(cli, "--servable_versions_always_present");
+  options->unloads_first = rn_cli_has(cli, "--unload_first");
+  options->checks_methods = rn_cli_flag(cli, "--enable_signature_method_name_check", false);
+  options->warms_up = rn_cli_flag(cli, "--enable_model_warmup", true);
+  options->warmup_iterations = (int)rn_cli_number(cli, "--num_request_iterations_for_warmup", 1);
+  options->tags = rn_str(rn_cli_text(cli, "--saved_model_tags"));
+  options->cache_bytes = (size_t)rn_cli_number(cli, "--cache_mb", 32) << 20;
+  rn_session_options_init(&options->session);
+  options->session.intra_threads = (int)rn_cli_number(cli, "--tensorflow_intra_op_parallelism", 0);
+  options->session.inter_threads = (int)rn_cli_number(cli, "--tensorflow_inter_op_parallelism", 0);
+  options->session.gpu.max_count = (int)rn_cli_number(cli, "--gpus", -1);
+  return RN_OK;
+}
+
+static rn_status_t set_operation(serve_t* serve) {
+  rn_cli_t* cli = serve->cli;
+  const char *monitoring = rn_cli_text(cli, "--monitoring_config_file"),
+             *ssl = rn_cli_text(cli, "--ssl_config_file");
+  serve->options.metrics_path = RN_STR(RN_CONFIG_METRICS_PATH);
+  if (monitoring)
+    RN_RETURN_IF_ERROR(rn_config_read_monitoring(&serve->env, monitoring, &serve->arena,
+                                                 &serve->options.metrics_path));
+  if (ssl) return rn_unimplemented("TLS");
+  return RN_OK;
+}
+
+// Reads the configuration file again, and puts it in force if it has changed.
+static void reload(serve_t* serve, bool is_forced) {
+  rn_strbuf_t text;
+  rn_strbuf_init(&text, serve->cli->allocator);
+  rn_status_t status = serve->config_file
+                           ? rn_fs_read(&serve->env, serve->config_file, (size_t)64 << 20, &text)
+                           : RN_OK;
+  bool is_new =
+      rn_ok(status) && serve->config_file &&
+      (is_forced || !rn_str_eq(rn_strbuf_view(&text), rn_strbuf_view(&serve->config_text)));
+  if (is_new) {
+    rn_strbuf_t old = serve->config_text;
+    serve->config_text = text;
+    text = old;
+    rn_arena_t arena;
+    rn_arena_init(&arena, serve->cli->allocator);
+    rn_pb_serving_ModelServerConfig_t* config = NULL;
+    status = rn_config_read_models(&serve->env, serve->config_file, &arena, &config);
+    if (rn_ok(status)) status = rn_model_server_reload(serve->server, config);
+    rn_arena_clear(&arena);
+  }
+  if (!rn_ok(status))
+    rn_log(&serve->env, RN_LOG_ERROR, "the configuration stays as it is: %s",
+           rn_status_message(status));
+  else if (is_new)
+    rn_log(&serve->env, RN_LOG_INFO, "%s is in force", serve->config_file);
+  rn_status_free(status);
+  rn_strbuf_clear(&text);
+}
+
+static void print_ports(const serve_t* serve) {
+  int port = rn_model_server_port(serve->server), rest = rn_model_server_rest_port(serve->server);
+  if (port) fprintf(stderr, "gRPC and REST at port %d\n", port);
+  if (rest) fprintf(stderr, "REST at port %d\n", rest);
+  if (serve->options.socket_path)
+    fprintf(stderr, "gRPC and REST at %s\n", serve->options.socket_path);
+}
+
+// Waits for the models; the server answers meanwhile.
+static void* wait_for_models(void* arg) {
+  serve_t* serve = arg;
+  rn_status_t status = rn_model_server_wait(serve->server, INT64_MAX);
+  if (rn_ok(status))
+    fprintf(stderr, "ready\n");
+  else if (rn_status_code(status) != RN_CODE_CANCELLED)
+    rn_log(&serve->env, RN_LOG_ERROR, "%s", rn_status_message(status));
+  rn_status_free(status);
+  return NULL;
+}
+
+// Running requests end; false if a second signal came first.
+static bool drain(serve_t* serve, const sigset_t* signals) {
+  int64_t until =
+      serve->env.now_ns(serve->env.self) + rn_cli_number(serve->cli, "--drain", 30) * SECOND_NS;
+  rn_model_server_drain(serve->server);
+  while (rn_model_server_is_busy(serve->server) && serve->env.now_ns(serve->env.self) < until) {
+    const struct timespec moment = {.tv_nsec = 10000000};
+    if (sigtimedwait(signals, NULL, &moment) > 0) return false;
+  }
+  return true;
+}
+
+static void wait_and_end(serve_t* serve, const sigset_t* signals) {
+  int64_t poll = rn_cli_number(serve->cli, "--model_config_file_poll_wait_seconds", 0);
+  struct timespec wait = {.tv_sec = poll ? poll : 3600};
+  for (int signal; (signal = sigtimedwait(signals, NULL, &wait)) != SIGTERM && signal != SIGINT;)
+    if (signal == SIGHUP || poll) reload(serve, signal == SIGHUP);
+  fprintf(stderr, "runnel: ending\n");
+  if (drain(serve, signals)) return;
+  fprintf(stderr, "runnel: exiting at once\n");
+  _exit(1);
+}
+
+static rn_status_t run(serve_t* serve) {
+  // Only this thread receives signals, and only when it waits for them.
+  sigset_t signals;
+  sigemptyset(&signals);
+  sigaddset(&signals, SIGTERM);
+  sigaddset(&signals, SIGINT);
+  sigaddset(&signals, SIGHUP);
+  pthread_sigmask(SIG_BLOCK, &signals, NULL);
+  RN_RETURN_IF_ERROR(rn_model_server_create(&serve->options, &serve->server));
+  print_ports(serve);
+  pthread_t waiter;
+  if (rn_cli_has(serve->cli, "--check")) return rn_model_server_wait(serve->server, INT64_MAX);
+  bool has_waiter = pthread_create(&waiter, NULL, wait_for_models, serve) == 0;
+  wait_and_end(serve, &signals);
+  if (has_waiter) pthread_join(waiter, NULL);
+  return RN_OK;
+}
+
+static rn_status_t serve(rn_cli_t* cli) {
+  serve_t serve = {.cli = cli, .env = *cli->env};
+  const char* format = rn_cli_text(cli, "--log_format");
+  serve.env.log = format && strcmp(format, "json") == 0 ? rn_cli_log_json : rn_cli_log_text;
+  serve.options.env = &serve.env;
+  serve.options.allocator = cli->allocator;
+  serve.options.program = "/proc/self/exe";
+  rn_arena_init(&serve.arena, cli->allocator);
+  rn_strbuf_init(&serve.config_text, cli->allocator);
+  rn_status_t status = set_ports(&serve);
+  if (rn_ok(status)) status = set_batching(&serve);
+  if (rn_ok(status)) status = set_models(&serve);
+  if (rn_ok(status)) status = set_operation(&serve);
+  if (rn_ok(status)) say_ignored(&serve);
+  if (rn_ok(status)) status = run(&serve);
+  if (rn_ok(status) && rn_cli_has(cli, "--check")) printf("the configuration is fine\n");
+  rn_model_server_destroy(serve.server);
+  rn_tls_release(serve.options.tls);
+  rn_strbuf_clear(&serve.config_text);
+  rn_arena_clear(&serve.arena);
+  return status;
+}
+
+#define MAX_NUMBER (1 << 30)
+#define IGNORED(kind, name, value) \
+  RN_OPTION(kind, name, value, "accepted for TensorFlow Serving's sake; no effect")
+static const rn_cli_option_t options_of_serve[] = {
+    RN_OPTION(TEXT, "--model_name", "NAME", "the name of the model (default: default)"),
+    RN_OPTION(FOLDER, "--model_base_path", "FOLDER",
+              "the model: a folder with one folder per version, named by numbers"),
+    RN_OPTION(FILE, "--model_config_file", "FILE",
+              "several models: a ModelServerConfig in text form; SIGHUP reads it again"),
+    RN_OPTION(NUMBER, "--model_config_file_poll_wait_seconds", "N",
+              "look for changes of that file every N seconds (default 0: only after SIGHUP)",
+              .most = MAX_NUMBER),
+    RN_OPTION(NUMBER, "--file_system_poll_wait_seconds", "N",
+              "look for new versions every N seconds (default 1; 0: once)", .most = MAX_NUMBER),
+    RN_OPTION(NUMBER, "--port", "PORT",
+              "gRPC, REST and the Open Inference Protocol listen here (default 8500)",
+              .most = 65535),
+    RN_OPTION(NUMBER, "--rest_api_port", "PORT", "REST listens here, too (default 0: it does not)",
+              .most = 65535),
+    RN_OPTION(TEXT, "--host", "HOST", "listen at this address (default 0.0.0.0)"),
+    RN_OPTION(FLAG, "--any_port", NULL, "take any free ports, and print them"),
+    RN_OPTION(FILE, "--grpc_socket_path", "PATH", "listen at this UNIX socket, too"),
+    RN_OPTION(NUMBER, "--rest_api_timeout_in_ms", "MS",
+              "the deadline of REST requests (default 30000)", .least = 1),
+    RN_OPTION(FLAG, "--rest_api_enable_cors_support", NULL,
+              "let pages of other origins use the REST API"),
+    RN_OPTION(FILE, "--ssl_config_file", "FILE", "TLS: an SSLConfig in text form, for all ports"),
+    RN_OPTION(FILE, "--tokens", "FILE",
+              "who may do what: lines of 'predict TOKEN', 'read TOKEN' or 'admin TOKEN' (default: "
+              "all may predict and read, and this machine's users administrate)"),
+    RN_OPTION(NUMBER, "--latency_objective_ms", "MS",
+              "batches are as large as this objective allows (default 20)", .least = 1),
+    RN_OPTION(CHOICE, "--batching", "POLICY",
+              "how large batches are: learn (default), aimd (Clipper's) or none",
+              .choices = "learn aimd none"),
+    RN_OPTION(NUMBER, "--max_batch_size", "ROWS", "the most rows of a batch (default: any)"),
+    RN_OPTION(NUMBER, "--max_batch_wait_micros", "US",
+              "how long the first request of a batch waits for others (default: automatic)"),
+    RN_OPTION(NUMBER, "--max_queued_requests", "N",
+              "refuse requests beyond this queue (default: as measured capacity allows)"),
+    RN_OPTION(FLAG, "--enable_batching", NULL,
+              "batches of fixed size, by TensorFlow Serving's parameters"),
+    RN_OPTION(FILE, "--batching_parameters_file", "FILE",
+              "these parameters: BatchingParameters in text form"),
+    RN_OPTION(NUMBER, "--cache_mb", "MB", "memory of the prediction cache (default 32; 0: none)",
+              .most = 1 << 20),
+    RN_OPTION(NUMBER, "--max_num_load_retries", "N",
+              "try to load a version N more times (default 5)"),
+    RN_OPTION(NUMBER, "--load_retry_interval_micros", "US", "between tries (default 60000000)"),
+    RN_OPTION(NUMBER, "--num_load_threads", "N", "versions that load at the same time (default 1)"),
+    RN_OPTION(FLAG, "--allow_version_labels_for_unavailable_models", NULL,
+              "new labels may name versions that are not loaded yet"),
+    RN_OPTION(FLAG, "--servable_versions_always_present", NULL,
+              "an emptied folder unloads nothing"),
+    RN_OPTION(FLAG, "--unload_first", NULL,
+              "unload an old version before loading the next, to need less memory"),
+    RN_OPTION(FLAG, "--enable_model_warmup", NULL,
+              "run a model's warm-up requests before it is served (default true)"),
+    RN_OPTION(NUMBER, "--num_request_iterations_for_warmup", "N", "each N times (default 1)",
+              .least = 1),
+    RN_OPTION(FLAG, "--enable_signature_method_name_check", NULL,
+              "Classify and Regress need signatures of their methods"),
+    RN_OPTION(TEXT, "--saved_model_tags", "TAGS", "the graph to load (default serve)"),
+    RN_OPTION(NUMBER, "--tensorflow_intra_op_parallelism", "N",
+              "threads within an op (default: one per processor)"),
+    RN_OPTION(NUMBER, "--tensorflow_inter_op_parallelism", "N",
+              "ops that run at the same time (default: one per processor)"),
+    RN_OPTION(NUMBER, "--gpus", "N", "use at most N GPUs (default: all)"),
+    RN_OPTION(FILE, "--monitoring_config_file", "FILE",
+              "where metrics are: a MonitoringConfig in text form (default "
+              "/monitoring/prometheus/metrics)"),
+    RN_OPTION(NUMBER, "--loops", "N", "threads that watch connections (default: by processors)",
+              .most = 256),
+    RN_OPTION(NUMBER, "--drain", "SECONDS",
+              "after SIGTERM, wait so long for running requests (default 30)"),
+    RN_OPTION(CHOICE, "--log_format", "FORMAT", "text (default) or json", .choices = "text json"),
+    RN_OPTION(FLAG, "--check", NULL, "load everything, report, and end"),
+    IGNORED(TEXT, "--grpc_channel_arguments", "ARGS"),
+    IGNORED(NUMBER, "--grpc_max_threads", "N"),
+    IGNORED(NUMBER, "--rest_api_num_threads", "N"),
+    IGNORED(FILE, "--platform_config_file", "FILE"),
+    IGNORED(FILE, "--thread_pool_factory_config_file", "FILE"),
+    IGNORED(FLAG, "--flush_filesystem_caches", NULL),
+    IGNORED(FLAG, "--use_tflite_model", NULL),
+    IGNORED(FLAG, "--prefer_tflite_model", NULL),
+    IGNORED(NUMBER, "--num_tflite_pools", "N"),
+    IGNORED(NUMBER, "--num_tflite_interpreters_per_pool", "N"),
+    IGNORED(FLAG, "--enable_profiler", NULL),
+    IGNORED(FLAG, "--xla_cpu_compilation_enabled", NULL),
+    IGNORED(FLAG, "--xla_gpu_compilation_enabled", NULL),
+    IGNORED(FLAG, "--skip_initialize_tpu", NULL),
+    IGNORED(NUMBER, "--num_unload_threads", "N"),
+    IGNORED(NUMBER, "--tensorflow_session_parallelism", "N"),
+    IGNORED(FLAG, "--remove_unused_fields_from_bundle_metagraph", NULL),
+    IGNORED(FLAG, "--enable_serialization_as_tensor_content", NULL),
+    IGNORED(FLAG, "--enable_grpc_healthcheck_service", NULL),
+    IGNORED(TEXT, "--mixed_precision", "TYPE"),
+    {0},
+};
+
+const rn_cli_command_t rn_cli_serve_command = {
+    .name = "serve",
+    .summary = "serve models over gRPC and REST",
+    .about =
+        "Serves SavedModels, and models in processes of their own, over the protocols of "
+        "TensorFlow Serving, the Open Inference Protocol and Clipper. The flags of TensorFlow "
+        "Serving keep their names and defaults.\n\nThe folder of a model has one folder per "
+        "version, named by a number. The server loads new versions when they appear and unloads "
+        "old ones; no request waits or fails because of it. It joins requests into batches that "
+        "are as large as the latency objective allows.\n\nhttp://HOST:PORT/ shows the models, "
+        "/readyz is for probes, /monitoring/prometheus/metrics for Prometheus. doc/serving.md "
+        "describes everything.",
+    .run = serve,
+    .options = options_of_serve,
+    .examples =
+        "runnel serve --model_name=half --model_base_path=/models/half --rest_api_port=8501\n"
+        "runnel serve --model_config_file=models.pbtxt --latency_objective_ms=10\n"
+        "curl -d '{\"instances\": [1.0, 2.0]}' localhost:8501/v1/models/half:predict",
+};

@@ -1,0 +1,275 @@
+// See server.h.
+#include "serve/server.h"
+
+#include "net/rpc_server.h"
+#include "net/tensor_codec.h"
+#include "serve/front/front.h"
+#include "serve/front/request_log.h"
+#include "serve/front/roles.h"
+#include "serve/front/shared_memory.h"
+#include "serve/model/container.h"
+#include "serve/model/loader.h"
+#include "serve/model/models.h"
+
+#define MAX_LOOPS 64
+#define MAX_ALL_HELD ((size_t)8 << 30)  // bytes of requests in memory, of all connections of a port
+
+struct rn_model_server_t {
+  rn_model_server_options_t options;
+  rn_allocator_t allocator;
+  rn_arena_t arena;
+  rn_env_t env;     // with the pool
+  rn_pool_t* pool;  // runs models, and calls that block
+  rn_loop_t* loops[MAX_LOOPS];
+  size_t loop_count;
+  rn_roles_t* roles;
+  rn_metrics_t* metrics;
+  rn_predict_cache_t* cache;
+  rn_request_log_t* log;
+  rn_shared_memory_t* shared_memory;
+  rn_containers_t* containers;
+  rn_loader_t* loader;
+  rn_models_t* models;
+  rn_front_t front;
+  rn_http_server_t *http, *rest;  // |http|: connections that other ports accepted
+  rn_rpc_server_t *rpc, *local;   // at |address| and at |socket_path|
+};
+
+// The protocols, in the order in which they are asked.
+static const rn_http_route_fn_t http_routes[] = {rn_page_route, rn_rest_route, rn_oip_rest_route};
+static const rn_rpc_route_fn_t rpc_routes[] = {rn_prediction_service_route,
+                                               rn_model_service_route,
+                                               rn_session_service_route,
+                                               rn_oip_rpc_route,
+                                               rn_health_route,
+                                               rn_reflection_route};
+
+static void on_http(void* self, rn_http_in_t* request) {
+  rn_model_server_t* server = self;
+  rn_role_t role =
+      rn_roles_of(server->roles, rn_http_header(request, "authorization"), request->is_local);
+  for (size_t i = 0; i < sizeof http_routes / sizeof *http_routes; ++i)
+    if (http_routes[i](&server->front, request, role)) return;
+  rn_front_reply_error(&server->front, request,
+                       rn_not_found("There is nothing at %.*s", RN_STR_ARGS(request->path)), 0);
+}
+
+static void on_rpc(void* self, rn_rpc_in_t* call) {
+  rn_model_server_t* server = self;
+  rn_role_t role = rn_roles_of(server->roles, rn_rpc_header(call, "authorization"), call->is_local);
+  for (size_t i = 0; i < sizeof rpc_routes / sizeof *rpc_routes; ++i)
+    if (rpc_routes[i](&server->front, call, role)) return;
+  rn_message_t none;
+  rn_message_init(&none, server->allocator);
+  rn_str_t path = rn_rpc_path(call);
+  rn_rpc_reply(call, rn_unimplemented("There is no method %.*s", RN_STR_ARGS(path)), &none);
+}
+
+static rn_status_t make_loops(rn_model_server_t* server) {
+  int wanted = server->options.loops;
+  if (!wanted) wanted = (rn_pool_threads(server->pool) + 1) / 2;
+  while (server->loop_count < (size_t)wanted && server->loop_count < MAX_LOOPS) {
+    RN_RETURN_IF_ERROR(
+        rn_loop_create(&server->env, server->allocator, &server->loops[server->loop_count]));
+    server->loop_count++;
+  }
+  return RN_OK;
+}
+
+static rn_status_t make_models(rn_model_server_t* server) {
+  const rn_model_server_options_t* options = &server->options;
+  RN_RETURN_IF_ERROR(rn_containers_create(&server->env, server->allocator, &server->containers));
+  rn_loader_options_t loader = {.tags = options->tags,
+                                .session = options->session,
+                                .containers = server->containers,
+                                .program = options->program,
+                                .env = &server->env,
+                                .allocator = server->allocator};
+  RN_RETURN_IF_ERROR(rn_loader_create(&loader, &server->loader));
+  rn_models_options_t models = {.load = rn_loader_load,
+                                .self = server->loader,
+                                .batching = options->batching,
+                                .cache = server->cache,
+                                .poll_ns = options->poll_ns,
+                                .max_load_retries = options->max_load_retries,
+                                .retry_ns = options->retry_ns,
+                                .load_threads = options->load_threads ? options->load_threads : 1,
+                                .unloads_first = options->unloads_first,
+                                .labels_unavailable = options->labels_unavailable,
+                                .keeps_emptied = options->keeps_emptied,
+                                .env = &server->env,
+                                .allocator = server->allocator};
+  models.batching.pool = server->pool;
+  models.batching.timers = rn_loop_timers(server->loops[0]);
+  models.batching.env = &server->env;
+  models.batching.allocator = server->allocator;
+  return rn_models_create(&models, &server->models);
+}
+
+static rn_status_t put_in_force(rn_model_server_t* server,
+                                const rn_pb_serving_ModelServerConfig_t* config) {
+  RN_RETURN_IF_ERROR(rn_request_log_configure(server->log, config));
+  return rn_models_configure(server->models, config);
+}
+
+static rn_status_t reload(void* self, const rn_pb_serving_ModelServerConfig_t* config) {
+  return rn_model_server_reload(self, config);
+}
+
+static void set_front(rn_model_server_t* server) {
+  rn_front_t* front = &server->front;
+  front->models = server->models;
+  front->metrics = server->metrics;
+  front->cache = server->cache;
+  front->log = server->log;
+  front->shared_memory = server->shared_memory;
+  front->env = &server->env;
+  front->pool = server->pool;
+  front->timers = rn_loop_timers(server->loops[0]);
+  front->allocator = server->allocator;
+  front->rest_timeout_ns = server->options.rest_timeout_ns;
+  front->has_cors = server->options.has_cors;
+  front->checks_methods = server->options.checks_methods;
+  front->metrics_path = server->options.metrics_path;
+  front->begun_ns = server->env.now_ns(server->env.self);
+  front->self = server;
+  front->reload = reload;
+}
+
+static rn_status_t open_rpc(rn_model_server_t* server, const char* address, rn_rpc_server_t** out) {
+  rn_rpc_server_options_t options = {.loop = server->loops[0],
+                                     .loops = server->loops,
+                                     .loop_count = server->loop_count,
+                                     .allocator = server->allocator,
+                                     .address = address,
+                                     .handle = on_rpc,
+                                     .streams = rn_front_streams,
+                                     .self = server,
+                                     .align = rn_align_content,
+                                     .keeps_headers = true,
+                                     .max_all_held = MAX_ALL_HELD,
+                                     .tls = server->options.tls,
+                                     .http = server->http};
+  return rn_rpc_server_create(&options, out);
+}
+
+static rn_status_t open_http(rn_model_server_t* server, const char* address,
+                             rn_http_server_t** out) {
+  rn_http_server_options_t options = {.loop = server->loops[0],
+                                      .loops = server->loops,
+                                      .loop_count = server->loop_count,
+                                      .allocator = server->allocator,
+                                      .address = address,
+                                      .handle = on_http,
+                                      .self = server,
+                                      .tls = server->options.tls,
+                                      .max_all = MAX_ALL_HELD};
+  return rn_http_server_create(&options, out);
+}
+
+static rn_status_t open_ports(rn_model_server_t* server) {
+  const rn_model_server_options_t* options = &server->options;
+  RN_RETURN_IF_ERROR(open_http(server, NULL, &server->http));
+  if (options->address) RN_RETURN_IF_ERROR(open_rpc(server, options->address, &server->rpc));
+  if (options->rest_address)
+    RN_RETURN_IF_ERROR(open_http(server, options->rest_address, &server->rest));
+  if (!options->socket_path) return RN_OK;
+  rn_str_t address;
+  RN_RETURN_IF_ERROR(rn_arena_printf(&server->arena, &address, "unix:%s", options->socket_path));
+  return open_rpc(server, address.data, &server->local);
+}
+
+static rn_status_t set_up(rn_model_server_t* server) {
+  const rn_model_server_options_t* options = &server->options;
+  rn_allocator_t allocator = server->allocator;
+  RN_RETURN_IF_ERROR(rn_roles_create(&server->env, options->token_file, allocator, &server->roles));
+  RN_RETURN_IF_ERROR(rn_metrics_create(allocator, &server->metrics));
+  RN_RETURN_IF_ERROR(rn_request_log_create(&server->env, server->metrics, allocator, &server->log));
+  // The threads of a pool count the caller, which here is a loop's and does not help.
+  RN_RETURN_IF_ERROR(rn_pool_create(allocator, 0, &server->pool));
+  server->env.pool = server->pool;
+  RN_RETURN_IF_ERROR(make_loops(server));
+  rn_predict_cache_options_t cache = {.max_bytes = options->cache_bytes,
+                                      .timers = rn_loop_timers(server->loops[0]),
+                                      .env = &server->env,
+                                      .allocator = allocator};
+  if (options->cache_bytes) RN_RETURN_IF_ERROR(rn_predict_cache_create(&cache, &server->cache));
+  RN_RETURN_IF_ERROR(rn_shared_memory_create(allocator, &server->shared_memory));
+  RN_RETURN_IF_ERROR(make_models(server));
+  set_front(server);
+  RN_RETURN_IF_ERROR(open_ports(server));
+  return put_in_force(server, options->config);
+}
+
+rn_status_t rn_model_server_create(const rn_model_server_options_t* options,
+                                   rn_model_server_t** out) {
+  *out = NULL;
+  rn_model_server_t* server = NULL;
+  RN_RETURN_IF_ERROR(RN_NEW(options->allocator, &server));
+  server->options = *options;
+  server->allocator = options->allocator;
+  server->env = *options->env;
+  rn_arena_init(&server->arena, options->allocator);
+  rn_status_t status = set_up(server);
+  if (!rn_ok(status)) {
+    rn_model_server_destroy(server);
+    return status;
+  }
+  *out = server;
+  return RN_OK;
+}
+
+rn_status_t rn_model_server_wait(rn_model_server_t* server, int64_t deadline_ns) {
+  RN_RETURN_IF_ERROR(rn_models_wait(server->models, deadline_ns));
+  server->front.is_ready = true;
+  return RN_OK;
+}
+
+int rn_model_server_port(const rn_model_server_t* server) {
+  return server->rpc ? rn_rpc_server_port(server->rpc) : 0;
+}
+
+int rn_model_server_rest_port(const rn_model_server_t* server) {
+  return server->rest ? rn_http_server_port(server->rest) : 0;
+}
+
+rn_status_t rn_model_server_reload(rn_model_server_t* server,
+                                   const rn_pb_serving_ModelServerConfig_t* config) {
+  RN_RETURN_IF_ERROR(put_in_force(server, config));
+  return rn_models_wait(server->models, INT64_MAX);
+}
+
+void rn_model_server_drain(rn_model_server_t* server) {
+  server->front.is_draining = true;
+  rn_http_server_drain(server->http);
+  if (server->rest) rn_http_server_drain(server->rest);
+  if (server->rpc) rn_rpc_server_drain(server->rpc);
+  if (server->local) rn_rpc_server_drain(server->local);
+}
+
+bool rn_model_server_is_busy(rn_model_server_t* server) {
+  return rn_http_server_stats(server->http).requests ||
+         (server->rest && rn_http_server_stats(server->rest).requests) ||
+         (server->rpc && rn_rpc_server_stats(server->rpc).calls) ||
+         (server->local && rn_rpc_server_stats(server->local).calls);
+}
+
+void rn_model_server_destroy(rn_model_server_t* server) {
+  if (!server) return;
+  rn_rpc_server_destroy(server->rpc);
+  rn_rpc_server_destroy(server->local);
+  rn_http_server_destroy(server->rest);
+  rn_http_server_destroy(server->http);
+  rn_models_destroy(server->models);
+  rn_loader_destroy(server->loader);
+  rn_containers_destroy(server->containers);
+  rn_shared_memory_destroy(server->shared_memory);
+  rn_predict_cache_destroy(server->cache);
+  for (size_t i = 0; i < server->loop_count; ++i) rn_loop_destroy(server->loops[i]);
+  rn_pool_destroy(server->pool);
+  rn_request_log_destroy(server->log);
+  rn_metrics_destroy(server->metrics);
+  rn_roles_destroy(server->roles);
+  rn_arena_clear(&server->arena);
+  RN_FREE(server->allocator, server);
+}
