@@ -3,12 +3,14 @@
 
 #include <criterion/criterion.h>
 #include <errno.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "../support/memory_place.h"
+#include "fake_redis.h"
 #include "serve/select/store_log.h"
 
 // A change adds its four bytes, a number, to the value.
@@ -125,6 +127,181 @@ Test(state_map, a_million_users_fit_into_128_megabytes) {
               (double)counting.peak_bytes / 1e6);
   cr_assert_leq(counting.peak_bytes, 128 * 1000 * 1000);
   rn_state_map_destroy(map);
+}
+
+// What every store does; |open| opens it again and again.
+static void check_store(rn_state_store_t* (*open)(void* self), void* self) {
+  rn_state_store_t* store = open(self);
+  char name[16], value[200];
+  for (int round = 0; round < 30; ++round) {
+    for (int i = 0; i < 20; ++i) {
+      snprintf(name, sizeof name, "user %d", i);
+      change(store, name, (uint32_t)i);
+    }
+    if (round % 10 == 9) {
+      OK(rn_state_store_flush(store));
+      cr_assert_eq(rn_state_store_stats(store).unsaved, 0);
+      rn_state_store_destroy(store);
+      store = open(self);
+      for (int i = 0; i < 20; ++i) {  // a value that is not in memory is fetched meanwhile
+        snprintf(name, sizeof name, "user %d", i);
+        for (int n = 0; get(store, name) != (uint32_t)(i * (round + 1)) && n < 3000; ++n)
+          usleep(5000);
+        cr_assert_eq(get(store, name), i * (round + 1), "%s", name);
+      }
+    }
+  }
+  memset(value, 'v', sizeof value);
+  OK(rn_state_store_put(store, RN_STR("/app/a"), rn_str_n(value, sizeof value)));
+  OK(rn_state_store_put(store, RN_STR("/app/b"), RN_STR("1")));
+  OK(rn_state_store_put(store, RN_STR("/app/b"), RN_STR("")));
+  OK(rn_state_store_put(store, RN_STR("user 3"), RN_STR("")));
+  cr_assert_eq(get(store, "user 3"), 0);
+  rn_state_store_destroy(store);  // saves
+  store = open(self);
+  int entries = 0;
+  rn_state_store_each(store, RN_STR("/app/"), count_entry, &entries);
+  cr_assert_eq(entries, 1);
+  cr_assert_eq(rn_state_store_get(store, RN_STR("/app/a"), value, sizeof value), sizeof value);
+  cr_assert_eq(get(store, "user 3"), 0);
+  cr_assert_eq(rn_state_store_get(store, RN_STR("nothing"), value, sizeof value), 0);
+  rn_state_store_destroy(store);
+}
+
+static rn_state_store_t* open_in_folder(void* self) { return open_log(self, 500); }
+
+Test(store, in_a_folder_does_what_every_store_does) {
+  place_t place;
+  open_counted_place(&place);
+  check_store(open_in_folder, &place);
+  close_counted_place(&place);
+}
+
+static rn_counting_allocator_t redis_memory;
+
+static rn_state_store_t* open_in_redis(void* self) {
+  rn_state_store_t* store = redis_store(self, 0, rn_allocator_counting(&redis_memory));
+  rn_state_store_attach(store, add, NULL);
+  return store;
+}
+
+static void start_redis(redis_t* redis) {
+  redis_memory = (rn_counting_allocator_t){.base = rn_allocator_system()};
+  if (!redis_open(redis)) cr_skip_test("there is no redis-server");
+}
+
+static void end_redis(redis_t* redis) {
+  redis_close(redis);
+  cr_assert_eq(redis_memory.live_blocks, 0);
+}
+
+Test(store, in_redis_does_what_every_store_does, .timeout = 100) {
+  redis_t redis;
+  start_redis(&redis);
+  check_store(open_in_redis, &redis);
+  end_redis(&redis);
+}
+
+typedef struct front_end_t {
+  pthread_t thread;
+  redis_t* redis;
+} front_end_t;
+
+static void* front_end(void* arg) {
+  rn_state_store_t* store = open_in_redis(((front_end_t*)arg)->redis);
+  for (int i = 0; i < 500; ++i) {
+    change(store, "a/", 1);
+    change(store, "a/anna", 2);
+    if (i % 50 == 0) usleep(2000);
+  }
+  for (int i = 0; i < 100 && rn_state_store_stats(store).unsaved; ++i)
+    rn_status_free(rn_state_store_flush(store));  // others may be faster, many times
+  cr_assert_eq(rn_state_store_stats(store).unsaved, 0);
+  rn_state_store_destroy(store);
+  return NULL;
+}
+
+Test(store_redis, several_front_ends_lose_no_change_of_each_other, .timeout = 100) {
+  enum { FRONT_ENDS = 4 };
+  redis_t redis;
+  start_redis(&redis);
+  front_end_t ends[FRONT_ENDS];
+  for (int i = 0; i < FRONT_ENDS; ++i) {
+    ends[i].redis = &redis;
+    cr_assert_eq(pthread_create(&ends[i].thread, NULL, front_end, &ends[i]), 0);
+  }
+  for (int i = 0; i < FRONT_ENDS; ++i) pthread_join(ends[i].thread, NULL);
+  rn_state_store_t* store = open_in_redis(&redis);
+  for (int n = 0; get(store, "a/anna") != 1000 * FRONT_ENDS && n < 3000; ++n) usleep(5000);
+  get(store, "a/");
+  for (int n = 0; get(store, "a/") != 500 * FRONT_ENDS && n < 3000; ++n) usleep(5000);
+  cr_assert_eq(get(store, "a/anna"), 1000 * FRONT_ENDS);
+  cr_assert_eq(get(store, "a/"), 500 * FRONT_ENDS);
+  // What one changes, the others see soon.
+  rn_state_store_t* other = open_in_redis(&redis);
+  change(other, "a/", 7);
+  for (int n = 0; get(store, "a/") != 500 * FRONT_ENDS + 7 && n < 3000; ++n) usleep(5000);
+  cr_assert_eq(get(store, "a/"), 500 * FRONT_ENDS + 7);
+  rn_state_store_destroy(other);
+  rn_state_store_destroy(store);
+  end_redis(&redis);
+}
+
+Test(store_redis, gone_and_back_loses_no_change_that_waits, .timeout = 100) {
+  redis_t redis;
+  start_redis(&redis);
+  rn_state_store_t* store = open_in_redis(&redis);
+  change(store, "a/", 1);
+  OK(rn_state_store_flush(store));
+  redis_stop(&redis);
+  change(store, "a/", 2);
+  FAILS(rn_state_store_flush(store), UNAVAILABLE);
+  cr_assert_eq(get(store, "a/"), 3);  // serving goes on
+  cr_assert_eq(rn_state_store_stats(store).unsaved, 1);
+  change(store, "a/", 4);
+  FAILS(rn_state_store_flush(store), UNAVAILABLE);
+  // Another one that begins now has nothing, and works.
+  rn_state_store_t* other = open_in_redis(&redis);
+  cr_assert_eq(get(other, "a/"), 0);
+  change(other, "b/", 5);
+  cr_assert_eq(get(other, "b/"), 5);
+  cr_assert(redis_start(&redis));  // empty: it saved nothing
+  for (int n = 0; rn_state_store_stats(store).unsaved && n < 3000; ++n) usleep(5000);
+  for (int n = 0; rn_state_store_stats(other).unsaved && n < 3000; ++n) usleep(5000);
+  rn_state_store_destroy(store);
+  rn_state_store_destroy(other);
+  store = open_in_redis(&redis);
+  for (int n = 0; get(store, "a/") != 6 && n < 3000; ++n) usleep(5000);
+  cr_assert_eq(get(store, "a/"), 6, "what waited, applied to nothing: %u", get(store, "a/"));
+  for (int n = 0; get(store, "b/") != 5 && n < 3000; ++n) usleep(5000);
+  cr_assert_eq(get(store, "b/"), 5);
+  rn_state_store_destroy(store);
+  end_redis(&redis);
+}
+
+Test(store_redis, changes_that_wait_are_bounded, .timeout = 100) {
+  redis_t redis;
+  start_redis(&redis);
+  rn_state_store_t* store = redis_store(&redis, 1000, rn_allocator_counting(&redis_memory));
+  rn_state_store_attach(store, add, NULL);
+  redis_stop(&redis);
+  for (int i = 0; i < 1000; ++i) change(store, "a/", 1);
+  cr_assert_eq(get(store, "a/"), 1000);
+  rn_state_store_stats_t stats = rn_state_store_stats(store);
+  cr_assert_gt(stats.dropped, 900);
+  cr_assert_leq(stats.unsaved, 100);
+  rn_state_store_destroy(store);
+  cr_assert(redis_start(&redis));
+  end_redis(&redis);
+}
+
+Test(store_redis, a_bad_address_is_refused) {
+  rn_state_store_t* store = NULL;
+  rn_store_redis_options_t options = {
+      .address = "host:port", .env = rn_env_system(), .allocator = rn_allocator_system()};
+  rn_status_t status = rn_store_redis_open(&options, &store);
+  if (rn_status_code(status) == RN_CODE_UNIMPLEMENTED) cr_skip_test("there is no hiredis");
+  FAILS_WITH(status, INVALID_ARGUMENT, "HOST:PORT");
 }
 
 Test(store_log, states_survive_a_restart_and_compaction) {

@@ -111,6 +111,7 @@ void rn_apps_destroy(rn_apps_t* apps) {
   rn_mutex_lock(&apps->mutex);
   while (apps->running) rn_cond_wait(&apps->idle, &apps->mutex);
   rn_mutex_unlock(&apps->mutex);
+  rn_status_free(rn_state_store_flush(apps->options.store));  // what it cannot save is logged
   rn_state_store_attach(apps->options.store, NULL, NULL);
   size_t position = 0;
   for (const rn_map_entry_t* entry; (entry = rn_map_next(&apps->apps, &position));)

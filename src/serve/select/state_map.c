@@ -254,15 +254,16 @@ rn_status_t rn_state_map_put(rn_state_map_t* map, rn_str_t key, rn_str_t value, 
   return status;
 }
 
-rn_status_t rn_state_map_change(rn_state_map_t* map, rn_str_t key, rn_state_map_fn_t fn,
-                                void* arg) {
+rn_status_t rn_state_map_change(rn_state_map_t* map, rn_str_t key, bool is_dirty,
+                                rn_state_map_fn_t fn, void* arg) {
   _Alignas(16) char made[RN_STATE_MAX_CHANGED];
   uint32_t hash;
   rn_state_shard_t* shard = shard_of(map, key, &hash);
   rn_mutex_lock(&shard->mutex);
   uint32_t ref = find(shard, key, hash);
   size_t size = fn(arg, key, ref ? value_of(entry_at(shard, ref)) : RN_STR(""), made);
-  rn_status_t status = size ? put_locked(map, shard, key, hash, rn_str_n(made, size), true) : RN_OK;
+  rn_status_t status =
+      size ? put_locked(map, shard, key, hash, rn_str_n(made, size), is_dirty) : RN_OK;
   rn_mutex_unlock(&shard->mutex);
   return status;
 }

@@ -33,8 +33,8 @@ RN_MUST_USE rn_status_t rn_state_map_put(rn_state_map_t* map, rn_str_t key, rn_s
 // RN_STATE_MAX_CHANGED bytes, and returns its size; 0: nothing changes. |fn| runs under the shard's
 // lock and must not call the map.
 typedef size_t (*rn_state_map_fn_t)(void* arg, rn_str_t key, rn_str_t value, void* out);
-RN_MUST_USE rn_status_t rn_state_map_change(rn_state_map_t* map, rn_str_t key, rn_state_map_fn_t fn,
-                                            void* arg);
+RN_MUST_USE rn_status_t rn_state_map_change(rn_state_map_t* map, rn_str_t key, bool is_dirty,
+                                            rn_state_map_fn_t fn, void* arg);
 
 // Calls |fn| for entries, under their shard's lock; value "" means that the entry was removed.
 typedef void (*rn_state_each_fn_t)(void* arg, rn_str_t key, rn_str_t value);

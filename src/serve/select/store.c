@@ -1,7 +1,20 @@
 // See store.h.
 #include "serve/select/store.h"
 
-static void destroy_memory(rn_state_store_t* store) { RN_FREE(store->allocator, store); }
+rn_status_t rn_state_store_init(rn_state_store_t* store, const rn_env_t* env, size_t max_bytes) {
+  rn_mutex_init(&store->mutex);
+  return rn_state_map_create(env, store->allocator, max_bytes, &store->map);
+}
+
+void rn_state_store_deinit(rn_state_store_t* store) {
+  rn_mutex_destroy(&store->mutex);
+  rn_state_map_destroy(store->map);
+}
+
+static void destroy_memory(rn_state_store_t* store) {
+  rn_state_store_deinit(store);
+  RN_FREE(store->allocator, store);
+}
 
 static const rn_state_store_vtable_t memory_vtable = {.kind = "memory", .destroy = destroy_memory};
 
@@ -12,7 +25,7 @@ rn_status_t rn_state_store_create_memory(const rn_env_t* env, rn_allocator_t all
   RN_RETURN_IF_ERROR(RN_NEW(allocator, &store));
   store->vtable = &memory_vtable;
   store->allocator = allocator;
-  rn_status_t status = rn_state_map_create(env, allocator, max_bytes, &store->map);
+  rn_status_t status = rn_state_store_init(store, env, max_bytes);
   if (!rn_ok(status)) {
     rn_state_store_destroy(store);
     return status;
@@ -22,25 +35,27 @@ rn_status_t rn_state_store_create_memory(const rn_env_t* env, rn_allocator_t all
 }
 
 void rn_state_store_destroy(rn_state_store_t* store) {
-  if (!store) return;
-  rn_state_map_t* map = store->map;
-  store->vtable->destroy(store);  // its thread may use the map until then
-  rn_state_map_destroy(map);
+  if (store) store->vtable->destroy(store);
 }
 
 void rn_state_store_attach(rn_state_store_t* store, rn_state_apply_fn_t apply, void* self) {
+  rn_mutex_lock(&store->mutex);
   store->apply = apply;
   store->self = self;
+  rn_mutex_unlock(&store->mutex);
 }
 
 size_t rn_state_store_apply(rn_state_store_t* store, rn_str_t key, rn_str_t value, rn_str_t change,
                             void* out) {
-  return store->apply ? store->apply(store->self, key, value, change, out) : 0;
+  rn_mutex_lock(&store->mutex);
+  size_t size = store->apply ? store->apply(store->self, key, value, change, out) : 0;
+  rn_mutex_unlock(&store->mutex);
+  return size;
 }
 
 size_t rn_state_store_get(rn_state_store_t* store, rn_str_t key, void* out, size_t room) {
   size_t size = rn_state_map_get(store->map, key, out, room);
-  if (store->vtable->missed) store->vtable->missed(store, key);
+  if (store->vtable->read) store->vtable->read(store, key, size > 0);
   return size;
 }
 
@@ -56,13 +71,13 @@ static size_t change_value(void* arg, rn_str_t key, rn_str_t value, void* out) {
 
 rn_status_t rn_state_store_change(rn_state_store_t* store, rn_str_t key, rn_str_t change) {
   rn_state_change_t arg = {store, change};
-  RN_RETURN_IF_ERROR(rn_state_map_change(store->map, key, change_value, &arg));
+  RN_RETURN_IF_ERROR(rn_state_map_change(store->map, key, store->marks_dirty, change_value, &arg));
   if (store->vtable->changed) store->vtable->changed(store, key, change);
   return RN_OK;
 }
 
 rn_status_t rn_state_store_put(rn_state_store_t* store, rn_str_t key, rn_str_t value) {
-  RN_RETURN_IF_ERROR(rn_state_map_put(store->map, key, value, true));
+  RN_RETURN_IF_ERROR(rn_state_map_put(store->map, key, value, store->marks_dirty));
   if (store->vtable->put) store->vtable->put(store, key, value);
   return RN_OK;
 }

@@ -7,6 +7,7 @@
 #ifndef RUNNEL_SERVE_SELECT_STORE_H_
 #define RUNNEL_SERVE_SELECT_STORE_H_
 
+#include "base/sync.h"
 #include "serve/select/state_map.h"
 
 typedef struct rn_state_store_t rn_state_store_t;
@@ -28,11 +29,10 @@ typedef struct rn_state_store_stats_t {
 
 typedef struct rn_state_store_vtable_t {
   const char* kind;  // "memory", "log", "redis"
-  // Has been applied to the image; NULL: the image's marks suffice.
+  // After a change, a put or a get of the image; NULL: what the image marks as dirty says enough.
   void (*changed)(rn_state_store_t* store, rn_str_t key, rn_str_t change);
   void (*put)(rn_state_store_t* store, rn_str_t key, rn_str_t value);
-  // Was not in the image, or has been read from it; NULL: the image is all there is.
-  void (*missed)(rn_state_store_t* store, rn_str_t key);
+  void (*read)(rn_state_store_t* store, rn_str_t key, bool is_found);
   rn_status_t (*flush)(rn_state_store_t* store);
   void (*add_stats)(rn_state_store_t* store, rn_state_store_stats_t* inout);
   void (*destroy)(rn_state_store_t* store);
@@ -43,7 +43,8 @@ struct rn_state_store_t {
   const rn_state_store_vtable_t* vtable;
   rn_state_map_t* map;  // Owned
   rn_allocator_t allocator;
-  // Set before the first change.
+  bool marks_dirty;  // the implementation calls rn_state_map_take
+  rn_mutex_t mutex;  // guards the rest, while |apply| runs, too
   rn_state_apply_fn_t apply;
   void* self;
 };
@@ -54,7 +55,8 @@ RN_MUST_USE rn_status_t rn_state_store_create_memory(const rn_env_t* env, rn_all
 // Saves what it can, and closes. NULL is fine.
 void rn_state_store_destroy(rn_state_store_t* store);
 
-// Who applies changes: set once, before the first one.
+// Who applies changes: set before the first one. NULL: they no longer have an effect; |apply| does
+// not run when this returns.
 void rn_state_store_attach(rn_state_store_t* store, rn_state_apply_fn_t apply, void* self);
 
 // See rn_state_map_get.
@@ -71,6 +73,10 @@ void rn_state_store_each(rn_state_store_t* store, rn_str_t prefix, rn_state_each
 RN_MUST_USE rn_status_t rn_state_store_flush(rn_state_store_t* store);
 rn_state_store_stats_t rn_state_store_stats(rn_state_store_t* store);
 
+// For implementations: what every store has, in a zeroed struct with |vtable| and |allocator|.
+RN_MUST_USE rn_status_t rn_state_store_init(rn_state_store_t* store, const rn_env_t* env,
+                                            size_t max_bytes);
+void rn_state_store_deinit(rn_state_store_t* store);
 // For implementations: applies |change| to |value| as rn_state_store_change does.
 size_t rn_state_store_apply(rn_state_store_t* store, rn_str_t key, rn_str_t value, rn_str_t change,
                             void* out);

@@ -346,6 +346,7 @@ static void destroy(rn_state_store_t* base) {
   rn_cond_destroy(&store->wake);
   rn_cond_destroy(&store->saved);
   rn_mutex_destroy(&store->mutex);
+  rn_state_store_deinit(base);
   RN_FREE(base->allocator, store);
 }
 
@@ -367,8 +368,7 @@ static rn_status_t lock_folder(rn_store_log_t* store) {
 
 static rn_status_t open_folder(rn_store_log_t* store) {
   const rn_store_log_options_t* options = &store->options;
-  RN_RETURN_IF_ERROR(
-      rn_state_map_create(options->env, options->allocator, options->max_bytes, &store->base.map));
+  RN_RETURN_IF_ERROR(rn_state_store_init(&store->base, options->env, options->max_bytes));
   rn_strbuf_printf(&store->path, "%s/", options->folder);
   // Paths are used before anything could report that there was no memory for them.
   rn_strbuf_reserve(&store->path, 64);
@@ -387,6 +387,7 @@ rn_status_t rn_store_log_open(const rn_store_log_options_t* options, rn_state_st
   RN_RETURN_IF_ERROR(RN_NEW(options->allocator, &store));
   store->base.vtable = &log_vtable;
   store->base.allocator = options->allocator;
+  store->base.marks_dirty = true;
   store->options = *options;
   if (!store->options.commit_ns) store->options.commit_ns = 200 * INT64_C(1000000);
   if (!store->options.retry_ns) store->options.retry_ns = 1000 * INT64_C(1000000);

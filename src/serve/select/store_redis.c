@@ -1,0 +1,577 @@
+// See store_redis.h.
+//
+// In Redis, the state under KEY is the string PREFIX + KEY. Keys that begin with '/', which are
+// definitions, are fields of the hash PREFIX + "definitions", so that they can be listed.
+#include "serve/select/store_redis.h"
+
+#include <signal.h>
+
+#include "base/log.h"
+#include "base/map.h"
+#include "base/sync.h"
+#include "serve/select/redis_link.h"
+
+enum {
+  KEYS_AT_ONCE = 256,  // of one transaction
+  TRIES = 20,          // of a transaction that others disturb
+  MAX_READ = 1 << 17,  // keys that are remembered for the next refresh
+  MAX_RETRIES = 64,    // by how much the pause after failures grows
+};
+
+// What waits for Redis: the changes of one key, in order.
+typedef struct rn_redis_change_t {
+  struct rn_redis_change_t* next;
+  bool is_put;  // |bytes| is the value itself
+  size_t size;
+  char bytes[];
+} rn_redis_change_t;
+
+typedef struct rn_redis_key_t {
+  struct rn_redis_key_t* next;
+  rn_redis_change_t *first, *last;
+  size_t size;
+  char bytes[];  // the key
+} rn_redis_key_t;
+
+// Keys in the order of their first change.
+typedef struct rn_redis_queue_t {
+  rn_map_t keys;  // of rn_redis_key_t
+  rn_redis_key_t *first, *last;
+} rn_redis_queue_t;
+
+// Keys of one transaction.
+typedef struct rn_redis_batch_t {
+  rn_redis_key_t* keys[KEYS_AT_ONCE];
+  rn_strbuf_t names[KEYS_AT_ONCE];   // with the prefix
+  rn_strbuf_t values[KEYS_AT_ONCE];  // that were made; "": removed
+  int count;
+} rn_redis_batch_t;
+
+typedef struct rn_store_redis_t {
+  rn_state_store_t base;
+  rn_store_redis_options_t options;
+  rn_redis_link_t link;     // of the thread, like the next one
+  bool is_loaded;           // the definitions were read
+  rn_redis_batch_t* batch;  // Owned; scratch
+  rn_log_limit_t complaint;
+
+  rn_mutex_t mutex;  // guards the rest
+  rn_cond_t wake, saved;
+  pthread_t thread;
+  bool has_thread, is_closing, is_urgent;
+  rn_redis_queue_t waiting;  // not taken by the thread yet
+  rn_redis_queue_t read;     // keys that were read since the last refresh; no changes
+  size_t waiting_bytes;      // of |waiting| and of what the thread has taken
+  int64_t wanted, done;      // flushes: tickets given, and reached
+  rn_status_t failure;       // Owned; of the last round
+  int64_t unsaved, saves, failures, dropped;
+} rn_store_redis_t;
+
+static rn_store_redis_t* of(rn_state_store_t* base) { return (rn_store_redis_t*)base; }
+
+// Queues.
+
+static size_t change_size(const rn_redis_change_t* change) { return sizeof *change + change->size; }
+
+static rn_status_t queue_key(rn_redis_queue_t* queue, rn_str_t key, rn_redis_key_t** out) {
+  if ((*out = rn_map_get(&queue->keys, key))) return RN_OK;
+  rn_redis_key_t* entry = NULL;
+  rn_allocator_t allocator = queue->keys.allocator;
+  RN_RETURN_IF_ERROR(rn_alloc_zeroed(allocator, sizeof *entry + key.size, (void**)&entry));
+  entry->size = key.size;
+  memcpy(entry->bytes, key.data, key.size);
+  rn_status_t status = rn_map_put(&queue->keys, rn_str_n(entry->bytes, entry->size), entry);
+  if (!rn_ok(status)) {
+    rn_free(allocator, entry, sizeof *entry + key.size);
+    return status;
+  }
+  *(queue->last ? &queue->last->next : &queue->first) = entry;
+  queue->last = entry;
+  *out = entry;
+  return RN_OK;
+}
+
+// Takes out the first key; the caller owns it.
+static rn_redis_key_t* queue_pop(rn_redis_queue_t* queue) {
+  rn_redis_key_t* key = queue->first;
+  if (!key) return NULL;
+  rn_map_remove(&queue->keys, rn_str_n(key->bytes, key->size));
+  queue->first = key->next;
+  if (!queue->first) queue->last = NULL;
+  key->next = NULL;
+  return key;
+}
+
+static void free_key(rn_store_redis_t* store, rn_redis_key_t* key) {
+  for (rn_redis_change_t *change = key->first, *next; change; change = next) {
+    next = change->next;
+    rn_free(store->base.allocator, change, change_size(change));
+  }
+  rn_free(store->base.allocator, key, sizeof *key + key->size);
+}
+
+static void queue_clear(rn_store_redis_t* store, rn_redis_queue_t* queue) {
+  for (rn_redis_key_t* key; (key = queue_pop(queue));) free_key(store, key);
+  rn_map_clear(&queue->keys);
+}
+
+static rn_status_t add_locked(rn_store_redis_t* store, rn_str_t key, rn_str_t bytes, bool is_put) {
+  rn_redis_change_t* change = NULL;
+  rn_redis_key_t* entry = NULL;
+  if (store->waiting_bytes + bytes.size > store->options.max_waiting)
+    return rn_resource_exhausted("too many changes wait for Redis");
+  RN_RETURN_IF_ERROR(
+      rn_alloc_zeroed(store->base.allocator, sizeof *change + bytes.size, (void**)&change));
+  change->is_put = is_put;
+  change->size = bytes.size;
+  if (bytes.size) memcpy(change->bytes, bytes.data, bytes.size);
+  rn_status_t status = queue_key(&store->waiting, key, &entry);
+  if (!rn_ok(status)) {
+    rn_free(store->base.allocator, change, change_size(change));
+    return status;
+  }
+  *(entry->last ? &entry->last->next : &entry->first) = change;
+  entry->last = change;
+  store->waiting_bytes += change_size(change);
+  ++store->unsaved;
+  return RN_OK;
+}
+
+static void add(rn_state_store_t* base, rn_str_t key, rn_str_t bytes, bool is_put) {
+  rn_store_redis_t* store = of(base);
+  rn_mutex_lock(&store->mutex);
+  bool was_empty = !store->waiting.first;
+  rn_status_t status = add_locked(store, key, bytes, is_put);
+  if (!rn_ok(status)) ++store->dropped;
+  if (was_empty) rn_cond_signal(&store->wake);
+  rn_mutex_unlock(&store->mutex);
+  rn_status_free(status);
+}
+
+static void changed(rn_state_store_t* base, rn_str_t key, rn_str_t change) {
+  add(base, key, change, false);
+}
+
+static void put(rn_state_store_t* base, rn_str_t key, rn_str_t value) {
+  add(base, key, value, true);
+}
+
+static void read_key(rn_state_store_t* base, rn_str_t key, bool is_found) {
+  rn_store_redis_t* store = of(base);
+  rn_redis_key_t* ignored;
+  rn_mutex_lock(&store->mutex);
+  if (key.size && store->read.keys.count < MAX_READ)
+    rn_status_free(queue_key(&store->read, key, &ignored));
+  if (!is_found && !store->is_urgent) {
+    store->is_urgent = true;
+    rn_cond_signal(&store->wake);
+  }
+  rn_mutex_unlock(&store->mutex);
+}
+
+// The thread's work.
+
+static void set_name(const rn_store_redis_t* store, rn_str_t key, rn_strbuf_t* out) {
+  rn_strbuf_init(out, store->base.allocator);
+  rn_strbuf_append(out, rn_str(store->options.prefix));
+  rn_strbuf_append(out, key);
+}
+
+static rn_status_t send_word(rn_redis_link_t* link, const char* word) {
+  rn_redis_command_t command = {0};
+  rn_redis_word(&command, rn_str(word));
+  return rn_redis_do(link, &command);
+}
+
+static rn_str_t key_of(const rn_redis_key_t* key) { return rn_str_n(key->bytes, key->size); }
+
+// MGET of the batch's keys. |*out| has as many elements as the batch.
+static rn_status_t get_all(rn_store_redis_t* store, const rn_redis_batch_t* batch, const char* verb,
+                           redisReply** out) {
+  rn_redis_command_t command = {0};
+  rn_redis_word(&command, rn_str(verb));
+  for (int i = 0; i < batch->count; ++i) {
+    RN_RETURN_IF_ERROR(rn_strbuf_status(&batch->names[i]));
+    rn_redis_word(&command, rn_strbuf_view(&batch->names[i]));
+  }
+  RN_RETURN_IF_ERROR(rn_redis_call(&store->link, &command, out));
+  if (strcmp(verb, "MGET") != 0 || (*out)->elements == (size_t)batch->count) return RN_OK;
+  rn_redis_free(&store->link, *out);
+  *out = NULL;
+  return rn_unavailable("Redis: MGET gave another number of values");
+}
+
+static rn_status_t make_values(rn_store_redis_t* store, rn_redis_batch_t* batch,
+                               const redisReply* had) {
+  _Alignas(16) char made[RN_STATE_MAX_CHANGED];
+  for (int i = 0; i < batch->count; ++i) {
+    rn_strbuf_t* value = &batch->values[i];
+    value->size = 0;
+    rn_strbuf_append(value, rn_redis_text(had->element[i]));
+    for (const rn_redis_change_t* change = batch->keys[i]->first; change; change = change->next) {
+      rn_str_t bytes = rn_str_n(change->bytes, change->size);
+      if (!change->is_put) {
+        size_t size = rn_state_store_apply(&store->base, key_of(batch->keys[i]),
+                                           rn_strbuf_view(value), bytes, made);
+        if (!size) continue;
+        bytes = rn_str_n(made, size);
+      }
+      value->size = 0;
+      rn_strbuf_append(value, bytes);
+    }
+    RN_RETURN_IF_ERROR(rn_strbuf_status(value));
+  }
+  return RN_OK;
+}
+
+// Writes the values, unless one of the keys changed since WATCH: then |*out_is_done| is false.
+static rn_status_t write_values(rn_store_redis_t* store, const rn_redis_batch_t* batch,
+                                bool* out_is_done) {
+  rn_redis_link_t* link = &store->link;
+  rn_redis_command_t sets = {0}, removals = {0};
+  rn_redis_word(&sets, RN_STR("MSET"));
+  rn_redis_word(&removals, RN_STR("DEL"));
+  for (int i = 0; i < batch->count; ++i) {
+    rn_str_t value = rn_strbuf_view(&batch->values[i]);
+    rn_redis_word(value.size ? &sets : &removals, rn_strbuf_view(&batch->names[i]));
+    if (value.size) rn_redis_word(&sets, value);
+  }
+  RN_RETURN_IF_ERROR(send_word(link, "MULTI"));
+  if (sets.count > 1) RN_RETURN_IF_ERROR(rn_redis_do(link, &sets));
+  if (removals.count > 1) RN_RETURN_IF_ERROR(rn_redis_do(link, &removals));
+  rn_redis_command_t exec = {0};
+  redisReply* reply = NULL;
+  rn_redis_word(&exec, RN_STR("EXEC"));
+  RN_RETURN_IF_ERROR(rn_redis_call(link, &exec, &reply));
+  *out_is_done = reply->type == REDIS_REPLY_ARRAY;
+  rn_redis_free(link, reply);
+  return RN_OK;
+}
+
+static rn_status_t commit_batch(rn_store_redis_t* store, rn_redis_batch_t* batch) {
+  for (int i = 0; i < TRIES; ++i) {
+    redisReply* reply = NULL;
+    bool is_done = false;
+    RN_RETURN_IF_ERROR(get_all(store, batch, "WATCH", &reply));
+    rn_redis_free(&store->link, reply);
+    RN_RETURN_IF_ERROR(get_all(store, batch, "MGET", &reply));
+    rn_status_t status = make_values(store, batch, reply);
+    rn_redis_free(&store->link, reply);
+    if (rn_ok(status)) status = write_values(store, batch, &is_done);
+    if (!rn_ok(status) || is_done) return status;
+  }
+  return rn_aborted("Redis: other front ends were faster %d times", TRIES);
+}
+
+// A definition is put, never changed.
+static rn_status_t commit_definition(rn_store_redis_t* store, const rn_redis_key_t* key) {
+  rn_strbuf_t name;
+  set_name(store, RN_STR("definitions"), &name);
+  rn_str_t value = rn_str_n(key->last->bytes, key->last->size);
+  rn_redis_command_t command = {0};
+  rn_redis_word(&command, value.size ? RN_STR("HSET") : RN_STR("HDEL"));
+  rn_redis_word(&command, rn_strbuf_view(&name));
+  rn_redis_word(&command, key_of(key));
+  if (value.size) rn_redis_word(&command, value);
+  rn_status_t status = rn_strbuf_status(&name);
+  if (rn_ok(status)) status = rn_redis_do(&store->link, &command);
+  rn_strbuf_clear(&name);
+  return status;
+}
+
+// Takes what Redis has now into the image, unless a change of the key waits: it would be undone.
+static void follow(rn_store_redis_t* store, rn_str_t key, rn_str_t value) {
+  rn_mutex_lock(&store->mutex);
+  bool waits = rn_map_get(&store->waiting.keys, key) != NULL;
+  rn_mutex_unlock(&store->mutex);
+  if (!waits && value.size) rn_status_free(rn_state_map_put(store->base.map, key, value, false));
+}
+
+static void batch_add(const rn_store_redis_t* store, rn_redis_batch_t* batch, rn_redis_key_t* key) {
+  set_name(store, key_of(key), &batch->names[batch->count]);
+  rn_strbuf_init(&batch->values[batch->count], store->base.allocator);
+  batch->keys[batch->count++] = key;
+}
+
+static void batch_clear(rn_redis_batch_t* batch) {
+  for (int i = 0; i < batch->count; ++i) {
+    rn_strbuf_clear(&batch->names[i]);
+    rn_strbuf_clear(&batch->values[i]);
+  }
+  batch->count = 0;
+}
+
+static rn_status_t commit_keys(rn_store_redis_t* store, rn_redis_batch_t* batch) {
+  if (!batch->count) return RN_OK;
+  RN_RETURN_IF_ERROR(commit_batch(store, batch));
+  for (int i = 0; i < batch->count; ++i)
+    follow(store, key_of(batch->keys[i]), rn_strbuf_view(&batch->values[i]));
+  return RN_OK;
+}
+
+// Forgets the changes of |key|, which were saved or are given up.
+static void settle(rn_store_redis_t* store, rn_redis_key_t* key) {
+  rn_mutex_lock(&store->mutex);
+  for (const rn_redis_change_t* change = key->first; change; change = change->next) {
+    store->waiting_bytes -= change_size(change);
+    --store->unsaved;
+  }
+  rn_mutex_unlock(&store->mutex);
+  free_key(store, key);
+}
+
+// Puts the changes of |key| back in front of those that came meanwhile.
+static void put_back(rn_store_redis_t* store, rn_redis_key_t* key) {
+  rn_redis_key_t* entry = NULL;
+  rn_mutex_lock(&store->mutex);
+  rn_status_t status = queue_key(&store->waiting, key_of(key), &entry);
+  if (rn_ok(status)) {
+    key->last->next = entry->first;
+    if (!entry->last) entry->last = key->last;
+    entry->first = key->first;
+    key->first = key->last = NULL;
+  } else {
+    ++store->dropped;
+  }
+  rn_mutex_unlock(&store->mutex);
+  rn_status_free(status);
+  settle(store, key);  // what is left of it
+}
+
+static rn_redis_key_t* pop(rn_store_redis_t* store, rn_redis_queue_t* queue) {
+  rn_mutex_lock(&store->mutex);
+  rn_redis_key_t* key = queue_pop(queue);
+  rn_mutex_unlock(&store->mutex);
+  return key;
+}
+
+// Saves the changes that wait now; |*batch| is scratch.
+static rn_status_t commit(rn_store_redis_t* store, rn_redis_batch_t* batch) {
+  rn_status_t status = RN_OK;
+  rn_mutex_lock(&store->mutex);
+  size_t left = store->waiting.keys.count;
+  rn_mutex_unlock(&store->mutex);
+  while (rn_ok(status) && left > 0) {
+    rn_redis_key_t* definition = NULL;
+    for (rn_redis_key_t* key; left > 0 && batch->count < KEYS_AT_ONCE && !definition;) {
+      if (!(key = pop(store, &store->waiting))) break;
+      --left;
+      if (key->bytes[0] == '/')
+        definition = key;
+      else
+        batch_add(store, batch, key);
+    }
+    status = commit_keys(store, batch);
+    for (int i = 0; i < batch->count; ++i)
+      (rn_ok(status) ? settle : put_back)(store, batch->keys[i]);
+    batch_clear(batch);
+    if (definition && rn_ok(status)) status = commit_definition(store, definition);
+    if (definition) (rn_ok(status) ? settle : put_back)(store, definition);
+  }
+  return status;
+}
+
+// Reads again what was read lately.
+static rn_status_t refresh(rn_store_redis_t* store, rn_redis_batch_t* batch) {
+  rn_status_t status = RN_OK;
+  for (bool is_empty = false; rn_ok(status) && !is_empty;) {
+    while (batch->count < KEYS_AT_ONCE && !is_empty) {
+      rn_redis_key_t* key = pop(store, &store->read);
+      if (key)
+        batch_add(store, batch, key);
+      else
+        is_empty = true;
+    }
+    redisReply* reply = NULL;
+    if (batch->count) status = get_all(store, batch, "MGET", &reply);
+    for (int i = 0; i < batch->count; ++i) {
+      if (reply) follow(store, key_of(batch->keys[i]), rn_redis_text(reply->element[i]));
+      free_key(store, batch->keys[i]);
+    }
+    rn_redis_free(&store->link, reply);
+    batch_clear(batch);
+  }
+  return status;
+}
+
+static rn_status_t load_definitions(rn_store_redis_t* store) {
+  rn_strbuf_t name;
+  set_name(store, RN_STR("definitions"), &name);
+  rn_redis_command_t command = {0};
+  redisReply* reply = NULL;
+  rn_redis_word(&command, RN_STR("HGETALL"));
+  rn_redis_word(&command, rn_strbuf_view(&name));
+  rn_status_t status = rn_strbuf_status(&name);
+  if (rn_ok(status)) status = rn_redis_call(&store->link, &command, &reply);
+  for (size_t i = 0; rn_ok(status) && i + 1 < reply->elements; i += 2)
+    follow(store, rn_redis_text(reply->element[i]), rn_redis_text(reply->element[i + 1]));
+  rn_redis_free(&store->link, reply);
+  rn_strbuf_clear(&name);
+  return status;
+}
+
+static rn_status_t try_work(rn_store_redis_t* store, rn_redis_batch_t* batch, bool refreshes) {
+  RN_RETURN_IF_ERROR(rn_redis_connect(&store->link, store->options.address));
+  if (!store->is_loaded) RN_RETURN_IF_ERROR(load_definitions(store));
+  store->is_loaded = true;
+  RN_RETURN_IF_ERROR(commit(store, batch));
+  return refreshes ? refresh(store, batch) : RN_OK;
+}
+
+static rn_status_t work(rn_store_redis_t* store, rn_redis_batch_t* batch, bool refreshes) {
+  rn_status_t status = try_work(store, batch, refreshes);
+  // An error may leave a transaction open.
+  if (!rn_ok(status)) rn_redis_close(&store->link);
+  return status;
+}
+
+static void complain(rn_store_redis_t* store, rn_status_t status) {
+  int64_t left_out;
+  if (rn_log_limit_says(&store->complaint, store->options.env, &left_out))
+    rn_log(store->options.env, RN_LOG_ERROR,
+           "The states of applications cannot be shared, which will be tried again: %s",
+           rn_status_message(status));
+}
+
+static int64_t real_now(void) { return rn_env_system()->now_ns(NULL); }
+
+// Waits until there is something to do; |retry| > 0: until that long after a failure. The lock is
+// held.
+static void wait_locked(rn_store_redis_t* store, int64_t retry) {
+  int64_t until = real_now() + (retry ? retry : store->options.refresh_ns);
+  bool gathers = false;
+  while (!store->is_closing && store->wanted == store->done && (retry || !store->is_urgent)) {
+    if (!retry && !gathers && store->waiting.first) {
+      gathers = true;
+      until = real_now() + store->options.commit_ns;
+    }
+    if (!rn_cond_wait_until(&store->wake, &store->mutex, until)) break;
+  }
+}
+
+static void* store_main(void* arg) {
+  rn_store_redis_t* store = arg;
+  // hiredis writes to sockets whose peer may be gone.
+  sigset_t pipe;
+  sigemptyset(&pipe);
+  sigaddset(&pipe, SIGPIPE);
+  pthread_sigmask(SIG_BLOCK, &pipe, NULL);
+  int64_t refreshed = real_now(), retry = 0;
+  rn_mutex_lock(&store->mutex);
+  for (bool is_last = false; !is_last;) {
+    if (store->saves + store->failures) wait_locked(store, retry);  // the first round is at once
+    is_last = store->is_closing;
+    int64_t ticket = store->wanted;
+    bool refreshes = store->is_urgent || real_now() - refreshed >= store->options.refresh_ns;
+    store->is_urgent = false;
+    rn_mutex_unlock(&store->mutex);
+    rn_status_t status = work(store, store->batch, refreshes);
+    if (refreshes) refreshed = real_now();
+    if (!rn_ok(status)) complain(store, status);
+    rn_mutex_lock(&store->mutex);
+    bool is_broken = !rn_ok(status) && rn_status_code(status) != RN_CODE_ABORTED;
+    retry = !is_broken ? 0 : retry ? retry * 2 : store->options.retry_ns;
+    if (retry > MAX_RETRIES * store->options.retry_ns)
+      retry = MAX_RETRIES * store->options.retry_ns;
+    ++*(rn_ok(status) ? &store->saves : &store->failures);
+    rn_status_free(store->failure);
+    store->failure = status;
+    store->done = ticket;
+    rn_cond_broadcast(&store->saved);
+  }
+  rn_mutex_unlock(&store->mutex);
+  return NULL;
+}
+
+// The vtable.
+
+static rn_status_t flush(rn_state_store_t* base) {
+  rn_store_redis_t* store = of(base);
+  rn_mutex_lock(&store->mutex);
+  int64_t ticket = ++store->wanted;
+  rn_cond_signal(&store->wake);
+  while (store->done < ticket) rn_cond_wait(&store->saved, &store->mutex);
+  rn_status_t status = rn_status_copy(store->failure);
+  rn_mutex_unlock(&store->mutex);
+  return status;
+}
+
+static void add_stats(rn_state_store_t* base, rn_state_store_stats_t* inout) {
+  rn_store_redis_t* store = of(base);
+  rn_mutex_lock(&store->mutex);
+  inout->unsaved = store->unsaved;
+  inout->saves = store->saves;
+  inout->failures = store->failures;
+  inout->dropped = store->dropped;
+  rn_mutex_unlock(&store->mutex);
+}
+
+static void destroy(rn_state_store_t* base) {
+  rn_store_redis_t* store = of(base);
+  if (store->has_thread) {
+    rn_mutex_lock(&store->mutex);
+    store->is_closing = true;
+    rn_cond_signal(&store->wake);
+    rn_mutex_unlock(&store->mutex);
+    pthread_join(store->thread, NULL);
+  }
+  rn_redis_close(&store->link);
+  if (store->batch) RN_FREE(base->allocator, store->batch);
+  queue_clear(store, &store->waiting);
+  queue_clear(store, &store->read);
+  rn_status_free(store->failure);
+  rn_cond_destroy(&store->wake);
+  rn_cond_destroy(&store->saved);
+  rn_mutex_destroy(&store->mutex);
+  rn_state_store_deinit(base);
+  RN_FREE(base->allocator, store);
+}
+
+static const rn_state_store_vtable_t redis_vtable = {.kind = "redis",
+                                                     .changed = changed,
+                                                     .put = put,
+                                                     .read = read_key,
+                                                     .flush = flush,
+                                                     .add_stats = add_stats,
+                                                     .destroy = destroy};
+
+static rn_status_t set_up(rn_store_redis_t* store) {
+  const rn_store_redis_options_t* options = &store->options;
+  RN_RETURN_IF_ERROR(rn_state_store_init(&store->base, options->env, options->max_bytes));
+  RN_RETURN_IF_ERROR(RN_NEW(options->allocator, &store->batch));
+  store->has_thread = pthread_create(&store->thread, NULL, store_main, store) == 0;
+  if (!store->has_thread) return rn_resource_exhausted("Cannot start a thread for Redis");
+  rn_mutex_lock(&store->mutex);
+  while (!(store->saves + store->failures)) rn_cond_wait(&store->saved, &store->mutex);
+  rn_status_t status = rn_status_copy(store->failure);
+  rn_mutex_unlock(&store->mutex);
+  if (rn_status_code(status) != RN_CODE_UNAVAILABLE) return status;
+  rn_status_free(status);  // it was logged
+  return RN_OK;
+}
+
+rn_status_t rn_store_redis_open(const rn_store_redis_options_t* options, rn_state_store_t** out) {
+  *out = NULL;
+  rn_store_redis_t* store = NULL;
+  RN_RETURN_IF_ERROR(RN_NEW(options->allocator, &store));
+  store->base.vtable = &redis_vtable;
+  store->base.allocator = options->allocator;
+  store->options = *options;
+  if (!options->prefix) store->options.prefix = "runnel:";
+  if (!options->commit_ns) store->options.commit_ns = INT64_C(20) * 1000000;
+  if (!options->refresh_ns) store->options.refresh_ns = INT64_C(1000) * 1000000;
+  if (!options->retry_ns) store->options.retry_ns = INT64_C(100) * 1000000;
+  if (!options->max_waiting) store->options.max_waiting = (size_t)64 << 20;
+  rn_map_init(&store->waiting.keys, options->allocator);
+  rn_map_init(&store->read.keys, options->allocator);
+  rn_mutex_init(&store->mutex);
+  rn_cond_init(&store->wake);
+  rn_cond_init(&store->saved);
+  rn_status_t status = set_up(store);
+  if (!rn_ok(status)) {
+    rn_state_store_destroy(&store->base);
+    return status;
+  }
+  *out = &store->base;
+  return RN_OK;
+}
