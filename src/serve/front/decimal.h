@@ -1,8 +1,8 @@
 // Decimal text to floating point and back, correctly rounded to the nearest, ties to even.
 //
-// The method: multiply the digits by the leading 128 bits of a power of ten, keep a bound on what
-// was cut off, and round if the bound leaves no doubt. The rare rest goes to the C library, in the
-// C locale, which the command does not change.
+// The method: multiply the digits by the leading 64 bits of a power of ten, keep a bound on what
+// was cut off, and round if the bound leaves no doubt; else by 128 bits. The rare rest goes to the
+// C library, in the C locale, which the command does not change.
 #ifndef RUNNEL_SERVE_FRONT_DECIMAL_H_
 #define RUNNEL_SERVE_FRONT_DECIMAL_H_
 
@@ -38,10 +38,9 @@ float rn_decimal_to_float(const rn_decimal_t* decimal);
 bool rn_decimal_to_int(const rn_decimal_t* decimal, int64_t* out);
 bool rn_decimal_to_uint(const rn_decimal_t* decimal, uint64_t* out);
 
-// Writes |value| as json.h's rn_json_put_float says; returns the end.
-#define RN_DECIMAL_FLOAT_SIZE 16   // "-1.17549435e-38", "-Infinity"
-#define RN_DECIMAL_DOUBLE_SIZE 25  // "-2.2250738585072014e-308"
-#define RN_DECIMAL_INT_SIZE 20     // "-9223372036854775808"
+// Writes |value| as json.h's rn_json_put_float says; returns the end. |out| has room for
+// RN_DECIMAL_ROOM bytes, of which some behind the end may change.
+#define RN_DECIMAL_ROOM 40
 char* rn_decimal_put_float(char* out, float value);
 char* rn_decimal_put_double(char* out, double value);
 char* rn_decimal_put_int(char* out, int64_t value);

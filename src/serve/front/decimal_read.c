@@ -197,8 +197,26 @@ static double slow_double(const rn_decimal_t* decimal, bool is_float) {
   return is_float ? (double)strtof(text, NULL) : strtod(text, NULL);
 }
 
+// Rounds with 64 bits of the power: the product's leading word is short by less than 2. False if
+// that matters, or if the number is not a normal one.
+static inline bool round_quickly(format_t format, uint64_t digits, int q, uint64_t* out) {
+  if (q < -RN_POWER_NEAR || q > RN_POWER_NEAR || !digits) return false;
+  int zeros = __builtin_clzll(digits);
+  uint64_t word = (uint64_t)((rn_u128_t)(digits << zeros) * rn_power_near(q) >> 64);
+  int shift = 63 + (int)(word >> 63) - format.bits;  // bits to drop
+  uint64_t half = UINT64_C(1) << (shift - 1), rest = word & (2 * half - 1);
+  int exponent = rn_power_log2(q) + 1 - zeros + shift;
+  if (half - rest <= 1 || exponent >= format.exponent_max) return false;
+  // A carry out of the mantissa goes where it belongs, into the exponent.
+  *out = ((uint64_t)(exponent - format.exponent_min) << (format.bits - 1)) + (word >> shift) +
+         (rest > half);
+  return true;
+}
+
 // Rounds to |format|; the magnitude's bits.
-static bool to_bits(format_t format, const rn_decimal_t* decimal, uint64_t* out) {
+static inline bool to_bits(format_t format, const rn_decimal_t* decimal, uint64_t* out) {
+  if (!decimal->is_cut && round_quickly(format, decimal->digits, decimal->exponent, out))
+    return true;
   *out = 0;
   if (!decimal->digits || decimal->exponent < -342) return true;
   *out = pack(format, 0, format.exponent_max + 1);
@@ -214,48 +232,24 @@ static bool to_bits(format_t format, const rn_decimal_t* decimal, uint64_t* out)
          mantissa == mantissa_up && exponent == exponent_up;
 }
 
-// Digits and power both exact in a double: one operation, rounded once (Clinger's fast path).
-static inline bool quick(const rn_decimal_t* decimal, double* out) {
-  static const double powers[] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,
-                                  1e8,  1e9,  1e10, 1e11, 1e12, 1e13, 1e14, 1e15,
-                                  1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
-  if (decimal->is_cut || decimal->digits > UINT64_C(1) << 53 || decimal->exponent < -22 ||
-      decimal->exponent > 22)
-    return false;
-  double digits = (double)decimal->digits;
-  *out = decimal->exponent < 0 ? digits / powers[-decimal->exponent]
-                               : digits * powers[decimal->exponent];
-  return true;
-}
-
 double rn_decimal_to_double(const rn_decimal_t* decimal) {
   double value = 0;
   uint64_t bits = 0;
-  if (!quick(decimal, &value)) {
-    if (to_bits(double_format, decimal, &bits))
-      memcpy(&value, &bits, sizeof value);
-    else
-      value = slow_double(decimal, false);
-  }
+  if (to_bits(double_format, decimal, &bits))
+    memcpy(&value, &bits, sizeof value);
+  else
+    value = slow_double(decimal, false);
   return decimal->is_negative ? -value : value;
 }
 
 float rn_decimal_to_float(const rn_decimal_t* decimal) {
-  double value = 0;
-  float result = 0;
+  float value = 0;
   uint64_t bits = 0;
-  bool is_quick = quick(decimal, &value);
-  if (is_quick) memcpy(&bits, &value, sizeof bits);
-  // A double rounds on to the right float unless it is the middle of two floats: then the first
-  // rounding may have come from either side. Subnormal floats have other middles.
-  const uint64_t rest = (UINT64_C(1) << 29) - 1, middle = UINT64_C(1) << 28;
-  if (is_quick && (bits & rest) != middle && (value == 0 || value >= 0x1p-126)) {
-    result = (float)value;
-  } else if (to_bits(float_format, decimal, &bits)) {
-    uint32_t small = (uint32_t)bits;
-    memcpy(&result, &small, sizeof result);
+  if (to_bits(float_format, decimal, &bits)) {
+    uint32_t low = (uint32_t)bits;
+    memcpy(&value, &low, sizeof value);
   } else {
-    result = (float)slow_double(decimal, true);
+    value = (float)slow_double(decimal, true);
   }
-  return decimal->is_negative ? -result : result;
+  return decimal->is_negative ? -value : value;
 }

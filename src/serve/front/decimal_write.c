@@ -16,7 +16,14 @@ static const char pairs[] =
 
 // Writes |count| digits of |value|, with leading zeros.
 static inline void put_digits(char* out, uint64_t value, int count) {
-  while (count >= 2) {
+  while (count >= 4) {  // by four, so that fewer divisions wait for each other
+    uint32_t four = (uint32_t)(value % 10000);
+    value /= 10000;
+    count -= 4;
+    memcpy(out + count, &pairs[four / 100 * 2], 2);
+    memcpy(out + count + 2, &pairs[four % 100 * 2], 2);
+  }
+  if (count >= 2) {
     count -= 2;
     memcpy(out + count, &pairs[value % 100 * 2], 2);
     value /= 100;
@@ -107,16 +114,18 @@ static inline leading_t round_digits(leading_t number, int count, int fewer) {
   return (leading_t){digits, number.exponent, 0};
 }
 
-// Lays |count| digits out as printf's %g does, with ".0" behind whole numbers.
-static char* put_number(char* out, leading_t number, int count) {
-  char text[20];
+// Lays |count| digits out as printf's %g does, with ".0" behind whole numbers. Copies all of the
+// digits' buffer, because that is faster than a copy of just as many as there are.
+#define DIGITS 20
+static inline char* put_number(char* out, leading_t number, int count) {
+  char text[2 * DIGITS] = {0};
   int exponent = number.exponent, used = count;
   put_digits(text, number.digits, count);
   while (used > 1 && text[used - 1] == '0') --used;
   if (exponent < -4 || exponent >= count) {
     *out++ = text[0];
     if (used > 1) *out++ = '.';
-    memcpy(out, text + 1, (size_t)used - 1);
+    memcpy(out, text + 1, DIGITS - 1);
     out += used - 1;
     *out++ = 'e';
     *out++ = exponent < 0 ? '-' : '+';
@@ -127,19 +136,16 @@ static char* put_number(char* out, leading_t number, int count) {
   if (exponent < 0) {
     memcpy(out, "0.000", 5);
     out += 1 - exponent;
-    memcpy(out, text, (size_t)used);
+    memcpy(out, text, DIGITS);
     return out + used;
   }
   int whole = exponent + 1;
-  memcpy(out, text, (size_t)whole);
-  out += whole;
-  *out++ = '.';
-  if (used <= whole) {
-    *out++ = '0';
-    return out;
-  }
-  memcpy(out, text + whole, (size_t)(used - whole));
-  return out + (used - whole);
+  memcpy(out, text, DIGITS);
+  out[whole] = '.';
+  memcpy(out + whole + 1, text + whole, DIGITS);
+  if (used > whole) return out + used + 1;
+  out[whole + 1] = '0';
+  return out + whole + 2;
 }
 
 static char* put_text(char* out, const char* text) {

@@ -209,13 +209,21 @@ __attribute__((always_inline)) static inline rn_status_t read_leaf(rn_json_reade
   return status;
 }
 
+// rn_json_next_element, inlined for a comma right behind the last element.
+static inline bool next_leaf(rn_json_reader_t* json, rn_status_t* out_status) {
+  if (json->is_first || json->next == json->end || *json->next != ',')
+    return rn_json_next_element(json, out_status);
+  ++json->next;
+  return true;
+}
+
 // Reads the elements of a list of values on |level|, to its end.
 __attribute__((always_inline)) static inline rn_status_t read_leaves(rn_json_reader_t* json,
                                                                      rn_json_sink_t* sink,
                                                                      int level, rn_dtype_t dtype,
                                                                      int64_t* out_count) {
   rn_status_t status = RN_OK;
-  while (rn_json_next_element(json, &status)) {
+  while (next_leaf(json, &status)) {
     RN_RETURN_IF_ERROR(read_leaf(json, sink, level, dtype));
     ++*out_count;
   }

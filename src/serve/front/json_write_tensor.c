@@ -4,29 +4,28 @@
 #include "tensor/tstring.h"
 
 void rn_json_put_float(rn_strbuf_t* out, float value) {
-  if (!rn_strbuf_reserve(out, RN_DECIMAL_FLOAT_SIZE)) return;
+  if (!rn_strbuf_reserve(out, RN_DECIMAL_ROOM)) return;
   char* end = rn_decimal_put_float(out->data + out->size, value);
   *end = '\0';
   out->size = (size_t)(end - out->data);
 }
 
 void rn_json_put_double(rn_strbuf_t* out, double value) {
-  if (!rn_strbuf_reserve(out, RN_DECIMAL_DOUBLE_SIZE)) return;
+  if (!rn_strbuf_reserve(out, RN_DECIMAL_ROOM)) return;
   char* end = rn_decimal_put_double(out->data + out->size, value);
   *end = '\0';
   out->size = (size_t)(end - out->data);
 }
 
 void rn_json_put_int(rn_strbuf_t* out, int64_t value) {
-  if (!rn_strbuf_reserve(out, RN_DECIMAL_INT_SIZE)) return;
+  if (!rn_strbuf_reserve(out, RN_DECIMAL_ROOM)) return;
   char* end = rn_decimal_put_int(out->data + out->size, value);
   *end = '\0';
   out->size = (size_t)(end - out->data);
 }
 
-// Writes element |i| of a number tensor to |to|, which has room for NUMBER_SIZE bytes. Inlined with
-// a constant type.
-#define NUMBER_SIZE RN_DECIMAL_DOUBLE_SIZE
+// Writes element |i| of a number tensor to |to|, which has room for RN_DECIMAL_ROOM bytes. Inlined
+// with a constant type.
 __attribute__((always_inline)) static inline char* put_number(char* to, const void* data,
                                                               rn_dtype_t dtype, int64_t i) {
   switch (dtype) {
@@ -70,7 +69,7 @@ __attribute__((always_inline)) static inline void put_numbers_of(rn_strbuf_t* ou
   const int64_t block = 256;
   for (int64_t begin = 0; begin < count; begin += block) {
     int64_t end = begin + block < count ? begin + block : count;
-    if (!rn_strbuf_reserve(out, (size_t)(end - begin) * (NUMBER_SIZE + 2))) return;
+    if (!rn_strbuf_reserve(out, (size_t)(end - begin) * (RN_DECIMAL_ROOM + 2))) return;
     char* to = out->data + out->size;
     for (int64_t i = begin; i < end; ++i) {
       if (i) {

@@ -45,6 +45,25 @@ static const uint64_t rn_power_fine_[] = {
     0xad78ebc5ac620000, 0xd8d726b7177a8000, 0x878678326eac9000, 0xa968163f0a57b400,
     0xd3c21bcecceda100, 0x84595161401484a0, 0xa56fa5b99019a5c8, 0xcecb8f27f4200f3a,
 };
+// The leading 64 bits of 10^q for q = -27 ... -1, rounded down: the powers that most numbers need.
+static const uint64_t rn_power_near_[] = {
+    0x9e74d1b791e07e48, 0xc612062576589dda, 0xf79687aed3eec551, 0x9abe14cd44753b52,
+    0xc16d9a0095928a27, 0xf1c90080baf72cb1, 0x971da05074da7bee, 0xbce5086492111aea,
+    0xec1e4a7db69561a5, 0x9392ee8e921d5d07, 0xb877aa3236a4b449, 0xe69594bec44de15b,
+    0x901d7cf73ab0acd9, 0xb424dc35095cd80f, 0xe12e13424bb40e13, 0x8cbccc096f5088cb,
+    0xafebff0bcb24aafe, 0xdbe6fecebdedd5be, 0x89705f4136b4a597, 0xabcc77118461cefc,
+    0xd6bf94d5e57a42bc, 0x8637bd05af6c69b5, 0xa7c5ac471b478423, 0xd1b71758e219652b,
+    0x83126e978d4fdf3b, 0xa3d70a3d70a3d70a, 0xcccccccccccccccc,
+};
+
+// floor(log2(10^q)) for |q| < 400.
+static inline int rn_power_log2(int q) { return (int)((int64_t)q * 217706 >> 16); }
+
+// The leading 64 bits of 10^q for |q| <= RN_POWER_NEAR, rounded down.
+#define RN_POWER_NEAR 27
+static inline uint64_t rn_power_near(int q) {
+  return q < 0 ? rn_power_near_[q + RN_POWER_NEAR] : rn_power_fine_[q];
+}
 
 // 10^q for q in RN_POWER_MIN ... RN_POWER_MAX.
 static inline rn_power_t rn_power_of_ten(int q) {
@@ -56,10 +75,8 @@ static inline rn_power_t rn_power_of_ten(int q) {
   unsigned shift = !(bits >> 127);
   // Below 2^63 in |low|, a shift moves a known bit in.
   bits = bits << shift | (shift ? (uint64_t)low >> 63 : 0);
-  // floor(log2(10^q)) without a table, right for |q| < 400.
-  return (rn_power_t){.bits = bits,
-                      .exponent = (int)((int64_t)q * 217706 >> 16) - 127,
-                      .error = q >= 0 && q < 28 ? 0 : 3};
+  return (rn_power_t){
+      .bits = bits, .exponent = rn_power_log2(q) - 127, .error = q >= 0 && q < 28 ? 0 : 3};
 }
 
 #endif  // RUNNEL_SERVE_FRONT_POWERS_H_
