@@ -66,7 +66,7 @@ struct rn_backend_t {
   bool takes_any_shape;
   int lanes;         // batches that it can run at the same time; >= 1
   int64_t max_rows;  // of one batch; 0: no limit
-  size_t memory;     // bytes that loading it took, estimated
+  size_t memory;     // bytes that it took after loading; 0: unknown
   rn_str_t meta;     // a serialized SignatureDefMap, for metadata requests; "" if there is none
 };
 

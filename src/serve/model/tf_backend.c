@@ -105,7 +105,8 @@ static void tf_destroy(rn_backend_t* base) {
   rn_arena_clear(&backend->step_arena);
   rn_arena_clear(&backend->arena);
   rn_mutex_destroy(&backend->mutex);
-  RN_FREE(backend->allocator, backend);
+  rn_cap_alloc_release(backend->memory);
+  RN_FREE(backend->outer, backend);
 }
 
 static const rn_backend_vtable_t vtable = {
@@ -113,22 +114,34 @@ static const rn_backend_vtable_t vtable = {
 
 rn_status_t rn_tf_backend_create(const rn_tf_backend_options_t* options, rn_backend_t** out) {
   *out = NULL;
+  rn_cap_alloc_t* memory = NULL;
   rn_tf_backend_t* backend = NULL;
-  RN_RETURN_IF_ERROR(RN_NEW(options->allocator, &backend));
+  size_t limit = options->max_memory ? options->max_memory : SIZE_MAX;
+  RN_RETURN_IF_ERROR(rn_cap_alloc_create(options->allocator, limit, &memory));
+  rn_status_t status = RN_NEW(options->allocator, &backend);
+  if (!rn_ok(status)) {
+    rn_cap_alloc_release(memory);
+    return status;
+  }
   backend->base.vtable = &vtable;
   backend->base.blocks = true;
   backend->base.takes_any_shape = true;
   backend->base.lanes = rn_pool_threads(options->env->pool);
-  backend->allocator = options->allocator;
+  backend->memory = memory;
+  backend->outer = options->allocator;
+  backend->allocator = rn_cap_allocator(memory);
   backend->env = options->env;
-  rn_arena_init(&backend->arena, options->allocator);
-  rn_arena_init(&backend->step_arena, options->allocator);
+  rn_arena_init(&backend->arena, backend->allocator);
+  rn_arena_init(&backend->step_arena, backend->allocator);
   rn_mutex_init(&backend->mutex);
-  rn_status_t status = rn_tf_load(backend, options);
+  rn_tf_backend_options_t capped = *options;
+  capped.allocator = backend->allocator;
+  status = rn_tf_load(backend, &capped);
   if (!rn_ok(status)) {
     tf_destroy(&backend->base);
     return status;
   }
+  backend->base.memory = rn_cap_alloc_bytes(memory);
   *out = &backend->base;
   return RN_OK;
 }

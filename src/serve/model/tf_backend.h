@@ -14,6 +14,9 @@ typedef struct rn_tf_backend_options_t {
   rn_session_options_t session;
   const int64_t* sizes;  // numbers of rows for which steps are planned in advance; borrowed
   int size_count;
+  // Bytes that the model may take, loaded and running; 0: no limit. Beyond it loading, or the run
+  // that wants more, fails with RESOURCE_EXHAUSTED.
+  size_t max_memory;
   const rn_env_t* env;  // outlives the backend
   rn_allocator_t allocator;
 } rn_tf_backend_options_t;

@@ -3,6 +3,7 @@
 #ifndef RUNNEL_SERVE_MODEL_TF_INTERNAL_H_
 #define RUNNEL_SERVE_MODEL_TF_INTERNAL_H_
 
+#include "base/cap_alloc.h"
 #include "base/sync.h"
 #include "saved_model/saved_model.h"
 #include "serve/model/tf_backend.h"
@@ -22,10 +23,12 @@ typedef struct rn_tf_signature_t {
 } rn_tf_signature_t;
 
 typedef struct rn_tf_backend_t {
-  rn_backend_t base;  // first
-  rn_allocator_t allocator;
-  rn_arena_t arena;     // signatures and what they point to
-  const rn_env_t* env;  // Borrowed
+  rn_backend_t base;         // first
+  rn_allocator_t allocator;  // of |memory|, for all but this struct
+  rn_allocator_t outer;      // the caller's, for this struct
+  rn_cap_alloc_t* memory;    // Owned
+  rn_arena_t arena;          // signatures and what they point to
+  const rn_env_t* env;       // Borrowed
   rn_graph_t* graph;
   rn_session_t* session;
   rn_tf_signature_t* signatures;  // as |base.signatures|

@@ -60,11 +60,8 @@ static rn_status_t check_checkpoint(tf_load_t* load, rn_arena_t* arena) {
       rn_arena_printf(arena, &prefix, "%s/variables/variables", load->options->folder));
   RN_RETURN_IF_ERROR(rn_bundle_reader_open(load->options->env, prefix.data, &reader));
   rn_status_t status = RN_OK;
-  for (size_t i = 0; rn_ok(status) && i < rn_bundle_count(reader); ++i) {
-    const rn_bundle_entry_t* entry = rn_bundle_entry(reader, i);
-    status = rn_bundle_check(reader, entry, NULL);
-    load->backend->base.memory += entry->size > 0 ? (size_t)entry->size : 0;
-  }
+  for (size_t i = 0; rn_ok(status) && i < rn_bundle_count(reader); ++i)
+    status = rn_bundle_check(reader, rn_bundle_entry(reader, i), NULL);
   rn_bundle_reader_close(reader);
   return status;
 }
@@ -292,7 +289,6 @@ static rn_status_t work(tf_load_t* load) {
   RN_RETURN_IF_ERROR(describe_all(load));
   RN_RETURN_IF_ERROR(write_meta(load));
   plan_all(load);
-  load->backend->base.memory += load->meta->graph_def.size + load->backend->graph->arena.used;
   return RN_OK;
 }
 
