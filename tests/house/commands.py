@@ -42,6 +42,8 @@ NOT_RUN = [
     (r"runnel container ", "a server starts it"),
     (r"runnel sim --workers 50 ", "takes a minute; another example is smaller"),
     (r"runnel top --cluster ps=localhost:2222", "shows two tasks that are down"),
+    (r"runnel (serve|load) .*(\bhalf\b|models\.pbtxt)", "need models; doc/serving.md serves one"),
+    (r"curl .*/half:predict", "likewise"),
     (r"export PATH=\$PWD/build/release/cli", "the PATH has it already"),
     (r".*\| *dot -T", "Graphviz may be missing; the part before it is run"),
 ]
