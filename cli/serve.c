@@ -138,11 +138,31 @@ static rn_status_t set_models(serve_t* serve) {
   options->warmup_iterations = (int)rn_cli_number(cli, "--num_request_iterations_for_warmup", 1);
   options->tags = rn_str(rn_cli_text(cli, "--saved_model_tags"));
   options->cache_bytes = (size_t)rn_cli_number(cli, "--cache_mb", 32) << 20;
+  options->apps_file = rn_cli_text(cli, "--apps_file");
+  options->state_folder = rn_cli_text(cli, "--state");
+  options->redis = rn_cli_text(cli, "--redis");
+  if (options->state_folder && options->redis)
+    return rn_cli_usage(cli, "--state and --redis exclude each other");
   rn_session_options_init(&options->session);
   options->session.intra_threads = (int)rn_cli_number(cli, "--tensorflow_intra_op_parallelism", 0);
   options->session.inter_threads = (int)rn_cli_number(cli, "--tensorflow_inter_op_parallelism", 0);
   options->session.gpu.max_count = (int)rn_cli_number(cli, "--gpus", -1);
   return RN_OK;
+}
+
+static rn_status_t make_tls(serve_t* serve, const char* file) {
+  rn_pb_serving_SSLConfig_t* config = NULL;
+  RN_RETURN_IF_ERROR(rn_config_read_ssl(&serve->env, file, &serve->arena, &config));
+  rn_str_t texts[3] = {config->server_cert, config->server_key, config->custom_ca};
+  for (int i = 0; i < 3; ++i)  // NUL-terminated
+    RN_RETURN_IF_ERROR(rn_arena_str(&serve->arena, texts[i], &texts[i]));
+  rn_tls_options_t tls = {.allocator = serve->cli->allocator,
+                          .cert = texts[0].data,
+                          .key = texts[1].data,
+                          .ca = texts[2].size ? texts[2].data : NULL,
+                          .is_public = true,
+                          .verifies_clients = config->client_verify};
+  return rn_cli_at(rn_tls_create(&tls, &serve->options.tls), file);
 }
 
 static rn_status_t set_operation(serve_t* serve) {
@@ -153,8 +173,7 @@ static rn_status_t set_operation(serve_t* serve) {
   if (monitoring)
     RN_RETURN_IF_ERROR(rn_config_read_monitoring(&serve->env, monitoring, &serve->arena,
                                                  &serve->options.metrics_path));
-  if (ssl) return rn_unimplemented("TLS");
-  return RN_OK;
+  return ssl ? make_tls(serve, ssl) : RN_OK;
 }
 
 // Reads the configuration file again, and puts it in force if it has changed.
@@ -317,6 +336,10 @@ static const rn_cli_option_t options_of_serve[] = {
               "these parameters: BatchingParameters in text form"),
     RN_OPTION(NUMBER, "--cache_mb", "MB", "memory of the prediction cache (default 32; 0: none)",
               .most = 1 << 20),
+    RN_OPTION(FILE, "--apps_file", "FILE",
+              "applications over several models, in text form (doc/serving.md)"),
+    RN_OPTION(FOLDER, "--state", "FOLDER", "keep what applications learn here"),
+    RN_OPTION(TEXT, "--redis", "HOST:PORT", "keep it in Redis instead, for several servers"),
     RN_OPTION(NUMBER, "--max_num_load_retries", "N",
               "try to load a version N more times (default 5)"),
     RN_OPTION(NUMBER, "--load_retry_interval_micros", "US", "between tries (default 60000000)"),

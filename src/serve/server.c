@@ -10,16 +10,21 @@
 #include "serve/model/container.h"
 #include "serve/model/loader.h"
 #include "serve/model/models.h"
+#include "serve/select/apps.h"
+#include "serve/select/store_log.h"
+#include "serve/select/store_redis.h"
 
 #define MAX_LOOPS 64
+#define MAX_STATE ((size_t)1 << 30)  // bytes of what applications learn, where they are not saved
 #define MAX_ALL_HELD ((size_t)8 << 30)  // bytes of requests in memory, of all connections of a port
 
 struct rn_model_server_t {
   rn_model_server_options_t options;
   rn_allocator_t allocator;
   rn_arena_t arena;
-  rn_env_t env;     // with the pool
-  rn_pool_t* pool;  // runs models, and calls that block
+  rn_env_t env;        // with the pool
+  rn_pool_t* pool;     // the threads within an op
+  rn_pool_t* runners;  // run batches, and calls that block
   rn_loop_t* loops[MAX_LOOPS];
   size_t loop_count;
   rn_roles_t* roles;
@@ -30,13 +35,16 @@ struct rn_model_server_t {
   rn_containers_t* containers;
   rn_loader_t* loader;
   rn_models_t* models;
+  rn_state_store_t* store;
+  rn_apps_t* apps;
   rn_front_t front;
   rn_http_server_t *http, *rest;  // |http|: connections that other ports accepted
   rn_rpc_server_t *rpc, *local;   // at |address| and at |socket_path|
 };
 
 // The protocols, in the order in which they are asked.
-static const rn_http_route_fn_t http_routes[] = {rn_page_route, rn_rest_route, rn_oip_rest_route};
+static const rn_http_route_fn_t http_routes[] = {rn_page_route, rn_rest_route, rn_oip_rest_route,
+                                                 rn_clipper_route};
 static const rn_rpc_route_fn_t rpc_routes[] = {rn_prediction_service_route,
                                                rn_model_service_route,
                                                rn_session_service_route,
@@ -99,11 +107,36 @@ static rn_status_t make_models(rn_model_server_t* server) {
                                 .keeps_emptied = options->keeps_emptied,
                                 .env = &server->env,
                                 .allocator = server->allocator};
-  models.batching.pool = server->pool;
+  models.batching.pool = server->runners;
   models.batching.timers = rn_loop_timers(server->loops[0]);
   models.batching.env = &server->env;
   models.batching.allocator = server->allocator;
   return rn_models_create(&models, &server->models);
+}
+
+static rn_status_t open_store(rn_model_server_t* server) {
+  const rn_model_server_options_t* options = &server->options;
+  rn_store_redis_options_t redis = {
+      .address = options->redis, .env = &server->env, .allocator = server->allocator};
+  if (options->redis) return rn_store_redis_open(&redis, &server->store);
+  rn_store_log_options_t log = {
+      .folder = options->state_folder, .env = &server->env, .allocator = server->allocator};
+  if (options->state_folder) return rn_store_log_open(&log, &server->store);
+  return rn_state_store_create_memory(&server->env, server->allocator, MAX_STATE, &server->store);
+}
+
+static rn_status_t make_apps(rn_model_server_t* server) {
+  RN_RETURN_IF_ERROR(open_store(server));
+  rn_apps_options_t apps = {.find = rn_apps_find_model,
+                            .self = server->models,
+                            .store = server->store,
+                            .timers = rn_loop_timers(server->loops[0]),
+                            .metrics = server->metrics,
+                            .env = &server->env,
+                            .allocator = server->allocator};
+  RN_RETURN_IF_ERROR(rn_apps_create(&apps, &server->apps));
+  return server->options.apps_file ? rn_apps_read_file(server->apps, server->options.apps_file)
+                                   : RN_OK;
 }
 
 static rn_status_t put_in_force(rn_model_server_t* server,
@@ -119,12 +152,13 @@ static rn_status_t reload(void* self, const rn_pb_serving_ModelServerConfig_t* c
 static void set_front(rn_model_server_t* server) {
   rn_front_t* front = &server->front;
   front->models = server->models;
+  front->apps = server->apps;
   front->metrics = server->metrics;
   front->cache = server->cache;
   front->log = server->log;
   front->shared_memory = server->shared_memory;
   front->env = &server->env;
-  front->pool = server->pool;
+  front->pool = server->runners;
   front->timers = rn_loop_timers(server->loops[0]);
   front->allocator = server->allocator;
   front->rest_timeout_ns = server->options.rest_timeout_ns;
@@ -185,9 +219,11 @@ static rn_status_t set_up(rn_model_server_t* server) {
   RN_RETURN_IF_ERROR(rn_roles_create(&server->env, options->token_file, allocator, &server->roles));
   RN_RETURN_IF_ERROR(rn_metrics_create(allocator, &server->metrics));
   RN_RETURN_IF_ERROR(rn_request_log_create(&server->env, server->metrics, allocator, &server->log));
-  // The threads of a pool count the caller, which here is a loop's and does not help.
   RN_RETURN_IF_ERROR(rn_pool_create(allocator, 0, &server->pool));
   server->env.pool = server->pool;
+  // More runners than processors: a model whose batches take long must not keep others waiting.
+  RN_RETURN_IF_ERROR(
+      rn_pool_create(allocator, 2 * rn_pool_threads(server->pool) + 3, &server->runners));
   RN_RETURN_IF_ERROR(make_loops(server));
   rn_predict_cache_options_t cache = {.max_bytes = options->cache_bytes,
                                       .timers = rn_loop_timers(server->loops[0]),
@@ -196,6 +232,7 @@ static rn_status_t set_up(rn_model_server_t* server) {
   if (options->cache_bytes) RN_RETURN_IF_ERROR(rn_predict_cache_create(&cache, &server->cache));
   RN_RETURN_IF_ERROR(rn_shared_memory_create(allocator, &server->shared_memory));
   RN_RETURN_IF_ERROR(make_models(server));
+  RN_RETURN_IF_ERROR(make_apps(server));
   set_front(server);
   RN_RETURN_IF_ERROR(open_ports(server));
   return put_in_force(server, options->config);
@@ -260,12 +297,15 @@ void rn_model_server_destroy(rn_model_server_t* server) {
   rn_rpc_server_destroy(server->local);
   rn_http_server_destroy(server->rest);
   rn_http_server_destroy(server->http);
+  rn_apps_destroy(server->apps);
+  rn_state_store_destroy(server->store);
   rn_models_destroy(server->models);
   rn_loader_destroy(server->loader);
   rn_containers_destroy(server->containers);
   rn_shared_memory_destroy(server->shared_memory);
   rn_predict_cache_destroy(server->cache);
   for (size_t i = 0; i < server->loop_count; ++i) rn_loop_destroy(server->loops[i]);
+  rn_pool_destroy(server->runners);
   rn_pool_destroy(server->pool);
   rn_request_log_destroy(server->log);
   rn_metrics_destroy(server->metrics);

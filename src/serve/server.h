@@ -40,6 +40,10 @@ typedef struct rn_model_server_options_t {
   rn_batcher_options_t batching;
   const char* program;  // this command, for models in processes of their own; NULL: none
   size_t cache_bytes;   // of the prediction cache; 0: none
+  // Applications.
+  const char* apps_file;     // NULL: none
+  const char* state_folder;  // for what they learn; NULL: it is lost with the process
+  const char* redis;         // "host:port", instead of |state_folder|
 } rn_model_server_options_t;
 
 // Opens the ports and begins to load. Requests for models that are not loaded yet are refused.

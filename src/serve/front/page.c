@@ -5,6 +5,7 @@
 
 #include "runnel/version.h"
 #include "serve/front/front.h"
+#include "serve/select/apps.h"
 
 extern const char rn_page_text[], rn_page_text_end[];  // page.html
 
@@ -126,6 +127,40 @@ static json_t* cache_json(const rn_front_t* front) {
   return cache;
 }
 
+// The applications so far, and where they are.
+typedef struct page_apps_t {
+  rn_apps_t* apps;
+  json_t* list;
+} page_apps_t;
+
+static void add_app(void* arg, rn_app_t* app) {
+  page_apps_t* page = arg;
+  const rn_pb_runnel_Application_t* definition = rn_app_definition(app);
+  rn_app_state_t state;
+  rn_app_state(page->apps, app, RN_STR(""), &state);
+  json_t *object = json_object(), *models = json_array();
+  json_object_set_new(object, "name", json_text(definition->name));
+  const rn_pb_runnel_ApplicationPolicy_t* policy = definition->policy;
+  json_object_set_new(object, "policy",
+                      json_text(policy && policy->name.size ? policy->name : RN_STR("static")));
+  set_count(object, "latency_slo_micros", definition->latency_slo_micros);
+  for (uint32_t i = 0; i < definition->model.count; ++i) {
+    if (definition->model.items[i].is_unlinked) continue;
+    json_t* model = json_object();
+    json_object_set_new(model, "name", json_text(definition->model.items[i].name));
+    set_number(model, "weight", (int)i < state.arms ? state.shares[i] : NAN);
+    json_array_append_new(models, model);
+  }
+  json_object_set_new(object, "models", models);
+  json_array_append_new(page->list, object);
+}
+
+static json_t* apps_json(rn_apps_t* apps) {
+  page_apps_t page = {.apps = apps, .list = json_array()};
+  if (apps) rn_status_free(rn_apps_each(apps, add_app, &page));
+  return page.list;
+}
+
 static json_t* status_json(const rn_front_t* front, const rn_model_info_t* infos, int count) {
   json_t *status = json_object(), *models = json_array();
   int64_t up = front->env->now_ns(front->env->self) - front->begun_ns;
@@ -136,7 +171,7 @@ static json_t* status_json(const rn_front_t* front, const rn_model_info_t* infos
   for (int i = 0; i < count; ++i) json_array_append_new(models, model_json(front, &infos[i]));
   json_object_set_new(status, "models", models);
   json_object_set_new(status, "cache", cache_json(front));
-  json_object_set_new(status, "applications", json_array());
+  json_object_set_new(status, "applications", apps_json(front->apps));
   return status;
 }
 

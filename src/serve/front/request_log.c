@@ -79,6 +79,7 @@ static void free_record(rn_request_log_t* log, log_record_t* record) {
 
 // Queues |record|, or frees it if too much waits.
 static void push(rn_request_log_t* log, log_record_t* record) {
+  rn_str_t name = record->model->name;  // the thread may free a queued record at once
   rn_mutex_lock(&log->mutex);
   bool fits = log->waiting + record->bytes.size <= MAX_WAITING && !log->is_stopping;
   if (fits) {
@@ -91,7 +92,7 @@ static void push(rn_request_log_t* log, log_record_t* record) {
     rn_cond_signal(&log->changed);
   }
   rn_mutex_unlock(&log->mutex);
-  count(log, record->model->name, fits ? "OK" : "DROPPED");
+  count(log, name, fits ? "OK" : "DROPPED");
   if (!fits) free_record(log, record);
 }
 
