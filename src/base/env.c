@@ -53,7 +53,7 @@ static void silent_log(void* self, rn_log_level_t level, const char* message) {
 
 const rn_env_t* rn_env_system(void) {
   static const rn_env_t system = {
-      .allocator = {default_realloc, NULL},
+      .allocator = {.fn = default_realloc},
       .now_ns = system_now_ns,
       .wall_us = system_wall_us,
       .random = system_random,

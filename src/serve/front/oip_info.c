@@ -205,8 +205,7 @@ static rn_status_t fill_times(rn_front_t* front, rn_str_t model, rn_arena_t* are
       {RN_METRIC_STAGE_LATENCY, "batch", false, true, &out->compute_input},
       {RN_METRIC_STAGE_LATENCY, "run", false, true, &out->compute_infer},
       {RN_METRIC_STAGE_LATENCY, "serialize", false, true, &out->compute_output},
-      {RN_METRIC_CACHE_COUNT, "hit", false, false, &out->cache_hit},
-      {RN_METRIC_CACHE_COUNT, "miss", false, false, &out->cache_miss},
+      {RN_METRIC_MARK_COUNT, "cached", false, false, &out->cache_hit},
   };
   for (size_t i = 0; i < sizeof rows / sizeof *rows; ++i) {
     oip_tally_t tally = {.model = model, .label = rows[i].label, .others = rows[i].others};

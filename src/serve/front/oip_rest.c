@@ -39,11 +39,12 @@ static rn_status_t read_body(oip_rest_t* rest, void* arg,
 // Health and metadata.
 
 static rn_status_t live(oip_rest_t* rest) {
-  (void)rest;
+  rn_strbuf_append(&rest->out, RN_STR("{\"live\":true}"));
   return RN_OK;
 }
 
 static rn_status_t ready(oip_rest_t* rest) {
+  rn_strbuf_append(&rest->out, RN_STR("{\"ready\":true}"));
   return rn_oip_is_ready(rest->front) ? RN_OK : rn_invalid_argument("The server is not ready");
 }
 
@@ -55,8 +56,12 @@ static rn_status_t server_metadata(oip_rest_t* rest) {
 }
 
 static rn_status_t model_ready(oip_rest_t* rest) {
-  if (rn_oip_model_is_ready(rest->front, rest->name, rest->version)) return RN_OK;
-  return rn_invalid_argument("Model version not ready");
+  if (!rn_oip_model_is_ready(rest->front, rest->name, rest->version))
+    return rn_invalid_argument("Model version not ready");
+  rn_strbuf_append(&rest->out, RN_STR("{\"name\":"));
+  rn_json_put_string(&rest->out, rest->name);
+  rn_strbuf_append(&rest->out, RN_STR(",\"ready\":true}"));
+  return RN_OK;
 }
 
 static rn_status_t model_metadata(oip_rest_t* rest) {
