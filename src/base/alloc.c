@@ -8,6 +8,9 @@
 // table costs a page fault and a TLB miss.
 #define LARGE_PAGES_MIN ((size_t)4 << 20)
 #define LARGE_PAGE ((size_t)2 << 20)
+// Blocks of up to this size come from glibc's caches per thread; its calloc passes them by (before
+// 2.41), which made a gRPC server spend a fifth of its time there.
+#define CACHED_MOST 1032
 
 // Advises only the whole pages inside the block, so the block does not grow. The kernel may ignore
 // it.
@@ -78,7 +81,7 @@ rn_status_t rn_alloc(rn_allocator_t allocator, size_t size, void** out) {
 
 rn_status_t rn_alloc_zeroed(rn_allocator_t allocator, size_t size, void** out) {
   if (size == 0) size = 1;
-  if (allocator.fn == system_realloc) {
+  if (allocator.fn == system_realloc && size > CACHED_MOST) {
     *out = calloc(1, size);  // fresh pages are zero already; calloc knows which ones are
     if (size >= LARGE_PAGES_MIN) in_large_pages(*out, size);
   } else {
