@@ -52,8 +52,8 @@ struct rn_http2_stream_t {
   uint8_t out_prefix[5];
   size_t out_prefix_left, out_piece, out_offset;
   int out_status;  // of a response, in its trailers; -1: this is a request
-  rn_strbuf_t out_details;
-  rn_strbuf_t out_trailers;  // of a response, set by its owner before: name NUL value NUL ...
+  // Of a response, its further trailers: name NUL value NUL ... Its owner adds them before.
+  rn_strbuf_t out_trailers;
 };
 
 // The most trailers of an owner; further ones are dropped.

@@ -63,9 +63,6 @@ static size_t put_trailers(const rn_http2_stream_t* stream, char* number, size_t
   int size = snprintf(number, room, "%d", stream->out_status);
   size_t count = 0;
   out[count++] = (nghttp2_nv)NAME_VALUE("grpc-status", number, (size_t)size);
-  if (stream->out_details.size)
-    out[count++] =
-        (nghttp2_nv)NAME_VALUE("grpc-message", stream->out_details.data, stream->out_details.size);
   rn_str_t rest = rn_strbuf_view(&stream->out_trailers);
   while (rest.size && count < MAX_TRAILERS) {
     rn_str_t name = rn_str_split(&rest, '\0'), value = rn_str_split(&rest, '\0');

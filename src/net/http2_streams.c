@@ -59,7 +59,6 @@ void rn_http2_stream_clear(rn_http2_stream_t* stream) {
   rn_strbuf_clear(&stream->path);
   rn_strbuf_clear(&stream->headers);
   rn_strbuf_clear(&stream->details);
-  rn_strbuf_clear(&stream->out_details);
   rn_strbuf_clear(&stream->out_trailers);
   rn_message_clear(&stream->message);
   rn_message_clear(&stream->out);
@@ -73,7 +72,6 @@ void rn_http2_init_stream(rn_http2_t* http2, rn_http2_stream_t* stream) {
   rn_strbuf_init(&stream->path, allocator);
   rn_strbuf_init(&stream->headers, allocator);
   rn_strbuf_init(&stream->details, allocator);
-  rn_strbuf_init(&stream->out_details, allocator);
   rn_strbuf_init(&stream->out_trailers, allocator);
   rn_message_init(&stream->message, allocator);
   rn_message_init(&stream->out, allocator);
@@ -82,8 +80,14 @@ void rn_http2_init_stream(rn_http2_t* http2, rn_http2_stream_t* stream) {
 
 static void set_result(rn_http2_stream_t* stream, rn_status_t status) {
   stream->out_status = (int)rn_status_code(status);
-  rn_grpc_escape(rn_str(rn_status_message(status)), &stream->out_details);
-  if (stream->out_details.failed) stream->out_details.size = 0;
+  rn_str_t message = rn_str(rn_status_message(status));
+  rn_strbuf_t* trailers = &stream->out_trailers;
+  if (message.size) {
+    rn_strbuf_append_n(trailers, "grpc-message", sizeof "grpc-message");
+    rn_grpc_escape(message, trailers);
+    rn_strbuf_append_n(trailers, "", 1);
+  }
+  if (trailers->failed) trailers->size = 0;
 }
 
 void rn_http2_refuse(rn_http2_stream_t* stream, rn_status_t status) {

@@ -2,6 +2,7 @@
 #include "net/http_body.h"
 
 #include <limits.h>
+#include <stdatomic.h>
 #include <zlib.h>
 
 // A body of up to this size gets its memory at once. A longer one grows eightfold at a time: so a
@@ -34,7 +35,7 @@ enum {
 
 // Counts |size| bytes more, or fewer.
 static bool hold(rn_http_body_t* body, size_t size) {
-  size_t used = body->budget->used += size;
+  size_t used = atomic_fetch_add(&body->budget->used, size) + size;
   body->held += size;
   return !body->budget->max || used <= body->budget->max;
 }

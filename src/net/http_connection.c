@@ -415,6 +415,7 @@ static void on_job(rn_loop_job_t* job) {
 // The client sends no more. It may still read the response, but most clients do not.
 static void end_input(rn_http_connection_t* connection) {
   connection->is_ended = true;
+  connection->considered = 0;  // what there is of a head is parsed once more
   rn_mutex_lock(&connection->mutex);
   rn_http_request_t* request = connection->request;
   if (request) request->holds++;

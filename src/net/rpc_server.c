@@ -141,6 +141,9 @@ rn_str_t rn_rpc_header(const rn_rpc_in_t* call, const char* name) {
 
 void rn_rpc_add_trailer(rn_rpc_in_t* call, const char* name, rn_str_t value) {
   rn_strbuf_t* trailers = &call->stream.out_trailers;
+  int count = 0;
+  for (size_t i = 0; i < trailers->size; ++i) count += !trailers->data[i];
+  if (count == 2 * RN_HTTP2_MAX_TRAILERS) return;
   rn_strbuf_append_n(trailers, name, strlen(name) + 1);
   rn_strbuf_append(trailers, value);
   rn_strbuf_append_n(trailers, "", 1);

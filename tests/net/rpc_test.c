@@ -215,6 +215,60 @@ RPC_TEST(deadlines_and_cancellation_reach_the_server) {
   peer_close(&peer);
 }
 
+// Calls over two loops, then a drain: the call that runs ends well, and new connections are
+// refused.
+RPC_TEST(draining) {
+  enum { CHANNELS = 4, CALLS = 100 };
+  peer_t peer = {0};
+  rn_loop_t* loops[2];
+  for (int i = 0; i < 2; ++i) OK(rn_loop_create(rn_env_system(), memory(), &loops[i]));
+  OK(rn_loop_create(rn_env_system(), memory(), &peer.loop));
+  rn_rpc_server_options_t options = {.loop = loops[0],
+                                     .loops = loops,
+                                     .loop_count = 2,
+                                     .allocator = memory(),
+                                     .address = "127.0.0.1:0",
+                                     .handle = handle,
+                                     .self = &peer};
+  OK(rn_rpc_server_create(&options, &peer.server));
+  snprintf(peer.address, sizeof peer.address, "127.0.0.1:%d", rn_rpc_server_port(peer.server));
+  rn_channel_t* channels[CHANNELS];
+  for (int i = 0; i < CHANNELS; ++i) channels[i] = channel_to(peer.loop, peer.address, 0);
+  for (int i = 0; i < CALLS; ++i) {
+    waited_t waited = {0};
+    start(&waited, channels[i % CHANNELS], "/echo", RN_STR("x"), now() + 60 * SECOND);
+    OK(wait_for(&waited));
+    waited_clear(&waited);
+  }
+  cr_assert_eq(rn_rpc_server_stats(peer.server).connections, CHANNELS);
+  waited_t held = {0}, late = {0};
+  start(&held, channels[1], "/wait", RN_STR("x"), INT64_MAX);
+  while (peer.handled < CALLS + 1) usleep(1000);
+  rn_rpc_server_drain(peer.server);
+  rn_channel_t* other = NULL;
+  for (bool is_refused = false; !is_refused;) {  // once the drain has begun
+    rn_channel_destroy(other);
+    other = channel_to(peer.loop, peer.address, 0);
+    start(&late, other, "/echo", RN_STR("x"), now() + 60 * SECOND);
+    rn_status_t status = wait_for(&late);
+    is_refused = rn_status_code(status) == RN_CODE_UNAVAILABLE;
+    cr_assert(is_refused || rn_ok(status));
+    rn_status_free(status);
+    waited_clear(&late);
+  }
+  rn_cancel_remove(&peer.held->cancel, &peer.waiting);
+  rn_message_t none;
+  rn_message_init(&none, memory());
+  rn_rpc_reply(peer.held, RN_OK, &none);
+  OK(wait_for(&held));
+  waited_clear(&held);
+  rn_channel_destroy(other);
+  for (int i = 0; i < CHANNELS; ++i) rn_channel_destroy(channels[i]);
+  rn_rpc_server_destroy(peer.server);
+  rn_loop_destroy(peer.loop);
+  for (int i = 0; i < 2; ++i) rn_loop_destroy(loops[i]);
+}
+
 RPC_TEST(peers_that_are_not_there) {
   peer_t peer = {0};
   peer_open(&peer, "127.0.0.1:0");
