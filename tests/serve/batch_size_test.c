@@ -124,3 +124,26 @@ Test(batch_size, knows_the_cost_after_a_long_time_too) {
   }
   rn_batch_size_destroy(size);
 }
+
+// A machine that is busy with other things: one batch in five takes 30 ms longer, whatever its
+// size. Smaller batches would not help, and would answer less.
+Test(batch_size, a_busy_machine_does_not_make_batches_small) {
+  for (int i = 0; i < FAKE_PROFILES - 1; ++i) {
+    fake_time_t time;
+    fake_time_init(&time, 7);
+    rn_batch_size_t* size = make(RN_BATCH_LEARN, 0);
+    double rows_run = 0, taken_us = 0;
+    for (int k = 0; k < 5000; ++k) {
+      int64_t rows = rn_batch_size_limit(size);
+      int64_t ns = cost_of(&time, &fake_profiles[i], rows, 1);
+      if (fake_uniform(&time) < 0.2) ns += 30 * MS;
+      rn_batch_size_observe(size, rows, ns);
+      rows_run += (double)rows;
+      taken_us += (double)ns / 1000;
+    }
+    double alone = 1e6 / (fake_profiles[i].fixed_us + fake_profiles[i].row_us + 6000);
+    cr_assert_gt(rows_run / taken_us * 1e6, 20 * alone, "%s: %.0f/s", fake_profiles[i].name,
+                 rows_run / taken_us * 1e6);
+    rn_batch_size_destroy(size);
+  }
+}

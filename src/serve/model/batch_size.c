@@ -26,6 +26,8 @@
 // Smaller changes show in the mean deviation.
 #define BIAS_GAIN 0.125
 #define BIAS_MAX 0.15
+// A batch may take this many times as long as one row alone, in any case.
+#define LEAST_BUDGET 1.5
 #define SPREAD_GAIN 0.05
 // A batch has no more rows than give all but this part of the best throughput: the rest would cost
 // every request in it more time than it is worth.
@@ -198,12 +200,20 @@ static int64_t enough_rows(const rn_batch_size_t* size, int64_t limit) {
 
 static void adapt(rn_batch_size_t* size, int64_t rows, double ns) {
   double objective = (double)size->options.objective_ns, budget = BUDGET * objective;
-  if (ns > TOO_LONG * objective) {
-    size->margin = fmin(size->margin * MARGIN_UP, MARGIN_MAX);
-    if (rows <= size->trusted) size->trusted = rows / 2 > 1 ? rows / 2 : 1;
+  bool is_outlier = ns > STEP_FACTOR * expect(size, (double)rows);
+  if (ns > TOO_LONG * objective && rows > 1) {
+    // A batch that took much longer than its size explains says nothing about sizes.
+    if (!is_outlier) size->margin = fmin(size->margin * MARGIN_UP, MARGIN_MAX);
+    if (!is_outlier && rows <= size->trusted) size->trusted = rows / 2;
   } else {
     size->margin -= MARGIN_DOWN * (size->margin - 1);
     if (ns <= budget && rows > size->trusted) size->trusted = rows;
+  }
+  // If not even one row fits, the objective is lost, but the throughput need not be.
+  double least = LEAST_BUDGET * expect(size, 1);
+  if (budget < least) {
+    budget = least;
+    if (rows > size->trusted) size->trusted = rows;
   }
   int64_t limit = fitting_size(size, size->margin * exp(sqrt(size->spread)), budget);
   int64_t most = size->trusted <= size->options.max / 2 ? 2 * size->trusted : size->options.max;

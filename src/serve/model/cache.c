@@ -55,7 +55,7 @@ typedef struct cache_shard_t {
 
 struct rn_predict_cache_t {
   rn_predict_cache_options_t options;
-  uint64_t mask;
+  uint64_t seed, mask;  // of hashes
   size_t shard_bytes;
   unsigned shard_count;  // a power of two
   cache_shard_t shards[];
@@ -92,6 +92,7 @@ rn_status_t rn_predict_cache_create(const rn_predict_cache_options_t* options,
   rn_predict_cache_t* cache = NULL;
   RN_RETURN_IF_ERROR(rn_alloc_zeroed(options->allocator, cache_size(shards), (void**)&cache));
   cache->options = *options;
+  cache->seed = options->env->random(options->env->self);
   cache->mask = UINT64_MAX;
   cache->shard_count = shards;
   cache->shard_bytes = options->max_bytes / shards;
@@ -338,7 +339,7 @@ rn_predict_cache_answer_t rn_predict_cache_get(rn_predict_cache_t* cache, rn_pre
                                                rn_predict_cache_flight_t** out_flight) {
   *out_flight = NULL;
   size_t key_size;
-  uint64_t hash = rn_cache_key_hash(predict, &key_size) & cache->mask;
+  uint64_t hash = rn_cache_key_hash(predict, cache->seed, &key_size) & cache->mask;
   cache_shard_t* shard = shard_of(cache, hash);
   rn_predict_cache_answer_t answer = RN_PREDICT_CACHE_RUN;
   cache_entry_t* victims = NULL;

@@ -5,8 +5,9 @@
 
 #include "serve/predict.h"
 
-// The hash of the key of |predict|, and the bytes that it takes.
-uint64_t rn_cache_key_hash(const rn_predict_t* predict, size_t* out_size);
+// The hash of the key of |predict|, and the bytes that it takes. |seed| is secret, so that clients
+// cannot choose inputs that collide.
+uint64_t rn_cache_key_hash(const rn_predict_t* predict, uint64_t seed, size_t* out_size);
 // Writes the key to |to|, which has room for it.
 void rn_cache_key_write(const rn_predict_t* predict, char* to);
 // Whether |key|, which rn_cache_key_write wrote, and which is as long, is that of |predict|.
