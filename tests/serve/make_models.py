@@ -8,6 +8,9 @@ OUT/half_plus_two_2_versions/00000124  half_plus_three
 OUT/simple/1                           OUTPUT0, OUTPUT1 = INPUT0 + and - INPUT1, int32 [-1,16], of Triton's examples
 OUT/simple_string/1                    the same with numbers as strings
 OUT/every_type/1                       the identity of an input per type: BOOL to BOOL_OUT, and so on
+OUT/outputs/1                          x to a = x + 1, b = 2 x and c = x x; signature random: x plus a random number
+OUT/counter/1                          x to x + n; signature count: adds x to the variable n
+OUT/lookup/1                           words to their numbers in an asset, -1 for others
 
 Each half_ has the signatures serving_default (predict, x to y), regress_x_to_y, regress_x_to_y2, regress_x2_to_y3 and classify_x_to_y; the
 last four take serialized examples with a feature x. Needs stock TensorFlow. Those in tests/serve/models were made by this.
@@ -15,6 +18,7 @@ last four take serialized examples with a feature x. Needs stock TensorFlow. Tho
 import os
 import shutil
 import sys
+import tempfile
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 os.environ.setdefault("CUDA_VISIBLE_DEVICES", "-1")
@@ -57,11 +61,15 @@ def make(folder, plus):
         builder.save()
 
 
-def save(folder, inputs, outputs):
+def save(folder, inputs, outputs, others={}, main_op=None):
     with tf.Session() as session:
+        if tf.global_variables():
+            session.run(tf.global_variables_initializer())
         builder = tf.saved_model.builder.SavedModelBuilder(folder)
         builder.add_meta_graph_and_variables(
-            session, ["serve"], signature_def_map={"serving_default": signature("predict", inputs, outputs)})
+            session, ["serve"], main_op=main_op, assets_collection=tf.get_collection(tf.GraphKeys.ASSET_FILEPATHS),
+            signature_def_map={name: signature("predict", *ports)
+                               for name, ports in {"serving_default": (inputs, outputs), **others}.items()})
         builder.save()
 
 
@@ -87,6 +95,33 @@ def make_every_type(folder):
         save(folder, inputs, {name + "_OUT": tf.identity(x) for name, x in inputs.items()})
 
 
+def make_outputs(folder):
+    with tf.Graph().as_default():
+        x = tf.placeholder(tf.float32, [None, 1], name="x")
+        random = {"random": ({"x": x}, {"y": x + tf.random.uniform(tf.shape(x))})}
+        save(folder, {"x": x}, {"a": x + 1, "b": 2 * x, "c": x * x}, random)
+
+
+def make_counter(folder):
+    with tf.Graph().as_default():
+        x = tf.placeholder(tf.float32, [], name="x")
+        n = tf.get_variable("n", initializer=0.0, use_resource=True)
+        with tf.control_dependencies([n.assign_add(x)]):
+            count = n.read_value()
+        save(folder, {"x": x}, {"y": x + n}, {"count": ({"x": x}, {"n": count})})
+
+
+def make_lookup(folder):
+    with tf.Graph().as_default(), tempfile.TemporaryDirectory() as place:
+        path = os.path.join(place, "words.txt")
+        with open(path, "w") as file:
+            file.write("zero\none\ntwo\n")
+        words = tf.placeholder(tf.string, [None], name="words")
+        whole, line = tf.lookup.TextFileIndex.WHOLE_LINE, tf.lookup.TextFileIndex.LINE_NUMBER
+        table = tf.lookup.StaticHashTable(tf.lookup.TextFileInitializer(path, tf.string, whole, tf.int64, line), -1)
+        save(folder, {"words": words}, {"numbers": table.lookup(words)}, main_op=tf.tables_initializer())
+
+
 def main():
     tf.disable_eager_execution()
     for name, plus in (("half_plus_two/00000123", 2), ("half_plus_three/00000123", 3),
@@ -95,7 +130,8 @@ def main():
         shutil.rmtree(folder, ignore_errors=True)
         make(folder, plus)
     for name, build in (("simple/1", lambda folder: make_simple(folder, False)),
-                        ("simple_string/1", lambda folder: make_simple(folder, True)), ("every_type/1", make_every_type)):
+                        ("simple_string/1", lambda folder: make_simple(folder, True)), ("every_type/1", make_every_type),
+                        ("outputs/1", make_outputs), ("counter/1", make_counter), ("lookup/1", make_lookup)):
         folder = os.path.join(sys.argv[1], name)
         shutil.rmtree(folder, ignore_errors=True)
         build(folder)

@@ -104,6 +104,86 @@ Test(tf_backend, refuses_a_wrong_type) {
   backend->vtable->destroy(backend);
 }
 
+// Only the outputs that are wanted; of many sets of them, some run as one.
+Test(tf_backend, runs_some_outputs) {
+  rn_backend_t* backend = NULL;
+  OK(serve_load(SERVE_MODELS "/outputs/1", rn_env_system(), &backend));
+  rn_tensor_t x = serve_column((float[]){3}, 1);
+  static const float results[] = {4, 6, 9};
+  serve_run_t run = {0};
+  for (int round = 0; round < 2; ++round) {
+    for (int set = 0; set < 8; ++set) {
+      bool wanted[3];
+      for (int i = 0; i < 3; ++i) wanted[i] = set >> i & 1;
+      run.run.wanted = wanted;
+      OK(serve_run(backend, "", &x, &run));
+      for (int i = 0; i < 3; ++i) {
+        cr_assert_eq(rn_tensor_is_set(&run.outputs[i]), wanted[i]);
+        if (wanted[i]) cr_assert_eq(*RN_DATA(&run.outputs[i], float), results[i]);
+        rn_tensor_clear(&run.outputs[i]);
+      }
+    }
+  }
+  rn_tensor_clear(&x);
+  backend->vtable->destroy(backend);
+}
+
+static bool is_pure(const rn_backend_t* backend, const char* signature) {
+  return backend->signatures[rn_backend_signature(backend, rn_str(signature))].is_pure;
+}
+
+// Which signatures a cache may keep: none that is random, and none of a model that changes itself.
+Test(tf_backend, effects) {
+  rn_backend_t* backend = NULL;
+  OK(serve_load(SERVE_MODELS "/outputs/1", rn_env_system(), &backend));
+  cr_assert(is_pure(backend, ""));
+  cr_assert(!is_pure(backend, "random"));
+  backend->vtable->destroy(backend);
+  OK(serve_load(SERVE_MODELS "/counter/1", rn_env_system(), &backend));
+  cr_assert(!is_pure(backend, ""));
+  cr_assert(!is_pure(backend, "count"));
+  cr_assert(!backend->signatures[0].is_batched);
+  // Planning in advance has not counted.
+  rn_tensor_t x;
+  OK(rn_tensor_create(rn_allocator_default(), RN_FLOAT, RN_SHAPE_SCALAR, &x));
+  *RN_DATA(&x, float) = 2;
+  serve_run_t run = {0};
+  for (int i = 1; i < 4; ++i) {
+    OK(serve_run(backend, "count", &x, &run));
+    cr_assert_eq(*RN_DATA(&run.outputs[0], float), 2 * i);
+    rn_tensor_clear(&run.outputs[0]);
+  }
+  rn_tensor_clear(&x);
+  backend->vtable->destroy(backend);
+}
+
+// A table that only its initialization fills, from an asset.
+Test(tf_backend, assets) {
+  rn_backend_t* backend = NULL;
+  OK(serve_load(SERVE_MODELS "/lookup/1", rn_env_system(), &backend));
+  cr_assert(is_pure(backend, ""));
+  cr_assert(backend->signatures[0].is_batched);
+  rn_tensor_t words;
+  int64_t count = 2;
+  OK(rn_tensor_create(rn_allocator_default(), RN_STRING, (rn_shape_t){1, &count}, &words));
+  cr_assert(rn_tstring_assign(&RN_DATA(&words, rn_tstring_t)[0], "two", 3));
+  cr_assert(rn_tstring_assign(&RN_DATA(&words, rn_tstring_t)[1], "ten", 3));
+  serve_run_t run = {0};
+  OK(serve_run(backend, "", &words, &run));
+  cr_assert_eq(RN_DATA(&run.outputs[0], int64_t)[0], 2);
+  cr_assert_eq(RN_DATA(&run.outputs[0], int64_t)[1], -1);
+  rn_tensor_clear(&run.outputs[0]);
+  rn_tensor_clear(&words);
+  backend->vtable->destroy(backend);
+  char folder[64], path[100];
+  serve_folder(folder);
+  serve_copy(SERVE_MODELS "/lookup/1", folder);
+  snprintf(path, sizeof path, "%s/assets/words.txt", folder);
+  cr_assert_eq(unlink(path), 0);
+  FAILS_WITH(serve_load(folder, rn_env_system(), &backend), NOT_FOUND, "words.txt");
+  serve_remove(folder);
+}
+
 // SessionRun, by names in the graph and by names in the signature.
 Test(tf_backend, session_run) {
   rn_backend_t* backend = load_two();
