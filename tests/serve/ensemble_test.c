@@ -2,8 +2,10 @@
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "fake_apps.h"
+#include "net/loop.h"
 #include "wire/text.h"
 
 #define FLOATS "input_type: FLOATS default_output: '-1' latency_slo_micros: 20000 "
@@ -229,4 +231,156 @@ Test(ensemble, costs_microseconds) {
     rn_app_release(app);
     fake_apps_close(&world);
   }
+}
+
+// Real threads and a real clock: answers, deadlines and clients that go meet in every order.
+enum { THREAD_MODELS = 4, THREAD_QUERIES = 2000 };
+
+typedef struct thread_run_t {
+  rn_job_t job;  // first
+  rn_backend_run_t* run;
+  unsigned delay_us;
+} thread_run_t;
+
+typedef struct thread_world_t {
+  rn_pool_t* pool;
+  rn_loop_t* loop;
+  rn_version_t* versions[THREAD_MODELS];
+  fake_model_t fakes[THREAD_MODELS];
+  _Atomic unsigned turn;
+  _Atomic int answers;
+} thread_world_t;
+
+static void thread_reply(rn_job_t* job) {
+  thread_run_t* self = (thread_run_t*)job;
+  usleep(self->delay_us);
+  rn_backend_run_t* run = self->run;
+  free(self);
+  run->done(run, fake_compute(run));
+}
+
+static void thread_run(fake_model_t* fake, rn_backend_run_t* run) {
+  thread_world_t* world = fake->self;
+  thread_run_t* self = malloc(sizeof *self);
+  *self = (thread_run_t){
+      .job = {.run = thread_reply}, .run = run, .delay_us = (++world->turn * 7919u) % 400};
+  rn_pool_submit(world->pool, &self->job);
+}
+
+static rn_status_t thread_find(void* self, const rn_model_spec_t* spec, rn_version_t** out) {
+  *out = ((thread_world_t*)self)->versions[spec->name.data[1] - '0'];
+  rn_version_retain(*out);
+  return RN_OK;
+}
+
+typedef struct thread_query_t {
+  rn_app_query_t query;  // first
+  thread_world_t* world;
+  rn_apps_t* apps;
+  rn_app_t* app;
+  rn_cancel_t cancel;
+} thread_query_t;
+
+static void thread_done(rn_app_query_t* query, rn_status_t status) {
+  thread_query_t* self = (thread_query_t*)query;
+  rn_answer_t label = {.is_set = true, .number = 2};
+  if (query->id % 4 == 0) rn_app_feedback(self->apps, self->app, query->id, &label);
+  rn_status_free(status);
+  rn_app_query_clear(query);
+  ++self->world->answers;
+}
+
+Test(ensemble, survives_answers_deadlines_and_cancellations_at_the_same_time, .timeout = 100) {
+  static thread_world_t world;
+  static thread_query_t queries[THREAD_QUERIES];
+  const rn_env_t* env = rn_env_system();
+  rn_counting_allocator_t counting = {.base = rn_allocator_system()};
+  rn_state_store_t* store = NULL;
+  rn_apps_t* apps = NULL;
+  OK(rn_pool_create(memory(), 5, &world.pool));
+  OK(rn_loop_create(env, memory(), &world.loop));
+  for (int i = 0; i < THREAD_MODELS; ++i) {
+    fake_init(&world.fakes[i]);
+    world.fakes[i].on_run = thread_run;
+    world.fakes[i].self = &world;
+    world.fakes[i].base.lanes = 8;
+    rn_backend_t* backend = &world.fakes[i].base;
+    rn_version_options_t options = {
+        .model = RN_STR("m"),
+        .number = 1,
+        .replicas = &backend,
+        .replica_count = 1,
+        .batching = {.timers = rn_loop_timers(world.loop), .env = env, .allocator = memory()},
+        .env = env,
+        .allocator = memory(),
+        .idle = fake_idle};
+    OK(rn_version_create(&options, &world.versions[i]));
+  }
+  OK(rn_state_store_create_memory(env, memory(), 0, &store));
+  rn_apps_options_t options = {.find = thread_find,
+                               .self = &world,
+                               .store = store,
+                               .timers = rn_loop_timers(world.loop),
+                               .env = env,
+                               .allocator = rn_allocator_counting(&counting)};
+  OK(rn_apps_create(&options, &apps));
+  rn_pb_runnel_ApplicationModel_t models[THREAD_MODELS] = {{.name = RN_STR("m0")},
+                                                           {.name = RN_STR("m1")},
+                                                           {.name = RN_STR("m2")},
+                                                           {.name = RN_STR("m3")}};
+  rn_pb_runnel_ApplicationPolicy_t policy = {.name = RN_STR("exp4")};
+  rn_pb_runnel_Application_t definition = {.name = RN_STR("a"),
+                                           .input_type = rn_pb_runnel_Application_FLOATS,
+                                           .latency_slo_micros = 500,
+                                           .policy = &policy,
+                                           .model = {models, THREAD_MODELS, 0}};
+  OK(rn_apps_add(apps, &definition));
+  rn_app_t* app = rn_apps_find(apps, RN_STR("a"));
+  for (int i = 0; i < THREAD_QUERIES; ++i) {
+    thread_query_t* query = &queries[i];
+    query->world = &world;
+    query->apps = apps;
+    query->app = app;
+    rn_cancel_init(&query->cancel);
+    query->query.input = fake_floats(1, 1, 1);
+    query->query.user = i % 3 ? RN_STR("anna") : RN_STR("");
+    query->query.begun_ns = env->now_ns(env->self);
+    query->query.cancel = &query->cancel;
+    query->query.done = thread_done;
+    rn_app_predict(apps, app, &query->query);
+    if (i % 5 == 0) rn_cancel(&queries[i / 2].cancel);
+    if (i % 2) usleep(100);
+  }
+  for (int n = 0; world.answers < THREAD_QUERIES && n < 5000; ++n) usleep(5000);
+  cr_assert_eq(world.answers, THREAD_QUERIES);
+  rn_app_release(app);
+  rn_apps_destroy(apps);
+  rn_state_store_destroy(store);
+  cr_assert_eq(counting.live_blocks, 0);
+  for (int i = 0; i < THREAD_MODELS; ++i) rn_version_release(world.versions[i]);
+  for (int i = 0; i < THREAD_QUERIES; ++i) rn_cancel_destroy(&queries[i].cancel);
+  rn_loop_destroy(world.loop);
+  rn_pool_destroy(world.pool);
+}
+
+static float not_a_number(fake_arm_t* arm, float x) {
+  (void)arm;
+  return x * NAN;
+}
+
+Test(ensemble, an_answer_that_is_no_number_counts_as_none) {
+  static fake_apps_t world;
+  fake_apps_open(&world, 2, 1);
+  world.arms[0].answer = not_a_number;
+  fake_query_t query;
+  rn_app_t* app = fake_app(&world, "name: 'a' " FLOATS "policy { name: 'exp4' }", 2);
+  fake_ask(&world, app, &query, "", 3);
+  cr_assert_eq(query.query.answer.number, 3);
+  cr_assert_eq(query.query.marks, RN_MARK_PARTIAL);
+  world.arms[1].answer = not_a_number;
+  fake_ask(&world, app, &query, "", 3);
+  cr_assert_eq(query.code, 0);
+  cr_assert_eq(query.query.marks, RN_MARK_DEFAULT);
+  rn_app_release(app);
+  fake_apps_close(&world);
 }
