@@ -291,6 +291,8 @@ Test(apps, a_file_defines_applications_and_keeps_what_was_learned) {
   cr_assert_null(rn_apps_find(world.apps, RN_STR("c")));
   OK(rn_fs_write(&world.time.env, "apps", RN_STR("application { nme: 'c' }")));
   FAILS_WITH(rn_apps_read_file(world.apps, "apps"), INVALID_ARGUMENT, "apps");
+  FAILS_WITH(rn_apps_check_file(&world.time.env, "apps", memory()), INVALID_ARGUMENT, "apps");
+  FAILS_WITH(rn_apps_check_file(&world.time.env, "nowhere", memory()), NOT_FOUND, "nowhere");
   fake_apps_close(&world);
   rn_memory_fs_destroy(place.fs);
 }

@@ -321,27 +321,44 @@ static rn_status_t put_definition(rn_apps_t* apps, const rn_app_definition_t* de
   return status;
 }
 
-rn_status_t rn_apps_read_file(rn_apps_t* apps, const char* path) {
+// Reads and checks a file. |*out| is in |arena|.
+static rn_status_t read_list(const rn_env_t* env, const char* path, rn_arena_t* arena,
+                             rn_pb_runnel_ApplicationList_t** out) {
   rn_strbuf_t text;
+  rn_strbuf_init(&text, arena->allocator);
+  rn_status_t status = rn_fs_read(env, path, MAX_FILE, &text);
+  if (rn_ok(status))
+    status = rn_pb_parse(&rn_pb_runnel_ApplicationList_desc, rn_strbuf_view(&text), NULL, arena,
+                         (void**)out);
+  rn_strbuf_clear(&text);
+  for (uint32_t i = 0; rn_ok(status) && i < (*out)->application.count; ++i) {
+    const rn_app_definition_t* definition = &(*out)->application.items[i];
+    for (uint32_t j = 0; rn_ok(status) && j < i; ++j)
+      if (rn_str_eq(definition->name, (*out)->application.items[j].name))
+        status = rn_invalid_argument("Application '%.*s' is defined twice",
+                                     RN_STR_ARGS(definition->name));
+    if (rn_ok(status)) status = rn_app_check(definition, arena->allocator);
+  }
+  return rn_status_annotate(status, "; %s", path);
+}
+
+rn_status_t rn_apps_check_file(const rn_env_t* env, const char* path, rn_allocator_t allocator) {
   rn_arena_t arena;
-  rn_strbuf_init(&text, apps->options.allocator);
+  rn_arena_init(&arena, allocator);
+  rn_pb_runnel_ApplicationList_t* list = NULL;
+  rn_status_t status = read_list(env, path, &arena, &list);
+  rn_arena_clear(&arena);
+  return status;
+}
+
+rn_status_t rn_apps_read_file(rn_apps_t* apps, const char* path) {
+  rn_arena_t arena;
   rn_arena_init(&arena, apps->options.allocator);
   rn_pb_runnel_ApplicationList_t* list = NULL;
-  rn_status_t status = rn_fs_read(apps->options.env, path, MAX_FILE, &text);
-  if (rn_ok(status))
-    status = rn_pb_parse(&rn_pb_runnel_ApplicationList_desc, rn_strbuf_view(&text), NULL, &arena,
-                         (void**)&list);
-  for (uint32_t i = 0; rn_ok(status) && i < list->application.count; ++i) {
-    for (uint32_t j = 0; rn_ok(status) && j < i; ++j)
-      if (rn_str_eq(list->application.items[i].name, list->application.items[j].name))
-        status = rn_invalid_argument("Application '%.*s' is defined twice",
-                                     RN_STR_ARGS(list->application.items[i].name));
-    if (rn_ok(status)) status = rn_app_check(&list->application.items[i], apps->options.allocator);
-  }
   // Nothing changes unless every definition is good.
+  rn_status_t status = read_list(apps->options.env, path, &arena, &list);
   for (uint32_t i = 0; rn_ok(status) && i < list->application.count; ++i)
     status = put_definition(apps, &list->application.items[i], &arena);
   rn_arena_clear(&arena);
-  rn_strbuf_clear(&text);
-  return rn_ok(status) ? status : rn_status_annotate(status, "; %s", path);
+  return status;
 }

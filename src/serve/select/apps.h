@@ -43,6 +43,9 @@ rn_status_t rn_apps_find_model(void* models, const rn_model_spec_t* spec, rn_ver
 // Reads definitions in the text format (proto/serving/apps.proto). Those that exist are replaced;
 // what was learned stays if policy and models do. INVALID_ARGUMENT names the application.
 RN_MUST_USE rn_status_t rn_apps_read_file(rn_apps_t* apps, const char* path);
+// The same without an effect: INVALID_ARGUMENT if the file is no list of good definitions.
+RN_MUST_USE rn_status_t rn_apps_check_file(const rn_env_t* env, const char* path,
+                                           rn_allocator_t allocator);
 // INVALID_ARGUMENT unless |definition| is complete and consistent.
 RN_MUST_USE rn_status_t rn_app_check(const rn_pb_runnel_Application_t* definition,
                                      rn_allocator_t allocator);

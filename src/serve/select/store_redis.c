@@ -7,9 +7,9 @@
 #include <signal.h>
 
 #include "base/log.h"
-#include "base/map.h"
 #include "base/sync.h"
 #include "serve/select/redis_link.h"
+#include "serve/select/redis_queue.h"
 
 enum {
   KEYS_AT_ONCE = 256,  // of one transaction
@@ -17,27 +17,6 @@ enum {
   MAX_READ = 1 << 17,  // keys that are remembered for the next refresh
   MAX_RETRIES = 64,    // by how much the pause after failures grows
 };
-
-// What waits for Redis: the changes of one key, in order.
-typedef struct rn_redis_change_t {
-  struct rn_redis_change_t* next;
-  bool is_put;  // |bytes| is the value itself
-  size_t size;
-  char bytes[];
-} rn_redis_change_t;
-
-typedef struct rn_redis_key_t {
-  struct rn_redis_key_t* next;
-  rn_redis_change_t *first, *last;
-  size_t size;
-  char bytes[];  // the key
-} rn_redis_key_t;
-
-// Keys in the order of their first change.
-typedef struct rn_redis_queue_t {
-  rn_map_t keys;  // of rn_redis_key_t
-  rn_redis_key_t *first, *last;
-} rn_redis_queue_t;
 
 // Keys of one transaction.
 typedef struct rn_redis_batch_t {
@@ -69,70 +48,12 @@ typedef struct rn_store_redis_t {
 
 static rn_store_redis_t* of(rn_state_store_t* base) { return (rn_store_redis_t*)base; }
 
-// Queues.
-
-static size_t change_size(const rn_redis_change_t* change) { return sizeof *change + change->size; }
-
-static rn_status_t queue_key(rn_redis_queue_t* queue, rn_str_t key, rn_redis_key_t** out) {
-  if ((*out = rn_map_get(&queue->keys, key))) return RN_OK;
-  rn_redis_key_t* entry = NULL;
-  rn_allocator_t allocator = queue->keys.allocator;
-  RN_RETURN_IF_ERROR(rn_alloc_zeroed(allocator, sizeof *entry + key.size, (void**)&entry));
-  entry->size = key.size;
-  memcpy(entry->bytes, key.data, key.size);
-  rn_status_t status = rn_map_put(&queue->keys, rn_str_n(entry->bytes, entry->size), entry);
-  if (!rn_ok(status)) {
-    rn_free(allocator, entry, sizeof *entry + key.size);
-    return status;
-  }
-  *(queue->last ? &queue->last->next : &queue->first) = entry;
-  queue->last = entry;
-  *out = entry;
-  return RN_OK;
-}
-
-// Takes out the first key; the caller owns it.
-static rn_redis_key_t* queue_pop(rn_redis_queue_t* queue) {
-  rn_redis_key_t* key = queue->first;
-  if (!key) return NULL;
-  rn_map_remove(&queue->keys, rn_str_n(key->bytes, key->size));
-  queue->first = key->next;
-  if (!queue->first) queue->last = NULL;
-  key->next = NULL;
-  return key;
-}
-
-static void free_key(rn_store_redis_t* store, rn_redis_key_t* key) {
-  for (rn_redis_change_t *change = key->first, *next; change; change = next) {
-    next = change->next;
-    rn_free(store->base.allocator, change, change_size(change));
-  }
-  rn_free(store->base.allocator, key, sizeof *key + key->size);
-}
-
-static void queue_clear(rn_store_redis_t* store, rn_redis_queue_t* queue) {
-  for (rn_redis_key_t* key; (key = queue_pop(queue));) free_key(store, key);
-  rn_map_clear(&queue->keys);
-}
-
 static rn_status_t add_locked(rn_store_redis_t* store, rn_str_t key, rn_str_t bytes, bool is_put) {
-  rn_redis_change_t* change = NULL;
-  rn_redis_key_t* entry = NULL;
   if (store->waiting_bytes + bytes.size > store->options.max_waiting)
     return rn_resource_exhausted("too many changes wait for Redis");
-  RN_RETURN_IF_ERROR(
-      rn_alloc_zeroed(store->base.allocator, sizeof *change + bytes.size, (void**)&change));
-  change->is_put = is_put;
-  change->size = bytes.size;
-  if (bytes.size) memcpy(change->bytes, bytes.data, bytes.size);
-  rn_status_t status = queue_key(&store->waiting, key, &entry);
-  if (!rn_ok(status)) {
-    rn_free(store->base.allocator, change, change_size(change));
-    return status;
-  }
-  *(entry->last ? &entry->last->next : &entry->first) = change;
-  entry->last = change;
-  store->waiting_bytes += change_size(change);
+  size_t added = 0;
+  RN_RETURN_IF_ERROR(rn_redis_queue_add(&store->waiting, key, bytes, is_put, &added));
+  store->waiting_bytes += added;
   ++store->unsaved;
   return RN_OK;
 }
@@ -161,7 +82,7 @@ static void read_key(rn_state_store_t* base, rn_str_t key, bool is_found) {
   rn_redis_key_t* ignored;
   rn_mutex_lock(&store->mutex);
   if (key.size && store->read.keys.count < MAX_READ)
-    rn_status_free(queue_key(&store->read, key, &ignored));
+    rn_status_free(rn_redis_queue_key(&store->read, key, &ignored));
   if (!is_found && !store->is_urgent) {
     store->is_urgent = true;
     rn_cond_signal(&store->wake);
@@ -182,8 +103,6 @@ static rn_status_t send_word(rn_redis_link_t* link, const char* word) {
   rn_redis_word(&command, rn_str(word));
   return rn_redis_do(link, &command);
 }
-
-static rn_str_t key_of(const rn_redis_key_t* key) { return rn_str_n(key->bytes, key->size); }
 
 // MGET of the batch's keys. |*out| has as many elements as the batch.
 static rn_status_t get_all(rn_store_redis_t* store, const rn_redis_batch_t* batch, const char* verb,
@@ -211,7 +130,7 @@ static rn_status_t make_values(rn_store_redis_t* store, rn_redis_batch_t* batch,
     for (const rn_redis_change_t* change = batch->keys[i]->first; change; change = change->next) {
       rn_str_t bytes = rn_str_n(change->bytes, change->size);
       if (!change->is_put) {
-        size_t size = rn_state_store_apply(&store->base, key_of(batch->keys[i]),
+        size_t size = rn_state_store_apply(&store->base, rn_redis_key_name(batch->keys[i]),
                                            rn_strbuf_view(value), bytes, made);
         if (!size) continue;
         bytes = rn_str_n(made, size);
@@ -271,7 +190,7 @@ static rn_status_t commit_definition(rn_store_redis_t* store, const rn_redis_key
   rn_redis_command_t command = {0};
   rn_redis_word(&command, value.size ? RN_STR("HSET") : RN_STR("HDEL"));
   rn_redis_word(&command, rn_strbuf_view(&name));
-  rn_redis_word(&command, key_of(key));
+  rn_redis_word(&command, rn_redis_key_name(key));
   if (value.size) rn_redis_word(&command, value);
   rn_status_t status = rn_strbuf_status(&name);
   if (rn_ok(status)) status = rn_redis_do(&store->link, &command);
@@ -288,7 +207,7 @@ static void follow(rn_store_redis_t* store, rn_str_t key, rn_str_t value) {
 }
 
 static void batch_add(const rn_store_redis_t* store, rn_redis_batch_t* batch, rn_redis_key_t* key) {
-  set_name(store, key_of(key), &batch->names[batch->count]);
+  set_name(store, rn_redis_key_name(key), &batch->names[batch->count]);
   rn_strbuf_init(&batch->values[batch->count], store->base.allocator);
   batch->keys[batch->count++] = key;
 }
@@ -305,7 +224,7 @@ static rn_status_t commit_keys(rn_store_redis_t* store, rn_redis_batch_t* batch)
   if (!batch->count) return RN_OK;
   RN_RETURN_IF_ERROR(commit_batch(store, batch));
   for (int i = 0; i < batch->count; ++i)
-    follow(store, key_of(batch->keys[i]), rn_strbuf_view(&batch->values[i]));
+    follow(store, rn_redis_key_name(batch->keys[i]), rn_strbuf_view(&batch->values[i]));
   return RN_OK;
 }
 
@@ -313,23 +232,20 @@ static rn_status_t commit_keys(rn_store_redis_t* store, rn_redis_batch_t* batch)
 static void settle(rn_store_redis_t* store, rn_redis_key_t* key) {
   rn_mutex_lock(&store->mutex);
   for (const rn_redis_change_t* change = key->first; change; change = change->next) {
-    store->waiting_bytes -= change_size(change);
+    store->waiting_bytes -= rn_redis_change_size(change);
     --store->unsaved;
   }
   rn_mutex_unlock(&store->mutex);
-  free_key(store, key);
+  rn_redis_key_free(store->base.allocator, key);
 }
 
 // Puts the changes of |key| back in front of those that came meanwhile.
 static void put_back(rn_store_redis_t* store, rn_redis_key_t* key) {
   rn_redis_key_t* entry = NULL;
   rn_mutex_lock(&store->mutex);
-  rn_status_t status = queue_key(&store->waiting, key_of(key), &entry);
+  rn_status_t status = rn_redis_queue_key(&store->waiting, rn_redis_key_name(key), &entry);
   if (rn_ok(status)) {
-    key->last->next = entry->first;
-    if (!entry->last) entry->last = key->last;
-    entry->first = key->first;
-    key->first = key->last = NULL;
+    rn_redis_key_prepend(entry, key);
   } else {
     ++store->dropped;
   }
@@ -340,7 +256,7 @@ static void put_back(rn_store_redis_t* store, rn_redis_key_t* key) {
 
 static rn_redis_key_t* pop(rn_store_redis_t* store, rn_redis_queue_t* queue) {
   rn_mutex_lock(&store->mutex);
-  rn_redis_key_t* key = queue_pop(queue);
+  rn_redis_key_t* key = rn_redis_queue_pop(queue);
   rn_mutex_unlock(&store->mutex);
   return key;
 }
@@ -385,8 +301,8 @@ static rn_status_t refresh(rn_store_redis_t* store, rn_redis_batch_t* batch) {
     redisReply* reply = NULL;
     if (batch->count) status = get_all(store, batch, "MGET", &reply);
     for (int i = 0; i < batch->count; ++i) {
-      if (reply) follow(store, key_of(batch->keys[i]), rn_redis_text(reply->element[i]));
-      free_key(store, batch->keys[i]);
+      if (reply) follow(store, rn_redis_key_name(batch->keys[i]), rn_redis_text(reply->element[i]));
+      rn_redis_key_free(store->base.allocator, batch->keys[i]);
     }
     rn_redis_free(&store->link, reply);
     batch_clear(batch);
@@ -517,8 +433,8 @@ static void destroy(rn_state_store_t* base) {
   }
   rn_redis_close(&store->link);
   if (store->batch) RN_FREE(base->allocator, store->batch);
-  queue_clear(store, &store->waiting);
-  queue_clear(store, &store->read);
+  rn_redis_queue_clear(&store->waiting);
+  rn_redis_queue_clear(&store->read);
   rn_status_free(store->failure);
   rn_cond_destroy(&store->wake);
   rn_cond_destroy(&store->saved);
@@ -562,8 +478,8 @@ rn_status_t rn_store_redis_open(const rn_store_redis_options_t* options, rn_stat
   if (!options->refresh_ns) store->options.refresh_ns = INT64_C(1000) * 1000000;
   if (!options->retry_ns) store->options.retry_ns = INT64_C(100) * 1000000;
   if (!options->max_waiting) store->options.max_waiting = (size_t)64 << 20;
-  rn_map_init(&store->waiting.keys, options->allocator);
-  rn_map_init(&store->read.keys, options->allocator);
+  rn_redis_queue_init(&store->waiting, options->allocator);
+  rn_redis_queue_init(&store->read, options->allocator);
   rn_mutex_init(&store->mutex);
   rn_cond_init(&store->wake);
   rn_cond_init(&store->saved);
