@@ -141,9 +141,11 @@ rn_status_t rn_json_bool(rn_json_reader_t* json, bool* out) {
 rn_status_t rn_json_special(rn_json_reader_t* json, double* out) {
   const char* at = json->next;
   bool is_negative = take(json, "-");
-  if (take(json, "NaN"))
-    *out = __builtin_nan("");
-  else if (take(json, "Infinity") || take(json, "Inf"))
+  if (take(json, "NaN")) {
+    *out = __builtin_nan("");  // whose sign means nothing
+    return RN_OK;
+  }
+  if (take(json, "Infinity") || take(json, "Inf"))
     *out = __builtin_inf();
   else
     return rn_json_bad(json, at, "Invalid value.");
