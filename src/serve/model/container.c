@@ -315,7 +315,8 @@ static void go_on_stopping(rn_container_t* container) {
 
 static void tick(rn_timer_t* timer) {
   rn_container_t* container = RN_CONTAINER_OF(timer, rn_container_t, timer);
-  switch (container->state) {
+  rn_container_state_t state = container->state;
+  switch (state) {
     case RN_CONTAINER_DOWN:
       start_now(container);
       break;
