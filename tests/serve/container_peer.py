@@ -47,6 +47,7 @@ class Peer:
         assert kind == HELLO
         self.hello(Reader(payload))
         self.send(WELCOME, 0, struct.pack("<IIIIq", 1, 100, 1000, 1, 1) + b"\1\0\0\0m" + b"\0\0\0\0")
+        assert self.frame()[0] == BEAT
 
     def read(self, size):
         data = b""

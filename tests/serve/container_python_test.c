@@ -1,6 +1,7 @@
 // Containers in Python, with the package's own runnel.serving: batches, errors, addresses.
 #include <criterion/criterion.h>
 #include <signal.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 
 #include "guest.h"
@@ -84,6 +85,7 @@ static pid_t start_listener(const char* folder, const char* address) {
   pid_t pid = fork();
   cr_assert(pid >= 0);
   if (pid) return pid;
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (chdir(folder) != 0) _exit(1);
   execl(CONTAINER_PYTHON, CONTAINER_PYTHON, "-B", LIBRARY, "model:predict", "--address", address,
         (char*)NULL);
@@ -111,6 +113,77 @@ PYTHON_TEST(connects_to_an_address) {
   wait_for_start(guest.backends[0], starts);
   expect_twice(guest.backends[0], 50000);
   guest_unload(&guest);
+  kill(pid, SIGKILL);
+  waitpid(pid, NULL, 0);
+  guest_clear(&guest);
+}
+
+// Runs |script| in |folder|: what it prints first, up to a line break, is |line|.
+static pid_t start_script(const char* folder, const char* script, char* line, size_t room) {
+  int ends[2];
+  cr_assert_eq(pipe(ends), 0);
+  pid_t pid = fork();
+  cr_assert(pid >= 0);
+  if (!pid) {
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    dup2(ends[1], 1);
+    if (chdir(folder) != 0) _exit(1);
+    execl(CONTAINER_PYTHON, CONTAINER_PYTHON, "-B", "-c", script, (char*)NULL);
+    _exit(127);
+  }
+  close(ends[1]);
+  size_t size = 0;
+  while (size < room - 1 && read(ends[0], line + size, 1) == 1 && line[size] != '\n') ++size;
+  line[size] = '\0';
+  close(ends[0]);
+  return pid;
+}
+
+static const char tls_script[] =
+    "import sys; sys.path[:0] = ['" PYTHON_FOLDER
+    "/runnel/serving', '.']\n"
+    "import container; sys.modules['runnel.serving'] = container\n"
+    "import model\n"
+    "container.serve(model.predict, address='127.0.0.1:0', token_file='token', lanes=2,\n"
+    "                tls={'cert': 'worker-0.pem', 'key': 'worker-0-key.pem', 'ca': 'ca.pem'})\n";
+
+PYTHON_TEST(connects_with_certificates_and_a_token) {
+  guest_t guest;
+  guest_init(&guest);
+  write_model(&guest);
+  char text[512], line[128];
+  snprintf(text, sizeof text, RUNNEL " cert --dir %s --cluster worker=127.0.0.1:1 >/dev/null",
+           guest.folder);
+  cr_assert_eq(system(text), 0);
+  snprintf(text, sizeof text, "%s/token", guest.folder);
+  OK(rn_fs_write(rn_env_system(), text, RN_STR("0123456789abcdef\n")));
+  snprintf(text, sizeof text, "%s/other", guest.folder);
+  OK(rn_fs_write(rn_env_system(), text, RN_STR("fedcba9876543210\n")));
+  pid_t pid = start_script(guest.folder, tls_script, line, sizeof line);
+  int port = 0;
+  cr_assert_eq(sscanf(line, "listening at ('127.0.0.1', %d)", &port), 1, "%s", line);
+  const char* tls = "tls { cert: 'client.pem' key: 'client-key.pem' ca: 'ca.pem' }";
+  snprintf(text, sizeof text, "connect: '127.0.0.1:%d' token_file: 'token' %s", port, tls);
+  OK(guest_load(&guest, text));
+  rn_backend_t* backend = guest.backends[0];
+  cr_assert_eq(backend->lanes, 2);
+  batch_t batches[2];
+  for (int i = 0; i < 2; ++i) {
+    batch_init(&batches[i], 100000, (float)i);
+    backend->vtable->run(backend, &batches[i].run);
+  }
+  for (int i = 0; i < 2; ++i) {
+    OK(batch_wait(&batches[i]));
+    cr_assert_eq(RN_DATA(&batches[i].output, float)[5], 2 * (float)(i + 5));
+    rn_tensor_clear(&batches[i].output);
+  }
+  guest_unload(&guest);
+  // With another token, or without a certificate, the container hangs up.
+  snprintf(text, sizeof text,
+           "connect: '127.0.0.1:%d' token_file: 'other' start_timeout_ms: 300 %s", port, tls);
+  FAILS(guest_load(&guest, text), UNAVAILABLE);
+  snprintf(text, sizeof text, "connect: '127.0.0.1:%d' start_timeout_ms: 300", port);
+  FAILS(guest_load(&guest, text), UNAVAILABLE);
   kill(pid, SIGKILL);
   waitpid(pid, NULL, 0);
   guest_clear(&guest);

@@ -226,11 +226,11 @@ class Connection:
     def beat(self, interval: float) -> None:
         """Tells the server that this process lives, also while the function runs. A function that never lets go of the interpreter's
         lock looks as if it hung."""
-        while not self.is_closed.wait(interval):
-            try:
+        try:
+            while not self.is_closed.wait(interval):
                 self.send(BEAT, 0, [])
-            except OSError:
-                return
+        except OSError:
+            pass
 
     # Frames.
 
@@ -251,6 +251,7 @@ class Connection:
         self.model = texts[0].decode()
         if not hmac.compare_digest(texts[1], self.token):
             raise ConnectionError("the server has another token")
+        self.send(BEAT, 0, [])  # agrees to the terms
         threading.Thread(target=self.beat, args=(beat / 1000,), daemon=True).start()
 
     def region(self, payload: bytearray) -> None:

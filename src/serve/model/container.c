@@ -82,6 +82,7 @@ static void lose(rn_container_t* container, const char* why, bool has_reason) {
   bool was_steady = container->up_ns && rn_container_now(container) - container->up_ns > STEADY_NS;
   container->failures = was_steady ? 1 : container->failures + 1;
   container->up_ns = 0;
+  container->is_greeted = false;
   container->has_reason = has_reason;
   close_link(container);
   if (!was_stopping) {
@@ -153,13 +154,13 @@ static rn_status_t take_hello(rn_container_t* container, rn_str_t payload) {
   return rn_container_make_lanes(container);
 }
 
-static rn_status_t come_up(rn_container_t* container, rn_str_t payload) {
+// HELLO: answers WELCOME. The container agrees to it with a BEAT.
+static rn_status_t greet(rn_container_t* container, rn_str_t payload) {
   const rn_container_config_t* config = container->config;
+  if (container->is_greeted) return rn_invalid_argument("it said HELLO twice");
   RN_RETURN_IF_ERROR(take_hello(container, payload));
-  container->up_ns = rn_container_now(container);
-  container->beat_ns = container->up_ns + config->beat_ns;
+  container->is_greeted = true;
   rn_mutex_lock(&container->mutex);
-  container->epoch++;
   container->has_regions = container->hello.takes_regions && !config->copies &&
                            rn_container_link_can_pass(&container->link);
   rn_container_write_welcome(&container->link.out, config->model, config->number, config->token,
@@ -167,27 +168,29 @@ static rn_status_t come_up(rn_container_t* container, rn_str_t payload) {
                              container->has_regions);
   rn_container_link_flush(&container->link);
   rn_mutex_unlock(&container->mutex);
+  return RN_OK;
+}
+
+static void come_up(rn_container_t* container) {
+  container->up_ns = rn_container_now(container);
+  container->beat_ns = container->up_ns + container->config->beat_ns;
+  rn_mutex_lock(&container->mutex);
+  container->epoch++;
+  rn_mutex_unlock(&container->mutex);
   set_state(container, RN_CONTAINER_UP, "");
   set_timer(container, container->up_ns);
-  return RN_OK;
 }
 
 static rn_status_t take_frame(void* self, const rn_container_frame_t* frame) {
   rn_container_t* container = self;
   container->heard_ns = rn_container_now(container);
-  bool is_up = container->up_ns != 0;
-  switch (frame->kind) {
-    case RN_CONTAINER_HELLO:
-      return is_up ? rn_invalid_argument("it said HELLO twice")
-                   : come_up(container, frame->payload);
-    case RN_CONTAINER_BEAT:
-      return RN_OK;
-    default:  // REPLY or ERROR
-      if (frame->kind == RN_CONTAINER_ERROR && !frame->id)
-        return rn_container_error_read(frame->payload);
-      return is_up ? rn_container_answer(container, frame)
-                   : rn_invalid_argument("it did not say HELLO first");
-  }
+  if (frame->kind == RN_CONTAINER_HELLO) return greet(container, frame->payload);
+  if (frame->kind == RN_CONTAINER_ERROR && !frame->id)
+    return rn_container_error_read(frame->payload);
+  if (!container->is_greeted) return rn_invalid_argument("it did not say HELLO first");
+  if (frame->kind != RN_CONTAINER_BEAT) return rn_container_answer(container, frame);
+  if (!container->up_ns && !is_stopping(container)) come_up(container);
+  return RN_OK;
 }
 
 // Takes |socket|.

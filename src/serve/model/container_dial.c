@@ -1,7 +1,5 @@
 // Connecting to a container at an address: name lookup, connect and the TLS handshake may block, so
 // that each attempt has a thread of its own.
-#include <stdio.h>
-
 #include "base/container.h"
 #include "serve/model/container_internal.h"
 
@@ -28,13 +26,7 @@ static rn_status_t connect_to(const rn_container_t* container, rn_socket_t** out
     *out = plain;
     return RN_OK;
   }
-  char host[256];
-  rn_str_t whole = rn_str(address);
-  const char* colon = strrchr(address, ':');
-  if (colon) whole.size = (size_t)(colon - address);
-  if (whole.size && whole.data[0] == '[') whole = rn_str_n(whole.data + 1, whole.size - 2);
-  snprintf(host, sizeof host, "%.*s", RN_STR_ARGS(whole));
-  RN_RETURN_IF_ERROR(rn_tls_connect(container->shared->tls, plain, host, NULL, out));
+  RN_RETURN_IF_ERROR(rn_tls_connect(container->shared->tls, plain, address, NULL, out));
   bool wants_write;
   rn_status_t status = rn_tls_handshake(*out, deadline, &wants_write);
   if (!rn_ok(status)) {

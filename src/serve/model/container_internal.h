@@ -73,6 +73,7 @@ struct rn_container_t {
   int failures;                      // in a row
   int64_t up_ns, deadline_ns;        // when it came up; of a start or of a stop
   int64_t beat_ns;                   // when the next beat is due
+  bool is_greeted;                   // it has said HELLO
   bool is_warned;                    // SIGTERM was sent
   bool has_reason;                   // |error| says more than the end of the process
   int64_t heard_ns;                  // when the last frame came
