@@ -419,6 +419,10 @@ def plain_http(server):
     for body in (json.dumps(request).encode(), b"", b"[", b'{"inputs": 3}'):
         code, body = server.get("/v2/models/simple/infer", body)
         expect(code == 400 and "error" in json.loads(body), body)
+    code, body = server.get("/v2/models/half_plus_two/infer", np.float32(4).tobytes(), {"Inference-Header-Content-Length": "0"})
+    expect(code == 200 and body.endswith(np.float32(4).tobytes()), body)
+    code, body = server.get("/v2/models/simple/infer", A.tobytes(), {"Inference-Header-Content-Length": "0"})
+    expect(code == 400 and b"1 input" in body, body)
     code, body = server.get("/v2/models/simple/infer", b"{}", {"Inference-Header-Content-Length": "3"})
     expect(code == 400 and "error" in json.loads(body), body)
 

@@ -35,6 +35,6 @@ void rn_json_put_string(rn_strbuf_t* out, rn_str_t text) {
     }
     i += size;
   }
-  rn_strbuf_append_n(out, text.data + plain, i - plain);
+  if (i > plain) rn_strbuf_append_n(out, text.data + plain, i - plain);
   rn_strbuf_append(out, RN_STR("\""));
 }

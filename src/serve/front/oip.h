@@ -111,6 +111,12 @@ RN_MUST_USE rn_status_t rn_oip_input_raw(rn_oip_infer_t* infer, int i, rn_str_t 
                                          rn_buffer_t* buffer);
 RN_MUST_USE rn_status_t rn_oip_input_shared(rn_oip_infer_t* infer, int i);
 
+// Makes |bytes| the only input of the model, whose shape follows from their number; a string input
+// has one element, without its length. INVALID_ARGUMENT if the model has several inputs, or a shape
+// that the number does not tell.
+RN_MUST_USE rn_status_t rn_oip_input_whole(rn_oip_infer_t* infer, rn_str_t bytes,
+                                           rn_buffer_t* buffer);
+
 // Bytes of the raw form of |tensor|; false if they are too many.
 bool rn_oip_raw_size(const rn_tensor_t* tensor, size_t* out);
 // Appends the raw form of strings.

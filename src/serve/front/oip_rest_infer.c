@@ -347,6 +347,10 @@ static rn_status_t read_request(oip_rest_infer_t* self, rn_str_t model, rn_str_t
   if (header.size &&
       (!rn_str_to_i64(header, &json) || json < 0 || (uint64_t)json > request->body.size))
     return rn_invalid_argument("Inference-Header-Content-Length must be a length within the body");
+  if (header.size && !json) {  // the body is an input, and the reply is binary, too
+    infer->is_binary = true;
+    return rn_oip_input_whole(infer, request->body, request->body_buffer);
+  }
   return rn_oip_rest_read(infer, request->body, header.size ? (size_t)json : SIZE_MAX,
                           request->body_buffer);
 }

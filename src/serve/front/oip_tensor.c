@@ -103,6 +103,60 @@ rn_status_t rn_oip_input_shared(rn_oip_infer_t* infer, int i) {
   return status;
 }
 
+// The shape of |size| bytes for |port|: one row, and at most one dimension that is not known.
+static rn_status_t deduce_shape(const rn_serve_port_t* port, bool is_batched, size_t size,
+                                rn_arena_t* arena, rn_shape_t* out) {
+  if (!rn_shape_has_rank(port->shape))
+    return rn_invalid_argument("raw input '%.*s' has no known rank", RN_STR_ARGS(port->name));
+  RN_RETURN_IF_ERROR(rn_shape_copy(arena, port->shape, out));
+  int64_t* dims = (int64_t*)out->dims;
+  if (is_batched && out->rank) dims[0] = 1;
+  int unknown = -1;
+  for (int i = 0; i < out->rank; ++i) {
+    if (dims[i] >= 0) continue;
+    if (unknown >= 0)
+      return rn_invalid_argument("The shape of raw input '%.*s' cannot be deduced from its size",
+                                 RN_STR_ARGS(port->name));
+    unknown = i;
+    dims[i] = 1;
+  }
+  int64_t count = 0;
+  size_t unit = rn_dtype_size(port->dtype);
+  if (port->dtype == RN_STRING || unknown < 0) return RN_OK;
+  if (rn_shape_count(*out, &count) && count > 0 && rn_mul_ok(unit, (size_t)count, &unit) && unit)
+    dims[unknown] = (int64_t)(size / unit);
+  return RN_OK;
+}
+
+rn_status_t rn_oip_input_whole(rn_oip_infer_t* infer, rn_str_t bytes, rn_buffer_t* buffer) {
+  rn_version_t* version = NULL;
+  RN_RETURN_IF_ERROR(rn_oip_find(infer->front, infer->model, infer->version, &version));
+  const rn_backend_t* backend = rn_version_backend(version);
+  int index = rn_oip_signature(backend, RN_STR(""));
+  const rn_serve_signature_t* signature = index < 0 ? NULL : &backend->signatures[index];
+  rn_oip_input_t* input = NULL;
+  rn_status_t status =
+      signature && signature->input_count == 1
+          ? rn_oip_add_input(infer, &input)
+          : rn_invalid_argument("Raw request must only have 1 input (found %d) to be deduced",
+                                signature ? signature->input_count : 0);
+  if (rn_ok(status)) {
+    const rn_serve_port_t* port = signature->inputs;
+    input->dtype = port->dtype;
+    status = rn_arena_str(&infer->arena, port->name, &input->name);
+    if (rn_ok(status))
+      status = deduce_shape(port, signature->is_batched, bytes.size, &infer->arena, &input->shape);
+  }
+  rn_version_release(version);
+  if (!rn_ok(status)) return status;
+  if (input->dtype != RN_STRING) return rn_oip_input_raw(infer, 0, bytes, buffer);
+  rn_tensor_t* out = &infer->predict.inputs[0].value;
+  RN_RETURN_IF_ERROR(rn_tensor_create(infer->front->allocator, RN_STRING, input->shape, out));
+  if (out->count != 1) return wrong_size(input, 1, (size_t)out->count);
+  bool is_set = rn_tstring_assign(RN_DATA(out, rn_tstring_t), bytes.data, bytes.size);
+  return is_set ? RN_OK : rn_out_of_memory();
+}
+
 bool rn_oip_raw_size(const rn_tensor_t* tensor, size_t* out) {
   *out = rn_tensor_bytes(tensor);
   if (tensor->dtype != RN_STRING) return true;
