@@ -311,12 +311,18 @@ Test(batcher, waits_for_others_as_told) {
     cr_assert(fake_is_doubled(&requests[i], 1, 1, (float)i));
     rn_predict_clear(&requests[i].predict);
   }
-  // A full batch does not wait, and neither does a deadline.
-  fake_request_t full, hurried;
+  // A full batch does not wait, not even for one of another shape, and neither does a deadline.
+  fake_request_t other, full, hurried;
+  fake_double(&other, 1, 2, 1);
+  add(&bench, &other);
   fake_double(&full, 4, 1, 1);
   add(&bench, &full);
   run_for(&bench, MS);
   cr_assert_eq(full.answers, 1);
+  cr_assert_eq(other.answers, 0);
+  run_for(&bench, 5 * MS);
+  cr_assert_eq(other.answers, 1);
+  rn_predict_clear(&other.predict);
   fake_double(&hurried, 1, 1, 1);
   hurried.predict.deadline_ns = bench.time.now + 2 * MS;
   add(&bench, &hurried);

@@ -21,16 +21,18 @@ static void serve(served_t* served, int replicas, bool joins) {
     fake_init(&served->fakes[i]);
     backends[i] = &served->fakes[i].base;
   }
-  rn_version_options_t options = {
-      .model = RN_STR("half"),
-      .number = 7,
-      .replicas = backends,
-      .replica_count = replicas,
-      .batching = {.is_on = joins, .env = rn_env_system(), .allocator = memory()},
-      .env = rn_env_system(),
-      .allocator = memory(),
-      .idle = on_idle,
-      .self = served};
+  rn_version_options_t options = {.model = RN_STR("half"),
+                                  .number = 7,
+                                  .replicas = backends,
+                                  .replica_count = replicas,
+                                  .batching = {.is_on = joins,
+                                               .size = {.policy = RN_BATCH_FIXED, .max = 16},
+                                               .env = rn_env_system(),
+                                               .allocator = memory()},
+                                  .env = rn_env_system(),
+                                  .allocator = memory(),
+                                  .idle = on_idle,
+                                  .self = served};
   OK(rn_version_create(&options, &served->version));
 }
 

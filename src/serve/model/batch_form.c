@@ -167,12 +167,23 @@ static void start_locked(rn_batcher_t* batcher, rn_batch_t* batch, int64_t now,
   work->last = batch;
 }
 
+// The first request of the next batch; NULL if none should start now.
+static rn_predict_t* next_locked(rn_batcher_t* batcher, int64_t now, int64_t* inout_until) {
+  rn_predict_t* best = NULL;
+  for (size_t i = 0; i < batcher->queue.groups.count; ++i) {
+    rn_predict_t* first = rn_batch_group_first(batcher->queue.groups.items[i]);
+    if (first && (!best || rn_batch_queue_is_before(first, best)) &&
+        is_ready_locked(batcher, first, now, inout_until))
+      best = first;
+  }
+  return best;
+}
+
 void rn_batcher_form_locked(rn_batcher_t* batcher, int64_t now, rn_batch_work_t* work) {
   int64_t until = INT64_MAX;
   rn_predict_t* first;
   while (batcher->lanes_used < batcher->backend->lanes &&
-         (first = rn_batch_queue_first(&batcher->queue)) &&
-         is_ready_locked(batcher, first, now, &until)) {
+         (first = next_locked(batcher, now, &until))) {
     rn_batch_t* batch = NULL;
     rn_status_t status = rn_batch_create(batcher->backend, first->signature_index,
                                          batcher->options.allocator, &batch);

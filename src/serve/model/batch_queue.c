@@ -12,7 +12,7 @@ struct rn_batch_group_t {
   bool is_alone;
 };
 
-static bool runs_before(const rn_predict_t* a, const rn_predict_t* b) {
+bool rn_batch_queue_is_before(const rn_predict_t* a, const rn_predict_t* b) {
   if (a->priority != b->priority) return a->priority > b->priority;
   if (a->due_ns != b->due_ns) return a->due_ns < b->due_ns;
   return a->come_ns < b->come_ns;
@@ -120,7 +120,7 @@ static rn_status_t find_group(rn_batch_queue_t* queue, const rn_predict_t* predi
   }
   if (!empty) {
     RN_RETURN_IF_ERROR(RN_NEW(queue->allocator, &empty));
-    empty->heap.is_before = runs_before;
+    empty->heap.is_before = rn_batch_queue_is_before;
     rn_status_t status = rn_vec_push(&queue->groups, queue->allocator, empty);
     if (!rn_ok(status)) {
       RN_FREE(queue->allocator, empty);
@@ -171,15 +171,6 @@ void rn_batch_queue_remove(rn_batch_queue_t* queue, rn_predict_t* predict) {
   heap_remove(&group->heap, predict);
   if (predict->places[1]) heap_remove(&queue->deadlines, predict);
   predict->group = NULL;
-}
-
-rn_predict_t* rn_batch_queue_first(const rn_batch_queue_t* queue) {
-  rn_predict_t* first = NULL;
-  for (size_t i = 0; i < queue->groups.count; ++i) {
-    rn_predict_t* other = heap_first(&queue->groups.items[i]->heap);
-    if (other && (!first || runs_before(other, first))) first = other;
-  }
-  return first;
 }
 
 rn_predict_t* rn_batch_group_first(const rn_batch_group_t* group) {

@@ -37,8 +37,8 @@ RN_MUST_USE rn_status_t rn_batch_queue_add(rn_batch_queue_t* queue, rn_predict_t
 static inline bool rn_batch_queue_has(const rn_predict_t* predict) { return predict->places[0]; }
 void rn_batch_queue_remove(rn_batch_queue_t* queue, rn_predict_t* predict);
 
-// The request that should run first; NULL if none waits.
-rn_predict_t* rn_batch_queue_first(const rn_batch_queue_t* queue);
+// Whether |a| should run before |b|.
+bool rn_batch_queue_is_before(const rn_predict_t* a, const rn_predict_t* b);
 // The first request of a group, and the rows of all of them; NULL and 0 if none is left.
 rn_predict_t* rn_batch_group_first(const rn_batch_group_t* group);
 int64_t rn_batch_group_rows(const rn_batch_group_t* group);
