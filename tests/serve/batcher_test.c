@@ -28,19 +28,23 @@ static void start(bench_t* bench, const rn_batcher_options_t* options) {
 }
 
 // What the version does before the batcher.
-static void add(bench_t* bench, fake_request_t* request) {
+static void prepare(bench_t* bench, fake_request_t* request, rn_allocator_t allocator) {
   rn_predict_t* predict = &request->predict;
   int index = rn_backend_signature(&bench->cost.model.base, predict->signature);
   const rn_serve_signature_t* signature = &fake_signatures[index];
   predict->signature_index = index;
-  predict->allocator = memory();
+  predict->allocator = allocator;
   predict->rows = signature->is_batched ? rn_tensor_dim(&request->inputs[0].value, 0) : -1;
-  OK(RN_NEW_ARRAY(memory(), (size_t)signature->output_count, &predict->outputs));
+  OK(RN_NEW_ARRAY(allocator, (size_t)signature->output_count, &predict->outputs));
   predict->output_count = signature->output_count;
   for (int i = 0; i < signature->output_count; ++i)
     predict->outputs[i].name = signature->outputs[i].name;
   request->env = &bench->time.env;
-  rn_batcher_add(bench->batcher, predict);
+}
+
+static void add(bench_t* bench, fake_request_t* request) {
+  prepare(bench, request, memory());
+  rn_batcher_add(bench->batcher, &request->predict);
 }
 
 static void run_for(bench_t* bench, int64_t ns) {
@@ -450,4 +454,46 @@ Test(batcher, requests_without_rows_run_alone) {
   cr_assert_eq(*RN_DATA(&requests[3].predict.outputs[0].value, float), 3 + 4 + 5 + 6);
   for (int i = 0; i < 4; ++i) rn_predict_clear(&requests[i].predict);
   close_bench(&bench);
+}
+
+// Whichever allocation fails, every request is answered once, and nothing is lost.
+Test(batcher, answers_without_memory) {
+  for (int64_t fail_at = 1; fail_at < 80; ++fail_at) {
+    rn_counting_allocator_t counting = {.base = rn_allocator_system()};
+    bench_t bench;
+    open_bench(&bench, 1000, 1);
+    rn_batcher_options_t options = options_of(&bench);
+    fixed_size(&options, 6);
+    int64_t allowed[] = {4, 6};
+    options.allowed_sizes = allowed;
+    options.allowed_count = 2;
+    options.splits_large = true;
+    options.allocator = rn_allocator_counting(&counting);
+    counting.fail_at = fail_at;
+    rn_status_t status = rn_batcher_create(&options, &bench.cost.model.base, &bench.batcher);
+    if (!rn_ok(status)) {
+      rn_status_free(status);
+      cr_assert_eq(counting.live_bytes, 0);
+      continue;
+    }
+    fake_request_t requests[4];
+    for (int i = 0; i < 4; ++i) {
+      fake_double(&requests[i], i == 2 ? 8 : 1, 2, (float)i);
+      counting.fail_at = 0;
+      prepare(&bench, &requests[i], options.allocator);
+      counting.fail_at = fail_at;
+      rn_batcher_add(bench.batcher, &requests[i].predict);
+    }
+    run_for(&bench, SECOND);
+    for (int i = 0; i < 4; ++i) {
+      cr_assert_eq(requests[i].answers, 1);
+      if (requests[i].code)
+        cr_assert_eq(requests[i].code, RN_CODE_RESOURCE_EXHAUSTED);
+      else
+        cr_assert(fake_is_doubled(&requests[i], i == 2 ? 8 : 1, 2, (float)i));
+      rn_predict_clear(&requests[i].predict);
+    }
+    close_bench(&bench);
+    cr_assert_eq(counting.live_bytes, 0);
+  }
 }
