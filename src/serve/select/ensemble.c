@@ -135,10 +135,10 @@ static rn_status_t make_answer(rn_ensemble_t* ensemble, rn_app_query_t* query) {
       return rn_status_copy(ensemble->error);
     if (!query->asked)
       explain(query, "No model is linked", "");
-    else if (ensemble->error)
-      explain(query, "No model answered", rn_status_message(ensemble->error));
-    else
+    else if (!ensemble->error || rn_status_code(ensemble->error) == RN_CODE_DEADLINE_EXCEEDED)
       explain(query, "No model answered within the latency objective", "");
+    else
+      explain(query, "No model answered", rn_status_message(ensemble->error));
     return use_default(ensemble, query);
   }
   if (query->confidence < app->definition->confidence_threshold) {

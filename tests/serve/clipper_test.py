@@ -1,0 +1,146 @@
+#!/usr/bin/env python3
+"""Applications of `runnel serve` as processes: clipper_test.py RUNNEL MODELS PART
+
+PART is "folder": what feedback taught outlives kill -9, answers are marked, strict applications refuse; or "redis": two servers
+share what they learn, go on while Redis is gone, and meet again when it is back. Exits with 77 without redis-server.
+"""
+import atexit
+import http.client
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+RUNNEL, MODELS, PART = sys.argv[1:4]
+APPS = """
+application { name: "a" input_type: FLOATS default_output: "-1" latency_slo_micros: 10000000 loss: ABSOLUTE
+  policy { name: "exp4" } model { name: "half_plus_two" } model { name: "half_plus_three" } }
+application { name: "late" input_type: FLOATS default_output: "-1" latency_slo_micros: 1 model { name: "half_plus_two" } }
+application { name: "strict" input_type: FLOATS default_output: "-1" latency_slo_micros: 1 is_strict: true
+  model { name: "half_plus_two" } }
+"""
+
+
+class Server:
+    def __init__(self, folder, *options):
+        models, apps = os.path.join(folder, "models.config"), os.path.join(folder, "apps.config")
+        with open(models, "w") as out:
+            configs = [f'config {{ name: "{name}" base_path: "{MODELS}/{name}" model_platform: "tensorflow" }}'
+                       for name in ("half_plus_two", "half_plus_three")]
+            out.write("model_config_list { %s }\n" % " ".join(configs))
+        with open(apps, "w") as out:
+            out.write(APPS)
+        self.process = subprocess.Popen(
+            [RUNNEL, "serve", "--port=0", "--rest_api_port=0", f"--model_config_file={models}", f"--apps_file={apps}", *options],
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        atexit.register(self.process.kill)
+        self.port = None
+        for line in self.process.stdout:
+            match = re.search(r"REST at port (\d+)", line)
+            if match:
+                self.port = int(match.group(1))
+            if line.strip() == "ready":
+                return
+        raise RuntimeError("runnel serve has ended")
+
+    def post(self, path, body):
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
+        connection.request("POST", path, json.dumps(body))
+        reply = connection.getresponse()
+        text = reply.read().decode()
+        connection.close()
+        return reply.status, text, reply.headers
+
+    def predict(self, app, **body):
+        code, text, headers = self.post(f"/{app}/predict", body)
+        assert code == 200, (code, text)
+        return json.loads(text), headers
+
+    def weight(self, model, user=""):
+        code, text, _ = self.post("/admin/get_state", {"app_name": "a", "uid": user})
+        assert code == 200, (code, text)
+        return json.loads(text)["weights"][model]
+
+    def teach(self, user, times):
+        """Says that half_plus_three is right."""
+        for i in range(times):
+            query, _ = self.predict("a", input=[float(i)], uid=user)
+            code, text, _ = self.post("/a/update", {"query_id": query["query_id"], "label": i / 2 + 3})
+            assert (code, text) == (200, "Feedback received? 1"), (code, text)
+
+    def end(self, number):
+        self.process.send_signal(number)
+        self.process.wait(60)
+        self.process.stdout.close()
+
+
+def wait_for(condition):
+    for _ in range(600):
+        if condition():
+            return
+        time.sleep(0.05)
+    raise AssertionError("it did not happen within half a minute")
+
+
+def folder_part(folder):
+    state = "--state=" + os.path.join(folder, "state")
+    server = Server(folder, state)
+    query, headers = server.predict("a", input=[2.0])
+    assert query["output"] == 3.5 and not query["default"] and query["missing"] == 0, query
+    assert headers["Runnel-Marks"] is None
+    server.teach("anna", 20)
+    weights = server.weight("half_plus_three", "anna"), server.weight("half_plus_three")
+    assert min(weights) > 0.9, weights
+    time.sleep(1)  # so much may be lost
+    server.end(signal.SIGKILL)
+    server = Server(folder, state)
+    again = server.weight("half_plus_three", "anna"), server.weight("half_plus_three")
+    assert again == weights, (again, weights)
+    # An objective that no model can meet.
+    query, headers = server.predict("late", input=[2.0])
+    assert query["default"] and query["output"] == -1 and query["missing"] == 1, query
+    assert "latency objective" in query["default_explanation"] and headers["Runnel-Marks"] == "default", query
+    code, text, _ = server.post("/strict/predict", {"input": [2.0]})
+    assert code == 504, (code, text)
+    server.end(signal.SIGTERM)
+
+
+def start_redis(folder, path):
+    redis = subprocess.Popen(["redis-server", "--port", "0", "--unixsocket", path, "--save", "", "--dir", folder],
+                             stdout=subprocess.DEVNULL)
+    wait_for(lambda: os.path.exists(path))
+    return redis
+
+
+def redis_part(folder):
+    if not shutil.which("redis-server"):
+        sys.exit(77)
+    path = os.path.join(folder, "redis")
+    redis = start_redis(folder, path)
+    try:
+        one, two = Server(folder, "--redis=unix:" + path), Server(folder, "--redis=unix:" + path)
+        one.teach("anna", 20)
+        wait_for(lambda: two.weight("half_plus_three", "anna") > 0.9 and two.weight("half_plus_three") > 0.9)
+        redis.kill()
+        redis.wait()
+        os.unlink(path)
+        # Both go on, each with what it knows.
+        two.teach("bert", 20)
+        assert two.predict("a", input=[2.0], uid="anna")[0]["output"] > 3.9
+        assert two.weight("half_plus_three", "bert") > 0.9
+        redis = start_redis(folder, path)
+        wait_for(lambda: one.weight("half_plus_three", "bert") > 0.9)
+        one.end(signal.SIGTERM)
+        two.end(signal.SIGTERM)
+    finally:
+        redis.kill()
+        redis.wait()
+
+
+with tempfile.TemporaryDirectory() as home:
+    {"folder": folder_part, "redis": redis_part}[PART](home)
