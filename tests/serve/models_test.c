@@ -46,6 +46,7 @@ static const rn_backend_vtable_t fake_vtable = {
 typedef struct fake_loader_t {
   _Atomic int loads, live, most_live;
   _Atomic bool is_held;  // loading does not end
+  rn_allocator_t allocator;
 } fake_loader_t;
 
 static rn_status_t fake_load(void* self, const rn_pb_serving_ModelConfig_t* config, int64_t number,
@@ -68,7 +69,11 @@ static rn_status_t fake_load(void* self, const rn_pb_serving_ModelConfig_t* conf
   backend->live = &loader->live;
   int live = ++loader->live;
   if (live > loader->most_live) loader->most_live = live;
-  OK(rn_alloc_array(rn_allocator_default(), 1, sizeof **out, (void**)out));
+  rn_status_t status = rn_alloc_array(loader->allocator, 1, sizeof **out, (void**)out);
+  if (!rn_ok(status)) {
+    fake_destroy(&backend->base);
+    return status;
+  }
   (*out)[0] = &backend->base;
   *out_count = 1;
   return RN_OK;
@@ -100,7 +105,7 @@ static rn_models_options_t fake_options(void) {
 static void set_up(void) {
   serve_folder(base);
   rn_arena_init(&arena, rn_allocator_default());
-  loader = (fake_loader_t){0};
+  loader = (fake_loader_t){.allocator = rn_allocator_default()};
 }
 
 static void tear_down(void) {
@@ -632,4 +637,31 @@ Test(models, half_copied_versions_are_never_served) {
   rn_models_destroy(models);
   rn_loader_destroy(real);
   rn_pool_destroy(env.pool);
+}
+
+// Every allocation that fails once is survived: by an error, or by another try.
+Test(models, survives_failing_allocations) {
+  add_version("a", 1);
+  add_version("a", 2);
+  for (int64_t fail_at = 1;; ++fail_at) {
+    rn_counting_allocator_t counting = {.base = rn_allocator_system(), .fail_at = fail_at};
+    rn_models_options_t options = fake_options();
+    options.poll_ns = 1000000;
+    options.retry_ns = 1000000;
+    options.max_load_retries = 3;
+    options.allocator = options.batching.allocator = loader.allocator =
+        rn_allocator_counting(&counting);
+    rn_models_t* models = NULL;
+    rn_status_t status = rn_models_create(&options, &models);
+    if (rn_ok(status)) status = configure(models, MODEL("a", ALL));
+    if (rn_ok(status)) {
+      OK(rn_models_wait(models, soon()));
+      for (int64_t found = 0; found != 2;) rn_status_free(find(models, "a", -1, "", &found));
+    }
+    rn_status_free(status);
+    rn_models_destroy(models);
+    cr_assert_eq(loader.live, 0);
+    cr_assert_eq(counting.live_blocks, 0, "at %ld", (long)fail_at);
+    if (counting.allocations < fail_at) break;
+  }
 }
