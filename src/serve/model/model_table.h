@@ -3,6 +3,8 @@
 // Readers take no lock and wait for nothing. One writer at a time replaces the table and then waits
 // for the readers that may still see the old one, which are inside for less than a microsecond: the
 // versions of the old table stay valid until then.
+//
+// doc/invariants.md: invariant 55.
 #ifndef RUNNEL_SERVE_MODEL_MODEL_TABLE_H_
 #define RUNNEL_SERVE_MODEL_MODEL_TABLE_H_
 

@@ -9,6 +9,8 @@
 //
 // One thread, the manager's, looks at the base paths and takes all decisions. Load threads load; a
 // thread of low priority unloads. Requests see nothing of it but the table (model_table.h).
+//
+// doc/invariants.md: invariants 55, 56 and 57.
 #ifndef RUNNEL_SERVE_MODEL_MODELS_INTERNAL_H_
 #define RUNNEL_SERVE_MODEL_MODELS_INTERNAL_H_
 
