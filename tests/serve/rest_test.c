@@ -2,9 +2,14 @@
 // and what a server adds: roles, deadlines, marks, large bodies.
 #include <stdatomic.h>
 
+#include "io/record.h"
+#include "proto/prediction_log.pb.h"
 #include "serve/front/front.h"
 #include "serve/front/json.h"
+#include "serve/front/request_log.h"
 #include "util.h"
+#include "wire/decode.h"
+#include "wire/text.h"
 
 static int64_t now(void) { return rn_env_system()->now_ns(rn_env_system()->self); }
 
@@ -433,4 +438,79 @@ Test(rest, marks_and_retry_are_headers, .timeout = 60) {
   static const int codes[] = {200, 499, 500, 400, 504, 404, 409, 403, 429,
                               400, 409, 400, 501, 500, 503, 500, 401};
   for (int i = 0; i < 17; ++i) cr_assert_eq(rn_front_http_code((rn_code_t)i), codes[i]);
+}
+
+// The records of the only file that begins with |prefix|, each as text on one line.
+static void read_samples(const char* prefix, rn_strbuf_t* out) {
+  char pattern[100];
+  snprintf(pattern, sizeof pattern, "%s*", prefix);
+  rn_names_t names;
+  rn_names_init(&names, rn_allocator_default());
+  OK(rn_fs_glob(rn_env_system(), pattern, &names));
+  cr_assert_eq(names.list.count, 1);
+  rn_record_reader_t* reader = NULL;
+  OK(rn_record_reader_open(rn_env_system(), names.list.items[0].data, RN_COMPRESSION_NONE, 0,
+                           &reader));
+  rn_arena_t arena;
+  rn_arena_init(&arena, rn_allocator_default());
+  rn_str_t record;
+  bool is_end = false;
+  for (;;) {
+    OK(rn_record_reader_next(reader, &record, &is_end));
+    if (is_end) break;
+    rn_pb_serving_PredictionLog_t* log = NULL;
+    OK(RN_PB_DECODE(serving_PredictionLog, record, NULL, &arena, &log));
+    log->log_metadata = NULL;
+    OK(rn_pb_print_short(&rn_pb_serving_PredictionLog_desc, log, out));
+    rn_strbuf_append(out, RN_STR("\n"));
+  }
+  rn_arena_clear(&arena);
+  rn_record_reader_close(reader);
+  rn_names_clear(&names);
+}
+
+Test(rest, samples_are_logged_as_grpc_would_send_them, .timeout = 60) {
+  rest_rig_t rig;
+  rig_open(&rig, SERVE_TWO "/00000123");
+  char folder[64], prefix[80];
+  serve_folder(folder);
+  snprintf(prefix, sizeof prefix, "%s/half", folder);
+  rn_pb_serving_LogCollectorConfig_t collector = {.filename_prefix = rn_str(prefix)};
+  rn_pb_serving_SamplingConfig_t sampling = {.sampling_rate = 1};
+  rn_pb_serving_LoggingConfig_t logging = {&collector, &sampling};
+  rn_pb_serving_ModelConfig_t model = {.name = RN_STR("half"), .logging_config = &logging};
+  rn_pb_serving_ModelConfigList_t list = {{&model, 1, 0}};
+  rn_pb_serving_ModelServerConfig_t config = {
+      .config_case = rn_pb_serving_ModelServerConfig_model_config_list_field,
+      .model_config_list = &list};
+  OK(rn_request_log_create(rn_env_system(), rig.front.metrics, rn_allocator_default(),
+                           &rig.front.log));
+  OK(rn_request_log_configure(rig.front.log, &config));
+  static const rest_row_t rows[] = {
+      {"POST", HALF ":predict", "{\"instances\": [[1.0], [2.0]]}", 200, "..."},
+      {"POST", HALF ":classify",
+       "{\"signature_name\": \"classify_x_to_y\", \"examples\": [{\"x\": 20.0}]}", 200, "..."},
+      {"POST", HALF ":regress",
+       "{\"signature_name\": \"regress_x_to_y\", \"examples\": [{\"x\": 80.0}]}", 200, "..."}};
+  CHECK(&rig, rows);
+  rn_request_log_destroy(rig.front.log);
+  rig.front.log = NULL;
+  rn_strbuf_t text;
+  rn_strbuf_init(&text, rn_allocator_default());
+  read_samples(prefix, &text);
+  static const char* const parts[] = {
+      "predict_log { request { model_spec { name: \"half\"",
+      "classify_log { request { model_spec { name: \"half\" version { value: 123 } signature_name: "
+      "\"classify_x_to_y\" } input { example_list { examples { features { feature { key: \"x\" "
+      "value { float_list { value: 20 } } } } } } } } response { result { classifications { "
+      "classes "
+      "{ score: 12 } } } model_spec {",
+      "regress_log { request { model_spec { name: \"half\" version { value: 123 } signature_name: "
+      "\"regress_x_to_y\" }",
+      "response { result { regressions { value: 42 } } model_spec {"};
+  for (size_t i = 0; i < sizeof parts / sizeof *parts; ++i)
+    cr_expect(strstr(text.data, parts[i]), "%s\n%s", text.data, parts[i]);
+  rn_strbuf_clear(&text);
+  serve_remove(folder);
+  rig_close(&rig);
 }

@@ -7,8 +7,11 @@
 #include <strings.h>
 
 #include "base/container.h"
+#include "proto/prediction_log.pb.h"
 #include "serve/front/classify.h"
+#include "serve/front/request_log.h"
 #include "serve/front/rest_body.h"
+#include "serve/front/rest_sample.h"
 
 // Bytes of a body, and elements of outputs, that take about a millisecond.
 #define LARGE_BODY ((size_t)1 << 18)
@@ -24,6 +27,7 @@ typedef struct rest_call_t {
   bool is_row;
   int64_t examples;          // of classify and regress
   rn_predict_value_t input;  // of these
+  rn_strbuf_t sample;        // the request as bytes, if it is to be logged
   rn_job_t job;
 } rest_call_t;
 
@@ -34,23 +38,67 @@ static const char* verb_name(rn_rest_verb_t verb) {
 static void call_destroy(rest_call_t* self) {
   rn_predict_clear(&self->predict);
   rn_version_release(self->version);
+  rn_strbuf_clear(&self->sample);
   rn_arena_clear(&self->arena);
   RN_FREE(self->front->allocator, self);
 }
 
+static rn_rest_target_t target_of(const rest_call_t* self) {
+  return (rn_rest_target_t){self->path.spec.name, rn_version_number(self->version),
+                            self->predict.signature};
+}
+
+// Keeps the request as bytes if it is to be logged. |input| is that of classify and regress. A
+// sample that cannot be serialized is left out.
+static void take_sample(rest_call_t* self, rn_str_t input) {
+  rn_rest_target_t target = target_of(self);
+  if (!rn_request_log_wants(self->front->log, target.model)) return;
+  rn_status_t status =
+      self->path.verb == RN_REST_PREDICT
+          ? rn_request_log_request(target.model, target.version, &self->predict, &self->sample)
+          : rn_rest_sample_request(&target, input, &self->sample);
+  if (!rn_ok(status)) rn_strbuf_clear(&self->sample);
+  rn_status_free(status);
+}
+
+// Logs the sample with its result, a message of type |desc|; NULL for the outputs of predict.
+static void log_sample(const rest_call_t* self, const rn_pb_message_desc_t* desc,
+                       const void* result) {
+  if (!self->sample.size) return;
+  rn_rest_target_t target = target_of(self);
+  rn_strbuf_t response;
+  rn_strbuf_init(&response, self->front->allocator);
+  rn_status_t status =
+      desc ? rn_rest_sample_response(&target, desc, result, &response)
+           : rn_request_log_response(target.model, target.version, &self->predict, &response);
+  uint32_t field =
+      self->path.verb == RN_REST_PREDICT    ? rn_pb_serving_PredictionLog_predict_log_field
+      : self->path.verb == RN_REST_CLASSIFY ? rn_pb_serving_PredictionLog_classify_log_field
+                                            : rn_pb_serving_PredictionLog_regress_log_field;
+  if (rn_ok(status))
+    rn_request_log_add(self->front->log, target.model, field, rn_strbuf_view(&self->sample),
+                       rn_strbuf_view(&response));
+  rn_status_free(status);
+  rn_strbuf_clear(&response);
+}
+
 static rn_status_t write_reply(rest_call_t* self, rn_strbuf_t* out) {
   const rn_predict_t* predict = &self->predict;
-  if (self->path.verb == RN_REST_PREDICT)
+  if (self->path.verb == RN_REST_PREDICT) {
+    log_sample(self, NULL, NULL);
     return rn_rest_write_outputs(predict->outputs, predict->output_count, self->is_row, out);
+  }
   if (self->path.verb == RN_REST_CLASSIFY) {
     rn_pb_serving_ClassificationResult_t classes;
     RN_RETURN_IF_ERROR(rn_infer_classes(predict->outputs, predict->output_count, self->examples,
                                         &self->arena, &classes));
+    log_sample(self, &rn_pb_serving_ClassificationResult_desc, &classes);
     return rn_rest_write_classes(&classes, out);
   }
   rn_pb_serving_RegressionResult_t values;
   RN_RETURN_IF_ERROR(rn_infer_values(predict->outputs, predict->output_count, self->examples,
                                      &self->arena, &values));
+  log_sample(self, &rn_pb_serving_RegressionResult_desc, &values);
   return rn_rest_write_values(&values, out);
 }
 
@@ -100,8 +148,11 @@ static rn_status_t read_inputs(rest_call_t* self, const rn_rest_body_t* body) {
         RN_STR_ARGS(body->signature.size ? body->signature : RN_STR("serving_default")));
   const rn_serve_signature_t* signature = &backend->signatures[index];
   self->predict.signature = signature->name;
-  return rn_rest_read_inputs(body, signature, self->front->allocator, &self->predict.inputs,
-                             &self->predict.input_count, &self->is_row);
+  RN_RETURN_IF_ERROR(rn_rest_read_inputs(body, signature, self->front->allocator,
+                                         &self->predict.inputs, &self->predict.input_count,
+                                         &self->is_row));
+  take_sample(self, RN_STR(""));
+  return RN_OK;
 }
 
 static rn_status_t read_examples(rest_call_t* self, const rn_rest_body_t* body) {
@@ -119,7 +170,10 @@ static rn_status_t read_examples(rest_call_t* self, const rn_rest_body_t* body) 
   rn_status_t status = rn_rest_read_examples(body, &input);
   if (rn_ok(status))
     status = rn_infer_examples(rn_strbuf_view(&input), front->allocator, &self->input.value);
-  if (rn_ok(status)) self->examples = self->input.value.count;
+  if (rn_ok(status)) {
+    self->examples = self->input.value.count;
+    take_sample(self, rn_strbuf_view(&input));
+  }
   rn_strbuf_clear(&input);
   return status;
 }
@@ -165,6 +219,7 @@ static rn_status_t call_create(const rn_front_t* front, rn_http_in_t* request, r
   self->front = front;
   self->request = request;
   rn_arena_init(&self->arena, front->allocator);
+  rn_strbuf_init(&self->sample, front->allocator);
   self->predict.allocator = front->allocator;
   self->predict.cancel = &request->cancel;
   self->predict.done = on_predicted;
