@@ -15,8 +15,6 @@
 // How long a peer may take to learn that its connection is closing: calls that it makes until then
 // are served.
 #define LEAVE_NS INT64_C(2000000000)
-// Bytes read at a time.
-#define READ_SIZE (256 << 10)
 
 void rn_http2_retain(rn_http2_t* http2) { http2->refs++; }
 
@@ -29,7 +27,6 @@ void rn_http2_release(rn_http2_t* http2) {
   rn_vec_free(&http2->queue, allocator);
   rn_strbuf_clear(&http2->small);
   if (http2->socket) http2->socket->vtable->close(http2->socket);
-  rn_free(allocator, http2->input, READ_SIZE);
   rn_status_free(http2->failure);
   rn_caller_release(http2->caller);
   rn_mutex_destroy(&http2->mutex);
@@ -101,7 +98,7 @@ static void receive(rn_http2_t* http2) {
   http2->is_reading = true;
   char* place = rn_http2_landing_place(http2, &room);
   rn_mutex_unlock(&http2->mutex);
-  if (!place) place = http2->input, room = READ_SIZE;
+  if (!place) place = rn_loop_scratch(http2->options.loop), room = RN_LOOP_SCRATCH;
   rn_status_t status = http2->socket->vtable->read(http2->socket, place, room, RN_AT_ONCE, &size);
   rn_mutex_lock(&http2->mutex);
   if (!rn_ok(status) && rn_status_code(status) == RN_CODE_DEADLINE_EXCEEDED) {
@@ -302,7 +299,6 @@ static rn_status_t greet(rn_http2_t* http2) {
 }
 
 static rn_status_t set_up(rn_http2_t* http2) {
-  RN_RETURN_IF_ERROR(rn_alloc(http2->options.allocator, READ_SIZE, (void**)&http2->input));
   RN_RETURN_IF_ERROR(make_session(http2));
   RN_RETURN_IF_ERROR(greet(http2));
   RN_RETURN_IF_ERROR(rn_loop_watch(http2->options.loop, &http2->watch));

@@ -23,7 +23,6 @@ struct rn_http2_t {
   rn_timer_t timer, stall, sweep;
   rn_loop_job_t job;    // tells the loop's thread that there are events
   rn_socket_t* socket;  // Owned
-  char* input;          // Owned; READ_SIZE bytes
   char peer[256];
   bool is_local;
   rn_caller_t* caller;  // of a server's

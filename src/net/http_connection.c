@@ -105,55 +105,6 @@ static void refuse(rn_http_connection_t* connection, int code, const char* why) 
 
 // Requests.
 
-// Moves a part of |from| to its copy at |to|.
-static rn_str_t moved(rn_str_t part, const char* from, const char* to) {
-  return part.size ? rn_str_n(to + (part.data - from), part.size) : RN_STR("");
-}
-
-static void lower_in_place(rn_str_t name) {
-  char* at = (char*)name.data;
-  for (size_t i = 0; i < name.size; ++i)
-    if (at[i] >= 'A' && at[i] <= 'Z') at[i] = (char)(at[i] + 32);
-}
-
-static rn_status_t make_request(rn_http_connection_t* connection, const rn_http1_request_t* head,
-                                const char* bytes, rn_http_request_t** out) {
-  rn_http_server_t* server = connection->lane->server;
-  size_t count = (size_t)head->header_count, table = count * sizeof(rn_http_header_t);
-  size_t block = sizeof(rn_http_request_t) + table + head->size;
-  rn_http_request_t* request = NULL;
-  RN_RETURN_IF_ERROR(rn_alloc(server->options.allocator, block, (void**)&request));
-  memset(request, 0, sizeof *request);
-  char* copy = (char*)&request->headers[count];
-  memcpy(copy, bytes, head->size);
-  for (size_t i = 0; i < count; ++i) {
-    request->headers[i].name = moved(head->headers[i].name, bytes, copy);
-    request->headers[i].value = moved(head->headers[i].value, bytes, copy);
-    lower_in_place(request->headers[i].name);
-  }
-  request->block_size = block;
-  request->holds = 1;
-  request->is_old = head->minor == 0;
-  request->is_head = rn_str_is(head->method, "HEAD");
-  request->keeps_open = head->keeps_open;
-  request->connection = connection;
-  rn_http_connection_retain(connection);
-  rn_cancel_init(&request->in.cancel);
-  request->in.method = moved(head->method, bytes, copy);
-  request->in.path = moved(head->path, bytes, copy);
-  request->in.query = moved(head->query, bytes, copy);
-  request->in.headers = request->headers;
-  request->in.header_count = head->header_count;
-  request->in.peer = rn_str(connection->peer);
-  request->in.is_local = connection->is_local;
-  request->body = (rn_http_body_t){.allocator = server->options.allocator,
-                                   .landing = rn_loop_landing(connection->lane->loop),
-                                   .budget = &server->budget,
-                                   .max = server->options.max_body};
-  *out = request;
-  return RN_OK;
-}
-
 static void deliver(rn_http_connection_t* connection) {
   rn_http_server_t* server = connection->lane->server;
   rn_http_request_t* request = connection->incoming;
@@ -243,7 +194,7 @@ static void begin_request(rn_http_connection_t* connection, const rn_http1_reque
     refuse(connection, code, objection);
     return;
   }
-  rn_status_t status = make_request(connection, head, bytes->data, &connection->incoming);
+  rn_status_t status = rn_http_request_create(connection, head, bytes->data, &connection->incoming);
   *bytes = rn_str_n(bytes->data + head->size, bytes->size - head->size);
   code = rn_ok(status) ? rn_http_body_begin(&connection->incoming->body, head) : 503;
   rn_status_free(status);
@@ -456,7 +407,7 @@ static void receive(rn_http_connection_t* connection) {
                     ? rn_http_body_place(&connection->incoming->body, &room)
                     : NULL;
   bool lands = place != NULL;
-  if (!lands) place = lane->input, room = RN_HTTP_READ_SIZE;
+  if (!lands) place = rn_loop_scratch(lane->loop), room = RN_LOOP_SCRATCH;
   rn_socket_t* socket = connection->socket;  // which only this thread closes
   rn_status_t status = socket->vtable->read(socket, place, room, RN_AT_ONCE, &size);
   bool has_none = rn_status_code(status) == RN_CODE_DEADLINE_EXCEEDED;
@@ -472,7 +423,7 @@ static void receive(rn_http_connection_t* connection) {
   else if (lands)
     take_landed(connection, size);
   else
-    take_input(connection, rn_str_n(lane->input, size));
+    take_input(connection, rn_str_n(place, size));
 }
 
 static void on_ready(rn_watch_t* watch, bool can_read, bool can_write) {

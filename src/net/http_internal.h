@@ -7,8 +7,6 @@
 #include "net/http_server.h"
 #include "net/listener.h"
 
-#define RN_HTTP_READ_SIZE ((size_t)256 << 10)
-
 typedef struct rn_http_connection_t rn_http_connection_t;
 
 // The connections of one loop. Of the loop's thread, but for what says otherwise.
@@ -17,7 +15,6 @@ typedef struct rn_http_lane_t {
   rn_loop_t* loop;
   rn_http_connection_t *first, *last;  // the last is the one that was used the longest ago
   size_t count;
-  char* input;       // Owned: what is being read
   rn_doors_t doors;  // with TLS: connections during their handshake
   rn_timer_t sweep;
   rn_loop_job_t job;
@@ -87,6 +84,13 @@ struct rn_http_connection_t {
   char date[64];
 };
 
+// http_request.c. |bytes| are what |head| was parsed from; they are copied. The caller has the only
+// reference.
+RN_MUST_USE rn_status_t rn_http_request_create(rn_http_connection_t* connection,
+                                               const rn_http1_request_t* head, const char* bytes,
+                                               rn_http_request_t** out);
+void rn_http_request_release(rn_http_request_t* request);  // drops a reference
+
 // http_reply.c. Under the connection's lock: writes as much as the socket takes.
 void rn_http_flush(rn_http_connection_t* connection);
 bool rn_http_has_output(const rn_http_connection_t* connection);
@@ -94,9 +98,6 @@ bool rn_http_has_output(const rn_http_connection_t* connection);
 bool rn_http_is_free(const rn_http_connection_t* connection);
 // Adds a response that refuses a request, after which the connection closes.
 void rn_http_refuse(rn_http_connection_t* connection, int code, const char* why);
-// Drops a reference.
-void rn_http_request_release(rn_http_request_t* request);
-
 // http_connection.c.
 void rn_http_connection_retain(rn_http_connection_t* connection);
 void rn_http_connection_release(rn_http_connection_t* connection);

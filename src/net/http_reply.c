@@ -15,15 +15,6 @@
 #define MAX_TEXT ((size_t)64 << 10)
 #define MAX_PIECES 64
 
-void rn_http_request_release(rn_http_request_t* request) {
-  if (--request->holds) return;
-  rn_http_connection_t* connection = request->connection;
-  rn_cancel_destroy(&request->in.cancel);
-  rn_http_body_clear(&request->body);
-  rn_free(connection->lane->server->options.allocator, request, request->block_size);
-  rn_http_connection_release(connection);
-}
-
 bool rn_http_has_output(const rn_http_connection_t* connection) {
   return connection->text_first < connection->text.size || connection->body.pieces.count;
 }
@@ -174,10 +165,4 @@ void rn_http_reply(rn_http_in_t* in, rn_http_out_t* out) {
   atomic_fetch_sub_explicit(&server->requests, 1, memory_order_relaxed);
   if (is_open) request->holds--;  // the connection's, which is not the last
   rn_http_request_release(request);
-}
-
-rn_str_t rn_http_header(const rn_http_in_t* request, const char* name) {
-  for (int i = 0; i < request->header_count; ++i)
-    if (rn_str_is(request->headers[i].name, name)) return request->headers[i].value;
-  return RN_STR("");
 }

@@ -88,7 +88,7 @@ static void post_lanes(rn_http_server_t* server) {
   rn_mutex_lock(&server->mutex);
   for (size_t i = 0; i < server->lane_count; ++i) {
     rn_http_lane_t* lane = &server->lanes[i];
-    if (!lane->loop || lane->is_posted) continue;
+    if (lane->is_posted) continue;
     lane->is_posted = true;
     server->jobs++;
     rn_loop_post(lane->loop, &lane->job);
@@ -109,7 +109,7 @@ void rn_http_server_drain(rn_http_server_t* server) {
 
 // Creation and destruction.
 
-static rn_status_t set_up_lane(rn_http_server_t* server, rn_http_lane_t* lane, rn_loop_t* loop) {
+static void set_up_lane(rn_http_server_t* server, rn_http_lane_t* lane, rn_loop_t* loop) {
   const rn_http_server_options_t* options = &server->options;
   lane->server = server;
   lane->sweep.fn = on_sweep;
@@ -119,9 +119,7 @@ static rn_status_t set_up_lane(rn_http_server_t* server, rn_http_lane_t* lane, r
                              .tls = options->tls,
                              .http1 = on_http1,
                              .http1_self = lane};
-  RN_RETURN_IF_ERROR(rn_alloc(options->allocator, RN_HTTP_READ_SIZE, (void**)&lane->input));
   lane->loop = loop;
-  return RN_OK;
 }
 
 static rn_status_t set_up(rn_http_server_t* server) {
@@ -129,8 +127,7 @@ static rn_status_t set_up(rn_http_server_t* server) {
   RN_RETURN_IF_ERROR(rn_alloc_zeroed(options->allocator, server->lane_count * sizeof *server->lanes,
                                      (void**)&server->lanes));
   for (size_t i = 0; i < server->lane_count; ++i)
-    RN_RETURN_IF_ERROR(set_up_lane(server, &server->lanes[i],
-                                   options->loop_count ? options->loops[i] : options->loop));
+    set_up_lane(server, &server->lanes[i], options->loop_count ? options->loops[i] : options->loop);
   if (options->address) {
     rn_listener_options_t listener = {
         .loops = options->loop_count ? options->loops : &options->loop,
@@ -188,8 +185,6 @@ void rn_http_server_destroy(rn_http_server_t* server) {
   rn_mutex_lock(&server->mutex);
   while (server->connections) rn_cond_wait(&server->changed, &server->mutex);
   rn_mutex_unlock(&server->mutex);
-  for (size_t i = 0; server->lanes && i < server->lane_count; ++i)
-    rn_free(allocator, server->lanes[i].input, server->lanes[i].loop ? RN_HTTP_READ_SIZE : 0);
   rn_free(allocator, server->lanes, server->lane_count * sizeof *server->lanes);
   rn_cond_destroy(&server->changed);
   rn_mutex_destroy(&server->mutex);
@@ -201,6 +196,7 @@ rn_http_server_stats_t rn_http_server_stats(rn_http_server_t* server) {
                                   .bytes_in = server->bytes_in,
                                   .bytes_out = server->bytes_out,
                                   .refused = server->refused};
+  for (size_t i = 0; i < server->lane_count; ++i) stats.refused += server->lanes[i].doors.refused;
   rn_mutex_lock(&server->mutex);
   stats.connections = server->connections;
   rn_mutex_unlock(&server->mutex);

@@ -38,6 +38,7 @@ struct rn_loop_t {
   _Atomic bool is_woken;            // the byte was written and not read yet
   _Atomic int due;                  // answers
   rn_cache_alloc_t* landing;        // Retained
+  char* scratch;                    // Owned
   int64_t busy_ns;                  // of the loop's thread: when a socket was last ready
   int64_t asked_ns;                 // likewise: when it last polled
   int64_t due_ns;                   // likewise: how long it usually waits for outstanding responses
@@ -65,6 +66,7 @@ struct rn_loop_t {
 const rn_env_t* rn_loop_env(const rn_loop_t* loop) { return loop->env; }
 int64_t rn_loop_now(const rn_loop_t* loop) { return loop->env->now_ns(loop->env->self); }
 rn_allocator_t rn_loop_landing(const rn_loop_t* loop) { return rn_cache_allocator(loop->landing); }
+char* rn_loop_scratch(const rn_loop_t* loop) { return loop->scratch; }
 bool rn_loop_is_here(const rn_loop_t* loop) {
   return pthread_equal(pthread_self(), atomic_load(&loop->turner));
 }
@@ -435,6 +437,7 @@ static void* loop_main(void* arg) {
 
 static rn_status_t set_up(rn_loop_t* loop) {
   RN_RETURN_IF_ERROR(rn_cache_alloc_create(loop->allocator, MAX_LANDING, &loop->landing));
+  RN_RETURN_IF_ERROR(rn_alloc(loop->allocator, RN_LOOP_SCRATCH, (void**)&loop->scratch));
   RN_RETURN_IF_ERROR(rn_vec_reserve(&loop->ready, loop->allocator, MAX_READY));
   const rn_env_t* env = loop->env;
   RN_RETURN_IF_ERROR(
@@ -484,6 +487,7 @@ void rn_loop_destroy(rn_loop_t* loop) {
   if (loop->wake_in) loop->wake_in->vtable->close(loop->wake_in);
   if (loop->wake_out) loop->wake_out->vtable->close(loop->wake_out);
   rn_cache_alloc_release(loop->landing);
+  rn_free(loop->allocator, loop->scratch, RN_LOOP_SCRATCH);
   rn_vec_free(&loop->ready, loop->allocator);
   rn_vec_free(&loop->more, loop->allocator);
   rn_vec_free(&loop->timers, loop->allocator);

@@ -37,6 +37,11 @@ int64_t rn_loop_now(const rn_loop_t* loop);
 // Memory for received messages: recycled, which is quicker to fill. Blocks may outlive the loop.
 rn_allocator_t rn_loop_landing(const rn_loop_t* loop);
 
+// RN_LOOP_SCRATCH bytes to read into, for the loop's thread only, until its callback returns. So
+// idle connections need no memory for input.
+#define RN_LOOP_SCRATCH ((size_t)256 << 10)
+char* rn_loop_scratch(const rn_loop_t* loop);
+
 void rn_loop_post(rn_loop_t* loop, rn_loop_job_t* job);
 void rn_loop_wake(rn_loop_t* loop);
 bool rn_loop_is_here(const rn_loop_t* loop);  // whether this is the loop's thread

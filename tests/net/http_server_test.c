@@ -6,7 +6,9 @@
 #include <criterion/criterion.h>
 #include <pthread.h>
 #include <stdio.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
 #include <zlib.h>
 
@@ -674,6 +676,33 @@ HTTP_TEST(floods_do_not_lock_others_out) {
   expect_one(busy, "HTTP/1.1 200 ", "still here");
   close(busy);
   for (int i = 0; i < FLOOD; ++i) close(fds[i]);
+  web_close(&web);
+}
+
+// Another process opens more connections than there are descriptors for, and is served.
+static int flood(const web_t* web) {
+  enum { FLOOD = 200 };
+  for (int i = 0; i < FLOOD; ++i) dial(web);
+  for (int i = 0; i < 10; ++i) {
+    int fd = dial(web);
+    put(fd, "POST /echo HTTP/1.1\r\n" HOST "Content-Length: 1\r\n\r\nx");
+    expect_one(fd, "HTTP/1.1 200 ", "x");
+    close(fd);
+  }
+  return 0;
+}
+HTTP_TEST(it_lives_on_without_descriptors) {
+  web_t web = {0};
+  web_open(&web);
+  struct rlimit limit = {0};
+  getrlimit(RLIMIT_NOFILE, &limit);
+  pid_t child = fork();
+  if (child == 0) _exit(flood(&web));
+  limit.rlim_cur = 64;
+  setrlimit(RLIMIT_NOFILE, &limit);
+  int status = -1;
+  cr_assert_eq(waitpid(child, &status, 0), child);
+  cr_assert(WIFEXITED(status) && WEXITSTATUS(status) == 0, "%d", status);
   web_close(&web);
 }
 
