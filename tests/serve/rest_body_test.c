@@ -525,3 +525,45 @@ Test(rest_body, paths_say_what_is_wanted) {
               found);
   }
 }
+
+// Reads and writes with the |n|-th allocation failing; true if all of them succeeded.
+static bool works_without(int64_t n) {
+  rn_counting_allocator_t counting = {.base = rn_allocator_system(), .fail_at = n};
+  rn_allocator_t allocator = rn_allocator_counting(&counting);
+  rn_arena_t scratch;
+  rn_arena_init(&scratch, allocator);
+  rn_strbuf_t out;
+  rn_strbuf_init(&out, allocator);
+  rn_serve_signature_t signature = signature_of("a float b string");
+  rn_rest_body_t body;
+  rn_predict_value_t* values = NULL;
+  int count = 0;
+  bool is_row;
+  rn_status_t status = rn_rest_body_scan(
+      RN_STR("{\"instances\": [{\"\\u0061\": [1, 2], \"b\": \"\\u00e9\"}, {\"a\": [3, 4], \"b\":"
+             "{\"b64\": \"aGVsbG8gd29ybGQsIGhlbGxvIHdvcmxkLCBoZWxsbw==\"}}],"
+             "\"examples\": [{\"x\": [1.5], \"y\": [\"\\u0061\", \"b\"]}], \"z\": [[[{}]]]}"),
+      &scratch, &body);
+  if (rn_ok(status))
+    status = rn_rest_read_inputs(&body, &signature, allocator, &values, &count, &is_row);
+  if (rn_ok(status)) status = rn_rest_write_outputs(values, count, is_row, &out);
+  if (rn_ok(status)) {
+    out.size = 0;
+    status = rn_rest_read_examples(&body, &out);
+  }
+  bool is_ok = rn_ok(status);
+  if (!is_ok)
+    cr_assert_eq(rn_status_code(status), RN_CODE_RESOURCE_EXHAUSTED, "%lld", (long long)n);
+  rn_status_free(status);
+  for (int i = 0; i < count; ++i) rn_tensor_clear(&values[i].value);
+  rn_strbuf_clear(&out);
+  rn_arena_clear(&scratch);
+  cr_assert_eq(counting.live_blocks, 0, "%lld", (long long)n);
+  return is_ok;
+}
+
+Test(rest_body, survives_without_memory) {
+  int64_t n = 1;
+  while (n < 1000 && !works_without(n)) ++n;
+  cr_assert(n > 10 && n < 1000);
+}
