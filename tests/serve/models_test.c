@@ -371,7 +371,15 @@ Test(models, models_that_never_load) {
              "DATA_LOSS: ");
   FINDS("b", -1, "", 1);
   OK(configure(models, MODEL("c", "")));  // which has no base path
-  FAILS(rn_models_wait(models, rn_env_system()->now_ns(NULL) + 20000000), DEADLINE_EXCEEDED);
+  FAILS_WITH(
+      rn_models_wait(models, rn_env_system()->now_ns(NULL) + 200000000), DEADLINE_EXCEEDED,
+      "1 model(s) did not become available: {{{name: c} due to error: INVALID_ARGUMENT: Could "
+      "not find base path ");
+  FAILS_WITH(rn_models_load(models, RN_STR("c"), soon()), INVALID_ARGUMENT,
+             "Could not find base path ");
+  serve_write(base, "c/first/model", RN_STR("m"));
+  FAILS_WITH(rn_models_load(models, RN_STR("c"), soon()), NOT_FOUND,
+             "No versions of servable c found under base path ");
   rn_models_destroy(models);
 }
 

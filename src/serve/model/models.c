@@ -94,6 +94,7 @@ void rn_managed_model_free(rn_models_t* models, rn_managed_model_t* model) {
     v = next;
   }
   rn_managed_config_release_locked(model->config);
+  rn_status_free(model->trouble);
   if (model->name) rn_free(models->allocator, model->name, model->name_size + 1);
   RN_FREE(models->allocator, model);
 }
@@ -144,12 +145,6 @@ static outlook_t look_out(const rn_models_t* models, const rn_managed_model_t* m
   return outlook;
 }
 
-static void describe_failure(rn_strbuf_t* out, const rn_managed_version_t* version) {
-  rn_strbuf_printf(out, "{{name: %s version: %ld} due to error: %s: %s}, ", version->model->name,
-                   (long)version->number, rn_code_name(rn_status_code(version->health)),
-                   rn_status_message(version->health));
-}
-
 // True when nothing is left to wait for.
 static bool is_settled_locked(rn_models_t* models) {
   if (!models->is_configured) return false;
@@ -163,35 +158,44 @@ static bool is_settled_locked(rn_models_t* models) {
   return true;
 }
 
-static rn_status_t failures_locked(rn_models_t* models) {
+// An error of |code| that lists the models without an available version, and why; OK if there are
+// none.
+static rn_status_t failures_locked(rn_models_t* models, rn_code_t code) {
   rn_strbuf_t text;
   rn_strbuf_init(&text, models->allocator);
   int count = 0;
   for (size_t i = 0; i < models->models.count; ++i) {
     const rn_managed_model_t* model = models->models.items[i];
     outlook_t outlook = look_out(models, model);
-    if (!model->is_configured || outlook.is_available || !outlook.failed) continue;
+    if (!model->is_configured || model->is_off || outlook.is_available) continue;
+    rn_status_t why = outlook.failed ? outlook.failed->health : model->trouble;
     ++count;
-    describe_failure(&text, outlook.failed);
+    rn_strbuf_printf(&text, "{{name: %s", model->name);
+    if (outlook.failed) rn_strbuf_printf(&text, " version: %ld", (long)outlook.failed->number);
+    rn_strbuf_printf(&text, "}");
+    if (!rn_ok(why))
+      rn_strbuf_printf(&text, " due to error: %s: %s", rn_code_name(rn_status_code(why)),
+                       rn_status_message(why));
+    rn_strbuf_printf(&text, "}, ");
   }
   rn_status_t status = RN_OK;
   if (count)
-    status = rn_status_make(RN_CODE_UNKNOWN, "%d model(s) did not become available: {%s}", count,
+    status = rn_status_make(code, "%d model(s) did not become available: {%s}", count,
                             text.data ? text.data : "");
   rn_strbuf_clear(&text);
   return status;
 }
 
 rn_status_t rn_models_wait(rn_models_t* models, int64_t deadline_ns) {
-  rn_status_t status = RN_OK;
   bool is_in_time = true;
   rn_mutex_lock(&models->mutex);
   while (is_in_time && !is_settled_locked(models))
     is_in_time = rn_cond_wait_until(&models->changed, &models->mutex, deadline_ns);
-  if (is_settled_locked(models))
-    status = failures_locked(models);
-  else
-    status = rn_deadline_exceeded("Not every model was loaded in time");
+  bool is_settled = is_settled_locked(models);
+  rn_status_t status =
+      failures_locked(models, is_settled ? RN_CODE_UNKNOWN : RN_CODE_DEADLINE_EXCEEDED);
+  if (rn_ok(status) && !is_settled)
+    status = rn_deadline_exceeded("Not every version was loaded in time");
   rn_mutex_unlock(&models->mutex);
   return status;
 }
@@ -242,6 +246,8 @@ rn_status_t rn_models_load(rn_models_t* models, rn_str_t name, int64_t deadline_
     status = rn_deadline_exceeded("Model %.*s was not loaded in time", RN_STR_ARGS(name));
   else if (!outlook.is_available && outlook.failed)
     status = rn_status_copy(outlook.failed->health);
+  else if (!outlook.is_available && !rn_ok(model->trouble))
+    status = rn_status_copy(model->trouble);
   else if (!outlook.is_available)
     status = rn_not_found("Could not find any versions of model %.*s", RN_STR_ARGS(name));
   rn_mutex_unlock(&models->mutex);

@@ -52,8 +52,9 @@ void rn_models_destroy(rn_models_t* models);
 // force; loading goes on. On failure the old configuration stays. |config| is copied.
 RN_MUST_USE rn_status_t rn_models_configure(rn_models_t* models,
                                             const rn_pb_serving_ModelServerConfig_t* config);
-// Waits until every configured model has an available version, or one that failed for good: then
-// that error. DEADLINE_EXCEEDED at |deadline_ns|.
+// Waits until every wanted version is available or failed for good. UNKNOWN, in TensorFlow
+// Serving's words, lists the models without an available version and why. A model whose base path
+// is missing or empty is waited for: DEADLINE_EXCEEDED at |deadline_ns|, with the same list.
 RN_MUST_USE rn_status_t rn_models_wait(rn_models_t* models, int64_t deadline_ns);
 // Looks at the base paths now, and waits until what was found is loaded or failed.
 RN_MUST_USE rn_status_t rn_models_poll(rn_models_t* models);

@@ -59,8 +59,9 @@ struct rn_managed_model_t {
   size_t name_size;
   rn_managed_config_t* config;  // Retained; the last one if it is not configured any more
   bool is_configured;
-  bool is_off;     // by rn_models_unload
-  bool is_looked;  // at since it was configured
+  bool is_off;          // by rn_models_unload
+  bool is_looked;       // at since it was configured
+  rn_status_t trouble;  // Owned; why the last look found no versions
   rn_managed_version_t* versions;
 };
 

@@ -270,17 +270,19 @@ static void look_for_changes(rn_models_t* models, rn_managed_model_t* model) {
 
 static void apply(rn_models_t* models, rn_managed_model_t* model,
                   const rn_source_version_t* versions, int count) {
-  bool was_looked = model->is_looked;
-  model->is_looked = true;
-  if (!count && !was_looked)
-    rn_log(models->env, RN_LOG_WARNING,
-           "No versions of servable %s found under base path %.*s. Did you forget to name your "
-           "leaf directory as a number (eg. '/1/')?",
-           model->name, RN_STR_ARGS(model->config->config->base_path));
   if (!count && models->options.keeps_emptied) return;
   for (rn_managed_version_t* v = model->versions; v; v = v->next) v->is_aspired = false;
   for (int i = 0; i < count; ++i) rn_status_free(aspire(models, model, &versions[i]));
   look_for_changes(models, model);
+}
+
+// Remembers why there are no versions, and logs it once per configuration.
+static void note_trouble(rn_models_t* models, rn_managed_model_t* model, rn_status_t trouble) {
+  rn_status_free(model->trouble);
+  model->trouble = trouble;
+  if (!rn_ok(trouble) && !model->is_looked)
+    rn_log(models->env, RN_LOG_WARNING, "%s", rn_status_message(trouble));
+  model->is_looked = true;
 }
 
 // Looks at one base path, without the lock: a file system may take its time.
@@ -297,13 +299,16 @@ static void look_at(rn_models_t* models, size_t index) {
   rn_status_t status = rn_source_list(models->env, config->config, &arena, &versions, &count);
   rn_mutex_lock(&models->mutex);
   bool is_current = model->config == config && model->is_configured;
-  if (!rn_ok(status) && is_current && !model->is_looked)
-    rn_log(models->env, RN_LOG_ERROR, "%s", rn_status_message(status));
-  if (rn_ok(status) && is_current)
-    apply(models, model, versions, count);
-  else if (is_current)
-    model->is_looked = true;
-  rn_status_free(status);
+  if (is_current && rn_ok(status)) apply(models, model, versions, count);
+  if (rn_ok(status) && !count)
+    status = rn_not_found(
+        "No versions of servable %s found under base path %.*s. Did you forget to name your leaf "
+        "directory as a number (eg. '/1/')?",
+        model->name, RN_STR_ARGS(config->config->base_path));
+  if (is_current)
+    note_trouble(models, model, status);
+  else
+    rn_status_free(status);
   rn_arena_clear(&arena);
   rn_managed_config_release_locked(config);
 }
