@@ -88,14 +88,17 @@ static int begin_encoding(rn_http_body_t* body, const rn_http1_request_t* reques
   return 0;
 }
 
-int rn_http_body_begin(rn_http_body_t* body, const rn_http1_request_t* request) {
+int rn_http_body_begin(rn_http_body_t* body, const rn_http1_request_t* request, size_t aligned) {
   body->is_chunked = request->is_chunked;
   if (!request->is_chunked) {
     if (request->length > body->max) return 413;
     body->left = (size_t)request->length;
     body->is_whole = !body->left;
   }
-  return begin_encoding(body, request);
+  int code = begin_encoding(body, request);
+  if (!code && body->left && !body->is_packed)
+    body->size = body->pad = (RN_ALIGN - aligned % RN_ALIGN) % RN_ALIGN;
+  return code;
 }
 
 // Appends up to |body->left| bytes.

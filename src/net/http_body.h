@@ -22,7 +22,8 @@ typedef struct rn_http_body_t {
   size_t max;                         // bytes, also when decompressed
   bool is_chunked, is_packed, is_whole;
   rn_buffer_t* buffer;  // Owned; NULL: nothing has arrived
-  size_t size;          // of what has arrived
+  size_t size;          // of what has arrived, with |pad|
+  size_t pad;           // bytes before the body, so that a part of it is aligned
   size_t left;          // bytes of the body, or of the chunk, that are missing
   size_t held;          // counted in |budget|
   int state;            // of the chunks
@@ -30,8 +31,9 @@ typedef struct rn_http_body_t {
   void* inflater;       // Owned
 } rn_http_body_t;
 
-// Begins the body of |request|. |body| has its allocators, budget and limit; the rest is zero.
-int rn_http_body_begin(rn_http_body_t* body, const rn_http1_request_t* request);
+// Begins the body of |request|. |body| has its allocators, budget and limit; the rest is zero. The
+// bytes from |aligned| on will be aligned, unless they come in chunks or compressed.
+int rn_http_body_begin(rn_http_body_t* body, const rn_http1_request_t* request, size_t aligned);
 // Takes bytes from the front of |*inout_bytes|, up to the end of the body.
 int rn_http_body_take(rn_http_body_t* body, rn_str_t* inout_bytes);
 // Where at most |*out_room| of the next bytes can be read to without a copy; NULL if they must be

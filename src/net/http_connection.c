@@ -113,7 +113,9 @@ static void deliver(rn_http_connection_t* connection) {
   connection->state = RN_HTTP_WAITS;
   in->begun_ns = now_of(connection);
   in->body_buffer = request->body.buffer;
-  in->body = in->body_buffer ? rn_str_n(in->body_buffer->data, request->body.size) : RN_STR("");
+  const rn_http_body_t* body = &request->body;
+  in->body = body->buffer ? rn_str_n((char*)body->buffer->data + body->pad, body->size - body->pad)
+                          : RN_STR("");
   note_use(connection);
   atomic_fetch_add_explicit(&server->requests, 1, memory_order_relaxed);
   request->holds = 2;
@@ -196,7 +198,9 @@ static void begin_request(rn_http_connection_t* connection, const rn_http1_reque
   }
   rn_status_t status = rn_http_request_create(connection, head, bytes->data, &connection->incoming);
   *bytes = rn_str_n(bytes->data + head->size, bytes->size - head->size);
-  code = rn_ok(status) ? rn_http_body_begin(&connection->incoming->body, head) : 503;
+  const rn_http_server_options_t* options = &connection->lane->server->options;
+  size_t aligned = options->align ? options->align(head) : 0;
+  code = rn_ok(status) ? rn_http_body_begin(&connection->incoming->body, head, aligned) : 503;
   rn_status_free(status);
   if (code) {
     refuse(connection, code, reason_of(code));

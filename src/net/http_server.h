@@ -52,6 +52,8 @@ typedef struct rn_http_server_options_t {
   // Runs on the loop's thread when a request is complete: must hand long work to other threads.
   void (*handle)(void* self, rn_http_in_t* request);
   void* self;
+  // The offset in the body of bytes that should be aligned, such as those of tensors; NULL: 0.
+  size_t (*align)(const rn_http1_request_t* request);
   rn_tls_t* tls;    // Borrowed; NULL: plain
   size_t max_head;  // bytes of request line and headers; 0: 32 KiB
   size_t max_body;  // 0: 2 GiB - 1

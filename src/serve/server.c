@@ -4,6 +4,7 @@
 #include "net/rpc_server.h"
 #include "net/tensor_codec.h"
 #include "serve/front/front.h"
+#include "serve/front/oip_rest.h"
 #include "serve/front/request_log.h"
 #include "serve/front/roles.h"
 #include "serve/front/shared_memory.h"
@@ -196,6 +197,7 @@ static rn_status_t open_http(rn_model_server_t* server, const char* address,
                                       .address = address,
                                       .handle = on_http,
                                       .self = server,
+                                      .align = rn_oip_rest_align,
                                       .tls = server->options.tls,
                                       .max_all = MAX_ALL_HELD};
   return rn_http_server_create(&options, out);

@@ -8,7 +8,7 @@
 #include "fake_model.h"
 #include "net/channel.h"
 #include "proto/oip.pb.h"
-#include "serve/front/front.h"
+#include "serve/front/oip_rest.h"
 #include "serve/front/shared_memory.h"
 #include "util.h"
 #include "wire/decode.h"
@@ -101,7 +101,8 @@ static void site_open(site_t* site) {
                                    .allocator = memory(),
                                    .address = "127.0.0.1:0",
                                    .handle = on_http,
-                                   .self = site};
+                                   .self = site,
+                                   .align = rn_oip_rest_align};
   OK(rn_http_server_create(&http, &site->http));
   rn_rpc_server_options_t rpc = {.loop = site->loop,
                                  .allocator = memory(),
@@ -235,6 +236,29 @@ OIP_TEST(rest_paths_and_replies) {
   cr_assert_eq(read_http(fd, text, sizeof text), 200);
   cr_assert(strstr(text, "nference-Header-Content-Length: "), "%s", text);
   cr_assert(strstr(text, "\"binary_data_size\":4}}]}"), "%s", text);
+  site_close(&site);
+}
+
+// Text of any length before them: inputs in binary form are not copied.
+OIP_TEST(binary_inputs_arrive_aligned) {
+  site_t site;
+  site_open(&site);
+  static char body[9000], text[20000];
+  rn_metric_series_t* copied = rn_metrics_series(site.front.metrics, RN_METRIC_COPIED_BYTES,
+                                                 RN_STR("oip"), RN_STR(""), RN_STR(""));
+  for (int spaces = 0; spaces < 9; ++spaces) {
+    int json = snprintf(body, sizeof body,
+                        "{\"inputs\":[{\"name\":\"x\",\"shape\":[1,2000],\"datatype\":\"FP32\","
+                        "\"parameters\":{\"binary_data_size\":8000}}]}%*s",
+                        spaces, "");
+    char header[64];
+    snprintf(header, sizeof header, "Inference-Header-Content-Length: %d\r\n", json);
+    for (int i = 0; i < 2000; ++i) memcpy(body + json + 4 * i, "\0\0\x80\x3f", 4);
+    int fd = send_http(&site, "POST", INFER, header, rn_str_n(body, (size_t)json + 8000));
+    cr_assert_eq(read_http(fd, text, sizeof text), 200, "%s", text);
+    cr_assert(strstr(text, "[2.0, 2.0, 2.0"), "%s", text);
+  }
+  cr_assert_eq(rn_series_value(copied), 0);
   site_close(&site);
 }
 

@@ -15,6 +15,9 @@ RN_MUST_USE rn_status_t rn_oip_rest_read(rn_oip_infer_t* infer, rn_str_t body, s
 RN_MUST_USE rn_status_t rn_oip_rest_write(const rn_oip_infer_t* infer, rn_message_t* out,
                                           size_t* out_json);
 
+// Where the inputs in binary form begin in a body, for rn_http_server_options_t.
+size_t rn_oip_rest_align(const rn_http1_request_t* request);
+
 // POST .../infer. Replies to |request|. |model| and |version| are copied.
 void rn_oip_rest_infer(rn_front_t* front, rn_http_in_t* request, rn_str_t model, rn_str_t version);
 

@@ -337,6 +337,12 @@ static void on_inferred(rn_oip_infer_t* infer, rn_status_t status) {
                          json ? &header : NULL, marks);
 }
 
+size_t rn_oip_rest_align(const rn_http1_request_t* request) {
+  int64_t json = 0;
+  bool has_any = rn_str_to_i64(rn_http1_header(request, "inference-header-content-length"), &json);
+  return has_any && json > 0 ? (size_t)json : 0;
+}
+
 static rn_status_t read_request(oip_rest_infer_t* self, rn_str_t model, rn_str_t version) {
   rn_oip_infer_t* infer = &self->infer;
   const rn_http_in_t* request = self->request;
