@@ -117,6 +117,8 @@ static rn_status_t write_response(const infer_call_t* self, rn_strbuf_t* out) {
 static void finish(infer_call_t* self, rn_status_t status) {
   const rn_front_t* front = self->front;
   rn_rpc_in_t* call = self->call;
+  // All tasks are of one model. Names that clients made up are counted together.
+  rn_str_t model = self->version ? self->tasks[0].spec.model.name : RN_STR("");
   rn_strbuf_t body;
   rn_strbuf_init(&body, front->allocator);
   for (int i = 0; i < self->count; ++i) {
@@ -128,16 +130,14 @@ static void finish(infer_call_t* self, rn_status_t status) {
   if (rn_ok(status)) status = write_response(self, &body);
   for (int i = 0; i < self->count; ++i) {
     const infer_task_t* task = &self->tasks[i];
-    rn_front_count(front, task->spec.model.name, api_names[self->api], "GRPC",
-                   rn_status_code(status), &task->predict.times);
-    if (rn_ok(status))
-      rn_front_count_answer(front, task->spec.model.name, self->examples, task->predict.marks);
+    rn_front_count(front, model, api_names[self->api], "GRPC", rn_status_code(status),
+                   &task->predict.times);
+    if (rn_ok(status)) rn_front_count_answer(front, model, self->examples, task->predict.marks);
   }
   rn_message_t message;
   rn_message_init(&message, front->allocator);
   if (rn_ok(status)) status = rn_front_message(&body, &message);
-  if (rn_ok(status))
-    rn_rpc_log(front, call, self->tasks[0].spec.model.name, log_fields[self->api], &message);
+  if (rn_ok(status)) rn_rpc_log(front, call, model, log_fields[self->api], &message);
   rn_strbuf_clear(&body);
   call_destroy(self);
   rn_rpc_reply(call, status, &message);

@@ -117,17 +117,17 @@ static rn_status_t write_response(const predict_call_t* self, rn_message_t* mess
 
 static void finish(predict_call_t* self, rn_status_t status) {
   const rn_front_t* front = self->front;
+  // Names that clients made up are counted together.
+  rn_str_t model = self->version ? self->spec.model.name : RN_STR("");
   rn_rpc_in_t* call = self->call;
   rn_message_t message;
   rn_message_init(&message, front->allocator);
   if (rn_ok(status)) status = write_response(self, &message);
   status = rn_rpc_end_predict(front, call, &self->predict, status);
-  rn_front_count(front, self->spec.model.name, "Predict", "GRPC", rn_status_code(status),
-                 &self->predict.times);
+  rn_front_count(front, model, "Predict", "GRPC", rn_status_code(status), &self->predict.times);
   if (rn_ok(status)) {
-    rn_front_count_answer(front, self->spec.model.name, self->predict.rows, self->predict.marks);
-    rn_rpc_log(front, call, self->spec.model.name, rn_pb_serving_PredictionLog_predict_log_field,
-               &message);
+    rn_front_count_answer(front, model, self->predict.rows, self->predict.marks);
+    rn_rpc_log(front, call, model, rn_pb_serving_PredictionLog_predict_log_field, &message);
   }
   call_destroy(self);
   rn_rpc_reply(call, status, &message);

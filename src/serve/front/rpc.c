@@ -11,6 +11,9 @@
 #include "wire/scan.h"
 #include "wire/writer.h"
 
+// No model has a longer name; errors repeat names.
+#define MAX_NAME 1024
+
 static rn_status_t read_version(rn_str_t bytes, rn_rpc_spec_t* out) {
   out->model.label = RN_STR("");
   out->model.version = (int64_t)rn_field_value(bytes, rn_pb_google_protobuf_Int64Value_value_field);
@@ -57,6 +60,9 @@ rn_status_t rn_rpc_spec_read(rn_str_t request, uint32_t number, rn_rpc_spec_t* o
     }
   }
   if (scan.is_bad) return rn_invalid_argument("Malformed ModelSpec");
+  if (out->model.name.size > MAX_NAME)
+    return rn_not_found("Servable not found for request: a name of %zu bytes",
+                        out->model.name.size);
   return has_version ? read_version(version, out) : RN_OK;
 }
 
@@ -123,7 +129,12 @@ rn_status_t rn_rpc_tensor(const rn_front_t* front, const rn_rpc_in_t* call, rn_s
   const rn_message_t* message = &call->stream.message;
   rn_buffer_t* buffer = message->pieces.count ? message->pieces.items[0].buffer : NULL;
   size_t most = bytes.size > MAX_FILLED / MAX_GROWTH ? bytes.size * MAX_GROWTH : MAX_FILLED;
-  return rn_decode_tensor(bytes, buffer, most, front->allocator, out);
+  RN_RETURN_IF_ERROR(rn_decode_tensor(bytes, buffer, most, front->allocator, out));
+  if (out->buffer != buffer)
+    rn_series_add(rn_metrics_series(front->metrics, RN_METRIC_COPIED_BYTES, RN_STR("grpc"),
+                                    RN_STR(""), RN_STR("")),
+                  (double)rn_tensor_bytes(out));
+  return RN_OK;
 }
 
 void rn_rpc_begin_predict(const rn_front_t* front, rn_rpc_in_t* call, rn_predict_t* predict) {
