@@ -12,14 +12,18 @@
 #define DEFAULT_BATCH_SIZE 1000
 #define DEFAULT_ENQUEUED_BATCHES 10
 
-// "Error parsing text-format NAME: 3:5: what" becomes "path:3:5: what".
+// "Error parsing text-format NAME: 3:5: what" becomes "path:3:5: Error parsing text-format NAME:
+// what", which editors and TensorFlow Serving's users understand.
 static rn_status_t locate(rn_status_t status, const char* path) {
   if (rn_ok(status)) return status;
   const char* message = rn_status_message(status);
   const char* place = strstr(message, "text-format ");
   if (place) place = strstr(place, ": ");
-  rn_status_t located = rn_status_make(rn_status_code(status), "%s:%s%s", path, place ? "" : " ",
-                                       place ? place + 2 : message);
+  const char* what = place ? strstr(place + 2, ": ") : NULL;
+  rn_status_t located = what ? rn_status_make(rn_status_code(status), "%s:%.*s: %.*s%s", path,
+                                              (int)(what - place - 2), place + 2,
+                                              (int)(place - message), message, what)
+                             : rn_status_make(rn_status_code(status), "%s: %s", path, message);
   rn_status_free(status);
   return located;
 }
