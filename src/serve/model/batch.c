@@ -16,6 +16,7 @@ rn_status_t rn_batch_create(const rn_backend_t* backend, int signature, rn_alloc
   batch->allocator = allocator;
   batch->size = size;
   batch->signature = described;
+  batch->ports = (int)ports;
   batch->wanted = (bool*)(batch->tensors + ports);
   batch->run.signature = signature;
   batch->run.inputs = batch->tensors;
@@ -25,8 +26,7 @@ rn_status_t rn_batch_create(const rn_backend_t* backend, int signature, rn_alloc
 }
 
 void rn_batch_destroy(rn_batch_t* batch) {
-  int ports = batch->signature->input_count + batch->signature->output_count;
-  for (int i = 0; i < ports; ++i) rn_tensor_clear(&batch->tensors[i]);
+  for (int i = 0; i < batch->ports; ++i) rn_tensor_clear(&batch->tensors[i]);
   rn_status_free(batch->status);
   rn_free(batch->allocator, batch, batch->size);
 }

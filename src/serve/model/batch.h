@@ -19,8 +19,11 @@ struct rn_batch_t {
   int formed_count;                // requests, before some expired
   int64_t formed_ns, expected_ns;  // when it was formed, and how long it should take then
 
+  rn_predict_t* ended;  // requests that need not run any more, linked by |next|
+
   rn_status_t status;  // Owned
   const rn_serve_signature_t* signature;
+  int ports;                   // of the signature, which may be gone once the requests are answered
   rn_predict_t *first, *last;  // the requests, linked by |next|
   int count;
   int64_t rows;      // of the requests; a request that runs alone counts as one

@@ -106,6 +106,12 @@ static void answer(rn_predict_t* predict, rn_status_t status) {
   rn_predict_finish(predict, status);
 }
 
+static bool is_cancelled(const rn_predict_t* predict) {
+  return predict->cancel && rn_is_cancelled(predict->cancel);
+}
+
+static rn_status_t was_cancelled(void) { return rn_cancelled("The request was cancelled"); }
+
 static rn_status_t is_late(void) {
   return rn_deadline_exceeded("Run() timeout exceeded while waiting in batching queue");
 }
@@ -122,7 +128,7 @@ static void on_cancel(rn_cancel_entry_t* entry) {
   }
   rn_mutex_unlock(&batcher->mutex);
   // Otherwise its batch is about to start, and will look at the flag.
-  if (was_queued) rn_predict_finish(predict, rn_cancelled("The request was cancelled"));
+  if (was_queued) rn_predict_finish(predict, was_cancelled());
   leave(batcher);
 }
 
@@ -134,40 +140,41 @@ static rn_status_t enqueue_locked(rn_batcher_t* batcher, rn_predict_t* predict, 
   if (rn_cancel_add(predict->cancel, &predict->entry)) return RN_OK;
   predict->entry.fn = NULL;
   rn_batch_queue_remove(&batcher->queue, predict);
-  return rn_cancelled("The request was cancelled");
+  return was_cancelled();
+}
+
+static void answer_ended(rn_batch_t* batch) {
+  for (rn_predict_t* predict; (predict = batch->ended);) {
+    batch->ended = predict->next;
+    rn_predict_finish(predict, is_cancelled(predict) ? was_cancelled() : is_late());
+  }
 }
 
 // Takes out of |batch| the requests that were cancelled or whose deadline passed since it was
-// formed.
+// formed, and answers them; if none is left, that must wait until the batch is off the books,
+// because the last answer may end the backend.
 static void drop_ended(rn_batcher_t* batcher, rn_batch_t* batch, int64_t now) {
-  rn_predict_t* ended = NULL;
   int64_t expired = 0, cancelled = 0;
   for (int i = batch->count; i > 0; --i) {
     rn_predict_t* predict = rn_batch_pop(batch);
     if (predict->entry.fn) rn_cancel_remove(predict->cancel, &predict->entry);
     predict->entry.fn = NULL;
-    bool is_cancelled = predict->cancel && rn_is_cancelled(predict->cancel);
-    if (!is_cancelled && predict->deadline_ns > now) {
+    bool is_unwanted = is_cancelled(predict);
+    if (!is_unwanted && predict->deadline_ns > now) {
       rn_batch_add(batch, predict);
       continue;
     }
-    cancelled += is_cancelled;
-    expired += !is_cancelled;
-    predict->next = ended;
-    ended = predict;
+    cancelled += is_unwanted;
+    expired += !is_unwanted;
+    predict->next = batch->ended;
+    batch->ended = predict;
   }
-  if (!ended) return;
+  if (!batch->ended) return;
   rn_mutex_lock(&batcher->mutex);
   batcher->expired += expired;
   batcher->cancelled += cancelled;
   rn_mutex_unlock(&batcher->mutex);
-  while (ended) {
-    rn_predict_t* predict = ended;
-    ended = predict->next;
-    bool is_cancelled = predict->cancel && rn_is_cancelled(predict->cancel);
-    rn_predict_finish(predict,
-                      is_cancelled ? rn_cancelled("The request was cancelled") : is_late());
-  }
+  if (batch->count) answer_ended(batch);
 }
 
 // Runs |batch|. True if it ended: then the caller completes it; otherwise on_done does.
@@ -218,43 +225,40 @@ static void complete(rn_batcher_t* batcher, rn_batch_t* batch, rn_batch_work_t* 
 // Whether the requests of a failed batch may succeed alone.
 static bool may_retry(const rn_batch_t* batch, rn_status_t status) {
   rn_code_t code = rn_status_code(status);
-  return batch->count > 1 && code != RN_CODE_UNAVAILABLE && code != RN_CODE_CANCELLED &&
-         code != RN_CODE_DEADLINE_EXCEEDED && code != RN_CODE_RESOURCE_EXHAUSTED;
+  return batch->count > 1 && code != RN_CODE_OK && code != RN_CODE_UNAVAILABLE &&
+         code != RN_CODE_CANCELLED && code != RN_CODE_DEADLINE_EXCEEDED &&
+         code != RN_CODE_RESOURCE_EXHAUSTED;
 }
 
-// Puts the requests of a failed batch back into the queue, each to run alone.
+// Puts the requests of a failed batch back into the queue, each to run alone. Under one lock: once
+// they are there, other threads may answer all of them, and the backend may end.
 static void retry(rn_batcher_t* batcher, rn_batch_t* batch, bool is_joinable,
                   rn_batch_work_t* work) {
-  for (rn_predict_t* predict; (predict = rn_batch_pop(batch));) {
+  for (rn_predict_t* predict = batch->first; predict; predict = predict->next)
     for (int i = 0; i < predict->output_count; ++i) rn_tensor_clear(&predict->outputs[i].value);
-    rn_mutex_lock(&batcher->mutex);
-    if (!is_joinable) batcher->is_joinable = false;
-    rn_status_t status = enqueue_locked(batcher, predict, true);
-    rn_mutex_unlock(&batcher->mutex);
-    if (!rn_ok(status)) answer(predict, status);
-  }
+  int64_t now = now_ns(batcher);
   rn_mutex_lock(&batcher->mutex);
-  rn_batcher_form_locked(batcher, now_ns(batcher), work);
+  if (!is_joinable) batcher->is_joinable = false;
+  for (rn_predict_t* predict; (predict = rn_batch_pop(batch));) {
+    rn_status_t status = enqueue_locked(batcher, predict, true);
+    if (rn_ok(status)) continue;
+    rn_status_free(status);
+    predict->next = work->starved;
+    work->starved = predict;
+  }
+  rn_batcher_form_locked(batcher, now, work);
   rn_mutex_unlock(&batcher->mutex);
 }
 
 // Answers the requests of a batch that was completed.
 static void deliver(rn_batcher_t* batcher, rn_batch_t* batch, rn_batch_work_t* work) {
-  rn_status_t status = batch->status;
+  answer_ended(batch);
+  bool has_run = rn_ok(batch->status);
+  rn_status_t status = has_run && batch->count ? rn_batch_split_outputs(batch) : batch->status;
   batch->status = RN_OK;
-  bool has_split = false;
-  if (rn_ok(status) && batch->count) {
-    status = rn_batch_split_outputs(batch);
-    has_split = rn_ok(status);
-    if (!has_split && may_retry(batch, status)) {
-      rn_status_free(status);
-      retry(batcher, batch, false, work);
-      rn_batch_destroy(batch);
-      return;
-    }
-  } else if (may_retry(batch, status)) {
+  if (may_retry(batch, status)) {
     rn_status_free(status);
-    retry(batcher, batch, true, work);
+    retry(batcher, batch, !has_run, work);
     rn_batch_destroy(batch);
     return;
   }
@@ -299,7 +303,8 @@ static void answer_rest(rn_batcher_t* batcher, rn_batch_work_t* work) {
     predict->retry_ns = rn_batcher_stats(batcher).expected_ns;
     answer(predict, refused(batcher, predict));
   }
-  while ((predict = pop_request(&work->starved))) answer(predict, rn_out_of_memory());
+  while ((predict = pop_request(&work->starved)))
+    answer(predict, is_cancelled(predict) ? was_cancelled() : rn_out_of_memory());
 }
 
 static bool runs_here(const rn_batcher_t* batcher, const rn_batch_t* batch,
@@ -409,8 +414,7 @@ void rn_batcher_add(rn_batcher_t* batcher, rn_predict_t* predict) {
   predict->places[0] = predict->places[1] = 0;
   rn_status_t status = RN_OK;
   if (predict->deadline_ns <= now) status = is_late();
-  if (predict->cancel && rn_is_cancelled(predict->cancel))
-    status = rn_status_join(status, rn_cancelled("The request was cancelled"));
+  if (is_cancelled(predict)) status = rn_status_join(status, was_cancelled());
   if (rn_ok(status) && batcher->max_rows && predict->rows > batcher->max_rows) {
     if (batcher->options.splits_large) {
       rn_batch_split(batcher, predict, batcher->max_rows);

@@ -46,7 +46,7 @@ typedef struct rn_batch_work_t {
   rn_batch_t *batches, *last;  // to run, linked by |next_to_run|
   rn_predict_t* expired;       // requests to answer, linked by |next|
   rn_predict_t* late;          // that could not be answered in time
-  rn_predict_t* starved;       // for which there was no memory
+  rn_predict_t* starved;       // for which there was no memory, or that were cancelled
 } rn_batch_work_t;
 
 // Takes batches from the queue as long as there are lanes for them, and sets the timer for the
