@@ -80,6 +80,7 @@ void rn_http_connection_close(rn_http_connection_t* connection) {
   rn_http_request_t* request = connection->request;
   connection->socket = NULL;
   connection->request = NULL;
+  if (connection->is_blocked) lane->server->requests--;
   rn_mutex_unlock(&connection->mutex);
   rn_loop_unwatch(lane->loop, &connection->watch);
   socket->vtable->close(socket);

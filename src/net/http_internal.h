@@ -75,6 +75,7 @@ struct rn_http_connection_t {
   bool is_reading;              // the loop's thread uses input, and flushes afterwards
   bool has_input, is_posted;
   bool closes, has_failed;  // after the response; the socket
+  bool is_blocked;          // the client does not read; counts as a request
   int64_t moved_ns;         // when the client last took something
   rn_strbuf_t text;         // to be written: heads and short bodies, then |body|
   size_t text_first;

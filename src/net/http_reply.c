@@ -76,6 +76,8 @@ void rn_http_flush(rn_http_connection_t* connection) {
   bool is_blocked = rn_status_code(status) == RN_CODE_DEADLINE_EXCEEDED;
   connection->has_failed = !rn_ok(status) && !is_blocked;
   rn_status_free(status);
+  if (is_blocked != connection->is_blocked) lane->server->requests += is_blocked ? 1 : (size_t)-1;
+  connection->is_blocked = is_blocked;
   rn_loop_want(lane->loop, &connection->watch, !connection->watch.is_deaf, is_blocked);
 }
 

@@ -741,12 +741,15 @@ HTTP_TEST(clients_that_do_not_read) {
   sender_t sender = {fd, rn_strbuf_view(&text)};
   pthread_t thread;
   pthread_create(&thread, NULL, send_main, &sender);
+  while (!web.handled || !rn_http_server_stats(web.server).requests) usleep(1000);
   for (int i = 0; i < 20; ++i) {
     put(other, "GET /missing HTTP/1.1\r\n" HOST "\r\n");
     expect_one(other, "HTTP/1.1 404 ", NULL);
   }
   pthread_join(thread, NULL);  // it was ended, as it read nothing
   cr_assert_lt(web.handled, 100);
+  for (int i = 0; i < 60000 && rn_http_server_stats(web.server).requests; ++i) usleep(1000);
+  cr_assert_eq(rn_http_server_stats(web.server).requests, 0);
   rn_strbuf_clear(&text);
   close(fd);
   close(other);
