@@ -37,6 +37,7 @@ struct rn_http2_stream_t {
   bool is_listed, is_complete, is_closed, has_event, is_answered;
   bool is_trusted;                 // of a request: it has the server's token, or none is required
   bool is_whole;                   // of a request: all of it was received
+  bool may_pack, is_packed;        // of a request: its messages may be compressed; this one is
   int64_t heard_ns;                // when something of it was last received
   bool is_streaming, is_told;      // messages are delivered one by one, from |inbox|
   bool has_response, is_finished;  // of our own stream: the response has begun; its status is known

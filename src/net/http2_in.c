@@ -5,6 +5,7 @@
 // that memory.
 #include "net/grpc.h"
 #include "net/http2_internal.h"
+#include "net/http_body.h"
 #include "net/token.h"
 
 // Frames of at least this many bytes are read straight into their message.
@@ -16,6 +17,8 @@
 // The most bytes of a message without the token, which is then refused.
 #define MAX_UNTRUSTED (64u << 10)
 #define GROWTH 8
+// A compressed message may become this long: about a quarter of a second.
+#define MAX_UNPACKED ((size_t)256 << 20)
 // The most bytes of headers that are kept for a handler.
 #define MAX_KEPT 16384
 // Approximate memory of a call besides its message.
@@ -89,6 +92,8 @@ static int on_header(nghttp2_session* session, const nghttp2_frame* frame, const
       stream->deadline_ns = rn_http2_now(http2) + ns;
   } else if (rn_str_is(name, "authorization") && http2->options.token.size) {
     stream->is_trusted = rn_token_matches(http2->options.token, value);
+  } else if (rn_str_is(name, "grpc-encoding")) {
+    stream->may_pack = rn_str_is(value, "gzip") || rn_str_is(value, "deflate");
   } else if (rn_str_is(name, ":status")) {
     if (rn_str_to_i64(value, &number)) stream->http_status = (int)number;
   } else if (rn_str_is(name, "grpc-status")) {
@@ -116,7 +121,7 @@ static size_t next_room(const rn_http2_stream_t* stream) {
 // Makes room for the message, once its size and first bytes are known.
 static rn_status_t make_room(rn_http2_stream_t* stream) {
   size_t pad = 0, size = next_room(stream), old = room_of(stream);
-  if (stream->align) {
+  if (stream->align && !stream->is_packed) {
     size_t at = stream->align(rn_str_n(stream->head, stream->head_size), stream->expected);
     pad = (RN_ALIGN - at % RN_ALIGN) % RN_ALIGN;
   }
@@ -138,18 +143,60 @@ static rn_status_t make_room(rn_http2_stream_t* stream) {
   return status;
 }
 
+// The most bytes of a message.
+static size_t limit_of(const rn_http2_stream_t* stream) {
+  size_t most = stream->http2->options.max_message;
+  if (!most) most = RN_HTTP2_MAX_MESSAGE;
+  bool is_trusted = !stream->http2->options.is_server || stream->is_trusted;
+  return is_trusted || most < MAX_UNTRUSTED ? most : MAX_UNTRUSTED;
+}
+
 static rn_status_t take_prefix(rn_http2_stream_t* stream) {
   const uint8_t* p = stream->prefix;
   stream->expected = (size_t)p[1] << 24 | (size_t)p[2] << 16 | (size_t)p[3] << 8 | p[4];
-  if (p[0])
+  stream->is_packed = p[0] && stream->may_pack && stream->http2->options.is_server;
+  if (p[0] && !stream->is_packed)
     return rn_unimplemented("The message is compressed, though no compression was negotiated");
-  size_t most = stream->http2->options.max_message;
-  if (stream->http2->options.is_server && !stream->is_trusted && (!most || most > MAX_UNTRUSTED))
-    most = MAX_UNTRUSTED;
-  if (stream->expected > (most ? most : RN_HTTP2_MAX_MESSAGE))
+  size_t most = limit_of(stream);
+  if (stream->expected > most)
     return rn_resource_exhausted("Received message larger than max (%zu vs. %zu)", stream->expected,
-                                 most ? most : RN_HTTP2_MAX_MESSAGE);
+                                 most);
   return RN_OK;
+}
+
+// Decompresses a message that is complete.
+static rn_status_t unpack(rn_http2_stream_t* stream) {
+  rn_http2_t* http2 = stream->http2;
+  size_t most = limit_of(stream), packed = stream->message.size;
+  if (!stream->is_packed || !packed) return RN_OK;
+  rn_http_budget_t budget = {0};
+  rn_http_body_t body = {.allocator = http2->options.allocator,
+                         .landing = rn_loop_landing(http2->options.loop),
+                         .budget = &budget,
+                         .max = most < MAX_UNPACKED ? most : MAX_UNPACKED,
+                         .is_whole = true,
+                         .is_packed = true,
+                         .buffer = stream->message.pieces.items[0].buffer,
+                         .size = packed};
+  rn_buffer_retain(body.buffer);
+  int refusal = rn_http_body_unpack(&body, SIZE_MAX);
+  rn_status_t status = RN_OK;
+  if (refusal == 413)
+    status = rn_resource_exhausted("Received message larger than max (%zu)", body.max);
+  else if (refusal)
+    status = rn_internal("The compressed message is damaged");
+  size_t more = body.size > packed ? body.size - packed : 0;
+  if (rn_ok(status)) status = check_room(http2, more, more);
+  if (rn_ok(status)) {
+    rn_message_clear(&stream->message);
+    rn_http2_hold(stream, (int64_t)body.size - (int64_t)packed);
+    if (body.size)
+      status =
+          rn_message_lend(&stream->message, body.buffer, rn_str_n(body.buffer->data, body.size));
+  }
+  rn_http_body_clear(&body);
+  stream->is_packed = false;
+  return status;
 }
 
 // Moves what fits from |data| to |to|, which has |*have| of |want| bytes; no copy if it is already
@@ -164,6 +211,7 @@ static size_t fill(void* to, size_t* have, size_t want, const uint8_t** data, si
 
 // A message of a stream is complete: queues its delivery, and begins the next.
 static rn_status_t put_aside(rn_http2_stream_t* stream) {
+  RN_RETURN_IF_ERROR(unpack(stream));
   RN_RETURN_IF_ERROR(rn_vec_push(&stream->inbox, stream->message.allocator, stream->message));
   rn_message_init(&stream->message, stream->message.allocator);
   stream->prefix_size = stream->head_size = stream->received = stream->expected = 0;
@@ -252,6 +300,11 @@ static int on_frame(nghttp2_session* session, const nghttp2_frame* frame, void* 
   if (!is_end) return 0;
   if (!rn_http2_is_whole(stream)) {
     rn_http2_refuse(stream, rn_internal("The request ends within its message"));
+    return 0;
+  }
+  rn_status_t status = stream->is_streaming ? RN_OK : unpack(stream);
+  if (!rn_ok(status)) {
+    rn_http2_refuse(stream, status);
     return 0;
   }
   stream->is_complete = stream->is_whole = true;

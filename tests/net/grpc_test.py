@@ -29,6 +29,17 @@ def check_metadata(channel):
         assert dict(error.trailing_metadata())["runnel-marks"] == "local"
 
 
+def check_compression(channel):
+    for how in (grpc.Compression.Gzip, grpc.Compression.Deflate):
+        for data in (b"", b"x", b"data" * 100000):
+            assert call(channel, data=data, compression=how) == data
+    try:
+        call(channel, data=bytes(70 << 20), compression=grpc.Compression.Gzip)  # a bomb: 1 to 1000
+        raise AssertionError("it was decompressed")
+    except grpc.RpcError as error:
+        assert error.code() == grpc.StatusCode.RESOURCE_EXHAUSTED, error
+
+
 def check_tls(folder):
     keys = ["--cert", folder / "server.pem", "--key", folder / "server-key.pem"]
     ca = (folder / "ca.pem").read_bytes()
@@ -51,6 +62,7 @@ for threads in (0, 2):
     with echo.server(BINARY, "--loops", 2, "--threads", threads) as ports:
         with grpc.insecure_channel(f"127.0.0.1:{ports[1]}") as channel:
             check_metadata(channel)
+            check_compression(channel)
             futures = [channel.unary_unary("/service/echo").future(b"%d" % i, timeout=60) for i in range(500)]
             assert [future.result() for future in futures] == [b"%d" % i for i in range(500)]
 echo.need("openssl")
