@@ -29,6 +29,7 @@ static const char model[] =
     "    if order == 1007: return np.float64(2) * x\n"
     "    if order == 1008: return {'y': np.array(['a'])}\n"
     "    if order == 1009: print('hello from', os.environ['RUNNEL_CONTAINER_MODEL'])\n"
+    "    if order == 1010: bytearray(3 << 30)\n"
     "    return {'y': 2 * x}\n"
     "@signature(inputs={'s': ('string', [None])}, outputs={'s': ('string', [None])})\n"
     "def text(inputs):\n"
@@ -70,6 +71,15 @@ PYTHON_TEST(batches_and_errors) {
   wait_for_start(backend, 1);
   expect_twice(backend, 3);
   cr_assert(has_logged(&guest, "hello from twice"));
+  guest_clear(&guest);
+}
+
+PYTHON_TEST(memory_is_limited) {
+  START_PYTHON(guest, "model:predict",
+               "memory_limit_mb: 1000 environment { key: 'OPENBLAS_NUM_THREADS' value: '1' }");
+  FAILS_SAYING(order_only(guest.backends[0], 1010), RESOURCE_EXHAUSTED,
+               "Model 'twice': MemoryError");
+  expect_twice(guest.backends[0], 3);
   guest_clear(&guest);
 }
 

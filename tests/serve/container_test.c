@@ -141,6 +141,27 @@ CONTAINER_TEST(hangs_end) {
   guest_clear(&guest);
 }
 
+static void slow_done(rn_backend_run_t* run, rn_status_t status) {
+  usleep(900000);
+  batch_done(run, status);
+}
+
+CONTAINER_TEST(a_busy_server_does_not_blame_its_containers) {
+  START(guest, "heartbeat_ms: 50 heartbeat_timeout_ms: 300 run_timeout_ms: 30000");
+  rn_backend_t* backend = guest.backends[0];
+  for (int i = 0; i < 2; ++i) {
+    batch_t batch;
+    batch_init(&batch, 3, 1);
+    batch.run.done = slow_done;  // on the loop's thread
+    backend->vtable->run(backend, &batch.run);
+    OK(batch_wait(&batch));
+    rn_tensor_clear(&batch.output);
+    expect_twice(backend, 3);
+  }
+  cr_assert_eq(rn_container_stats(backend).starts, 1);
+  guest_clear(&guest);
+}
+
 CONTAINER_TEST(replicas_fail_alone) {
   START(guest, "replicas: 2");
   cr_assert_eq(guest.count, 2);

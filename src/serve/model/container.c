@@ -279,23 +279,36 @@ static void beat(rn_container_t* container) {
   rn_mutex_unlock(&container->mutex);
 }
 
+// What is wrong with a container that is up, as |out|; false if nothing is.
+static bool is_hung(rn_container_t* container, char* out, size_t room) {
+  const rn_container_config_t* config = container->config;
+  int64_t now = rn_container_now(container), silent = now - container->heard_ns;
+  if (silent > config->beat_timeout_ns)
+    snprintf(out, room, "was silent for %lld ms and was stopped", (long long)(silent / MS_NS));
+  else if (first_limit(container) <= now)
+    snprintf(out, room, "took longer than %lld ms for a batch and was stopped",
+             (long long)(config->run_ns / MS_NS));
+  else
+    return false;
+  return true;
+}
+
 // While it is up: a beat if one is due, and a look at the limits.
 static void watch_over(rn_container_t* container) {
   const rn_container_config_t* config = container->config;
-  int64_t now = rn_container_now(container), limit = first_limit(container);
   char why[128];
-  if (now - container->heard_ns > config->beat_timeout_ns) {
-    snprintf(why, sizeof why, "was silent for %lld ms and was stopped",
-             (long long)((now - container->heard_ns) / MS_NS));
-    lose(container, why, true);
-    return;
+  int64_t late = rn_container_now(container) - container->timer.at_ns;
+  if (is_hung(container, why, sizeof why)) {
+    // If this thread was busy, the container's beats and replies wait in the socket.
+    rn_container_link_read(&container->link);
+    if (container->state != RN_CONTAINER_UP) return;
+    if (late > config->beat_ns) container->heard_ns = rn_container_now(container);
+    if (is_hung(container, why, sizeof why)) {
+      lose(container, why, true);
+      return;
+    }
   }
-  if (limit <= now) {
-    snprintf(why, sizeof why, "took longer than %lld ms for a batch and was stopped",
-             (long long)(config->run_ns / MS_NS));
-    lose(container, why, true);
-    return;
-  }
+  int64_t now = rn_container_now(container), limit = first_limit(container);
   if (now >= container->beat_ns) {
     beat(container);
     container->beat_ns = now + config->beat_ns;
