@@ -1,0 +1,242 @@
+#!/usr/bin/env python3
+"""What operators do with a model server: operations_test.py RUNNEL PART"""
+
+import glob
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+from serve_tools import FOLDER, MODELS, RUNNEL, Server, check, context_of, run, wait_until, write
+
+TWO = ("--model_name=two", f"--model_base_path={MODELS}/half_plus_two")
+
+
+def config_of(**models):
+    return "model_config_list {\n" + "".join(
+        f'  config {{ name: "{name}" base_path: "{MODELS}/{path}" model_platform: "tensorflow" }}\n'
+        for name, path in models.items()) + "}\n"
+
+
+def part_probes():
+    server = Server(*TWO)
+    check(server.ask("/healthz")[0] == 200)
+    check(server.ask("/readyz")[0] == 200)
+    check(json.loads(server.ask("/v1/models")[2]) == {"models": ["two"]})
+    check(server.predict("two", [1.0, 2.0, 5.0]) == [2.5, 3.0, 4.5])
+    status = json.loads(server.ask("/statusz")[2])
+    check(status["ready"] and status["models"][0]["versions"][0]["state"] == "AVAILABLE", status)
+    check(status["models"][0]["latency"]["count"] == 1, status)
+    check(server.ask("/v1/nothing")[0] == 400 and server.ask("/nothing/at/all")[0] == 404)
+    # gRPC's port speaks REST, too.
+    check(server.ask("/readyz", port=server.port)[0] == 200)
+    check(server.end() == 0, server.logged())
+
+
+def part_metrics():
+    server = Server(*TWO)
+    for _ in range(20):
+        server.predict("two", [1.0])
+    server.ask("/v1/models/nothing:predict", {"instances": [1]})
+    text = server.ask("/monitoring/prometheus/metrics")[2]
+    check(':tensorflow:serving:request_count{model_name="two",status="OK"} 20\n' in text, text)
+    check('runnel_queue_length{model_name="two"} 0\n' in text, text)
+    # The stages of a request add up to its time.
+    sums = {}
+    for line in text.splitlines():
+        if line.startswith("runnel_stage_microseconds_sum"):
+            sums[line.split('stage="')[1].split('"')[0]] = float(line.rsplit(" ", 1)[1])
+    check(set(sums) >= {"queue", "batch", "run", "serialize"}, sums)
+    promtool = shutil.which("promtool")
+    if promtool:
+        done = subprocess.run([promtool, "check", "metrics"], input=text, capture_output=True, text=True)
+        # Names with ':' in front are TensorFlow Serving's, and that is what promtool dislikes.
+        bad = [line for line in (done.stdout + done.stderr).splitlines() if "runnel_" in line and "counter" not in line]
+        check(done.returncode in (0, 3) and not bad, done.stdout + done.stderr)
+
+
+def part_page():
+    chromium = shutil.which("chromium")
+    if not chromium:
+        print("Chromium is missing")
+        sys.exit(77)
+    server = Server(*TWO)
+    server.predict("two", [1.0])
+    shown = subprocess.run([chromium, "--headless", "--no-sandbox", "--disable-gpu", "--dump-dom",
+                            "--virtual-time-budget=5000", f"http://127.0.0.1:{server.rest}/"],
+                           capture_output=True, text=True, timeout=120).stdout
+    for text in ("runnel ", "ready", "<h2>two</h2>", "AVAILABLE", "1 requests", "Prediction cache"):
+        check(text in shown, text, "is not in", shown)
+
+
+def part_tokens():
+    tokens = {"predict": "p" * 20, "read": "r" * 20, "admin": "a" * 20}
+    file = write("tokens", "# who may do what\n" + "".join(f"{role} {token}\n" for role, token in tokens.items()))
+    server = Server(*TWO, f"--tokens={file}")
+
+    def code(path, role, body=None):
+        headers = {"Authorization": f"Bearer {tokens[role]}"} if role else {}
+        return server.ask(path, body, headers)[0]
+
+    body = {"instances": [1.0]}
+    check([code("/v1/models/two:predict", role, body) for role in (None, "predict", "read", "admin")] ==
+          [401, 200, 200, 200])
+    check([code("/statusz", role) for role in (None, "predict", "read", "admin")] == [401, 403, 200, 200])
+    check([code("/v1/models/two", role) for role in (None, "read")] == [401, 200])
+    check([code("/admin/get_all_applications", role, {}) for role in (None, "predict", "read", "admin")] ==
+          [401, 403, 403, 200])
+    check(code("/healthz", None) == 200 and code("/readyz", None) == 200 and code("/", None) == 200)
+    bad = write("bad", "reader abcdefghijklmnopqrst\n")
+    done = subprocess.run([RUNNEL, "serve", *TWO, "--any_port", f"--tokens={bad}"], capture_output=True, text=True)
+    check(done.returncode == 1 and "bad:1: " in done.stderr, done.stderr)
+
+
+def part_reload():
+    file = write("models.pbtxt", config_of(two="half_plus_two"))
+    server = Server(f"--model_config_file={file}")
+    check(server.predict("two", [2.0]) == [3.0])
+    write("models.pbtxt", config_of(two="half_plus_two", three="half_plus_three"))
+    server.process.send_signal(signal.SIGHUP)
+    wait_until(lambda: server.ask("/v1/models/three")[0] == 200 and "AVAILABLE" in server.ask("/v1/models/three")[2],
+               "the new model does not load")
+    check(server.predict("three", [2.0]) == [4.0])
+    # A bad file changes nothing.
+    write("models.pbtxt", "model_config_list { config { nome: 'x' } }")
+    server.process.send_signal(signal.SIGHUP)
+    wait_until(lambda: "the configuration stays as it is" in server.logged(), server.logged())
+    check("models.pbtxt:1:" in server.logged(), server.logged())
+    check(server.predict("two", [2.0]) == [3.0])
+    write("models.pbtxt", config_of(three="half_plus_three"))
+    server.process.send_signal(signal.SIGHUP)
+    wait_until(lambda: server.ask("/v1/models/two:predict", {"instances": [1]})[0] == 404, "two stays")
+    check(server.predict("three", [2.0]) == [4.0])
+
+
+def part_drain():
+    server = Server(*TWO)
+    failures, stop = [], threading.Event()
+
+    def keep_asking():
+        while not stop.is_set():
+            try:
+                code = server.ask("/v1/models/two:predict", {"instances": [1.0]})[0]
+                if code != 200:
+                    failures.append(code)
+            except (ConnectionRefusedError, ConnectionResetError):
+                return  # it does not listen any more
+
+    threads = [threading.Thread(target=keep_asking) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    time.sleep(0.3)
+    code = server.end()
+    stop.set()
+    for thread in threads:
+        thread.join()
+    check(code == 0 and not failures, code, failures, server.logged())
+
+
+def part_tls():
+    certs = os.path.join(FOLDER, "certs")
+    subprocess.run([RUNNEL, "cert", "--dir", certs, "--cluster", "worker=127.0.0.1:1"], check=True, capture_output=True)
+
+    def text(name):
+        with open(os.path.join(certs, name)) as file:
+            return file.read().replace("\n", "\\n")
+
+    file = write("ssl", f'server_key: "{text("worker-0-key.pem")}"\nserver_cert: "{text("worker-0.pem")}"\n')
+    server = Server(*TWO, f"--ssl_config_file={file}", scheme="https", context=context_of(os.path.join(certs, "ca.pem")))
+    check(server.predict("two", [1.0]) == [2.5])
+    strict = write("ssl2", f'server_key: "{text("worker-0-key.pem")}"\nserver_cert: "{text("worker-0.pem")}"\n'
+                           f'custom_ca: "{text("ca.pem")}"\nclient_verify: true\n')
+    context = context_of(os.path.join(certs, "ca.pem"))
+    verifying = Server(*TWO, f"--ssl_config_file={strict}", scheme="https", context=context)
+    try:
+        verifying.predict("two", [1.0])
+        refused = False
+    except OSError:
+        refused = True
+    check(refused, "a client without a certificate was served")
+    context.load_cert_chain(os.path.join(certs, "client.pem"), os.path.join(certs, "client-key.pem"))
+    check(verifying.predict("two", [1.0]) == [2.5])
+
+
+def part_samples():
+    """Sampled requests replay as load and as warm-up."""
+    base = os.path.join(FOLDER, "two")
+    shutil.copytree(os.path.join(MODELS, "half_plus_two"), base)
+    prefix = os.path.join(FOLDER, "samples")
+    file = write("models.pbtxt", f'''model_config_list {{ config {{ name: "two" base_path: "{base}" model_platform: "tensorflow"
+      logging_config {{ log_collector_config {{ type: "file" filename_prefix: "{prefix}" }} sampling_config {{ sampling_rate: 1 }} }} }} }}''')
+    server = Server(f"--model_config_file={file}")
+    for i in range(10):
+        server.predict("two", [float(i)])
+    wait_until(lambda: glob.glob(prefix + ".*") and os.path.getsize(glob.glob(prefix + ".*")[0]) > 500, "no samples")
+    check(server.end() == 0)
+    [samples] = glob.glob(prefix + ".*")
+    version = os.path.join(base, os.listdir(base)[0])
+    os.makedirs(os.path.join(version, "assets.extra"))
+    shutil.copy(samples, os.path.join(version, "assets.extra", "tf_serving_warmup_requests"))
+    server = Server("--model_name=two", f"--model_base_path={base}")
+    text = server.ask("/monitoring/prometheus/metrics")[2]
+    check("model_warmup_latency" in text, text)
+    for protocol, port in (("grpc", server.port), ("rest", server.rest), ("oip", server.rest), ("oip-grpc", server.port)):
+        done = subprocess.run([RUNNEL, "load", f"127.0.0.1:{port}", "two", "--log", samples, "--rate", "100", "--seconds", "0.5",
+                               "--warmup", "0", "--protocol", protocol, "--json"], capture_output=True, text=True, timeout=60)
+        result = json.loads(done.stdout)
+        check(result["ok"] == result["sent"] > 20, protocol, done.stdout, done.stderr)
+
+
+def part_apps():
+    apps = write("apps.pbtxt", '''application { name: "half" input_type: FLOATS default_output: "-1" latency_slo_micros: 5000000
+      model { name: "two" } model { name: "three" } policy { name: "exp4" } }''')
+    file = write("models.pbtxt", config_of(two="half_plus_two", three="half_plus_three"))
+    state = os.path.join(FOLDER, "state")
+    server = Server(f"--model_config_file={file}", f"--apps_file={apps}", f"--state={state}")
+    for _ in range(40):
+        code, _, text = server.ask("/half/predict", {"input": [2.0]})
+        reply = json.loads(text)
+        check(code == 200 and not reply["default"], code, text)
+        code, _, text = server.ask("/half/update", {"query_id": reply["query_id"], "label": 4.0})
+        check(code == 200, code, text)
+
+    def weights():
+        [app] = json.loads(server.ask("/statusz")[2])["applications"]
+        return {model["name"]: model["weight"] for model in app["models"]}
+
+    learned = weights()
+    check(learned["three"] > learned["two"], learned)
+    check(server.end() == 0, server.logged())
+    server = Server(f"--model_config_file={file}", f"--state={state}")
+    check(abs(weights()["three"] - learned["three"]) < 1e-6, learned, weights())
+
+
+def part_flags():
+    def said(*flags):
+        done = subprocess.run([RUNNEL, "serve", *flags], capture_output=True, text=True, timeout=60)
+        return done.returncode, done.stdout + done.stderr
+
+    code, text = said()
+    check(code == 2 and "--model_base_path" in text, code, text)
+    code, text = said(*TWO, "--any_port", "--check")
+    check(code == 0 and "the configuration is fine" in text, code, text)
+    code, text = said("--model_name=x", f"--model_base_path={FOLDER}/nothing", "--any_port", "--check",
+                      "--max_num_load_retries=0", "--file_system_poll_wait_seconds=0")
+    check(code == 1, code, text)
+    code, text = said(*TWO, "--any_port", "--check", "--xla_gpu_compilation_enabled=true", "--grpc_max_threads=4")
+    check(code == 0 and "--grpc_max_threads has no effect here" in text, code, text)
+    code, text = said(*TWO, "--enable_batching=perhaps")
+    check(code == 2, code, text)
+    server = Server(*TWO, "--log_format=json")
+    line = next(line for line in server.logged().splitlines() if line.startswith("{"))
+    check(set(json.loads(line)) == {"time", "level", "message"}, line)
+    # The port is taken: the error names it.
+    code, text = said(*TWO, "--host=127.0.0.1", f"--port={server.port}")
+    check(code == 1 and str(server.port) in text, code, text)
+
+
+run({name[5:]: part for name, part in list(globals().items()) if name.startswith("part_")})
