@@ -260,7 +260,7 @@ static rn_status_t run(serve_t* serve) {
   RN_RETURN_IF_ERROR(rn_model_server_create(&serve->options, &serve->server));
   print_ports(serve);
   pthread_t waiter;
-  if (rn_cli_has(serve->cli, "--check")) return rn_model_server_wait(serve->server, INT64_MAX);
+  if (rn_cli_has(serve->cli, "--check")) return rn_model_server_check(serve->server);
   bool has_waiter = pthread_create(&waiter, NULL, wait_for_models, serve) == 0;
   wait_and_end(serve, &signals);
   if (has_waiter) pthread_join(waiter, NULL);

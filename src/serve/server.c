@@ -8,6 +8,7 @@
 #include "serve/front/request_log.h"
 #include "serve/front/roles.h"
 #include "serve/front/shared_memory.h"
+#include "serve/front/warmup.h"
 #include "serve/model/container.h"
 #include "serve/model/loader.h"
 #include "serve/model/models.h"
@@ -85,6 +86,23 @@ static rn_status_t make_loops(rn_model_server_t* server) {
   return RN_OK;
 }
 
+// On the thread that loads |backend|. Time is counted for versions that have requests.
+static rn_status_t warm_up(void* self, rn_backend_t* backend, rn_str_t model, const char* folder) {
+  rn_model_server_t* server = self;
+  rn_warmup_options_t options = {.iterations = server->options.warmup_iterations,
+                                 .env = &server->env,
+                                 .allocator = server->allocator};
+  int64_t begun = server->env.now_ns(server->env.self);
+  int count = 0;
+  rn_status_t status = rn_warmup_run(&options, backend, folder, &count);
+  if (!count) return status;
+  rn_metric_series_t* series =
+      rn_metrics_series(server->metrics, RN_METRIC_WARMUP_LATENCY, model,
+                        rn_ok(status) ? RN_STR("OK") : RN_STR("FAILED"), RN_STR(""));
+  rn_series_add(series, (double)(server->env.now_ns(server->env.self) - begun) / 1e3);
+  return status;
+}
+
 static rn_status_t make_models(rn_model_server_t* server) {
   const rn_model_server_options_t* options = &server->options;
   RN_RETURN_IF_ERROR(rn_containers_create(&server->env, server->allocator, &server->containers));
@@ -92,6 +110,8 @@ static rn_status_t make_models(rn_model_server_t* server) {
                                 .session = options->session,
                                 .containers = server->containers,
                                 .program = options->program,
+                                .warm_up = options->warms_up ? warm_up : NULL,
+                                .warm_up_self = server,
                                 .env = &server->env,
                                 .allocator = server->allocator};
   RN_RETURN_IF_ERROR(rn_loader_create(&loader, &server->loader));
@@ -262,6 +282,35 @@ rn_status_t rn_model_server_wait(rn_model_server_t* server, int64_t deadline_ns)
   RN_RETURN_IF_ERROR(rn_models_wait(server->models, deadline_ns));
   server->front.is_ready = true;
   return RN_OK;
+}
+
+// "a: no versions in /models/a"
+static void add_reason(const rn_model_info_t* info, rn_strbuf_t* out) {
+  for (int i = 0; i < info->version_count; ++i)
+    if (info->versions[i].state == RN_MODEL_AVAILABLE) return;
+  rn_strbuf_printf(out, "%s%.*s: ", out->size ? "; " : "", RN_STR_ARGS(info->name));
+  if (!info->version_count)
+    rn_strbuf_printf(out, "no versions in %.*s", RN_STR_ARGS(info->base_path));
+  else
+    rn_strbuf_printf(out, "version %lld: %s", (long long)info->versions[0].number,
+                     info->versions[0].message);
+}
+
+rn_status_t rn_model_server_check(rn_model_server_t* server) {
+  RN_RETURN_IF_ERROR(rn_models_poll(server->models));
+  rn_arena_t arena;
+  rn_strbuf_t reasons;
+  rn_arena_init(&arena, server->allocator);
+  rn_strbuf_init(&reasons, server->allocator);
+  rn_model_info_t* infos = NULL;
+  int count = 0;
+  rn_status_t status = rn_models_info(server->models, RN_STR(""), &arena, &infos, &count);
+  for (int i = 0; i < count; ++i) add_reason(&infos[i], &reasons);
+  if (rn_ok(status) && reasons.size) status = rn_status_from_buf(RN_CODE_NOT_FOUND, &reasons);
+  rn_models_info_clear(infos, count);
+  rn_strbuf_clear(&reasons);
+  rn_arena_clear(&arena);
+  return status;
 }
 
 int rn_model_server_port(const rn_model_server_t* server) {

@@ -51,6 +51,9 @@ RN_MUST_USE rn_status_t rn_model_server_create(const rn_model_server_options_t* 
                                                rn_model_server_t** out);
 // Waits until every model is loaded or has failed: then its error.
 RN_MUST_USE rn_status_t rn_model_server_wait(rn_model_server_t* server, int64_t deadline_ns);
+// Loads everything once: RN_OK if every model has a version that can be served, else an error that
+// names the models that have none, with the reasons.
+RN_MUST_USE rn_status_t rn_model_server_check(rn_model_server_t* server);
 // The port numbers that were opened; 0: none.
 int rn_model_server_port(const rn_model_server_t* server);
 int rn_model_server_rest_port(const rn_model_server_t* server);

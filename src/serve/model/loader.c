@@ -41,9 +41,10 @@ void rn_loader_destroy(rn_loader_t* loader) {
   if (loader) RN_FREE(loader->options.allocator, loader);
 }
 
-static rn_status_t warm_up(const rn_loader_t* loader, rn_backend_t* backend, const char* folder) {
+static rn_status_t warm_up(const rn_loader_t* loader, rn_backend_t* backend, rn_str_t model,
+                           const char* folder) {
   const rn_loader_options_t* options = &loader->options;
-  return options->warm_up ? options->warm_up(options->warm_up_self, backend, folder) : RN_OK;
+  return options->warm_up ? options->warm_up(options->warm_up_self, backend, model, folder) : RN_OK;
 }
 
 static void drop(const rn_loader_t* loader, rn_backend_t** replicas, int count) {
@@ -55,6 +56,7 @@ static void drop(const rn_loader_t* loader, rn_backend_t** replicas, int count) 
 // A load on its way through the thread of low priority.
 typedef struct loader_job_t {
   rn_loader_t* loader;
+  rn_str_t model;
   const char* folder;
   rn_backend_t** replicas;
   rn_status_t status;
@@ -78,7 +80,7 @@ static rn_status_t load_replicas(loader_job_t* job, rn_arena_t* arena) {
                                      .allocator = options->allocator};
   for (int i = 0; i < options->replicas; ++i) {
     RN_RETURN_IF_ERROR(rn_tf_backend_create(&backend, &job->replicas[i]));
-    RN_RETURN_IF_ERROR(warm_up(job->loader, job->replicas[i], job->folder));
+    RN_RETURN_IF_ERROR(warm_up(job->loader, job->replicas[i], job->model, job->folder));
   }
   return RN_OK;
 }
@@ -91,11 +93,11 @@ static void run_job(void* arg) {
   rn_arena_clear(&arena);
 }
 
-static rn_status_t load_saved_model(rn_loader_t* loader, const char* folder, rn_backend_t*** out,
-                                    int* out_count) {
+static rn_status_t load_saved_model(rn_loader_t* loader, rn_str_t model, const char* folder,
+                                    rn_backend_t*** out, int* out_count) {
   const rn_loader_options_t* options = &loader->options;
   size_t count = (size_t)options->replicas;
-  loader_job_t job = {.loader = loader, .folder = folder};
+  loader_job_t job = {.loader = loader, .model = model, .folder = folder};
   RN_RETURN_IF_ERROR(
       rn_alloc_array(options->allocator, count, sizeof *job.replicas, (void**)&job.replicas));
   rn_quiet_call(run_job, &job);
@@ -119,7 +121,8 @@ static rn_status_t load_containers(rn_loader_t* loader, const rn_pb_serving_Mode
   if (!options.containers) return rn_unimplemented("%s: this server runs no containers", folder);
   RN_RETURN_IF_ERROR(rn_container_load(&options, out, out_count));
   rn_status_t status = RN_OK;
-  for (int i = 0; rn_ok(status) && i < *out_count; ++i) status = warm_up(loader, (*out)[i], folder);
+  for (int i = 0; rn_ok(status) && i < *out_count; ++i)
+    status = warm_up(loader, (*out)[i], config->name, folder);
   if (rn_ok(status)) return RN_OK;
   drop(loader, *out, *out_count);
   *out = NULL;
@@ -138,5 +141,5 @@ rn_status_t rn_loader_load(void* self, const rn_pb_serving_ModelConfig_t* config
     return rn_not_found("%s has no " RN_CONTAINER_FILE, folder);
   return has_container || is_isolated
              ? load_containers(loader, config, number, folder, out, out_count)
-             : load_saved_model(loader, folder, out, out_count);
+             : load_saved_model(loader, config->name, folder, out, out_count);
 }

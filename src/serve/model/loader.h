@@ -20,7 +20,7 @@ typedef struct rn_loader_options_t {
   const char* program;          // this command, to isolate SavedModels; NULL: it cannot
   bool isolates;                // every SavedModel runs in a process of its own
   // Warms up one replica, on the thread that loads it; NULL: nothing does.
-  rn_status_t (*warm_up)(void* self, rn_backend_t* backend, const char* folder);
+  rn_status_t (*warm_up)(void* self, rn_backend_t* backend, rn_str_t model, const char* folder);
   void* warm_up_self;
   const rn_env_t* env;       // its pool runs all models
   rn_allocator_t allocator;  // the same as that of |containers| and of the manager
