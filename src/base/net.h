@@ -69,7 +69,9 @@ typedef struct rn_poller_vtable_t {
 } rn_poller_vtable_t;
 
 struct rn_net_t {
-  // |address| is "host:port", "[v6]:port" or "unix:path". Port 0 is any that is free.
+  // |address| is "host:port", "[v6]:port" or "unix:path". Port 0 is any that is free. A
+  // listener replaces a Unix socket that is at its path: one that a killed process left there, or
+  // that of a process which is about to be replaced.
   rn_status_t (*listen)(void* self, const char* address, rn_allocator_t allocator,
                         rn_socket_t** out_listener);
   rn_status_t (*connect)(void* self, const char* address, int64_t deadline_ns,

@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/uio.h>
 #include <sys/un.h>
 #include <time.h>
@@ -28,6 +29,7 @@ typedef struct system_socket_t {
   int fd;
   _Atomic bool is_shut;
   char* path;      // Owned: of a Unix listener, removed with it
+  ino_t inode;     // of |path|
   char name[128];  // the address as it was given, for messages
 } system_socket_t;
 
@@ -89,7 +91,9 @@ static void system_close(rn_socket_t* base) {
   system_socket_t* socket = (system_socket_t*)base;
   if (socket->fd >= 0) close(socket->fd);
   if (socket->path) {
-    unlink(socket->path);
+    // Another process may have taken the path over.
+    struct stat found;
+    if (lstat(socket->path, &found) == 0 && found.st_ino == socket->inode) unlink(socket->path);
     rn_free(socket->allocator, socket->path, strlen(socket->path) + 1);
   }
   RN_FREE(socket->allocator, socket);
@@ -285,13 +289,27 @@ static rn_status_t open_at(const struct addrinfo* place, const char* name, rn_al
   return wrap(fd, name, allocator, out);
 }
 
+// Removes a socket that a process left at |path|; a file of another kind stays.
+static void remove_old(const char* path) {
+  struct stat found;
+  if (lstat(path, &found) == 0 && S_ISSOCK(found.st_mode)) unlink(path);
+}
+
+// Closing removes the path.
+static rn_status_t keep_path(const char* path, system_socket_t* socket) {
+  struct stat made;
+  if (lstat(path, &made) != 0) return error_of(socket, errno);
+  socket->inode = made.st_ino;
+  return rn_str_dup(socket->allocator, rn_str(path), &socket->path);
+}
+
 static rn_status_t listen_at(const struct addrinfo* place, system_socket_t* socket) {
+  const char* path =
+      place->ai_family == AF_UNIX ? ((const struct sockaddr_un*)place->ai_addr)->sun_path : NULL;
+  if (path) remove_old(path);
   setsockopt(socket->fd, SOL_SOCKET, SO_REUSEADDR, &(int){1}, sizeof(int));
   if (bind(socket->fd, place->ai_addr, place->ai_addrlen) != 0) return error_of(socket, errno);
-  if (place->ai_family == AF_UNIX)
-    RN_RETURN_IF_ERROR(rn_str_dup(socket->allocator,
-                                  rn_str(((const struct sockaddr_un*)place->ai_addr)->sun_path),
-                                  &socket->path));
+  if (path) RN_RETURN_IF_ERROR(keep_path(path, socket));
   return listen(socket->fd, SOMAXCONN) == 0 ? RN_OK : error_of(socket, errno);
 }
 

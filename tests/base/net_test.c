@@ -74,6 +74,27 @@ NET_TEST(unix_sockets) {
         NOT_FOUND);
 }
 
+// A path is taken over, from a process that was killed or still runs; its old listener does not
+// remove the new one's socket, and a file of another kind stays.
+NET_TEST(unix_sockets_are_replaced) {
+  char path[100];
+  snprintf(path, sizeof path, "unix:/tmp/rn_net_test_%d", (int)getpid());
+  rn_socket_t *first = NULL, *second = NULL, *stream = NULL;
+  OK(env()->net->listen(env()->net_self, path, rn_allocator_system(), &first));
+  OK(env()->net->listen(env()->net_self, path, rn_allocator_system(), &second));
+  first->vtable->close(first);
+  OK(env()->net->connect(env()->net_self, path, RN_FOREVER, rn_allocator_system(), &stream));
+  stream->vtable->close(stream);
+  second->vtable->close(second);
+  cr_assert_neq(access(path + 5, F_OK), 0);
+  FILE* file = fopen(path + 5, "w");
+  fclose(file);
+  rn_status_t status = env()->net->listen(env()->net_self, path, rn_allocator_system(), &first);
+  cr_assert(!rn_ok(status));
+  rn_status_free(status);
+  cr_assert_eq(unlink(path + 5), 0);
+}
+
 NET_TEST(deadlines) {
   rn_strbuf_t address;
   rn_socket_t *listener = listen_at("127.0.0.1:0", &address), *server = NULL;
