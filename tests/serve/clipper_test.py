@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Applications of `runnel serve` as processes: clipper_test.py RUNNEL MODELS PART
 
-PART is "folder": what feedback taught outlives kill -9, answers are marked, strict applications refuse; or "redis": two servers
-share what they learn, go on while Redis is gone, and meet again when it is back. Exits with 77 without redis-server.
+PART is "example": the bandit of examples/serving, with fewer queries; "folder": what feedback taught outlives kill -9, answers are marked, strict applications refuse; or "redis": two servers
+share what they learn, go on while Redis is gone, and meet again when it is back. Exits with 77 without redis-server or NumPy.
 """
 import atexit
 import http.client
@@ -27,14 +27,15 @@ application { name: "strict" input_type: FLOATS default_output: "-1" latency_slo
 
 
 class Server:
-    def __init__(self, folder, *options):
-        models, apps = os.path.join(folder, "models.config"), os.path.join(folder, "apps.config")
-        with open(models, "w") as out:
-            configs = [f'config {{ name: "{name}" base_path: "{MODELS}/{name}" model_platform: "tensorflow" }}'
-                       for name in ("half_plus_two", "half_plus_three")]
-            out.write("model_config_list { %s }\n" % " ".join(configs))
-        with open(apps, "w") as out:
-            out.write(APPS)
+    def __init__(self, folder, *options, models=None, apps=None):
+        if not models:
+            models, apps = os.path.join(folder, "models.config"), os.path.join(folder, "apps.config")
+            with open(models, "w") as out:
+                configs = [f'config {{ name: "{name}" base_path: "{MODELS}/{name}" model_platform: "tensorflow" }}'
+                           for name in ("half_plus_two", "half_plus_three")]
+                out.write("model_config_list { %s }\n" % " ".join(configs))
+            with open(apps, "w") as out:
+                out.write(APPS)
         self.process = subprocess.Popen(
             [RUNNEL, "serve", "--port=0", "--rest_api_port=0", f"--model_config_file={models}", f"--apps_file={apps}", *options],
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
@@ -110,6 +111,34 @@ def folder_part(folder):
     server.end(signal.SIGTERM)
 
 
+def example_part(folder):
+    try:
+        import numpy
+    except ImportError:
+        sys.exit(77)
+    root = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
+    example = os.path.join(root, "examples", "serving", "bandit")
+    # The containers' "python3 -m runnel.serving" means this interpreter and this tree's package.
+    tools = os.path.join(folder, "bin")
+    os.mkdir(tools)
+    with open(os.path.join(tools, "python3"), "w") as out:
+        container = os.path.join(root, "python", "runnel", "serving", "container.py")
+        out.write('#!/bin/sh\nshift 2\nexec "%s" -B "%s" "$@"\n' % (sys.executable, container))
+    os.chmod(os.path.join(tools, "python3"), 0o755)
+    os.environ["PATH"] = tools + ":" + os.environ["PATH"]
+    home = os.path.join(folder, "models")
+    subprocess.run([sys.executable, "-B", os.path.join(example, "make_models.py"), home], check=True)
+    server = Server(folder, models=os.path.join(home, "models.pbtxt"), apps=os.path.join(example, "apps.pbtxt"))
+    picture = os.path.join(folder, "curve.svg")
+    play = subprocess.run([sys.executable, "-B", os.path.join(example, "play.py"), home, str(server.port), picture, "900"],
+                          check=True, stdout=subprocess.PIPE, text=True).stdout
+    broken = {line.split()[0]: float(line.split()[3]) for line in play.splitlines()}
+    assert broken["fixed"] < 25 and broken["exp3"] > broken["fixed"] + 15 and broken["exp4"] > broken["fixed"] + 25, play
+    with open(picture) as svg:
+        assert svg.read().count("<polyline") == 3
+    server.end(signal.SIGTERM)
+
+
 def start_redis(folder, path):
     redis = subprocess.Popen(["redis-server", "--port", "0", "--unixsocket", path, "--save", "", "--dir", folder],
                              stdout=subprocess.DEVNULL)
@@ -143,4 +172,4 @@ def redis_part(folder):
 
 
 with tempfile.TemporaryDirectory() as home:
-    {"folder": folder_part, "redis": redis_part}[PART](home)
+    {"folder": folder_part, "redis": redis_part, "example": example_part}[PART](home)
