@@ -5,6 +5,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "../support/stream_client.h"
 #include "fake_model.h"
 #include "net/channel.h"
 #include "proto/oip.pb.h"
@@ -384,7 +385,7 @@ static rn_code_t finish(asked_t* asked) {
 #define SERVICE "/inference.GRPCInferenceService/"
 
 // A request for twice x, of |count| ones in raw form.
-static void write_request(rn_strbuf_t* out, int64_t count) {
+static void write_request(rn_strbuf_t* out, const char* model, int64_t count) {
   rn_strbuf_t raw;
   rn_strbuf_init(&raw, memory());
   float one = 1;
@@ -394,7 +395,7 @@ static void write_request(rn_strbuf_t* out, int64_t count) {
   rn_pb_inference_ModelInferRequest_InferInputTensor_t input = {
       .name = RN_STR("x"), .datatype = RN_STR("FP32"), .shape = {.items = dims, .count = 2}};
   rn_pb_inference_ModelInferRequest_t request = {
-      .model_name = RN_STR("half"),
+      .model_name = rn_str(model),
       .id = RN_STR("7"),
       .inputs = {.items = &input, .count = 1},
       .raw_input_contents = {.items = &bytes, .count = 1}};
@@ -409,7 +410,7 @@ OIP_TEST(infers_by_rpc) {
   const int64_t counts[] = {1, 100000};
   for (int i = 0; i < 2; ++i) {
     rn_strbuf_t request;
-    write_request(&request, counts[i]);
+    write_request(&request, "half", counts[i]);
     asked_t asked;
     ask(&site, SERVICE "ModelInfer", rn_strbuf_view(&request), 60 * SECOND, &asked);
     cr_assert_eq(finish(&asked), RN_CODE_OK, "%s", asked.text);
@@ -433,7 +434,7 @@ OIP_TEST(rpc_deadlines_and_errors) {
   site_t site;
   site_open(&site);
   rn_strbuf_t request;
-  write_request(&request, 1);
+  write_request(&request, "half", 1);
   asked_t first, second;
   site.fakes[0].on_run = hold;
   ask(&site, SERVICE "ModelInfer", rn_strbuf_view(&request), 60 * SECOND, &first);
@@ -477,4 +478,84 @@ OIP_TEST(rpc_deadlines_and_errors) {
   }
   rn_strbuf_clear(&request);
   site_close(&site);
+}
+
+// Streams.
+
+// Takes the next message of a stream from what has come; false if it is not there yet.
+static bool next_message(rn_str_t* rest, rn_str_t* out) {
+  if (rest->size < 5) return false;
+  const unsigned char* p = (const unsigned char*)rest->data;
+  size_t size = (size_t)p[1] << 24 | (size_t)p[2] << 16 | (size_t)p[3] << 8 | p[4];
+  if (rest->size < 5 + size) return false;
+  *out = rn_str_n(rest->data + 5, size);
+  *rest = rn_str_n(rest->data + 5 + size, rest->size - 5 - size);
+  return true;
+}
+
+OIP_TEST(a_stream_answers_in_order) {
+  site_t site;
+  site_open(&site);
+  stream_client_t client;
+  stream_open(&client, rn_rpc_server_port(site.rpc), SERVICE "ModelStreamInfer");
+  site.fakes[0].on_run = hold;
+  enum { COUNT = 20 };
+  for (int i = 0; i < COUNT; ++i) {  // the second fails at once, while the first is running
+    rn_strbuf_t request;
+    write_request(&request, i % 4 == 1 ? "none" : "half", i + 1);
+    stream_put(&client, &request);
+    rn_strbuf_clear(&request);
+  }
+  client.is_ended = true;
+  nghttp2_session_resume_data(client.session, client.stream);
+  cr_assert_eq(nghttp2_session_send(client.session), 0);
+  held(&site);
+  site.fakes[0].on_run = NULL;
+  let_go(&site);
+  stream_pump(&client, SIZE_MAX);
+  cr_assert_eq(client.status, 0);
+  rn_str_t rest = rn_strbuf_view(&client.in), message;
+  rn_arena_t arena;
+  rn_arena_init(&arena, memory());
+  for (int i = 0; i < COUNT; ++i) {
+    cr_assert(next_message(&rest, &message), "message %d", i);
+    rn_pb_inference_ModelStreamInferResponse_t* response = NULL;
+    OK(RN_PB_DECODE(inference_ModelStreamInferResponse, message, NULL, &arena, &response));
+    cr_assert(rn_str_is(response->infer_response->id, "7"));
+    cr_assert_eq(response->error_message.size > 0, i % 4 == 1, "message %d", i);
+    if (i % 4 == 1) continue;
+    cr_assert_eq(response->infer_response->raw_output_contents.items[0].size, 4 * (size_t)(i + 1));
+  }
+  cr_assert_eq(rest.size, 0);
+  rn_arena_clear(&arena);
+  stream_close(&client);
+  site_close(&site);
+}
+
+OIP_TEST(a_stream_ends_with_its_client) {
+  site_t site;
+  site_open(&site);
+  stream_client_t client;
+  stream_open(&client, rn_rpc_server_port(site.rpc), SERVICE "ModelStreamInfer");
+  site.fakes[0].on_run = hold;
+  for (int i = 0; i < 5; ++i) {
+    rn_strbuf_t request;
+    write_request(&request, "half", 1);
+    stream_put(&client, &request);
+    rn_strbuf_clear(&request);
+  }
+  nghttp2_session_resume_data(client.session, client.stream);
+  cr_assert_eq(nghttp2_session_send(client.session), 0);
+  held(&site);
+  rn_version_t* version = NULL;
+  rn_model_spec_t spec = {.name = RN_STR("half"), .version = -1};
+  OK(rn_models_find(site.front.models, &spec, &version));
+  const rn_batcher_t* batcher = rn_version_batcher(version, 0);
+  while (rn_batcher_stats(batcher).queued < 4) usleep(1000);
+  stream_close(&client);
+  while (rn_batcher_stats(batcher).cancelled < 4) usleep(1000);
+  rn_version_release(version);
+  let_go(&site);
+  site_close(&site);
+  cr_assert_eq(site.fakes[0].runs, 1);
 }

@@ -9,6 +9,7 @@ import asyncio
 import json
 import os
 import queue
+import re
 import socket
 import subprocess
 import sys
@@ -434,7 +435,38 @@ def kserve_clients(server):
     expect(client.returncode in (0, 77), "KServe's client")
 
 
+def check_protos():
+    """Every message of proto/serving/oip.proto against the client's own descriptors: names, numbers and types."""
+    from google.protobuf.descriptor import FieldDescriptor
+    from tritonclient.grpc import model_config_pb2, service_pb2
+    words = {number: name[5:].lower() for name, number in vars(FieldDescriptor).items() if name.startswith("TYPE_")}
+    known = {**service_pb2.DESCRIPTOR.message_types_by_name, **model_config_pb2.DESCRIPTOR.message_types_by_name}
+    path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "proto", "serving", "oip.proto")
+    stack, count = [], 0
+    for line in open(path):
+        line = line.split("//")[0].strip()
+        if match := re.match(r"message (\w+) {$", line):
+            stack.append(stack[-1].nested_types_by_name[match[1]] if stack else known[match[1]])
+        elif line.endswith("{"):
+            stack.append(stack[-1] if stack else None)  # a oneof or an enum
+        elif line == "}":
+            stack.pop()
+        elif stack and stack[-1] is None:
+            name, number = re.match(r"(\w+) = (\d+);$", line).groups()
+            expect(model_config_pb2.DataType.Value(name) == int(number), line)
+        elif stack:
+            repeated, kind, name, number = re.match(r"(repeated )?([\w<>, ]+) (\w+) = (\d+);$", line).groups()
+            field = stack[-1].fields_by_name[name]
+            is_map = kind.startswith("map<")
+            expect(field.number == int(number) and field.is_repeated == (is_map or bool(repeated)), line)
+            of = field.message_type or field.enum_type
+            expect(is_map or kind == (of.name if of else words[field.type]), line)
+            count += 1
+    expect(count > 100, count)
+
+
 def main():
+    check_protos()
     server = Server()
     try:
         rest_url, url = f"127.0.0.1:{server.rest}", f"127.0.0.1:{server.port}"
