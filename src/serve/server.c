@@ -19,6 +19,9 @@
 #define MAX_LOOPS 64
 #define MAX_STATE ((size_t)1 << 30)  // bytes of what applications learn, where they are not saved
 #define MAX_ALL_HELD ((size_t)8 << 30)  // bytes of requests in memory, of all connections of a port
+// How long a gRPC client may leave its call half sent, or a reply unread.
+#define HALF_NS (30 * INT64_C(1000000000))
+#define STALL_NS (60 * INT64_C(1000000000))
 
 struct rn_model_server_t {
   rn_model_server_options_t options;
@@ -203,6 +206,8 @@ static rn_status_t open_rpc(rn_model_server_t* server, const char* address, rn_r
                                      .align = rn_align_content,
                                      .keeps_headers = true,
                                      .max_all_held = MAX_ALL_HELD,
+                                     .half_ns = HALF_NS,
+                                     .stall_ns = STALL_NS,
                                      .tls = server->options.tls,
                                      .http = server->http};
   return rn_rpc_server_create(&options, out);
