@@ -464,8 +464,7 @@ Test(rest_body, results_are_written) {
 
 // "verb name version label", or the message.
 static const char* path_text(const char* method, const char* path) {
-  static const char* const verbs[] = {"list",    "status",   "metadata",
-                                      "predict", "classify", "regress"};
+  static const char* const verbs[] = {"status", "metadata", "predict", "classify", "regress"};
   rn_strbuf_t out;
   rn_strbuf_init(&out, rn_allocator_system());
   rn_rest_path_t read;
@@ -495,7 +494,7 @@ Test(rest_body, paths_say_what_is_wanted) {
       {"GET", "/v1/models/foo:predict", MALFORMED},
       {"GET", "/v1/models/foo/version/50:predict", MALFORMED},
       {"GET", "/v1/models/debug/model_name", MALFORMED},
-      {"GET", "/v1/models", "list  -1 "},
+      {"GET", "/v1/models", BAD "Missing model name in request."},
       {"GET", "/v1/models/", MALFORMED},
       {"POST", "/v1/models/modelname" ODD ":predict", "predict modelname" ODD_DECODED " -1 "},
       {"POST", "/v1/models/modelname/versions/99:predict", "predict modelname 99 "},

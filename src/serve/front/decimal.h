@@ -40,7 +40,7 @@ bool rn_decimal_to_uint(const rn_decimal_t* decimal, uint64_t* out);
 
 // Writes |value| as json.h's rn_json_put_float says; returns the end. |out| has room for
 // RN_DECIMAL_ROOM bytes, of which some behind the end may change.
-#define RN_DECIMAL_ROOM 40
+#define RN_DECIMAL_ROOM 32
 char* rn_decimal_put_float(char* out, float value);
 char* rn_decimal_put_double(char* out, double value);
 char* rn_decimal_put_int(char* out, int64_t value);

@@ -81,23 +81,27 @@ static inline bool lead(uint64_t mantissa, int exponent, int count, leading_t* o
   exponent -= zeros;
   // floor((exponent + 63) * log10(2)): the exponent of the first digit, or one less.
   int first = (int)((int64_t)(exponent + 63) * 1292913986 >> 32);
-  for (;; ++first) {
-    int q = count - 1 - first;
-    if (q > RN_POWER_MAX || q < RN_POWER_MIN) return false;
-    rn_power_t power = rn_power_of_ten(q);
-    rn_u128_t low = (rn_u128_t)mantissa * (uint64_t)power.bits;
-    rn_u128_t bits = (rn_u128_t)mantissa * (uint64_t)(power.bits >> 64) + (uint64_t)(low >> 64);
-    unsigned error = power.error + ((uint64_t)low || power.error ? 1 : 0);
-    int shift = -(exponent + power.exponent + 64);  // bits behind the point; 0 < shift < 128
-    uint64_t digits = (uint64_t)(bits >> shift);
-    if (digits >= powers[count]) continue;
-    rn_u128_t half = (rn_u128_t)1 << (shift - 1), mask = half | (half - 1), rest = bits & mask;
-    // The true value is up to |error| more: it must lie on the same side of a half and of a whole.
-    if (error && (mask - rest < error || (rest <= half && half - rest <= error))) return false;
-    bool is_whole = !rest && !error;
-    *out = (leading_t){digits, first, is_whole ? 0 : rest < half ? 1 : rest == half ? 2 : 3};
-    return true;
-  }
+  int q = count - 1 - first;
+  if (q > RN_POWER_MAX || q < RN_POWER_MIN) return false;
+  rn_power_t power = rn_power_of_ten(q);
+  rn_u128_t low = (rn_u128_t)mantissa * (uint64_t)power.bits;
+  rn_u128_t bits = (rn_u128_t)mantissa * (uint64_t)(power.bits >> 64) + (uint64_t)(low >> 64);
+  unsigned error = power.error + ((uint64_t)low || power.error ? 1 : 0);
+  int shift = -(exponent + power.exponent + 64);  // bits behind the point; 0 < shift < 128
+  uint64_t digits = (uint64_t)(bits >> shift);
+  rn_u128_t half = (rn_u128_t)1 << (shift - 1), mask = half | (half - 1), rest = bits & mask;
+  // The true value is up to |error| more: it must lie on the same side of a half and of a whole.
+  if (error && (mask - rest < error || (rest <= half && half - rest <= error))) return false;
+  // Sums instead of branches here and below: half of them would be predicted wrong.
+  unsigned cut = (unsigned)((rest || error) + (rest >= half) + (rest > half));
+  uint64_t tenth = digits / 10;
+  unsigned last = (unsigned)(digits - tenth * 10), last_cut = 4 * last + cut;
+  unsigned cut_more = (unsigned)((last_cut > 0) + (last_cut >= 20) + (last_cut > 20));
+  bool is_longer = digits >= powers[count];  // one digit too many
+  out->digits = is_longer ? tenth : digits;
+  out->exponent = first + is_longer;
+  out->rest = (int)(is_longer ? cut_more : cut);
+  return true;
 }
 
 // Rounds to |fewer| digits, ties to even.
@@ -106,7 +110,7 @@ static inline leading_t round_digits(leading_t number, int count, int fewer) {
   uint64_t digits = number.digits / unit;
   // In quarters of the last digit, as which |number.rest| counts.
   uint64_t quarters = 4 * rest + (uint64_t)number.rest, half = 2 * unit;
-  if (quarters > half || (quarters == half && digits & 1)) ++digits;
+  digits += (quarters > half) | ((quarters == half) & (digits & 1));
   if (digits == powers[fewer]) {
     digits /= 10;
     ++number.exponent;
@@ -114,38 +118,30 @@ static inline leading_t round_digits(leading_t number, int count, int fewer) {
   return (leading_t){digits, number.exponent, 0};
 }
 
-// Lays |count| digits out as printf's %g does, with ".0" behind whole numbers. Copies all of the
-// digits' buffer, because that is faster than a copy of just as many as there are.
-#define DIGITS 20
+// Lays |count| digits out as printf's %g does, with ".0" behind whole numbers. Digits are written
+// where most of them stay: reading back what was just written costs more than the division.
 static inline char* put_number(char* out, leading_t number, int count) {
-  char text[2 * DIGITS] = {0};
   int exponent = number.exponent, used = count;
-  put_digits(text, number.digits, count);
-  while (used > 1 && text[used - 1] == '0') --used;
-  if (exponent < -4 || exponent >= count) {
-    *out++ = text[0];
-    if (used > 1) *out++ = '.';
-    memcpy(out, text + 1, DIGITS - 1);
-    out += used - 1;
-    *out++ = 'e';
-    *out++ = exponent < 0 ? '-' : '+';
-    uint64_t size = (uint64_t)(exponent < 0 ? -exponent : exponent);
-    if (size < 10) *out++ = '0';
-    return rn_decimal_put_uint(out, size);
-  }
-  if (exponent < 0) {
-    memcpy(out, "0.000", 5);
-    out += 1 - exponent;
-    memcpy(out, text, DIGITS);
-    return out + used;
-  }
-  int whole = exponent + 1;
-  memcpy(out, text, DIGITS);
+  bool is_long = exponent < -4 || exponent >= count;
+  char* digits = exponent < 0 && !is_long ? out + 1 - exponent : out + 1;
+  if (digits != out + 1) memcpy(out, "0.000", 5);
+  put_digits(digits, number.digits, count);
+  while (used > 1 && digits[used - 1] == '0') --used;
+  if (digits != out + 1) return digits + used;
+  int whole = is_long ? 1 : exponent + 1;  // digits before the point
+  for (int i = 0; i < whole; ++i) out[i] = out[i + 1];
   out[whole] = '.';
-  memcpy(out + whole + 1, text + whole, DIGITS);
-  if (used > whole) return out + used + 1;
-  out[whole + 1] = '0';
-  return out + whole + 2;
+  if (!is_long) {
+    if (used > whole) return digits + used;
+    out[whole + 1] = '0';
+    return out + whole + 2;
+  }
+  out = used > 1 ? digits + used : out + 1;
+  *out++ = 'e';
+  *out++ = exponent < 0 ? '-' : '+';
+  uint64_t size = (uint64_t)(exponent < 0 ? -exponent : exponent);
+  if (size < 10) *out++ = '0';
+  return rn_decimal_put_uint(out, size);
 }
 
 static char* put_text(char* out, const char* text) {

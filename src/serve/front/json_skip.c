@@ -118,14 +118,21 @@ static inline uint64_t equal_bytes(uint64_t word, unsigned char c) {
   return ~(((x & low) + low) | x | low);
 }
 
-// Moves over bytes that open and close nothing, eight at a time, and counts their commas.
-static inline const char* quiet_run(const char* p, const char* end, size_t* inout_commas) {
+// How many bytes |equal_bytes| found; processors without an instruction for it are supported.
+static inline size_t sum(uint64_t mask) { return (size_t)((mask >> 7) * 0x0101010101010101 >> 56); }
+
+// Moves over bytes without strings that cannot close the outermost of |*inout_depth| brackets,
+// eight at a time, and counts brackets and commas.
+static inline const char* quiet_run(const char* p, const char* end, size_t* inout_depth,
+                                    size_t* inout_commas) {
   for (uint64_t word; end - p >= 8; p += 8) {
     memcpy(&word, p, sizeof word);
-    // All four brackets are 0x7f with these bits set; so are a few others, which do not matter.
-    if (equal_bytes(word | 0x2626262626262626, 0x7f) | equal_bytes(word, '"')) break;
-    // Sums the eight bits; processors without an instruction for that are supported.
-    *inout_commas += (size_t)((equal_bytes(word, ',') >> 7) * 0x0101010101010101 >> 56);
+    // This bit is the difference of brackets and braces.
+    uint64_t braces = word | 0x2020202020202020;
+    size_t closed = sum(equal_bytes(braces, '}'));
+    if (equal_bytes(word, '"') || closed >= *inout_depth) break;
+    *inout_depth += sum(equal_bytes(braces, '{')) - closed;
+    *inout_commas += sum(equal_bytes(word, ','));
   }
   return p;
 }
@@ -138,7 +145,7 @@ rn_status_t rn_json_span_commas(rn_json_reader_t* json, rn_str_t* out, size_t* o
     RN_RETURN_IF_ERROR(rn_json_skip(json));
   } else {
     do {
-      const char* stop = (p = quiet_run(p, end, &commas)) + 8;
+      const char* stop = (p = quiet_run(p, end, &depth, &commas)) + 8;
       for (; p != end && p < stop; ++p) {
         char c = *p;
         if (c == ',') ++commas;

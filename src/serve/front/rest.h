@@ -6,7 +6,6 @@
 
 // What a path asks for.
 typedef enum rn_rest_verb_t {
-  RN_REST_LIST,      // GET /v1/models; ours
   RN_REST_STATUS,    // GET /v1/models/NAME[V]
   RN_REST_METADATA,  // GET /v1/models/NAME[V]/metadata
   RN_REST_PREDICT,   // POST /v1/models/NAME[V]:predict

@@ -27,15 +27,15 @@ static rn_status_t make_states(const rn_model_info_t* info, int64_t only, rn_are
 }
 
 static rn_status_t put_states(const rn_model_info_t* info, int64_t only, rn_arena_t* arena,
-                              int indent, rn_strbuf_t* out) {
+                              rn_strbuf_t* out) {
   rn_pb_serving_GetModelStatusResponse_t states;
   RN_RETURN_IF_ERROR(make_states(info, only, arena, &states));
   if (only >= 0 && !states.model_version_status.count)
     return rn_not_found("Could not find version %lld of model %.*s", (long long)only,
                         RN_STR_ARGS(info->name));
-  if (only < 0 && !states.model_version_status.count && !indent)
+  if (!states.model_version_status.count)
     return rn_not_found("Could not find any versions of model %.*s", RN_STR_ARGS(info->name));
-  return rn_json_put_message(out, &rn_pb_serving_GetModelStatusResponse_desc, &states, indent);
+  return rn_json_put_message(out, &rn_pb_serving_GetModelStatusResponse_desc, &states, 0);
 }
 
 static rn_status_t write_status(const rn_front_t* front, const rn_model_spec_t* spec,
@@ -48,42 +48,9 @@ static rn_status_t write_status(const rn_front_t* front, const rn_model_spec_t* 
     return rn_not_found("Could not find any versions of model %.*s", RN_STR_ARGS(spec->name));
   }
   RN_RETURN_IF_ERROR(status);
-  status = put_states(&infos[0], spec->version, arena, 0, out);
+  status = put_states(&infos[0], spec->version, arena, out);
   rn_models_info_clear(infos, count);
   rn_strbuf_append(out, RN_STR("\n"));
-  return status;
-}
-
-// {"name": ..., "labels": {...}, "versions": {"model_version_status": [...]}}
-static rn_status_t put_model(const rn_model_info_t* info, rn_arena_t* arena, rn_strbuf_t* out) {
-  rn_strbuf_append(out, RN_STR("  {\n   \"name\": "));
-  rn_json_put_string(out, info->name);
-  rn_strbuf_append(out, RN_STR(",\n   \"base_path\": "));
-  rn_json_put_string(out, info->base_path);
-  rn_strbuf_append(out, RN_STR(",\n   \"version_labels\": {"));
-  for (int i = 0; i < info->label_count; ++i) {
-    if (i) rn_strbuf_append(out, RN_STR(", "));
-    rn_json_put_string(out, info->labels[i].label);
-    rn_strbuf_printf(out, ": \"%lld\"", (long long)info->labels[i].version);
-  }
-  rn_strbuf_append(out, RN_STR("},\n   \"status\": "));
-  RN_RETURN_IF_ERROR(put_states(info, -1, arena, 3, out));
-  rn_strbuf_append(out, RN_STR("\n  }"));
-  return RN_OK;
-}
-
-static rn_status_t write_list(const rn_front_t* front, rn_arena_t* arena, rn_strbuf_t* out) {
-  rn_model_info_t* infos = NULL;
-  int count = 0;
-  RN_RETURN_IF_ERROR(rn_models_info(front->models, RN_STR(""), arena, &infos, &count));
-  rn_status_t status = RN_OK;
-  rn_strbuf_append(out, RN_STR("{\n \"models\": ["));
-  for (int i = 0; i < count && rn_ok(status); ++i) {
-    rn_strbuf_append(out, i ? RN_STR(",\n") : RN_STR("\n"));
-    status = put_model(&infos[i], arena, out);
-  }
-  rn_strbuf_append(out, count ? RN_STR("\n ]\n}\n") : RN_STR("]\n}\n"));
-  rn_models_info_clear(infos, count);
   return status;
 }
 
@@ -107,7 +74,6 @@ static rn_status_t put_metadata(rn_version_t* version, rn_arena_t* arena, rn_str
 
 rn_status_t rn_rest_write_info(const rn_front_t* front, const rn_rest_path_t* path,
                                rn_arena_t* arena, rn_strbuf_t* out) {
-  if (path->verb == RN_REST_LIST) return write_list(front, arena, out);
   if (path->verb == RN_REST_STATUS) return write_status(front, &path->spec, arena, out);
   rn_version_t* version = NULL;
   RN_RETURN_IF_ERROR(rn_models_find(front->models, &path->spec, &version));

@@ -62,22 +62,32 @@ static bool take_parts(rn_str_t* inout, path_parts_t* out) {
   return is_number;
 }
 
+static bool match_get(rn_str_t path, path_parts_t* out, rn_rest_verb_t* out_verb) {
+  // Without a name it is complete, too; rn_rest_path_read says what is missing.
+  if (!path.size) return true;
+  if (!take_parts(&path, out)) return false;
+  *out_verb = take(&path, "/metadata") ? RN_REST_METADATA : RN_REST_STATUS;
+  return !path.size;
+}
+
+static bool match_post(rn_str_t path, path_parts_t* out, rn_rest_verb_t* out_verb) {
+  if (!take_parts(&path, out)) return false;
+  if (take(&path, ":predict"))
+    *out_verb = RN_REST_PREDICT;
+  else if (take(&path, ":classify"))
+    *out_verb = RN_REST_CLASSIFY;
+  else if (take(&path, ":regress"))
+    *out_verb = RN_REST_REGRESS;
+  else
+    return false;
+  return !path.size;
+}
+
 // Whether |path| is one of ours; then what it asks for.
 static bool match(rn_str_t method, rn_str_t path, path_parts_t* out, rn_rest_verb_t* out_verb) {
   if (!take(&path, "/v1/models")) return false;
-  if (rn_str_is(method, "GET")) {
-    *out_verb = RN_REST_LIST;
-    if (!path.size) return true;
-    if (!take_parts(&path, out)) return false;
-    *out_verb = take(&path, "/metadata") ? RN_REST_METADATA : RN_REST_STATUS;
-    return !path.size;
-  }
-  if (!rn_str_is(method, "POST") || !take_parts(&path, out)) return false;
-  *out_verb = take(&path, ":predict")    ? RN_REST_PREDICT
-              : take(&path, ":classify") ? RN_REST_CLASSIFY
-              : take(&path, ":regress")  ? RN_REST_REGRESS
-                                         : RN_REST_LIST;
-  return *out_verb != RN_REST_LIST && !path.size;
+  if (rn_str_is(method, "GET")) return match_get(path, out, out_verb);
+  return rn_str_is(method, "POST") && match_post(path, out, out_verb);
 }
 
 rn_status_t rn_rest_path_read(rn_str_t method, rn_str_t path, rn_arena_t* arena,
@@ -87,6 +97,7 @@ rn_status_t rn_rest_path_read(rn_str_t method, rn_str_t path, rn_arena_t* arena,
   if (!match(method, path, &parts, &out->verb))
     return rn_invalid_argument("Malformed request: %.*s %.*s", RN_STR_ARGS(method),
                                RN_STR_ARGS(path));
+  if (!parts.name.size) return rn_invalid_argument("Missing model name in request.");
   RN_RETURN_IF_ERROR(decode(parts.name, arena, &out->spec.name));
   if (parts.version.size && !rn_str_to_i64(parts.version, &out->spec.version))
     return rn_invalid_argument("Failed to convert version: %.*s to numeric.",
