@@ -83,9 +83,9 @@ CONTAINER_TEST(errors_cost_one_batch) {
   START(guest, "");
   rn_backend_t* backend = guest.backends[0];
   FAILS_SAYING(order_only(backend, FAKE_FAIL), INVALID_ARGUMENT, "Model 'twice': no such row");
-  FAILS_WITH(
-      order_only(backend, FAKE_SHAPE), INTERNAL,
-      "Model 'twice': it has the shape [4,2], which does not fit [?,?] for a batch of 3 rows");
+  FAILS_WITH(order_only(backend, FAKE_SHAPE), INTERNAL,
+             "Model 'twice': the output 'y' has the shape [4,2], which does not fit [?,?] for a "
+             "batch of 3 rows");
   FAILS_WITH(order_only(backend, FAKE_TYPE), INTERNAL, "do not fit its shape");
   FAILS_WITH(order_only(backend, FAKE_MISSING), INTERNAL, "the output 'y' is missing");
   rn_tensor_t output;
@@ -253,6 +253,29 @@ CONTAINER_TEST(no_process_is_left) {
   cr_assert(is_alive(pid));
   guest_unload(&guest);
   cr_assert(!is_alive(pid));
+  guest_clear(&guest);
+}
+
+static int open_descriptors(void) {
+  rn_names_t names;
+  rn_names_init(&names, memory());
+  OK(rn_env_system()->fs->list(rn_env_system()->fs_self, "/proc/self/fd", &names));
+  int count = (int)names.list.count;
+  rn_names_clear(&names);
+  return count;
+}
+
+CONTAINER_TEST(crashes_leave_no_descriptors) {
+  START(guest, "restart_min_ms: 1 restart_max_ms: 1");
+  rn_backend_t* backend = guest.backends[0];
+  expect_twice(backend, 50000);
+  int before = open_descriptors();
+  for (int i = 0; i < 20; ++i) {
+    FAILS(order_only(backend, FAKE_CRASH), UNAVAILABLE);
+    wait_for_start(backend, i + 1);
+    expect_twice(backend, 50000);
+  }
+  cr_assert_eq(open_descriptors(), before);
   guest_clear(&guest);
 }
 

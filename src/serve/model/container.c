@@ -99,9 +99,11 @@ static void lose(rn_container_t* container, const char* why, bool has_reason) {
     schedule_start(container);
 }
 
-static void lose_by(rn_container_t* container, rn_status_t status) {
-  char why[sizeof container->error];
-  rn_log_escape(rn_status_message(status), why, sizeof why);
+// |what| goes before the message of |status|.
+static void lose_by(rn_container_t* container, const char* what, rn_status_t status) {
+  char message[sizeof container->error], why[sizeof message];
+  snprintf(message, sizeof message, "%s%s", what, rn_status_message(status));
+  rn_log_escape(message, why, sizeof why);
   // A stream that just ended says less than the end of the process will.
   bool has_reason = rn_status_code(status) != RN_CODE_UNAVAILABLE || !container->process;
   rn_status_free(status);
@@ -132,7 +134,7 @@ static void process_ended(void* self, rn_container_process_t* process) {
   }
 }
 
-static void link_broken(void* self, rn_status_t status) { lose_by(self, status); }
+static void link_broken(void* self, rn_status_t status) { lose_by(self, "", status); }
 
 // The first HELLO decides what the model has; those after a restart must say the same.
 static rn_status_t take_hello(rn_container_t* container, rn_str_t payload) {
@@ -142,22 +144,21 @@ static rn_status_t take_hello(rn_container_t* container, rn_str_t payload) {
     rn_arena_init(&arena, container->allocator);
     rn_status_t status = rn_container_hello_read(payload, &arena, &hello);
     if (rn_ok(status) && !rn_container_hello_same(&hello, &container->hello))
-      status = rn_failed_precondition("it has other signatures than before");
+      status = rn_failed_precondition("has other signatures than before");
     container->hello.takes_regions = hello.takes_regions;
     rn_arena_clear(&arena);
     return status;
   }
   RN_RETURN_IF_ERROR(rn_container_hello_read(payload, &container->arena, &container->hello));
   if (container->hello.model.size && !rn_str_eq(container->hello.model, container->config->model))
-    return rn_failed_precondition("it serves the model '%.*s'",
-                                  RN_STR_ARGS(container->hello.model));
+    return rn_failed_precondition("serves the model '%.*s'", RN_STR_ARGS(container->hello.model));
   return rn_container_make_lanes(container);
 }
 
 // HELLO: answers WELCOME. The container agrees to it with a BEAT.
 static rn_status_t greet(rn_container_t* container, rn_str_t payload) {
   const rn_container_config_t* config = container->config;
-  if (container->is_greeted) return rn_invalid_argument("it said HELLO twice");
+  if (container->is_greeted) return rn_invalid_argument("said HELLO twice");
   RN_RETURN_IF_ERROR(take_hello(container, payload));
   container->is_greeted = true;
   rn_mutex_lock(&container->mutex);
@@ -187,7 +188,7 @@ static rn_status_t take_frame(void* self, const rn_container_frame_t* frame) {
   if (frame->kind == RN_CONTAINER_HELLO) return greet(container, frame->payload);
   if (frame->kind == RN_CONTAINER_ERROR && !frame->id)
     return rn_container_error_read(frame->payload);
-  if (!container->is_greeted) return rn_invalid_argument("it did not say HELLO first");
+  if (!container->is_greeted) return rn_invalid_argument("did not say HELLO first");
   if (frame->kind != RN_CONTAINER_BEAT) return rn_container_answer(container, frame);
   if (!container->up_ns && !is_stopping(container)) come_up(container);
   return RN_OK;
@@ -243,7 +244,7 @@ static void dialled(rn_container_t* container, rn_status_t status, rn_socket_t* 
     return;
   }
   if (rn_ok(status)) status = open_link(container, socket);
-  if (!rn_ok(status)) lose_by(container, status);
+  if (!rn_ok(status)) lose_by(container, "cannot be reached: ", status);
 }
 
 static void start_now(rn_container_t* container) {
@@ -255,7 +256,7 @@ static void start_now(rn_container_t* container) {
   set_timer(container, container->deadline_ns);
   rn_status_t status =
       container->config->address ? rn_container_dial(container, dialled) : start_process(container);
-  if (!rn_ok(status)) lose_by(container, status);
+  if (!rn_ok(status)) lose_by(container, "cannot be started: ", status);
 }
 
 // The limit of the batch that will pass its limit first.

@@ -78,9 +78,12 @@ void rn_container_link_read(rn_container_link_t* link) {
       rn_status_free(status);
       return;
     }
-    if (rn_ok(status) && !got) status = rn_unavailable("it has closed the connection");
-    if (!rn_ok(status)) {
-      link->events.broken(link->events.self, status);
+    if (!rn_ok(status) || !got) {
+      rn_status_t why = rn_ok(status)
+                            ? rn_unavailable("closed the connection")
+                            : rn_unavailable("lost the connection: %s", rn_status_message(status));
+      rn_status_free(status);
+      link->events.broken(link->events.self, why);
       return;
     }
     link->in.size += got;

@@ -224,7 +224,7 @@ static rn_status_t name_model(const rn_container_t* container, rn_status_t statu
 
 rn_status_t rn_container_answer(rn_container_t* container, const rn_container_frame_t* frame) {
   rn_container_lane_t* lane = read_lane(container, frame->id);
-  if (!lane) return rn_invalid_argument("it answered a batch that does not run");
+  if (!lane) return rn_invalid_argument("answered a batch that does not run");
   rn_backend_run_t* run = lane->run;
   rn_status_t status;
   if (frame->kind == RN_CONTAINER_ERROR) {

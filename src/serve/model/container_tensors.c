@@ -154,16 +154,16 @@ rn_status_t rn_container_batch_write(const rn_container_batch_t* batch,
 rn_status_t rn_container_strings_read(const char* bytes, size_t size, rn_tensor_t* out) {
   size_t at;
   if (!rn_mul_ok((size_t)out->count, sizeof(uint64_t), &at) || at > size)
-    return rn_internal("its strings are cut off");
+    return rn_internal("has strings that are cut off");
   rn_tstring_t* strings = out->data;
   for (int64_t i = 0; i < out->count; ++i) {
     uint64_t length;
     memcpy(&length, bytes + (size_t)i * sizeof length, sizeof length);
-    if (length > size - at) return rn_internal("its strings are cut off");
+    if (length > size - at) return rn_internal("has strings that are cut off");
     if (!rn_tstring_assign(&strings[i], bytes + at, length)) return rn_out_of_memory();
     at += length;
   }
-  return at == size ? RN_OK : rn_internal("its strings have bytes left over");
+  return at == size ? RN_OK : rn_internal("has strings with bytes left over");
 }
 
 static rn_status_t check_shape(const rn_serve_port_t* port, bool is_batched, int64_t rows,
@@ -173,7 +173,7 @@ static rn_status_t check_shape(const rn_serve_port_t* port, bool is_batched, int
   if (fits) return RN_OK;
   rn_strbuf_t text;
   rn_strbuf_init(&text, rn_allocator_default());
-  rn_strbuf_printf(&text, "it has the shape ");
+  rn_strbuf_printf(&text, "has the shape ");
   rn_shape_print(&text, shape);
   rn_strbuf_printf(&text, ", which does not fit ");
   rn_shape_print(&text, port->shape);
@@ -187,9 +187,9 @@ static rn_status_t find_bytes(const container_entry_t* entry, rn_str_t payload,
   const char* base = entry->place == IN_PAYLOAD ? payload.data : region->data;
   size_t limit = entry->place == IN_PAYLOAD ? payload.size : region->data ? region->size : 0;
   if (entry->place != IN_PAYLOAD && entry->place != IN_REGION)
-    return rn_internal("its bytes are in place %u, which does not exist", entry->place);
+    return rn_internal("is in place %u, which does not exist", entry->place);
   if (entry->offset > limit || entry->size > limit - entry->offset)
-    return rn_internal("its bytes are outside of the reply");
+    return rn_internal("is outside of the reply");
   *out = base ? base + entry->offset : "";
   return RN_OK;
 }
@@ -199,11 +199,11 @@ static rn_status_t read_output(rn_container_cursor_t* cursor, rn_str_t payload,
                                bool is_batched, int64_t rows, const rn_container_region_t* region,
                                rn_allocator_t allocator, rn_tensor_t* out) {
   int64_t dims[RN_MAX_RANK];
-  if (entry->rank > RN_MAX_RANK) return rn_internal("it has %u dimensions", entry->rank);
+  if (entry->rank > RN_MAX_RANK) return rn_internal("has %u dimensions", entry->rank);
   rn_container_take(cursor, dims, entry->rank * sizeof *dims);
-  if (cursor->is_bad) return rn_internal("the reply is cut off");
+  if (cursor->is_bad) return rn_internal("is cut off");
   if (entry->dtype != port->dtype)
-    return rn_internal("it has the type %s instead of %s", rn_dtype_name(entry->dtype),
+    return rn_internal("has the type %s instead of %s", rn_dtype_name(entry->dtype),
                        rn_dtype_name(port->dtype));
   rn_shape_t shape = {entry->rank, dims};
   RN_RETURN_IF_ERROR(check_shape(port, is_batched, rows, shape));
@@ -214,7 +214,7 @@ static rn_status_t read_output(rn_container_cursor_t* cursor, rn_str_t payload,
   size_t least, each = port->dtype == RN_STRING ? sizeof(uint64_t) : rn_dtype_size(port->dtype);
   if (!rn_shape_count(shape, &count) || count < 0 || !rn_mul_ok((size_t)count, each, &least) ||
       (port->dtype == RN_STRING ? least > entry->size : least != entry->size))
-    return rn_internal("it has %llu bytes, which do not fit its shape",
+    return rn_internal("has %llu bytes, which do not fit its shape",
                        (unsigned long long)entry->size);
   RN_RETURN_IF_ERROR(rn_tensor_create(allocator, port->dtype, shape, out));
   if (port->dtype == RN_STRING) return rn_container_strings_read(bytes, entry->size, out);
@@ -245,8 +245,12 @@ static rn_status_t read_outputs(rn_container_cursor_t* cursor, rn_str_t payload,
     rn_status_t status = read_output(cursor, payload, &entry, port, signature->is_batched, rows,
                                      region, allocator, &output);
     if (!rn_ok(status) || !is_wanted) rn_tensor_clear(&output);
-    if (!rn_ok(status))
-      return rn_status_annotate(status, " (output '%.*s')", RN_STR_ARGS(port->name));
+    if (!rn_ok(status)) {
+      rn_status_t named = rn_status_make(rn_status_code(status), "the output '%.*s' %s",
+                                         RN_STR_ARGS(port->name), rn_status_message(status));
+      rn_status_free(status);
+      return named;
+    }
     if (entry.place == IN_PAYLOAD) *out_bytes += align_up(entry.size, RN_ALIGN);
     if (is_wanted) outputs[i] = output;
   }

@@ -38,10 +38,9 @@ rn_status_t rn_container_frame_read(rn_str_t bytes, rn_container_frame_t* out, s
   bool is_known = out->kind == RN_CONTAINER_HELLO || out->kind == RN_CONTAINER_REPLY ||
                   out->kind == RN_CONTAINER_ERROR || out->kind == RN_CONTAINER_BEAT;
   if (!is_known || rest)
-    return rn_invalid_argument("it sent a frame of kind %u, which containers do not send",
-                               out->kind);
+    return rn_invalid_argument("sent a frame of kind %u, which containers do not send", out->kind);
   if (size > most_of(out->kind))
-    return rn_invalid_argument("it sent a frame of kind %u with %u bytes; at most %zu are allowed",
+    return rn_invalid_argument("sent a frame of kind %u with %u bytes; at most %zu are allowed",
                                out->kind, size, most_of(out->kind));
   *out_size += size;
   if (bytes.size >= *out_size) out->payload = rn_str_n(cursor.next, size);
@@ -56,23 +55,23 @@ static rn_status_t read_port(rn_container_cursor_t* cursor, rn_arena_t* arena,
   out->tensor = RN_STR("");
   if (cursor->is_bad) return RN_OK;
   if (!name.size || name.size > MAX_NAME || memchr(name.data, '\0', name.size))
-    return rn_invalid_argument("an input or output has a bad name");
+    return rn_invalid_argument("has an input or output with a bad name");
   RN_RETURN_IF_ERROR(rn_arena_str(arena, name, &out->name));
   if (rn_dtype_is_ref(out->dtype) || !rn_dtype_is_valid(out->dtype) || out->dtype == RN_RESOURCE ||
       out->dtype == RN_VARIANT)
-    return rn_invalid_argument("'%.*s' has the type %d, which cannot be sent",
+    return rn_invalid_argument("has '%.*s' of type %d, which cannot be sent",
                                RN_STR_ARGS(out->name), out->dtype);
   out->shape = RN_SHAPE_UNKNOWN;
   if (rank == RN_UNKNOWN) return RN_OK;
   if (rank < 0 || rank > RN_MAX_RANK || rn_container_left(cursor) / sizeof(int64_t) < (size_t)rank)
-    return rn_invalid_argument("'%.*s' has the rank %d", RN_STR_ARGS(out->name), rank);
+    return rn_invalid_argument("has '%.*s' of rank %d", RN_STR_ARGS(out->name), rank);
   int64_t* dims = NULL;
   RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(arena, (size_t)rank, &dims));
   for (int i = 0; i < rank; ++i) dims[i] = (int64_t)rn_container_take_u64(cursor);
   out->shape = (rn_shape_t){rank, dims};
   int64_t count;
   if (!rn_shape_count(out->shape, &count))
-    return rn_invalid_argument("'%.*s' has a shape that is too large", RN_STR_ARGS(out->name));
+    return rn_invalid_argument("has '%.*s' of a shape that is too large", RN_STR_ARGS(out->name));
   return RN_OK;
 }
 
@@ -89,7 +88,7 @@ static rn_status_t read_ports(rn_container_cursor_t* cursor, rn_arena_t* arena, 
   for (uint32_t i = 0; i < count && !cursor->is_bad; ++i) {
     RN_RETURN_IF_ERROR(read_port(cursor, arena, &ports[i]));
     if (!cursor->is_bad && i && compare_ports(&ports[i - 1], &ports[i]) >= 0)
-      return rn_invalid_argument("inputs and outputs must come by ascending name; '%.*s' does not",
+      return rn_invalid_argument("has inputs or outputs that are not by ascending name: '%.*s'",
                                  RN_STR_ARGS(ports[i].name));
   }
   return RN_OK;
@@ -109,12 +108,12 @@ static rn_status_t read_signature(rn_container_cursor_t* cursor, rn_arena_t* are
   if (cursor->is_bad) return RN_OK;
   if (!name.size || name.size > MAX_NAME || method.size > MAX_NAME ||
       memchr(name.data, '\0', name.size))
-    return rn_invalid_argument("a signature has a bad name");
+    return rn_invalid_argument("has a signature with a bad name");
   RN_RETURN_IF_ERROR(rn_arena_str(arena, name, &out->name));
   if (!method.size) method = RN_STR("tensorflow/serving/predict");
   RN_RETURN_IF_ERROR(rn_arena_str(arena, method, &out->method));
   if (inputs > MAX_PORTS || outputs > MAX_PORTS || !outputs)
-    return rn_invalid_argument("signature '%.*s' has %u inputs and %u outputs",
+    return rn_invalid_argument("has a signature '%.*s' with %u inputs and %u outputs",
                                RN_STR_ARGS(out->name), inputs, outputs);
   out->input_count = (int)inputs;
   out->output_count = (int)outputs;
@@ -126,7 +125,7 @@ static rn_status_t read_signature(rn_container_cursor_t* cursor, rn_arena_t* are
   if (out->is_batched && !(inputs && has_rows(out->inputs, out->input_count) &&
                            has_rows(out->outputs, out->output_count)))
     return rn_invalid_argument(
-        "signature '%.*s' is batched, so the first dimension of every input and output must be -1",
+        "has a batched signature '%.*s' with a first dimension that is not -1",
         RN_STR_ARGS(out->name));
   return RN_OK;
 }
@@ -140,16 +139,16 @@ rn_status_t rn_container_hello_read(rn_str_t payload, rn_arena_t* arena,
   uint64_t max_rows = rn_container_take_u64(&cursor);
   rn_str_t model = rn_container_take_str(&cursor);
   uint32_t count = rn_container_take_u32(&cursor);
-  if (magic != RN_CONTAINER_MAGIC) return rn_invalid_argument("it does not speak the protocol");
+  if (magic != RN_CONTAINER_MAGIC) return rn_invalid_argument("does not speak the protocol");
   if (version != RN_CONTAINER_VERSION)
-    return rn_invalid_argument("it speaks version %u of the protocol; this server speaks %d",
-                               version, RN_CONTAINER_VERSION);
+    return rn_invalid_argument("speaks version %u of the protocol; this server speaks %d", version,
+                               RN_CONTAINER_VERSION);
   if (lanes < 1 || lanes > RN_CONTAINER_MAX_LANES)
-    return rn_invalid_argument("it wants %u batches at a time; 1 to %d are allowed", lanes,
+    return rn_invalid_argument("wants %u batches at a time; 1 to %d are allowed", lanes,
                                RN_CONTAINER_MAX_LANES);
-  if (max_rows > INT64_MAX) return rn_invalid_argument("its largest batch is out of range");
+  if (max_rows > INT64_MAX) return rn_invalid_argument("has a largest batch that is out of range");
   if (count < 1 || count > MAX_SIGNATURES)
-    return rn_invalid_argument("it has %u signatures; 1 to %d are allowed", count, MAX_SIGNATURES);
+    return rn_invalid_argument("has %u signatures; 1 to %d are allowed", count, MAX_SIGNATURES);
   out->lanes = (int)lanes;
   out->max_rows = (int64_t)max_rows;
   out->takes_regions = flags & TAKES_REGIONS;
@@ -160,10 +159,10 @@ rn_status_t rn_container_hello_read(rn_str_t payload, rn_arena_t* arena,
     RN_RETURN_IF_ERROR(read_signature(&cursor, arena, &out->signatures[i]));
     if (!cursor.is_bad && i &&
         rn_str_compare(out->signatures[i - 1].name, out->signatures[i].name) >= 0)
-      return rn_invalid_argument("signatures must come by ascending name");
+      return rn_invalid_argument("has signatures that are not by ascending name");
   }
-  if (cursor.is_bad) return rn_invalid_argument("its HELLO ends early");
-  if (cursor.next != cursor.end) return rn_invalid_argument("its HELLO has bytes left over");
+  if (cursor.is_bad) return rn_invalid_argument("sent a HELLO that ends early");
+  if (cursor.next != cursor.end) return rn_invalid_argument("sent a HELLO with bytes left over");
   return RN_OK;
 }
 

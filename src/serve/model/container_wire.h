@@ -52,7 +52,7 @@ typedef struct rn_container_hello_t {
   rn_serve_signature_t* signatures;  // by ascending name
   int signature_count;
 } rn_container_hello_t;
-// INVALID_ARGUMENT says what is wrong.
+// INVALID_ARGUMENT says what is wrong: what the container does, without its name.
 RN_MUST_USE rn_status_t rn_container_hello_read(rn_str_t payload, rn_arena_t* arena,
                                                 rn_container_hello_t* out);
 // Whether two containers serve the same: names, types and shapes.
