@@ -8,6 +8,7 @@ tried, too, and its descriptors compared.
 import importlib
 import os
 import sys
+import tempfile
 import unittest
 
 os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
@@ -29,9 +30,11 @@ def config_of(list_type, **folders):
     return config
 
 
+MODEL_FLAGS = ("--model_name=half_plus_two", "--model_base_path=" + os.path.join(serving.models_folder(), "half_plus_two"))
+
+
 def setUpModule():
-    Case.server = serving.Server(RUNNEL, "--model_name=half_plus_two",
-                                 "--model_base_path=" + os.path.join(serving.models_folder(), "half_plus_two"))
+    Case.server = serving.Server(RUNNEL, *MODEL_FLAGS)
     unittest.addModuleCleanup(Case.server.stop)
     Case.api = serving.Api(Case.server.grpc)
     unittest.addModuleCleanup(Case.api.close)
@@ -124,6 +127,21 @@ class PredictTest(Case):
         request = self.predict_request()
         request.inputs["x"].tensor_content = b"123"
         self.refused(codes.INVALID_ARGUMENT, "tensor parsing error: x", predict, request)
+
+    # An answer from the cache says so.
+    def test_marks(self):
+        marks = []
+        for _ in range(2):
+            response, call = self.call(PREDICTION + "Predict", self.predict_request([17.25]), with_call=True)
+            self.assertEqual(list(response.outputs["y"].float_val), [10.625])
+            marks.append(dict(call.trailing_metadata()).get("runnel-marks"))
+        self.assertEqual(marks, [None, "cached"])
+
+    # A priority is a hint: whatever it says, the answer is the same.
+    def test_priority(self):
+        for priority in ("5", "-5", "99999999999", "high"):
+            response = self.call(PREDICTION + "Predict", self.predict_request(), metadata=[("priority", priority)])
+            self.assertEqual(list(response.outputs["y"].float_val), [3.0])
 
     def test_the_channel_survives_errors(self):
         for _ in range(20):
@@ -286,6 +304,45 @@ class ModelsTest(Case):
             self.assertEqual(response.model_spec.version.value, 123)
         request.fetch.append("nothing:0")
         self.refused(grpc.StatusCode.NOT_FOUND, "", "tensorflow.serving.SessionService.SessionRun", request)
+
+
+class RolesTest(Case):
+    TOKENS = {"predict": "p" * 20, "read": "r" * 20, "admin": "a" * 20}
+
+    @classmethod
+    def setUpClass(cls):
+        file = tempfile.NamedTemporaryFile("w", suffix=".tokens")
+        cls.addClassCleanup(file.close)
+        file.write("".join("%s %s\n" % pair for pair in cls.TOKENS.items()))
+        file.flush()
+        server = serving.Server(RUNNEL, *MODEL_FLAGS, "--tokens=" + file.name)
+        cls.addClassCleanup(server.stop)
+        cls.apis = {"none": serving.Api(server.grpc)}
+        for role, token in cls.TOKENS.items():
+            cls.apis[role] = serving.Api(server.grpc, [("authorization", "Bearer " + token)])
+        for api in cls.apis.values():
+            cls.addClassCleanup(api.close)
+        cls.apis["admin"].wait_until_ready()
+
+    # What each role may do, and the rest; health needs none.
+    def test_roles(self):
+        admin = self.apis["admin"]
+        predict, status = self.predict_request(), ModelsTest.status(self, "half_plus_two")
+        reload, health = ModelsTest.reload(self, half_plus_two="half_plus_two"), HealthTest.health(self, "")
+        for calls, name, request in (("predict read admin", PREDICTION + "Predict", predict),
+                                     ("read admin", MODEL + "GetModelStatus", status),
+                                     ("admin", MODEL + "HandleReloadConfigRequest", reload),
+                                     ("none predict read admin", "grpc.health.v1.Health.Check", health)):
+            for role, api in self.apis.items():
+                api.pool, api.files = admin.pool, admin.files  # reflection needs a role, too
+                admin.method(name)
+                if role in calls.split():
+                    api.call(name, request)
+                    continue
+                with self.assertRaises(grpc.RpcError) as raised:
+                    api.call(name, request)
+                denied = grpc.StatusCode.UNAUTHENTICATED if role == "none" else grpc.StatusCode.PERMISSION_DENIED
+                self.assertEqual(raised.exception.code(), denied, (role, name))
 
 
 class HealthTest(Case):
