@@ -19,6 +19,7 @@ struct rn_batch_t {
   int formed_count;                // requests, before some expired
   int64_t formed_ns, expected_ns;  // when it was formed, and how long it should take then
 
+  bool is_quick;        // may run on the thread of a caller
   rn_predict_t* ended;  // requests that need not run any more, linked by |next|
 
   rn_status_t status;  // Owned

@@ -3,6 +3,8 @@
 
 #include "serve/model/batcher_internal.h"
 
+// A blocking backend runs on the caller's thread if it takes no longer: waking another costs more.
+#define QUICK_NS 50000
 // Requests without a deadline are refused if the queue takes longer than this, or four objectives.
 #define BACKLOG_NS INT64_C(1000000000)
 #define MIN_RETRY_NS INT64_C(1000000)
@@ -156,6 +158,7 @@ static void start_locked(rn_batcher_t* batcher, rn_batch_t* batch, int64_t now,
   batch->formed_ns = now;
   batch->formed_count = batch->count;
   batch->expected_ns = rn_batch_size_expect(batcher->size, batch->rows);
+  batch->is_quick = batcher->batches && batcher->run_ns < QUICK_NS;
   batch->next = batcher->running;
   batcher->running = batch;
   ++batcher->lanes_used;

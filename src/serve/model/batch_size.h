@@ -30,7 +30,7 @@ void rn_batch_size_destroy(rn_batch_size_t* size);  // NULL is fine
 int64_t rn_batch_size_limit(const rn_batch_size_t* size);
 // The same, but so that nearly every batch takes no longer than |ns|; >= 1 all the same.
 int64_t rn_batch_size_within(const rn_batch_size_t* size, int64_t ns);
-// A batch of |rows| was in the model for |service_ns|.
+// A batch of |rows| kept the model for |service_ns|.
 void rn_batch_size_observe(rn_batch_size_t* size, int64_t rows, int64_t service_ns);
 
 // How long a batch of |rows| will be in the model, on average; 0 before the first observation.

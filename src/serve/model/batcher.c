@@ -3,8 +3,6 @@
 #include "serve/model/batch_split.h"
 #include "serve/model/batcher_internal.h"
 
-// A blocking backend runs on the caller's thread if it takes no longer: waking another costs more.
-#define QUICK_NS 50000
 // Answering more requests than this takes so long that the next batch starts on another thread.
 #define FEW_ANSWERS 8
 // Requests without a deadline run as if they had this one, so that others do not starve them.
@@ -215,7 +213,11 @@ static void complete(rn_batcher_t* batcher, rn_batch_t* batch, rn_batch_work_t* 
     batcher->rows += batch->rows;
     batcher->usual_rows += ((double)batch->rows - batcher->usual_rows) / 8;
     batcher->padded += batch->run_rows - batch->rows;
-    rn_batch_size_observe(batcher->size, batch->run_rows, batch->ended_ns - batch->begun_ns);
+    // The lane was taken since the batch was formed: starting it and joining its inputs is part of
+    // what it costs, and so are the answers of the batch before, if the same thread gave them.
+    rn_batch_size_observe(batcher->size, batch->run_rows, batch->ended_ns - batch->formed_ns);
+    double run_ns = (double)(batch->ended_ns - batch->begun_ns);
+    batcher->run_ns += (run_ns - batcher->run_ns) / 8;
     rn_batch_wait_done(&batcher->wait, batch->count, spent);
   }
   rn_batcher_form_locked(batcher, batch->ended_ns, work);
@@ -311,7 +313,7 @@ static bool runs_here(const rn_batcher_t* batcher, const rn_batch_t* batch,
                       const rn_batch_work_t* work, batch_place_t place) {
   if (!batcher->backend->blocks || !batcher->has_pool) return true;
   if (work->batches || place == PLACE_EVENT) return false;  // several lanes run at the same time
-  return place == PLACE_WORKER || (batch->expected_ns > 0 && batch->expected_ns < QUICK_NS);
+  return place == PLACE_WORKER || batch->is_quick;
 }
 
 static void submit(rn_batcher_t* batcher, rn_batch_t* batch) {

@@ -36,6 +36,7 @@ struct rn_batcher_t {
   int64_t running_count;  // requests
   int64_t free_ns;        // when the last batch ended
   int mixed;              // batches, down from MIXED_BATCHES, since requests of two priorities met
+  double run_ns;          // in the backend, lately
   double usual_rows;      // of a batch, lately
   bool is_joinable;       // false once the outputs of a batch had other rows than its inputs
   int64_t batches, rows, padded, expired, cancelled, refused;
