@@ -155,6 +155,15 @@ def redis_part(folder):
         one, two = Server(folder, "--redis=unix:" + path), Server(folder, "--redis=unix:" + path)
         one.teach("anna", 20)
         wait_for(lambda: two.weight("half_plus_three", "anna") > 0.9 and two.weight("half_plus_three") > 0.9)
+        # An application that one gets, the other gets, too; and it goes from both.
+        new = {"name": "new", "input_type": "floats", "default_output": "0", "latency_slo_micros": 10000000}
+        assert one.post("/admin/add_app", new)[0] == 200
+        assert one.post("/admin/add_model_links", {"app_name": "new", "model_names": ["half_plus_three"]})[0] == 200
+        links = {"app_name": "new"}
+        wait_for(lambda: two.post("/admin/get_linked_models", links)[1] == '["half_plus_three"]')
+        assert two.predict("new", input=[2.0])[0]["output"] == 4
+        assert two.post("/admin/delete_app", {"name": "new"})[0] == 200
+        wait_for(lambda: one.post("/new/predict", {"input": [2.0]})[0] == 404)
         redis.kill()
         redis.wait()
         os.unlink(path)

@@ -43,7 +43,7 @@ static rn_state_store_t* open_log(place_t* place, size_t compact_bytes) {
                                     .allocator = place->env.allocator};
   rn_state_store_t* store = NULL;
   OK(rn_store_log_open(&options, &store));
-  rn_state_store_attach(store, add, NULL);
+  rn_state_store_attach(store, add, NULL, NULL);
   return store;
 }
 
@@ -181,7 +181,7 @@ static rn_counting_allocator_t redis_memory;
 
 static rn_state_store_t* open_in_redis(void* self) {
   rn_state_store_t* store = redis_store(self, 0, rn_allocator_counting(&redis_memory));
-  rn_state_store_attach(store, add, NULL);
+  rn_state_store_attach(store, add, NULL, NULL);
   return store;
 }
 
@@ -283,7 +283,7 @@ Test(store_redis, changes_that_wait_are_bounded, .timeout = 100) {
   redis_t redis;
   start_redis(&redis);
   rn_state_store_t* store = redis_store(&redis, 1000, rn_allocator_counting(&redis_memory));
-  rn_state_store_attach(store, add, NULL);
+  rn_state_store_attach(store, add, NULL, NULL);
   redis_stop(&redis);
   for (int i = 0; i < 1000; ++i) change(store, "a/", 1);
   cr_assert_eq(get(store, "a/"), 1000);
@@ -452,7 +452,7 @@ Test(store_log, a_killed_process_loses_at_most_a_second) {
   rn_state_store_t* store = NULL;
   if (child == 0) {
     if (!rn_ok(rn_store_log_open(&options, &store))) _exit(1);
-    rn_state_store_attach(store, add, NULL);
+    rn_state_store_attach(store, add, NULL, NULL);
     for (uint32_t n = 1;; ++n) {
       change(store, "n", 1);
       if (write(pipes[1], &n, 4) != 4) _exit(1);

@@ -18,6 +18,10 @@
 
 typedef rn_pb_runnel_ApplicationModel_t definition_model_t;
 
+static rn_str_t behind(rn_str_t key, rn_str_t prefix) {
+  return rn_str_n(key.data + prefix.size, key.size - prefix.size);
+}
+
 // Puts |app| in the place of one of the same name, and takes it. The old one is released.
 static rn_status_t replace(rn_apps_t* apps, rn_app_t* app) {
   rn_mutex_lock(&apps->mutex);
@@ -68,9 +72,48 @@ static rn_status_t note_version(rn_apps_t* apps, rn_str_t model, int64_t version
 static void load_version(void* arg, rn_str_t key, rn_str_t value) {
   apps_load_t* load = arg;
   int64_t version;
-  size_t prefix = sizeof MODEL_PREFIX - 1;
   if (!rn_ok(load->status) || !rn_str_to_i64(value, &version)) return;
-  load->status = note_version(load->apps, rn_str_n(key.data + prefix, key.size - prefix), version);
+  load->status = note_version(load->apps, behind(key, RN_STR(MODEL_PREFIX)), version);
+}
+
+// Another front end has defined, changed or removed an application, or chosen a version.
+static rn_status_t follow(rn_apps_t* apps, rn_str_t key, rn_str_t value) {
+  rn_str_t app_prefix = RN_STR(APP_PREFIX), model_prefix = RN_STR(MODEL_PREFIX);
+  int64_t version = 0;
+  if (rn_str_starts_with(key, model_prefix)) {
+    rn_str_to_i64(value, &version);  // "": the latest again
+    return note_version(apps, behind(key, model_prefix), version);
+  }
+  if (!rn_str_starts_with(key, app_prefix)) return RN_OK;
+  rn_app_definition_t* definition = NULL;
+  rn_app_t *app = NULL, *previous = rn_apps_find(apps, behind(key, app_prefix));
+  rn_arena_t arena;
+  rn_arena_init(&arena, apps->options.allocator);
+  rn_status_t status = RN_OK;
+  if (value.size) {
+    status = RN_PB_DECODE(runnel_Application, value, NULL, &arena, &definition);
+    if (rn_ok(status)) status = rn_app_create(definition, previous, apps->options.allocator, &app);
+    if (rn_ok(status)) status = replace(apps, app);
+  } else {
+    rn_mutex_lock(&apps->mutex);
+    app = rn_map_remove(&apps->apps, behind(key, app_prefix));
+    rn_mutex_unlock(&apps->mutex);
+    rn_app_release(app);
+  }
+  rn_arena_clear(&arena);
+  rn_app_release(previous);
+  return status;
+}
+
+static void noticed(void* self, rn_str_t key, rn_str_t value) {
+  rn_apps_t* apps = self;
+  rn_mutex_lock(&apps->changing);
+  rn_status_t status = follow(apps, key, value);
+  rn_mutex_unlock(&apps->changing);
+  if (!rn_ok(status))
+    rn_log(apps->options.env, RN_LOG_WARNING, "%.*s of another front end: %s", RN_STR_ARGS(key),
+           rn_status_message(status));
+  rn_status_free(status);
 }
 
 static rn_status_t set_up(rn_apps_t* apps) {
@@ -79,7 +122,7 @@ static rn_status_t set_up(rn_apps_t* apps) {
                                       options->window_count ? options->window_count : WINDOW_COUNT,
                                       options->window_bytes ? options->window_bytes : WINDOW_BYTES,
                                       &apps->served));
-  rn_state_store_attach(options->store, rn_apps_apply, apps);
+  rn_state_store_attach(options->store, rn_apps_apply, noticed, apps);
   apps_load_t load = {apps, RN_OK};
   rn_state_store_each(options->store, RN_STR(APP_PREFIX), load_app, &load);
   rn_state_store_each(options->store, RN_STR(MODEL_PREFIX), load_version, &load);
@@ -112,7 +155,7 @@ void rn_apps_destroy(rn_apps_t* apps) {
   while (apps->running) rn_cond_wait(&apps->idle, &apps->mutex);
   rn_mutex_unlock(&apps->mutex);
   rn_status_free(rn_state_store_flush(apps->options.store));  // what it cannot save is logged
-  rn_state_store_attach(apps->options.store, NULL, NULL);
+  rn_state_store_attach(apps->options.store, NULL, NULL, NULL);
   size_t position = 0;
   for (const rn_map_entry_t* entry; (entry = rn_map_next(&apps->apps, &position));)
     rn_app_release(entry->value);

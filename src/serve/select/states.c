@@ -74,10 +74,11 @@ void rn_app_state(rn_apps_t* apps, rn_app_t* app, rn_str_t user, rn_app_state_t*
   app->policy->shares(&app->view, state, out->shares);
 }
 
-// A change of the store: feedback, and the state that the user gets if there is none yet.
+// A change of the store: feedback, and the state before it, as far as this front end knows: for a
+// new user, and for a shared store that has lost its memory.
 typedef struct rn_state_feedback_t {
   rn_observation_t seen;
-  uint64_t prior_size;  // 0: a state that has learned nothing
+  uint64_t prior_size;
   char prior[MAX_STATE];
 } rn_state_feedback_t;
 
@@ -130,15 +131,16 @@ void rn_app_observe(rn_apps_t* apps, rn_app_t* app, rn_str_t user, const rn_obse
   memset(&change, 0, sizeof change);  // with its padding
   change.seen = *seen;
   rn_state_key_t key;
+  float state[RN_POLICY_MAX_FLOATS];
   rn_status_t status = RN_OK;
   if (user.size && app->policy->learns) {
-    float state[RN_POLICY_MAX_FLOATS];
     rn_app_read_state(apps, app, user, state);
     change.prior_size = encode(app, state, change.prior);
     status = rn_state_store_change(apps->options.store, make_key(app, user, &key),
                                    rn_str_n((const char*)&change, sizeof change));
-    change.prior_size = 0;
   }
+  rn_app_read_state(apps, app, RN_STR(""), state);
+  change.prior_size = encode(app, state, change.prior);
   // Without room for the user's state, that of all users still learns.
   count(apps, app, rn_ok(status) ? "applied" : "no_room");
   rn_status_free(status);

@@ -38,9 +38,11 @@ void rn_state_store_destroy(rn_state_store_t* store) {
   if (store) store->vtable->destroy(store);
 }
 
-void rn_state_store_attach(rn_state_store_t* store, rn_state_apply_fn_t apply, void* self) {
+void rn_state_store_attach(rn_state_store_t* store, rn_state_apply_fn_t apply,
+                           rn_state_noticed_fn_t noticed, void* self) {
   rn_mutex_lock(&store->mutex);
   store->apply = apply;
+  store->noticed = noticed;
   store->self = self;
   rn_mutex_unlock(&store->mutex);
 }
@@ -51,6 +53,12 @@ size_t rn_state_store_apply(rn_state_store_t* store, rn_str_t key, rn_str_t valu
   size_t size = store->apply ? store->apply(store->self, key, value, change, out) : 0;
   rn_mutex_unlock(&store->mutex);
   return size;
+}
+
+void rn_state_store_notice(rn_state_store_t* store, rn_str_t key, rn_str_t value) {
+  rn_mutex_lock(&store->mutex);
+  if (store->noticed) store->noticed(store->self, key, value);
+  rn_mutex_unlock(&store->mutex);
 }
 
 size_t rn_state_store_get(rn_state_store_t* store, rn_str_t key, void* out, size_t room) {

@@ -19,6 +19,10 @@ typedef struct rn_state_store_t rn_state_store_t;
 typedef size_t (*rn_state_apply_fn_t)(void* self, rn_str_t key, rn_str_t value, rn_str_t change,
                                       void* out);
 
+// Says that another front end has put |value| under |key|, or removed it (""). It must not call
+// the store.
+typedef void (*rn_state_noticed_fn_t)(void* self, rn_str_t key, rn_str_t value);
+
 typedef struct rn_state_store_stats_t {
   size_t entries, bytes;  // in memory
   int64_t unsaved;        // changes that are not saved yet, or values that differ
@@ -44,8 +48,9 @@ struct rn_state_store_t {
   rn_state_map_t* map;  // Owned
   rn_allocator_t allocator;
   bool marks_dirty;  // the implementation calls rn_state_map_take
-  rn_mutex_t mutex;  // guards the rest, while |apply| runs, too
+  rn_mutex_t mutex;  // guards the rest, also while a function runs
   rn_state_apply_fn_t apply;
+  rn_state_noticed_fn_t noticed;
   void* self;
 };
 
@@ -55,9 +60,11 @@ RN_MUST_USE rn_status_t rn_state_store_create_memory(const rn_env_t* env, rn_all
 // Saves what it can, and closes. NULL is fine.
 void rn_state_store_destroy(rn_state_store_t* store);
 
-// Who applies changes: set before the first one. NULL: they no longer have an effect; |apply| does
-// not run when this returns.
-void rn_state_store_attach(rn_state_store_t* store, rn_state_apply_fn_t apply, void* self);
+// Who applies changes: set before the first one. NULL: they no longer have an effect; none of the
+// functions runs when this returns. |noticed| may be NULL. It is called for keys that begin with
+// '/' alone, by stores that others share.
+void rn_state_store_attach(rn_state_store_t* store, rn_state_apply_fn_t apply,
+                           rn_state_noticed_fn_t noticed, void* self);
 
 // See rn_state_map_get.
 size_t rn_state_store_get(rn_state_store_t* store, rn_str_t key, void* out, size_t room);
@@ -80,5 +87,8 @@ void rn_state_store_deinit(rn_state_store_t* store);
 // For implementations: applies |change| to |value| as rn_state_store_change does.
 size_t rn_state_store_apply(rn_state_store_t* store, rn_str_t key, rn_str_t value, rn_str_t change,
                             void* out);
+
+// For implementations: tells of what another front end did.
+void rn_state_store_notice(rn_state_store_t* store, rn_str_t key, rn_str_t value);
 
 #endif  // RUNNEL_SERVE_SELECT_STORE_H_

@@ -31,6 +31,7 @@ typedef struct rn_store_redis_t {
   rn_store_redis_options_t options;
   rn_redis_link_t link;     // of the thread, like the next one
   bool is_loaded;           // the definitions were read
+  rn_redis_queue_t known;   // definitions that Redis had when they were last read; no changes
   rn_redis_batch_t* batch;  // Owned; scratch
   rn_log_limit_t complaint;
 
@@ -182,16 +183,17 @@ static rn_status_t commit_batch(rn_store_redis_t* store, rn_redis_batch_t* batch
   return rn_aborted("Redis: other front ends were faster %d times", TRIES);
 }
 
-// A definition is put, never changed.
+// A definition is put, never changed. One that was removed stays as an empty field: a field that is
+// missing means that Redis has lost its memory.
 static rn_status_t commit_definition(rn_store_redis_t* store, const rn_redis_key_t* key) {
   rn_strbuf_t name;
   set_name(store, RN_STR("definitions"), &name);
   rn_str_t value = rn_str_n(key->last->bytes, key->last->size);
   rn_redis_command_t command = {0};
-  rn_redis_word(&command, value.size ? RN_STR("HSET") : RN_STR("HDEL"));
+  rn_redis_word(&command, RN_STR("HSET"));
   rn_redis_word(&command, rn_strbuf_view(&name));
   rn_redis_word(&command, rn_redis_key_name(key));
-  if (value.size) rn_redis_word(&command, value);
+  rn_redis_word(&command, value);
   rn_status_t status = rn_strbuf_status(&name);
   if (rn_ok(status)) status = rn_redis_do(&store->link, &command);
   rn_strbuf_clear(&name);
@@ -310,27 +312,71 @@ static rn_status_t refresh(rn_store_redis_t* store, rn_redis_batch_t* batch) {
   return status;
 }
 
-static rn_status_t load_definitions(rn_store_redis_t* store) {
+// Takes a definition that Redis has ("": it was removed), unless it is known or a change of it
+// waits.
+static void take_definition(rn_store_redis_t* store, rn_str_t key, rn_str_t value) {
+  char had[RN_STATE_MAX_VALUE];
+  size_t size = rn_state_map_get(store->base.map, key, had, sizeof had);
+  rn_mutex_lock(&store->mutex);
+  bool waits = rn_map_get(&store->waiting.keys, key) != NULL;
+  rn_mutex_unlock(&store->mutex);
+  if (waits || rn_str_eq(rn_str_n(had, size), value)) return;
+  rn_status_t status = rn_state_map_put(store->base.map, key, value, false);
+  if (rn_ok(status)) rn_state_store_notice(&store->base, key, value);
+  rn_status_free(status);
+}
+
+static rn_status_t get_definitions(rn_store_redis_t* store, redisReply** out) {
   rn_strbuf_t name;
   set_name(store, RN_STR("definitions"), &name);
   rn_redis_command_t command = {0};
-  redisReply* reply = NULL;
   rn_redis_word(&command, RN_STR("HGETALL"));
   rn_redis_word(&command, rn_strbuf_view(&name));
   rn_status_t status = rn_strbuf_status(&name);
-  if (rn_ok(status)) status = rn_redis_call(&store->link, &command, &reply);
-  for (size_t i = 0; rn_ok(status) && i + 1 < reply->elements; i += 2)
-    follow(store, rn_redis_text(reply->element[i]), rn_redis_text(reply->element[i + 1]));
-  rn_redis_free(&store->link, reply);
+  if (rn_ok(status)) status = rn_redis_call(&store->link, &command, out);
   rn_strbuf_clear(&name);
+  return status;
+}
+
+// Puts a definition that Redis has lost.
+static void put_again(rn_store_redis_t* store, rn_str_t key) {
+  char value[RN_STATE_MAX_VALUE];
+  size_t size = rn_state_map_get(store->base.map, key, value, sizeof value);
+  if (size) put(&store->base, key, rn_str_n(value, size));
+}
+
+// Follows the definitions: those that are new, differ or were removed.
+static rn_status_t load_definitions(rn_store_redis_t* store) {
+  redisReply* reply = NULL;
+  rn_redis_queue_t now;
+  rn_redis_queue_init(&now, store->base.allocator);
+  rn_status_t status = get_definitions(store, &reply);
+  for (size_t i = 0; rn_ok(status) && i + 1 < reply->elements; i += 2) {
+    rn_str_t key = rn_redis_text(reply->element[i]);
+    rn_redis_key_t* ignored;
+    if (!key.size || key.data[0] != '/') continue;
+    take_definition(store, key, rn_redis_text(reply->element[i + 1]));
+    status = rn_redis_queue_key(&now, key, &ignored);
+  }
+  rn_redis_free(&store->link, reply);
+  if (rn_ok(status)) {
+    for (rn_redis_key_t* key; (key = rn_redis_queue_pop(&store->known));) {
+      if (!rn_map_get(&now.keys, rn_redis_key_name(key))) put_again(store, rn_redis_key_name(key));
+      rn_redis_key_free(store->base.allocator, key);
+    }
+    rn_redis_queue_t old = store->known;
+    store->known = now;
+    now = old;
+  }
+  rn_redis_queue_clear(&now);
   return status;
 }
 
 static rn_status_t try_work(rn_store_redis_t* store, rn_redis_batch_t* batch, bool refreshes) {
   RN_RETURN_IF_ERROR(rn_redis_connect(&store->link, store->options.address));
-  if (!store->is_loaded) RN_RETURN_IF_ERROR(load_definitions(store));
-  store->is_loaded = true;
   RN_RETURN_IF_ERROR(commit(store, batch));
+  if (refreshes || !store->is_loaded) RN_RETURN_IF_ERROR(load_definitions(store));
+  store->is_loaded = true;
   return refreshes ? refresh(store, batch) : RN_OK;
 }
 
@@ -433,6 +479,7 @@ static void destroy(rn_state_store_t* base) {
   }
   rn_redis_close(&store->link);
   if (store->batch) RN_FREE(base->allocator, store->batch);
+  rn_redis_queue_clear(&store->known);
   rn_redis_queue_clear(&store->waiting);
   rn_redis_queue_clear(&store->read);
   rn_status_free(store->failure);
@@ -478,6 +525,7 @@ rn_status_t rn_store_redis_open(const rn_store_redis_options_t* options, rn_stat
   if (!options->refresh_ns) store->options.refresh_ns = INT64_C(1000) * 1000000;
   if (!options->retry_ns) store->options.retry_ns = INT64_C(100) * 1000000;
   if (!options->max_waiting) store->options.max_waiting = (size_t)64 << 20;
+  rn_redis_queue_init(&store->known, options->allocator);
   rn_redis_queue_init(&store->waiting, options->allocator);
   rn_redis_queue_init(&store->read, options->allocator);
   rn_mutex_init(&store->mutex);

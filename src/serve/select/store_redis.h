@@ -3,7 +3,8 @@
 // A thread carries changes to Redis, where each is applied to the value that is there: under WATCH,
 // so that no front end overwrites another's. The image in memory follows: values that were read
 // lately are read again every |refresh_ns|, and a value that the image lacks is fetched when it is
-// first asked for, while the caller goes on without it. When Redis is gone the image serves alone;
+// first asked for, while the caller goes on without it. Definitions that others add, change or
+// remove are followed at the same pace. When Redis is gone the image serves alone;
 // changes wait, up to |max_waiting| bytes, and are applied when it is back.
 #ifndef RUNNEL_SERVE_SELECT_STORE_REDIS_H_
 #define RUNNEL_SERVE_SELECT_STORE_REDIS_H_
