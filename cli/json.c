@@ -4,6 +4,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/utf8.h"
 #include "tensor/float16.h"
 #include "tensor/tstring.h"
 
@@ -18,28 +19,16 @@ static rn_status_t print(json_t* root, size_t flags) {
 rn_status_t rn_cli_json_print(json_t* root) { return print(root, JSON_INDENT(2)); }
 rn_status_t rn_cli_json_print_line(json_t* root) { return print(root, JSON_COMPACT); }
 
-// The length of the UTF-8 character at |at|; 0 if it is invalid.
-static size_t character_at(const unsigned char* at, size_t left) {
-  size_t size = at[0] < 0x80                    ? 1
-                : at[0] >= 0xc2 && at[0] < 0xe0 ? 2
-                : at[0] >= 0xe0 && at[0] < 0xf0 ? 3
-                : at[0] >= 0xf0 && at[0] < 0xf5 ? 4
-                                                : 0;
-  if (size > left) return 0;
-  for (size_t i = 1; i < size; ++i)
-    if ((at[i] & 0xc0) != 0x80) return 0;
-  bool is_bad = (at[0] == 0xe0 && at[1] < 0xa0) || (at[0] == 0xed && at[1] >= 0xa0) ||
-                (at[0] == 0xf0 && at[1] < 0x90) || (at[0] == 0xf4 && at[1] >= 0x90);
-  return is_bad ? 0 : size;
-}
-
 json_t* rn_cli_json_str(rn_str_t text) {
   rn_strbuf_t clean;
   rn_strbuf_init(&clean, rn_allocator_default());
   for (size_t i = 0; i < text.size;) {
-    size_t size = character_at((const unsigned char*)text.data + i, text.size - i);
-    rn_strbuf_append(&clean, size ? rn_str_n(text.data + i, size) : RN_STR("\xef\xbf\xbd"));
-    i += size ? size : 1;
+    rn_str_t rest = rn_str_n(text.data + i, text.size - i);
+    uint32_t code;
+    size_t size = rn_utf8_decode(rest, &code);
+    rn_strbuf_append(&clean,
+                     code == RN_UTF8_BAD ? RN_STR("\xef\xbf\xbd") : rn_str_n(rest.data, size));
+    i += size;
   }
   rn_str_t view = rn_strbuf_view(&clean);
   json_t* string = json_stringn(view.data, view.size);

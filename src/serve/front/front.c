@@ -4,7 +4,7 @@
 #include <stdatomic.h>
 #include <stdio.h>
 
-#include "serve/front/json.h"
+#include "serve/front/json_internal.h"
 
 int rn_front_http_code(rn_code_t code) {
   switch (code) {
@@ -136,12 +136,6 @@ void rn_front_reply_message(const rn_front_t* front, rn_http_in_t* request, cons
   rn_http_reply(request, &out);
 }
 
-static int hex_digit(char c) {
-  if (c >= '0' && c <= '9') return c - '0';
-  c |= 0x20;
-  return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
 rn_status_t rn_front_unescape(rn_str_t part, rn_arena_t* arena, rn_str_t* out) {
   RN_RETURN_IF_ERROR(rn_arena_str(arena, part, out));
   char* to = (char*)out->data;
@@ -150,8 +144,8 @@ rn_status_t rn_front_unescape(rn_str_t part, rn_arena_t* arena, rn_str_t* out) {
       *to++ = part.data[i];
       continue;
     }
-    int high = i + 2 < part.size ? hex_digit(part.data[i + 1]) : -1;
-    int low = i + 2 < part.size ? hex_digit(part.data[i + 2]) : -1;
+    int high = i + 2 < part.size ? rn_json_hex_digit(part.data[i + 1]) : -1;
+    int low = i + 2 < part.size ? rn_json_hex_digit(part.data[i + 2]) : -1;
     if (high < 0 || low < 0)
       return rn_invalid_argument("Malformed escape in '%.*s'", RN_STR_ARGS(part));
     *to++ = (char)(high << 4 | low);

@@ -11,6 +11,13 @@ static inline const char* rn_json_blank(const char* p, const char* end) {
   return p;
 }
 
+// The value of a hexadecimal digit; -1 if it is none.
+static inline int rn_json_hex_digit(char c) {
+  if (c >= '0' && c <= '9') return c - '0';
+  c |= 0x20;
+  return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
 // INVALID_ARGUMENT "JSON Parse error: |what| at offset: ..."
 RN_MUST_USE rn_status_t rn_json_bad(const rn_json_reader_t* json, const char* at, const char* what);
 // For a value that begins with no known character, or with none.

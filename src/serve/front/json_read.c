@@ -187,18 +187,12 @@ rn_status_t rn_json_int(rn_json_reader_t* json, int64_t* out) {
   return RN_OK;
 }
 
-static int hex_digit(char c) {
-  if (c >= '0' && c <= '9') return c - '0';
-  c |= 0x20;
-  return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
 // Reads the four digits of a \u escape at |p|; false if there are none.
 static bool read_hex(const char* p, const char* end, uint32_t* out) {
   *out = 0;
   if (end - p < 4) return false;
   for (int i = 0; i < 4; ++i) {
-    int digit = hex_digit(p[i]);
+    int digit = rn_json_hex_digit(p[i]);
     if (digit < 0) return false;
     *out = *out << 4 | (uint32_t)digit;
   }

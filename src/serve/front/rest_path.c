@@ -20,29 +20,6 @@ static bool take_name(rn_str_t* inout, rn_str_t* out) {
   return size > 0;
 }
 
-static int hex_digit(char c) {
-  if (c >= '0' && c <= '9') return c - '0';
-  c |= 0x20;
-  return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
-// Decodes %XX; other bytes, also a lone '%', stand for themselves.
-static rn_status_t decode(rn_str_t name, rn_arena_t* arena, rn_str_t* out) {
-  char* text = NULL;
-  RN_RETURN_IF_ERROR(rn_arena_alloc(arena, name.size + 1, (void**)&text));
-  size_t size = 0;
-  for (size_t i = 0; i < name.size; ++i) {
-    bool has_two = name.data[i] == '%' && name.size - i > 2;
-    int high = has_two ? hex_digit(name.data[i + 1]) : -1;
-    int low = has_two ? hex_digit(name.data[i + 2]) : -1;
-    bool is_escape = high >= 0 && low >= 0;
-    text[size++] = is_escape ? (char)(high << 4 | low) : name.data[i];
-    if (is_escape) i += 2;
-  }
-  *out = rn_str_n(text, size);
-  return RN_OK;
-}
-
 // The raw parts of a path.
 typedef struct path_parts_t {
   rn_str_t name, version, label;
@@ -98,9 +75,9 @@ rn_status_t rn_rest_path_read(rn_str_t method, rn_str_t path, rn_arena_t* arena,
     return rn_invalid_argument("Malformed request: %.*s %.*s", RN_STR_ARGS(method),
                                RN_STR_ARGS(path));
   if (!parts.name.size) return rn_invalid_argument("Missing model name in request.");
-  RN_RETURN_IF_ERROR(decode(parts.name, arena, &out->spec.name));
+  RN_RETURN_IF_ERROR(rn_front_unescape(parts.name, arena, &out->spec.name));
   if (parts.version.size && !rn_str_to_i64(parts.version, &out->spec.version))
     return rn_invalid_argument("Failed to convert version: %.*s to numeric.",
                                RN_STR_ARGS(parts.version));
-  return decode(parts.label, arena, &out->spec.label);
+  return rn_front_unescape(parts.label, arena, &out->spec.label);
 }
