@@ -2,6 +2,7 @@
 // see meanwhile.
 #include "serve/model/models.h"
 
+#include <math.h>
 #include <stdatomic.h>
 
 #include "serve/model/config.h"
@@ -542,29 +543,32 @@ static void storm_done(rn_predict_t* predict, rn_status_t status) {
   rn_status_free(status);
 }
 
-static bool ask(rn_models_t* models, rn_model_spec_t spec) {
+// The answer to x = 1; NAN if there is none.
+static float answer(rn_models_t* models, rn_model_spec_t spec) {
   rn_version_t* version = NULL;
   rn_status_t status = rn_models_find(models, &spec, &version);
-  bool is_ok = rn_ok(status);
+  bool is_found = rn_ok(status);
   rn_status_free(status);
-  if (!is_ok) return false;
+  if (!is_found) return NAN;
   rn_predict_value_t x = {RN_STR("x"), serve_column((float[]){1}, 1)};
   storm_request_t request = {
       .predict = {.inputs = &x, .input_count = 1, .deadline_ns = INT64_MAX, .done = storm_done}};
   rn_version_predict(version, &request.predict);
-  is_ok = request.is_ok && *RN_DATA(&request.predict.outputs[0].value, float) ==
-                               1 + (float)rn_version_number(version);
+  float y = request.is_ok ? *RN_DATA(&request.predict.outputs[0].value, float) : NAN;
   rn_predict_clear(&request.predict);
   rn_version_release(version);
-  return is_ok;
+  return y;
 }
 
 static void* storm_main(void* arg) {
   storm_t* storm = arg;
   while (!storm->is_over) {
-    storm->lost += !ask(storm->models, (rn_model_spec_t){RN_STR("a"), -1, RN_STR("")});
-    storm->lost += !ask(storm->models, (rn_model_spec_t){RN_STR("a"), -1, RN_STR("stable")});
-    storm->requests += 2;
+    for (int i = 0; i < 2; ++i) {
+      rn_str_t label = i ? RN_STR("stable") : RN_STR("");
+      float y = answer(storm->models, (rn_model_spec_t){RN_STR("a"), -1, label});
+      storm->lost += y != 2 && y != 3;
+      ++storm->requests;
+    }
   }
   return NULL;
 }
@@ -604,20 +608,71 @@ Test(models, no_request_is_lost_by_reloads) {
   cr_assert_eq(loader.live, 0);
 }
 
-// A real model, copied in piece by piece while it is looked for.
-Test(models, half_copied_versions_are_never_served) {
-  rn_env_t env = *rn_env_system();
-  OK(rn_pool_create(rn_allocator_default(), 2, &env.pool));
-  rn_loader_options_t loading = {.env = &env, .allocator = rn_allocator_default()};
+// A manager of real models.
+typedef struct real_t {
+  rn_env_t env;
+  rn_loader_t* loader;
+  rn_models_t* models;
+} real_t;
+
+static void real_begin(real_t* real) {
+  real->env = *rn_env_system();
+  OK(rn_pool_create(rn_allocator_default(), 2, &real->env.pool));
+  rn_loader_options_t loading = {.env = &real->env, .allocator = rn_allocator_default()};
   rn_session_options_init(&loading.session);
-  rn_loader_t* real = NULL;
-  OK(rn_loader_create(&loading, &real));
+  OK(rn_loader_create(&loading, &real->loader));
   rn_models_options_t options = fake_options();
   options.load = rn_loader_load;
-  options.self = real;
+  options.self = real->loader;
   options.retry_ns = 3600000000000;
-  rn_models_t* models = NULL;
-  OK(rn_models_create(&options, &models));
+  OK(rn_models_create(&options, &real->models));
+}
+
+static void real_end(real_t* real) {
+  rn_models_destroy(real->models);
+  rn_loader_destroy(real->loader);
+  rn_pool_destroy(real->env.pool);
+}
+
+static void* flip_main(void* arg) {
+  storm_t* storm = arg;
+  while (!storm->is_over) {
+    float y = answer(storm->models, (rn_model_spec_t){RN_STR("a"), -1, RN_STR("")});
+    storm->lost += y != 2.5f && y != 3.5f;
+    ++storm->requests;
+  }
+  return NULL;
+}
+
+// Two versions of a real model take turns while it is asked.
+Test(models, flips_between_real_versions) {
+  real_t real;
+  real_begin(&real);
+  char path[200];
+  snprintf(path, sizeof path, "%s/a", base);
+  serve_copy(SERVE_BOTH, path);
+#define ONLY(number) "model_version_policy { specific { versions: " #number " } }"
+  OK(configure(real.models, MODEL("a", ONLY(123))));
+  OK(rn_models_wait(real.models, soon()));
+  storm_t storm = {.models = real.models};
+  pthread_t threads[2];
+  for (int i = 0; i < 2; ++i) pthread_create(&threads[i], NULL, flip_main, &storm);
+  for (int i = 0; i < 100; ++i) {
+    OK(configure(real.models, i % 2 ? MODEL("a", ONLY(123)) : MODEL("a", ONLY(124))));
+    OK(rn_models_wait(real.models, soon()));
+  }
+  storm.is_over = true;
+  for (int i = 0; i < 2; ++i) pthread_join(threads[i], NULL);
+  cr_assert_gt(storm.requests, 100);
+  cr_assert_eq(storm.lost, 0, "%ld of %ld", (long)storm.lost, (long)storm.requests);
+  real_end(&real);
+}
+
+// A real model, copied in piece by piece while it is looked for.
+Test(models, half_copied_versions_are_never_served) {
+  real_t real;
+  real_begin(&real);
+  rn_models_t* models = real.models;
   char path[200];
   snprintf(path, sizeof path, "%s/a/1", base);
   serve_copy(SERVE_TWO "/00000123", path);
@@ -629,7 +684,7 @@ Test(models, half_copied_versions_are_never_served) {
     rn_strbuf_t bytes;
     rn_strbuf_init(&bytes, rn_allocator_default());
     snprintf(path, sizeof path, SERVE_THREE "/00000123/%s", files[f]);
-    OK(rn_fs_read(&env, path, SIZE_MAX, &bytes));
+    OK(rn_fs_read(&real.env, path, SIZE_MAX, &bytes));
     snprintf(path, sizeof path, "a/2/%s", files[f]);
     size_t step = bytes.size / 9 + 1;
     for (size_t size = 0; size < bytes.size; size += step) {
@@ -642,9 +697,7 @@ Test(models, half_copied_versions_are_never_served) {
   }
   OK(rn_models_poll(models));
   FINDS("a", -1, "", 2);
-  rn_models_destroy(models);
-  rn_loader_destroy(real);
-  rn_pool_destroy(env.pool);
+  real_end(&real);
 }
 
 // Every allocation that fails once is survived: by an error, or by another try.
