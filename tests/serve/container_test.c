@@ -183,6 +183,8 @@ CONTAINER_TEST(bad_starts_are_explained) {
   FAILS_WITH(
       guest_load(&guest, "command: '" FAKE_CONTAINER "' command: 'mute' start_timeout_ms: 100"),
       UNAVAILABLE, "did not say HELLO within 100 ms");
+  FAILS_WITH(guest_load(&guest, "command: '" FAKE_CONTAINER "' command: 'flood'"), UNAVAILABLE,
+             "sent an answer to a batch that does not run");
   FAILS_WITH(guest_load(&guest, "command: 'x' connect: 'y'"), INVALID_ARGUMENT,
              "give one of command, connect and isolate");
   FAILS_WITH(guest_load(&guest, "commando: 'x'"), INVALID_ARGUMENT, "container.pbtxt");

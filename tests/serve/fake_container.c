@@ -74,6 +74,20 @@ static int say_garbage(size_t position) {
   return 0;
 }
 
+// A HELLO and the begin of a reply of a gigabyte that was not asked for.
+static int flood(void) {
+  static const char zeros[1 << 16];
+  const rn_guest_options_t options = {signatures, 2, run, NULL, 0};
+  rn_guest_state_t state = {.fd = 3, .options = &options};
+  pthread_mutex_init(&state.mutex, NULL);
+  rn_guest_hello(&state);
+  const uint32_t header[] = {1 << 30, 5, 99, 0};
+  if (write(3, header, sizeof header) < 0) return 1;
+  while (write(3, zeros, sizeof zeros) > 0) {
+  }
+  return 1;
+}
+
 int main(int argc, char** argv) {
   const char* mode = argc > 1 ? argv[1] : "";
   const char* once = getenv("FAKE_ONCE");  // a file: if it exists, the start fails
@@ -81,6 +95,7 @@ int main(int argc, char** argv) {
     fputs("first line\nModuleNotFoundError: no brain\n", stderr);
     return 3;
   }
+  if (strcmp(mode, "flood") == 0) return flood();
   if (strcmp(mode, "mute") == 0) pause();
   if (strcmp(mode, "noise") == 0) {
     for (int i = 0; i < 1000 && write(3, "GET / HTTP/1.1\r\n\r\n", 18) > 0; ++i) {

@@ -194,10 +194,17 @@ static rn_status_t take_frame(void* self, const rn_container_frame_t* frame) {
   return RN_OK;
 }
 
+static bool expects_frame(void* self, const rn_container_frame_t* frame) {
+  return frame->kind != RN_CONTAINER_REPLY || rn_container_has_run(self, frame->id);
+}
+
 // Takes |socket|.
 static rn_status_t open_link(rn_container_t* container, rn_socket_t* socket) {
-  const rn_container_link_events_t events = {
-      .frame = take_frame, .broken = link_broken, .mutex = &container->mutex, .self = container};
+  const rn_container_link_events_t events = {.frame = take_frame,
+                                             .expects = expects_frame,
+                                             .broken = link_broken,
+                                             .mutex = &container->mutex,
+                                             .self = container};
   rn_mutex_lock(&container->mutex);
   rn_status_t status = rn_container_link_open(&container->link, container->loop, socket, &events,
                                               container->allocator);

@@ -108,6 +108,7 @@ int64_t rn_container_now(const rn_container_t* container);
 RN_MUST_USE rn_status_t rn_container_make_lanes(rn_container_t* container);
 void rn_container_free_lanes(rn_container_t* container);
 void rn_container_run(rn_backend_t* backend, rn_backend_run_t* run);
+bool rn_container_has_run(rn_container_t* container, uint64_t id);  // whether batch |id| runs
 // On the loop's thread: a REPLY or an ERROR to a batch. An error breaks the link.
 RN_MUST_USE rn_status_t rn_container_answer(rn_container_t* container,
                                             const rn_container_frame_t* frame);

@@ -34,7 +34,12 @@ static bool handle_frames(rn_container_link_t* link) {
     size_t size;
     rn_str_t rest = rn_str_n(link->in.data + at, link->in.size - at);
     rn_status_t status = rn_container_frame_read(rest, &frame, &size);
-    if (rn_ok(status) && rest.size < size) break;
+    bool is_whole = rest.size >= size;
+    if (rn_ok(status) && !is_whole) {
+      bool has_begun = rest.size >= RN_CONTAINER_HEADER;
+      if (!has_begun || link->events.expects(link->events.self, &frame)) break;
+      status = rn_invalid_argument("sent an answer to a batch that does not run");
+    }
     if (rn_ok(status)) status = link->events.frame(link->events.self, &frame);
     if (!rn_ok(status)) {
       link->events.broken(link->events.self, status);

@@ -13,6 +13,9 @@ typedef struct rn_container_link_t rn_container_link_t;
 typedef struct rn_container_link_events_t {
   // A frame. An error ends the link, through |broken|.
   rn_status_t (*frame)(void* self, const rn_container_frame_t* frame);
+  // Whether a frame whose payload has not arrived yet will be taken: otherwise no memory is spent
+  // on it, and the link ends.
+  bool (*expects)(void* self, const rn_container_frame_t* frame);
   // The stream has ended or failed: once. Owns |status|. Closes the link.
   void (*broken)(void* self, rn_status_t status);
   rn_mutex_t* mutex;  // Borrowed: the owner's lock

@@ -202,13 +202,25 @@ void rn_container_run(rn_backend_t* backend, rn_backend_run_t* run) {
   run->done(run, status);
 }
 
-// The lane of the batch |id|, for the loop's thread to read; NULL if none runs.
-static rn_container_lane_t* read_lane(rn_container_t* container, uint64_t id) {
-  rn_container_lane_t* found = NULL;
-  rn_mutex_lock(&container->mutex);
-  for (int i = 0; i < container->lane_count && !found; ++i)
+// The lane of the batch |id|; NULL if it does not run. Under the lock.
+static rn_container_lane_t* find_lane(rn_container_t* container, uint64_t id) {
+  for (int i = 0; i < container->lane_count; ++i)
     if (container->lanes[i].state == RN_LANE_SENT && container->lanes[i].id == id)
-      found = &container->lanes[i];
+      return &container->lanes[i];
+  return NULL;
+}
+
+bool rn_container_has_run(rn_container_t* container, uint64_t id) {
+  rn_mutex_lock(&container->mutex);
+  bool has = find_lane(container, id) != NULL;
+  rn_mutex_unlock(&container->mutex);
+  return has;
+}
+
+// The lane of the batch |id|, for the loop's thread to read; NULL if it does not run.
+static rn_container_lane_t* read_lane(rn_container_t* container, uint64_t id) {
+  rn_mutex_lock(&container->mutex);
+  rn_container_lane_t* found = find_lane(container, id);
   if (found) found->state = RN_LANE_READING;
   rn_mutex_unlock(&container->mutex);
   return found;
