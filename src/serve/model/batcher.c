@@ -86,15 +86,16 @@ static int64_t allowed_size(const rn_batcher_t* batcher, int64_t rows) {
   return rows;
 }
 
-static rn_status_t refused(const rn_batcher_t* batcher, const rn_predict_t* predict) {
-  if (batcher->options.max_queued > 0)
-    return rn_unavailable(
-        "The batch scheduling queue to which this task was submitted is full; task size is %lld "
-        "but only %lld tasks may wait",
-        (long long)predict->rows, (long long)batcher->options.max_queued);
+static rn_status_t is_full(const rn_batcher_t* batcher, const rn_predict_t* predict) {
   return rn_unavailable(
-      "The model has more requests than it can answer in time; try again in %lld "
-      "ms",
+      "The batch scheduling queue to which this task was submitted is full; task size is %lld but "
+      "only %lld tasks may wait",
+      (long long)predict->rows, (long long)batcher->options.max_queued);
+}
+
+static rn_status_t is_overloaded(const rn_predict_t* predict) {
+  return rn_unavailable(
+      "The model has more requests than it can answer in time; try again in %lld ms",
       (long long)(predict->retry_ns / 1000000 + 1));
 }
 
@@ -303,7 +304,7 @@ static void answer_rest(rn_batcher_t* batcher, rn_batch_work_t* work) {
   while ((predict = pop_request(&work->expired))) answer(predict, is_late());
   while ((predict = pop_request(&work->late))) {
     predict->retry_ns = rn_batcher_stats(batcher).expected_ns;
-    answer(predict, refused(batcher, predict));
+    answer(predict, is_overloaded(predict));
   }
   while ((predict = pop_request(&work->starved)))
     answer(predict, is_cancelled(predict) ? was_cancelled() : rn_out_of_memory());
@@ -392,7 +393,10 @@ static rn_status_t admit_locked(rn_batcher_t* batcher, rn_predict_t* predict, in
   bool is_alone = !batcher->options.is_on || predict->rows < 1 || !batcher->is_joinable;
   if (rn_batch_queue_ahead(&batcher->queue, predict->priority) < batcher->queue.rows)
     batcher->mixed = MIXED_BATCHES;
-  if (rn_batcher_refuses_locked(batcher, predict, now)) return refused(batcher, predict);
+  int64_t room = batcher->options.max_queued - batcher->queue.count;
+  if (rn_batcher_refuses_locked(batcher, predict, now))
+    return batcher->options.max_queued > 0 && room <= 0 ? is_full(batcher, predict)
+                                                        : is_overloaded(predict);
   rn_batch_wait_arrive(&batcher->wait, batcher->queue.count + batcher->running_count + 1);
   if (rn_batcher_form_one_locked(batcher, predict, is_alone, now, work)) return RN_OK;
   RN_RETURN_IF_ERROR(enqueue_locked(batcher, predict, is_alone));

@@ -1,9 +1,12 @@
 // The queue in front of one backend: joins waiting requests into batches.
 //
 // The size of a batch follows from a latency objective (batch_size.h); how long the first request
-// of a batch waits for others follows from the arrival rate and the cost of a batch. Requests of
+// of a batch waits for others is chosen by what it brings (batch_wait.h). Requests of
 // equal priority run earliest deadline first. A request whose deadline has passed, or that was
-// cancelled, is answered at once and runs nothing.
+// cancelled, is answered at once and runs nothing. So is one that, by the measured cost of batches,
+// could not be answered in time: UNAVAILABLE, with |retry_ns|. A request that has started is
+// answered when its batch ends. If a batch of several requests fails, each of them runs once more,
+// alone.
 #ifndef RUNNEL_SERVE_MODEL_BATCHER_H_
 #define RUNNEL_SERVE_MODEL_BATCHER_H_
 

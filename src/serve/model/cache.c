@@ -330,7 +330,8 @@ static cache_entry_t* entry_create(rn_predict_cache_t* cache, const rn_predict_t
     return NULL;
   }
   *entry = (cache_entry_t){.hash = hash, .version = predict->version, .key_size = key_size};
-  entry->bytes = sizeof *entry + key_size + BLOCK_BYTES + 2 * sizeof(void*);
+  entry->bytes = sizeof *entry + key_size + BLOCK_BYTES;
+  entry->bytes += 2 * sizeof(void*);  // of the table, which has up to two buckets per entry
   rn_cache_key_write(predict, entry->key);
   return entry;
 }
@@ -523,7 +524,7 @@ rn_predict_cache_stats_t rn_predict_cache_stats(rn_predict_cache_t* cache) {
     sum.waits += shard->stats.waits;
     sum.evictions += shard->stats.evictions;
     sum.entries += shard->stats.entries;
-    sum.bytes += shard->stats.bytes + (int64_t)(shard->bucket_count * sizeof(void*));
+    sum.bytes += shard->stats.bytes;
     rn_mutex_unlock(&shard->mutex);
   }
   return sum;
