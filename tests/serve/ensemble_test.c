@@ -384,3 +384,28 @@ Test(ensemble, an_answer_that_is_no_number_counts_as_none) {
   rn_app_release(app);
   fake_apps_close(&world);
 }
+
+// One allocation of a query or of its feedback fails: it gets an answer, and the next one is whole.
+Test(ensemble, without_memory_a_query_is_answered_and_the_next_one_is_whole) {
+  static fake_apps_t world;
+  fake_apps_open(&world, 2, 1);
+  rn_app_t* app = fake_app(&world, "name: 'a' " FLOATS "policy { name: 'exp4' }", 2);
+  rn_answer_t label = {.is_set = true, .number = 1};
+  for (int at = 1; at < 60; ++at) {
+    fake_query_t query;
+    char user[16];
+    snprintf(user, sizeof user, "user%d", at);
+    world.counting.fail_at = world.counting.allocations + at;
+    fake_ask(&world, app, &query, user, 1);
+    cr_assert_eq(query.answers, 1);
+    rn_app_feedback(world.apps, app, query.query.id, &label);
+    world.counting.fail_at = 0;
+    rn_app_query_clear(&query.query);
+    fake_ask(&world, app, &query, user, 1);
+    cr_assert_eq(query.code, 0);
+    cr_assert_eq(query.query.marks, 0);
+    rn_app_query_clear(&query.query);
+  }
+  rn_app_release(app);
+  fake_apps_close(&world);
+}
