@@ -258,6 +258,30 @@ Test(json, depth_costs_no_stack) {
   free(text);
 }
 
+Test(json, commas_alone_cost_little) {
+  const size_t size = 1 << 20;
+  char* text = malloc(size + 1);
+  memset(text, ',', size);
+  text[0] = '[';
+  text[size - 1] = ']';
+  text[size] = '\0';
+  rn_counting_allocator_t counting = {.base = rn_allocator_system()};
+  rn_json_reader_t json = reader(text);
+  rn_tensor_t tensor;
+  FAILS(rn_json_tensor(&json, RN_STRING, rn_allocator_counting(&counting), &tensor),
+        INVALID_ARGUMENT);
+  cr_assert_leq(counting.peak_bytes, 1 << 18);
+  // Strings that are there are all read, with room that grows.
+  const size_t count = size / 3 - 1;
+  for (size_t i = 0; i < count; ++i) memcpy(text + 1 + 3 * i, i + 1 < count ? "\"\"," : "\"\"]", 3);
+  json = reader(text);
+  OK(rn_json_tensor(&json, RN_STRING, rn_allocator_counting(&counting), &tensor));
+  cr_assert_eq(tensor.count, (int64_t)count);
+  rn_tensor_clear(&tensor);
+  cr_assert_eq(counting.live_bytes, 0);
+  free(text);
+}
+
 Test(json, spans_end_where_values_do) {
   static const char* const values[] = {"1.5",        "\"a]\\\"\"", "[1,[2,{\"]\":\"}\"}],3]",
                                        "{\"a\":[]}", "[\"\\\\\"]", "[          \"[[[[\"         ]"};

@@ -61,6 +61,9 @@ void rn_json_sink_clear(rn_json_sink_t* sink);
 RN_MUST_USE rn_status_t rn_json_sink_read(rn_json_reader_t* json, rn_json_sink_t* sink);
 // Makes room for |count| elements in all.
 RN_MUST_USE rn_status_t rn_json_sink_reserve(rn_json_sink_t* sink, int64_t count);
+// Makes room for a list with |commas|. Commas are cheap to send and strings are cleared at once, so
+// room for many strings is made only as they come.
+RN_MUST_USE rn_status_t rn_json_sink_expect(rn_json_sink_t* sink, size_t commas);
 // Moves what was read into a tensor of |shape|, which has that many elements.
 RN_MUST_USE rn_status_t rn_json_sink_finish(rn_json_sink_t* sink, rn_shape_t shape,
                                             rn_tensor_t* out);

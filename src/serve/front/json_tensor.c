@@ -40,6 +40,13 @@ rn_status_t rn_json_sink_reserve(rn_json_sink_t* sink, int64_t count) {
   return RN_OK;
 }
 
+#define MAX_EXPECTED_STRINGS 4096
+rn_status_t rn_json_sink_expect(rn_json_sink_t* sink, size_t commas) {
+  int64_t count = (int64_t)commas + 1;
+  if (sink->dtype == RN_STRING && count > MAX_EXPECTED_STRINGS) count = MAX_EXPECTED_STRINGS;
+  return rn_json_sink_reserve(sink, count);
+}
+
 rn_status_t rn_json_sink_finish(rn_json_sink_t* sink, rn_shape_t shape, rn_tensor_t* out) {
   RN_RETURN_IF_ERROR(rn_tensor_init(out, sink->dtype, shape));
   if (!sink->buffer) {
@@ -300,14 +307,11 @@ rn_status_t rn_json_sink_read(rn_json_reader_t* json, rn_json_sink_t* sink) {
   return rn_status_from_buf(RN_CODE_UNIMPLEMENTED, &text);
 }
 
-// The most elements that the value at the cursor can have.
-static rn_status_t count_elements(const rn_json_reader_t* json, int64_t* out) {
+// The commas in the value at the cursor.
+static rn_status_t count_commas(const rn_json_reader_t* json, size_t* out) {
   rn_json_reader_t copy = *json;
   rn_str_t span;
-  size_t commas = 0;
-  RN_RETURN_IF_ERROR(rn_json_span_commas(&copy, &span, &commas));
-  *out = (int64_t)commas + 1;
-  return RN_OK;
+  return rn_json_span_commas(&copy, &span, out);
 }
 
 void rn_json_sink_init(rn_json_sink_t* sink, rn_dtype_t dtype, rn_allocator_t allocator) {
@@ -321,9 +325,9 @@ rn_status_t rn_json_tensor(rn_json_reader_t* json, rn_dtype_t dtype, rn_allocato
   *out = (rn_tensor_t){0};
   rn_json_sink_t sink;
   rn_json_sink_init(&sink, dtype, allocator);
-  int64_t most = 0;
-  RN_RETURN_IF_ERROR(count_elements(json, &most));
-  rn_status_t status = rn_json_sink_reserve(&sink, most);
+  size_t commas = 0;
+  RN_RETURN_IF_ERROR(count_commas(json, &commas));
+  rn_status_t status = rn_json_sink_expect(&sink, commas);
   if (rn_ok(status)) status = rn_json_sink_read(json, &sink);
   if (rn_ok(status)) status = rn_json_sink_finish(&sink, (rn_shape_t){sink.rank, sink.dims}, out);
   rn_json_sink_clear(&sink);
@@ -336,13 +340,13 @@ rn_status_t rn_json_tensor_of_shape(rn_json_reader_t* json, rn_dtype_t dtype, rn
   rn_json_sink_t sink;
   rn_json_sink_init(&sink, dtype, allocator);
   sink.is_free = true;
-  int64_t most = 0, wanted = 0;
+  int64_t wanted = 0;
+  size_t commas = 0;
   if (!rn_shape_count(shape, &wanted) || wanted < 0)
     return rn_invalid_argument("a shape of a list must be known");
-  RN_RETURN_IF_ERROR(count_elements(json, &most));
-  rn_status_t status = RN_OK;
+  RN_RETURN_IF_ERROR(count_commas(json, &commas));
   // A list that is too short must not make room for what it does not have.
-  if (most >= wanted) status = rn_json_sink_reserve(&sink, wanted);
+  rn_status_t status = rn_json_sink_expect(&sink, commas);
   if (rn_ok(status)) status = rn_json_sink_read(json, &sink);
   if (rn_ok(status) && sink.count != wanted)
     status = rn_invalid_argument("the list has %lld elements, but its shape needs %lld",

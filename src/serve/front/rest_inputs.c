@@ -166,7 +166,7 @@ static rn_status_t read_plain(const rn_rest_member_t* member, instances_t* self,
                               rn_predict_value_t* value) {
   rn_json_sink_t* sink = &self->sinks[0];
   rn_json_reader_t json = member->value;
-  rn_status_t status = rn_json_sink_reserve(sink, (int64_t)member->commas + 1);
+  rn_status_t status = rn_json_sink_expect(sink, member->commas);
   if (rn_ok(status)) status = rn_json_sink_read(&json, sink);
   if (rn_ok(status)) return finish_input(sink, self->signature->inputs[0].name, -1, value);
   if (rn_status_code(status) == RN_CODE_RESOURCE_EXHAUSTED) return status;
