@@ -12,6 +12,7 @@
 #include "proto/serving_predict.pb.h"
 #include "proto/serving_status.pb.h"
 #include "serve/front/front.h"
+#include "util.h"
 #include "wire/decode.h"
 #include "wire/encode.h"
 
@@ -22,41 +23,9 @@
 
 static int64_t now(void) { return rn_env_system()->now_ns(rn_env_system()->self); }
 
-// A registry of one model, "half", whose only version is 7, with the label "stable".
-struct rn_models_t {
-  rn_version_t* version;
-};
-
-rn_status_t rn_models_find(rn_models_t* models, const rn_model_spec_t* spec, rn_version_t** out) {
-  *out = NULL;
-  if (!rn_str_is(spec->name, "half") || (spec->version >= 0 && spec->version != 7))
-    return rn_not_found("Servable not found for request: Latest(%.*s)", RN_STR_ARGS(spec->name));
-  rn_version_retain(*out = models->version);
-  return RN_OK;
-}
-
-rn_status_t rn_models_info(rn_models_t* models, rn_str_t name, rn_arena_t* arena,
-                           rn_model_info_t** out, int* out_count) {
-  (void)models;
-  if (!rn_str_is(name, "half")) return rn_not_found("no such model");
-  rn_model_info_t* info = NULL;
-  OK(RN_ARENA_NEW(arena, &info));
-  OK(RN_ARENA_ARRAY(arena, 2, &info->versions));
-  info->versions[0] =
-      (rn_version_info_t){.number = 8, .state = RN_MODEL_END, .code = RN_CODE_NOT_FOUND};
-  info->versions[0].message = "no such file";
-  info->versions[1] = (rn_version_info_t){.number = 7, .state = RN_MODEL_AVAILABLE, .message = ""};
-  info->version_count = 2;
-  *out = info;
-  *out_count = 1;
-  return RN_OK;
-}
-
-void rn_models_info_clear(rn_model_info_t* infos, int count) { (void)infos, (void)count; }
-
 // A server and a client.
 typedef struct rig_t {
-  rn_models_t models;
+  char folder[64];
   fake_model_t fake;
   rn_front_t front;
   rn_loop_t* loop;
@@ -69,9 +38,61 @@ typedef struct rig_t {
   _Atomic(rn_backend_run_t*) held;
 } rig_t;
 
-static void on_idle(void* self, rn_version_t* version) {
-  (void)self;
-  rn_version_destroy(version);
+// Version 7 is the fake model; version 8 does not load.
+static rn_status_t load(void* self, const rn_pb_serving_ModelConfig_t* config, int64_t number,
+                        const char* folder, rn_backend_t*** out, int* out_count) {
+  (void)config, (void)folder;
+  if (number != 7) return rn_not_found("no such file");
+  RN_RETURN_IF_ERROR(RN_NEW_ARRAY(memory(), 1, out));
+  (*out)[0] = &((rig_t*)self)->fake.base;
+  *out_count = 1;
+  return RN_OK;
+}
+
+static rn_model_state_t state_of(rig_t* rig, int64_t number) {
+  rn_model_info_t* infos = NULL;
+  int count = 0;
+  rn_model_state_t state = RN_MODEL_UNKNOWN;
+  OK(rn_models_info(rig->front.models, RN_STR("half"), &rig->arena, &infos, &count));
+  for (int i = 0; i < infos[0].version_count; ++i)
+    if (infos[0].versions[i].number == number) state = infos[0].versions[i].state;
+  rn_models_info_clear(infos, count);
+  return state;
+}
+
+// The model "half" with the versions 7 and 8.
+static void open_models(rig_t* rig) {
+  serve_folder(rig->folder);
+  serve_write(rig->folder, "7/model", RN_STR(""));
+  serve_write(rig->folder, "8/model", RN_STR(""));
+  rn_models_options_t options = {.load = load,
+                                 .self = rig,
+                                 .batching = {.env = rn_env_system(),
+                                              .allocator = memory(),
+                                              .timers = rn_loop_timers(rig->loop)},
+                                 .load_threads = 1,
+                                 .env = rn_env_system(),
+                                 .allocator = memory()};
+  OK(rn_models_create(&options, &rig->front.models));
+  int64_t versions[] = {7, 8};
+  rn_pb_serving_FileSystemStoragePathSourceConfig_ServableVersionPolicy_Specific_t specific = {
+      .versions = {versions, 2, 2}};
+  rn_pb_serving_FileSystemStoragePathSourceConfig_ServableVersionPolicy_t policy = {
+      .policy_choice_case = 102, .specific = &specific};
+  rn_pb_serving_ModelConfig_t model = {.name = RN_STR("half"),
+                                       .base_path = rn_str(rig->folder),
+                                       .model_platform = RN_STR("tensorflow"),
+                                       .model_version_policy = &policy};
+  rn_pb_serving_ModelConfigList_t list = {.config = {&model, 1, 1}};
+  rn_pb_serving_ModelServerConfig_t config = {
+      .config_case = rn_pb_serving_ModelServerConfig_model_config_list_field,
+      .model_config_list = &list};
+  OK(rn_models_configure(rig->front.models, &config));
+  for (int i = 0; i < 60000; ++i) {
+    if (state_of(rig, 7) == RN_MODEL_AVAILABLE && state_of(rig, 8) == RN_MODEL_END) return;
+    usleep(1000);
+  }
+  cr_assert(false, "the model was not loaded");
 }
 
 static void handle(void* self, rn_rpc_in_t* call) {
@@ -99,27 +120,14 @@ static void rig_open(rig_t* rig) {
   fake_init(&rig->fake);
   rig->fake.self = rig;
   rig->fake.base.meta = RN_STR("\x0a\x03\x0a\x01s");
-  rn_backend_t* backend = &rig->fake.base;
   OK(rn_loop_create(rn_env_system(), memory(), &rig->loop));
-  rn_version_options_t version = {.model = RN_STR("half"),
-                                  .number = 7,
-                                  .replicas = &backend,
-                                  .replica_count = 1,
-                                  .batching = {.env = rn_env_system(),
-                                               .allocator = memory(),
-                                               .timers = rn_loop_timers(rig->loop)},
-                                  .env = rn_env_system(),
-                                  .allocator = memory(),
-                                  .idle = on_idle,
-                                  .self = rig};
-  OK(rn_version_create(&version, &rig->models.version));
-  rig->front = (rn_front_t){.models = &rig->models,
-                            .env = rn_env_system(),
+  rig->front = (rn_front_t){.env = rn_env_system(),
                             .timers = rn_loop_timers(rig->loop),
                             .allocator = memory(),
                             .is_ready = true,
                             .self = rig,
                             .reload = reload};
+  open_models(rig);
   OK(rn_metrics_create(memory(), &rig->front.metrics));
   OK(rn_pool_create(memory(), 2, &rig->front.pool));
   rn_rpc_server_options_t server = {.loop = rig->loop,
@@ -141,7 +149,8 @@ static void rig_close(rig_t* rig) {
   rn_channel_destroy(rig->channel);
   rn_rpc_server_destroy(rig->server);
   rn_pool_destroy(rig->front.pool);
-  rn_version_release(rig->models.version);
+  rn_models_destroy(rig->front.models);
+  serve_remove(rig->folder);
   rn_metrics_destroy(rig->front.metrics);
   rn_loop_destroy(rig->loop);
   rn_arena_clear(&rig->arena);
