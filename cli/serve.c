@@ -25,6 +25,8 @@ typedef struct serve_t {
   const char* config_file;  // NULL: one model, by flags
   rn_strbuf_t config_text;  // of the file, as it was last read
   rn_model_server_t* server;
+  _Atomic bool is_ending;
+  rn_status_t status;  // Owned: why the ports were not opened
 } serve_t;
 
 // Flags of TensorFlow Serving that change nothing here: each is accepted with one line in the log.
@@ -214,15 +216,28 @@ static void print_ports(const serve_t* serve) {
     fprintf(stderr, "gRPC and REST at %s\n", serve->options.socket_path);
 }
 
-// Waits for the models; the server answers meanwhile.
-static void* wait_for_models(void* arg) {
-  serve_t* serve = arg;
-  rn_status_t status = rn_model_server_wait(serve->server, INT64_MAX);
-  if (rn_ok(status))
-    fprintf(stderr, "ready\n");
-  else if (rn_status_code(status) != RN_CODE_CANCELLED)
-    rn_log(&serve->env, RN_LOG_ERROR, "%s", rn_status_message(status));
+// Opens the ports when the models are loaded, or have failed. If that fails, the server ends.
+static rn_status_t open_when_loaded(serve_t* serve) {
+  rn_status_t status = RN_OK;
+  do {
+    rn_status_free(status);
+    status =
+        rn_model_server_wait(serve->server, serve->env.now_ns(serve->env.self) + SECOND_NS / 5);
+    if (serve->is_ending) return status;
+  } while (rn_status_code(status) == RN_CODE_DEADLINE_EXCEEDED);
+  if (!rn_ok(status)) rn_log(&serve->env, RN_LOG_ERROR, "%s", rn_status_message(status));
+  bool is_ready = rn_ok(status);
   rn_status_free(status);
+  RN_RETURN_IF_ERROR(rn_model_server_open(serve->server));
+  print_ports(serve);
+  if (is_ready) fprintf(stderr, "ready\n");
+  return RN_OK;
+}
+
+static void* open_ports(void* arg) {
+  serve_t* serve = arg;
+  serve->status = open_when_loaded(serve);
+  if (!rn_ok(serve->status)) kill(getpid(), SIGTERM);
   return NULL;
 }
 
@@ -243,6 +258,7 @@ static void wait_and_end(serve_t* serve, const sigset_t* signals) {
   struct timespec wait = {.tv_sec = poll ? poll : 3600};
   for (int signal; (signal = sigtimedwait(signals, NULL, &wait)) != SIGTERM && signal != SIGINT;)
     if (signal == SIGHUP || poll) reload(serve, signal == SIGHUP);
+  serve->is_ending = true;
   fprintf(stderr, "runnel: ending\n");
   if (drain(serve, signals)) return;
   fprintf(stderr, "runnel: exiting at once\n");
@@ -258,13 +274,13 @@ static rn_status_t run(serve_t* serve) {
   sigaddset(&signals, SIGHUP);
   pthread_sigmask(SIG_BLOCK, &signals, NULL);
   RN_RETURN_IF_ERROR(rn_model_server_create(&serve->options, &serve->server));
-  print_ports(serve);
-  pthread_t waiter;
+  pthread_t opener;
   if (rn_cli_has(serve->cli, "--check")) return rn_model_server_check(serve->server);
-  bool has_waiter = pthread_create(&waiter, NULL, wait_for_models, serve) == 0;
+  if (pthread_create(&opener, NULL, open_ports, serve) != 0)
+    return rn_resource_exhausted("no thread can be started");
   wait_and_end(serve, &signals);
-  if (has_waiter) pthread_join(waiter, NULL);
-  return RN_OK;
+  pthread_join(opener, NULL);
+  return serve->status;
 }
 
 static rn_status_t serve(rn_cli_t* cli) {

@@ -228,7 +228,7 @@ static rn_status_t open_http(rn_model_server_t* server, const char* address,
   return rn_http_server_create(&options, out);
 }
 
-static rn_status_t open_ports(rn_model_server_t* server) {
+rn_status_t rn_model_server_open(rn_model_server_t* server) {
   const rn_model_server_options_t* options = &server->options;
   RN_RETURN_IF_ERROR(open_http(server, NULL, &server->http));
   if (options->address) RN_RETURN_IF_ERROR(open_rpc(server, options->address, &server->rpc));
@@ -261,7 +261,6 @@ static rn_status_t set_up(rn_model_server_t* server) {
   RN_RETURN_IF_ERROR(make_models(server));
   RN_RETURN_IF_ERROR(make_apps(server));
   set_front(server);
-  RN_RETURN_IF_ERROR(open_ports(server));
   return put_in_force(server, options->config);
 }
 
@@ -334,14 +333,14 @@ rn_status_t rn_model_server_reload(rn_model_server_t* server,
 
 void rn_model_server_drain(rn_model_server_t* server) {
   server->front.is_draining = true;
-  rn_http_server_drain(server->http);
+  if (server->http) rn_http_server_drain(server->http);
   if (server->rest) rn_http_server_drain(server->rest);
   if (server->rpc) rn_rpc_server_drain(server->rpc);
   if (server->local) rn_rpc_server_drain(server->local);
 }
 
 bool rn_model_server_is_busy(rn_model_server_t* server) {
-  return rn_http_server_stats(server->http).requests ||
+  return (server->http && rn_http_server_stats(server->http).requests) ||
          (server->rest && rn_http_server_stats(server->rest).requests) ||
          (server->rpc && rn_rpc_server_stats(server->rpc).calls) ||
          (server->local && rn_rpc_server_stats(server->local).calls);

@@ -46,7 +46,7 @@ typedef struct rn_model_server_options_t {
   const char* redis;         // "host:port", instead of |state_folder|
 } rn_model_server_options_t;
 
-// Opens the ports and begins to load. Requests for models that are not loaded yet are refused.
+// Begins to load. The ports are still closed.
 RN_MUST_USE rn_status_t rn_model_server_create(const rn_model_server_options_t* options,
                                                rn_model_server_t** out);
 // Waits until every model is loaded or has failed: then its error.
@@ -54,6 +54,9 @@ RN_MUST_USE rn_status_t rn_model_server_wait(rn_model_server_t* server, int64_t 
 // Loads everything once: RN_OK if every model has a version that can be served, else an error that
 // names the models that have none, with the reasons.
 RN_MUST_USE rn_status_t rn_model_server_check(rn_model_server_t* server);
+// Opens the ports. As in TensorFlow Serving, that comes after the first load: a client that can
+// connect finds its model.
+RN_MUST_USE rn_status_t rn_model_server_open(rn_model_server_t* server);
 // The port numbers that were opened; 0: none.
 int rn_model_server_port(const rn_model_server_t* server);
 int rn_model_server_rest_port(const rn_model_server_t* server);

@@ -294,6 +294,10 @@ try:
                 own = f"localhost:{free_port()}"
                 found = [command.replace("localhost:2222", own) for command in found]
                 page.shown = [(command.replace("localhost:2222", own), lines) for command, lines in page.shown]
+            if any("runnel serve" in command for command in found):
+                for port in ("8500", "8501"):
+                    own = str(free_port())
+                    found = [command.replace(port, own) for command in found]
             for name, text in page.files.items():
                 with open(os.path.join(sandbox, name), "w") as file:
                     file.write(text)
