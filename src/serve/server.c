@@ -17,6 +17,7 @@
 #include "serve/select/store_redis.h"
 
 #define MAX_LOOPS 64
+#define RELOAD_NS INT64_C(600000000000)  // how long a reload waits for its models
 #define MAX_STATE ((size_t)1 << 30)  // bytes of what applications learn, where they are not saved
 #define MAX_ALL_HELD ((size_t)8 << 30)  // bytes of requests in memory, of all connections of a port
 // How long a gRPC client may leave its call half sent, or a reply unread.
@@ -328,7 +329,7 @@ int rn_model_server_rest_port(const rn_model_server_t* server) {
 rn_status_t rn_model_server_reload(rn_model_server_t* server,
                                    const rn_pb_serving_ModelServerConfig_t* config) {
   RN_RETURN_IF_ERROR(put_in_force(server, config));
-  return rn_models_wait(server->models, INT64_MAX);
+  return rn_models_wait(server->models, server->env.now_ns(server->env.self) + RELOAD_NS);
 }
 
 void rn_model_server_drain(rn_model_server_t* server) {

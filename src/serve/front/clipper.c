@@ -290,8 +290,11 @@ static void start_call(rn_front_t* front, rn_http_in_t* request, rn_str_t name, 
     reply_error(front, request, "Query processing error", status);
     return;
   }
-  *call = (clipper_call_t){
-      .front = front, .request = request, .app = app, .is_update = is_update, .job = {run_job}};
+  *call = (clipper_call_t){.front = front,
+                           .request = request,
+                           .app = app,
+                           .is_update = is_update,
+                           .job = {.run = run_job}};
   rn_arena_init(&call->arena, front->allocator);
   if (request->body.size > LARGE_BODY && front->pool)
     rn_pool_submit(front->pool, &call->job);
