@@ -148,6 +148,7 @@ typedef struct rn_guest_state_t {
   int passed;  // a descriptor that has come; -1: none
 } rn_guest_state_t;
 
+// Appends |size| bytes, zeros if |data| is NULL. Without memory the buffer fails, and stays so.
 static inline void rn_guest_put(rn_guest_buffer_t* buffer, const void* data, size_t size) {
   if (buffer->size + size > buffer->capacity) {
     size_t capacity = (buffer->size + size) * 2;
@@ -163,6 +164,7 @@ static inline void rn_guest_put(rn_guest_buffer_t* buffer, const void* data, siz
   if (size && !data) memset(buffer->data + buffer->size, 0, size);
   buffer->size += size;
 }
+// Append a number, or a text with its size before it.
 static inline void rn_guest_put_u32(rn_guest_buffer_t* buffer, uint32_t value) {
   rn_guest_put(buffer, &value, sizeof value);
 }
@@ -182,6 +184,7 @@ static inline void rn_guest_begin(rn_guest_buffer_t* buffer, uint32_t kind, uint
   rn_guest_put_u64(buffer, id);
 }
 
+// Sets the size of the frame in |buffer| and sends it: 0, or -1 on failure. Any thread.
 static inline int rn_guest_send(rn_guest_state_t* state, rn_guest_buffer_t* buffer) {
   if (buffer->failed || buffer->size < 16) return -1;
   uint32_t size = (uint32_t)(buffer->size - 16);
@@ -198,6 +201,7 @@ static inline int rn_guest_send(rn_guest_state_t* state, rn_guest_buffer_t* buff
   return sent == buffer->size ? 0 : -1;
 }
 
+// Keeps the descriptor that came with |message|, if one did.
 static inline void rn_guest_keep(rn_guest_state_t* state, struct msghdr* message) {
   for (struct cmsghdr* header = CMSG_FIRSTHDR(message); header;
        header = CMSG_NXTHDR(message, header)) {
@@ -230,6 +234,7 @@ static inline int rn_guest_read(rn_guest_state_t* state, char* to, size_t size) 
   return 1;
 }
 
+// The thread that sends beats, so that the server sees that this process lives.
 static inline void* rn_guest_beat(void* arg) {
   rn_guest_state_t* state = (rn_guest_state_t*)arg;
   rn_guest_buffer_t frame;
@@ -241,6 +246,7 @@ static inline void* rn_guest_beat(void* arg) {
   return NULL;
 }
 
+// Appends the descriptions of |count| inputs or outputs.
 static inline void rn_guest_put_ports(rn_guest_buffer_t* out, const rn_guest_port_t* ports,
                                       int count) {
   for (int i = 0; i < count; ++i) {
@@ -252,6 +258,7 @@ static inline void rn_guest_put_ports(rn_guest_buffer_t* out, const rn_guest_por
   }
 }
 
+// Sends the first frame: what this container serves.
 static inline int rn_guest_hello(rn_guest_state_t* state) {
   const rn_guest_options_t* options = state->options;
   rn_guest_buffer_t* out = &state->out;
@@ -276,6 +283,7 @@ static inline int rn_guest_hello(rn_guest_state_t* state) {
   return rn_guest_send(state, out);
 }
 
+// Maps the shared memory of a lane, whose descriptor came with the frame: 0, or -1.
 static inline int rn_guest_map(rn_guest_state_t* state, const char* payload, size_t size) {
   uint32_t lane;
   uint64_t bytes;
@@ -292,6 +300,7 @@ static inline int rn_guest_map(rn_guest_state_t* state, const char* payload, siz
   return data == MAP_FAILED ? -1 : 0;
 }
 
+// As declared above: in shared memory while there is room, else in memory of its own.
 static inline void* rn_guest_output(rn_guest_call_t* call, int index, int rank, const int64_t* dims,
                                     size_t size) {
   if (index < 0 || index >= call->output_count || rank < 0 || rank > RN_GUEST_MAX_RANK ||
@@ -323,6 +332,7 @@ static inline void* rn_guest_output(rn_guest_call_t* call, int index, int rank, 
   return data;
 }
 
+// As declared above.
 static inline int rn_guest_fail(rn_guest_call_t* call, int code, const char* format, ...) {
   va_list args;
   va_start(args, format);
@@ -383,6 +393,7 @@ static inline int rn_guest_take(rn_guest_state_t* state, rn_guest_call_t* call, 
   return 0;
 }
 
+// Appends the wanted outputs of |call|: 0, or -1 if one is missing.
 static inline void rn_guest_put_outputs(rn_guest_buffer_t* out, const rn_guest_call_t* call) {
   size_t offset = 8;
   for (int i = 0; i < call->output_count; ++i)
@@ -409,6 +420,7 @@ static inline void rn_guest_put_outputs(rn_guest_buffer_t* out, const rn_guest_c
   }
 }
 
+// Runs one batch and sends its reply: 0, or -1 if the connection is over.
 static inline int rn_guest_predict(rn_guest_state_t* state, uint64_t id, char* payload,
                                    size_t size) {
   rn_guest_call_t* call = (rn_guest_call_t*)calloc(1, sizeof *call);
@@ -433,6 +445,7 @@ static inline int rn_guest_predict(rn_guest_state_t* state, uint64_t id, char* p
   return rn_guest_send(state, &state->out);
 }
 
+// Takes the server's answer to the first frame: 0, or -1 if it is none.
 static inline int rn_guest_welcome(rn_guest_state_t* state, const char* payload, size_t size) {
   pthread_t thread;
   if (size < 24) return -1;
