@@ -393,7 +393,7 @@ static inline int rn_guest_take(rn_guest_state_t* state, rn_guest_call_t* call, 
   return 0;
 }
 
-// Appends the wanted outputs of |call|: 0, or -1 if one is missing.
+// Appends the outputs of |call|.
 static inline void rn_guest_put_outputs(rn_guest_buffer_t* out, const rn_guest_call_t* call) {
   size_t offset = 8;
   for (int i = 0; i < call->output_count; ++i)
