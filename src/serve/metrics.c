@@ -14,9 +14,15 @@
 #define LABELS 3
 #define CHAINS 64
 #define MAX_SERIES 10000  // per metric: labels may come from clients
-#define BUCKETS 33        // upper bounds 10 * 1.8^k; what lies above them counts in +Inf alone
+#define BUCKETS 33        // with an upper bound; what lies above them counts in +Inf alone
 
-typedef enum metric_kind_t { COUNTER, GAUGE, HISTOGRAM } metric_kind_t;
+typedef enum metric_kind_t { COUNTER, GAUGE, HISTOGRAM, SIZES } metric_kind_t;
+#define KINDS (SIZES + 1)
+
+static bool has_buckets(metric_kind_t kind) { return kind >= HISTOGRAM; }
+// Bucket k of a histogram ends at first * factor^k.
+static double first_bound(metric_kind_t kind) { return kind == SIZES ? 1 : 10; }
+static double bound_factor(metric_kind_t kind) { return kind == SIZES ? 2 : 1.8; }
 
 typedef struct metric_row_t {
   metric_kind_t kind;
@@ -44,12 +50,12 @@ struct rn_metrics_t {
   rn_arena_t arena;  // of series and labels, under |mutex|
   rn_mutex_t mutex;  // of adding series
   _Atomic(rn_metric_series_t*) chains[RN_METRIC_COUNT_][CHAINS];
-  int counts[RN_METRIC_COUNT_];             // of series, under |mutex|
-  rn_metric_series_t* lost[HISTOGRAM + 1];  // one per kind, for what has no memory
+  int counts[RN_METRIC_COUNT_];     // of series, under |mutex|
+  rn_metric_series_t* lost[KINDS];  // one per kind, for what has no memory
 };
 
 static size_t series_size(metric_kind_t kind) {
-  return sizeof(rn_metric_series_t) + (kind == HISTOGRAM ? (BUCKETS + 1) * sizeof(uint64_t) : 0);
+  return sizeof(rn_metric_series_t) + (has_buckets(kind) ? (BUCKETS + 1) * sizeof(uint64_t) : 0);
 }
 
 static rn_status_t make_series(rn_metrics_t* metrics, metric_kind_t kind, const rn_str_t* labels,
@@ -69,7 +75,7 @@ rn_status_t rn_metrics_create(rn_allocator_t allocator, rn_metrics_t** out) {
   rn_arena_init(&metrics->arena, allocator);
   rn_mutex_init(&metrics->mutex);
   rn_status_t status = RN_OK;
-  for (int kind = COUNTER; kind <= HISTOGRAM && rn_ok(status); ++kind)
+  for (int kind = COUNTER; kind < KINDS && rn_ok(status); ++kind)
     status = make_series(metrics, (metric_kind_t)kind, NULL, &metrics->lost[kind]);
   if (!rn_ok(status)) {
     rn_metrics_destroy(metrics);
@@ -140,13 +146,16 @@ static void add_to(_Atomic uint64_t* sum, double value) {
   while (!atomic_compare_exchange_weak(sum, &before, bits_of(number_of(before) + value))) continue;
 }
 
-static int bucket_of(double value) {
+static int bucket_of(metric_kind_t kind, double value) {
   int bucket = 0;
-  for (double bound = 10; bucket < BUCKETS && value > bound; ++bucket) bound *= 1.8;
+  double factor = bound_factor(kind);
+  for (double bound = first_bound(kind); bucket < BUCKETS && value > bound; ++bucket)
+    bound *= factor;
   return bucket;
 }
 
 void rn_series_add(rn_metric_series_t* series, double value) {
+  if (!series) return;
   switch (series->kind) {
     case COUNTER:
       add_to(&series->value, value);
@@ -155,8 +164,9 @@ void rn_series_add(rn_metric_series_t* series, double value) {
       series->value = bits_of(value);
       break;
     case HISTOGRAM:
+    case SIZES:
       add_to(&series->value, value);
-      atomic_fetch_add(&series->counts[bucket_of(value)], 1);
+      atomic_fetch_add(&series->counts[bucket_of(series->kind, value)], 1);
       break;
   }
 }
@@ -168,16 +178,17 @@ static uint64_t total(const rn_metric_series_t* series) {
 }
 
 double rn_series_value(const rn_metric_series_t* series) {
-  return series->kind == HISTOGRAM ? (double)total(series) : number_of(series->value);
+  return has_buckets(series->kind) ? (double)total(series) : number_of(series->value);
 }
 
 double rn_series_sum(const rn_metric_series_t* series) { return number_of(series->value); }
 
 // Within a bucket, values count as evenly spread.
 double rn_series_quantile(const rn_metric_series_t* series, double q) {
-  uint64_t all = series->kind == HISTOGRAM ? total(series) : 0;
-  double rank = q * (double)all, seen = 0, low = 0, high = 10;
-  for (int i = 0; i < BUCKETS && all; ++i, low = high, high *= 1.8) {
+  uint64_t all = has_buckets(series->kind) ? total(series) : 0;
+  double factor = bound_factor(series->kind);
+  double rank = q * (double)all, seen = 0, low = 0, high = first_bound(series->kind);
+  for (int i = 0; i < BUCKETS && all; ++i, low = high, high *= factor) {
     double here = (double)series->counts[i];
     if (here > 0 && seen + here >= rank) return low + (high - low) * (rank - seen) / here;
     seen += here;
@@ -187,8 +198,8 @@ double rn_series_quantile(const rn_metric_series_t* series, double q) {
 
 void rn_series_buckets(const rn_metric_series_t* series, double bounds[RN_SERIES_BUCKETS],
                        uint64_t counts[RN_SERIES_BUCKETS]) {
-  double bound = 10;
-  for (int i = 0; i <= BUCKETS; ++i, bound *= 1.8) {
+  double bound = first_bound(series->kind), factor = bound_factor(series->kind);
+  for (int i = 0; i <= BUCKETS; ++i, bound *= factor) {
     bounds[i] = i < BUCKETS ? bound : INFINITY;
     counts[i] = series->counts[i];
   }
@@ -247,7 +258,7 @@ void rn_metrics_each(rn_metrics_t* metrics, rn_metric_id_t id,
 }
 
 static void print_metric(rn_metrics_t* metrics, int id, rn_strbuf_t* out) {
-  static const char* const kinds[] = {"counter", "gauge", "histogram"};
+  static const char* const kinds[] = {"counter", "gauge", "histogram", "histogram"};
   const metric_row_t* row = &rows[id];
   bool has_head = false;
   for (int i = 0; i < CHAINS; ++i) {
@@ -256,7 +267,7 @@ static void print_metric(rn_metrics_t* metrics, int id, rn_strbuf_t* out) {
         rn_strbuf_printf(out, "# HELP %s %s\n# TYPE %s %s\n", row->name, row->help, row->name,
                          kinds[row->kind]);
       has_head = true;
-      if (row->kind == HISTOGRAM) {
+      if (has_buckets(row->kind)) {
         print_histogram(out, row, series);
         continue;
       }

@@ -18,17 +18,17 @@
     "Microseconds from the complete request to the reply", "model_name", "API", "entrypoint")      \
   X(RUNTIME_LATENCY, HISTOGRAM, ":tensorflow:serving:runtime_latency",                             \
     "Microseconds in the model", "model_name", "API", "runtime")                                   \
-  X(EXAMPLE_COUNTS, HISTOGRAM, ":tensorflow:serving:request_example_counts", "Rows per request",   \
+  X(EXAMPLE_COUNTS, SIZES, ":tensorflow:serving:request_example_counts", "Rows per request",       \
     "model")                                                                                       \
   X(EXAMPLE_COUNT_TOTAL, COUNTER, ":tensorflow:serving:request_example_count_total",               \
     "Rows of all requests", "model")                                                               \
   X(QUEUING_LATENCY, HISTOGRAM, ":tensorflow:serving:batching_session:queuing_latency",            \
     "Microseconds that a request waited for its batch", "model_name")                              \
-  X(INPUT_BATCH_SIZE, HISTOGRAM, ":tensorflow:serving:batching_session:input_batch_size",          \
+  X(INPUT_BATCH_SIZE, SIZES, ":tensorflow:serving:batching_session:input_batch_size",              \
     "Rows per batch before padding", "model_name")                                                 \
-  X(PROCESSED_BATCH_SIZE, HISTOGRAM, ":tensorflow:serving:batching_session:processed_batch_size",  \
+  X(PROCESSED_BATCH_SIZE, SIZES, ":tensorflow:serving:batching_session:processed_batch_size",      \
     "Rows per batch with padding", "model_name")                                                   \
-  X(PADDING_SIZE, HISTOGRAM, ":tensorflow:serving:batching_session:padding_size",                  \
+  X(PADDING_SIZE, SIZES, ":tensorflow:serving:batching_session:padding_size",                      \
     "Rows of padding per batch", "model_name")                                                     \
   X(WRAPPED_RUN_COUNT, COUNTER, ":tensorflow:serving:batching_session:wrapped_run_count",          \
     "Batches", "model_name")                                                                       \
@@ -38,12 +38,12 @@
     "status")                                                                                      \
   X(STAGE_LATENCY, HISTOGRAM, "runnel_stage_microseconds",                                         \
     "Microseconds per request and stage: queue, batch, run, serialize", "model_name", "stage")     \
-  X(CACHE_COUNT, COUNTER, "runnel_cache_requests", "Requests that asked the cache, by outcome",    \
-    "model_name", "outcome")                                                                       \
+  X(CACHE_COUNT, COUNTER, "runnel_cache_requests",                                                 \
+    "Requests that asked the cache: hit, miss, wait", "model_name", "outcome")                     \
   X(MARK_COUNT, COUNTER, "runnel_marked_replies", "Replies that were cached, default or partial",  \
     "name", "mark")                                                                                \
-  X(REFUSED_COUNT, COUNTER, "runnel_refused_requests", "Requests that were refused, by reason",    \
-    "model_name", "reason")                                                                        \
+  X(REFUSED_COUNT, COUNTER, "runnel_refused_requests",                                             \
+    "Requests that did not run: full, overload, deadline", "model_name", "reason")                 \
   X(COPIED_BYTES, COUNTER, "runnel_copied_bytes", "Bytes of tensors that were copied, by place",   \
     "place")                                                                                       \
   X(QUEUE_LENGTH, GAUGE, "runnel_queue_length", "Requests that wait for a batch", "model_name")    \
@@ -64,7 +64,8 @@ typedef enum rn_metric_id_t {
 } rn_metric_id_t;
 
 typedef struct rn_metrics_t rn_metrics_t;
-// One series: a counter, a gauge or a histogram with TensorFlow Serving's buckets (10 * 1.8^k, 33).
+// One series: a counter, a gauge or a histogram with TensorFlow Serving's 33 buckets, which end at
+// 10 * 1.8^k; those of SIZES at 2^k.
 typedef struct rn_metric_series_t rn_metric_series_t;
 
 RN_MUST_USE rn_status_t rn_metrics_create(rn_allocator_t allocator, rn_metrics_t** out);
@@ -74,7 +75,7 @@ void rn_metrics_destroy(rn_metrics_t* metrics);  // NULL is fine
 // use. Never NULL: without memory, a series that nothing prints.
 rn_metric_series_t* rn_metrics_series(rn_metrics_t* metrics, rn_metric_id_t id, rn_str_t a,
                                       rn_str_t b, rn_str_t c);
-// For a counter: adds. For a gauge: sets. For a histogram: one observation.
+// For a counter: adds. For a gauge: sets. For a histogram: one observation. NULL is fine.
 void rn_series_add(rn_metric_series_t* series, double value);
 double rn_series_value(
     const rn_metric_series_t* series);  // of a counter or gauge; a histogram's count

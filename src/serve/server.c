@@ -123,6 +123,7 @@ static rn_status_t make_models(rn_model_server_t* server) {
                                 .self = server->loader,
                                 .batching = options->batching,
                                 .cache = server->cache,
+                                .metrics = server->metrics,
                                 .poll_ns = options->poll_ns,
                                 .max_load_retries = options->max_load_retries,
                                 .retry_ns = options->retry_ns,

@@ -139,6 +139,16 @@ Test(batcher, strings_are_joined) {
   close_bench(&bench);
 }
 
+static rn_metric_series_t* series_of(const rn_batcher_options_t* options, rn_metric_id_t id,
+                                     const char* label) {
+  return rn_metrics_series(options->metrics, id, options->model, rn_str(label), RN_STR(""));
+}
+
+static void count_in_metrics(rn_batcher_options_t* options) {
+  OK(rn_metrics_create(memory(), &options->metrics));
+  options->model = RN_STR("m");
+}
+
 Test(batcher, pads_to_allowed_sizes) {
   bench_t bench;
   open_bench(&bench, 1000, 1);
@@ -147,6 +157,7 @@ Test(batcher, pads_to_allowed_sizes) {
   int64_t allowed[] = {2, 4, 8};
   options.allowed_sizes = allowed;
   options.allowed_count = 3;
+  count_in_metrics(&options);
   start(&bench, &options);
   fake_request_t requests[4];
   for (int i = 0; i < 4; ++i) {
@@ -161,6 +172,19 @@ Test(batcher, pads_to_allowed_sizes) {
   }
   cr_assert_eq(rn_batcher_stats(bench.batcher).padded, 1 + 2);
   close_bench(&bench);
+  const struct {
+    rn_metric_id_t id;
+    double sum;
+  } sums[] = {{RN_METRIC_INPUT_BATCH_SIZE, 1 + 6},
+              {RN_METRIC_PROCESSED_BATCH_SIZE, 2 + 8},
+              {RN_METRIC_PADDING_SIZE, 1 + 2}};
+  for (int i = 0; i < 3; ++i) {
+    rn_metric_series_t* series = series_of(&options, sums[i].id, "");
+    cr_assert_eq(rn_series_value(series), 2);
+    cr_assert_eq(rn_series_sum(series), sums[i].sum);
+  }
+  cr_assert_eq(rn_series_value(series_of(&options, RN_METRIC_WRAPPED_RUN_COUNT, "")), 2);
+  rn_metrics_destroy(options.metrics);
 }
 
 Test(batcher, pads_variable_lengths) {
@@ -250,6 +274,7 @@ Test(batcher, keeps_deadlines_while_a_long_batch_runs) {
   bench_t bench;
   open_bench(&bench, 2000000, 0);
   rn_batcher_options_t options = options_of(&bench);
+  count_in_metrics(&options);
   start(&bench, &options);
   fake_request_t requests[20];
   rn_cancel_t cancel;
@@ -292,6 +317,9 @@ Test(batcher, keeps_deadlines_while_a_long_batch_runs) {
   rn_predict_clear(&again[0].predict);
   rn_predict_clear(&requests[0].predict);
   close_bench(&bench);
+  cr_assert_eq(rn_series_value(series_of(&options, RN_METRIC_REFUSED_COUNT, "deadline")), 18);
+  cr_assert_eq(rn_series_value(series_of(&options, RN_METRIC_REFUSED_COUNT, "overload")), 1);
+  rn_metrics_destroy(options.metrics);
   rn_cancel_destroy(&cancel);
 }
 
@@ -343,6 +371,7 @@ Test(batcher, refuses_beyond_the_length_of_its_queue) {
   rn_batcher_options_t options = options_of(&bench);
   fixed_size(&options, 1);
   options.max_queued = 3;
+  count_in_metrics(&options);
   start(&bench, &options);
   fake_request_t requests[6];
   for (int i = 0; i < 6; ++i) {
@@ -361,6 +390,9 @@ Test(batcher, refuses_beyond_the_length_of_its_queue) {
     rn_predict_clear(&requests[i].predict);
   }
   close_bench(&bench);
+  cr_assert_eq(rn_series_value(series_of(&options, RN_METRIC_REFUSED_COUNT, "full")), 2);
+  cr_assert_eq(rn_series_value(series_of(&options, RN_METRIC_REFUSED_COUNT, "overload")), 0);
+  rn_metrics_destroy(options.metrics);
 }
 
 // Fails every batch with a negative number in it.

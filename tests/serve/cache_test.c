@@ -9,6 +9,7 @@
 typedef struct cached_t {
   fake_time_t time;
   fake_cost_t cost;
+  rn_metrics_t* metrics;
   rn_predict_cache_t* cache;
   rn_version_t* version;
 } cached_t;
@@ -27,6 +28,7 @@ static rn_version_t* make_version(cached_t* cached) {
                                                .env = &cached->time.env,
                                                .allocator = memory()},
                                   .cache = cached->cache,
+                                  .metrics = cached->metrics,
                                   .env = &cached->time.env,
                                   .allocator = memory(),
                                   .idle = on_idle};
@@ -43,13 +45,25 @@ static void open_cached(cached_t* cached, size_t max_bytes) {
                                         .env = &cached->time.env,
                                         .allocator = memory()};
   OK(rn_predict_cache_create(&options, &cached->cache));
+  OK(rn_metrics_create(memory(), &cached->metrics));
   cached->version = make_version(cached);
 }
 
+static double counted(const cached_t* cached, const char* outcome) {
+  return rn_series_value(rn_metrics_series(cached->metrics, RN_METRIC_CACHE_COUNT, RN_STR("m"),
+                                           rn_str(outcome), RN_STR("")));
+}
+
+// The metrics of the model agree with what the cache itself counted.
 static void close_cached(cached_t* cached) {
+  rn_predict_cache_stats_t stats = rn_predict_cache_stats(cached->cache);
+  cr_assert_eq(counted(cached, "hit"), (double)stats.hits);
+  cr_assert_eq(counted(cached, "miss"), (double)stats.misses);
+  cr_assert_eq(counted(cached, "wait"), (double)stats.waits);
   rn_version_release(cached->version);
   cr_assert_eq(rn_predict_cache_stats(cached->cache).entries, 0);
   rn_predict_cache_destroy(cached->cache);
+  rn_metrics_destroy(cached->metrics);
 }
 
 static void run_for(cached_t* cached, int64_t ns) {
@@ -289,6 +303,7 @@ Test(cache, keeps_to_its_budget_and_forgets_what_is_not_used) {
                                         .env = &cached.time.env,
                                         .allocator = rn_allocator_counting(&counting)};
   OK(rn_predict_cache_create(&options, &cached.cache));
+  OK(rn_metrics_create(memory(), &cached.metrics));
   cached.version = make_version(&cached);
   int64_t empty = counting.live_bytes;
   for (int i = 0; i < 20000; ++i) {
@@ -370,6 +385,7 @@ Test(cache, threads) {
   rn_predict_cache_options_t options = {
       .max_bytes = 12 << 10, .env = rn_env_system(), .allocator = memory()};
   OK(rn_predict_cache_create(&options, &cached.cache));
+  OK(rn_metrics_create(memory(), &cached.metrics));
   fake_time_init(&cached.time, 1);
   cached.time.env = *rn_env_system();
   cached.version = make_version(&cached);

@@ -67,6 +67,31 @@ Test(metrics, histograms_have_the_bounds_of_tensorflow_serving) {
   rn_metrics_destroy(metrics);
 }
 
+Test(metrics, sizes_have_powers_of_two_as_bounds) {
+  rn_metrics_t* metrics = make();
+  rn_metric_series_t* series =
+      rn_metrics_series(metrics, RN_METRIC_INPUT_BATCH_SIZE, RN_STR("m"), RN_STR(""), RN_STR(""));
+  const double values[] = {0, 1, 2, 3, 4, 1e30};
+  for (int i = 0; i < 6; ++i) rn_series_add(series, values[i]);
+  rn_series_add(NULL, 1);
+  double bounds[RN_SERIES_BUCKETS];
+  uint64_t counts[RN_SERIES_BUCKETS];
+  rn_series_buckets(series, bounds, counts);
+  const uint64_t expected[] = {2, 1, 2, 0};
+  for (int i = 0; i < 4; ++i) {
+    cr_assert_eq(bounds[i], 1 << i);
+    cr_assert_eq(counts[i], expected[i]);
+  }
+  cr_assert_eq(counts[RN_SERIES_BUCKETS - 1], 1);
+  cr_assert_float_eq(rn_series_quantile(series, 0.5), 2, 0.01);
+  rn_strbuf_t text;
+  const char* printed = print(metrics, &text).data;
+  cr_assert(strstr(printed, "input_batch_size histogram\n"));
+  cr_assert(strstr(printed, "input_batch_size_bucket{model_name=\"m\",le=\"4\"} 5\n"));
+  rn_strbuf_clear(&text);
+  rn_metrics_destroy(metrics);
+}
+
 // Clients choose names of models: they must not fill the memory.
 Test(metrics, labels_are_bounded) {
   rn_metrics_t* metrics = make();

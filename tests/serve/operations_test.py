@@ -45,6 +45,18 @@ def part_metrics():
     text = server.ask("/monitoring/prometheus/metrics")[2]
     check(':tensorflow:serving:request_count{model_name="two",status="OK"} 20\n' in text, text)
     check('runnel_queue_length{model_name="two"} 0\n' in text, text)
+    # One batch of one row; the cache has answered the others.
+    batching = ":tensorflow:serving:batching_session:"
+    for line in (batching + 'wrapped_run_count{model_name="two"} 1', batching + 'padding_size_sum{model_name="two"} 0',
+                 batching + 'input_batch_size_bucket{model_name="two",le="1"} 1',
+                 batching + 'processed_batch_size_sum{model_name="two"} 1',
+                 'runnel_cache_requests{model_name="two",outcome="hit"} 19',
+                 'runnel_cache_requests{model_name="two",outcome="miss"} 1',
+                 'runnel_refused_requests{model_name="two",reason="full"} 0'):
+        check(line + "\n" in text, line, text)
+    check('"nothing"' not in text, text)  # clients make no series
+    [model] = json.loads(server.ask("/statusz")[2])["models"]
+    check(model["batch"]["count"] == 1 and model["batch"]["counts"][0] == 1, model)
     # The stages of a request add up to its time.
     sums = {}
     for line in text.splitlines():

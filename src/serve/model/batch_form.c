@@ -70,7 +70,8 @@ bool rn_batcher_refuses_locked(rn_batcher_t* batcher, rn_predict_t* predict, int
   if (!batcher->queue.count && batcher->lanes_used < batcher->backend->lanes) return false;
   int64_t expected = rn_batcher_expected_locked(batcher, predict->rows > 1 ? predict->rows : 1,
                                                 predict->priority, now);
-  if (options->max_queued > 0 && batcher->queue.count >= options->max_queued) {
+  bool is_full = options->max_queued > 0 && batcher->queue.count >= options->max_queued;
+  if (is_full) {
     predict->retry_ns = expected > MIN_RETRY_NS ? expected : MIN_RETRY_NS;
   } else if (predict->deadline_ns < INT64_MAX) {
     predict->retry_ns =
@@ -89,6 +90,7 @@ bool rn_batcher_refuses_locked(rn_batcher_t* batcher, rn_predict_t* predict, int
   }
   if (predict->retry_ns > MAX_RETRY_NS) predict->retry_ns = MAX_RETRY_NS;
   ++batcher->refused;
+  rn_series_add(is_full ? batcher->series.full : batcher->series.overload, 1);
   return true;
 }
 
@@ -134,6 +136,7 @@ static void fill_locked(rn_batcher_t* batcher, rn_batch_t* batch, rn_batch_group
       predict->next = *inout_late;
       *inout_late = predict;
       ++batcher->refused;
+      rn_series_add(batcher->series.overload, 1);
       continue;
     }
     rn_batch_add(batch, predict);

@@ -30,6 +30,25 @@ static void leave(rn_batcher_t* batcher) {
   RN_FREE(batcher->options.allocator, batcher);
 }
 
+static void find_series(const rn_batcher_options_t* options, rn_batch_series_t* out) {
+  const struct {
+    rn_metric_id_t id;
+    rn_str_t label;
+    rn_metric_series_t** series;
+  } rows[] = {
+      {RN_METRIC_INPUT_BATCH_SIZE, RN_STR(""), &out->rows},
+      {RN_METRIC_PROCESSED_BATCH_SIZE, RN_STR(""), &out->run_rows},
+      {RN_METRIC_PADDING_SIZE, RN_STR(""), &out->padding},
+      {RN_METRIC_WRAPPED_RUN_COUNT, RN_STR(""), &out->batches},
+      {RN_METRIC_REFUSED_COUNT, RN_STR("full"), &out->full},
+      {RN_METRIC_REFUSED_COUNT, RN_STR("overload"), &out->overload},
+      {RN_METRIC_REFUSED_COUNT, RN_STR("deadline"), &out->deadline},
+  };
+  for (size_t i = 0; options->metrics && i < sizeof rows / sizeof *rows; ++i)
+    *rows[i].series =
+        rn_metrics_series(options->metrics, rows[i].id, options->model, rows[i].label, RN_STR(""));
+}
+
 static void on_timer(rn_timer_t* timer);
 static void run_job(rn_job_t* job);
 static void on_done(rn_backend_run_t* run, rn_status_t status);
@@ -41,6 +60,7 @@ rn_status_t rn_batcher_create(const rn_batcher_options_t* options, rn_backend_t*
   RN_RETURN_IF_ERROR(RN_NEW(options->allocator, &batcher));
   batcher->options = *options;
   batcher->options.allowed_count = 0;
+  find_series(options, &batcher->series);
   batcher->backend = backend;
   batcher->has_pool = rn_pool_threads(options->pool) > 1;
   atomic_init(&batcher->refs, 1);
@@ -171,6 +191,7 @@ static void drop_ended(rn_batcher_t* batcher, rn_batch_t* batch, int64_t now) {
   if (!batch->ended) return;
   rn_mutex_lock(&batcher->mutex);
   batcher->expired += expired;
+  rn_series_add(batcher->series.deadline, (double)expired);
   batcher->cancelled += cancelled;
   rn_mutex_unlock(&batcher->mutex);
   if (batch->count) answer_ended(batch);
@@ -195,12 +216,20 @@ static bool run_batch(rn_batcher_t* batcher, rn_batch_t* batch) {
   return atomic_exchange(&batch->phase, PHASE_RETURNED) == PHASE_DONE;
 }
 
+static void count_batch(const rn_batch_series_t* series, const rn_batch_t* batch) {
+  rn_series_add(series->rows, (double)batch->rows);
+  rn_series_add(series->run_rows, (double)batch->run_rows);
+  rn_series_add(series->padding, (double)(batch->run_rows - batch->rows));
+  rn_series_add(series->batches, 1);
+}
+
 // Books the end of |batch|, and takes what can run now from the queue.
 static void complete(rn_batcher_t* batcher, rn_batch_t* batch, rn_batch_work_t* work) {
   int64_t spent = 0;
   for (const rn_predict_t* predict = batch->first; predict; predict = predict->next)
     spent += batch->ended_ns - predict->come_ns;
   bool has_run = batch->count && rn_ok(batch->status);
+  if (has_run) count_batch(&batcher->series, batch);
   rn_mutex_lock(&batcher->mutex);
   rn_batch_t** link = &batcher->running;
   while (*link != batch) link = &(*link)->next;
@@ -378,6 +407,7 @@ static void on_timer(rn_timer_t* timer) {
        (predict = rn_batch_queue_earliest(&batcher->queue)) && predict->deadline_ns <= now;) {
     rn_batch_queue_remove(&batcher->queue, predict);
     ++batcher->expired;
+    rn_series_add(batcher->series.deadline, 1);
     predict->next = work.expired;
     work.expired = predict;
   }
@@ -419,7 +449,10 @@ void rn_batcher_add(rn_batcher_t* batcher, rn_predict_t* predict) {
   predict->entry.fn = NULL;
   predict->places[0] = predict->places[1] = 0;
   rn_status_t status = RN_OK;
-  if (predict->deadline_ns <= now) status = is_late();
+  if (predict->deadline_ns <= now) {
+    rn_series_add(batcher->series.deadline, 1);
+    status = is_late();
+  }
   if (is_cancelled(predict)) status = rn_status_join(status, was_cancelled());
   if (rn_ok(status) && batcher->max_rows && predict->rows > batcher->max_rows) {
     if (batcher->options.splits_large) {

@@ -11,6 +11,7 @@
 #define RUNNEL_SERVE_MODEL_BATCHER_H_
 
 #include "net/timers.h"
+#include "serve/metrics.h"
 #include "serve/model/backend.h"
 #include "serve/model/batch_size.h"
 #include "serve/predict.h"
@@ -29,8 +30,10 @@ typedef struct rn_batcher_options_t {
   bool pads_variable;            // pad inputs of different shapes to the largest
   bool splits_large;             // a request of more rows than a batch may have is split
   // Where blocking backends run.
-  rn_pool_t* pool;     // Borrowed; NULL: on the caller's thread
-  rn_timers_t timers;  // for delays and deadlines; they outlive the batcher
+  rn_pool_t* pool;        // Borrowed; NULL: on the caller's thread
+  rn_timers_t timers;     // for delays and deadlines; they outlive the batcher
+  rn_metrics_t* metrics;  // Borrowed; NULL: none
+  rn_str_t model;         // the label of its series; needed by rn_batcher_create alone
   const rn_env_t* env;
   rn_allocator_t allocator;
 } rn_batcher_options_t;

@@ -17,8 +17,15 @@
 #include "serve/model/batch_wait.h"
 #include "serve/model/batcher.h"
 
+// Where a batcher counts. The pointers are NULL if nothing does.
+typedef struct rn_batch_series_t {
+  rn_metric_series_t *rows, *run_rows, *padding, *batches;  // per batch
+  rn_metric_series_t *full, *overload, *deadline;           // requests that did not run
+} rn_batch_series_t;
+
 struct rn_batcher_t {
   rn_batcher_options_t options;
+  rn_batch_series_t series;
   int64_t* allowed;       // Owned; |options.allowed_count| of them
   rn_backend_t* backend;  // Borrowed
   int64_t max_rows;       // of a batch; 0: no limit but that of |size|

@@ -33,6 +33,7 @@ typedef struct rn_models_options_t {
   void* self;
   rn_batcher_options_t batching;  // of models that bring no parameters of their own
   rn_predict_cache_t* cache;      // Borrowed; NULL: none
+  rn_metrics_t* metrics;          // Borrowed; NULL: none
   int64_t poll_ns;                // between looks at the base paths; 0: once; < 0: never
   int max_load_retries;           // after the first try
   int64_t retry_ns;               // between tries

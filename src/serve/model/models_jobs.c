@@ -54,6 +54,7 @@ static rn_status_t make_version(rn_models_t* models, const rn_managed_version_t*
                                   .number = managed->number,
                                   .batching = options->batching,
                                   .cache = options->cache,
+                                  .metrics = options->metrics,
                                   .env = models->env,
                                   .allocator = models->allocator,
                                   .idle = on_idle,

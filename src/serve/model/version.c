@@ -22,6 +22,7 @@ struct rn_version_t {
   int64_t number;
   bool joins;
   rn_predict_cache_t* cache;
+  rn_metric_series_t *hits, *misses, *waits;  // of the cache; NULL: not counted
   const rn_env_t* env;
   void (*idle)(void* self, rn_version_t* version);
   void* self;
@@ -43,6 +44,28 @@ void rn_version_destroy(rn_version_t* version) {
   }
   if (version->model) rn_free(version->allocator, version->model, version->model_size + 1);
   rn_free(version->allocator, version, version_size(version->replica_count));
+}
+
+static rn_status_t make_batchers(rn_version_t* version, const rn_version_options_t* options) {
+  rn_batcher_options_t batching = options->batching;
+  batching.metrics = options->metrics;
+  batching.model = options->model;
+  for (int i = 0; i < version->replica_count; ++i)
+    RN_RETURN_IF_ERROR(
+        rn_batcher_create(&batching, version->replicas[i].backend, &version->replicas[i].batcher));
+  return RN_OK;
+}
+
+static void set_cache(rn_version_t* version, const rn_version_options_t* options) {
+  const rn_str_t none = RN_STR("");
+  version->cache = options->cache;
+  if (!options->cache || !options->metrics) return;
+  version->hits = rn_metrics_series(options->metrics, RN_METRIC_CACHE_COUNT, options->model,
+                                    RN_STR("hit"), none);
+  version->misses = rn_metrics_series(options->metrics, RN_METRIC_CACHE_COUNT, options->model,
+                                      RN_STR("miss"), none);
+  version->waits = rn_metrics_series(options->metrics, RN_METRIC_CACHE_COUNT, options->model,
+                                     RN_STR("wait"), none);
 }
 
 rn_status_t rn_version_create(const rn_version_options_t* options, rn_version_t** out) {
@@ -67,14 +90,12 @@ rn_status_t rn_version_create(const rn_version_options_t* options, rn_version_t*
     version->replicas[i].backend = options->replicas[i];
   status = rn_str_dup(options->allocator, options->model, &version->model);
   version->model_size = options->model.size;
-  for (int i = 0; rn_ok(status) && i < options->replica_count; ++i)
-    status =
-        rn_batcher_create(&options->batching, options->replicas[i], &version->replicas[i].batcher);
+  if (rn_ok(status)) status = make_batchers(version, options);
   if (!rn_ok(status)) {
     rn_version_destroy(version);
     return status;
   }
-  version->cache = options->cache;
+  set_cache(version, options);
   *out = version;
   return RN_OK;
 }
@@ -144,12 +165,15 @@ static bool ask_cache(rn_version_t* version, rn_predict_t* predict) {
   rn_predict_cache_flight_t* flight = NULL;
   switch (rn_predict_cache_get(version->cache, predict, &flight)) {
     case RN_PREDICT_CACHE_HIT:
+      rn_series_add(version->hits, 1);
       predict->marks |= RN_MARK_CACHED;
       rn_predict_finish(predict, RN_OK);
       return true;
-    case RN_PREDICT_CACHE_WAITS:
+    case RN_PREDICT_CACHE_WAITS:  // the caller still holds the version
+      rn_series_add(version->waits, 1);
       return true;
     case RN_PREDICT_CACHE_RUN:
+      rn_series_add(version->misses, 1);
       break;
   }
   predict->flight = flight;

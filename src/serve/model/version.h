@@ -18,6 +18,7 @@ typedef struct rn_version_options_t {
   int replica_count;
   rn_batcher_options_t batching;  // the same for every replica
   rn_predict_cache_t* cache;      // Borrowed, shared by all versions; NULL: none
+  rn_metrics_t* metrics;          // Borrowed; NULL: none
   const rn_env_t* env;
   rn_allocator_t allocator;
   // Called when the last reference is gone, on the thread that released it: hands |version| to a
