@@ -14,6 +14,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/random.h"
+
 #define SECOND_NS INT64_C(1000000000)
 
 int64_t rn_load_now(void) {
@@ -67,17 +69,10 @@ rn_status_t rn_load_connect(const char* address, int* out_fd) {
                                            : connect_tcp(address, out_fd);
 }
 
-// splitmix64: a new state and a number of it.
-static double draw(rn_load_t* load) {
-  uint64_t z = (load->random += 0x9e3779b97f4a7c15u);
-  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-  z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-  return (double)((z ^ (z >> 31)) >> 11) * 0x1p-53;
-}
-
 static int64_t gap(rn_load_t* load) {
   double mean = 1e9 / load->options->rate;
-  return (int64_t)(load->options->is_uniform ? mean : -mean * log(1 - draw(load)));
+  return (int64_t)(load->options->is_uniform ? mean
+                                             : -mean * log(1 - rn_random_unit(&load->random)));
 }
 
 static void watch(rn_load_t* load, rn_load_link_t* link, int operation) {

@@ -183,19 +183,6 @@ double rn_series_value(const rn_metric_series_t* series) {
 
 double rn_series_sum(const rn_metric_series_t* series) { return number_of(series->value); }
 
-// Within a bucket, values count as evenly spread.
-double rn_series_quantile(const rn_metric_series_t* series, double q) {
-  uint64_t all = has_buckets(series->kind) ? total(series) : 0;
-  double factor = bound_factor(series->kind);
-  double rank = q * (double)all, seen = 0, low = 0, high = first_bound(series->kind);
-  for (int i = 0; i < BUCKETS && all; ++i, low = high, high *= factor) {
-    double here = (double)series->counts[i];
-    if (here > 0 && seen + here >= rank) return low + (high - low) * (rank - seen) / here;
-    seen += here;
-  }
-  return all ? low : 0;
-}
-
 void rn_series_buckets(const rn_metric_series_t* series, double bounds[RN_SERIES_BUCKETS],
                        uint64_t counts[RN_SERIES_BUCKETS]) {
   double bound = first_bound(series->kind), factor = bound_factor(series->kind);
@@ -203,6 +190,28 @@ void rn_series_buckets(const rn_metric_series_t* series, double bounds[RN_SERIES
     bounds[i] = i < BUCKETS ? bound : INFINITY;
     counts[i] = series->counts[i];
   }
+}
+
+// Within a bucket, values count as evenly spread.
+double rn_buckets_quantile(const double bounds[RN_SERIES_BUCKETS],
+                           const uint64_t counts[RN_SERIES_BUCKETS], double q) {
+  uint64_t all = 0;
+  for (int i = 0; i < RN_SERIES_BUCKETS; ++i) all += counts[i];
+  double rank = q * (double)all, seen = 0, low = 0;
+  for (int i = 0; i < BUCKETS && all; low = bounds[i++]) {
+    double here = (double)counts[i];
+    if (here > 0 && seen + here >= rank) return low + (bounds[i] - low) * (rank - seen) / here;
+    seen += here;
+  }
+  return low;
+}
+
+double rn_series_quantile(const rn_metric_series_t* series, double q) {
+  double bounds[RN_SERIES_BUCKETS];
+  uint64_t counts[RN_SERIES_BUCKETS];
+  if (!has_buckets(series->kind)) return 0;
+  rn_series_buckets(series, bounds, counts);
+  return rn_buckets_quantile(bounds, counts, q);
 }
 
 static void print_label(rn_strbuf_t* out, const char* name, rn_str_t value) {

@@ -80,14 +80,16 @@ void rn_series_add(rn_metric_series_t* series, double value);
 double rn_series_value(
     const rn_metric_series_t* series);  // of a counter or gauge; a histogram's count
 double rn_series_sum(const rn_metric_series_t* series);  // of a histogram's observations
-// The estimate of quantile |q| in 0 to 1 of a histogram; 0 if it is empty.
-double rn_series_quantile(const rn_metric_series_t* series, double q);
 
 // The buckets of a histogram: how many observations are at most |bounds[i]| and above the bound
 // before it. The last bound is infinite.
 #define RN_SERIES_BUCKETS 34
 void rn_series_buckets(const rn_metric_series_t* series, double bounds[RN_SERIES_BUCKETS],
                        uint64_t counts[RN_SERIES_BUCKETS]);
+// The estimate of quantile |q| in 0 to 1; 0 if there are no observations.
+double rn_buckets_quantile(const double bounds[RN_SERIES_BUCKETS],
+                           const uint64_t counts[RN_SERIES_BUCKETS], double q);
+double rn_series_quantile(const rn_metric_series_t* series, double q);  // of a histogram
 
 // Appends everything in Prometheus' text format.
 void rn_metrics_print(rn_metrics_t* metrics, rn_strbuf_t* out);

@@ -1,6 +1,7 @@
 // Clock and random numbers of a simulated cluster: see sim.h.
 #include <math.h>
 
+#include "base/random.h"
 #include "dist/sim/world.h"
 
 #define LOOK_NS INT64_C(50000000)  // between checks of a frozen node
@@ -27,10 +28,7 @@ double rn_sim_normal(rn_sim_t* sim) {
 }
 
 void rn_sim_note(rn_sim_t* sim, uint64_t what) {
-  uint64_t x = sim->trace ^ what ^ (uint64_t)sim->now_ns * 0x9e3779b97f4a7c15u;
-  x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9u;
-  x = (x ^ x >> 27) * 0x94d049bb133111ebu;
-  sim->trace = x ^ x >> 31;
+  sim->trace = rn_random_mix(sim->trace ^ what ^ (uint64_t)sim->now_ns * RN_RANDOM_STEP);
 }
 
 // The heap: a timer's place is its index + 1.

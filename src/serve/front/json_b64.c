@@ -1,38 +1,20 @@
 // Bytes in JSON: {"b64": "<base64>"}, with the standard alphabet of RFC 4648.
+#include "base/base64.h"
 #include "serve/front/json_internal.h"
 
-static inline int value_of(char c) {
-  if (c >= 'A' && c <= 'Z') return c - 'A';
-  if (c >= 'a' && c <= 'z') return c - 'a' + 26;
-  if (c >= '0' && c <= '9') return c - '0' + 52;
-  return c == '+' ? 62 : c == '/' ? 63 : -1;
-}
-
-// Decodes |text| to |to|, which has room for 3/4 of its size; returns the end, NULL if it is
-// malformed. White space is skipped, and padding may be missing.
-static char* decode(rn_str_t text, char* to) {
-  uint32_t bits = 0;
-  size_t digits = 0, padding = 0;
-  for (size_t i = 0; i < text.size; ++i) {
-    char c = text.data[i];
-    int value = value_of(c);
-    if (value >= 0 && !padding) {
-      bits = bits << 6 | (uint32_t)value;
-      if (++digits % 4) continue;
-      *to++ = (char)(bits >> 16);
-      *to++ = (char)(bits >> 8);
-      *to++ = (char)bits;
-    } else if (c == '=') {
+// Decodes |text| to |out|, which has room for 3/4 of its size; false if it is malformed. White
+// space is skipped, and padding may be missing.
+static bool decode(rn_str_t text, char* out, size_t* out_size) {
+  size_t padding = 0;
+  for (; text.size; --text.size) {
+    char last = text.data[text.size - 1];
+    if (last == '=')
       ++padding;
-    } else if (c != ' ' && !(c >= '\t' && c <= '\r')) {
-      return NULL;
-    }
+    else if (last != ' ' && !(last >= '\t' && last <= '\r'))
+      break;
   }
-  size_t left = digits % 4;
-  if (left == 1 || (padding && (digits + padding) % 4) || padding > 2) return NULL;
-  if (left >= 2) *to++ = (char)(bits >> (left == 2 ? 4 : 10));
-  if (left == 3) *to++ = (char)(bits >> 2);
-  return to;
+  return rn_base64_decode(text, RN_BASE64_STANDARD | RN_BASE64_SPACES, out, out_size) &&
+         (!padding || (padding <= 2 && *out_size % 3 + padding == 3));
 }
 
 // Moves into {"b64": <string>}, to the string; false if the value is anything else.
@@ -71,11 +53,11 @@ rn_status_t rn_json_bytes(rn_json_reader_t* json, rn_str_t* out) {
   rn_str_t text;
   if (open_b64(json)) {
     RN_RETURN_IF_ERROR(rn_json_string(json, &text));
-    char *bytes = NULL, *end;
+    char* bytes = NULL;
+    size_t size;
     RN_RETURN_IF_ERROR(rn_arena_alloc(json->arena, text.size / 4 * 3 + 3, (void**)&bytes));
-    end = decode(text, bytes);
-    if (end && close_b64(json)) {
-      *out = rn_str_n(bytes, (size_t)(end - bytes));
+    if (decode(text, bytes, &size) && close_b64(json)) {
+      *out = rn_str_n(bytes, size);
       return RN_OK;
     }
   }
@@ -85,21 +67,11 @@ rn_status_t rn_json_bytes(rn_json_reader_t* json, rn_str_t* out) {
 }
 
 void rn_json_put_base64(rn_strbuf_t* out, rn_str_t bytes) {
-  static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+  size_t size = rn_base64_encoded_size(bytes.size, true);
   rn_strbuf_append(out, RN_STR("\""));
-  if (!rn_strbuf_reserve(out, bytes.size / 3 * 4 + 8)) return;
-  char* to = out->data + out->size;
-  for (size_t i = 0; i < bytes.size; i += 3) {
-    size_t left = bytes.size - i;
-    uint32_t bits = (uint32_t)(uint8_t)bytes.data[i] << 16;
-    if (left > 1) bits |= (uint32_t)(uint8_t)bytes.data[i + 1] << 8;
-    if (left > 2) bits |= (uint8_t)bytes.data[i + 2];
-    *to++ = digits[bits >> 18];
-    *to++ = digits[bits >> 12 & 63];
-    *to++ = left > 1 ? digits[bits >> 6 & 63] : '=';
-    *to++ = left > 2 ? digits[bits & 63] : '=';
-  }
-  out->size = (size_t)(to - out->data);
+  if (!rn_strbuf_reserve(out, size)) return;
+  rn_base64_encode(bytes, RN_BASE64_STANDARD, true, out->data + out->size);
+  out->size += size;
   rn_strbuf_append(out, RN_STR("\""));
 }
 

@@ -4,7 +4,6 @@
 #include <limits.h>
 
 #include "base/container.h"
-#include "proto/prediction_log.pb.h"
 #include "serve/front/request_log.h"
 
 const char* rn_oip_type_name(rn_dtype_t dtype) {
@@ -220,28 +219,6 @@ static void on_predicted(rn_predict_t* predict, rn_status_t status) {
   infer->done(infer, status);
 }
 
-// A sample that cannot be serialized is left out.
-static void take_sample(rn_oip_infer_t* infer) {
-  if (!rn_request_log_wants(infer->front->log, infer->model)) return;
-  rn_status_t status =
-      rn_request_log_request(infer->model, infer->number, &infer->predict, &infer->sample);
-  if (!rn_ok(status)) rn_strbuf_clear(&infer->sample);
-  rn_status_free(status);
-}
-
-static void log_sample(const rn_oip_infer_t* infer) {
-  rn_strbuf_t response;
-  rn_strbuf_init(&response, infer->front->allocator);
-  rn_status_t status =
-      rn_request_log_response(infer->model, infer->number, &infer->predict, &response);
-  if (rn_ok(status))
-    rn_request_log_add(infer->front->log, infer->model,
-                       rn_pb_serving_PredictionLog_predict_log_field,
-                       rn_strbuf_view(&infer->sample), rn_strbuf_view(&response));
-  rn_status_free(status);
-  rn_strbuf_clear(&response);
-}
-
 // Names of models that do not exist would make a series each.
 void rn_oip_infer_count(const rn_oip_infer_t* infer, rn_code_t code) {
   if (!infer->is_found) return;
@@ -249,7 +226,8 @@ void rn_oip_infer_count(const rn_oip_infer_t* infer, rn_code_t code) {
   rn_front_count(infer->front, infer->model, "infer", infer->entry, code, &predict->times);
   if (code != RN_CODE_OK) return;
   rn_front_count_answer(infer->front, infer->model, predict->rows, predict->marks);
-  if (infer->sample.size) log_sample(infer);
+  rn_request_log_add_predict(infer->front->log, infer->model, infer->number, predict,
+                             rn_strbuf_view(&infer->sample));
 }
 
 static rn_status_t prepare(rn_oip_infer_t* infer) {
@@ -284,7 +262,8 @@ void rn_oip_infer_run(rn_oip_infer_t* infer) {
   const rn_backend_t* backend = rn_version_backend(version);
   int signature = rn_oip_signature(backend, infer->predict.signature);
   if (signature >= 0) infer->predict.signature = backend->signatures[signature].name;
-  take_sample(infer);
+  rn_request_log_take(infer->front->log, infer->model, infer->number, &infer->predict,
+                      &infer->sample);
   rn_version_predict(version, &infer->predict);
   rn_version_release(version);
 }

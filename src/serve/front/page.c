@@ -67,17 +67,6 @@ static void add_series(void* arg, const rn_str_t labels[3], rn_metric_series_t* 
   for (int i = 0; i < RN_SERIES_BUCKETS; ++i) sum->counts[i] += counts[i];
 }
 
-// Within a bucket, values count as evenly spread.
-static double quantile(const page_sum_t* sum, uint64_t all, double q) {
-  double rank = q * (double)all, seen = 0, low = 0;
-  for (int i = 0; i < RN_SERIES_BUCKETS - 1; low = sum->bounds[i++]) {
-    double here = (double)sum->counts[i];
-    if (here > 0 && seen + here >= rank) return low + (sum->bounds[i] - low) * (rank - seen) / here;
-    seen += here;
-  }
-  return low;
-}
-
 static json_t* histogram_json(const rn_front_t* front, rn_metric_id_t id, rn_str_t model) {
   page_sum_t sum = {.model = model};
   rn_metrics_each(front->metrics, id, add_series, &sum);
@@ -89,8 +78,8 @@ static json_t* histogram_json(const rn_front_t* front, rn_metric_id_t id, rn_str
     json_array_append_new(counts, json_integer((json_int_t)sum.counts[i]));
   }
   set_count(histogram, "count", (int64_t)all);
-  set_number(histogram, "p50", all ? quantile(&sum, all, 0.5) : 0);
-  set_number(histogram, "p99", all ? quantile(&sum, all, 0.99) : 0);
+  set_number(histogram, "p50", rn_buckets_quantile(sum.bounds, sum.counts, 0.5));
+  set_number(histogram, "p99", rn_buckets_quantile(sum.bounds, sum.counts, 0.99));
   json_object_set_new(histogram, "bounds", bounds);
   json_object_set_new(histogram, "counts", counts);
   return histogram;

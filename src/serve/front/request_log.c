@@ -8,6 +8,7 @@
 
 #include "base/fs.h"
 #include "base/log.h"
+#include "base/random.h"
 #include "base/sync.h"
 #include "base/vec.h"
 #include "io/record.h"
@@ -60,11 +61,8 @@ bool rn_request_log_wants(rn_request_log_t* log, rn_str_t name) {
   log_model_t* model = log ? find_model(log, name) : NULL;
   double rate = model ? model->rate : 0;
   if (rate <= 0) return false;
-  // splitmix64
-  uint64_t z = atomic_fetch_add(&model->random, 0x9e3779b97f4a7c15u);
-  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-  z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-  return (double)((z ^ (z >> 31)) >> 11) * 0x1p-53 < rate;
+  uint64_t state = atomic_fetch_add(&model->random, RN_RANDOM_STEP);
+  return rn_random_to_unit(rn_random_mix(state)) < rate;
 }
 
 static void count(rn_request_log_t* log, rn_str_t model, const char* status) {
@@ -266,8 +264,8 @@ rn_status_t rn_request_log_configure(rn_request_log_t* log,
   return status;
 }
 
-static void put_spec(uint32_t field, rn_str_t model, int64_t version, rn_str_t signature,
-                     rn_strbuf_t* out) {
+void rn_request_log_put_spec(uint32_t field, rn_str_t model, int64_t version, rn_str_t signature,
+                             rn_strbuf_t* out) {
   size_t spec = rn_pb_begin(out, field);
   rn_pb_put_str(out, rn_pb_serving_ModelSpec_name_field, model);
   size_t number = rn_pb_begin(out, rn_pb_serving_ModelSpec_version_field);
@@ -290,18 +288,41 @@ static rn_status_t put_values(uint32_t field, const rn_predict_value_t* values, 
   return rn_ok(status) ? rn_strbuf_status(out) : status;
 }
 
-rn_status_t rn_request_log_request(rn_str_t model, int64_t version, const rn_predict_t* predict,
-                                   rn_strbuf_t* out) {
-  put_spec(rn_pb_serving_PredictRequest_model_spec_field, model, version, predict->signature, out);
+static rn_status_t put_request(rn_str_t model, int64_t version, const rn_predict_t* predict,
+                               rn_strbuf_t* out) {
+  rn_request_log_put_spec(rn_pb_serving_PredictRequest_model_spec_field, model, version,
+                          predict->signature, out);
   for (int i = 0; i < predict->filter_count; ++i)
     rn_pb_put_str(out, rn_pb_serving_PredictRequest_output_filter_field, predict->filter[i]);
   return put_values(rn_pb_serving_PredictRequest_inputs_field, predict->inputs,
                     predict->input_count, out);
 }
 
-rn_status_t rn_request_log_response(rn_str_t model, int64_t version, const rn_predict_t* predict,
-                                    rn_strbuf_t* out) {
-  put_spec(rn_pb_serving_PredictResponse_model_spec_field, model, version, predict->signature, out);
+static rn_status_t put_response(rn_str_t model, int64_t version, const rn_predict_t* predict,
+                                rn_strbuf_t* out) {
+  rn_request_log_put_spec(rn_pb_serving_PredictResponse_model_spec_field, model, version,
+                          predict->signature, out);
   return put_values(rn_pb_serving_PredictResponse_outputs_field, predict->outputs,
                     predict->output_count, out);
+}
+
+void rn_request_log_take(rn_request_log_t* log, rn_str_t model, int64_t version,
+                         const rn_predict_t* predict, rn_strbuf_t* out) {
+  if (!rn_request_log_wants(log, model)) return;
+  rn_status_t status = put_request(model, version, predict, out);
+  if (!rn_ok(status)) rn_strbuf_clear(out);
+  rn_status_free(status);
+}
+
+void rn_request_log_add_predict(rn_request_log_t* log, rn_str_t model, int64_t version,
+                                const rn_predict_t* predict, rn_str_t sample) {
+  if (!sample.size) return;
+  rn_strbuf_t response;
+  rn_strbuf_init(&response, log->allocator);
+  rn_status_t status = put_response(model, version, predict, &response);
+  if (rn_ok(status))
+    rn_request_log_add(log, model, rn_pb_serving_PredictionLog_predict_log_field, sample,
+                       rn_strbuf_view(&response));
+  rn_status_free(status);
+  rn_strbuf_clear(&response);
 }

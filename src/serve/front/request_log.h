@@ -31,10 +31,16 @@ bool rn_request_log_wants(rn_request_log_t* log, rn_str_t model);
 void rn_request_log_add(rn_request_log_t* log, rn_str_t model, uint32_t field, rn_str_t request,
                         rn_str_t response);
 
-// Serializes the inputs of |predict| as a PredictRequest, or its outputs as a PredictResponse.
-RN_MUST_USE rn_status_t rn_request_log_request(rn_str_t model, int64_t version,
-                                               const rn_predict_t* predict, rn_strbuf_t* out);
-RN_MUST_USE rn_status_t rn_request_log_response(rn_str_t model, int64_t version,
-                                                const rn_predict_t* predict, rn_strbuf_t* out);
+// Samples of Predict. The first serializes the inputs of |predict| to |out|, as a PredictRequest,
+// if this request is to be sampled; |out| stays empty if not, or if memory runs out. |log| may be
+// NULL. The second logs |sample| with the outputs; "" is no sample.
+void rn_request_log_take(rn_request_log_t* log, rn_str_t model, int64_t version,
+                         const rn_predict_t* predict, rn_strbuf_t* out);
+void rn_request_log_add_predict(rn_request_log_t* log, rn_str_t model, int64_t version,
+                                const rn_predict_t* predict, rn_str_t sample);
+
+// Appends a ModelSpec as |field|, for the requests and responses of other kinds.
+void rn_request_log_put_spec(uint32_t field, rn_str_t model, int64_t version, rn_str_t signature,
+                             rn_strbuf_t* out);
 
 #endif  // RUNNEL_SERVE_FRONT_REQUEST_LOG_H_

@@ -48,33 +48,24 @@ static rn_rest_target_t target_of(const rest_call_t* self) {
                             self->predict.signature};
 }
 
-// Keeps the request as bytes if it is to be logged. |input| is that of classify and regress. A
-// sample that cannot be serialized is left out.
+// Keeps a classify or regress request as bytes if it is to be logged. A sample that cannot be
+// serialized is left out.
 static void take_sample(rest_call_t* self, rn_str_t input) {
   rn_rest_target_t target = target_of(self);
   if (!rn_request_log_wants(self->front->log, target.model)) return;
-  rn_status_t status =
-      self->path.verb == RN_REST_PREDICT
-          ? rn_request_log_request(target.model, target.version, &self->predict, &self->sample)
-          : rn_rest_sample_request(&target, input, &self->sample);
+  rn_status_t status = rn_rest_sample_request(&target, input, &self->sample);
   if (!rn_ok(status)) rn_strbuf_clear(&self->sample);
   rn_status_free(status);
 }
 
-// Logs the sample with its result, a message of type |desc|; NULL for the outputs of predict.
-static void log_sample(const rest_call_t* self, const rn_pb_message_desc_t* desc,
+// Logs the sample with its result, a message of type |desc|.
+static void log_sample(const rest_call_t* self, uint32_t field, const rn_pb_message_desc_t* desc,
                        const void* result) {
   if (!self->sample.size) return;
   rn_rest_target_t target = target_of(self);
   rn_strbuf_t response;
   rn_strbuf_init(&response, self->front->allocator);
-  rn_status_t status =
-      desc ? rn_rest_sample_response(&target, desc, result, &response)
-           : rn_request_log_response(target.model, target.version, &self->predict, &response);
-  uint32_t field =
-      self->path.verb == RN_REST_PREDICT    ? rn_pb_serving_PredictionLog_predict_log_field
-      : self->path.verb == RN_REST_CLASSIFY ? rn_pb_serving_PredictionLog_classify_log_field
-                                            : rn_pb_serving_PredictionLog_regress_log_field;
+  rn_status_t status = rn_rest_sample_response(&target, desc, result, &response);
   if (rn_ok(status))
     rn_request_log_add(self->front->log, target.model, field, rn_strbuf_view(&self->sample),
                        rn_strbuf_view(&response));
@@ -85,20 +76,24 @@ static void log_sample(const rest_call_t* self, const rn_pb_message_desc_t* desc
 static rn_status_t write_reply(rest_call_t* self, rn_strbuf_t* out) {
   const rn_predict_t* predict = &self->predict;
   if (self->path.verb == RN_REST_PREDICT) {
-    log_sample(self, NULL, NULL);
+    rn_request_log_add_predict(self->front->log, self->path.spec.name,
+                               rn_version_number(self->version), predict,
+                               rn_strbuf_view(&self->sample));
     return rn_rest_write_outputs(predict->outputs, predict->output_count, self->is_row, out);
   }
   if (self->path.verb == RN_REST_CLASSIFY) {
     rn_pb_serving_ClassificationResult_t classes;
     RN_RETURN_IF_ERROR(rn_infer_classes(predict->outputs, predict->output_count, self->examples,
                                         &self->arena, &classes));
-    log_sample(self, &rn_pb_serving_ClassificationResult_desc, &classes);
+    log_sample(self, rn_pb_serving_PredictionLog_classify_log_field,
+               &rn_pb_serving_ClassificationResult_desc, &classes);
     return rn_rest_write_classes(&classes, out);
   }
   rn_pb_serving_RegressionResult_t values;
   RN_RETURN_IF_ERROR(rn_infer_values(predict->outputs, predict->output_count, self->examples,
                                      &self->arena, &values));
-  log_sample(self, &rn_pb_serving_RegressionResult_desc, &values);
+  log_sample(self, rn_pb_serving_PredictionLog_regress_log_field,
+             &rn_pb_serving_RegressionResult_desc, &values);
   return rn_rest_write_values(&values, out);
 }
 
@@ -151,7 +146,8 @@ static rn_status_t read_inputs(rest_call_t* self, const rn_rest_body_t* body) {
   RN_RETURN_IF_ERROR(rn_rest_read_inputs(body, signature, self->front->allocator,
                                          &self->predict.inputs, &self->predict.input_count,
                                          &self->is_row));
-  take_sample(self, RN_STR(""));
+  rn_request_log_take(self->front->log, self->path.spec.name, rn_version_number(self->version),
+                      &self->predict, &self->sample);
   return RN_OK;
 }
 

@@ -8,8 +8,7 @@
 #ifndef RUNNEL_SERVE_SELECT_POLICY_H_
 #define RUNNEL_SERVE_SELECT_POLICY_H_
 
-#include <stdint.h>
-
+#include "base/random.h"
 #include "base/str.h"
 
 #define RN_POLICY_MAX_ARMS 64
@@ -87,17 +86,6 @@ void rn_policy_grow(const rn_policy_t* policy, const rn_policy_view_t* view, flo
 // |random| is a state of rn_random_next.
 void rn_policy_select(const rn_policy_t* policy, const rn_policy_view_t* view, const float* state,
                       uint64_t* random, rn_selection_t* out);
-
-// A sequence of random bits from a seed (SplitMix64).
-static inline uint64_t rn_random_next(uint64_t* random) {
-  uint64_t z = (*random += UINT64_C(0x9e3779b97f4a7c15));
-  z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
-  z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
-  return z ^ (z >> 31);
-}
-static inline double rn_random_unit(uint64_t* random) {  // 0 <= u < 1
-  return (double)(rn_random_next(random) >> 11) * 0x1p-53;
-}
 
 // The rows of the table, from policy_weights.c and policy_tally.c.
 extern const rn_policy_t rn_policy_exp3, rn_policy_exp4, rn_policy_epsilon_greedy,

@@ -3,6 +3,7 @@
 // A round covers all records of all files once. Files are shuffled, several are read in turn, and
 // records are drawn from a buffer of what was read.
 #include "base/fs.h"
+#include "base/random.h"
 #include "base/vec.h"
 #include "io/record.h"
 #include "kernels/kernel_rows.h"
@@ -71,14 +72,6 @@ static void input_destroy(void* state) {
   if (input->has_mutex) rn_mutex_destroy(&input->mutex);
 }
 
-// SplitMix64.
-static uint64_t next_random(record_input_t* input) {
-  uint64_t x = input->random += UINT64_C(0x9E3779B97F4A7C15);
-  x = (x ^ (x >> 30)) * UINT64_C(0xBF58476D1CE4E5B9);
-  x = (x ^ (x >> 27)) * UINT64_C(0x94D049BB133111EB);
-  return x ^ (x >> 31);
-}
-
 static rn_status_t find_files(record_input_t* input, const rn_env_t* env) {
   if (input->order) return RN_OK;
   rn_names_clear(&input->files);
@@ -98,7 +91,7 @@ static rn_status_t begin_round(record_input_t* input) {
     return rn_out_of_range("The files at %s contain no records", input->pattern);
   for (size_t i = 0; i < count; ++i) input->order[i] = (int64_t)i;
   for (size_t i = count; i > 1; --i) {
-    size_t other = next_random(input) % i;
+    size_t other = rn_random_next(&input->random) % i;
     int64_t file = input->order[i - 1];
     input->order[i - 1] = input->order[other];
     input->order[other] = file;
@@ -159,7 +152,7 @@ static rn_status_t draw(record_input_t* input, const rn_env_t* env, rn_tstring_t
   }
   // Refill before each draw, so that the draw covers a full buffer.
   RN_RETURN_IF_ERROR(fill(input, env));
-  size_t chosen = next_random(input) % input->waiting.count;
+  size_t chosen = rn_random_next(&input->random) % input->waiting.count;
   *out = input->waiting.items[chosen];
   input->waiting.items[chosen] = input->waiting.items[--input->waiting.count];
   ++input->given;

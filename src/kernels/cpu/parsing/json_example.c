@@ -7,6 +7,7 @@
 #include <float.h>
 #include <math.h>
 
+#include "base/base64.h"
 #include "kernels/kernel_rows.h"
 #include "tensor/tstring.h"
 #include "wire/writer.h"
@@ -171,28 +172,16 @@ static rn_status_t float_value(json_example_json_t* json, rn_strbuf_t* out) {
   return RN_OK;
 }
 
-static int base64_digit(char c) {
-  if (c >= 'A' && c <= 'Z') return c - 'A';
-  if (c >= 'a' && c <= 'z') return c - 'a' + 26;
-  if (c >= '0' && c <= '9') return c - '0' + 52;
-  return c == '+' || c == '-' ? 62 : c == '/' || c == '_' ? 63 : -1;
-}
-
 static rn_status_t bytes_value(json_example_json_t* json, rn_strbuf_t* out) {
   RN_RETURN_IF_ERROR(read_string(json));
   rn_str_t text = rn_strbuf_view(&json->text);
   while (text.size && text.data[text.size - 1] == '=') --text.size;
-  uint32_t bits = 0;
   json->number.size = 0;
-  for (size_t i = 0; i < text.size; ++i) {
-    int digit = base64_digit(text.data[i]);
-    if (digit < 0) return bad(json, "corrupt base64");
-    bits = bits << 6 | (uint32_t)digit;
-    char byte = (char)(bits >> (6 - 2 * (i % 4)));
-    if (i % 4) rn_strbuf_append_n(&json->number, &byte, 1);
-  }
-  if (text.size % 4 == 1) return bad(json, "corrupt base64");
-  RN_RETURN_IF_ERROR(rn_strbuf_status(&json->number));
+  if (!rn_strbuf_reserve(&json->number, rn_base64_decoded_size(text.size)))
+    return rn_strbuf_status(&json->number);
+  if (!rn_base64_decode(text, RN_BASE64_STANDARD | RN_BASE64_URL, json->number.data,
+                        &json->number.size))
+    return bad(json, "corrupt base64");
   rn_pb_put_str(out, 1, rn_strbuf_view(&json->number));
   return RN_OK;
 }

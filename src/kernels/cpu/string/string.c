@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <wctype.h>
 
+#include "base/base64.h"
 #include "kernels/cpu/array.h"
 #include "kernels/cpu/list/variant_text.h"
 #include "kernels/cpu/string/charset.h"
@@ -200,31 +201,11 @@ static rn_status_t substr(rn_kernel_ctx_t* ctx) {
 }
 
 // Base64 with the URL-safe alphabet (RFC 4648, section 5).
-static const char alphabet[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
-
 static rn_status_t encode_one(rn_str_t text, bool pads, rn_tstring_t* out) {
-  size_t full = text.size / 3, rest = text.size % 3;
-  size_t size = full * 4 + (rest ? (pads ? 4 : rest + 1) : 0);
-  char* to = rn_tstring_resize(out, size);
+  char* to = rn_tstring_resize(out, rn_base64_encoded_size(text.size, pads));
   if (!to) return rn_out_of_memory();
-  const uint8_t* from = (const uint8_t*)text.data;
-  for (size_t i = 0; i < full; ++i, from += 3, to += 4) {
-    uint32_t bits = (uint32_t)from[0] << 16 | (uint32_t)from[1] << 8 | from[2];
-    for (int c = 0; c < 4; ++c) to[c] = alphabet[bits >> (18 - 6 * c) & 63];
-  }
-  if (rest) {
-    uint32_t bits = (uint32_t)from[0] << 16 | (rest > 1 ? (uint32_t)from[1] << 8 : 0);
-    for (size_t c = 0; c < (pads ? 4 : rest + 1); ++c)
-      to[c] = c <= rest ? alphabet[bits >> (18 - 6 * c) & 63] : '=';
-  }
+  rn_base64_encode(text, RN_BASE64_URL, pads, to);
   return RN_OK;
-}
-
-static int letter_value(char letter) {
-  if (letter >= 'A' && letter <= 'Z') return letter - 'A';
-  if (letter >= 'a' && letter <= 'z') return letter - 'a' + 26;
-  if (letter >= '0' && letter <= '9') return letter - '0' + 52;
-  return letter == '-' ? 62 : letter == '_' ? 63 : -1;
 }
 
 static rn_status_t decode_one(rn_str_t text, rn_tstring_t* out) {
@@ -233,22 +214,14 @@ static rn_status_t decode_one(rn_str_t text, rn_tstring_t* out) {
     if (text.data[text.size - 1] == '=') text.size--;
     if (text.size % 4 == 3 && text.data[text.size - 1] == '=') text.size--;
   }
-  for (size_t i = 0; i < text.size; ++i)
-    if (letter_value(text.data[i]) < 0 && !(text.size % 4 == 1 && text.data[i] != '='))
-      return rn_invalid_argument("Invalid character found in base64.");
-  if (text.size % 4 == 1) return rn_invalid_argument("Base64 string length cannot be 1 modulo 4.");
-  char* to = rn_tstring_resize(out, text.size / 4 * 3 + (text.size % 4 ? text.size % 4 - 1 : 0));
+  if (text.size % 4 == 1 && !memchr(text.data, '=', text.size))
+    return rn_invalid_argument("Base64 string length cannot be 1 modulo 4.");
+  size_t size;
+  char* to = rn_tstring_resize(out, rn_base64_decoded_size(text.size));
   if (!to) return rn_out_of_memory();
-  uint32_t bits = 0;
-  int held = 0;
-  for (size_t i = 0; i < text.size; ++i) {
-    bits = bits << 6 | (uint32_t)letter_value(text.data[i]);
-    held += 6;
-    if (held < 8) continue;
-    held -= 8;
-    *to++ = (char)(bits >> held);
-  }
-  return RN_OK;
+  return rn_base64_decode(text, RN_BASE64_URL, to, &size)
+             ? RN_OK
+             : rn_invalid_argument("Invalid character found in base64.");
 }
 
 static rn_status_t pad_init(const rn_kernel_init_t* init, void* state) {
