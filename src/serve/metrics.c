@@ -16,13 +16,17 @@
 #define MAX_SERIES 10000  // per metric: labels may come from clients
 #define BUCKETS 33        // with an upper bound; what lies above them counts in +Inf alone
 
-typedef enum metric_kind_t { COUNTER, GAUGE, HISTOGRAM, SIZES } metric_kind_t;
-#define KINDS (SIZES + 1)
+typedef enum metric_kind_t { COUNTER, GAUGE, HISTOGRAM, SIZES, SECONDS } metric_kind_t;
+#define KINDS (SECONDS + 1)
 
 static bool has_buckets(metric_kind_t kind) { return kind >= HISTOGRAM; }
 // Bucket k of a histogram ends at first * factor^k.
 static double first_bound(metric_kind_t kind) { return kind == SIZES ? 1 : 10; }
 static double bound_factor(metric_kind_t kind) { return kind == SIZES ? 2 : 1.8; }
+
+// Times are counted in microseconds; Prometheus wants seconds, and TensorFlow Serving's names do
+// not.
+static double printed_unit(metric_kind_t kind) { return kind == SECONDS ? 1e-6 : 1; }
 
 typedef struct metric_row_t {
   metric_kind_t kind;
@@ -165,6 +169,7 @@ void rn_series_add(rn_metric_series_t* series, double value) {
       break;
     case HISTOGRAM:
     case SIZES:
+    case SECONDS:
       add_to(&series->value, value);
       atomic_fetch_add(&series->counts[bucket_of(series->kind, value)], 1);
       break;
@@ -245,7 +250,7 @@ static void print_histogram(rn_strbuf_t* out, const metric_row_t* row,
   rn_series_buckets(series, bounds, counts);
   for (int i = 0; i <= BUCKETS; ++i) {
     char le[32] = "+Inf";
-    if (i < BUCKETS) snprintf(le, sizeof le, "%.6g", bounds[i]);
+    if (i < BUCKETS) snprintf(le, sizeof le, "%.6g", bounds[i] * printed_unit(row->kind));
     count += counts[i];
     rn_strbuf_printf(out, "%s_bucket", row->name);
     print_labels(out, row, series, le);
@@ -253,7 +258,8 @@ static void print_histogram(rn_strbuf_t* out, const metric_row_t* row,
   }
   rn_strbuf_printf(out, "%s_sum", row->name);
   print_labels(out, row, series, NULL);
-  rn_strbuf_printf(out, " %.17g\n%s_count", number_of(series->value), row->name);
+  rn_strbuf_printf(out, " %.17g\n%s_count", number_of(series->value) * printed_unit(row->kind),
+                   row->name);
   print_labels(out, row, series, NULL);
   rn_strbuf_printf(out, " %llu\n", (unsigned long long)count);
 }
@@ -267,7 +273,7 @@ void rn_metrics_each(rn_metrics_t* metrics, rn_metric_id_t id,
 }
 
 static void print_metric(rn_metrics_t* metrics, int id, rn_strbuf_t* out) {
-  static const char* const kinds[] = {"counter", "gauge", "histogram", "histogram"};
+  static const char* const kinds[] = {"counter", "gauge", "histogram", "histogram", "histogram"};
   const metric_row_t* row = &rows[id];
   bool has_head = false;
   for (int i = 0; i < CHAINS; ++i) {

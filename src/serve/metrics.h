@@ -36,23 +36,23 @@
     "Microseconds of warm-up per version", "model_name", "status")                                 \
   X(LOG_COUNT, COUNTER, ":tensorflow:serving:request_log_count", "Sampled requests", "model_name", \
     "status")                                                                                      \
-  X(STAGE_LATENCY, HISTOGRAM, "runnel_stage_microseconds",                                         \
-    "Microseconds per request and stage: queue, batch, run, serialize", "model_name", "stage")     \
-  X(CACHE_COUNT, COUNTER, "runnel_cache_requests",                                                 \
+  X(STAGE_LATENCY, SECONDS, "runnel_stage_seconds",                                                \
+    "Time per request and stage: queue, batch, run, serialize", "model_name", "stage")             \
+  X(CACHE_COUNT, COUNTER, "runnel_cache_requests_total",                                           \
     "Requests that asked the cache: hit, miss, wait", "model_name", "outcome")                     \
-  X(MARK_COUNT, COUNTER, "runnel_marked_replies", "Replies that were cached, default or partial",  \
-    "name", "mark")                                                                                \
-  X(REFUSED_COUNT, COUNTER, "runnel_refused_requests",                                             \
+  X(MARK_COUNT, COUNTER, "runnel_marked_replies_total",                                            \
+    "Replies that were cached, default or partial", "name", "mark")                                \
+  X(REFUSED_COUNT, COUNTER, "runnel_refused_requests_total",                                       \
     "Requests that did not run: full, overload, deadline", "model_name", "reason")                 \
-  X(COPIED_BYTES, COUNTER, "runnel_copied_bytes", "Bytes of tensors that were copied, by place",   \
-    "place")                                                                                       \
+  X(COPIED_BYTES, COUNTER, "runnel_copied_bytes_total",                                            \
+    "Bytes of tensors that were copied, by place", "place")                                        \
   X(QUEUE_LENGTH, GAUGE, "runnel_queue_length", "Requests that wait for a batch", "model_name")    \
   X(BATCH_LIMIT, GAUGE, "runnel_batch_limit", "Rows that the next batch may have", "model_name")   \
-  X(BATCH_WAIT, GAUGE, "runnel_batch_wait_microseconds",                                           \
+  X(BATCH_WAIT, GAUGE, "runnel_batch_wait_seconds",                                                \
     "How long the first request of a batch waits for others", "model_name")                        \
   X(MODEL_UP, GAUGE, "runnel_model_up", "0 if a process behind the model is gone", "model_name")   \
-  X(FEEDBACK_COUNT, COUNTER, "runnel_feedback", "Feedback by application and outcome", "app",      \
-    "outcome")                                                                                     \
+  X(FEEDBACK_COUNT, COUNTER, "runnel_feedback_total", "Feedback by application and outcome",       \
+    "app", "outcome")                                                                              \
   X(POLICY_WEIGHT, GAUGE, "runnel_policy_weight", "Share of a model in an application's policy",   \
     "app", "model_name")
 

@@ -227,7 +227,7 @@ static void add_gauges(const rn_front_t* front, const rn_model_info_t* info) {
   rn_series_add(rn_metrics_series(metrics, RN_METRIC_BATCH_LIMIT, info->name, none, none),
                 (double)limit);
   rn_series_add(rn_metrics_series(metrics, RN_METRIC_BATCH_WAIT, info->name, none, none),
-                (double)wait_ns / 1e3);
+                (double)wait_ns / 1e9);
   rn_series_add(rn_metrics_series(metrics, RN_METRIC_MODEL_UP, info->name, none, none), !down);
 }
 
