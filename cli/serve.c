@@ -139,6 +139,9 @@ static rn_status_t set_models(serve_t* serve) {
   options->warms_up = rn_cli_flag(cli, "--enable_model_warmup", true);
   options->warmup_iterations = (int)rn_cli_number(cli, "--num_request_iterations_for_warmup", 1);
   options->tags = rn_str(rn_cli_text(cli, "--saved_model_tags"));
+  options->replicas = (int)rn_cli_number(cli, "--replicas", 1);
+  options->model_memory = (size_t)rn_cli_number(cli, "--model_memory_mb", 0) << 20;
+  options->isolates = rn_cli_flag(cli, "--isolate", false);
   options->cache_bytes = (size_t)rn_cli_number(cli, "--cache_mb", 32) << 20;
   options->apps_file = rn_cli_text(cli, "--apps_file");
   options->state_folder = rn_cli_text(cli, "--state");
@@ -352,6 +355,11 @@ static const rn_cli_option_t options_of_serve[] = {
               "these parameters: BatchingParameters in text form"),
     RN_OPTION(NUMBER, "--cache_mb", "MB", "memory of the prediction cache (default 32; 0: none)",
               .most = 1 << 20),
+    RN_OPTION(NUMBER, "--replicas", "N", "instances of each SavedModel (default 1)", .least = 1,
+              .most = 256),
+    RN_OPTION(NUMBER, "--model_memory_mb", "MB",
+              "the most memory of an instance of a SavedModel (default 0: any)", .most = 1 << 30),
+    RN_OPTION(FLAG, "--isolate", NULL, "run each of them in a process of its own"),
     RN_OPTION(FILE, "--apps_file", "FILE",
               "applications over several models, in text form (doc/serving.md)"),
     RN_OPTION(FOLDER, "--state", "FOLDER", "keep what applications learn here"),

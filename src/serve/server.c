@@ -112,6 +112,9 @@ static rn_status_t make_models(rn_model_server_t* server) {
   RN_RETURN_IF_ERROR(rn_containers_create(&server->env, server->allocator, &server->containers));
   rn_loader_options_t loader = {.tags = options->tags,
                                 .session = options->session,
+                                .replicas = options->replicas,
+                                .max_memory = options->model_memory,
+                                .isolates = options->isolates,
                                 .containers = server->containers,
                                 .program = options->program,
                                 .warm_up = options->warms_up ? warm_up : NULL,

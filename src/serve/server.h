@@ -38,6 +38,9 @@ typedef struct rn_model_server_options_t {
   rn_str_t tags;                 // of the graphs, separated by commas; "": serve
   rn_session_options_t session;  // threads, devices, what models may read
   rn_batcher_options_t batching;
+  int replicas;         // of a SavedModel; 0: 1
+  size_t model_memory;  // bytes per replica of a SavedModel; 0: no limit
+  bool isolates;        // every replica of a SavedModel runs in a process of its own
   const char* program;  // this command, for models in processes of their own; NULL: none
   size_t cache_bytes;   // of the prediction cache; 0: none
   // Applications.

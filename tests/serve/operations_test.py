@@ -227,6 +227,38 @@ def part_apps():
     check(abs(weights()["three"] - learned["three"]) < 1e-6, learned, weights())
 
 
+def part_instances():
+    def replicas(server):
+        [model] = json.loads(server.ask("/statusz")[2])["models"]
+        return len(model["versions"][0]["replicas"])
+
+    server = Server(*TWO, "--replicas=3", "--model_memory_mb=4")
+    check(replicas(server) == 3, server.logged())
+    # What needs too much memory fails, and the model goes on.
+    check(server.predict("two", [1.0, 2.0]) == [2.5, 3.0])
+    code, _, text = server.ask("/v1/models/two:predict", {"instances": [1.0] * (2 << 20)})
+    check(code == 429 and "memory" in text.lower(), code, text[:300])
+    check(server.predict("two", [3.0]) == [3.5])
+    check(server.end() == 0, server.logged())
+    server = Server(*TWO, "--isolate", "--replicas=2", "--model_memory_mb=1024")
+    check(replicas(server) == 2, server.logged())
+    children = []  # of whichever thread started them
+    for path in glob.glob(f"/proc/{server.process.pid}/task/*/children"):
+        with open(path) as file:
+            children += file.read().split()
+    check(len(children) == 2, children)
+    for child in children:
+        with open(f"/proc/{child}/limits") as file:
+            check(any(line.startswith("Max data size") and str(1 << 30) in line for line in file), child)
+    # It takes shapes that the signature lacks, as in the server's own process.
+    check(server.predict("two", [1.0, 2.0]) == [2.5, 3.0])
+    check(server.predict("two", [[1.0], [2.0]]) == [[2.5], [3.0]])
+    for inputs, outputs in ((1.0, 2.5), ([[[3.0]]], [[[3.5]]])):
+        code, _, text = server.ask("/v1/models/two:predict", {"inputs": inputs})
+        check(code == 200 and json.loads(text)["outputs"] == outputs, code, text)
+    check(server.end() == 0, server.logged())
+
+
 def part_flags():
     def said(*flags):
         done = subprocess.run([RUNNEL, "serve", *flags], capture_output=True, text=True, timeout=60)

@@ -27,8 +27,10 @@ typedef struct rn_container_options_t {
   rn_containers_t* containers;  // outlives the backends
   rn_str_t model;
   int64_t number;
-  const char* folder;   // of the version: rn_container_is_in, or any with |program|
-  const char* program;  // this command, to isolate SavedModels (container_config.h); NULL: never
+  const char* folder;    // of the version: rn_container_is_in, or any with |program|
+  const char* program;   // this command, to isolate SavedModels (container_config.h); NULL: never
+  int replicas;          // 0: as the file says
+  int64_t memory_bytes;  // the limit of a process; 0: as the file says
 } rn_container_options_t;
 
 // Starts the replicas and waits until each has said what it serves. The caller owns |*out|, an

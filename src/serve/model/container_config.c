@@ -90,6 +90,7 @@ static rn_status_t take_program(const char* program, rn_container_config_t* out)
   RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&out->arena, 4, &out->argv));
   for (size_t i = 0; i < 3; ++i)
     RN_RETURN_IF_ERROR(take_text(&out->arena, rn_str(words[i]), &out->argv[i]));
+  out->isolates = true;
   return RN_OK;
 }
 

@@ -23,6 +23,7 @@ typedef struct rn_container_config_t {
   int64_t restart_min_ns, restart_max_ns;
   int64_t memory_bytes;         // 0: no limit
   bool copies;                  // no shared memory
+  bool isolates;                // a SavedModel, by this command
   const char *cert, *key, *ca;  // of TLS; NULL: none
   rn_str_t token;               // "": none
 } rn_container_config_t;

@@ -38,7 +38,7 @@ typedef struct rn_container_lane_t {
   rn_lane_state_t state;
   rn_backend_run_t* run;  // Borrowed
   uint64_t id;
-  int64_t rows;      // dimension 0 of a batched run; -1 otherwise
+  int64_t rows;      // of the batch (container_wire.h)
   int64_t limit_ns;  // when the container counts as hung
   rn_cancel_entry_t entry;
   bool has_entry;

@@ -105,6 +105,7 @@ static rn_status_t finish_backend(rn_container_t* container, const rn_container_
   backend->signature_count = container->hello.signature_count;
   backend->lanes = container->hello.lanes;
   backend->max_rows = container->hello.max_rows;
+  backend->takes_any_shape = container->config->isolates;  // as in the server's own process
   backend->meta = rn_strbuf_view(&container->meta);
   backend->memory = resident_memory(container);
   return RN_OK;
@@ -120,6 +121,8 @@ static rn_status_t make_shared(const rn_container_options_t* options, rn_contain
   RN_RETURN_IF_ERROR(rn_container_config_read(containers->env, options->model, options->number,
                                               options->folder, options->program,
                                               containers->allocator, config));
+  if (options->replicas) config->replicas = options->replicas;
+  if (options->memory_bytes) config->memory_bytes = options->memory_bytes;
   if (!config->cert) return RN_OK;
   const rn_tls_options_t tls = {.allocator = containers->allocator,
                                 .cert = config->cert,

@@ -136,7 +136,7 @@ static rn_status_t fill_lane(rn_container_lane_t* lane, bool has_regions, int* o
                                                : left > 0                    ? left / 1000
                                                                              : 0};
   RN_RETURN_IF_ERROR(rn_container_batch_measure(&batch));
-  lane->rows = signature->is_batched ? rn_tensor_dim(&run->inputs[0], 0) : -1;
+  lane->rows = batch.rows;
   if (container->hello.max_rows && lane->rows > container->hello.max_rows)
     return rn_invalid_argument("Model '%.*s' takes batches of at most %lld rows, not %lld",
                                RN_STR_ARGS(container->config->model),

@@ -51,14 +51,21 @@ void rn_container_tensor_write(const rn_tensor_t* tensor, char* to) {
 
 // The bytes that an output of |rows| rows takes; 0 if its shape is not known, or too large to offer
 // room for.
-static size_t expected_size(const rn_serve_port_t* port, bool is_batched, int64_t rows) {
+static size_t expected_size(const rn_serve_port_t* port, int64_t rows) {
   size_t size = port->dtype == RN_STRING ? 0 : rn_dtype_size(port->dtype);
   if (!rn_shape_has_rank(port->shape)) return 0;
   for (int i = 0; i < port->shape.rank; ++i) {
-    int64_t dim = i == 0 && is_batched ? rows : port->shape.dims[i];
+    int64_t dim = i == 0 && rows >= 0 ? rows : port->shape.dims[i];
     if (dim < 0 || !rn_mul_ok(size, (size_t)dim, &size)) return 0;
   }
   return size < RN_CONTAINER_MAX_FRAME ? align_up(size, RN_ALIGN) : 0;
+}
+
+static int64_t rows_of(const rn_serve_signature_t* signature, const rn_tensor_t* inputs) {
+  for (int i = 0; i < signature->input_count; ++i)
+    if (!rn_shape_compatible(signature->inputs[i].shape, rn_tensor_shape(&inputs[i])))
+      return RN_CONTAINER_ANY_ROWS;
+  return signature->is_batched ? rn_tensor_dim(&inputs[0], 0) : -1;
 }
 
 rn_status_t rn_container_batch_measure(rn_container_batch_t* batch) {
@@ -72,10 +79,10 @@ rn_status_t rn_container_batch_measure(rn_container_batch_t* batch) {
         (batch->input_bytes += align_up(size, RN_ALIGN)) > RN_CONTAINER_MAX_FRAME)
       return rn_resource_exhausted("The inputs have more than 2 GiB");
   }
-  int64_t rows = signature->is_batched ? rn_tensor_dim(&batch->inputs[0], 0) : -1;
+  batch->rows = rows_of(signature, batch->inputs);
   for (int i = 0; i < signature->output_count; ++i)
     if (!batch->wanted || batch->wanted[i])
-      batch->output_bytes += expected_size(&signature->outputs[i], signature->is_batched, rows);
+      batch->output_bytes += expected_size(&signature->outputs[i], batch->rows);
   return RN_OK;
 }
 
@@ -166,10 +173,10 @@ rn_status_t rn_container_strings_read(const char* bytes, size_t size, rn_tensor_
   return at == size ? RN_OK : rn_internal("has strings with bytes left over");
 }
 
-static rn_status_t check_shape(const rn_serve_port_t* port, bool is_batched, int64_t rows,
-                               rn_shape_t shape) {
-  bool fits = rn_shape_is_full(shape) && rn_shape_compatible(port->shape, shape);
-  if (fits && is_batched) fits = shape.dims[0] == rows;
+static rn_status_t check_shape(const rn_serve_port_t* port, int64_t rows, rn_shape_t shape) {
+  bool fits = rn_shape_is_full(shape);
+  if (fits && rows != RN_CONTAINER_ANY_ROWS) fits = rn_shape_compatible(port->shape, shape);
+  if (fits && rows >= 0) fits = shape.dims[0] == rows;
   if (fits) return RN_OK;
   rn_strbuf_t text;
   rn_strbuf_init(&text, rn_allocator_default());
@@ -177,7 +184,7 @@ static rn_status_t check_shape(const rn_serve_port_t* port, bool is_batched, int
   rn_shape_print(&text, shape);
   rn_strbuf_printf(&text, ", which does not fit ");
   rn_shape_print(&text, port->shape);
-  if (is_batched) rn_strbuf_printf(&text, " for a batch of %lld rows", (long long)rows);
+  if (rows >= 0) rn_strbuf_printf(&text, " for a batch of %lld rows", (long long)rows);
   return rn_status_from_buf(RN_CODE_INTERNAL, &text);
 }
 
@@ -196,7 +203,7 @@ static rn_status_t find_bytes(const container_entry_t* entry, rn_str_t payload,
 
 static rn_status_t read_output(rn_container_cursor_t* cursor, rn_str_t payload,
                                const container_entry_t* entry, const rn_serve_port_t* port,
-                               bool is_batched, int64_t rows, const rn_container_region_t* region,
+                               int64_t rows, const rn_container_region_t* region,
                                rn_allocator_t allocator, rn_tensor_t* out) {
   int64_t dims[RN_MAX_RANK];
   if (entry->rank > RN_MAX_RANK) return rn_internal("has %u dimensions", entry->rank);
@@ -206,7 +213,7 @@ static rn_status_t read_output(rn_container_cursor_t* cursor, rn_str_t payload,
     return rn_internal("has the type %s instead of %s", rn_dtype_name(entry->dtype),
                        rn_dtype_name(port->dtype));
   rn_shape_t shape = {entry->rank, dims};
-  RN_RETURN_IF_ERROR(check_shape(port, is_batched, rows, shape));
+  RN_RETURN_IF_ERROR(check_shape(port, rows, shape));
   const char* bytes;
   RN_RETURN_IF_ERROR(find_bytes(entry, payload, region, &bytes));
   // No memory is taken for more than the reply has.
@@ -242,8 +249,8 @@ static rn_status_t read_outputs(rn_container_cursor_t* cursor, rn_str_t payload,
       return rn_internal("the output '%.*s' is missing", RN_STR_ARGS(port->name));
     }
     rn_tensor_t output = {0};
-    rn_status_t status = read_output(cursor, payload, &entry, port, signature->is_batched, rows,
-                                     region, allocator, &output);
+    rn_status_t status =
+        read_output(cursor, payload, &entry, port, rows, region, allocator, &output);
     if (!rn_ok(status) || !is_wanted) rn_tensor_clear(&output);
     if (!rn_ok(status)) {
       rn_status_t named = rn_status_make(rn_status_code(status), "the output '%.*s' %s",

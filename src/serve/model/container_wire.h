@@ -71,6 +71,9 @@ void rn_container_tensor_write(const rn_tensor_t* tensor, char* to);
 // Reads the strings of |out|, which has its shape, from exactly |size| bytes.
 RN_MUST_USE rn_status_t rn_container_strings_read(const char* bytes, size_t size, rn_tensor_t* out);
 
+// The inputs have other shapes than the signature's: the outputs may, too.
+#define RN_CONTAINER_ANY_ROWS (-2)
+
 // How a batch travels: what is in the payload and what in the region.
 typedef struct rn_container_batch_t {
   const rn_serve_signature_t* signature;
@@ -80,10 +83,12 @@ typedef struct rn_container_batch_t {
   const rn_tensor_t* inputs;
   const bool* wanted;   // NULL: all
   int64_t deadline_us;  // from now; -1: none
-  size_t input_bytes;   // of all inputs in the region, each aligned; set by _measure
-  size_t output_bytes;  // of all outputs, as far as the signature tells; likewise
+  // Set by _measure.
+  int64_t rows;         // dimension 0 of a batched run, -1 of another, or RN_CONTAINER_ANY_ROWS
+  size_t input_bytes;   // of all inputs in the region, each aligned
+  size_t output_bytes;  // of all outputs, as far as the signature tells
 } rn_container_batch_t;
-// Sets |input_bytes| and |output_bytes|. RESOURCE_EXHAUSTED if the sizes overflow,
+// Sets |rows|, |input_bytes| and |output_bytes|. RESOURCE_EXHAUSTED if the sizes overflow,
 // INVALID_ARGUMENT for a type that cannot be sent.
 RN_MUST_USE rn_status_t rn_container_batch_measure(rn_container_batch_t* batch);
 // Writes the inputs into |region| and appends the PREDICT frame; without a region, or if it is too
@@ -94,7 +99,7 @@ RN_MUST_USE rn_status_t rn_container_batch_write(const rn_container_batch_t* bat
                                                  rn_strbuf_t* out);
 
 // Reads a REPLY to a batch of |signature| into new tensors: one per output that was wanted.
-// |rows| is dimension 0 of the batch, or -1. INTERNAL if it is malformed, or if an output is
+// |rows| is that of the batch. INTERNAL if it is malformed, or if an output is
 // missing or has another type or shape than the signature or the batch demand. On failure no output
 // is set.
 // |*out_bytes| is the size of those that came in the payload.

@@ -118,6 +118,10 @@ static rn_status_t load_containers(rn_loader_t* loader, const rn_pb_serving_Mode
                                     .number = number,
                                     .folder = folder,
                                     .program = loader->options.program};
+  if (!rn_container_is_in(loader->options.env, folder)) {
+    options.replicas = loader->options.replicas;
+    options.memory_bytes = (int64_t)loader->options.max_memory;
+  }
   if (!options.containers) return rn_unimplemented("%s: this server runs no containers", folder);
   RN_RETURN_IF_ERROR(rn_container_load(&options, out, out_count));
   rn_status_t status = RN_OK;

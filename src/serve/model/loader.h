@@ -18,7 +18,7 @@ typedef struct rn_loader_options_t {
   int size_count;
   rn_containers_t* containers;  // Borrowed; NULL: folders of containers do not load
   const char* program;          // this command, to isolate SavedModels; NULL: it cannot
-  bool isolates;                // every SavedModel runs in a process of its own
+  bool isolates;                // every replica of a SavedModel runs in a process of its own
   // Warms up one replica, on the thread that loads it; NULL: nothing does.
   rn_status_t (*warm_up)(void* self, rn_backend_t* backend, rn_str_t model, const char* folder);
   void* warm_up_self;
