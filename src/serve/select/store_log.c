@@ -22,8 +22,8 @@
 
 #include "base/fs.h"
 #include "base/log.h"
-#include "base/sync.h"
 #include "io/record.h"
+#include "serve/select/store_saver.h"
 
 #define FORMAT 1
 #define HEAD 4  // bytes of a record before its key
@@ -43,15 +43,8 @@ typedef struct rn_store_log_t {
   rn_strbuf_t pending;  // what is to be written: for each record its size, u32, and its bytes
   bool needs_snapshot;  // a change is not in |pending| for want of memory
   rn_file_t* lock;      // Owned; open as long as the folder is in use
-  rn_log_limit_t complaint;
 
-  rn_mutex_t mutex;  // guards the rest
-  rn_cond_t wake, saved;
-  pthread_t thread;
-  bool has_thread, is_closing;
-  int64_t wanted, done;  // flushes: tickets given, and reached
-  rn_status_t failure;   // Owned; of the last round
-  int64_t saves, failures;
+  rn_store_saver_t saver;
 } rn_store_log_t;
 
 static rn_store_log_t* of(rn_state_store_t* base) { return (rn_store_log_t*)base; }
@@ -268,84 +261,44 @@ static rn_status_t compact(rn_store_log_t* store) {
   return status;
 }
 
-static rn_status_t save(rn_store_log_t* store) {
+static rn_status_t save(void* self) {
+  rn_store_log_t* store = self;
   RN_RETURN_IF_ERROR(commit(store));
   uint64_t limit = store->options.compact_bytes;
   if (limit < 2 * store->snapshot_size) limit = 2 * store->snapshot_size;
   return store->log_size > limit || store->needs_snapshot ? compact(store) : RN_OK;
 }
 
-static void complain(rn_store_log_t* store, rn_status_t status) {
-  int64_t left_out;
-  if (rn_log_limit_says(&store->complaint, store->options.env, &left_out))
-    rn_log(store->options.env, RN_LOG_ERROR,
-           "The states of applications cannot be saved, which will be tried again: %s",
-           rn_status_message(status));
-}
-
-static void* store_main(void* arg) {
-  rn_store_log_t* store = arg;
-  rn_mutex_lock(&store->mutex);
-  for (bool is_last = false; !is_last;) {
-    int64_t pause = store->failure ? store->options.retry_ns : store->options.commit_ns;
-    int64_t until = rn_env_system()->now_ns(NULL) + pause;  // conditions use the real clock
-    while (!store->is_closing && store->wanted == store->done)
-      if (!rn_cond_wait_until(&store->wake, &store->mutex, until)) break;
-    is_last = store->is_closing;
-    int64_t ticket = store->wanted;
-    rn_mutex_unlock(&store->mutex);
-    rn_status_t status = save(store);
-    if (!rn_ok(status)) complain(store, status);
-    rn_mutex_lock(&store->mutex);
-    ++*(rn_ok(status) ? &store->saves : &store->failures);
-    rn_status_free(store->failure);
-    store->failure = status;
-    store->done = ticket;
-    rn_cond_broadcast(&store->saved);
-  }
-  rn_mutex_unlock(&store->mutex);
-  return NULL;
+static void wait_locked(void* self) {
+  rn_store_log_t* store = self;
+  rn_store_saver_t* saver = &store->saver;
+  int64_t pause = saver->failure ? store->options.retry_ns : store->options.commit_ns;
+  int64_t until = rn_env_system()->now_ns(NULL) + pause;  // conditions use the real clock
+  while (!rn_store_saver_is_due_locked(saver))
+    if (!rn_cond_wait_until(&saver->wake, &saver->mutex, until)) break;
 }
 
 // The vtable.
 
-static rn_status_t flush(rn_state_store_t* base) {
-  rn_store_log_t* store = of(base);
-  rn_mutex_lock(&store->mutex);
-  int64_t ticket = ++store->wanted;
-  rn_cond_signal(&store->wake);
-  while (store->done < ticket) rn_cond_wait(&store->saved, &store->mutex);
-  rn_status_t status = rn_status_copy(store->failure);
-  rn_mutex_unlock(&store->mutex);
-  return status;
-}
+static rn_status_t flush(rn_state_store_t* base) { return rn_store_saver_flush(&of(base)->saver); }
 
 static void add_stats(rn_state_store_t* base, rn_state_store_stats_t* inout) {
-  rn_store_log_t* store = of(base);
+  rn_store_saver_t* saver = &of(base)->saver;
   inout->unsaved = (int64_t)rn_state_map_stats(base->map).dirty;
-  rn_mutex_lock(&store->mutex);
-  inout->saves = store->saves;
-  inout->failures = store->failures;
-  rn_mutex_unlock(&store->mutex);
+  rn_mutex_lock(&saver->mutex);
+  inout->saves = saver->saves;
+  inout->failures = saver->failures;
+  rn_mutex_unlock(&saver->mutex);
 }
 
 static void destroy(rn_state_store_t* base) {
   rn_store_log_t* store = of(base);
-  if (store->has_thread) {
-    rn_mutex_lock(&store->mutex);
-    store->is_closing = true;
-    rn_cond_signal(&store->wake);
-    rn_mutex_unlock(&store->mutex);
-    pthread_join(store->thread, NULL);
-  }
+  rn_store_saver_stop(&store->saver);
   if (store->log) drop_log(store);
   if (store->lock) rn_status_free(store->lock->vtable->close(store->lock));
   rn_strbuf_clear(&store->path);
   rn_strbuf_clear(&store->pending);
-  rn_status_free(store->failure);
-  rn_cond_destroy(&store->wake);
-  rn_cond_destroy(&store->saved);
-  rn_mutex_destroy(&store->mutex);
+  rn_store_saver_deinit(&store->saver);
   rn_state_store_deinit(base);
   RN_FREE(base->allocator, store);
 }
@@ -376,9 +329,7 @@ static rn_status_t open_folder(rn_store_log_t* store) {
   RN_RETURN_IF_ERROR(rn_fs_make_directories(options->env, options->folder));
   RN_RETURN_IF_ERROR(lock_folder(store));
   RN_RETURN_IF_ERROR(read_folder(store));
-  store->has_thread = pthread_create(&store->thread, NULL, store_main, store) == 0;
-  if (store->has_thread) return RN_OK;
-  return rn_resource_exhausted("Cannot start a thread for %s", options->folder);
+  return rn_store_saver_start(&store->saver);
 }
 
 rn_status_t rn_store_log_open(const rn_store_log_options_t* options, rn_state_store_t** out) {
@@ -394,9 +345,9 @@ rn_status_t rn_store_log_open(const rn_store_log_options_t* options, rn_state_st
   if (!store->options.compact_bytes) store->options.compact_bytes = 16 << 20;
   rn_strbuf_init(&store->path, options->allocator);
   rn_strbuf_init(&store->pending, options->allocator);
-  rn_mutex_init(&store->mutex);
-  rn_cond_init(&store->wake);
-  rn_cond_init(&store->saved);
+  store->saver = (rn_store_saver_t){
+      .env = options->env, .verb = "saved", .wait = wait_locked, .save = save, .self = store};
+  rn_store_saver_init(&store->saver);
   rn_status_t status = open_folder(store);
   if (!rn_ok(status)) {
     rn_state_store_destroy(&store->base);

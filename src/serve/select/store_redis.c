@@ -4,12 +4,9 @@
 // definitions, are fields of the hash PREFIX + "definitions", so that they can be listed.
 #include "serve/select/store_redis.h"
 
-#include <signal.h>
-
-#include "base/log.h"
-#include "base/sync.h"
 #include "serve/select/redis_link.h"
 #include "serve/select/redis_queue.h"
+#include "serve/select/store_saver.h"
 
 enum {
   KEYS_AT_ONCE = 256,  // of one transaction
@@ -33,18 +30,16 @@ typedef struct rn_store_redis_t {
   bool is_loaded;           // the definitions were read
   rn_redis_queue_t known;   // definitions that Redis had when they were last read; no changes
   rn_redis_batch_t* batch;  // Owned; scratch
-  rn_log_limit_t complaint;
+  int64_t refreshed;        // when the last refresh ended
+  int64_t retry;            // pause after a failure; 0: the last round did not fail
+  bool refreshes;           // this round refreshes
 
-  rn_mutex_t mutex;  // guards the rest
-  rn_cond_t wake, saved;
-  pthread_t thread;
-  bool has_thread, is_closing, is_urgent;
+  rn_store_saver_t saver;  // its lock guards the rest
+  bool is_urgent;
   rn_redis_queue_t waiting;  // not taken by the thread yet
   rn_redis_queue_t read;     // keys that were read since the last refresh; no changes
   size_t waiting_bytes;      // of |waiting| and of what the thread has taken
-  int64_t wanted, done;      // flushes: tickets given, and reached
-  rn_status_t failure;       // Owned; of the last round
-  int64_t unsaved, saves, failures, dropped;
+  int64_t unsaved, dropped;
 } rn_store_redis_t;
 
 static rn_store_redis_t* of(rn_state_store_t* base) { return (rn_store_redis_t*)base; }
@@ -61,12 +56,12 @@ static rn_status_t add_locked(rn_store_redis_t* store, rn_str_t key, rn_str_t by
 
 static void add(rn_state_store_t* base, rn_str_t key, rn_str_t bytes, bool is_put) {
   rn_store_redis_t* store = of(base);
-  rn_mutex_lock(&store->mutex);
+  rn_mutex_lock(&store->saver.mutex);
   bool was_empty = !store->waiting.first;
   rn_status_t status = add_locked(store, key, bytes, is_put);
   if (!rn_ok(status)) ++store->dropped;
-  if (was_empty) rn_cond_signal(&store->wake);
-  rn_mutex_unlock(&store->mutex);
+  if (was_empty) rn_cond_signal(&store->saver.wake);
+  rn_mutex_unlock(&store->saver.mutex);
   rn_status_free(status);
 }
 
@@ -81,14 +76,14 @@ static void put(rn_state_store_t* base, rn_str_t key, rn_str_t value) {
 static void read_key(rn_state_store_t* base, rn_str_t key, bool is_found) {
   rn_store_redis_t* store = of(base);
   rn_redis_key_t* ignored;
-  rn_mutex_lock(&store->mutex);
+  rn_mutex_lock(&store->saver.mutex);
   if (key.size && store->read.keys.count < MAX_READ)
     rn_status_free(rn_redis_queue_key(&store->read, key, &ignored));
   if (!is_found && !store->is_urgent) {
     store->is_urgent = true;
-    rn_cond_signal(&store->wake);
+    rn_cond_signal(&store->saver.wake);
   }
-  rn_mutex_unlock(&store->mutex);
+  rn_mutex_unlock(&store->saver.mutex);
 }
 
 // The thread's work.
@@ -202,9 +197,9 @@ static rn_status_t commit_definition(rn_store_redis_t* store, const rn_redis_key
 
 // Takes what Redis has now into the image, unless a change of the key waits: it would be undone.
 static void follow(rn_store_redis_t* store, rn_str_t key, rn_str_t value) {
-  rn_mutex_lock(&store->mutex);
+  rn_mutex_lock(&store->saver.mutex);
   bool waits = rn_map_get(&store->waiting.keys, key) != NULL;
-  rn_mutex_unlock(&store->mutex);
+  rn_mutex_unlock(&store->saver.mutex);
   if (!waits && value.size) rn_status_free(rn_state_map_put(store->base.map, key, value, false));
 }
 
@@ -232,43 +227,43 @@ static rn_status_t commit_keys(rn_store_redis_t* store, rn_redis_batch_t* batch)
 
 // Forgets the changes of |key|, which were saved or are given up.
 static void settle(rn_store_redis_t* store, rn_redis_key_t* key) {
-  rn_mutex_lock(&store->mutex);
+  rn_mutex_lock(&store->saver.mutex);
   for (const rn_redis_change_t* change = key->first; change; change = change->next) {
     store->waiting_bytes -= rn_redis_change_size(change);
     --store->unsaved;
   }
-  rn_mutex_unlock(&store->mutex);
+  rn_mutex_unlock(&store->saver.mutex);
   rn_redis_key_free(store->base.allocator, key);
 }
 
 // Puts the changes of |key| back in front of those that came meanwhile.
 static void put_back(rn_store_redis_t* store, rn_redis_key_t* key) {
   rn_redis_key_t* entry = NULL;
-  rn_mutex_lock(&store->mutex);
+  rn_mutex_lock(&store->saver.mutex);
   rn_status_t status = rn_redis_queue_key(&store->waiting, rn_redis_key_name(key), &entry);
   if (rn_ok(status)) {
     rn_redis_key_prepend(entry, key);
   } else {
     ++store->dropped;
   }
-  rn_mutex_unlock(&store->mutex);
+  rn_mutex_unlock(&store->saver.mutex);
   rn_status_free(status);
   settle(store, key);  // what is left of it
 }
 
 static rn_redis_key_t* pop(rn_store_redis_t* store, rn_redis_queue_t* queue) {
-  rn_mutex_lock(&store->mutex);
+  rn_mutex_lock(&store->saver.mutex);
   rn_redis_key_t* key = rn_redis_queue_pop(queue);
-  rn_mutex_unlock(&store->mutex);
+  rn_mutex_unlock(&store->saver.mutex);
   return key;
 }
 
 // Saves the changes that wait now; |*batch| is scratch.
 static rn_status_t commit(rn_store_redis_t* store, rn_redis_batch_t* batch) {
   rn_status_t status = RN_OK;
-  rn_mutex_lock(&store->mutex);
+  rn_mutex_lock(&store->saver.mutex);
   size_t left = store->waiting.keys.count;
-  rn_mutex_unlock(&store->mutex);
+  rn_mutex_unlock(&store->saver.mutex);
   while (rn_ok(status) && left > 0) {
     rn_redis_key_t* definition = NULL;
     for (rn_redis_key_t* key; left > 0 && batch->count < KEYS_AT_ONCE && !definition;) {
@@ -317,9 +312,9 @@ static rn_status_t refresh(rn_store_redis_t* store, rn_redis_batch_t* batch) {
 static void take_definition(rn_store_redis_t* store, rn_str_t key, rn_str_t value) {
   char had[RN_STATE_MAX_VALUE];
   size_t size = rn_state_map_get(store->base.map, key, had, sizeof had);
-  rn_mutex_lock(&store->mutex);
+  rn_mutex_lock(&store->saver.mutex);
   bool waits = rn_map_get(&store->waiting.keys, key) != NULL;
-  rn_mutex_unlock(&store->mutex);
+  rn_mutex_unlock(&store->saver.mutex);
   if (waits || rn_str_eq(rn_str_n(had, size), value)) return;
   rn_status_t status = rn_state_map_put(store->base.map, key, value, false);
   if (rn_ok(status)) rn_state_store_notice(&store->base, key, value);
@@ -380,112 +375,61 @@ static rn_status_t try_work(rn_store_redis_t* store, rn_redis_batch_t* batch, bo
   return refreshes ? refresh(store, batch) : RN_OK;
 }
 
-static rn_status_t work(rn_store_redis_t* store, rn_redis_batch_t* batch, bool refreshes) {
-  rn_status_t status = try_work(store, batch, refreshes);
+static int64_t real_now(void) { return rn_env_system()->now_ns(NULL); }
+
+static rn_status_t save(void* self) {
+  rn_store_redis_t* store = self;
+  rn_status_t status = try_work(store, store->batch, store->refreshes);
   // An error may leave a transaction open.
   if (!rn_ok(status)) rn_redis_close(&store->link);
+  if (store->refreshes) store->refreshed = real_now();
+  bool is_broken = !rn_ok(status) && rn_status_code(status) != RN_CODE_ABORTED;
+  int64_t first = store->options.retry_ns, next = store->retry ? store->retry * 2 : first;
+  store->retry = !is_broken ? 0 : next > MAX_RETRIES * first ? MAX_RETRIES * first : next;
   return status;
 }
 
-static void complain(rn_store_redis_t* store, rn_status_t status) {
-  int64_t left_out;
-  if (rn_log_limit_says(&store->complaint, store->options.env, &left_out))
-    rn_log(store->options.env, RN_LOG_ERROR,
-           "The states of applications cannot be shared, which will be tried again: %s",
-           rn_status_message(status));
-}
-
-static int64_t real_now(void) { return rn_env_system()->now_ns(NULL); }
-
-// Waits until there is something to do; |retry| > 0: until that long after a failure. The lock is
-// held.
-static void wait_locked(rn_store_redis_t* store, int64_t retry) {
-  int64_t until = real_now() + (retry ? retry : store->options.refresh_ns);
-  bool gathers = false;
-  while (!store->is_closing && store->wanted == store->done && (retry || !store->is_urgent)) {
+// The first round is at once. After a failure, changes wait for the end of the pause.
+static void wait_locked(void* self) {
+  rn_store_redis_t* store = self;
+  rn_store_saver_t* saver = &store->saver;
+  int64_t retry = store->retry, refresh_ns = store->options.refresh_ns;
+  int64_t until = real_now() + (retry ? retry : refresh_ns);
+  bool gathers = false, is_first = !(saver->saves + saver->failures);
+  while (!is_first && !rn_store_saver_is_due_locked(saver) && (retry || !store->is_urgent)) {
     if (!retry && !gathers && store->waiting.first) {
       gathers = true;
       until = real_now() + store->options.commit_ns;
     }
-    if (!rn_cond_wait_until(&store->wake, &store->mutex, until)) break;
+    if (!rn_cond_wait_until(&saver->wake, &saver->mutex, until)) break;
   }
-}
-
-static void* store_main(void* arg) {
-  rn_store_redis_t* store = arg;
-  // hiredis writes to sockets whose peer may be gone.
-  sigset_t pipe;
-  sigemptyset(&pipe);
-  sigaddset(&pipe, SIGPIPE);
-  pthread_sigmask(SIG_BLOCK, &pipe, NULL);
-  int64_t refreshed = real_now(), retry = 0;
-  rn_mutex_lock(&store->mutex);
-  for (bool is_last = false; !is_last;) {
-    if (store->saves + store->failures) wait_locked(store, retry);  // the first round is at once
-    is_last = store->is_closing;
-    int64_t ticket = store->wanted;
-    bool refreshes = store->is_urgent || real_now() - refreshed >= store->options.refresh_ns;
-    store->is_urgent = false;
-    rn_mutex_unlock(&store->mutex);
-    rn_status_t status = work(store, store->batch, refreshes);
-    if (refreshes) refreshed = real_now();
-    if (!rn_ok(status)) complain(store, status);
-    rn_mutex_lock(&store->mutex);
-    bool is_broken = !rn_ok(status) && rn_status_code(status) != RN_CODE_ABORTED;
-    retry = !is_broken ? 0 : retry ? retry * 2 : store->options.retry_ns;
-    if (retry > MAX_RETRIES * store->options.retry_ns)
-      retry = MAX_RETRIES * store->options.retry_ns;
-    ++*(rn_ok(status) ? &store->saves : &store->failures);
-    rn_status_free(store->failure);
-    store->failure = status;
-    store->done = ticket;
-    rn_cond_broadcast(&store->saved);
-  }
-  rn_mutex_unlock(&store->mutex);
-  return NULL;
+  store->refreshes = store->is_urgent || real_now() - store->refreshed >= refresh_ns;
+  store->is_urgent = false;
 }
 
 // The vtable.
 
-static rn_status_t flush(rn_state_store_t* base) {
-  rn_store_redis_t* store = of(base);
-  rn_mutex_lock(&store->mutex);
-  int64_t ticket = ++store->wanted;
-  rn_cond_signal(&store->wake);
-  while (store->done < ticket) rn_cond_wait(&store->saved, &store->mutex);
-  rn_status_t status = rn_status_copy(store->failure);
-  rn_mutex_unlock(&store->mutex);
-  return status;
-}
+static rn_status_t flush(rn_state_store_t* base) { return rn_store_saver_flush(&of(base)->saver); }
 
 static void add_stats(rn_state_store_t* base, rn_state_store_stats_t* inout) {
   rn_store_redis_t* store = of(base);
-  rn_mutex_lock(&store->mutex);
+  rn_mutex_lock(&store->saver.mutex);
   inout->unsaved = store->unsaved;
-  inout->saves = store->saves;
-  inout->failures = store->failures;
+  inout->saves = store->saver.saves;
+  inout->failures = store->saver.failures;
   inout->dropped = store->dropped;
-  rn_mutex_unlock(&store->mutex);
+  rn_mutex_unlock(&store->saver.mutex);
 }
 
 static void destroy(rn_state_store_t* base) {
   rn_store_redis_t* store = of(base);
-  if (store->has_thread) {
-    rn_mutex_lock(&store->mutex);
-    store->is_closing = true;
-    rn_cond_signal(&store->wake);
-    rn_mutex_unlock(&store->mutex);
-    pthread_join(store->thread, NULL);
-  }
+  rn_store_saver_stop(&store->saver);
   rn_redis_close(&store->link);
   if (store->batch) RN_FREE(base->allocator, store->batch);
   rn_redis_queue_clear(&store->known);
   rn_redis_queue_clear(&store->waiting);
   rn_redis_queue_clear(&store->read);
-  rn_status_free(store->failure);
-  rn_cond_destroy(&store->wake);
-  rn_cond_destroy(&store->saved);
-  rn_mutex_destroy(&store->mutex);
+  rn_store_saver_deinit(&store->saver);
   rn_state_store_deinit(base);
   RN_FREE(base->allocator, store);
 }
@@ -502,12 +446,9 @@ static rn_status_t set_up(rn_store_redis_t* store) {
   const rn_store_redis_options_t* options = &store->options;
   RN_RETURN_IF_ERROR(rn_state_store_init(&store->base, options->env, options->max_bytes));
   RN_RETURN_IF_ERROR(RN_NEW(options->allocator, &store->batch));
-  store->has_thread = pthread_create(&store->thread, NULL, store_main, store) == 0;
-  if (!store->has_thread) return rn_resource_exhausted("Cannot start a thread for Redis");
-  rn_mutex_lock(&store->mutex);
-  while (!(store->saves + store->failures)) rn_cond_wait(&store->saved, &store->mutex);
-  rn_status_t status = rn_status_copy(store->failure);
-  rn_mutex_unlock(&store->mutex);
+  store->refreshed = real_now();
+  RN_RETURN_IF_ERROR(rn_store_saver_start(&store->saver));
+  rn_status_t status = rn_store_saver_wait_for_first(&store->saver);
   if (rn_status_code(status) != RN_CODE_UNAVAILABLE) return status;
   rn_status_free(status);  // it was logged
   return RN_OK;
@@ -528,9 +469,9 @@ rn_status_t rn_store_redis_open(const rn_store_redis_options_t* options, rn_stat
   rn_redis_queue_init(&store->known, options->allocator);
   rn_redis_queue_init(&store->waiting, options->allocator);
   rn_redis_queue_init(&store->read, options->allocator);
-  rn_mutex_init(&store->mutex);
-  rn_cond_init(&store->wake);
-  rn_cond_init(&store->saved);
+  store->saver = (rn_store_saver_t){
+      .env = options->env, .verb = "shared", .wait = wait_locked, .save = save, .self = store};
+  rn_store_saver_init(&store->saver);
   rn_status_t status = set_up(store);
   if (!rn_ok(status)) {
     rn_state_store_destroy(&store->base);
