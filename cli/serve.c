@@ -148,6 +148,8 @@ static rn_status_t set_models(serve_t* serve) {
   options->redis = rn_cli_text(cli, "--redis");
   if (options->state_folder && options->redis)
     return rn_cli_usage(cli, "--state and --redis exclude each other");
+  // A check changes nothing, and a running server may hold the state.
+  if (rn_cli_has(cli, "--check")) options->state_folder = options->redis = NULL;
   rn_session_options_init(&options->session);
   options->session.intra_threads = (int)rn_cli_number(cli, "--tensorflow_intra_op_parallelism", 0);
   options->session.inter_threads = (int)rn_cli_number(cli, "--tensorflow_inter_op_parallelism", 0);
@@ -394,7 +396,7 @@ static const rn_cli_option_t options_of_serve[] = {
     RN_OPTION(NUMBER, "--drain", "SECONDS",
               "after SIGTERM, wait so long for running requests (default 30)"),
     RN_OPTION(CHOICE, "--log_format", "FORMAT", "text (default) or json", .choices = "text json"),
-    RN_OPTION(FLAG, "--check", NULL, "load everything, report, and end"),
+    RN_OPTION(FLAG, "--check", NULL, "load all models and applications, report, and end"),
     IGNORED(TEXT, "--grpc_channel_arguments", "ARGS"),
     IGNORED(NUMBER, "--grpc_max_threads", "N"),
     IGNORED(NUMBER, "--rest_api_num_threads", "N"),

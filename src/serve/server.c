@@ -305,19 +305,47 @@ static void add_reason(const rn_model_info_t* info, rn_strbuf_t* out) {
                      info->versions[0].message);
 }
 
+// What a check has found so far.
+typedef struct server_check_t {
+  const rn_model_info_t* infos;
+  int count;
+  rn_strbuf_t reasons;
+} server_check_t;
+
+static bool has_model(const server_check_t* check, rn_str_t name) {
+  for (int i = 0; i < check->count; ++i)
+    if (rn_str_eq(check->infos[i].name, name)) return true;
+  return false;
+}
+
+// "application b: there is no model a"
+static void check_app(void* arg, rn_app_t* app) {
+  server_check_t* check = arg;
+  const rn_pb_runnel_Application_t* definition = rn_app_definition(app);
+  for (uint32_t i = 0; i < definition->model.count; ++i) {
+    const rn_pb_runnel_ApplicationModel_t* model = &definition->model.items[i];
+    if (model->is_unlinked || has_model(check, model->name)) continue;
+    rn_strbuf_printf(&check->reasons, "%sapplication %.*s: there is no model %.*s",
+                     check->reasons.size ? "; " : "", RN_STR_ARGS(definition->name),
+                     RN_STR_ARGS(model->name));
+  }
+}
+
 rn_status_t rn_model_server_check(rn_model_server_t* server) {
   RN_RETURN_IF_ERROR(rn_models_poll(server->models));
   rn_arena_t arena;
-  rn_strbuf_t reasons;
   rn_arena_init(&arena, server->allocator);
-  rn_strbuf_init(&reasons, server->allocator);
   rn_model_info_t* infos = NULL;
   int count = 0;
   rn_status_t status = rn_models_info(server->models, RN_STR(""), &arena, &infos, &count);
-  for (int i = 0; i < count; ++i) add_reason(&infos[i], &reasons);
-  if (rn_ok(status) && reasons.size) status = rn_status_from_buf(RN_CODE_NOT_FOUND, &reasons);
+  server_check_t check = {.infos = infos, .count = count};
+  rn_strbuf_init(&check.reasons, server->allocator);
+  for (int i = 0; i < count; ++i) add_reason(&infos[i], &check.reasons);
+  if (rn_ok(status)) status = rn_apps_each(server->apps, check_app, &check);
+  if (rn_ok(status) && check.reasons.size)
+    status = rn_status_from_buf(RN_CODE_NOT_FOUND, &check.reasons);
   rn_models_info_clear(infos, count);
-  rn_strbuf_clear(&reasons);
+  rn_strbuf_clear(&check.reasons);
   rn_arena_clear(&arena);
   return status;
 }

@@ -54,8 +54,8 @@ RN_MUST_USE rn_status_t rn_model_server_create(const rn_model_server_options_t* 
                                                rn_model_server_t** out);
 // Waits until every model is loaded or has failed: then its error.
 RN_MUST_USE rn_status_t rn_model_server_wait(rn_model_server_t* server, int64_t deadline_ns);
-// Loads everything once: RN_OK if every model has a version that can be served, else an error that
-// names the models that have none, with the reasons.
+// Loads everything once: RN_OK if every model has a version that can be served, and applications
+// use no other models; else an error that names those that have none, with the reasons.
 RN_MUST_USE rn_status_t rn_model_server_check(rn_model_server_t* server);
 // Opens the ports. As in TensorFlow Serving, that comes after the first load: a client that can
 // connect finds its model.

@@ -271,6 +271,15 @@ def part_flags():
     code, text = said("--model_name=x", f"--model_base_path={FOLDER}/nothing", "--any_port", "--check",
                       "--max_num_load_retries=0", "--file_system_poll_wait_seconds=0")
     check(code == 1, code, text)
+    # Applications are checked, too, and their state is left alone.
+    half = 'application { name: "half" input_type: FLOATS default_output: "-1" latency_slo_micros: 1000 model { name: "two" } %s }'
+    state = os.path.join(FOLDER, "checked")
+    for more, reason in (("", ""), ('model { name: "four" }', "application half: there is no model four"),
+                         ('policy { name: "guess" }', "there is no policy 'guess'"), ("colour: 1", "colour")):
+        apps = write("checked.pbtxt", half % more)
+        code, text = said(*TWO, "--check", f"--apps_file={apps}", f"--state={state}")
+        check(code == (1 if reason else 0) and reason in text and (apps in text or not reason or "four" in reason), code, text)
+    check(not os.path.exists(state))
     code, text = said(*TWO, "--any_port", "--check", "--xla_gpu_compilation_enabled=true", "--grpc_max_threads=4")
     check(code == 0 and "--grpc_max_threads has no effect here" in text, code, text)
     code, text = said(*TWO, "--enable_batching=perhaps")

@@ -176,7 +176,7 @@ rn_status_t rn_container_strings_read(const char* bytes, size_t size, rn_tensor_
 static rn_status_t check_shape(const rn_serve_port_t* port, int64_t rows, rn_shape_t shape) {
   bool fits = rn_shape_is_full(shape);
   if (fits && rows != RN_CONTAINER_ANY_ROWS) fits = rn_shape_compatible(port->shape, shape);
-  if (fits && rows >= 0) fits = shape.dims[0] == rows;
+  if (fits && rows >= 0) fits = shape.rank > 0 && shape.dims[0] == rows;
   if (fits) return RN_OK;
   rn_strbuf_t text;
   rn_strbuf_init(&text, rn_allocator_default());
