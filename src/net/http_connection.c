@@ -20,7 +20,7 @@
 #define LINGER_NS INT64_C(200000000)
 
 static int64_t now_of(const rn_http_connection_t* connection) {
-  return rn_loop_now(connection->lane->loop);
+  return rn_loop_now(connection->lane->base.loop);
 }
 
 void rn_http_connection_retain(rn_http_connection_t* connection) { connection->refs++; }
@@ -82,7 +82,7 @@ void rn_http_connection_close(rn_http_connection_t* connection) {
   connection->request = NULL;
   if (connection->is_blocked) lane->server->requests--;
   rn_mutex_unlock(&connection->mutex);
-  rn_loop_unwatch(lane->loop, &connection->watch);
+  rn_loop_unwatch(lane->base.loop, &connection->watch);
   socket->vtable->close(socket);
   if (connection->incoming) rn_http_request_release(connection->incoming);
   connection->incoming = NULL;
@@ -155,7 +155,7 @@ static void end_body(rn_http_connection_t* connection) {
     if (!connection->is_posted) {
       connection->is_posted = true;
       rn_http_connection_retain(connection);
-      rn_loop_post(connection->lane->loop, &connection->job);
+      rn_loop_post(connection->lane->base.loop, &connection->job);
     }
     rn_mutex_unlock(&connection->mutex);
   }
@@ -326,7 +326,8 @@ static void settle(rn_http_connection_t* connection) {
                  connection->input.size >= MAX_AHEAD;
   bool reads = !connection->is_ended && !is_full;
   if (!is_over)
-    rn_loop_want(connection->lane->loop, &connection->watch, reads, connection->watch.wants_write);
+    rn_loop_want(connection->lane->base.loop, &connection->watch, reads,
+                 connection->watch.wants_write);
   rn_mutex_unlock(&connection->mutex);
   if (is_over) rn_http_connection_close(connection);
 }
@@ -412,7 +413,7 @@ static void receive(rn_http_connection_t* connection) {
                     ? rn_http_body_place(&connection->incoming->body, &room)
                     : NULL;
   bool lands = place != NULL;
-  if (!lands) place = rn_loop_scratch(lane->loop), room = RN_LOOP_SCRATCH;
+  if (!lands) place = rn_loop_scratch(lane->base.loop), room = RN_LOOP_SCRATCH;
   rn_socket_t* socket = connection->socket;  // which only this thread closes
   rn_status_t status = socket->vtable->read(socket, place, room, RN_AT_ONCE, &size);
   bool has_none = rn_status_code(status) == RN_CODE_DEADLINE_EXCEEDED;
@@ -465,7 +466,7 @@ void rn_http_connection_open(rn_http_lane_t* lane, rn_socket_t* socket, rn_str_t
   connection->is_local = socket->vtable->is_local(socket);
   connection->job.run = on_job;
   connection->watch = (rn_watch_t){.socket = socket, .ready = on_ready};
-  connection->since_ns = connection->moved_ns = rn_loop_now(lane->loop);
+  connection->since_ns = connection->moved_ns = rn_loop_now(lane->base.loop);
   snprintf(connection->peer, sizeof connection->peer, "%.*s", RN_STR_ARGS(peer));
   rn_mutex_init(&connection->mutex);
   rn_strbuf_init(&connection->input, server->options.allocator);
@@ -477,8 +478,8 @@ void rn_http_connection_open(rn_http_lane_t* lane, rn_socket_t* socket, rn_str_t
   list_first(connection);
   connection->is_listed = true;
   if (lane->count++ == 0)
-    status = rn_loop_set_timer(lane->loop, &lane->sweep, rn_loop_now(lane->loop));
-  if (rn_ok(status)) status = rn_loop_watch(lane->loop, &connection->watch);
+    status = rn_loop_set_timer(lane->base.loop, &lane->sweep, rn_loop_now(lane->base.loop));
+  if (rn_ok(status)) status = rn_loop_watch(lane->base.loop, &connection->watch);
   if (!rn_ok(status)) {
     rn_http_connection_close(connection);
   } else if (first.size) {
@@ -526,7 +527,7 @@ static void check_time(rn_http_connection_t* connection, int64_t now) {
 }
 
 void rn_http_sweep(rn_http_lane_t* lane) {
-  int64_t now = rn_loop_now(lane->loop);
+  int64_t now = rn_loop_now(lane->base.loop);
   for (rn_http_connection_t *at = lane->first, *next; at; at = next) {
     next = at->next;
     check_time(at, now);

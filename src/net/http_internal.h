@@ -5,37 +5,32 @@
 #include "net/door.h"
 #include "net/http_body.h"
 #include "net/http_server.h"
-#include "net/listener.h"
+#include "net/lanes.h"
 
 typedef struct rn_http_connection_t rn_http_connection_t;
 
 // The connections of one loop. Of the loop's thread, but for what says otherwise.
 typedef struct rn_http_lane_t {
+  rn_lane_t base;
   rn_http_server_t* server;
-  rn_loop_t* loop;
   rn_http_connection_t *first, *last;  // the last is the one that was used the longest ago
   size_t count;
   rn_doors_t doors;  // with TLS: connections during their handshake
   rn_timer_t sweep;
-  rn_loop_job_t job;
-  bool is_posted;  // guarded by the server's lock
 } rn_http_lane_t;
 
 struct rn_http_server_t {
   rn_http_server_options_t options;
   rn_http_budget_t budget;
-  rn_listener_t* listener;  // Owned; NULL: connections are adopted
+  rn_lanes_t group;  // without a listener if connections are adopted
   rn_http_lane_t* lanes;
   size_t lane_count;
   _Atomic size_t requests;
   _Atomic uint64_t bytes_in, bytes_out;
   _Atomic int64_t refused;
-  _Atomic bool is_draining, is_closing;
   rn_mutex_t mutex;  // guards what follows
   rn_cond_t changed;
-  size_t connections;   // that exist, also those that are over but have a request
-  size_t jobs;          // of lanes, that are posted or run
-  rn_status_t failure;  // of opening the port
+  size_t connections;  // that exist, also those that are over but have a request
 };
 
 // A request: one block with its headers and the bytes of its head.

@@ -71,21 +71,21 @@ void rn_http_flush(rn_http_connection_t* connection) {
     status = socket->vtable->write_pieces(socket, pieces, count, RN_AT_ONCE, &written);
     advance(connection, written);
     atomic_fetch_add_explicit(&lane->server->bytes_out, written, memory_order_relaxed);
-    if (written) connection->moved_ns = rn_loop_now(lane->loop);
+    if (written) connection->moved_ns = rn_loop_now(lane->base.loop);
   }
   bool is_blocked = rn_status_code(status) == RN_CODE_DEADLINE_EXCEEDED;
   connection->has_failed = !rn_ok(status) && !is_blocked;
   rn_status_free(status);
   if (is_blocked != connection->is_blocked) lane->server->requests += is_blocked ? 1 : (size_t)-1;
   connection->is_blocked = is_blocked;
-  rn_loop_want(lane->loop, &connection->watch, !connection->watch.is_deaf, is_blocked);
+  rn_loop_want(lane->base.loop, &connection->watch, !connection->watch.is_deaf, is_blocked);
 }
 
 // "Tue, 17 Nov 2026 11:02:02 GMT", made once per second.
 static rn_str_t date_of(rn_http_connection_t* connection) {
   static const char days[] = "SunMonTueWedThuFriSat",
                     months[] = "JanFebMarAprMayJunJulAugSepOctNovDec";
-  const rn_env_t* env = rn_loop_env(connection->lane->loop);
+  const rn_env_t* env = rn_loop_env(connection->lane->base.loop);
   int64_t now_s = env->wall_us(env->self) / 1000000;
   time_t time = (time_t)now_s;
   struct tm at;
@@ -140,7 +140,7 @@ static void push(rn_http_connection_t* connection) {
   if (!is_due || connection->is_reading || connection->is_posted || !connection->socket) return;
   connection->is_posted = true;
   rn_http_connection_retain(connection);
-  rn_loop_post(connection->lane->loop, &connection->job);
+  rn_loop_post(connection->lane->base.loop, &connection->job);
 }
 
 void rn_http_reply(rn_http_in_t* in, rn_http_out_t* out) {
@@ -151,14 +151,14 @@ void rn_http_reply(rn_http_in_t* in, rn_http_out_t* out) {
   bool is_open = connection->request == request;  // else the client is gone
   if (is_open) {
     connection->request = NULL;
-    if (out->closes || !request->keeps_open || server->is_draining) connection->closes = true;
+    if (out->closes || !request->keeps_open || server->group.is_draining) connection->closes = true;
     print_head(connection, out, request->is_old);
     bool has_body = !request->is_head && out->code != 204 && out->code != 304;
     if (has_body) add_body(connection, &out->body);
     if (connection->text.failed) connection->has_failed = true;
-    connection->moved_ns = rn_loop_now(connection->lane->loop);
+    connection->moved_ns = rn_loop_now(connection->lane->base.loop);
     // The loop's thread writes the responses to all requests of one read together.
-    if (!connection->is_reading || !rn_loop_is_here(connection->lane->loop))
+    if (!connection->is_reading || !rn_loop_is_here(connection->lane->base.loop))
       rn_http_flush(connection);
     push(connection);
   }

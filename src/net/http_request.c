@@ -43,7 +43,7 @@ rn_status_t rn_http_request_create(rn_http_connection_t* connection, const rn_ht
   request->in.peer = rn_str(connection->peer);
   request->in.is_local = connection->is_local;
   request->body = (rn_http_body_t){.allocator = server->options.allocator,
-                                   .landing = rn_loop_landing(connection->lane->loop),
+                                   .landing = rn_loop_landing(connection->lane->base.loop),
                                    .budget = &server->budget,
                                    .max = server->options.max_body};
   *out = request;

@@ -21,8 +21,8 @@ static void on_sweep(rn_timer_t* timer) {
   rn_http_lane_t* lane = RN_CONTAINER_OF(timer, rn_http_lane_t, sweep);
   rn_http_sweep(lane);
   if (!lane->count) return;
-  rn_status_free(
-      rn_loop_set_timer(lane->loop, timer, rn_loop_now(lane->loop) + tick_ns(lane->server)));
+  rn_status_free(rn_loop_set_timer(lane->base.loop, timer,
+                                   rn_loop_now(lane->base.loop) + tick_ns(lane->server)));
 }
 
 // Accepting.
@@ -30,7 +30,7 @@ static void on_sweep(rn_timer_t* timer) {
 static void on_accepted(void* self, size_t i, rn_socket_t* socket, bool is_last) {
   (void)is_last;
   rn_http_server_t* server = self;
-  if (server->is_closing)
+  if (server->group.is_closing)
     socket->vtable->close(socket);
   else if (server->options.tls)
     rn_doors_open(&server->lanes[i].doors, socket, false);
@@ -51,75 +51,39 @@ static void on_http1(void* self, rn_socket_t* socket, rn_str_t first, rn_str_t p
 void rn_http_server_adopt(rn_http_server_t* server, rn_socket_t* socket, rn_str_t first,
                           rn_str_t peer) {
   size_t i = 0;
-  while (i + 1 < server->lane_count && !rn_loop_is_here(server->lanes[i].loop)) ++i;
+  while (i + 1 < server->lane_count && !rn_loop_is_here(server->lanes[i].base.loop)) ++i;
   rn_http_connection_open(&server->lanes[i], socket, first, peer);
 }
 
-// The jobs of a lane: it opens, drains or closes.
+// The work of a lane.
 
-static void close_lane(rn_http_lane_t* lane) {
+static rn_http_lane_t* lane_of(rn_lane_t* base) {
+  return RN_CONTAINER_OF(base, rn_http_lane_t, base);
+}
+
+static void drain_lane(rn_lane_t* base) { rn_http_drain_lane(lane_of(base)); }
+
+static void close_lane(rn_lane_t* base) {
+  rn_http_lane_t* lane = lane_of(base);
   rn_doors_close(&lane->doors);
   while (lane->first) rn_http_connection_close(lane->first);
-  rn_loop_clear_timer(lane->loop, &lane->sweep);
+  rn_loop_clear_timer(base->loop, &lane->sweep);
 }
 
-static void on_lane_job(rn_loop_job_t* job) {
-  rn_http_lane_t* lane = RN_CONTAINER_OF(job, rn_http_lane_t, job);
-  rn_http_server_t* server = lane->server;
-  rn_mutex_lock(&server->mutex);
-  lane->is_posted = false;
-  rn_mutex_unlock(&server->mutex);
-  bool ends = server->is_closing || server->is_draining, is_first = lane == server->lanes;
-  rn_status_t status = RN_OK;
-  if (is_first && server->listener && ends) rn_listener_stop(server->listener);
-  if (is_first && server->listener && !ends) status = rn_listener_start(server->listener);
-  if (server->is_closing)
-    close_lane(lane);
-  else if (server->is_draining)
-    rn_http_drain_lane(lane);
-  rn_mutex_lock(&server->mutex);
-  if (!ends) server->failure = status;
-  server->jobs--;
-  rn_cond_broadcast(&server->changed);
-  rn_mutex_unlock(&server->mutex);
-}
-
-static void post_lanes(rn_http_server_t* server) {
-  rn_mutex_lock(&server->mutex);
-  for (size_t i = 0; i < server->lane_count; ++i) {
-    rn_http_lane_t* lane = &server->lanes[i];
-    if (lane->is_posted) continue;
-    lane->is_posted = true;
-    server->jobs++;
-    rn_loop_post(lane->loop, &lane->job);
-  }
-  rn_mutex_unlock(&server->mutex);
-}
-
-static void wait_for_lanes(rn_http_server_t* server) {
-  rn_mutex_lock(&server->mutex);
-  while (server->jobs) rn_cond_wait(&server->changed, &server->mutex);
-  rn_mutex_unlock(&server->mutex);
-}
-
-void rn_http_server_drain(rn_http_server_t* server) {
-  server->is_draining = true;
-  post_lanes(server);
-}
+void rn_http_server_drain(rn_http_server_t* server) { rn_lanes_drain(&server->group); }
 
 // Creation and destruction.
 
 static void set_up_lane(rn_http_server_t* server, rn_http_lane_t* lane, rn_loop_t* loop) {
   const rn_http_server_options_t* options = &server->options;
+  rn_lanes_add(&server->group, &lane->base, loop);
   lane->server = server;
   lane->sweep.fn = on_sweep;
-  lane->job.run = on_lane_job;
   lane->doors = (rn_doors_t){.loop = loop,
                              .allocator = options->allocator,
                              .tls = options->tls,
                              .http1 = on_http1,
                              .http1_self = lane};
-  lane->loop = loop;
 }
 
 static rn_status_t set_up(rn_http_server_t* server) {
@@ -137,13 +101,9 @@ static rn_status_t set_up(rn_http_server_t* server) {
         .accepted = on_accepted,
         .make_room = on_no_room,
         .self = server};
-    RN_RETURN_IF_ERROR(rn_listener_create(&listener, &server->listener));
+    RN_RETURN_IF_ERROR(rn_listener_create(&listener, &server->group.listener));
   }
-  post_lanes(server);
-  wait_for_lanes(server);
-  rn_status_t failure = server->failure;
-  server->failure = RN_OK;
-  return failure;
+  return rn_lanes_start(&server->group);
 }
 
 rn_status_t rn_http_server_create(const rn_http_server_options_t* options, rn_http_server_t** out) {
@@ -157,6 +117,9 @@ rn_status_t rn_http_server_create(const rn_http_server_options_t* options, rn_ht
   if (!options->half_ns) server->options.half_ns = HALF_NS;
   server->budget.max = options->max_all;
   server->lane_count = options->loop_count ? options->loop_count : 1;
+  server->group.drain = drain_lane;
+  server->group.close = close_lane;
+  rn_lanes_init(&server->group);
   rn_mutex_init(&server->mutex);
   rn_cond_init(&server->changed);
   rn_status_t status = set_up(server);
@@ -169,23 +132,18 @@ rn_status_t rn_http_server_create(const rn_http_server_options_t* options, rn_ht
 }
 
 int rn_http_server_port(const rn_http_server_t* server) {
-  return server->listener ? rn_listener_port(server->listener) : 0;
+  return server->group.listener ? rn_listener_port(server->group.listener) : 0;
 }
 
 void rn_http_server_destroy(rn_http_server_t* server) {
   if (!server) return;
   rn_allocator_t allocator = server->options.allocator;
-  server->is_closing = true;
-  if (server->lanes) {
-    wait_for_lanes(server);  // a job that is posted may have missed the flag
-    post_lanes(server);
-    wait_for_lanes(server);
-  }
-  rn_listener_destroy(server->listener);
+  rn_lanes_close(&server->group);
   rn_mutex_lock(&server->mutex);
   while (server->connections) rn_cond_wait(&server->changed, &server->mutex);
   rn_mutex_unlock(&server->mutex);
   rn_free(allocator, server->lanes, server->lane_count * sizeof *server->lanes);
+  rn_lanes_deinit(&server->group);
   rn_cond_destroy(&server->changed);
   rn_mutex_destroy(&server->mutex);
   RN_FREE(allocator, server);

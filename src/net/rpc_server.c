@@ -2,34 +2,29 @@
 #include "net/rpc_server.h"
 
 #include "base/container.h"
-#include "net/listener.h"
+#include "net/lanes.h"
 
 #define PULSES 8
 
 // The connections of one loop.
 typedef struct rpc_lane_t {
+  rn_lane_t base;
   rn_rpc_server_t* server;
-  rn_loop_t* loop;
-  rn_doors_t doors;  // of the loop's thread, but for its counts
-  rn_loop_job_t job;
-  bool is_posted;                    // guarded by the server's lock
+  rn_doors_t doors;                  // of the loop's thread, but for its counts
   RN_VEC(rn_http2_t*) connections;   // Retained. Changed by the loop's thread, under the lock
   _Atomic uint64_t old_in, old_out;  // bytes of closed connections
 } rpc_lane_t;
 
 struct rn_rpc_server_t {
   rn_rpc_server_options_t options;
-  rn_listener_t* listener;  // Owned
+  rn_lanes_t group;
   rpc_lane_t* lanes;
   size_t lane_count;
   rn_timer_t pulse;         // shows that this process is not stopped
   _Atomic size_t all_held;  // bytes of messages, of all connections
-  _Atomic bool is_draining, is_closing;
-  rn_mutex_t mutex;  // guards what follows
+  rn_mutex_t mutex;         // guards what follows
   rn_cond_t changed;
   size_t call_count;
-  size_t jobs;          // of lanes, that are posted or run
-  rn_status_t failure;  // of opening the port
 };
 
 static rn_rpc_in_t* call_of(rn_http2_stream_t* stream) {
@@ -64,7 +59,7 @@ static rn_http2_stream_t* on_open(void* owner) {
     return NULL;
   }
   call->server = server;
-  call->loop = lane->loop;
+  call->loop = lane->base.loop;
   call->holds = 1;
   rn_cancel_init(&call->cancel);
   count_call(server, 1);
@@ -172,7 +167,7 @@ static void on_lost(void* owner, rn_http2_t* http2, rn_status_t status) {
   rpc_lane_t* lane = owner;
   rn_rpc_server_t* server = lane->server;
   if (rn_status_code(status) == RN_CODE_DEADLINE_EXCEEDED)
-    rn_log(rn_loop_env(lane->loop), RN_LOG_WARNING, "a connection was closed: %s",
+    rn_log(rn_loop_env(lane->base.loop), RN_LOG_WARNING, "a connection was closed: %s",
            rn_status_message(status));
   rn_status_free(status);
   rn_http2_stats_t stats = rn_http2_stats(http2);
@@ -196,7 +191,7 @@ static const rn_http2_events_t events = {.open = on_open,
 
 static rn_status_t take_in(rpc_lane_t* lane, rn_socket_t* socket, rn_str_t first, rn_str_t peer) {
   rn_rpc_server_t* server = lane->server;
-  rn_http2_options_t options = {.loop = lane->loop,
+  rn_http2_options_t options = {.loop = lane->base.loop,
                                 .allocator = server->options.allocator,
                                 .events = &events,
                                 .owner = lane,
@@ -273,7 +268,7 @@ static void on_http1(void* self, rn_socket_t* socket, rn_str_t first, rn_str_t p
 
 static void on_accepted(void* self, size_t i, rn_socket_t* socket, bool is_last) {
   rn_rpc_server_t* server = self;
-  if (server->is_closing)
+  if (server->group.is_closing)
     socket->vtable->close(socket);
   else
     rn_doors_open(&server->lanes[i].doors, socket, is_last);
@@ -320,67 +315,29 @@ rn_rpc_server_stats_t rn_rpc_server_stats(rn_rpc_server_t* server) {
   return stats;
 }
 
-// The jobs of a lane: it opens, drains or closes its doors.
+// The work of a lane.
 
-static void drain_lane(rn_rpc_server_t* server, const rpc_lane_t* lane) {
+static rpc_lane_t* lane_of(rn_lane_t* base) { return RN_CONTAINER_OF(base, rpc_lane_t, base); }
+
+static void drain_lane(rn_lane_t* base) {
+  rpc_lane_t* lane = lane_of(base);
   rn_http2_t* http2;
-  for (size_t i = 0; (http2 = connection_at(server, lane, i)); ++i) {
+  for (size_t i = 0; (http2 = connection_at(lane->server, lane, i)); ++i) {
     rn_http2_drain(http2);
     rn_http2_release(http2);
   }
 }
 
-static void on_lane_job(rn_loop_job_t* job) {
-  rpc_lane_t* lane = RN_CONTAINER_OF(job, rpc_lane_t, job);
-  rn_rpc_server_t* server = lane->server;
-  rn_mutex_lock(&server->mutex);
-  lane->is_posted = false;
-  rn_mutex_unlock(&server->mutex);
-  bool ends = server->is_closing || server->is_draining, is_first = lane == server->lanes;
-  rn_status_t status = RN_OK;
-  if (is_first && ends) rn_listener_stop(server->listener);
-  if (is_first && !ends) status = rn_listener_start(server->listener);
-  if (server->is_closing)
-    rn_doors_close(&lane->doors);
-  else if (server->is_draining)
-    drain_lane(server, lane);
-  rn_mutex_lock(&server->mutex);
-  if (!ends) server->failure = rn_status_join(server->failure, status);
-  server->jobs--;
-  rn_cond_broadcast(&server->changed);
-  rn_mutex_unlock(&server->mutex);
-}
+static void close_lane(rn_lane_t* base) { rn_doors_close(&lane_of(base)->doors); }
 
-static void post_lanes(rn_rpc_server_t* server) {
-  rn_mutex_lock(&server->mutex);
-  for (size_t i = 0; i < server->lane_count; ++i) {
-    rpc_lane_t* lane = &server->lanes[i];
-    if (lane->is_posted) continue;
-    lane->is_posted = true;
-    server->jobs++;
-    rn_loop_post(lane->loop, &lane->job);
-  }
-  rn_mutex_unlock(&server->mutex);
-}
-
-static void wait_for_lanes(rn_rpc_server_t* server) {
-  rn_mutex_lock(&server->mutex);
-  while (server->jobs) rn_cond_wait(&server->changed, &server->mutex);
-  rn_mutex_unlock(&server->mutex);
-}
-
-void rn_rpc_server_drain(rn_rpc_server_t* server) {
-  server->is_draining = true;
-  post_lanes(server);
-}
+void rn_rpc_server_drain(rn_rpc_server_t* server) { rn_lanes_drain(&server->group); }
 
 // Creation and destruction.
 
 static void set_up_lane(rn_rpc_server_t* server, rpc_lane_t* lane, rn_loop_t* loop) {
   const rn_rpc_server_options_t* options = &server->options;
+  rn_lanes_add(&server->group, &lane->base, loop);
   lane->server = server;
-  lane->loop = loop;
-  lane->job.run = on_lane_job;
   lane->doors = (rn_doors_t){.loop = loop,
                              .allocator = options->allocator,
                              .tls = options->tls,
@@ -406,12 +363,8 @@ static rn_status_t set_up(rn_rpc_server_t* server) {
                                     .accepted = on_accepted,
                                     .make_room = on_no_room,
                                     .self = server};
-  RN_RETURN_IF_ERROR(rn_listener_create(&listener, &server->listener));
-  post_lanes(server);
-  wait_for_lanes(server);
-  rn_status_t failure = server->failure;
-  server->failure = RN_OK;
-  return failure;
+  RN_RETURN_IF_ERROR(rn_listener_create(&listener, &server->group.listener));
+  return rn_lanes_start(&server->group);
 }
 
 rn_status_t rn_rpc_server_create(const rn_rpc_server_options_t* options, rn_rpc_server_t** out) {
@@ -420,6 +373,9 @@ rn_status_t rn_rpc_server_create(const rn_rpc_server_options_t* options, rn_rpc_
   RN_RETURN_IF_ERROR(RN_NEW(options->allocator, &server));
   server->options = *options;
   server->lane_count = options->loop_count ? options->loop_count : 1;
+  server->group.drain = drain_lane;
+  server->group.close = close_lane;
+  rn_lanes_init(&server->group);
   rn_mutex_init(&server->mutex);
   rn_cond_init(&server->changed);
   server->pulse.fn = on_pulse;
@@ -435,7 +391,9 @@ rn_status_t rn_rpc_server_create(const rn_rpc_server_options_t* options, rn_rpc_
   return RN_OK;
 }
 
-int rn_rpc_server_port(const rn_rpc_server_t* server) { return rn_listener_port(server->listener); }
+int rn_rpc_server_port(const rn_rpc_server_t* server) {
+  return rn_listener_port(server->group.listener);
+}
 
 // Closes the last connection until there is none: each removes itself when it is lost.
 static void close_connections(rn_rpc_server_t* server, const rpc_lane_t* lane) {
@@ -456,14 +414,9 @@ static void close_connections(rn_rpc_server_t* server, const rpc_lane_t* lane) {
 void rn_rpc_server_destroy(rn_rpc_server_t* server) {
   if (!server) return;
   rn_allocator_t allocator = server->options.allocator;
-  server->is_closing = true;
+  server->group.is_closing = true;
   rn_loop_clear_timer(server->options.loop, &server->pulse);
-  if (server->listener) {
-    wait_for_lanes(server);  // a job that is posted may have missed the flag
-    post_lanes(server);
-    wait_for_lanes(server);
-    rn_listener_destroy(server->listener);
-  }
+  if (server->group.listener) rn_lanes_close(&server->group);  // else no lane was opened
   for (size_t i = 0; server->lanes && i < server->lane_count; ++i) {
     close_connections(server, &server->lanes[i]);
     rn_vec_free(&server->lanes[i].connections, allocator);
@@ -472,6 +425,7 @@ void rn_rpc_server_destroy(rn_rpc_server_t* server) {
   while (server->call_count) rn_cond_wait(&server->changed, &server->mutex);
   rn_mutex_unlock(&server->mutex);
   if (server->lanes) rn_free(allocator, server->lanes, server->lane_count * sizeof *server->lanes);
+  rn_lanes_deinit(&server->group);
   rn_cond_destroy(&server->changed);
   rn_mutex_destroy(&server->mutex);
   RN_FREE(allocator, server);
