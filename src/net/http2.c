@@ -35,7 +35,8 @@ void rn_http2_release(rn_http2_t* http2) {
 
 rn_http2_stats_t rn_http2_stats(rn_http2_t* http2) {
   rn_mutex_lock(&http2->mutex);
-  rn_http2_stats_t stats = {.streams = http2->stream_count,
+  rn_http2_stats_t stats = {.is_over = http2->is_over,
+                            .streams = http2->stream_count,
                             .queued = http2->queue_bytes,
                             .held = http2->held,
                             .bytes_in = http2->bytes_in,

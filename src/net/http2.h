@@ -109,6 +109,7 @@ typedef struct rn_http2_options_t {
 
 // Statistics of a connection.
 typedef struct rn_http2_stats_t {
+  bool is_over;         // it was closed, or has failed; |lost| follows
   size_t streams;       // open ones
   size_t queued, held;  // bytes waiting to be written; of received messages in use
   uint64_t bytes_in, bytes_out;

@@ -228,19 +228,24 @@ static rn_status_t take_in(rpc_lane_t* lane, rn_socket_t* socket, rn_str_t first
   return RN_OK;
 }
 
-// Closes the connection of |lane| that has been idle for the longest; false if none is idle. It is
-// freed shortly afterwards.
-static bool evict_idle(const rpc_lane_t* lane) {
+// Closes the connection of |lane| that has been idle for the longest, if |lane| has |most|
+// connections or more: those that are closing do not count. False if all of them are in use. A
+// closed connection is freed shortly afterwards.
+static bool evict_idle(const rpc_lane_t* lane, size_t most) {
   rn_http2_t* oldest = NULL;
   int64_t since = INT64_MAX;
+  size_t open = 0;
   // Only this thread adds and removes connections.
   for (size_t i = 0; i < lane->connections.count; ++i) {
     rn_http2_t* http2 = lane->connections.items[i];
     rn_http2_stats_t stats = rn_http2_stats(http2);
+    if (stats.is_over) continue;
+    ++open;
     if (stats.streams || *rn_http2_tally(http2) > 0 || stats.used_ns >= since) continue;
     oldest = http2;
     since = stats.used_ns;
   }
+  if (open < most) return true;
   if (oldest)
     rn_http2_close(oldest, rn_unavailable("The connection was idle, and was closed for another"));
   return oldest != NULL;
@@ -250,8 +255,9 @@ static void on_http2(void* self, rn_socket_t* socket, rn_str_t first, rn_str_t p
   rpc_lane_t* lane = self;
   rn_rpc_server_t* server = lane->server;
   size_t most = server->options.max_connections / server->lane_count;
-  if (server->options.max_connections && lane->connections.count >= (most ? most : 1) &&
-      !evict_idle(lane)) {
+  if (!most) most = 1;
+  if (server->options.max_connections && lane->connections.count >= most &&
+      !evict_idle(lane, most)) {
     socket->vtable->close(socket);
     rn_doors_refused(&lane->doors, "the limit on connections is reached, and all are in use");
     return;
@@ -277,7 +283,7 @@ static void on_accepted(void* self, size_t i, rn_socket_t* socket, bool is_last)
 static rn_listener_room_t on_no_room(void* self) {
   rn_rpc_server_t* server = self;
   if (rn_doors_evict(&server->lanes->doors)) return RN_LISTENER_ROOM_NOW;
-  return evict_idle(server->lanes) ? RN_LISTENER_ROOM_SOON : RN_LISTENER_ROOM_NONE;
+  return evict_idle(server->lanes, 0) ? RN_LISTENER_ROOM_SOON : RN_LISTENER_ROOM_NONE;
 }
 
 // The |i|-th connection of |lane|, retained; NULL if there are not so many. Connections' locks come
