@@ -456,7 +456,8 @@ Test(json, messages_have_defaults_and_quoted_integers) {
   rn_pb_serving_GetModelStatusResponse_t message = {.model_version_status = {&version, 1, 0}};
   rn_strbuf_t out;
   rn_strbuf_init(&out, rn_allocator_system());
-  OK(rn_json_put_message(&out, &rn_pb_serving_GetModelStatusResponse_desc, &message, 0));
+  OK(rn_json_put_message(&out, &rn_pb_serving_GetModelStatusResponse_desc, &message,
+                         RN_JSON_LINES));
   cr_assert_str_eq(out.data,
                    "{\n \"model_version_status\": [\n  {\n   \"version\": \"123\",\n"
                    "   \"state\": \"AVAILABLE\",\n   \"status\": {\n    \"error_code\": \"OK\",\n"

@@ -43,10 +43,4 @@ RN_MUST_USE rn_status_t rn_oip_regions(rn_front_t* front, rn_str_t name, rn_aren
 // The error of a request to register CUDA memory.
 RN_MUST_USE rn_status_t rn_oip_no_cuda(rn_str_t name);
 
-// Appends |message| as JSON: every field, by its name, enums by their names.
-void rn_oip_print(const rn_pb_message_desc_t* desc, const void* message, rn_strbuf_t* out);
-// The same of a list of messages.
-void rn_oip_print_list(const rn_pb_message_desc_t* desc, const void* items, uint32_t count,
-                       rn_strbuf_t* out);
-
 #endif  // RUNNEL_SERVE_FRONT_OIP_INFO_H_

@@ -3,6 +3,7 @@
 
 #include "base/container.h"
 #include "serve/front/json.h"
+#include "serve/front/json_proto.h"
 #include "serve/front/oip_info.h"
 #include "serve/front/shared_memory.h"
 
@@ -21,7 +22,7 @@ typedef struct oip_rest_t {
 } oip_rest_t;
 
 #define PRINT(rest, type, message) \
-  rn_oip_print(&rn_pb_inference_##type##_desc, (message), &(rest)->out)
+  rn_json_put_message(&(rest)->out, &rn_pb_inference_##type##_desc, (message), RN_JSON_COMPACT)
 
 // Reads the members of a body that is an object or empty. |member| reads or skips one value.
 static rn_status_t read_body(oip_rest_t* rest, void* arg,
@@ -51,8 +52,7 @@ static rn_status_t ready(oip_rest_t* rest) {
 static rn_status_t server_metadata(oip_rest_t* rest) {
   rn_pb_inference_ServerMetadataResponse_t response;
   RN_RETURN_IF_ERROR(rn_oip_server_metadata(&rest->arena, &response));
-  PRINT(rest, ServerMetadataResponse, &response);
-  return RN_OK;
+  return PRINT(rest, ServerMetadataResponse, &response);
 }
 
 static rn_status_t model_ready(oip_rest_t* rest) {
@@ -68,24 +68,21 @@ static rn_status_t model_metadata(oip_rest_t* rest) {
   rn_pb_inference_ModelMetadataResponse_t response;
   RN_RETURN_IF_ERROR(
       rn_oip_model_metadata(rest->front, rest->name, rest->version, &rest->arena, &response));
-  PRINT(rest, ModelMetadataResponse, &response);
-  return RN_OK;
+  return PRINT(rest, ModelMetadataResponse, &response);
 }
 
 static rn_status_t model_config(oip_rest_t* rest) {
   rn_pb_inference_ModelConfig_t config;
   RN_RETURN_IF_ERROR(
       rn_oip_model_config(rest->front, rest->name, rest->version, &rest->arena, &config));
-  PRINT(rest, ModelConfig, &config);
-  return RN_OK;
+  return PRINT(rest, ModelConfig, &config);
 }
 
 static rn_status_t model_statistics(oip_rest_t* rest) {
   rn_pb_inference_ModelStatisticsResponse_t response;
   RN_RETURN_IF_ERROR(
       rn_oip_statistics(rest->front, rest->name, rest->version, &rest->arena, &response));
-  PRINT(rest, ModelStatisticsResponse, &response);
-  return RN_OK;
+  return PRINT(rest, ModelStatisticsResponse, &response);
 }
 
 // The repository.
@@ -99,8 +96,12 @@ static rn_status_t repository_index(oip_rest_t* rest) {
   rn_pb_inference_RepositoryIndexResponse_t response;
   RN_RETURN_IF_ERROR(read_body(rest, &only_ready, read_ready));
   RN_RETURN_IF_ERROR(rn_oip_index(rest->front, only_ready, &rest->arena, &response));
-  rn_oip_print_list(&rn_pb_inference_RepositoryIndexResponse_ModelIndex_desc, response.models.items,
-                    response.models.count, &rest->out);
+  rn_strbuf_append(&rest->out, RN_STR("["));
+  for (uint32_t i = 0; i < response.models.count; ++i) {
+    if (i) rn_strbuf_append(&rest->out, RN_STR(","));
+    RN_RETURN_IF_ERROR(PRINT(rest, RepositoryIndexResponse_ModelIndex, &response.models.items[i]));
+  }
+  rn_strbuf_append(&rest->out, RN_STR("]"));
   return RN_OK;
 }
 
@@ -205,7 +206,8 @@ static rn_status_t region_status(oip_rest_t* rest) {
   rn_strbuf_append(&rest->out, RN_STR("["));
   for (uint32_t i = 0; i < response.regions.count; ++i) {
     if (i) rn_strbuf_append(&rest->out, RN_STR(","));
-    PRINT(rest, SystemSharedMemoryStatusResponse_RegionStatus, response.regions.items[i].value);
+    RN_RETURN_IF_ERROR(PRINT(rest, SystemSharedMemoryStatusResponse_RegionStatus,
+                             response.regions.items[i].value));
   }
   rn_strbuf_append(&rest->out, RN_STR("]"));
   return RN_OK;

@@ -35,7 +35,8 @@ static rn_status_t put_states(const rn_model_info_t* info, int64_t only, rn_aren
                         RN_STR_ARGS(info->name));
   if (!states.model_version_status.count)
     return rn_not_found("Could not find any versions of model %.*s", RN_STR_ARGS(info->name));
-  return rn_json_put_message(out, &rn_pb_serving_GetModelStatusResponse_desc, &states, 0);
+  return rn_json_put_message(out, &rn_pb_serving_GetModelStatusResponse_desc, &states,
+                             RN_JSON_LINES);
 }
 
 static rn_status_t write_status(const rn_front_t* front, const rn_model_spec_t* spec,
@@ -65,9 +66,10 @@ static rn_status_t put_metadata(rn_version_t* version, rn_arena_t* arena, rn_str
   RN_RETURN_IF_ERROR(
       RN_PB_DECODE(serving_SignatureDefMap, rn_version_backend(version)->meta, NULL, arena, &map));
   rn_strbuf_append(out, RN_STR("{\n\"model_spec\":"));
-  RN_RETURN_IF_ERROR(rn_json_put_message(out, &rn_pb_serving_ModelSpec_desc, &spec, 0));
+  RN_RETURN_IF_ERROR(rn_json_put_message(out, &rn_pb_serving_ModelSpec_desc, &spec, RN_JSON_LINES));
   rn_strbuf_append(out, RN_STR(",\n\"metadata\": {\"signature_def\": "));
-  RN_RETURN_IF_ERROR(rn_json_put_message(out, &rn_pb_serving_SignatureDefMap_desc, map, 0));
+  RN_RETURN_IF_ERROR(
+      rn_json_put_message(out, &rn_pb_serving_SignatureDefMap_desc, map, RN_JSON_LINES));
   rn_strbuf_append(out, RN_STR("}\n}\n"));
   return RN_OK;
 }
