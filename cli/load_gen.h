@@ -1,7 +1,7 @@
 // The engine of `runnel load`: requests at intended times, over connections that are kept open.
 //
 // Open loop: requests arrive as a Poisson process, whether or not earlier ones were answered, and a
-// latency counts from the intended arrival. A server that stalls so shows up in every request that
+// latency counts from the intended arrival. So a stalled server shows up in every request that
 // should have been sent meanwhile (no coordinated omission). Closed loop: every connection sends
 // its next request when the last one was answered.
 #ifndef RUNNEL_CLI_LOAD_GEN_H_

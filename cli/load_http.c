@@ -60,7 +60,7 @@ static void send_request(rn_load_link_t* link, size_t payload, int64_t arrived_n
   if (!flush(http)) shutdown(link->fd, SHUT_RDWR);  // the next read fails
 }
 
-// Reads code and length from a complete head; false if there is none that can be used.
+// Reads code and length from a complete head; false if it has no usable ones.
 static bool read_head(http_link_t* http, size_t size) {
   http->code = 0;
   http->body_left = -1;

@@ -25,7 +25,7 @@ typedef struct rn_http1_request_t {
   bool has_length, is_chunked;
   bool keeps_open;    // the connection stays open after the response
   bool is_waiting;    // the client sends the body after "100 Continue"
-  bool is_demanding;  // it expects something else, which no server can do
+  bool is_demanding;  // it has another expectation, which must be refused
   int host_count;     // of headers "Host"
   int header_count;
   rn_http_header_t headers[RN_HTTP1_MAX_HEADERS];  // names as they were sent

@@ -86,7 +86,7 @@ typedef struct rn_http2_options_t {
   bool is_server;
   rn_align_fn_t align;   // of requests; NULL: none
   size_t max_message;    // bytes; 0: 2 GiB less one
-  int64_t keepalive_ns;  // pings a peer that is silent for so long while calls are open; after
+  int64_t keepalive_ns;  // pings a peer that is silent for this long while calls are open; after
                          // twice that it is dead. 0: never
   int64_t stall_ns;      // how long a peer may leave pending data unread; 0: for ever
   uint32_t max_streams;  // that the peer may have open; 0: 65536

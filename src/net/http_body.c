@@ -271,7 +271,7 @@ static int inflate_on(rn_http_body_t* body, http_inflater_t* inflater, bool* out
 }
 
 int rn_http_body_unpack(rn_http_body_t* body, size_t most) {
-  bool ends = !body->size;  // nothing stands for nothing
+  bool ends = !body->size;  // an empty body decompresses to an empty one
   int code = ends || body->inflater ? 0 : inflater_make(body);
   http_inflater_t* inflater = body->inflater;
   size_t before = inflater ? inflater->out.size : 0;

@@ -16,7 +16,8 @@
 #define PROGRESS ((size_t)4 << 10)
 // Decompressed at a time, before other connections have their turn.
 #define UNPACKED_PER_TURN ((size_t)1 << 20)
-// How long what a client sends is dropped after the last response, so that it reads that.
+// How long input is discarded after the last response: closing at once would reset the connection
+// before the client has read it.
 #define LINGER_NS INT64_C(200000000)
 
 static int64_t now_of(const rn_http_connection_t* connection) {

@@ -81,7 +81,7 @@ void rn_http_server_destroy(rn_http_server_t* server);
 void rn_http_reply(rn_http_in_t* request, rn_http_out_t* out);
 
 typedef struct rn_http_server_stats_t {
-  size_t connections, requests;  // open; whose answer was not yet written
+  size_t connections, requests;  // open ones; requests without a complete answer
   uint64_t bytes_in, bytes_out;
   int64_t refused;
 } rn_http_server_stats_t;

@@ -1,7 +1,7 @@
 // A listener: a port whose connections are accepted on a loop's thread, and spread over several.
 //
-// It accepts several per turn, and lives on when descriptors run out: its owner is asked to close a
-// connection, a reserve serves one more, and then it rests for a moment.
+// It accepts several per turn, and survives a shortage of descriptors: its owner is asked to close
+// a connection, a reserve serves one more, and then it rests for a moment.
 #ifndef RUNNEL_NET_LISTENER_H_
 #define RUNNEL_NET_LISTENER_H_
 

@@ -286,7 +286,7 @@ static rn_listener_room_t on_no_room(void* self) {
   return evict_idle(server->lanes, 0) ? RN_LISTENER_ROOM_SOON : RN_LISTENER_ROOM_NONE;
 }
 
-// The |i|-th connection of |lane|, retained; NULL if there are not so many. Connections' locks come
+// The |i|-th connection of |lane|, retained; NULL if there are fewer. Connections' locks come
 // before the server's.
 static rn_http2_t* connection_at(rn_rpc_server_t* server, const rpc_lane_t* lane, size_t i) {
   rn_mutex_lock(&server->mutex);

@@ -55,7 +55,7 @@ struct rn_metrics_t {
   rn_mutex_t mutex;  // of adding series
   _Atomic(rn_metric_series_t*) chains[RN_METRIC_COUNT_][CHAINS];
   int counts[RN_METRIC_COUNT_];     // of series, under |mutex|
-  rn_metric_series_t* lost[KINDS];  // one per kind, for what has no memory
+  rn_metric_series_t* lost[KINDS];  // one per kind, used when memory runs out
 };
 
 static size_t series_size(metric_kind_t kind) {

@@ -72,7 +72,7 @@ RN_MUST_USE rn_status_t rn_metrics_create(rn_allocator_t allocator, rn_metrics_t
 void rn_metrics_destroy(rn_metrics_t* metrics);  // NULL is fine
 
 // The series of |id| with these label values ("" for labels that the metric lacks), made on first
-// use. Never NULL: without memory, a series that nothing prints.
+// use. Never NULL: if memory runs out, a series that is not printed.
 rn_metric_series_t* rn_metrics_series(rn_metrics_t* metrics, rn_metric_id_t id, rn_str_t a,
                                       rn_str_t b, rn_str_t c);
 // For a counter: adds. For a gauge: sets. For a histogram: one observation. NULL is fine.

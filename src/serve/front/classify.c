@@ -23,7 +23,7 @@ static rn_status_t bad_signature(const rn_backend_t* backend, rn_str_t name, con
   for (uint32_t i = 0; rn_ok(status) && i < map->signature_def.count; ++i)
     if (rn_str_eq(map->signature_def.items[i].key, name))
       status = rn_pb_print(&rn_pb_SignatureDef_desc, map->signature_def.items[i].value, &text);
-  rn_status_free(status);  // the message is good enough without the text
+  rn_status_free(status);  // the message suffices without the text
   rn_arena_clear(&arena);
   return rn_status_from_buf(RN_CODE_INVALID_ARGUMENT, &text);
 }

@@ -112,7 +112,7 @@ static void reply(const rn_front_t* front, rn_http_in_t* request, int code, cons
       .code = code, .type = type, .headers = headers.items, .header_count = headers.count};
   rn_status_t status = rn_front_message(body, &out.body);
   rn_strbuf_clear(body);
-  // Without memory for the text, the code alone must do.
+  // If memory for the text runs out, the code must suffice.
   if (!rn_ok(status)) out.code = rn_front_http_code(rn_status_code(status));
   rn_status_free(status);
   rn_http_reply(request, &out);

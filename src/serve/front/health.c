@@ -99,7 +99,7 @@ typedef struct health_watch_t {
   bool has_request;
 } health_watch_t;
 
-// Tells a change. Runs on the timers' thread, or on the call's before the timer is first set.
+// Reports a change. Runs on the timers' thread, or on the call's before the timer is first set.
 static void look(rn_timer_t* timer) {
   health_watch_t* watch = (health_watch_t*)timer;
   const rn_front_t* front = watch->front;
@@ -111,7 +111,7 @@ static void look(rn_timer_t* timer) {
     rn_rpc_stream(watch->call, &body);
     watch->told = health;
   }
-  // Without memory for a timer, the client has heard the last of it.
+  // If memory for a timer runs out, the client gets no further changes.
   rn_status_free(
       front->timers.set(front->timers.self, timer, front->env->now_ns(front->env->self) + LOOK_NS));
 }

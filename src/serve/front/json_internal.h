@@ -11,7 +11,7 @@ static inline const char* rn_json_blank(const char* p, const char* end) {
   return p;
 }
 
-// The value of a hexadecimal digit; -1 if it is none.
+// The value of a hexadecimal digit; -1 for any other character.
 static inline int rn_json_hex_digit(char c) {
   if (c >= '0' && c <= '9') return c - '0';
   c |= 0x20;
@@ -20,7 +20,7 @@ static inline int rn_json_hex_digit(char c) {
 
 // INVALID_ARGUMENT "JSON Parse error: |what| at offset: ..."
 RN_MUST_USE rn_status_t rn_json_bad(const rn_json_reader_t* json, const char* at, const char* what);
-// For a value that begins with no known character, or with none.
+// For a value that begins with an unexpected character, or is missing.
 RN_MUST_USE rn_status_t rn_json_bad_value(const rn_json_reader_t* json);
 RN_MUST_USE rn_status_t rn_json_bad_decimal(const rn_json_reader_t* json, rn_decimal_error_t error,
                                             const rn_decimal_t* decimal);

@@ -159,8 +159,7 @@ static bool is_wrapper(const rn_pb_message_desc_t* desc) {
          rn_str_ends_with(name, RN_STR("Value"));
 }
 
-// Whether a field that is not set is printed nevertheless: those that cannot tell, and all if the
-// form is compact.
+// Whether an unset field is printed: one that has no presence, and every field in the compact form.
 static bool has_default(const json_writer_t* json, const rn_pb_field_desc_t* field) {
   if (json->is_compact) return true;
   if (field->flags & RN_PB_REPEATED) return true;

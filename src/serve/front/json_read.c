@@ -142,7 +142,7 @@ rn_status_t rn_json_special(rn_json_reader_t* json, double* out) {
   const char* at = json->next;
   bool is_negative = take(json, "-");
   if (take(json, "NaN")) {
-    *out = __builtin_nan("");  // whose sign means nothing
+    *out = __builtin_nan("");  // its sign has no meaning
     return RN_OK;
   }
   if (take(json, "Infinity") || take(json, "Inf"))
@@ -287,7 +287,7 @@ rn_status_t rn_json_string(rn_json_reader_t* json, rn_str_t* out) {
   bool escapes;
   RN_RETURN_IF_ERROR(scan_string(json, out, &escapes));
   if (!escapes) return RN_OK;
-  // No escape is shorter than what it stands for.
+  // Decoded text is never longer than its escapes.
   char *text = NULL, *to;
   RN_RETURN_IF_ERROR(rn_arena_alloc(json->arena, out->size, (void**)&text));
   to = text;

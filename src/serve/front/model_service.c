@@ -150,7 +150,7 @@ static rn_status_t run_reload(rn_front_t* front, rn_rpc_in_t* call, rn_strbuf_t*
   return status;
 }
 
-// Waits until the new models are loaded, so not here.
+// Blocks until the new models are loaded, so it runs on the pool.
 static void handle_reload_config(rn_front_t* front, rn_rpc_in_t* call) {
   rn_rpc_run(front, call, run_reload);
 }

@@ -218,7 +218,8 @@ static rn_status_t cuda_status(oip_rest_t* rest) {
   rn_strbuf_append(&rest->out, RN_STR("[]"));
   return RN_OK;
 }
-// There is nothing to forget. Triton's clients begin with that.
+// No CUDA memory can be registered, so there is nothing to remove; Triton's clients call this
+// first.
 static rn_status_t cuda_unregister(oip_rest_t* rest) {
   (void)rest;
   return RN_OK;

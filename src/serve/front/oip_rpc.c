@@ -97,7 +97,8 @@ static rn_status_t shared_memory_unregister(oip_call_t* call) {
   return RN_OK;
 }
 
-// There is no CUDA memory to list or to forget. Triton's clients begin with that.
+// No CUDA memory can be registered, so there is none to list or remove; Triton's clients call these
+// first.
 static rn_status_t cuda_nothing(oip_call_t* call) {
   (void)call;
   return RN_OK;

@@ -116,7 +116,7 @@ static json_t* cache_json(const rn_front_t* front) {
   return cache;
 }
 
-// The applications so far, and where they are.
+// The registry, and the list of applications so far.
 typedef struct page_apps_t {
   rn_apps_t* apps;
   json_t* list;

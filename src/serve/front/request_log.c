@@ -22,7 +22,7 @@
 // A model that is sampled. It stays until the end: files may be open.
 typedef struct log_model_t {
   rn_str_t name, prefix;  // of the arena
-  _Atomic double rate;    // 0: not any more
+  _Atomic double rate;    // 0: no longer sampled
   _Atomic uint64_t random;
   rn_record_writer_t* writer;  // of the thread; NULL: none is open
   size_t size;                 // likewise: bytes of its file

@@ -31,9 +31,10 @@ bool rn_request_log_wants(rn_request_log_t* log, rn_str_t model);
 void rn_request_log_add(rn_request_log_t* log, rn_str_t model, uint32_t field, rn_str_t request,
                         rn_str_t response);
 
-// Samples of Predict. The first serializes the inputs of |predict| to |out|, as a PredictRequest,
-// if this request is to be sampled; |out| stays empty if not, or if memory runs out. |log| may be
-// NULL. The second logs |sample| with the outputs; "" is no sample.
+// Samples of Predict. rn_request_log_take serializes the inputs of |predict| to |out|, as a
+// PredictRequest, if this request is to be sampled; |out| stays empty if not, or if memory runs
+// out. |log| may be NULL. rn_request_log_add_predict logs |sample| with the outputs; "" is no
+// sample.
 void rn_request_log_take(rn_request_log_t* log, rn_str_t model, int64_t version,
                          const rn_predict_t* predict, rn_strbuf_t* out);
 void rn_request_log_add_predict(rn_request_log_t* log, rn_str_t model, int64_t version,

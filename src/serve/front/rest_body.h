@@ -13,7 +13,7 @@
 typedef struct rn_rest_member_t {
   bool is_set;
   rn_json_reader_t value;  // at the value
-  size_t commas;           // outside of strings: no list in it has more elements than one more
+  size_t commas;           // outside of strings: a list in it has at most one element more
 } rn_rest_member_t;
 
 // What a body has. Of members with the same name the first one counts.

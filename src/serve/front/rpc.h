@@ -32,7 +32,8 @@ bool rn_rpc_dispatch(rn_front_t* front, rn_rpc_in_t* call, rn_role_t role, const
 void rn_rpc_finish(const rn_front_t* front, rn_rpc_in_t* call, rn_status_t status,
                    rn_strbuf_t* body);
 void rn_rpc_fail(const rn_front_t* front, rn_rpc_in_t* call, rn_status_t status);
-// Sends the bytes of |body|, which it clears, as one message of a stream. Without memory, nothing.
+// Sends the bytes of |body|, which it clears, as one message of a stream. Sends nothing if memory
+// runs out.
 void rn_rpc_stream(rn_rpc_in_t* call, rn_strbuf_t* body);
 
 // Decodes a TensorProto of the call's request; a large one shares the request's buffer.

@@ -121,7 +121,7 @@ static rn_status_t run_session(rn_front_t* front, rn_rpc_in_t* call, rn_message_
   return status;
 }
 
-// A step blocks, so not here.
+// A step blocks, so it runs on the pool.
 static void session_run(rn_front_t* front, rn_rpc_in_t* call) {
   rn_rpc_run_message(front, call, run_session);
 }

@@ -19,8 +19,8 @@ void rn_shared_memory_destroy(rn_shared_memory_t* memory);  // NULL is fine
 // a name that is taken, INVALID_ARGUMENT for an object that cannot be opened or is too small.
 RN_MUST_USE rn_status_t rn_shared_memory_add(rn_shared_memory_t* memory, rn_str_t name,
                                              rn_str_t key, uint64_t offset, uint64_t size);
-// Forgets |name|, or all regions if it is ""; requests that use one already keep it. A name that
-// was not registered is fine.
+// Unregisters |name|, or all regions if it is ""; requests that use one already keep it. A name
+// that was not registered is fine.
 void rn_shared_memory_remove(rn_shared_memory_t* memory, rn_str_t name);
 
 typedef struct rn_region_info_t {

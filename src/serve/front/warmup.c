@@ -181,7 +181,7 @@ static rn_status_t replay_session(warmup_t* warmup,
   return status;
 }
 
-// Logs without a request run nothing, as in TensorFlow Serving those of unknown kinds.
+// A log without a request, or of an unknown kind, runs nothing, as in TensorFlow Serving.
 static rn_status_t replay(warmup_t* warmup, const rn_pb_serving_PredictionLog_t* log) {
   switch (log->log_type_case) {
     case rn_pb_serving_PredictionLog_predict_log_field:

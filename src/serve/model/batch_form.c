@@ -131,7 +131,7 @@ static void fill_locked(rn_batcher_t* batcher, rn_batch_t* batch, rn_batch_group
     if (batch->count && batch->rows + predict->rows > limit) break;
     bool is_last = rn_batch_group_rows(group) <= (predict->rows > 1 ? predict->rows : 1);
     rn_batch_queue_remove(&batcher->queue, predict);
-    // It would be answered too late, and others need not be: leave them its place.
+    // It would be answered too late; others that can be in time get its place.
     if (predict->deadline_ns < end && !(is_last && !batch->count)) {
       predict->next = *inout_late;
       *inout_late = predict;

@@ -34,7 +34,7 @@
 #define SPARED 0.02
 #define PROBE 16  // batches, of which one may be twice as large, to see whether it is still so
 // The margin grows with each batch that takes too long, and falls with each that does not: it
-// stands still where one in a hundred does.
+// settles where one in a hundred does.
 #define MARGIN_MAX 4.0
 #define MARGIN_UP 1.15
 #define MARGIN_DOWN 0.0014
@@ -111,7 +111,7 @@ int64_t rn_batch_size_within(const rn_batch_size_t* size, int64_t ns) {
 }
 
 int64_t rn_batch_size_fixed(const rn_batch_size_t* size) {
-  // One size does not tell its parts: then half of the cost, as good as any.
+  // One size cannot tell fixed cost from slope: assume half for each.
   return size->known < 2 ? rn_batch_size_expect(size, 1) / 2 : rn_batch_size_expect(size, 0);
 }
 

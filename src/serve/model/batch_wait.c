@@ -66,6 +66,6 @@ void rn_batch_wait_done(rn_batch_wait_t* wait, int64_t count, int64_t spent_ns) 
     return;
   }
   wait->kept_mean = mean;
-  // Without callers at the same time there is nothing to wait for.
+  // Without concurrent callers there is nothing to wait for.
   if (--wait->rest <= 0 && wait->peak > 1.5) wait->tried = wait->next;
 }

@@ -22,7 +22,7 @@ typedef struct rn_batch_wait_t {
   int rest;             // epochs left of these
   double spent, count;  // of this epoch: nanoseconds of requests, requests
   double kept_mean;     // of the last epoch that tried nothing
-  double peak;          // requests there were at the same time, lately
+  double peak;          // recent maximum of concurrent requests
 } rn_batch_wait_t;
 
 void rn_batch_wait_init(rn_batch_wait_t* wait, int64_t max_ns);
@@ -30,7 +30,7 @@ void rn_batch_wait_init(rn_batch_wait_t* wait, int64_t max_ns);
 void rn_batch_wait_arrive(rn_batch_wait_t* wait, int64_t outstanding);
 // How long to wait, if a batch costs |fixed_ns| whatever its size.
 int64_t rn_batch_wait_window(const rn_batch_wait_t* wait, int64_t fixed_ns);
-// Whether |queued| requests are as many as there can be expected.
+// Whether no more than |queued| requests can be expected.
 bool rn_batch_wait_is_enough(const rn_batch_wait_t* wait, int64_t queued);
 // |count| requests were answered, |spent_ns| after their arrivals, together.
 void rn_batch_wait_done(rn_batch_wait_t* wait, int64_t count, int64_t spent_ns);

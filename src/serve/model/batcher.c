@@ -7,7 +7,7 @@
 #define FEW_ANSWERS 8
 // Requests without a deadline run as if they had this one, so that others do not starve them.
 #define PATIENCE_NS INT64_C(1000000000)
-// For so many batches after requests of two priorities met, batches are smaller.
+// Batches are smaller for this many batches after requests of two priorities met.
 #define MIXED_BATCHES 64
 
 enum { PHASE_RUNS, PHASE_DONE, PHASE_RETURNED };

@@ -17,7 +17,7 @@
 #include "serve/model/batch_wait.h"
 #include "serve/model/batcher.h"
 
-// Where a batcher counts. The pointers are NULL if nothing does.
+// Where a batcher counts. The pointers are NULL without metrics.
 typedef struct rn_batch_series_t {
   rn_metric_series_t *rows, *run_rows, *padding, *batches;  // per batch
   rn_metric_series_t *full, *overload, *deadline;           // requests that did not run

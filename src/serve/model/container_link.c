@@ -93,7 +93,7 @@ void rn_container_link_read(rn_container_link_t* link) {
     }
     link->in.size += got;
     if (!handle_frames(link)) return;
-    if (got < room) return;  // all that there was
+    if (got < room) return;  // nothing more to read
   }
 }
 

@@ -19,7 +19,7 @@ typedef struct rn_loader_options_t {
   rn_containers_t* containers;  // Borrowed; NULL: folders of containers do not load
   const char* program;          // this command, to isolate SavedModels; NULL: it cannot
   bool isolates;                // every replica of a SavedModel runs in a process of its own
-  // Warms up one replica, on the thread that loads it; NULL: nothing does.
+  // Warms up one replica, on the thread that loads it; NULL: no warm-up.
   rn_status_t (*warm_up)(void* self, rn_backend_t* backend, rn_str_t model, const char* folder);
   void* warm_up_self;
   const rn_env_t* env;       // its pool runs all models
@@ -33,7 +33,7 @@ RN_MUST_USE rn_status_t rn_loader_create(const rn_loader_options_t* options, rn_
 void rn_loader_destroy(rn_loader_t* loader);  // NULL is fine
 
 // rn_models_options_t.load, with |self| a loader. SavedModels are loaded by a thread of low
-// priority, so that requests to other models do not feel it.
+// priority, so that requests to other models are not slowed down.
 RN_MUST_USE rn_status_t rn_loader_load(void* self, const rn_pb_serving_ModelConfig_t* config,
                                        int64_t number, const char* folder, rn_backend_t*** out,
                                        int* out_count);

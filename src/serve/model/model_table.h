@@ -1,4 +1,4 @@
-// Which versions requests can have: an immutable table that is replaced as a whole.
+// The versions that requests can reach: an immutable table that is replaced as a whole.
 //
 // Readers take no lock and wait for nothing. One writer at a time replaces the table and then waits
 // for the readers that may still see the old one, which are inside for less than a microsecond: the

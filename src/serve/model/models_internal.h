@@ -60,7 +60,7 @@ struct rn_managed_model_t {
   rn_managed_config_t* config;  // Retained; the last one if it is not configured any more
   bool is_configured;
   bool is_off;          // by rn_models_unload
-  bool is_looked;       // at since it was configured
+  bool is_looked;       // its base path was looked at since it was configured
   rn_status_t trouble;  // Owned; why the last look found no versions
   rn_managed_version_t* versions;
 };

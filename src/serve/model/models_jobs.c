@@ -93,7 +93,7 @@ static rn_status_t load(rn_models_t* models, rn_managed_version_t* managed,
 }
 
 static void run_load_locked(rn_models_t* models, rn_managed_version_t* managed) {
-  if (!rn_managed_is_wanted(models, managed)) {  // any more
+  if (!rn_managed_is_wanted(models, managed)) {  // it no longer is
     job_done_locked(models, managed);
     return;
   }

@@ -2,9 +2,9 @@
 // models_internal.h.
 #include "serve/model/models_internal.h"
 
-// Versions that ended stay listed, but not more of them per model.
+// The most ended versions per model that stay listed.
 #define MOST_ENDED 64
-// Until the next try, when there was no memory for a table.
+// The pause before the next try after memory for a table ran out.
 #define NO_MEMORY_NS 100000000
 
 static bool has_label(const rn_managed_model_t* model, int64_t number) {
@@ -118,7 +118,7 @@ static bool choose_leaving(const rn_models_t* models, rn_managed_model_t* model)
   keeps_one = has_wanted && !has_available && !models->options.unloads_first;
   for (rn_managed_version_t* v = model->versions; v; v = v->next) {
     bool is_wanted = rn_managed_is_wanted(models, v);
-    if (v->is_loaded && !is_wanted) {  // any more: requests never see it
+    if (v->is_loaded && !is_wanted) {  // no longer: requests never see it
       v->is_loaded = false;
       v->is_leaving = true;
       v->state = RN_MODEL_UNLOADING;

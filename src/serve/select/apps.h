@@ -90,7 +90,7 @@ struct rn_app_query_t {
   double confidence;
   unsigned marks;            // RN_MARK_...
   int asked, missing;        // models that the answer should rest on, and those that had no answer
-  char explanation[200];     // of a default answer; "": it is none
+  char explanation[200];     // of a default answer; "" for any other
   rn_predict_times_t times;  // of the slowest model that was waited for
   rn_allocator_t allocator;
 };

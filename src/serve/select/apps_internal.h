@@ -46,7 +46,7 @@ struct rn_apps_t {
     int64_t version;
   })
   versions;
-  int64_t running;  // answers that models still owe
+  int64_t running;  // answers that are still being computed
 };
 
 // definition.c

@@ -149,7 +149,7 @@ void rn_served_put(rn_served_t* served, const rn_served_query_t* query) {
   }
   rn_mutex_lock(&served->mutex);
   rn_served_entry_t** slot = slot_of(served, query->id);
-  if (*slot && (*slot)->id > query->id) {  // it was answered so late that its time is over
+  if (*slot && (*slot)->id > query->id) {  // it was answered so late that it has left the window
     rn_mutex_unlock(&served->mutex);
     free_entry(served, entry);
     return;

@@ -46,7 +46,7 @@ typedef enum rn_served_outcome_t {
   RN_SERVED_UNKNOWN,    // there is no such query, or it has left the window
 } rn_served_outcome_t;
 // Takes the query |id| of |app| for its feedback. |user| of |*out| is unset; it is copied to
-// |user|, of which RN_SERVED_USER bytes are there.
+// |user|, which has RN_SERVED_USER bytes.
 #define RN_SERVED_USER 512
 rn_served_outcome_t rn_served_take(rn_served_t* served, rn_str_t app, int64_t id, char* user,
                                    rn_served_query_t* out);

@@ -90,7 +90,7 @@ static rn_state_shard_t* shard_of(rn_state_map_t* map, rn_str_t key, uint32_t* o
   return &map->shards[hash >> 32 & (RN_STATE_SHARDS - 1)];
 }
 
-// The slot of |key|, or the empty one where it would be. There are slots.
+// The slot of |key|, or the empty one where it would be. The index must not be empty.
 static size_t slot_of(const rn_state_shard_t* shard, rn_str_t key, uint32_t hash) {
   for (size_t i = hash;; ++i) {
     size_t slot = i & (shard->slot_count - 1);
@@ -104,7 +104,7 @@ static uint32_t find(const rn_state_shard_t* shard, rn_str_t key, uint32_t hash)
   return shard->slot_count ? shard->slots[slot_of(shard, key, hash)] : 0;
 }
 
-// The class of entries with so many bytes after the header, and their size.
+// The class of entries with |bytes| bytes after the header, and their size.
 static int class_of(size_t bytes, uint32_t* out_units) {
   uint32_t units = (uint32_t)((sizeof(rn_state_entry_t) + bytes + UNIT - 1) / UNIT);
   *out_units = units;

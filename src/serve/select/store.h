@@ -14,8 +14,8 @@ typedef struct rn_state_store_t rn_state_store_t;
 
 // Applies |change| to |value| ("" if there is none yet): writes the new value to |out|, of
 // RN_STATE_MAX_CHANGED bytes, and returns its size; 0: nothing changes. It must depend on nothing
-// but its arguments and what |self| holds, because a store that others share applies a change again
-// when they were faster. It must not call the store.
+// but its arguments and what |self| holds, because a shared store applies a change again if
+// another front end wrote first. It must not call the store.
 typedef size_t (*rn_state_apply_fn_t)(void* self, rn_str_t key, rn_str_t value, rn_str_t change,
                                       void* out);
 
@@ -60,9 +60,9 @@ RN_MUST_USE rn_status_t rn_state_store_create_memory(const rn_env_t* env, rn_all
 // Saves what it can, and closes. NULL is fine.
 void rn_state_store_destroy(rn_state_store_t* store);
 
-// Who applies changes: set before the first one. NULL: they no longer have an effect; none of the
-// functions runs when this returns. |noticed| may be NULL. It is called for keys that begin with
-// '/' alone, by stores that others share.
+// Sets the functions that apply changes, before the first change. With NULL, changes no longer have
+// an effect, and no function runs after this returns. |noticed| may be NULL; shared stores call it,
+// for keys that begin with '/' only.
 void rn_state_store_attach(rn_state_store_t* store, rn_state_apply_fn_t apply,
                            rn_state_noticed_fn_t noticed, void* self);
 
@@ -88,7 +88,7 @@ void rn_state_store_deinit(rn_state_store_t* store);
 size_t rn_state_store_apply(rn_state_store_t* store, rn_str_t key, rn_str_t value, rn_str_t change,
                             void* out);
 
-// For implementations: tells of what another front end did.
+// For implementations: reports what another front end did.
 void rn_state_store_notice(rn_state_store_t* store, rn_str_t key, rn_str_t value);
 
 #endif  // RUNNEL_SERVE_SELECT_STORE_H_

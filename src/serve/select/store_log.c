@@ -312,7 +312,7 @@ static rn_status_t lock_folder(rn_store_log_t* store) {
   bool is_used = false;
   if (env->fs->is_in_use && rn_fs_exists(env, path_of(store, "lock"))) {
     rn_status_t status = env->fs->is_in_use(env->fs_self, path_of(store, "lock"), &is_used);
-    rn_status_free(status);  // unknown: as if it were not
+    rn_status_free(status);  // if unknown, assume that it is free
     if (is_used)
       return rn_failed_precondition("%s is in use by another process", store->options.folder);
   }

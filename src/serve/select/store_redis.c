@@ -10,9 +10,9 @@
 
 enum {
   KEYS_AT_ONCE = 256,  // of one transaction
-  TRIES = 20,          // of a transaction that others disturb
+  TRIES = 20,          // of a transaction that other front ends interrupt
   MAX_READ = 1 << 17,  // keys that are remembered for the next refresh
-  MAX_RETRIES = 64,    // by how much the pause after failures grows
+  MAX_RETRIES = 64,    // the longest pause after failures, in first pauses
 };
 
 // Keys of one transaction.

@@ -16,7 +16,7 @@ typedef struct rn_store_redis_options_t {
   const char* prefix;   // of every key; NULL: "runnel:"
   int64_t commit_ns;    // how long changes are gathered; 0: 20 ms
   int64_t refresh_ns;   // 0: 1 s
-  int64_t retry_ns;     // the first pause after a failure, doubled up to 64 times; 0: 100 ms
+  int64_t retry_ns;     // first pause after a failure; doubles up to 64 times that; 0: 100 ms
   size_t max_waiting;   // bytes of changes that wait; 0: 64 MiB
   size_t max_bytes;     // in memory; 0: no limit
   const rn_env_t* env;

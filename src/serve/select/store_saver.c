@@ -20,7 +20,7 @@ static void complain(rn_store_saver_t* saver, rn_status_t status) {
   int64_t left_out;
   if (rn_log_limit_says(&saver->complaint, saver->env, &left_out))
     rn_log(saver->env, RN_LOG_ERROR,
-           "The states of applications cannot be %s, which will be tried again: %s", saver->verb,
+           "The states of applications cannot be %s and will be retried: %s", saver->verb,
            rn_status_message(status));
 }
 
