@@ -22,6 +22,7 @@
 #define RUNNEL_CONTAINER_H_
 
 #include <errno.h>
+#include <poll.h>
 #include <pthread.h>
 #include <stdarg.h>
 #include <stdint.h>
@@ -31,7 +32,6 @@
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
-#include <time.h>
 #include <unistd.h>
 
 #ifdef __cplusplus
@@ -240,8 +240,7 @@ static inline void* rn_guest_beat(void* arg) {
   rn_guest_buffer_t frame;
   memset(&frame, 0, sizeof frame);
   rn_guest_begin(&frame, 7, 0);
-  const struct timespec pause = {state->beat_ms / 1000, (long)(state->beat_ms % 1000) * 1000000};
-  while (rn_guest_send(state, &frame) == 0) nanosleep(&pause, NULL);
+  while (rn_guest_send(state, &frame) == 0) poll(NULL, 0, (int)state->beat_ms);
   free(frame.data);
   return NULL;
 }
