@@ -1,38 +1,25 @@
 // Runs an op: looks up its kernel, calls it on values, and wraps the results in handles.
 #include "base/denormals.h"
 #include "base/log.h"
+#include "base/outcome.h"
 #include "eager/internal.h"
 
 // A call of a kernel that may end on another thread.
 typedef struct execute_waiting_t {
   rn_kernel_ctx_t ctx;  // first
-  rn_mutex_t mutex;
-  rn_cond_t done;
-  bool is_done;
-  rn_status_t status;
+  rn_outcome_t outcome;
 } execute_waiting_t;
 
 static void on_done(rn_kernel_ctx_t* ctx, rn_status_t status) {
-  execute_waiting_t* waiting = (execute_waiting_t*)ctx;
-  rn_mutex_lock(&waiting->mutex);
-  waiting->status = status;
-  waiting->is_done = true;
-  rn_cond_signal(&waiting->done);
-  rn_mutex_unlock(&waiting->mutex);
+  rn_outcome_set(&((execute_waiting_t*)ctx)->outcome, status);
 }
 
 static rn_status_t run_async(const rn_kernel_ctx_t* ctx) {
   execute_waiting_t waiting = {.ctx = *ctx};
   waiting.ctx.done = on_done;
-  rn_mutex_init(&waiting.mutex);
-  rn_cond_init(&waiting.done);
+  rn_outcome_init(&waiting.outcome);
   ctx->kernel->def->compute_async(&waiting.ctx);
-  rn_mutex_lock(&waiting.mutex);
-  while (!waiting.is_done) rn_cond_wait(&waiting.done, &waiting.mutex);
-  rn_mutex_unlock(&waiting.mutex);
-  rn_cond_destroy(&waiting.done);
-  rn_mutex_destroy(&waiting.mutex);
-  return waiting.status;
+  return rn_outcome_wait(&waiting.outcome);
 }
 
 static rn_status_t run_kernel(rn_eager_t* eager, const rn_kernel_t* kernel, rn_cancel_t* cancel,

@@ -523,23 +523,6 @@ static rn_status_t get_span(rn_eager_context_t* context, const rn_eager_call_t* 
 
 // --- Running
 
-typedef struct own_t {
-  rn_function_call_t call;  // first
-  rn_mutex_t mutex;
-  rn_cond_t came;
-  bool is_here;
-  rn_status_t status;
-} own_t;
-
-static void on_own(rn_function_call_t* call, rn_status_t status) {
-  own_t* own = (own_t*)call;
-  rn_mutex_lock(&own->mutex);
-  own->status = status;
-  own->is_here = true;
-  rn_cond_signal(&own->came);
-  rn_mutex_unlock(&own->mutex);
-}
-
 static rn_status_t run_own(rn_eager_context_t* context, const span_t* span,
                            const rn_eager_call_t* call, rn_rendezvous_t* rendezvous,
                            rn_arena_t* arena, rn_tensor_t* results) {
@@ -547,21 +530,10 @@ static rn_status_t run_own(rn_eager_context_t* context, const span_t* span,
   RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(arena, (size_t)span->arg_count, &args));
   for (int32_t i = 0; i < span->arg_count; ++i)
     RN_RETURN_IF_ERROR(rn_eager_handle_value(call->inputs[span->args[i]], &args[i]));
-  own_t own = {.call = {.cancel = &context->cancel,
-                        .rendezvous = rendezvous,
-                        .args = args,
-                        .results = results,
-                        .done = on_own}};
-  rn_mutex_init(&own.mutex);
-  rn_cond_init(&own.came);
-  rn_function_run(rn_session_functions(rn_eager_session(context->eager)), span->instance,
-                  &own.call);
-  rn_mutex_lock(&own.mutex);
-  while (!own.is_here) rn_cond_wait(&own.came, &own.mutex);
-  rn_mutex_unlock(&own.mutex);
-  rn_cond_destroy(&own.came);
-  rn_mutex_destroy(&own.mutex);
-  return own.status;
+  rn_function_call_t own = {
+      .cancel = &context->cancel, .rendezvous = rendezvous, .args = args, .results = results};
+  return rn_function_run_and_wait(rn_session_functions(rn_eager_session(context->eager)),
+                                  span->instance, &own);
 }
 
 static rn_status_t start_part(rn_eager_context_t* context, const span_part_t* part,

@@ -2,7 +2,7 @@
 #include "serve/front/warmup.h"
 
 #include "base/fs.h"
-#include "base/sync.h"
+#include "base/outcome.h"
 #include "io/record.h"
 #include "proto/prediction_log.pb.h"
 #include "serve/front/classify.h"
@@ -24,33 +24,19 @@ typedef struct warmup_t {
 // One run, and its end, which may come on another thread.
 typedef struct warmup_run_t {
   rn_backend_run_t run;  // first
-  rn_mutex_t mutex;
-  rn_cond_t ended;
-  bool is_over;
-  rn_status_t status;
+  rn_outcome_t outcome;
 } warmup_run_t;
 
 static void on_done(rn_backend_run_t* run, rn_status_t status) {
-  warmup_run_t* own = (warmup_run_t*)run;
-  rn_mutex_lock(&own->mutex);
-  own->status = status;
-  own->is_over = true;
-  rn_cond_signal(&own->ended);
-  rn_mutex_unlock(&own->mutex);
+  rn_outcome_set(&((warmup_run_t*)run)->outcome, status);
 }
 
 static rn_status_t run_and_wait(rn_backend_t* backend, const rn_backend_run_t* what) {
   warmup_run_t own = {.run = *what};
   own.run.done = on_done;
-  rn_mutex_init(&own.mutex);
-  rn_cond_init(&own.ended);
+  rn_outcome_init(&own.outcome);
   backend->vtable->run(backend, &own.run);
-  rn_mutex_lock(&own.mutex);
-  while (!own.is_over) rn_cond_wait(&own.ended, &own.mutex);
-  rn_mutex_unlock(&own.mutex);
-  rn_cond_destroy(&own.ended);
-  rn_mutex_destroy(&own.mutex);
-  return own.status;
+  return rn_outcome_wait(&own.outcome);
 }
 
 // Runs a request that was checked: its inputs are in the signature's order.
