@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "../support/status.h"
+#include "base/outcome.h"
 #include "net/channel.h"
 #include "net/rpc_server.h"
 
@@ -70,19 +71,11 @@ static void peer_close(peer_t* peer) {
 // A call that its caller waits for.
 typedef struct waited_t {
   rn_rpc_out_t call;  // first
-  rn_mutex_t mutex;
-  rn_cond_t ended;
-  bool is_done;
-  rn_status_t status;
+  rn_outcome_t outcome;
 } waited_t;
 
 static void on_done(rn_rpc_out_t* call, rn_status_t status) {
-  waited_t* waited = (waited_t*)call;
-  rn_mutex_lock(&waited->mutex);
-  waited->status = status;
-  waited->is_done = true;
-  rn_cond_broadcast(&waited->ended);
-  rn_mutex_unlock(&waited->mutex);
+  rn_outcome_set(&((waited_t*)call)->outcome, status);
 }
 
 static void start(waited_t* waited, rn_channel_t* channel, const char* path, rn_str_t request,
@@ -94,25 +87,15 @@ static void start(waited_t* waited, rn_channel_t* channel, const char* path, rn_
                                 .waits_for_ready = waits,
                                 .align = align,
                                 .done = on_done}};
-  rn_mutex_init(&waited->mutex);
-  rn_cond_init(&waited->ended);
+  rn_outcome_init(&waited->outcome);
   rn_message_init(&waited->call.request, memory());
   OK(rn_message_add(&waited->call.request, request));
   rn_rpc_start(channel, &waited->call);
 }
 
-static rn_status_t wait_for(waited_t* waited) {
-  rn_mutex_lock(&waited->mutex);
-  while (!waited->is_done) rn_cond_wait(&waited->ended, &waited->mutex);
-  rn_mutex_unlock(&waited->mutex);
-  return waited->status;
-}
+static rn_status_t wait_for(waited_t* waited) { return rn_outcome_wait(&waited->outcome); }
 
-static void waited_clear(waited_t* waited) {
-  rn_rpc_out_clear(&waited->call);
-  rn_cond_destroy(&waited->ended);
-  rn_mutex_destroy(&waited->mutex);
-}
+static void waited_clear(waited_t* waited) { rn_rpc_out_clear(&waited->call); }
 
 static void expect(waited_t* waited, rn_code_t code, const char* text) {
   rn_status_t status = wait_for(waited);

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include "base/outcome.h"
 #include "fake_model.h"
 #include "net/channel.h"
 #include "net/tensor_codec.h"
@@ -159,38 +160,25 @@ static void rig_close(rig_t* rig) {
 // A call that its caller waits for.
 typedef struct waited_t {
   rn_rpc_out_t call;  // first
-  rn_mutex_t mutex;
-  rn_cond_t ended;
-  bool is_done;
-  rn_status_t status;
+  rn_outcome_t outcome;
 } waited_t;
 
 static void on_done(rn_rpc_out_t* call, rn_status_t status) {
-  waited_t* waited = (waited_t*)call;
-  rn_mutex_lock(&waited->mutex);
-  waited->status = status;
-  waited->is_done = true;
-  rn_cond_broadcast(&waited->ended);
-  rn_mutex_unlock(&waited->mutex);
+  rn_outcome_set(&((waited_t*)call)->outcome, status);
 }
 
 // The response is in the rig's arena.
 static rn_status_t call_until(rig_t* rig, const char* path, rn_str_t request, int64_t deadline_ns,
                               rn_str_t* out) {
   waited_t waited = {.call = {.path = path, .deadline_ns = deadline_ns, .done = on_done}};
-  rn_mutex_init(&waited.mutex);
-  rn_cond_init(&waited.ended);
+  rn_outcome_init(&waited.outcome);
   rn_message_init(&waited.call.request, memory());
   OK(rn_message_add(&waited.call.request, request));
   rn_rpc_start(rig->channel, &waited.call);
-  rn_mutex_lock(&waited.mutex);
-  while (!waited.is_done) rn_cond_wait(&waited.ended, &waited.mutex);
-  rn_mutex_unlock(&waited.mutex);
+  rn_status_t status = rn_outcome_wait(&waited.outcome);
   OK(rn_arena_str(&rig->arena, rn_message_view(&waited.call.stream.message), out));
   rn_rpc_out_clear(&waited.call);
-  rn_cond_destroy(&waited.ended);
-  rn_mutex_destroy(&waited.mutex);
-  return waited.status;
+  return status;
 }
 static rn_status_t call(rig_t* rig, const char* path, rn_str_t request, rn_str_t* out) {
   return call_until(rig, path, request, now() + 60 * SECOND, out);
