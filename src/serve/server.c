@@ -33,6 +33,7 @@ struct rn_model_server_t {
   rn_pool_t* runners;  // run batches, and calls that block
   rn_loop_t* loops[MAX_LOOPS];
   size_t loop_count;
+  rn_loop_t* clock;  // ends batches at their deadlines, also those that block the other loops
   rn_roles_t* roles;
   rn_metrics_t* metrics;
   rn_predict_cache_t* cache;
@@ -138,6 +139,7 @@ static rn_status_t make_models(rn_model_server_t* server) {
                                 .allocator = server->allocator};
   models.batching.pool = server->runners;
   models.batching.timers = rn_loop_timers(server->loops[0]);
+  models.batching.watch = rn_loop_timers(server->clock);
   models.batching.env = &server->env;
   models.batching.allocator = server->allocator;
   return rn_models_create(&models, &server->models);
@@ -257,6 +259,7 @@ static rn_status_t set_up(rn_model_server_t* server) {
   RN_RETURN_IF_ERROR(
       rn_pool_create(allocator, 2 * rn_pool_threads(server->pool) + 3, &server->runners));
   RN_RETURN_IF_ERROR(make_loops(server));
+  RN_RETURN_IF_ERROR(rn_loop_create(&server->env, allocator, &server->clock));
   rn_predict_cache_options_t cache = {.max_bytes = options->cache_bytes,
                                       .timers = rn_loop_timers(server->loops[0]),
                                       .env = &server->env,
@@ -393,6 +396,7 @@ void rn_model_server_destroy(rn_model_server_t* server) {
   rn_shared_memory_destroy(server->shared_memory);
   rn_predict_cache_destroy(server->cache);
   for (size_t i = 0; i < server->loop_count; ++i) rn_loop_destroy(server->loops[i]);
+  rn_loop_destroy(server->clock);
   rn_pool_destroy(server->runners);
   rn_pool_destroy(server->pool);
   rn_request_log_destroy(server->log);

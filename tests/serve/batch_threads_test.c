@@ -11,7 +11,7 @@
 #define ASKED 300  // requests per caller
 
 typedef struct stage_t {
-  rn_loop_t* loop;
+  rn_loop_t *loop, *clock;
   rn_pool_t* pool;
   rn_predict_cache_t* cache;
   fake_model_t fakes[2];
@@ -20,10 +20,15 @@ typedef struct stage_t {
   _Atomic bool has_failed;
 } stage_t;
 
-// Takes between nothing and a fifth of a millisecond.
+// Takes between nothing and a fifth of a millisecond; some runs with a deadline end only then.
 static void slow_run(fake_model_t* fake, rn_backend_run_t* run) {
   int turn = fake->runs % 5;
   if (turn) usleep((useconds_t)(50 * turn - 25));
+  if (turn == 4 && run->deadline_ns < INT64_MAX) {
+    while (!rn_is_cancelled(run->cancel)) usleep(20);
+    run->done(run, rn_cancelled("Step was cancelled"));
+    return;
+  }
   run->done(run, fake_compute(run));
 }
 
@@ -48,6 +53,7 @@ static rn_version_t* make_version(stage_t* stage, bool joins, bool blocks) {
                                                .max_wait_ns = -1,
                                                .pool = stage->pool,
                                                .timers = rn_loop_timers(stage->loop),
+                                               .watch = rn_loop_timers(stage->clock),
                                                .env = rn_env_system(),
                                                .allocator = memory()},
                                   .cache = stage->cache,
@@ -114,6 +120,7 @@ static void* caller_main(void* self) {
 static void play(bool joins, bool blocks, bool may_fail, bool has_cache) {
   stage_t stage = {0};
   OK(rn_loop_create(rn_env_system(), memory(), &stage.loop));
+  OK(rn_loop_create(rn_env_system(), memory(), &stage.clock));
   OK(rn_pool_create(memory(), 3, &stage.pool));
   for (int i = 0; i < 2; ++i) {
     fake_init(&stage.fakes[i]);
@@ -144,6 +151,7 @@ static void play(bool joins, bool blocks, bool may_fail, bool has_cache) {
   rn_predict_cache_destroy(stage.cache);
   rn_pool_destroy(stage.pool);
   rn_loop_destroy(stage.loop);
+  rn_loop_destroy(stage.clock);
 }
 
 Test(batch_threads, batches_on_the_pool, .timeout = 60) { play(true, true, false, false); }
@@ -156,6 +164,7 @@ Test(batch_threads, with_a_cache, .timeout = 60) { play(true, true, true, true);
 Test(batch_threads, versions_end_with_their_last_request, .timeout = 60) {
   stage_t stage = {0};
   OK(rn_loop_create(rn_env_system(), memory(), &stage.loop));
+  OK(rn_loop_create(rn_env_system(), memory(), &stage.clock));
   OK(rn_pool_create(memory(), 3, &stage.pool));
   for (int i = 0; i < 2; ++i) {
     fake_init(&stage.fakes[i]);
@@ -179,4 +188,5 @@ Test(batch_threads, versions_end_with_their_last_request, .timeout = 60) {
   }
   rn_pool_destroy(stage.pool);
   rn_loop_destroy(stage.loop);
+  rn_loop_destroy(stage.clock);
 }

@@ -14,6 +14,7 @@ static rn_batcher_options_t options_of(bench_t* bench) {
                                 .size = {.objective_ns = 20 * MS},
                                 .max_wait_ns = 0,
                                 .timers = fake_timers(&bench->time),
+                                .watch = fake_timers(&bench->time),
                                 .env = &bench->time.env,
                                 .allocator = memory()};
 }
@@ -321,6 +322,88 @@ Test(batcher, keeps_deadlines_while_a_long_batch_runs) {
   cr_assert_eq(rn_series_value(series_of(&options, RN_METRIC_REFUSED_COUNT, "overload")), 1);
   rn_metrics_destroy(options.metrics);
   rn_cancel_destroy(&cancel);
+}
+
+// A model that runs until it is cancelled.
+typedef struct endless_t {
+  rn_cancel_entry_t entry;  // first
+  rn_backend_run_t* run;
+} endless_t;
+
+static void endless_cancelled(rn_cancel_entry_t* entry) {
+  rn_backend_run_t* run = ((endless_t*)entry)->run;
+  run->done(run, rn_cancelled("Step was cancelled"));
+}
+
+static void endless_run(fake_model_t* fake, rn_backend_run_t* run) {
+  endless_t* endless = fake->self;
+  *endless = (endless_t){{.fn = endless_cancelled}, run};
+  cr_assert_not_null(run->cancel);
+  cr_assert(rn_cancel_add(run->cancel, &endless->entry));
+}
+
+// Two requests in an endless batch: its lane is free again after the later deadline.
+Test(batcher, cancels_a_batch_at_its_last_deadline) {
+  bench_t bench;
+  open_bench(&bench, 100, 1);
+  rn_batcher_options_t options = options_of(&bench);
+  fixed_size(&options, 2);
+  options.max_wait_ns = SECOND;
+  start(&bench, &options);
+  endless_t endless;
+  bench.cost.model.self = &endless;
+  bench.cost.model.on_run = endless_run;
+  fake_request_t requests[2], after;
+  int64_t begun = bench.time.now;
+  for (int i = 0; i < 2; ++i) {
+    fake_double(&requests[i], 1, 1, 1);
+    requests[i].predict.deadline_ns = begun + (i ? 50 : 80) * MS;
+    add(&bench, &requests[i]);
+  }
+  cr_assert_eq(bench.cost.model.runs, 1);
+  run_for(&bench, 79 * MS);
+  cr_assert_eq(requests[0].answers + requests[1].answers, 0);
+  run_for(&bench, MS);
+  for (int i = 0; i < 2; ++i) {
+    cr_assert_eq(requests[i].code, RN_CODE_DEADLINE_EXCEEDED, "%s", requests[i].message);
+    cr_assert_eq(requests[i].answered_ns, begun + 80 * MS);
+  }
+  bench.cost.model.on_run = fake_cost_run;
+  fake_double(&after, 2, 1, 1);
+  after.predict.deadline_ns = bench.time.now + SECOND;
+  add(&bench, &after);
+  run_for(&bench, MS);
+  cr_assert(fake_is_doubled(&after, 2, 1, 1));
+  rn_predict_clear(&after.predict);
+  close_bench(&bench);
+}
+
+// A request that runs alone is ended by its client, or by its deadline, whichever comes first.
+Test(batcher, cancels_one_request) {
+  for (int is_late = 0; is_late < 2; ++is_late) {
+    bench_t bench;
+    open_bench(&bench, 100, 1);
+    rn_batcher_options_t options = options_of(&bench);
+    fixed_size(&options, 1);
+    start(&bench, &options);
+    endless_t endless;
+    bench.cost.model.self = &endless;
+    bench.cost.model.on_run = endless_run;
+    rn_cancel_t cancel;
+    rn_cancel_init(&cancel);
+    fake_request_t request;
+    fake_double(&request, 1, 1, 1);
+    request.predict.cancel = &cancel;
+    request.predict.deadline_ns = bench.time.now + 50 * MS;
+    add(&bench, &request);
+    run_for(&bench, (is_late ? 50 : 49) * MS);
+    cr_assert_eq(request.answers, is_late);
+    rn_cancel(&cancel);
+    cr_assert_eq(request.answers, 1);
+    cr_assert_eq(request.code, is_late ? RN_CODE_DEADLINE_EXCEEDED : RN_CODE_CANCELLED);
+    close_bench(&bench);
+    rn_cancel_destroy(&cancel);
+  }
 }
 
 Test(batcher, waits_for_others_as_told) {

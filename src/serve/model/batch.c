@@ -1,6 +1,9 @@
 // See batch.h.
 #include "serve/model/batch.h"
 
+#include <stdatomic.h>
+
+#include "base/container.h"
 #include "serve/model/batch_join.h"
 
 #define FEW 64  // requests whose tensors are listed on the stack
@@ -13,6 +16,8 @@ rn_status_t rn_batch_create(const rn_backend_t* backend, int signature, rn_alloc
   rn_batch_t* batch = NULL;
   *out = NULL;
   RN_RETURN_IF_ERROR(rn_alloc_zeroed(allocator, size, (void**)&batch));
+  atomic_init(&batch->refs, 1);
+  rn_cancel_init(&batch->cancel);
   batch->allocator = allocator;
   batch->size = size;
   batch->signature = described;
@@ -25,10 +30,25 @@ rn_status_t rn_batch_create(const rn_backend_t* backend, int signature, rn_alloc
   return RN_OK;
 }
 
+static void release(rn_batch_t* batch) {
+  if (atomic_fetch_sub_explicit(&batch->refs, 1, memory_order_acq_rel) > 1) return;
+  rn_cancel_destroy(&batch->cancel);
+  rn_free(batch->allocator, batch, batch->size);
+}
+
 void rn_batch_destroy(rn_batch_t* batch) {
   for (int i = 0; i < batch->ports; ++i) rn_tensor_clear(&batch->tensors[i]);
   rn_status_free(batch->status);
-  rn_free(batch->allocator, batch, batch->size);
+  release(batch);
+}
+
+void rn_batch_retain(rn_batch_t* batch) {
+  atomic_fetch_add_explicit(&batch->refs, 1, memory_order_relaxed);
+}
+
+void rn_batch_cancel(rn_batch_t* batch) {
+  rn_cancel(&batch->cancel);
+  release(batch);
 }
 
 void rn_batch_add(rn_batch_t* batch, rn_predict_t* predict) {
@@ -39,6 +59,7 @@ void rn_batch_add(rn_batch_t* batch, rn_predict_t* predict) {
     batch->first = predict;
   batch->last = predict;
   ++batch->count;
+  if (predict->deadline_ns > batch->deadline_ns) batch->deadline_ns = predict->deadline_ns;
   batch->rows += predict->rows < 0 ? 1 : predict->rows;
 }
 
@@ -57,10 +78,32 @@ static int output_port(const rn_batch_t* batch, const rn_predict_t* predict, int
                        predict->outputs[output].name);
 }
 
+static void on_cancel(rn_cancel_entry_t* entry) {
+  rn_batch_t* batch = RN_CONTAINER_OF(entry, rn_batch_t, entry);
+  rn_batch_retain(batch);
+  rn_batch_cancel(batch);
+}
+
+// One request can end the run; several need not agree. The last deadline ends it, too.
+static void set_cancel(rn_batch_t* batch) {
+  rn_cancel_t* cancel = batch->count == 1 ? batch->first->cancel : NULL;
+  batch->run.cancel = cancel;
+  if (batch->run.deadline_ns == INT64_MAX) return;
+  batch->run.cancel = &batch->cancel;
+  if (!cancel) return;
+  batch->entry = (rn_cancel_entry_t){.fn = on_cancel};
+  if (rn_cancel_add(cancel, &batch->entry)) return;
+  batch->entry.fn = NULL;
+  rn_cancel(&batch->cancel);
+}
+
+void rn_batch_end(rn_batch_t* batch) {
+  if (batch->entry.fn) rn_cancel_remove(batch->first->cancel, &batch->entry);
+  batch->entry.fn = NULL;
+}
+
 static void describe_run(rn_batch_t* batch) {
   batch->run.wanted = batch->wanted;
-  // One request can end the run; several need not agree.
-  batch->run.cancel = batch->count == 1 ? batch->first->cancel : NULL;
   batch->run.deadline_ns = 0;
   for (rn_predict_t* predict = batch->first; predict; predict = predict->next) {
     if (predict->deadline_ns > batch->run.deadline_ns)
@@ -68,6 +111,7 @@ static void describe_run(rn_batch_t* batch) {
     for (int i = 0; i < predict->output_count; ++i)
       batch->wanted[output_port(batch, predict, i)] = true;
   }
+  set_cancel(batch);
 }
 
 rn_status_t rn_batch_join_inputs(rn_batch_t* batch, int64_t run_rows, bool pads) {

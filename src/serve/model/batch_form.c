@@ -155,6 +155,34 @@ static void set_timer_locked(rn_batcher_t* batcher, int64_t until) {
   rn_status_free(status);
 }
 
+// Batches have later and later deadlines, so that this seldom sets the timer.
+static void watch_locked(rn_batcher_t* batcher, int64_t until) {
+  const rn_timers_t* timers = &batcher->options.watch;
+  if (until >= batcher->watch_ns || !timers->set) return;
+  rn_status_t status = timers->set(timers->self, &batcher->watch, until);
+  if (rn_ok(status)) batcher->watch_ns = until;
+  rn_status_free(status);
+}
+
+rn_batch_t* rn_batcher_overdue_locked(rn_batcher_t* batcher, int64_t now) {
+  rn_batch_t* overdue = NULL;
+  int64_t until = INT64_MAX;
+  batcher->watch_ns = INT64_MAX;
+  for (rn_batch_t* batch = batcher->running; batch; batch = batch->next) {
+    if (batch->is_overdue) continue;
+    if (batch->deadline_ns > now) {
+      if (batch->deadline_ns < until) until = batch->deadline_ns;
+      continue;
+    }
+    batch->is_overdue = true;
+    rn_batch_retain(batch);
+    batch->next_overdue = overdue;
+    overdue = batch;
+  }
+  watch_locked(batcher, until);
+  return overdue;
+}
+
 static void start_locked(rn_batcher_t* batcher, rn_batch_t* batch, int64_t now,
                          rn_batch_work_t* work) {
   batch->owner = batcher;
@@ -166,6 +194,7 @@ static void start_locked(rn_batcher_t* batcher, rn_batch_t* batch, int64_t now,
   batcher->running = batch;
   ++batcher->lanes_used;
   batcher->running_count += batch->count;
+  watch_locked(batcher, batch->deadline_ns);
   if (work->last)
     work->last->next_to_run = batch;
   else

@@ -50,6 +50,7 @@ static void find_series(const rn_batcher_options_t* options, rn_batch_series_t* 
 }
 
 static void on_timer(rn_timer_t* timer);
+static void on_watch(rn_timer_t* timer);
 static void run_job(rn_job_t* job);
 static void on_done(rn_backend_run_t* run, rn_status_t status);
 
@@ -67,6 +68,8 @@ rn_status_t rn_batcher_create(const rn_batcher_options_t* options, rn_backend_t*
   rn_mutex_init(&batcher->mutex);
   batcher->timer = (rn_timer_t){.fn = on_timer};
   batcher->timer_ns = INT64_MAX;
+  batcher->watch = (rn_timer_t){.fn = on_watch};
+  batcher->watch_ns = INT64_MAX;
   batcher->is_joinable = true;
   rn_batch_queue_init(&batcher->queue, options->pads_variable, options->allocator);
   int64_t objective = options->size.objective_ns;
@@ -96,6 +99,8 @@ void rn_batcher_destroy(rn_batcher_t* batcher) {
   if (!batcher) return;
   if (batcher->options.timers.clear)
     batcher->options.timers.clear(batcher->options.timers.self, &batcher->timer);
+  if (batcher->options.watch.clear)
+    batcher->options.watch.clear(batcher->options.watch.self, &batcher->watch);
   leave(batcher);
 }
 
@@ -133,6 +138,10 @@ static rn_status_t was_cancelled(void) { return rn_cancelled("The request was ca
 
 static rn_status_t is_late(void) {
   return rn_deadline_exceeded("Run() timeout exceeded while waiting in batching queue");
+}
+
+static rn_status_t is_overdue(void) {
+  return rn_deadline_exceeded("The deadline passed while the model ran");
 }
 
 static void on_cancel(rn_cancel_entry_t* entry) {
@@ -225,6 +234,7 @@ static void count_batch(const rn_batch_series_t* series, const rn_batch_t* batch
 
 // Books the end of |batch|, and takes what can run now from the queue.
 static void complete(rn_batcher_t* batcher, rn_batch_t* batch, rn_batch_work_t* work) {
+  rn_batch_end(batch);
   int64_t spent = 0;
   for (const rn_predict_t* predict = batch->first; predict; predict = predict->next)
     spent += batch->ended_ns - predict->come_ns;
@@ -251,7 +261,11 @@ static void complete(rn_batcher_t* batcher, rn_batch_t* batch, rn_batch_work_t* 
     rn_batch_wait_done(&batcher->wait, batch->count, spent);
   }
   rn_batcher_form_locked(batcher, batch->ended_ns, work);
+  bool was_cancelled_late = batch->is_overdue && rn_status_code(batch->status) == RN_CODE_CANCELLED;
   rn_mutex_unlock(&batcher->mutex);
+  if (!was_cancelled_late) return;
+  rn_status_free(batch->status);
+  batch->status = is_overdue();
 }
 
 // Whether the requests of a failed batch may succeed alone.
@@ -414,6 +428,19 @@ static void on_timer(rn_timer_t* timer) {
   rn_batcher_form_locked(batcher, now, &work);
   rn_mutex_unlock(&batcher->mutex);
   work_off(batcher, &work, PLACE_EVENT);
+  leave(batcher);
+}
+
+static void on_watch(rn_timer_t* timer) {
+  rn_batcher_t* batcher = RN_CONTAINER_OF(timer, rn_batcher_t, watch);
+  enter(batcher);
+  rn_mutex_lock(&batcher->mutex);
+  rn_batch_t* overdue = rn_batcher_overdue_locked(batcher, now_ns(batcher));
+  rn_mutex_unlock(&batcher->mutex);
+  for (rn_batch_t* batch; (batch = overdue);) {
+    overdue = batch->next_overdue;
+    rn_batch_cancel(batch);
+  }
   leave(batcher);
 }
 

@@ -5,8 +5,8 @@
 // equal priority run earliest deadline first. A request whose deadline has passed, or that was
 // cancelled, is answered at once and runs nothing. So is one that, by the measured cost of batches,
 // could not be answered in time: UNAVAILABLE, with |retry_ns|. A request that has started is
-// answered when its batch ends. If a batch of several requests fails, each of them runs once more,
-// alone.
+// answered when its batch ends; one that runs past the last deadline in it is cancelled. If a batch
+// of several requests fails, each of them runs once more, alone.
 #ifndef RUNNEL_SERVE_MODEL_BATCHER_H_
 #define RUNNEL_SERVE_MODEL_BATCHER_H_
 
@@ -32,6 +32,7 @@ typedef struct rn_batcher_options_t {
   // Where blocking backends run.
   rn_pool_t* pool;        // Borrowed; NULL: on the caller's thread
   rn_timers_t timers;     // for delays and deadlines; they outlive the batcher
+  rn_timers_t watch;      // to cancel batches at their deadlines: of a thread that runs none
   rn_metrics_t* metrics;  // Borrowed; NULL: none
   rn_str_t model;         // the label of its series; needed by rn_batcher_create alone
   const rn_env_t* env;

@@ -38,6 +38,8 @@ struct rn_batcher_t {
   rn_batch_queue_t queue;
   rn_timer_t timer;
   int64_t timer_ns;     // when it is set to; INT64_MAX: not set
+  rn_timer_t watch;     // for the deadlines of batches that run
+  int64_t watch_ns;     // likewise
   rn_batch_t* running;  // linked by |next|
   int lanes_used;
   int64_t running_count;  // requests
@@ -63,6 +65,9 @@ void rn_batcher_form_locked(rn_batcher_t* batcher, int64_t now, rn_batch_work_t*
 // The same for one request that is not in the queue. False if it must wait there.
 bool rn_batcher_form_one_locked(rn_batcher_t* batcher, rn_predict_t* predict, bool is_alone,
                                 int64_t now, rn_batch_work_t* work);
+// The batches that run past their deadlines, retained and linked by |next_overdue|. Sets |watch|
+// for the others.
+rn_batch_t* rn_batcher_overdue_locked(rn_batcher_t* batcher, int64_t now);
 // Whether to refuse |predict| because it could not be answered in time; sets |retry_ns|.
 bool rn_batcher_refuses_locked(rn_batcher_t* batcher, rn_predict_t* predict, int64_t now);
 // How long a request of |rows| that came now would take to be answered.
