@@ -2,6 +2,7 @@
 #include <jansson.h>
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "cli/http.h"
@@ -142,6 +143,17 @@ static rn_status_t make_payloads(load_job_t* job) {
   return status;
 }
 
+static rn_status_t set_path(load_job_t* job) {
+  const char* path = rn_cli_text(job->cli, "--path");
+  if (path && (*path != '/' || strpbrk(path, " \t\r\n")))
+    return rn_cli_usage(job->cli, "--path needs a path such as /predict, not '%s'", path);
+  if (path)
+    rn_strbuf_append(&job->path, rn_str(path));
+  else
+    rn_load_path(&job->model, job->protocol, &job->path);
+  return rn_strbuf_status(&job->path);
+}
+
 static rn_status_t set_options(load_job_t* job) {
   rn_cli_t* cli = job->cli;
   double rate, seconds, warmup, deadline;
@@ -153,7 +165,7 @@ static rn_status_t set_options(load_job_t* job) {
       rn_token_read(cli->env, rn_cli_text(cli, "--token"), cli->allocator, &job->token));
   job->protocol = protocol_named(rn_cli_text(cli, "--protocol"));
   bool is_grpc = job->protocol == RN_LOAD_GRPC || job->protocol == RN_LOAD_OIP_GRPC;
-  rn_load_path(&job->model, job->protocol, &job->path);
+  RN_RETURN_IF_ERROR(set_path(job));
   job->options =
       (rn_load_options_t){.allocator = cli->allocator,
                           .address = rn_cli_word(cli, "ADDRESS"),
@@ -173,7 +185,7 @@ static rn_status_t set_options(load_job_t* job) {
                           .duration_ns = (int64_t)(seconds * 1e9),
                           .warmup_ns = (int64_t)(warmup * 1e9),
                           .deadline_ns = (int64_t)(deadline * 1e6)};
-  return rn_strbuf_status(&job->path);
+  return RN_OK;
 }
 
 static const double shares[] = {0.5, 0.9, 0.99, 0.999, 0.9999};
@@ -335,6 +347,9 @@ static const rn_cli_option_t options_of_load[] = {
     RN_OPTION(NUMBER, "--rows", "N", "rows of random inputs (default 1)", .least = 1),
     RN_OPTION(FILE, "--log", "FILE", "replay the Predict requests of a request log"),
     RN_OPTION(FILE, "--body", "FILE", "send this body as it is"),
+    RN_OPTION(
+        TEXT, "--path", "PATH",
+        "send to this path (default: the protocol's), for servers of other kinds with --body"),
     RN_OPTION(NUMBER, "--connections", "N", "connections (default 64 with a rate, else 8; gRPC 4)",
               .least = 1, .most = 65536),
     RN_OPTION(NUMBER, "--streams", "N",

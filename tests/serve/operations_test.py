@@ -203,6 +203,25 @@ def part_samples():
         check(result["ok"] == result["sent"] > 20, protocol, done.stdout, done.stderr)
 
 
+def part_path():
+    """A body and a path of the user's own, as for servers of other kinds."""
+    file = write("models.pbtxt", config_of(two="half_plus_two"))
+    server = Server(f"--model_config_file={file}")
+    body = write("body.json", '{"instances": [1.0]}')
+    command = [RUNNEL, "load", f"127.0.0.1:{server.rest}", "any", "--body", body, "--seconds", "0.2", "--warmup", "0", "--json"]
+
+    def load(path):
+        return subprocess.run([*command, "--path", path], capture_output=True, text=True, timeout=60)
+
+    result = json.loads(load("/v1/models/two:predict").stdout)
+    check(result["ok"] == result["answered"] > 0, result)
+    result = json.loads(load("/v1/models/three:predict").stdout)
+    check(result["ok"] == 0 < result["codes"]["404"], result)
+    for path in ("predict", "/two words"):
+        done = load(path)
+        check(done.returncode == 2 and "--path needs" in done.stderr, done.returncode, done.stderr)
+
+
 def part_apps():
     apps = write("apps.pbtxt", '''application { name: "half" input_type: FLOATS default_output: "-1" latency_slo_micros: 5000000
       model { name: "two" } model { name: "three" } policy { name: "exp4" } }''')
