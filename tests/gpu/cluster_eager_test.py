@@ -94,8 +94,9 @@ try:
     ops()
     functions()
     training()
-    print("ok", flush=True)
-    os._exit(0)  # the client's threads would wait for the tasks
 finally:
     for task in tasks:
         task.kill()
+        task.wait()
+print("ok", flush=True)
+os._exit(0)  # the client's threads would wait for the tasks
