@@ -384,7 +384,8 @@ rn_status_t rn_rpc_server_create(const rn_rpc_server_options_t* options, rn_rpc_
   rn_lanes_init(&server->group);
   rn_mutex_init(&server->mutex);
   rn_cond_init(&server->changed);
-  server->pulse.fn = on_pulse;
+  // A call may come before the first pulse is set.
+  server->pulse = (rn_timer_t){.fn = on_pulse, .at_ns = rn_loop_now(options->loop)};
   rn_status_t status = set_up(server);
   if (rn_ok(status) && options->keepalive_ns)
     status = rn_loop_set_timer(options->loop, &server->pulse,
