@@ -112,11 +112,17 @@ static void on_ready(rn_watch_t* watch, bool can_read, bool can_write) {
   rn_listener_t* listener = RN_CONTAINER_OF(watch, rn_listener_t, watch);
   for (int i = 0; i < MAX_ACCEPTED && listener->watch.is_watched; ++i) {
     rn_socket_t* accepted = NULL;
+    // A connection must not take the descriptors of the reserve, which are those of health checks.
+    fill_reserve(listener);
     rn_status_t status = listener->socket->vtable->accept(listener->socket, RN_AT_ONCE, &accepted);
     bool is_accepted = rn_ok(status);
-    if (is_accepted)
+    if (is_accepted && !listener->reserve[0])
+      listener->options.accepted(listener->options.self, 0, accepted, true);
+    else if (is_accepted)
       spread(listener, accepted);
-    else if (rn_status_code(status) != RN_CODE_DEADLINE_EXCEEDED)
+    // Without a descriptor, accept fails even if no connection waits; if one does, the next turn
+    // comes at once.
+    else if (i == 0 && rn_status_code(status) != RN_CODE_DEADLINE_EXCEEDED)
       make_way(listener, rn_status_message(status));
     rn_status_free(status);
     if (!is_accepted) return;
