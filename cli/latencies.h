@@ -18,7 +18,7 @@ typedef struct rn_latencies_t {
 } rn_latencies_t;
 
 void rn_latencies_add(rn_latencies_t* latencies, int64_t ns);
-// The value below which a share |q| in 0 to 1 of all values lies; 0 if there are none.
+// Quantile |q|, from 0 to 1, of all values; 0 if the histogram is empty.
 int64_t rn_latencies_quantile(const rn_latencies_t* latencies, double q);
 static inline double rn_latencies_mean(const rn_latencies_t* latencies) {
   return latencies->count ? latencies->sum / (double)latencies->count : 0;

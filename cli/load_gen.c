@@ -130,7 +130,7 @@ static void send_on(rn_load_t* load, rn_load_link_t* link, int64_t arrived_ns) {
   if (link->wants_write != wanted_write) watch(load, link, EPOLL_CTL_MOD);
 }
 
-// The next link with room, in turn; NULL if there is none.
+// The next link with room, round robin; NULL if all are full.
 static rn_load_link_t* free_link(rn_load_t* load) {
   for (size_t i = 0; i < load->links.count; ++i) {
     rn_load_link_t* link = load->links.items[load->next_link];

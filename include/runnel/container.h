@@ -444,7 +444,7 @@ static inline int rn_guest_predict(rn_guest_state_t* state, uint64_t id, char* p
   return rn_guest_send(state, &state->out);
 }
 
-// Takes the server's answer to the first frame: 0, or -1 if it is none.
+// Reads the server's answer to the first frame and starts the beats: 0, or -1 on failure.
 static inline int rn_guest_welcome(rn_guest_state_t* state, const char* payload, size_t size) {
   pthread_t thread;
   if (size < 24) return -1;

@@ -402,7 +402,8 @@ int rn_rpc_server_port(const rn_rpc_server_t* server) {
   return rn_listener_port(server->group.listener);
 }
 
-// Closes the last connection until there is none: each removes itself when it is lost.
+// Closes connections, the last one first, until the list is empty: each removes itself when it is
+// lost.
 static void close_connections(rn_rpc_server_t* server, const rpc_lane_t* lane) {
   rn_mutex_lock(&server->mutex);
   while (lane->connections.count) {

@@ -102,7 +102,7 @@ class Signature:
         return b"".join([text(name), text(self.method), head] + [port.encode() for port in self.inputs + self.outputs])
 
     def run(self, inputs: list[np.ndarray], wanted: Sequence[int]) -> list[Optional[np.ndarray]]:
-        """Returns the outputs, None for those that nobody wants."""
+        """Returns the outputs; None for those that were not requested."""
         result = self.function({port.name: array for port, array in zip(self.inputs, inputs)})
         if not isinstance(result, Mapping):
             if len(self.outputs) != 1:
