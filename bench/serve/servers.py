@@ -90,6 +90,9 @@ class Server:
         except (OSError, http.client.HTTPException):
             return False
 
+    def serves(self, model):
+        return self.ask(f"/v1/models/{model}")[1].find(b'"AVAILABLE"') >= 0
+
     def memory(self):
         """MB of the server and its processes; pages that they share count once."""
         return sum(megabytes(process, "Pss") for process in processes_of(self.process.pid))

@@ -293,6 +293,7 @@ rn_status_t rn_model_server_create(const rn_model_server_options_t* options,
 rn_status_t rn_model_server_wait(rn_model_server_t* server, int64_t deadline_ns) {
   RN_RETURN_IF_ERROR(rn_models_wait(server->models, deadline_ns));
   server->front.is_ready = true;
+  rn_loader_be_quiet(server->loader);
   return RN_OK;
 }
 

@@ -34,6 +34,7 @@ static void on_done(rn_backend_run_t* run, rn_status_t status) {
 static rn_status_t run_and_wait(rn_backend_t* backend, const rn_backend_run_t* what) {
   warmup_run_t own = {.run = *what};
   own.run.done = on_done;
+  own.run.is_quiet = true;
   rn_outcome_init(&own.outcome);
   backend->vtable->run(backend, &own.run);
   return rn_outcome_wait(&own.outcome);

@@ -40,6 +40,7 @@ typedef struct rn_backend_run_t {
   rn_tensor_t* outputs;       // one per output; set on success where wanted, unset otherwise
   rn_cancel_t* cancel;        // Borrowed; NULL: none
   int64_t deadline_ns;        // after which the result is not needed; INT64_MAX: none
+  bool is_quiet;  // must not disturb other models: takes no threads but the caller's, if it blocks
   // Owns |status|. Called once, from any thread, perhaps before |run| returns.
   void (*done)(struct rn_backend_run_t* run, rn_status_t status);
 } rn_backend_run_t;

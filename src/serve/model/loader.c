@@ -11,6 +11,7 @@ struct rn_loader_t {
   rn_loader_options_t options;
   rn_str_t tags[MOST_TAGS];
   int tag_count;
+  _Atomic bool is_quiet;
 };
 
 rn_status_t rn_loader_create(const rn_loader_options_t* options, rn_loader_t** out) {
@@ -40,6 +41,8 @@ rn_status_t rn_loader_create(const rn_loader_options_t* options, rn_loader_t** o
 void rn_loader_destroy(rn_loader_t* loader) {
   if (loader) RN_FREE(loader->options.allocator, loader);
 }
+
+void rn_loader_be_quiet(rn_loader_t* loader) { loader->is_quiet = true; }
 
 static rn_status_t warm_up(const rn_loader_t* loader, rn_backend_t* backend, rn_str_t model,
                            const char* folder) {
@@ -100,7 +103,10 @@ static rn_status_t load_saved_model(rn_loader_t* loader, rn_str_t model, const c
   loader_job_t job = {.loader = loader, .model = model, .folder = folder};
   RN_RETURN_IF_ERROR(
       rn_alloc_array(options->allocator, count, sizeof *job.replicas, (void**)&job.replicas));
-  rn_quiet_call(run_job, &job);
+  if (loader->is_quiet)
+    rn_quiet_call(run_job, &job);
+  else
+    run_job(&job);
   if (!rn_ok(job.status)) {
     drop(loader, job.replicas, options->replicas);
     return job.status;

@@ -32,8 +32,11 @@ typedef struct rn_loader_t rn_loader_t;
 RN_MUST_USE rn_status_t rn_loader_create(const rn_loader_options_t* options, rn_loader_t** out);
 void rn_loader_destroy(rn_loader_t* loader);  // NULL is fine
 
-// rn_models_options_t.load, with |self| a loader. SavedModels are loaded by a thread of low
-// priority, so that requests to other models are not slowed down.
+// From now on SavedModels are loaded by a thread of low priority, so that requests to other models
+// are not slowed down. Before there are any, loading should be quick.
+void rn_loader_be_quiet(rn_loader_t* loader);
+
+// rn_models_options_t.load, with |self| a loader.
 RN_MUST_USE rn_status_t rn_loader_load(void* self, const rn_pb_serving_ModelConfig_t* config,
                                        int64_t number, const char* folder, rn_backend_t*** out,
                                        int* out_count);

@@ -72,8 +72,8 @@ static rn_status_t run_filtered(rn_tf_backend_t* backend, const rn_signature_t* 
 static rn_status_t run_step(rn_tf_backend_t* backend, rn_backend_run_t* run) {
   rn_tf_signature_t* signature = &backend->signatures[run->signature];
   const rn_signature_t* whole = &signature->step;
-  rn_step_options_t options = {.cancel = run->cancel};
-  const rn_step_options_t* given = options.cancel ? &options : NULL;
+  rn_step_options_t options = {.cancel = run->cancel, .is_quiet = run->is_quiet};
+  const rn_step_options_t* given = options.cancel || options.is_quiet ? &options : NULL;
   // A deadline within the step would cost a look at the clock per node; |cancel| costs nothing.
   if (run->deadline_ns != INT64_MAX && run->deadline_ns <= backend->env->now_ns(backend->env->self))
     return rn_deadline_exceeded("The deadline passed before the model ran");
