@@ -24,6 +24,7 @@ typedef struct serve_t {
   rn_model_server_options_t options;
   const char* config_file;  // NULL: one model, by flags
   rn_strbuf_t config_text;  // of the file, as it was last read
+  rn_redis_config_t redis;
   rn_model_server_t* server;
   _Atomic bool is_ending;
   rn_status_t status;  // Owned: why the ports were not opened
@@ -119,6 +120,19 @@ static rn_status_t read_config(serve_t* serve, rn_pb_serving_ModelServerConfig_t
   return rn_config_single(rn_str(name ? name : "default"), rn_str(path), &serve->arena, out);
 }
 
+static rn_status_t set_redis(serve_t* serve) {
+  rn_cli_t* cli = serve->cli;
+  const char *address = rn_cli_text(cli, "--redis"),
+             *file = rn_cli_text(cli, "--redis_config_file");
+  if (!!rn_cli_text(cli, "--state") + !!address + !!file > 1)
+    return rn_cli_usage(cli, "--state, --redis and --redis_config_file exclude each other");
+  serve->redis.address = address;
+  if (file)
+    RN_RETURN_IF_ERROR(rn_redis_config_read(&serve->env, file, cli->allocator, &serve->redis));
+  if (address || file) serve->options.redis = &serve->redis;
+  return RN_OK;
+}
+
 static rn_status_t set_models(serve_t* serve) {
   rn_cli_t* cli = serve->cli;
   rn_model_server_options_t* options = &serve->options;
@@ -145,11 +159,12 @@ static rn_status_t set_models(serve_t* serve) {
   options->cache_bytes = (size_t)rn_cli_number(cli, "--cache_mb", 32) << 20;
   options->apps_file = rn_cli_text(cli, "--apps_file");
   options->state_folder = rn_cli_text(cli, "--state");
-  options->redis = rn_cli_text(cli, "--redis");
-  if (options->state_folder && options->redis)
-    return rn_cli_usage(cli, "--state and --redis exclude each other");
+  RN_RETURN_IF_ERROR(set_redis(serve));
   // A check changes nothing, and a running server may hold the state.
-  if (rn_cli_has(cli, "--check")) options->state_folder = options->redis = NULL;
+  if (rn_cli_has(cli, "--check")) {
+    options->state_folder = NULL;
+    options->redis = NULL;
+  }
   rn_session_options_init(&options->session);
   options->session.intra_threads = (int)rn_cli_number(cli, "--tensorflow_intra_op_parallelism", 0);
   options->session.inter_threads = (int)rn_cli_number(cli, "--tensorflow_inter_op_parallelism", 0);
@@ -306,6 +321,7 @@ static rn_status_t serve(rn_cli_t* cli) {
   if (rn_ok(status) && rn_cli_has(cli, "--check")) printf("the configuration is fine\n");
   rn_model_server_destroy(serve.server);
   rn_tls_release(serve.options.tls);
+  rn_redis_config_clear(&serve.redis);
   rn_strbuf_clear(&serve.config_text);
   rn_arena_clear(&serve.arena);
   return status;
@@ -366,6 +382,8 @@ static const rn_cli_option_t options_of_serve[] = {
               "applications over several models, in text form (doc/serving.md)"),
     RN_OPTION(FOLDER, "--state", "FOLDER", "keep what applications learn here"),
     RN_OPTION(TEXT, "--redis", "HOST:PORT", "keep it in Redis instead, for several servers"),
+    RN_OPTION(FILE, "--redis_config_file", "FILE",
+              "the same with a password, TLS, a database: a RedisConfig in text form"),
     RN_OPTION(NUMBER, "--max_num_load_retries", "N",
               "try to load a version N more times (default 5)"),
     RN_OPTION(NUMBER, "--load_retry_interval_micros", "US", "between tries (default 60000000)"),

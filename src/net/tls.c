@@ -16,7 +16,7 @@ struct rn_tls_t {
   const rn_openssl_t* o;
   SSL_CTX* context;
   BIO_METHOD* method;
-  bool is_public;
+  bool is_open;  // a public server's or a guest's: peers need no common name
 };
 
 typedef struct stream_t {
@@ -319,7 +319,7 @@ static rn_status_t take_name(stream_t* stream) {
                                                 NID_commonName, stream->peer, sizeof stream->peer)
                  : -1;
   o->X509_free(certificate);
-  if (stream->tls->is_public && size <= 0) {
+  if (stream->tls->is_open && size <= 0) {
     stream->peer[0] = '\0';
     return RN_OK;
   }
@@ -375,7 +375,7 @@ static rn_status_t set_up(rn_tls_t* tls, const rn_tls_options_t* options) {
   o->BIO_meth_set_ctrl(tls->method, bio_control);
   SSL_CTX* context = tls->context;
   o->SSL_CTX_ctrl(context, SSL_CTRL_SET_MIN_PROTO_VERSION,
-                  options->is_public ? TLS1_2_VERSION : TLS1_3_VERSION, NULL);
+                  tls->is_open ? TLS1_2_VERSION : TLS1_3_VERSION, NULL);
   o->SSL_CTX_ctrl(context, SSL_CTRL_MODE,
                   SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER |
                       SSL_MODE_RELEASE_BUFFERS,
@@ -387,8 +387,8 @@ static rn_status_t set_up(rn_tls_t* tls, const rn_tls_options_t* options) {
     o->SSL_CTX_set_verify(context, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, NULL);
   o->SSL_CTX_set_alpn_select_cb(context, on_protocols, tls);
   if (o->SSL_CTX_set_alpn_protos(context, protocols, 3) != 0) return rn_out_of_memory();
-  RN_RETURN_IF_ERROR(rn_pem_use_chain(o, context, options->cert));
-  RN_RETURN_IF_ERROR(rn_pem_use_key(o, context, options->key));
+  if (options->cert) RN_RETURN_IF_ERROR(rn_pem_use_chain(o, context, options->cert));
+  if (options->key) RN_RETURN_IF_ERROR(rn_pem_use_key(o, context, options->key));
   if (options->ca) return rn_pem_trust(o, context, options->ca);
   if (verifies && o->SSL_CTX_set_default_verify_paths(context) != 1) return rn_out_of_memory();
   return RN_OK;
@@ -396,13 +396,16 @@ static rn_status_t set_up(rn_tls_t* tls, const rn_tls_options_t* options) {
 
 rn_status_t rn_tls_create(const rn_tls_options_t* options, rn_tls_t** out) {
   *out = NULL;
-  if (!options->cert || !options->key || (!options->ca && !options->is_public))
+  bool is_complete = options->is_guest
+                         ? !options->cert == !options->key
+                         : options->cert && options->key && (options->ca || options->is_public);
+  if (!is_complete)
     return rn_invalid_argument("TLS needs a certificate, its key and a certificate authority");
   rn_tls_t* tls = NULL;
   RN_RETURN_IF_ERROR(RN_NEW(options->allocator, &tls));
   tls->refs = 1;
   tls->allocator = options->allocator;
-  tls->is_public = options->is_public;
+  tls->is_open = options->is_public || options->is_guest;
   rn_status_t status = set_up(tls, options);
   if (!rn_ok(status)) {
     rn_tls_release(tls);

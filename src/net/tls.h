@@ -2,7 +2,8 @@
 //
 // Within a cluster, both ends present a certificate of the same authority. The subject's common
 // name identifies a task ("/job:ps/replica:0/task:0") or a client (any other name). A public server
-// presents its certificate to any client, and may verify theirs.
+// presents its certificate to any client, and may verify theirs. A guest is a client of other
+// servers.
 #ifndef RUNNEL_NET_TLS_H_
 #define RUNNEL_NET_TLS_H_
 
@@ -16,6 +17,9 @@ typedef struct rn_tls_options_t {
   // A server whose clients need no certificate, unless it |verifies_clients|: by |ca| or, if that
   // is NULL, the system's authorities. It accepts TLS 1.2, too.
   bool is_public, verifies_clients;
+  // A client of a server that is not of the cluster: |cert| and |key| may be NULL, and so may |ca|,
+  // for the system's authorities. It accepts TLS 1.2, too.
+  bool is_guest;
 } rn_tls_options_t;
 
 // UNIMPLEMENTED without OpenSSL. Errors name the file.

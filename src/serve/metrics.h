@@ -54,7 +54,11 @@
   X(FEEDBACK_COUNT, COUNTER, "runnel_feedback_total", "Feedback by application and outcome",       \
     "app", "outcome")                                                                              \
   X(POLICY_WEIGHT, GAUGE, "runnel_policy_weight", "Share of a model in an application's policy",   \
-    "app", "model_name")
+    "app", "model_name")                                                                           \
+  X(STORE_FAILURES, COUNTER, "runnel_store_failures_total",                                        \
+    "Rounds that failed of saving what applications learn", "store")                               \
+  X(STORE_DROPPED, COUNTER, "runnel_store_dropped_total",                                          \
+    "Changes that were never saved, for want of room while saving failed", "store")
 
 typedef enum rn_metric_id_t {
 #define RN_METRIC_ENUM(id, ...) RN_METRIC_##id,

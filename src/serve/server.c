@@ -147,11 +147,15 @@ static rn_status_t make_models(rn_model_server_t* server) {
 
 static rn_status_t open_store(rn_model_server_t* server) {
   const rn_model_server_options_t* options = &server->options;
-  rn_store_redis_options_t redis = {
-      .address = options->redis, .env = &server->env, .allocator = server->allocator};
+  rn_store_redis_options_t redis = {.config = options->redis,
+                                    .metrics = server->metrics,
+                                    .env = &server->env,
+                                    .allocator = server->allocator};
   if (options->redis) return rn_store_redis_open(&redis, &server->store);
-  rn_store_log_options_t log = {
-      .folder = options->state_folder, .env = &server->env, .allocator = server->allocator};
+  rn_store_log_options_t log = {.folder = options->state_folder,
+                                .metrics = server->metrics,
+                                .env = &server->env,
+                                .allocator = server->allocator};
   if (options->state_folder) return rn_store_log_open(&log, &server->store);
   return rn_state_store_create_memory(&server->env, server->allocator, MAX_STATE, &server->store);
 }

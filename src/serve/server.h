@@ -5,6 +5,7 @@
 #include "net/tls.h"
 #include "proto/model_server_config.pb.h"
 #include "serve/model/batcher.h"
+#include "serve/select/redis_config.h"
 #include "session/session.h"
 
 typedef struct rn_model_server_t rn_model_server_t;
@@ -44,9 +45,9 @@ typedef struct rn_model_server_options_t {
   const char* program;  // this command, for models in processes of their own; NULL: none
   size_t cache_bytes;   // of the prediction cache; 0: none
   // Applications.
-  const char* apps_file;     // NULL: none
-  const char* state_folder;  // for what they learn; NULL: it is lost with the process
-  const char* redis;         // "host:port", instead of |state_folder|
+  const char* apps_file;           // NULL: none
+  const char* state_folder;        // for what they learn; NULL: it is lost with the process
+  const rn_redis_config_t* redis;  // instead of |state_folder|; NULL: none
 } rn_model_server_options_t;
 
 // Begins to load. The ports are still closed.

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """Applications of `runnel serve` as processes: clipper_test.py RUNNEL MODELS PART
 
-PART is "example": the bandit of examples/serving, with fewer queries; "folder": what feedback taught outlives kill -9, answers are marked, strict applications refuse; or "redis": two servers
-share what they learn, go on while Redis is gone, and meet again when it is back. Exits with 77 without redis-server or NumPy.
+PART is "example": the bandit of examples/serving, with fewer queries; "folder": what feedback taught outlives kill -9, answers are marked, strict applications refuse; "redis": two servers
+share what they learn, go on while Redis is gone, and meet again when it is back; or "redis_secure": the same Redis behind TLS, a password and a database number. Exits with 77
+without redis-server or NumPy.
 """
 import atexit
 import http.client
@@ -11,10 +12,14 @@ import os
 import re
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
 import time
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+from support.ports import free_ports
 
 RUNNEL, MODELS, PART = sys.argv[1:4]
 APPS = """
@@ -41,13 +46,15 @@ class Server:
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         atexit.register(self.process.kill)
         self.port = None
+        said = ""
         for line in self.process.stdout:
+            said += line
             match = re.search(r"REST at port (\d+)", line)
             if match:
                 self.port = int(match.group(1))
             if line.strip() == "ready":
                 return
-        raise RuntimeError("runnel serve has ended")
+        raise RuntimeError("runnel serve has ended: " + said)
 
     def post(self, path, body):
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
@@ -139,8 +146,8 @@ def example_part(folder):
     server.end(signal.SIGTERM)
 
 
-def start_redis(folder, path):
-    redis = subprocess.Popen(["redis-server", "--port", "0", "--unixsocket", path, "--save", "", "--dir", folder],
+def start_redis(folder, path, *options):
+    redis = subprocess.Popen(["redis-server", "--port", "0", "--unixsocket", path, "--save", "", "--dir", folder, *options],
                              stdout=subprocess.DEVNULL)
     wait_for(lambda: os.path.exists(path))
     return redis
@@ -180,5 +187,80 @@ def redis_part(folder):
         redis.wait()
 
 
+def ask_redis(path, *commands):
+    """Sends commands in Redis' inline form; the replies as one text."""
+    with socket.socket(socket.AF_UNIX) as client:
+        client.connect(path)
+        client.sendall("".join(command + "\r\n" for command in (*commands, "QUIT")).encode())
+        return b"".join(iter(lambda: client.recv(4096), b"")).decode()
+
+
+def start_secure_redis(folder, path, certs):
+    """Returns the process and its TLS port, which another process may take first: then it tries again."""
+    for _ in range(5):
+        port = free_ports(1)[0]
+        redis = start_redis(folder, path, "--tls-port", str(port), "--tls-cert-file", f"{certs}/worker-0.pem", "--tls-key-file",
+                            f"{certs}/worker-0-key.pem", "--tls-ca-cert-file", f"{certs}/ca.pem", "--bind", "127.0.0.1",
+                            "--user", "default", "off", "--user", "serve", "on", ">secret", "~runnel:*", "~other:*", "+@all", "--databases", "4")
+        try:
+            ask_redis(path)
+            return redis, port
+        except OSError:
+            redis.kill()
+            redis.wait()
+            os.unlink(path)
+    raise RuntimeError("redis-server does not start")
+
+
+def redis_secure_part(folder):
+    if not shutil.which("redis-server"):
+        sys.exit(77)
+    certs, path = os.path.join(folder, "certs"), os.path.join(folder, "redis")
+    subprocess.run([RUNNEL, "cert", "--dir", certs, "--cluster", "worker=127.0.0.1:1"], check=True, capture_output=True)
+
+    def config(name, port, tls, password='password: "secret"', database=2, more=""):
+        file = os.path.join(folder, name)
+        with open(file, "w") as out:
+            out.write(f'address: "127.0.0.1:{port}" database: {database} user: "serve" {password} {more} tls {{ {tls} }}\n')
+        return "--redis_config_file=" + file
+
+    redis, port = start_secure_redis(folder, path, certs)
+    try:
+        ca = f'ca_file: "{certs}/ca.pem" '
+        both = ca + f'cert_file: "{certs}/client.pem" key_file: "{certs}/client-key.pem"'
+        with open(os.path.join(folder, "password"), "w") as out:
+            out.write("secret\n")
+        one = Server(folder, config("one", port, both))
+        two = Server(folder, config("two", port, both, password=f'password_file: "{folder}/password"'))
+        other = Server(folder, config("other", port, both, more='key_prefix: "other:"'))
+        one.teach("anna", 20)
+        wait_for(lambda: two.weight("half_plus_three", "anna") > 0.9)
+        login = "AUTH serve secret"
+        assert "runnel:a/anna" in ask_redis(path, login, "SELECT 2", "KEYS runnel:a/*")
+        assert "runnel:" not in ask_redis(path, login, "SELECT 0", "KEYS runnel:*")
+        assert abs(other.weight("half_plus_three", "anna") - 0.5) < 1e-6, "another prefix is another state"
+        for server in one, two, other:
+            server.end(signal.SIGTERM)
+        # What Redis refuses ends the server; what may pass does not, and is counted.
+        for options in (config("bad", port, both, password='password: "wrong"'), config("bad", port, both, database=4)):
+            try:
+                Server(folder, options)
+            except RuntimeError as error:
+                assert "WRONGPASS" in str(error) or "out of range" in str(error), error
+            else:
+                raise AssertionError(options)
+        for tls in ca, both.replace("ca.pem", "client.pem"):  # no certificate; an authority that signed nothing
+            server = Server(folder, config("alone", port, tls))
+            connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=30)
+            connection.request("GET", "/monitoring/prometheus/metrics")
+            match = re.search(r'runnel_store_failures_total{store="redis"} (\d+)', connection.getresponse().read().decode())
+            assert match and int(match.group(1)) > 0
+            assert server.predict("a", input=[2.0])[0]["output"] == 3.5
+            server.end(signal.SIGTERM)
+    finally:
+        redis.kill()
+        redis.wait()
+
+
 with tempfile.TemporaryDirectory() as home:
-    {"folder": folder_part, "redis": redis_part, "example": example_part}[PART](home)
+    {"folder": folder_part, "redis": redis_part, "redis_secure": redis_secure_part, "example": example_part}[PART](home)

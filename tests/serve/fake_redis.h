@@ -16,6 +16,7 @@
 
 typedef struct redis_t {
   char folder[64], socket[80], address[96];
+  rn_redis_config_t config;
   pid_t pid;
 } redis_t;
 
@@ -64,7 +65,8 @@ static inline void redis_close(redis_t* redis) {
 
 static inline rn_state_store_t* redis_store(redis_t* redis, size_t max_waiting,
                                             rn_allocator_t allocator) {
-  rn_store_redis_options_t options = {.address = redis->address,
+  redis->config.address = redis->address;
+  rn_store_redis_options_t options = {.config = &redis->config,
                                       .commit_ns = 1000000,
                                       .refresh_ns = 20000000,
                                       .retry_ns = 1000000,

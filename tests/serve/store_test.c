@@ -297,8 +297,9 @@ Test(store_redis, changes_that_wait_are_bounded, .timeout = 100) {
 
 Test(store_redis, a_bad_address_is_refused) {
   rn_state_store_t* store = NULL;
+  rn_redis_config_t config = {.address = "host:port"};
   rn_store_redis_options_t options = {
-      .address = "host:port", .env = rn_env_system(), .allocator = rn_allocator_system()};
+      .config = &config, .env = rn_env_system(), .allocator = rn_allocator_system()};
   rn_status_t status = rn_store_redis_open(&options, &store);
   if (rn_status_code(status) == RN_CODE_UNIMPLEMENTED) cr_skip_test("there is no hiredis");
   FAILS_WITH(status, INVALID_ARGUMENT, "HOST:PORT");

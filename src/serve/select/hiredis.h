@@ -1,5 +1,5 @@
-// hiredis' functions, loaded from the system's library on first use, so that a server without Redis
-// does not need it.
+// hiredis' functions that read replies, loaded from the system's library on first use, so that a
+// server without Redis does not need it.
 #ifndef RUNNEL_SERVE_SELECT_HIREDIS_H_
 #define RUNNEL_SERVE_SELECT_HIREDIS_H_
 
@@ -7,13 +7,11 @@
 
 #include "base/status.h"
 
-#define RN_HIREDIS(X)            \
-  X(redisConnectWithTimeout)     \
-  X(redisConnectUnixWithTimeout) \
-  X(redisSetTimeout)             \
-  X(redisAppendCommandArgv)      \
-  X(redisGetReply)               \
-  X(redisFree)                   \
+#define RN_HIREDIS(X)    \
+  X(redisReaderCreate)   \
+  X(redisReaderFree)     \
+  X(redisReaderFeed)     \
+  X(redisReaderGetReply) \
   X(freeReplyObject)
 
 typedef struct rn_hiredis_t {

@@ -8,6 +8,7 @@
 #define RUNNEL_SERVE_SELECT_STORE_H_
 
 #include "base/sync.h"
+#include "serve/metrics.h"
 #include "serve/select/state_map.h"
 
 typedef struct rn_state_store_t rn_state_store_t;

@@ -345,8 +345,13 @@ rn_status_t rn_store_log_open(const rn_store_log_options_t* options, rn_state_st
   if (!store->options.compact_bytes) store->options.compact_bytes = 16 << 20;
   rn_strbuf_init(&store->path, options->allocator);
   rn_strbuf_init(&store->pending, options->allocator);
-  store->saver = (rn_store_saver_t){
-      .env = options->env, .verb = "saved", .wait = wait_locked, .save = save, .self = store};
+  store->saver =
+      (rn_store_saver_t){.env = options->env,
+                         .what = "What applications learn cannot be saved",
+                         .failure_count = rn_store_failure_count(options->metrics, "folder"),
+                         .wait = wait_locked,
+                         .save = save,
+                         .self = store};
   rn_store_saver_init(&store->saver);
   rn_status_t status = open_folder(store);
   if (!rn_ok(status)) {

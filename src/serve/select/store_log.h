@@ -8,12 +8,13 @@
 #include "serve/select/store.h"
 
 typedef struct rn_store_log_options_t {
-  const char* folder;    // made if it does not exist
-  int64_t commit_ns;     // 0: 200 ms
-  int64_t retry_ns;      // between tries while writing fails; 0: 1 s
-  size_t compact_bytes;  // of the log, before it is replaced by a snapshot; 0: 16 MiB. The log may
-                         // grow to twice the size of the last snapshot, if that is more
-  size_t max_bytes;      // in memory; 0: no limit
+  const char* folder;     // made if it does not exist
+  int64_t commit_ns;      // 0: 200 ms
+  int64_t retry_ns;       // between tries while writing fails; 0: 1 s
+  size_t compact_bytes;   // of the log, before it is replaced by a snapshot; 0: 16 MiB. The log may
+                          // grow to twice the size of the last snapshot, if that is more
+  size_t max_bytes;       // in memory; 0: no limit
+  rn_metrics_t* metrics;  // NULL: none
   const rn_env_t* env;
   rn_allocator_t allocator;
 } rn_store_log_options_t;

@@ -40,6 +40,7 @@ typedef struct rn_store_redis_t {
   rn_redis_queue_t read;     // keys that were read since the last refresh; no changes
   size_t waiting_bytes;      // of |waiting| and of what the thread has taken
   int64_t unsaved, dropped;
+  rn_metric_series_t* drop_count;
 } rn_store_redis_t;
 
 static rn_store_redis_t* of(rn_state_store_t* base) { return (rn_store_redis_t*)base; }
@@ -54,12 +55,17 @@ static rn_status_t add_locked(rn_store_redis_t* store, rn_str_t key, rn_str_t by
   return RN_OK;
 }
 
+static void drop_locked(rn_store_redis_t* store) {
+  ++store->dropped;
+  rn_series_add(store->drop_count, 1);
+}
+
 static void add(rn_state_store_t* base, rn_str_t key, rn_str_t bytes, bool is_put) {
   rn_store_redis_t* store = of(base);
   rn_mutex_lock(&store->saver.mutex);
   bool was_empty = !store->waiting.first;
   rn_status_t status = add_locked(store, key, bytes, is_put);
-  if (!rn_ok(status)) ++store->dropped;
+  if (!rn_ok(status)) drop_locked(store);
   if (was_empty) rn_cond_signal(&store->saver.wake);
   rn_mutex_unlock(&store->saver.mutex);
   rn_status_free(status);
@@ -90,7 +96,7 @@ static void read_key(rn_state_store_t* base, rn_str_t key, bool is_found) {
 
 static void set_name(const rn_store_redis_t* store, rn_str_t key, rn_strbuf_t* out) {
   rn_strbuf_init(out, store->base.allocator);
-  rn_strbuf_append(out, rn_str(store->options.prefix));
+  rn_strbuf_append(out, rn_redis_prefix(store->options.config));
   rn_strbuf_append(out, key);
 }
 
@@ -244,7 +250,7 @@ static void put_back(rn_store_redis_t* store, rn_redis_key_t* key) {
   if (rn_ok(status)) {
     rn_redis_key_prepend(entry, key);
   } else {
-    ++store->dropped;
+    drop_locked(store);
   }
   rn_mutex_unlock(&store->saver.mutex);
   rn_status_free(status);
@@ -368,7 +374,7 @@ static rn_status_t load_definitions(rn_store_redis_t* store) {
 }
 
 static rn_status_t try_work(rn_store_redis_t* store, rn_redis_batch_t* batch, bool refreshes) {
-  RN_RETURN_IF_ERROR(rn_redis_connect(&store->link, store->options.address));
+  RN_RETURN_IF_ERROR(rn_redis_connect(&store->link, store->options.config));
   RN_RETURN_IF_ERROR(commit(store, batch));
   if (refreshes || !store->is_loaded) RN_RETURN_IF_ERROR(load_definitions(store));
   store->is_loaded = true;
@@ -424,7 +430,7 @@ static void add_stats(rn_state_store_t* base, rn_state_store_stats_t* inout) {
 static void destroy(rn_state_store_t* base) {
   rn_store_redis_t* store = of(base);
   rn_store_saver_stop(&store->saver);
-  rn_redis_close(&store->link);
+  rn_redis_link_deinit(&store->link);
   if (store->batch) RN_FREE(base->allocator, store->batch);
   rn_redis_queue_clear(&store->known);
   rn_redis_queue_clear(&store->waiting);
@@ -461,16 +467,25 @@ rn_status_t rn_store_redis_open(const rn_store_redis_options_t* options, rn_stat
   store->base.vtable = &redis_vtable;
   store->base.allocator = options->allocator;
   store->options = *options;
-  if (!options->prefix) store->options.prefix = "runnel:";
   if (!options->commit_ns) store->options.commit_ns = INT64_C(20) * 1000000;
   if (!options->refresh_ns) store->options.refresh_ns = INT64_C(1000) * 1000000;
   if (!options->retry_ns) store->options.retry_ns = INT64_C(100) * 1000000;
   if (!options->max_waiting) store->options.max_waiting = (size_t)64 << 20;
+  if (options->metrics)
+    store->drop_count = rn_metrics_series(options->metrics, RN_METRIC_STORE_DROPPED,
+                                          RN_STR("redis"), RN_STR(""), RN_STR(""));
+  store->link = (rn_redis_link_t){.env = options->env, .allocator = options->allocator};
+  rn_redis_link_init(&store->link);
   rn_redis_queue_init(&store->known, options->allocator);
   rn_redis_queue_init(&store->waiting, options->allocator);
   rn_redis_queue_init(&store->read, options->allocator);
-  store->saver = (rn_store_saver_t){
-      .env = options->env, .verb = "shared", .wait = wait_locked, .save = save, .self = store};
+  store->saver =
+      (rn_store_saver_t){.env = options->env,
+                         .what = "What applications learn cannot be shared",
+                         .failure_count = rn_store_failure_count(options->metrics, "redis"),
+                         .wait = wait_locked,
+                         .save = save,
+                         .self = store};
   rn_store_saver_init(&store->saver);
   rn_status_t status = set_up(store);
   if (!rn_ok(status)) {

@@ -9,16 +9,17 @@
 #ifndef RUNNEL_SERVE_SELECT_STORE_REDIS_H_
 #define RUNNEL_SERVE_SELECT_STORE_REDIS_H_
 
+#include "serve/select/redis_config.h"
 #include "serve/select/store.h"
 
 typedef struct rn_store_redis_options_t {
-  const char* address;  // "host:port" or "unix:path"; borrowed as long as the store lives
-  const char* prefix;   // of every key; NULL: "runnel:"
-  int64_t commit_ns;    // how long changes are gathered; 0: 20 ms
-  int64_t refresh_ns;   // 0: 1 s
-  int64_t retry_ns;     // first pause after a failure; doubles up to 64 times that; 0: 100 ms
-  size_t max_waiting;   // bytes of changes that wait; 0: 64 MiB
-  size_t max_bytes;     // in memory; 0: no limit
+  const rn_redis_config_t* config;  // Borrowed as long as the store lives
+  int64_t commit_ns;                // how long changes are gathered; 0: 20 ms
+  int64_t refresh_ns;               // 0: 1 s
+  int64_t retry_ns;       // first pause after a failure; doubles up to 64 times that; 0: 100 ms
+  size_t max_waiting;     // bytes of changes that wait; 0: 64 MiB
+  size_t max_bytes;       // in memory; 0: no limit
+  rn_metrics_t* metrics;  // NULL: none
   const rn_env_t* env;
   rn_allocator_t allocator;
 } rn_store_redis_options_t;

@@ -19,8 +19,7 @@ void rn_store_saver_deinit(rn_store_saver_t* saver) {
 static void complain(rn_store_saver_t* saver, rn_status_t status) {
   int64_t left_out;
   if (rn_log_limit_says(&saver->complaint, saver->env, &left_out))
-    rn_log(saver->env, RN_LOG_ERROR,
-           "The states of applications cannot be %s and will be retried: %s", saver->verb,
+    rn_log(saver->env, RN_LOG_ERROR, "%s, and will be retried: %s", saver->what,
            rn_status_message(status));
 }
 
@@ -38,7 +37,10 @@ static void* saver_main(void* arg) {
     int64_t ticket = saver->wanted;
     rn_mutex_unlock(&saver->mutex);
     rn_status_t status = saver->save(saver->self);
-    if (!rn_ok(status)) complain(saver, status);
+    if (!rn_ok(status)) {
+      complain(saver, status);
+      rn_series_add(saver->failure_count, 1);
+    }
     rn_mutex_lock(&saver->mutex);
     ++*(rn_ok(status) ? &saver->saves : &saver->failures);
     rn_status_free(saver->failure);

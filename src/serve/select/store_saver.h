@@ -5,13 +5,16 @@
 #include "base/env.h"
 #include "base/log.h"
 #include "base/sync.h"
+#include "serve/metrics.h"
 
 typedef struct rn_store_saver_t {
   const rn_env_t* env;
-  const char* verb;                 // "saved", for the log: states cannot be ...
+  const char* what;                 // cannot be done, for the log: "States cannot be saved"
   void (*wait)(void* self);         // returns when a round is due; called with |mutex| held
   rn_status_t (*save)(void* self);  // one round; called without it
   void* self;
+  // Counts failures, as does |failures| below; NULL: nowhere else.
+  rn_metric_series_t* failure_count;
   rn_log_limit_t complaint;  // of the thread
 
   rn_mutex_t mutex;  // guards what follows; the store may keep more under it
@@ -23,7 +26,14 @@ typedef struct rn_store_saver_t {
   int64_t saves, failures;  // rounds that succeeded and that failed
 } rn_store_saver_t;
 
-// In a zeroed struct with the first five fields set.
+// The series of |metrics| (NULL: none) for the failures of a store.
+static inline rn_metric_series_t* rn_store_failure_count(rn_metrics_t* metrics, const char* store) {
+  return metrics ? rn_metrics_series(metrics, RN_METRIC_STORE_FAILURES, rn_str(store), RN_STR(""),
+                                     RN_STR(""))
+                 : NULL;
+}
+
+// In a zeroed struct with the fields before |complaint| set.
 void rn_store_saver_init(rn_store_saver_t* saver);
 // RESOURCE_EXHAUSTED if the thread cannot be started.
 RN_MUST_USE rn_status_t rn_store_saver_start(rn_store_saver_t* saver);
