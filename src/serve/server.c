@@ -43,6 +43,7 @@ struct rn_model_server_t {
   rn_loader_t* loader;
   rn_models_t* models;
   rn_state_store_t* store;
+  rn_redis_queries_t* queries;
   rn_apps_t* apps;
   rn_front_t front;
   rn_http_server_t *http, *rest;  // |http|: connections that other ports accepted
@@ -160,11 +161,22 @@ static rn_status_t open_store(rn_model_server_t* server) {
   return rn_state_store_create_memory(&server->env, server->allocator, MAX_STATE, &server->store);
 }
 
+static rn_status_t open_queries(rn_model_server_t* server) {
+  rn_redis_queries_options_t options = {.config = server->options.redis,
+                                        .claimed = rn_app_judged,
+                                        .metrics = server->metrics,
+                                        .env = &server->env,
+                                        .allocator = server->allocator};
+  return options.config ? rn_redis_queries_open(&options, &server->queries) : RN_OK;
+}
+
 static rn_status_t make_apps(rn_model_server_t* server) {
   RN_RETURN_IF_ERROR(open_store(server));
+  RN_RETURN_IF_ERROR(open_queries(server));
   rn_apps_options_t apps = {.find = rn_apps_find_model,
                             .self = server->models,
                             .store = server->store,
+                            .queries = server->queries,
                             .timers = rn_loop_timers(server->loops[0]),
                             .metrics = server->metrics,
                             .env = &server->env,
@@ -394,6 +406,7 @@ void rn_model_server_destroy(rn_model_server_t* server) {
   rn_http_server_destroy(server->rest);
   rn_http_server_destroy(server->http);
   rn_apps_destroy(server->apps);
+  rn_redis_queries_destroy(server->queries);
   rn_state_store_destroy(server->store);
   rn_models_destroy(server->models);
   rn_loader_destroy(server->loader);

@@ -36,6 +36,7 @@ typedef struct fake_apps_t {
   rn_counting_allocator_t counting;
   rn_allocator_t allocator;
   rn_state_store_t* store;
+  rn_redis_queries_t* queries;  // NULL: none
   rn_metrics_t* metrics;
   rn_apps_t* apps;
   fake_arm_t arms[FAKE_MODELS];
@@ -90,6 +91,7 @@ static inline void fake_apps_start(fake_apps_t* world) {
   rn_apps_options_t options = {.find = fake_find,
                                .self = world,
                                .store = world->store,
+                               .queries = world->queries,
                                .timers = fake_timers(&world->time),
                                .metrics = world->metrics,
                                .env = &world->time.env,
@@ -97,8 +99,8 @@ static inline void fake_apps_start(fake_apps_t* world) {
   OK(rn_apps_create(&options, &world->apps));
 }
 
-// |count| models "m0", "m1" and so on, and no applications.
-static inline void fake_apps_open(fake_apps_t* world, int count, uint64_t seed) {
+// |count| models "m0", "m1" and so on. The caller sets |store|, and calls fake_apps_start.
+static inline void fake_apps_make(fake_apps_t* world, int count, uint64_t seed) {
   *world = (fake_apps_t){.counting = {.base = rn_allocator_system()}};
   world->allocator = rn_allocator_counting(&world->counting);
   fake_time_init(&world->time, seed);
@@ -123,6 +125,11 @@ static inline void fake_apps_open(fake_apps_t* world, int count, uint64_t seed) 
     OK(rn_version_create(&options, &arm->version));
   }
   OK(rn_metrics_create(world->allocator, &world->metrics));
+}
+
+// The same with a store in memory, and no applications.
+static inline void fake_apps_open(fake_apps_t* world, int count, uint64_t seed) {
+  fake_apps_make(world, count, seed);
   OK(rn_state_store_create_memory(&world->time.env, world->allocator, 0, &world->store));
   fake_apps_start(world);
 }
@@ -130,6 +137,7 @@ static inline void fake_apps_open(fake_apps_t* world, int count, uint64_t seed) 
 static inline void fake_apps_close(fake_apps_t* world) {
   fake_time_run(&world->time, world->time.now + 1000 * SECOND);  // stragglers
   rn_apps_destroy(world->apps);
+  rn_redis_queries_destroy(world->queries);
   rn_state_store_destroy(world->store);
   rn_metrics_destroy(world->metrics);
   for (int i = 0; i < FAKE_MODELS; ++i) rn_version_release(world->arms[i].version);

@@ -154,6 +154,7 @@ void rn_apps_destroy(rn_apps_t* apps) {
   rn_mutex_lock(&apps->mutex);
   while (apps->running) rn_cond_wait(&apps->idle, &apps->mutex);
   rn_mutex_unlock(&apps->mutex);
+  if (apps->options.queries) rn_redis_queries_stop(apps->options.queries);
   rn_status_free(rn_state_store_flush(apps->options.store));  // what it cannot save is logged
   rn_state_store_attach(apps->options.store, NULL, NULL, NULL);
   size_t position = 0;

@@ -14,6 +14,7 @@
 #include "serve/model/models.h"
 #include "serve/select/answer.h"
 #include "serve/select/policy.h"
+#include "serve/select/redis_queries.h"
 #include "serve/select/served.h"
 #include "serve/select/store.h"
 
@@ -26,8 +27,11 @@ typedef struct rn_apps_options_t {
   rn_status_t (*find)(void* self, const rn_model_spec_t* spec, rn_version_t** out);
   void* self;
   rn_state_store_t* store;  // Borrowed; for these applications alone
-  rn_timers_t timers;       // outlive the applications
-  rn_metrics_t* metrics;    // Borrowed; NULL: none
+  // Where other front ends find queries that wait for feedback, with rn_app_judged for those that
+  // had it; NULL: feedback must reach the front end that answered. Borrowed.
+  rn_redis_queries_t* queries;
+  rn_timers_t timers;     // outlive the applications
+  rn_metrics_t* metrics;  // Borrowed; NULL: none
   const rn_env_t* env;
   rn_allocator_t allocator;
   size_t window_count, window_bytes;  // of queries that wait for feedback; 0: 65,536 and 32 MiB
@@ -101,6 +105,7 @@ rn_dtype_t rn_app_input_dtype(const rn_app_t* app);
 
 // The true answer to query |id|. Feedback for a query counts once; it may come late and in any
 // order.
+extern const rn_str_t rn_app_judged;
 rn_served_outcome_t rn_app_feedback(rn_apps_t* apps, rn_app_t* app, int64_t id,
                                     const rn_answer_t* label);
 

@@ -62,7 +62,14 @@ void rn_app_retain(rn_app_t* app);
 // Returns whether the user has one.
 bool rn_app_read_state(rn_apps_t* apps, const rn_app_t* app, rn_str_t user, float* state);
 void rn_app_observe(rn_apps_t* apps, rn_app_t* app, rn_str_t user, const rn_observation_t* seen);
+void rn_app_count_feedback(rn_apps_t* apps, const rn_app_t* app, const char* outcome);
 // For the store: see rn_state_apply_fn_t; |self| is the rn_apps_t.
 size_t rn_apps_apply(void* self, rn_str_t key, rn_str_t value, rn_str_t change, void* out);
+
+// feedback.c: what other front ends must know of a query, if there are any: when it was answered,
+// and when a model's answer came late.
+void rn_app_share(rn_apps_t* apps, const rn_served_query_t* query);
+void rn_app_share_late(rn_apps_t* apps, rn_str_t app, int64_t id, int arm,
+                       const rn_answer_t* answer);
 
 #endif  // RUNNEL_SERVE_SELECT_APPS_INTERNAL_H_

@@ -165,6 +165,7 @@ static void remember(rn_ensemble_t* ensemble, const rn_app_query_t* query) {
   for (int i = 0; i < ensemble->part_count; ++i)
     served.answers[ensemble->parts[i].arm] = ensemble->parts[i].answer;
   rn_served_put(ensemble->apps->served, &served);
+  rn_app_share(ensemble->apps, &served);
 }
 
 // Learns from the answers of all models: their losses are all known.
@@ -266,7 +267,10 @@ static void part_ended(rn_ensemble_part_t* part, rn_answer_t* found, rn_status_t
   }
   rn_mutex_unlock(&ensemble->mutex);
   rn_status_free(status);
-  if (is_late && found->is_set) rn_served_add(apps->served, ensemble->id, part->arm, found);
+  if (is_late && found->is_set) {
+    rn_served_add(apps->served, ensemble->id, part->arm, found);
+    rn_app_share_late(apps, ensemble->app->definition->name, ensemble->id, part->arm, found);
+  }
   if (is_late) rn_answer_clear(found, apps->options.allocator);
   if (query) {
     close_ways(ensemble, false, false);

@@ -22,6 +22,7 @@ typedef struct rn_served_entry_t {
 struct rn_served_t {
   rn_allocator_t allocator;
   uint64_t secret[2];
+  int64_t first_id;
   _Atomic int64_t next_id;
   size_t slot_count, max_bytes;  // |slot_count| is a power of two
   rn_mutex_t mutex;              // guards what follows
@@ -42,6 +43,7 @@ rn_status_t rn_served_create(const rn_env_t* env, rn_allocator_t allocator, size
   for (int i = 0; i < 2; ++i) served->secret[i] = env->random(env->self);
   // 2^20 places to start at, and room for 2^32 ids after each.
   served->oldest = (int64_t)(env->random(env->self) >> 44) << 32 | 1;
+  served->first_id = served->oldest;
   atomic_init(&served->next_id, served->oldest);
   rn_mutex_init(&served->mutex);
   rn_status_t status = RN_NEW_ARRAY(allocator, served->slot_count, &served->slots);
@@ -99,6 +101,15 @@ void rn_served_destroy(rn_served_t* served) {
 }
 
 int64_t rn_served_next_id(rn_served_t* served) { return atomic_fetch_add(&served->next_id, 1); }
+
+bool rn_served_is_own(rn_served_t* served, int64_t id) {
+  return id >= served->first_id && id < atomic_load(&served->next_id);
+}
+
+int64_t rn_served_leaving(const rn_served_t* served, int64_t id) {
+  int64_t leaving = id - (int64_t)served->slot_count;
+  return leaving >= served->first_id ? leaving : 0;
+}
 
 uint64_t rn_served_hash(const rn_served_t* served, rn_str_t app, rn_str_t user,
                         const rn_tensor_t* input) {

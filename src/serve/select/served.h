@@ -19,6 +19,10 @@ void rn_served_destroy(rn_served_t* served);  // NULL is fine
 
 // An id that no other query has.
 int64_t rn_served_next_id(rn_served_t* served);
+// Whether rn_served_next_id has returned |id|.
+bool rn_served_is_own(rn_served_t* served, int64_t id);
+// The id that leaves the window when |id| enters it; 0: none.
+int64_t rn_served_leaving(const rn_served_t* served, int64_t id);
 // A hash of an application's name, a user and an input, for feedback that names these instead of an
 // id.
 uint64_t rn_served_hash(const rn_served_t* served, rn_str_t app, rn_str_t user,
@@ -44,6 +48,7 @@ typedef enum rn_served_outcome_t {
   RN_SERVED_TAKEN,      // |*out| is set; from now on the query has had its feedback
   RN_SERVED_DUPLICATE,  // it had it before
   RN_SERVED_UNKNOWN,    // there is no such query, or it has left the window
+  RN_SERVED_PASSED_ON,  // of feedback: another front end's query, if it is one; that is found out
 } rn_served_outcome_t;
 // Takes the query |id| of |app| for its feedback. |user| of |*out| is unset; it is copied to
 // |user|, which has RN_SERVED_USER bytes.

@@ -1,4 +1,4 @@
-// The states of an application's policy in the store, and feedback. See apps.h.
+// The states of an application's policy in the store. See apps.h.
 //
 // A value is
 //   u8   tag of the policy (policy.h)
@@ -100,7 +100,7 @@ size_t rn_apps_apply(void* self, rn_str_t key, rn_str_t value, rn_str_t change, 
   return size;
 }
 
-static void count(rn_apps_t* apps, const rn_app_t* app, const char* outcome) {
+void rn_app_count_feedback(rn_apps_t* apps, const rn_app_t* app, const char* outcome) {
   if (!apps->options.metrics) return;
   rn_series_add(rn_metrics_series(apps->options.metrics, RN_METRIC_FEEDBACK_COUNT,
                                   app->definition->name, rn_str(outcome), RN_STR("")),
@@ -142,37 +142,9 @@ void rn_app_observe(rn_apps_t* apps, rn_app_t* app, rn_str_t user, const rn_obse
   rn_app_read_state(apps, app, RN_STR(""), state);
   change.prior_size = encode(app, state, change.prior);
   // Without room for the user's state, that of all users still learns.
-  count(apps, app, rn_ok(status) ? "applied" : "no_room");
+  rn_app_count_feedback(apps, app, rn_ok(status) ? "applied" : "no_room");
   rn_status_free(status);
   rn_status_free(rn_state_store_change(apps->options.store, make_key(app, RN_STR(""), &key),
                                        rn_str_n((const char*)&change, sizeof change)));
   show(apps, app);
-}
-
-rn_served_outcome_t rn_app_feedback(rn_apps_t* apps, rn_app_t* app, int64_t id,
-                                    const rn_answer_t* label) {
-  rn_served_query_t query;
-  char user[RN_SERVED_USER];
-  rn_served_outcome_t outcome =
-      rn_served_take(apps->served, app->definition->name, id, user, &query);
-  if (outcome != RN_SERVED_TAKEN) {
-    count(apps, app, outcome == RN_SERVED_DUPLICATE ? "duplicate" : "unknown");
-    return outcome;
-  }
-  rn_observation_t seen = {.served = query.selection.served,
-                           .probability = query.selection.probability,
-                           .seen = query.arrived};
-  for (uint64_t left = query.arrived; left; left &= left - 1) {
-    int arm = __builtin_ctzll(left);
-    seen.loss[arm] = (float)rn_answer_loss(app->loss, label, &query.answers[arm]);
-    rn_answer_clear(&query.answers[arm], apps->options.allocator);
-  }
-  // A model that was to answer alone, and did not, was as good as wrong.
-  uint64_t served = seen.served >= 0 ? UINT64_C(1) << seen.served : 0;
-  if (served & ~seen.seen) {
-    seen.seen |= served;
-    seen.loss[seen.served] = 1;
-  }
-  if (app->view.active) rn_app_observe(apps, app, query.user, &seen);
-  return outcome;
 }
