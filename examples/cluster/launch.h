@@ -2,7 +2,7 @@
 #ifndef RUNNEL_EXAMPLES_CLUSTER_LAUNCH_H_
 #define RUNNEL_EXAMPLES_CLUSTER_LAUNCH_H_
 
-// Finds ports that are free now.
+// Finds free ports, and keeps them for the tasks until this process ends.
 void find_ports(int* ports, int count);
 // Starts |argv| once per task, with "--cluster C --job J --task N" appended, waits for the workers,
 // then ends the parameter servers. Returns 0, or the exit code of the first worker that failed.

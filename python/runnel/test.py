@@ -115,16 +115,17 @@ def create_local_cluster(num_workers, num_ps, protocol="grpc", worker_config=Non
 
     from runnel.train import server_lib
     sockets = [socket.socket() for _ in range(num_workers + num_ps)]
-    for one in sockets:
+    for one in sockets:  # bound until the servers listen, so that no other program gets the ports
+        one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         one.bind(("localhost", 0))
     addresses = ["localhost:%d" % one.getsockname()[1] for one in sockets]
-    for one in sockets:
-        one.close()
     jobs = {"worker": addresses[:num_workers], "ps": addresses[num_workers:]}
     cluster = server_lib.ClusterSpec({job: rows for job, rows in jobs.items() if rows})
     servers = tuple([server_lib.Server(cluster, job_name=job, task_index=i, protocol=protocol, config=config, start=True)
                   for i in range(count)]
                     for job, count, config in (("worker", num_workers, worker_config), ("ps", num_ps, ps_config)))
+    for one in sockets:
+        one.close()
     _clusters.append(servers)  # keep the servers alive until the process ends
     return servers
 

@@ -1,9 +1,8 @@
 // Devices of eager execution: their names, copies between them, and where ops run.
-#include <arpa/inet.h>
 #include <stdio.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
+#include "../support/ports.h"
 #include "eager_util.h"
 #include "tensorflow/c/c_api_experimental.h"
 
@@ -110,17 +109,6 @@ CT_TEST(eager_device, policies_belong_to_threads) {
   TFE_ContextSetThreadLocalDevicePlacementPolicy(t.context, TFE_DEVICE_PLACEMENT_EXPLICIT);
   CT_INT(TFE_ContextGetDevicePlacementPolicy(t.context), TFE_DEVICE_PLACEMENT_EXPLICIT);
   ce_close(&t);
-}
-
-// A port that is free now.
-static int free_port(void) {
-  struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-  socklen_t size = sizeof at;
-  int fd = socket(AF_INET, SOCK_STREAM, 0);
-  cr_assert_eq(bind(fd, (struct sockaddr*)&at, sizeof at), 0);
-  cr_assert_eq(getsockname(fd, (struct sockaddr*)&at, &size), 0);
-  close(fd);
-  return ntohs(at.sin_port);
 }
 
 // A context that becomes a task of a cluster has the devices of that task.

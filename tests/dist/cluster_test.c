@@ -7,8 +7,8 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include "../support/ports.h"
 #include "../support/status.h"
-#include "addresses.h"
 #include "base/net.h"
 #include "dist/rpc/remote.h"
 #include "dist/server.h"
@@ -68,7 +68,7 @@ static rn_allocator_t memory(void) { return rn_allocator_system(); }
 static void cluster_open_servers(cluster_t* cluster) {
   char addresses[kTasks][64];
   rn_server_task_t tasks[kTasks];
-  OK(free_addresses(addresses, kTasks));
+  free_addresses(addresses, kTasks);
   for (int i = 0; i < kTasks; ++i)
     tasks[i] = (rn_server_task_t){.job = i == 0 ? RN_STR("worker") : RN_STR("ps"),
                                   .index = i == 0 ? 0 : i - 1,

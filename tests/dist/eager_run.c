@@ -3,15 +3,14 @@
 // The addresses are those of two tasks of job worker; without them, it starts the tasks itself, and
 // ends one of them. PROCESS is the process id of the second task, which it stops.
 #include <math.h>
-#include <netinet/in.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "../support/ports.h"
 #include "tensorflow/c/c_api.h"
 #include "tensorflow/c/c_api_experimental.h"
 #include "tensorflow/c/eager/c_api.h"
@@ -90,17 +89,6 @@ static void expect_on(TFE_TensorHandle* handle, const char* device) {
   const char* found = TFE_TensorHandleDeviceName(handle, s);
   OK();
   CHECK(strcmp(found, device) == 0, "on %s, not %s", found, device);
-}
-
-static int free_port(void) {
-  struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-  socklen_t size = sizeof at;
-  int fd = socket(AF_INET, SOCK_STREAM, 0);
-  if (fd < 0 || bind(fd, (struct sockaddr*)&at, sizeof at) ||
-      getsockname(fd, (struct sockaddr*)&at, &size))
-    exit(2);
-  close(fd);
-  return ntohs(at.sin_port);
 }
 
 static TF_Buffer* server_def(const char* a, const char* b, const char* job, int task) {

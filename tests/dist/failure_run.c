@@ -8,6 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "../support/ports.h"
 #include "base/net.h"
 #include "client.h"
 #include "runnel/ops.h"
@@ -46,19 +47,9 @@ typedef struct cluster_t {
   pid_t tasks[kTasks];
 } cluster_t;
 
-// Ports that are free now.
+// Ports that stay free until the tasks take them, also after one has died.
 static void find_ports(cluster_t* cluster) {
-  const rn_env_t* env = rn_env_system();
-  rn_socket_t* sockets[kTasks];
-  for (int i = 0; i < kTasks; ++i) {
-    rn_strbuf_t address;
-    rn_strbuf_init(&address, memory());
-    check(env->net->listen(env->net_self, "127.0.0.1:0", memory(), &sockets[i]));
-    check(sockets[i]->vtable->address(sockets[i], &address));
-    snprintf(cluster->addresses[i], sizeof cluster->addresses[i], "%s", address.data);
-    rn_strbuf_clear(&address);
-  }
-  for (int i = 0; i < kTasks; ++i) sockets[i]->vtable->close(sockets[i]);
+  free_addresses(cluster->addresses, kTasks);
   snprintf(cluster->spec, sizeof cluster->spec, "worker=%s,ps=%s|%s", cluster->addresses[0],
            cluster->addresses[1], cluster->addresses[2]);
   snprintf(cluster->target, sizeof cluster->target, "grpc://%s", cluster->addresses[0]);

@@ -4,8 +4,8 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include "../support/ports.h"
 #include "../support/status.h"
-#include "addresses.h"
 #include "base/net.h"
 #include "client.h"
 #include "dist/calls.h"
@@ -33,17 +33,22 @@ static void server_open(cluster_t* cluster, int i) {
                                  .index = cluster->tasks[i].index,
                                  .lease_ns = 1000000000};
   OK(rn_server_create(&options, &cluster->servers[i]));
-  OK(rn_server_start(cluster->servers[i]));
 }
 
-static void cluster_open(cluster_t* cluster) {
+// With open ports, where connections wait.
+static void cluster_prepare(cluster_t* cluster) {
   *cluster = (cluster_t){0};
-  OK(free_addresses(cluster->addresses, kTasks));
+  free_addresses(cluster->addresses, kTasks);
   for (int i = 0; i < kTasks; ++i)
     cluster->tasks[i] = (rn_server_task_t){.job = i == 0 ? RN_STR("worker") : RN_STR("ps"),
                                            .index = i == 0 ? 0 : i - 1,
                                            .address = rn_str(cluster->addresses[i])};
   for (int i = 0; i < kTasks; ++i) server_open(cluster, i);
+}
+
+static void cluster_open(cluster_t* cluster) {
+  cluster_prepare(cluster);
+  for (int i = 0; i < kTasks; ++i) OK(rn_server_start(cluster->servers[i]));
 }
 
 static void cluster_close(cluster_t* cluster) {
@@ -91,6 +96,44 @@ SERVER_TEST(steps_and_growing_graphs) {
   rn_session_destroy(session);
   rn_scope_destroy(s);
   rn_graph_release(graph);
+  cluster_close(&cluster);
+}
+
+// Each task of a cluster starts when it likes; calls that come before wait.
+static void* start_late(void* server) {
+  usleep(100000);
+  OK(rn_server_start(server));
+  return NULL;
+}
+
+SERVER_TEST(calls_wait_until_a_task_is_started) {
+  cluster_t cluster;
+  cluster_prepare(&cluster);
+  OK(rn_server_start(cluster.servers[0]));
+  OK(rn_server_start(cluster.servers[2]));
+  rn_graph_t* graph = NULL;
+  OK(rn_graph_create(memory(), &graph));
+  rn_scope_t* s = rn_scope_create(graph);
+  rn_edge_t x = rn_Placeholder(on(s, NULL, "x"), RN_FLOAT);
+  rn_edge_t a = rn_Neg(on(s, at_ps0, "a"), x);
+  cr_assert(rn_scope_ok(s), "%s", rn_scope_message(s));
+  pthread_t thread;
+  cr_assert_eq(pthread_create(&thread, NULL, start_late, cluster.servers[1]), 0);
+  rn_session_t* session = connect_to(&cluster, graph);
+  float y = 0;
+  OK(step_run(session, x, 1, a, NULL, &y));
+  cr_assert_float_eq(y, -1, 1e-6);
+  pthread_join(thread, NULL);
+  OK(rn_server_start(cluster.servers[1]));  // once more does no harm
+  rn_session_destroy(session);
+  rn_scope_destroy(s);
+  rn_graph_release(graph);
+  cluster_close(&cluster);
+}
+
+SERVER_TEST(a_server_that_never_starts_can_be_destroyed) {
+  cluster_t cluster;
+  cluster_prepare(&cluster);
   cluster_close(&cluster);
 }
 

@@ -17,10 +17,12 @@ import os
 import re
 import shlex
 import shutil
-import socket
 import subprocess
 import sys
 import tempfile
+
+sys.path.append(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))  # support
+from support.ports import free_port  # noqa: E402
 
 SOURCE, BUILD, DOCUMENT = os.path.realpath(sys.argv[1]), os.path.realpath(sys.argv[2]), sys.argv[3]
 RUNNEL = os.path.join(BUILD, "cli", "runnel")
@@ -194,12 +196,6 @@ def make_sandbox(folder):
     with open(wrapper, "w") as file:
         file.write(f'#!/bin/sh\n[ "$1" = server ] && [ -z "${{SERVES:-}}" ] && set -- "$@" --show\nexec {shlex.quote(RUNNEL)} "$@"\n')
     os.chmod(wrapper, 0o755)
-
-
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("localhost", 0))
-        return probe.getsockname()[1]
 
 
 def run(commands, folder):

@@ -6,7 +6,6 @@ Leaves its screenshots in build/tensorboard; those of doc/tensorboard come from 
 import contextlib
 import importlib.util
 import os
-import socket
 import subprocess
 import sys
 import time
@@ -15,6 +14,7 @@ import urllib.request
 import pytest
 from both import ROOT
 from browser import CHROMIUM, Browser
+from support.ports import free_port
 
 PICTURES = os.path.join(ROOT, "build", "tensorboard")
 STEPS = range(0, 100, 5)
@@ -71,9 +71,7 @@ def fetch(url):
 @contextlib.contextmanager
 def tensorboard(folder):
     """Serves a folder of logs; gives the address once the logs were read."""
-    with socket.socket() as probe:
-        probe.bind(("localhost", 0))
-        port = probe.getsockname()[1]
+    port = free_port()
     address = "http://localhost:%d/" % port
     process = subprocess.Popen([sys.executable, "-m", "tensorboard.main", "--logdir", os.path.basename(folder), "--port", str(port), "--load_fast=false"], cwd=os.path.dirname(folder),
                                stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=dict(os.environ, PYTHONPATH="", TF_CPP_MIN_LOG_LEVEL="3"))

@@ -10,13 +10,15 @@ import json
 import os
 import queue
 import re
-import socket
 import subprocess
 import sys
 import tempfile
 import time
 import urllib.error
 import urllib.request
+
+sys.path.append(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))  # support
+from support.ports import free_port  # noqa: E402
 
 try:
     import numpy as np
@@ -33,12 +35,6 @@ except ImportError as error:
 
 RUNNEL, MODELS = sys.argv[1:3]
 NAMES = ("simple", "simple_string", "every_type", "half_plus_two", "half_plus_two_2_versions")
-
-
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
 
 
 class Server:

@@ -1,12 +1,11 @@
 // See cluster_util.h.
 #include "cluster_util.h"
 
-#include <arpa/inet.h>
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/socket.h>
-#include <unistd.h>
+
+#include "../support/ports.h"
 
 const rn_var_t* zero_vector(rn_scope_t* s, const char* name, int64_t size) {
   return rn_get_variable(s, name, &size, 1, .initializer = rn_init_zeros());
@@ -20,23 +19,10 @@ TF_Server* serve(cluster_t* c, const char* job, int task) {
   return server;
 }
 
-static void free_ports(int* ports, int count) {
-  int sockets[2 + MOST_WORKERS];
-  for (int i = 0; i < count; ++i) {
-    struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    socklen_t size = sizeof address;
-    sockets[i] = socket(AF_INET, SOCK_STREAM, 0);
-    cr_assert_eq(bind(sockets[i], (struct sockaddr*)&address, size), 0);
-    getsockname(sockets[i], (struct sockaddr*)&address, &size);
-    ports[i] = ntohs(address.sin_port);
-  }
-  for (int i = 0; i < count; ++i) close(sockets[i]);
-}
-
 cluster_t cluster_open(int workers) {
   cluster_t c = {.status = TF_NewStatus(), .worker_count = workers};
   int ports[2 + MOST_WORKERS];
-  free_ports(ports, 2 + workers);
+  for (int i = 0; i < 2 + workers; ++i) cr_assert((ports[i] = free_port()) > 0);
   char text[512];
   int at = snprintf(text, sizeof text, "ps=127.0.0.1:%d|127.0.0.1:%d,worker=", ports[0], ports[1]);
   for (int i = 0; i < workers; ++i)
