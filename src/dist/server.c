@@ -64,7 +64,7 @@ struct rn_server_t {
   char target[300];
   rn_mutex_t mutex;  // guards what follows, and the creation of channels
   rn_cond_t changed;
-  bool is_started, is_stopped;
+  bool is_starting, is_started, is_stopped;
   bool is_down;  // no call from outside is under way any more
 };
 
@@ -128,14 +128,13 @@ static bool may_reach(void* self, rn_str_t address) {
          is_in_cluster(self, address);
 }
 
-// Until it is started, a server refuses all calls.
 static void handle(void* self, rn_rpc_in_t* call) {
   rn_server_t* server = self;
   rn_mutex_lock(&server->mutex);
-  bool is_ready = server->is_started && !server->is_stopped;
+  bool is_stopped = server->is_stopped;
   rn_mutex_unlock(&server->mutex);
   rn_status_t status = rn_call_gate_admit(&server->gate, call);
-  if (rn_ok(status) && !is_ready) status = rn_unavailable("The server has not been started");
+  if (rn_ok(status) && is_stopped) status = rn_unavailable("The server is closing");
   if (rn_ok(status) && rn_eager_service_has(rn_rpc_path(call))) {
     rn_eager_service_handle(server->eager, call);
     return;
@@ -180,9 +179,8 @@ static void view_peers(rn_server_t* server, rn_lease_info_t* leases, rn_peer_vie
 
 static rn_task_state_t state_of(rn_server_t* server) {
   rn_mutex_lock(&server->mutex);
-  rn_task_state_t state = server->gate.drained_ns || server->is_stopped ? RN_TASK_DRAINING
-                          : server->is_started                          ? RN_TASK_READY
-                                                                        : RN_TASK_STARTING;
+  rn_task_state_t state =
+      server->gate.drained_ns || server->is_stopped ? RN_TASK_DRAINING : RN_TASK_READY;
   rn_mutex_unlock(&server->mutex);
   return state;
 }
@@ -310,8 +308,6 @@ static void page(void* self, const rn_http1_request_t* request, rn_str_t peer,
   } else if (rn_str_is(request->path, "/readyz")) {
     out->code = state == RN_TASK_READY ? 200 : 503;
     rn_strbuf_printf(&out->body, "%s\n", state == RN_TASK_READY ? "ready" : "not ready");
-  } else if (state == RN_TASK_STARTING) {
-    out->code = 503;
   } else if (rn_str_is(request->path, "/metrics")) {
     out->type = "text/plain; version=0.0.4; charset=utf-8";
     status = show(server, rn_status_page_metrics, &out->body);
@@ -496,6 +492,7 @@ static rn_status_t set_up(rn_server_t* server) {
                                  .allocator = server->allocator,
                                  .keepalive_ns = lease / 2,
                                  .address = address.data,
+                                 .starts_later = true,
                                  .handle = handle,
                                  .replied = on_replied,
                                  .streams = rn_eager_service_streams,
@@ -540,7 +537,14 @@ rn_status_t rn_server_start(rn_server_t* server) {
   rn_mutex_lock(&server->mutex);
   rn_status_t status =
       server->is_stopped ? rn_failed_precondition("The server was stopped") : RN_OK;
-  server->is_started = true;
+  bool is_first = rn_ok(status) && !server->is_started;
+  if (is_first) server->is_started = server->is_starting = true;
+  rn_mutex_unlock(&server->mutex);
+  if (!is_first) return status;
+  status = rn_rpc_server_start(server->rpc);
+  rn_mutex_lock(&server->mutex);
+  server->is_starting = false;
+  rn_cond_broadcast(&server->changed);
   rn_mutex_unlock(&server->mutex);
   return status;
 }
@@ -551,7 +555,8 @@ rn_status_t rn_server_stop(rn_server_t* server) {
   rn_local_master_t* master = server->master;
   server->is_stopped = true;
   server->master = NULL;
-  while (!is_first && !server->is_down) rn_cond_wait(&server->changed, &server->mutex);
+  while (server->is_starting || (!is_first && !server->is_down))
+    rn_cond_wait(&server->changed, &server->mutex);
   rn_mutex_unlock(&server->mutex);
   if (!is_first) return RN_OK;
   // Steps end with their connections, and calls that wait for their values end with the steps.

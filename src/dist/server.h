@@ -56,7 +56,7 @@ typedef struct rn_server_options_t {
   void (*asked_to_end)(void);
 } rn_server_options_t;
 
-// Listens from now on; serves calls after rn_server_start.
+// Opens the port; connections wait there until rn_server_start.
 RN_MUST_USE rn_status_t rn_server_create(const rn_server_options_t* options, rn_server_t** out);
 RN_MUST_USE rn_status_t rn_server_start(rn_server_t* server);
 // Refuses new calls, ends running ones and waits for them. Any thread may call it, any number of

@@ -7,7 +7,7 @@
 
 #include "runnel/version.h"
 
-static const char* const state_names[] = {"starting", "ready", "draining"};
+static const char* const state_names[] = {"ready", "draining"};
 
 // Memory of this process, in bytes, as the operating system reports it; 0 if unknown.
 typedef struct memory_t {

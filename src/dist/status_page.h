@@ -22,7 +22,7 @@ typedef struct rn_queue_view_t {
   int64_t size;
 } rn_queue_view_t;
 
-typedef enum rn_task_state_t { RN_TASK_STARTING, RN_TASK_READY, RN_TASK_DRAINING } rn_task_state_t;
+typedef enum rn_task_state_t { RN_TASK_READY, RN_TASK_DRAINING } rn_task_state_t;
 
 // A snapshot of a task.
 typedef struct rn_task_view_t {

@@ -370,7 +370,7 @@ static rn_status_t set_up(rn_rpc_server_t* server) {
                                     .make_room = on_no_room,
                                     .self = server};
   RN_RETURN_IF_ERROR(rn_listener_create(&listener, &server->group.listener));
-  return rn_lanes_start(&server->group);
+  return options->starts_later ? RN_OK : rn_lanes_start(&server->group);
 }
 
 rn_status_t rn_rpc_server_create(const rn_rpc_server_options_t* options, rn_rpc_server_t** out) {
@@ -397,6 +397,8 @@ rn_status_t rn_rpc_server_create(const rn_rpc_server_options_t* options, rn_rpc_
   *out = server;
   return RN_OK;
 }
+
+rn_status_t rn_rpc_server_start(rn_rpc_server_t* server) { return rn_lanes_start(&server->group); }
 
 int rn_rpc_server_port(const rn_rpc_server_t* server) {
   return rn_listener_port(server->group.listener);

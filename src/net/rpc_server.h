@@ -43,6 +43,7 @@ typedef struct rn_rpc_server_options_t {
   size_t loop_count;
   rn_allocator_t allocator;
   const char* address;  // "host:port", "unix:path"; port 0 is any
+  bool starts_later;    // connections wait at the port until rn_rpc_server_start
   // Runs on the loop's thread: must hand long work to other threads.
   void (*handle)(void* self, rn_rpc_in_t* call);
   // Called from any thread when a call ends with |code|; may be NULL.
@@ -81,6 +82,8 @@ typedef struct rn_rpc_server_stats_t {
 
 RN_MUST_USE rn_status_t rn_rpc_server_create(const rn_rpc_server_options_t* options,
                                              rn_rpc_server_t** out);
+// For a server that |starts_later|, once; not on a loop's thread.
+RN_MUST_USE rn_status_t rn_rpc_server_start(rn_rpc_server_t* server);
 int rn_rpc_server_port(const rn_rpc_server_t* server);
 // Any thread may call it.
 rn_rpc_server_stats_t rn_rpc_server_stats(rn_rpc_server_t* server);
