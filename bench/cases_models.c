@@ -75,6 +75,7 @@ static double loss_of(model_t* model) {
 enum {
   kRnn,
   kSmallRnn,
+  kLoop,
   kFull,
   kSampled,
   kFullLayer,
@@ -87,6 +88,7 @@ enum {
 static const char* const names[] = {
     [kRnn] = "rnn_b32_h256",
     [kSmallRnn] = "rnn_b1_h32",
+    [kLoop] = "lstm_loop_h512",
     [kFull] = "lm_full",
     [kSampled] = "lm_sampled",
     [kFullLayer] = "softmax_full",
@@ -139,6 +141,7 @@ static double peak(const bench_options_t* options, int number, int unused) {
 const bench_case_t bench_model_cases[] = {
     {"rnn_b32_h256", "steps/s", train, kRnn, 1},
     {"rnn_b1_h32", "steps/s", train, kSmallRnn, 1},
+    {"lstm_loop_h512", "words/s", train, kLoop, 100},
     {"rnn_peak", "MB", peak, kRnn, 0},
     {"lm_full", "words/s", train, kFull, 640},
     {"lm_sampled", "words/s", train, kSampled, 640},

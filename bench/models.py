@@ -60,6 +60,27 @@ def dynamic_rnn(batch, hidden, steps):
     return loss, descend(loss)
 
 
+def lstm_inference(hidden, steps, vocabulary=10000):
+    """A language model's LSTM read word by word: batch 1, weights that no step changes."""
+    table = variable("embedding", [vocabulary, hidden])
+    weights, bias = variable("w", [2 * hidden, 4 * hidden]), variable("b", [4 * hidden], 0)
+    words = tf.constant(RANDOM.randint(0, vocabulary, [steps, 1]))
+    rows = tf.nn.embedding_lookup(table, words)
+    inputs = tf.TensorArray(tf.float32, steps).unstack(rows)
+    outputs = tf.TensorArray(tf.float32, steps, element_shape=[1, hidden])
+    zero = tf.zeros([1, hidden])
+
+    def body(t, c, h, out):
+        x = tf.ensure_shape(inputs.read(t), [1, hidden])
+        c, h = lstm_cell(x, c, h, weights, bias)
+        return t + 1, c, h, out.write(t, h)
+
+    final = tf.while_loop(lambda t, *_: t < steps, body, [0, zero, zero, outputs],
+                          parallel_iterations=32)
+    sum_of_states = tf.reduce_sum(tf.square(final[3].stack()))
+    return sum_of_states, consume(sum_of_states)
+
+
 def language_model(sampled, vocabulary=10000, hidden=512, batch=32, steps=20):
     """Embedding, LSTM unrolled, softmax over the vocabulary or a sample of it."""
     table = variable("embedding", [vocabulary, hidden])
@@ -130,6 +151,7 @@ def small_function():
 MODELS = {
     "rnn_b32_h256": lambda: dynamic_rnn(32, 256, 50),
     "rnn_b1_h32": lambda: dynamic_rnn(1, 32, 50),
+    "lstm_loop_h512": lambda: lstm_inference(512, 100),
     "lm_full": lambda: language_model(0),
     "lm_sampled": lambda: language_model(512),
     "softmax_full": lambda: softmax_layer(0),

@@ -69,6 +69,10 @@ static inline const rn_op_def_t* rn_op_continued_product(void) {
 }
 // Some rows of a matrix, without a copy.
 static inline const rn_op_def_t* rn_op_rows_of(void) { return rn_op_find(RN_STR("_RowsOf")); }
+// All rows of a tensor as one matrix, without a copy; and a copy of some rows of a matrix that a
+// number chooses.
+static inline const rn_op_def_t* rn_op_as_rows(void) { return rn_op_find(RN_STR("_AsRows")); }
+static inline const rn_op_def_t* rn_op_rows_at(void) { return rn_op_find(RN_STR("_RowsAt")); }
 // Matrices stacked vertically.
 static inline const rn_op_def_t* rn_op_stack_rows(void) { return rn_op_find(RN_STR("_StackRows")); }
 // A sum to which a loop adds matmuls: its start, one addition, and the result.

@@ -44,6 +44,7 @@ PLAIN(sum_matmuls)
 PLAIN(sum_loop_matmuls)
 PLAIN(slice_matmul_columns)
 PLAIN(hoist_rnn_inputs)
+PLAIN(hoist_loop_inputs)
 PLAIN(pack_matmul_weights)
 PLAIN(split_batch_norms)
 PLAIN(split_losses)
@@ -105,6 +106,8 @@ const rn_pass_t rn_passes[] = {
              "computes only the columns of a matmul that are read"),
     OPTIMIZE(hoist_rnn_inputs, RN_IR_PLACED,
              "computes the input part of an unrolled RNN's matmuls for all time steps at once"),
+    OPTIMIZE_AS(RN_PASS_LOOPS, hoist_loop_inputs, RN_IR_PLACED,
+                "computes the input part of a dynamic RNN's matmuls for all time steps at once"),
     OPTIMIZE(pack_matmul_weights, RN_IR_PLACED,
              "packs a matrix once if it is the right operand of several matmuls"),
     OPTIMIZE(split_batch_norms, RN_IR_PLACED,

@@ -15,7 +15,7 @@
 
 typedef struct inputs_t {
   rn_ir_t* ir;
-  const rn_op_def_t *product, *concat, *pack, *continued, *bias_add;
+  const rn_op_def_t *product, *concat, *pack, *continued;
   rn_ir_uses_t* uses;  // by node that existed before this pass
 } inputs_t;
 
@@ -64,24 +64,6 @@ static bool find_part(const inputs_t* p, int32_t index, rn_matmul_part_t* out) {
          elements >= RN_MATMUL_LEAST_BYTES / (int64_t)rn_dtype_size(dtype);
 }
 
-// The BiasAdd that is the only reader of |product|; -1 if there is none.
-static int32_t bias_add_of(const inputs_t* p, int32_t product) {
-  const rn_ir_node_t* like = rn_ir_node(p->ir, product);
-  int32_t reader = rn_ir_only_reader(&p->uses[product]);
-  if (reader < 0) return -1;
-  const rn_ir_node_t* node = rn_ir_node(p->ir, reader);
-  if (node->op != p->bias_add || node->feed >= 0 || node->control_count > 0 ||
-      node->device != like->device || node->inputs[0].node != product || node->inputs[1].node < 0)
-    return -1;
-  const rn_attr_value_t* format = rn_ir_attr(node, RN_STR("data_format"));
-  const rn_ir_node_t* bias = rn_ir_node(p->ir, node->inputs[1].node);
-  rn_shape_t shape = bias->shapes[node->inputs[1].output];
-  bool fits = format && rn_str_is(format->s, "NHWC") && shape.rank == 1 &&
-              shape.dims[0] == like->shapes[0].dims[1] &&
-              bias->types[node->inputs[1].output] == like->types[0];
-  return fits ? reader : -1;
-}
-
 // Adds rows [first, first + count) of |matrix|.
 static rn_status_t add_rows(const inputs_t* p, const rn_ir_node_t* like, rn_ir_edge_t matrix,
                             int64_t first, int64_t count, int64_t columns, int32_t* out) {
@@ -119,7 +101,8 @@ static rn_status_t make_at_once(const inputs_t* p, const rn_matmul_part_t* parts
   pack.inputs[0] = (rn_ir_edge_t){late, 0};
   RN_RETURN_IF_ERROR(rn_ir_add(p->ir, &pack, &panels));
   for (int32_t i = 0; i < count; ++i) {
-    int32_t index = parts[i].node, bias_add = bias_add_of(p, index), biases = bias_add < 0 ? 0 : 1;
+    int32_t index = parts[i].node, bias_add = rn_matmul_bias_add(p->ir, p->uses, index),
+            biases = bias_add < 0 ? 0 : 1;
     int32_t begun, place = bias_add < 0 ? index : bias_add;
     RN_RETURN_IF_ERROR(
         add_rows(p, &like, (rn_ir_edge_t){early, 0}, i * rows, rows, columns, &begun));
@@ -174,9 +157,8 @@ rn_status_t rn_pass_hoist_rnn_inputs(rn_ir_t* ir) {
                 .product = rn_op_find(RN_STR("MatMul")),
                 .concat = rn_op_find(RN_STR("ConcatV2")),
                 .pack = rn_op_pack_matrix(),
-                .continued = rn_op_continued_product(),
-                .bias_add = rn_op_find(RN_STR("BiasAdd"))};
-  if (!p.product || !p.concat || !p.pack || !p.continued || !p.bias_add) return RN_OK;
+                .continued = rn_op_continued_product()};
+  if (!p.product || !p.concat || !p.pack || !p.continued) return RN_OK;
   if (rn_ir_has_flow(ir)) return RN_OK;  // not all inputs exist in advance
   RN_RETURN_IF_ERROR(rn_ir_count_uses(ir, &p.uses));
   RN_RETURN_IF_ERROR(find_groups(&p));

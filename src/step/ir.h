@@ -272,6 +272,9 @@ RN_MUST_USE rn_status_t rn_pass_slice_matmul_columns(rn_ir_t* ir);
 // After placement, before packing: for matmuls of [input, state] in an unrolled RNN, computes the
 // input's part of all time steps in one matmul.
 RN_MUST_USE rn_status_t rn_pass_hoist_rnn_inputs(rn_ir_t* ir);
+// After placement, before packing: the same for an RNN whose time steps are the iterations of a
+// loop.
+RN_MUST_USE rn_status_t rn_pass_hoist_loop_inputs(rn_ir_t* ir);
 // After placement and sum_matmuls: packs matrices that are the right operand of several matmuls
 // once.
 RN_MUST_USE rn_status_t rn_pass_pack_matmul_weights(rn_ir_t* ir);

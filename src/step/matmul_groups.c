@@ -74,3 +74,20 @@ rn_status_t rn_matmul_add_common(rn_ir_t* ir, const rn_ir_node_t* like, const rn
   product.inputs[1] = (rn_ir_edge_t){right, 0};
   return rn_ir_add(ir, &product, out);
 }
+
+int32_t rn_matmul_bias_add(const rn_ir_t* ir, const rn_ir_uses_t* uses, int32_t product) {
+  const rn_ir_node_t* like = rn_ir_node(ir, product);
+  int32_t reader = rn_ir_only_reader(&uses[product]);
+  if (reader < 0) return -1;
+  const rn_ir_node_t* node = rn_ir_node(ir, reader);
+  if (!rn_ir_is_op(node, "BiasAdd") || node->control_count > 0 || node->device != like->device ||
+      node->inputs[0].node != product || node->inputs[1].node < 0)
+    return -1;
+  const rn_attr_value_t* format = rn_ir_attr(node, RN_STR("data_format"));
+  const rn_ir_node_t* bias = rn_ir_node(ir, node->inputs[1].node);
+  rn_shape_t shape = bias->shapes[node->inputs[1].output];
+  bool fits = format && rn_str_is(format->s, "NHWC") && shape.rank == 1 &&
+              shape.dims[0] == like->shapes[0].dims[1] &&
+              bias->types[node->inputs[1].output] == like->types[0];
+  return fits ? reader : -1;
+}

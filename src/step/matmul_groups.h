@@ -1,5 +1,5 @@
 // Groups of nodes that one matmul by a common matrix computes for all of them. Private to
-// hoist_rnn_inputs.c and slice_matmul_columns.c.
+// hoist_rnn_inputs.c, hoist_loop_inputs.c and slice_matmul_columns.c.
 #ifndef RUNNEL_STEP_MATMUL_GROUPS_H_
 #define RUNNEL_STEP_MATMUL_GROUPS_H_
 
@@ -41,5 +41,9 @@ RN_MUST_USE rn_status_t rn_matmul_add_common(rn_ir_t* ir, const rn_ir_node_t* li
                                              const rn_ir_edge_t* lefts, int32_t count, int64_t rows,
                                              int64_t depth, int32_t right, int64_t columns,
                                              int32_t* out);
+
+// The BiasAdd that is the only reader of |product|, a matmul of known shape; -1 if there is none.
+// |uses| is by node.
+int32_t rn_matmul_bias_add(const rn_ir_t* ir, const rn_ir_uses_t* uses, int32_t product);
 
 #endif  // RUNNEL_STEP_MATMUL_GROUPS_H_

@@ -215,3 +215,67 @@ Test(gemm, same_bits) {
     }
   for (int p = 0; p < 2; ++p) rn_pool_destroy(pools[p]);
 }
+
+// The columns [from, from + k) of A.
+static void* columns_of(const rn_gemm_t* g, int64_t from, int64_t k) {
+  size_t item = rn_dtype_size(g->dtype);
+  char* out = room(g->m * k, g->dtype);
+  for (int64_t i = 0; i < g->m; ++i)
+    memcpy(out + (size_t)(i * k) * item, (const char*)g->a + (size_t)(i * g->k + from) * item,
+           (size_t)k * item);
+  return out;
+}
+
+static void add_row(const rn_gemm_t* g, const void* bias) {
+  for (int64_t i = 0; i < g->m * g->n; ++i) {
+    if (g->dtype == RN_FLOAT)
+      ((float*)g->c)[i] += ((const float*)bias)[i % g->n];
+    else
+      ((double*)g->c)[i] += ((const double*)bias)[i % g->n];
+  }
+}
+
+// A product in two parts of the depth, the second added to the first by panels, and then a bias.
+static void check_continued(rn_pool_t* pool, rn_dtype_t dtype, int64_t m, int64_t n) {
+  enum { kDepth = 41, kFirst = 17 };
+  product_t product = product_of(dtype, m, n, kDepth, 0, false);
+  run(NULL, &product);
+  const rn_gemm_t* whole = &product.gemm;
+  add_row(whole, whole->b);  // its first row serves as the bias
+  rn_gemm_t part = *whole;
+  void *first = columns_of(whole, 0, kFirst), *rest = columns_of(whole, kFirst, kDepth - kFirst);
+  part.c = room(m * n, dtype);
+  part.a = first;
+  part.k = kFirst;
+  OK(rn_gemm(pool, &part));
+  rn_gemm_t packing = part;
+  part.a = rest;
+  part.b = packing.b = (const char*)whole->b + (size_t)(kFirst * n) * rn_dtype_size(dtype);
+  part.k = packing.k = kDepth - kFirst;
+  void* panels = packing.c = room(rn_gemm_panels_count(dtype, n, part.k), dtype);
+  rn_gemm_pack(pool, &packing);
+  part.panels = panels;
+  part.adds = true;
+  part.bias = whole->b;
+  part.backwards = m % 2;
+  OK(rn_gemm(pool, &part));
+  cr_assert(memcmp(part.c, whole->c, (size_t)(m * n) * rn_dtype_size(dtype)) == 0, "%lldx%lld",
+            (long long)m, (long long)n);
+  free(panels);
+  free(part.c);
+  free(first);
+  free(rest);
+  free_product(&product);
+}
+
+Test(gemm, continued_products) {
+  static const int64_t rows[] = {1, 2, 7, 50}, columns[] = {2, 31, 64, 65, 200, 1030, 20000};
+  rn_pool_t* pool = NULL;
+  OK(rn_pool_create(rn_allocator_default(), 4, &pool));
+  for (int r = 0; r < 4; ++r)
+    for (int c = 0; c < 7; ++c) {
+      check_continued(pool, RN_FLOAT, rows[r], columns[c]);
+      check_continued(NULL, RN_DOUBLE, rows[r], columns[c]);
+    }
+  rn_pool_destroy(pool);
+}

@@ -208,7 +208,7 @@ static rn_status_t run_pieces(rn_pool_t* pool, const rn_gemm_t* g) {
   gemm_job_t job = {.fn = table->fn[g->dtype],
                     .item = rn_dtype_size(g->dtype),
                     .part = whole_of(g),
-                    .backwards = g->panels && g->backwards};
+                    .backwards = g->backwards};
   int64_t strip = table->strip_bytes / (int64_t)job.item;
   bool is_real = g->dtype == RN_FLOAT || g->dtype == RN_DOUBLE;
   if (g->n == 1 && g->m > 1 && is_real) {  // a column is a row of the transposed product

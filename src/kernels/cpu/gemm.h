@@ -14,10 +14,10 @@ typedef struct rn_gemm_t {
   const void* b;
   const void* panels;  // NULL, or B packed by rn_gemm_pack; |b| is set in either case
   void* c;             // m x n, overwritten
-  bool adds;           // with panels and m, n > 1 only: accumulates onto C
-  const void* bias;    // with panels and m, n > 1 only: NULL, or a row added to every row of C
-  bool backwards;      // with panels only: last columns first. If two GEMMs use the same
-                       // panels, the second then starts with what the first left in the cache.
+  bool adds;           // with panels and n > 1 only: accumulates onto C
+  const void* bias;    // with panels and n > 1 only: NULL, or a row added to every row of C
+  bool backwards;      // last columns first. If two GEMMs use the same B, the second then starts
+                       // with what the first left in the cache.
 } rn_gemm_t;
 
 // Runs the GEMM on |pool|. Neither the partitioning nor the packing of B affects the result's bits.

@@ -59,6 +59,10 @@ typedef int64_t m64_t;
 // prefetched bytes and the sums they fit the L1 cache.
 #define LOW_ROWS 48
 #define LOW_BYTES (16 << 10)
+// One row times panels: strips at a time, for enough independent sums to hide the latency, and rows
+// of a strip to prefetch ahead.
+#define PANEL_STRIPS 2
+#define PANEL_ROWS_AHEAD 12
 // Rows of B longer than this are read unpacked this many at a time: as many streams as recent CPUs
 // track.
 #define LONG_ROW_BYTES 1024

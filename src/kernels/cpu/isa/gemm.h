@@ -15,10 +15,10 @@ typedef struct rn_gemm_part_t {
   const void* panels;  // NULL, or B packed, from the part's first column on, which begins a strip
   void* c;
   int64_t c_row;
-  const void* bias;  // NULL, or a row that is added to every row in the end; by blocks only
+  const void* bias;  // NULL, or a row that is added to every row in the end; with panels only
   int64_t m, n, k;   // k > 0
   rn_gemm_way_t way;
-  bool adds;   // C is what the sums begin with; by blocks only
+  bool adds;   // C is what the sums begin with; with panels only
   bool turns;  // C is written across: element [i, j] goes to c[j * c_row + i]; by blocks only, m x
                // n at most RN_GEMM_TURNED, and a_column = 1
   void* scratch;  // RN_GEMM_SCRATCH bytes at a cache line, if the way is by blocks

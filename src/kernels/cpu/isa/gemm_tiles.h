@@ -21,6 +21,8 @@
 #define row_of_ NAME(row_of)
 #define rows_at_a_time_ NAME(rows_at_a_time)
 #define row_ NAME(row)
+#define panel_sums_ NAME(panel_sums)
+#define panel_row_ NAME(panel_row)
 #define dot_ NAME(dot)
 #define dots_ NAME(dots)
 #define pack_strip_ NAME(pack_strip)
@@ -220,6 +222,57 @@ static void row_(const rn_gemm_part_t* g) {
             g->k - p < depth ? g->k - p : depth, p > 0);
 }
 
+// Adds |bias| to each of |m| rows of |n| elements, from |from| to |to|, which may be the same.
+static __attribute__((noinline)) void add_bias_(const T* from, int64_t from_row, const T* bias,
+                                                T* to, int64_t to_row, int64_t m, int64_t n) {
+  for (int64_t i = 0; i < m; ++i, from += from_row, to += to_row) {
+    int64_t j = 0;
+    for (; j + W <= n; j += W) STORE(to + j, LOAD(from + j) + LOAD(bias + j));
+    for (; j < n; ++j) to[j] = from[j] + bias[j];
+  }
+}
+
+// One row of C, |strips| strips of it, times as many strips of panels: each strip is read from end
+// to end. Prefetches across the ends of pages, where the CPU does not by itself.
+INLINE void panel_sums_(int strips, const rn_gemm_part_t* g, const T* panel, T* c) {
+  const T* a = g->a;
+  const int64_t step = g->k * STRIP;
+  V sum[PANEL_STRIPS][TILE_REGISTERS];
+  _Pragma("GCC unroll 4") for (int s = 0; s < strips; ++s)
+      _Pragma("GCC unroll 8") for (int j = 0; j < TILE_REGISTERS; ++j) sum[s][j] =
+          g->adds ? LOAD(c + s * STRIP + j * W) : SET1(0);
+  for (int64_t p = 0; p < g->k; ++p, panel += STRIP) {
+    const V left = SET1(a[p * g->a_column]);
+    _Pragma("GCC unroll 4") for (int s = 0; s < strips; ++s)
+        _Pragma("GCC unroll 8") for (int j = 0; j < TILE_REGISTERS; ++j) {
+      const T* from = panel + s * step + j * W;
+      if (j * W % LINE == 0) __builtin_prefetch(from + PANEL_ROWS_AHEAD * STRIP);
+      sum[s][j] = FMA(left, LOAD(from), sum[s][j]);
+    }
+  }
+  _Pragma("GCC unroll 4") for (int s = 0; s < strips; ++s)
+      _Pragma("GCC unroll 8") for (int j = 0; j < TILE_REGISTERS; ++j)
+          STORE(c + s * STRIP + j * W, sum[s][j]);
+}
+
+// One row of C times panels.
+static void panel_row_(const rn_gemm_part_t* g) {
+  const T* panel = g->panels;
+  T *c = g->c, last[STRIP];
+  int64_t j = 0;
+  for (; j + PANEL_STRIPS * STRIP <= g->n; j += PANEL_STRIPS * STRIP)
+    panel_sums_(PANEL_STRIPS, g, panel + j * g->k, c + j);
+  for (; j + STRIP <= g->n; j += STRIP) panel_sums_(1, g, panel + j * g->k, c + j);
+  if (j < g->n) {
+    size_t bytes = (size_t)(g->n - j) * sizeof(T);
+    memset(last, 0, sizeof last);
+    if (g->adds) memcpy(last, c + j, bytes);
+    panel_sums_(1, g, panel + j * g->k, last);
+    memcpy(c + j, last, bytes);
+  }
+  if (g->bias) add_bias_(c, 0, g->bias, c, 0, 1, g->n);
+}
+
 // Columns of B are contiguous: dot products of rows with rows, four at a time.
 INLINE void dot_(int count, const T* a, const T* b, int64_t b_column, T* c, int64_t k) {
   V sum[4], more[4];
@@ -411,16 +464,6 @@ static int64_t depth_(const rn_gemm_part_t* g) {
   return (g->k + blocks - 1) / blocks;
 }
 
-// Adds |bias| to each of |m| rows of |n| elements, from |from| to |to|, which may be the same.
-static __attribute__((noinline)) void add_bias_(const T* from, int64_t from_row, const T* bias,
-                                                T* to, int64_t to_row, int64_t m, int64_t n) {
-  for (int64_t i = 0; i < m; ++i, from += from_row, to += to_row) {
-    int64_t j = 0;
-    for (; j + W <= n; j += W) STORE(to + j, LOAD(from + j) + LOAD(bias + j));
-    for (; j < n; ++j) to[j] = from[j] + bias[j];
-  }
-}
-
 #ifdef HAS_LOW
 // All rows times |k| steps of a strip, which stay in the L1 cache; prefetches |next|, the steps
 // after those.
@@ -503,7 +546,10 @@ static void turned_blocks_(const rn_gemm_part_t* g) {
 static void gemm_(const rn_gemm_part_t* g) {
   switch (g->way) {
     case RN_GEMM_ROW:
-      row_(g);
+      if (g->panels)
+        panel_row_(g);
+      else
+        row_(g);
       break;
     case RN_GEMM_DOTS:
       dots_(g);
@@ -530,6 +576,8 @@ static void gemm_(const rn_gemm_part_t* g) {
 #undef row_of_
 #undef rows_at_a_time_
 #undef row_
+#undef panel_sums_
+#undef panel_row_
 #undef dot_
 #undef dots_
 #undef pack_strip_

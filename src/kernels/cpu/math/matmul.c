@@ -23,7 +23,8 @@ static rn_status_t set_panels(rn_kernel_ctx_t* ctx, const rn_tensor_t* panels, r
   if (panels->count != rn_gemm_panels_count(gemm->dtype, gemm->n, gemm->k))
     return rn_internal("The packed panels have the wrong size");
   gemm->panels = panels->data;
-  gemm->backwards = ((const math_matmul_t*)ctx->state)->backwards;
+  // Every second iteration of a loop reads the panels backwards, too.
+  gemm->backwards = ((const math_matmul_t*)ctx->state)->backwards ^ (ctx->iteration & 1);
   return RN_OK;
 }
 
@@ -45,14 +46,15 @@ static rn_status_t multiply(rn_kernel_ctx_t* ctx, const rn_tensor_t* panels) {
 static rn_status_t matmul_compute(rn_kernel_ctx_t* ctx) { return multiply(ctx, NULL); }
 static rn_status_t packed_compute(rn_kernel_ctx_t* ctx) { return multiply(ctx, rn_in(ctx, 2)); }
 
-// Accumulates onto a product in place; step/hoist_rnn_inputs.c ensures that nothing else reads it.
+// Accumulates onto a product in place; step/hoist_rnn_inputs.c and step/hoist_loop_inputs.c ensure
+// that nothing else reads it.
 static rn_status_t continued_compute(rn_kernel_ctx_t* ctx) {
   const rn_tensor_t *c = rn_in(ctx, 0), *a = rn_in(ctx, 1), *b = rn_in(ctx, 2);
   if (c->rank != 2 || a->rank != 2 || b->rank != 2)
     return rn_internal("The operands of a matmul are not matrices");
   rn_gemm_t gemm = {.a = a->data, .b = b->data, .adds = true};
   RN_RETURN_IF_ERROR(rn_matmul_sizes(ctx->state, a, b, &gemm));
-  if (gemm.m < 2 || gemm.n < 2 || rn_tensor_dim(c, 0) != gemm.m || rn_tensor_dim(c, 1) != gemm.n)
+  if (gemm.m < 1 || gemm.n < 2 || rn_tensor_dim(c, 0) != gemm.m || rn_tensor_dim(c, 1) != gemm.n)
     return rn_internal("The product to accumulate onto has the wrong shape");
   RN_RETURN_IF_ERROR(set_panels(ctx, rn_in(ctx, 3), &gemm));
   if (ctx->kernel->input_count > 4) {

@@ -448,67 +448,6 @@ static rn_status_t descent_compute(rn_kernel_ctx_t* ctx) {
   return status;
 }
 
-// A view of some rows of a matrix.
-typedef struct rows_of_t {
-  int64_t first, count;
-} rows_of_t;
-
-static rn_status_t rows_of_init(const rn_kernel_init_t* init, void* state) {
-  *(rows_of_t*)state = (rows_of_t){rn_init_int(init, "first"), rn_init_int(init, "count")};
-  return RN_OK;
-}
-
-static rn_status_t rows_of_compute(rn_kernel_ctx_t* ctx) {
-  const rows_of_t* part = ctx->state;
-  const rn_tensor_t* in = rn_in(ctx, 0);
-  if (in->rank != 2 || part->first < 0 || part->count < 0 ||
-      part->first > rn_tensor_dim(in, 0) - part->count)
-    return rn_internal("The rows are out of the matrix's range");
-  RN_RETURN_IF_ERROR(rn_forward(ctx, 0, 0));
-  rn_tensor_t* out = &ctx->out[0];
-  int64_t columns = rn_tensor_dim(out, 1);
-  out->data = (char*)out->data + (size_t)(part->first * columns) * rn_dtype_size(out->dtype);
-  out->inline_dims[0] = part->count;
-  out->count = part->count * columns;
-  return RN_OK;
-}
-
-typedef struct products_stack_t {
-  rn_tensor_t* const* in;
-  int64_t rows;  // per matrix
-  size_t row;    // bytes
-  char* out;
-} products_stack_t;
-
-static void copy_matrices(void* arg, int64_t begin, int64_t end) {
-  const products_stack_t* stack = arg;
-  size_t each = (size_t)stack->rows * stack->row;
-  for (int64_t i = begin; i < end; ++i)
-    memcpy(stack->out + (size_t)i * each, stack->in[i]->data, each);
-}
-
-// All matrices have the same shape.
-static rn_status_t stack_compute(rn_kernel_ctx_t* ctx) {
-  const rn_tensor_t* first = rn_in(ctx, 0);
-  const int count = ctx->kernel->input_count;
-  if (first->rank != 2) return rn_internal("The input is not a matrix");
-  int64_t dims[2] = {0, rn_tensor_dim(first, 1)};
-  for (int i = 0; i < count; ++i) {
-    if (!rn_tensor_same_shape(first, rn_in(ctx, i)))
-      return rn_internal("Matrices of different shapes");
-    dims[0] += rn_tensor_dim(first, 0);
-  }
-  rn_tensor_t* out = NULL;
-  RN_RETURN_IF_ERROR(rn_output(ctx, 0, (rn_shape_t){2, dims}, &out));
-  // If the output has the first input's memory, all inputs were computed in place.
-  if (out->count == 0 || out->data == first->data) return RN_OK;
-  products_stack_t stack = {ctx->in, rn_tensor_dim(first, 0),
-                            (size_t)dims[1] * rn_dtype_size(out->dtype), out->data};
-  double each_ns = (double)rn_tensor_bytes(first) / BYTES_PER_NS;
-  rn_pool_for(rn_ctx_pool(ctx), count, grain_of(each_ns), copy_matrices, &stack);
-  return RN_OK;
-}
-
 #define ROW(name, init_, compute_)                                                         \
   {                                                                                        \
     .op = name, .device = "CPU", .types = {{"T", RN_T(FLOAT) | RN_T(DOUBLE)}},             \
@@ -519,16 +458,5 @@ static const rn_kernel_def_t rows[] = {
     ROW("_SumOfProducts", sum_init, sum_compute),
     ROW("_AddProduct", add_init, add_compute),
     ROW("_DescentByProducts", descent_init, descent_compute),
-    {.op = "_StackRows",
-     .device = "CPU",
-     .types = {{"T", RN_T(FLOAT) | RN_T(DOUBLE)}},
-     .compute = stack_compute},
-    {.op = "_RowsOf",
-     .device = "CPU",
-     .types = {{"T", RN_T(FLOAT) | RN_T(DOUBLE)}},
-     .flags = RN_KERNEL_FORWARDS,
-     .state_size = sizeof(rows_of_t),
-     .init = rows_of_init,
-     .compute = rows_of_compute},
 };
 RN_KERNEL_FAMILY(cpu_products, rows);
