@@ -46,8 +46,8 @@ check: configure  ## The same without the slow tests
 test-gpu: everything  ## The tests that need a GPU, with compute-sanitizer
 	@tests/gpu/card.sh $(BUILD)
 
-bench: all  ## Measure against stock TensorFlow, side by side
-	@bench/run.sh $(BUILD)
+bench: all  ## Measure against stock TensorFlow, side by side (ARGS=nets: networks, and other libraries)
+	@bench/run.sh $(BUILD) $(ARGS)
 
 install: all  ## Install under PREFIX
 	@cmake --install $(BUILD) --prefix $(PREFIX) --strip

@@ -25,15 +25,21 @@ CFLAGS = ["-std=c11", "-D_GNU_SOURCE", "-O2", "-ffp-contract=off", "-Wall", "-We
 CASE_TIMEOUT = 180  # Seconds; the slowest case takes about ten.
 
 
+def stock_folder(venv):
+    """The wheel's folder in |venv|; None if it is not there."""
+    pattern = os.path.join(venv, "lib", "python3*", "site-packages", "tensorflow")
+    found = glob.glob(os.path.join(pattern, "libtensorflow_cc.so.2"))
+    return os.path.dirname(os.path.abspath(found[0])) if found else None
+
+
 def find_stock(venv):
     """The wheel's folder in |venv|, which is made when it is missing."""
-    pattern = os.path.join(venv, "lib", "python3*", "site-packages", "tensorflow")
-    if not glob.glob(os.path.join(pattern, "libtensorflow_cc.so.2")):
+    if not stock_folder(venv):
         print(f"installing {STOCK_PACKAGE} into {os.path.relpath(venv)} ...", flush=True)
         subprocess.run(["python3", "-m", "venv", venv], check=True)
         pip = os.path.join(venv, "bin", "pip")
         subprocess.run([pip, "install", "--quiet", STOCK_PACKAGE], check=True)
-    return glob.glob(pattern)[0]
+    return stock_folder(venv)
 
 
 def find_ours(given):
@@ -53,10 +59,10 @@ def find_ours(given):
     return max(found, key=os.path.getmtime) if found else None
 
 
-def build_client(name, include, libraries):
-    """Compiles the client into build/bench/client_<name> when a source or library is newer."""
+def build_client(name, include, libraries, sources=None):
+    """Compiles the client (or other |sources|) into build/bench/client_<name> when a source or library is newer."""
     client = os.path.join(OUT, "client_" + name)
-    sources = sorted(glob.glob(os.path.join(BENCH, "*.c")))
+    sources = sources or sorted(glob.glob(os.path.join(BENCH, "*.c")))
     inputs = sources + glob.glob(os.path.join(BENCH, "*.h")) + libraries
     newest = max(os.path.getmtime(path) for path in inputs)
     if os.path.exists(client) and os.path.getmtime(client) > newest:
@@ -240,7 +246,7 @@ def parse_arguments():
 def prepare(options):
     """Clients by name and the libraries they are linked to."""
     os.makedirs(OUT, exist_ok=True)
-    wheel = os.path.abspath(find_stock(options.venv))
+    wheel = find_stock(options.venv)
     write_models(options.venv)
     write_saved_models(options.venv)
     libraries = {"stock": [os.path.join(wheel, "libtensorflow_cc.so.2"),

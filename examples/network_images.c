@@ -1,15 +1,6 @@
 // Image networks from 2012 to 2015: see networks.h.
 #include "networks.h"
 
-static void classify(network_t* n, int first, int second) {
-  n->x = rn_flatten(n->scope, n->x);
-  double width = n->width > 0 ? n->width : 1;
-  if (first) network_dense(n, (int64_t)(first * width), rn_relu);
-  if (second) network_dense(n, (int64_t)(second * width), rn_relu);
-  network_dense(n, n->classes, NULL);
-  if (n->dtype && n->dtype != TF_FLOAT) n->x = rn_Cast(n->scope, n->x, TF_FLOAT);
-}
-
 void network_alexnet(network_t* n) {
   network_conv(n, 64, 11, 4, "SAME");
   network_max_pool(n, 3, 2, "VALID");
@@ -19,7 +10,7 @@ void network_alexnet(network_t* n) {
   network_conv(n, 256, 3, 1, "SAME");
   network_conv(n, 256, 3, 1, "SAME");
   network_max_pool(n, 3, 2, "VALID");
-  classify(n, 4096, 4096);
+  network_classify(n, 4096, 4096);
 }
 
 void network_overfeat(network_t* n) {
@@ -31,7 +22,7 @@ void network_overfeat(network_t* n) {
   network_conv(n, 1024, 3, 1, "SAME");
   network_conv(n, 1024, 3, 1, "SAME");
   network_max_pool(n, 2, 2, "VALID");
-  classify(n, 3072, 4096);
+  network_classify(n, 3072, 4096);
 }
 
 // Model A.
@@ -43,7 +34,7 @@ void network_oxfordnet(network_t* n) {
     else
       network_max_pool(n, 2, 2, "VALID");
   }
-  classify(n, 4096, 4096);
+  network_classify(n, 4096, 4096);
 }
 
 // Four branches: 1 x 1; 1 x 1 and 3 x 3; 1 x 1 and 5 x 5; a pool and 1 x 1.
@@ -92,7 +83,7 @@ void network_googlenet(network_t* n) {
       network_max_pool(n, 3, 2, "SAME");
   }
   network_global_pool(n);
-  classify(n, 0, 0);
+  network_classify(n, 0, 0);
 }
 
 static void bottleneck(network_t* n, int width, int stride, bool is_first) {
@@ -116,7 +107,7 @@ void network_resnet50(network_t* n) {
     for (int b = 0; b < blocks[stage] && (!n->most_blocks || b < n->most_blocks); ++b)
       bottleneck(n, 64 << stage, b == 0 && stage > 0 ? 2 : 1, b == 0);
   network_global_pool(n);
-  classify(n, 0, 0);
+  network_classify(n, 0, 0);
 }
 
 const network_image_t network_images[] = {

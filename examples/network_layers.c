@@ -43,24 +43,9 @@ static rn_edge_t weights(network_t* n, const char* kind, const int64_t* dims, in
 
 static int64_t next_seed(const network_t* n) { return n->seed + n->layers + 1; }
 
-static void convolve(network_t* n, int filters, int size, int stride, const char* padding) {
-  const int64_t dims[] = {size, size, network_dim(n, n->x, 3), filters};
-  const int64_t strides[] = {1, stride, stride, 1};
-  rn_edge_t kernel = weights(n, "kernel", dims, 4, rn_init_he_normal(next_seed(n)));
-  n->x = rn_Conv2D(n->scope, lowered(n, n->x), lowered(n, kernel), strides, 4, padding);
-}
-
 static void add_bias(network_t* n, int64_t units) {
   rn_edge_t bias = weights(n, "bias", &units, 1, rn_init_zeros());
   n->x = rn_BiasAdd(n->scope, n->x, lowered(n, bias));
-}
-
-void network_conv(network_t* n, int filters, int size, int stride, const char* padding) {
-  filters = scaled(n, filters);
-  convolve(n, filters, size, stride, padding);
-  add_bias(n, filters);
-  n->x = rn_relu(n->scope, n->x);
-  ++n->layers;
 }
 
 // With the moving averages that inference uses.
@@ -86,16 +71,71 @@ static void normalize(network_t* n, int64_t depth) {
   }
 }
 
-void network_conv_norm(network_t* n, int filters, int size, int stride, bool relu) {
-  filters = scaled(n, filters);
-  convolve(n, filters, size, stride, "SAME");
-  normalize(n, filters);
-  if (relu) n->x = rn_relu(n->scope, n->x);
+// What comes after the sums of a convolution.
+static void finish(network_t* n, int64_t filters, bool has_norm, rn_activation_t activation) {
+  if (has_norm && !n->has_no_norms)
+    normalize(n, filters);
+  else
+    add_bias(n, filters);
+  if (activation) n->x = activation(n->scope, n->x);
   ++n->layers;
+}
+
+void network_convolution(network_t* n, const network_conv_t* c) {
+  int filters = scaled(n, c->filters), stride = c->stride ? c->stride : 1;
+  const int64_t dims[] = {c->height, c->width ? c->width : c->height, network_dim(n, n->x, 3),
+                          filters};
+  const int64_t strides[] = {1, stride, stride, 1};
+  rn_edge_t kernel = weights(n, "kernel", dims, 4, rn_init_he_normal(next_seed(n)));
+  n->x = rn_Conv2D(n->scope, lowered(n, n->x), lowered(n, kernel), strides, 4,
+                   c->padding ? c->padding : "SAME");
+  finish(n, filters, c->has_norm, c->activation);
+}
+
+void network_conv(network_t* n, int filters, int size, int stride, const char* padding) {
+  network_convolution(n, &(network_conv_t){.filters = filters,
+                                           .height = size,
+                                           .stride = stride,
+                                           .padding = padding,
+                                           .activation = rn_relu});
+}
+
+void network_conv_norm(network_t* n, int filters, int size, int stride, bool relu) {
+  network_convolution(n, &(network_conv_t){.filters = filters,
+                                           .height = size,
+                                           .stride = stride,
+                                           .has_norm = true,
+                                           .activation = relu ? rn_relu : NULL});
+}
+
+void network_depthwise_norm(network_t* n, int size, int stride, rn_activation_t activation) {
+  const int64_t depth = network_dim(n, n->x, 3), dims[] = {size, size, depth, 1};
+  const int64_t strides[] = {1, stride, stride, 1};
+  double deviation = sqrt(2.0 / (size * size));  // He's: a window has one channel.
+  rn_edge_t kernel = weights(n, "depthwise", dims, 4, rn_init_normal(0, deviation, next_seed(n)));
+  n->x =
+      rn_DepthwiseConv2dNative(n->scope, lowered(n, n->x), lowered(n, kernel), strides, 4, "SAME");
+  finish(n, depth, true, activation);
+}
+
+void network_up_conv(network_t* n, int filters) {
+  filters = scaled(n, filters);
+  const int64_t dims[] = {2, 2, filters, network_dim(n, n->x, 3)}, strides[] = {1, 2, 2, 1};
+  int32_t sizes[4];
+  for (int i = 0; i < 3; ++i) sizes[i] = (int32_t)network_dim(n, n->x, i) * (i ? 2 : 1);
+  sizes[3] = filters;
+  rn_edge_t kernel = weights(n, "kernel", dims, 4, rn_init_he_normal(next_seed(n)));
+  n->x = rn_Conv2DBackpropInput(n->scope, rn_const_int32_list(n->scope, sizes, 4),
+                                lowered(n, kernel), lowered(n, n->x), strides, 4, "VALID");
+  finish(n, filters, false, NULL);
 }
 
 void network_max_pool(network_t* n, int size, int stride, const char* padding) {
   n->x = rn_max_pool2d(n->scope, n->x, size, .strides = {stride, stride}, .padding = padding);
+}
+
+void network_average_pool(network_t* n, int size, int stride, const char* padding) {
+  n->x = rn_average_pool2d(n->scope, n->x, size, .strides = {stride, stride}, .padding = padding);
 }
 
 void network_global_pool(network_t* n) {
@@ -109,6 +149,14 @@ void network_dense(network_t* n, int64_t units, rn_activation_t activation) {
   add_bias(n, units);
   if (activation) n->x = activation(n->scope, n->x);
   ++n->layers;
+}
+
+void network_classify(network_t* n, int first, int second) {
+  n->x = rn_flatten(n->scope, n->x);
+  if (first) network_dense(n, scaled(n, first), rn_relu);
+  if (second) network_dense(n, scaled(n, second), rn_relu);
+  network_dense(n, n->classes, NULL);
+  if (n->dtype && n->dtype != TF_FLOAT) n->x = rn_Cast(n->scope, n->x, TF_FLOAT);
 }
 
 void network_layer_norm(network_t* n) {

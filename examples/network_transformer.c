@@ -84,6 +84,6 @@ void network_transformer(network_t* n, const network_transformer_t* sizes, rn_ed
   rn_edge_t mask = sizes->is_causal ? causal_mask(s, shape.time) : RN_NO_EDGE;
   for (int i = 0; i < sizes->blocks; ++i) block(n, &shape, mask);
   network_layer_norm(n);
-  network_dense(n, sizes->words, NULL);
+  if (!sizes->has_no_head) network_dense(n, sizes->words, NULL);
   if (n->x.node && rn_edge_dtype(n->x) != TF_FLOAT) n->x = rn_Cast(s, n->x, TF_FLOAT);
 }

@@ -1,23 +1,14 @@
-// Image networks and the smallest network of all.
+// Training of image networks, and the smallest network of all.
 #include "gpu_bench.h"
 
-enum { CLASSES = 1000, TINY_BATCH = 4 };
+enum { TINY_BATCH = 4 };
 
 static network_t begin(bench_t* b, const network_image_t* image, int64_t batch) {
-  network_t n = bench_network(b);
-  int64_t side = bench_size(b, image->side, image->small_side);
-  const int64_t dims[] = {bench_size(b, batch, TINY_BATCH), side, side, 3};
-  n.classes = (int)bench_size(b, CLASSES, 10);
-  n.x = bench_numbers(b, "x", dims, 4);
-  if (b->is_tiny) {
-    n.width = 0.0625;
-    n.most_blocks = 1;
-  }
-  return n;
+  return bench_pictures(b, image, 3, bench_batch(b, batch, TINY_BATCH));
 }
 
 static rn_edge_t loss_of(bench_t* b, network_t* n, int64_t batch) {
-  int64_t count = bench_size(b, batch, TINY_BATCH);
+  int64_t count = bench_batch(b, batch, TINY_BATCH);
   rn_edge_t labels = bench_ids(b, "labels", &count, 1, n->classes);
   return rn_sparse_softmax_cross_entropy(b->s, labels, n->x);
 }
@@ -41,15 +32,13 @@ static void resnet50(bench_t* b) {
   bench_train(b, rn_momentum(.learning_rate = rate, .momentum = 0.9f), loss_of(b, &n, 128));
 }
 
-static void infer(bench_t* b, int64_t batch) {
-  network_t n = begin(b, &network_images[4], batch);
-  n.is_inference = true;
-  network_resnet50(&n);
-  bench_infer(b, n.x);
+static void lenet(bench_t* b) {
+  static const network_image_t image = {"lenet", network_lenet, 28, 12};
+  network_t n = bench_pictures(b, &image, 1, bench_batch(b, 64, TINY_BATCH));
+  n.classes = 10;
+  network_lenet(&n);
+  bench_train(b, rn_gradient_descent(.learning_rate = 0.01f), loss_of(b, &n, 64));
 }
-
-static void resnet50_b1(bench_t* b) { infer(b, 1); }
-static void resnet50_b64(bench_t* b) { infer(b, 64); }
 
 static void mlp(network_t* n) {
   network_dense(n, 128, rn_relu);
@@ -57,12 +46,22 @@ static void mlp(network_t* n) {
 }
 
 static void mlp_train(bench_t* b) {
-  const int64_t batch = bench_size(b, 128, TINY_BATCH);
   network_t n = bench_network(b);
   n.classes = 10;
-  n.x = bench_numbers(b, "x", (const int64_t[]){batch, 784}, 2);
+  n.x = bench_numbers(b, "x", (const int64_t[]){bench_batch(b, 128, TINY_BATCH), 784}, 2);
   mlp(&n);
-  bench_train(b, rn_gradient_descent(.learning_rate = 0.01f), loss_of(b, &n, batch));
+  bench_train(b, rn_gradient_descent(.learning_rate = 0.01f), loss_of(b, &n, 128));
+}
+
+static void mlp_wide(bench_t* b) {
+  const int64_t units = bench_size(b, 500, 16);
+  network_t n = bench_network(b);
+  n.classes = 10;
+  n.x = bench_numbers(b, "x", (const int64_t[]){bench_batch(b, 128, TINY_BATCH), 784}, 2);
+  network_dense(&n, units, rn_relu);
+  network_dense(&n, units, rn_relu);
+  network_dense(&n, n.classes, NULL);
+  bench_train(b, rn_gradient_descent(.learning_rate = 0.01f), loss_of(b, &n, 128));
 }
 
 // From an array of the host to an array of the host.
@@ -77,14 +76,9 @@ static void mlp_infer(bench_t* b) {
 }
 
 const bench_case_t bench_images[] = {
-    {"alexnet", alexnet, "ms", true},
-    {"overfeat", overfeat, "ms", true},
-    {"oxfordnet", oxfordnet, "ms", true},
-    {"googlenet", googlenet, "ms", true},
-    {"resnet50", resnet50, "ms", true},
-    {"resnet50_infer_b1", resnet50_b1, "ms", true},
-    {"resnet50_infer_b64", resnet50_b64, "ms", true},
-    {"mlp_train", mlp_train, "ms", false},
-    {"mlp_infer", mlp_infer, "ms", false},
-    {0},
+    {"alexnet", alexnet, "ms", true},      {"overfeat", overfeat, "ms", true},
+    {"oxfordnet", oxfordnet, "ms", true},  {"googlenet", googlenet, "ms", true},
+    {"resnet50", resnet50, "ms", true},    {"lenet", lenet, "ms", true},
+    {"mlp_train", mlp_train, "ms", false}, {"mlp_wide", mlp_wide, "ms", false},
+    {"mlp_infer", mlp_infer, "ms", false}, {0},
 };

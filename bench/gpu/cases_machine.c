@@ -10,7 +10,7 @@ enum { TABLES = 26, COLUMNS = 64, DENSE = 13 };
 static void dlrm(bench_t* b) {
   rn_scope_t* s = b->s;
   const int tables = (int)bench_size(b, TABLES, 3);
-  const int64_t batch = bench_size(b, 4096, 8), rows = bench_size(b, 100000, 20);
+  const int64_t batch = bench_batch(b, 4096, 8), rows = bench_size(b, 100000, 20);
   network_t n = bench_network(b);
   n.x = bench_numbers(b, "x", (const int64_t[]){batch, DENSE}, 2);
   rn_edge_t ids = bench_ids(b, "ids", (const int64_t[]){batch, tables}, 2, rows);

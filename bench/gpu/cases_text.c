@@ -1,19 +1,19 @@
 // Transformers and the LSTM language model.
 #include "gpu_bench.h"
 
-static const network_transformer_t bert_base = {12, 768, 12, 30522, false};
-static const network_transformer_t gpt = {6, 512, 8, 32000, true};
+static const network_transformer_t bert_base = {12, 768, 12, 30522, false, false};
+static const network_transformer_t gpt = {6, 512, 8, 32000, true, false};
 
 static network_transformer_t sizes_of(const bench_t* b, const network_transformer_t* large) {
   if (!b->is_tiny) return *large;
-  return (network_transformer_t){1, 16, 2, 32, large->is_causal};
+  return (network_transformer_t){1, 16, 2, 32, large->is_causal, large->has_no_head};
 }
 
 // Returns the ids, which are the labels too.
 static rn_edge_t transform(bench_t* b, const network_transformer_t* large, int64_t batch,
                            int64_t time, network_t* n) {
   network_transformer_t sizes = sizes_of(b, large);
-  const int64_t dims[] = {bench_size(b, batch, 2), bench_size(b, time, 4)};
+  const int64_t dims[] = {bench_batch(b, batch, 2), bench_size(b, time, 4)};
   rn_edge_t ids = bench_ids(b, "ids", dims, 2, sizes.words);
   *n = bench_network(b);
   network_transformer(n, &sizes, ids);
@@ -41,23 +41,33 @@ static void bert_infer(bench_t* b) {
   bench_infer(b, n.x);
 }
 
+// Without the product with the vocabulary.
+static void bert_encoder(bench_t* b) {
+  network_transformer_t encoder = bert_base;
+  encoder.has_no_head = true;
+  network_t n;
+  transform(b, &encoder, 1, 128, &n);
+  bench_infer(b, n.x);
+}
+
 // The language model: two layers of 512 units over 20 words, 128 texts at a time, 40,000 words.
 typedef struct lstm_t {
   int64_t words, units, batch, time;
   rn_edge_t ids, labels;  // [time, batch], [time * batch]
 } lstm_t;
 
-static lstm_t lstm_begin(bench_t* b) {
-  lstm_t m = {.words = bench_size(b, 40000, 50),
-              .units = bench_size(b, 512, 8),
-              .batch = bench_size(b, 128, 3),
-              .time = bench_size(b, 20, 3)};
+static lstm_t lstm_of(bench_t* b, int64_t batch, int64_t time, int64_t words) {
+  lstm_t m = {.words = words, .units = bench_size(b, 512, 8), .batch = batch, .time = time};
   const int64_t dims[] = {m.time, m.batch};
   m.ids = bench_ids(b, "ids", dims, 2, m.words);
   rn_edge_t next = bench_ids(b, "next", dims, 2, m.words);
   m.labels = rn_Reshape(b->s, next, rn_const_int32_list(b->s, (int32_t[]){-1}, 1));
   b->work = (double)(m.time * m.batch) / 1000;
   return m;
+}
+
+static lstm_t lstm_begin(bench_t* b) {
+  return lstm_of(b, bench_batch(b, 128, 3), bench_size(b, 20, 3), bench_size(b, 40000, 50));
 }
 
 // The cells' outputs, one row per word.
@@ -93,14 +103,25 @@ static softmax_t softmax_variables(bench_t* b, const lstm_t* m) {
       rn_get_variable(b->s, "biases", dims, 1, .initializer = rn_init_zeros())};
 }
 
+static rn_edge_t lstm_logits(bench_t* b, const lstm_t* m, bool has_loop) {
+  rn_edge_t y = lstm_outputs(b, m, has_loop);
+  softmax_t top = softmax_variables(b, m);
+  if (!rn_scope_ok(b->s)) return RN_NO_EDGE;
+  y = rn_MatMul(b->s, y, top.weights->value, .transpose_b = true);
+  return rn_BiasAdd(b->s, y, top.biases->value);
+}
+
 static void lstm_full(bench_t* b, bool has_loop, train_t by) {
   lstm_t m = lstm_begin(b);
-  rn_edge_t y = lstm_outputs(b, &m, has_loop);
-  softmax_t top = softmax_variables(b, &m);
-  if (!rn_scope_ok(b->s)) return;
-  rn_edge_t logits = rn_BiasAdd(b->s, rn_MatMul(b->s, y, top.weights->value, .transpose_b = true),
-                                top.biases->value);
+  rn_edge_t logits = lstm_logits(b, &m, has_loop);
   by(b, rn_adagrad(.learning_rate = 0.1f), rn_sparse_softmax_cross_entropy(b->s, m.labels, logits));
+}
+
+// One text of 128 words, 10,000 in the vocabulary.
+static void lstm_infer(bench_t* b) {
+  lstm_t m = lstm_of(b, bench_batch(b, 1, 1), bench_size(b, 128, 3), bench_size(b, 10000, 50));
+  bench_infer(b, lstm_logits(b, &m, true));
+  b->loss = rn_Mul(b->s, b->loss, rn_const_float(b->s, 1e9f));  // Untrained logits are tiny.
 }
 
 static void lstm(bench_t* b) { lstm_full(b, false, bench_train_dense); }
@@ -122,10 +143,12 @@ const bench_case_t bench_text[] = {
     {"bert", bert, "ms", true},
     {"bert_sparse", bert_sparse, "ms", true},
     {"bert_infer_b1", bert_infer, "ms", true},
+    {"bert_encoder", bert_encoder, "ms", true},
     {"gpt", gpt_train, "ms", true},
     {"lstm", lstm, "thousand words/s", false},
     {"lstm_sparse", lstm_sparse, "thousand words/s", false},
     {"lstm_loop", lstm_loop, "thousand words/s", false},
+    {"lstm_infer", lstm_infer, "thousand words/s", false},
     {"lstm_sampled", lstm_sampled, "thousand words/s", false},
     {0},
 };

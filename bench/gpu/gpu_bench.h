@@ -12,6 +12,7 @@ typedef struct bench_t {
   rn_scope_t* s;
   TF_DataType dtype;  // of products and convolutions
   bool is_tiny;       // a graph of the same nodes that a CPU runs in a moment
+  int64_t batch;      // instead of the case's; 0: the case's
   // Set by the case:
   rn_edge_t loss;     // a number that must be the same on each device, if any
   bool is_trained;    // steps make the loss smaller
@@ -32,14 +33,21 @@ typedef struct bench_case_t {
 } bench_case_t;
 
 // Tables of cases; each ends with a row without a name.
-extern const bench_case_t bench_images[], bench_text[], bench_machine[];
+extern const bench_case_t bench_images[], bench_inference[], bench_text[], bench_machine[];
 
 // |large|, or |tiny| if the case is to be tiny.
 static inline int64_t bench_size(const bench_t* b, int64_t large, int64_t tiny) {
   return b->is_tiny ? tiny : large;
 }
+// How many examples a step takes: |large|, or |tiny|, or what the command line says.
+static inline int64_t bench_batch(const bench_t* b, int64_t large, int64_t tiny) {
+  return b->batch ? b->batch : bench_size(b, large, tiny);
+}
 // A network of the bench's type in its scope.
 network_t bench_network(const bench_t* b);
+// A network for |image| with |batch| pictures of |channels| as its |x| and 1,000 classes; narrow
+// and short if the case is to be tiny.
+network_t bench_pictures(bench_t* b, const network_image_t* image, int64_t channels, int64_t batch);
 // Normal numbers, in a variable that is not trained.
 rn_edge_t bench_numbers(bench_t* b, const char* name, const int64_t* dims, int rank);
 // Integers from 0 … below - 1, likewise.
@@ -56,6 +64,7 @@ typedef struct bench_options_t {
   double seconds;
   const char* trace;  // file for the RunMetadata of a step; NULL: none
   TF_DataType dtype;
+  int64_t batch;  // instead of the case's; 0: the case's
   bool is_tiny, log_placement;
   const char* mixed_precision;  // of the session: "float16" or "bfloat16"; NULL: none
 } bench_options_t;
@@ -72,5 +81,9 @@ typedef struct bench_result_t {
 
 // Builds the case and measures it. False after an error, which is printed.
 bool bench_run(const bench_case_t* c, const bench_options_t* options, bench_result_t* out);
+
+// Builds the case and writes its GraphDef to |file|, with a node "init" that makes the variables, a
+// node "step" and, if the case has one, a node "loss". False after an error, which is printed.
+bool bench_export(const bench_case_t* c, const bench_options_t* options, const char* file);
 
 #endif  // RUNNEL_BENCH_GPU_GPU_BENCH_H_

@@ -11,17 +11,20 @@
 static const char usage[] =
     "usage: gpu_bench [--device gpu|cpu] [--dtype float|bfloat16] [--seconds S] [--tiny]\n"
     "                 [--mixed-precision float16|bfloat16] [--check] [--repeats] [--placement]\n"
-    "                 [--trace FILE] [--list] [CASE ...]\n"
+    "                 [--trace FILE] [--list] [--batch N] [--export FILE] [CASE ...]\n"
     "  --mixed-precision TYPE  let the session choose what is computed in TYPE\n"
     "  --tiny       a small network of the same layers\n"
     "  --check      run tiny cases on the CPU and on the GPU, and compare their losses\n"
     "  --repeats    run cases twice with deterministic ops, and compare the bits of their losses\n"
     "  --placement  log the device of each node\n"
-    "  --trace FILE write the RunMetadata of one step\n";
+    "  --trace FILE write the RunMetadata of one step\n"
+    "  --batch N    examples per step, instead of the case's\n"
+    "  --export FILE  write the GraphDef of the case, and do not run it\n";
 
 typedef struct command_t {
   bench_options_t options;
   bool is_check, repeats, is_list;
+  const char* export_file;  // NULL: the cases are run
   char** names;
   int name_count;
 } command_t;
@@ -59,9 +62,9 @@ static bool check_case(const command_t* command, const bench_case_t* c) {
   bool ok = gpu.peak_bytes > 0;
   double allowed = options.dtype == TF_FLOAT && !options.mixed_precision ? 1e-3 : 3e-2;
   for (int i = 0; i < BENCH_CHECKED; ++i)
-    ok &= fabs(cpu.losses[i] - gpu.losses[i]) <= allowed * (1e-3 + fabs(cpu.losses[0]));
+    ok &= fabs(cpu.losses[i] - gpu.losses[i]) <= allowed * (1e-6 + fabs(cpu.losses[0]));
   ok &= !gpu.is_trained || gpu.last_loss < gpu.losses[0];
-  printf("%s\t%s\t%s\tcpu %.5f %.5f ... %.5f\tgpu %.5f %.5f ... %.5f\n", ok ? "ok" : "FAILED",
+  printf("%s\t%s\t%s\tcpu %.6g %.6g ... %.6g\tgpu %.6g %.6g ... %.6g\n", ok ? "ok" : "FAILED",
          c->name, dtype_name(options.dtype), cpu.losses[0], cpu.losses[1], cpu.last_loss,
          gpu.losses[0], gpu.losses[1], gpu.last_loss);
   return ok;
@@ -86,9 +89,10 @@ static bool in_own_process(const command_t* command, const bench_case_t* c) {
   fflush(stdout);
   pid_t child = fork();
   if (child == 0) {
-    bool ok = command->is_check  ? check_case(command, c)
-              : command->repeats ? repeat_case(command, c)
-                                 : measure_case(command, c);
+    bool ok = command->export_file ? bench_export(c, &command->options, command->export_file)
+              : command->is_check  ? check_case(command, c)
+              : command->repeats   ? repeat_case(command, c)
+                                   : measure_case(command, c);
     exit(ok ? 0 : 1);
   }
   int status = 1;
@@ -111,6 +115,10 @@ static bool parse(int argc, char** argv, command_t* command) {
       options->seconds = atof(argv[++i]);
     } else if (strcmp(argv[i], "--trace") == 0 && next) {
       options->trace = argv[++i];
+    } else if (strcmp(argv[i], "--batch") == 0 && next) {
+      options->batch = atoll(argv[++i]);
+    } else if (strcmp(argv[i], "--export") == 0 && next) {
+      command->export_file = argv[++i];
     } else if (strcmp(argv[i], "--tiny") == 0) {
       options->is_tiny = true;
     } else if (strcmp(argv[i], "--check") == 0) {
@@ -133,7 +141,8 @@ static bool parse(int argc, char** argv, command_t* command) {
 static void print_line(const char* line) { fprintf(stderr, "%s\n", line); }
 
 int main(int argc, char** argv) {
-  static const bench_case_t* const tables[] = {bench_images, bench_text, bench_machine};
+  static const bench_case_t* const tables[] = {bench_images, bench_inference, bench_text,
+                                               bench_machine};
   command_t command = {.options = {.device = "gpu", .seconds = 2, .dtype = TF_FLOAT}};
   command.names = calloc((size_t)argc + 1, sizeof *command.names);
   if (!command.names || !parse(argc, argv, &command)) {
@@ -143,7 +152,7 @@ int main(int argc, char** argv) {
   TF_RegisterLogListener(print_line);
   int found = 0;
   bool ok = true;
-  if (!command.is_check && !command.repeats && !command.is_list)
+  if (!command.is_check && !command.repeats && !command.is_list && !command.export_file)
     puts("# case\tdtype\tdevice\tfigure\tunit\tbest_ms\tsetup_ms\tfirst_ms\tpeak_mib\tloss\tsteps");
   for (size_t t = 0; t < sizeof tables / sizeof *tables; ++t) {
     for (const bench_case_t* c = tables[t]; c->name; ++c) {

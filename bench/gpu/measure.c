@@ -15,6 +15,20 @@ network_t bench_network(const bench_t* b) {
   return (network_t){.scope = b->s, .dtype = b->dtype, .seed = 1};
 }
 
+network_t bench_pictures(bench_t* b, const network_image_t* image, int64_t channels,
+                         int64_t batch) {
+  network_t n = bench_network(b);
+  int64_t side = bench_size(b, image->side, image->small_side);
+  const int64_t dims[] = {batch, side, side, channels};
+  n.classes = (int)bench_size(b, 1000, 10);
+  n.x = bench_numbers(b, "x", dims, 4);
+  if (b->is_tiny) {
+    n.width = 0.0625;
+    n.most_blocks = 1;
+  }
+  return n;
+}
+
 rn_edge_t bench_numbers(bench_t* b, const char* name, const int64_t* dims, int rank) {
   const rn_var_t* v = rn_get_variable(b->s, name, dims, rank, .not_trainable = true,
                                       .initializer = rn_init_normal(0, 1, 11));
@@ -62,10 +76,20 @@ void bench_train_dense(bench_t* b, rn_optimizer_t optimizer, rn_edge_t loss) {
   train_by(b, rn_apply_gradients(b->s, optimizer, gradients, variables, count, NULL, NULL), loss);
 }
 
+// Later columns count more: the squares of a normalized row always have the same sum.
 void bench_infer(bench_t* b, rn_edge_t y) {
-  rn_edge_t axes = rn_const_int32_list(b->s, (int32_t[]){0, 1}, 2);
+  enum { MOST = 65536 };
+  static float share[MOST];
+  network_t n = bench_network(b);
+  int last = 0;
+  while (last < 3 && network_dim(&n, y, last + 1) >= 0) ++last;
+  int64_t columns = network_dim(&n, y, last);
+  if (columns < 1 || columns > MOST) columns = 1;
+  for (int64_t i = 0; i < columns; ++i) share[i] = (float)(i + 1) / (float)columns;
   rn_edge_t x = y.node && rn_edge_dtype(y) != TF_FLOAT ? rn_Cast(b->s, y, TF_FLOAT) : y;
-  b->loss = rn_Mean(b->s, rn_Square(b->s, x), axes);
+  x = rn_Mul(b->s, rn_Square(b->s, x), rn_const(b->s, TF_FLOAT, &columns, 1, share));
+  x = rn_Reshape(b->s, x, rn_const_int32_list(b->s, (int32_t[]){-1}, 1));
+  b->loss = rn_Mean(b->s, x, rn_const_int32(b->s, 0));
   b->step = y.node;
 }
 
@@ -227,11 +251,52 @@ static bool measure(const bench_t* b, TF_Session* session, const bench_options_t
   return ok;
 }
 
+static bench_t built(const bench_case_t* c, const bench_options_t* options) {
+  bench_t b = {.s = rn_scope_with_graph(),
+               .dtype = options->dtype,
+               .is_tiny = options->is_tiny,
+               .batch = options->batch};
+  c->build(&b);
+  return b;
+}
+
+static bool write_file(const char* file, const TF_Buffer* bytes) {
+  FILE* out = fopen(file, "wb");
+  bool ok = out && fwrite(bytes->data, 1, bytes->length, out) == bytes->length;
+  if (out && fclose(out)) ok = false;
+  if (!ok) perror(file);
+  return ok;
+}
+
+bool bench_export(const bench_case_t* c, const bench_options_t* options, const char* file) {
+  bench_t b = built(c, options);
+  rn_node_t* init = rn_initialize_variables(b.s, RN_GLOBAL_VARIABLES);
+  rn_scope_name_next(b.s, "init");
+  rn_group(b.s, &init, 1);
+  rn_edge_t result = b.fetched.node || b.is_trained ? b.fetched : (rn_edge_t){b.step, 0};
+  rn_scope_name_next(b.s, "step");
+  if (result.node)
+    rn_Identity(b.s, result);
+  else
+    rn_group(b.s, &b.step, 1);
+  rn_scope_name_next(b.s, "loss");
+  if (b.loss.node) rn_Identity(b.s, b.loss);
+  TF_Status* status = TF_NewStatus();
+  TF_Buffer* bytes = TF_NewBuffer();
+  bool ok = rn_scope_ok(b.s);
+  if (ok) TF_GraphToGraphDef(rn_tf_graph_of(b.s), bytes, status);
+  ok = ok && TF_GetCode(status) == TF_OK && write_file(file, bytes);
+  if (!ok) fprintf(stderr, "%s: not written: %s\n", c->name, TF_Message(status));
+  TF_DeleteBuffer(bytes);
+  TF_DeleteStatus(status);
+  rn_scope_destroy(b.s);
+  return ok;
+}
+
 bool bench_run(const bench_case_t* c, const bench_options_t* options, bench_result_t* out) {
   *out = (bench_result_t){0};
   TF_Status* status = TF_NewStatus();
-  bench_t b = {.s = rn_scope_with_graph(), .dtype = options->dtype, .is_tiny = options->is_tiny};
-  c->build(&b);
+  bench_t b = built(c, options);
   out->is_trained = b.is_trained;
   rn_node_t* init = rn_initialize_variables(b.s, RN_GLOBAL_VARIABLES);
   double start = now_ms();
