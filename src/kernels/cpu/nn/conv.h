@@ -66,10 +66,21 @@ typedef struct rn_conv_extra_t {
   const rn_tensor_t* filter;
 } rn_conv_extra_t;
 
-// What a kernel caches between calls: oneDNN's compiled primitives for the shapes seen so far.
-// Zeroed memory is an empty cache once its mutex is initialized. Calls may run concurrently.
+// How a filter is packed for the convolutions of our own.
+typedef enum rn_conv_way_t {
+  RN_CONV_BY_TILES,
+  RN_CONV_BY_WINOGRAD_2,
+  RN_CONV_BY_WINOGRAD_4,
+  RN_CONV_WAYS,
+} rn_conv_way_t;
+
+// What a kernel caches between calls: the packed filter, and oneDNN's compiled primitives for the
+// shapes seen so far. Zeroed memory is an empty cache once its mutex is initialized. Calls may run
+// concurrently.
 typedef struct rn_conv_cache_t {
   rn_mutex_t mutex;
+  // Guarded by the mutex: the filter of the panels, which are unset where there are none.
+  rn_tensor_t filter, panels[RN_CONV_WAYS];
   struct rn_conv_engine_t* engine;  // Owned; created on first use
 } rn_conv_cache_t;
 
@@ -96,8 +107,21 @@ RN_MUST_USE rn_status_t rn_conv_filter_sizes(const rn_kernel_ctx_t* ctx,
 void rn_conv_follow(const rn_conv_extra_t* extra, int32_t first, float* y, int64_t channels,
                     int64_t begin, int64_t end);
 
-// Float, through oneDNN. |extra| may be NULL. |*out_done| is false if the library is missing or
-// does not support this convolution with these steps.
+// Float, by the tiles of GEMM, if rn_conv_tiles_fit. |extra| may be NULL. The same bits with any
+// number of threads.
+bool rn_conv_tiles_fit(const rn_conv_t* conv);
+RN_MUST_USE rn_status_t rn_conv_tiles(rn_kernel_ctx_t* ctx, rn_conv_cache_t* cache,
+                                      const rn_conv_t* conv, rn_conv_data_t data,
+                                      const rn_conv_extra_t* extra);
+// Float, by Winograd's algorithm with tiles of |size| pixels a side: rn_conv_winograd_size, which
+// depends on the sizes of |conv| alone and is 0 where plain sums are faster. |extra| may be NULL.
+// The same bits with any number of threads.
+int rn_conv_winograd_size(const rn_conv_t* conv);
+RN_MUST_USE rn_status_t rn_conv_winograd(rn_kernel_ctx_t* ctx, rn_conv_cache_t* cache,
+                                         const rn_conv_t* conv, int size, rn_conv_data_t data,
+                                         const rn_conv_extra_t* extra);
+// Float, in the fastest of these ways or through oneDNN. |extra| may be NULL. |*out_done| is false
+// if the library is needed but missing, or does not support this convolution with these steps.
 RN_MUST_USE rn_status_t rn_conv_float(rn_kernel_ctx_t* ctx, rn_conv_cache_t* cache,
                                       const rn_conv_t* conv, rn_conv_data_t data,
                                       const rn_conv_extra_t* extra, bool* out_done);

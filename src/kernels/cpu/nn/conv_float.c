@@ -1,43 +1,24 @@
-// Float convolutions through oneDNN.
+// Float convolutions: by Winograd's algorithm or by the tiles of GEMM (conv_winograd.c,
+// conv_tiles.c) where those can, otherwise through oneDNN.
 //
-// Images stay as they are, channels last. The filter is converted to the blocked layout that
-// oneDNN's loops read; that is a small part of the work, or done once if the filter does not
-// change. The batch is split into pieces by sizes alone, and so are the rows of an image if there
-// are few images; each piece runs on one thread. The pieces of a filter gradient are added in
-// order.
+// With oneDNN, images stay as they are, channels last. The filter is converted to the blocked
+// layout that oneDNN's loops read; that is a small part of the work, or done once if the filter
+// does not change. The batch is split into pieces by sizes alone, and so are the rows of an image
+// if there are few images; each piece runs on one thread. The pieces of a filter gradient are added
+// in order.
 //
 // The layout that oneDNN needs depends on the size of a piece, and for other layouts it may have
 // only its reference loops, so pieces of different sizes may each have their own copy of the
 // filter.
 #include "kernels/cpu/first_error.h"
+#include "kernels/cpu/isa.h"
+#include "kernels/cpu/isa/conv.h"
 #include "kernels/cpu/nn/conv_cut.h"
 #include "kernels/cpu/vector.h"
 
-#define FOLLOW_ELEMENTS 4096
-
 void rn_conv_follow(const rn_conv_extra_t* extra, int32_t first, float* y, int64_t channels,
                     int64_t begin, int64_t end) {
-  static const rn_vector_code_t codes[] = {[RN_CONV_ADD] = RN_VECTOR_ADD,
-                                           [RN_CONV_SUB] = RN_VECTOR_SUB,
-                                           [RN_CONV_MUL] = RN_VECTOR_MUL,
-                                           [RN_CONV_RELU] = RN_VECTOR_RELU,
-                                           [RN_CONV_RELU6] = RN_VECTOR_RELU6};
-  // As much at a time as fits the L1 cache.
-  int64_t block = FOLLOW_ELEMENTS / channels + 1;
-  for (int64_t pixel = begin; pixel < end; pixel += block) {
-    int64_t count = pixel + block < end ? block : end - pixel;
-    float* at = y + pixel * channels;
-    for (int32_t i = first; i < extra->step_count; ++i) {
-      const rn_conv_step_t* step = &extra->steps[i];
-      bool is_by_channel = step->operand && step->count == channels && channels > 1;
-      bool is_full = step->operand && step->count != 1 && !is_by_channel;
-      const float* operand = step->operand ? step->operand + (is_full ? pixel * channels : 0) : at;
-      int64_t run = is_by_channel ? channels : count * channels;
-      for (int64_t k = 0; k < count * channels; k += run)
-        rn_vector_run(codes[step->code], RN_FLOAT, at + k, 1, operand, step->count != 1, at + k,
-                      run);
-    }
-  }
+  RN_ISA_PICK(rn_conv_)->follow(extra, first, y, channels, begin, end, 0, channels);
 }
 
 typedef struct conv_float_job_t {
@@ -201,6 +182,12 @@ static int64_t pack_steps(const rn_conv_t* conv, const rn_conv_extra_t* extra, i
 rn_status_t rn_conv_float(rn_kernel_ctx_t* ctx, rn_conv_cache_t* cache, const rn_conv_t* conv,
                           rn_conv_data_t data, const rn_conv_extra_t* extra, bool* out_done) {
   *out_done = false;
+  int size = rn_conv_winograd_size(conv);
+  if (size || rn_conv_tiles_fit(conv)) {
+    *out_done = true;
+    return size ? rn_conv_winograd(ctx, cache, conv, size, data, extra)
+                : rn_conv_tiles(ctx, cache, conv, data, extra);
+  }
   conv_float_job_t job = {.cut.cache = cache, .data = data, .extra = extra};
   const rn_dnnl_t* dnnl = NULL;
   rn_status_t status = rn_dnnl(&dnnl);

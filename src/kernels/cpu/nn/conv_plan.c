@@ -77,6 +77,8 @@ static void engine_destroy(struct rn_conv_engine_t* engine) {
 void rn_conv_cache_clear(rn_conv_cache_t* cache) {
   if (cache->engine) engine_destroy(cache->engine);
   cache->engine = NULL;
+  rn_tensor_clear(&cache->filter);
+  for (int i = 0; i < RN_CONV_WAYS; ++i) rn_tensor_clear(&cache->panels[i]);
   rn_mutex_destroy(&cache->mutex);
 }
 

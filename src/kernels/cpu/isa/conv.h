@@ -1,0 +1,25 @@
+// Loops of float convolutions for one ISA level; kernels/cpu/nn/conv_tiles.c and conv_float.c
+// select them.
+#ifndef RUNNEL_KERNELS_CPU_ISA_CONV_H_
+#define RUNNEL_KERNELS_CPU_ISA_CONV_H_
+
+#include "kernels/cpu/nn/conv.h"
+
+typedef struct rn_conv_fns_t {
+  // Copies elements [first, last) of the patches of pixels [begin, end) to rows of |to|, |to_row|
+  // elements apart. A patch is what one pixel of y is computed from: [filter rows, filter columns,
+  // in_depth], with zeros outside the image. Pixels are counted over all images. One group only.
+  void (*patches)(const rn_conv_t* conv, const float* x, int64_t begin, int64_t end, int64_t first,
+                  int64_t last, float* to, int64_t to_row);
+  // Runs the steps from |first| on over the channels [c0, c1) of the pixels [begin, end) of y.
+  void (*follow)(const rn_conv_extra_t* extra, int32_t first, float* y, int64_t channels,
+                 int64_t begin, int64_t end, int64_t c0, int64_t c1);
+} rn_conv_fns_t;
+
+extern const rn_conv_fns_t rn_conv_base[1];
+#ifdef __x86_64__
+extern const rn_conv_fns_t rn_conv_avx2[1];
+extern const rn_conv_fns_t rn_conv_avx512[1];
+#endif
+
+#endif  // RUNNEL_KERNELS_CPU_ISA_CONV_H_
