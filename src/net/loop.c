@@ -3,15 +3,10 @@
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE  // sched_getaffinity
 #endif
-#include "net/loop.h"
-
 #include <sched.h>
-#include <stdatomic.h>
 #include <time.h>
 
-#include "base/cache_alloc.h"
-#include "base/log.h"
-#include "base/vec.h"
+#include "net/loop_internal.h"
 
 // Memory cached for received messages, and the silence after which it is freed.
 #define MAX_LANDING ((size_t)512 << 20)
@@ -26,42 +21,6 @@
 #define DUE_NS INT64_C(60000)
 // Sockets whose readiness is asked at a time.
 #define MAX_READY 256
-
-struct rn_loop_t {
-  rn_allocator_t allocator;
-  const rn_env_t* env;
-  pthread_t thread;
-  bool has_thread, has_spare;  // |has_spare|: there are idle CPUs
-  _Atomic(pthread_t)
-      turner;  // the thread that turns the loop: its own or a visitor; 0: none, parked
-  rn_socket_t *wake_in, *wake_out;  // Owned: a byte written to one ends the poll on the other
-  _Atomic bool is_woken;            // the byte was written and not read yet
-  _Atomic int due;                  // answers
-  rn_cache_alloc_t* landing;        // Retained
-  char* scratch;                    // Owned
-  int64_t busy_ns;                  // of the loop's thread: when a socket was last ready
-  int64_t asked_ns;                 // likewise: when it last polled
-  int64_t due_ns;                   // likewise: how long it usually waits for outstanding responses
-  rn_log_limit_t log;               // of failed polls
-  rn_poller_t* poller;              // Owned; the tag of a socket is its watch, NULL for |wake_out|
-  RN_VEC(rn_polled_t) ready;        // of the loop's thread; has room for MAX_READY and |layered|
-  RN_VEC(rn_watch_t*) more;         // likewise: those with bytes that no poller sees; has room
-  size_t layered;                   // likewise: watches whose socket lies over another
-  rn_mutex_t mutex;                 // guards what follows
-  rn_cond_t timer_ended;
-  rn_loop_job_t *first, *last;
-  RN_VEC(rn_timer_t*) timers;  // a heap by time; a timer's place is its index + 1
-  rn_timer_t* running;
-  bool is_stopping;
-  rn_cond_t parked, handed;  // |parked|: the thread waits for visitors to leave; |handed|: a
-                             // visitor waits for the thread
-  int waiting;               // visitors that wait while another thread turns the loop
-  uint64_t visits;
-  int64_t left_ns, crowd_ns;  // when the last visitor left; when there were two at a time
-  int64_t visit_ns;           // how long a visit usually takes
-  bool is_wanted;             // a visitor waits for the thread to hand over the loop
-  bool is_missed;             // the thread waits for a visitor to leave, without limit
-};
 
 const rn_env_t* rn_loop_env(const rn_loop_t* loop) { return loop->env; }
 int64_t rn_loop_now(const rn_loop_t* loop) { return loop->env->now_ns(loop->env->self); }
@@ -419,20 +378,41 @@ static void wait_for_due(rn_loop_t* loop, int64_t until_ns) {
   if (is_due) note(&loop->due_ns, loop->asked_ns - now, DUE_NS);
 }
 
-static void* loop_main(void* arg) {
-  rn_loop_t* loop = arg;
+// Turns the loop until it is over, or until another thread took it.
+static void turn_until_over(rn_loop_t* loop) {
   for (;;) {
     run_jobs(loop);
     int64_t until = run_timers(loop);
+    rn_deferred_t ran = rn_loop_run_deferred(loop);
+    if (ran == RN_DEFERRED_TAKEN) return;
+    if (ran == RN_DEFERRED_RAN) {
+      run_jobs(loop);
+      until = run_timers(loop);
+    }
     rn_mutex_lock(&loop->mutex);
-    bool is_over = loop->is_stopping && !loop->first;
+    if (loop->deferred) until = RN_AT_ONCE;
+    bool is_over = loop->is_stopping && !loop->first && !loop->deferred;
     if (loop->waiting || is_over) refuse(loop);
-    bool parks = loop->is_wanted && !loop->first;
+    bool parks = loop->is_wanted && !loop->first && !loop->deferred;
     if (parks) park(loop);
+    if (is_over) rn_loop_end_locked(loop);
     rn_mutex_unlock(&loop->mutex);
-    if (is_over) return NULL;
+    if (is_over) return;
     if (!parks) wait_for_due(loop, until);
   }
+}
+
+static void* loop_main(void* arg) {
+  rn_loop_t* loop = arg;
+  do turn_until_over(loop);
+  while (rn_loop_stand_by(loop));
+  return NULL;
+}
+
+void* rn_loop_spare_main(void* arg) {
+  rn_loop_t* loop = arg;
+  while (rn_loop_stand_by(loop)) turn_until_over(loop);
+  return NULL;
 }
 
 static rn_status_t set_up(rn_loop_t* loop) {
@@ -446,10 +426,10 @@ static rn_status_t set_up(rn_loop_t* loop) {
   RN_RETURN_IF_ERROR(loop->poller->vtable->add(loop->poller, loop->wake_out, true, false, NULL));
   // Nothing runs on the thread before |turner| is set.
   rn_mutex_lock(&loop->mutex);
-  loop->has_thread = pthread_create(&loop->thread, NULL, loop_main, loop) == 0;
-  loop->turner = loop->has_thread ? loop->thread : 0;
+  bool is_started = rn_loop_start_thread_locked(loop, loop_main);
+  loop->thread = loop->turner = is_started ? loop->threads[0] : 0;
   rn_mutex_unlock(&loop->mutex);
-  return loop->has_thread ? RN_OK : rn_resource_exhausted("Cannot start a thread for the network");
+  return is_started ? RN_OK : rn_resource_exhausted("Cannot start a thread for the network");
 }
 
 rn_status_t rn_loop_create(const rn_env_t* env, rn_allocator_t allocator, rn_loop_t** out) {
@@ -465,6 +445,8 @@ rn_status_t rn_loop_create(const rn_env_t* env, rn_allocator_t allocator, rn_loo
   rn_cond_init(&loop->timer_ended);
   rn_cond_init(&loop->parked);
   rn_cond_init(&loop->handed);
+  rn_cond_init(&loop->watched);
+  rn_cond_init(&loop->relieved);
   rn_status_t status = set_up(loop);
   if (!rn_ok(status)) {
     rn_loop_destroy(loop);
@@ -476,12 +458,12 @@ rn_status_t rn_loop_create(const rn_env_t* env, rn_allocator_t allocator, rn_loo
 
 void rn_loop_destroy(rn_loop_t* loop) {
   if (!loop) return;
-  if (loop->has_thread) {
+  if (loop->thread_count) {
     rn_mutex_lock(&loop->mutex);
     loop->is_stopping = true;
     rn_mutex_unlock(&loop->mutex);
     rn_loop_wake(loop);
-    pthread_join(loop->thread, NULL);
+    rn_loop_join(loop);
   }
   if (loop->poller) loop->poller->vtable->close(loop->poller);
   if (loop->wake_in) loop->wake_in->vtable->close(loop->wake_in);
@@ -494,6 +476,8 @@ void rn_loop_destroy(rn_loop_t* loop) {
   rn_cond_destroy(&loop->timer_ended);
   rn_cond_destroy(&loop->parked);
   rn_cond_destroy(&loop->handed);
+  rn_cond_destroy(&loop->watched);
+  rn_cond_destroy(&loop->relieved);
   rn_mutex_destroy(&loop->mutex);
   RN_FREE(loop->allocator, loop);
 }

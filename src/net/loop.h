@@ -1,13 +1,14 @@
 // An event loop: watches sockets and timers, and starts everything that the network triggers.
 //
 // Any thread may watch sockets, set timers and post jobs; callbacks run on the loop's thread, one
-// at a time, with no locks held, and must not block. The loop's thread is its own, or a visitor: a
-// thread that waits for a response and runs the loop meanwhile, which saves waking it when the
-// response arrives.
+// at a time, with no locks held, and must not block; rn_loop_defer is for what might. The loop's
+// thread is its own, or a visitor: a thread that waits for a response and runs the loop meanwhile,
+// which saves waking it when the response arrives.
 #ifndef RUNNEL_NET_LOOP_H_
 #define RUNNEL_NET_LOOP_H_
 
 #include "base/net.h"
+#include "base/pool.h"
 #include "base/sync.h"
 #include "net/timers.h"
 
@@ -43,6 +44,11 @@ rn_allocator_t rn_loop_landing(const rn_loop_t* loop);
 char* rn_loop_scratch(const rn_loop_t* loop);
 
 void rn_loop_post(rn_loop_t* loop, rn_loop_job_t* job);
+// For work of some microseconds that may take long after all: runs |job| on the loop's thread,
+// after the callbacks of this turn. If it takes more than some milliseconds, another thread becomes
+// the loop's thread meanwhile, so that nothing else waits for it. False if the caller is not the
+// loop's own thread, or too many jobs have not ended: then |job| will not run.
+RN_MUST_USE bool rn_loop_defer(rn_loop_t* loop, rn_job_t* job);
 void rn_loop_wake(rn_loop_t* loop);
 bool rn_loop_is_here(const rn_loop_t* loop);  // whether this is the loop's thread
 

@@ -109,6 +109,14 @@ static rn_status_t warm_up(void* self, rn_backend_t* backend, rn_str_t model, co
   return status;
 }
 
+// rn_batcher_options_t.defer: on the loop whose thread this is.
+static bool defer(void* self, rn_job_t* job) {
+  rn_model_server_t* server = self;
+  for (size_t i = 0; i < server->loop_count; ++i)
+    if (rn_loop_is_here(server->loops[i])) return rn_loop_defer(server->loops[i], job);
+  return false;
+}
+
 static rn_status_t make_models(rn_model_server_t* server) {
   const rn_model_server_options_t* options = &server->options;
   RN_RETURN_IF_ERROR(rn_containers_create(&server->env, server->allocator, &server->containers));
@@ -139,6 +147,8 @@ static rn_status_t make_models(rn_model_server_t* server) {
                                 .env = &server->env,
                                 .allocator = server->allocator};
   models.batching.pool = server->runners;
+  models.batching.defer = defer;
+  models.batching.defer_self = server;
   models.batching.timers = rn_loop_timers(server->loops[0]);
   models.batching.watch = rn_loop_timers(server->clock);
   models.batching.env = &server->env;

@@ -271,3 +271,107 @@ LOOP_TEST(it_sleeps_when_nothing_comes) {
   }
   peer_close(&peer);
 }
+
+// A job that ends when it is told to, and one that defers it from the loop's thread.
+typedef struct deferred_t {
+  rn_job_t job;  // first
+  rn_loop_job_t post;
+  rn_loop_t* loop;
+  _Atomic bool is_asked, is_accepted, has_begun, may_end, has_ended;
+} deferred_t;
+
+static void run_deferred(rn_job_t* job) {
+  deferred_t* deferred = (deferred_t*)job;
+  deferred->has_begun = true;
+  while (!deferred->may_end) usleep(100);
+  deferred->has_ended = true;
+}
+
+static void defer(rn_loop_job_t* post) {
+  deferred_t* deferred = (deferred_t*)((char*)post - __builtin_offsetof(deferred_t, post));
+  deferred->job.run = run_deferred;
+  deferred->is_accepted = rn_loop_defer(deferred->loop, &deferred->job);
+  cr_assert(!deferred->has_begun);  // not inside of this callback
+  deferred->is_asked = true;
+}
+
+static void begin_deferred(deferred_t* deferred, rn_loop_t* loop) {
+  *deferred = (deferred_t){.loop = loop, .post.run = defer};
+  rn_loop_post(loop, &deferred->post);
+  while (!deferred->is_asked) usleep(100);
+}
+
+static void await(_Atomic bool* flag) {
+  for (int64_t begin = now(); !*flag; usleep(100)) cr_assert_lt(now() - begin, 60 * SECOND);
+}
+
+// Calls are answered while jobs of the server's loop do not end, up to a number of them.
+LOOP_TEST(a_deferred_job_holds_up_nothing) {
+  peer_t peer;
+  peer_open(&peer);
+  deferred_t jobs[32];
+  for (int round = 0; round < 3; ++round) {
+    int count = 0;
+    for (; count < 32; ++count) {
+      begin_deferred(&jobs[count], peer.loop);
+      if (!jobs[count].is_accepted) break;
+      await(&jobs[count].has_begun);
+      visits(&peer, 3);
+    }
+    cr_assert_geq(count, 8);
+    cr_assert_lt(count, 32);
+    visits(&peer, 20);
+    for (int i = 0; i < count; ++i) jobs[i].may_end = true;
+    for (int i = 0; i < count; ++i) await(&jobs[i].has_ended);
+    // The threads stand by again.
+    int64_t begin = now();
+    do {
+      cr_assert_lt(now() - begin, 60 * SECOND);
+      begin_deferred(&jobs[0], peer.loop);
+      jobs[0].may_end = true;
+    } while (!jobs[0].is_accepted);
+    await(&jobs[0].has_ended);
+  }
+  cr_assert(!rn_loop_defer(peer.loop, &jobs[0].job));  // this is not the loop's thread
+  peer_close(&peer);
+}
+
+typedef struct chain_t {
+  rn_job_t job;  // first
+  rn_loop_job_t post;
+  rn_loop_t* loop;
+  int left;
+  _Atomic bool has_ended;
+} chain_t;
+
+static void run_chain(rn_job_t* job) {
+  chain_t* chain = (chain_t*)job;
+  if (chain->left % 50 == 0) usleep(10000);  // long enough to lose the loop
+  if (--chain->left == 0)
+    chain->has_ended = true;
+  else if (!rn_loop_defer(chain->loop, job))  // another thread turns the loop
+    rn_loop_post(chain->loop, &chain->post);
+}
+
+static void begin_chain(rn_loop_job_t* post) {
+  chain_t* chain = (chain_t*)((char*)post - __builtin_offsetof(chain_t, post));
+  chain->job.run = run_chain;
+  if (!rn_loop_defer(chain->loop, &chain->job)) rn_loop_post(chain->loop, post);
+}
+
+// Jobs that defer themselves again, some of them long, and calls in between; the loop ends with a
+// thread that has just stood by.
+LOOP_TEST(deferred_jobs_take_turns_with_calls) {
+  for (int round = 0; round < 3; ++round) {
+    peer_t peer;
+    peer_open(&peer);
+    chain_t chains[3];
+    for (int i = 0; i < 3; ++i) {
+      chains[i] = (chain_t){.loop = peer.loop, .left = 400, .post.run = begin_chain};
+      rn_loop_post(peer.loop, &chains[i].post);
+    }
+    visits(&peer, 100);
+    for (int i = 0; i < 3; ++i) await(&chains[i].has_ended);
+    peer_close(&peer);
+  }
+}

@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
 """A model that never ends for some inputs: endless_test.py RUNNEL
 
-Its requests are answered at their deadline, alone or in a batch, and the model goes on with others.
+Its requests are answered at their deadline, alone or in a batch, and the model goes on with others. While it does not end,
+other models, pages and probes answer, although it was quick before, on connections of before and on new ones.
 """
 import concurrent.futures
+import http.client
 import json
 import os
 import sys
@@ -27,10 +29,10 @@ class Down(tf.Module):
         return {"y": tf.while_loop(lambda y: tf.reduce_any(tf.not_equal(y, 0)), lambda y: [y - tf.sign(y)], [x])[0]}
 
 
-def ask(server, value):
+def ask(server, value, model="down"):
     """The HTTP code and the answer."""
     body = json.dumps({"instances": [value]}).encode()
-    url = "http://%s/v1/models/down:predict" % server.rest
+    url = "http://%s/v1/models/%s:predict" % (server.rest, model)
     try:
         with urllib.request.urlopen(urllib.request.Request(url, body), timeout=60) as reply:
             return reply.status, json.load(reply)["predictions"]
@@ -38,22 +40,67 @@ def ask(server, value):
         return error.code, error.read().decode()
 
 
+def check_deadlines(server):
+    with concurrent.futures.ThreadPoolExecutor(32) as callers:
+        for count in (1, 32):  # more than the model has lanes
+            begun = time.monotonic()
+            answers = list(callers.map(lambda i: ask(server, 0.5 + i), range(count)))
+            assert all(code in (503, 504) for code, _ in answers) and 504 in [code for code, _ in answers], answers
+            assert time.monotonic() - begun < 30
+            # Every lane is free again.
+            answers = list(callers.map(lambda i: ask(server, 3.0 + i), range(32)))
+            assert all(answer == (200, [0.0]) for answer in answers), answers
+
+
+def get(connection, path):
+    connection.request("GET", path)
+    reply = connection.getresponse()
+    reply.read()
+    return reply.status
+
+
+def check_others(server):
+    """Two models at a time that do not end for ten minutes."""
+    for model in ("down", "third", "other"):
+        for _ in range(100):  # until it is known to be quick
+            assert ask(server, 2.0, model) == (200, [0.0])
+    old = http.client.HTTPConnection(server.rest, timeout=60)
+    assert get(old, "/healthz") == 200
+    hanging = []
+    for model in ("down", "third"):
+        hanging.append(http.client.HTTPConnection(server.rest, timeout=60))
+        hanging[-1].request("POST", "/v1/models/%s:predict" % model, json.dumps({"instances": [0.5]}),
+                            {"X-Request-Timeout-Ms": "600000"})
+        for _ in range(30):
+            assert get(old, "/healthz") == 200 and get(old, "/statusz") == 200
+            assert ask(server, 5.0, "other") == (200, [0.0])
+            assert get(http.client.HTTPConnection(server.rest, timeout=60), "/readyz") == 200
+    for connection in hanging:
+        connection.close()  # which ends the runs
+    for model in ("down", "third"):
+        while ask(server, 3.0, model) != (200, [0.0]):  # refused or too late, as long as one runs
+            pass
+
+
 def main():
     with tempfile.TemporaryDirectory() as folder:
         down = Down()
         tf.saved_model.save(down, os.path.join(folder, "1"), signatures={"serving_default": down.call})
-        server = Server(sys.argv[1], "--model_name=down", "--model_base_path=" + folder, "--rest_api_timeout_in_ms=500")
+        config = os.path.join(folder, "models.pbtxt")
+        with open(config, "w") as file:
+            rows = "".join('config { name: "%s" base_path: "%s" model_platform: "tensorflow" }\n' % (name, folder)
+                           for name in ("down", "other", "third"))
+            file.write("model_config_list {\n%s}\n" % rows)
+        server = Server(sys.argv[1], "--model_config_file=" + config, "--rest_api_timeout_in_ms=500", "--cache_mb=0")
         try:
             server.wait_for(r"(?m)^ready")
-            with concurrent.futures.ThreadPoolExecutor(32) as callers:
-                for count in (1, 32):  # more than the model has lanes
-                    begun = time.monotonic()
-                    answers = list(callers.map(lambda i: ask(server, 0.5 + i), range(count)))
-                    assert all(code in (503, 504) for code, _ in answers) and 504 in [code for code, _ in answers], answers
-                    assert time.monotonic() - begun < 30
-                    # Every lane is free again.
-                    answers = list(callers.map(lambda i: ask(server, 3.0 + i), range(32)))
-                    assert all(answer == (200, [0.0]) for answer in answers), answers
+            check_deadlines(server)
+        finally:
+            server.stop()
+        server = Server(sys.argv[1], "--model_config_file=" + config, "--cache_mb=0")
+        try:
+            server.wait_for(r"(?m)^ready")
+            check_others(server)
         finally:
             server.stop()
 

@@ -5,6 +5,8 @@
 
 // A blocking backend runs on the caller's thread if it takes no longer: waking another costs more.
 #define QUICK_NS 50000
+// Nor may a batch that is larger than usual, if its cost grows with its rows.
+#define QUICK_MOST_NS 200000
 // Requests without a deadline are refused if the queue takes longer than this, or four objectives.
 #define BACKLOG_NS INT64_C(1000000000)
 #define MIN_RETRY_NS INT64_C(1000000)
@@ -183,13 +185,18 @@ rn_batch_t* rn_batcher_overdue_locked(rn_batcher_t* batcher, int64_t now) {
   return overdue;
 }
 
+static bool is_quick_locked(const rn_batcher_t* batcher, const rn_batch_t* batch) {
+  if (!batcher->batches || batcher->run_ns >= QUICK_NS) return false;
+  return batcher->run_ns * (double)batch->rows < QUICK_MOST_NS * fmax(batcher->usual_rows, 1);
+}
+
 static void start_locked(rn_batcher_t* batcher, rn_batch_t* batch, int64_t now,
                          rn_batch_work_t* work) {
   batch->owner = batcher;
   batch->formed_ns = now;
   batch->formed_count = batch->count;
   batch->expected_ns = rn_batch_size_expect(batcher->size, batch->rows);
-  batch->is_quick = batcher->batches && batcher->run_ns < QUICK_NS;
+  batch->is_quick = is_quick_locked(batcher, batch);
   batch->next = batcher->running;
   batcher->running = batch;
   ++batcher->lanes_used;

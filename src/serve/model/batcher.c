@@ -52,6 +52,7 @@ static void find_series(const rn_batcher_options_t* options, rn_batch_series_t* 
 static void on_timer(rn_timer_t* timer);
 static void on_watch(rn_timer_t* timer);
 static void run_job(rn_job_t* job);
+static void run_deferred(rn_job_t* job);
 static void on_done(rn_backend_run_t* run, rn_status_t status);
 
 rn_status_t rn_batcher_create(const rn_batcher_options_t* options, rn_backend_t* backend,
@@ -323,9 +324,10 @@ static void deliver(rn_batcher_t* batcher, rn_batch_t* batch, rn_batch_work_t* w
 
 // Where a thread comes from, and what it may do.
 typedef enum batch_place_t {
-  PLACE_CALLER,  // may run one batch, if it is quick
-  PLACE_WORKER,  // may run batches
-  PLACE_EVENT,   // must not block
+  PLACE_CALLER,    // may run one batch, if it is quick and cannot be deferred
+  PLACE_DEFERRED,  // runs the batch that was deferred
+  PLACE_WORKER,    // may run batches
+  PLACE_EVENT,     // must not block
 } batch_place_t;
 
 static rn_batch_t* pop_batch(rn_batch_work_t* work) {
@@ -356,13 +358,23 @@ static void answer_rest(rn_batcher_t* batcher, rn_batch_work_t* work) {
 static bool runs_here(const rn_batcher_t* batcher, const rn_batch_t* batch,
                       const rn_batch_work_t* work, batch_place_t place) {
   if (!batcher->backend->blocks || !batcher->has_pool) return true;
+  if (place == PLACE_DEFERRED) return true;
   if (work->batches || place == PLACE_EVENT) return false;  // several lanes run at the same time
-  return place == PLACE_WORKER || batch->is_quick;
+  return place == PLACE_WORKER || (batch->is_quick && !batcher->options.defer);
 }
 
 static void submit(rn_batcher_t* batcher, rn_batch_t* batch) {
   batch->job.run = run_job;
   rn_pool_submit(batcher->options.pool, &batch->job);
+}
+
+// Has |batch| run elsewhere, or later: a quick one on this thread, if that can be, because waking
+// another takes longer.
+static void start_elsewhere(rn_batcher_t* batcher, rn_batch_t* batch) {
+  const rn_batcher_options_t* options = &batcher->options;
+  batch->job.run = run_deferred;
+  if (!batch->is_quick || !options->defer || !options->defer(options->defer_self, &batch->job))
+    submit(batcher, batch);
 }
 
 // Handles what was taken from the queue, and what can be taken meanwhile.
@@ -372,10 +384,10 @@ static void work_off(rn_batcher_t* batcher, rn_batch_work_t* work, batch_place_t
     batch = pop_batch(work);
     if (!batch) return;
     if (!runs_here(batcher, batch, work, place)) {
-      submit(batcher, batch);
+      start_elsewhere(batcher, batch);
       continue;
     }
-    if (place == PLACE_CALLER) place = PLACE_EVENT;  // the caller has its own work to do
+    if (place != PLACE_WORKER) place = PLACE_EVENT;  // the thread has its own work to do
     if (!run_batch(batcher, batch)) continue;
     complete(batcher, batch, work);
     while (batcher->has_pool && batcher->backend->blocks && batch->count > FEW_ANSWERS &&
@@ -385,15 +397,18 @@ static void work_off(rn_batcher_t* batcher, rn_batch_work_t* work, batch_place_t
   }
 }
 
-static void run_job(rn_job_t* job) {
+static void run_from(rn_job_t* job, batch_place_t place) {
   rn_batch_t* batch = RN_CONTAINER_OF(job, rn_batch_t, job);
   rn_batcher_t* batcher = batch->owner;
   enter(batcher);
   batch->next_to_run = NULL;
   rn_batch_work_t work = {.batches = batch, .last = batch};
-  work_off(batcher, &work, PLACE_WORKER);
+  work_off(batcher, &work, place);
   leave(batcher);
 }
+
+static void run_job(rn_job_t* job) { run_from(job, PLACE_WORKER); }
+static void run_deferred(rn_job_t* job) { run_from(job, PLACE_DEFERRED); }
 
 static void on_done(rn_backend_run_t* run, rn_status_t status) {
   rn_batch_t* batch = RN_CONTAINER_OF(run, rn_batch_t, run);

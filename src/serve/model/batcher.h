@@ -30,7 +30,12 @@ typedef struct rn_batcher_options_t {
   bool pads_variable;            // pad inputs of different shapes to the largest
   bool splits_large;             // a request of more rows than a batch may have is split
   // Where blocking backends run.
-  rn_pool_t* pool;        // Borrowed; NULL: on the caller's thread
+  rn_pool_t* pool;  // Borrowed; NULL: on the caller's thread
+  // Runs a job of some microseconds on the calling thread, soon, in a way that nothing else waits
+  // for it if it takes longer. False if this thread cannot: then |pool| runs it. NULL: the caller
+  // runs batches that should be quick, and waits if they are not.
+  bool (*defer)(void* defer_self, rn_job_t* job);
+  void* defer_self;
   rn_timers_t timers;     // for delays and deadlines; they outlive the batcher
   rn_timers_t watch;      // to cancel batches at their deadlines: of a thread that runs none
   rn_metrics_t* metrics;  // Borrowed; NULL: none
