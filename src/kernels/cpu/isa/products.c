@@ -82,12 +82,44 @@
     }                                                                                              \
   }
 
+// C -= alpha * (a b) for a column a and a row b. Each product is rounded as term_##S rounds it: as
+// the sum of 0 and one term. Rows of C are read and written in order.
+#define AHEAD 1024  // bytes of C to prefetch ahead
+#define OUTER(T, V, W, S, X)                                                             \
+  static void outer_##S(const void* a_, const void* b_, void* c_, int64_t m, int64_t n,  \
+                        const void* alpha) {                                             \
+    const T *a = a_, *b = b_;                                                            \
+    T* c = c_;                                                                           \
+    const V rate = X##_SET1(*(const T*)alpha), zero = X##_SET1(0);                       \
+    for (int64_t i = 0; i < m; ++i, c += n) {                                            \
+      const V left = X##_SET1(a[i]);                                                     \
+      int64_t j = 0;                                                                     \
+      for (; j + 4 * W <= n; j += 4 * W) {                                               \
+        _Pragma("GCC unroll 4") for (int r = 0; r < 4; ++r) {                            \
+          __builtin_prefetch((char*)(c + j + r * W) + AHEAD, 1);                         \
+          const V product = X##_FMA(left, X##_LOAD(b + j + r * W), zero);                \
+          X##_STORE(c + j + r * W, X##_LOAD(c + j + r * W) - rate * product);            \
+        }                                                                                \
+      }                                                                                  \
+      for (; j + W <= n; j += W)                                                         \
+        X##_STORE(c + j, X##_LOAD(c + j) - rate * X##_FMA(left, X##_LOAD(b + j), zero)); \
+      if (j < n) {                                                                       \
+        const V product = X##_FMA(left, X##_LOAD_N(b + j, n - j), zero);                 \
+        X##_STORE_N(c + j, X##_LOAD_N(c + j, n - j) - rate * product, n - j);            \
+      }                                                                                  \
+    }                                                                                    \
+  }
+
 PRODUCTS(float, vf32_t, F32_WIDTH, f32, F32_LOAD, F32_STORE, F32_SET1, F32_FMA)
 PRODUCTS(double, vf64_t, F64_WIDTH, f64, F64_LOAD, F64_STORE, F64_SET1, F64_FMA)
+OUTER(float, vf32_t, F32_WIDTH, f32, F32)
+OUTER(double, vf64_t, F64_WIDTH, f64, F64)
 
 const rn_products_table_t RN_ISA_NAME(rn_products_) = {
     .tile_rows = TILE_ROWS,
     .strip_bytes = TILE_REGISTERS * F32_WIDTH * (int)sizeof(float),
     .f32 = products_f32,
     .f64 = products_f64,
+    .outer_f32 = outer_f32,
+    .outer_f64 = outer_f64,
 };

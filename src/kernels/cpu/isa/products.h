@@ -26,10 +26,15 @@ typedef struct rn_products_block_t {
 
 typedef void (*rn_products_fn_t)(const rn_products_block_t* block);
 
+// C [m, n] -= alpha * (a b) for a column |a| and a row |b|, with the bits of the block above.
+typedef void (*rn_outer_fn_t)(const void* a, const void* b, void* c, int64_t m, int64_t n,
+                              const void* alpha);
+
 typedef struct rn_products_table_t {
   int tile_rows;
   int strip_bytes;  // width in bytes, the same for both types
   rn_products_fn_t f32, f64;
+  rn_outer_fn_t outer_f32, outer_f64;
 } rn_products_table_t;
 
 extern const rn_products_table_t rn_products_base;

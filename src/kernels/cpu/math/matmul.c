@@ -39,6 +39,7 @@ static rn_status_t multiply(rn_kernel_ctx_t* ctx, const rn_tensor_t* panels) {
   gemm.a = a->data;
   gemm.b = b->data;
   gemm.c = out->data;
+  gemm.backwards = ctx->iteration & 1;  // a loop may multiply by the same B in every iteration
   if (panels) RN_RETURN_IF_ERROR(set_panels(ctx, panels, &gemm));
   return rn_gemm(rn_ctx_pool(ctx), &gemm);
 }

@@ -345,11 +345,38 @@ static void run_all(rn_pool_t* pool, products_job_t* job, size_t a_bytes, size_t
   rn_pool_for(pool, outer, grain_of(work_ns / (double)outer), run_outer, job);
 }
 
+// Rows [begin, end) of a descent by one product of depth 1.
+static void run_rows(void* arg, int64_t begin, int64_t end) {
+  const products_job_t* job = arg;
+  rn_outer_fn_t outer = job->item == sizeof(float) ? job->table.outer_f32 : job->table.outer_f64;
+  int64_t before = 0;
+  for (int s = 0; s < job->products->sides; ++s) {
+    const rn_tensor_t* a = side(job, 0, s);
+    int64_t first = begin > before ? begin : before, last = least(end, before + a->count);
+    if (first < last)
+      outer((const char*)a->data + (size_t)(first - before) * job->item, right(job, 0)->data,
+            job->c + (size_t)(first * job->n) * job->item, last - first, job->n, job->descent);
+    before += a->count;
+  }
+}
+
+// A training step of batch 1: nothing is worth packing.
+static void run_outer_product(rn_pool_t* pool, products_job_t* job) {
+  double row_bytes = (double)job->n * (double)job->item;
+  bool is_cached = (double)job->m * row_bytes <= CACHED_BYTES;
+  double row_ns = 2 * row_bytes / (is_cached ? CACHED_BYTES_PER_NS : BYTES_PER_NS);
+  rn_pool_for(pool, job->m, grain_of(row_ns), run_rows, job);
+}
+
 // Packs and multiplies all blocks; sizes and C are set.
 static rn_status_t multiply(rn_kernel_ctx_t* ctx, products_job_t* job, rn_dtype_t dtype) {
   if (job->m == 0 || job->n == 0) return RN_OK;
   job->item = rn_dtype_size(dtype);
   job->table = RN_ISA_PICK(rn_products_);
+  if (job->products->count == 1 && job->k == 1 && job->descent) {
+    run_outer_product(rn_ctx_pool(ctx), job);
+    return RN_OK;
+  }
   job->fn = dtype == RN_FLOAT ? job->table.f32 : job->table.f64;
   job->rows = job->table.tile_rows;
   job->columns = job->table.strip_bytes / (int)job->item;
