@@ -111,7 +111,7 @@ const rn_pass_t rn_passes[] = {
     OPTIMIZE(pack_matmul_weights, RN_IR_PLACED,
              "packs a matrix once if it is the right operand of several matmuls"),
     OPTIMIZE(split_batch_norms, RN_IR_PLACED,
-             "splits batch norms of a GPU into statistics and elementwise nodes"),
+             "splits batch norms into statistics and elementwise nodes where those can be fused"),
     OPTIMIZE(split_losses, RN_IR_PLACED,
              "splits cross entropies of a GPU into sums per row and elementwise nodes"),
     OPTIMIZE(fuse_conv, RN_IR_PLACED,

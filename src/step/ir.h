@@ -278,7 +278,8 @@ RN_MUST_USE rn_status_t rn_pass_hoist_loop_inputs(rn_ir_t* ir);
 // After placement and sum_matmuls: packs matrices that are the right operand of several matmuls
 // once.
 RN_MUST_USE rn_status_t rn_pass_pack_matmul_weights(rn_ir_t* ir);
-// Splits batch norms of devices that compile loops into statistics and elementwise nodes.
+// Splits batch norms of devices that compile loops, and on the host those with given statistics
+// behind convolutions, into statistics and elementwise nodes.
 RN_MUST_USE rn_status_t rn_pass_split_batch_norms(rn_ir_t* ir);
 // After placement, before fuse_loops: the same for cross entropies of classes. Sweeps.
 RN_MUST_USE rn_status_t rn_pass_split_losses(rn_ir_t* ir);

@@ -1,6 +1,7 @@
 // Splits batch norms of a device that compiles loops into statistics per channel and elementwise
 // nodes, so that fuse_conv and fuse_loops fuse those with what is around them: the ReLU and the
-// shortcut behind a norm, and the ReLU's gradient before the gradient of one.
+// shortcut behind a norm, and the ReLU's gradient before the gradient of one. On the CPU, splits
+// norms with given statistics behind convolutions, for fuse_conv.
 //
 //   y  = (x - mean) * factor + offset
 //   dx = (dy - a - (x - mean) * b) * factor
@@ -13,6 +14,7 @@
 typedef struct split_pass_t {
   rn_ir_t* ir;
   const rn_op_def_t *sub, *mul, *add, *sum, *cast, *moments, *factor, *slopes;
+  rn_ir_uses_t* uses;  // by node; NULL until needed
 } split_pass_t;
 
 // A norm, or a gradient of one, that is being split.
@@ -79,8 +81,8 @@ static bool begin(split_pass_t* pass, int32_t index, int32_t x, split_norm_t* no
   norm->image = rn_ir_node(pass->ir, node->inputs[x].node)->shapes[node->inputs[x].output];
   norm->channels = rn_ir_node(pass->ir, scale.node)->shapes[scale.output];
   int64_t count;
-  return rn_shape_is_full(norm->image) && rn_shape_count(norm->image, &count) && count > 0 &&
-         norm->channels.rank == 1 &&
+  bool is_known = rn_shape_is_full(norm->image) && rn_shape_count(norm->image, &count) && count > 0;
+  return (is_known || node->device->is_host) && norm->channels.rank == 1 &&
          norm->channels.dims[0] == norm->image.dims[norm->image.rank - 1] &&
          rn_ir_node(pass->ir, scale.node)->types[scale.output] == RN_FLOAT &&
          node->types[1] == RN_FLOAT && !node->control_count;
@@ -174,14 +176,50 @@ static bool is_one_of(const rn_ir_node_t* node, const char* const names[3]) {
   return false;
 }
 
+static rn_shape_t shape_of(const split_pass_t* pass, rn_ir_edge_t edge) {
+  return rn_ir_node(pass->ir, edge.node)->shapes[edge.output];
+}
+
+// Whether |edge| is a convolution on the CPU, maybe with a bias, that nothing but |reader| reads.
+static bool is_convolution(const split_pass_t* pass, rn_ir_edge_t edge, int32_t reader) {
+  const rn_ir_node_t* node = rn_ir_node(pass->ir, edge.node);
+  if (edge.output || node->feed >= 0 || node->control_count ||
+      rn_ir_only_reader(&pass->uses[edge.node]) != reader)
+    return false;
+  const rn_attr_value_t* format = rn_ir_attr(node, RN_STR("data_format"));
+  if (format && !rn_str_is(format->s, "NHWC")) return false;
+  if (rn_ir_is_op(node, "BiasAdd")) return is_convolution(pass, node->inputs[0], edge.node);
+  return rn_ir_is_op(node, "Conv2D") || rn_ir_is_op(node, "DepthwiseConv2dNative");
+}
+
+// Whether fuse_conv will take the parts of norm |index| of the CPU into a convolution.
+static bool fuses_on_host(const split_pass_t* pass, int32_t index) {
+  const rn_ir_node_t* node = rn_ir_node(pass->ir, index);
+  if (rn_ir_flag(node, "is_training") || node->types[0] != RN_FLOAT || node->control_count ||
+      node->feed >= 0 || is_used(pass->ir, index, 1) ||
+      !is_convolution(pass, node->inputs[0], index))
+    return false;
+  rn_shape_t x = shape_of(pass, node->inputs[0]);
+  for (int i = 1; i < 5; ++i) {
+    rn_shape_t values = shape_of(pass, node->inputs[i]);
+    if (x.rank != 4 || values.rank != 1 || values.dims[0] < 1 || values.dims[0] != x.dims[3])
+      return false;
+  }
+  const rn_attr_value_t* format = rn_ir_attr(node, RN_STR("data_format"));
+  return format && rn_str_is(format->s, "NHWC");
+}
+
 static rn_status_t split_all(split_pass_t* pass, const char* const names[3],
                              rn_status_t (*split)(split_pass_t* pass, int32_t index)) {
   size_t count = pass->ir->nodes.count;
   for (size_t n = 0; n < count; ++n) {
     const rn_ir_node_t* node = &pass->ir->nodes.items[n];
-    if (node->is_removed || !node->device || node->device->is_host || !node->kernel ||
-        !is_one_of(node, names))
-      continue;
+    if (node->is_removed || !node->device || !node->kernel || !is_one_of(node, names)) continue;
+    if (node->device->is_host) {
+      if (split != split_forward) continue;
+      if (!pass->uses) RN_RETURN_IF_ERROR(rn_ir_count_uses(pass->ir, &pass->uses));
+      if (!fuses_on_host(pass, (int32_t)n)) continue;
+    }
     RN_RETURN_IF_ERROR(split(pass, (int32_t)n));
   }
   return RN_OK;

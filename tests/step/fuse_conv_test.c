@@ -3,6 +3,8 @@
 #include <float.h>
 #include <math.h>
 
+#include "device/device.h"
+#include "graph_of_step.h"
 #include "util.h"
 
 typedef struct case_t {
@@ -11,7 +13,7 @@ typedef struct case_t {
   bool is_depthwise;  // |out| is how many filters each channel has
   int pad;            // a Pad of so many before it
   const char* steps;  // b bias, s scale, a add a row of numbers, m minus, f a whole image, r relu,
-                      // 6 relu6, n one number
+                      // 6 relu6, n one number, v batch norm
 } case_t;
 
 static const case_t cases[] = {
@@ -32,6 +34,9 @@ static const case_t cases[] = {
     {1, 40, 40, 24, 1, 5, 1, 1, "SAME", true, 0, "n"},
     {1, 1, 1, 1, 1, 1, 1, 1, "SAME", false, 0, "bsafr6n"},
     {1, 33, 33, 17, 40, 3, 1, 1, "SAME", false, 0, "rsrsrsr"},
+    {1, 56, 56, 64, 64, 3, 1, 1, "SAME", false, 0, "vr"},
+    {2, 15, 13, 20, 33, 3, 2, 1, "SAME", false, 0, "bvfr"},
+    {1, 28, 28, 32, 1, 3, 1, 1, "SAME", true, 0, "v6"},
     // Pieces whose filters are laid out in different ways.
     {1, 28, 28, 128, 512, 1, 1, 1, "SAME", false, 0, "bsafr"},
     {3, 17, 17, 192, 192, 3, 1, 1, "SAME", false, 0, "bsar"},
@@ -96,6 +101,13 @@ static rn_edge_t follow(fed_t* fed, rn_edge_t y, const case_t* c, const int64_t 
         break;
       case 'm':
         y = rn_Sub(s, y, numbers(s, &channels, 1, seed));
+        break;
+      case 'v':
+        y = rn_FusedBatchNormV3(
+                s, y, numbers(s, &channels, 1, seed), numbers(s, &channels, 1, seed + 1),
+                numbers(s, &channels, 1, seed + 2), rn_Abs(s, numbers(s, &channels, 1, seed + 3)),
+                .is_training = RN_SET(false))
+                .y;
         break;
       case 'n':
         y = rn_AddV2(s, y, rn_const_float(s, -0.25f));
@@ -205,6 +217,30 @@ static void compare(int from, int to) {
 RT_TEST(conv_then, small_ones) { compare(0, 9); }
 RT_TEST(conv_then, large_ones) { compare(9, CASES - 2); }
 RT_TEST(conv_then, ones_with_several_layouts) { compare(CASES - 2, CASES); }
+
+// A batch norm with given statistics goes into the convolution before it.
+RT_TEST(conv_then, batch_norms_are_fused) {
+  rt_t rt = rt_begin(1);
+  const case_t c = {1, 8, 8, 3, 16, 3, 1, 1, "SAME", false, 0, "bvr"};
+  const int64_t dims[4] = {3, 3, 3, 16};
+  fed_t fed = {.s = rt.s};
+  rn_edge_t y = build(&fed, &c, numbers(rt.s, dims, 4, 3), dims);
+  rt_step_t step = {0};
+  feed_all(&fed, &step);
+  rt_fetch(&step, y);
+  rn_ir_t* ir = graph_of_step(&rt, &step);
+  rn_device_t host = {.is_host = true};
+  for (size_t n = 0; n < ir->nodes.count; ++n) ir->nodes.items[n].device = &host;
+  OK(rn_pass_split_batch_norms(ir));
+  OK(rn_pass_fuse_conv(ir));
+  static const char* const gone[] = {"FusedBatchNormV3", "Conv2D", "Sub", "Mul", "AddV2", "Relu"};
+  for (size_t i = 0; i < sizeof gone / sizeof *gone; ++i)
+    cr_expect_eq(count_nodes(ir, gone[i]), 0, "%s", gone[i]);
+  cr_expect_eq(count_nodes(ir, "_ConvThen"), 1);
+  rn_ir_destroy(ir);
+  fed_clear(&fed);
+  rt_end(&rt);
+}
 
 // A filter that is kept in blocks is laid out anew when the variable gets another value, whichever
 // way it gets it.

@@ -210,6 +210,11 @@ static rn_status_t measure(rn_kernel_ctx_t* ctx, const float* x, int64_t rows, i
   return RN_OK;
 }
 
+static void find_slopes(const float* scale, const float* variance, float epsilon, int64_t count,
+                        float* out) {
+  for (int64_t c = 0; c < count; ++c) out[c] = scale[c] / sqrtf(variance[c] + epsilon);
+}
+
 static rn_status_t forward_run(rn_kernel_ctx_t* ctx, rn_batch_norm_view_t view, rn_tensor_t* y,
                                stats_t stats, rn_tensor_t temps[3]) {
   const rn_batch_norm_t* state = ctx->state;
@@ -227,8 +232,7 @@ static rn_status_t forward_run(rn_kernel_ctx_t* ctx, rn_batch_norm_view_t view, 
   }
   RN_RETURN_IF_ERROR(rn_temp(ctx, RN_FLOAT, (rn_shape_t){1, &channels}, &temps[1]));
   float *slope = temps[1].data, *to = NULL;
-  for (int64_t c = 0; c < channels; ++c)
-    slope[c] = scale[c] / sqrtf(stats.saved_variance[c] + state->epsilon);
+  find_slopes(scale, stats.saved_variance, state->epsilon, channels, slope);
   RN_RETURN_IF_ERROR(begin_floats(ctx, y, view, &temps[2], &to));
   batch_norm_job_t job = {.fns = RN_ISA_PICK(rn_norm_),
                           .x = x,
@@ -355,6 +359,28 @@ static rn_status_t gradient_compute(rn_kernel_ctx_t* ctx) {
   return status;
 }
 
+typedef struct factor_state_t {
+  float epsilon;
+} factor_state_t;
+
+static rn_status_t factor_init(const rn_kernel_init_t* init, void* arg) {
+  ((factor_state_t*)arg)->epsilon = rn_init_float(init, "epsilon");
+  return RN_OK;
+}
+
+// A part of a norm that step/split_batch_norms.c split.
+static rn_status_t factor_compute(rn_kernel_ctx_t* ctx) {
+  const rn_tensor_t *scale = rn_in(ctx, 0), *variance = rn_in(ctx, 1);
+  rn_tensor_t* factor = NULL;
+  if (scale->rank != 1 || scale->count != variance->count)
+    return rn_invalid_argument("A scale of %s does not fit a variance of %s",
+                               rn_text_of(scale).text, rn_text_of(variance).text);
+  RN_RETURN_IF_ERROR(rn_output(ctx, 0, rn_tensor_shape(scale), &factor));
+  find_slopes(scale->data, variance->data, ((const factor_state_t*)ctx->state)->epsilon,
+              scale->count, factor->data);
+  return RN_OK;
+}
+
 #define NORM_TYPES (RN_TYPES_HALVES | RN_T(FLOAT))
 #define ROW(op_, compute_)                                                        \
   {                                                                               \
@@ -369,6 +395,11 @@ static rn_status_t gradient_compute(rn_kernel_ctx_t* ctx) {
   }
 
 static const rn_kernel_def_t rows[] = {
+    {.op = "_BatchNormFactor",
+     .device = "CPU",
+     .state_size = sizeof(factor_state_t),
+     .init = factor_init,
+     .compute = factor_compute},
     FIRST_ROW("FusedBatchNorm", forward_compute),
     ROW("FusedBatchNormV2", forward_compute),
     ROW("FusedBatchNormV3", forward_compute),
