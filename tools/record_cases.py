@@ -13,7 +13,8 @@ A case is one JSON object per line ('#' starts a comment line):
           a tensor as {"dtype", "shape", "values"}.  Type, number and type-list attrs
           that the inputs determine may be left out.
   grad    also record tf.gradients of the float outputs with respect to the float inputs
-          (incoming gradients are drawn like inputs, with seed 1000 + output number).
+          (incoming gradients are drawn like inputs, with seed 1000 + output number);
+          "complex": of the complex ones, too.
   grad_outputs    indices of the outputs that grad differentiates; by default all
   before  nodes that run first, one Run each: [{"op": .., "attrs": .., "inputs": ..}, ...]
   then    nodes that run afterwards, one Run each; their results are recorded
@@ -113,6 +114,10 @@ def plain(d):
             dtype_name(d), d.as_numpy_dtype
         )
     )
+
+
+def has_gradient(case, d):
+    return d.is_floating or (d.is_complex and case.get("grad") == "complex")
 
 
 def draw(d, shape, seed, lo=None, hi=None):
@@ -277,6 +282,7 @@ def guess_attr(av, v):
 
 class Run:
     def __init__(self, case, static):
+        self.case = case
         self.static = static  # whether Placeholders have the shape of their value
         self.feeds, self.leaves, self.vars, self.init = {}, [], [], []
         self.count = 0
@@ -306,7 +312,7 @@ class Run:
             shape = a.shape if self.static else None
             t = tf.placeholder(d, shape, name=name)
             self.feeds[t] = to_feed(a, d)
-            if d.is_floating:
+            if has_gradient(self.case, d):
                 self.leaves.append(t)
         return t
 
@@ -462,7 +468,7 @@ def attempt(case, static):
             ys = [
                 t
                 for t in outs
-                if t.dtype.is_floating and (wanted is None or t.value_index in wanted)
+                if has_gradient(case, t.dtype) and (wanted is None or t.value_index in wanted)
             ]
             try:
                 gys = [tf.placeholder(t.dtype.base_dtype, t.shape) for t in ys]

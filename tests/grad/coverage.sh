@@ -1,6 +1,6 @@
 #!/bin/sh
 # Every op that could be differentiated has a rule, says `grad none`, or is listed in refused.txt with
-# the reason; and every rule is tested: by a row with "grad": true, or by name in a test of this folder.
+# the reason; and every rule is tested: by a row with "grad": true or "complex", or by name in a test of this folder.
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
 root=$here/../..
@@ -16,7 +16,7 @@ for op in $(awk '!/^#/ {print $1}' "$here/refused.txt"); do
 done
 tried=$(mktemp)
 trap 'rm -f "$list" "$tried"' EXIT
-grep -h '"grad": true' "$root"/tests/ops/cases/*.jsonl | sed 's/.*"op": "\([A-Za-z0-9_]*\)".*/\1/' | sort -u >"$tried"
+grep -h -E '"grad": (true|"complex")' "$root"/tests/ops/cases/*.jsonl | sed 's/.*"op": "\([A-Za-z0-9_]*\)".*/\1/' | sort -u >"$tried"
 cat "$here"/*_test.c | grep -o 'rn_[A-Z][A-Za-z0-9]*' | sed 's/^rn_//' | sort -u >>"$tried"
 for op in $(awk '$2 != "refused" && $2 != "none" {print $1}' "$list"); do
   grep -qx "$op" "$tried" || grep -q "^$op " "$here/indirect.txt" || { echo "the rule of $op is tried by no row and no test"; bad=1; }

@@ -247,7 +247,7 @@ static TF_Output build_leaf(build_t* b, const json_t* spec, const char* name) {
     out = build_placeholder(b, name, TF_TensorType(value), dims,
                             b->has_static_shapes ? TF_NumDims(value) : -1);
     if (out.oper) {
-      if (dtype_by_type(TF_TensorType(value))->kind == KIND_FLOAT) {
+      if (build_has_gradient(b->row, dtype_by_type(TF_TensorType(value)))) {
         b->leaves[b->leaf_count++] = b->feed_count;
       }
       b->feeds[b->feed_count] = out;
@@ -394,10 +394,17 @@ static bool build_steps(build_t* b, const json_t* specs, const char* prefix, TF_
   return true;
 }
 
+bool build_has_gradient(const json_t* row, const dtype_t* dtype) {
+  const char* kind = text(row, "grad");
+  return dtype->kind == KIND_FLOAT ||
+         (dtype->kind == KIND_COMPLEX && kind && !strcmp(kind, "complex"));
+}
+
 bool build_case(build_t* b, const json_t* row, bool has_static_shapes, const char* device) {
   memset(b, 0, sizeof *b);
   b->graph = TF_NewGraph();
   b->status = TF_NewStatus();
+  b->row = row;
   b->has_static_shapes = has_static_shapes;
   b->device = device;
   b->node = build_node(b, row, "node");

@@ -6,6 +6,7 @@
 #include <stdbool.h>
 
 #include "tensorflow/c/c_api.h"
+#include "value.h"
 
 enum { MAX_NODES = 64, MAX_OUTPUTS = 64 };
 
@@ -24,11 +25,12 @@ typedef struct {
   TF_Output feeds[MAX_NODES];
   TF_Tensor* feed_values[MAX_NODES];  // Owned
   size_t leaf_count;
-  size_t leaves[MAX_NODES];  // which feeds are floats
+  size_t leaves[MAX_NODES];  // which feeds have gradients
   size_t var_count;
   TF_Output vars[MAX_NODES];      // what reads each variable
   TF_Operation* init[MAX_NODES];  // what initialises it
 
+  const json_t* row;       // Borrowed
   bool has_static_shapes;  // placeholders have the shapes of their values
   const char* device;      // of the op under test; NULL: any
   int input_count;         // names given so far
@@ -41,6 +43,10 @@ typedef struct {
 // made so far stays. Destroy in any case.
 bool build_case(build_t* build, const json_t* row, bool has_static_shapes, const char* device);
 void build_destroy(build_t* build);
+
+// Whether gradients to or from tensors of |dtype| are part of |row|: of floats, and of complex
+// numbers where "grad" says so.
+bool build_has_gradient(const json_t* row, const dtype_t* dtype);
 
 // The outputs of |op| that can be fetched (no resource, no variant), at most MAX_OUTPUTS.
 size_t build_fetchable(TF_Operation* op, TF_Output* out);

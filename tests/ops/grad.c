@@ -13,7 +13,7 @@ typedef struct {
   build_t build;
   TF_Session* session;
   size_t y_count;
-  TF_Output ys[MAX_OUTPUTS];   // the float outputs
+  TF_Output ys[MAX_OUTPUTS];   // the outputs with a gradient
   TF_Output dys[MAX_OUTPUTS];  // placeholders of the incoming gradients
   TF_Tensor* dy_values[MAX_OUTPUTS];
   size_t dx_count;  // those that exist
@@ -37,7 +37,7 @@ static void find_outputs(grad_t* g, const json_t* row) {
   const size_t n = build_fetchable(g->build.node, all);
   for (size_t i = 0; i < n; i++) {
     const dtype_t* dtype = dtype_by_type(TF_OperationOutputType(all[i]));
-    if (dtype && dtype->kind == KIND_FLOAT && is_wanted(row, all[i].index))
+    if (dtype && build_has_gradient(row, dtype) && is_wanted(row, all[i].index))
       g->ys[g->y_count++] = all[i];
   }
 }
@@ -137,7 +137,7 @@ static bool weighted_sum(const grad_t* g, double* out) {
   if (!check_run(&g->build, g->session, g->ys, g->y_count, NULL, y)) return false;
   *out = 0;
   for (size_t i = 0; i < g->y_count; i++) {
-    for (size_t j = 0; j < value_count(y[i]); j++) {
+    for (size_t j = 0; j < value_parts(y[i]); j++) {
       *out += value_get(y[i], j) * value_get(g->dy_values[i], j);
     }
   }
@@ -169,10 +169,11 @@ static outcome_t compare_differences(check_t* check, const grad_t* g) {
   for (size_t k = 0; k < g->dx_count; k++) {
     TF_Tensor* x = g->build.feed_values[g->build.leaves[g->dx_leaf[k]]];
     const TF_DataType type = TF_TensorType(x);
-    if (type != TF_FLOAT && type != TF_DOUBLE) continue;
-    const double step = type == TF_DOUBLE ? 6e-6 : 8e-3;
-    const double tol = fd_tol ? json_number_value(fd_tol) : type == TF_DOUBLE ? 2e-7 : 8e-3;
-    const size_t n = value_count(x), stride = n > MAX_MOVED ? n / MAX_MOVED : 1;
+    const bool is_double = type == TF_DOUBLE || type == TF_COMPLEX128;
+    if (type != TF_FLOAT && type != TF_COMPLEX64 && !is_double) continue;
+    const double step = is_double ? 6e-6 : 8e-3;
+    const double tol = fd_tol ? json_number_value(fd_tol) : is_double ? 2e-7 : 8e-3;
+    const size_t n = value_parts(x), stride = n > MAX_MOVED ? n / MAX_MOVED : 1;
     double scale = 1;
     for (size_t i = 0; i < n; i++) scale = fmax(scale, fabs(value_get(g->dx_values[k], i)));
     for (size_t i = 0; i < n; i += stride) {
@@ -266,7 +267,7 @@ static bool weighted_gradients(const grad_t* g, const second_t* second, double* 
   if (!check_run(&g->build, g->session, g->dxs, g->dx_count, NULL, dx)) return false;
   *out = 0;
   for (size_t k = 0; k < g->dx_count; k++) {
-    for (size_t j = 0; j < value_count(dx[k]); j++)
+    for (size_t j = 0; j < value_parts(dx[k]); j++)
       *out += value_get(dx[k], j) * value_get(second->weight_values[k], j);
   }
   check_release(dx, g->dx_count);
@@ -299,7 +300,7 @@ static outcome_t compare_second(check_t* check, grad_t* g, const second_t* secon
   if (!second_gradient(g, second, feed, &found))
     return check_fail(check, "second order by feed %zu: %s", feed, TF_Message(g->build.status));
   const double step = 1e-5, tol = 2e-6;
-  const size_t n = value_count(x), stride = n > MAX_MOVED ? n / MAX_MOVED : 1;
+  const size_t n = value_parts(x), stride = n > MAX_MOVED ? n / MAX_MOVED : 1;
   double scale = 1;
   outcome_t outcome = OUTCOME_PASSED;
   for (size_t i = 0; found && i < n; i++) scale = fmax(scale, fabs(value_get(found, i)));
@@ -323,11 +324,16 @@ static outcome_t compare_second(check_t* check, grad_t* g, const second_t* secon
   return outcome;
 }
 
+static bool is_wide(const TF_Tensor* tensor) {
+  const TF_DataType type = TF_TensorType(tensor);
+  return type == TF_DOUBLE || type == TF_COMPLEX128;
+}
+
 static bool all_double(const grad_t* g) {
   for (size_t k = 0; k < g->dx_count; k++)
-    if (TF_TensorType(g->dx_values[k]) != TF_DOUBLE) return false;
+    if (!is_wide(g->dx_values[k])) return false;
   for (size_t i = 0; i < g->y_count; i++)
-    if (TF_TensorType(g->dy_values[i]) != TF_DOUBLE) return false;
+    if (!is_wide(g->dy_values[i])) return false;
   return g->dx_count > 0;
 }
 

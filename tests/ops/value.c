@@ -173,13 +173,23 @@ static void real_set(TF_DataType type, void* p, double v) {
 
 size_t value_count(const TF_Tensor* tensor) { return (size_t)TF_TensorElementCount(tensor); }
 
+static const dtype_t* part_type(const TF_Tensor* tensor) {
+  const TF_DataType type = TF_TensorType(tensor);
+  return dtype_by_type(type == TF_COMPLEX64 ? TF_FLOAT : type == TF_COMPLEX128 ? TF_DOUBLE : type);
+}
+
+size_t value_parts(const TF_Tensor* tensor) {
+  const bool is_complex = dtype_by_type(TF_TensorType(tensor))->kind == KIND_COMPLEX;
+  return value_count(tensor) * (is_complex ? 2 : 1);
+}
+
 double value_get(const TF_Tensor* tensor, size_t i) {
-  const dtype_t* dtype = dtype_by_type(TF_TensorType(tensor));
+  const dtype_t* dtype = part_type(tensor);
   return real_get(dtype->type, (const char*)TF_TensorData(tensor) + i * dtype->size);
 }
 
 void value_set(TF_Tensor* tensor, size_t i, double v) {
-  const dtype_t* dtype = dtype_by_type(TF_TensorType(tensor));
+  const dtype_t* dtype = part_type(tensor);
   real_set(dtype->type, (char*)TF_TensorData(tensor) + i * dtype->size, v);
 }
 

@@ -56,9 +56,11 @@ TF_Tensor* value_draw(TF_DataType type, const int64_t* dims, int rank, uint64_t 
 // A tensor with the contents of |tensor|, which is no string tensor. The caller owns it.
 TF_Tensor* value_copy(const TF_Tensor* tensor);
 
-// Element |i| of a float tensor as a double.
+// Element |i| of a float tensor as a double; of a complex one, whose elements have two parts each,
+// part |i|.
 double value_get(const TF_Tensor* tensor, size_t i);
 void value_set(TF_Tensor* tensor, size_t i, double v);
+size_t value_parts(const TF_Tensor* tensor);
 size_t value_count(const TF_Tensor* tensor);
 
 // Compares with what a golden row holds. False, with the first difference in |why|, when they

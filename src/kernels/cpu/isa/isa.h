@@ -158,8 +158,10 @@ static inline void f64_store_n(double* p, vf64_t v, int64_t n) {
 #ifdef __clang__
 #pragma clang diagnostic ignored "-Wpass-failed"  // some loops stay scalar; that is fine
 #define RN_IVDEP _Pragma("clang loop vectorize(assume_safety)")
+#define RN_UNROLL _Pragma("unroll")  // a short loop over registers, whole
 #else
 #define RN_IVDEP _Pragma("GCC ivdep")
+#define RN_UNROLL _Pragma("GCC unroll 8")
 #endif
 
 #endif  // RUNNEL_KERNELS_CPU_ISA_ISA_H_
