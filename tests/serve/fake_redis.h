@@ -54,6 +54,7 @@ static inline bool redis_open(redis_t* redis) {
   cr_assert(mkdtemp(redis->folder));
   snprintf(redis->socket, sizeof redis->socket, "%s/redis", redis->folder);
   snprintf(redis->address, sizeof redis->address, "unix:%s", redis->socket);
+  redis->config.address = redis->address;
   return redis_start(redis);
 }
 
@@ -65,7 +66,6 @@ static inline void redis_close(redis_t* redis) {
 
 static inline rn_state_store_t* redis_store(redis_t* redis, size_t max_waiting,
                                             rn_allocator_t allocator) {
-  redis->config.address = redis->address;
   rn_store_redis_options_t options = {.config = &redis->config,
                                       .commit_ns = 1000000,
                                       .refresh_ns = 20000000,

@@ -212,7 +212,6 @@ Test(feedback, goes_on_while_redis_is_gone, .timeout = 100) {
 Test(feedback, that_waits_for_redis_is_bounded, .timeout = 100) {
   redis_t redis;
   if (!redis_open(&redis)) cr_skip_test("there is no redis-server");
-  redis.config.address = redis.address;
   rn_metrics_t* metrics = NULL;
   rn_redis_queries_t* queries = NULL;
   OK(rn_metrics_create(memory(), &metrics));
