@@ -131,27 +131,42 @@ Test(policy, exp4_keeps_its_bound_against_an_adversary) {
 
 // Figure 8 of the paper: five models, the best one degrades after 5,000 queries and recovers after
 // 10,000. It counts as left when it has less than a third of the weight, and as back when it has
-// more than half.
-static void replay(const char* name, uint64_t seed, int* out_left, int* out_back) {
-  static const double usual[ARMS] = {0.25, 0.2, 0.08, 0.22, 0.18};
+// more than half. Then harder ones: models that are closer, that are more, that all err often, and
+// one that gets worse by less.
+typedef struct replay_t {
+  const char* name;
+  int arms;
+  double usual[10], degraded;  // how often each is wrong; the best one is number 2
+} replay_t;
+static const replay_t replays[] = {
+    {"figure 8", 5, {0.25, 0.2, 0.08, 0.22, 0.18}, 0.9},
+    {"close", 5, {0.25, 0.2, 0.1, 0.22, 0.18}, 0.9},
+    {"ten", 10, {0.25, 0.2, 0.08, 0.22, 0.18, 0.3, 0.2, 0.25, 0.22, 0.2}, 0.9},
+    {"all bad", 5, {0.35, 0.3, 0.18, 0.32, 0.28}, 0.9},
+    {"mild", 5, {0.25, 0.2, 0.08, 0.22, 0.18}, 0.5},
+};
+enum { BEST = 2 };
+
+static void replay(const replay_t* played, const char* name, uint64_t seed, int* out_left,
+                   int* out_back) {
   bandit_t bandit;
-  start(&bandit, name, ARMS, seed);
+  start(&bandit, name, played->arms, seed);
   uint64_t world = seed * 77;
   int left = -1, back = -1;
-  for (int n = 0; n < 20000; ++n) {
-    double mean[ARMS], weights[RN_POLICY_MAX_ARMS];
-    for (int i = 0; i < ARMS; ++i) mean[i] = usual[i];
-    if (n >= 5000 && n < 10000) mean[2] = 0.9;
-    float loss[ARMS];
-    draw_losses(&world, mean, ARMS, loss);
+  for (int n = 0; n < 12000 && back < 0; ++n) {
+    double mean[10], weights[RN_POLICY_MAX_ARMS];
+    memcpy(mean, played->usual, sizeof mean);
+    if (n >= 5000 && n < 10000) mean[BEST] = played->degraded;
+    float loss[10];
+    draw_losses(&world, mean, played->arms, loss);
     step(&bandit, loss);
-    if (n < 5000 || n % 25) continue;  // Thompson's shares take a while
+    if (n < 5000 || n % 25 || (n < 10000 && left >= 0)) continue;  // Thompson's shares take a while
     shares(&bandit, weights);
-    if (n >= 5000 && left < 0 && weights[2] < 1.0 / 3) left = n - 5000;
-    if (n >= 10000 && back < 0 && weights[2] > 0.5) back = n - 10000;
+    if (left < 0 && weights[BEST] < 1.0 / 3) left = n - 5000;
+    if (n >= 10000 && weights[BEST] > 0.5) back = n - 10000;
   }
-  *out_left = left;
-  *out_back = back;
+  *out_left = left < 0 ? INT32_MAX : left;
+  *out_back = back < 0 ? INT32_MAX : back;
 }
 
 static int by_value(const void* a, const void* b) { return *(const int*)a - *(const int*)b; }
@@ -160,17 +175,22 @@ Test(policy, a_degraded_model_is_left_within_500_queries_and_found_again_within_
   enum { SEEDS = 20 };
   const char* names[] = {"exp3", "exp4", "epsilon_greedy", "thompson"};
   for (size_t i = 0; i < sizeof names / sizeof *names; ++i) {
-    int left[SEEDS], back[SEEDS];
-    for (int seed = 0; seed < SEEDS; ++seed) {
-      replay(names[i], (uint64_t)seed + 1, &left[seed], &back[seed]);
-      cr_assert(left[seed] >= 0 && back[seed] >= 0, "%s", names[i]);
+    int late = 0;
+    for (size_t k = 0; k < sizeof replays / sizeof *replays; ++k) {
+      int left[SEEDS], back[SEEDS];
+      for (int seed = 0; seed < SEEDS; ++seed)
+        replay(&replays[k], names[i], (uint64_t)seed + 1, &left[seed], &back[seed]);
+      qsort(left, SEEDS, sizeof *left, by_value);
+      qsort(back, SEEDS, sizeof *back, by_value);
+      cr_log_info("%s, %s: left after %d (worst %d), back after %d (worst %d)", names[i],
+                  replays[k].name, left[SEEDS / 2], left[SEEDS - 1], back[SEEDS / 2],
+                  back[SEEDS - 1]);
+      cr_assert_leq(left[SEEDS - 1], 500, "%s, %s", names[i], replays[k].name);
+      if (k == 0) cr_assert_leq(back[SEEDS - 1], 1000, "%s", names[i]);
+      for (int seed = 0; seed < SEEDS; ++seed) late += back[seed] > 1000;
     }
-    qsort(left, SEEDS, sizeof *left, by_value);
-    qsort(back, SEEDS, sizeof *back, by_value);
-    cr_log_info("%s: left after %d (worst %d), back after %d (worst %d)", names[i], left[SEEDS / 2],
-                left[SEEDS - 1], back[SEEDS / 2], back[SEEDS - 1]);
-    cr_assert_leq(left[SEEDS - 1], 500, "%s", names[i]);
-    cr_assert_leq(back[SEEDS - 1], 1000, "%s", names[i]);
+    // A policy that sees one loss per query may be unlucky: in a few of 1,000 runs it is.
+    cr_assert_leq(late, strcmp(names[i], "exp4") == 0 ? 0 : 2, "%s: %d", names[i], late);
   }
 }
 

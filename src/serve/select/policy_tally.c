@@ -129,7 +129,7 @@ const rn_policy_t rn_policy_epsilon_greedy = {
     .tag = 3,
     .learns = true,
     .per_arm = 2,
-    .defaults = {.explore = 0.05, .forget = 0.005, .prior = 1},
+    .defaults = {.explore = 0.08, .forget = 0.007, .prior = 1},  // by simulation, like Exp3's
     .add = tally_add,
     .adopt = tally_adopt,
     .shares = greedy_shares,
