@@ -111,8 +111,13 @@ static rn_status_t set_batching(serve_t* serve) {
 
 static rn_status_t read_config(serve_t* serve, rn_pb_serving_ModelServerConfig_t** out) {
   rn_cli_t* cli = serve->cli;
-  if (serve->config_file)
-    return rn_config_read_models(&serve->env, serve->config_file, &serve->arena, out);
+  if (serve->config_file) {
+    // What polls compare the file with.
+    RN_RETURN_IF_ERROR(
+        rn_fs_read(&serve->env, serve->config_file, RN_CONFIG_MAX_BYTES, &serve->config_text));
+    return rn_config_parse_models(rn_strbuf_view(&serve->config_text), serve->config_file,
+                                  &serve->arena, out);
+  }
   const char* path = rn_cli_text(cli, "--model_base_path");
   const char* name = rn_cli_text(cli, "--model_name");
   if (!path)
@@ -198,34 +203,39 @@ static rn_status_t set_operation(serve_t* serve) {
   return ssl ? make_tls(serve, ssl) : RN_OK;
 }
 
-// Reads the configuration file again, and puts it in force if it has changed.
-static void reload(serve_t* serve, bool is_forced) {
+// Reads the configuration file, and puts it in force if it has changed or |is_forced|.
+static rn_status_t read_again(serve_t* serve, bool is_forced, bool* out_is_new) {
   rn_strbuf_t text;
+  rn_arena_t arena;
   rn_strbuf_init(&text, serve->cli->allocator);
-  rn_status_t status = serve->config_file
-                           ? rn_fs_read(&serve->env, serve->config_file, (size_t)64 << 20, &text)
-                           : RN_OK;
-  bool is_new =
-      rn_ok(status) && serve->config_file &&
-      (is_forced || !rn_str_eq(rn_strbuf_view(&text), rn_strbuf_view(&serve->config_text)));
-  if (is_new) {
+  rn_arena_init(&arena, serve->cli->allocator);
+  rn_pb_serving_ModelServerConfig_t* config = NULL;
+  rn_status_t status = rn_fs_read(&serve->env, serve->config_file, RN_CONFIG_MAX_BYTES, &text);
+  *out_is_new = rn_ok(status) && (is_forced || !rn_str_eq(rn_strbuf_view(&text),
+                                                          rn_strbuf_view(&serve->config_text)));
+  if (*out_is_new) {
     rn_strbuf_t old = serve->config_text;
     serve->config_text = text;
     text = old;
-    rn_arena_t arena;
-    rn_arena_init(&arena, serve->cli->allocator);
-    rn_pb_serving_ModelServerConfig_t* config = NULL;
-    status = rn_config_read_models(&serve->env, serve->config_file, &arena, &config);
+    status = rn_config_parse_models(rn_strbuf_view(&serve->config_text), serve->config_file, &arena,
+                                    &config);
     if (rn_ok(status)) status = rn_model_server_reload(serve->server, config);
-    rn_arena_clear(&arena);
   }
+  rn_arena_clear(&arena);
+  rn_strbuf_clear(&text);
+  return status;
+}
+
+static void reload(serve_t* serve, bool is_forced) {
+  bool is_new = false;
+  if (!serve->config_file) return;
+  rn_status_t status = read_again(serve, is_forced, &is_new);
   if (!rn_ok(status))
     rn_log(&serve->env, RN_LOG_ERROR, "the configuration stays as it is: %s",
            rn_status_message(status));
   else if (is_new)
     rn_log(&serve->env, RN_LOG_INFO, "%s is in force", serve->config_file);
   rn_status_free(status);
-  rn_strbuf_clear(&text);
 }
 
 static void print_ports(const serve_t* serve) {

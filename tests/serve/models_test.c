@@ -502,30 +502,6 @@ Test(models, a_request_keeps_its_version) {
   rn_models_destroy(models);
 }
 
-// Warm-up that fails.
-static rn_status_t cold(void* self, rn_version_t* version, const char* folder) {
-  (void)self, (void)folder;
-  return rn_version_number(version) == 2 ? rn_internal("too cold") : RN_OK;
-}
-
-Test(models, a_version_that_does_not_warm_up_is_not_served) {
-  rn_models_options_t options = fake_options();
-  options.warm_up = cold;
-  rn_models_t* models = NULL;
-  OK(rn_models_create(&options, &models));
-  add_version("a", 1);
-  OK(configure(models, MODEL("a", "")));
-  OK(rn_models_wait(models, soon()));
-  add_version("a", 2);
-  OK(rn_models_poll(models));
-  FINDS("a", -1, "", 1);
-  const char* message = "";
-  cr_assert_eq(state_of(models, "a", 2, &message), RN_MODEL_END);
-  cr_assert_str_eq(message, "too cold");
-  rn_models_destroy(models);
-  cr_assert_eq(loader.live, 0);
-}
-
 // Requests while lists, labels and versions change: none is lost, and no label lacks its version.
 typedef struct storm_t {
   rn_models_t* models;

@@ -2,6 +2,7 @@
 """What operators do with a model server: operations_test.py RUNNEL PART"""
 
 import glob
+import http.server
 import json
 import os
 import shutil
@@ -196,11 +197,56 @@ def part_samples():
     server = Server("--model_name=two", f"--model_base_path={base}")
     text = server.ask("/monitoring/prometheus/metrics")[2]
     check("model_warmup_latency" in text, text)
+    # A version whose warm-up fails is not served, and its state says why.
+    bad = os.path.join(base, "999")
+    shutil.copytree(version, os.path.join(FOLDER, "bad"))
+    with open(os.path.join(FOLDER, "bad", "assets.extra", "tf_serving_warmup_requests"), "ab") as out:
+        out.write(b"no record")
+    os.rename(os.path.join(FOLDER, "bad"), bad)
+
+    def bad_state():
+        states = json.loads(server.ask("/v1/models/two")[2])["model_version_status"]
+        return next((each for each in states if each["version"] == "999" and each["status"]["error_code"] != "OK"), None)
+
+    wait_until(bad_state, "the bad version has no error")
+    check("tf_serving_warmup_requests" in bad_state()["status"]["error_message"], bad_state())
+    check(server.predict("two", [1.0]) == [2.5])
     for protocol, port in (("grpc", server.port), ("rest", server.rest), ("oip", server.rest), ("oip-grpc", server.port)):
         done = subprocess.run([RUNNEL, "load", f"127.0.0.1:{port}", "two", "--log", samples, "--rate", "100", "--seconds", "0.5",
                                "--warmup", "0", "--protocol", protocol, "--json"], capture_output=True, text=True, timeout=60)
         result = json.loads(done.stdout)
         check(result["ok"] == result["sent"] > 20, protocol, done.stdout, done.stderr)
+
+
+class ChunkServer:
+    """Replies in chunks, byte by byte, with an extension and a trailer; at /bad, with something else after the first chunk."""
+
+    def __enter__(self):
+        class Handler(http.server.BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def do_POST(self):
+                self.rfile.read(int(self.headers["Content-Length"]))
+                self.send_response(200)
+                self.send_header("Transfer-Encoding", "chunked")
+                self.end_headers()
+                chunks = b"5;some=thing\r\nhello\r\n" + (b"nonsense\r\n" if self.path == "/bad" else b"A\r\n0123456789\r\n0\r\nX: y\r\n\r\n")
+                for i in range(len(chunks)):
+                    self.wfile.write(chunks[i:i + 1])
+
+            def log_message(self, *args):
+                pass
+
+        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.server.daemon_threads = True
+        self.server.handle_error = lambda *args: None
+        self.port = self.server.server_address[1]
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+        return self
+
+    def __exit__(self, *args):
+        self.server.shutdown()
+        self.server.server_close()
 
 
 def part_path():
@@ -217,6 +263,13 @@ def part_path():
     check(result["ok"] == result["answered"] > 0, result)
     result = json.loads(load("/v1/models/three:predict").stdout)
     check(result["ok"] == 0 < result["codes"]["404"], result)
+    # Servers that do not say how long a reply is.
+    with ChunkServer() as other:
+        command[2] = f"127.0.0.1:{other.port}"
+        result = json.loads(load("/good").stdout)
+        check(result["ok"] == result["answered"] > 1, result)
+        result = json.loads(load("/bad").stdout)
+        check(result["ok"] == 0, result)
     for path in ("predict", "/two words"):
         done = load(path)
         check(done.returncode == 2 and "--path needs" in done.stderr, done.returncode, done.stderr)

@@ -6,7 +6,6 @@
 #include "wire/text.h"
 
 // Far beyond what a person or a tool writes.
-#define MAX_FILE_BYTES ((size_t)64 << 20)
 
 // TensorFlow Serving's defaults of BatchingParameters.
 #define DEFAULT_BATCH_SIZE 1000
@@ -42,7 +41,7 @@ static rn_status_t read_text(const rn_env_t* env, const char* path,
   *out = NULL;
   rn_strbuf_t text;
   rn_strbuf_init(&text, arena->allocator);
-  rn_status_t status = rn_fs_read(env, path, MAX_FILE_BYTES, &text);
+  rn_status_t status = rn_fs_read(env, path, RN_CONFIG_MAX_BYTES, &text);
   if (rn_ok(status))
     status = locate(rn_pb_parse(desc, rn_strbuf_view(&text), NULL, arena, out), path);
   rn_strbuf_clear(&text);
@@ -128,12 +127,26 @@ rn_status_t rn_config_check(const rn_pb_serving_ModelServerConfig_t* config) {
   }
 }
 
+rn_status_t rn_config_parse_models(rn_str_t text, const char* path, rn_arena_t* arena,
+                                   rn_pb_serving_ModelServerConfig_t** out) {
+  *out = NULL;
+  rn_pb_serving_ModelServerConfig_t* config = NULL;
+  rn_status_t status =
+      rn_pb_parse(&rn_pb_serving_ModelServerConfig_desc, text, NULL, arena, (void**)&config);
+  RN_RETURN_IF_ERROR(locate(status, path));
+  RN_RETURN_IF_ERROR(name_file(rn_config_check(config), path));
+  *out = config;
+  return RN_OK;
+}
+
 rn_status_t rn_config_read_models(const rn_env_t* env, const char* path, rn_arena_t* arena,
                                   rn_pb_serving_ModelServerConfig_t** out) {
-  RN_RETURN_IF_ERROR(
-      read_text(env, path, &rn_pb_serving_ModelServerConfig_desc, arena, (void**)out));
-  rn_status_t status = name_file(rn_config_check(*out), path);
-  if (!rn_ok(status)) *out = NULL;
+  *out = NULL;
+  rn_strbuf_t text;
+  rn_strbuf_init(&text, arena->allocator);
+  rn_status_t status = rn_fs_read(env, path, RN_CONFIG_MAX_BYTES, &text);
+  if (rn_ok(status)) status = rn_config_parse_models(rn_strbuf_view(&text), path, arena, out);
+  rn_strbuf_clear(&text);
   return status;
 }
 

@@ -13,7 +13,11 @@
 #define RN_CONFIG_BATCHING_FILE "batching_params.pbtxt"
 #define RN_CONFIG_METRICS_PATH "/monitoring/prometheus/metrics"
 
-// Reads and checks a file with a ModelServerConfig.
+#define RN_CONFIG_MAX_BYTES ((size_t)64 << 20)  // of a file
+// Parses and checks the text of a file at |path| with a ModelServerConfig.
+RN_MUST_USE rn_status_t rn_config_parse_models(rn_str_t text, const char* path, rn_arena_t* arena,
+                                               rn_pb_serving_ModelServerConfig_t** out);
+// Reads the file, and does that.
 RN_MUST_USE rn_status_t rn_config_read_models(const rn_env_t* env, const char* path,
                                               rn_arena_t* arena,
                                               rn_pb_serving_ModelServerConfig_t** out);

@@ -24,12 +24,11 @@ typedef enum rn_model_state_t {
 const char* rn_model_state_name(rn_model_state_t state);
 
 typedef struct rn_models_options_t {
-  // Makes the replicas of a version: a SavedModel's by default, a container's if |folder| has
-  // container.pbtxt. Runs on a loading thread. The caller owns |*out|, |*out_count| backends.
+  // Makes the replicas of a version, and runs their warm-up requests: a SavedModel's by default, a
+  // container's if |folder| has container.pbtxt. Runs on a loading thread. The caller owns |*out|,
+  // |*out_count| backends.
   rn_status_t (*load)(void* self, const rn_pb_serving_ModelConfig_t* config, int64_t number,
                       const char* folder, rn_backend_t*** out, int* out_count);
-  // Runs the model's warm-up requests; NULL: none.
-  rn_status_t (*warm_up)(void* self, rn_version_t* version, const char* folder);
   void* self;
   rn_batcher_options_t batching;  // of models that bring no parameters of their own
   rn_predict_cache_t* cache;      // Borrowed; NULL: none

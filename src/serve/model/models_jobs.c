@@ -82,11 +82,9 @@ static rn_status_t make_version(rn_models_t* models, const rn_managed_version_t*
 // |*out|, once it is set, belongs to the caller on failure, too.
 static rn_status_t load(rn_models_t* models, rn_managed_version_t* managed,
                         const rn_pb_serving_ModelConfig_t* config, rn_version_t** out) {
-  const rn_models_options_t* options = &models->options;
   uint64_t before = rn_source_fingerprint(models->env, managed->folder, models->allocator);
   managed->fingerprint = before;
   RN_RETURN_IF_ERROR(make_version(models, managed, config, out));
-  if (options->warm_up) RN_RETURN_IF_ERROR(options->warm_up(options->self, *out, managed->folder));
   uint64_t after = rn_source_fingerprint(models->env, managed->folder, models->allocator);
   if (after == before) return RN_OK;
   return rn_unavailable("%s changed while it was being loaded", managed->folder);
