@@ -127,3 +127,41 @@ static void compare_threads(rn_dtype_t dtype) {
 
 RT_TEST(conv_pieces, floats_are_the_same_with_any_threads) { compare_threads(RN_FLOAT); }
 RT_TEST(conv_pieces, doubles_are_the_same_with_any_threads) { compare_threads(RN_DOUBLE); }
+
+// One filter per channel, or several: the registers of float against the plain loops of double.
+static rn_tensor_t run_depthwise(const case_t* c, rn_dtype_t dtype, int threads) {
+  rt_t rt = rt_begin(threads);
+  rt.options.optimize = false;
+  const int64_t x_dims[4] = {c->batch, c->height, c->width, c->in};
+  const int64_t w_dims[4] = {c->rows, c->columns, c->in, c->out};
+  const int64_t strides[4] = {1, c->stride, c->stride, 1};
+  rt_step_t step = {0};
+  rt_fetch(&step,
+           rn_DepthwiseConv2dNative(rt.s, numbers(rt.s, dtype, x_dims, 1, true),
+                                    numbers(rt.s, dtype, w_dims, 2, true), strides, 4, c->padding));
+  OK(rt_run(&rt, &step));
+  rt_end(&rt);
+  return step.out[0];
+}
+
+RT_TEST(conv_pieces, depthwise) {
+  static const case_t depthwise[] = {
+      {1, 112, 112, 32, 1, 3, 3, 1, "SAME"}, {2, 15, 13, 37, 1, 3, 3, 2, "SAME"},
+      {1, 7, 7, 96, 1, 3, 3, 1, "VALID"},    {3, 9, 20, 20, 1, 5, 5, 1, "SAME"},
+      {1, 2, 2, 16, 1, 3, 3, 1, "SAME"},     {2, 11, 1, 3, 1, 3, 1, 3, "SAME"},
+      {1, 14, 14, 50, 1, 7, 7, 2, "SAME"},   {2, 15, 13, 7, 3, 3, 3, 1, "SAME"},
+      {1, 30, 31, 1, 1, 3, 3, 1, "SAME"},
+  };
+  for (size_t i = 0; i < sizeof depthwise / sizeof *depthwise; ++i) {
+    rn_tensor_t doubles = run_depthwise(&depthwise[i], RN_DOUBLE, 1);
+    for (int threads = 1; threads <= 8; threads *= 2) {
+      rn_tensor_t floats = run_depthwise(&depthwise[i], RN_FLOAT, threads);
+      cr_assert_eq(floats.count, doubles.count);
+      for (int64_t e = 0; e < floats.count; ++e)
+        cr_assert_eq((double)RN_DATA(&floats, float)[e], RN_DATA(&doubles, double)[e],
+                     "case %zu, element %lld", i, (long long)e);
+      rn_tensor_clear(&floats);
+    }
+    rn_tensor_clear(&doubles);
+  }
+}

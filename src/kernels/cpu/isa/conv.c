@@ -89,11 +89,11 @@ static void patches(const rn_conv_t* conv, const float* x, int64_t begin, int64_
   }
 }
 
-// Runs the steps over |rows| pixels of |registers| registers, or |rest| elements of one, from
-// element |at| of y on; |channel| is its channel.
-INLINE void run_steps(const rn_conv_extra_t* extra, int32_t first, int64_t channels, float* y,
-                      int64_t at, int64_t channel, int rows, int registers, int64_t rest) {
-  vf32_t v[ROWS][REGISTERS];
+// Runs the steps over |v|: |rows| pixels of |registers| registers, or |rest| elements of one. They
+// are element |at| of y and those behind it; |channel| is its channel.
+INLINE void apply_steps(const rn_conv_extra_t* extra, int32_t first, int64_t channels, int64_t at,
+                        int64_t channel, int rows, int registers, int64_t rest,
+                        vf32_t v[ROWS][REGISTERS]) {
 #define ROW _Pragma("GCC unroll 4") for (int i = 0; i < rows; ++i)
 #define EACH _Pragma("GCC unroll 4") for (int r = 0; r < registers; ++r)
 #define READ(p) (rest ? F32_LOAD_N(p, rest) : F32_LOAD((p) + r * F32_WIDTH))
@@ -110,7 +110,6 @@ INLINE void run_steps(const rn_conv_extra_t* extra, int32_t first, int64_t chann
     ROW EACH v[i][r] = v[i][r] OP READ(step->operand + at + i * channels); \
   }                                                                        \
   break
-  ROW EACH v[i][r] = READ(y + at + i * channels);
   for (int32_t k = first; k < extra->step_count; ++k) {
     const rn_conv_step_t* step = &extra->steps[k];
     switch (step->code) {
@@ -128,6 +127,10 @@ INLINE void run_steps(const rn_conv_extra_t* extra, int32_t first, int64_t chann
         break;
     }
   }
+}
+
+INLINE void write_rows(float* y, int64_t channels, int64_t at, int rows, int registers,
+                       int64_t rest, vf32_t v[ROWS][REGISTERS]) {
   ROW EACH {
     float* to = y + at + i * channels + r * F32_WIDTH;
     if (rest)
@@ -135,11 +138,19 @@ INLINE void run_steps(const rn_conv_extra_t* extra, int32_t first, int64_t chann
     else
       F32_STORE(to, v[i][r]);
   }
+}
+
+INLINE void run_steps(const rn_conv_extra_t* extra, int32_t first, int64_t channels, float* y,
+                      int64_t at, int64_t channel, int rows, int registers, int64_t rest) {
+  vf32_t v[ROWS][REGISTERS];
+  ROW EACH v[i][r] = READ(y + at + i * channels);
+  apply_steps(extra, first, channels, at, channel, rows, registers, rest, v);
+  write_rows(y, channels, at, rows, registers, rest, v);
+}
 #undef OPERATE
 #undef READ
 #undef EACH
 #undef ROW
-}
 
 INLINE void follow_rows(const rn_conv_extra_t* extra, int32_t first, float* y, int64_t channels,
                         int64_t pixel, int rows, int64_t c0, int64_t c1) {
@@ -160,4 +171,106 @@ static void follow(const rn_conv_extra_t* extra, int32_t first, float* y, int64_
   for (; pixel < end; ++pixel) follow_rows(extra, first, y, channels, pixel, 1, c0, c1);
 }
 
-const rn_conv_fns_t RN_ISA_NAME(rn_conv_)[1] = {{patches, follow}};
+// One filter per channel. The registers of a filter that are kept.
+#define KEPT 9
+
+// Pixels of one row of y, for one register of channels, or |rest| elements of it.
+typedef struct depthwise_row_t {
+  const rn_conv_t* conv;
+  const float* x;                // the channels, in the first row that the filter reads
+  const float* w;                // and in the first row of the filter that is inside the image
+  int64_t filter_rows, columns;  // rows of the filter that are inside; its columns
+  int64_t depth, channel, rest;
+} depthwise_row_t;
+
+// |count| pixels from column |column| on; |whole|: all columns of the filter are inside the image.
+INLINE void depthwise_pixels(const depthwise_row_t* row, int64_t filter_rows, int64_t columns,
+                             const vf32_t* kept, int64_t column, int count, bool whole,
+                             vf32_t v[ROWS][REGISTERS]) {
+  const rn_window_axis_t *down = &row->conv->rows, *along = &row->conv->columns;
+  int64_t depth = row->depth, rest = row->rest;
+  int64_t left = column * along->stride - along->before;
+  _Pragma("GCC unroll 4") for (int p = 0; p < count; ++p) v[p][0] = F32_SET1(0);
+  _Pragma("GCC unroll 3") for (int64_t i = 0; i < filter_rows; ++i) {
+    const float* x = row->x + i * down->dilation * along->in * depth + left * depth;
+    _Pragma("GCC unroll 3") for (int64_t j = 0; j < columns; ++j) {
+      int64_t at = j * along->dilation;
+      if (!whole && (left + at < 0 || left + at >= along->in)) continue;
+      const float* w = row->w + (i * along->filter + j) * depth;
+      const vf32_t tap = kept ? kept[i * 3 + j] : rest ? F32_LOAD_N(w, rest) : F32_LOAD(w);
+      _Pragma("GCC unroll 4") for (int p = 0; p < count; ++p) {
+        const float* from = x + (at + p * along->stride) * depth;
+        v[p][0] = F32_FMA(rest ? F32_LOAD_N(from, rest) : F32_LOAD(from), tap, v[p][0]);
+      }
+    }
+  }
+}
+
+// A row of y whose first element is |at|, in pixels of |filter_rows| × |columns|.
+INLINE void depthwise_row(const depthwise_row_t* row, int64_t filter_rows, int64_t columns,
+                          const vf32_t* kept, const rn_conv_extra_t* extra, int64_t at, float* y) {
+  const rn_window_axis_t* along = &row->conv->columns;
+  int64_t depth = row->depth, reach = (along->filter - 1) * along->dilation;
+  for (int64_t c = 0; c < along->out;) {
+    int64_t left = c * along->stride - along->before;
+    bool whole = left >= 0 && c + ROWS <= along->out &&
+                 left + (ROWS - 1) * along->stride + reach < along->in;
+    vf32_t v[ROWS][REGISTERS];
+    int count = whole ? ROWS : 1;
+    if (whole)
+      depthwise_pixels(row, filter_rows, columns, kept, c, ROWS, true, v);
+    else
+      depthwise_pixels(row, filter_rows, columns, kept, c, 1, false, v);
+    int64_t here = at + c * depth;
+    if (whole) {
+      if (extra) apply_steps(extra, 0, depth, here, row->channel, ROWS, 1, row->rest, v);
+      write_rows(y, depth, here, ROWS, 1, row->rest, v);
+    } else {
+      if (extra) apply_steps(extra, 0, depth, here, row->channel, 1, 1, row->rest, v);
+      write_rows(y, depth, here, 1, 1, row->rest, v);
+    }
+    c += count;
+  }
+}
+
+// Rows [begin, end) of y, for one register of channels, or |rest| elements of it.
+INLINE void depthwise_channels(const rn_conv_t* conv, const float* x, const float* w,
+                               const rn_conv_extra_t* extra, int64_t begin, int64_t end,
+                               int64_t channel, int64_t rest, float* y) {
+  const rn_window_axis_t *down = &conv->rows, *along = &conv->columns;
+  int64_t depth = conv->in_depth;
+  bool is_three = down->filter == 3 && along->filter == 3 && !rest;
+  vf32_t kept[KEPT];
+  _Pragma("GCC unroll 9") for (int t = 0; is_three && t < KEPT; ++t) kept[t] =
+      F32_LOAD(w + t * depth + channel);
+  for (int64_t r = begin; r < end; ++r) {
+    int64_t image = r / down->out, top = r % down->out * down->stride - down->before, first = 0;
+    int64_t last = down->filter;
+    while (first < last && top + first * down->dilation < 0) ++first;
+    while (last > first && top + (last - 1) * down->dilation >= down->in) --last;
+    int64_t from = image * down->in + top + first * down->dilation;
+    depthwise_row_t row = {.conv = conv,
+                           .x = x + from * along->in * depth + channel,
+                           .w = w + first * along->filter * depth + channel,
+                           .filter_rows = last - first,
+                           .columns = along->filter,
+                           .depth = depth,
+                           .channel = channel,
+                           .rest = rest};
+    int64_t at = r * along->out * depth + channel;
+    if (is_three && last - first == 3)
+      depthwise_row(&row, 3, 3, kept, extra, at, y);
+    else
+      depthwise_row(&row, row.filter_rows, row.columns, NULL, extra, at, y);
+  }
+}
+
+static void depthwise(const rn_conv_t* conv, const float* x, const float* w,
+                      const rn_conv_extra_t* extra, int64_t begin, int64_t end, float* y) {
+  int64_t depth = conv->in_depth, c = 0;
+  for (; c + F32_WIDTH <= depth; c += F32_WIDTH)
+    depthwise_channels(conv, x, w, extra, begin, end, c, 0, y);
+  if (c < depth) depthwise_channels(conv, x, w, extra, begin, end, c, depth - c, y);
+}
+
+const rn_conv_fns_t RN_ISA_NAME(rn_conv_)[1] = {{patches, follow, depthwise}};

@@ -14,6 +14,10 @@ typedef struct rn_conv_fns_t {
   // Runs the steps from |first| on over the channels [c0, c1) of the pixels [begin, end) of y.
   void (*follow)(const rn_conv_extra_t* extra, int32_t first, float* y, int64_t channels,
                  int64_t begin, int64_t end, int64_t c0, int64_t c1);
+  // Rows [begin, end) of y, counted over all images, with the steps that follow; |extra| may be
+  // NULL. As many groups as channels, of x and of y.
+  void (*depthwise)(const rn_conv_t* conv, const float* x, const float* w,
+                    const rn_conv_extra_t* extra, int64_t begin, int64_t end, float* y);
 } rn_conv_fns_t;
 
 extern const rn_conv_fns_t rn_conv_base[1];

@@ -120,6 +120,11 @@ int rn_conv_winograd_size(const rn_conv_t* conv);
 RN_MUST_USE rn_status_t rn_conv_winograd(rn_kernel_ctx_t* ctx, rn_conv_cache_t* cache,
                                          const rn_conv_t* conv, int size, rn_conv_data_t data,
                                          const rn_conv_extra_t* extra);
+// Float, with a filter of its own for each channel, if rn_conv_depthwise_fits. |extra| may be NULL.
+// The same bits with any number of threads.
+bool rn_conv_depthwise_fits(const rn_conv_t* conv);
+void rn_conv_depthwise(rn_kernel_ctx_t* ctx, const rn_conv_t* conv, rn_conv_data_t data,
+                       const rn_conv_extra_t* extra);
 // Float, in the fastest of these ways or through oneDNN. |extra| may be NULL. |*out_done| is false
 // if the library is needed but missing, or does not support this convolution with these steps.
 RN_MUST_USE rn_status_t rn_conv_float(rn_kernel_ctx_t* ctx, rn_conv_cache_t* cache,

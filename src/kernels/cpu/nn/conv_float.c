@@ -16,9 +16,38 @@
 #include "kernels/cpu/nn/conv_cut.h"
 #include "kernels/cpu/vector.h"
 
+// Products per piece of a depthwise convolution, and as many again for memory: about 20 us.
+#define DEPTHWISE_PRODUCTS 5e5
+
 void rn_conv_follow(const rn_conv_extra_t* extra, int32_t first, float* y, int64_t channels,
                     int64_t begin, int64_t end) {
   RN_ISA_PICK(rn_conv_)->follow(extra, first, y, channels, begin, end, 0, channels);
+}
+
+bool rn_conv_depthwise_fits(const rn_conv_t* conv) {
+  return conv->kind == RN_CONV_FORWARD && conv->groups > 1 && conv->groups == conv->in_depth &&
+         conv->in_depth == conv->out_depth;
+}
+
+typedef struct conv_float_depthwise_t {
+  const rn_conv_t* conv;
+  rn_conv_data_t data;
+  const rn_conv_extra_t* extra;
+} conv_float_depthwise_t;
+
+static void run_rows(void* arg, int64_t begin, int64_t end) {
+  const conv_float_depthwise_t* job = arg;
+  RN_ISA_PICK(rn_conv_)->depthwise(job->conv, job->data.x, job->data.w, job->extra, begin, end,
+                                   job->data.y);
+}
+
+void rn_conv_depthwise(rn_kernel_ctx_t* ctx, const rn_conv_t* conv, rn_conv_data_t data,
+                       const rn_conv_extra_t* extra) {
+  conv_float_depthwise_t job = {conv, data, extra};
+  int64_t filter = conv->rows.filter * conv->columns.filter;
+  double row = (double)(conv->columns.out * conv->out_depth) * (double)(filter + 8);
+  rn_pool_for(rn_ctx_pool(ctx), conv->batch * conv->rows.out,
+              (int64_t)(DEPTHWISE_PRODUCTS / (row + 1)) + 1, run_rows, &job);
 }
 
 typedef struct conv_float_job_t {
@@ -182,6 +211,11 @@ static int64_t pack_steps(const rn_conv_t* conv, const rn_conv_extra_t* extra, i
 rn_status_t rn_conv_float(rn_kernel_ctx_t* ctx, rn_conv_cache_t* cache, const rn_conv_t* conv,
                           rn_conv_data_t data, const rn_conv_extra_t* extra, bool* out_done) {
   *out_done = false;
+  if (rn_conv_depthwise_fits(conv)) {
+    *out_done = true;
+    rn_conv_depthwise(ctx, conv, data, extra);
+    return RN_OK;
+  }
   int size = rn_conv_winograd_size(conv);
   if (size || rn_conv_tiles_fit(conv)) {
     *out_done = true;

@@ -3,6 +3,7 @@
 
 #include "kernels/cpu/array.h"
 #include "kernels/cpu/isa.h"
+#include "kernels/cpu/nn/conv.h"
 #include "kernels/cpu/nn/depthwise.h"
 #include "kernels/cpu/vector.h"
 #include "kernels/kernel_rows.h"
@@ -68,6 +69,17 @@ static rn_status_t run_plain(rn_kernel_ctx_t* ctx, depthwise_work_t work, rn_dty
                              const rn_depthwise_t* conv, int64_t batch) {
   int64_t filter = conv->rows.filter * conv->columns.filter,
           channels = conv->depth * conv->multiplier;
+  rn_conv_t plain = {.kind = RN_CONV_FORWARD,
+                     .batch = batch,
+                     .in_depth = conv->depth,
+                     .out_depth = channels,
+                     .groups = conv->depth,
+                     .rows = conv->rows,
+                     .columns = conv->columns};
+  if (work == FORWARD && dtype == RN_FLOAT && rn_conv_depthwise_fits(&plain)) {
+    rn_conv_depthwise(ctx, &plain, (rn_conv_data_t){conv->x, conv->w, conv->y}, NULL);
+    return RN_OK;
+  }
   double row = (double)(conv->columns.out * channels) * (double)filter;
   double each = work == FORWARD ? row : row * (double)conv->rows.out;
   size_t item = rn_dtype_size(dtype);
