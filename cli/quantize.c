@@ -134,8 +134,9 @@ const rn_cli_command_t rn_cli_quantize_command = {
     .about =
         "Reads a SavedModel (a folder) or a GraphDef, freezes it, folds batch normalizations into "
         "the weights, runs it on example data to find the ranges of activations, and writes a "
-        "SavedModel whose convolutions and matmuls have 8-bit weights and inputs. Stock TensorFlow "
-        "runs it too.\n\nPrints per layer the ratio of signal to quantization noise (SQNR) and "
+        "SavedModel whose convolutions and matmuls have 8-bit weights and inputs. Runnel "
+        "computes these with 8-bit instructions; stock TensorFlow runs the model too.\n\nPrints "
+        "per layer the ratio of signal to quantization noise (SQNR) and "
         "the largest error, both against the float model, and which layers stay in float and why.",
     .words = "MODEL",
     .word_kind = RN_CLI_FILE,

@@ -65,6 +65,10 @@ static verdict_t judge(const fold_t* fold, const rn_ir_node_t* node, int64_t* ou
     const rn_ir_edge_t edge = node->inputs[i];
     const rn_ir_node_t* source = rn_ir_node(fold->ir, edge.node);
     if (edge.output != 0 || (!source->constant && !is_put_off(fold, edge.node))) return LEAVE;
+    // 8-bit levels are a quarter of what they stand for, and what 8-bit layers multiply.
+    if (rn_dtype_stored(source->types[0]) != source->types[0] &&
+        rn_dtype_stored(node->types[0]) == node->types[0])
+      return LEAVE;
     waits |= !source->constant;
     int64_t bytes =
         source->constant ? (int64_t)rn_tensor_bytes(source->constant) : fold->made_of[edge.node];

@@ -40,6 +40,7 @@ PLAIN(hoist_variable_reads)
 PLAIN(drop_control_edges)
 PLAIN(simplify)
 PLAIN(merge_equal_nodes)
+PLAIN(fuse_levels)
 PLAIN(sum_matmuls)
 PLAIN(sum_loop_matmuls)
 PLAIN(slice_matmul_columns)
@@ -93,6 +94,8 @@ const rn_pass_t rn_passes[] = {
                 "again, with the shapes that are known now"),
     OPTIMIZE_AS(0, sweep, RN_IR_PRUNED, "removes nodes that are no longer needed"),
     ALWAYS(place, RN_IR_PLACED, "assigns a device and a kernel to every node"),
+    OPTIMIZE(fuse_levels, RN_IR_PLACED,
+             "computes quantized convolutions and matmuls with 8-bit integers"),
     {.name = "mixed_precision",
      .summary = "computes in 16-bit floats what the session's mixed precision allows",
      .run = mixed_precision,

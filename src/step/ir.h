@@ -278,6 +278,9 @@ RN_MUST_USE rn_status_t rn_pass_hoist_loop_inputs(rn_ir_t* ir);
 // After placement and sum_matmuls: packs matrices that are the right operand of several matmuls
 // once.
 RN_MUST_USE rn_status_t rn_pass_pack_matmul_weights(rn_ir_t* ir);
+// After placement: computes quantized convolutions and matmuls of the CPU with 8-bit integers.
+// Sweeps.
+RN_MUST_USE rn_status_t rn_pass_fuse_levels(rn_ir_t* ir);
 // Splits batch norms of devices that compile loops, and on the host those with given statistics
 // behind convolutions, into statistics and elementwise nodes.
 RN_MUST_USE rn_status_t rn_pass_split_batch_norms(rn_ir_t* ir);

@@ -6,35 +6,37 @@
 
 #include "kernels/kernel_rows.h"
 
-// The bounds shifted so that zero is a level. An empty range gives zeros.
+// An empty range gives zeros.
 typedef struct fake_quant_t {
-  float least, most, scale, inverse;
-  float zero;  // steps from |least| to zero
+  rn_fake_quant_range_t range;
   bool is_zero, divides;
 } fake_quant_t;
 
+rn_fake_quant_range_t rn_fake_quant_range(float first, float last, float min, float max) {
+  rn_fake_quant_range_t range = {.scale = (max - min) / (last - first),
+                                 .inverse = (last - first) / (max - min)};
+  float zero = first - min / range.scale;
+  float level = zero < first ? first : zero > last ? last : __builtin_roundf(zero);
+  range.least = (first - level) * range.scale;
+  range.most = (last - level) * range.scale;
+  range.zero = __builtin_floorf(-range.least * range.inverse + 0.5f);
+  return range;
+}
+
 static fake_quant_t quant_of(const rn_fake_quant_t* state, float min, float max) {
-  fake_quant_t quant = {.is_zero = min == 0 && max == 0};
-  quant.scale = (max - min) / (state->last - state->first);
-  quant.inverse = (state->last - state->first) / (max - min);
-  float zero = state->first - min / quant.scale;
-  float level = zero < state->first  ? state->first
-                : zero > state->last ? state->last
-                                     : __builtin_roundf(zero);
-  quant.least = (state->first - level) * quant.scale;
-  quant.most = (state->last - level) * quant.scale;
-  quant.zero = __builtin_floorf(-quant.least * quant.inverse + 0.5f);
-  return quant;
+  return (fake_quant_t){.range = rn_fake_quant_range(state->first, state->last, min, max),
+                        .is_zero = min == 0 && max == 0};
 }
 
 static inline float round_to_level(const fake_quant_t* quant, float in) {
   if (quant->is_zero) return 0;
-  float x = in > quant->most ? quant->most : in;  // if the bounds are reversed, the lower one wins
-  if (x < quant->least) x = quant->least;
+  float x = in > quant->range.most ? quant->range.most
+                                   : in;  // if the bounds are reversed, the lower one wins
+  if (x < quant->range.least) x = quant->range.least;
   // Count steps from zero, so that ties round up and zero stays exact.
-  float above = x - quant->least;
-  float steps = quant->divides ? above / quant->scale : above * quant->inverse;
-  return __builtin_floorf(steps - quant->zero + 0.5f) * quant->scale;
+  float above = x - quant->range.least;
+  float steps = quant->divides ? above / quant->range.scale : above * quant->range.inverse;
+  return __builtin_floorf(steps - quant->range.zero + 0.5f) * quant->range.scale;
 }
 
 rn_status_t rn_fake_quant_init(const rn_kernel_init_t* init, void* state_) {
@@ -134,18 +136,18 @@ static void pass_within(const fake_quant_t* quant, const rn_fake_quant_view_t* v
   const float *x = RN_DATA(view->x, float), *dy = RN_DATA(view->dy, float);
   float* dx = RN_DATA(view->out, float);
   for (int64_t i = 0; i < view->out->count; ++i)
-    dx[i] = dy[i] * (x[i] >= quant->least && x[i] <= quant->most ? 1.0f : 0.0f);
+    dx[i] = dy[i] * (x[i] >= quant->range.least && x[i] <= quant->range.most ? 1.0f : 0.0f);
 }
 
 // Adds one element's contribution: to its input's gradient, or to that of the bound it exceeds.
 static inline void spread(const fake_quant_t* quant, float x, float dy, float* dx, double* to_min,
                           double* to_max) {
-  bool is_within = quant->is_zero || (x >= quant->least && x <= quant->most);
+  bool is_within = quant->is_zero || (x >= quant->range.least && x <= quant->range.most);
   *dx = dy * (is_within ? 1.0f : 0.0f);
   if (quant->is_zero) return;
   // NaN propagates to every sum, as in stock.
-  *to_min += dy * (x < quant->least ? 1.0f : 0.0f);
-  *to_max += dy * (x > quant->most ? 1.0f : 0.0f);
+  *to_min += dy * (x < quant->range.least ? 1.0f : 0.0f);
+  *to_max += dy * (x > quant->range.most ? 1.0f : 0.0f);
 }
 
 static rn_status_t gradient_compute(rn_kernel_ctx_t* ctx) {

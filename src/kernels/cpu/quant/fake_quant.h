@@ -13,6 +13,14 @@ typedef struct rn_fake_quant_t {
 } rn_fake_quant_t;
 RN_MUST_USE rn_status_t rn_fake_quant_init(const rn_kernel_init_t* init, void* state);
 
+// Bounds shifted so that zero is a level: |zero| steps of |scale| above |least|.
+typedef struct rn_fake_quant_range_t {
+  float least, most, scale, inverse;
+  float zero;
+} rn_fake_quant_range_t;
+// For levels |first| to |last|, between |min| and |max|.
+rn_fake_quant_range_t rn_fake_quant_range(float first, float last, float min, float max);
+
 // What a call reads and writes.
 typedef struct rn_fake_quant_view_t {
   const rn_tensor_t *x, *dy;     // |dy| is NULL unless the op is a gradient

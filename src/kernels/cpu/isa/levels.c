@@ -1,0 +1,424 @@
+// Products of 8-bit levels: see levels.h.
+//
+// VNNI multiplies four pairs of bytes and adds the products to a 32-bit sum by one instruction; a
+// tile of AMX does that for 16 rows and columns at once. Without them, pairs of 16 bits do: bytes
+// multiplied in pairs (maddubs) would saturate.
+#include "kernels/cpu/isa/levels.h"
+
+#include "kernels/cpu/isa/isa.h"
+
+#define WIDE RN_LEVELS_WIDE
+#define INLINE static inline __attribute__((always_inline))
+
+static inline int32_t four_at(const uint8_t* p) {
+  int32_t four;
+  __builtin_memcpy(&four, p, sizeof four);
+  return four;
+}
+
+// Calls tile(part, first row, rows) with |rows| constant: as many at a time as registers allow.
+#define BY_ROWS(tile, most)                                                     \
+  do {                                                                          \
+    int64_t row_ = 0;                                                           \
+    for (; row_ + (most) <= part->rows; row_ += (most)) tile(part, row_, most); \
+    for (; row_ + 4 <= part->rows; row_ += 4) tile(part, row_, 4);              \
+    for (; row_ < part->rows; ++row_) tile(part, row_, 1);                      \
+  } while (0)
+
+#if defined(RN_ISA_avx512)
+
+#define VNNI __attribute__((target("avx512vnni")))
+
+VNNI INLINE void vnni_tile(const rn_levels_part_t* part, int64_t row, int rows, int strips) {
+  __m512i sum[12][2];
+  const uint8_t* a = part->a + row * part->a_step;
+  for (int r = 0; r < rows; ++r) sum[r][0] = sum[r][1] = _mm512_setzero_si512();
+  for (int64_t k = 0; k < part->depth; k += 4) {
+    __m512i left = _mm512_loadu_si512(part->b + k * RN_LEVELS_STRIP), right = left;
+    if (strips == 2) right = _mm512_loadu_si512(part->b + part->b_step + k * RN_LEVELS_STRIP);
+    for (int r = 0; r < rows; ++r) {
+      __m512i four = _mm512_set1_epi32(four_at(a + r * part->a_step + k));
+      sum[r][0] = _mm512_dpbusd_epi32(sum[r][0], four, left);
+      if (strips == 2) sum[r][1] = _mm512_dpbusd_epi32(sum[r][1], four, right);
+    }
+  }
+  int32_t* c = part->c + row * WIDE;
+  for (int r = 0; r < rows; ++r) {
+    _mm512_storeu_si512(c + r * WIDE, sum[r][0]);
+    if (strips == 2) _mm512_storeu_si512(c + r * WIDE + RN_LEVELS_STRIP, sum[r][1]);
+  }
+}
+VNNI INLINE void vnni_two(const rn_levels_part_t* part, int64_t row, int rows) {
+  vnni_tile(part, row, rows, 2);
+}
+VNNI INLINE void vnni_one(const rn_levels_part_t* part, int64_t row, int rows) {
+  vnni_tile(part, row, rows, 1);
+}
+VNNI static void multiply_vnni(const rn_levels_part_t* part) {
+  if (part->strips == 2)
+    BY_ROWS(vnni_two, 12);
+  else
+    BY_ROWS(vnni_one, 12);
+}
+
+// Pairs of 16 bits: the sums of a column are in two neighbouring lanes until the end.
+INLINE void pair_tile(const rn_levels_part_t* part, int64_t row, int rows, const int8_t* strip,
+                      int32_t* c) {
+  __m512i sum[8][2];
+  const uint8_t* a = part->a + row * part->a_step;
+  for (int r = 0; r < rows; ++r) sum[r][0] = sum[r][1] = _mm512_setzero_si512();
+  for (int64_t k = 0; k < part->depth; k += 4) {
+    const __m256i* b = (const __m256i*)(strip + k * RN_LEVELS_STRIP);
+    __m512i low = _mm512_cvtepi8_epi16(_mm256_loadu_si256(b));
+    __m512i high = _mm512_cvtepi8_epi16(_mm256_loadu_si256(b + 1));
+    for (int r = 0; r < rows; ++r) {
+      __m128i bytes = _mm_cvtsi32_si128(four_at(a + r * part->a_step + k));
+      __m512i four = _mm512_broadcastq_epi64(_mm_cvtepu8_epi16(bytes));
+      sum[r][0] = _mm512_add_epi32(sum[r][0], _mm512_madd_epi16(four, low));
+      sum[r][1] = _mm512_add_epi32(sum[r][1], _mm512_madd_epi16(four, high));
+    }
+  }
+  const __m512i even = _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
+  const __m512i odd = _mm512_add_epi32(even, _mm512_set1_epi32(1));
+  for (int r = 0; r < rows; ++r) {
+    __m512i total = _mm512_add_epi32(_mm512_permutex2var_epi32(sum[r][0], even, sum[r][1]),
+                                     _mm512_permutex2var_epi32(sum[r][0], odd, sum[r][1]));
+    _mm512_storeu_si512(c + (row + r) * WIDE, total);
+  }
+}
+#define PAIR_ROWS 8
+
+#define TILES __attribute__((target("amx-tile,amx-int8")))
+
+// Tiles 0 to 3: sums of two by two; 4 and 5: rows of A; 6 and 7: strips of B.
+typedef struct __attribute__((packed)) tile_config_t {
+  uint8_t palette, start_row, reserved[14];
+  uint16_t row_bytes[16];
+  uint8_t rows[16];
+} tile_config_t;
+
+// A constant: compilers think that the instruction reads only the first bytes of it.
+static const tile_config_t tile_config = {
+    .palette = 1,
+    .row_bytes = {64, 64, 64, 64, 64, 64, 64, 64},
+    .rows = {16, 16, 16, 16, 16, 16, 16, 16},
+};
+TILES static void tiles_begin(void) { _tile_loadconfig(&tile_config); }
+TILES static void tiles_end(void) { _tile_release(); }
+
+// 32 rows, or 16 if |second| is false.
+TILES INLINE void tiles_at(const rn_levels_part_t* part, int64_t row, bool second, bool wide) {
+  const uint8_t* a = part->a + row * part->a_step;
+  const uint8_t* lower = a + 16 * part->a_step;
+  int32_t* c = part->c + row * WIDE;
+  _tile_zero(0);
+  _tile_zero(1);
+  _tile_zero(2);
+  _tile_zero(3);
+  for (int64_t k = 0; k < part->depth; k += RN_LEVELS_BLOCK) {
+    _tile_loadd(4, a + k, part->a_step);
+    _tile_loadd(6, part->b + k * RN_LEVELS_STRIP, 64);
+    _tile_dpbusd(0, 4, 6);
+    if (wide) {
+      _tile_loadd(7, part->b + part->b_step + k * RN_LEVELS_STRIP, 64);
+      _tile_dpbusd(1, 4, 7);
+    }
+    if (second) {
+      _tile_loadd(5, lower + k, part->a_step);
+      _tile_dpbusd(2, 5, 6);
+      if (wide) _tile_dpbusd(3, 5, 7);
+    }
+  }
+  _tile_stored(0, c, WIDE * sizeof *c);
+  if (wide) _tile_stored(1, c + 16, WIDE * sizeof *c);
+  if (second) _tile_stored(2, c + 16 * WIDE, WIDE * sizeof *c);
+  if (second && wide) _tile_stored(3, c + 16 * WIDE + 16, WIDE * sizeof *c);
+}
+
+TILES static void multiply_tiles(const rn_levels_part_t* part) {
+  const bool wide = part->strips == 2;
+  int64_t row = 0;
+  for (; row + 32 <= part->rows; row += 32) tiles_at(part, row, true, wide);
+  for (; row + 16 <= part->rows; row += 16) tiles_at(part, row, false, wide);
+  // The last rows again, with some that are done: 16 at a time is all that there is.
+  if (row < part->rows) tiles_at(part, part->rows - 16, false, wide);
+}
+
+#elif defined(RN_ISA_avx2)
+
+#define VNNI __attribute__((target("avxvnni")))
+
+VNNI INLINE void vnni_tile(const rn_levels_part_t* part, int64_t row, int rows, const int8_t* strip,
+                           int32_t* c) {
+  __m256i sum[6][2];
+  const uint8_t* a = part->a + row * part->a_step;
+  for (int r = 0; r < rows; ++r) sum[r][0] = sum[r][1] = _mm256_setzero_si256();
+  for (int64_t k = 0; k < part->depth; k += 4) {
+    const __m256i* b = (const __m256i*)(strip + k * RN_LEVELS_STRIP);
+    __m256i left = _mm256_loadu_si256(b), right = _mm256_loadu_si256(b + 1);
+    for (int r = 0; r < rows; ++r) {
+      __m256i four = _mm256_set1_epi32(four_at(a + r * part->a_step + k));
+      sum[r][0] = _mm256_dpbusd_avx_epi32(sum[r][0], four, left);
+      sum[r][1] = _mm256_dpbusd_avx_epi32(sum[r][1], four, right);
+    }
+  }
+  for (int r = 0; r < rows; ++r) {
+    __m256i* to = (__m256i*)(c + (row + r) * WIDE);
+    _mm256_storeu_si256(to, sum[r][0]);
+    _mm256_storeu_si256(to + 1, sum[r][1]);
+  }
+}
+VNNI static void multiply_vnni(const rn_levels_part_t* part) {
+  for (int s = 0; s < part->strips; ++s) {
+    const int8_t* strip = part->b + s * part->b_step;
+    int32_t* c = part->c + s * RN_LEVELS_STRIP;
+#define TILE(part_, row, rows) vnni_tile(part_, row, rows, strip, c)
+    BY_ROWS(TILE, 6);
+#undef TILE
+  }
+}
+
+INLINE void pair_tile(const rn_levels_part_t* part, int64_t row, int rows, const int8_t* strip,
+                      int32_t* c) {
+  __m256i sum[4][4];
+  const uint8_t* a = part->a + row * part->a_step;
+  for (int r = 0; r < rows; ++r)
+    for (int i = 0; i < 4; ++i) sum[r][i] = _mm256_setzero_si256();
+  for (int64_t k = 0; k < part->depth; k += 4) {
+    const __m128i* b = (const __m128i*)(strip + k * RN_LEVELS_STRIP);
+    for (int i = 0; i < 4; ++i) {
+      __m256i four_columns = _mm256_cvtepi8_epi16(_mm_loadu_si128(b + i));
+      for (int r = 0; r < rows; ++r) {
+        __m128i bytes = _mm_cvtsi32_si128(four_at(a + r * part->a_step + k));
+        __m256i four = _mm256_broadcastq_epi64(_mm_cvtepu8_epi16(bytes));
+        sum[r][i] = _mm256_add_epi32(sum[r][i], _mm256_madd_epi16(four, four_columns));
+      }
+    }
+  }
+  for (int r = 0; r < rows; ++r)
+    for (int i = 0; i < 4; i += 2) {
+      // hadd works within halves of 128 bits.
+      __m256i total = _mm256_hadd_epi32(sum[r][i], sum[r][i + 1]);
+      total = _mm256_permute4x64_epi64(total, 0xd8);
+      _mm256_storeu_si256((__m256i*)(c + (row + r) * WIDE + 4 * i), total);
+    }
+}
+#define PAIR_ROWS 2
+
+#else
+
+INLINE void pair_tile(const rn_levels_part_t* part, int64_t row, int rows, const int8_t* strip,
+                      int32_t* c) {
+  for (int r = 0; r < rows; ++r) {
+    int32_t sum[RN_LEVELS_STRIP] = {0};
+    const uint8_t* a = part->a + (row + r) * part->a_step;
+    for (int64_t k = 0; k < part->depth; k += 4)
+      for (int j = 0; j < RN_LEVELS_STRIP; ++j) {
+        const int8_t* b = strip + k * RN_LEVELS_STRIP + 4 * j;
+        sum[j] += a[k] * b[0] + a[k + 1] * b[1] + a[k + 2] * b[2] + a[k + 3] * b[3];
+      }
+    __builtin_memcpy(c + (row + r) * WIDE, sum, sizeof sum);
+  }
+}
+#define PAIR_ROWS 4
+
+#endif
+
+static void multiply(const rn_levels_part_t* part) {
+  for (int s = 0; s < part->strips; ++s) {
+    const int8_t* strip = part->b + s * part->b_step;
+    int32_t* c = part->c + s * RN_LEVELS_STRIP;
+#define TILE(part_, row, rows) pair_tile(part_, row, rows, strip, c)
+    int64_t row = 0;
+    for (; row + PAIR_ROWS <= part->rows; row += PAIR_ROWS) TILE(part, row, PAIR_ROWS);
+    for (; row < part->rows; ++row) TILE(part, row, 1);
+#undef TILE
+  }
+}
+
+INLINE int32_t level_of(const rn_levels_scale_t* to, float x) {
+  x = x > to->least ? x : to->least;
+  x = x < to->most ? x : to->most;
+  float steps = (x - to->least) * to->inverse - to->zero + 0.5f;
+  int32_t whole = (int32_t)steps;
+  whole -= (float)whole > steps;
+  return whole + (int32_t)to->zero;
+}
+
+// Vectors of V elements. MAX and MIN return the second operand if the first is NaN.
+#if defined(RN_ISA_avx512)
+#define V 16
+#define LOAD_I32(p) _mm512_loadu_si512(p)
+#define SUB_I32(a, b) _mm512_sub_epi32(a, b)
+#define F32_OF(a) _mm512_cvtepi32_ps(a)
+#define SET_I32(a) _mm512_set1_epi32(a)
+#define LOAD_U8(p) _mm512_cvtepu8_epi32(_mm_loadu_si128((const __m128i*)(p)))
+INLINE void store_levels(uint8_t* y, const rn_levels_scale_t* to, __m512 x) {
+  x = _mm512_min_ps(_mm512_max_ps(x, F32_SET1(to->least)), F32_SET1(to->most));
+  x = (x - F32_SET1(to->least)) * F32_SET1(to->inverse) - F32_SET1(to->zero) + F32_SET1(0.5f);
+  __m512i whole = _mm512_cvttps_epi32(x);
+  __mmask16 is_above = _mm512_cmp_ps_mask(F32_OF(whole), x, _CMP_GT_OQ);
+  whole = _mm512_mask_sub_epi32(whole, is_above, whole, SET_I32(1));
+  whole = _mm512_add_epi32(whole, SET_I32((int32_t)to->zero));
+  _mm_storeu_si128((__m128i*)y, _mm512_cvtepi32_epi8(whole));
+}
+#elif defined(RN_ISA_avx2)
+#define V 8
+#define LOAD_I32(p) _mm256_loadu_si256((const __m256i*)(p))
+#define SUB_I32(a, b) _mm256_sub_epi32(a, b)
+#define F32_OF(a) _mm256_cvtepi32_ps(a)
+#define SET_I32(a) _mm256_set1_epi32(a)
+#define LOAD_U8(p) _mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i*)(p)))
+INLINE void store_levels(uint8_t* y, const rn_levels_scale_t* to, __m256 x) {
+  x = _mm256_min_ps(_mm256_max_ps(x, F32_SET1(to->least)), F32_SET1(to->most));
+  x = (x - F32_SET1(to->least)) * F32_SET1(to->inverse) - F32_SET1(to->zero) + F32_SET1(0.5f);
+  __m256i whole = _mm256_cvttps_epi32(x);
+  // A comparison that holds is -1.
+  __m256i above = _mm256_castps_si256(_mm256_cmp_ps(F32_OF(whole), x, _CMP_GT_OQ));
+  whole = _mm256_add_epi32(whole, _mm256_add_epi32(above, SET_I32((int32_t)to->zero)));
+  __m256i words = _mm256_permute4x64_epi64(_mm256_packs_epi32(whole, whole), 0xd8);
+  __m128i bytes = _mm_packus_epi16(_mm256_castsi256_si128(words), _mm_setzero_si128());
+  _mm_storel_epi64((__m128i*)y, bytes);
+}
+#endif
+
+// One row. |bias|, |addend| and |addend_levels| say whether the finish has them, |levels| what it
+// writes: the compiler makes a loop without questions of each combination.
+INLINE void finish_row(const rn_levels_finish_t* f, const int32_t* sums, int64_t columns,
+                       int64_t at, bool bias, bool addend, bool addend_levels, bool levels) {
+  const rn_levels_scale_t to = f->to;
+  const float low = f->low, high = f->high, add_scale = f->addend_scale.scale;
+  const int32_t add_zero = (int32_t)f->addend_scale.zero;
+  const int32_t* shift = f->shift;
+  const float *scale = f->scale, *biases = f->bias;
+  const float* addends = addend ? f->addend + at : NULL;
+  const uint8_t* add_levels = addend_levels ? f->addend_levels + at : NULL;
+  float* y = levels ? NULL : f->y + at;
+  uint8_t* y_levels = levels ? f->y_levels + at : NULL;
+  int64_t j = 0;
+#ifdef V
+  for (; j + V <= columns; j += V) {
+    vf32_t x = F32_OF(SUB_I32(LOAD_I32(sums + j), LOAD_I32(shift + j))) * F32_LOAD(scale + j);
+    if (bias) x += F32_LOAD(biases + j);
+    if (addend) x += F32_LOAD(addends + j);
+    if (addend_levels)
+      x += F32_OF(SUB_I32(LOAD_U8(add_levels + j), SET_I32(add_zero))) * F32_SET1(add_scale);
+    x = F32_MIN(F32_MAX(x, F32_SET1(low)), F32_SET1(high));
+    if (levels)
+      store_levels(y_levels + j, &to, x);
+    else
+      F32_STORE(y + j, x);
+  }
+#endif
+  for (; j < columns; ++j) {
+    float x = (float)(sums[j] - shift[j]) * scale[j];
+    if (bias) x += biases[j];
+    if (addend) x += addends[j];
+    if (addend_levels) x += (float)(add_levels[j] - add_zero) * add_scale;
+    x = x > low ? x : low;
+    x = x < high ? x : high;
+    if (levels)
+      y_levels[j] = (uint8_t)level_of(&to, x);
+    else
+      y[j] = x;
+  }
+}
+
+INLINE void finish_as(const rn_levels_finish_t* f, const int32_t* sums, int64_t rows,
+                      int64_t columns, int64_t step, bool bias, bool addend, bool addend_levels,
+                      bool levels) {
+  for (int64_t r = 0; r < rows; ++r)
+    finish_row(f, sums + r * WIDE, columns, r * step, bias, addend, addend_levels, levels);
+}
+
+static void finish(const rn_levels_finish_t* f, const int32_t* sums, int64_t rows, int64_t columns,
+                   int64_t step) {
+#define FINISH(...)                                                \
+  do {                                                             \
+    if (f->y)                                                      \
+      finish_as(f, sums, rows, columns, step, __VA_ARGS__, false); \
+    else                                                           \
+      finish_as(f, sums, rows, columns, step, __VA_ARGS__, true);  \
+  } while (0)
+  const bool bias = f->bias != NULL;
+  if (f->addend)
+    FINISH(bias, true, false);
+  else if (f->addend_levels)
+    FINISH(bias, false, true);
+  else if (bias)
+    FINISH(true, false, false);
+  else
+    FINISH(false, false, false);
+#undef FINISH
+}
+
+static void depthwise(const uint8_t* const* x, int64_t taps, const uint32_t* w, int64_t channels,
+                      int32_t* sums) {
+  int64_t c = 0;
+#if defined(RN_ISA_avx512)
+  for (; c < channels; c += 32) {
+    const int64_t left = channels - c;
+    const __mmask16 first = (__mmask16)(left >= 16 ? 0xffff : (1u << left) - 1);
+    const __mmask16 second = (__mmask16)(left >= 32  ? 0xffff
+                                         : left > 16 ? (1u << (left - 16)) - 1
+                                                     : 0);
+    __m512i low = _mm512_setzero_si512(), high = low;
+    for (int64_t t = 0; t < taps; ++t) {
+      const uint32_t* at = w + t * channels + c;
+      __m512i a = _mm512_cvtepu8_epi32(_mm_maskz_loadu_epi8(first, x[t] + c));
+      __m512i b = _mm512_cvtepu8_epi32(_mm_maskz_loadu_epi8(second, x[t] + c + 16));
+      low = _mm512_add_epi32(low, _mm512_madd_epi16(a, _mm512_maskz_loadu_epi32(first, at)));
+      high =
+          _mm512_add_epi32(high, _mm512_madd_epi16(b, _mm512_maskz_loadu_epi32(second, at + 16)));
+    }
+    _mm512_mask_storeu_epi32(sums + c, first, low);
+    _mm512_mask_storeu_epi32(sums + c + 16, second, high);
+  }
+#elif defined(RN_ISA_avx2)
+  for (; c + 8 <= channels; c += 8) {
+    __m256i sum = _mm256_setzero_si256();
+    for (int64_t t = 0; t < taps; ++t) {
+      __m256i a = _mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i*)(x[t] + c)));
+      __m256i b = _mm256_loadu_si256((const __m256i*)(w + t * channels + c));
+      sum = _mm256_add_epi32(sum, _mm256_madd_epi16(a, b));
+    }
+    _mm256_storeu_si256((__m256i*)(sums + c), sum);
+  }
+#endif
+  for (; c < channels; ++c) {
+    int32_t sum = 0;
+    for (int64_t t = 0; t < taps; ++t) sum += x[t][c] * (int16_t)w[t * channels + c];
+    sums[c] = sum;
+  }
+}
+
+static void to_levels(const rn_levels_scale_t* scale, const float* x, int64_t count, uint8_t* y) {
+  const rn_levels_scale_t to = *scale;
+  int64_t i = 0;
+#ifdef V
+  for (; i + V <= count; i += V) store_levels(y + i, &to, F32_LOAD(x + i));
+#endif
+  for (; i < count; ++i) y[i] = (uint8_t)level_of(&to, x[i]);
+}
+
+static void to_floats(const rn_levels_scale_t* scale, const uint8_t* x, int64_t count, float* y) {
+  const float step = scale->scale;
+  const int32_t zero = (int32_t)scale->zero;
+  RN_IVDEP for (int64_t i = 0; i < count; ++i) y[i] = (float)(x[i] - zero) * step;
+}
+
+const rn_levels_table_t RN_ISA_NAME(rn_levels_) = {
+    .multiply = multiply,
+#if defined(RN_ISA_avx512) || defined(RN_ISA_avx2)
+    .multiply_vnni = multiply_vnni,
+#endif
+#if defined(RN_ISA_avx512)
+    .multiply_tiles = multiply_tiles,
+    .tiles_begin = tiles_begin,
+    .tiles_end = tiles_end,
+#endif
+    .finish = finish,
+    .depthwise = depthwise,
+    .to_levels = to_levels,
+    .to_floats = to_floats,
+};

@@ -1,0 +1,77 @@
+// Products of 8-bit levels, unsigned by signed, summed in 32 bits, for one ISA level;
+// kernels/cpu/quant/levels.c selects them. All variants give the same sums: no sum overflows, and
+// none is rounded.
+#ifndef RUNNEL_KERNELS_CPU_ISA_LEVELS_H_
+#define RUNNEL_KERNELS_CPU_ISA_LEVELS_H_
+
+#include <stdbool.h>
+#include <stdint.h>
+
+// B is packed in strips of 16 columns. A strip has one block of 64 bytes for every 4 rows of B: 4
+// bytes per column. The rows are filled up with zeros to a multiple of RN_LEVELS_BLOCK.
+#define RN_LEVELS_STRIP 16
+#define RN_LEVELS_BLOCK 64
+// Strips that are multiplied at a time.
+#define RN_LEVELS_STRIPS 2
+#define RN_LEVELS_WIDE (RN_LEVELS_STRIPS * RN_LEVELS_STRIP)
+
+// C = A B for some rows of A and one or two strips of B.
+typedef struct rn_levels_part_t {
+  const uint8_t* a;  // |rows| rows of |depth| bytes, |a_step| apart
+  int64_t a_step, rows, depth;
+  const int8_t* b;  // the first strip
+  int64_t b_step;   // bytes from one strip to the next
+  int strips;       // 1 or 2
+  int32_t* c;       // rows of RN_LEVELS_WIDE sums
+} rn_levels_part_t;
+
+// |depth| is a multiple of 4.
+typedef void (*rn_levels_multiply_t)(const rn_levels_part_t* part);
+
+// How floats become levels: floor((clamp(x, least, most) - least) * inverse - zero + 0.5) + zero,
+// as FakeQuant computes it. NaN becomes the least level.
+typedef struct rn_levels_scale_t {
+  float least, most, inverse, scale;
+  float zero;  // the level of zero
+} rn_levels_scale_t;
+
+// What follows a product: y = (sum - shift) * scale + bias + addend, limited to [low, high], as a
+// float or as a level. All pointers are those of the first row and column.
+typedef struct rn_levels_finish_t {
+  const int32_t* shift;  // what the zero point of A adds to a sum
+  const float* scale;
+  const float* bias;             // NULL: none
+  const float* addend;           // NULL: none
+  const uint8_t* addend_levels;  // or these, NULL: none
+  rn_levels_scale_t addend_scale;
+  float low, high;
+  float* y;  // NULL: levels
+  uint8_t* y_levels;
+  rn_levels_scale_t to;
+} rn_levels_finish_t;
+
+typedef struct rn_levels_table_t {
+  rn_levels_multiply_t multiply;
+  rn_levels_multiply_t multiply_vnni;  // NULL: none for this level
+  // Needs rows >= 16, |depth| a multiple of RN_LEVELS_BLOCK, and that the thread may use tiles.
+  rn_levels_multiply_t multiply_tiles;
+  void (*tiles_begin)(void);  // around any number of calls of the former, in each thread
+  void (*tiles_end)(void);
+  // |sums| are RN_LEVELS_WIDE apart from row to row, addends and results |step|.
+  void (*finish)(const rn_levels_finish_t* finish, const int32_t* sums, int64_t rows,
+                 int64_t columns, int64_t step);
+  // sums[c] = sum over |taps| of x[tap][c] * w[tap * channels + c]. Every weight is an int16 in the
+  // lower half of 32 bits; the upper half is zero.
+  void (*depthwise)(const uint8_t* const* x, int64_t taps, const uint32_t* w, int64_t channels,
+                    int32_t* sums);
+  void (*to_levels)(const rn_levels_scale_t* scale, const float* x, int64_t count, uint8_t* y);
+  void (*to_floats)(const rn_levels_scale_t* scale, const uint8_t* x, int64_t count, float* y);
+} rn_levels_table_t;
+
+extern const rn_levels_table_t rn_levels_base;
+#ifdef __x86_64__
+extern const rn_levels_table_t rn_levels_avx2;
+extern const rn_levels_table_t rn_levels_avx512;
+#endif
+
+#endif  // RUNNEL_KERNELS_CPU_ISA_LEVELS_H_
