@@ -1,5 +1,6 @@
 // Float convolutions: by Winograd's algorithm or by the tiles of GEMM (conv_winograd.c,
-// conv_tiles.c) where those can, otherwise through oneDNN.
+// conv_tiles.c) where those can, with one filter per channel by loops of their own (isa/conv.c),
+// otherwise through oneDNN.
 //
 // With oneDNN, images stay as they are, channels last. The filter is converted to the blocked
 // layout that oneDNN's loops read; that is a small part of the work, or done once if the filter
@@ -13,6 +14,7 @@
 #include "kernels/cpu/first_error.h"
 #include "kernels/cpu/isa.h"
 #include "kernels/cpu/isa/conv.h"
+#include "kernels/cpu/move.h"
 #include "kernels/cpu/nn/conv_cut.h"
 #include "kernels/cpu/vector.h"
 
@@ -208,6 +210,52 @@ static int64_t pack_steps(const rn_conv_t* conv, const rn_conv_extra_t* extra, i
   return packed;
 }
 
+// The gradient of x with stride 1 is a convolution of y by the turned filter: rows and columns from
+// the end, input and output channels exchanged.
+static rn_window_axis_t turned_axis(const rn_window_axis_t* axis) {
+  rn_window_axis_t out = *axis;
+  out.in = axis->out, out.out = axis->in;
+  out.before = axis->filter - 1 - axis->before;
+  out.after = axis->filter - 1 - axis->after;
+  return out;
+}
+
+static rn_conv_t turned(const rn_conv_t* conv) {
+  rn_conv_t out = *conv;
+  out.kind = RN_CONV_FORWARD;
+  out.in_depth = conv->out_depth, out.out_depth = conv->in_depth;
+  out.rows = turned_axis(&conv->rows), out.columns = turned_axis(&conv->columns);
+  return out;
+}
+
+static rn_status_t turn_filter(rn_kernel_ctx_t* ctx, const rn_conv_t* conv, const float* w,
+                               float* out) {
+  int64_t taps = conv->rows.filter * conv->columns.filter, in = conv->in_depth;
+  int64_t size = in * conv->out_depth;
+  for (int64_t t = 0; t < taps; ++t) {
+    rn_move_t move;
+    rn_move_begin(&move);
+    rn_move_add(&move, conv->out_depth, 1, in);
+    rn_move_add(&move, in, conv->out_depth, 1);
+    RN_RETURN_IF_ERROR(
+        rn_move_run(&move, rn_ctx_pool(ctx), RN_FLOAT, w + t * size, out + (taps - 1 - t) * size));
+  }
+  return RN_OK;
+}
+
+static rn_status_t input_by_winograd(rn_kernel_ctx_t* ctx, rn_conv_cache_t* cache,
+                                     const rn_conv_t* conv, const rn_conv_t* forward, int size,
+                                     rn_conv_data_t data) {
+  rn_tensor_t filter = {0};
+  int64_t count = rn_conv_w_size(conv);
+  RN_RETURN_IF_ERROR(rn_temp(ctx, RN_FLOAT, (rn_shape_t){1, &count}, &filter));
+  rn_status_t status = turn_filter(ctx, conv, data.w, filter.data);
+  rn_conv_data_t other = {.x = data.y, .w = filter.data, .y = data.x};
+  if (rn_ok(status)) status = rn_conv_winograd(ctx, cache, forward, size, other, NULL);
+  rn_tensor_clear(&filter);
+  return status;
+}
+
 rn_status_t rn_conv_float(rn_kernel_ctx_t* ctx, rn_conv_cache_t* cache, const rn_conv_t* conv,
                           rn_conv_data_t data, const rn_conv_extra_t* extra, bool* out_done) {
   *out_done = false;
@@ -221,6 +269,12 @@ rn_status_t rn_conv_float(rn_kernel_ctx_t* ctx, rn_conv_cache_t* cache, const rn
     *out_done = true;
     return size ? rn_conv_winograd(ctx, cache, conv, size, data, extra)
                 : rn_conv_tiles(ctx, cache, conv, data, extra);
+  }
+  rn_conv_t forward = turned(conv);
+  size = conv->kind == RN_CONV_INPUT ? rn_conv_winograd_size(&forward) : 0;
+  if (size) {
+    *out_done = true;
+    return input_by_winograd(ctx, cache, conv, &forward, size, data);
   }
   conv_float_job_t job = {.cut.cache = cache, .data = data, .extra = extra};
   const rn_dnnl_t* dnnl = NULL;
