@@ -14,15 +14,28 @@
 #define LABELS 3
 #define CHAINS 64
 #define MAX_SERIES 10000  // per metric: labels may come from clients
-#define BUCKETS 33        // with an upper bound; what lies above them counts in +Inf alone
 
-typedef enum metric_kind_t { COUNTER, GAUGE, HISTOGRAM, SIZES, SECONDS } metric_kind_t;
-#define KINDS (SECONDS + 1)
+typedef enum metric_kind_t {
+  COUNTER,
+  GAUGE,
+  HISTOGRAM,
+  QUEUES,
+  EXAMPLES,
+  SIZES,
+  SECONDS,
+  KINDS
+} metric_kind_t;
 
-static bool has_buckets(metric_kind_t kind) { return kind >= HISTOGRAM; }
-// Bucket k of a histogram ends at first * factor^k.
-static double first_bound(metric_kind_t kind) { return kind == SIZES ? 1 : 10; }
-static double bound_factor(metric_kind_t kind) { return kind == SIZES ? 2 : 1.8; }
+// Bucket k of a histogram ends at first * factor^k; what lies above the last counts in +Inf alone.
+// Those of metrics that TensorFlow Serving has are its own.
+static const struct {
+  double first, factor;
+  int count;  // 0: no histogram
+} buckets_of[KINDS] = {
+    [HISTOGRAM] = {10, 1.8, 33}, [QUEUES] = {100, 1.2, 52}, [EXAMPLES] = {1, 2, 15},
+    [SIZES] = {1, 2, 33},        [SECONDS] = {10, 1.8, 33},
+};
+static bool has_buckets(metric_kind_t kind) { return buckets_of[kind].count > 0; }
 
 // Times are counted in microseconds; Prometheus wants seconds, and TensorFlow Serving's names do
 // not.
@@ -46,7 +59,7 @@ struct rn_metric_series_t {
   _Atomic(rn_metric_series_t*) next;
   _Atomic uint64_t
       value;  // the bits of a double: a counter's sum, a gauge's value, a histogram's sum
-  _Atomic uint64_t counts[];  // of a histogram: BUCKETS, then the rest
+  _Atomic uint64_t counts[];  // of a histogram: one per bucket, then the rest
 };
 
 struct rn_metrics_t {
@@ -59,7 +72,8 @@ struct rn_metrics_t {
 };
 
 static size_t series_size(metric_kind_t kind) {
-  return sizeof(rn_metric_series_t) + (has_buckets(kind) ? (BUCKETS + 1) * sizeof(uint64_t) : 0);
+  return sizeof(rn_metric_series_t) +
+         (has_buckets(kind) ? (size_t)(buckets_of[kind].count + 1) * sizeof(uint64_t) : 0);
 }
 
 static rn_status_t make_series(rn_metrics_t* metrics, metric_kind_t kind, const rn_str_t* labels,
@@ -152,8 +166,9 @@ static void add_to(_Atomic uint64_t* sum, double value) {
 
 static int bucket_of(metric_kind_t kind, double value) {
   int bucket = 0;
-  double factor = bound_factor(kind);
-  for (double bound = first_bound(kind); bucket < BUCKETS && value > bound; ++bucket)
+  double factor = buckets_of[kind].factor;
+  for (double bound = buckets_of[kind].first; bucket < buckets_of[kind].count && value > bound;
+       ++bucket)
     bound *= factor;
   return bucket;
 }
@@ -167,9 +182,7 @@ void rn_series_add(rn_metric_series_t* series, double value) {
     case GAUGE:
       series->value = bits_of(value);
       break;
-    case HISTOGRAM:
-    case SIZES:
-    case SECONDS:
+    default:
       add_to(&series->value, value);
       atomic_fetch_add(&series->counts[bucket_of(series->kind, value)], 1);
       break;
@@ -178,7 +191,7 @@ void rn_series_add(rn_metric_series_t* series, double value) {
 
 static uint64_t total(const rn_metric_series_t* series) {
   uint64_t count = 0;
-  for (int i = 0; i <= BUCKETS; ++i) count += series->counts[i];
+  for (int i = 0; i <= buckets_of[series->kind].count; ++i) count += series->counts[i];
   return count;
 }
 
@@ -190,10 +203,11 @@ double rn_series_sum(const rn_metric_series_t* series) { return number_of(series
 
 void rn_series_buckets(const rn_metric_series_t* series, double bounds[RN_SERIES_BUCKETS],
                        uint64_t counts[RN_SERIES_BUCKETS]) {
-  double bound = first_bound(series->kind), factor = bound_factor(series->kind);
-  for (int i = 0; i <= BUCKETS; ++i, bound *= factor) {
-    bounds[i] = i < BUCKETS ? bound : INFINITY;
-    counts[i] = series->counts[i];
+  double bound = buckets_of[series->kind].first;
+  int count = buckets_of[series->kind].count;
+  for (int i = 0; i < RN_SERIES_BUCKETS; ++i, bound *= buckets_of[series->kind].factor) {
+    bounds[i] = i < count ? bound : INFINITY;
+    counts[i] = i <= count ? series->counts[i] : 0;
   }
 }
 
@@ -203,7 +217,7 @@ double rn_buckets_quantile(const double bounds[RN_SERIES_BUCKETS],
   uint64_t all = 0;
   for (int i = 0; i < RN_SERIES_BUCKETS; ++i) all += counts[i];
   double rank = q * (double)all, seen = 0, low = 0;
-  for (int i = 0; i < BUCKETS && all; low = bounds[i++]) {
+  for (int i = 0; all && isfinite(bounds[i]); low = bounds[i++]) {
     double here = (double)counts[i];
     if (here > 0 && seen + here >= rank) return low + (bounds[i] - low) * (rank - seen) / here;
     seen += here;
@@ -248,9 +262,9 @@ static void print_histogram(rn_strbuf_t* out, const metric_row_t* row,
   double bounds[RN_SERIES_BUCKETS];
   uint64_t counts[RN_SERIES_BUCKETS], count = 0;
   rn_series_buckets(series, bounds, counts);
-  for (int i = 0; i <= BUCKETS; ++i) {
+  for (int i = 0; i <= buckets_of[row->kind].count; ++i) {
     char le[32] = "+Inf";
-    if (i < BUCKETS) snprintf(le, sizeof le, "%.6g", bounds[i] * printed_unit(row->kind));
+    if (isfinite(bounds[i])) snprintf(le, sizeof le, "%.6g", bounds[i] * printed_unit(row->kind));
     count += counts[i];
     rn_strbuf_printf(out, "%s_bucket", row->name);
     print_labels(out, row, series, le);
@@ -273,14 +287,15 @@ void rn_metrics_each(rn_metrics_t* metrics, rn_metric_id_t id,
 }
 
 static void print_metric(rn_metrics_t* metrics, int id, rn_strbuf_t* out) {
-  static const char* const kinds[] = {"counter", "gauge", "histogram", "histogram", "histogram"};
   const metric_row_t* row = &rows[id];
   bool has_head = false;
   for (int i = 0; i < CHAINS; ++i) {
     for (rn_metric_series_t* series = metrics->chains[id][i]; series; series = series->next) {
       if (!has_head)
         rn_strbuf_printf(out, "# HELP %s %s\n# TYPE %s %s\n", row->name, row->help, row->name,
-                         kinds[row->kind]);
+                         has_buckets(row->kind) ? "histogram"
+                         : row->kind == COUNTER ? "counter"
+                                                : "gauge");
       has_head = true;
       if (has_buckets(row->kind)) {
         print_histogram(out, row, series);

@@ -18,11 +18,11 @@
     "Microseconds from the complete request to the reply", "model_name", "API", "entrypoint")      \
   X(RUNTIME_LATENCY, HISTOGRAM, ":tensorflow:serving:runtime_latency",                             \
     "Microseconds in the model", "model_name", "API", "runtime")                                   \
-  X(EXAMPLE_COUNTS, SIZES, ":tensorflow:serving:request_example_counts", "Rows per request",       \
+  X(EXAMPLE_COUNTS, EXAMPLES, ":tensorflow:serving:request_example_counts", "Rows per request",    \
     "model")                                                                                       \
   X(EXAMPLE_COUNT_TOTAL, COUNTER, ":tensorflow:serving:request_example_count_total",               \
     "Rows of all requests", "model")                                                               \
-  X(QUEUING_LATENCY, HISTOGRAM, ":tensorflow:serving:batching_session:queuing_latency",            \
+  X(QUEUING_LATENCY, QUEUES, ":tensorflow:serving:batching_session:queuing_latency",               \
     "Microseconds that a request waited for its batch", "model_name")                              \
   X(INPUT_BATCH_SIZE, SIZES, ":tensorflow:serving:batching_session:input_batch_size",              \
     "Rows per batch before padding", "model_name")                                                 \
@@ -68,8 +68,9 @@ typedef enum rn_metric_id_t {
 } rn_metric_id_t;
 
 typedef struct rn_metrics_t rn_metrics_t;
-// One series: a counter, a gauge or a histogram with TensorFlow Serving's 33 buckets, which end at
-// 10 * 1.8^k; those of SIZES at 2^k.
+// One series: a counter, a gauge or a histogram. Buckets are TensorFlow Serving's: 33 that end at
+// 10 * 1.8^k microseconds, 52 at 100 * 1.2^k for queues, 15 at 2^k for rows of requests; 33 at 2^k
+// for other sizes.
 typedef struct rn_metric_series_t rn_metric_series_t;
 
 RN_MUST_USE rn_status_t rn_metrics_create(rn_allocator_t allocator, rn_metrics_t** out);
@@ -86,8 +87,8 @@ double rn_series_value(
 double rn_series_sum(const rn_metric_series_t* series);  // of a histogram's observations
 
 // The buckets of a histogram: how many observations are at most |bounds[i]| and above the bound
-// before it. The last bound is infinite.
-#define RN_SERIES_BUCKETS 34
+// before it. Behind the buckets that a series has, bounds are infinite.
+#define RN_SERIES_BUCKETS 53
 void rn_series_buckets(const rn_metric_series_t* series, double bounds[RN_SERIES_BUCKETS],
                        uint64_t counts[RN_SERIES_BUCKETS]);
 // The estimate of quantile |q| in 0 to 1; 0 if there are no observations.

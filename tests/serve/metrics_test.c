@@ -2,6 +2,7 @@
 #include "serve/metrics.h"
 
 #include <criterion/criterion.h>
+#include <math.h>
 #include <pthread.h>
 #include <stdio.h>
 
@@ -46,7 +47,7 @@ Test(metrics, prints_what_was_counted) {
 Test(metrics, histograms_have_the_bounds_of_tensorflow_serving) {
   rn_metrics_t* metrics = make();
   rn_metric_series_t* series =
-      rn_metrics_series(metrics, RN_METRIC_QUEUING_LATENCY, RN_STR("m"), RN_STR(""), RN_STR(""));
+      rn_metrics_series(metrics, RN_METRIC_WARMUP_LATENCY, RN_STR("m"), RN_STR("OK"), RN_STR(""));
   const double values[] = {0, 10, 10.5, 18, 19, 1e30};
   for (int i = 0; i < 6; ++i) rn_series_add(series, values[i]);
   double bounds[RN_SERIES_BUCKETS];
@@ -55,14 +56,15 @@ Test(metrics, histograms_have_the_bounds_of_tensorflow_serving) {
   cr_assert_eq(counts[0], 2);
   cr_assert_eq(counts[1], 2);
   cr_assert_eq(counts[2], 1);
-  cr_assert_eq(counts[RN_SERIES_BUCKETS - 1], 1);
+  cr_assert_eq(counts[33], 1);
   cr_assert_eq(rn_series_value(series), 6);
   cr_assert_float_eq(rn_series_quantile(series, 0.5), 14, 0.01);
   rn_strbuf_t text;
   const char* printed = print(metrics, &text).data;
-  cr_assert(strstr(printed, "queuing_latency_bucket{model_name=\"m\",le=\"18\"} 4\n"));
-  cr_assert(strstr(printed, "queuing_latency_bucket{model_name=\"m\",le=\"+Inf\"} 6\n"));
-  cr_assert(strstr(printed, "queuing_latency_count{model_name=\"m\"} 6\n"));
+  cr_assert(strstr(printed, "warmup_latency_bucket{model_name=\"m\",status=\"OK\",le=\"18\"} 4\n"));
+  cr_assert(
+      strstr(printed, "warmup_latency_bucket{model_name=\"m\",status=\"OK\",le=\"+Inf\"} 6\n"));
+  cr_assert(strstr(printed, "warmup_latency_count{model_name=\"m\",status=\"OK\"} 6\n"));
   rn_strbuf_clear(&text);
   rn_metrics_destroy(metrics);
 }
@@ -82,13 +84,41 @@ Test(metrics, sizes_have_powers_of_two_as_bounds) {
     cr_assert_eq(bounds[i], 1 << i);
     cr_assert_eq(counts[i], expected[i]);
   }
-  cr_assert_eq(counts[RN_SERIES_BUCKETS - 1], 1);
+  cr_assert_eq(counts[33], 1);
   cr_assert_float_eq(rn_series_quantile(series, 0.5), 2, 0.01);
   rn_strbuf_t text;
   const char* printed = print(metrics, &text).data;
   cr_assert(strstr(printed, "input_batch_size histogram\n"));
   cr_assert(strstr(printed, "input_batch_size_bucket{model_name=\"m\",le=\"4\"} 5\n"));
   rn_strbuf_clear(&text);
+  rn_metrics_destroy(metrics);
+}
+
+// The bounds that dashboards for TensorFlow Serving know.
+Test(metrics, bounds_are_those_of_tensorflow_serving) {
+  static const struct {
+    rn_metric_id_t id;
+    int count;
+    double first, last;
+  } cases[] = {{RN_METRIC_REQUEST_LATENCY, 33, 10, 1474755971.3},
+               {RN_METRIC_RUNTIME_LATENCY, 33, 10, 1474755971.3},
+               {RN_METRIC_QUEUING_LATENCY, 52, 100, 1092052.578},
+               {RN_METRIC_EXAMPLE_COUNTS, 15, 1, 16384}};
+  rn_metrics_t* metrics = make();
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; ++i) {
+    rn_metric_series_t* series =
+        rn_metrics_series(metrics, cases[i].id, RN_STR("m"), RN_STR(""), RN_STR(""));
+    double bounds[RN_SERIES_BUCKETS];
+    uint64_t counts[RN_SERIES_BUCKETS];
+    rn_series_add(series, 1e30);
+    rn_series_buckets(series, bounds, counts);
+    int count = cases[i].count;
+    cr_assert_eq(bounds[0], cases[i].first);
+    cr_assert_float_eq(bounds[count - 1] / cases[i].last, 1, 1e-6, "%zu: %.8g", i,
+                       bounds[count - 1]);
+    cr_assert_eq(bounds[count], INFINITY);
+    cr_assert_eq(counts[count], 1);
+  }
   rn_metrics_destroy(metrics);
 }
 

@@ -72,7 +72,7 @@ static json_t* histogram_json(const rn_front_t* front, rn_metric_id_t id, rn_str
   rn_metrics_each(front->metrics, id, add_series, &sum);
   json_t *histogram = json_object(), *bounds = json_array(), *counts = json_array();
   uint64_t all = 0;
-  for (int i = 0; i < RN_SERIES_BUCKETS; ++i) {
+  for (int i = 0; i < RN_SERIES_BUCKETS && (!i || isfinite(sum.bounds[i - 1])); ++i) {
     all += sum.counts[i];
     json_array_append_new(bounds, isfinite(sum.bounds[i]) ? json_real(sum.bounds[i]) : json_null());
     json_array_append_new(counts, json_integer((json_int_t)sum.counts[i]));
