@@ -4,6 +4,7 @@
 #include "net/rpc_server.h"
 #include "net/tensor_codec.h"
 #include "serve/front/front.h"
+#include "serve/front/health.h"
 #include "serve/front/oip_rest.h"
 #include "serve/front/request_log.h"
 #include "serve/front/roles.h"
@@ -36,6 +37,7 @@ struct rn_model_server_t {
   rn_loop_t* clock;  // ends batches at their deadlines, also those that block the other loops
   rn_roles_t* roles;
   rn_metrics_t* metrics;
+  rn_health_watchers_t* health;
   rn_predict_cache_t* cache;
   rn_request_log_t* log;
   rn_shared_memory_t* shared_memory;
@@ -134,6 +136,8 @@ static rn_status_t make_models(rn_model_server_t* server) {
   RN_RETURN_IF_ERROR(rn_loader_create(&loader, &server->loader));
   rn_models_options_t models = {.load = rn_loader_load,
                                 .self = server->loader,
+                                .changed = rn_health_watchers_wake,
+                                .changed_self = server->health,
                                 .batching = options->batching,
                                 .cache = server->cache,
                                 .metrics = server->metrics,
@@ -211,6 +215,7 @@ static void set_front(rn_model_server_t* server) {
   front->models = server->models;
   front->apps = server->apps;
   front->metrics = server->metrics;
+  front->health = server->health;
   front->cache = server->cache;
   front->log = server->log;
   front->shared_memory = server->shared_memory;
@@ -278,6 +283,7 @@ static rn_status_t set_up(rn_model_server_t* server) {
   rn_allocator_t allocator = server->allocator;
   RN_RETURN_IF_ERROR(rn_roles_create(&server->env, options->token_file, allocator, &server->roles));
   RN_RETURN_IF_ERROR(rn_metrics_create(allocator, &server->metrics));
+  RN_RETURN_IF_ERROR(rn_health_watchers_create(allocator, &server->health));
   RN_RETURN_IF_ERROR(rn_request_log_create(&server->env, server->metrics, allocator, &server->log));
   RN_RETURN_IF_ERROR(rn_pool_create(allocator, 0, &server->pool));
   server->env.pool = server->pool;
@@ -319,6 +325,7 @@ rn_status_t rn_model_server_create(const rn_model_server_options_t* options,
 rn_status_t rn_model_server_wait(rn_model_server_t* server, int64_t deadline_ns) {
   RN_RETURN_IF_ERROR(rn_models_wait(server->models, deadline_ns));
   server->front.is_ready = true;
+  rn_health_watchers_wake(server->health);
   rn_loader_be_quiet(server->loader);
   return RN_OK;
 }
@@ -396,6 +403,7 @@ rn_status_t rn_model_server_reload(rn_model_server_t* server,
 
 void rn_model_server_drain(rn_model_server_t* server) {
   server->front.is_draining = true;
+  rn_health_watchers_wake(server->health);
   if (server->http) rn_http_server_drain(server->http);
   if (server->rest) rn_http_server_drain(server->rest);
   if (server->rpc) rn_rpc_server_drain(server->rpc);
@@ -429,6 +437,7 @@ void rn_model_server_destroy(rn_model_server_t* server) {
   rn_pool_destroy(server->pool);
   rn_request_log_destroy(server->log);
   rn_metrics_destroy(server->metrics);
+  rn_health_watchers_destroy(server->health);
   rn_roles_destroy(server->roles);
   rn_arena_clear(&server->arena);
   RN_FREE(server->allocator, server);

@@ -363,7 +363,8 @@ class HealthTest(Case):
         stream = self.call("grpc.health.v1.Health.Watch", self.health("three"))
         self.assertEqual(next(stream).status, 3)
         self.call(MODEL + "HandleReloadConfigRequest", reload(self, half_plus_two="half_plus_two", three="half_plus_three"))
-        self.assertEqual(next(stream).status, 1)
+        status = next(stream).status
+        self.assertEqual(next(stream).status if status == 2 else status, 1)  # 2: while it loads
         self.call(MODEL + "HandleReloadConfigRequest", reload(self, half_plus_two="half_plus_two"))
         self.assertIn(next(stream).status, (2, 3))
         stream.cancel()

@@ -11,9 +11,10 @@
 #include "serve/metrics.h"
 #include "serve/model/models.h"
 
-typedef struct rn_apps_t rn_apps_t;                    // select/apps.h
-typedef struct rn_request_log_t rn_request_log_t;      // front/request_log.h
-typedef struct rn_shared_memory_t rn_shared_memory_t;  // front/shared_memory.h
+typedef struct rn_apps_t rn_apps_t;                        // select/apps.h
+typedef struct rn_request_log_t rn_request_log_t;          // front/request_log.h
+typedef struct rn_health_watchers_t rn_health_watchers_t;  // front/health.h
+typedef struct rn_shared_memory_t rn_shared_memory_t;      // front/shared_memory.h
 
 typedef enum rn_role_t {  // what a caller may do; each includes those before it
   RN_ROLE_NONE,
@@ -33,6 +34,7 @@ typedef struct rn_front_t {
   const rn_env_t* env;
   rn_pool_t* pool;     // for calls that block: reloads and SessionRun; at least two threads
   rn_timers_t timers;  // for calls that watch something
+  rn_health_watchers_t* health;  // NULL: nothing can be watched
   rn_allocator_t allocator;
   int64_t rest_timeout_ns;  // of a REST request that names none
   bool has_cors;

@@ -2,14 +2,17 @@
 //
 // The server ("") and its services are healthy when every model was loaded once and the server is
 // not draining. A model's name is a service, too: healthy while the model has an available version.
+#include "serve/front/health.h"
+
+#include "base/sync.h"
 #include "proto/health.pb.h"
 #include "proto/services.pb.h"
 #include "serve/front/rpc.h"
 #include "wire/scan.h"
 #include "wire/writer.h"
 
-// How often a watched service is looked at: the longest that a change goes unreported.
-#define LOOK_NS 200000000
+// When a watch looks again unasked. Its timer is always set, so that moving it needs no memory.
+#define IDLE_NS INT64_C(3600000000000)
 
 enum {
   SERVING = rn_pb_grpc_health_v1_HealthCheckResponse_SERVING,
@@ -91,7 +94,8 @@ static void list(rn_front_t* front, rn_rpc_in_t* call) {
 
 // A Watch call: the call's owner until it is gone.
 typedef struct health_watch_t {
-  rn_timer_t timer;  // first
+  rn_timer_t timer;                     // first
+  struct health_watch_t *next, **back;  // of those that have said what they watch
   const rn_front_t* front;
   rn_rpc_in_t* call;
   rn_strbuf_t name;
@@ -99,29 +103,67 @@ typedef struct health_watch_t {
   bool has_request;
 } health_watch_t;
 
-// Reports a change. Runs on the timers' thread, or on the call's before the timer is first set.
+struct rn_health_watchers_t {
+  rn_allocator_t allocator;
+  rn_mutex_t mutex;  // guards the list
+  health_watch_t* first;
+};
+
+rn_status_t rn_health_watchers_create(rn_allocator_t allocator, rn_health_watchers_t** out) {
+  *out = NULL;
+  RN_RETURN_IF_ERROR(RN_NEW(allocator, out));
+  (*out)->allocator = allocator;
+  rn_mutex_init(&(*out)->mutex);
+  return RN_OK;
+}
+
+void rn_health_watchers_destroy(rn_health_watchers_t* health) {
+  if (!health) return;
+  rn_mutex_destroy(&health->mutex);
+  RN_FREE(health->allocator, health);
+}
+
+static void wake(health_watch_t* watch, int64_t after_ns) {
+  const rn_front_t* front = watch->front;
+  // If memory for a timer runs out, the client gets no further changes.
+  rn_status_free(front->timers.set(front->timers.self, &watch->timer,
+                                   front->env->now_ns(front->env->self) + after_ns));
+}
+
+void rn_health_watchers_wake(void* self) {
+  rn_health_watchers_t* health = self;
+  rn_mutex_lock(&health->mutex);
+  for (health_watch_t* watch = health->first; watch; watch = watch->next) wake(watch, 0);
+  rn_mutex_unlock(&health->mutex);
+}
+
+// Reports a change. Runs on the timers' thread.
 static void look(rn_timer_t* timer) {
   health_watch_t* watch = (health_watch_t*)timer;
   const rn_front_t* front = watch->front;
+  wake(watch, IDLE_NS);  // first: a change from now on moves it
   int health = health_of(front, rn_strbuf_view(&watch->name));
-  if (health != watch->told) {
-    rn_strbuf_t body;
-    rn_strbuf_init(&body, front->allocator);
-    put_health(&body, health);
-    rn_rpc_stream(watch->call, &body);
-    watch->told = health;
-  }
-  // If memory for a timer runs out, the client gets no further changes.
-  rn_status_free(
-      front->timers.set(front->timers.self, timer, front->env->now_ns(front->env->self) + LOOK_NS));
+  if (health == watch->told) return;
+  rn_strbuf_t body;
+  rn_strbuf_init(&body, front->allocator);
+  put_health(&body, health);
+  rn_rpc_stream(watch->call, &body);
+  watch->told = health;
 }
 
 static void on_request(rn_rpc_in_t* call, rn_message_t* message) {
   health_watch_t* watch = call->owner;
   if (message && !watch->has_request) {
+    rn_health_watchers_t* health = watch->front->health;
     watch->has_request = true;
     rn_strbuf_append(&watch->name, service_of(rn_message_view(message)));
-    look(&watch->timer);
+    rn_mutex_lock(&health->mutex);
+    watch->next = health->first;
+    watch->back = &health->first;
+    if (watch->next) watch->next->back = &watch->next;
+    health->first = watch;
+    wake(watch, 0);
+    rn_mutex_unlock(&health->mutex);
   }
   if (message) rn_message_clear(message);
 }
@@ -129,6 +171,10 @@ static void on_request(rn_rpc_in_t* call, rn_message_t* message) {
 static void on_gone(rn_rpc_in_t* call) {
   health_watch_t* watch = call->owner;
   const rn_front_t* front = watch->front;
+  rn_mutex_lock(&front->health->mutex);
+  if (watch->back) *watch->back = watch->next;
+  if (watch->next) watch->next->back = watch->back;
+  rn_mutex_unlock(&front->health->mutex);
   front->timers.clear(front->timers.self, &watch->timer);
   rn_strbuf_clear(&watch->name);
   RN_FREE(front->allocator, watch);
@@ -137,7 +183,8 @@ static void on_gone(rn_rpc_in_t* call) {
 
 static void watch(rn_front_t* front, rn_rpc_in_t* call) {
   health_watch_t* self = NULL;
-  rn_status_t status = RN_NEW(front->allocator, &self);
+  rn_status_t status = front->health ? RN_NEW(front->allocator, &self)
+                                     : rn_unimplemented("Nothing can be watched here");
   if (!rn_ok(status)) {
     rn_rpc_fail(front, call, status);
     return;

@@ -30,6 +30,10 @@ typedef struct rn_models_options_t {
   rn_status_t (*load)(void* self, const rn_pb_serving_ModelConfig_t* config, int64_t number,
                       const char* folder, rn_backend_t*** out, int* out_count);
   void* self;
+  // Says that models or their versions may have changed; called with the manager's lock, so that it
+  // must not call it. NULL: nobody wants to know.
+  void (*changed)(void* self);
+  void* changed_self;
   rn_batcher_options_t batching;  // of models that bring no parameters of their own
   rn_predict_cache_t* cache;      // Borrowed; NULL: none
   rn_metrics_t* metrics;          // Borrowed; NULL: none

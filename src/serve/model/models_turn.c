@@ -330,6 +330,7 @@ void* rn_models_manage(void* arg) {
     if (is_due && !models->is_closing) look_locked(models);
     turn_locked(models, &wake_ns);
     rn_cond_broadcast(&models->changed);
+    if (models->options.changed) models->options.changed(models->options.changed_self);
     if (models->next_look_ns < wake_ns) wake_ns = models->next_look_ns;
     while (!models->needs_turn && !models->is_ending && models->looks_done == models->looks_asked &&
            rn_cond_wait_until(&models->wanted, &models->mutex, wake_ns)) {
