@@ -36,6 +36,7 @@ Test(conv_ways, winograd_where_it_wins) {
       {1, 56, 64, 3, 1, 4},  {1, 28, 128, 3, 1, 4}, {1, 14, 256, 3, 1, 2}, {16, 14, 256, 3, 1, 4},
       {16, 7, 512, 3, 1, 4}, {1, 7, 512, 3, 1, 0},  {1, 224, 64, 3, 1, 4}, {1, 56, 64, 1, 1, 0},
       {1, 56, 64, 3, 2, 0},  {16, 224, 8, 3, 1, 0}, {1, 28, 128, 5, 1, 0}, {1, 4, 64, 3, 1, 0},
+      {16, 56, 40, 3, 1, 0},
   };
   for (size_t i = 0; i < sizeof cases / sizeof *cases; ++i) {
     rn_conv_t conv = conv_of(cases[i].batch, cases[i].size, cases[i].channels, cases[i].channels,

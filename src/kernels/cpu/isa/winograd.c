@@ -71,16 +71,6 @@ INLINE void y_pixels(int size, const vf32_t* m, vf32_t* out, int step) {
   out[3 * step] = F32_FMA(V(B2 * B), odd_b, F32_FMA(V(A2 * A), odd_a, m[5]));
 }
 
-INLINE vf32_t read(const float* p, int64_t rest) {
-  return rest ? F32_LOAD_N(p, rest) : F32_LOAD(p);
-}
-INLINE void write(float* p, vf32_t v, int64_t rest) {
-  if (rest)
-    F32_STORE_N(p, v, rest);
-  else
-    F32_STORE(p, v);
-}
-
 // Where tile |tile| is: its image, and its first row and column of y.
 typedef struct winograd_place_t {
   int64_t image, row, column;
@@ -93,17 +83,16 @@ INLINE winograd_place_t place_of(const rn_conv_t* conv, int size, int64_t tile) 
 }
 
 // A register of channels of one tile; |x| points to the channels of its pixels.
-INLINE void input_channels(int size, const float* const* x, int64_t c, int64_t rest, float* to,
-                           int64_t plane) {
+INLINE void input_channels(int size, const float* const* x, int64_t c, float* to, int64_t plane) {
   int side = size + 2;
   vf32_t half[MOST_POINTS * MOST_POINTS], line[MOST_POINTS];
   UNROLL for (int j = 0; j < side; ++j) {
-    UNROLL for (int i = 0; i < side; ++i) line[i] = read(x[i * side + j] + c, rest);
+    UNROLL for (int i = 0; i < side; ++i) line[i] = F32_LOAD(x[i * side + j] + c);
     x_points(size, line, half + j, side);
   }
   UNROLL for (int i = 0; i < side; ++i) {
     x_points(size, half + i * side, line, 1);
-    UNROLL for (int j = 0; j < side; ++j) write(to + (i * side + j) * plane + c, line[j], rest);
+    UNROLL for (int j = 0; j < side; ++j) F32_STORE(to + (i * side + j) * plane + c, line[j]);
   }
 }
 
@@ -122,24 +111,21 @@ INLINE void input_tiles(const rn_conv_t* conv, int size, const float* x, const f
         pixels[i * side + j] =
             is_inside ? x + ((at.image * rows->in + row) * columns->in + column) * depth : zeros;
       }
-    int64_t c = 0;
-    for (; c + F32_WIDTH <= depth; c += F32_WIDTH)
-      input_channels(size, pixels, c, 0, points.data, points.plane);
-    if (c < depth) input_channels(size, pixels, c, depth - c, points.data, points.plane);
+    for (int64_t c = 0; c < depth; c += F32_WIDTH)
+      input_channels(size, pixels, c, points.data, points.plane);
   }
 }
 
-INLINE void filter_channels(int size, const float* w, int64_t step, int64_t rest, float* to,
-                            int64_t plane) {
+INLINE void filter_channels(int size, const float* w, int64_t step, float* to, int64_t plane) {
   int side = size + 2;
   vf32_t half[MOST_POINTS * 3], line[MOST_POINTS];
   UNROLL for (int j = 0; j < 3; ++j) {
-    UNROLL for (int i = 0; i < 3; ++i) line[i] = read(w + (i * 3 + j) * step, rest);
+    UNROLL for (int i = 0; i < 3; ++i) line[i] = F32_LOAD(w + (i * 3 + j) * step);
     w_points(size, line, half + j, 3);
   }
   UNROLL for (int i = 0; i < side; ++i) {
     w_points(size, half + i * 3, line, 1);
-    UNROLL for (int j = 0; j < side; ++j) write(to + (i * side + j) * plane, line[j], rest);
+    UNROLL for (int j = 0; j < side; ++j) F32_STORE(to + (i * side + j) * plane, line[j]);
   }
 }
 
@@ -148,27 +134,25 @@ INLINE void filter_rows(const rn_conv_t* conv, int size, const float* w, int64_t
   int64_t step = conv->in_depth * conv->out_depth;
   for (int64_t c = 0; c < conv->in_depth; ++c, points.data += points.row) {
     const float* from = w + c * conv->out_depth + c0;
-    int64_t j = 0;
-    for (; j + F32_WIDTH <= n; j += F32_WIDTH)
-      filter_channels(size, from + j, step, 0, points.data + j, points.plane);
-    if (j < n) filter_channels(size, from + j, step, n - j, points.data + j, points.plane);
+    for (int64_t j = 0; j < n; j += F32_WIDTH)
+      filter_channels(size, from + j, step, points.data + j, points.plane);
   }
 }
 
 // A register of channels of one tile; only |rows| × |columns| of its pixels are in the image.
-INLINE void output_channels(int size, const float* from, int64_t plane, int64_t rest, float* y,
-                            int64_t row, int64_t depth, int64_t rows, int64_t columns) {
+INLINE void output_channels(int size, const float* from, int64_t plane, float* y, int64_t row,
+                            int64_t depth, int64_t rows, int64_t columns) {
   int side = size + 2;
   vf32_t half[MOST_POINTS * 4], line[MOST_POINTS];
   UNROLL for (int j = 0; j < side; ++j) {
-    UNROLL for (int i = 0; i < side; ++i) line[i] = read(from + (i * side + j) * plane, rest);
+    UNROLL for (int i = 0; i < side; ++i) line[i] = F32_LOAD(from + (i * side + j) * plane);
     y_pixels(size, line, half + j, side);
   }
   UNROLL for (int i = 0; i < size; ++i) {
     if (i >= rows) break;
     y_pixels(size, half + i * side, line, 1);
     UNROLL for (int j = 0; j < size; ++j) if (j < columns)
-        write(y + i * row + j * depth, line[j], rest);
+        F32_STORE(y + i * row + j * depth, line[j]);
   }
 }
 
@@ -177,14 +161,11 @@ INLINE void output_tiles(const rn_conv_t* conv, int size, rn_winograd_planes_t p
   int64_t depth = conv->out_depth, width = conv->columns.out;
   for (int64_t tile = begin; tile < end; ++tile, points.data += points.row) {
     winograd_place_t at = place_of(conv, size, tile);
-    int64_t rows = conv->rows.out - at.row, columns = width - at.column, c = 0;
+    int64_t rows = conv->rows.out - at.row, columns = width - at.column;
     float* to = y + ((at.image * conv->rows.out + at.row) * width + at.column) * depth + c0;
-    for (; c + F32_WIDTH <= n; c += F32_WIDTH)
-      output_channels(size, points.data + c, points.plane, 0, to + c, width * depth, depth, rows,
+    for (int64_t c = 0; c < n; c += F32_WIDTH)
+      output_channels(size, points.data + c, points.plane, to + c, width * depth, depth, rows,
                       columns);
-    if (c < n)
-      output_channels(size, points.data + c, points.plane, n - c, to + c, width * depth, depth,
-                      rows, columns);
   }
 }
 

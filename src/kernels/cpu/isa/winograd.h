@@ -2,11 +2,15 @@
 // them.
 //
 // A tile of |size| × |size| pixels of y, 2 or 4 of them a side, comes from (size + 2)² points, each
-// the product of a value of x and one of the filter.
+// the product of a value of x and one of the filter. Channels are multiples of
+// RN_WINOGRAD_CHANNELS.
 #ifndef RUNNEL_KERNELS_CPU_ISA_WINOGRAD_H_
 #define RUNNEL_KERNELS_CPU_ISA_WINOGRAD_H_
 
 #include "kernels/cpu/nn/conv.h"
+
+// A multiple of a register's width at every ISA level.
+#define RN_WINOGRAD_CHANNELS 16
 
 // Matrices of one point each, |plane| elements apart, with rows |row| elements apart.
 typedef struct rn_winograd_planes_t {

@@ -25,8 +25,6 @@
 #define FLOPS 140.0
 #define BYTES 8.0
 #define ELEMENTS 16.0
-// Fewer channels do not fill the tiles of GEMM.
-#define LEAST_CHANNELS 16
 
 typedef struct conv_winograd_job_t {
   const rn_conv_t* conv;
@@ -71,8 +69,8 @@ static bool is_axis_fit(const rn_window_axis_t* axis) {
 
 int rn_conv_winograd_size(const rn_conv_t* conv) {
   if (conv->kind != RN_CONV_FORWARD || conv->groups != 1 || !is_axis_fit(&conv->rows) ||
-      !is_axis_fit(&conv->columns) || conv->in_depth < LEAST_CHANNELS ||
-      conv->out_depth < LEAST_CHANNELS)
+      !is_axis_fit(&conv->columns) || conv->in_depth % RN_WINOGRAD_CHANNELS ||
+      conv->out_depth % RN_WINOGRAD_CHANNELS)
     return 0;
   double plain = cost(conv, 0), two = cost(conv, 2), four = cost(conv, 4);
   return four <= two && four < plain ? 4 : two < plain ? 2 : 0;
