@@ -29,6 +29,7 @@ typedef struct sums_t {
   uint8_t a[MOST_ROWS][PADDED];
   int8_t b[PADDED][RN_LEVELS_WIDE];
   int8_t packed[RN_LEVELS_STRIPS][PADDED * RN_LEVELS_STRIP];
+  int32_t start[RN_LEVELS_WIDE];
   int32_t c[MOST_ROWS * RN_LEVELS_WIDE];
 } sums_t;
 
@@ -37,6 +38,7 @@ static void fill(sums_t* s, int depth) {
   memset(s, 0, sizeof *s);
   for (int i = 0; i < MOST_ROWS; ++i)
     for (int k = 0; k < PADDED; ++k) s->a[i][k] = next() % 2 ? 255 : (uint8_t)next();
+  for (int j = 0; j < RN_LEVELS_WIDE; ++j) s->start[j] = (int32_t)next() - 1000000;
   for (int k = 0; k < depth; ++k)
     for (int j = 0; j < RN_LEVELS_WIDE; ++j) {
       int8_t level = next() % 2 ? (next() % 2 ? 127 : -127) : (int8_t)((int)(next() % 255) - 127);
@@ -48,7 +50,7 @@ static void fill(sums_t* s, int depth) {
 static void check(const sums_t* s, int rows, int depth, int strips, const char* what) {
   for (int i = 0; i < rows; ++i)
     for (int j = 0; j < strips * RN_LEVELS_STRIP; ++j) {
-      int32_t sum = 0;
+      int32_t sum = s->start[j];
       for (int k = 0; k < depth; ++k) sum += s->a[i][k] * s->b[k][j];
       cr_assert_eq(s->c[i * RN_LEVELS_WIDE + j], sum, "%s, %d rows, depth %d, [%d, %d]: %d, not %d",
                    what, rows, depth, i, j, s->c[i * RN_LEVELS_WIDE + j], sum);
@@ -70,6 +72,7 @@ static void check_all(const rn_levels_table_t* table, rn_levels_cpu_t cpu, bool 
                                  .b = s->packed[0],
                                  .b_step = sizeof s->packed[0],
                                  .strips = strips,
+                                 .start = s->start,
                                  .c = s->c};
         table->multiply(&part);
         check(s, rows[r], depths[d], strips, "plain");
@@ -99,29 +102,41 @@ Test(levels, products, .timeout = 60) {
 
 Test(levels, depthwise, .timeout = 60) {
   const rn_levels_table_t* all[MOST_TABLES];
-  enum { TAPS = 9, CHANNELS = 70 };
-  static uint8_t values[TAPS][CHANNELS];
+  enum { TAPS = 9, CHANNELS = 70, PIXELS = 3, STEP = 80 };
+  static uint8_t values[TAPS][PIXELS * STEP];
+  int32_t start[CHANNELS];
   static uint32_t weights[TAPS * CHANNELS];
   const uint8_t* x[TAPS];
   int count = tables(all);
   for (int t = 0; t < TAPS; ++t) x[t] = values[t];
   for (int channels = 1; channels <= CHANNELS; ++channels) {
+    for (int c = 0; c < channels; ++c) start[c] = (int32_t)next() - 1000000;
+    for (int t = 0; t < TAPS; ++t)
+      for (int c = 0; c < PIXELS * STEP; ++c) values[t][c] = next() % 2 ? 255 : (uint8_t)next();
     for (int t = 0; t < TAPS; ++t)
       for (int c = 0; c < channels; ++c) {
-        values[t][c] = next() % 2 ? 255 : (uint8_t)next();
         int level = next() % 2 ? -127 : (int)(next() % 255) - 127;
         weights[t * channels + c] = (uint16_t)(int16_t)level;
       }
     for (int i = 0; i < count; ++i) {
-      int32_t sums[CHANNELS + 1];
-      sums[channels] = 12345;
-      all[i]->depthwise(x, TAPS, weights, channels, sums);
-      for (int c = 0; c < channels; ++c) {
-        int32_t sum = 0;
-        for (int t = 0; t < TAPS; ++t) sum += values[t][c] * (int16_t)weights[t * channels + c];
-        cr_assert_eq(sums[c], sum, "table %d, channel %d of %d", i, c, channels);
+      int32_t sums[PIXELS * CHANNELS + 1];
+      const rn_levels_taps_t d = {.x = x,
+                                  .w = weights,
+                                  .start = start,
+                                  .taps = TAPS,
+                                  .channels = channels,
+                                  .pixels = PIXELS,
+                                  .step = STEP};
+      sums[PIXELS * channels] = 12345;
+      all[i]->depthwise(&d, sums);
+      for (int c = 0; c < PIXELS * channels; ++c) {
+        int32_t sum = start[c % channels];
+        for (int t = 0; t < TAPS; ++t)
+          sum += values[t][c / channels * STEP + c % channels] *
+                 (int16_t)weights[t * channels + c % channels];
+        cr_assert_eq(sums[c], sum, "table %d, sum %d of %d channels", i, c, channels);
       }
-      cr_assert_eq(sums[channels], 12345, "table %d writes too far", i);
+      cr_assert_eq(sums[PIXELS * channels], 12345, "table %d writes too far", i);
     }
   }
 }
@@ -168,13 +183,12 @@ Test(levels, to_and_from_floats, .timeout = 60) {
 Test(levels, finish, .timeout = 60) {
   const rn_levels_table_t* all[MOST_TABLES];
   enum { ROWS = 3, STEP = 40 };
-  static int32_t sums[ROWS * RN_LEVELS_WIDE], shift[STEP];
+  static int32_t sums[ROWS * RN_LEVELS_WIDE];
   static float scale[STEP], bias[STEP], addend[ROWS * STEP], y[MOST_TABLES][ROWS * STEP];
   static uint8_t add_levels[ROWS * STEP], levels[MOST_TABLES][ROWS * STEP];
   int count = tables(all);
   for (int i = 0; i < ROWS * RN_LEVELS_WIDE; ++i) sums[i] = (int32_t)next() % 100000 - 50000;
   for (int i = 0; i < STEP; ++i) {
-    shift[i] = (int32_t)next() % 1000;
     scale[i] = (float)(next() % 1000) * 1e-7f;
     bias[i] = (float)(next() % 1000) * 1e-3f - 0.5f;
   }
@@ -187,8 +201,7 @@ Test(levels, finish, .timeout = 60) {
       memset(y, 0, sizeof y);
       memset(levels, 0, sizeof levels);
       for (int i = 0; i < count; ++i) {
-        rn_levels_finish_t f = {.shift = shift,
-                                .scale = scale,
+        rn_levels_finish_t f = {.scale = scale,
                                 .bias = form & 1 ? bias : NULL,
                                 .addend = form / 4 == 1 ? addend : NULL,
                                 .addend_levels = form / 4 == 2 ? add_levels : NULL,
@@ -197,15 +210,15 @@ Test(levels, finish, .timeout = 60) {
                                 .high = columns % 3 ? INFINITY : 1,
                                 .y = form & 2 ? y[i] : NULL,
                                 .y_levels = levels[i],
-                                .to = rn_levels_scale(-2, 3)};
-        all[i]->finish(&f, sums, ROWS, columns, STEP);
+                                .to = rn_levels_scale(columns % 4 ? -2 : 0, columns % 3 ? 3 : 1)};
+        all[i]->finish(&f, sums, RN_LEVELS_WIDE, ROWS, columns, STEP);
         cr_assert(memcmp(y[i], y[0], sizeof y[0]) == 0, "table %d, form %d", i, form);
         cr_assert(memcmp(levels[i], levels[0], sizeof levels[0]) == 0, "table %d, form %d", i,
                   form);
       }
       for (int j = 0; (form & 2) && j < columns; ++j) {
         int at = STEP + j;  // of the second row
-        float wanted = (float)(sums[RN_LEVELS_WIDE + j] - shift[j]) * scale[j];
+        float wanted = (float)sums[RN_LEVELS_WIDE + j] * scale[j];
         if (form & 1) wanted += bias[j];
         if (form / 4 == 1) wanted += addend[at];
         rn_levels_scale_t from = rn_levels_scale(-1, 1);

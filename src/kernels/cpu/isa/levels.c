@@ -32,7 +32,10 @@ static inline int32_t four_at(const uint8_t* p) {
 VNNI INLINE void vnni_tile(const rn_levels_part_t* part, int64_t row, int rows, int strips) {
   __m512i sum[12][2];
   const uint8_t* a = part->a + row * part->a_step;
-  for (int r = 0; r < rows; ++r) sum[r][0] = sum[r][1] = _mm512_setzero_si512();
+  for (int r = 0; r < rows; ++r) {
+    sum[r][0] = _mm512_loadu_si512(part->start);
+    sum[r][1] = _mm512_loadu_si512(part->start + (strips == 2 ? RN_LEVELS_STRIP : 0));
+  }
   for (int64_t k = 0; k < part->depth; k += 4) {
     __m512i left = _mm512_loadu_si512(part->b + k * RN_LEVELS_STRIP), right = left;
     if (strips == 2) right = _mm512_loadu_si512(part->b + part->b_step + k * RN_LEVELS_STRIP);
@@ -63,7 +66,7 @@ VNNI static void multiply_vnni(const rn_levels_part_t* part) {
 
 // Pairs of 16 bits: the sums of a column are in two neighbouring lanes until the end.
 INLINE void pair_tile(const rn_levels_part_t* part, int64_t row, int rows, const int8_t* strip,
-                      int32_t* c) {
+                      const int32_t* start, int32_t* c) {
   __m512i sum[8][2];
   const uint8_t* a = part->a + row * part->a_step;
   for (int r = 0; r < rows; ++r) sum[r][0] = sum[r][1] = _mm512_setzero_si512();
@@ -83,7 +86,7 @@ INLINE void pair_tile(const rn_levels_part_t* part, int64_t row, int rows, const
   for (int r = 0; r < rows; ++r) {
     __m512i total = _mm512_add_epi32(_mm512_permutex2var_epi32(sum[r][0], even, sum[r][1]),
                                      _mm512_permutex2var_epi32(sum[r][0], odd, sum[r][1]));
-    _mm512_storeu_si512(c + (row + r) * WIDE, total);
+    _mm512_storeu_si512(c + (row + r) * WIDE, _mm512_add_epi32(total, _mm512_loadu_si512(start)));
   }
 }
 #define PAIR_ROWS 8
@@ -111,10 +114,11 @@ TILES INLINE void tiles_at(const rn_levels_part_t* part, int64_t row, bool secon
   const uint8_t* a = part->a + row * part->a_step;
   const uint8_t* lower = a + 16 * part->a_step;
   int32_t* c = part->c + row * WIDE;
-  _tile_zero(0);
-  _tile_zero(1);
-  _tile_zero(2);
-  _tile_zero(3);
+  // Rows that are no bytes apart: all 16 are the same one.
+  _tile_loadd(0, part->start, 0);
+  if (wide) _tile_loadd(1, part->start + 16, 0);
+  if (second) _tile_loadd(2, part->start, 0);
+  if (second && wide) _tile_loadd(3, part->start + 16, 0);
   for (int64_t k = 0; k < part->depth; k += RN_LEVELS_BLOCK) {
     _tile_loadd(4, a + k, part->a_step);
     _tile_loadd(6, part->b + k * RN_LEVELS_STRIP, 64);
@@ -149,10 +153,13 @@ TILES static void multiply_tiles(const rn_levels_part_t* part) {
 #define VNNI __attribute__((target("avxvnni")))
 
 VNNI INLINE void vnni_tile(const rn_levels_part_t* part, int64_t row, int rows, const int8_t* strip,
-                           int32_t* c) {
+                           const int32_t* start, int32_t* c) {
   __m256i sum[6][2];
   const uint8_t* a = part->a + row * part->a_step;
-  for (int r = 0; r < rows; ++r) sum[r][0] = sum[r][1] = _mm256_setzero_si256();
+  for (int r = 0; r < rows; ++r) {
+    sum[r][0] = _mm256_loadu_si256((const __m256i*)start);
+    sum[r][1] = _mm256_loadu_si256((const __m256i*)(start + 8));
+  }
   for (int64_t k = 0; k < part->depth; k += 4) {
     const __m256i* b = (const __m256i*)(strip + k * RN_LEVELS_STRIP);
     __m256i left = _mm256_loadu_si256(b), right = _mm256_loadu_si256(b + 1);
@@ -172,14 +179,15 @@ VNNI static void multiply_vnni(const rn_levels_part_t* part) {
   for (int s = 0; s < part->strips; ++s) {
     const int8_t* strip = part->b + s * part->b_step;
     int32_t* c = part->c + s * RN_LEVELS_STRIP;
-#define TILE(part_, row, rows) vnni_tile(part_, row, rows, strip, c)
+    const int32_t* start = part->start + s * RN_LEVELS_STRIP;
+#define TILE(part_, row, rows) vnni_tile(part_, row, rows, strip, start, c)
     BY_ROWS(TILE, 6);
 #undef TILE
   }
 }
 
 INLINE void pair_tile(const rn_levels_part_t* part, int64_t row, int rows, const int8_t* strip,
-                      int32_t* c) {
+                      const int32_t* start, int32_t* c) {
   __m256i sum[4][4];
   const uint8_t* a = part->a + row * part->a_step;
   for (int r = 0; r < rows; ++r)
@@ -200,6 +208,7 @@ INLINE void pair_tile(const rn_levels_part_t* part, int64_t row, int rows, const
       // hadd works within halves of 128 bits.
       __m256i total = _mm256_hadd_epi32(sum[r][i], sum[r][i + 1]);
       total = _mm256_permute4x64_epi64(total, 0xd8);
+      total = _mm256_add_epi32(total, _mm256_loadu_si256((const __m256i*)(start + 4 * i)));
       _mm256_storeu_si256((__m256i*)(c + (row + r) * WIDE + 4 * i), total);
     }
 }
@@ -208,9 +217,10 @@ INLINE void pair_tile(const rn_levels_part_t* part, int64_t row, int rows, const
 #else
 
 INLINE void pair_tile(const rn_levels_part_t* part, int64_t row, int rows, const int8_t* strip,
-                      int32_t* c) {
+                      const int32_t* start, int32_t* c) {
   for (int r = 0; r < rows; ++r) {
-    int32_t sum[RN_LEVELS_STRIP] = {0};
+    int32_t sum[RN_LEVELS_STRIP];
+    __builtin_memcpy(sum, start, sizeof sum);
     const uint8_t* a = part->a + (row + r) * part->a_step;
     for (int64_t k = 0; k < part->depth; k += 4)
       for (int j = 0; j < RN_LEVELS_STRIP; ++j) {
@@ -228,7 +238,8 @@ static void multiply(const rn_levels_part_t* part) {
   for (int s = 0; s < part->strips; ++s) {
     const int8_t* strip = part->b + s * part->b_step;
     int32_t* c = part->c + s * RN_LEVELS_STRIP;
-#define TILE(part_, row, rows) pair_tile(part_, row, rows, strip, c)
+    const int32_t* start = part->start + s * RN_LEVELS_STRIP;
+#define TILE(part_, row, rows) pair_tile(part_, row, rows, strip, start, c)
     int64_t row = 0;
     for (; row + PAIR_ROWS <= part->rows; row += PAIR_ROWS) TILE(part, row, PAIR_ROWS);
     for (; row < part->rows; ++row) TILE(part, row, 1);
@@ -253,13 +264,15 @@ INLINE int32_t level_of(const rn_levels_scale_t* to, float x) {
 #define F32_OF(a) _mm512_cvtepi32_ps(a)
 #define SET_I32(a) _mm512_set1_epi32(a)
 #define LOAD_U8(p) _mm512_cvtepu8_epi32(_mm_loadu_si128((const __m128i*)(p)))
-INLINE void store_levels(uint8_t* y, const rn_levels_scale_t* to, __m512 x) {
+// |from_zero|: the least level is zero, so that there is nothing to subtract.
+INLINE void store_levels(uint8_t* y, const rn_levels_scale_t* to, __m512 x, bool from_zero) {
   x = _mm512_min_ps(_mm512_max_ps(x, F32_SET1(to->least)), F32_SET1(to->most));
-  x = (x - F32_SET1(to->least)) * F32_SET1(to->inverse) - F32_SET1(to->zero) + F32_SET1(0.5f);
-  __m512i whole = _mm512_cvttps_epi32(x);
-  __mmask16 is_above = _mm512_cmp_ps_mask(F32_OF(whole), x, _CMP_GT_OQ);
-  whole = _mm512_mask_sub_epi32(whole, is_above, whole, SET_I32(1));
-  whole = _mm512_add_epi32(whole, SET_I32((int32_t)to->zero));
+  if (!from_zero) x -= F32_SET1(to->least);
+  x *= F32_SET1(to->inverse);
+  if (!from_zero) x -= F32_SET1(to->zero);
+  x += F32_SET1(0.5f);
+  __m512i whole = _mm512_cvt_roundps_epi32(x, _MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC);
+  if (!from_zero) whole = _mm512_add_epi32(whole, SET_I32((int32_t)to->zero));
   _mm_storeu_si128((__m128i*)y, _mm512_cvtepi32_epi8(whole));
 }
 #elif defined(RN_ISA_avx2)
@@ -269,13 +282,14 @@ INLINE void store_levels(uint8_t* y, const rn_levels_scale_t* to, __m512 x) {
 #define F32_OF(a) _mm256_cvtepi32_ps(a)
 #define SET_I32(a) _mm256_set1_epi32(a)
 #define LOAD_U8(p) _mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i*)(p)))
-INLINE void store_levels(uint8_t* y, const rn_levels_scale_t* to, __m256 x) {
+INLINE void store_levels(uint8_t* y, const rn_levels_scale_t* to, __m256 x, bool from_zero) {
   x = _mm256_min_ps(_mm256_max_ps(x, F32_SET1(to->least)), F32_SET1(to->most));
-  x = (x - F32_SET1(to->least)) * F32_SET1(to->inverse) - F32_SET1(to->zero) + F32_SET1(0.5f);
+  if (!from_zero) x -= F32_SET1(to->least);
+  x *= F32_SET1(to->inverse);
+  if (!from_zero) x -= F32_SET1(to->zero);
+  x = _mm256_floor_ps(x + F32_SET1(0.5f));
   __m256i whole = _mm256_cvttps_epi32(x);
-  // A comparison that holds is -1.
-  __m256i above = _mm256_castps_si256(_mm256_cmp_ps(F32_OF(whole), x, _CMP_GT_OQ));
-  whole = _mm256_add_epi32(whole, _mm256_add_epi32(above, SET_I32((int32_t)to->zero)));
+  if (!from_zero) whole = _mm256_add_epi32(whole, SET_I32((int32_t)to->zero));
   __m256i words = _mm256_permute4x64_epi64(_mm256_packs_epi32(whole, whole), 0xd8);
   __m128i bytes = _mm_packus_epi16(_mm256_castsi256_si128(words), _mm_setzero_si128());
   _mm_storel_epi64((__m128i*)y, bytes);
@@ -283,13 +297,14 @@ INLINE void store_levels(uint8_t* y, const rn_levels_scale_t* to, __m256 x) {
 #endif
 
 // One row. |bias|, |addend| and |addend_levels| say whether the finish has them, |levels| what it
-// writes: the compiler makes a loop without questions of each combination.
+// writes, |from_zero| that those begin with zero and are within the limits: the compiler makes a
+// loop without questions of each combination.
 INLINE void finish_row(const rn_levels_finish_t* f, const int32_t* sums, int64_t columns,
-                       int64_t at, bool bias, bool addend, bool addend_levels, bool levels) {
+                       int64_t at, bool bias, bool addend, bool addend_levels, bool levels,
+                       __attribute__((unused)) bool from_zero) {
   const rn_levels_scale_t to = f->to;
   const float low = f->low, high = f->high, add_scale = f->addend_scale.scale;
   const int32_t add_zero = (int32_t)f->addend_scale.zero;
-  const int32_t* shift = f->shift;
   const float *scale = f->scale, *biases = f->bias;
   const float* addends = addend ? f->addend + at : NULL;
   const uint8_t* add_levels = addend_levels ? f->addend_levels + at : NULL;
@@ -298,20 +313,20 @@ INLINE void finish_row(const rn_levels_finish_t* f, const int32_t* sums, int64_t
   int64_t j = 0;
 #ifdef V
   for (; j + V <= columns; j += V) {
-    vf32_t x = F32_OF(SUB_I32(LOAD_I32(sums + j), LOAD_I32(shift + j))) * F32_LOAD(scale + j);
+    vf32_t x = F32_OF(LOAD_I32(sums + j)) * F32_LOAD(scale + j);
     if (bias) x += F32_LOAD(biases + j);
     if (addend) x += F32_LOAD(addends + j);
     if (addend_levels)
       x += F32_OF(SUB_I32(LOAD_U8(add_levels + j), SET_I32(add_zero))) * F32_SET1(add_scale);
-    x = F32_MIN(F32_MAX(x, F32_SET1(low)), F32_SET1(high));
+    if (!from_zero) x = F32_MIN(F32_MAX(x, F32_SET1(low)), F32_SET1(high));
     if (levels)
-      store_levels(y_levels + j, &to, x);
+      store_levels(y_levels + j, &to, x, from_zero);
     else
       F32_STORE(y + j, x);
   }
 #endif
   for (; j < columns; ++j) {
-    float x = (float)(sums[j] - shift[j]) * scale[j];
+    float x = (float)sums[j] * scale[j];
     if (bias) x += biases[j];
     if (addend) x += addends[j];
     if (addend_levels) x += (float)(add_levels[j] - add_zero) * add_scale;
@@ -324,36 +339,40 @@ INLINE void finish_row(const rn_levels_finish_t* f, const int32_t* sums, int64_t
   }
 }
 
-INLINE void finish_as(const rn_levels_finish_t* f, const int32_t* sums, int64_t rows,
-                      int64_t columns, int64_t step, bool bias, bool addend, bool addend_levels,
-                      bool levels) {
-  for (int64_t r = 0; r < rows; ++r)
-    finish_row(f, sums + r * WIDE, columns, r * step, bias, addend, addend_levels, levels);
+INLINE void finish_as(const rn_levels_finish_t* f, const int32_t* sums, int64_t sum_step,
+                      int64_t rows, int64_t columns, int64_t step, bool bias, bool addend,
+                      bool addend_levels) {
+  const bool is_within = f->low <= f->to.least && f->high >= f->to.most;
+  if (f->y)
+    for (int64_t r = 0; r < rows; ++r)
+      finish_row(f, sums + r * sum_step, columns, r * step, bias, addend, addend_levels, false,
+                 false);
+  else if (f->to.zero == 0 && f->to.least == 0 && is_within)
+    for (int64_t r = 0; r < rows; ++r)
+      finish_row(f, sums + r * sum_step, columns, r * step, bias, addend, addend_levels, true,
+                 true);
+  else
+    for (int64_t r = 0; r < rows; ++r)
+      finish_row(f, sums + r * sum_step, columns, r * step, bias, addend, addend_levels, true,
+                 false);
 }
 
-static void finish(const rn_levels_finish_t* f, const int32_t* sums, int64_t rows, int64_t columns,
-                   int64_t step) {
-#define FINISH(...)                                                \
-  do {                                                             \
-    if (f->y)                                                      \
-      finish_as(f, sums, rows, columns, step, __VA_ARGS__, false); \
-    else                                                           \
-      finish_as(f, sums, rows, columns, step, __VA_ARGS__, true);  \
-  } while (0)
+static void finish(const rn_levels_finish_t* f, const int32_t* sums, int64_t sum_step, int64_t rows,
+                   int64_t columns, int64_t step) {
   const bool bias = f->bias != NULL;
   if (f->addend)
-    FINISH(bias, true, false);
+    finish_as(f, sums, sum_step, rows, columns, step, bias, true, false);
   else if (f->addend_levels)
-    FINISH(bias, false, true);
+    finish_as(f, sums, sum_step, rows, columns, step, bias, false, true);
   else if (bias)
-    FINISH(true, false, false);
+    finish_as(f, sums, sum_step, rows, columns, step, true, false, false);
   else
-    FINISH(false, false, false);
-#undef FINISH
+    finish_as(f, sums, sum_step, rows, columns, step, false, false, false);
 }
 
-static void depthwise(const uint8_t* const* x, int64_t taps, const uint32_t* w, int64_t channels,
-                      int32_t* sums) {
+static void depthwise_pixel(const rn_levels_taps_t* d, int64_t shift, int32_t* sums) {
+  const int64_t channels = d->channels, taps = d->taps;
+  const uint8_t* const* x = d->x;
   int64_t c = 0;
 #if defined(RN_ISA_avx512)
   for (; c < channels; c += 32) {
@@ -362,41 +381,46 @@ static void depthwise(const uint8_t* const* x, int64_t taps, const uint32_t* w, 
     const __mmask16 second = (__mmask16)(left >= 32  ? 0xffff
                                          : left > 16 ? (1u << (left - 16)) - 1
                                                      : 0);
-    __m512i low = _mm512_setzero_si512(), high = low;
+    __m512i low = _mm512_maskz_loadu_epi32(first, d->start + c);
+    __m512i high = _mm512_maskz_loadu_epi32(second, d->start + c + 16);
     for (int64_t t = 0; t < taps; ++t) {
-      const uint32_t* at = w + t * channels + c;
-      __m512i a = _mm512_cvtepu8_epi32(_mm_maskz_loadu_epi8(first, x[t] + c));
-      __m512i b = _mm512_cvtepu8_epi32(_mm_maskz_loadu_epi8(second, x[t] + c + 16));
-      low = _mm512_add_epi32(low, _mm512_madd_epi16(a, _mm512_maskz_loadu_epi32(first, at)));
-      high =
-          _mm512_add_epi32(high, _mm512_madd_epi16(b, _mm512_maskz_loadu_epi32(second, at + 16)));
+      const uint32_t* w = d->w + t * channels + c;
+      const uint8_t* from = x[t] + shift + c;
+      __m512i a = _mm512_cvtepu8_epi32(_mm_maskz_loadu_epi8(first, from));
+      __m512i b = _mm512_cvtepu8_epi32(_mm_maskz_loadu_epi8(second, from + 16));
+      low = _mm512_add_epi32(low, _mm512_madd_epi16(a, _mm512_maskz_loadu_epi32(first, w)));
+      high = _mm512_add_epi32(high, _mm512_madd_epi16(b, _mm512_maskz_loadu_epi32(second, w + 16)));
     }
     _mm512_mask_storeu_epi32(sums + c, first, low);
     _mm512_mask_storeu_epi32(sums + c + 16, second, high);
   }
 #elif defined(RN_ISA_avx2)
   for (; c + 8 <= channels; c += 8) {
-    __m256i sum = _mm256_setzero_si256();
+    __m256i sum = _mm256_loadu_si256((const __m256i*)(d->start + c));
     for (int64_t t = 0; t < taps; ++t) {
-      __m256i a = _mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i*)(x[t] + c)));
-      __m256i b = _mm256_loadu_si256((const __m256i*)(w + t * channels + c));
+      __m256i a = _mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i*)(x[t] + shift + c)));
+      __m256i b = _mm256_loadu_si256((const __m256i*)(d->w + t * channels + c));
       sum = _mm256_add_epi32(sum, _mm256_madd_epi16(a, b));
     }
     _mm256_storeu_si256((__m256i*)(sums + c), sum);
   }
 #endif
   for (; c < channels; ++c) {
-    int32_t sum = 0;
-    for (int64_t t = 0; t < taps; ++t) sum += x[t][c] * (int16_t)w[t * channels + c];
+    int32_t sum = d->start[c];
+    for (int64_t t = 0; t < taps; ++t) sum += x[t][shift + c] * (int16_t)d->w[t * channels + c];
     sums[c] = sum;
   }
+}
+
+static void depthwise(const rn_levels_taps_t* d, int32_t* sums) {
+  for (int64_t p = 0; p < d->pixels; ++p) depthwise_pixel(d, p * d->step, sums + p * d->channels);
 }
 
 static void to_levels(const rn_levels_scale_t* scale, const float* x, int64_t count, uint8_t* y) {
   const rn_levels_scale_t to = *scale;
   int64_t i = 0;
 #ifdef V
-  for (; i + V <= count; i += V) store_levels(y + i, &to, F32_LOAD(x + i));
+  for (; i + V <= count; i += V) store_levels(y + i, &to, F32_LOAD(x + i), false);
 #endif
   for (; i < count; ++i) y[i] = (uint8_t)level_of(&to, x[i]);
 }

@@ -15,14 +15,15 @@
 #define RN_LEVELS_STRIPS 2
 #define RN_LEVELS_WIDE (RN_LEVELS_STRIPS * RN_LEVELS_STRIP)
 
-// C = A B for some rows of A and one or two strips of B.
+// C = A B + start for some rows of A and one or two strips of B; |start| is one row.
 typedef struct rn_levels_part_t {
   const uint8_t* a;  // |rows| rows of |depth| bytes, |a_step| apart
   int64_t a_step, rows, depth;
   const int8_t* b;  // the first strip
   int64_t b_step;   // bytes from one strip to the next
   int strips;       // 1 or 2
-  int32_t* c;       // rows of RN_LEVELS_WIDE sums
+  const int32_t* start;
+  int32_t* c;  // rows of RN_LEVELS_WIDE sums
 } rn_levels_part_t;
 
 // |depth| is a multiple of 4.
@@ -35,10 +36,9 @@ typedef struct rn_levels_scale_t {
   float zero;  // the level of zero
 } rn_levels_scale_t;
 
-// What follows a product: y = (sum - shift) * scale + bias + addend, limited to [low, high], as a
+// What follows a product: y = sum * scale + bias + addend, limited to [low, high], as a
 // float or as a level. All pointers are those of the first row and column.
 typedef struct rn_levels_finish_t {
-  const int32_t* shift;  // what the zero point of A adds to a sum
   const float* scale;
   const float* bias;             // NULL: none
   const float* addend;           // NULL: none
@@ -50,6 +50,16 @@ typedef struct rn_levels_finish_t {
   rn_levels_scale_t to;
 } rn_levels_finish_t;
 
+// Some pixels of a depthwise convolution: sums[pixel][c] = start[c] + the sum over taps of
+// x[tap][pixel * step + c] * w[tap][c]. Every weight is an int16 in the lower half of 32 bits; the
+// upper half is zero.
+typedef struct rn_levels_taps_t {
+  const uint8_t* const* x;
+  const uint32_t* w;
+  const int32_t* start;
+  int64_t taps, channels, pixels, step;
+} rn_levels_taps_t;
+
 typedef struct rn_levels_table_t {
   rn_levels_multiply_t multiply;
   rn_levels_multiply_t multiply_vnni;  // NULL: none for this level
@@ -57,13 +67,10 @@ typedef struct rn_levels_table_t {
   rn_levels_multiply_t multiply_tiles;
   void (*tiles_begin)(void);  // around any number of calls of the former, in each thread
   void (*tiles_end)(void);
-  // |sums| are RN_LEVELS_WIDE apart from row to row, addends and results |step|.
-  void (*finish)(const rn_levels_finish_t* finish, const int32_t* sums, int64_t rows,
-                 int64_t columns, int64_t step);
-  // sums[c] = sum over |taps| of x[tap][c] * w[tap * channels + c]. Every weight is an int16 in the
-  // lower half of 32 bits; the upper half is zero.
-  void (*depthwise)(const uint8_t* const* x, int64_t taps, const uint32_t* w, int64_t channels,
-                    int32_t* sums);
+  // |sums| are |sum_step| apart from row to row, addends and results |step|.
+  void (*finish)(const rn_levels_finish_t* finish, const int32_t* sums, int64_t sum_step,
+                 int64_t rows, int64_t columns, int64_t step);
+  void (*depthwise)(const rn_levels_taps_t* taps, int32_t* sums);
   void (*to_levels)(const rn_levels_scale_t* scale, const float* x, int64_t count, uint8_t* y);
   void (*to_floats)(const rn_levels_scale_t* scale, const uint8_t* x, int64_t count, float* y);
 } rn_levels_table_t;

@@ -143,8 +143,7 @@ static rn_status_t then_compute(rn_kernel_ctx_t* ctx) {
   RN_RETURN_IF_ERROR(pack(ctx, &sizes));
   bool adds_levels = addend && addend->dtype == RN_UINT8;
   product.weights = &state->weights;
-  product.finish = (rn_levels_finish_t){.shift = state->weights.shift,
-                                        .scale = state->weights.scale,
+  product.finish = (rn_levels_finish_t){.scale = state->weights.scale,
                                         .bias = bias ? bias->data : NULL,
                                         .addend = addend && !adds_levels ? addend->data : NULL,
                                         .addend_levels = adds_levels ? addend->data : NULL,

@@ -19,6 +19,7 @@
 #define BLOCK_BYTES 131072  // of patches
 #define MOST_ROWS 256       // of a block
 #define SUM_ROWS 64         // whose sums are kept before they are finished; up to a quarter more
+#define SUM_BYTES 16384     // of pixels of a depthwise convolution
 #define PIECE_PRODUCTS 4e6  // of levels
 #define FEW_BLOCKS 16       // of rows: columns are divided too
 #define PART_STRIPS 4       // of such a piece
@@ -59,7 +60,7 @@ static int64_t round_up(int64_t x, int64_t step) { return (x + step - 1) / step 
 void rn_levels_weights_clear(rn_levels_weights_t* weights) {
   rn_allocator_t allocator = rn_allocator_default();
   rn_free(allocator, weights->packed, weights->packed_bytes);
-  rn_free(allocator, weights->shift, weights->column_bytes);
+  rn_free(allocator, weights->start, weights->column_bytes);
   rn_free(allocator, weights->scale, weights->column_bytes);
   *weights = (rn_levels_weights_t){0};
 }
@@ -72,7 +73,7 @@ static void pack_strips(const rn_levels_pack_t* pack, rn_levels_weights_t* out) 
       int64_t strip = j / RN_LEVELS_STRIP, column = j % RN_LEVELS_STRIP;
       int8_t level = pack->transposed ? from[j * pack->k + k] : from[k * pack->n + j];
       to[strip * RN_LEVELS_STRIP * out->depth + k / 4 * 64 + column * 4 + k % 4] = level;
-      out->shift[j] += level;
+      out->start[j] += level;
     }
 }
 
@@ -81,7 +82,7 @@ static void pack_taps(const rn_levels_pack_t* pack, rn_levels_weights_t* out) {
   uint32_t* to = out->packed;
   for (int64_t i = 0; i < pack->k * pack->n; ++i) {
     to[i] = (uint16_t)(int16_t)from[i];
-    out->shift[i % pack->n] += from[i];
+    out->start[i % pack->n] += from[i];
   }
 }
 
@@ -93,7 +94,7 @@ static rn_status_t allocate(rn_levels_weights_t* out) {
   out->packed_bytes = (size_t)count;
   out->column_bytes = (size_t)columns * 4;
   RN_RETURN_IF_ERROR(rn_alloc_zeroed(allocator, out->packed_bytes, &out->packed));
-  RN_RETURN_IF_ERROR(rn_alloc_zeroed(allocator, out->column_bytes, (void**)&out->shift));
+  RN_RETURN_IF_ERROR(rn_alloc_zeroed(allocator, out->column_bytes, (void**)&out->start));
   return rn_alloc_zeroed(allocator, out->column_bytes, (void**)&out->scale);
 }
 
@@ -109,7 +110,7 @@ rn_status_t rn_levels_pack(const rn_levels_pack_t* pack, rn_levels_weights_t* ou
   for (int64_t j = 0; j < pack->n; ++j) {
     float low = pack->min[j] / -127, high = pack->max[j] / 127;
     out->scale[j] = pack->x.scale * (low > high ? low : high);
-    out->shift[j] *= (int32_t)pack->x.zero;
+    out->start[j] *= -(int32_t)pack->x.zero;
   }
   return RN_OK;
 }
@@ -199,10 +200,9 @@ static void copy_patch(const rn_levels_product_t* p, int64_t row, uint8_t* to) {
 
 // Finishes the sums of some rows from |row| on, |columns| columns from |first| on.
 static void finish_rows(const levels_job_t* job, int64_t row, int64_t rows, int64_t first,
-                        int64_t columns, const int32_t* sums) {
+                        int64_t columns, const int32_t* sums, int64_t sum_step) {
   rn_levels_finish_t f = job->product->finish;
   int64_t step = job->product->weights->n, at = row * step + first;
-  f.shift += first;
   f.scale += first;
   if (f.bias) f.bias += first;
   if (f.addend) f.addend += at;
@@ -211,7 +211,7 @@ static void finish_rows(const levels_job_t* job, int64_t row, int64_t rows, int6
     f.y += at;
   else
     f.y_levels += at;
-  job->table->finish(&f, sums, rows, columns, step);
+  job->table->finish(&f, sums, sum_step, rows, columns, step);
 }
 
 // Rows [begin, end) of the result, |a| their patches, strips [first, last).
@@ -234,9 +234,10 @@ static void run_strips(const levels_job_t* job, const uint8_t* a, int64_t a_step
                                .b = (const int8_t*)w->packed + s * strip_bytes,
                                .b_step = strip_bytes,
                                .strips = strips,
+                               .start = w->start + column,
                                .c = sums};
       job->multiply(&part);
-      finish_rows(job, row, rows, column, columns, sums);
+      finish_rows(job, row, rows, column, columns, sums, WIDE);
     }
   }
 }
@@ -317,14 +318,26 @@ static void find_taps(const rn_levels_product_t* p, pixel_t pixel, const uint8_t
   }
 }
 
+// How many pixels of the result, from column |at| on, need no padding; 1 if the first needs some,
+// or if it is the last.
+static int64_t pixels_inside(const rn_window_axis_t* columns, int64_t at, int64_t most) {
+  int64_t left = at * columns->stride - columns->before;
+  int64_t last = columns->in - ((columns->filter - 1) * columns->dilation + 1);
+  if (left < 0 || left > last) return 1;
+  int64_t count = (last - left) / columns->stride + 1, rest = columns->out - at;
+  if (count > rest) count = rest;
+  return count < most ? count : most;
+}
+
 // A depthwise convolution: rows [begin, end) of the images of the result.
 static rn_status_t run_pixels(const levels_job_t* job, int64_t begin, int64_t end) {
   const rn_levels_product_t* p = job->product;
   const rn_levels_weights_t* w = p->weights;
   const rn_window_axis_t* columns = &p->columns_axis;
   rn_allocator_t allocator = rn_allocator_default();
+  int64_t most = SUM_BYTES / (4 * w->n) + 1;
   // Pointers, then sums, then a pixel of padding.
-  size_t taps = (size_t)w->k * sizeof(void*), sums = (size_t)w->n * sizeof(int32_t);
+  size_t taps = (size_t)w->k * sizeof(void*), sums = (size_t)(most * w->n) * sizeof(int32_t);
   size_t bytes = taps + sums + (size_t)w->n;
   char* block = NULL;
   RN_RETURN_IF_ERROR(rn_alloc(allocator, bytes, (void**)&block));
@@ -332,12 +345,20 @@ static rn_status_t run_pixels(const levels_job_t* job, int64_t begin, int64_t en
   int32_t* sum = (int32_t*)(block + taps);
   uint8_t* padding = (uint8_t*)block + taps + sums;
   memset(padding, p->zero, (size_t)w->n);
+  rn_levels_taps_t part = {
+      .x = x, .w = w->packed, .start = w->start, .taps = w->k, .channels = w->n};
   for (int64_t row = begin; row < end; ++row) {
     pixel_t pixel = pixel_at(p, row * columns->out);
-    for (int64_t at = 0; at < columns->out; ++at, pixel.left += columns->stride) {
+    bool is_inside =
+        pixel.top >= 0 &&
+        pixel.top + (p->rows_axis.filter - 1) * p->rows_axis.dilation < p->rows_axis.in;
+    for (int64_t at = 0; at < columns->out; at += part.pixels) {
+      part.pixels = is_inside ? pixels_inside(columns, at, most) : 1;
+      part.step = columns->stride * p->in_depth;
       find_taps(p, pixel, padding, x);
-      job->table->depthwise(x, w->k, w->packed, w->n, sum);
-      finish_rows(job, row * columns->out + at, 1, 0, w->n, sum);
+      job->table->depthwise(&part, sum);
+      finish_rows(job, row * columns->out + at, part.pixels, 0, w->n, sum, w->n);
+      pixel.left += part.pixels * columns->stride;
     }
   }
   rn_free(allocator, block, bytes);

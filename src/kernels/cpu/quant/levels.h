@@ -28,7 +28,7 @@ typedef struct rn_levels_weights_t {
   int64_t depth;  // k, filled up
   void* packed;   // Owned
   size_t packed_bytes;
-  int32_t* shift;  // Owned, one per column: the sum of the weights times the zero point of A
+  int32_t* start;  // Owned, one per column: what takes the zero point of A out of a sum
   float* scale;    // Owned, one per column: from sums to floats
   size_t column_bytes;
 } rn_levels_weights_t;
