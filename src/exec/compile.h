@@ -52,5 +52,7 @@ RN_MUST_USE rn_status_t rn_compile_memory(rn_compile_t* c);
 RN_MUST_USE rn_status_t rn_compile_releases(rn_compile_t* c);
 // compile_frames.c: static frames and edges of a plan with loops or conditionals.
 RN_MUST_USE rn_status_t rn_compile_frames(rn_compile_t* c);
+// compile_loops.c: finds the straight loops among the frames.
+RN_MUST_USE rn_status_t rn_compile_loops(rn_compile_t* c);
 
 #endif  // RUNNEL_EXEC_COMPILE_H_

@@ -307,6 +307,7 @@ rn_status_t rn_compile_frames(rn_compile_t* c) {
   if (rn_ok(status)) {
     memcpy(plan->frames, f.defs.items, f.defs.count * sizeof *plan->frames);
     plan->frame_count = (int32_t)f.defs.count;
+    status = rn_compile_loops(c);
   }
   rn_vec_free(&f.defs, plan->allocator);
   return status;

@@ -36,6 +36,7 @@ static rn_status_t make_iteration(rn_frames_t* frames, rn_frame_t* frame, rn_ite
   it->next = NULL;
   it->children = NULL;
   it->outstanding = 0;
+  it->is_begun = false;
   *out = it;
   return RN_OK;
 }
@@ -50,8 +51,7 @@ static void link_iteration(rn_frame_t* frame, rn_iteration_t* it) {
   frame->live_count++;
 }
 
-// Releases the value of a slot; a slot with its own memory is pointed at it again.
-static __attribute__((noinline)) void reset_slot(rn_iteration_t* it, int32_t local) {
+__attribute__((noinline)) void rn_frames_reset_slot(rn_iteration_t* it, int32_t local) {
   rn_tensor_t* slot = &it->slots[local];
   size_t offset = it->frame->def->offsets[local];
   rn_tensor_clear(slot);
@@ -61,22 +61,9 @@ static __attribute__((noinline)) void reset_slot(rn_iteration_t* it, int32_t loc
   slot->dtype = RN_INVALID;
 }
 
-// Empties a slot. An unset tensor may keep its shape: only a buffer, or allocated dims, must be
-// freed, and a slot with its own memory pointed at it again.
-static inline void clear_slot(rn_iteration_t* it, int32_t local) {
-  rn_tensor_t* slot = &it->slots[local];
-  size_t offset = it->frame->def->offsets[local];
-  bool is_lent = !slot->buffer && slot->rank <= RN_INLINE_DIMS;
-  bool is_in_place = offset == SIZE_MAX || slot->data == it->memory + offset;
-  if (__builtin_expect(is_lent && is_in_place, 1))
-    slot->dtype = RN_INVALID;
-  else
-    reset_slot(it, local);
-}
-
 static void free_iteration(rn_frames_t* frames, rn_iteration_t* it) {
   for (int32_t s = 0; s < it->frame->def->slot_count; ++s)
-    if (it->slots[s].dtype != RN_INVALID) clear_slot(it, s);
+    if (it->slots[s].dtype != RN_INVALID) rn_frames_clear_slot(it, s);
   it->next = frames->free_iterations[it->frame->number];
   frames->free_iterations[it->frame->number] = it;
 }
@@ -156,7 +143,7 @@ static void release_inputs(rn_frames_t* frames, rn_iteration_t* it, const rn_ins
   const int32_t* release = &frames->state->plan->releases[instr->first_release];
   for (const int32_t* end = release + instr->release_count; release < end; ++release) {
     RN_ASSERT(it->readers[*release] > 0);
-    if (--it->readers[*release] == 0) clear_slot(it, *release);
+    if (--it->readers[*release] == 0) rn_frames_clear_slot(it, *release);
   }
 }
 
@@ -198,7 +185,7 @@ static rn_status_t deliver(rn_frames_t* frames, rn_iteration_t* it, const rn_ins
   if (!crosses || value->buffer || value->is_ref) {
     rn_tensor_t moved = *value;
     *value = (rn_tensor_t){0};
-    if (slot->dtype != RN_INVALID) clear_slot(it, local);
+    if (slot->dtype != RN_INVALID) rn_frames_clear_slot(it, local);
     *slot = moved;
     return RN_OK;
   }
@@ -261,7 +248,7 @@ static rn_status_t notify(rn_frames_t* frames, rn_iteration_t* it, const rn_inst
   }
   for (int32_t o = 0; instr->has_unread && o < instr->output_count; ++o) {
     int32_t local = instr->local_output + o;
-    if (it->readers[local] == 0) clear_slot(it, local);
+    if (it->readers[local] == 0) rn_frames_clear_slot(it, local);
   }
   return RN_OK;
 }
@@ -296,9 +283,32 @@ static rn_status_t enter_invariant(rn_frames_t* frames, rn_frame_t* frame, int32
     RN_RETURN_IF_ERROR(rn_plan_keep(plan, &plan->instrs[number], 0, value, &held.value));
   rn_status_t status = rn_vec_push(&frame->invariants, frames->allocator, held);
   if (!rn_ok(status)) rn_tensor_clear(&held.value);
+  if (frame->def->loop) return status;  // start_loop delivers it
   for (rn_iteration_t* to = frame->first; rn_ok(status) && to; to = to->next)
     status = deliver_invariant(frames, to, &held);
   return status;
+}
+
+// All values of a straight loop have arrived. With a dead one among them, or in a traced step, it
+// runs like any other loop.
+static rn_status_t start_loop(rn_frames_t* frames, rn_frame_t* frame) {
+  const rn_plan_t* plan = frames->state->plan;
+  const rn_straight_loop_t* loop = frame->def->loop;
+  rn_iteration_t* first = frame->first;
+  bool is_plain = !frames->state->execution->run->stats;
+  for (size_t i = 0; i < frame->invariants.count; ++i)
+    is_plain &= rn_tensor_is_set(&frame->invariants.items[i].value);
+  for (int32_t v = 0; v < loop->var_count; ++v)
+    is_plain &= first->slots[plan->instrs[loop->vars[v].enter].local_output].dtype != RN_INVALID;
+  if (is_plain) return push_ready(frames, first, RN_WHOLE_LOOP, false);
+  for (size_t i = 0; i < frame->invariants.count; ++i)
+    RN_RETURN_IF_ERROR(deliver_invariant(frames, first, &frame->invariants.items[i]));
+  for (int32_t v = 0; v < loop->var_count; ++v) {
+    const rn_instr_t* enter = &plan->instrs[loop->vars[v].enter];
+    RN_RETURN_IF_ERROR(
+        notify(frames, first, enter, first->slots[enter->local_output].dtype == RN_INVALID));
+  }
+  return finish_iterations(frames, frame);
 }
 
 static rn_status_t enter_frame(rn_frames_t* frames, rn_iteration_t* it, int32_t number,
@@ -313,9 +323,10 @@ static rn_status_t enter_frame(rn_frames_t* frames, rn_iteration_t* it, int32_t 
     RN_RETURN_IF_ERROR(enter_invariant(frames, child, number, value, is_dead));
   } else {
     if (!is_dead) RN_RETURN_IF_ERROR(deliver(frames, child->first, instr, 0, value, true));
-    RN_RETURN_IF_ERROR(notify(frames, child->first, instr, is_dead));
+    if (!child->def->loop) RN_RETURN_IF_ERROR(notify(frames, child->first, instr, is_dead));
   }
-  return finish_iterations(frames, child);
+  if (!child->def->loop) return finish_iterations(frames, child);
+  return child->pending_enters == 0 ? start_loop(frames, child) : RN_OK;
 }
 
 static rn_status_t next_iteration(rn_frames_t* frames, rn_iteration_t* it, int32_t number,
@@ -424,9 +435,8 @@ static rn_status_t notify_behind(rn_frames_t* frames, rn_iteration_t* it, const 
   return RN_OK;
 }
 
-// Moves the outputs of |it| to their consumers, in any frame.
-static rn_status_t propagate(rn_frames_t* frames, rn_iteration_t* it, int32_t number, bool is_dead,
-                             rn_tensor_t* value) {
+rn_status_t rn_frames_propagate(rn_frames_t* frames, rn_iteration_t* it, int32_t number,
+                                bool is_dead, rn_tensor_t* value) {
   const rn_instr_t* instr = &frames->state->plan->instrs[number];
   switch (instr->role) {
     case RN_ROLE_ENTER:
@@ -441,16 +451,21 @@ static rn_status_t propagate(rn_frames_t* frames, rn_iteration_t* it, int32_t nu
   }
 }
 
+rn_status_t rn_frames_count_off(rn_frames_t* frames, rn_iteration_t* it) {
+  RN_ASSERT(it->outstanding > 0);
+  it->outstanding--;
+  return it->outstanding == 0 ? finish_iterations(frames, it->frame) : RN_OK;
+}
+
 rn_status_t rn_frames_finish(rn_frames_t* frames, rn_iteration_t* it, int32_t number, bool is_dead,
                              rn_tensor_t* value) {
   const rn_instr_t* instr = &frames->state->plan->instrs[number];
-  rn_frame_t* frame = it->frame;
-  rn_status_t status = propagate(frames, it, number, is_dead, value);
+  rn_status_t status = rn_frames_propagate(frames, it, number, is_dead, value);
   release_inputs(frames, it, instr);
   RN_ASSERT(it->outstanding > 0);
+  if (rn_ok(status)) return rn_frames_count_off(frames, it);
   it->outstanding--;
-  if (!rn_ok(status)) return status;
-  return it->outstanding == 0 ? finish_iterations(frames, frame) : RN_OK;
+  return status;
 }
 
 rn_tensor_t* rn_frames_value(rn_state_t* state, int32_t slot) {
@@ -524,6 +539,7 @@ void rn_frames_destroy(rn_frames_t* frames) {
     while (frames->free_iterations[d]) {
       rn_iteration_t* it = frames->free_iterations[d];
       frames->free_iterations[d] = it->next;
+      rn_frames_free_loop(frames, &plan->frames[d], it);
       rn_free(frames->allocator, it, iteration_size(&plan->frames[d]));
     }
   }

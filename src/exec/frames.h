@@ -6,6 +6,10 @@
 // everything that depends on it is dead too, up to a Merge with a live input. One thread at a time
 // drives a state's frames, so nothing in here is atomic; asynchronous kernels report their
 // completion to the driver under the execution's lock.
+//
+// A straight loop (rn_straight_loop_t in plan.h) needs none of this: once all its values have
+// arrived, its instructions run in order, iteration after iteration, with one set of slots. In a
+// traced step it runs like the others, so that every instruction is recorded.
 #ifndef RUNNEL_EXEC_FRAMES_H_
 #define RUNNEL_EXEC_FRAMES_H_
 

@@ -1,5 +1,5 @@
-// The state of frames, shared by frames.c, which moves values, and frames_run.c, which runs
-// instructions. For these two only.
+// The state of frames, shared by frames.c, which moves values, frames_run.c, which runs
+// instructions, and frames_loop.c, which runs straight loops. For these three only.
 #ifndef RUNNEL_EXEC_FRAMES_INTERNAL_H_
 #define RUNNEL_EXEC_FRAMES_INTERNAL_H_
 
@@ -22,6 +22,10 @@ struct rn_iteration_t {
   uint8_t* marks;        // by local instruction: MARK_*
   int32_t* dead_inputs;  // by local instruction, of a Merge
   char* memory;          // small values
+  // Of a straight loop; made when they are needed, and kept with the iteration:
+  rn_tensor_t** inputs;  // where each input of each step is
+  rn_tensor_t* staged;   // by loop variable: the value of the next iteration
+  bool is_begun;
 };
 
 enum {
@@ -57,9 +61,11 @@ struct rn_frame_t {
 
 typedef struct rn_ready_t {
   rn_iteration_t* iteration;
-  int32_t instr;
+  int32_t instr;  // RN_WHOLE_LOOP: the straight loop of |iteration|
   bool is_dead;
 } rn_ready_t;
+
+enum { RN_WHOLE_LOOP = -1 };
 
 // A running asynchronous kernel, followed by its input pointers.
 typedef struct rn_flight_t {
@@ -93,6 +99,34 @@ static inline rn_tensor_t* rn_frames_input(rn_frames_t* frames, rn_iteration_t* 
                                            const rn_instr_t* instr, int32_t i) {
   return &it->slots[frames->state->plan->input_locals[instr->first_input + i]];
 }
+
+// Releases the value of a slot; a slot with its own memory is pointed at it again.
+void rn_frames_reset_slot(rn_iteration_t* it, int32_t local);
+// Empties a slot. An unset tensor may keep its shape: only a buffer, or allocated dims, must be
+// freed, and a slot with its own memory pointed at it again.
+static inline void rn_frames_clear_slot(rn_iteration_t* it, int32_t local) {
+  rn_tensor_t* slot = &it->slots[local];
+  size_t offset = it->frame->def->offsets[local];
+  bool is_lent = !slot->buffer && slot->rank <= RN_INLINE_DIMS;
+  bool is_in_place = offset == SIZE_MAX || slot->data == it->memory + offset;
+  if (__builtin_expect(is_lent && is_in_place, 1))
+    slot->dtype = RN_INVALID;
+  else
+    rn_frames_reset_slot(it, local);
+}
+
+// Moves the outputs of an instruction to their consumers, in any frame.
+RN_MUST_USE rn_status_t rn_frames_propagate(rn_frames_t* frames, rn_iteration_t* it, int32_t number,
+                                            bool is_dead, rn_tensor_t* value);
+// Counts off something of |it| that was outstanding, and ends the iteration if it is over.
+RN_MUST_USE rn_status_t rn_frames_count_off(rn_frames_t* frames, rn_iteration_t* it);
+// A small constant, borrowed, or a larger one, shared.
+RN_MUST_USE rn_status_t rn_frames_share_constant(const rn_tensor_t* constant, rn_tensor_t* out);
+// The error of a condition that is not a scalar.
+rn_status_t rn_frames_wrong_predicate(const rn_tensor_t* predicate);
+// Runs a straight loop until it ends, something else is to be done, or the step should stop.
+RN_MUST_USE rn_status_t rn_frames_run_loop(rn_frames_t* frames, rn_iteration_t* it);
+void rn_frames_free_loop(rn_frames_t* frames, const rn_frame_def_t* def, rn_iteration_t* it);
 
 // After an instruction: delivers its outputs, releases its inputs, and ends its iteration if it is
 // over. |value| is what Enter, Exit and NextIteration carry to another frame or iteration, NULL

@@ -17,7 +17,7 @@ static rn_status_t share_input(rn_frames_t* frames, rn_iteration_t* it, const rn
   return rn_tensor_share(input, out);
 }
 
-static rn_status_t wrong_predicate(const rn_tensor_t* predicate) {
+rn_status_t rn_frames_wrong_predicate(const rn_tensor_t* predicate) {
   rn_strbuf_t buf;
   rn_strbuf_init(&buf, rn_allocator_default());
   rn_shape_print(&buf, rn_tensor_shape(predicate));
@@ -46,7 +46,7 @@ static rn_status_t merge_values(rn_frames_t* frames, rn_iteration_t* it, const r
 
 // A small constant is borrowed, because the plan outlives the step; a reference count would cost
 // more than the copy that a later owner makes.
-static rn_status_t share_constant(const rn_tensor_t* constant, rn_tensor_t* out) {
+rn_status_t rn_frames_share_constant(const rn_tensor_t* constant, rn_tensor_t* out) {
   if (constant->rank > RN_INLINE_DIMS || rn_tensor_bytes(constant) > 256 ||
       !rn_dtype_is_plain(constant->dtype))
     return rn_tensor_share(constant, out);
@@ -65,7 +65,7 @@ static rn_status_t move_values(rn_frames_t* frames, rn_iteration_t* it, const rn
       RN_RETURN_IF_ERROR(share_input(frames, it, instr, 1, &predicate));
       bool is_scalar = predicate.dtype == RN_BOOL && predicate.rank == 0;
       bool is_true = is_scalar && *RN_DATA(&predicate, bool);
-      rn_status_t status = is_scalar ? RN_OK : wrong_predicate(&predicate);
+      rn_status_t status = is_scalar ? RN_OK : rn_frames_wrong_predicate(&predicate);
       rn_tensor_clear(&predicate);
       return rn_ok(status) ? share_input(frames, it, instr, 0, &outputs[is_true]) : status;
     }
@@ -75,7 +75,7 @@ static rn_status_t move_values(rn_frames_t* frames, rn_iteration_t* it, const rn
       return share_input(frames, it, instr, 0, &outputs[0]);
     default:  // a constant under a control edge, or a no-op
       if (!outputs || plan->slots[instr->first_output].kind != RN_SLOT_CONSTANT) return RN_OK;
-      return share_constant(&plan->templates[instr->first_output], &outputs[0]);
+      return rn_frames_share_constant(&plan->templates[instr->first_output], &outputs[0]);
   }
 }
 
@@ -226,6 +226,7 @@ static rn_status_t carry(rn_frames_t* frames, const rn_ready_t* item) {
 
 static rn_status_t run_one(rn_frames_t* frames, const rn_ready_t* item) {
   const rn_plan_t* plan = frames->state->plan;
+  if (item->instr == RN_WHOLE_LOOP) return rn_frames_run_loop(frames, item->iteration);
   const rn_instr_t* instr = &plan->instrs[item->instr];
   rn_status_t status = RN_OK;
   if (!item->is_dead || instr->role == RN_ROLE_SEND) {

@@ -9,7 +9,8 @@
 // Instructions are grouped into tasks: a task runs from its first instruction to its last without
 // synchronization. A plan that gains nothing from threads and never waits is one task, and a step
 // of it is one loop over one array. A plan with loops or conditionals (|has_frames|) runs
-// instruction by instruction with frames and dead values: see frames.c.
+// instruction by instruction with frames and dead values: see frames.c. Loops in it whose body is a
+// plain sequence run as such: see rn_straight_loop_t.
 #ifndef RUNNEL_EXEC_PLAN_H_
 #define RUNNEL_EXEC_PLAN_H_
 
@@ -127,6 +128,45 @@ typedef struct rn_deref_t {
   bool allows_uninitialized;
 } rn_deref_t;
 
+// A straight loop: its body is a sequence of instructions that all run in every iteration, without
+// conditionals, inner loops, transfers and asynchronous kernels. frames_loop.c runs it in one
+// iteration that it uses again and again; compile_loops.c finds such loops. Merge, Switch, LoopCond
+// and Identity share the slot of their input here, and slots are numbers within the frame.
+typedef struct rn_loop_step_t {
+  int32_t instr;
+  int32_t first_input;  // into rn_straight_loop_t.inputs
+  int32_t first_release,
+      release_count;  // into rn_straight_loop_t.releases: slots to clear afterwards
+  uint64_t dying;
+} rn_loop_step_t;
+
+typedef struct rn_loop_var_t {
+  int32_t enter, next;  // instructions
+  int32_t slot;         // its value in the iteration
+  int32_t source;       // the slot of its value for the next iteration
+  bool is_last;         // nothing else needs the value of |source| afterwards
+} rn_loop_var_t;
+
+typedef struct rn_straight_loop_t {
+  int32_t step_count;
+  int32_t condition_count;  // steps that run before |condition| is known
+  int32_t condition;        // slot
+  int32_t fork;             // a Switch, for messages
+  rn_loop_step_t* steps;
+  int32_t input_total;
+  int32_t* inputs;    // slot of each input of each step
+  int32_t* releases;  // slots
+  int32_t constant_count;
+  int32_t* constants;  // instructions that only give a constant
+  int32_t var_count;
+  rn_loop_var_t* vars;
+  int32_t exit_count;
+  int32_t* exits;  // instructions, and in |exit_sources| the slots that they take out of the loop
+  int32_t* exit_sources;
+  int32_t late_count;
+  int32_t* late;  // slots to clear at the end of an iteration
+} rn_straight_loop_t;
+
 // The static part of a loop, one per frame name; frame 0 is the step itself. Slots and instructions
 // are numbered within their frame, so that an iteration is a few dense arrays, copied from here.
 typedef struct rn_frame_def_t {
@@ -148,8 +188,9 @@ typedef struct rn_frame_def_t {
   int32_t* readers;  // by local slot
   rn_tensor_t*
       templates;  // by local slot: those with their own memory in the iteration have type and shape
-  size_t* offsets;  // by local slot: place of that memory; SIZE_MAX: none
-  size_t memory;    // bytes of it in an iteration
+  size_t* offsets;                 // by local slot: place of that memory; SIZE_MAX: none
+  size_t memory;                   // bytes of it in an iteration
+  const rn_straight_loop_t* loop;  // NULL if it is not straight
 } rn_frame_def_t;
 
 struct rn_plan_t {
