@@ -98,6 +98,83 @@ rn_status_t rn_shape_fn_svd(rn_shape_ctx_t* ctx) {
   return set_output(ctx, 2, batch, n, is_full ? &n : &p);
 }
 
+rn_status_t rn_shape_fn_lu(rn_shape_ctx_t* ctx) {
+  rn_shape_t batch;
+  int64_t n;
+  RN_TRY(square(ctx, rn_shape_in(ctx, 0), &batch, &n));
+  RN_TRY(set_output(ctx, 0, batch, n, &n));
+  return set_output(ctx, 1, batch, n, NULL);
+}
+
+rn_status_t rn_shape_fn_cholesky_grad(rn_shape_ctx_t* ctx) {
+  return rn_shape_fn_square_matrix(ctx);
+}
+
+rn_status_t rn_shape_fn_matrix_solve_ls(rn_shape_ctx_t* ctx) {
+  rn_shape_t a, b, batch, other;
+  int64_t rows;
+  RN_TRY(rn_ops_check_scalars(ctx, 2, 2));
+  RN_TRY(rn_shape_with_rank_at_least(ctx, rn_shape_in(ctx, 0), 2, &a));
+  RN_TRY(rn_shape_with_rank_at_least(ctx, rn_shape_in(ctx, 1), 2, &b));
+  RN_TRY(rn_shape_slice(ctx, a, 0, -2, &batch));
+  RN_TRY(rn_shape_slice(ctx, b, 0, -2, &other));
+  RN_TRY(rn_shape_merge(ctx, batch, other, &batch));
+  RN_TRY(rn_dim_merge(rn_shape_dim(a, -2), rn_shape_dim(b, -2), &rows));
+  int64_t columns = rn_shape_dim(b, -1);
+  return set_output(ctx, 0, batch, rn_shape_dim(a, -1), &columns);
+}
+
+rn_status_t rn_shape_fn_tridiagonal_solve(rn_shape_ctx_t* ctx) {
+  rn_shape_t a, b, batch, other;
+  int64_t n, rows;
+  RN_TRY(rn_shape_with_rank_at_least(ctx, rn_shape_in(ctx, 0), 2, &a));
+  RN_TRY(rn_shape_with_rank_at_least(ctx, rn_shape_in(ctx, 1), 2, &b));
+  RN_TRY(rn_shape_slice(ctx, a, 0, -2, &batch));
+  RN_TRY(rn_shape_slice(ctx, b, 0, -2, &other));
+  RN_TRY(rn_shape_merge(ctx, batch, other, &batch));
+  RN_TRY(rn_dim_with_value(rn_shape_dim(a, -2), 3, &rows));
+  RN_TRY(rn_dim_merge(rn_shape_dim(a, -1), rn_shape_dim(b, -2), &n));
+  int64_t columns = rn_shape_dim(b, -1);
+  return set_output(ctx, 0, batch, n, &columns);
+}
+
+rn_status_t rn_shape_fn_tridiagonal_mat_mul(rn_shape_ctx_t* ctx) {
+  rn_shape_t diagonal, b, batch, other;
+  int64_t n, rows;
+  RN_TRY(rn_shape_with_rank_at_least(ctx, rn_shape_in(ctx, 0), 2, &diagonal));
+  for (int i = 1; i < 3; ++i) {
+    rn_shape_t next;
+    RN_TRY(rn_shape_with_rank_at_least(ctx, rn_shape_in(ctx, i), 2, &next));
+    RN_TRY(rn_shape_merge(ctx, diagonal, next, &diagonal));
+  }
+  RN_TRY(rn_shape_with_rank_at_least(ctx, rn_shape_in(ctx, 3), 2, &b));
+  RN_TRY(rn_shape_slice(ctx, diagonal, 0, -2, &batch));
+  RN_TRY(rn_shape_slice(ctx, b, 0, -2, &other));
+  RN_TRY(rn_shape_merge(ctx, batch, other, &batch));
+  RN_TRY(rn_dim_with_value(rn_shape_dim(diagonal, -2), 1, &rows));
+  RN_TRY(rn_dim_merge(rn_shape_dim(diagonal, -1), rn_shape_dim(b, -2), &n));
+  int64_t columns = rn_shape_dim(b, -1);
+  return set_output(ctx, 0, batch, n, &columns);
+}
+
+rn_status_t rn_shape_fn_banded_triangular_solve(rn_shape_ctx_t* ctx) {
+  rn_shape_t a, b, batch, other;
+  RN_TRY(rn_shape_with_rank_at_least(ctx, rn_shape_in(ctx, 0), 2, &a));
+  RN_TRY(rn_shape_with_rank_at_least(ctx, rn_shape_in(ctx, 1), 2, &b));
+  int64_t bands = rn_shape_dim(a, -2), n = rn_shape_dim(a, -1);
+  if (bands == 0)
+    return rn_invalid_argument("Number of bands must be positive, but is %" PRId64, bands);
+  if (bands > n && n != RN_UNKNOWN)
+    return rn_invalid_argument(
+        "Number of bands %" PRId64 " cannot exceed the size of the matrix %" PRId64, bands, n);
+  RN_TRY(rn_shape_slice(ctx, a, 0, -2, &batch));
+  RN_TRY(rn_shape_slice(ctx, b, 0, -2, &other));
+  RN_TRY(rn_shape_broadcast(ctx, batch, other, true, &batch));
+  RN_TRY(rn_dim_merge(n, rn_shape_dim(b, -2), &n));
+  int64_t columns = rn_shape_dim(b, -1);
+  return set_output(ctx, 0, batch, n, &columns);
+}
+
 // Einsum: "ab,bc->ac". Each letter is an axis; an ellipsis stands for axes that broadcast.
 
 enum { LETTERS = 52 };

@@ -1,5 +1,6 @@
 """Linear systems, decompositions and einsum."""
 
+from . import linalg_more
 from .base import *
 
 
@@ -151,6 +152,7 @@ def decompositions(t):
 
 
 def fill(t):
+    linalg_more.fill(t)
     large(t)
     decompositions(t)
     near = [2, 0.5, 0.0, 0.25, 3, 1, 0.0, -0.5, 1.5]

@@ -190,7 +190,7 @@ static bool factor_positive(const linalg_matrix_t* m, char* a) {
 }
 
 // Batches of matrices.
-typedef enum linalg_work_t { SOLVE, INVERT, DETERMINANT, CHOLESKY, TRIANGULAR } linalg_work_t;
+typedef enum linalg_work_t { SOLVE, INVERT, DETERMINANT, CHOLESKY, TRIANGULAR, LU } linalg_work_t;
 
 typedef struct linalg_state_t {
   bool is_adjoint, is_lower;
@@ -205,6 +205,7 @@ typedef struct linalg_job_t {
   char* temp;                        // one matrix per batch entry, if the work needs it
   int64_t* pivots;                   // n per matrix
   int64_t columns;                   // of the right-hand side
+  rn_tensor_t* rows;                 // of LU: the permutation
   const int64_t *a_index, *b_index;  // operand index of each result matrix
   bool is_singular;
 } linalg_job_t;
@@ -238,6 +239,16 @@ static void determinant_one(const linalg_matrix_t* m, const char* a, const int64
   char minus[16];
   m->fns->set(minus, -1);
   m->fns->multiply(out, minus);
+}
+
+// Which row of the input each row of L U is: the exchanges, applied in order.
+static void list_rows(const int64_t* pivots, int64_t n, rn_tensor_t* out, int64_t first) {
+  for (int64_t k = 0; k < n; ++k) rn_int_set(out, first + k, k);
+  for (int64_t k = 0; k < n; ++k) {
+    int64_t other = rn_int_at(out, first + pivots[k]);
+    rn_int_set(out, first + pivots[k], rn_int_at(out, first + k));
+    rn_int_set(out, first + k, other);
+  }
 }
 
 // Empty matrices have no data to point to.
@@ -276,6 +287,11 @@ static void run_one(linalg_job_t* job, const linalg_matrix_t* m, int64_t i) {
     return;
   }
   char* x = job->out + (size_t)i * side;
+  if (job->work == LU) {
+    memcpy(x, temp, square);
+    list_rows(pivots, n, job->rows, i * n);
+    return;
+  }
   if (job->work == INVERT) set_identity(m, x);
   solve_factored(m, temp, pivots, x, job->columns);
 }
@@ -328,6 +344,22 @@ static rn_status_t unary(rn_kernel_ctx_t* ctx, linalg_work_t work) {
   return job.is_singular ? rn_invalid_argument("Input is not invertible.") : RN_OK;
 }
 
+static rn_status_t lu_compute(rn_kernel_ctx_t* ctx) {
+  const rn_tensor_t* a = rn_in(ctx, 0);
+  if (a->rank < 2) return rn_invalid_argument("Input tensor must have rank >= 2, got %d", a->rank);
+  RN_RETURN_IF_ERROR(rn_linalg_check_square(a));
+  int64_t n = rn_tensor_dim(a, a->rank - 1);
+  rn_shape_t shape = rn_tensor_shape(a), list = {a->rank - 1, shape.dims};
+  linalg_job_t job = {.work = LU, .matrix.n = n, .a = a->data, .columns = n};
+  rn_tensor_t* out = NULL;
+  RN_RETURN_IF_ERROR(rn_output(ctx, 0, shape, &out));
+  RN_RETURN_IF_ERROR(rn_output(ctx, 1, list, &job.rows));
+  if (out->count == 0) return RN_OK;
+  job.out = out->data;
+  RN_RETURN_IF_ERROR(run(ctx, &job, a->dtype, rn_linalg_stack(a)));
+  return job.is_singular ? rn_invalid_argument("Input is not invertible.") : RN_OK;
+}
+
 // Halves are inverted as floats.
 static rn_status_t invert_halves(rn_kernel_ctx_t* ctx, rn_float_args_t* args) {
   const rn_tensor_t* a = rn_in(ctx, 0);
@@ -368,19 +400,6 @@ static rn_status_t solve_compute(rn_kernel_ctx_t* ctx) {
   return job.is_singular ? rn_invalid_argument("Input matrix is not invertible.") : RN_OK;
 }
 
-// The index in an operand, which has |steps| along the outer dims, for each result matrix.
-static void fill_index(const rn_matmul_batch_t* outer, const int64_t* steps, int64_t count,
-                       int64_t* index) {
-  for (int64_t i = 0; i < count; ++i) {
-    int64_t rest = i, place = 0;
-    for (int d = outer->rank - 1; d >= 0; --d) {
-      place += rest % outer->dims[d] * steps[d];
-      rest /= outer->dims[d];
-    }
-    index[i] = place;
-  }
-}
-
 static rn_status_t triangular_compute(rn_kernel_ctx_t* ctx) {
   const rn_tensor_t *a = rn_in(ctx, 0), *b = rn_in(ctx, 1);
   const linalg_state_t* state = ctx->state;
@@ -402,8 +421,8 @@ static rn_status_t triangular_compute(rn_kernel_ctx_t* ctx) {
     RN_RETURN_IF_ERROR(rn_temp(ctx, RN_INT64, (rn_shape_t){2, index_dims}, &index));
     job.a_index = index.data;
     job.b_index = RN_DATA(&index, int64_t) + stack;
-    fill_index(&outer, outer.a_steps, stack, RN_DATA(&index, int64_t));
-    fill_index(&outer, outer.b_steps, stack, RN_DATA(&index, int64_t) + stack);
+    rn_linalg_fill_index(&outer, outer.a_steps, stack, RN_DATA(&index, int64_t));
+    rn_linalg_fill_index(&outer, outer.b_steps, stack, RN_DATA(&index, int64_t) + stack);
   }
   rn_status_t status = run(ctx, &job, a->dtype, stack);
   rn_tensor_clear(&index);
@@ -433,6 +452,7 @@ static const rn_kernel_def_t rows[] = {
     ROW("MatrixInverse", adjoint_init, invert_compute, RN_T(HALF)),
     ROW("MatrixDeterminant", NULL, determinant_compute, 0),
     ROW("Cholesky", NULL, cholesky_compute, 0),
+    ROW("Lu", NULL, lu_compute, 0),
     ROW("MatrixTriangularSolve", triangular_init, triangular_compute, 0),
 };
 RN_KERNEL_FAMILY(cpu_linalg, rows);

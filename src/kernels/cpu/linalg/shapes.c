@@ -54,3 +54,15 @@ rn_status_t rn_linalg_check_triangular(const rn_tensor_t* a, const rn_tensor_t* 
   out->dims[out->rank + 1] = rn_tensor_dim(b, b->rank - 1);
   return RN_OK;
 }
+
+void rn_linalg_fill_index(const rn_matmul_batch_t* outer, const int64_t* steps, int64_t count,
+                          int64_t* index) {
+  for (int64_t i = 0; i < count; ++i) {
+    int64_t rest = i, place = 0;
+    for (int d = outer->rank - 1; d >= 0; --d) {
+      place += rest % outer->dims[d] * steps[d];
+      rest /= outer->dims[d];
+    }
+    index[i] = place;
+  }
+}
