@@ -159,6 +159,7 @@ static rn_status_t set_models(serve_t* serve) {
   options->warmup_iterations = (int)rn_cli_number(cli, "--num_request_iterations_for_warmup", 1);
   options->tags = rn_str(rn_cli_text(cli, "--saved_model_tags"));
   options->replicas = (int)rn_cli_number(cli, "--replicas", 1);
+  options->cpu_shares = rn_str(rn_cli_text(cli, "--cpu_shares"));
   options->model_memory = (size_t)rn_cli_number(cli, "--model_memory_mb", 0) << 20;
   options->isolates = rn_cli_flag(cli, "--isolate", false);
   options->cache_bytes = (size_t)rn_cli_number(cli, "--cache_mb", 32) << 20;
@@ -385,6 +386,8 @@ static const rn_cli_option_t options_of_serve[] = {
               .most = 1 << 20),
     RN_OPTION(NUMBER, "--replicas", "N", "instances of each SavedModel (default 1)", .least = 1,
               .most = 256),
+    RN_OPTION(TEXT, "--cpu_shares", "SHARES",
+              "weights of models when processors are short: NAME=WEIGHT,... (default 1 each)"),
     RN_OPTION(NUMBER, "--model_memory_mb", "MB",
               "the most memory of an instance of a SavedModel (default 0: any)", .most = 1 << 30),
     RN_OPTION(FLAG, "--isolate", NULL, "run each of them in a process of its own"),

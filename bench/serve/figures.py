@@ -6,6 +6,7 @@ requests  requests per second of a model that does nothing, and its median laten
 wide      a request of 150,000 floats as JSON and as gRPC, to a slow model; the bar means one that takes 12 ms
 loading   p99 of one model while another one of 500 MB is loaded and unloaded, again and again
 overload  answers in time at ten times of what a model can do
+shares    p99 of one model while another one gets ten times of what it can do
 cache     requests per second that the cache answers, and that it does not
 
 Server and generator share this machine. A row says PASS if the figure reaches its bar.
@@ -142,6 +143,30 @@ def overload(bench):
         bench.row("in time at 10x by peak", good / peak, "x", 0.9, True)
 
 
+def shares(bench):
+    servers.make_models(bench.stock, bench.folder, "mlp", "slow")
+    config = bench.folder / "shares.pbtxt"
+    config.write_text(config_of({"mlp": bench.folder / "mlp", "slow": bench.folder / "slow"}))
+    command = [bench.runnel, "serve", "--host=127.0.0.1", "--rest_api_port={port}", "--port={second}", "--cache_mb=0",
+               f"--model_config_file={config}"]
+    alone, beside = [], []
+    with servers.Server(command, "/v1/models/mlp", None) as server:
+        def p99():
+            return bench.load(server.second, "mlp", "--protocol", "grpc", "--rate", 200, warmup=0.5)["latency_ms"]["p99"]
+
+        flags = ("--protocol", "grpc", "--connections", 1)
+        peak = bench.load(server.second, "slow", *flags, "--streams", 8)["ok_per_second"]
+        for _ in range(3):
+            alone.append(p99())
+            other = bench.load(server.second, "slow", "--protocol", "grpc", "--deadline_ms", 100, "--rate", 10 * peak,
+                               seconds=bench.seconds + 1, warmup=0, begin_only=True)
+            beside.append(p99())
+            servers.result_of(other)
+    bench.row("p99 of A alone, median of 3", statistics.median(alone), "ms")
+    bench.row("p99 of A beside B at 10x, median of 3", statistics.median(beside), "ms")
+    bench.row("beside B by alone", statistics.median(beside) / statistics.median(alone), "x", 1.5)
+
+
 def cache(bench):
     for model in ("mlp", "slow"):
         for flags, what in (((), "hits"), (("--cache_mb=0",), "no cache")):
@@ -150,7 +175,7 @@ def cache(bench):
                 bench.row(f"{model}, {what}, grpc", result["ok_per_second"], "/s")
 
 
-CASES = (start, requests, wide, loading, overload, cache)
+CASES = (start, requests, wide, loading, overload, shares, cache)
 
 
 def main():

@@ -29,9 +29,10 @@ struct rn_model_server_t {
   rn_model_server_options_t options;
   rn_allocator_t allocator;
   rn_arena_t arena;
-  rn_env_t env;        // with the pool
-  rn_pool_t* pool;     // the threads within an op
-  rn_pool_t* runners;  // run batches, and calls that block
+  rn_env_t env;         // with the pool
+  rn_pool_t* pool;      // the threads within an op
+  rn_pool_t* runners;   // run batches, and calls that block
+  rn_shares_t* shares;  // whose batch runs next
   rn_loop_t* loops[MAX_LOOPS];
   size_t loop_count;
   rn_loop_t* clock;  // ends batches at their deadlines, also those that block the other loops
@@ -119,6 +120,23 @@ static bool defer(void* self, rn_job_t* job) {
   return false;
 }
 
+static void start_runner(void* self, rn_job_t* job) {
+  rn_model_server_t* server = self;
+  rn_pool_submit(server->runners, job);
+}
+
+static rn_status_t make_shares(rn_model_server_t* server) {
+  rn_shares_options_t options = {.processors = rn_pool_threads(server->pool),
+                                 .threads = rn_pool_threads(server->runners) - 1,
+                                 .start = start_runner,
+                                 .self = server,
+                                 .timers = rn_loop_timers(server->clock),
+                                 .weights = server->options.cpu_shares,
+                                 .env = &server->env,
+                                 .allocator = server->allocator};
+  return rn_shares_create(&options, &server->shares);
+}
+
 static rn_status_t make_models(rn_model_server_t* server) {
   const rn_model_server_options_t* options = &server->options;
   RN_RETURN_IF_ERROR(rn_containers_create(&server->env, server->allocator, &server->containers));
@@ -151,6 +169,7 @@ static rn_status_t make_models(rn_model_server_t* server) {
                                 .env = &server->env,
                                 .allocator = server->allocator};
   models.batching.pool = server->runners;
+  models.batching.shares = server->shares;
   models.batching.defer = defer;
   models.batching.defer_self = server;
   models.batching.timers = rn_loop_timers(server->loops[0]);
@@ -287,7 +306,7 @@ static rn_status_t set_up(rn_model_server_t* server) {
   RN_RETURN_IF_ERROR(rn_request_log_create(&server->env, server->metrics, allocator, &server->log));
   RN_RETURN_IF_ERROR(rn_pool_create(allocator, 0, &server->pool));
   server->env.pool = server->pool;
-  // More runners than processors: a model whose batches take long must not keep others waiting.
+  // More runners than processors: batches that take long, or hang, must not keep others waiting.
   RN_RETURN_IF_ERROR(
       rn_pool_create(allocator, 2 * rn_pool_threads(server->pool) + 3, &server->runners));
   RN_RETURN_IF_ERROR(make_loops(server));
@@ -298,6 +317,7 @@ static rn_status_t set_up(rn_model_server_t* server) {
                                       .allocator = allocator};
   if (options->cache_bytes) RN_RETURN_IF_ERROR(rn_predict_cache_create(&cache, &server->cache));
   RN_RETURN_IF_ERROR(rn_shared_memory_create(allocator, &server->shared_memory));
+  RN_RETURN_IF_ERROR(make_shares(server));
   RN_RETURN_IF_ERROR(make_models(server));
   RN_RETURN_IF_ERROR(make_apps(server));
   set_front(server);
@@ -431,6 +451,7 @@ void rn_model_server_destroy(rn_model_server_t* server) {
   rn_containers_destroy(server->containers);
   rn_shared_memory_destroy(server->shared_memory);
   rn_predict_cache_destroy(server->cache);
+  rn_shares_destroy(server->shares);
   for (size_t i = 0; i < server->loop_count; ++i) rn_loop_destroy(server->loops[i]);
   rn_loop_destroy(server->clock);
   rn_pool_destroy(server->runners);

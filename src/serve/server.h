@@ -40,6 +40,7 @@ typedef struct rn_model_server_options_t {
   rn_session_options_t session;  // threads, devices, what models may read
   rn_batcher_options_t batching;
   int replicas;         // of a SavedModel; 0: 1
+  rn_str_t cpu_shares;  // of models: rn_shares_options_t.weights
   size_t model_memory;  // bytes per replica of a SavedModel; 0: no limit
   bool isolates;        // every replica of a SavedModel runs in a process of its own
   const char* program;  // this command, for models in processes of their own; NULL: none

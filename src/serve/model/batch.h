@@ -6,12 +6,13 @@
 #define RUNNEL_SERVE_MODEL_BATCH_H_
 
 #include "serve/model/backend.h"
+#include "serve/model/shares.h"
 #include "serve/predict.h"
 
 typedef struct rn_batch_t rn_batch_t;
 struct rn_batch_t {
   rn_backend_run_t run;
-  rn_job_t job;
+  rn_share_turn_t turn;     // of a run that blocks a thread
   _Atomic int refs;         // see rn_batch_cancel
   rn_cancel_t cancel;       // of a run with a deadline
   rn_cancel_entry_t entry;  // in that of the only request; |fn| is NULL if it is not there

@@ -24,6 +24,7 @@ static void leave(rn_batcher_t* batcher) {
   if (atomic_fetch_sub_explicit(&batcher->refs, 1, memory_order_acq_rel) > 1) return;
   rn_batch_queue_clear(&batcher->queue);
   rn_batch_size_destroy(batcher->size);
+  rn_share_release(batcher->share);
   if (batcher->allowed)
     RN_FREE_ARRAY(batcher->options.allocator, batcher->allowed, batcher->options.allowed_count);
   rn_mutex_destroy(&batcher->mutex);
@@ -80,6 +81,8 @@ rn_status_t rn_batcher_create(const rn_batcher_options_t* options, rn_backend_t*
     size.max = backend->max_rows;
   batcher->max_rows = size.max;
   rn_status_t status = rn_batch_size_create(&size, options->allocator, &batcher->size);
+  if (rn_ok(status) && options->shares && backend->blocks)
+    status = rn_shares_get(options->shares, options->model, &batcher->share);
   if (rn_ok(status) && options->allowed_count) {
     status = RN_NEW_ARRAY(options->allocator, (size_t)options->allowed_count, &batcher->allowed);
     if (rn_ok(status)) {
@@ -338,6 +341,12 @@ static rn_batch_t* pop_batch(rn_batch_work_t* work) {
   return batch;
 }
 
+static void push_batch(rn_batch_work_t* work, rn_batch_t* batch) {
+  batch->next_to_run = work->batches;
+  if (!work->batches) work->last = batch;
+  work->batches = batch;
+}
+
 static rn_predict_t* pop_request(rn_predict_t** list) {
   rn_predict_t* predict = *list;
   if (predict) *list = predict->next;
@@ -359,21 +368,46 @@ static bool runs_here(const rn_batcher_t* batcher, const rn_batch_t* batch,
                       const rn_batch_work_t* work, batch_place_t place) {
   if (!batcher->backend->blocks || !batcher->has_pool) return true;
   if (place == PLACE_DEFERRED) return true;
+  if (place == PLACE_WORKER && batcher->share) return batch->turn.is_started;
   if (work->batches || place == PLACE_EVENT) return false;  // several lanes run at the same time
   return place == PLACE_WORKER || (batch->is_quick && !batcher->options.defer);
 }
 
+static rn_share_turn_t* set_turn(rn_batch_t* batch) {
+  batch->turn.job.run = run_job;
+  batch->turn.expected_ns = batch->expected_ns;
+  return &batch->turn;
+}
+
 static void submit(rn_batcher_t* batcher, rn_batch_t* batch) {
-  batch->job.run = run_job;
-  rn_pool_submit(batcher->options.pool, &batch->job);
+  rn_share_turn_t* turn = set_turn(batch);
+  if (batcher->share)
+    rn_share_submit(batcher->share, turn);
+  else
+    rn_pool_submit(batcher->options.pool, &turn->job);
+}
+
+// |batch| has run on a worker. The next one starts meanwhile if many requests must be answered
+// first; otherwise this thread goes on with it, if that has its turn.
+static void pass_turn(rn_batcher_t* batcher, rn_batch_t* batch, rn_batch_work_t* work) {
+  bool has_many = batch->count > FEW_ANSWERS;
+  if (batch->turn.is_started) {
+    rn_batch_t* next = pop_batch(work);
+    bool goes_on = rn_share_end(&batch->turn, batch->ended_ns - batch->begun_ns,
+                                next ? set_turn(next) : NULL, !has_many);
+    if (goes_on) push_batch(work, next);
+  }
+  while (has_many && batcher->has_pool && batcher->backend->blocks && work->batches)
+    submit(batcher, pop_batch(work));
 }
 
 // Has |batch| run elsewhere, or later: a quick one on this thread, if that can be, because waking
 // another takes longer.
 static void start_elsewhere(rn_batcher_t* batcher, rn_batch_t* batch) {
   const rn_batcher_options_t* options = &batcher->options;
-  batch->job.run = run_deferred;
-  if (!batch->is_quick || !options->defer || !options->defer(options->defer_self, &batch->job))
+  rn_job_t* job = &batch->turn.job;
+  job->run = run_deferred;
+  if (!batch->is_quick || !options->defer || !options->defer(options->defer_self, job))
     submit(batcher, batch);
 }
 
@@ -390,15 +424,13 @@ static void work_off(rn_batcher_t* batcher, rn_batch_work_t* work, batch_place_t
     if (place != PLACE_WORKER) place = PLACE_EVENT;  // the thread has its own work to do
     if (!run_batch(batcher, batch)) continue;
     complete(batcher, batch, work);
-    while (batcher->has_pool && batcher->backend->blocks && batch->count > FEW_ANSWERS &&
-           work->batches)
-      submit(batcher, pop_batch(work));
+    pass_turn(batcher, batch, work);
     deliver(batcher, batch, work);
   }
 }
 
 static void run_from(rn_job_t* job, batch_place_t place) {
-  rn_batch_t* batch = RN_CONTAINER_OF(job, rn_batch_t, job);
+  rn_batch_t* batch = RN_CONTAINER_OF(job, rn_batch_t, turn.job);
   rn_batcher_t* batcher = batch->owner;
   enter(batcher);
   batch->next_to_run = NULL;

@@ -14,6 +14,7 @@
 #include "serve/metrics.h"
 #include "serve/model/backend.h"
 #include "serve/model/batch_size.h"
+#include "serve/model/shares.h"
 #include "serve/predict.h"
 
 typedef struct rn_batcher_t rn_batcher_t;
@@ -30,7 +31,8 @@ typedef struct rn_batcher_options_t {
   bool pads_variable;            // pad inputs of different shapes to the largest
   bool splits_large;             // a request of more rows than a batch may have is split
   // Where blocking backends run.
-  rn_pool_t* pool;  // Borrowed; NULL: on the caller's thread
+  rn_pool_t* pool;      // Borrowed; NULL: on the caller's thread
+  rn_shares_t* shares;  // Borrowed: |pool| runs batches when these say so; NULL: at once
   // Runs a job of some microseconds on the calling thread, soon, in a way that nothing else waits
   // for it if it takes longer. False if this thread cannot: then |pool| runs it. NULL: the caller
   // runs batches that should be quick, and waits if they are not.

@@ -29,6 +29,7 @@ struct rn_batcher_t {
   int64_t* allowed;       // Owned; |options.allowed_count| of them
   rn_backend_t* backend;  // Borrowed
   int64_t max_rows;       // of a batch; 0: no limit but that of |size|
+  rn_share_t* share;      // Retained; NULL: batches need no turn
   bool has_pool;
   _Atomic int refs;
 
