@@ -6,6 +6,7 @@
 #include <sched.h>
 #include <time.h>
 
+#include "base/thread.h"
 #include "net/loop_internal.h"
 
 // Memory cached for received messages, and the silence after which it is freed.
@@ -404,6 +405,7 @@ static void turn_until_over(rn_loop_t* loop) {
 
 static void* loop_main(void* arg) {
   rn_loop_t* loop = arg;
+  rn_thread_be_prompt();
   do turn_until_over(loop);
   while (rn_loop_stand_by(loop));
   return NULL;
@@ -411,6 +413,7 @@ static void* loop_main(void* arg) {
 
 void* rn_loop_spare_main(void* arg) {
   rn_loop_t* loop = arg;
+  rn_thread_be_prompt();
   while (rn_loop_stand_by(loop)) turn_until_over(loop);
   return NULL;
 }

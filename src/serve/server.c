@@ -309,6 +309,7 @@ static rn_status_t set_up(rn_model_server_t* server) {
   // More runners than processors: batches that take long, or hang, must not keep others waiting.
   RN_RETURN_IF_ERROR(
       rn_pool_create(allocator, 2 * rn_pool_threads(server->pool) + 3, &server->runners));
+  rn_pool_start(server->runners);  // here, not on a loop's thread, whose slice they would have
   RN_RETURN_IF_ERROR(make_loops(server));
   RN_RETURN_IF_ERROR(rn_loop_create(&server->env, allocator, &server->clock));
   rn_predict_cache_options_t cache = {.max_bytes = options->cache_bytes,

@@ -14,37 +14,26 @@
 #include <pthread.h>
 #include <sched.h>
 #include <stdbool.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "base/thread.h"
+
 // A thread of this niceness gets about 3 % of a processor that others want, too.
 #define NICENESS 15
-#define SLICE_NS 100000  // Linux's minimum; before 6.12 it is ignored
 // How long the machine is watched, and the part of that time that its processors must be idle.
 #define WATCH_NS 50000000
 #define IDLE_PART 0.1
-
-// Linux's struct sched_attr, which C libraries have only lately.
-typedef struct quiet_attr_t {
-  uint32_t size, policy;
-  uint64_t flags;
-  int32_t nice;
-  uint32_t priority;
-  uint64_t runtime, deadline, period;
-} quiet_attr_t;
 
 // On Linux all of it concerns one thread. Failures leave the priority as it is.
 static void lower(int policy) {
   setpriority(PRIO_PROCESS, (id_t)syscall(SYS_gettid), NICENESS);
   struct sched_param parameters = {0};
   sched_setscheduler(0, policy, &parameters);
-  quiet_attr_t attr = {
-      .size = sizeof attr, .policy = (uint32_t)policy, .nice = NICENESS, .runtime = SLICE_NS};
-  syscall(SYS_sched_setattr, 0, &attr, 0);
+  rn_thread_be_prompt();
 }
 
 void rn_quiet_thread(void) { lower(SCHED_BATCH); }

@@ -1,0 +1,10 @@
+// Properties of threads that only some systems have.
+#ifndef RUNNEL_BASE_THREAD_H_
+#define RUNNEL_BASE_THREAD_H_
+
+// Gives the calling thread, and those that it starts, the shortest time slice. Linux (6.12 on) then
+// lets it run soon after it wakes, even if others compute on all processors; and them, if it
+// computes. Elsewhere it changes nothing.
+void rn_thread_be_prompt(void);
+
+#endif  // RUNNEL_BASE_THREAD_H_
