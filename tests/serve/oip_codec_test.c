@@ -173,9 +173,9 @@ Test(oip_rest, refuses_what_does_not_fit) {
                   NULL, 0),
         PERMISSION_DENIED);
   codec_close(&codec);
-  FAILS(read_rest(&codec, "{\"outputs\":[{\"name\":\"y\",\"parameters\":{\"classification\":3}}]}",
+  FAILS(read_rest(&codec, "{\"outputs\":[{\"name\":\"y\",\"parameters\":{\"classification\":-3}}]}",
                   NULL, 0),
-        UNIMPLEMENTED);
+        INVALID_ARGUMENT);
   codec_close(&codec);
 }
 

@@ -228,10 +228,31 @@ def errors(client, triton, is_http):
     wrong = [make_input(client, name, x.astype(np.float32)) for name, x in (("INPUT0", A), ("INPUT1", B))]
     fails(triton.infer, "to be int32", "simple", wrong)
     fails(triton.infer, "NONE", "simple", simple_inputs(client), outputs=[client.InferRequestedOutput("NONE")])
-    fails(triton.infer, "classification", "simple", simple_inputs(client),
-          outputs=[client.InferRequestedOutput("OUTPUT0", class_count=3)])
     fails(triton.infer, "signature", "simple", simple_inputs(client), parameters={"signature_name": "none"})
     check_simple(triton.infer("simple", simple_inputs(client), parameters={"signature_name": "serving_default"}))
+
+
+def classification(client, triton, is_http):
+    sums = (A + B)[0]
+    order = sorted(range(sums.size), key=lambda i: (-sums[i], i))
+    for count in (1, 3, 100):
+        result = triton.infer("simple", simple_inputs(client), outputs=[client.InferRequestedOutput("OUTPUT0", class_count=count)])
+        got = result.as_numpy("OUTPUT0")
+        expect(got.shape == (1, min(count, sums.size)), got)
+        expect([text.decode() for text in got[0]] == [f"{sums[i]}:{i}" for i in order[:count]], got)
+    x = make_input(client, "x", np.array([[1.0], [2.0]], np.float32))
+    got = triton.infer("half_plus_two", [x], outputs=[client.InferRequestedOutput("y", class_count=2)]).as_numpy("y")
+    expect([[text.decode() for text in row] for row in got] == [["2.500000:0"], ["3.000000:0"]], got)
+    inputs = [make_input(client, name, np.array([[str(n).encode() for n in value[0]]], dtype=np.object_))
+              for name, value in (("INPUT0", A), ("INPUT1", B))]
+    fails(triton.infer, "unsupported type 'BYTES'", "simple_string", inputs,
+          outputs=[client.InferRequestedOutput("OUTPUT0", class_count=3)])
+
+
+def sequences(client, triton, is_http):
+    """A model without state answers as if there were none."""
+    check_simple(triton.infer("simple", simple_inputs(client), sequence_id=7, sequence_start=True, sequence_end=False))
+    check_simple(triton.infer("simple", simple_inputs(client), sequence_id=7, sequence_end=True))
 
 
 def shared_memory(client, triton, is_http):
@@ -466,7 +487,8 @@ def main():
     server = Server()
     try:
         rest_url, url = f"127.0.0.1:{server.rest}", f"127.0.0.1:{server.port}"
-        for part in (health_and_metadata, simple_infer, asynchronous, string_infer, every_type, errors, shared_memory, statistics,
+        for part in (health_and_metadata, simple_infer, asynchronous, string_infer, every_type, errors, classification, sequences,
+                     shared_memory, statistics,
                      marks, model_control):
             for client, address in ((http_client, rest_url), (http_client, url), (grpc_client, url)):
                 print(part.__name__, client.__name__, flush=True)

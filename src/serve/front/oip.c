@@ -140,11 +140,7 @@ rn_status_t rn_oip_output_set(rn_oip_output_t* output, rn_str_t key, const rn_oi
     output->has_binary = true;
     return take_bool(key, value, &output->is_binary);
   }
-  if (rn_str_is(key, "classification")) {
-    int64_t count = 0;
-    RN_RETURN_IF_ERROR(take_count(key, value, &count));
-    return count ? rn_unimplemented("The classification extension is not supported") : RN_OK;
-  }
+  if (rn_str_is(key, "classification")) return take_count(key, value, &output->class_count);
   return set_place(&output->place, key, value);
 }
 
@@ -203,10 +199,12 @@ int rn_oip_signature(const rn_backend_t* backend, rn_str_t name) {
   return index < 0 && !name.size && backend->signature_count == 1 ? 0 : index;
 }
 
-static rn_status_t share_outputs(rn_oip_infer_t* infer) {
+static rn_status_t finish_outputs(rn_oip_infer_t* infer) {
   for (int i = 0; i < infer->predict.output_count; ++i) {
-    const rn_predict_value_t* output = &infer->predict.outputs[i];
+    rn_predict_value_t* output = &infer->predict.outputs[i];
     const rn_oip_output_t* want = rn_oip_output_of(infer, output->name);
+    if (want && want->class_count)
+      RN_RETURN_IF_ERROR(rn_oip_classes(infer, want->class_count, &output->value));
     if (want && want->place.region.size)
       RN_RETURN_IF_ERROR(rn_oip_output_share(infer, &want->place, output));
   }
@@ -215,7 +213,7 @@ static rn_status_t share_outputs(rn_oip_infer_t* infer) {
 
 static void on_predicted(rn_predict_t* predict, rn_status_t status) {
   rn_oip_infer_t* infer = RN_CONTAINER_OF(predict, rn_oip_infer_t, predict);
-  if (rn_ok(status)) status = share_outputs(infer);
+  if (rn_ok(status)) status = finish_outputs(infer);
   infer->done(infer, status);
 }
 
@@ -261,7 +259,10 @@ void rn_oip_infer_run(rn_oip_infer_t* infer) {
   infer->is_found = true;
   const rn_backend_t* backend = rn_version_backend(version);
   int signature = rn_oip_signature(backend, infer->predict.signature);
-  if (signature >= 0) infer->predict.signature = backend->signatures[signature].name;
+  if (signature >= 0) {
+    infer->predict.signature = backend->signatures[signature].name;
+    infer->is_batched = backend->signatures[signature].is_batched;
+  }
   rn_request_log_take(infer->front->log, infer->model, infer->number, &infer->predict,
                       &infer->sample);
   rn_version_predict(version, &infer->predict);

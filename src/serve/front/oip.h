@@ -59,6 +59,7 @@ typedef struct rn_oip_output_t {
   rn_str_t name;
   rn_oip_place_t place;
   bool has_binary, is_binary;  // REST: whether it says so, and what
+  int64_t class_count;         // its largest elements are wanted, so many; 0: itself
 } rn_oip_output_t;
 
 // One inference. The protocol's form embeds it, sets the first part and calls rn_oip_infer_run.
@@ -84,7 +85,8 @@ struct rn_oip_infer_t {
   void (*done)(rn_oip_infer_t* infer, rn_status_t status);
   rn_strbuf_t sample;  // the request as a PredictRequest, if it is to be logged
   bool is_found;
-  int64_t number;  // of the version that was found
+  int64_t number;   // of the version that was found
+  bool is_batched;  // its signature has rows
 };
 
 // |*infer| is zeroed but for what is needed to read a request into it.
@@ -124,6 +126,11 @@ void rn_oip_raw_strings(const rn_tensor_t* tensor, rn_strbuf_t* out);
 // Writes |output| to its place in shared memory.
 RN_MUST_USE rn_status_t rn_oip_output_share(rn_oip_infer_t* infer, const rn_oip_place_t* place,
                                             const rn_predict_value_t* output);
+
+// Replaces an output by its |count| largest elements per row, as strings "SCORE:INDEX".
+// INVALID_ARGUMENT, in Triton's words, if they are no numbers.
+RN_MUST_USE rn_status_t rn_oip_classes(const rn_oip_infer_t* infer, int64_t count,
+                                       rn_tensor_t* inout);
 
 // Finds the model and runs it. Calls |done|, perhaps before it returns.
 void rn_oip_infer_run(rn_oip_infer_t* infer);

@@ -9,8 +9,8 @@
 #define MAX_ROWS 65536
 
 static const char* const extensions[] = {
-    "binary_tensor_data", "model_configuration", "model_repository",    "parameters",
-    "schedule_policy",    "statistics",          "system_shared_memory"};
+    "binary_tensor_data", "classification",  "model_configuration", "model_repository",
+    "parameters",         "schedule_policy", "statistics",          "system_shared_memory"};
 
 bool rn_oip_is_ready(const rn_front_t* front) { return front->is_ready && !front->is_draining; }
 
@@ -206,6 +206,7 @@ static rn_status_t fill_times(rn_front_t* front, rn_str_t model, rn_arena_t* are
       {RN_METRIC_STAGE_LATENCY, "run", false, true, &out->compute_infer},
       {RN_METRIC_STAGE_LATENCY, "serialize", false, true, &out->compute_output},
       {RN_METRIC_MARK_COUNT, "cached", false, false, &out->cache_hit},
+      {RN_METRIC_CACHE_COUNT, "miss", false, false, &out->cache_miss},
   };
   for (size_t i = 0; i < sizeof rows / sizeof *rows; ++i) {
     oip_tally_t tally = {.model = model, .label = rows[i].label, .others = rows[i].others};
