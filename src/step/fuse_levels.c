@@ -110,21 +110,25 @@ static bool is_between(const rn_ir_node_t* node) {
   if (!is_on_cpu(node) || node->types[0] != RN_FLOAT) return false;
   if (rn_ir_is_op(node, "MaxPool")) return has_text(node, "data_format", "NHWC");
   return rn_ir_is_op(node, "Reshape") || rn_ir_is_op(node, "Squeeze") ||
-         rn_ir_is_op(node, "ExpandDims");
+         rn_ir_is_op(node, "ExpandDims") || rn_ir_is_op(node, "Pad");
 }
 
 // Whether |edge| is a FakeQuant or something between one and a layer. Marks these nodes then.
 static bool mark(fuse_levels_pass_t* p, rn_ir_edge_t edge) {
   int32_t path[MOST_BETWEEN];
   int count = 0;
+  bool has_pad = false;
   const rn_ir_node_t* node = rn_ir_node(p->ir, edge.node);
   int32_t index = edge.node;
   for (; !is_fake_quant(node); node = rn_ir_node(p->ir, index)) {
     if (count == MOST_BETWEEN || edge.output || !is_between(node)) return false;
     path[count++] = index;
+    has_pad |= rn_ir_is_op(node, "Pad");
     edge = node->inputs[0];
     index = edge.node;
   }
+  // A Pad adds zeros, and that must be the level of zero.
+  if (has_pad && rn_ir_attr(node, RN_STR("min"))->f != 0) return false;
   if (!p->is_levels[index]) {
     float* range = NULL;
     rn_status_t status = RN_ARENA_ARRAY(&p->ir->arena, 2, &range);

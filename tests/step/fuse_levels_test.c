@@ -287,6 +287,40 @@ RT_TEST(fuse_levels, shortcuts_and_other_readers) {
   }
 }
 
+// Zeros that are added to levels: only if zero is level 0.
+RT_TEST(fuse_levels, pads_before_pools) {
+  for (int zero = 0; zero < 6; zero += 5) {
+    rn_tensor_t results[2];
+    for (int optimize = 0; optimize < 2; ++optimize) {
+      rt_t rt = rt_begin(2);
+      rt.options.optimize = optimize;
+      rn_scope_t* s = rt.s;
+      fed_t fed = {.s = s};
+      const int64_t dims[4] = {2, 6, 6, 16}, filter[4] = {1, 1, 16, 16}, ones[4] = {1, 1, 1, 1};
+      const int64_t window[4] = {1, 3, 3, 1}, strides[4] = {1, 2, 2, 1}, shape[2] = {4, 2};
+      const int32_t pads[8] = {0, 0, 1, 1, 1, 1, 0, 0};
+      rn_edge_t x = rn_Pad(s, quantize(s, feed(&fed, dims, 4, 1), zero),
+                           rn_const(s, RN_INT32, shape, 2, pads));
+      x = rn_MaxPool(s, x, window, 4, strides, 4, "VALID");
+      rn_edge_t y = rn_Conv2D(s, x, weights(s, filter, 4, 3, 2), ones, 4, "SAME");
+      rt_step_t step = {0};
+      rt_feed(&step, fed.edges[0], &fed.values[0]);
+      rt_fetch(&step, y);
+      rn_ir_t* ir = graph_of_step(&rt, &step);
+      OK(rn_pass_fuse_levels(ir));
+      cr_assert_eq(count_nodes(ir, "_LevelsThen"), zero == 0);
+      rn_ir_destroy(ir);
+      OK(rt_run(&rt, &step));
+      results[optimize] = step.out[0];
+      rn_tensor_clear(&fed.values[0]);
+      rt_end(&rt);
+    }
+    same(&results[1], &results[0], zero, "output");
+    rn_tensor_clear(&results[0]);
+    rn_tensor_clear(&results[1]);
+  }
+}
+
 // What does not fit stays as it is: weights with another axis or range, FakeQuants of other bits.
 RT_TEST(fuse_levels, other_quantization_is_left_alone) {
   for (int k = 0; k < 5; ++k) {

@@ -16,7 +16,7 @@
 #include "kernels/cpu/quant/fake_quant.h"
 
 #define WIDE RN_LEVELS_WIDE
-#define BLOCK_BYTES 131072  // of patches
+#define BLOCK_BYTES 98304   // of patches; allocators give larger blocks back to the system at once
 #define MOST_ROWS 256       // of a block
 #define SUM_ROWS 64         // whose sums are kept before they are finished; up to a quarter more
 #define SUM_BYTES 16384     // of pixels of a depthwise convolution
@@ -254,8 +254,12 @@ static void run_block(const levels_job_t* job, int64_t piece, uint8_t* patches) 
     run_strips(job, p->x + begin * p->in_depth, p->in_depth, begin, end, first, last);
     return;
   }
-  for (int64_t row = begin; row < end; ++row)
-    copy_patch(p, row, patches + (row - begin) * job->depth);
+  const int64_t k = p->weights->k, rest = job->depth - k;
+  for (int64_t row = begin; row < end; ++row) {
+    uint8_t* to = patches + (row - begin) * job->depth;
+    copy_patch(p, row, to);
+    memset(to + k, 0, (size_t)rest);  // its weights are zero, but it is read
+  }
   run_strips(job, patches, job->depth, begin, end, first, last);
 }
 
@@ -263,8 +267,7 @@ static rn_status_t run_blocks(const levels_job_t* job, int64_t begin, int64_t en
   rn_allocator_t allocator = rn_allocator_default();
   size_t bytes = job->is_matrix ? 0 : (size_t)((job->block_rows + 16) * job->depth);
   uint8_t* patches = NULL;
-  // Zeroed, because nothing writes the end of a row, which is read though its weights are zero.
-  if (bytes) RN_RETURN_IF_ERROR(rn_alloc_zeroed(allocator, bytes, (void**)&patches));
+  if (bytes) RN_RETURN_IF_ERROR(rn_alloc(allocator, bytes, (void**)&patches));
   if (job->uses_tiles) job->table->tiles_begin();
   for (int64_t i = begin; i < end; ++i) run_block(job, i, patches);
   if (job->uses_tiles) job->table->tiles_end();
