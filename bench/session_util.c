@@ -1,8 +1,11 @@
 // Sessions and steps of the bench client.
+#include <stdlib.h>
 #include <string.h>
 
 #include "bench.h"
 #include "graph_util.h"
+
+enum { kMostThreads = 127 };  // what one byte of a varint holds
 
 // Encodes a ConfigProto by hand: the client uses only the C API and no protobuf library.
 static size_t write_config(session_config_t config, uint8_t* out) {
@@ -30,7 +33,17 @@ static size_t write_config(session_config_t config, uint8_t* out) {
   return n;
 }
 
+// The number of threads for sessions whose case does not say; 0: the library's default. From the
+// environment, since cases run in processes of their own.
+static int default_threads(void) {
+  const char* text = getenv("BENCH_THREADS");
+  int threads = text ? atoi(text) : 0;
+  return threads < 0 ? 0 : threads > kMostThreads ? kMostThreads : threads;
+}
+
 TF_Session* session_open(net_t* net, session_config_t config) {
+  if (config.intra_threads == 0) config.intra_threads = default_threads();
+  if (config.inter_threads == 0) config.inter_threads = default_threads();
   uint8_t bytes[64];
   size_t length = write_config(config, bytes);
   TF_SessionOptions* options = TF_NewSessionOptions();
