@@ -6,6 +6,16 @@
 
 // Bytes of memory: the machine's, or the control group's limit if that is lower. 0: unknown.
 size_t rn_machine_memory(void);
+
+// Processors that this process may use: those of its affinity, and no more than the share of time
+// that its control groups allow, rounded up. Both are at least 1.
+typedef struct rn_machine_processors_t {
+  int all;
+  int cores;  // hyper-threads of one core count as one
+} rn_machine_processors_t;
+// |root| is prepended to the paths of system files; "" except in tests.
+rn_machine_processors_t rn_machine_processors(const char* root);
+
 // Descriptors that the process may have open.
 size_t rn_machine_descriptors(void);
 
