@@ -4,7 +4,8 @@
 // own, the first time there is something for them, and none at all for n = 1, when everything runs
 // in the caller. Idle workers sleep; one that has just run out of work looks around for some
 // microseconds first (some hundred where that has paid), because the next piece usually follows at
-// once and a wake-up costs 20 microseconds. Jobs may be submitted from any thread.
+// once and a wake-up costs 20 microseconds. Jobs may be submitted from any thread. Loops use no
+// more threads than there are processors, jobs use all.
 //
 // doc/invariants.md: invariant 5.
 #ifndef RUNNEL_BASE_POOL_H_
@@ -14,14 +15,19 @@
 
 typedef struct rn_pool_t rn_pool_t;
 
-// |threads| < 1 means one for each processor this process may use.
+// |threads| < 1 means one for each core that this process may use (rn_machine_processors).
 RN_MUST_USE rn_status_t rn_pool_create(rn_allocator_t allocator, int threads, rn_pool_t** out_pool);
+// The same as on a machine with |processors| processors (>= 1): for tests.
+RN_MUST_USE rn_status_t rn_pool_create_on(rn_allocator_t allocator, int threads, int processors,
+                                          rn_pool_t** out_pool);
 // Runs the submitted jobs, then ends the workers. NULL is fine. Must not be called from a worker of
 // the pool.
 void rn_pool_destroy(rn_pool_t* pool);
 
 // The number given at creation, resolved; >= 1. A NULL pool counts as one thread.
 int rn_pool_threads(const rn_pool_t* pool);
+// The most threads that work on one loop: no more than there are processors.
+int rn_pool_loop_threads(const rn_pool_t* pool);
 
 // Starts all workers now. They have the priority of the thread that starts them, so a thread of low
 // priority must not be the first to use a pool. NULL is fine.
@@ -41,15 +47,32 @@ void rn_pool_submit(rn_pool_t* pool, rn_job_t* job);
 // Runs one waiting job in the calling thread, if there is one. For threads that wait for the pool.
 bool rn_pool_help(rn_pool_t* pool);
 
+// Computes items [begin, end) of a loop.
+typedef void (*rn_pool_body_t)(void* arg, int64_t begin, int64_t end);
+
 // Calls body(arg, begin, end) over [0, count) in pieces of |grain| (the last may be shorter), the
 // caller working too; returns when all are done. The pieces are the same for any number of threads,
-// so results are too. One piece runs in the caller at no cost.
-void rn_pool_for(rn_pool_t* pool, int64_t count, int64_t grain,
-                 void (*body)(void* arg, int64_t begin, int64_t end), void* arg);
+// so results are too. One piece runs in the caller at no cost. How many threads work is learnt from
+// how long such loops took (pool_cost.h).
+void rn_pool_for(rn_pool_t* pool, int64_t count, int64_t grain, rn_pool_body_t body, void* arg);
 // rn_pool_for with pieces of |grain|, where that makes several. A shorter loop has pieces of
-// |small| and is shared only with workers that are looking for work already: waking one would cost
-// more than the loop. The pieces are the same for any number of threads, here too.
+// |small| and is shared with workers that are looking for work already: waking one would cost more
+// than a single such loop. The pieces are the same for any number of threads, here too.
 void rn_pool_for_small(rn_pool_t* pool, int64_t count, int64_t grain, int64_t small,
-                       void (*body)(void* arg, int64_t begin, int64_t end), void* arg);
+                       rn_pool_body_t body, void* arg);
+
+// A loop with all that can be said of it; the rest of the fields may be 0.
+typedef struct rn_pool_work_t {
+  int64_t count, grain;
+  rn_pool_body_t body;
+  void* arg;
+  // Tells loops apart that have the same body, count and grain and take different times.
+  uint64_t kind;
+  // Each thread takes its pieces in descending order: a loop over the same data as the one before
+  // then starts with what is still in the threads' caches.
+  bool is_backwards;
+  bool is_small;  // known to be shorter than a wake-up
+} rn_pool_work_t;
+void rn_pool_run(rn_pool_t* pool, const rn_pool_work_t* work);
 
 #endif  // RUNNEL_BASE_POOL_H_

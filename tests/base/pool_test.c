@@ -30,9 +30,10 @@ static int count_threads(const char* name) {
   return count;
 }
 
+// Loops use all |threads|, even if the machine has fewer processors.
 static rn_pool_t* make_pool(int threads) {
   rn_pool_t* pool = NULL;
-  OK(rn_pool_create(rn_allocator_system(), threads, &pool));
+  OK(rn_pool_create_on(rn_allocator_system(), threads, threads, &pool));
   return pool;
 }
 
@@ -62,10 +63,15 @@ Test(pool, sizes) {
   rn_pool_t* pool = make_pool(3);
   cr_assert_eq(rn_pool_threads(pool), 3);
   rn_pool_destroy(pool);
-  pool = make_pool(0);
+  OK(rn_pool_create(rn_allocator_system(), 0, &pool));
   cr_assert_geq(rn_pool_threads(pool), 1);
   rn_pool_destroy(pool);
   rn_pool_destroy(NULL);
+  cr_assert_eq(rn_pool_loop_threads(NULL), 1);
+  OK(rn_pool_create_on(rn_allocator_system(), 16, 3, &pool));
+  cr_assert_eq(rn_pool_threads(pool), 16);
+  cr_assert_eq(rn_pool_loop_threads(pool), 3);
+  rn_pool_destroy(pool);
 }
 
 static void add_range(void* arg, int64_t begin, int64_t end) {
@@ -337,6 +343,93 @@ Test(pool, two_pools_do_not_mix, .timeout = 60) {
   cr_assert_eq(leaves, 20 * 7 * 7 * 7);
   rn_pool_destroy(b);
   rn_pool_destroy(a);
+}
+
+// Workers that are not there: the caller does all the work.
+typedef struct held_job_t {
+  rn_job_t job;
+  _Atomic int* here;
+  _Atomic bool* may_end;
+} held_job_t;
+
+static void run_held(rn_job_t* job) {
+  held_job_t* held = (held_job_t*)job;
+  atomic_fetch_add(held->here, 1);
+  while (!atomic_load(held->may_end)) usleep(100);
+  atomic_fetch_sub(held->here, 1);
+}
+
+Test(pool, a_caller_needs_no_worker, .timeout = 60) {
+  rn_pool_t* pool = make_pool(4);
+  _Atomic int here = 0;
+  _Atomic bool may_end = false;
+  held_job_t held[3];
+  for (int i = 0; i < 3; i++) {
+    held[i] = (held_job_t){{run_held, NULL}, &here, &may_end};
+    rn_pool_submit(pool, &held[i].job);
+  }
+  wait_for(&here, 3, NULL);
+  for (int n = 0; n < 20; n++) rn_pool_for(pool, CELLS, 100, add_range, cells);
+  check_cells(20);
+  atomic_store(&may_end, true);
+  while (atomic_load(&here)) sched_yield();
+  rn_pool_destroy(pool);
+}
+
+// One thread stops inside a piece until all others are done. If any other piece were bound to that
+// thread, this would not end.
+typedef struct stopper_t {
+  pthread_t caller;
+  int64_t pieces;
+  _Atomic int64_t done;
+  _Atomic bool has_stopped;
+} stopper_t;
+
+static void stop_once(void* arg, int64_t begin, int64_t end) {
+  stopper_t* stopper = arg;
+  cr_assert_eq(end, begin + 1);
+  if (!pthread_equal(pthread_self(), stopper->caller) &&
+      !atomic_exchange(&stopper->has_stopped, true))
+    while (atomic_load(&stopper->done) < stopper->pieces - 1) sched_yield();
+  usleep(20);  // time for others to come
+  atomic_fetch_add(&stopper->done, 1);
+}
+
+Test(pool, a_thread_holds_one_piece, .timeout = 60) {
+  rn_pool_t* pool = make_pool(4);
+  bool has_stopped = false;
+  for (int n = 0; n < 20 || (!has_stopped && n < 10000); n++) {
+    stopper_t stopper = {.caller = pthread_self(), .pieces = 40};
+    rn_pool_for(pool, stopper.pieces, 1, stop_once, &stopper);
+    cr_assert_eq(stopper.done, stopper.pieces);
+    has_stopped |= stopper.has_stopped;
+  }
+  cr_assert(has_stopped);
+  rn_pool_destroy(pool);
+}
+
+// With one thread the order of pieces is visible.
+static void note_order(void* arg, int64_t begin, int64_t end) {
+  (void)end;
+  int64_t** next = arg;
+  *(*next)++ = begin;
+}
+
+Test(pool, loops_backwards) {
+  rn_pool_t* pool = make_pool(3);
+  pieces_t pieces = {.count = 1000, .grain = 7};
+  rn_pool_run(
+      pool,
+      &(rn_pool_work_t){
+          .count = 1000, .grain = 7, .body = check_piece, .arg = &pieces, .is_backwards = true});
+  cr_assert_eq(pieces.covered, 1000);
+  cr_assert_eq(pieces.calls, 143);
+  rn_pool_destroy(pool);
+  int64_t order[10], *next = order;
+  rn_pool_run(NULL,
+              &(rn_pool_work_t){
+                  .count = 10, .grain = 1, .body = note_order, .arg = &next, .is_backwards = true});
+  for (int i = 0; i < 10; i++) cr_assert_eq(order[i], 9 - i);
 }
 
 Test(pool, short_of_memory) {
