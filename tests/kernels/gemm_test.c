@@ -198,7 +198,7 @@ static void check_rows(const product_t* product, const void* answer) {
 Test(gemm, same_bits) {
   rn_pool_t* pools[2] = {0};
   OK(rn_pool_create(rn_allocator_default(), 2, &pools[0]));
-  OK(rn_pool_create(rn_allocator_default(), 8, &pools[1]));
+  OK(rn_pool_create_on(rn_allocator_default(), 8, 8, &pools[1]));  // also where there are fewer
   size_t fixed = sizeof large / sizeof *large;
   for (size_t i = 0; i < fixed + 60; ++i)
     for (int transposes = 0; transposes < 4; ++transposes) {

@@ -3,6 +3,7 @@
 #include "kernels/cpu/gemm.h"
 
 #include <complex.h>
+#include <math.h>
 
 #include "base/alloc.h"
 #include "kernels/cpu/first_error.h"
@@ -24,6 +25,10 @@
 #define LEAST_ROWS_PACKING 192
 #define ENOUGH_PIECES 4
 #define LAST_PARTS 4
+// From this number of threads on, C is divided in two dimensions and B is packed once for all: with
+// few threads, pieces that are as wide as C and pack for themselves need no barrier.
+#define MANY_THREADS 5
+#define PIECES_PER_THREAD 4
 // More than the usual cache of one core; and the size of a page.
 #define LARGE_BYTES (4 << 20)
 #define PAGE_BYTES 4096
@@ -47,13 +52,34 @@ static int64_t part_length(int64_t length, int64_t wanted, int64_t shortest, int
   return ceil_div(ceil_div(length, parts), unit) * unit;
 }
 
-static grid_t grid_of(const rn_gemm_part_t* part, size_t item, int64_t strip, int threads) {
+static double pieces_of(const rn_gemm_part_t* part, size_t item) {
   double m = (double)part->m, n = (double)part->n, k = (double)part->k;
   double flops = 2 * m * n * k / FLOPS_PER_NS;
   double bytes = (m * k + k * n + m * n) * (double)item / BYTES_PER_NS;
-  double pieces = (flops > bytes ? flops : bytes) / PIECE_NS;
+  return (flops > bytes ? flops : bytes) / PIECE_NS;
+}
+
+// Blocks as square as possible, which read least of A and B; one row of them after the other, so
+// that the pieces of a thread share rows of A.
+static grid_t square_grid(const rn_gemm_part_t* part, double wanted, int64_t strip, int threads) {
+  if (wanted > PIECES_PER_THREAD * threads) wanted = PIECES_PER_THREAD * threads;
+  double area = (double)part->m * (double)part->n / wanted;
+  int64_t columns = ((int64_t)sqrt(area) / strip + 1) * strip;
+  columns = least(columns, part->n);
+  int64_t rows = ceil_div((int64_t)(area / (double)columns) + 1, ROW_UNIT) * ROW_UNIT;
+  if (rows < LEAST_ROWS) rows = LEAST_ROWS;
+  grid_t grid = {.rows = least(rows, part->m), .columns = columns};
+  grid.across = ceil_div(part->n, columns);
+  grid.pieces = grid.whole = grid.across * ceil_div(part->m, grid.rows);
+  return grid;
+}
+
+static grid_t grid_of(const rn_gemm_part_t* part, size_t item, int64_t strip, int threads) {
+  double k = (double)part->k, n = (double)part->n, pieces = pieces_of(part, item);
   if (pieces < 2 && !part->turns)
     return (grid_t){.rows = part->m, .columns = part->n, .across = 1, .whole = 1, .pieces = 1};
+  if (part->panels && !part->turns && threads >= MANY_THREADS)
+    return square_grid(part, pieces, strip, threads);
   // An even number, for two threads.
   int64_t wanted = pieces < 2 ? 1 : pieces > MOST_PIECES ? MOST_PIECES : ((int64_t)pieces + 1) & -2;
   grid_t grid = {.rows = part->m, .columns = part->n};
@@ -99,15 +125,8 @@ typedef struct gemm_job_t {
   rn_status_t status;  // see rn_keep_first_error
 } gemm_job_t;
 
-// Maps the pieces to reverse order. Even ones stay even: even and odd ones go to different threads.
-static int64_t mirrored(int64_t i, int64_t pieces) {
-  int64_t pairs = pieces / 2;
-  return i < 2 * pairs ? 2 * (pairs - 1 - i / 2) + i % 2 : i;
-}
-
 static void run_block(const gemm_job_t* job, int64_t i, void* scratch) {
   const grid_t* grid = &job->grid;
-  if (job->backwards) i = mirrored(i, grid->pieces);
   rn_gemm_part_t part = job->part;
   int64_t block = i, begin = 0, end = grid->rows;
   if (i >= grid->whole) {
@@ -181,8 +200,15 @@ static rn_gemm_part_t turn(const rn_gemm_part_t* p) {
 }
 
 static rn_status_t run_job(rn_pool_t* pool, gemm_job_t* job, int64_t strip) {
-  job->grid = grid_of(&job->part, job->item, strip, rn_pool_threads(pool));
-  rn_pool_for(pool, job->grid.pieces, 1, run_blocks, job);
+  const rn_gemm_part_t* part = &job->part;
+  job->grid = grid_of(part, job->item, strip, rn_pool_loop_threads(pool));
+  uint64_t kind = ((uint64_t)part->m * 0x10001 + (uint64_t)part->n) * 0x10001 + (uint64_t)part->k;
+  rn_pool_run(pool, &(rn_pool_work_t){.count = job->grid.pieces,
+                                      .grain = 1,
+                                      .body = run_blocks,
+                                      .arg = job,
+                                      .kind = kind,
+                                      .is_backwards = job->backwards});
   return job->status;
 }
 
@@ -198,6 +224,20 @@ static rn_status_t run_turned(rn_pool_t* pool, gemm_job_t* job, rn_gemm_pack_fn_
   RN_RETURN_IF_ERROR(rn_alloc(rn_allocator_default(), size, &block));
   job->part.panels = (void*)(((uintptr_t)block + RN_ALIGN - 1) & ~(uintptr_t)(RN_ALIGN - 1));
   pack(&job->part, (void*)job->part.panels);
+  rn_status_t status = run_job(pool, job, strip);
+  rn_free(rn_allocator_default(), block, size);
+  return status;
+}
+
+// Packs B once for all pieces, where several would pack the same columns.
+static rn_status_t run_shared(rn_pool_t* pool, gemm_job_t* job, const rn_gemm_t* g, int64_t strip) {
+  size_t size = (size_t)rn_gemm_panels_count(g->dtype, g->n, g->k) * job->item + RN_ALIGN;
+  void* block = NULL;
+  RN_RETURN_IF_ERROR(rn_alloc(rn_allocator_default(), size, &block));
+  rn_gemm_t packing = *g;
+  packing.c = (void*)(((uintptr_t)block + RN_ALIGN - 1) & ~(uintptr_t)(RN_ALIGN - 1));
+  rn_gemm_pack(pool, &packing);
+  job->part.panels = packing.c;
   rn_status_t status = run_job(pool, job, strip);
   rn_free(rn_allocator_default(), block, size);
   return status;
@@ -221,6 +261,10 @@ static rn_status_t run_pieces(rn_pool_t* pool, const rn_gemm_t* g) {
   if (is_real && job.part.way == RN_GEMM_BLOCKS && !job.part.panels && g->transpose_b &&
       !g->transpose_a && g->m <= strip && g->n >= 4 * g->m)
     return run_turned(pool, &job, g->dtype == RN_FLOAT ? table->pack_f32 : table->pack_f64, strip);
+  if (is_real && job.part.way == RN_GEMM_BLOCKS && !job.part.panels && g->m > 1 && g->n > 1 &&
+      g->m >= 2 * LEAST_ROWS && rn_pool_loop_threads(pool) >= MANY_THREADS &&
+      pieces_of(&job.part, job.item) >= 2 * MANY_THREADS)
+    return run_shared(pool, &job, g, strip);
   return run_job(pool, &job, strip);
 }
 
