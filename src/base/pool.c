@@ -29,6 +29,7 @@
 
 // If a yield took longer than this, other threads want the CPU.
 #define YIELD_NS 5000
+#define CROWDED_NS 50000000  // how long that is believed
 // Gaps are remembered as a number up to MOST_LUCK: a short one adds two, a long one takes one away;
 // from ENOUGH_LUCK on, a worker looks for long.
 #define MOST_LUCK 8
@@ -56,7 +57,7 @@ int64_t rn_pool_now_ns(void) {
   return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
 }
 
-bool rn_pool_spin_again(rn_pool_spin_t* spin, int64_t patience) {
+bool rn_pool_spin_again(rn_pool_t* pool, rn_pool_spin_t* spin, int64_t patience) {
 #if defined(__x86_64__)
   __builtin_ia32_pause();
 #elif defined(__aarch64__)
@@ -67,8 +68,12 @@ bool rn_pool_spin_again(rn_pool_spin_t* spin, int64_t patience) {
   if (!spin->start) spin->start = now;
   if (now - spin->start >= patience) return false;
   if (now - spin->start < RN_POOL_LOOK_NS) return true;
+  if (now < atomic_load_explicit(&pool->crowded_until_ns, memory_order_relaxed)) return false;
   sched_yield();
-  return rn_pool_now_ns() - now < YIELD_NS;
+  int64_t after = rn_pool_now_ns();
+  if (after - now < YIELD_NS) return true;
+  atomic_store_explicit(&pool->crowded_until_ns, after + CROWDED_NS, memory_order_relaxed);
+  return false;
 }
 
 static void shared_push(rn_pool_t* pool, rn_job_t* job) {
@@ -231,9 +236,7 @@ static void look_around(rn_pool_t* pool, rn_pool_worker_t* self) {
       continue;
     }
     if (atomic_load_explicit(&pool->stopping, memory_order_relaxed)) return;
-  } while (rn_pool_spin_again(&spin, patience));
-  bool is_crowded = patience == RN_POOL_LONG_LOOK_NS && rn_pool_now_ns() - spin.start < patience;
-  if (is_crowded) self->luck = 0;
+  } while (rn_pool_spin_again(pool, &spin, patience));
 }
 
 static void* worker_main(void* arg) {

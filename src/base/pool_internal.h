@@ -76,6 +76,10 @@ struct rn_pool_t {
   _Atomic uint32_t slots_used;                  // slots [0, slots_used) have been used
   _Atomic bool stopping;
 
+  // Until then the processors are known to be wanted by other threads: waits are short. A yield
+  // would give the rest of this thread's turn away, where a sleeper gets it when it is woken.
+  _Alignas(RN_POOL_PAIR) _Atomic int64_t crowded_until_ns;
+
   // A bit for each worker that sleeps, or is about to: a hint, for loops.
   _Alignas(RN_POOL_PAIR) _Atomic uint64_t asleep[RN_POOL_MOST_THREADS / 64];
 
@@ -94,7 +98,7 @@ typedef struct rn_pool_spin_t {
   uint32_t turns;
   int64_t start;
 } rn_pool_spin_t;
-bool rn_pool_spin_again(rn_pool_spin_t* spin, int64_t patience);
+bool rn_pool_spin_again(rn_pool_t* pool, rn_pool_spin_t* spin, int64_t patience);
 #define RN_POOL_LOOK_NS 10000  // a wait in which no yield is tried: half a wake-up
 // The longest wait, for threads that have been lucky with it; yields the processor meanwhile.
 #define RN_POOL_LONG_LOOK_NS 200000

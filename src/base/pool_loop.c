@@ -261,11 +261,11 @@ static bool is_done(const view_t* view) {
 
 // Waits until every chunk is done. All are claimed, so this waits for running threads, or for one
 // chunk of a thread that is not running.
-static void join(const view_t* view) {
+static void join(rn_pool_t* pool, const view_t* view) {
   rn_pool_loop_t* loop = view->loop;
   rn_pool_spin_t spin = {0};
   bool done;
-  while (!(done = is_done(view)) && rn_pool_spin_again(&spin, RN_POOL_LONG_LOOK_NS)) {
+  while (!(done = is_done(view)) && rn_pool_spin_again(pool, &spin, RN_POOL_LONG_LOOK_NS)) {
   }
   if (done) return;
   atomic_store(&loop->is_awaited, true);
@@ -316,7 +316,7 @@ static void run_shared(rn_pool_t* pool, rn_pool_loop_t* loop, view_t* view, doub
   view->generation &= GENERATION_MASK;
   if (view->flags & FLAG_WAKES) call_workers(pool, view);
   work(view, 0);
-  join(view);
+  join(pool, view);
   close_loop(loop);
 }
 
