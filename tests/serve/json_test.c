@@ -464,3 +464,84 @@ Test(json, messages_have_defaults_and_quoted_integers) {
                    "    \"error_message\": \"\"\n   }\n  }\n ]\n}");
   rn_strbuf_clear(&out);
 }
+
+// A list that several threads read, and how it is spoiled: |spoiled| replaces an element.
+static rn_status_t read_long(rn_pool_t* pool, rn_dtype_t dtype, int count, int at,
+                             const char* spoiled, rn_tensor_t* out) {
+  rn_strbuf_t text;
+  rn_strbuf_init(&text, rn_allocator_system());
+  rn_strbuf_append(&text, RN_STR("[[ "));
+  for (int i = 0; i < count; ++i) {
+    if (i) rn_strbuf_append(&text, i % 3 ? RN_STR(",") : RN_STR(" ,\n "));
+    if (i == at)
+      rn_strbuf_append(&text, rn_str(spoiled));
+    else if (rn_dtype_is_floating(dtype))
+      rn_strbuf_printf(&text, "%.*g", 1 + i % 17, (i % 2 ? -1 : 1) * (i * 1.37 + 0.1));
+    else
+      rn_strbuf_printf(&text, "%d", i % 2 ? -i : i * 7);
+  }
+  rn_strbuf_append(&text, RN_STR(" ] ]"));
+  rn_json_reader_t json = rn_json_reader(rn_strbuf_view(&text), &arena);
+  json.pool = pool;
+  rn_status_t status = rn_json_tensor(&json, dtype, rn_allocator_system(), out);
+  if (rn_ok(status)) cr_assert_eq(json.next, json.end);
+  rn_strbuf_clear(&text);
+  return status;
+}
+
+// Long lists give the same tensors, and the same errors, however many threads read them.
+Test(json, long_lists_in_pieces, .init = init, .fini = fini) {
+  static const rn_dtype_t dtypes[] = {RN_FLOAT, RN_DOUBLE, RN_INT32, RN_INT64, RN_INT16};
+  static const int counts[] = {1, 3000, 7000, 20011, 70001};
+  static const char* const wrong[] = {"",      "1,",    ",",   "x",    "[1]",
+                                      "\"1\"", "1e999", "1 2", "true", "1]"};
+  rn_pool_t* pool = NULL;
+  OK(rn_pool_create(rn_allocator_system(), 3, &pool));
+  for (size_t d = 0; d < sizeof dtypes / sizeof *dtypes; ++d)
+    for (size_t c = 0; c < sizeof counts / sizeof *counts; ++c) {
+      if (dtypes[d] == RN_INT16 && counts[c] > 3000) continue;
+      rn_tensor_t one, several;
+      OK(read_long(NULL, dtypes[d], counts[c], -1, NULL, &one));
+      OK(read_long(pool, dtypes[d], counts[c], -1, NULL, &several));
+      cr_assert_eq(one.count, counts[c]);
+      cr_assert_eq(several.count, counts[c]);
+      cr_assert_eq(several.rank, 2);
+      cr_assert(memcmp(one.data, several.data, rn_tensor_bytes(&one)) == 0);
+      rn_tensor_clear(&one);
+      rn_tensor_clear(&several);
+    }
+  for (size_t w = 0; w < sizeof wrong / sizeof *wrong; ++w)
+    for (int at = 0; at < 20011; at += 20010 / 6) {
+      rn_tensor_t none;
+      if (!strcmp(wrong[w], "1]") && at == 20010)
+        continue;  // a whole list, and something behind it
+      rn_status_t one = read_long(NULL, RN_FLOAT, 20011, at, wrong[w], &none);
+      rn_status_t several = read_long(pool, RN_FLOAT, 20011, at, wrong[w], &none);
+      cr_assert(!rn_ok(one), "%s at %d", wrong[w], at);
+      cr_assert_eq(rn_status_code(one), rn_status_code(several));
+      cr_assert_str_eq(rn_status_message(one), rn_status_message(several));
+      rn_status_free(one);
+      rn_status_free(several);
+    }
+  rn_pool_destroy(pool);
+}
+
+// An empty element that would be a piece of its own.
+Test(json, empty_elements_between_pieces, .init = init, .fini = fini) {
+  rn_pool_t* pool = NULL;
+  OK(rn_pool_create(rn_allocator_system(), 3, &pool));
+  enum { SIZE = 5 * 32768 };
+  char* text = malloc(SIZE);
+  for (int offset = -3; offset <= 3; ++offset) {
+    memset(text, ' ', SIZE);
+    memcpy(text, "[1", 2);
+    memcpy(text + 1 + 2 * 32768 + offset, ",,2", 3);
+    text[SIZE - 1] = ']';
+    rn_json_reader_t json = rn_json_reader(rn_str_n(text, SIZE), &arena);
+    json.pool = pool;
+    rn_tensor_t none;
+    FAILS(rn_json_tensor(&json, RN_FLOAT, rn_allocator_system(), &none), INVALID_ARGUMENT);
+  }
+  free(text);
+  rn_pool_destroy(pool);
+}

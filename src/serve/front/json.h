@@ -20,12 +20,14 @@
 #ifndef RUNNEL_SERVE_FRONT_JSON_H_
 #define RUNNEL_SERVE_FRONT_JSON_H_
 
+#include "base/pool.h"
 #include "tensor/tensor.h"
 
 typedef struct rn_json_reader_t {
   const char *begin, *next, *end;  // Borrowed: the text
   rn_arena_t* arena;               // Borrowed: holds strings with escapes; others are in the text
   bool is_first;                   // no element of the innermost container was read yet
+  rn_pool_t* pool;                 // Borrowed: helps with long lists of numbers; NULL: none
 } rn_json_reader_t;
 
 typedef enum rn_json_kind_t {

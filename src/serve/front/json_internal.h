@@ -59,6 +59,12 @@ void rn_json_sink_clear(rn_json_sink_t* sink);
 // Reads one value into |sink|, whose shape must fit what is known of it, and completes that. On
 // failure |sink| is as far as it came.
 RN_MUST_USE rn_status_t rn_json_sink_read(rn_json_reader_t* json, rn_json_sink_t* sink);
+// Reads |count| elements, which must be all of the text. Any thread.
+typedef bool (*rn_json_elements_fn_t)(rn_json_reader_t* json, void* out, int64_t count);
+// Reads a long list of numbers, whose beginning was read, by several threads, to its end. False if
+// it is short, or if something is wrong: then nothing was read.
+bool rn_json_read_pieces(rn_json_reader_t* json, rn_json_sink_t* sink, rn_json_elements_fn_t read,
+                         int64_t* out_count);
 // Makes room for |count| elements in all.
 RN_MUST_USE rn_status_t rn_json_sink_reserve(rn_json_sink_t* sink, int64_t count);
 // Makes room for a list with |commas|. Commas are cheap to send and strings are cleared at once, so

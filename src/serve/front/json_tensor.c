@@ -237,17 +237,52 @@ __attribute__((always_inline)) static inline rn_status_t read_leaves(rn_json_rea
   return status;
 }
 
-// One copy of the loop for each of the types that requests mostly have.
+// rn_json_elements_fn_t, inlined with a constant type.
+__attribute__((always_inline)) static inline bool read_some(rn_json_reader_t* json, void* out,
+                                                            int64_t count, rn_dtype_t dtype) {
+  for (int64_t i = 0; i < count; ++i) {
+    if (i) {
+      json->next = rn_json_blank(json->next, json->end);
+      if (json->next == json->end || *json->next++ != ',') return false;
+    }
+    json->next = rn_json_blank(json->next, json->end);
+    if (json->next == json->end || !may_begin(dtype, *json->next)) return false;
+    rn_status_t status = read_element(json, dtype, (char*)out + (size_t)i * rn_dtype_size(dtype));
+    if (rn_ok(status)) continue;
+    rn_status_free(status);
+    return false;
+  }
+  return rn_json_blank(json->next, json->end) == json->end;
+}
+
+static bool read_floats(rn_json_reader_t* json, void* out, int64_t count) {
+  return read_some(json, out, count, RN_FLOAT);
+}
+static bool read_doubles(rn_json_reader_t* json, void* out, int64_t count) {
+  return read_some(json, out, count, RN_DOUBLE);
+}
+static bool read_ints(rn_json_reader_t* json, void* out, int64_t count) {
+  return read_some(json, out, count, RN_INT32);
+}
+static bool read_longs(rn_json_reader_t* json, void* out, int64_t count) {
+  return read_some(json, out, count, RN_INT64);
+}
+
+// One copy of the loop for each of the types that requests mostly have, and another for long lists.
 static rn_status_t read_values(rn_json_reader_t* json, rn_json_sink_t* sink, int level,
                                int64_t* out_count) {
   switch (sink->dtype) {
     case RN_FLOAT:
+      if (rn_json_read_pieces(json, sink, read_floats, out_count)) return RN_OK;
       return read_leaves(json, sink, level, RN_FLOAT, out_count);
     case RN_DOUBLE:
+      if (rn_json_read_pieces(json, sink, read_doubles, out_count)) return RN_OK;
       return read_leaves(json, sink, level, RN_DOUBLE, out_count);
     case RN_INT32:
+      if (rn_json_read_pieces(json, sink, read_ints, out_count)) return RN_OK;
       return read_leaves(json, sink, level, RN_INT32, out_count);
     case RN_INT64:
+      if (rn_json_read_pieces(json, sink, read_longs, out_count)) return RN_OK;
       return read_leaves(json, sink, level, RN_INT64, out_count);
     default:
       return read_leaves(json, sink, level, sink->dtype, out_count);

@@ -177,6 +177,7 @@ static rn_status_t read_examples(rest_call_t* self, const rn_rest_body_t* body) 
 static rn_status_t read_body(rest_call_t* self) {
   rn_rest_body_t body;
   RN_RETURN_IF_ERROR(rn_rest_body_scan(self->request->body, &self->arena, &body));
+  body.instances.value.pool = body.inputs.value.pool = self->front->env->pool;
   rn_status_t status = rn_models_find(self->front->models, &self->path.spec, &self->version);
   if (rn_ok(status))
     status = (self->path.verb == RN_REST_PREDICT ? read_inputs : read_examples)(self, &body);
