@@ -382,17 +382,29 @@ void rn_memory_fs_install(rn_memory_fs_t* fs, rn_env_t* env) {
   env->fs_self = fs;
 }
 
-int64_t rn_memory_fs_calls(const rn_memory_fs_t* fs) { return fs->calls; }
+int64_t rn_memory_fs_calls(const rn_memory_fs_t* fs) {
+  rn_memory_fs_t* all = (rn_memory_fs_t*)fs;
+  rn_mutex_lock(&all->mutex);
+  int64_t calls = fs->calls;
+  rn_mutex_unlock(&all->mutex);
+  return calls;
+}
 
 void rn_memory_fs_fail(rn_memory_fs_t* fs, int64_t first, int64_t count, int error) {
+  rn_mutex_lock(&fs->mutex);
   fs->fail_first = first ? fs->calls + first : 0;
   fs->fail_count = count;
   fs->error = error;
+  rn_mutex_unlock(&fs->mutex);
 }
 
-void rn_memory_fs_limit(rn_memory_fs_t* fs, int64_t bytes) { fs->limit = bytes; }
+void rn_memory_fs_limit(rn_memory_fs_t* fs, int64_t bytes) {
+  rn_mutex_lock(&fs->mutex);
+  fs->limit = bytes;
+  rn_mutex_unlock(&fs->mutex);
+}
 
-void rn_memory_fs_crash(rn_memory_fs_t* fs, int64_t torn) {
+static void crash_locked(rn_memory_fs_t* fs, int64_t torn) {
   fs->epoch++;
   fs->fail_first = 0;
   for (inode_t* inode = fs->inodes; inode; inode = inode->next) {
@@ -409,4 +421,10 @@ void rn_memory_fs_crash(rn_memory_fs_t* fs, int64_t torn) {
     inode->size = keep;
   }
   for (size_t i = 0; i < fs->names.count; ++i) fs->names.items[i].now = fs->names.items[i].durable;
+}
+
+void rn_memory_fs_crash(rn_memory_fs_t* fs, int64_t torn) {
+  rn_mutex_lock(&fs->mutex);
+  crash_locked(fs, torn);
+  rn_mutex_unlock(&fs->mutex);
 }
