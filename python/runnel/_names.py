@@ -25,7 +25,7 @@ eager.eager_script: py_function
 io.io_ops: ReaderBase WholeFileReader TextLineReader FixedLengthRecordReader TFRecordReader IdentityReader
 io.parsing_ops: VarLenFeature FixedLenFeature FixedLenSequenceFeature SparseFeature parse_example parse_single_example
 io.parsing_ops: parse_single_sequence_example decode_raw decode_csv parse_tensor serialize_tensor
-linalg.linalg_ops: cholesky_solve svd self_adjoint_eig self_adjoint_eigvals
+linalg.linalg_ops: cholesky_solve svd self_adjoint_eig self_adjoint_eigvals matrix_solve_ls
 logging: get_logger
 nn.nn_dilation: required_space_to_batch_paddings
 ops.check_ops: assert_equal assert_none_equal assert_less assert_less_equal assert_greater assert_greater_equal
@@ -36,6 +36,7 @@ ops.clip_ops: clip_by_norm clip_by_global_norm clip_by_average_norm global_norm
 ops.control_flow: cond case switch_case while_loop group tuple no_op Assert
 ops.data_flow: QueueBase FIFOQueue RandomShuffleQueue PaddingFIFOQueue PriorityQueue ConditionalAccumulator
 ops.data_flow: ConditionalAccumulatorBase SparseConditionalAccumulator
+ops.fft_ops: fft ifft fft2d ifft2d fft3d ifft3d
 ops.functional_ops: map_fn foldl foldr scan
 ops.init_ops: zeros_initializer ones_initializer constant_initializer random_uniform_initializer
 ops.init_ops: random_normal_initializer truncated_normal_initializer uniform_unit_scaling_initializer
@@ -82,5 +83,5 @@ SUBMODULES = frozenset("""
 app autograph bitwise compat config contrib data debugging distribute distributions dtypes errors estimator experimental
 feature_column flags gfile graph_util image initializers io keras layers linalg logging lookup losses manip math
 metrics mixed_precision nest nn python_io quantization queue ragged random raw_ops resource_loader saved_model sets signal sparse
-strings summary sysconfig test train version
+spectral strings summary sysconfig test train version
 """.split())

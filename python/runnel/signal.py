@@ -1,9 +1,14 @@
-"""tf.signal: window functions."""
+"""tf.signal: window functions, Fourier transforms and spectra."""
 
 from runnel import dtypes, raw_ops
 from runnel.core.convert import constant, constant_value, convert_to_tensor
 from runnel.core.framework import name_scope
 from runnel.ops import array_ops, math_ops
+from runnel.ops.fft_ops import (  # noqa: F401
+    fft, fft2d, fft3d, fftshift, ifft, ifft2d, ifft3d, ifftshift, irfft, irfft2d, irfft3d, rfft, rfft2d, rfft3d)
+from runnel.ops.spectral_ops import (  # noqa: F401
+    dct, frame, idct, inverse_stft, inverse_stft_window_fn, linear_to_mel_weight_matrix,
+    mfccs_from_log_mel_spectrograms, overlap_and_add, stft)
 
 
 def _raised_cosine(name, default_name, window_length, periodic, dtype, a, b):

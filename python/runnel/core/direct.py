@@ -83,6 +83,7 @@ MatrixBandPart matrix_band_part
 MatrixDeterminant matrix_determinant
 MatrixInverse matrix_inverse
 MatrixSolve matrix_solve
+MatrixSquareRoot matrix_square_root
 MatrixTriangularSolve matrix_triangular_solve
 Cholesky cholesky
 Qr qr

@@ -82,3 +82,90 @@ def pinv(a, rcond=None, validate_args=False, name=None):
         limit = rcond * reduce_max(s, axis=-1)
         s = where_v2(_ops.Greater(s, expand_dims(limit, -1)), s, convert_to_tensor(np.inf, dtype=a.dtype))
         return matmul(v / expand_dims(s, -2), u, adjoint_b=True)
+
+
+def matrix_solve_ls(matrix, rhs, l2_regularizer=0.0, fast=True, name=None):
+    """Solves matrix x = rhs in the least-squares sense."""
+    return _ops.MatrixSolveLs(matrix, rhs, l2_regularizer, fast=fast, name=name)
+
+
+def lu_reconstruct(lower_upper, perm, validate_args=False, name=None):
+    """Returns the matrix whose factors lu() gave."""
+    from runnel.ops.array_ops import matrix_set_diag, one_hot, ones_like
+    from runnel.ops.math_ops import matmul
+    with name_scope(name, "lu_reconstruct", [lower_upper, perm]):
+        lu = convert_to_tensor(lower_upper, name="lower_upper")
+        lower = _ops.MatrixBandPart(lu, num_lower=convert_to_tensor(-1, "int64"), num_upper=convert_to_tensor(0, "int64"))
+        lower = matrix_set_diag(lower, ones_like(lu[..., 0]))
+        product = matmul(lower, _ops.MatrixBandPart(lu, num_lower=convert_to_tensor(0, "int64"), num_upper=convert_to_tensor(-1, "int64")))
+        return matmul(one_hot(perm, lu.shape.as_list()[-1], dtype=lu.dtype), product, transpose_a=True)
+
+
+def lu_solve(lower_upper, perm, rhs, validate_args=False, name=None):
+    """Solves A x = rhs, given the factors of A that lu() gave."""
+    from runnel.ops.array_ops import matrix_set_diag, one_hot, ones_like
+    from runnel.ops.math_ops import matmul
+    with name_scope(name, "lu_solve", [lower_upper, perm, rhs]):
+        lu = convert_to_tensor(lower_upper, name="lower_upper")
+        rhs = convert_to_tensor(rhs, dtype=lu.dtype, name="rhs")
+        rhs = matmul(one_hot(perm, lu.shape.as_list()[-1], dtype=lu.dtype), rhs)
+        lower = matrix_set_diag(lu, ones_like(lu[..., 0]))
+        return _ops.MatrixTriangularSolve(lu, _ops.MatrixTriangularSolve(lower, rhs, lower=True), lower=False)
+
+
+def lu_matrix_inverse(lower_upper, perm, validate_args=False, name=None):
+    """Returns the inverse of the matrix whose factors lu() gave."""
+    from runnel.ops.array_ops import matrix_diag, ones_like
+    with name_scope(name, "lu_matrix_inverse", [lower_upper, perm]):
+        lu = convert_to_tensor(lower_upper, name="lower_upper")
+        return lu_solve(lu, perm, matrix_diag(ones_like(lu[..., 0])))
+
+
+def _packed_diagonals(diagonals, diagonals_format, join):
+    """Returns the diagonals as [..., 3, n] or, if not `join`, three of [..., n]."""
+    from runnel.ops.array_ops import matrix_diag_part, pad, stack, unstack
+    if diagonals_format == "compact":
+        diagonals = convert_to_tensor(diagonals, name="diagonals")
+        return diagonals if join else unstack(diagonals, axis=-2)
+    if diagonals_format == "matrix":
+        matrix = convert_to_tensor(diagonals, name="diagonals")
+        packed = matrix_diag_part(matrix, k=(-1, 1), align="LEFT_RIGHT")
+        return packed if join else unstack(packed, axis=-2)
+    if diagonals_format != "sequence":
+        raise ValueError("Unrecognized diagonals_format: %s" % diagonals_format)
+    upper, main, lower = (convert_to_tensor(d) for d in diagonals)
+    n = main.shape.as_list()[-1]
+    keep = [[0, 0]] * (main.shape.ndims - 1)
+    if upper.shape.as_list()[-1] == n - 1:
+        upper = pad(upper, keep + [[0, 1]])
+    if lower.shape.as_list()[-1] == n - 1:
+        lower = pad(lower, keep + [[1, 0]])
+    return stack([upper, main, lower], axis=-2) if join else [upper, main, lower]
+
+
+def tridiagonal_solve(diagonals, rhs, diagonals_format="compact", transpose_rhs=False, conjugate_rhs=False, name=None,
+                      partial_pivoting=True, perturb_singular=False):
+    """Solves A x = rhs for tridiagonal matrices A; the format is compact, sequence or matrix."""
+    from runnel.ops.array_ops import expand_dims, matrix_transpose, squeeze
+    from runnel.ops.math_ops import conj
+    with name_scope(name, "tridiagonal_solve", [rhs]):
+        packed = _packed_diagonals(diagonals, diagonals_format, True)
+        rhs = convert_to_tensor(rhs, dtype=packed.dtype, name="rhs")
+        is_vector = rhs.shape.ndims == packed.shape.ndims - 1
+        if conjugate_rhs:
+            rhs = conj(rhs)
+        if is_vector:
+            rhs = expand_dims(rhs, -1)
+        elif transpose_rhs:
+            rhs = matrix_transpose(rhs)
+        x = _ops.TridiagonalSolve(packed, rhs, partial_pivoting=partial_pivoting, perturb_singular=perturb_singular)
+        return squeeze(x, -1) if is_vector else x
+
+
+def tridiagonal_matmul(diagonals, rhs, diagonals_format="compact", name=None):
+    """Returns the product of tridiagonal matrices with rhs; the format is compact, sequence or matrix."""
+    from runnel.ops.array_ops import expand_dims
+    with name_scope(name, "tridiagonal_matmul", [rhs]):
+        parts = _packed_diagonals(diagonals, diagonals_format, False)
+        rhs = convert_to_tensor(rhs, dtype=parts[0].dtype, name="rhs")
+        return _ops.TridiagonalMatMul(*[expand_dims(p, -2) for p in parts], rhs)
