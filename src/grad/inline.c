@@ -93,6 +93,27 @@ static bool is_back_edge(const rn_node_t* node, int32_t i) {
          node->inputs[i].node->op->role == RN_ROLE_NEXT_ITERATION;
 }
 
+// A value that is alive in every iteration of its loop, even after the last one.
+static bool is_always_alive(rn_edge_t edge) {
+  const rn_attr_value_t* constant = NULL;
+  if (edge.node->op->role == RN_ROLE_ENTER)
+    constant = rn_node_attr(edge.node, RN_STR("is_constant"));
+  return constant && constant->b;
+}
+
+// Whether no input of |node|, which is about to be copied, tells the copy when it is dead: there is
+// none, or all are arguments that are always alive. An Enter takes such an argument into a loop of
+// the function, where nothing runs for its sake.
+static bool needs_anchor(const inline_copy_t* copy, const rn_node_t* node) {
+  if (node->input_count > 0 && is_always_alive((rn_edge_t){(rn_node_t*)node, 0})) return false;
+  for (int32_t i = 0; i < node->input_count; ++i) {
+    rn_edge_t from = node->inputs[i];
+    if (from.node->op->role != RN_ROLE_ARG || !is_always_alive(copied_edge(copy, from)))
+      return false;
+  }
+  return true;
+}
+
 static rn_status_t copy_controls(inline_open_t* o, const inline_copy_t* copy, const rn_node_t* node,
                                  rn_node_spec_t* spec) {
   rn_node_t** controls = NULL;
@@ -102,7 +123,7 @@ static rn_status_t copy_controls(inline_open_t* o, const inline_copy_t* copy, co
     rn_node_t* to = from->op->role == RN_ROLE_ARG ? copy->anchor : copy->copies[from->id];
     if (to) controls[spec->control_count++] = to;
   }
-  if (node->input_count == 0 && spec->control_count == 0 && copy->anchor)
+  if (spec->control_count == 0 && copy->anchor && needs_anchor(copy, node))
     controls[spec->control_count++] = copy->anchor;
   spec->controls = controls;
   return RN_OK;
@@ -436,7 +457,9 @@ static rn_status_t open_while(inline_open_t* o, rn_edge_t* out) {
   RN_RETURN_IF_ERROR(inline_body(o, function_attr(call, "body"), in, count, pivot, count, next));
   for (int i = 0; i < count; ++i) {
     if (is_invariant[i]) continue;
+    if (is_always_alive(next[i])) rn_scope_add_control(o->scope, pivot);
     rn_edge_t back = rn_NextIteration(o->scope, next[i]);
+    rn_scope_clear_controls(o->scope);
     RN_RETURN_IF_ERROR(scope_status(o));
     RN_RETURN_IF_ERROR(rn_graph_update_edge(o->graph, back, merges[i].node, 1));
   }

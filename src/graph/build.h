@@ -88,7 +88,10 @@ typedef struct rn_scope_hook_t {
   // The node to wait for in its place; NULL for none.
   rn_node_t* (*map_control)(void* arg, rn_node_t* control);
   void* arg;
-  rn_node_t* anchor;                          // nodes without inputs get a control edge from it
+  // Nodes without inputs get a control edge from it, and so do nodes all of whose inputs
+  // |is_always_alive| accepts.
+  rn_node_t* anchor;
+  bool (*is_always_alive)(void* arg, rn_edge_t input);
   void (*built)(void* arg, rn_node_t* node);  // called for every node
   bool is_inherited;                          // scopes made from this one inherit the hook
 } rn_scope_hook_t;

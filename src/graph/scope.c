@@ -286,6 +286,15 @@ void rn_scope_add_attr(rn_scope_t* scope, const char* name, const rn_attr_value_
   rn_scope_fail(scope, status);
 }
 
+// Whether no input of the node under construction tells the node when it is dead.
+static bool needs_anchor(const rn_scope_t* scope) {
+  const rn_scope_hook_t* hook = scope->hook;
+  for (size_t i = 0; i < scope->inputs.count; i++)
+    if (!hook->is_always_alive || !hook->is_always_alive(hook->arg, scope->inputs.items[i]))
+      return false;
+  return true;
+}
+
 static rn_status_t apply_hook(rn_scope_t* scope) {
   const rn_scope_hook_t* hook = scope->hook;
   size_t kept = 0;
@@ -295,7 +304,7 @@ static rn_status_t apply_hook(rn_scope_t* scope) {
     if (control) scope->op_controls.items[kept++] = control;
   }
   if (hook && hook->map_control) scope->op_controls.count = kept;
-  if (hook && hook->anchor && scope->inputs.count == 0)
+  if (hook && hook->anchor && needs_anchor(scope))
     RN_RETURN_IF_ERROR(rn_vec_push(&scope->op_controls, scope->allocator, hook->anchor));
   if (!scope->colocation) return RN_OK;
   rn_attr_t attr = {.name = RN_STR("_class"), .value = *scope->colocation};

@@ -23,23 +23,18 @@ static uint32_t any(uint32_t* seed, uint32_t below) {
 
 static int size_of(int var) { return var % kSizes; }
 
-// Values of a turn. A value that depends on no variable exists after the last turn, too: it must
-// not become one.
+// Values of a turn. Some depend on no variable.
 typedef struct pool_t {
   rn_edge_t values[kSizes][kMost];
-  bool is_free[kSizes][kMost];  // depends on no variable
   int counts[kSizes];
 } pool_t;
 
-static void put(pool_t* pool, int size, rn_edge_t value, bool is_free) {
-  pool->is_free[size][pool->counts[size]] = is_free;
+static void put(pool_t* pool, int size, rn_edge_t value) {
   pool->values[size][pool->counts[size]++] = value;
 }
 
-static rn_edge_t pick(pool_t* pool, int size, uint32_t* seed, bool* inout_is_free) {
-  uint32_t i = any(seed, (uint32_t)pool->counts[size]);
-  *inout_is_free &= pool->is_free[size][i];
-  return pool->values[size][i];
+static rn_edge_t pick(pool_t* pool, int size, uint32_t* seed) {
+  return pool->values[size][any(seed, (uint32_t)pool->counts[size])];
 }
 
 // The same value, forwarded twice.
@@ -52,14 +47,13 @@ static rn_edge_t reshaped(rn_scope_t* s, rn_edge_t x, int size) {
 
 static void make(rn_scope_t* s, pool_t* pool, uint32_t* seed) {
   int size = (int)any(seed, kSizes);
-  bool is_free = true;
-  rn_edge_t x = pick(pool, size, seed, &is_free), made;
+  rn_edge_t x = pick(pool, size, seed), made;
   switch (any(seed, 8)) {
     case 0:
-      made = rn_Tanh(s, rn_AddV2(s, x, pick(pool, size, seed, &is_free)));
+      made = rn_Tanh(s, rn_AddV2(s, x, pick(pool, size, seed)));
       break;
     case 1:
-      made = rn_Maximum(s, x, rn_Neg(s, pick(pool, size, seed, &is_free)));
+      made = rn_Maximum(s, x, rn_Neg(s, pick(pool, size, seed)));
       break;
     case 2:
       made = rn_Mul(s, x, rn_const_float(s, 0.5f));
@@ -71,18 +65,18 @@ static void make(rn_scope_t* s, pool_t* pool, uint32_t* seed) {
       made = rn_Identity(s, x);
       break;
     case 5:
-      made = rn_Sub(s, x, pick(pool, kSmall, seed, &is_free));
+      made = rn_Sub(s, x, pick(pool, kSmall, seed));
       break;
     case 6: {
-      rn_edge_t mean = rn_Mean(s, pick(pool, kLarge, seed, &is_free), rn_const_int32(s, 0));
+      rn_edge_t mean = rn_Mean(s, pick(pool, kLarge, seed), rn_const_int32(s, 0));
       made = rn_AddV2(s, x, mean);
       break;
     }
     default:
-      made = rn_Sub(s, x, pick(pool, size, seed, &is_free));
+      made = rn_Sub(s, x, pick(pool, size, seed));
       break;
   }
-  put(pool, size, made, is_free);
+  put(pool, size, made);
 }
 
 static rn_edge_t goes_on(rn_scope_t* s, const rn_edge_t* values, void* arg) {
@@ -98,18 +92,14 @@ static void body(rn_scope_t* s, const rn_edge_t* in, rn_edge_t* out, void* arg) 
   const program_t* program = arg;
   uint32_t seed = program->seed * 2654435761u;
   pool_t pool = {0};
-  for (int i = 0; i < kSizes; ++i) put(&pool, i, program->outside[i], true);
-  for (int v = 0; v < kVars; ++v) put(&pool, size_of(v), in[v + 1], false);
+  for (int i = 0; i < kSizes; ++i) put(&pool, i, program->outside[i]);
+  for (int v = 0; v < kVars; ++v) put(&pool, size_of(v), in[v + 1]);
   for (int i = 0; i < kMade; ++i) make(s, &pool, &seed);
   out[0] = rn_AddV2(s, in[0], rn_const_int32(s, 1));
   // Often what another variable was: variables swap places.
   for (int v = 0; v < kVars; ++v) {
-    bool is_free = true;
     out[v + 1] = pool.values[size_of(v)][1 + any(&seed, 2)];
-    for (int tries = 0; any(&seed, 3) && is_free && tries < 9; ++tries) {
-      rn_edge_t next = pick(&pool, size_of(v), &seed, &is_free);
-      if (!is_free) out[v + 1] = next;
-    }
+    if (any(&seed, 3)) out[v + 1] = pick(&pool, size_of(v), &seed);
   }
 }
 

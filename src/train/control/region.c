@@ -47,6 +47,13 @@ rn_edge_t rn_region_map(rn_region_t* region, rn_edge_t edge) {
   return fresh.inner;
 }
 
+static bool was_brought(void* arg, rn_edge_t inner) {
+  const rn_region_t* region = arg;
+  for (size_t i = 0; i < region->brought.count; ++i)
+    if (region->brought.items[i].inner.node == inner.node) return true;
+  return false;
+}
+
 static rn_edge_t map(void* arg, rn_edge_t edge) { return rn_region_map(arg, edge); }
 
 // To wait for an outside node, the inside waits for one of its outputs to be brought in.
@@ -88,6 +95,7 @@ rn_scope_t* rn_region_enter(rn_region_t* region, rn_str_t prefix, rn_node_t* anc
                                    .map_control = map_control,
                                    .arg = region,
                                    .anchor = anchor,
+                                   .is_always_alive = region->is_loop ? was_brought : NULL,
                                    .built = built,
                                    .is_inherited = true};
   rn_scope_set_hook(inside, &region->hook);

@@ -20,6 +20,7 @@ struct rn_region_t {
   rn_edge_t (*bring)(rn_region_t* region, rn_edge_t outer);
   void* arg;              // of |bring|
   bool has_open_borders;  // control inputs from outside are kept unchanged
+  bool is_loop;           // what |bring| returns is alive in every iteration, even after the last
   rn_waits_t* waits;      // for a function: collects the control inputs from outside
   // The rest is private to region.c.
   rn_scope_hook_t hook;
@@ -28,8 +29,8 @@ struct rn_region_t {
 };
 
 // Opens a scope whose nodes are inside the region, with names that begin with |prefix|. Nodes
-// without inputs get a control edge from |anchor| (may be NULL). A region has one such scope at a
-// time. NULL after an error.
+// without inputs, and in a loop nodes that read only what was brought in, get a control edge from
+// |anchor| (may be NULL). A region has one such scope at a time. NULL after an error.
 rn_scope_t* rn_region_enter(rn_region_t* region, rn_str_t prefix, rn_node_t* anchor);
 // Marks |node| as inside.
 void rn_region_note(rn_region_t* region, const rn_node_t* node);

@@ -31,8 +31,16 @@ static rn_edge_t enter(while_loop_t* loop, rn_edge_t edge, bool is_constant) {
   return (rn_edge_t){rn_op_finish(s), 0};
 }
 
+// In a loop around this one the constant may be alive after the last iteration: nothing in this
+// loop runs for its sake, and passes move what is computed from it to the front of both loops.
 static rn_edge_t bring_constant(rn_region_t* region, rn_edge_t outer) {
-  return enter(region->arg, outer, true);
+  const rn_scope_hook_t* around = rn_scope_hook(region->outside);
+  rn_scope_hook_t loose = around ? *around : (rn_scope_hook_t){0};
+  loose.is_always_alive = NULL;
+  if (around) rn_scope_set_hook(region->outside, &loose);
+  rn_edge_t inner = enter(region->arg, outer, true);
+  rn_scope_set_hook(region->outside, around);
+  return inner;
 }
 
 static void set_shape(rn_scope_t* s, rn_edge_t edge, rn_shape_t shape) {
@@ -151,7 +159,8 @@ static rn_status_t build_frame(while_loop_t* loop, rn_edge_t* out) {
   RN_RETURN_IF_ERROR(rn_arena_printf(&loop->arena, &frame, "%.*s%s",
                                      RN_STR_ARGS(rn_scope_prefix(loop->here)), "while_context"));
   loop->frame = frame.data;
-  rn_region_t region = {.outside = loop->here, .bring = bring_constant, .arg = loop};
+  rn_region_t region = {
+      .outside = loop->here, .bring = bring_constant, .arg = loop, .is_loop = true};
   begin(loop, &region);
   if (rn_scope_ok(loop->here)) decide(loop, &region);
   if (rn_scope_ok(loop->here)) go_round(loop, &region);
