@@ -12,8 +12,9 @@
 static rn_status_t make_arrays(rn_frames_t* frames, const rn_straight_loop_t* loop,
                                rn_iteration_t* it) {
   if (it->inputs) return RN_OK;
-  RN_RETURN_IF_ERROR(rn_alloc_array(frames->allocator, (size_t)loop->var_count + 1,
-                                    sizeof *it->staged, (void**)&it->staged));
+  if (!it->staged)  // else it is left from a step that got no memory for |inputs|
+    RN_RETURN_IF_ERROR(rn_alloc_array(frames->allocator, (size_t)loop->var_count + 1,
+                                      sizeof *it->staged, (void**)&it->staged));
   rn_status_t status = rn_alloc_array(frames->allocator, (size_t)loop->input_total + 1,
                                       sizeof *it->inputs, (void**)&it->inputs);
   for (int32_t i = 0; rn_ok(status) && i < loop->input_total; ++i)
