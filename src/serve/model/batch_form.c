@@ -158,7 +158,7 @@ static void set_timer_locked(rn_batcher_t* batcher, int64_t until) {
 }
 
 // Batches have later and later deadlines, so that this seldom sets the timer.
-static void watch_locked(rn_batcher_t* batcher, int64_t until) {
+void rn_batcher_watch_locked(rn_batcher_t* batcher, int64_t until) {
   const rn_timers_t* timers = &batcher->options.watch;
   if (until >= batcher->watch_ns || !timers->set) return;
   rn_status_t status = timers->set(timers->self, &batcher->watch, until);
@@ -181,7 +181,7 @@ rn_batch_t* rn_batcher_overdue_locked(rn_batcher_t* batcher, int64_t now) {
     batch->next_overdue = overdue;
     overdue = batch;
   }
-  watch_locked(batcher, until);
+  rn_batcher_watch_locked(batcher, until);
   return overdue;
 }
 
@@ -201,7 +201,7 @@ static void start_locked(rn_batcher_t* batcher, rn_batch_t* batch, int64_t now,
   batcher->running = batch;
   ++batcher->lanes_used;
   batcher->running_count += batch->count;
-  watch_locked(batcher, batch->deadline_ns);
+  rn_batcher_watch_locked(batcher, batch->deadline_ns);
   if (work->last)
     work->last->next_to_run = batch;
   else

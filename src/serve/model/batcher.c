@@ -186,13 +186,14 @@ static void answer_ended(rn_batch_t* batch) {
 // formed, and answers them; if none is left, that must wait until the batch is off the books,
 // because the last answer may end the backend.
 static void drop_ended(rn_batcher_t* batcher, rn_batch_t* batch, int64_t now) {
-  int64_t expired = 0, cancelled = 0;
+  int64_t expired = 0, cancelled = 0, latest = 0;
   for (int i = batch->count; i > 0; --i) {
     rn_predict_t* predict = rn_batch_pop(batch);
     if (predict->entry.fn) rn_cancel_remove(predict->cancel, &predict->entry);
     predict->entry.fn = NULL;
     bool is_unwanted = is_cancelled(predict);
     if (!is_unwanted && predict->deadline_ns > now) {
+      if (predict->deadline_ns > latest) latest = predict->deadline_ns;
       rn_batch_add(batch, predict);
       continue;
     }
@@ -206,6 +207,10 @@ static void drop_ended(rn_batcher_t* batcher, rn_batch_t* batch, int64_t now) {
   batcher->expired += expired;
   rn_series_add(batcher->series.deadline, (double)expired);
   batcher->cancelled += cancelled;
+  if (batch->count) {  // those that are left may have less time than those that went
+    batch->deadline_ns = latest;
+    rn_batcher_watch_locked(batcher, latest);
+  }
   rn_mutex_unlock(&batcher->mutex);
   if (batch->count) answer_ended(batch);
 }

@@ -66,6 +66,8 @@ void rn_batcher_form_locked(rn_batcher_t* batcher, int64_t now, rn_batch_work_t*
 // The same for one request that is not in the queue. False if it must wait there.
 bool rn_batcher_form_one_locked(rn_batcher_t* batcher, rn_predict_t* predict, bool is_alone,
                                 int64_t now, rn_batch_work_t* work);
+// Has batches that run past |until| cancelled then.
+void rn_batcher_watch_locked(rn_batcher_t* batcher, int64_t until);
 // The batches that run past their deadlines, retained and linked by |next_overdue|. Sets |watch|
 // for the others.
 rn_batch_t* rn_batcher_overdue_locked(rn_batcher_t* batcher, int64_t now);
