@@ -46,6 +46,7 @@ NOT_RUN = [
     (r"runnel top --cluster ps=localhost:2222", "shows two tasks that are down"),
     (r"runnel (serve|load) .*(\bhalf\b|models\.pbtxt)", "need models; doc/serving.md serves one"),
     (r"curl .*/half:predict", "likewise"),
+    (r"runnel quantize ", "needs a model and examples of its inputs; tests/cli runs it"),
     (r"export PATH=\$PWD/build/release/cli", "the PATH has it already"),
     (r".*\| *dot -T", "Graphviz may be missing; the part before it is run"),
 ]
