@@ -613,6 +613,8 @@ rule("ResizeBilinearGrad ResizeBicubicGrad", "value", "what is not finite, or no
 rule("ScaleAndTranslateGrad", "value", "the order of sums", within(1e-5))
 rule("ScaleAndTranslate ScaleAndTranslateGrad", "value", "what is not finite, beside the window", odd)
 rule(CONVOLUTIONS, "value", "infinities times the zeros of the padding: in other places", odd)
+rule(" ".join(kind + "FFT" + axes for kind in ("", "I", "R", "IR") for axes in ("", "2D", "3D")),
+     "value", "sums with what is not finite: in another order", odd)  # fmt: skip
 
 # What runs here, and not in stock.
 rule("GetSessionHandle GetSessionHandleV2", "accepted", "eager handles work here", eager)
@@ -622,7 +624,7 @@ rule("DepthToSpace SpaceToDepth", "accepted", "NCHW on the CPU", attr("data_form
 rule("Substr", "accepted", "stock refuses shapes that it does not know yet", matches("shapes must match.*vs. \\?|: \\? vs."))
 rule("ResourceGather ResourceStridedSliceAssign", "accepted", "variables of quantized types", matches("Unsupported dtype: q"))
 rule("TensorScatterSub TensorScatterMin TensorScatterMax TensorScatterAdd", "accepted", "a vector is one index", matches("must match dimensions"))
-rule("QuantizedReluX CTCLossV2", "accepted", "stock has no CPU kernel")
+rule("QuantizedReluX CTCLossV2 FFTND IFFTND RFFTND IRFFTND", "accepted", "stock has no CPU kernel")
 rule("AnonymousRandomSeedGenerator", "accepted", "stock's kernel asks for an input that the op does not have")
 rule("QuantizeAndDequantizeV2 QuantizeAndDequantizeV4", "accepted", "scalar limits hold for every slice",
      says("Shape must be rank 1"))  # fmt: skip
