@@ -42,10 +42,10 @@ def consume(*numbers):
     return variable("sink", [], 0).assign(tf.add_n(numbers))
 
 
-def dynamic_rnn(batch, hidden, steps):
-    """An LSTM in a while loop, inputs and outputs in tensor arrays."""
-    weights, bias = variable("w", [2 * hidden, 4 * hidden]), variable("b", [4 * hidden], 0)
-    inputs = tf.TensorArray(tf.float32, steps).unstack(constant(steps, batch, hidden))
+def lstm_loop(rows, weights, bias):
+    """The states of an LSTM in a while loop, inputs and outputs in tensor arrays."""
+    steps, batch, hidden = rows.shape.as_list()
+    inputs = tf.TensorArray(tf.float32, steps).unstack(rows)
     outputs = tf.TensorArray(tf.float32, steps, element_shape=[batch, hidden])
     zero = tf.zeros([batch, hidden])
 
@@ -56,7 +56,12 @@ def dynamic_rnn(batch, hidden, steps):
 
     final = tf.while_loop(lambda t, *_: t < steps, body, [0, zero, zero, outputs],
                           parallel_iterations=32)
-    loss = tf.reduce_mean(tf.square(final[3].stack()))
+    return final[3].stack()
+
+
+def dynamic_rnn(batch, hidden, steps):
+    weights, bias = variable("w", [2 * hidden, 4 * hidden]), variable("b", [4 * hidden], 0)
+    loss = tf.reduce_mean(tf.square(lstm_loop(constant(steps, batch, hidden), weights, bias)))
     return loss, descend(loss)
 
 
@@ -65,19 +70,8 @@ def lstm_inference(hidden, steps, vocabulary=10000):
     table = variable("embedding", [vocabulary, hidden])
     weights, bias = variable("w", [2 * hidden, 4 * hidden]), variable("b", [4 * hidden], 0)
     words = tf.constant(RANDOM.randint(0, vocabulary, [steps, 1]))
-    rows = tf.nn.embedding_lookup(table, words)
-    inputs = tf.TensorArray(tf.float32, steps).unstack(rows)
-    outputs = tf.TensorArray(tf.float32, steps, element_shape=[1, hidden])
-    zero = tf.zeros([1, hidden])
-
-    def body(t, c, h, out):
-        x = tf.ensure_shape(inputs.read(t), [1, hidden])
-        c, h = lstm_cell(x, c, h, weights, bias)
-        return t + 1, c, h, out.write(t, h)
-
-    final = tf.while_loop(lambda t, *_: t < steps, body, [0, zero, zero, outputs],
-                          parallel_iterations=32)
-    sum_of_states = tf.reduce_sum(tf.square(final[3].stack()))
+    states = lstm_loop(tf.nn.embedding_lookup(table, words), weights, bias)
+    sum_of_states = tf.reduce_sum(tf.square(states))
     return sum_of_states, consume(sum_of_states)
 
 

@@ -48,7 +48,7 @@ typedef struct rn_cli_quant_layer_t {
 // The example data: one array per key, whose first dimension counts the examples.
 typedef struct rn_cli_quant_data_t {
   rn_tensor_t* inputs;  // one per input of the model
-  rn_tensor_t labels;   // int64; unset if there are none
+  rn_tensor_t labels;   // int64; unset without --labels
   int64_t count;        // examples
   int64_t batch;        // examples per step
 } rn_cli_quant_data_t;
@@ -61,7 +61,7 @@ typedef struct rn_cli_quant_t {
   rn_cli_model_t model;      // else the SavedModel
   rn_strbuf_t frozen_bytes;  // |frozen| points into it
   rn_pb_GraphDef_t* frozen;  // in the arena
-  rn_str_t fill;             // the node that fills tables; "" if there are none
+  rn_str_t fill;             // the node that fills the tables; "" for a model without tables
   rn_str_t signature;
   rn_cli_quant_port_t *inputs, *outputs;
   int32_t input_count, output_count;

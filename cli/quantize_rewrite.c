@@ -153,7 +153,7 @@ static rn_status_t add_activation(cli_quant_writer_t* w, const rn_cli_quant_sour
                   attrs, 4, out_name);
 }
 
-// Lets input |i| of |node| read |from|. The inputs of a decoded node may be shared with nobody.
+// Makes input |i| of |node| read |from|. No other node shares the inputs of a decoded node.
 static rn_status_t redirect(cli_quant_writer_t* w, const rn_node_t* node, int32_t i,
                             rn_str_t from) {
   rn_pb_NodeDef_t* def = rn_map_get(&w->names, node->name);

@@ -12,7 +12,7 @@
 #define RN_POOL_PAIR 128           // processors fetch cache lines in pairs
 
 // One thread's share of a loop. Both words are a generation and, below it, a number of chunks; a
-// word of an older generation counts as zero, so that nobody has to reset it, and the line stays in
+// word of an older generation counts as zero, so that it needs no reset, and the line stays in
 // the cache of the worker that uses it loop after loop.
 typedef struct rn_pool_part_t {
   _Alignas(RN_POOL_PAIR) _Atomic uint64_t claimed;

@@ -81,22 +81,32 @@ def _hann_window():
 _DEFAULT = object()
 
 
+def _frame_sizes(frame_length, frame_step, fft_length):
+    """Returns the three as tensors; fft_length is the next power of two by default."""
+    frame_length = convert_to_tensor(frame_length, dtypes.int32, name="frame_length")
+    frame_step = convert_to_tensor(frame_step, dtypes.int32, name="frame_step")
+    if fft_length is None:
+        fft_length = _power_of_two(frame_length)
+    else:
+        fft_length = convert_to_tensor(fft_length, dtypes.int32, name="fft_length")
+    return frame_length, frame_step, fft_length
+
+
+def _windowed(frames, frame_length, window_fn, dtype):
+    """Multiplies frames by a window: Hann's by default, none if it is None."""
+    if window_fn is _DEFAULT:
+        window_fn = _hann_window()
+    return frames if window_fn is None else frames * window_fn(frame_length, dtype=dtype)
+
+
 def stft(signals, frame_length, frame_step, fft_length=None, window_fn=_DEFAULT, pad_end=False, name=None):
     """Returns the Fourier transforms of windowed frames: [..., frames, fft_length / 2 + 1]."""
     with name_scope(name, "stft", [signals, frame_length, frame_step]):
         signals = convert_to_tensor(signals, name="signals")
         signals.shape.with_rank_at_least(1)
-        frame_length = convert_to_tensor(frame_length, dtypes.int32, name="frame_length")
-        frame_step = convert_to_tensor(frame_step, dtypes.int32, name="frame_step")
-        if fft_length is None:
-            fft_length = _power_of_two(frame_length)
-        else:
-            fft_length = convert_to_tensor(fft_length, dtypes.int32, name="fft_length")
+        frame_length, frame_step, fft_length = _frame_sizes(frame_length, frame_step, fft_length)
         frames = frame(signals, frame_length, frame_step, pad_end=pad_end)
-        if window_fn is _DEFAULT:
-            window_fn = _hann_window()
-        if window_fn is not None:
-            frames = frames * window_fn(frame_length, dtype=frames.dtype)
+        frames = _windowed(frames, frame_length, window_fn, frames.dtype)
         return fft_ops.rfft(frames, array_ops.reshape(fft_length, [1]))
 
 
@@ -105,12 +115,7 @@ def inverse_stft(stfts, frame_length, frame_step, fft_length=None, window_fn=_DE
     with name_scope(name, "inverse_stft", [stfts]):
         stfts = convert_to_tensor(stfts, name="stfts")
         stfts.shape.with_rank_at_least(2)
-        frame_length = convert_to_tensor(frame_length, dtypes.int32, name="frame_length")
-        frame_step = convert_to_tensor(frame_step, dtypes.int32, name="frame_step")
-        if fft_length is None:
-            fft_length = _power_of_two(frame_length)
-        else:
-            fft_length = convert_to_tensor(fft_length, dtypes.int32, name="fft_length")
+        frame_length, frame_step, fft_length = _frame_sizes(frame_length, frame_step, fft_length)
         frames = fft_ops.irfft(stfts, array_ops.reshape(fft_length, [1]))
         have = array_ops.shape(frames)[-1]
         # The transform may be shorter or longer than a frame.
@@ -118,10 +123,7 @@ def inverse_stft(stfts, frame_length, frame_step, fft_length=None, window_fn=_DE
         frames = frames[..., :keep]
         rank = frames.shape.ndims
         frames = array_ops.pad(frames, [[0, 0]] * (rank - 1) + [[0, frame_length - keep]])
-        if window_fn is _DEFAULT:
-            window_fn = _hann_window()
-        if window_fn is not None:
-            frames = frames * window_fn(frame_length, dtype=stfts.dtype.real_dtype)
+        frames = _windowed(frames, frame_length, window_fn, stfts.dtype.real_dtype)
         return overlap_and_add(frames, frame_step)
 
 

@@ -31,7 +31,7 @@ typedef struct rn_models_options_t {
                       const char* folder, rn_backend_t*** out, int* out_count);
   void* self;
   // Says that models or their versions may have changed; called with the manager's lock, so that it
-  // must not call it. NULL: nobody wants to know.
+  // must not call it. May be NULL.
   void (*changed)(void* self);
   void* changed_self;
   rn_batcher_options_t batching;  // of models that bring no parameters of their own

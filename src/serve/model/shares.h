@@ -5,7 +5,7 @@
 // that is least far goes first. A model that was idle has no credit for that time. Three rules keep
 // this from costing latency:
 // - A model that runs nothing, and is behind by all of its next batch, starts at once, on a thread
-//   more than there are processors, and the system divides them. Little load waits for nobody.
+//   more than there are processors, and the system divides them. Little load never waits.
 // - A batch that runs much longer than was expected no longer counts: a model that hangs takes a
 //   thread, but no processor from others.
 // - A thread goes on with the next batch of the same model, if that has its turn.
