@@ -75,11 +75,14 @@ def __getattr__(name):
     if module is not None:
         value = getattr(importlib.import_module("runnel." + module), name)
     elif name in _names.SUBMODULES:
+        from runnel._namespace import explain_absence
         value = importlib.import_module("runnel." + name)
+        explain_absence(value)
     else:
         value = _direct.function(name)
         if value is None:
-            raise AttributeError("runnel has no %r: see doc/python_names.md" % name)
+            from runnel._namespace import absence
+            raise AttributeError(absence("tf", name))
     globals()[name] = value
     return value
 

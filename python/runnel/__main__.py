@@ -1,10 +1,11 @@
 """Runs scripts that say `import tensorflow as tf` with Runnel.
 
-usage: python -m runnel SCRIPT [ARGUMENT ...]
-       python -m runnel -m MODULE [ARGUMENT ...]
-       python -m runnel -c CODE [ARGUMENT ...]
-       python -m runnel --names SCRIPT ...
+usage: python -m runnel [--v2] SCRIPT [ARGUMENT ...]
+       python -m runnel [--v2] -m MODULE [ARGUMENT ...]
+       python -m runnel [--v2] -c CODE [ARGUMENT ...]
+       python -m runnel [--v2] --names SCRIPT ...
 
+--v2       tensorflow is the API of 2.x, not of 1.x
 --names    lists the names of tf that the scripts use and Runnel lacks
 --version  prints the version
 --help     prints this text
@@ -30,12 +31,17 @@ def _print(text):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # so the flush at exit succeeds
 
 
-def _version():
+def _version(is_v2):
     import runnel
-    return "runnel %s (the API of TensorFlow %s, Python %s)" % (runnel.runnel_version, runnel.__version__, sys.version.split()[0])
+    from runnel.compat.v2.lookup import VERSION
+    return "runnel %s (the API of TensorFlow %s, Python %s)" % (
+        runnel.runnel_version, VERSION if is_v2 else runnel.__version__, sys.version.split()[0])
 
 
 def main():
+    is_v2 = "--v2" in sys.argv[1:2]
+    if is_v2:
+        del sys.argv[1]
     arguments = sys.argv[1:]
     first = arguments[0] if arguments else None
     if first is None:
@@ -45,16 +51,16 @@ def main():
         _print(__doc__.strip())
         return 0
     if first in ("-V", "--version"):
-        _print(_version())
+        _print(_version(is_v2))
         return 0
     if first in ("-m", "-c", "--names") and len(arguments) < 2:
         return _complain("%s needs %s; see --help" % (first, {"-m": "a module", "-c": "code"}.get(first, "a script")))
     if first == "--names":
         from runnel.alias import script_names
-        return script_names.main(arguments[1:], _print)
+        return script_names.main(arguments[1:], _print, is_v2)
     if first.startswith("-") and first not in ("-m", "-c"):
         return _complain("there is no option '%s'; see --help" % first)
-    alias.install()
+    alias.install(is_v2)
     del sys.argv[0]
     if first == "-m":
         return _run_module()

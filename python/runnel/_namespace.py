@@ -15,6 +15,24 @@ import sys
 import types
 
 
+def absence(module, name):
+    """Returns why a module of tf has no such name, and where the list of names is."""
+    text = "%s has no %r: see doc/python_names.md" % (module, name)
+    if not name.startswith("__"):
+        from runnel.compat.v2.names import NAMES
+        if name in NAMES.get(module.removeprefix("tf").removeprefix("."), ()):
+            text += "; TensorFlow 2 has it, try runnel.v2 (doc/python_names_v2.md)"
+    return text
+
+
+def explain_absence(module):
+    """Makes a module without lazy names say where the list of names is when one is absent."""
+    if "__getattr__" not in vars(module):
+        def __getattr__(name):
+            raise AttributeError(absence(module.__name__.replace("runnel", "tf", 1), name))
+        module.__getattr__ = __getattr__
+
+
 def namespace(module_name, *rows):
     """Returns (__getattr__, __dir__, __all__) for a module with these names."""
     table = {}
@@ -26,8 +44,7 @@ def namespace(module_name, *rows):
 
     def __getattr__(name):
         if name not in table:
-            raise AttributeError("%s has no %r: see doc/python_names.md" % (
-                module_name.replace("runnel", "tf", 1), name))
+            raise AttributeError(absence(module_name.replace("runnel", "tf", 1), name))
         home, source = table[name]
         if home == "submodules":
             return importlib.import_module("%s.%s" % (module_name, name))

@@ -471,7 +471,7 @@ class Categorical(_Discrete):
 
     @property
     def event_size(self):
-        return convert_to_tensor(self._logits.shape[-1].value, dtype=dtypes.int32)
+        return convert_to_tensor(self._logits.shape.dims[-1].value, dtype=dtypes.int32)
 
     def batch_shape_tensor(self, name="batch_shape_tensor"):
         return _ops.Shape(self._logits)[:-1]
@@ -479,12 +479,12 @@ class Categorical(_Discrete):
     def _sample_n(self, count, seed):
         from runnel.ops.array_ops import concat, reshape, transpose
         from runnel.ops.random_ops import multinomial
-        rows = reshape(self._logits, [-1, self._logits.shape[-1].value])
+        rows = reshape(self._logits, [-1, self._logits.shape.dims[-1].value])
         drawn = transpose(multinomial(rows, count, seed=seed))
         return cast(reshape(drawn, concat([reshape(count, [1]), self.batch_shape_tensor()], 0)), self._dtype)
 
     def _log_prob(self, k):
-        classes = self._logits.shape[-1].value
+        classes = self._logits.shape.dims[-1].value
         hot = _ops.OneHot(cast(k, dtypes.int32), classes, convert_to_tensor(1, dtype=self._logits.dtype), convert_to_tensor(0, dtype=self._logits.dtype))
         return reduce_sum(hot * _ops.LogSoftmax(self._logits), axis=-1)
 

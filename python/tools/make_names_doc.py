@@ -1,8 +1,8 @@
-"""Writes doc/python_names.md: which public names of stock's tf.compat.v1 (stock_names.txt) are here.
+"""Writes doc/python_names.md and doc/python_names_v2.md: which public names of stock's tf.compat.v1 and of its tf 2.x are here.
 
     PYTHONPATH=python python3 python/tools/make_names_doc.py [--check]
 
---check writes nothing; it fails and prints the lines that differ if the page is not what this would write.
+--check writes nothing; it fails and prints the lines that differ if a page is not what this would write.
 """
 
 import difflib
@@ -11,7 +11,7 @@ import sys
 import textwrap
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-PAGE = os.path.join(os.path.dirname(os.path.dirname(HERE)), "doc", "python_names.md")
+DOC = os.path.join(os.path.dirname(os.path.dirname(HERE)), "doc")
 
 INTRODUCTION = """\
 # Python: the names of tf
@@ -20,6 +20,16 @@ INTRODUCTION = """\
 
 Of the %d public names of stock's `tf.compat.v1`, %d are here. An absent name raises AttributeError and names this page;
 `runnel python-compat script.py` lists the absent names that a script uses. The guide is [python.md](python.md).
+"""
+
+INTRODUCTION_V2 = """\
+# Python: the names of TensorFlow 2
+
+<!-- Written by python/tools/make_names_doc.py; do not edit. -->
+
+Of the %d public names of stock's `tf` 2.21, %d are in `runnel.v2`. An absent name raises AttributeError and names this page;
+`python3 -m runnel --v2 --names script.py` lists the absent names that a script uses. Keras is a package of its own (`pip install keras`),
+and not counted. The guide is [python.md](python.md); the names of 1.x are in [python_names.md](python_names.md).
 """
 
 # Names that are here and differ from stock.
@@ -40,30 +50,40 @@ DIFFERENT = {
 }
 
 
+DIFFERENT_V2 = {
+    "Tensor": "Has a hash, that of the object; in stock a tensor has none.",
+}
+
+
 def names():
-    """Returns the public names of stock."""
+    """Returns the public names of stock's tf.compat.v1."""
     with open(os.path.join(HERE, "stock_names.txt"), encoding="utf-8") as stream:
         return [line.strip() for line in stream if line.strip()]
 
 
-def find(name):
-    """Tells whether the package has the name."""
-    import runnel as value
+def names_v2():
+    """Returns the public names of stock's tf 2.x, without internal ones."""
+    from runnel.compat.v2.names import NAMES
+    return [(space and space + ".") + leaf for space in sorted(NAMES) if not space.startswith("__") for leaf in sorted(NAMES[space])]
+
+
+def find(face, name):
+    """Tells whether a face has the name."""
     try:
         for part in name.split("."):
-            value = getattr(value, part)
+            face = getattr(face, part)
     except (AttributeError, ImportError):
         return False
     return True
 
 
-def rows():
+def rows(face, listed_names):
     """Returns {namespace: (supported, absent)}."""
     table = {}
-    for name in names():
+    for name in listed_names:
         space, _, leaf = name.rpartition(".")
         supported, absent = table.setdefault(space, ([], []))
-        (supported if find(name) else absent).append(leaf)
+        (supported if find(face, name) else absent).append(leaf)
     return table
 
 
@@ -74,12 +94,11 @@ def listed(label, leaves):
     return textwrap.wrap(label + " ".join("`%s`" % leaf for leaf in leaves), 120, break_long_words=False, break_on_hyphens=False) + [""]
 
 
-def text():
-    """Returns the page."""
-    table = rows()
+def text(introduction, different, table):
+    """Returns a page."""
     have = sum(len(supported) for supported, _ in table.values())
-    lines = [INTRODUCTION % (sum(len(s) + len(a) for s, a in table.values()), have), "## Different from stock", ""]
-    for name, how in sorted(DIFFERENT.items()):
+    lines = [introduction % (sum(len(s) + len(a) for s, a in table.values()), have), "## Different from stock", ""]
+    for name, how in sorted(different.items()):
         lines += textwrap.wrap("- `tf.%s`: %s" % (name, how), 120, subsequent_indent="  ", break_on_hyphens=False)
     lines += [""]
     for space, (supported, absent) in table.items():
@@ -87,16 +106,27 @@ def text():
     return "\n".join(lines)
 
 
+def pages():
+    """Yields (file, text)."""
+    import runnel
+    from runnel.compat import v2
+    yield "python_names.md", text(INTRODUCTION, DIFFERENT, rows(runnel, names()))
+    yield "python_names_v2.md", text(INTRODUCTION_V2, DIFFERENT_V2, rows(v2, names_v2()))
+
+
 def main():
-    new = text()
-    if "--check" in sys.argv:
-        with open(PAGE, encoding="utf-8") as stream:
-            old = stream.read()
-        sys.stdout.writelines(difflib.unified_diff(old.splitlines(True), new.splitlines(True), "the page", "what it should be"))
-        return int(old != new)
-    with open(PAGE, "w", encoding="utf-8") as stream:
-        stream.write(new)
-    return 0
+    differs = False
+    for file, new in pages():
+        path = os.path.join(DOC, file)
+        if "--check" in sys.argv:
+            with open(path, encoding="utf-8") as stream:
+                old = stream.read()
+            sys.stdout.writelines(difflib.unified_diff(old.splitlines(True), new.splitlines(True), "the page", "what it should be"))
+            differs |= old != new
+        else:
+            with open(path, "w", encoding="utf-8") as stream:
+                stream.write(new)
+    return int(differs)
 
 
 if __name__ == "__main__":

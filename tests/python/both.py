@@ -4,6 +4,7 @@ import contextlib
 import functools
 import gzip
 import hashlib
+import importlib
 import importlib.util
 import os
 import pickle
@@ -66,13 +67,30 @@ def eager_mode(tf):
             framework._eager_enabled = False
 
 
+def values(tf, result):
+    """A result of 2.x with the values of its tensors and variables."""
+    if isinstance(result, (tf.Tensor, tf.Variable)):
+        return result.numpy()
+    if isinstance(result, dict):
+        return {key: values(tf, item) for key, item in result.items()}
+    if isinstance(result, (list, tuple)) and not hasattr(result, "_fields"):
+        return type(result)(values(tf, item) for item in result)
+    return result
+
+
 def run(function, tf, options):
     """("ok", result, graph) or ("error", class name, text)."""
     import numpy as np
     graph = tf.Graph()
-    with eager_mode(tf) if options["eager"] else graph.as_default():
+    if options["v2"]:
+        inside = contextlib.nullcontext()
+    else:
+        inside = eager_mode(tf) if options["eager"] else graph.as_default()
+    with inside:
         try:
             result = function(tf, np)
+            if options["v2"]:
+                result = values(tf, result)
         except Exception as error:
             if not options["raises"]:
                 raise
@@ -164,17 +182,17 @@ def compare_graphs(ours, stock):
             min(len(ours), len(stock)):][:5])
 
 
-def both(function=None, graph=False, raises=False, message=False, rtol=1e-5, atol=1e-6, eager=False):
-    """Makes a test of a program f(tf, np). A file's programs are all eager, or none is."""
+def both(function=None, graph=False, raises=False, message=False, rtol=1e-5, atol=1e-6, eager=False, v2=False):
+    """Makes a test of a program f(tf, np). A file's programs are all eager, or none is; the same holds for v2."""
     if function is None:
         return functools.partial(both, graph=graph, raises=raises, message=message, rtol=rtol, atol=atol,
-                                 eager=eager)
-    options = {"graph": graph, "raises": raises, "message": message, "eager": eager}
+                                 eager=eager, v2=v2)
+    options = {"graph": graph, "raises": raises, "message": message, "eager": eager, "v2": v2}
     programs[function.__name__] = (function, options)
     path = function.__code__.co_filename
 
     def test():
-        import runnel as tf
+        tf = importlib.import_module("runnel.v2" if v2 else "runnel")
         stock = stock_results(path)[function.__name__]
         ours = run(function, tf, options)
         assert ours[0] == stock[0], "%r here, %r in stock" % (ours, stock)
@@ -195,15 +213,18 @@ def run_in_stock(path):
     import logging
 
     import tensorflow.compat.v1 as tf
-    tf.disable_v2_behavior()
     logging.getLogger("tensorflow").setLevel(logging.ERROR)
     sys.modules["both"] = sys.modules[__name__]  # the file's programs register here
     sys.path.append(os.path.dirname(HERE))  # tests/support
     spec = importlib.util.spec_from_file_location("programs", path)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    if any(options["eager"] for _, options in programs.values()):
-        tf.enable_eager_execution()
+    if any(options["v2"] for _, options in programs.values()):
+        import tensorflow as tf
+    else:
+        tf.disable_v2_behavior()
+        if any(options["eager"] for _, options in programs.values()):
+            tf.enable_eager_execution()
     results = {}
     for name, (function, options) in programs.items():
         try:

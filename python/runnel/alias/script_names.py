@@ -59,12 +59,10 @@ def _below(name):
     return ".".join(parts)
 
 
-def _missing(name):
-    """Returns the shortest prefix of a name that Runnel lacks; None if it lacks none. Attributes of values are not checked."""
+def _missing(name, face):
+    """Returns the shortest prefix of a name that a face lacks; None if it lacks none. Attributes of values are not checked."""
     import types
-
-    import runnel as value
-    done = []
+    value, done = face, []
     for part in name.split("."):
         done.append(part)
         if not isinstance(value, types.ModuleType) and value is not None and not isinstance(value, type):
@@ -76,26 +74,27 @@ def _missing(name):
     return None
 
 
-def absent(path):
-    """Returns ([(line, absent name)], number of names that the script uses)."""
+def absent(path, face):
+    """Returns ([(line, absent name)], number of names that the script uses) for a face, runnel or runnel.v2."""
     with open(path, encoding="utf-8") as stream:
         tree = ast.parse(stream.read(), path)
     finder = _Finder()
     finder.visit(tree)
     rows = []
     for line, name in finder.used:
-        missing = _missing(name)
+        missing = _missing(name, face)
         if missing is not None and (line, missing) not in rows:
             rows.append((line, missing))
     return sorted(rows), len({name for _, name in finder.used})
 
 
-def main(paths, output):
+def main(paths, output, is_v2=False):
     """Gives `output` one line "file:line: tf.name" per absent name, and stderr a summary per file. Returns 1 if a name is absent."""
-    found = False
+    import importlib
+    found, face = False, importlib.import_module("runnel.v2" if is_v2 else "runnel")
     for path in paths:
         try:
-            rows, count = absent(path)
+            rows, count = absent(path, face)
         except OSError as error:
             print("cannot read '%s': %s" % (path, error.strerror), file=sys.stderr)
             return 2

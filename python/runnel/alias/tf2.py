@@ -1,6 +1,5 @@
 """tensorflow.python.tf2: whether 2.x behaviour is enabled."""
 
+from runnel.core.v2_switches import v2_behavior_enabled as enabled
 
-def enabled():
-    """Returns False: this is the 1.x API, also in eager execution."""
-    return False
+__all__ = ["enabled"]

@@ -119,9 +119,13 @@ def dimension_at_index(shape, index):
 
 
 class TensorShape:
-    """The shape of a tensor: sizes, of which some may be unknown (None), or of unknown rank."""
+    """The shape of a tensor: sizes, of which some may be unknown (None), or of unknown rank.
+
+    Its elements are Dimensions in the API of 1.x, and ints and Nones in that of 2.x (`_holds_sizes`).
+    """
 
     __slots__ = ("_dims",)
+    _holds_sizes = False
 
     def __init__(self, dims):
         if dims is None:
@@ -272,14 +276,15 @@ class TensorShape:
     def __iter__(self):
         if self._dims is None:
             raise ValueError("Cannot iterate over a shape with unknown rank.")
-        return iter([Dimension(d) for d in self._dims])
+        return iter(self._dims) if self._holds_sizes else iter([Dimension(d) for d in self._dims])
 
     def __getitem__(self, key):
         if isinstance(key, slice):
             if self._dims is None:
                 return unknown_shape()
             return TensorShape(self._dims[key])
-        return Dimension(None if self._dims is None else self._dims[key])
+        size = None if self._dims is None else self._dims[key]
+        return size if self._holds_sizes else Dimension(size)
 
     def __eq__(self, other):
         try:
@@ -296,14 +301,17 @@ class TensorShape:
         return hash(self._dims)
 
     def __repr__(self):
+        if self._holds_sizes:
+            return "TensorShape(%s)" % (None if self._dims is None else list(self._dims))
         return "TensorShape(%r)" % (self.dims,)
 
     def __str__(self):
         if self._dims is None:
             return "<unknown>"
+        unknown = "None" if self._holds_sizes else "?"
         if len(self._dims) == 1:
-            return "(%s,)" % ("?" if self._dims[0] is None else self._dims[0])
-        return "(%s)" % ", ".join("?" if d is None else str(d) for d in self._dims)
+            return "(%s,)" % (unknown if self._dims[0] is None else self._dims[0])
+        return "(%s)" % ", ".join(unknown if d is None else str(d) for d in self._dims)
 
     def __reduce__(self):
         return (TensorShape, (self._dims,))

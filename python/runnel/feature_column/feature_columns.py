@@ -262,7 +262,7 @@ def _in_order(feature_columns):
 
 
 def _check_batches(tensors, columns):
-    known = [(int(tensor.shape[0]), column) for tensor, column in zip(tensors, columns) if tensor.shape[0].value is not None]
+    known = [(int(tensor.shape[0]), column) for tensor, column in zip(tensors, columns) if tensor.shape.dims[0].value is not None]
     for size, column in known[1:]:
         if size != known[0][0]:
             raise ValueError("Batch size (first dimension) of each feature must be same. Batch size of columns (%s, %s): (%s, %s)" % (

@@ -312,7 +312,7 @@ class IndicatorColumn(Dense, collections.namedtuple("IndicatorColumn", "categori
 
     def _transform(self, features):
         ids, weights = self.categorical_column._ids(features)
-        depth = self.variable_shape[-1].value
+        depth = self.variable_shape.dims[-1].value
         if weights is not None:
             weighted = sparse_ops.sparse_merge(sp_ids=ids, sp_values=weights, vocab_size=int(depth))
             # A missing id is -1, which is before the first column, so the slice leaves it out.

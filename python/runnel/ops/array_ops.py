@@ -478,8 +478,8 @@ def _batch_gather_nd(params, indices, batch_dims, name):
                 raise ValueError("Argument `batch_dims` = %d must be less than rank(`%s`) = %d" % (
                     batch_dims, what, tensor._rank()))
         known = tensor_shape.TensorShape(None)
-        if indices._rank() is not None and params._rank() is not None and indices.shape[-1].value is not None:
-            known = indices.shape[:-1].concatenate(params.shape[batch_dims + indices.shape[-1].value:])
+        if indices._rank() is not None and params._rank() is not None and indices.shape.dims[-1].value is not None:
+            known = indices.shape[:-1].concatenate(params.shape[batch_dims + indices.shape.dims[-1].value:])
         batch, places = shape(params)[:batch_dims], shape(indices)
         count = _ops.Prod(batch, [0])
         params = reshape(params, concat([[count], shape(params)[batch_dims:]], 0))

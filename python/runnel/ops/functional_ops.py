@@ -19,7 +19,7 @@ class _Rows:
         for x in flat:
             if x.shape.ndims == 0:
                 raise ValueError("elements in elems must be 1+ dimensional Tensors, not scalars")
-        self.static = flat[0].shape[0].value if flat[0].shape.ndims else None
+        self.static = flat[0].shape.dims[0].value if flat[0].shape.ndims else None
         self.count = self.static or shape(flat[0])[0]
         self.flat = flat
         arrays = [TensorArray(x.dtype, size=self.count, dynamic_size=False, infer_shape=True,

@@ -361,7 +361,7 @@ def _reduction_dims(x, axis):
         if rank or rank == 0 and x.op is None:  # for a scalar in a graph, nodes compute the axes, as in stock
             return constant(list(builtins.range(rank)), dtype=dtypes.int32)
     if isinstance(x, SparseTensor) and x.dense_shape.shape.is_fully_defined():
-        return constant(list(builtins.range(x.dense_shape.shape[0].value)), dtype=dtypes.int32)
+        return constant(list(builtins.range(x.dense_shape.shape.dims[0].value)), dtype=dtypes.int32)
     from runnel.ops.array_ops import rank as rank_op
     return range(0, rank_op(x))
 

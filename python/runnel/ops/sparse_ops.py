@@ -224,7 +224,7 @@ def sparse_transpose(sp_input, perm=None, name=None):
     with name_scope(name, "SparseTranspose", [sp_input]):
         sp_input = _sparse(sp_input)
         if perm is None:
-            rank = sp_input.dense_shape.shape[0].value
+            rank = sp_input.dense_shape.shape.dims[0].value
             perm = list(range(rank - 1, -1, -1)) if rank is not None else (_ops.Rank(sp_input) - 1) - _ops.Range(0, _ops.Rank(sp_input), 1)
         indices = transpose(gather(transpose(sp_input.indices), perm))
         return sparse_reorder(SparseTensor(indices, sp_input.values, gather(sp_input.dense_shape, perm)))
@@ -251,7 +251,7 @@ def from_dense(tensor, name=None):
 def sparse_expand_dims(sp_input, axis=None, name=None):
     """Inserts a dimension of size 1 at `axis`."""
     from runnel.ops.array_ops import concat
-    rank = sp_input.dense_shape.shape[0].value
+    rank = sp_input.dense_shape.shape.dims[0].value
     axis = -1 if axis is None else axis
     with name_scope(name, default_name="expand_dims", values=[sp_input]):
         axis = rank + axis + 1 if axis < 0 else axis

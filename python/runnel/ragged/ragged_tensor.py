@@ -205,7 +205,7 @@ class RaggedTensor:
     @property
     def shape(self):
         """The static shape, with None for rows of different lengths."""
-        rows = self._row_splits.shape[0].value
+        rows = self._row_splits.shape.dims[0].value
         inner = self._values.shape
         if inner.ndims is None:
             return tensor_shape.unknown_shape()
@@ -410,7 +410,7 @@ def _checked(splits, values):
     from runnel.ops import check_ops
     known = convert.constant_value(splits)
     if known is not None:
-        size = values.shape[0].value if values.shape.ndims else None
+        size = values.shape.dims[0].value if values.shape.ndims else None
         wrong = len(known) == 0 or known[0] != 0 or np.any(np.diff(known) < 0) or (size is not None and known[-1] != size)
         if wrong:
             from runnel import errors

@@ -1,22 +1,11 @@
-"""tf.compat.v2: the functions of 1.x with the parameters of 2.x.
+"""The parameters of functions that differ from 1.x, written as in a def.
 
-A name is looked up here, then in tf: most are the same. What differs is mostly the order of the parameters, so _ORDERS
-is a table "function: parameters". It neither makes execution eager nor changes how tf itself works.
+A function of this table is that of 1.x with other parameters: the names say which is which, so no more is needed.
 """
 
-import functools
-import importlib
 import inspect
-import types
 
-import runnel as _v1
-from runnel import dtypes
-from runnel.core.framework import name_scope as _name_scope
-from runnel.ops import array_ops
-from runnel.ops.variables import _VariableMeta as _V1Meta
-
-# The parameters of functions that differ from 1.x, as in a def.
-_ORDERS = {}
+PARAMETERS = {}
 for _row in """
 argmax argmin math.argmax math.argmin: input, axis=None, output_type=int64, name=None
 assert_equal assert_greater assert_less: x, y, message=None, summarize=None, name=None
@@ -90,143 +79,25 @@ tuple: tensors, control_inputs=None, name=None
 while_loop: cond, body, loop_vars, shape_invariants=None, parallel_iterations=10, back_prop=True, swap_memory=False, maximum_iterations=None, name=None
 """.strip().splitlines():
     _functions, _, _parameters = _row.partition(": ")
-    _ORDERS.update(dict.fromkeys(_functions.split(), _parameters))
-
-# Names that are in another place in tf.
-_ELSEWHERE = dict(item.split("=") for item in """
-where=where_v2 nn.avg_pool=nn.avg_pool_v2 nn.max_pool=nn.max_pool_v2 random.set_seed=set_random_seed
-nn.softmax_cross_entropy_with_logits=nn.softmax_cross_entropy_with_logits_v2
-nn.ctc_beam_search_decoder=nn.ctc_beam_search_decoder_v2 nn.ctc_loss=nn.ctc_loss_v2
-losses=keras.losses metrics=keras.metrics optimizers=keras.optimizers initializers=keras.initializers
-newaxis=newaxis autodiff.GradientTape=GradientTape
-""".split())
-
-# Names that 2.x moved from tf into a namespace.
-_GONE = frozenset("""
-get_variable variable_scope placeholder Session InteractiveSession layers app flags gfile logging log_sigmoid lgamma
-log log1p digamma get_default_session global_variables_initializer reset_default_graph to_float to_int32 to_int64
-set_random_seed random_uniform random_normal truncated_normal mod div ConfigProto
-""".split())
-_MODULES = frozenset("""math nn linalg random debugging strings sparse image io bitwise train data""".split())
+    PARAMETERS.update(dict.fromkeys(_functions.split(), _parameters))
 
 
-def _ordered(function, parameters):
-    """Returns the function with these parameters; those not given keep its defaults."""
-    names = vars(dtypes) | {"NONE": _v1.UnconnectedGradients.NONE}
-    signature = inspect.signature(eval("lambda %s: None" % parameters, dict(names)))
+def with_parameters(function, name, parameters):
+    """Returns a function `name` that takes these parameters and passes them on by name.
 
-    @functools.wraps(function)
-    def call(*args, **kwargs):
-        return function(**signature.bind(*args, **kwargs).arguments)
-
-    del call.__wrapped__
-    call.__signature__ = signature
-    return call
-
-
-def _find(path):
-    """Returns what "nn.dropout" is in 2.x. Raises AttributeError if it is absent."""
-    value = _v1
-    for part in _ELSEWHERE.get(path, path).split("."):
-        value = getattr(value, part)
-    return _ordered(value, _ORDERS[path]) if path in _ORDERS else value
-
-
-class _Module(types.ModuleType):
-    """A namespace such as tf.compat.v2.nn: that of tf, except for what differs."""
-
-    def __init__(self, name):
-        super().__init__(__name__ + "." + name)
-        self.__path__ = []
-        self._place = name
-
-    def __getattr__(self, name):
-        if name.startswith("__"):
-            raise AttributeError(name)
-        value = _find(self._place + "." + name)
-        setattr(self, name, value)
-        return value
-
-    def __dir__(self):
-        return dir(importlib.import_module("runnel." + self._place))
-
-
-def name_scope(name):
-    """A context manager for a name scope; a scope that was opened before is entered again."""
-    return _name_scope(name)
-
-
-def ones_like(input, dtype=None, name=None):  # noqa: A002
-    """Creates ones with the shape of `input`."""
-    return array_ops.ones_like(input, dtype, name)
-
-
-def zeros_like(input, dtype=None, name=None):  # noqa: A002
-    """Creates zeros with the shape of `input`."""
-    return array_ops.zeros_like(input, dtype, name)
-
-
-class _VariableMeta(_V1Meta):
-    def __call__(cls, *args, **kwargs):
-        if cls is not Variable:
-            return super().__call__(*args, **kwargs)
-        return _v1.Variable(use_resource=True, **_VARIABLE.bind(*args, **kwargs).arguments)
-
-    def __instancecheck__(cls, value):
-        return isinstance(value, _v1.Variable) if cls is Variable else super().__instancecheck__(value)
-
-
-class Variable(_v1.Variable, metaclass=_VariableMeta):
-    """A resource variable; tf.Variable creates reference variables. Every variable is an instance."""
-
-
-_VARIABLE = inspect.signature(
-    lambda initial_value=None, trainable=None, validate_shape=True, caching_device=None, name=None, variable_def=None,
-    dtype=None, import_scope=None, constraint=None, synchronization=None, aggregation=None, shape=None: None)
-
-
-def random_normal_initializer(mean=0.0, stddev=0.05, seed=None):
-    """Returns an initializer with a normal distribution."""
-    return _v1.random_normal_initializer(mean, stddev, seed)
-
-
-def random_uniform_initializer(minval=-0.05, maxval=0.05, seed=None):
-    """Returns an initializer with a uniform distribution."""
-    return _v1.random_uniform_initializer(minval, maxval, seed)
-
-
-def zeros_initializer():
-    """Returns an initializer with zeros."""
-    return _v1.zeros_initializer()
-
-
-def ones_initializer():
-    """Returns an initializer with ones."""
-    return _v1.ones_initializer()
-
-
-def constant_initializer(value=0, support_partition=False):
-    """Returns an initializer with the given values."""
-    return _v1.constant_initializer(value)
-
-
-def get_current_name_scope():
-    """Returns the current name scope."""
-    return _v1.get_default_graph().get_name_scope()
-
-
-__version__ = _v1.__version__
-
-
-def __getattr__(name):
-    if name.startswith("__"):
-        raise AttributeError(name)
-    if name in _GONE:
-        raise AttributeError("tf.compat.v2 has no %r" % name)
-    value = _Module(name) if name in _MODULES else _find(name)
-    globals()[name] = value
-    return value
-
-
-def __dir__():
-    return sorted((set(dir(_v1)) | set(_ELSEWHERE) | set(globals())) - _GONE)
+    It is compiled from text, because binding arguments at every call would cost more than a small op.
+    """
+    import runnel
+    from runnel import dtypes
+    scope = {**vars(dtypes), "NONE": runnel.UnconnectedGradients.NONE}
+    names = inspect.signature(eval("lambda %s: 0" % parameters, scope)).parameters
+    known = inspect.signature(function).parameters
+    passed = [n for n in names if n in known or any(p.kind is p.VAR_KEYWORD for p in known.values())]
+    # What 1.x lacks has an effect there only if it is given; then it says so.
+    rest = "".join(", **({} if %s is None else {'%s': %s})" % (n, n, n) for n in names if n not in passed)
+    text = "def %s(%s):\n    return _function(%s%s)\n" % (name, parameters, ", ".join("%s=%s" % (n, n) for n in passed), rest)
+    scope["_function"] = function
+    exec(compile(text, __file__, "exec"), scope)
+    made = scope[name]
+    made.__doc__, made.__module__ = function.__doc__, __name__.rpartition(".")[0]
+    return made

@@ -1,0 +1,50 @@
+"""Functions of 2.x that are not those of 1.x with other parameters."""
+
+import runnel as _v1
+from runnel.core.framework import name_scope as _name_scope
+from runnel.ops import array_ops
+
+
+def name_scope(name):
+    """A context manager for a name scope; a scope that was opened before is entered again."""
+    return _name_scope(name)
+
+
+def ones_like(input, dtype=None, name=None):  # noqa: A002
+    """Creates ones with the shape of `input`."""
+    return array_ops.ones_like(input, dtype, name)
+
+
+def zeros_like(input, dtype=None, name=None):  # noqa: A002
+    """Creates zeros with the shape of `input`."""
+    return array_ops.zeros_like(input, dtype, name)
+
+
+def random_normal_initializer(mean=0.0, stddev=0.05, seed=None):
+    """Returns an initializer with a normal distribution."""
+    return _v1.random_normal_initializer(mean, stddev, seed)
+
+
+def random_uniform_initializer(minval=-0.05, maxval=0.05, seed=None):
+    """Returns an initializer with a uniform distribution."""
+    return _v1.random_uniform_initializer(minval, maxval, seed)
+
+
+def zeros_initializer():
+    """Returns an initializer with zeros."""
+    return _v1.zeros_initializer()
+
+
+def ones_initializer():
+    """Returns an initializer with ones."""
+    return _v1.ones_initializer()
+
+
+def constant_initializer(value=0, support_partition=False):
+    """Returns an initializer with the given values."""
+    return _v1.constant_initializer(value)
+
+
+def get_current_name_scope():
+    """Returns the current name scope."""
+    return _v1.get_default_graph().get_name_scope()

@@ -1,0 +1,25 @@
+"""tf.Variable of 2.x."""
+
+import inspect
+
+import runnel as _v1
+from runnel.ops.variables import _VariableMeta as _V1Meta
+
+
+class _VariableMeta(_V1Meta):
+    def __call__(cls, *args, **kwargs):
+        if cls is not Variable:
+            return super().__call__(*args, **kwargs)
+        return _v1.Variable(use_resource=True, **_VARIABLE.bind(*args, **kwargs).arguments)
+
+    def __instancecheck__(cls, value):
+        return isinstance(value, _v1.Variable) if cls is Variable else super().__instancecheck__(value)
+
+
+class Variable(_v1.Variable, metaclass=_VariableMeta):
+    """A resource variable; tf.Variable creates reference variables. Every variable is an instance."""
+
+
+_VARIABLE = inspect.signature(
+    lambda initial_value=None, trainable=None, validate_shape=True, caching_device=None, name=None, variable_def=None,
+    dtype=None, import_scope=None, constraint=None, synchronization=None, aggregation=None, shape=None: None)
