@@ -33,6 +33,7 @@ void* rn_cuda_library_find(const char* const* files);
 // The files of the libraries, the first choice first.
 #define RN_CUDA_DRIVER_FILES "libcuda.so.1", NULL
 #define RN_NVRTC_FILES "libnvrtc.so.13", "libnvrtc.so.12", NULL
+#define RN_CUFFT_FILES "libcufft.so.12", "libcufft.so.11", NULL
 #define RN_CUBLASLT_FILES "libcublasLt.so.13", "libcublasLt.so.12", NULL
 #define RN_CUDNN_FILES "libcudnn.so.9", NULL
 

@@ -4,10 +4,10 @@
 // runs, the third is the fastest and needs a workspace.
 #include "kernels/cuda/libs/cublaslt.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "emulated_image.h"
 #include "kernels/cuda/launch.h"
 
 // After the types of its members:
@@ -58,23 +58,8 @@ CALL(const char*, cublasLtGetStatusName, (cublasStatus_t status)) {
   return status ? "an emulated error" : "CUBLAS_STATUS_SUCCESS";
 }
 
-static char* read_image(void) {
-  FILE* file = fopen(EMULATED_IMAGE, "rb");
-  if (!file) return NULL;
-  fseek(file, 0, SEEK_END);
-  const long size = ftell(file);
-  rewind(file);
-  char* bytes = malloc((size_t)size);
-  if (bytes && fread(bytes, 1, (size_t)size, file) != (size_t)size) {
-    free(bytes);
-    bytes = NULL;
-  }
-  fclose(file);
-  return bytes;
-}
-
 CALL(cublasStatus_t, cublasLtCreate, (cublasLtHandle_t * out)) {
-  char* bytes = read_image();
+  char* bytes = read_emulated_image(EMULATED_IMAGE);
   *out = calloc(1, sizeof **out);
   CUresult result = bytes ? cuModuleLoadData(&(*out)->module, bytes) : CUDA_ERROR_NOT_FOUND;
   if (!result) result = cuModuleGetFunction(&(*out)->function, (*out)->module, "emulated_product");

@@ -8,10 +8,10 @@
 // gives BAD_PARAM.
 #include "kernels/cuda/libs/cudnn.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 
 #include "cudnn_args.h"
+#include "emulated_image.h"
 
 #define MOST_ATTRIBUTES 16
 #define MOST_ELEMENTS 16
@@ -60,23 +60,8 @@ CALL(const char*, cudnnGetErrorString, (cudnnStatus_t status)) {
   return status ? "an emulated error" : "CUDNN_STATUS_SUCCESS";
 }
 
-static char* read_image(void) {
-  FILE* file = fopen(EMULATED_IMAGE, "rb");
-  if (!file) return NULL;
-  fseek(file, 0, SEEK_END);
-  const long size = ftell(file);
-  rewind(file);
-  char* bytes = malloc((size_t)size);
-  if (bytes && fread(bytes, 1, (size_t)size, file) != (size_t)size) {
-    free(bytes);
-    bytes = NULL;
-  }
-  fclose(file);
-  return bytes;
-}
-
 CALL(cudnnStatus_t, cudnnCreate, (cudnnHandle_t * out)) {
-  char* bytes = read_image();
+  char* bytes = read_emulated_image(EMULATED_IMAGE);
   cudnnHandle_t handle = calloc(1, sizeof *handle);
   *out = handle;
   CUresult result = bytes ? cuModuleLoadData(&handle->module, bytes) : CUDA_ERROR_NOT_FOUND;

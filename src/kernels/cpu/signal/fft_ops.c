@@ -1,100 +1,17 @@
 // FFT, IFFT, RFFT and IRFFT over the last one, two, three or any number of axes.
-#include <inttypes.h>
-
 #include "kernels/cpu/array.h"
 #include "kernels/cpu/signal/fft.h"
+#include "kernels/cpu/signal/fft_call.h"
 #include "kernels/kernel_rows.h"
-
-#define ANY_RANK 0
 
 typedef struct fft_state_t {
   rn_fft_cache_t cache;
-  int rank;  // ANY_RANK: input 2 lists the axes
-  bool is_real, is_backward;
+  rn_fft_op_t op;
 } fft_state_t;
 
-// The transform of one call. The axes are the last |rank|.
-typedef struct fft_call_t {
-  int rank;
-  int64_t lengths[RN_MAX_RANK];  // one per axis
-  int64_t dims[RN_MAX_RANK];     // of the output
-} fft_call_t;
-
-static rn_status_t check_axes(const rn_tensor_t* in, const rn_tensor_t* axes, fft_call_t* call) {
-  if (axes->rank != 1)
-    return rn_invalid_argument("axes must be a vector, but got shape %s", rn_text_of(axes).text);
-  int64_t count = rn_tensor_dim(axes, 0);
-  if (in->rank < count)
-    return rn_invalid_argument("Input must have rank of at least %" PRId64 " but got: %s", count,
-                               rn_text_of(in).text);
-  call->rank = (int)count;
-  int64_t last = 0;
-  for (int i = 0; i < call->rank; ++i) {
-    int64_t axis = rn_int_at(axes, i);
-    if (axis < 0) axis += in->rank;
-    if (i && last + 1 != axis) return rn_invalid_argument("axes must be successive and ascending.");
-    last = axis;
-  }
-  if (count && last != in->rank - 1)
-    return rn_invalid_argument("The last axis to perform transform on must be -1.");
-  return RN_OK;
-}
-
-// Reads fft_length. For real transforms, the input must be as long.
-static rn_status_t check_lengths(rn_kernel_ctx_t* ctx, fft_call_t* call) {
-  const fft_state_t* state = ctx->state;
-  const rn_tensor_t *in = rn_in(ctx, 0), *lengths = rn_in(ctx, 1);
-  if (lengths->rank != 1 || rn_tensor_dim(lengths, 0) != call->rank) {
-    if (state->rank != ANY_RANK || lengths->rank != 1)
-      return rn_invalid_argument("fft_length must have shape [%d]", call->rank);
-    return rn_invalid_argument("fft_length must have shape [%d], but got: %" PRId64 ".", call->rank,
-                               rn_tensor_dim(lengths, 0));
-  }
-  for (int i = 0; i < call->rank; ++i) {
-    int64_t length = rn_int_at(lengths, i);
-    int axis = in->rank - call->rank + i;
-    bool is_last = i == call->rank - 1;
-    if (length < 0)
-      return rn_invalid_argument("fft_length[%d] must >= 0, but got: %" PRId64, i, length);
-    call->lengths[i] = call->dims[axis] = length;
-    if (!state->is_real) continue;
-    int64_t least = state->is_backward && is_last ? length / 2 + 1 : length;
-    if (rn_tensor_dim(in, axis) != 0 && rn_tensor_dim(in, axis) < least)
-      return rn_invalid_argument("Input dimension %d must have length of at least %" PRId64
-                                 " but got: %" PRId64,
-                                 axis, least, rn_tensor_dim(in, axis));
-    if (!state->is_backward && is_last && length) call->dims[axis] = length / 2 + 1;
-  }
-  return RN_OK;
-}
-
-static rn_status_t check(rn_kernel_ctx_t* ctx, fft_call_t* call) {
-  const fft_state_t* state = ctx->state;
-  const rn_tensor_t* in = rn_in(ctx, 0);
-  call->rank = state->rank;
-  memcpy(call->dims, rn_tensor_dims(in), (size_t)in->rank * sizeof *call->dims);
-  if (state->rank == ANY_RANK)
-    RN_RETURN_IF_ERROR(check_axes(in, rn_in(ctx, 2), call));
-  else if (in->rank < call->rank)
-    return rn_invalid_argument("Input must have rank of at least %d but got: %s", call->rank,
-                               rn_text_of(in).text);
-  if (state->is_real || state->rank == ANY_RANK) return check_lengths(ctx, call);
-  for (int i = 0; i < call->rank; ++i) call->lengths[i] = call->dims[in->rank - call->rank + i];
-  return RN_OK;
-}
-
-static rn_status_t check_types(rn_kernel_ctx_t* ctx) {
-  const fft_state_t* state = ctx->state;
-  rn_dtype_t in = ctx->kernel->input_types[0], out = ctx->kernel->output_types[0];
-  bool is_wide = in == RN_DOUBLE || in == RN_COMPLEX128;
-  if (is_wide == (out == RN_DOUBLE || out == RN_COMPLEX128)) return RN_OK;
-  return rn_invalid_argument("Wrong types for %s real FFT: in=%d out=%d",
-                             state->is_backward ? "backward" : "forward", (int)in, (int)out);
-}
-
 // Transforms |data|, complex, in place along the axes but the last; the sizes are |dims|.
-static rn_status_t outer_axes(const rn_fft_env_t* env, const fft_call_t* call, rn_fft_columns_t c,
-                              const int64_t* dims, int rank) {
+static rn_status_t outer_axes(const rn_fft_env_t* env, const rn_fft_call_t* call,
+                              rn_fft_columns_t c, const int64_t* dims, int rank) {
   for (int i = 0; i + 1 < call->rank; ++i) {
     int axis = rank - call->rank + i;
     c.outer = rn_dims_product(dims, 0, axis);
@@ -123,7 +40,7 @@ static void crop(const rn_tensor_t* in, const int64_t* dims, int64_t width, char
 }
 
 // IRFFT transforms the last axis last: only there are the numbers known to be real.
-static rn_status_t to_real(rn_kernel_ctx_t* ctx, const rn_fft_env_t* env, const fft_call_t* call,
+static rn_status_t to_real(rn_kernel_ctx_t* ctx, const rn_fft_env_t* env, const rn_fft_call_t* call,
                            rn_fft_rows_t* rows, rn_fft_columns_t columns) {
   const rn_tensor_t* in = rn_in(ctx, 0);
   int64_t dims[RN_MAX_RANK];
@@ -145,11 +62,11 @@ static rn_status_t to_real(rn_kernel_ctx_t* ctx, const rn_fft_env_t* env, const 
 static rn_status_t compute(rn_kernel_ctx_t* ctx) {
   fft_state_t* state = ctx->state;
   const rn_tensor_t* in = rn_in(ctx, 0);
-  fft_call_t call = {0};
-  RN_RETURN_IF_ERROR(check(ctx, &call));
+  rn_fft_call_t call = {0};
+  RN_RETURN_IF_ERROR(rn_fft_check(ctx, &state->op, &call));
   rn_tensor_t* out = NULL;
   RN_RETURN_IF_ERROR(rn_output(ctx, 0, (rn_shape_t){in->rank, call.dims}, &out));
-  RN_RETURN_IF_ERROR(check_types(ctx));
+  RN_RETURN_IF_ERROR(rn_fft_check_types(ctx, &state->op));
   if (out->count == 0) return RN_OK;
   if (in->count == 0 || call.rank == 0) {
     memset(out->data, 0, (size_t)out->count * rn_dtype_size(out->dtype));
@@ -160,12 +77,12 @@ static rn_status_t compute(rn_kernel_ctx_t* ctx) {
   bool is_wide = in->dtype == RN_DOUBLE || in->dtype == RN_COMPLEX128;
   rn_fft_env_t env = {&state->cache, ctx->kernel->allocator, rn_ctx_pool(ctx)};
   rn_fft_rows_t rows = {
-      .kind = !state->is_real ? RN_FFT_COMPLEX
-                              : (state->is_backward ? RN_FFT_TO_REAL : RN_FFT_FROM_REAL),
+      .kind = !state->op.is_real ? RN_FFT_COMPLEX
+                                 : (state->op.is_backward ? RN_FFT_TO_REAL : RN_FFT_FROM_REAL),
       .width = is_wide ? RN_FFT_DOUBLE : RN_FFT_FLOAT,
-      .is_backward = state->is_backward,
+      .is_backward = state->op.is_backward,
       .n = n,
-      .scale = state->is_backward ? 1 / (double)n : 1,
+      .scale = state->op.is_backward ? 1 / (double)n : 1,
       .in = in->data,
       .in_row = width,
       .in_used = width < n ? width : n,
@@ -178,8 +95,9 @@ static rn_status_t compute(rn_kernel_ctx_t* ctx) {
   double outer = 1;
   for (int i = 0; i + 1 < call.rank; ++i) outer *= (double)call.lengths[i];
   // The rows apply the scale of all axes.
-  if (state->is_backward) rows.scale /= outer;
-  rn_fft_columns_t columns = {.width = rows.width, .is_backward = state->is_backward, .scale = 1};
+  if (state->op.is_backward) rows.scale /= outer;
+  rn_fft_columns_t columns = {
+      .width = rows.width, .is_backward = state->op.is_backward, .scale = 1};
   if (rows.kind == RN_FFT_TO_REAL && call.rank > 1)
     return to_real(ctx, &env, &call, &rows, columns);
   RN_RETURN_IF_ERROR(rn_fft_rows(&env, &rows));
@@ -187,18 +105,10 @@ static rn_status_t compute(rn_kernel_ctx_t* ctx) {
   return outer_axes(&env, &call, columns, call.dims, in->rank);
 }
 
-// The name says which transform it is: [Batch][I][R]FFT[2D, 3D, ND].
 static rn_status_t init(const rn_kernel_init_t* init, void* memory) {
   fft_state_t* state = memory;
-  const char* name = init->def->op;
   rn_fft_cache_init(&state->cache);
-  if (!strncmp(name, "Batch", 5)) name += 5;
-  state->is_backward = *name == 'I';
-  if (state->is_backward) ++name;
-  state->is_real = *name == 'R';
-  if (state->is_real) ++name;
-  name += strlen("FFT");
-  state->rank = !*name ? 1 : *name == 'N' ? ANY_RANK : *name - '0';
+  state->op = rn_fft_op(init->def->op);
   return RN_OK;
 }
 
