@@ -46,7 +46,7 @@ check: configure  ## The same without the slow tests
 test-gpu: everything  ## The tests that need a GPU, with compute-sanitizer
 	@tests/gpu/card.sh $(BUILD)
 
-bench: all  ## Measure against stock TensorFlow, side by side (ARGS=nets: networks, and other libraries)
+bench: all  ## Measure against stock TensorFlow, side by side (ARGS=ops: single ops; nets: networks, and other libraries)
 	@bench/run.sh $(BUILD) $(ARGS)
 
 install: all  ## Install under PREFIX

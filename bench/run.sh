@@ -1,6 +1,6 @@
 #!/bin/sh
-# Measures the library of a build folder: run.sh [BUILD] [nets] [options]. Against stock TensorFlow by compare.py, or,
-# after "nets", networks against other libraries by nets/nets.py.
+# Measures the library of a build folder: run.sh [BUILD] [nets|ops] [options]. Against stock TensorFlow by compare.py;
+# after "nets", networks against other libraries by nets/nets.py; after "ops", single ops by ops/ops.py.
 set -eu
 here=$(dirname "$0")
 build=
@@ -9,8 +9,10 @@ if [ $# -gt 0 ] && [ -d "$1" ]; then
   shift
 fi
 program=$here/compare.py
-if [ "${1:-}" = nets ]; then
-  program=$here/nets/nets.py
+case ${1:-} in
+nets | ops)
+  program=$here/$1/$1.py
   shift
-fi
+  ;;
+esac
 exec python3 "$program" ${build:+--ours "$build"} "$@"
