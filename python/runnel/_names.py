@@ -16,11 +16,13 @@ core.tensor_util: get_static_value is_symbolic_tensor
 core.v2_switches: control_flow_v2_enabled disable_control_flow_v2 disable_tensor_equality disable_v2_behavior
 core.v2_switches: disable_v2_tensorshape enable_control_flow_v2 enable_tensor_equality enable_v2_behavior
 core.v2_switches: enable_v2_tensorshape
+core.composite_specs: IndexedSlicesSpec RaggedTensorSpec SparseTensorSpec TensorArraySpec VariableSpec
+core.type_spec: NoneTensorSpec TensorSpec TypeSpec type_spec_from_value
 core.versions: GRAPH_DEF_VERSION GRAPH_DEF_VERSION_MIN_CONSUMER GRAPH_DEF_VERSION_MIN_PRODUCER CXX11_ABI_FLAG
 core.versions: CXX_VERSION MONOLITHIC_BUILD
 eager.backprop: GradientTape custom_gradient recompute_grad grad_pass_through
 eager.context: enable_eager_execution disable_eager_execution executing_eagerly_outside_functions
-eager.def_function: function TensorSpec
+eager.def_function: function
 eager.eager_script: py_function
 io.io_ops: ReaderBase WholeFileReader TextLineReader FixedLengthRecordReader TFRecordReader IdentityReader
 io.parsing_ops: VarLenFeature FixedLenFeature FixedLenSequenceFeature SparseFeature parse_example parse_single_example

@@ -44,7 +44,7 @@ def _rebuild(like, children):
 def flatten(structure, expand_composites=False):
     """Returns the leaves of a structure as a list."""
     if not is_nested(structure):
-        if expand_composites and getattr(structure, "_is_composite", False):
+        if expand_composites and _is_made_of_parts(structure):
             return _components(structure)
         return [structure]
     leaves = []
@@ -53,25 +53,34 @@ def flatten(structure, expand_composites=False):
     return leaves
 
 
+def _is_made_of_parts(value):
+    """Tells whether a value is a composite tensor, or the TypeSpec of one."""
+    if getattr(value, "_is_composite", False):
+        return True
+    return getattr(value, "_is_type_spec", False) and value._component_specs is not value
+
+
+def _parts(value):
+    if getattr(value, "_is_type_spec", False):
+        return value._component_specs
+    return value._type_spec._to_components(value)
+
+
 def _components(value):
-    from runnel.core.composite import SparseTensor
-    if isinstance(value, SparseTensor):
-        return [value.indices, value.values, value.dense_shape]
-    parts = [value.values, value.indices]
-    return parts if value.dense_shape is None else parts + [value.dense_shape]
+    return flatten(_parts(value), expand_composites=True)
 
 
-def _from_components(like, parts):
-    from runnel.core.composite import IndexedSlices, SparseTensor
-    if isinstance(like, SparseTensor):
-        return SparseTensor(*parts)
-    return IndexedSlices(*parts)
+def _from_components(like, leaves):
+    parts = _pack(_parts(like), leaves, True)
+    if getattr(like, "_is_type_spec", False):
+        return like._from_components(parts)
+    return like._type_spec._without_shape()._from_components(parts)
 
 
 def _pack(structure, leaves, expand_composites):
     if not is_nested(structure):
-        if expand_composites and getattr(structure, "_is_composite", False):
-            return _from_components(structure, [next(leaves) for _ in _components(structure)])
+        if expand_composites and _is_made_of_parts(structure):
+            return _from_components(structure, leaves)
         return next(leaves)
     return _rebuild(structure, [_pack(child, leaves, expand_composites)
                                 for child in _children(structure)])

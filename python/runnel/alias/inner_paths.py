@@ -20,8 +20,10 @@ importer: core.graph_io
 indexed_slices: core.framework
 sparse_tensor: core.framework
 tensor: core.framework
-tensor_spec: eager.def_function
-composite_tensor: alias.type_spec
+composite_tensor: core.type_spec
+type_spec: core.type_spec
+type_spec_registry: core.type_spec
+tensor_spec: core.type_spec core.composite_specs
 tensor_conversion: core.convert
 tensor_conversion_registry: core.convert
 device: core.device_spec
@@ -161,6 +163,13 @@ pooling: layers.core
 _PATHS = {}
 for _row in """
 python.keras.engine.training: keras.models
+compiler.tf2xla.python.xla: ops.xla_ops
+python.trackable.base: core.trackable
+python.trackable.autotrackable: core.trackable
+python.trackable.data_structures: core.data_structures
+python.data.experimental.ops.distribute: data.experimental
+python.framework.config: config
+python.ops.linalg.sparse.sparse_csr_matrix_ops: raw_ops
 python.tpu.tpu_function: alias.tpu_function
 python.autograph.impl.api: alias.util_names
 python.layers.utils: keras.conv_utils keras.graph_utils
@@ -229,7 +238,9 @@ _PACKAGES = ("python", "core", "python.framework", "python.ops", "python.platfor
              "python.ops.distributions", "python.ops.ragged", "python.profiler",
              "python.keras.optimizer_v2", "python.distribute",
              "python.training.tracking",
-             "core.framework", "core.protobuf", "core.example", "core.util", "core.lib")
+             "core.framework", "core.protobuf", "core.example", "core.util", "core.lib",
+             "compiler", "compiler.tf2xla", "compiler.tf2xla.python", "python.ops.linalg.sparse", "python.data.experimental",
+             "python.data.experimental.ops")
 
 
 def _find(names, name):

@@ -5,15 +5,14 @@ import collections
 from runnel import dtypes
 from runnel.core import tensor_shape
 from runnel.core.convert import constant_value_as_shape, convert_to_tensor, register_tensor_conversion_function
+from runnel.core.type_spec import CompositeTensor
 
 
-class IndexedSlices:
+class IndexedSlices(CompositeTensor):
     """Selected rows of a tensor of shape `dense_shape`: row i of `values` belongs to row `indices[i]`.
 
     Rows with the same index are added. Gradients of lookups have this form.
     """
-
-    _is_composite = True
 
     def __init__(self, values, indices, dense_shape=None):
         self._values = values
@@ -67,6 +66,13 @@ class IndexedSlices:
         """The graph of `values`."""
         return self.values.graph
 
+    @property
+    def _type_spec(self):
+        from runnel.core.composite_specs import IndexedSlicesSpec
+        dense = self._dense_shape
+        return IndexedSlicesSpec(self.shape if dense is not None else self._values.shape[:1].concatenate(self._values.shape[1:]),
+                                 self.dtype, self._indices.dtype, None if dense is None else dense.dtype, self._indices.shape)
+
     def consumers(self):
         """Returns the operations that read `values`."""
         return self.values.consumers()
@@ -84,10 +90,8 @@ IndexedSlicesValue = collections.namedtuple("IndexedSlicesValue", ["values", "in
 SparseTensorValue = collections.namedtuple("SparseTensorValue", ["indices", "values", "dense_shape"])
 
 
-class SparseTensor:
+class SparseTensor(CompositeTensor):
     """A tensor that stores only some elements: `indices` [n, rank] int64, `values` [n], `dense_shape` [rank] int64."""
-
-    _is_composite = True
 
     @classmethod
     def from_value(cls, value):
@@ -102,8 +106,9 @@ class SparseTensor:
             self._indices = convert_to_tensor(indices, dtypes.int64, name="indices")
             self._values = convert_to_tensor(values, name="values")
             self._dense_shape = convert_to_tensor(dense_shape, dtypes.int64, name="dense_shape")
+        self._static_shape = None
         rank = self._indices.shape.with_rank(2)[1]
-        self._dense_shape.shape.with_rank(1)[0].assert_is_compatible_with(rank)
+        tensor_shape.as_dimension(self._dense_shape.shape.with_rank(1)[0]).assert_is_compatible_with(rank)
 
     @property
     def indices(self):
@@ -123,7 +128,17 @@ class SparseTensor:
     @property
     def shape(self):
         """The static shape."""
-        return constant_value_as_shape(self._dense_shape)
+        known = constant_value_as_shape(self._dense_shape)
+        return known if self._static_shape is None else known.merge_with(self._static_shape)
+
+    def set_shape(self, shape):
+        """Refines the static shape. Raises ValueError if the shapes contradict each other."""
+        self._static_shape = self.shape.merge_with(shape)
+
+    @property
+    def _type_spec(self):
+        from runnel.core.composite_specs import SparseTensorSpec
+        return SparseTensorSpec(self.shape, self.dtype)
 
     def get_shape(self):
         """Returns the static shape."""
@@ -151,7 +166,9 @@ class SparseTensor:
 
     def with_values(self, new_values):
         """Returns a sparse tensor with the same indices and other values."""
-        return SparseTensor(self._indices, new_values, self._dense_shape)
+        made = SparseTensor(self._indices, new_values, self._dense_shape)
+        made._static_shape = self._static_shape
+        return made
 
     def consumers(self):
         """Returns the operations that read it."""

@@ -2,8 +2,10 @@
 
 import re
 
+from runnel.core.trackable import AutoTrackable
 
-class Module:
+
+class Module(AutoTrackable):
     """The base of models and layers: finds the variables and modules in its attributes."""
 
     def __init__(self, name=None):
@@ -22,10 +24,6 @@ class Module:
         """The module's name."""
         return self._name
 
-    def _no_dependency(self, value):
-        """Returns a value that checkpoints should not track."""
-        return value
-
     @property
     def name_scope(self):
         """A context manager that gives operations the module's name as prefix."""
@@ -43,7 +41,7 @@ class Module:
                 return method(self, *args, **kwargs)
         return run
 
-    _TF_MODULE_IGNORED_PROPERTIES = frozenset(("_name", "_scope_name"))  # attributes without variables
+    _TF_MODULE_IGNORED_PROPERTIES = frozenset(("_name", "_scope_name", "_self_tracked", "_self_setattr_tracking"))  # attributes without variables
 
     def _parts(self, order=None):
         """Yields (attribute, path in it, object) for everything in the attributes."""

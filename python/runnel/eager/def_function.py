@@ -7,40 +7,16 @@ tf.while_loop for what depends on values. Called in a graph, its operations beco
 import functools
 import inspect
 
-from runnel import dtypes, nest, raw_ops
-from runnel.core import framework, tensor_shape
+from runnel import nest, raw_ops
+from runnel.core import framework
 from runnel.core.convert import convert_to_tensor
+from runnel.core.trackable import Trackable
+from runnel.core.type_spec import TensorSpec
 from runnel.eager.effect_order import EffectOrder, READS, is_ordered, is_stateful
 from runnel.eager.tracing import trace
 from runnel.ops import variables
 
 run_eagerly = False  # tf.config.run_functions_eagerly
-
-
-class TensorSpec:
-    """A type and a shape."""
-
-    def __init__(self, shape, dtype=dtypes.float32, name=None):
-        self.shape = tensor_shape.as_shape(shape)
-        self.dtype = dtypes.as_dtype(dtype)
-        self.name = name
-
-    @classmethod
-    def from_tensor(cls, tensor, name=None):
-        return cls(tensor.shape, tensor.dtype, name)
-
-    def is_compatible_with(self, tensor):
-        return self.dtype == tensor.dtype and self.shape.is_compatible_with(tensor.shape)
-
-    def __repr__(self):
-        return "TensorSpec(shape=%s, dtype=%r, name=%r)" % (self.shape, self.dtype, self.name)
-
-    def __eq__(self, other):
-        return isinstance(other, TensorSpec) and (self.dtype, str(self.shape), self.name) == (
-            other.dtype, str(other.shape), other.name)
-
-    def __hash__(self):
-        return hash((self.dtype, str(self.shape)))
 
 
 class _Concrete:
@@ -150,7 +126,7 @@ def _canonical(python_function, args, kwargs):
     return bound.args, bound.kwargs
 
 
-class ConcreteFunction:
+class ConcreteFunction(Trackable):
     """A function for one kind of arguments.
 
     It takes tensors by position, by the names of the arguments, or as a flat list.
@@ -194,7 +170,7 @@ def _leaf_key(x):
     return ("object", id(x))
 
 
-class Function:
+class Function(Trackable):
     """The result of tf.function."""
 
     def __init__(self, python_function, input_signature=None):

@@ -7,6 +7,7 @@ from runnel.core import framework
 from runnel.core.composite import SparseTensor
 from runnel.core.convert import convert_to_tensor
 from runnel.core.framework import GraphKeys, name_scope
+from runnel.core.trackable import Trackable
 
 
 class TextFileIndex:
@@ -16,7 +17,7 @@ class TextFileIndex:
     LINE_NUMBER = -1
 
 
-class TableInitializerBase:
+class TableInitializerBase(Trackable):
     """The base of objects that fill a table."""
 
     def __init__(self, key_dtype, value_dtype):
@@ -103,7 +104,7 @@ def _eager_name(table, stem):
     return _unique_name(table, stem) if framework.executing_eagerly() else ""
 
 
-class LookupInterface:
+class LookupInterface(Trackable):
     """The base of tables: the types of keys and values."""
 
     def __init__(self, key_dtype, value_dtype):
@@ -197,14 +198,14 @@ class StaticHashTable(_Table):
                        ("_destroy_resource", method("_destroyer", done))]
 
 
-class StaticVocabularyTable:
+class StaticVocabularyTable(LookupInterface):
     """A table from strings to ids; unknown strings hash to one of the extra buckets."""
 
     def __init__(self, initializer, num_oov_buckets, lookup_key_dtype=None, name=None, experimental_is_anonymous=False):
         self._buckets = num_oov_buckets
         self._table = None if initializer is None else StaticHashTable(initializer, -1, name=name)
-        self._key_dtype = dtypes.as_dtype(lookup_key_dtype) if lookup_key_dtype else (
-            initializer.key_dtype if initializer is not None else dtypes.string)
+        key_dtype = lookup_key_dtype or (initializer.key_dtype if initializer is not None else dtypes.string)
+        super().__init__(key_dtype, dtypes.int64)
 
     @property
     def initializer(self):

@@ -9,6 +9,7 @@ from runnel.core.composite import IndexedSlices
 from runnel.core.deprecation import warn_once
 from runnel.core.framework import GraphKeys, Tensor
 from runnel.core.naming import named
+from runnel.core.trackable import Trackable
 
 _use_resource = False
 
@@ -193,7 +194,7 @@ class SaveSliceInfo:
             full_shape=self.full_shape, var_offset=self.var_offset, var_shape=self.var_shape)
 
 
-class Variable(metaclass=_VariableMeta):
+class Variable(Trackable, metaclass=_VariableMeta):
     """State of a graph, with an initial value.
 
         w = tf.Variable(tf.zeros([784, 10]), name="w")

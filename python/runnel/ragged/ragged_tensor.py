@@ -11,6 +11,7 @@ from runnel import dtypes, raw_ops as _ops
 from runnel.core import convert, framework, tensor_shape
 from runnel.core.composite import SparseTensor
 from runnel.core.framework import name_scope
+from runnel.core.type_spec import CompositeTensor
 from runnel.ops import array_ops, math_ops
 
 
@@ -69,10 +70,8 @@ def as_ragged_or_tensor(value, dtype=None, name=None):
     return convert.convert_to_tensor(value, dtype=dtype, name=name)
 
 
-class RaggedTensor:
+class RaggedTensor(CompositeTensor):
     """A tensor whose rows have different lengths. tf.ragged.constant and the from_... methods create it."""
-
-    _is_composite = True
 
     def __init__(self, values, row_splits, internal=False):
         if not internal:
@@ -213,6 +212,21 @@ class RaggedTensor:
 
     def get_shape(self):
         return self.shape
+
+    def _set_shape(self, shape):
+        """Refines the static shape: that of the row splits and of the values."""
+        dims = tensor_shape.as_shape(shape).as_list()
+        if dims[0] is not None:
+            self._row_splits.set_shape([dims[0] + 1])
+        if isinstance(self._values, RaggedTensor):
+            self._values._set_shape([None] + dims[2:])
+        else:
+            self._values.set_shape([None] + dims[2:])
+
+    @property
+    def _type_spec(self):
+        from runnel.core.composite_specs import RaggedTensorSpec
+        return RaggedTensorSpec.from_value(self)
 
     def nrows(self, out_type=None, name=None):
         """Returns the number of rows."""

@@ -12,6 +12,7 @@ from runnel import _core, dtypes, nest, raw_ops
 from runnel.core import convert, framework
 from runnel.core.framework import Graph
 from runnel.core.protobuf import message_class
+from runnel.core.trackable import Trackable
 from runnel.eager.def_function import Function, TensorSpec
 from runnel.eager.tracing import eager_functions, trace
 from runnel.io import any_files
@@ -88,6 +89,8 @@ def is_function(value):
 
 
 def _is_tracked(value):
+    if isinstance(value, Trackable):
+        return True
     if isinstance(value, (list, tuple)):
         return any(_is_tracked(item) for item in value)
     if isinstance(value, dict):
@@ -114,12 +117,14 @@ def children(value):
     own = getattr(value, "_saved_children", None)
     if own is not None:
         return own()
-    if isinstance(value, (list, tuple)):
+    if is_table(value):
+        rows = []
+    elif isinstance(value, Trackable):
+        rows = list(value._trackable_children("savedmodel").items())
+    elif isinstance(value, (list, tuple)):
         rows = [(str(i), item) for i, item in enumerate(value)]
     elif isinstance(value, dict):
         rows = [(str(key), item) for key, item in value.items()]
-    elif is_table(value):
-        rows = []
     else:
         rows = held_by(value)
     return [(name, item) for name, item in rows if _is_tracked(item)]

@@ -10,6 +10,7 @@ import time
 
 from runnel import _core, dtypes, raw_ops
 from runnel.core import convert, framework
+from runnel.core.trackable import AutoTrackable, Trackable
 from runnel.ops import variables
 from runnel.train import checkpoint_management
 from runnel.train.optimizer import Optimizer
@@ -28,7 +29,7 @@ def _is_tracked(value):
         return any(_is_tracked(item) for item in value)
     if isinstance(value, dict):
         return any(_is_tracked(item) for item in value.values())
-    return isinstance(value, (variables.Variable, Optimizer, Checkpoint)) or hasattr(
+    return isinstance(value, Trackable) or hasattr(
         type(value), "trainable_variables") or hasattr(type(value), "_checkpoint_children") or hasattr(type(value), "_saveable")
 
 
@@ -41,6 +42,8 @@ def _children(value):
         return own()
     if isinstance(value, Optimizer):
         return sorted((name, v) for (name, _), v in value._non_slot_dict.items())
+    if isinstance(value, Trackable):
+        return list(value._trackable_children("checkpoint").items())
     if isinstance(value, (list, tuple)):
         rows = [(str(i), item) for i, item in enumerate(value)]
     elif isinstance(value, dict):
@@ -171,7 +174,7 @@ def _session(session):
     return session
 
 
-class Checkpoint:
+class Checkpoint(AutoTrackable):
     """Saves objects together: variables, optimizers, models, mutable tables, dataset iterators, lists and dicts of them.
 
         checkpoint = tf.train.Checkpoint(optimizer=optimizer, model=model)
@@ -189,6 +192,9 @@ class Checkpoint:
                 raise ValueError("`Checkpoint` was expecting %s to be a trackable object (an object "
                                  "derived from `Trackable`), got %s." % (name, value))
             setattr(self, name, value)
+
+    def _trackable_children(self, save_type="checkpoint", cache=None, **kwargs):
+        return dict(self._checkpoint_children())
 
     def _checkpoint_children(self):
         rows = [(name, item) for name, item in vars(self).items()

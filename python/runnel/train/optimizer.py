@@ -10,6 +10,7 @@ from runnel import _core, dtypes, raw_ops
 from runnel.core import convert, framework
 from runnel.core.composite import IndexedSlices
 from runnel.core.framework import GraphKeys, Tensor
+from runnel.core.trackable import Trackable
 from runnel.ops import variables
 from runnel.train import slot_creator
 
@@ -31,7 +32,7 @@ def _is_resource(variable):
     return hasattr(variable, "handle")
 
 
-class Optimizer:
+class Optimizer(Trackable):
     """The base of optimizers.
 
         step = tf.train.GradientDescentOptimizer(0.1).minimize(loss)

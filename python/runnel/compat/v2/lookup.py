@@ -14,20 +14,47 @@ from runnel.compat.v2.signatures import PARAMETERS, with_parameters
 VERSION = "2.21.0"  # of the API
 PAGE = "doc/python_names_v2.md"
 
-# Names of their own: "module: names"; "here=there" renames.
+# Names of their own: "module: names", or "module @ namespace: names"; "here=there" renames.
 HOMES = {}
 for _row in """
 compat.v2.functions: name_scope ones_like zeros_like get_current_name_scope random_normal_initializer random_uniform_initializer
 compat.v2.functions: zeros_initializer ones_initializer constant_initializer
 compat.v2.variable: Variable
-alias.type_spec: TypeSpec __internal__.CompositeTensor=CompositeTensor
-alias.tf2: __internal__.tf2.enabled=enabled
 compat.v2.lookup: __version__=VERSION version.VERSION=VERSION
+core.type_spec @ __internal__: CompositeTensor
+eager.context @ __internal__: EagerTensor
+eager.func_graph @ __internal__: FuncGraph
+core.framework @ __internal__: SymbolicTensor=Tensor
+compat.v2.internal @ __internal__: get_enclosing_xla_context get_name_scope is_tfrt_enabled execute_fn_for_device register_load_model_function
+compat.v2.internal @ __internal__: register_call_context_function register_clear_session_function register_get_session_function
+alias.util_names @ __internal__.decorator: make_decorator unwrap
+alias.util_names @ __internal__.dispatch: add_dispatch_support
+compat.v2.internal @ __internal__.distribute: strategy_supports_no_merge_call
+compat.v2.internal @ __internal__.distribute.interim: maybe_merge_call
+compat.v2.internal @ __internal__.eager_context: eager_mode get_config get_device_name set_soft_device_placement
+eager.def_function @ __internal__.function: Function
+compat.v2.internal @ __internal__.mixed_precision: register_loss_scale_wrapper
+compat.v2.internal @ __internal__.monitoring: BoolGauge
+nest @ __internal__.nest: flatten_up_to map_structure_up_to yield_flat_paths=yield_flattened_paths
+ops.weights_broadcast_ops @ __internal__.ops: broadcast_weights
+compat.v2.internal @ __internal__.ops: is_resource_variable
+saved_model.structured_value @ __internal__.saved_model: encode_structure=encode decode_proto=decode
+compat.v2.internal @ __internal__.smart_cond: smart_cond
+alias.tf2 @ __internal__.tf2: enabled
+core.trackable @ __internal__.tracking: AutoTrackable Trackable TrackableReference no_automatic_dependency_tracking sticky_attribute_assignment
+core.data_structures @ __internal__.tracking: TrackableDataStructure=_Container wrap=wrap_or_unwrap
+train.moving_averages @ __internal__.train: assign_moving_average
+train.checkpoint_management @ __internal__.train: update_checkpoint_state
+compat.v2.internal @ __internal__.train: is_mixed_precision_graph_rewrite_enabled set_using_mixed_precision_policy
+core.tensor_type @ __internal__.types: Tensor
+data.dataset @ __internal__.types.data: Dataset
+core.trackable @ train: TrackableView
 """.strip().splitlines():
-    _module, _, _names = _row.partition(": ")
+    _home, _, _names = _row.partition(": ")
+    _module, _, _space = _home.partition(" @ ")
     for _name in _names.split():
         _here, _, _there = _name.partition("=")
-        HOMES[_here] = (_module, _there or _here.rpartition(".")[2])
+        HOMES[_space and _space + "." + _here or _here] = (_module, _there or _here.rpartition(".")[2])
 
 # Names that are in another place in 1.x.
 ELSEWHERE = dict(item.split("=") for item in """

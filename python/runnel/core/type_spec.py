@@ -1,0 +1,357 @@
+"""tf.TypeSpec: descriptions of values, and CompositeTensor, the base of values made of several tensors.
+
+A TypeSpec knows the tensors of a value (`_to_components`), their own descriptions (`_component_specs`) and the way back
+(`_from_components`). tf.nest expands composite values with these; functions, datasets and SavedModels describe
+their arguments by them. The descriptions of sparse and ragged tensors are in `composite_specs`.
+"""
+
+from runnel import dtypes
+from runnel.core import tensor_shape
+
+
+class CompositeTensor:
+    """The base of values made of several tensors: sparse and ragged tensors, slices. Subclasses have `_type_spec`."""
+
+    _is_composite = True
+
+    @property
+    def _type_spec(self):
+        raise NotImplementedError("%s._type_spec()" % type(self).__name__)
+
+    def _shape_invariant_to_type_spec(self, shape):
+        raise NotImplementedError("%s._shape_invariant_to_type_spec" % type(self).__name__)
+
+
+class TypeSpec:
+    """The base of descriptions of values.
+
+    `_serialize` returns the tuple of the constructor's arguments; two descriptions are equal if it returns the same for both.
+    """
+
+    _is_type_spec = True
+
+    @property
+    def value_type(self):
+        """The class of the values."""
+        raise NotImplementedError("%s.value_type" % type(self).__name__)
+
+    def _serialize(self):
+        raise NotImplementedError("%s._serialize" % type(self).__name__)
+
+    @classmethod
+    def _deserialize(cls, serialization):
+        return cls(*serialization)
+
+    @property
+    def _component_specs(self):
+        raise NotImplementedError("%s._component_specs()" % type(self).__name__)
+
+    def _to_components(self, value):
+        raise NotImplementedError("%s._to_components()" % type(self).__name__)
+
+    def _from_components(self, components):
+        raise NotImplementedError("%s._from_components()" % type(self).__name__)
+
+    def _flat_specs(self):
+        """Returns the TensorSpecs of the value's tensors."""
+        from runnel import nest
+        return nest.flatten(self._component_specs, expand_composites=True)
+
+    def _to_tensors(self, value):
+        """Returns the tensors of a value."""
+        from runnel import nest
+        return nest.flatten(self._to_components(value), expand_composites=True)
+
+    def _from_tensors(self, tensors):
+        """Returns the value made of tensors, an iterable."""
+        from runnel import nest
+        return self._from_components(nest.pack_sequence_as(self._component_specs, list(tensors), expand_composites=True))
+
+    def _without_tensor_names(self):
+        return self
+
+    def _without_shape(self):
+        """Returns the description of values of any shape."""
+        return self
+
+    def is_compatible_with(self, spec_or_value):
+        """Tells whether a value, or another description, fits this one."""
+        other = spec_or_value if isinstance(spec_or_value, TypeSpec) else _spec_or_none(spec_or_value)
+        return type(self) is type(other) and all(_fits(a, b) for a, b in zip(self._serialize(), other._serialize()))
+
+    def is_subtype_of(self, other):
+        """Tells whether every value of this description fits `other`."""
+        return type(self) is type(other) and all(_is_within(a, b) for a, b in zip(self._serialize(), other._serialize()))
+
+    def most_specific_common_supertype(self, others):
+        """Returns the narrowest description that covers this one and `others`, or None."""
+        parts = self._serialize()
+        for other in others:
+            if type(self) is not type(other):
+                return None
+            parts = tuple(_common(a, b) for a, b in zip(parts, other._serialize()))
+        return None if any(part is _NOTHING for part in parts) else self._deserialize(parts)
+
+    def most_specific_compatible_type(self, other):
+        """Returns the narrowest description that covers both. Raises ValueError if there is none."""
+        found = self.most_specific_common_supertype([other])
+        if found is None:
+            raise ValueError("No TypeSpec is compatible with both %s and %s" % (self, other))
+        return found
+
+    def __eq__(self, other):
+        return type(self) is type(other) and self._comparable() == other._comparable()
+
+    def _comparable(self):
+        return _hashable(self._serialize())
+
+    def __ne__(self, other):
+        return not self == other
+
+    def __hash__(self):
+        return hash((type(self), self._comparable()))
+
+    def __reduce__(self):
+        return type(self)._deserialize, (self._serialize(),)
+
+    def __repr__(self):
+        return "%s%r" % (type(self).__name__, self._serialize())
+
+
+class BatchableTypeSpec(TypeSpec):
+    """The base of descriptions of values that can be batched."""
+
+
+_NOTHING = object()
+
+
+def _hashable(value):
+    if isinstance(value, (list, tuple)):
+        return tuple(_hashable(item) for item in value)
+    if isinstance(value, dict):
+        return tuple((key, _hashable(value[key])) for key in sorted(value, key=repr))
+    return value
+
+
+def _fits(mine, other):
+    """Tells whether a part of one description fits that of another; shapes fit if they do not contradict each other."""
+    if isinstance(mine, tensor_shape.TensorShape):
+        return mine.is_compatible_with(other)
+    if isinstance(mine, TypeSpec):
+        return isinstance(other, TypeSpec) and mine.is_compatible_with(other)
+    if isinstance(mine, (list, tuple)):
+        return type(mine) is type(other) and len(mine) == len(other) and all(_fits(a, b) for a, b in zip(mine, other))
+    if isinstance(mine, dict):
+        return isinstance(other, dict) and set(mine) == set(other) and all(_fits(mine[key], other[key]) for key in mine)
+    return mine == other
+
+
+def _is_within(mine, other):
+    if isinstance(mine, tensor_shape.TensorShape):
+        return mine.most_specific_compatible_shape(other) == other
+    if isinstance(mine, TypeSpec):
+        return isinstance(other, TypeSpec) and mine.is_subtype_of(other)
+    if isinstance(mine, (list, tuple)):
+        return type(mine) is type(other) and len(mine) == len(other) and all(_is_within(a, b) for a, b in zip(mine, other))
+    if isinstance(mine, dict):
+        return isinstance(other, dict) and set(mine) == set(other) and all(_is_within(mine[key], other[key]) for key in mine)
+    return mine == other
+
+
+def _common(mine, other):
+    """Returns what covers a part of two descriptions, or _NOTHING."""
+    if isinstance(mine, tensor_shape.TensorShape) and isinstance(other, tensor_shape.TensorShape):
+        return mine.most_specific_compatible_shape(other)
+    if isinstance(mine, TypeSpec) and isinstance(other, TypeSpec):
+        found = mine.most_specific_common_supertype([other])
+        return _NOTHING if found is None else found
+    if isinstance(mine, (list, tuple)) and type(mine) is type(other) and len(mine) == len(other):
+        parts = [_common(a, b) for a, b in zip(mine, other)]
+        return _NOTHING if _NOTHING in parts else type(mine)(parts)
+    if isinstance(mine, dict) and isinstance(other, dict) and set(mine) == set(other):
+        parts = {key: _common(mine[key], other[key]) for key in mine}
+        return _NOTHING if any(part is _NOTHING for part in parts.values()) else parts
+    return mine if mine == other else _NOTHING
+
+
+class TensorSpec(BatchableTypeSpec):
+    """A type and a shape."""
+
+    def __init__(self, shape, dtype=dtypes.float32, name=None):
+        self._shape = tensor_shape.as_shape(shape)
+        self._dtype = dtypes.as_dtype(dtype)
+        self._name = name
+
+    shape = property(lambda self: self._shape)
+    dtype = property(lambda self: self._dtype)
+    name = property(lambda self: self._name)
+    rank = property(lambda self: self._shape.rank)
+
+    @property
+    def value_type(self):
+        from runnel.core.framework import Tensor
+        return Tensor
+
+    @classmethod
+    def from_tensor(cls, tensor, name=None):
+        """Returns the description of a tensor."""
+        return cls(tensor.shape, tensor.dtype, name or getattr(getattr(tensor, "op", None), "name", None))
+
+    @classmethod
+    def from_spec(cls, spec, name=None):
+        """Returns a copy of a description, with another name."""
+        return cls(spec.shape, spec.dtype, name or getattr(spec, "name", None))
+
+    def is_compatible_with(self, spec_or_tensor):
+        """Tells whether a tensor, or another description, fits this one."""
+        other = spec_or_tensor
+        if not hasattr(other, "dtype") or not hasattr(other, "shape"):
+            other = _spec_or_none(other)
+        return (other is not None and self._dtype.is_compatible_with(dtypes.as_dtype(other.dtype))
+                and self._shape.is_compatible_with(other.shape))
+
+    def is_subtype_of(self, other):
+        return (isinstance(other, TensorSpec) and self._dtype == other._dtype and (other._name is None or self._name == other._name)
+                and _is_within(self._shape, other._shape))
+
+    def most_specific_common_supertype(self, others):
+        shape, name = self._shape, self._name
+        for other in others:
+            if not isinstance(other, TensorSpec) or other._dtype != self._dtype:
+                return None
+            shape = shape.most_specific_compatible_shape(other._shape)
+            name = name if name == other._name else None
+        return type(self)(shape, self._dtype, name)
+
+    def _serialize(self):
+        return self._shape, self._dtype, self._name
+
+    @property
+    def _component_specs(self):
+        return self
+
+    def _to_components(self, value):
+        from runnel.core.convert import convert_to_tensor
+        return convert_to_tensor(value, self._dtype)
+
+    def _from_components(self, components):
+        return components
+
+    def _flat_specs(self):
+        return [self]
+
+    def _to_tensors(self, value):
+        return [self._to_components(value)]
+
+    def _from_tensors(self, tensors):
+        tensor, = tensors
+        return tensor
+
+    def _without_tensor_names(self):
+        return self if self._name is None else type(self)(self._shape, self._dtype)
+
+    def with_shape(self, shape):
+        """Returns the same description with another shape."""
+        return type(self)(shape, self._dtype, self._name)
+
+    def _batch(self, size):
+        return type(self)(tensor_shape.TensorShape([size]).concatenate(self._shape), self._dtype)
+
+    def _unbatch(self):
+        if self._shape.rank == 0:
+            raise ValueError("Unbatching a tensor is only supported for rank >= 1")
+        return type(self)(self._shape[1:], self._dtype)
+
+    def __repr__(self):
+        return "TensorSpec(shape=%s, dtype=%r, name=%r)" % (self._shape, self._dtype, self._name)
+
+
+class NoneTensorSpec(BatchableTypeSpec):
+    """The description of None."""
+
+    value_type = property(lambda self: type(None))
+
+    def _serialize(self):
+        return ()
+
+    @property
+    def _component_specs(self):
+        return []
+
+    def _to_components(self, value):
+        return []
+
+    def _from_components(self, components):
+        return None
+
+    def is_compatible_with(self, spec_or_value):
+        return spec_or_value is None or isinstance(spec_or_value, NoneTensorSpec)
+
+    def _batch(self, size):
+        return self
+
+    _unbatch = property(lambda self: lambda: self)
+
+
+# --- Descriptions of values
+
+_makers: list = []  # (class, function from a value to its TypeSpec, whether subclasses too)
+_registered: dict = {}  # name -> class
+
+
+def register_type_spec_from_value_converter(type_object, converter_fn, allow_subclass=False):
+    """Registers the function that describes the values of a class."""
+    _makers.append((type_object, converter_fn, allow_subclass))
+
+
+def register(name):
+    """A decorator of TypeSpecs that SavedModels name, such as "my_package.MySpec"."""
+    def decorate(cls):
+        if name in _registered and _registered[name] is not cls:
+            raise ValueError("Name %s has already been registered for class %s." % (name, _registered[name]))
+        _registered[name] = cls
+        cls._registered_name = name
+        return cls
+    return decorate
+
+
+def lookup(name):
+    """Returns the TypeSpec registered under a name."""
+    if name not in _registered:
+        raise ValueError("No TypeSpec has been registered with name %r" % (name,))
+    return _registered[name]
+
+
+def get_name(cls):
+    """Returns the name under which a TypeSpec is registered."""
+    found = cls.__dict__.get("_registered_name")
+    if found is None:
+        raise ValueError("TypeSpec %s.%s has not been registered." % (cls.__module__, cls.__name__))
+    return found
+
+
+def _spec_or_none(value):
+    from runnel.core.framework import Tensor
+    if isinstance(value, TypeSpec):
+        return value
+    if isinstance(value, Tensor):
+        return TensorSpec(value.shape, value.dtype)
+    if value is None:
+        return NoneTensorSpec()
+    for kind, make, with_subclasses in reversed(_makers):
+        if type(value) is kind or with_subclasses and isinstance(value, kind):
+            return make(value)
+    return getattr(value, "_type_spec", None) or getattr(value, "__tf_type_spec__", lambda: None)()
+
+
+def type_spec_from_value(value):
+    """Returns the TypeSpec of a value. Raises TypeError if it has none."""
+    spec = _spec_or_none(value)
+    if spec is not None:
+        return spec
+    from runnel.core.convert import convert_to_tensor
+    try:
+        tensor = convert_to_tensor(value)
+    except (ValueError, TypeError):
+        raise TypeError("Could not build a `TypeSpec` for %r with type %s" % (value, type(value).__name__)) from None
+    return TensorSpec(tensor.shape, tensor.dtype)
