@@ -33,7 +33,7 @@ def _print(text):
 
 def _version(is_v2):
     import runnel
-    from runnel.compat.v2.lookup import VERSION
+    from runnel.compat.v2.places import VERSION
     return "runnel %s (the API of TensorFlow %s, Python %s)" % (
         runnel.runnel_version, VERSION if is_v2 else runnel.__version__, sys.version.split()[0])
 

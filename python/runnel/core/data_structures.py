@@ -77,7 +77,7 @@ class ListWrapper(_Container, list):
     def extend(self, values):
         list.extend(self, [wrap_or_unwrap(value) for value in values])
 
-    def __iadd__(self, values):
+    def __iadd__(self, values):  # type: ignore[misc]
         self.extend(values)
         return self
 

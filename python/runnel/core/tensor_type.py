@@ -1,27 +1,20 @@
 """The type of everything that counts as a tensor: tensors, variables, and classes of libraries that derive from it."""
 
-import abc
-
 from runnel.core import framework
 
 
-class Tensor(abc.ABC):
+class _Kinds(type):
+    def __instancecheck__(cls, value):
+        return type.__instancecheck__(cls, value) or cls is Tensor and isinstance(value, _kinds())
+
+
+class Tensor(metaclass=_Kinds):
     """The base of classes whose objects tf.is_tensor accepts; they convert by `__tf_tensor__`."""
 
-    @property
-    def dtype(self):
-        """The type of the elements."""
 
-    @property
-    def shape(self):
-        """The static shape."""
-
-
-def _register():
+def _kinds():
     from runnel.ops.variables import Variable
-    Tensor.register(framework.Tensor)
-    Tensor.register(Variable)
-    framework._tensor_like.append(Tensor)
+    return framework.Tensor, Variable
 
 
-_register()
+framework._tensor_like.append(Tensor)

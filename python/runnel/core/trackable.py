@@ -117,8 +117,6 @@ def sticky_attribute_assignment(trackable, name, value):
     value = data_structures.wrap_or_unwrap(value)
     if isinstance(value, Trackable):
         trackable._track_trackable(value, name, overwrite=True)
-    elif name in trackable._tracked_names:
-        trackable._untrack_trackable(name)
     return value
 
 

@@ -211,17 +211,16 @@ class TensorSpec(BatchableTypeSpec):
                 and self._shape.is_compatible_with(other.shape))
 
     def is_subtype_of(self, other):
-        return (isinstance(other, TensorSpec) and self._dtype == other._dtype and (other._name is None or self._name == other._name)
+        return (isinstance(other, TensorSpec) and self._dtype == other._dtype and (self._name is None or self._name == other._name)
                 and _is_within(self._shape, other._shape))
 
     def most_specific_common_supertype(self, others):
-        shape, name = self._shape, self._name
+        shape = self._shape
         for other in others:
-            if not isinstance(other, TensorSpec) or other._dtype != self._dtype:
+            if not isinstance(other, TensorSpec) or (other._dtype, other._name) != (self._dtype, self._name):
                 return None
             shape = shape.most_specific_compatible_shape(other._shape)
-            name = name if name == other._name else None
-        return type(self)(shape, self._dtype, name)
+        return type(self)(shape, self._dtype, self._name)
 
     def _serialize(self):
         return self._shape, self._dtype, self._name
@@ -249,10 +248,6 @@ class TensorSpec(BatchableTypeSpec):
 
     def _without_tensor_names(self):
         return self if self._name is None else type(self)(self._shape, self._dtype)
-
-    def with_shape(self, shape):
-        """Returns the same description with another shape."""
-        return type(self)(shape, self._dtype, self._name)
 
     def _batch(self, size):
         return type(self)(tensor_shape.TensorShape([size]).concatenate(self._shape), self._dtype)
