@@ -1,5 +1,5 @@
-// Matrix multiplication: float and double in tiles, 16-bit floats through float, all other types by
-// plain loops. See gemm.h.
+// Matrix multiplication: float and double in tiles, 16-bit floats through float (bfloat16 by
+// gemm_bf16.h where the processor can), all other types by plain loops. See gemm.h.
 #include "kernels/cpu/gemm.h"
 
 #include <complex.h>
@@ -7,6 +7,7 @@
 
 #include "base/alloc.h"
 #include "kernels/cpu/first_error.h"
+#include "kernels/cpu/gemm_bf16.h"
 #include "kernels/cpu/isa.h"
 #include "kernels/cpu/isa/gemm.h"
 #include "kernels/cpu/vector.h"
@@ -384,6 +385,10 @@ rn_status_t rn_gemm(rn_pool_t* pool, const rn_gemm_t* gemm) {
   }
   if (gemm->dtype == RN_FLOAT || gemm->dtype == RN_DOUBLE) {
     return run_pieces(pool, gemm);
+  }
+  if (gemm->dtype == RN_BFLOAT16) {
+    const rn_bf16_way_t way = rn_bf16_way();
+    if (way.multiply) return rn_gemm_bf16(pool, &way, gemm);
   }
   if (gemm->dtype == RN_HALF || gemm->dtype == RN_BFLOAT16) return gemm_narrow(pool, gemm);
   return gemm_plain(pool, gemm);

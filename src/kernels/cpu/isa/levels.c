@@ -27,6 +27,8 @@ static inline int32_t four_at(const uint8_t* p) {
 
 #if defined(RN_ISA_avx512)
 
+#include "kernels/cpu/isa/tiles.h"
+
 #define VNNI __attribute__((target("avx512vnni")))
 
 VNNI INLINE void vnni_tile(const rn_levels_part_t* part, int64_t row, int rows, int strips) {
@@ -94,21 +96,6 @@ INLINE void pair_tile(const rn_levels_part_t* part, int64_t row, int rows, const
 #define TILES __attribute__((target("amx-tile,amx-int8")))
 
 // Tiles 0 to 3: sums of two by two; 4 and 5: rows of A; 6 and 7: strips of B.
-typedef struct __attribute__((packed)) tile_config_t {
-  uint8_t palette, start_row, reserved[14];
-  uint16_t row_bytes[16];
-  uint8_t rows[16];
-} tile_config_t;
-
-// A constant: compilers think that the instruction reads only the first bytes of it.
-static const tile_config_t tile_config = {
-    .palette = 1,
-    .row_bytes = {64, 64, 64, 64, 64, 64, 64, 64},
-    .rows = {16, 16, 16, 16, 16, 16, 16, 16},
-};
-TILES static void tiles_begin(void) { _tile_loadconfig(&tile_config); }
-TILES static void tiles_end(void) { _tile_release(); }
-
 // 32 rows, or 16 if |second| is false.
 TILES INLINE void tiles_at(const rn_levels_part_t* part, int64_t row, bool second, bool wide) {
   const uint8_t* a = part->a + row * part->a_step;
@@ -438,8 +425,8 @@ const rn_levels_table_t RN_ISA_NAME(rn_levels_) = {
 #endif
 #if defined(RN_ISA_avx512)
     .multiply_tiles = multiply_tiles,
-    .tiles_begin = tiles_begin,
-    .tiles_end = tiles_end,
+    .tiles_begin = rn_tiles_begin,
+    .tiles_end = rn_tiles_end,
 #endif
     .finish = finish,
     .depthwise = depthwise,

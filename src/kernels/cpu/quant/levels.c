@@ -7,13 +7,12 @@
 
 #ifdef __x86_64__
 #include <cpuid.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 #endif
 
 #include "kernels/cpu/first_error.h"
 #include "kernels/cpu/isa.h"
 #include "kernels/cpu/quant/fake_quant.h"
+#include "kernels/cpu/tiles.h"
 
 #define WIDE RN_LEVELS_WIDE
 #define BLOCK_BYTES 98304   // of patches; allocators give larger blocks back to the system at once
@@ -27,17 +26,13 @@
 const rn_levels_table_t* rn_levels_table(void) { return RN_ISA_PICK(&rn_levels_); }
 
 #ifdef __x86_64__
-#define REQUEST_PERMISSION 0x1023  // arch_prctl's ARCH_REQ_XCOMP_PERM
-#define TILE_DATA 18               // the state component of tiles
-
 rn_levels_cpu_t rn_levels_cpu(void) {
   const rn_levels_table_t* table = rn_levels_table();
   unsigned a = 0, b, c = 0, d = 0;
   if (!table->multiply_vnni || !__get_cpuid_count(7, 0, &a, &b, &c, &d))
     return (rn_levels_cpu_t){0};
-  // Linux gives the tile registers to processes that ask for them.
-  bool has_tiles = table->multiply_tiles && (d >> 24 & 1) && (d >> 25 & 1) &&
-                   syscall(SYS_arch_prctl, REQUEST_PERMISSION, TILE_DATA) == 0;
+  bool has_tiles =
+      table->multiply_tiles && (d >> 24 & 1) && (d >> 25 & 1) && rn_tiles_are_granted();
   bool has_vnni = c >> 11 & 1;  // AVX512-VNNI; below, AVX-VNNI
   if (!table->multiply_tiles) has_vnni = __get_cpuid_count(7, 1, &a, &b, &c, &d) && (a >> 4 & 1);
   return (rn_levels_cpu_t){.has_vnni = has_vnni, .has_tiles = has_tiles};
