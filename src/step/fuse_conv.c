@@ -5,7 +5,7 @@
 // before: per-channel additions and multiplications (biases, batch normalisations with fixed
 // statistics), additions of a whole tensor (shortcuts) and ReLUs. The kernel computes each as the
 // op alone would, in the same order; only the library behind the kernel may sum the convolution
-// itself in another order. In 16 bits, which only GPUs fuse, it rounds once. A Pad of zeros before
+// itself in another order. In 16 bits it rounds once. A Pad of zeros before
 // the convolution becomes its padding. If the filter is a constant, or a variable that the step
 // only reads, the kernel may keep it in a layout of its choice.
 //
@@ -172,7 +172,7 @@ static rn_status_t rewrite(fuse_conv_pass_t* p, const fuse_conv_chain_t* chain) 
   made.extra_count = 0;
   RN_RETURN_IF_ERROR(make_attrs(p, chain, pads, &made.attrs));
   made.kernel = rn_kernel_find(p->op, made.attrs, NULL, conv->kernel->device);
-  if (!made.kernel) return RN_OK;  // for 16 bits the CPU has none
+  if (!made.kernel) return RN_OK;  // for half the CPU has none
   made.input_count = 2 + chain->operand_count;
   RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&p->ir->arena, (size_t)made.input_count, &made.inputs));
   made.inputs[0] = pads ? before->inputs[0] : x;

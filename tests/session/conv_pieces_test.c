@@ -1,29 +1,34 @@
 // Convolutions and their gradients, computed in pieces: float, computed by tiles, by Winograd's
 // algorithm or by oneDNN, is compared with double, computed by plain matmuls. Small integers make
 // every sum exact, so the results must be equal, but for Winograd's, whose factors are no integers.
-// With other numbers, any number of threads must give the same bits.
+// With other numbers, any number of threads must give the same bits. bfloat16 must be the rounded
+// result of doubles.
 #include <math.h>
 
+#include "kernels/cpu/bf16.h"
+#include "tensor/float16.h"
 #include "util.h"
 
 typedef struct case_t {
   int64_t batch, height, width, in, out, rows, columns, stride;
   const char* padding;
+  int64_t dilation;
 } case_t;
 
 static const case_t cases[] = {
-    {1, 28, 28, 128, 512, 1, 1, 1, "SAME"}, {3, 17, 17, 192, 192, 3, 3, 1, "SAME"},
-    {3, 16, 16, 192, 192, 3, 3, 1, "SAME"}, {1, 56, 56, 64, 256, 1, 1, 1, "SAME"},
-    {1, 14, 14, 256, 256, 3, 3, 2, "SAME"}, {17, 14, 14, 96, 100, 3, 3, 1, "VALID"},
-    {5, 35, 35, 48, 64, 5, 5, 1, "SAME"},   {3, 17, 17, 160, 192, 7, 1, 1, "SAME"},
-    {2, 40, 23, 8, 7, 4, 2, 3, "VALID"},    {3, 61, 61, 3, 5, 23, 23, 2, "SAME"},
-    {1, 45, 45, 3, 64, 7, 7, 2, "SAME"},    {2, 15, 15, 20, 70, 1, 1, 2, "SAME"},
-    {1, 9, 9, 5, 3, 1, 1, 1, "VALID"},      {1, 29, 31, 33, 40, 3, 3, 1, "SAME"},
-    {2, 7, 5, 20, 16, 3, 3, 1, "VALID"},    {1, 15, 13, 200, 72, 3, 3, 1, "SAME"},
-    {1, 3, 2, 64, 65, 3, 3, 1, "SAME"},     {1, 56, 56, 64, 64, 3, 3, 1, "SAME"},
-    {1, 7, 7, 300, 20, 3, 3, 1, "SAME"},    {1, 29, 31, 48, 80, 3, 3, 1, "SAME"},
-    {2, 7, 5, 32, 16, 3, 3, 1, "VALID"},    {1, 15, 13, 208, 80, 3, 3, 1, "SAME"},
-    {2, 13, 14, 256, 240, 3, 3, 1, "SAME"},
+    {1, 28, 28, 128, 512, 1, 1, 1, "SAME", 1}, {3, 17, 17, 192, 192, 3, 3, 1, "SAME", 1},
+    {3, 16, 16, 192, 192, 3, 3, 1, "SAME", 1}, {1, 56, 56, 64, 256, 1, 1, 1, "SAME", 1},
+    {1, 14, 14, 256, 256, 3, 3, 2, "SAME", 1}, {17, 14, 14, 96, 100, 3, 3, 1, "VALID", 1},
+    {5, 35, 35, 48, 64, 5, 5, 1, "SAME", 1},   {3, 17, 17, 160, 192, 7, 1, 1, "SAME", 1},
+    {2, 40, 23, 8, 7, 4, 2, 3, "VALID", 1},    {3, 61, 61, 3, 5, 23, 23, 2, "SAME", 1},
+    {1, 45, 45, 3, 64, 7, 7, 2, "SAME", 1},    {2, 15, 15, 20, 70, 1, 1, 2, "SAME", 1},
+    {1, 9, 9, 5, 3, 1, 1, 1, "VALID", 1},      {1, 29, 31, 33, 40, 3, 3, 1, "SAME", 1},
+    {2, 7, 5, 20, 16, 3, 3, 1, "VALID", 1},    {1, 15, 13, 200, 72, 3, 3, 1, "SAME", 1},
+    {1, 3, 2, 64, 65, 3, 3, 1, "SAME", 1},     {1, 56, 56, 64, 64, 3, 3, 1, "SAME", 1},
+    {1, 7, 7, 300, 20, 3, 3, 1, "SAME", 1},    {1, 29, 31, 48, 80, 3, 3, 1, "SAME", 1},
+    {2, 7, 5, 32, 16, 3, 3, 1, "VALID", 1},    {1, 15, 13, 208, 80, 3, 3, 1, "SAME", 1},
+    {2, 13, 14, 256, 240, 3, 3, 1, "SAME", 1}, {2, 19, 15, 7, 9, 3, 2, 1, "SAME", 2},
+    {1, 31, 20, 5, 33, 2, 3, 2, "VALID", 3},   {2, 18, 18, 16, 8, 3, 3, 2, "SAME", 4},
 };
 enum { CASES = sizeof cases / sizeof *cases };
 
@@ -38,6 +43,8 @@ static rn_edge_t numbers(rn_scope_t* s, rn_dtype_t dtype, const int64_t dims[4],
                             : (double)(seed >> 11) / 9007199254740992.0 - 0.45;
     if (dtype == RN_FLOAT)
       ((float*)values)[i] = (float)value;
+    else if (dtype == RN_BFLOAT16)
+      ((uint16_t*)values)[i] = rn_float_to_bfloat16((float)value);
     else
       ((double*)values)[i] = value;
   }
@@ -46,7 +53,9 @@ static rn_edge_t numbers(rn_scope_t* s, rn_dtype_t dtype, const int64_t dims[4],
   return edge;
 }
 
-static int64_t out_size(int64_t in, int64_t filter, int64_t stride, bool is_same) {
+static int64_t out_size(const case_t* c, int64_t in, int64_t elements) {
+  int64_t stride = c->stride, filter = (elements - 1) * c->dilation + 1;
+  bool is_same = strcmp(c->padding, "SAME") == 0;
   return is_same ? (in + stride - 1) / stride : (in - filter) / stride + 1;
 }
 
@@ -55,12 +64,12 @@ static void run(const case_t* c, rn_dtype_t dtype, bool is_whole, int threads, r
   rt_t rt = rt_begin(threads);
   rt.options.optimize = false;  // all is constant
   rn_scope_t* s = rt.s;
-  bool is_same = strcmp(c->padding, "SAME") == 0;
   const int64_t x_dims[4] = {c->batch, c->height, c->width, c->in};
   const int64_t w_dims[4] = {c->rows, c->columns, c->in, c->out};
-  const int64_t y_dims[4] = {c->batch, out_size(c->height, c->rows, c->stride, is_same),
-                             out_size(c->width, c->columns, c->stride, is_same), c->out};
+  const int64_t y_dims[4] = {c->batch, out_size(c, c->height, c->rows),
+                             out_size(c, c->width, c->columns), c->out};
   const int64_t strides[4] = {1, c->stride, c->stride, 1};
+  const int64_t dilations[4] = {1, c->dilation, c->dilation, 1};
   const int32_t x_sizes[4] = {(int32_t)x_dims[0], (int32_t)x_dims[1], (int32_t)x_dims[2],
                               (int32_t)x_dims[3]};
   const int32_t w_sizes[4] = {(int32_t)w_dims[0], (int32_t)w_dims[1], (int32_t)w_dims[2],
@@ -71,9 +80,11 @@ static void run(const case_t* c, rn_dtype_t dtype, bool is_whole, int threads, r
   rn_edge_t of_x = rn_const(s, RN_INT32, &four, 1, x_sizes);
   rn_edge_t of_w = rn_const(s, RN_INT32, &four, 1, w_sizes);
   rt_step_t step = {0};
-  rt_fetch(&step, rn_Conv2D(s, x, w, strides, 4, c->padding));
-  rt_fetch(&step, rn_Conv2DBackpropInput(s, of_x, w, y, strides, 4, c->padding));
-  rt_fetch(&step, rn_Conv2DBackpropFilter(s, x, of_w, y, strides, 4, c->padding));
+  rt_fetch(&step, rn_Conv2D(s, x, w, strides, 4, c->padding, .dilations = {dilations, 4}));
+  rt_fetch(&step, rn_Conv2DBackpropInput(s, of_x, w, y, strides, 4, c->padding,
+                                         .dilations = {dilations, 4}));
+  rt_fetch(&step, rn_Conv2DBackpropFilter(s, x, of_w, y, strides, 4, c->padding,
+                                          .dilations = {dilations, 4}));
   OK(rt_run(&rt, &step));
   for (int i = 0; i < 3; ++i) out[i] = step.out[i];
   rt_end(&rt);
@@ -110,6 +121,29 @@ RT_TEST(conv_pieces, floats_are_as_doubles) {
   }
 }
 
+RT_TEST(conv_pieces, bfloat16s_are_as_doubles) {
+  bool through_float = !rn_bf16_way().multiply;
+  for (int i = 0; i < CASES; ++i) {
+    rn_tensor_t narrow[3] = {0}, doubles[3] = {0};
+    run(&cases[i], RN_BFLOAT16, true, 2, narrow);
+    run(&cases[i], RN_DOUBLE, true, 2, doubles);
+    for (int k = 0; k < 3; ++k) {
+      bool is_inexact = through_float && k < 2 && may_be_winograd(&cases[i]);
+      double most = is_inexact ? largest(&doubles[k]) : 0;
+      for (int64_t e = 0; e < narrow[k].count; ++e) {
+        double wanted = RN_DATA(&doubles[k], double)[e];
+        double b = (double)rn_bfloat16_to_float(rn_float_to_bfloat16((float)wanted));
+        double a = (double)rn_bfloat16_to_float(RN_DATA(&narrow[k], uint16_t)[e]);
+        double tolerance = is_inexact ? 1e-5 * most + fabs(b) / 128 : 0;
+        cr_assert(fabs(a - b) <= tolerance, "case %d, %s, element %lld: %g, not %g", i, names[k],
+                  (long long)e, a, b);
+      }
+      rn_tensor_clear(&narrow[k]);
+      rn_tensor_clear(&doubles[k]);
+    }
+  }
+}
+
 static void compare_threads(rn_dtype_t dtype) {
   for (int i = 0; i < CASES; ++i) {
     rn_tensor_t first[3] = {0};
@@ -128,6 +162,7 @@ static void compare_threads(rn_dtype_t dtype) {
 }
 
 RT_TEST(conv_pieces, floats_are_the_same_with_any_threads) { compare_threads(RN_FLOAT); }
+RT_TEST(conv_pieces, bfloat16s_are_the_same_with_any_threads) { compare_threads(RN_BFLOAT16); }
 RT_TEST(conv_pieces, doubles_are_the_same_with_any_threads) { compare_threads(RN_DOUBLE); }
 
 // One filter per channel, or several: the registers of float against the plain loops of double.
@@ -148,11 +183,11 @@ static rn_tensor_t run_depthwise(const case_t* c, rn_dtype_t dtype, int threads)
 
 RT_TEST(conv_pieces, depthwise) {
   static const case_t depthwise[] = {
-      {1, 112, 112, 32, 1, 3, 3, 1, "SAME"}, {2, 15, 13, 37, 1, 3, 3, 2, "SAME"},
-      {1, 7, 7, 96, 1, 3, 3, 1, "VALID"},    {3, 9, 20, 20, 1, 5, 5, 1, "SAME"},
-      {1, 2, 2, 16, 1, 3, 3, 1, "SAME"},     {2, 11, 1, 3, 1, 3, 1, 3, "SAME"},
-      {1, 14, 14, 50, 1, 7, 7, 2, "SAME"},   {2, 15, 13, 7, 3, 3, 3, 1, "SAME"},
-      {1, 30, 31, 1, 1, 3, 3, 1, "SAME"},
+      {1, 112, 112, 32, 1, 3, 3, 1, "SAME", 1}, {2, 15, 13, 37, 1, 3, 3, 2, "SAME", 1},
+      {1, 7, 7, 96, 1, 3, 3, 1, "VALID", 1},    {3, 9, 20, 20, 1, 5, 5, 1, "SAME", 1},
+      {1, 2, 2, 16, 1, 3, 3, 1, "SAME", 1},     {2, 11, 1, 3, 1, 3, 1, 3, "SAME", 1},
+      {1, 14, 14, 50, 1, 7, 7, 2, "SAME", 1},   {2, 15, 13, 7, 3, 3, 3, 1, "SAME", 1},
+      {1, 30, 31, 1, 1, 3, 3, 1, "SAME", 1},
   };
   for (size_t i = 0; i < sizeof depthwise / sizeof *depthwise; ++i) {
     rn_tensor_t doubles = run_depthwise(&depthwise[i], RN_DOUBLE, 1);

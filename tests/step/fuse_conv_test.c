@@ -63,6 +63,7 @@ static rn_edge_t numbers(rn_scope_t* s, const int64_t* dims, int rank, uint64_t 
 // What is fed: values that the planner does not know.
 typedef struct fed_t {
   rn_scope_t* s;
+  rn_dtype_t type;  // 0: float; others get numbers that bfloat16 has
   int count;
   rn_edge_t edges[8];
   rn_tensor_t values[8];
@@ -74,6 +75,12 @@ static rn_edge_t feed(fed_t* fed, const int64_t dims[4], uint64_t seed) {
   OK(rn_tensor_create(rn_allocator_system(), RN_FLOAT, (rn_shape_t){4, dims}, &fed->values[i]));
   fill(fed->values[i].data, fed->values[i].count, seed);
   return fed->edges[i];
+}
+
+static rn_edge_t rounded(const fed_t* fed, rn_edge_t value) {
+  if (!fed->type) return value;
+  value = rn_Cast(fed->s, value, RN_BFLOAT16);
+  return fed->type == RN_BFLOAT16 ? value : rn_Cast(fed->s, value, fed->type);
 }
 
 static void feed_all(fed_t* fed, rt_step_t* step) {
@@ -91,16 +98,16 @@ static rn_edge_t follow(fed_t* fed, rn_edge_t y, const case_t* c, const int64_t 
     uint64_t seed = (uint64_t)(step - c->steps) + 7;
     switch (*step) {
       case 'b':
-        y = rn_BiasAdd(s, y, numbers(s, &channels, 1, seed));
+        y = rn_BiasAdd(s, y, rounded(fed, numbers(s, &channels, 1, seed)));
         break;
       case 's':
-        y = rn_Mul(s, numbers(s, broad, 4, seed), y);
+        y = rn_Mul(s, rounded(fed, numbers(s, broad, 4, seed)), y);
         break;
       case 'a':
-        y = rn_AddV2(s, y, numbers(s, broad, 4, seed));
+        y = rn_AddV2(s, y, rounded(fed, numbers(s, broad, 4, seed)));
         break;
       case 'm':
-        y = rn_Sub(s, y, numbers(s, &channels, 1, seed));
+        y = rn_Sub(s, y, rounded(fed, numbers(s, &channels, 1, seed)));
         break;
       case 'v':
         y = rn_FusedBatchNormV3(
@@ -110,10 +117,10 @@ static rn_edge_t follow(fed_t* fed, rn_edge_t y, const case_t* c, const int64_t 
                 .y;
         break;
       case 'n':
-        y = rn_AddV2(s, y, rn_const_float(s, -0.25f));
+        y = rn_AddV2(s, y, rounded(fed, rn_const_float(s, -0.25f)));
         break;
       case 'f':
-        y = rn_AddV2(s, feed(fed, dims, seed), y);
+        y = rn_AddV2(s, rounded(fed, feed(fed, dims, seed)), y);
         break;
       case 'r':
         y = rn_Relu(s, y);
@@ -131,7 +138,7 @@ static rn_edge_t build(fed_t* fed, const case_t* c, rn_edge_t filter,
   const int64_t x_dims[4] = {c->batch, c->height, c->width, c->in};
   const int64_t strides[4] = {1, c->stride, c->stride, 1};
   const int64_t dilations[4] = {1, c->dilation, c->dilation, 1};
-  rn_edge_t x = feed(fed, x_dims, 1);
+  rn_edge_t x = rounded(fed, feed(fed, x_dims, 1));
   int64_t height = c->height + 2 * c->pad, width = c->width + 2 * c->pad;
   if (c->pad) {
     const int32_t pads[8] = {0, 0, c->pad, c->pad, c->pad, c->pad, 0, 0};
@@ -217,6 +224,47 @@ static void compare(int from, int to) {
 RT_TEST(conv_then, small_ones) { compare(0, 9); }
 RT_TEST(conv_then, large_ones) { compare(9, CASES - 2); }
 RT_TEST(conv_then, ones_with_several_layouts) { compare(CASES - 2, CASES); }
+
+// In bfloat16, beside the same numbers computed in double: one rounding, after the last step.
+static rn_tensor_t run_rounded(const case_t* c, rn_dtype_t type, bool optimize, int threads) {
+  rt_t rt = rt_begin(threads);
+  rt.options.optimize = optimize;
+  fed_t fed = {.s = rt.s, .type = type};
+  const int64_t dims[4] = {c->filter, c->filter, c->in, c->out};
+  rn_edge_t y = build(&fed, c, rounded(&fed, numbers(rt.s, dims, 4, 3)), dims);
+  rt_step_t step = {0};
+  feed_all(&fed, &step);
+  rt_fetch(&step, rn_Cast(rt.s, y, RN_DOUBLE));
+  OK(rt_run(&rt, &step));
+  fed_clear(&fed);
+  rt_end(&rt);
+  return step.out[0];
+}
+
+RT_TEST(conv_then, bfloat16_rounds_once) {
+  static const case_t narrow[] = {
+      {1, 8, 8, 3, 16, 3, 1, 1, "SAME", false, 0, "br"},
+      {2, 9, 7, 5, 33, 3, 2, 1, "VALID", false, 0, "bsar"},
+      {1, 28, 28, 64, 96, 1, 1, 1, "SAME", false, 0, "bsafr"},
+      {3, 14, 14, 96, 48, 1, 2, 1, "SAME", false, 0, "fsfaf6"},
+      {1, 12, 12, 160, 40, 3, 1, 1, "SAME", false, 0, "mnr"},
+      {1, 20, 20, 8, 1, 3, 1, 1, "SAME", true, 0, "sa6"},
+  };
+  for (size_t i = 0; i < sizeof narrow / sizeof *narrow; ++i) {
+    rn_tensor_t wanted = run_rounded(&narrow[i], RN_DOUBLE, false, 1);
+    rn_tensor_t first = run_rounded(&narrow[i], RN_BFLOAT16, true, 1);
+    for (int64_t k = 0; k < wanted.count; ++k) {
+      double a = RN_DATA(&first, double)[k], b = RN_DATA(&wanted, double)[k];
+      cr_assert(fabs(a - b) <= fabs(b) / 255 + 1e-4, "case %zu, element %lld: %.9g, not %.9g", i,
+                (long long)k, a, b);
+    }
+    rn_tensor_t got = run_rounded(&narrow[i], RN_BFLOAT16, true, 3);
+    cr_assert(memcmp(got.data, first.data, rn_tensor_bytes(&first)) == 0, "case %zu", i);
+    rn_tensor_clear(&got);
+    rn_tensor_clear(&first);
+    rn_tensor_clear(&wanted);
+  }
+}
 
 // A batch norm with given statistics goes into the convolution before it.
 RT_TEST(conv_then, batch_norms_are_fused) {

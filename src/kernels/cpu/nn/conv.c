@@ -1,4 +1,5 @@
-// Conv2D and its gradients: arguments and checks. conv_float.c and conv_plain.c do the work.
+// Conv2D and its gradients: arguments and checks. conv_float.c, conv_bf16.c and
+// conv_plain.c do the work.
 #include "kernels/cpu/nn/conv.h"
 
 #include <inttypes.h>
@@ -53,6 +54,8 @@ static rn_status_t run_narrow(rn_kernel_ctx_t* ctx, bool is_half, const rn_conv_
 static rn_status_t run(rn_kernel_ctx_t* ctx, rn_dtype_t dtype, const rn_conv_t* conv,
                        rn_conv_data_t data) {
   conv_state_t* state = ctx->state;
+  if (dtype == RN_BFLOAT16 && rn_conv_bf16_fits(conv))
+    return rn_conv_bf16(ctx, &state->cache, conv, data, NULL);
   if (dtype == RN_HALF || dtype == RN_BFLOAT16) {
     const int64_t sizes[3] = {conv->batch * rn_conv_x_size(conv), rn_conv_w_size(conv),
                               conv->batch * rn_conv_y_size(conv)};

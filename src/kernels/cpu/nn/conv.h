@@ -71,6 +71,7 @@ typedef enum rn_conv_way_t {
   RN_CONV_BY_TILES,
   RN_CONV_BY_WINOGRAD_2,
   RN_CONV_BY_WINOGRAD_4,
+  RN_CONV_BY_BF16,
   RN_CONV_WAYS,
 } rn_conv_way_t;
 
@@ -125,6 +126,13 @@ RN_MUST_USE rn_status_t rn_conv_winograd(rn_kernel_ctx_t* ctx, rn_conv_cache_t* 
 bool rn_conv_depthwise_fits(const rn_conv_t* conv);
 void rn_conv_depthwise(rn_kernel_ctx_t* ctx, const rn_conv_t* conv, rn_conv_data_t data,
                        const rn_conv_extra_t* extra);
+// bfloat16, of any kind, by the products of kernels/cpu/bf16.h, if rn_conv_bf16_fits: sums in
+// float, rounded once, after the steps of |extra|, which may be NULL. Operands as large as y are
+// bfloat16, the others float. The same bits with any number of threads.
+bool rn_conv_bf16_fits(const rn_conv_t* conv);
+RN_MUST_USE rn_status_t rn_conv_bf16(rn_kernel_ctx_t* ctx, rn_conv_cache_t* cache,
+                                     const rn_conv_t* conv, rn_conv_data_t data,
+                                     const rn_conv_extra_t* extra);
 // Float, in the fastest of these ways or through oneDNN. |extra| may be NULL. |*out_done| is false
 // if the library is needed but missing, or does not support this convolution with these steps.
 RN_MUST_USE rn_status_t rn_conv_float(rn_kernel_ctx_t* ctx, rn_conv_cache_t* cache,

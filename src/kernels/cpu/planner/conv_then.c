@@ -2,6 +2,7 @@
 #include "kernels/cpu/planner/conv_then.h"
 
 #include "kernels/cpu/array.h"
+#include "kernels/cpu/vector.h"
 #include "kernels/kernel_rows.h"
 
 // Elements per piece of work, for steps that run separately.
@@ -84,14 +85,22 @@ rn_status_t rn_conv_then_begin(rn_kernel_ctx_t* ctx, const rn_conv_then_t* then,
   return check_operands(ctx, then, conv);
 }
 
-static void find_operands(rn_kernel_ctx_t* ctx, const rn_conv_then_t* then, rn_conv_extra_t* out) {
+// |wide| is NULL, or has room for the operands of bfloat16 that have up to |most| elements, as
+// floats.
+static void find_operands(rn_kernel_ctx_t* ctx, const rn_conv_then_t* then, int64_t most,
+                          float* wide, rn_conv_extra_t* out) {
   out->step_count = then->step_count;
   for (int32_t i = 0; i < then->step_count; ++i) {
     int32_t operand = then->steps[i].operand;
     out->steps[i] = (rn_conv_step_t){.code = then->steps[i].code};
     if (operand < 0) continue;
-    out->steps[i].operand = rn_in(ctx, operand + 2)->data;
-    out->steps[i].count = rn_in(ctx, operand + 2)->count;
+    const rn_tensor_t* value = rn_in(ctx, operand + 2);
+    out->steps[i].operand = value->data;
+    out->steps[i].count = value->count;
+    if (!wide || value->count > most) continue;
+    rn_vector_table()->widen_bfloat16(value->data, wide, value->count);
+    out->steps[i].operand = wide;
+    wide += value->count;
   }
 }
 
@@ -122,6 +131,42 @@ static rn_status_t run(rn_kernel_ctx_t* ctx, const rn_conv_t* conv, rn_conv_data
   return RN_OK;
 }
 
+// bfloat16 through float: all operands are widened, and y is rounded once, as rn_conv_bf16 does.
+static rn_status_t run_wide(rn_kernel_ctx_t* ctx, const rn_conv_t* conv, rn_tensor_t* y) {
+  then_state_t* state = ctx->state;
+  const rn_tensor_t *x = rn_in(ctx, 0), *w = rn_in(ctx, 1);
+  const rn_vector_table_t* table = rn_vector_table();
+  int64_t total = x->count + w->count + y->count;
+  for (int32_t i = 0; i < state->then.step_count; ++i)
+    if (state->then.steps[i].operand >= 0)
+      total += rn_in(ctx, state->then.steps[i].operand + 2)->count;
+  rn_tensor_t temp = {0};
+  RN_RETURN_IF_ERROR(rn_temp(ctx, RN_FLOAT, (rn_shape_t){1, &total}, &temp));
+  rn_conv_data_t data = {.x = temp.data};
+  data.w = (float*)data.x + x->count;
+  data.y = (float*)data.w + w->count;
+  table->widen_bfloat16(x->data, data.x, x->count);
+  table->widen_bfloat16(w->data, data.w, w->count);
+  rn_conv_extra_t extra = {0};
+  find_operands(ctx, &state->then, INT64_MAX, (float*)data.y + y->count, &extra);
+  rn_status_t status = run(ctx, conv, data, &extra);
+  if (rn_ok(status)) table->narrow_bfloat16(data.y, y->data, y->count);
+  rn_tensor_clear(&temp);
+  return status;
+}
+
+static rn_status_t run_bf16(rn_kernel_ctx_t* ctx, const rn_conv_t* conv, rn_conv_data_t data,
+                            rn_conv_extra_t* extra) {
+  then_state_t* state = ctx->state;
+  int64_t count = conv->out_depth * (state->then.step_count + 1);
+  rn_tensor_t temp = {0};
+  RN_RETURN_IF_ERROR(rn_temp(ctx, RN_FLOAT, (rn_shape_t){1, &count}, &temp));
+  find_operands(ctx, &state->then, conv->out_depth, temp.data, extra);
+  rn_status_t status = rn_conv_bf16(ctx, &state->cache, conv, data, extra);
+  rn_tensor_clear(&temp);
+  return status;
+}
+
 static rn_status_t then_compute(rn_kernel_ctx_t* ctx) {
   then_state_t* state = ctx->state;
   const rn_tensor_t *x = rn_in(ctx, 0), *w = rn_in(ctx, 1);
@@ -130,14 +175,17 @@ static rn_status_t then_compute(rn_kernel_ctx_t* ctx) {
   RN_RETURN_IF_ERROR(rn_conv_then_begin(ctx, &state->then, &conv, &y));
   if (y->count == 0) return RN_OK;
   rn_conv_extra_t extra = {.filter = state->then.keeps_filter ? w : NULL};
-  find_operands(ctx, &state->then, &extra);
-  return run(ctx, &conv, (rn_conv_data_t){x->data, w->data, y->data}, &extra);
+  rn_conv_data_t data = {x->data, w->data, y->data};
+  if (y->dtype == RN_BFLOAT16)
+    return rn_conv_bf16_fits(&conv) ? run_bf16(ctx, &conv, data, &extra) : run_wide(ctx, &conv, y);
+  find_operands(ctx, &state->then, 0, NULL, &extra);
+  return run(ctx, &conv, data, &extra);
 }
 
 static const rn_kernel_def_t rows[] = {
     {.op = "_ConvThen",
      .device = "CPU",
-     .types = {{"T", RN_T(FLOAT)}},
+     .types = {{"T", RN_T(FLOAT) | RN_T(BFLOAT16)}},
      .flags = RN_KERNEL_EXPENSIVE,
      .state_size = sizeof(then_state_t),
      .init = then_init,
