@@ -38,7 +38,7 @@ DIFFERENT = {
     "Print": "Prints to the library's log.",
     "Session.run": "A fetch that is also fed returns the fed value.",
     "flags": "Has the API of 1.x and does not need absl.",
-    "function": "Runs the Python function as it is, without autograph. On a tape, a function with side effects (assignments, random numbers) or with "
+    "function": "On a tape, a function with side effects (assignments, random numbers) or with "
                 "`tf.custom_gradient` in it runs op by op. Called in a graph, its operations become part of that graph; without a result it returns "
                 "an operation.",
     "gfile": "Reads and writes local files only.",

@@ -4,6 +4,7 @@ import itertools
 import os
 
 from runnel import dtypes, nest, raw_ops
+from runnel.autograph.conversion import traceable
 from runnel.core import tensor_shape
 from runnel.core.convert import convert_to_tensor
 from runnel.core.framework import Tensor, executing_eagerly, get_default_graph
@@ -164,6 +165,7 @@ class Dataset:
     def _trace(self, fn, stem, before=()):
         """Traces `fn`, a function of an element, as a library function of the element's components."""
         specs = list(before) + list(zip(self._types, self._shapes))
+        fn = traceable(fn)
 
         def flat_fn(*flat):
             head, rest = flat[:len(before)], flat[len(before):]
@@ -195,7 +197,7 @@ class Dataset:
         return inner._like(variant)
 
     def _trace_dataset(self, map_func, stem):
-        made = []
+        made, map_func = [], traceable(map_func)
 
         def fn(*element):
             dataset = map_func(*element)
@@ -220,6 +222,7 @@ class Dataset:
         """Computes state = reduce_func(state, element) over all elements. Returns the last state."""
         state = nest.map_structure(convert_to_tensor, _no_lists(initial_state))
         flat = nest.flatten(state)
+        reduce_func = traceable(reduce_func)
 
         def fn(*parts):
             before = nest.pack_sequence_as(state, list(parts[:len(flat)]))

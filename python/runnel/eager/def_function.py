@@ -1,13 +1,14 @@
 """tf.function: turns a Python function into library functions, one per signature.
 
-The function is traced as Python runs it: `if` and `while` are decided once, while tracing; use tf.cond and
-tf.while_loop for what depends on values. Called in a graph, its operations become part of the graph.
+The function is traced as autograph converts it: control flow over tensors becomes part of the graph. Called in a graph, its
+operations become part of that graph.
 """
 
 import functools
 import inspect
 
 from runnel import nest, raw_ops
+from runnel.autograph.conversion import traceable
 from runnel.core import framework
 from runnel.core.convert import convert_to_tensor
 from runnel.core.trackable import Trackable
@@ -22,7 +23,7 @@ run_eagerly = False  # tf.config.run_functions_eagerly
 class _Concrete:
     """A function for one signature."""
 
-    def __init__(self, python_function, specs, call, stem):
+    def __init__(self, python_function, specs, call, stem, autograph=True):
         from runnel.eager import backprop
         self._python_function = python_function
         self.given = None  # (arguments, keywords) with TensorSpecs for tensors
@@ -31,7 +32,7 @@ class _Concrete:
         self.has_rules = False  # it calls functions with gradients of their own (tf.custom_gradient)
 
         def body(*tensors):
-            result = call(python_function, tensors)
+            result = call(traceable(python_function, autograph), tensors)
             self._structure = None if isinstance(result, framework.Operation) else result
             operations = framework.get_default_graph().get_operations()
             self.has_effects = any(is_stateful(op) and op.type not in READS for op in operations)
@@ -173,8 +174,9 @@ def _leaf_key(x):
 class Function(Trackable):
     """The result of tf.function."""
 
-    def __init__(self, python_function, input_signature=None):
+    def __init__(self, python_function, input_signature=None, autograph=True):
         self._python_function = python_function
+        self._autograph = autograph
         self.python_function = python_function
         self.input_signature = None if input_signature is None else tuple(input_signature)
         self._cache = {}
@@ -186,14 +188,14 @@ class Function(Trackable):
             return self
         bound = instance.__dict__.setdefault("_tf_functions", {})
         if self not in bound:
-            bound[self] = Function(self._python_function.__get__(instance, owner), self.input_signature)
+            bound[self] = Function(self._python_function.__get__(instance, owner), self.input_signature, self._autograph)
         return bound[self]
 
     def __call__(self, *args, **kwargs):
         if run_eagerly and framework.executing_eagerly():
             return self._python_function(*args, **kwargs)
         if not framework.executing_eagerly():
-            return _inlined(self._python_function, args, kwargs)
+            return _inlined(traceable(self._python_function, self._autograph), args, kwargs)
         if not kwargs and self.input_signature is None and all(isinstance(x, framework.Tensor) for x in args):
             # The common case, tensors only: no need to flatten nested arguments.
             key = tuple([(x._dtype_number, x._dims()) for x in args])
@@ -238,7 +240,7 @@ class Function(Trackable):
                 arguments, keywords = nest.pack_sequence_as(given, filled)
                 return function(*arguments, **keywords)
             stem = "__inference_%s" % getattr(self._python_function, "__name__", "function").strip("<>")
-            concrete = self._cache[key] = _Concrete(self._python_function, specs, call, stem)
+            concrete = self._cache[key] = _Concrete(self._python_function, specs, call, stem, self._autograph)
             described, named = list(leaves), nest.flatten(list(self.input_signature or ()))
             for number, (place, (dtype, shape)) in enumerate(zip(places, specs)):
                 name = named[number].name if named else getattr(leaves[place], "name", None) if isinstance(
@@ -294,5 +296,5 @@ def function(func=None, input_signature=None, autograph=True, experimental_autog
     `input_signature`, a list of TensorSpecs, fixes a single signature.
     """
     if func is None:
-        return lambda f: Function(f, input_signature)
-    return Function(func, input_signature)
+        return lambda f: Function(f, input_signature, autograph)
+    return Function(func, input_signature, autograph)

@@ -4,7 +4,7 @@ from runnel.core.framework import executing_eagerly, get_default_graph
 from runnel.eager import tracing
 
 
-class FuncGraph(tracing._Body):
+class FuncGraph(tracing.Body):
     """A graph that captures tensors of the surrounding graph as arguments.
 
     Args:

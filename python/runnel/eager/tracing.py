@@ -49,7 +49,7 @@ def add_eager_functions(definitions):
     _share()
 
 
-class _Body(Graph):
+class Body(Graph):
     """The graph of a function under construction."""
 
     def __init__(self, outer):
@@ -69,7 +69,7 @@ class _Body(Graph):
             return tensor
         found = self._inner.get(id(tensor))
         if found is None:
-            if tensor.graph is not self.outer and tensor.op is not None and isinstance(self.outer, _Body):
+            if tensor.graph is not self.outer and tensor.op is not None and isinstance(self.outer, Body):
                 tensor_outside = self.outer._take(tensor)
             else:
                 tensor_outside = tensor
@@ -89,7 +89,7 @@ def symbolic_graph():
     """In eager execution: returns the graph of tensors without values, which describes models."""
     global _symbols
     if _symbols is None:
-        _symbols = _Body(_eager_library())
+        _symbols = Body(_eager_library())
     return _symbols
 
 
@@ -121,7 +121,7 @@ def trace(fn, specs, stem, in_order=False):
     """
     is_eager = executing_eagerly()
     outer = _eager_library() if is_eager else get_default_graph()
-    body = _Body(outer)
+    body = Body(outer)
     order = EffectOrder(body)
     with body.as_default():
         for index, (dtype, shape) in enumerate(specs):

@@ -621,6 +621,11 @@ def cond(pred, true_fn=None, false_fn=None, strict=False, name=None, fn1=None, f
         raise TypeError("false_fn must be callable.")
     if executing_eagerly():
         return true_fn() if bool(pred) else false_fn()
+    return build_cond(pred, true_fn, false_fn, strict, name)
+
+
+def build_cond(pred, true_fn, false_fn, strict, name=None, settle=None):
+    """Builds a conditional in a graph. `settle`, if given, gets the results of both branches and returns those to merge."""
     with name_scope(name, "cond", [pred]):
         if isinstance(pred, bool):
             raise TypeError("pred must not be a Python bool")
@@ -634,8 +639,14 @@ def cond(pred, true_fn=None, false_fn=None, strict=False, name=None, fn1=None, f
         results, contexts = [], []
         for pivot, branch, fn in ((pivot_yes, 1, true_fn), (pivot_no, 0, false_fn)):
             with CondContext(pred, pivot, branch).entered() as context:
-                results.append(context.build(fn))
+                results.append(context.build(fn) if settle is None else fn())
             contexts.append(context)
+        if settle is not None:
+            settled = settle(contexts, results)
+            results = []
+            for context, values in zip(contexts, settled):
+                with context.entered():
+                    results.append(context.build(lambda values=values: values))
         if contexts[0].outer_context is None:
             for context in contexts:
                 get_default_graph().add_to_collection(GraphKeys.COND_CONTEXT, context)

@@ -1,0 +1,547 @@
+"""Python's control flow in tf.function and in tf.data: the same programs in stock."""
+
+import functools
+
+from both import both as _both
+
+both = functools.partial(_both, v2=True)
+
+
+@both
+def test_if(tf, np):
+    @tf.function
+    def f(x):
+        if x > 0:
+            y = x * 2
+        elif x < -5:
+            y = x - 1
+        else:
+            y = -x
+        return y, y + 1
+
+    @tf.function
+    def early(x):
+        if x > 10:
+            return x * 100
+        if x > 5:
+            return x * 10
+        return x
+    return [f(tf.constant(i)) for i in (3, -2, -7)] + [early(tf.constant(i)) for i in (11, 7, 2)]
+
+
+@both
+def test_nested_if_and_temporaries(tf, np):
+    @tf.function
+    def f(x, flag=True):
+        a = tf.constant(0)
+        if flag:
+            if x > 0:
+                t = x * 2
+                if t > 10:
+                    u = t - 10
+                    a = u
+                else:
+                    a = t
+        return a
+    return [f(tf.constant(i)) for i in (-1, 3, 9)] + [f(tf.constant(3), flag=False)]
+
+
+@both
+def test_while(tf, np):
+    @tf.function
+    def collatz(n):
+        steps = 0
+        while n != 1:
+            if n % 2 == 0:
+                n = n // 2
+            else:
+                n = 3 * n + 1
+            steps += 1
+        return steps
+
+    return [collatz(tf.constant(i)) for i in (1, 6, 27)]
+
+
+@both
+def test_for_over_ranges(tf, np):
+    @tf.function
+    def f(n):
+        total, product = 0, 1.0
+        for i in tf.range(n):
+            if i % 3 == 0:
+                continue
+            if i > 7:
+                break
+            total += i
+            product *= tf.cast(i, tf.float32)
+        return total, product
+
+    @tf.function
+    def g(n):
+        s = 0
+        for i in range(n):
+            for j in tf.range(i):
+                s += i * j
+        return s
+
+    @tf.function
+    def h(x):
+        for _ in range(3):
+            x = x * 2
+        return x
+    return [f(tf.constant(i)) for i in (0, 5, 20)] + [g(tf.constant(6)), g(4), h(tf.constant(1.5))]
+
+
+@both
+def test_for_over_tensors(tf, np):
+    @tf.function
+    def f(rows):
+        s = tf.zeros([2])
+        biggest = tf.constant(-1.0)
+        for row in rows:
+            s += row
+            for x in row:
+                if x > biggest:
+                    biggest = x
+        return s, biggest
+
+    @tf.function(input_signature=[tf.TensorSpec([None], tf.int32)])
+    def g(xs):
+        count = 0
+        for x in xs:
+            if x > 2 and x < 9 or x == 100:
+                count += 1
+        return count
+    return f(tf.constant([[1.0, 5.0], [2.0, 3.0]])), g(tf.constant([1, 3, 5, 20, 100])), g(tf.constant([], tf.int32))
+
+
+@both
+def test_for_over_python_values(tf, np):
+    @tf.function
+    def f(x):
+        out = []
+        for name, factor in (("a", 2), ("b", 3)):
+            out.append(x * factor + len(name))
+        for i, y in enumerate(out):
+            x += y * i
+        return dict(zip("ab", out)), x
+    return f(tf.constant(5))
+
+
+@both
+def test_logic(tf, np):
+    @tf.function
+    def f(x, y):
+        a = x > 0 and y > 0
+        b = x > 0 or y > 0
+        c = not (x > 0)
+        d = 0 < x < 5
+        e = x if y > 0 else -x
+        return a, b, c, d, e
+    return [f(tf.constant(a), tf.constant(b)) for a, b in ((1, 1), (1, -1), (-1, 1), (-1, -1))]
+
+
+@both
+def test_python_stays_python(tf, np):
+    traced = []
+
+    @tf.function
+    def f(x, training):
+        traced.append(training)
+        if training:
+            x = x + 1
+        while len(traced) > 5:
+            x = x * 2
+        result = None
+        for k in [1, 2]:
+            if k == 2:
+                result = k
+        return x, result, "a" if training else "b", traced and 3
+    return f(tf.constant(1), True)[0], f(tf.constant(1), False)[0], f(tf.constant(2), True)[0], traced
+
+
+@both
+def test_calls_are_converted(tf, np):
+    def helper(x):
+        if x > 0:
+            return "positive" if False else x * 2
+        return x * 3
+
+    class Model:
+        def __init__(self):
+            self.calls = 0
+
+        def __call__(self, x):
+            return self.inner(x)
+
+        def inner(self, x, times=2):
+            for _ in tf.range(times):
+                x = helper(x)
+            return x
+    model = Model()
+    twice = functools.partial(model.inner, times=1)
+
+    @tf.function
+    def f(x):
+        nested = lambda v: v + 1 if v > 0 else v - 1  # noqa: E731
+
+        def local(v, *args, **kwargs):
+            if v > 100:
+                return v
+            return v + args[0] + kwargs["k"]
+        return model(x), twice(x), nested(x), local(x, 5, k=7)
+    return f(tf.constant(2)), f(tf.constant(-2))
+
+
+@both
+def test_attributes_and_items(tf, np):
+    class Thing:
+        pass
+    thing = Thing()
+    thing.value = 0
+
+    @tf.function
+    def f(x):
+        table = {"n": 0, "other": 5}
+        thing.value = x
+        thing.inner = x * 0
+        for i in tf.range(3):
+            table["n"] = table["n"] + i
+            if i > 0:
+                thing.value = thing.value + 10
+                thing.inner += i
+        out = thing.value, thing.inner, table
+        thing.value = thing.inner = None
+        return out
+    return f(tf.constant(1))
+
+
+@both
+def test_inheritance_and_closures(tf, np):
+    class Base:
+        def go(self, x):
+            if x > 0:
+                return x + 1
+            return x - 1
+
+    class Derived(Base):
+        def go(self, x):
+            if x > 1:
+                y = super().go(x) * 2
+            else:
+                y = super().go(x)
+            return y
+    counter = {"n": 0}
+
+    def outer():
+        n = 0
+
+        @tf.function
+        def inner(x):
+            nonlocal n
+            n += 1
+            counter["n"] += 1
+            if x > 0:
+                x = x * n
+            return x
+        return inner, lambda: n
+    inner, count = outer()
+    d = tf.function(Derived().go)
+    return d(tf.constant(5)), d(tf.constant(0)), inner(tf.constant(3)), inner(tf.constant(4)), count(), counter
+
+
+@both
+def test_tensor_arrays_in_loops(tf, np):
+    @tf.function
+    def f(n):
+        squares = tf.TensorArray(tf.int32, size=0, dynamic_size=True)
+        for i in tf.range(n):
+            if i % 2 == 0:
+                squares = squares.write(squares.size(), i * i)
+        return squares.stack()
+    return f(tf.constant(7))
+
+
+@both
+def test_shape_invariants(tf, np):
+    @tf.function
+    def f(n):
+        x = tf.constant([1])
+        i = 0
+        while i < n:
+            tf.autograph.experimental.set_loop_options(shape_invariants=[(x, tf.TensorShape([None]))])
+            x = tf.concat([x, [i]], 0)
+            i += 1
+        return x
+    return f(tf.constant(4))
+
+
+@both
+def test_structures_in_state(tf, np):
+    @tf.function
+    def f(n):
+        state = {"a": tf.constant(1), "b": (tf.constant(1.0), [tf.constant(2.0)])}
+        for i in tf.range(n):
+            if i == 1:
+                state = {"a": state["a"] * 5, "b": (state["b"][0] + 1, [state["b"][1][0] * 2])}
+            else:
+                state["a"] += 1
+        return state
+    return f(tf.constant(3))
+
+
+@both
+def test_effects_in_branches_and_loops(tf, np):
+    m, w = tf.Variable(0.0), tf.Variable(0.0)
+
+    @tf.function
+    def f(flag):
+        if flag:
+            m.assign_add(1.0)
+            w.assign_sub(m * 1)
+        else:
+            w.assign(100.0)
+        for _ in tf.range(3):
+            w.assign_add(m)
+            if w > 4:
+                m.assign(0.5)
+        return w.read_value()
+    return [f(tf.constant(v)) for v in (True, True, False, True)] + [m, w]
+
+
+@both
+def test_gradients(tf, np):
+    @tf.function
+    def power(x, n):
+        y = tf.constant(1.0)
+        while n > 0:
+            y *= x
+            n -= 1
+        if y > 5:
+            return y * 2
+        return y
+
+    def grad(x, n):
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            y = power(x, n)
+        return y, tape.gradient(y, x)
+
+    @tf.function
+    def inside(x):
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            y = x
+            for i in tf.range(3):
+                if i > 0:
+                    y = y * x
+        return tape.gradient(y, x)
+    return grad(tf.constant(2.0), tf.constant(3)), grad(tf.constant(1.5), tf.constant(2)), inside(tf.constant(3.0))
+
+
+@both
+def test_map_functions_are_converted(tf, np):
+    def half_or_double(x):
+        if x % 2 == 0:
+            return x // 2
+        return x * 2
+    def middle(x):
+        return x > 1 and x < 4
+
+    def above(s, x):
+        return s + (x if x > 2 else x * 0)
+    ds = tf.data.Dataset.range(6)
+    return [[x.numpy() for x in ds.map(half_or_double)], [x.numpy() for x in ds.filter(middle)], ds.reduce(np.int64(0), above)]
+
+
+@both
+def test_while_else_and_for_else(tf, np):
+    @tf.function
+    def f(xs, wanted):
+        for i, x in enumerate(xs):
+            if x == wanted:
+                found = i
+                break
+        else:
+            found = -1
+        return found
+
+    return f([1, 2, 3], 2), f([1, 2, 3], 7)
+
+
+@both(raises=True)
+def test_missing_else(tf, np):
+    @tf.function
+    def f(x):
+        if x > 0:
+            y = x
+        return y
+    return f(tf.constant(1))
+
+
+@both(raises=True)
+def test_missing_return(tf, np):
+    @tf.function
+    def f(x):
+        if x > 0:
+            return x
+    return f(tf.constant(1))
+
+
+@both(raises=True)
+def test_branches_of_other_types(tf, np):
+    @tf.function
+    def f(x):
+        if x > 0:
+            y = 1
+        else:
+            y = 1.0
+        return y
+    return f(tf.constant(1))
+
+
+@both(raises=True)
+def test_shape_changes(tf, np):
+    @tf.function
+    def f(n):
+        x = tf.constant([1])
+        while n > 0:
+            x = tf.concat([x, x], 0)
+            n -= 1
+        return x
+    return f(tf.constant(1))
+
+
+@both
+def test_texts_of_errors(tf, np):
+    def text(call):
+        try:
+            call()
+        except Exception as error:
+            lines = str(error).splitlines()
+            return [type(error).__name__] + ["File " + line.rpartition(", ")[2] if "File" in line else line for line in lines]
+
+    @tf.function
+    def missing(x):
+        if x > 0:
+            y = x
+        return y
+
+    def inner(x):
+        raise ValueError("no such thing")
+
+    @tf.function
+    def outer(x):
+        return inner(x)
+
+    @tf.function
+    def structure(x):
+        z = None
+        if x > 0:
+            z = x
+        return z
+
+    @tf.function
+    def growing(n):
+        x = tf.constant([1])
+        while n > 0:
+            x = tf.concat([x, x], 0)
+            n -= 1
+        return x
+    one = tf.constant(1)
+    return [text(lambda f=f: f(one)) for f in (missing, outer, structure, growing)]
+
+
+@both
+def test_do_not_convert(tf, np):
+    def raw(x):
+        if x > 0:
+            return x
+        return -x
+
+    @tf.autograph.experimental.do_not_convert
+    def kept(x):
+        return raw(x)
+
+    def fails(f):
+        try:
+            f(tf.constant(1))
+        except Exception as error:
+            return type(error).__name__
+    converted = tf.autograph.to_graph(raw)
+    graph = tf.Graph()
+    with graph.as_default():
+        types = {op.type for op in graph.get_operations()}
+        converted(tf.constant(3))
+    return fails(tf.function(kept)), fails(tf.function(raw, autograph=False)), fails(tf.function(raw)), "raw" in tf.autograph.to_code(raw), types
+
+
+@both
+def test_names_used_after_loops(tf, np):
+    @tf.function
+    def f(n):
+        for i in tf.range(n):
+            last = i * 10
+        return last, i
+
+    @tf.function
+    def g(n):
+        while n > 0:
+            y = n * 2
+            n -= 1
+        return y
+    return f(tf.constant(4)), g(tf.constant(3))
+
+
+def test_what_stock_refuses():
+    """Loops that a tensor ends, returns out of loops and asserts work here."""
+    import pytest
+
+    import runnel.v2 as tf
+
+    @tf.function
+    def first_square_above(limit):
+        i = tf.constant(0)
+        while True:
+            i += 1
+            if i * i > limit:
+                break
+        return i
+
+    @tf.function
+    def position(xs, wanted):
+        for i in tf.range(tf.size(xs)):
+            if xs[i] == wanted:
+                return i
+        return -1
+
+    @tf.function
+    def guarded(x):
+        try:
+            with tf.name_scope("inner"):
+                if x > 0:
+                    return x * 2
+                y = x - 1
+        finally:
+            pass
+        return y
+
+    @tf.function
+    def checked(x):
+        assert x > 0, "not positive"
+        return x
+
+    @tf.function
+    def unrolled(x):
+        for i in [1, 2, 3]:
+            if x > 5:
+                break
+            x = x * 2 + i
+        return x
+    assert int(first_square_above(50)) == 8
+    assert [int(position(tf.constant([4, 5, 6]), i)) for i in (4, 6, 7)] == [0, 2, -1]
+    assert [int(guarded(tf.constant(i))) for i in (4, -4)] == [8, -5]
+    assert [int(unrolled(tf.constant(i))) for i in (0, 2, 9)] == [11, 12, 9]
+    assert int(checked(tf.constant(1))) == 1
+    with pytest.raises(tf.errors.InvalidArgumentError, match="not positive"):
+        checked(tf.constant(-1))
