@@ -75,13 +75,14 @@ typedef enum rn_op_role_t {
   RN_ROLE_VARIABLE,  // holds state of its own (ref variables, handles)
   RN_ROLE_ARG,
   RN_ROLE_RETVAL,
-  RN_ROLE_FUSED,     // made by the planner only; not in the list that clients see
-  RN_ROLE_CALL,      // calls the function in its attribute "f"
-  RN_ROLE_FUNCTION,  // the op is itself a function of the graph's library
-  RN_ROLE_IF,        // calls "then_branch" or "else_branch" by input 0
-  RN_ROLE_CASE,      // calls one of "branches" by input 0
-  RN_ROLE_WHILE,     // calls "body" while "cond" returns true
-  RN_ROLE_GRADIENT,  // calls the gradient of the function in its attribute "f"
+  RN_ROLE_COMPOSITE,  // stands for several ops, which a pass puts in its place
+  RN_ROLE_FUSED,      // made by the planner only; not in the list that clients see
+  RN_ROLE_CALL,       // calls the function in its attribute "f"
+  RN_ROLE_FUNCTION,   // the op is itself a function of the graph's library
+  RN_ROLE_IF,         // calls "then_branch" or "else_branch" by input 0
+  RN_ROLE_CASE,       // calls one of "branches" by input 0
+  RN_ROLE_WHILE,      // calls "body" while "cond" returns true
+  RN_ROLE_GRADIENT,   // calls the gradient of the function in its attribute "f"
 } rn_op_role_t;
 
 typedef struct rn_op_def_t {

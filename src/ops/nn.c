@@ -111,6 +111,36 @@ rn_status_t rn_shape_fn_top_k(rn_shape_ctx_t* ctx) {
   return RN_OK;
 }
 
+rn_status_t rn_shape_fn_approx_top_k(rn_shape_ctx_t* ctx) {
+  rn_shape_t in;
+  RN_TRY(rn_shape_with_rank_at_least(ctx, rn_shape_in(ctx, 0), 1, &in));
+  // As in stock, the rank must be known.
+  int rank = rn_shape_has_rank(in) ? in.rank : -1;
+  int64_t k = rn_ops_int(ctx, "k"), axis = rn_ops_int(ctx, "reduction_dimension");
+  float recall = rn_shape_attr(ctx, "recall_target")->f;
+  if (axis < -rank || axis >= rank)
+    return rn_invalid_argument("Invalid reduction dimension: %" PRId64
+                               ". Must be within the range of [%d, %d]",
+                               axis, -rank, rank - 1);
+  if (axis < 0) axis += rank;
+  if (!(recall > 0 && recall <= 1))
+    return rn_invalid_argument("Invalid recall target: %g. Valid value range in : [0, 1.0].",
+                               (double)recall);
+  int64_t size = in.dims[axis];
+  if (size != RN_UNKNOWN && size < k)
+    return rn_invalid_argument("input must have last dimension >= k = %" PRId64 " but was %" PRId64,
+                               k, size);
+  // The kernel finds the k best, even if it may leave that to the caller.
+  RN_TRY(rn_shape_replace_dim(ctx, in, (int)axis, k, rn_shape_out(ctx, 0)));
+  *rn_shape_out(ctx, 1) = *rn_shape_out(ctx, 0);
+  return RN_OK;
+}
+
+rn_status_t rn_shape_fn_isotonic_regression(rn_shape_ctx_t* ctx) {
+  *rn_shape_out(ctx, 0) = *rn_shape_out(ctx, 1) = rn_shape_in(ctx, 0);
+  return RN_OK;
+}
+
 rn_status_t rn_shape_fn_nth_element(rn_shape_ctx_t* ctx) {
   rn_shape_t in;
   int64_t n;
@@ -167,6 +197,7 @@ static rn_status_t fused_batch_norm(rn_shape_ctx_t* ctx) {
 
 rn_status_t rn_shape_fn_fused_batch_norm(rn_shape_ctx_t* ctx) { return fused_batch_norm(ctx); }
 rn_status_t rn_shape_fn_fused_batch_norm_v3(rn_shape_ctx_t* ctx) { return fused_batch_norm(ctx); }
+rn_status_t rn_shape_fn_fused_batch_norm_ex(rn_shape_ctx_t* ctx) { return fused_batch_norm(ctx); }
 
 rn_status_t rn_shape_fn_fused_batch_norm_grad(rn_shape_ctx_t* ctx) {
   rn_shape_t dy, x;

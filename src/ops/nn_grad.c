@@ -165,12 +165,11 @@ RN_RULE(lrn) {
   return to_x(g, RN_RULE_ALIKE(g, "LRNGrad", rn_grad_dy(g, 0), x, y));
 }
 
-// Scatters the gradients of the selected elements to their positions in the flattened input.
-RN_RULE(top_k) {
-  if (!rn_grad_has_dy(g, 0)) return RN_OK;
-  rn_edge_t x = rn_grad_in(g, 0), at = rn_rule_cast(g, rn_grad_out(g, 1), RN_INT32);
+// Scatters |dy|, the gradients of the elements at |at| along the last axis of a tensor of |shape|,
+// to their positions in the flattened tensor.
+static rn_edge_t scatter_last(rn_grad_t* g, rn_edge_t dy, rn_edge_t at, rn_edge_t shape) {
   rn_edge_t zero = rn_const_int32(g->scope, 0), one = rn_const_int32(g->scope, 1);
-  rn_edge_t shape = rn_rule_shape(g, x, RN_INT32), size = rn_Size(g->scope, x);
+  rn_edge_t size = rn_Prod(g->scope, shape, zero);
   rn_edge_t width =
       rn_GatherV2(g->scope, shape, rn_Sub(g->scope, rn_Size(g->scope, shape), one), zero);
   // [0, width, 2 width …], of the shape of the input without its last axis, which becomes 1.
@@ -181,9 +180,56 @@ RN_RULE(top_k) {
   starts = rn_Reshape(g->scope, starts, rn_Shape(g->scope, rows));
   rn_edge_t places =
       rn_Reshape(g->scope, rn_AddV2(g->scope, at, starts), rn_rule_ints(g, RN_INT32, column, 2));
-  rn_edge_t values = rn_Reshape(g->scope, rn_grad_dy(g, 0), rn_rule_ints(g, RN_INT32, column, 1));
+  rn_edge_t values = rn_Reshape(g->scope, dy, rn_rule_ints(g, RN_INT32, column, 1));
   rn_edge_t flat = rn_ScatterNd(g->scope, places, values, rn_rule_expand(g, size, 0));
-  return to_x(g, rn_Reshape(g->scope, flat, shape));
+  return rn_Reshape(g->scope, flat, shape);
+}
+
+RN_RULE(top_k) {
+  if (!rn_grad_has_dy(g, 0)) return RN_OK;
+  rn_edge_t at = rn_rule_cast(g, rn_grad_out(g, 1), RN_INT32);
+  rn_edge_t shape = rn_rule_shape(g, rn_grad_in(g, 0), RN_INT32);
+  return to_x(g, scatter_last(g, rn_grad_dy(g, 0), at, shape));
+}
+
+// The same along any axis: it changes places with the last one.
+RN_RULE(approx_top_k) {
+  if (!rn_grad_has_dy(g, 0)) return RN_OK;
+  rn_edge_t x = rn_grad_in(g, 0), dy = rn_grad_dy(g, 0), at = rn_grad_out(g, 1);
+  rn_edge_t shape = rn_rule_shape(g, x, RN_INT32);
+  int rank = rn_rule_rank(g, x);
+  int64_t axis = rn_grad_attr(g, "reduction_dimension")->i, order[RN_MAX_RANK];
+  if (axis == -1 || axis + 1 == rank) return to_x(g, scatter_last(g, dy, at, shape));
+  if (rank == RN_UNKNOWN) return rn_unimplemented("the rank of the input is not known");
+  if (axis < 0) axis += rank;
+  for (int i = 0; i < rank; ++i) order[i] = i == axis ? rank - 1 : i == rank - 1 ? axis : i;
+  rn_edge_t swap = rn_rule_ints(g, RN_INT32, order, rank);
+  dy = rn_Transpose(g->scope, dy, swap);
+  at = rn_Transpose(g->scope, at, swap);
+  shape = rn_GatherV2(g->scope, shape, swap, rn_const_int32(g->scope, 0));
+  return to_x(g, rn_Transpose(g->scope, scatter_last(g, dy, at, shape), swap));
+}
+
+// Each element gets the mean of the gradients of its segment. Segments of all rows are numbered
+// one after the other: no row has more of them than elements.
+RN_RULE(isotonic_regression) {
+  if (!rn_grad_has_dy(g, 0)) return RN_OK;
+  rn_edge_t dy = rn_grad_dy(g, 0), segments = rn_grad_out(g, 1);
+  rn_edge_t zero = rn_const_int32(g->scope, 0), one = rn_const_int32(g->scope, 1);
+  rn_edge_t shape = rn_Shape(g->scope, segments), size = rn_Size(g->scope, segments);
+  rn_edge_t last = rn_Sub(g->scope, rn_Size(g->scope, shape), one);
+  rn_edge_t width = rn_GatherV2(g->scope, shape, last, zero);
+  int64_t flat = -1;
+  rn_edge_t vector = rn_rule_ints(g, RN_INT32, &flat, 1);
+  rn_edge_t places = rn_Range(g->scope, zero, size, one);
+  rn_edge_t starts = rn_Sub(g->scope, places, rn_FloorMod(g->scope, places, width));
+  rn_edge_t ids = rn_AddV2(g->scope, rn_Reshape(g->scope, segments, vector), starts);
+  rn_edge_t values = rn_Reshape(g->scope, dy, vector);
+  rn_edge_t sums = rn_UnsortedSegmentSum(g->scope, values, ids, size);
+  rn_edge_t counts = rn_UnsortedSegmentSum(g->scope, rn_OnesLike(g->scope, values), ids, size);
+  rn_edge_t means = rn_DivNoNan(g->scope, sums, counts);
+  rn_edge_t dx = rn_Reshape(g->scope, rn_GatherV2(g->scope, means, ids, zero), shape);
+  return to_x(g, rn_rule_cast(g, dx, rn_edge_dtype(rn_grad_in(g, 0))));
 }
 
 // All elements of a row that equal the n-th share its gradient.

@@ -287,12 +287,14 @@ rn_status_t rn_shape_fn_max_pool_with_argmax(rn_shape_ctx_t* ctx) {
   return RN_OK;
 }
 
-rn_status_t rn_shape_fn_max_pool_v2(rn_shape_ctx_t* ctx) {
+// Windows and strides are inputs |at| and the next.
+static rn_status_t pool_by_inputs(rn_shape_ctx_t* ctx, int at) {
   const rn_partial_t* values[2];
   RN_TRY(rn_ops_check_rank(ctx, 0, 4));
   for (int i = 0; i < 2; i++) {
-    RN_TRY(rn_ops_check_vector(ctx, i + 1, 4));
-    values[i] = rn_shape_in_partial(ctx, i + 1);
+    RN_TRY(rn_ops_check_vector(ctx, at + i, 4));
+    values[i] = rn_shape_in_partial(ctx, at + i);
+    rn_shape_input_value(ctx, at + i);  // so that errors print it
   }
   for (int i = 0; i < 2; i++) {
     if (!values[i]->is_known || values[i]->count != 4) return RN_OK;
@@ -302,6 +304,7 @@ rn_status_t rn_shape_fn_max_pool_v2(rn_shape_ctx_t* ctx) {
   }
   return pool(ctx, 4, values[0]->values, values[1]->values, true);
 }
+rn_status_t rn_shape_fn_max_pool_v2(rn_shape_ctx_t* ctx) { return pool_by_inputs(ctx, 1); }
 
 rn_status_t rn_shape_fn_max_pool_grad(rn_shape_ctx_t* ctx) {
   return rn_shape_with_rank(ctx, rn_shape_in(ctx, 0), 4, rn_shape_out(ctx, 0));
@@ -320,6 +323,11 @@ static rn_status_t pool_second(rn_shape_ctx_t* ctx, rn_status_t status) {
 }
 rn_status_t rn_shape_fn_max_pool_grad_grad(rn_shape_ctx_t* ctx) {
   return pool_second(ctx, rn_shape_fn_max_pool(ctx));
+}
+rn_status_t rn_shape_fn_max_pool_grad_grad_v2(rn_shape_ctx_t* ctx) {
+  rn_shape_t unused;
+  RN_TRY(rn_shape_merge(ctx, rn_shape_in(ctx, 0), rn_shape_in(ctx, 2), &unused));
+  return pool_second(ctx, pool_by_inputs(ctx, 3));
 }
 rn_status_t rn_shape_fn_max_pool_3d_grad_grad(rn_shape_ctx_t* ctx) {
   return pool_second(ctx, rn_shape_fn_pool3d(ctx));

@@ -140,29 +140,18 @@ RN_RULE(max_pool_grad_grad) { return maximum_gradient(g, "MaxPoolGrad"); }
 RN_RULE(max_pool_3d_grad) { return maximum_gradient(g, "MaxPool3DGradGrad"); }
 RN_RULE(max_pool_3d_grad_grad) { return maximum_gradient(g, "MaxPool3DGrad"); }
 
-// The V2 ops take the window sizes as inputs, MaxPoolGradGrad as attributes, so they must be
-// constant.
-RN_RULE(max_pool_grad_v2) {
-  int sizes = 0, steps = 0;
-  const int64_t* ksize = rn_rule_values(rn_grad_in(g, 3), &sizes);
-  const int64_t* strides = rn_rule_values(rn_grad_in(g, 4), &steps);
+// The V2 ops take the window sizes as inputs.
+static rn_status_t maximum_gradient_v2(rn_grad_t* g, const char* op) {
   rn_edge_t x = rn_grad_in(g, 0), y = rn_grad_in(g, 1);
   if (rn_grad_wants(g, 0)) rn_grad_to(g, 0, rn_ZerosLike(g->scope, x));
   if (rn_grad_wants(g, 1)) rn_grad_to(g, 1, rn_ZerosLike(g->scope, y));
-  if (!rn_grad_wants(g, 2)) return RN_OK;
-  if (!ksize || !strides || sizes != 4 || steps != 4)
-    return rn_unimplemented("ksize or strides is not a constant");
-  rn_op_begin(g->scope, "MaxPoolGradGrad");
-  rn_op_input(g->scope, x);
-  rn_op_input(g->scope, y);
-  rn_op_input(g->scope, rn_grad_dy(g, 0));
-  rn_op_attr_int_list(g->scope, "ksize", ksize, 4);
-  rn_op_attr_int_list(g->scope, "strides", strides, 4);
-  rn_op_attr_string(g->scope, "padding", RN_RULE_TEXT(g, "padding"));
-  rn_op_attr_string(g->scope, "data_format", RN_RULE_TEXT(g, "data_format"));
-  rn_grad_to(g, 2, (rn_edge_t){rn_op_finish(g->scope), 0});
+  if (rn_grad_wants(g, 2))
+    rn_grad_to(g, 2,
+               RN_RULE_ALIKE(g, op, x, y, rn_grad_dy(g, 0), rn_grad_in(g, 3), rn_grad_in(g, 4)));
   return RN_OK;
 }
+RN_RULE(max_pool_grad_v2) { return maximum_gradient_v2(g, "MaxPoolGradGradV2"); }
+RN_RULE(max_pool_grad_grad_v2) { return maximum_gradient_v2(g, "MaxPoolGradV2"); }
 
 // Gathers the gradient from the positions of the maxima.
 RN_RULE(max_pool_grad_with_argmax) {

@@ -1,5 +1,5 @@
-// State shared by the two passes that take calls apart. Private to step/inline_calls.c and
-// step/lower_control_flow.c.
+// State shared by the two passes that take calls apart. Private to step/inline_calls.c,
+// step/lower_control_flow.c and step/expand_composites.c.
 #ifndef RUNNEL_STEP_CALLS_H_
 #define RUNNEL_STEP_CALLS_H_
 
@@ -73,5 +73,8 @@ void rn_calls_replace(rn_calls_t* calls, int32_t index, rn_ir_edge_t* edges, int
 // lower_control_flow.c: lowers node |index|, of role IF, CASE or WHILE, if that is possible and
 // requested.
 RN_MUST_USE rn_status_t rn_calls_lower(rn_calls_t* calls, int32_t index);
+
+// Replaces composite nodes by what they stand for (step/expand_composites.c).
+RN_MUST_USE rn_status_t rn_expand_composites(rn_ir_t* ir);
 
 #endif  // RUNNEL_STEP_CALLS_H_

@@ -652,11 +652,12 @@ static bool has_calls(const rn_ir_t* ir) {
 }
 
 rn_status_t rn_pass_inline_calls(rn_ir_t* ir, const rn_calls_options_t* options) {
-  if (!has_calls(ir)) return RN_OK;
+  if (!has_calls(ir)) return rn_expand_composites(ir);
   rn_calls_t calls = {.ir = ir, .options = options, .first_count = ir->nodes.count};
   rn_status_t status = run(&calls);
   rn_vec_free(&calls.notes, ir->allocator);
   rn_vec_free(&calls.calls, ir->allocator);
   rn_vec_free(&calls.targets, ir->allocator);
-  return status;
+  RN_RETURN_IF_ERROR(status);
+  return rn_expand_composites(ir);
 }

@@ -239,7 +239,8 @@ typedef struct rn_calls_options_t {
 // Switch, Merge and the other control-flow ops (step/lower_control_flow.c). Nodes of a body get
 // names "call/node" and run on the call's device unless they name one. Stateful nodes run whether
 // or not their values are used, and nodes that waited for the call wait for them. Recursive calls,
-// functions marked "_noinline" and calls that would make the graph too large stay calls.
+// functions marked "_noinline" and calls that would make the graph too large stay calls. Composite
+// nodes become the ops that they stand for (step/expand_composites.c).
 //
 // TensorFlow's sessions prune a step after lowering conditionals and loops, so unused assignments
 // in a branch do not run. |prunes_branches| has the same effect: a branch or body runs only what

@@ -138,3 +138,24 @@ def test_places_do_not_know_windows_across_channels(tf, np):
         out[padding] = list(tf.raw_ops.MaxPoolWithArgmax(input=x, **a))
     with tf.Session() as sess:
         return sess.run(out)
+
+
+@both
+def test_approximate_ranks(tf, np):
+    x = tf.constant(np.random.RandomState(3).randn(3, 9).astype("f"))
+    values, places = tf.math.approx_max_k(x, 3)
+    grads = tf.gradients(values * [1.0, 2.0, 3.0], x)
+    with tf.Session() as sess:
+        return sess.run([values, places, tf.nn.approx_max_k(x, 2, recall_target=0.5), grads])
+
+
+def test_smallest_ranks():
+    import numpy as np
+
+    import runnel as tf
+
+    x = np.random.RandomState(3).randn(4, 9).astype("f")
+    with tf.Graph().as_default(), tf.Session() as sess:
+        values, places = sess.run(tf.nn.approx_min_k(x, 3, reduction_dimension=0))
+    np.testing.assert_array_equal(places, np.argsort(x, 0)[:3])
+    np.testing.assert_array_equal(values, np.sort(x, 0)[:3])

@@ -5,7 +5,7 @@ from runnel._namespace import namespace
 __getattr__, __dir__, __all__ = namespace(
     __name__,
     "nn.nn_ops: batch_norm_with_global_normalization batch_normalization bias_add compute_average_loss crelu ctc_beam_search_decoder "
-    "ctc_beam_search_decoder_v2 ctc_greedy_decoder ctc_loss dropout elu fused_batch_norm in_top_k l2_loss l2_normalize leaky_relu "
+    "ctc_beam_search_decoder_v2 ctc_greedy_decoder ctc_loss dropout elu fused_batch_norm approx_max_k approx_min_k in_top_k l2_loss l2_normalize leaky_relu "
     "local_response_normalization log_poisson_loss log_softmax lrn moments normalize_moments relu relu6 relu_layer "
     "scale_regularization_loss selu sigmoid_cross_entropy_with_logits silu softmax softmax_cross_entropy_with_logits "
     "softmax_cross_entropy_with_logits_v2 softplus softsign sparse_softmax_cross_entropy_with_logits sufficient_statistics swish "

@@ -449,6 +449,27 @@ def top_k(input, k=1, sorted=True, index_type=dtypes.int32, name=None):  # noqa:
     return raw_ops.TopKV2(input=input, k=k, sorted=sorted, index_type=index_type, name=name)
 
 
+def _approx_k(operand, k, is_max_k, reduction_dimension, recall_target, reduction_input_size_override, aggregate_to_topk, name):
+    return raw_ops.ApproxTopK(
+        input=operand, k=k, reduction_dimension=reduction_dimension, recall_target=recall_target, is_max_k=is_max_k,
+        reduction_input_size_override=reduction_input_size_override, aggregate_to_topk=aggregate_to_topk, name=name,
+    )
+
+
+def approx_max_k(
+    operand, k, reduction_dimension=-1, recall_target=0.95, reduction_input_size_override=-1, aggregate_to_topk=True, name=None
+):
+    """Returns (values, indices) of the k largest elements along an axis. Exact; the targets matter to TPUs only."""
+    return _approx_k(operand, k, True, reduction_dimension, recall_target, reduction_input_size_override, aggregate_to_topk, name)
+
+
+def approx_min_k(
+    operand, k, reduction_dimension=-1, recall_target=0.95, reduction_input_size_override=-1, aggregate_to_topk=True, name=None
+):
+    """Returns (values, indices) of the k smallest elements along an axis. Exact; the targets matter to TPUs only."""
+    return _approx_k(operand, k, False, reduction_dimension, recall_target, reduction_input_size_override, aggregate_to_topk, name)
+
+
 # Normalisation
 
 

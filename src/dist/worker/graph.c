@@ -2,7 +2,6 @@
 #include "dist/worker/graph.h"
 
 #include "base/container.h"
-#include "dist/worker/stock_nodes.h"
 #include "exec/executor.h"
 #include "framework/function.h"
 #include "graph/import.h"
@@ -187,15 +186,7 @@ static rn_status_t set_up(rn_worker_graph_t* graph, const rn_worker_graph_option
   RN_RETURN_IF_ERROR(rn_graph_create(graph->allocator, &graph->graph));
   graph->graph->keeps_misfits = true;
   rn_import_options_t import = {.allows_any_names = true};
-  rn_strbuf_t plain;
-  bool has_stock_nodes;
-  rn_strbuf_init(&plain, graph->allocator);
-  rn_status_t status = rn_spell_out_nodes(graph_def, &plain, &has_stock_nodes);
-  if (rn_ok(status))
-    status = rn_graph_import(graph->graph, has_stock_nodes ? rn_strbuf_view(&plain) : graph_def,
-                             &import, NULL);
-  rn_strbuf_clear(&plain);
-  RN_RETURN_IF_ERROR(status);
+  RN_RETURN_IF_ERROR(rn_graph_import(graph->graph, graph_def, &import, NULL));
   graph->planner = (rn_planner_t){.allocator = graph->allocator,
                                   .env = graph->env,
                                   .place = {.devices = options->devices,

@@ -48,29 +48,12 @@ static void conv_destroy(void* state) {
 }
 
 // Computes 16-bit floats in float and rounds once.
-static rn_status_t run_narrow(rn_kernel_ctx_t* ctx, bool is_half, const rn_conv_t* conv,
-                              rn_conv_data_t data, const int64_t sizes[3]);
-
-static rn_status_t run(rn_kernel_ctx_t* ctx, rn_dtype_t dtype, const rn_conv_t* conv,
-                       rn_conv_data_t data) {
-  conv_state_t* state = ctx->state;
-  if (dtype == RN_BFLOAT16 && rn_conv_bf16_fits(conv))
-    return rn_conv_bf16(ctx, &state->cache, conv, data, NULL);
-  if (dtype == RN_HALF || dtype == RN_BFLOAT16) {
-    const int64_t sizes[3] = {conv->batch * rn_conv_x_size(conv), rn_conv_w_size(conv),
-                              conv->batch * rn_conv_y_size(conv)};
-    return run_narrow(ctx, dtype == RN_HALF, conv, data, sizes);
-  }
-  bool done = false;
-  if (dtype == RN_FLOAT)
-    RN_RETURN_IF_ERROR(rn_conv_float(ctx, &state->cache, conv, data, NULL, &done));
-  return done ? RN_OK : rn_conv_plain(ctx, dtype, conv, data);
-}
-
-static rn_status_t run_narrow(rn_kernel_ctx_t* ctx, bool is_half, const rn_conv_t* conv,
-                              rn_conv_data_t data, const int64_t sizes[3]) {
+static rn_status_t run_narrow(rn_kernel_ctx_t* ctx, rn_conv_cache_t* cache, bool is_half,
+                              const rn_conv_t* conv, rn_conv_data_t data) {
   static const int results[] = {[RN_CONV_FORWARD] = 2, [RN_CONV_INPUT] = 0, [RN_CONV_FILTER] = 1};
   const rn_vector_table_t* table = rn_vector_table();
+  const int64_t sizes[3] = {conv->batch * rn_conv_x_size(conv), rn_conv_w_size(conv),
+                            conv->batch * rn_conv_y_size(conv)};
   void* narrow[3] = {data.x, data.w, data.y};
   float* wide[3];
   int64_t total = sizes[0] + sizes[1] + sizes[2];
@@ -83,12 +66,29 @@ static rn_status_t run_narrow(rn_kernel_ctx_t* ctx, bool is_half, const rn_conv_
   for (int i = 0; i < 3; ++i)
     if (i != result)
       (is_half ? table->widen_half : table->widen_bfloat16)(narrow[i], wide[i], sizes[i]);
-  rn_status_t status = run(ctx, RN_FLOAT, conv, (rn_conv_data_t){wide[0], wide[1], wide[2]});
+  rn_conv_data_t floats = {wide[0], wide[1], wide[2]};
+  rn_status_t status = rn_conv_run(ctx, cache, RN_FLOAT, conv, floats);
   if (rn_ok(status))
     (is_half ? table->narrow_half : table->narrow_bfloat16)(wide[result], narrow[result],
                                                             sizes[result]);
   rn_tensor_clear(&temp);
   return status;
+}
+
+rn_status_t rn_conv_run(rn_kernel_ctx_t* ctx, rn_conv_cache_t* cache, rn_dtype_t dtype,
+                        const rn_conv_t* conv, rn_conv_data_t data) {
+  if (dtype == RN_BFLOAT16 && rn_conv_bf16_fits(conv))
+    return rn_conv_bf16(ctx, cache, conv, data, NULL);
+  if (dtype == RN_HALF || dtype == RN_BFLOAT16)
+    return run_narrow(ctx, cache, dtype == RN_HALF, conv, data);
+  bool done = false;
+  if (dtype == RN_FLOAT) RN_RETURN_IF_ERROR(rn_conv_float(ctx, cache, conv, data, NULL, &done));
+  return done ? RN_OK : rn_conv_plain(ctx, dtype, conv, data);
+}
+
+static rn_status_t run(rn_kernel_ctx_t* ctx, rn_dtype_t dtype, const rn_conv_t* conv,
+                       rn_conv_data_t data) {
+  return rn_conv_run(ctx, &((conv_state_t*)ctx->state)->cache, dtype, conv, data);
 }
 
 // Converts between NCHW and NHWC: images with channels first are copied, convolved with channels

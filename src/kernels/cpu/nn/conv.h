@@ -104,6 +104,10 @@ RN_MUST_USE rn_status_t rn_conv_filter_sizes(const rn_kernel_ctx_t* ctx,
                                              const rn_window_attrs_t* attrs, int64_t w[4],
                                              rn_conv_t* out);
 
+// Computes |conv| for any type, the 16-bit floats too, in the fastest way there is.
+RN_MUST_USE rn_status_t rn_conv_run(rn_kernel_ctx_t* ctx, rn_conv_cache_t* cache, rn_dtype_t dtype,
+                                    const rn_conv_t* conv, rn_conv_data_t data);
+
 // Runs the steps from |first| on over the pixels [begin, end) of y.
 void rn_conv_follow(const rn_conv_extra_t* extra, int32_t first, float* y, int64_t channels,
                     int64_t begin, int64_t end);

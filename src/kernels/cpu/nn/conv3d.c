@@ -19,8 +19,8 @@ static rn_status_t read_attrs(const rn_kernel_init_t* init, rn_conv3d_attrs_t* s
                               const char* format, const char* dilation) {
   const rn_attr_value_t *strides = rn_init_attr(init, "strides"),
                         *dilations = rn_init_attr(init, "dilations");
-  rn_str_t order = rn_init_string(init, "data_format");
-  state->is_ncdhw = !rn_str_is(order, "NDHWC");
+  bool has_format = rn_op_attr_index(init->op, RN_STR("data_format")) >= 0;
+  state->is_ncdhw = has_format && !rn_str_is(rn_init_string(init, "data_format"), "NDHWC");
   if (state->is_ncdhw && init->is_host) return rn_invalid_argument("%s", format);
   if (strides->count != 5)
     return rn_invalid_argument("Sliding window strides field must specify 5 dimensions");
@@ -276,21 +276,30 @@ rn_status_t rn_conv3d_forward_sizes(const rn_kernel_ctx_t* ctx, rn_conv3d_t* out
   return measure(ctx->state, dims, rn_tensor_dims(w), out);
 }
 
-static rn_status_t forward_compute(rn_kernel_ctx_t* ctx) {
-  const rn_tensor_t *x = rn_in(ctx, 0), *w = rn_in(ctx, 1);
-  conv_t conv = {.work = FORWARD, .dtype = x->dtype, .x = x->data, .w = w->data};
-  RN_RETURN_IF_ERROR(rn_conv3d_forward_sizes(ctx, &conv.sizes));
-  const rn_window_axis_t* axes = conv.sizes.axes;
-  int64_t dims[5] = {conv.sizes.batch, axes[0].out, axes[1].out, axes[2].out, conv.sizes.out_depth};
-  rn_tensor_t* y = NULL;
-  RN_RETURN_IF_ERROR(rn_output(ctx, 0, (rn_shape_t){5, dims}, &y));
+rn_status_t rn_conv3d_forward(rn_kernel_ctx_t* ctx, const rn_conv3d_t* sizes, const rn_tensor_t* x,
+                              const rn_tensor_t* w, rn_tensor_t* y) {
+  conv_t conv = {.work = FORWARD,
+                 .dtype = x->dtype,
+                 .sizes = *sizes,
+                 .x = x->data,
+                 .w = w->data,
+                 .y = y->data};
   if (y->count == 0) return RN_OK;
   if (x->count == 0) {
     memset(y->data, 0, rn_tensor_bytes(y));
     return RN_OK;
   }
-  conv.y = y->data;
   return run(ctx, &conv);
+}
+
+static rn_status_t forward_compute(rn_kernel_ctx_t* ctx) {
+  rn_conv3d_t sizes = {0};
+  RN_RETURN_IF_ERROR(rn_conv3d_forward_sizes(ctx, &sizes));
+  const rn_window_axis_t* axes = sizes.axes;
+  int64_t dims[5] = {sizes.batch, axes[0].out, axes[1].out, axes[2].out, sizes.out_depth};
+  rn_tensor_t* y = NULL;
+  RN_RETURN_IF_ERROR(rn_output(ctx, 0, (rn_shape_t){5, dims}, &y));
+  return rn_conv3d_forward(ctx, &sizes, rn_in(ctx, 0), rn_in(ctx, 1), y);
 }
 
 // Checks for both gradients: the sizes of x, w and y against each other, channels last.
@@ -340,7 +349,16 @@ static rn_status_t read_sizes(const rn_tensor_t* sizes, const char* name, int64_
 rn_status_t rn_conv3d_gradient_sizes(const rn_kernel_ctx_t* ctx, bool is_input, int64_t dims[5],
                                      rn_conv3d_t* out) {
   const rn_tensor_t *sizes = rn_in(ctx, is_input ? 0 : 1), *other = rn_in(ctx, is_input ? 1 : 0);
+  const char* op = is_input ? "Conv3DBackpropInputOp" : "Conv3DBackpropFilterOp";
   int64_t ordered[5];
+  if (sizes->dtype == other->dtype) {  // the first versions take a tensor of the result's shape
+    if (rn_in(ctx, 0)->rank != 5) return rn_invalid_argument("input tensor must have 5 dimensions");
+    if (rn_in(ctx, 1)->rank != 5)
+      return rn_invalid_argument("filter_sizes tensor must have 5 dimensions");
+    memcpy(dims, rn_tensor_dims(sizes), 5 * sizeof *dims);
+    return check_gradient(ctx->state, op, rn_tensor_dims(rn_in(ctx, 0)),
+                          rn_tensor_dims(rn_in(ctx, 1)), rn_in(ctx, 2), out);
+  }
   if (sizes->rank != 1 && is_input)
     return rn_invalid_argument("shape must be a vector of {int32,int64}, got shape %s",
                                rn_text_of(sizes).text);
@@ -351,8 +369,8 @@ rn_status_t rn_conv3d_gradient_sizes(const rn_kernel_ctx_t* ctx, bool is_input, 
     return rn_invalid_argument("%s tensor must have 5 dimensions",
                                is_input ? "filter_sizes" : "input");
   order(ctx->state, is_input ? dims : rn_tensor_dims(other), ordered);
-  return check_gradient(ctx->state, is_input ? "Conv3DBackpropInputOp" : "Conv3DBackpropFilterOp",
-                        ordered, is_input ? rn_tensor_dims(other) : dims, rn_in(ctx, 2), out);
+  return check_gradient(ctx->state, op, ordered, is_input ? rn_tensor_dims(other) : dims,
+                        rn_in(ctx, 2), out);
 }
 
 static rn_status_t gradient(rn_kernel_ctx_t* ctx, conv3d_work_t work) {
@@ -384,6 +402,8 @@ static rn_status_t filter_compute(rn_kernel_ctx_t* ctx) { return gradient(ctx, F
   }
 static const rn_kernel_def_t rows[] = {
     ROW("Conv3D", rn_conv3d_init, forward_compute),
+    ROW("Conv3DBackpropInput", rn_conv3d_gradient_init, input_compute),
+    ROW("Conv3DBackpropFilter", rn_conv3d_gradient_init, filter_compute),
     ROW("Conv3DBackpropInputV2", rn_conv3d_gradient_init, input_compute),
     ROW("Conv3DBackpropFilterV2", rn_conv3d_gradient_init, filter_compute),
 };

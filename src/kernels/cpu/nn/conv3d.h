@@ -26,5 +26,9 @@ RN_MUST_USE rn_status_t rn_conv3d_gradient_init(const rn_kernel_init_t* init, vo
 RN_MUST_USE rn_status_t rn_conv3d_forward_sizes(const rn_kernel_ctx_t* ctx, rn_conv3d_t* out);
 RN_MUST_USE rn_status_t rn_conv3d_gradient_sizes(const rn_kernel_ctx_t* ctx, bool is_input,
                                                  int64_t dims[5], rn_conv3d_t* out);
+// Convolves |x| with |w| into |y|, channels last. Only on the CPU.
+RN_MUST_USE rn_status_t rn_conv3d_forward(rn_kernel_ctx_t* ctx, const rn_conv3d_t* sizes,
+                                          const rn_tensor_t* x, const rn_tensor_t* w,
+                                          rn_tensor_t* y);
 
 #endif  // RUNNEL_KERNELS_CPU_NN_CONV3D_H_

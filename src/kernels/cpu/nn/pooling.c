@@ -167,10 +167,10 @@ static rn_status_t max_gradient_v2_compute(rn_kernel_ctx_t* ctx) {
   return max_gradient_with(ctx, &state);
 }
 
-static rn_status_t max_second_compute(rn_kernel_ctx_t* ctx) {
+static rn_status_t max_second_with(rn_kernel_ctx_t* ctx, const rn_pooling_attrs_t* state) {
   const rn_tensor_t *x = rn_in(ctx, 0), *dx = rn_in(ctx, 2);
   rn_pooling_t pooling = {0};
-  RN_RETURN_IF_ERROR(rn_pooling_gradient_sizes(ctx, ctx->state, true, &pooling));
+  RN_RETURN_IF_ERROR(rn_pooling_gradient_sizes(ctx, state, true, &pooling));
   rn_tensor_t* y = NULL;
   RN_RETURN_IF_ERROR(rn_output(ctx, 0, rn_tensor_shape(rn_in(ctx, 1)), &y));
   if (y->count == 0) return RN_OK;
@@ -179,6 +179,15 @@ static rn_status_t max_second_compute(rn_kernel_ctx_t* ctx) {
   pooling.pooled = rn_in(ctx, 1)->data;
   pooling.y = y->data;
   return run(ctx, WORK_MAX_SECOND, x->dtype, &pooling, rn_tensor_dim(x, 0));
+}
+static rn_status_t max_second_compute(rn_kernel_ctx_t* ctx) {
+  return max_second_with(ctx, ctx->state);
+}
+static rn_status_t max_second_v2_compute(rn_kernel_ctx_t* ctx) {
+  rn_pooling_attrs_t state;
+  RN_RETURN_IF_ERROR(rn_pooling_read_v2(ctx, 3, &state));
+  RN_RETURN_IF_ERROR(rn_pooling_no_depth(&state, "MaxPoolingGrad"));
+  return max_second_with(ctx, &state);
 }
 
 // Averages levels in float and truncates. Sums of up to 2^16 bytes are exact in float, and their
@@ -303,26 +312,21 @@ static rn_status_t argmax_gradient_compute(rn_kernel_ctx_t* ctx) {
     .state_size = sizeof(rn_pooling_attrs_t), .init = init_, .compute = compute_        \
   }
 
+// Window and strides are inputs.
+#define ROW_V2(op_, init_, compute_)                                             \
+  {                                                                              \
+    .op = op_, .device = "CPU", .types = {{"T", REAL}},                          \
+    .host_args = RN_HOST_ARGS("ksize", "strides"), .flags = RN_KERNEL_EXPENSIVE, \
+    .state_size = sizeof(rn_pooling_attrs_t), .init = init_, .compute = compute_ \
+  }
+
 static const rn_kernel_def_t rows[] = {
     ROW("MaxPool", REAL, rn_pooling_max_init, max_compute),
     ROW("MaxPoolGrad", REAL, rn_pooling_max_gradient_init, max_gradient_compute),
     ROW("MaxPoolGradGrad", REAL, rn_pooling_max_second_init, max_second_compute),
-    {.op = "MaxPoolV2",
-     .device = "CPU",
-     .types = {{"T", REAL}},
-     .host_args = RN_HOST_ARGS("ksize", "strides"),
-     .flags = RN_KERNEL_EXPENSIVE,
-     .state_size = sizeof(rn_pooling_attrs_t),
-     .init = rn_pooling_max_v2_init,
-     .compute = max_v2_compute},
-    {.op = "MaxPoolGradV2",
-     .device = "CPU",
-     .types = {{"T", REAL}},
-     .host_args = RN_HOST_ARGS("ksize", "strides"),
-     .flags = RN_KERNEL_EXPENSIVE,
-     .state_size = sizeof(rn_pooling_attrs_t),
-     .init = rn_pooling_max_v2_init,
-     .compute = max_gradient_v2_compute},
+    ROW_V2("MaxPoolV2", rn_pooling_max_v2_init, max_v2_compute),
+    ROW_V2("MaxPoolGradV2", rn_pooling_max_v2_init, max_gradient_v2_compute),
+    ROW_V2("MaxPoolGradGradV2", rn_pooling_max_second_v2_init, max_second_v2_compute),
     ROW("MaxPoolWithArgmax", REAL, rn_pooling_max_init, argmax_compute),
     ROW("MaxPoolGradWithArgmax", REAL, rn_pooling_argmax_gradient_init, argmax_gradient_compute),
     ROW("QuantizedMaxPool", RN_T(QUINT8) | RN_T(QINT8), rn_pooling_max_init, quantized_max_compute),

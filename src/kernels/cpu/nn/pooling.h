@@ -17,6 +17,7 @@ RN_MUST_USE rn_status_t rn_pooling_max_init(const rn_kernel_init_t* init, void* 
 RN_MUST_USE rn_status_t rn_pooling_max_v2_init(const rn_kernel_init_t* init, void* state);
 RN_MUST_USE rn_status_t rn_pooling_max_gradient_init(const rn_kernel_init_t* init, void* state);
 RN_MUST_USE rn_status_t rn_pooling_max_second_init(const rn_kernel_init_t* init, void* state);
+RN_MUST_USE rn_status_t rn_pooling_max_second_v2_init(const rn_kernel_init_t* init, void* state);
 RN_MUST_USE rn_status_t rn_pooling_argmax_gradient_init(const rn_kernel_init_t* init, void* state);
 RN_MUST_USE rn_status_t rn_pooling_average_init(const rn_kernel_init_t* init, void* state);
 RN_MUST_USE rn_status_t rn_pooling_average_gradient_init(const rn_kernel_init_t* init, void* state);

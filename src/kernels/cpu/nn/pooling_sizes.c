@@ -60,12 +60,18 @@ rn_status_t rn_pooling_max_second_init(const rn_kernel_init_t* init, void* state
   return rn_pooling_no_depth(state, "MaxPoolingGradGrad");
 }
 // Window and strides are inputs.
-rn_status_t rn_pooling_max_v2_init(const rn_kernel_init_t* init, void* state) {
+static rn_status_t max_v2_init_as(const rn_kernel_init_t* init, void* state, const char* kernel) {
   rn_pooling_attrs_t* pooling = state;
   RN_RETURN_IF_ERROR(rn_window_init(init, NULL, &pooling->attrs));
   if (pooling->attrs.is_nchw && init->is_host)
-    return rn_invalid_argument("Default MaxPoolingOp only supports NHWC on device type CPU");
+    return rn_invalid_argument("Default %s only supports NHWC on device type CPU", kernel);
   return RN_OK;
+}
+rn_status_t rn_pooling_max_v2_init(const rn_kernel_init_t* init, void* state) {
+  return max_v2_init_as(init, state, "MaxPoolingOp");
+}
+rn_status_t rn_pooling_max_second_v2_init(const rn_kernel_init_t* init, void* state) {
+  return max_v2_init_as(init, state, "MaxPoolingGradGradOp");
 }
 
 static rn_status_t average_init_as(const rn_kernel_init_t* init, void* state, const char* kernel) {

@@ -1,6 +1,7 @@
-// TopK and InTopK.
+// TopK, ApproxTopK and InTopK.
 #include <math.h>
 
+#include "kernels/cpu/move.h"
 #include "kernels/cpu/nn/topk.h"
 #include "kernels/kernel_rows.h"
 #include "tensor/float16.h"
@@ -120,27 +121,120 @@ static void run_piece(void* arg, int64_t begin, int64_t end) {
   }
 }
 
-static rn_status_t topk_compute(rn_kernel_ctx_t* ctx) {
-  const rn_tensor_t* x = rn_in(ctx, 0);
-  int64_t k = 0;
-  rn_tensor_t *values = NULL, *places = NULL, best = {0};
-  RN_RETURN_IF_ERROR(rn_topk_outputs(ctx, &k, &values, &places));
+// The k best of each row of |x|.
+static rn_status_t run_topk(rn_kernel_ctx_t* ctx, const void* x, rn_dtype_t dtype, int64_t n,
+                            int64_t k, bool is_sorted, rn_tensor_t* values, rn_tensor_t* places) {
+  rn_tensor_t best = {0};
   if (values->count == 0) return RN_OK;
-  int64_t n = rn_tensor_dim(x, x->rank - 1), sizes[2] = {values->count / k, k + 1};
+  int64_t sizes[2] = {values->count / k, k + 1};
   RN_RETURN_IF_ERROR(rn_temp(ctx, RN_INT64, (rn_shape_t){2, sizes}, &best));
-  topk_job_t job = {.fn = row_fns[x->dtype],
-                    .x = x->data,
+  topk_job_t job = {.fn = row_fns[dtype],
+                    .x = x,
                     .values = values->data,
                     .places = places->data,
                     .best = best.data,
                     .index_type = places->dtype,
                     .n = n,
                     .k = k,
-                    .item = rn_dtype_size(x->dtype),
-                    .is_sorted = ((const rn_topk_t*)ctx->state)->is_sorted};
+                    .item = rn_dtype_size(dtype),
+                    .is_sorted = is_sorted};
   rn_pool_for(rn_ctx_pool(ctx), sizes[0], PIECE_ELEMENTS / (n + 4 * k) + 1, run_piece, &job);
   rn_tensor_clear(&best);
   return RN_OK;
+}
+
+static rn_status_t topk_compute(rn_kernel_ctx_t* ctx) {
+  const rn_tensor_t* x = rn_in(ctx, 0);
+  int64_t k = 0;
+  rn_tensor_t *values = NULL, *places = NULL;
+  RN_RETURN_IF_ERROR(rn_topk_outputs(ctx, &k, &values, &places));
+  return run_topk(ctx, x->data, x->dtype, rn_tensor_dim(x, x->rank - 1), k,
+                  ((const rn_topk_t*)ctx->state)->is_sorted, values, places);
+}
+
+// ApproxTopK: exact, along any axis, largest or smallest first.
+
+typedef struct approx_state_t {
+  int64_t k, axis;
+  bool is_max;
+} approx_state_t;
+
+static rn_status_t approx_init(const rn_kernel_init_t* init, void* state) {
+  approx_state_t* approx = state;
+  approx->k = rn_init_int(init, "k");
+  approx->axis = rn_init_int(init, "reduction_dimension");
+  approx->is_max = rn_init_bool(init, "is_max_k");
+  return RN_OK;
+}
+
+// Exchanges the last two axes of [outer, rows, columns].
+static rn_status_t swap_axes(rn_kernel_ctx_t* ctx, rn_dtype_t dtype, int64_t outer, int64_t rows,
+                             int64_t columns, const void* from, void* to) {
+  rn_move_t move;
+  rn_move_begin(&move);
+  rn_move_add(&move, outer, rows * columns, rows * columns);
+  rn_move_add(&move, rows, columns, 1);
+  rn_move_add(&move, columns, 1, rows);
+  return rn_move_run(&move, rn_ctx_pool(ctx), dtype, from, to);
+}
+
+// Changes the signs of floats.
+static void negate(rn_tensor_t* x) {
+  for (int64_t i = 0; x->dtype == RN_FLOAT && i < x->count; ++i)
+    RN_DATA(x, uint32_t)[i] ^= UINT32_C(1) << 31;
+  for (int64_t i = 0; x->dtype != RN_FLOAT && i < x->count; ++i)
+    RN_DATA(x, uint16_t)[i] ^= UINT16_C(1) << 15;
+}
+
+// |view| is the input as [outer, size, inner]. Works on a copy with the axis last and the best
+// largest.
+static rn_status_t approx_run(rn_kernel_ctx_t* ctx, rn_axis_view_t view, rn_tensor_t* values,
+                              rn_tensor_t* places) {
+  const approx_state_t* state = ctx->state;
+  const rn_tensor_t* x = rn_in(ctx, 0);
+  int64_t k = state->k, dims[2] = {view.outer * view.inner, k};
+  rn_tensor_t turned = {0}, best = {0}, at = {0};
+  rn_status_t status = rn_temp(ctx, x->dtype, rn_tensor_shape(x), &turned);
+  if (rn_ok(status)) status = rn_temp(ctx, x->dtype, (rn_shape_t){2, dims}, &best);
+  if (rn_ok(status)) status = rn_temp(ctx, RN_INT32, (rn_shape_t){2, dims}, &at);
+  if (rn_ok(status))
+    status = swap_axes(ctx, x->dtype, view.outer, view.size, view.inner, x->data, turned.data);
+  if (rn_ok(status) && !state->is_max) negate(&turned);
+  if (rn_ok(status)) status = run_topk(ctx, turned.data, x->dtype, view.size, k, true, &best, &at);
+  if (rn_ok(status) && !state->is_max) negate(&best);
+  if (rn_ok(status))
+    status = swap_axes(ctx, x->dtype, view.outer, view.inner, k, best.data, values->data);
+  if (rn_ok(status))
+    status = swap_axes(ctx, RN_INT32, view.outer, view.inner, k, at.data, places->data);
+  rn_tensor_clear(&turned);
+  rn_tensor_clear(&best);
+  rn_tensor_clear(&at);
+  return status;
+}
+
+static rn_status_t approx_compute(rn_kernel_ctx_t* ctx) {
+  const approx_state_t* state = ctx->state;
+  const rn_tensor_t* x = rn_in(ctx, 0);
+  if (x->rank < 1) return rn_invalid_argument("input must be >= 1-D, got shape []");
+  int64_t axis = state->axis < 0 ? state->axis + x->rank : state->axis, dims[RN_MAX_RANK];
+  if (axis < 0 || axis >= x->rank)
+    return rn_invalid_argument("Invalid reduction dimension: %" PRId64
+                               ". Must be within the range of [%d, %d]",
+                               state->axis, -x->rank, x->rank - 1);
+  memcpy(dims, rn_tensor_dims(x), x->rank * sizeof *dims);
+  if (dims[axis] < state->k)
+    return rn_invalid_argument("input must have at least k columns. Had %" PRId64
+                               ", needed %" PRId64,
+                               dims[axis], state->k);
+  rn_axis_view_t view = rn_axis_view(x, (int)axis);
+  dims[axis] = state->k;
+  rn_tensor_t *values = NULL, *places = NULL;
+  RN_RETURN_IF_ERROR(rn_output(ctx, 0, (rn_shape_t){x->rank, dims}, &values));
+  RN_RETURN_IF_ERROR(rn_output(ctx, 1, (rn_shape_t){x->rank, dims}, &places));
+  if (values->count == 0) return RN_OK;
+  if (state->is_max && view.inner == 1)
+    return run_topk(ctx, x->data, x->dtype, view.size, state->k, true, values, places);
+  return approx_run(ctx, view, values, places);
 }
 
 // InTopK: whether the target is among the k best of its row. False if that is undefined: the target
@@ -206,6 +300,12 @@ static const rn_kernel_def_t rows[] = {
      .state_size = sizeof(rn_topk_t),
      .init = rn_topk_init,
      .compute = topk_compute},
+    {.op = "ApproxTopK",
+     .device = "CPU",
+     .types = {{"T", RN_TYPES_FLOATS}},
+     .state_size = sizeof(approx_state_t),
+     .init = approx_init,
+     .compute = approx_compute},
     {.op = "InTopK",
      .device = "CPU",
      .types = {{"T", RN_TYPES_INDEX}},
