@@ -57,30 +57,11 @@ static const char* const kind_words[KIND_COUNT] = {"string", "int",   "float",  
 static const char* const flag_words[] = {
     "stateful",    "commutative", "aggregate", "allows_uninitialized",
     "distributed", "metadata",    NULL};
-static const char* const role_words[] = {"switch",
-                                         "merge",
-                                         "enter",
-                                         "exit",
-                                         "next_iteration",
-                                         "loop_cond",
-                                         "control_trigger",
-                                         "send",
-                                         "recv",
-                                         "constant",
-                                         "no_op",
-                                         "placeholder",
-                                         "identity",
-                                         "variable",
-                                         "arg",
-                                         "retval",
-                                         "call",
-                                         "fused",
-                                         "composite",
-                                         "if",
-                                         "case",
-                                         "while",
-                                         "gradient",
-                                         NULL};
+static const char* const role_words[] = {
+    "switch",          "merge",    "enter", "exit",     "next_iteration", "loop_cond",
+    "control_trigger", "send",     "recv",  "constant", "no_op",          "placeholder",
+    "identity",        "variable", "arg",   "retval",   "call",           "fused",
+    "composite",       "if",       "case",  "while",    "gradient",       NULL};
 
 // The state of the reader, which takes one logical line at a time.
 typedef struct reader_t {

@@ -75,8 +75,8 @@ static rn_status_t sweep(const rn_planner_t* planner, rn_ir_t* ir) {
 const rn_pass_t rn_passes[] = {
     {.name = "inline_calls",
      .summary =
-         "replaces calls with the bodies of their functions, functional control flow with Switch "
-         "and Merge, and composite ops with what they stand for",
+         "opens calls, functional control flow and composite ops: puts the nodes that they stand "
+         "for in their place",
      .run = inline_calls,
      .stage = RN_IR_PRUNED,
      .adds_clients = true},
