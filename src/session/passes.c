@@ -75,8 +75,8 @@ static rn_status_t sweep(const rn_planner_t* planner, rn_ir_t* ir) {
 const rn_pass_t rn_passes[] = {
     {.name = "inline_calls",
      .summary =
-         "opens calls, functional control flow and composite ops: puts the nodes that they stand "
-         "for in their place",
+         "replaces calls, functional control flow and composite ops by the nodes that they stand "
+         "for",
      .run = inline_calls,
      .stage = RN_IR_PRUNED,
      .adds_clients = true},
