@@ -477,6 +477,18 @@ static PyObject* clear_caches(PyObject* self, PyObject* unused) {
   Py_RETURN_NONE;
 }
 
+// Waits for the ops of asynchronous execution. Raises the error of the first that failed.
+static PyObject* wait_for_ops(PyObject* self, PyObject* unused) {
+  (void)self, (void)unused;
+  if (!context) Py_RETURN_NONE;
+  TF_Status* status = rnpy_status();
+  Py_BEGIN_ALLOW_THREADS;
+  TFE_ContextAsyncWait(context, status);
+  Py_END_ALLOW_THREADS;
+  if (rnpy_failed(status, NULL)) return NULL;
+  Py_RETURN_NONE;
+}
+
 static PyObject* list_devices(PyObject* self, PyObject* unused) {
   (void)self, (void)unused;
   if (!rnpy_context()) return NULL;
@@ -512,6 +524,7 @@ static PyMethodDef methods[] = {
      "Sets the device of this thread's ops. Returns the previous one."},
     {"eager_add_function", add_function, METH_O, "Adds a FunctionDef to the context."},
     {"eager_clear_caches", clear_caches, METH_NOARGS, "Drops the cached kernels."},
+    {"eager_wait", wait_for_ops, METH_NOARGS, "Waits for the ops of asynchronous execution."},
     {"eager_devices", list_devices, METH_NOARGS, "Returns [(name, type)] of the devices."},
     {"eager_memory", memory_use, METH_O, "Returns (bytes in use, the most that were)."},
     {NULL, NULL, 0, NULL},

@@ -425,11 +425,23 @@ static PyObject* function_def(TF_Function* function) {
   return rnpy_take_buffer(buffer);
 }
 
-// functions_of(graph): [FunctionDef's bytes]
-static PyObject* functions_of(PyObject* self, PyObject* graph_object) {
+// Adds a function to the dict |found|, unless its name is in the set |known|.
+static bool add_unknown(TF_Function* function, PyObject* known, PyObject* found) {
+  PyObject* name = PyUnicode_FromString(TF_FunctionName(function));
+  int is_known = name && known ? PySet_Contains(known, name) : 0;
+  PyObject* bytes = name && is_known == 0 ? function_def(function) : NULL;
+  bool ok = is_known == 1 || (bytes && PyDict_SetItem(found, name, bytes) == 0);
+  Py_XDECREF(bytes);
+  Py_XDECREF(name);
+  return ok;
+}
+
+// functions_of(graph[, names to leave out]): {name: FunctionDef's bytes}
+static PyObject* functions_of(PyObject* self, PyObject* args) {
   (void)self;
-  if (!PyObject_TypeCheck(graph_object, rnpy.graph_type)) {
-    PyErr_SetString(PyExc_TypeError, "Expected a Graph");
+  PyObject* graph_object;
+  PyObject* known = NULL;
+  if (!PyArg_ParseTuple(args, "O!|O!", rnpy.graph_type, &graph_object, &PySet_Type, &known)) {
     return NULL;
   }
   TF_Graph* graph = ((rnpy_graph_t*)graph_object)->graph;
@@ -437,15 +449,13 @@ static PyObject* functions_of(PyObject* self, PyObject* graph_object) {
   TF_Function** functions = PyMem_Calloc((size_t)count + 1, sizeof(TF_Function*));
   if (!functions) return PyErr_NoMemory();
   count = TF_GraphGetFunctions(graph, functions, count, rnpy_status());
-  PyObject* list = rnpy_failed(rnpy_status(), NULL) ? NULL : PyList_New(0);
+  PyObject* found = rnpy_failed(rnpy_status(), NULL) ? NULL : PyDict_New();
   for (int i = 0; i < count; ++i) {
-    PyObject* bytes = list ? function_def(functions[i]) : NULL;
-    if (list && (!bytes || PyList_Append(list, bytes) < 0)) Py_CLEAR(list);
-    Py_XDECREF(bytes);
+    if (found && !add_unknown(functions[i], known, found)) Py_CLEAR(found);
     TF_DeleteFunction(functions[i]);
   }
   PyMem_Free(functions);
-  return list;
+  return found;
 }
 
 // add_function_def(graph, bytes): into the graph's library.
@@ -471,7 +481,7 @@ PyMethodDef rnpy_graph_io_methods[] = {
     {"rule_anchor", rule_anchor, METH_O, "Returns what a rule's constants wait for."},
     {"register_gradient", register_gradient, METH_VARARGS, "Registers a gradient function."},
     {"define_function", define_function, METH_VARARGS, "Makes a graph a function of another."},
-    {"functions_of", functions_of, METH_O, "Returns the FunctionDefs of a graph."},
+    {"functions_of", functions_of, METH_VARARGS, "Returns the FunctionDefs of a graph by name."},
     {"add_function_def", add_function_def, METH_VARARGS, "Adds a FunctionDef to a graph."},
     {NULL, NULL, 0, NULL},
 };

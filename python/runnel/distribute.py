@@ -164,6 +164,37 @@ class MirroredStrategy(Strategy):
         raise NotImplementedError("tf.distribute.MirroredStrategy is not supported")
 
 
+class MultiWorkerMirroredStrategy(Strategy):
+    """Not supported. It exists because packages check whether a strategy is one."""
+
+    def __init__(self, *args, **kwargs):
+        raise NotImplementedError("tf.distribute.MultiWorkerMirroredStrategy is not supported")
+
+
+class TPUStrategy(Strategy):
+    """Not supported: there are no TPUs. It exists because packages check whether a strategy is one."""
+
+    def __init__(self, *args, **kwargs):
+        raise NotImplementedError("tf.distribute.TPUStrategy is not supported: there are no TPUs")
+
+
+class DistributedValues:
+    """Values of several replicas, one each: `values`."""
+
+    def __init__(self, values):
+        self._values = tuple(values)
+
+    values = property(lambda self: self._values)
+
+
+class DistributedDataset:
+    """The base of datasets that are divided among replicas."""
+
+
+class DistributedIterator:
+    """The base of iterators over such datasets."""
+
+
 class ReplicaContext:
     """The context of code inside a replica."""
 

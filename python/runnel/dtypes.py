@@ -85,6 +85,11 @@ class DType:
         return self.base_dtype in _QUANTIZED
 
     @property
+    def is_numeric(self):
+        """Whether this is a type of numbers."""
+        return self.is_integer or self.is_floating or self.is_complex or self.is_quantized
+
+    @property
     def is_unsigned(self):
         """Whether this is an unsigned integer type."""
         return self.base_dtype in (uint8, uint16, uint32, uint64)

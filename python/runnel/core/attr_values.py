@@ -1,12 +1,6 @@
 """Conversion of attribute values to and from AttrValue messages."""
 
 
-def function_name(data):
-    """Returns the function's name in an AttrValue."""
-    from runnel.core.protobuf import message_class
-    return message_class("FunctionDef").FromString(data).signature.name
-
-
 def plain(value):
     """Returns the integer in an AttrValue that gives the length of an input list; other values unchanged."""
     if not hasattr(value, "WhichOneof"):

@@ -26,8 +26,19 @@ def _functions_for(value):
     kind = type(value)
     functions = _found.get(kind)
     if functions is None:
-        functions = _found[kind] = [row[3] for row in _registry if isinstance(value, row[2])]
+        functions = [row[3] for row in _registry if isinstance(value, row[2])]
+        if hasattr(kind, "__tf_tensor__"):
+            functions.insert(0, _by_protocol)
+        _found[kind] = functions
     return functions
+
+
+def _by_protocol(value, dtype=None, name=None, as_ref=False):
+    """Converts an object of a library by its own method."""
+    tensor = value.__tf_tensor__(dtype, name)
+    if not isinstance(tensor, Tensor):
+        raise TypeError("Failed to convert %r to a tensor: __tf_tensor__ returned %r" % (value, tensor))
+    return tensor
 
 
 def _convert(value, dtype=None, preferred=None, name=None, as_ref=False):

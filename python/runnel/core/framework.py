@@ -695,7 +695,7 @@ class Graph(_core.Graph):
         return self._seeds_given - 1
 
     def _is_function(self, name):
-        return any(True for data in _core.functions_of(self) if attr_values.function_name(data) == name)
+        return name in _core.functions_of(self)
 
     def __repr__(self):
         return "<tf.Graph of %d operations>" % self._last_id
@@ -900,6 +900,9 @@ def colocate_with(op, ignore_existing=False):
     """A context manager that places new operations on the device of `op`."""
     if _core.current() is None:
         return contextlib.nullcontext()
+    handle = getattr(op, "handle", None)
+    if isinstance(handle, Tensor) and handle.op is None:  # an eager variable: nodes that use its handle follow it
+        return contextlib.nullcontext()
     return get_default_graph().colocate_with(op, ignore_existing)
 
 
@@ -952,7 +955,7 @@ def get_collection_ref(key):
 def is_tensor(value):
     """Tells whether `value` is a tensor or an object that stands for tensors."""
     return isinstance(value, (Tensor, *_tensor_like)) or hasattr(value, "_as_graph_element") or hasattr(
-        value, "_is_composite")
+        value, "_is_composite") and getattr(value, "_counts_as_tensor", True)
 
 
 def is_dense_tensor_like(value):

@@ -8,23 +8,15 @@ from runnel.autograph.conversion import traceable
 from runnel.core import tensor_shape
 from runnel.core.convert import convert_to_tensor
 from runnel.core.framework import Tensor, executing_eagerly, get_default_graph
+from runnel.core.type_spec import TensorSpec
 from runnel.data.iterators import _flat_shapes, make_initializable_iterator, make_one_shot_iterator
+from runnel.data.options import Options
 from runnel.eager.tracing import trace
 from runnel.ops import array_ops, math_ops
 
 AUTOTUNE = -1
 INFINITE_CARDINALITY = -1
 UNKNOWN_CARDINALITY = -2
-
-
-class Options:
-    """Options of a dataset; they are accepted and have no effect."""
-
-    def __init__(self):
-        self.experimental_deterministic = self.deterministic = None
-
-    def merge(self, options):
-        return options
 
 
 def _int64(value, name=None):
@@ -37,6 +29,8 @@ class Dataset:
     from_tensors, from_tensor_slices, from_generator, range and the file datasets create datasets; the other methods
     transform them. Iterators return the elements.
     """
+
+    _options = None  # those of with_options
 
     def __init__(self, variant, structure, types, shapes):
         self._variant_tensor = variant
@@ -71,8 +65,9 @@ class Dataset:
         return self._variant_tensor
 
     def _like(self, variant, shapes=None):
-        return Dataset(variant, self._structure, self._types,
-                       self._shapes if shapes is None else shapes)
+        made = Dataset(variant, self._structure, self._types, self._shapes if shapes is None else shapes)
+        made._options = self._options
+        return made
 
     def __repr__(self):
         return "<Dataset shapes: %s, types: %s>" % (self.output_shapes, self.output_types)
@@ -139,10 +134,23 @@ class Dataset:
         return dataset
 
     @staticmethod
-    def from_generator(generator, output_types, output_shapes=None, args=None):
-        """Creates a dataset of what a Python generator yields; each iterator calls `generator(*args)`."""
+    def from_generator(generator, output_types=None, output_shapes=None, args=None, output_signature=None, name=None):
+        """Creates a dataset of what a Python generator yields; each iterator calls `generator(*args)`.
+
+        `output_signature`, a structure of TensorSpecs, says what an element is; so do `output_types` and `output_shapes`.
+        """
         if not callable(generator):
-            raise TypeError("`generator` must be callable.")
+            raise TypeError("`generator` must be a Python callable.")
+        if output_signature is not None:
+            if output_types is not None or output_shapes is not None:
+                raise TypeError("The `output_types` and `output_shapes` arguments can not be used together with the `output_signature` argument.")
+            if any(not hasattr(spec, "_is_type_spec") for spec in nest.flatten(output_signature)):
+                raise TypeError("`output_signature` must contain objects that are subclass of `tf.TypeSpec` but found %s which is not." % (
+                    next(type(s) for s in nest.flatten(output_signature) if not hasattr(s, "_is_type_spec")),))
+            output_types = nest.map_structure(lambda spec: spec.dtype, output_signature)
+            output_shapes = nest.map_structure(lambda spec: spec.shape, output_signature)
+        if output_types is None:
+            raise TypeError("Either `output_signature` or `output_types` must be specified.")
         if output_shapes is None:
             output_shapes = nest.map_structure(lambda _: tensor_shape.TensorShape(None), output_types)
         return _from_generator(generator, output_types, output_shapes, args or ())
@@ -337,7 +345,6 @@ class Dataset:
     @property
     def element_spec(self):
         """The structure of an element, of TensorSpecs."""
-        from runnel.eager.def_function import TensorSpec
         return self._pack([TensorSpec(s, t) for s, t in zip(self._shapes, self._types)])
 
     def _sharding(self, shard_func):
@@ -416,10 +423,14 @@ class Dataset:
         return transformation_func(self)
 
     def with_options(self, options):
-        return self
+        """Returns the same dataset with options."""
+        made = self._like(self._variant_tensor)
+        made._options = self.options().merge(options)
+        return made
 
     def options(self):
-        return Options()
+        """Returns the options of the dataset."""
+        return self._options or Options()
 
     # Iterators
 
@@ -431,11 +442,51 @@ class Dataset:
         """Returns an iterator that `initializer` starts, or restarts, each time it runs."""
         return make_initializable_iterator(self, shared_name)
 
+    def cardinality(self, name=None):
+        """Returns the number of elements, INFINITE_CARDINALITY or UNKNOWN_CARDINALITY."""
+        return raw_ops.DatasetCardinality(input_dataset=self._variant_tensor, name=name)
+
+    def __len__(self):
+        if not executing_eagerly():
+            raise TypeError("`tf.data.Dataset` only supports `len` in eager mode. Use `tf.data.Dataset.cardinality()` instead.")
+        count = int(self.cardinality())
+        if count == INFINITE_CARDINALITY:
+            raise TypeError("The dataset is infinite.")
+        if count == UNKNOWN_CARDINALITY:
+            raise TypeError("The dataset length is unknown.")
+        return count
+
+    def __bool__(self):
+        return True
+
+    __nonzero__ = __bool__
+
+    def as_numpy_iterator(self):
+        """Returns an iterator over the elements, with arrays for tensors."""
+        if not executing_eagerly():
+            raise RuntimeError("`tf.data.Dataset.as_numpy_iterator()` is only supported in eager mode.")
+        return (nest.map_structure(_as_numpy, element) for element in self)
+
+    def get_single_element(self, name=None):
+        """Returns the only element of the dataset."""
+        from runnel.data.experimental import get_single_element
+        return get_single_element(self)
+
+    def rebatch(self, batch_size, drop_remainder=False, name=None):
+        """Regroups the rows of batches into batches of `batch_size`, or of sizes taken in turn from a list of them."""
+        sizes = _int64(batch_size, name="batch_sizes")
+        if sizes._rank() == 0:
+            return self.unbatch().batch(batch_size, drop_remainder)
+        shapes = [tensor_shape.TensorShape([None]).concatenate(s[1:]) for s in self._shapes]
+        return self._like(raw_ops.RebatchDatasetV2(
+            input_dataset=self._variant_tensor, batch_sizes=sizes, drop_remainder=convert_to_tensor(drop_remainder, dtypes.bool),
+            output_types=self._types, output_shapes=shapes), shapes)
+
     def __iter__(self):
         if not executing_eagerly():
             raise RuntimeError("dataset.__iter__() is only supported when eager execution is enabled.")
-        from runnel.eager import context as eager
-        return eager.iterate(self)
+        from runnel.data.owned_iterator import OwnedIterator
+        return OwnedIterator(self)
 
 
 DatasetV1 = DatasetV2 = Dataset
@@ -488,6 +539,18 @@ def _ragged_rows(structure, given):
     first = parts[0]
     rows = first.nrows() if hasattr(first, "ragged_rank") else raw_ops.Shape(first, out_type=dtypes.int64)[0]
     return Dataset.range(rows).map(lambda i: nest.pack_sequence_as(structure, [x[i] for x in parts]))
+
+
+def _as_numpy(value):
+    """Returns the array of a tensor, read-only; composite tensors become values of arrays."""
+    from runnel.core.composite import SparseTensor, SparseTensorValue
+    if isinstance(value, SparseTensor):
+        return SparseTensorValue(value.indices.numpy(), value.values.numpy(), value.dense_shape.numpy())
+    if hasattr(value, "ragged_rank"):
+        return value.numpy()
+    if isinstance(value, Dataset):
+        return value.as_numpy_iterator()
+    return value.numpy()
 
 
 def _no_lists(structure):

@@ -4,5 +4,5 @@ from runnel._namespace import namespace
 
 __getattr__, __dir__, __all__ = namespace(
     __name__,
-    "eager.context: EagerIterator EagerTensor disable_eager_execution enable_eager_execution executing_eagerly_outside_functions start",
+    "eager.context: EagerTensor disable_eager_execution enable_eager_execution executing_eagerly_outside_functions start",
 )

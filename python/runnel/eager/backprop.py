@@ -46,7 +46,7 @@ def watch_variables():
     try:
         yield found
     finally:
-        _active.watchers.remove(found)
+        _active.watchers[:] = [other for other in _active.watchers if other is not found]
 
 
 @contextlib.contextmanager
@@ -64,6 +64,13 @@ def stop_recording():
 
 def _is_variable(x):
     return isinstance(x, resource_variable.ResourceVariable)
+
+
+def _own(x):
+    """Returns the variable inside a library's variable, which converts like one and has its handle."""
+    if getattr(x, "_should_act_as_resource_variable", False) and not _is_variable(x) and _is_variable(x.value):
+        return x.value
+    return x
 
 
 def _eager(x):
@@ -162,7 +169,7 @@ class GradientTape:
 
     def watch(self, tensor):
         """Records what is computed from a tensor or a structure of tensors."""
-        for t in nest.flatten(tensor, expand_composites=True):
+        for t in map(_own, nest.flatten(tensor, expand_composites=True)):
             if not (isinstance(t, framework.Tensor) or _is_variable(t) or hasattr(t, "_as_graph_element")):
                 raise ValueError("Passed in object %r of type %r, not tf.Tensor or tf.Variable or "
                                  "ExtensionType." % (t, type(t).__name__))
@@ -251,6 +258,7 @@ class GradientTape:
     def _gradients(self, targets, sources, output_gradients, missing):
         given = None if output_gradients is None else [
             None if g is None else convert_to_tensor(g) for g in nest.flatten(output_gradients)]
+        targets, sources = [_own(t) for t in targets], [_own(s) for s in sources]
         targets = [self._read(t) if _is_variable(t) else t for t in targets]
         if self._tape is None:
             return self._graph_gradients([convert_to_tensor(t) for t in targets], sources, given, missing)

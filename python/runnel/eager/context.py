@@ -1,14 +1,14 @@
 """Eager execution: operations run when they are called, and tensors hold values.
 
 The C part is python/ext/eager.c; op functions go there if no graph is being built. This file has the class of eager
-tensors, the switch, seeds, devices, and iteration over datasets.
+tensors, the switch, seeds and devices.
 """
 
 import contextlib
 import random
 import sys
 
-from runnel import _core, dtypes, errors, raw_ops
+from runnel import _core, dtypes, raw_ops
 from runnel.core import framework, tensor_shape
 
 DEVICE_PLACEMENT_EXPLICIT, DEVICE_PLACEMENT_WARN, DEVICE_PLACEMENT_SILENT = 0, 1, 2
@@ -184,6 +184,35 @@ def is_started():
     return _is_started
 
 
+def async_wait():
+    """Waits for the operations of asynchronous execution. Raises the error of the first that failed."""
+    _core.eager_wait()
+
+
+class Context:
+    """What libraries ask of the eager context."""
+
+    @staticmethod
+    def clear_kernel_cache():
+        """Drops the cached kernels."""
+        _core.eager_clear_caches()
+
+    @staticmethod
+    def executing_eagerly():
+        """Tells whether operations run when they are called."""
+        return framework.executing_eagerly()
+
+    ensure_initialized = staticmethod(start)
+
+
+_context = Context()
+
+
+def context():
+    """Returns the eager context."""
+    return _context
+
+
 def disable_eager_execution():
     """Makes operations build a graph again. Call it at the start of the program."""
     framework._eager_enabled = False
@@ -233,43 +262,3 @@ def list_devices():
     """Returns [(name, type)] of the devices."""
     start()
     return _core.eager_devices()
-
-
-# --- Datasets
-
-class EagerIterator:
-    """An iterator over a dataset."""
-
-    def __init__(self, dataset):
-        self._dataset = dataset
-        self._attrs = {"output_types": dataset._types, "output_shapes": dataset._shapes}
-        self._handle = raw_ops.AnonymousIteratorV3(**self._attrs)
-        raw_ops.MakeIterator(dataset=dataset._variant_tensor, iterator=self._handle)
-
-    output_types = property(lambda self: self._dataset.output_types)
-    output_shapes = property(lambda self: self._dataset.output_shapes)
-    output_classes = property(lambda self: self._dataset.output_classes)
-
-    def __iter__(self):
-        return self
-
-    def get_next(self, name=None):
-        """Returns the next element. Raises OutOfRangeError after the last."""
-        return self._dataset._pack(list(raw_ops.IteratorGetNext(iterator=self._handle, **self._attrs)))
-
-    def __next__(self):
-        try:
-            return self.get_next()
-        except errors.OutOfRangeError:
-            raise StopIteration from None
-
-    next = __next__
-
-    def _saveable(self):
-        from runnel.train.saveable import of_iterator
-        return of_iterator(self, self._handle)
-
-
-def iterate(dataset):
-    """Returns an iterator over a dataset's elements."""
-    return EagerIterator(dataset)

@@ -12,7 +12,7 @@ from runnel.autograph.conversion import traceable
 from runnel.core import framework
 from runnel.core.convert import convert_to_tensor
 from runnel.core.trackable import Trackable
-from runnel.core.type_spec import TensorSpec
+from runnel.core.type_spec import TensorSpec, TypeSpec
 from runnel.eager.effect_order import EffectOrder, READS, is_ordered, is_stateful
 from runnel.eager.tracing import trace
 from runnel.ops import variables
@@ -37,7 +37,7 @@ class _Concrete:
             operations = framework.get_default_graph().get_operations()
             self.has_effects = any(is_stateful(op) and op.type not in READS for op in operations)
             self.has_rules = any(op.type == "IdentityN" and backprop._has_own_rule(op) for op in operations)
-            return [x for x in nest.flatten(self._structure) if x is not None and not isinstance(x, framework.Operation)]
+            return [x for x in nest.flatten(self._structure, expand_composites=True) if x is not None and not isinstance(x, framework.Operation)]
 
         with backprop.watch_variables() as self.variables:
             self._traced = trace(body, specs, stem, in_order=True)
@@ -60,7 +60,7 @@ class _Concrete:
         if self._is_single:
             outputs = next(leaves)
         else:
-            flat = [None if x is None or isinstance(x, framework.Operation) else next(leaves) for x in nest.flatten(self._structure)]
+            flat = [_spec_of(x, leaves) for x in nest.flatten(self._structure)]
             outputs = nest.pack_sequence_as(self._structure, flat) if nest.is_nested(self._structure) else flat[0] if flat else None
         return Captures(traced.name, traced.captured, _canonical(self._python_function, *self.given), outputs, None, traced.dtypes)
 
@@ -74,10 +74,22 @@ class _Concrete:
             return results[0]
         leaves = iter(results)
         flat = [None if x is None or isinstance(x, framework.Operation) else next(leaves)
-                for x in nest.flatten(self._structure)]
-        if nest.is_nested(self._structure):
-            return nest.pack_sequence_as(self._structure, flat)
+                for x in nest.flatten(self._structure, expand_composites=True)]
+        if nest.is_nested(self._structure) or hasattr(self._structure, "_is_composite"):
+            return nest.pack_sequence_as(self._structure, flat, expand_composites=True)
         return flat[0]
+
+
+def _spec_of(value, leaves):
+    """Returns the description of a result; `leaves` are those of its tensors."""
+    if value is None or isinstance(value, framework.Operation):
+        return None
+    if hasattr(value, "_is_composite"):
+        spec = value._type_spec
+        for _ in spec._flat_specs():
+            next(leaves)
+        return spec
+    return next(leaves)
 
 
 def _inlined(python_function, args, kwargs):
@@ -160,6 +172,8 @@ class ConcreteFunction(Trackable):
 def _leaf_key(x):
     if isinstance(x, framework.Tensor):
         return ("tensor", x.dtype, x._dims())
+    if _is_composite(x):
+        return ("composite", _spec_of_argument(x))
     if isinstance(x, TensorSpec):
         return ("spec", x.dtype, str(x.shape))
     try:
@@ -169,6 +183,15 @@ def _leaf_key(x):
     if isinstance(x, (int, float, str, bytes, bool, type(None), complex)):
         return (type(x), x)
     return ("object", id(x))
+
+
+def _is_composite(x):
+    """Tells whether an argument is a composite tensor, or the TypeSpec of one."""
+    return hasattr(x, "_is_composite") or isinstance(x, TypeSpec) and not isinstance(x, TensorSpec)
+
+
+def _spec_of_argument(x):
+    return x if isinstance(x, TypeSpec) else x._type_spec
 
 
 class Function(Trackable):
@@ -224,8 +247,8 @@ class Function(Trackable):
             kwargs = {}
         given = [args, kwargs]
         leaves = [self._tensor_or_value(x) for x in nest.flatten(given)]
-        places = [i for i, x in enumerate(leaves) if isinstance(x, (framework.Tensor, TensorSpec))]
-        tensors = [leaves[i] for i in places]
+        places = [i for i, x in enumerate(leaves) if isinstance(x, (framework.Tensor, TensorSpec)) or _is_composite(x)]
+        tensors = [tensor for i in places for tensor in _tensors_of(leaves[i])]
         if specs is None:
             specs = [(x.dtype, x.shape) for x in tensors]
             key = (str(nest.map_structure(lambda _: 0, given)), tuple(_leaf_key(x) for x in leaves))
@@ -234,15 +257,26 @@ class Function(Trackable):
         concrete = self._cache.get(key)
         if concrete is None:
             def call(function, inside):
-                filled = list(leaves)
-                for place, tensor in zip(places, inside):
-                    filled[place] = tensor
+                filled, rest = list(leaves), iter(inside)
+                for place in places:
+                    if _is_composite(leaves[place]):
+                        spec = _spec_of_argument(leaves[place])
+                        filled[place] = spec._from_tensors([next(rest) for _ in spec._flat_specs()])
+                    else:
+                        filled[place] = next(rest)
                 arguments, keywords = nest.pack_sequence_as(given, filled)
                 return function(*arguments, **keywords)
             stem = "__inference_%s" % getattr(self._python_function, "__name__", "function").strip("<>")
             concrete = self._cache[key] = _Concrete(self._python_function, specs, call, stem, self._autograph)
             described, named = list(leaves), nest.flatten(list(self.input_signature or ()))
-            for number, (place, (dtype, shape)) in enumerate(zip(places, specs)):
+            rest = iter(specs)
+            for number, place in enumerate(places):
+                if _is_composite(leaves[place]):
+                    described[place] = _spec_of_argument(leaves[place])
+                    for _ in described[place]._flat_specs():
+                        next(rest)
+                    continue
+                dtype, shape = next(rest)
                 name = named[number].name if named else getattr(leaves[place], "name", None) if isinstance(
                     leaves[place], TensorSpec) else None
                 described[place] = TensorSpec(shape, dtype, name)
@@ -272,11 +306,20 @@ class Function(Trackable):
         for tensor, spec in zip(nest.flatten(tensors), nest.flatten(list(self.input_signature))):
             if not spec.is_compatible_with(tensor):
                 raise TypeError("Python inputs incompatible with input_signature: %r, %r" % (tensor, spec))
-        return tuple(tensors), [(s.dtype, s.shape) for s in nest.flatten(list(self.input_signature))]
+        return tuple(tensors), [(s.dtype, s.shape) for s in nest.flatten(list(self.input_signature), expand_composites=True)]
+
+
+def _tensors_of(x):
+    """Returns the tensors of an argument, or their TensorSpecs."""
+    if not _is_composite(x):
+        return [x]
+    return x._flat_specs() if isinstance(x, TypeSpec) else x._type_spec._to_tensors(x)
 
 
 def _as_specs(specs, value):
     """Converts the leaves of `value` to tensors, in the structure of `specs`."""
+    if _is_composite(specs):
+        return value
     if isinstance(specs, TensorSpec):
         if isinstance(value, TensorSpec):
             return value

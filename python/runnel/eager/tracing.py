@@ -28,18 +28,14 @@ def _eager_library():
 
 def _share():
     """Adds the library's functions to the eager context."""
-    from runnel.core.protobuf import message_class
-    for definition in _core.functions_of(_library):
-        name = message_class("FunctionDef").FromString(definition).signature.name
-        if name not in _shared:
-            _core.eager_add_function(definition)
-            _shared.add(name)
+    for name, definition in _core.functions_of(_library, _shared).items():
+        _core.eager_add_function(definition)
+        _shared.add(name)
 
 
 def eager_functions():
     """Returns {name: serialized FunctionDef} of the eager context's functions."""
-    from runnel.core.protobuf import message_class
-    return {message_class("FunctionDef").FromString(data).signature.name: data for data in _core.functions_of(_eager_library())}
+    return _core.functions_of(_eager_library())
 
 
 def add_eager_functions(definitions):
@@ -135,7 +131,7 @@ def trace(fn, specs, stem, in_order=False):
         # A function cannot return an argument directly.
         flat = [raw_ops.Identity(input=x) if x.op.type == "Placeholder" else x for x in flat]
     name = "%s_%d" % (stem, next(_numbers))
-    for definition in _core.functions_of(body):
+    for definition in _core.functions_of(body).values():
         _core.add_function_def(outer, definition)
     _core.define_function(outer, name, body, body.arguments + body.standing, flat, None)
     if is_eager:

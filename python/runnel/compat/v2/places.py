@@ -48,6 +48,11 @@ train.checkpoint_management @ __internal__.train: update_checkpoint_state
 compat.v2.internal @ __internal__.train: is_mixed_precision_graph_rewrite_enabled set_using_mixed_precision_policy
 core.tensor_type @ __internal__.types: Tensor
 data.dataset @ __internal__.types.data: Dataset
+data.options @ data: ThreadingOptions
+data.owned_iterator @ data: Iterator=OwnedIterator IteratorSpec
+data.optional: OptionalSpec
+data.optional @ experimental: Optional
+data.options @ data.experimental: AutoShardPolicy AutotuneAlgorithm AutotuneOptions DistributeOptions ExternalStatePolicy OptimizationOptions ThreadingOptions
 core.trackable @ train: TrackableView
 """.strip().splitlines():
     _home, _, _names = _row.partition(": ")
@@ -68,7 +73,7 @@ autodiff.GradientTape=GradientTape
 _KERAS = frozenset("losses metrics optimizers initializers".split())
 _SHARED = {"raw_ops": "runnel.raw_ops", "compat": "runnel.compat"}
 
-SPACES = {""}  # every namespace, also those without names of their own
+SPACES = {"", "experimental.dtensor"}  # every namespace, also those without names of their own
 for _space in NAMES:
     _parts = _space.split(".")
     SPACES.update(".".join(_parts[:_i]) for _i in range(1, len(_parts) + 1))

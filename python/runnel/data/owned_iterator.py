@@ -1,0 +1,92 @@
+"""Iterators of eager execution: they own their place in a dataset, and functions take them as arguments."""
+
+from runnel import dtypes, errors, nest, raw_ops
+from runnel.core.type_spec import CompositeTensor, TensorSpec, TypeSpec, register
+from runnel.data import optional
+
+
+class OwnedIterator(CompositeTensor):
+    """An iterator over a dataset.
+
+    Args:
+      dataset: the dataset. Without one, the iterator is that of a handle.
+      handle: the iterator's handle, a tensor.
+      element_spec: the TypeSpecs of an element.
+    """
+
+    _counts_as_tensor = False
+
+    def __init__(self, dataset=None, handle=None, element_spec=None):
+        self._dataset = dataset  # kept while elements are read
+        self._element_spec = element_spec if dataset is None else dataset.element_spec
+        specs = optional.flat_specs(self._element_spec)
+        self._attrs = {"output_types": [s.dtype for s in specs], "output_shapes": [s.shape for s in specs]}
+        self._is_plain = all(isinstance(leaf, TensorSpec) for leaf in nest.flatten(self._element_spec))
+        self._is_nested = nest.is_nested(self._element_spec)
+        self._handle = handle
+        if handle is None:
+            self._handle = raw_ops.AnonymousIteratorV3(**self._attrs)
+            raw_ops.MakeIterator(dataset=dataset._variant_tensor, iterator=self._handle)
+
+    element_spec = property(lambda self: self._element_spec)
+    _type_spec = property(lambda self: IteratorSpec(self._element_spec))
+    output_types = property(lambda self: self._dataset.output_types)
+    output_shapes = property(lambda self: self._dataset.output_shapes)
+    output_classes = property(lambda self: self._dataset.output_classes)
+
+    def __iter__(self):
+        return self
+
+    def get_next(self, name=None):
+        """Returns the next element. Raises OutOfRangeError after the last."""
+        return self._packed(list(raw_ops.IteratorGetNext(iterator=self._handle, **self._attrs)))
+
+    def _packed(self, tensors):
+        if self._is_plain:
+            return nest.pack_sequence_as(self._element_spec, tensors) if self._is_nested else tensors[0]
+        return optional.from_tensors(self._element_spec, tensors)
+
+    def get_next_as_optional(self, name=None):
+        """Returns an Optional of the next element, empty after the last."""
+        return optional.Optional(raw_ops.IteratorGetNextAsOptional(iterator=self._handle, **self._attrs), self._element_spec)
+
+    def __next__(self):
+        try:
+            return self.get_next()
+        except errors.OutOfRangeError:
+            raise StopIteration from None
+
+    next = __next__
+
+    def _saveable(self):
+        from runnel.train.saveable import of_iterator
+        return of_iterator(self, self._handle)
+
+
+@register("tf.IteratorSpec")
+class IteratorSpec(TypeSpec):
+    """The TypeSpec of an iterator."""
+
+    def __init__(self, element_spec):
+        self._element_spec = element_spec
+
+    value_type = property(lambda self: OwnedIterator)
+    element_spec = property(lambda self: self._element_spec)
+
+    @staticmethod
+    def from_value(value):
+        """Returns the description of an iterator."""
+        return IteratorSpec(value.element_spec)
+
+    def _serialize(self):
+        return (self._element_spec,)
+
+    @property
+    def _component_specs(self):
+        return [TensorSpec((), dtypes.resource)]
+
+    def _to_components(self, value):
+        return [value._handle]
+
+    def _from_components(self, components):
+        return OwnedIterator(handle=components[0], element_spec=self._element_spec)
