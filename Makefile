@@ -8,7 +8,7 @@ JOBS ?= $(shell nproc)
 CTEST = ctest --test-dir
 CMAKE_FLAGS ?=
 
-.PHONY: all everything help deps stock configure train examples test check test-gpu bench install docs asan ubsan tsan format lint fuzz fuzz-ops coverage clean
+.PHONY: all everything help deps stock configure train examples test check test-gpu bench lite install docs asan ubsan tsan format lint fuzz fuzz-ops coverage clean
 
 all: configure  ## Build the library, the command, the Python client and the examples
 	@ninja -C $(BUILD) -j $(JOBS) product
@@ -48,6 +48,11 @@ test-gpu: everything  ## The tests that need a GPU, with compute-sanitizer
 
 bench: all  ## Measure against stock TensorFlow, side by side (ARGS=ops: single ops; nets: networks, and other libraries)
 	@bench/run.sh $(BUILD) $(ARGS)
+
+# A library for one graph: GRAPH is a frozen GraphDef, LITE_ISA the generation of processors (base, avx2, avx512).
+LITE_ISA ?= avx2
+lite: configure  ## Build a small library for the ops of one graph (GRAPH=model.pb)
+	@tools/lite.sh $(BUILD) "$(GRAPH)" $(LITE_ISA) $(JOBS)
 
 install: all  ## Install under PREFIX
 	@cmake --install $(BUILD) --prefix $(PREFIX) --strip

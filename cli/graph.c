@@ -6,7 +6,7 @@
 #include "proto/attr_value.pb.h"
 #include "wire/text.h"
 
-typedef enum graph_mode_t { STATS, TEXT, DOT, PASSES } graph_mode_t;
+typedef enum graph_mode_t { STATS, OPS, TEXT, DOT, PASSES } graph_mode_t;
 
 // "[2,?,3]" or "?" as a message in |arena|.
 static rn_status_t parse_shape(rn_str_t text, rn_arena_t* arena, rn_pb_TensorShapeProto_t* out) {
@@ -71,6 +71,7 @@ static rn_status_t print_text(const rn_cli_t* cli, const rn_cli_file_t* file) {
 
 static rn_status_t show(const rn_cli_t* cli, rn_cli_file_t* file, graph_mode_t mode, int depth) {
   if (mode == TEXT) return print_text(cli, file);
+  if (mode == OPS) return rn_cli_print_ops(cli, file);
   rn_view_t view;
   rn_status_t status = rn_view_create(cli, file, &view);
   if (rn_ok(status))
@@ -94,12 +95,12 @@ static rn_status_t set_inputs(const rn_cli_t* cli, rn_cli_file_t* file) {
 static rn_status_t graph(rn_cli_t* cli) {
   const char* path = rn_cli_word(cli, "FILE");
   bool is_text = rn_cli_has(cli, "--text"), is_dot = rn_cli_has(cli, "--dot");
-  bool is_passes = rn_cli_has(cli, "--passes");
-  if (rn_cli_has(cli, "--stats") + is_text + is_dot + is_passes > 1)
-    return rn_cli_usage(cli, "give only one of --stats, --passes, --text and --dot");
-  if (rn_cli_has(cli, "--json") && (is_text || is_dot))
-    return rn_cli_usage(cli, "--json goes with --stats and --passes, not with text or drawings");
-  graph_mode_t mode = is_text ? TEXT : is_dot ? DOT : is_passes ? PASSES : STATS;
+  bool is_passes = rn_cli_has(cli, "--passes"), is_ops = rn_cli_has(cli, "--ops");
+  if (rn_cli_has(cli, "--stats") + is_ops + is_text + is_dot + is_passes > 1)
+    return rn_cli_usage(cli, "give only one of --stats, --ops, --passes, --text and --dot");
+  if (rn_cli_has(cli, "--json") && (is_ops || is_text || is_dot))
+    return rn_cli_usage(cli, "--json goes with --stats and --passes only");
+  graph_mode_t mode = is_ops ? OPS : is_text ? TEXT : is_dot ? DOT : is_passes ? PASSES : STATS;
   int depth = (int)rn_cli_number(cli, "--depth", RN_FOLD_AUTOMATIC);
   rn_cli_file_t file;
   rn_status_t status = rn_cli_load(cli, path, &file);
@@ -114,6 +115,8 @@ static const rn_cli_option_t options[] = {
     RN_OPTION(FLAG, "--stats", NULL,
               "inputs, outputs, parameters, nodes per op, and what this library lacks to run it "
               "(the default)"),
+    RN_OPTION(FLAG, "--ops", NULL,
+              "the names of the ops that the graph and its functions use, one per line"),
     RN_OPTION(
         FLAG, "--passes", NULL,
         "the planner's passes over the graph, in order: what each removed, added and changed, "

@@ -39,7 +39,7 @@ void rn_view_describe(const rn_view_node_t* node, int32_t output, rn_strbuf_t* o
 // The value of a constant; NULL if the node is not a constant or was not built.
 const rn_tensor_t* rn_view_constant(const rn_view_node_t* node);
 
-// Two output formats; graph.c has the third.
+// The output formats, one file each; graph.c has the text.
 RN_MUST_USE rn_status_t rn_view_stats(const rn_cli_t* cli, const rn_view_t* view);
 // |depth| is the number of nested scopes that are drawn open; deeper ones are folded. See
 // RN_FOLD_AUTOMATIC in graph_fold.h.
@@ -47,5 +47,8 @@ RN_MUST_USE rn_status_t rn_view_dot(const rn_cli_t* cli, const rn_view_t* view, 
 
 // The planner's passes over the graph, what each changed, and how long it took.
 RN_MUST_USE rn_status_t rn_view_passes(const rn_cli_t* cli, const rn_view_t* view);
+
+// Prints the names of the ops of the graph and of its functions, sorted.
+RN_MUST_USE rn_status_t rn_cli_print_ops(const rn_cli_t* cli, const rn_cli_file_t* file);
 
 #endif  // RUNNEL_CLI_GRAPH_VIEW_H_

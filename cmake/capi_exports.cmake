@@ -18,12 +18,16 @@ set(RN_CAPI_EXPORTS_GENERATE "${CMAKE_CURRENT_LIST_DIR}/capi_exports_generate.cm
 get_filename_component(RN_CAPI_SYMBOLS_DIR "${CMAKE_CURRENT_LIST_DIR}/../src/capi" ABSOLUTE)
 
 # Exports every name of symbols.txt as name@@VERS_1.0 and name@tensorflow, and those of
-# symbols_runnel.txt as name@@RUNNEL_1.0. A listed name that nobody defines is a link error, unless
+# symbols_runnel.txt as name@@RUNNEL_1.0; with SYMBOLS, those of that file instead of both. A listed name that nobody defines is a link error, unless
 # ALLOW_UNDEFINED is given (for sanitizer runtimes that are linked into the program only).
 function(rn_capi_exports target)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "ALLOW_UNDEFINED" "" "")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "ALLOW_UNDEFINED" "SYMBOLS" "")
   set(symbols "${RN_CAPI_SYMBOLS_DIR}/symbols.txt")
   set(runnel_symbols "${RN_CAPI_SYMBOLS_DIR}/symbols_runnel.txt")
+  if(arg_SYMBOLS)
+    set(symbols "${RN_CAPI_SYMBOLS_DIR}/${arg_SYMBOLS}")
+    set(runnel_symbols)
+  endif()
   set(map "${CMAKE_CURRENT_BINARY_DIR}/${target}_exports.map")
   set(assembly "${CMAKE_CURRENT_BINARY_DIR}/${target}_symver.S")
   add_custom_command(

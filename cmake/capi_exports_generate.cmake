@@ -3,25 +3,31 @@
 
 cmake_minimum_required(VERSION 3.18)
 
-foreach(variable SYMBOLS RUNNEL_SYMBOLS MAP ASSEMBLY)
+foreach(variable SYMBOLS MAP ASSEMBLY)
   if(NOT DEFINED ${variable})
     message(FATAL_ERROR "${variable} is not set")
   endif()
 endforeach()
 
 file(STRINGS "${SYMBOLS}" names REGEX "^[A-Za-z_]")
-file(STRINGS "${RUNNEL_SYMBOLS}" runnel_names REGEX "^[A-Za-z_]")
+set(runnel_names)
+if(RUNNEL_SYMBOLS)
+  file(STRINGS "${RUNNEL_SYMBOLS}" runnel_names REGEX "^[A-Za-z_]")
+endif()
 
 # References without a version take the first node, so VERS_1.0 comes first.
 set(map "VERS_1.0 {\n  global:\n")
 foreach(name IN LISTS names)
   string(APPEND map "    ${name};\n")
 endforeach()
-string(APPEND map "  local:\n    *;\n};\n\ntensorflow {\n};\n\nRUNNEL_1.0 {\n  global:\n")
-foreach(name IN LISTS runnel_names)
-  string(APPEND map "    ${name};\n")
-endforeach()
-string(APPEND map "};\n")
+string(APPEND map "  local:\n    *;\n};\n\ntensorflow {\n};\n")
+if(runnel_names)
+  string(APPEND map "\nRUNNEL_1.0 {\n  global:\n")
+  foreach(name IN LISTS runnel_names)
+    string(APPEND map "    ${name};\n")
+  endforeach()
+  string(APPEND map "};\n")
+endif()
 file(WRITE "${MAP}" "${map}")
 
 set(assembly [==[

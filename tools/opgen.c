@@ -635,32 +635,52 @@ void write_string(FILE* out, const char* text) {
   fputc('"', out);
 }
 
+// Keeps the ops that the file |path| names, one per line, without their gradient rules.
+static void keep_only(ops_t* ops, const char* path) {
+  names_t wanted = {0};
+  char* save = NULL;
+  for (char* name = strtok_r(read_whole(path), "\n", &save); name;
+       name = strtok_r(NULL, "\n", &save))
+    name_add(&wanted, name);
+  int count = 0;
+  for (int i = 0; i < ops->count; i++) {
+    if (name_find(&wanted, ops->items[i].name) < 0) continue;
+    ops->items[count] = ops->items[i];
+    ops->items[count++].grad = copy("refused");
+  }
+  ops->count = count;
+}
+
 int main(int argc, char** argv) {
-  const char *families = NULL, *table = NULL, *builders = NULL, *pages = NULL;
+  const char *families = NULL, *table = NULL, *builders = NULL, *pages = NULL, *only = NULL;
   for (int i = 1; i + 1 < argc; i += 2) {
     if (!strcmp(argv[i], "--families")) families = argv[i + 1];
     if (!strcmp(argv[i], "--table")) table = argv[i + 1];
     if (!strcmp(argv[i], "--builders")) builders = argv[i + 1];
     if (!strcmp(argv[i], "--pages")) pages = argv[i + 1];
+    if (!strcmp(argv[i], "--only")) only = argv[i + 1];
   }
   if (!families) {
     fprintf(stderr,
-            "usage: opgen --families FILE [--table FILE] [--builders FILE] [--pages DIR]\n");
+            "usage: opgen --families FILE [--table FILE] [--builders FILE] [--pages DIR] "
+            "[--only FILE]\n"
+            "--only: the table has the ops that FILE names, and no gradient rules\n");
     return 2;
   }
   ops_t ops = {0};
   reader_t reader = {.ops = &ops};
   read_families(&reader, families);
   check_ops(&ops);
-  if (table) {
-    FILE* out = open_output(table);
-    write_table(out, &ops);
-    close_output(out, table);
-  }
   if (builders) {
     FILE* out = open_output(builders);
     write_builders(out, &ops);
     close_output(out, builders);
+  }
+  if (only) keep_only(&ops, only);
+  if (table) {
+    FILE* out = open_output(table);
+    write_table(out, &ops);
+    close_output(out, table);
   }
   for (int i = 0; pages && i < ops.families.count; i++) {
     char path[4096];
