@@ -1,8 +1,9 @@
-// Decodes JPEG, PNG, GIF and BMP files; encodes JPEG and PNG.
+// Decodes JPEG, PNG, GIF, BMP, WebP and JPEG XL files; encodes JPEG and PNG.
 //
-// libjpeg and libpng, loaded on first use, handle JPEG and PNG; if one is missing, the status names
-// its Debian package. GIF and BMP are decoded here. Pixels are in rows from the top, with
-// interleaved channels; 16-bit values in native byte order. Any thread may call any function.
+// libjpeg, libpng, libwebp and libjxl, each loaded on first use, handle their formats; if one is
+// missing, the status names its Debian package. GIF and BMP are decoded here. Pixels are in rows
+// from the top, with interleaved channels; 16-bit values in native byte order. Any thread may call
+// any function.
 //
 // Files are untrusted: sizes are checked before anything is allocated. An image has fewer than 2^29
 // pixels (RN_IMAGE_MAX_PIXELS). If the file is too short for its claimed size at the best possible
@@ -20,8 +21,8 @@ typedef enum rn_image_format_t {
   RN_IMAGE_PNG,
   RN_IMAGE_GIF,
   RN_IMAGE_BMP,
-  RN_IMAGE_WEBP,  // known by sight only
-  RN_IMAGE_JXL,   // known by sight only
+  RN_IMAGE_WEBP,
+  RN_IMAGE_JXL,
 } rn_image_format_t;
 
 // Recognises a format by its first bytes.
@@ -83,5 +84,13 @@ RN_MUST_USE rn_status_t rn_gif_decode(rn_str_t bytes, bool is_still, const rn_im
 
 // |channels| 0, 3 or 4.
 RN_MUST_USE rn_status_t rn_bmp_decode(rn_str_t bytes, int channels, const rn_image_sink_t* sink);
+
+// |channels| 0 for those of the file, else the same: 3, or 4 with alpha. All frames of an
+// animation, or the first if |is_still|.
+RN_MUST_USE rn_status_t rn_webp_decode(rn_str_t bytes, int channels, bool is_still,
+                                       const rn_image_sink_t* sink);
+
+// |channels| 0 for those of the file, else the same. The first frame of an animation.
+RN_MUST_USE rn_status_t rn_jxl_decode(rn_str_t bytes, int channels, const rn_image_sink_t* sink);
 
 #endif  // RUNNEL_IO_IMAGE_H_

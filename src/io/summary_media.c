@@ -4,6 +4,7 @@
 
 #include "io/image.h"
 #include "io/summary.h"
+#include "io/wav.h"
 #include "tensor/float16.h"
 #include "wire/writer.h"
 
@@ -29,34 +30,6 @@ static void put_name(rn_strbuf_t* buf, rn_str_t tag, const char* kind, int64_t i
 }
 
 // Sounds.
-static void put_little(rn_strbuf_t* buf, uint32_t value, int bytes) {
-  char text[4];
-  for (int i = 0; i < bytes; ++i) text[i] = (char)(value >> (8 * i));
-  rn_strbuf_append_n(buf, text, (size_t)bytes);
-}
-
-static void put_wav(rn_strbuf_t* buf, const float* samples, float rate, int64_t channels,
-                    int64_t frames) {
-  uint32_t size = (uint32_t)(channels * frames * 2), hertz = (uint32_t)lrintf(fmaxf(rate, 1));
-  rn_strbuf_append(buf, RN_STR("RIFF"));
-  put_little(buf, 36 + size, 4);
-  rn_strbuf_append(buf, RN_STR("WAVEfmt "));
-  put_little(buf, 16, 4);  // bytes of the format
-  put_little(buf, 1, 2);   // PCM
-  put_little(buf, (uint32_t)channels, 2);
-  put_little(buf, hertz, 4);
-  put_little(buf, hertz * (uint32_t)channels * 2, 4);
-  put_little(buf, (uint32_t)channels * 2, 2);
-  put_little(buf, 16, 2);
-  rn_strbuf_append(buf, RN_STR("data"));
-  put_little(buf, size, 4);
-  for (int64_t i = 0; i < channels * frames; ++i) {
-    float level = roundf(samples[i] * 32768);
-    int value = level >= 32767 ? 32767 : level > -32768 ? (int)level : level < 0 ? -32768 : 0;
-    put_little(buf, (uint32_t)value & 0xffff, 2);
-  }
-}
-
 rn_status_t rn_summary_put_sounds(rn_strbuf_t* buf, rn_str_t tag, const rn_tensor_t* sounds,
                                   float rate, int64_t most) {
   rn_shape_t shape = rn_tensor_shape(sounds);
@@ -75,7 +48,8 @@ rn_status_t rn_summary_put_sounds(rn_strbuf_t* buf, rn_str_t tag, const rn_tenso
     if (channels) rn_pb_put_uint(buf, AUDIO_CHANNELS, (uint64_t)channels);
     if (frames) rn_pb_put_uint(buf, AUDIO_FRAMES, (uint64_t)frames);
     size_t bytes = rn_pb_begin(buf, AUDIO_BYTES);
-    put_wav(buf, RN_DATA(sounds, const float) + i * total, rate, channels, frames);
+    rn_wav_write(buf, RN_DATA(sounds, const float) + i * total, (uint32_t)lrintf(fmaxf(rate, 1)),
+                 channels, frames);
     rn_pb_end(buf, bytes);
     rn_pb_put_str(buf, AUDIO_TYPE, RN_STR("audio/wav"));
     rn_pb_end(buf, audio);

@@ -5,10 +5,12 @@ extern const rn_variant_kind_t rn_variant_truth;
 extern const rn_variant_kind_t rn_variant_float64;
 extern const rn_variant_kind_t rn_variant_float32;
 extern const rn_variant_kind_t rn_variant_int32;
+extern const rn_variant_kind_t rn_variant_csr;
 extern const rn_variant_kind_t rn_variant_iterator_state;
 extern const rn_variant_kind_t rn_variant_tensor;
 extern const rn_variant_kind_t rn_variant_tensor_list;
 
 const rn_variant_kind_t* const rn_variant_kinds[] = {
-    &rn_variant_iterator_state, &rn_variant_tensor_list, &rn_variant_tensor, &rn_variant_int32,
-    &rn_variant_float32,        &rn_variant_float64,     &rn_variant_truth,  NULL};
+    &rn_variant_iterator_state, &rn_variant_tensor_list, &rn_variant_tensor,
+    &rn_variant_int32,          &rn_variant_float32,     &rn_variant_float64,
+    &rn_variant_truth,          &rn_variant_csr,         NULL};

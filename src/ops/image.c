@@ -9,15 +9,20 @@ rn_status_t rn_shape_fn_resize(rn_shape_ctx_t* ctx) {
 
 rn_status_t rn_shape_fn_resize_nearest_grad(rn_shape_ctx_t* ctx) { return rn_shape_fn_resize(ctx); }
 
-rn_status_t rn_shape_fn_decode_image(rn_shape_ctx_t* ctx) {
+// Output 0 has |rank| dims, of which only the channels may be known.
+static rn_status_t decoded(rn_shape_ctx_t* ctx, int rank) {
   RN_TRY(rn_ops_check_rank(ctx, 0, 0));
   int64_t channels = rn_ops_int(ctx, "channels");
   if (channels < 0) {
     return rn_invalid_argument("channels must be non-negative, got %" PRId64, channels);
   }
-  int64_t dims[3] = {RN_UNKNOWN, RN_UNKNOWN, channels ? channels : RN_UNKNOWN};
-  return rn_shape_make(ctx, 3, dims, rn_shape_out(ctx, 0));
+  RN_TRY(rn_shape_of_rank(ctx, rank, rn_shape_out(ctx, 0)));
+  return rn_shape_replace_dim(ctx, *rn_shape_out(ctx, 0), -1, channels ? channels : RN_UNKNOWN,
+                              rn_shape_out(ctx, 0));
 }
+
+rn_status_t rn_shape_fn_decode_image(rn_shape_ctx_t* ctx) { return decoded(ctx, 3); }
+rn_status_t rn_shape_fn_decode_frames(rn_shape_ctx_t* ctx) { return decoded(ctx, 4); }
 
 rn_status_t rn_shape_fn_adjust_image(rn_shape_ctx_t* ctx) {
   RN_TRY(rn_shape_with_rank_at_least(ctx, rn_shape_in(ctx, 0), 3, rn_shape_out(ctx, 0)));

@@ -83,6 +83,15 @@ rn_status_t rn_shape_fn_self_adjoint_eig(rn_shape_ctx_t* ctx) {
   return rn_shape_vector(ctx, 0, rn_shape_out(ctx, 1));
 }
 
+// The values are one more row, in front of the vectors.
+rn_status_t rn_shape_fn_self_adjoint_eig_v1(rn_shape_ctx_t* ctx) {
+  rn_shape_t batch;
+  int64_t n, rows;
+  RN_TRY(square(ctx, rn_shape_in(ctx, 0), &batch, &n));
+  RN_TRY(rn_ops_add(n, 1, &rows));
+  return set_output(ctx, 0, batch, rows, &n);
+}
+
 rn_status_t rn_shape_fn_svd(rn_shape_ctx_t* ctx) {
   rn_shape_t in, batch;
   RN_TRY(rn_shape_with_rank_at_least(ctx, rn_shape_in(ctx, 0), 2, &in));

@@ -53,7 +53,10 @@ rn_status_t rn_shape_fn_cast(rn_shape_ctx_t* ctx) {
   return RN_OK;
 }
 
-rn_status_t rn_shape_fn_conj(rn_shape_ctx_t* ctx) { return rn_shape_fn_unchanged(ctx); }
+rn_status_t rn_shape_fn_conj(rn_shape_ctx_t* ctx) {
+  *rn_shape_out_handle(ctx, 0) = *rn_shape_in_handle(ctx, 0);
+  return rn_shape_fn_unchanged(ctx);
+}
 
 rn_status_t rn_shape_fn_equal(rn_shape_ctx_t* ctx) {
   rn_shape_t a = rn_shape_in(ctx, 0), b = rn_shape_in(ctx, 1);

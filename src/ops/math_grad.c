@@ -186,7 +186,7 @@ RN_RULE(rsqrt_grad) {
 
 // Complex numbers and types.
 
-RN_RULE(conj) { return to_x(g, rn_rule_conj(g, rn_grad_dy(g, 0))); }
+RN_RULE(conj) { return to_x(g, rn_Conj(g->scope, rn_grad_dy(g, 0))); }
 
 static rn_edge_t complex_of(rn_grad_t* g, rn_edge_t real, rn_edge_t imag) {
   int type = rn_edge_dtype(x_of(g));

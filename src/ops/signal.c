@@ -50,3 +50,52 @@ static rn_status_t any_rank(rn_shape_ctx_t* ctx, bool halves) {
 
 rn_status_t rn_shape_fn_fft_nd(rn_shape_ctx_t* ctx) { return any_rank(ctx, false); }
 rn_status_t rn_shape_fn_rfft_nd(rn_shape_ctx_t* ctx) { return any_rank(ctx, true); }
+
+// A size in an attribute, unknown if it is -1.
+static rn_status_t wanted_size(rn_shape_ctx_t* ctx, const char* attr, const char* what,
+                               int64_t* out) {
+  *out = rn_ops_int(ctx, attr);
+  if (*out >= -1) return RN_OK;
+  return rn_invalid_argument("%s must be non-negative, got %" PRId64, what, *out);
+}
+
+rn_status_t rn_shape_fn_decode_wav(rn_shape_ctx_t* ctx) {
+  int64_t channels, samples;
+  RN_TRY(rn_ops_check_scalars(ctx, 0, 0));
+  RN_TRY(wanted_size(ctx, "desired_channels", "channels", &channels));
+  RN_TRY(wanted_size(ctx, "desired_samples", "samples", &samples));
+  RN_TRY(rn_shape_matrix(ctx, samples, channels, rn_shape_out(ctx, 0)));
+  *rn_shape_out(ctx, 1) = RN_SHAPE_SCALAR;
+  return RN_OK;
+}
+
+rn_status_t rn_shape_fn_encode_wav(rn_shape_ctx_t* ctx) {
+  RN_TRY(rn_ops_check_rank(ctx, 0, 2));
+  RN_TRY(rn_ops_check_scalars(ctx, 1, 1));
+  *rn_shape_out(ctx, 0) = RN_SHAPE_SCALAR;
+  return RN_OK;
+}
+
+// [samples, channels] to [channels, windows, frequencies]. Stock takes the input for
+// [channels, samples].
+rn_status_t rn_shape_fn_audio_spectrogram(rn_shape_ctx_t* ctx) {
+  rn_shape_t in;
+  RN_TRY(rn_shape_with_rank(ctx, rn_shape_in(ctx, 0), 2, &in));
+  int64_t window = rn_ops_int(ctx, "window_size"), stride = rn_ops_int(ctx, "stride");
+  if (window <= 1) return rn_invalid_argument("window size must be > 1, got %" PRId64, window);
+  if (stride <= 0)
+    return rn_invalid_argument("stride must be strictly positive, got %" PRId64, stride);
+  int64_t samples = rn_shape_dim(in, 0), windows = samples, frequencies = 1;
+  if (samples != RN_UNKNOWN) windows = samples < window ? 0 : 1 + (samples - window) / stride;
+  while (frequencies < INT32_MAX && frequencies < window) frequencies *= 2;
+  return rn_shape_make(ctx, 3, (int64_t[]){rn_shape_dim(in, 1), windows, 1 + frequencies / 2},
+                       rn_shape_out(ctx, 0));
+}
+
+rn_status_t rn_shape_fn_mfcc(rn_shape_ctx_t* ctx) {
+  rn_shape_t in;
+  int64_t count = rn_ops_int(ctx, "dct_coefficient_count");
+  RN_TRY(rn_shape_with_rank(ctx, rn_shape_in(ctx, 0), 3, &in));
+  RN_TRY(rn_ops_check_scalars(ctx, 1, 1));
+  return rn_shape_replace_dim(ctx, in, 2, count < 0 ? RN_UNKNOWN : count, rn_shape_out(ctx, 0));
+}

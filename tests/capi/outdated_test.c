@@ -205,6 +205,107 @@ CT_TEST(Outdated, quantize_and_dequantize) {
   ct_close(&t);
 }
 
+// Linear algebra under its first names, for a matrix A = {4, 2, 2, 3} or the values given.
+typedef struct old_name_t {
+  const char* op;
+  int inputs;
+  float in[2][4];
+  int rank;  // of the inputs
+  int output, count;
+  double wanted[6];
+} old_name_t;
+
+#define A \
+  { 4, 2, 2, 3 }
+#define UNIT \
+  { 1, 0, 0, 1 }
+#define LOW 1.4384471871911697  // eigenvalues of A
+#define HIGH 5.5615528128088303
+static const old_name_t old_names[] = {
+    {"BatchCholesky", 1, {A}, 2, 0, 4, {2, 0, 1, 1.4142135623730951}},
+    {"BatchCholeskyGrad", 2, {UNIT, {2, 0, 3, 4}}, 2, 0, 4, {1, 1.5, 1.5, 2}},
+    {"BatchMatrixDeterminant", 1, {A}, 2, 0, 1, {8}},
+    {"BatchMatrixInverse", 1, {A}, 2, 0, 4, {0.375, -0.25, -0.25, 0.5}},
+    {"BatchMatrixSolve", 2, {A, UNIT}, 2, 0, 4, {0.375, -0.25, -0.25, 0.5}},
+    {"BatchMatrixTriangularSolve", 2, {A, UNIT}, 2, 0, 4, {0.25, 0, -1 / 6., 1 / 3.}},
+    {"BatchSelfAdjointEigV2", 1, {A}, 2, 0, 2, {LOW, HIGH}},
+    {"BatchSvd", 1, {A}, 2, 0, 2, {HIGH, LOW}},
+    {"BatchSelfAdjointEig", 1, {{3, 0, 0, 2}}, 2, 0, 6, {2, 3, 0, 1, 1, 0}},
+    {"SelfAdjointEig", 1, {{3, 0, 0, 2}}, 2, 0, 6, {2, 3, 0, 1, 1, 0}},
+    {"MatrixExponential",
+     1,
+     {{1, 1, 0, 1}},
+     2,
+     0,
+     4,
+     {2.718281828459045, 2.718281828459045, 0, 2.718281828459045}},
+    {"BatchMatrixDiag", 1, {{5, 7}}, 1, 0, 4, {5, 0, 0, 7}},
+    {"BatchMatrixDiagPart", 1, {A}, 2, 0, 2, {4, 3}},
+};
+#undef A
+#undef UNIT
+
+CT_TEST(Outdated, linear_algebra) {
+  static const int64_t dims[] = {2, 2};
+  for (size_t k = 0; k < sizeof old_names / sizeof *old_names; ++k) {
+    const old_name_t* row = &old_names[k];
+    ct_t t = ct_open();
+    pb_t graph = {0}, y = begin(&graph, row->op, row->inputs, five);
+    attr(&y, "T", ATTR_TYPE, TF_FLOAT);
+    TF_Tensor* in[2];
+    for (int i = 0; i < row->inputs; ++i) in[i] = floats(row->rank, dims, row->in[i]);
+    TF_Tensor* out = finish(&t, &graph, &y, 10, row->inputs, in, row->output);
+    float* values = TF_TensorData(out);
+    // Vectors are determined up to their signs.
+    bool has_vectors = row->count == 6;
+    for (int i = 2; has_vectors && i < 6; ++i) values[i] = fabsf(values[i]);
+    check(out, row->count, row->wanted);
+    ct_close(&t);
+  }
+}
+
+CT_TEST(Outdated, linear_algebra_with_numbers) {
+  static const int64_t dims[] = {2, 2};
+  static const float a[] = {4, 2, 2, 3}, unit[] = {1, 0, 0, 1}, diagonal[] = {5, 7};
+  ct_t t = ct_open();
+  pb_t graph = {0};
+  pb_t y = begin(&graph, "BatchMatrixSolveLs", 3, (TF_DataType[]){TF_FLOAT, TF_FLOAT, TF_DOUBLE});
+  attr(&y, "T", ATTR_TYPE, TF_FLOAT);
+  double none = 0;
+  TF_Tensor* in[3] = {floats(2, dims, a), floats(2, dims, unit),
+                      ct_tensor(TF_DOUBLE, NULL, 0, &none, sizeof none)};
+  check(finish(&t, &graph, &y, 10, 3, in, 0), 4, (double[]){0.375, -0.25, -0.25, 0.5});
+  ct_close(&t);
+  t = ct_open();
+  graph = (pb_t){0};
+  y = begin(&graph, "BatchMatrixBandPart", 3, (TF_DataType[]){TF_FLOAT, TF_INT64, TF_INT64});
+  attr(&y, "T", ATTR_TYPE, TF_FLOAT);
+  int64_t lower = 0, upper = 1;
+  in[0] = floats(2, dims, a);
+  in[1] = ct_tensor(TF_INT64, NULL, 0, &lower, sizeof lower);
+  in[2] = ct_tensor(TF_INT64, NULL, 0, &upper, sizeof upper);
+  check(finish(&t, &graph, &y, 10, 3, in, 0), 4, (double[]){4, 2, 0, 3});
+  ct_close(&t);
+  t = ct_open();
+  graph = (pb_t){0};
+  y = begin(&graph, "BatchMatrixSetDiag", 2, five);
+  attr(&y, "T", ATTR_TYPE, TF_FLOAT);
+  in[0] = floats(2, dims, a);
+  in[1] = floats(1, two, diagonal);
+  check(finish(&t, &graph, &y, 10, 2, in, 0), 4, (double[]){5, 2, 2, 7});
+  ct_close(&t);
+}
+
+CT_TEST(Outdated, adjust_contrast) {
+  ct_t t = ct_open();
+  pb_t graph = {0}, y = begin(&graph, "AdjustContrast", 4, five);
+  attr(&y, "T", ATTR_TYPE, TF_FLOAT);
+  TF_Tensor* in[4] = {floats(4, image_dims, image), ct_float(2), ct_float(0), ct_float(8)};
+  // The means are 3 and 13 / 3.
+  check(finish(&t, &graph, &y, 1, 4, in, 0), 6, (double[]){0, 0, 3, 11 / 3., 7, 8});
+  ct_close(&t);
+}
+
 static TF_Operation* region(ct_t* t, const char* path, int64_t count, TF_DataType dtype) {
   TF_OperationDescription* d = TF_NewOperation(t->graph, "ImmutableConst", "c");
   TF_SetAttrType(d, "dtype", dtype);

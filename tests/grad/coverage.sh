@@ -16,7 +16,7 @@ for op in $(awk '!/^#/ {print $1}' "$here/refused.txt"); do
 done
 tried=$(mktemp)
 trap 'rm -f "$list" "$tried"' EXIT
-grep -h -E '"grad": (true|"complex")' "$root"/tests/ops/cases/*.jsonl | sed 's/.*"op": "\([A-Za-z0-9_]*\)".*/\1/' | sort -u >"$tried"
+grep -h -E '"grad": (true|"complex")' "$root"/tests/ops/cases/*.jsonl | grep -o '"op": "[A-Za-z0-9_]*"' | cut -d'"' -f4 | sort -u >"$tried"
 cat "$here"/*_test.c | grep -o 'rn_[A-Z][A-Za-z0-9]*' | sed 's/^rn_//' | sort -u >>"$tried"
 for op in $(awk '$2 != "refused" && $2 != "none" {print $1}' "$list"); do
   grep -qx "$op" "$tried" || grep -q "^$op " "$here/indirect.txt" || { echo "the rule of $op is tried by no row and no test"; bad=1; }

@@ -312,7 +312,18 @@ def odds(t):
     )
 
 
+def old_names(t):
+    """Adds the ops of old graphs, which new ones may not have; tests/capi/outdated_test.c runs them."""
+    m = drawn("float", [2, 2])
+    count = const(scalar("int64", 1))
+    t.row("removed", "BatchMatrixBandPart", [m, count, count])
+    t.row("removed", "BatchMatrixDiag", [m])
+    t.row("removed", "BatchMatrixDiagPart", [m])
+    t.row("removed", "BatchMatrixSetDiag", [m, drawn("float", [2])])
+
+
 def fill(t):
+    old_names(t)
     ragged(t)
     blocks(t)
     sequences(t)

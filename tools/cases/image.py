@@ -4,7 +4,7 @@ import base64
 import struct
 import zlib
 
-from . import image_codec, image_more
+from . import image_codec, image_more, image_new
 from .base import *
 
 
@@ -118,6 +118,8 @@ def fill(t):
         t.row(name, "AdjustContrastv2", [rgb, scalar("float", f)], tol=1e-5)
         t.row(name, "AdjustHue", [rgb, scalar("float", f)], tol=1e-5)
         t.row(name, "AdjustSaturation", [rgb, scalar("float", f)], tol=1e-5)
+    one = const(scalar("float", 1))
+    t.row("removed", "AdjustContrast", [rgb, one, one, one])
     for op in ("AdjustContrastv2", "AdjustHue", "AdjustSaturation"):
         t.row("two_channels", op, [drawn("float", [2, 3, 2]), scalar("float", 0.5)], tol=1e-5)
         t.row("vector", op, [drawn("float", [3]), scalar("float", 0.5)])
@@ -140,4 +142,5 @@ def fill(t):
             {"channels": channels},
         )
     image_codec.fill(t)
+    image_new.fill(t)
     image_more.fill(t)

@@ -172,7 +172,18 @@ def old_gradient(t):
     t.row("empty", "CholeskyGrad", [drawn("double", [0, 0]), drawn("double", [0, 0])])
 
 
+def old_names(t):
+    """Adds the ops of old graphs, which new ones may not have; tests/capi/outdated_test.c runs them."""
+    m = drawn("double", [2, 2])
+    for op in ("BatchCholesky", "BatchMatrixDeterminant", "BatchMatrixInverse", "BatchSelfAdjointEig", "BatchSelfAdjointEigV2", "BatchSvd", "MatrixExponential", "SelfAdjointEig"):
+        t.row("removed", op, [m])
+    for op in ("BatchCholeskyGrad", "BatchMatrixSolve", "BatchMatrixTriangularSolve"):
+        t.row("removed", op, [m, m])
+    t.row("removed", "BatchMatrixSolveLs", [m, m, const(scalar("double", 0.0))])
+
+
 def fill(t):
+    old_names(t)
     factors(t)
     functions(t)
     eigenvalues(t)

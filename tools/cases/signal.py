@@ -1,5 +1,6 @@
-"""Fourier transforms."""
+"""Fourier transforms and audio."""
 
+from . import audio
 from .base import *
 
 # Every radix, a first pass of each power of two, primes with a pass of their own and those that become convolutions.
@@ -141,3 +142,4 @@ def fill(t):
     any_axes(t)
     gradients(t)
     old_names(t)
+    audio.fill(t)

@@ -1,6 +1,6 @@
 """Sparse tensors: conversion to dense, products, reshaping, slices."""
 
-from . import sparse_bad, sparse_sets
+from . import sparse_bad, sparse_csr, sparse_sets
 from .base import *
 
 
@@ -31,6 +31,7 @@ def fill(t):
     fill_merged(t)
     sparse_sets.fill(t)
     sparse_bad.fill(t)
+    sparse_csr.fill(t)
 
 
 # Three values of a tensor of shape [3, 4], sorted and unsorted.

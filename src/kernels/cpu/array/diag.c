@@ -349,5 +349,12 @@ static const rn_kernel_def_t rows[] = {
     ROW("MatrixSetDiag", matrix_set_diag),
     ROW("MatrixSetDiagV2", matrix_set_diag),
     ROW("MatrixSetDiagV3", matrix_set_diag),
+    {.op = "BatchMatrixBandPart",
+     .device = "CPU",
+     .types = {{"T", TYPES}},
+     .compute = matrix_band_part},
+    ROW("BatchMatrixDiag", matrix_diag),
+    ROW("BatchMatrixDiagPart", matrix_diag_part),
+    ROW("BatchMatrixSetDiag", matrix_set_diag),
 };
 RN_KERNEL_FAMILY(cpu_diag, rows);

@@ -45,11 +45,7 @@ static void contrast_piece(void* arg, int64_t begin, int64_t end) {
   }
 }
 
-static rn_status_t contrast_compute(rn_kernel_ctx_t* ctx) {
-  const rn_tensor_t* images = rn_in(ctx, 0);
-  rn_tensor_t* out = NULL;
-  RN_RETURN_IF_ERROR(rn_adjust_begin(ctx, "contrast_factor", false, &out));
-  if (out->count == 0) return RN_OK;
+static void adjust_contrast(rn_kernel_ctx_t* ctx, const rn_tensor_t* images, rn_tensor_t* out) {
   const int64_t* dims = rn_tensor_dims(images);
   int rank = images->rank;
   adjust_job_t job = {.in = images->data,
@@ -59,6 +55,34 @@ static rn_status_t contrast_compute(rn_kernel_ctx_t* ctx) {
                       .channels = dims[rank - 1]};
   rn_pool_for(rn_ctx_pool(ctx), out->count / job.pixels, PIECE_PIXELS * 4 / job.pixels + 1,
               contrast_piece, &job);
+}
+
+static rn_status_t contrast_compute(rn_kernel_ctx_t* ctx) {
+  rn_tensor_t* out = NULL;
+  RN_RETURN_IF_ERROR(rn_adjust_begin(ctx, "contrast_factor", false, &out));
+  if (out->count) adjust_contrast(ctx, rn_in(ctx, 0), out);
+  return RN_OK;
+}
+
+// AdjustContrast, the first version: images of any type, and the result is clamped.
+static rn_status_t old_contrast_compute(rn_kernel_ctx_t* ctx) {
+  const rn_tensor_t* images = rn_in(ctx, 0);
+  static const char* const names[] = {"", "", "min_value", "max_value"};
+  rn_tensor_t *out = NULL, floats = {0};
+  for (int i = 2; i < 4; ++i)
+    if (rn_in(ctx, i)->rank != 0)
+      return rn_invalid_argument("%s must be scalar: %s", names[i], rn_text_of(rn_in(ctx, i)).text);
+  RN_RETURN_IF_ERROR(rn_adjust_begin(ctx, "contrast_factor", false, &out));
+  if (out->count == 0) return RN_OK;
+  RN_RETURN_IF_ERROR(rn_temp(ctx, RN_FLOAT, rn_tensor_shape(images), &floats));
+  for (int64_t i = 0; i < images->count; ++i)
+    RN_DATA(&floats, float)[i] = (float)rn_number_at(images, i);
+  adjust_contrast(ctx, &floats, out);
+  rn_tensor_clear(&floats);
+  const float least = *RN_DATA(rn_in(ctx, 2), const float);
+  const float most = *RN_DATA(rn_in(ctx, 3), const float);
+  float* x = out->data;
+  for (int64_t i = 0; i < out->count; ++i) x[i] = fmaxf(fminf(x[i], most), least);
   return RN_OK;
 }
 
@@ -138,5 +162,9 @@ static const rn_kernel_def_t rows[] = {
     ROW("AdjustContrastv2", contrast_compute),
     ROW("AdjustHue", hue_compute),
     ROW("AdjustSaturation", saturation_compute),
+    {.op = "AdjustContrast",
+     .device = "CPU",
+     .types = {{"T", RN_T(UINT8) | RN_TYPES_INTS | RN_T(FLOAT) | RN_T(DOUBLE)}},
+     .compute = old_contrast_compute},
 };
 RN_KERNEL_FAMILY(cpu_adjust, rows);

@@ -13,6 +13,8 @@ typedef enum codec_op_t {
   DECODE_PNG,
   DECODE_GIF,
   DECODE_BMP,
+  DECODE_WEBP,
+  DECODE_JXL,
   DECODE_ANY
 } codec_op_t;
 
@@ -44,9 +46,9 @@ static rn_status_t init_jpeg(const rn_kernel_init_t* init, rn_jpeg_options_t* jp
 static rn_status_t decode_init(const rn_kernel_init_t* init, void* state) {
   decode_t* d = state;
   static const char* const names[] = {
-      [DECODE_JPEG] = "DecodeJpeg", [CROP_JPEG] = "DecodeAndCropJpeg",
-      [DECODE_PNG] = "DecodePng",   [DECODE_GIF] = "DecodeGif",
-      [DECODE_BMP] = "DecodeBmp",   [DECODE_ANY] = "DecodeImage"};
+      [DECODE_JPEG] = "DecodeJpeg", [CROP_JPEG] = "DecodeAndCropJpeg", [DECODE_PNG] = "DecodePng",
+      [DECODE_GIF] = "DecodeGif",   [DECODE_BMP] = "DecodeBmp",        [DECODE_WEBP] = "DecodeWebP",
+      [DECODE_JXL] = "DecodeJxl",   [DECODE_ANY] = "DecodeImage"};
   while (strcmp(names[d->op], init->op->name) != 0) ++d->op;
   d->name = names[d->op];
   d->channels = d->op == DECODE_GIF ? 3 : rn_init_int(init, "channels");
@@ -132,8 +134,12 @@ static rn_status_t check_format(const decode_t* d, rn_image_format_t format) {
   if (format == RN_IMAGE_UNKNOWN)
     return rn_invalid_argument(
         "Unknown image file format. One of JPEG, JPEG XL, PNG, GIF, BMP, WebP required.");
-  if (format == RN_IMAGE_WEBP || format == RN_IMAGE_JXL)
-    return rn_unimplemented("%s images are not supported", format_names[format]);
+  // These two are decoded by any op, and never cropped.
+  if (format == RN_IMAGE_WEBP || format == RN_IMAGE_JXL) {
+    if (d->dtype == RN_UINT8) return RN_OK;
+    return rn_invalid_argument("%s only supports uint8 for dtype",
+                               format == RN_IMAGE_WEBP ? "WebP" : "JXL");
+  }
   if (format == RN_IMAGE_JPEG && d->channels == 4)
     return rn_invalid_argument("JPEG does not support 4 channels");
   if (format == RN_IMAGE_GIF && d->channels != 0 && d->channels != 3)
@@ -169,6 +175,13 @@ static rn_status_t decode_as(const decode_t* d, rn_image_format_t format, rn_str
       return rn_png_decode(bytes, (int)d->channels, t->dtype == RN_UINT8 ? 8 : 16, &sink);
     case RN_IMAGE_GIF:
       return gif_once(d, bytes, t);
+    case RN_IMAGE_WEBP:
+      // Always four dimensions, but for DecodeImage without animations.
+      t->has_frames = d->op != DECODE_ANY || d->expands;
+      return rn_webp_decode(bytes, (int)d->channels, !t->has_frames, &sink);
+    case RN_IMAGE_JXL:
+      t->has_frames = false;
+      return rn_jxl_decode(bytes, (int)d->channels, &sink);
     default:
       return rn_bmp_decode(bytes, (int)d->channels, &sink);
   }
@@ -375,6 +388,8 @@ static const rn_kernel_def_t rows[] = {
     DECODE("DecodePng"),
     DECODE("DecodeGif"),
     DECODE("DecodeBmp"),
+    DECODE("DecodeWebP"),
+    DECODE("DecodeJxl"),
     DECODE("DecodeImage"),
     {.op = "ExtractJpegShape", .device = "CPU", .compute = shape_compute},
     ENCODE("EncodeJpeg"),

@@ -9,7 +9,8 @@
 #include "kernels/cpu/linalg/shapes.h"
 #include "kernels/kernel_rows.h"
 
-typedef enum decompose_work_t { QR, EIGEN, SINGULAR, DETERMINANT } decompose_work_t;
+// STACKED: the values and, below them, the vectors in one matrix.
+typedef enum decompose_work_t { QR, EIGEN, STACKED, SINGULAR, DETERMINANT } decompose_work_t;
 
 typedef struct decompose_state_t {
   bool wants_vectors, is_full;
@@ -75,6 +76,7 @@ static int64_t scratch_of(const decompose_job_t* job) {
     case QR:
       return m * n + m * (job->is_full ? m : least) + least + most;
     case EIGEN:
+    case STACKED:
       return 2 * n * n + 4 * n;
     case SINGULAR:
       return 2 * m * n + 2 * least * least + (job->wants_vectors ? most * width : 0) + most +
@@ -120,6 +122,8 @@ static rn_status_t make_outputs(rn_kernel_ctx_t* ctx, decompose_job_t* job) {
     case EIGEN:
       RN_RETURN_IF_ERROR(output(ctx, 0, job, 1, n, 0));
       return job->wants_vectors ? output(ctx, 1, job, 2, n, n) : no_vectors(ctx, 1);
+    case STACKED:
+      return output(ctx, 0, job, 2, n + 1, n);
     case SINGULAR:
       RN_RETURN_IF_ERROR(output(ctx, 0, job, 1, least, 0));
       if (!job->wants_vectors) {
@@ -151,7 +155,8 @@ static rn_status_t compute_with(rn_kernel_ctx_t* ctx, decompose_work_t work,
                          .halves = halves};
   if (halves) RN_RETURN_IF_ERROR(rn_float_args_in(halves, 0, (const float**)&job.in));
   job.tolerance = job.is_wide_type ? 4 * DBL_EPSILON : 1e-10;
-  if (work == EIGEN || work == DETERMINANT) RN_RETURN_IF_ERROR(rn_linalg_check_square(a));
+  if (work == EIGEN || work == STACKED || work == DETERMINANT)
+    RN_RETURN_IF_ERROR(rn_linalg_check_square(a));
   RN_RETURN_IF_ERROR(make_outputs(ctx, &job));
   int64_t stack = rn_linalg_stack(a);
   int64_t size = scratch_of(&job) + 1;
@@ -177,6 +182,7 @@ static rn_status_t compute(rn_kernel_ctx_t* ctx, decompose_work_t work) {
 
 static rn_status_t qr_compute(rn_kernel_ctx_t* ctx) { return compute(ctx, QR); }
 static rn_status_t eigen_compute(rn_kernel_ctx_t* ctx) { return compute(ctx, EIGEN); }
+static rn_status_t stacked_compute(rn_kernel_ctx_t* ctx) { return compute(ctx, STACKED); }
 static rn_status_t singular_compute(rn_kernel_ctx_t* ctx) { return compute(ctx, SINGULAR); }
 static rn_status_t determinant_compute(rn_kernel_ctx_t* ctx) { return compute(ctx, DETERMINANT); }
 
@@ -208,5 +214,9 @@ static const rn_kernel_def_t rows[] = {
     ROW("Svd", singular_init, singular_compute, 0),
     ROW("SelfAdjointEigV2", eigen_init, eigen_compute, 0),
     ROW("LogMatrixDeterminant", NULL, determinant_compute, 0),
+    ROW("SelfAdjointEig", NULL, stacked_compute, 0),
+    ROW("BatchSelfAdjointEig", NULL, stacked_compute, 0),
+    ROW("BatchSelfAdjointEigV2", eigen_init, eigen_compute, 0),
+    ROW("BatchSvd", singular_init, singular_compute, 0),
 };
 RN_KERNEL_FAMILY(cpu_decompose, rows);

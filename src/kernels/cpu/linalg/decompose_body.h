@@ -295,11 +295,11 @@ static void N(store_all)(const decompose_job_t* job, int output, int64_t index, 
   for (int64_t i = 0; i < count; ++i) N(store)(job, output, index * count + i, x[i]);
 }
 
-// Stores the rows of |xt| as columns.
-static void N(store_columns)(const decompose_job_t* job, int output, int64_t index, const T* xt,
+// Stores the rows of |xt| as columns, from element |first| on.
+static void N(store_columns)(const decompose_job_t* job, int output, int64_t first, const T* xt,
                              int64_t n) {
   for (int64_t i = 0; i < n; ++i)
-    for (int64_t k = 0; k < n; ++k) N(store)(job, output, (index * n + i) * n + k, xt[k * n + i]);
+    for (int64_t k = 0; k < n; ++k) N(store)(job, output, first + i * n + k, xt[k * n + i]);
 }
 
 static bool N(run_qr)(const decompose_job_t* job, int64_t index, T* a) {
@@ -319,8 +319,11 @@ static bool N(run_eigen)(const decompose_job_t* job, int64_t index, T* a) {
   T *qt = a + n * n, *work = qt + n * n;
   double *d = (double*)(work + 2 * n), *e = d + n;
   if (!N(eigen)(a, n, d, e, qt, work)) return false;
-  for (int64_t i = 0; i < n; ++i) N(store)(job, 0, index * n + i, d[i]);
-  if (job->wants_vectors) N(store_columns)(job, 1, index, qt, n);
+  const bool is_stacked = job->work == STACKED;
+  const int64_t values = index * (is_stacked ? (n + 1) * n : n);
+  for (int64_t i = 0; i < n; ++i) N(store)(job, 0, values + i, d[i]);
+  if (is_stacked) N(store_columns)(job, 0, values + n, qt, n);
+  if (job->wants_vectors) N(store_columns)(job, 1, index * n * n, qt, n);
   return true;
 }
 
@@ -352,7 +355,7 @@ static bool N(run_singular)(const decompose_job_t* job, int64_t index, T* a) {
     for (int64_t i = 0; i < n * n; ++i) vt[i] = (double)NAN;
   }
   N(store_all)(job, (int)long_side, index, u, m * width);
-  N(store_columns)(job, 3 - (int)long_side, index, vt, n);
+  N(store_columns)(job, 3 - (int)long_side, index * n * n, vt, n);
   return true;
 }
 
@@ -371,6 +374,7 @@ static bool N(run)(const decompose_job_t* job, int64_t index) {
     case QR:
       return N(run_qr)(job, index, a);
     case EIGEN:
+    case STACKED:
       return N(run_eigen)(job, index, a);
     case SINGULAR:
       return N(run_singular)(job, index, a);

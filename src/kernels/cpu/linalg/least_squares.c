@@ -302,19 +302,22 @@ static rn_status_t least_init(const rn_kernel_init_t* init, void* state) {
   return RN_OK;
 }
 
+#define LEAST(op_)                                                                                 \
+  {                                                                                                \
+    .op = op_, .device = "CPU", .flags = RN_KERNEL_EXPENSIVE, .state_size = sizeof(least_state_t), \
+    .types = {{"T", RN_TYPES_COMPLEX | RN_T(FLOAT) | RN_T(DOUBLE)}},                               \
+    .host_args = RN_HOST_ARGS("l2_regularizer"), .init = least_init, .compute = least_compute      \
+  }
+#define CHOLESKY_GRAD(op_)                                                         \
+  {                                                                                \
+    .op = op_, .device = "CPU", .flags = RN_KERNEL_EXPENSIVE,                      \
+    .types = {{"T", RN_T(FLOAT) | RN_T(DOUBLE)}}, .compute = cholesky_grad_compute \
+  }
+
 static const rn_kernel_def_t rows[] = {
-    {.op = "MatrixSolveLs",
-     .device = "CPU",
-     .flags = RN_KERNEL_EXPENSIVE,
-     .state_size = sizeof(least_state_t),
-     .types = {{"T", RN_TYPES_COMPLEX | RN_T(FLOAT) | RN_T(DOUBLE)}},
-     .host_args = RN_HOST_ARGS("l2_regularizer"),
-     .init = least_init,
-     .compute = least_compute},
-    {.op = "CholeskyGrad",
-     .device = "CPU",
-     .flags = RN_KERNEL_EXPENSIVE,
-     .types = {{"T", RN_T(FLOAT) | RN_T(DOUBLE)}},
-     .compute = cholesky_grad_compute},
+    LEAST("MatrixSolveLs"),
+    LEAST("BatchMatrixSolveLs"),
+    CHOLESKY_GRAD("CholeskyGrad"),
+    CHOLESKY_GRAD("BatchCholeskyGrad"),
 };
 RN_KERNEL_FAMILY(cpu_least_squares, rows);

@@ -454,5 +454,10 @@ static const rn_kernel_def_t rows[] = {
     ROW("Cholesky", NULL, cholesky_compute, 0),
     ROW("Lu", NULL, lu_compute, 0),
     ROW("MatrixTriangularSolve", triangular_init, triangular_compute, 0),
+    ROW("BatchMatrixSolve", adjoint_init, solve_compute, 0),
+    ROW("BatchMatrixInverse", adjoint_init, invert_compute, 0),
+    ROW("BatchMatrixDeterminant", NULL, determinant_compute, 0),
+    ROW("BatchCholesky", NULL, cholesky_compute, 0),
+    ROW("BatchMatrixTriangularSolve", triangular_init, triangular_compute, 0),
 };
 RN_KERNEL_FAMILY(cpu_linalg, rows);

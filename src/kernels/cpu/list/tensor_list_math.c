@@ -1,9 +1,11 @@
-// Arithmetic on variants, for gradients: sums of lists, optionals and numbers, and zeros like them.
+// Arithmetic on variants, for gradients: sums of lists, optionals, numbers and CSR matrices, and
+// zeros like them.
 #include "kernels/cpu/array.h"
 #include "kernels/cpu/dataset/optional.h"
 #include "kernels/cpu/device_moves.h"
 #include "kernels/cpu/list/number_variant.h"
 #include "kernels/cpu/list/tensor_list.h"
+#include "kernels/cpu/sparse/csr.h"
 #include "kernels/kernel_rows.h"
 
 #define MOST_DEPTH 32  // nesting of variants in variants
@@ -69,6 +71,12 @@ static rn_status_t zero_object(rn_kernel_ctx_t* ctx, rn_object_t* like, int dept
   }
   const rn_number_variant_t* number = rn_number_variant_from(like);
   if (number) return rn_number_variant_zero(number, out);
+  if (rn_csr_from(like)) {
+    rn_csr_t* zeros = NULL;
+    RN_RETURN_IF_ERROR(rn_csr_zeros(ctx, rn_csr_from(like), &zeros));
+    *out = &zeros->object;
+    return RN_OK;
+  }
   if (!optional) return rn_internal("No unary variant unary_op function found for op ZEROS_LIKE");
   rn_optional_t* zeros = NULL;
   RN_RETURN_IF_ERROR(zero_optional(ctx, optional, depth, &zeros));
@@ -243,6 +251,14 @@ static rn_status_t add_objects(rn_kernel_ctx_t* ctx, rn_object_t** inout, rn_obj
     RN_RETURN_IF_ERROR(rn_number_variant_add(x, y, &total));
     rn_object_release(*inout);
     *inout = total;
+    return RN_OK;
+  }
+  const rn_csr_t *left = rn_csr_from(*inout), *right = rn_csr_from(other);
+  if (left && right) {
+    rn_csr_t* total = NULL;
+    RN_RETURN_IF_ERROR(rn_csr_add(ctx, left, right, &total));
+    rn_object_release(*inout);
+    *inout = &total->object;
     return RN_OK;
   }
   if (!sum || !value) return rn_internal("No binary variant binary_op function found for op ADD");
