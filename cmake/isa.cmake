@@ -57,11 +57,11 @@ function(rn_isa_objects out folder)
     set(few -O1)  # what is checked is where they read and write, not how fast
     set(many -O1)
   endif()
-  set(common)
+  set(common -fno-trapping-math)  # nothing reads the flags of exceptions, which would keep branches in loops
   if(NOT RN_SANITIZE AND NOT RN_COVERAGE)
     # Lines of macros tell nothing, and nothing unwinds through them. They compute with numbers, between pointers and sizes that
     # their callers checked: a canary in every tile would guard nothing.
-    set(common -g0 -fno-asynchronous-unwind-tables -fno-stack-protector)
+    list(APPEND common -g0 -fno-asynchronous-unwind-tables -fno-stack-protector)
   endif()
   if(RN_FUZZ)
     list(APPEND common -fno-sanitize=fuzzer-no-link)  # which way a loop goes teaches a fuzzer nothing

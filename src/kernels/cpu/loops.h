@@ -30,9 +30,12 @@ typedef enum rn_loop_code_t {
   RN_LOOP_LEFT_SHIFT,
   RN_LOOP_RIGHT_SHIFT,
   RN_LOOP_POPULATION_COUNT,  // result is uint8
-  // Floats and doubles.
+  // Floats, doubles and int32; what is divided by the integer 0 is 0.
   RN_LOOP_FLOOR_DIV,
   RN_LOOP_TRUNCATE_DIV,
+  // int32.
+  RN_LOOP_FLOOR_MOD,
+  RN_LOOP_TRUNCATE_MOD,
   // Floats.
   RN_LOOP_LEAKY_RELU,       // |arg| is a const float*: alpha
   RN_LOOP_LEAKY_RELU_GRAD,  // operands: gradients, features

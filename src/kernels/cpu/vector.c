@@ -58,8 +58,9 @@ static void run_narrow(rn_vector_code_t code, bool is_half, const uint16_t* a, i
 
 void rn_vector_run(rn_vector_code_t code, rn_dtype_t dtype, const void* a, int a_step,
                    const void* b, int b_step, void* out, int64_t n) {
-  if (dtype == RN_HALF || dtype == RN_BFLOAT16)
-    run_narrow(code, dtype == RN_HALF, a, a_step, b, b_step, out, n);
+  rn_vector_fn_t fn = rn_vector_table()->fn[dtype][code];
+  if (fn)
+    fn(a, a_step, b, b_step, out, n);
   else
-    rn_vector_table()->fn[dtype][code](a, a_step, b, b_step, out, n);
+    run_narrow(code, dtype == RN_HALF, a, a_step, b, b_step, out, n);
 }

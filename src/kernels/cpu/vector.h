@@ -98,7 +98,7 @@ typedef void (*rn_widen_fn_t)(const uint16_t* in, float* out, int64_t n);
 typedef void (*rn_narrow_fn_t)(const float* in, uint16_t* out, int64_t n);
 
 // The functions of one ISA level. One row per type: float, double, int8 … uint64; NULL where stock
-// has no kernel.
+// has no kernel. For half, some; the others are computed in float, like those of bfloat16.
 typedef struct rn_vector_table_t {
   const char* name;
   rn_vector_fn_t fn[RN_DTYPE_COUNT][RN_VECTOR_COUNT];

@@ -26,6 +26,9 @@ typedef __m512d vf64_t;
 #define F64_STORE(p, v) _mm512_storeu_pd(p, v)
 #define SLEEF_F32(name, accuracy) Sleef_##name##f16_##accuracy##avx512f
 #define SLEEF_F64(name, accuracy) Sleef_##name##d8_##accuracy##avx512f
+// A register's width of 16-bit floats, as floats.
+#define F32_LOAD_HALF(p) _mm512_cvtph_ps(_mm256_loadu_si256((const void*)(p)))
+#define F32_STORE_HALF(p, v) _mm256_storeu_si256((void*)(p), _mm512_cvtps_ph(v, 0))
 // Loads the first n elements, 0 < n < width; the others are 0.
 #define F32_LOAD_N(p, n) _mm512_maskz_loadu_ps((__mmask16)((1u << (n)) - 1), p)
 #define F32_STORE_N(p, v, n) _mm512_mask_storeu_ps(p, (__mmask16)((1u << (n)) - 1), v)
@@ -34,6 +37,7 @@ typedef __m512d vf64_t;
 #define F32_SET1(c) _mm512_set1_ps(c)
 #define F64_SET1(c) _mm512_set1_pd(c)
 #define F32_FMA(a, b, c) _mm512_fmadd_ps(a, b, c)
+#define F64_FMA(a, b, c) _mm512_fmadd_pd(a, b, c)
 #define F32_MIN(a, b) _mm512_min_ps(a, b)
 #define F32_MAX(a, b) _mm512_max_ps(a, b)
 #define F32_ABS(a) _mm512_abs_ps(a)
@@ -57,9 +61,12 @@ typedef __m256d vf64_t;
 #define F64_STORE(p, v) _mm256_storeu_pd(p, v)
 #define SLEEF_F32(name, accuracy) Sleef_##name##f8_##accuracy##avx2
 #define SLEEF_F64(name, accuracy) Sleef_##name##d4_##accuracy##avx2
+#define F32_LOAD_HALF(p) _mm256_cvtph_ps(_mm_loadu_si128((const void*)(p)))
+#define F32_STORE_HALF(p, v) _mm_storeu_si128((void*)(p), _mm256_cvtps_ph(v, 0))
 #define F32_SET1(c) _mm256_set1_ps(c)
 #define F64_SET1(c) _mm256_set1_pd(c)
 #define F32_FMA(a, b, c) _mm256_fmadd_ps(a, b, c)
+#define F64_FMA(a, b, c) _mm256_fmadd_pd(a, b, c)
 #define F32_MIN(a, b) _mm256_min_ps(a, b)
 #define F32_MAX(a, b) _mm256_max_ps(a, b)
 #define F32_ABS(a) _mm256_andnot_ps(_mm256_set1_ps(-0.0f), a)
@@ -84,6 +91,7 @@ typedef __m128d vf64_t;
 #define F32_SET1(c) _mm_set1_ps(c)
 #define F64_SET1(c) _mm_set1_pd(c)
 #define F32_FMA(a, b, c) ((a) * (b) + (c))
+#define F64_FMA(a, b, c) ((a) * (b) + (c))
 #define F32_MIN(a, b) _mm_min_ps(a, b)
 #define F32_MAX(a, b) _mm_max_ps(a, b)
 #define F32_ABS(a) _mm_andnot_ps(_mm_set1_ps(-0.0f), a)
@@ -111,6 +119,7 @@ typedef float64x2_t vf64_t;
 #define F32_SET1(c) vdupq_n_f32(c)
 #define F64_SET1(c) vdupq_n_f64(c)
 #define F32_FMA(a, b, c) vfmaq_f32(c, a, b)
+#define F64_FMA(a, b, c) vfmaq_f64(c, a, b)
 // As on x86: the second operand if either is NaN.
 #define F32_MIN(a, b) vbslq_f32(vcltq_f32(a, b), a, b)
 #define F32_MAX(a, b) vbslq_f32(vcgtq_f32(a, b), a, b)

@@ -96,12 +96,15 @@ UNARY(logical_not, uint8_t, uint8_t, SAME, uint8_t, x == 0)
   UNARY(population_count_##S, T, C, LOAD, uint8_t, __builtin_popcountll(x))
 UNSIGNED_TYPES(BITS)
 
-// Left shifts are computed unsigned.
+// Left shifts are computed unsigned, in 32 bits where they suffice.
+#define SHIFTED_LEFT(T, x, count) \
+  (sizeof(T) <= 4 ? (uint32_t)(x) << (count) : (uint64_t)(x) << ((count)&63))
 #define SHIFTS(S, T, D, C, LOAD, SAVE)                                           \
   BINARY(left_shift_##S, T, C, LOAD, T, const int top = 8 * (int)sizeof(T) - 1,  \
-         (uint64_t)x << (y < 0                         ? 0                       \
-                         : (uint64_t)y > (uint64_t)top ? top                     \
-                                                       : (int)y))                \
+         SHIFTED_LEFT(T, x,                                                      \
+                      (y < 0                         ? 0                         \
+                       : (uint64_t)y > (uint64_t)top ? top                       \
+                                                     : (int)y)))                 \
   BINARY(right_shift_##S, T, C, LOAD, T, const int top = 8 * (int)sizeof(T) - 1, \
          x >> (y < 0                         ? 0                                 \
                : (uint64_t)y > (uint64_t)top ? top                               \
@@ -119,13 +122,31 @@ INTEGER_TYPES(SHIFTS)
 QUOTIENTS(f32, float)
 QUOTIENTS(f64, double)
 
+// Quotients of 32-bit integers are exact in double: the distance of x / y to the next integer is at
+// least 1 / y. By 0: 0. The least number divided by -1 is itself, as with wrap-around.
+static inline int32_t wrapped(double quotient) {
+  return (int32_t)(quotient < 0x1p31 ? quotient : -0x1p31);
+}
+static inline int32_t less_product(int32_t x, int32_t q, int32_t y) {
+  return (int32_t)((uint32_t)x - (uint32_t)q * (uint32_t)y);
+}
+#define QUOTIENT(x, y) ((double)(x) / (double)((y) == 0 ? 1 : (y)))
+BINARY(floor_div_i32, int32_t, int32_t, SAME, int32_t, ,
+       y == 0 ? 0 : wrapped(__builtin_floor(QUOTIENT(x, y))))
+BINARY(truncate_div_i32, int32_t, int32_t, SAME, int32_t, , y == 0 ? 0 : wrapped(QUOTIENT(x, y)))
+BINARY(floor_mod_i32, int32_t, int32_t, SAME, int32_t, ,
+       y == 0 ? 0 : less_product(x, wrapped(__builtin_floor(QUOTIENT(x, y))), y))
+BINARY(truncate_mod_i32, int32_t, int32_t, SAME, int32_t, ,
+       y == 0 ? 0 : less_product(x, wrapped(QUOTIENT(x, y)), y))
+
 #define FLOATS(S, T, D, C, LOAD, SAVE)                                                \
   static void leaky_relu_##S(ARGS) {                                                  \
     const C alpha = (C) * (const float*)arg;                                          \
     const T* a = in[0];                                                               \
     T* to = out;                                                                      \
+    (void)steps;                                                                      \
     RN_IVDEP for (int64_t i = 0; i < n; ++i) {                                        \
-      const C x = LOAD(a[steps[0] ? i : 0]);                                          \
+      const C x = LOAD(a[i]);                                                         \
       to[i] = SAVE(x > 0 ? x : alpha * x);                                            \
     }                                                                                 \
   }                                                                                   \
@@ -252,9 +273,14 @@ const rn_loops_t RN_ISA_NAME(rn_loops_) = {
             ROWS(LEFT_SHIFT, left_shift, INTEGER_TYPES),
             ROWS(RIGHT_SHIFT, right_shift, INTEGER_TYPES),
             [RN_LOOP_POPULATION_COUNT] = {UNSIGNED_ROWS(population_count)},
-            [RN_LOOP_FLOOR_DIV] = {[RN_FLOAT] = floor_div_f32, [RN_DOUBLE] = floor_div_f64},
-            [RN_LOOP_TRUNCATE_DIV] =
-                {[RN_FLOAT] = truncate_div_f32, [RN_DOUBLE] = truncate_div_f64},
+            [RN_LOOP_FLOOR_DIV] = {[RN_FLOAT] = floor_div_f32,
+                                   [RN_DOUBLE] = floor_div_f64,
+                                   [RN_INT32] = floor_div_i32},
+            [RN_LOOP_TRUNCATE_DIV] = {[RN_FLOAT] = truncate_div_f32,
+                                      [RN_DOUBLE] = truncate_div_f64,
+                                      [RN_INT32] = truncate_div_i32},
+            [RN_LOOP_FLOOR_MOD] = {[RN_INT32] = floor_mod_i32},
+            [RN_LOOP_TRUNCATE_MOD] = {[RN_INT32] = truncate_mod_i32},
             ROWS(LEAKY_RELU, leaky_relu, FLOAT_TYPES),
             ROWS(LEAKY_RELU_GRAD, leaky_relu_grad, FLOAT_TYPES),
             ROWS(CLIP, clip, REAL_TYPES),

@@ -24,6 +24,15 @@ static void small_run(void* arg, const void* const* in, const int* steps, void* 
   rn_cast_small(cast->source, cast->target, in[0], out, n);
 }
 
+static void widen_run(void* arg, const void* const* in, const int* steps, void* out, int64_t n) {
+  (void)arg, (void)steps;
+  rn_vector_table()->widen_half(in[0], out, n);
+}
+static void narrow_run(void* arg, const void* const* in, const int* steps, void* out, int64_t n) {
+  (void)arg, (void)steps;
+  rn_vector_table()->narrow_half(in[0], out, n);
+}
+
 static rn_status_t cast_init(const rn_kernel_init_t* init, void* state) {
   cast_t* cast = state;
   rn_dtype_t source = rn_dtype_base(init->input_types[0]), target = init->output_types[0];
@@ -33,6 +42,8 @@ static rn_status_t cast_init(const rn_kernel_init_t* init, void* state) {
   cast->target_size = rn_dtype_size(target);
   // Quantized numbers convert like the integers they are stored in.
   cast->fn = rn_casts()->fn[rn_dtype_stored(source)][rn_dtype_stored(target)];
+  if (source == RN_HALF && target == RN_FLOAT) cast->fn = widen_run;
+  if (source == RN_FLOAT && target == RN_HALF) cast->fn = narrow_run;
   if (rn_init_bool(init, "Truncate")) cast->cut_bits = bits_to_cut(source, target);
   if (!cast->fn && rn_cast_small_has(source, target)) cast->fn = small_run;
   if (!cast->fn && source != target)

@@ -5,7 +5,7 @@
 #include "kernels/kernel_rows.h"
 
 typedef struct elementwise_t {
-  rn_vector_fn_t fn;  // NULL for 16-bit floats
+  rn_vector_fn_t fn;  // NULL for most operations on 16-bit floats
   rn_vector_code_t code;
   rn_dtype_t dtype;
   int64_t grain;

@@ -1,10 +1,11 @@
-// Integer division, remainders and powers, and float remainders, for which there are no vector
-// instructions.
+// Integer division, remainders and powers, and float remainders. But for int32, there are no vector
+// instructions for them.
 #include <math.h>
 #include <stdatomic.h>
 
 #include "kernels/cpu/broadcasting.h"
 #include "kernels/cpu/isa/types.h"
+#include "kernels/cpu/loops.h"
 #include "kernels/cpu/vector.h"
 #include "kernels/kernel_rows.h"
 
@@ -26,7 +27,7 @@
   }
 
 // The least number divided by -1 is itself, as with wrap-around.
-#define SIGNED(S, T, D, C, LOAD, SAVE)                                                           \
+#define SIGNED_DIVISION(S, T)                                                                    \
   static inline T quotient_##S(T x, T y) { return y == -1 ? (T)(0 - (uint64_t)x) : (T)(x / y); } \
   static inline T remainder_##S(T x, T y) { return y == -1 ? 0 : (T)(x % y); }                   \
   static inline T floor_quotient_##S(T x, T y) {                                                 \
@@ -37,18 +38,23 @@
     T r = remainder_##S(x, y);                                                                   \
     return r != 0 && (r < 0) != (y < 0) ? (T)(r + y) : r;                                        \
   }                                                                                              \
-  static inline T power_##S(T x, T y) {                                                          \
-    uint64_t result = 1, base = (uint64_t)x;                                                     \
-    for (uint64_t e = (uint64_t)y; e; e >>= 1, base *= base)                                     \
-      if (e & 1) result *= base;                                                                 \
-    return (T)result;                                                                            \
-  }                                                                                              \
   LOOP(div_##S, T, T, SAME, y == 0, quotient_##S(x, y))                                          \
   LOOP(floor_div_##S, T, T, SAME, y == 0, floor_quotient_##S(x, y))                              \
   LOOP(mod_##S, T, T, SAME, y == 0, remainder_##S(x, y))                                         \
-  LOOP(floor_mod_##S, T, T, SAME, y == 0, floor_remainder_##S(x, y))                             \
+  LOOP(floor_mod_##S, T, T, SAME, y == 0, floor_remainder_##S(x, y))
+SIGNED_DIVISION(i8, int8_t)
+SIGNED_DIVISION(i16, int16_t)
+SIGNED_DIVISION(i64, int64_t)
+
+#define POWER(S, T, D, C, LOAD, SAVE)                        \
+  static inline T power_##S(T x, T y) {                      \
+    uint64_t result = 1, base = (uint64_t)x;                 \
+    for (uint64_t e = (uint64_t)y; e; e >>= 1, base *= base) \
+      if (e & 1) result *= base;                             \
+    return (T)result;                                        \
+  }                                                          \
   LOOP(pow_##S, T, T, SAME, y < 0, power_##S(x, y))
-SIGNED_TYPES(SIGNED)
+SIGNED_TYPES(POWER)
 
 #define UNSIGNED(S, T, D, C, LOAD, SAVE)        \
   LOOP(div_##S, T, T, SAME, y == 0, (T)(x / y)) \
@@ -76,6 +82,24 @@ typedef enum { DIV, FLOOR_DIV, MOD, FLOOR_MOD, POW, OP_COUNT } integer_math_op_t
 #define SIGNED_ROW(S, T, D, C, LOAD, SAVE) \
   [RN_##D] = {div_##S, floor_div_##S, mod_##S, floor_mod_##S, pow_##S},
 #define UNSIGNED_ROW(S, T, D, C, LOAD, SAVE) [RN_##D] = {div_##S, div_##S, mod_##S, mod_##S, NULL},
+
+// Runs a loop of vectors over int32 numbers; sets |arg| if a divisor is 0.
+static void run_int32(rn_loop_code_t code, void* arg, const void* const* in, const int* steps,
+                      void* out, int64_t n) {
+  const int32_t* divisors = in[1];
+  bool is_bad = false;
+  for (int64_t i = 0; i < (steps[1] ? n : n > 0); ++i) is_bad |= divisors[i] == 0;
+  if (is_bad) atomic_store_explicit((atomic_bool*)arg, true, memory_order_relaxed);
+  rn_loops()->fn[code][RN_INT32](NULL, in, steps, out, n);
+}
+#define INT32_LOOP(name, code)                                                                 \
+  static void name(void* arg, const void* const* in, const int* steps, void* out, int64_t n) { \
+    run_int32(code, arg, in, steps, out, n);                                                   \
+  }
+INT32_LOOP(div_i32, RN_LOOP_TRUNCATE_DIV)
+INT32_LOOP(floor_div_i32, RN_LOOP_FLOOR_DIV)
+INT32_LOOP(mod_i32, RN_LOOP_TRUNCATE_MOD)
+INT32_LOOP(floor_mod_i32, RN_LOOP_FLOOR_MOD)
 
 static const rn_run_fn_t loops[RN_DTYPE_COUNT][OP_COUNT] = {
     SIGNED_TYPES(SIGNED_ROW) UNSIGNED_TYPES(UNSIGNED_ROW)[RN_HALF] = {[FLOOR_MOD] = floor_mod_f16},
