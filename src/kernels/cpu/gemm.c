@@ -2,12 +2,12 @@
 // gemm_bf16.h where the processor can), all other types by plain loops. See gemm.h.
 #include "kernels/cpu/gemm.h"
 
-#include <complex.h>
 #include <math.h>
 
 #include "base/alloc.h"
 #include "kernels/cpu/first_error.h"
 #include "kernels/cpu/gemm_bf16.h"
+#include "kernels/cpu/gemm_complex.h"
 #include "kernels/cpu/isa.h"
 #include "kernels/cpu/isa/gemm.h"
 #include "kernels/cpu/vector.h"
@@ -305,48 +305,34 @@ static void transpose(const void* in, void* out, int64_t rows, int64_t columns, 
   }
 }
 
-static void conjugate(void* data, rn_dtype_t dtype, int64_t count) {
-  if (dtype == RN_COMPLEX64) {
-    for (int64_t i = 0; i < count; ++i)
-      ((float complex*)data)[i] = conjf(((float complex*)data)[i]);
-  } else if (dtype == RN_COMPLEX128) {
-    for (int64_t i = 0; i < count; ++i)
-      ((double complex*)data)[i] = conj(((double complex*)data)[i]);
-  }
-}
-
 // Copies a matrix to the layout that the loops need; |*out| is |in| itself if it has that already.
-static rn_status_t straighten(const void* in, bool is_transposed, bool conjugated, int64_t rows,
-                              int64_t columns, rn_dtype_t dtype, const void** out,
-                              size_t* out_size) {
+static rn_status_t straighten(const void* in, bool is_transposed, int64_t rows, int64_t columns,
+                              rn_dtype_t dtype, const void** out, size_t* out_size) {
   *out = in;
   *out_size = 0;
-  if (!is_transposed && !conjugated) return RN_OK;
+  if (!is_transposed) return RN_OK;
   size_t item = rn_dtype_size(dtype), bytes = (size_t)(rows * columns) * item;
   void* copy = NULL;
   RN_RETURN_IF_ERROR(rn_alloc(rn_allocator_default(), bytes, &copy));
-  if (is_transposed)
-    transpose(in, copy, columns, rows, item);
-  else
-    memcpy(copy, in, bytes);
-  if (conjugated) conjugate(copy, dtype, rows * columns);
+  transpose(in, copy, columns, rows, item);
   *out = copy;
   *out_size = bytes;
   return RN_OK;
 }
 
 static rn_status_t gemm_plain(rn_pool_t* pool, const rn_gemm_t* gemm) {
-  if (!RN_ISA_PICK(&rn_gemm_)->fn[gemm->dtype])
+  const bool is_complex = gemm->dtype == RN_COMPLEX64 || gemm->dtype == RN_COMPLEX128;
+  if (!is_complex && !RN_ISA_PICK(&rn_gemm_)->fn[gemm->dtype])
     return rn_unimplemented("Matmul does not support %s", rn_dtype_name(gemm->dtype));
   rn_gemm_t plain = *gemm;
   plain.transpose_a = plain.transpose_b = false;
   size_t a_size = 0, b_size = 0;
-  rn_status_t status = straighten(gemm->a, gemm->transpose_a, gemm->conjugate_a, gemm->m, gemm->k,
-                                  gemm->dtype, &plain.a, &a_size);
+  rn_status_t status =
+      straighten(gemm->a, gemm->transpose_a, gemm->m, gemm->k, gemm->dtype, &plain.a, &a_size);
   if (rn_ok(status))
-    status = straighten(gemm->b, gemm->transpose_b, gemm->conjugate_b, gemm->k, gemm->n,
-                        gemm->dtype, &plain.b, &b_size);
-  if (rn_ok(status)) status = run_pieces(pool, &plain);
+    status =
+        straighten(gemm->b, gemm->transpose_b, gemm->k, gemm->n, gemm->dtype, &plain.b, &b_size);
+  if (rn_ok(status)) status = is_complex ? rn_gemm_complex(pool, &plain) : run_pieces(pool, &plain);
   if (a_size) rn_free(rn_allocator_default(), (void*)plain.a, a_size);
   if (b_size) rn_free(rn_allocator_default(), (void*)plain.b, b_size);
   return status;

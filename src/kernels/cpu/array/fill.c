@@ -4,6 +4,7 @@
 #include "kernels/cpu/array.h"
 #include "kernels/cpu/array/begin.h"
 #include "kernels/cpu/device_moves.h"
+#include "kernels/cpu/spans.h"
 #include "kernels/kernel_rows.h"
 #include "tensor/float16.h"
 #include "tensor/print.h"
@@ -79,12 +80,20 @@ static rn_status_t int_range(rn_kernel_ctx_t* ctx) {
   RN_RETURN_IF_ERROR(rn_output(ctx, 0, (rn_shape_t){1, &count}, &out));
   uint64_t value = (uint64_t)start;
   if (out->dtype == RN_INT32)
-    for (int64_t i = 0; i < count; ++i, value += (uint64_t)delta)
-      RN_DATA(out, int32_t)[i] = (int32_t)value;
+    rn_spans()->int32_range((int32_t)start, (int32_t)delta, RN_DATA(out, int32_t), count);
   else
     for (int64_t i = 0; i < count; ++i, value += (uint64_t)delta)
       RN_DATA(out, int64_t)[i] = (int64_t)value;
   return RN_OK;
+}
+
+// out[i] = start + i * step.
+static void float_span(float start, float step, float* out, int64_t count) {
+  if (count <= INT32_MAX) {
+    rn_spans()->float_range(start, step, 0, out, count);
+    return;
+  }
+  for (int64_t i = 0; i < count; ++i) out[i] = start + (float)i * step;
 }
 
 static rn_status_t float_range(rn_kernel_ctx_t* ctx) {
@@ -117,8 +126,7 @@ static rn_status_t float_range(rn_kernel_ctx_t* ctx) {
       for (int64_t i = 0; i < count; ++i) RN_DATA(out, double)[i] = start + (double)i * delta;
       break;
     case RN_FLOAT:
-      for (int64_t i = 0; i < count; ++i)
-        RN_DATA(out, float)[i] = (float)start + (float)i * (float)delta;
+      float_span((float)start, (float)delta, RN_DATA(out, float), count);
       break;
     case RN_HALF:
       for (int64_t i = 0; i < count; ++i) RN_DATA(out, uint16_t)
@@ -155,8 +163,8 @@ static rn_status_t lin_space(rn_kernel_ctx_t* ctx) {
   if (out->dtype == RN_FLOAT) {
     float* data = RN_DATA(out, float);
     const float step = num > 1 ? ((float)stop - (float)start) / (float)(num - 1) : 0;
+    float_span((float)start, step, data, num);
     data[0] = (float)start;  // also where a step is not finite
-    for (int64_t i = 1; i < num; ++i) data[i] = (float)start + step * (float)i;
     if (num > 1) data[num - 1] = (float)stop;
   } else {
     double* data = RN_DATA(out, double);
@@ -230,22 +238,34 @@ static rn_status_t one_hot(rn_kernel_ctx_t* ctx) {
   return RN_OK;
 }
 
+// Writes where each place comes from into |out|, which is full of -1. Returns the first element
+// that is out of range or there already, or the count.
+#define INVERT(T)                                                        \
+  static int64_t invert_##T(const T##_t* x, T##_t* out, int64_t count) { \
+    for (int64_t i = 0; i < count; ++i) {                                \
+      const int64_t place = x[i];                                        \
+      if (place < 0 || place >= count || out[place] != -1) return i;     \
+      out[place] = (T##_t)i;                                             \
+    }                                                                    \
+    return count;                                                        \
+  }
+INVERT(int32)
+INVERT(int64)
+
 static rn_status_t invert_permutation(rn_kernel_ctx_t* ctx) {
   const rn_tensor_t* x = rn_in(ctx, 0);
   if (x->rank != 1) return rn_invalid_argument("invert_permutation expects a 1D vector.");
   rn_tensor_t* out = NULL;
   RN_RETURN_IF_ERROR(rn_output(ctx, 0, rn_tensor_shape(x), &out));
-  for (int64_t i = 0; i < x->count; ++i) rn_int_set(out, i, -1);
-  for (int64_t i = 0; i < x->count; ++i) {
-    int64_t place = rn_int_at(x, i);
-    if (place < 0 || place >= x->count)
-      return rn_invalid_argument("%lld is not between 0 and %lld", (long long)place,
-                                 (long long)x->count);
-    if (rn_int_at(out, place) != -1)
-      return rn_invalid_argument("%lld is duplicated in the input.", (long long)place);
-    rn_int_set(out, place, i);
-  }
-  return RN_OK;
+  if (x->count) memset(out->data, 0xff, rn_tensor_bytes(out));
+  const int64_t wrong = x->dtype == RN_INT32 ? invert_int32(x->data, out->data, x->count)
+                                             : invert_int64(x->data, out->data, x->count);
+  if (wrong == x->count) return RN_OK;
+  const int64_t place = rn_int_at(x, wrong);
+  if (place < 0 || place >= x->count)
+    return rn_invalid_argument("%lld is not between 0 and %lld", (long long)place,
+                               (long long)x->count);
+  return rn_invalid_argument("%lld is duplicated in the input.", (long long)place);
 }
 
 static const rn_kernel_def_t rows[] = {

@@ -1,34 +1,101 @@
 // Where (coordinates of nonzero elements) and UnravelIndex.
 #include "kernels/cpu/array.h"
+#include "kernels/cpu/spans.h"
 #include "kernels/kernel_rows.h"
 
-// Whether element |i| is nonzero; decided by element size where possible.
-static inline bool is_set(const rn_tensor_t* tensor, int64_t i) {
-  switch (tensor->dtype) {
+// Positions per block of a row: they are found without branches, then written as coordinates.
+#define WHERE_BLOCK 512
+
+// The nonzero elements of n: counts them, or writes their positions.
+typedef struct where_fns_t {
+  int64_t (*count)(const void* in, int64_t n);
+  int (*find)(const void* in, int n, int32_t* out);
+} where_fns_t;
+
+// IS_SET uses x, a pointer to the element. The result of |find| has room for n positions, and one
+// more is written at most.
+#define WHERE(S, T, PARTS, IS_SET)                               \
+  static int64_t count_##S(const void* in, int64_t n) {          \
+    int64_t count = 0;                                           \
+    const T* x = in;                                             \
+    for (int64_t i = 0; i < n; ++i, x += PARTS) count += IS_SET; \
+    return count;                                                \
+  }                                                              \
+  static int find_##S(const void* in, int n, int32_t* out) {     \
+    int count = 0;                                               \
+    const T* x = in;                                             \
+    for (int i = 0; i < n; ++i, x += PARTS) {                    \
+      out[count] = i;                                            \
+      count += IS_SET;                                           \
+    }                                                            \
+    return count;                                                \
+  }
+WHERE(f32, float, 1, x[0] != 0)
+WHERE(f64, double, 1, x[0] != 0)
+WHERE(bf16, uint16_t, 1, (x[0] & 0x7fff) != 0)
+WHERE(c64, float, 2, (x[0] != 0) | (x[1] != 0))
+WHERE(c128, double, 2, (x[0] != 0) | (x[1] != 0))
+WHERE(b1, uint8_t, 1, x[0] != 0)
+WHERE(b2, uint16_t, 1, x[0] != 0)
+WHERE(b4, uint32_t, 1, x[0] != 0)
+WHERE(b8, uint64_t, 1, x[0] != 0)
+
+#define FNS(S) ((where_fns_t){count_##S, find_##S})
+static where_fns_t fns_of(rn_dtype_t dtype) {
+  switch (dtype) {
     case RN_FLOAT:
-      return RN_DATA(tensor, const float)[i] != 0;
+      return FNS(f32);
     case RN_DOUBLE:
-      return RN_DATA(tensor, const double)[i] != 0;
+      return FNS(f64);
     case RN_BFLOAT16:
-      return RN_DATA(tensor, const uint16_t)[i] & 0x7fff;
+      return FNS(bf16);
     case RN_COMPLEX64:
-      return RN_DATA(tensor, const float)[2 * i] != 0 ||
-             RN_DATA(tensor, const float)[2 * i + 1] != 0;
+      return FNS(c64);
     case RN_COMPLEX128:
-      return RN_DATA(tensor, const double)[2 * i] != 0 ||
-             RN_DATA(tensor, const double)[2 * i + 1] != 0;
+      return FNS(c128);
     default:
       break;
   }
-  switch (rn_dtype_size(tensor->dtype)) {
-    case 1:
-      return RN_DATA(tensor, const uint8_t)[i];
-    case 2:
-      return RN_DATA(tensor, const uint16_t)[i];
-    case 4:
-      return RN_DATA(tensor, const uint32_t)[i];
-    default:
-      return RN_DATA(tensor, const uint64_t)[i];
+  const size_t size = rn_dtype_size(dtype);
+  return size == 1 ? FNS(b1) : size == 2 ? FNS(b2) : size == 4 ? FNS(b4) : FNS(b8);
+}
+
+static int64_t count_set(const rn_tensor_t* input) {
+  if (input->dtype == RN_FLOAT) return rn_spans()->count_set_floats(input->data, input->count);
+  if (rn_dtype_size(input->dtype) == 1)
+    return rn_spans()->count_set_bytes(input->data, input->count);
+  return fns_of(input->dtype).count(input->data, input->count);
+}
+
+// The coordinates of the first element of a row; those of the next.
+static void next_row(int64_t* at, const rn_tensor_t* input) {
+  for (int d = input->rank - 2; d >= 0 && ++at[d] == rn_tensor_dim(input, d); --d) at[d] = 0;
+}
+
+// Writes the coordinates of the elements that are set, row by row of the last dimension.
+static void write_places(const rn_tensor_t* input, int64_t* to) {
+  const where_fns_t fns = fns_of(input->dtype);
+  const int rank = input->rank;
+  const int64_t width = rn_tensor_dim(input, rank - 1),
+                bytes = (int64_t)rn_dtype_size(input->dtype);
+  const char* from = input->data;
+  int64_t at[RN_MAX_RANK] = {0};
+  int32_t places[WHERE_BLOCK + 1];
+  for (int64_t left = input->count; left > 0; left -= width, next_row(at, input)) {
+    for (int64_t begin = 0; begin < width; begin += WHERE_BLOCK) {
+      const int n = (int)(width - begin < WHERE_BLOCK ? width - begin : WHERE_BLOCK);
+      const int count = fns.find(from, n, places);
+      from += n * bytes;
+      if (rank == 1) {
+        for (int i = 0; i < count; ++i) to[i] = begin + places[i];
+        to += count;
+        continue;
+      }
+      for (int i = 0; i < count; ++i) {
+        for (int d = 0; d < rank - 1; ++d) *to++ = at[d];
+        *to++ = begin + places[i];
+      }
+    }
   }
 }
 
@@ -40,21 +107,11 @@ static rn_status_t where(rn_kernel_ctx_t* ctx) {
     return rn_unimplemented(
         "No WhereOp available for float16/half type on CPU; dying in CPU WhereOp to avoid silently "
         "creating costly copies from device.");
-  int64_t count = 0;
-  for (int64_t i = 0; i < input->count; ++i) count += is_set(input, i);
+  const int64_t count = count_set(input);
   const int64_t dims[2] = {count, rank};
   rn_tensor_t* out = NULL;
   RN_RETURN_IF_ERROR(rn_output(ctx, 0, (rn_shape_t){2, dims}, &out));
-  int64_t* to = RN_DATA(out, int64_t);
-  for (int64_t i = 0; i < input->count; ++i) {
-    if (!is_set(input, i)) continue;
-    int64_t left = i;
-    for (int d = rank - 1; d >= 0; --d) {
-      to[d] = left % rn_tensor_dim(input, d);
-      left /= rn_tensor_dim(input, d);
-    }
-    to += rank;
-  }
+  if (count > 0) write_places(input, RN_DATA(out, int64_t));
   return RN_OK;
 }
 

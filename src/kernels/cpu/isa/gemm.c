@@ -4,7 +4,6 @@
 // into panels first. gemm_tiles.h has the tiles.
 #include "kernels/cpu/isa/gemm.h"
 
-#include <complex.h>
 #include <string.h>
 
 #include "kernels/cpu/isa/isa.h"
@@ -233,8 +232,6 @@ ROWS(uint8_t, u8, 1u *)
 ROWS(uint16_t, u16, 1u *)
 ROWS(uint32_t, u32, )
 ROWS(uint64_t, u64, )
-ROWS(float complex, c64, )
-ROWS(double complex, c128, )
 
 const rn_gemm_table_t RN_ISA_NAME(rn_gemm_) = {
     .strip_bytes = TILE_REGISTERS * F32_WIDTH * (int)sizeof(float),
@@ -252,7 +249,5 @@ const rn_gemm_table_t RN_ISA_NAME(rn_gemm_) = {
             [RN_UINT16] = gemm_u16,
             [RN_UINT32] = gemm_u32,
             [RN_UINT64] = gemm_u64,
-            [RN_COMPLEX64] = gemm_c64,
-            [RN_COMPLEX128] = gemm_c128,
         },
 };

@@ -39,7 +39,7 @@ typedef void (*rn_gemm_fn_t)(const rn_gemm_part_t* part);
 // the last strip has that width too.
 typedef void (*rn_gemm_pack_fn_t)(const rn_gemm_part_t* part, void* panels);
 
-// Functions for float and double (tiles in registers), and for the integers and complex numbers
+// Functions for float and double (tiles in registers), and for the integers
 // (plain loops, b_column = 1 only). Signed integers wrap as unsigned ones do.
 typedef struct rn_gemm_table_t {
   int strip_bytes;  // the width of a strip

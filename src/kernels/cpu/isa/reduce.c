@@ -4,6 +4,7 @@
 #include "kernels/cpu/isa/reduce.h"
 
 #include <complex.h>
+#include <stddef.h>
 
 #include "kernels/cpu/isa/isa.h"
 #include "tensor/float16.h"
@@ -14,8 +15,54 @@
 #define GROUP 16
 #define PART(A) ((int64_t)(8192 / sizeof(A)))
 
-// T: the input type. A: the result type. LOAD converts T to A; OP combines x and y.
-#define REDUCE(name, T, A, LOAD, OP)                                                          \
+// Rows of more than SHORT elements, in four registers' lanes. VLOAD converts a register, VOP
+// combines registers x and y.
+#define ROW_BYTES 32
+#define LONG(name, T, VLOAD, VOP, OP)                                                     \
+  static T long_##name(const T* in, int64_t n) {                                          \
+    typedef T v_t __attribute__((vector_size(ROW_BYTES), aligned(sizeof(T)), may_alias)); \
+    enum { WIDTH = ROW_BYTES / sizeof(T), STEP = 4 * WIDTH };                             \
+    const v_t* from = (const v_t*)in;                                                     \
+    v_t lanes[4] = {VLOAD(from[0]), VLOAD(from[1]), VLOAD(from[2]), VLOAD(from[3])};      \
+    int64_t i = STEP;                                                                     \
+    for (; i + STEP <= n; i += STEP) {                                                    \
+      from += 4;                                                                          \
+      RN_UNROLL for (int j = 0; j < 4; ++j) {                                             \
+        const v_t x = lanes[j], y = VLOAD(from[j]);                                       \
+        lanes[j] = VOP;                                                                   \
+      }                                                                                   \
+    }                                                                                     \
+    for (int j = 0; i + WIDTH <= n; i += WIDTH, ++j) {                                    \
+      const v_t x = lanes[j], y = VLOAD(*(const v_t*)(in + i));                           \
+      lanes[j] = VOP;                                                                     \
+    }                                                                                     \
+    RN_UNROLL for (int half = 2; half > 0; half /= 2) {                                   \
+      RN_UNROLL for (int j = 0; j < half; ++j) {                                          \
+        const v_t x = lanes[j], y = lanes[j + half];                                      \
+        lanes[j] = VOP;                                                                   \
+      }                                                                                   \
+    }                                                                                     \
+    T last[WIDTH], rest[WIDTH];                                                           \
+    *(v_t*)last = lanes[0];                                                               \
+    if (i < n) {                                                                          \
+      for (int j = 0; j < WIDTH; ++j) rest[j] = in[i + j < n ? i + j : i];                \
+      *(v_t*)rest = VLOAD(*(const v_t*)rest);                                             \
+    }                                                                                     \
+    for (int j = 0; i + j < n; ++j) {                                                     \
+      const T x = last[j], y = rest[j];                                                   \
+      last[j] = OP;                                                                       \
+    }                                                                                     \
+    for (int half = WIDTH / 2; half > 0; half /= 2)                                       \
+      for (int j = 0; j < half; ++j) {                                                    \
+        const T x = last[j], y = last[j + half];                                          \
+        last[j] = OP;                                                                     \
+      }                                                                                   \
+    return last[0];                                                                       \
+  }
+
+// T: the input type. A: the result type. LOAD converts T to A; OP combines x and y. ROW reduces a
+// row of more than SHORT elements, or is NULL.
+#define REDUCE(name, T, A, LOAD, OP, ROW)                                                     \
   static void wide_##name(const T* in, int64_t rows, int64_t stride, int64_t width, A* out) { \
     for (int64_t begin = 0; begin < width; begin += PART(A)) {                                \
       const int64_t n = width - begin < PART(A) ? width - begin : PART(A);                    \
@@ -94,6 +141,11 @@
       short_##name(in, items, rows, out);                                                     \
       return;                                                                                 \
     }                                                                                         \
+    A (*const row)(const T*, int64_t) = ROW;                                                  \
+    if (row && width == 1 && stride == 1) {                                                   \
+      for (int64_t i = 0; i < items; ++i) out[i] = row(in + i * rows, rows);                  \
+      return;                                                                                 \
+    }                                                                                         \
     for (int64_t i = 0; i < items; ++i, in += rows * width, out += width) {                   \
       if (stride != width || 2 * width > LANES(A))                                            \
         wide_##name(in, rows, stride, width, out);                                            \
@@ -115,33 +167,83 @@
 #define LARGER (x > y || x != x ? x : y)
 #define SMALLER (x < y || x != x ? x : y)
 
-#define FLOATS(S, T, A, LOAD, LOAD_SQUARE)        \
-  REDUCE(sum_##S, T, A, LOAD, (x + y))            \
-  REDUCE(squares_##S, T, A, LOAD_SQUARE, (x + y)) \
-  REDUCE(prod_##S, T, A, LOAD, (x * y))           \
-  REDUCE(max_##S, T, A, LOAD, LARGER)             \
-  REDUCE(min_##S, T, A, LOAD, SMALLER)
-FLOATS(half, uint16_t, float, HALF, HALF_SQUARE)
-FLOATS(bf16, uint16_t, float, BF16, BF16_SQUARE)
-FLOATS(f32, float, float, SAME, SQUARE)
-FLOATS(f64, double, double, SAME, SQUARE)
+#define VSAME(v) (v)
+#define VSQUARE(v) ((v) * (v))
+#define VMASK(v) ((__typeof__(x > y))(v))
+#define VCHOICE(is_x) ((v_t)(((is_x)&VMASK(x)) | (~(is_x)&VMASK(y))))
+#define VLARGER VCHOICE((x > y) | (x != x))
+#define VSMALLER VCHOICE((x < y) | (x != x))
+
+#define FLOATS(S, T, A, LOAD, LOAD_SQUARE, ROW)                     \
+  REDUCE(sum_##S, T, A, LOAD, (x + y), ROW(sum_##S))                \
+  REDUCE(squares_##S, T, A, LOAD_SQUARE, (x + y), ROW(squares_##S)) \
+  REDUCE(prod_##S, T, A, LOAD, (x * y), ROW(prod_##S))              \
+  REDUCE(max_##S, T, A, LOAD, LARGER, ROW(max_##S))                 \
+  REDUCE(min_##S, T, A, LOAD, SMALLER, ROW(min_##S))
+#define LONG_FLOATS(S, T)                       \
+  LONG(sum_##S, T, VSAME, x + y, (x + y))       \
+  LONG(squares_##S, T, VSQUARE, x + y, (x + y)) \
+  LONG(prod_##S, T, VSAME, x* y, (x * y))       \
+  LONG(max_##S, T, VSAME, VLARGER, LARGER)      \
+  LONG(min_##S, T, VSAME, VSMALLER, SMALLER)
+#define LONG_ROW(name) long_##name
+#define NO_ROW(name) NULL
+LONG_FLOATS(f32, float)
+LONG_FLOATS(f64, double)
+
+// 16-bit floats: widened in parts.
+#ifdef F32_LOAD_HALF
+#define LONG_HALVES(name, OP)                                           \
+  static float long_##name##_half(const uint16_t* in, int64_t n) {      \
+    enum { PART = 512 };                                                \
+    float wide[PART], x = 0;                                            \
+    for (int64_t begin = 0; begin < n; begin += PART) {                 \
+      const int64_t count = n - begin < PART ? n - begin : PART;        \
+      int64_t i = 0;                                                    \
+      for (; i + F32_WIDTH <= count; i += F32_WIDTH)                    \
+        F32_STORE(wide + i, F32_LOAD_HALF(in + begin + i));             \
+      for (; i < count; ++i) wide[i] = rn_half_to_float(in[begin + i]); \
+      float y = wide[0];                                                \
+      if (count > SHORT)                                                \
+        y = long_##name##_f32(wide, count);                             \
+      else                                                              \
+        reduce_##name##_f32(wide, 1, count, 1, 1, &y);                  \
+      x = begin ? (OP) : y;                                             \
+    }                                                                   \
+    return x;                                                           \
+  }
+#define HALF_ROW(name) long_##name
+#else
+#define LONG_HALVES(name, OP)
+#define HALF_ROW(name) NULL
+#endif
+FLOATS(f32, float, float, SAME, SQUARE, LONG_ROW)
+FLOATS(f64, double, double, SAME, SQUARE, LONG_ROW)
+LONG_HALVES(sum, x + y)
+LONG_HALVES(squares, x + y)
+LONG_HALVES(prod, x* y)
+LONG_HALVES(max, LARGER)
+LONG_HALVES(min, SMALLER)
+FLOATS(half, uint16_t, float, HALF, HALF_SQUARE, HALF_ROW)
+FLOATS(bf16, uint16_t, float, BF16, BF16_SQUARE, NO_ROW)
 
 // Integers wrap around: sums and products use the unsigned type for both.
-#define INTS(S, T, U, SQUARE_)                         \
-  REDUCE(sum_##S, T, T, SAME, (T)((U)x + (U)y))        \
-  REDUCE(squares_##S, T, T, SQUARE_, (T)((U)x + (U)y)) \
-  REDUCE(prod_##S, T, T, SAME, (T)((U)x * (U)y))
+#define INTS(S, T, U, SQUARE_, ROW)                          \
+  REDUCE(sum_##S, T, T, SAME, (T)((U)x + (U)y), ROW)         \
+  REDUCE(squares_##S, T, T, SQUARE_, (T)((U)x + (U)y), NULL) \
+  REDUCE(prod_##S, T, T, SAME, (T)((U)x * (U)y), NULL)
 #define SQUARE8(v) (uint8_t)((v) * (v))
 #define SQUARE16(v) (uint16_t)((uint32_t)(v) * (v))
-INTS(u8, uint8_t, uint32_t, SQUARE8)
-INTS(u16, uint16_t, uint32_t, SQUARE16)
-INTS(u32, uint32_t, uint32_t, SQUARE)
-INTS(u64, uint64_t, uint64_t, SQUARE)
+LONG(sum_u32, uint32_t, VSAME, x + y, (x + y))
+INTS(u8, uint8_t, uint32_t, SQUARE8, NULL)
+INTS(u16, uint16_t, uint32_t, SQUARE16, NULL)
+INTS(u32, uint32_t, uint32_t, SQUARE, long_sum_u32)
+INTS(u64, uint64_t, uint64_t, SQUARE, NULL)
 
-#define ORDERED_INTS(S, T, W, WIDER)                                \
-  REDUCE(wide_sum_##S, T, W, WIDER, (W)((uint64_t)x + (uint64_t)y)) \
-  REDUCE(max_##S, T, T, SAME, (x > y ? x : y))                      \
-  REDUCE(min_##S, T, T, SAME, (x < y ? x : y))
+#define ORDERED_INTS(S, T, W, WIDER)                                      \
+  REDUCE(wide_sum_##S, T, W, WIDER, (W)((uint64_t)x + (uint64_t)y), NULL) \
+  REDUCE(max_##S, T, T, SAME, (x > y ? x : y), NULL)                      \
+  REDUCE(min_##S, T, T, SAME, (x < y ? x : y), NULL)
 ORDERED_INTS(i8, int8_t, int64_t, WIDER_SIGNED)
 ORDERED_INTS(i16, int16_t, int64_t, WIDER_SIGNED)
 ORDERED_INTS(i32, int32_t, int64_t, WIDER_SIGNED)
@@ -151,16 +253,16 @@ ORDERED_INTS(u16, uint16_t, uint64_t, WIDER_UNSIGNED)
 ORDERED_INTS(u32, uint32_t, uint64_t, WIDER_UNSIGNED)
 ORDERED_INTS(u64, uint64_t, uint64_t, WIDER_UNSIGNED)
 
-#define COMPLEX(S, T, NORM)                \
-  REDUCE(sum_##S, T, T, SAME, (x + y))     \
-  REDUCE(squares_##S, T, T, NORM, (x + y)) \
-  REDUCE(prod_##S, T, T, SAME, (x * y))
+#define COMPLEX(S, T, NORM)                      \
+  REDUCE(sum_##S, T, T, SAME, (x + y), NULL)     \
+  REDUCE(squares_##S, T, T, NORM, (x + y), NULL) \
+  REDUCE(prod_##S, T, T, SAME, (x * y), NULL)
 COMPLEX(c64, float complex, NORM32)
 COMPLEX(c128, double complex, NORM64)
 
 #define TRUTH(v) ((uint8_t)((v) != 0))
-REDUCE(and_bool, uint8_t, uint8_t, TRUTH, (x & y))
-REDUCE(or_bool, uint8_t, uint8_t, TRUTH, (x | y))
+REDUCE(and_bool, uint8_t, uint8_t, TRUTH, (x & y), NULL)
+REDUCE(or_bool, uint8_t, uint8_t, TRUTH, (x | y), NULL)
 
 #define INT_ROW(name, sign)                                                         \
   [RN_INT8] = reduce_##name##_##sign##8, [RN_INT16] = reduce_##name##_##sign##16,   \

@@ -15,25 +15,25 @@
     T* var = v[0];                                                                             \
     (void)flags;                                                                               \
     PREPARE;                                                                                   \
-    for (int64_t i = 0; i < n; ++i) {                                                          \
+    RN_IVDEP for (int64_t i = 0; i < n; ++i) {                                                 \
       const T g = g_[i];                                                                       \
       BODY;                                                                                    \
     }                                                                                          \
   }
 
-#define SIGN(x) ((x) != (x) ? (x) : (T_)(((x) > 0) - ((x) < 0)))
+#define SIGN(x) ((x) > 0 ? (T_)1 : (x) < 0 ? (T_)-1 : (x) == 0 ? (T_)0 : (x))
 
 // The shrinkage step shared by all Ftrl variants: |linear| beyond l1 moves the variable, otherwise
 // it becomes zero. As in stock, the dense form turns NaN into zero and the sparse form does not.
 #define FTRL_REST(x) ((flags & RN_RULE_SPARSE) && (x) != (x) ? (x) : 0)
-#define FTRL_FINISH(l1_, l2_)                                                \
-  const T_ quadratic = POW(new_accum, -power) / lr + 2 * (l2_);              \
+#define FTRL_FINISH(l1_, l2_, FTRL_POWER)                                    \
+  const T_ quadratic = FTRL_POWER(new_accum) / lr + 2 * (l2_);               \
   const T_ pull = (l1_)*SIGN(linear[i]) - linear[i];                         \
   var[i] = ABS(linear[i]) > (l1_) ? pull / quadratic : FTRL_REST(linear[i]); \
   accum[i] = accum[i] + g * g
 
-#define FTRL_FINISH_BY_LR(l1_, l2_)                                             \
-  const T_ quadratic = POW(new_accum, -power) + 2 * (l2_)*lr;                   \
+#define FTRL_FINISH_BY_LR(l1_, l2_, FTRL_POWER)                                 \
+  const T_ quadratic = FTRL_POWER(new_accum) + 2 * (l2_)*lr;                    \
   const T_ pull = (l1_)*lr * SIGN(linear[i]) - linear[i];                       \
   var[i] = ABS(linear[i]) > (l1_)*lr ? pull / quadratic : FTRL_REST(linear[i]); \
   accum[i] = accum[i] + g * g
@@ -98,32 +98,6 @@
        const T magnitude = l1 > 0 ? ABS(sum[i]) - l1 * step : ABS(sum[i]);                         \
        const T top = l1 > 0 ? -SIGN(sum[i]) * (magnitude < 0 ? 0 : magnitude) : -sum[i];           \
        var[i] = lr * top / (l2 * step * lr + SQRT(squares[i])))                                    \
-  /* lr, l1, l2, lr_power */                                                                       \
-  RULE(                                                                                            \
-      ftrl, T, S, T* accum = v[1]; T* linear = v[2]; const T lr = h[0]; const T l1 = h[1];         \
-      const T l2 = h[2]; const T power = h[3];                                                     \
-      const int by_lr = flags & RN_RULE_MULTIPLY_LINEAR, const T new_accum = accum[i] + g * g;     \
-      const T sigma = POW(new_accum, -power) - POW(accum[i], -power); if (by_lr) {                 \
-        linear[i] += g * lr - sigma * var[i];                                                      \
-        FTRL_FINISH_BY_LR(l1, l2);                                                                 \
-      } else {                                                                                     \
-        linear[i] += g - sigma / lr * var[i];                                                      \
-        FTRL_FINISH(l1, l2);                                                                       \
-      })                                                                                           \
-  /* lr, l1, l2, l2_shrinkage, lr_power */                                                         \
-  RULE(                                                                                            \
-      ftrl_v2, T, S, T* accum = v[1]; T* linear = v[2]; const T lr = h[0]; const T l1 = h[1];      \
-      const T l2 = h[2]; const T shrinkage = h[3]; const T power = h[4];                           \
-      const int by_lr = flags & RN_RULE_MULTIPLY_LINEAR,                                           \
-      const T shrunk = g + 2 * shrinkage * var[i];                                                 \
-      const T new_accum = accum[i] + g * g;                                                        \
-      const T sigma = POW(new_accum, -power) - POW(accum[i], -power); if (by_lr) {                 \
-        linear[i] += shrunk * lr - sigma * var[i];                                                 \
-        FTRL_FINISH_BY_LR(l1, l2);                                                                 \
-      } else {                                                                                     \
-        linear[i] += shrunk - sigma / lr * var[i];                                                 \
-        FTRL_FINISH(l1, l2);                                                                       \
-      })                                                                                           \
   /* lr, alpha, sign_decay, beta */                                                                \
   RULE(add_sign, T, S, T* m = v[1]; const T lr = h[0]; const T alpha = h[1]; const T decay = h[2]; \
        const T beta = h[3], m[i] = m[i] * beta + g * (1 - beta);                                   \
@@ -142,6 +116,48 @@
        const T prox = var[i] - g * rate; const T shrunk = ABS(prox) - rate * l1;                   \
        var[i] = (l1 > 0 ? SIGN(prox) * (shrunk < 0 ? 0 : shrunk) : prox) / (1 + l2 * rate))
 
+// Ftrl with a power of its own, and with the usual one: -0.5, a root, which has an instruction.
+#define BY_POWER(x) POW(x, -power)
+#define BY_ROOT(x) SQRT(x)
+#define FTRL_RULES(T, S, WAY, FTRL_POWER)                                                        \
+  /* lr, l1, l2, lr_power */                                                                     \
+  RULE(                                                                                          \
+      ftrl_##WAY, T, S, T* accum = v[1]; T* linear = v[2]; const T lr = h[0]; const T l1 = h[1]; \
+      const T l2 = h[2]; const T power = h[3]; (void)power;                                      \
+      const int by_lr = flags & RN_RULE_MULTIPLY_LINEAR, const T new_accum = accum[i] + g * g;   \
+      const T sigma = FTRL_POWER(new_accum) - FTRL_POWER(accum[i]); if (by_lr) {                 \
+        linear[i] += g * lr - sigma * var[i];                                                    \
+        FTRL_FINISH_BY_LR(l1, l2, FTRL_POWER);                                                   \
+      } else {                                                                                   \
+        linear[i] += g - sigma / lr * var[i];                                                    \
+        FTRL_FINISH(l1, l2, FTRL_POWER);                                                         \
+      })                                                                                         \
+  /* lr, l1, l2, l2_shrinkage, lr_power */                                                       \
+  RULE(                                                                                          \
+      ftrl_v2_##WAY, T, S, T* accum = v[1]; T* linear = v[2]; const T lr = h[0];                 \
+      const T l1 = h[1]; const T l2 = h[2]; const T shrinkage = h[3]; const T power = h[4];      \
+      (void)power; const int by_lr = flags & RN_RULE_MULTIPLY_LINEAR,                            \
+                   const T shrunk = g + 2 * shrinkage * var[i];                                  \
+      const T new_accum = accum[i] + g * g;                                                      \
+      const T sigma = FTRL_POWER(new_accum) - FTRL_POWER(accum[i]); if (by_lr) {                 \
+        linear[i] += shrunk * lr - sigma * var[i];                                               \
+        FTRL_FINISH_BY_LR(l1, l2, FTRL_POWER);                                                   \
+      } else {                                                                                   \
+        linear[i] += shrunk - sigma / lr * var[i];                                               \
+        FTRL_FINISH(l1, l2, FTRL_POWER);                                                         \
+      })
+#define FTRL(name, T, S, at)                                                                   \
+  static void name##_##S(void* const* v, const void* gradient, const void* numbers, int flags, \
+                         int64_t n) {                                                          \
+    const T* h = numbers;                                                                      \
+    (h[at] == (T)-0.5 ? name##_root_##S : name##_power_##S)(v, gradient, numbers, flags, n);   \
+  }
+#define ALL_FTRL(T, S)              \
+  FTRL_RULES(T, S, power, BY_POWER) \
+  FTRL_RULES(T, S, root, BY_ROOT)   \
+  FTRL(ftrl, T, S, 3)               \
+  FTRL(ftrl_v2, T, S, 4)
+
 #define T_ float
 #define SQRT __builtin_sqrtf
 #define ABS __builtin_fabsf
@@ -149,6 +165,7 @@
 #define EXP expf
 ANY_RULES(float, f32)
 REAL_RULES(float, f32)
+ALL_FTRL(float, f32)
 #undef T_
 #undef SQRT
 #undef ABS
@@ -161,6 +178,7 @@ REAL_RULES(float, f32)
 #define EXP exp
 ANY_RULES(double, f64)
 REAL_RULES(double, f64)
+ALL_FTRL(double, f64)
 #undef SQRT
 #define SQRT csqrtf
 ANY_RULES(float _Complex, c64)

@@ -1,5 +1,6 @@
 // Bincount in all its forms, and HistogramFixedWidth.
 #include "kernels/cpu/math/counts.h"
+#include "kernels/cpu/spans.h"
 #include "kernels/kernel_rows.h"
 
 // Adds weight |w| (one if NULL) to bin |bin|, or sets it to one.
@@ -22,18 +23,54 @@ static inline void count_one(rn_tensor_t* bins, int64_t bin, const rn_tensor_t* 
   }
 }
 
+static bool has_negative(const rn_tensor_t* input) {
+  int64_t all = 0;  // the sign of what all bits together say
+  if (input->dtype == RN_INT32)
+    for (int64_t i = 0; i < input->count; ++i) all |= RN_DATA(input, const int32_t)[i];
+  else
+    for (int64_t i = 0; i < input->count; ++i) all |= rn_int_at(input, i);
+  return all < 0;
+}
+
+// The usual types: weights (ones if NULL) of int32 values >= 0, added to floats. Neighbours of the
+// same value wait for each other's sum, unless they are counted in whole numbers side by side.
+static void count_floats(const int32_t* values, int64_t n, int64_t size, const float* weights,
+                         float* out) {
+  enum { SIDES = 4, FEW = 1024 };
+  if (weights || size > FEW || n > INT32_MAX) {
+    for (int64_t i = 0; i < n; ++i)
+      if (values[i] < size) out[values[i]] += weights ? weights[i] : 1;
+    return;
+  }
+  int32_t sides[SIDES][FEW + 1] = {{0}};  // the last one is for what is too large
+  const int32_t limit = (int32_t)size;
+  for (int64_t i = 0; i < n; ++i) ++sides[i % SIDES][values[i] < limit ? values[i] : limit];
+  // A float that counts one by one stops at 2^24, as in stock.
+  for (int64_t b = 0; b < size; ++b) {
+    const int64_t sum = sides[0][b] + sides[1][b] + sides[2][b] + sides[3][b];
+    out[b] = (float)(sum < 1 << 24 ? sum : 1 << 24);
+  }
+}
+
 // Counts each of |rows| rows of |input| into a row of |size| bins.
 static rn_status_t count_rows(const rn_tensor_t* input, int64_t rows, int64_t size,
                               const rn_tensor_t* weights, bool is_binary, rn_tensor_t* out) {
   const rn_tensor_t* given = weights->count ? weights : NULL;
   const int64_t columns = rows ? input->count / rows : 0;
-  for (int64_t i = 0; i < input->count; ++i)
-    if (rn_int_at(input, i) < 0) return rn_invalid_argument("Input arr must be non-negative!");
+  if (has_negative(input)) return rn_invalid_argument("Input arr must be non-negative!");
   if (out->count) memset(out->data, 0, rn_tensor_bytes(out));
-  for (int64_t i = 0; i < input->count; ++i) {
-    int64_t value = rn_int_at(input, i);
-    if (value < size) count_one(out, i / columns * size + value, given, i, is_binary);
+  if (input->dtype == RN_INT32 && out->dtype == RN_FLOAT && !is_binary) {
+    for (int64_t r = 0; r < rows; ++r)
+      count_floats(RN_DATA(input, const int32_t) + r * columns, columns, size,
+                   given ? RN_DATA(given, const float) + r * columns : NULL,
+                   RN_DATA(out, float) + r * size);
+    return RN_OK;
   }
+  for (int64_t r = 0; r < rows; ++r)
+    for (int64_t i = r * columns; i < (r + 1) * columns; ++i) {
+      int64_t value = rn_int_at(input, i);
+      if (value < size) count_one(out, r * size + value, given, i, is_binary);
+    }
   return RN_OK;
 }
 
@@ -161,6 +198,22 @@ static rn_status_t sparse_bincount(rn_kernel_ctx_t* ctx) {
   return RN_OK;
 }
 
+static rn_status_t has_nan(void) {
+  return rn_invalid_argument("Histogram values must not contain NaN");
+}
+
+static rn_status_t count_places(const float* values, int64_t n, double low, double step,
+                                int32_t bins, int32_t* out) {
+  enum { BLOCK = 512 };
+  int32_t places[BLOCK];
+  for (int64_t begin = 0; begin < n; begin += BLOCK) {
+    const int64_t count = n - begin < BLOCK ? n - begin : BLOCK;
+    if (!rn_spans()->to_bins(values + begin, low, step, bins, places, count)) return has_nan();
+    for (int64_t i = 0; i < count; ++i) ++out[places[i]];
+  }
+  return RN_OK;
+}
+
 static rn_status_t histogram(rn_kernel_ctx_t* ctx) {
   const rn_tensor_t *values = rn_in(ctx, 0), *range = rn_in(ctx, 1), *number = rn_in(ctx, 2);
   double low, step;
@@ -169,10 +222,13 @@ static rn_status_t histogram(rn_kernel_ctx_t* ctx) {
   rn_tensor_t* out = NULL;
   RN_RETURN_IF_ERROR(rn_output(ctx, 0, (rn_shape_t){1, &bins}, &out));
   memset(out->data, 0, rn_tensor_bytes(out));
+  if (values->dtype == RN_FLOAT && out->dtype == RN_INT32)
+    return count_places(RN_DATA(values, const float), values->count, low, step, (int32_t)bins,
+                        RN_DATA(out, int32_t));
   for (int64_t i = 0; i < values->count; ++i) {
-    double place = (rn_number_at(values, i) - low) / step;
-    if (place != place) return rn_invalid_argument("Histogram values must not contain NaN");
-    int64_t bin = place < 0 ? 0 : place >= (double)bins ? bins - 1 : (int64_t)place;
+    const double place = (rn_number_at(values, i) - low) / step;
+    if (place != place) return has_nan();
+    const int64_t bin = place < 0 ? 0 : place >= (double)bins ? bins - 1 : (int64_t)place;
     rn_int_set(out, bin, rn_int_at(out, bin) + 1);
   }
   return RN_OK;

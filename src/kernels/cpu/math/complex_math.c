@@ -5,6 +5,8 @@
 #include "kernels/cpu/array.h"
 #include "kernels/cpu/broadcasting.h"
 #include "kernels/cpu/math/operands.h"
+#include "kernels/cpu/spans.h"
+#include "kernels/cpu/vector.h"
 #include "kernels/kernel_rows.h"
 
 #define ARGS void *arg, const void *const *in, const int *steps, void *out, int64_t n
@@ -67,7 +69,6 @@ static inline double _Complex make_c128(double re, double im) {
   UNARY(square_##S, T, T, x* x)                                                            \
   UNARY(sqrt_##S, T, T, F(csqrt)(x))                                                       \
   UNARY(rsqrt_##S, T, T, 1 / F(csqrt)(x))                                                  \
-  UNARY(exp_##S, T, T, F(cexp)(x))                                                         \
   UNARY(expm1_##S, T, T, expm1_of_##S(x))                                                  \
   UNARY(log_##S, T, T, F(clog)(x))                                                         \
   UNARY(log1p_##S, T, T, log1p_of_##S(x))                                                  \
@@ -86,14 +87,8 @@ static inline double _Complex make_c128(double re, double im) {
   UNARY(acosh_##S, T, T, F(cacosh)(x))                                                     \
   UNARY(atanh_##S, T, T, F(catanh)(x))                                                     \
   UNARY(sign_##S, T, T, sign_of_##S(x))                                                    \
-  UNARY(conj_##S, T, T, F(conj)(x))                                                        \
-  UNARY(real_##S, T, R, F(creal)(x))                                                       \
-  UNARY(imag_##S, T, R, F(cimag)(x))                                                       \
   UNARY(angle_##S, T, R, F(carg)(x))                                                       \
   UNARY(abs_##S, T, R, F(cabs)(x))                                                         \
-  BINARY(add_##S, T, T, x + y)                                                             \
-  BINARY(sub_##S, T, T, x - y)                                                             \
-  BINARY(mul_##S, T, T, x* y)                                                              \
   BINARY(div_##S, T, T, x / y)                                                             \
   BINARY(pow_##S, T, T, F(cpow)(x, y))                                                     \
   BINARY(div_no_nan_##S, T, T, is_zero_##S(y) ? 0 : x / y)                                 \
@@ -107,7 +102,6 @@ static inline double _Complex make_c128(double re, double im) {
   BINARY(sqrt_grad_##S, T, T, y*(R)0.5 / F(conj)(x))                                       \
   BINARY(rsqrt_grad_##S, T, T, F(conj)(x) * F(conj)(x) * F(conj)(x) * (y * (R)-0.5))       \
   BINARY(reciprocal_grad_##S, T, T, -y* F(conj)(x) * F(conj)(x))                           \
-  BINARY(complex_##S, R, T, make_##S(x, y))                                                \
   static void clip_##S(ARGS) {                                                             \
     (void)arg;                                                                             \
     const T *value = in[0], *least = in[1], *most = in[2];                                 \
@@ -118,10 +112,72 @@ static inline double _Complex make_c128(double re, double im) {
     }                                                                                      \
   }
 
+// Those that have vector loops for float; |P| begins their names.
+#define PLAIN_FUNCTIONS(P, S, T, R, F)  \
+  UNARY(P##exp_##S, T, T, F(cexp)(x))   \
+  UNARY(P##conj_##S, T, T, F(conj)(x))  \
+  UNARY(P##real_##S, T, R, F(creal)(x)) \
+  UNARY(P##imag_##S, T, R, F(cimag)(x)) \
+  BINARY(P##add_##S, T, T, x + y)       \
+  BINARY(P##sub_##S, T, T, x - y)       \
+  BINARY(P##mul_##S, T, T, x* y)        \
+  BINARY(P##complex_##S, R, T, make_##S(x, y))
+
 #define FLOAT_NAME(name) name##f
 #define DOUBLE_NAME(name) name
 FUNCTIONS(c64, float _Complex, float, FLOAT_NAME)
 FUNCTIONS(c128, double _Complex, double, DOUBLE_NAME)
+PLAIN_FUNCTIONS(plain_, c64, float _Complex, float, FLOAT_NAME)
+PLAIN_FUNCTIONS(, c128, double _Complex, double, DOUBLE_NAME)
+
+#define FAST1(name, CALL)                   \
+  static void name(ARGS) {                  \
+    if (steps[0])                           \
+      CALL;                                 \
+    else                                    \
+      plain_##name(arg, in, steps, out, n); \
+  }
+#define FAST2(name, CALL)                   \
+  static void name(ARGS) {                  \
+    if (steps[0] && steps[1])               \
+      CALL;                                 \
+    else                                    \
+      plain_##name(arg, in, steps, out, n); \
+  }
+#define PARTWISE(code) rn_vector_run(RN_VECTOR_##code, RN_FLOAT, in[0], 1, in[1], 1, out, 2 * n)
+FAST1(conj_c64, rn_spans()->complex_conj(in[0], out, n))
+FAST1(real_c64, rn_spans()->complex_split(in[0], out, NULL, n))
+FAST1(imag_c64, rn_spans()->complex_split(in[0], NULL, out, n))
+FAST2(add_c64, PARTWISE(ADD))
+FAST2(sub_c64, PARTWISE(SUB))
+FAST2(mul_c64, rn_spans()->complex_mul(in[0], in[1], out, n))
+FAST2(complex_c64, rn_spans()->complex_join(in[0], in[1], out, n))
+
+// e^re (cos im, sin im), one block at a time; a block with large or odd numbers is left to the C
+// library.
+static void exp_c64(ARGS) {
+  enum { BLOCK = 256 };
+  float re[BLOCK], im[BLOCK], sines[BLOCK];
+  for (int64_t begin = 0; steps[0] && begin < n; begin += BLOCK) {
+    const int64_t count = n - begin < BLOCK ? n - begin : BLOCK;
+    const float* from = (const float*)in[0] + 2 * begin;
+    float* to = (float*)out + 2 * begin;
+    rn_spans()->complex_split(from, re, im, count);
+    bool is_plain = true;
+    for (int64_t i = 0; i < count; ++i) is_plain &= fabsf(re[i]) < 80 && fabsf(im[i]) < 1e4f;
+    if (!is_plain) {
+      plain_exp_c64(arg, (const void*[]){from}, steps, to, count);
+      continue;
+    }
+    rn_vector_run(RN_VECTOR_EXP, RN_FLOAT, re, 1, NULL, 0, re, count);
+    rn_vector_run(RN_VECTOR_SIN, RN_FLOAT, im, 1, NULL, 0, sines, count);
+    rn_vector_run(RN_VECTOR_COS, RN_FLOAT, im, 1, NULL, 0, im, count);
+    rn_vector_run(RN_VECTOR_MUL, RN_FLOAT, re, 1, im, 1, im, count);
+    rn_vector_run(RN_VECTOR_MUL, RN_FLOAT, re, 1, sines, 1, sines, count);
+    rn_spans()->complex_join(im, sines, to, count);
+  }
+  if (!steps[0]) plain_exp_c64(arg, in, steps, out, n);
+}
 
 // X(function, op, operands)
 #define KERNELS(X)               \

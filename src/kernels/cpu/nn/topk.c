@@ -3,6 +3,7 @@
 
 #include "kernels/cpu/move.h"
 #include "kernels/cpu/nn/topk.h"
+#include "kernels/cpu/spans.h"
 #include "kernels/kernel_rows.h"
 #include "tensor/float16.h"
 
@@ -242,12 +243,8 @@ static rn_status_t approx_compute(rn_kernel_ctx_t* ctx) {
 
 static bool is_in_top(const float* row, int64_t classes, int64_t target, int64_t k) {
   if (target < 0 || target >= classes || !isfinite(row[target])) return false;
-  int64_t more = 0;
-  for (int64_t c = 0; c < classes; ++c) {
-    if (!isfinite(row[c])) return false;
-    if (row[c] > row[target]) ++more;
-  }
-  return more < k;
+  int64_t larger = rn_spans()->count_larger(row, classes, row[target], k);
+  return larger >= 0 && larger < k;
 }
 
 typedef struct in_topk_state_t {

@@ -4,12 +4,13 @@
 
 #include <inttypes.h>
 
+#include "kernels/cpu/spans.h"
 #include "kernels/kernel_rows.h"
 
 // An empty range gives zeros.
 typedef struct fake_quant_t {
   rn_fake_quant_range_t range;
-  bool is_zero, divides;
+  bool is_zero;
 } fake_quant_t;
 
 rn_fake_quant_range_t rn_fake_quant_range(float first, float last, float min, float max) {
@@ -28,15 +29,30 @@ static fake_quant_t quant_of(const rn_fake_quant_t* state, float min, float max)
                         .is_zero = min == 0 && max == 0};
 }
 
+// Counts steps from zero, so that ties round up and zero stays exact.
 static inline float round_to_level(const fake_quant_t* quant, float in) {
   if (quant->is_zero) return 0;
   float x = in > quant->range.most ? quant->range.most
                                    : in;  // if the bounds are reversed, the lower one wins
   if (x < quant->range.least) x = quant->range.least;
-  // Count steps from zero, so that ties round up and zero stays exact.
-  float above = x - quant->range.least;
-  float steps = quant->divides ? above / quant->range.scale : above * quant->range.inverse;
+  float steps = (x - quant->range.least) * quant->range.inverse;
   return __builtin_floorf(steps - quant->range.zero + 0.5f) * quant->range.scale;
+}
+
+// The same for all elements, if they share the bounds. Bounds that are inputs divide, as in stock:
+// it decides ties.
+static void round_all(const fake_quant_t* quant, bool divides, const float* in, float* out,
+                      int64_t count) {
+  const rn_span_levels_t levels = {.least = quant->range.least,
+                                   .most = quant->range.most,
+                                   .scale = quant->range.scale,
+                                   .inverse = quant->range.inverse,
+                                   .zero = quant->range.zero,
+                                   .divides = divides};
+  if (quant->is_zero)
+    memset(out, 0, (size_t)count * sizeof *out);
+  else
+    rn_spans()->to_levels(&levels, in, out, count);
 }
 
 rn_status_t rn_fake_quant_init(const rn_kernel_init_t* init, void* state_) {
@@ -122,9 +138,8 @@ static rn_status_t round_compute(rn_kernel_ctx_t* ctx) {
   const int64_t count = view.out->count;
   for (int64_t c = 0; c < view.channels; ++c) {
     fake_quant_t quant = quant_at(state, &view, c);
-    quant.divides = state->has_bounds && !state->has_channels;  // as stock does: it decides ties
     if (!state->has_channels)
-      for (int64_t i = 0; i < count; ++i) out[i] = round_to_level(&quant, in[i]);
+      round_all(&quant, state->has_bounds, in, out, count);
     else
       for (int64_t i = c; i < count; i += view.channels) out[i] = round_to_level(&quant, in[i]);
   }

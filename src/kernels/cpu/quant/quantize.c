@@ -8,6 +8,7 @@
 
 #include "kernels/cpu/array.h"
 #include "kernels/cpu/device_moves.h"
+#include "kernels/cpu/spans.h"
 #include "kernels/kernel_rows.h"
 
 static bool bits_are_good(const rn_quantize_t* state, int64_t bits) {
@@ -70,41 +71,65 @@ rn_status_t rn_quantize_init(const rn_kernel_init_t* init, void* state) {
   return init->input_count > 1 ? v2_init(init, state) : v1_init(init, state);
 }
 
-// Widens the range so that 0 is a level, without moving the side that determines the scale.
-#define QUANTIZE(T, MAX, RINT, FLOOR)                                                          \
-  static void quantize_##T(const rn_quantize_t* state, int64_t bits, const T* in, T* out,      \
-                           const rn_quantize_slices_t* slice, T min, T max) {                  \
-    T least =                                                                                  \
-        (T)(state->is_signed ? -(INT64_C(1) << (bits - 1)) + (state->is_narrow ? 1 : 0) : 0);  \
-    T most = (T)((INT64_C(1) << (state->is_signed ? bits - 1 : bits)) - 1);                    \
-    if (!state->has_range) {                                                                   \
-      min = max = in[0];                                                                       \
-      for (int64_t o = 0; o < slice->outer; ++o)                                               \
-        for (int64_t i = 0; i < slice->inner; ++i) {                                           \
-          T x = in[o * slice->step + i];                                                       \
-          min = x < min ? x : min;                                                             \
-          max = x > max ? x : max;                                                             \
-        }                                                                                      \
-    }                                                                                          \
-    T from_min = least * min > 0 ? least / min : MAX,                                          \
-      from_max = most * max > 0 ? most / max : MAX;                                            \
-    T scale, inverse;                                                                          \
-    if (from_min < from_max) {                                                                 \
-      scale = from_min, inverse = min / least, max = most * inverse;                           \
-    } else {                                                                                   \
-      scale = from_max, inverse = max / most, min = least * inverse;                           \
-    }                                                                                          \
-    for (int64_t o = 0; o < slice->outer; ++o)                                                 \
-      for (int64_t i = 0; i < slice->inner; ++i) {                                             \
-        T x = in[o * slice->step + i];                                                         \
-        if (state->has_range && x > max) x = max;                                              \
-        if (state->has_range && x < min) x = min; /* wins: a range below 0 has no levels */    \
-        x *= scale;                                                                            \
-        out[o * slice->step + i] = (state->rounds_up ? FLOOR(x + (T)0.5) : RINT(x)) * inverse; \
-      }                                                                                        \
+static void extremes_float(const float* in, int64_t n, float* out_least, float* out_most) {
+  rn_spans()->extremes(in, n, out_least, out_most);
+}
+
+static void extremes_double(const double* in, int64_t n, double* out_least, double* out_most) {
+  *out_least = *out_most = in[0];
+  for (int64_t i = 1; i < n; ++i) {
+    *out_least = in[i] < *out_least ? in[i] : *out_least;
+    *out_most = in[i] > *out_most ? in[i] : *out_most;
   }
-QUANTIZE(float, FLT_MAX, rintf, floorf)
-QUANTIZE(double, DBL_MAX, rint, floor)
+}
+
+// round(x * scale) * inverse; the lower bound wins: a range below 0 has no levels.
+static void round_float(bool rounds_up, float low, float high, float scale, float inverse,
+                        const float* in, float* out, int64_t n) {
+  const rn_span_rounding_t rounding = {low, high, scale, inverse, rounds_up};
+  rn_spans()->to_rounded(&rounding, in, out, n);
+}
+
+static void round_double(bool rounds_up, double low, double high, double scale, double inverse,
+                         const double* in, double* out, int64_t n) {
+  for (int64_t i = 0; i < n; ++i) {
+    double x = in[i] > high ? high : in[i];
+    x = (x < low ? low : x) * scale;
+    out[i] = (rounds_up ? floor(x + 0.5) : rint(x)) * inverse;
+  }
+}
+
+// Widens the range so that 0 is a level, without moving the side that determines the scale.
+#define QUANTIZE(T, MAX)                                                                      \
+  static void quantize_##T(const rn_quantize_t* state, int64_t bits, const T* in, T* out,     \
+                           const rn_quantize_slices_t* slice, T min, T max) {                 \
+    T least =                                                                                 \
+        (T)(state->is_signed ? -(INT64_C(1) << (bits - 1)) + (state->is_narrow ? 1 : 0) : 0); \
+    T most = (T)((INT64_C(1) << (state->is_signed ? bits - 1 : bits)) - 1);                   \
+    if (!state->has_range) {                                                                  \
+      min = max = in[0];                                                                      \
+      for (int64_t o = 0; o < slice->outer && slice->inner; ++o) {                            \
+        T low, high;                                                                          \
+        extremes_##T(in + o * slice->step, slice->inner, &low, &high);                        \
+        min = low < min ? low : min;                                                          \
+        max = high > max ? high : max;                                                        \
+      }                                                                                       \
+    }                                                                                         \
+    T from_min = least * min > 0 ? least / min : MAX,                                         \
+      from_max = most * max > 0 ? most / max : MAX;                                           \
+    T scale, inverse;                                                                         \
+    if (from_min < from_max) {                                                                \
+      scale = from_min, inverse = min / least, max = most * inverse;                          \
+    } else {                                                                                  \
+      scale = from_max, inverse = max / most, min = least * inverse;                          \
+    }                                                                                         \
+    if (!state->has_range) min = -(T)INFINITY, max = (T)INFINITY;                             \
+    for (int64_t o = 0; o < slice->outer; ++o)                                                \
+      round_##T(state->rounds_up, min, max, scale, inverse, in + o * slice->step,             \
+                out + o * slice->step, slice->inner);                                         \
+  }
+QUANTIZE(float, FLT_MAX)
+QUANTIZE(double, DBL_MAX)
 
 static rn_status_t check_range(const rn_tensor_t* min, const rn_tensor_t* max, int64_t i) {
   double low = min->dtype == RN_FLOAT ? (double)RN_DATA(min, float)[i] : RN_DATA(min, double)[i];
