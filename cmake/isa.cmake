@@ -67,7 +67,7 @@ function(rn_isa_objects out folder)
     list(APPEND common -fno-sanitize=fuzzer-no-link)  # which way a loop goes teaches a fuzzer nothing
   endif()
 
-  set(tables argmax|cast|combine|loops|reduce|spans)
+  set(tables argmax|cast|combine|image|loops|reduce|spans)
   set(objects)
   foreach(generation IN LISTS generations)
     set(own ${sources})

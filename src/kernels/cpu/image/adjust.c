@@ -4,6 +4,7 @@
 
 #include "kernels/cpu/array.h"
 #include "kernels/cpu/image/colour.h"
+#include "kernels/cpu/image/loops.h"
 #include "kernels/kernel_rows.h"
 
 // Pixels per piece of work.
@@ -30,18 +31,32 @@ typedef struct adjust_job_t {
   int64_t pixels, channels;  // per image
 } adjust_job_t;
 
+static void contrast_channel(const adjust_job_t* job, const float* in, float* out) {
+  double sum = 0;
+  for (int64_t p = 0; p < job->pixels; ++p) sum += (double)in[p * job->channels];
+  const float mean = (float)(sum / (double)job->pixels);
+  for (int64_t p = 0; p < job->pixels; ++p)
+    out[p * job->channels] = (in[p * job->channels] - mean) * job->by + mean;
+}
+
 // out = (in - mean) * by + mean, with one mean per channel and image.
 static void contrast_piece(void* arg, int64_t begin, int64_t end) {
   const adjust_job_t* job = arg;
+  enum { CHANNELS = 64 };
+  double sums[CHANNELS];
+  float means[CHANNELS];
   for (int64_t i = begin; i < end; ++i) {
-    int64_t image = i / job->channels, channel = i % job->channels;
-    const float* in = job->in + image * job->pixels * job->channels + channel;
-    float* out = job->out + image * job->pixels * job->channels + channel;
-    double sum = 0;
-    for (int64_t p = 0; p < job->pixels; ++p) sum += (double)in[p * job->channels];
-    float mean = (float)(sum / (double)job->pixels);
+    const float* in = job->in + i * job->pixels * job->channels;
+    float* out = job->out + i * job->pixels * job->channels;
+    if (job->channels > CHANNELS) {
+      for (int64_t c = 0; c < job->channels; ++c) contrast_channel(job, in + c, out + c);
+      continue;
+    }
+    for (int64_t c = 0; c < job->channels; ++c) sums[c] = 0;
     for (int64_t p = 0; p < job->pixels; ++p)
-      out[p * job->channels] = (in[p * job->channels] - mean) * job->by + mean;
+      for (int64_t c = 0; c < job->channels; ++c) sums[c] += (double)in[p * job->channels + c];
+    for (int64_t c = 0; c < job->channels; ++c) means[c] = (float)(sums[c] / (double)job->pixels);
+    rn_image_loops()->contrast(in, means, job->channels, job->by, out, job->pixels);
   }
 }
 
@@ -53,8 +68,8 @@ static void adjust_contrast(rn_kernel_ctx_t* ctx, const rn_tensor_t* images, rn_
                       .by = *RN_DATA(rn_in(ctx, 1), const float),
                       .pixels = dims[rank - 3] * dims[rank - 2],
                       .channels = dims[rank - 1]};
-  rn_pool_for(rn_ctx_pool(ctx), out->count / job.pixels, PIECE_PIXELS * 4 / job.pixels + 1,
-              contrast_piece, &job);
+  rn_pool_for(rn_ctx_pool(ctx), out->count / (job.pixels * job.channels),
+              PIECE_PIXELS * 4 / (job.pixels * job.channels) + 1, contrast_piece, &job);
 }
 
 static rn_status_t contrast_compute(rn_kernel_ctx_t* ctx) {
@@ -86,58 +101,15 @@ static rn_status_t old_contrast_compute(rn_kernel_ctx_t* ctx) {
   return RN_OK;
 }
 
-// A colour as hue (in sixths of a circle from red), largest and smallest component.
-typedef struct colour_t {
-  float hue, most, least;
-} colour_t;
-
-static colour_t colour_of(const float* rgb) {
-  float r = rgb[0], g = rgb[1], b = rgb[2];
-  colour_t colour = {.most = fmaxf(r, fmaxf(g, b)), .least = fminf(r, fminf(g, b))};
-  float range = colour.most - colour.least;
-  if (range <= 0) return colour;
-  if (r == colour.most)
-    colour.hue = (g - b) / range;
-  else if (g == colour.most)
-    colour.hue = (b - r) / range + 2;
-  else
-    colour.hue = (r - g) / range + 4;
-  if (colour.hue < 0) colour.hue += 6;
-  return colour;
-}
-
-static void paint(colour_t colour, float* rgb) {
-  float range = colour.most - colour.least;
-  static const float at[3] = {0, 2, 4};  // hues of red, green and blue
-  for (int c = 0; c < 3; ++c) {
-    float away = fabsf(colour.hue - at[c]);
-    if (away > 3) away = 6 - away;
-    float part = 2 - away;  // >= 1 within a sixth, <= 0 beyond a third
-    rgb[c] = colour.least + range * (part < 0 ? 0 : part > 1 ? 1 : part);
-  }
-}
-
 static void hue_piece(void* arg, int64_t begin, int64_t end) {
   const adjust_job_t* job = arg;
-  for (int64_t p = begin; p < end; ++p) {
-    colour_t colour = colour_of(job->in + 3 * p);
-    colour.hue = fmodf(colour.hue + job->by * 6, 6);
-    if (colour.hue < 0) colour.hue += 6;
-    paint(colour, job->out + 3 * p);
-  }
+  rn_image_loops()->turn_hue(job->in + 3 * begin, job->by, job->out + 3 * begin, end - begin);
 }
 
-// Scales the saturation, range / most, and clamps it to [0, 1].
 static void saturation_piece(void* arg, int64_t begin, int64_t end) {
   const adjust_job_t* job = arg;
-  for (int64_t p = begin; p < end; ++p) {
-    colour_t colour = colour_of(job->in + 3 * p);
-    float range = colour.most - colour.least;
-    float saturation = colour.most > 0 ? range / colour.most * job->by : 0;
-    saturation = saturation < 0 ? 0 : saturation > 1 ? 1 : saturation;
-    colour.least = colour.most - saturation * colour.most;
-    paint(colour, job->out + 3 * p);
-  }
+  rn_image_loops()->scale_saturation(job->in + 3 * begin, job->by, job->out + 3 * begin,
+                                     end - begin);
 }
 
 static rn_status_t colours(rn_kernel_ctx_t* ctx, const char* factor,

@@ -5,37 +5,35 @@
 #include "kernels/cpu/array.h"
 #include "kernels/cpu/image/as_float.h"
 #include "kernels/cpu/image/colour.h"
+#include "kernels/cpu/image/loops.h"
 #include "kernels/kernel_rows.h"
 
 // Pixels per piece of work.
 #define PIECE_PIXELS 4096
 
-#define CONVERSIONS(type, suffix)                                        \
-  static void to_hsv##suffix(const type* in, type* out) {                \
-    type r = in[0], g = in[1], b = in[2];                                \
-    type max = r > g ? (r > b ? r : b) : (g > b ? g : b);                \
-    type min = r < g ? (r < b ? r : b) : (g < b ? g : b);                \
-    type range = max - min, norm = (1 / range) * ((type)1 / 6);          \
-    type hue = r == max   ? norm * (g - b)                               \
-               : g == max ? norm * (b - r) + (type)2 / 6                 \
-                          : norm * (r - g) + (type)4 / 6;                \
-    if (!(range > 0)) hue = 0;                                           \
-    out[0] = hue < 0 ? hue + 1 : hue;                                    \
-    out[1] = max > 0 ? range / max : 0;                                  \
-    out[2] = max;                                                        \
-  }                                                                      \
-  static type ramp##suffix(type x) { return x < 0 ? 0 : x > 1 ? 1 : x; } \
-  static void to_rgb##suffix(const type* in, type* out) {                \
-    type h = in[0] * 6, s = in[1], v = in[2], rest = 1 - s;              \
-    type r = ramp##suffix((type)fabs((double)(h - 3)) - 1);              \
-    type g = ramp##suffix(2 - (type)fabs((double)(h - 2)));              \
-    type b = ramp##suffix(2 - (type)fabs((double)(h - 4)));              \
-    out[0] = (rest + s * r) * v;                                         \
-    out[1] = (rest + s * g) * v;                                         \
-    out[2] = (rest + s * b) * v;                                         \
-  }
-CONVERSIONS(float, _float)
-CONVERSIONS(double, _double)
+// Doubles, one by one; the same formulas as for floats (isa/image.c).
+static void to_hsv_double(const double* in, double* out) {
+  double r = in[0], g = in[1], b = in[2];
+  double max = r > g ? (r > b ? r : b) : (g > b ? g : b);
+  double min = r < g ? (r < b ? r : b) : (g < b ? g : b);
+  double range = max - min, norm = (1 / range) * (1.0 / 6);
+  double hue = r == max   ? norm * (g - b)
+               : g == max ? norm * (b - r) + 2.0 / 6
+                          : norm * (r - g) + 4.0 / 6;
+  if (!(range > 0)) hue = 0;
+  out[0] = hue < 0 ? hue + 1 : hue;
+  out[1] = max > 0 ? range / max : 0;
+  out[2] = max;
+}
+
+static double ramp(double x) { return x < 0 ? 0 : x > 1 ? 1 : x; }
+
+static void to_rgb_double(const double* in, double* out) {
+  double h = in[0] * 6, s = in[1], v = in[2], rest = 1 - s;
+  out[0] = (rest + s * ramp(fabs(h - 3) - 1)) * v;
+  out[1] = (rest + s * ramp(2 - fabs(h - 2))) * v;
+  out[2] = (rest + s * ramp(2 - fabs(h - 4))) * v;
+}
 
 typedef struct color_job_t {
   const void* in;
@@ -45,14 +43,15 @@ typedef struct color_job_t {
 
 static void convert_piece(void* arg, int64_t begin, int64_t end) {
   const color_job_t* job = arg;
-  for (int64_t i = begin; i < end; ++i) {
-    if (job->is_double)
+  if (job->is_double) {
+    for (int64_t i = begin; i < end; ++i)
       (job->is_to_hsv ? to_hsv_double : to_rgb_double)((const double*)job->in + 3 * i,
                                                        (double*)job->out + 3 * i);
-    else
-      (job->is_to_hsv ? to_hsv_float : to_rgb_float)((const float*)job->in + 3 * i,
-                                                     (float*)job->out + 3 * i);
+    return;
   }
+  const rn_image_loops_t* loops = rn_image_loops();
+  (job->is_to_hsv ? loops->to_hsv : loops->to_rgb)((const float*)job->in + 3 * begin,
+                                                   (float*)job->out + 3 * begin, end - begin);
 }
 
 rn_status_t rn_colour_begin(rn_kernel_ctx_t* ctx, rn_tensor_t** out) {

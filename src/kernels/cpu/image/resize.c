@@ -7,6 +7,7 @@
 #include <math.h>
 
 #include "kernels/cpu/array.h"
+#include "kernels/cpu/image/loops.h"
 #include "kernels/cpu/image/resize.h"
 #include "kernels/cpu/vector.h"
 #include "kernels/kernel_rows.h"
@@ -14,172 +15,111 @@
 // Multiplications per piece of work.
 #define PIECE_PRODUCTS 1e5
 
-typedef enum resize_method_t { BILINEAR, NEAREST, AREA, BICUBIC } resize_method_t;
-
-// The input pixels of one output pixel: positions and weights. For AREA: the first to the last
-// pixel, of which only the ends have their own weights.
-enum { TAPS = 4 };
-typedef struct taps_t {
-  int64_t at[TAPS];
-  float weights[TAPS];
-} taps_t;
-
-static int64_t bound(int64_t i, int64_t size) { return i < 0 ? 0 : i >= size ? size - 1 : i; }
-
-// The centre of output |i| in the input.
-static float place_of(const rn_resize_attrs_t* state, float scale, int64_t i) {
-  return state->half_pixel_centers ? ((float)i + 0.5f) * scale - 0.5f : (float)i * scale;
-}
-
-static void bilinear_taps(const rn_resize_attrs_t* state, int64_t in, int64_t out, taps_t* taps) {
-  float scale = rn_resize_scale(state, in, out);
-  for (int64_t i = 0; i < out; ++i) {
-    float place = place_of(state, scale, i), below = floorf(place);
-    int64_t low = (int64_t)below, high = (int64_t)ceilf(place);
-    taps[i].at[1] = high < in - 1 ? high : in - 1;
-    taps[i].at[0] = low > 0 ? low : 0;
-    if (taps[i].at[0] > taps[i].at[1]) taps[i].at[0] = taps[i].at[1];
-    taps[i].weights[1] = place - below;
-    taps[i].weights[0] = 1 - taps[i].weights[1];
-  }
-}
-
-static void nearest_taps(const rn_resize_attrs_t* state, int64_t in, int64_t out, taps_t* taps) {
-  float scale = rn_resize_scale(state, in, out);
-  for (int64_t i = 0; i < out; ++i) {
-    float place = state->half_pixel_centers ? ((float)i + 0.5f) * scale : (float)i * scale;
-    taps[i].at[0] = bound((int64_t)(state->align_corners ? roundf(place) : floorf(place)), in);
-  }
-}
-
-// The part of pixel |v| inside [from, to), which is |scale| long.
-static float covered(float v, float from, float to, float scale) {
-  if (v < from) return v + 1 > to ? scale : v + 1 - from;
-  return v + 1 > to ? to - v : 1.0f;
-}
-
-// A single pixel has no two corners to align: each output covers part of it.
-static float area_scale_of(const rn_resize_attrs_t* state, int64_t in, int64_t out) {
-  return in == 1 ? 1.0f / (float)out : rn_resize_scale(state, in, out);
-}
-
-static void area_taps(const rn_resize_attrs_t* state, int64_t in, int64_t out, taps_t* taps) {
-  float scale = area_scale_of(state, in, out);
-  for (int64_t i = 0; i < out; ++i) {
-    float from = (float)i * scale, to = (float)(i + 1) * scale;
-    taps[i].at[0] = (int64_t)floorf(from);
-    taps[i].at[1] = (int64_t)ceilf(to);
-    taps[i].weights[0] = covered((float)taps[i].at[0], from, to, scale);
-    taps[i].weights[1] = covered((float)(taps[i].at[1] - 1), from, to, scale);
-  }
-}
-
-// Keys' cubic by distance, in steps of 1/1024, as in stock's table.
-#define STEPS 1024
-static float cubic_near(double a, double x) { return (float)(((a + 2) * x - (a + 3)) * x * x + 1); }
-static float cubic_far(double a, double x) {
-  return (float)(((a * x - 5 * a) * x + 8 * a) * x - 4 * a);
-}
-
-static void bicubic_taps(const rn_resize_attrs_t* state, int64_t in, int64_t out, taps_t* taps) {
-  float scale = rn_resize_scale(state, in, out);
-  double a = state->half_pixel_centers ? -0.5 : -0.75;
-  for (int64_t i = 0; i < out; ++i) {
-    float place = place_of(state, scale, i), below = floorf(place);
-    int64_t low = (int64_t)below;
-    int64_t step = lrintf((place - below) * STEPS);
-    double near = (double)step / STEPS, far = (double)(STEPS - step) / STEPS;
-    float weights[TAPS] = {cubic_far(a, near + 1), cubic_near(a, near), cubic_near(a, far),
-                           cubic_far(a, far + 1)};
-    float sum = 0;
-    for (int k = 0; k < TAPS; ++k) {
-      taps[i].at[k] = bound(low - 1 + k, in);
-      // With half-pixel centres, pixels outside have weight 0; otherwise the edge is repeated.
-      if (state->half_pixel_centers && taps[i].at[k] != low - 1 + k) weights[k] = 0;
-      sum += weights[k];
-    }
-    bool normalises = state->half_pixel_centers && fabsf(sum) >= 1000 * FLT_MIN;
-    for (int k = 0; k < TAPS; ++k)
-      taps[i].weights[k] = normalises ? weights[k] * (1 / sum) : weights[k];
-  }
-}
-
 // One resize operation: |in| and |out| are rows and columns of the original and the resized image.
 typedef struct resize_job_t {
-  resize_method_t method;
+  rn_resize_method_t method;
   int64_t batch, depth, in[2], out[2];
-  const taps_t *rows, *columns;
+  const rn_image_taps_t *rows, *columns;
   const void* from;
   void* to;
   size_t item;
-  float scale;  // AREA: scale of the sums
+  float scale;  // of the sums of an area
   rn_dtype_t dtype;
+  float* lines;  // one per piece of |grain| rows, if they are longer than LINE
+  int64_t line_size, grain;
 } resize_job_t;
 
-static void bilinear_row(const resize_job_t* job, const void* from, int64_t y, void* out) {
-  const float* image = from;
-  float* to = out;
-  const taps_t* row = &job->rows[y];
-  const float* top = image + row->at[0] * job->in[1] * job->depth;
-  const float* bottom = image + row->at[1] * job->in[1] * job->depth;
-  float down = row->weights[1];
-  for (int64_t x = 0; x < job->out[1]; ++x, to += job->depth) {
-    const taps_t* column = &job->columns[x];
-    int64_t left = column->at[0] * job->depth, right = column->at[1] * job->depth;
-    float across = column->weights[1];
-    for (int64_t c = 0; c < job->depth; ++c) {
-      float upper = top[left + c] + (top[right + c] - top[left + c]) * across;
-      float lower = bottom[left + c] + (bottom[right + c] - bottom[left + c]) * across;
-      to[c] = upper + (lower - upper) * down;
-    }
+// Interpolates the lines of an output row first, then its columns. The part of the line that some
+// columns read fits into the L1 cache.
+enum { LINE = 4096 };
+
+typedef struct resize_strip_t {
+  int64_t first, pixels;  // of the original
+  int64_t begin, end;     // columns of the result
+} resize_strip_t;
+
+static int64_t bound(int64_t i, int64_t size) { return i < 0 ? 0 : i >= size ? size - 1 : i; }
+
+// The strip that begins at column |begin|: as many columns as fit, and at least one. |last| is the
+// tap of the last pixel.
+static resize_strip_t strip_at(const resize_job_t* job, int64_t begin, int last) {
+  const int64_t width = job->in[1];
+  resize_strip_t strip = {
+      .first = bound(job->columns[begin].at[0], width), .begin = begin, .end = begin};
+  do {
+    strip.pixels = bound(job->columns[strip.end++].at[last], width) - strip.first + 1;
+  } while (strip.end < job->out[1] &&
+           (bound(job->columns[strip.end].at[last], width) - strip.first + 1) * job->depth <= LINE);
+  return strip;
+}
+
+// The longest line of a strip, in floats.
+static int64_t longest_line(const resize_job_t* job) {
+  int64_t longest = LINE;
+  for (int64_t x = 0; x < job->out[1] && job->method != RN_RESIZE_NEAREST;) {
+    const resize_strip_t strip = strip_at(job, x, job->method == RN_RESIZE_BICUBIC ? 3 : 1);
+    if (strip.pixels * job->depth > longest) longest = strip.pixels * job->depth;
+    x = strip.end;
+  }
+  return longest;
+}
+
+// A strip of a line, from the lines of the original that make up row |y|.
+static void bilinear_line(const resize_job_t* job, const float* image, int64_t y, int64_t at,
+                          int64_t n, float* line) {
+  const rn_image_taps_t* row = &job->rows[y];
+  const int64_t width = job->in[1] * job->depth;
+  rn_image_loops()->blend(image + row->at[0] * width + at, image + row->at[1] * width + at,
+                          row->weights[1], line, n);
+}
+
+static void bicubic_line(const resize_job_t* job, const float* image, int64_t y, int64_t at,
+                         int64_t n, float* line) {
+  const rn_image_taps_t* row = &job->rows[y];
+  const int64_t width = job->in[1] * job->depth;
+  rn_image_loops()->weigh(image + row->at[0] * width + at, row->weights[0], line, n);
+  for (int k = 1; k < RN_IMAGE_TAPS; ++k)
+    rn_image_loops()->add_weighed(image + row->at[k] * width + at, row->weights[k], line, n);
+}
+
+static void area_line(const resize_job_t* job, const float* image, int64_t y, int64_t at, int64_t n,
+                      float* line) {
+  const rn_image_taps_t* row = &job->rows[y];
+  const int64_t width = job->in[1] * job->depth, first = row->at[0], last = row->at[1] - 1;
+  for (int64_t i = first; i <= last; ++i) {
+    const float* from = image + bound(i, job->in[0]) * width + at;
+    const float weight = i == first ? row->weights[0] : i == last ? row->weights[1] : 1.0f;
+    (i == first ? rn_image_loops()->weigh : rn_image_loops()->add_weighed)(from, weight, line, n);
   }
 }
 
-// The part of one input row that output column |column| covers.
-static float row_sum(const resize_job_t* job, const float* row, const taps_t* column) {
-  int64_t first = column->at[0], last = column->at[1] - 1, width = job->in[1];
-  float sum = row[bound(first, width) * job->depth] * column->weights[0];
-  if (first == last) return sum;
-  for (int64_t x = first + 1; x < last; ++x) sum += row[bound(x, width) * job->depth];
-  return sum + row[bound(last, width) * job->depth] * column->weights[1];
+static void bilinear_columns(const resize_job_t* job, const float* line,
+                             const resize_strip_t* strip, float* out) {
+  rn_image_loops()->blend_columns(line, strip->first, job->columns + strip->begin,
+                                  strip->end - strip->begin, job->depth, out);
 }
 
-static void area_row(const resize_job_t* job, const void* from, int64_t y, void* out) {
-  const float* image = from;
-  float* to = out;
-  const taps_t* row = &job->rows[y];
-  int64_t first = row->at[0], last = row->at[1] - 1;
-  for (int64_t x = 0; x < job->out[1]; ++x)
-    for (int64_t c = 0; c < job->depth; ++c) {
-      float sum = 0;
-      for (int64_t i = first; i <= last; ++i) {
-        const float* from = image + bound(i, job->in[0]) * job->in[1] * job->depth + c;
-        float weight = i == first ? row->weights[0] : i == last ? row->weights[1] : 1.0f;
-        sum += row_sum(job, from, &job->columns[x]) * weight;
-      }
-      *to++ = sum * job->scale;
-    }
+static void bicubic_columns(const resize_job_t* job, const float* line, const resize_strip_t* strip,
+                            float* out) {
+  rn_image_loops()->cubic_columns(line, strip->first, job->columns + strip->begin,
+                                  strip->end - strip->begin, job->depth, out);
 }
 
-static void bicubic_row(const resize_job_t* job, const void* from, int64_t y, void* out) {
-  const float* image = from;
-  float* to = out;
-  const taps_t* row = &job->rows[y];
-  const float* lines[TAPS];
-  for (int i = 0; i < TAPS; ++i) lines[i] = image + row->at[i] * job->in[1] * job->depth;
-  const float* down = row->weights;
-  for (int64_t x = 0; x < job->out[1]; ++x, to += job->depth) {
-    const taps_t* column = &job->columns[x];
-    for (int64_t c = 0; c < job->depth; ++c) {
-      float value = 0;
-      for (int k = 0; k < TAPS; ++k) {
-        int64_t at = column->at[k] * job->depth + c;
-        float part = lines[0][at] * down[0] + lines[1][at] * down[1] + lines[2][at] * down[2] +
-                     lines[3][at] * down[3];
-        value = k == 0 ? part * column->weights[0] : value + part * column->weights[k];
-      }
-      to[c] = value;
+// The part of a line that a column covers.
+static void area_columns(const resize_job_t* job, const float* line, const resize_strip_t* strip,
+                         float* out) {
+  const int64_t depth = job->depth;
+  for (int64_t x = strip->begin; x < strip->end; ++x, out += depth) {
+    const rn_image_taps_t* column = &job->columns[x];
+    const int64_t first = column->at[0], last = column->at[1] - 1;
+    const float* from = line + (bound(first, job->in[1]) - strip->first) * depth;
+    for (int64_t c = 0; c < depth; ++c) out[c] = from[c] * column->weights[0];
+    for (int64_t i = first + 1; i <= last; ++i) {
+      const float* next = line + (bound(i, job->in[1]) - strip->first) * depth;
+      const float weight = i < last ? 1.0f : column->weights[1];
+      for (int64_t c = 0; c < depth; ++c) out[c] += next[c] * weight;
     }
+    for (int64_t c = 0; c < depth; ++c) out[c] *= job->scale;
   }
 }
 
@@ -191,25 +131,41 @@ static void nearest_row(const resize_job_t* job, const void* from, int64_t y, vo
     memcpy(to, row + (size_t)job->columns[x].at[0] * pixel, pixel);
 }
 
-// By resize_method_t: computes the taps of an output pixel, and one row of output.
 static const struct {
-  void (*find_taps)(const rn_resize_attrs_t* state, int64_t in, int64_t out, taps_t* taps);
-  void (*row)(const resize_job_t* job, const void* from, int64_t y, void* out);
-} ways[] = {[BILINEAR] = {bilinear_taps, bilinear_row},
-            [NEAREST] = {nearest_taps, nearest_row},
-            [AREA] = {area_taps, area_row},
-            [BICUBIC] = {bicubic_taps, bicubic_row}};
+  void (*line)(const resize_job_t* job, const float* image, int64_t y, int64_t at, int64_t n,
+               float* line);
+  void (*columns)(const resize_job_t* job, const float* line, const resize_strip_t* strip,
+                  float* out);
+  int last;  // the tap of the last pixel
+} ways[] = {[RN_RESIZE_BILINEAR] = {bilinear_line, bilinear_columns, 1},
+            [RN_RESIZE_AREA] = {area_line, area_columns, 1},
+            [RN_RESIZE_BICUBIC] = {bicubic_line, bicubic_columns, 3}};
+
+static void interpolate_row(const resize_job_t* job, const float* image, int64_t y, float* line,
+                            float* out) {
+  for (int64_t x = 0; x < job->out[1];) {
+    const resize_strip_t strip = strip_at(job, x, ways[job->method].last);
+    ways[job->method].line(job, image, y, strip.first * job->depth, strip.pixels * job->depth,
+                           line);
+    ways[job->method].columns(job, line, &strip, out + x * job->depth);
+    x = strip.end;
+  }
+}
 
 // Rows of the output, counted over all images.
 static void resize_piece(void* arg, int64_t begin, int64_t end) {
   const resize_job_t* job = arg;
-  size_t image_bytes = (size_t)(job->in[0] * job->in[1] * job->depth) * job->item;
-  size_t row_bytes = (size_t)(job->out[1] * job->depth) * job->item;
+  const size_t image_bytes = (size_t)(job->in[0] * job->in[1] * job->depth) * job->item;
+  const size_t row_bytes = (size_t)(job->out[1] * job->depth) * job->item;
+  float small[LINE];
+  float* line = job->lines ? job->lines + begin / job->grain * job->line_size : small;
   for (int64_t i = begin; i < end; ++i) {
     const void* image = (const char*)job->from + (size_t)(i / job->out[0]) * image_bytes;
     void* to = (char*)job->to + (size_t)i * row_bytes;
-    int64_t y = i % job->out[0];
-    ways[job->method].row(job, image, y, to);
+    if (job->method == RN_RESIZE_NEAREST)
+      nearest_row(job, image, i % job->out[0], to);
+    else
+      interpolate_row(job, image, i % job->out[0], line, to);
   }
 }
 
@@ -217,18 +173,18 @@ static void resize_piece(void* arg, int64_t begin, int64_t end) {
 // stock, contributions to double are double for bicubic and float for bilinear.
 static void interpolation_piece(const resize_job_t* job, const float* from, double* to64,
                                 float* to32) {
-  int taps = job->method == BICUBIC ? TAPS : 2;
+  int taps = job->method == RN_RESIZE_BICUBIC ? RN_IMAGE_TAPS : 2;
   for (int64_t y = 0; y < job->out[0]; ++y)
     for (int64_t x = 0; x < job->out[1]; ++x, from += job->depth)
       for (int i = 0; i < taps; ++i)
         for (int k = 0; k < taps; ++k) {
-          const taps_t *row = &job->rows[y], *column = &job->columns[x];
+          const rn_image_taps_t *row = &job->rows[y], *column = &job->columns[x];
           int64_t at = (row->at[i] * job->in[1] + column->at[k]) * job->depth;
           float down = row->weights[i], across = column->weights[k];
           for (int64_t c = 0; c < job->depth; ++c) {
             if (!to64)
               to32[at + c] += from[c] * down * across;
-            else if (job->method == BICUBIC)
+            else if (job->method == RN_RESIZE_BICUBIC)
               to64[at + c] += (double)from[c] * (double)down * (double)across;
             else
               to64[at + c] += (double)(from[c] * down * across);
@@ -247,6 +203,15 @@ static void interpolation_piece(const resize_job_t* job, const float* from, doub
       }                                                                                         \
   } while (0)
 
+static void nearest_back_floats(const resize_job_t* job, const float* from, float* to) {
+  const rn_image_loops_t* loops = rn_image_loops();
+  for (int64_t y = 0; y < job->out[0]; ++y) {
+    float* row = to + job->rows[y].at[0] * job->in[1] * job->depth;
+    for (int64_t x = 0; x < job->out[1]; ++x, from += job->depth)
+      loops->add_weighed(from, 1, row + job->columns[x].at[0] * job->depth, job->depth);
+  }
+}
+
 static void nearest_back(const resize_job_t* job, int64_t image, int64_t in_size,
                          int64_t out_size) {
   switch (job->dtype) {
@@ -261,7 +226,8 @@ static void nearest_back(const resize_job_t* job, int64_t image, int64_t in_size
       ADD_NEAREST(uint32_t);
       break;
     default:
-      ADD_NEAREST(float);
+      nearest_back_floats(job, (const float*)job->from + image * out_size,
+                          (float*)job->to + image * in_size);
   }
 }
 
@@ -272,7 +238,7 @@ static void back_piece(void* arg, int64_t begin, int64_t end) {
   int64_t out_size = job->out[0] * job->out[1] * job->depth;
   for (int64_t i = begin; i < end; ++i) {
     const float* from = (const float*)job->from + i * out_size;
-    if (job->method == NEAREST)
+    if (job->method == RN_RESIZE_NEAREST)
       nearest_back(job, i, in_size, out_size);
     else if (job->dtype == RN_DOUBLE)
       interpolation_piece(job, from, (double*)job->to + i * in_size, NULL);
@@ -315,21 +281,32 @@ static void to_floats(const rn_tensor_t* in, float* out) {
 // Computes the taps and runs |piece| over |count| rows or images.
 static rn_status_t run(rn_kernel_ctx_t* ctx, resize_job_t* job, int64_t count, double each,
                        void (*piece)(void*, int64_t, int64_t)) {
-  rn_tensor_t memory = {0};
-  int64_t bytes = (job->out[0] + job->out[1]) * (int64_t)sizeof(taps_t);
+  rn_tensor_t memory = {0}, lines = {0};
+  int64_t bytes = (job->out[0] + job->out[1]) * (int64_t)sizeof(rn_image_taps_t);
   RN_RETURN_IF_ERROR(rn_temp(ctx, RN_UINT8, (rn_shape_t){1, &bytes}, &memory));
-  taps_t* taps = memory.data;
-  ways[job->method].find_taps(ctx->state, job->in[0], job->out[0], taps);
-  ways[job->method].find_taps(ctx->state, job->in[1], job->out[1], taps + job->out[0]);
+  rn_image_taps_t* taps = memory.data;
+  rn_resize_find_taps(job->method, ctx->state, job->in[0], job->out[0], taps);
+  rn_resize_find_taps(job->method, ctx->state, job->in[1], job->out[1], taps + job->out[0]);
   job->rows = taps;
   job->columns = taps + job->out[0];
-  int64_t grain = each >= PIECE_PRODUCTS ? 1 : (int64_t)(PIECE_PRODUCTS / (each + 1)) + 1;
-  rn_pool_for(rn_ctx_pool(ctx), count, grain, piece, job);
+  job->grain = each >= PIECE_PRODUCTS ? 1 : (int64_t)(PIECE_PRODUCTS / (each + 1)) + 1;
+  job->line_size = longest_line(job);
+  rn_status_t status = RN_OK;
+  if (job->line_size > LINE) {
+    int64_t floats = 0;
+    if (rn_mul_i64_ok(count / job->grain + 1, job->line_size, &floats))
+      status = rn_temp(ctx, RN_FLOAT, (rn_shape_t){1, &floats}, &lines);
+    else
+      status = rn_out_of_memory();
+    job->lines = lines.data;
+  }
+  if (rn_ok(status)) rn_pool_for(rn_ctx_pool(ctx), count, job->grain, piece, job);
   rn_tensor_clear(&memory);
-  return RN_OK;
+  rn_tensor_clear(&lines);
+  return status;
 }
 
-static resize_job_t job_of(resize_method_t method, rn_dtype_t dtype, const rn_resize_t* sizes) {
+static resize_job_t job_of(rn_resize_method_t method, rn_dtype_t dtype, const rn_resize_t* sizes) {
   return (resize_job_t){.method = method,
                         .dtype = dtype,
                         .batch = sizes->batch,
@@ -338,7 +315,7 @@ static resize_job_t job_of(resize_method_t method, rn_dtype_t dtype, const rn_re
                         .out = {sizes->out[0], sizes->out[1]}};
 }
 
-static rn_status_t resize(rn_kernel_ctx_t* ctx, resize_method_t method) {
+static rn_status_t resize(rn_kernel_ctx_t* ctx, rn_resize_method_t method) {
   const rn_tensor_t* images = rn_in(ctx, 0);
   rn_tensor_t floats = {0};
   rn_resize_t sizes;
@@ -349,30 +326,33 @@ static rn_status_t resize(rn_kernel_ctx_t* ctx, resize_method_t method) {
   job.from = images->data;
   job.to = sizes.result->data;
   // An image of the same size is the same image, what is not finite included.
-  if (method == BILINEAR && job.in[0] == job.out[0] && job.in[1] == job.out[1]) {
+  if (method == RN_RESIZE_BILINEAR && job.in[0] == job.out[0] && job.in[1] == job.out[1]) {
     to_floats(images, job.to);
     return RN_OK;
   }
-  if (method == NEAREST) {
+  if (method == RN_RESIZE_NEAREST) {
     job.item = rn_dtype_size(images->dtype);
   } else if (images->dtype != RN_FLOAT) {
     RN_RETURN_IF_ERROR(rn_temp(ctx, RN_FLOAT, rn_tensor_shape(images), &floats));
     to_floats(images, floats.data);
     job.from = floats.data;
   }
-  job.scale = 1 / (area_scale_of(ctx->state, job.in[0], job.out[0]) *
-                   area_scale_of(ctx->state, job.in[1], job.out[1]));
-  double each = (double)(job.out[1] * job.depth) * (method == BICUBIC ? 20 : 4);
-  if (method == AREA) each = (double)(job.in[0] / job.out[0] + 2) * (double)(job.in[1] * job.depth);
+  job.scale = 1 / (rn_resize_area_scale(ctx->state, job.in[0], job.out[0]) *
+                   rn_resize_area_scale(ctx->state, job.in[1], job.out[1]));
+  double each = (double)(job.out[1] * job.depth) * (method == RN_RESIZE_BICUBIC ? 20 : 4);
+  if (method == RN_RESIZE_AREA)
+    each = (double)(job.in[0] / job.out[0] + 2) * (double)(job.in[1] * job.depth);
   rn_status_t status = run(ctx, &job, job.batch * job.out[0], each, resize_piece);
   rn_tensor_clear(&floats);
   return status;
 }
 
-static rn_status_t bilinear_compute(rn_kernel_ctx_t* ctx) { return resize(ctx, BILINEAR); }
-static rn_status_t nearest_compute(rn_kernel_ctx_t* ctx) { return resize(ctx, NEAREST); }
-static rn_status_t area_compute(rn_kernel_ctx_t* ctx) { return resize(ctx, AREA); }
-static rn_status_t bicubic_compute(rn_kernel_ctx_t* ctx) { return resize(ctx, BICUBIC); }
+static rn_status_t bilinear_compute(rn_kernel_ctx_t* ctx) {
+  return resize(ctx, RN_RESIZE_BILINEAR);
+}
+static rn_status_t nearest_compute(rn_kernel_ctx_t* ctx) { return resize(ctx, RN_RESIZE_NEAREST); }
+static rn_status_t area_compute(rn_kernel_ctx_t* ctx) { return resize(ctx, RN_RESIZE_AREA); }
+static rn_status_t bicubic_compute(rn_kernel_ctx_t* ctx) { return resize(ctx, RN_RESIZE_BICUBIC); }
 
 // 16-bit floats are accumulated in float.
 static rn_status_t run_back(rn_kernel_ctx_t* ctx, resize_job_t* job, const rn_tensor_t* dy,
@@ -394,10 +374,10 @@ static rn_status_t run_back(rn_kernel_ctx_t* ctx, resize_job_t* job, const rn_te
   if (rn_ok(status)) {
     size_t item = is_narrow ? sizeof(float) : rn_dtype_size(dx->dtype);
     memset(job->to, 0, (size_t)dx->count * item);
-    double each =
-        (double)(job->out[0] * job->out[1] * job->depth) * (job->method == BICUBIC    ? 16
-                                                            : job->method == BILINEAR ? 4
-                                                                                      : 1);
+    double each = (double)(job->out[0] * job->out[1] * job->depth) *
+                  (job->method == RN_RESIZE_BICUBIC    ? 16
+                   : job->method == RN_RESIZE_BILINEAR ? 4
+                                                       : 1);
     status = run(ctx, job, job->batch, each, back_piece);
   }
   const rn_vector_table_t* table = rn_vector_table();
@@ -409,7 +389,7 @@ static rn_status_t run_back(rn_kernel_ctx_t* ctx, resize_job_t* job, const rn_te
   return status;
 }
 
-static rn_status_t interpolation_back(rn_kernel_ctx_t* ctx, resize_method_t method) {
+static rn_status_t interpolation_back(rn_kernel_ctx_t* ctx, rn_resize_method_t method) {
   rn_resize_t sizes;
   RN_RETURN_IF_ERROR(rn_resize_gradient_begin(ctx, &sizes));
   if (sizes.result->count == 0) return RN_OK;
@@ -418,10 +398,10 @@ static rn_status_t interpolation_back(rn_kernel_ctx_t* ctx, resize_method_t meth
 }
 
 static rn_status_t bilinear_gradient(rn_kernel_ctx_t* ctx) {
-  return interpolation_back(ctx, BILINEAR);
+  return interpolation_back(ctx, RN_RESIZE_BILINEAR);
 }
 static rn_status_t bicubic_gradient(rn_kernel_ctx_t* ctx) {
-  return interpolation_back(ctx, BICUBIC);
+  return interpolation_back(ctx, RN_RESIZE_BICUBIC);
 }
 
 static rn_status_t nearest_gradient(rn_kernel_ctx_t* ctx) {
@@ -433,7 +413,7 @@ static rn_status_t nearest_gradient(rn_kernel_ctx_t* ctx) {
     memset(dx->data, 0, rn_tensor_bytes(dx));
     return RN_OK;
   }
-  resize_job_t job = job_of(NEAREST, dx->dtype, &sizes);
+  resize_job_t job = job_of(RN_RESIZE_NEAREST, dx->dtype, &sizes);
   return run_back(ctx, &job, rn_in(ctx, 0), dx);
 }
 

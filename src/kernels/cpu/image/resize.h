@@ -4,6 +4,7 @@
 #define RUNNEL_KERNELS_CPU_IMAGE_RESIZE_H_
 
 #include "framework/kernel.h"
+#include "kernels/cpu/isa/image.h"
 
 // The state of all resizing kernels.
 typedef struct rn_resize_attrs_t {
@@ -24,5 +25,21 @@ RN_MUST_USE rn_status_t rn_resize_nearest_gradient_begin(rn_kernel_ctx_t* ctx, r
 
 // Pixels of the original per pixel of the resized image, along one axis.
 float rn_resize_scale(const rn_resize_attrs_t* attrs, int64_t in, int64_t out);
+
+// The scale of an area: a single pixel has no two corners to align, so each output covers part of
+// it.
+float rn_resize_area_scale(const rn_resize_attrs_t* attrs, int64_t in, int64_t out);
+
+typedef enum rn_resize_method_t {
+  RN_RESIZE_BILINEAR,
+  RN_RESIZE_NEAREST,
+  RN_RESIZE_AREA,
+  RN_RESIZE_BICUBIC,
+} rn_resize_method_t;
+
+// The input pixels of each of |out| output pixels. For an area: the first, and the one after the
+// last; only the ends have their own weights.
+void rn_resize_find_taps(rn_resize_method_t method, const rn_resize_attrs_t* attrs, int64_t in,
+                         int64_t out, rn_image_taps_t* taps);
 
 #endif  // RUNNEL_KERNELS_CPU_IMAGE_RESIZE_H_
