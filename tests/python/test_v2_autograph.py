@@ -129,6 +129,42 @@ def test_for_over_python_values(tf, np):
 
 
 @both
+def test_for_over_datasets(tf, np):
+    ds = tf.data.Dataset.range(10)
+
+    @tf.function
+    def total(dataset):
+        s = tf.constant(0, tf.int64)
+        for x in dataset:
+            if x == 3:
+                continue
+            if x == 8:
+                break
+            s += x
+        return s
+
+    @tf.function
+    def captured():
+        s = tf.constant(0, tf.int64)
+        for i, (a, b) in enumerate(tf.data.Dataset.zip((ds, ds.map(lambda v: v * v)))):
+            s += a * b + i
+        return s
+
+    @tf.function
+    def of_iterator(it):
+        s = tf.constant(0, tf.int64)
+        for x in it:
+            s = s * 2 + x
+        return s
+
+    @tf.function
+    def some(it):
+        return next(it) + 10 * next(it)
+    it = iter(ds)
+    return total(ds), total(ds.skip(4)), captured(), some(it), of_iterator(it)
+
+
+@both
 def test_logic(tf, np):
     @tf.function
     def f(x, y):

@@ -1,95 +1,25 @@
-"""tf.function: turns a Python function into library functions, one per signature.
+"""tf.function: turns a Python function into library functions, one per kind of arguments.
 
 The function is traced as autograph converts it: control flow over tensors becomes part of the graph. Called in a graph, its
-operations become part of that graph.
+operations become part of that graph. Variables may be created in the first trace only; they outlive it.
 """
 
 import functools
-import inspect
 
 from runnel import nest, raw_ops
 from runnel.autograph.conversion import traceable
 from runnel.core import framework
 from runnel.core.convert import convert_to_tensor
 from runnel.core.trackable import Trackable
-from runnel.core.type_spec import TensorSpec, TypeSpec
-from runnel.eager.effect_order import EffectOrder, READS, is_ordered, is_stateful
-from runnel.eager.tracing import trace
+from runnel.core.type_spec import TensorSpec
+from runnel.eager import tracing
+from runnel.eager.arguments import Arguments, as_signed, canonical, signature_of
+from runnel.eager.concrete import Concrete, ConcreteFunction
+from runnel.eager.effect_order import EffectOrder, is_ordered
 from runnel.ops import variables
 
+__all__ = ["ConcreteFunction", "Function", "TensorSpec", "function"]
 run_eagerly = False  # tf.config.run_functions_eagerly
-
-
-class _Concrete:
-    """A function for one signature."""
-
-    def __init__(self, python_function, specs, call, stem, autograph=True):
-        from runnel.eager import backprop
-        self._python_function = python_function
-        self.given = None  # (arguments, keywords) with TensorSpecs for tensors
-        self._structure = None
-        self.has_effects = False  # it has side effects
-        self.has_rules = False  # it calls functions with gradients of their own (tf.custom_gradient)
-
-        def body(*tensors):
-            result = call(traceable(python_function, autograph), tensors)
-            self._structure = None if isinstance(result, framework.Operation) else result
-            operations = framework.get_default_graph().get_operations()
-            self.has_effects = any(is_stateful(op) and op.type not in READS for op in operations)
-            self.has_rules = any(op.type == "IdentityN" and backprop._has_own_rule(op) for op in operations)
-            return [x for x in nest.flatten(self._structure, expand_composites=True) if x is not None and not isinstance(x, framework.Operation)]
-
-        with backprop.watch_variables() as self.variables:
-            self._traced = trace(body, specs, stem, in_order=True)
-        self._op = raw_ops.StatefulPartitionedCall if self._traced.has_effects else raw_ops.PartitionedCall
-        self._is_single = isinstance(self._structure, (framework.Tensor, int, float))
-
-    def call_flat(self, tensors):
-        """Returns the results as a flat list."""
-        from runnel.eager import backprop
-        for variable in self.variables:
-            backprop._accessed(variable)
-        traced = self._traced
-        return self._op(args=list(tensors) + traced.captured, Tout=traced.dtypes, f=traced.name)
-
-    def described(self):
-        """Returns the description of the function for a SavedModel."""
-        from runnel.saved_model.object_saving import Captures
-        traced = self._traced
-        leaves = iter(TensorSpec(shape, dtype) for shape, dtype in zip(traced.shapes, traced.dtypes))
-        if self._is_single:
-            outputs = next(leaves)
-        else:
-            flat = [_spec_of(x, leaves) for x in nest.flatten(self._structure)]
-            outputs = nest.pack_sequence_as(self._structure, flat) if nest.is_nested(self._structure) else flat[0] if flat else None
-        return Captures(traced.name, traced.captured, _canonical(self._python_function, *self.given), outputs, None, traced.dtypes)
-
-    @property
-    def name(self):
-        return self._traced.name
-
-    def __call__(self, tensors):
-        results = self.call_flat(tensors)
-        if self._is_single:
-            return results[0]
-        leaves = iter(results)
-        flat = [None if x is None or isinstance(x, framework.Operation) else next(leaves)
-                for x in nest.flatten(self._structure, expand_composites=True)]
-        if nest.is_nested(self._structure) or hasattr(self._structure, "_is_composite"):
-            return nest.pack_sequence_as(self._structure, flat, expand_composites=True)
-        return flat[0]
-
-
-def _spec_of(value, leaves):
-    """Returns the description of a result; `leaves` are those of its tensors."""
-    if value is None or isinstance(value, framework.Operation):
-        return None
-    if hasattr(value, "_is_composite"):
-        spec = value._type_spec
-        for _ in spec._flat_specs():
-            next(leaves)
-        return spec
-    return next(leaves)
 
 
 def _inlined(python_function, args, kwargs):
@@ -121,113 +51,59 @@ def _as_tensor(x):
     return convert_to_tensor(x) if isinstance(x, (variables.Variable, bool, int, float)) else x
 
 
-def _canonical(python_function, args, kwargs):
-    """Returns (positional arguments, {keyword-only arguments}) with defaults; TensorSpecs get the arguments' names."""
-    try:
-        bound = inspect.signature(python_function).bind(*args, **kwargs)
-    except (TypeError, ValueError):
-        return tuple(args), dict(kwargs)
-    bound.apply_defaults()
+class Function(Trackable):
+    """The result of tf.function.
 
-    def named(stem, value):
-        leaves = nest.flatten(value)
-        names = [stem] if len(leaves) == 1 and not nest.is_nested(value) else ["%s_%d" % (stem, i) for i in range(len(leaves))]
-        renamed = [TensorSpec(x.shape, x.dtype, x.name or n) if isinstance(x, TensorSpec) else x for x, n in zip(leaves, names)]
-        return nest.pack_sequence_as(value, renamed) if nest.is_nested(value) else renamed[0]
-    for name in bound.arguments:
-        bound.arguments[name] = named(name, bound.arguments[name])
-    return bound.args, bound.kwargs
-
-
-class ConcreteFunction(Trackable):
-    """A function for one kind of arguments.
-
-    It takes tensors by position, by the names of the arguments, or as a flat list.
+    Args:
+      python_function: the function.
+      input_signature: TypeSpecs of the arguments; then there is one trace.
+      autograph: whether control flow over tensors is converted.
+      reduce_retracing: whether a new shape makes a trace for more shapes than that one.
+      jit_compile: kept; functions run the same way.
     """
 
-    def __init__(self, concrete):
-        self._concrete = concrete
-        self.described, self.call_flat = concrete.described, concrete.call_flat
-
-    name = property(lambda self: self._concrete.name)
-    captured_inputs = property(lambda self: list(self._concrete._traced.captured))
-    structured_input_signature = property(lambda self: self.described().inputs)
-    structured_outputs = property(lambda self: self.described().outputs)
-
-    def __call__(self, *args, **kwargs):
-        from runnel.saved_model.object_loading import match
-        specs = self.structured_input_signature
-        wanted = [x for x in nest.flatten(list(specs)) if isinstance(x, TensorSpec)]
-        names = {spec.name for spec in wanted}
-        if set(kwargs) <= names and len(args) + len(kwargs) == len(wanted):
-            given = list(args) + [kwargs[spec.name] for spec in wanted[len(args):] if spec.name in kwargs]
-            tensors = match(wanted, given)
-        else:
-            tensors = match(specs, _canonical(self._concrete._python_function, args, kwargs))
-        if tensors is None:
-            raise TypeError("%s takes %s, but got %r, %r" % (self.name, specs, args, kwargs))
-        return self._concrete(tensors)
-
-
-def _leaf_key(x):
-    if isinstance(x, framework.Tensor):
-        return ("tensor", x.dtype, x._dims())
-    if _is_composite(x):
-        return ("composite", _spec_of_argument(x))
-    if isinstance(x, TensorSpec):
-        return ("spec", x.dtype, str(x.shape))
-    try:
-        hash(x)
-    except TypeError:
-        return ("object", id(x))
-    if isinstance(x, (int, float, str, bytes, bool, type(None), complex)):
-        return (type(x), x)
-    return ("object", id(x))
-
-
-def _is_composite(x):
-    """Tells whether an argument is a composite tensor, or the TypeSpec of one."""
-    return hasattr(x, "_is_composite") or isinstance(x, TypeSpec) and not isinstance(x, TensorSpec)
-
-
-def _spec_of_argument(x):
-    return x if isinstance(x, TypeSpec) else x._type_spec
-
-
-class Function(Trackable):
-    """The result of tf.function."""
-
-    def __init__(self, python_function, input_signature=None, autograph=True):
-        self._python_function = python_function
-        self._autograph = autograph
-        self.python_function = python_function
+    def __init__(self, python_function, input_signature=None, autograph=True, reduce_retracing=False, jit_compile=None, name=None):
+        self.python_function = self._python_function = python_function
         self.input_signature = None if input_signature is None else tuple(input_signature)
-        self._cache = {}
-        self._by_tensors = {}
+        self._options = {"autograph": autograph, "reduce_retracing": reduce_retracing, "jit_compile": jit_compile, "name": name}
+        self._signature = signature_of(python_function)
+        self._by_tensors = {}  # the types and shapes of arguments that are tensors -> Concrete
+        self._cache = {}  # key of arguments with all TypeSpecs -> Concrete
+        self._by_key = {}  # key of arguments -> [Concrete], the newest last
+        self._may_create = True  # variables
+        self._count = 0
         functools.update_wrapper(self, python_function)
+
+    @property
+    def jit_compile(self):
+        """What tf.function was given."""
+        return self._options["jit_compile"]
 
     def __get__(self, instance, owner):
         if instance is None:
             return self
         bound = instance.__dict__.setdefault("_tf_functions", {})
         if self not in bound:
-            bound[self] = Function(self._python_function.__get__(instance, owner), self.input_signature, self._autograph)
+            bound[self] = Function(self._python_function.__get__(instance, owner), self.input_signature, **self._options)
         return bound[self]
 
     def __call__(self, *args, **kwargs):
         if run_eagerly and framework.executing_eagerly():
             return self._python_function(*args, **kwargs)
         if not framework.executing_eagerly():
-            return _inlined(traceable(self._python_function, self._autograph), args, kwargs)
+            return _inlined(traceable(self._python_function, self._options["autograph"]), args, kwargs)
         if not kwargs and self.input_signature is None and all(isinstance(x, framework.Tensor) for x in args):
             # The common case, tensors only: no need to flatten nested arguments.
             key = tuple([(x._dtype_number, x._dims()) for x in args])
             concrete = self._by_tensors.get(key)
             if concrete is None:
-                concrete = self._by_tensors[key] = self._concrete(args, kwargs)[0]
+                concrete = self._concrete(args, kwargs)[0]
+                if len(concrete.specs) == len(args):
+                    self._by_tensors[key] = concrete
             tensors = args
         else:
-            concrete, tensors = self._concrete(args, kwargs)
+            concrete, arguments = self._concrete(args, kwargs)
+            tensors = arguments.tensors()
         if (concrete.has_effects or concrete.has_rules) and self._is_taped():
             # Under a tape, run the function op by op. The gradient of a call runs parts of it again: it
             # would draw other random numbers and update variables twice. Also, only a tape of single ops
@@ -241,103 +117,97 @@ class Function(Trackable):
         return bool(backprop._active.tapes)
 
     def _concrete(self, args, kwargs):
-        specs = None
+        """Returns (the trace for these arguments, the arguments)."""
         if self.input_signature is not None:
-            args, specs = self._signed(args, kwargs)
-            kwargs = {}
-        given = [args, kwargs]
-        leaves = [self._tensor_or_value(x) for x in nest.flatten(given)]
-        places = [i for i, x in enumerate(leaves) if isinstance(x, (framework.Tensor, TensorSpec)) or _is_composite(x)]
-        tensors = [tensor for i in places for tensor in _tensors_of(leaves[i])]
-        if specs is None:
-            specs = [(x.dtype, x.shape) for x in tensors]
-            key = (str(nest.map_structure(lambda _: 0, given)), tuple(_leaf_key(x) for x in leaves))
+            arguments, specs = self._signed(args, kwargs)
         else:
-            key = "signed"
-        concrete = self._cache.get(key)
+            arguments = Arguments(*canonical(self._signature, args, kwargs))
+            specs = arguments.specs()
+        key = arguments.key()
+        concrete = self._cache.get((key, tuple(specs)))
         if concrete is None:
-            def call(function, inside):
-                filled, rest = list(leaves), iter(inside)
-                for place in places:
-                    if _is_composite(leaves[place]):
-                        spec = _spec_of_argument(leaves[place])
-                        filled[place] = spec._from_tensors([next(rest) for _ in spec._flat_specs()])
-                    else:
-                        filled[place] = next(rest)
-                arguments, keywords = nest.pack_sequence_as(given, filled)
-                return function(*arguments, **keywords)
-            stem = "__inference_%s" % getattr(self._python_function, "__name__", "function").strip("<>")
-            concrete = self._cache[key] = _Concrete(self._python_function, specs, call, stem, self._autograph)
-            described, named = list(leaves), nest.flatten(list(self.input_signature or ()))
-            rest = iter(specs)
-            for number, place in enumerate(places):
-                if _is_composite(leaves[place]):
-                    described[place] = _spec_of_argument(leaves[place])
-                    for _ in described[place]._flat_specs():
-                        next(rest)
-                    continue
-                dtype, shape = next(rest)
-                name = named[number].name if named else getattr(leaves[place], "name", None) if isinstance(
-                    leaves[place], TensorSpec) else None
-                described[place] = TensorSpec(shape, dtype, name)
-            concrete.given = nest.pack_sequence_as(given, described)
-        return concrete, tensors
+            concrete = self._cache[key, tuple(specs)] = self._found_or_traced(arguments, key, specs)
+        return concrete, arguments
+
+    def _found_or_traced(self, arguments, key, specs):
+        known = self._by_key.setdefault(key, [])
+        for concrete in known:
+            if concrete.covers(specs):
+                return concrete
+        if known and self._options["reduce_retracing"]:
+            specs = [spec.most_specific_common_supertype([other._without_tensor_names()]) or spec for spec, other in zip(specs, known[-1].specs)]
+        concrete = self._traced(arguments, specs)
+        known.append(concrete)
+        return concrete
+
+    def _traced(self, arguments, specs):
+        with tracing.creation_of_variables(self._may_create) as created:
+            concrete = self._trace_once(arguments, specs)
+        if created:  # the variables exist now: trace what the next calls will do
+            with tracing.creation_of_variables(False):
+                concrete = self._trace_once(arguments, specs)
+        self._may_create = False
+        return concrete
+
+    def _trace_once(self, arguments, specs):
+        self._count += 1
+        return Concrete(self._python_function, arguments, specs, self._options["autograph"])
 
     def get_concrete_function(self, *args, **kwargs):
-        """Returns the function for arguments of these kinds: tensors, or TensorSpecs for them."""
+        """Returns the function for arguments of these kinds: tensors, or TypeSpecs for them."""
         if self.input_signature is not None and not args and not kwargs:
             args = self.input_signature
         return ConcreteFunction(self._concrete(args, kwargs)[0])
 
-    @staticmethod
-    def _tensor_or_value(x):
-        return convert_to_tensor(x) if type(x).__module__ == "numpy" else x
+    def experimental_get_tracing_count(self):
+        """Returns how often the function was traced."""
+        return self._count
+
+    def pretty_printed_concrete_signatures(self, verbose=True):
+        """Returns the arguments and results of all traces as text."""
+        return "\n\n".join(ConcreteFunction(c).pretty_printed_signature(verbose) for c in self._cache.values())
+
+    def _list_all_concrete_functions(self):
+        return [ConcreteFunction(c) for c in dict.fromkeys(self._cache.values())]
+
+    def experimental_get_compiler_ir(self, *args, **kwargs):
+        """Not supported: there is no XLA compiler."""
+        raise NotImplementedError("experimental_get_compiler_ir: Runnel has no XLA compiler")
+
+    def __repr__(self):
+        return "<runnel.eager.def_function.Function for %r>" % (self._python_function,)
 
     def _signed(self, args, kwargs):
-        """Returns the arguments as tensors and their (type, shape), according to the signature."""
-        if kwargs:
-            import inspect
-            bound = inspect.signature(self._python_function).bind(*args, **kwargs)
-            args = bound.args
-        if len(args) != len(self.input_signature):
+        """Returns (arguments as tensors, their TypeSpecs), according to the signature."""
+        if self._signature is not None:
+            args, kwargs = canonical(self._signature, args, kwargs)
+        wanted = list(self.input_signature)
+        if len(args) > len(wanted) and all(not isinstance(x, framework.Tensor) for x in args[len(wanted):]):
+            wanted += list(args[len(wanted):])  # arguments with defaults that the signature does not mention
+        if len(args) != len(wanted):
             raise TypeError("%r takes %d arguments by its input_signature, but got %d" % (
                 getattr(self._python_function, "__name__", "f"), len(self.input_signature), len(args)))
-        tensors = _as_specs(list(self.input_signature), list(args))
-        for tensor, spec in zip(nest.flatten(tensors), nest.flatten(list(self.input_signature))):
-            if not spec.is_compatible_with(tensor):
-                raise TypeError("Python inputs incompatible with input_signature: %r, %r" % (tensor, spec))
-        return tuple(tensors), [(s.dtype, s.shape) for s in nest.flatten(list(self.input_signature), expand_composites=True)]
+        tensors = as_signed(wanted, list(args))
+        arguments, specs = Arguments(tuple(tensors), {}), Arguments(tuple(wanted), {}).specs()
+        for own, spec in zip(arguments.specs(), specs):
+            if not spec._without_tensor_names().is_compatible_with(own._without_tensor_names()):
+                raise TypeError("Binding inputs to tf.function failed due to `Can not cast %r to %r`. Received args: %s and kwargs: %s for signature: %s." % (
+                    own, spec, tuple(args), kwargs, self.input_signature))
+        return arguments, specs
 
 
-def _tensors_of(x):
-    """Returns the tensors of an argument, or their TensorSpecs."""
-    if not _is_composite(x):
-        return [x]
-    return x._flat_specs() if isinstance(x, TypeSpec) else x._type_spec._to_tensors(x)
+def function(func=None, input_signature=None, autograph=True, jit_compile=None, reduce_retracing=False, experimental_implements=None,
+             experimental_autograph_options=None, experimental_attributes=None, experimental_relax_shapes=None, experimental_compile=None,
+             experimental_follow_type_hints=None, **_):
+    """A decorator: calls of the function run as a graph, which is traced once per kind of arguments.
 
-
-def _as_specs(specs, value):
-    """Converts the leaves of `value` to tensors, in the structure of `specs`."""
-    if _is_composite(specs):
-        return value
-    if isinstance(specs, TensorSpec):
-        if isinstance(value, TensorSpec):
-            return value
-        return convert_to_tensor(value, dtype=None if isinstance(value, framework.Tensor) else specs.dtype)
-    if isinstance(specs, dict):
-        return {key: _as_specs(spec, value[key]) for key, spec in specs.items()}
-    if len(specs) != len(value):
-        raise TypeError("%r does not have the structure of the input_signature %r" % (value, specs))
-    parts = [_as_specs(spec, item) for spec, item in zip(specs, value)]
-    return type(specs)(*parts) if hasattr(specs, "_fields") else type(specs)(parts)
-
-
-def function(func=None, input_signature=None, autograph=True, experimental_autograph_options=None,
-             experimental_relax_shapes=False, reduce_retracing=False, jit_compile=None, **_):
-    """A decorator: calls of the function run as a graph, which is traced once per signature of the arguments.
-
-    `input_signature`, a list of TensorSpecs, fixes a single signature.
+    Args:
+      func: the function; without it, returns a decorator.
+      input_signature: a list of TypeSpecs; then there is one trace.
+      autograph: whether Python's control flow over tensors becomes part of the graph.
+      jit_compile: has no effect: functions run the same way.
+      reduce_retracing: whether a second shape of an argument makes a trace for all such shapes.
     """
     if func is None:
-        return lambda f: Function(f, input_signature, autograph)
-    return Function(func, input_signature, autograph)
+        return lambda f: function(f, input_signature, autograph, jit_compile, reduce_retracing, experimental_relax_shapes=experimental_relax_shapes)
+    return Function(func, input_signature, autograph, bool(reduce_retracing or experimental_relax_shapes), jit_compile)

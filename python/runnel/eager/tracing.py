@@ -6,6 +6,9 @@ arguments, which the caller passes (`captured`).
 
 import contextlib
 import itertools
+import re
+import threading
+import weakref
 
 from runnel import _core, nest, raw_ops
 from runnel.core.convert import convert_to_tensor
@@ -55,6 +58,7 @@ class Body(Graph):
         self.standing = []  # the arguments of this graph that stand for them
         self._inner = {}    # id of a captured tensor -> the argument that stands for it
         self.arguments = []
+        self.actual = []    # the tensors for which they stand in the first call
         self.seed = outer.seed
         self._building_function = True
         self.outer_graph = None if outer is _library else outer
@@ -78,6 +82,65 @@ class Body(Graph):
         return found
 
 
+class _Creation(threading.local):
+    """What happens if a variable is created while a function is traced: None if none is, or [allowed, variables]."""
+
+    current: list = []
+
+
+_creation = _Creation()
+
+
+@contextlib.contextmanager
+def creation_of_variables(allowed):
+    """A context manager for a trace in which variables may be created, or not. Its value is the list of those that are.
+
+    Inside another trace, that of the caller decides.
+    """
+    if _creation.current:
+        yield []
+        return
+    _creation.current = [allowed, []]
+    try:
+        yield _creation.current[1]
+    finally:
+        _creation.current = []
+
+
+def note_created(variable):
+    """Called for each variable of eager execution. Raises ValueError if a trace is under way in which none may be created."""
+    if not _creation.current:
+        return
+    if not _creation.current[0]:
+        raise ValueError("tf.function only supports singleton tf.Variables created on the first call. Make sure the tf.Variable is only created once "
+                         "or created outside tf.function. See https://www.tensorflow.org/guide/function#creating_tfvariables for more information.")
+    _creation.current[1].append(weakref.ref(variable))
+
+
+def lifted(tensor):
+    """Returns the value of a tensor of a function under construction, for the arguments of its first call."""
+    body = tensor.graph
+    pending, seen = [tensor.op], set()
+    while pending:
+        op = pending.pop()
+        if op in seen:
+            continue
+        seen.add(op)
+        pending += [x.op for x in op.inputs] + list(op.control_inputs)
+    inputs = [(x, value) for x, value in zip(body.arguments + body.standing, body.actual + body.captured) if x.op in seen]
+    if any(x.op in seen and not isinstance(value, _core.EagerTensor) for x, value in inputs):
+        raise ValueError("Unable to lift tensor %r: the initial value of a variable that a tf.function creates depends on an argument without a "
+                         "value" % tensor)
+    with body.as_default():
+        result = raw_ops.Identity(input=tensor)
+    name = "__initializer_%d" % next(_numbers)
+    for definition in _core.functions_of(body).values():
+        _core.add_function_def(_library, definition)
+    _core.define_function(_library, name, body, [x for x, _ in inputs], [result], None)
+    _share()
+    return raw_ops.StatefulPartitionedCall(args=[value for _, value in inputs], Tout=[tensor.dtype], f=name)[0]
+
+
 _symbols = None
 
 
@@ -92,7 +155,9 @@ def symbolic_graph():
 class Traced:
     """A function of the library: its `name`, the tensors it captures (`captured`), and the form of its results."""
 
-    def __init__(self, name, captured, structure, results, has_effects):
+    def __init__(self, name, graph, structure, results, has_effects):
+        captured = list(graph.captured)
+        self.graph = graph
         self.name = name
         self.captured = captured
         self.structure = structure
@@ -109,19 +174,22 @@ class Traced:
         return value
 
 
-def trace(fn, specs, stem, in_order=False):
+def trace(fn, specs, stem, in_order=False, names=(), actual=()):
     """Traces `fn` with arguments of (type, shape) `specs` into a function of the current graph.
 
     With `in_order`, side effects run in program order and all before the function returns; otherwise only those run that
-    its results depend on.
+    its results depend on. `names` are those of the arguments, or None. `actual` are the
+    arguments of the call for which it is traced, if there is one.
     """
     is_eager = executing_eagerly()
     outer = _eager_library() if is_eager else get_default_graph()
     body = Body(outer)
+    body.actual = list(actual)
     order = EffectOrder(body)
     with body.as_default():
         for index, (dtype, shape) in enumerate(specs):
-            body.arguments.append(raw_ops.Placeholder(dtype=dtype, shape=shape, name="arg%d" % index))
+            own = names[index] if index < len(names) and names[index] else "arg%d" % index
+            body.arguments.append(raw_ops.Placeholder(dtype=dtype, shape=shape, name=re.sub("[^A-Za-z0-9_.]", "_", own).lstrip("_.") or "arg"))
         with order if in_order else contextlib.nullcontext():
             result = fn(*body.arguments)
             flat = [convert_to_tensor(x) for x in nest.flatten(result)]
@@ -136,4 +204,5 @@ def trace(fn, specs, stem, in_order=False):
     _core.define_function(outer, name, body, body.arguments + body.standing, flat, None)
     if is_eager:
         _share()
-    return Traced(name, list(body.captured), result, flat, bool(order.last))
+    body.inputs, body.outputs = body.arguments + body.standing, flat
+    return Traced(name, body, result, flat, bool(order.last))

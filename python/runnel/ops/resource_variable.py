@@ -31,6 +31,15 @@ class _Deleter:
             return
 
 
+_of_handles: weakref.WeakValueDictionary = weakref.WeakValueDictionary()  # id of a handle -> variable of eager execution
+
+
+def variable_of(handle):
+    """Returns the variable whose handle this is, or None."""
+    found = _of_handles.get(id(handle))
+    return found if found is not None and found._handle is handle else None
+
+
 def _destroy(handle):
     with framework._DefaultGraph(None):
         raw_ops.DestroyResourceOp(resource=handle, ignore_lookup_error=True)
@@ -112,7 +121,11 @@ class ResourceVariable(Variable):
             self._graph_element = read
 
     def _build_eager(self, initial_value, name, dtype, shape):
+        from runnel.eager import tracing
+        tracing.note_created(self)
         value = initial_value() if callable(initial_value) else initial_value
+        if isinstance(value, framework.Tensor) and value.op is not None:
+            value = tracing.lifted(value)
         value = convert.convert_to_tensor(value, dtype)
         self._initial_value = None
         self._dtype = value.dtype.base_dtype
@@ -122,6 +135,7 @@ class ResourceVariable(Variable):
         self._name = self._handle_name + ":0"
         self._handle = raw_ops.VarHandleOp(shape=self._shape, dtype=self._dtype,
                                            shared_name=self._unique_id)
+        _of_handles[id(self._handle)] = self
         self._deleter = _Deleter(self._handle)
         raw_ops.AssignVariableOp(resource=self._handle, value=value)
         self._initializer_op = self._graph_element = self._is_initialized_op = None

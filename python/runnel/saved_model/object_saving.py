@@ -168,7 +168,7 @@ def _concretes(function):
     if function.input_signature is not None and not function._cache:
         function.get_concrete_function()
     found = []
-    for concrete in function._cache.values():
+    for concrete in dict.fromkeys(function._cache.values()):
         captures = concrete.described()
         try:
             structured_value.encode(captures.inputs)
@@ -567,7 +567,7 @@ def _as_signature(key, function):
     if isinstance(function, Captures):
         return function
     if isinstance(function, Function):
-        if function.input_signature is None and len(function._cache) != 1:
+        if function.input_signature is None and len(set(function._cache.values())) != 1:
             raise ValueError("Expected a TensorFlow function for which to generate a signature, but got %r. Only `tf.functions` with an input "
                              "signature or concrete functions can be used as a signature." % function)
         function = function.get_concrete_function() if function.input_signature is not None else next(iter(function._cache.values()))

@@ -48,3 +48,8 @@ def constant_initializer(value=0, support_partition=False):
 def get_current_name_scope():
     """Returns the current name scope."""
     return _v1.get_default_graph().get_name_scope()
+
+
+def inside_function():
+    """Tells whether a function is being traced."""
+    return not _v1.executing_eagerly() and _v1.get_default_graph()._building_function

@@ -18,7 +18,7 @@ PAGE = "doc/python_names_v2.md"
 HOMES = {}
 for _row in """
 compat.v2.functions: name_scope ones_like zeros_like get_current_name_scope random_normal_initializer random_uniform_initializer
-compat.v2.functions: zeros_initializer ones_initializer constant_initializer
+compat.v2.functions: zeros_initializer ones_initializer constant_initializer inside_function
 compat.v2.variable: Variable
 compat.v2.places: __version__=VERSION version.VERSION=VERSION
 core.type_spec @ __internal__: CompositeTensor
