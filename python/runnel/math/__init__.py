@@ -12,7 +12,8 @@ __getattr__, __dir__, __all__ = namespace(
     "reduce_max reduce_mean reduce_min reduce_prod reduce_std reduce_sum reduce_variance rint round rsqrt scalar_mul segment_max segment_mean "
     "segment_min segment_prod segment_sum sigmoid sign sin sinh sqrt square squared_difference subtract tan tanh truediv unsorted_segment_max "
     "unsorted_segment_mean unsorted_segment_min unsorted_segment_prod unsorted_segment_sqrt_n unsorted_segment_sum zeta",
-    "divide_no_nan=div_no_nan in_top_k=nn.in_top_k top_k=nn.top_k approx_max_k=nn.approx_max_k approx_min_k=nn.approx_min_k l2_normalize=nn.l2_normalize log_softmax=nn.log_softmax "
+    "divide_no_nan=div_no_nan in_top_k=nn.in_top_k top_k=nn.top_k approx_max_k=nn.approx_max_k approx_min_k=nn.approx_min_k "
+    "l2_normalize=nn.l2_normalize log_softmax=nn.log_softmax "
     "softmax=nn.softmax softplus=nn.softplus softsign=nn.softsign zero_fraction=nn.zero_fraction",
     "ops.special_ops: erfcinv multiply_no_nan ndtri polyval reciprocal_no_nan sobol_sample xdivy xlog1py xlogy",
     "submodules: special",
