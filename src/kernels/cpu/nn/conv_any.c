@@ -100,6 +100,7 @@ static rn_status_t find_axis(const conv_any_t* any, int i, int64_t in, int64_t f
 static rn_status_t measure(const rn_kernel_ctx_t* ctx, int* out_space, rn_conv3d_t* out) {
   const conv_any_t* any = ctx->state;
   const rn_tensor_t *x = rn_in(ctx, 0), *w = rn_in(ctx, 1);
+  if (any->batch_dims < 0) return rn_invalid_argument("Batch dims must be non-negative.");
   int64_t space = x->rank - 1 - any->batch_dims;
   if (space != 2 && space != 3)
     return rn_invalid_argument("The input must have 2 or 3 spatial dimensions but got %" PRId64,
