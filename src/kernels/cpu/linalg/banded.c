@@ -86,34 +86,15 @@ static void run(rn_kernel_ctx_t* ctx, banded_job_t* job, int64_t stack) {
   rn_pool_for(rn_ctx_pool(ctx), stack, 20000 / (each + 1) + 1, run_some, job);
 }
 
-// The outer dims of |a| and |b| must be the same.
-static rn_status_t check_outer(const rn_tensor_t* a, const rn_tensor_t* b) {
-  if (a->rank != b->rank) return rn_invalid_argument("All input tensors must have the same rank.");
-  for (int d = 0; d < a->rank - 2; ++d)
-    if (rn_tensor_dim(a, d) != rn_tensor_dim(b, d))
-      return rn_invalid_argument("All input tensors must have the same outer dimensions.");
-  return RN_OK;
-}
-
 static rn_status_t solve_compute(rn_kernel_ctx_t* ctx) {
   const rn_tensor_t *a = rn_in(ctx, 0), *b = rn_in(ctx, 1);
   const banded_state_t* state = ctx->state;
-  RN_RETURN_IF_ERROR(rn_linalg_check_matrices(a));
-  RN_RETURN_IF_ERROR(check_outer(a, b));
-  int64_t rows = rn_tensor_dim(a, a->rank - 2), n = rn_tensor_dim(a, a->rank - 1);
-  if (rows != 3)
-    return rn_invalid_argument(
-        "Expected diagonals to be provided as a matrix with 3 rows, got %" PRId64 " rows.", rows);
-  if (n != rn_tensor_dim(b, b->rank - 2))
-    return rn_invalid_argument(
-        "Expected the same number of left-hand sides and right-hand sides, "
-        "got %" PRId64 " and %" PRId64 ".",
-        n, rn_tensor_dim(b, b->rank - 2));
+  RN_RETURN_IF_ERROR(rn_linalg_check_tridiagonal(a, b));
   rn_tensor_t *out = NULL, temp = {0};
   RN_RETURN_IF_ERROR(rn_output(ctx, 0, rn_tensor_shape(b), &out));
   if (out->count == 0) return RN_OK;
   RN_RETURN_IF_ERROR(rn_temp(ctx, a->dtype, rn_tensor_shape(a), &temp));
-  banded_job_t job = {.n = n,
+  banded_job_t job = {.n = rn_tensor_dim(a, a->rank - 1),
                       .columns = rn_tensor_dim(b, b->rank - 1),
                       .bands = 3,
                       .a = {a->data},
@@ -129,25 +110,17 @@ static rn_status_t solve_compute(rn_kernel_ctx_t* ctx) {
 }
 
 static rn_status_t multiply_compute(rn_kernel_ctx_t* ctx) {
-  static const char* const names[] = {"superdiagonal", "main diagonal", "subdiagonal"};
-  const rn_tensor_t* b = rn_in(ctx, 3);
-  RN_RETURN_IF_ERROR(rn_linalg_check_matrices(rn_in(ctx, 0)));
-  for (int i = 1; i < 4; ++i) RN_RETURN_IF_ERROR(check_outer(rn_in(ctx, 0), rn_in(ctx, i)));
-  int64_t n = rn_tensor_dim(b, b->rank - 2);
-  banded_job_t job = {.n = n,
-                      .columns = rn_tensor_dim(b, b->rank - 1),
-                      .bands = 3,
-                      .b = b->data,
-                      .one = PICK(b->dtype, tridiagonal_multiply)};
-  for (int i = 0; i < 3; ++i) {
-    const rn_tensor_t* a = rn_in(ctx, i);
-    if (rn_tensor_dim(a, a->rank - 2) != 1 || rn_tensor_dim(a, a->rank - 1) != n)
-      return rn_invalid_argument("Invalid %s shape.", names[i]);
-    job.a[i] = a->data;
-  }
+  const rn_tensor_t *a[3] = {rn_in(ctx, 0), rn_in(ctx, 1), rn_in(ctx, 2)}, *b = rn_in(ctx, 3);
+  RN_RETURN_IF_ERROR(rn_linalg_check_tridiagonal_product(a, b));
   rn_tensor_t* out = NULL;
   RN_RETURN_IF_ERROR(rn_output(ctx, 0, rn_tensor_shape(b), &out));
-  job.out = out->data;
+  banded_job_t job = {.n = rn_tensor_dim(b, b->rank - 2),
+                      .columns = rn_tensor_dim(b, b->rank - 1),
+                      .bands = 3,
+                      .a = {a[0]->data, a[1]->data, a[2]->data},
+                      .b = b->data,
+                      .out = out->data,
+                      .one = PICK(b->dtype, tridiagonal_multiply)};
   if (out->count) run(ctx, &job, rn_linalg_stack(b));
   return RN_OK;
 }

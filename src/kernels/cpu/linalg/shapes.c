@@ -66,3 +66,40 @@ void rn_linalg_fill_index(const rn_matmul_batch_t* outer, const int64_t* steps, 
     index[i] = place;
   }
 }
+
+// The outer dims of |a| and |b| must be the same.
+static rn_status_t check_outer(const rn_tensor_t* a, const rn_tensor_t* b) {
+  if (a->rank != b->rank) return rn_invalid_argument("All input tensors must have the same rank.");
+  for (int d = 0; d < a->rank - 2; ++d)
+    if (rn_tensor_dim(a, d) != rn_tensor_dim(b, d))
+      return rn_invalid_argument("All input tensors must have the same outer dimensions.");
+  return RN_OK;
+}
+
+rn_status_t rn_linalg_check_tridiagonal(const rn_tensor_t* a, const rn_tensor_t* b) {
+  RN_RETURN_IF_ERROR(rn_linalg_check_matrices(a));
+  RN_RETURN_IF_ERROR(check_outer(a, b));
+  int64_t rows = rn_tensor_dim(a, a->rank - 2), n = rn_tensor_dim(a, a->rank - 1);
+  if (rows != 3)
+    return rn_invalid_argument(
+        "Expected diagonals to be provided as a matrix with 3 rows, got %" PRId64 " rows.", rows);
+  if (n != rn_tensor_dim(b, b->rank - 2))
+    return rn_invalid_argument(
+        "Expected the same number of left-hand sides and right-hand sides, "
+        "got %" PRId64 " and %" PRId64 ".",
+        n, rn_tensor_dim(b, b->rank - 2));
+  return RN_OK;
+}
+
+rn_status_t rn_linalg_check_tridiagonal_product(const rn_tensor_t* const a[3],
+                                                const rn_tensor_t* b) {
+  static const char* const names[] = {"superdiagonal", "main diagonal", "subdiagonal"};
+  RN_RETURN_IF_ERROR(rn_linalg_check_matrices(a[0]));
+  for (int i = 1; i < 3; ++i) RN_RETURN_IF_ERROR(check_outer(a[0], a[i]));
+  RN_RETURN_IF_ERROR(check_outer(a[0], b));
+  int64_t n = rn_tensor_dim(b, b->rank - 2);
+  for (int i = 0; i < 3; ++i)
+    if (rn_tensor_dim(a[i], a[i]->rank - 2) != 1 || rn_tensor_dim(a[i], a[i]->rank - 1) != n)
+      return rn_invalid_argument("Invalid %s shape.", names[i]);
+  return RN_OK;
+}

@@ -18,6 +18,12 @@ RN_MUST_USE rn_status_t rn_linalg_check_triangular(const rn_tensor_t* a, const r
                                                    bool is_lower, bool is_adjoint,
                                                    rn_matmul_batch_t* out);
 
+// The operands of TridiagonalSolve, and of TridiagonalMatMul: its diagonals and the right-hand
+// side.
+RN_MUST_USE rn_status_t rn_linalg_check_tridiagonal(const rn_tensor_t* a, const rn_tensor_t* b);
+RN_MUST_USE rn_status_t rn_linalg_check_tridiagonal_product(const rn_tensor_t* const a[3],
+                                                            const rn_tensor_t* b);
+
 // The index in an operand, which has |steps| along the outer dims, of each result matrix.
 void rn_linalg_fill_index(const rn_matmul_batch_t* outer, const int64_t* steps, int64_t count,
                           int64_t* index);

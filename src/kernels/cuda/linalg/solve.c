@@ -114,6 +114,33 @@ static rn_status_t invert_compute(rn_kernel_ctx_t* ctx) {
   return out->count ? solve(ctx, a, NULL, out, "Input is not invertible.") : RN_OK;
 }
 
+static rn_status_t permute(rn_kernel_ctx_t* ctx, const factors_t* factors, int64_t n,
+                           rn_tensor_t* rows) {
+  struct permutation_args args = {
+      .pivots = factors->pivots.data, .out = rows->data, .n = n, .stack = n ? rows->count / n : 0};
+  bool is_singular = false;
+  RN_RETURN_IF_ERROR(rn_cuda_read_flag(ctx, &factors->flag, &is_singular));
+  if (is_singular) return rn_invalid_argument("Input is not invertible.");
+  return rn_cuda_each(ctx, rn_cuda_name("linalg/solve/permutation", rows->dtype).text, args.stack,
+                      &args, sizeof args);
+}
+
+static rn_status_t lu_compute(rn_kernel_ctx_t* ctx) {
+  const rn_tensor_t* a = rn_in(ctx, 0);
+  if (a->rank < 2) return rn_invalid_argument("Input tensor must have rank >= 2, got %d", a->rank);
+  RN_RETURN_IF_ERROR(rn_linalg_check_square(a));
+  rn_tensor_t *lu = NULL, *rows = NULL;
+  RN_RETURN_IF_ERROR(rn_output(ctx, 0, rn_tensor_shape(a), &lu));
+  RN_RETURN_IF_ERROR(rn_output(ctx, 1, (rn_shape_t){a->rank - 1, rn_tensor_dims(a)}, &rows));
+  if (lu->count == 0) return RN_OK;
+  factors_t factors = {.lu = {0}};
+  rn_status_t status = make_factors(ctx, a, false, &factors);
+  if (rn_ok(status)) status = rn_device_copy(ctx->kernel->device, &factors.lu, lu);
+  if (rn_ok(status)) status = permute(ctx, &factors, rn_tensor_dim(a, a->rank - 1), rows);
+  clear_factors(&factors);
+  return status;
+}
+
 // |logs| is NULL for a plain determinant.
 static rn_status_t determinants(rn_kernel_ctx_t* ctx, const rn_tensor_t* a, rn_tensor_t* out,
                                 rn_tensor_t* logs) {
@@ -222,6 +249,7 @@ static rn_status_t triangular_init(const rn_kernel_init_t* init, void* state) {
 static const rn_kernel_def_t rows[] = {
     ROW("MatrixSolve", RN_KERNEL_ISSUES, adjoint_init, solve_compute),
     ROW("MatrixInverse", RN_KERNEL_ISSUES, adjoint_init, invert_compute),
+    ROW("Lu", RN_KERNEL_ISSUES, NULL, lu_compute),
     ROW("MatrixDeterminant", RN_KERNEL_REPLAYS, NULL, determinant_compute),
     ROW("LogMatrixDeterminant", RN_KERNEL_REPLAYS, NULL, determinant_compute),
     ROW("Cholesky", RN_KERNEL_REPLAYS, NULL, cholesky_compute),

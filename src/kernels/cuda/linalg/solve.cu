@@ -160,6 +160,18 @@ RN_DEVICE void determinant(const determinant_args& args) {
   }
 }
 
+template <typename I>
+RN_DEVICE void permutation(const permutation_args& args) {
+  RN_EACH(z, args.stack) {
+    I* rows = (I*)args.out + z * args.n;
+    for (i64 k = 0; k < args.n; ++k) rows[k] = (I)k;
+    for (i64 k = 0; k < args.n; ++k)
+      exchange_elements(&rows[k], &rows[args.pivots[z * args.n + k]]);
+  }
+}
+RN_KERNEL(permutation_i32, permutation_args) { permutation<i32>(args); }
+RN_KERNEL(permutation_i64, permutation_args) { permutation<i64>(args); }
+
 // One column of X := A^-1 X per lane.
 template <typename T>
 RN_DEVICE void solve_triangle(const solve_args& args, const T* a, T* x, i64 column) {

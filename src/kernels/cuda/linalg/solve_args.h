@@ -47,6 +47,13 @@ struct exchange_args {
   i64 first, last, skip, skip_end;
 };
 
+// The permutation that the exchanges of rows come to: row i of P A is row out[i] of A.
+struct permutation_args {
+  const i32* pivots;
+  void* out;  // n int32 or int64 per matrix
+  i64 n, stack;
+};
+
 struct determinant_args {
   const void* lu;
   const i32* pivots;
