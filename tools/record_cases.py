@@ -71,6 +71,7 @@ import tensorflow.compat.v1 as tf
 from tensorflow.core.framework import attr_value_pb2, types_pb2
 from tensorflow.python.framework import op_def_registry
 from tensorflow.python.ops.linalg.sparse import sparse_csr_matrix_grad  # noqa: F401 (registers)
+from tensorflow.python.ops import map_ops  # noqa: F401  (registers the gradients of maps)
 
 CODES = (
     "OK CANCELLED UNKNOWN INVALID_ARGUMENT DEADLINE_EXCEEDED NOT_FOUND ALREADY_EXISTS "

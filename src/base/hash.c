@@ -175,3 +175,9 @@ uint64_t rn_sip_hash64(rn_str_t text, const uint64_t key[2]) {
   sip_rounds(v, 4);
   return v[0] ^ v[1] ^ v[2] ^ v[3];
 }
+
+uint64_t rn_fingerprint_cat64(uint64_t a, uint64_t b) {
+  const uint64_t multiplier = UINT64_C(0xc6a4a7935bd1e995);
+  uint64_t result = (a ^ multiplier ^ shift_mix(b * multiplier) * multiplier) * multiplier;
+  return shift_mix(shift_mix(result) * multiplier);
+}

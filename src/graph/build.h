@@ -82,6 +82,8 @@ bool rn_scope_can_add(rn_scope_t* scope);
 // rn_graph_take_back_locked.
 void rn_scope_take_back(rn_scope_t* scope, size_t count);
 rn_arena_t* rn_scope_scratch(rn_scope_t* scope);  // lives until the node is finished
+// Like rn_op_attr_string, for any bytes.
+void rn_op_attr_bytes(rn_scope_t* scope, const char* name, rn_str_t value);
 // Hooks into every node that a scope builds; every member may be NULL.
 typedef struct rn_scope_hook_t {
   rn_edge_t (*map)(void* arg, rn_edge_t input);  // the edge to read in place of |input|

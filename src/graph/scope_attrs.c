@@ -27,11 +27,15 @@ static void add(rn_scope_t* scope, const char* name, rn_status_t status, rn_attr
   }
 }
 
-RN_API void rn_op_attr_string(rn_scope_t* scope, const char* name, const char* value) {
+void rn_op_attr_bytes(rn_scope_t* scope, const char* name, rn_str_t value) {
   if (!rn_scope_can_add(scope)) return;
   rn_attr_value_t attr = {.kind = RN_ATTR_STRING};
-  rn_status_t status = rn_arena_str(rn_scope_scratch(scope), rn_str(value), &attr.s);
+  rn_status_t status = rn_arena_str(rn_scope_scratch(scope), value, &attr.s);
   add(scope, name, status, attr);
+}
+
+RN_API void rn_op_attr_string(rn_scope_t* scope, const char* name, const char* value) {
+  rn_op_attr_bytes(scope, name, rn_str(value));
 }
 
 RN_API void rn_op_attr_int(rn_scope_t* scope, const char* name, int64_t value) {

@@ -333,6 +333,18 @@ RN_RULE(strided_slice_grad) {
   return RN_OK;
 }
 
+RN_RULE(tensor_strided_slice_update) {
+  rn_edge_t dy = rn_grad_dy(g, 0), at[3], value = rn_grad_in(g, 4);
+  for (int i = 0; i < 3; ++i) at[i] = rn_grad_in(g, 1 + i);
+  rn_edge_t slice = RN_RULE_ALIKE(g, "StridedSlice", dy, at[0], at[1], at[2]);
+  if (rn_grad_wants(g, 0))
+    rn_grad_to(g, 0,
+               RN_RULE_ALIKE(g, "TensorStridedSliceUpdate", dy, at[0], at[1], at[2],
+                             rn_ZerosLike(g->scope, slice)));
+  if (rn_grad_wants(g, 4)) rn_grad_to(g, 4, rn_rule_unbroadcast(g, slice, value, slice, 0));
+  return RN_OK;
+}
+
 // A reversal is its own inverse.
 RN_RULE(reverse) { return to_x(g, rn_Reverse(g->scope, rn_grad_dy(g, 0), rn_grad_in(g, 1))); }
 RN_RULE(reverse_v2) { return to_x(g, rn_ReverseV2(g->scope, rn_grad_dy(g, 0), rn_grad_in(g, 1))); }

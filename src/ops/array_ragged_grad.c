@@ -1,4 +1,4 @@
-// The gradient rule of RaggedTensorToTensor.
+// Gradient rules of ops on ragged tensors.
 #include "ops/rules.h"
 
 // The index of the value at each position of the output, -1 for padding; |rows| rows.
@@ -45,5 +45,55 @@ RN_RULE(ragged_to_tensor) {
                            rn_rule_ints(g, RN_INT32, &zero, 1));
     rn_grad_to(g, 2, rn_rule_unbroadcast(g, sum, fallback, sum, 0));
   }
+  return RN_OK;
+}
+
+RN_RULE(ragged_to_sparse) {
+  int values = g->input_count - 1;
+  rn_grad_to(g, values, rn_rule_reshape_like(g, rn_grad_dy(g, 1), rn_grad_in(g, values)));
+  return RN_OK;
+}
+
+// Row i of the params has the values from split i to split i + 1 of all partitions together.
+RN_RULE(ragged_gather) {
+  rn_scope_t* s = g->scope;
+  int values = g->input_count - 2;
+  int64_t one = 1, all = -1;
+  rn_edge_t splits = rn_grad_in(g, 0), params = rn_grad_in(g, values);
+  for (int i = 1; i < values; ++i) splits = rn_Gather(s, rn_grad_in(g, i), splits);
+  rn_edge_t ends =
+      rn_Slice(s, splits, rn_rule_ints(g, RN_INT32, &one, 1), rn_rule_ints(g, RN_INT32, &all, 1));
+  rn_edge_t rows = rn_Reshape(s, rn_grad_in(g, values + 1), rn_rule_ints(g, RN_INT32, &all, 1));
+  rn_edge_t begin = rn_Gather(s, splits, rows), end = rn_Gather(s, ends, rows);
+  rn_RaggedRange_out_t places = rn_RaggedRange(s, begin, end, rn_rule_scalar(g, splits, 1));
+  rn_grad_slices_to(g, values,
+                    rn_rule_rows(g, rn_grad_dy(g, g->output_count - 1), places.rt_dense_values,
+                                 rn_rule_shape(g, params, RN_INT32), rn_grad_shape(g, params)));
+  return RN_OK;
+}
+
+RN_RULE(ragged_to_variant) {
+  int values = g->input_count - 1;
+  rn_edge_t like = rn_grad_in(g, values);
+  rn_edge_t splits = values ? rn_grad_in(g, 0) : rn_const_scalar(g->scope, RN_INT64, 0);
+  rn_grad_to(
+      g, values,
+      rn_RaggedTensorToVariantGradient(g->scope, rn_grad_dy(g, 0), splits,
+                                       rn_rule_shape(g, like, RN_INT32), rn_edge_dtype(like)));
+  return RN_OK;
+}
+
+RN_RULE(ragged_from_variant) {
+  int splits = g->output_count - 1, rank = rn_rule_rank(g, rn_grad_in(g, 0));
+  rn_edge_t* parts = NULL;
+  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(g->arena, (size_t)splits, &parts));
+  for (int i = 0; i < splits; ++i) parts[i] = rn_grad_out(g, i);
+  if (rank > 1)
+    return rn_invalid_argument(
+        "Unable to compute gradient: RaggedTensorToVariant can currently only generate 0D or 1D "
+        "output.");
+  bool batched = rank < 0 ? splits > 0 : rank == 1;
+  rn_grad_to(g, 0,
+             rn_RaggedTensorToVariant(g->scope, parts, splits, rn_grad_dy(g, splits), batched));
   return RN_OK;
 }

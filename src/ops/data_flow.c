@@ -151,6 +151,23 @@ rn_status_t rn_shape_fn_tensor_array_close(rn_shape_ctx_t* ctx) {
   return rn_ops_check_vector(ctx, 0, 2);
 }
 
+// The elements have as many more dimensions as input 2 has entries.
+rn_status_t rn_shape_fn_tensor_array_grad_with_shape(rn_shape_ctx_t* ctx) {
+  RN_TRY(rn_shape_fn_tensor_array_grad(ctx));
+  const rn_handle_data_t* array = rn_shape_in_handle(ctx, 0);
+  if (!array->is_set) return RN_OK;
+  int64_t more = rn_shape_dim(rn_shape_in(ctx, 2), 0);
+  rn_shape_t element = RN_SHAPE_UNKNOWN, prefix;
+  if (rn_shape_has_rank(array->shape) && more >= 0) {
+    if (more > RN_MAX_RANK - array->shape.rank)
+      return rn_invalid_argument("Too many dimensions: %" PRId64, more);
+    RN_TRY(rn_shape_of_rank(ctx, (int)more, &prefix));
+    RN_TRY(rn_shape_concat(ctx, prefix, array->shape, &element));
+  }
+  rn_shape_out_handle(ctx, 0)->shape = element;
+  return RN_OK;
+}
+
 // V2: the handle is a pair of strings, and nothing is known about the elements.
 
 rn_status_t rn_shape_fn_tensor_array_v2(rn_shape_ctx_t* ctx) {

@@ -97,17 +97,18 @@ typedef struct array_t {
 } array_t;
 
 static array_t array_of_gradients(rn_grad_t* g, rn_edge_t flow) {
-  const char* op = rn_grad_op(g);
-  array_t array = {.version = op + strlen(op) - 2};
-  if (strcmp(array.version, "V3") == 0) {
+  rn_str_t op = rn_str(rn_grad_op(g));
+  bool is_third = rn_str_ends_with(op, RN_STR("V3"));
+  array_t array = {.version = is_third ? "V3" : rn_str_ends_with(op, RN_STR("V2")) ? "V2" : ""};
+  if (is_third) {
     rn_TensorArrayGradV3_out_t out =
         rn_TensorArrayGradV3(g->scope, rn_grad_in(g, 0), flow, g->source);
     array.handle = out.grad_handle;
     array.flow = out.flow_out;
     return array;
   }
-  // The older version has no flow output, so readers of the array need a control edge.
-  rn_op_begin(g->scope, "TensorArrayGradV2");
+  // The older versions have no flow output, so readers of the array need a control edge.
+  rn_op_begin(g->scope, *array.version ? "TensorArrayGradV2" : "TensorArrayGrad");
   rn_op_input(g->scope, rn_grad_in(g, 0));
   rn_op_input(g->scope, flow);
   rn_op_attr_string(g->scope, "source", g->source);

@@ -121,3 +121,14 @@ rn_status_t rn_shape_fn_merge_v2_checkpoints(rn_shape_ctx_t* ctx) {
   RN_TRY(rn_ops_check_rank(ctx, 0, 1));
   return rn_ops_check_rank(ctx, 1, 0);
 }
+
+rn_status_t rn_shape_fn_vocab_remapping(rn_shape_ctx_t* ctx) {
+  RN_TRY(rn_ops_check_scalars(ctx, 0, 1));
+  *rn_shape_out(ctx, 1) = RN_SHAPE_SCALAR;
+  return rn_shape_vector(ctx, rn_ops_int(ctx, "num_new_vocab"), rn_shape_out(ctx, 0));
+}
+
+rn_status_t rn_shape_fn_load_and_remap(rn_shape_ctx_t* ctx) {
+  return rn_shape_matrix(ctx, rn_ops_int(ctx, "num_rows"), rn_ops_int(ctx, "num_cols"),
+                         rn_shape_out(ctx, 0));
+}

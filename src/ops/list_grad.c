@@ -1,5 +1,5 @@
-// Gradient rules of lists of tensors. The gradient of a list is a list; elements without a gradient
-// are unset.
+// Gradient rules of lists, maps and composites of tensors. The gradient of a list is a list;
+// elements without a gradient are unset.
 #include "ops/rules.h"
 
 static int element_dtype(rn_grad_t* g) { return rn_grad_attr(g, "element_dtype")->type; }
@@ -131,5 +131,50 @@ RN_RULE(list_scatter_into) {
   if (rn_grad_wants(g, 1))
     rn_grad_to(g, 1,
                rn_TensorListGather(g->scope, dy, indices, row_shape(g, tensor), element_dtype(g)));
+  return RN_OK;
+}
+
+// Maps. The gradient of a map is a map; a key without a gradient is not in it.
+RN_RULE(map_lookup) {
+  rn_edge_t empty = rn_EmptyTensorMap(g->scope);
+  rn_grad_to(g, 0, rn_TensorMapInsert(g->scope, empty, rn_grad_in(g, 1), rn_grad_dy(g, 0)));
+  return RN_OK;
+}
+
+RN_RULE(map_insert) {
+  rn_scope_t* s = g->scope;
+  rn_edge_t dy = rn_grad_dy(g, 0), key = rn_grad_in(g, 1), value = rn_grad_in(g, 2);
+  int dtype = rn_edge_dtype(value);
+  rn_edge_t has = rn_TensorMapHasKey(s, dy, key);
+  rn_Switch_out_t map = rn_Switch(s, dy, has);
+  if (rn_grad_wants(g, 0)) {
+    rn_edge_t maps[2] = {map.output_false, rn_TensorMapErase(s, map.output_true, key, dtype)};
+    rn_grad_to(g, 0, rn_Merge(s, maps, 2).output);
+  }
+  if (rn_grad_wants(g, 2)) {
+    rn_edge_t zeros = rn_ZerosLike(s, rn_Switch(s, value, has).output_false);
+    rn_edge_t values[2] = {zeros, rn_TensorMapLookup(s, map.output_true, key, dtype)};
+    rn_grad_to(g, 2, rn_Merge(s, values, 2).output);
+  }
+  return RN_OK;
+}
+
+RN_RULE(map_erase) { return rn_rule_pass(g, 0, 0); }
+
+// Composite tensors.
+RN_RULE(composite_from_components) {
+  rn_edge_t first = RN_RULE_ALIKE(g, "CompositeTensorVariantToComponents", rn_grad_dy(g, 0));
+  for (int i = 0; i < g->input_count; ++i) rn_grad_to(g, i, (rn_edge_t){first.node, i});
+  return RN_OK;
+}
+
+// A component without a gradient keeps its value.
+RN_RULE(composite_to_components) {
+  rn_edge_t* components = NULL;
+  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(g->arena, (size_t)g->output_count, &components));
+  for (int i = 0; i < g->output_count; ++i)
+    components[i] = rn_grad_has_dy(g, i) ? rn_grad_dy(g, i) : rn_grad_out(g, i);
+  rn_grad_to(
+      g, 0, rn_rule_alike_(g, "CompositeTensorVariantFromComponents", g->output_count, components));
   return RN_OK;
 }

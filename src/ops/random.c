@@ -93,3 +93,36 @@ rn_status_t rn_shape_fn_rng_read(rn_shape_ctx_t* ctx) {
 }
 
 rn_status_t rn_shape_fn_rng_skip(rn_shape_ctx_t* ctx) { return rn_ops_check_scalars(ctx, 1, 2); }
+
+rn_status_t rn_shape_fn_random_index_shuffle(rn_shape_ctx_t* ctx) {
+  rn_shape_t index, seed, most;
+  RN_TRY(rn_shape_with_rank_at_most(ctx, rn_shape_in(ctx, 0), 1, &index));
+  RN_TRY(rn_shape_with_rank_at_least(ctx, rn_shape_in(ctx, 1), 1, &seed));
+  RN_TRY(rn_shape_with_rank_at_most(ctx, seed, 2, &seed));
+  RN_TRY(rn_shape_with_rank_at_most(ctx, rn_shape_in(ctx, 2), 1, &most));
+  int64_t width = rn_shape_dim(seed, -1);
+  if (seed.rank == 1 && width >= 0 && width != 3)
+    return rn_invalid_argument("Seed must have shape [3] or [n, 3] but got [%" PRId64 "].", width);
+  if (index.rank == 0 && seed.rank == 1 && most.rank == 0) {
+    *rn_shape_out(ctx, 0) = RN_SHAPE_SCALAR;
+    return RN_OK;
+  }
+  if (index.rank == 0 && (seed.rank < 0 || most.rank < 0)) return RN_OK;
+  int64_t count = RN_UNKNOWN;
+  if (index.rank == 1)
+    count = index.dims[0];
+  else if (seed.rank == 2)
+    count = seed.dims[0];
+  else if (most.rank == 1)
+    count = most.dims[0];
+  if (seed.rank == 2 && count >= 0 && seed.dims[0] >= 0 && seed.dims[0] != count)
+    return rn_invalid_argument("Seed has shape [%" PRId64 ", %" PRId64
+                               "] but must have shape [%" PRId64
+                               ", 3]. since index had shape [%" PRId64 "].",
+                               seed.dims[0], width, count, count);
+  if (most.rank == 1 && count >= 0 && most.dims[0] >= 0 && most.dims[0] != count)
+    return rn_invalid_argument("Max index has shape [%" PRId64 "] but must have shape [%" PRId64
+                               "].",
+                               most.dims[0], count);
+  return rn_shape_vector(ctx, count, rn_shape_out(ctx, 0));
+}

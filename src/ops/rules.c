@@ -49,11 +49,13 @@ rn_edge_t rn_rule_range(rn_grad_t* g, int first, int limit, int step) {
 static void copy_attr(rn_scope_t* scope, const char* name, const rn_attr_value_t* value) {
   if (value->is_list) {
     if (value->kind == RN_ATTR_INT) rn_op_attr_int_list(scope, name, value->list_i, value->count);
+    if (value->kind == RN_ATTR_TYPE)
+      rn_op_attr_type_list(scope, name, (const int*)value->list_type, value->count);
     return;
   }
   switch (value->kind) {
     case RN_ATTR_STRING:
-      rn_op_attr_string(scope, name, value->s.data);
+      rn_op_attr_bytes(scope, name, value->s);
       break;
     case RN_ATTR_INT:
       rn_op_attr_int(scope, name, value->i);
@@ -72,7 +74,10 @@ static void copy_attr(rn_scope_t* scope, const char* name, const rn_attr_value_t
 rn_edge_t rn_rule_alike_(rn_grad_t* g, const char* op, int input_count, const rn_edge_t* inputs) {
   const rn_op_def_t* def = rn_op_find(rn_str(op));
   rn_op_begin(g->scope, op);
-  for (int i = 0; i < input_count; ++i) rn_op_input(g->scope, inputs[i]);
+  if (def && def->input_count == 1 && def->inputs[0].type_list_attr >= 0)
+    rn_op_input_list(g->scope, inputs, input_count);
+  else
+    for (int i = 0; i < input_count; ++i) rn_op_input(g->scope, inputs[i]);
   for (int i = 0; def && i < def->attr_count; ++i) {
     const rn_attr_def_t* attr = &def->attrs[i];
     const rn_attr_value_t* value = rn_node_attr(g->node, rn_str(attr->name));

@@ -46,6 +46,12 @@ def has_empty(case):
     return any(array.size == 0 for _, array in tensor_inputs(case))
 
 
+def has_empty_strings(case):
+    """A tensor of strings without elements."""
+    inputs = [x for node in case["nodes"] for x in node["inputs"] if isinstance(x, tuple)]
+    return any(x[0] == "tensor" and x[1] == "string" and 0 in x[2] for x in inputs)
+
+
 def is_unseeded(case):
     """A random op whose seeds are 0, so that every run has its own numbers."""
     for node in case["nodes"]:
@@ -637,6 +643,11 @@ rule("Conv2DBackpropFilter Conv2DBackpropInput", "accepted", "stock has no dilat
 rule("Conv2DBackpropFilter Conv2DBackpropInput", "accepted", "gradients of grouped convolutions", says("grouped convolutions are not supported"))
 rule("FusedBatchNormGrad FusedBatchNormGradV2 FusedBatchNormGradV3", "accepted", "stock wants NHWC in inference", says("only support NHWC"))
 rule("QuantizedConv2D", "accepted refused", "stock checks its arguments late or not at all")
+
+rule("RandomIndexShuffle", "refused value", "stock reads keys that it has not made", says("Rounds must be even"))
+rule("RandomIndexShuffle", "refused", "stock walks on from a number outside the permutation", says("is greater than max_index"))
+rule("RaggedTensorToVariantGradient", "refused", "stock writes as many values as there are", says("values than dense_values_shape"))
+rule("Fingerprint", "value", "stock leaves the hash of no strings unset", lambda case, found, ours, stock: has_empty_strings(case))
 
 
 def reason(case, found, ours, stock):

@@ -281,13 +281,14 @@ Test(session_store, handles, .timeout = 60) {
   end(&w);
 }
 
-// Arrays whose handle is a pair of strings, which only graphs of version 25 and before may have.
+// Arrays whose handle is a pair of strings ("V2"), which only graphs of version 25 and before may
+// have, or a reference to one (""), for graphs of version 15 and before.
 
-// TensorArray|verb|V2 with what goes between the handle and the flow.
-static rn_edge_t old(rn_scope_t* s, const char* verb, rn_edge_t array, rn_edge_t first,
-                     rn_edge_t second, rn_edge_t flow, bool gives_values) {
+// TensorArray|verb||version| with what goes between the handle and the flow.
+static rn_edge_t old(rn_scope_t* s, const char* version, const char* verb, rn_edge_t array,
+                     rn_edge_t first, rn_edge_t second, rn_edge_t flow, bool gives_values) {
   char op[32];
-  snprintf(op, sizeof op, "TensorArray%sV2", verb);
+  snprintf(op, sizeof op, "TensorArray%s%s", verb, version);
   rn_op_begin(s, op);
   rn_op_input(s, array);
   if (first.node) rn_op_input(s, first);
@@ -297,46 +298,85 @@ static rn_edge_t old(rn_scope_t* s, const char* verb, rn_edge_t array, rn_edge_t
   return (rn_edge_t){rn_op_finish(s), 0};
 }
 
-// [x] and [x^2] go in one by one, stacked or joined, and come out so; 10 x^2 + x.
+// Two values go in one by one, stacked or joined, and come out so.
+static rn_edge_t through_array(rn_scope_t* s, const char* version, int way, const rn_edge_t* both) {
+  rn_edge_t flow = rn_const_scalar(s, RN_FLOAT, 0), size = rn_const_int32(s, 2);
+  rn_edge_t stacked = rn_Pack(s, both, 2);
+  rn_edge_t flat = rn_Reshape(s, stacked, rn_const_int32_list(s, (const int32_t[]){2}, 1));
+  rn_edge_t lengths = rn_const(s, RN_INT64, (const int64_t[]){2}, 1, (const int64_t[]){1, 1});
+  rn_edge_t order = rn_const_int32_list(s, (const int32_t[]){0, 1}, 2);
+  rn_edge_t numbers[2] = {rn_const_int32(s, 0), rn_const_int32(s, 1)}, read[2];
+  rn_op_begin(s, *version ? "TensorArrayV2" : "TensorArray");
+  rn_op_input(s, size);
+  rn_op_attr_type(s, "dtype", RN_DOUBLE);
+  rn_edge_t array = {rn_op_finish(s), 0};
+  if (way % 3 == 0)
+    for (int i = 0; i < 2; ++i)
+      flow = old(s, version, "Write", array, numbers[i], both[i], flow, false);
+  if (way % 3 == 1) flow = old(s, version, "Scatter", array, order, stacked, flow, false);
+  if (way % 3 == 2) flow = old(s, version, "Split", array, flat, lengths, flow, false);
+  if (way / 3 == 1) return old(s, version, "Gather", array, order, RN_NO_EDGE, flow, true);
+  if (way / 3 == 2) return old(s, version, "Concat", array, RN_NO_EDGE, RN_NO_EDGE, flow, true);
+  for (int i = 0; i < 2; ++i)
+    read[i] = old(s, version, "Read", array, numbers[i], RN_NO_EDGE, flow, true);
+  return rn_Pack(s, read, 2);
+}
+
+// [x] and [x^2] become 10 x^2 + x.
+static void use_old_array(const char* version, int producer, int way) {
+  world_t w = begin();
+  w.graph->producer = producer;
+  rn_scope_t* s = w.s;
+  rn_edge_t x = rn_const_scalar(s, RN_DOUBLE, 3);
+  rn_edge_t one = rn_const_int32_list(s, (const int32_t[]){1}, 1);
+  rn_edge_t both[2] = {rn_Reshape(s, x, one), rn_Reshape(s, rn_Square(s, x), one)};
+  rn_edge_t rows = through_array(s, version, way, both);
+  rows = rn_Reshape(s, rows, rn_const_int32_list(s, (const int32_t[]){2}, 1));
+  rn_edge_t weights = rn_const(s, RN_DOUBLE, (const int64_t[]){2}, 1, (const double[]){1, 10});
+  rn_edge_t y = rn_Sum(s, rn_Mul(s, rows, weights), rn_const_int32(s, 0)), d;
+  cr_assert(rn_scope_ok(s), "%s", rn_scope_message(s));
+  cr_assert(rn_gradients(s, y, &x, 1, &d), "%s", rn_scope_message(s));
+  cr_expect_eq(fetch_now(&w, y), 93);
+  cr_expect_eq(fetch_now(&w, d), 61, "%s, way %d: %g", version, way, fetch_now(&w, d));
+  end(&w);
+}
+
 Test(tensor_array, of_old_graphs, .timeout = 60) {
   for (int way = 0; way < 9; ++way) {
-    world_t w = begin();
-    w.graph->producer = 25;
-    rn_scope_t* s = w.s;
-    rn_edge_t x = rn_const_scalar(s, RN_DOUBLE, 3), flow = rn_const_scalar(s, RN_FLOAT, 0);
-    rn_edge_t one = rn_const_int32_list(s, (const int32_t[]){1}, 1);
-    rn_edge_t both[2] = {rn_Reshape(s, x, one), rn_Reshape(s, rn_Square(s, x), one)};
-    rn_edge_t stacked = rn_Pack(s, both, 2), size = rn_const_int32(s, 2);
-    rn_edge_t flat = rn_Reshape(s, stacked, rn_const_int32_list(s, (const int32_t[]){2}, 1));
-    rn_edge_t lengths = rn_const(s, RN_INT64, (const int64_t[]){2}, 1, (const int64_t[]){1, 1});
-    rn_edge_t order = rn_const_int32_list(s, (const int32_t[]){0, 1}, 2);
-    rn_edge_t numbers[2] = {rn_const_int32(s, 0), rn_const_int32(s, 1)}, rows;
-    rn_op_begin(s, "TensorArrayV2");
-    rn_op_input(s, size);
-    rn_op_attr_type(s, "dtype", RN_DOUBLE);
-    rn_edge_t array = {rn_op_finish(s), 0};
-    if (way % 3 == 0)
-      for (int i = 0; i < 2; ++i) flow = old(s, "Write", array, numbers[i], both[i], flow, false);
-    if (way % 3 == 1) flow = old(s, "Scatter", array, order, stacked, flow, false);
-    if (way % 3 == 2) flow = old(s, "Split", array, flat, lengths, flow, false);
-    if (way / 3 == 0) {
-      rn_edge_t read[2];
-      for (int i = 0; i < 2; ++i)
-        read[i] = old(s, "Read", array, numbers[i], RN_NO_EDGE, flow, true);
-      rows = rn_Pack(s, read, 2);
-    } else {
-      rows = way / 3 == 1 ? old(s, "Gather", array, order, RN_NO_EDGE, flow, true)
-                          : old(s, "Concat", array, RN_NO_EDGE, RN_NO_EDGE, flow, true);
-    }
-    rows = rn_Reshape(s, rows, rn_const_int32_list(s, (const int32_t[]){2}, 1));
-    rn_edge_t weights = rn_const(s, RN_DOUBLE, (const int64_t[]){2}, 1, (const double[]){1, 10});
-    rn_edge_t y = rn_Sum(s, rn_Mul(s, rows, weights), rn_const_int32(s, 0)), d;
-    cr_assert(rn_scope_ok(s), "%s", rn_scope_message(s));
-    cr_assert(rn_gradients(s, y, &x, 1, &d), "%s", rn_scope_message(s));
-    cr_expect_eq(fetch_now(&w, y), 93);
-    cr_expect_eq(fetch_now(&w, d), 61, "way %d: %g", way, fetch_now(&w, d));
-    end(&w);
+    use_old_array("V2", 25, way);
+    use_old_array("", 15, way);
   }
+}
+
+// TensorArrayUnpack and TensorArrayPack, the size, and the end of an array.
+Test(tensor_array, of_the_oldest_graphs, .timeout = 60) {
+  world_t w = begin();
+  w.graph->producer = 15;
+  rn_scope_t* s = w.s;
+  rn_edge_t flow = rn_const_scalar(s, RN_FLOAT, 0);
+  rn_edge_t rows = rn_const(s, RN_DOUBLE, (const int64_t[]){2}, 1, (const double[]){4, 5});
+  rn_edge_t two = rn_const_int32(s, 2);
+  rn_op_begin(s, "TensorArray");
+  rn_op_input(s, two);
+  rn_op_attr_type(s, "dtype", RN_DOUBLE);
+  rn_edge_t array = {rn_op_finish(s), 0};
+  flow = old(s, "", "Unpack", array, rows, RN_NO_EDGE, flow, false);
+  rn_edge_t packed = old(s, "", "Pack", array, RN_NO_EDGE, RN_NO_EDGE, flow, true);
+  rn_edge_t size = old(s, "", "Size", array, RN_NO_EDGE, RN_NO_EDGE, flow, false);
+  rn_op_begin(s, "TensorArrayClose");
+  rn_op_input(s, array);
+  rn_op_control(s, packed.node);
+  rn_op_control(s, size.node);
+  rn_node_t* close = rn_op_finish(s);
+  rn_edge_t sum = rn_Sum(s, packed, rn_const_int32(s, 0)), count = rn_Cast(s, size, RN_DOUBLE);
+  rn_op_begin(s, "Add");
+  rn_op_input(s, sum);
+  rn_op_input(s, count);
+  rn_op_control(s, close);
+  rn_edge_t total = {rn_op_finish(s), 0};
+  cr_assert(rn_scope_ok(s), "%s", rn_scope_message(s));
+  cr_expect_eq(fetch_now(&w, total), 11);
+  end(&w);
 }
 
 // A pair of strings that names nothing: a step without arrays has no container to look into.
@@ -345,7 +385,7 @@ Test(tensor_array, that_is_missing, .timeout = 60) {
   rn_scope_t* s = w.s;
   rn_edge_t pair = rn_const_strings(s, (const char* const[]){"a", "b"}, 2);
   rn_edge_t joined =
-      old(s, "Concat", pair, RN_NO_EDGE, RN_NO_EDGE, rn_const_scalar(s, RN_FLOAT, 0), true);
+      old(s, "V2", "Concat", pair, RN_NO_EDGE, RN_NO_EDGE, rn_const_scalar(s, RN_FLOAT, 0), true);
   runner_t r = {.w = &w, .fetch = joined};
   run(&r);
   int64_t step = -1;

@@ -14,6 +14,7 @@ import sys
 os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
 import tensorflow  # noqa: F401  (registers the descriptors)
 from tensorflow.core.framework import api_def_pb2, kernel_def_pb2  # noqa: F401
+from tensorflow.core.protobuf import composite_tensor_variant_pb2  # noqa: F401
 from tensorflow.core.protobuf import config_pb2, tensor_bundle_pb2, tensorflow_server_pb2  # noqa: F401
 from tensorflow.core.protobuf import fingerprint_pb2, saved_model_pb2  # noqa: F401
 from tensorflow.core.util import saved_tensor_slice_pb2  # noqa: F401

@@ -69,6 +69,7 @@ def from_file(t):
         row("some", v2, "string", "int64", abc, ["a", "c"], 0, 1, vocab_size=2, **s)
         row("too_few", v2, "string", "int64", abc, ["a"], 0, 1, vocab_size=9, **s)
         row("offset", v2, "string", "int64", abc, ["a", "c"], 0, -1, offset=5, **s)
+        row("empty", v2, "string", "int64", "", ["a"], -2, -1)
         row("repeated", v2, "string", "int64", "a\nb\nb\n", ["a"], -2, -1)
         row("not_int", v2, "string", "int64", "a x\nb y\n", ["a"], 0, 1, **s)
         row("few_columns", v2, "string", "int64", abc, ["a"], 0, 2, **s)
@@ -77,8 +78,50 @@ def from_file(t):
         row("number_key_for_text", v2, "string", "string", abc, ["a"], -1, -2, **s)
 
 
+def anonymous(t):
+    """Adds tables that have no name: those that one step makes, fills and reads."""
+    for k, v in PAIRS:
+        name = "%s_%s" % (k, v)
+        keys, values = vec(k, KEYS[k]), vec(v, VALUES[v])
+        fallback = scalar(v, "none" if v == "string" else -1)
+        t.row("unfilled_" + name, "LookupTableFindV2", [table("AnonymousHashTable", k, v), keys, fallback])
+        if (k, v) == ("string", "string"):
+            continue
+        made = table("AnonymousMutableHashTable", k, v)
+        filled = node("LookupTableInsertV2", [made, keys, values])
+        t.row("anonymous_" + name, "LookupTableFindV2", [use("t"), keys, fallback], control=[filled])
+        t.row("anonymous_unknown_" + name, "LookupTableFindV2", [made, keys, fallback])
+    for op in ("AnonymousHashTable", "AnonymousMutableHashTable"):
+        t.row("size", op, [], {"key_dtype": "int64", "value_dtype": "int64"}, undefined=[0])
+        t.row("bad_types", op, [], {"key_dtype": "float", "value_dtype": "int64"}, message="code-only")
+        t.row("anonymous", "LookupTableSizeV2", [table(op, "int64", "int64")])
+    filled = node("InitializeTableV2", [table("AnonymousHashTable", "string", "int64"), vec("string", ["a", "b"]), vec("int64", [5, 6])])
+    t.row("anonymous_fixed", "LookupTableFindV2", [use("t"), vec("string", ["b", "x"]), scalar("int64", -1)], control=[filled])
+    tensors = "AnonymousMutableHashTableOfTensors"
+    attrs = {"key_dtype": "int64", "value_dtype": "float", "value_shape": [2]}
+    t.row("made", tensors, [], attrs, undefined=[0])
+    t.row("scalar", tensors, [], dict(attrs, value_shape=[]))
+    made = dict(node(tensors, [], attrs), id="t")
+    filled = node("LookupTableInsertV2", [made, vec("int64", [3, 4]), given("float", [2, 2], [1, 2, 3, 4])])
+    t.row("anonymous_tensors", "LookupTableFindV2", [use("t"), vec("int64", [4, 9]), vec("float", [-1, -2])], control=[filled])
+    dense = "AnonymousMutableDenseHashTable"
+    attrs = {"key_dtype": "int64", "value_dtype": "float", "value_shape": [2], "initial_num_buckets": 4}
+    reserved = [scalar("int64", -1), scalar("int64", -2)]
+    t.row("made", dense, reserved, attrs, undefined=[0])
+    t.row("buckets", dense, reserved, dict(attrs, initial_num_buckets=5))
+    t.row("load", dense, reserved, dict(attrs, max_load_factor=1.5))
+    t.row("same_keys", dense, [scalar("int64", -1), scalar("int64", -1)], attrs)
+    t.row("shapes", dense, [scalar("int64", -1), vec("int64", [-2])], attrs)
+    made = dict(node(dense, reserved, attrs), id="t")
+    filled = node("LookupTableInsertV2", [made, vec("int64", [3, 4]), given("float", [2, 2], [1, 2, 3, 4])])
+    t.row("anonymous_dense", "LookupTableFindV2", [use("t"), vec("int64", [4, 9]), vec("float", [-1, -2])], control=[filled])
+    t.row("anonymous_dense", "LookupTableExportV2", [use("t")], {"Tkeys": "int64", "Tvalues": "float"}, control=[filled])
+    t.row("first_version", "MutableDenseHashTable", reserved[:1], attrs, message="code-only")
+
+
 def fill(t):
     from_file(t)
+    anonymous(t)
     variants(t)
     for v2 in ("", "V2"):
         fixed, changing = "HashTable" + v2, "MutableHashTable" + v2

@@ -187,6 +187,32 @@ def kept(t):
     t.row("vector", "GetSessionTensor", [vec("string", ["a", "b"])], {"dtype": "float"}, message="code-only")
 
 
+def gradients_with_shape(t):
+    def array(**attrs):
+        return dict(node("TensorArrayV3", [iscalar(2)], dict({"dtype": "float"}, **attrs)), id="a")
+
+    def gradient(a, *prefix):
+        written = node("TensorArrayWriteV3", [use("a"), iscalar(0), drawn("float", [2]), use("a", 1)])
+        return dict(node("TensorArrayGradWithShape", [a, written, ivec(*prefix)], {"source": "g"}), id="g")
+
+    def row(name, a, prefix, shape, **more):
+        wrote = node("TensorArrayWriteV3", [use("g"), iscalar(0), drawn("float", shape), use("g", 1)])
+        t.row(name, "TensorArrayReadV3", [gradient(a, *prefix), iscalar(0), wrote], {"dtype": "float"}, **more)
+
+    fixed = array(element_shape=[2], identical_element_shapes=True)
+    row("with_shape", array(), [3], [3, 2])
+    row("with_shape_twice", fixed, [3, 1], [3, 1, 2])
+    row("without_shape", array(), [], [2])
+    row("wrong_shape", fixed, [3], [4, 2], message="code-only")
+    t.row("unwritten", "TensorArrayReadV3", [gradient(fixed, 3), iscalar(0), use("g", 1)], {"dtype": "float"})
+    op = "TensorArrayGradWithShape"
+    a = array()
+    t.row("negative", op, [a, use("a", 1), vec("int32", [-2])], {"source": "g"}, message="code-only")
+    t.row("matrix", op, [a, use("a", 1), given("int32", [1, 1], [2])], {"source": "g"}, message="code-only")
+    t.row("handle", op, [node("VarHandleOp", [], {"dtype": "float", "shape": []}), scalar("float", 0), vec("int32", [2])],
+          {"source": "g"}, message="code-only")
+
+
 def arrays(t):
     h, flow, i = vec("string", ["a", "b"]), scalar("float", 0), scalar("int32", 0)
     f = {"dtype": "float"}
@@ -200,6 +226,20 @@ def arrays(t):
     t.row("deprecated", "TensorArraySizeV2", [h, flow])
     t.row("deprecated", "TensorArrayCloseV2", [h])
     t.row("no_array", "TensorArrayConcatV2", [h, flow], f, message="code-only")
+    r = ref(h)
+    t.row("deprecated", "TensorArray", [i], f)
+    t.row("deprecated", "TensorArrayGrad", [h, flow], {"source": "g"})
+    t.row("deprecated", "TensorArrayWrite", [r, i, drawn("float", [2]), flow])
+    t.row("deprecated", "TensorArrayRead", [r, i, flow], f)
+    t.row("deprecated", "TensorArrayGather", [r, vec("int32", [0]), flow], f)
+    t.row("deprecated", "TensorArrayScatter", [r, vec("int32", [0]), drawn("float", [1, 2]), flow])
+    t.row("deprecated", "TensorArraySplit", [r, drawn("float", [2]), vec("int64", [2]), flow])
+    t.row("deprecated", "TensorArrayConcat", [r, flow], f)
+    t.row("deprecated", "TensorArrayPack", [r, flow], f)
+    t.row("deprecated", "TensorArrayUnpack", [r, drawn("float", [2]), flow])
+    t.row("deprecated", "TensorArraySize", [r, flow])
+    t.row("deprecated", "TensorArrayClose", [r])
+    gradients_with_shape(t)
     q = node("FIFOQueueV2", attrs={"component_types": ["float"], "shared_name": "q"})
     t.row("size", "FakeQueue", [q])
 

@@ -75,6 +75,7 @@ static const rn_kernel_def_t rows[] = {
     FORWARDING("IdentityN"),
     FORWARDING("StopGradient"),
     FORWARDING("_EagerConst"),
+    FORWARDING("DebugGradientIdentity"),
     FORWARDING("PlaceholderWithDefault"),
     FORWARDING("LoopCond"),
     {.op = "PreventGradient",

@@ -143,6 +143,8 @@ static rn_status_t tensor_strided_slice_update(rn_kernel_ctx_t* ctx) {
   rn_slice_spec_t spec;
   RN_RETURN_IF_ERROR(rn_slice_spec_make(rn_tensor_shape(input), rn_in(ctx, 1), rn_in(ctx, 2),
                                         rn_in(ctx, 3), ctx->state, &spec));
+  if (rn_dtypes_has(RN_TYPES_QUANTISED, input->dtype))
+    return rn_invalid_argument("Unsupported data type: %s", rn_dtype_name(input->dtype));
   rn_tensor_t* out = NULL;
   // Not in place if the value shares the input's buffer.
   uint64_t candidates = rn_in(ctx, 4)->data != input->data;

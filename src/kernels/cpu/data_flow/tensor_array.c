@@ -97,16 +97,32 @@ static rn_status_t check_open_locked(const rn_tensor_array_t* array) {
                           : RN_OK;
 }
 
-// A gradient array knows the shapes of what the forward pass wrote, even if that was cleared.
-static rn_status_t copy_shapes(rn_tensor_array_t* to, const rn_tensor_array_t* from) {
-  for (int64_t i = 0; i < from->size; ++i)
-    if (rn_tensor_is_set(&from->elements[i].value))
-      RN_RETURN_IF_ERROR(rn_tensor_init(&to->elements[i].value, from->spec.dtype,
-                                        rn_tensor_shape(&from->elements[i].value)));
+// |shape| with |prefix| before it; the dims go to |dims|, RN_MAX_RANK of them.
+static rn_status_t prepend(rn_shape_t prefix, rn_shape_t shape, int64_t* dims, rn_shape_t* out) {
+  *out = shape;
+  if (prefix.rank == 0 || !rn_shape_has_rank(shape)) return RN_OK;
+  if (prefix.rank + shape.rank > RN_MAX_RANK)
+    return rn_invalid_argument("The elements' rank is too large");
+  memcpy(dims, prefix.dims, (size_t)prefix.rank * sizeof *dims);
+  if (shape.rank) memcpy(dims + prefix.rank, shape.dims, (size_t)shape.rank * sizeof *dims);
+  *out = (rn_shape_t){prefix.rank + shape.rank, dims};
   return RN_OK;
 }
 
-static rn_status_t gradient_locked(rn_tensor_array_t* array, rn_str_t source,
+// A gradient array knows the shapes of what the forward pass wrote, even if that was cleared.
+static rn_status_t copy_shapes(rn_tensor_array_t* to, const rn_tensor_array_t* from,
+                               rn_shape_t prefix) {
+  int64_t dims[RN_MAX_RANK];
+  for (int64_t i = 0; i < from->size; ++i) {
+    rn_shape_t shape;
+    if (!rn_tensor_is_set(&from->elements[i].value)) continue;
+    RN_RETURN_IF_ERROR(prepend(prefix, rn_tensor_shape(&from->elements[i].value), dims, &shape));
+    RN_RETURN_IF_ERROR(rn_tensor_init(&to->elements[i].value, from->spec.dtype, shape));
+  }
+  return RN_OK;
+}
+
+static rn_status_t gradient_locked(rn_tensor_array_t* array, rn_str_t source, rn_shape_t prefix,
                                    rn_tensor_array_t** out) {
   RN_RETURN_IF_ERROR(check_open_locked(array));
   for (struct gradient_t* at = array->gradients; at; at = at->next) {
@@ -121,13 +137,15 @@ static rn_status_t gradient_locked(rn_tensor_array_t* array, rn_str_t source,
   RN_RETURN_IF_ERROR(rn_arena_printf(&array->arena, &name, "%.*s@%.*s", RN_STR_ARGS(array->name),
                                      RN_STR_ARGS(source)));
   rn_tensor_array_spec_t spec = array->spec;
+  int64_t dims[RN_MAX_RANK];
+  RN_RETURN_IF_ERROR(prepend(prefix, array->spec.element_shape, dims, &spec.element_shape));
   spec.is_dynamic = false;
   spec.clears = true;
   spec.adds = true;
   RN_RETURN_IF_ERROR(
       rn_tensor_array_create(array->allocator, name, &spec, array->size, &made->array));
   made->array->split_size = array->split_size;
-  rn_status_t status = copy_shapes(made->array, array);
+  rn_status_t status = copy_shapes(made->array, array, prefix);
   if (!rn_ok(status)) {
     rn_object_release(&made->array->resource.object);
     return status;
@@ -138,11 +156,11 @@ static rn_status_t gradient_locked(rn_tensor_array_t* array, rn_str_t source,
   return RN_OK;
 }
 
-rn_status_t rn_tensor_array_gradient(rn_tensor_array_t* array, rn_str_t source,
+rn_status_t rn_tensor_array_gradient(rn_tensor_array_t* array, rn_str_t source, rn_shape_t prefix,
                                      rn_tensor_array_t** out) {
   *out = NULL;
   rn_mutex_lock(&array->mutex);
-  rn_status_t status = gradient_locked(array, source, out);
+  rn_status_t status = gradient_locked(array, source, prefix, out);
   if (rn_ok(status)) rn_object_retain(&(*out)->resource.object);
   rn_mutex_unlock(&array->mutex);
   return status;

@@ -26,10 +26,10 @@ RN_MUST_USE rn_status_t rn_tensor_array_create(rn_allocator_t allocator, rn_str_
 rn_resource_t* rn_tensor_array_resource(rn_tensor_array_t* array);
 rn_str_t rn_tensor_array_name(const rn_tensor_array_t* array);
 const rn_tensor_array_spec_t* rn_tensor_array_spec(const rn_tensor_array_t* array);
-// The array that collects gradients for |source|, created to match |array| on first use. The caller
-// gets a reference.
+// The array that collects gradients for |source|, created to match |array| on first use; its
+// elements have |prefix| before their shape. The caller gets a reference.
 RN_MUST_USE rn_status_t rn_tensor_array_gradient(rn_tensor_array_t* array, rn_str_t source,
-                                                 rn_tensor_array_t** out);
+                                                 rn_shape_t prefix, rn_tensor_array_t** out);
 
 // These may be called from any thread. Failures are INVALID_ARGUMENT with stock's messages.
 //

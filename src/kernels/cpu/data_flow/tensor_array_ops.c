@@ -44,10 +44,33 @@ static rn_status_t share_array(void* arg, rn_resource_t** out) {
   return RN_OK;
 }
 
-// Older versions use the pair [container, name] as handle; the step's table holds the array.
-static rn_status_t output_name(rn_kernel_ctx_t* ctx, rn_tensor_array_t* array) {
+// Keeps |resource|, which belongs to |array|, as long as the step.
+static rn_status_t keep(rn_kernel_ctx_t* ctx, rn_str_t container, const rn_tensor_array_t* array,
+                        rn_resource_t* resource) {
   rn_resources_t* table = NULL;
   rn_resource_t* kept = NULL;
+  RN_RETURN_IF_ERROR(rn_step_get_resources(ctx->step, &table));
+  RN_RETURN_IF_ERROR(rn_resources_get(table, container, rn_tensor_array_name(array), resource->type,
+                                      share_array, resource, &kept));
+  rn_object_release(&kept->object);
+  return RN_OK;
+}
+
+// The first version: a reference to the pair [container, name].
+static rn_status_t output_ref(rn_kernel_ctx_t* ctx, rn_tensor_array_t* array) {
+  rn_variable_t* ref = NULL;
+  RN_RETURN_IF_ERROR(rn_handle_ref_create(ctx->kernel->allocator, CONTAINER,
+                                          rn_tensor_array_name(array),
+                                          rn_tensor_array_resource(array), &ref));
+  rn_status_t status = keep(ctx, CONTAINER, array, rn_tensor_array_resource(array));
+  if (rn_ok(status)) status = keep(ctx, RN_STR("_tensor_array_refs"), array, &ref->resource);
+  if (rn_ok(status)) rn_set_output_ref(ctx, 0, ref);
+  rn_object_release(&ref->resource.object);
+  return status;
+}
+
+// The second version: the pair itself; the step's table holds the array.
+static rn_status_t output_name(rn_kernel_ctx_t* ctx, rn_tensor_array_t* array) {
   rn_tensor_t* out = NULL;
   rn_str_t name = rn_tensor_array_name(array);
   int64_t two = 2;
@@ -56,15 +79,12 @@ static rn_status_t output_name(rn_kernel_ctx_t* ctx, rn_tensor_array_t* array) {
   if (!rn_tstring_assign(&text[0], CONTAINER.data, CONTAINER.size) ||
       !rn_tstring_assign(&text[1], name.data, name.size))
     return rn_out_of_memory();
-  RN_RETURN_IF_ERROR(rn_step_get_resources(ctx->step, &table));
-  RN_RETURN_IF_ERROR(rn_resources_get(table, CONTAINER, name, RN_TENSOR_ARRAY_TYPE, share_array,
-                                      rn_tensor_array_resource(array), &kept));
-  rn_object_release(&kept->object);
-  return RN_OK;
+  return keep(ctx, CONTAINER, array, rn_tensor_array_resource(array));
 }
 
 // Sets output 0 to a handle of |array| and output 1 to a number for the flow.
 static rn_status_t output_handle(rn_kernel_ctx_t* ctx, rn_tensor_array_t* array) {
+  if (rn_dtype_is_ref(ctx->kernel->output_types[0])) return output_ref(ctx, array);
   if (ctx->kernel->output_types[0] == RN_STRING) return output_name(ctx, array);
   rn_tensor_t *out = NULL, *flow = NULL;
   RN_RETURN_IF_ERROR(rn_output(ctx, 0, RN_SHAPE_SCALAR, &out));
@@ -148,6 +168,12 @@ static rn_status_t array_called(const rn_kernel_ctx_t* ctx, rn_tensor_array_t** 
 
 static rn_status_t array_of(const rn_kernel_ctx_t* ctx, rn_tensor_array_t** out) {
   rn_resource_t* resource = NULL;
+  if (rn_in_variable(ctx, 0)) {
+    RN_RETURN_IF_ERROR(rn_handle_input(ctx, 0, RN_TENSOR_ARRAY_TYPE, &resource));
+    rn_object_release(&resource->object);  // the step retains it
+    *out = (rn_tensor_array_t*)resource;
+    return RN_OK;
+  }
   if (rn_in(ctx, 0)->dtype == RN_STRING) return array_called(ctx, out);
   RN_RETURN_IF_ERROR(rn_handle_resource(rn_in(ctx, 0), NULL, RN_TENSOR_ARRAY_TYPE, &resource));
   RN_RETURN_IF_ERROR(rn_handle_check_device(ctx, 0));
@@ -158,9 +184,12 @@ static rn_status_t array_of(const rn_kernel_ctx_t* ctx, rn_tensor_array_t** out)
 static rn_status_t make_gradient(rn_kernel_ctx_t* ctx) {
   const tensor_array_ops_source_t* source = ctx->state;
   rn_tensor_array_t *array = NULL, *gradient = NULL;
+  int64_t dims[RN_MAX_RANK];
+  rn_shape_t prefix = RN_SHAPE_SCALAR;
   RN_RETURN_IF_ERROR(array_of(ctx, &array));
+  if (ctx->kernel->input_count > 2) RN_RETURN_IF_ERROR(rn_read_shape(rn_in(ctx, 2), dims, &prefix));
   RN_RETURN_IF_ERROR(
-      rn_tensor_array_gradient(array, rn_str_n(source->text, source->size), &gradient));
+      rn_tensor_array_gradient(array, rn_str_n(source->text, source->size), prefix, &gradient));
   rn_status_t status = output_handle(ctx, gradient);
   rn_object_release(&rn_tensor_array_resource(gradient)->object);
   return status;
@@ -245,6 +274,28 @@ static rn_status_t scatter(rn_kernel_ctx_t* ctx) {
                                (long long)largest, (long long)size);
   for (int64_t i = 0; i < indices->count; ++i)
     RN_RETURN_IF_ERROR(write_rows(ctx, array, rn_int_at(indices, i), value, i, 1, true));
+  return output_flow(ctx);
+}
+
+// A scatter to all elements, in order.
+static rn_status_t unpack(rn_kernel_ctx_t* ctx) {
+  rn_tensor_array_t* array = NULL;
+  const rn_tensor_t* value = rn_in(ctx, 1);
+  int64_t size;
+  RN_RETURN_IF_ERROR(array_of(ctx, &array));
+  RN_RETURN_IF_ERROR(check_write_type(array, value));
+  if (value->rank < 1)
+    return rn_invalid_argument(
+        "Input value for unpack must be at least a vector but received shape: %s",
+        rn_text_of(value).text);
+  RN_RETURN_IF_ERROR(rn_tensor_array_size(array, &size));
+  int64_t rows = rn_tensor_dim(value, 0);
+  if (rows != size && !(rows > size && rn_tensor_array_spec(array)->is_dynamic))
+    return rn_invalid_argument(
+        "Input value must have first dimension equal to the array size (%lld vs. %lld)",
+        (long long)rows, (long long)size);
+  for (int64_t i = 0; i < rows; ++i)
+    RN_RETURN_IF_ERROR(write_rows(ctx, array, i, value, i, 1, true));
   return output_flow(ctx);
 }
 
@@ -378,20 +429,18 @@ static rn_status_t joiner_init(const rn_kernel_init_t* init, void* state) {
 
 static void gatherer_destroy(void* state) { rn_arena_clear(&((gatherer_t*)state)->arena); }
 
-static rn_status_t gather(rn_kernel_ctx_t* ctx) {
+// Stacks the elements |indices|, or all of them if that is NULL.
+static rn_status_t gather_from(rn_kernel_ctx_t* ctx, rn_tensor_array_t* array,
+                               const rn_tensor_t* indices) {
   const gatherer_t* gatherer = ctx->state;
-  rn_tensor_array_t* array = NULL;
-  RN_RETURN_IF_ERROR(array_of(ctx, &array));
-  RN_RETURN_IF_ERROR(check_read_type(ctx, array));
-  const rn_tensor_t* indices = rn_in(ctx, 1);
-  if (indices->rank != 1)
-    return rn_invalid_argument("Expected indices to be a vector, but received shape: %s",
-                               rn_text_of(indices).text);
+  int64_t count;
+  RN_RETURN_IF_ERROR(rn_tensor_array_size(array, &count));
+  if (indices) count = indices->count;
   rn_shape_t element = rn_tensor_array_element_shape(array);
   if (!rn_shape_is_full(element) && rn_shape_is_full(gatherer->element) &&
       rn_shape_compatible(element, gatherer->element))
     element = gatherer->element;
-  if (indices->count == 0 && !rn_shape_is_full(element))
+  if (count == 0 && !rn_shape_is_full(element))
     return rn_unimplemented(
         "TensorArray has size zero, but element shape %s is not fully defined. Currently only "
         "static shapes are supported when packing zero-size TensorArrays.",
@@ -406,6 +455,24 @@ static rn_status_t gather(rn_kernel_ctx_t* ctx) {
   if (rn_ok(status)) status = stack_up(ctx, &taken, element);
   drop(&taken);
   return status;
+}
+
+static rn_status_t gather(rn_kernel_ctx_t* ctx) {
+  rn_tensor_array_t* array = NULL;
+  RN_RETURN_IF_ERROR(array_of(ctx, &array));
+  RN_RETURN_IF_ERROR(check_read_type(ctx, array));
+  const rn_tensor_t* indices = rn_in(ctx, 1);
+  if (indices->rank != 1)
+    return rn_invalid_argument("Expected indices to be a vector, but received shape: %s",
+                               rn_text_of(indices).text);
+  return gather_from(ctx, array, indices);
+}
+
+static rn_status_t pack(rn_kernel_ctx_t* ctx) {
+  rn_tensor_array_t* array = NULL;
+  RN_RETURN_IF_ERROR(array_of(ctx, &array));
+  RN_RETURN_IF_ERROR(check_read_type(ctx, array));
+  return gather_from(ctx, array, NULL);
 }
 
 static rn_status_t join(rn_kernel_ctx_t* ctx, const taken_t* taken, rn_shape_t element) {
@@ -491,22 +558,28 @@ static rn_status_t close_array(rn_kernel_ctx_t* ctx) {
     .op = name, .device = "CPU", .flags = flags_, .state_size = sizeof(type), .init = init_, \
     .destroy = destroy_, .compute = function, __VA_ARGS__                                    \
   }
-#define BOTH(row, name, ...) row(name "V3", __VA_ARGS__), row(name "V2", __VA_ARGS__)
+#define EACH(row, name, ...) \
+  row(name "V3", __VA_ARGS__), row(name "V2", __VA_ARGS__), row(name, __VA_ARGS__)
 
 static const rn_kernel_def_t rows[] = {
-    BOTH(WITH, "TensorArray", 0, tensor_array_ops_maker_t, maker_init, maker_destroy, make_array,
+    EACH(WITH, "TensorArray", 0, tensor_array_ops_maker_t, maker_init, maker_destroy, make_array,
          ANY("dtype")),
-    BOTH(WITH, "TensorArrayGrad", 0, tensor_array_ops_source_t, source_init, source_destroy,
+    EACH(WITH, "TensorArrayGrad", 0, tensor_array_ops_source_t, source_init, source_destroy,
          make_gradient, .label = NULL),
-    BOTH(USE, "TensorArrayWrite", RN_KERNEL_KEEPS_INPUTS, write_one, ANY("T")),
-    BOTH(USE, "TensorArrayScatter", RN_KERNEL_KEEPS_INPUTS, scatter, ANY("T")),
-    BOTH(USE, "TensorArraySplit", RN_KERNEL_KEEPS_INPUTS, split, ANY("T")),
-    BOTH(USE, "TensorArrayRead", RN_KERNEL_OWN_OUTPUTS, read_one, ANY("dtype")),
-    BOTH(WITH, "TensorArrayGather", RN_KERNEL_OWN_OUTPUTS, gatherer_t, gatherer_init,
+    EACH(USE, "TensorArrayWrite", RN_KERNEL_KEEPS_INPUTS, write_one, ANY("T")),
+    EACH(USE, "TensorArrayScatter", RN_KERNEL_KEEPS_INPUTS, scatter, ANY("T")),
+    EACH(USE, "TensorArraySplit", RN_KERNEL_KEEPS_INPUTS, split, ANY("T")),
+    EACH(USE, "TensorArrayRead", RN_KERNEL_OWN_OUTPUTS, read_one, ANY("dtype")),
+    EACH(WITH, "TensorArrayGather", RN_KERNEL_OWN_OUTPUTS, gatherer_t, gatherer_init,
          gatherer_destroy, gather, ANY("dtype")),
-    BOTH(WITH, "TensorArrayConcat", RN_KERNEL_OWN_OUTPUTS, gatherer_t, joiner_init,
+    EACH(WITH, "TensorArrayConcat", RN_KERNEL_OWN_OUTPUTS, gatherer_t, joiner_init,
          gatherer_destroy, concat, ANY("dtype")),
-    BOTH(USE, "TensorArraySize", 0, array_size, .label = NULL),
-    BOTH(USE, "TensorArrayClose", 0, close_array, .label = NULL),
+    WITH("TensorArrayGradWithShape", 0, tensor_array_ops_source_t, source_init, source_destroy,
+         make_gradient, .host_args = RN_HOST_ARGS("shape_to_prepend")),
+    WITH("TensorArrayPack", RN_KERNEL_OWN_OUTPUTS, gatherer_t, gatherer_init, gatherer_destroy,
+         pack, ANY("dtype")),
+    USE("TensorArrayUnpack", RN_KERNEL_KEEPS_INPUTS, unpack, ANY("T")),
+    EACH(USE, "TensorArraySize", 0, array_size, .label = NULL),
+    EACH(USE, "TensorArrayClose", 0, close_array, .label = NULL),
 };
 RN_KERNEL_FAMILY(cpu_tensor_array, rows);

@@ -208,12 +208,35 @@ static rn_status_t region_compute(rn_kernel_ctx_t* ctx) {
   return status;
 }
 
+// No file system has options; it is an error to set one.
+static rn_status_t set_configuration(rn_kernel_ctx_t* ctx) {
+  static const char* const names[] = {"scheme", "key", "value"};
+  for (int i = 0; i < 3; ++i)
+    if (rn_in(ctx, i)->rank != 0)
+      return rn_invalid_argument("%s must be scalar, got shape %s", names[i],
+                                 rn_text_of(rn_in(ctx, i)).text);
+  rn_str_t scheme = rn_tstring_view(RN_DATA(rn_in(ctx, 0), const rn_tstring_t));
+  rn_strbuf_t path;
+  rn_strbuf_init(&path, ctx->kernel->allocator);
+  rn_strbuf_printf(&path, "%.*s%s/", RN_STR_ARGS(scheme), scheme.size ? "://" : "");
+  rn_status_t status = rn_strbuf_status(&path);
+  bool exists = false;
+  if (rn_ok(status)) status = rn_fs_find(ctx->step->env, rn_strbuf_view(&path).data, &exists);
+  rn_strbuf_clear(&path);
+  bool is_known = rn_status_code(status) != RN_CODE_UNIMPLEMENTED;
+  rn_status_free(status);
+  if (is_known) return rn_unimplemented("SetOption");
+  return rn_unimplemented("File system scheme '%.*s' not found to set configuration",
+                          RN_STR_ARGS(scheme));
+}
+
 #define ROW(name, flags_, function) \
   { .op = name, .device = "CPU", .flags = flags_, .compute = function }
 
 static const rn_kernel_def_t rows[] = {
     ROW("ReadFile", RN_KERNEL_EXPENSIVE, read_file),
     ROW("WriteFile", RN_KERNEL_EXPENSIVE, write_file),
+    ROW("FileSystemSetConfiguration", 0, set_configuration),
     ROW("MatchingFiles", RN_KERNEL_EXPENSIVE, matching_files),
     ROW("ShardedFilename", 0, sharded_filename),
     ROW("ShardedFilespec", 0, sharded_filespec),

@@ -1,10 +1,12 @@
-// Arithmetic on variants, for gradients: sums of lists, optionals, numbers and CSR matrices, and
-// zeros like them.
+// Arithmetic on variants, for gradients: sums of lists, maps, ragged tensors, optionals, numbers
+// and CSR matrices, and zeros like them.
 #include "kernels/cpu/array.h"
 #include "kernels/cpu/dataset/optional.h"
 #include "kernels/cpu/device_moves.h"
 #include "kernels/cpu/list/number_variant.h"
 #include "kernels/cpu/list/tensor_list.h"
+#include "kernels/cpu/list/tensor_map.h"
+#include "kernels/cpu/list/tensors_variant.h"
 #include "kernels/cpu/sparse/csr.h"
 #include "kernels/kernel_rows.h"
 
@@ -58,6 +60,24 @@ static rn_status_t zero_optional(rn_kernel_ctx_t* ctx, const rn_optional_t* like
   return status;
 }
 
+// The same row splits, and zeros.
+static rn_status_t zero_ragged(rn_kernel_ctx_t* ctx, const rn_tensors_variant_t* like, int depth,
+                               rn_object_t** out) {
+  rn_tensors_variant_t* zeros = NULL;
+  int32_t last = like->count - 1;
+  RN_RETURN_IF_ERROR(rn_tensors_variant_create(like->allocator, RN_TENSORS_RAGGED, RN_STR(""),
+                                               like->count, &zeros));
+  rn_status_t status = RN_OK;
+  for (int32_t i = 0; rn_ok(status) && i < last; ++i)
+    status = rn_tensor_share(&like->values[i], &zeros->values[i]);
+  if (rn_ok(status)) status = zeros_of(ctx, &like->values[last], NULL, depth, &zeros->values[last]);
+  if (rn_ok(status))
+    *out = &zeros->object;
+  else
+    rn_tensors_variant_release(zeros);
+  return status;
+}
+
 static rn_status_t zero_object(rn_kernel_ctx_t* ctx, rn_object_t* like, int depth,
                                rn_object_t** out) {
   rn_tensor_t a = {.data = &like, .count = 1};
@@ -77,6 +97,14 @@ static rn_status_t zero_object(rn_kernel_ctx_t* ctx, rn_object_t* like, int dept
     *out = &zeros->object;
     return RN_OK;
   }
+  if (rn_tensor_map_from(like)) {  // a map without a key is zero for all of them
+    rn_tensor_map_t* zeros = NULL;
+    RN_RETURN_IF_ERROR(rn_tensor_map_create(ctx->kernel->allocator, &zeros));
+    *out = &zeros->object;
+    return RN_OK;
+  }
+  const rn_tensors_variant_t* ragged = rn_tensors_variant_from(like, RN_TENSORS_RAGGED);
+  if (ragged) return zero_ragged(ctx, ragged, depth, out);
   if (!optional) return rn_internal("No unary variant unary_op function found for op ZEROS_LIKE");
   rn_optional_t* zeros = NULL;
   RN_RETURN_IF_ERROR(zero_optional(ctx, optional, depth, &zeros));
@@ -232,6 +260,72 @@ static rn_status_t add_optional(rn_kernel_ctx_t* ctx, rn_object_t** inout,
   return status;
 }
 
+// Keys of both maps get the sum of their values.
+static rn_status_t add_map(rn_kernel_ctx_t* ctx, rn_tensor_map_t* sum, const rn_tensor_map_t* other,
+                           int depth) {
+  size_t at = 0;
+  for (rn_tensor_map_entry_t *from, *to; (from = rn_tensor_map_next(other, &at));) {
+    RN_RETURN_IF_ERROR(rn_tensor_map_find(sum, &from->key, &to));
+    if (to) {
+      RN_RETURN_IF_ERROR(add_tensor(ctx, &to->value, &from->value, NULL, depth));
+      continue;
+    }
+    rn_tensor_t value = {0};
+    RN_RETURN_IF_ERROR(rn_tensor_share(&from->value, &value));
+    RN_RETURN_IF_ERROR(rn_tensor_map_put(sum, &from->key, &value));
+  }
+  return RN_OK;
+}
+
+// |*inout|, a reference, becomes a new map.
+static rn_status_t add_maps(rn_kernel_ctx_t* ctx, rn_object_t** inout, const rn_tensor_map_t* other,
+                            int depth) {
+  rn_tensor_map_t* sum = NULL;
+  RN_RETURN_IF_ERROR(rn_tensor_map_copy(rn_tensor_map_from(*inout), &sum));
+  rn_status_t status = add_map(ctx, sum, other, depth);
+  rn_object_release(rn_ok(status) ? *inout : &sum->object);
+  if (rn_ok(status)) *inout = &sum->object;
+  return status;
+}
+
+static rn_status_t check_ragged(const rn_tensors_variant_t* a, const rn_tensors_variant_t* b) {
+  rn_dtype_t x = a->values[a->count - 1].dtype, y = b->values[b->count - 1].dtype;
+  if (x != y)
+    return rn_invalid_argument(
+        "Can't add RaggedTensorVariants of different dtypes. One is %s and the other is %s",
+        rn_dtype_name(x), rn_dtype_name(y));
+  if (a->count != b->count)
+    return rn_invalid_argument(
+        "Can't add RaggedTensorVariants of different ragged rank. One is %d and the other is %d",
+        a->count - 1, b->count - 1);
+  for (int32_t i = 0; i < a->count - 1; ++i) {
+    const rn_tensor_t *s = &a->values[i], *t = &b->values[i];
+    if (s->dtype != t->dtype || !rn_tensor_same_shape(s, t) ||
+        (s->count && memcmp(s->data, t->data, rn_tensor_bytes(s)) != 0))
+      return rn_invalid_argument("Can't add RaggedTensorVariants with different row_splits.");
+  }
+  return RN_OK;
+}
+
+// |*inout|, a reference, becomes a new ragged tensor.
+static rn_status_t add_ragged(rn_kernel_ctx_t* ctx, rn_object_t** inout,
+                              const rn_tensors_variant_t* other, int depth) {
+  const rn_tensors_variant_t* old = rn_tensors_variant_from(*inout, RN_TENSORS_RAGGED);
+  rn_tensors_variant_t* sum = NULL;
+  RN_RETURN_IF_ERROR(check_ragged(old, other));
+  RN_RETURN_IF_ERROR(
+      rn_tensors_variant_create(old->allocator, RN_TENSORS_RAGGED, RN_STR(""), old->count, &sum));
+  rn_status_t status = RN_OK;
+  for (int32_t i = 0; rn_ok(status) && i < sum->count; ++i)
+    status = rn_tensor_share(&old->values[i], &sum->values[i]);
+  int32_t last = sum->count - 1;
+  if (rn_ok(status))
+    status = add_tensor(ctx, &sum->values[last], &other->values[last], NULL, depth);
+  rn_object_release(rn_ok(status) ? *inout : &sum->object);
+  if (rn_ok(status)) *inout = &sum->object;
+  return status;
+}
+
 // |*inout|, a reference, becomes the sum: the same list if nothing else refers to it.
 static rn_status_t add_objects(rn_kernel_ctx_t* ctx, rn_object_t** inout, rn_object_t* other,
                                int depth) {
@@ -245,6 +339,11 @@ static rn_status_t add_objects(rn_kernel_ctx_t* ctx, rn_object_t** inout, rn_obj
   }
   if (rn_optional_from(*inout) && rn_optional_from(other))
     return add_optional(ctx, inout, rn_optional_from(other), depth + 1);
+  if (rn_tensor_map_from(*inout) && rn_tensor_map_from(other))
+    return add_maps(ctx, inout, rn_tensor_map_from(other), depth + 1);
+  const rn_tensors_variant_t* ragged = rn_tensors_variant_from(other, RN_TENSORS_RAGGED);
+  if (ragged && rn_tensors_variant_from(*inout, RN_TENSORS_RAGGED))
+    return add_ragged(ctx, inout, ragged, depth + 1);
   const rn_number_variant_t *x = rn_number_variant_from(*inout), *y = rn_number_variant_from(other);
   if (x && y) {
     rn_object_t* total = NULL;

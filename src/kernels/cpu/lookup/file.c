@@ -10,20 +10,13 @@
 #include "tensor/tstring.h"
 
 #define MOST_BYTES ((size_t)1 << 36)  // of a file
-enum { WHOLE_LINE = -2, LINE_NUMBER = -1 };
-
-typedef struct file_format_t {
-  int64_t key, value, lines, offset;  // lines: RN_UNKNOWN for all
-  char delimiter;
-} file_format_t;
-
 static rn_status_t format_init(const rn_kernel_init_t* init, void* state) {
-  file_format_t* format = state;
+  rn_lookup_file_t* format = state;
   rn_str_t delimiter = rn_init_string(init, "delimiter");
-  *format = (file_format_t){.key = rn_init_int(init, "key_index"),
-                            .value = rn_init_int(init, "value_index"),
-                            .lines = rn_init_int(init, "vocab_size"),
-                            .offset = rn_init_int(init, "offset")};
+  *format = (rn_lookup_file_t){.key = rn_init_int(init, "key_index"),
+                               .value = rn_init_int(init, "value_index"),
+                               .lines = rn_init_int(init, "vocab_size"),
+                               .offset = rn_init_int(init, "offset")};
   if (delimiter.size != 1) return rn_invalid_argument("delimiter should be only 1 char");
   format->delimiter = delimiter.data[0];
   return RN_OK;
@@ -31,7 +24,7 @@ static rn_status_t format_init(const rn_kernel_init_t* init, void* state) {
 
 // The read position.
 typedef struct file_reader_t {
-  const file_format_t* format;
+  const rn_lookup_file_t* format;
   const char* path;
   rn_str_t rest, line;
   int64_t number;
@@ -48,7 +41,7 @@ static bool next_line(file_reader_t* r) {
 
 // Column |index| of the line.
 static rn_status_t column(const file_reader_t* r, int64_t index, rn_str_t* out) {
-  const file_format_t* format = r->format;
+  const rn_lookup_file_t* format = r->format;
   int64_t wanted = format->key > format->value ? format->key : format->value, seen = 0;
   size_t begin = 0;
   bool is_found = false;
@@ -100,21 +93,21 @@ static rn_status_t set_number(const file_reader_t* r, rn_tensor_t* tensor, rn_st
 }
 
 static rn_status_t set_field(const file_reader_t* r, int64_t index, rn_tensor_t* tensor) {
-  if (index == LINE_NUMBER) {
+  if (index == RN_LOOKUP_LINE_NUMBER) {
     *RN_DATA(tensor, int64_t) = r->number + r->format->offset;
     return RN_OK;
   }
   rn_str_t text = r->line;
-  if (index != WHOLE_LINE) RN_RETURN_IF_ERROR(column(r, index, &text));
+  if (index != RN_LOOKUP_WHOLE_LINE) RN_RETURN_IF_ERROR(column(r, index, &text));
   return tensor->dtype == RN_STRING ? set_text(tensor, text) : set_number(r, tensor, text);
 }
 
-static rn_status_t check_types(const file_format_t* format, const rn_lookup_table_t* table) {
+static rn_status_t check_types(const rn_lookup_file_t* format, const rn_lookup_table_t* table) {
   rn_dtype_t key = rn_lookup_table_key(table), value = rn_lookup_table_value(table);
-  if (format->key == LINE_NUMBER && key != RN_INT64)
+  if (format->key == RN_LOOKUP_LINE_NUMBER && key != RN_INT64)
     return rn_invalid_argument(
         "Key index for line number requires table key dtype of int64, got %s", rn_dtype_name(key));
-  if (format->value == LINE_NUMBER && value != RN_INT64)
+  if (format->value == RN_LOOKUP_LINE_NUMBER && value != RN_INT64)
     return rn_invalid_argument(
         "Value index for line number requires table value dtype of int64, got %s",
         rn_dtype_name(value));
@@ -145,9 +138,8 @@ static rn_status_t read_entries(file_reader_t* r, rn_tensor_t* keys, rn_tensor_t
   return RN_OK;
 }
 
-static rn_status_t fill_from(rn_kernel_ctx_t* ctx, rn_lookup_table_t* table, const char* path,
-                             rn_str_t text) {
-  const file_format_t* format = ctx->state;
+static rn_status_t fill_from(rn_kernel_ctx_t* ctx, rn_lookup_table_t* table,
+                             const rn_lookup_file_t* format, const char* path, rn_str_t text) {
   int64_t count = count_lines(text, format->lines);
   if (format->lines >= 0 && count < format->lines)
     return rn_invalid_argument("Invalid vocab_size in %s: expected %lld but got %lld", path,
@@ -164,6 +156,23 @@ static rn_status_t fill_from(rn_kernel_ctx_t* ctx, rn_lookup_table_t* table, con
   return status;
 }
 
+rn_status_t rn_lookup_table_fill(rn_kernel_ctx_t* ctx, rn_lookup_table_t* table,
+                                 const rn_lookup_file_t* format, rn_str_t name) {
+  rn_allocator_t allocator = ctx->kernel->allocator;
+  RN_RETURN_IF_ERROR(check_types(format, table));
+  char* path = NULL;
+  rn_strbuf_t text;
+  rn_strbuf_init(&text, allocator);
+  rn_status_t status = rn_str_dup(allocator, name, &path);
+  if (rn_ok(status)) status = rn_fs_read(ctx->step->env, path, MOST_BYTES, &text);
+  if (rn_ok(status) && text.size == 0)  // as stock, which asks for a first byte
+    status = rn_out_of_range("Read less bytes than requested");
+  if (rn_ok(status)) status = fill_from(ctx, table, format, path, rn_strbuf_view(&text));
+  rn_strbuf_clear(&text);
+  if (path) rn_free(allocator, path, name.size + 1);
+  return status;
+}
+
 static rn_status_t fill_table(rn_kernel_ctx_t* ctx, rn_lookup_table_t* table) {
   const rn_tensor_t* name = rn_in(ctx, 1);
   if (name->count != 1 || name->rank != 0)
@@ -172,18 +181,8 @@ static rn_status_t fill_table(rn_kernel_ctx_t* ctx, rn_lookup_table_t* table) {
   if (!rn_lookup_table_is_fixed(table))
     return rn_invalid_argument("The table of node '%.*s' is not initializable",
                                RN_STR_ARGS(ctx->kernel->node));
-  RN_RETURN_IF_ERROR(check_types(ctx->state, table));
-  rn_allocator_t allocator = ctx->kernel->allocator;
-  rn_str_t view = rn_tstring_view(RN_DATA(name, const rn_tstring_t));
-  char* path = NULL;
-  rn_strbuf_t text;
-  rn_strbuf_init(&text, allocator);
-  rn_status_t status = rn_str_dup(allocator, view, &path);
-  if (rn_ok(status)) status = rn_fs_read(ctx->step->env, path, MOST_BYTES, &text);
-  if (rn_ok(status)) status = fill_from(ctx, table, path, rn_strbuf_view(&text));
-  rn_strbuf_clear(&text);
-  if (path) rn_free(allocator, path, view.size + 1);
-  return status;
+  return rn_lookup_table_fill(ctx, table, ctx->state,
+                              rn_tstring_view(RN_DATA(name, const rn_tstring_t)));
 }
 
 static rn_status_t fill(rn_kernel_ctx_t* ctx) {
@@ -194,10 +193,10 @@ static rn_status_t fill(rn_kernel_ctx_t* ctx) {
   return status;
 }
 
-#define FILL(name)                                                            \
-  {                                                                           \
-    .op = name, .device = "CPU", .flags = RN_KERNEL_EXPENSIVE,                \
-    .state_size = sizeof(file_format_t), .init = format_init, .compute = fill \
+#define FILL(name)                                                               \
+  {                                                                              \
+    .op = name, .device = "CPU", .flags = RN_KERNEL_EXPENSIVE,                   \
+    .state_size = sizeof(rn_lookup_file_t), .init = format_init, .compute = fill \
   }
 
 static const rn_kernel_def_t rows[] = {

@@ -1,99 +1,9 @@
-// The lookup table ops.
+// The ops on lookup tables; make.c makes them.
 #include "kernels/cpu/array.h"
 #include "kernels/cpu/lookup/table.h"
 #include "kernels/cpu/state/handle.h"
 #include "kernels/kernel_rows.h"
 #include "tensor/tstring.h"
-
-static rn_status_t make_dense(void* arg, rn_str_t name, rn_resource_t** out) {
-  const rn_kernel_init_t* init = arg;
-  rn_lookup_table_t* table = NULL;
-  RN_RETURN_IF_ERROR(rn_lookup_dense_create(
-      init->allocator, name, rn_init_type(init, "key_dtype"), rn_init_type(init, "value_dtype"),
-      rn_init_int(init, "initial_num_buckets"), (double)rn_init_float(init, "max_load_factor"),
-      &table));
-  *out = rn_lookup_table_resource(table);
-  return RN_OK;
-}
-
-static rn_status_t make_table(void* arg, rn_str_t name, rn_resource_t** out, bool is_fixed) {
-  const rn_kernel_init_t* init = arg;
-  rn_lookup_table_t* table = NULL;
-  RN_RETURN_IF_ERROR(rn_lookup_table_create(init->allocator, name, rn_init_type(init, "key_dtype"),
-                                            rn_init_type(init, "value_dtype"), is_fixed, &table));
-  *out = rn_lookup_table_resource(table);
-  return RN_OK;
-}
-
-static rn_status_t make_fixed(void* arg, rn_str_t name, rn_resource_t** out) {
-  return make_table(arg, name, out, true);
-}
-static rn_status_t make_changing(void* arg, rn_str_t name, rn_resource_t** out) {
-  return make_table(arg, name, out, false);
-}
-
-static rn_status_t table_init(const rn_kernel_init_t* init, void* state,
-                              rn_handle_create_fn_t create, bool is_fixed) {
-  rn_handle_state_t* holder = state;
-  RN_RETURN_IF_ERROR(
-      rn_handle_state_init(holder, init, RN_LOOKUP_TABLE_TYPE, create, (void*)(uintptr_t)init));
-  const rn_lookup_table_t* table = (const rn_lookup_table_t*)holder->resource;
-  rn_dtype_t key = rn_init_type(init, "key_dtype"), value = rn_init_type(init, "value_dtype");
-  if (rn_lookup_table_key(table) != key || rn_lookup_table_value(table) != value ||
-      rn_lookup_table_is_fixed(table) != is_fixed)
-    return rn_invalid_argument("Conflicting key/value dtypes %s->%s with %s->%s for table %.*s",
-                               rn_dtype_name(rn_lookup_table_key(table)),
-                               rn_dtype_name(rn_lookup_table_value(table)), rn_dtype_name(key),
-                               rn_dtype_name(value), RN_STR_ARGS(init->node));
-  return RN_OK;
-}
-
-static rn_status_t fixed_init(const rn_kernel_init_t* init, void* state) {
-  return table_init(init, state, make_fixed, true);
-}
-static rn_status_t changing_init(const rn_kernel_init_t* init, void* state) {
-  return table_init(init, state, make_changing, false);
-}
-
-static rn_status_t set_shape(const rn_kernel_init_t* init, void* state, int least_rank,
-                             const char* complaint) {
-  rn_shape_t shape = rn_init_attr(init, "value_shape")->shape;
-  if (shape.rank < least_rank || shape.rank > 1)
-    return rn_invalid_argument("%s, got shape %s", complaint, rn_shape_text(shape).text);
-  return rn_lookup_table_set_shape((rn_lookup_table_t*)((rn_handle_state_t*)state)->resource,
-                                   shape);
-}
-
-// Tables whose values are tensors.
-static rn_status_t tensors_init(const rn_kernel_init_t* init, void* state) {
-  RN_RETURN_IF_ERROR(changing_init(init, state));
-  return set_shape(init, state, 1, "Default value must be a vector");
-}
-
-static rn_status_t dense_init(const rn_kernel_init_t* init, void* state) {
-  int64_t buckets = rn_init_int(init, "initial_num_buckets");
-  float load = rn_init_float(init, "max_load_factor");
-  if (buckets < 4 || (buckets & (buckets - 1)) != 0)
-    return rn_invalid_argument("Number of buckets must be at least 4 and a power of 2, got: %lld",
-                               (long long)buckets);
-  if (!(load > 0 && load < 1))
-    return rn_invalid_argument("max_load_factor must be between 0 and 1, got: %g", (double)load);
-  RN_RETURN_IF_ERROR(table_init(init, state, make_dense, false));
-  return set_shape(init, state, 0, "Empty value must be a scalar or a vector");
-}
-
-static rn_status_t dense_compute(rn_kernel_ctx_t* ctx) {
-  rn_lookup_table_t* table = (rn_lookup_table_t*)((rn_handle_state_t*)ctx->state)->resource;
-  const rn_tensor_t *empty = rn_in(ctx, 0), *deleted = rn_in(ctx, 1);
-  if (!rn_tensor_same_shape(empty, deleted))
-    return rn_invalid_argument("Empty and deleted keys must have same shape, got shapes: %s and %s",
-                               rn_text_of(empty).text, rn_text_of(deleted).text);
-  if (empty->rank > 1)
-    return rn_invalid_argument("Empty key must be a scalar or a vector, got shape %s",
-                               rn_text_of(empty).text);
-  RN_RETURN_IF_ERROR(rn_lookup_dense_begin(table, empty, deleted));
-  return rn_handle_state_compute(ctx);
-}
 
 // The table, which the caller releases; inputs 1 and 2 must have its key and value types. The error
 // lists both signatures.
@@ -271,39 +181,12 @@ static rn_status_t export(rn_kernel_ctx_t* ctx) {
   return done(table, status);
 }
 
-#define NUMBERS (RN_T(FLOAT) | RN_T(DOUBLE) | RN_T(INT32) | RN_T(INT64) | RN_T(BOOL))
-#define TABLE(name, keys, values, function)                                                    \
-  {                                                                                            \
-    .op = name, .device = "CPU", .types = {{"key_dtype", keys}, {"value_dtype", values}},      \
-    .flags = RN_KERNEL_OWN_OUTPUTS, .state_size = sizeof(rn_handle_state_t), .init = function, \
-    .destroy = rn_handle_state_destroy, .compute = rn_handle_state_compute                     \
-  }
-#define DENSE(name)                                                                              \
-  {                                                                                              \
-    .op = name, .device = "CPU",                                                                 \
-    .types = {{"key_dtype", RN_TYPES_INDEX | RN_T(STRING)}, {"value_dtype", NUMBERS}},           \
-    .flags = RN_KERNEL_OWN_OUTPUTS, .state_size = sizeof(rn_handle_state_t), .init = dense_init, \
-    .destroy = rn_handle_state_destroy, .compute = dense_compute                                 \
-  }
 #define BOTH(name, flags_, function)                                       \
   {.op = name, .device = "CPU", .flags = flags_, .compute = function}, {   \
     .op = name "V2", .device = "CPU", .flags = flags_, .compute = function \
   }
 
 static const rn_kernel_def_t rows[] = {
-    TABLE("HashTable", RN_TYPES_INDEX | RN_T(STRING), NUMBERS | RN_T(STRING), fixed_init),
-    TABLE("HashTableV2", RN_TYPES_INDEX | RN_T(STRING), NUMBERS | RN_T(STRING), fixed_init),
-    TABLE("MutableHashTable", RN_TYPES_INDEX, NUMBERS | RN_T(STRING), changing_init),
-    TABLE("MutableHashTable", RN_T(STRING), NUMBERS, changing_init),
-    TABLE("MutableHashTableV2", RN_TYPES_INDEX, NUMBERS | RN_T(STRING), changing_init),
-    TABLE("MutableHashTableV2", RN_T(STRING), NUMBERS, changing_init),
-    TABLE("MutableHashTable", RN_T(INT64), RN_T(VARIANT), changing_init),
-    TABLE("MutableHashTableV2", RN_T(INT64), RN_T(VARIANT), changing_init),
-    TABLE("MutableHashTableOfTensors", RN_T(INT64), NUMBERS | RN_T(STRING), tensors_init),
-    TABLE("MutableHashTableOfTensors", RN_T(INT32) | RN_T(STRING), NUMBERS, tensors_init),
-    TABLE("MutableHashTableOfTensorsV2", RN_T(INT64), NUMBERS | RN_T(STRING), tensors_init),
-    TABLE("MutableHashTableOfTensorsV2", RN_T(INT32) | RN_T(STRING), NUMBERS, tensors_init),
-    DENSE("MutableDenseHashTableV2"),
     BOTH("LookupTableFind", 0, find),
     BOTH("LookupTableInsert", 0, insert),
     BOTH("LookupTableImport", 0, import),

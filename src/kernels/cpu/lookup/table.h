@@ -51,4 +51,16 @@ int64_t rn_lookup_table_size(rn_lookup_table_t* table);
 RN_MUST_USE rn_status_t rn_lookup_table_export(rn_lookup_table_t* table, rn_allocator_t memory,
                                                rn_tensor_t* out_keys, rn_tensor_t* out_values);
 
+// How a text file becomes entries: columns that are keys and values, or one of these.
+enum { RN_LOOKUP_WHOLE_LINE = -2, RN_LOOKUP_LINE_NUMBER = -1 };
+typedef struct rn_lookup_file_t {
+  int64_t key, value;
+  int64_t lines;   // RN_UNKNOWN for all
+  int64_t offset;  // of line numbers
+  char delimiter;
+} rn_lookup_file_t;
+// Fills a fixed table from the lines of the file |name|.
+RN_MUST_USE rn_status_t rn_lookup_table_fill(rn_kernel_ctx_t* ctx, rn_lookup_table_t* table,
+                                             const rn_lookup_file_t* format, rn_str_t name);
+
 #endif  // RUNNEL_KERNELS_CPU_LOOKUP_TABLE_H_

@@ -181,22 +181,13 @@ static uint64_t hash_of(const cross_maker_t* maker, const column_t* column, int6
   return maker->is_strong ? rn_sip_hash64(bytes, maker->salt) : rn_farm_fingerprint64(bytes);
 }
 
-static uint64_t mix(uint64_t value) { return value ^ (value >> 47); }
-
-// TensorFlow's FingerprintCat64.
-static uint64_t join_hashes(uint64_t a, uint64_t b) {
-  const uint64_t multiplier = UINT64_C(0xc6a4a7935bd1e995);
-  uint64_t result = (a ^ multiplier ^ mix(b * multiplier) * multiplier) * multiplier;
-  return mix(mix(result) * multiplier);
-}
-
 static int64_t cross_hash(const cross_maker_t* maker, const cross_columns_t* columns,
                           const int64_t* at) {
   uint64_t hash = maker->cross->key;
   for (int32_t k = 0; k < columns->count; ++k) {
     const column_t* column = &columns->items[k];
     uint64_t own = hash_of(maker, column, column->begin + at[k]);
-    hash = k || maker->cross->is_first_form ? join_hashes(hash, own) : own;
+    hash = k || maker->cross->is_first_form ? rn_fingerprint_cat64(hash, own) : own;
   }
   return (int64_t)(hash % (maker->buckets ? maker->buckets : (uint64_t)INT64_MAX));
 }

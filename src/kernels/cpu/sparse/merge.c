@@ -251,47 +251,6 @@ static rn_status_t sparse_add_grad(rn_kernel_ctx_t* ctx) {
   return add_grad_of(ctx, 2, 1);
 }
 
-rn_status_t rn_sparse_fill_grad_check(rn_kernel_ctx_t* ctx) {
-  const rn_tensor_t *map = rn_in(ctx, 0), *dy = rn_in(ctx, 1);
-  if (map->rank != 1)
-    return rn_invalid_argument("reverse_index_map must be a vector, saw: %s", rn_text_of(map).text);
-  if (dy->rank != 1)
-    return rn_invalid_argument("grad_values must be a vector, saw: %s", rn_text_of(dy).text);
-  return RN_OK;
-}
-
-// For filled rows: values get their own gradients back, the default the sum of the rest.
-static rn_status_t fill_grad_in(rn_kernel_ctx_t* ctx, rn_arena_t* arena) {
-  const rn_tensor_t *map = rn_in(ctx, 0), *dy = rn_in(ctx, 1);
-  rn_combine_fn_t add = rn_combine(RN_COMBINE_ADD, dy->dtype);
-  rn_tensor_t *values = NULL, *fallback = NULL;
-  bool* seen = NULL;
-  RN_RETURN_IF_ERROR(rn_sparse_fill_grad_check(ctx));
-  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(arena, (size_t)dy->count + 1, &seen));
-  RN_RETURN_IF_ERROR(rn_output(ctx, 0, (rn_shape_t){1, &map->count}, &values));
-  RN_RETURN_IF_ERROR(rn_output(ctx, 1, RN_SHAPE_SCALAR, &fallback));
-  for (int64_t i = 0; i < map->count; ++i) {
-    int64_t from = RN_DATA(map, const int64_t)[i];
-    if (from < 0 || from >= dy->count)
-      return rn_invalid_argument("Elements in reverse index must be in [0, %lld) but got %lld",
-                                 (long long)dy->count, (long long)from);
-    memcpy(rn_element(values, i), rn_element(dy, from), rn_dtype_size(dy->dtype));
-    seen[from] = true;
-  }
-  memset(fallback->data, 0, rn_dtype_size(dy->dtype));
-  for (int64_t i = 0; i < dy->count; ++i)
-    if (!seen[i]) add(fallback->data, rn_element(dy, i), 1, fallback->data, 1);
-  return RN_OK;
-}
-
-static rn_status_t fill_empty_rows_grad(rn_kernel_ctx_t* ctx) {
-  rn_arena_t arena;
-  rn_arena_init(&arena, ctx->kernel->allocator);
-  rn_status_t status = fill_grad_in(ctx, &arena);
-  rn_arena_clear(&arena);
-  return status;
-}
-
 #define ADDED (RN_TYPES_INTS | RN_TYPES_COMPLEX | RN_T(FLOAT) | RN_T(DOUBLE))
 #define ROW(name, types_, function) \
   { .op = name, .device = "CPU", .types = {{"T", types_}}, .compute = function }
@@ -304,6 +263,5 @@ static const rn_kernel_def_t rows[] = {
     ROW("SparseAddGrad", ADDED, sparse_add_grad),
     ROW("SparseSparseMaximum", RN_TYPES_REAL, sparse_maximum),
     ROW("SparseSparseMinimum", RN_TYPES_REAL, sparse_minimum),
-    ROW("SparseFillEmptyRowsGrad", RN_TYPES_NUMBERS, fill_empty_rows_grad),
 };
 RN_KERNEL_FAMILY(cpu_sparse_merge, rows);

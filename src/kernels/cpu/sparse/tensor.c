@@ -1,4 +1,4 @@
-// Sparse tensors rearranged: sorted, reshaped, sliced, joined, split, empty rows filled. A sparse
+// Sparse tensors rearranged: sorted, reshaped, sliced, joined, split. A sparse
 // tensor is a matrix of indices (one row per value), a vector of values and a vector of sizes.
 // Values are only moved, so all types share this code.
 #include <stdlib.h>
@@ -402,91 +402,6 @@ static rn_status_t sparse_reshape(rn_kernel_ctx_t* ctx) {
   return rn_sparse_output_shape(ctx, 1, shape, rank);
 }
 
-// SparseFillEmptyRows: rows without a value get one at column 0.
-
-rn_status_t rn_sparse_bad_row(int64_t place, int64_t row, int64_t rows) {
-  return rn_invalid_argument("indices(%lld, 0) is invalid: %lld >= %lld", (long long)place,
-                             (long long)row, (long long)rows);
-}
-
-static rn_status_t check_rows(const rn_sparse_t* in, int64_t rows) {
-  for (int64_t i = 0; i < in->count; ++i) {
-    int64_t row = in->indices[i * in->rank];
-    if (row < 0 || row >= rows) return rn_sparse_bad_row(i, row, rows);
-  }
-  return RN_OK;
-}
-
-rn_status_t rn_sparse_fill_read(rn_kernel_ctx_t* ctx, rn_sparse_t* in) {
-  const rn_tensor_t *indices = rn_in(ctx, 0), *values = rn_in(ctx, 1), *sizes = rn_in(ctx, 2);
-  const rn_tensor_t* value = rn_in(ctx, 3);
-  if (sizes->rank != 1)
-    return rn_invalid_argument("dense_shape must be a vector, saw: %s", rn_text_of(sizes).text);
-  if (indices->rank != 2)
-    return rn_invalid_argument("indices must be a matrix, saw: %s", rn_text_of(indices).text);
-  if (values->rank != 1)
-    return rn_invalid_argument("values must be a vector, saw: %s", rn_text_of(values).text);
-  if (rn_tensor_dim(indices, 0) != values->count)
-    return rn_invalid_argument(
-        "The length of `values` (%lld) must match the first dimension of `indices` (%lld).",
-        (long long)values->count, (long long)rn_tensor_dim(indices, 0));
-  if (rn_tensor_dim(indices, 1) != sizes->count)
-    return rn_invalid_argument(
-        "The length of `dense_shape` (%lld) must match the second dimension of `indices` (%lld).",
-        (long long)sizes->count, (long long)rn_tensor_dim(indices, 1));
-  if (value->rank != 0)
-    return rn_invalid_argument("default_value must be a scalar, saw: %s", rn_text_of(value).text);
-  if (sizes->count == 0) return rn_invalid_argument("Dense shape cannot be empty.");
-  if (rn_int_at(sizes, 0) < 0)
-    return rn_invalid_argument("Expected shape dimensions to be non-negative, got %lld",
-                               (long long)rn_int_at(sizes, 0));
-  RN_RETURN_IF_ERROR(rn_sparse_take(indices, values, sizes, in));
-  if (in->shape[0] == 0 && in->count > 0)
-    return rn_invalid_argument(
-        "Received SparseTensor with dense_shape[0] = 0 but indices.shape[0] = %lld",
-        (long long)in->count);
-  return RN_OK;
-}
-
-static rn_status_t fill_in(rn_kernel_ctx_t* ctx, rn_arena_t* arena) {
-  const rn_tensor_t* value = rn_in(ctx, 3);
-  rn_tensor_t *indices = NULL, *values = NULL, *empty = NULL, *map = NULL;
-  int64_t *starts = NULL, total = 0;
-  rn_sparse_t in;
-  RN_RETURN_IF_ERROR(rn_sparse_fill_read(ctx, &in));
-  int64_t rows = in.shape[0];
-  RN_RETURN_IF_ERROR(check_rows(&in, rows));
-  RN_RETURN_IF_ERROR(rn_output(ctx, 2, (rn_shape_t){1, &rows}, &empty));
-  RN_RETURN_IF_ERROR(rn_output(ctx, 3, (rn_shape_t){1, &in.count}, &map));
-  // First the number of values per row, then where they start.
-  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(arena, (size_t)rows + 1, &starts));
-  for (int64_t i = 0; i < in.count; ++i) ++starts[in.indices[i * in.rank]];
-  for (int64_t r = 0; r < rows; ++r) {
-    int64_t count = starts[r];
-    RN_DATA(empty, bool)[r] = count == 0;
-    starts[r] = total;
-    total += count ? count : 1;
-  }
-  RN_RETURN_IF_ERROR(rn_sparse_outputs(ctx, 0, 1, total, in.rank, &indices, &values));
-  int64_t* to = RN_DATA(indices, int64_t);
-  for (int64_t r = 0; r < rows; ++r) {
-    if (!RN_DATA(empty, bool)[r]) continue;
-    memset(to + starts[r] * in.rank, 0, (size_t)in.rank * sizeof *to);
-    to[starts[r] * in.rank] = r;
-    RN_RETURN_IF_ERROR(move_value(value, 0, values, starts[r]));
-  }
-  for (int64_t i = 0; i < in.count; ++i) {
-    int64_t place = starts[in.indices[i * in.rank]]++;
-    memcpy(to + place * in.rank, in.indices + i * in.rank, (size_t)in.rank * sizeof *to);
-    RN_RETURN_IF_ERROR(move_value(in.values, i, values, place));
-    RN_DATA(map, int64_t)[i] = place;
-  }
-  return RN_OK;
-}
-static rn_status_t sparse_fill_empty_rows(rn_kernel_ctx_t* ctx) {
-  return rn_with_arena(ctx, fill_in);
-}
-
 // The gradient of a slice: that of the entries in it, 0 for the others.
 rn_status_t rn_sparse_slice_grad_check(rn_kernel_ctx_t* ctx) {
   const rn_tensor_t *dy = rn_in(ctx, 0), *in = rn_in(ctx, 1), *start = rn_in(ctx, 2),
@@ -558,6 +473,5 @@ static const rn_kernel_def_t rows[] = {
     ROW("SparseSliceGrad", .types = {{"T", RN_TYPES_NUMBERS}}, .compute = sparse_slice_grad),
     ROW("SparseSplit", .compute = sparse_split),
     ROW("SparseReshape", .compute = sparse_reshape),
-    ROW("SparseFillEmptyRows", .compute = sparse_fill_empty_rows),
 };
 RN_KERNEL_FAMILY(cpu_sparse_tensor, rows);
