@@ -45,3 +45,16 @@ def hann_window(window_length, periodic=True, dtype=dtypes.float32, name=None):
 def hamming_window(window_length, periodic=True, dtype=dtypes.float32, name=None):
     """Returns a Hamming window: 0.54 - 0.46 cos."""
     return _raised_cosine(name, "hamming_window", window_length, periodic, dtypes.as_dtype(dtype), 0.54, 0.46)
+
+
+def kaiser_window(window_length, beta=12.0, dtype=dtypes.float32, name=None):
+    """Returns a Kaiser window: I0(beta * sqrt(1 - x**2)) / I0(beta) for x from -1 to 1."""
+    with name_scope(name, "kaiser_window"):
+        window_length = convert_to_tensor(window_length, dtypes.int32, name="window_length")
+        if constant_value(window_length) == 1:
+            return array_ops.ones([1], dtype=dtype)
+        half = (math_ops.cast(window_length, dtype) - 1) / 2
+        beta = math_ops.cast(convert_to_tensor(beta, dtype), dtype)
+        x = (math_ops.cast(math_ops.range(window_length), dtype) - half) / half
+        inside = raw_ops.Maximum(x=1 - raw_ops.Square(x=x), y=math_ops.cast(0, dtype))
+        return raw_ops.BesselI0(x=beta * raw_ops.Sqrt(x=inside)) / raw_ops.BesselI0(x=beta)

@@ -1,6 +1,6 @@
 """Decompositions, determinants and norms (tf.linalg)."""
 
-from runnel import raw_ops as _ops
+from runnel import dtypes, raw_ops as _ops
 from runnel.core.convert import convert_to_tensor
 from runnel.core.framework import name_scope
 
@@ -169,3 +169,19 @@ def tridiagonal_matmul(diagonals, rhs, diagonals_format="compact", name=None):
         parts = _packed_diagonals(diagonals, diagonals_format, False)
         rhs = convert_to_tensor(rhs, dtype=parts[0].dtype, name="rhs")
         return _ops.TridiagonalMatMul(*[expand_dims(p, -2) for p in parts], rhs)
+
+
+def _complex_of(tensor):
+    return dtypes.complex64 if tensor.dtype in (dtypes.float32, dtypes.complex64) else dtypes.complex128
+
+
+def eig(tensor, name=None):
+    """Returns (eigenvalues, eigenvectors) of square matrices, complex numbers."""
+    tensor = convert_to_tensor(tensor, name="tensor")
+    return _ops.Eig(input=tensor, Tout=_complex_of(tensor), compute_v=True, name=name)
+
+
+def eigvals(tensor, name=None):
+    """Returns the eigenvalues of square matrices, complex numbers."""
+    tensor = convert_to_tensor(tensor, name="tensor")
+    return _ops.Eig(input=tensor, Tout=_complex_of(tensor), compute_v=False, name=name)[0]

@@ -61,3 +61,24 @@ def stateless_categorical(logits, num_samples, seed, dtype=dtypes.int64, name=No
     """Draws class indices according to unnormalized log-probabilities, determined by `seed`."""
     with name_scope(name, "stateless_categorical", [logits, seed]):
         return stateless_multinomial(logits, num_samples, seed, dtype)
+
+
+def stateless_random_gamma(shape, seed, alpha, beta=None, dtype=dtypes.float32, name=None):
+    """Returns values from gamma distributions, determined by `seed`; `shape` ends with that of `alpha` and `beta`."""
+    with name_scope(name, "stateless_random_gamma", [shape, seed, alpha, beta]) as scope:
+        import numpy as np
+        dtype = dtypes.as_dtype(dtype)
+        alpha = convert_to_tensor(alpha, dtype=dtype, name="alpha")
+        beta = convert_to_tensor(1 if beta is None else beta, dtype=dtype, name="beta")
+        both = _ops.BroadcastArgs(_ops.Shape(alpha), _ops.Shape(beta))
+        key, counter, algorithm = _keys(seed)
+        values = _ops.StatelessRandomGammaV3(shape_tensor(shape), key, counter, algorithm, _ops.BroadcastTo(alpha, both))
+        return _ops.Maximum(convert_to_tensor(np.finfo(dtype.as_numpy_dtype).tiny, dtype=dtype), values / beta, name=scope)
+
+
+def stateless_random_binomial(shape, seed, counts, probs, output_dtype=dtypes.int32, name=None):
+    """Returns values from binomial distributions, determined by `seed`."""
+    with name_scope(name, "stateless_random_binomial", [shape, seed, counts, probs]) as scope:
+        probs = convert_to_tensor(probs, dtype_hint=dtypes.float32, name="probs")
+        counts = convert_to_tensor(counts, dtype_hint=probs.dtype, name="counts")
+        return _ops.StatelessRandomBinomial(shape_tensor(shape), seed, counts, probs, dtype=output_dtype, name=scope)

@@ -1,7 +1,8 @@
 """Functions of 2.x that are not those of 1.x with other parameters."""
 
 import runnel as _v1
-from runnel.core.framework import name_scope as _name_scope
+from runnel import dtypes
+from runnel.core.framework import executing_eagerly, name_scope as _name_scope
 from runnel.ops import array_ops
 
 
@@ -52,4 +53,29 @@ def get_current_name_scope():
 
 def inside_function():
     """Tells whether a function is being traced."""
-    return not _v1.executing_eagerly() and _v1.get_default_graph()._building_function
+    return not executing_eagerly() and bool(_v1.get_default_graph()._building_function)
+
+
+def einsum(equation, *inputs, **kwargs):
+    """Computes sums of products in Einstein's notation. `optimize` is accepted: the op finds an order itself."""
+    kwargs.pop("optimize", None)
+    return _v1.einsum(equation, *inputs, **kwargs)
+
+
+def finfo(dtype):
+    """Returns the limits of a floating-point type, as NumPy's finfo does."""
+    import numpy as np
+    return np.finfo(dtypes.as_dtype(dtype).as_numpy_dtype)
+
+
+def select(condlist, choicelist, default=0):
+    """Returns the elements of the first choice whose condition holds, `default` where none does."""
+    if len(condlist) != len(choicelist):
+        raise ValueError("condlist must have length equal to choicelist (%s vs %s)" % (len(condlist), len(choicelist)))
+    if not condlist:
+        raise ValueError("condlist must be nonempty")
+    result = _v1.convert_to_tensor(default, dtype_hint=_v1.convert_to_tensor(choicelist[0]).dtype)
+    for condition, choice in zip(reversed(condlist), reversed(choicelist)):
+        choice = _v1.convert_to_tensor(choice)
+        result = array_ops.where_v2(condition, choice, _v1.cast(result, choice.dtype))
+    return result

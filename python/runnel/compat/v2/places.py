@@ -54,6 +54,25 @@ data.optional: OptionalSpec
 data.optional @ experimental: Optional
 data.options @ data.experimental: AutoShardPolicy AutotuneAlgorithm AutotuneOptions DistributeOptions ExternalStatePolicy OptimizationOptions ThreadingOptions
 core.trackable @ train: TrackableView
+compat.v2.functions: inside_function einsum
+compat.v2.functions @ linalg: einsum
+compat.v2.functions @ experimental.numpy: finfo select
+eager.forward @ autodiff: ForwardAccumulator
+image.resizing_v2 @ image: ResizeMethod resize resize_with_pad
+linalg.linalg_ops: eig eigvals
+linalg.linalg_ops @ linalg: eig eigvals
+nn.nn_v2 @ nn: convolution ctc_loss embedding_lookup gelu pool safe_embedding_lookup_sparse sigmoid_cross_entropy_with_logits
+nn.nn_v2 @ nn.experimental: stateless_dropout
+ops.sparse_v2 @ math: bincount=dense_bincount
+ops.sparse_v2 @ sparse: add bincount map_values reduce_max reduce_sum
+ops.stateless_random @ random: stateless_binomial=stateless_random_binomial stateless_gamma=stateless_random_gamma
+ops.vectorized: vectorized_map
+saved_model.object_saving @ saved_model: save
+saved_model.object_loading @ saved_model: load
+signal @ signal: kaiser_window
+summary.kinds @ summary: histogram image scalar text
+summary.writers @ summary: SummaryWriter create_file_writer create_noop_writer flush graph record_if should_record_summaries write
+summary.writers @ summary.experimental: get_step set_step summary_scope write_raw_pb
 """.strip().splitlines():
     _home, _, _names = _row.partition(": ")
     _module, _, _space = _home.partition(" @ ")
