@@ -21,7 +21,7 @@ class LogicalDeviceConfiguration(collections.namedtuple("LogicalDeviceConfigurat
 
 
 _state: dict = {"soft_device_placement": None, "inter": 0, "intra": 0, "jit": None, "options": {}, "visible": None,
-                "logical": {}, "growth": {}, "physical": None, "run_eagerly": False}
+                "logical": {}, "growth": {}, "physical": None, "run_eagerly": False, "is_deterministic": False}
 
 
 def _devices():
@@ -241,6 +241,21 @@ def get_device_details(device):
     if not found:
         return {}
     return {"device_name": found.group(1), "compute_capability": (int(found.group(2)), int(found.group(3)))}
+
+
+def enable_op_determinism():
+    """Asks for the same results in every run, as CPUs give them anyway; random numbers need a seed."""
+    _state["is_deterministic"] = True
+
+
+def disable_op_determinism():
+    """Takes back enable_op_determinism."""
+    _state["is_deterministic"] = False
+
+
+def is_op_determinism_enabled():
+    """Tells whether determinism was asked for."""
+    return _state["is_deterministic"]
 
 
 def get_memory_info(device):

@@ -108,3 +108,47 @@ def test_rows(tf, np):
     many = values(np, 20, 2)
     inside = tf.function(lambda t: tf.vectorized_map(lambda row: {"s": tf.reduce_sum(row), "t": tf.cast(row > 0, tf.int32)}, t))
     return [tf.vectorized_map(lambda row: row * 2 + tf.reduce_max(row), x), tf.vectorized_map(lambda ab: ab[0] + ab[1], (x, x[:1])), inside(many), inside(x), tf.inside_function()]
+
+
+@both(v2=True)
+def test_values_in_lists(tf, np):
+    rows = tf.experimental.RowPartition.from_value_rowids(tf.constant([0, 0, 2], tf.int64), nrows=4)
+    return [tf.convert_to_tensor((tf.constant(3), 4), tf.int64), tf.convert_to_tensor([tf.constant(3), 1.5], tf.float32), rows.row_splits(), rows.row_lengths(), rows.nrows(),
+            tf.experimental.RowPartition.from_row_lengths([1, 2]).value_rowids(), tf.ones([2, 3]).ndim]
+
+
+@both(v2=True)
+def test_summaries(tf, np):
+    import glob
+    import tempfile
+    with tempfile.TemporaryDirectory() as folder:
+        writer = tf.summary.create_file_writer(folder)
+        with writer.as_default(step=3):
+            tf.summary.scalar("a/b", 1.5, description="text")
+            tf.summary.histogram("h", [1.0, 2.0, 2.0, 7.0], step=4, buckets=3)
+            tf.summary.histogram("one", [2.0, 2.0], buckets=2)
+            tf.summary.image("i", np.ones([4, 2, 3, 1], "float32") / 2, max_outputs=2)
+            tf.summary.text("t", ["x", "y"])
+            with tf.summary.record_if(False):
+                tf.summary.scalar("not", 1.0)
+            inside = tf.function(lambda x: tf.summary.scalar("f", x, step=9))
+            answer = inside(tf.constant(2.0))
+            tf.summary.experimental.set_step(5)
+            answers = [tf.summary.write("w", [1, 2]), tf.summary.should_record_summaries(), tf.summary.experimental.get_step()]
+        writer.close()
+        found = []
+        for event in tf.compat.v1.train.summary_iterator(glob.glob(folder + "/*.v2")[0]):
+            for value in event.summary.value:
+                metadata = value.metadata
+                tensor = tf.make_ndarray(value.tensor)
+                found.append([event.step, value.tag, metadata.plugin_data.plugin_name, metadata.summary_description, metadata.data_class,
+                              tensor.tolist()[:2] if tensor.dtype == object else tensor])
+    return found, [bool(a) for a in [answer, *answers[:2]]], tf.summary.should_record_summaries()
+
+
+@both(v2=True, raises=True, message=True)
+def test_summary_without_a_step(tf, np):
+    import tempfile
+    tf.summary.experimental.set_step(None)
+    with tempfile.TemporaryDirectory() as folder, tf.summary.create_file_writer(folder).as_default():
+        tf.summary.scalar("a", 1.0)

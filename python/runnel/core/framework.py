@@ -160,6 +160,11 @@ class Tensor(_core.Tensor):
         """Returns the static shape, a TensorShape."""
         return tensor_shape.TensorShape(self._dims())
 
+    @property
+    def ndim(self):
+        """The number of dimensions, or None."""
+        return self._rank()
+
     def set_shape(self, shape):
         """Refines the static shape. Raises ValueError if the shapes contradict each other."""
         dims = tensor_shape.as_shape(shape)._dims

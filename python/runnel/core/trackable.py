@@ -108,6 +108,28 @@ class AutoTrackable(Trackable):
         return {**held, **functions}
 
 
+class TrackableResource(Trackable):
+    """The base of objects that own a resource: `_create_resource` makes it when it is first asked for."""
+
+    def __init__(self, device=""):
+        self._resource_handle_value = None
+
+    def _create_resource(self):
+        raise NotImplementedError("TrackableResource._create_resource not implemented.")
+
+    def _initialize(self):
+        """Prepares the resource."""
+
+    @property
+    def resource_handle(self):
+        """The resource's handle."""
+        if self._resource_handle_value is None:
+            from runnel.core import framework
+            with framework.init_scope():
+                self._resource_handle_value = self._create_resource()
+        return self._resource_handle_value
+
+
 def sticky_attribute_assignment(trackable, name, value):
     """Tracks a value that is assigned to an attribute. Returns what the attribute becomes: lists and dicts are wrapped."""
     from runnel.core import data_structures

@@ -12,7 +12,12 @@ from runnel.ops import array_ops, math_ops
 def convolution(input, filters, strides=None, padding="VALID", data_format=None, dilations=None, name=None):  # noqa: A002
     """Convolves over 1, 2 or 3 spatial dimensions, with strides or dilation."""
     from runnel.nn import nn_conv
-    return nn_conv.convolution(input, filters, padding, strides, dilations, name, data_format)
+    if data_format != "NCDHW":
+        return nn_conv.convolution(input, filters, padding, strides, dilations, name, data_format)
+    # The op has channels last on CPUs.
+    moved = array_ops.transpose(input, [0, 2, 3, 4, 1])
+    result = nn_conv.convolution(moved, filters, padding, strides, dilations, name)
+    return array_ops.transpose(result, [0, 4, 1, 2, 3])
 
 
 def pool(input, window_shape, pooling_type, strides=None, padding="VALID", data_format=None, dilations=None, name=None):  # noqa: A002

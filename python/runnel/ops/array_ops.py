@@ -6,7 +6,7 @@ from runnel import dtypes, raw_ops as _ops
 from runnel.core import tensor_shape
 from runnel.core.composite import IndexedSlices, SparseTensor
 from runnel.core.convert import constant, constant_value, convert_to_tensor, register_tensor_conversion_function
-from runnel.core.framework import Tensor, name_scope
+from runnel.core.framework import Tensor, executing_eagerly, name_scope
 from runnel.ops.math_ops import _pick, cast
 
 
@@ -14,7 +14,6 @@ from runnel.ops.math_ops import _pick, cast
 
 def placeholder(dtype, shape=None, name=None):
     """Creates a tensor whose value is fed in every step that uses it."""
-    from runnel.core.framework import executing_eagerly
     if executing_eagerly():
         raise RuntimeError("tf.placeholder() is not compatible with eager execution.")
     return _ops.Placeholder(dtypes.as_dtype(dtype).base_dtype, tensor_shape.as_shape(shape), name=name)
@@ -824,15 +823,26 @@ def dequantize(input, min_range, max_range, mode="MIN_COMBINED", name=None, axis
 
 # --- Conversion of lists of tensors
 
+def _is_tensor(item):
+    return isinstance(item, Tensor) or hasattr(item, "_as_graph_element") or hasattr(item, "__tf_tensor__")
+
+
 def _list_to_tensor(value, dtype=None, name=None, as_ref=False):
-    if not builtins.any(isinstance(item, Tensor) or hasattr(item, "_as_graph_element") for item in _flat(value)):
+    if not builtins.any(_is_tensor(item) for item in _flat(value)):
         return NotImplemented
     if dtype is None:
         for item in _flat(value):
-            if isinstance(item, Tensor) or hasattr(item, "_as_graph_element"):
-                dtype = item.dtype.base_dtype
+            if _is_tensor(item):
+                dtype = dtypes.as_dtype(item.dtype).base_dtype
                 break
     return _pack_nested(value, dtype, name or "packed")
+
+
+def _numbers_as(part, dtype):
+    """Returns an eager tensor of integers in another type of numbers, as values in a list convert; all else unchanged."""
+    if isinstance(part, Tensor) and part.dtype != dtype and part.dtype.is_integer and (dtype.is_integer or dtype.is_floating):
+        return _ops.Cast(part, DstT=dtype)
+    return part
 
 
 def _pack_nested(value, dtype, name):
@@ -840,11 +850,13 @@ def _pack_nested(value, dtype, name):
     with name_scope(name) as scope:
         parts = [_pack_nested(item, dtype, str(i)) if isinstance(item, (list, tuple)) else item
                  for i, item in enumerate(value)]
+        if executing_eagerly():
+            parts = [_numbers_as(part, dtype) for part in parts]
         for part in parts:
             if isinstance(part, Tensor) and part.dtype.base_dtype != dtype:
                 raise TypeError("Cannot convert a list containing a tensor of dtype %s to %s (Tensor "
                                 "is: %r)" % (part.dtype, dtype, part))
-        if not builtins.any(isinstance(p, Tensor) or hasattr(p, "_as_graph_element") for p in parts):
+        if not builtins.any(_is_tensor(p) for p in parts):
             return parts
         parts = [part if isinstance(part, Tensor) else
                  convert_to_tensor(part, dtype, name=str(i)) for i, part in enumerate(parts)]

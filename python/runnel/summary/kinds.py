@@ -6,23 +6,18 @@ from runnel.core.protobuf import message_class
 from runnel.ops import array_ops, control_flow, math_ops
 from runnel.summary.writers import summary_scope, write
 
-_SCALAR, _TENSOR, _BLOBS = 1, 2, 3  # data classes of SummaryMetadata
 
-
-def _metadata(plugin, data_class, description, name=None):
+def _metadata(plugin, description):
     made = message_class("SummaryMetadata")()
-    if name is not None:
-        made.display_name = name
     made.summary_description = description or ""
     made.plugin_data.plugin_name = plugin
-    made.data_class = data_class
     return made
 
 
 def scalar(name, data, step=None, description=None):
     """Writes one number. Returns whether it was recorded."""
     with summary_scope(name, "scalar_summary", [data]) as (tag, _):
-        return write(tag, lambda: _scalar(data), step, _metadata("scalars", _SCALAR, description))
+        return write(tag, lambda: _scalar(data), step, _metadata("scalars", description))
 
 
 def _scalar(data):
@@ -36,7 +31,7 @@ def histogram(name, data, step=None, buckets=None, description=None):
     """Writes how values are distributed over `buckets` ranges of equal width, 30 by default."""
     count = 30 if buckets is None else buckets
     with summary_scope(name, "histogram_summary", [data]) as (tag, _):
-        return write(tag, lambda: _buckets(data, count), step, _metadata("histograms", _TENSOR, description))
+        return write(tag, lambda: _buckets(data, count), step, _metadata("histograms", description))
 
 
 def _buckets(data, count):
@@ -70,7 +65,7 @@ def _buckets(data, count):
 def image(name, data, step=None, max_outputs=3, description=None):
     """Writes images, [rows, height, width, channels]: the first `max_outputs` of them."""
     with summary_scope(name, "image_summary", [data, max_outputs]) as (tag, _):
-        return write(tag, lambda: _images(data, max_outputs), step, _metadata("images", _BLOBS, description))
+        return write(tag, lambda: _images(data, max_outputs), step, _metadata("images", description))
 
 
 def _images(data, max_outputs):
@@ -88,7 +83,7 @@ def _images(data, max_outputs):
 def text(name, data, step=None, description=None):
     """Writes strings, which the page shows as Markdown."""
     with summary_scope(name, "text_summary", [data]) as (tag, _):
-        return write(tag, lambda: _strings(data), step, _metadata("text", _TENSOR, description))
+        return write(tag, lambda: _strings(data), step, _metadata("text", description))
 
 
 def _strings(data):

@@ -5,7 +5,7 @@ import itertools
 import threading
 import weakref
 
-from runnel import dtypes, raw_ops
+from runnel import dtypes, errors, raw_ops
 from runnel.core import framework
 from runnel.core.convert import convert_to_tensor, evaluated_value
 from runnel.core.framework import name_scope
@@ -36,7 +36,7 @@ def set_step(step):
 def should_record_summaries():
     """Returns whether summaries are recorded: a bool, or a boolean tensor."""
     if _state.writer is None:
-        return False
+        return convert_to_tensor(False)
     condition = _state.is_recording
     return condition() if callable(condition) else condition
 
@@ -52,7 +52,8 @@ def record_if(condition):
 
 
 def _close(handle):
-    with framework._DefaultGraph(None):
+    """Closes the file of a writer that nobody needs any more; its folder may be gone by then."""
+    with framework._DefaultGraph(None), contextlib.suppress(errors.OpError):
         raw_ops.CloseSummaryWriter(writer=handle)
 
 

@@ -54,6 +54,7 @@ data.optional: OptionalSpec
 data.optional @ experimental: Optional
 data.options @ data.experimental: AutoShardPolicy AutotuneAlgorithm AutotuneOptions DistributeOptions ExternalStatePolicy OptimizationOptions ThreadingOptions
 core.trackable @ train: TrackableView
+config @ config.experimental: enable_op_determinism
 compat.v2.functions: inside_function einsum
 compat.v2.functions @ linalg: einsum
 compat.v2.functions @ experimental.numpy: finfo select
@@ -67,7 +68,11 @@ ops.sparse_v2 @ math: bincount=dense_bincount
 ops.sparse_v2 @ sparse: add bincount map_values reduce_max reduce_sum
 ops.stateless_random @ random: stateless_binomial=stateless_random_binomial stateless_gamma=stateless_random_gamma
 ops.vectorized: vectorized_map
+ragged.row_partition @ experimental: RowPartition
 saved_model.object_saving @ saved_model: save
+eager.def_function @ types.experimental: GenericFunction=Function
+distribute @ types.experimental.distributed: PerReplica=DistributedValues
+core.trackable @ saved_model.experimental: TrackableResource
 saved_model.object_loading @ saved_model: load
 signal @ signal: kaiser_window
 summary.kinds @ summary: histogram image scalar text
