@@ -833,7 +833,7 @@ def _list_to_tensor(value, dtype=None, name=None, as_ref=False):
     if dtype is None:
         for item in _flat(value):
             if _is_tensor(item):
-                dtype = dtypes.as_dtype(item.dtype).base_dtype
+                dtype = dtypes.as_dtype(item.dtype if hasattr(item, "dtype") else convert_to_tensor(item).dtype).base_dtype
                 break
     return _pack_nested(value, dtype, name or "packed")
 

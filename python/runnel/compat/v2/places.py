@@ -55,7 +55,7 @@ data.optional @ experimental: Optional
 data.options @ data.experimental: AutoShardPolicy AutotuneAlgorithm AutotuneOptions DistributeOptions ExternalStatePolicy OptimizationOptions ThreadingOptions
 core.trackable @ train: TrackableView
 config @ config.experimental: enable_op_determinism
-compat.v2.functions: inside_function einsum
+compat.v2.functions: einsum
 compat.v2.functions @ linalg: einsum
 compat.v2.functions @ experimental.numpy: finfo select
 eager.forward @ autodiff: ForwardAccumulator
