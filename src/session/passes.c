@@ -49,6 +49,7 @@ PLAIN(hoist_loop_inputs)
 PLAIN(pack_matmul_weights)
 PLAIN(split_batch_norms)
 PLAIN(split_losses)
+PLAIN(keep_weights)
 PLAIN(fuse_conv)
 PLAIN(turn_filters)
 PLAIN(fuse_attention)
@@ -101,6 +102,8 @@ const rn_pass_t rn_passes[] = {
      .run = mixed_precision,
      .stage = RN_IR_PLACED,
      .kind = RN_PASS_PRECISION},
+    OPTIMIZE(keep_weights, RN_IR_PLACED,
+             "casts weights to bfloat16 once, if the step changes no variable"),
     OPTIMIZE(sum_matmuls, RN_IR_PLACED,
              "computes sums of matmuls, and gradient descent with them, in one node"),
     OPTIMIZE_AS(RN_PASS_LOOPS, sum_loop_matmuls, RN_IR_PLACED,

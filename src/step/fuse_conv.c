@@ -13,6 +13,7 @@
 // of rn_conv_code_t in kernels/cpu/nn/conv.h) and the operand, -1 for none.
 #include "framework/internal_ops.h"
 #include "step/make.h"
+#include "step/stays.h"
 
 #define MOST_STEPS 7
 
@@ -32,7 +33,7 @@ enum { STEP_KINDS = sizeof step_rows / sizeof *step_rows };
 
 typedef struct fuse_conv_pass_t {
   rn_ir_t* ir;
-  const rn_op_def_t *op, *conv, *depthwise, *pad, *read;
+  const rn_op_def_t *op, *conv, *depthwise, *pad;
   const rn_op_def_t* step_ops[STEP_KINDS];
   rn_ir_uses_t* uses;  // by node
   bool has_writers;    // the step may change variables
@@ -50,29 +51,6 @@ typedef struct fuse_conv_chain_t {
 
 static rn_shape_t shape_of(const fuse_conv_pass_t* p, rn_ir_edge_t edge) {
   return rn_ir_node(p->ir, edge.node)->shapes[edge.output];
-}
-
-// Ops that look at a variable and leave it as it is.
-static bool only_reads(const rn_ir_node_t* node) {
-  static const char* const readers[] = {
-      "ReadVariableOp",     "ResourceGather",    "ResourceGatherNd", "VariableShape",
-      "VarIsInitializedOp", "DisableCopyOnRead", "LookupTableFindV2"};
-  for (size_t i = 0; i < sizeof readers / sizeof *readers; ++i)
-    if (strcmp(node->op->name, readers[i]) == 0) return true;
-  return false;
-}
-
-static bool changes_variables(const rn_ir_t* ir) {
-  for (size_t n = 0; n < ir->nodes.count; ++n) {
-    const rn_ir_node_t* node = &ir->nodes.items[n];
-    if (node->is_removed || only_reads(node)) continue;
-    for (int32_t i = 0; i < node->input_count; ++i) {
-      if (node->inputs[i].node < 0) continue;
-      const rn_ir_node_t* source = rn_ir_node(ir, node->inputs[i].node);
-      if (rn_dtype_base(source->types[node->inputs[i].output]) == RN_RESOURCE) return true;
-    }
-  }
-  return false;
 }
 
 // One number, one a channel along the last axis, or as many as |image| has, in its shape.
@@ -118,13 +96,6 @@ static bool take_next(const fuse_conv_pass_t* p, fuse_conv_chain_t* chain) {
   return true;
 }
 
-// Whether the filter is a constant, or a variable that changes only when it is assigned.
-static bool filter_stays(const fuse_conv_pass_t* p, rn_ir_edge_t filter) {
-  const rn_ir_node_t* source = rn_ir_node(p->ir, filter.node);
-  if (source->feed >= 0) return false;
-  return (source->constant && filter.output == 0) || (source->op == p->read && !p->has_writers);
-}
-
 // The paddings of a Pad that adds zeros to rows and columns only; NULL for any other node.
 static const rn_tensor_t* zero_paddings(const fuse_conv_pass_t* p, const rn_ir_node_t* node) {
   if (node->op != p->pad || node->feed >= 0 || node->control_count) return NULL;
@@ -148,7 +119,7 @@ static rn_status_t make_attrs(const fuse_conv_pass_t* p, const fuse_conv_chain_t
   for (int i = 0; pads && i < 8; ++i) paddings[i] = RN_DATA(pads, const int32_t)[i];
   const rn_attr_t given[] = {
       {RN_STR("N"), {.i = chain->operand_count}},
-      {RN_STR("keeps_filter"), {.b = filter_stays(p, conv->inputs[1])}},
+      {RN_STR("keeps_filter"), {.b = rn_ir_stays(p->ir, conv->inputs[1], p->has_writers)}},
       {RN_STR("is_depthwise"), {.b = chain->is_depthwise}},
       {RN_STR("steps"), {.count = 2 * chain->count, .list_i = steps}},
       {pads ? RN_STR("padding") : RN_STR(""), {.s = RN_STR("EXPLICIT")}},  // else the list ends
@@ -201,7 +172,8 @@ static rn_status_t fuse_from(fuse_conv_pass_t* p, int32_t index) {
   chain.channels = node->shapes[0].dims[3];
   while (take_next(p, &chain)) continue;
   // Fusing a convolution alone only pays if its filter can be laid out once.
-  if (!chain.count && (chain.is_depthwise || !filter_stays(p, node->inputs[1]))) return RN_OK;
+  if (!chain.count && (chain.is_depthwise || !rn_ir_stays(p->ir, node->inputs[1], p->has_writers)))
+    return RN_OK;
   return rewrite(p, &chain);
 }
 
@@ -210,8 +182,7 @@ rn_status_t rn_pass_fuse_conv(rn_ir_t* ir) {
                         .op = rn_op_conv_then(),
                         .conv = rn_op_find(RN_STR("Conv2D")),
                         .depthwise = rn_op_find(RN_STR("DepthwiseConv2dNative")),
-                        .pad = rn_op_find(RN_STR("Pad")),
-                        .read = rn_op_find(RN_STR("ReadVariableOp"))};
+                        .pad = rn_op_find(RN_STR("Pad"))};
   if (!p.op) return RN_OK;
   bool has_conv = false;
   for (size_t n = 0; n < ir->nodes.count && !has_conv; ++n)
@@ -219,7 +190,7 @@ rn_status_t rn_pass_fuse_conv(rn_ir_t* ir) {
   if (!has_conv) return RN_OK;
   for (int k = 0; k < STEP_KINDS; ++k) p.step_ops[k] = rn_op_find(rn_str(step_rows[k].op));
   RN_RETURN_IF_ERROR(rn_ir_count_uses(ir, &p.uses));
-  p.has_writers = changes_variables(ir);
+  p.has_writers = rn_ir_changes_variables(ir);
   int32_t *order = NULL, count = 0;
   RN_RETURN_IF_ERROR(rn_ir_order(ir, &order, &count));
   // In reverse order, so that a shortcut's addition joins the last convolution before it.

@@ -287,6 +287,9 @@ RN_MUST_USE rn_status_t rn_pass_fuse_levels(rn_ir_t* ir);
 RN_MUST_USE rn_status_t rn_pass_split_batch_norms(rn_ir_t* ir);
 // After placement, before fuse_loops: the same for cross entropies of classes. Sweeps.
 RN_MUST_USE rn_status_t rn_pass_split_losses(rn_ir_t* ir);
+// After mixed_precision, before fuse_conv: casts weights to bfloat16 once, if the step changes no
+// variable. Sweeps.
+RN_MUST_USE rn_status_t rn_pass_keep_weights(rn_ir_t* ir);
 // After placement, before elementwise fusion: fuses each convolution with the elementwise nodes
 // that follow it.
 RN_MUST_USE rn_status_t rn_pass_fuse_conv(rn_ir_t* ir);

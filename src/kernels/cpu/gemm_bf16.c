@@ -45,14 +45,26 @@ static void finish(const rn_bf16_way_t* way, void* arg, float* sums, int64_t row
   way->table->narrow(sums, RN_BF16_WIDE, rows, columns, (uint16_t*)g->c + row * g->n + first, g->n);
 }
 
+static rn_bf16_product_t product_of(rn_gemm_t* g) {
+  return (rn_bf16_product_t){.m = g->m,
+                             .n = g->n,
+                             .k = g->k,
+                             .arg = g,
+                             .rows = rows_of,
+                             .columns = columns_of,
+                             .panels = g->panels,
+                             .finish = finish};
+}
+
 rn_status_t rn_gemm_bf16(rn_pool_t* pool, const rn_bf16_way_t* way, const rn_gemm_t* g) {
   rn_gemm_t gemm = *g;
-  rn_bf16_product_t product = {.m = g->m,
-                               .n = g->n,
-                               .k = g->k,
-                               .arg = &gemm,
-                               .rows = rows_of,
-                               .columns = columns_of,
-                               .finish = finish};
+  rn_bf16_product_t product = product_of(&gemm);
   return rn_bf16_product(pool, way, &product);
+}
+
+void rn_gemm_bf16_pack(rn_pool_t* pool, const rn_bf16_way_t* way, const rn_gemm_t* g,
+                       uint16_t* panels) {
+  rn_gemm_t gemm = *g;
+  rn_bf16_product_t product = product_of(&gemm);
+  rn_bf16_pack(pool, way, &product, panels);
 }

@@ -8,6 +8,7 @@
 
 #include "base/sync.h"
 #include "framework/kernel.h"
+#include "kernels/cpu/kept.h"
 #include "kernels/cpu/nn/window.h"
 
 typedef enum rn_conv_kind_t {
@@ -72,16 +73,15 @@ typedef enum rn_conv_way_t {
   RN_CONV_BY_WINOGRAD_2,
   RN_CONV_BY_WINOGRAD_4,
   RN_CONV_BY_BF16,
-  RN_CONV_WAYS,
+  RN_CONV_WAYS,  // at most RN_KEPT_MOST
 } rn_conv_way_t;
 
 // What a kernel caches between calls: the packed filter, and oneDNN's compiled primitives for the
 // shapes seen so far. Zeroed memory is an empty cache once its mutex is initialized. Calls may run
 // concurrently.
 typedef struct rn_conv_cache_t {
-  rn_mutex_t mutex;
-  // Guarded by the mutex: the filter of the panels, which are unset where there are none.
-  rn_tensor_t filter, panels[RN_CONV_WAYS];
+  rn_mutex_t mutex;                 // guards the engine
+  rn_kept_t kept;                   // panels of the filter, by rn_conv_way_t
   struct rn_conv_engine_t* engine;  // Owned; created on first use
 } rn_conv_cache_t;
 

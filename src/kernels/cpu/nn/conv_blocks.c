@@ -39,23 +39,15 @@ rn_conv_block_t rn_conv_block(const rn_conv_blocks_t* blocks, int64_t i, int64_t
                            rn_conv_least(first + blocks->columns, columns)};
 }
 
-static bool is_same(const rn_tensor_t* a, const rn_tensor_t* b) {
-  return a->data == b->data && a->buffer == b->buffer;
-}
+typedef struct panels_t {
+  rn_conv_pack_fn_t pack;
+  void* arg;
+} panels_t;
 
-// Puts new panels into the cache. What they replace goes to the caller, to be cleared outside the
-// lock.
-static void keep(rn_conv_cache_t* cache, rn_conv_way_t way, rn_tensor_t* filter,
-                 rn_tensor_t* panels, rn_tensor_t old[RN_CONV_WAYS]) {
-  for (int i = 0; i < RN_CONV_WAYS; ++i) {
-    if (i != (int)way && is_same(&cache->filter, filter)) continue;
-    old[i] = cache->panels[i];
-    cache->panels[i] = (rn_tensor_t){0};
-  }
-  cache->panels[way] = *panels;
-  rn_tensor_t before = cache->filter;
-  cache->filter = *filter;
-  *filter = before;
+static rn_status_t make_panels(rn_kernel_ctx_t* ctx, void* arg, void* to) {
+  const panels_t* panels = arg;
+  panels->pack(ctx, panels->arg, to);
+  return RN_OK;
 }
 
 rn_status_t rn_conv_panels(rn_kernel_ctx_t* ctx, rn_conv_cache_t* cache, const rn_tensor_t* filter,
@@ -67,26 +59,7 @@ rn_status_t rn_conv_panels(rn_kernel_ctx_t* ctx, rn_conv_cache_t* cache, const r
     pack(ctx, arg, out->data);
     return RN_OK;
   }
-  rn_mutex_lock(&cache->mutex);
-  rn_status_t status = RN_OK;
-  bool is_kept = is_same(&cache->filter, filter) && rn_tensor_is_set(&cache->panels[way]);
-  if (is_kept) status = rn_tensor_share(&cache->panels[way], out);
-  rn_mutex_unlock(&cache->mutex);
-  if (is_kept) return status;
-  rn_tensor_t made = {0}, owner = {0}, old[RN_CONV_WAYS] = {0};
-  RN_RETURN_IF_ERROR(rn_tensor_create(ctx->kernel->device_memory, RN_FLOAT, shape, &made));
-  pack(ctx, arg, made.data);
-  status = rn_tensor_share(filter, &owner);
-  if (rn_ok(status)) status = rn_tensor_share(&made, out);
-  if (!rn_ok(status)) {
-    rn_tensor_clear(&made);
-    rn_tensor_clear(&owner);
-    return status;
-  }
-  rn_mutex_lock(&cache->mutex);
-  keep(cache, way, &owner, &made, old);
-  rn_mutex_unlock(&cache->mutex);
-  rn_tensor_clear(&owner);
-  for (int i = 0; i < RN_CONV_WAYS; ++i) rn_tensor_clear(&old[i]);
-  return RN_OK;
+  panels_t panels = {pack, arg};
+  return rn_kept_get(ctx, &cache->kept, filter, (int)way, RN_FLOAT, shape, make_panels, &panels,
+                     out);
 }
