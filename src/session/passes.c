@@ -125,7 +125,7 @@ const rn_pass_t rn_passes[] = {
     OPTIMIZE(turn_filters, RN_IR_PLACED,
              "brings the filters of a GPU's convolutions into its order by one node"),
     OPTIMIZE(fuse_attention, RN_IR_PLACED,
-             "computes attention, and its gradients, on a GPU without storing the scores"),
+             "computes attention, and on a GPU its gradients, without storing the scores"),
     OPTIMIZE(fuse_matmul, RN_IR_PLACED, "fuses a matmul of a GPU with its bias, shortcut and ReLU"),
     OPTIMIZE(fuse_elementwise, RN_IR_PLACED, "fuses chains of elementwise nodes"),
     OPTIMIZE(fuse_loops, RN_IR_PLACED,

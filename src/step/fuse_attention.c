@@ -1,6 +1,6 @@
-// Finds attention, softmax(q k^T) v, on a GPU and makes one node of it, which does not store the
-// scores. If the step has its gradients, they become one node, too, which computes the scores
-// again.
+// Finds attention, softmax(q k^T) v, and makes one node of it, which does not store the scores. If
+// the step has its gradients, they become one node, too, which computes the scores again; on the
+// CPU they stay as they are, and so does what they need.
 //
 // The scores may be multiplied by numbers and then masked: by SelectV2 with -infinity, or by an
 // addition. Everything between must have no other readers, so dropout of the scores, or fetching
@@ -19,9 +19,10 @@
 #include "tensor/float16.h"
 
 #define MOST_DEPTH 128  // of the device's kernel
-// With fewer keys, products by cuBLASLt and one loop for the softmax are faster; with so many, the
-// scores would be most of a step's memory. RUNNEL_ATTENTION_KEYS overrides it.
+// With fewer keys, products by cuBLASLt and one loop for the softmax are faster on a GPU; with so
+// many, the scores would be most of a step's memory. RUNNEL_ATTENTION_KEYS overrides it.
 #define LEAST_KEYS 1024
+#define LEAST_KEYS_CPU 16
 // From here on down, a score counts as -infinity if its row has others.
 #define FEW (-1e9)
 
@@ -31,7 +32,7 @@ typedef struct fuse_attention_t {
   rn_ir_uses_t* uses;        // by node
   int32_t *first, *readers;  // by node: where its readers begin in |readers|; Casts are left out
   size_t count;              // of nodes at the beginning
-  int64_t least_keys;
+  int64_t least_keys;        // 0: as the device wants it
   bool is_changed;
 } fuse_attention_t;
 
@@ -346,14 +347,18 @@ static rn_status_t check_order(const fuse_attention_t* f, const rn_attention_t* 
   return RN_OK;
 }
 
-static bool has_many_keys(const fuse_attention_t* f, rn_shape_t scores) {
-  return scores.rank > 0 && scores.dims[scores.rank - 1] >= f->least_keys;
+static bool has_many_keys(const fuse_attention_t* f, const rn_ir_node_t* softmax) {
+  const rn_shape_t scores = softmax->shapes[0];
+  const int64_t least = f->least_keys              ? f->least_keys
+                        : softmax->device->is_host ? LEAST_KEYS_CPU
+                                                   : LEAST_KEYS;
+  return scores.rank > 0 && scores.dims[scores.rank - 1] >= least;
 }
 
 static rn_status_t fuse_from(fuse_attention_t* f, int32_t index) {
   const rn_ir_node_t* node = rn_ir_node(f->ir, index);
   if (node->is_removed || node->op != f->softmax || node->feed >= 0 || !node->device ||
-      node->device->is_host || !has_many_keys(f, node->shapes[0]))
+      !has_many_keys(f, node))
     return RN_OK;
   rn_attention_t a = {.p = index, .dq = -1, .dk = -1};
   int32_t muls[2] = {-1, -1}, ds = -1;
@@ -361,6 +366,7 @@ static rn_status_t fuse_from(fuse_attention_t* f, int32_t index) {
   if (node->control_count || !take(&a, index) || !find_scores(f, &a) ||
       !sort_readers(f, &a, muls) || !sizes_fit(f, &a))
     return RN_OK;
+  if (a.dv >= 0 && node->device->is_host) return RN_OK;
   if (a.dv >= 0 && (!find_softmax_gradient(f, &a, muls, &ds) || !find_operand_gradients(f, &a, ds)))
     return RN_OK;
   if (!is_closed(f, &a)) return RN_OK;
@@ -406,15 +412,13 @@ rn_status_t rn_pass_fuse_attention(rn_ir_t* ir) {
                         .add = rn_op_find(RN_STR("Add")),
                         .add_v2 = rn_op_find(RN_STR("AddV2")),
                         .cast = rn_op_find(RN_STR("Cast")),
-                        .count = ir->nodes.count,
-                        .least_keys = LEAST_KEYS};
+                        .count = ir->nodes.count};
   const char* keys = getenv("RUNNEL_ATTENTION_KEYS");
   if (keys && *keys) f.least_keys = strtoll(keys, NULL, 10);
   bool has_softmax = false;
   for (size_t n = 0; n < ir->nodes.count && !has_softmax; ++n)
     has_softmax = !ir->nodes.items[n].is_removed && ir->nodes.items[n].op == f.softmax;
-  if (!has_softmax || !rn_op_attention() || !rn_op_attention_grad() || !rn_ir_uses_accelerator(ir))
-    return RN_OK;
+  if (!has_softmax || !rn_op_attention() || !rn_op_attention_grad()) return RN_OK;
   RN_RETURN_IF_ERROR(rn_ir_count_uses(ir, &f.uses));
   RN_RETURN_IF_ERROR(list_readers(&f));
   const int32_t count = (int32_t)ir->nodes.count;

@@ -8,7 +8,7 @@
 
 #include "base/sync.h"
 #include "framework/kernel.h"
-#include "kernels/cpu/kept.h"
+#include "kernels/cpu/keeper.h"
 #include "kernels/cpu/nn/window.h"
 
 typedef enum rn_conv_kind_t {
@@ -73,7 +73,7 @@ typedef enum rn_conv_way_t {
   RN_CONV_BY_WINOGRAD_2,
   RN_CONV_BY_WINOGRAD_4,
   RN_CONV_BY_BF16,
-  RN_CONV_WAYS,  // at most RN_KEPT_MOST
+  RN_CONV_WAYS,  // at most RN_KEEPER_MOST
 } rn_conv_way_t;
 
 // What a kernel caches between calls: the packed filter, and oneDNN's compiled primitives for the
@@ -81,7 +81,7 @@ typedef enum rn_conv_way_t {
 // concurrently.
 typedef struct rn_conv_cache_t {
   rn_mutex_t mutex;                 // guards the engine
-  rn_kept_t kept;                   // panels of the filter, by rn_conv_way_t
+  rn_keeper_t kept;                 // panels of the filter, by rn_conv_way_t
   struct rn_conv_engine_t* engine;  // Owned; created on first use
 } rn_conv_cache_t;
 

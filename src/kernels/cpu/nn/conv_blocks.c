@@ -60,6 +60,6 @@ rn_status_t rn_conv_panels(rn_kernel_ctx_t* ctx, rn_conv_cache_t* cache, const r
     return RN_OK;
   }
   panels_t panels = {pack, arg};
-  return rn_kept_get(ctx, &cache->kept, filter, (int)way, RN_FLOAT, shape, make_panels, &panels,
-                     out);
+  return rn_keeper_get(ctx, &cache->kept, filter, (int)way, RN_FLOAT, shape, make_panels, &panels,
+                       out);
 }

@@ -37,7 +37,7 @@ static rn_status_t check(dnnl_status_t status) {
 void rn_conv_cache_init(rn_conv_cache_t* cache) {
   *cache = (rn_conv_cache_t){0};
   rn_mutex_init(&cache->mutex);
-  rn_kept_init(&cache->kept);
+  rn_keeper_init(&cache->kept);
 }
 
 static void slot_destroy(const rn_dnnl_t* dnnl, conv_plan_slot_t* slot) {
@@ -78,7 +78,7 @@ static void engine_destroy(struct rn_conv_engine_t* engine) {
 void rn_conv_cache_clear(rn_conv_cache_t* cache) {
   if (cache->engine) engine_destroy(cache->engine);
   cache->engine = NULL;
-  rn_kept_clear(&cache->kept);
+  rn_keeper_clear(&cache->kept);
   rn_mutex_destroy(&cache->mutex);
 }
 

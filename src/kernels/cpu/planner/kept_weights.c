@@ -1,7 +1,7 @@
 // The ops that step/keep_weights.c creates: Casts and matmuls of weights that stay the same from
 // step to step.
 #include "kernels/cpu/gemm_bf16.h"
-#include "kernels/cpu/kept.h"
+#include "kernels/cpu/keeper.h"
 #include "kernels/cpu/matmul_shapes.h"
 #include "kernels/cpu/vector.h"
 #include "kernels/kernel_rows.h"
@@ -10,13 +10,13 @@
 
 typedef struct kept_weights_t {
   rn_matmul_attrs_t attrs;  // first
-  rn_kept_t kept;
+  rn_keeper_t kept;
   bool has_kept;
 } kept_weights_t;
 
 static rn_status_t cast_init(const rn_kernel_init_t* init, void* state) {
   (void)init;
-  rn_kept_init(&((kept_weights_t*)state)->kept);
+  rn_keeper_init(&((kept_weights_t*)state)->kept);
   ((kept_weights_t*)state)->has_kept = true;
   return RN_OK;
 }
@@ -28,7 +28,7 @@ static rn_status_t matmul_init(const rn_kernel_init_t* init, void* state) {
 
 static void kept_destroy(void* state) {
   kept_weights_t* weights = state;
-  if (weights->has_kept) rn_kept_clear(&weights->kept);
+  if (weights->has_kept) rn_keeper_clear(&weights->kept);
 }
 
 typedef struct narrow_job_t {
@@ -53,8 +53,8 @@ static rn_status_t make_cast(rn_kernel_ctx_t* ctx, void* arg, void* to) {
 
 static rn_status_t kept_cast(rn_kernel_ctx_t* ctx, const rn_tensor_t* x, rn_tensor_t* out) {
   kept_weights_t* state = ctx->state;
-  return rn_kept_get(ctx, &state->kept, x, 0, RN_BFLOAT16, rn_tensor_shape(x), make_cast, (void*)x,
-                     out);
+  return rn_keeper_get(ctx, &state->kept, x, 0, RN_BFLOAT16, rn_tensor_shape(x), make_cast,
+                       (void*)x, out);
 }
 
 static rn_status_t cast_compute(rn_kernel_ctx_t* ctx) {
@@ -92,8 +92,8 @@ static rn_status_t run_packed(rn_kernel_ctx_t* ctx, const rn_bf16_way_t* way, co
   if (!rn_bf16_panels_count(gemm->n, gemm->k, &count)) return rn_out_of_memory();
   rn_tensor_t panels = {0};
   pack_job_t job = {way, b, gemm};
-  RN_RETURN_IF_ERROR(rn_kept_get(ctx, &state->kept, b, 0, RN_BFLOAT16, (rn_shape_t){1, &count},
-                                 make_panels, &job, &panels));
+  RN_RETURN_IF_ERROR(rn_keeper_get(ctx, &state->kept, b, 0, RN_BFLOAT16, (rn_shape_t){1, &count},
+                                   make_panels, &job, &panels));
   gemm->panels = panels.data;
   rn_status_t status = rn_gemm_bf16(rn_ctx_pool(ctx), way, gemm);
   rn_tensor_clear(&panels);

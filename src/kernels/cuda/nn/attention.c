@@ -1,55 +1,9 @@
 // Attention as one kernel, and its gradients as two (step/fuse_attention.c).
 #include <stdio.h>
 
+#include "kernels/cpu/nn/attention.h"
 #include "kernels/cuda/launch.h"
 #include "kernels/cuda/nn/attention_args.h"
-
-#define SIDES 8  // q, k, v, y, dy, dq, dk, dv
-#define SIDE_NUMBERS 4
-
-typedef struct cuda_attention_t {
-  float scale;
-  bool is_causal, has_mask;
-  int64_t batch, heads, queries, keys, depth;
-  int64_t layouts[SIDES][SIDE_NUMBERS];  // offset, steps of batch, head and row
-  int64_t mask_steps[4];                 // heads per matrix; steps of matrices, queries and keys
-  int outputs, rank;                     // without the sums; each has |rank| of |dims|
-  int64_t dims[3 * RN_ATTENTION_RANK];
-} cuda_attention_t;
-
-static rn_status_t copy_list(const rn_kernel_init_t* init, const char* name, int most,
-                             int64_t* out) {
-  const rn_attr_value_t* list = rn_init_attr(init, name);
-  if (list->count > most) return rn_internal("The list %s of attention is too long", name);
-  for (int i = 0; i < list->count; ++i) {
-    if (list->list_i[i] < 0) return rn_internal("A number of %s is negative", name);
-    out[i] = list->list_i[i];
-  }
-  return RN_OK;
-}
-
-static rn_status_t attention_init(const rn_kernel_init_t* init, void* state) {
-  cuda_attention_t* attention = state;
-  int64_t sizes[5] = {0};
-  attention->scale = rn_init_float(init, "scale");
-  attention->is_causal = rn_init_bool(init, "is_causal");
-  attention->has_mask = rn_init_int(init, "N") > 0;
-  RN_RETURN_IF_ERROR(copy_list(init, "sizes", 5, sizes));
-  RN_RETURN_IF_ERROR(copy_list(init, "layouts", SIDES * SIDE_NUMBERS, &attention->layouts[0][0]));
-  RN_RETURN_IF_ERROR(copy_list(init, "mask_steps", 4, attention->mask_steps));
-  RN_RETURN_IF_ERROR(copy_list(init, "dims", 3 * RN_ATTENTION_RANK, attention->dims));
-  for (int i = 0; i < 5; ++i)
-    if (sizes[i] < 1 || sizes[i] > INT32_MAX / 2)
-      return rn_internal("A size of attention is %lld", (long long)sizes[i]);
-  attention->batch = sizes[0], attention->heads = sizes[1];
-  attention->queries = sizes[2], attention->keys = sizes[3], attention->depth = sizes[4];
-  attention->outputs = init->output_count == 2 ? 1 : init->output_count;  // sums are the second
-  attention->rank = rn_init_attr(init, "dims")->count / attention->outputs;
-  if (sizes[4] > RN_ATTENTION_DEPTH || attention->rank > RN_ATTENTION_RANK ||
-      sizes[0] > INT32_MAX / 2 / sizes[1])
-    return rn_internal("Attention over heads of %lld numbers", (long long)sizes[4]);
-  return RN_OK;
-}
 
 // The rows of tiles that attention.cu uses for heads of up to 64 and of up to 128.
 typedef struct tile_sizes_t {
@@ -67,16 +21,9 @@ static bool is_vector(const struct rn_attention_side* side, size_t item) {
 // Side number |at|, in |tensor|; |rows| per head.
 static rn_status_t set_side(const rn_kernel_ctx_t* ctx, int at, int64_t rows,
                             const rn_tensor_t* tensor, struct rn_attention_side* out) {
-  const cuda_attention_t* attention = ctx->state;
+  const rn_attention_shape_t* attention = ctx->state;
   const int64_t* layout = attention->layouts[at];
-  const int64_t counts[SIDE_NUMBERS] = {2, attention->batch, attention->heads, rows};
-  int64_t last = attention->depth;
-  for (int i = 0; i < SIDE_NUMBERS; ++i) {
-    if (counts[i] == 1) continue;
-    if (layout[i] > tensor->count) return rn_internal("Operand %d of attention is too small", at);
-    last += (counts[i] - 1) * layout[i];
-  }
-  if (last > tensor->count) return rn_internal("Operand %d of attention is too small", at);
+  RN_RETURN_IF_ERROR(rn_attention_check(attention, at, rows, tensor));
   *out = (struct rn_attention_side){
       .data = (char*)tensor->data + (size_t)layout[0] * rn_dtype_size(tensor->dtype),
       .batch = layout[1],
@@ -87,14 +34,10 @@ static rn_status_t set_side(const rn_kernel_ctx_t* ctx, int at, int64_t rows,
 
 // The mask is input |at|.
 static rn_status_t set_mask(const rn_kernel_ctx_t* ctx, int at, struct attention_args* args) {
-  const cuda_attention_t* attention = ctx->state;
+  const rn_attention_shape_t* attention = ctx->state;
   const int64_t* steps = attention->mask_steps;
   const rn_tensor_t* mask = rn_in(ctx, at);
-  const int64_t heads = attention->batch * attention->heads;
-  if (steps[0] < 1 || (heads - 1) / steps[0] * steps[1] + (attention->queries - 1) * steps[2] +
-                              (attention->keys - 1) * steps[3] >=
-                          mask->count)
-    return rn_internal("The mask of attention does not fit");
+  RN_RETURN_IF_ERROR(rn_attention_check_mask(attention, mask));
   args->mask = mask->data;
   args->mask_kind = mask->dtype == RN_BOOL ? RN_MASK_BOOL : RN_MASK_ADD;
   args->mask_heads = (i32)steps[0];
@@ -104,7 +47,7 @@ static rn_status_t set_mask(const rn_kernel_ctx_t* ctx, int at, struct attention
 
 // Sizes, q, k, v and the mask, which is input |mask_at|.
 static rn_status_t begin(const rn_kernel_ctx_t* ctx, int mask_at, struct attention_args* args) {
-  const cuda_attention_t* attention = ctx->state;
+  const rn_attention_shape_t* attention = ctx->state;
   *args = (struct attention_args){.mask_heads = 1,
                                   .mask_kind = attention->is_causal ? RN_MASK_CAUSAL : RN_MASK_NONE,
                                   .heads = (i32)attention->heads,
@@ -122,7 +65,7 @@ static rn_status_t begin(const rn_kernel_ctx_t* ctx, int mask_at, struct attenti
 // two have the columns that it walks over.
 static rn_status_t issue(const rn_kernel_ctx_t* ctx, const char* base, const tile_sizes_t* tiles,
                          int kept, int64_t rows, struct attention_args* args) {
-  const cuda_attention_t* attention = ctx->state;
+  const rn_attention_shape_t* attention = ctx->state;
   const int64_t heads = attention->batch * attention->heads;
   const bool is_wide = args->depth > 64;
   const tile_sizes_t tile = tiles[is_wide];
@@ -148,7 +91,7 @@ static rn_status_t issue(const rn_kernel_ctx_t* ctx, const char* base, const til
 }
 
 static rn_status_t attention_compute(rn_kernel_ctx_t* ctx) {
-  const cuda_attention_t* attention = ctx->state;
+  const rn_attention_shape_t* attention = ctx->state;
   const int64_t rows[2] = {attention->batch * attention->heads, attention->queries};
   struct attention_args args;
   rn_tensor_t *y = NULL, *sums = NULL;
@@ -162,7 +105,7 @@ static rn_status_t attention_compute(rn_kernel_ctx_t* ctx) {
 
 // The gradients are one tensor or three.
 static rn_status_t make_gradients(rn_kernel_ctx_t* ctx, struct attention_args* args) {
-  const cuda_attention_t* attention = ctx->state;
+  const rn_attention_shape_t* attention = ctx->state;
   struct rn_attention_side* const sides[] = {&args->dq, &args->dk, &args->dv};
   rn_tensor_t* out[3] = {NULL, NULL, NULL};
   for (int i = 0; i < attention->outputs; ++i)
@@ -175,7 +118,7 @@ static rn_status_t make_gradients(rn_kernel_ctx_t* ctx, struct attention_args* a
 }
 
 static rn_status_t gradient_compute(rn_kernel_ctx_t* ctx) {
-  const cuda_attention_t* attention = ctx->state;
+  const rn_attention_shape_t* attention = ctx->state;
   const rn_tensor_t* sums = rn_in(ctx, 4);
   struct attention_args args;
   RN_RETURN_IF_ERROR(begin(ctx, 6, &args));
@@ -194,11 +137,11 @@ static rn_status_t gradient_compute(rn_kernel_ctx_t* ctx) {
   return status;
 }
 
-#define ROW(op_, compute_)                                                                    \
-  {                                                                                           \
-    .op = op_, .device = "GPU", .types = {{"T", RN_T(HALF) | RN_T(BFLOAT16) | RN_T(FLOAT)}},  \
-    .flags = RN_KERNEL_REPLAYS | RN_KERNEL_EXPENSIVE, .state_size = sizeof(cuda_attention_t), \
-    .init = attention_init, .compute = compute_                                               \
+#define ROW(op_, compute_)                                                                        \
+  {                                                                                               \
+    .op = op_, .device = "GPU", .types = {{"T", RN_T(HALF) | RN_T(BFLOAT16) | RN_T(FLOAT)}},      \
+    .flags = RN_KERNEL_REPLAYS | RN_KERNEL_EXPENSIVE, .state_size = sizeof(rn_attention_shape_t), \
+    .init = rn_attention_init, .compute = compute_                                                \
   }
 static const rn_kernel_def_t rows[] = {ROW("_Attention", attention_compute),
                                        ROW("_AttentionGrad", gradient_compute)};

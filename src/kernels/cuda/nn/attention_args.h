@@ -3,8 +3,6 @@
 #define RUNNEL_KERNELS_CUDA_NN_ATTENTION_ARGS_H_
 
 #define RN_ATTENTION_THREADS 128
-#define RN_ATTENTION_DEPTH 128  // of a head, at most
-#define RN_ATTENTION_RANK 8     // of tensors, at most
 
 // What a mask does to a score.
 #define RN_MASK_NONE 0
