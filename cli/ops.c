@@ -7,7 +7,7 @@
 #include "cli/ops.h"
 #include "device/part.h"
 #include "framework/kernel.h"
-#include "framework/op_def.h"
+#include "framework/op_face.h"
 
 static const rn_cli_op_place_t places[] = {
 #include "op_places.inc"
@@ -106,7 +106,7 @@ static rn_status_t list_op(const rn_op_def_t* op, void* arg) {
     return RN_OK;
   rn_strbuf_t names;
   rn_strbuf_init(&names, list->cli->allocator);
-  devices_t devices = {.op = op->name, .names = &names};
+  devices_t devices = {.op = rn_op_base_name(op->name), .names = &names};
   rn_status_t status = rn_kernel_each(note_device, &devices);
   bool has_cpu = devices.has_cpu || is_built_in(op);
   if (rn_ok(status) && !(list->only_missing && has_cpu)) {
@@ -232,7 +232,7 @@ static rn_status_t explain(const rn_cli_t* cli, const rn_op_def_t* op) {
                                                          : "no rule");
   print_place("tests", place->cases);
   printf("kernels\n");
-  devices_t devices = {.op = op->name};
+  devices_t devices = {.op = rn_op_base_name(op->name)};
   if (is_built_in(op)) {
     printf("  any   the executor runs it itself\n");
     return RN_OK;

@@ -2,6 +2,7 @@
 #include "cli/json.h"
 #include "cli/ops.h"
 #include "framework/kernel.h"
+#include "framework/op_face.h"
 
 static json_t* args_of(const rn_op_def_t* op, const rn_arg_def_t* args, int count) {
   json_t* list = json_array();
@@ -72,7 +73,7 @@ json_t* rn_cli_op_json(const rn_op_def_t* op, const rn_cli_op_place_t* place, bo
   json_t* attributes = json_array();
   for (int i = 0; i < op->attr_count; ++i)
     json_array_append_new(attributes, attr_of(&op->attrs[i]));
-  kernels_t kernels = {.op = op->name, .list = json_array()};
+  kernels_t kernels = {.op = rn_op_base_name(op->name), .list = json_array()};
   rn_status_free(rn_kernel_each(add_kernel, &kernels));  // never fails
   json_t* root = json_pack(
       "{s:s, s:s, s:s, s:o, s:o, s:o, s:b, s:b, s:b, s:o}", "name", op->name, "summary",

@@ -8,6 +8,7 @@
 #include <ctype.h>
 #include <glob.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -103,10 +104,11 @@ static void write_family(const char* root, const char* family, FILE* out, const 
   if (!file) die("op_places: cannot read '%s'", path);
   op_t op = {.line = 0};
   for (int number = 1; fgets(line, sizeof line, file); ++number) {
-    if (strncmp(line, "op ", 3) == 0) {
+    bool is_face = strncmp(line, "face ", 5) == 0;
+    if (is_face || strncmp(line, "op ", 3) == 0) {
       write_op(out, &op, family, shapes, grads, cases);
       op = (op_t){.line = number};
-      word_at(line + 3, op.name);
+      word_at(line + (is_face ? 5 : 3), op.name);
     } else if (strncmp(line, "  shape ", 8) == 0) {
       word_at(line + 8 + strspn(line + 8, " "), op.shape);
     } else if (strncmp(line, "  grad ", 7) == 0) {

@@ -349,6 +349,21 @@ static void read_op(reader_t* reader) {
   *PUSH(reader->ops->items, reader->ops->count) = op;
 }
 
+// Reads an op that another one stands behind; resolve_faces completes it.
+static void read_face(reader_t* reader) {
+  op_t op = {.file = reader->file, .line = reader->line, .family = reader->family};
+  op.name = take_word(reader, "an op's name");
+  expect(reader, "of");
+  op.face_of = take_word(reader, "an op's name");
+  if (take(reader, "without")) {
+    do {
+      name_add(&op.without, take_word(reader, "an attribute's name"));
+    } while (take(reader, ","));
+  }
+  expect_end(reader);
+  *PUSH(reader->ops->items, reader->ops->count) = op;
+}
+
 static void read_types(reader_t* reader) {
   name_add(&reader->sets.names, take_word(reader, "the set's name"));
   expect(reader, "=");
@@ -440,6 +455,7 @@ static void set_once(reader_t* reader, char** field, char* text) {
 static void read_property(reader_t* reader) {
   if (!reader->ops->count) fail(reader, "a property must follow an op");
   op_t* op = &reader->ops->items[reader->ops->count - 1];
+  if (op->face_of) fail(reader, "a face has no properties of its own");
   char* word = take_word(reader, "a property");
   if (take(reader, ":")) {
     read_attr(reader, op, word);
@@ -475,10 +491,12 @@ static void read_line(reader_t* reader) {
     read_property(reader);
   } else if (take(reader, "op")) {
     read_op(reader);
+  } else if (take(reader, "face")) {
+    read_face(reader);
   } else if (take(reader, "types")) {
     read_types(reader);
   } else {
-    fail(reader, "expected op or types");
+    fail(reader, "expected op, face or types");
   }
 }
 
@@ -586,11 +604,54 @@ static void check_op(op_t* op) {
   }
 }
 
+// Gives |face| the definition of |base|, without some attributes.
+static void copy_definition(op_t* face, const op_t* base) {
+  op_t made = *base;
+  made.name = face->name;
+  made.face_of = face->face_of;
+  made.without = face->without;
+  made.family = face->family;
+  made.file = face->file;
+  made.line = face->line;
+  made.attrs = NULL;
+  made.attr_count = 0;
+  int dropped = 0;
+  for (int i = 0; i < base->attr_count; i++) {
+    if (name_find(&face->without, base->attrs[i].name) >= 0) {
+      dropped++;
+    } else {
+      *PUSH(made.attrs, made.attr_count) = base->attrs[i];
+    }
+  }
+  if (dropped != face->without.count) {
+    fail_at(face->file, face->line, "%s lacks an attribute that is left out", base->name);
+  }
+  size_t size = strlen(base->name) + 32;
+  made.doc = malloc(size);
+  if (!made.doc) exit(2);
+  snprintf(made.doc, size, "Another name of %s.", base->name);
+  *face = made;
+}
+
+static void resolve_faces(ops_t* ops) {
+  for (int i = 0; i < ops->count; i++) {
+    op_t* face = &ops->items[i];
+    if (!face->face_of) continue;
+    int at = 0;
+    while (at < ops->count && strcmp(ops->items[at].name, face->face_of)) at++;
+    if (at == ops->count || ops->items[at].face_of) {
+      fail_at(face->file, face->line, "%s is not an op with a definition", face->face_of);
+    }
+    copy_definition(face, &ops->items[at]);
+  }
+}
+
 static int by_name(const void* a, const void* b) {
   return strcmp(((const op_t*)a)->name, ((const op_t*)b)->name);
 }
 
 static void check_ops(ops_t* ops) {
+  resolve_faces(ops);
   for (int i = 0; i < ops->count; i++) check_op(&ops->items[i]);
   qsort(ops->items, (size_t)ops->count, sizeof *ops->items, by_name);
   for (int i = 1; i < ops->count; i++) {

@@ -59,6 +59,8 @@ typedef struct arg_t {
 
 typedef struct op_t {
   char* name;
+  char* face_of;    // the op whose definition and kernels it has; NULL for most ops
+  names_t without;  // of a face: attributes that it lacks
   const char* family;
   const char* file;
   int line;

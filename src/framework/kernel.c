@@ -3,6 +3,7 @@
 
 #include "base/map.h"
 #include "base/vec.h"
+#include "framework/op_face.h"
 
 // Rows by op, one chain per op in order of registration. Built once from the families; plug-ins
 // append rows under the lock. If there is no memory for it, lookups search the families directly.
@@ -94,10 +95,11 @@ static const rn_kernel_def_t* find_without_table(const rn_op_def_t* op,
                                                  const rn_attr_value_t* attrs, const char* label,
                                                  const char* device) {
   const rn_kernel_def_t* best = NULL;
+  const char* name = rn_op_base_name(op->name);
   for (const rn_kernel_family_t* const* family = rn_builtin_kernels; *family; ++family) {
     for (size_t i = 0; i < (*family)->count; ++i) {
       const rn_kernel_def_t* def = &(*family)->rows[i];
-      if (strcmp(def->op, op->name) == 0 && row_fits(def, op, attrs, label, device) &&
+      if (strcmp(def->op, name) == 0 && row_fits(def, op, attrs, label, device) &&
           (!best || def->priority > best->priority))
         best = def;
     }
@@ -119,7 +121,8 @@ static const rn_kernel_def_t* best_row(const row_t* first, const rn_op_def_t* op
 const rn_kernel_def_t* rn_kernel_find(const rn_op_def_t* op, const rn_attr_value_t* attrs,
                                       const char* label, const char* device) {
   row_t* first = NULL;
-  if (!first_row(rn_str(op->name), &first)) return find_without_table(op, attrs, label, device);
+  if (!first_row(rn_str(rn_op_base_name(op->name)), &first))
+    return find_without_table(op, attrs, label, device);
   const rn_kernel_def_t* found = best_row(first, op, attrs, label, device);
   return found ? found : best_row(first, op, attrs, label, "DEFAULT");
 }

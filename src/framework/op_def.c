@@ -9,6 +9,7 @@
 #include <stdatomic.h>
 
 #include "base/sync.h"
+#include "framework/op_face.h"
 #include "framework/op_proto.h"
 
 // |hash| and |size| (of the name) are written before |def| is published, and never again.
@@ -211,4 +212,10 @@ int rn_op_attr_index(const rn_op_def_t* def, rn_str_t name) {
     if (name.size && is_called(def->attrs[i].name, name)) return i;
   }
   return -1;
+}
+
+const char* rn_op_base_name(const char* op) {
+  for (const rn_op_face_t* face = rn_op_faces; face->name; ++face)
+    if (*op == *face->name && strcmp(op, face->name) == 0) return face->base;
+  return op;
 }

@@ -82,13 +82,29 @@ static int make_limits(double* out) {
   return 2 * count + 3;
 }
 
-typedef struct histogram_t {
+struct rn_histogram_t {
+  rn_allocator_t allocator;
   double limits[MAX_LIMITS], buckets[MAX_LIMITS];
   int count;
+  double number;  // of values
   double min, max, sum, squares;
-} histogram_t;
+};
 
-static void histogram_add(histogram_t* h, double x) {
+rn_status_t rn_histogram_create(rn_allocator_t allocator, rn_histogram_t** out) {
+  RN_RETURN_IF_ERROR(RN_NEW(allocator, out));
+  rn_histogram_t* h = *out;
+  h->allocator = allocator;
+  h->count = make_limits(h->limits);
+  h->min = DBL_MAX;
+  h->max = -DBL_MAX;
+  return RN_OK;
+}
+
+void rn_histogram_destroy(rn_histogram_t* histogram) {
+  if (histogram) RN_FREE(histogram->allocator, histogram);
+}
+
+void rn_histogram_add(rn_histogram_t* h, double x) {
   int low = 0,
       high = h->count - 1;  // finds the first limit above x; the last bucket takes the rest
   while (low < high) {
@@ -101,12 +117,13 @@ static void histogram_add(histogram_t* h, double x) {
   h->buckets[low] += 1;
   if (x < h->min) h->min = x;
   if (x > h->max) h->max = x;
+  h->number += 1;
   h->sum += x;
   h->squares += x * x;
 }
 
 // Merges runs of empty buckets.
-static int squeeze(histogram_t* h) {
+static int squeeze(rn_histogram_t* h) {
   int kept = 0;
   for (int i = 0; i < h->count;) {
     double end = h->limits[i], count = h->buckets[i++];
@@ -121,44 +138,50 @@ static void put_double(rn_strbuf_t* buf, uint32_t number, double value) {
   if (value != 0) rn_pb_put_double(buf, number, value);
 }
 
-static void put_histogram(rn_strbuf_t* buf, histogram_t* h, double number) {
+// Changes |h|.
+static void put_histogram(rn_strbuf_t* buf, rn_str_t tag, rn_histogram_t* h) {
+  size_t value = begin_value(buf, tag);
   size_t at = rn_pb_begin(buf, RN_VALUE_HISTOGRAM);
   put_double(buf, HISTOGRAM_MIN, h->min);
   put_double(buf, HISTOGRAM_MAX, h->max);
-  put_double(buf, HISTOGRAM_COUNT, number);
+  put_double(buf, HISTOGRAM_COUNT, h->number);
   put_double(buf, HISTOGRAM_SUM, h->sum);
   put_double(buf, HISTOGRAM_SQUARES, h->squares);
   size_t kept = (size_t)squeeze(h) * sizeof(double);
   rn_pb_put_str(buf, HISTOGRAM_LIMITS, rn_str_n((const char*)h->limits, kept));
   rn_pb_put_str(buf, HISTOGRAM_BUCKETS, rn_str_n((const char*)h->buckets, kept));
   rn_pb_end(buf, at);
+  rn_pb_end(buf, value);
 }
 
-static rn_status_t histogram_fill(histogram_t* h, const rn_tensor_t* values, rn_str_t node) {
-  h->count = make_limits(h->limits);
-  h->min = DBL_MAX;
-  h->max = -DBL_MAX;
+rn_status_t rn_summary_put_counts(rn_strbuf_t* buf, rn_str_t tag, const rn_histogram_t* histogram) {
+  if (histogram->number == 0) return RN_OK;
+  rn_histogram_t* copy = NULL;
+  RN_RETURN_IF_ERROR(RN_NEW(buf->allocator, &copy));
+  *copy = *histogram;
+  put_histogram(buf, tag, copy);
+  RN_FREE(buf->allocator, copy);
+  return RN_OK;
+}
+
+static rn_status_t histogram_fill(rn_histogram_t* h, const rn_tensor_t* values, rn_str_t node) {
   for (int64_t i = 0; i < values->count; ++i) {
     double x = rn_summary_number(values, i);
     if (isnan(x))
       return rn_invalid_argument("Nan in summary histogram for: %.*s", RN_STR_ARGS(node));
     if (isinf(x)) return rn_invalid_argument("Infinity in Histogram for: %.*s", RN_STR_ARGS(node));
-    histogram_add(h, x);
+    rn_histogram_add(h, x);
   }
   return RN_OK;
 }
 
 rn_status_t rn_summary_put_histogram(rn_strbuf_t* buf, rn_str_t tag, const rn_tensor_t* values,
                                      rn_str_t node) {
-  histogram_t* h = NULL;
-  RN_RETURN_IF_ERROR(RN_NEW(buf->allocator, &h));
+  rn_histogram_t* h = NULL;
+  RN_RETURN_IF_ERROR(rn_histogram_create(buf->allocator, &h));
   rn_status_t status = histogram_fill(h, values, node);
-  if (rn_ok(status)) {
-    size_t value = begin_value(buf, tag);
-    put_histogram(buf, h, (double)values->count);
-    rn_pb_end(buf, value);
-  }
-  RN_FREE(buf->allocator, h);
+  if (rn_ok(status)) put_histogram(buf, tag, h);
+  rn_histogram_destroy(h);
   return status;
 }
 

@@ -40,6 +40,14 @@ void rn_summary_put_element(rn_strbuf_t* buf, rn_str_t tag, const rn_tensor_t* v
 // INVALID_ARGUMENT, with TensorFlow's message, which names |node|, for values that are not finite.
 RN_MUST_USE rn_status_t rn_summary_put_histogram(rn_strbuf_t* buf, rn_str_t tag,
                                                  const rn_tensor_t* values, rn_str_t node);
+// Numbers counted in the buckets of TensorFlow's histograms. Not thread-safe.
+typedef struct rn_histogram_t rn_histogram_t;
+RN_MUST_USE rn_status_t rn_histogram_create(rn_allocator_t allocator, rn_histogram_t** out);
+void rn_histogram_destroy(rn_histogram_t* histogram);  // NULL is fine
+void rn_histogram_add(rn_histogram_t* histogram, double x);
+// Writes what was counted so far, if anything was.
+RN_MUST_USE rn_status_t rn_summary_put_counts(rn_strbuf_t* buf, rn_str_t tag,
+                                              const rn_histogram_t* histogram);
 // Writes up to |most| of the audio clips [batch, frames] or [batch, frames, channels], as 16-bit
 // WAV files.
 RN_MUST_USE rn_status_t rn_summary_put_sounds(rn_strbuf_t* buf, rn_str_t tag,

@@ -3,12 +3,14 @@
 
   record.py [--only NAME]        writes cases.jsonl (or, with --only, prints these cases)
 
-The pipelines are in pipelines.py, older_pipelines.py and kept_pipelines.py; recorder.py is what they are made with.
+The pipelines are in pipelines.py, older_pipelines.py, kept_pipelines.py and experimental_pipelines.py; recorder.py is
+what they are made with.
 """
 import recorder  # first: it sets up stock TensorFlow
 import pipelines  # noqa: F401
 import older_pipelines  # noqa: F401
 import kept_pipelines  # noqa: F401
+import experimental_pipelines  # noqa: F401
 
 if __name__ == "__main__":
     recorder.main()

@@ -15,6 +15,7 @@ import json
 import os
 import re
 import shutil
+import sqlite3
 import struct
 import sys
 import tempfile
@@ -43,7 +44,7 @@ def case(fn):
 
 
 def value(a):
-    a = np.asarray(a)
+    a = np.asarray(a, object if isinstance(a, bytes) else None)  # an array of bytes loses zeros at their end
     if a.dtype.kind in "OSU":
         flat = [v if isinstance(v, bytes) else str(v).encode() for v in a.ravel()]
         out = {"dtype": "string", "shape": list(a.shape), "values": []}
@@ -206,6 +207,15 @@ def write_files():
     for name, data in files.items():
         with open(os.path.join(FILES, name), "wb") as f:
             f.write(data)
+    # Other versions of SQLite write other bytes, so an existing file stays.
+    path = os.path.join(FILES, "a.sqlite")
+    if os.path.exists(path):
+        return
+    with sqlite3.connect(path) as db:
+        db.execute("CREATE TABLE t (id INTEGER, name TEXT, a INTEGER, b INTEGER, x REAL, flag INTEGER)")
+        db.executemany("INSERT INTO t VALUES (?, ?, ?, ?, ?, ?)",
+                       [(1, "Ada", 7, 8, 1.5, 1), (2, "", -7, 1 << 40, -2e300, 0), (3, None, 300, 70000, 0, 2),
+                        (4, "\u00e4\u00f6", None, -1, None, None)])
 
 
 def crc32c(data):
@@ -225,7 +235,7 @@ def list_ops(lines):
         graph = graph_pb2.GraphDef.FromString(base64.b64decode(json.loads(line)["graph"]))
         for nodes in [graph.node] + [f.node_def for f in graph.library.function]:
             ops.update(n.op for n in nodes)
-    return sorted(o for o in ops if re.search("Dataset|Iterator|Option|Seed|Cache", o))
+    return sorted(o for o in ops if re.search("Dataset|Iterator|Option|Seed|Cache|Element|BatchSize|Counter|Stats|ThreadPool|Defun|WindowOp", o))
 
 
 def main():

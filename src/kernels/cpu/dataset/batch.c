@@ -225,6 +225,30 @@ static bool batch_next(rn_data_iterator_t* iterator) {
   return rn_data_finish(iterator, status);
 }
 
+static rn_status_t batch_get(rn_dataset_t* dataset, int64_t index, rn_step_t* step,
+                             rn_tensor_t* out) {
+  const dataset_batch_t* batch = (const dataset_batch_t*)dataset;
+  rn_allocator_t allocator = dataset->node->allocator;
+  int32_t width = dataset->component_count;
+  int64_t first = index * batch->size, total = rn_dataset_cardinality(batch->input);
+  int64_t count = total - first < batch->size ? total - first : batch->size;
+  rn_tensor_t* rows = NULL;  // the element, then the batch
+  RN_RETURN_IF_ERROR(RN_NEW_ARRAY(allocator, 2 * (size_t)width, &rows));
+  rn_data_batch_t made = {.memory = dataset->node->memory,
+                          .component_count = width,
+                          .parts = rows + width,
+                          .limit = count};
+  rn_status_t status = RN_OK;
+  for (int64_t i = 0; rn_ok(status) && i < count; ++i) {
+    status = rn_dataset_get(batch->input, first + i, step, rows);
+    if (rn_ok(status)) status = rn_data_batch_add(&made, rows);
+  }
+  if (rn_ok(status)) status = rn_data_batch_take(&made, out);
+  rn_data_row_clear(rows, 2 * width);
+  RN_FREE_ARRAY(allocator, rows, 2 * width);
+  return status;
+}
+
 static rn_status_t batch_save(rn_data_iterator_t* iterator, rn_data_writer_t* writer) {
   return rn_data_put_iterator(writer, ((batch_iterator_t*)iterator)->source.iterator);
 }
@@ -240,7 +264,7 @@ static rn_status_t batch_restore(rn_data_iterator_t* iterator, rn_data_reader_t*
 #define BATCH                                                                                     \
   .dataset_size = sizeof(dataset_batch_t), .iterator_size = sizeof(batch_iterator_t),             \
   .cardinality = batch_cardinality, .start = batch_start, .stop = batch_stop, .next = batch_next, \
-  .save = batch_save, .restore = batch_restore
+  .save = batch_save, .restore = batch_restore, .get = batch_get
 
 const rn_data_kind_t rn_data_kind_batch = {BATCH, .open = batch_open};
 

@@ -359,6 +359,12 @@ static rn_status_t cached_restore(rn_data_iterator_t* iterator, rn_data_reader_t
                                 ((const cached_t*)iterator->dataset)->input);
 }
 
+// Without an iteration nothing is cached.
+static rn_status_t cached_get(rn_dataset_t* dataset, int64_t index, rn_step_t* step,
+                              rn_tensor_t* out) {
+  return rn_dataset_get(((const cached_t*)dataset)->input, index, step, out);
+}
+
 const rn_data_kind_t rn_data_kind_cache = {.dataset_size = sizeof(cached_t),
                                            .iterator_size = sizeof(cached_iterator_t),
                                            .open = cached_open,
@@ -368,4 +374,5 @@ const rn_data_kind_t rn_data_kind_cache = {.dataset_size = sizeof(cached_t),
                                            .stop = cached_stop,
                                            .next = cached_next,
                                            .save = cached_save,
-                                           .restore = cached_restore};
+                                           .restore = cached_restore,
+                                           .get = cached_get};

@@ -111,9 +111,17 @@ static bool concatenate_next(rn_data_iterator_t* iterator) {
   return rn_data_end(iterator);
 }
 
+static rn_status_t concatenate_get(rn_dataset_t* dataset, int64_t index, rn_step_t* step,
+                                   rn_tensor_t* out) {
+  const several_t* several = (const several_t*)dataset;
+  int64_t first = rn_dataset_cardinality(several->inputs[0]);
+  return index < first ? rn_dataset_get(several->inputs[0], index, step, out)
+                       : rn_dataset_get(several->inputs[1], index - first, step, out);
+}
+
 const rn_data_kind_t rn_data_kind_concatenate = {SEVERAL, .open = concatenate_open,
                                                  .cardinality = concatenate_cardinality,
-                                                 .next = concatenate_next};
+                                                 .next = concatenate_next, .get = concatenate_get};
 
 // Zip: ends when the first input ends.
 static rn_status_t zip_open(rn_dataset_t* dataset) {
@@ -168,8 +176,21 @@ static bool zip_next(rn_data_iterator_t* iterator) {
   return rn_data_finish(iterator, iterator->asked->status);
 }
 
+static rn_status_t zip_get(rn_dataset_t* dataset, int64_t index, rn_step_t* step,
+                           rn_tensor_t* out) {
+  const several_t* several = (const several_t*)dataset;
+  int32_t offset = 0;
+  rn_status_t status = RN_OK;
+  for (int32_t i = 0; rn_ok(status) && i < several->count; ++i) {
+    status = rn_dataset_get(several->inputs[i], index, step, out + offset);
+    offset += several->inputs[i]->component_count;
+  }
+  if (!rn_ok(status)) rn_data_row_clear(out, dataset->component_count);
+  return status;
+}
+
 const rn_data_kind_t rn_data_kind_zip = {SEVERAL, .open = zip_open, .cardinality = zip_cardinality,
-                                         .next = zip_next};
+                                         .next = zip_next, .get = zip_get};
 
 // The selector dataset chooses the next source.
 static rn_status_t directed_open(rn_dataset_t* dataset) {

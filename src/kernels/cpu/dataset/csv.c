@@ -25,24 +25,19 @@ typedef struct csv_iterator_t {
   rn_number_reader_t numbers;
 } csv_iterator_t;
 
-static rn_status_t text_of(const rn_dataset_t* dataset, const char* name, rn_str_t* out) {
-  const rn_tensor_t* tensor = rn_data_input(dataset, name, NULL);
-  if (tensor->rank != 0) return rn_invalid_argument("%s must be a scalar", name);
-  *out = rn_tstring_view(RN_DATA(tensor, const rn_tstring_t));
-  return RN_OK;
-}
-
 static rn_status_t open_columns(csv_t* csv) {
   const rn_tensor_t* wanted = rn_data_input(&csv->base, "select_cols", NULL);
-  const rn_tensor_t* unwanted = rn_data_input(&csv->base, "exclude_cols", NULL);
+  const rn_tensor_t* unwanted = rn_data_input(&csv->base, "exclude_cols", NULL);  // not in V1
   if (wanted->rank != 1) return rn_invalid_argument("`select_cols` must be a vector.");
-  if (unwanted->rank != 1) return rn_invalid_argument("`exclude_cols` must be a vector");
-  if (wanted->count && unwanted->count)
+  if (unwanted && unwanted->rank != 1)
+    return rn_invalid_argument("`exclude_cols` must be a vector");
+  int64_t unwanted_count = unwanted ? unwanted->count : 0;
+  if (wanted->count && unwanted_count)
     return rn_invalid_argument("Either select_cols or exclude_cols should be empty");
   if (wanted->count && wanted->count != csv->base.component_count)
     return rn_invalid_argument("select_cols should match output size");
-  csv->excludes = unwanted->count > 0;
-  csv->columns = wanted->count ? wanted : unwanted->count ? unwanted : NULL;
+  csv->excludes = unwanted_count > 0;
+  csv->columns = wanted->count ? wanted : unwanted_count ? unwanted : NULL;
   const char* name = csv->excludes ? "exclude_cols" : "select_cols";
   for (int64_t i = 0; csv->columns && i < csv->columns->count; ++i) {
     if (rn_int_at(csv->columns, i) < 0)
@@ -71,14 +66,14 @@ static rn_status_t csv_open(rn_dataset_t* dataset) {
   int32_t count = 0;
   csv->names = rn_data_input(dataset, "filenames", NULL);
   if (csv->names->rank > 1) return rn_invalid_argument("`filenames` must be a scalar or a vector.");
-  RN_RETURN_IF_ERROR(text_of(dataset, "compression_type", &compression));
+  RN_RETURN_IF_ERROR(rn_data_text(dataset, "compression_type", &compression));
   if (!rn_compression_from_name(compression, &csv->compression))
     return rn_invalid_argument("Unsupported compression_type: %.*s.", RN_STR_ARGS(compression));
   RN_RETURN_IF_ERROR(open_numbers(csv));
-  RN_RETURN_IF_ERROR(text_of(dataset, "field_delim", &delimiter));
+  RN_RETURN_IF_ERROR(rn_data_text(dataset, "field_delim", &delimiter));
   if (delimiter.size != 1) return rn_invalid_argument("field_delim should be only 1 char");
   csv->delimiter = delimiter.data[0];
-  RN_RETURN_IF_ERROR(text_of(dataset, "na_value", &csv->missing));
+  RN_RETURN_IF_ERROR(rn_data_text(dataset, "na_value", &csv->missing));
   csv->defaults = rn_data_input(dataset, "record_defaults", &count);
   if (count != dataset->component_count)
     return rn_invalid_argument("There are %d defaults for %d fields", count,

@@ -16,6 +16,8 @@
 #define RN_DATA_UNKNOWN (-2)
 #define RN_DATA_AUTOTUNE (-1)  // the runtime chooses the number
 
+#define RN_DATA_THREADS_TYPE "tensorflow::data::experimental::ThreadPoolResource"
+
 typedef struct rn_dataset_t rn_dataset_t;
 typedef struct rn_data_iterator_t rn_data_iterator_t;
 typedef struct rn_data_kind_t rn_data_kind_t;
@@ -109,6 +111,7 @@ typedef struct rn_data_run_t {
   rn_data_host_t* host;          // Retained
   rn_cancel_entry_t entry;
   _Atomic bool is_linked;  // |entry| is registered in |outer|
+  rn_object_t* stats;      // Retained; the statistics of this part: stats.h. NULL if there are none
 } rn_data_run_t;
 // |depth| is the nesting depth of function calls.
 RN_MUST_USE rn_status_t rn_data_run_create(rn_data_host_t* host, rn_data_run_t* parent,
@@ -119,8 +122,10 @@ struct rn_data_iterator_t {
   rn_object_t object;
   rn_dataset_t* dataset;  // Retained
   rn_data_run_t* run;     // Retained
-  rn_arena_t arena;       // for arrays with the iterator's lifetime
-  int phase;              // of the state machine; 0 when no request is active
+  // The iterator that reads this one. Borrowed, and only valid in |start|; NULL if there is none.
+  const rn_data_iterator_t* user;
+  rn_arena_t arena;  // for arrays with the iterator's lifetime
+  int phase;         // of the state machine; 0 when no request is active
   rn_data_request_t* asked;
 };
 
@@ -140,6 +145,9 @@ struct rn_data_kind_t {
   // NULL if the state cannot be saved. Called while no request is active.
   rn_status_t (*save)(rn_data_iterator_t* iterator, rn_data_writer_t* writer);
   rn_status_t (*restore)(rn_data_iterator_t* iterator, rn_data_reader_t* reader);
+  // Makes the element |index|, which is less than the cardinality; may wait. NULL if elements can
+  // only be had in order.
+  rn_status_t (*get)(rn_dataset_t* dataset, int64_t index, rn_step_t* step, rn_tensor_t* out);
   // The components of an element, for ops without attributes for them; 0 if the attributes say.
   int32_t fixed_count;
   rn_dtype_t fixed_types[3];
@@ -166,6 +174,10 @@ static inline void rn_dataset_release(rn_dataset_t* dataset) {
 // The dataset in the scalar variant |tensor|; borrowed.
 RN_MUST_USE rn_status_t rn_dataset_of(const rn_tensor_t* tensor, rn_dataset_t** out);
 int64_t rn_dataset_cardinality(const rn_dataset_t* dataset);
+// The element |index|, into unset tensors. UNIMPLEMENTED if the dataset has no random access,
+// OUT_OF_RANGE if it has no such element. It may wait, for threads that may block.
+RN_MUST_USE rn_status_t rn_dataset_get(rn_dataset_t* dataset, int64_t index, rn_step_t* step,
+                                       rn_tensor_t* out);
 // A scalar variant that holds a reference to |dataset|.
 RN_MUST_USE rn_status_t rn_dataset_tensor(rn_dataset_t* dataset, rn_tensor_t* out);
 // Takes ownership of |object|, even on failure.
@@ -180,6 +192,8 @@ const rn_attr_value_t* rn_data_attr(const rn_dataset_t* dataset, const char* nam
 bool rn_data_flag(const rn_dataset_t* dataset, const char* name);
 // INVALID_ARGUMENT "NAME must be a scalar" if it is not one.
 RN_MUST_USE rn_status_t rn_data_scalar(const rn_dataset_t* dataset, const char* name, int64_t* out);
+// The same for a string, which is borrowed; empty if the op has no such input.
+RN_MUST_USE rn_status_t rn_data_text(const rn_dataset_t* dataset, const char* name, rn_str_t* out);
 // The input dataset called |name|; borrowed from the dataset.
 RN_MUST_USE rn_status_t rn_data_upstream(const rn_dataset_t* dataset, const char* name,
                                          rn_dataset_t** out);
@@ -189,12 +203,16 @@ RN_MUST_USE rn_status_t rn_data_func_open(rn_dataset_t* dataset, const char* att
                                           const char* captured, int32_t arg_count,
                                           const rn_dtype_t* arg_types, rn_data_func_t* out);
 void rn_data_func_close(rn_data_func_t* func);
+// Calls |func| on |args| and its captured arguments, and waits; meanwhile the thread helps others.
+RN_MUST_USE rn_status_t rn_data_func_call(const rn_data_func_t* func, const rn_tensor_t* args,
+                                          int32_t count, rn_step_t* step, rn_tensor_t* results);
 // INVALID_ARGUMENT unless the results have these types.
 RN_MUST_USE rn_status_t rn_data_func_gives(const rn_data_func_t* func, int32_t count,
                                            const rn_dtype_t* types);
 
 // Iterators.
 RN_MUST_USE rn_status_t rn_data_iterator_create(rn_dataset_t* dataset, rn_data_run_t* run,
+                                                const rn_data_iterator_t* user,
                                                 rn_data_iterator_t** out);
 // Releases the owner's reference and stops background work. NULL is fine.
 void rn_data_iterator_drop(rn_data_iterator_t* iterator);

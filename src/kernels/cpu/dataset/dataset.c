@@ -3,6 +3,7 @@
 
 #include "kernels/cpu/array.h"
 #include "kernels/cpu/string/text.h"
+#include "tensor/tstring.h"
 #include "wire/scan.h"
 
 // Nodes.
@@ -239,6 +240,15 @@ rn_status_t rn_data_scalar(const rn_dataset_t* dataset, const char* name, int64_
   const rn_tensor_t* tensor = rn_data_input(dataset, name, NULL);
   if (!tensor || tensor->rank != 0) return rn_invalid_argument("%s must be a scalar", name);
   *out = tensor->dtype == RN_BOOL ? *RN_DATA(tensor, const bool) : rn_int_at(tensor, 0);
+  return RN_OK;
+}
+
+rn_status_t rn_data_text(const rn_dataset_t* dataset, const char* name, rn_str_t* out) {
+  const rn_tensor_t* tensor = rn_data_input(dataset, name, NULL);
+  *out = RN_STR("");
+  if (!tensor) return RN_OK;
+  if (tensor->rank != 0) return rn_invalid_argument("%s must be a scalar", name);
+  *out = rn_tstring_view(RN_DATA(tensor, const rn_tstring_t));
   return RN_OK;
 }
 

@@ -1,9 +1,7 @@
-// Ops that take a dataset and return tensors: cardinality, the single element, reductions. Also
-// OneShotIterator, which makes its dataset itself.
+// Ops that take a dataset and return tensors: cardinality, the single element, reductions.
 #include "base/container.h"
+#include "kernels/cpu/dataset/drive.h"
 #include "kernels/cpu/dataset/expected.h"
-#include "kernels/cpu/dataset/map.h"
-#include "kernels/cpu/state/handle.h"
 #include "tensor/tstring.h"
 
 static rn_status_t cardinality_compute(rn_kernel_ctx_t* ctx) {
@@ -40,102 +38,10 @@ static rn_status_t options_compute(rn_kernel_ctx_t* ctx) {
 
 static rn_status_t wrap_compute(rn_kernel_ctx_t* ctx) { return rn_forward(ctx, 0, 0); }
 
-// A complete walk over a dataset on behalf of a kernel.
-typedef struct drive_t {
-  rn_data_request_t request;  // first
-  rn_kernel_ctx_t* ctx;
-  rn_dataset_t* dataset;         // Retained
-  rn_data_run_t* run;            // Retained
-  rn_data_iterator_t* iterator;  // Owned
-  rn_tensor_t* row;              // Owned; a reduction's state precedes it
-  int32_t row_count;
-  bool (*step)(struct drive_t* drive);  // handles a reply; false if it completes later
-  int phase;
-  // For a reduction.
-  rn_data_func_t func;
-  rn_data_call_t call;
-  int32_t state_count;
-  bool has_element;
-} drive_t;
-
-// Ends the kernel's call.
-static void drive_end(drive_t* drive, rn_status_t status) {
-  rn_kernel_ctx_t* ctx = drive->ctx;
-  rn_allocator_t allocator = ctx->kernel->allocator;
-  rn_data_host_t* host = drive->dataset->host;
-  rn_object_retain(&host->object);
-  if (drive->run) rn_cancel(&drive->run->cancel);
-  if (drive->iterator) rn_data_call_clear(&drive->call, &drive->func);
-  rn_data_func_close(&drive->func);
-  rn_data_iterator_drop(drive->iterator);
-  if (drive->run) rn_object_release(&drive->run->object);
-  rn_data_row_clear(drive->row, drive->row_count);
-  RN_FREE_ARRAY(allocator, drive->row, drive->row_count);
-  rn_dataset_release(drive->dataset);
-  RN_FREE(allocator, drive);
-  rn_done(ctx, status);
-  rn_data_host_leave(host);
-  rn_object_release(&host->object);
-}
-
-static void drive_go(drive_t* drive) {
-  while (drive->step(drive)) {
-  }
-}
-
-static void drive_answered(rn_data_request_t* request) { drive_go((drive_t*)request); }
-
-// Starts a walk over |dataset|, with |state_count| tensors in front of the element. On failure ends
-// the call and returns NULL.
-static drive_t* drive_over(rn_kernel_ctx_t* ctx, rn_dataset_t* dataset, int32_t state_count,
-                           bool (*step)(drive_t* drive)) {
-  drive_t* drive = NULL;
-  rn_allocator_t allocator = ctx->kernel->allocator;
-  rn_status_t status = RN_OK;
-  if (!rn_data_host_enter(dataset->host))
-    status = rn_cancelled("The session is closed");
-  else {
-    status = RN_NEW(allocator, &drive);
-    if (!rn_ok(status)) rn_data_host_leave(dataset->host);
-  }
-  if (!rn_ok(status)) {
-    rn_done(ctx, status);
-    return NULL;
-  }
-  drive->ctx = ctx;
-  drive->dataset = dataset;
-  rn_object_retain(&dataset->object);
-  drive->state_count = state_count;
-  drive->step = step;
-  drive->request = (rn_data_request_t){.step = ctx->step, .done = drive_answered};
-  drive->row_count = state_count + dataset->component_count;
-  status = rn_data_run_create(dataset->host, NULL, ctx->step->call_depth, &drive->run);
-  if (rn_ok(status)) status = RN_NEW_ARRAY(allocator, (size_t)drive->row_count, &drive->row);
-  if (rn_ok(status)) status = rn_data_iterator_create(dataset, drive->run, &drive->iterator);
-  if (rn_ok(status)) return drive;
-  if (!drive->row) drive->row_count = 0;
-  drive_end(drive, status);
-  return NULL;
-}
-
-// The same over the dataset in input 0.
-static drive_t* drive_begin(rn_kernel_ctx_t* ctx, int32_t state_count,
-                            bool (*step)(drive_t* drive)) {
-  rn_dataset_t* dataset = NULL;
-  rn_status_t status = rn_dataset_of(rn_in(ctx, 0), &dataset);
-  if (rn_ok(status)) return drive_over(ctx, dataset, state_count, step);
-  rn_done(ctx, status);
-  return NULL;
-}
-
 // DatasetToSingleElement.
-static bool single_step(drive_t* drive) {
+static bool single_step(rn_data_drive_t* drive) {
   rn_kernel_ctx_t* ctx = drive->ctx;
-  if (drive->phase == 0) {
-    drive->phase = 1;
-    drive->request.out = drive->row;
-    if (!rn_data_next(drive->iterator, &drive->request)) return false;
-  }
+  if (!rn_data_drive_ask(drive)) return false;
   rn_status_t status = drive->request.status;
   if (rn_ok(status) && drive->request.is_end && !drive->has_element)
     status = rn_invalid_argument("Dataset was empty.");
@@ -150,13 +56,13 @@ static bool single_step(drive_t* drive) {
       return true;
     }
   }
-  drive_end(drive, status);
+  rn_data_drive_end(drive, status);
   return false;
 }
 
 static void single_compute(rn_kernel_ctx_t* ctx) {
-  drive_t* drive = drive_begin(ctx, 0, single_step);
-  if (drive) drive_go(drive);
+  rn_data_drive_t* drive = rn_data_drive_begin(ctx, 0, 0, single_step);
+  if (drive) rn_data_drive_go(drive);
 }
 
 // Walks over a dataset that writes its elements to files: see snapshot.c.
@@ -178,18 +84,14 @@ static void saver_destroy(void* state) {
   if (saver->host) rn_object_release(&saver->host->object);
 }
 
-static bool saver_step(drive_t* drive) {
-  if (drive->phase == 0) {
-    drive->phase = 1;
-    drive->request.out = drive->row;
-    if (!rn_data_next(drive->iterator, &drive->request)) return false;
-  }
+static bool saver_step(rn_data_drive_t* drive) {
+  if (!rn_data_drive_ask(drive)) return false;
   if (rn_ok(drive->request.status) && !drive->request.is_end) {
     rn_data_row_clear(drive->row, drive->row_count);
     drive->phase = 0;
     return true;
   }
-  drive_end(drive, drive->request.status);
+  rn_data_drive_end(drive, drive->request.status);
   return false;
 }
 
@@ -202,9 +104,9 @@ static void saver_compute(rn_kernel_ctx_t* ctx) {
     rn_done(ctx, status);
     return;
   }
-  drive_t* drive = drive_over(ctx, dataset, 0, saver_step);
+  rn_data_drive_t* drive = rn_data_drive_over(ctx, dataset, 0, saver_step);
   rn_dataset_release(dataset);
-  if (drive) drive_go(drive);
+  if (drive) rn_data_drive_go(drive);
 }
 
 // Reductions: (state, element) to state.
@@ -237,9 +139,11 @@ static void reduce_destroy(void* state) {
   rn_arena_clear(&reduce->arena);
 }
 
-static void reduce_called(rn_data_call_t* call) { drive_go(RN_CONTAINER_OF(call, drive_t, call)); }
+static void reduce_called(rn_data_call_t* call) {
+  rn_data_drive_go(RN_CONTAINER_OF(call, rn_data_drive_t, call));
+}
 
-static rn_status_t check_reduction(const drive_t* drive) {
+static rn_status_t check_reduction(const rn_data_drive_t* drive) {
   const rn_instance_t* instance = drive->func.instance;
   const rn_kernel_t* kernel = drive->ctx->kernel;
   bool fits = instance->result_count == drive->state_count &&
@@ -255,7 +159,7 @@ static rn_status_t check_reduction(const drive_t* drive) {
       drive->state_count, instance->result_count);
 }
 
-static rn_status_t reduce_begin(drive_t* drive) {
+static rn_status_t reduce_begin(rn_data_drive_t* drive) {
   rn_kernel_ctx_t* ctx = drive->ctx;
   const dataset_ops_reduce_t* reduce = ctx->state;
   drive->func.functions = reduce->functions;
@@ -277,15 +181,10 @@ static rn_status_t reduce_begin(drive_t* drive) {
 
 enum { ASK = 0, ANSWERED, CALLED };
 
-static bool reduce_step(drive_t* drive) {
+static bool reduce_step(rn_data_drive_t* drive) {
   rn_kernel_ctx_t* ctx = drive->ctx;
-  rn_tensor_t* element = drive->row + drive->state_count;
   rn_status_t status = RN_OK;
-  if (drive->phase == ASK) {
-    drive->phase = ANSWERED;
-    drive->request.out = element;
-    if (!rn_data_next(drive->iterator, &drive->request)) return false;
-  }
+  if (!rn_data_drive_ask(drive)) return false;
   if (drive->phase == ANSWERED) {
     status = drive->request.status;
     if (rn_ok(status) && drive->request.is_end) {
@@ -293,7 +192,7 @@ static bool reduce_step(drive_t* drive) {
       status = rn_data_expected_check(&reduce->expected, drive->row, drive->state_count);
       for (int32_t i = 0; rn_ok(status) && i < drive->state_count; ++i)
         rn_set_output(ctx, i, &drive->row[i]);
-      drive_end(drive, status);
+      rn_data_drive_end(drive, status);
       return false;
     }
     drive->phase = CALLED;
@@ -303,7 +202,7 @@ static bool reduce_step(drive_t* drive) {
   }
   if (rn_ok(status)) status = drive->call.status;
   if (!rn_ok(status)) {
-    drive_end(drive, status);
+    rn_data_drive_end(drive, status);
     return false;
   }
   rn_data_row_clear(drive->row, drive->row_count);
@@ -313,160 +212,14 @@ static bool reduce_step(drive_t* drive) {
 }
 
 static void reduce_compute(rn_kernel_ctx_t* ctx) {
-  drive_t* drive =
-      drive_begin(ctx, ((const dataset_ops_reduce_t*)ctx->state)->state_count, reduce_step);
+  rn_data_drive_t* drive = rn_data_drive_begin(
+      ctx, 0, ((const dataset_ops_reduce_t*)ctx->state)->state_count, reduce_step);
   if (!drive) return;
   rn_status_t status = reduce_begin(drive);
   if (rn_ok(status))
-    drive_go(drive);
+    rn_data_drive_go(drive);
   else
-    drive_end(drive, status);
-}
-
-// Iterators that make their dataset themselves on first use.
-typedef struct dataset_ops_waiting_t {
-  rn_kernel_ctx_t* ctx;
-  struct dataset_ops_waiting_t* next;
-} dataset_ops_waiting_t;
-
-typedef struct one_shot_t {
-  rn_handle_state_t handle;  // first
-  rn_functions_t* functions;
-  rn_arena_t arena;
-  rn_allocator_t allocator;
-  rn_attr_value_t factory;
-  rn_mutex_t mutex;  // guards what follows
-  enum { NOT_BEGUN, UNDER_WAY, MADE } progress;
-  dataset_ops_waiting_t* waiting;
-} one_shot_t;
-
-static rn_status_t make_root(void* arg, rn_str_t name, rn_resource_t** out) {
-  const rn_kernel_init_t* init = arg;
-  (void)name;
-  const rn_attr_value_t* types = rn_init_attr(init, "output_types");
-  const rn_attr_value_t* shapes = rn_init_attr(init, "output_shapes");
-  return rn_data_root_create(init->allocator, types->count, types->list_type,
-                             shapes->count == types->count ? shapes->list_shape : NULL,
-                             (rn_data_root_t**)out);
-}
-
-static rn_status_t one_shot_init(const rn_kernel_init_t* init, void* state) {
-  one_shot_t* own = state;
-  const rn_attr_value_t* factory = rn_init_attr(init, "dataset_factory");
-  if (!init->functions || factory->kind != RN_ATTR_FUNC || !factory->func)
-    return rn_failed_precondition("The runtime has no function library: node '%.*s' (%s)",
-                                  RN_STR_ARGS(init->node), init->op->name);
-  own->functions = init->functions;
-  own->allocator = init->allocator;
-  rn_arena_init(&own->arena, init->allocator);
-  rn_mutex_init(&own->mutex);
-  RN_RETURN_IF_ERROR(rn_attr_value_copy(&own->arena, factory, &own->factory));
-  return rn_handle_state_init(&own->handle, init, RN_DATA_ITERATOR_TYPE, make_root,
-                              (void*)(uintptr_t)init);
-}
-
-static void one_shot_destroy(void* state) {
-  one_shot_t* own = state;
-  if (!own->functions) return;
-  rn_handle_state_destroy(&own->handle);
-  rn_attr_value_clear(&own->factory);
-  rn_arena_clear(&own->arena);
-  rn_mutex_destroy(&own->mutex);
-}
-
-// The call of the factory function.
-typedef struct making_t {
-  rn_function_call_t call;  // first
-  one_shot_t* own;
-  rn_kernel_ctx_t* ctx;
-  rn_instance_t* instance;
-  rn_tensor_t result;
-} making_t;
-
-static void give_handle(rn_kernel_ctx_t* ctx, rn_status_t status) {
-  if (rn_ok(status)) status = rn_handle_state_compute(ctx);
-  rn_done(ctx, status);
-}
-
-static rn_status_t use_dataset(making_t* making) {
-  rn_dataset_t* dataset = NULL;
-  RN_RETURN_IF_ERROR(rn_dataset_of(&making->result, &dataset));
-  return rn_data_root_make((rn_data_root_t*)making->own->handle.resource, dataset,
-                           making->ctx->step->call_depth);
-}
-
-static void making_end(making_t* making, rn_status_t status) {
-  one_shot_t* own = making->own;
-  rn_kernel_ctx_t* ctx = making->ctx;
-  rn_tensor_clear(&making->result);
-  rn_function_forget(own->functions, making->instance);
-  rn_allocator_t allocator = own->allocator;
-  RN_FREE(allocator, making);
-  rn_mutex_lock(&own->mutex);
-  own->progress = rn_ok(status) ? MADE : NOT_BEGUN;  // after a failure the next call retries
-  dataset_ops_waiting_t* waiting = own->waiting;
-  own->waiting = NULL;
-  rn_mutex_unlock(&own->mutex);
-  while (waiting) {
-    dataset_ops_waiting_t* next = waiting->next;
-    rn_kernel_ctx_t* other = waiting->ctx;
-    RN_FREE(allocator, waiting);
-    give_handle(other, rn_status_copy(status));
-    waiting = next;
-  }
-  give_handle(ctx, status);
-}
-
-static void making_done(rn_function_call_t* call, rn_status_t status) {
-  making_t* making = (making_t*)call;
-  if (rn_ok(status)) status = use_dataset(making);
-  making_end(making, status);
-}
-
-static void begin_making(one_shot_t* own, rn_kernel_ctx_t* ctx) {
-  making_t* making = NULL;
-  rn_status_t status = RN_NEW(own->allocator, &making);
-  if (!rn_ok(status)) {
-    rn_mutex_lock(&own->mutex);
-    own->progress = NOT_BEGUN;
-    rn_mutex_unlock(&own->mutex);
-    rn_done(ctx, status);
-    return;
-  }
-  making->own = own;
-  making->ctx = ctx;
-  status = rn_function_prepare(own->functions, own->factory.func, RN_STR(""), &making->instance);
-  if (rn_ok(status) && (making->instance->arg_count != 0 || making->instance->result_count != 1))
-    status = rn_invalid_argument(
-        "`dataset_factory` must be a function of no arguments that returns one dataset.");
-  if (!rn_ok(status)) {
-    making_end(making, status);
-    return;
-  }
-  making->call =
-      (rn_function_call_t){.step = ctx->step, .results = &making->result, .done = making_done};
-  rn_function_run(own->functions, making->instance, &making->call);
-}
-
-static void one_shot_compute(rn_kernel_ctx_t* ctx) {
-  one_shot_t* own = ctx->state;
-  dataset_ops_waiting_t* waiting = NULL;
-  rn_status_t status = RN_OK;
-  rn_mutex_lock(&own->mutex);
-  int progress = own->progress;
-  if (progress == NOT_BEGUN) own->progress = UNDER_WAY;
-  if (progress == UNDER_WAY) {
-    status = RN_NEW(own->allocator, &waiting);
-    if (rn_ok(status)) {
-      *waiting = (dataset_ops_waiting_t){ctx, own->waiting};
-      own->waiting = waiting;
-    }
-  }
-  rn_mutex_unlock(&own->mutex);
-  if (progress == NOT_BEGUN)
-    begin_making(own, ctx);
-  else if (progress == MADE || !rn_ok(status))
-    give_handle(ctx, status);
+    rn_data_drive_end(drive, status);
 }
 
 static const rn_kernel_def_t rows[] = {
@@ -501,12 +254,5 @@ static const rn_kernel_def_t rows[] = {
      .init = reduce_init,
      .destroy = reduce_destroy,
      .compute_async = reduce_compute},
-    {.op = "OneShotIterator",
-     .device = "CPU",
-     .flags = RN_KERNEL_OWN_OUTPUTS,
-     .state_size = sizeof(one_shot_t),
-     .init = one_shot_init,
-     .destroy = one_shot_destroy,
-     .compute_async = one_shot_compute},
 };
 RN_KERNEL_FAMILY(cpu_data_ops, rows);

@@ -26,22 +26,13 @@ typedef struct files_iterator_t {
   rn_tstring_t view;       // the last record, in the block it was read into
 } files_iterator_t;
 
-static rn_status_t read_text(const rn_dataset_t* dataset, const char* name, rn_str_t* out) {
-  const rn_tensor_t* tensor = rn_data_input(dataset, name, NULL);
-  *out = RN_STR("");
-  if (!tensor) return RN_OK;
-  if (tensor->rank != 0) return rn_invalid_argument("%s must be a scalar", name);
-  *out = rn_tstring_view(RN_DATA(tensor, const rn_tstring_t));
-  return RN_OK;
-}
-
 static rn_status_t files_open(rn_dataset_t* dataset) {
   files_t* files = (files_t*)dataset;
   files->names = rn_data_input(dataset, "filenames", NULL);
   if (files->names->rank > 1)
     return rn_invalid_argument("`filenames` must be a scalar or a vector.");
   rn_str_t compression;
-  RN_RETURN_IF_ERROR(read_text(dataset, "compression_type", &compression));
+  RN_RETURN_IF_ERROR(rn_data_text(dataset, "compression_type", &compression));
   bool has_records = dataset->kind == &rn_data_kind_records;
   if (has_records ? !rn_record_compression_from_name(compression, &files->compression)
                   : !rn_compression_from_name(compression, &files->compression))
@@ -305,3 +296,13 @@ void rn_data_files_into_batches(rn_data_iterator_t* iterator) {
       kind == &rn_data_kind_fixed_records)
     ((files_iterator_t*)iterator)->is_batched = true;
 }
+
+// LMDB, which stock has removed as well.
+static rn_status_t lmdb_open(rn_dataset_t* dataset) {
+  (void)dataset;
+  return rn_unimplemented(
+      "LMDB support is removed from TensorFlow. This API will be deleted in the next TensorFlow "
+      "release. If you need LMDB support, please file a GitHub issue.");
+}
+
+const rn_data_kind_t rn_data_kind_lmdb = {FILES, .open = lmdb_open, .next = lines_next};

@@ -97,6 +97,7 @@ static void run_destroy(rn_object_t* object) {
   rn_data_run_t* run = (rn_data_run_t*)object;
   if (atomic_exchange(&run->is_linked, false)) rn_cancel_remove(run->outer, &run->entry);
   rn_cancel_destroy(&run->cancel);
+  if (run->stats) rn_object_release(run->stats);
   if (run->parent) rn_object_release(&run->parent->object);
   rn_object_release(&run->host->object);
   RN_FREE(run->allocator, run);
@@ -127,6 +128,10 @@ rn_status_t rn_data_run_create(rn_data_host_t* host, rn_data_run_t* parent, int3
   rn_object_retain(&host->object);
   run->parent = parent;
   if (parent) rn_object_retain(&parent->object);
+  if (parent && parent->stats) {
+    run->stats = parent->stats;
+    rn_object_retain(run->stats);
+  }
   rn_cancel_init(&run->cancel);
   run->step = (rn_step_t){
       .cancel = &run->cancel, .env = host->env, .pool = host->pool, .call_depth = depth};

@@ -53,10 +53,12 @@ static rn_status_t read_lengths(rn_dataset_t* dataset) {
   interleave_t* own = (interleave_t*)dataset;
   own->cycle_length = own->block_length = 1;
   if (!rn_data_has_input(dataset, "cycle_length")) return RN_OK;
+  bool is_oldest = rn_data_has_input(dataset, "sloppy");
   bool is_plain = !rn_data_has_input(dataset, "num_parallel_calls");
   RN_RETURN_IF_ERROR(rn_data_scalar(dataset, "cycle_length", &own->cycle_length));
-  own->has_fixed_cycle = own->cycle_length != RN_DATA_AUTOTUNE;
+  own->has_fixed_cycle = own->cycle_length != RN_DATA_AUTOTUNE || is_oldest;
   if (!own->has_fixed_cycle) own->cycle_length = DEFAULT_CYCLE;
+  if (own->cycle_length <= 0 && is_oldest) return rn_invalid_argument("`cycle_length` must be > 0");
   if (own->cycle_length <= 0)
     return is_plain ? rn_invalid_argument("cycle_length must be greater than zero.")
                     : rn_invalid_argument(
@@ -67,8 +69,8 @@ static rn_status_t read_lengths(rn_dataset_t* dataset) {
                                MAX_CYCLE);
   RN_RETURN_IF_ERROR(rn_data_scalar(dataset, "block_length", &own->block_length));
   if (own->block_length <= 0)
-    return rn_invalid_argument(is_plain ? "block_length must be greater than zero."
-                                        : "`block_length` must be > 0");
+    return rn_invalid_argument(is_plain && !is_oldest ? "block_length must be greater than zero."
+                                                      : "`block_length` must be > 0");
   return RN_OK;
 }
 

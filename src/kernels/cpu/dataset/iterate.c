@@ -15,7 +15,7 @@ static void iterator_destroy(rn_object_t* object) {
 }
 
 rn_status_t rn_data_iterator_create(rn_dataset_t* dataset, rn_data_run_t* run,
-                                    rn_data_iterator_t** out) {
+                                    const rn_data_iterator_t* user, rn_data_iterator_t** out) {
   *out = NULL;
   rn_data_iterator_t* iterator = NULL;
   rn_allocator_t allocator = dataset->node->allocator;
@@ -24,6 +24,7 @@ rn_status_t rn_data_iterator_create(rn_dataset_t* dataset, rn_data_run_t* run,
   iterator->dataset = dataset;
   rn_object_retain(&dataset->object);
   iterator->run = run;
+  iterator->user = user;
   rn_object_retain(&run->object);
   rn_arena_init(&iterator->arena, allocator);
   rn_status_t status = dataset->kind->start ? dataset->kind->start(iterator) : RN_OK;
@@ -60,7 +61,7 @@ rn_status_t rn_data_source_start(rn_data_source_t* source, rn_data_iterator_t* o
   rn_data_source_stop(source);
   source->owner = owner;
   if (!source->request.done) source->request.done = source_done;
-  return rn_data_iterator_create(dataset, source->run ? source->run : owner->run,
+  return rn_data_iterator_create(dataset, source->run ? source->run : owner->run, owner,
                                  &source->iterator);
 }
 

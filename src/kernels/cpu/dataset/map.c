@@ -150,8 +150,22 @@ static bool map_next(rn_data_iterator_t* iterator) {
   return rn_data_finish(iterator, status);
 }
 
-const rn_data_kind_t rn_data_kind_map = {
-    MAPPED, .open = map_open, .cardinality = rn_data_mapped_cardinality, .next = map_next};
+rn_status_t rn_data_mapped_get(rn_dataset_t* dataset, int64_t index, rn_step_t* step,
+                               rn_tensor_t* out) {
+  const rn_data_mapped_t* map = (const rn_data_mapped_t*)dataset;
+  int32_t count = map->input->component_count;
+  rn_tensor_t* row = NULL;
+  RN_RETURN_IF_ERROR(RN_NEW_ARRAY(dataset->node->allocator, (size_t)count, &row));
+  rn_status_t status = rn_dataset_get(map->input, index, step, row);
+  if (rn_ok(status)) status = rn_data_func_call(&map->func, row, count, step, out);
+  rn_data_row_clear(row, count);
+  RN_FREE_ARRAY(dataset->node->allocator, row, count);
+  return status;
+}
+
+const rn_data_kind_t rn_data_kind_map = {MAPPED, .open = map_open,
+                                         .cardinality = rn_data_mapped_cardinality,
+                                         .next = map_next, .get = rn_data_mapped_get};
 
 // Filter and TakeWhile: elements for which a predicate is true.
 rn_status_t rn_data_open_predicate(rn_dataset_t* dataset) {

@@ -19,6 +19,8 @@ RN_MUST_USE rn_status_t rn_data_open_mapped(rn_dataset_t* dataset, const char* a
 RN_MUST_USE rn_status_t rn_data_open_predicate(rn_dataset_t* dataset);
 void rn_data_close_mapped(rn_dataset_t* dataset);
 int64_t rn_data_mapped_cardinality(const rn_dataset_t* dataset);
+RN_MUST_USE rn_status_t rn_data_mapped_get(rn_dataset_t* dataset, int64_t index, rn_step_t* step,
+                                           rn_tensor_t* out);
 // Interprets an error of the function: OUT_OF_RANGE means the end, unless the cardinality is fixed.
 RN_MUST_USE rn_status_t rn_data_map_status(const rn_data_mapped_t* map, rn_status_t status,
                                            bool* out_is_end);

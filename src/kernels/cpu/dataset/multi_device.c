@@ -91,7 +91,7 @@ static rn_status_t deal_create(rn_dataset_t* dataset, int32_t shard_count, int64
   for (int32_t i = 0; rn_ok(status) && i < shard_count; ++i)
     deal->shards[i].rows =
         (rn_data_rows_t){.allocator = allocator, .component_count = dataset->component_count};
-  if (rn_ok(status)) status = rn_data_iterator_create(dataset, deal->run, &deal->iterator);
+  if (rn_ok(status)) status = rn_data_iterator_create(dataset, deal->run, NULL, &deal->iterator);
   if (!rn_ok(status)) {
     rn_object_release(&deal->object);
     return status;

@@ -476,7 +476,7 @@ static rn_status_t parallel_restore(rn_data_iterator_t* iterator, rn_data_reader
   .start = parallel_start, .stop = parallel_stop, .abandon = parallel_abandon,      \
   .next = parallel_next, .save = parallel_save, .restore = parallel_restore
 
-const rn_data_kind_t rn_data_kind_parallel_map = {PARALLEL, .open = parallel_open,
-                                                  .close = rn_data_close_mapped,
-                                                  .cardinality = rn_data_mapped_cardinality};
+const rn_data_kind_t rn_data_kind_parallel_map = {
+    PARALLEL, .open = parallel_open, .close = rn_data_close_mapped,
+    .cardinality = rn_data_mapped_cardinality, .get = rn_data_mapped_get};
 const rn_data_kind_t rn_data_kind_judged = {PARALLEL, .open = judged_open, .close = judged_close};

@@ -387,6 +387,11 @@ static rn_status_t prefetch_restore(rn_data_iterator_t* iterator, rn_data_reader
   return rn_data_restore_source(reader, &own->source, iterator, prefetch->input);
 }
 
+static rn_status_t prefetch_get(rn_dataset_t* dataset, int64_t index, rn_step_t* step,
+                                rn_tensor_t* out) {
+  return rn_dataset_get(((const prefetch_t*)dataset)->input, index, step, out);
+}
+
 const rn_data_kind_t rn_data_kind_prefetch = {.dataset_size = sizeof(prefetch_t),
                                               .iterator_size = sizeof(prefetch_iterator_t),
                                               .open = prefetch_open,
@@ -397,7 +402,8 @@ const rn_data_kind_t rn_data_kind_prefetch = {.dataset_size = sizeof(prefetch_t)
                                               .abandon = prefetch_abandon,
                                               .next = prefetch_next,
                                               .save = prefetch_save,
-                                              .restore = prefetch_restore};
+                                              .restore = prefetch_restore,
+                                              .get = prefetch_get};
 
 rn_status_t rn_data_prefetch_over(rn_dataset_t* input, int64_t capacity, rn_dataset_t** out) {
   *out = NULL;

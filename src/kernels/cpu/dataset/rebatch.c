@@ -8,6 +8,7 @@ typedef struct rebatch_cut_t {
   rn_dataset_t* input;
   const rn_tensor_t* sizes;  // for a rebatch
   bool drops_remainder;
+  int64_t replicas;  // for a split: pieces per batch
 } rebatch_cut_t;
 
 typedef struct cut_iterator_t {
@@ -237,3 +238,73 @@ static bool rebatch_next(rn_data_iterator_t* iterator) {
 }
 
 const rn_data_kind_t rn_data_kind_rebatch = {CUT, .open = rebatch_open, .next = rebatch_next};
+
+// Each batch in as many pieces as there are replicas: equal ones, then shorter or empty ones.
+static rn_status_t split_open(rn_dataset_t* dataset) {
+  rebatch_cut_t* cut = (rebatch_cut_t*)dataset;
+  RN_RETURN_IF_ERROR(cut_open(dataset));
+  RN_RETURN_IF_ERROR(rn_data_scalar(dataset, "num_replicas", &cut->replicas));
+  if (cut->replicas <= 0) return rn_invalid_argument("num_replicas must be greater than zero.");
+  return RN_OK;
+}
+
+static int64_t split_cardinality(const rn_dataset_t* dataset) {
+  const rebatch_cut_t* cut = (const rebatch_cut_t*)dataset;
+  int64_t n = rn_dataset_cardinality(cut->input), all = 0;
+  if (n < 0) return n;
+  return rn_mul_i64_ok(n, cut->replicas, &all) ? all : INT64_MAX;
+}
+
+static rn_status_t check_batch(const cut_iterator_t* own) {
+  for (int32_t c = 0; c < own->base.dataset->component_count; ++c)
+    if (own->whole[c].rank == 0)
+      return rn_invalid_argument(
+          "Cannot rebatch dataset: All components must have at least one dimension. Perhaps your "
+          "input dataset is not batched? Component %d is scalar.",
+          c);
+  return RN_OK;
+}
+
+// Rows [next, next + count) of the batch, copied.
+static rn_status_t give_piece(cut_iterator_t* own, int64_t count, rn_tensor_t* out) {
+  const rn_dataset_t* dataset = own->base.dataset;
+  for (int32_t c = 0; c < dataset->component_count; ++c) {
+    const rn_tensor_t* whole = &own->whole[c];
+    int64_t dims[RN_MAX_RANK];
+    memcpy(dims, rn_tensor_dims(whole), (size_t)whole->rank * sizeof *dims);
+    dims[0] = count;
+    RN_RETURN_IF_ERROR(rn_tensor_create(dataset->node->memory, whole->dtype,
+                                        (rn_shape_t){whole->rank, dims}, &out[c]));
+    if (count) RN_RETURN_IF_ERROR(copy_rows(whole, own->next, count, &out[c], 0));
+  }
+  own->next += count;
+  return RN_OK;
+}
+
+static bool split_next(rn_data_iterator_t* iterator) {
+  cut_iterator_t* own = (cut_iterator_t*)iterator;
+  const rebatch_cut_t* cut = (const rebatch_cut_t*)iterator->dataset;
+  rn_status_t status = RN_OK;
+  if (own->turn == 0) {
+    if (iterator->phase == 0) {
+      iterator->phase = 1;
+      rn_data_row_clear(own->whole, cut->base.component_count);
+      if (!rn_data_ask(&own->source, own->whole)) return false;
+    }
+    if (own->source.request.is_end) return rn_data_end(iterator);
+    status = own->source.request.status;
+    if (rn_ok(status)) status = check_batch(own);
+    if (rn_ok(status)) status = measure(own, "rebatch");
+  }
+  int64_t piece = own->size / cut->replicas + (own->size % cut->replicas != 0);
+  int64_t left = own->size - own->next;
+  if (rn_ok(status)) status = give_piece(own, left < piece ? left : piece, iterator->asked->out);
+  if (rn_ok(status))
+    own->turn = (own->turn + 1) % cut->replicas;
+  else
+    rn_data_row_clear(iterator->asked->out, cut->base.component_count);
+  return rn_data_finish(iterator, status);
+}
+
+const rn_data_kind_t rn_data_kind_split = {CUT, .open = split_open,
+                                           .cardinality = split_cardinality, .next = split_next};

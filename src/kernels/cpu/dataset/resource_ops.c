@@ -1,10 +1,11 @@
-// Resources shared by datasets: seed generators and memory caches.
+// Resources shared by datasets: seed generators, memory caches and pools of threads.
 #include <stdio.h>
 
 #include "kernels/cpu/array.h"
 #include "kernels/cpu/dataset/cache.h"
 #include "kernels/cpu/dataset/seeds.h"
 #include "kernels/cpu/dataset/walk.h"
+#include "kernels/cpu/state/handle.h"
 
 typedef struct resource_ops_maker_t {
   char* device;
@@ -72,6 +73,36 @@ static rn_status_t cache_compute(rn_kernel_ctx_t* ctx) {
 
 static rn_status_t nothing_compute(rn_kernel_ctx_t* ctx) { return give_handle(ctx, "Dummy", NULL); }
 
+// ThreadPoolHandle. The pool of the runtime serves all datasets, so this one has no threads.
+typedef struct resource_ops_threads_t {
+  rn_resource_t resource;
+  rn_allocator_t allocator;
+} resource_ops_threads_t;
+
+static void threads_destroy(rn_object_t* object) {
+  resource_ops_threads_t* threads = (resource_ops_threads_t*)object;
+  RN_FREE(threads->allocator, threads);
+}
+
+static rn_status_t threads_create(void* arg, rn_str_t name, rn_resource_t** out) {
+  (void)name;
+  const rn_kernel_init_t* init = arg;
+  resource_ops_threads_t* threads = NULL;
+  RN_RETURN_IF_ERROR(RN_NEW(init->allocator, &threads));
+  threads->resource =
+      (rn_resource_t){{.refs = 1, .destroy = threads_destroy}, RN_DATA_THREADS_TYPE};
+  threads->allocator = init->allocator;
+  *out = &threads->resource;
+  return RN_OK;
+}
+
+static rn_status_t threads_init(const rn_kernel_init_t* init, void* state) {
+  if (rn_init_int(init, "num_threads") < 0)
+    return rn_invalid_argument("`num_threads` must be >= 0");
+  return rn_handle_state_init(state, init, RN_DATA_THREADS_TYPE, threads_create,
+                              (void*)(uintptr_t)init);
+}
+
 #define MAKE(name, function)                                                                  \
   {                                                                                           \
     .op = name, .device = "CPU", .flags = RN_KERNEL_OWN_OUTPUTS,                              \
@@ -85,5 +116,13 @@ static const rn_kernel_def_t rows[] = {
     MAKE("DummySeedGenerator", nothing_compute),
     MAKE("AnonymousMemoryCache", cache_compute),
     MAKE("DummyMemoryCache", nothing_compute),
+    MAKE("DummyIterationCounter", nothing_compute),
+    {.op = "ThreadPoolHandle",
+     .device = "CPU",
+     .flags = RN_KERNEL_OWN_OUTPUTS,
+     .state_size = sizeof(rn_handle_state_t),
+     .init = threads_init,
+     .destroy = rn_handle_state_destroy,
+     .compute = rn_handle_state_compute},
 };
 RN_KERNEL_FAMILY(cpu_data_resource, rows);

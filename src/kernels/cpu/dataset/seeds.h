@@ -3,6 +3,7 @@
 #define RUNNEL_KERNELS_CPU_DATASET_SEEDS_H_
 
 #include "framework/resource.h"
+#include "kernels/cpu/dataset/data.h"
 #include "kernels/cpu/random/philox.h"
 
 #define RN_DATA_SEEDS_TYPE "SeedGenerator"
@@ -22,6 +23,9 @@ typedef struct rn_data_seeds_t {
 RN_MUST_USE rn_status_t rn_data_seeds_create(rn_allocator_t allocator, const rn_env_t* env,
                                              int64_t seed, int64_t seed2, bool changes,
                                              rn_data_seeds_t** out);
+// The generator in the input seed_generator; a new one from the inputs seed and seed2 if there is
+// none. The caller owns a reference.
+RN_MUST_USE rn_status_t rn_data_seeds_open(const rn_dataset_t* dataset, rn_data_seeds_t** out);
 void rn_data_seeds_draw(rn_data_seeds_t* seeds, int64_t* out_seed, int64_t* out_seed2);
 
 #endif  // RUNNEL_KERNELS_CPU_DATASET_SEEDS_H_

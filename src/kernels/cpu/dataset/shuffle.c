@@ -76,14 +76,14 @@ void rn_data_seeds_draw(rn_data_seeds_t* seeds, int64_t* out_seed, int64_t* out_
 }
 
 // Datasets.
-static rn_status_t open_seeds(rn_dataset_t* dataset) {
-  shuffle_t* shuffle = (shuffle_t*)dataset;
+rn_status_t rn_data_seeds_open(const rn_dataset_t* dataset, rn_data_seeds_t** out) {
   const rn_tensor_t* handle = rn_data_input(dataset, "seed_generator", NULL);
   rn_resource_t* resource = NULL;
+  *out = NULL;
   if (handle) {
     rn_status_t status = rn_handle_resource(handle, NULL, RN_DATA_SEEDS_TYPE, &resource);
     if (rn_ok(status)) {
-      shuffle->seeds = (rn_data_seeds_t*)resource;
+      *out = (rn_data_seeds_t*)resource;
       rn_object_retain(&resource->object);
       return RN_OK;
     }
@@ -94,8 +94,10 @@ static rn_status_t open_seeds(rn_dataset_t* dataset) {
   int64_t seed = 0, seed2 = 0;
   RN_RETURN_IF_ERROR(rn_data_scalar(dataset, "seed", &seed));
   RN_RETURN_IF_ERROR(rn_data_scalar(dataset, "seed2", &seed2));
-  return rn_data_seeds_create(dataset->node->allocator, dataset->host->env, seed, seed2,
-                              rn_data_flag(dataset, "reshuffle_each_iteration"), &shuffle->seeds);
+  bool changes = rn_data_flag(dataset, "reshuffle_each_iteration") ||
+                 rn_data_flag(dataset, "rerandomize_each_iteration");
+  return rn_data_seeds_create(dataset->node->allocator, dataset->host->env, seed, seed2, changes,
+                              out);
 }
 
 static rn_status_t shuffle_open(rn_dataset_t* dataset) {
@@ -114,7 +116,7 @@ static rn_status_t shuffle_open(rn_dataset_t* dataset) {
     return rn_invalid_argument("%s has %d input components, but %d output components",
                                dataset->node->op->name, shuffle->input->component_count,
                                dataset->component_count);
-  return open_seeds(dataset);
+  return rn_data_seeds_open(dataset, &shuffle->seeds);
 }
 
 static void shuffle_close(rn_dataset_t* dataset) {

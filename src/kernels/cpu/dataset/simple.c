@@ -56,6 +56,11 @@ static rn_status_t simple_restore(rn_data_iterator_t* iterator, rn_data_reader_t
                                 ((const simple_t*)iterator->dataset)->input);
 }
 
+static rn_status_t get_same(rn_dataset_t* dataset, int64_t index, rn_step_t* step,
+                            rn_tensor_t* out) {
+  return rn_dataset_get(((const simple_t*)dataset)->input, index, step, out);
+}
+
 #define SIMPLE                                                                  \
   .dataset_size = sizeof(simple_t), .iterator_size = sizeof(simple_iterator_t), \
   .start = simple_start, .stop = simple_stop, .save = simple_save, .restore = simple_restore
@@ -74,7 +79,28 @@ static bool same_next(rn_data_iterator_t* iterator) {
 }
 
 const rn_data_kind_t rn_data_kind_same = {SIMPLE, .open = open_input,
-                                          .cardinality = input_cardinality, .next = same_next};
+                                          .cardinality = input_cardinality, .next = same_next,
+                                          .get = get_same};
+
+// Datasets that request threads of their own. All datasets share the pool of the runtime, which
+// has no more threads than are useful.
+static rn_status_t bounded_open(rn_dataset_t* dataset) {
+  static const char* const names[] = {"max_intra_op_parallelism", "num_threads"};
+  RN_RETURN_IF_ERROR(open_input(dataset));
+  for (size_t i = 0; i < sizeof names / sizeof *names; ++i) {
+    int64_t bound = 0;
+    if (!rn_data_has_input(dataset, names[i])) continue;
+    RN_RETURN_IF_ERROR(rn_data_scalar(dataset, names[i], &bound));
+    if (bound < 0) return rn_invalid_argument("`%s` must be >= 0", names[i]);
+  }
+  const rn_tensor_t* handle = rn_data_input(dataset, "thread_pool", NULL);
+  rn_resource_t* unused = NULL;
+  return handle ? rn_handle_resource(handle, NULL, RN_DATA_THREADS_TYPE, &unused) : RN_OK;
+}
+
+const rn_data_kind_t rn_data_kind_bounded = {SIMPLE, .open = bounded_open,
+                                             .cardinality = input_cardinality, .next = same_next,
+                                             .get = get_same};
 
 // Take: the first |count| elements; < 0 for all.
 static int64_t take_cardinality(const rn_dataset_t* dataset) {
@@ -100,7 +126,8 @@ static bool take_next(rn_data_iterator_t* iterator) {
 }
 
 const rn_data_kind_t rn_data_kind_take = {SIMPLE, .open = open_count,
-                                          .cardinality = take_cardinality, .next = take_next};
+                                          .cardinality = take_cardinality, .next = take_next,
+                                          .get = get_same};
 
 // Skip: all but the first |count|; < 0 for none.
 static int64_t skip_cardinality(const rn_dataset_t* dataset) {
@@ -130,8 +157,15 @@ static bool skip_next(rn_data_iterator_t* iterator) {
   }
 }
 
+// The index is below the cardinality, so nothing overflows.
+static rn_status_t skip_get(rn_dataset_t* dataset, int64_t index, rn_step_t* step,
+                            rn_tensor_t* out) {
+  return get_same(dataset, index + ((const simple_t*)dataset)->count, step, out);
+}
+
 const rn_data_kind_t rn_data_kind_skip = {SIMPLE, .open = open_count,
-                                          .cardinality = skip_cardinality, .next = skip_next};
+                                          .cardinality = skip_cardinality, .next = skip_next,
+                                          .get = skip_get};
 
 // Repeat: |count| times; < 0 for endless. An empty input ends it.
 static int64_t repeat_cardinality(const rn_dataset_t* dataset) {
@@ -172,8 +206,15 @@ static bool repeat_next(rn_data_iterator_t* iterator) {
   }
 }
 
+static rn_status_t repeat_get(rn_dataset_t* dataset, int64_t index, rn_step_t* step,
+                              rn_tensor_t* out) {
+  int64_t count = input_cardinality(dataset);
+  return get_same(dataset, count > 0 ? index % count : index, step, out);
+}
+
 const rn_data_kind_t rn_data_kind_repeat = {SIMPLE, .open = open_count,
-                                            .cardinality = repeat_cardinality, .next = repeat_next};
+                                            .cardinality = repeat_cardinality, .next = repeat_next,
+                                            .get = repeat_get};
 
 // Shard: every |count|-th element, from |index| on.
 static rn_status_t shard_open(rn_dataset_t* dataset) {
@@ -214,8 +255,15 @@ static bool shard_next(rn_data_iterator_t* iterator) {
   }
 }
 
+static rn_status_t shard_get(rn_dataset_t* dataset, int64_t index, rn_step_t* step,
+                             rn_tensor_t* out) {
+  const simple_t* shard = (const simple_t*)dataset;
+  return get_same(dataset, index * shard->count + shard->index, step, out);
+}
+
 const rn_data_kind_t rn_data_kind_shard = {SIMPLE, .open = shard_open,
-                                           .cardinality = shard_cardinality, .next = shard_next};
+                                           .cardinality = shard_cardinality, .next = shard_next,
+                                           .get = shard_get};
 
 // IgnoreErrors: skips elements that failed.
 static bool ignore_next(rn_data_iterator_t* iterator) {

@@ -1,8 +1,7 @@
-// Datasets made from their inputs alone: ranges, tensors, slices of tensors, random numbers.
+// Datasets made from their inputs alone: ranges, tensors, slices of tensors, lists.
 #include "kernels/cpu/array.h"
 #include "kernels/cpu/dataset/data.h"
 #include "kernels/cpu/move.h"
-#include "kernels/cpu/random/philox.h"
 #include "kernels/cpu/sparse/sparse.h"
 
 // A range of numbers.
@@ -54,6 +53,14 @@ static bool range_next(rn_data_iterator_t* iterator) {
   return rn_data_finish(iterator, status);
 }
 
+static rn_status_t range_get(rn_dataset_t* dataset, int64_t index, rn_step_t* step,
+                             rn_tensor_t* out) {
+  (void)step;
+  const sources_range_t* range = (const sources_range_t*)dataset;
+  return rn_data_make_scalar(dataset->node->memory, dataset->types[0],
+                             range->start + index * range->step, out);
+}
+
 static rn_status_t range_save(rn_data_iterator_t* iterator, rn_data_writer_t* writer) {
   range_iterator_t* own = (range_iterator_t*)iterator;
   rn_data_put_int(writer, own->next);
@@ -77,7 +84,8 @@ const rn_data_kind_t rn_data_kind_range = {.dataset_size = sizeof(sources_range_
                                            .start = range_start,
                                            .next = range_next,
                                            .save = range_save,
-                                           .restore = range_restore};
+                                           .restore = range_restore,
+                                           .get = range_get};
 
 // Iterators whose whole state is one number.
 typedef struct sources_counter_t {
@@ -125,20 +133,28 @@ static int64_t one(const rn_dataset_t* dataset) {
   return 1;
 }
 
-static bool tensors_next(rn_data_iterator_t* iterator) {
-  sources_counter_t* own = (sources_counter_t*)iterator;
-  if (own->next > 0) return rn_data_end(iterator);
-  const rn_dataset_t* dataset = iterator->dataset;
-  rn_tensor_t* out = iterator->asked->out;
+static rn_status_t tensors_get(rn_dataset_t* dataset, int64_t index, rn_step_t* step,
+                               rn_tensor_t* out) {
+  (void)index, (void)step;
   rn_status_t status = RN_OK;
   for (int32_t c = 0; rn_ok(status) && c < dataset->component_count; ++c)
     status = rn_tensor_share(&dataset->inputs[c], &out[c]);
-  if (rn_ok(status))
-    own->next = 1;
-  else
-    rn_data_row_clear(out, dataset->component_count);
+  if (!rn_ok(status)) rn_data_row_clear(out, dataset->component_count);
+  return status;
+}
+
+// The next of |count| elements that can be had by index.
+static bool next_by_index(rn_data_iterator_t* iterator, int64_t count) {
+  sources_counter_t* own = (sources_counter_t*)iterator;
+  if (own->next >= count) return rn_data_end(iterator);
+  rn_dataset_t* dataset = iterator->dataset;
+  rn_status_t status =
+      dataset->kind->get(dataset, own->next, iterator->asked->step, iterator->asked->out);
+  own->next += rn_ok(status);
   return rn_data_finish(iterator, status);
 }
+
+static bool tensors_next(rn_data_iterator_t* iterator) { return next_by_index(iterator, 1); }
 
 static rn_status_t tensors_open(rn_dataset_t* dataset) {
   RN_RETURN_IF_ERROR(check_components(dataset));
@@ -151,6 +167,7 @@ const rn_data_kind_t rn_data_kind_tensors = {.dataset_size = sizeof(rn_dataset_t
                                              .iterator_size = sizeof(sources_counter_t),
                                              .open = tensors_open,
                                              .cardinality = one,
+                                             .get = tensors_get,
                                              .next = tensors_next,
                                              .save = counter_save,
                                              .restore = counter_restore};
@@ -201,25 +218,25 @@ static rn_status_t take_slice(rn_allocator_t memory, const rn_tensor_t* tensor, 
   return status;
 }
 
-static bool slices_next(rn_data_iterator_t* iterator) {
-  sources_counter_t* own = (sources_counter_t*)iterator;
-  const sources_slices_t* slices = (const sources_slices_t*)iterator->dataset;
-  if (own->next >= slices->count) return rn_data_end(iterator);
-  rn_tensor_t* out = iterator->asked->out;
+static rn_status_t slices_get(rn_dataset_t* dataset, int64_t index, rn_step_t* step,
+                              rn_tensor_t* out) {
+  (void)step;
   rn_status_t status = RN_OK;
-  for (int32_t c = 0; rn_ok(status) && c < slices->base.component_count; ++c)
-    status = take_slice(slices->base.node->memory, &slices->base.inputs[c], own->next, &out[c]);
-  if (rn_ok(status))
-    own->next++;
-  else
-    rn_data_row_clear(out, slices->base.component_count);
-  return rn_data_finish(iterator, status);
+  for (int32_t c = 0; rn_ok(status) && c < dataset->component_count; ++c)
+    status = take_slice(dataset->node->memory, &dataset->inputs[c], index, &out[c]);
+  if (!rn_ok(status)) rn_data_row_clear(out, dataset->component_count);
+  return status;
+}
+
+static bool slices_next(rn_data_iterator_t* iterator) {
+  return next_by_index(iterator, slices_cardinality(iterator->dataset));
 }
 
 const rn_data_kind_t rn_data_kind_slices = {.dataset_size = sizeof(sources_slices_t),
                                             .iterator_size = sizeof(sources_counter_t),
                                             .open = slices_open,
                                             .cardinality = slices_cardinality,
+                                            .get = slices_get,
                                             .next = slices_next,
                                             .save = counter_save,
                                             .restore = counter_restore};
@@ -331,70 +348,40 @@ const rn_data_kind_t rn_data_kind_sparse_slices = {.dataset_size = sizeof(rn_dat
                                                    .restore = sparse_restore,
                                                    .fixed_count = 3};
 
-// An endless stream of random numbers, one word each.
-typedef struct random_t {
-  rn_dataset_t base;
-  rn_philox_t philox;
-} random_t;
+// ListDataset: the inputs are its elements, one after the other.
+static int64_t list_cardinality(const rn_dataset_t* dataset) {
+  return dataset->component_count ? dataset->node->input_count / dataset->component_count : 0;
+}
 
-typedef struct random_iterator_t {
-  rn_data_iterator_t base;
-  int64_t drawn;
-  rn_philox_single_t words;
-} random_iterator_t;
-
-static rn_status_t random_open(rn_dataset_t* dataset) {
-  int64_t seed = 0, seed2 = 0;
-  RN_RETURN_IF_ERROR(rn_data_scalar(dataset, "seed", &seed));
-  RN_RETURN_IF_ERROR(rn_data_scalar(dataset, "seed2", &seed2));
-  ((random_t*)dataset)->philox = rn_philox_seeded(dataset->host->env, seed, seed2);
+static rn_status_t list_open(rn_dataset_t* dataset) {
+  int32_t count = dataset->node->input_count, width = dataset->component_count;
+  if (!width || count % width != 0)
+    return rn_invalid_argument(
+        "The number of tensors, %d, is not a multiple of the number of components, %d", count,
+        width);
   return RN_OK;
 }
 
-static int64_t infinite(const rn_dataset_t* dataset) {
-  (void)dataset;
-  return RN_DATA_INFINITE;
+static rn_status_t list_get(rn_dataset_t* dataset, int64_t index, rn_step_t* step,
+                            rn_tensor_t* out) {
+  (void)step;
+  int32_t width = dataset->component_count;
+  rn_status_t status = RN_OK;
+  for (int32_t c = 0; rn_ok(status) && c < width; ++c)
+    status = rn_tensor_share(&dataset->inputs[index * width + c], &out[c]);
+  if (!rn_ok(status)) rn_data_row_clear(out, width);
+  return status;
 }
 
-static rn_status_t random_start(rn_data_iterator_t* iterator) {
-  ((random_iterator_t*)iterator)->words =
-      rn_philox_single(((const random_t*)iterator->dataset)->philox);
-  return RN_OK;
+static bool list_next(rn_data_iterator_t* iterator) {
+  return next_by_index(iterator, list_cardinality(iterator->dataset));
 }
 
-static bool random_next(rn_data_iterator_t* iterator) {
-  random_iterator_t* own = (random_iterator_t*)iterator;
-  own->drawn++;
-  return rn_data_finish(
-      iterator, rn_data_make_scalar(iterator->dataset->node->memory, iterator->dataset->types[0],
-                                    rn_philox_word(&own->words), iterator->asked->out));
-}
-
-static rn_status_t random_save(rn_data_iterator_t* iterator, rn_data_writer_t* writer) {
-  const random_iterator_t* own = (const random_iterator_t*)iterator;
-  rn_philox_t start = ((const random_t*)iterator->dataset)->philox;
-  rn_data_put_int(writer, (int64_t)start.key);
-  rn_data_put_int(writer, (int64_t)start.stream);
-  rn_data_put_int(writer, own->drawn);
-  return RN_OK;
-}
-
-static rn_status_t random_restore(rn_data_iterator_t* iterator, rn_data_reader_t* reader) {
-  random_iterator_t* own = (random_iterator_t*)iterator;
-  int64_t seed = 0, seed2 = 0;
-  RN_RETURN_IF_ERROR(rn_data_take_int(reader, &seed));
-  RN_RETURN_IF_ERROR(rn_data_take_int(reader, &seed2));
-  RN_RETURN_IF_ERROR(rn_data_take_int(reader, &own->drawn));
-  own->words = rn_philox_single(rn_philox((uint64_t)seed, (uint64_t)seed2));
-  rn_philox_single_skip(&own->words, (uint64_t)own->drawn);
-  return RN_OK;
-}
-
-const rn_data_kind_t rn_data_kind_random = {.dataset_size = sizeof(random_t),
-                                            .iterator_size = sizeof(random_iterator_t),
-                                            .open = random_open,
-                                            .cardinality = infinite,
-                                            .start = random_start,
-                                            .next = random_next,
-                                            .save = random_save,
-                                            .restore = random_restore};
+const rn_data_kind_t rn_data_kind_list = {.dataset_size = sizeof(rn_dataset_t),
+                                          .iterator_size = sizeof(sources_counter_t),
+                                          .open = list_open,
+                                          .cardinality = list_cardinality,
+                                          .get = list_get,
+                                          .next = list_next,
+                                          .save = counter_save,
+                                          .restore = counter_restore};

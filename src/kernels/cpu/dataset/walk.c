@@ -60,7 +60,7 @@ static rn_status_t walk_create(rn_dataset_t* dataset, int32_t depth, rn_data_wal
   rn_mutex_init(&walk->mutex);
   rn_status_t status = rn_data_run_create(dataset->host, NULL, depth, &walk->run);
   if (rn_ok(status)) status = RN_NEW_ARRAY(allocator, (size_t)dataset->component_count, &walk->row);
-  if (rn_ok(status)) status = rn_data_iterator_create(dataset, walk->run, &walk->iterator);
+  if (rn_ok(status)) status = rn_data_iterator_create(dataset, walk->run, NULL, &walk->iterator);
   if (!rn_ok(status)) {
     walk_release(walk);
     return status;
@@ -173,6 +173,14 @@ rn_status_t rn_data_root_make(rn_data_root_t* root, rn_dataset_t* dataset, int32
   RN_RETURN_IF_ERROR(walk_create(dataset, depth, &walk));
   set_walk(root, walk);
   return RN_OK;
+}
+
+rn_dataset_t* rn_data_root_dataset(rn_data_root_t* root) {
+  rn_mutex_lock(&root->mutex);
+  rn_dataset_t* dataset = root->walk ? root->walk->dataset : NULL;
+  if (dataset) rn_object_retain(&dataset->object);
+  rn_mutex_unlock(&root->mutex);
+  return dataset;
 }
 
 rn_status_t rn_data_root_restore(rn_data_root_t* root, rn_str_t state, int32_t depth) {

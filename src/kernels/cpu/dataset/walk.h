@@ -32,6 +32,8 @@ RN_MUST_USE rn_status_t rn_data_root_create(rn_allocator_t allocator, int32_t co
 // match.
 RN_MUST_USE rn_status_t rn_data_root_make(rn_data_root_t* root, rn_dataset_t* dataset,
                                           int32_t depth);
+// The dataset of the current walk, which the caller releases; NULL if there is none.
+rn_dataset_t* rn_data_root_dataset(rn_data_root_t* root);
 // Restarts over the dataset of the current walk, from a saved state.
 RN_MUST_USE rn_status_t rn_data_root_restore(rn_data_root_t* root, rn_str_t state, int32_t depth);
 // INVALID_ARGUMENT "Number of components does not match ..." unless |types| and |shapes| match.
