@@ -162,3 +162,77 @@ rn_status_t rn_shape_fn_quantize_and_dequantize_v4_grad(rn_shape_ctx_t* ctx) {
   *rn_shape_out(ctx, 1) = *rn_shape_out(ctx, 2) = limits;
   return RN_OK;
 }
+
+// Layers of 8-bit levels. The limits of the filter may be given per channel, and so are those of
+// the result then.
+
+// Inputs |first| to |last| must be scalars; those |channels| on, two of them, may be vectors.
+static rn_status_t layer_limits(rn_shape_ctx_t* ctx, int first, int last, int channels) {
+  rn_shape_t limits;
+  for (int i = first; i <= last; ++i) {
+    bool may_be_many = channels >= 0 && (i == channels || i == channels + 1);
+    if (may_be_many)
+      RN_TRY(rn_shape_with_rank_at_most(ctx, rn_shape_in(ctx, i), 1, &limits));
+    else
+      RN_TRY(rn_ops_check_rank(ctx, i, 0));
+  }
+  return RN_OK;
+}
+
+static rn_status_t layer(rn_shape_ctx_t* ctx, rn_status_t (*product)(rn_shape_ctx_t*)) {
+  const char* name = ctx->op->name;
+  bool has_bias = strstr(name, "Bias");
+  bool is_frozen = strstr(name, "Requantize") || strstr(name, "Dequantize");
+  bool is_matmul = strstr(name, "MatMul");
+  // Stock checks these of MatMul only, and of a few convolutions.
+  bool may_be_many = !is_matmul && strcmp(name, "QuantizedConv2DAndRequantize") != 0 &&
+                     strcmp(name, "QuantizedConv2DAndRelu") != 0;
+  int first = has_bias ? 3 : 2;
+  RN_TRY(product(ctx));
+  RN_TRY(layer_limits(ctx, first, first + 3, may_be_many ? first + 2 : -1));
+  if (is_frozen) RN_TRY(layer_limits(ctx, first + 4, first + 5, first + 4));
+  if (ctx->output_count < 3 || strstr(name, "Depthwise")) return RN_OK;
+  rn_shape_t limits = RN_SHAPE_SCALAR;
+  if (!is_frozen && may_be_many)
+    RN_TRY(rn_shape_merge(ctx, rn_shape_in(ctx, first + 2), rn_shape_in(ctx, first + 3), &limits));
+  *rn_shape_out(ctx, 1) = *rn_shape_out(ctx, 2) = limits;
+  return RN_OK;
+}
+
+rn_status_t rn_shape_fn_quantized_layer_conv2d(rn_shape_ctx_t* ctx) {
+  return layer(ctx, rn_shape_fn_conv2d);
+}
+rn_status_t rn_shape_fn_quantized_layer_depthwise(rn_shape_ctx_t* ctx) {
+  return layer(ctx, rn_shape_fn_depthwise_conv2d);
+}
+rn_status_t rn_shape_fn_quantized_layer_matmul(rn_shape_ctx_t* ctx) {
+  return layer(ctx, rn_shape_fn_matmul);
+}
+
+rn_status_t rn_shape_fn_quantized_concat_v2(rn_shape_ctx_t* ctx) {
+  int parts = (ctx->input_count - 1) / 3;
+  RN_TRY(with_limits(ctx, parts + 1, 3 * parts));
+  return rn_ops_concat(ctx, 0, parts - 1, parts);
+}
+rn_status_t rn_shape_fn_quantized_instance_norm(rn_shape_ctx_t* ctx) {
+  *rn_shape_out(ctx, 0) = rn_shape_in(ctx, 0);
+  return with_limits(ctx, 1, 2);
+}
+rn_status_t rn_shape_fn_quantized_resize_bilinear(rn_shape_ctx_t* ctx) {
+  rn_shape_t in;
+  RN_TRY(rn_shape_with_rank(ctx, rn_shape_in(ctx, 0), 4, &in));
+  RN_TRY(with_limits(ctx, 2, 3));
+  return rn_ops_resized(ctx, 1, in.dims[0], in.dims[3]);
+}
+rn_status_t rn_shape_fn_requantization_range_per_channel(rn_shape_ctx_t* ctx) {
+  RN_TRY(rn_ops_check_rank(ctx, 1, 1));
+  RN_TRY(rn_ops_check_rank(ctx, 2, 1));
+  *rn_shape_out(ctx, 0) = *rn_shape_out(ctx, 1) = RN_SHAPE_SCALAR;
+  return RN_OK;
+}
+rn_status_t rn_shape_fn_requantize_per_channel(rn_shape_ctx_t* ctx) {
+  *rn_shape_out(ctx, 0) = rn_shape_in(ctx, 0);
+  RN_TRY(rn_ops_check_rank(ctx, 1, 1));
+  RN_TRY(rn_ops_check_rank(ctx, 2, 1));
+  return with_limits(ctx, 3, 4);
+}

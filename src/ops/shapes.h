@@ -58,6 +58,7 @@ RN_MUST_USE rn_status_t rn_ops_window(int64_t size, int64_t window, int64_t dila
 rn_status_t rn_shape_fn_avg_pool(rn_shape_ctx_t* ctx);
 rn_status_t rn_shape_fn_bias_add_v1(rn_shape_ctx_t* ctx);
 rn_status_t rn_shape_fn_conv2d(rn_shape_ctx_t* ctx);
+rn_status_t rn_shape_fn_depthwise_conv2d(rn_shape_ctx_t* ctx);
 rn_status_t rn_shape_fn_matmul(rn_shape_ctx_t* ctx);
 rn_status_t rn_shape_fn_max_pool(rn_shape_ctx_t* ctx);
 rn_status_t rn_shape_fn_reshape(rn_shape_ctx_t* ctx);

@@ -266,13 +266,15 @@ static rn_status_t norm_compute(rn_kernel_ctx_t* ctx) {
 
 // Concat.
 
-static rn_status_t check_parts(rn_kernel_ctx_t* ctx, int count, int64_t* out_axis,
+// The parts are inputs |first| on; the axis is before them, or behind them in the second version.
+static rn_status_t check_parts(rn_kernel_ctx_t* ctx, int first, int count, int64_t* out_axis,
                                int64_t* out_size) {
-  const rn_tensor_t *axis = rn_in(ctx, 0), *model = rn_in(ctx, 1);
+  const rn_tensor_t *axis = rn_in(ctx, first ? 0 : count), *model = rn_in(ctx, first);
   if (axis->rank != 0)
     return rn_invalid_argument("Concat dim tensor should be a scalar integer, but got shape %s",
                                rn_text_of(axis).text);
   *out_axis = rn_int_at(axis, 0);
+  if (!first && *out_axis < 0) *out_axis += model->rank;
   if (*out_axis < 0 || *out_axis >= model->rank)
     return rn_invalid_argument(
         "ConcatOp : Expected concatenating dimensions in the range [0, %d), but got %" PRId64,
@@ -284,7 +286,7 @@ static rn_status_t check_parts(rn_kernel_ctx_t* ctx, int count, int64_t* out_axi
           i < count ? "input_mins" : "input_maxes", rn_in(ctx, 1 + count + i)->count, i % count);
   *out_size = 0;
   for (int i = 0; i < count; ++i) {
-    const rn_tensor_t* part = rn_in(ctx, 1 + i);
+    const rn_tensor_t* part = rn_in(ctx, first + i);
     if (part->rank != model->rank)
       return rn_invalid_argument(
           "ConcatOp : Ranks of all input tensors should match: shape[0] = %s vs. shape[%d] = %s",
@@ -322,11 +324,11 @@ static void join_part(const rn_tensor_t* part, rn_quant_limits_t limits, rn_quan
   }
 }
 
-static rn_status_t concat_compute(rn_kernel_ctx_t* ctx) {
+static rn_status_t concat(rn_kernel_ctx_t* ctx, int first) {
   const int count = (ctx->kernel->input_count - 1) / 3;
-  const rn_tensor_t* model = rn_in(ctx, 1);
+  const rn_tensor_t* model = rn_in(ctx, first);
   int64_t axis = 0, size = 0, dims[RN_MAX_RANK];
-  RN_RETURN_IF_ERROR(check_parts(ctx, count, &axis, &size));
+  RN_RETURN_IF_ERROR(check_parts(ctx, first, count, &axis, &size));
   rn_quant_limits_t all = {0, -FLT_MAX};  // zero is a level; what is no number is passed over
   for (int i = 0; i < count; ++i) {
     rn_quant_limits_t own = part_limits(ctx, i, count);
@@ -337,7 +339,8 @@ static rn_status_t concat_compute(rn_kernel_ctx_t* ctx) {
   dims[axis] = size;
   rn_tensor_t* out = NULL;
   RN_RETURN_IF_ERROR(rn_output(ctx, 0, (rn_shape_t){model->rank, dims}, &out));
-  if (out->dtype == RN_QINT32) {
+  if (!first && out->dtype == RN_QUINT8) all.min = 0;
+  if (out->dtype == RN_QINT32 || out->dtype == RN_QINT8) {
     float largest = fmaxf(fabsf(all.min), fabsf(all.max));
     all = (rn_quant_limits_t){-largest, largest};
   }
@@ -346,12 +349,15 @@ static rn_status_t concat_compute(rn_kernel_ctx_t* ctx) {
   int64_t outer = rn_dims_product(dims, 0, (int)axis), step = out->count / outer;
   char* to = out->data;
   for (int i = 0; i < count; ++i) {
-    const rn_tensor_t* part = rn_in(ctx, 1 + i);
+    const rn_tensor_t* part = rn_in(ctx, first + i);
     if (part->count) join_part(part, part_limits(ctx, i, count), all, outer, step, to);
     to += (size_t)(part->count / outer) * rn_dtype_size(part->dtype);
   }
   return RN_OK;
 }
+
+static rn_status_t concat_compute(rn_kernel_ctx_t* ctx) { return concat(ctx, 1); }
+static rn_status_t concat_v2_compute(rn_kernel_ctx_t* ctx) { return concat(ctx, 0); }
 
 #define BYTES RN_T(QUINT8)
 #define WIDE RN_T(QINT32)
@@ -392,5 +398,10 @@ static const rn_kernel_def_t rows[] = {
      .types = {{"T", BYTES | WIDE}},
      .host_args = RN_HOST_ARGS("concat_dim"),
      .compute = concat_compute},
+    {.op = "QuantizedConcatV2",
+     .device = "CPU",
+     .types = {{"T", BYTES | RN_T(QINT8)}},
+     .host_args = RN_HOST_ARGS("axis"),
+     .compute = concat_v2_compute},
 };
 RN_KERNEL_FAMILY(cpu_quantized_math, rows);
