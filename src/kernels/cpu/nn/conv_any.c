@@ -7,15 +7,29 @@
 #include "kernels/cpu/nn/conv3d.h"
 #include "kernels/kernel_rows.h"
 
-// Lists are those of the attributes: batch, spatial axes, channels.
+// A list attribute: batch, spatial axes, channels. Of a longer list only the count is kept.
+#define MOST_VALUES 10
+typedef struct conv_any_list_t {
+  int32_t count;
+  int64_t values[MOST_VALUES];
+} conv_any_list_t;
+
 typedef struct conv_any_t {
   rn_padding_t padding;
   int64_t batch_dims;
-  const rn_attr_value_t *strides, *dilations, *paddings;  // Borrowed; may have any length
-  bool is_first;                                          // channels before the spatial axes
+  conv_any_list_t strides, dilations, paddings;
+  bool is_first;  // channels before the spatial axes
   rn_conv_cache_t cache;
   bool has_cache;
 } conv_any_t;
+
+static conv_any_list_t read_list(const rn_kernel_init_t* init, const char* name) {
+  const rn_attr_value_t* list = rn_init_attr(init, name);
+  conv_any_list_t out = {.count = list->count};
+  if (list->count > 0 && list->count <= MOST_VALUES)
+    memcpy(out.values, list->list_i, (size_t)list->count * sizeof *out.values);
+  return out;
+}
 
 static rn_status_t any_init(const rn_kernel_init_t* init, void* state) {
   conv_any_t* any = state;
@@ -27,9 +41,9 @@ static rn_status_t any_init(const rn_kernel_init_t* init, void* state) {
                                                   : RN_PADDING_VALID;
   any->batch_dims = rn_init_int(init, "batch_dims");
   any->is_first = rn_str_is(rn_init_string(init, "data_format"), "CHANNELS_FIRST");
-  any->strides = rn_init_attr(init, "strides");
-  any->dilations = rn_init_attr(init, "dilations");
-  any->paddings = rn_init_attr(init, "explicit_paddings");
+  any->strides = read_list(init, "strides");
+  any->dilations = read_list(init, "dilations");
+  any->paddings = read_list(init, "explicit_paddings");
   rn_conv_cache_init(&any->cache);
   any->has_cache = true;
   return RN_OK;
@@ -43,17 +57,17 @@ static void any_destroy(void* state) {
 // Checks the lists for |space| spatial axes, channels last.
 static rn_status_t check_lists(const conv_any_t* any, int space) {
   int rank = space + 2;
-  if (any->strides->count != rank)
+  if (any->strides.count != rank)
     return rn_invalid_argument("Sliding window strides field must specify %d dimensions", rank);
-  const int64_t* strides = any->strides->list_i;
+  const int64_t* strides = any->strides.values;
   if (strides[0] != 1 || strides[rank - 1] != 1)
     return rn_invalid_argument(
         "Current implementation does not support strides in the batch and depth dimensions.");
   for (int i = 1; i <= space; ++i)
     if (strides[i] <= 0) return rn_invalid_argument("Spatial strides should be larger than 0.");
-  if (any->dilations->count) {
-    const int64_t* dilations = any->dilations->list_i;
-    if (any->dilations->count != rank)
+  if (any->dilations.count) {
+    const int64_t* dilations = any->dilations.values;
+    if (any->dilations.count != rank)
       return rn_invalid_argument("Dilation rates field must specify%ddimensions", rank);
     if (dilations[0] != 1 || dilations[rank - 1] != 1)
       return rn_invalid_argument(
@@ -66,14 +80,14 @@ static rn_status_t check_lists(const conv_any_t* any, int space) {
         return rn_invalid_argument(
             "CPU implementation of Conv3D currently only supports dilated rates of 1.");
   }
-  if (any->padding != RN_PADDING_EXPLICIT && any->paddings->count)
+  if (any->padding != RN_PADDING_EXPLICIT && any->paddings.count)
     return rn_invalid_argument(
         "explicit_paddings attribute must be empty if the padding attribute is not EXPLICIT");
-  if (any->padding == RN_PADDING_EXPLICIT && any->paddings->count != 2 * rank)
+  if (any->padding == RN_PADDING_EXPLICIT && any->paddings.count != 2 * rank)
     return rn_invalid_argument("explicit_paddings attribute must contain %d values, but got: %d",
-                               2 * rank, any->paddings->count);
-  for (int i = 0; i < any->paddings->count; ++i) {
-    int64_t padding = any->paddings->list_i[i];
+                               2 * rank, any->paddings.count);
+  for (int i = 0; i < any->paddings.count; ++i) {
+    int64_t padding = any->paddings.values[i];
     if (padding < 0)
       return rn_invalid_argument("All elements of explicit_paddings must be nonnegative");
     if (padding > 0 && (i / 2 == 0 || i / 2 == rank - 1))
@@ -89,10 +103,10 @@ static rn_status_t check_lists(const conv_any_t* any, int space) {
 static rn_status_t find_axis(const conv_any_t* any, int i, int64_t in, int64_t filter,
                              rn_window_axis_t* out) {
   rn_window_attrs_t attrs = {.padding = any->padding};
-  attrs.strides[1] = any->strides->list_i[i + 1];
-  attrs.dilations[1] = any->dilations->count ? any->dilations->list_i[i + 1] : 1;
+  attrs.strides[1] = any->strides.values[i + 1];
+  attrs.dilations[1] = any->dilations.count ? any->dilations.values[i + 1] : 1;
   for (int side = 0; any->padding == RN_PADDING_EXPLICIT && side < 2; ++side)
-    attrs.pads[1][side] = any->paddings->list_i[2 * (i + 1) + side];
+    attrs.pads[1][side] = any->paddings.values[2 * (i + 1) + side];
   return rn_window_axis(&attrs, 1, in, filter, out);
 }
 
@@ -100,11 +114,11 @@ static rn_status_t find_axis(const conv_any_t* any, int i, int64_t in, int64_t f
 static rn_status_t measure(const rn_kernel_ctx_t* ctx, int* out_space, rn_conv3d_t* out) {
   const conv_any_t* any = ctx->state;
   const rn_tensor_t *x = rn_in(ctx, 0), *w = rn_in(ctx, 1);
-  if (any->batch_dims < 0) return rn_invalid_argument("Batch dims must be non-negative.");
   int64_t space = x->rank - 1 - any->batch_dims;
   if (space != 2 && space != 3)
     return rn_invalid_argument("The input must have 2 or 3 spatial dimensions but got %" PRId64,
                                space);
+  if (any->batch_dims < 0) return rn_invalid_argument("Batch dims must be non-negative.");
   if (w->rank != 4 && w->rank != 5)
     return rn_invalid_argument("The filter must be rank 4 or 5 but got %d", w->rank);
   RN_RETURN_IF_ERROR(check_lists(any, (int)space));
