@@ -3,16 +3,19 @@
 // first in the form that TensorFlow's buckets are defined by. See hash.h.
 #include "base/hash.h"
 
+#include <endian.h>
+#include <string.h>
+
 static inline uint64_t load64(const char* p) {
-  const uint8_t* b = (const uint8_t*)p;
-  uint64_t value = 0;
-  for (int i = 0; i < 8; ++i) value |= (uint64_t)b[i] << (8 * i);
-  return value;
+  uint64_t value;
+  memcpy(&value, p, sizeof value);
+  return le64toh(value);
 }
 
 static inline uint64_t load32(const char* p) {
-  const uint8_t* b = (const uint8_t*)p;
-  return (uint64_t)b[0] | (uint64_t)b[1] << 8 | (uint64_t)b[2] << 16 | (uint64_t)b[3] << 24;
+  uint32_t value;
+  memcpy(&value, p, sizeof value);
+  return le32toh(value);
 }
 
 static inline uint64_t rotate_right(uint64_t value, int by) {

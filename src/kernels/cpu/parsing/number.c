@@ -6,6 +6,7 @@
 
 #include <locale.h>
 #include <stdlib.h>
+#include <string.h>
 
 rn_status_t rn_number_reader_init(rn_number_reader_t* reader, rn_allocator_t allocator) {
   rn_strbuf_init(&reader->text, allocator);
@@ -19,10 +20,41 @@ void rn_number_reader_clear(rn_number_reader_t* reader) {
   reader->locale = NULL;
 }
 
+// The usual numbers: at most 15 digits with a point among them. Their digits and the power of ten
+// are exact in double, so the quotient is rounded once. False if the text is not such a number, or
+// if rounding it again, to float, could go the wrong way.
+static bool to_plain(rn_str_t text, bool is_narrow, double* out) {
+  enum { MOST_DIGITS = 15 };
+  static const double powers[MOST_DIGITS + 1] = {1e0, 1e1, 1e2,  1e3,  1e4,  1e5,  1e6,  1e7,
+                                                 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15};
+  const bool is_negative = text.size > 0 && text.data[0] == '-';
+  int64_t digits = 0;
+  int count = 0, places = -1;
+  for (size_t i = is_negative; i < text.size; ++i) {
+    const char c = text.data[i];
+    if (c == '.' && places < 0) {
+      places = 0;
+      continue;
+    }
+    if (c < '0' || c > '9' || ++count > MOST_DIGITS) return false;
+    digits = digits * 10 + (c - '0');
+    places += places >= 0;
+  }
+  if (count == 0) return false;
+  const double value = (double)digits / powers[places > 0 ? places : 0];
+  uint64_t bits;
+  memcpy(&bits, &value, sizeof bits);
+  const uint64_t below = bits & 0x1fffffff, tie = 0x10000000;  // what a float has no room for
+  if (is_narrow && (below >= tie - 1 && below <= tie + 1)) return false;
+  if (is_narrow && value != 0 && (value < 1e-30 || value > 1e30)) return false;
+  *out = is_negative ? -value : value;
+  return true;
+}
+
 static rn_status_t to_f64(rn_number_reader_t* reader, rn_str_t text, bool is_narrow, double* out,
                           bool* ok) {
-  *ok = false;
-  if (text.size == 0) return RN_OK;
+  *ok = to_plain(text, is_narrow, out);
+  if (*ok || text.size == 0) return RN_OK;
   reader->text.size = 0;
   rn_strbuf_append(&reader->text, text);
   RN_RETURN_IF_ERROR(rn_strbuf_status(&reader->text));
