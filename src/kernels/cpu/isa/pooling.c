@@ -130,24 +130,25 @@ static inline pooling_box_t box_at(const rn_pooling_t* p, int64_t row, int64_t c
     }                                                                               \
   }
 
-#define AVERAGE(T, S)                                                                   \
-  static void average_##S(const rn_pooling_t* p, int64_t begin, int64_t end) {          \
-    for (int64_t row = begin; row < end; ++row) {                                       \
-      const T* image = (const T*)p->x + row / p->rows.out * p->in_size;                 \
-      T* y = (T*)p->y + row * p->columns.out * p->depth;                                \
-      for (int64_t column = 0; column < p->columns.out; ++column, y += p->depth) {      \
-        pooling_box_t box = box_at(p, row % p->rows.out, column);                       \
-        for (int64_t c = 0; c < p->depth; ++c) y[c] = 0;                                \
-        for (int64_t i = box.top; i < box.bottom; ++i)                                  \
-          for (int64_t j = box.left; j < box.right; ++j) {                              \
-            const T* x = image + (i * p->columns.in + j) * p->depth;                    \
-            RN_IVDEP for (int64_t c = 0; c < p->depth; ++c) y[c] += x[c];               \
-          }                                                                             \
-        const T count = (T)((box.bottom - box.top) * (box.right - box.left));           \
-        for (int64_t c = 0; c < p->depth; ++c) y[c] /= count;                           \
-      }                                                                                 \
-    }                                                                                   \
-  }                                                                                     \
+#define AVERAGE_OF(T, S)                                                           \
+  static void average_##S(const rn_pooling_t* p, int64_t begin, int64_t end) {     \
+    for (int64_t row = begin; row < end; ++row) {                                  \
+      const T* image = (const T*)p->x + row / p->rows.out * p->in_size;            \
+      T* y = (T*)p->y + row * p->columns.out * p->depth;                           \
+      for (int64_t column = 0; column < p->columns.out; ++column, y += p->depth) { \
+        pooling_box_t box = box_at(p, row % p->rows.out, column);                  \
+        for (int64_t c = 0; c < p->depth; ++c) y[c] = 0;                           \
+        for (int64_t i = box.top; i < box.bottom; ++i)                             \
+          for (int64_t j = box.left; j < box.right; ++j) {                         \
+            const T* x = image + (i * p->columns.in + j) * p->depth;               \
+            RN_IVDEP for (int64_t c = 0; c < p->depth; ++c) y[c] += x[c];          \
+          }                                                                        \
+        const T count = (T)((box.bottom - box.top) * (box.right - box.left));      \
+        for (int64_t c = 0; c < p->depth; ++c) y[c] /= count;                      \
+      }                                                                            \
+    }                                                                              \
+  }
+#define AVERAGE_GRADIENT(T, S)                                                          \
   static void average_gradient_##S(const rn_pooling_t* p, int64_t begin, int64_t end) { \
     for (int64_t row = begin * p->rows.out; row < end * p->rows.out; ++row) {           \
       T* dx = (T*)p->dx + row / p->rows.out * p->in_size;                               \
@@ -164,6 +165,46 @@ static inline pooling_box_t box_at(const rn_pooling_t* p, int64_t row, int64_t c
     }                                                                                   \
   }
 
+// Floats: the sums of GROUP registers of channels at a time stay in registers.
+enum { GROUP = 4 };
+static inline void average_channels(const rn_pooling_t* p, const float* image, pooling_box_t box,
+                                    int64_t at, int count, int64_t rest, float* y) {
+  vf32_t sums[GROUP];
+  RN_UNROLL for (int k = 0; k < count; ++k) sums[k] = F32_SET1(0.0f);
+  for (int64_t i = box.top; i < box.bottom; ++i) {
+    const float* x = image + (i * p->columns.in + box.left) * p->depth + at;
+    for (int64_t j = box.left; j < box.right; ++j, x += p->depth) {
+      RN_UNROLL for (int k = 0; k < count; ++k) {
+        const float* from = x + k * F32_WIDTH;
+        sums[k] = sums[k] + (rest ? F32_LOAD_N(from, rest) : F32_LOAD(from));
+      }
+    }
+  }
+  const vf32_t size = F32_SET1((float)((box.bottom - box.top) * (box.right - box.left)));
+  RN_UNROLL for (int k = 0; k < count; ++k) {
+    if (rest)
+      F32_STORE_N(y + at + k * F32_WIDTH, sums[k] / size, rest);
+    else
+      F32_STORE(y + at + k * F32_WIDTH, sums[k] / size);
+  }
+}
+
+static void average_floats(const rn_pooling_t* p, int64_t begin, int64_t end) {
+  for (int64_t row = begin; row < end; ++row) {
+    const float* image = (const float*)p->x + row / p->rows.out * p->in_size;
+    float* y = (float*)p->y + row * p->columns.out * p->depth;
+    for (int64_t column = 0; column < p->columns.out; ++column, y += p->depth) {
+      const pooling_box_t box = box_at(p, row % p->rows.out, column);
+      int64_t at = 0;
+      for (; at + GROUP * F32_WIDTH <= p->depth; at += GROUP * F32_WIDTH)
+        average_channels(p, image, box, at, GROUP, 0, y);
+      for (; at + F32_WIDTH <= p->depth; at += F32_WIDTH)
+        average_channels(p, image, box, at, 1, 0, y);
+      if (at < p->depth) average_channels(p, image, box, at, 1, p->depth - at, y);
+    }
+  }
+}
+
 #define NUMBER(T, S) FIND_MAX(T, S) MAX_(T, S) MAX_GRADIENT(T, S)
 NUMBER(float, f32)
 NUMBER(double, f64)
@@ -175,18 +216,24 @@ NUMBER(uint8_t, u8)
 NUMBER(uint16_t, u16)
 NUMBER(uint32_t, u32)
 NUMBER(uint64_t, u64)
-AVERAGE(float, f32)
-AVERAGE(double, f64)
+AVERAGE_OF(double, f64)
+AVERAGE_GRADIENT(float, f32)
+AVERAGE_GRADIENT(double, f64)
 
 #define MAX_FIELDS(S) \
   .max = max_any_##S, .max_gradient = max_gradient_##S, .max_second = max_second_##S
-#define FLOAT_FIELDS(S) \
-  MAX_FIELDS(S), .average = average_##S, .average_gradient = average_gradient_##S
+#define FLOAT_FIELDS(S, average_) \
+  MAX_FIELDS(S), .average = average_, .average_gradient = average_gradient_##S
 
 const rn_pooling_fns_t RN_ISA_NAME(rn_pooling_)[RN_DTYPE_COUNT] = {
-    [RN_FLOAT] = {FLOAT_FIELDS(f32)}, [RN_DOUBLE] = {FLOAT_FIELDS(f64)},
-    [RN_INT8] = {MAX_FIELDS(i8)},     [RN_INT16] = {MAX_FIELDS(i16)},
-    [RN_INT32] = {MAX_FIELDS(i32)},   [RN_INT64] = {MAX_FIELDS(i64)},
-    [RN_UINT8] = {MAX_FIELDS(u8)},    [RN_UINT16] = {MAX_FIELDS(u16)},
-    [RN_UINT32] = {MAX_FIELDS(u32)},  [RN_UINT64] = {MAX_FIELDS(u64)},
+    [RN_FLOAT] = {FLOAT_FIELDS(f32, average_floats)},
+    [RN_DOUBLE] = {FLOAT_FIELDS(f64, average_f64)},
+    [RN_INT8] = {MAX_FIELDS(i8)},
+    [RN_INT16] = {MAX_FIELDS(i16)},
+    [RN_INT32] = {MAX_FIELDS(i32)},
+    [RN_INT64] = {MAX_FIELDS(i64)},
+    [RN_UINT8] = {MAX_FIELDS(u8)},
+    [RN_UINT16] = {MAX_FIELDS(u16)},
+    [RN_UINT32] = {MAX_FIELDS(u32)},
+    [RN_UINT64] = {MAX_FIELDS(u64)},
 };

@@ -5,9 +5,23 @@
 #include <math.h>
 
 #include "kernels/cpu/isa/isa.h"
+#include "kernels/cpu/isa/math.h"
 #include "kernels/cpu/vector.h"
 
 extern const rn_vector_table_t RN_ISA_NAME(rn_vector_table_);
+
+#ifdef RN_ISA_avx512
+// Rows that fit into a register.
+static void softmax_short(const float* logits, float* out, int64_t rows, int64_t columns) {
+  const __mmask16 mask = (__mmask16)((1u << columns) - 1);
+  const vf32_t lowest = F32_SET1(-INFINITY);
+  for (int64_t r = 0; r < rows; ++r, logits += columns, out += columns) {
+    const vf32_t x = _mm512_mask_loadu_ps(lowest, mask, logits);
+    const vf32_t e = _mm512_maskz_mov_ps(mask, f32_exp(x - F32_SET1(_mm512_reduce_max_ps(x))));
+    _mm512_mask_storeu_ps(out, mask, e * F32_SET1(1 / _mm512_reduce_add_ps(e)));
+  }
+}
+#endif
 
 #define LANES 16
 #define CHUNK 2048  // elements of rows processed together
@@ -141,7 +155,18 @@ static inline void exp_f64(const void* a, int a_step, const void* b, int b_step,
 ROWS(float, f32, RN_FLOAT, logf, exp_f32, -INFINITY)
 ROWS(double, f64, RN_DOUBLE, log, exp_f64, -INFINITY)
 
+static void softmax_floats(const void* logits, void* out, int64_t rows, int64_t columns,
+                           bool is_log) {
+#ifdef RN_ISA_avx512
+  if (columns <= F32_WIDTH && !is_log) {
+    softmax_short(logits, out, rows, columns);
+    return;
+  }
+#endif
+  softmax_f32(logits, out, rows, columns, is_log);
+}
+
 const rn_softmax_fns_t RN_ISA_NAME(rn_softmax_)[RN_DTYPE_COUNT] = {
-    [RN_FLOAT] = {softmax_f32, cross_entropy_f32, sparse_cross_entropy_f32},
+    [RN_FLOAT] = {softmax_floats, cross_entropy_f32, sparse_cross_entropy_f32},
     [RN_DOUBLE] = {softmax_f64, cross_entropy_f64, sparse_cross_entropy_f64},
 };

@@ -118,6 +118,20 @@ static void to_rounded(const rn_span_rounding_t* rounding, const float* in, floa
   }
 }
 
+static bool window_norms(const float* in, int64_t n, int64_t radius, float alpha, float bias,
+                         float* out) {
+  enum { MOST = 1024, WIDEST = 8 };
+  float squares[MOST + 2 * WIDEST];
+  if (n > MOST || radius > WIDEST) return false;
+  for (int64_t i = 0; i < radius; ++i) squares[i] = squares[radius + n + i] = 0;
+  for (int64_t i = 0; i < n; ++i) squares[radius + i] = in[i] * in[i];
+  for (int64_t i = 0; i < n; ++i) out[i] = squares[i];
+  for (int64_t k = 1; k <= 2 * radius; ++k)
+    RN_IVDEP for (int64_t i = 0; i < n; ++i) out[i] += squares[i + k];
+  for (int64_t i = 0; i < n; ++i) out[i] = bias + alpha * out[i];
+  return true;
+}
+
 // Products of infinities are infinite, as in C: where both parts are NaN, the compiler's function
 // decides.
 static void complex_mul(const float* a, const float* b, float* out, int64_t n) {
@@ -172,6 +186,7 @@ const rn_spans_t RN_ISA_NAME(rn_spans_) = {
     .to_bins = to_bins,
     .to_levels = to_levels,
     .to_rounded = to_rounded,
+    .window_norms = window_norms,
     .complex_mul = complex_mul,
     .complex_conj = complex_conj,
     .complex_split = complex_split,

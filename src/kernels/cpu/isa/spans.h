@@ -37,6 +37,10 @@ typedef struct rn_spans_t {
   bool (*to_bins)(const float* in, double low, double step, int32_t bins, int32_t* out, int64_t n);
   void (*to_levels)(const rn_span_levels_t* levels, const float* in, float* out, int64_t n);
   void (*to_rounded)(const rn_span_rounding_t* rounding, const float* in, float* out, int64_t n);
+  // out[c] = bias + alpha * the sum of squares of the elements at most |radius| away from c. False
+  // if there are too many of either.
+  bool (*window_norms)(const float* in, int64_t n, int64_t radius, float alpha, float bias,
+                       float* out);
   // Pairs of a real and an imaginary part, n of them.
   void (*complex_mul)(const float* a, const float* b, float* out, int64_t n);
   void (*complex_conj)(const float* in, float* out, int64_t n);

@@ -5,6 +5,7 @@
 #include <math.h>
 
 #include "kernels/cpu/nn/lrn.h"
+#include "kernels/cpu/spans.h"
 #include "kernels/cpu/vector.h"
 #include "kernels/kernel_rows.h"
 
@@ -18,10 +19,11 @@ typedef struct lrn_job_t {
   int64_t depth;
 } lrn_job_t;
 
-// norms[c] for the channels at |x|. The sliding sum is in double, so that removing a large square
-// leaves no error behind.
+// norms[c] for the channels at |x|. Beyond the sizes that have a vector loop, the sliding sum is in
+// double, so that removing a large square leaves no error behind.
 static void norms_of(const rn_lrn_t* lrn, const float* x, int64_t depth, float* norms) {
   int64_t radius = lrn->radius < depth ? lrn->radius : depth;
+  if (rn_spans()->window_norms(x, depth, radius, lrn->alpha, lrn->bias, norms)) return;
   double sum = 0;
   for (int64_t c = 0; c < radius && c < depth; ++c) sum += (double)x[c] * x[c];
   bool is_finite = isfinite(sum);
@@ -51,9 +53,12 @@ static void forward_piece(void* arg, int64_t begin, int64_t end) {
     if (lrn->beta == 1) {
       for (int64_t c = 0; c < job->depth; ++c) y[c] = x[c] / y[c];
     } else if (lrn->beta == 0.5f) {
-      for (int64_t c = 0; c < job->depth; ++c) y[c] = x[c] / sqrtf(y[c]);
+      rn_vector_run(RN_VECTOR_SQRT, RN_FLOAT, y, 1, NULL, 0, y, job->depth);
+      rn_vector_run(RN_VECTOR_REAL_DIV, RN_FLOAT, x, 1, y, 1, y, job->depth);
     } else {
-      for (int64_t c = 0; c < job->depth; ++c) y[c] = x[c] * powf(y[c], -lrn->beta);
+      const float power = -lrn->beta;
+      rn_vector_run(RN_VECTOR_POW, RN_FLOAT, y, 1, &power, 0, y, job->depth);
+      rn_vector_run(RN_VECTOR_MUL, RN_FLOAT, x, 1, y, 1, y, job->depth);
     }
   }
 }

@@ -81,13 +81,13 @@ static void visit(const pooling3d_pool_t* pool, const float* x, int64_t place, i
   int64_t depth = pool->sizes.depth;
   const float* dy = pool->dy ? pool->dy + out : NULL;
   switch (pool->work) {
-    case MAX:
-      for (int64_t c = 0; c < depth; ++c)
-        if (x[place + c] > pool->to[out + c] || x[place + c] != x[place + c])
-          pool->to[out + c] = x[place + c];
+    case MAX:  // a NaN wins
+      rn_vector_run(RN_VECTOR_MAXIMUM, RN_FLOAT, x + place, 1, pool->to + out, 1, pool->to + out,
+                    depth);
       break;
     case AVERAGE:
-      for (int64_t c = 0; c < depth; ++c) pool->to[out + c] += x[place + c];
+      rn_vector_run(RN_VECTOR_ADD, RN_FLOAT, pool->to + out, 1, x + place, 1, pool->to + out,
+                    depth);
       break;
     case MAX_GRADIENT:  // every element equal to the maximum gets it
       for (int64_t c = 0; c < depth; ++c)
@@ -119,20 +119,24 @@ static void run_position(const pooling3d_pool_t* pool, int64_t volume, const int
   bool makes_y = pool->work == MAX || pool->work == AVERAGE || pool->work == MAX_SECOND;
   for (int64_t c = 0; makes_y && c < depth; ++c) pool->to[out + c] = start;
   if (is_empty) return;
+  const int64_t rows = pool->sizes.axes[1].in, columns = pool->sizes.axes[2].in;
   // Backwards for the second gradient, so that the first maximum writes last.
-  int64_t total = count, rows = box.end[1] - box.begin[1], columns = box.end[2] - box.begin[2];
-  bool is_second = pool->work == MAX_SECOND;
-  for (int64_t k = 0; k < total; ++k) {
-    int64_t step = is_second ? total - 1 - k : k;
-    int64_t p = box.begin[0] + step / (rows * columns);
-    int64_t r = box.begin[1] + step / columns % rows, c = box.begin[2] + step % columns;
-    int64_t place = ((p * pool->sizes.axes[1].in + r) * pool->sizes.axes[2].in + c) * depth;
-    if (is_second)
-      visit_second(pool, x, pool->dy + volume * size, place, out);
-    else
-      visit(pool, x, place, out, count, makes_y ? NULL : pool->to + volume * size);
+  if (pool->work == MAX_SECOND) {
+    for (int64_t p = box.end[0] - 1; p >= box.begin[0]; --p)
+      for (int64_t r = box.end[1] - 1; r >= box.begin[1]; --r)
+        for (int64_t c = box.end[2] - 1; c >= box.begin[2]; --c)
+          visit_second(pool, x, pool->dy + volume * size, ((p * rows + r) * columns + c) * depth,
+                       out);
+    return;
   }
-  for (int64_t c = 0; pool->work == AVERAGE && c < depth; ++c) pool->to[out + c] /= (float)count;
+  float* dx = makes_y ? NULL : pool->to + volume * size;
+  for (int64_t p = box.begin[0]; p < box.end[0]; ++p)
+    for (int64_t r = box.begin[1]; r < box.end[1]; ++r)
+      for (int64_t c = box.begin[2]; c < box.end[2]; ++c)
+        visit(pool, x, ((p * rows + r) * columns + c) * depth, out, count, dx);
+  if (pool->work == AVERAGE)
+    rn_vector_run(RN_VECTOR_REAL_DIV, RN_FLOAT, pool->to + out, 1, &(float){(float)count}, 0,
+                  pool->to + out, depth);
 }
 
 // Volumes [begin, end).
