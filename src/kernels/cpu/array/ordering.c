@@ -1,4 +1,4 @@
-// LowerBound, UpperBound (search in sorted rows) and NthElement (sorts).
+// LowerBound, UpperBound (search in sorted rows) and NthElement (selects).
 #include <inttypes.h>
 #include <stdlib.h>
 
@@ -32,22 +32,20 @@ typedef struct ordering_job_t {
   rn_tensor_t* out;
 } ordering_job_t;
 
-#define SEARCH(N, T)                                                                   \
-  case RN_##N:                                                                         \
-    for (int64_t i = begin; i < end; ++i) {                                            \
-      const T* row = (const T*)job->sorted + i / job->width * job->length;             \
-      T value = ((const T*)job->values)[i];                                            \
-      int64_t low = 0, high = job->length;                                             \
-      while (low < high) {                                                             \
-        int64_t middle = low + (high - low) / 2;                                       \
-        bool is_before = job->is_upper ? !(value < row[middle]) : row[middle] < value; \
-        if (is_before)                                                                 \
-          low = middle + 1;                                                            \
-        else                                                                           \
-          high = middle;                                                               \
-      }                                                                                \
-      rn_int_set(job->out, i, low);                                                    \
-    }                                                                                  \
+#define SEARCH(N, T)                                                                         \
+  case RN_##N:                                                                               \
+    for (int64_t i = begin; i < end; ++i) {                                                  \
+      const T* row = (const T*)job->sorted + i / job->width * job->length;                   \
+      T value = ((const T*)job->values)[i];                                                  \
+      int64_t low = 0;                                                                       \
+      for (int64_t left = job->length; left > 0; left /= 2) { /* without branches */         \
+        const int64_t middle = low + left / 2;                                               \
+        const bool is_before = job->is_upper ? !(value < row[middle]) : row[middle] < value; \
+        low = is_before ? middle + 1 : low;                                                  \
+        left -= is_before && left % 2 == 0;                                                  \
+      }                                                                                      \
+      rn_int_set(job->out, i, low);                                                          \
+    }                                                                                        \
     break;
 
 static void search_piece(void* arg, int64_t begin, int64_t end) {
@@ -106,7 +104,7 @@ static rn_status_t bound(rn_kernel_ctx_t* ctx, bool is_upper) {
 static rn_status_t lower_compute(rn_kernel_ctx_t* ctx) { return bound(ctx, false); }
 static rn_status_t upper_compute(rn_kernel_ctx_t* ctx) { return bound(ctx, true); }
 
-// NthElement sorts a copy of each row.
+// NthElement divides a copy of each row until element n is in its place.
 typedef struct nth_t {
   bool is_reverse;
 } nth_t;
@@ -116,15 +114,45 @@ static rn_status_t nth_init(const rn_kernel_init_t* init, void* state) {
   return RN_OK;
 }
 
-#define COMPARE(N, T)                                    \
-  static int compare_##N(const void* a, const void* b) { \
-    T x = *(const T*)a, y = *(const T*)b;                \
-    return (x > y) - (x < y);                            \
+// Hoare's selection with the middle of three as the pivot; after too many rounds (of a row that was
+// made for it) what is left is sorted.
+#define SELECT(N, T)                                                                     \
+  static int compare_##N(const void* a, const void* b) {                                 \
+    T x = *(const T*)a, y = *(const T*)b;                                                \
+    return (x > y) - (x < y);                                                            \
+  }                                                                                      \
+  static void select_##N(void* row, int64_t count, int64_t n) {                          \
+    T* x = row;                                                                          \
+    int64_t low = 0, high = count - 1;                                                   \
+    for (int round = 0; low < high; ++round) {                                           \
+      if (round == MOST_ROUNDS) {                                                        \
+        qsort(x + low, (size_t)(high - low + 1), sizeof(T), compare_##N);                \
+        return;                                                                          \
+      }                                                                                  \
+      const T a = x[low], b = x[low + (high - low) / 2], c = x[high];                    \
+      const T pivot = a < b ? (b < c ? b : a < c ? c : a) : (a < c ? a : b < c ? c : b); \
+      int64_t i = low, j = high;                                                         \
+      while (i <= j) {                                                                   \
+        while (i < high && x[i] < pivot) ++i;                                            \
+        while (j > low && pivot < x[j]) --j;                                             \
+        if (i > j) break;                                                                \
+        const T kept = x[i];                                                             \
+        x[i++] = x[j];                                                                   \
+        x[j--] = kept;                                                                   \
+      }                                                                                  \
+      if (n <= j)                                                                        \
+        high = j;                                                                        \
+      else if (n >= i)                                                                   \
+        low = i;                                                                         \
+      else                                                                               \
+        return;                                                                          \
+    }                                                                                    \
   }
-TYPES(COMPARE)
+enum { MOST_ROUNDS = 64 };
+TYPES(SELECT)
 
-#define COMPARER(N, T) [RN_##N] = compare_##N,
-static int (*const comparers[RN_DTYPE_COUNT])(const void*, const void*) = {TYPES(COMPARER)};
+#define SELECTOR(N, T) [RN_##N] = select_##N,
+static void (*const selectors[RN_DTYPE_COUNT])(void*, int64_t, int64_t) = {TYPES(SELECTOR)};
 
 static rn_status_t nth_rows(rn_kernel_ctx_t* ctx, const rn_tensor_t* in, int64_t n,
                             rn_tensor_t* out) {
@@ -137,7 +165,7 @@ static rn_status_t nth_rows(rn_kernel_ctx_t* ctx, const rn_tensor_t* in, int64_t
   size_t item = rn_dtype_size(dtype), narrow = rn_dtype_size(in->dtype);
   for (int64_t i = 0; rn_ok(status) && i < out->count; ++i) {
     memcpy(row.data, (const char*)data + (size_t)(i * length) * item, (size_t)length * item);
-    qsort(row.data, (size_t)length, item, comparers[dtype]);
+    selectors[dtype](row.data, length, n);
     const char* found = (const char*)row.data + (size_t)n * item;
     char* to = (char*)out->data + (size_t)i * narrow;
     const rn_vector_table_t* table = rn_vector_table();

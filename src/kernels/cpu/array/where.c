@@ -9,26 +9,26 @@
 // The nonzero elements of n: counts them, or writes their positions.
 typedef struct where_fns_t {
   int64_t (*count)(const void* in, int64_t n);
-  int (*find)(const void* in, int n, int32_t* out);
+  int (*find)(const void* in, int n, int64_t first, int64_t* out);
 } where_fns_t;
 
 // IS_SET uses x, a pointer to the element. The result of |find| has room for n positions, and one
 // more is written at most.
-#define WHERE(S, T, PARTS, IS_SET)                               \
-  static int64_t count_##S(const void* in, int64_t n) {          \
-    int64_t count = 0;                                           \
-    const T* x = in;                                             \
-    for (int64_t i = 0; i < n; ++i, x += PARTS) count += IS_SET; \
-    return count;                                                \
-  }                                                              \
-  static int find_##S(const void* in, int n, int32_t* out) {     \
-    int count = 0;                                               \
-    const T* x = in;                                             \
-    for (int i = 0; i < n; ++i, x += PARTS) {                    \
-      out[count] = i;                                            \
-      count += IS_SET;                                           \
-    }                                                            \
-    return count;                                                \
+#define WHERE(S, T, PARTS, IS_SET)                                          \
+  static int64_t count_##S(const void* in, int64_t n) {                     \
+    int64_t count = 0;                                                      \
+    const T* x = in;                                                        \
+    for (int64_t i = 0; i < n; ++i, x += PARTS) count += IS_SET;            \
+    return count;                                                           \
+  }                                                                         \
+  static int find_##S(const void* in, int n, int64_t first, int64_t* out) { \
+    int count = 0;                                                          \
+    const T* x = in;                                                        \
+    for (int i = 0; i < n; ++i, x += PARTS) {                               \
+      out[count] = first + i;                                               \
+      count += IS_SET;                                                      \
+    }                                                                       \
+    return count;                                                           \
   }
 WHERE(f32, float, 1, x[0] != 0)
 WHERE(f64, double, 1, x[0] != 0)
@@ -73,27 +73,28 @@ static void next_row(int64_t* at, const rn_tensor_t* input) {
 }
 
 // Writes the coordinates of the elements that are set, row by row of the last dimension.
-static void write_places(const rn_tensor_t* input, int64_t* to) {
+static void write_places(const rn_tensor_t* input, int64_t* to, const int64_t* end) {
   const where_fns_t fns = fns_of(input->dtype);
   const int rank = input->rank;
   const int64_t width = rn_tensor_dim(input, rank - 1),
                 bytes = (int64_t)rn_dtype_size(input->dtype);
   const char* from = input->data;
   int64_t at[RN_MAX_RANK] = {0};
-  int32_t places[WHERE_BLOCK + 1];
+  int64_t places[WHERE_BLOCK + 1];
   for (int64_t left = input->count; left > 0; left -= width, next_row(at, input)) {
     for (int64_t begin = 0; begin < width; begin += WHERE_BLOCK) {
       const int n = (int)(width - begin < WHERE_BLOCK ? width - begin : WHERE_BLOCK);
-      const int count = fns.find(from, n, places);
+      // Where there is room for all of a block, its places go straight into the result.
+      const bool is_direct = rank == 1 && end - to > n;
+      const int count = fns.find(from, n, begin, is_direct ? to : places);
       from += n * bytes;
-      if (rank == 1) {
-        for (int i = 0; i < count; ++i) to[i] = begin + places[i];
+      if (is_direct) {
         to += count;
         continue;
       }
       for (int i = 0; i < count; ++i) {
         for (int d = 0; d < rank - 1; ++d) *to++ = at[d];
-        *to++ = begin + places[i];
+        *to++ = places[i];
       }
     }
   }
@@ -111,7 +112,7 @@ static rn_status_t where(rn_kernel_ctx_t* ctx) {
   const int64_t dims[2] = {count, rank};
   rn_tensor_t* out = NULL;
   RN_RETURN_IF_ERROR(rn_output(ctx, 0, (rn_shape_t){2, dims}, &out));
-  if (count > 0) write_places(input, RN_DATA(out, int64_t));
+  if (count > 0) write_places(input, RN_DATA(out, int64_t), RN_DATA(out, int64_t) + out->count);
   return RN_OK;
 }
 

@@ -96,7 +96,7 @@ static rn_status_t check_parts(rn_kernel_ctx_t* ctx, int number, int64_t* out_ro
           indices0->rank, i, indices->rank, rn_text_of(data0).text, i, rn_text_of(data).text,
           rn_text_of(indices0).text, i, rn_text_of(indices).text);
     for (int64_t k = 0; k < indices->count; ++k) {
-      int64_t index = rn_int_at(indices, k);
+      const int64_t index = RN_DATA(indices, const int32_t)[k];
       if (index < 0)  // checked before the result is allocated
         return rn_invalid_argument("indices%s is out of range",
                                    indices->rank ? rn_place_text(indices, k).text : "");
@@ -128,12 +128,15 @@ static rn_status_t dynamic_stitch(rn_kernel_ctx_t* ctx) {
   const int64_t bytes = row * (int64_t)rn_dtype_size(out->dtype);
   for (int i = 0; i < number; ++i) {
     const rn_tensor_t *indices = rn_in(ctx, i), *data = rn_in(ctx, number + i);
-    for (int64_t k = 0; k < indices->count; ++k) {
-      int64_t index = rn_int_at(indices, k);
-      if (row)
-        RN_RETURN_IF_ERROR(rn_move_row(out->dtype, (const char*)data->data + k * bytes,
-                                       (char*)out->data + index * bytes, row));
+    const char* from = data->data;
+    const int32_t* places = indices->data;
+    if (rn_dtype_is_plain(out->dtype)) {
+      for (int64_t k = 0; k < indices->count && row; ++k, from += bytes)
+        rn_move_bytes((char*)out->data + places[k] * bytes, from, (size_t)bytes);
+      continue;
     }
+    for (int64_t k = 0; k < indices->count && row; ++k, from += bytes)
+      RN_RETURN_IF_ERROR(rn_move_row(out->dtype, from, (char*)out->data + places[k] * bytes, row));
   }
   return RN_OK;
 }

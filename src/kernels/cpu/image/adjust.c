@@ -52,9 +52,7 @@ static void contrast_piece(void* arg, int64_t begin, int64_t end) {
       for (int64_t c = 0; c < job->channels; ++c) contrast_channel(job, in + c, out + c);
       continue;
     }
-    for (int64_t c = 0; c < job->channels; ++c) sums[c] = 0;
-    for (int64_t p = 0; p < job->pixels; ++p)
-      for (int64_t c = 0; c < job->channels; ++c) sums[c] += (double)in[p * job->channels + c];
+    rn_image_loops()->channel_sums(in, job->channels, job->pixels, sums);
     for (int64_t c = 0; c < job->channels; ++c) means[c] = (float)(sums[c] / (double)job->pixels);
     rn_image_loops()->contrast(in, means, job->channels, job->by, out, job->pixels);
   }

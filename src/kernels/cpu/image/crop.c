@@ -3,6 +3,7 @@
 
 #include "kernels/cpu/image/as_float.h"
 #include "kernels/cpu/image/crop.h"
+#include "kernels/cpu/image/loops.h"
 #include "kernels/kernel_rows.h"
 
 // What all three kernels share.
@@ -57,10 +58,8 @@ static void crop_piece(void* arg, int64_t begin, int64_t end) {
       } else {
         const float *tl = pixel(job, b, y.low, x.low), *tr = pixel(job, b, y.low, x.high);
         const float *bl = pixel(job, b, y.high, x.low), *br = pixel(job, b, y.high, x.high);
-        for (int64_t d = 0; d < job->depth; ++d) {
-          float top = tl[d] + (tr[d] - tl[d]) * x.part, bottom = bl[d] + (br[d] - bl[d]) * x.part;
-          out[d] = top + (bottom - top) * y.part;
-        }
+        rn_image_loops()->blend_corners((const float*[]){tl, tr, bl, br}, x.part, y.part,
+                                        job->depth, out);
       }
     }
   }

@@ -120,6 +120,30 @@ static void scale_saturation(const float* in, float by, float* restrict out, int
   }
 }
 
+// Channels that divide 12 are summed in 12 lanes.
+static void channel_sums(const float* in, int64_t channels, int64_t n, double* sums) {
+  enum { LANES = 12 };
+  double lanes[LANES] = {0};
+  int64_t i = 0;
+  if (channels <= LANES && LANES % channels == 0)
+    for (; i + LANES <= n * channels; i += LANES)
+      for (int j = 0; j < LANES; ++j) lanes[j] += (double)in[i + j];
+  for (int64_t c = 0; c < channels; ++c) sums[c] = 0;
+  if (i > 0)
+    for (int j = 0; j < LANES; ++j) sums[j % channels] += lanes[j];
+  for (; i < n * channels; i += channels)
+    for (int64_t c = 0; c < channels; ++c) sums[c] += (double)in[i + c];
+}
+
+static void blend_corners(const float* const corners[4], float across, float down, int64_t depth,
+                          float* restrict out) {
+  const float *a = corners[0], *b = corners[1], *c = corners[2], *d = corners[3];
+  for (int64_t i = 0; i < depth; ++i) {
+    const float top = a[i] + (b[i] - a[i]) * across, bottom = c[i] + (d[i] - c[i]) * across;
+    out[i] = top + (bottom - top) * down;
+  }
+}
+
 static inline void contrast_pixels(const float* in, const float* means, int64_t channels, float by,
                                    float* restrict out, int64_t n) {
   for (int64_t p = 0; p < n; ++p, in += channels, out += channels)
@@ -146,5 +170,7 @@ const rn_image_loops_t RN_ISA_NAME(rn_image_loops_) = {
     .to_rgb = to_rgb,
     .turn_hue = turn_hue,
     .scale_saturation = scale_saturation,
+    .channel_sums = channel_sums,
+    .blend_corners = blend_corners,
     .contrast = contrast,
 };

@@ -29,6 +29,11 @@ typedef struct rn_image_loops_t {
   void (*to_rgb)(const float* in, float* out, int64_t n);
   void (*turn_hue)(const float* in, float by, float* out, int64_t n);
   void (*scale_saturation)(const float* in, float by, float* out, int64_t n);
+  // The sums of |channels| channels over n pixels.
+  void (*channel_sums)(const float* in, int64_t channels, int64_t n, double* sums);
+  // Between four pixels of |depth| floats: top left, top right, bottom left, bottom right.
+  void (*blend_corners)(const float* const corners[4], float across, float down, int64_t depth,
+                        float* out);
   // out = (in - mean) * by + mean, with a mean per channel; n pixels.
   void (*contrast)(const float* in, const float* means, int64_t channels, float by, float* out,
                    int64_t n);

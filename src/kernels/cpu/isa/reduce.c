@@ -261,8 +261,23 @@ COMPLEX(c64, float complex, NORM32)
 COMPLEX(c128, double complex, NORM64)
 
 #define TRUTH(v) ((uint8_t)((v) != 0))
-REDUCE(and_bool, uint8_t, uint8_t, TRUTH, (x & y), NULL)
-REDUCE(or_bool, uint8_t, uint8_t, TRUTH, (x | y), NULL)
+#define VTRUTH(v) ((v_t)((v) != 0) & 1)
+LONG(and_bool, uint8_t, VTRUTH, x& y, (x & y))
+LONG(or_bool, uint8_t, VTRUTH, x | y, (x | y))
+#define LONG_BOOLS(name, OP)                                \
+  static uint8_t row_##name(const uint8_t* in, int64_t n) { \
+    if (n >= 4 * ROW_BYTES) return long_##name(in, n);      \
+    uint8_t x = TRUTH(in[0]);                               \
+    for (int64_t i = 1; i < n; ++i) {                       \
+      const uint8_t y = TRUTH(in[i]);                       \
+      x = OP;                                               \
+    }                                                       \
+    return x;                                               \
+  }
+LONG_BOOLS(and_bool, x& y)
+LONG_BOOLS(or_bool, x | y)
+REDUCE(and_bool, uint8_t, uint8_t, TRUTH, (x & y), row_and_bool)
+REDUCE(or_bool, uint8_t, uint8_t, TRUTH, (x | y), row_or_bool)
 
 #define INT_ROW(name, sign)                                                         \
   [RN_INT8] = reduce_##name##_##sign##8, [RN_INT16] = reduce_##name##_##sign##16,   \

@@ -1,8 +1,11 @@
 // Segment reductions, sorted and unsorted.
 #include "kernels/cpu/math/segment.h"
 #include "kernels/cpu/combine.h"
+#include "kernels/cpu/isa.h"
+#include "kernels/cpu/isa/reduce.h"
 #include "kernels/cpu/move.h"
 #include "kernels/cpu/row_batches.h"
+#include "kernels/cpu/spans.h"
 #include "kernels/kernel_rows.h"
 #include "tensor/float16.h"
 
@@ -56,6 +59,10 @@ static void divide_row(rn_dtype_t dtype, void* row, int64_t n, int64_t by) {
   rn_combine(RN_COMBINE_DIV, dtype)(row, divisor, 0, row, n);
 }
 
+static inline int64_t id_at(const rn_tensor_t* ids, int64_t i) {
+  return ids->dtype == RN_INT32 ? RN_DATA(ids, const int32_t)[i] : RN_DATA(ids, const int64_t)[i];
+}
+
 static rn_status_t check_sorted(const rn_tensor_t* data, const rn_tensor_t* ids,
                                 int64_t* out_rows) {
   RN_RETURN_IF_ERROR(rn_segment_check(data, ids));
@@ -63,10 +70,11 @@ static rn_status_t check_sorted(const rn_tensor_t* data, const rn_tensor_t* ids,
   if (ids->count == 0) return RN_OK;
   int64_t last = rn_int_at(ids, ids->count - 1);
   RN_RETURN_IF_ERROR(rn_segment_rows(last, out_rows));
+  int64_t before = INT64_MIN;
   for (int64_t i = 0; i < ids->count; ++i) {
-    int64_t id = rn_int_at(ids, i);
-    if (i > 0 && id < rn_int_at(ids, i - 1))
-      return rn_invalid_argument("segment ids are not increasing");
+    const int64_t id = id_at(ids, i);
+    if (id < before) return rn_invalid_argument("segment ids are not increasing");
+    before = id;
     if (id < 0 || id > last)
       return rn_invalid_argument(
           "Segment id %lld out of range [0, %lld), possibly because 'segment_ids' input is not "
@@ -74,6 +82,15 @@ static rn_status_t check_sorted(const rn_tensor_t* data, const rn_tensor_t* ids,
           (long long)id, (long long)last + 1);
   }
   return RN_OK;
+}
+
+// The loop that sums or multiplies all rows of a segment at once, if there is one for the type.
+static rn_reduce_fn_t sum_of(rn_combine_op_t op, rn_dtype_t dtype) {
+  if (dtype != RN_FLOAT && dtype != RN_DOUBLE) return NULL;
+  const rn_reduce_table_t* table = RN_ISA_PICK_NARROW(&rn_reduce_table_);
+  return op == RN_COMBINE_ADD   ? table->fn[RN_REDUCE_SUM][dtype]
+         : op == RN_COMBINE_MUL ? table->fn[RN_REDUCE_PROD][dtype]
+                                : NULL;
 }
 
 static rn_status_t segment_reduce(rn_kernel_ctx_t* ctx) {
@@ -87,20 +104,26 @@ static rn_status_t segment_reduce(rn_kernel_ctx_t* ctx) {
   const int64_t row = out->count / rows, bytes = row * (int64_t)rn_dtype_size(data->dtype);
   rn_combine_fn_t fn = rn_combine(segment->op, data->dtype);
   rn_combine_fn_t assign = rn_combine(RN_COMBINE_ASSIGN, data->dtype);
+  rn_reduce_fn_t sum = sum_of(segment->op, data->dtype);
   // Ids without rows give 1 for products and 0 for everything else.
   _Alignas(16) char empty[16] = {0};
   if (segment->op == RN_COMBINE_MUL) rn_combine_identity(RN_COMBINE_MUL, data->dtype, empty);
   int64_t next = 0;
   for (int64_t i = 0; i < ids->count;) {
-    int64_t id = rn_int_at(ids, i), first = i;
+    int64_t id = id_at(ids, i), first = i;
     for (; next < id; ++next) {
       char* hole = (char*)out->data + next * bytes;
       assign(hole, empty, 0, hole, row);
     }
     char* to = (char*)out->data + id * bytes;
-    memcpy(to, (const char*)data->data + i * bytes, (size_t)bytes);
-    for (++i; i < ids->count && rn_int_at(ids, i) == id; ++i)
-      fn((const char*)data->data + i * bytes, to, 1, to, row);
+    const char* from = (const char*)data->data + i * bytes;
+    for (++i; i < ids->count && id_at(ids, i) == id;) ++i;
+    if (sum) {
+      sum(from, 1, i - first, row, row, to);
+    } else {
+      memcpy(to, from, (size_t)bytes);
+      for (int64_t k = 1; k < i - first; ++k) fn(from + k * bytes, to, 1, to, row);
+    }
     if (segment->is_mean) divide_row(data->dtype, to, row, i - first);
     next = id + 1;
   }
@@ -122,6 +145,70 @@ static void combine_rows(void* arg, const int64_t* ids, const int64_t* places, i
   }
 }
 
+// Rows of one element of the usual types, one after the other.
+enum { SINGLES = 256 };
+#define EACH(EXPRESSION)                  \
+  for (int64_t i = 0; i < n; ++i) {       \
+    if (ids[i] < 0) continue;             \
+    const T_ x = from[i], y = to[ids[i]]; \
+    to[ids[i]] = EXPRESSION;              \
+  }                                       \
+  break
+#define SINGLES_OF(T, U)                                                                    \
+  static void singles_##T(rn_combine_op_t op, const T* from, const int64_t* ids, int64_t n, \
+                          T* to) {                                                          \
+    typedef T T_;                                                                           \
+    switch (op) {                                                                           \
+      case RN_COMBINE_ADD:                                                                  \
+        EACH((T)((U)x + (U)y));                                                             \
+      case RN_COMBINE_MUL:                                                                  \
+        EACH((T)((U)x * (U)y));                                                             \
+      case RN_COMBINE_MAX:                                                                  \
+        EACH(x < y ? y : x);                                                                \
+      default:                                                                              \
+        EACH(y < x ? y : x);                                                                \
+    }                                                                                       \
+  }
+SINGLES_OF(float, float)
+SINGLES_OF(double, double)
+SINGLES_OF(int32_t, uint32_t)
+SINGLES_OF(int64_t, uint64_t)
+
+static bool has_singles(const rn_tensor_t* data, const rn_tensor_t* ids) {
+  return (ids->dtype == RN_INT32 || ids->dtype == RN_INT64) && ids->count == data->count &&
+         (data->dtype == RN_FLOAT || data->dtype == RN_DOUBLE || data->dtype == RN_INT32 ||
+          data->dtype == RN_INT64);
+}
+
+static void combine_singles(rn_combine_op_t op, const rn_tensor_t* data, const rn_tensor_t* ids,
+                            rn_tensor_t* out) {
+  int64_t block[SINGLES];
+  for (int64_t i = 0; i < ids->count; i += SINGLES) {
+    const int64_t n = ids->count - i < SINGLES ? ids->count - i : SINGLES;
+    rn_read_indices(ids, i, n, block);
+    if (data->dtype == RN_FLOAT)
+      singles_float(op, RN_DATA(data, const float) + i, block, n, out->data);
+    else if (data->dtype == RN_DOUBLE)
+      singles_double(op, RN_DATA(data, const double) + i, block, n, out->data);
+    else if (data->dtype == RN_INT32)
+      singles_int32_t(op, RN_DATA(data, const int32_t) + i, block, n, out->data);
+    else
+      singles_int64_t(op, RN_DATA(data, const int64_t) + i, block, n, out->data);
+  }
+}
+
+// The first element >= limit, or the count.
+static int64_t first_beyond(const rn_tensor_t* ids, int64_t limit) {
+  int64_t block[SINGLES], i = 0;
+  for (int64_t begin = 0; begin < ids->count; begin += SINGLES) {
+    const int64_t n = ids->count - begin < SINGLES ? ids->count - begin : SINGLES;
+    rn_read_indices(ids, begin, n, block);
+    for (i = 0; i < n; ++i)
+      if (block[i] >= limit) return begin + i;
+  }
+  return ids->count;
+}
+
 // Bytes per nanosecond, for rows read and added.
 #define BYTES_PER_NS 16.0
 
@@ -130,12 +217,11 @@ static rn_status_t unsorted_segment(rn_kernel_ctx_t* ctx) {
   const rn_tensor_t *data = rn_in(ctx, 0), *ids = rn_in(ctx, 1), *number = rn_in(ctx, 2);
   int64_t rows;
   RN_RETURN_IF_ERROR(rn_unsorted_segment_check(data, ids, number, &rows));
-  for (int64_t i = 0; i < ids->count && data->count > 0; ++i) {
-    int64_t id = rn_int_at(ids, i);
-    if (id >= rows)
-      return rn_invalid_argument("segment_ids%s = %lld is out of range [0, %lld)",
-                                 rn_place_text(ids, i).text, (long long)id, (long long)rows);
-  }
+  const int64_t wrong = data->count > 0 ? first_beyond(ids, rows) : ids->count;
+  if (wrong < ids->count)
+    return rn_invalid_argument("segment_ids%s = %lld is out of range [0, %lld)",
+                               rn_place_text(ids, wrong).text, (long long)rn_int_at(ids, wrong),
+                               (long long)rows);
   rn_tensor_t* out = NULL;
   RN_RETURN_IF_ERROR(rn_segment_output(ctx, data, ids->rank, rows, &out));
   if (out->count == 0) return RN_OK;
@@ -143,6 +229,10 @@ static rn_status_t unsorted_segment(rn_kernel_ctx_t* ctx) {
   rn_combine_identity(segment->op, data->dtype, start);
   RN_RETURN_IF_ERROR(rn_move_fill(rn_ctx_pool(ctx), out->dtype, start, out->data, out->count));
   const int64_t row = out->count / rows, bytes = row * (int64_t)rn_dtype_size(data->dtype);
+  if (row == 1 && has_singles(data, ids)) {
+    combine_singles(segment->op, data, ids, out);
+    return RN_OK;
+  }
   segment_rows_t job = {rn_combine(segment->op, data->dtype), out->data, data->data, row, bytes};
   rn_row_batches(rn_ctx_pool(ctx), ids, rows, 5 + (double)bytes / BYTES_PER_NS, combine_rows, &job);
   return RN_OK;

@@ -10,7 +10,8 @@
 // Elements per piece of work.
 #define PIECE_ELEMENTS (1 << 14)
 
-// The k best of a row: values descending, ties by position. |best|, of k + 1, holds positions: a
+// The k best of a row: values descending, ties by position. If most of them are wanted, they are
+// sorted. Otherwise |best|, of k + 1, holds positions: a
 // heap with the worst on top, then sorted. If no order is requested it stays a heap in stock's
 // order: that of C++'s <algorithm> with one element more than k, whose last one is dropped.
 typedef void (*topk_row_fn_t)(const void* row, int64_t n, int64_t k, bool is_sorted, int64_t* best);
@@ -45,12 +46,49 @@ typedef void (*topk_row_fn_t)(const void* row, int64_t n, int64_t k, bool is_sor
     heap[size - 1] = heap[0];                                                                 \
     if (size > 1) sink_##S(x, heap, 0, size - 1, last);                                       \
   }                                                                                           \
+  /* The first of the largest: without branches, so that any order costs the same. */         \
+  static int64_t first_largest_##S(const T* x, int64_t n) {                                   \
+    int64_t at = 0;                                                                           \
+    __typeof__(0 + VALUE(x[0])) most = VALUE(x[0]);                                           \
+    for (int64_t i = 1; i < n; ++i) {                                                         \
+      const __typeof__(0 + VALUE(x[0])) value = VALUE(x[i]);                                  \
+      const bool is_more = value > most;                                                      \
+      at = is_more ? i : at;                                                                  \
+      most = is_more ? value : most;                                                          \
+    }                                                                                         \
+    return at;                                                                                \
+  }                                                                                           \
+  /* Merges runs of growing length. |places| has room for 2 n positions, and ends with k. */  \
+  static void sort_##S(const T* x, int64_t n, int64_t k, int64_t* places) {                   \
+    int64_t *from = places, *to = places + n;                                                 \
+    for (int64_t i = 0; i < n; ++i) from[i] = i;                                              \
+    for (int64_t run = 1; run < n; run *= 2) {                                                \
+      for (int64_t begin = 0; begin < n; begin += 2 * run) {                                  \
+        const int64_t middle = begin + run < n ? begin + run : n;                             \
+        const int64_t end = middle + run < n ? middle + run : n;                              \
+        int64_t a = begin, b = middle, out = begin;                                           \
+        while (a < middle && b < end) {                                                       \
+          const int64_t left = from[a], right = from[b];                                      \
+          const bool is_right = VALUE(x[right]) > VALUE(x[left]);                             \
+          to[out++] = is_right ? right : left;                                                \
+          a += !is_right, b += is_right;                                                      \
+        }                                                                                     \
+        while (a < middle) to[out++] = from[a++];                                             \
+        while (b < end) to[out++] = from[b++];                                                \
+      }                                                                                       \
+      int64_t* kept = from;                                                                   \
+      from = to, to = kept;                                                                   \
+    }                                                                                         \
+    if (from != places) memcpy(places, from, (size_t)k * sizeof *places);                     \
+  }                                                                                           \
   static void row_##S(const void* row, int64_t n, int64_t k, bool is_sorted, int64_t* best) { \
     const T* x = row;                                                                         \
     if (k == 1) {                                                                             \
-      best[0] = 0;                                                                            \
-      for (int64_t i = 1; i < n; ++i)                                                         \
-        if (VALUE(x[i]) > VALUE(x[best[0]])) best[0] = i;                                     \
+      best[0] = first_largest_##S(x, n);                                                      \
+      return;                                                                                 \
+    }                                                                                         \
+    if (2 * k >= n && (is_sorted || k == n)) {                                                \
+      sort_##S(x, n, k, best);                                                                \
       return;                                                                                 \
     }                                                                                         \
     int64_t size = k < n ? k + 1 : k;                                                         \
@@ -94,7 +132,7 @@ typedef struct topk_job_t {
   void* places;
   int64_t* best;  // one set per row
   rn_dtype_t index_type;
-  int64_t n, k;
+  int64_t n, k, room;  // places per row of |best|
   size_t item;
   bool is_sorted;
 } topk_job_t;
@@ -112,7 +150,7 @@ static void run_piece(void* arg, int64_t begin, int64_t end) {
   const topk_job_t* job = arg;
   for (int64_t r = begin; r < end; ++r) {
     const char* row = job->x + (size_t)(r * job->n) * job->item;
-    int64_t* best = job->best + r * (job->k + 1);
+    int64_t* best = job->best + r * job->room;
     job->fn(row, job->n, job->k, job->is_sorted, best);
     for (int64_t i = 0; i < job->k; ++i) {
       memcpy(job->values + (size_t)(r * job->k + i) * job->item, row + (size_t)best[i] * job->item,
@@ -127,7 +165,8 @@ static rn_status_t run_topk(rn_kernel_ctx_t* ctx, const void* x, rn_dtype_t dtyp
                             int64_t k, bool is_sorted, rn_tensor_t* values, rn_tensor_t* places) {
   rn_tensor_t best = {0};
   if (values->count == 0) return RN_OK;
-  int64_t sizes[2] = {values->count / k, k + 1};
+  int64_t sizes[2] = {values->count / k, 0};
+  sizes[1] = 2 * k >= n ? 2 * n : k + 1;  // what sorting needs
   RN_RETURN_IF_ERROR(rn_temp(ctx, RN_INT64, (rn_shape_t){2, sizes}, &best));
   topk_job_t job = {.fn = row_fns[dtype],
                     .x = x,
@@ -137,6 +176,7 @@ static rn_status_t run_topk(rn_kernel_ctx_t* ctx, const void* x, rn_dtype_t dtyp
                     .index_type = places->dtype,
                     .n = n,
                     .k = k,
+                    .room = sizes[1],
                     .item = rn_dtype_size(dtype),
                     .is_sorted = is_sorted};
   rn_pool_for(rn_ctx_pool(ctx), sizes[0], PIECE_ELEMENTS / (n + 4 * k) + 1, run_piece, &job);

@@ -11,6 +11,7 @@
 #include "kernels/cpu/isa/philox.h"
 #include "kernels/cpu/move.h"
 #include "kernels/cpu/random/random.h"
+#include "kernels/cpu/vector.h"
 #include "kernels/kernel_rows.h"
 #include "tensor/float16.h"
 
@@ -390,9 +391,10 @@ static void draw_row(const draw_t* job, int64_t row, double* sums) {
   double total = 0;
   for (int64_t c = 0; c < job->classes; ++c) {
     double logit = rn_number_at(job->logits, first + c);
-    if (isfinite(logit)) total += exp(logit - largest);
-    sums[c] = total;
+    sums[c] = isfinite(logit) ? logit - largest : -INFINITY;
   }
+  rn_vector_run(RN_VECTOR_EXP, RN_DOUBLE, sums, 1, NULL, 0, sums, job->classes);
+  for (int64_t c = 0; c < job->classes; ++c) sums[c] = total += sums[c];
   // Rows are consecutive in the stream, with two words per draw.
   rn_philox_single_t words = rn_philox_single(job->philox);
   rn_philox_single_skip(&words, (uint64_t)row * (uint64_t)job->draws * 2);

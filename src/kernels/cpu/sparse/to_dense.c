@@ -96,6 +96,51 @@ static rn_status_t copy_element(rn_tensor_t* to, int64_t at, const rn_tensor_t* 
   return RN_OK;
 }
 
+// Writes the places of all elements in the output, if they are inside it and, if they must be,
+// ordered. False if something is wrong, which check_index then finds.
+#define PLACES(T)                                                                       \
+  static bool places_##T(const to_dense_sparse_t* sparse, const T* at, bool is_ordered, \
+                         int64_t* out) {                                                \
+    int64_t last = -1;                                                                  \
+    bool is_ok = true;                                                                  \
+    for (int64_t i = 0; i < sparse->in.count; ++i) {                                    \
+      int64_t place = 0;                                                                \
+      for (int64_t d = 0; d < sparse->in.rank; ++d, ++at) {                             \
+        is_ok &= (uint64_t)*at < (uint64_t)sparse->dims[d];                             \
+        place = (int64_t)((uint64_t)place * (uint64_t)sparse->dims[d] + (uint64_t)*at); \
+      }                                                                                 \
+      is_ok &= !is_ordered || place > last;                                             \
+      out[i] = last = place;                                                            \
+    }                                                                                   \
+    return is_ok;                                                                       \
+  }
+PLACES(int32_t)
+PLACES(int64_t)
+
+static rn_status_t find_places(const to_dense_sparse_t* sparse, bool is_ordered, int64_t* places) {
+  const rn_tensor_t* indices = sparse->in.indices;
+  if (indices->dtype == RN_INT32 ? places_int32_t(sparse, indices->data, is_ordered, places)
+                                 : places_int64_t(sparse, indices->data, is_ordered, places))
+    return RN_OK;
+  for (int64_t i = 0; i < sparse->in.count; ++i)
+    RN_RETURN_IF_ERROR(check_index(sparse, i, is_ordered));
+  return RN_OK;
+}
+
+static rn_status_t scatter(const to_dense_sparse_t* sparse, const int64_t* places,
+                           rn_tensor_t* out) {
+  const rn_tensor_t* values = sparse->in.values;
+  const int64_t step = values->rank ? 1 : 0;
+  if (rn_dtype_is_plain(out->dtype) && rn_dtype_size(out->dtype) == 4) {
+    for (int64_t i = 0; i < sparse->in.count; ++i)
+      RN_DATA(out, uint32_t)[places[i]] = RN_DATA(values, const uint32_t)[i * step];
+    return RN_OK;
+  }
+  for (int64_t i = 0; i < sparse->in.count; ++i)
+    RN_RETURN_IF_ERROR(copy_element(out, places[i], values, i * step));
+  return RN_OK;
+}
+
 static rn_status_t scatter_compute(rn_kernel_ctx_t* ctx) {
   to_dense_sparse_t sparse = {0};
   int64_t dims[RN_MAX_RANK];
@@ -103,19 +148,15 @@ static rn_status_t scatter_compute(rn_kernel_ctx_t* ctx) {
   RN_RETURN_IF_ERROR(rn_to_dense_read(ctx, &sparse.in));
   RN_RETURN_IF_ERROR(rn_read_dims(rn_in(ctx, 1), dims, &shape));
   sparse.dims = dims;
-  for (int64_t i = 0; i < sparse.in.count; ++i)
-    RN_RETURN_IF_ERROR(check_index(&sparse, i, *(const bool*)ctx->state));
-  rn_tensor_t* out = NULL;
-  RN_RETURN_IF_ERROR(rn_output(ctx, 0, shape, &out));
-  RN_RETURN_IF_ERROR(
-      rn_move_fill(rn_ctx_pool(ctx), out->dtype, rn_in(ctx, 3)->data, out->data, out->count));
-  for (int64_t i = 0; i < sparse.in.count; ++i) {
-    int64_t at = 0;
-    for (int64_t d = 0; d < sparse.in.rank; ++d)
-      at = at * dims[d] + rn_int_at(sparse.in.indices, i * sparse.in.rank + d);
-    RN_RETURN_IF_ERROR(copy_element(out, at, sparse.in.values, sparse.in.values->rank ? i : 0));
-  }
-  return RN_OK;
+  rn_tensor_t places = {0}, *out = NULL;
+  RN_RETURN_IF_ERROR(rn_temp(ctx, RN_INT64, (rn_shape_t){1, &sparse.in.count}, &places));
+  rn_status_t status = find_places(&sparse, *(const bool*)ctx->state, places.data);
+  if (rn_ok(status)) status = rn_output(ctx, 0, shape, &out);
+  if (rn_ok(status))
+    status = rn_move_fill(rn_ctx_pool(ctx), out->dtype, rn_in(ctx, 3)->data, out->data, out->count);
+  if (rn_ok(status)) status = scatter(&sparse, places.data, out);
+  rn_tensor_clear(&places);
+  return status;
 }
 
 static const rn_kernel_def_t rows[] = {
