@@ -156,11 +156,13 @@ class Wheel:
         digest = base64.urlsafe_b64encode(hashlib.sha256(data).digest()).rstrip(b"=").decode()
         self.rows.append((name, "sha256=" + digest, len(data)))
 
-    def close(self, wheel_tag, pure):
-        self.add(self.info + "/METADATA", metadata())
+    def close(self, wheel_tag, pure, about=None, scripts="runnel-python = runnel.__main__:main"):
+        """Adds what describes the wheel; `about` is its METADATA, by default that of Runnel."""
+        self.add(self.info + "/METADATA", about or metadata())
         self.add(self.info + "/WHEEL", "Wheel-Version: 1.0\nGenerator: runnel\nRoot-Is-Purelib: %s\nTag: %s\n" % (
             "true" if pure else "false", wheel_tag))
-        self.add(self.info + "/entry_points.txt", "[console_scripts]\nrunnel-python = runnel.__main__:main\n")
+        if scripts:
+            self.add(self.info + "/entry_points.txt", "[console_scripts]\n%s\n" % scripts)
         out = io.StringIO()
         csv.writer(out, lineterminator="\n").writerows(self.rows + [(self.info + "/RECORD", "", "")])
         self.zip.writestr(self.info + "/RECORD", out.getvalue())

@@ -61,6 +61,42 @@ def test_wheel_has_the_cuda_part(tmp_path, where):
     assert "device:GPU:0" in done.stdout, done.stdout
 
 
+STUB = """
+import site, sys
+site.addsitedir(sys.argv[1])
+sys.path[:0] = sys.argv[2:]
+import importlib.metadata
+print(importlib.metadata.version("tensorflow"), [d.version for d in importlib.metadata.distributions(name="tensorflow")])
+import tensorflow as tf
+from tensorflow.python.framework import ops
+import runnel.v2
+print(tf is runnel.v2, tf.reduce_sum(tf.constant([1, 2])).numpy())
+"""
+BESIDE = """
+import importlib.metadata, importlib.util, site, sys
+site.addsitedir(sys.argv[1])
+print(len(list(importlib.metadata.distributions(name="tensorflow"))), "runnel" in sys.modules, importlib.util.find_spec("tensorflow").origin)
+"""
+
+
+def test_stub_distribution(tmp_path):
+    """runnel-tensorflow: `import tensorflow` is the API of 2.x. Beside a real TensorFlow it does nothing."""
+    import numpy
+    target, alone = str(tmp_path / "site"), tmp_path / "numpy_only"
+    subprocess.run([sys.executable, "-m", "pip", "install", "-q", "--no-index", "--no-deps", "--no-build-isolation", "--no-cache-dir", "--target", target,
+                    os.path.join(ROOT, "python", "packages", "runnel-tensorflow")], check=True)
+    assert not os.path.exists(os.path.join(target, "tensorflow"))
+    alone.mkdir()
+    packages = os.path.dirname(os.path.dirname(numpy.__file__))
+    for name in os.listdir(packages):
+        if name in ("numpy", "numpy.libs", "ml_dtypes"):
+            os.symlink(os.path.join(packages, name), alone / name)
+    done = subprocess.run([sys.executable, "-S", "-c", STUB, target, os.path.join(ROOT, "python"), str(alone)], check=True, stdout=subprocess.PIPE, text=True)
+    assert done.stdout == "2.21.0 ['2.21.0']\nTrue 3\n"
+    done = subprocess.run([sys.executable, "-c", BESIDE, target], check=True, stdout=subprocess.PIPE, text=True)
+    assert done.stdout.startswith("1 False %s" % packages), done.stdout
+
+
 def test_wheel_without_tools(tmp_path):
     """What is missing is said, and which packages have it; no traceback."""
     environment = {key: value for key, value in os.environ.items() if key != "RUNNEL_BUILD"}
