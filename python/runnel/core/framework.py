@@ -215,6 +215,11 @@ class Tensor(_core.Tensor):
     def __copy__(self):
         return self
 
+    def ref(self):
+        """Returns a reference: an object with a hash, which `deref()` turns into this tensor."""
+        from runnel.ops.variables import Reference
+        return Reference(self)
+
     def __bool__(self):
         if self.graph._building_function:
             raise errors.OperatorNotAllowedInGraphError(
@@ -809,6 +814,15 @@ def reset_default_graph():
 
 # --- Scopes of the default graph
 
+class _EagerScope(threading.local):
+    """The name scope of eager execution: `name`, with a "/" at its end."""
+
+    name = ""
+
+
+eager_scope = _EagerScope()
+
+
 class name_scope:  # noqa: N801
     """A context manager: `with tf.name_scope(name)` gives new operations the prefix "name/".
 
@@ -928,8 +942,14 @@ def init_scope():
 @contextlib.contextmanager
 def _init_scope(graph):
     if graph is None:
-        with _DefaultGraph(None):
-            yield
+        before, current = eager_scope.name, _core.current()
+        if current is not None:  # variables that a function creates are named by its scopes
+            eager_scope.name = current._name_stack + "/" if current._name_stack else ""
+        try:
+            with _DefaultGraph(None):
+                yield
+        finally:
+            eager_scope.name = before
         return
     scope = get_default_graph().get_name_scope()
     with graph.as_default(), graph.control_dependencies(None):

@@ -9,13 +9,15 @@ class Module(AutoTrackable):
     """The base of models and layers: finds the variables and modules in its attributes."""
 
     def __init__(self, name=None):
-        from runnel.core.framework import name_scope
+        from runnel.core.framework import executing_eagerly, name_scope
         if name is None:
             name = re.sub(r"(?<!^)(?=[A-Z][a-z])|(?<=[a-z0-9])(?=[A-Z])", "_", type(self).__name__).lower()
         elif not re.match(r"^[A-Za-z_]\w*$", name):
             raise ValueError("%r is not a valid module name. Module names must be valid Python identifiers (e.g. a valid class "
                              "name)." % name)
         self._name = name
+        if executing_eagerly():
+            from runnel.compat.v2.scopes import name_scope
         with name_scope(name) as scope:
             self._scope_name = scope
 
@@ -27,7 +29,7 @@ class Module(AutoTrackable):
     @property
     def name_scope(self):
         """A context manager that gives operations the module's name as prefix."""
-        from runnel.core.framework import name_scope
+        from runnel.compat.v2.scopes import name_scope
         return name_scope(self._scope_name)
 
     @staticmethod
@@ -41,7 +43,8 @@ class Module(AutoTrackable):
                 return method(self, *args, **kwargs)
         return run
 
-    _TF_MODULE_IGNORED_PROPERTIES = frozenset(("_name", "_scope_name", "_self_tracked", "_self_setattr_tracking"))  # attributes without variables
+    # Attributes without variables.
+    _TF_MODULE_IGNORED_PROPERTIES = frozenset(("_name", "_scope_name", "_self_tracked", "_self_setattr_tracking", "_self_deferred"))
 
     def _parts(self, order=None):
         """Yields (attribute, path in it, object) for everything in the attributes."""

@@ -52,6 +52,7 @@ class Trackable:
             raise ValueError("Called Trackable._track_trackable() with name='%s', but a Trackable with this name is already declared as a "
                              "dependency. Names must be unique (or overwrite=True)." % name)
         self._tracked_names[name] = trackable
+        self._handle_deferred_dependencies(name, trackable)
         return trackable
 
     def _untrack_trackable(self, name):
@@ -65,7 +66,11 @@ class Trackable:
         return held.get(name)
 
     def _handle_deferred_dependencies(self, name, trackable):
-        """For subclasses of stock's: values are restored when Checkpoint.restore is called."""
+        """Restores an object that a checkpoint has under this name, if the checkpoint was restored before it was held."""
+        deferred = self.__dict__.get("_self_deferred")
+        if deferred and name in deferred:
+            from runnel.train.checkpoint import restore_deferred
+            restore_deferred(trackable, *deferred.pop(name))
 
     def _trackable_children(self, save_type="checkpoint", cache=None, **kwargs):
         """Returns {name: object} of what this object holds. `save_type` is "checkpoint" or "savedmodel"."""

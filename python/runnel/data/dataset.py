@@ -10,6 +10,7 @@ from runnel.core.convert import convert_to_tensor
 from runnel.core.framework import Tensor, executing_eagerly, get_default_graph
 from runnel.core.type_spec import TensorSpec
 from runnel.data.iterators import _flat_shapes, make_initializable_iterator, make_one_shot_iterator
+from runnel.data.methods import ExperimentalMethods
 from runnel.data.options import Options
 from runnel.eager.tracing import trace
 from runnel.ops import array_ops, math_ops
@@ -23,7 +24,7 @@ def _int64(value, name=None):
     return convert_to_tensor(value, dtypes.int64, name=name)
 
 
-class Dataset:
+class Dataset(ExperimentalMethods):
     """A sequence of elements, each a nested structure of tensors.
 
     from_tensors, from_tensor_slices, from_generator, range and the file datasets create datasets; the other methods
@@ -113,8 +114,9 @@ class Dataset:
         return Dataset(variant, None, [dtypes.int64], [[]])
 
     @staticmethod
-    def zip(datasets):
-        """Combines the elements of several datasets, in their structure."""
+    def zip(*args, datasets=None, name=None):
+        """Combines the elements of several datasets, in their structure; several arguments are a tuple."""
+        datasets = datasets if datasets is not None else args[0] if len(args) == 1 else args
         flat = nest.flatten(datasets)
         types = [t for d in flat for t in d._types]
         shapes = [s for d in flat for s in d._shapes]

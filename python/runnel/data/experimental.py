@@ -1,6 +1,7 @@
 """tf.data.experimental: more transformations of datasets, for Dataset.apply."""
 
 from runnel import dtypes, nest, raw_ops
+from runnel.autograph.conversion import traceable
 from runnel.core import tensor_shape
 from runnel.core.convert import convert_to_tensor
 from runnel.data.dataset import AUTOTUNE, INFINITE_CARDINALITY, UNKNOWN_CARDINALITY, Dataset, _int64  # noqa: F401
@@ -159,11 +160,11 @@ def scan(initial_state, scan_func):
     """Applies `scan_func(state, element)`, which returns (next state, element), to each element."""
     def apply(dataset):
         state = nest.map_structure(convert_to_tensor, initial_state)
-        first, structure = nest.flatten(state), []
+        first, structure, function = nest.flatten(state), [], traceable(scan_func)
 
         def step(*parts):
             element = dataset._pack(list(parts[len(first):]))
-            after, made = scan_func(nest.pack_sequence_as(state, list(parts[:len(first)])), element)
+            after, made = function(nest.pack_sequence_as(state, list(parts[:len(first)])), element)
             structure.append(nest.map_structure(convert_to_tensor, made))
             return nest.flatten(after) + nest.flatten(structure[-1])
         specs = [(x.dtype, x.shape) for x in first] + list(zip(dataset._types, dataset._shapes))

@@ -386,12 +386,8 @@ class _Missing:
         self.tensor = tensor
 
 
-def _slice_helper(tensor, slice_spec, var=None):
-    """Implements x[...] with integers, slices, an ellipsis, new axes, tensors and masks."""
-    if isinstance(slice_spec, Tensor) and slice_spec.dtype == dtypes.bool:
-        return boolean_mask(tensor, slice_spec)
-    if hasattr(slice_spec, "dtype") and getattr(slice_spec.dtype, "kind", "") == "b":
-        return boolean_mask(tensor, slice_spec)
+def _slice_parts(slice_spec):
+    """Returns (begin, end, strides, masks) of an index: integers, slices, an ellipsis, new axes."""
     if not isinstance(slice_spec, (list, tuple)):
         slice_spec = [slice_spec]
     begin, end, strides = [], [], []
@@ -424,15 +420,36 @@ def _slice_helper(tensor, slice_spec, var=None):
             end.append(s + 1)
             strides.append(1)
             masks["shrink_axis_mask"] |= bit
+    return begin, end, strides, masks
+
+
+def _packed(begin, end, strides):
+    """Returns begin, end and strides as vectors of one type."""
+    if not begin:
+        return [constant([], dtype=dtypes.int32)] * 3
+    packed = [stack(part) for part in (begin, end, strides)]
+    if builtins.any(p.dtype.base_dtype == dtypes.int64 for p in packed):
+        return [cast(p, dtypes.int64) for p in packed]
+    if builtins.any(p.dtype.base_dtype == dtypes.int16 for p in packed):
+        return [cast(p, dtypes.int16) for p in packed]
+    return packed
+
+
+def slice_arguments(slice_spec):
+    """Returns (begin, end, strides, masks) of an index as StridedSlice takes them."""
+    begin, end, strides, masks = _slice_parts(slice_spec)
+    return (*_packed(begin, end, strides), masks)
+
+
+def _slice_helper(tensor, slice_spec, var=None):
+    """Implements x[...] with integers, slices, an ellipsis, new axes, tensors and masks."""
+    if isinstance(slice_spec, Tensor) and slice_spec.dtype == dtypes.bool:
+        return boolean_mask(tensor, slice_spec)
+    if hasattr(slice_spec, "dtype") and getattr(slice_spec.dtype, "kind", "") == "b":
+        return boolean_mask(tensor, slice_spec)
+    begin, end, strides, masks = _slice_parts(slice_spec)
     with name_scope(None, "strided_slice", [tensor] + begin + end + strides) as name:
-        if begin:
-            packed = [stack(part) for part in (begin, end, strides)]
-            if builtins.any(p.dtype.base_dtype == dtypes.int64 for p in packed):
-                packed = [cast(p, dtypes.int64) for p in packed]
-            elif builtins.any(p.dtype.base_dtype == dtypes.int16 for p in packed):
-                packed = [cast(p, dtypes.int16) for p in packed]
-        else:
-            packed = [constant([], dtype=dtypes.int32)] * 3
+        packed = _packed(begin, end, strides)
         return strided_slice(tensor, packed[0], packed[1], packed[2], name=name, var=var, **masks)
 
 

@@ -130,7 +130,7 @@ class ResourceVariable(Variable):
         self._initial_value = None
         self._dtype = value.dtype.base_dtype
         self._shape = tensor_shape.as_shape(value.shape if shape is None else shape)
-        self._handle_name = name or "Variable"
+        self._handle_name = framework.eager_scope.name + (name or "Variable")
         self._unique_id = "%s_%d" % (self._handle_name, next(_uid))
         self._name = self._handle_name + ":0"
         self._handle = raw_ops.VarHandleOp(shape=self._shape, dtype=self._dtype,
@@ -370,8 +370,13 @@ class ResourceVariable(Variable):
 
     def __getitem__(self, item):
         if not self._in_graph_mode:
-            return self.value()[item]
+            part = self.value()[item]
+            part.assign = _PartAssignment(self, item)
+            return part
         return super().__getitem__(item)
+
+    def __iter__(self):
+        return iter(self.value()) if not self._in_graph_mode else super().__iter__()
 
     def __bool__(self):
         return bool(self.value())
@@ -435,6 +440,23 @@ class _UnreadVariable(ResourceVariable):
     def op(self):
         """The operation that updated the variable."""
         return self._parent_op
+
+
+class _PartAssignment:
+    """`v[1:3].assign`: assigns to a part of a variable."""
+
+    __slots__ = ("_variable", "_item")
+
+    def __init__(self, variable, item):
+        self._variable, self._item = variable, item
+
+    def __call__(self, value, use_locking=False, name=None, read_value=True):
+        from runnel.ops.array_ops import slice_arguments
+        begin, end, strides, masks = slice_arguments(self._item)
+        variable = self._variable
+        raw_ops.ResourceStridedSliceAssign(ref=variable.handle, begin=begin, end=end, strides=strides,
+                                           value=convert.convert_to_tensor(value, variable.dtype), name=name, **masks)
+        return variable
 
 
 def is_resource_variable(variable):

@@ -306,7 +306,7 @@ class Variable(Trackable, metaclass=_VariableMeta):
 
     def ref(self):
         """Returns a hashable reference, for use as a key."""
-        return _Reference(self)
+        return Reference(self)
 
     experimental_ref = ref
 
@@ -368,7 +368,9 @@ class Variable(Trackable, metaclass=_VariableMeta):
         return op.inputs[1], op.inputs[2], op.inputs[3], masks
 
 
-class _Reference:
+class Reference:
+    """A reference to a variable or tensor, with a hash: `v.ref()`."""
+
     __slots__ = ("_variable",)
 
     def __init__(self, variable):
@@ -378,7 +380,7 @@ class _Reference:
         return self._variable
 
     def __eq__(self, other):
-        return isinstance(other, _Reference) and self._variable is other._variable
+        return isinstance(other, Reference) and self._variable is other._variable
 
     def __hash__(self):
         return id(self._variable)

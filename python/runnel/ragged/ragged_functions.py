@@ -5,6 +5,7 @@
 
 import functools
 import importlib
+import sys
 
 from runnel import dtypes, raw_ops as _ops
 from runnel.core import convert
@@ -358,6 +359,29 @@ def _flat_lookup(params, ids, *args, **kwargs):
     return map_flat_values(lambda flat: embedding_ops.embedding_lookup(params, flat, *args, **kwargs), ids)
 
 
+def tile(input, multiples, name=None):  # noqa: A002
+    """Repeats a ragged tensor along its axes; `multiples` must be known."""
+    from runnel.core.convert import constant_value, convert_to_tensor
+    counts = constant_value(convert_to_tensor(multiples))
+    if counts is None:
+        raise NotImplementedError("tile of a ragged tensor by multiples that are only known when the graph runs")
+    for axis, count in enumerate(counts):
+        if count != 1:
+            input = concat([input] * int(count), axis) if count else input[(slice(None),) * axis + (slice(0, 0),)]  # noqa: A001
+    return input
+
+
+def map_fn(fn, elems, dtype=None, parallel_iterations=None, back_prop=True, swap_memory=False, infer_shape=True, name=None, fn_output_signature=None):
+    """Applies a function to the rows of a ragged tensor. Rows of the result may differ in length."""
+    from runnel.core import framework
+    if not framework.executing_eagerly():
+        raise NotImplementedError("map_fn over ragged tensors in a graph: use tf.ragged.map_flat_values")
+    rows = [fn(elems[i]) for i in range(int(elems.nrows()))]
+    if all(not _is_ragged(row) and row._rank() == 0 for row in rows):
+        return array_ops.stack(rows)
+    return stack(rows)
+
+
 _UNARY = """abs acos asin atan cast ceil cos digamma erf exp expm1 floor identity is_finite is_nan lgamma log log1p log_sigmoid logical_not
     negative ones_like reciprocal round rsqrt saturate_cast sigmoid sign sin sinh sqrt square stop_gradient tan tanh zeros_like as_string
     check_numerics clip_by_value regex_replace string_to_hash_bucket string_to_hash_bucket_fast string_to_hash_bucket_strong
@@ -377,7 +401,7 @@ _SEGMENTS = {
     "reduce_min": _ops.UnsortedSegmentMin, "reduce_mean": _segment_mean, "reduce_any": _of_bools(_ops.UnsortedSegmentSum),
     "reduce_all": _of_bools(_ops.UnsortedSegmentProd)}
 _SPECIAL = {"gather": gather, "concat": concat, "stack": stack, "expand_dims": expand_dims, "size": size, "rank": rank, "where": where,
-            "nn.embedding_lookup": _flat_lookup}
+            "nn.embedding_lookup": _flat_lookup, "tile": tile, "map_fn": map_fn}
 
 
 def _before(original, handle):
@@ -411,6 +435,9 @@ def install():
             also = importlib.import_module("runnel." + other)
             if getattr(also, last, None) is original:
                 setattr(also, last, taught)
+    face = sys.modules.get("runnel.compat.v2.places")
+    if face is not None:  # it has found functions before they were taught
+        face.forget_found()
     for operator, name in _OPERATORS.items():
         function = getattr(runnel, name)
         setattr(RaggedTensor, "__%s__" % operator, lambda *args, function=function: function(*args))
@@ -418,6 +445,6 @@ def install():
             setattr(RaggedTensor, "__r%s__" % operator, lambda a, b, function=function: function(b, a))
 
 
-def _call_elementwise(original, name, *args, **kwargs):
+def _call_elementwise(original, label, /, *args, **kwargs):
     kwargs.pop("name", None)
-    return _elementwise(original, name, args, kwargs)
+    return _elementwise(original, label, args, kwargs)

@@ -145,7 +145,7 @@ def summary_scope(name, default_name="summary", values=None):
 
 
 def _eager_scope():
-    from runnel.compat.v2.functions import get_current_name_scope
+    from runnel.compat.v2.scopes import get_current_name_scope
     return get_current_name_scope()
 
 

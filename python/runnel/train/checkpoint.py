@@ -278,7 +278,7 @@ class Checkpoint(AutoTrackable):
             graph if isinstance(graph, bytes) else graph.item())
         if any(c.local_name == "save_counter" for c in proto.nodes[0].children):
             self._counter()
-        matched = self._match(proto)
+        matched = _match(self, proto, save_path)
         found = {id(saveable.owner) for saveable in matched.values()}
         missing = {key: s for key, s in _View(self).values.items() if id(s.owner) not in found}
         keys = {a.checkpoint_key for node in proto.nodes for a in node.attributes}
@@ -286,31 +286,50 @@ class Checkpoint(AutoTrackable):
             _restore(save_path, matched)
         return _Status(self, save_path, matched, missing, keys - set(matched))
 
-    def _match(self, proto):
-        """Returns {key: Saveable}, by following the names from the root."""
-        matched, objects = {}, {0: self}
-        order = [0]
-        for number in order:
-            children = dict(_children(objects[number]))
-            for child in proto.nodes[number].children:
-                if child.local_name in children and child.node_id not in objects:
-                    objects[child.node_id] = children[child.local_name]
-                    order.append(child.node_id)
-        for number in order:
-            node, item = proto.nodes[number], objects[number]
-            if isinstance(item, Optimizer):
-                for row in node.slot_variables:
-                    original = objects.get(row.original_variable_node_id)
-                    slot = item.get_slot(original, row.slot_name) if isinstance(
-                        original, variables.Variable) else None
-                    if slot is not None:
-                        objects[row.slot_variable_node_id] = slot
-        for number, item in objects.items():
-            saveable = saveable_of(item)
-            for attribute in proto.nodes[number].attributes:
-                if saveable is not None and attribute.name == saveable.attribute:
-                    matched[attribute.checkpoint_key] = saveable
-        return matched
+
+def _match(root, proto, path, start=0):
+    """Returns {key: Saveable}, by following the names from the root, which is node `start`.
+
+    What the objects do not hold yet is restored when they do: see Trackable._handle_deferred_dependencies.
+    """
+    matched, objects = {}, {start: root}
+    order = [start]
+    for number in order:
+        children = dict(_children(objects[number]))
+        for child in proto.nodes[number].children:
+            if child.local_name not in children:
+                _defer(objects[number], child.local_name, (proto, path, child.node_id))
+            elif child.node_id not in objects:
+                objects[child.node_id] = children[child.local_name]
+                order.append(child.node_id)
+    for number in order:
+        node, item = proto.nodes[number], objects[number]
+        if isinstance(item, Optimizer):
+            for row in node.slot_variables:
+                original = objects.get(row.original_variable_node_id)
+                slot = item.get_slot(original, row.slot_name) if isinstance(
+                    original, variables.Variable) else None
+                if slot is not None:
+                    objects[row.slot_variable_node_id] = slot
+    for number, item in objects.items():
+        saveable = saveable_of(item)
+        for attribute in proto.nodes[number].attributes:
+            if saveable is not None and attribute.name == saveable.attribute:
+                matched[attribute.checkpoint_key] = saveable
+    return matched
+
+
+def _defer(item, name, what):
+    if isinstance(item, Trackable) and framework.executing_eagerly():
+        waiting = item.__dict__.setdefault("_self_deferred", {})
+        waiting[name] = what
+
+
+def restore_deferred(item, proto, path, number):
+    """Restores an object that is node `number` of a checkpoint, now that another object holds it."""
+    matched = _match(item, proto, path, number)
+    if matched:
+        _restore(path, matched)
 
 
 class CheckpointManager:

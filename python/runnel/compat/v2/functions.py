@@ -2,13 +2,8 @@
 
 import runnel as _v1
 from runnel import dtypes
-from runnel.core.framework import executing_eagerly, name_scope as _name_scope
+from runnel.core.framework import executing_eagerly
 from runnel.ops import array_ops
-
-
-def name_scope(name):
-    """A context manager for a name scope; a scope that was opened before is entered again."""
-    return _name_scope(name)
 
 
 def ones_like(input, dtype=None, name=None):  # noqa: A002
@@ -44,11 +39,6 @@ def ones_initializer():
 def constant_initializer(value=0, support_partition=False):
     """Returns an initializer with the given values."""
     return _v1.constant_initializer(value)
-
-
-def get_current_name_scope():
-    """Returns the current name scope."""
-    return _v1.get_default_graph().get_name_scope()
 
 
 def inside_function():

@@ -17,9 +17,14 @@ PAGE = "doc/python_names_v2.md"
 # Names of their own: "module: names", or "module @ namespace: names"; "here=there" renames.
 HOMES = {}
 for _row in """
-compat.v2.functions: name_scope ones_like zeros_like get_current_name_scope random_normal_initializer random_uniform_initializer
+compat.v2.functions: ones_like zeros_like random_normal_initializer random_uniform_initializer
 compat.v2.functions: zeros_initializer ones_initializer constant_initializer inside_function
 compat.v2.variable: Variable
+compat.v2.scopes: name_scope get_current_name_scope
+compat.v2.string_functions @ strings: reduce_join
+ragged.ragged_strings @ strings: split
+ops.generators @ random: Algorithm Generator create_rng_state get_global_generator set_global_generator
+ops.generators @ random.experimental: Algorithm Generator create_rng_state get_global_generator set_global_generator
 compat.v2.places: __version__=VERSION version.VERSION=VERSION
 core.type_spec @ __internal__: CompositeTensor
 eager.context @ __internal__: EagerTensor
@@ -172,6 +177,17 @@ def _namespace(path):
     return sys.modules[name]
 
 
+_found: list = []  # (module, name) of what was looked up
+
+
+def forget_found():
+    """Makes the modules look names up again: functions have been replaced by others that can do more."""
+    for module, name in _found:
+        if callable(getattr(module, name)) and not isinstance(getattr(module, name), type):
+            delattr(module, name)
+    _found.clear()
+
+
 def access(module, space):
     """Returns (__getattr__, __dir__) of a module for the names of a namespace. Names that are found stay in the module."""
     prefix = space and space + "."
@@ -185,6 +201,7 @@ def access(module, space):
             raise AttributeError(name)
         value = find(prefix + name)
         setattr(module, name, value)
+        _found.append((module, name))
         return value
 
     def __dir__():
