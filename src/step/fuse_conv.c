@@ -11,11 +11,13 @@
 //
 // The attribute "steps" of the new node has two numbers per fused node: the operation (the numbers
 // of rn_conv_code_t in kernels/cpu/nn/conv.h) and the operand, -1 for none.
+#include "device/device.h"
 #include "framework/internal_ops.h"
 #include "step/make.h"
 #include "step/stays.h"
 
 #define MOST_STEPS 7
+#define MOST_CASTS 4
 
 typedef struct step_row_t {
   const char* op;
@@ -33,7 +35,7 @@ enum { STEP_KINDS = sizeof step_rows / sizeof *step_rows };
 
 typedef struct fuse_conv_pass_t {
   rn_ir_t* ir;
-  const rn_op_def_t *op, *conv, *depthwise, *pad;
+  const rn_op_def_t *op, *conv, *depthwise, *pad, *cast;
   const rn_op_def_t* step_ops[STEP_KINDS];
   rn_ir_uses_t* uses;  // by node
   bool has_writers;    // the step may change variables
@@ -42,11 +44,13 @@ typedef struct fuse_conv_pass_t {
 typedef struct fuse_conv_chain_t {
   int32_t conv, last;
   bool is_depthwise;
+  bool is_wide;  // the last node has floats, though the convolution has not
   int64_t channels;
-  int32_t count, operand_count;
+  int32_t count, operand_count, float_count, cast_count;
   int64_t steps[2 * MOST_STEPS];
   rn_ir_edge_t operands[MOST_STEPS];
-  int32_t members[MOST_STEPS];
+  bool is_float[MOST_STEPS];  // by operand: of a step that computes in float
+  int32_t members[MOST_STEPS], casts[MOST_CASTS];
 } fuse_conv_chain_t;
 
 static rn_shape_t shape_of(const fuse_conv_pass_t* p, rn_ir_edge_t edge) {
@@ -67,16 +71,39 @@ static bool is_channels_last(const rn_ir_node_t* node) {
   return !format || rn_str_is(format->s, "NHWC");
 }
 
+// Whether |node| takes the values of a convolution of the CPU from bfloat16 to float, or back. The
+// sums are floats, so that it costs nothing.
+static bool is_conversion(const fuse_conv_pass_t* p, const fuse_conv_chain_t* chain,
+                          const rn_ir_node_t* node) {
+  const rn_ir_node_t* conv = rn_ir_node(p->ir, chain->conv);
+  return node->op == p->cast && conv->types[0] == RN_BFLOAT16 && conv->device &&
+         conv->device->is_host && chain->cast_count < MOST_CASTS && !rn_ir_flag(node, "Truncate") &&
+         node->types[0] == (chain->is_wide ? RN_BFLOAT16 : RN_FLOAT);
+}
+
+static bool is_whole(const fuse_conv_pass_t* p, rn_ir_edge_t operand, int64_t channels) {
+  int64_t count;
+  return !rn_shape_count(shape_of(p, operand), &count) || count > channels;
+}
+
 // Takes the reader of the chain's last node in, if it is one that can be.
 static bool take_next(const fuse_conv_pass_t* p, fuse_conv_chain_t* chain) {
   int32_t next = rn_ir_only_reader(&p->uses[chain->last]);
-  if (chain->count == MOST_STEPS || next < 0) return false;
+  if (next < 0) return false;
   const rn_ir_node_t* node = rn_ir_node(p->ir, next);
   const rn_ir_node_t* conv = rn_ir_node(p->ir, chain->conv);
+  if (node->is_removed || node->feed >= 0 || node->control_count || node->device != conv->device)
+    return false;
+  if (is_conversion(p, chain, node)) {
+    chain->is_wide = !chain->is_wide;
+    chain->casts[chain->cast_count++] = next;
+    chain->last = next;
+    return true;
+  }
   int k = 0;
   while (k < STEP_KINDS && node->op != p->step_ops[k]) ++k;
-  if (k == STEP_KINDS || node->is_removed || node->feed >= 0 || node->control_count ||
-      node->device != conv->device || node->types[0] != conv->types[0] || !is_channels_last(node))
+  if (k == STEP_KINDS || chain->count == MOST_STEPS || !is_channels_last(node) ||
+      node->types[0] != (chain->is_wide ? RN_FLOAT : conv->types[0]))
     return false;
   const step_row_t* row = &step_rows[k];
   int32_t operand = -1;
@@ -84,9 +111,12 @@ static bool take_next(const fuse_conv_pass_t* p, fuse_conv_chain_t* chain) {
     bool is_first = node->inputs[0].node == chain->last;
     rn_ir_edge_t other = node->inputs[is_first ? 1 : 0];
     if ((row->is_ordered && !is_first) || other.node == chain->last ||
-        !operand_fits(shape_of(p, other), conv->shapes[0], chain->channels))
+        !operand_fits(shape_of(p, other), conv->shapes[0], chain->channels) ||
+        (chain->is_wide && is_whole(p, other, chain->channels)))
       return false;
     operand = chain->operand_count;
+    chain->is_float[operand] = chain->is_wide;
+    chain->float_count += chain->is_wide;
     chain->operands[chain->operand_count++] = other;
   }
   chain->steps[2 * chain->count] = row->code;
@@ -94,6 +124,13 @@ static bool take_next(const fuse_conv_pass_t* p, fuse_conv_chain_t* chain) {
   chain->members[chain->count++] = next;
   chain->last = next;
   return true;
+}
+
+// Where the kernel has operand |i|: those of steps in float come last.
+static int32_t place_of(const fuse_conv_chain_t* chain, int32_t i) {
+  int32_t place = chain->is_float[i] ? chain->operand_count - chain->float_count : 0;
+  for (int32_t k = 0; k < i; ++k) place += chain->is_float[k] == chain->is_float[i];
+  return place;
 }
 
 // The paddings of a Pad that adds zeros to rows and columns only; NULL for any other node.
@@ -115,10 +152,15 @@ static rn_status_t make_attrs(const fuse_conv_pass_t* p, const fuse_conv_chain_t
   int64_t *steps = NULL, *paddings = NULL;
   RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&p->ir->arena, 2 * (size_t)chain->count, &steps));
   RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&p->ir->arena, 8, &paddings));
-  memcpy(steps, chain->steps, 2 * (size_t)chain->count * sizeof *steps);
+  for (int32_t i = 0; i < chain->count; ++i) {
+    int64_t operand = chain->steps[2 * i + 1];
+    steps[2 * i] = chain->steps[2 * i];
+    steps[2 * i + 1] = operand < 0 ? operand : place_of(chain, (int32_t)operand);
+  }
   for (int i = 0; pads && i < 8; ++i) paddings[i] = RN_DATA(pads, const int32_t)[i];
   const rn_attr_t given[] = {
-      {RN_STR("N"), {.i = chain->operand_count}},
+      {RN_STR("N"), {.i = chain->operand_count - chain->float_count}},
+      {RN_STR("M"), {.i = chain->float_count}},
       {RN_STR("keeps_filter"), {.b = rn_ir_stays(p->ir, conv->inputs[1], p->has_writers)}},
       {RN_STR("is_depthwise"), {.b = chain->is_depthwise}},
       {RN_STR("steps"), {.count = 2 * chain->count, .list_i = steps}},
@@ -148,11 +190,14 @@ static rn_status_t rewrite(fuse_conv_pass_t* p, const fuse_conv_chain_t* chain) 
   RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&p->ir->arena, (size_t)made.input_count, &made.inputs));
   made.inputs[0] = pads ? before->inputs[0] : x;
   made.inputs[1] = conv->inputs[1];
-  for (int32_t i = 0; i < chain->operand_count; ++i) made.inputs[2 + i] = chain->operands[i];
+  for (int32_t i = 0; i < chain->operand_count; ++i)
+    made.inputs[2 + place_of(chain, i)] = chain->operands[i];
   if (pads) rn_ir_node(p->ir, x.node)->is_removed = true;
   rn_ir_node(p->ir, chain->conv)->is_removed = true;
   for (int32_t i = 0; i < chain->count; ++i)
     rn_ir_node(p->ir, chain->members[i])->is_removed = true;
+  for (int32_t i = 0; i < chain->cast_count; ++i)
+    rn_ir_node(p->ir, chain->casts[i])->is_removed = true;
   made.is_removed = false;
   *rn_ir_node(p->ir, chain->last) = made;
   return RN_OK;
@@ -170,7 +215,9 @@ static rn_status_t fuse_from(fuse_conv_pass_t* p, int32_t index) {
       !rn_shape_is_full(w) || x.dims[3] < 0)
     return RN_OK;
   chain.channels = node->shapes[0].dims[3];
-  while (take_next(p, &chain)) continue;
+  fuse_conv_chain_t longer = chain;
+  while (take_next(p, &longer))
+    if (!longer.is_wide) chain = longer;
   // Fusing a convolution alone only pays if its filter can be laid out once.
   if (!chain.count && (chain.is_depthwise || !rn_ir_stays(p->ir, node->inputs[1], p->has_writers)))
     return RN_OK;
@@ -182,7 +229,8 @@ rn_status_t rn_pass_fuse_conv(rn_ir_t* ir) {
                         .op = rn_op_conv_then(),
                         .conv = rn_op_find(RN_STR("Conv2D")),
                         .depthwise = rn_op_find(RN_STR("DepthwiseConv2dNative")),
-                        .pad = rn_op_find(RN_STR("Pad"))};
+                        .pad = rn_op_find(RN_STR("Pad")),
+                        .cast = rn_op_find(RN_STR("Cast"))};
   if (!p.op) return RN_OK;
   bool has_conv = false;
   for (size_t n = 0; n < ir->nodes.count && !has_conv; ++n)

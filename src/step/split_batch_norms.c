@@ -195,9 +195,9 @@ static bool is_convolution(const split_pass_t* pass, rn_ir_edge_t edge, int32_t 
 // Whether fuse_conv will take the parts of norm |index| of the CPU into a convolution.
 static bool fuses_on_host(const split_pass_t* pass, int32_t index) {
   const rn_ir_node_t* node = rn_ir_node(pass->ir, index);
-  if (rn_ir_flag(node, "is_training") || node->types[0] != RN_FLOAT || node->control_count ||
-      node->feed >= 0 || is_used(pass->ir, index, 1) ||
-      !is_convolution(pass, node->inputs[0], index))
+  bool has_type = node->types[0] == RN_FLOAT || node->types[0] == RN_BFLOAT16;
+  if (rn_ir_flag(node, "is_training") || !has_type || node->control_count || node->feed >= 0 ||
+      is_used(pass->ir, index, 1) || !is_convolution(pass, node->inputs[0], index))
     return false;
   rn_shape_t x = shape_of(pass, node->inputs[0]);
   for (int i = 1; i < 5; ++i) {

@@ -63,8 +63,9 @@ static rn_status_t check_operands(rn_kernel_ctx_t* ctx, const rn_conv_then_t* th
   for (int32_t i = 0; i < then->step_count; ++i) {
     if (then->steps[i].operand < 0) continue;
     const rn_tensor_t* value = rn_in(ctx, then->steps[i].operand + 2);
-    if (value->count != 1 && value->count != conv->out_depth &&
-        value->count != conv->batch * rn_conv_y_size(conv))
+    const bool is_whole =
+        value->count == conv->batch * rn_conv_y_size(conv) && value->dtype == rn_in(ctx, 0)->dtype;
+    if (value->count != 1 && value->count != conv->out_depth && !is_whole)
       return rn_invalid_argument("%s does not fit the result of a convolution of %lld channels",
                                  rn_text_of(value).text, (long long)conv->out_depth);
   }
@@ -97,7 +98,7 @@ static void find_operands(rn_kernel_ctx_t* ctx, const rn_conv_then_t* then, int6
     const rn_tensor_t* value = rn_in(ctx, operand + 2);
     out->steps[i].operand = value->data;
     out->steps[i].count = value->count;
-    if (!wide || value->count > most) continue;
+    if (!wide || value->count > most || value->dtype == RN_FLOAT) continue;
     rn_vector_table()->widen_bfloat16(value->data, wide, value->count);
     out->steps[i].operand = wide;
     wide += value->count;
