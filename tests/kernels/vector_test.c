@@ -44,7 +44,7 @@ static const struct {
     {RN_VECTOR_SIGMOID, sigmoid, 2.2}, {RN_VECTOR_EXPM1, expm1l, 1.01},
     {RN_VECTOR_LOG, logl, 1.01},       {RN_VECTOR_LOG1P, log1pl, 1.6},
     {RN_VECTOR_SIN, sinl, 1.01},       {RN_VECTOR_COS, cosl, 1.01},
-    {RN_VECTOR_ATAN, atanl, 1.01},     {RN_VECTOR_ERF, erfl, 2.0},
+    {RN_VECTOR_ATAN, atanl, 1.2},      {RN_VECTOR_ERF, erfl, 1.2},
     {RN_VECTOR_SQRT, sqrtl, 0.51},     {RN_VECTOR_RSQRT, inverse_root, 1.51},
     {RN_VECTOR_SOFTPLUS, softplus, 4}, {RN_VECTOR_ELU, elu, 1.01},
     {RN_VECTOR_SINH, sinhl, 1.5},      {RN_VECTOR_COSH, coshl, 1.5},

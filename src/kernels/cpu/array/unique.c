@@ -50,6 +50,8 @@ static inline uint64_t mix(uint64_t hash, uint64_t value) {
 
 static uint64_t hash_item(const items_t* items, int64_t item) {
   const rn_dtype_t dtype = items->tensor->dtype;
+  if (dtype == RN_INT32 && items->tensor->rank == 1)
+    return mix(0, (uint32_t)RN_DATA(items->tensor, const int32_t)[item]);
   const size_t size = rn_dtype_size(dtype);
   uint64_t hash = 0;
   for (int64_t o = 0; o < items->view.outer; ++o) {
@@ -70,6 +72,8 @@ static uint64_t hash_item(const items_t* items, int64_t item) {
 
 static bool same_item(const items_t* a, int64_t i, const items_t* b, int64_t k) {
   const rn_dtype_t dtype = a->tensor->dtype;
+  if (dtype == RN_INT32 && a->tensor->rank == 1)
+    return RN_DATA(a->tensor, const int32_t)[i] == RN_DATA(b->tensor, const int32_t)[k];
   const size_t size = rn_dtype_size(dtype);
   for (int64_t o = 0; o < a->view.outer; ++o) {
     const char *x = run_at(a, i, o), *y = run_at(b, k, o);

@@ -80,9 +80,12 @@ static void fill_noise(glimpse_t* g, const float* image, int64_t pixels, int64_t
     for (int64_t i = 0; i < count; ++i) {
       float pair[2];
       uint32_t first = rn_philox_word(&random), second = rn_philox_word(&random);
+      if (g->noise == UNIFORM) {
+        out[i * depth + d] = min + rn_word_to_float(first) * (max - min);
+        continue;
+      }
       rn_random_normal_floats(first, second, pair);
-      out[i * depth + d] = g->noise == UNIFORM ? min + rn_word_to_float(first) * (max - min)
-                                               : (float)(mean + deviation * (double)pair[0]);
+      out[i * depth + d] = (float)(mean + deviation * (double)pair[0]);
     }
   }
 }

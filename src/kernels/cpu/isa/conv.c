@@ -63,16 +63,33 @@ INLINE void patch_row(const rn_conv_t* conv, const float* row, int64_t left, int
   }
 }
 
+INLINE void next_pixel(const rn_conv_t* conv, int64_t* image, int64_t* row, int64_t* column) {
+  if (++*column < conv->columns.out) return;
+  *column = 0;
+  if (++*row < conv->rows.out) return;
+  *row = 0;
+  ++*image;
+}
+
 static void patches(const rn_conv_t* conv, const float* x, int64_t begin, int64_t end,
                     int64_t first, int64_t last, float* to, int64_t to_row) {
   const rn_window_axis_t *rows = &conv->rows, *columns = &conv->columns;
   int64_t span = columns->filter * conv->in_depth, width = columns->in * conv->in_depth;
   int64_t size = rows->out * columns->out, image = begin / size;
   int64_t y_row = begin % size / columns->out, y_column = begin % columns->out;
+  const bool is_whole =
+      first == 0 && last == rows->filter * span && rows->dilation == 1 && columns->dilation == 1;
   for (int64_t pixel = begin; pixel < end; ++pixel, to += to_row) {
     int64_t top = y_row * rows->stride - rows->before;
     int64_t left = y_column * columns->stride - columns->before;
     float* at = to;
+    if (is_whole && top >= 0 && top + rows->filter <= rows->in && left >= 0 &&
+        left + columns->filter <= columns->in) {  // most patches of few channels
+      const float* from = x + (image * rows->in + top) * width + left * conv->in_depth;
+      for (int64_t i = 0; i < rows->filter; ++i, from += width, at += span) copy(from, at, span);
+      next_pixel(conv, &image, &y_row, &y_column);
+      continue;
+    }
     for (int64_t i = first / span; i * span < last; ++i) {
       int64_t row = top + i * rows->dilation;
       bool is_inside = row >= 0 && row < rows->in;
@@ -81,11 +98,7 @@ static void patches(const rn_conv_t* conv, const float* x, int64_t begin, int64_
                 at);
       at += until - from;
     }
-    if (++y_column < columns->out) continue;
-    y_column = 0;
-    if (++y_row < rows->out) continue;
-    y_row = 0;
-    ++image;
+    next_pixel(conv, &image, &y_row, &y_column);
   }
 }
 

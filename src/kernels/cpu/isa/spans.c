@@ -132,6 +132,13 @@ static bool window_norms(const float* in, int64_t n, int64_t radius, float alpha
   return true;
 }
 
+static void raise_to_sums(const float* a, const float* b, float* best, int64_t n) {
+  RN_IVDEP for (int64_t i = 0; i < n; ++i) {
+    const float sum = a[i] + b[i];
+    best[i] = sum > best[i] ? sum : best[i];
+  }
+}
+
 // Products of infinities are infinite, as in C: where both parts are NaN, the compiler's function
 // decides.
 static void complex_mul(const float* a, const float* b, float* out, int64_t n) {
@@ -187,6 +194,7 @@ const rn_spans_t RN_ISA_NAME(rn_spans_) = {
     .to_levels = to_levels,
     .to_rounded = to_rounded,
     .window_norms = window_norms,
+    .raise_to_sums = raise_to_sums,
     .complex_mul = complex_mul,
     .complex_conj = complex_conj,
     .complex_split = complex_split,

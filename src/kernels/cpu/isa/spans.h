@@ -41,6 +41,8 @@ typedef struct rn_spans_t {
   // if there are too many of either.
   bool (*window_norms)(const float* in, int64_t n, int64_t radius, float alpha, float bias,
                        float* out);
+  // best = the larger of best and a + b.
+  void (*raise_to_sums)(const float* a, const float* b, float* best, int64_t n);
   // Pairs of a real and an imaginary part, n of them.
   void (*complex_mul)(const float* a, const float* b, float* out, int64_t n);
   void (*complex_conj)(const float* in, float* out, int64_t n);

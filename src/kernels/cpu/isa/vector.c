@@ -262,7 +262,8 @@ REG_F32_1(tan_f32, F32_OR_SELF(x, 0x1p-14f, SLEEF_F32(tan, u10)(x)))
 REG_F64_1(tan_f64, F64_OR_SELF(x, 0x1p-28, SLEEF_F64(tan, u10)(x)))
 BOTH1(asin, u10)
 BOTH1(acos, u10)
-BOTH1(atan, u10)
+REG_F32_1(atan_f32, f32_atan(x))
+REG_F64_1(atan_f64, SLEEF_F64(atan, u10)(x))
 
 // Recomputes the elements of |x| beyond |bound| with the C library's function and takes the others
 // from |y|. Rarely called, so kept out of the loops.

@@ -1,9 +1,11 @@
 // Dilation2D: the maximum over a window of image plus filter; and its gradients, which go to the
 // position of the first maximum.
+#include <float.h>
 #include <inttypes.h>
 
 #include "kernels/cpu/array.h"
 #include "kernels/cpu/nn/dilation.h"
+#include "kernels/cpu/spans.h"
 #include "kernels/cpu/vector.h"
 #include "kernels/kernel_rows.h"
 
@@ -111,6 +113,41 @@ typedef struct dilation_job_t {
 #define SUM_DOUBLE PLAIN_SUM
 TYPES(FIND)
 
+// One pixel of the result in floats, all channels at once.
+static void forward_pixel(const dilation_job_t* job, const float* image, int64_t r, int64_t c,
+                          float* out) {
+  const rn_window_axis_t *rows = &job->sizes.rows, *columns = &job->sizes.columns;
+  const int64_t depth = job->sizes.depth;
+  bool is_first = true;
+  for (int64_t i = 0; i < rows->filter; ++i) {
+    const int64_t row = r * rows->stride - rows->before + i * rows->dilation;
+    if (row < 0 || row >= rows->in) continue;
+    for (int64_t j = 0; j < columns->filter; ++j) {
+      const int64_t column = c * columns->stride - columns->before + j * columns->dilation;
+      if (column < 0 || column >= columns->in) continue;
+      const float* x = image + (row * columns->in + column) * depth;
+      const float* w = (const float*)job->w + (i * columns->filter + j) * depth;
+      if (is_first)
+        rn_vector_run(RN_VECTOR_ADD, RN_FLOAT, x, 1, w, 1, out, depth);
+      else
+        rn_spans()->raise_to_sums(x, w, out, depth);
+      is_first = false;
+    }
+  }
+  for (int64_t d = 0; is_first && d < depth; ++d) out[d] = -FLT_MAX;
+}
+
+static void forward_floats(const dilation_job_t* job, int64_t begin, int64_t end) {
+  const int64_t rows = job->sizes.rows.out, columns = job->sizes.columns.out;
+  const int64_t depth = job->sizes.depth;
+  const int64_t in_size = job->sizes.rows.in * job->sizes.columns.in * depth;
+  float* out = (float*)job->out + begin * rows * columns * depth;
+  for (int64_t b = begin; b < end; ++b)
+    for (int64_t r = 0; r < rows; ++r)
+      for (int64_t c = 0; c < columns; ++c, out += depth)
+        forward_pixel(job, (const float*)job->x + b * in_size, r, c, out);
+}
+
 #define CASE(N, T, LOW)       \
   case RN_##N:                \
     run_##N(job, begin, end); \
@@ -119,6 +156,10 @@ TYPES(FIND)
 // Images [begin, end).
 static void run_piece(void* arg, int64_t begin, int64_t end) {
   const dilation_job_t* job = arg;
+  if (job->work == FORWARD && job->dtype == RN_FLOAT) {
+    forward_floats(job, begin, end);
+    return;
+  }
   switch (job->dtype) {
     TYPES(CASE)
     default:

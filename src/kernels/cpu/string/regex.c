@@ -126,6 +126,8 @@ static rn_status_t regex_compile(rn_str_t pattern, bool is_full, regex_t* out) {
     regex_clear(out);
     return rn_out_of_memory();
   }
+  // Where the system allows no code to be made at run time, the interpreter matches.
+  (void)pcre2_jit_compile(out->code, PCRE2_JIT_COMPLETE);
   pcre2_set_match_limit(out->limits, MATCH_LIMIT);
   pcre2_set_heap_limit(out->limits, HEAP_LIMIT_KIB);
   return RN_OK;
@@ -139,6 +141,14 @@ typedef struct fragment_t {
 static fragment_t fragment_from(rn_str_t text, size_t begin) {
   size_t end = begin;
   while (end < text.size) {
+    uint64_t eight;
+    if (end + sizeof eight <= text.size) {
+      memcpy(&eight, text.data + end, sizeof eight);
+      if (!(eight & UINT64_C(0x8080808080808080))) {  // ASCII
+        end += sizeof eight;
+        continue;
+      }
+    }
     uint32_t code;
     size_t size = rn_utf8_decode(rn_str_n(text.data + end, text.size - end), &code);
     if (code == RN_UTF8_BAD) break;
@@ -156,6 +166,9 @@ static rn_status_t regex_match(const regex_t* regex, rn_str_t text, fragment_t f
   const char* data = text.data ? text.data + fragment.begin : "";
   int count = pcre2_match(regex->code, (PCRE2_SPTR)data, fragment.end - fragment.begin,
                           from - fragment.begin, options, regex->match, regex->limits);
+  if (count == PCRE2_ERROR_JIT_STACKLIMIT)
+    count = pcre2_match(regex->code, (PCRE2_SPTR)data, fragment.end - fragment.begin,
+                        from - fragment.begin, options | PCRE2_NO_JIT, regex->match, regex->limits);
   *out_count = count > 0 ? count : 0;
   if (count >= 0 || count == PCRE2_ERROR_NOMATCH) return RN_OK;
   PCRE2_UCHAR message[120];
