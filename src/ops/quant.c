@@ -236,3 +236,12 @@ rn_status_t rn_shape_fn_requantize_per_channel(rn_shape_ctx_t* ctx) {
   RN_TRY(rn_ops_check_rank(ctx, 2, 1));
   return with_limits(ctx, 3, 4);
 }
+
+rn_status_t rn_shape_fn_uniform_dot(rn_shape_ctx_t* ctx) {
+  rn_shape_t lhs, rhs;
+  int64_t inner;
+  RN_TRY(rn_shape_with_rank(ctx, rn_shape_in(ctx, 0), 2, &lhs));
+  RN_TRY(rn_shape_with_rank(ctx, rn_shape_in(ctx, 1), 2, &rhs));
+  RN_TRY(rn_dim_merge(lhs.dims[1], rhs.dims[0], &inner));
+  return rn_shape_matrix(ctx, lhs.dims[0], rhs.dims[1], rn_shape_out(ctx, 0));
+}
