@@ -9,6 +9,7 @@
 #include "kernels/cpu/broadcasting.h"
 #include "kernels/cpu/isa/types.h"
 #include "kernels/cpu/math/operands.h"
+#include "kernels/cpu/vector.h"
 #include "kernels/kernel_rows.h"
 
 #define PI 3.14159265358979323846
@@ -25,8 +26,9 @@ static float log_gamma_float(float x) {
   return isinf(x) ? INFINITY : lgammaf_r(x, &sign);
 }
 
-// Psi: reflection for x < 0, then recurrence up to where the asymptotic series converges.
-static double digamma(double x) {
+// Psi: reflection for x < 0, then recurrence up to |start|, from where the asymptotic series
+// converges.
+static double digamma_from(double x, double start) {
   if (x <= 0 && x == floor(x)) return NAN;
   double result = 0;
   if (x < 0) {
@@ -35,7 +37,7 @@ static double digamma(double x) {
     result = fabs(part) < 0.25 ? -PI / tan(PI * part) : -PI * tan(PI * rest);
     x = 1 - x;
   }
-  for (; x < 12; ++x) result -= 1 / x;
+  for (; x < start; ++x) result -= 1 / x;
   double z = 1 / (x * x);
   // Bernoulli numbers over their index: B2k / 2k.
   // clang-format off
@@ -44,6 +46,8 @@ static double digamma(double x) {
   // clang-format on
   return result + log(x) - 0.5 / x - series;
 }
+static double digamma(double x) { return digamma_from(x, 12); }
+static double digamma_narrow(double x) { return digamma_from(x, 6); }  // an error of 2e-13
 
 // Solves erfc(y) = q for 0 < q <= 1 by Halley's method, which triples the digits per step.
 static double erfc_inverse(double q) {
@@ -81,6 +85,24 @@ static double normal_quantile(double p) {
                  : 1.41421356237309504880 * erfc_inverse(2 * (1 - p));
 }
 
+// The terms of zeta from q on, by the Euler-Maclaurin formula; |power| is q^-x, |sum| what is there
+// already.
+static double zeta_rest(double x, double q, double power, double sum) {
+  // B2k / (2k)!
+  static const double factors[] = {1.0 / 12,           -1.0 / 720,
+                                   1.0 / 30240,        -1.0 / 1209600,
+                                   1.0 / 47900160,     -691.0 / 1307674368000,
+                                   1.0 / 74724249600., -3617.0 / 10670622842880000.};
+  double rest = q * power / (x - 1) + power / 2, rising = x * power / q;
+  for (int k = 0; k < 8; ++k) {
+    double term = factors[k] * rising;
+    rest += term;
+    if (fabs(term) < 1e-17 * fabs(sum + rest)) break;
+    rising *= (x + 2 * k + 1) * (x + 2 * k + 2) / (q * q);
+  }
+  return rest;
+}
+
 // The Hurwitz zeta function, the sum of (q + k)^-x: the first terms, then the Euler-Maclaurin
 // formula.
 static double zeta(double x, double q) {
@@ -98,21 +120,21 @@ static double zeta(double x, double q) {
     sum += term;
     if (q > 0 && fabs(term) < 1e-17 * fabs(sum)) return sum;
   }
-  // B2k / (2k)!
-  static const double factors[] = {1.0 / 12,           -1.0 / 720,
-                                   1.0 / 30240,        -1.0 / 1209600,
-                                   1.0 / 47900160,     -691.0 / 1307674368000,
-                                   1.0 / 74724249600., -3617.0 / 10670622842880000.};
-  double power = pow(q, -x);
-  sum += q * power / (x - 1) + power / 2;
-  double rising = x * power / q;
-  for (int k = 0; k < 8; ++k) {
-    double term = factors[k] * rising;
-    sum += term;
-    if (fabs(term) < 1e-17 * fabs(sum)) break;
-    rising *= (x + 2 * k + 1) * (x + 2 * k + 2) / (q * q);
-  }
-  return sum;
+  return sum + zeta_rest(x, q, pow(q, -x), sum);
+}
+
+// The same for floats and q > 0: the powers of the first terms are made side by side.
+static double zeta_narrow(double x, double q) {
+  enum { TERMS = 12 };
+  if (!(x > 1 && q > 0 && x < 1e3 && q < 1e6)) return zeta(x, q);
+  double powers[TERMS + 1], sum = 0;
+  const double down = -x, end = q + TERMS;
+  for (int k = 0; k <= TERMS; ++k) powers[k] = q + k;
+  rn_vector_run(RN_VECTOR_LOG, RN_DOUBLE, powers, 1, NULL, 0, powers, TERMS + 1);
+  rn_vector_run(RN_VECTOR_MUL, RN_DOUBLE, powers, 1, &down, 0, powers, TERMS + 1);
+  rn_vector_run(RN_VECTOR_EXP, RN_DOUBLE, powers, 1, NULL, 0, powers, TERMS + 1);
+  for (int k = 0; k < TERMS; ++k) sum += powers[k];
+  return sum + zeta_rest(x, end, powers[TERMS], sum);
 }
 
 static double polygamma(double order, double x) {
@@ -132,9 +154,13 @@ static double gamma_factor(double a, double x) {
   return sqrt(a / (2 * PI)) * exp(exponent - stirling);
 }
 
-static double lower_series(double a, double x) {
+// What sums and fractions may leave out, of their value: for doubles and for floats.
+#define WIDE 1e-17
+#define NARROW 1e-10
+
+static double lower_series(double a, double x, double rest) {
   double term = 1 / a, sum = term;
-  for (int k = 1; k < ROUNDS && fabs(term) > 1e-17 * fabs(sum); ++k) {
+  for (int k = 1; k < ROUNDS && fabs(term) > rest * fabs(sum); ++k) {
     term *= x / (a + k);
     sum += term;
   }
@@ -142,7 +168,7 @@ static double lower_series(double a, double x) {
 }
 
 // The continued fraction of the upper incomplete gamma function, by Lentz's method.
-static double upper_fraction(double a, double x) {
+static double upper_fraction(double a, double x, double rest) {
   const double tiny = 1e-300;
   double b = x + 1 - a, c = 1 / tiny, d = 1 / b, h = d;
   for (int k = 1; k < ROUNDS; ++k) {
@@ -155,26 +181,26 @@ static double upper_fraction(double a, double x) {
     d = 1 / d;
     double change = d * c;
     h *= change;
-    if (fabs(change - 1) < 1e-16) break;
+    if (fabs(change - 1) < 10 * rest) break;
   }
   return h * gamma_factor(a, x);
 }
 
-static double igamma(double a, double x) {
+static double igamma(double a, double x, double rest) {
   if (isnan(a) || isnan(x) || x < 0 || a < 0) return NAN;
   if (x == 0) return 0;
   if (a == 0) return NAN;
   if (isinf(a)) return isinf(x) ? NAN : 0;
   if (isinf(x)) return 1;
-  return x < a + 1 ? lower_series(a, x) : 1 - upper_fraction(a, x);
+  return x < a + 1 ? lower_series(a, x, rest) : 1 - upper_fraction(a, x, rest);
 }
 
-static double igammac(double a, double x) {
+static double igammac(double a, double x, double rest) {
   if (isnan(a) || isnan(x) || x < 0 || a <= 0) return NAN;
   if (x == 0) return 1;
   if (isinf(a)) return isinf(x) ? NAN : 1;
   if (isinf(x)) return 0;
-  return x < a + 1 ? 1 - lower_series(a, x) : upper_fraction(a, x);
+  return x < a + 1 ? 1 - lower_series(a, x, rest) : upper_fraction(a, x, rest);
 }
 
 // The derivative with respect to a of the lower function, divided by minus the factor: of the
@@ -236,7 +262,7 @@ static double gamma_sample_grad(double a, double x) {
   return x == 0 || isinf(a) ? 0 : x * gamma_slope(a, x);
 }
 
-static double beta_fraction(double a, double b, double x) {
+static double beta_fraction(double a, double b, double x, double rest) {
   const double tiny = 1e-300;
   double c = 1, d = 1 - (a + b) * x / (a + 1);
   if (fabs(d) < tiny) d = tiny;
@@ -254,17 +280,17 @@ static double beta_fraction(double a, double b, double x) {
       d = 1 / d;
       h *= d * c;
     }
-    if (fabs(h - before) < 1e-16 * fabs(h)) break;
+    if (fabs(h - before) < 10 * rest * fabs(h)) break;
   }
   return h;
 }
 
-static double betainc(double a, double b, double x) {
+static double betainc(double a, double b, double x, double rest) {
   if (!(a > 0 && b > 0 && x >= 0 && x <= 1)) return NAN;
   if (x == 0 || x == 1) return x;
   double front = exp(log_gamma(a + b) - log_gamma(a) - log_gamma(b) + a * log(x) + b * log1p(-x));
-  return x < (a + 1) / (a + b + 2) ? front * beta_fraction(a, b, x) / a
-                                   : 1 - front * beta_fraction(b, a, 1 - x) / b;
+  return x < (a + 1) / (a + b + 2) ? front * beta_fraction(a, b, x, rest) / a
+                                   : 1 - front * beta_fraction(b, a, 1 - x, rest) / b;
 }
 
 #define ARGS void *arg, const void *const *in, const int *steps, void *out, int64_t n
@@ -294,27 +320,30 @@ static double betainc(double a, double b, double x) {
   LOOP2(name, f32, float, function(x, y)) \
   LOOP2(name, f64, double, function(x, y))
 LOOP_ALL(lgamma, log_gamma_float, log_gamma)
-LOOP_ALL(digamma, digamma, digamma)
+LOOP_ALL(digamma, digamma_narrow, digamma)
 LOOP_ALL(erfinv, erf_inverse, erf_inverse)
 LOOP_ALL(ndtri, normal_quantile, normal_quantile)
-LOOP2_BOTH(zeta, zeta)
+LOOP2(zeta, f32, float, zeta_narrow(x, y))
+LOOP2(zeta, f64, double, zeta(x, y))
 LOOP2_BOTH(polygamma, polygamma)
-LOOP2_BOTH(igamma, igamma)
-LOOP2_BOTH(igammac, igammac)
+LOOP2(igamma, f32, float, igamma(x, y, NARROW))
+LOOP2(igamma, f64, double, igamma(x, y, WIDE))
+LOOP2(igammac, f32, float, igammac(x, y, NARROW))
+LOOP2(igammac, f64, double, igammac(x, y, WIDE))
 LOOP2_BOTH(igamma_grad_a, igamma_grad_a)
 LOOP2_BOTH(gamma_sample_grad, gamma_sample_grad)
 LOOP2(next_after, f32, float, nextafterf(x, y))
 LOOP2(next_after, f64, double, nextafter(x, y))
 
-#define BETA_LOOP(S, T)                                                             \
-  static void betainc_##S(ARGS) {                                                   \
-    (void)arg;                                                                      \
-    const T *a = in[0], *b = in[1], *x = in[2];                                     \
-    for (int64_t i = 0; i < n; ++i)                                                 \
-      ((T*)out)[i] = (T)betainc(a[steps[0] * i], b[steps[1] * i], x[steps[2] * i]); \
+#define BETA_LOOP(S, T, REST)                                                             \
+  static void betainc_##S(ARGS) {                                                         \
+    (void)arg;                                                                            \
+    const T *a = in[0], *b = in[1], *x = in[2];                                           \
+    for (int64_t i = 0; i < n; ++i)                                                       \
+      ((T*)out)[i] = (T)betainc(a[steps[0] * i], b[steps[1] * i], x[steps[2] * i], REST); \
   }
-BETA_LOOP(f32, float)
-BETA_LOOP(f64, double)
+BETA_LOOP(f32, float, NARROW)
+BETA_LOOP(f64, double, WIDE)
 
 #define GRAIN 2048  // at about a hundred nanoseconds each
 
