@@ -32,20 +32,32 @@ typedef struct ordering_job_t {
   rn_tensor_t* out;
 } ordering_job_t;
 
-#define SEARCH(N, T)                                                                         \
-  case RN_##N:                                                                               \
-    for (int64_t i = begin; i < end; ++i) {                                                  \
-      const T* row = (const T*)job->sorted + i / job->width * job->length;                   \
-      T value = ((const T*)job->values)[i];                                                  \
-      int64_t low = 0;                                                                       \
-      for (int64_t left = job->length; left > 0; left /= 2) { /* without branches */         \
-        const int64_t middle = low + left / 2;                                               \
-        const bool is_before = job->is_upper ? !(value < row[middle]) : row[middle] < value; \
-        low = is_before ? middle + 1 : low;                                                  \
-        left -= is_before && left % 2 == 0;                                                  \
-      }                                                                                      \
-      rn_int_set(job->out, i, low);                                                          \
-    }                                                                                        \
+// Where |value| belongs in a row, without branches: IS_BEFORE tells whether |x| comes before it.
+#define PLACE_IN(T, row, length, IS_BEFORE, out)   \
+  do {                                             \
+    int64_t low = 0;                               \
+    for (int64_t left = length; left > 0;) {       \
+      const int64_t half = left / 2;               \
+      const T x = (row)[low + half];               \
+      const bool is_before = IS_BEFORE;            \
+      low += is_before * (half + 1);               \
+      left = half - (is_before & (left % 2 == 0)); \
+    }                                              \
+    out = low;                                     \
+  } while (0)
+
+#define SEARCH(N, T)                                                       \
+  case RN_##N:                                                             \
+    for (int64_t i = begin; i < end; ++i) {                                \
+      const T* row = (const T*)job->sorted + i / job->width * job->length; \
+      const T value = ((const T*)job->values)[i];                          \
+      int64_t place;                                                       \
+      if (job->is_upper)                                                   \
+        PLACE_IN(T, row, job->length, !(value < x), place);                \
+      else                                                                 \
+        PLACE_IN(T, row, job->length, x < value, place);                   \
+      rn_int_set(job->out, i, place);                                      \
+    }                                                                      \
     break;
 
 static void search_piece(void* arg, int64_t begin, int64_t end) {

@@ -109,22 +109,31 @@ static bool is_inside(const image_transform_job_t* job, float y, float x) {
   return y >= 0 && y < (float)job->height && x >= 0 && x < (float)job->width;
 }
 
-static float read(const image_transform_job_t* job, int64_t b, float y, float x, int64_t d) {
-  if (!is_inside(job, y, x)) return job->fill;
-  return job->floats[((b * job->height + (int64_t)y) * job->width + (int64_t)x) * job->depth + d];
+// The pixel at a position, or NULL outside of the image.
+static const float* pixel_at(const image_transform_job_t* job, int64_t b, float y, float x) {
+  if (!is_inside(job, y, x)) return NULL;
+  return job->floats + ((b * job->height + (int64_t)y) * job->width + (int64_t)x) * job->depth;
 }
 
-static float mix(const image_transform_job_t* job, int64_t b, float y, float x, int64_t d) {
-  float y0 = floorf(y), x0 = floorf(x), y1 = y0 + 1, x1 = x0 + 1;
-  float top = (x1 - x) * read(job, b, y0, x0, d) + (x - x0) * read(job, b, y0, x1, d);
-  float bottom = (x1 - x) * read(job, b, y1, x0, d) + (x - x0) * read(job, b, y1, x1, d);
-  return (y1 - y) * top + (y - y0) * bottom;
+// All channels between four pixels; those outside have the fill value.
+static void mix(const image_transform_job_t* job, int64_t b, float y, float x, int64_t to) {
+  const float y0 = floorf(y), x0 = floorf(x), y1 = y0 + 1, x1 = x0 + 1;
+  const float *tl = pixel_at(job, b, y0, x0), *tr = pixel_at(job, b, y0, x1);
+  const float *bl = pixel_at(job, b, y1, x0), *br = pixel_at(job, b, y1, x1);
+  for (int64_t d = 0; d < job->depth; ++d) {
+    const float top = (x1 - x) * (tl ? tl[d] : job->fill) + (x - x0) * (tr ? tr[d] : job->fill);
+    const float bottom = (x1 - x) * (bl ? bl[d] : job->fill) + (x - x0) * (br ? br[d] : job->fill);
+    put(job->out, to + d, (y1 - y) * top + (y - y0) * bottom);
+  }
 }
 
-// One output pixel, all channels.
 static void look(const image_transform_job_t* job, int64_t b, float y, float x, int64_t to) {
+  if (job->transform.is_bilinear) {
+    mix(job, b, y, x, to);
+    return;
+  }
   float ny = roundf(y), nx = roundf(x);
-  bool copies = !job->transform.is_bilinear && is_inside(job, ny, nx);
+  bool copies = is_inside(job, ny, nx);
   size_t size = rn_dtype_size(job->out->dtype), pixel = (size_t)job->depth * size;
   if (copies) {
     int64_t from = ((b * job->height + (int64_t)ny) * job->width + (int64_t)nx) * job->depth;
@@ -132,8 +141,7 @@ static void look(const image_transform_job_t* job, int64_t b, float y, float x, 
            (const char*)job->images->data + (size_t)from * size, pixel);
     return;
   }
-  for (int64_t d = 0; d < job->depth; ++d)
-    put(job->out, to + d, job->transform.is_bilinear ? mix(job, b, y, x, d) : job->fill);
+  for (int64_t d = 0; d < job->depth; ++d) put(job->out, to + d, job->fill);
 }
 
 static void transform_piece(void* arg, int64_t begin, int64_t end) {

@@ -27,10 +27,12 @@
             const A x = LOAD(in[i + j]), y = lanes[j];                                 \
             lanes[j] = BETTER ? x : y;                                                 \
           }                                                                            \
-        for (int j = 0; j < LANES; ++j) {                                              \
-          const A x = lanes[j], y = block;                                             \
-          block = BETTER ? x : y;                                                      \
-        }                                                                              \
+        for (int half = LANES / 2; half > 0; half /= 2)                                \
+          for (int j = 0; j < half; ++j) {                                             \
+            const A x = lanes[j + half], y = lanes[j];                                 \
+            lanes[j] = BETTER ? x : y;                                                 \
+          }                                                                            \
+        block = lanes[0];                                                              \
       }                                                                                \
       for (; i < end; ++i) {                                                           \
         const A x = LOAD(in[i]), y = block;                                            \

@@ -8,16 +8,15 @@ static rn_status_t bucketize_compute(rn_kernel_ctx_t* ctx) {
   rn_tensor_t* out = NULL;
   RN_RETURN_IF_ERROR(rn_output(ctx, 0, rn_tensor_shape(in), &out));
   for (int64_t i = 0; i < in->count; ++i) {
-    int32_t low = 0, high = buckets->count;
+    int32_t low = 0;
     double value = in->dtype == RN_FLOAT    ? (double)RN_DATA(in, const float)[i]
                    : in->dtype == RN_DOUBLE ? RN_DATA(in, const double)[i]
                                             : (double)rn_int_at(in, i);
-    while (low < high) {
-      int32_t middle = low + (high - low) / 2;
-      if (value < (double)buckets->limits[middle])
-        high = middle;
-      else
-        low = middle + 1;
+    for (int32_t left = buckets->count; left > 0;) {  // without branches
+      const int32_t half = left / 2;
+      const bool is_above = !(value < (double)buckets->limits[low + half]);
+      low += is_above * (half + 1);
+      left = half - (is_above & (left % 2 == 0));
     }
     RN_DATA(out, int32_t)[i] = low;
   }

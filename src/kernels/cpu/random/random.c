@@ -383,16 +383,16 @@ typedef struct draw_t {
 
 static void draw_row(const draw_t* job, int64_t row, double* sums) {
   int64_t first = row * job->classes;
-  double largest = -DBL_MAX;
-  for (int64_t c = 0; c < job->classes; ++c) {
-    double logit = rn_number_at(job->logits, first + c);
-    if (isfinite(logit) && logit > largest) largest = logit;
-  }
-  double total = 0;
-  for (int64_t c = 0; c < job->classes; ++c) {
-    double logit = rn_number_at(job->logits, first + c);
-    sums[c] = isfinite(logit) ? logit - largest : -INFINITY;
-  }
+  double largest = -DBL_MAX, total = 0;
+  if (job->logits->dtype == RN_FLOAT)
+    for (int64_t c = 0; c < job->classes; ++c)
+      sums[c] = RN_DATA(job->logits, const float)[first + c];
+  else
+    for (int64_t c = 0; c < job->classes; ++c) sums[c] = rn_number_at(job->logits, first + c);
+  for (int64_t c = 0; c < job->classes; ++c)
+    largest = isfinite(sums[c]) && sums[c] > largest ? sums[c] : largest;
+  for (int64_t c = 0; c < job->classes; ++c)
+    sums[c] = isfinite(sums[c]) ? sums[c] - largest : -INFINITY;
   rn_vector_run(RN_VECTOR_EXP, RN_DOUBLE, sums, 1, NULL, 0, sums, job->classes);
   for (int64_t c = 0; c < job->classes; ++c) sums[c] = total += sums[c];
   // Rows are consecutive in the stream, with two words per draw.
@@ -401,13 +401,12 @@ static void draw_row(const draw_t* job, int64_t row, double* sums) {
   for (int64_t d = 0; d < job->draws; ++d) {
     uint32_t high = rn_philox_word(&words), low = rn_philox_word(&words);
     double wanted = rn_words_to_double(high, low) * total;
-    int64_t begin = 0, end = job->classes;
-    while (begin < end) {
-      int64_t middle = begin + (end - begin) / 2;
-      if (wanted < sums[middle])
-        end = middle;
-      else
-        begin = middle + 1;
+    int64_t begin = 0;
+    for (int64_t left = job->classes; left > 0;) {  // without branches
+      const int64_t half = left / 2;
+      const bool is_above = !(wanted < sums[begin + half]);
+      begin += is_above * (half + 1);
+      left = half - (is_above & (left % 2 == 0));
     }
     rn_int_set(job->out, row * job->draws + d, begin);
   }

@@ -33,11 +33,13 @@ static int64_t index_at(const math_sparse_t* sparse, int64_t i, int d) {
 
 // Finds the first entry and dimension whose index is out of bounds; false if there is none.
 static bool find_outside(const math_sparse_t* sparse, int64_t* out_i, int* out_d) {
-  for (*out_i = 0; *out_i < sparse->count; ++*out_i)
-    for (*out_d = 0; *out_d < sparse->rank; ++*out_d) {
-      int64_t at = index_at(sparse, *out_i, *out_d);
-      if (at < 0 || at >= sparse->shape[*out_d]) return true;
-    }
+  for (int64_t i = 0; i < sparse->count; ++i)
+    for (int d = 0; d < sparse->rank; ++d)
+      if ((uint64_t)index_at(sparse, i, d) >= (uint64_t)sparse->shape[d]) {
+        *out_i = i;
+        *out_d = d;
+        return true;
+      }
   return false;
 }
 
@@ -137,10 +139,12 @@ static rn_status_t cwise(rn_kernel_ctx_t* ctx, rn_combine_op_t op) {
     return rn_invalid_argument(
         "Provided indices are out-of-bounds w.r.t. dense side with broadcasted shape");
   RN_RETURN_IF_ERROR(rn_output(ctx, 0, (rn_shape_t){1, &a.count}, &out));
-  for (int64_t i = 0; i < a.count; ++i) {
+  char* to = out->data;
+  const char* from = dense->data;
+  for (int64_t i = 0; i < a.count; ++i, to += size) {
     int64_t place = 0;
     for (int d = 0; d < a.rank; ++d) place += strides[d] * index_at(&a, i, d);
-    rn_move_bytes(rn_element(out, i), rn_element(dense, place), size);
+    rn_move_bytes(to, from + (size_t)place * size, size);
   }
   if (op == RN_COMBINE_DIV && rn_has_zero(out))
     return rn_invalid_argument(

@@ -134,12 +134,12 @@ static int64_t unite(const merge_part_t* a, const merge_part_t* b, int32_t rank,
 static void combine_pair(const merge_part_t* a, const merge_part_t* b, merge_pair_t pair,
                          rn_combine_fn_t combine, bool takes_zero, size_t size, char* out) {
   static const char zero[16] = {0};
-  const char* x = pair.a >= 0 ? rn_element(a->values, pair.a) : zero;
-  const char* y = pair.b >= 0 ? rn_element(b->values, pair.b) : zero;
+  const char* x = pair.a >= 0 ? (const char*)a->values->data + (size_t)pair.a * size : zero;
+  const char* y = pair.b >= 0 ? (const char*)b->values->data + (size_t)pair.b * size : zero;
   if (takes_zero || (pair.a >= 0 && pair.b >= 0))
     combine(x, y, 1, out, 1);
   else
-    memcpy(out, pair.a >= 0 ? x : y, size);
+    rn_move_bytes(out, pair.a >= 0 ? x : y, size);
 }
 
 // Adds, or compares with 0 for missing values; drops sums below |threshold| (NULL if none).
@@ -157,21 +157,21 @@ static rn_status_t merge(rn_kernel_ctx_t* ctx, rn_arena_t* arena, rn_combine_op_
   RN_RETURN_IF_ERROR(rn_arena_alloc_array(arena, room, size, (void**)&results));
   int64_t count = unite(&a, &b, rank, pairs);
   rn_combine_fn_t combine = rn_combine(op, dtype);
+  const long double least = threshold ? threshold_of(threshold) : 0;
   for (int64_t n = 0; n < count; ++n) {
     char* result = results + (size_t)kept * size;
     combine_pair(&a, &b, pairs[n], combine, op != RN_COMBINE_ADD, size, result);
     // As in stock, only sums are compared with the threshold; NaN is always dropped.
-    if (threshold && pairs[n].a >= 0 && pairs[n].b >= 0 &&
-        !(threshold_of(threshold) <= size_of(dtype, result)))
+    if (threshold && pairs[n].a >= 0 && pairs[n].b >= 0 && !(least <= size_of(dtype, result)))
       continue;
     pairs[kept++] = pairs[n];
   }
   RN_RETURN_IF_ERROR(rn_output(ctx, 0, (rn_shape_t){2, (int64_t[]){kept, rank}}, &indices));
   RN_RETURN_IF_ERROR(rn_output(ctx, 1, (rn_shape_t){1, &kept}, &values));
   for (int64_t n = 0; n < kept && rank; ++n)
-    memcpy(RN_DATA(indices, int64_t) + n * rank,
-           pairs[n].a >= 0 ? a.indices + pairs[n].a * rank : b.indices + pairs[n].b * rank,
-           (size_t)rank * sizeof(int64_t));
+    rn_move_bytes(RN_DATA(indices, int64_t) + n * rank,
+                  pairs[n].a >= 0 ? a.indices + pairs[n].a * rank : b.indices + pairs[n].b * rank,
+                  (size_t)rank * sizeof(int64_t));
   if (kept) memcpy(values->data, results, (size_t)kept * size);
   return RN_OK;
 }
