@@ -87,10 +87,10 @@ def __getattr__(name):
     return value
 
 
-def _print(*args, **kwargs):
+def _print(*inputs, **kwargs):
     """Returns an operation that prints tensors and strings; in eager execution, prints them."""
     from runnel.ops.special_ops import print_v2
-    return print_v2(*args, **kwargs)
+    return print_v2(*inputs, **kwargs)
 
 
 globals()["print"] = _print  # tf.print, without hiding Python's own in this file

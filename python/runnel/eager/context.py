@@ -236,9 +236,6 @@ def set_seed(seed):
     _seed = seed
     _seeds = random.Random(seed)
     _core.eager_clear_caches()
-    generators = sys.modules.get("runnel.ops.generators")
-    if generators is not None:
-        generators.forget_global_generator()
 
 
 def seed_state():

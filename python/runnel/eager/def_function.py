@@ -198,7 +198,7 @@ class Function(Trackable):
 
 def function(func=None, input_signature=None, autograph=True, jit_compile=None, reduce_retracing=False, experimental_implements=None,
              experimental_autograph_options=None, experimental_attributes=None, experimental_relax_shapes=None, experimental_compile=None,
-             experimental_follow_type_hints=None, **_):
+             experimental_follow_type_hints=None):
     """A decorator: calls of the function run as a graph, which is traced once per kind of arguments.
 
     Args:

@@ -43,7 +43,7 @@ def create_rng_state(seed, alg):
     if seed.shape.rank == 0:
         seed = raw_ops.Reshape(seed, [1])
     missing = size - seed.shape.as_list()[0]
-    return seed[:size] if missing <= 0 else concat([seed, convert_to_tensor([0] * missing, dtypes.int64)], 0)
+    return seed[:size] if missing <= 0 else concat([convert_to_tensor([0] * missing, dtypes.int64), seed], 0)
 
 
 class Generator(AutoTrackable):
@@ -51,7 +51,7 @@ class Generator(AutoTrackable):
 
     Args:
       copy_from: a generator whose state is copied.
-      state: a vector of integers: counters, then a key.
+      state: a vector of integers: counters, then a key. A variable is not copied: the generator then shares it.
       alg: the algorithm.
     """
 
@@ -62,11 +62,14 @@ class Generator(AutoTrackable):
         if state is None:
             raise ValueError("A Generator is created from another one or from a state.")
         self._alg = _algorithm(alg)
-        state = convert_to_tensor(state, dtypes.int64)
+        if not isinstance(state, Variable):
+            state = convert_to_tensor(state, dtypes.int64)
         wanted = _COUNTERS[self._alg] + 1
         if state.shape.as_list() != [wanted]:
             raise ValueError("For this algorithm, the shape of the state must be [%d]; got %s" % (wanted, state.shape))
-        self._state_var = Variable(state, trainable=False, dtype=dtypes.int64, use_resource=True, name="StateVar")
+        if not isinstance(state, Variable):
+            state = Variable(state, trainable=False, dtype=dtypes.int64, use_resource=True, name="StateVar")
+        self._state_var = state
 
     @classmethod
     def from_state(cls, state, alg):
@@ -196,21 +199,14 @@ _global: list = []
 
 
 def get_global_generator():
-    """Returns the global generator. tf.random.set_seed determines it; else it starts at random."""
+    """Returns the global generator. It starts at random."""
     if not _global:
-        from runnel.eager import context as eager
         from runnel.core import framework
-        seed = eager.seed_state()[0]
         with framework.init_scope():
-            _global.append(Generator.from_non_deterministic_state() if seed is None else Generator.from_seed(seed))
+            _global.append(Generator.from_non_deterministic_state())
     return _global[0]
 
 
 def set_global_generator(generator):
     """Replaces the global generator."""
     _global[:] = [generator]
-
-
-def forget_global_generator():
-    """Makes the next use of the global generator create a new one."""
-    _global.clear()

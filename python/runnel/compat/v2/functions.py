@@ -6,12 +6,12 @@ from runnel.core.framework import executing_eagerly
 from runnel.ops import array_ops
 
 
-def ones_like(input, dtype=None, name=None):  # noqa: A002
+def ones_like(input, dtype=None, name=None, layout=None):  # noqa: A002
     """Creates ones with the shape of `input`."""
     return array_ops.ones_like(input, dtype, name)
 
 
-def zeros_like(input, dtype=None, name=None):  # noqa: A002
+def zeros_like(input, dtype=None, name=None, layout=None):  # noqa: A002
     """Creates zeros with the shape of `input`."""
     return array_ops.zeros_like(input, dtype, name)
 

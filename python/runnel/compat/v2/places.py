@@ -9,7 +9,7 @@ import sys
 import types
 
 from runnel.compat.v2.names import NAMES
-from runnel.compat.v2.signatures import PARAMETERS, with_parameters
+from runnel.compat.v2.signatures import PARAMETERS, RENAMED, with_parameters
 
 VERSION = "2.21.0"  # of the API
 PAGE = "doc/python_names_v2.md"
@@ -20,6 +20,12 @@ for _row in """
 compat.v2.functions: ones_like zeros_like random_normal_initializer random_uniform_initializer
 compat.v2.functions: zeros_initializer ones_initializer constant_initializer inside_function
 compat.v2.variable: Variable
+compat.v2.image_functions @ image: extract_glimpse sample_distorted_bounding_box stateless_random_flip_left_right stateless_random_flip_up_down
+compat.v2.image_functions @ image: stateless_random_brightness stateless_random_contrast stateless_random_hue stateless_random_saturation
+compat.v2.image_functions @ image: stateless_random_crop stateless_sample_distorted_bounding_box
+compat.v2.io_functions @ io: decode_raw
+compat.v2.nn_functions @ nn: dilation2d erosion2d fractional_avg_pool fractional_max_pool
+compat.v2.test_functions @ test: compute_gradient
 compat.v2.scopes: name_scope get_current_name_scope
 compat.v2.string_functions @ strings: reduce_join
 ragged.ragged_strings @ strings: split
@@ -92,6 +98,7 @@ summary.writers @ summary.experimental: get_step set_step summary_scope write_ra
 
 # Names that are in another place in 1.x.
 ELSEWHERE = dict(item.split("=") for item in """
+batch_to_space=batch_to_space_nd space_to_batch=space_to_batch_nd nn.space_to_batch=space_to_batch_nd
 where=where_v2 nn.avg_pool=nn.avg_pool_v2 nn.max_pool=nn.max_pool_v2 random.set_seed=set_random_seed
 nn.softmax_cross_entropy_with_logits=nn.softmax_cross_entropy_with_logits_v2
 nn.ctc_beam_search_decoder=nn.ctc_beam_search_decoder_v2 nn.ctc_loss=nn.ctc_loss_v2
@@ -127,7 +134,7 @@ def find(path):
         value = _of_v1(ELSEWHERE.get(path, path))
     except (AttributeError, ImportError):
         raise AttributeError("tf.%s of TensorFlow 2 is not in Runnel: %s lists the names" % (path, PAGE)) from None
-    return with_parameters(value, name, PARAMETERS[path]) if path in PARAMETERS else value
+    return with_parameters(value, name, PARAMETERS[path], RENAMED.get(path)) if path in PARAMETERS else value
 
 
 def _of_v1(path):
