@@ -4,6 +4,7 @@ from runnel import dtypes, raw_ops
 from runnel.core import tensor_shape
 from runnel.core.convert import constant_value, convert_to_tensor
 from runnel.core.framework import colocate_with, executing_eagerly, get_default_graph, name_scope
+from runnel.core.v2_switches import v2_behavior_enabled
 from runnel.ops.math_ops import range as number_range
 
 
@@ -30,6 +31,11 @@ class TensorArray:
         self._rows = None
         if executing_eagerly():
             self._open_eagerly(size, clear_after_read)
+            return
+        if handle is None and get_default_graph()._building_function and v2_behavior_enabled():
+            from runnel.ops.tensor_list_array import TensorListArray
+            self.__class__ = TensorListArray
+            self._open(size, flow, name)
             return
         if handle is not None:
             self._handle, self._flow = handle, flow
