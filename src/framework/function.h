@@ -41,7 +41,7 @@ typedef struct rn_function_call_t {
 
 typedef struct rn_functions_vtable_t {
   rn_status_t (*instantiate)(rn_functions_t* functions, const rn_func_attr_t* function,
-                             rn_str_t device, rn_instance_t** out);
+                             rn_str_t device, const void* owner, rn_instance_t** out);
   void (*release)(rn_functions_t* functions, rn_instance_t* instance);
   void (*run)(rn_functions_t* functions, rn_instance_t* instance, rn_function_call_t* call);
   void (*retain_table)(rn_functions_t* functions);
@@ -73,7 +73,15 @@ static inline void rn_functions_release(rn_functions_t* functions) {
 RN_MUST_USE static inline rn_status_t rn_function_prepare(rn_functions_t* functions,
                                                           const rn_func_attr_t* function,
                                                           rn_str_t device, rn_instance_t** out) {
-  return functions->vtable->instantiate(functions, function, device, out);
+  return functions->vtable->instantiate(functions, function, device, NULL, out);
+}
+// The same with kernels of its own, which |owner| alone uses: their state, such as that of random
+// generators, starts anew. Calls with the same |owner| return the same instance while it exists.
+RN_MUST_USE static inline rn_status_t rn_function_prepare_apart(rn_functions_t* functions,
+                                                                const rn_func_attr_t* function,
+                                                                rn_str_t device, const void* owner,
+                                                                rn_instance_t** out) {
+  return functions->vtable->instantiate(functions, function, device, owner, out);
 }
 static inline void rn_function_forget(rn_functions_t* functions, rn_instance_t* instance) {
   if (instance) functions->vtable->release(functions, instance);

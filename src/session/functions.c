@@ -210,9 +210,9 @@ static rn_status_t check_open(functions_table_t* table) {
 }
 
 // The library keeps one body per function and set of attributes.
-rn_status_t rn_functions_prepare(rn_functions_t* functions, const rn_func_attr_t* call,
-                                 rn_str_t device, const rn_args_place_t* args, rn_instance_t** out,
-                                 const rn_result_place_t** out_results) {
+static rn_status_t prepare(rn_functions_t* functions, const rn_func_attr_t* call, rn_str_t device,
+                           const rn_args_place_t* args, const void* owner, rn_instance_t** out,
+                           const rn_result_place_t** out_results) {
   functions_table_t* table = (functions_table_t*)functions;
   *out = NULL;
   const rn_function_body_t* body = NULL;
@@ -221,6 +221,7 @@ rn_status_t rn_functions_prepare(rn_functions_t* functions, const rn_func_attr_t
   rn_strbuf_t key;
   rn_strbuf_init(&key, table->allocator);
   rn_strbuf_printf(&key, "%p %.*s", (const void*)body, RN_STR_ARGS(device));
+  if (owner) rn_strbuf_printf(&key, " of %p", owner);
   if (args) rn_strbuf_printf(&key, ";");
   for (int32_t i = 0; args && i < body->arg_count; ++i)
     rn_strbuf_printf(&key, ",%.*s %p", RN_STR_ARGS(args->resources[i]), (void*)args->memory[i]);
@@ -234,9 +235,15 @@ rn_status_t rn_functions_prepare(rn_functions_t* functions, const rn_func_attr_t
   return status;
 }
 
+rn_status_t rn_functions_prepare(rn_functions_t* functions, const rn_func_attr_t* call,
+                                 rn_str_t device, const rn_args_place_t* args, rn_instance_t** out,
+                                 const rn_result_place_t** out_results) {
+  return prepare(functions, call, device, args, NULL, out, out_results);
+}
+
 static rn_status_t instantiate(rn_functions_t* functions, const rn_func_attr_t* call,
-                               rn_str_t device, rn_instance_t** out) {
-  return rn_functions_prepare(functions, call, device, NULL, out, NULL);
+                               rn_str_t device, const void* owner, rn_instance_t** out) {
+  return prepare(functions, call, device, NULL, owner, out, NULL);
 }
 
 static void unlink_locked(functions_table_t* table, session_function_t* function) {

@@ -112,3 +112,40 @@ def test_protocol(tf, np):
             return tf.constant([1, 2], dtype or tf.int32)
 
     return tf.add(Mine(), 1), tf.convert_to_tensor(Mine(), tf.float32), tf.stack([Mine(), Mine()])
+
+
+@both(v2=True)
+def test_random_numbers_of_iterators(tf, np):
+    tf.random.set_seed(1)
+    inner = tf.function(lambda x: x + tf.random.uniform([], maxval=100, dtype=tf.int64))
+    dataset = tf.data.Dataset.range(2).map(lambda _: tf.random.shuffle(tf.range(6)))
+    called = tf.data.Dataset.range(2).flat_map(lambda i: tf.data.Dataset.range(2).map(lambda j: inner(i + j)))
+    first, second = iter(dataset), iter(dataset)
+    both_at_once = [next(first), next(second), next(first), next(second)]
+    return [[list(source.repeat(2)) for source in (dataset, called, dataset)], both_at_once, [int(x) for _ in range(2) for x in dataset.map(lambda x: x[0]).prefetch(1)],
+            [int(x) for _ in range(2) for x in tf.data.Dataset.range(4).shuffle(4, seed=3)]]
+
+
+@both(v2=True)
+def test_arrays_written_again(tf, np):
+    @tf.function
+    def last(x):
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            rows, results = tf.TensorArray(tf.float32, 3).unstack(x), tf.TensorArray(tf.float32, 1, element_shape=[2])
+
+            def body(i, results, state):
+                state = tf.tanh(rows.read(i) + state * x[0])
+                return i + 1, results.write(0, state), state
+            _, results, _ = tf.while_loop(lambda i, *_: i < 3, body, (0, results, tf.zeros([2])))
+            y = tf.reduce_sum(results.stack() ** 2)
+        return y, tape.gradient(y, x), results.size(), rows.gather([2, 0])
+
+    @tf.function
+    def grown(n):
+        array = tf.TensorArray(tf.int32, 0, dynamic_size=True)
+        for i in tf.range(n):
+            array = array.write(i, [i, i * i])
+        return array.stack(), array.concat(), array.scatter([1], [[9, 9]]).read(1), tf.TensorArray(tf.int32, 2).split(tf.range(5), [2, 3]).concat()
+
+    return last(tf.constant([[1.0, 2.0], [0.3, 0.4], [-0.5, 0.6]])), grown(tf.constant(3))

@@ -24,7 +24,11 @@ def _int64(value, name=None):
     return convert_to_tensor(value, dtypes.int64, name=name)
 
 
-class Dataset(ExperimentalMethods):
+# Libraries recognize datasets by this class's name and module, without importing TensorFlow.
+_Recognized = type("DatasetV2", (), {"__module__": "tensorflow.python.data.ops.dataset_ops", "__doc__": "The base of datasets."})
+
+
+class Dataset(_Recognized, ExperimentalMethods):  # type: ignore[misc, valid-type]
     """A sequence of elements, each a nested structure of tensors.
 
     from_tensors, from_tensor_slices, from_generator, range and the file datasets create datasets; the other methods

@@ -150,6 +150,7 @@ class _Table(LookupInterface):
             raise TypeError("Dtype of argument `keys` must be %s, received: %s" % (self._key_dtype, values.dtype))
         with name_scope(name, "%s_Lookup" % self._name, [self.resource_handle, values, self._default_value]):
             found = _ops.LookupTableFindV2(self.resource_handle, values, self._default_value)
+            found.set_shape(values.shape.concatenate(self._default_value.shape))
         return SparseTensor(keys.indices, found, keys.dense_shape) if isinstance(keys, SparseTensor) else found
 
     def __getitem__(self, keys):

@@ -73,6 +73,8 @@ typedef struct rn_data_node_t {
 typedef struct rn_data_func_t {
   rn_functions_t* functions;  // Borrowed from the dataset; NULL if not created
   rn_instance_t* instance;
+  const rn_func_attr_t* called;  // Borrowed from the node
+  bool has_generators;           // random numbers depend on the calls before
   int32_t captured_count;
   const rn_tensor_t* captured;  // Borrowed from the dataset's inputs
 } rn_data_func_t;
@@ -112,7 +114,13 @@ typedef struct rn_data_run_t {
   rn_cancel_entry_t entry;
   _Atomic bool is_linked;  // |entry| is registered in |outer|
   rn_object_t* stats;      // Retained; the statistics of this part: stats.h. NULL if there are none
+  struct rn_data_kept_t* kept;  // Owned by the outermost run; guarded by the host's mutex
 } rn_data_run_t;
+// The instance of |func| for calls of this run's iterators. A function with random generators has
+// one of its own in each outermost run, so that every iterator of a program draws the same numbers.
+// Borrowed; lives as long as the outermost run.
+RN_MUST_USE rn_status_t rn_data_run_instance(rn_data_run_t* run, const rn_data_func_t* func,
+                                             rn_instance_t** out);
 // |depth| is the nesting depth of function calls.
 RN_MUST_USE rn_status_t rn_data_run_create(rn_data_host_t* host, rn_data_run_t* parent,
                                            int32_t depth, rn_data_run_t** out);
@@ -269,6 +277,7 @@ typedef struct rn_data_call_t {
   rn_data_iterator_t* owner;
   // If set, called instead of resuming the owner.
   void (*resume)(struct rn_data_call_t* call);
+  rn_instance_t* instance;   // Borrowed from the function, or from the outermost run
   const rn_tensor_t** args;  // from the iterator's arena: the element's, then the captured ones
   rn_tensor_t* results;      // from the iterator's arena
   _Atomic bool is_met;       // completion or return has happened; the second of them continues

@@ -93,8 +93,59 @@ rn_status_t rn_data_host_get(rn_resources_t* resources, const rn_kernel_init_t* 
   return RN_OK;
 }
 
+// A function's instance of an outermost run.
+typedef struct rn_data_kept_t {
+  struct rn_data_kept_t* next;
+  rn_functions_t* functions;  // Retained
+  rn_instance_t* instance;    // Owned
+} rn_data_kept_t;
+
+static void forget_kept(rn_data_run_t* run) {
+  while (run->kept) {
+    rn_data_kept_t* kept = run->kept;
+    run->kept = kept->next;
+    rn_function_forget(kept->functions, kept->instance);
+    rn_functions_release(kept->functions);
+    RN_FREE(run->allocator, kept);
+  }
+}
+
+// Takes ownership of |instance|, unless the run has it already.
+static rn_status_t keep(rn_data_run_t* run, rn_functions_t* functions, rn_instance_t* instance) {
+  rn_data_kept_t* kept = NULL;
+  rn_status_t status = RN_NEW(run->allocator, &kept);
+  if (!rn_ok(status)) {
+    rn_function_forget(functions, instance);
+    return status;
+  }
+  rn_mutex_lock(&run->host->mutex);
+  rn_data_kept_t* same = run->kept;
+  while (same && same->instance != instance) same = same->next;
+  if (!same) {
+    *kept = (rn_data_kept_t){run->kept, functions, instance};
+    rn_functions_retain(functions);
+    run->kept = kept;
+  }
+  rn_mutex_unlock(&run->host->mutex);
+  if (!same) return RN_OK;
+  rn_function_forget(functions, instance);
+  RN_FREE(run->allocator, kept);
+  return RN_OK;
+}
+
+rn_status_t rn_data_run_instance(rn_data_run_t* run, const rn_data_func_t* func,
+                                 rn_instance_t** out) {
+  *out = func->instance;
+  if (!func->has_generators) return RN_OK;
+  while (run->parent) run = run->parent;
+  RN_RETURN_IF_ERROR(
+      rn_function_prepare_apart(func->functions, func->called, RN_STR(""), run, out));
+  return keep(run, func->functions, *out);
+}
+
 static void run_destroy(rn_object_t* object) {
   rn_data_run_t* run = (rn_data_run_t*)object;
+  forget_kept(run);
   if (atomic_exchange(&run->is_linked, false)) rn_cancel_remove(run->outer, &run->entry);
   rn_cancel_destroy(&run->cancel);
   if (run->stats) rn_object_release(run->stats);

@@ -1,6 +1,7 @@
 // Iterators, requests between them, and function calls. See data.h.
 #include "kernels/cpu/array.h"
 #include "kernels/cpu/dataset/data.h"
+#include "wire/scan.h"
 
 #include <stdatomic.h>
 
@@ -89,6 +90,23 @@ bool rn_data_ask(rn_data_source_t* source, rn_tensor_t* out) {
 }
 
 // Functions.
+// Whether a FunctionDef has nodes with random generators, or calls functions that may have some.
+static bool has_generators(rn_str_t def) {
+  rn_pb_scan_t scan = rn_pb_scan(def), inner;
+  rn_pb_field_t node, field;
+  while (rn_pb_scan_next(&scan, &node)) {
+    if (node.number != 3) continue;  // node_def
+    inner = rn_pb_scan(node.bytes);
+    while (rn_pb_scan_next(&inner, &field)) {
+      const rn_op_def_t* op = field.number == 2 ? rn_op_find(field.bytes) : NULL;
+      if (op && op->flags & RN_OP_STATEFUL &&
+          (rn_op_names_function(op) || rn_op_attr_index(op, RN_STR("seed")) >= 0))
+        return true;
+    }
+  }
+  return false;
+}
+
 rn_status_t rn_data_func_open(rn_dataset_t* dataset, const char* attr, const char* captured,
                               int32_t arg_count, const rn_dtype_t* arg_types, rn_data_func_t* out) {
   const rn_attr_value_t* value = rn_data_attr(dataset, attr);
@@ -105,7 +123,9 @@ rn_status_t rn_data_func_open(rn_dataset_t* dataset, const char* attr, const cha
   rn_data_host_leave(host);
   RN_RETURN_IF_ERROR(status);
   out->functions = dataset->functions;
+  out->called = value->func;
   const rn_instance_t* instance = out->instance;
+  out->has_generators = has_generators(instance->def);
   bool fits = instance->arg_count == arg_count + out->captured_count;
   for (int32_t i = 0; fits && i < instance->arg_count; ++i)
     fits = instance->arg_types[i] ==
@@ -147,6 +167,7 @@ rn_status_t rn_data_call_init(rn_data_call_t* call, rn_data_iterator_t* owner,
                               const rn_data_func_t* func) {
   call->owner = owner;
   call->call.done = call_done;
+  RN_RETURN_IF_ERROR(rn_data_run_instance(owner->run, func, &call->instance));
   size_t args = (size_t)func->instance->arg_count;
   RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&owner->arena, args, &call->args));
   size_t first = args - (size_t)func->captured_count;
@@ -161,7 +182,7 @@ bool rn_data_call(rn_data_call_t* call, const rn_data_func_t* func, const rn_ten
   call->call.step = step;
   call->call.results = call->results;
   atomic_store_explicit(&call->is_met, false, memory_order_relaxed);
-  rn_function_run(func->functions, func->instance, &call->call);
+  rn_function_run(func->functions, call->instance, &call->call);
   return atomic_exchange(&call->is_met, true);
 }
 
