@@ -4,6 +4,11 @@
 // before them says how far they are from its start. Blocks of at least CACHED_MIN bytes are rounded
 // up to one of four sizes per power of two. Freed ones are kept in a list per size, linked through
 // their own bytes.
+//
+// Before a large block comes from the base, idle large blocks of other sizes go back to it, as many
+// bytes as it takes: what initialization needed does not stay beside what steps need. A size that
+// is then missed is kept from there on, so that steps which repeat allocate nothing after a few
+// turns.
 #include "base/cache_alloc.h"
 
 #include <stdatomic.h>
@@ -16,6 +21,8 @@
 // push a round size into the next class.
 #define SLACK (2 * (size_t)RN_ALIGN)
 #define CLASSES 144  // 4 for each power of two from 2^12 to 2^48
+// Blocks of this size and more make room for each other. The first of their classes.
+#define LARGE_CLASS 32  // 2^20
 
 // While the allocator has an owner, this is part of |held|.
 #define OWNED (INT64_C(1) << 62)
@@ -42,6 +49,8 @@ typedef struct idle_t {
 typedef struct size_class_t {
   _Alignas(RN_ALIGN) rn_mutex_t mutex;
   idle_t* idle;  // Owned; the last freed first, for its lines may still be in the cache
+  // A block made room for one of another size; one was asked for after that.
+  _Atomic bool made_room, is_missed;
 } size_class_t;
 
 struct rn_cache_alloc_t {
@@ -122,6 +131,21 @@ static void evict(rn_cache_alloc_t* cache) {
   }
 }
 
+// Frees idle blocks before |index|, a large class, gets a block from the base.
+static void make_room(rn_cache_alloc_t* cache, uint32_t index) {
+  size_class_t* class = &cache->classes[index];
+  if (atomic_load_explicit(&class->made_room, memory_order_relaxed))
+    atomic_store_explicit(&class->is_missed, true, memory_order_relaxed);
+  if (atomic_load_explicit(&cache->cached, memory_order_relaxed) == 0) return;
+  size_t freed = 0, wanted = class_size(index);
+  for (uint32_t i = CLASSES; i-- > LARGE_CLASS && freed < wanted;) {
+    class = &cache->classes[i];
+    if (i == index || atomic_load_explicit(&class->is_missed, memory_order_relaxed)) continue;
+    for (; freed < wanted && evict_from(cache, i); freed += class_size(i))
+      atomic_store_explicit(&class->made_room, true, memory_order_relaxed);
+  }
+}
+
 static void push_idle(rn_cache_alloc_t* cache, uint32_t index, void* bytes) {
   size_t size = class_size(index);
   bool full = atomic_fetch_add_explicit(&cache->cached, size, memory_order_relaxed) + size >
@@ -174,6 +198,7 @@ static void* find_or_make(rn_cache_alloc_t* cache, size_t size) {
   void* bytes = index < CLASSES ? pop_idle(cache, index) : NULL;
   if (bytes) return bytes;
   atomic_fetch_add_explicit(&cache->large_misses, 1, memory_order_relaxed);
+  if (index >= LARGE_CLASS && index < CLASSES) make_room(cache, index);
   return base_take_or_trim(cache, index < CLASSES ? class_size(index) : size);
 }
 

@@ -234,10 +234,11 @@ struct rn_plan_t {
   int32_t* input_locals;  // by input of each instruction: its slot's number in the frame; an
                           // instruction's |releases| are these, each once
   rn_edge_out_t* edges;
-  rn_mutex_t mutex;                // guards the free list
+  rn_mutex_t mutex;                // guards what follows
   struct rn_state_t* free_states;  // Owned; states of earlier steps, ready for the next
   rn_idle_memory_t idle;           // these states, which the device may ask for
   int32_t free_count;
+  bool has_run;  // a step has ended
 };
 
 #endif  // RUNNEL_EXEC_PLAN_H_

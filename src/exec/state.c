@@ -7,6 +7,9 @@
 
 // The most idle states that a plan keeps; further concurrent steps make and free their own.
 #define MAX_FREE_STATES 16
+// A plan's first step keeps no state with a block of this size: many plans, such as those that
+// initialize variables or save them, run once.
+#define LARGE_BLOCK ((size_t)16 << 20)
 
 static size_t take(size_t* total, size_t count, size_t size) {
   size_t offset = (*total + RN_ALIGN - 1) & ~(size_t)(RN_ALIGN - 1);
@@ -124,7 +127,9 @@ void rn_state_release(rn_state_t* state) {
   rn_plan_t* plan = state->plan;
   RN_ASSERT(is_as_new(state));
   rn_mutex_lock(&plan->mutex);
-  bool kept = plan->free_count < MAX_FREE_STATES;
+  bool is_spent = plan->device->is_host && plan->block_size >= LARGE_BLOCK && !plan->has_run;
+  bool kept = plan->free_count < MAX_FREE_STATES && !is_spent;
+  plan->has_run = true;
   if (kept) {
     state->next = plan->free_states;
     plan->free_states = state;

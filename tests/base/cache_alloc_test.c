@@ -134,6 +134,33 @@ Test(cache_alloc, new_sizes_push_old_ones_out) {
   cr_assert_eq(counting.live_bytes, 0);
 }
 
+Test(cache_alloc, large_blocks_make_room) {
+  rn_cache_alloc_t* cache = make((size_t)1 << 30);
+  put(cache, get(cache, 40 << 20), 40 << 20);
+  put(cache, get(cache, 100 << 10), 100 << 10);
+  cr_assert_geq(stats_of(cache).bytes_cached, 40 << 20);
+  void* other = get(cache, 24 << 20);
+  cr_assert_lt(stats_of(cache).bytes_cached, 1 << 20, "the larger block is idle beside it");
+  cr_assert_geq(stats_of(cache).bytes_cached, 100 << 10, "small blocks stay");
+  put(cache, other, 24 << 20);
+  rn_cache_alloc_release(cache);
+  cr_assert_eq(counting.live_bytes, 0);
+}
+
+// What steps repeat is soon kept, though none of its sizes is in use at the same time.
+Test(cache_alloc, steps_that_repeat_stop_missing) {
+  static const size_t sizes[] = {3 << 20, 40 << 20, 5 << 20, 24 << 20, 2 << 20};
+  rn_cache_alloc_t* cache = make((size_t)1 << 30);
+  int64_t misses = 0;
+  for (int step = 0; step < 8; ++step) {
+    if (step == 3) misses = stats_of(cache).misses;
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; ++i)
+      put(cache, get(cache, sizes[i]), sizes[i]);
+  }
+  cr_assert_eq(stats_of(cache).misses, misses);
+  rn_cache_alloc_release(cache);
+}
+
 Test(cache_alloc, lives_as_long_as_its_blocks) {
   rn_cache_alloc_t* cache = make(64 << 20);
   rn_allocator_t allocator = rn_cache_allocator(cache);

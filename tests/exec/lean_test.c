@@ -404,3 +404,35 @@ RT_TEST(lean, statistics) {
   rn_tensor_clear(&fed);
   rt_end(&rt);
 }
+
+static rn_edge_t large_sum(rt_t* rt, rn_edge_t x, int64_t megabytes) {
+  const int64_t count = megabytes << 18, one = 1;
+  rn_edge_t dims = rn_const(rt->s, RN_INT32, &one, 1, &(int32_t){(int32_t)count});
+  rn_edge_t axis = rn_const(rt->s, RN_INT32, &one, 1, &(int32_t){0});
+  return rn_Sum(rt->s, rn_Neg(rt->s, rn_Fill(rt->s, dims, x)), axis);
+}
+
+// Plans that run once, as initialization does, do not keep their memory beside the others'.
+RT_TEST(lean, memory_of_single_steps_is_not_kept) {
+  rn_counting_allocator_t counting = {.base = rn_allocator_system()};
+  rt_t rt = rt_begin(1);
+  rt.allocator = rn_allocator_counting(&counting);
+  rt.options.optimize = false;
+  rn_edge_t x = rt_placeholder(&rt, "x");
+  const int64_t sizes[] = {60, 40, 90, 30};
+  rn_edge_t sums[4];
+  for (int i = 0; i < 4; ++i) sums[i] = large_sum(&rt, x, sizes[i]);
+  for (int i = 0; i < 4; ++i) {
+    rn_tensor_t fed = rt_scalar(1);
+    rt_step_t step = {0};
+    rt_feed(&step, x, &fed);
+    rt_fetch(&step, sums[i]);
+    OK(rt_run(&rt, &step));
+    cr_assert_eq(rt_value(&step.out[0]), -(float)(sizes[i] << 18));
+    rt_clear(&step);
+    rn_tensor_clear(&fed);
+    cr_assert_leq(counting.live_bytes, 3 * sizes[i] << 20, "step %d", i);
+  }
+  rt_end(&rt);
+  cr_assert_eq(counting.live_bytes, 0);
+}
