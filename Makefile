@@ -8,7 +8,7 @@ JOBS ?= $(shell nproc)
 CTEST = ctest --test-dir
 CMAKE_FLAGS ?=
 
-.PHONY: all everything help deps stock configure train examples test check test-gpu bench lite install docs asan ubsan tsan format lint fuzz fuzz-ops coverage clean
+.PHONY: all everything help deps stock configure train examples test check test-gpu bench lite aarch64 install docs asan ubsan tsan format lint fuzz fuzz-ops coverage clean
 
 all: configure  ## Build the library, the command, the Python client and the examples
 	@ninja -C $(BUILD) -j $(JOBS) product
@@ -53,6 +53,9 @@ bench: all  ## Measure against stock TensorFlow, side by side (ARGS=ops: single 
 LITE_ISA ?= avx2
 lite: configure  ## Build a small library for the ops of one graph (GRAPH=model.pb)
 	@tools/lite.sh $(BUILD) "$(GRAPH)" $(LITE_ISA) $(JOBS)
+
+aarch64:  ## Build for 64-bit ARM with a cross compiler, and test the kernels under qemu
+	@tools/aarch64.sh $(JOBS)
 
 install: all  ## Install under PREFIX
 	@cmake --install $(BUILD) --prefix $(PREFIX) --strip

@@ -33,6 +33,7 @@ NOT_RUN = [
     (r"export RUNNEL_CLUSTER=\$\(runnel server --cluster slurm", "needs Slurm's environment"),
     (r"export TF_CONFIG=", "follows from the line before"),
     (r"kubectl ", "needs Kubernetes"),
+    (r"dpkg --add-architecture ", "changes the machine"),
     (r"tensorboard ", "is a program of others"),
     (r"digits --cluster \"\$C\"", "needs four machines"),
     (r"(PYTHONPATH=python )?python3? (examples/python|python/tools)/", "tests/python runs the examples"),

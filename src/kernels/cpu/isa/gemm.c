@@ -13,7 +13,6 @@
 #define TILE_ROWS 6
 #define TILE_REGISTERS 4
 #define UNROLLS 1
-#define F64_FMA(a, b, c) _mm512_fmadd_pd(a, b, c)
 typedef __mmask16 m32_t;
 typedef __mmask8 m64_t;
 #define F32_MASK(n) ((__mmask16)((1u << (n)) - 1))
@@ -26,7 +25,6 @@ typedef __mmask8 m64_t;
 #define TILE_ROWS 4
 #define TILE_REGISTERS 3
 #define UNROLLS 1
-#define F64_FMA(a, b, c) _mm256_fmadd_pd(a, b, c)
 typedef __m256i m32_t;
 typedef __m256i m64_t;
 static const int32_t mask_bits[16] = {-1, -1, -1, -1, -1, -1, -1, -1, 0, 0, 0, 0, 0, 0, 0, 0};
@@ -40,7 +38,6 @@ static const int32_t mask_bits[16] = {-1, -1, -1, -1, -1, -1, -1, -1, 0, 0, 0, 0
 #define TILE_ROWS 4
 #define TILE_REGISTERS 3
 #define UNROLLS 0
-#define F64_FMA(a, b, c) ((a) * (b) + (c))
 typedef int64_t m32_t;
 typedef int64_t m64_t;
 #define F32_MASK(n) (n)

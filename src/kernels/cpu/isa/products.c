@@ -12,15 +12,12 @@
 #if defined(RN_ISA_avx512)
 #define TILE_ROWS 6
 #define TILE_REGISTERS 4
-#define F64_FMA(a, b, c) _mm512_fmadd_pd(a, b, c)
 #elif defined(RN_ISA_avx2)
 #define TILE_ROWS 4
 #define TILE_REGISTERS 3
-#define F64_FMA(a, b, c) _mm256_fmadd_pd(a, b, c)
 #else
 #define TILE_ROWS 4
 #define TILE_REGISTERS 3
-#define F64_FMA(a, b, c) ((a) * (b) + (c))
 #endif
 
 #define LINE 64  // bytes per cache line: prefetched during the products
