@@ -3,6 +3,7 @@
 In the API of 1.x they are off. `import runnel.v2` turns them all on.
 """
 
+from runnel import _core, raw_ops
 from runnel.core import framework, tensor_shape
 
 _state = {"control_flow": False, "all": False}
@@ -54,9 +55,8 @@ def _not_same(self, other):
 def _compared(x, y, op, of_different):
     if y is None:
         return of_different
-    if not framework.executing_eagerly() and not framework.get_default_graph()._building_function:
+    if _core.current() is not None and not framework.get_default_graph()._building_function or not framework._eager_enabled:
         return (x is y) != of_different
-    from runnel import raw_ops
     return getattr(raw_ops, op)(x, y, incompatible_shape_error=False)
 
 

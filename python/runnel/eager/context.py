@@ -10,6 +10,7 @@ import sys
 
 from runnel import _core, dtypes, raw_ops
 from runnel.core import framework, tensor_shape
+from runnel.eager import quick
 
 DEVICE_PLACEMENT_EXPLICIT, DEVICE_PLACEMENT_WARN, DEVICE_PLACEMENT_SILENT = 0, 1, 2
 DEVICE_PLACEMENT_SILENT_FOR_INT32 = 3
@@ -127,6 +128,10 @@ class EagerTensor(_core.EagerTensor, framework.Tensor):
 
     def __reduce__(self):
         return constant, (self.numpy(),)
+
+
+for _name, _method in quick.operators().items():
+    setattr(EagerTensor, _name, _method)
 
 
 def constant(value, dtype=None, shape=None):

@@ -2,11 +2,12 @@
 
 import builtins
 
-from runnel import dtypes, raw_ops as _ops
+from runnel import _core, dtypes, raw_ops as _ops
 from runnel.core import tensor_shape
 from runnel.core.composite import IndexedSlices, SparseTensor
 from runnel.core.convert import constant, constant_value, convert_to_tensor, register_tensor_conversion_function
 from runnel.core.framework import Tensor, executing_eagerly, name_scope
+from runnel.eager import quick
 from runnel.ops.math_ops import _pick, cast
 
 
@@ -66,6 +67,9 @@ def ones(shape, dtype=dtypes.float32, name=None):
 
 def _filled(shape, dtype, name, default_name, number):
     dtype = dtypes.as_dtype(dtype).base_dtype
+    if type(shape) in (list, builtins.tuple) and _core.current() is None and (dtype.is_floating or dtype.is_integer) and builtins.all(
+            type(d) is int and 0 <= d < 2**31 for d in shape):
+        return _ops.Fill(quick.vector(builtins.tuple(shape)), _core.eager_constant(number, dtype._number))
     with name_scope(name, default_name, [shape]) as scope:
         value = ((False, True)[number] if dtype == dtypes.bool else
                  ("", "1")[number] if dtype == dtypes.string else number)
@@ -151,6 +155,8 @@ def shape_internal(input, name=None, optimize=True, out_type=dtypes.int32):  # n
 
 def shape(input, name=None, out_type=dtypes.int32):  # noqa: A002
     """Returns the shape of a tensor as a 1-D tensor."""
+    if isinstance(input, _core.EagerTensor) and out_type is dtypes.int32 and _core.current() is None:
+        return quick.vector(input._dims())
     return _shape(input, True, out_type, name)
 
 
@@ -194,7 +200,7 @@ def expand_dims(input, axis=None, name=None, dim=None):  # noqa: A002
     axis = _pick("axis", axis, "dim", dim)
     if axis is None:
         raise ValueError("Must specify an axis argument to tf.expand_dims()")
-    return _ops.ExpandDims(input, axis, name=name)
+    return _ops.ExpandDims(input, quick.number(axis), name=name)
 
 
 def squeeze(input, axis=None, name=None, squeeze_dims=None):  # noqa: A002
@@ -207,6 +213,11 @@ def squeeze(input, axis=None, name=None, squeeze_dims=None):  # noqa: A002
 
 def transpose(a, perm=None, name="transpose", conjugate=False):
     """Permutes the dimensions of `a` by `perm`; without `perm`, reverses them."""
+    if isinstance(a, _core.EagerTensor) and not conjugate and _core.current() is None:
+        if perm is None:
+            return _ops.Transpose(a, quick.vector(builtins.tuple(builtins.range(len(a._dims()) - 1, -1, -1))))
+        if builtins.all(type(n) is int for n in perm) if isinstance(perm, (list, tuple)) else False:
+            return _ops.Transpose(a, quick.vector(builtins.tuple(perm)))
     with name_scope(name, "transpose", [a]) as scope:
         a = convert_to_tensor(a, name="a")
         op = _ops.ConjugateTranspose if conjugate and a.dtype.is_complex else _ops.Transpose
@@ -275,7 +286,7 @@ def concat(values, axis, name="concat"):
         with name_scope(name):
             convert_to_tensor(axis, name="concat_dim", dtype=dtypes.int32).shape.assert_has_rank(0)
             return identity(values[0], name=name)
-    return _ops.ConcatV2(values, axis, name=name)
+    return _ops.ConcatV2(values, quick.number(axis), name=name)
 
 
 def stack(values, axis=0, name="stack"):
@@ -448,6 +459,8 @@ def _slice_helper(tensor, slice_spec, var=None):
     if hasattr(slice_spec, "dtype") and getattr(slice_spec.dtype, "kind", "") == "b":
         return boolean_mask(tensor, slice_spec)
     begin, end, strides, masks = _slice_parts(slice_spec)
+    if isinstance(tensor, _core.EagerTensor) and _core.current() is None and builtins.all(type(n) is int for n in begin + end + strides) and begin:
+        return quick.part(tensor, begin, end, strides, masks)
     with name_scope(None, "strided_slice", [tensor] + begin + end + strides) as name:
         packed = _packed(begin, end, strides)
         return strided_slice(tensor, packed[0], packed[1], packed[2], name=name, var=var, **masks)

@@ -3,11 +3,12 @@
 import builtins
 import functools
 
-from runnel import dtypes, raw_ops as _ops
+from runnel import _core, dtypes, raw_ops as _ops
 from runnel.core.composite import IndexedSlices, SparseTensor
 from runnel.core.convert import constant, constant_value, convert_to_tensor
 from runnel.core.framework import Tensor, name_scope
 from runnel.core.naming import named
+from runnel.eager import quick
 
 
 # --- Binary functions
@@ -19,6 +20,8 @@ def _two(x, y):
 
 def add(x, y, name=None):
     """Returns x + y element-wise, with broadcasting."""
+    if isinstance(x, _core.EagerTensor) and x._dtype_number != dtypes.string._number and _core.current() is None:
+        return _ops.AddV2(x, y)
     with name_scope(name, "Add", [x]) as scope:
         x, y = _two(x, y)
         op = _ops.Add if x.dtype == dtypes.string else _ops.AddV2
@@ -159,6 +162,8 @@ def not_equal(x, y, name=None):
 
 def negative(x, name=None):
     """Returns -x."""
+    if isinstance(x, _core.EagerTensor) and _core.current() is None:
+        return _ops.Neg(x)
     with name_scope(name, "Neg", [x]) as scope:
         if isinstance(x, SparseTensor):
             return SparseTensor(x.indices, _ops.Neg(x.values, name=scope), x.dense_shape)
@@ -285,6 +290,11 @@ def complex(real, imag, name=None):  # noqa: A001
 def cast(x, dtype, name=None):
     """Converts `x` to the type `dtype`."""
     base = dtypes.as_dtype(dtype).base_dtype
+    if isinstance(x, _core.EagerTensor):
+        if x._dtype_number == base._number:
+            return x
+        if _core.current() is None:
+            return _ops.Cast(x, base)
     if isinstance(x, Tensor) and x.dtype == base:
         return x
     with name_scope(name, "Cast", [x]) as scope:
@@ -356,6 +366,8 @@ def _pick(new_name, new, old_name, old):
 def _reduction_dims(x, axis):
     if axis is not None:
         return axis
+    if isinstance(x, _core.EagerTensor) and _core.current() is None:
+        return quick.vector(tuple(builtins.range(len(x._dims()))))
     if isinstance(x, Tensor):
         rank = x._rank()
         if rank or rank == 0 and x.op is None:  # for a scalar in a graph, nodes compute the axes, as in stock
@@ -389,6 +401,9 @@ def _reducer(op_name, name, doc):
 
     def reduce(input_tensor, axis=None, keepdims=None, name=None, reduction_indices=None,
                keep_dims=None):
+        if isinstance(input_tensor, _core.EagerTensor) and type(axis) is int and keep_dims is None and _core.current() is None:
+            return getattr(_ops, op_name)(input_tensor, quick.vector(axis), keep_dims=keepdims) if keepdims else getattr(_ops, op_name)(
+                input_tensor, quick.vector(axis))
         axis = _pick("axis", axis, "reduction_indices", reduction_indices)
         keepdims = _pick("keepdims", keepdims, "keep_dims", keep_dims)
         if not isinstance(input_tensor, Tensor):
@@ -479,7 +494,7 @@ def count_nonzero(input_tensor=None, axis=None, keepdims=None, dtype=dtypes.int6
 
 def _arg(op, input, axis, name, dimension, output_type):  # noqa: A002
     axis = _pick("axis", axis, "dimension", dimension)
-    return op(input, 0 if axis is None else axis, output_type=output_type, name=name)
+    return op(input, quick.number(0 if axis is None else axis), output_type=output_type, name=name)
 
 
 def argmax(input, axis=None, name=None, dimension=None, output_type=dtypes.int64):  # noqa: A002
@@ -558,6 +573,9 @@ def accumulate_n(inputs, shape=None, tensor_dtype=None, name=None):
 def matmul(a, b, transpose_a=False, transpose_b=False, adjoint_a=False, adjoint_b=False,
            a_is_sparse=False, b_is_sparse=False, output_type=None, name=None):
     """Multiplies matrix `a` by matrix `b`; with more dimensions, the last two are the matrices."""
+    if isinstance(a, _core.EagerTensor) and isinstance(b, _core.EagerTensor) and _core.current() is None and not (
+            adjoint_a or adjoint_b or a_is_sparse or b_is_sparse or output_type) and len(a._dims()) == 2 == len(b._dims()):
+        return _ops.MatMul(a, b, transpose_a=transpose_a, transpose_b=transpose_b) if transpose_a or transpose_b else _ops.MatMul(a, b)
     with name_scope(name, "MatMul", [a, b]) as scope:
         if transpose_a and adjoint_a or transpose_b and adjoint_b:
             raise ValueError("Only one of `transpose_a` and `adjoint_a` (or of those of b) can be True.")
