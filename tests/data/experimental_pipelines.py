@@ -430,6 +430,104 @@ def iterator_device(c):
     c.run(target=[R.DummyIterationCounter()])
 
 
+def examples(count=4):
+    def feature(**kind):
+        return tf.train.Feature(**kind)
+    return np.array([tf.train.Example(features=tf.train.Features(feature={
+        "n": feature(int64_list=tf.train.Int64List(value=[i])),
+        "x": feature(float_list=tf.train.FloatList(value=[i, i * 2.5])),
+        "s": feature(bytes_list=tf.train.BytesList(value=[b"w"] * i))})).SerializeToString() for i in range(count)], object)
+
+
+def parsed(op, messages, **more):
+    batches = R.BatchDataset(input_dataset=R.TensorSliceDataset(components=[messages], output_shapes=[[]]), batch_size=2,
+                             output_types=[tf.string], output_shapes=[[None]])
+    kind = dict(input_dataset=batches, num_parallel_calls=1, dense_defaults=[np.int64([]), np.float32([])], sparse_keys=["s"],
+                dense_keys=["x", "n"][::-1], sparse_types=[tf.string], dense_shapes=[[], [2]],
+                output_types=[tf.int64, tf.variant, tf.float32], output_shapes=[None] * 3)
+    kind.update(more)
+    return op(**kind)
+
+
+@case
+def parse_examples(c):
+    kind = dict(output_types=[tf.int64, tf.variant, tf.float32], output_shapes=[None] * 3)
+    for op in (R.ParseExampleDatasetV2, R.ParseExampleDataset, R.ExperimentalParseExampleDataset):
+        for messages, more in ((examples(), {}), (np.array([b""], object), {}),
+                               (examples(), dict(num_parallel_calls=0)), (examples(), dict(num_parallel_calls=-1))):
+            it = R.IteratorV2(shared_name="", container="", **kind)
+            d = as_written(parsed(op, messages, **more), kind["output_types"], kind["output_shapes"])
+            c.run(target=[R.MakeIterator(dataset=d, iterator=it)])
+            n, s, x = R.IteratorGetNext(iterator=it, **kind)
+            c.run(fetch=[n, x] + list(R.DeserializeSparse(serialized_sparse=s, dtype=tf.string)), repeat=4)
+    # Ragged features.
+    kind = dict(output_types=[tf.int64, tf.variant], output_shapes=[None] * 2)
+    d = parsed(R.ParseExampleDatasetV2, examples(), sparse_keys=[], sparse_types=[], dense_keys=["n"], dense_shapes=[[]],
+               dense_defaults=[np.int64([])], ragged_keys=["s"], ragged_value_types=[tf.string], ragged_split_types=[tf.int32], **kind)
+    it = R.IteratorV2(shared_name="", container="", **kind)
+    c.run(target=[R.MakeIterator(dataset=as_written(d, **{"types": kind["output_types"], "shapes": kind["output_shapes"]}), iterator=it)])
+    n, s = R.IteratorGetNext(iterator=it, **kind)
+    splits, values = R.RaggedTensorFromVariant(encoded_ragged=s, input_ragged_rank=1, output_ragged_rank=1, Tvalues=tf.string,
+                                               Tsplits=tf.int32)
+    c.run(fetch=[n, splits[0], values], repeat=4)
+    c.run(fetch=[R.DatasetCardinality(input_dataset=d)])
+
+
+@case
+def auto_shard(c):
+    @defun(tf.int64)
+    def twice(x):
+        return x * 2
+
+    @defun(tf.string)
+    def read(name):
+        return R.TextLineDataset(filenames=name, compression_type="", buffer_size=0)
+
+    mapped = R.MapDataset(input_dataset=numbers(), other_arguments=[], f=twice, **INTS)
+    for op in both("AutoShardDataset"):
+        for policy in (-1, 0, 2, 3):
+            ints(c, op(input_dataset=mapped, num_workers=3, index=1, auto_shard_policy=policy, **INTS))
+        for workers, index in ((0, 0), (2, 2), (2, -1), (1, 0)):
+            ints(c, op(input_dataset=mapped, num_workers=workers, index=index, **INTS))
+        names = tf.placeholder(tf.string, [None])
+        kind = dict(output_types=[tf.string], output_shapes=[[]])
+        source = R.TensorSliceDataset(components=[names], output_shapes=[[]])
+        lines = R.FlatMapDataset(input_dataset=source, other_arguments=[], f=read, **kind)
+        for policy in (0, 1, 2):
+            d = op(input_dataset=R.TakeDataset(input_dataset=lines, count=9, **kind), num_workers=2, index=1,
+                   auto_shard_policy=policy, **kind)
+            strings(c, d, {names: ["$DIR/a.txt", "$DIR/b.txt", "$DIR/a.txt"]})
+
+
+@case
+def global_shuffle(c):
+    def shuffled(dataset, seed=1, again=False):
+        return R.GlobalShuffleDataset(input_dataset=dataset, seed=seed, seed2=2, seed_generator=R.DummySeedGenerator(),
+                                      reshuffle_each_iteration=again, **INTS)
+
+    @defun(tf.int64)
+    def twice(x):
+        return x * 2
+
+    @defun(tf.int64)
+    def big(x):
+        return x > 3
+
+    mapped = R.MapDataset(input_dataset=numbers(), other_arguments=[], f=twice, preserve_cardinality=True, **INTS)
+    for dataset in (numbers(), numbers(1), numbers(300), mapped):
+        ints(c, shuffled(dataset))
+    ints(c, shuffled(numbers(), -7))
+    ints(c, R.RepeatDataset(input_dataset=shuffled(numbers(4), again=True), count=3, **INTS))
+    ints(c, shuffled(R.FilterDataset(input_dataset=numbers(), other_arguments=[], predicate=big, **INTS)))
+
+
+@case
+def weighted_flat_map(c):
+    for counts, weights in (((10, 10), (0.25, 0.75)), ((10, 10), (1, 1)), ((10, 10, 5), (1, 2, 0.5)), ((10, 10), (1, 0))):
+        d = R.WeightedFlatMapDataset(input_datasets=[numbers(n) for n in counts], weights=[np.float64(w) for w in weights], **INTS)
+        ints(c, d)
+
+
 # What is saved and continued.
 def reduced():
     from tensorflow.python.data.experimental.ops import grouping

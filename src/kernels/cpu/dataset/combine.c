@@ -1,11 +1,12 @@
 // Datasets that combine several: Concatenate, Zip, and choosing among them by a selector.
 #include "kernels/cpu/array.h"
-#include "kernels/cpu/dataset/data.h"
+#include "kernels/cpu/dataset/derived.h"
 
 typedef struct several_t {
   rn_dataset_t base;
   int32_t count;
-  rn_dataset_t** inputs;  // an array of borrowed datasets
+  rn_dataset_t** inputs;  // an array of borrowed datasets, or of owned ones
+  bool owns_inputs;
   rn_dataset_t* selector;
   bool stops_on_empty;
 } several_t;
@@ -22,6 +23,8 @@ typedef struct several_iterator_t {
 
 static void several_close(rn_dataset_t* dataset) {
   several_t* several = (several_t*)dataset;
+  for (int32_t i = 0; several->owns_inputs && i < several->count; ++i)
+    rn_dataset_release(several->inputs[i]);
   RN_FREE_ARRAY(dataset->node->allocator, several->inputs, several->count);
 }
 
@@ -91,11 +94,15 @@ static rn_status_t concatenate_open(rn_dataset_t* dataset) {
 
 static int64_t concatenate_cardinality(const rn_dataset_t* dataset) {
   const several_t* several = (const several_t*)dataset;
-  int64_t a = rn_dataset_cardinality(several->inputs[0]), sum = 0;
-  int64_t b = rn_dataset_cardinality(several->inputs[1]);
-  if (a == RN_DATA_INFINITE || b == RN_DATA_INFINITE) return RN_DATA_INFINITE;
-  if (a == RN_DATA_UNKNOWN || b == RN_DATA_UNKNOWN) return RN_DATA_UNKNOWN;
-  return rn_add_i64_ok(a, b, &sum) ? sum : INT64_MAX;
+  int64_t sum = 0;
+  bool is_unknown = false;
+  for (int32_t i = 0; i < several->count; ++i) {
+    int64_t n = rn_dataset_cardinality(several->inputs[i]);
+    if (n == RN_DATA_INFINITE) return n;
+    is_unknown |= n == RN_DATA_UNKNOWN;
+    if (n > 0 && !rn_add_i64_ok(sum, n, &sum)) sum = INT64_MAX;
+  }
+  return is_unknown ? RN_DATA_UNKNOWN : sum;
 }
 
 static bool concatenate_next(rn_data_iterator_t* iterator) {
@@ -114,14 +121,79 @@ static bool concatenate_next(rn_data_iterator_t* iterator) {
 static rn_status_t concatenate_get(rn_dataset_t* dataset, int64_t index, rn_step_t* step,
                                    rn_tensor_t* out) {
   const several_t* several = (const several_t*)dataset;
-  int64_t first = rn_dataset_cardinality(several->inputs[0]);
-  return index < first ? rn_dataset_get(several->inputs[0], index, step, out)
-                       : rn_dataset_get(several->inputs[1], index - first, step, out);
+  int32_t i = 0;
+  for (; i + 1 < several->count; ++i) {
+    int64_t count = rn_dataset_cardinality(several->inputs[i]);
+    if (index < count) break;
+    index -= count;
+  }
+  return rn_dataset_get(several->inputs[i], index, step, out);
 }
 
 const rn_data_kind_t rn_data_kind_concatenate = {SEVERAL, .open = concatenate_open,
                                                  .cardinality = concatenate_cardinality,
                                                  .next = concatenate_next, .get = concatenate_get};
+
+// WeightedFlatMap: the first elements of each input, as many as its weight says. The one with the
+// largest weight gives as many as the smallest input has.
+static rn_status_t check_weights(const rn_dataset_t* dataset, const rn_tensor_t* weights,
+                                 int32_t count, double* out_largest) {
+  for (int32_t i = 0; i < count; ++i) {
+    if (weights[i].rank != 0) return rn_invalid_argument("`weights` must be scalars.");
+    double weight = *RN_DATA(&weights[i], const double);
+    if (!(weight > 0))
+      return rn_invalid_argument("`weights` must be greater than 0.0. Input %d has a weight of %g",
+                                 i, weight);
+    if (i == 0 || weight > *out_largest) *out_largest = weight;
+  }
+  int32_t inputs = ((const several_t*)dataset)->count;
+  if (count == inputs) return RN_OK;
+  return rn_invalid_argument("There are %d weights for %d inputs", count, inputs);
+}
+
+static rn_status_t check_inputs(const several_t* several, int64_t* out_least) {
+  for (int32_t i = 0; i < several->count; ++i) {
+    const rn_dataset_t* input = several->inputs[i];
+    int64_t n = rn_dataset_cardinality(input);
+    if (n < 0)
+      return rn_invalid_argument("Input %d of %s has %s cardinality", i,
+                                 several->base.node->op->name,
+                                 n == RN_DATA_INFINITE ? "infinite" : "unknown");
+    if (i == 0 || n < *out_least) *out_least = n;
+    bool fits = input->component_count == several->base.component_count;
+    for (int32_t c = 0; fits && c < input->component_count; ++c)
+      fits = input->types[c] == several->base.types[c];
+    if (!fits) return rn_invalid_argument("The inputs to weigh have different types");
+  }
+  return RN_OK;
+}
+
+static rn_status_t weighted_open(rn_dataset_t* dataset) {
+  several_t* several = (several_t*)dataset;
+  int32_t count = 0, weight_count = 0;
+  const rn_tensor_t* inputs = rn_data_input(dataset, "input_datasets", &count);
+  const rn_tensor_t* weights = rn_data_input(dataset, "weights", &weight_count);
+  double largest = 0;
+  int64_t least = 0;
+  RN_RETURN_IF_ERROR(open_inputs(dataset, inputs, count));
+  RN_RETURN_IF_ERROR(check_weights(dataset, weights, weight_count, &largest));
+  RN_RETURN_IF_ERROR(check_inputs(several, &least));
+  for (int32_t i = 0; i < count; ++i) rn_object_retain(&several->inputs[i]->object);
+  several->owns_inputs = true;
+  for (int32_t i = 0; i < count; ++i) {
+    double share = *RN_DATA(&weights[i], const double) / largest;
+    rn_dataset_t* taken = NULL;
+    RN_RETURN_IF_ERROR(
+        rn_data_take_over(several->inputs[i], (int64_t)((double)least * share), &taken));
+    rn_dataset_release(several->inputs[i]);
+    several->inputs[i] = taken;
+  }
+  return RN_OK;
+}
+
+const rn_data_kind_t rn_data_kind_weighted = {SEVERAL, .open = weighted_open,
+                                              .cardinality = concatenate_cardinality,
+                                              .next = concatenate_next, .get = concatenate_get};
 
 // Zip: ends when the first input ends.
 static rn_status_t zip_open(rn_dataset_t* dataset) {

@@ -126,6 +126,7 @@ static bool time_next(fastest_iterator_t* own) {
       return is_end ? rn_data_end(iterator) : rn_data_finish(iterator, source->request.status);
     }
   }
+  own->at = 0;
   if (++own->done == ((const fastest_t*)iterator->dataset)->trials) choose(own);
   return rn_data_finish(iterator, RN_OK);
 }

@@ -1,10 +1,12 @@
 // Simple datasets: Take, Skip, Repeat, Shard and others that pass elements through.
 #include "kernels/cpu/dataset/data.h"
+#include "kernels/cpu/dataset/derived.h"
 
 // Most of these have one input dataset and a number.
 typedef struct simple_t {
   rn_dataset_t base;
-  rn_dataset_t* input;  // Borrowed from the inputs
+  rn_dataset_t* input;  // Borrowed from the inputs, or owned
+  bool owns_input;
   int64_t count;
   int64_t index;  // for a shard
 } simple_t;
@@ -18,6 +20,11 @@ typedef struct simple_iterator_t {
 
 static int64_t input_cardinality(const rn_dataset_t* dataset) {
   return rn_dataset_cardinality(((const simple_t*)dataset)->input);
+}
+
+static void simple_close(rn_dataset_t* dataset) {
+  const simple_t* simple = (const simple_t*)dataset;
+  if (simple->owns_input) rn_dataset_release(simple->input);
 }
 
 static rn_status_t open_input(rn_dataset_t* dataset) {
@@ -61,9 +68,10 @@ static rn_status_t get_same(rn_dataset_t* dataset, int64_t index, rn_step_t* ste
   return rn_dataset_get(((const simple_t*)dataset)->input, index, step, out);
 }
 
-#define SIMPLE                                                                  \
-  .dataset_size = sizeof(simple_t), .iterator_size = sizeof(simple_iterator_t), \
-  .start = simple_start, .stop = simple_stop, .save = simple_save, .restore = simple_restore
+#define SIMPLE                                                                            \
+  .dataset_size = sizeof(simple_t), .iterator_size = sizeof(simple_iterator_t),           \
+  .close = simple_close, .start = simple_start, .stop = simple_stop, .save = simple_save, \
+  .restore = simple_restore
 
 // Forwards the reply of the source.
 static bool pass_on(rn_data_iterator_t* iterator, const rn_data_source_t* source) {
@@ -325,3 +333,44 @@ static bool assert_next(rn_data_iterator_t* iterator) {
 
 const rn_data_kind_t rn_data_kind_assert_cardinality = {
     SIMPLE, .open = assert_open, .cardinality = assert_cardinality, .next = assert_next};
+
+// Datasets that no op makes.
+static rn_status_t simple_over(const rn_data_kind_t* kind, rn_dataset_t* input, int64_t count,
+                               int64_t index, rn_dataset_t** out) {
+  *out = NULL;
+  rn_data_node_t* node = NULL;
+  RN_RETURN_IF_ERROR(rn_data_inner_node(input->node, kind, input->component_count, input->types,
+                                        input->shapes, &node));
+  rn_dataset_t* dataset = NULL;
+  rn_status_t status = rn_dataset_create_inner(node, input->host, &dataset);
+  rn_object_release(&node->object);
+  RN_RETURN_IF_ERROR(status);
+  simple_t* simple = (simple_t*)dataset;
+  simple->input = input;
+  simple->owns_input = true;
+  rn_object_retain(&input->object);
+  simple->count = count;
+  simple->index = index;
+  *out = dataset;
+  return RN_OK;
+}
+
+rn_status_t rn_data_shard_over(rn_dataset_t* input, int64_t count, int64_t index,
+                               rn_dataset_t** out) {
+  return simple_over(&rn_data_kind_shard, input, count, index, out);
+}
+
+rn_status_t rn_data_take_over(rn_dataset_t* input, int64_t count, rn_dataset_t** out) {
+  return simple_over(&rn_data_kind_take, input, count, 0, out);
+}
+
+// AutoShard: the elements of the input as auto_shard.c divides it.
+static rn_status_t auto_open(rn_dataset_t* dataset) {
+  simple_t* simple = (simple_t*)dataset;
+  simple->owns_input = true;
+  return rn_data_auto_shard(dataset, &simple->input);
+}
+
+const rn_data_kind_t rn_data_kind_auto_shard = {SIMPLE, .open = auto_open,
+                                                .cardinality = input_cardinality, .next = same_next,
+                                                .get = get_same};

@@ -4,6 +4,8 @@
 // large enough for the largest index. A result beyond that is encrypted again until it fits
 // ("cycle walking"), which takes few steps because at most three of four blocks are too large, or
 // the block is the smallest.
+#include "kernels/cpu/random/index_shuffle.h"
+
 #include <math.h>
 
 #include "kernels/cpu/array.h"
@@ -67,7 +69,7 @@ static int block_bits(uint64_t most) {
   return bits < LEAST_BITS ? LEAST_BITS : bits;
 }
 
-static uint64_t shuffle_index(uint64_t index, const uint32_t seed[3], uint64_t most, int rounds) {
+uint64_t rn_index_shuffle(uint64_t index, const uint32_t seed[3], uint64_t most, int rounds) {
   cipher_t cipher;
   if (most == 0) return 0;
   cipher_begin(&cipher, block_bits(most), seed, rounds);
@@ -118,7 +120,7 @@ static rn_status_t shuffle(rn_kernel_ctx_t* ctx) {
     for (int k = 0; k < 3; ++k)
       words[k] = (uint32_t)rn_int_at(seed, (seed->rank == 2 ? 3 * i : 0) + k);
     uint64_t place =
-        shuffle_index(own, words, limit, (int)((const index_shuffle_t*)ctx->state)->rounds);
+        rn_index_shuffle(own, words, limit, (int)((const index_shuffle_t*)ctx->state)->rounds);
     if (rn_dtype_size(out->dtype) == 4)
       RN_DATA(out, uint32_t)[i] = (uint32_t)place;
     else

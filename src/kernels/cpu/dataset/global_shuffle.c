@@ -1,0 +1,104 @@
+// GlobalShuffleDataset: all elements in random order, each had by its index.
+#include "kernels/cpu/dataset/data.h"
+#include "kernels/cpu/dataset/seeds.h"
+#include "kernels/cpu/random/index_shuffle.h"
+
+#define ROUNDS 8
+#define MAX_DEPTH 256  // nesting of datasets
+
+typedef struct global_shuffle_t {
+  rn_dataset_t base;
+  rn_dataset_t* input;
+  rn_data_seeds_t* seeds;  // Retained
+} global_shuffle_t;
+
+typedef struct global_iterator_t {
+  rn_data_iterator_t base;
+  int64_t seeds[3];
+  int64_t next;
+} global_iterator_t;
+
+// The first dataset above |dataset| that has no random access; NULL if all have.
+static const rn_dataset_t* without_access(const rn_dataset_t* dataset, int depth) {
+  if (!dataset->kind->get || depth == MAX_DEPTH) return dataset;
+  for (int32_t i = 0; dataset->inputs && i < dataset->node->input_count; ++i) {
+    rn_dataset_t* input = NULL;
+    if (dataset->inputs[i].dtype != RN_VARIANT) continue;
+    rn_status_t status = rn_dataset_of(&dataset->inputs[i], &input);
+    rn_status_free(status);
+    const rn_dataset_t* found = input ? without_access(input, depth + 1) : NULL;
+    if (found) return found;
+  }
+  return NULL;
+}
+
+static rn_status_t global_open(rn_dataset_t* dataset) {
+  global_shuffle_t* own = (global_shuffle_t*)dataset;
+  RN_RETURN_IF_ERROR(rn_data_upstream(dataset, "input_dataset", &own->input));
+  const rn_dataset_t* bad = without_access(own->input, 0);
+  if (bad)
+    return rn_failed_precondition(
+        "`global_shuffle` requires all upstream transformations be compatible with random access. "
+        "Got: FAILED_PRECONDITION: %s does not support random access.",
+        bad->node->op->name);
+  if (rn_dataset_cardinality(own->input) < 0)
+    return rn_failed_precondition(
+        "`global_shuffle` requires the input dataset to have a non-empty finite cardinality.");
+  return rn_data_seeds_open(dataset, &own->seeds);
+}
+
+static void global_close(rn_dataset_t* dataset) {
+  global_shuffle_t* own = (global_shuffle_t*)dataset;
+  if (own->seeds) rn_object_release(&own->seeds->resource.object);
+}
+
+static int64_t global_cardinality(const rn_dataset_t* dataset) {
+  return rn_dataset_cardinality(((const global_shuffle_t*)dataset)->input);
+}
+
+static rn_status_t global_start(rn_data_iterator_t* iterator) {
+  global_iterator_t* own = (global_iterator_t*)iterator;
+  rn_data_seeds_t* seeds = ((const global_shuffle_t*)iterator->dataset)->seeds;
+  int64_t unused;
+  rn_data_seeds_draw(seeds, &own->seeds[0], &own->seeds[1]);
+  rn_data_seeds_draw(seeds, &own->seeds[2], &unused);
+  return RN_OK;
+}
+
+static bool global_next(rn_data_iterator_t* iterator) {
+  global_iterator_t* own = (global_iterator_t*)iterator;
+  const global_shuffle_t* dataset = (const global_shuffle_t*)iterator->dataset;
+  int64_t count = rn_dataset_cardinality(dataset->input);
+  if (own->next >= count) return rn_data_end(iterator);
+  const uint32_t seed[3] = {(uint32_t)own->seeds[0], (uint32_t)own->seeds[1],
+                            (uint32_t)own->seeds[2]};
+  uint64_t index = rn_index_shuffle((uint64_t)own->next, seed, (uint64_t)count - 1, ROUNDS);
+  rn_status_t status =
+      rn_dataset_get(dataset->input, (int64_t)index, iterator->asked->step, iterator->asked->out);
+  own->next++;
+  return rn_data_finish(iterator, status);
+}
+
+static rn_status_t global_save(rn_data_iterator_t* iterator, rn_data_writer_t* writer) {
+  const global_iterator_t* own = (const global_iterator_t*)iterator;
+  for (int i = 0; i < 3; ++i) rn_data_put_int(writer, own->seeds[i]);
+  rn_data_put_int(writer, own->next);
+  return RN_OK;
+}
+
+static rn_status_t global_restore(rn_data_iterator_t* iterator, rn_data_reader_t* reader) {
+  global_iterator_t* own = (global_iterator_t*)iterator;
+  for (int i = 0; i < 3; ++i) RN_RETURN_IF_ERROR(rn_data_take_int(reader, &own->seeds[i]));
+  RN_RETURN_IF_ERROR(rn_data_take_int(reader, &own->next));
+  return own->next < 0 ? rn_data_bad_state() : RN_OK;
+}
+
+const rn_data_kind_t rn_data_kind_global_shuffle = {.dataset_size = sizeof(global_shuffle_t),
+                                                    .iterator_size = sizeof(global_iterator_t),
+                                                    .open = global_open,
+                                                    .close = global_close,
+                                                    .cardinality = global_cardinality,
+                                                    .start = global_start,
+                                                    .next = global_next,
+                                                    .save = global_save,
+                                                    .restore = global_restore};
