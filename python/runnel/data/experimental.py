@@ -5,10 +5,17 @@ from runnel.autograph.conversion import traceable
 from runnel.core import tensor_shape
 from runnel.core.convert import convert_to_tensor
 from runnel.data.dataset import AUTOTUNE, INFINITE_CARDINALITY, UNKNOWN_CARDINALITY, Dataset, _int64  # noqa: F401
+from runnel.data.optional import Optional  # noqa: F401
+from runnel.data.options import (  # noqa: F401
+    AutoShardPolicy, AutotuneAlgorithm, AutotuneOptions, DistributeOptions, ExternalStatePolicy, OptimizationOptions, ServiceOptions,
+    ThreadingOptions)
+from runnel.data.readers import (  # noqa: F401
+    CsvDataset, SqlDataset, make_batched_features_dataset, make_csv_dataset, parse_example_dataset)
+from runnel.data.tables import DatasetInitializer, index_table_from_dataset, table_from_dataset  # noqa: F401
 from runnel.eager.tracing import trace
-from runnel.io.record_io import TFRecordWriter  # noqa: F401
 
 _SCALAR = tensor_shape.TensorShape([])
+SHARD_HINT = -1
 
 
 def Counter(start=0, step=1, dtype=dtypes.int64):  # noqa: N802
@@ -18,15 +25,62 @@ def Counter(start=0, step=1, dtype=dtypes.int64):  # noqa: N802
     return Dataset.from_tensors(0).repeat().apply(scan(start, lambda state, _: (state + step, state)))
 
 
-def RandomDataset(seed=None):  # noqa: N802
-    """Creates a dataset of random numbers."""
+def RandomDataset(seed=None, rerandomize_each_iteration=None):  # noqa: N802
+    """Creates a dataset of random numbers, other ones in each iteration if `rerandomize_each_iteration`."""
     from runnel.ops.random_ops import get_seed
     one, two = get_seed(seed)
     one, two = one or 0, two or 0
     if seed is not None and one == 0 and two == 0:
         two = 2 ** 31 - 1
-    return Dataset(raw_ops.RandomDataset(seed=_int64(one), seed2=_int64(two), output_types=[dtypes.int64], output_shapes=[_SCALAR]),
-                   None, [dtypes.int64], [_SCALAR])
+    seeds = {"seed": _int64(one), "seed2": _int64(two), "output_types": [dtypes.int64], "output_shapes": [_SCALAR]}
+    variant = raw_ops.RandomDataset(**seeds) if rerandomize_each_iteration is None else raw_ops.RandomDatasetV2(
+        seed_generator=raw_ops.DummySeedGenerator(), rerandomize_each_iteration=rerandomize_each_iteration, **seeds)
+    return Dataset(variant, None, [dtypes.int64], [_SCALAR])
+
+
+def from_list(elements, name=None):
+    """Creates a dataset of the elements of a list, which have one structure."""
+    from runnel.data.dataset import _common, _no_lists
+    if not isinstance(elements, list):
+        raise TypeError("Invalid `elements`. `elements` must be a list.")
+    if not elements:
+        raise ValueError("Invalid `elements`. `elements` should not be empty.")
+    rows = [nest.map_structure(convert_to_tensor, _no_lists(x)) for x in elements]
+    flat = [nest.flatten(x) for x in rows]
+    for x in rows:
+        nest.assert_same_structure(rows[0], x)
+    types = [x.dtype for x in flat[0]]
+    for x in flat:
+        if [y.dtype for y in x] != types:
+            raise TypeError("The elements of the list have different types: %s and %s" % (types, [y.dtype for y in x]))
+    shapes = [x.shape for x in flat[0]]
+    for x in flat[1:]:
+        shapes = [a if a.dims == b.shape.dims else _common(a, b.shape) for a, b in zip(shapes, x)]
+    return Dataset(raw_ops.ListDataset(tensors=[x for row in flat for x in row], output_types=types, output_shapes=shapes),
+                   rows[0], types, shapes)
+
+
+def at(dataset, index):
+    """Returns the element of an index, for datasets that have random access."""
+    return dataset._pack(list(raw_ops.GetElementAtIndex(dataset=dataset._variant_tensor, index=_int64(index), **dataset._attrs)))
+
+
+class TFRecordWriter:
+    """Writes the strings of a dataset to a TFRecord file."""
+
+    def __init__(self, filename, compression_type=None):
+        self._filename = convert_to_tensor(filename, dtypes.string, name="filename")
+        self._compression_type = convert_to_tensor(compression_type or "", dtypes.string, name="compression_type")
+
+    def write(self, dataset):
+        """Returns the operation that writes all elements; with eager execution, writes them."""
+        if not isinstance(dataset, Dataset):
+            raise TypeError("Invalid `dataset.` Expected a `tf.data.Dataset` object but got %s." % type(dataset))
+        if dataset._types != [dtypes.string] or dataset._shapes[0].ndims not in (0, None):
+            raise TypeError("Invalid `dataset`. `dataset` must produce scalar `DT_STRING` tensors whereas it produces shape %s and types %s" % (
+                dataset.output_shapes, dataset.output_types))
+        return raw_ops.DatasetToTFRecord(input_dataset=dataset._variant_tensor, filename=self._filename,
+                                         compression_type=self._compression_type)
 
 
 def cardinality(dataset):
@@ -76,6 +130,33 @@ def get_single_element(dataset):
     return dataset._pack(list(raw_ops.DatasetToSingleElement(dataset=dataset._variant_tensor, **dataset._attrs)))
 
 
+def get_next_as_optional(iterator):
+    """Returns an Optional of the next element, empty after the last."""
+    if hasattr(iterator, "get_next_as_optional"):
+        return iterator.get_next_as_optional()
+    from runnel.core.type_spec import TensorSpec
+    spec = nest.pack_sequence_as(iterator._structure, [TensorSpec(s, t) for s, t in zip(iterator._shapes, iterator._types)])
+    return Optional(raw_ops.IteratorGetNextAsOptional(
+        iterator=iterator._iterator_resource, output_types=iterator._types, output_shapes=iterator._shapes), spec)
+
+
+def make_saveable_from_iterator(iterator, external_state_policy=None):
+    """Returns what tf.train.Saver needs to save the place of an iterator."""
+    return iterator._saveable()
+
+
+def TensorStructure(dtype, shape):  # noqa: N802
+    """Returns the TypeSpec of a tensor."""
+    from runnel.core.type_spec import TensorSpec
+    return TensorSpec(shape, dtype)
+
+
+def SparseTensorStructure(dtype, shape):  # noqa: N802
+    """Returns the TypeSpec of a sparse tensor."""
+    from runnel.core.composite_specs import SparseTensorSpec
+    return SparseTensorSpec(shape, dtype)
+
+
 def get_structure(dataset_or_iterator):
     """Returns the structure of an element, of TensorSpecs."""
     return dataset_or_iterator.element_spec
@@ -103,14 +184,27 @@ def group_by_window(key_func, reduce_func, window_size=None, window_size_func=No
     return apply
 
 
+def _to_boundary(shapes, bucket, boundaries):
+    """Returns shapes whose unknown dimensions are the longest length of a bucket; the last bucket has none."""
+    from runnel.core.framework import control_dependencies
+    from runnel.ops import array_ops, control_flow
+    check = control_flow.Assert(bucket < len(boundaries), [
+        b"When pad_to_bucket_boundary=True, elements must have length < max(bucket_boundaries)."])
+    with control_dependencies([check]):
+        longest = array_ops.gather(convert_to_tensor([x - 1 for x in boundaries], dtypes.int64), bucket)
+
+    def one(shape):
+        dims = tensor_shape.as_shape(shape).as_list()
+        return array_ops.stack([longest if d is None else convert_to_tensor(d, dtypes.int64) for d in dims]) if dims else shape
+    return nest.map_structure(one, shapes)
+
+
 def bucket_by_sequence_length(element_length_func, bucket_boundaries, bucket_batch_sizes, padded_shapes=None, padding_values=None,
                               pad_to_bucket_boundary=False, no_padding=False, drop_remainder=False):
     """Batches elements of similar length."""
     if len(bucket_batch_sizes) != len(bucket_boundaries) + 1:
         raise ValueError("`len(bucket_batch_sizes)` must equal `len(bucket_boundaries) + 1` but `len(bucket_batch_sizes)=%d` and "
                          "`len(bucket_boundaries)=%d`." % (len(bucket_batch_sizes), len(bucket_boundaries)))
-    if pad_to_bucket_boundary:
-        raise NotImplementedError("bucket_by_sequence_length does not support pad_to_bucket_boundary")
     sizes = convert_to_tensor(bucket_batch_sizes, dtypes.int64)
 
     def key(*element):
@@ -126,14 +220,147 @@ def bucket_by_sequence_length(element_length_func, bucket_boundaries, bucket_bat
         if no_padding:
             return grouped.batch(size(bucket), drop_remainder=drop_remainder)
         shapes = nest.map_structure(lambda x: x, grouped.output_shapes) if padded_shapes is None else padded_shapes
+        if pad_to_bucket_boundary:
+            shapes = _to_boundary(shapes, bucket, bucket_boundaries)
         return grouped.padded_batch(size(bucket), shapes, padding_values, drop_remainder=drop_remainder)
     return group_by_window(key, batch, window_size_func=size)
+
+
+class Reducer:
+    """Three functions: the state of a new key, the state after an element, and the result of the last state."""
+
+    def __init__(self, init_func, reduce_func, finalize_func):
+        self.init_func, self.reduce_func, self.finalize_func = init_func, reduce_func, finalize_func
+
+
+def group_by_reducer(key_func, reducer):
+    """Groups elements by key and reduces the elements of each group to one."""
+    def apply(dataset):
+        state = []
+
+        def init(key):
+            state.append(nest.map_structure(convert_to_tensor, reducer.init_func(key)))
+            return nest.flatten(state[0])
+        keys = dataset._trace(key_func, "Dataset_key_func")
+        first = trace(init, [(dtypes.int64, _SCALAR)], "Dataset_init_func", in_order=True)
+        specs = list(zip(first.dtypes, first.shapes))
+
+        def reduce(*parts):
+            return nest.flatten(reducer.reduce_func(nest.pack_sequence_as(state[0], list(parts[:len(specs)])),
+                                                    dataset._pack(list(parts[len(specs):]))))
+
+        def finalize(*parts):
+            packed = nest.pack_sequence_as(state[0], list(parts))
+            return reducer.finalize_func(*packed) if isinstance(packed, tuple) else reducer.finalize_func(packed)
+        step = trace(reduce, specs + list(zip(dataset._types, dataset._shapes)), "Dataset_reduce_func", in_order=True)
+        last = trace(finalize, specs, "Dataset_finalize_func", in_order=True)
+        variant = raw_ops.GroupByReducerDataset(
+            input_dataset=dataset._variant_tensor, key_func_other_arguments=keys.captured, init_func_other_arguments=first.captured,
+            reduce_func_other_arguments=step.captured, finalize_func_other_arguments=last.captured, key_func=keys.attr,
+            init_func=first.attr, reduce_func=step.attr, finalize_func=last.attr, output_types=last.dtypes, output_shapes=last.shapes)
+        return Dataset(variant, last.structure, last.dtypes, last.shapes)
+    return apply
+
+
+def dense_to_sparse_batch(batch_size, row_shape):
+    """Stacks elements of different sizes into sparse tensors of the shape [batch_size, *row_shape]."""
+    def apply(dataset):
+        from runnel.data.composite_datasets import SparseDataset
+        if len(dataset._types) != 1:
+            raise TypeError("`dense_to_sparse_batch` requires an input dataset whose elements have a single component")
+        row = tensor_shape.as_shape(row_shape)
+        sizes = _int64([-1 if d is None else d for d in row.as_list()])
+        parts = Dataset(raw_ops.DenseToSparseBatchDataset(
+            input_dataset=dataset._variant_tensor, batch_size=_int64(batch_size), row_shape=sizes, output_types=[dtypes.variant],
+            output_shapes=[tensor_shape.TensorShape([3])]), None, [dtypes.variant], [tensor_shape.TensorShape([3])])
+        made = parts.map(lambda x: tuple(raw_ops.DeserializeSparse(serialized_sparse=x, dtype=dataset._types[0])))
+        return SparseDataset(made._variant_tensor, dataset._types[0], tensor_shape.TensorShape([None]).concatenate(row))
+    return apply
+
+
+def pad_to_cardinality(cardinality, mask_key="valid"):
+    """Adds empty elements up to a number of elements; the boolean `mask_key` of an element says whether it is a real one."""
+    def apply(dataset):
+        from runnel.ops import array_ops
+        known = int(dataset.cardinality())
+        if known == UNKNOWN_CARDINALITY:
+            raise ValueError("The dataset passed into `pad_to_cardinality` must have a known cardinality, but has unknown cardinality.")
+        if known == INFINITE_CARDINALITY:
+            raise ValueError("The dataset passed into `pad_to_cardinality` must have a finite cardinality, but has infinite cardinality.")
+        if known > cardinality:
+            raise ValueError("The dataset passed into `pad_to_cardinality` must have a cardinality less than the target cardinality "
+                             "(%d), but has cardinality %d" % (cardinality, known))
+        if not isinstance(dataset._structure, dict):
+            raise ValueError("`pad_to_cardinality` requires its input dataset to be a dictionary.")
+        real = dataset.map(lambda x: dict(x, **{mask_key: convert_to_tensor(True)}))
+        empty = {key: convert_to_tensor(b"", dtype) if dtype == dtypes.string else array_ops.zeros(shape, dtype)
+                 for (key, dtype), shape in zip(zip(sorted(dataset._structure), dataset._types), dataset._shapes)}
+        filler = Dataset.from_tensors(dict(empty, **{mask_key: convert_to_tensor(False)})).repeat()
+        return real.concatenate(filler).take(cardinality).apply(assert_cardinality(cardinality))
+    return apply
+
+
+def rejection_resample(class_func, target_dist, initial_dist=None, seed=None):
+    """Drops elements so that their classes have the distribution `target_dist`; elements are (class, element).
+
+    `initial_dist` is the distribution before; without it, it is estimated from the elements so far.
+    """
+    def apply(dataset):
+        from runnel.ops import array_ops, math_ops, random_ops
+        target = math_ops.cast(convert_to_tensor(target_dist), dtypes.float32)
+        classed = dataset.map(lambda *x: (math_ops.cast(class_func(*x), dtypes.int64), x if len(x) > 1 else x[0]))
+        count = int(target.shape[0])
+
+        def shares(counts):
+            return math_ops.cast(counts, dtypes.float32) / math_ops.cast(math_ops.reduce_sum(counts), dtypes.float32)
+
+        def add(counts, element):
+            after = counts + array_ops.one_hot(element[0], count, dtype=dtypes.int64)
+            return after, (shares(after), element[0], element[1])
+        if initial_dist is None:
+            known = classed.apply(scan(array_ops.ones([count], dtypes.int64), add))
+        else:
+            first = math_ops.cast(convert_to_tensor(initial_dist), dtypes.float32)
+            known = classed.map(lambda kind, x: (first, kind, x))
+
+        def keeps(before, kind, *_):
+            tiny = 1.1754943508222875e-38
+            ratio = target / raw_ops.Maximum(x=before, y=convert_to_tensor(tiny, dtypes.float32))
+            chance = ratio[kind] / math_ops.reduce_max(ratio)
+            return random_ops.random_uniform([], seed=seed, dtype=dtypes.float32) < chance
+        return known.filter(keeps).map(lambda _, kind, x: (kind, x))
+    return apply
+
+
+def snapshot(path, compression="AUTO", reader_func=None, shard_func=None):
+    """Writes the elements to files during the first full pass, and reads them from there afterwards."""
+    return lambda dataset: dataset.snapshot(path, compression, reader_func, shard_func)
+
+
+def save(dataset, path, compression=None, shard_func=None, checkpoint_args=None):
+    """Writes all elements of a dataset to a folder, for load."""
+    return dataset.save(path, compression, shard_func, checkpoint_args)
+
+
+def load(path, element_spec=None, compression=None, reader_func=None):
+    """Creates a dataset of the elements that `save` wrote."""
+    return Dataset.load(path, element_spec, compression, reader_func)
+
+
+def get_model_proto(iterator):
+    """Returns the datasets that an iterator reads, as a serialized ModelProto."""
+    return raw_ops.IteratorGetModelProto(iterator=iterator._handle).numpy()
 
 
 def ignore_errors(log_warning=False):
     """Skips elements that fail with an error."""
     return lambda dataset: dataset._like(raw_ops.IgnoreErrorsDataset(
         input_dataset=dataset._variant_tensor, log_warning=log_warning, **dataset._attrs))
+
+
+def map_and_batch_with_legacy_function(map_func, batch_size, num_parallel_batches=None, drop_remainder=False, num_parallel_calls=None):
+    """Applies map, then batch."""
+    return map_and_batch(map_func, batch_size, num_parallel_batches, drop_remainder, num_parallel_calls)
 
 
 def map_and_batch(map_func, batch_size, num_parallel_batches=None, drop_remainder=False, num_parallel_calls=None):

@@ -16,11 +16,12 @@ def _flat_shapes(structure, shapes):
 class Iterator:
     """Returns the elements of a dataset, one each time `get_next()` runs."""
 
-    def __init__(self, resource, initializer, structure, types, shapes):
+    def __init__(self, resource, initializer, structure, types, shapes, pack=None):
         self._iterator_resource = resource
         self._initializer = initializer
         self._structure, self._types, self._shapes = structure, types, shapes
         self._string_handle = None
+        self._pack = pack or (lambda flat: nest.pack_sequence_as(structure, flat))  # makes an element of its parts
 
     @staticmethod
     def from_structure(output_types, output_shapes=None, shared_name=None, output_classes=None):
@@ -70,7 +71,7 @@ class Iterator:
         """Returns the next element, in its structure."""
         flat = raw_ops.IteratorGetNext(iterator=self._iterator_resource, output_types=self._types,
                                        output_shapes=self._shapes, name=name)
-        return nest.pack_sequence_as(self._structure, list(flat))
+        return self._pack(list(flat))
 
     def _saveable(self):
         from runnel.train.saveable import of_iterator
@@ -83,9 +84,6 @@ class Iterator:
         self._string_handle = raw_ops.IteratorToStringHandle(resource_handle=self._iterator_resource,
                                                              name=name)
         return self._string_handle
-
-    def _pack(self, flat):
-        return nest.pack_sequence_as(self._structure, flat)
 
     @property
     def output_types(self):
@@ -114,7 +112,7 @@ def make_initializable_iterator(dataset, shared_name=None):
         resource = _new_iterator(dataset._types, dataset._shapes, shared_name)
     with colocate_with(resource):
         initializer = raw_ops.MakeIterator(dataset=dataset._variant_tensor, iterator=resource)
-    return Iterator(resource, initializer, dataset._structure, dataset._types, dataset._shapes)
+    return Iterator(resource, initializer, dataset._structure, dataset._types, dataset._shapes, dataset._pack)
 
 
 _NOT_BY_VALUE = frozenset(("Placeholder", "PlaceholderV2", "VariableV2", "Variable", "VarHandleOp",
@@ -135,7 +133,7 @@ def make_one_shot_iterator(dataset):
                          "objects. In these cases, use `Dataset.make_initializable_iterator()`.")
     resource = raw_ops.OneShotIterator(dataset_factory=f.attr, output_types=dataset._types,
                                        output_shapes=dataset._shapes)
-    return Iterator(resource, None, dataset._structure, dataset._types, dataset._shapes)
+    return Iterator(resource, None, dataset._structure, dataset._types, dataset._shapes, dataset._pack)
 
 
 def _copied(tensor):
