@@ -95,7 +95,7 @@ def stock_lines():
     every = kernels_of(kernels.get_all_registered_kernels().SerializeToString())
     lines = []
     for op in sorted(every):
-        if op.startswith(("_Mkl", "Xla", "TPU")):
+        if op.startswith(("_Mkl", "Xla", "_Xla", "TPU")):
             continue
         definition = op_def_registry.get(op)
         can = {a.name: {types_pb2.DataType.Name(t)[3:].lower() for t in a.allowed_values.list.type}

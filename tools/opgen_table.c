@@ -76,7 +76,10 @@ static void write_scalar(FILE* out, const attr_t* attr, int i) {
       }
       break;
     case KIND_FLOAT:
-      fprintf(out, "(float)%s", word);
+      if (strstr(word, "inf"))
+        fprintf(out, "%s__builtin_inff()", *word == '-' ? "-" : "");
+      else
+        fprintf(out, "(float)%s", word);
       break;
     case KIND_TYPE:
       fprintf(out, "RN_%s", type_of(word));
