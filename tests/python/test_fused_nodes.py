@@ -1,8 +1,10 @@
 """The ops that stock's graph optimizer makes of several: in graphs, in functions and called directly."""
 
+import os
 import subprocess
 import sys
 
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 SCRIPT = r"""
 import math
 import sys
@@ -66,7 +68,8 @@ print("same")
 
 
 def run(how):
-    done = subprocess.run([sys.executable, "-c", SCRIPT, how], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    done = subprocess.run([sys.executable, "-c", SCRIPT, how], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                          env=dict(os.environ, PYTHONPATH=os.path.join(ROOT, "python")))
     assert done.stdout == "same\n", done.stderr
 
 
