@@ -32,6 +32,10 @@ static long double softplus(long double x) {
   return x > 0 ? x + log1pl(expl(-x)) : log1pl(expl(x));
 }
 static long double elu(long double x) { return x < 0 ? expm1l(x) : x; }
+static long double selu(long double x) {
+  return x < 0 ? 1.7580993408473768599402175208123L * expm1l(x)
+               : 1.0507009873554804934193349852946L * x;
+}
 static long double inverse_root(long double x) { return 1 / sqrtl(x); }
 
 // The functions with the error that is promised, in units of the last place.
@@ -51,6 +55,7 @@ static const struct {
     {RN_VECTOR_ASINH, asinhl, 1.5},    {RN_VECTOR_ACOSH, acoshl, 1.5},
     {RN_VECTOR_ATANH, atanhl, 1.5},    {RN_VECTOR_TAN, tanl, 1.01},
     {RN_VECTOR_ASIN, asinl, 1.01},     {RN_VECTOR_ACOS, acosl, 1.01},
+    {RN_VECTOR_ERFC, erfcl, 3.1},      {RN_VECTOR_SELU, selu, 2.2},
 };
 
 // Angles beyond this are SLEEF's business up to where stock's reduction of them fails, too.

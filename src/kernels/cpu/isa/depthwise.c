@@ -46,6 +46,8 @@
     WALK(T, begin, end, PRODUCTS(y[c] += x[c] * w[c], y[o] += x[c] * w[o]));        \
   }                                                                                 \
   static void input_##S(const rn_depthwise_t* conv, int64_t begin, int64_t end) {   \
+    int64_t size = conv->rows.in * conv->columns.in * conv->depth;                  \
+    for (int64_t i = begin * size; i < end * size; ++i) ((T*)conv->x)[i] = 0;       \
     WALK(T, begin * conv->rows.out, end * conv->rows.out,                           \
          PRODUCTS(x[c] += y[c] * w[c], x[c] += y[o] * w[o]));                       \
   }                                                                                 \
@@ -203,9 +205,11 @@ static void input_floats(const rn_depthwise_t* conv, int64_t begin, int64_t end)
   for (int64_t b = begin; b < end; ++b) {
     const float* dy = (const float*)conv->y + b * rows->out * columns->out * conv->depth;
     float* dx = (float*)conv->x + b * rows->in * columns->in * conv->depth;
-    for (int64_t row = 0; row < rows->in; ++row)
+    for (int64_t row = 0; row < rows->in; ++row) {
+      for (int64_t i = 0; i < columns->in * conv->depth; ++i) dx[i] = 0;
       for (int64_t column = 0; column < columns->in; ++column, dx += conv->depth)
         input_pixel(conv, dy, row, column, dx);
+    }
   }
 }
 

@@ -12,8 +12,8 @@ typedef struct rn_depthwise_t {
   void *x, *w, *y;
 } rn_depthwise_t;
 
-// |forward| writes rows [begin, end) of y, counted over all images. |input| accumulates the
-// gradients of images [begin, end) into x, |filter| into w.
+// |forward| writes rows [begin, end) of y, counted over all images, |input| the gradients of images
+// [begin, end) into x. |filter| adds those of the images to w.
 typedef void (*rn_depthwise_fn_t)(const rn_depthwise_t* conv, int64_t begin, int64_t end);
 typedef struct rn_depthwise_fns_t {
   rn_depthwise_fn_t forward, input, filter;

@@ -104,7 +104,7 @@ static rn_status_t run_plain(rn_kernel_ctx_t* ctx, depthwise_work_t work, rn_dty
   return RN_OK;
 }
 
-// Zeroes the result first if it is accumulated into. Computes 16-bit floats in float.
+// Zeroes the filter's gradient first, which is accumulated into. Computes 16-bit floats in float.
 static rn_status_t run(rn_kernel_ctx_t* ctx, depthwise_work_t work, rn_dtype_t dtype,
                        rn_depthwise_t* conv, int64_t batch) {
   int64_t sizes[3] = {batch * conv->rows.in * conv->columns.in * conv->depth,
@@ -113,7 +113,7 @@ static rn_status_t run(rn_kernel_ctx_t* ctx, depthwise_work_t work, rn_dtype_t d
   void* narrow[3] = {conv->x, conv->w, conv->y};
   int result = work == FORWARD ? 2 : work == INPUT ? 0 : 1;
   if (dtype != RN_HALF && dtype != RN_BFLOAT16) {
-    memset(narrow[result], 0, (size_t)sizes[result] * rn_dtype_size(dtype));
+    if (work == FILTER) memset(conv->w, 0, (size_t)sizes[1] * rn_dtype_size(dtype));
     return run_plain(ctx, work, dtype, conv, batch);
   }
   const rn_vector_table_t* table = rn_vector_table();
@@ -125,7 +125,7 @@ static rn_status_t run(rn_kernel_ctx_t* ctx, depthwise_work_t work, rn_dtype_t d
   for (int i = 0; i < 3; ++i)
     if (i != result)
       (dtype == RN_HALF ? table->widen_half : table->widen_bfloat16)(narrow[i], wide[i], sizes[i]);
-  memset(wide[result], 0, (size_t)sizes[result] * sizeof(float));
+  if (work == FILTER) memset(wide[1], 0, (size_t)sizes[1] * sizeof(float));
   conv->x = wide[0], conv->w = wide[1], conv->y = wide[2];
   rn_status_t status = run_plain(ctx, work, RN_FLOAT, conv, batch);
   (dtype == RN_HALF ? table->narrow_half : table->narrow_bfloat16)(wide[result], narrow[result],
