@@ -19,7 +19,7 @@ import sys
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
-from check_tier import allowed, bytes_of, fields, types_of  # noqa: E402
+from check_tier import bytes_of, fields, types_of  # noqa: E402
 
 NAMES = dict(enumerate(
     "invalid float double int32 uint8 int16 int8 string complex64 int64 bool qint8 quint8 qint32 bfloat16 qint16 "
@@ -128,6 +128,11 @@ def read_gaps(path):
     return out
 
 
+def takes(limits, attrs, types):
+    """Returns whether a kernel with these limits takes these types of its attributes."""
+    return all(a not in limits or t in limits[a] for a, t in zip(attrs, types))
+
+
 def compare(table, library, gaps_file):
     lib = ctypes.CDLL(library)
     lib.TF_NewStatus.restype = ctypes.c_void_p
@@ -141,9 +146,7 @@ def compare(table, library, gaps_file):
         known = gaps.pop(op, (attrs, set()))
         if known is None:
             continue
-        takes = lambda t: any(all(a not in limits or t[i] in limits[a] for i, a in enumerate(attrs))
-                              for limits in ours.get(op, []))
-        lacks = {t for t in wanted if not takes(t)}
+        lacks = {t for t in wanted if not any(takes(limits, attrs, t) for limits in ours.get(op, []))}
         count += len(wanted)
         for sets in compact(lacks - known[1]) if attrs else [[]] * bool(lacks):
             bad += 1
