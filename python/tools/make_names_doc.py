@@ -52,6 +52,13 @@ DIFFERENT = {
 
 DIFFERENT_V2 = {
     "Tensor": "Has a hash, that of the object; in stock a tensor has none.",
+    "autograph": "Always converts `assert` and comparisons in chains, and never lists. A `return` out of a loop over tensors works, and so does "
+                 "`while True` with a `break` that depends on a tensor.",
+    "function": "A call in another function becomes part of that function: its Python code runs once per call there. On a tape, a function with side "
+                "effects or with `tf.custom_gradient` in it runs op by op. Numbers of different types have traces of their own: 1, 1.0 and True. "
+                "`structured_outputs` of a concrete function are TensorSpecs. A tensor that leaves a loop through a Python list is not noticed until "
+                "the function runs.",
+    "keras": "The package Keras 3.",
 }
 
 
