@@ -211,9 +211,10 @@ static void receive(rn_kernel_ctx_t* ctx) {
     .state_size = sizeof(channel_t), .init = channel_init, .destroy = channel_destroy, \
     .compute_async = receive                                                           \
   }
-#define ALL(type)                                                             \
-  SEND("_Send", type, NULL), SEND("_HostSend", type, RN_HOST_ARGS("tensor")), \
-      RECV("_Recv", type, NULL), RECV("_HostRecv", type, RN_HOST_ARGS("tensor"))
+#define ALL(type)                                                                    \
+  SEND("_Send", type, NULL), SEND("_HostSend", type, RN_HOST_ARGS("tensor")),        \
+      SEND("Send", type, NULL), RECV("_Recv", type, NULL), RECV("Recv", type, NULL), \
+      RECV("_HostRecv", type, RN_HOST_ARGS("tensor"))
 
 static const rn_kernel_def_t rows[] = {ALL("CPU"), ALL("DEFAULT")};
 RN_KERNEL_FAMILY(sendrecv, rows);

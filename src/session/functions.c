@@ -424,7 +424,7 @@ static rn_status_t take_off(session_function_t* function, rn_program_t* program,
   rn_status_t status = RN_OK;
   if (flight->step.rendezvous)
     rn_rendezvous_retain(flight->step.rendezvous);
-  else if (program->plan_count > 1)
+  else if (program->exchanges)
     status = rn_rendezvous_create(table->allocator, &flight->step.rendezvous);
   rn_cancel_t* outer = outer_cancel(call);
   if (rn_ok(status) && outer) {

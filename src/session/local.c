@@ -374,8 +374,7 @@ static rn_status_t run_program(local_session_t* session, rn_program_t* program,
   if (is_quiet) step.pool = NULL;
   step.id = session->next_step++;
   rn_status_t status = RN_OK;
-  if (program->plan_count > 1)
-    status = rn_rendezvous_create(session->base.allocator, &step.rendezvous);
+  if (program->exchanges) status = rn_rendezvous_create(session->base.allocator, &step.rendezvous);
   int64_t timeout_ms =
       options && options->timeout_ms > 0 ? options->timeout_ms : session->options.timeout_ms;
   rn_run_t run = {.plans = program->plans,

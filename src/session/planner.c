@@ -41,6 +41,8 @@ static rn_status_t compile_parts(rn_program_t* program, const rn_planner_t* plan
     RN_RETURN_IF_ERROR(compile_part(program, planner, ir, place->devices[0]));
   program->is_plain = rn_execute_is_plain(program->plans, program->plan_count) &&
                       program->plans[0]->device->is_host;
+  program->exchanges = program->plan_count > 1 || rn_ir_has_role(ir, RN_ROLE_SEND) ||
+                       rn_ir_has_role(ir, RN_ROLE_RECV);
   return RN_OK;
 }
 

@@ -12,7 +12,8 @@ typedef struct rn_program_t {
   int32_t plan_count;
   rn_plan_t** plans;  // Owned; one per device that takes part
   rn_arena_t arena;
-  bool is_plain;  // a step runs straight through in the calling thread and never waits
+  bool is_plain;   // a step runs straight through in the calling thread and never waits
+  bool exchanges;  // it sends or receives, between plans or within one
 } rn_program_t;
 
 // Kinds of passes, as stock names its optimizers, which graph optimizers of plug-ins can turn off.

@@ -7,7 +7,7 @@ EXCLUDED = {
     "Abort": "ends the process",
     "PyFunc": "needs Python's registry", "PyFuncStateless": "needs Python's registry",
     "EagerPyFunc": "needs Python's registry",
-    "_Recv": "waits for a peer", "_HostRecv": "waits for a peer", "_Send": "waits for a peer",
+    "Recv": "waits for a peer", "Send": "waits for a peer", "_Recv": "waits for a peer", "_HostRecv": "waits for a peer", "_Send": "waits for a peer",
     "_HostSend": "waits for a peer",
     "WriteFile": "writes files", "MergeV2Checkpoints": "writes files", "Save": "writes files",
     "SaveV2": "writes files", "SaveSlices": "writes files", "SaveDataset": "writes files",

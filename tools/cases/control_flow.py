@@ -7,6 +7,7 @@ def fill(t):
     yes, no = scalar("bool", True), scalar("bool", False)
     t.row("plain", "NoOp")
     t.row("plain", "ControlTrigger")
+    t.row("plain", "SyncDevice")
     t.row(
         "after",
         "NoOp",

@@ -28,3 +28,5 @@ def fill(t):
     t.row("list", "ToBool", [vec("float", [0, 0])])
     t.row("empty_list", "ToBool", [vec("float", [])])
     t.row("half", "ToBool", [scalar("half", 1)])
+    three = {"num_batch_threads": 1, "max_batch_size": 4, "batch_timeout_micros": 1000}
+    t.row("no_function", "BatchFunction", [[drawn("float", [2])], []], dict(three, Tout=["float"], Tcaptured=[]))

@@ -84,6 +84,7 @@ static const rn_kernel_def_t rows[] = {
      .compute = prevent_gradient},
     {.op = "NoOp", .device = "CPU", .compute = no_op},
     {.op = "ControlTrigger", .device = "CPU", .compute = no_op},
+    {.op = "SyncDevice", .device = "CPU", .compute = no_op},
     // The executor handles these itself; the rows declare that the device supports them.
     {.op = "Switch", .device = "CPU", .compute = no_op},
     {.op = "Merge", .device = "CPU", .compute = no_op},

@@ -2,136 +2,38 @@
 // instantiated on first use, since one may call itself, and run through framework/function.h.
 #include <stdatomic.h>
 
-#include "base/vec.h"
-#include "framework/function.h"
+#include "kernels/cpu/function/kernel_calls.h"
 #include "kernels/kernel_rows.h"
 #include "tensor/tstring.h"
 
-// A function that a kernel calls.
-typedef struct functional_target_t {
-  const rn_func_attr_t* function;   // in the state's arena
-  rn_instance_t* _Atomic instance;  // NULL until first needed
-} functional_target_t;
-
-typedef struct calls_t {
-  rn_functions_t* functions;
-  rn_arena_t arena;
-  rn_str_t device;  // of the call; default for nodes of the body
-  int32_t target_count;
-  functional_target_t* targets;
-  RN_VEC(rn_attr_value_t) values;  // copies that hold buffers
-} calls_t;
-
-static void calls_destroy(void* state) {
-  calls_t* calls = state;
-  if (!calls->arena.allocator.fn) return;
-  for (int32_t i = 0; i < calls->target_count; ++i)
-    rn_function_forget(calls->functions, calls->targets[i].instance);
-  for (size_t i = 0; i < calls->values.count; ++i) rn_attr_value_clear(&calls->values.items[i]);
-  rn_vec_free(&calls->values, calls->arena.allocator);
-  rn_arena_clear(&calls->arena);
-}
-
-static rn_status_t calls_begin(const rn_kernel_init_t* init, calls_t* calls, int32_t count) {
-  if (!init->functions)
-    return rn_failed_precondition("The runtime has no function library: node '%.*s' (%s)",
-                                  RN_STR_ARGS(init->node), init->op->name);
-  calls->functions = init->functions;
-  rn_arena_init(&calls->arena, init->allocator);
-  RN_RETURN_IF_ERROR(rn_arena_str(&calls->arena, init->device_name, &calls->device));
-  return RN_ARENA_ARRAY(&calls->arena, (size_t)count, &calls->targets);
-}
-
-static rn_status_t add_target(calls_t* calls, const rn_func_attr_t* function) {
-  rn_attr_value_t from = {.kind = RN_ATTR_FUNC, .func = function}, copy;
-  rn_allocator_t allocator = calls->arena.allocator;
-  RN_RETURN_IF_ERROR(rn_vec_reserve(&calls->values, allocator, calls->values.count + 1));
-  RN_RETURN_IF_ERROR(rn_attr_value_copy(&calls->arena, &from, &copy));
-  calls->values.items[calls->values.count++] = copy;
-  calls->targets[calls->target_count++].function = copy.func;
-  return RN_OK;
-}
-
-static rn_status_t add_named(calls_t* calls, const rn_kernel_init_t* init, const char* attr) {
-  const rn_attr_value_t* value = rn_init_attr(init, attr);
-  if (value->kind != RN_ATTR_FUNC || value->is_list || !value->func)
-    return rn_invalid_argument("Attribute '%s' is not a function", attr);
-  return add_target(calls, value->func);
-}
-
 static rn_status_t call_init(const rn_kernel_init_t* init, void* state) {
-  RN_RETURN_IF_ERROR(calls_begin(init, state, 1));
-  return add_named(state, init, "f");
+  RN_RETURN_IF_ERROR(rn_kernel_calls_begin(init, state, 1));
+  return rn_kernel_calls_add_named(state, init, "f");
 }
 
 static rn_status_t if_init(const rn_kernel_init_t* init, void* state) {
-  RN_RETURN_IF_ERROR(calls_begin(init, state, 2));
-  RN_RETURN_IF_ERROR(add_named(state, init, "else_branch"));
-  return add_named(state, init, "then_branch");
+  RN_RETURN_IF_ERROR(rn_kernel_calls_begin(init, state, 2));
+  RN_RETURN_IF_ERROR(rn_kernel_calls_add_named(state, init, "else_branch"));
+  return rn_kernel_calls_add_named(state, init, "then_branch");
 }
 
 static rn_status_t case_init(const rn_kernel_init_t* init, void* state) {
   const rn_attr_value_t* branches = rn_init_attr(init, "branches");
-  RN_RETURN_IF_ERROR(calls_begin(init, state, branches->count));
+  RN_RETURN_IF_ERROR(rn_kernel_calls_begin(init, state, branches->count));
   for (int32_t i = 0; i < branches->count; ++i)
-    RN_RETURN_IF_ERROR(add_target(state, branches->list_func[i]));
+    RN_RETURN_IF_ERROR(rn_kernel_calls_add(state, branches->list_func[i]));
   return RN_OK;
 }
 
 static rn_status_t while_init(const rn_kernel_init_t* init, void* state) {
-  RN_RETURN_IF_ERROR(calls_begin(init, state, 2));
-  RN_RETURN_IF_ERROR(add_named(state, init, "cond"));
-  return add_named(state, init, "body");
+  RN_RETURN_IF_ERROR(rn_kernel_calls_begin(init, state, 2));
+  RN_RETURN_IF_ERROR(rn_kernel_calls_add_named(state, init, "cond"));
+  return rn_kernel_calls_add_named(state, init, "body");
 }
 
 static rn_status_t for_init(const rn_kernel_init_t* init, void* state) {
-  RN_RETURN_IF_ERROR(calls_begin(init, state, 1));
-  return add_named(state, init, "body");
-}
-
-// How a function is called; stock's message for a wrong number of results depends on it.
-typedef enum called_as_t { AS_CALL, AS_COND, AS_WHILE_BODY, AS_FOR_BODY } called_as_t;
-
-static rn_status_t check_instance(const rn_instance_t* instance, called_as_t as, int32_t args,
-                                  int32_t results) {
-  int32_t made = instance->result_count;
-  if (instance->arg_count != args)
-    return rn_invalid_argument("Expects %d arguments, but %d is provided", instance->arg_count,
-                               args);
-  if (made == results) return RN_OK;
-  switch (as) {
-    case AS_COND:
-      return rn_invalid_argument(
-          "Expected a single scalar return value from WhileOp cond, got %d tensors.", made);
-    case AS_WHILE_BODY:
-    case AS_FOR_BODY:
-      return rn_invalid_argument("%s loop body returned %d arguments. Expected: %d",
-                                 as == AS_FOR_BODY ? "For" : "While", made, results);
-    default:
-      return rn_internal("Expect to produce %d tensors, but only get %d", results, made);
-  }
-}
-
-// The instance of target |i|, which must have these numbers of arguments and results. If several
-// threads race, one instance is kept.
-static rn_status_t get_instance(calls_t* calls, int32_t i, called_as_t as, int32_t args,
-                                int32_t results, rn_instance_t** out) {
-  functional_target_t* target = &calls->targets[i];
-  *out = target->instance;
-  if (*out) return RN_OK;
-  rn_instance_t *made = NULL, *seen = NULL;
-  RN_RETURN_IF_ERROR(rn_function_prepare(calls->functions, target->function, calls->device, &made));
-  rn_status_t status = check_instance(made, as, args, results);
-  if (!rn_ok(status)) {
-    rn_function_forget(calls->functions, made);
-    return status;
-  }
-  if (!atomic_compare_exchange_strong(&target->instance, &seen, made)) {
-    rn_function_forget(calls->functions, made);
-    made = seen;
-  }
-  *out = made;
-  return RN_OK;
+  RN_RETURN_IF_ERROR(rn_kernel_calls_begin(init, state, 1));
+  return rn_kernel_calls_add_named(state, init, "body");
 }
 
 // A call on behalf of a kernel; its results become the kernel's outputs.
@@ -163,14 +65,14 @@ static void run_instance(rn_kernel_ctx_t* ctx, rn_instance_t* instance, int32_t 
                                            .done = done},
                                   .ctx = ctx,
                                   .instance = instance};
-  rn_function_run(((calls_t*)ctx->state)->functions, instance, &flight->call);
+  rn_function_run(((rn_kernel_calls_t*)ctx->state)->functions, instance, &flight->call);
 }
 
 static void run_target(rn_kernel_ctx_t* ctx, int32_t i, int32_t first) {
   const rn_kernel_t* kernel = ctx->kernel;
   rn_instance_t* instance = NULL;
-  rn_status_t status = get_instance(ctx->state, i, AS_CALL, kernel->input_count - first,
-                                    kernel->output_count, &instance);
+  rn_status_t status = rn_kernel_calls_instance(
+      ctx->state, i, RN_AS_CALL, kernel->input_count - first, kernel->output_count, &instance);
   if (rn_ok(status))
     run_instance(ctx, instance, first, flight_done);
   else
@@ -181,13 +83,13 @@ static void call_compute(rn_kernel_ctx_t* ctx) { run_target(ctx, 0, 0); }
 
 static void remote_done(rn_function_call_t* call, rn_status_t status) {
   functional_flight_t* flight = (functional_flight_t*)call;
-  rn_function_forget(((calls_t*)flight->ctx->state)->functions, flight->instance);
+  rn_function_forget(((rn_kernel_calls_t*)flight->ctx->state)->functions, flight->instance);
   flight_done(call, status);
 }
 
 // Input 0 names the device on which the body runs.
 static void remote_call_compute(rn_kernel_ctx_t* ctx) {
-  calls_t* calls = ctx->state;
+  rn_kernel_calls_t* calls = ctx->state;
   const rn_tensor_t* target = rn_in(ctx, 0);
   rn_instance_t* instance = NULL;
   rn_status_t status = target->rank == 0 && target->dtype == RN_STRING
@@ -197,8 +99,8 @@ static void remote_call_compute(rn_kernel_ctx_t* ctx) {
     status = rn_function_prepare(calls->functions, calls->targets[0].function,
                                  rn_tstring_view(RN_DATA(target, const rn_tstring_t)), &instance);
   if (rn_ok(status))
-    status =
-        check_instance(instance, AS_CALL, ctx->kernel->input_count - 1, ctx->kernel->output_count);
+    status = rn_kernel_calls_check(instance, RN_AS_CALL, ctx->kernel->input_count - 1,
+                                   ctx->kernel->output_count);
   if (rn_ok(status)) {
     run_instance(ctx, instance, 1, remote_done);
     return;
@@ -247,7 +149,7 @@ static void if_compute(rn_kernel_ctx_t* ctx) {
 // An index out of range selects the last branch.
 static void case_compute(rn_kernel_ctx_t* ctx) {
   const rn_tensor_t* index = rn_in(ctx, 0);
-  int32_t count = ((calls_t*)ctx->state)->target_count;
+  int32_t count = ((rn_kernel_calls_t*)ctx->state)->target_count;
   if (index->rank != 0 || index->dtype != RN_INT32) {
     rn_done(ctx, rn_invalid_argument("branch_index must be scalar"));
     return;
@@ -346,7 +248,7 @@ static bool while_step(functional_loop_t* loop, rn_status_t* inout_status) {
 }
 
 static void while_call(functional_loop_t* loop) {
-  calls_t* calls = loop->ctx->state;
+  rn_kernel_calls_t* calls = loop->ctx->state;
   loop->call.args = loop->args;
   loop->call.results = loop->is_in_body ? loop->results : &loop->decision;
   rn_function_run(calls->functions, loop->is_in_body ? loop->body : loop->cond, &loop->call);
@@ -375,12 +277,14 @@ static void loop_called(rn_function_call_t* call, rn_status_t status) {
 }
 
 static void while_compute(rn_kernel_ctx_t* ctx) {
-  calls_t* calls = ctx->state;
+  rn_kernel_calls_t* calls = ctx->state;
   functional_loop_t* loop = NULL;
   rn_status_t status = loop_create(ctx, 0, &loop);
-  if (rn_ok(status)) status = get_instance(calls, 0, AS_COND, loop->count, 1, &loop->cond);
   if (rn_ok(status))
-    status = get_instance(calls, 1, AS_WHILE_BODY, loop->count, loop->count, &loop->body);
+    status = rn_kernel_calls_instance(calls, 0, RN_AS_COND, loop->count, 1, &loop->cond);
+  if (rn_ok(status))
+    status =
+        rn_kernel_calls_instance(calls, 1, RN_AS_WHILE_BODY, loop->count, loop->count, &loop->body);
   if (rn_ok(status))
     while_run(loop);
   else if (loop)
@@ -396,7 +300,7 @@ static bool for_goes_on(const functional_loop_t* loop) {
 }
 
 static rn_status_t for_call(functional_loop_t* loop) {
-  calls_t* calls = loop->ctx->state;
+  rn_kernel_calls_t* calls = loop->ctx->state;
   rn_tensor_clear(&loop->number);
   RN_RETURN_IF_ERROR(
       rn_tensor_create(loop->ctx->kernel->host_memory, RN_INT32, RN_SHAPE_SCALAR, &loop->number));
@@ -455,7 +359,8 @@ static rn_status_t for_begin(rn_kernel_ctx_t* ctx, functional_loop_t* loop) {
   if (!is_right)
     return rn_invalid_argument("Invalid start/limit/delta: %d %d %d", bounds[0], bounds[1],
                                bounds[2]);
-  return get_instance(ctx->state, 0, AS_FOR_BODY, loop->count + 1, loop->count, &loop->body);
+  return rn_kernel_calls_instance(ctx->state, 0, RN_AS_FOR_BODY, loop->count + 1, loop->count,
+                                  &loop->body);
 }
 
 static void for_compute(rn_kernel_ctx_t* ctx) {
@@ -526,12 +431,28 @@ static rn_status_t to_bool_compute(rn_kernel_ctx_t* ctx) {
   return holds(rn_in(ctx, 0), RN_DATA(out, bool));
 }
 
+// _ArrayToList and _ListToArray: the inputs, under types that must be theirs.
+static rn_status_t pass_compute(rn_kernel_ctx_t* ctx) {
+  const rn_kernel_t* kernel = ctx->kernel;
+  if (kernel->input_count != kernel->output_count)
+    return rn_internal("#inputs != #outputs : %d vs. %d", kernel->input_count,
+                       kernel->output_count);
+  for (int i = 0; i < kernel->input_count; ++i) {
+    if (kernel->input_types[i] != kernel->output_types[i])
+      return rn_internal("Input and output types for position %d do not match: %s vs. %s", i,
+                         rn_dtype_name(kernel->input_types[i]),
+                         rn_dtype_name(kernel->output_types[i]));
+    RN_RETURN_IF_ERROR(rn_forward(ctx, i, i));
+  }
+  return RN_OK;
+}
+
 // Bodies receive the inputs and may return them.
-#define CALL(name, init_, function)                                                       \
-  {                                                                                       \
-    .op = name, .device = "CPU", .flags = RN_KERNEL_OWN_OUTPUTS | RN_KERNEL_KEEPS_INPUTS, \
-    .state_size = sizeof(calls_t), .init = init_, .destroy = calls_destroy,               \
-    .compute_async = function                                                             \
+#define CALL(name, init_, function)                                                             \
+  {                                                                                             \
+    .op = name, .device = "CPU", .flags = RN_KERNEL_OWN_OUTPUTS | RN_KERNEL_KEEPS_INPUTS,       \
+    .state_size = sizeof(rn_kernel_calls_t), .init = init_, .destroy = rn_kernel_calls_destroy, \
+    .compute_async = function                                                                   \
   }
 
 static const rn_kernel_def_t rows[] = {
@@ -540,10 +461,12 @@ static const rn_kernel_def_t rows[] = {
     CALL("RemoteCall", call_init, remote_call_compute),
     CALL("If", if_init, if_compute),
     CALL("StatelessIf", if_init, if_compute),
+    CALL("_If", if_init, if_compute),
     CALL("Case", case_init, case_compute),
     CALL("StatelessCase", case_init, case_compute),
     CALL("While", while_init, while_compute),
     CALL("StatelessWhile", while_init, while_compute),
+    CALL("_While", while_init, while_compute),
     CALL("For", for_init, for_compute),
     {.op = "FakeParam",
      .device = "CPU",
@@ -557,5 +480,7 @@ static const rn_kernel_def_t rows[] = {
      .init = device_index_init,
      .compute = device_index_compute},
     {.op = "ToBool", .device = "CPU", .compute = to_bool_compute},
+    {.op = "_ArrayToList", .device = "CPU", .flags = RN_KERNEL_FORWARDS, .compute = pass_compute},
+    {.op = "_ListToArray", .device = "CPU", .flags = RN_KERNEL_FORWARDS, .compute = pass_compute},
 };
 RN_KERNEL_FAMILY(cpu_functional, rows);
