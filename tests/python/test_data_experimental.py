@@ -243,3 +243,21 @@ def test_saved_and_continued():
         again = begun(1)
         ops.DeserializeIterator(resource_handle=again, serialized=state)
         assert rest(again) == whole[3:]
+
+
+def test_sleep_ends_with_its_step():
+    import time
+
+    import runnel as tf
+    with tf.Graph().as_default():
+        numbers = tf.data.Dataset.range(3)
+        slow = numbers._like(tf.raw_ops.SleepDataset(input_dataset=numbers._variant_tensor,
+                                                     sleep_microseconds=tf.constant(10 ** 8, tf.int64), **numbers._attrs))
+        following = tf.data.make_one_shot_iterator(slow).get_next()
+        began, code = time.time(), None
+        with tf.Session() as sess:
+            try:
+                sess.run(following, options=tf.RunOptions(timeout_in_ms=100))
+            except tf.errors.OpError as error:
+                code = error.error_code
+    assert code == tf.errors.DEADLINE_EXCEEDED and time.time() - began < 30
