@@ -38,7 +38,7 @@ ops.clip_ops: clip_by_norm clip_by_global_norm clip_by_average_norm global_norm
 ops.control_flow: cond case switch_case while_loop group tuple no_op Assert
 ops.data_flow: QueueBase FIFOQueue RandomShuffleQueue PaddingFIFOQueue PriorityQueue ConditionalAccumulator
 ops.data_flow: ConditionalAccumulatorBase SparseConditionalAccumulator
-ops.fft_ops: fft ifft fft2d ifft2d fft3d ifft3d
+ops.fft_ops: fft ifft fft2d ifft2d fft3d ifft3d fftnd ifftnd rfftnd irfftnd
 ops.functional_ops: map_fn foldl foldr scan
 ops.init_ops: zeros_initializer ones_initializer constant_initializer random_uniform_initializer
 ops.init_ops: random_normal_initializer truncated_normal_initializer uniform_unit_scaling_initializer
@@ -82,7 +82,7 @@ for _row in _NAMES.strip().splitlines():
     _module, _, _listed = _row.partition(":")
     LAZY.update(dict.fromkeys(_listed.split(), _module))
 SUBMODULES = frozenset("""
-app autograph bitwise compat config contrib data debugging distribute distributions dtypes errors estimator experimental
+app audio autograph bitwise compat config contrib data debugging distribute distributions dtypes errors estimator experimental
 feature_column flags gfile graph_util image initializers io keras layers linalg logging lookup losses manip math
 metrics mixed_precision nest nn python_io quantization queue ragged random raw_ops resource_loader saved_model sets signal sparse
 spectral strings summary sysconfig test train version

@@ -6,7 +6,7 @@ __getattr__, __dir__, __all__ = namespace(
     __name__,
     "image.boxes: combined_non_max_suppression draw_bounding_boxes extract_glimpse extract_patches non_max_suppression "
     "non_max_suppression_overlaps non_max_suppression_padded non_max_suppression_with_scores sample_distorted_bounding_box",
-    "image.codecs: decode_and_crop_jpeg decode_bmp decode_gif decode_image decode_jpeg decode_png encode_jpeg encode_png "
+    "image.codecs: decode_and_crop_jpeg decode_bmp decode_gif decode_image decode_jpeg decode_jxl decode_png decode_webp encode_jpeg encode_png "
     "extract_jpeg_shape is_jpeg",
     "image.colors: adjust_brightness adjust_contrast adjust_gamma adjust_hue adjust_jpeg_quality adjust_saturation "
     "convert_image_dtype grayscale_to_rgb hsv_to_rgb per_image_standardization random_brightness random_contrast random_hue "

@@ -40,6 +40,16 @@ def decode_gif(contents, name=None):
     return raw_ops.DecodeGif(contents=contents, name=name)
 
 
+def decode_webp(contents, channels=0, dtype=dtypes.uint8, name=None):
+    """Decodes the frames of a WebP file's bytes."""
+    return raw_ops.DecodeWebP(contents=contents, channels=channels, dtype=dtype, name=name)
+
+
+def decode_jxl(contents, channels=0, dtype=dtypes.uint8, name=None):
+    """Decodes the bytes of a JPEG XL file."""
+    return raw_ops.DecodeJxl(contents=contents, channels=channels, dtype=dtype, name=name)
+
+
 def decode_image(contents, channels=None, dtype=dtypes.uint8, name=None, expand_animations=True):
     """Decodes the bytes of an image file of any supported format; with `expand_animations`, a GIF keeps its frames."""
     with name_scope(name, "decode_image"):

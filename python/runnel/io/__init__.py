@@ -11,6 +11,7 @@ __getattr__, __dir__, __all__ = namespace(
     "TFRecordCompressionType=python_io.TFRecordCompressionType TFRecordOptions=python_io.TFRecordOptions TFRecordWriter=python_io.TFRecordWriter "
     "tf_record_iterator=python_io.tf_record_iterator write_graph=train.write_graph match_filenames_once=train.match_filenames_once "
     "decode_and_crop_jpeg=image.decode_and_crop_jpeg decode_bmp=image.decode_bmp decode_gif=image.decode_gif decode_image=image.decode_image "
-    "decode_jpeg=image.decode_jpeg decode_png=image.decode_png encode_jpeg=image.encode_jpeg encode_png=image.encode_png "
+    "decode_jpeg=image.decode_jpeg decode_jxl=image.decode_jxl decode_png=image.decode_png decode_webp=image.decode_webp "
+    "encode_jpeg=image.encode_jpeg encode_png=image.encode_png "
     "extract_jpeg_shape=image.extract_jpeg_shape is_jpeg=image.is_jpeg",
 )

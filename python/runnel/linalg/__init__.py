@@ -10,7 +10,7 @@ __getattr__, __dir__, __all__ = namespace(
     "logm=raw_ops.MatrixLogarithm lu=raw_ops.Lu "
     "slogdet=raw_ops.LogMatrixDeterminant solve=matrix_solve sqrtm=matrix_square_root tensor_diag=diag tensor_diag_part=diag_part "
     "transpose=matrix_transpose triangular_solve=matrix_triangular_solve",
-    "linalg.linalg_ops: adjoint logdet lu_matrix_inverse lu_reconstruct lu_solve matrix_rank "
+    "linalg.linalg_ops: adjoint expm logdet lu_matrix_inverse lu_reconstruct lu_solve matrix_rank "
     "normalize pinv tridiagonal_matmul tridiagonal_solve",
     "linalg.linear_operator: LinearOperator",
     "linalg.linear_operator_kinds: LinearOperatorDiag LinearOperatorFullMatrix LinearOperatorHouseholder LinearOperatorIdentity "

@@ -185,3 +185,46 @@ def eigvals(tensor, name=None):
     """Returns the eigenvalues of square matrices, complex numbers."""
     tensor = convert_to_tensor(tensor, name="tensor")
     return _ops.Eig(input=tensor, Tout=_complex_of(tensor), compute_v=False, name=name)[0]
+
+
+# Coefficients of the numerator of the Padé approximant of degree 13; the odd ones change sign in the denominator.
+_PADE = (64764752532480000.0, 32382376266240000.0, 7771770303897600.0, 1187353796428800.0, 129060195264000.0, 10559470521600.0,
+         670442572800.0, 33522128640.0, 1323241920.0, 40840800.0, 960960.0, 16380.0, 182.0, 1.0)
+_PADE_NORM = 5.371920351148152  # up to which the approximant has full precision
+
+
+def _pade(a, unit):
+    """Returns (u, v) such that exp(a) is about (v - u)^-1 (v + u)."""
+    b, product = _PADE, _ops.BatchMatMulV2
+    a2 = product(a, a)
+    a4 = product(a2, a2)
+    a6 = product(a4, a2)
+    u = product(a6, b[13] * a6 + b[11] * a4 + b[9] * a2) + b[7] * a6 + b[5] * a4 + b[3] * a2 + b[1] * unit
+    v = product(a6, b[12] * a6 + b[10] * a4 + b[8] * a2) + b[6] * a6 + b[4] * a4 + b[2] * a2 + b[0] * unit
+    return product(a, u), v
+
+
+def expm(input, name=None):  # noqa: A002
+    """Returns the exponential of each matrix, by scaling, a Padé approximant and squaring."""
+    from runnel.core.convert import constant
+    from runnel.ops import array_ops, control_flow, math_ops
+    with name_scope(name, "matrix_exponential", [input]):
+        matrix = convert_to_tensor(input, name="input")
+        sizes = array_ops.shape(matrix)
+        # Batches are flattened, so that each matrix has its own number of squarings.
+        a = array_ops.reshape(matrix, array_ops.concat([[-1], sizes[-2:]], 0))
+        norm = math_ops.reduce_max(math_ops.reduce_sum(math_ops.abs(a), axis=-2), axis=-1)
+        real = norm.dtype
+        many = _ops.Floor(_ops.Log(norm / constant(_PADE_NORM, real)) / _ops.Log(constant(2, real))) + 1
+        squarings = _ops.Maximum(many, array_ops.zeros([], real))
+        scale = math_ops.pow(constant(2, real), squarings)
+        a = a / math_ops.cast(scale[:, None, None], a.dtype)
+        u, v = _pade(a, array_ops.eye(sizes[-1], dtype=a.dtype))
+        result = _ops.MatrixSolve(v - u, v + u)
+        last = math_ops.reduce_max(array_ops.concat([squarings, array_ops.zeros([1], real)], 0))
+
+        def step(i, x):
+            return i + 1, _ops.SelectV2((i < squarings)[:, None, None], _ops.BatchMatMulV2(x, x), x)
+
+        _, result = control_flow.while_loop(lambda i, x: i < last, step, [array_ops.zeros([], real), result])
+        return array_ops.reshape(result, sizes)

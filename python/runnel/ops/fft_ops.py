@@ -37,6 +37,26 @@ def ifft3d(input, name=None):  # noqa: A002
     return _ops.IFFT3D(input=input, name=name)
 
 
+def fftnd(input, fft_length, axes, name=None):  # noqa: A002
+    """Returns the Fourier transform over `axes`, the last ones, cropped or padded to `fft_length`."""
+    return _ops.FFTND(input=input, fft_length=fft_length, axes=axes, name=name)
+
+
+def ifftnd(input, fft_length, axes, name=None):  # noqa: A002
+    """Returns the inverse Fourier transform over `axes`, the last ones, cropped or padded to `fft_length`."""
+    return _ops.IFFTND(input=input, fft_length=fft_length, axes=axes, name=name)
+
+
+def rfftnd(input, fft_length, axes, Tcomplex=dtypes.complex64, name=None):  # noqa: A002, N803
+    """Returns the Fourier transform of reals over `axes`, the last ones."""
+    return _ops.RFFTND(input=input, fft_length=fft_length, axes=axes, Tcomplex=Tcomplex, name=name)
+
+
+def irfftnd(input, fft_length, axes, Treal=dtypes.float32, name=None):  # noqa: A002, N803
+    """Returns the inverse of rfftnd."""
+    return _ops.IRFFTND(input=input, fft_length=fft_length, axes=axes, Treal=Treal, name=name)
+
+
 def _default_length(x, rank, is_inverse):
     """Returns the sizes of the last `rank` axes; for the inverse, the last is that of the whole spectrum."""
     known = x.shape[-rank:]
