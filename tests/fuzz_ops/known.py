@@ -222,6 +222,70 @@ def within(relative):
     return condition
 
 
+def first_outputs(ours, stock):
+    """The first output of both, as arrays of complex numbers."""
+    return [values.array_of(*sum(answer[1], [])[0]).astype("c16") for answer in (ours, stock)]
+
+
+def same_values(case, found, ours, stock):
+    """Eig: the same eigenvalues, by the largest of them, in another order."""
+    if "output 0 " not in found[1]:
+        return False
+    a, b = first_outputs(ours, stock)
+    for x, y in zip(a.reshape(-1, a.shape[-1]), b.reshape(-1, b.shape[-1])):
+        near, left = 2e-3 * np.max(np.abs(y)), list(y)
+        for value in x:
+            place = int(np.argmin(np.abs(np.array(left) - value)))
+            if not abs(left[place] - value) <= near:
+                return False
+            left.pop(place)
+    return True
+
+
+def crosses_the_cut(case, found, ours, stock):
+    """MatrixLogarithm: an eigenvalue is on the negative axis, or so near that float does not tell."""
+    for _, array in tensor_inputs(case):
+        found_values = np.linalg.eigvals(array.astype("c16"))
+        size = np.max(np.abs(found_values), -1, keepdims=True)
+        if np.any((found_values.real < 0) & (np.abs(found_values.imag) < 1e-3 * size)):
+            return True
+    return False
+
+
+def is_wide_spread(case, found, ours, stock):
+    """The eigenvectors of some matrix are nearly parallel: its functions have few digits."""
+    for _, array in tensor_inputs(case):
+        _, vectors = np.linalg.eig(array.astype("c16"))
+        if np.any(np.linalg.cond(vectors) > 1e3):
+            return True
+    return False
+
+
+def solves_better(case, found, ours, stock):
+    """MatrixSolveLs: ours is no further from the solution that NumPy finds in double precision."""
+    (_, a), (_, b), (_, factor) = list(tensor_inputs(case))[:3]
+    if a.size == 0 or factor.size != 1:
+        return a.size == 0
+    a, b = a.astype("c16"), b.astype("c16")
+    x, y = first_outputs(ours, stock)
+    m, n = a.shape[-2:]
+    root = np.sqrt(float(factor.reshape(-1)[0])) * np.eye(n)
+    for i, matrix in enumerate(a.reshape(-1, m, n)):
+        right = np.concatenate([b.reshape(-1, m, b.shape[-1])[i], np.zeros((n, b.shape[-1]))])
+        exact = np.linalg.lstsq(np.concatenate([matrix, root]), right, rcond=None)[0]
+        mine, theirs = (np.max(np.abs(z.reshape(-1, n, b.shape[-1])[i] - exact)) for z in (x, y))
+        if not mine <= max(2 * theirs, 1e-3 * np.max(np.abs(exact))):
+            return False
+    return True
+
+
+def is_ill_conditioned(case, found, ours, stock):
+    """Some matrix is so nearly singular that its normal equations are, in its own type."""
+    dtype, array = next(tensor_inputs(case))
+    most = 1e7 if dtype in ("double", "complex128") else 1e3
+    return array.size > 0 and bool(np.any(np.linalg.cond(array.astype("c16")) > most))
+
+
 def inputs_of(case, op):
     """The inputs of the first node of an op, as arrays; None where another node makes one."""
     node = next(n for n in case["nodes"] if n["op"] == op)
@@ -409,11 +473,16 @@ rule("Svd SelfAdjointEigV2 Eig", "value", "vectors are determined up to a factor
 rule("Qr SelfAdjointEig", "value", "vectors are determined up to a factor")
 rule(DECOMPOSITIONS, "value", "matrices that are nearly singular lose digits", within(1e-2))
 rule(
-    DECOMPOSITIONS + " MatrixInverse MatrixSolve MatrixSolveLs",
+    DECOMPOSITIONS + " MatrixInverse MatrixSolve MatrixSolveLs Lu BandedTriangularSolve",
     "refused accepted value",
     "matrices that are not finite",
     odd,
 )
+rule("Eig", "value", "eigenvalues of the same size come in any order", same_values)
+rule("MatrixLogarithm", "value", "on which side of the negative axis rounding puts an eigenvalue", crosses_the_cut)
+rule("MatrixLogarithm MatrixSquareRoot", "value", "functions of matrices with nearly parallel eigenvectors lose digits", is_wide_spread)
+rule("MatrixSolveLs", "refused accepted", "whether normal equations are regular is up to rounding", is_ill_conditioned)
+rule("MatrixSolveLs", "value", "stock solves normal equations in float, and leaves uninitialised what has no rows", solves_better)
 rule(
     "FusedBatchNorm FusedBatchNormV2 FusedBatchNormV3",
     "value",

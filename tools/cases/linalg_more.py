@@ -21,6 +21,10 @@ def factors(t):
             t.row("%s_%s" % (d, i), "Lu", [drawn(d, [2, 3, 3])], {"output_idx_type": i}, tol=loose(d) * 10)
     t.row("pivots", "Lu", [given("double", [3, 3], [0.0, 1, 2, 3, 0.0, 1, 1, 5, 0.0])])
     t.row("singular", "Lu", [given("double", [2, 2], [1, 2, 2, 4])])
+    for name, a in (("nan_first", [NAN, 1, 1, 2]), ("nan_last", [1, 2, 1, NAN]), ("nan_below", [1, 2, NAN, 2])):
+        t.row(name, "Lu", [given("double", [2, 2], a)])
+        t.row(name, "MatrixInverse", [given("double", [2, 2], a)])
+        t.row(name, "MatrixSolve", [given("double", [2, 2], a), drawn("double", [2, 1])])
     t.row("zeros", "Lu", [given("float", [2, 2], [0.0] * 4)])
     shapes(t, "Lu", "double")
     t.row("grad", "Lu", [given("double", [2, 3, 3], NEAR + [0.5, 2, 1, 3, 0.25, 1, 1, 1, 4])], grad=True, fd_tol=1e-6)
@@ -39,6 +43,8 @@ def functions(t):
     t.row("large", "MatrixLogarithm", [given("complex128", [9, 9], big)], tol=1e-11)
     t.row("stack", "MatrixSquareRoot", [given("double", [2, 2, 2], [4, 1, 1, 3, 2, 0.5, 0.5, 2])], tol=1e-11)
     t.row("stack", "MatrixLogarithm", [given("complex128", [2, 2, 2], [4, 1, 1, 3, 2, 0.5, 0.5, 2])], tol=1e-11)
+    t.row("no_real", "MatrixSquareRoot", [given("double", [2, 2, 2], [10, 1.5, -3.5, -5, 4, 1, 1, 3])], tol=1e-11)
+    t.row("rotation", "MatrixSquareRoot", [given("double", [2, 2], [0.0, -1, 1, 0.0])], tol=1e-11)
     shapes(t, "MatrixSquareRoot", "double")
     shapes(t, "MatrixLogarithm", "complex64")
     t.row("grad", "MatrixSquareRoot", [given("double", [2, 2, 2], [4, 1, 0.5, 3, 2, 0.5, 0.25, 2])], grad=True, grad_tol=1e-10, fd_tol=1e-6)
@@ -54,6 +60,8 @@ def eigenvalues(t):
         t.row("values_" + d, "Eig", [drawn(d, [3, 3])], {"Tout": out, "compute_v": False}, undefined=[0, 1])
     for name, shape in (("empty", [0, 0]), ("empty_batch", [0, 2, 2]), ("not_square", [2, 3]), ("vector", [3])):
         t.row(name, "Eig", [drawn("double", shape)], {"Tout": "complex128"})
+    for d in ("double", "complex128"):
+        t.row("by_size_" + d, "Eig", [given(d, [3, 3], [-1.5, 0.5, -0.25, 0.0, 2, 0.75, 0.0, 0.0, -0.75])], {"Tout": "complex128", "compute_v": False}, undefined=[1], tol=1e-12)
     # Of a triangular matrix, the values come in the order of the diagonal.
     upper = [1, 0.5, -0.25, 0.0, 2, 0.75, 0.0, 0.0, 4]
     for d in ("double", "complex128"):
@@ -79,6 +87,7 @@ def least_squares(t):
     t.row("not_regular", op, [given("double", [3, 2], [1, 2, 2, 4, 3, 6]), drawn("double", [3, 1]), zero])
     t.row("deficient", op, [given("double", [3, 2], [1, 2, 2, 4, 3, 6]), drawn("double", [3, 1]), zero], {"fast": False}, tol=1e-11)
     t.row("negative", op, [a, b, const(scalar("double", -1))])
+    t.row("vector_regularizer_no_matrix", op, [drawn("double", [0, 4, 2]), drawn("double", [0, 4, 3]), const(vec("double", [0.0]))], message="code-only")
     t.row("vector_regularizer", op, [a, b, const(vec("double", [0.0]))])
     t.row("rows", op, [a, drawn("double", [3, 3]), zero])
     t.row("outer", op, [drawn("double", [2, 4, 2]), drawn("double", [3, 4, 2]), zero])
@@ -145,6 +154,11 @@ def banded(t):
     t.row("broadcast", op, [double(2, 4), double(3, 4, 2)], tol=1e-11)
     t.row("broadcast_matrix", op, [double(2, 1, 2, 4), double(3, 4, 2)], {"lower": False}, tol=1e-11)
     t.row("singular", op, [given("double", [1, 2], [1, 0.0]), double(2, 1)])
+    t.row("singular_stack", op, [given("double", [2, 1, 2], [1, 2, 1, 0.0]), double(2, 2, 1)])
+    t.row("singular_broadcast", op, [given("double", [1, 2], [1, 0.0]), double(2, 2, 1)])
+    t.row("singular_broadcast_matrix", op, [given("double", [2, 1, 2], [1, 2, 1, 0.0]), double(2, 1)])
+    t.row("nan_first", op, [given("double", [1, 2], [NAN, 1]), double(2, 1)])
+    t.row("nan_last", op, [given("double", [1, 2], [1, NAN]), double(2, 1)])
     t.row("many_bands", op, [double(5, 4), double(4, 2)])
     t.row("no_bands", op, [double(0, 4), double(4, 2)])
     t.row("sizes", op, [double(2, 4), double(5, 2)])

@@ -87,6 +87,7 @@
   }                                                                                                \
   static void multiply_##S(void* x, const void* by) { *(T*)x *= *(const T*)by; }                   \
   static bool is_zero_##S(const void* x) { return *(const T*)x == 0; }                             \
+  static bool is_nan_##S(const void* x) { return *(const T*)x != *(const T*)x; }                   \
   static void set_##S(void* x, double value) { *(T*)x = (T)value; }                                \
   static void adjoint_##S(void* out, const void* in, int64_t n) {                                  \
     for (int64_t i = 0; i < n; ++i)                                                                \
@@ -105,7 +106,7 @@ FUNCTIONS(double _Complex, c128)
 
 #define ROW(S)                                                                               \
   {                                                                                          \
-    subtract_##S, largest_##S, divide_##S, multiply_##S, is_zero_##S, root_##S, adjoint_##S, \
+    subtract_##S, largest_##S, divide_##S, multiply_##S, is_zero_##S, is_nan_##S, root_##S, adjoint_##S, \
         set_##S                                                                              \
   }
 const rn_linalg_fns_t RN_ISA_NAME(rn_linalg_)[RN_DTYPE_COUNT] = {

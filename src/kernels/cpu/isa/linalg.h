@@ -22,6 +22,7 @@ typedef struct rn_linalg_fns_t {
   void (*divide)(void* x, int64_t stride, int64_t count, const void* by, bool conjugate);
   void (*multiply)(void* x, const void* by);  // one number
   bool (*is_zero)(const void* x);
+  bool (*is_nan)(const void* x);
   bool (*root)(void* x);  // false if not positive
   void (*adjoint)(void* out, const void* in, int64_t n);
   void (*set)(void* x, double value);

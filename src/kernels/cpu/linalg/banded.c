@@ -133,14 +133,12 @@ static rn_status_t check_not_empty(int i, const rn_tensor_t* a) {
 }
 
 // The diagonal must not hold a zero: the first row of the bands of a lower matrix, else the last.
+// Whether the first matrix is.
 static bool is_singular(const rn_tensor_t* a, bool is_lower) {
   int64_t n = rn_tensor_dim(a, a->rank - 1), bands = rn_tensor_dim(a, a->rank - 2);
   size_t row = (size_t)n * rn_dtype_size(a->dtype);
-  for (int64_t i = 0; i < rn_linalg_stack(a); ++i) {
-    const char* at = (const char*)a->data + (size_t)(i * bands + (is_lower ? 0 : bands - 1)) * row;
-    if (PICK(a->dtype, has_zero)(at, n)) return true;
-  }
-  return false;
+  return PICK(a->dtype, has_no_pivot)((const char*)a->data + (is_lower ? 0 : (size_t)(bands - 1) * row),
+                                      n);
 }
 
 static rn_status_t banded_compute(rn_kernel_ctx_t* ctx) {
@@ -164,9 +162,10 @@ static rn_status_t banded_compute(rn_kernel_ctx_t* ctx) {
   outer.dims[outer.rank + 1] = rn_tensor_dim(b, b->rank - 1);
   rn_tensor_t *out = NULL, index = {0};
   RN_RETURN_IF_ERROR(rn_output(ctx, 0, (rn_shape_t){outer.rank + 2, outer.dims}, &out));
+  int64_t stack = rn_dims_product(outer.dims, 0, outer.rank), index_dims[2] = {2, stack};
+  // Stock checks the first matrix only; others give infinities.
   if (is_singular(a, state->is_lower))
     return rn_invalid_argument("Input matrix is not invertible.");
-  int64_t stack = rn_dims_product(outer.dims, 0, outer.rank), index_dims[2] = {2, stack};
   RN_RETURN_IF_ERROR(rn_temp(ctx, RN_INT64, (rn_shape_t){2, index_dims}, &index));
   int64_t* places = index.data;
   rn_linalg_fill_index(&outer, outer.a_steps, stack, places);

@@ -137,8 +137,10 @@ static void N(banded_solve)(const banded_job_t* job, int64_t i) {
   }
 }
 
-static bool N(has_zero)(const void* a, int64_t count) {
+// As stock finds the least pivot: a NaN hides those behind it only if it comes first.
+static bool N(has_no_pivot)(const void* pivots, int64_t count) {
+  const T* a = pivots;
   for (int64_t i = 0; i < count; ++i)
-    if (((const T*)a)[i] == 0) return true;
-  return false;
+    if (a[i] == 0) return true;
+  return a[0] != a[0];
 }

@@ -1,4 +1,6 @@
 // Eigenvalues, square roots and logarithms of square matrices of any kind, by their Schur form.
+#include <math.h>
+
 #include "base/pool.h"
 #include "kernels/cpu/linalg/schur.h"
 #include "kernels/cpu/linalg/shapes.h"
@@ -22,15 +24,44 @@ typedef struct general_job_t {
   bool has_failed;
 } general_job_t;
 
+// Sorts the values by size, and their vectors, the columns of |x|, with them: as stock does with
+// complex matrices.
+static void sort_by_size(rn_wide_t* values, rn_wide_t* x, int64_t n) {
+  for (int64_t i = 0; i < n; ++i) {
+    int64_t least = i;
+    for (int64_t k = i + 1; k < n; ++k)
+      if (cabs(values[k]) < cabs(values[least])) least = k;
+    if (least == i) continue;
+    rn_wide_t old = values[i];
+    values[i] = values[least], values[least] = old;
+    for (int64_t r = 0; x && r < n; ++r) {
+      old = x[r * n + i];
+      x[r * n + i] = x[r * n + least], x[r * n + least] = old;
+    }
+  }
+}
+
+// A real matrix with a negative eigenvalue has no real root: NaN, as in stock.
+static void require_real(rn_wide_t* x, int64_t count) {
+  double most = 0, imaginary = 0;
+  for (int64_t i = 0; i < count; ++i) {
+    most = fmax(most, cabs(x[i]));
+    imaginary = fmax(imaginary, fabs(cimag(x[i])));
+  }
+  for (int64_t i = 0; imaginary > 1e-7 * most && i < count; ++i) x[i] = (double)NAN;
+}
+
 static bool run_one(const general_job_t* job, int64_t i) {
   int64_t n = job->n, all = n * n;
   rn_wide_t *t = job->scratch + i * job->each, *q = t + all, *x = q + all, *work = x + all;
   for (int64_t k = 0; k < all; ++k) t[k] = rn_wide_load(job->in, i * all + k);
   if (!rn_schur(t, n, q, work)) return false;
   if (job->work == EIGENVALUES) {
-    for (int64_t k = 0; k < n; ++k) rn_wide_store(job->out, i * n + k, t[k * n + k]);
+    if (job->wants_vectors) rn_schur_vectors(t, q, n, x, work);
+    for (int64_t k = 0; k < n; ++k) work[k] = t[k * n + k];
+    if (rn_dtype_is_complex(job->in->dtype)) sort_by_size(work, job->wants_vectors ? x : NULL, n);
+    for (int64_t k = 0; k < n; ++k) rn_wide_store(job->out, i * n + k, work[k]);
     if (!job->wants_vectors) return true;
-    rn_schur_vectors(t, q, n, x, work);
     for (int64_t k = 0; k < all; ++k) rn_wide_store(job->vectors, i * all + k, x[k]);
     return true;
   }
@@ -39,6 +70,7 @@ static bool run_one(const general_job_t* job, int64_t i) {
   else
     rn_triangular_logarithm(t, n, x, work);
   rn_schur_back(x, q, n, t, work);
+  if (job->in->dtype == RN_FLOAT || job->in->dtype == RN_DOUBLE) require_real(t, all);
   for (int64_t k = 0; k < all; ++k) rn_wide_store(job->out, i * all + k, t[k]);
   return true;
 }

@@ -180,7 +180,7 @@ static bool solve_one(const least_job_t* job, int64_t i, int64_t* columns) {
   return true;
 }
 
-static rn_status_t check_least(const rn_tensor_t* a, const rn_tensor_t* b, const rn_tensor_t* l) {
+static rn_status_t check_least(const rn_tensor_t* a, const rn_tensor_t* b) {
   RN_RETURN_IF_ERROR(rn_linalg_check_matrices(a));
   if (a->rank != b->rank) return rn_invalid_argument("All input tensors must have the same rank.");
   for (int d = 0; d < a->rank - 2; ++d)
@@ -188,6 +188,11 @@ static rn_status_t check_least(const rn_tensor_t* a, const rn_tensor_t* b, const
       return rn_invalid_argument("All input tensors must have the same outer dimensions.");
   if (rn_tensor_dim(a, a->rank - 2) != rn_tensor_dim(b, b->rank - 2))
     return rn_invalid_argument("Input matrix and rhs are incompatible.");
+  return RN_OK;
+}
+
+// Stock looks at it when there is a matrix.
+static rn_status_t check_regularizer(const rn_tensor_t* l) {
   if (l->rank != 0)
     return rn_invalid_argument("Regularizer must be a scalar, got shape of rank %d", l->rank);
   if (!(RN_DATA(l, const double)[0] >= 0))
@@ -198,7 +203,7 @@ static rn_status_t check_least(const rn_tensor_t* a, const rn_tensor_t* b, const
 static rn_status_t least_compute(rn_kernel_ctx_t* ctx) {
   const rn_tensor_t *a = rn_in(ctx, 0), *b = rn_in(ctx, 1), *l = rn_in(ctx, 2);
   const least_state_t* state = ctx->state;
-  RN_RETURN_IF_ERROR(check_least(a, b, l));
+  RN_RETURN_IF_ERROR(check_least(a, b));
   int64_t dims[RN_MAX_RANK];
   memcpy(dims, rn_tensor_dims(b), (size_t)b->rank * sizeof *dims);
   least_job_t job = {.is_fast = state->is_fast,
@@ -206,11 +211,12 @@ static rn_status_t least_compute(rn_kernel_ctx_t* ctx) {
                      .m = rn_tensor_dim(a, a->rank - 2),
                      .n = dims[b->rank - 2] = rn_tensor_dim(a, a->rank - 1),
                      .k = rn_tensor_dim(b, b->rank - 1),
-                     .regularizer = RN_DATA(l, const double)[0],
                      .a = a,
                      .b = b};
+  if (rn_linalg_stack(a) > 0) RN_RETURN_IF_ERROR(check_regularizer(l));
   RN_RETURN_IF_ERROR(rn_output(ctx, 0, (rn_shape_t){b->rank, dims}, &job.out));
   if (job.out->count == 0) return RN_OK;
+  job.regularizer = RN_DATA(l, const double)[0];
   if (job.m == 0) {
     memset(job.out->data, 0, (size_t)job.out->count * rn_dtype_size(job.out->dtype));
     return RN_OK;

@@ -65,7 +65,7 @@ static void swap_rows(char* a, char* b, size_t bytes) {
 }
 
 // A = P L U in place, without L's unit diagonal. pivots[k] is the row swapped with row k. False if
-// a pivot is 0.
+// a pivot is 0 or the first is NaN: as in stock, where a later NaN is no reason to fail.
 static bool factor(const linalg_matrix_t* m, char* a, int64_t* pivots) {
   int64_t n = m->n;
   bool is_regular = true;
@@ -93,7 +93,7 @@ static bool factor(const linalg_matrix_t* m, char* a, int64_t* pivots) {
     subtract(m, &(rn_subtract_t){at(m, a, n, to, to), at(m, a, n, to, from), at(m, a, n, from, to),
                                  n, n, 1, n, n - to, n - to, to - from, false});
   }
-  return is_regular;
+  return is_regular && !m->fns->is_nan(a);
 }
 
 // How to read a triangle: which part of A, as it is or as its adjoint.

@@ -185,6 +185,17 @@ static void add_term(const number_t* x, int64_t n, const double* term, number_t*
     }
 }
 
+// The logarithm jumps at the negative real axis, so eigenvalues that rounding moved a little below
+// it are put on it.
+static void put_on_axis(number_t* t, int64_t n) {
+  double norm = 0;
+  for (int64_t i = 0; i < n; ++i) norm = fmax(norm, cabs(t[i * n + i]));
+  for (int64_t i = 0; i < n; ++i) {
+    number_t* x = &t[i * n + i];
+    if (creal(*x) < 0 && fabs(cimag(*x)) <= 64 * DBL_EPSILON * norm) *x = creal(*x);
+  }
+}
+
 // log T = 2^s log T^(1 / 2^s): the roots approach I, where the logarithm is the integral of
 // X (I + u X)^-1 over u from 0 to 1.
 void rn_triangular_logarithm(const double _Complex* t, int64_t n, double _Complex* out,
@@ -192,6 +203,7 @@ void rn_triangular_logarithm(const double _Complex* t, int64_t n, double _Comple
   size_t bytes = (size_t)(n * n) * sizeof *t;
   number_t *x = work, *root = x + n * n, *y = root + n * n;
   memcpy(x, t, bytes);
+  put_on_axis(x, n);
   double factor = 1;
   for (int s = 0; s < 100 && distance(x, n) > NEAR_IDENTITY; ++s, factor *= 2) {
     rn_triangular_root(x, n, root);
@@ -201,7 +213,9 @@ void rn_triangular_logarithm(const double _Complex* t, int64_t n, double _Comple
   memset(out, 0, bytes);
   for (int i = 0; i < 7; ++i) add_term(x, n, nodes[i], y, out);
   for (int64_t i = 0; i < n * n; ++i) out[i] *= factor;
-  for (int64_t i = 0; i < n; ++i) out[i * n + i] = clog(t[i * n + i]);
+  memcpy(x, t, bytes);
+  put_on_axis(x, n);
+  for (int64_t i = 0; i < n; ++i) out[i * n + i] = clog(x[i * n + i]);
 }
 
 void rn_schur_back(const double _Complex* x, const double _Complex* q, int64_t n,
