@@ -6,37 +6,81 @@
 
 #include "kernels/cpu/isa/isa.h"
 
-// Columns processed at a time: with four rows of B they fit the L1 cache.
+// Columns processed at a time by complex products: with a row of B they fit the L1 cache.
 #define STRIP 512
+// Registers per row of a tile, and rows of a tile.
+#define WIDE 4
+#define TALL 4
 
-// Four rows of B at a time, so that a row of C is loaded and stored a quarter as often.
-#define REAL(T, S)                                                                    \
-  static void strip_##S(const rn_subtract_t* p, int64_t i, int64_t from, int64_t n) { \
-    T* c = (T*)p->c + i * p->c_row + from;                                            \
-    const T* a = (const T*)p->a + i * p->a_row;                                       \
-    const T* b = (const T*)p->b + from;                                               \
-    int64_t k = 0;                                                                    \
-    for (; k + 4 <= p->k; k += 4) {                                                   \
-      T a0 = a[k * p->a_column], a1 = a[(k + 1) * p->a_column];                       \
-      T a2 = a[(k + 2) * p->a_column], a3 = a[(k + 3) * p->a_column];                 \
-      const T *b0 = b + k * p->b_row, *b1 = b0 + p->b_row, *b2 = b1 + p->b_row,       \
-              *b3 = b2 + p->b_row;                                                    \
-      RN_IVDEP for (int64_t j = 0; j < n; ++j) c[j] -=                                \
-          a0 * b0[j] + a1 * b1[j] + (a2 * b2[j] + a3 * b3[j]);                        \
-    }                                                                                 \
-    for (; k < p->k; ++k) {                                                           \
-      T a0 = a[k * p->a_column];                                                      \
-      const T* b0 = b + k * p->b_row;                                                 \
-      RN_IVDEP for (int64_t j = 0; j < n; ++j) c[j] -= a0 * b0[j];                    \
-    }                                                                                 \
-  }                                                                                   \
-  static double size_##S(T x) { return fabs((double)x); }                             \
-  static bool root_##S(void* x) {                                                     \
-    T* value = x;                                                                     \
-    if (!(*value > 0)) return false;                                                  \
-    *value = (T)sqrt((double)*value);                                                 \
-    return true;                                                                      \
-  }                                                                                   \
+// A tile of C stays in registers over all of k. Each element is the same chain of operations
+// wherever its tile begins, so no partitioning changes a bit. |rest|: elements of the last
+// register, 0 for all. Tiles of four rows are two registers wide: so many sums fit the registers of
+// all levels.
+#define TILE(T, S, V, W, LOAD, STORE, SET1, LOAD_N, STORE_N)                                       \
+  static inline __attribute__((always_inline)) void tile_##S(                                      \
+      const rn_subtract_t* p, int64_t i, int64_t j, int rows, int registers, int64_t rest) {       \
+    V sum[TALL][WIDE];                                                                             \
+    T* c = (T*)p->c + i * p->c_row + j;                                                            \
+    const T* a = (const T*)p->a + i * p->a_row;                                                    \
+    const T* b = (const T*)p->b + j;                                                               \
+    RN_UNROLL for (int r = 0; r < rows; ++r) RN_UNROLL for (int x = 0; x < registers; ++x) {       \
+      const T* from = c + r * p->c_row + x * W;                                                    \
+      sum[r][x] = rest && x == registers - 1 ? LOAD_N(from, rest) : LOAD(from);                    \
+    }                                                                                              \
+    for (int64_t k = 0; k < p->k; ++k, a += p->a_column, b += p->b_row) {                          \
+      V right[WIDE];                                                                               \
+      RN_UNROLL for (int x = 0; x < registers; ++x) right[x] =                                     \
+          rest && x == registers - 1 ? LOAD_N(b + x * W, rest) : LOAD(b + x * W);                  \
+      RN_UNROLL for (int r = 0; r < rows; ++r) {                                                   \
+        const V left = SET1(a[r * p->a_row]);                                                      \
+        RN_UNROLL for (int x = 0; x < registers; ++x) sum[r][x] -= left * right[x];                \
+      }                                                                                            \
+    }                                                                                              \
+    RN_UNROLL for (int r = 0; r < rows; ++r) RN_UNROLL for (int x = 0; x < registers; ++x) {       \
+      T* to = c + r * p->c_row + x * W;                                                            \
+      if (rest && x == registers - 1)                                                              \
+        STORE_N(to, sum[r][x], rest);                                                              \
+      else                                                                                         \
+        STORE(to, sum[r][x]);                                                                      \
+    }                                                                                              \
+  }                                                                                                \
+  static inline __attribute__((always_inline)) void columns_##S(const rn_subtract_t* p, int64_t j, \
+                                                                int registers, int64_t rest) {     \
+    int64_t i = 0;                                                                                 \
+    for (; i + TALL <= p->m; i += TALL) tile_##S(p, i, j, TALL, registers, rest);                  \
+    for (; i < p->m; ++i) tile_##S(p, i, j, 1, registers, rest);                                   \
+  }                                                                                                \
+  static void subtract_##S(const rn_subtract_t* p) {                                               \
+    int64_t j = 0, n = p->n;                                                                       \
+    if (p->m < TALL)                                                                               \
+      for (; j + WIDE * W <= n; j += WIDE * W)                                                     \
+        for (int64_t i = 0; i < p->m; ++i) tile_##S(p, i, j, 1, WIDE, 0);                          \
+    for (; j + 2 * W <= n; j += 2 * W) columns_##S(p, j, 2, 0);                                    \
+    if (n - j > W)                                                                                 \
+      columns_##S(p, j, 2, n - j - W);                                                             \
+    else if (n - j == W)                                                                           \
+      columns_##S(p, j, 1, 0);                                                                     \
+    else if (n > j)                                                                                \
+      columns_##S(p, j, 1, n - j);                                                                 \
+  }                                                                                                \
+  static void rotate_##S(void* x_data, void* y_data, double c_, double s_, int64_t n) {            \
+    T *x = x_data, *y = y_data;                                                                    \
+    const T c = (T)c_, s = (T)s_;                                                                  \
+    RN_IVDEP for (int64_t i = 0; i < n; ++i) {                                                     \
+      T old = y[i];                                                                                \
+      y[i] = s * x[i] + c * old;                                                                   \
+      x[i] = c * x[i] - s * old;                                                                   \
+    }                                                                                              \
+  }
+
+#define REAL(T, S)                                        \
+  static double size_##S(T x) { return fabs((double)x); } \
+  static bool root_##S(void* x) {                         \
+    T* value = x;                                         \
+    if (!(*value > 0)) return false;                      \
+    *value = (T)sqrt((double)*value);                     \
+    return true;                                          \
+  }                                                       \
   static T conjugate_##S(T x) { return x; }
 
 // Complex numbers as pairs of R, so that the products vectorize.
@@ -62,14 +106,23 @@
     *value = (R)sqrt((double)creal(*value));                                            \
     return true;                                                                        \
   }                                                                                     \
-  static T conjugate_##S(T x) { return (T)conj(x); }
+  static T conjugate_##S(T x) { return (T)conj(x); }                                    \
+  static void subtract_##S(const rn_subtract_t* p) {                                    \
+    for (int64_t from = 0; from < p->n; from += STRIP)                                  \
+      for (int64_t i = 0; i < p->m; ++i)                                                \
+        strip_##S(p, i, from, p->n - from < STRIP ? p->n - from : STRIP);               \
+  }                                                                                     \
+  static void rotate_##S(void* x_data, void* y_data, double c_, double s_, int64_t n) { \
+    R *x = x_data, *y = y_data;                                                         \
+    const R c = (R)c_, s = (R)s_;                                                       \
+    RN_IVDEP for (int64_t i = 0; i < 2 * n; ++i) {                                      \
+      R old = y[i];                                                                     \
+      y[i] = s * x[i] + c * old;                                                        \
+      x[i] = c * x[i] - s * old;                                                        \
+    }                                                                                   \
+  }
 
 #define FUNCTIONS(T, S)                                                                            \
-  static void subtract_##S(const rn_subtract_t* p) {                                               \
-    for (int64_t from = 0; from < p->n; from += STRIP)                                             \
-      for (int64_t i = 0; i < p->m; ++i)                                                           \
-        strip_##S(p, i, from, p->n - from < STRIP ? p->n - from : STRIP);                          \
-  }                                                                                                \
   /* The first, if it is NaN, so that NaN propagates. */                                           \
   static int64_t largest_##S(const void* x, int64_t stride, int64_t count) {                       \
     int64_t best = 0;                                                                              \
@@ -95,6 +148,8 @@
         ((T*)out)[j * n + i] = conjugate_##S(((const T*)in)[i * n + j]);                           \
   }
 
+TILE(float, f32, vf32_t, F32_WIDTH, F32_LOAD, F32_STORE, F32_SET1, F32_LOAD_N, F32_STORE_N)
+TILE(double, f64, vf64_t, F64_WIDTH, F64_LOAD, F64_STORE, F64_SET1, F64_LOAD_N, F64_STORE_N)
 REAL(float, f32)
 REAL(double, f64)
 COMPLEX(float _Complex, float, c64)
@@ -104,10 +159,10 @@ FUNCTIONS(double, f64)
 FUNCTIONS(float _Complex, c64)
 FUNCTIONS(double _Complex, c128)
 
-#define ROW(S)                                                                               \
-  {                                                                                          \
-    subtract_##S, largest_##S, divide_##S, multiply_##S, is_zero_##S, is_nan_##S, root_##S, adjoint_##S, \
-        set_##S                                                                              \
+#define ROW(S)                                                                              \
+  {                                                                                         \
+    subtract_##S, largest_##S, divide_##S, multiply_##S, is_zero_##S, is_nan_##S, root_##S, \
+        adjoint_##S, set_##S, rotate_##S                                                    \
   }
 const rn_linalg_fns_t RN_ISA_NAME(rn_linalg_)[RN_DTYPE_COUNT] = {
     [RN_FLOAT] = ROW(f32),

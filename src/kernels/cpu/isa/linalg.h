@@ -26,6 +26,8 @@ typedef struct rn_linalg_fns_t {
   bool (*root)(void* x);  // false if not positive
   void (*adjoint)(void* out, const void* in, int64_t n);
   void (*set)(void* x, double value);
+  // x := c x - s y and y := s x + c y, elementwise.
+  void (*rotate)(void* x, void* y, double c, double s, int64_t n);
 } rn_linalg_fns_t;
 
 extern const rn_linalg_fns_t rn_linalg_base[RN_DTYPE_COUNT];
