@@ -26,6 +26,8 @@ typedef struct rn_linalg_fns_t {
   bool (*root)(void* x);  // false if not positive
   void (*adjoint)(void* out, const void* in, int64_t n);
   void (*set)(void* x, double value);
+  // out[i] = the sum of a[i * a_row + j] x[j] over j < n, for i < m.
+  void (*dots)(const void* a, int64_t a_row, const void* x, int64_t m, int64_t n, void* out);
   // x := c x - s y and y := s x + c y, elementwise.
   void (*rotate)(void* x, void* y, double c, double s, int64_t n);
 } rn_linalg_fns_t;

@@ -137,8 +137,8 @@ static rn_status_t check_not_empty(int i, const rn_tensor_t* a) {
 static bool is_singular(const rn_tensor_t* a, bool is_lower) {
   int64_t n = rn_tensor_dim(a, a->rank - 1), bands = rn_tensor_dim(a, a->rank - 2);
   size_t row = (size_t)n * rn_dtype_size(a->dtype);
-  return PICK(a->dtype, has_no_pivot)((const char*)a->data + (is_lower ? 0 : (size_t)(bands - 1) * row),
-                                      n);
+  return PICK(a->dtype, has_no_pivot)(
+      (const char*)a->data + (is_lower ? 0 : (size_t)(bands - 1) * row), n);
 }
 
 static rn_status_t banded_compute(rn_kernel_ctx_t* ctx) {
