@@ -222,27 +222,34 @@ def test_saved_and_continued():
              (ops.ChooseFastestDataset(input_datasets=[numbers, numbers], num_experiments=5, **kind), kind),
              (ops.AssertNextDataset(input_dataset=numbers, transformations=["Root"], **kind), kind),
              (ops.MaxIntraOpParallelismDataset(input_dataset=numbers, max_intra_op_parallelism=1, **kind), kind)]
-    for dataset, kind in cases:
-        def rest(iterator):
-            rows = []
-            while True:
-                try:
-                    rows.append(ops.IteratorGetNext(iterator=iterator, **kind)[0].numpy().tolist())
-                except tf.errors.OutOfRangeError:
-                    return rows
+    for dataset, element in cases:
+        _check_saved(tf, dataset, element)
 
-        def begun(count):
-            iterator = ops.AnonymousIteratorV3(**kind)
-            ops.MakeIterator(dataset=dataset, iterator=iterator)
-            for _ in range(count):
-                ops.IteratorGetNext(iterator=iterator, **kind)
-            return iterator
-        whole, half = rest(begun(0)), begun(3)
-        state = ops.SerializeIterator(resource_handle=half)
-        assert rest(half) == whole[3:]
-        again = begun(1)
-        ops.DeserializeIterator(resource_handle=again, serialized=state)
-        assert rest(again) == whole[3:]
+
+def _check_saved(tf, dataset, element):
+    """Saves an iterator after three elements, and expects the others from one that is restored."""
+    ops = tf.raw_ops
+
+    def rest(iterator):
+        rows = []
+        while True:
+            try:
+                rows.append(ops.IteratorGetNext(iterator=iterator, **element)[0].numpy().tolist())
+            except tf.errors.OutOfRangeError:
+                return rows
+
+    def begun(count):
+        iterator = ops.AnonymousIteratorV3(**element)
+        ops.MakeIterator(dataset=dataset, iterator=iterator)
+        for _ in range(count):
+            ops.IteratorGetNext(iterator=iterator, **element)
+        return iterator
+    whole, half = rest(begun(0)), begun(3)
+    state = ops.SerializeIterator(resource_handle=half)
+    assert rest(half) == whole[3:]
+    again = begun(1)
+    ops.DeserializeIterator(resource_handle=again, serialized=state)
+    assert rest(again) == whole[3:]
 
 
 def test_sleep_ends_with_its_step():
