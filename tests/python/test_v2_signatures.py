@@ -1,4 +1,4 @@
-"""The parameters of TensorFlow 2's functions: the same names, in the same order, with the same defaults as in stock."""
+"""The parameters of TensorFlow 2's functions: the same names, in the same order, as in stock."""
 
 import inspect
 import os
