@@ -58,7 +58,8 @@ ops.sparse_ops: sparse_reduce_sum sparse_reduce_max sparse_reduce_sum_sparse spa
 ops.sparse_ops: sparse_transpose sparse_mask serialize_sparse serialize_many_sparse deserialize_many_sparse
 ops.special_ops: sort argsort histogram_fixed_width histogram_fixed_width_bins confusion_matrix lbeta
 ops.special_ops: unravel_index norm verify_tensor_all_finite add_check_numerics_ops Print timestamp
-ops.special_ops: tensor_scatter_nd_max tensor_scatter_nd_min
+ops.special_ops: tensor_scatter_nd_max tensor_scatter_nd_min fingerprint random_index_shuffle
+ops.special_ops: ragged_fill_empty_rows ragged_fill_empty_rows_grad
 ops.state_ops: assign assign_add assign_sub scatter_update scatter_add scatter_sub scatter_mul scatter_div
 ops.state_ops: scatter_min scatter_max scatter_nd_update scatter_nd_add scatter_nd_sub batch_scatter_update
 ops.state_ops: count_up_to

@@ -1,4 +1,4 @@
-"""Special functions, sorting, histograms, printing and numeric checks."""
+"""Special functions, sorting, histograms, hashes, printing and numeric checks."""
 
 from runnel import dtypes, nest, raw_ops as _ops
 from runnel.core.composite import SparseTensor
@@ -181,6 +181,26 @@ def lbeta(x, name=None):
 def unravel_index(indices, dims, name=None):
     """Converts flat indices into index vectors for a tensor of shape `dims`."""
     return _ops.UnravelIndex(indices, dims, name=name)
+
+
+def fingerprint(data, method="farmhash64", name=None):
+    """Returns a hash of each row of `data`, as eight bytes."""
+    return _ops.Fingerprint(data, method, name=name)
+
+
+def random_index_shuffle(index, seed, max_index, rounds=4, name=None):
+    """Returns the place of `index` in a random permutation of [0, max_index]."""
+    return _ops.RandomIndexShuffle(index, seed, max_index, rounds=rounds, name=name)
+
+
+def ragged_fill_empty_rows(value_rowids, values, nrows, default_value, name=None):
+    """Gives every empty row of a ragged tensor a default value."""
+    return _ops.RaggedFillEmptyRows(value_rowids, values, nrows, default_value, name=name)
+
+
+def ragged_fill_empty_rows_grad(reverse_index_map, grad_values, name=None):
+    """Returns the gradients of ragged_fill_empty_rows."""
+    return _ops.RaggedFillEmptyRowsGrad(reverse_index_map, grad_values, name=name)
 
 
 def _largest_singular(tensor, axis, keepdims):
