@@ -279,6 +279,10 @@ def solves_better(case, found, ours, stock):
     return True
 
 
+def is_animation(case, found, ours, stock):
+    return "ANIM" in repr(case["nodes"][0]["inputs"])
+
+
 def is_ill_conditioned(case, found, ours, stock):
     """Some matrix is so nearly singular that its normal equations are, in its own type."""
     dtype, array = next(tensor_inputs(case))
@@ -478,6 +482,16 @@ rule(
     "matrices that are not finite",
     odd,
 )
+CSR = (
+    "SparseTensorToCSRSparseMatrix DenseToCSRSparseMatrix CSRSparseMatrixToDense CSRSparseMatrixToSparseTensor "
+    "CSRSparseMatrixComponents SparseMatrixNNZ SparseMatrixMatMul SparseMatrixSparseMatMul SparseMatrixTranspose "
+    "SparseMatrixSparseCholesky SparseMatrixOrderingAMD"
+)
+rule(CSR, "accepted", "matrices of unknown shape, when a graph is built", says("known rank", "Unable to access shape", "rank is not 2: -1", "saw: -1", "must be rank -1"))
+rule(CSR, "refused", "batches out of order make an inconsistent matrix in stock", says("after those of batch"))
+rule("SparseMatrixOrderingAMD", "value", "another order with few entries")
+rule("AudioSpectrogram", "value", "spectra of what is not finite", odd)
+rule("DecodeWebP DecodeJxl DecodeImage DecodePng DecodeJpeg DecodeBmp", "value", "stock writes four channels of animations where there is room for three", is_animation)
 rule("Eig", "value", "eigenvalues of the same size come in any order", same_values)
 rule("MatrixLogarithm", "value", "on which side of the negative axis rounding puts an eigenvalue", crosses_the_cut)
 rule("MatrixLogarithm MatrixSquareRoot", "value", "functions of matrices with nearly parallel eigenvectors lose digits", is_wide_spread)
