@@ -8,7 +8,7 @@
 #include "kernels/cpu/random/philox.h"
 #include "kernels/kernel_rows.h"
 
-#define MOST_RETRIES (1 << 20)
+#define MOST_RETRIES 4096
 
 static rn_status_t read_scalar(const rn_kernel_ctx_t* ctx, int i, const char* name, int64_t* out) {
   const rn_tensor_t* value = rn_in(ctx, i);
