@@ -860,28 +860,22 @@ def _is_tensor(item):
 def _list_to_tensor(value, dtype=None, name=None, as_ref=False):
     if not builtins.any(_is_tensor(item) for item in _flat(value)):
         return NotImplemented
+    is_asked = dtype is not None  # then tensors of other types are cast
     if dtype is None:
         for item in _flat(value):
             if _is_tensor(item):
                 dtype = dtypes.as_dtype(item.dtype if hasattr(item, "dtype") else convert_to_tensor(item).dtype).base_dtype
                 break
-    return _pack_nested(value, dtype, name or "packed")
+    return _pack_nested(value, dtype, name or "packed", is_asked)
 
 
-def _numbers_as(part, dtype):
-    """Returns an eager tensor of integers in another type of numbers, as values in a list convert; all else unchanged."""
-    if isinstance(part, Tensor) and part.dtype != dtype and part.dtype.is_integer and (dtype.is_integer or dtype.is_floating):
-        return _ops.Cast(part, DstT=dtype)
-    return part
-
-
-def _pack_nested(value, dtype, name):
+def _pack_nested(value, dtype, name, is_cast):
     """Packs a nested list that contains tensors; lists without tensors stay as they are."""
     with name_scope(name) as scope:
-        parts = [_pack_nested(item, dtype, str(i)) if isinstance(item, (list, tuple)) else item
+        parts = [_pack_nested(item, dtype, str(i), is_cast) if isinstance(item, (list, tuple)) else item
                  for i, item in enumerate(value)]
-        if executing_eagerly():
-            parts = [_numbers_as(part, dtype) for part in parts]
+        if is_cast:
+            parts = [cast(part, dtype) if isinstance(part, Tensor) else part for part in parts]
         for part in parts:
             if isinstance(part, Tensor) and part.dtype.base_dtype != dtype:
                 raise TypeError("Cannot convert a list containing a tensor of dtype %s to %s (Tensor "
