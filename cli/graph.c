@@ -99,7 +99,7 @@ static rn_status_t graph(rn_cli_t* cli) {
   if (rn_cli_has(cli, "--stats") + is_ops + is_text + is_dot + is_passes > 1)
     return rn_cli_usage(cli, "give only one of --stats, --ops, --passes, --text and --dot");
   if (rn_cli_has(cli, "--json") && (is_ops || is_text || is_dot))
-    return rn_cli_usage(cli, "--json goes with --stats and --passes only");
+    return rn_cli_usage(cli, "--json goes with --stats and --passes, not with text or drawings");
   graph_mode_t mode = is_ops ? OPS : is_text ? TEXT : is_dot ? DOT : is_passes ? PASSES : STATS;
   int depth = (int)rn_cli_number(cli, "--depth", RN_FOLD_AUTOMATIC);
   rn_cli_file_t file;

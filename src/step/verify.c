@@ -2,6 +2,7 @@
 #include "step/verify.h"
 
 #include "device/device.h"
+#include "framework/op_face.h"
 #include "framework/shape_fn.h"
 #include "graph/build.h"
 
@@ -145,7 +146,7 @@ static rn_status_t check_shapes(step_verify_t* v, int32_t index) {
 
 static rn_status_t check_device(const step_verify_t* v, const rn_ir_node_t* node) {
   if (!node->device) return BROKEN(node, "%s", "placement gave it no device");
-  if (node->kernel && strcmp(node->kernel->op, node->op->name) != 0)
+  if (node->kernel && strcmp(node->kernel->op, rn_op_base_name(node->op->name)) != 0)
     return BROKEN(node, "it has a kernel of %s", node->kernel->op);
   if (node->kernel && strcmp(node->kernel->device, node->device->type) != 0 &&
       strcmp(node->kernel->device, "DEFAULT") != 0)

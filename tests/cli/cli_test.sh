@@ -213,8 +213,10 @@ part_graph() {
   bad 1 'is not a shape' graph "$net" --input 'x=[1,b]'
   bad 2 'needs NAME=VALUE' graph "$net" --input x
   bad 2 'FILE is missing' graph
-  bad 2 'give only one of --stats, --passes, --text and --dot' graph "$net" --dot --text
+  bad 2 'give only one of --stats, --ops, --passes, --text and --dot' graph "$net" --dot --text
   bad 2 'is one argument too many' graph "$net" "$net"
+  ok graph "$net" --ops
+  prints "^MatMul\$"
 }
 
 part_run() {

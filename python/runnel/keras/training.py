@@ -442,6 +442,14 @@ def _weights(sample_weight, class_weight, ys):
     return numpy.array([class_weight[int(c)] for c in classes], "float32")
 
 
+def _length(source):
+    """How many batches there are; None if only reaching the end tells."""
+    try:
+        return len(source)
+    except TypeError:
+        return None
+
+
 class _Batches:
     """Batches from a generator, a Sequence or a dataset."""
 
@@ -450,7 +458,7 @@ class _Batches:
 
     def __init__(self, model, source, steps):
         self._model, self._source, self._iterator = model, source, None
-        self.steps = steps if steps is not None else len(source) if hasattr(source, "__len__") else None
+        self.steps = _length(source) if steps is None else steps
         self._held = []
 
     def _next(self):

@@ -74,55 +74,6 @@ static rn_status_t inplace(rn_kernel_ctx_t* ctx) {
   return RN_OK;
 }
 
-// _ParallelConcatStart, _ParallelConcatUpdate.
-
-static rn_status_t concat_start(rn_kernel_ctx_t* ctx) {
-  const rn_tensor_t* shape = ctx->state;
-  rn_tensor_t* out = NULL;
-  RN_RETURN_IF_ERROR(rn_output(ctx, 0, rn_tensor_shape(shape), &out));
-  rn_move_zero(rn_ctx_pool(ctx), out->dtype, out->data, out->count);
-  return RN_OK;
-}
-
-// The state is a tensor without data, for its shape.
-static rn_status_t concat_start_init(const rn_kernel_init_t* init, void* state) {
-  rn_shape_t shape = rn_init_attr(init, "shape")->shape;
-  if (!rn_shape_is_full(shape))
-    return rn_invalid_argument("The shape of a ParallelConcat must be known");
-  return rn_tensor_init(state, rn_init_type(init, "dtype"), shape);
-}
-
-static void concat_start_destroy(void* state) { rn_tensor_clear(state); }
-
-static rn_status_t concat_update_init(const rn_kernel_init_t* init, void* state) {
-  *(int64_t*)state = rn_init_int(init, "loc");
-  return RN_OK;
-}
-
-static rn_status_t concat_update(rn_kernel_ctx_t* ctx) {
-  const rn_tensor_t *value = rn_in(ctx, 0), *update = rn_in(ctx, 1);
-  int64_t row = *(const int64_t*)ctx->state;
-  if (value->rank < 1) return rn_invalid_argument("value should be at least rank 1.");
-  if (rn_tensor_dim(value, 0) <= row)
-    return rn_invalid_argument("0th dimension of value = %lld must be greater than loc_ = %lld",
-                               (long long)rn_tensor_dim(value, 0), (long long)row);
-  if (value->rank != update->rank)
-    return rn_invalid_argument("value and update shape doesn't match: %s vs. %s",
-                               rn_text_of(value).text, rn_text_of(update).text);
-  for (int d = 1; d < value->rank; ++d)
-    if (rn_tensor_dim(value, d) != rn_tensor_dim(update, d))
-      return rn_invalid_argument("value and update shape doesn't match %s vs. %s",
-                                 rn_text_of(value).text, rn_text_of(update).text);
-  if (rn_tensor_dim(update, 0) != 1)
-    return rn_invalid_argument("update shape doesn't match: %s", rn_text_of(update).text);
-  if (value->count == 0) return rn_forward(ctx, 0, 0);
-  rn_tensor_t* out = NULL;
-  RN_RETURN_IF_ERROR(begin(ctx, update, &out));
-  size_t bytes = (size_t)update->count * rn_dtype_size(update->dtype);
-  char* to = RN_DATA(out, char) + (size_t)wrap(row, rn_tensor_dim(value, 0)) * bytes;
-  return rn_move_row(update->dtype, update->data, to, update->count);
-}
-
 // Fingerprint: eight bytes per row.
 
 static void store_hash(rn_str_t bytes, uint8_t* out) {
@@ -173,7 +124,6 @@ static rn_status_t fingerprint(rn_kernel_ctx_t* ctx) {
   return RN_OK;
 }
 
-#define PARTS (RN_TYPES_NUMBERS | RN_T(BOOL) | RN_T(STRING))
 #define INPLACE(name)                                                                   \
   {                                                                                     \
     .op = name, .device = "CPU", .state_size = sizeof(inplace_t), .init = inplace_init, \
@@ -184,19 +134,6 @@ static const rn_kernel_def_t rows[] = {
     INPLACE("InplaceUpdate"),
     INPLACE("InplaceAdd"),
     INPLACE("InplaceSub"),
-    {.op = "_ParallelConcatStart",
-     .device = "CPU",
-     .types = {{"dtype", PARTS}},
-     .state_size = sizeof(rn_tensor_t),
-     .init = concat_start_init,
-     .destroy = concat_start_destroy,
-     .compute = concat_start},
-    {.op = "_ParallelConcatUpdate",
-     .device = "CPU",
-     .types = {{"T", PARTS}},
-     .state_size = sizeof(int64_t),
-     .init = concat_update_init,
-     .compute = concat_update},
     {.op = "Fingerprint", .device = "CPU", .compute = fingerprint},
 };
 RN_KERNEL_FAMILY(cpu_inplace, rows);

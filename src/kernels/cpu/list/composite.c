@@ -21,7 +21,7 @@ static rn_status_t composite_init(const rn_kernel_init_t* init, void* state) {
   composite->size = metadata.size;
   RN_RETURN_IF_ERROR(rn_str_dup(init->allocator, metadata, &composite->metadata));
   rn_status_t status = rn_composite_class(init->allocator, metadata, &composite->type);
-  if (rn_ok(status)) return RN_OK;
+  if (rn_ok(status) || rn_status_code(status) == RN_CODE_RESOURCE_EXHAUSTED) return status;
   rn_status_free(status);
   return rn_invalid_argument("Error parsing %s", is_reader ? "`metadata`" : "metadata");
 }
