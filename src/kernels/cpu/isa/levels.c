@@ -10,7 +10,8 @@
 #define WIDE RN_LEVELS_WIDE
 #define INLINE static inline __attribute__((always_inline))
 
-static inline int32_t four_at(const uint8_t* p) {
+// Loops without vector units do not call it.
+__attribute__((unused)) static inline int32_t four_at(const uint8_t* p) {
   int32_t four;
   __builtin_memcpy(&four, p, sizeof four);
   return four;
