@@ -21,8 +21,6 @@ typedef struct matching_iterator_t {
 static rn_status_t matching_open(rn_dataset_t* dataset) {
   matching_t* matching = (matching_t*)dataset;
   matching->patterns = rn_data_input(dataset, "patterns", NULL);
-  if (matching->patterns->rank > 1)
-    return rn_invalid_argument("`patterns` must be a scalar or a vector.");
   return RN_OK;
 }
 
