@@ -397,6 +397,8 @@ def lenient(t):
     for op in ("UnsortedSegmentSum", "UnsortedSegmentMax"):
         t.row("no_segments", op, [vec(f, [1, 2]), vec("int32", [0, -1]), scalar("int32", 0)])
         t.row("no_columns", op, [given(f, [2, 0], []), vec("int32", [0, 3]), scalar("int32", 2)])
+        t.row("ids_int16", op, [vec(f, [1, 2, 4, 8, 16]), vec("int16", [2, 0, 2, -1, 0]), scalar("int32", 4)])
+        t.row("rows_int16", op, [given(f, [3, 2], [1, 2, 4, 8, 16, 32]), vec("int16", [1, 1, 0]), scalar("int32", 2)])
     for most in (0, 1, 2, -1):
         x = vec("string", ["a b  c", "", " d ", "   "])
         t.row("blanks_%d" % most, "StringSplitV2", [x, scalar("string", "")], {"maxsplit": most})
