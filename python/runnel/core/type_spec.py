@@ -133,29 +133,35 @@ def _hashable(value):
     return value
 
 
+def _parts_agree(mine, other, shapes_agree, specs_agree):
+    """Compares two descriptions part by part; shapes and specs by the given functions, anything else by ==."""
+    if isinstance(mine, tensor_shape.TensorShape):
+        return shapes_agree(mine, other)
+    if isinstance(mine, TypeSpec):
+        return isinstance(other, TypeSpec) and specs_agree(mine, other)
+    if isinstance(mine, (list, tuple)):
+        if type(mine) is not type(other) or len(mine) != len(other):
+            return False
+        return all(_parts_agree(a, b, shapes_agree, specs_agree) for a, b in zip(mine, other))
+    if isinstance(mine, dict):
+        if not isinstance(other, dict) or set(mine) != set(other):
+            return False
+        return all(_parts_agree(mine[key], other[key], shapes_agree, specs_agree) for key in mine)
+    return mine == other
+
+
 def _fits(mine, other):
     """Tells whether a part of one description fits that of another; shapes fit if they do not contradict each other."""
-    if isinstance(mine, tensor_shape.TensorShape):
-        return mine.is_compatible_with(other)
-    if isinstance(mine, TypeSpec):
-        return isinstance(other, TypeSpec) and mine.is_compatible_with(other)
-    if isinstance(mine, (list, tuple)):
-        return type(mine) is type(other) and len(mine) == len(other) and all(_fits(a, b) for a, b in zip(mine, other))
-    if isinstance(mine, dict):
-        return isinstance(other, dict) and set(mine) == set(other) and all(_fits(mine[key], other[key]) for key in mine)
-    return mine == other
+    return _parts_agree(
+        mine, other, lambda a, b: a.is_compatible_with(b), lambda a, b: a.is_compatible_with(b)
+    )
 
 
 def _is_within(mine, other):
-    if isinstance(mine, tensor_shape.TensorShape):
-        return mine.most_specific_compatible_shape(other) == other
-    if isinstance(mine, TypeSpec):
-        return isinstance(other, TypeSpec) and mine.is_subtype_of(other)
-    if isinstance(mine, (list, tuple)):
-        return type(mine) is type(other) and len(mine) == len(other) and all(_is_within(a, b) for a, b in zip(mine, other))
-    if isinstance(mine, dict):
-        return isinstance(other, dict) and set(mine) == set(other) and all(_is_within(mine[key], other[key]) for key in mine)
-    return mine == other
+    """Tells whether every value that a part of one description allows is allowed by the other's."""
+    return _parts_agree(
+        mine, other, lambda a, b: a.most_specific_compatible_shape(b) == b, lambda a, b: a.is_subtype_of(b)
+    )
 
 
 def _common(mine, other):

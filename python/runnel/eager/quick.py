@@ -9,7 +9,7 @@ from runnel.core import framework
 
 _FLOATS = frozenset((1, 2, 14, 19))  # the numbers of float, double, bfloat16 and half
 _INTEGERS = frozenset((3, 9))  # int32, int64
-_KEPT = 4096  # at most so many vectors are kept
+_KEPT = 4096  # the most vectors that are kept
 _vectors: dict = {}
 
 

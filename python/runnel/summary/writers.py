@@ -52,7 +52,7 @@ def record_if(condition):
 
 
 def _close(handle):
-    """Closes the file of a writer that nobody needs any more; its folder may be gone by then."""
+    """Closes the file of a writer that is no longer used; its folder may have been deleted by then."""
     with framework._DefaultGraph(None), contextlib.suppress(errors.OpError):
         raw_ops.CloseSummaryWriter(writer=handle)
 

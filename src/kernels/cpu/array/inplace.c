@@ -1,7 +1,7 @@
 // Kernels that change some rows of their first input, and hashes of rows.
 //
-// Stock writes into the input itself, whoever else reads it. Here, as elsewhere, an input that
-// something else still reads is copied first.
+// Stock writes into the input itself, even if other nodes read it. Here, as elsewhere, an input
+// that something else still reads is copied first.
 #include "base/hash.h"
 #include "kernels/cpu/array.h"
 #include "kernels/cpu/combine.h"
