@@ -150,3 +150,16 @@ WALK_TEST(UnknownRows) {
   check_added(&t, "OnesLike Shape Shape BroadcastGradientArgs Sum Reshape");
   close_graph(&t);
 }
+
+// No device here has a kernel for it, so the test looks at the nodes: the pairs are turned round.
+WALK_TEST(PermutesBack) {
+  walk_test_t t = open_graph();
+  int32_t pairs[] = {0, 1, 1, 0};
+  int64_t dims[] = {2, 2};
+  rn_edge_t x = vector(t.s, 3), dx;
+  rn_edge_t y = rn_CollectivePermute(t.s, x, rn_const(t.s, RN_INT32, dims, 2, pairs));
+  must(gradients(&t, y, 1, &x, &dx));
+  check_added(&t, "OnesLike Const ReverseV2 CollectivePermute");
+  cr_assert_str_eq(dx.node->op->name, "CollectivePermute");
+  close_graph(&t);
+}

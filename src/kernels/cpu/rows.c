@@ -59,3 +59,10 @@ rn_status_t rn_ctx_rows(rn_kernel_ctx_t* ctx, const rn_tensor_t* batch, int64_t 
   if (!rn_ok(status)) rn_tensor_clear(out);
   return status;
 }
+
+bool rn_rows_fit(const rn_tensor_t* a, const rn_tensor_t* b) {
+  if (a->rank != b->rank || a->dtype != b->dtype) return false;
+  for (int d = 1; d < a->rank; ++d)
+    if (rn_tensor_dim(a, d) != rn_tensor_dim(b, d)) return false;
+  return true;
+}

@@ -15,4 +15,7 @@ RN_MUST_USE rn_status_t rn_rows_slice(const rn_tensor_t* batch, int64_t begin, i
 RN_MUST_USE rn_status_t rn_ctx_rows(rn_kernel_ctx_t* ctx, const rn_tensor_t* batch, int64_t begin,
                                     int64_t count, bool drops_dim, rn_tensor_t* out);
 
+// Whether the rows of both, whose ranks are at least 1, have the same type and shape.
+bool rn_rows_fit(const rn_tensor_t* a, const rn_tensor_t* b);
+
 #endif  // RUNNEL_KERNELS_CPU_ROWS_H_

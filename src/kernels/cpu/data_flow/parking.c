@@ -58,8 +58,9 @@ static void on_cancel(rn_wait_call_t* call) {
   end_cancelled(parked);
 }
 
-void rn_parking_call(rn_parking_t* parking, rn_resource_t* owner, rn_kernel_ctx_t* ctx,
-                     rn_parking_try_t attempt, const char* cancelled) {
+void rn_parking_call_begin(rn_parking_t* parking, rn_resource_t* owner, rn_kernel_ctx_t* ctx,
+                           rn_parking_begin_t begin, rn_parking_try_t attempt,
+                           const char* cancelled) {
   parked_t* parked = NULL;
   rn_status_t status = RN_NEW(parking->allocator, &parked);
   if (!rn_ok(status)) {
@@ -79,9 +80,19 @@ void rn_parking_call(rn_parking_t* parking, rn_resource_t* owner, rn_kernel_ctx_
     end_cancelled(parked);
     return;
   }
-  rn_wait_call_t* ended = sweep_locked(parking);
+  rn_wait_call_t* ended = &parked->call;
+  if (begin) parked->status = begin(owner, ctx);
+  if (rn_ok(parked->status))
+    ended = sweep_locked(parking);
+  else
+    rn_wait_leave_locked(ended);
   rn_mutex_unlock(&parking->mutex);
   rn_wait_end_all(ended, end);
+}
+
+void rn_parking_call(rn_parking_t* parking, rn_resource_t* owner, rn_kernel_ctx_t* ctx,
+                     rn_parking_try_t attempt, const char* cancelled) {
+  rn_parking_call_begin(parking, owner, ctx, NULL, attempt, cancelled);
 }
 
 void rn_parking_retry(rn_parking_t* parking) {

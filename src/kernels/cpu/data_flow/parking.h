@@ -21,6 +21,10 @@ typedef struct rn_parking_t {
 typedef bool (*rn_parking_try_t)(rn_resource_t* owner, rn_kernel_ctx_t* ctx,
                                  rn_status_t* out_status);
 
+// Changes |owner| for a call before it is tried for the first time, with the lock held. A failure
+// ends the call and must leave |owner| as it was.
+typedef rn_status_t (*rn_parking_begin_t)(rn_resource_t* owner, rn_kernel_ctx_t* ctx);
+
 void rn_parking_init(rn_parking_t* parking, rn_allocator_t allocator);
 void rn_parking_destroy(rn_parking_t* parking);
 
@@ -28,6 +32,11 @@ void rn_parking_destroy(rn_parking_t* parking);
 // Holds a reference to |owner| until then. |cancelled| is the message of a cancelled call.
 void rn_parking_call(rn_parking_t* parking, rn_resource_t* owner, rn_kernel_ctx_t* ctx,
                      rn_parking_try_t attempt, const char* cancelled);
+// The same for a call that begins with a change, which calls that wait may need. Nothing is changed
+// if the call cannot wait: without memory for it, or when its step is cancelled.
+void rn_parking_call_begin(rn_parking_t* parking, rn_resource_t* owner, rn_kernel_ctx_t* ctx,
+                           rn_parking_begin_t begin, rn_parking_try_t attempt,
+                           const char* cancelled);
 // Tries the parked calls, after a change that no call made. The caller holds a reference to the
 // owner and no lock.
 void rn_parking_retry(rn_parking_t* parking);

@@ -12,44 +12,14 @@ typedef struct batch_function_t {
   rn_call_batcher_t* batcher;  // Retained
 } batch_function_t;
 
-// For rn_resources_get.
-typedef struct batcher_make_t {
-  const rn_kernel_init_t* init;
-  rn_call_batch_options_t options;
-} batcher_make_t;
-
 static void run_batch(rn_call_batch_t* batch);
-
-static rn_status_t make_batcher(void* arg, rn_resource_t** out) {
-  const batcher_make_t* make = arg;
-  return rn_call_batcher_create(make->init->allocator, make->init->env, &make->options, run_batch,
-                                out);
-}
-
-// The batcher is found by container, shared_name (or the node's name) and queue.
-static rn_status_t find_batcher(const rn_kernel_init_t* init, batch_function_t* state) {
-  batcher_make_t make = {.init = init};
-  rn_str_t container = rn_init_string(init, "container");
-  rn_str_t shared = rn_init_string(init, "shared_name"),
-           queue = rn_init_string(init, "batching_queue");
-  rn_str_t name;
-  rn_resource_t* found = NULL;
-  RN_RETURN_IF_ERROR(rn_call_batch_options_read(init, &state->calls.arena, &make.options));
-  RN_RETURN_IF_ERROR(rn_arena_printf(&state->calls.arena, &name, "%.*s/%.*s",
-                                     RN_STR_ARGS(shared.size ? shared : init->node),
-                                     RN_STR_ARGS(queue)));
-  RN_RETURN_IF_ERROR(rn_resources_get(init->resources, container, name, RN_CALL_BATCHER_TYPE,
-                                      make_batcher, &make, &found));
-  state->batcher = (rn_call_batcher_t*)found;
-  return RN_OK;
-}
 
 static rn_status_t batch_function_init(const rn_kernel_init_t* init, void* state_) {
   batch_function_t* state = state_;
   RN_RETURN_IF_ERROR(rn_kernel_calls_begin(init, &state->calls, 1));
   RN_RETURN_IF_ERROR(rn_kernel_calls_add_named(&state->calls, init, "f"));
   state->args = rn_init_attr(init, "Tin")->count;
-  return find_batcher(init, state);
+  return rn_call_batcher_find(init, &state->calls.arena, run_batch, &state->batcher);
 }
 
 static void batch_function_destroy(void* state_) {
@@ -93,7 +63,7 @@ static rn_status_t split_result(const batch_call_t* call, int32_t i) {
     rn_tensor_t rows = {0};
     RN_RETURN_IF_ERROR(
         rn_rows_slice(result, at, task->rows, false, true, task->ctx->kernel->host_memory, &rows));
-    rn_set_output(task->ctx, i, &rows);
+    rn_call_batch_set_result(task, i, &rows);
     at += task->rows;
   }
   return RN_OK;
@@ -138,8 +108,9 @@ static void run_batch(rn_call_batch_t* batch) {
   batch_function_t* state = ctx->state;
   rn_instance_t* instance = NULL;
   batch_call_t* call = NULL;
-  rn_status_t status = rn_kernel_calls_instance(
-      &state->calls, 0, RN_AS_CALL, ctx->kernel->input_count, ctx->kernel->output_count, &instance);
+  rn_status_t status =
+      rn_kernel_calls_instance(&state->calls, 0, RN_AS_BATCH, ctx->kernel->input_count,
+                               ctx->kernel->output_count, &instance);
   if (rn_ok(status)) status = make_call(batch, &call);
   if (rn_ok(status)) status = join_args(call, state->args);
   if (!rn_ok(status)) {

@@ -45,6 +45,9 @@ rn_status_t rn_kernel_calls_add_named(rn_kernel_calls_t* calls, const rn_kernel_
 rn_status_t rn_kernel_calls_check(const rn_instance_t* instance, rn_called_as_t as, int32_t args,
                                   int32_t results) {
   int32_t made = instance->result_count;
+  if (instance->arg_count != args && as == RN_AS_BATCH)
+    return rn_invalid_argument("Function takes %d argument(s) but %d argument(s) were passed",
+                               instance->arg_count, args);
   if (instance->arg_count != args)
     return rn_invalid_argument("Expects %d arguments, but %d is provided", instance->arg_count,
                                args);

@@ -32,9 +32,10 @@ RN_MUST_USE rn_status_t rn_kernel_calls_add_named(rn_kernel_calls_t* calls,
 void rn_kernel_calls_destroy(
     void* state);  // |state| is an rn_kernel_calls_t; half-begun ones are fine
 
-// How a function is called; stock's message for a wrong number of results depends on it.
+// How a function is called; stock's messages for wrong numbers depend on it.
 typedef enum rn_called_as_t {
   RN_AS_CALL,
+  RN_AS_BATCH,
   RN_AS_COND,
   RN_AS_WHILE_BODY,
   RN_AS_FOR_BODY
