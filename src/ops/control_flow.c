@@ -3,7 +3,7 @@
 
 rn_status_t rn_shape_fn_switch(rn_shape_ctx_t* ctx) {
   RN_TRY(rn_ops_check_rank(ctx, 1, 0));
-  for (int i = 0; i < 2; i++) {
+  for (int i = 0; i < ctx->output_count; i++) {
     *rn_shape_out(ctx, i) = rn_shape_in(ctx, 0);
     *rn_shape_out_handle(ctx, i) = *rn_shape_in_handle(ctx, 0);
   }

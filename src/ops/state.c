@@ -53,16 +53,47 @@ rn_status_t rn_shape_fn_scatter(rn_shape_ctx_t* ctx) {
 
 // Resource variables: the handle data holds what is known about the variable.
 
-static rn_shape_t handle_shape(rn_shape_ctx_t* ctx) {
-  return rn_shape_in_handle(ctx, 0)->is_set ? rn_shape_in_handle(ctx, 0)->shape : RN_SHAPE_UNKNOWN;
+static rn_shape_t handle_shape_at(rn_shape_ctx_t* ctx, int i) {
+  return rn_shape_in_handle(ctx, i)->is_set ? rn_shape_in_handle(ctx, i)->shape : RN_SHAPE_UNKNOWN;
 }
+static rn_shape_t handle_shape(rn_shape_ctx_t* ctx) { return handle_shape_at(ctx, 0); }
 
-// Checks that the variable has type |dtype|.
-static rn_status_t check_handle_type(rn_shape_ctx_t* ctx, rn_dtype_t dtype) {
-  const rn_handle_data_t* handle = rn_shape_in_handle(ctx, 0);
+// Checks that the variable in input |i| has type |dtype|.
+static rn_status_t check_handle_type_at(rn_shape_ctx_t* ctx, int i, rn_dtype_t dtype) {
+  const rn_handle_data_t* handle = rn_shape_in_handle(ctx, i);
   if (!handle->is_set || handle->dtype == RN_INVALID || handle->dtype == dtype) return RN_OK;
   return rn_invalid_argument("Trying to read variable with wrong dtype. Expected %s got %s",
                              rn_dtype_name(handle->dtype), rn_dtype_name(dtype));
+}
+
+static rn_status_t check_handle_type(rn_shape_ctx_t* ctx, rn_dtype_t dtype) {
+  return check_handle_type_at(ctx, 0, dtype);
+}
+
+rn_status_t rn_shape_fn_var_handles(rn_shape_ctx_t* ctx) {
+  const rn_attr_value_t *types = rn_shape_attr(ctx, "dtypes"),
+                        *shapes = rn_shape_attr(ctx, "shapes");
+  if (types->count != ctx->output_count || shapes->count != ctx->output_count)
+    return rn_invalid_argument("Mismatch in number of handles, dtypes and shapes: %d, %d and %d",
+                               ctx->output_count, types->count, shapes->count);
+  for (int i = 0; i < ctx->output_count; ++i) {
+    *rn_shape_out(ctx, i) = RN_SHAPE_SCALAR;
+    *rn_shape_out_handle(ctx, i) = (rn_handle_data_t){
+        .is_set = true, .dtype = types->list_type[i], .shape = shapes->list_shape[i]};
+  }
+  return RN_OK;
+}
+
+rn_status_t rn_shape_fn_read_variables(rn_shape_ctx_t* ctx) {
+  const rn_attr_value_t* types = rn_shape_attr(ctx, "dtypes");
+  if (types->count != ctx->input_count)
+    return rn_invalid_argument("Mismatch in number of inputs (%d) and output dtypes (%d)",
+                               ctx->input_count, types->count);
+  for (int i = 0; i < ctx->input_count; ++i) {
+    RN_TRY(check_handle_type_at(ctx, i, types->list_type[i]));
+    *rn_shape_out(ctx, i) = handle_shape_at(ctx, i);
+  }
+  return RN_OK;
 }
 
 rn_status_t rn_shape_fn_var_handle(rn_shape_ctx_t* ctx) {

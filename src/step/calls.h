@@ -76,5 +76,9 @@ RN_MUST_USE rn_status_t rn_calls_lower(rn_calls_t* calls, int32_t index);
 
 // Replaces composite nodes by what they stand for (step/expand_composites.c).
 RN_MUST_USE rn_status_t rn_expand_composites(rn_ir_t* ir);
+// Whether |node| stands for several nodes of one kind, and puts those in the place of node |index|
+// (step/expand_lists.c).
+bool rn_expand_is_list(const rn_ir_node_t* node);
+RN_MUST_USE rn_status_t rn_expand_list(rn_ir_t* ir, int32_t index);
 
 #endif  // RUNNEL_STEP_CALLS_H_

@@ -61,7 +61,8 @@ static bool is_pure(const rn_ir_t* ir, const rn_ir_node_t* node) {
 // Whether a node's output may alias the memory of a reference variable, which writers change in
 // place: a read of one, or a node that passes a read on.
 static bool is_view(const controls_t* c, const rn_ir_node_t* node) {
-  static const char* const passing[] = {"Bitcast", "ExpandDims", "Reshape", "Squeeze"};
+  static const char* const passing[] = {"Bitcast", "ExpandDims", "Reshape", "Split",
+                                        "SplitV",  "Squeeze",    "Unpack"};
   bool passes = node->op->role != RN_ROLE_PLAIN;
   for (size_t i = 0; !passes && i < sizeof passing / sizeof *passing; ++i)
     passes = strcmp(node->op->name, passing[i]) == 0;

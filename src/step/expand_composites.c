@@ -231,6 +231,10 @@ rn_status_t rn_expand_composites(rn_ir_t* ir) {
   for (size_t n = 0; n < count; ++n) {
     const rn_ir_node_t* node = &ir->nodes.items[n];
     if (node->is_removed || !rn_ir_is_role(node, RN_ROLE_COMPOSITE)) continue;
+    if (rn_expand_is_list(node)) {
+      RN_RETURN_IF_ERROR(rn_expand_list(ir, (int32_t)n));
+      continue;
+    }
     size_t kind = 0, kind_count = sizeof kinds / sizeof *kinds;
     while (kind < kind_count && strcmp(node->op->name, kinds[kind].composite) != 0) ++kind;
     RN_ASSERT(kind < kind_count);

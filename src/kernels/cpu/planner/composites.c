@@ -14,7 +14,10 @@ static const rn_kernel_def_t rows[] = {
     ROW("_FusedConv3D", RN_T(BFLOAT16) | RN_T(FLOAT) | RN_T(HALF)),
     ROW("_FusedDepthwiseConv2dNative", RN_TYPES_FLOATS),
     ROW("_FusedMatMul", RN_T(BFLOAT16) | RN_T(FLOAT) | RN_T(HALF)),
+    {.op = "_ReadVariablesOp", .device = "CPU", .compute = composite_compute},
+    {.op = "_SwitchN", .device = "CPU", .compute = composite_compute},
     ROW("_TensorToHashBucketFast", RN_TYPES_INTS | RN_TYPES_UINTS),
     ROW("_UnaryOpsComposition", RN_T(HALF) | RN_T(FLOAT) | RN_T(DOUBLE)),
+    {.op = "_VarHandlesOp", .device = "CPU", .compute = composite_compute},
 };
 RN_KERNEL_FAMILY(cpu_composites, rows);
