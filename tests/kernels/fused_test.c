@@ -15,7 +15,7 @@ static const rn_fused_step_t steps[] = {
 };
 
 static rn_fused_t program_of(rn_dtype_t dtype) {
-  return (rn_fused_t){dtype, 3, 2, 2, sizeof steps / sizeof *steps, steps};
+  return (rn_fused_t){dtype, 3, 2, 2, sizeof steps / sizeof *steps, steps, NULL};
 }
 
 static void fill(rn_dtype_t dtype, void* data, int64_t n, int seed) {
@@ -100,19 +100,20 @@ Test(fused, bad_programs) {
       {{RN_VECTOR_ADD, 0, 2, 1}},    // reads what is not written
       {{RN_VECTOR_ADD, 0, -1, 1}},   // a second argument is missing
       {{RN_VECTOR_NEG, -1, -1, 1}},  // a first argument is missing
+      {{RN_VECTOR_NEG, 0, 0, 1}},    // a second argument too many
       {{RN_VECTOR_NEG, 0, -1, 0}},   // writes to an input
       {{RN_VECTOR_NEG, 0, -1, 2}},   // writes to nowhere
       {{RN_VECTOR_COUNT, 0, 0, 1}},  // no such function
       {{RN_VECTOR_NONE, 0, 0, 1}},
   };
   for (size_t i = 0; i < sizeof bad / sizeof *bad; ++i)
-    check_refused((rn_fused_t){RN_FLOAT, 1, 0, 1, 1, bad[i]});
+    check_refused((rn_fused_t){RN_FLOAT, 1, 0, 1, 1, bad[i], NULL});
 }
 
 Test(fused, sharing_waits_for_the_last_reader) {
   // The output is written first, and the input read again after it.
   static const rn_fused_step_t late[] = {{RN_VECTOR_NEG, 0, -1, 1}, {RN_VECTOR_MUL, 1, 0, 1}};
-  rn_fused_t program = {RN_FLOAT, 1, 0, 1, 2, late};
+  rn_fused_t program = {RN_FLOAT, 1, 0, 1, 2, late, NULL};
   OK(rn_fused_check(&program));
   cr_assert(!rn_fused_may_share(&program, 0, 0));
 }

@@ -2,8 +2,7 @@
 #include "kernels/cpu/planner/fused.h"
 
 #include "base/pool.h"
-
-#define BLOCK_BYTES 4096  // per operand, at most
+#include "kernels/cpu/planner/fused_code.h"
 
 static int arity(uint16_t code) {
   switch (code) {
@@ -38,6 +37,8 @@ rn_status_t rn_fused_check(const rn_fused_t* program) {
     bool reads_well = step->a >= 0 && step->a < operands && (written >> step->a & 1);
     if (arity(step->code) == 2)
       reads_well = reads_well && step->b >= 0 && step->b < operands && (written >> step->b & 1);
+    else
+      reads_well = reads_well && step->b == -1;
     if (!reads_well || step->out < program->inputs || step->out >= operands)
       return rn_invalid_argument("Step %d of a fused chain has an invalid operand", i);
     written |= UINT64_C(1) << step->out;
@@ -67,70 +68,94 @@ typedef struct fused_pass_t {
   size_t size;    // bytes per element
   int64_t block;  // elements
   const rn_fused_rows_t* rows;
+  const rn_fused_code_t* code;  // NULL: none for these operands
 } fused_pass_t;
-
-// The current block of an operand, and the distance to its next block.
-typedef struct fused_place_t {
-  char* at;
-  size_t advance;  // bytes; 0 for temporaries and scalars
-  int step;
-} fused_place_t;
 
 // Sets the places to element |begin|, or row |begin|.
 static void set_places(const fused_pass_t* pass, int64_t begin, char* scratch,
-                       fused_place_t* places) {
+                       rn_fused_place_t* places) {
   const rn_fused_t* program = pass->program;
   const rn_fused_rows_t* rows = pass->rows;
   const size_t start = (size_t)begin * pass->size, advance = (size_t)pass->block * pass->size;
-  fused_place_t* place = places;
+  rn_fused_place_t* place = places;
   for (int k = 0; k < program->inputs; ++k, ++place) {
     int step = pass->in_steps[k];
     size_t offset = start * (size_t)(rows ? rows->in_rows[k] : 1);
     // Nothing is written through an input's place; rn_fused_check ensures that.
-    *place = (fused_place_t){(char*)(uintptr_t)pass->in[k] + (step ? offset : 0),
-                             step ? advance : 0, step};
+    *place = (rn_fused_place_t){(char*)(uintptr_t)pass->in[k] + (step ? offset : 0),
+                                step ? advance : 0, step};
   }
   for (int k = 0; k < program->temporaries; ++k, ++place)
-    *place = (fused_place_t){scratch + (size_t)k * BLOCK_BYTES, 0, 1};
+    *place = (rn_fused_place_t){scratch + (size_t)k * RN_FUSED_BLOCK_BYTES, 0, 1};
   for (int k = 0; k < program->outputs; ++k, ++place) {
     size_t offset = start * (size_t)(rows ? rows->out_rows[k] : 1);
-    *place = (fused_place_t){(char*)pass->out[k] + offset, advance, 1};
+    *place = (rn_fused_place_t){(char*)pass->out[k] + offset, advance, 1};
+  }
+}
+
+// Calls the functions of steps [first, end) for elements [skip, n) of the current block.
+static void call_steps(const rn_fused_t* program, const rn_fused_place_t* places, int32_t first,
+                       int32_t end, int64_t skip, int64_t n) {
+  const rn_vector_fn_t* functions = rn_vector_table()->fn[program->dtype];
+  const size_t skipped = (size_t)skip * rn_dtype_size(program->dtype);
+  for (int32_t i = first; i < end; ++i) {
+    const rn_fused_step_t* step = &program->steps[i];
+    const rn_fused_place_t* a = &places[step->a];
+    const rn_fused_place_t* b = step->b >= 0 ? &places[step->b] : a;
+    const char* a_at = a->at + (a->step ? skipped : 0);
+    const char* b_at = b->at + (b->step ? skipped : 0);
+    char* out = places[step->out].at + skipped;
+    rn_vector_fn_t fn = functions[step->code];
+    if (fn)
+      fn(a_at, a->step, b_at, b->step, out, n - skip);
+    else
+      rn_vector_run(step->code, program->dtype, a_at, a->step, step->b >= 0 ? b_at : NULL, b->step,
+                    out, n - skip);
+  }
+}
+
+// Runs one block of |n| elements by the loops of the program's code. Loops have no types that a
+// sanitizer could look up.
+#ifdef __clang__
+__attribute__((no_sanitize("function")))
+#endif
+static void
+run_code(const fused_pass_t* pass, const rn_fused_place_t* places, int64_t n) {
+  const rn_fused_code_t* code = pass->code;
+  const size_t bytes = (size_t)n * pass->size, whole = bytes - bytes % code->width;
+  for (int32_t i = 0; i < code->part_count; ++i) {
+    const rn_fused_part_t* part = &code->parts[i];
+    if (part->is_loop && whole > 0) part->loop(places, (int64_t)whole);
+    const int64_t done = part->is_loop ? (int64_t)(whole / pass->size) : 0;
+    if (done < n) call_steps(pass->program, places, part->first, part->end, done, n);
   }
 }
 
 // Runs |count| contiguous elements, block by block.
-static void run_blocks(const fused_pass_t* pass, fused_place_t* places, int64_t count) {
+static void run_blocks(const fused_pass_t* pass, rn_fused_place_t* places, int64_t count) {
   const rn_fused_t* program = pass->program;
   const int operands = program->inputs + program->temporaries + program->outputs;
-  const rn_vector_fn_t* functions = rn_vector_table()->fn[program->dtype];
   for (int64_t begin = 0; begin < count; begin += pass->block) {
     int64_t n = count - begin < pass->block ? count - begin : pass->block;
-    for (int32_t i = 0; i < program->step_count; ++i) {
-      const rn_fused_step_t* step = &program->steps[i];
-      const fused_place_t* a = &places[step->a];
-      const fused_place_t* b = step->b >= 0 ? &places[step->b] : a;
-      rn_vector_fn_t fn = functions[step->code];
-      if (fn)
-        fn(a->at, a->step, b->at, b->step, places[step->out].at, n);
-      else
-        rn_vector_run(step->code, program->dtype, a->at, a->step, step->b >= 0 ? b->at : NULL,
-                      b->step, places[step->out].at, n);
-    }
+    if (pass->code)
+      run_code(pass, places, n);
+    else
+      call_steps(program, places, 0, program->step_count, 0, n);
     for (int k = 0; k < operands; ++k) places[k].at += places[k].advance;
   }
 }
 
 static void run_piece(void* arg, int64_t begin, int64_t end) {
-  _Alignas(RN_ALIGN) char scratch[RN_FUSED_TEMPORARIES * BLOCK_BYTES];
-  fused_place_t places[RN_FUSED_OPERANDS];
+  _Alignas(RN_ALIGN) char scratch[RN_FUSED_TEMPORARIES * RN_FUSED_BLOCK_BYTES];
+  rn_fused_place_t places[RN_FUSED_OPERANDS];
   set_places(arg, begin, scratch, places);
   run_blocks(arg, places, end - begin);
 }
 
 static void run_rows(void* arg, int64_t begin, int64_t end) {
   const fused_pass_t* pass = arg;
-  _Alignas(RN_ALIGN) char scratch[RN_FUSED_TEMPORARIES * BLOCK_BYTES];
-  fused_place_t places[RN_FUSED_OPERANDS];
+  _Alignas(RN_ALIGN) char scratch[RN_FUSED_TEMPORARIES * RN_FUSED_BLOCK_BYTES];
+  rn_fused_place_t places[RN_FUSED_OPERANDS];
   for (int64_t row = begin; row < end; ++row) {
     set_places(pass, row, scratch, places);
     run_blocks(pass, places, pass->rows->columns);
@@ -156,11 +181,19 @@ static int64_t weight_of(const rn_fused_t* program) {
   return weight;
 }
 
+// The program's code, if it was made for arrays and scalars like these.
+static const rn_fused_code_t* code_for(const rn_fused_t* program, const int* in_steps) {
+  if (!program->code) return NULL;
+  for (int k = 0; k < program->inputs; ++k)
+    if ((program->code->scalars >> k & 1) == (uint64_t)(in_steps[k] != 0)) return NULL;
+  return program->code;
+}
+
 static fused_pass_t pass_of(const rn_fused_t* program, const void* const* in, const int* in_steps,
                             void* const* out, const rn_fused_rows_t* rows) {
   const size_t size = rn_dtype_size(program->dtype);
   const int64_t block = size > 4 ? RN_VECTOR_BLOCK / 2 : RN_VECTOR_BLOCK;
-  return (fused_pass_t){program, in, in_steps, out, size, block, rows};
+  return (fused_pass_t){program, in, in_steps, out, size, block, rows, code_for(program, in_steps)};
 }
 
 void rn_fused_run(rn_pool_t* pool, const rn_fused_t* program, const void* const* in,

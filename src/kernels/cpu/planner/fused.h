@@ -3,16 +3,18 @@
 // A program is a list of steps over numbered operands: first the inputs, then temporaries, then the
 // outputs. Each step applies a vector function (vector.h) to operands and writes an operand. The
 // runner processes the arrays in blocks and runs all steps on a block while it is in the L1 cache;
-// temporaries never reach memory. Each step calls the same function as the op on its own, and
-// 16-bit floats are rounded after each, so a fused chain gives the same bits as the separate ops.
+// temporaries never reach memory. Each step calls the same function as the op on its own, or is
+// part of a loop with the same formulas (fused_code.h), and 16-bit floats are rounded after each,
+// so a fused chain gives the same bits as the separate ops.
 #ifndef RUNNEL_KERNELS_CPU_PLANNER_FUSED_H_
 #define RUNNEL_KERNELS_CPU_PLANNER_FUSED_H_
 
 #include "base/pool.h"
 #include "kernels/cpu/vector.h"
 
-#define RN_FUSED_TEMPORARIES 8  // as many as fit the L1 cache beside inputs and outputs
-#define RN_FUSED_OPERANDS 64    // inputs, temporaries and outputs
+#define RN_FUSED_TEMPORARIES 8     // as many as fit the L1 cache beside inputs and outputs
+#define RN_FUSED_OPERANDS 64       // inputs, temporaries and outputs
+#define RN_FUSED_BLOCK_BYTES 4096  // per operand, at most
 
 typedef struct rn_fused_step_t {
   uint16_t code;  // rn_vector_code_t
@@ -20,12 +22,13 @@ typedef struct rn_fused_step_t {
   int16_t out;    // a temporary or an output; may be |a| or |b|
 } rn_fused_step_t;
 
-// Borrows its steps. A temporary may be reused once its value is no longer needed.
+// Borrows its steps and its code. A temporary may be reused once its value is no longer needed.
 typedef struct rn_fused_t {
   rn_dtype_t dtype;  // of all operands
   int16_t inputs, temporaries, outputs;
   int32_t step_count;
   const rn_fused_step_t* steps;
+  const struct rn_fused_code_t* code;  // NULL: none
 } rn_fused_t;
 
 // Checks that every step has a function for the type, uses operands that exist and were written

@@ -1,11 +1,12 @@
 // The ops created by fusion: they run the program in their attribute. See fused.h and
 // step/fuse_elementwise.c.
-#include "kernels/cpu/planner/fused.h"
+#include "kernels/cpu/planner/fused_code.h"
 #include "kernels/kernel_rows.h"
 
 typedef struct fused_kernel_fused_t {
   rn_fused_t program;
   rn_fused_step_t* steps;  // Owned
+  rn_fused_code_t* code;   // Owned, NULL if there is none
   rn_allocator_t allocator;
   uint64_t sharable;  // inputs whose memory the result may reuse
 } fused_kernel_fused_t;
@@ -42,6 +43,27 @@ static rn_status_t read_steps(const rn_kernel_init_t* init, fused_kernel_fused_t
   return RN_OK;
 }
 
+// Below this number of elements a step takes less time than making code for it.
+#define FEWEST_FOR_CODE 2048
+
+// Makes code for results of |shape|, if it is known and large. Inputs of |firsts| >= 0 are parts of
+// matrices; |firsts| may be NULL.
+static rn_status_t make_code(const rn_kernel_init_t* init, rn_shape_t shape, const int64_t* firsts,
+                             fused_kernel_fused_t* fused) {
+  int64_t count = 0, input_count = 0;
+  uint64_t scalars = 0;
+  if (!rn_shape_count(shape, &count) || count < FEWEST_FOR_CODE) return RN_OK;
+  for (int32_t i = 0; i < init->input_count; ++i) {
+    bool is_part = firsts && firsts[i] >= 0;
+    if (!is_part && rn_shape_count(init->input_shapes[i], &input_count) && input_count == 1)
+      scalars |= UINT64_C(1) << i;
+  }
+  RN_RETURN_IF_ERROR(rn_fused_code_create(init->allocator, &fused->program, scalars,
+                                          rn_fused_code_width(), &fused->code));
+  fused->program.code = fused->code;
+  return RN_OK;
+}
+
 // The result is the last operand.
 static rn_status_t fused_init(const rn_kernel_init_t* init, void* state) {
   fused_kernel_fused_t* fused = state;
@@ -51,7 +73,7 @@ static rn_status_t fused_init(const rn_kernel_init_t* init, void* state) {
   RN_RETURN_IF_ERROR(rn_fused_check(program));
   for (int i = 0; i < program->inputs; ++i)
     if (rn_fused_may_share(program, 0, i)) fused->sharable |= UINT64_C(1) << i;
-  return RN_OK;
+  return make_code(init, init->output_shapes[0], NULL, fused);
 }
 
 static rn_status_t read_list(const rn_kernel_init_t* init, const char* name, int count, int most,
@@ -84,11 +106,13 @@ static rn_status_t columns_init(const rn_kernel_init_t* init, void* state) {
     return rn_invalid_argument("A fused program has too many operands");
   fused->program.outputs = (int16_t)results;
   fused->program.temporaries = (int16_t)temporaries;
-  return rn_fused_check(&fused->program);
+  RN_RETURN_IF_ERROR(rn_fused_check(&fused->program));
+  return make_code(init, (rn_shape_t){columns->rank, columns->dims}, columns->firsts, fused);
 }
 
 static void fused_destroy(void* state) {
   fused_kernel_fused_t* fused = state;
+  rn_fused_code_destroy(fused->code);
   RN_FREE_ARRAY(fused->allocator, fused->steps, fused->program.step_count);
 }
 

@@ -118,6 +118,7 @@ static rn_status_t pack(rn_kernel_ctx_t* ctx, const levels_sizes_t* sizes) {
                            .n = sizes->n,
                            .transposed = state->transposed,
                            .is_depthwise = state->kind == DEPTHWISE,
+                           .cpu = state->cpu,
                            .x = state->x};
   rn_mutex_lock(&state->mutex);
   rn_status_t status = state->weights.packed ? RN_OK : rn_levels_pack(&pack, &state->weights);
