@@ -283,6 +283,7 @@ def main():
 
 def write_results(rows, folder):
     keys = ("net", "library", "threads", "items_per_s", "unit", *FIELDS)
+    os.makedirs(folder, exist_ok=True)
     with open(os.path.join(folder, "nets.tsv"), "w", encoding="utf-8") as file:
         print(*keys, sep="\t", file=file)
         for row in rows:

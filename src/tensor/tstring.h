@@ -37,5 +37,10 @@ char* rn_tstring_resize(rn_tstring_t* str, size_t size);
 // The bytes, borrowed from |str|. An OFFSET string is read relative to |str| itself: it must not
 // have been moved.
 rn_str_t rn_tstring_view(const rn_tstring_t* str);
+// The number of bytes, without reading where they are.
+static inline size_t rn_tstring_size(const rn_tstring_t* str) {
+  const uint32_t form = str->small[0] & 3;
+  return form == 0 ? str->small[0] >> 2 : form == 2 ? str->offset.size >> 2 : str->large.size >> 2;
+}
 
 #endif  // RUNNEL_TENSOR_TSTRING_H_

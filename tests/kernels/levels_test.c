@@ -7,6 +7,12 @@
 #include <stdlib.h>
 
 enum { MOST_ROWS = 70, MOST_DEPTH = 200, PADDED = 256, MOST_TABLES = 3 };
+enum {
+  MOST_TAPS = 25,
+  MOST_CHANNELS = 170,
+  PIXELS = 3,
+  PIXEL_STEP = 180
+};  // of depthwise convolutions
 
 static int tables(const rn_levels_table_t** out) {
   int count = 0;
@@ -100,45 +106,60 @@ Test(levels, products, .timeout = 60) {
   for (int i = 0; i < count; ++i) check_all(all[i], rn_levels_cpu(), i + 1 == count);
 }
 
-Test(levels, depthwise, .timeout = 60) {
+// Sums of one variant, compared with those of a plain loop.
+static void check_taps(void (*depthwise)(const rn_levels_taps_t*, int32_t*),
+                       const rn_levels_taps_t* d, const char* what) {
+  static int32_t sums[PIXELS * MOST_CHANNELS + 1];
+  const int64_t channels = d->channels, count = d->pixels * channels;
+  sums[count] = 12345;
+  depthwise(d, sums);
+  for (int64_t c = 0; c < count; ++c) {
+    int32_t sum = d->start[c % channels];
+    for (int64_t t = 0; t < d->taps; ++t)
+      sum += d->x[t][c / channels * d->step + c % channels] *
+             (int16_t)d->w[t * channels + c % channels];
+    cr_assert_eq(sums[c], sum, "%s, sum %lld of %lld channels, %lld taps", what, (long long)c,
+                 (long long)channels, (long long)d->taps);
+  }
+  cr_assert_eq(sums[count], 12345, "%s writes too far", what);
+}
+
+static void check_depthwise(int taps, int channels) {
+  static uint8_t values[MOST_TAPS][PIXELS * PIXEL_STEP];
+  static uint32_t weights[MOST_TAPS * MOST_CHANNELS];
+  static int8_t fours[(MOST_TAPS + 3) * (MOST_CHANNELS + 31)];
+  int32_t start[MOST_CHANNELS];
+  const uint8_t* x[MOST_TAPS];
   const rn_levels_table_t* all[MOST_TABLES];
-  enum { TAPS = 9, CHANNELS = 70, PIXELS = 3, STEP = 80 };
-  static uint8_t values[TAPS][PIXELS * STEP];
-  int32_t start[CHANNELS];
-  static uint32_t weights[TAPS * CHANNELS];
-  const uint8_t* x[TAPS];
-  int count = tables(all);
-  for (int t = 0; t < TAPS; ++t) x[t] = values[t];
-  for (int channels = 1; channels <= CHANNELS; ++channels) {
-    for (int c = 0; c < channels; ++c) start[c] = (int32_t)next() - 1000000;
-    for (int t = 0; t < TAPS; ++t)
-      for (int c = 0; c < PIXELS * STEP; ++c) values[t][c] = next() % 2 ? 255 : (uint8_t)next();
-    for (int t = 0; t < TAPS; ++t)
-      for (int c = 0; c < channels; ++c) {
-        int level = next() % 2 ? -127 : (int)(next() % 255) - 127;
-        weights[t * channels + c] = (uint16_t)(int16_t)level;
-      }
-    for (int i = 0; i < count; ++i) {
-      int32_t sums[PIXELS * CHANNELS + 1];
-      const rn_levels_taps_t d = {.x = x,
-                                  .w = weights,
-                                  .start = start,
-                                  .taps = TAPS,
-                                  .channels = channels,
-                                  .pixels = PIXELS,
-                                  .step = STEP};
-      sums[PIXELS * channels] = 12345;
-      all[i]->depthwise(&d, sums);
-      for (int c = 0; c < PIXELS * channels; ++c) {
-        int32_t sum = start[c % channels];
-        for (int t = 0; t < TAPS; ++t)
-          sum += values[t][c / channels * STEP + c % channels] *
-                 (int16_t)weights[t * channels + c % channels];
-        cr_assert_eq(sums[c], sum, "table %d, sum %d of %d channels", i, c, channels);
-      }
-      cr_assert_eq(sums[PIXELS * channels], 12345, "table %d writes too far", i);
+  memset(fours, 0, sizeof fours);
+  for (int c = 0; c < channels; ++c) start[c] = (int32_t)next() - 1000000;
+  for (int t = 0; t < taps; ++t) {
+    x[t] = values[t];
+    for (int c = 0; c < PIXELS * PIXEL_STEP; ++c) values[t][c] = next() % 2 ? 255 : (uint8_t)next();
+    for (int c = 0; c < channels; ++c) {
+      int level = next() % 2 ? -127 : (int)(next() % 255) - 127;
+      weights[t * channels + c] = (uint16_t)(int16_t)level;
+      fours[rn_levels_four_at(taps, channels, t, c)] = (int8_t)level;
     }
   }
+  const rn_levels_taps_t d = {.x = x,
+                              .w = weights,
+                              .fours = fours,
+                              .start = start,
+                              .taps = taps,
+                              .channels = channels,
+                              .pixels = PIXELS,
+                              .step = PIXEL_STEP};
+  const int count = tables(all);
+  for (int i = 0; i < count; ++i) check_taps(all[i]->depthwise, &d, "pairs");
+  if (rn_levels_cpu().has_vnni && rn_levels_table()->depthwise_vnni)
+    check_taps(rn_levels_table()->depthwise_vnni, &d, "vnni");
+}
+
+Test(levels, depthwise, .timeout = 60) {
+  static const int taps[] = {1, 4, 5, 9, 25};
+  for (int channels = 1; channels <= MOST_CHANNELS; ++channels)
+    for (size_t i = 0; i < sizeof taps / sizeof *taps; ++i) check_depthwise(taps[i], channels);
 }
 
 // What FakeQuant computes, in its own words.

@@ -86,6 +86,9 @@ def parse_example(t, name, rows, sparse=(), dense=(), names=NAMES, **more):
     lists = [vec("string", [k for k, _ in sparse]), vec("string", [k for k, _, _ in dense])]
     inputs = [rows, names] + lists + [vec("string", []), [d for _, d, _ in dense]]
     t.row(name, "ParseExampleV2", inputs, v2, **more)
+    if rows["shape"] == [1] and names is NAMES:
+        alone = scalar("string", rows["values"][0])
+        t.row(name + "_alone", "ParseExampleV2", [alone] + inputs[1:], v2, **more)
 
 
 def fill_examples(t):

@@ -72,24 +72,30 @@ static void run_inner(const move_job_t* job, const char* src, char* dst) {
   }
 }
 
-static void run_outer(const move_job_t* job, int32_t d, const char* src, char* dst) {
-  if (d == job->rank) {
-    run_inner(job, src, dst);
-    return;
-  }
+// |n| turns of loop |d|, with the loops within it.
+static void run_loop(const move_job_t* job, int32_t d, int64_t n, const char* src, char* dst) {
   const rn_move_dim_t* dim = &job->dims[d];
-  if (d + 1 == job->rank)
-    for (int64_t i = 0; i < dim->size; ++i) run_inner(job, src + i * dim->from, dst + i * dim->to);
+  if (d + 1 < job->rank) {
+    for (int64_t i = 0; i < n; ++i)
+      run_loop(job, d + 1, job->dims[d + 1].size, src + i * dim->from, dst + i * dim->to);
+  } else if (job->kind == RUN) {
+    job->table->rows(src, dim->from, dst, dim->to, n, (size_t)job->run);
+  } else {
+    for (int64_t i = 0; i < n; ++i) run_inner(job, src + i * dim->from, dst + i * dim->to);
+  }
+}
+
+static void run_whole(const move_job_t* job) {
+  if (job->rank > 0)
+    run_loop(job, 0, job->dims[0].size, job->src, job->dst);
   else
-    for (int64_t i = 0; i < dim->size; ++i)
-      run_outer(job, d + 1, src + i * dim->from, dst + i * dim->to);
+    run_inner(job, job->src, job->dst);
 }
 
 static void run_piece(void* arg, int64_t begin, int64_t end) {
   const move_job_t* job = arg;
   const rn_move_dim_t* dim = &job->dims[0];
-  for (int64_t i = begin; i < end; ++i)
-    run_outer(job, 1, job->src + i * dim->from, job->dst + i * dim->to);
+  run_loop(job, 0, end - begin, job->src + begin * dim->from, job->dst + begin * dim->to);
 }
 
 // Without outer loops: splits the inner loop, or the middle one of a transposition.
@@ -181,7 +187,7 @@ rn_status_t rn_move_run(const rn_move_t* move, rn_pool_t* pool, rn_dtype_t dtype
   job.dst = dst;
   prepare(&job, move, size);
   if (bytes <= 2 * (job.rank > 0 ? SMALL_BYTES : PIECE_BYTES)) {
-    run_outer(&job, 0, src, dst);
+    run_whole(&job);
   } else if (job.rank > 0) {
     int64_t each = bytes / job.dims[0].size, grain = grain_for(each);
     if (bytes <= 2 * PIECE_BYTES) grain = job.dims[0].size;

@@ -2,6 +2,9 @@
 #include "base/pool.h"
 #include "kernels/cpu/array.h"
 #include "kernels/cpu/device_moves.h"
+#include "kernels/cpu/isa.h"
+#include "kernels/cpu/isa/move.h"
+#include "kernels/cpu/rows.h"
 #include "kernels/kernel_rows.h"
 
 #define FLOAT8 (RN_T(FLOAT8_E5M2) | RN_T(FLOAT8_E4M3FN))
@@ -17,6 +20,11 @@
 #define PIECE_BYTES (512 * 1024)
 #define SMALL_BYTES (64 * 1024)
 #define LEAST_RUN 64
+// Bytes that no cache keeps until they are read, and those of a cache line.
+#define LARGE_BYTES (32 << 20)
+#define LINE 64
+// Bytes of the whole to copy before the next ones: well within the L1 cache.
+#define BLOCK_BYTES (8 * 1024)
 
 // Parts side by side in the rows of a whole tensor, for joining or splitting.
 typedef struct sides_t {
@@ -26,6 +34,7 @@ typedef struct sides_t {
   int64_t outer;
   char* whole;
   size_t size, row;  // bytes per element, and per row of the whole
+  bool streams;      // past the caches
 } sides_t;
 
 static const rn_tensor_t* part_of(const sides_t* sides, int i) {
@@ -36,24 +45,38 @@ static size_t run_of(const sides_t* sides, int i) {
   return (size_t)(part_of(sides, i)->count / sides->outer) * sides->size;
 }
 
+// Copies rows [begin, end) of every part, some at a time, so that the whole is read or written in
+// order.
 static void copy_sides(void* arg, int64_t begin, int64_t end) {
   const sides_t* sides = arg;
-  char* at = sides->whole + (size_t)begin * sides->row;
-  for (int i = 0; i < sides->count; ++i) {
-    size_t run = run_of(sides, i);
-    char *part = (char*)part_of(sides, i)->data + (size_t)begin * run, *whole = at;
-    for (int64_t r = begin; r < end; ++r, part += run, whole += sides->row)
-      memcpy(sides->joins ? whole : part, sides->joins ? part : whole, run);
-    at += run;
+  const rn_move_table_t* table = RN_ISA_PICK(&rn_move_table_);
+  const rn_move_rows_fn_t copy = sides->streams ? table->stream : table->rows;
+  const int64_t row = (int64_t)sides->row, step = BLOCK_BYTES / row + 1;
+  for (int64_t r = begin; r < end; r += step) {
+    const int64_t n = end - r < step ? end - r : step;
+    char* whole = sides->whole + r * row;
+    for (int i = 0; i < sides->count; ++i) {
+      const int64_t run = (int64_t)run_of(sides, i);
+      char* part = (char*)part_of(sides, i)->data + r * run;
+      if (sides->joins)
+        copy(part, run, whole, row, n, (size_t)run);
+      else
+        copy(whole, row, part, run, n, (size_t)run);
+      whole += run;
+    }
   }
 }
 
 // Copies whole rows, all parts at once. False if they are too short for that, or not plain bytes.
-static bool copy_rows(const sides_t* sides, rn_dtype_t dtype) {
+static bool copy_rows(sides_t* sides, rn_dtype_t dtype) {
   if (sides->outer < 2 || !rn_dtype_is_plain(dtype) || !rn_ctx_is_host(sides->ctx, dtype))
     return false;
-  for (int i = 0; i < sides->count; ++i)
+  sides->streams = sides->joins && sides->row * (size_t)sides->outer >= LARGE_BYTES &&
+                   (uintptr_t)sides->whole % LINE == 0;
+  for (int i = 0; i < sides->count; ++i) {
     if (run_of(sides, i) < LEAST_RUN) return false;
+    if (run_of(sides, i) % LINE) sides->streams = false;
+  }
   rn_pool_for_small(rn_ctx_pool(sides->ctx), sides->outer, (int64_t)(PIECE_BYTES / sides->row) + 1,
                     (int64_t)(SMALL_BYTES / sides->row) + 1, copy_sides, (void*)sides);
   return true;
@@ -77,7 +100,7 @@ static rn_status_t join(rn_kernel_ctx_t* ctx, int first, int count, int64_t oute
     return RN_OK;
   }
   const int64_t row = out->count / outer;
-  const sides_t sides = {ctx, first, count, true, outer, to, size, (size_t)row * size};
+  sides_t sides = {ctx, first, count, true, outer, to, size, (size_t)row * size, false};
   if (copy_rows(&sides, dtype)) return RN_OK;
   rn_moves_t moves;
   rn_moves_begin(&moves, ctx, dtype);
@@ -283,6 +306,22 @@ static rn_status_t take(rn_moves_t* moves, const rn_tensor_t* input, rn_axis_vie
   return rn_moves_add(moves, &move, from, part->data);
 }
 
+// Whether outputs that are rows of |input| should share its memory, as in stock: the plan gave them
+// none, and they begin at multiples of |step| elements, which keep the alignment of tensors.
+static bool shares_rows(const rn_kernel_ctx_t* ctx, const rn_tensor_t* input, int64_t step) {
+  return !ctx->planned && input->buffer && rn_ctx_is_host(ctx, input->dtype) &&
+         (size_t)step * rn_dtype_size(input->dtype) % RN_ALIGN == 0;
+}
+
+// Makes output |i| rows [begin, begin + count) of |input|.
+static rn_status_t give_rows(rn_kernel_ctx_t* ctx, int i, const rn_tensor_t* input, int64_t begin,
+                             int64_t count, bool drops_dim) {
+  rn_tensor_t rows = {0};
+  RN_RETURN_IF_ERROR(rn_ctx_rows(ctx, input, begin, count, drops_dim, &rows));
+  rn_set_output(ctx, i, &rows);
+  return RN_OK;
+}
+
 static rn_status_t unpack(rn_kernel_ctx_t* ctx) {
   const rn_tensor_t* input = rn_in(ctx, 0);
   int64_t axis = *(const int64_t*)ctx->state;
@@ -294,6 +333,10 @@ static rn_status_t unpack(rn_kernel_ctx_t* ctx) {
   if (old[axis] != count)
     return rn_invalid_argument("Input shape axis %lld must equal %d, got shape %s", (long long)axis,
                                count, rn_text_of(input).text);
+  const bool shares = axis == 0 && count > 0 && shares_rows(ctx, input, input->count / count);
+  for (int i = 0; shares && i < count; ++i)
+    RN_RETURN_IF_ERROR(give_rows(ctx, i, input, i, 1, true));
+  if (shares) return RN_OK;
   int64_t dims[RN_MAX_RANK];
   for (int d = 0; d < rank - 1; ++d) dims[d] = d < axis ? old[d] : old[d + 1];
   rn_axis_view_t view = rn_axis_view(input, (int)axis);
@@ -321,19 +364,24 @@ static rn_status_t split_axis(const rn_tensor_t* input, const rn_tensor_t* axis_
 static rn_status_t split_into(rn_kernel_ctx_t* ctx, const rn_tensor_t* input, int64_t axis,
                               const int64_t* sizes, int64_t size) {
   const int count = ctx->kernel->output_count;
+  rn_axis_view_t view = rn_axis_view(input, (int)axis);
+  int64_t offset = 0;
+  const bool shares = axis == 0 && shares_rows(ctx, input, (sizes ? 1 : size) * view.inner);
+  for (int i = 0; shares && i < count; offset += sizes ? sizes[i] : size, ++i)
+    RN_RETURN_IF_ERROR(give_rows(ctx, i, input, offset, sizes ? sizes[i] : size, false));
+  if (shares) return RN_OK;
   int64_t dims[RN_MAX_RANK];
   memcpy(dims, rn_tensor_dims(input), (size_t)input->rank * sizeof *dims);
-  rn_axis_view_t view = rn_axis_view(input, (int)axis);
   for (int i = 0; i < count; ++i) {
     dims[axis] = sizes ? sizes[i] : size;
     rn_tensor_t* part = NULL;
     RN_RETURN_IF_ERROR(rn_output(ctx, i, (rn_shape_t){input->rank, dims}, &part));
   }
   const size_t bytes = rn_dtype_size(input->dtype);
-  const sides_t sides = {ctx,        0,           count, false,
-                         view.outer, input->data, bytes, (size_t)(view.size * view.inner) * bytes};
+  sides_t sides = {ctx,        0,           count, false,
+                   view.outer, input->data, bytes, (size_t)(view.size * view.inner) * bytes,
+                   false};
   if (input->count > 0 && copy_rows(&sides, input->dtype)) return RN_OK;
-  int64_t offset = 0;
   rn_moves_t moves;
   rn_moves_begin(&moves, ctx, input->dtype);
   for (int i = 0; i < count; offset += sizes ? sizes[i] : size, ++i)

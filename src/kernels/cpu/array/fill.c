@@ -239,15 +239,23 @@ static rn_status_t one_hot(rn_kernel_ctx_t* ctx) {
 }
 
 // Writes where each place comes from into |out|, which is full of -1. Returns the first element
-// that is out of range or there already, or the count.
-#define INVERT(T)                                                        \
-  static int64_t invert_##T(const T##_t* x, T##_t* out, int64_t count) { \
-    for (int64_t i = 0; i < count; ++i) {                                \
-      const int64_t place = x[i];                                        \
-      if (place < 0 || place >= count || out[place] != -1) return i;     \
-      out[place] = (T##_t)i;                                             \
-    }                                                                    \
-    return count;                                                        \
+// that is out of range or there already, or the count. Places of a large permutation are not in the
+// cache: they are prefetched.
+enum { AHEAD = 24, LARGE = 1 << 18 };
+#define INVERT(T)                                                                                  \
+  static inline int64_t invert_part_##T(const T##_t* x, T##_t* out, int64_t begin, int64_t end,    \
+                                        int64_t count, bool fetches) {                             \
+    for (int64_t i = begin; i < end; ++i) {                                                        \
+      if (fetches) __builtin_prefetch((const char*)out + (uint64_t)x[i + AHEAD] * sizeof *out, 1); \
+      if ((uint64_t)x[i] >= (uint64_t)count || out[x[i]] != -1) return i;                          \
+      out[x[i]] = (T##_t)i;                                                                        \
+    }                                                                                              \
+    return end;                                                                                    \
+  }                                                                                                \
+  static int64_t invert_##T(const T##_t* x, T##_t* out, int64_t count) {                           \
+    const int64_t far = count < LARGE ? 0 : count - AHEAD;                                         \
+    const int64_t i = invert_part_##T(x, out, 0, far, count, true);                                \
+    return i < far ? i : invert_part_##T(x, out, far, count, count, false);                        \
   }
 INVERT(int32)
 INVERT(int64)

@@ -243,13 +243,59 @@ typedef struct gather_nd_t {
   _Atomic int64_t bad;
 } gather_nd_t;
 
+// As rn_place_at, for |n| places from |begin| on.
+#define PLACES(T)                                                                                  \
+  static inline void places_of_##T(const rn_places_t* places, int depth, int64_t begin, int64_t n, \
+                                   int64_t* out) {                                                 \
+    const T* at = RN_DATA(places->indices, const T) + begin * depth;                               \
+    for (int64_t i = 0; i < n; ++i, at += depth) {                                                 \
+      uint64_t row = 0;                                                                            \
+      bool is_bad = false;                                                                         \
+      for (int d = 0; d < depth; ++d) {                                                            \
+        is_bad |= (uint64_t)at[d] >= (uint64_t)places->shape.dims[d];                              \
+        row += (uint64_t)at[d] * (uint64_t)places->steps[d];                                       \
+      }                                                                                            \
+      out[i] = is_bad ? -1 : (int64_t)row;                                                         \
+    }                                                                                              \
+  }                                                                                                \
+  static void find_##T(const rn_places_t* places, int64_t begin, int64_t n, int64_t* out) {        \
+    if (places->depth == 1)                                                                        \
+      places_of_##T(places, 1, begin, n, out);                                                     \
+    else if (places->depth == 2)                                                                   \
+      places_of_##T(places, 2, begin, n, out);                                                     \
+    else                                                                                           \
+      places_of_##T(places, places->depth, begin, n, out);                                         \
+  }
+PLACES(int32_t)
+PLACES(int64_t)
+
+static void find_places(const rn_places_t* places, int64_t begin, int64_t n, int64_t* out) {
+  if (places->indices->dtype == RN_INT32)
+    find_int32_t(places, begin, n, out);
+  else if (places->indices->dtype == RN_INT64)
+    find_int64_t(places, begin, n, out);
+  else
+    for (int64_t i = 0; i < n; ++i) out[i] = rn_place_at(places, begin + i);
+}
+
+// Elements of four bytes, all of whose places are good.
+static void copy_elements(const uint32_t* from, const int64_t* places, int64_t n, uint32_t* to) {
+  for (int64_t i = 0; i < n; ++i) to[i] = from[places[i]];
+}
+
 static void gather_nd_piece(void* arg, int64_t begin, int64_t end) {
   gather_nd_t* g = arg;
   int64_t rows[64];
   while (begin < end) {
-    int64_t count = end - begin < 64 ? end - begin : 64;
+    int64_t count = end - begin < 64 ? end - begin : 64, all = 0;
+    find_places(g->places, begin, count, rows);
+    for (int64_t i = 0; i < count; ++i) all |= rows[i];
+    if (all >= 0 && g->row == sizeof(uint32_t)) {
+      copy_elements(g->params->data, rows, count, RN_DATA(g->out, uint32_t) + begin);
+      begin += count;
+      continue;
+    }
     for (int64_t i = 0; i < count; ++i) {
-      rows[i] = rn_place_at(g->places, begin + i);
       if (rows[i] >= 0) {
         __builtin_prefetch((const char*)g->params->data + (size_t)rows[i] * g->row);
         continue;

@@ -211,6 +211,13 @@ static bool repeat_next(rn_data_iterator_t* iterator) {
       return rn_data_end(iterator);
     }
     own->is_first = true;
+    // Stock starts the input once more after the last repetition, too. A shuffle in it draws seeds
+    // then, so the next pass over the dataset has others. A shuffle just before the repetition is
+    // joined with it in stock, and draws none.
+    if (repeat->count >= 0 && repeat->input->kind != &rn_data_kind_shuffle) {
+      rn_status_t status = rn_data_source_start(&own->source, iterator, repeat->input);
+      if (!rn_ok(status)) return rn_data_finish(iterator, status);
+    }
   }
 }
 

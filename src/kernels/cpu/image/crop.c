@@ -41,26 +41,42 @@ static const float* pixel(const crop_job_t* job, int64_t b, int64_t y, int64_t x
   return job->image + ((b * job->height + y) * job->width + x) * job->depth;
 }
 
-// Computes rows of crops.
+// |n| points of row |row| of the crops, side by side; |xs| are their columns.
+static void crop_points(const crop_job_t* job, int64_t row, const crop_place_t* xs, int64_t n,
+                        float* out) {
+  const rn_image_loops_t* loops = rn_image_loops();
+  int64_t box = row / job->crop_height, b = job->which[box];
+  const float* c = job->boxes + 4 * box;
+  crop_place_t y = place_at(c[0], c[2], job->height, job->crop_height, row % job->crop_height);
+  for (int64_t i = 0; i < n; ++i, out += job->depth) {
+    const crop_place_t* x = &xs[i];
+    if (!y.is_inside || !x->is_inside) {
+      for (int64_t d = 0; d < job->depth; ++d) out[d] = job->crop.outside;
+    } else if (job->crop.is_nearest) {
+      memcpy(out, pixel(job, b, y.near, x->near), (size_t)job->depth * sizeof *out);
+    } else {
+      const float *tl = pixel(job, b, y.low, x->low), *tr = pixel(job, b, y.low, x->high);
+      const float *bl = pixel(job, b, y.high, x->low), *br = pixel(job, b, y.high, x->high);
+      loops->blend_corners((const float*[]){tl, tr, bl, br}, x->part, y.part, job->depth, out);
+    }
+  }
+}
+
+// Computes rows of crops. The places of the columns are the same in all rows of a box.
 static void crop_piece(void* arg, int64_t begin, int64_t end) {
+  enum { COLUMNS = 64 };
   const crop_job_t* job = arg;
-  for (int64_t row = begin; row < end; ++row) {
-    int64_t box = row / job->crop_height, b = job->which[box];
+  crop_place_t xs[COLUMNS];
+  for (int64_t row = begin, last; row < end; row = last) {
+    int64_t box = row / job->crop_height;
     const float* c = job->boxes + 4 * box;
-    float* out = job->crops + row * job->crop_width * job->depth;
-    crop_place_t y = place_at(c[0], c[2], job->height, job->crop_height, row % job->crop_height);
-    for (int64_t i = 0; i < job->crop_width; ++i, out += job->depth) {
-      crop_place_t x = place_at(c[1], c[3], job->width, job->crop_width, i);
-      if (!y.is_inside || !x.is_inside) {
-        for (int64_t d = 0; d < job->depth; ++d) out[d] = job->crop.outside;
-      } else if (job->crop.is_nearest) {
-        memcpy(out, pixel(job, b, y.near, x.near), (size_t)job->depth * sizeof *out);
-      } else {
-        const float *tl = pixel(job, b, y.low, x.low), *tr = pixel(job, b, y.low, x.high);
-        const float *bl = pixel(job, b, y.high, x.low), *br = pixel(job, b, y.high, x.high);
-        rn_image_loops()->blend_corners((const float*[]){tl, tr, bl, br}, x.part, y.part,
-                                        job->depth, out);
-      }
+    last = (box + 1) * job->crop_height < end ? (box + 1) * job->crop_height : end;
+    for (int64_t i = 0; i < job->crop_width; i += COLUMNS) {
+      int64_t n = job->crop_width - i < COLUMNS ? job->crop_width - i : COLUMNS;
+      for (int64_t k = 0; k < n; ++k)
+        xs[k] = place_at(c[1], c[3], job->width, job->crop_width, i + k);
+      for (int64_t r = row; r < last; ++r)
+        crop_points(job, r, xs, n, job->crops + (r * job->crop_width + i) * job->depth);
     }
   }
 }

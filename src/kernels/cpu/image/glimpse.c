@@ -3,7 +3,9 @@
 #include <math.h>
 
 #include "kernels/cpu/array.h"
-#include "kernels/cpu/random/philox.h"
+#include "kernels/cpu/isa.h"
+#include "kernels/cpu/isa/philox.h"
+#include "kernels/cpu/isa/reduce.h"
 #include "kernels/cpu/random/random.h"
 #include "kernels/kernel_rows.h"
 
@@ -58,36 +60,62 @@ static int64_t start_of(const glimpse_t* g, float at, int64_t length, int64_t si
   return x > -1e9f && x < 1e9f ? (int64_t)x : INT32_MIN;
 }
 
-// Fills the part outside the image: with numbers distributed like the image's, or zeros.
-static void fill_noise(glimpse_t* g, const float* image, int64_t pixels, int64_t depth, float* out,
-                       int64_t count) {
-  memset(out, 0, (size_t)(count * depth) * sizeof *out);
-  if (g->noise == ZERO || pixels == 0) return;
-  rn_philox_single_t random =
-      rn_philox_single(rn_random_stream_reserve(&g->stream, (uint64_t)(count * depth) / 2 + 1));
+// Numbers between the least and the greatest of each channel.
+static void fill_uniform(rn_philox_t random, const float* image, int64_t pixels, int64_t depth,
+                         float* out, int64_t count) {
+  const rn_reduce_table_t* reduce = RN_ISA_PICK_NARROW(&rn_reduce_table_);
+  const rn_philox_table_t* philox = RN_ISA_PICK(&rn_philox_table_);
+  enum { BLOCK = 256, CHANNELS = 64 };
+  float numbers[BLOCK], least[CHANNELS], most[CHANNELS];
+  for (int64_t first = 0; first < depth; first += CHANNELS) {
+    const int64_t n = depth - first < CHANNELS ? depth - first : CHANNELS;
+    reduce->fn[RN_REDUCE_MIN][RN_FLOAT](image + first, 1, pixels, depth, n, least);
+    reduce->fn[RN_REDUCE_MAX][RN_FLOAT](image + first, 1, pixels, depth, n, most);
+    int64_t used = BLOCK;
+    for (int64_t i = 0; i < count; ++i)
+      for (int64_t d = 0; d < n; ++d) {
+        if (used == BLOCK) {
+          philox->floats(&random, numbers, BLOCK / 4);
+          rn_philox_skip(&random, BLOCK / 4);
+          used = 0;
+        }
+        out[i * depth + first + d] = least[d] + numbers[used++] * (most[d] - least[d]);
+      }
+  }
+}
+
+// Numbers with the mean and the deviation of each channel.
+static void fill_gaussian(rn_philox_t random, const float* image, int64_t pixels, int64_t depth,
+                          float* out, int64_t count) {
+  rn_philox_single_t words = rn_philox_single(random);
   for (int64_t d = 0; d < depth; ++d) {
-    float min = image[d], max = image[d];
     double sum = 0, squares = 0;
     for (int64_t p = 0; p < pixels; ++p) {
-      float x = image[p * depth + d];
-      if (x < min) min = x;
-      if (x > max) max = x;
-      sum += (double)x;
-      squares += (double)x * (double)x;
+      double x = (double)image[p * depth + d];
+      sum += x;
+      squares += x * x;
     }
     double mean = sum / (double)pixels, variance = squares / (double)pixels - mean * mean;
     double deviation = variance > 0 ? sqrt(variance) : 0;
     for (int64_t i = 0; i < count; ++i) {
       float pair[2];
-      uint32_t first = rn_philox_word(&random), second = rn_philox_word(&random);
-      if (g->noise == UNIFORM) {
-        out[i * depth + d] = min + rn_word_to_float(first) * (max - min);
-        continue;
-      }
+      uint32_t first = rn_philox_word(&words), second = rn_philox_word(&words);
       rn_random_normal_floats(first, second, pair);
       out[i * depth + d] = (float)(mean + deviation * (double)pair[0]);
     }
   }
+}
+
+// Fills the part outside the image: with numbers distributed like the image's, or zeros.
+static void fill_noise(glimpse_t* g, const float* image, int64_t pixels, int64_t depth, float* out,
+                       int64_t count) {
+  memset(out, 0, (size_t)(count * depth) * sizeof *out);
+  if (g->noise == ZERO || pixels == 0) return;
+  rn_philox_t random = rn_random_stream_reserve(&g->stream, (uint64_t)(count * depth) / 2 + 1);
+  if (g->noise == UNIFORM)
+    fill_uniform(random, image, pixels, depth, out, count);
+  else
+    fill_gaussian(random, image, pixels, depth, out, count);
 }
 
 static rn_status_t check(const rn_tensor_t* input, const rn_tensor_t* size,

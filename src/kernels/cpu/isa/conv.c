@@ -196,6 +196,23 @@ typedef struct depthwise_row_t {
   int64_t depth, channel, rest;
 } depthwise_row_t;
 
+// ROWS pixels with |kept| filters of 3 × 3, stride 1 and no dilation: neighbours share the pixels
+// of x that they read.
+INLINE void depthwise_neighbours(const depthwise_row_t* row, const vf32_t* kept, int64_t column,
+                                 vf32_t v[ROWS][REGISTERS]) {
+  const rn_window_axis_t* along = &row->conv->columns;
+  const int64_t depth = row->depth;
+  const float* x = row->x + (column - along->before) * depth;
+  _Pragma("GCC unroll 4") for (int p = 0; p < ROWS; ++p) v[p][0] = F32_SET1(0);
+  _Pragma("GCC unroll 3") for (int i = 0; i < 3; ++i, x += along->in * depth) {
+    vf32_t pixels[ROWS + 2];
+    _Pragma("GCC unroll 6") for (int p = 0; p < ROWS + 2; ++p) pixels[p] = F32_LOAD(x + p * depth);
+    _Pragma("GCC unroll 3") for (int j = 0; j < 3; ++j)
+        _Pragma("GCC unroll 4") for (int p = 0; p < ROWS; ++p) v[p][0] =
+            F32_FMA(pixels[p + j], kept[i * 3 + j], v[p][0]);
+  }
+}
+
 // |count| pixels from column |column| on; |whole|: all columns of the filter are inside the image.
 INLINE void depthwise_pixels(const depthwise_row_t* row, int64_t filter_rows, int64_t columns,
                              const vf32_t* kept, int64_t column, int count, bool whole,
@@ -224,13 +241,17 @@ INLINE void depthwise_row(const depthwise_row_t* row, int64_t filter_rows, int64
                           const vf32_t* kept, const rn_conv_extra_t* extra, int64_t at, float* y) {
   const rn_window_axis_t* along = &row->conv->columns;
   int64_t depth = row->depth, reach = (along->filter - 1) * along->dilation;
+  const bool is_near =
+      kept && along->stride == 1 && along->dilation == 1 && row->conv->rows.dilation == 1;
   for (int64_t c = 0; c < along->out;) {
     int64_t left = c * along->stride - along->before;
     bool whole = left >= 0 && c + ROWS <= along->out &&
                  left + (ROWS - 1) * along->stride + reach < along->in;
     vf32_t v[ROWS][REGISTERS];
     int count = whole ? ROWS : 1;
-    if (whole)
+    if (whole && is_near)
+      depthwise_neighbours(row, kept, c, v);
+    else if (whole)
       depthwise_pixels(row, filter_rows, columns, kept, c, ROWS, true, v);
     else
       depthwise_pixels(row, filter_rows, columns, kept, c, 1, false, v);
@@ -286,4 +307,13 @@ static void depthwise(const rn_conv_t* conv, const float* x, const float* w,
   if (c < depth) depthwise_channels(conv, x, w, extra, begin, end, c, depth - c, y);
 }
 
-const rn_conv_fns_t RN_ISA_NAME(rn_conv_)[1] = {{patches, follow, depthwise}};
+static void add(const float* from, int64_t step, float* to, int64_t rows, int64_t n) {
+  for (int64_t r = 0; r < rows; ++r, from += step, to += n) {
+    int64_t i = 0;
+    for (; i + F32_WIDTH <= n; i += F32_WIDTH)
+      F32_STORE(to + i, F32_LOAD(to + i) + F32_LOAD(from + i));
+    if (i < n) F32_STORE_N(to + i, F32_LOAD_N(to + i, n - i) + F32_LOAD_N(from + i, n - i), n - i);
+  }
+}
+
+const rn_conv_fns_t RN_ISA_NAME(rn_conv_)[1] = {{patches, follow, depthwise, add}};

@@ -18,6 +18,9 @@ typedef struct rn_conv_fns_t {
   // NULL. As many groups as channels, of x and of y.
   void (*depthwise)(const rn_conv_t* conv, const float* x, const float* w,
                     const rn_conv_extra_t* extra, int64_t begin, int64_t end, float* y);
+  // Adds |n| elements to each of |rows| rows of |to|, which lie side by side; those of |from| are
+  // |step| elements apart.
+  void (*add)(const float* from, int64_t step, float* to, int64_t rows, int64_t n);
 } rn_conv_fns_t;
 
 extern const rn_conv_fns_t rn_conv_base[1];

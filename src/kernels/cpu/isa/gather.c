@@ -1,10 +1,7 @@
 // See kernels/cpu/isa/gather.h.
 #include "kernels/cpu/isa/gather.h"
 
-#include <stdbool.h>
-#include <string.h>
-
-#include "kernels/cpu/isa/isa.h"
+#include "kernels/cpu/isa/copy.h"
 
 // Rows of a large table are not cached: prefetch this many bytes ahead, which is somewhat more than
 // a core can have in flight (10 to 16 lines).
@@ -17,36 +14,6 @@
 static inline void fetch(const char* row, size_t size) {
   size_t lines = size / LINE + 1 < LINES_AHEAD ? size / LINE + 1 : LINES_AHEAD;
   for (size_t i = 0; i < lines; ++i) __builtin_prefetch(row + i * LINE);
-}
-
-// Copies whole vectors; the last one overlaps the previous one.
-static inline void copy_row(char* out, const char* row, size_t size) {
-#if defined(RN_ISA_avx512)
-#define WIDTH 64
-  typedef __m512i vector_t;
-#elif defined(RN_ISA_avx2)
-#define WIDTH 32
-  typedef __m256i vector_t;
-#else
-#define WIDTH 16
-  typedef struct {
-    uint64_t half[2];
-  } vector_t;
-#endif
-  vector_t v;
-  if (size < WIDTH || size > 4096) {
-    memcpy(out, row, size);
-    return;
-  }
-  size_t at = 0;
-  for (; at + WIDTH <= size; at += WIDTH) {
-    memcpy(&v, row + at, WIDTH);
-    memcpy(out + at, &v, WIDTH);
-  }
-  if (at < size) {
-    memcpy(&v, row + size - WIDTH, WIDTH);
-    memcpy(out + size - WIDTH, &v, WIDTH);
-  }
 }
 
 #define SMALL(T)                                                                                \

@@ -6,9 +6,9 @@
 #include "kernels/cpu/isa/levels.h"
 
 #include "kernels/cpu/isa/isa.h"
+#include "kernels/cpu/isa/levels_taps.h"
 
 #define WIDE RN_LEVELS_WIDE
-#define INLINE static inline __attribute__((always_inline))
 
 // Loops without vector units do not call it.
 __attribute__((unused)) static inline int32_t four_at(const uint8_t* p) {
@@ -29,8 +29,6 @@ __attribute__((unused)) static inline int32_t four_at(const uint8_t* p) {
 #if defined(RN_ISA_avx512)
 
 #include "kernels/cpu/isa/tiles.h"
-
-#define VNNI __attribute__((target("avx512vnni")))
 
 VNNI INLINE void vnni_tile(const rn_levels_part_t* part, int64_t row, int rows, int strips) {
   __m512i sum[12][2];
@@ -252,16 +250,18 @@ INLINE int32_t level_of(const rn_levels_scale_t* to, float x) {
 #define F32_OF(a) _mm512_cvtepi32_ps(a)
 #define SET_I32(a) _mm512_set1_epi32(a)
 #define LOAD_U8(p) _mm512_cvtepu8_epi32(_mm_loadu_si128((const __m128i*)(p)))
-// |from_zero|: the least level is zero, so that there is nothing to subtract.
+// |from_zero|: the least level is zero, so that there is nothing to subtract, and what is larger
+// than the last level becomes that when it is made a byte.
 INLINE void store_levels(uint8_t* y, const rn_levels_scale_t* to, __m512 x, bool from_zero) {
-  x = _mm512_min_ps(_mm512_max_ps(x, F32_SET1(to->least)), F32_SET1(to->most));
+  x = _mm512_max_ps(x, F32_SET1(to->least));
+  if (!from_zero) x = _mm512_min_ps(x, F32_SET1(to->most));
   if (!from_zero) x -= F32_SET1(to->least);
   x *= F32_SET1(to->inverse);
   if (!from_zero) x -= F32_SET1(to->zero);
   x += F32_SET1(0.5f);
   __m512i whole = _mm512_cvt_roundps_epi32(x, _MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC);
   if (!from_zero) whole = _mm512_add_epi32(whole, SET_I32((int32_t)to->zero));
-  _mm_storeu_si128((__m128i*)y, _mm512_cvtepi32_epi8(whole));
+  _mm_storeu_si128((__m128i*)y, _mm512_cvtusepi32_epi8(whole));
 }
 #elif defined(RN_ISA_avx2)
 #define V 8
@@ -284,124 +284,94 @@ INLINE void store_levels(uint8_t* y, const rn_levels_scale_t* to, __m256 x, bool
 }
 #endif
 
-// One row. |bias|, |addend| and |addend_levels| say whether the finish has them, |levels| what it
-// writes, |from_zero| that those begin with zero and are within the limits: the compiler makes a
-// loop without questions of each combination.
-INLINE void finish_row(const rn_levels_finish_t* f, const int32_t* sums, int64_t columns,
-                       int64_t at, bool bias, bool addend, bool addend_levels, bool levels,
-                       __attribute__((unused)) bool from_zero) {
-  const rn_levels_scale_t to = f->to;
-  const float low = f->low, high = f->high, add_scale = f->addend_scale.scale;
-  const int32_t add_zero = (int32_t)f->addend_scale.zero;
-  const float *scale = f->scale, *biases = f->bias;
-  const float* addends = addend ? f->addend + at : NULL;
-  const uint8_t* add_levels = addend_levels ? f->addend_levels + at : NULL;
-  float* y = levels ? NULL : f->y + at;
-  uint8_t* y_levels = levels ? f->y_levels + at : NULL;
-  int64_t j = 0;
+// |bias|, |addend| and |addend_levels| say whether the finish has them, |levels| what it writes,
+// |from_zero| that those begin with zero and are within the limits: the compiler makes a loop
+// without questions of each combination. Columns are the outer loop: a register of their scales and
+// biases serves all rows.
+typedef struct finish_form_t {
+  bool bias, addend, addend_levels, levels, from_zero;
+} finish_form_t;
+
 #ifdef V
-  for (; j + V <= columns; j += V) {
-    vf32_t x = F32_OF(LOAD_I32(sums + j)) * F32_LOAD(scale + j);
-    if (bias) x += F32_LOAD(biases + j);
-    if (addend) x += F32_LOAD(addends + j);
-    if (addend_levels)
-      x += F32_OF(SUB_I32(LOAD_U8(add_levels + j), SET_I32(add_zero))) * F32_SET1(add_scale);
-    if (!from_zero) x = F32_MIN(F32_MAX(x, F32_SET1(low)), F32_SET1(high));
-    if (levels)
-      store_levels(y_levels + j, &to, x, from_zero);
+// V columns of all rows, from column |j| on.
+INLINE void finish_registers(const rn_levels_finish_t* f, const int32_t* sums, int64_t sum_step,
+                             int64_t rows, int64_t j, int64_t step, finish_form_t form) {
+  const rn_levels_scale_t to = f->to;
+  const vf32_t low = F32_SET1(f->low), high = F32_SET1(f->high);
+  const vf32_t add_scale = F32_SET1(f->addend_scale.scale), scale = F32_LOAD(f->scale + j);
+  const vf32_t bias = form.bias ? F32_LOAD(f->bias + j) : scale;
+  const int32_t add_zero = (int32_t)f->addend_scale.zero;
+  for (int64_t r = 0; r < rows; ++r) {
+    const int64_t at = r * step + j;
+    vf32_t x = F32_OF(LOAD_I32(sums + r * sum_step + j)) * scale;
+    if (form.bias) x += bias;
+    if (form.addend) x += F32_LOAD(f->addend + at);
+    if (form.addend_levels)
+      x += F32_OF(SUB_I32(LOAD_U8(f->addend_levels + at), SET_I32(add_zero))) * add_scale;
+    if (!form.from_zero) x = F32_MIN(F32_MAX(x, low), high);
+    if (form.levels)
+      store_levels(f->y_levels + at, &to, x, form.from_zero);
     else
-      F32_STORE(y + j, x);
+      F32_STORE(f->y + at, x);
   }
+}
 #endif
-  for (; j < columns; ++j) {
-    float x = (float)sums[j] * scale[j];
-    if (bias) x += biases[j];
-    if (addend) x += addends[j];
-    if (addend_levels) x += (float)(add_levels[j] - add_zero) * add_scale;
-    x = x > low ? x : low;
-    x = x < high ? x : high;
-    if (levels)
-      y_levels[j] = (uint8_t)level_of(&to, x);
+
+// Column |j| of all rows.
+INLINE void finish_column(const rn_levels_finish_t* f, const int32_t* sums, int64_t sum_step,
+                          int64_t rows, int64_t j, int64_t step, finish_form_t form) {
+  const int32_t add_zero = (int32_t)f->addend_scale.zero;
+  for (int64_t r = 0; r < rows; ++r) {
+    const int64_t at = r * step + j;
+    float x = (float)sums[r * sum_step + j] * f->scale[j];
+    if (form.bias) x += f->bias[j];
+    if (form.addend) x += f->addend[at];
+    if (form.addend_levels) x += (float)(f->addend_levels[at] - add_zero) * f->addend_scale.scale;
+    x = x > f->low ? x : f->low;
+    x = x < f->high ? x : f->high;
+    if (form.levels)
+      f->y_levels[at] = (uint8_t)level_of(&f->to, x);
     else
-      y[j] = x;
+      f->y[at] = x;
   }
 }
 
+INLINE void finish_form(const rn_levels_finish_t* f, const int32_t* sums, int64_t sum_step,
+                        int64_t rows, int64_t columns, int64_t step, finish_form_t form) {
+  int64_t j = 0;
+#ifdef V
+  for (; j + V <= columns; j += V) finish_registers(f, sums, sum_step, rows, j, step, form);
+#endif
+  for (; j < columns; ++j) finish_column(f, sums, sum_step, rows, j, step, form);
+}
+
 INLINE void finish_as(const rn_levels_finish_t* f, const int32_t* sums, int64_t sum_step,
-                      int64_t rows, int64_t columns, int64_t step, bool bias, bool addend,
-                      bool addend_levels) {
+                      int64_t rows, int64_t columns, int64_t step, finish_form_t form) {
   const bool is_within = f->low <= f->to.least && f->high >= f->to.most;
   if (f->y)
-    for (int64_t r = 0; r < rows; ++r)
-      finish_row(f, sums + r * sum_step, columns, r * step, bias, addend, addend_levels, false,
-                 false);
+    finish_form(f, sums, sum_step, rows, columns, step,
+                (finish_form_t){form.bias, form.addend, form.addend_levels, false, false});
   else if (f->to.zero == 0 && f->to.least == 0 && is_within)
-    for (int64_t r = 0; r < rows; ++r)
-      finish_row(f, sums + r * sum_step, columns, r * step, bias, addend, addend_levels, true,
-                 true);
+    finish_form(f, sums, sum_step, rows, columns, step,
+                (finish_form_t){form.bias, form.addend, form.addend_levels, true, true});
   else
-    for (int64_t r = 0; r < rows; ++r)
-      finish_row(f, sums + r * sum_step, columns, r * step, bias, addend, addend_levels, true,
-                 false);
+    finish_form(f, sums, sum_step, rows, columns, step,
+                (finish_form_t){form.bias, form.addend, form.addend_levels, true, false});
 }
 
 static void finish(const rn_levels_finish_t* f, const int32_t* sums, int64_t sum_step, int64_t rows,
                    int64_t columns, int64_t step) {
   const bool bias = f->bias != NULL;
   if (f->addend)
-    finish_as(f, sums, sum_step, rows, columns, step, bias, true, false);
+    finish_as(f, sums, sum_step, rows, columns, step,
+              (finish_form_t){.bias = bias, .addend = true});
   else if (f->addend_levels)
-    finish_as(f, sums, sum_step, rows, columns, step, bias, false, true);
+    finish_as(f, sums, sum_step, rows, columns, step,
+              (finish_form_t){.bias = bias, .addend_levels = true});
   else if (bias)
-    finish_as(f, sums, sum_step, rows, columns, step, true, false, false);
+    finish_as(f, sums, sum_step, rows, columns, step, (finish_form_t){.bias = true});
   else
-    finish_as(f, sums, sum_step, rows, columns, step, false, false, false);
-}
-
-static void depthwise_pixel(const rn_levels_taps_t* d, int64_t shift, int32_t* sums) {
-  const int64_t channels = d->channels, taps = d->taps;
-  const uint8_t* const* x = d->x;
-  int64_t c = 0;
-#if defined(RN_ISA_avx512)
-  for (; c < channels; c += 32) {
-    const int64_t left = channels - c;
-    const __mmask16 first = (__mmask16)(left >= 16 ? 0xffff : (1u << left) - 1);
-    const __mmask16 second = (__mmask16)(left >= 32  ? 0xffff
-                                         : left > 16 ? (1u << (left - 16)) - 1
-                                                     : 0);
-    __m512i low = _mm512_maskz_loadu_epi32(first, d->start + c);
-    __m512i high = _mm512_maskz_loadu_epi32(second, d->start + c + 16);
-    for (int64_t t = 0; t < taps; ++t) {
-      const uint32_t* w = d->w + t * channels + c;
-      const uint8_t* from = x[t] + shift + c;
-      __m512i a = _mm512_cvtepu8_epi32(_mm_maskz_loadu_epi8(first, from));
-      __m512i b = _mm512_cvtepu8_epi32(_mm_maskz_loadu_epi8(second, from + 16));
-      low = _mm512_add_epi32(low, _mm512_madd_epi16(a, _mm512_maskz_loadu_epi32(first, w)));
-      high = _mm512_add_epi32(high, _mm512_madd_epi16(b, _mm512_maskz_loadu_epi32(second, w + 16)));
-    }
-    _mm512_mask_storeu_epi32(sums + c, first, low);
-    _mm512_mask_storeu_epi32(sums + c + 16, second, high);
-  }
-#elif defined(RN_ISA_avx2)
-  for (; c + 8 <= channels; c += 8) {
-    __m256i sum = _mm256_loadu_si256((const __m256i*)(d->start + c));
-    for (int64_t t = 0; t < taps; ++t) {
-      __m256i a = _mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i*)(x[t] + shift + c)));
-      __m256i b = _mm256_loadu_si256((const __m256i*)(d->w + t * channels + c));
-      sum = _mm256_add_epi32(sum, _mm256_madd_epi16(a, b));
-    }
-    _mm256_storeu_si256((__m256i*)(sums + c), sum);
-  }
-#endif
-  for (; c < channels; ++c) {
-    int32_t sum = d->start[c];
-    for (int64_t t = 0; t < taps; ++t) sum += x[t][shift + c] * (int16_t)d->w[t * channels + c];
-    sums[c] = sum;
-  }
-}
-
-static void depthwise(const rn_levels_taps_t* d, int32_t* sums) {
-  for (int64_t p = 0; p < d->pixels; ++p) depthwise_pixel(d, p * d->step, sums + p * d->channels);
+    finish_as(f, sums, sum_step, rows, columns, step, (finish_form_t){0});
 }
 
 static void to_levels(const rn_levels_scale_t* scale, const float* x, int64_t count, uint8_t* y) {
@@ -426,6 +396,7 @@ const rn_levels_table_t RN_ISA_NAME(rn_levels_) = {
 #endif
 #if defined(RN_ISA_avx512)
     .multiply_tiles = multiply_tiles,
+    .depthwise_vnni = depthwise_vnni,
     .tiles_begin = rn_tiles_begin,
     .tiles_end = rn_tiles_end,
 #endif

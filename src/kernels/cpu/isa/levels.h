@@ -51,14 +51,27 @@ typedef struct rn_levels_finish_t {
 } rn_levels_finish_t;
 
 // Some pixels of a depthwise convolution: sums[pixel][c] = start[c] + the sum over taps of
-// x[tap][pixel * step + c] * w[tap][c]. Every weight is an int16 in the lower half of 32 bits; the
-// upper half is zero.
+// x[tap][pixel * step + c] * w[tap][c].
 typedef struct rn_levels_taps_t {
   const uint8_t* const* x;
-  const uint32_t* w;
+  const uint32_t* w;    // for depthwise: every weight is an int16 in the lower half of 32 bits
+  const int8_t* fours;  // for depthwise_vnni: see rn_levels_four_at
   const int32_t* start;
   int64_t taps, channels, pixels, step;
 } rn_levels_taps_t;
+
+// Depthwise weights by fours: the bytes of four taps are neighbours, and channels are in the order
+// that results from unpacking the bytes of 64 channels, or of the last 32, twice, within lanes of
+// 16 bytes. There are 4 * rn_levels_fours(taps) bytes for each of the channels, filled up to 32.
+#define RN_LEVELS_TAP_CHANNELS 64
+static inline int64_t rn_levels_fours(int64_t taps) { return (taps + 3) / 4; }
+static inline int64_t rn_levels_four_at(int64_t taps, int64_t channels, int64_t tap,
+                                        int64_t channel) {
+  const int64_t first = channel / RN_LEVELS_TAP_CHANNELS * RN_LEVELS_TAP_CHANNELS;
+  const int64_t wide = channels - first > 32 ? 64 : 32, c = channel - first;
+  return (first * rn_levels_fours(taps) + tap / 4 * wide + c % 16 / 4 * (wide / 4)) * 4 +
+         c / 16 * 16 + c % 4 * 4 + tap % 4;
+}
 
 typedef struct rn_levels_table_t {
   rn_levels_multiply_t multiply;
@@ -71,6 +84,7 @@ typedef struct rn_levels_table_t {
   void (*finish)(const rn_levels_finish_t* finish, const int32_t* sums, int64_t sum_step,
                  int64_t rows, int64_t columns, int64_t step);
   void (*depthwise)(const rn_levels_taps_t* taps, int32_t* sums);
+  void (*depthwise_vnni)(const rn_levels_taps_t* taps, int32_t* sums);  // NULL: none
   void (*to_levels)(const rn_levels_scale_t* scale, const float* x, int64_t count, uint8_t* y);
   void (*to_floats)(const rn_levels_scale_t* scale, const uint8_t* x, int64_t count, float* y);
 } rn_levels_table_t;

@@ -1,9 +1,27 @@
 // Strided copies, and transposition in blocks. See kernels/cpu/isa/move.h.
 #include "kernels/cpu/isa/move.h"
 
-#include <string.h>
+#include "kernels/cpu/isa/copy.h"
 
-#include "kernels/cpu/isa/isa.h"
+static void rows(const char* src, int64_t from, char* dst, int64_t to, int64_t n, size_t size) {
+  for (int64_t i = 0; i < n; ++i, src += from, dst += to) copy_row(dst, src, size);
+}
+
+#if defined(__x86_64__)
+static void stream(const char* src, int64_t from, char* dst, int64_t to, int64_t n, size_t size) {
+  for (int64_t i = 0; i < n; ++i, src += from, dst += to)
+    for (size_t at = 0; at < size; at += 64)
+#if defined(RN_ISA_avx512)
+      _mm512_stream_si512((void*)(dst + at), _mm512_loadu_si512(src + at));
+#else
+      for (size_t k = at; k < at + 64; k += 16)
+        _mm_stream_si128((void*)(dst + k), _mm_loadu_si128((const void*)(src + k)));
+#endif
+  _mm_sfence();
+}
+#else
+#define stream rows
+#endif
 
 typedef struct move_wide_t {
   uint64_t low, high;
@@ -138,6 +156,8 @@ TRANSPOSE(8)
 TRANSPOSE(16)
 
 const rn_move_table_t RN_ISA_NAME(rn_move_table_) = {
+    rows,
+    stream,
     {steps_1, steps_2, steps_4, steps_8, steps_16},
     {transpose_1, transpose_2, transpose_4, transpose_8, transpose_16},
 };

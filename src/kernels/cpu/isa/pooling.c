@@ -205,6 +205,38 @@ static void average_floats(const rn_pooling_t* p, int64_t begin, int64_t end) {
   }
 }
 
+static inline void box_channels(const float* x, const int64_t counts[3], const int64_t steps[3],
+                                int count, int64_t rest, float* y) {
+  vf32_t sums[GROUP];
+  RN_UNROLL for (int k = 0; k < count; ++k) sums[k] = F32_SET1(0.0f);
+  for (int64_t i = 0; i < counts[0]; ++i)
+    for (int64_t j = 0; j < counts[1]; ++j) {
+      const float* at = x + i * steps[0] + j * steps[1];
+      for (int64_t c = 0; c < counts[2]; ++c, at += steps[2])
+        RN_UNROLL for (int k = 0; k < count; ++k) {
+          const float* from = at + k * F32_WIDTH;
+          sums[k] = sums[k] + (rest ? F32_LOAD_N(from, rest) : F32_LOAD(from));
+        }
+    }
+  const vf32_t size = F32_SET1((float)(counts[0] * counts[1] * counts[2]));
+  RN_UNROLL for (int k = 0; k < count; ++k) {
+    if (rest)
+      F32_STORE_N(y + k * F32_WIDTH, sums[k] / size, rest);
+    else
+      F32_STORE(y + k * F32_WIDTH, sums[k] / size);
+  }
+}
+
+static void average_box(const float* x, const int64_t counts[3], const int64_t steps[3],
+                        int64_t depth, float* y) {
+  int64_t at = 0;
+  for (; at + GROUP * F32_WIDTH <= depth; at += GROUP * F32_WIDTH)
+    box_channels(x + at, counts, steps, GROUP, 0, y + at);
+  for (; at + F32_WIDTH <= depth; at += F32_WIDTH)
+    box_channels(x + at, counts, steps, 1, 0, y + at);
+  if (at < depth) box_channels(x + at, counts, steps, 1, depth - at, y + at);
+}
+
 #define NUMBER(T, S) FIND_MAX(T, S) MAX_(T, S) MAX_GRADIENT(T, S)
 NUMBER(float, f32)
 NUMBER(double, f64)
@@ -226,7 +258,7 @@ AVERAGE_GRADIENT(double, f64)
   MAX_FIELDS(S), .average = average_, .average_gradient = average_gradient_##S
 
 const rn_pooling_fns_t RN_ISA_NAME(rn_pooling_)[RN_DTYPE_COUNT] = {
-    [RN_FLOAT] = {FLOAT_FIELDS(f32, average_floats)},
+    [RN_FLOAT] = {FLOAT_FIELDS(f32, average_floats), .average_box = average_box},
     [RN_DOUBLE] = {FLOAT_FIELDS(f64, average_f64)},
     [RN_INT8] = {MAX_FIELDS(i8)},
     [RN_INT16] = {MAX_FIELDS(i16)},

@@ -25,6 +25,10 @@ typedef struct rn_pooling_t {
 typedef void (*rn_pooling_fn_t)(const rn_pooling_t* pooling, int64_t begin, int64_t end);
 typedef struct rn_pooling_fns_t {
   rn_pooling_fn_t max, average, max_gradient, average_gradient, max_second;
+  // Floats only: the average of |counts| planes, rows and pixels of |depth| channels, which are
+  // |steps| elements apart.
+  void (*average_box)(const float* x, const int64_t counts[3], const int64_t steps[3],
+                      int64_t depth, float* y);
 } rn_pooling_fns_t;
 
 extern const rn_pooling_fns_t rn_pooling_base[RN_DTYPE_COUNT];

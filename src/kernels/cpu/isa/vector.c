@@ -82,7 +82,7 @@
   BINARY(maximum_##S, T, T, x > y || x != x ? x : y)                      \
   BINARY(minimum_##S, T, T, x < y || x != x ? x : y)                      \
   BINARY(squared_difference_##S, T, T, (x - y) * (x - y))                 \
-  BINARY(relu_grad_##S, T, T, x*(y > 0 ? (T)1 : (T)0))                    \
+  BINARY(relu_grad_##S, T, T, y > 0 ? x : x * 0)                          \
   BINARY(relu6_grad_##S, T, T, x*(y > 0 && y < 6 ? (T)1 : (T)0))          \
   UNARY(sqrt_##S, T, T, SQRT_(x))                                         \
   UNARY(reciprocal_##S, T, T, 1 / x)                                      \

@@ -3,6 +3,7 @@
 #include "kernels/cpu/combine.h"
 #include "kernels/cpu/isa.h"
 #include "kernels/cpu/isa/reduce.h"
+#include "kernels/cpu/isa/segments.h"
 #include "kernels/cpu/move.h"
 #include "kernels/cpu/row_batches.h"
 #include "kernels/cpu/spans.h"
@@ -63,6 +64,16 @@ static inline int64_t id_at(const rn_tensor_t* ids, int64_t i) {
   return ids->dtype == RN_INT32 ? RN_DATA(ids, const int32_t)[i] : RN_DATA(ids, const int64_t)[i];
 }
 
+// Whether no id is less than the one before.
+#define IS_SORTED(T)                                                 \
+  static bool is_sorted_##T(const T* ids, int64_t n) {               \
+    bool is_wrong = false;                                           \
+    for (int64_t i = 1; i < n; ++i) is_wrong |= ids[i] < ids[i - 1]; \
+    return !is_wrong;                                                \
+  }
+IS_SORTED(int32_t)
+IS_SORTED(int64_t)
+
 static rn_status_t check_sorted(const rn_tensor_t* data, const rn_tensor_t* ids,
                                 int64_t* out_rows) {
   RN_RETURN_IF_ERROR(rn_segment_check(data, ids));
@@ -70,6 +81,9 @@ static rn_status_t check_sorted(const rn_tensor_t* data, const rn_tensor_t* ids,
   if (ids->count == 0) return RN_OK;
   int64_t last = rn_int_at(ids, ids->count - 1);
   RN_RETURN_IF_ERROR(rn_segment_rows(last, out_rows));
+  if (id_at(ids, 0) >= 0 && (ids->dtype == RN_INT32 ? is_sorted_int32_t(ids->data, ids->count)
+                                                    : is_sorted_int64_t(ids->data, ids->count)))
+    return RN_OK;
   int64_t before = INT64_MIN;
   for (int64_t i = 0; i < ids->count; ++i) {
     const int64_t id = id_at(ids, i);
@@ -84,9 +98,19 @@ static rn_status_t check_sorted(const rn_tensor_t* data, const rn_tensor_t* ids,
   return RN_OK;
 }
 
-// The loop that sums or multiplies all rows of a segment at once, if there is one for the type.
+// The loop that combines all rows of a segment of floats at once, if that is their type.
+static rn_segment_fn_t floats_of(rn_combine_op_t op, rn_dtype_t dtype) {
+  const rn_segment_fns_t* fns = RN_ISA_PICK(&rn_segments_);
+  if (dtype != RN_FLOAT) return NULL;
+  return op == RN_COMBINE_ADD   ? fns->sum
+         : op == RN_COMBINE_MUL ? fns->product
+         : op == RN_COMBINE_MAX ? fns->max
+                                : fns->min;
+}
+
+// The loop that sums or multiplies all rows of a segment of doubles.
 static rn_reduce_fn_t sum_of(rn_combine_op_t op, rn_dtype_t dtype) {
-  if (dtype != RN_FLOAT && dtype != RN_DOUBLE) return NULL;
+  if (dtype != RN_DOUBLE) return NULL;
   const rn_reduce_table_t* table = RN_ISA_PICK_NARROW(&rn_reduce_table_);
   return op == RN_COMBINE_ADD   ? table->fn[RN_REDUCE_SUM][dtype]
          : op == RN_COMBINE_MUL ? table->fn[RN_REDUCE_PROD][dtype]
@@ -104,6 +128,7 @@ static rn_status_t segment_reduce(rn_kernel_ctx_t* ctx) {
   const int64_t row = out->count / rows, bytes = row * (int64_t)rn_dtype_size(data->dtype);
   rn_combine_fn_t fn = rn_combine(segment->op, data->dtype);
   rn_combine_fn_t assign = rn_combine(RN_COMBINE_ASSIGN, data->dtype);
+  rn_segment_fn_t floats = floats_of(segment->op, data->dtype);
   rn_reduce_fn_t sum = sum_of(segment->op, data->dtype);
   // Ids without rows give 1 for products and 0 for everything else.
   _Alignas(16) char empty[16] = {0};
@@ -118,7 +143,9 @@ static rn_status_t segment_reduce(rn_kernel_ctx_t* ctx) {
     char* to = (char*)out->data + id * bytes;
     const char* from = (const char*)data->data + i * bytes;
     for (++i; i < ids->count && id_at(ids, i) == id;) ++i;
-    if (sum) {
+    if (floats) {
+      floats((const float*)from, i - first, row, (float*)to);
+    } else if (sum) {
       sum(from, 1, i - first, row, row, to);
     } else {
       memcpy(to, from, (size_t)bytes);
@@ -146,7 +173,6 @@ static void combine_rows(void* arg, const int64_t* ids, const int64_t* places, i
 }
 
 // Rows of one element of the usual types, one after the other.
-enum { SINGLES = 256 };
 #define EACH(EXPRESSION)                  \
   for (int64_t i = 0; i < n; ++i) {       \
     if (ids[i] < 0) continue;             \
@@ -154,9 +180,9 @@ enum { SINGLES = 256 };
     to[ids[i]] = EXPRESSION;              \
   }                                       \
   break
-#define SINGLES_OF(T, U)                                                                    \
-  static void singles_##T(rn_combine_op_t op, const T* from, const int64_t* ids, int64_t n, \
-                          T* to) {                                                          \
+#define SINGLES_OF(T, U, I)                                                                 \
+  static void singles_##T##_##I(rn_combine_op_t op, const T* from, const I* ids, int64_t n, \
+                                T* to) {                                                    \
     typedef T T_;                                                                           \
     switch (op) {                                                                           \
       case RN_COMBINE_ADD:                                                                  \
@@ -169,10 +195,13 @@ enum { SINGLES = 256 };
         EACH(y < x ? y : x);                                                                \
     }                                                                                       \
   }
-SINGLES_OF(float, float)
-SINGLES_OF(double, double)
-SINGLES_OF(int32_t, uint32_t)
-SINGLES_OF(int64_t, uint64_t)
+#define SINGLES_BY(I)              \
+  SINGLES_OF(float, float, I)      \
+  SINGLES_OF(double, double, I)    \
+  SINGLES_OF(int32_t, uint32_t, I) \
+  SINGLES_OF(int64_t, uint64_t, I)
+SINGLES_BY(int32_t)
+SINGLES_BY(int64_t)
 
 static bool has_singles(const rn_tensor_t* data, const rn_tensor_t* ids) {
   return (ids->dtype == RN_INT32 || ids->dtype == RN_INT64) && ids->count == data->count &&
@@ -180,28 +209,27 @@ static bool has_singles(const rn_tensor_t* data, const rn_tensor_t* ids) {
           data->dtype == RN_INT64);
 }
 
-static void combine_singles(rn_combine_op_t op, const rn_tensor_t* data, const rn_tensor_t* ids,
-                            rn_tensor_t* out) {
-  int64_t block[SINGLES];
-  for (int64_t i = 0; i < ids->count; i += SINGLES) {
-    const int64_t n = ids->count - i < SINGLES ? ids->count - i : SINGLES;
-    rn_read_indices(ids, i, n, block);
-    if (data->dtype == RN_FLOAT)
-      singles_float(op, RN_DATA(data, const float) + i, block, n, out->data);
-    else if (data->dtype == RN_DOUBLE)
-      singles_double(op, RN_DATA(data, const double) + i, block, n, out->data);
-    else if (data->dtype == RN_INT32)
-      singles_int32_t(op, RN_DATA(data, const int32_t) + i, block, n, out->data);
-    else
-      singles_int64_t(op, RN_DATA(data, const int64_t) + i, block, n, out->data);
+#define COMBINE_SINGLES(I)                                                     \
+  static void combine_singles_##I(rn_combine_op_t op, const rn_tensor_t* data, \
+                                  const rn_tensor_t* ids, void* out) {         \
+    if (data->dtype == RN_FLOAT)                                               \
+      singles_float_##I(op, data->data, ids->data, ids->count, out);           \
+    else if (data->dtype == RN_DOUBLE)                                         \
+      singles_double_##I(op, data->data, ids->data, ids->count, out);          \
+    else if (data->dtype == RN_INT32)                                          \
+      singles_int32_t_##I(op, data->data, ids->data, ids->count, out);         \
+    else                                                                       \
+      singles_int64_t_##I(op, data->data, ids->data, ids->count, out);         \
   }
-}
+COMBINE_SINGLES(int32_t)
+COMBINE_SINGLES(int64_t)
 
 // The first element >= limit, or the count.
 static int64_t first_beyond(const rn_tensor_t* ids, int64_t limit) {
-  int64_t block[SINGLES], i = 0;
-  for (int64_t begin = 0; begin < ids->count; begin += SINGLES) {
-    const int64_t n = ids->count - begin < SINGLES ? ids->count - begin : SINGLES;
+  enum { BLOCK = 256 };
+  int64_t block[BLOCK], i = 0;
+  for (int64_t begin = 0; begin < ids->count; begin += BLOCK) {
+    const int64_t n = ids->count - begin < BLOCK ? ids->count - begin : BLOCK;
     rn_read_indices(ids, begin, n, block);
     for (i = 0; i < n; ++i)
       if (block[i] >= limit) return begin + i;
@@ -230,7 +258,8 @@ static rn_status_t unsorted_segment(rn_kernel_ctx_t* ctx) {
   RN_RETURN_IF_ERROR(rn_move_fill(rn_ctx_pool(ctx), out->dtype, start, out->data, out->count));
   const int64_t row = out->count / rows, bytes = row * (int64_t)rn_dtype_size(data->dtype);
   if (row == 1 && has_singles(data, ids)) {
-    combine_singles(segment->op, data, ids, out);
+    (ids->dtype == RN_INT32 ? combine_singles_int32_t : combine_singles_int64_t)(segment->op, data,
+                                                                                 ids, out->data);
     return RN_OK;
   }
   segment_rows_t job = {rn_combine(segment->op, data->dtype), out->data, data->data, row, bytes};

@@ -125,6 +125,12 @@ int rn_conv_winograd_size(const rn_conv_t* conv);
 RN_MUST_USE rn_status_t rn_conv_winograd(rn_kernel_ctx_t* ctx, rn_conv_cache_t* cache,
                                          const rn_conv_t* conv, int size, rn_conv_data_t data,
                                          const rn_conv_extra_t* extra);
+// Float, with dilation and stride 1, by Winograd's algorithm too: rn_conv_phases_size is 0 where
+// that is not faster. |extra| may be NULL. The same bits with any number of threads.
+int rn_conv_phases_size(const rn_conv_t* conv);
+RN_MUST_USE rn_status_t rn_conv_phases(rn_kernel_ctx_t* ctx, rn_conv_cache_t* cache,
+                                       const rn_conv_t* conv, int size, rn_conv_data_t data,
+                                       const rn_conv_extra_t* extra);
 // Float, with a filter of its own for each channel, if rn_conv_depthwise_fits. |extra| may be NULL.
 // The same bits with any number of threads.
 bool rn_conv_depthwise_fits(const rn_conv_t* conv);

@@ -1,19 +1,18 @@
-// Conv3D and its gradients, by GEMM.
-//
-// The patches of one plane of the output are the rows of a matrix, [positions, patch]. For each
-// plane
-//   y = rows w,   the patches' gradient = y w',   w's gradient = rows' y.
-// Gradients of w are added in the order of planes and volumes.
+// Conv3D and its gradients: attributes, checks and sizes; conv3d_run.c computes.
+#include "kernels/cpu/nn/conv3d.h"
+
 #include <inttypes.h>
 
 #include "kernels/cpu/array.h"
-#include "kernels/cpu/first_error.h"
-#include "kernels/cpu/gemm.h"
-#include "kernels/cpu/nn/conv3d.h"
 #include "kernels/cpu/vector.h"
 #include "kernels/kernel_rows.h"
 
-typedef enum conv3d_work_t { FORWARD, INPUT, FILTER } conv3d_work_t;
+// State of the CPU's kernels. The functions that all devices share see its first part.
+typedef struct conv3d_state_t {
+  rn_conv3d_attrs_t attrs;
+  rn_conv_cache_t cache;
+  bool has_cache;
+} conv3d_state_t;
 
 static rn_status_t read_attrs(const rn_kernel_init_t* init, rn_conv3d_attrs_t* state,
                               const char* format, const char* dilation) {
@@ -59,182 +58,55 @@ rn_status_t rn_conv3d_gradient_init(const rn_kernel_init_t* init, void* state) {
   return read_attrs(init, state, "Conv3DBackprop on CPU only supports NDHWC.", dilation);
 }
 
-typedef struct conv_t {
-  conv3d_work_t work;
-  rn_dtype_t dtype;
-  size_t item;
-  rn_conv3d_t sizes;
-  char *x, *w, *y;
-  char* parts;  // gradients of w, one per volume
-  rn_pool_t* pool;
-  rn_status_t status;  // see rn_keep_first_error
-} conv_t;
-
-static int64_t in_size(const conv_t* conv) {
-  return conv->sizes.axes[0].in * conv->sizes.axes[1].in * conv->sizes.axes[2].in *
-         conv->sizes.in_depth;
-}
-static int64_t positions_of(const conv_t* conv) {
-  return conv->sizes.axes[1].out * conv->sizes.axes[2].out;
-}
-static int64_t patch_of(const conv_t* conv) {
-  return conv->sizes.axes[0].filter * conv->sizes.axes[1].filter * conv->sizes.axes[2].filter *
-         conv->sizes.in_depth;
-}
-
-// Copies one row of pixels of a patch from the volume to the matrix, or, with |back|, adds it to
-// the volume.
-static void move_pixels(const conv_t* conv, char* row, int64_t column, char* matrix, bool back) {
-  size_t pixel = (size_t)conv->sizes.in_depth * conv->item;
-  const rn_window_axis_t* across = &conv->sizes.axes[2];
-  int64_t first = column < 0 ? -column : 0, last = across->in - column;
-  if (first > across->filter) first = across->filter;
-  if (last > across->filter) last = across->filter;
-  if (last < first) last = first;
-  if (!row) first = last = across->filter;
-  if (back) {
-    if (last > first)
-      rn_vector_run(RN_VECTOR_ADD, conv->dtype, row + (column + first) * (int64_t)pixel, 1,
-                    matrix + (size_t)first * pixel, 1, row + (column + first) * (int64_t)pixel,
-                    (last - first) * conv->sizes.in_depth);
-    return;
-  }
-  memset(matrix, 0, (size_t)first * pixel);
-  if (last > first)
-    memcpy(matrix + (size_t)first * pixel, row + (column + first) * (int64_t)pixel,
-           (size_t)(last - first) * pixel);
-  memset(matrix + (size_t)last * pixel, 0, (size_t)(across->filter - last) * pixel);
-}
-
-// The patches of plane |plane| of the output.
-static void walk(const conv_t* conv, char* x, int64_t plane, char* matrix, bool back) {
-  const rn_window_axis_t *deep = &conv->sizes.axes[0], *down = &conv->sizes.axes[1],
-                         *across = &conv->sizes.axes[2];
-  size_t pixel = (size_t)conv->sizes.in_depth * conv->item;
-  for (int64_t r = 0; r < down->out; ++r)
-    for (int64_t c = 0; c < across->out; ++c)
-      for (int64_t i = 0; i < deep->filter; ++i)
-        for (int64_t j = 0; j < down->filter; ++j, matrix += (size_t)across->filter * pixel) {
-          int64_t p = plane * deep->stride - deep->before + i;
-          int64_t row = r * down->stride - down->before + j;
-          bool inside = p >= 0 && p < deep->in && row >= 0 && row < down->in;
-          char* at = inside ? x + (size_t)((p * down->in + row) * across->in) * pixel : NULL;
-          move_pixels(conv, at, c * across->stride - across->before, matrix, back);
-        }
-}
-
-static rn_status_t run_plane(const conv_t* conv, int64_t volume, int64_t plane, char* matrix,
-                             char* temp) {
-  int64_t positions = positions_of(conv), patch = patch_of(conv);
-  char* x = conv->x + (size_t)(volume * in_size(conv)) * conv->item;
-  char* y = conv->y + (size_t)((volume * conv->sizes.axes[0].out + plane) * positions *
-                               conv->sizes.out_depth) *
-                          conv->item;
-  rn_gemm_t gemm = {.dtype = conv->dtype, .m = positions, .n = conv->sizes.out_depth, .k = patch};
-  if (conv->work == INPUT) {
-    gemm.n = patch, gemm.k = conv->sizes.out_depth;
-    gemm.a = y, gemm.b = conv->w, gemm.c = matrix, gemm.transpose_b = true;
-    RN_RETURN_IF_ERROR(rn_gemm(conv->pool, &gemm));
-    walk(conv, x, plane, matrix, true);
-    return RN_OK;
-  }
-  walk(conv, x, plane, matrix, false);
-  gemm.a = matrix;
-  if (conv->work == FORWARD) {
-    gemm.b = conv->w, gemm.c = y;
-    return rn_gemm(conv->pool, &gemm);
-  }
-  gemm.m = patch, gemm.k = positions, gemm.transpose_a = true;
-  gemm.b = y, gemm.c = temp;
-  RN_RETURN_IF_ERROR(rn_gemm(conv->pool, &gemm));
-  int64_t size = patch * conv->sizes.out_depth;
-  char* part = conv->parts + (size_t)(volume * size) * conv->item;
-  if (plane == 0)
-    memcpy(part, temp, (size_t)size * conv->item);
-  else
-    rn_vector_run(RN_VECTOR_ADD, conv->dtype, part, 1, temp, 1, part, size);
+static rn_status_t forward_init(const rn_kernel_init_t* init, void* state_) {
+  conv3d_state_t* state = state_;
+  RN_RETURN_IF_ERROR(rn_conv3d_init(init, &state->attrs));
+  rn_conv_cache_init(&state->cache);
+  state->has_cache = true;
   return RN_OK;
 }
 
-// Planes of the output for FORWARD, otherwise volumes.
-static rn_status_t run_range(const conv_t* conv, int64_t begin, int64_t end) {
-  int64_t planes = conv->sizes.axes[0].out, patch = patch_of(conv), count = 0, bytes = 0;
-  int64_t temp = conv->work == FILTER ? patch * conv->sizes.out_depth : 0;
-  if (!rn_mul_i64_ok(positions_of(conv), patch, &count) || !rn_add_i64_ok(count, temp, &bytes) ||
-      !rn_mul_i64_ok(bytes, (int64_t)conv->item, &bytes))
-    return rn_out_of_memory();
-  char* memory = NULL;
-  RN_RETURN_IF_ERROR(rn_alloc(rn_allocator_default(), (size_t)bytes, (void**)&memory));
-  char* behind = memory + (size_t)count * conv->item;
-  rn_status_t status = RN_OK;
-  if (conv->work != FORWARD) begin *= planes, end *= planes;
-  for (int64_t i = begin; i < end && rn_ok(status); ++i)
-    status = run_plane(conv, i / planes, i % planes, memory, behind);
-  rn_free(rn_allocator_default(), memory, (size_t)bytes);
-  return status;
+static rn_status_t gradient_init(const rn_kernel_init_t* init, void* state_) {
+  conv3d_state_t* state = state_;
+  RN_RETURN_IF_ERROR(rn_conv3d_gradient_init(init, &state->attrs));
+  rn_conv_cache_init(&state->cache);
+  state->has_cache = true;
+  return RN_OK;
 }
 
-static void run_piece(void* arg, int64_t begin, int64_t end) {
-  conv_t* conv = arg;
-  rn_status_t status = run_range(conv, begin, end);
-  rn_keep_first_error(&conv->status, status);
-}
-
-static rn_status_t run_plain(rn_kernel_ctx_t* ctx, conv_t* conv) {
-  int64_t w_size = patch_of(conv) * conv->sizes.out_depth, dims[2] = {conv->sizes.batch, w_size};
-  rn_tensor_t parts = {0};
-  conv->item = rn_dtype_size(conv->dtype);
-  if (conv->work == INPUT)
-    memset(conv->x, 0, (size_t)(conv->sizes.batch * in_size(conv)) * conv->item);
-  if (conv->work == FILTER) {
-    RN_RETURN_IF_ERROR(rn_temp(ctx, conv->dtype, (rn_shape_t){2, dims}, &parts));
-    conv->parts = parts.data;
-  }
-  double each = 2.0 * (double)positions_of(conv) * (double)w_size;
-  int64_t count =
-      conv->work == FORWARD ? conv->sizes.batch * conv->sizes.axes[0].out : conv->sizes.batch;
-  if (conv->work != FORWARD) each *= (double)conv->sizes.axes[0].out;
-  if (count == 1) {  // then the GEMMs run in parallel
-    conv->pool = rn_ctx_pool(ctx);
-    run_piece(conv, 0, 1);
-  } else {
-    rn_pool_for(rn_ctx_pool(ctx), count, each > 1e6 ? 1 : (int64_t)(1e6 / (each + 1)) + 1,
-                run_piece, conv);
-  }
-  if (conv->work == FILTER && rn_ok(conv->status)) {
-    memcpy(conv->w, conv->parts, (size_t)w_size * conv->item);
-    for (int64_t i = 1; i < conv->sizes.batch; ++i)
-      rn_vector_run(RN_VECTOR_ADD, conv->dtype, conv->w, 1,
-                    conv->parts + (size_t)(i * w_size) * conv->item, 1, conv->w, w_size);
-  }
-  rn_tensor_clear(&parts);
-  return conv->status;
+static void destroy(void* state_) {
+  conv3d_state_t* state = state_;
+  if (state->has_cache) rn_conv_cache_clear(&state->cache);
 }
 
 // Computes 16-bit floats in float and rounds once.
-static rn_status_t run(rn_kernel_ctx_t* ctx, conv_t* conv) {
-  if (conv->dtype != RN_HALF && conv->dtype != RN_BFLOAT16) return run_plain(ctx, conv);
+static rn_status_t run(rn_kernel_ctx_t* ctx, rn_conv_cache_t* cache, rn_conv_kind_t kind,
+                       rn_dtype_t dtype, const rn_conv3d_t* conv, rn_conv_data_t data) {
+  if (dtype != RN_HALF && dtype != RN_BFLOAT16)
+    return rn_conv3d_run(ctx, cache, kind, dtype, conv, data);
   const rn_vector_table_t* table = rn_vector_table();
-  bool is_half = conv->dtype == RN_HALF;
-  int result = conv->work == FORWARD ? 2 : conv->work == INPUT ? 0 : 1;
-  int64_t sizes[3] = {
-      conv->sizes.batch * in_size(conv), patch_of(conv) * conv->sizes.out_depth,
-      conv->sizes.batch * conv->sizes.axes[0].out * positions_of(conv) * conv->sizes.out_depth};
-  int64_t total = sizes[0] + sizes[1] + sizes[2];
+  const bool is_half = dtype == RN_HALF;
+  const int result = kind == RN_CONV_FORWARD ? 2 : kind == RN_CONV_INPUT ? 0 : 1;
+  int64_t sizes[3] = {conv->batch * conv->in_depth, conv->in_depth * conv->out_depth,
+                      conv->batch * conv->out_depth};
+  for (int i = 0; i < 3; ++i) {
+    sizes[0] *= conv->axes[i].in;
+    sizes[1] *= conv->axes[i].filter;
+    sizes[2] *= conv->axes[i].out;
+  }
+  const int64_t total = sizes[0] + sizes[1] + sizes[2];
   rn_tensor_t temp = {0};
   RN_RETURN_IF_ERROR(rn_temp(ctx, RN_FLOAT, (rn_shape_t){1, &total}, &temp));
-  char* narrow[3] = {conv->x, conv->w, conv->y};
+  void* narrow[3] = {data.x, data.w, data.y};
   float* wide[3] = {temp.data, (float*)temp.data + sizes[0],
                     (float*)temp.data + sizes[0] + sizes[1]};
   for (int i = 0; i < 3; ++i)
     if (i != result)
-      (is_half ? table->widen_half : table->widen_bfloat16)((const void*)narrow[i], wide[i],
-                                                            sizes[i]);
-  conv->x = (char*)wide[0], conv->w = (char*)wide[1], conv->y = (char*)wide[2];
-  conv->dtype = RN_FLOAT;
-  rn_status_t status = run_plain(ctx, conv);
+      (is_half ? table->widen_half : table->widen_bfloat16)(narrow[i], wide[i], sizes[i]);
+  rn_status_t status =
+      rn_conv3d_run(ctx, cache, kind, RN_FLOAT, conv, (rn_conv_data_t){wide[0], wide[1], wide[2]});
   if (rn_ok(status))
-    (is_half ? table->narrow_half : table->narrow_bfloat16)(wide[result], (void*)narrow[result],
+    (is_half ? table->narrow_half : table->narrow_bfloat16)(wide[result], narrow[result],
                                                             sizes[result]);
   rn_tensor_clear(&temp);
   return status;
@@ -276,20 +148,16 @@ rn_status_t rn_conv3d_forward_sizes(const rn_kernel_ctx_t* ctx, rn_conv3d_t* out
   return measure(ctx->state, dims, rn_tensor_dims(w), out);
 }
 
-rn_status_t rn_conv3d_forward(rn_kernel_ctx_t* ctx, const rn_conv3d_t* sizes, const rn_tensor_t* x,
-                              const rn_tensor_t* w, rn_tensor_t* y) {
-  conv_t conv = {.work = FORWARD,
-                 .dtype = x->dtype,
-                 .sizes = *sizes,
-                 .x = x->data,
-                 .w = w->data,
-                 .y = y->data};
+rn_status_t rn_conv3d_forward(rn_kernel_ctx_t* ctx, rn_conv_cache_t* cache,
+                              const rn_conv3d_t* sizes, const rn_tensor_t* x, const rn_tensor_t* w,
+                              rn_tensor_t* y) {
   if (y->count == 0) return RN_OK;
   if (x->count == 0) {
     memset(y->data, 0, rn_tensor_bytes(y));
     return RN_OK;
   }
-  return run(ctx, &conv);
+  return run(ctx, cache, RN_CONV_FORWARD, x->dtype, sizes,
+             (rn_conv_data_t){x->data, w->data, y->data});
 }
 
 static rn_status_t forward_compute(rn_kernel_ctx_t* ctx) {
@@ -299,7 +167,8 @@ static rn_status_t forward_compute(rn_kernel_ctx_t* ctx) {
   int64_t dims[5] = {sizes.batch, axes[0].out, axes[1].out, axes[2].out, sizes.out_depth};
   rn_tensor_t* y = NULL;
   RN_RETURN_IF_ERROR(rn_output(ctx, 0, (rn_shape_t){5, dims}, &y));
-  return rn_conv3d_forward(ctx, &sizes, rn_in(ctx, 0), rn_in(ctx, 1), y);
+  return rn_conv3d_forward(ctx, &((conv3d_state_t*)ctx->state)->cache, &sizes, rn_in(ctx, 0),
+                           rn_in(ctx, 1), y);
 }
 
 // Checks for both gradients: the sizes of x, w and y against each other, channels last.
@@ -373,12 +242,12 @@ rn_status_t rn_conv3d_gradient_sizes(const rn_kernel_ctx_t* ctx, bool is_input, 
                         rn_in(ctx, 2), out);
 }
 
-static rn_status_t gradient(rn_kernel_ctx_t* ctx, conv3d_work_t work) {
-  bool is_input = work == INPUT;
+static rn_status_t gradient(rn_kernel_ctx_t* ctx, rn_conv_kind_t kind) {
+  const bool is_input = kind == RN_CONV_INPUT;
   const rn_tensor_t *other = rn_in(ctx, is_input ? 1 : 0), *y = rn_in(ctx, 2);
-  conv_t conv = {.work = work, .dtype = y->dtype, .y = y->data};
+  rn_conv3d_t sizes = {0};
   int64_t dims[5];
-  RN_RETURN_IF_ERROR(rn_conv3d_gradient_sizes(ctx, is_input, dims, &conv.sizes));
+  RN_RETURN_IF_ERROR(rn_conv3d_gradient_sizes(ctx, is_input, dims, &sizes));
   rn_tensor_t* out = NULL;
   RN_RETURN_IF_ERROR(rn_output(ctx, 0, (rn_shape_t){5, dims}, &out));
   if (out->count == 0) return RN_OK;
@@ -386,25 +255,25 @@ static rn_status_t gradient(rn_kernel_ctx_t* ctx, conv3d_work_t work) {
     memset(out->data, 0, rn_tensor_bytes(out));
     return RN_OK;
   }
-  conv.x = is_input ? out->data : other->data;
-  conv.w = is_input ? other->data : out->data;
-  return run(ctx, &conv);
+  void *x = is_input ? out->data : other->data, *w = is_input ? other->data : out->data;
+  return run(ctx, &((conv3d_state_t*)ctx->state)->cache, kind, y->dtype, &sizes,
+             (rn_conv_data_t){x, w, y->data});
 }
 
-static rn_status_t input_compute(rn_kernel_ctx_t* ctx) { return gradient(ctx, INPUT); }
-static rn_status_t filter_compute(rn_kernel_ctx_t* ctx) { return gradient(ctx, FILTER); }
+static rn_status_t input_compute(rn_kernel_ctx_t* ctx) { return gradient(ctx, RN_CONV_INPUT); }
+static rn_status_t filter_compute(rn_kernel_ctx_t* ctx) { return gradient(ctx, RN_CONV_FILTER); }
 
 #define ROW(op_, init_, compute_)                                                                \
   {                                                                                              \
     .op = op_, .device = "CPU", .types = {{"T", RN_TYPES_FLOATS}}, .flags = RN_KERNEL_EXPENSIVE, \
     .host_args = RN_HOST_ARGS("input_sizes", "filter_sizes"),                                    \
-    .state_size = sizeof(rn_conv3d_attrs_t), .init = init_, .compute = compute_                  \
+    .state_size = sizeof(conv3d_state_t), .init = init_, .destroy = destroy, .compute = compute_ \
   }
 static const rn_kernel_def_t rows[] = {
-    ROW("Conv3D", rn_conv3d_init, forward_compute),
-    ROW("Conv3DBackpropInput", rn_conv3d_gradient_init, input_compute),
-    ROW("Conv3DBackpropFilter", rn_conv3d_gradient_init, filter_compute),
-    ROW("Conv3DBackpropInputV2", rn_conv3d_gradient_init, input_compute),
-    ROW("Conv3DBackpropFilterV2", rn_conv3d_gradient_init, filter_compute),
+    ROW("Conv3D", forward_init, forward_compute),
+    ROW("Conv3DBackpropInput", gradient_init, input_compute),
+    ROW("Conv3DBackpropFilter", gradient_init, filter_compute),
+    ROW("Conv3DBackpropInputV2", gradient_init, input_compute),
+    ROW("Conv3DBackpropFilterV2", gradient_init, filter_compute),
 };
 RN_KERNEL_FAMILY(cpu_conv3d, rows);

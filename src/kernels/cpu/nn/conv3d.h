@@ -2,10 +2,9 @@
 #ifndef RUNNEL_KERNELS_CPU_NN_CONV3D_H_
 #define RUNNEL_KERNELS_CPU_NN_CONV3D_H_
 
-#include "framework/kernel.h"
-#include "kernels/cpu/nn/window.h"
+#include "kernels/cpu/nn/conv.h"
 
-// State of the kernels. The CPU has only NDHWC and no dilation.
+// State of the kernels, or its first part. The CPU has only NDHWC and no dilation.
 typedef struct rn_conv3d_attrs_t {
   int64_t strides[3], dilations[3];
   rn_padding_t padding;
@@ -26,9 +25,17 @@ RN_MUST_USE rn_status_t rn_conv3d_gradient_init(const rn_kernel_init_t* init, vo
 RN_MUST_USE rn_status_t rn_conv3d_forward_sizes(const rn_kernel_ctx_t* ctx, rn_conv3d_t* out);
 RN_MUST_USE rn_status_t rn_conv3d_gradient_sizes(const rn_kernel_ctx_t* ctx, bool is_input,
                                                  int64_t dims[5], rn_conv3d_t* out);
-// Convolves |x| with |w| into |y|, channels last. Only on the CPU.
-RN_MUST_USE rn_status_t rn_conv3d_forward(rn_kernel_ctx_t* ctx, const rn_conv3d_t* sizes,
-                                          const rn_tensor_t* x, const rn_tensor_t* w,
-                                          rn_tensor_t* y);
+
+// Only on the CPU, channels last, without dilation of the planes:
+//
+// Convolves |x| with |w| into |y|.
+RN_MUST_USE rn_status_t rn_conv3d_forward(rn_kernel_ctx_t* ctx, rn_conv_cache_t* cache,
+                                          const rn_conv3d_t* sizes, const rn_tensor_t* x,
+                                          const rn_tensor_t* w, rn_tensor_t* y);
+// Computes the result of |kind| for any type but the 16-bit floats; none of the three may be empty.
+// The same bits with any number of threads.
+RN_MUST_USE rn_status_t rn_conv3d_run(rn_kernel_ctx_t* ctx, rn_conv_cache_t* cache,
+                                      rn_conv_kind_t kind, rn_dtype_t dtype,
+                                      const rn_conv3d_t* sizes, rn_conv_data_t data);
 
 #endif  // RUNNEL_KERNELS_CPU_NN_CONV3D_H_

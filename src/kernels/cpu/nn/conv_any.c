@@ -163,7 +163,7 @@ static rn_status_t any_compute(rn_kernel_ctx_t* ctx) {
   dims[x->rank - 1] = sizes.out_depth;
   rn_tensor_t* y = NULL;
   RN_RETURN_IF_ERROR(rn_output(ctx, 0, (rn_shape_t){x->rank, dims}, &y));
-  if (space == 3) return rn_conv3d_forward(ctx, &sizes, x, w, y);
+  if (space == 3) return rn_conv3d_forward(ctx, &any->cache, &sizes, x, w, y);
   if (y->count == 0) return RN_OK;
   if (x->count == 0) {
     memset(y->data, 0, rn_tensor_bytes(y));

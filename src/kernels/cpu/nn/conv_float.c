@@ -215,8 +215,9 @@ static int64_t pack_steps(const rn_conv_t* conv, const rn_conv_extra_t* extra, i
 static rn_window_axis_t turned_axis(const rn_window_axis_t* axis) {
   rn_window_axis_t out = *axis;
   out.in = axis->out, out.out = axis->in;
-  out.before = axis->filter - 1 - axis->before;
-  out.after = axis->filter - 1 - axis->after;
+  int64_t reach = (axis->filter - 1) * axis->dilation;
+  out.before = reach - axis->before;
+  out.after = reach - axis->after;
   return out;
 }
 
@@ -251,7 +252,10 @@ static rn_status_t input_by_winograd(rn_kernel_ctx_t* ctx, rn_conv_cache_t* cach
   RN_RETURN_IF_ERROR(rn_temp(ctx, RN_FLOAT, (rn_shape_t){1, &count}, &filter));
   rn_status_t status = turn_filter(ctx, conv, data.w, filter.data);
   rn_conv_data_t other = {.x = data.y, .w = filter.data, .y = data.x};
-  if (rn_ok(status)) status = rn_conv_winograd(ctx, cache, forward, size, other, NULL);
+  bool has_phases = forward->rows.dilation > 1 || forward->columns.dilation > 1;
+  if (rn_ok(status))
+    status =
+        (has_phases ? rn_conv_phases : rn_conv_winograd)(ctx, cache, forward, size, other, NULL);
   rn_tensor_clear(&filter);
   return status;
 }
@@ -264,14 +268,20 @@ rn_status_t rn_conv_float(rn_kernel_ctx_t* ctx, rn_conv_cache_t* cache, const rn
     rn_conv_depthwise(ctx, conv, data, extra);
     return RN_OK;
   }
-  int size = rn_conv_winograd_size(conv);
+  int size = rn_conv_phases_size(conv);
+  if (size) {
+    *out_done = true;
+    return rn_conv_phases(ctx, cache, conv, size, data, extra);
+  }
+  size = rn_conv_winograd_size(conv);
   if (size || rn_conv_tiles_fit(conv)) {
     *out_done = true;
     return size ? rn_conv_winograd(ctx, cache, conv, size, data, extra)
                 : rn_conv_tiles(ctx, cache, conv, data, extra);
   }
   rn_conv_t forward = turned(conv);
-  size = conv->kind == RN_CONV_INPUT ? rn_conv_winograd_size(&forward) : 0;
+  if (conv->kind == RN_CONV_INPUT && conv->rows.stride == 1 && conv->columns.stride == 1)
+    size = rn_conv_winograd_size(&forward) + rn_conv_phases_size(&forward);  // one of them is 0
   if (size) {
     *out_done = true;
     return input_by_winograd(ctx, cache, conv, &forward, size, data);

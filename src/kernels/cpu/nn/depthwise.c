@@ -65,6 +65,29 @@ static void run_piece(void* arg, int64_t begin, int64_t end) {
   }
 }
 
+static rn_window_axis_t turned_axis(const rn_window_axis_t* axis) {
+  rn_window_axis_t out = *axis;
+  out.in = axis->out, out.out = axis->in;
+  out.before = axis->filter - 1 - axis->before;
+  out.after = axis->filter - 1 - axis->after;
+  return out;
+}
+
+// The gradient of x with stride 1 is a convolution of y by the filter from its end.
+static rn_status_t run_turned(rn_kernel_ctx_t* ctx, const rn_depthwise_t* conv, rn_conv_t plain) {
+  int64_t taps = conv->rows.filter * conv->columns.filter, count = taps * conv->depth;
+  rn_tensor_t filter = {0};
+  RN_RETURN_IF_ERROR(rn_temp(ctx, RN_FLOAT, (rn_shape_t){1, &count}, &filter));
+  for (int64_t t = 0; t < taps; ++t)
+    memcpy(RN_DATA(&filter, float) + (taps - 1 - t) * conv->depth,
+           (const float*)conv->w + t * conv->depth, (size_t)conv->depth * sizeof(float));
+  plain.rows = turned_axis(&conv->rows);
+  plain.columns = turned_axis(&conv->columns);
+  rn_conv_depthwise(ctx, &plain, (rn_conv_data_t){conv->y, filter.data, conv->x}, NULL);
+  rn_tensor_clear(&filter);
+  return RN_OK;
+}
+
 static rn_status_t run_plain(rn_kernel_ctx_t* ctx, depthwise_work_t work, rn_dtype_t dtype,
                              const rn_depthwise_t* conv, int64_t batch) {
   int64_t filter = conv->rows.filter * conv->columns.filter,
@@ -80,6 +103,9 @@ static rn_status_t run_plain(rn_kernel_ctx_t* ctx, depthwise_work_t work, rn_dty
     rn_conv_depthwise(ctx, &plain, (rn_conv_data_t){conv->x, conv->w, conv->y}, NULL);
     return RN_OK;
   }
+  if (work == INPUT && dtype == RN_FLOAT && rn_conv_depthwise_fits(&plain) &&
+      conv->rows.stride == 1 && conv->columns.stride == 1)
+    return run_turned(ctx, conv, plain);
   double row = (double)(conv->columns.out * channels) * (double)filter;
   double each = work == FORWARD ? row : row * (double)conv->rows.out;
   size_t item = rn_dtype_size(dtype);

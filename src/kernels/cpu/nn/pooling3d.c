@@ -4,6 +4,8 @@
 #include <math.h>
 
 #include "kernels/cpu/array.h"
+#include "kernels/cpu/isa.h"
+#include "kernels/cpu/isa/pooling.h"
 #include "kernels/cpu/nn/pooling3d.h"
 #include "kernels/cpu/vector.h"
 #include "kernels/kernel_rows.h"
@@ -85,10 +87,6 @@ static void visit(const pooling3d_pool_t* pool, const float* x, int64_t place, i
       rn_vector_run(RN_VECTOR_MAXIMUM, RN_FLOAT, x + place, 1, pool->to + out, 1, pool->to + out,
                     depth);
       break;
-    case AVERAGE:
-      rn_vector_run(RN_VECTOR_ADD, RN_FLOAT, pool->to + out, 1, x + place, 1, pool->to + out,
-                    depth);
-      break;
     case MAX_GRADIENT:  // every element equal to the maximum gets it
       for (int64_t c = 0; c < depth; ++c)
         if (x[place + c] == pool->pooled[out + c]) dx[place + c] += dy[c];
@@ -96,6 +94,7 @@ static void visit(const pooling3d_pool_t* pool, const float* x, int64_t place, i
     case AVERAGE_GRADIENT:
       for (int64_t c = 0; c < depth; ++c) dx[place + c] += dy[c] / (float)count;
       break;
+    case AVERAGE:
     case MAX_SECOND:
       break;
   }
@@ -120,6 +119,15 @@ static void run_position(const pooling3d_pool_t* pool, int64_t volume, const int
   for (int64_t c = 0; makes_y && c < depth; ++c) pool->to[out + c] = start;
   if (is_empty) return;
   const int64_t rows = pool->sizes.axes[1].in, columns = pool->sizes.axes[2].in;
+  if (pool->work == AVERAGE) {
+    const int64_t counts[3] = {box.end[0] - box.begin[0], box.end[1] - box.begin[1],
+                               box.end[2] - box.begin[2]};
+    const int64_t steps[3] = {rows * columns * depth, columns * depth, depth};
+    const float* first =
+        x + box.begin[0] * steps[0] + box.begin[1] * steps[1] + box.begin[2] * steps[2];
+    RN_ISA_PICK(rn_pooling_)[RN_FLOAT].average_box(first, counts, steps, depth, pool->to + out);
+    return;
+  }
   // Backwards for the second gradient, so that the first maximum writes last.
   if (pool->work == MAX_SECOND) {
     for (int64_t p = box.end[0] - 1; p >= box.begin[0]; --p)
@@ -134,9 +142,6 @@ static void run_position(const pooling3d_pool_t* pool, int64_t volume, const int
     for (int64_t r = box.begin[1]; r < box.end[1]; ++r)
       for (int64_t c = box.begin[2]; c < box.end[2]; ++c)
         visit(pool, x, ((p * rows + r) * columns + c) * depth, out, count, dx);
-  if (pool->work == AVERAGE)
-    rn_vector_run(RN_VECTOR_REAL_DIV, RN_FLOAT, pool->to + out, 1, &(float){(float)count}, 0,
-                  pool->to + out, depth);
 }
 
 // Volumes [begin, end).

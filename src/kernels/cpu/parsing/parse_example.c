@@ -29,7 +29,7 @@ typedef struct parse_example_job_t {
   const rn_tstring_t* messages;
   const rn_tensor_t* names;  // empty if there are none
   size_t bytes;
-  bool is_single;                // ParseSingleExample, whose messages are shorter
+  bool is_single;                // a scalar: stock has other messages for it
   bool fills;                    // fills rows as they are scanned
   _Atomic bool is_short;         // out of memory
   _Atomic int64_t first_failed;  // row; the number of rows if none failed
@@ -303,7 +303,7 @@ static rn_status_t parse_v2(rn_kernel_ctx_t* ctx, rn_arena_t* arena) {
     return rn_invalid_argument("Expected serialized to be a scalar or vector, got shape: %s",
                                rn_text_of(serialized).text);
   RN_RETURN_IF_ERROR(check_names(serialized, names));
-  job.columns.is_scalar = serialized->rank == 0;
+  job.is_single = job.columns.is_scalar = serialized->rank == 0;
   RN_RETURN_IF_ERROR(make_columns(state, ctx, arena, 5, &job.columns));
   rn_column_t* list = job.columns.list;
   RN_RETURN_IF_ERROR(vector_keys(rn_in(ctx, 2), "sparse_keys", "num_sparse", state->sparse, list));

@@ -75,8 +75,12 @@ static void pack_strips(const rn_levels_pack_t* pack, rn_levels_weights_t* out) 
 static void pack_taps(const rn_levels_pack_t* pack, rn_levels_weights_t* out) {
   const int8_t* from = pack->w->data;
   uint32_t* to = out->packed;
+  int8_t* fours = out->packed;
   for (int64_t i = 0; i < pack->k * pack->n; ++i) {
-    to[i] = (uint16_t)(int16_t)from[i];
+    if (out->has_fours)
+      fours[rn_levels_four_at(pack->k, pack->n, i / pack->n, i % pack->n)] = from[i];
+    else
+      to[i] = (uint16_t)(int16_t)from[i];
     out->start[i % pack->n] += from[i];
   }
 }
@@ -84,7 +88,7 @@ static void pack_taps(const rn_levels_pack_t* pack, rn_levels_weights_t* out) {
 static rn_status_t allocate(rn_levels_weights_t* out) {
   int64_t columns = round_up(out->n, WIDE), count;
   rn_allocator_t allocator = rn_allocator_default();
-  if (!rn_mul_i64_ok(out->is_depthwise ? 4 * out->n : columns, out->depth, &count))
+  if (!rn_mul_i64_ok(out->is_depthwise ? 4 * columns : columns, out->depth, &count))
     return rn_out_of_memory();
   out->packed_bytes = (size_t)count;
   out->column_bytes = (size_t)columns * 4;
@@ -96,6 +100,8 @@ static rn_status_t allocate(rn_levels_weights_t* out) {
 rn_status_t rn_levels_pack(const rn_levels_pack_t* pack, rn_levels_weights_t* out) {
   *out = (rn_levels_weights_t){.is_depthwise = pack->is_depthwise, .k = pack->k, .n = pack->n};
   out->depth = pack->is_depthwise ? pack->k : round_up(pack->k, RN_LEVELS_BLOCK);
+  out->has_fours = pack->is_depthwise && pack->cpu.has_vnni && rn_levels_table()->depthwise_vnni;
+  if (out->has_fours) out->depth = rn_levels_fours(pack->k);
   rn_status_t status = allocate(out);
   if (!rn_ok(status)) {
     rn_levels_weights_clear(out);
@@ -343,8 +349,12 @@ static rn_status_t run_pixels(const levels_job_t* job, int64_t begin, int64_t en
   int32_t* sum = (int32_t*)(block + taps);
   uint8_t* padding = (uint8_t*)block + taps + sums;
   memset(padding, p->zero, (size_t)w->n);
-  rn_levels_taps_t part = {
-      .x = x, .w = w->packed, .start = w->start, .taps = w->k, .channels = w->n};
+  rn_levels_taps_t part = {.x = x,
+                           .w = w->packed,
+                           .fours = w->packed,
+                           .start = w->start,
+                           .taps = w->k,
+                           .channels = w->n};
   for (int64_t row = begin; row < end; ++row) {
     pixel_t pixel = pixel_at(p, row * columns->out);
     bool is_inside =
@@ -354,7 +364,10 @@ static rn_status_t run_pixels(const levels_job_t* job, int64_t begin, int64_t en
       part.pixels = is_inside ? pixels_inside(columns, at, most) : 1;
       part.step = columns->stride * p->in_depth;
       find_taps(p, pixel, padding, x);
-      job->table->depthwise(&part, sum);
+      if (w->has_fours)
+        job->table->depthwise_vnni(&part, sum);
+      else
+        job->table->depthwise(&part, sum);
       finish_rows(job, row * columns->out + at, part.pixels, 0, w->n, sum, w->n);
       pixel.left += part.pixels * columns->stride;
     }

@@ -24,9 +24,10 @@ rn_levels_scale_t rn_levels_scale(float min, float max);
 // Weights in the order in which the products read them.
 typedef struct rn_levels_weights_t {
   bool is_depthwise;
-  int64_t k, n;   // rows and columns of B; taps and channels
-  int64_t depth;  // k, filled up
-  void* packed;   // Owned
+  bool has_fours;  // depthwise weights are packed by fours
+  int64_t k, n;    // rows and columns of B; taps and channels
+  int64_t depth;   // k, filled up
+  void* packed;    // Owned
   size_t packed_bytes;
   int32_t* start;  // Owned, one per column: what takes the zero point of A out of a sum
   float* scale;    // Owned, one per column: from sums to floats
@@ -39,6 +40,7 @@ typedef struct rn_levels_pack_t {
   int64_t k, n;
   bool transposed;  // n x k
   bool is_depthwise;
+  rn_levels_cpu_t cpu;
   rn_levels_scale_t x;
 } rn_levels_pack_t;
 RN_MUST_USE rn_status_t rn_levels_pack(const rn_levels_pack_t* pack, rn_levels_weights_t* out);

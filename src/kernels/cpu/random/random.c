@@ -335,6 +335,36 @@ static rn_status_t truncated_normal(rn_kernel_ctx_t* ctx) {
   return RN_OK;
 }
 
+// Which of the remaining rows each position takes, some at a time.
+enum { SHUFFLE_WORDS = 256 };
+typedef struct draws_t {
+  rn_philox_t philox;
+  uint32_t words[SHUFFLE_WORDS];
+  int used;
+} draws_t;
+
+static inline int64_t shuffle_next(draws_t* shuffle, int64_t left) {
+  if (shuffle->used == SHUFFLE_WORDS) {
+    RN_ISA_PICK(&rn_philox_table_)->words(&shuffle->philox, shuffle->words, SHUFFLE_WORDS / 4);
+    rn_philox_skip(&shuffle->philox, SHUFFLE_WORDS / 4);
+    shuffle->used = 0;
+  }
+  const uint32_t word = shuffle->words[shuffle->used++];
+  return left > UINT32_MAX ? word : word % (uint32_t)left;
+}
+
+#define SHUFFLE(T)                                                     \
+  static void shuffle_##T(draws_t* shuffle, T* items, int64_t count) { \
+    for (int64_t i = 0; i + 1 < count; ++i) {                          \
+      const int64_t j = i + shuffle_next(shuffle, count - i);          \
+      const T other = items[j];                                        \
+      items[j] = items[i];                                             \
+      items[i] = other;                                                \
+    }                                                                  \
+  }
+SHUFFLE(uint32_t)
+SHUFFLE(int64_t)
+
 // Shuffles along the first dimension: each position takes one of the remaining rows.
 rn_status_t rn_random_shuffle(rn_kernel_ctx_t* ctx, const rn_philox_t* philox) {
   const rn_tensor_t* input = rn_in(ctx, 0);
@@ -343,18 +373,19 @@ rn_status_t rn_random_shuffle(rn_kernel_ctx_t* ctx, const rn_philox_t* philox) {
   RN_RETURN_IF_ERROR(rn_output(ctx, 0, rn_tensor_shape(input), &out));
   if (input->count <= 1 || rows <= 1)
     return rn_move_row(input->dtype, input->data, out->data, input->count);
+  draws_t shuffle = {
+      .philox = philox ? *philox : rn_random_stream_reserve(ctx->state, ((uint64_t)rows + 2) / 4),
+      .used = SHUFFLE_WORDS};
+  if (rn_dtype_is_plain(input->dtype) && rn_tensor_bytes(input) == (size_t)rows * 4) {
+    memcpy(out->data, input->data, rn_tensor_bytes(input));
+    shuffle_uint32_t(&shuffle, out->data, rows);
+    return RN_OK;
+  }
   rn_tensor_t order = {0};
   RN_RETURN_IF_ERROR(rn_temp(ctx, RN_INT64, (rn_shape_t){1, &rows}, &order));
   int64_t* from = RN_DATA(&order, int64_t);
   for (int64_t i = 0; i < rows; ++i) from[i] = i;
-  rn_philox_single_t words = rn_philox_single(
-      philox ? *philox : rn_random_stream_reserve(ctx->state, ((uint64_t)rows + 2) / 4));
-  for (int64_t i = 0; i + 1 < rows; ++i) {
-    int64_t j = i + (int64_t)(rn_philox_word(&words) % (uint64_t)(rows - i));
-    int64_t other = from[j];
-    from[j] = from[i];
-    from[i] = other;
-  }
+  shuffle_int64_t(&shuffle, from, rows);
   int64_t width = input->count / rows;
   size_t bytes = (size_t)width * rn_dtype_size(input->dtype);
   rn_status_t status = RN_OK;

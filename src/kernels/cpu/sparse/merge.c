@@ -75,8 +75,8 @@ static rn_status_t read_compared(rn_kernel_ctx_t* ctx) {
   return check_shapes(rn_in(ctx, 2), rn_in(ctx, 5));
 }
 
-// The magnitude of a number; a long double holds every integer.
-static long double size_of(rn_dtype_t dtype, const void* value) {
+// The magnitude of a number; a double holds every one but those of int64.
+static inline double size_of(rn_dtype_t dtype, const void* value) {
   switch (dtype) {
     case RN_FLOAT:
       return fabsf(*(const float*)value);
@@ -87,14 +87,24 @@ static long double size_of(rn_dtype_t dtype, const void* value) {
     case RN_COMPLEX128:
       return hypot(((const double*)value)[0], ((const double*)value)[1]);
     case RN_INT8:
-      return fabsl((long double)*(const int8_t*)value);
+      return fabs((double)*(const int8_t*)value);
     case RN_INT16:
-      return fabsl((long double)*(const int16_t*)value);
-    case RN_INT32:
-      return fabsl((long double)*(const int32_t*)value);
+      return fabs((double)*(const int16_t*)value);
     default:
-      return fabsl((long double)*(const int64_t*)value);
+      return fabs((double)*(const int32_t*)value);
   }
+}
+
+// What sums must be at least; NaN never is. Conversions of a long double take long, so there is
+// one.
+typedef struct merge_least_t {
+  long double wide;
+  double narrow;
+} merge_least_t;
+
+static inline bool is_enough(rn_dtype_t dtype, const merge_least_t* least, const void* value) {
+  if (dtype == RN_INT64) return least->wide <= fabsl((long double)*(const int64_t*)value);
+  return least->narrow <= size_of(dtype, value);
 }
 
 // A threshold below 0 keeps everything, so the sign matters, not only the magnitude.
@@ -117,29 +127,44 @@ typedef struct merge_pair_t {
 static int64_t unite(const merge_part_t* a, const merge_part_t* b, int32_t rank,
                      merge_pair_t* out) {
   int64_t i = 0, j = 0, n = 0;
-  while (i < a->count || j < b->count) {
-    int order = i == a->count ? 1
-                : j == b->count
-                    ? -1
-                    : rn_sparse_compare(a->indices + i * rank, b->indices + j * rank, rank);
-    out[n++] = (merge_pair_t){order <= 0 ? i : -1, order >= 0 ? j : -1};
-    i += order <= 0;
-    j += order >= 0;
+  while (i < a->count && j < b->count) {
+    const int order = rn_sparse_compare(a->indices + i * rank, b->indices + j * rank, rank);
+    if (order < 0)
+      out[n++] = (merge_pair_t){i++, -1};
+    else if (order > 0)
+      out[n++] = (merge_pair_t){-1, j++};
+    else
+      out[n++] = (merge_pair_t){i++, j++};
   }
+  while (i < a->count) out[n++] = (merge_pair_t){i++, -1};
+  while (j < b->count) out[n++] = (merge_pair_t){-1, j++};
   return n;
+}
+
+// The index of |pair| in a, or else in b: by a table, because nobody can predict a branch.
+static inline const int64_t* index_of(const merge_part_t* a, const merge_part_t* b,
+                                      merge_pair_t pair, int32_t rank) {
+  const int64_t* const indices[2] = {a->indices, b->indices};
+  const int64_t places[2] = {pair.a, pair.b};
+  return indices[pair.a < 0] + places[pair.a < 0] * rank;
 }
 
 // The combined value of |pair|; a missing one counts as 0 if |takes_zero|, otherwise the other is
 // copied.
-static void combine_pair(const merge_part_t* a, const merge_part_t* b, merge_pair_t pair,
-                         rn_combine_fn_t combine, bool takes_zero, size_t size, char* out) {
+static inline void combine_pair(const merge_part_t* a, const merge_part_t* b, merge_pair_t pair,
+                                rn_combine_fn_t combine, bool takes_zero, size_t size, char* out) {
   static const char zero[16] = {0};
-  const char* x = pair.a >= 0 ? (const char*)a->values->data + (size_t)pair.a * size : zero;
-  const char* y = pair.b >= 0 ? (const char*)b->values->data + (size_t)pair.b * size : zero;
-  if (takes_zero || (pair.a >= 0 && pair.b >= 0))
-    combine(x, y, 1, out, 1);
+  const char* const values[2] = {a->values->data, b->values->data};
+  const int64_t places[2] = {pair.a, pair.b};
+  if ((pair.a | pair.b) >= 0) {
+    combine(values[0] + (size_t)pair.a * size, values[1] + (size_t)pair.b * size, 1, out, 1);
+    return;
+  }
+  const char* value = values[pair.a < 0] + (size_t)places[pair.a < 0] * size;
+  if (takes_zero)
+    combine(pair.a < 0 ? zero : value, pair.a < 0 ? value : zero, 1, out, 1);
   else
-    rn_move_bytes(out, pair.a >= 0 ? x : y, size);
+    rn_move_bytes(out, value, size);
 }
 
 // Adds, or compares with 0 for missing values; drops sums below |threshold| (NULL if none).
@@ -157,20 +182,20 @@ static rn_status_t merge(rn_kernel_ctx_t* ctx, rn_arena_t* arena, rn_combine_op_
   RN_RETURN_IF_ERROR(rn_arena_alloc_array(arena, room, size, (void**)&results));
   int64_t count = unite(&a, &b, rank, pairs);
   rn_combine_fn_t combine = rn_combine(op, dtype);
-  const long double least = threshold ? threshold_of(threshold) : 0;
+  const long double wide = threshold ? threshold_of(threshold) : 0;
+  const merge_least_t least = {wide, (double)wide};
   for (int64_t n = 0; n < count; ++n) {
     char* result = results + (size_t)kept * size;
     combine_pair(&a, &b, pairs[n], combine, op != RN_COMBINE_ADD, size, result);
     // As in stock, only sums are compared with the threshold; NaN is always dropped.
-    if (threshold && pairs[n].a >= 0 && pairs[n].b >= 0 && !(least <= size_of(dtype, result)))
+    if (threshold && pairs[n].a >= 0 && pairs[n].b >= 0 && !is_enough(dtype, &least, result))
       continue;
     pairs[kept++] = pairs[n];
   }
   RN_RETURN_IF_ERROR(rn_output(ctx, 0, (rn_shape_t){2, (int64_t[]){kept, rank}}, &indices));
   RN_RETURN_IF_ERROR(rn_output(ctx, 1, (rn_shape_t){1, &kept}, &values));
   for (int64_t n = 0; n < kept && rank; ++n)
-    rn_move_bytes(RN_DATA(indices, int64_t) + n * rank,
-                  pairs[n].a >= 0 ? a.indices + pairs[n].a * rank : b.indices + pairs[n].b * rank,
+    rn_move_bytes(RN_DATA(indices, int64_t) + n * rank, index_of(&a, &b, pairs[n], rank),
                   (size_t)rank * sizeof(int64_t));
   if (kept) memcpy(values->data, results, (size_t)kept * size);
   return RN_OK;

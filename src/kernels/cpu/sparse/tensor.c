@@ -27,8 +27,11 @@ rn_status_t rn_sparse_output_shape(rn_kernel_ctx_t* ctx, int i, const int64_t* s
 
 static rn_status_t move_value(const rn_tensor_t* from, int64_t i, rn_tensor_t* to, int64_t j) {
   size_t size = rn_dtype_size(from->dtype);
-  return rn_move_row(from->dtype, (const char*)from->data + (size_t)i * size,
-                     (char*)to->data + (size_t)j * size, 1);
+  const char* value = (const char*)from->data + (size_t)i * size;
+  char* at = (char*)to->data + (size_t)j * size;
+  if (!rn_dtype_is_plain(from->dtype)) return rn_move_row(from->dtype, value, at, 1);
+  rn_move_bytes(at, value, size);
+  return RN_OK;
 }
 
 // Sorts entries by index; stable.
@@ -69,10 +72,82 @@ static rn_status_t give_entries(rn_kernel_ctx_t* ctx, tensor_entry_t* entries, i
   return RN_OK;
 }
 
+// Entries whose indices are within the sizes have a place in the dense tensor, which sorts them by
+// digits.
+typedef struct tensor_place_t {
+  uint64_t place;
+  int64_t number;  // original position
+} tensor_place_t;
+enum { DIGIT = 11 };
+
+// False if an index is outside, or the tensor has too many elements. |*out_bits| is what the places
+// differ in.
+static bool find_places(const rn_sparse_t* in, tensor_place_t* out, uint64_t* out_bits) {
+  int64_t size = 1;
+  for (int d = 0; d < in->rank; ++d)
+    if (in->shape[d] < 0 || !rn_mul_i64_ok(size, in->shape[d], &size)) return false;
+  bool is_inside = true;
+  uint64_t bits = 0;
+  for (int64_t i = 0; i < in->count; ++i) {
+    const int64_t* index = in->indices + i * in->rank;
+    uint64_t place = 0;
+    for (int d = 0; d < in->rank; ++d) {
+      is_inside &= (uint64_t)index[d] < (uint64_t)in->shape[d];
+      place = place * (uint64_t)in->shape[d] + (uint64_t)index[d];
+    }
+    bits |= place;
+    out[i] = (tensor_place_t){place, i};
+  }
+  *out_bits = bits;
+  return is_inside;
+}
+
+// Sorts |*inout_from| by the digit at |shift|; stable.
+static void sort_digit(tensor_place_t** inout_from, tensor_place_t** inout_to, int64_t count,
+                       int shift) {
+  tensor_place_t *from = *inout_from, *to = *inout_to;
+  const uint64_t mask = (1 << DIGIT) - 1;
+  int64_t starts[1 << DIGIT] = {0}, sum = 0;
+  for (int64_t i = 0; i < count; ++i) ++starts[from[i].place >> shift & mask];
+  for (int d = 0; d < 1 << DIGIT; ++d) {
+    const int64_t own = starts[d];
+    starts[d] = sum;
+    sum += own;
+  }
+  for (int64_t i = 0; i < count; ++i) to[starts[from[i].place >> shift & mask]++] = from[i];
+  *inout_from = to;
+  *inout_to = from;
+}
+
+// |*out_done| is false if the places cannot be used.
+static rn_status_t reorder_places(rn_kernel_ctx_t* ctx, rn_arena_t* arena, const rn_sparse_t* in,
+                                  bool* out_done) {
+  tensor_place_t *from = NULL, *to = NULL;
+  uint64_t bits = 0;
+  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(arena, (size_t)in->count + 1, &from));
+  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(arena, (size_t)in->count + 1, &to));
+  *out_done = find_places(in, from, &bits);
+  if (!*out_done) return RN_OK;
+  for (int shift = 0; shift < 64 && bits >> shift; shift += DIGIT)
+    sort_digit(&from, &to, in->count, shift);
+  rn_tensor_t *indices = NULL, *values = NULL;
+  RN_RETURN_IF_ERROR(rn_sparse_outputs(ctx, 0, 1, in->count, in->rank, &indices, &values));
+  int64_t* index = indices->data;
+  for (int64_t i = 0; i < in->count; ++i, index += in->rank) {
+    const int64_t* own = in->indices + from[i].number * in->rank;
+    for (int d = 0; d < in->rank; ++d) index[d] = own[d];
+    RN_RETURN_IF_ERROR(move_value(in->values, from[i].number, values, i));
+  }
+  return RN_OK;
+}
+
 static rn_status_t reorder_in(rn_kernel_ctx_t* ctx, rn_arena_t* arena) {
   rn_sparse_t in;
   tensor_entry_t* entries = NULL;
+  bool is_done = false;
   RN_RETURN_IF_ERROR(rn_sparse_read_parts(ctx, 0, &in));
+  RN_RETURN_IF_ERROR(reorder_places(ctx, arena, &in, &is_done));
+  if (is_done) return RN_OK;
   RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(arena, (size_t)in.count + 1, &entries));
   for (int64_t i = 0; i < in.count; ++i)
     entries[i] = (tensor_entry_t){(int64_t*)in.indices + i * in.rank, in.values, i, i, in.rank};

@@ -103,6 +103,13 @@ static rn_status_t copy_element(rn_tensor_t* to, int64_t at, const rn_tensor_t* 
                          int64_t* out) {                                                \
     int64_t last = -1;                                                                  \
     bool is_ok = true;                                                                  \
+    for (int64_t i = 0; sparse->in.rank == 1 && i < sparse->in.count; ++i) {            \
+      const int64_t place = at[i];                                                      \
+      is_ok &= (uint64_t)place < (uint64_t)sparse->dims[0];                             \
+      is_ok &= !is_ordered || place > last;                                             \
+      out[i] = last = place;                                                            \
+    }                                                                                   \
+    if (sparse->in.rank == 1) return is_ok;                                             \
     for (int64_t i = 0; i < sparse->in.count; ++i) {                                    \
       int64_t place = 0;                                                                \
       for (int64_t d = 0; d < sparse->in.rank; ++d, ++at) {                             \

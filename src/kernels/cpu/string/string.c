@@ -108,11 +108,11 @@ static rn_status_t length(rn_kernel_ctx_t* ctx) {
   const rn_tensor_t* input = rn_in(ctx, 0);
   rn_tensor_t* out = NULL;
   RN_RETURN_IF_ERROR(output_like_input(ctx, &out));
-  for (int64_t i = 0; i < input->count; ++i) {
-    rn_str_t text = rn_text_at(input, i);
-    RN_DATA(out, int32_t)
-    [i] = (int32_t)(counts_characters ? rn_utf8_length(text) : text.size);
-  }
+  int32_t* lengths = out->data;
+  for (int64_t i = 0; !counts_characters && i < input->count; ++i)
+    lengths[i] = (int32_t)rn_tstring_size(&RN_DATA(input, const rn_tstring_t)[i]);
+  for (int64_t i = 0; counts_characters && i < input->count; ++i)
+    lengths[i] = (int32_t)rn_utf8_length(rn_text_at(input, i));
   return RN_OK;
 }
 
