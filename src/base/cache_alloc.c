@@ -56,7 +56,8 @@ typedef struct size_class_t {
 struct rn_cache_alloc_t {
   rn_allocator_t base;
   size_t max_cached;
-  void* block;  // Owned: what this struct, aligned, lies in
+  int64_t limit;  // of bytes in use
+  void* block;    // Owned: what this struct, aligned, lies in
   _Atomic bool is_released;
 
   // Bytes in use, and OWNED until the release. What brings it to 0, the release or the end of the
@@ -64,6 +65,7 @@ struct rn_cache_alloc_t {
   _Alignas(RN_ALIGN) _Atomic int64_t held;
   _Atomic int64_t peak;
   _Atomic int64_t small_allocations;
+  _Atomic int64_t refusals;
   _Alignas(RN_ALIGN) _Atomic int64_t large_allocations;  // of CACHED_MIN bytes and more
   _Atomic int64_t large_misses;
   _Atomic size_t cached;    // bytes in the lists; above |max_cached| only between add and evict
@@ -202,13 +204,25 @@ static void* find_or_make(rn_cache_alloc_t* cache, size_t size) {
   return base_take_or_trim(cache, index < CLASSES ? class_size(index) : size);
 }
 
-static void* take(rn_cache_alloc_t* cache, size_t size) {
-  if (size > (size_t)1 << 60) return NULL;  // keeps |held| below OWNED
-  void* bytes = find_or_make(cache, size);
-  if (!bytes) return NULL;
+// Counts |size| bytes as in use; false beyond the limit.
+static bool reserve(rn_cache_alloc_t* cache, size_t size) {
+  if (size > (size_t)1 << 60) return false;  // keeps |held| below OWNED
   int64_t held = (int64_t)size;
   held += atomic_fetch_add_explicit(&cache->held, held, memory_order_relaxed);
-  int64_t in_use = held & (OWNED - 1);
+  if ((held & (OWNED - 1)) <= cache->limit) return true;
+  atomic_fetch_sub_explicit(&cache->held, (int64_t)size, memory_order_relaxed);
+  atomic_fetch_add_explicit(&cache->refusals, 1, memory_order_relaxed);
+  return false;
+}
+
+static void* take(rn_cache_alloc_t* cache, size_t size) {
+  if (!reserve(cache, size)) return NULL;
+  void* bytes = find_or_make(cache, size);
+  if (!bytes) {
+    atomic_fetch_sub_explicit(&cache->held, (int64_t)size, memory_order_relaxed);
+    return NULL;
+  }
+  int64_t in_use = atomic_load_explicit(&cache->held, memory_order_relaxed) & (OWNED - 1);
   int64_t peak = atomic_load_explicit(&cache->peak, memory_order_relaxed);
   while (in_use > peak &&
          !atomic_compare_exchange_weak_explicit(&cache->peak, &peak, in_use, memory_order_relaxed,
@@ -253,6 +267,7 @@ rn_status_t rn_cache_alloc_create(rn_allocator_t base, size_t max_cached_bytes,
       (rn_cache_alloc_t*)(((uintptr_t)block + RN_ALIGN - 1) & ~(uintptr_t)(RN_ALIGN - 1));
   cache->base = base;
   cache->max_cached = max_cached_bytes;
+  cache->limit = OWNED;
   cache->block = block;
   atomic_init(&cache->held, OWNED);
   for (uint32_t i = 0; i < CLASSES; i++) rn_mutex_init(&cache->classes[i].mutex);
@@ -267,6 +282,10 @@ void rn_cache_alloc_release(rn_cache_alloc_t* cache) {
   drop(cache, OWNED);
 }
 
+void rn_cache_alloc_set_limit(rn_cache_alloc_t* cache, size_t limit) {
+  cache->limit = limit < (size_t)OWNED ? (int64_t)limit : OWNED;
+}
+
 rn_allocator_t rn_cache_allocator(rn_cache_alloc_t* cache) {
   return (rn_allocator_t){.fn = cache_realloc, .self = cache};
 }
@@ -279,5 +298,6 @@ void rn_cache_alloc_stats(rn_cache_alloc_t* cache, rn_cache_stats_t* out) {
       .bytes_cached = (int64_t)atomic_load(&cache->cached),
       .allocations = small + atomic_load(&cache->large_allocations),
       .misses = small + atomic_load(&cache->large_misses),
+      .refusals = atomic_load(&cache->refusals),
   };
 }

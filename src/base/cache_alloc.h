@@ -15,12 +15,16 @@ typedef struct rn_cache_stats_t {
   int64_t peak_bytes_in_use;
   int64_t bytes_cached;
   int64_t allocations;
-  int64_t misses;  // allocations that went to the base
+  int64_t misses;    // allocations that went to the base
+  int64_t refusals;  // allocations beyond the limit
 } rn_cache_stats_t;
 
 // Keeps at most |max_cached_bytes| idle. Blocks are aligned to RN_ALIGN.
 RN_MUST_USE rn_status_t rn_cache_alloc_create(rn_allocator_t base, size_t max_cached_bytes,
                                               rn_cache_alloc_t** out);
+// Blocks of more than |limit| bytes together are refused before the base is asked. Without a call
+// there is no limit. Before the first block only.
+void rn_cache_alloc_set_limit(rn_cache_alloc_t* cache, size_t limit);
 // Blocks may outlive the session that made the allocator: it is freed with the last of them. NULL
 // is fine.
 void rn_cache_alloc_release(rn_cache_alloc_t* cache);

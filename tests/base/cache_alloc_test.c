@@ -33,6 +33,26 @@ static rn_cache_stats_t stats_of(rn_cache_alloc_t* cache) {
   return stats;
 }
 
+Test(cache_alloc, a_limit_is_kept_without_asking_the_base) {
+  rn_cache_alloc_t* cache = make(64 << 20);
+  rn_cache_alloc_set_limit(cache, 3 << 20);
+  void* a = get(cache, 1 << 20);
+  int64_t allocations = counting.allocations;
+  void* p = NULL;
+  FAILS(rn_alloc(rn_cache_allocator(cache), (size_t)1 << 42, &p), RESOURCE_EXHAUSTED);
+  FAILS(rn_alloc(rn_cache_allocator(cache), (2 << 20) + 1, &p), RESOURCE_EXHAUSTED);
+  cr_assert_eq(counting.allocations, allocations);
+  cr_assert_eq(stats_of(cache).bytes_in_use, 1 << 20);
+  void* b = get(cache, 2 << 20);
+  put(cache, a, 1 << 20);
+  put(cache, b, 2 << 20);
+  // Idle blocks are not in use.
+  b = get(cache, 3 << 20);
+  put(cache, b, 3 << 20);
+  rn_cache_alloc_release(cache);
+  cr_assert_eq(counting.live_blocks, 0);
+}
+
 Test(cache_alloc, big_blocks_come_back) {
   rn_cache_alloc_t* cache = make(64 << 20);
   void* a = get(cache, 1 << 20);
