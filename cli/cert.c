@@ -13,6 +13,7 @@ typedef struct cert_maker_t {
   rn_cli_t* cli;
   const rn_openssl_t* o;
   const char *dir, *client;
+  const char* operator;  // NULL: none
   int64_t days;
   bool is_quiet;
   X509* ca;
@@ -193,7 +194,11 @@ static rn_status_t make_each(cert_maker_t* maker, const rn_cli_cluster_t* cluste
     if (strchr(file, '/')) return rn_invalid_argument("%s.pem is not a valid file name", file);
     RN_RETURN_IF_ERROR(issue(maker, name, hosts, file));
   }
-  return issue(maker, maker->client, "", maker->client);
+  RN_RETURN_IF_ERROR(issue(maker, maker->client, "", maker->client));
+  if (!maker->operator) return RN_OK;
+  char name[256];
+  snprintf(name, sizeof name, "operator/%s", maker->operator);
+  return issue(maker, name, "", maker->operator);
 }
 
 static rn_status_t make_all(cert_maker_t* maker, const rn_cli_cluster_t* cluster) {
@@ -213,10 +218,15 @@ static rn_status_t cert(rn_cli_t* cli) {
   cert_maker_t maker = {.cli = cli,
                         .dir = rn_cli_text(cli, "--dir"),
                         .client = client ? client : "client",
+                        .operator= rn_cli_text(cli, "--operator"),
                         .days = rn_cli_number(cli, "--days", 365)};
   if (!maker.dir) return rn_cli_usage(cli, "--dir must name the folder for the certificates");
   if (!*maker.client || strchr(maker.client, '/'))
     return rn_cli_usage(cli, "a client's name must not be empty or contain '/'");
+  if (maker.operator&&(!*maker.operator|| strchr(maker.operator, '/') ||
+                       strcmp(maker.operator, maker.client) == 0))
+    return rn_cli_usage(cli,
+                        "an operator's name must not be empty, contain '/' or be the client's");
   rn_cli_cluster_t cluster;
   rn_cli_cluster_init(&cluster, cli->allocator);
   rn_status_t status = text ? rn_cli_cluster_parse(&cluster, cli->env, text) : RN_OK;
@@ -230,6 +240,8 @@ static const rn_cli_option_t options[] = {
     RN_OPTION(TEXT, "--cluster", "CLUSTER",
               "as 'runnel server' takes it; one certificate per task is made"),
     RN_OPTION(TEXT, "--client", "NAME", "the name of the client (default client)"),
+    RN_OPTION(TEXT, "--operator", "NAME",
+              "also make NAME.pem for an operator, who may stop tasks and clear their variables"),
     RN_OPTION(NUMBER, "--days", "N", "how long they are valid (default 365)", .least = 1,
               .most = 36500),
     {0},

@@ -30,9 +30,7 @@ static rn_status_t show_status(rn_cli_t* cli, const rn_cli_cluster_t* cluster, r
 static bool is_ps(const rn_server_task_t* task) { return rn_str_is(task->job, "ps"); }
 
 static rn_status_t ask(rn_cli_t* cli, rn_tls_t* tls, const rn_server_task_t* task,
-                       const char* method, const char* path, int* out_code) {
-  rn_strbuf_t body;
-  rn_strbuf_init(&body, cli->allocator);
+                       const char* method, const char* path, int* out_code, rn_strbuf_t* body) {
   rn_cli_http_t request = {.env = cli->env,
                            .allocator = cli->allocator,
                            .tls = tls,
@@ -43,18 +41,34 @@ static rn_status_t ask(rn_cli_t* cli, rn_tls_t* tls, const rn_server_task_t* tas
                            .token = "stop",
                            .timeout_ns = 2000000000};
   *out_code = 0;
-  rn_status_t status = rn_cli_http(&request, out_code, &body);
-  rn_strbuf_clear(&body);
-  return status;
+  return rn_cli_http(&request, out_code, body);
 }
 
 static bool is_up(rn_cli_t* cli, rn_tls_t* tls, const rn_server_task_t* task) {
   int code;
+  rn_strbuf_t body;
+  rn_strbuf_init(&body, cli->allocator);
   // The task answers at once, even if it is busy.
-  rn_status_t status = ask(cli, tls, task, "GET", "/readyz", &code);
+  rn_status_t status = ask(cli, tls, task, "GET", "/readyz", &code, &body);
+  rn_strbuf_clear(&body);
   bool answers = rn_ok(status) && code;
   rn_status_free(status);
   return answers;
+}
+
+// Asks a task to end; |*out_is_refused| if it does not want to.
+static rn_status_t ask_to_stop(rn_cli_t* cli, rn_tls_t* tls, const rn_server_task_t* task,
+                               bool* out_is_refused) {
+  int code;
+  rn_strbuf_t body;
+  rn_strbuf_init(&body, cli->allocator);
+  rn_status_t status = ask(cli, tls, task, "POST", "/stop", &code, &body);
+  *out_is_refused = rn_ok(status) && code != 202;
+  if (*out_is_refused)
+    status = rn_unavailable("%s refuses to stop: %.*s (HTTP %d)", task->address.data,
+                            RN_STR_ARGS(rn_str_trim(rn_strbuf_view(&body))), code);
+  rn_strbuf_clear(&body);
+  return status;
 }
 
 // Asks the parameter servers, or the other tasks, to end, and waits until they have.
@@ -64,11 +78,10 @@ static rn_status_t stop_kind(rn_cli_t* cli, const rn_cli_cluster_t* cluster, rn_
   int64_t deadline = cli->env->now_ns(cli->env->self) + (seconds + 4) * 1000000000;
   for (size_t i = 0; i < cluster->tasks.count; ++i) {
     const rn_server_task_t* task = &cluster->tasks.items[i];
-    int code;
+    bool is_refused;
     if (is_ps(task) != of_ps) continue;
-    rn_status_t status = ask(cli, tls, task, "POST", "/stop", &code);
-    if (rn_ok(status) && code != 202)
-      return rn_unavailable("%s refuses to stop (HTTP %d)", task->address.data, code);
+    rn_status_t status = ask_to_stop(cli, tls, task, &is_refused);
+    if (is_refused) return status;
     if (rn_status_code(status) == RN_CODE_FAILED_PRECONDITION)
       return rn_cli_prefix(status, "%s: ", task->address.data);
     *out_ended += rn_ok(status);

@@ -26,16 +26,14 @@ static rn_status_t open_socket(const rn_cli_http_t* request, int64_t deadline_ns
 static rn_status_t talk(const rn_cli_http_t* request, rn_socket_t* socket, int64_t deadline_ns,
                         rn_strbuf_t* answer) {
   char text[1024 + RN_TOKEN_MAX];
-  rn_strbuf_t token;
-  RN_RETURN_IF_ERROR(rn_token_read(request->env, request->token_file, request->allocator, &token));
+  char token[RN_TOKEN_MAX + 1];
+  RN_RETURN_IF_ERROR(rn_token_read(request->env, request->token_file, request->allocator, token));
   int size = snprintf(
       text, sizeof text,
       "%s %s HTTP/1.1\r\nHost: %s\r\nConnection: close\r\nUser-Agent: runnel\r\n%s%s%s%s%s%s\r\n",
       request->method, request->path, request->address, request->token ? "X-Runnel: " : "",
       request->token ? request->token : "", request->token ? "\r\n" : "",
-      token.size ? "Authorization: Bearer " : "", token.size ? token.data : "",
-      token.size ? "\r\n" : "");
-  rn_strbuf_clear(&token);
+      token[0] ? "Authorization: Bearer " : "", token, token[0] ? "\r\n" : "");
   if (size < 0 || (size_t)size >= sizeof text)
     return rn_invalid_argument("the address is too long");
   RN_RETURN_IF_ERROR(rn_net_write_all(socket, rn_str_n(text, (size_t)size), deadline_ns));
@@ -131,24 +129,31 @@ static const char* or_env(const char* value, const char* name) {
   return value && value[0] ? value : NULL;
 }
 
-static rn_status_t make_tls(rn_cli_t* cli, const char* cert, const char* key, const char* ca,
-                            rn_tls_t** out) {
-  *out = NULL;
-  rn_tls_options_t options = {.allocator = cli->allocator,
-                              .cert = or_env(cert, "RUNNEL_TLS_CERT"),
-                              .key = or_env(key, "RUNNEL_TLS_KEY"),
-                              .ca = or_env(ca, "RUNNEL_TLS_CA")};
-  if (!options.cert && !options.key && !options.ca) return RN_OK;
-  if (!options.cert || !options.key || !options.ca)
-    return rn_cli_usage(cli, "--tls-cert, --tls-key and --tls-ca go together");
-  return rn_tls_create(&options, out);
+static rn_status_t find_files(rn_cli_t* cli, const char* cert, const char* key, const char* ca,
+                              rn_tls_options_t* out) {
+  *out = (rn_tls_options_t){.allocator = cli->allocator,
+                            .cert = or_env(cert, "RUNNEL_TLS_CERT"),
+                            .key = or_env(key, "RUNNEL_TLS_KEY"),
+                            .ca = or_env(ca, "RUNNEL_TLS_CA")};
+  if (!out->cert == !out->key && !out->key == !out->ca) return RN_OK;
+  return rn_cli_usage(cli, "--tls-cert, --tls-key and --tls-ca go together");
+}
+
+rn_status_t rn_cli_tls_files(rn_cli_t* cli, rn_tls_options_t* out) {
+  return find_files(cli, rn_cli_text(cli, "--tls-cert"), rn_cli_text(cli, "--tls-key"),
+                    rn_cli_text(cli, "--tls-ca"), out);
 }
 
 rn_status_t rn_cli_tls(rn_cli_t* cli, rn_tls_t** out) {
-  return make_tls(cli, rn_cli_text(cli, "--tls-cert"), rn_cli_text(cli, "--tls-key"),
-                  rn_cli_text(cli, "--tls-ca"), out);
+  rn_tls_options_t files;
+  *out = NULL;
+  RN_RETURN_IF_ERROR(rn_cli_tls_files(cli, &files));
+  return files.cert ? rn_tls_create(&files, out) : RN_OK;
 }
 
 rn_status_t rn_cli_tls_of_env(rn_cli_t* cli, rn_tls_t** out) {
-  return make_tls(cli, NULL, NULL, NULL, out);
+  rn_tls_options_t files;
+  *out = NULL;
+  RN_RETURN_IF_ERROR(find_files(cli, NULL, NULL, NULL, &files));
+  return files.cert ? rn_tls_create(&files, out) : RN_OK;
 }

@@ -25,6 +25,8 @@ RN_MUST_USE rn_status_t rn_cli_http(const rn_cli_http_t* request, int* out_code,
 // TLS from --tls-cert, --tls-key and --tls-ca or, if they are not given, from RUNNEL_TLS_CERT,
 // RUNNEL_TLS_KEY and RUNNEL_TLS_CA. NULL if none of them is set.
 RN_MUST_USE rn_status_t rn_cli_tls(rn_cli_t* cli, rn_tls_t** out);
+// The files of rn_cli_tls; none of them if there are no certificates.
+RN_MUST_USE rn_status_t rn_cli_tls_files(rn_cli_t* cli, rn_tls_options_t* out);
 // The same from the variables alone, for commands without these options.
 RN_MUST_USE rn_status_t rn_cli_tls_of_env(rn_cli_t* cli, rn_tls_t** out);
 

@@ -23,7 +23,8 @@ typedef struct load_job_t {
   rn_load_options_t options;
   rn_load_result_t* result;
   rn_arena_t arena;
-  rn_strbuf_t token, path;
+  char token[RN_TOKEN_MAX + 1];
+  rn_strbuf_t path;
   RN_VEC(rn_strbuf_t) bodies;
   RN_VEC(rn_str_t) payloads;
 } load_job_t;
@@ -163,7 +164,7 @@ static rn_status_t set_options(load_job_t* job) {
   RN_RETURN_IF_ERROR(decimal(cli, "--warmup", 1, &warmup));
   RN_RETURN_IF_ERROR(decimal(cli, "--deadline_ms", 0, &deadline));
   RN_RETURN_IF_ERROR(
-      rn_token_read(cli->env, rn_cli_text(cli, "--token"), cli->allocator, &job->token));
+      rn_token_read(cli->env, rn_cli_text(cli, "--token"), cli->allocator, job->token));
   job->protocol = protocol_named(rn_cli_text(cli, "--protocol"));
   bool is_grpc = job->protocol == RN_LOAD_GRPC || job->protocol == RN_LOAD_OIP_GRPC;
   RN_RETURN_IF_ERROR(set_path(job));
@@ -172,7 +173,7 @@ static rn_status_t set_options(load_job_t* job) {
                           .address = rn_cli_word(cli, "ADDRESS"),
                           .is_grpc = is_grpc,
                           .path = job->path.data,
-                          .token = job->token.size ? job->token.data : NULL,
+                          .token = job->token[0] ? job->token : NULL,
                           .type = "application/json",
                           .headers = "",
                           .rate = rate,
@@ -317,7 +318,6 @@ static rn_status_t load(rn_cli_t* cli) {
   load_job_t job = {.cli = cli,
                     .model = {rn_cli_word(cli, "MODEL"), rn_cli_text(cli, "--signature")}};
   rn_arena_init(&job.arena, cli->allocator);
-  rn_strbuf_init(&job.token, cli->allocator);
   rn_strbuf_init(&job.path, cli->allocator);
   rn_status_t status = RN_NEW(cli->allocator, &job.result);
   if (rn_ok(status)) status = set_options(&job);
@@ -328,7 +328,6 @@ static rn_status_t load(rn_cli_t* cli) {
   rn_vec_free(&job.payloads, cli->allocator);
   if (job.result) RN_FREE(cli->allocator, job.result);
   rn_strbuf_clear(&job.path);
-  rn_strbuf_clear(&job.token);
   rn_arena_clear(&job.arena);
   return status;
 }

@@ -11,6 +11,7 @@
 #include "base/fs.h"
 #include "cli/cli.h"
 #include "cli/log.h"
+#include "cli/renewal.h"
 #include "serve/model/config.h"
 #include "serve/server.h"
 
@@ -24,6 +25,8 @@ typedef struct serve_t {
   rn_model_server_options_t options;
   const char* config_file;  // NULL: one model, by flags
   rn_strbuf_t config_text;  // of the file, as it was last read
+  const char* ssl_file;     // NULL: no TLS
+  uint64_t ssl_stamp;       // of that file, when it was last read
   rn_redis_config_t redis;
   rn_model_server_t* server;
   _Atomic bool is_ending;
@@ -178,30 +181,47 @@ static rn_status_t set_models(serve_t* serve) {
   return RN_OK;
 }
 
-static rn_status_t make_tls(serve_t* serve, const char* file) {
+// Makes the server's TLS of its file, or replaces its certificates.
+static rn_status_t read_tls(serve_t* serve, rn_arena_t* arena) {
   rn_pb_serving_SSLConfig_t* config = NULL;
-  RN_RETURN_IF_ERROR(rn_config_read_ssl(&serve->env, file, &serve->arena, &config));
+  serve->ssl_stamp = rn_cli_stamp(&serve->env, &serve->ssl_file, 1);
+  RN_RETURN_IF_ERROR(rn_config_read_ssl(&serve->env, serve->ssl_file, arena, &config));
   rn_str_t texts[3] = {config->server_cert, config->server_key, config->custom_ca};
   for (int i = 0; i < 3; ++i)  // NUL-terminated
-    RN_RETURN_IF_ERROR(rn_arena_str(&serve->arena, texts[i], &texts[i]));
+    RN_RETURN_IF_ERROR(rn_arena_str(arena, texts[i], &texts[i]));
   rn_tls_options_t tls = {.allocator = serve->cli->allocator,
                           .cert = texts[0].data,
                           .key = texts[1].data,
                           .ca = texts[2].size ? texts[2].data : NULL,
                           .is_public = true,
                           .verifies_clients = config->client_verify};
-  return rn_cli_at(rn_tls_create(&tls, &serve->options.tls), file);
+  rn_tls_t** made = &serve->options.tls;
+  return rn_cli_at(*made ? rn_tls_replace(*made, &tls) : rn_tls_create(&tls, made),
+                   serve->ssl_file);
+}
+
+// Reads certificates and tokens again if their files have changed.
+static void renew(serve_t* serve) {
+  if (serve->ssl_file && rn_cli_stamp(&serve->env, &serve->ssl_file, 1) != serve->ssl_stamp) {
+    rn_arena_t arena;
+    rn_arena_init(&arena, serve->cli->allocator);
+    rn_cli_log_renewal(&serve->env, serve->ssl_file, read_tls(serve, &arena));
+    rn_arena_clear(&arena);
+  }
+  bool is_new = false;
+  rn_status_t status = rn_model_server_renew_tokens(serve->server, &is_new);
+  if (is_new || !rn_ok(status)) rn_cli_log_renewal(&serve->env, serve->options.token_file, status);
 }
 
 static rn_status_t set_operation(serve_t* serve) {
   rn_cli_t* cli = serve->cli;
-  const char *monitoring = rn_cli_text(cli, "--monitoring_config_file"),
-             *ssl = rn_cli_text(cli, "--ssl_config_file");
+  const char* monitoring = rn_cli_text(cli, "--monitoring_config_file");
+  serve->ssl_file = rn_cli_text(cli, "--ssl_config_file");
   serve->options.metrics_path = RN_STR(RN_CONFIG_METRICS_PATH);
   if (monitoring)
     RN_RETURN_IF_ERROR(rn_config_read_monitoring(&serve->env, monitoring, &serve->arena,
                                                  &serve->options.metrics_path));
-  return ssl ? make_tls(serve, ssl) : RN_OK;
+  return serve->ssl_file ? read_tls(serve, &serve->arena) : RN_OK;
 }
 
 // Reads the configuration file, and puts it in force if it has changed or |is_forced|.
@@ -286,9 +306,16 @@ static bool drain(serve_t* serve, const sigset_t* signals) {
 
 static void wait_and_end(serve_t* serve, const sigset_t* signals) {
   int64_t poll = rn_cli_number(serve->cli, "--model_config_file_poll_wait_seconds", 0);
-  struct timespec wait = {.tv_sec = poll ? poll : 3600};
-  for (int signal; (signal = sigtimedwait(signals, NULL, &wait)) != SIGTERM && signal != SIGINT;)
-    if (signal == SIGHUP || poll) reload(serve, signal == SIGHUP);
+  bool polls_first = poll && poll < RN_CLI_RENEWAL_SECONDS;
+  const struct timespec wait = {.tv_sec = polls_first ? poll : RN_CLI_RENEWAL_SECONDS};
+  int64_t polled = serve->env.now_ns(serve->env.self);
+  for (int signal; (signal = sigtimedwait(signals, NULL, &wait)) != SIGTERM && signal != SIGINT;) {
+    renew(serve);
+    int64_t now = serve->env.now_ns(serve->env.self);
+    bool is_due = poll && now - polled >= poll * SECOND_NS;
+    if (is_due) polled = now;
+    if (signal == SIGHUP || is_due) reload(serve, signal == SIGHUP);
+  }
   serve->is_ending = true;
   fprintf(stderr, "runnel: ending\n");
   if (drain(serve, signals)) return;

@@ -7,18 +7,23 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "cli/audit.h"
 #include "cli/cluster.h"
 #include "cli/http.h"
 #include "cli/log.h"
+#include "cli/renewal.h"
 #include "kernels/cpu/data_flow/queue.h"
 #include "net/token.h"
 
 typedef struct server_request_t {
   rn_cli_cluster_t cluster;
-  rn_env_t env;  // the system's, with a log
+  rn_env_t env;            // the system's, with a log
+  rn_tls_options_t files;  // of the certificates; empty: none
+  uint64_t stamp;          // of these files, when they were last read
   rn_tls_t* tls;
-  rn_strbuf_t token;
-  const char* token_file;  // where the token came from; NULL for the environment
+  rn_tokens_t* tokens;
+  const char* token_file;  // where the tokens came from; NULL for the environment
+  rn_cli_audit_t* audit;   // NULL: none
 } server_request_t;
 
 static rn_status_t find_cluster(rn_cli_t* cli, server_request_t* request) {
@@ -180,8 +185,9 @@ static rn_status_t choose(rn_cli_t* cli, server_request_t* request, rn_server_op
                                .idle_ns = idle == 0  ? -1
                                           : idle > 0 ? idle * 1000000000
                                                      : 0,
-                               .token = rn_strbuf_view(&request->token),
+                               .tokens = request->tokens,
                                .tls = request->tls,
+                               .has_operators = rn_cli_has(cli, "--operators"),
                                .is_limited = allow != NULL,
                                .allow = rn_str(allow)};
   int64_t port = rn_cli_number(cli, "--port", -1);
@@ -236,9 +242,29 @@ static bool drain(rn_server_t* server, const sigset_t* signals, int64_t seconds)
   return true;
 }
 
-static void wait_and_end(rn_server_t* server, const sigset_t* signals, int64_t seconds) {
-  int signal = 0;
-  while (sigwait(signals, &signal) != 0) continue;
+// Reads certificates and tokens again if their files have changed. Several files may be written one
+// after the other: what does not fit together is tried again when the next one is there.
+static void renew(server_request_t* request) {
+  const rn_tls_options_t* files = &request->files;
+  const char* const paths[] = {files->cert, files->key, files->ca};
+  uint64_t stamp = rn_cli_stamp(&request->env, paths, 3);
+  if (request->tls && stamp != request->stamp)
+    rn_cli_log_renewal(&request->env, files->cert, rn_tls_replace(request->tls, files));
+  request->stamp = stamp;
+  bool is_new = false;
+  rn_status_t status = request->tokens ? rn_tokens_refresh(request->tokens, &is_new) : RN_OK;
+  if (is_new || !rn_ok(status)) rn_cli_log_renewal(&request->env, "the tokens", status);
+}
+
+static void wait_and_end(server_request_t* request, rn_server_t* server, const sigset_t* signals,
+                         int64_t seconds) {
+  const struct timespec wait = {.tv_sec = RN_CLI_RENEWAL_SECONDS};
+  int signal;
+  while ((signal = sigtimedwait(signals, NULL, &wait)) != SIGTERM && signal != SIGINT) {
+    renew(request);
+    if (signal == SIGHUP && request->audit)
+      rn_status_free(rn_cli_at(rn_cli_audit_reopen(request->audit), "--audit"));
+  }
   fprintf(stderr, "runnel: ending after %s\n", signal == SIGTERM ? "SIGTERM" : "Ctrl-C");
   if (!drain(server, signals, seconds)) {
     fprintf(stderr, "runnel: exiting at once\n");
@@ -248,13 +274,14 @@ static void wait_and_end(rn_server_t* server, const sigset_t* signals, int64_t s
   if (rn_server_is_busy(server)) pthread_create(&thread, NULL, end_anyhow, NULL);
 }
 
-static rn_status_t serve(const server_request_t* request, const rn_server_options_t* options,
+static rn_status_t serve(server_request_t* request, const rn_server_options_t* options,
                          int64_t drain_seconds) {
   // Only this thread receives signals, and only when it waits for them.
   sigset_t signals;
   sigemptyset(&signals);
   sigaddset(&signals, SIGTERM);
   sigaddset(&signals, SIGINT);
+  sigaddset(&signals, SIGHUP);
   pthread_sigmask(SIG_BLOCK, &signals, NULL);
   rn_server_t* server = NULL;
   rn_status_t status = rn_server_create(options, &server);
@@ -263,10 +290,34 @@ static rn_status_t serve(const server_request_t* request, const rn_server_option
   if (rn_ok(status)) {
     printf("%s\n", rn_server_target(server));
     fflush(stdout);
-    wait_and_end(server, &signals, drain_seconds);
+    wait_and_end(request, server, &signals, drain_seconds);
   }
   rn_server_destroy(server);
   return status;
+}
+
+static rn_status_t read_credentials(rn_cli_t* cli, server_request_t* request) {
+  RN_RETURN_IF_ERROR(rn_cli_tls_files(cli, &request->files));
+  const rn_tls_options_t* files = &request->files;
+  const char* const paths[] = {files->cert, files->key, files->ca};
+  request->stamp = rn_cli_stamp(&request->env, paths, 3);
+  if (files->cert) RN_RETURN_IF_ERROR(rn_tls_create(files, &request->tls));
+  return rn_tokens_read(&request->env, request->token_file, &rn_call_gate_roles, cli->allocator,
+                        &request->tokens);
+}
+
+static rn_status_t open_audit(rn_cli_t* cli, server_request_t* request,
+                              rn_server_options_t* options) {
+  const char* path = rn_cli_text(cli, "--audit");
+  if (!path || rn_cli_has(cli, "--show")) return RN_OK;
+  char task[512];
+  snprintf(task, sizeof task, "/job:%.*s/replica:0/task:%d", RN_STR_ARGS(options->job),
+           options->index);
+  options->audit = rn_cli_audit_write;
+  RN_RETURN_IF_ERROR(
+      rn_cli_audit_open(&request->env, path, rn_str(task), cli->allocator, &request->audit));
+  options->audit_self = request->audit;
+  return RN_OK;
 }
 
 static rn_status_t server(rn_cli_t* cli) {
@@ -274,19 +325,18 @@ static rn_status_t server(rn_cli_t* cli) {
   request.env.log = rn_cli_log_text;
   rn_server_options_t options;
   rn_cli_cluster_init(&request.cluster, cli->allocator);
-  rn_strbuf_init(&request.token, cli->allocator);
   rn_status_t status = find_cluster(cli, &request);
-  if (rn_ok(status)) status = rn_cli_tls(cli, &request.tls);
-  if (rn_ok(status))
-    status = rn_token_read(cli->env, request.token_file, cli->allocator, &request.token);
+  if (rn_ok(status)) status = read_credentials(cli, &request);
   if (rn_ok(status)) status = choose(cli, &request, &options);
+  if (rn_ok(status)) status = open_audit(cli, &request, &options);
   if (rn_ok(status) && !rn_cli_has(cli, "--show")) {
     options.asked_to_end = on_asked_to_end;
     options.queue_size = queue_size;
     status = serve(&request, &options, rn_cli_number(cli, "--drain", 10));
   }
   rn_tls_release(request.tls);
-  rn_strbuf_clear(&request.token);
+  rn_tokens_release(request.tokens);
+  rn_cli_audit_close(request.audit);
   rn_cli_cluster_clear(&request.cluster);
   return status;
 }
@@ -330,8 +380,15 @@ static const rn_cli_option_t options_of_server[] = {
     RN_OPTION(FILE, "--tls-key", "FILE", "its key"),
     RN_OPTION(FILE, "--tls-ca", "FILE", "the certificate authority of all tasks and clients"),
     RN_OPTION(FILE, "--token", "FILE",
-              "accept only calls that carry the token in this file (default: the file that "
-              "RUNNEL_TOKEN names); clients name it in RUNNEL_TOKEN too"),
+              "accept only calls that carry a token of this file (default: the file that "
+              "RUNNEL_TOKEN names): one token, or lines \"client TOKEN\", \"worker TOKEN\" and "
+              "\"operator TOKEN\". Clients name a file with theirs in RUNNEL_TOKEN"),
+    RN_OPTION(FLAG, "--operators", NULL,
+              "with certificates: only an operator's allows to stop the task and to clear its "
+              "variables (see 'runnel cert --operator')"),
+    RN_OPTION(FILE, "--audit", "FILE",
+              "append a line of JSON to this file for each call that opens, closes or clears "
+              "something, and for refused calls; SIGHUP opens it again"),
     RN_OPTION(FLAG, "--insecure", NULL,
               "allow an address that other machines can reach, without TLS: anyone who reaches the "
               "port can run any graph on this task"),
@@ -372,7 +429,8 @@ const rn_cli_command_t rn_cli_server_command = {
         "Runs one task of a cluster: a worker with its devices, and a master for the clients that "
         "use it as their target. Prints the target when it is ready. On SIGTERM and Ctrl-C it "
         "accepts no new sessions and steps, lets running steps finish, and ends; a second signal "
-        "ends it at once. The port also answers HTTP: /healthz, /readyz, /statusz, /metrics. "
+        "ends it at once. Certificates and tokens are read again when their files change, and on "
+        "SIGHUP. The port also answers HTTP: /healthz, /readyz, /statusz, /metrics. "
         "Clients and other tasks may be stock TensorFlow's.",
     .run = server,
     .options = options_of_server,

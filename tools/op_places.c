@@ -53,6 +53,15 @@ static void add(index_t* index, const char* name, const char* place) {
   index->places[index->count++] = checked(strdup(place));
 }
 
+static void clear(index_t* index) {
+  for (size_t i = 0; i < index->count; ++i) {
+    free(index->names[i]);
+    free(index->places[i]);
+  }
+  free(index->names);
+  free(index->places);
+}
+
 // Copies the word at |text|: letters, digits and underscores.
 static void word_at(const char* text, char* out) {
   size_t n = 0;
@@ -173,5 +182,9 @@ int main(int argc, char** argv) {
   p.out = open_output(argv[3]);
   each_family(p.root, "src/kernels/families.def", on_kernels, &p);
   fclose(p.out);
+  clear(&p.shapes);
+  clear(&p.grads);
+  clear(&p.cases);
+  clear(&p.kernels);
   return 0;
 }

@@ -34,8 +34,9 @@ typedef struct rn_socket_vtable_t {
   // Ends both directions and wakes the threads that wait on them; they see the end of the stream or
   // CANCELLED.
   void (*shutdown)(rn_socket_t* socket);
-  // Adds "host:port" of this end.
+  // Adds "host:port" of this end, or of the other end of a stream.
   rn_status_t (*address)(rn_socket_t* socket, rn_strbuf_t* out);
+  rn_status_t (*peer_address)(rn_socket_t* socket, rn_strbuf_t* out);
   // Whether the other end of a stream is on this machine: a loopback address or a Unix socket.
   bool (*is_local)(rn_socket_t* socket);
   void (*close)(rn_socket_t* socket);  // and frees

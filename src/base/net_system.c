@@ -161,12 +161,12 @@ static void system_shutdown(rn_socket_t* base) {
   shutdown(socket->fd, SHUT_RDWR);
 }
 
-static rn_status_t system_address(rn_socket_t* base, rn_strbuf_t* out) {
-  system_socket_t* socket = (system_socket_t*)base;
+static rn_status_t print_address(system_socket_t* socket, bool is_peer, rn_strbuf_t* out) {
   struct sockaddr_storage address = {0};
   socklen_t size = sizeof address;
-  if (getsockname(socket->fd, (struct sockaddr*)&address, &size) != 0)
-    return error_of(socket, errno);
+  int result = is_peer ? getpeername(socket->fd, (struct sockaddr*)&address, &size)
+                       : getsockname(socket->fd, (struct sockaddr*)&address, &size);
+  if (result != 0) return error_of(socket, errno);
   if (address.ss_family == AF_UNIX) {
     rn_strbuf_printf(out, UNIX_PREFIX "%s", ((struct sockaddr_un*)&address)->sun_path);
     return rn_strbuf_status(out);
@@ -177,6 +177,14 @@ static rn_status_t system_address(rn_socket_t* base, rn_strbuf_t* out) {
   if (error) return rn_internal("%s; %s", socket->name, gai_strerror(error));
   rn_strbuf_printf(out, address.ss_family == AF_INET6 ? "[%s]:%s" : "%s:%s", host, port);
   return rn_strbuf_status(out);
+}
+
+static rn_status_t system_address(rn_socket_t* base, rn_strbuf_t* out) {
+  return print_address((system_socket_t*)base, false, out);
+}
+
+static rn_status_t system_peer_address(rn_socket_t* base, rn_strbuf_t* out) {
+  return print_address((system_socket_t*)base, true, out);
 }
 
 static bool system_is_local(rn_socket_t* base) {
@@ -202,6 +210,7 @@ static const rn_socket_vtable_t system_socket = {
     .finish = system_finish,
     .shutdown = system_shutdown,
     .address = system_address,
+    .peer_address = system_peer_address,
     .is_local = system_is_local,
     .close = system_close,
 };

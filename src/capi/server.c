@@ -61,11 +61,10 @@ static rn_status_t create_server(rn_server_options_t* options, rn_server_t** out
   options->env = rn_capi_env();
   options->allocator = rn_capi_allocator();
   options->reaches_all = allows_network();
-  rn_strbuf_t token;
-  RN_RETURN_IF_ERROR(rn_token_read(options->env, NULL, options->allocator, &token));
-  options->token = rn_strbuf_view(&token);
+  RN_RETURN_IF_ERROR(rn_tokens_read(options->env, NULL, &rn_call_gate_roles, options->allocator,
+                                    &options->tokens));
   rn_status_t status = rn_server_create(options, out);
-  rn_strbuf_clear(&token);
+  rn_tokens_release(options->tokens);
   return status;
 }
 
@@ -87,6 +86,8 @@ static rn_status_t create(rn_str_t proto, rn_arena_t* arena, rn_server_t** out) 
   const rn_pb_ConfigProto_t* config = def->default_session_config;
   if (config && config->experimental && config->experimental->coordination_config)
     options.lease_ns = config->experimental->coordination_config->heartbeat_timeout_in_ms * 1000000;
+  if (config && config->experimental)
+    options.collective_leader = config->experimental->collective_group_leader;
   return create_server(&options, out);
 }
 

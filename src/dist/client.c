@@ -22,8 +22,8 @@ struct rn_client_t {
   char *target, *config;
   int64_t timeout_ms, lease_ns;
   rn_loop_t* loop;
-  rn_tls_t* tls;  // Retained; NULL: plain
-  rn_strbuf_t token;
+  rn_tls_t* tls;        // Retained; NULL: plain
+  rn_tokens_t* tokens;  // Owned; NULL: none
   rn_channel_t* channel;
   rn_remote_peer_t* peer;
   rn_leases_t* leases;
@@ -67,13 +67,14 @@ static rn_status_t set_up(rn_client_t* client, const rn_client_options_t* option
   RN_RETURN_IF_ERROR(rn_loop_create(client->env, client->base.allocator, &client->loop));
   bool is_secure = rn_str_starts_with(options->target, RN_STR(SECURE_SCHEME));
   if (is_secure) RN_RETURN_IF_ERROR(find_certificate(client));
-  RN_RETURN_IF_ERROR(rn_token_read(client->env, NULL, client->base.allocator, &client->token));
+  RN_RETURN_IF_ERROR(
+      rn_tokens_read(client->env, NULL, NULL, client->base.allocator, &client->tokens));
   size_t scheme = strlen(is_secure ? SECURE_SCHEME : SCHEME);
   rn_channel_options_t channel = {.loop = client->loop,
                                   .allocator = client->base.allocator,
                                   .address = client->target + scheme,
                                   .connect_ns = client->lease_ns,
-                                  .token = client->token.size ? client->token.data : NULL,
+                                  .tokens = client->tokens,
                                   .tls = client->tls};
   RN_RETURN_IF_ERROR(rn_channel_create(&channel, &client->channel));
   RN_RETURN_IF_ERROR(rn_remote_peer_create(client->channel, client->env, false,
@@ -117,7 +118,7 @@ static void client_destroy(rn_session_t* session) {
   rn_leases_destroy(client->leases);
   rn_remote_peer_destroy(client->peer);
   rn_loop_destroy(client->loop);
-  rn_strbuf_clear(&client->token);
+  rn_tokens_release(client->tokens);
   rn_tls_release(client->tls);
   if (client->target) rn_free(client->base.allocator, client->target, strlen(client->target) + 1);
   if (client->config)
@@ -361,7 +362,6 @@ rn_status_t rn_client_create(const rn_client_options_t* options, rn_graph_t* gra
   client->timeout_ms = options->timeout_ms;
   rn_mutex_init(&client->mutex);
   rn_arena_init(&client->arena, options->allocator);
-  rn_strbuf_init(&client->token, options->allocator);
   rn_status_t status = set_up(client, options);
   if (!rn_ok(status)) {
     rn_client_destroy(client);

@@ -17,9 +17,32 @@ static const rn_str_t paths[] = {
     RN_GATE_METHODS(PATH)
 #undef PATH
 };
-static bool is_worker(rn_call_gate_method_t method) {
-  return method != RN_GATE_OTHER &&
-         rn_str_starts_with(paths[method], RN_STR("/tensorflow.WorkerService/"));
+// In the order of rn_call_right_t.
+const rn_token_roles_t rn_call_gate_roles = {.names = {"client", "worker", "operator"}, .own = 1};
+
+// The right that a method needs. GetStatus is a liveness probe, also for clients.
+static rn_call_right_t right_for(rn_call_gate_method_t method) {
+  if (method == RN_GATE_Reset) return RN_MAY_OPERATE;
+  bool is_worker = method != RN_GATE_OTHER && method != RN_GATE_GetStatus &&
+                   rn_str_starts_with(paths[method], RN_STR("/tensorflow.WorkerService/"));
+  return is_worker ? RN_MAY_WORK : RN_MAY_USE;
+}
+
+// Whether calls of the method are audited, even if they were not refused.
+static bool is_audited(rn_call_gate_method_t method) {
+  switch (method) {
+    case RN_GATE_CreateSession:
+    case RN_GATE_CloseSession:
+    case RN_GATE_Reset:
+    case RN_GATE_CreateContext:
+    case RN_GATE_CloseContext:
+    case RN_GATE_CreateWorkerSession:
+    case RN_GATE_DeleteWorkerSession:
+    case RN_GATE_CleanupAll:
+      return true;
+    default:
+      return false;
+  }
 }
 
 const char* rn_call_gate_method_name(rn_call_gate_method_t method) { return names[method]; }
@@ -57,21 +80,45 @@ static bool is_new(const rn_call_gate_t* gate, rn_call_gate_method_t method) {
   }
 }
 
+static uint32_t rights_by_name(const rn_call_gate_t* gate, rn_str_t peer) {
+  uint32_t rights = RN_MAY_USE;
+  if (is_task(gate, peer)) rights |= RN_MAY_WORK;
+  if (!gate->has_operators || rn_str_starts_with(peer, RN_STR("operator/")))
+    rights |= RN_MAY_OPERATE;
+  return rights;
+}
+
+uint32_t rn_call_gate_rights(const rn_call_gate_t* gate, uint32_t roles, rn_str_t peer) {
+  uint32_t rights = RN_MAY_USE | RN_MAY_WORK | RN_MAY_OPERATE;
+  if (gate->checks_tokens) rights &= roles ? roles | RN_MAY_USE : 0;
+  if (gate->checks_names) rights &= rights_by_name(gate, peer);
+  return rights;
+}
+
+static uint32_t rights_of(const rn_call_gate_t* gate, const rn_rpc_in_t* call) {
+  return rn_call_gate_rights(gate, call->stream.roles, rn_http2_peer(call->http2));
+}
+
 static rn_status_t check(const rn_call_gate_t* gate, rn_rpc_in_t* call,
                          rn_call_gate_method_t method) {
   rn_str_t peer = rn_http2_peer(call->http2);
-  if (gate->checks_token && !call->stream.is_trusted)
+  uint32_t rights = rights_of(gate, call);
+  rn_call_right_t needed = right_for(method);
+  if (!rights)
     return rn_status_make(RN_CODE_UNAUTHENTICATED,
                           "%.*s requires a token, and this call has none or a wrong one "
                           "(clients: name its file in RUNNEL_TOKEN)",
                           RN_STR_ARGS(gate->task));
-  // Any client with a certificate may call GetStatus.
-  if (gate->checks_names && is_worker(method) && method != RN_GATE_GetStatus &&
-      !is_task(gate, peer))
+  if (!(rights & needed) && needed == RN_MAY_WORK && gate->checks_names && !is_task(gate, peer))
     return rn_status_make(
         RN_CODE_PERMISSION_DENIED,
         "the certificate names \"%.*s\", which is not a task of the cluster of %.*s",
         RN_STR_ARGS(peer), RN_STR_ARGS(gate->task));
+  if (!(rights & needed))
+    return rn_status_make(RN_CODE_PERMISSION_DENIED,
+                          "%s is for callers with the role of %s, which the token or certificate "
+                          "of this one does not give",
+                          names[method], needed == RN_MAY_WORK ? "a worker" : "an operator");
   if (gate->drained_ns && is_new(gate, method))
     return rn_unavailable("%.*s is shutting down", RN_STR_ARGS(gate->task));
   return RN_OK;
@@ -113,6 +160,12 @@ void rn_call_gate_replied(rn_call_gate_t* gate, rn_rpc_in_t* call, rn_code_t cod
   if (code != RN_CODE_OK) count->failed++;
   count->ns += now_of(gate) - call->begun_ns;
   count->ended++;
+  if (gate->audit && (was_refused || is_audited(method)))
+    gate->audit(gate->audit_self, &(rn_audit_event_t){.action = names[method],
+                                                      .name = rn_http2_peer(call->http2),
+                                                      .address = rn_http2_peer_address(call->http2),
+                                                      .rights = rights_of(gate, call),
+                                                      .outcome = code});
   if (was_refused) return;
   _Atomic int* sessions = rn_http2_tally(call->http2);
   bool is_closed = method == RN_GATE_CloseSession && code == RN_CODE_OK;

@@ -1,4 +1,12 @@
-// The gate of a task: which calls it accepts, and counts of them.
+// The gate of a task: which calls it accepts, counts of them, and who made those that matter.
+//
+// What a caller may do follows from the role of its token and from the name on its certificate. A
+// task that requires both grants what both grant; one that requires neither grants everything.
+//
+//   client    the master and eager services, GetStatus, status pages
+//   worker    that, and the worker service; certificates of tasks
+//   operator  what a client may, Reset and /stop; certificates whose names begin with "operator/",
+//             and those of all tasks and clients unless the task |has_operators|
 //
 // Functions may be called from any thread.
 #ifndef RUNNEL_DIST_GATE_H_
@@ -41,6 +49,25 @@
   X(eager.Eager, WaitQueueDone)        \
   X(Worker, GetStepSequence)
 
+// What callers may do.
+typedef enum rn_call_right_t {
+  RN_MAY_USE = 1 << 0,
+  RN_MAY_WORK = 1 << 1,
+  RN_MAY_OPERATE = 1 << 2,
+} rn_call_right_t;
+
+// The roles of a task's token file; the task itself sends a worker's.
+extern const rn_token_roles_t rn_call_gate_roles;
+
+// A call that opens, closes or clears something, or that was refused.
+typedef struct rn_audit_event_t {
+  const char* action;  // the call: "Reset"; or "stop"
+  rn_str_t name;       // on the caller's certificate; ""
+  rn_str_t address;    // of the caller: "host:port"; "" if it is not known
+  uint32_t rights;     // of the caller: rn_call_right_t
+  rn_code_t outcome;
+} rn_audit_event_t;
+
 typedef enum rn_call_gate_method_t {
 #define RN_GATE_ENUM(service, method) RN_GATE_##method,
   RN_GATE_METHODS(RN_GATE_ENUM)
@@ -58,8 +85,12 @@ typedef struct rn_call_gate_t {
   rn_str_t task;          // its name
   const rn_str_t* names;  // of all tasks
   size_t name_count;
-  bool checks_names;           // only tasks, by their certificates, may call the worker
-  bool checks_token;           // callers must send the token
+  bool checks_names;   // rights follow from the names on certificates
+  bool checks_tokens;  // rights follow from tokens
+  bool has_operators;  // certificates that are not an operator's give no operator's rights
+  // Told of events, on any thread; NULL: no one is.
+  void (*audit)(void* self, const rn_audit_event_t* event);
+  void* audit_self;
   int max_sessions;            // of one connection; 0: any number
   _Atomic int64_t drained_ns;  // since when new work is refused; 0: it is accepted
   _Atomic int64_t refused;     // calls
@@ -73,6 +104,10 @@ const char* rn_call_gate_method_name(rn_call_gate_method_t method);
 // rn_call_gate_replied.
 RN_MUST_USE rn_status_t rn_call_gate_admit(rn_call_gate_t* gate, rn_rpc_in_t* call);
 void rn_call_gate_replied(rn_call_gate_t* gate, rn_rpc_in_t* call, rn_code_t code);
+
+// What a caller may do that has a token with |roles| (of rn_call_gate_roles) and the name |peer| on
+// its certificate.
+uint32_t rn_call_gate_rights(const rn_call_gate_t* gate, uint32_t roles, rn_str_t peer);
 
 // From now on refuses new sessions and steps; parts of steps that other masters have started are
 // accepted for another half second.

@@ -36,6 +36,8 @@
   X(worker, register_graph, RegisterGraph, SLOW, ANSWERS, IDEMPOTENT)            \
   X(worker, deregister_graph, DeregisterGraph, SLOW, ACKS, IDEMPOTENT)           \
   X(worker, cleanup_all, CleanupAll, SLOW, ACKS, IDEMPOTENT)                     \
+  /* Waits until all members of the group have made it. */                       \
+  X(worker, complete_group, CompleteGroup, SLOW, ANSWERS, IDEMPOTENT)            \
   /* Requests that switch logging on are counted. */                             \
   X(worker, logging, Logging, QUICK, ANSWERS, ONCE)
 
@@ -165,6 +167,21 @@ typedef struct rn_cleanup_all_t {
   const rn_str_t* containers;  // none: the default one
   size_t container_count;
 } rn_cleanup_all_t;
+
+// A device joins a group of collectives. To the leader of collectives only.
+typedef struct rn_complete_group_t {
+  rn_call_t call;
+  int32_t group_key, group_size;
+  int32_t kind;  // rn_collective_kind_t
+  int32_t rank;  // that the device asks for; -1: none
+  bool is_ours;  // the caller is Runnel's
+  rn_device_info_t device;
+  rn_arena_t arena;  // Owned by the caller; holds the response
+  rn_device_info_t* devices;
+  size_t device_count;
+  int32_t task_count;
+  bool is_all_ours;  // response: all tasks of the group are
+} rn_complete_group_t;
 
 // Controls and reads the log of values that a task receives: see worker/recv_log.h.
 typedef struct rn_logging_t {

@@ -58,6 +58,16 @@ FIELDS(deregister_graph) = {
     END,
 };
 FIELDS(cleanup_all) = {MANY(STRS, cleanup_all.containers, cleanup_all.container_count), END};
+FIELDS(complete_group) = {
+    ONE(STR, complete_group.device.name),
+    ONE(STR, complete_group.device.type),
+    ONE(STR, complete_group.device.description),
+    MANY(DEVICES, complete_group.devices, complete_group.device_count),
+    ONE(ARENA, complete_group.arena),
+    ONE(PLAIN, complete_group.task_count),
+    ONE(PLAIN, complete_group.is_all_ours),
+    END,
+};
 FIELDS(logging) = {
     MANY(INTS, logging.steps, logging.step_count),
     ONE(BUFFER, logging.notes),

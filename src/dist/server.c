@@ -70,10 +70,6 @@ struct rn_server_t {
 
 const char* rn_server_target(const rn_server_t* server) { return server->target; }
 
-static const char* token_of(const rn_server_t* server) {
-  return server->options.token.size ? server->options.token.data : NULL;
-}
-
 // Continues where the last attempt failed.
 static rn_status_t connect_peer(rn_server_t* server, server_peer_t* peer) {
   int64_t lease = server->options.lease_ns;
@@ -82,7 +78,7 @@ static rn_status_t connect_peer(rn_server_t* server, server_peer_t* peer) {
                                   .address = peer->address,
                                   .connect_ns = lease,
                                   .tls = server->options.tls,
-                                  .token = token_of(server),
+                                  .tokens = server->options.tokens,
                                   .peer = peer->task.data};
   if (!peer->channel) RN_RETURN_IF_ERROR(rn_channel_create(&options, &peer->channel));
   if (!peer->remote)
@@ -259,16 +255,36 @@ static rn_status_t show(rn_server_t* server, page_fn_t* page, rn_strbuf_t* out) 
   return status;
 }
 
+static void audit_stop(rn_server_t* server, rn_socket_t* from, uint32_t rights, int code) {
+  if (!server->options.audit) return;
+  rn_strbuf_t address;
+  rn_strbuf_init(&address, server->allocator);
+  rn_status_free(from->vtable->peer_address(from, &address));
+  server->options.audit(server->options.audit_self,
+                        &(rn_audit_event_t){.action = "stop",
+                                            .name = rn_tls_peer(from),
+                                            .address = rn_strbuf_view(&address),
+                                            .rights = rights,
+                                            .outcome = code == 202   ? RN_CODE_OK
+                                                       : code == 401 ? RN_CODE_UNAUTHENTICATED
+                                                                     : RN_CODE_PERMISSION_DENIED});
+  rn_strbuf_clear(&address);
+}
+
 // The header proves that the request is deliberate: pages of other sites cannot set it.
-static void end_page(rn_server_t* server, const rn_http1_request_t* request,
+static void end_page(rn_server_t* server, const rn_http1_request_t* request, uint32_t rights,
                      rn_http1_answer_t* out) {
-  bool may =
+  bool is_meant =
       server->options.asked_to_end && rn_str_is(rn_http1_header(request, "x-runnel"), "stop");
+  bool may = is_meant && rights & RN_MAY_OPERATE;
   out->code = !rn_str_is(request->method, "POST") ? 405 : may ? 202 : 403;
   rn_strbuf_printf(&out->body, "%s\n",
                    out->code == 405 ? "POST it"
                    : may            ? "ending"
-                         : "the header X-Runnel: stop is missing, or this task does not accept it");
+                   : is_meant
+                       ? "the role of an operator is needed, which the token or certificate does "
+                         "not give"
+                       : "the header X-Runnel: stop is missing, or this task does not accept it");
   if (out->code == 202) server->options.asked_to_end();
 }
 
@@ -285,22 +301,23 @@ static void health_page(rn_server_t* server, rn_task_state_t state, rn_http1_ans
                                                : "stuck: a trivial step does not end");
 }
 
-static void page(void* self, const rn_http1_request_t* request, rn_str_t peer,
+static void page(void* self, const rn_http1_request_t* request, rn_socket_t* from,
                  rn_http1_answer_t* out) {
-  (void)peer;
   rn_server_t* server = self;
+  rn_tokens_t* tokens = server->options.tokens;
+  uint32_t roles = tokens ? rn_tokens_grant(tokens, rn_http1_header(request, "authorization")) : 0;
+  uint32_t rights = rn_call_gate_rights(&server->gate, roles, rn_tls_peer(from));
+  bool is_stop = rn_str_is(request->path, "/stop");
   rn_status_t status = RN_OK;
   rn_task_state_t state = state_of(server);
   out->code = 200;
   // Health checks need no token; all other pages do, if there is one.
-  bool is_open = rn_str_is(request->path, "/healthz") || rn_str_is(request->path, "/readyz") ||
-                 !server->options.token.size;
-  if (!is_open &&
-      !rn_token_matches(server->options.token, rn_http1_header(request, "authorization"))) {
+  bool is_open = rn_str_is(request->path, "/healthz") || rn_str_is(request->path, "/readyz");
+  if (!is_open && !rights) {
     out->code = 401;
     rn_strbuf_printf(&out->body, "needs the header Authorization: Bearer with the task's token\n");
-  } else if (rn_str_is(request->path, "/stop")) {
-    end_page(server, request, out);
+  } else if (is_stop) {
+    end_page(server, request, rights, out);
   } else if (!rn_str_is(request->method, "GET") && !rn_str_is(request->method, "HEAD")) {
     out->code = 405;
   } else if (rn_str_is(request->path, "/healthz")) {
@@ -319,6 +336,7 @@ static void page(void* self, const rn_http1_request_t* request, rn_str_t peer,
     out->code = 404;
     rn_strbuf_printf(&out->body, "The pages are /healthz, /readyz, /statusz and /metrics\n");
   }
+  if (is_stop) audit_stop(server, from, rights, out->code);
   if (!rn_ok(status)) out->code = 500;
   rn_status_free(status);
 }
@@ -355,6 +373,21 @@ static rn_status_t take_cluster(rn_server_t* server, rn_str_t* out_address) {
   if (is_found) return RN_OK;
   return rn_invalid_argument("Task %d was not defined in job \"%.*s\"", options->index,
                              RN_STR_ARGS(options->job));
+}
+
+// The task that knows all groups of collectives: as given, or the first of the chief's or the
+// workers' job, or of the first job by name.
+static rn_str_t leader_of(const rn_server_t* server) {
+  if (server->options.collective_leader.size) return server->options.collective_leader;
+  static const char* const first[] = {"/job:chief/replica:0/task:0",
+                                      "/job:worker/replica:0/task:0"};
+  rn_str_t least = server->names[0];
+  for (size_t f = 0; f < sizeof first / sizeof *first; ++f)
+    for (size_t i = 0; i < server->options.task_count; ++i)
+      if (rn_str_is(server->names[i], first[f])) return server->names[i];
+  for (size_t i = 1; i < server->options.task_count; ++i)
+    if (strcmp(server->names[i].data, least.data) < 0) least = server->names[i];
+  return least;
 }
 
 static bool is_loopback(rn_str_t host) {
@@ -394,7 +427,8 @@ static rn_status_t set_up(rn_server_t* server) {
   rn_server_options_t* options = &server->options;
   rn_str_t own = {0}, address;
   RN_RETURN_IF_ERROR(take_cluster(server, &own));
-  RN_RETURN_IF_ERROR(rn_arena_str(&server->arena, options->token, &options->token));
+  RN_RETURN_IF_ERROR(
+      rn_arena_str(&server->arena, options->collective_leader, &options->collective_leader));
   server->own_address = own;
   RN_RETURN_IF_ERROR(listen_address(server, own, &address));
   RN_RETURN_IF_ERROR(rn_pool_create(server->allocator, options->threads, &server->pool));
@@ -426,7 +460,8 @@ static rn_status_t set_up(rn_server_t* server) {
                                       .cpu_devices = options->cpu_devices,
                                       .null_devices = options->null_devices,
                                       .gpu = options->gpu,
-                                      .peers = peers};
+                                      .peers = peers,
+                                      .collective_leader = leader_of(server)};
   RN_RETURN_IF_ERROR(rn_local_worker_create(&worker, &server->worker));
   RN_RETURN_IF_ERROR(
       rn_health_create(&server->env, server->worker, server->allocator, &server->health));
@@ -470,7 +505,10 @@ static rn_status_t set_up(rn_server_t* server) {
       .names = server->names,
       .name_count = options->task_count,
       .checks_names = options->tls != NULL,
-      .checks_token = options->token.size > 0,
+      .has_operators = options->has_operators,
+      .checks_tokens = options->tokens != NULL,
+      .audit = options->audit,
+      .audit_self = options->audit_self,
       .max_sessions = options->max_sessions ? options->max_sessions : MAX_SESSIONS};
   rn_eager_service_options_t eager = {.env = &server->inner,
                                       .allocator = server->allocator,
@@ -485,7 +523,7 @@ static rn_status_t set_up(rn_server_t* server) {
                                       .may_reach = may_reach,
                                       .knows = is_in_cluster,
                                       .may_self = server,
-                                      .token = token_of(server)};
+                                      .tokens = server->options.tokens};
   RN_RETURN_IF_ERROR(rn_eager_service_create(&eager, &server->eager));
   rn_rpc_server_options_t rpc = {.loop = server->loop,
                                  .align = rn_align_content,
@@ -500,7 +538,7 @@ static rn_status_t set_up(rn_server_t* server) {
                                  .max_message = options->max_message,
                                  .max_streams = (uint32_t)options->max_streams,
                                  .tls = options->tls,
-                                 .token = options->token,
+                                 .tokens = options->tokens,
                                  .page = page};
   set_limits(options, &rpc);
   RN_RETURN_IF_ERROR(rn_rpc_server_create(&rpc, &server->rpc));
@@ -521,6 +559,7 @@ rn_status_t rn_server_create(const rn_server_options_t* options, rn_server_t** o
   server->options = *options;
   if (server->options.lease_ns <= 0) server->options.lease_ns = rn_lease_default();
   rn_tls_retain(options->tls);
+  rn_tokens_retain(options->tokens);
   rn_arena_init(&server->arena, options->allocator);
   rn_mutex_init(&server->mutex);
   rn_cond_init(&server->changed);
@@ -604,6 +643,7 @@ void rn_server_destroy(rn_server_t* server) {
   rn_pool_destroy(server->pool);
   rn_health_destroy(server->health);
   rn_tls_release(server->options.tls);
+  rn_tokens_release(server->options.tokens);
   rn_fs_only_destroy(server->only);
   rn_cond_destroy(&server->changed);
   rn_mutex_destroy(&server->mutex);

@@ -2,9 +2,9 @@
 #ifndef RUNNEL_DIST_SERVER_H_
 #define RUNNEL_DIST_SERVER_H_
 
+#include "dist/gate.h"
 #include "dist/master/master.h"
 #include "framework/resource.h"
-#include "net/tls.h"
 
 typedef struct rn_server_t rn_server_t;
 
@@ -40,8 +40,11 @@ typedef struct rn_server_options_t {
   int64_t idle_ns;   // how long a connection without calls and sessions stays open; 0: 10 min; -1:
                      // for ever
   int max_connections;  // 0: half of the process's descriptor limit
-  rn_str_t token;       // that every call must send; "": none; copied. See net/token.h
+  rn_tokens_t* tokens;  // that calls must send; Retained; NULL: none. Roles: dist/gate.h
   rn_tls_t* tls;  // Retained; NULL: plain. With it, other tasks are known by their certificates
+  // The task that knows the groups of collectives, "/job:worker/replica:0/task:0"; "": chief 0, or
+  // else worker 0, or else the first task by name; copied.
+  rn_str_t collective_leader;
   // If |is_limited|, graphs may use only the files and network that |allow| lists: see
   // base/fs_only.h. Eager clients may make the task connect to addresses of its own cluster, and to
   // others only if |allow| has "network" or "all", or |reaches_all| is set.
@@ -51,6 +54,11 @@ typedef struct rn_server_options_t {
   // The number of elements of a resource of kind "Queue", for status pages; must not block. NULL:
   // queues are not shown.
   int64_t (*queue_size)(rn_resource_t* queue);
+  bool has_operators;  // only operators' certificates allow to stop the task and clear variables
+  // Told of calls that open, close or clear something, and of refused ones, on any thread. NULL: no
+  // one is.
+  void (*audit)(void* self, const rn_audit_event_t* event);
+  void* audit_self;
   // Called on the network's thread when an authorized HTTP request asks the task to quit. NULL: no
   // request may.
   void (*asked_to_end)(void);

@@ -9,6 +9,7 @@
 
 #include "base/env.h"
 #include "framework/cancel.h"
+#include "framework/collective.h"
 #include "framework/op_def.h"
 #include "framework/rendezvous.h"
 #include "framework/resource.h"
@@ -133,9 +134,10 @@ struct rn_step_t {
   rn_resources_t* step_resources;  // resources that are destroyed with the step (stacks,
                                    // TensorArrays); made on first use
   const rn_env_t* env;
-  rn_pool_t* pool;      // for parallel work inside a kernel; NULL for one thread
-  rn_str_t config;      // the session's serialized ConfigProto; empty for all defaults
-  int64_t deadline_ns;  // on the environment's clock; 0 for none
+  rn_pool_t* pool;                // for parallel work inside a kernel; NULL for one thread
+  rn_collectives_t* collectives;  // NULL if the step cannot take part in any
+  rn_str_t config;                // the session's serialized ConfigProto; empty for all defaults
+  int64_t deadline_ns;            // on the environment's clock; 0 for none
   // Owned by exec, for calls that kernels make; NULL if no statistics are wanted.
   struct rn_step_stats_t* stats;
   int32_t call_depth;  // nesting depth of function calls

@@ -203,7 +203,7 @@ static void on_attempt(rn_loop_job_t* job) {
                                 .allocator = channel->options.allocator,
                                 .events = &events,
                                 .owner = channel,
-                                .token = rn_str(channel->token),
+                                .tokens = channel->options.tokens,
                                 .keepalive_ns = channel->options.keepalive_ns};
   rn_http2_t* http2 = NULL;
   rn_status_t status = attempt->status;
@@ -436,11 +436,10 @@ rn_status_t rn_channel_create(const rn_channel_options_t* options, rn_channel_t*
   rn_mutex_init(&channel->mutex);
   rn_cond_init(&channel->changed);
   rn_tls_retain(options->tls);
+  rn_tokens_retain(options->tokens);
   rn_status_t status = rn_str_dup(options->allocator, rn_str(options->address), &channel->address);
   if (rn_ok(status) && options->peer)
     status = rn_str_dup(options->allocator, rn_str(options->peer), &channel->peer);
-  if (rn_ok(status) && options->token)
-    status = rn_str_dup(options->allocator, rn_str(options->token), &channel->token);
   if (!rn_ok(status)) {
     rn_channel_destroy(channel);
     return status;
@@ -489,8 +488,7 @@ void rn_channel_destroy(rn_channel_t* channel) {
   if (channel->address)
     rn_free(channel->options.allocator, channel->address, strlen(channel->address) + 1);
   if (channel->peer) rn_free(channel->options.allocator, channel->peer, strlen(channel->peer) + 1);
-  if (channel->token)
-    rn_free(channel->options.allocator, channel->token, strlen(channel->token) + 1);
+  rn_tokens_release(channel->options.tokens);
   rn_tls_release(channel->options.tls);
   rn_cond_destroy(&channel->changed);
   rn_mutex_destroy(&channel->mutex);

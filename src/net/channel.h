@@ -34,7 +34,7 @@ typedef struct rn_channel_options_t {
   int64_t keepalive_ns;  // see rn_http2_options_t
   int64_t connect_ns;    // how long one attempt may take; 0: 20 s
   rn_tls_t* tls;         // Retained; NULL: plain
-  const char* token;     // sent with every call; copied; NULL: none
+  rn_tokens_t* tokens;   // whose own one is sent with every call; Retained; NULL: none
   const char*
       peer;  // with TLS: the task that the certificate must name; NULL: the host of the address
 } rn_channel_options_t;

@@ -128,7 +128,7 @@ static void show_page(rn_door_t* door, const rn_http1_request_t* request) {
   rn_http1_answer_t page = {.code = 404};
   rn_strbuf_init(&page.body, doors->allocator);
   bool is_head = rn_str_is(request->method, "HEAD");
-  if (doors->page) doors->page(doors->page_self, request, rn_tls_peer(door->socket), &page);
+  if (doors->page) doors->page(doors->page_self, request, door->socket, &page);
   if (page.again_ns > 0) {
     door->state = WAITS;
     set_timer(door, page.again_ns);

@@ -24,7 +24,7 @@ typedef struct rn_doors_t {
   // The same for everything else. NULL: |page| answers it.
   void (*http1)(void* self, rn_socket_t* socket, rn_str_t first, rn_str_t peer);
   // Called for an HTTP/1 request: fills in the response. NULL: there are no pages.
-  void (*page)(void* self, const rn_http1_request_t* request, rn_str_t peer,
+  void (*page)(void* self, const rn_http1_request_t* request, rn_socket_t* from,
                rn_http1_answer_t* out);
   void *self, *http1_self, *page_self;
   // For door.c only.

@@ -48,6 +48,7 @@ rn_http2_stats_t rn_http2_stats(rn_http2_t* http2) {
 }
 
 rn_str_t rn_http2_peer(const rn_http2_t* http2) { return rn_str(http2->peer); }
+rn_str_t rn_http2_peer_address(const rn_http2_t* http2) { return rn_str(http2->peer_address); }
 bool rn_http2_is_local(const rn_http2_t* http2) { return http2->is_local; }
 _Atomic int* rn_http2_tally(rn_http2_t* http2) { return &http2->tally; }
 
@@ -312,6 +313,17 @@ static rn_status_t set_up(rn_http2_t* http2) {
   return RN_OK;
 }
 
+static void take_address(rn_http2_t* http2) {
+  rn_strbuf_t text;
+  rn_strbuf_init(&text, http2->options.allocator);
+  rn_status_t status = http2->socket->vtable->peer_address(http2->socket, &text);
+  if (rn_ok(status))
+    snprintf(http2->peer_address, sizeof http2->peer_address, "%.*s",
+             RN_STR_ARGS(rn_strbuf_view(&text)));
+  rn_status_free(status);
+  rn_strbuf_clear(&text);
+}
+
 rn_status_t rn_http2_create(const rn_http2_options_t* options, rn_socket_t* socket,
                             rn_http2_t** out) {
   *out = NULL;
@@ -335,6 +347,7 @@ rn_status_t rn_http2_create(const rn_http2_options_t* options, rn_socket_t* sock
   rn_mutex_init(&http2->mutex);
   rn_strbuf_init(&http2->small, options->allocator);
   http2->is_local = options->is_server && socket->vtable->is_local(socket);
+  if (options->is_server) take_address(http2);
   if (options->is_server) status = rn_caller_create(options->allocator, &http2->caller);
   if (rn_ok(status)) status = set_up(http2);
   if (!rn_ok(status)) {

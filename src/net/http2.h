@@ -10,6 +10,7 @@
 #include "net/caller.h"
 #include "net/loop.h"
 #include "net/message.h"
+#include "net/token.h"
 
 typedef struct rn_http2_t rn_http2_t;
 typedef struct rn_http2_stream_t rn_http2_stream_t;
@@ -35,7 +36,7 @@ struct rn_http2_stream_t {
   rn_http2_stream_t *previous, *next;  // open streams
   rn_http2_stream_t* next_event;
   bool is_listed, is_complete, is_closed, has_event, is_answered;
-  bool is_trusted;                 // of a request: it has the server's token, or none is required
+  uint32_t roles;                  // of a request: what its token grants; all if none is required
   bool is_whole;                   // of a request: all of it was received
   bool may_pack, is_packed;        // of a request: its messages may be compressed; this one is
   int64_t heard_ns;                // when something of it was last received
@@ -99,9 +100,9 @@ typedef struct rn_http2_options_t {
   // How long an idle connection stays open; 0: for ever. The peer is told before, so that it can
   // make its next calls elsewhere. While the owner's tally is not 0, the peer is just pinged.
   int64_t idle_ns;
-  // For a server, the token that requests must have; for a client, the token it sends. "": none.
-  // Borrowed and NUL-terminated.
-  rn_str_t token;
+  // For a server, the tokens that requests must have; for a client, those whose own one it sends.
+  // NULL: none. Borrowed.
+  rn_tokens_t* tokens;
   bool keeps_headers;  // of requests, for the owner
   rn_str_t first;      // bytes that were already read from the socket; borrowed for the call
   rn_str_t peer;       // the name on the peer's certificate, "": none; copied
@@ -128,7 +129,8 @@ rn_caller_t* rn_http2_caller(const rn_http2_t* http2);
 // Any thread may call it.
 rn_http2_stats_t rn_http2_stats(rn_http2_t* http2);
 rn_str_t rn_http2_peer(const rn_http2_t* http2);
-bool rn_http2_is_local(const rn_http2_t* http2);  // whether the peer is on this machine
+rn_str_t rn_http2_peer_address(const rn_http2_t* http2);  // of a server's client: "host:port"
+bool rn_http2_is_local(const rn_http2_t* http2);          // whether the peer is on this machine
 // A number that the owner keeps with the connection.
 _Atomic int* rn_http2_tally(rn_http2_t* http2);
 

@@ -52,7 +52,7 @@ static int on_begin_headers(nghttp2_session* session, const nghttp2_frame* frame
   stream->align = http2->options.align;
   stream->id = frame->hd.stream_id;
   stream->heard_ns = http2->heard_ns;
-  stream->is_trusted = http2->options.token.size == 0;
+  stream->roles = http2->options.tokens ? 0 : UINT32_MAX;
   rn_http2_open_stream(http2, stream);
   rn_http2_hold(stream, CALL_SIZE);
   nghttp2_session_set_stream_user_data(session, stream->id, stream);
@@ -90,8 +90,8 @@ static int on_header(nghttp2_session* session, const nghttp2_frame* frame, const
     int64_t ns;
     if (rn_grpc_timeout_parse(value, &ns) && ns < INT64_MAX - rn_http2_now(http2))
       stream->deadline_ns = rn_http2_now(http2) + ns;
-  } else if (rn_str_is(name, "authorization") && http2->options.token.size) {
-    stream->is_trusted = rn_token_matches(http2->options.token, value);
+  } else if (rn_str_is(name, "authorization") && http2->options.tokens) {
+    stream->roles = rn_tokens_grant(http2->options.tokens, value);
   } else if (rn_str_is(name, "grpc-encoding")) {
     stream->may_pack = rn_str_is(value, "gzip") || rn_str_is(value, "deflate");
   } else if (rn_str_is(name, ":status")) {
@@ -147,7 +147,7 @@ static rn_status_t make_room(rn_http2_stream_t* stream) {
 static size_t limit_of(const rn_http2_stream_t* stream) {
   size_t most = stream->http2->options.max_message;
   if (!most) most = RN_HTTP2_MAX_MESSAGE;
-  bool is_trusted = !stream->http2->options.is_server || stream->is_trusted;
+  bool is_trusted = !stream->http2->options.is_server || stream->roles;
   return is_trusted || most < MAX_UNTRUSTED ? most : MAX_UNTRUSTED;
 }
 

@@ -24,6 +24,7 @@ struct rn_http2_t {
   rn_loop_job_t job;    // tells the loop's thread that there are events
   rn_socket_t* socket;  // Owned
   char peer[256];
+  char peer_address[64];  // for a server; "" if it is not known
   bool is_local;
   rn_caller_t* caller;  // of a server's
   _Atomic int tally;

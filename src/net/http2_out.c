@@ -123,7 +123,8 @@ static int on_sent(nghttp2_session* session, const nghttp2_frame* frame, void* a
 
 int32_t rn_http2_submit_request(rn_http2_t* http2, rn_http2_stream_t* stream, const char* path,
                                 const char* authority, int64_t deadline_ns) {
-  char timeout[32], token[sizeof "Bearer " + RN_TOKEN_MAX];
+  enum { kScheme = sizeof "Bearer " - 1 };
+  char timeout[32], token[kScheme + RN_TOKEN_MAX + 1] = "Bearer ";
   nghttp2_nv headers[] = {
       NAME_LITERAL(":method", "POST"),
       NAME_LITERAL(":scheme", "http"),
@@ -137,9 +138,9 @@ int32_t rn_http2_submit_request(rn_http2_t* http2, rn_http2_stream_t* stream, co
       NAME_VALUE("", "", 0),
   };
   size_t count = sizeof headers / sizeof *headers - 2;
-  if (http2->options.token.size) {
-    int size = snprintf(token, sizeof token, "Bearer %s", http2->options.token.data);
-    headers[count] = (nghttp2_nv)NAME_VALUE("authorization", token, (size_t)size);
+  if (http2->options.tokens) {
+    rn_tokens_own(http2->options.tokens, token + kScheme);
+    headers[count] = (nghttp2_nv)NAME_VALUE("authorization", token, strlen(token));
     headers[count++].flags = NGHTTP2_NV_FLAG_NO_INDEX;
   }
   if (deadline_ns != INT64_MAX)

@@ -204,7 +204,7 @@ static rn_status_t take_in(rpc_lane_t* lane, rn_socket_t* socket, rn_str_t first
                                 .stall_ns = server->options.stall_ns,
                                 .half_ns = server->options.half_ns,
                                 .idle_ns = server->options.idle_ns,
-                                .token = server->options.token,
+                                .tokens = server->options.tokens,
                                 .keeps_headers = server->options.keeps_headers,
                                 .first = first,
                                 .peer = peer};

@@ -62,13 +62,13 @@ typedef struct rn_rpc_server_options_t {
   size_t max_connections;  // of HTTP/2; 0: any. Beyond it the longest idle one is closed
   size_t max_doors;        // connections whose protocol is not known yet; 0: 1024
   rn_tls_t* tls;           // Borrowed; NULL: plain
-  rn_str_t token;          // that calls must send; "": none; borrowed, NUL-terminated
+  rn_tokens_t* tokens;     // that calls must send; NULL: none; Borrowed
   bool keeps_headers;      // of calls, for rn_rpc_header
   // Takes connections that speak HTTP/1; it must have the same loops, and outlive this server.
   // NULL: |page| answers them.
   rn_http_server_t* http;
   // Handles HTTP/1 requests, on the loop's thread. NULL: none.
-  void (*page)(void* self, const rn_http1_request_t* request, rn_str_t peer,
+  void (*page)(void* self, const rn_http1_request_t* request, rn_socket_t* from,
                rn_http1_answer_t* out);
 } rn_rpc_server_options_t;
 

@@ -1,23 +1,10 @@
 // TLS streams: see tls.h. OpenSSL reads and writes the socket below through our own BIO, which
 // waits as long as the call above it may.
-#include "net/tls.h"
-
 #include <stdio.h>
 
-#include "base/sync.h"
-#include "net/openssl.h"
-#include "net/pem.h"
+#include "net/tls_internal.h"
 
 #define MAX_RECORD ((size_t)16 << 10)
-
-struct rn_tls_t {
-  _Atomic int refs;
-  rn_allocator_t allocator;
-  const rn_openssl_t* o;
-  SSL_CTX* context;
-  BIO_METHOD* method;
-  bool is_open;  // a public server's or a guest's: peers need no common name
-};
 
 typedef struct stream_t {
   rn_socket_t socket;  // first
@@ -47,7 +34,7 @@ static int on_moved(stream_t* stream, BIO* bio, rn_status_t status, size_t size,
   return -1;
 }
 
-static int bio_read(BIO* bio, char* out, int size) {
+int rn_tls_bio_read(BIO* bio, char* out, int size) {
   // The only function that is needed before the stream exists.
   const rn_openssl_t* o = NULL;
   if (!rn_ok(rn_openssl(&o))) return -1;
@@ -58,7 +45,7 @@ static int bio_read(BIO* bio, char* out, int size) {
   return on_moved(stream, bio, status, got, BIO_FLAGS_READ);
 }
 
-static int bio_write(BIO* bio, const char* data, int size) {
+int rn_tls_bio_write(BIO* bio, const char* data, int size) {
   const rn_openssl_t* o = NULL;
   if (!rn_ok(rn_openssl(&o))) return -1;
   stream_t* stream = o->BIO_get_data(bio);
@@ -68,7 +55,7 @@ static int bio_write(BIO* bio, const char* data, int size) {
   return on_moved(stream, bio, status, put, BIO_FLAGS_WRITE);
 }
 
-static long bio_control(BIO* bio, int command, long number, void* arg) {
+long rn_tls_bio_control(BIO* bio, int command, long number, void* arg) {
   (void)bio, (void)number, (void)arg;
   return command == BIO_CTRL_FLUSH;
 }
@@ -200,6 +187,11 @@ static rn_status_t tls_address(rn_socket_t* socket, rn_strbuf_t* out) {
   return stream->below->vtable->address(stream->below, out);
 }
 
+static rn_status_t tls_peer_address(rn_socket_t* socket, rn_strbuf_t* out) {
+  stream_t* stream = (stream_t*)socket;
+  return stream->below->vtable->peer_address(stream->below, out);
+}
+
 static bool tls_is_local(rn_socket_t* socket) {
   stream_t* stream = (stream_t*)socket;
   return stream->below->vtable->is_local(stream->below);
@@ -237,6 +229,7 @@ static const rn_socket_vtable_t tls_socket = {.read = tls_read,
                                               .finish = tls_finish,
                                               .shutdown = tls_shutdown,
                                               .address = tls_address,
+                                              .peer_address = tls_peer_address,
                                               .is_local = tls_is_local,
                                               .close = tls_close,
                                               .below = tls_below,
@@ -257,7 +250,9 @@ static rn_status_t wrap(rn_tls_t* tls, rn_socket_t* socket, stream_t** out) {
   rn_tls_retain(tls);
   stream->below = socket;
   rn_mutex_init(&stream->mutex);
+  rn_mutex_lock(&tls->mutex);
   stream->ssl = o->SSL_new(tls->context);
+  rn_mutex_unlock(&tls->mutex);
   BIO* bio = stream->ssl ? o->BIO_new(tls->method) : NULL;
   if (!bio) {
     o->ERR_clear_error();
@@ -345,83 +340,11 @@ rn_status_t rn_tls_handshake(rn_socket_t* socket, int64_t deadline_ns, bool* out
   return status;
 }
 
+bool rn_tls_has_http2(const rn_openssl_t* o, SSL* ssl) {
+  return ((const stream_t*)o->BIO_get_data(o->SSL_get_rbio(ssl)))->has_http2;
+}
+
 rn_str_t rn_tls_peer(const rn_socket_t* socket) {
   if (socket->vtable != &tls_socket) return (rn_str_t){0};
   return rn_str(((const stream_t*)socket)->peer);
-}
-
-// The context that streams share.
-
-static const unsigned char protocols[] = "\x02h2\x08http/1.1";
-
-static int on_protocols(SSL* ssl, const unsigned char** out, unsigned char* out_size,
-                        const unsigned char* offered, unsigned size, void* arg) {
-  const rn_openssl_t* o = ((const rn_tls_t*)arg)->o;
-  const stream_t* stream = o->BIO_get_data(o->SSL_get_rbio(ssl));
-  size_t skip = stream->has_http2 ? 0 : 3;
-  int result = o->SSL_select_next_proto((unsigned char**)out, out_size, protocols + skip,
-                                        (unsigned)(sizeof protocols - 1 - skip), offered, size);
-  return result == OPENSSL_NPN_NEGOTIATED ? SSL_TLSEXT_ERR_OK : SSL_TLSEXT_ERR_ALERT_FATAL;
-}
-
-static rn_status_t set_up(rn_tls_t* tls, const rn_tls_options_t* options) {
-  RN_RETURN_IF_ERROR(rn_openssl(&tls->o));
-  const rn_openssl_t* o = tls->o;
-  tls->context = o->SSL_CTX_new(o->TLS_method());
-  tls->method = o->BIO_meth_new(BIO_TYPE_SOURCE_SINK, "runnel");
-  if (!tls->context || !tls->method) return rn_out_of_memory();
-  o->BIO_meth_set_read(tls->method, bio_read);
-  o->BIO_meth_set_write(tls->method, bio_write);
-  o->BIO_meth_set_ctrl(tls->method, bio_control);
-  SSL_CTX* context = tls->context;
-  o->SSL_CTX_ctrl(context, SSL_CTRL_SET_MIN_PROTO_VERSION,
-                  tls->is_open ? TLS1_2_VERSION : TLS1_3_VERSION, NULL);
-  o->SSL_CTX_ctrl(context, SSL_CTRL_MODE,
-                  SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER |
-                      SSL_MODE_RELEASE_BUFFERS,
-                  NULL);
-  o->SSL_CTX_set_options(context, SSL_OP_IGNORE_UNEXPECTED_EOF | SSL_OP_NO_TICKET);
-  o->SSL_CTX_set_num_tickets(context, 0);
-  bool verifies = !options->is_public || options->verifies_clients;
-  if (verifies)
-    o->SSL_CTX_set_verify(context, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, NULL);
-  o->SSL_CTX_set_alpn_select_cb(context, on_protocols, tls);
-  if (o->SSL_CTX_set_alpn_protos(context, protocols, 3) != 0) return rn_out_of_memory();
-  if (options->cert) RN_RETURN_IF_ERROR(rn_pem_use_chain(o, context, options->cert));
-  if (options->key) RN_RETURN_IF_ERROR(rn_pem_use_key(o, context, options->key));
-  if (options->ca) return rn_pem_trust(o, context, options->ca);
-  if (verifies && o->SSL_CTX_set_default_verify_paths(context) != 1) return rn_out_of_memory();
-  return RN_OK;
-}
-
-rn_status_t rn_tls_create(const rn_tls_options_t* options, rn_tls_t** out) {
-  *out = NULL;
-  bool is_complete = options->is_guest
-                         ? !options->cert == !options->key
-                         : options->cert && options->key && (options->ca || options->is_public);
-  if (!is_complete)
-    return rn_invalid_argument("TLS needs a certificate, its key and a certificate authority");
-  rn_tls_t* tls = NULL;
-  RN_RETURN_IF_ERROR(RN_NEW(options->allocator, &tls));
-  tls->refs = 1;
-  tls->allocator = options->allocator;
-  tls->is_open = options->is_public || options->is_guest;
-  rn_status_t status = set_up(tls, options);
-  if (!rn_ok(status)) {
-    rn_tls_release(tls);
-    return status;
-  }
-  *out = tls;
-  return RN_OK;
-}
-
-void rn_tls_retain(rn_tls_t* tls) {
-  if (tls) tls->refs++;
-}
-
-void rn_tls_release(rn_tls_t* tls) {
-  if (!tls || --tls->refs) return;
-  if (tls->context) tls->o->SSL_CTX_free(tls->context);
-  if (tls->method) tls->o->BIO_meth_free(tls->method);
-  RN_FREE(tls->allocator, tls);
 }

@@ -24,6 +24,10 @@ typedef struct rn_tls_options_t {
 
 // UNIMPLEMENTED without OpenSSL. Errors name the file.
 RN_MUST_USE rn_status_t rn_tls_create(const rn_tls_options_t* options, rn_tls_t** out);
+// Streams that are made from now on use the certificates of |options|, which must be of the same
+// kind as those of rn_tls_create; existing streams keep theirs. On failure nothing changes. Any
+// thread may call it.
+RN_MUST_USE rn_status_t rn_tls_replace(rn_tls_t* tls, const rn_tls_options_t* options);
 void rn_tls_retain(rn_tls_t* tls);   // NULL is fine
 void rn_tls_release(rn_tls_t* tls);  // NULL is fine
 

@@ -35,8 +35,8 @@ struct rn_model_server_t {
   rn_shares_t* shares;  // whose batch runs next
   rn_loop_t* loops[MAX_LOOPS];
   size_t loop_count;
-  rn_loop_t* clock;  // ends batches at their deadlines, also those that block the other loops
-  rn_roles_t* roles;
+  rn_loop_t* clock;     // ends batches at their deadlines, also those that block the other loops
+  rn_tokens_t* tokens;  // Owned; NULL: there are none
   rn_metrics_t* metrics;
   rn_health_watchers_t* health;
   rn_predict_cache_t* cache;
@@ -66,7 +66,7 @@ static const rn_rpc_route_fn_t rpc_routes[] = {rn_prediction_service_route,
 static void on_http(void* self, rn_http_in_t* request) {
   rn_model_server_t* server = self;
   rn_role_t role =
-      rn_roles_of(server->roles, rn_http_header(request, "authorization"), request->is_local);
+      rn_roles_of(server->tokens, rn_http_header(request, "authorization"), request->is_local);
   for (size_t i = 0; i < sizeof http_routes / sizeof *http_routes; ++i)
     if (http_routes[i](&server->front, request, role)) return;
   rn_front_reply_error(&server->front, request,
@@ -75,7 +75,8 @@ static void on_http(void* self, rn_http_in_t* request) {
 
 static void on_rpc(void* self, rn_rpc_in_t* call) {
   rn_model_server_t* server = self;
-  rn_role_t role = rn_roles_of(server->roles, rn_rpc_header(call, "authorization"), call->is_local);
+  rn_role_t role =
+      rn_roles_of(server->tokens, rn_rpc_header(call, "authorization"), call->is_local);
   for (size_t i = 0; i < sizeof rpc_routes / sizeof *rpc_routes; ++i)
     if (rpc_routes[i](&server->front, call, role)) return;
   rn_message_t none;
@@ -300,7 +301,7 @@ rn_status_t rn_model_server_open(rn_model_server_t* server) {
 static rn_status_t set_up(rn_model_server_t* server) {
   const rn_model_server_options_t* options = &server->options;
   rn_allocator_t allocator = server->allocator;
-  RN_RETURN_IF_ERROR(rn_roles_create(&server->env, options->token_file, allocator, &server->roles));
+  RN_RETURN_IF_ERROR(rn_roles_read(&server->env, options->token_file, allocator, &server->tokens));
   RN_RETURN_IF_ERROR(rn_metrics_create(allocator, &server->metrics));
   RN_RETURN_IF_ERROR(rn_health_watchers_create(allocator, &server->health));
   RN_RETURN_IF_ERROR(rn_request_log_create(&server->env, server->metrics, allocator, &server->log));
@@ -422,6 +423,11 @@ rn_status_t rn_model_server_reload(rn_model_server_t* server,
   return rn_models_wait(server->models, server->env.now_ns(server->env.self) + RELOAD_NS);
 }
 
+rn_status_t rn_model_server_renew_tokens(rn_model_server_t* server, bool* out_is_new) {
+  *out_is_new = false;
+  return server->tokens ? rn_tokens_refresh(server->tokens, out_is_new) : RN_OK;
+}
+
 void rn_model_server_drain(rn_model_server_t* server) {
   server->front.is_draining = true;
   rn_health_watchers_wake(server->health);
@@ -460,7 +466,7 @@ void rn_model_server_destroy(rn_model_server_t* server) {
   rn_request_log_destroy(server->log);
   rn_metrics_destroy(server->metrics);
   rn_health_watchers_destroy(server->health);
-  rn_roles_destroy(server->roles);
+  rn_tokens_release(server->tokens);
   rn_arena_clear(&server->arena);
   RN_FREE(server->allocator, server);
 }

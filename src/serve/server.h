@@ -70,6 +70,10 @@ int rn_model_server_rest_port(const rn_model_server_t* server);
 RN_MUST_USE rn_status_t rn_model_server_reload(rn_model_server_t* server,
                                                const rn_pb_serving_ModelServerConfig_t* config);
 
+// Reads the token file again; |*out_is_new| if its tokens have changed. On failure the old ones
+// stay.
+RN_MUST_USE rn_status_t rn_model_server_renew_tokens(rn_model_server_t* server, bool* out_is_new);
+
 // Readiness probes fail from now on, new connections are refused, and running requests are
 // answered.
 void rn_model_server_drain(rn_model_server_t* server);

@@ -326,6 +326,7 @@ static rn_step_t make_step(const functions_table_t* table, const rn_function_cal
                     .rendezvous = call->rendezvous,
                     .env = table->options.env,
                     .pool = table->options.intra,
+                    .collectives = table->options.collectives,
                     .config = table->options.config};
   if (!call->step) return step;
   step.id = call->step->id;

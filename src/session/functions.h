@@ -13,12 +13,13 @@
 #define RN_MAX_CALL_DEPTH 1000
 
 typedef struct rn_functions_options_t {
-  rn_graph_t* graph;            // whose library; retained
-  const rn_planner_t* planner;  // copied; its kernels are not used
-  const rn_env_t* env;          // outlives the kernels of the functions, as do devices and pools
-  rn_pool_t* intra;             // threads within kernels; NULL: one
-  rn_pool_t* inter;             // threads that run kernels in parallel; NULL: one
-  rn_str_t config;              // the session's ConfigProto, for kernels that read it; copied
+  rn_graph_t* graph;              // whose library; retained
+  const rn_planner_t* planner;    // copied; its kernels are not used
+  const rn_env_t* env;            // outlives the kernels of the functions, as do devices and pools
+  rn_pool_t* intra;               // threads within kernels; NULL: one
+  rn_pool_t* inter;               // threads that run kernels in parallel; NULL: one
+  rn_str_t config;                // the session's ConfigProto, for kernels that read it; copied
+  rn_collectives_t* collectives;  // of the steps that call; outlives them. May be NULL
 } rn_functions_options_t;
 
 // The caller owns a reference. The last one to go destroys all programs and kernels.

@@ -1,6 +1,7 @@
 // Sessions of this process: devices, the cache of programs, and running steps. See session.h.
 #include "base/assert.h"
 #include "base/fs_only.h"
+#include "collective/collectives.h"
 #include "exec/executor.h"
 #include "place/homes.h"
 #include "proto/config.pb.h"
@@ -51,6 +52,7 @@ typedef struct local_session_t {
   local_entry_t* _Atomic buckets[BUCKETS];
   _Atomic int64_t next_step;
   local_running_t* running;
+  rn_local_collectives_t* collectives;  // Owned; NULL if the caller gave others
 } local_session_t;
 
 static rn_status_t make_devices(local_session_t* session) {
@@ -92,6 +94,12 @@ static rn_status_t set_up(local_session_t* session) {
   session->base.step.pool = intra == 1 ? NULL : session->env.pool;
   session->inter = inter == 1 ? NULL : session->env.pool;
   RN_RETURN_IF_ERROR(make_devices(session));
+  session->base.step.collectives = options->collectives;
+  if (!options->collectives) {
+    RN_RETURN_IF_ERROR(rn_local_collectives_create(&session->env, session->base.allocator, NULL,
+                                                   &session->collectives));
+    session->base.step.collectives = rn_local_collectives_face(session->collectives);
+  }
   session->planner = (rn_planner_t){.allocator = session->base.allocator,
                                     .env = &session->env,
                                     .place = {.devices = session->base.devices,
@@ -111,7 +119,8 @@ static rn_status_t set_up(local_session_t* session) {
                                       .env = &session->env,
                                       .intra = session->base.step.pool,
                                       .inter = session->inter,
-                                      .config = session->base.step.config};
+                                      .config = session->base.step.config,
+                                      .collectives = session->base.step.collectives};
   RN_RETURN_IF_ERROR(
       rn_functions_create(&functions, session->base.allocator, &session->base.functions));
   session->planner.functions = session->base.functions;
@@ -167,6 +176,7 @@ static void local_destroy(rn_session_t* base) {
   for (int i = 0; i < session->base.device_count; ++i)
     rn_resources_clear(session->base.devices[i]->resources, (rn_str_t){0});
   rn_functions_close(session->base.functions);
+  rn_local_collectives_destroy(session->collectives);
   rn_devices_destroy(session->base.allocator, session->base.devices, session->base.device_count);
   rn_pool_destroy(session->pool);
   rn_fs_only_destroy(session->only);

@@ -55,6 +55,7 @@ typedef struct rn_session_options_t {
   rn_str_t folder;                      // that may always be read: a model's own; copied
   rn_str_t allow;                       // see rn_fs_only_create; copied
   rn_str_t config;                      // the ConfigProto itself, for kernels that read it; copied
+  rn_collectives_t* collectives;        // of all its steps; outlives it. NULL: the session's own
 } rn_session_options_t;
 
 void rn_session_options_init(rn_session_options_t* options);

@@ -295,6 +295,80 @@ def part_token():
     check(code == 1 and "/no/token" in errors, errors)
 
 
+def write(name, text):
+    path = os.path.join(FOLDER, name)
+    with open(path, "w") as file:
+        file.write(text)
+    return path
+
+
+def audited(path):
+    with open(path) as file:
+        return [json.loads(line) for line in file]
+
+
+def part_roles():
+    """Clients do not stop tasks, operators do, and the audit log has both."""
+    tokens = {role: f"the-token-of-the-{role}" for role in ("client", "worker", "operator")}
+    path = write("roles", "".join(f"{role} {token}\n" for role, token in tokens.items()))
+    own = {role: write(role, token) for role, token in tokens.items()}
+    log = os.path.join(FOLDER, "audit.log")
+    ports = free_ports(2)
+    cluster = f"ps=localhost:{ports[0]},worker=localhost:{ports[1]}"
+    tasks = [Task(cluster, "--job", job, "--token", path, "--audit", log) for job in ("ps", "worker")]
+    check(os.stat(log).st_mode & 0o077 == 0, "the audit log is open to all")
+    code, output, errors = call("cluster", "status", "--cluster", cluster, "--token", own["client"])
+    check(code == 0 and output.count("ready") == 2, output, errors)
+    for role in ("client", "worker"):
+        code, output, errors = call("cluster", "stop", "--cluster", cluster, "--token", own[role])
+        check(code == 1 and "the role of an operator is needed" in errors, role, output, errors)
+    check([task.process.poll() for task in tasks] == [None, None])
+    code, output, errors = call("cluster", "stop", "--cluster", cluster, "--token", own["operator"])
+    check(code == 0, output, errors)
+    check([task.process.wait(60) for task in tasks] == [0, 0])
+    found = {(row["task"], row["action"], row["role"], row["outcome"]) for row in audited(log)}
+    check(found >= {(f"/job:{job}/replica:0/task:0", "stop", "operator", "OK") for job in ("ps", "worker")}, found)
+    # The command asks workers first, and no other task once one has refused.
+    check(found >= {("/job:worker/replica:0/task:0", "stop", role, "PERMISSION_DENIED") for role in ("client", "worker")}, found)
+    code, _, errors = call("server", "--cluster", cluster, "--job", "ps", "--audit", "/no/folder/audit")
+    check(code == 1 and "/no/folder/audit" in errors, errors)
+
+
+def part_renewal():
+    """Tokens, certificates and the audit log's file change while the task runs."""
+    port = free_ports(1)[0]
+    cluster = f"worker=localhost:{port}"
+    certs, others = os.path.join(FOLDER, "certs"), os.path.join(FOLDER, "others")
+    for folder in (certs, others):
+        check(call("cert", "--dir", folder, "--cluster", cluster)[0] == 0)
+    path, log = write("token", "the-first-token-of-all"), os.path.join(FOLDER, "audit.log")
+
+    def flags(folder, name):
+        return ["--tls-cert", os.path.join(folder, name + ".pem"), "--tls-key", os.path.join(folder, name + "-key.pem"),
+                "--tls-ca", os.path.join(folder, "ca.pem")]
+
+    def answers(folder, token):
+        return call("cluster", "status", "--cluster", cluster, "--token", write("own", token), *flags(folder, "client"))[0] == 0
+
+    task = Task(cluster, "--token", path, "--audit", log, *flags(certs, "worker-0"))
+    check(answers(certs, "the-first-token-of-all"))
+    # A file that is half written changes nothing.
+    write("token", "short")
+    task.process.send_signal(signal.SIGHUP)
+    wait_for(lambda: "the tokens: not renewed" in task.logged(), task.logged())
+    check(answers(certs, "the-first-token-of-all"))
+    write("token", "the-other-token-of-all")
+    os.rename(log, log + ".1")
+    for name in ("worker-0.pem", "worker-0-key.pem", "ca.pem"):
+        shutil.copy(os.path.join(others, name), os.path.join(certs, name))
+    task.process.send_signal(signal.SIGHUP)
+    wait_for(lambda: answers(others, "the-other-token-of-all"), "nothing is renewed: " + task.logged())
+    check(not answers(others, "the-first-token-of-all"), "the old token is still good")
+    check("worker-0.pem: renewed" in task.logged() and "the tokens: renewed" in task.logged(), task.logged())
+    check(os.path.exists(log), "the audit log was not opened again")
+    task.end()
+
+
 def part_streams():
     h2load = shutil.which("h2load")
     need(h2load, "h2load is missing (Debian: nghttp2-client)")

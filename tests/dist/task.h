@@ -177,13 +177,21 @@ typedef struct caller_t {
   rn_remote_peer_t* peer;
 } caller_t;
 
-// |tls| is NULL for a connection without.
-static inline void caller_open(caller_t* caller, const char* address, rn_tls_t* tls) {
+// |tls| and |tokens| are NULL for a connection without.
+static inline void caller_open_with(caller_t* caller, const char* address, rn_tls_t* tls,
+                                    rn_tokens_t* tokens) {
   OK(rn_loop_create(env(), memory(), &caller->loop));
-  rn_channel_options_t options = {
-      .loop = caller->loop, .allocator = memory(), .address = address, .tls = tls};
+  rn_channel_options_t options = {.loop = caller->loop,
+                                  .allocator = memory(),
+                                  .address = address,
+                                  .tls = tls,
+                                  .tokens = tokens};
   OK(rn_channel_create(&options, &caller->channel));
   OK(rn_remote_peer_create(caller->channel, env(), true, memory(), &caller->peer));
+}
+
+static inline void caller_open(caller_t* caller, const char* address, rn_tls_t* tls) {
+  caller_open_with(caller, address, tls, NULL);
 }
 
 static inline void caller_close(caller_t* caller) {

@@ -8,6 +8,9 @@
 typedef struct pair_t {  // a worker, and a parameter server that has variables
   char dir[64], addresses[2][64];
   const char* token;  // NULL: none
+  bool has_operators;
+  rn_tokens_t* tokens;
+  rn_tls_t* tls[2];
   rn_server_task_t tasks[2];
   rn_server_t* servers[2];
 } pair_t;
@@ -40,25 +43,33 @@ static void pair_open(pair_t* pair, const char* const names[2]) {
   snprintf(pair->dir, sizeof pair->dir, "/tmp/runnel-tls-XXXXXX");
   cr_assert(mkdtemp(pair->dir));
   make_certificates(pair, pair->dir, "");
-  make_certificates(pair, pair->dir, "--client intruder");
+  make_certificates(pair, pair->dir, "--client intruder --operator alice");
+  if (pair->token) {
+    char path[80];
+    snprintf(path, sizeof path, "%s/token", pair->dir);
+    OK(rn_fs_write(env(), path, rn_str(pair->token)));
+    OK(rn_tokens_read(env(), path, &rn_call_gate_roles, memory(), &pair->tokens));
+  }
   for (int i = 0; i < 2; ++i) {
-    rn_tls_t* tls = tls_of(pair, names[i]);
+    pair->tls[i] = tls_of(pair, names[i]);
     rn_server_options_t options = {.env = env(),
                                    .allocator = memory(),
                                    .tasks = pair->tasks,
                                    .task_count = 2,
                                    .job = pair->tasks[i].job,
                                    .lease_ns = 2 * SECOND,
-                                   .token = rn_str(pair->token),
-                                   .tls = tls};
+                                   .tokens = pair->tokens,
+                                   .tls = pair->tls[i],
+                                   .has_operators = pair->has_operators};
     OK(rn_server_create(&options, &pair->servers[i]));
     OK(rn_server_start(pair->servers[i]));
-    rn_tls_release(tls);
   }
 }
 
 static void pair_close(pair_t* pair) {
   for (int i = 0; i < 2; ++i) rn_server_destroy(pair->servers[i]);
+  for (int i = 0; i < 2; ++i) rn_tls_release(pair->tls[i]);
+  rn_tokens_release(pair->tokens);
   char command[128];
   snprintf(command, sizeof command, "rm -r %s", pair->dir);
   cr_assert_eq(system(command), 0);
@@ -119,7 +130,6 @@ Test(tls, tasks_and_clients_with_certificates_and_a_token, .timeout = 60) {
   FAILS_CODE(run_pair(&pair), RN_CODE_UNAUTHENTICATED, "RUNNEL_TOKEN");
   char path[80];
   snprintf(path, sizeof path, "%s/token", pair.dir);
-  OK(rn_fs_write(env(), path, rn_str(kToken)));
   setenv("RUNNEL_TOKEN", path, 1);
   OK(run_pair(&pair));
   unsetenv("RUNNEL_TOKEN");
@@ -163,6 +173,80 @@ Test(tls, a_client_without_tls_is_told_of_it, .timeout = 60) {
   FAILS_CODE(rn_waiter_wait(&waiter), RN_CODE_UNAVAILABLE,
              "if it speaks TLS, the target is grpcs://");
   caller_close(&caller);
+  pair_close(&pair);
+}
+
+// The code that a Reset of the worker task's variables ends with.
+static rn_code_t code_of_reset(const pair_t* pair) {
+  rn_client_options_t options = {
+      .env = env(), .allocator = memory(), .target = rn_str(rn_server_target(pair->servers[0]))};
+  rn_graph_t* graph = NULL;
+  rn_client_t* client = NULL;
+  OK(rn_graph_create(memory(), &graph));
+  OK(rn_client_create(&options, graph, &client));
+  rn_status_t status = rn_client_reset(client, NULL, 0);
+  rn_code_t code = rn_status_code(status);
+  rn_status_free(status);
+  rn_client_destroy(client);
+  rn_graph_release(graph);
+  return code;
+}
+
+Test(tls, with_operators_only_they_reset, .timeout = 60) {
+  pair_t pair = {.has_operators = true};
+  pair_open(&pair, (const char* const[]){"worker-0", "ps-0"});
+  static const char* const names[] = {"client", "worker-0", "alice"};
+  for (int i = 0; i < 3; ++i) {
+    use_certificate(&pair, pair.dir, names[i]);
+    OK(run_pair(&pair));
+    cr_assert_eq(code_of_reset(&pair), i == 2 ? RN_CODE_OK : RN_CODE_PERMISSION_DENIED, "%s",
+                 names[i]);
+  }
+  pair_close(&pair);
+}
+
+// A new authority takes over without a restart: first all trust both, then all have certificates of
+// the new one, then the old one is dropped.
+Test(tls, certificates_are_replaced_while_tasks_run, .timeout = 60) {
+  pair_t pair = {0};
+  static const char* const names[] = {"worker-0", "ps-0"};
+  pair_open(&pair, names);
+  char other[80], command[512], both[96];
+  snprintf(other, sizeof other, "%s/other", pair.dir);
+  make_certificates(&pair, other, "");
+  snprintf(both, sizeof both, "%s/both.pem", pair.dir);
+  snprintf(command, sizeof command, "cat %s/ca.pem %s/ca.pem > %s", pair.dir, other, both);
+  cr_assert_eq(system(command), 0);
+  use_certificate(&pair, pair.dir, "client");
+  OK(run_pair(&pair));
+  for (int stage = 0; stage < 3; ++stage)
+    for (int i = 0; i < 2; ++i) {
+      char cert[128], key[128], ca[128];
+      const char* dir = stage ? other : pair.dir;
+      snprintf(cert, sizeof cert, "%s/%s.pem", dir, names[i]);
+      snprintf(key, sizeof key, "%s/%s-key.pem", dir, names[i]);
+      snprintf(ca, sizeof ca, "%s/ca.pem", other);
+      rn_tls_options_t options = {
+          .allocator = memory(), .cert = cert, .key = key, .ca = stage == 2 ? ca : both};
+      OK(rn_tls_replace(pair.tls[i], &options));
+      use_certificate(&pair, stage == 2 ? other : pair.dir, "client");
+      setenv("RUNNEL_TLS_CA", both, 1);
+      OK(run_pair(&pair));
+    }
+  use_certificate(&pair, pair.dir, "client");
+  setenv("RUNNEL_TLS_CA", both, 1);
+  rn_status_t status = run_pair(&pair);
+  cr_assert_eq(rn_status_code(status), RN_CODE_UNAVAILABLE, "%s", rn_status_message(status));
+  rn_status_free(status);
+  // What does not fit together changes nothing.
+  char cert[128], key[128];
+  snprintf(cert, sizeof cert, "%s/ps-0.pem", pair.dir);
+  snprintf(key, sizeof key, "%s/ps-0-key.pem", other);
+  rn_tls_options_t wrong = {.allocator = memory(), .cert = cert, .key = key, .ca = both};
+  FAILS_CODE(rn_tls_replace(pair.tls[1], &wrong), RN_CODE_INVALID_ARGUMENT, "ps-0-key.pem");
+  use_certificate(&pair, other, "client");
+  setenv("RUNNEL_TLS_CA", both, 1);
+  OK(run_pair(&pair));
   pair_close(&pair);
 }
 

@@ -106,6 +106,16 @@ def part_tokens():
     bad = write("bad", "reader abcdefghijklmnopqrst\n")
     done = subprocess.run([RUNNEL, "serve", *TWO, "--any_port", f"--tokens={bad}"], capture_output=True, text=True)
     check(done.returncode == 1 and "bad:1: " in done.stderr, done.stderr)
+    # Renewed without a restart; what cannot be read changes nothing.
+    write("tokens", "reader abcdefghijklmnopqrst\n")
+    server.process.send_signal(signal.SIGHUP)
+    wait_until(lambda: "not renewed" in server.logged(), "a bad file was not reported")
+    check(code("/v1/models/two:predict", "predict", body) == 200)
+    write("tokens", f"predict {'n' * 20}\n")
+    server.process.send_signal(signal.SIGHUP)
+    wait_until(lambda: code("/v1/models/two:predict", "predict", body) == 401, "the old token is still good")
+    tokens["predict"] = "n" * 20
+    check(code("/v1/models/two:predict", "predict", body) == 200)
 
 
 def part_reload():
@@ -164,6 +174,18 @@ def part_tls():
     file = write("ssl", f'server_key: "{text("worker-0-key.pem")}"\nserver_cert: "{text("worker-0.pem")}"\n')
     server = Server(*TWO, f"--ssl_config_file={file}", scheme="https", context=context_of(os.path.join(certs, "ca.pem")))
     check(server.predict("two", [1.0]) == [2.5])
+    # A new certificate, of an authority that the client does not know.
+    others = os.path.join(FOLDER, "others")
+    subprocess.run([RUNNEL, "cert", "--dir", others, "--cluster", "worker=127.0.0.1:1"], check=True, capture_output=True)
+    write("ssl", "".join(f'{field}: "{text(os.path.join(others, name))}"\n'
+                         for field, name in (("server_key", "worker-0-key.pem"), ("server_cert", "worker-0.pem"))))
+    server.process.send_signal(signal.SIGHUP)
+    wait_until(lambda: "ssl: renewed" in server.logged(), "the certificate was not renewed")
+    try:
+        server.predict("two", [1.0])
+        check(False, "the old certificate is still in use")
+    except OSError:
+        pass
     strict = write("ssl2", f'server_key: "{text("worker-0-key.pem")}"\nserver_cert: "{text("worker-0.pem")}"\n'
                            f'custom_ca: "{text("ca.pem")}"\nclient_verify: true\n')
     context = context_of(os.path.join(certs, "ca.pem"))

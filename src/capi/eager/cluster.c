@@ -72,7 +72,7 @@ bool TFE_ContextCheckAlive(TFE_Context* ctx, const char* worker_name, TF_Status*
   rn_status_t outcome =
       !ctx           ? RN_CAPI_NULL("ctx")
       : !worker_name ? RN_CAPI_NULL("worker_name")
-                     : rn_eager_client_check(rn_capi_eager(ctx), rn_str(worker_name), &is_alive);
+                     : rn_eager_client_check(rn_capi_eager(ctx), rn_str(worker_name), 0, &is_alive);
   rn_capi_set(status, outcome);
   return is_alive;
 }

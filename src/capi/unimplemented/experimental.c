@@ -15,8 +15,3 @@ void TFE_EnableCollectiveOps(TFE_Context* ctx, const void* proto, size_t proto_l
                              TF_Status* status) {
   RN_NOT_YET(status);
 }
-void TFE_AbortCollectiveOps(TFE_Context* ctx, TF_Status* status) { RN_NOT_YET(status); }
-void TFE_CollectiveOpsCheckPeerHealth(TFE_Context* ctx, const char* task, int64_t timeout_in_ms,
-                                      TF_Status* status) {
-  RN_NOT_YET(status);
-}

@@ -13,6 +13,7 @@
 
 #define TIMEOUT_MS 60000
 #define CHECK_NS INT64_C(10000000000)
+#define MAX_CHECK_MS INT64_C(3600000)
 #define CLOSE_NS INT64_C(5000000000)
 #define KEEP_ALIVE_S 600
 #define FIRST_DEVICE "/device:CPU:0"
@@ -371,7 +372,7 @@ static void destroy(void* self) {
   if (client->peers) close_all(client, true);
   rn_eager_peers_destroy(client->peers);
   rn_loop_destroy(client->loop);
-  rn_strbuf_clear(&client->token);
+  rn_tokens_release(client->tokens);
   for (size_t i = 0; i < client->tasks.count; ++i) {
     rn_far_t* task = client->tasks.items[i];
     rn_vec_free(&task->devices, client->allocator);
@@ -399,14 +400,14 @@ static rn_status_t create(rn_eager_t* eager, const rn_eager_join_t* join, rn_eag
   rn_mutex_init(&client->joining);
   rn_cond_init(&client->changed);
   rn_arena_init(&client->arena, client->allocator);
-  rn_status_t status = rn_token_read(client->env, NULL, client->allocator, &client->token);
+  rn_status_t status = rn_tokens_read(client->env, NULL, NULL, client->allocator, &client->tokens);
   if (rn_ok(status)) status = rn_loop_create(client->env, client->allocator, &client->loop);
   rn_eager_peers_options_t peers = {.env = client->env,
                                     .allocator = client->allocator,
                                     .loop = client->loop,
                                     .lease_ns = client->lease_ns,
                                     .borrows = true,
-                                    .token = client->token.size ? client->token.data : NULL};
+                                    .tokens = client->tokens};
   if (rn_ok(status)) status = rn_eager_peers_create(&peers, &client->peers);
   if (rn_ok(status)) status = rn_eager_set_cluster(eager, client, destroy);
   if (!rn_ok(status)) {
@@ -503,14 +504,14 @@ rn_status_t rn_eager_client_devices(rn_eager_t* eager, rn_arena_t* arena, rn_dev
   return status;
 }
 
-rn_status_t rn_eager_client_check(rn_eager_t* eager, rn_str_t name, bool* out) {
+rn_status_t rn_eager_client_check(rn_eager_t* eager, rn_str_t name, int64_t timeout_ms, bool* out) {
   rn_eager_client_t* client = rn_eager_cluster(eager);
   rn_worker_t* worker = client ? rn_eager_peers_worker(client->peers, name) : NULL;
   rn_waiter_t waiter;
   *out = false;
   if (!worker) return rn_invalid_argument("Unable to find a worker named %.*s", RN_STR_ARGS(name));
-  rn_get_status_t call = {.call =
-                              rn_waiter_call(&waiter, rn_loop_now(client->loop) + CHECK_NS, NULL)};
+  int64_t ns = timeout_ms <= 0 || timeout_ms > MAX_CHECK_MS ? CHECK_NS : timeout_ms * 1000000;
+  rn_get_status_t call = {.call = rn_waiter_call(&waiter, rn_loop_now(client->loop) + ns, NULL)};
   call.call.waits_for_ready = false;
   rn_arena_init(&call.arena, client->allocator);
   worker->vtable->get_status(worker, &call);

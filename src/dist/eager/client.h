@@ -30,7 +30,9 @@ RN_MUST_USE rn_status_t rn_eager_client_join(rn_eager_t* eager, const rn_eager_j
 // Devices of other tasks, in |arena|.
 RN_MUST_USE rn_status_t rn_eager_client_devices(rn_eager_t* eager, rn_arena_t* arena,
                                                 rn_device_info_t** out, size_t* out_count);
-// Whether task |name|, "/job:worker/replica:0/task:0", answers. INVALID_ARGUMENT if there is none.
-RN_MUST_USE rn_status_t rn_eager_client_check(rn_eager_t* eager, rn_str_t name, bool* out);
+// Whether task |name|, "/job:worker/replica:0/task:0", answers within |timeout_ms|, or within some
+// seconds if that is 0. INVALID_ARGUMENT if there is none.
+RN_MUST_USE rn_status_t rn_eager_client_check(rn_eager_t* eager, rn_str_t name, int64_t timeout_ms,
+                                              bool* out);
 
 #endif  // RUNNEL_DIST_EAGER_CLIENT_H_

@@ -38,7 +38,7 @@ struct rn_far_t {
 };
 
 struct rn_eager_client_t {
-  rn_strbuf_t token;  // sent to every task; empty: none
+  rn_tokens_t* tokens;  // whose own one is sent to every task; Owned; NULL: none
   rn_allocator_t allocator;
   const rn_env_t* env;
   rn_eager_t* eager;  // Borrowed: it owns this

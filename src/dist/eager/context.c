@@ -159,6 +159,7 @@ static rn_status_t make_eager(rn_eager_context_t* context,
   session->task = options->task;
   session->cpu_devices = options->cpu_devices;
   session->gpu = *options->gpu;
+  session->collectives = rn_local_worker_collectives(options->worker);
   RN_RETURN_IF_ERROR(rn_eager_create(&eager, options->env, options->allocator, &context->eager));
   // Other tasks know this task's devices by its worker's incarnations.
   for (int i = 0; i < rn_session_device_count(rn_eager_session(context->eager)); ++i) {

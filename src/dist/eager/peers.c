@@ -85,7 +85,7 @@ static rn_status_t connect_locked(rn_eager_peers_t* peers, eager_peer_t* peer) {
                                   .keepalive_ns = options->lease_ns / 2,
                                   .connect_ns = options->lease_ns,
                                   .tls = options->tls,
-                                  .token = is_known ? options->token : NULL,
+                                  .tokens = is_known ? options->tokens : NULL,
                                   .peer = peer->task.data};
   if (!peer->channel) RN_RETURN_IF_ERROR(rn_channel_create(&channel, &peer->channel));
   if (peer->remote) return RN_OK;

@@ -19,9 +19,9 @@ typedef struct rn_eager_peers_options_t {
   // Whether the server may connect to |address|, which the client named. NULL: to any.
   bool (*may_reach)(void* self, rn_str_t address);
   void* may_self;
-  // Sent with calls to addresses of the task's own cluster, for which |knows| is true; NULL: with
-  // all calls. Borrowed.
-  const char* token;
+  // Their own one is sent with calls to addresses of the task's own cluster, for which |knows| is
+  // true, or with all calls if that is NULL. Borrowed; NULL: none.
+  rn_tokens_t* tokens;
   bool (*knows)(void* self, rn_str_t address);
 } rn_eager_peers_options_t;
 

@@ -216,7 +216,7 @@ static rn_status_t create(rn_eager_service_t* service, rn_str_t request, rn_aren
                 .borrows = own->borrows,
                 .may_reach = own->may_reach,
                 .knows = own->knows,
-                .token = own->token,
+                .tokens = own->tokens,
                 .may_self = own->may_self},
       .worker = own->worker,
       .threads = service->threads,

@@ -26,7 +26,7 @@ typedef struct rn_eager_service_options_t {
   bool (*may_reach)(void* self, rn_str_t address);
   bool (*knows)(void* self, rn_str_t address);
   void* may_self;
-  const char* token;
+  rn_tokens_t* tokens;
 } rn_eager_service_options_t;
 
 RN_MUST_USE rn_status_t rn_eager_service_create(const rn_eager_service_options_t* options,

@@ -34,6 +34,12 @@ void rn_encode_status(rn_encoder_t* encoder, const rn_get_status_t* call);
 // The response is in the call's own arena.
 RN_MUST_USE rn_status_t rn_decode_status(const rn_in_t* in, rn_get_status_t* call);
 
+void rn_encode_complete_group(rn_encoder_t* encoder, const rn_complete_group_t* call);
+RN_MUST_USE rn_status_t rn_decode_complete_group(const rn_in_t* in, rn_complete_group_t* call);
+void rn_encode_group(rn_encoder_t* encoder, const rn_complete_group_t* call);
+// The response is in the call's own arena.
+RN_MUST_USE rn_status_t rn_decode_group(const rn_in_t* in, rn_complete_group_t* call);
+
 void rn_encode_run_graph(rn_encoder_t* encoder, const rn_run_graph_t* call);
 RN_MUST_USE rn_status_t rn_decode_run_graph(const rn_in_t* in, rn_run_graph_t* call);
 // Errors are in the body; |status| is borrowed.

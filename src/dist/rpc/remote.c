@@ -370,6 +370,14 @@ static void put_cleanup_all(rn_strbuf_t* out, const rn_cleanup_all_t* call) {
   put_names(out, rn_pb_CleanupAllRequest_container_field, call->containers, call->container_count);
 }
 
+static rn_status_t take_complete_group(const rn_in_t* in, rn_call_t* call) {
+  return rn_decode_group(in, (rn_complete_group_t*)call);
+}
+
+static void put_complete_group(rn_strbuf_t* out, const rn_complete_group_t* call) {
+  rn_encode_complete_group(&sent_of(out)->encoder, call);
+}
+
 static rn_status_t take_logging(const rn_in_t* in, rn_call_t* call) {
   rn_logging_t* record = (rn_logging_t*)call;
   rn_strbuf_append(&record->notes, in->bytes);

@@ -219,6 +219,15 @@ static rn_status_t read_cleanup_all(rpc_service_handling_t* h, const rn_in_t* in
                          &call->container_count);
 }
 
+static rn_status_t read_complete_group(rpc_service_handling_t* h, const rn_in_t* in) {
+  return rn_decode_complete_group(in, &h->record.complete_group);
+}
+static void write_complete_group(rpc_service_handling_t* h, rn_encoder_t* encoder,
+                                 rn_status_t status) {
+  (void)status;
+  rn_encode_group(encoder, &h->record.complete_group);
+}
+
 static rn_status_t read_logging(rpc_service_handling_t* h, const rn_in_t* in) {
   rn_pb_LoggingRequest_t* request = NULL;
   rn_logging_t* call = &h->record.logging;

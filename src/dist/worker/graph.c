@@ -30,6 +30,7 @@ struct rn_worker_graph_t {
   rn_graph_t* graph;  // Retained
   rn_functions_t* functions;
   rn_kept_functions_t* kept;
+  rn_collectives_t* collectives;
   rn_planner_t planner;
   rn_mutex_t planning;  // held while a program is made
   rn_signature_t signature;
@@ -205,7 +206,8 @@ static rn_status_t set_up(rn_worker_graph_t* graph, const rn_worker_graph_option
                                       .env = graph->env,
                                       .intra = graph->env->pool,
                                       .inter = graph->env->pool,
-                                      .config = graph->config};
+                                      .config = graph->config,
+                                      .collectives = graph->collectives};
   RN_RETURN_IF_ERROR(rn_functions_create(&functions, graph->allocator, &graph->functions));
   graph->planner.functions = graph->functions;
   RN_RETURN_IF_ERROR(find_ends(graph, &graph->signature));
@@ -226,6 +228,7 @@ rn_status_t rn_worker_graph_create(const rn_worker_graph_options_t* options, rn_
   graph->allocator = options->allocator;
   graph->env = options->env;
   graph->kept = options->kept;
+  graph->collectives = options->collectives;
   rn_mutex_init(&graph->planning);
   rn_arena_init(&graph->arena, options->allocator);
   rn_status_t status = set_up(graph, options, graph_def);
@@ -350,6 +353,7 @@ static rn_status_t prepare(rn_worker_graph_t* graph, rn_run_graph_t* call,
                               .rendezvous = rendezvous,
                               .env = graph->env,
                               .pool = graph->env->pool,
+                              .collectives = graph->collectives,
                               .config = graph->config,
                               .stats = is_traced ? &running->stats : NULL};
   rn_status_t status = take_feeds(running);

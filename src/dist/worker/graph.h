@@ -18,9 +18,10 @@ typedef struct rn_worker_graph_options_t {
   rn_allocator_t allocator;
   rn_device_t* const* devices;  // of this task; the first is the CPU
   int device_count;
-  rn_kernel_cache_t* kernels;  // of the session; holds the functions that its kernels call
-  rn_kept_functions_t* kept;   // of the devices' owner: gets the graph's functions at the end
-  rn_str_t config;             // a ConfigProto
+  rn_kernel_cache_t* kernels;     // of the session; holds the functions that its kernels call
+  rn_kept_functions_t* kept;      // of the devices' owner: gets the graph's functions at the end
+  rn_str_t config;                // a ConfigProto
+  rn_collectives_t* collectives;  // of its steps; outlives them
 } rn_worker_graph_options_t;
 
 RN_MUST_USE rn_status_t rn_worker_graph_create(const rn_worker_graph_options_t* options,

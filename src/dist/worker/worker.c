@@ -6,6 +6,7 @@
 #include "base/container.h"
 #include "base/log.h"
 #include "base/map.h"
+#include "dist/collective/cluster.h"
 #include "dist/worker/graph.h"
 #include "dist/worker/partial.h"
 #include "dist/worker/recv.h"
@@ -45,7 +46,8 @@ struct rn_local_worker_t {
   rn_kept_functions_t kept;        // of destroyed graphs; resources of the devices may hold them
   rn_steps_t* steps;               // Owned
   rn_worker_partials_t* partials;  // Owned
-  rn_mutex_t mutex;                // guards what follows
+  rn_cluster_collectives_t* collectives;  // Owned
+  rn_mutex_t mutex;                       // guards what follows
   rn_cond_t idle;
   rn_map_t sessions;
   int running;  // steps
@@ -61,6 +63,9 @@ rn_device_t* rn_local_worker_device(const rn_local_worker_t* worker, int i) {
 
 int rn_local_worker_device_count(const rn_local_worker_t* worker) { return worker->device_count; }
 rn_steps_t* rn_local_worker_steps(rn_local_worker_t* worker) { return worker->steps; }
+rn_collectives_t* rn_local_worker_collectives(rn_local_worker_t* worker) {
+  return rn_cluster_collectives_face(worker->collectives);
+}
 
 rn_device_info_t rn_device_info(const rn_device_t* device) {
   return (rn_device_info_t){.name = device->name,
@@ -344,7 +349,8 @@ static void register_graph(rn_worker_t* face, rn_register_graph_t* call) {
         .device_count = session->device_count,
         .kernels = &session->kernels,
         .kept = session->owns_devices ? &session->kept : &worker->kept,
-        .config = call->config};
+        .config = call->config,
+        .collectives = rn_cluster_collectives_face(worker->collectives)};
     status = rn_worker_graph_create(&options, call->graph_def, &graph);
     rn_mutex_lock(&worker->mutex);
     if (rn_ok(status)) status = keep_graph_locked(worker, call, graph);
@@ -565,6 +571,10 @@ static void recv_tensor(rn_worker_t* face, rn_recv_tensor_t* call) {
                              .count = count_copy,
                              .self = worker};
   call->value = (rn_tensor_t){0};
+  if (rn_cluster_collectives_has(call->key)) {
+    rn_cluster_collectives_recv(worker->collectives, call);
+    return;
+  }
   rn_status_t status = check_key(worker, call->key);
   if (rn_ok(status))
     rn_recv_serve(&source, call);
@@ -588,6 +598,10 @@ static void cleanup_all(rn_worker_t* face, rn_cleanup_all_t* call) {
   }
   trim_devices(worker);
   rn_call_done(&call->call, RN_OK);
+}
+
+static void complete_group(rn_worker_t* face, rn_complete_group_t* call) {
+  rn_cluster_collectives_join(((rn_local_worker_t*)face)->collectives, call);
 }
 
 static void logging(rn_worker_t* face, rn_logging_t* call) {
@@ -632,6 +646,14 @@ rn_status_t rn_local_worker_create(const rn_local_worker_options_t* options,
                              &worker->steps);
   if (rn_ok(status))
     status = rn_worker_partials_create(&worker->face, worker->allocator, &worker->partials);
+  rn_cluster_collectives_options_t collectives = {.env = options->env,
+                                                  .allocator = worker->allocator,
+                                                  .task = rn_str(options->task),
+                                                  .leader = options->collective_leader,
+                                                  .peers = options->peers,
+                                                  .devices = worker->devices,
+                                                  .device_count = worker->device_count};
+  if (rn_ok(status)) status = rn_cluster_collectives_create(&collectives, &worker->collectives);
   if (rn_ok(status)) status = make_session_locked(worker, RN_STR(""), false, RN_STR(""), 0);
   if (!rn_ok(status)) {
     rn_local_worker_destroy(worker);
@@ -653,6 +675,7 @@ void rn_local_worker_stop(rn_local_worker_t* worker) {
   worker->is_closing = true;
   rn_mutex_unlock(&worker->mutex);
   rn_worker_partials_stop(worker->partials);
+  rn_cluster_collectives_stop(worker->collectives);
   if (worker->steps) rn_steps_clear(worker->steps);
   wait_until_idle(worker);
 }
@@ -670,6 +693,7 @@ void rn_local_worker_destroy(rn_local_worker_t* worker) {
     rn_resources_clear(worker->devices[i]->resources, (rn_str_t){0});
   rn_steps_destroy(worker->steps);
   rn_worker_partials_destroy(worker->partials);
+  rn_cluster_collectives_destroy(worker->collectives);
   rn_kept_functions_clear(&worker->kept);
   rn_devices_destroy(worker->allocator, worker->devices, worker->device_count);
   rn_cond_destroy(&worker->idle);

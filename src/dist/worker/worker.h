@@ -6,6 +6,7 @@
 #include "device/part.h"
 #include "dist/iface.h"
 #include "dist/worker/steps.h"
+#include "framework/collective.h"
 
 typedef struct rn_local_worker_t rn_local_worker_t;
 
@@ -16,6 +17,7 @@ typedef struct rn_local_worker_options_t {
   int cpu_devices, null_devices;
   rn_gpu_options_t gpu;  // |max_count| 0: no GPUs
   rn_peers_t peers;
+  rn_str_t collective_leader;  // the task that knows the groups of collectives; "": this one
 } rn_local_worker_options_t;
 
 RN_MUST_USE rn_status_t rn_local_worker_create(const rn_local_worker_options_t* options,
@@ -34,6 +36,9 @@ rn_device_info_t rn_device_info(const rn_device_t* device);
 int rn_local_worker_device_count(const rn_local_worker_t* worker);
 // Its steps, for other services whose values other tasks fetch from it. Borrowed.
 rn_steps_t* rn_local_worker_steps(rn_local_worker_t* worker);
+
+// The collectives of its steps, for other services that run steps on its devices.
+rn_collectives_t* rn_local_worker_collectives(rn_local_worker_t* worker);
 
 // Masters of other tasks that have sessions here, one entry per session.
 typedef struct rn_worker_master_t {

@@ -7,17 +7,14 @@
 #ifndef RUNNEL_SERVE_FRONT_ROLES_H_
 #define RUNNEL_SERVE_FRONT_ROLES_H_
 
-#include "base/env.h"
+#include "net/token.h"
 #include "serve/front/front.h"
 
-typedef struct rn_roles_t rn_roles_t;
-
-// |path| may be NULL. Errors name the file and the line.
-RN_MUST_USE rn_status_t rn_roles_create(const rn_env_t* env, const char* path,
-                                        rn_allocator_t allocator, rn_roles_t** out);
-void rn_roles_destroy(rn_roles_t* roles);  // NULL is fine
+// |path| may be NULL; then so is |*out|. Errors name the file and the line.
+RN_MUST_USE rn_status_t rn_roles_read(const rn_env_t* env, const char* path,
+                                      rn_allocator_t allocator, rn_tokens_t** out);
 
 // The role of a caller that sent |authorization|, the value of the header.
-rn_role_t rn_roles_of(const rn_roles_t* roles, rn_str_t authorization, bool is_local);
+rn_role_t rn_roles_of(rn_tokens_t* tokens, rn_str_t authorization, bool is_local);
 
 #endif  // RUNNEL_SERVE_FRONT_ROLES_H_

@@ -169,11 +169,9 @@ static rn_status_t take_secrets(const rn_env_t* env, const container_file_t* fil
   if (!file->token_file.size) return RN_OK;
   const char* path;
   RN_RETURN_IF_ERROR(take_path(out, file->token_file, &path));
-  rn_strbuf_t token;
-  rn_status_t status = rn_token_read(env, path, env->allocator, &token);
-  if (rn_ok(status)) status = rn_arena_str(&out->arena, rn_strbuf_view(&token), &out->token);
-  rn_strbuf_clear(&token);
-  return status;
+  char token[RN_TOKEN_MAX + 1];
+  RN_RETURN_IF_ERROR(rn_token_read(env, path, env->allocator, token));
+  return rn_arena_str(&out->arena, rn_str(token), &out->token);
 }
 
 static rn_status_t take_file(const rn_env_t* env, const container_file_t* file, const char* program,

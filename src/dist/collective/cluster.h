@@ -1,0 +1,34 @@
+// The collectives of a task: groups and instances whose members are on several tasks.
+#ifndef RUNNEL_DIST_COLLECTIVE_CLUSTER_H_
+#define RUNNEL_DIST_COLLECTIVE_CLUSTER_H_
+
+#include "dist/iface.h"
+#include "dist/worker/steps.h"
+#include "framework/collective.h"
+
+typedef struct rn_cluster_collectives_t rn_cluster_collectives_t;
+
+typedef struct rn_cluster_collectives_options_t {
+  const rn_env_t* env;  // with a pool; outlives the object
+  rn_allocator_t allocator;
+  rn_str_t task;    // this one; outlives the object, like the next
+  rn_str_t leader;  // the task that knows all groups; "": this one
+  rn_peers_t peers;
+  rn_device_t* const* devices;  // of this task
+  int device_count;
+} rn_cluster_collectives_options_t;
+
+RN_MUST_USE rn_status_t rn_cluster_collectives_create(
+    const rn_cluster_collectives_options_t* options, rn_cluster_collectives_t** out);
+// Ends all instances, and refuses further ones. NULL is fine.
+void rn_cluster_collectives_stop(rn_cluster_collectives_t* cluster);
+void rn_cluster_collectives_destroy(rn_cluster_collectives_t* cluster);  // NULL is fine
+rn_collectives_t* rn_cluster_collectives_face(rn_cluster_collectives_t* cluster);
+
+// Calls of other tasks.
+void rn_cluster_collectives_join(rn_cluster_collectives_t* cluster, rn_complete_group_t* call);
+// Whether the key of a RecvTensor is one of a collective's values.
+bool rn_cluster_collectives_has(rn_str_t key);
+void rn_cluster_collectives_recv(rn_cluster_collectives_t* cluster, rn_recv_tensor_t* call);
+
+#endif  // RUNNEL_DIST_COLLECTIVE_CLUSTER_H_
