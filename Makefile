@@ -8,7 +8,7 @@ JOBS ?= $(shell nproc)
 CTEST = ctest --test-dir
 CMAKE_FLAGS ?=
 
-.PHONY: all everything help deps stock configure train examples test check test-gpu bench lite aarch64 install docs asan ubsan tsan format lint fuzz fuzz-ops coverage clean
+.PHONY: all everything help deps stock configure train examples test check test-gpu bench lite aarch64 install wheel docs asan ubsan tsan format lint fuzz fuzz-ops coverage clean
 
 all: configure  ## Build the library, the command, the Python client and the examples
 	@ninja -C $(BUILD) -j $(JOBS) product
@@ -60,6 +60,10 @@ aarch64:  ## Build for 64-bit ARM with a cross compiler, and test the kernels un
 install: all  ## Install under PREFIX
 	@cmake --install $(BUILD) --prefix $(PREFIX) --strip
 
+wheel: deps  ## Make a wheel for every CPython here, with the libraries it needs inside, under build/dist
+	@tools/onednn.sh build/onednn $(JOBS)
+	@python3 python/tools/make_wheel.py --onednn build/onednn --build build/wheel --out build/dist
+
 docs: all  ## Build the documentation as a site with search, under build/docs
 	@tools/deps.sh docs
 	@python3 tools/docs/site.py $(BUILD) build/docs
@@ -93,4 +97,4 @@ lint: configure  ## Static checks: includes, clang-tidy
 	@git ls-files -co --exclude-standard 'src/*.c' 'cli/*.c' | xargs -n 16 clang-tidy -p $(BUILD) --quiet --extra-arg=-Wno-unknown-warning-option
 
 clean:  ## Remove what was built
-	@rm -rf build/release build/asan build/ubsan build/tsan build/fuzz build/coverage build/docs
+	@rm -rf build/release build/asan build/ubsan build/tsan build/fuzz build/coverage build/docs build/wheel build/dist

@@ -11,8 +11,10 @@
 include(CheckLinkerFlag)
 
 # The tables of ops are pointers by the ten thousand: relative relocations in a bitmap are a fiftieth
-# of the usual list.
-check_linker_flag(C "LINKER:-z,pack-relative-relocs" RN_HAS_PACKED_RELOCATIONS)
+# of the usual list. Loaders before glibc 2.36 do not read them.
+if(NOT RN_BUNDLED)
+  check_linker_flag(C "LINKER:-z,pack-relative-relocs" RN_HAS_PACKED_RELOCATIONS)
+endif()
 
 set(RN_CAPI_EXPORTS_GENERATE "${CMAKE_CURRENT_LIST_DIR}/capi_exports_generate.cmake")
 get_filename_component(RN_CAPI_SYMBOLS_DIR "${CMAKE_CURRENT_LIST_DIR}/../src/capi" ABSOLUTE)
