@@ -10,9 +10,15 @@
 PyTypeObject* rnpy_eager_type;
 static PyObject* eager_class;  // the Python subclass
 static TFE_Context* context;
+static PyObject* starter;  // a Python function that creates the context when it is first needed
 static _Thread_local PyObject* device;  // str: the device of ops, or NULL
 
 TFE_Context* rnpy_context(void) {
+  if (!context && starter) {
+    PyObject* answer = PyObject_CallNoArgs(starter);
+    if (!answer) return NULL;
+    Py_DECREF(answer);
+  }
   if (!context) PyErr_SetString(PyExc_RuntimeError, "Eager execution is not enabled");
   return context;
 }
@@ -434,7 +440,23 @@ static PyObject* start(PyObject* self, PyObject* args) {
   TFE_DeleteContextOptions(options);
   if (!context) return NULL;
   Py_INCREF(type);
-  eager_class = type;
+  Py_XSETREF(eager_class, type);
+  Py_RETURN_NONE;
+}
+
+// eager_start_later(function): the function calls eager_start when the context is first needed.
+static PyObject* start_later(PyObject* self, PyObject* function) {
+  (void)self;
+  Py_INCREF(function);
+  Py_XSETREF(starter, function);
+  Py_RETURN_NONE;
+}
+
+// eager_reset(): the next use creates a new context. The old one stays, because tensors of it may
+// be in use.
+static PyObject* reset(PyObject* self, PyObject* unused) {
+  (void)self, (void)unused;
+  context = NULL;
   Py_RETURN_NONE;
 }
 
@@ -519,6 +541,9 @@ static PyObject* memory_use(PyObject* self, PyObject* name) {
 
 static PyMethodDef methods[] = {
     {"eager_start", start, METH_VARARGS, "Creates the eager context."},
+    {"eager_reset", reset, METH_NOARGS, "Makes the next use create a new context."},
+    {"eager_start_later", start_later, METH_O,
+     "Sets what creates the eager context when it is needed."},
     {"eager_constant", make_constant, METH_VARARGS, "Returns an eager tensor of a value."},
     {"eager_device", set_device, METH_O,
      "Sets the device of this thread's ops. Returns the previous one."},

@@ -98,16 +98,30 @@ def get_logical_device_configuration(device):
 
 
 def set_logical_device_configuration(device, logical_devices):
-    """Splits a GPU into logical devices with memory limits. A CPU stays whole."""
-    is_gpu = getattr(device, "device_type", None) == "GPU"
-    if len(logical_devices) != 1 and not is_gpu:
-        raise NotImplementedError("Splitting a CPU is not supported: ConfigProto(device_count={'CPU': n}) gives a "
-                                  "session several CPUs")
-    if is_gpu:
+    """Splits a GPU into logical devices with memory limits, or makes several logical devices of the CPU."""
+    logical_devices = list(logical_devices)
+    if getattr(device, "device_type", None) == "GPU":
         _known(device)
-        if _state["logical"].get(device) != list(logical_devices):
-            _check_not_started("Virtual devices")
-    _state["logical"][device] = list(logical_devices)
+    elif any(part.memory_limit is not None for part in logical_devices):
+        raise ValueError("Setting memory limit on CPU virtual devices is currently not supported")
+    if _state["logical"].get(device) != logical_devices:
+        _check_not_started("Virtual devices")
+    _state["logical"][device] = logical_devices
+
+
+def forget_devices():
+    """Forgets which devices are visible and how they are split."""
+    _state["logical"].clear()
+    _state["visible"] = None
+
+
+def _write_cpus(config):
+    """Writes into a ConfigProto how many logical devices the CPU has. Returns whether that was set."""
+    for device, parts in _state["logical"].items():
+        if device.device_type == "CPU" and len(parts) != 1:
+            config.device_count["CPU"] = len(parts)
+            return True
+    return False
 
 
 def get_soft_device_placement():
@@ -293,10 +307,10 @@ def session_config():
     """Returns the ConfigProto for a session that was given none, or None if nothing was set."""
     changes_gpus = any(device.device_type == "GPU" for device in _state["logical"]) or _state["visible"] is not None
     changes_others = _state["soft_device_placement"] is not None or _state["inter"] or _state["intra"]
-    if not changes_gpus and not changes_others:
-        return None
     from runnel.core.protobuf import message_class
     config = message_class("ConfigProto")()
+    if not _write_cpus(config) and not changes_gpus and not changes_others:
+        return None
     if changes_others:
         config.allow_soft_placement = get_soft_device_placement()
     config.inter_op_parallelism_threads = _state["inter"]
@@ -310,10 +324,10 @@ def eager_config():
     """Returns the ConfigProto for eager execution that was given none, or None if nothing was set that it needs."""
     changes_gpus = _state["visible"] is not None or any(device.device_type == "GPU" for device in _state["logical"])
     toggles = {name: value for name, value in _state["options"].items() if name.startswith("auto_mixed_precision")}
-    if not changes_gpus and not toggles:
-        return None
     from runnel.core.protobuf import message_class
     config = message_class("ConfigProto")()
+    if not _write_cpus(config) and not changes_gpus and not toggles:
+        return None
     if changes_gpus:
         gpu_options(config)
     for name, value in toggles.items():

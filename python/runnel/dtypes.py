@@ -92,7 +92,7 @@ class DType:
     @property
     def is_unsigned(self):
         """Whether this is an unsigned integer type."""
-        return self.base_dtype in (uint8, uint16, uint32, uint64)
+        return self.base_dtype in (_by_name["uint4"], uint8, uint16, uint32, uint64)
 
     @property
     def is_numpy_compatible(self):
@@ -133,7 +133,11 @@ class DType:
         if self.base_dtype is bfloat16:
             return (-1, 1)[which] * float.fromhex("0x1.FEp127")
         kind = np.dtype(self.as_numpy_dtype)
-        info = np.finfo(kind) if self.is_floating else np.iinfo(kind)
+        if self.base_dtype._number in _BIT_PATTERNS:
+            import ml_dtypes
+            info = ml_dtypes.finfo(kind) if self.is_floating else ml_dtypes.iinfo(kind)
+        else:
+            info = np.finfo(kind) if self.is_floating else np.iinfo(kind)
         return (info.min, info.max)[which]
 
     def is_compatible_with(self, other):
@@ -180,8 +184,11 @@ _ROWS = (
     (14, "bfloat16", "bfloat16"), (15, "qint16", "int16"), (16, "quint16", "uint16"),
     (17, "uint16", "uint16"), (18, "complex128", "complex128"), (19, "float16", "float16"),
     (20, "resource", "object"), (21, "variant", "object"), (22, "uint32", "uint32"),
-    (23, "uint64", "uint64"),
+    (23, "uint64", "uint64"), (24, "float8_e5m2", "float8_e5m2"), (25, "float8_e4m3fn", "float8_e4m3fn"),
+    (26, "float8_e4m3fnuz", "float8_e4m3fnuz"), (27, "float8_e4m3b11fnuz", "float8_e4m3b11fnuz"),
+    (28, "float8_e5m2fnuz", "float8_e5m2fnuz"), (29, "int4", "int4"), (30, "uint4", "uint4"),
 )
+_BIT_PATTERNS = {number: "uint16" if number == 14 else "uint8" for number in (14, 24, 25, 26, 27, 28, 29, 30)}  # NumPy has no such types
 _by_number = {}
 _by_name = {}
 for _number, _name, _numpy in _ROWS:
@@ -215,8 +222,9 @@ qint32 = _by_name["qint32"]
 _python_bool = __builtins__["bool"] if isinstance(__builtins__, dict) else __builtins__.bool
 bool = _by_name["bool"]  # noqa: A001
 
-_INTEGERS = frozenset((int8, int16, int32, int64, uint8, uint16, uint32, uint64))
-_FLOATS = frozenset((float16, float32, float64, bfloat16))
+_FLOATS_8 = tuple(_by_number[number] for number in range(24, 29))
+_INTEGERS = frozenset((_by_name["int4"], _by_name["uint4"], int8, int16, int32, int64, uint8, uint16, uint32, uint64))
+_FLOATS = frozenset((float16, float32, float64, bfloat16, *_FLOATS_8))
 _QUANTIZED = frozenset((qint8, quint8, qint16, quint16, qint32))
 QUANTIZED_DTYPES = _QUANTIZED
 _by_name["half"] = float16
@@ -232,11 +240,12 @@ def _numpy_type(number):
     if known is None:
         import numpy as np
         name = _by_number[number]._numpy
-        if name == "bfloat16":
+        if number in _BIT_PATTERNS:
             try:
-                from ml_dtypes import bfloat16 as known
+                import ml_dtypes
+                known = getattr(ml_dtypes, name)
             except ImportError:
-                known = np.uint16  # the bit pattern, if NumPy has no such type
+                known = getattr(np, _BIT_PATTERNS[number])
         elif name == "object":
             known = np.object_
         else:
@@ -302,8 +311,8 @@ def _from_numpy(value, number):
         _check_cast(array, wanted, value)
         array = array.astype(kind)
     array = np.asarray(array, order="C")
-    if wanted is bfloat16 and array.dtype != np.uint16:
-        array = array.view(np.uint16)
+    if wanted._number in _BIT_PATTERNS:
+        array = array.view(_BIT_PATTERNS[wanted._number])
     return wanted._number, array
 
 
@@ -330,6 +339,8 @@ def _to_array(value, number):
                 raise ValueError("None values not supported.")
             if number and _by_number[number].is_integer and all(hasattr(item, "__index__") for item in flat):
                 return np.array([item.__index__() for item in flat]).reshape(array.shape)  # such as Dimensions
+            if _core.current() is None:  # eager execution says it otherwise
+                raise ValueError("Attempt to convert a value (%s) with an unsupported type (%s) to a Tensor." % (bad, type(bad)))
             raise TypeError("Failed to convert object of type %s to Tensor. Contents: %r. Consider "
                             "casting elements to a supported type." % (type(value), value))
     return array

@@ -63,6 +63,7 @@ linalg_impl: linalg
 linear_operator_util: linalg.linear_operator
 linear_operator_addition: linalg.linear_operator_made
 bitwise_ops: bitwise
+collective_ops: ops.collective_ops
 sets_impl: sets
 manip_ops: manip
 metrics_impl: metrics.metrics_impl metrics.metrics_at_k

@@ -179,6 +179,18 @@ class SparseTensor(CompositeTensor):
         from runnel.core.framework import _session_for
         return _session_for(self.graph, session).run(self, feed_dict)
 
+    def _by_element(self, op, other):
+        other = convert_to_tensor(other, dtype_hint=self.dtype.base_dtype, name="y")
+        return self.with_values(op(self._indices, self._values, self._dense_shape, other))
+
+    def __mul__(self, other):
+        from runnel import raw_ops
+        return self._by_element(raw_ops.SparseDenseCwiseMul, other)
+
+    def __truediv__(self, other):
+        from runnel import raw_ops
+        return self._by_element(raw_ops.SparseDenseCwiseDiv, other)
+
     def __repr__(self):
         return "SparseTensor(indices=%s, values=%s, dense_shape=%s)" % (
             self._indices, self._values, self._dense_shape)

@@ -316,6 +316,9 @@ def register(name):
     return decorate
 
 
+register("tf.TensorSpec")(TensorSpec)
+
+
 def lookup(name):
     """Returns the TypeSpec registered under a name."""
     if name not in _registered:

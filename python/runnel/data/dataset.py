@@ -9,6 +9,7 @@ from runnel.core import tensor_shape
 from runnel.core.convert import convert_to_tensor
 from runnel.core.framework import Tensor, executing_eagerly, get_default_graph
 from runnel.core.type_spec import TensorSpec
+from runnel.core.v2_switches import v2_behavior_enabled
 from runnel.data.iterators import _flat_shapes, make_initializable_iterator, make_one_shot_iterator
 from runnel.data.methods import ExperimentalMethods
 from runnel.data.options import Options
@@ -166,7 +167,7 @@ class Dataset(_Recognized, ExperimentalMethods):  # type: ignore[misc, valid-typ
     def map(self, map_func, num_parallel_calls=None, deterministic=None):  # noqa: A003
         """Applies `map_func` to each element."""
         f = self._trace(map_func, "Dataset_map")
-        attrs = {"f": f.attr, "output_types": f.dtypes, "output_shapes": f.shapes}
+        attrs = {"f": f.attr, "output_types": f.dtypes, "output_shapes": f.shapes, "preserve_cardinality": v2_behavior_enabled()}
         if num_parallel_calls is None:
             variant = raw_ops.MapDataset(input_dataset=self._variant_tensor,
                                          other_arguments=f.captured, **attrs)

@@ -99,21 +99,64 @@ def signature_of(function):
         return None
 
 
+def check_signature(signature, input_signature):
+    """Raises TypeError unless a function's parameters and an input_signature fit together."""
+    if signature is None:
+        return
+    left, kinds = len(input_signature), inspect.Parameter
+    for p in signature.parameters.values():
+        if p.kind is kinds.VAR_POSITIONAL:
+            left = 0
+        elif p.kind is kinds.KEYWORD_ONLY:
+            if p.default is p.empty:
+                raise TypeError("Since input_signature is defined, keyword-only parameter `%s` must have a default value" % p.name)
+        elif p.kind is not kinds.VAR_KEYWORD and p.name != "self":
+            if left == 0 and p.default is p.empty:
+                raise TypeError("input_signature missing type constraint for %s" % p.name)
+            left = max(left - 1, 0)
+    if left:
+        raise TypeError("input_signature contains %d extra type constraints." % left)
+
+
 def named(signature, args, kwargs):
-    """Returns (args, kwargs) in which TensorSpecs without a name have those of the parameters."""
+    """Returns (args, kwargs) in which TensorSpecs without a name have one of the parameter and of their place in its value."""
     if signature is None:
         return tuple(args), dict(kwargs)
+    return _each_parameter(signature, args, kwargs, _by_place)
+
+
+def of_parameters(signature, args, kwargs):
+    """Returns (args, kwargs) in which TensorSpecs without a name have that of the parameter, however deep they are in its value."""
+    if signature is None:
+        return tuple(args), dict(kwargs)
+    return _each_parameter(signature, args, kwargs, lambda name, value: nest.map_structure(lambda x: _with_name(x, name), value))
+
+
+def _each_parameter(signature, args, kwargs, renamed):
     bound = signature.bind(*args, **kwargs)
     bound.apply_defaults()
-
-    def renamed(stem, value):
-        leaves = nest.flatten(value)
-        names = [stem] if len(leaves) == 1 and not nest.is_nested(value) else ["%s_%d" % (stem, i) for i in range(len(leaves))]
-        new = [TensorSpec(x.shape, x.dtype, x.name or n) if isinstance(x, TensorSpec) else x for x, n in zip(leaves, names)]
-        return nest.pack_sequence_as(value, new) if nest.is_nested(value) else new[0]
-    for name in bound.arguments:
-        bound.arguments[name] = renamed(name, bound.arguments[name])
+    for name, value in bound.arguments.items():
+        kind = signature.parameters[name].kind
+        if kind is inspect.Parameter.VAR_POSITIONAL:
+            bound.arguments[name] = tuple(renamed("%s_%d" % (name, i), x) for i, x in enumerate(value))
+        elif kind is inspect.Parameter.VAR_KEYWORD:
+            bound.arguments[name] = {key: renamed(key, x) for key, x in value.items()}
+        else:
+            bound.arguments[name] = renamed(name, value)
     return bound.args, bound.kwargs
+
+
+def _by_place(name, value):
+    if isinstance(value, dict):
+        return type(value)((key, _by_place("%s_%s" % (name, key), x)) for key, x in value.items())
+    if isinstance(value, (list, tuple)):
+        parts = [_by_place("%s_%d" % (name, i), x) for i, x in enumerate(value)]
+        return type(value)(*parts) if hasattr(value, "_fields") else type(value)(parts)
+    return _with_name(value, name)
+
+
+def _with_name(x, name):
+    return TensorSpec(x.shape, x.dtype, x.name or name) if isinstance(x, TensorSpec) else x
 
 
 def as_signed(specs, value):

@@ -441,17 +441,17 @@ def recompute_grad(f):
     """A decorator: the gradient runs `f` again instead of keeping its intermediate results."""
     @custom_gradient
     @functools.wraps(f)
-    def inner(*args):
+    def inner(*args, **kwargs):
         def grad(*dys, variables=None):
             found = list(variables or ())
             own = nest.map_structure(_once_more, list(args))  # copies, because `args` may contain a tensor twice
             with GradientTape() as tape:
                 tape.watch(own)
-                again = f(*own)
+                again = f(*own, **kwargs)
             grads = tape.gradient(again, own + found, output_gradients=list(dys))
             return (grads[:len(args)], grads[len(args):]) if found else grads
         with stop_recording():
-            return f(*args), grad
+            return f(*args, **kwargs), grad
     return inner
 
 

@@ -5,7 +5,7 @@ from runnel.autograph.conversion import traceable
 from runnel.core import framework
 from runnel.core.trackable import Trackable
 from runnel.core.type_spec import TensorSpec
-from runnel.eager.arguments import canonical, named, signature_of
+from runnel.eager.arguments import canonical, named, of_parameters, signature_of
 from runnel.eager.effect_order import READS, is_stateful
 from runnel.eager.tracing import trace
 
@@ -34,7 +34,8 @@ class Concrete:
 
         self.inputs = named(self.signature, *self.given)
         flat = [(spec.dtype, spec.shape) for leaf in specs for spec in leaf._flat_specs()]
-        names = [spec.name for leaf in nest.flatten(list(self.inputs)) if hasattr(leaf, "_flat_specs") for spec in leaf._flat_specs()]
+        leaves = nest.flatten(list(of_parameters(self.signature, *self.given)))
+        names = [spec.name for leaf in leaves if hasattr(leaf, "_flat_specs") for spec in leaf._flat_specs()]
         stem = "__inference_%s" % getattr(python_function, "__name__", "function").strip("<>")
         with backprop.watch_variables() as self.variables:
             self.traced = trace(body, flat, stem, in_order=True, names=names, actual=arguments.tensors())

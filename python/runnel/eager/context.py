@@ -168,7 +168,7 @@ def enable_eager_execution(config=None, device_policy=None, execution_mode=None)
         return
     if framework.has_default_graph():
         raise ValueError("tf.enable_eager_execution must be called at program startup.")
-    start(config, device_policy, execution_mode)
+    _core.eager_start_later(lambda: start(config, device_policy, execution_mode))
     framework._eager_enabled = True
 
 
@@ -182,6 +182,18 @@ def start(config=None, device_policy=None, execution_mode=None):
     _core.eager_start(EagerTensor, config.SerializeToString() if config is not None else b"",
                       DEVICE_PLACEMENT_SILENT if device_policy is None else device_policy,
                       execution_mode == ASYNC)
+
+
+def _reset_context():
+    """For tests: the next operation creates a new eager context, with the devices that tf.config sets until then."""
+    global _is_started
+    from runnel import config
+    from runnel.eager import tracing
+    _is_started = False
+    _core.eager_reset()
+    quick._vectors.clear()
+    tracing.forget_library()
+    config.forget_devices()
 
 
 def is_started():

@@ -13,7 +13,7 @@ from runnel.core.convert import convert_to_tensor
 from runnel.core.trackable import Trackable
 from runnel.core.type_spec import TensorSpec
 from runnel.eager import tracing
-from runnel.eager.arguments import Arguments, as_signed, canonical, signature_of
+from runnel.eager.arguments import Arguments, as_signed, canonical, check_signature, signature_of
 from runnel.eager.concrete import Concrete, ConcreteFunction
 from runnel.eager.effect_order import EffectOrder, is_ordered
 from runnel.ops import variables
@@ -67,6 +67,8 @@ class Function(Trackable):
         self.input_signature = None if input_signature is None else tuple(input_signature)
         self._options = {"autograph": autograph, "reduce_retracing": reduce_retracing, "jit_compile": jit_compile, "name": name}
         self._signature = signature_of(python_function)
+        if input_signature is not None:
+            check_signature(self._signature, self.input_signature)
         self._by_tensors = {}  # the types and shapes of arguments that are tensors -> Concrete
         self._cache = {}  # key of arguments with all TypeSpecs -> Concrete
         self._by_key = {}  # key of arguments -> [Concrete], the newest last
@@ -169,6 +171,10 @@ class Function(Trackable):
 
     def _list_all_concrete_functions(self):
         return [ConcreteFunction(c) for c in dict.fromkeys(self._cache.values())]
+
+    def _trackable_children(self, save_type="checkpoint", **kwargs):
+        """Returns the traces, which a SavedModel has and a checkpoint has not."""
+        return {} if save_type == "checkpoint" else {"trace_%d" % i: f for i, f in enumerate(self._list_all_concrete_functions())}
 
     def experimental_get_compiler_ir(self, *args, **kwargs):
         """Not supported: there is no XLA compiler."""

@@ -29,6 +29,13 @@ def _eager_library():
     return _library
 
 
+def forget_library():
+    """The eager context is a new one, which has no functions."""
+    global _library
+    _library = None
+    _shared.clear()
+
+
 def _share():
     """Adds the library's functions to the eager context."""
     for name, definition in _core.functions_of(_library, _shared).items():

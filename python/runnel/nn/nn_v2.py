@@ -29,6 +29,8 @@ def pool(input, window_shape, pooling_type, strides=None, padding="VALID", data_
 def embedding_lookup(params, ids, max_norm=None, name=None):
     """Returns the rows `ids` of a table, which may be split into ranges over the tensors `params`."""
     from runnel.nn import embedding_ops
+    if hasattr(ids, "ragged_rank"):
+        return ids.with_flat_values(embedding_lookup(params, ids.flat_values, max_norm, name))
     return embedding_ops.embedding_lookup(params, ids, "div", name, max_norm=max_norm)
 
 

@@ -30,14 +30,20 @@ def sparse_placeholder(dtype, shape=None, name=None):
     base = "" if name is None else name
     fixed = None if shape is None else tensor_shape.as_shape(shape)
     rank = None if fixed is None else fixed.rank
-    if fixed is None or not fixed.is_fully_defined():
-        dense_shape = placeholder(dtypes.int64, [rank], base + "/shape" if name else None)
+    if rank is None:
+        dense_shape = placeholder(dtypes.int64, [None], base + "/shape" if name else None)
+    elif not fixed.is_fully_defined():
+        default = constant([-1 if d is None else d for d in fixed.as_list()], dtypes.int64, name=base + "/shape_default" if name else "Const")
+        dense_shape = placeholder_with_default(default, [rank], base + "/shape" if name else None)
     else:
         dense_shape = constant(fixed.as_list(), dtypes.int64, name=base + "/shape" if name else "Const")
-    return SparseTensor(
+    made = SparseTensor(
         values=placeholder(dtype, [None], base + "/values" if name else None),
         indices=placeholder(dtypes.int64, [None, rank], base + "/indices" if name else None),
         dense_shape=dense_shape)
+    if rank is not None:
+        made.set_shape(fixed)
+    return made
 
 
 def identity(input, name=None):  # noqa: A002

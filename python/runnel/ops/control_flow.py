@@ -9,7 +9,7 @@ import contextlib
 
 from runnel import _core, dtypes, nest, raw_ops
 from runnel.core import tensor_shape
-from runnel.core.composite import IndexedSlices, SparseTensor
+from runnel.core.composite import IndexedSlices
 from runnel.core.convert import constant, convert_to_tensor
 from runnel.core.framework import (
     GraphKeys, Operation, Tensor, colocate_with, control_dependencies, executing_eagerly, get_default_graph, name_scope)
@@ -598,7 +598,7 @@ def _flatten_shapes(invariants):
         return [invariants]
     if isinstance(invariants, dict):
         invariants = [invariants[key] for key in sorted(invariants)]
-    if isinstance(invariants, SparseTensor):
+    if getattr(invariants, "_is_composite", False) or getattr(invariants, "_is_type_spec", False):
         return [x.shape for x in nest.flatten(invariants, expand_composites=True)]
     for one in invariants:
         flat.extend(_flatten_shapes(one))
@@ -647,10 +647,31 @@ def build_cond(pred, true_fn, false_fn, strict, name=None, settle=None):
             for context, values in zip(contexts, settled):
                 with context.entered():
                     results.append(context.build(lambda values=values: values))
+        results = _with_same_indices(contexts, results)
         if contexts[0].outer_context is None:
             for context in contexts:
                 get_default_graph().add_to_collection(GraphKeys.COND_CONTEXT, context)
         return _merge_branches(results, pivot_yes, pivot_no, strict)
+
+
+def _with_same_indices(contexts, results):
+    """Casts indices of IndexedSlices to int64 where the other branch has that type."""
+    flat = [[] if original is None else nest.flatten(original) for original, _ in results]
+    if len(flat[0]) != len(flat[1]):
+        return results
+    pairs = [(one, two) for one, two in zip(*flat) if isinstance(one, IndexedSlices) and isinstance(two, IndexedSlices)]
+    if all(one.indices.dtype == two.indices.dtype for one, two in pairs):
+        return results
+
+    def cast(value):
+        if not isinstance(value, IndexedSlices) or value.indices.dtype != dtypes.int32:
+            return value
+        return IndexedSlices(value.values, raw_ops.Cast(x=value.indices, DstT=dtypes.int64), value.dense_shape)
+    made = []
+    for context, (original, _) in zip(contexts, results):
+        with context.entered():
+            made.append(context.build(lambda original=original: nest.map_structure(cast, original)))
+    return made
 
 
 def cond_v2(pred, true_fn, false_fn, name="cond"):
@@ -775,7 +796,7 @@ def while_loop(cond, body, loop_vars, shape_invariants=None, parallel_iterations
 def _as_loop_vars(loop_vars):
     """Converts the leaves to tensors, TensorArrays or composite tensors."""
     def one(value):
-        if _is_array(value) or isinstance(value, (SparseTensor, IndexedSlices)):
+        if _is_array(value) or getattr(value, "_is_composite", False):
             return value
         return convert_to_tensor(value)
     return nest.map_structure(one, loop_vars)

@@ -3,6 +3,7 @@
 from runnel import dtypes, nest
 from runnel.core.convert import constant, convert_to_tensor
 from runnel.core.framework import name_scope
+from runnel.core.type_spec import TensorSpec
 from runnel.ops.array_ops import shape
 from runnel.ops.control_flow import while_loop
 from runnel.ops.tensor_array import TensorArray
@@ -53,7 +54,7 @@ def map_fn(fn, elems, dtype=None, parallel_iterations=None, back_prop=True, swap
         rows = _Rows(elems)
         like = elems if dtype is None else dtype
         types = ([x.dtype for x in rows.flat] if dtype is None
-                 else [dtypes.as_dtype(t) for t in nest.flatten(dtype)])
+                 else [dtypes.as_dtype(t.dtype if isinstance(t, TensorSpec) else t) for t in nest.flatten(dtype)])
         start = constant(0)
         results = [TensorArray(t, size=rows.count, dynamic_size=False, infer_shape=infer_shape)
                    for t in types]

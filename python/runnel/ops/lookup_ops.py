@@ -7,7 +7,7 @@ from runnel.core import framework
 from runnel.core.composite import SparseTensor
 from runnel.core.convert import convert_to_tensor
 from runnel.core.framework import GraphKeys, name_scope
-from runnel.core.trackable import Trackable
+from runnel.core.trackable import Trackable, TrackableResource
 
 
 class TextFileIndex:
@@ -104,10 +104,11 @@ def _eager_name(table, stem):
     return _unique_name(table, stem) if framework.executing_eagerly() else ""
 
 
-class LookupInterface(Trackable):
+class LookupInterface(TrackableResource):
     """The base of tables: the types of keys and values."""
 
     def __init__(self, key_dtype, value_dtype):
+        super().__init__()
         self._key_dtype, self._value_dtype = dtypes.as_dtype(key_dtype), dtypes.as_dtype(value_dtype)
 
     @property
@@ -126,7 +127,7 @@ class _Table(LookupInterface):
 
     def __init__(self, key_dtype, value_dtype, handle, default_value, name):
         super().__init__(key_dtype, value_dtype)
-        self.resource_handle = handle
+        self._resource_handle_value = handle
         self._default_value = convert_to_tensor(default_value, dtype=self._value_dtype)
         self._name = name
 

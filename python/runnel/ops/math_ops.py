@@ -582,6 +582,8 @@ def matmul(a, b, transpose_a=False, transpose_b=False, adjoint_a=False, adjoint_
         a = convert_to_tensor(a, name="a")
         b = convert_to_tensor(b, dtype_hint=a.dtype.base_dtype, name="b")
         ranks = (a._rank(), b._rank())
+        if output_type is not None and not a.dtype.base_dtype == b.dtype.base_dtype == output_type:
+            return _ops.BatchMatMulV3(a, b, Tout=output_type, adj_x=transpose_a or adjoint_a, adj_y=transpose_b or adjoint_b, name=scope)
         if (ranks[0] is None or ranks[0] > 2) and (ranks[1] is None or ranks[1] > 2) or (
                 (ranks[0] or 0) > 2 or (ranks[1] or 0) > 2):
             if transpose_a:

@@ -81,6 +81,7 @@ def dense_bincount(arr, weights=None, minlength=None, maxlength=None, dtype=dtyp
             raise ValueError("Unsupported value for argument axis=%s. Only 0 and -1 are currently supported." % axis)
         if not isinstance(arr, SparseTensor) and not hasattr(arr, "ragged_rank"):
             arr = convert_to_tensor(arr, name="arr")
+            arr = arr if arr.dtype in (dtypes.int32, dtypes.int64) else math_ops.cast(arr, dtypes.int32)
         if axis in (None, 0):
             weights = None if weights is None else _flat(weights)
             arr = _flat(arr)

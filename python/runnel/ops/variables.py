@@ -3,6 +3,8 @@
 tf.Variable creates one of two kinds: a reference (the default) or a resource. Both are Variables.
 """
 
+import sys
+
 from runnel import _core, dtypes, raw_ops
 from runnel.core import convert, framework, tensor_shape
 from runnel.core.composite import IndexedSlices
@@ -76,9 +78,16 @@ class _VariableMeta(type):
         kwargs.pop("import_scope", None)
         graph = framework.get_default_graph()
         make = default_variable_creator
+        distribute = sys.modules.get("runnel.distribute.contexts")
+        if distribute is not None and distribute.contexts.stack:
+            make = _in_strategy(distribute.get_strategy(), make)
         for creator in graph._scopes.get("variable_creators", ()):
             make = _chain(creator, make)
         return make(**kwargs)
+
+
+def _in_strategy(strategy, make):
+    return lambda **kwargs: strategy.extended.create_variable(make, kwargs)
 
 
 def _chain(creator, following):
@@ -156,10 +165,6 @@ def _checked_trainable(synchronization, trainable, name):
     on_read = synchronization == VariableSynchronization.ON_READ
     if trainable is None:
         return not on_read
-    if trainable and on_read:
-        raise ValueError("Synchronization value can be set to VariableSynchronization.ON_READ only "
-                         "for non-trainable variables. You have specified trainable=True and "
-                         "synchronization=VariableSynchronization.ON_READ.")
     return bool(trainable)
 
 

@@ -32,6 +32,10 @@ class Concrete:
         self._dtypes = result_types
         self._keywords = None
 
+    @property
+    def trainable_variables(self):
+        return [v for v in self.variables if v.trainable]
+
     def described(self):
         return Captures(self.name, self.captured_inputs, self.structured_input_signature, self.structured_outputs,
                         self._keywords, self._dtypes)
@@ -41,7 +45,12 @@ class Concrete:
         from runnel.eager import backprop
         for variable in self.variables:
             backprop._accessed(variable)
-        return raw_ops.StatefulPartitionedCall(args=list(tensors) + self.captured_inputs, Tout=self._dtypes, f=self.name)
+        results = raw_ops.StatefulPartitionedCall(args=list(tensors) + self.captured_inputs, Tout=self._dtypes, f=self.name)
+        if not framework.executing_eagerly() and not isinstance(results, framework.Operation):
+            specs = [x for x in nest.flatten(self.structured_outputs) if isinstance(x, TensorSpec)]
+            for result, spec in zip(results, specs):
+                result.set_shape(spec.shape)
+        return results
 
     def call(self, tensors):
         """Returns the results in their structure."""
@@ -140,6 +149,8 @@ class RestoredFunction:
             tensors = match(concrete.structured_input_signature, given)
             if tensors is not None:
                 return concrete.call(tensors)
+        if not self._concretes:
+            raise ValueError("Found zero restored functions for caller function.")
         raise ValueError(
             "Could not find matching concrete function to call loaded from the SavedModel. Got:\n  Positional arguments (%d total):\n    * %s\n"
             "  Keyword arguments: %s\n\n Expected these arguments to match one of the following %d option(s):\n\n%s" % (
@@ -279,6 +290,16 @@ class _Loader:
         if isinstance(value, framework.Tensor):
             return value
         raise NotImplementedError("A function that reads %s of the object graph is not supported" % self._graph.nodes[number].WhichOneof("kind"))
+
+    def aliases(self):
+        """Returns {alias: function} of the functions to which SaveOptions gave other names."""
+        found = {}
+        for name, alias in self._meta.meta_info_def.function_aliases.items():
+            found.setdefault(alias, []).append(name)
+        functions = [(set(node.function.concrete_functions), self._objects[n]) for n, node in enumerate(self._graph.nodes)
+                     if node.WhichOneof("kind") == "function"]
+        return {alias: next(f for held, f in functions if held >= set(names)) for alias, names in found.items()
+                if any(held >= set(names) for held, _ in functions)}
 
     # Objects
 
@@ -424,7 +445,13 @@ def load(export_dir, tags=None, options=None):
     if not meta.object_graph_def.nodes:
         from runnel.saved_model.graph_loading import GraphModel
         return GraphModel(meta, folder)
-    root = _Loader(meta, folder).root
+    loader = _Loader(meta, folder)
+    root = loader.root
+    if options is not None and options.experimental_load_function_aliases:
+        if hasattr(root, "function_aliases"):
+            raise ValueError("Could not load with experimental_load_function_aliases option because the top-level object already has an "
+                             "attribute with name 'function_aliases'")
+        root.function_aliases = loader.aliases()
     if isinstance(root, Restored):
         root.tensorflow_version = meta.meta_info_def.tensorflow_version
         root.tensorflow_git_version = meta.meta_info_def.tensorflow_git_version

@@ -13,12 +13,12 @@ from runnel.core import convert, framework
 from runnel.core.framework import Graph
 from runnel.core.protobuf import message_class
 from runnel.core.trackable import Trackable
-from runnel.eager.def_function import Function, TensorSpec
+from runnel.eager.def_function import ConcreteFunction, Function, TensorSpec
 from runnel.eager.tracing import eager_functions, trace
 from runnel.io import any_files
 from runnel.ops import variables
 from runnel.saved_model import structured_value
-from runnel.train.saveable import ATTRIBUTES, Saveable, flat, restored, saveable_of
+from runnel.train.saveable import ATTRIBUTES, Saveable, flat, restored, saveable_of, variable_in
 
 _GRAPH_KEY = "_CHECKPOINTABLE_OBJECT_GRAPH"
 _INIT = "__saved_model_init_op"
@@ -47,10 +47,11 @@ class SaveOptions:
 
 
 class LoadOptions:
-    """Options for loading; they have no effect."""
+    """Options for loading. Those of checkpoints and devices have no effect; `function_aliases` of the root is optional."""
 
-    def __init__(self, allow_partial_checkpoint=False, experimental_io_device=None, **_):
+    def __init__(self, allow_partial_checkpoint=False, experimental_io_device=None, experimental_load_function_aliases=False, **_):
         self.allow_partial_checkpoint = allow_partial_checkpoint
+        self.experimental_load_function_aliases = experimental_load_function_aliases
         self.experimental_io_device = experimental_io_device
 
 
@@ -267,8 +268,8 @@ class _Writer:
                         self._link(at, name, _Method(method))
             at += 1
         for number, value in enumerate(self._objects):
-            if isinstance(value, variables.Variable):
-                self._by_handle[id(value.handle)] = number
+            if variable_in(value) is not None:
+                self._by_handle.setdefault(id(value.handle), number)
             elif is_table(value):
                 self._by_handle[id(value.resource_handle)] = number
             elif isinstance(value, Asset):
@@ -283,8 +284,8 @@ class _Writer:
             key = self._paths[number] + ATTRIBUTES + saveable.attribute
             self._tree.nodes[number].attributes.add(name=saveable.attribute, full_name=saveable.full_name, checkpoint_key=key)
             self._values[key] = saveable
-        if isinstance(value, variables.Variable):
-            self._describe_variable(value, node.variable)
+        if variable_in(value) is not None:
+            self._describe_variable(variable_in(value), node.variable)
         elif isinstance(value, _Signatures):
             _user_object(node, "signature_map")
         elif isinstance(value, Asset):
@@ -408,9 +409,10 @@ class _Writer:
     def _build(self, meta, graph, folder):
         nodes = {}  # number of an object -> the tensor that stands for it in the graph
         for number, value in enumerate(self._objects):
-            if isinstance(value, variables.Variable):
-                name = graph.unique_name(value._shared_name)
-                nodes[number] = raw_ops.VarHandleOp(dtype=value.dtype, shape=value.shape, shared_name=name, name=name)
+            variable = variable_in(value)
+            if variable is not None:
+                name = graph.unique_name(variable._shared_name)
+                nodes[number] = raw_ops.VarHandleOp(dtype=variable.dtype, shape=variable.shape, shared_name=name, name=name)
             elif is_table(value):
                 nodes[number] = value._make()
             elif isinstance(value, Asset):
@@ -446,6 +448,7 @@ class _Writer:
             arguments.append(raw_ops.Placeholder(dtype=spec.dtype, shape=spec.shape, name="%s_%s" % (key, name)))
             out.inputs[name].CopyFrom(build_tensor_info(arguments[-1]))
         results = self._call(captures, arguments, nodes)
+        results = [] if isinstance(results, framework.Operation) else results  # without outputs
         for (name, spec), tensor in zip(sorted(captures.outputs.items()), results):
             tensor.set_shape(spec.shape)
             out.outputs[name].CopyFrom(build_tensor_info(tensor))
@@ -468,7 +471,7 @@ class _Writer:
         """Returns the same Saveable for the object's node in the graph."""
         owner = saveable.owner
         if isinstance(owner, variables.Variable):
-            handle = nodes[self._ids[id(owner)]]
+            handle = nodes[self._by_handle[id(owner.handle)]]
             return Saveable(owner, saveable.attribute, [("", saveable.dtypes[0])],
                             lambda: [raw_ops.ReadVariableOp(resource=handle, dtype=saveable.dtypes[0])],
                             lambda tensors: raw_ops.AssignVariableOp(resource=handle, value=tensors[0]))
@@ -553,14 +556,27 @@ def _reachable(names):
 def _as_signatures(root, signatures):
     """Returns {name: Captures} of the requested signatures; by default the one function with an input_signature."""
     if signatures is None:
-        found = [child for _, child in children(root) if isinstance(child, Function) and child.input_signature is not None]
-        default = getattr(root, "_default_save_signature", None)
-        signatures = default() if default is not None else found[0] if len(found) == 1 else {}
+        signatures = _default_signature(root)
     if signatures is None:
         signatures = {}
     if not isinstance(signatures, dict):
         signatures = {"serving_default": signatures}
     return _Signatures((key, _as_signature(key, function)) for key, function in signatures.items())
+
+
+def _default_signature(root):
+    """Returns the function that an object names, or else the only one with an input_signature and results, or None."""
+    try:
+        default = getattr(root, "_default_save_signature", None)
+    except Exception:  # noqa: BLE001  a property of a library's class may fail in its own way
+        default = None
+    if default is not None:
+        return default if isinstance(default, (Function, ConcreteFunction)) else default()
+    fit = [child for _, child in children(root) if isinstance(child, ConcreteFunction)
+           or isinstance(child, Function) and child.input_signature is not None]
+    fit = [child for child in fit if any(isinstance(x, TensorSpec) for x in nest.flatten(
+        (child if isinstance(child, ConcreteFunction) else child.get_concrete_function()).structured_outputs))]
+    return fit[0] if len(fit) == 1 else None
 
 
 def _as_signature(key, function):
@@ -601,6 +617,9 @@ def _as_signature(key, function):
 
 def _argument_names(function, inside):
     """Returns a name for each tensor that a function takes."""
+    graph = getattr(function, "graph", None)
+    if graph is not None:
+        return [x.op.name for x in graph.arguments]
     names, taken = [], set()
     for spec in nest.flatten(list(inside.inputs)):
         if not isinstance(spec, TensorSpec):

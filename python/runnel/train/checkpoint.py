@@ -184,7 +184,8 @@ class Checkpoint(AutoTrackable):
     `restore` does not restore objects created later: call it again.
     """
 
-    def __init__(self, **kwargs):
+    def __init__(self, root=None, **kwargs):
+        self._root = root  # the checkpoint holds what this object holds, and the other arguments
         self._save_counter = None
         self._writers = {}
         for name, value in sorted(kwargs.items()):
@@ -197,8 +198,9 @@ class Checkpoint(AutoTrackable):
         return dict(self._checkpoint_children())
 
     def _checkpoint_children(self):
-        rows = [(name, item) for name, item in vars(self).items()
-                if not name.startswith("_") and _is_tracked(item)]
+        rows = [] if self._root is None else list(_children(self._root))
+        rows += [(name, item) for name, item in vars(self).items()
+                 if not name.startswith("_") and _is_tracked(item)]
         if self._save_counter is not None:
             rows.append(("save_counter", self._save_counter))
         return rows
@@ -261,7 +263,11 @@ class Checkpoint(AutoTrackable):
             os.path.dirname(path), path, [path])
         return path
 
-    def restore(self, save_path):
+    def read(self, save_path, options=None):
+        """Restores the objects from a checkpoint that `write` made."""
+        return self.restore(save_path, options)
+
+    def restore(self, save_path, options=None):
         """Restores the objects from a checkpoint. With None, restores nothing.
 
         In a graph, the values are restored when run_restore_ops() or initialize_or_restore() of the result is called.

@@ -43,10 +43,18 @@ def of_iterator(owner, resource):
                     lambda tensors: raw_ops.DeserializeIterator(resource_handle=resource, serialized=tensors[0]))
 
 
+def variable_in(value):
+    """Returns the variable that an object is, or that an object of a library's class stands for; None if there is none."""
+    if getattr(type(value), "_should_act_as_resource_variable", False):
+        value = value.value
+    return value if isinstance(value, variables.Variable) else None
+
+
 def saveable_of(value):
     """Returns the Saveable of an object, or None."""
-    if isinstance(value, variables.Variable):
-        return _of_variable(value)
+    variable = variable_in(value)
+    if variable is not None:
+        return _of_variable(variable)
     make = getattr(type(value), "_saveable", None)
     return make(value) if make is not None else None
 

@@ -1,7 +1,6 @@
 """Functions of 2.x that are not those of 1.x with other parameters."""
 
 import runnel as _v1
-from runnel import dtypes
 from runnel.core.framework import executing_eagerly
 from runnel.ops import array_ops
 
@@ -41,6 +40,13 @@ def constant_initializer(value=0, support_partition=False):
     return _v1.constant_initializer(value)
 
 
+def while_loop(cond, body, loop_vars, shape_invariants=None, parallel_iterations=10, back_prop=True, swap_memory=False,
+               maximum_iterations=None, name=None):
+    """Repeats `body` while `cond` is true. Returns the final loop variables in the structure of `loop_vars`."""
+    return _v1.while_loop(cond, body, loop_vars, shape_invariants, parallel_iterations, back_prop, swap_memory, name, maximum_iterations,
+                          return_same_structure=True)
+
+
 def inside_function():
     """Tells whether a function is being traced."""
     return not executing_eagerly() and bool(_v1.get_default_graph()._building_function)
@@ -50,22 +56,3 @@ def einsum(equation, *inputs, **kwargs):
     """Computes sums of products in Einstein's notation. `optimize` is accepted: the op finds an order itself."""
     kwargs.pop("optimize", None)
     return _v1.einsum(equation, *inputs, **kwargs)
-
-
-def finfo(dtype):
-    """Returns the limits of a floating-point type, as NumPy's finfo does."""
-    import numpy as np
-    return np.finfo(dtypes.as_dtype(dtype).as_numpy_dtype)
-
-
-def select(condlist, choicelist, default=0):
-    """Returns the elements of the first choice whose condition holds, `default` where none does."""
-    if len(condlist) != len(choicelist):
-        raise ValueError("condlist must have length equal to choicelist (%s vs %s)" % (len(condlist), len(choicelist)))
-    if not condlist:
-        raise ValueError("condlist must be nonempty")
-    result = _v1.convert_to_tensor(default, dtype_hint=_v1.convert_to_tensor(choicelist[0]).dtype)
-    for condition, choice in zip(reversed(condlist), reversed(choicelist)):
-        choice = _v1.convert_to_tensor(choice)
-        result = array_ops.where_v2(condition, choice, _v1.cast(result, choice.dtype))
-    return result

@@ -70,7 +70,7 @@ def maybe_merge_call(fn, strategy, *args, **kwargs):
 def strategy_supports_no_merge_call():
     """Tells whether updates of variables need no cross-replica context, because there is one replica."""
     from runnel import distribute
-    return not distribute.has_strategy() or distribute.get_strategy().num_replicas_in_sync == 1
+    return distribute.get_strategy().num_replicas_in_sync == 1
 
 
 def get_name_scope():

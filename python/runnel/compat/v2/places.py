@@ -18,7 +18,7 @@ PAGE = "doc/python_names_v2.md"
 HOMES = {}
 for _row in """
 compat.v2.functions: ones_like zeros_like random_normal_initializer random_uniform_initializer
-compat.v2.functions: zeros_initializer ones_initializer constant_initializer inside_function
+compat.v2.functions: zeros_initializer ones_initializer constant_initializer inside_function while_loop
 compat.v2.variable: Variable
 compat.v2.image_functions @ image: extract_glimpse sample_distorted_bounding_box stateless_random_flip_left_right stateless_random_flip_up_down
 compat.v2.image_functions @ image: stateless_random_brightness stateless_random_contrast stateless_random_hue stateless_random_saturation
@@ -65,10 +65,35 @@ data.optional: OptionalSpec
 data.optional @ experimental: Optional
 data.options @ data.experimental: AutoShardPolicy AutotuneAlgorithm AutotuneOptions DistributeOptions ExternalStatePolicy OptimizationOptions ThreadingOptions
 core.trackable @ train: TrackableView
+core.extension_type @ experimental: BatchableExtensionType ExtensionType ExtensionTypeBatchEncoder ExtensionTypeSpec
+core.extension_type @ experimental.extension_type: as_dict
+core.dispatch @ experimental: dispatch_for_api dispatch_for_binary_elementwise_apis dispatch_for_binary_elementwise_assert_apis
+core.dispatch @ experimental: dispatch_for_unary_elementwise_apis unregister_dispatch_for
 config @ config.experimental: enable_op_determinism
 compat.v2.functions: einsum
 compat.v2.functions @ linalg: einsum
-compat.v2.functions @ experimental.numpy: finfo select
+experimental_numpy.promotion @ experimental.numpy: array asanyarray asarray ascontiguousarray promote_types result_type
+experimental_numpy.elementwise @ experimental.numpy: abs absolute add allclose angle arccos arccosh arcsin arcsinh arctan arctan2 arctanh around
+experimental_numpy.elementwise @ experimental.numpy: bitwise_and bitwise_not bitwise_or bitwise_xor cbrt ceil clip conj conjugate cos cosh deg2rad
+experimental_numpy.elementwise @ experimental.numpy: divide divmod equal exp exp2 expm1 fabs fix float_power floor floor_divide gcd greater
+experimental_numpy.elementwise @ experimental.numpy: greater_equal heaviside hypot imag isclose iscomplex iscomplexobj isfinite isinf isnan isneginf
+experimental_numpy.elementwise @ experimental.numpy: isposinf isreal isrealobj lcm less less_equal log log10 log1p log2 logaddexp logaddexp2
+experimental_numpy.elementwise @ experimental.numpy: logical_and logical_not logical_or logical_xor maximum minimum mod multiply negative nextafter
+experimental_numpy.elementwise @ experimental.numpy: not_equal positive power rad2deg real reciprocal remainder round sign signbit sin sinc sinh sqrt
+experimental_numpy.elementwise @ experimental.numpy: square subtract tan tanh true_divide
+experimental_numpy.creation @ experimental.numpy: arange copy diag diag_indices diagflat empty empty_like eye full full_like geomspace identity
+experimental_numpy.creation @ experimental.numpy: linspace logspace meshgrid ones ones_like tri vander zeros zeros_like
+experimental_numpy.shapes @ experimental.numpy: append atleast_1d atleast_2d atleast_3d broadcast_arrays broadcast_to concatenate dsplit dstack
+experimental_numpy.shapes @ experimental.numpy: expand_dims flatten flip fliplr flipud hsplit hstack moveaxis ndim pad ravel repeat reshape roll rot90
+experimental_numpy.shapes @ experimental.numpy: shape size split squeeze stack swapaxes tile transpose vsplit vstack
+experimental_numpy.reductions @ experimental.numpy: all amax amin any argmax argmin argsort average count_nonzero cumprod cumsum diff max mean min
+experimental_numpy.reductions @ experimental.numpy: nanmean nanprod nansum prod ptp sort std sum var
+experimental_numpy.products @ experimental.numpy: cross diagonal dot einsum inner kron matmul outer polyval tensordot trace tril triu vdot
+experimental_numpy.indexing @ experimental.numpy: array_equal compress ix_ nonzero select take take_along_axis where
+experimental_numpy.random_numbers @ experimental.numpy.random: poisson rand randint randn random seed standard_normal uniform
+experimental_numpy.names @ experimental.numpy: bool_ complex128 complex64 complex_ e finfo float16 float32 float64 float_ iinfo inexact inf int16 int32 int64
+experimental_numpy.names @ experimental.numpy: int8 int_ isscalar issubdtype ndarray newaxis object_ pi string_ uint16 uint32 uint64 uint8 unicode_
+experimental_numpy.behavior @ experimental.numpy: experimental_enable_numpy_behavior
 eager.forward @ autodiff: ForwardAccumulator
 image.resizing_v2 @ image: ResizeMethod resize resize_with_pad
 linalg.linalg_ops: eig eigvals
@@ -83,7 +108,10 @@ ragged.row_partition @ experimental: RowPartition
 ragged.ragged_strings @ strings: split
 saved_model.object_saving @ saved_model: save
 eager.def_function @ types.experimental: GenericFunction=Function
-distribute @ types.experimental.distributed: PerReplica=DistributedValues
+distribute @ types.experimental.distributed: Mirrored PerReplica
+distribute @ distribute: CrossDeviceOps HierarchicalCopyAllReduce InputOptions NcclAllReduce OneDeviceStrategy ReductionToOneDevice RunOptions
+distribute @ distribute: experimental_set_strategy
+distribute @ distribute.experimental: ValueContext
 core.trackable @ saved_model.experimental: TrackableResource
 saved_model.object_loading @ saved_model: load
 signal @ signal: kaiser_window
@@ -196,6 +224,18 @@ def forget_found():
     _found.clear()
 
 
+def _with_dispatch(value):
+    dispatch = sys.modules.get("runnel.core.dispatch")
+    return value if dispatch is None else dispatch.replacement(value)
+
+
+def replace_found(function, wrapper):
+    """Puts a wrapper in place of a function in the modules that have it."""
+    for module, name in _found:
+        if vars(module).get(name) is function:
+            setattr(module, name, wrapper)
+
+
 def access(module, space):
     """Returns (__getattr__, __dir__) of a module for the names of a namespace. Names that are found stay in the module."""
     prefix = space and space + "."
@@ -207,7 +247,7 @@ def access(module, space):
             return [known for known in __dir__() if not known.startswith("_")]
         if name.startswith("__") and name not in inner and prefix + name not in HOMES:
             raise AttributeError(name)
-        value = find(prefix + name)
+        value = _with_dispatch(find(prefix + name))
         setattr(module, name, value)
         _found.append((module, name))
         return value

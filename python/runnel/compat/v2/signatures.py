@@ -94,7 +94,6 @@ strings.to_hash_bucket: input, num_buckets, name=None
 strings.to_number: input, out_type=float32, name=None
 transpose: a, perm=None, conjugate=False, name='transpose'
 tuple: tensors, control_inputs=None, name=None
-while_loop: cond, body, loop_vars, shape_invariants=None, parallel_iterations=10, back_prop=True, swap_memory=False, maximum_iterations=None, name=None
 """.strip().splitlines():
     _functions, _, _parameters = _row.partition(": ")
     PARAMETERS.update(dict.fromkeys(_functions.split(), _parameters))

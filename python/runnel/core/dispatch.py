@@ -1,0 +1,224 @@
+"""tf.experimental.dispatch_for_*: other functions in place of TensorFlow's for arguments of certain types.
+
+A public function is replaced by a wrapper when something is first registered for it: programs that register nothing pay nothing.
+"""
+
+import collections.abc
+import functools
+import inspect
+import typing
+
+from runnel.core.type_spec import TypeSpec
+
+# The functions of one and of two tensors that work element by element, as stock lists them.
+UNARY = """
+abs acos acosh asin asinh as_string atan atanh cast cos cosh exp floor identity logical_not negative ones_like round saturate_cast sigmoid sign
+sin sinh sqrt square tan tanh zeros_like clip_by_value
+math.abs math.acos math.acosh math.angle math.asin math.asinh math.atan math.atanh math.bessel_i0 math.bessel_i0e math.bessel_i1 math.bessel_i1e
+math.ceil math.conj math.cos math.cosh math.digamma math.erf math.erfc math.erfcinv math.erfinv math.exp math.expm1 math.floor math.imag
+math.is_finite math.is_inf math.is_nan math.lgamma math.log math.log1p math.log_sigmoid math.logical_not math.ndtri math.negative math.nextafter
+math.real math.reciprocal math.reciprocal_no_nan math.rint math.round math.rsqrt math.sigmoid math.sign math.sin math.sinh math.softplus
+math.softsign math.special.dawsn math.special.expint math.special.fresnel_cos math.special.fresnel_sin math.special.spence math.special.bessel_i0
+math.special.bessel_i0e math.special.bessel_i1 math.special.bessel_i1e math.special.bessel_j0 math.special.bessel_j1 math.special.bessel_k0
+math.special.bessel_k0e math.special.bessel_k1 math.special.bessel_k1e math.special.bessel_y0 math.special.bessel_y1 math.sqrt math.square math.tan
+math.tanh nn.elu nn.gelu nn.leaky_relu nn.log_softmax nn.relu nn.relu6 nn.selu nn.sigmoid nn.silu nn.softplus nn.softsign nn.swish nn.tanh
+bitwise.invert debugging.check_numerics dtypes.cast dtypes.complex dtypes.saturate_cast image.adjust_brightness image.adjust_gamma
+image.convert_image_dtype image.random_brightness image.stateless_random_brightness io.decode_base64 io.decode_compressed io.encode_base64
+strings.as_string strings.length strings.lower strings.regex_full_match strings.regex_replace strings.strip strings.substr strings.to_hash_bucket
+strings.to_hash_bucket_fast strings.to_hash_bucket_strong strings.to_number strings.unicode_script strings.unicode_transcode strings.upper
+""".split()
+UNARY = [name for name in UNARY if name not in ("identity", "math.nextafter", "dtypes.complex")]
+BINARY = """
+add atan2 complex divide equal greater greater_equal less less_equal logical_and logical_or maximum minimum multiply not_equal pow realdiv
+scalar_mul subtract truediv truncatediv truncatemod
+bitwise.bitwise_and bitwise.bitwise_or bitwise.bitwise_xor bitwise.left_shift bitwise.right_shift dtypes.complex math.add math.atan2
+math.divide math.divide_no_nan math.equal math.floordiv math.floormod math.greater math.greater_equal math.less math.less_equal math.logical_and
+math.logical_or math.logical_xor math.maximum math.minimum math.mod math.multiply math.multiply_no_nan math.nextafter math.not_equal math.pow
+math.scalar_mul math.squared_difference math.subtract math.truediv math.xdivy math.xlog1py math.xlogy math.zeta
+nn.sigmoid_cross_entropy_with_logits
+""".split()
+ASSERTIONS = """
+assert_equal assert_greater assert_less debugging.assert_equal debugging.assert_greater debugging.assert_greater_equal debugging.assert_less
+debugging.assert_less_equal debugging.assert_near debugging.assert_none_equal
+""".split()
+
+
+class _Api:
+    """A public function with the functions that stand in for it, [(types of parameters, function)]."""
+
+    def __init__(self, original):
+        self.original, self.rows = original, []
+        self.signature = inspect.signature(original)
+
+        @functools.wraps(original)
+        def wrapper(*args, **kwargs):
+            target = self.target(args, kwargs)
+            return (target or original)(*args, **kwargs)
+        wrapper.__signature__ = self.signature
+        self.wrapper = wrapper
+
+    def target(self, args, kwargs):
+        """Returns the function for these arguments, or None."""
+        try:
+            given = self.signature.bind(*args, **kwargs).arguments
+        except TypeError:
+            return None
+        for types, target in self.rows:
+            if all(name in given and _matches(given[name], kind) for name, kind in types.items()):
+                return target
+        return None
+
+
+_apis: dict = {}  # the original function -> _Api
+_wrappers: dict = {}  # the wrapper -> _Api
+_elementwise: dict = {}  # (kind, types) -> handler
+
+
+def replacement(value):
+    """Returns what stands for a public function: its wrapper, if something is registered for it."""
+    api = _apis.get(value) if _apis and isinstance(value, collections.abc.Hashable) else None
+    return value if api is None else api.wrapper
+
+
+def _matches(value, kind):
+    origin, args = typing.get_origin(kind), typing.get_args(kind)
+    if origin is typing.Union or type(kind).__name__ == "UnionType":
+        return any(_matches(value, arg) for arg in args)
+    if origin in (list, collections.abc.Sequence):
+        return isinstance(value, (list, tuple)) and len(value) > 0 and all(_matches(item, args[0]) for item in value)
+    if isinstance(kind, TypeSpec):
+        return kind.is_compatible_with(value)
+    return isinstance(value, kind)
+
+
+def _api(function):
+    found = _wrappers.get(function) or _apis.get(function)
+    if found is not None:
+        return found
+    if not (getattr(function, "__module__", None) or "").startswith("runnel") and type(function).__name__ != "OpFunction":
+        raise ValueError("%r does not support dispatch." % (function,))
+    found = _apis[function] = _Api(function)
+    _wrappers[found.wrapper] = found
+    from runnel.compat.v2 import places
+    places.replace_found(function, found.wrapper)
+    return found
+
+
+def dispatch_for_api(api, *signatures):
+    """A decorator of a function to call in place of `api` for arguments of certain types.
+
+    Args:
+      api: a public function.
+      *signatures: dicts from names of parameters to types; by default, the annotations of the decorated function.
+    """
+    entry = _api(api)
+
+    def decorate(target):
+        rows = [dict(signature) for signature in signatures] or _annotated(target)
+        names = list(entry.signature.parameters)
+        for row in rows:
+            for name in list(row):
+                if isinstance(name, int):
+                    row[names[name]] = row.pop(name)
+                elif name not in names:
+                    raise ValueError("signature includes annotation for unknown parameter %r." % name)
+        entry.rows += [(row, _with_name(target, entry.signature)) for row in rows]
+        return target
+    return decorate
+
+
+def _annotated(target):
+    hints = {name: kind for name, kind in typing.get_type_hints(target).items() if name != "return"}
+    if not hints:
+        raise ValueError("The dispatch_for_api decorator must be called with at least one signature, or applied to a function that has "
+                         "type annotations on its parameters.")
+    return [hints]
+
+
+def _with_name(target, api):
+    """Returns a function that takes the API's parameters; `name` may be missing from `target`."""
+    own = inspect.signature(target)
+    if any(p.kind is inspect.Parameter.VAR_KEYWORD for p in own.parameters.values()):
+        return target
+    lacks_name = "name" in api.parameters and "name" not in own.parameters
+    names = list(own.parameters) + ["name"] * lacks_name
+    if names != list(api.parameters):
+        shown = own.replace(parameters=[*own.parameters.values(), *([api.parameters["name"]] if lacks_name else [])])
+        raise ValueError("Dispatch function's signature %s does not match API's signature %s." % (shown, api))
+    if not lacks_name:
+        return target
+
+    @functools.wraps(target)
+    def without_name(*args, **kwargs):
+        given = api.bind(*args, **kwargs).arguments
+        given.pop("name", None)
+        return target(**given)
+    without_name._dispatch_target = target
+    return without_name
+
+
+def _elementwise_apis(names):
+    from runnel.compat.v2 import places
+    seen = {}
+    for name in names:
+        try:
+            entry = _api(places.find(name))
+        except AttributeError:
+            continue
+        seen[id(entry)] = entry
+    return seen.values()
+
+
+def _register(kind, types, names, handler, make):
+    key = (kind, types)
+    if key in _elementwise:
+        raise ValueError("A%s elementwise dispatch handler (%r) has already been registered for %s." % (
+            {"unary": " unary", "binary": " binary"}.get(kind, " binary assert"), _elementwise[key], ", ".join(str(t) for t in types)))
+    _elementwise[key] = handler
+    for entry in _elementwise_apis(names):
+        parameters = list(entry.signature.parameters)
+        entry.rows.append((dict(zip(parameters, types)), make(entry, parameters)))
+    return handler
+
+
+def _called(entry, handler, count):
+    """Returns the function that calls a handler with a function of `count` tensors, which has the other arguments."""
+    parameters = list(entry.signature.parameters)
+
+    def run(*args, **kwargs):
+        given = dict(entry.signature.bind(*args, **kwargs).arguments)
+        tensors = [given.pop(name) for name in parameters[:count]]
+        if not given:
+            return handler(entry.wrapper, *tensors)
+        return handler(lambda *new: entry.wrapper(**dict(zip(parameters, new)), **given), *tensors)
+    run._dispatch_target = handler
+    return run
+
+
+def dispatch_for_unary_elementwise_apis(x_type):
+    """A decorator of a handler `f(api, x)` for the functions of one tensor that work element by element."""
+    return lambda handler: _register("unary", (x_type,), UNARY, handler, lambda entry, names: _called(entry, handler, 1))
+
+
+def dispatch_for_binary_elementwise_apis(x_type, y_type):
+    """A decorator of a handler `f(api, x, y)` for the functions of two tensors that work element by element."""
+    return lambda handler: _register("binary", (x_type, y_type), BINARY, handler, lambda entry, names: _called(entry, handler, 2))
+
+
+def dispatch_for_binary_elementwise_assert_apis(x_type, y_type):
+    """A decorator of a handler `f(assertion, x, y)` for assertions about two tensors."""
+    return lambda handler: _register("assert", (x_type, y_type), ASSERTIONS, handler, lambda entry, names: _called(entry, handler, 2))
+
+
+def unregister_dispatch_for(dispatch_target):
+    """Removes a function from everything that it was registered for. Raises ValueError if it was not."""
+    found = False
+    for entry in _apis.values():
+        kept = [row for row in entry.rows if row[1] is not dispatch_target and getattr(row[1], "_dispatch_target", None) is not dispatch_target]
+        found = found or len(kept) != len(entry.rows)
+        entry.rows = kept
+    for key in [key for key, handler in _elementwise.items() if handler is dispatch_target]:
+        del _elementwise[key]
+        found = True
+    if not found:
+        raise ValueError("Function %r was not registered using a `@tf.experimental.dispatch_for...` decorator." % (dispatch_target,))

@@ -1,0 +1,19 @@
+"""tf.distribute: strategies that run a computation on several devices.
+
+`contexts` says where code runs, `values` and `variable` what replicas have, `strategy` is the base and the default,
+`strategies` those for one and for several devices, `replicas` runs functions in them, `input_data` divides datasets. For
+clusters, use tf.train.Server and replica_device_setter.
+"""
+
+from runnel._namespace import namespace as _namespace
+
+__getattr__, __dir__, __all__ = _namespace(
+    __name__,
+    "distribute.contexts: ReplicaContext experimental_set_strategy get_replica_context get_strategy has_strategy in_cross_replica_context",
+    "distribute.values: DistributedValues Mirrored PerReplica",
+    "distribute.strategy: InputContext InputOptions InputReplicationMode MultiWorkerMirroredStrategy ParameterServerStrategy ReduceOp RunOptions Strategy",
+    "distribute.strategy: StrategyExtended TPUStrategy CentralStorageStrategy ValueContext get_loss_reduction init_run_config",
+    "distribute.strategy: should_run_distribute_coordinator",
+    "distribute.strategies: CrossDeviceOps HierarchicalCopyAllReduce MirroredStrategy NcclAllReduce OneDeviceStrategy ReductionToOneDevice",
+    "distribute.input_data: DistributedDataset DistributedIterator",
+    "train.server_lib: Server")
