@@ -120,6 +120,77 @@ uint64_t rn_farm_fingerprint64(rn_str_t text) {
               fold(h.v.second, h.w.second, factor) + h.x, factor);
 }
 
+// The 128 bits are CityHash's, whose short strings are those above.
+#define CITY_FACTOR UINT64_C(0x9ddfea08eb382d69)
+
+static hash_pair_t city_murmur(const char* s, size_t n, hash_pair_t seed) {
+  uint64_t a = seed.first, b = seed.second, c, d;
+  if (n <= 16) {
+    a = shift_mix(a * FARM_B) * FARM_B;
+    c = b * FARM_B + farm_to_16(s, n);
+    d = shift_mix(a + (n >= 8 ? load64(s) : c));
+  } else {
+    c = fold(load64(s + n - 8) + FARM_B, a, CITY_FACTOR);
+    d = fold(b + n, c + load64(s + n - 16), CITY_FACTOR);
+    a += d;
+    for (const char* end = s + (n - 1) / 16 * 16; s != end; s += 16) {
+      a = (a ^ shift_mix(load64(s) * FARM_B) * FARM_B) * FARM_B;
+      b ^= a;
+      c = (c ^ shift_mix(load64(s + 8) * FARM_B) * FARM_B) * FARM_B;
+      d ^= c;
+    }
+  }
+  a = fold(a, c, CITY_FACTOR);
+  b = fold(d, b, CITY_FACTOR);
+  return (hash_pair_t){a ^ b, fold(b, a, CITY_FACTOR)};
+}
+
+static hash_pair_t city_long(const char* s, size_t n, hash_pair_t seed) {
+  farm_t h = {.x = seed.first, .y = seed.second, .z = n * FARM_B};
+  h.v.first = rotate_right(h.y ^ FARM_B, 49) * FARM_B + load64(s);
+  h.v.second = rotate_right(h.v.first, 42) * FARM_B + load64(s + 8);
+  h.w.first = rotate_right(h.y + h.z, 35) * FARM_B + h.x;
+  h.w.second = rotate_right(h.x + load64(s + 88), 53) * FARM_B;
+  for (; n >= 128; n -= 128, s += 128) {
+    farm_block(&h, s, FARM_B, 1);
+    farm_block(&h, s + 64, FARM_B, 1);
+  }
+  h.x += rotate_right(h.v.first + h.z, 49) * FARM_A;
+  h.y = h.y * FARM_A + rotate_right(h.w.second, 37);
+  h.z = h.z * FARM_A + rotate_right(h.w.first, 27);
+  h.w.first *= 9;
+  h.v.first *= FARM_A;
+  // The rest from its end, 32 bytes at a time; the last of them may begin before it.
+  const char* end = s + n;
+  for (size_t done = 0; done < n; done += 32) {
+    const char* at = end - done - 32;
+    h.y = rotate_right(h.x + h.y, 42) * FARM_A + h.v.second;
+    h.w.first += load64(at + 16);
+    h.x = h.x * FARM_A + h.w.first;
+    h.z += h.w.second + load64(at);
+    h.w.second += h.v.first;
+    h.v = mix32(at, h.v.first + h.z, h.v.second);
+    h.v.first *= FARM_A;
+  }
+  uint64_t x = fold(h.x, h.v.first, CITY_FACTOR), y = fold(h.y + h.z, h.w.first, CITY_FACTOR);
+  return (hash_pair_t){fold(x + h.v.second, h.w.second, CITY_FACTOR) + y,
+                       fold(x + h.w.second, y + h.v.second, CITY_FACTOR)};
+}
+
+void rn_farm_fingerprint128(rn_str_t text, uint64_t out[2]) {
+  hash_pair_t seed = {FARM_A, FARM_B};
+  const char* s = text.data;
+  size_t n = text.size;
+  if (n >= 16) {
+    seed = (hash_pair_t){load64(s), load64(s + 8) + FARM_A};
+    s += 16;
+    n -= 16;
+  }
+  hash_pair_t hash = n < 128 ? city_murmur(s, n, seed) : city_long(s, n, seed);
+  out[0] = hash.first;
+  out[1] = hash.second;
+}
+
 uint64_t rn_murmur_hash64(rn_str_t text, uint64_t seed) {
   const uint64_t factor = UINT64_C(0xc6a4a7935bd1e995);
   const char* s = text.data;
