@@ -1,4 +1,5 @@
 // Shape functions of quantization and quantized arithmetic.
+#include "framework/uniform_conv.h"
 #include "ops/shapes.h"
 
 rn_status_t rn_shape_fn_fake_quant_vars(rn_shape_ctx_t* ctx) {
@@ -244,4 +245,35 @@ rn_status_t rn_shape_fn_uniform_dot(rn_shape_ctx_t* ctx) {
   RN_TRY(rn_shape_with_rank(ctx, rn_shape_in(ctx, 1), 2, &rhs));
   RN_TRY(rn_dim_merge(lhs.dims[1], rhs.dims[0], &inner));
   return rn_shape_matrix(ctx, lhs.dims[0], rhs.dims[1], rn_shape_out(ctx, 0));
+}
+
+static const rn_attr_value_t* attr_of(const void* from, const char* name) {
+  return rn_shape_attr(from, name);
+}
+
+// Scales and zero points, inputs |at| and the next, are scalars or vectors.
+static rn_status_t check_scales(rn_shape_ctx_t* ctx, int at, int most_rank) {
+  rn_shape_t scales, zeros;
+  RN_TRY(rn_shape_with_rank_at_most(ctx, rn_shape_in(ctx, at), most_rank, &scales));
+  RN_TRY(rn_shape_with_rank_at_most(ctx, rn_shape_in(ctx, at + 1), most_rank, &zeros));
+  return rn_shape_merge(ctx, scales, zeros, &scales);
+}
+
+// Convolutions with all scales, or (hybrid) those of rhs alone.
+rn_status_t rn_shape_fn_uniform_conv(rn_shape_ctx_t* ctx) {
+  rn_shape_t lhs = rn_shape_in(ctx, 0), rhs = rn_shape_in(ctx, 1);
+  rn_uniform_conv_t conv;
+  rn_uniform_geometry_t geometry;
+  if (ctx->input_count > 4) RN_TRY(check_scales(ctx, 2, 0));
+  RN_TRY(check_scales(ctx, ctx->input_count > 4 ? 4 : 2, 1));
+  if (ctx->input_count > 4) RN_TRY(check_scales(ctx, 6, 1));
+  if (!rn_shape_has_rank(lhs) && !rn_shape_has_rank(rhs)) return RN_OK;
+  if (rn_shape_has_rank(lhs) && rn_shape_has_rank(rhs) && lhs.rank != rhs.rank)
+    return rn_invalid_argument("lhs and rhs must have same rank.");
+  RN_TRY(rn_uniform_conv_read(ctx, attr_of, &conv));
+  if (!rn_shape_is_full(lhs) || !rn_shape_is_full(rhs))
+    return rn_shape_of_rank(ctx, rn_shape_has_rank(lhs) ? lhs.rank : rhs.rank,
+                            rn_shape_out(ctx, 0));
+  RN_TRY(rn_uniform_conv_geometry(&conv, lhs, rhs, &geometry));
+  return rn_shape_make(ctx, lhs.rank, geometry.dims, rn_shape_out(ctx, 0));
 }

@@ -107,7 +107,97 @@ def dot(t):
     t.row("sizes", op, [x, q(4, 4), f(0.5), i(0)], b, message="code-only")
 
 
+def packed(numbers):
+    """A serialized UniformQuantizedConvolutionDimensionNumbersAttr; |numbers| by field."""
+    out = ""
+    for field, value in enumerate(numbers, 1):
+        if isinstance(value, list):
+            out += chr(field << 3 | 2) + chr(len(value)) + "".join(chr(v) for v in value)
+        elif value:
+            out += chr(field << 3) + chr(value)
+    return out
+
+
+LAST = [0, 3, [1, 2], 2, 3, [0, 1], 0, 3, [1, 2]]  # channels last
+ODD = [2, 0, [3, 1], 1, 2, [0, 3], 3, 2, [1, 0]]
+
+
+def convolutions(t):
+    of = dict(named("lhs_", EIGHT), **named("rhs_", EIGHT), **named("output_", WIDE), Tout="qint32")
+    scales = [f(0.5), i(1), f(0.25), i(-2), f(0.125), i(3)]
+
+    def row(name, a=(2, 2, 5, 4), b=(4, 2, 3, 2), scales=scales, hybrid=True, padding="VALID", message=None, **attrs):
+        lhs, rhs = drawn("qint8", a, -128, 128), drawn("qint8", b, -128, 128)
+        more = dict(attrs, padding=padding)
+        extra = {"message": message} if message else {}
+        t.row(name, "UniformQuantizedConvolution", [lhs, rhs] + scales, dict(of, **more), **extra)
+        if not hybrid:
+            return
+        more = {k: v for k, v in more.items() if not k.startswith(("lhs_quantization", "output_quantization"))}
+        more.update(named("rhs_", EIGHT), Tout="float")
+        lhs = drawn("float", a, -3, 3)
+        t.row(name, "UniformQuantizedConvolutionHybrid", [lhs, rhs] + scales[2:4], more, tol=1e-5, **extra)
+
+    row("valid")
+    row("same", padding="SAME")
+    row("same_strides", padding="SAME", window_strides=[2, 3])
+    row("strides", window_strides=[2, 1])
+    row("explicit", padding="EXPLICIT", explicit_padding=[1, 2, 0, 3])
+    row("lhs_dilation", lhs_dilation=[2, 3])
+    row("rhs_dilation", rhs_dilation=[2, 2])
+    row("all", padding="SAME", lhs_dilation=[2, 1], rhs_dilation=[1, 2], window_strides=[3, 2])
+    row("groups", (1, 4, 4, 4), (6, 2, 2, 2), feature_group_count=2)
+    row("depthwise", (1, 3, 4, 4), (6, 1, 2, 2), feature_group_count=3)
+    row("batch_groups", (4, 2, 4, 4), (6, 2, 2, 2), batch_group_count=2)
+    row("line", (2, 3, 7), (2, 3, 3))
+    row("cube", (1, 2, 3, 4, 3), (2, 2, 2, 2, 2), padding="SAME")
+    row("last", (2, 5, 4, 2), (3, 2, 2, 4), dimension_numbers=packed(LAST))
+    row("odd", (2, 4, 3, 5), (3, 2, 4, 2), dimension_numbers=packed(ODD))
+    row("clipped", output_quantization_min_val=-100, output_quantization_max_val=50, hybrid=False)
+    filters = [vec("float", [0.25, 0.5, 2.0, 0.1]), vec("int32", [3, -20, 0, 5])]
+    outs = [vec("float", [0.5, 0.3, 4.0, 0.1]), vec("int32", [0, 1, 2, -3])]
+    row("filters", scales=scales[:2] + filters + scales[4:], rhs_quantization_axis=0)
+    row("filters_last", (2, 5, 4, 2), (3, 2, 2, 4), scales=scales[:2] + filters + scales[4:],
+        rhs_quantization_axis=3, dimension_numbers=packed(LAST))  # fmt: skip
+    row("outs", scales=scales[:2] + filters + outs, rhs_quantization_axis=0, output_quantization_axis=1, hybrid=False)
+    row("no_images", (0, 2, 5, 4))
+    row("no_filters", b=(0, 2, 3, 2))
+    row("no_places", b=(4, 2, 6, 2))
+    # Refused.
+    row("rank", (2, 2, 5), (4, 2, 3, 2))
+    row("rank_2", (2, 2), (4, 2))
+    row("window", b=(4, 2, 7, 2))
+    row("features", b=(4, 1, 3, 2))
+    row("features_3", (2, 3, 5, 4))
+    row("groups_3", feature_group_count=3)
+    row("groups_0", feature_group_count=0)
+    row("batch_groups_0", batch_group_count=0)
+    row("batch_groups_3", batch_group_count=3)
+    row("both_groups", (2, 4, 5, 4), feature_group_count=2, batch_group_count=2)
+    row("outputs", (1, 4, 4, 4), (3, 2, 2, 2), feature_group_count=2)
+    row("outputs_batch", b=(3, 2, 2, 2), batch_group_count=2)
+    row("padding", padding="LEAST")
+    row("no_padding", padding="EXPLICIT")
+    row("negative_padding", padding="EXPLICIT", explicit_padding=[-1, 1, 0, 0])
+    row("padding_given", explicit_padding=[1, 1, 1, 1])
+    for name in ("window_strides", "lhs_dilation", "rhs_dilation"):
+        row(name + "_0", **{name: [0, 1]})
+        row(name + "_1", **{name: [1]})
+    row("rhs_axis", rhs_quantization_axis=1)
+    row("lhs_axis", lhs_quantization_axis=1, hybrid=False)
+    row("output_axis", output_quantization_axis=0, hybrid=False)
+    row("numbers_far", dimension_numbers=packed([0, 7] + LAST[2:]))
+    row("numbers_space", dimension_numbers=packed([0, 3, [1, 2, 1]] + LAST[3:]))
+    row("rhs_scalars", rhs_quantization_axis=0, message="code-only")
+    row("outs_only", scales=scales[:4] + outs, output_quantization_axis=1, hybrid=False)
+    row("rhs_zero", scales=scales[:2] + [f(0.0), i(0)] + scales[4:])
+    row("lhs_zero", scales=[f(0.0), i(0)] + scales[2:], hybrid=False)
+    row("output_zero", scales=scales[:4] + [f(0.0), i(0)], hybrid=False)
+    row("lhs_vector", scales=[vec("float", [1.0]), vec("int32", [1])] + scales[2:], hybrid=False)
+
+
 def fill(t):
+    convolutions(t)
     single(t)
     again(t)
     wide(t)

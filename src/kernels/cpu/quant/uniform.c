@@ -4,30 +4,11 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "kernels/cpu/array.h"
+#include "kernels/cpu/quant/uniform.h"
 #include "kernels/kernel_rows.h"
 
-// How one tensor is quantized: the attributes.
-typedef struct uniform_attrs_t {
-  int64_t axis;       // -1: one scale
-  int64_t low, high;  // levels
-} uniform_attrs_t;
-
-// Operands by number, as far as an op has them: lhs or the input, rhs, the output.
-typedef struct uniform_state_t {
-  uniform_attrs_t operands[3];
-} uniform_state_t;
-
-// A call's scales and zero points of one tensor.
-typedef struct uniform_scales_t {
-  const float* scales;
-  const int32_t* zeros;
-  int64_t count;  // 1, or the size of the axis
-  int64_t inner;  // elements behind the axis
-} uniform_scales_t;
-
 static rn_status_t read_attrs(const rn_kernel_init_t* init, const char* prefix,
-                              uniform_attrs_t* out) {
+                              rn_uniform_attrs_t* out) {
   char name[64];
   snprintf(name, sizeof name, "%squantization_axis", prefix);
   if (rn_op_attr_index(init->op, rn_str(name)) < 0) return RN_OK;
@@ -42,17 +23,16 @@ static rn_status_t read_attrs(const rn_kernel_init_t* init, const char* prefix,
   return RN_OK;
 }
 
-static rn_status_t uniform_init(const rn_kernel_init_t* init, void* state) {
-  uniform_state_t* uniform = state;
+rn_status_t rn_uniform_init(const rn_kernel_init_t* init, void* state) {
+  rn_uniform_state_t* uniform = state;
   static const char* const prefixes[] = {"lhs_", "rhs_", "output_", "", "input_"};
   for (int i = 0; i < 5; ++i)
     RN_RETURN_IF_ERROR(read_attrs(init, prefixes[i], &uniform->operands[i < 3 ? i : 0]));
   return RN_OK;
 }
 
-// The scales of a tensor of |shape|, in inputs |at| and the next.
-static rn_status_t read_scales(const rn_kernel_ctx_t* ctx, const uniform_attrs_t* attrs,
-                               rn_shape_t shape, int at, uniform_scales_t* out) {
+rn_status_t rn_uniform_scales(const rn_kernel_ctx_t* ctx, const rn_uniform_attrs_t* attrs,
+                              rn_shape_t shape, int at, rn_uniform_scales_t* out) {
   const rn_tensor_t *scales = rn_in(ctx, at), *zeros = rn_in(ctx, at + 1);
   if (!rn_tensor_same_shape(scales, zeros))
     return rn_invalid_argument(
@@ -74,36 +54,25 @@ static rn_status_t read_scales(const rn_kernel_ctx_t* ctx, const uniform_attrs_t
         "size must be equal to the input.dim_size(quantization_axis), but given quantization_axis "
         "%" PRId64 ", scales shape %s and zero_points shape %s",
         attrs->axis, rn_text_of(scales).text, rn_text_of(zeros).text);
-  *out = (uniform_scales_t){scales->data, zeros->data, scales->count, 1};
+  *out = (rn_uniform_scales_t){scales->data, zeros->data, scales->count, 1};
   for (int d = (int)attrs->axis + 1; attrs->axis >= 0 && d < shape.rank; ++d)
     if (!rn_mul_i64_ok(out->inner, shape.dims[d], &out->inner)) return rn_out_of_memory();
   return RN_OK;
 }
 
-static rn_status_t check_positive(const uniform_scales_t* scales) {
+rn_status_t rn_uniform_check_positive(const rn_uniform_scales_t* scales, const char* name) {
   for (int64_t i = 0; i < scales->count; ++i)
     if (!(scales->scales[i] > 0))
-      return rn_invalid_argument("rhs scales elements must be all positive.");
+      return rn_invalid_argument("%s scales elements must be all positive.", name);
   return RN_OK;
 }
 
 // Which scale element |i| of the tensor has.
-static int64_t place_of(const uniform_scales_t* scales, int64_t i) {
+static int64_t place_of(const rn_uniform_scales_t* scales, int64_t i) {
   return scales->count == 1 ? 0 : i / scales->inner % scales->count;
 }
 
-static int64_t level_at(const rn_tensor_t* x, int64_t i) {
-  switch (x->dtype) {
-    case RN_QINT8:
-      return RN_DATA(x, const int8_t)[i];
-    case RN_QUINT8:
-      return RN_DATA(x, const uint8_t)[i];
-    default:
-      return RN_DATA(x, const int32_t)[i];
-  }
-}
-
-static void put_level(rn_tensor_t* y, int64_t i, double level, const uniform_attrs_t* attrs) {
+void rn_uniform_put(rn_tensor_t* y, int64_t i, double level, const rn_uniform_attrs_t* attrs) {
   level = level > (double)attrs->high ? (double)attrs->high : level;
   level = level < (double)attrs->low ? (double)attrs->low : level;
   int64_t whole = level > -9e15 && level < 9e15 ? (int64_t)level : 0;
@@ -114,39 +83,38 @@ static void put_level(rn_tensor_t* y, int64_t i, double level, const uniform_att
 }
 
 static rn_status_t quantize_compute(rn_kernel_ctx_t* ctx) {
-  const uniform_attrs_t* attrs = &((const uniform_state_t*)ctx->state)->operands[0];
+  const rn_uniform_attrs_t* attrs = &((const rn_uniform_state_t*)ctx->state)->operands[0];
   const rn_tensor_t* x = rn_in(ctx, 0);
-  uniform_scales_t scales;
+  rn_uniform_scales_t scales;
   rn_tensor_t* y = NULL;
-  RN_RETURN_IF_ERROR(read_scales(ctx, attrs, rn_tensor_shape(x), 1, &scales));
+  RN_RETURN_IF_ERROR(rn_uniform_scales(ctx, attrs, rn_tensor_shape(x), 1, &scales));
   RN_RETURN_IF_ERROR(rn_output(ctx, 0, rn_tensor_shape(x), &y));
   for (int64_t i = 0; i < x->count; ++i) {
     int64_t at = place_of(&scales, i);
     float inverse = 1.0f / scales.scales[at];
     float level = floorf(RN_DATA(x, const float)[i] * inverse + 0.5f);
-    put_level(y, i, (double)level + (double)scales.zeros[at], attrs);
+    rn_uniform_put(y, i, (double)level + (double)scales.zeros[at], attrs);
   }
   return RN_OK;
 }
 
 static rn_status_t dequantize_compute(rn_kernel_ctx_t* ctx) {
-  const uniform_attrs_t* attrs = &((const uniform_state_t*)ctx->state)->operands[0];
+  const rn_uniform_attrs_t* attrs = &((const rn_uniform_state_t*)ctx->state)->operands[0];
   const rn_tensor_t* x = rn_in(ctx, 0);
-  uniform_scales_t scales;
+  rn_uniform_scales_t scales;
   rn_tensor_t* y = NULL;
-  RN_RETURN_IF_ERROR(read_scales(ctx, attrs, rn_tensor_shape(x), 1, &scales));
-  RN_RETURN_IF_ERROR(check_positive(&scales));
+  RN_RETURN_IF_ERROR(rn_uniform_scales(ctx, attrs, rn_tensor_shape(x), 1, &scales));
+  RN_RETURN_IF_ERROR(rn_uniform_check_positive(&scales, "rhs"));
   RN_RETURN_IF_ERROR(rn_output(ctx, 0, rn_tensor_shape(x), &y));
   for (int64_t i = 0; i < x->count; ++i) {
     int64_t at = place_of(&scales, i);
-    float level = (float)(level_at(x, i) - scales.zeros[at]);
+    float level = (float)(rn_uniform_level(x, i) - scales.zeros[at]);
     RN_DATA(y, float)[i] = scales.scales[at] * level;
   }
   return RN_OK;
 }
 
-// |value|, an integer, times |factor| in fixed point: 31 bits of the factor, rounded once.
-static double rescale(int64_t value, double factor) {
+double rn_uniform_rescale(int64_t value, double factor) {
   int shift = 0;
   if (!(factor > 0) || isinf(factor)) return 0;
   int64_t multiplier = llround(frexp(factor, &shift) * 2147483648.0);
@@ -154,30 +122,30 @@ static double rescale(int64_t value, double factor) {
 }
 
 static rn_status_t requantize_compute(rn_kernel_ctx_t* ctx) {
-  const uniform_state_t* state = ctx->state;
+  const rn_uniform_state_t* state = ctx->state;
   const rn_tensor_t* x = rn_in(ctx, 0);
-  uniform_scales_t from, to;
+  rn_uniform_scales_t from, to;
   rn_tensor_t* y = NULL;
-  RN_RETURN_IF_ERROR(read_scales(ctx, &state->operands[0], rn_tensor_shape(x), 1, &from));
-  RN_RETURN_IF_ERROR(read_scales(ctx, &state->operands[2], rn_tensor_shape(x), 3, &to));
-  RN_RETURN_IF_ERROR(check_positive(&from));
-  RN_RETURN_IF_ERROR(check_positive(&to));
+  RN_RETURN_IF_ERROR(rn_uniform_scales(ctx, &state->operands[0], rn_tensor_shape(x), 1, &from));
+  RN_RETURN_IF_ERROR(rn_uniform_scales(ctx, &state->operands[2], rn_tensor_shape(x), 3, &to));
+  RN_RETURN_IF_ERROR(rn_uniform_check_positive(&from, "input/output"));
+  RN_RETURN_IF_ERROR(rn_uniform_check_positive(&to, "input/output"));
   RN_RETURN_IF_ERROR(rn_output(ctx, 0, rn_tensor_shape(x), &y));
   for (int64_t i = 0; i < x->count; ++i) {
     int64_t a = place_of(&from, i), b = place_of(&to, i);
     double factor = (double)from.scales[a] / (double)to.scales[b];
-    double level = rescale(level_at(x, i) - from.zeros[a], factor);
-    put_level(y, i, level + (double)to.zeros[b], &state->operands[2]);
+    double level = rn_uniform_rescale(rn_uniform_level(x, i) - from.zeros[a], factor);
+    rn_uniform_put(y, i, level + (double)to.zeros[b], &state->operands[2]);
   }
   return RN_OK;
 }
 
 static rn_status_t clip_compute(rn_kernel_ctx_t* ctx) {
-  const uniform_attrs_t* attrs = &((const uniform_state_t*)ctx->state)->operands[0];
+  const rn_uniform_attrs_t* attrs = &((const rn_uniform_state_t*)ctx->state)->operands[0];
   const rn_tensor_t *x = rn_in(ctx, 0), *min = rn_in(ctx, 1), *max = rn_in(ctx, 2);
-  uniform_scales_t scales;
+  rn_uniform_scales_t scales;
   rn_tensor_t* y = NULL;
-  RN_RETURN_IF_ERROR(read_scales(ctx, attrs, rn_tensor_shape(x), 3, &scales));
+  RN_RETURN_IF_ERROR(rn_uniform_scales(ctx, attrs, rn_tensor_shape(x), 3, &scales));
   for (int i = 1; i < 3; ++i)
     if (!rn_tensor_same_shape(rn_in(ctx, i), rn_in(ctx, 3)))
       return rn_invalid_argument(
@@ -187,9 +155,9 @@ static rn_status_t clip_compute(rn_kernel_ctx_t* ctx) {
           rn_text_of(rn_in(ctx, 3)).text);
   RN_RETURN_IF_ERROR(rn_output(ctx, 0, rn_tensor_shape(x), &y));
   for (int64_t i = 0; i < x->count; ++i) {
-    int64_t at = place_of(&scales, i), level = level_at(x, i);
-    if (level < level_at(min, at)) level = level_at(min, at);
-    if (level > level_at(max, at)) level = level_at(max, at);
+    int64_t at = place_of(&scales, i), level = rn_uniform_level(x, i);
+    if (level < rn_uniform_level(min, at)) level = rn_uniform_level(min, at);
+    if (level > rn_uniform_level(max, at)) level = rn_uniform_level(max, at);
     RN_DATA(y, int32_t)[i] = (int32_t)level;
   }
   return RN_OK;
@@ -226,20 +194,20 @@ static rn_status_t broadcast_dims(const rn_tensor_t* a, const rn_tensor_t* b, in
 }
 
 static rn_status_t add_compute(rn_kernel_ctx_t* ctx) {
-  const uniform_state_t* state = ctx->state;
+  const rn_uniform_state_t* state = ctx->state;
   const rn_tensor_t* x[2] = {rn_in(ctx, 0), rn_in(ctx, 1)};
-  uniform_scales_t from[2], to;
+  rn_uniform_scales_t from[2], to;
   rn_tensor_t* y = NULL;
   int64_t dims[RN_MAX_RANK];
   int rank = 0;
   RN_RETURN_IF_ERROR(broadcast_dims(x[0], x[1], dims, &rank));
   for (int k = 0; k < 2; ++k) {
     RN_RETURN_IF_ERROR(
-        read_scales(ctx, &state->operands[k], rn_tensor_shape(x[k]), 2 + 2 * k, &from[k]));
-    RN_RETURN_IF_ERROR(check_positive(&from[k]));
+        rn_uniform_scales(ctx, &state->operands[k], rn_tensor_shape(x[k]), 2 + 2 * k, &from[k]));
+    RN_RETURN_IF_ERROR(rn_uniform_check_positive(&from[k], "lhs/rhs/output"));
   }
-  RN_RETURN_IF_ERROR(read_scales(ctx, &state->operands[2], (rn_shape_t){rank, dims}, 6, &to));
-  RN_RETURN_IF_ERROR(check_positive(&to));
+  RN_RETURN_IF_ERROR(rn_uniform_scales(ctx, &state->operands[2], (rn_shape_t){rank, dims}, 6, &to));
+  RN_RETURN_IF_ERROR(rn_uniform_check_positive(&to, "lhs/rhs/output"));
   RN_RETURN_IF_ERROR(rn_output(ctx, 0, (rn_shape_t){rank, dims}, &y));
   for (int64_t i = 0; i < y->count; ++i) {
     int64_t c = place_of(&to, i);
@@ -247,9 +215,9 @@ static rn_status_t add_compute(rn_kernel_ctx_t* ctx) {
     for (int k = 0; k < 2; ++k) {
       int64_t at = broadcast_from(x[k], dims, rank, i), place = place_of(&from[k], at);
       double factor = (double)from[k].scales[place] / (double)to.scales[c];
-      sum += rescale(level_at(x[k], at) - from[k].zeros[place], factor);
+      sum += rn_uniform_rescale(rn_uniform_level(x[k], at) - from[k].zeros[place], factor);
     }
-    put_level(y, i, sum, &state->operands[2]);
+    rn_uniform_put(y, i, sum, &state->operands[2]);
   }
   return RN_OK;
 }
@@ -274,78 +242,78 @@ static rn_status_t dot_sizes(const rn_kernel_ctx_t* ctx, int64_t dims[2], int64_
 }
 
 static rn_status_t dot_compute(rn_kernel_ctx_t* ctx) {
-  const uniform_state_t* state = ctx->state;
+  const rn_uniform_state_t* state = ctx->state;
   const rn_tensor_t *lhs = rn_in(ctx, 0), *rhs = rn_in(ctx, 1);
   int64_t dims[2], inner;
-  uniform_scales_t left, right, to;
+  rn_uniform_scales_t left, right, to;
   rn_tensor_t* y = NULL;
   RN_RETURN_IF_ERROR(dot_sizes(ctx, dims, &inner));
-  RN_RETURN_IF_ERROR(read_scales(ctx, &state->operands[0], rn_tensor_shape(lhs), 2, &left));
-  RN_RETURN_IF_ERROR(read_scales(ctx, &state->operands[1], rn_tensor_shape(rhs), 4, &right));
-  RN_RETURN_IF_ERROR(read_scales(ctx, &state->operands[2], (rn_shape_t){2, dims}, 6, &to));
+  RN_RETURN_IF_ERROR(rn_uniform_scales(ctx, &state->operands[0], rn_tensor_shape(lhs), 2, &left));
+  RN_RETURN_IF_ERROR(rn_uniform_scales(ctx, &state->operands[1], rn_tensor_shape(rhs), 4, &right));
+  RN_RETURN_IF_ERROR(rn_uniform_scales(ctx, &state->operands[2], (rn_shape_t){2, dims}, 6, &to));
   if (left.count != 1 || state->operands[1].axis == 0 || state->operands[2].axis == 0)
     return rn_invalid_argument(
         "Only the columns of rhs and of the output can have scales of their own");
-  RN_RETURN_IF_ERROR(check_positive(&left));
-  RN_RETURN_IF_ERROR(check_positive(&right));
-  RN_RETURN_IF_ERROR(check_positive(&to));
+  RN_RETURN_IF_ERROR(rn_uniform_check_positive(&left, "lhs"));
+  RN_RETURN_IF_ERROR(rn_uniform_check_positive(&right, "rhs"));
+  RN_RETURN_IF_ERROR(rn_uniform_check_positive(&to, "output"));
   RN_RETURN_IF_ERROR(rn_output(ctx, 0, (rn_shape_t){2, dims}, &y));
   for (int64_t i = 0; i < y->count; ++i) {
     int64_t row = i / dims[1], column = i % dims[1], sum = 0;
     int64_t a = right.count == 1 ? 0 : column, b = to.count == 1 ? 0 : column;
     for (int64_t k = 0; k < inner; ++k)
-      sum += (level_at(lhs, row * inner + k) - left.zeros[0]) *
-             (level_at(rhs, k * dims[1] + column) - right.zeros[a]);
+      sum += (rn_uniform_level(lhs, row * inner + k) - left.zeros[0]) *
+             (rn_uniform_level(rhs, k * dims[1] + column) - right.zeros[a]);
     double factor = (double)left.scales[0] * (double)right.scales[a] / (double)to.scales[b];
-    put_level(y, i, rescale(sum, factor) + (double)to.zeros[b], &state->operands[2]);
+    rn_uniform_put(y, i, rn_uniform_rescale(sum, factor) + (double)to.zeros[b],
+                   &state->operands[2]);
   }
   return RN_OK;
 }
 
-// The floats of a row are rounded to 256 levels from the least to the greatest, zero among them.
-typedef struct uniform_range_t {
-  float scale, inverse, zero;
-} uniform_range_t;
-
-static uniform_range_t range_of(const float* x, int64_t n) {
-  float min = 0, max = 0;
-  for (int64_t i = 0; i < n; ++i) {
-    min = fminf(min, x[i]);
-    max = fmaxf(max, x[i]);
-  }
-  if (!(max > min)) return (uniform_range_t){1, 1, 0};
-  uniform_range_t out = {.scale = (float)(((double)max - (double)min) / 255)};
+rn_uniform_range_t rn_uniform_range(float min, float max) {
+  if (!(max > min)) return (rn_uniform_range_t){1, 1, 0};
+  rn_uniform_range_t out = {.scale = (float)(((double)max - (double)min) / 255)};
   out.inverse = 1.0f / out.scale;
   out.zero = rintf(-128.0f - min / out.scale);
   return out;
 }
 
-static float round_to(const uniform_range_t* range, float x) {
+float rn_uniform_round(const rn_uniform_range_t* range, float x) {
   float level = floorf(x * range->inverse + 0.5f) + range->zero;
   return (level < -128 ? -128 : level > 127 ? 127 : level) - range->zero;
 }
 
+static rn_uniform_range_t range_of(const float* x, int64_t n) {
+  float min = 0, max = 0;
+  for (int64_t i = 0; i < n; ++i) {
+    min = fminf(min, x[i]);
+    max = fmaxf(max, x[i]);
+  }
+  return rn_uniform_range(min, max);
+}
+
 static rn_status_t hybrid_compute(rn_kernel_ctx_t* ctx) {
-  const uniform_state_t* state = ctx->state;
+  const rn_uniform_state_t* state = ctx->state;
   const rn_tensor_t *lhs = rn_in(ctx, 0), *rhs = rn_in(ctx, 1);
   int64_t dims[2], inner;
-  uniform_scales_t right;
+  rn_uniform_scales_t right;
   rn_tensor_t* y = NULL;
   RN_RETURN_IF_ERROR(dot_sizes(ctx, dims, &inner));
-  RN_RETURN_IF_ERROR(read_scales(ctx, &state->operands[1], rn_tensor_shape(rhs), 2, &right));
+  RN_RETURN_IF_ERROR(rn_uniform_scales(ctx, &state->operands[1], rn_tensor_shape(rhs), 2, &right));
   if (state->operands[1].axis == 0)
     return rn_invalid_argument("Only the columns of rhs can have scales of their own");
-  RN_RETURN_IF_ERROR(check_positive(&right));
+  RN_RETURN_IF_ERROR(rn_uniform_check_positive(&right, "rhs"));
   RN_RETURN_IF_ERROR(rn_output(ctx, 0, (rn_shape_t){2, dims}, &y));
   for (int64_t row = 0; y->count && row < dims[0]; ++row) {
     const float* from = RN_DATA(lhs, const float) + row * inner;
-    uniform_range_t range = range_of(from, inner);
+    rn_uniform_range_t range = range_of(from, inner);
     for (int64_t column = 0; column < dims[1]; ++column) {
       int64_t a = right.count == 1 ? 0 : column;
       double sum = 0;
       for (int64_t k = 0; k < inner; ++k)
-        sum += (double)round_to(&range, from[k]) *
-               (double)(level_at(rhs, k * dims[1] + column) - right.zeros[a]);
+        sum += (double)rn_uniform_round(&range, from[k]) *
+               (double)(rn_uniform_level(rhs, k * dims[1] + column) - right.zeros[a]);
       RN_DATA(y, float)
       [row * dims[1] + column] = (float)(sum * (double)range.scale * (double)right.scales[a]);
     }
@@ -355,10 +323,10 @@ static rn_status_t hybrid_compute(rn_kernel_ctx_t* ctx) {
 
 #define WIDE RN_T(QINT32)
 #define BYTE RN_T(QINT8)
-#define ROW(op_, compute_, ...)                                                                \
-  {                                                                                            \
-    .op = op_, .device = "CPU", .types = {__VA_ARGS__}, .state_size = sizeof(uniform_state_t), \
-    .init = uniform_init, .compute = compute_                                                  \
+#define ROW(op_, compute_, ...)                                                                   \
+  {                                                                                               \
+    .op = op_, .device = "CPU", .types = {__VA_ARGS__}, .state_size = sizeof(rn_uniform_state_t), \
+    .init = rn_uniform_init, .compute = compute_                                                  \
   }
 static const rn_kernel_def_t rows[] = {
     ROW("UniformQuantize", quantize_compute, {"Tin", RN_T(FLOAT)},
