@@ -65,6 +65,10 @@ rn_status_t rn_shape_fn_stateless_shuffle(rn_shape_ctx_t* ctx) {
   return RN_OK;
 }
 
+rn_status_t rn_shape_fn_stochastic_cast(rn_shape_ctx_t* ctx) {
+  return rn_shape_fn_stateless_shuffle(ctx);
+}
+
 rn_status_t rn_shape_fn_key_counter(rn_shape_ctx_t* ctx) {
   RN_TRY(check_seed(ctx, 0));
   RN_TRY(rn_shape_vector(ctx, 1, rn_shape_out(ctx, 0)));

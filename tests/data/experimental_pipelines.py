@@ -540,3 +540,84 @@ for _name, _make in {
         "random_again": lambda: D.random(seed=4, rerandomize_each_iteration=False).take(9),
         "reduced": reduced}.items():
     saved_case(_name, _make)
+
+
+def flat(n, cardinality, find=None):
+    @defun(tf.int64)
+    def make(x):
+        return tf.stack([x, 10 * x])
+
+    @defun(tf.int64)
+    def place(i):
+        return i // 2, i % 2
+
+    return R.IndexFlatMapDataset(
+        input_dataset=numbers(n), map_func_other_args=[], index_map_func_other_args=[], output_cardinality=cardinality,
+        map_func=make, index_map_func=find or place, **INTS)
+
+
+@case
+def index_flat_map(c):
+    for cardinality in (8, 5, -2):
+        ints(c, flat(4, cardinality))
+        c.run(fetch=[R.DatasetCardinality(input_dataset=flat(4, cardinality))])
+    ints(c, flat(0, 0))
+
+    @defun(tf.int64)
+    def same(x):
+        return x
+
+    @defun(tf.int64, tf.int64)
+    def halves(i, n):
+        return i // n, i % n
+
+    ints(c, R.IndexFlatMapDataset(
+        input_dataset=numbers(3), map_func_other_args=[], index_map_func_other_args=[np.int64(2)], output_cardinality=6,
+        map_func=same, index_map_func=halves, **INTS))
+
+    @defun(tf.int64)
+    def three(i):
+        return i, i, i
+
+    ints(c, flat(4, 8, three), repeat=1)
+    generator, _ = R.AnonymousSeedGenerator(seed=1, seed2=2, reshuffle=False)
+    ints(c, R.GlobalShuffleDataset(input_dataset=flat(4, 8), seed=1, seed2=2, seed_generator=generator, **INTS))
+
+
+def branches(numerator=1, denominator=1, per_branch=2, n=7):
+    @defun(tf.int64)
+    def double(x):
+        return 2 * x
+
+    @defun(tf.variant)
+    def first(d):
+        return R.MapDataset(input_dataset=d, other_arguments=[], f=double, **INTS)
+
+    @defun(tf.variant, tf.int64)
+    def second(d, unused):
+        return R.MapDataset(input_dataset=d, other_arguments=[], f=double, **INTS)
+
+    return R.ChooseFastestBranchDataset(
+        input_dataset=numbers(n), ratio_numerator=numerator, ratio_denominator=denominator, other_arguments=[np.int64(3)],
+        num_elements_per_branch=per_branch, branches=[first, second], other_arguments_lengths=[0, 1], **INTS)
+
+
+@case
+def choose_fastest_branch(c):
+    for per_branch in (1, 2, 100):
+        ints(c, branches(per_branch=per_branch))
+    ints(c, branches(n=0))
+    c.run(fetch=[R.DatasetCardinality(input_dataset=branches())])
+    c.run(fetch=[R.DatasetCardinality(input_dataset=branches(2, 1))])
+    for numerator, denominator in ((0, 1), (1, 0), (1, 4)):
+        ints(c, branches(numerator, denominator), repeat=1)
+
+
+@case
+def stats_to_a_writer(c):
+    h = R.StatsAggregatorHandleV2(container="", shared_name="second version")
+    d = R.SetStatsAggregatorDataset(
+        input_dataset=R.BytesProducedStatsDataset(input_dataset=numbers(5), tag="bytes", **INTS), stats_aggregator=h, tag="t",
+        counter_prefix="p", **INTS)
+    ints(c, d)
+    c.run(fetch=[R.StatsAggregatorSummary(iterator=h)])

@@ -64,3 +64,7 @@ def fill(t):
     t.row("bad_stream", "PrintV2", [scalar("string", "printed")], {"output_stream": "nowhere"})
     t.row("vector", "PrintV2", [vec("string", ["a"])])
     t.row("now", "Timestamp", undefined=[0])
+    t.row("true", "Fact")
+    t.row("cpu", "CheckPinned", [drawn("float", [2])])
+    dump = {"log_dir_path": "/dev/null/no", "file_name": "a.pb", "enabled": True, "func_name": "f", "node_name": "n"}
+    t.row("nowhere", "DumpTensor", [drawn("float", [2])], dump, message="code-only")

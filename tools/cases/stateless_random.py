@@ -93,6 +93,7 @@ def fill(t):
     t.row("", "StatelessRandomGetAlg")
     draws(t)
     rejects(t)
+    casts(t)
 
 
 def places(t, op, before, behind, exact):
@@ -188,3 +189,20 @@ def rejects(t):
         t.row("seed", o, [ivec(3, 2), vec("int64", [1]), vec(rate, [1, 2])], a)
         t.row("shape_rank", o, [given("int32", [1, 1], [2]), seed(1, 2), vec(rate, [1, 2])], a)
     t.row("certain", op, [ivec(3, 4), seed(1, 2), n, vec("double", [0.0, 1.0, 0.0, 1.0])])
+
+
+def casts(t):
+    op = "StochasticCastToInt"
+    key, at, alg = vec("uint64", [1]), vec("uint64", [0, 0]), scalar("int32", 1)
+    for d in F:
+        for out, lo in (("int8", -128), ("int16", -32768), ("int32", -65536)):
+            whole = vec(d, [0, 1, -1, 2, 100, -100, lo, -lo // 2, NAN])
+            t.row("%s_%s" % (d, out), op, [whole, key, at, alg], {"Tout": out})
+            # Which fractions go up depends on the width of stock's vectors.
+            t.row("%s_%s_fractions" % (d, out), op, [drawn(d, [2, 3]), key, at, alg], {"Tout": out}, undefined=[0])
+    beyond = vec("float", [1e10, -1e10, INF, "-inf", 300.0, -300.0])
+    t.row("beyond", op, [beyond, key, at, alg], {"Tout": "int8"})
+    t.row("empty", op, [drawn("float", [0]), key, at, alg], {"Tout": "int8"})
+    t.row("key", op, [drawn("float", [2]), vec("uint64", [1, 2]), at, alg], {"Tout": "int8"})
+    t.row("alg", op, [drawn("float", [2]), key, at, scalar("int32", 7)], {"Tout": "int8"})
+    t.row("alg_vector", op, [drawn("float", [2]), key, at, vec("int32", [1])], {"Tout": "int8"})

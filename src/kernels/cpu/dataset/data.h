@@ -210,6 +210,10 @@ RN_MUST_USE rn_status_t rn_data_upstream(const rn_dataset_t* dataset, const char
 RN_MUST_USE rn_status_t rn_data_func_open(rn_dataset_t* dataset, const char* attr,
                                           const char* captured, int32_t arg_count,
                                           const rn_dtype_t* arg_types, rn_data_func_t* out);
+// The same for |func|, with the captured arguments that |out| has already.
+RN_MUST_USE rn_status_t rn_data_func_bind(rn_dataset_t* dataset, const rn_func_attr_t* func,
+                                          int32_t arg_count, const rn_dtype_t* arg_types,
+                                          rn_data_func_t* out);
 void rn_data_func_close(rn_data_func_t* func);
 // Calls |func| on |args| and its captured arguments, and waits; meanwhile the thread helps others.
 RN_MUST_USE rn_status_t rn_data_func_call(const rn_data_func_t* func, const rn_tensor_t* args,

@@ -1,5 +1,6 @@
 // ChooseFastestDataset: times the first elements of several datasets with equal elements, and goes
-// on with the fastest.
+// on with the fastest. ChooseFastestBranchDataset does the same for the datasets that several
+// functions make of one.
 #include "kernels/cpu/dataset/data.h"
 
 typedef struct fastest_t {
@@ -7,6 +8,9 @@ typedef struct fastest_t {
   int32_t count;
   rn_dataset_t** inputs;  // Owned array of borrowed datasets
   int64_t trials;         // elements to time
+  // For branches:
+  rn_tensor_t* made;               // Owned; what |inputs| are borrowed from
+  int64_t numerator, denominator;  // elements per element of the input
 } fastest_t;
 
 typedef struct fastest_iterator_t {
@@ -59,6 +63,10 @@ static rn_status_t fastest_open(rn_dataset_t* dataset) {
 
 static void fastest_close(rn_dataset_t* dataset) {
   fastest_t* fastest = (fastest_t*)dataset;
+  if (fastest->made) {
+    rn_data_row_clear(fastest->made, fastest->count);
+    RN_FREE_ARRAY(dataset->node->allocator, fastest->made, fastest->count);
+  }
   RN_FREE_ARRAY(dataset->node->allocator, fastest->inputs, fastest->count);
 }
 
@@ -180,3 +188,89 @@ const rn_data_kind_t rn_data_kind_fastest = {.dataset_size = sizeof(fastest_t),
                                              .next = fastest_next,
                                              .save = fastest_save,
                                              .restore = fastest_restore};
+
+// Branches.
+
+// Calls branch |i| on the input; |captured| are its arguments behind that.
+static rn_status_t call_branch(fastest_t* fastest, int32_t i, const rn_tensor_t* captured,
+                               int32_t captured_count, rn_data_run_t* run) {
+  rn_dataset_t* dataset = &fastest->base;
+  const rn_dtype_t variant = RN_VARIANT;
+  const rn_tensor_t* input = rn_data_input(dataset, "input_dataset", NULL);
+  rn_data_func_t func = {.captured = captured, .captured_count = captured_count};
+  rn_status_t status = rn_data_func_bind(dataset, rn_data_attr(dataset, "branches")->list_func[i],
+                                         1, &variant, &func);
+  if (rn_ok(status)) status = rn_data_func_gives(&func, 1, &variant);
+  if (rn_ok(status)) status = rn_data_func_call(&func, input, 1, &run->step, &fastest->made[i]);
+  rn_data_func_close(&func);
+  RN_RETURN_IF_ERROR(status);
+  RN_RETURN_IF_ERROR(rn_dataset_of(&fastest->made[i], &fastest->inputs[i]));
+  return check_input(fastest, i);
+}
+
+static rn_status_t call_branches(fastest_t* fastest, rn_data_run_t* run) {
+  const rn_attr_value_t* lengths = rn_data_attr(&fastest->base, "other_arguments_lengths");
+  int32_t all = 0, used = 0;
+  const rn_tensor_t* captured = rn_data_input(&fastest->base, "other_arguments", &all);
+  if (lengths->count != fastest->count)
+    return rn_invalid_argument(
+        "branches and other_arguments_lengths must have the same length. Got %d and %d",
+        fastest->count, lengths->count);
+  for (int32_t i = 0; i < fastest->count; ++i) {
+    int64_t length = lengths->list_i[i];
+    if (length < 0 || length > all - used)
+      return rn_invalid_argument("Branch %d does not have %lld other arguments", i,
+                                 (long long)length);
+    RN_RETURN_IF_ERROR(call_branch(fastest, i, captured + used, (int32_t)length, run));
+    used += (int32_t)length;
+  }
+  return RN_OK;
+}
+
+static rn_status_t branches_open(rn_dataset_t* dataset) {
+  fastest_t* fastest = (fastest_t*)dataset;
+  rn_dataset_t* input = NULL;
+  rn_data_run_t* run = NULL;
+  int32_t count = rn_data_attr(dataset, "branches")->count;
+  RN_RETURN_IF_ERROR(rn_data_upstream(dataset, "input_dataset", &input));
+  RN_RETURN_IF_ERROR(rn_data_scalar(dataset, "ratio_numerator", &fastest->numerator));
+  RN_RETURN_IF_ERROR(rn_data_scalar(dataset, "ratio_denominator", &fastest->denominator));
+  if (fastest->numerator <= 0)
+    return rn_invalid_argument("`ratio_numerator` must be greater than zero.");
+  if (fastest->denominator <= 0)
+    return rn_invalid_argument("`ratio_denominator` must be greater than zero.");
+  fastest->trials = rn_data_attr(dataset, "num_elements_per_branch")->i;
+  if (fastest->trials % fastest->denominator)
+    return rn_invalid_argument(
+        "`num_elements_per_branch` must be divisible by "
+        "`ratio_denominator`.");
+  RN_RETURN_IF_ERROR(RN_NEW_ARRAY(dataset->node->allocator, (size_t)count, &fastest->inputs));
+  fastest->count = count;
+  RN_RETURN_IF_ERROR(RN_NEW_ARRAY(dataset->node->allocator, (size_t)count, &fastest->made));
+  RN_RETURN_IF_ERROR(rn_data_run_create(dataset->host, NULL, 0, &run));
+  rn_status_t status = call_branches(fastest, run);
+  rn_object_release(&run->object);
+  return status;
+}
+
+static int64_t branches_cardinality(const rn_dataset_t* dataset) {
+  const fastest_t* fastest = (const fastest_t*)dataset;
+  rn_dataset_t* input = NULL;
+  rn_status_t status = rn_data_upstream(dataset, "input_dataset", &input);
+  rn_status_free(status);
+  int64_t count = input ? rn_dataset_cardinality(input) : RN_DATA_UNKNOWN;
+  if (count < 0) return count;
+  double scaled = (double)count * (double)fastest->numerator / (double)fastest->denominator;
+  return scaled < 9e15 ? (int64_t)scaled : RN_DATA_UNKNOWN;
+}
+
+const rn_data_kind_t rn_data_kind_branches = {.dataset_size = sizeof(fastest_t),
+                                              .iterator_size = sizeof(fastest_iterator_t),
+                                              .open = branches_open,
+                                              .close = fastest_close,
+                                              .cardinality = branches_cardinality,
+                                              .start = fastest_start,
+                                              .stop = fastest_stop,
+                                              .next = fastest_next,
+                                              .save = fastest_save,
+                                              .restore = fastest_restore};

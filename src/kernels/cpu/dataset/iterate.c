@@ -112,18 +112,22 @@ rn_status_t rn_data_func_open(rn_dataset_t* dataset, const char* attr, const cha
   const rn_attr_value_t* value = rn_data_attr(dataset, attr);
   if (!value || value->kind != RN_ATTR_FUNC || value->is_list || !value->func)
     return rn_invalid_argument("Attribute '%s' is not a function", attr);
+  out->captured = rn_data_input(dataset, captured, &out->captured_count);
+  return rn_data_func_bind(dataset, value->func, arg_count, arg_types, out);
+}
+
+rn_status_t rn_data_func_bind(rn_dataset_t* dataset, const rn_func_attr_t* func, int32_t arg_count,
+                              const rn_dtype_t* arg_types, rn_data_func_t* out) {
   rn_data_host_t* host = dataset->host;
   if (!dataset->functions)
     return rn_failed_precondition("The runtime has no function library: %s",
                                   dataset->node->op->name);
   if (!rn_data_host_enter(host)) return rn_cancelled("The session is closed");
-  out->captured = rn_data_input(dataset, captured, &out->captured_count);
-  rn_status_t status =
-      rn_function_prepare(dataset->functions, value->func, RN_STR(""), &out->instance);
+  rn_status_t status = rn_function_prepare(dataset->functions, func, RN_STR(""), &out->instance);
   rn_data_host_leave(host);
   RN_RETURN_IF_ERROR(status);
   out->functions = dataset->functions;
-  out->called = value->func;
+  out->called = func;
   const rn_instance_t* instance = out->instance;
   out->has_generators = has_generators(instance->def);
   bool fits = instance->arg_count == arg_count + out->captured_count;

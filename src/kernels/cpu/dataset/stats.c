@@ -5,18 +5,22 @@
 #include "io/summary.h"
 #include "kernels/cpu/array.h"
 #include "kernels/cpu/state/handle.h"
+#include "kernels/cpu/summary/writer.h"
 #include "tensor/tstring.h"
 
 typedef struct stats_entry_t {
   char* tag;  // Owned
   size_t size;
   rn_histogram_t* histogram;  // Owned
+  int64_t count;              // values so far
 } stats_entry_t;
 
 struct rn_data_stats_t {
   rn_resource_t resource;
   rn_allocator_t allocator;
+  bool writes;                    // instead of keeping histograms for a summary
   rn_mutex_t mutex;               // guards what follows
+  rn_resource_t* writer;          // Retained; NULL if none is set
   RN_VEC(stats_entry_t) entries;  // sorted by tag
 };
 
@@ -27,6 +31,7 @@ static void stats_destroy(rn_object_t* object) {
     rn_histogram_destroy(stats->entries.items[i].histogram);
   }
   rn_vec_free(&stats->entries, stats->allocator);
+  if (stats->writer) rn_object_release(&stats->writer->object);
   rn_mutex_destroy(&stats->mutex);
   RN_FREE(stats->allocator, stats);
 }
@@ -44,12 +49,12 @@ rn_status_t rn_data_stats_create(rn_allocator_t allocator, rn_data_stats_t** out
 rn_resource_t* rn_data_stats_resource(rn_data_stats_t* stats) { return &stats->resource; }
 
 // The entry of |tag|, which is made if there is none. The mutex is held.
-static rn_status_t entry_of(rn_data_stats_t* stats, rn_str_t tag, rn_histogram_t** out) {
+static rn_status_t entry_of(rn_data_stats_t* stats, rn_str_t tag, stats_entry_t** out) {
   size_t place = 0;
   for (; place < stats->entries.count; ++place) {
-    const stats_entry_t* entry = &stats->entries.items[place];
+    stats_entry_t* entry = &stats->entries.items[place];
     int order = rn_str_compare(rn_str_n(entry->tag, entry->size), tag);
-    if (order == 0) *out = entry->histogram;
+    if (order == 0) *out = entry;
     if (order == 0) return RN_OK;
     if (order > 0) break;
   }
@@ -65,7 +70,7 @@ static rn_status_t entry_of(rn_data_stats_t* stats, rn_str_t tag, rn_histogram_t
   memmove(at + 1, at, (stats->entries.count - place) * sizeof *at);
   *at = entry;
   stats->entries.count++;
-  *out = entry.histogram;
+  *out = at;
   return RN_OK;
 }
 
@@ -99,18 +104,34 @@ rn_status_t rn_data_stats_scope(rn_data_stats_t* stats, rn_str_t prefix, rn_obje
   return status;
 }
 
+// Counts |value|, and writes the histogram if there is a writer for it. The mutex is held.
+static rn_status_t count(rn_data_stats_t* stats, stats_entry_t* entry, double value) {
+  rn_histogram_add(entry->histogram, value);
+  entry->count++;
+  if (!stats->writes || !stats->writer) return RN_OK;
+  rn_strbuf_t summary;
+  rn_strbuf_init(&summary, stats->allocator);
+  rn_status_t status =
+      rn_summary_put_counts(&summary, rn_str_n(entry->tag, entry->size), entry->histogram);
+  if (rn_ok(status)) status = rn_strbuf_status(&summary);
+  if (rn_ok(status))
+    status = rn_summary_writer_put(stats->writer, entry->count - 1, rn_strbuf_view(&summary));
+  rn_strbuf_clear(&summary);
+  return status;
+}
+
 rn_status_t rn_data_stats_add(rn_object_t* object, rn_str_t tag, double value) {
   const stats_scope_t* scope = (const stats_scope_t*)object;
   rn_data_stats_t* stats = scope->stats;
-  rn_histogram_t* histogram = NULL;
+  stats_entry_t* entry = NULL;
   rn_strbuf_t name;
   rn_strbuf_init(&name, stats->allocator);
   if (scope->size) rn_strbuf_printf(&name, "%s::", scope->prefix);
   rn_strbuf_append(&name, tag);
   rn_status_t status = rn_strbuf_status(&name);
   rn_mutex_lock(&stats->mutex);
-  if (rn_ok(status)) status = entry_of(stats, rn_strbuf_view(&name), &histogram);
-  if (rn_ok(status)) rn_histogram_add(histogram, value);
+  if (rn_ok(status)) status = entry_of(stats, rn_strbuf_view(&name), &entry);
+  if (rn_ok(status)) status = count(stats, entry, value);
   rn_mutex_unlock(&stats->mutex);
   rn_strbuf_clear(&name);
   return status;
@@ -119,7 +140,7 @@ rn_status_t rn_data_stats_add(rn_object_t* object, rn_str_t tag, double value) {
 rn_status_t rn_data_stats_summary(rn_data_stats_t* stats, rn_strbuf_t* out) {
   rn_status_t status = RN_OK;
   rn_mutex_lock(&stats->mutex);
-  for (size_t i = 0; rn_ok(status) && i < stats->entries.count; ++i) {
+  for (size_t i = 0; rn_ok(status) && !stats->writes && i < stats->entries.count; ++i) {
     const stats_entry_t* entry = &stats->entries.items[i];
     status = rn_summary_put_counts(out, rn_str_n(entry->tag, entry->size), entry->histogram);
   }
@@ -131,7 +152,9 @@ rn_status_t rn_data_stats_summary(rn_data_stats_t* stats, rn_strbuf_t* out) {
 static rn_status_t create(void* arg, rn_str_t name, rn_resource_t** out) {
   (void)name;
   rn_data_stats_t* stats = NULL;
-  RN_RETURN_IF_ERROR(rn_data_stats_create(((const rn_kernel_init_t*)arg)->allocator, &stats));
+  const rn_kernel_init_t* init = arg;
+  RN_RETURN_IF_ERROR(rn_data_stats_create(init->allocator, &stats));
+  stats->writes = !strcmp(init->op->name, "StatsAggregatorHandleV2");
   *out = &stats->resource;
   return RN_OK;
 }
@@ -155,6 +178,23 @@ static rn_status_t summary_compute(rn_kernel_ctx_t* ctx) {
   return status;
 }
 
+// An aggregator of the first version ignores its writer.
+static rn_status_t set_writer_compute(rn_kernel_ctx_t* ctx) {
+  rn_resource_t *resource = NULL, *writer = NULL;
+  RN_RETURN_IF_ERROR(rn_handle_input(ctx, 0, RN_DATA_STATS_TYPE, &resource));
+  rn_status_t status = rn_handle_input(ctx, 1, RN_SUMMARY_WRITER_TYPE, &writer);
+  if (rn_ok(status)) {
+    rn_data_stats_t* stats = (rn_data_stats_t*)resource;
+    rn_mutex_lock(&stats->mutex);
+    rn_resource_t* before = stats->writer;
+    stats->writer = writer;
+    rn_mutex_unlock(&stats->mutex);
+    if (before) rn_object_release(&before->object);
+  }
+  rn_object_release(&resource->object);
+  return status;
+}
+
 #define HANDLE(name)                                                       \
   {                                                                        \
     .op = name, .device = "CPU", .flags = RN_KERNEL_OWN_OUTPUTS,           \
@@ -164,6 +204,8 @@ static rn_status_t summary_compute(rn_kernel_ctx_t* ctx) {
 
 static const rn_kernel_def_t rows[] = {
     HANDLE("StatsAggregatorHandle"),
+    HANDLE("StatsAggregatorHandleV2"),
+    {.op = "StatsAggregatorSetSummaryWriter", .device = "CPU", .compute = set_writer_compute},
     {.op = "StatsAggregatorSummary", .device = "CPU", .compute = summary_compute},
 };
 RN_KERNEL_FAMILY(cpu_data_stats, rows);

@@ -1,4 +1,6 @@
 // Stateless random numbers: the same position gives the same numbers.
+#include <math.h>
+
 #include "kernels/cpu/array.h"
 #include "kernels/cpu/random/random.h"
 #include "kernels/kernel_rows.h"
@@ -100,6 +102,31 @@ static rn_status_t algorithm(rn_kernel_ctx_t* ctx) {
   return RN_OK;
 }
 
+// StochasticCastToInt: up with the probability of the fraction, else down; to the ends of the type
+// beyond them.
+static rn_status_t cast_randomly(rn_kernel_ctx_t* ctx) {
+  const rn_tensor_t* in = rn_in(ctx, 0);
+  rn_philox_t philox;
+  rn_tensor_t* out = NULL;
+  RN_RETURN_IF_ERROR(rn_random_from_key(rn_in(ctx, 1), rn_in(ctx, 2), rn_in(ctx, 3), &philox));
+  RN_RETURN_IF_ERROR(rn_output(ctx, 0, rn_tensor_shape(in), &out));
+  rn_random_doubles_t doubles = {.philox = &philox};
+  int bits = 8 * (int)rn_dtype_size(out->dtype);
+  double limit = ldexp(1, bits - 1);
+  for (int64_t i = 0; i < in->count; ++i) {
+    double x = rn_number_at(in, i), low = floor(x);
+    double y = low + (rn_random_double(&doubles) < x - low);
+    int64_t whole = isnan(x) ? 0 : (int64_t)fmin(fmax(y, -limit), limit - 1);
+    if (bits == 8)
+      RN_DATA(out, int8_t)[i] = (int8_t)whole;
+    else if (bits == 16)
+      RN_DATA(out, int16_t)[i] = (int16_t)whole;
+    else
+      RN_DATA(out, int32_t)[i] = (int32_t)whole;
+  }
+  return RN_OK;
+}
+
 #define ROW(name, attr, set, function) \
   { .op = name, .device = "CPU", .types = {{attr, set}}, .compute = function }
 #define PLAIN(name, function) \
@@ -118,6 +145,10 @@ static const rn_kernel_def_t rows[] = {
     ROW("StatelessRandomUniformFullInt", "dtype", FULL, full_integers),
     ROW("StatelessRandomUniformFullIntV2", "dtype", FULL, full_integers),
     ROW("StatelessMultinomial", "T", RN_TYPES_FLOATS, multinomial),
+    {.op = "StochasticCastToInt",
+     .device = "CPU",
+     .types = {{"Tin", RN_TYPES_FLOATS}, {"Tout", RN_T(INT8) | RN_T(INT16) | RN_T(INT32)}},
+     .compute = cast_randomly},
     PLAIN("StatelessShuffle", shuffle),
     PLAIN("StatelessRandomGetKeyCounter", key_counter),
     PLAIN("StatelessRandomGetKeyCounterAlg", key_counter),

@@ -9,11 +9,10 @@
 #include "kernels/cpu/array.h"
 #include "kernels/cpu/state/handle.h"
 #include "kernels/cpu/summary/checks.h"
+#include "kernels/cpu/summary/writer.h"
 #include "kernels/kernel_rows.h"
 #include "tensor/tstring.h"
 #include "wire/scan.h"
-
-#define WRITER_TYPE "SummaryWriterInterface"
 
 typedef struct summary_writer_t {
   rn_resource_t resource;
@@ -35,7 +34,7 @@ static rn_status_t writer_create(void* arg, rn_str_t name, rn_resource_t** out) 
   const rn_kernel_init_t* init = arg;
   summary_writer_t* w = NULL;
   RN_RETURN_IF_ERROR(RN_NEW(init->allocator, &w));
-  w->resource = (rn_resource_t){{.refs = 1, .destroy = writer_destroy}, WRITER_TYPE};
+  w->resource = (rn_resource_t){{.refs = 1, .destroy = writer_destroy}, RN_SUMMARY_WRITER_TYPE};
   w->allocator = init->allocator;
   rn_mutex_init(&w->mutex);
   *out = &w->resource;
@@ -43,7 +42,8 @@ static rn_status_t writer_create(void* arg, rn_str_t name, rn_resource_t** out) 
 }
 
 static rn_status_t handle_init(const rn_kernel_init_t* init, void* state) {
-  return rn_handle_state_init(state, init, WRITER_TYPE, writer_create, (void*)(uintptr_t)init);
+  return rn_handle_state_init(state, init, RN_SUMMARY_WRITER_TYPE, writer_create,
+                              (void*)(uintptr_t)init);
 }
 
 static rn_str_t text_of(const rn_tensor_t* tensor) {
@@ -80,7 +80,7 @@ static rn_status_t open_locked(rn_kernel_ctx_t* ctx, summary_writer_t* w) {
 static rn_status_t with_writer(rn_kernel_ctx_t* ctx,
                                rn_status_t (*body)(rn_kernel_ctx_t* ctx, summary_writer_t* w)) {
   rn_resource_t* resource = NULL;
-  RN_RETURN_IF_ERROR(rn_handle_input(ctx, 0, WRITER_TYPE, &resource));
+  RN_RETURN_IF_ERROR(rn_handle_input(ctx, 0, RN_SUMMARY_WRITER_TYPE, &resource));
   summary_writer_t* w = (summary_writer_t*)resource;
   rn_mutex_lock(&w->mutex);
   rn_status_t status = body(ctx, w);
@@ -99,6 +99,15 @@ static rn_status_t create_compute(rn_kernel_ctx_t* ctx) {
 static rn_status_t need_open(const summary_writer_t* w) {
   if (w->events) return RN_OK;
   return rn_not_found("The summary writer is not open: run CreateSummaryFileWriter first");
+}
+
+rn_status_t rn_summary_writer_put(rn_resource_t* writer, int64_t step, rn_str_t summary) {
+  summary_writer_t* w = (summary_writer_t*)writer;
+  rn_mutex_lock(&w->mutex);
+  rn_status_t status = need_open(w);
+  if (rn_ok(status)) status = rn_event_writer_put(w->events, step, RN_EVENT_SUMMARY, summary);
+  rn_mutex_unlock(&w->mutex);
+  return status;
 }
 
 static rn_status_t flush_locked(rn_kernel_ctx_t* ctx, summary_writer_t* w) {
