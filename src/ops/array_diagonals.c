@@ -124,6 +124,8 @@ rn_status_t rn_shape_fn_matrix_set_diag_v2(rn_shape_ctx_t* ctx) {
     RN_TRY(rn_shape_of_rank(ctx, 2, &matrix));
     return rn_shape_concat(ctx, batch, matrix, rn_shape_out(ctx, 0));
   }
+  RN_TRY(rn_shape_with_rank_at_least(ctx, diagonal, in.rank - 1, &diagonal));
+  RN_TRY(rn_shape_with_rank_at_most(ctx, diagonal, in.rank, &diagonal));
   if (!band.is_known) return RN_OK;
   RN_TRY(check_band(&band, rn_shape_dim(in, -2), rn_shape_dim(in, -1)));
   RN_TRY(rn_shape_with_rank(ctx, diagonal, in.rank - 2 + lines, &diagonal));

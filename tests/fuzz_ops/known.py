@@ -709,7 +709,6 @@ rule(" ".join(kind + "FFT" + axes for kind in ("", "I", "R", "IR") for axes in (
 rule("GetSessionHandle GetSessionHandleV2", "accepted", "eager handles work here", eager)
 rule("ParallelConcat AccumulateNV2", "accepted", "stock runs it through its optimizer only")
 rule("QuantizedAdd QuantizedMul", "accepted", "stock broadcasts scalars and last dimensions alone", matches("Broadcast between|at least 1 element"))
-rule("DepthToSpace SpaceToDepth", "accepted", "NCHW on the CPU", attr("data_format", b"NCHW"))
 rule("Substr", "accepted", "stock refuses shapes that it does not know yet", matches("shapes must match.*vs. \\?|: \\? vs."))
 rule("ResourceGather ResourceStridedSliceAssign", "accepted", "variables of quantized types", matches("Unsupported dtype: q"))
 rule("TensorScatterSub TensorScatterMin TensorScatterMax TensorScatterAdd", "accepted", "a vector is one index", matches("must match dimensions"))

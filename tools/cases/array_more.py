@@ -161,6 +161,13 @@ def blocks(t):
         t.row("plain", op, [drawn("float", s)], {"block_size": 2})
         t.row("bad", op, [drawn("float", [1, 3, 3, 3])], {"block_size": 2})
         t.row("one", op, [drawn("float", [1, 2, 2, 1])], {"block_size": 1})
+        t.row(
+            "planes",
+            op,
+            [drawn("float", [1, 4, 2, 2])],
+            {"block_size": 2, "data_format": "NCHW"},
+            message={"starts": "No OpKernel was registered to support Op '%s' used by {{node node}}" % op},
+        )
         t.row("rank3", op, [drawn("float", [2, 2, 4])], {"block_size": 2})
         t.row("grad", op, [drawn("double", [1, 2, 2, 4])], {"block_size": 2}, grad=True)
 

@@ -226,7 +226,12 @@ static rn_status_t matrix_set_diag(rn_kernel_ctx_t* ctx) {
                                rn_text_of(lines).text);
   RN_RETURN_IF_ERROR(check_bounds(&band, ""));
   measure(&band);
-  if (band.count > 1 && (lines->rank < 2 || rn_tensor_dim(lines, lines->rank - 2) != band.count))
+  if (band.count > 1 && lines->rank < input->rank - 1)
+    return rn_invalid_argument(
+        "Diagonal tensor rank must be large enough to contain a diagonal-count dimension. Input "
+        "rank: %d, Expected diagonal rank >= %d, Received diagonal rank: %d",
+        input->rank, input->rank - 1, lines->rank);
+  if (band.count > 1 && rn_tensor_dim(lines, input->rank - 2) != band.count)
     return rn_invalid_argument(
         "The number of diagonals provided in `diag` is not consistent with `lower_diag_index` and "
         "`upper_diag_index`");

@@ -205,8 +205,14 @@ static rn_status_t depth_init(const rn_kernel_init_t* init, void* state) {
   rn_str_t format = rn_init_string(init, "data_format");
   depth->channels_first = rn_str_is(format, "NCHW");
   if (!depth->channels_first && !rn_str_is(format, "NHWC"))
-    return rn_invalid_argument("Only NHWC and NCHW data_formats supported on CPU. Got %.*s",
+    return rn_invalid_argument("Only NHWC and NCHW data_formats supported. Got %.*s",
                                RN_STR_ARGS(format));
+  // As in stock, whose kernels for the CPU are registered for NHWC alone.
+  if (depth->channels_first && init->is_host)
+    return rn_invalid_argument(
+        "No OpKernel was registered to support Op '%s' used by {{node %.*s}} with these attrs: "
+        "[block_size=%lld, data_format=\"NCHW\"]\nRegistered devices: [CPU]",
+        init->op->name, RN_STR_ARGS(init->node), (long long)depth->block);
   return RN_OK;
 }
 
