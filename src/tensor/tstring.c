@@ -51,6 +51,12 @@ static void set_large(rn_tstring_t* str, char* data, size_t size, size_t capacit
 
 bool rn_tstring_assign(rn_tstring_t* str, const char* data, size_t size) {
   // |data| may point into |str| itself, so the old bytes are freed last.
+  if (size <= SMALL_CAPACITY && form_of(str) == FORM_SMALL) {
+    if (size) memmove(small_data(str), data, size);
+    small_data(str)[size] = '\0';
+    str->small[0] = (uint8_t)(size << 2);
+    return true;
+  }
   if (size <= SMALL_CAPACITY) {
     rn_tstring_t small = {{0}};
     small.small[0] = (uint8_t)(size << 2);

@@ -97,6 +97,7 @@ def anonymous(t):
         t.row("anonymous", "LookupTableSizeV2", [table(op, "int64", "int64")])
     filled = node("InitializeTableV2", [table("AnonymousHashTable", "string", "int64"), vec("string", ["a", "b"]), vec("int64", [5, 6])])
     t.row("anonymous_fixed", "LookupTableFindV2", [use("t"), vec("string", ["b", "x"]), scalar("int64", -1)], control=[filled])
+    t.row("narrow_keys", "AnonymousHashTable", [], {"key_dtype": "int32", "value_dtype": "int64"}, message="code-only")
     tensors = "AnonymousMutableHashTableOfTensors"
     attrs = {"key_dtype": "int64", "value_dtype": "float", "value_shape": [2]}
     t.row("made", tensors, [], attrs, undefined=[0])

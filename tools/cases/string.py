@@ -56,6 +56,11 @@ def fill(t):
             vec("int32", [1, 2]),
         ),
         ("bad_shapes", vec("string", ["abc"]), vec("int32", [0]), vec("int32", [0, 1])),
+        ("one_text", scalar("string", "abcdef"), given("int32", [2, 2], [0, 1, 2, 3]), given("int32", [2, 2], [1, 2, 2, 2])),
+        ("row", given("string", [1, 2], ["abcdef", "uvwxyz"]), given("int32", [2, 1], [0, 2]), given("int32", [2, 1], [3, 20])),
+        ("cube", given("string", [2, 1, 2], list("abcd")), given("int32", [2, 1, 2], 0), given("int32", [2, 1, 2], 1)),
+        ("cube_at", given("string", [2, 1, 2], list("abcd")), scalar("int32", 0), scalar("int32", 1)),
+        ("cube_broadcast", given("string", [1, 1, 1], ["abcdef"]), vec("int32", [1, 2, 3]), vec("int32", [1, 2, 1])),
     ]:
         t.row(name, "Substr", [x, p, n])
     t.row(

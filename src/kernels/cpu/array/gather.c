@@ -161,11 +161,16 @@ static rn_status_t gather_along(rn_kernel_ctx_t* ctx, int64_t axis, int64_t batc
   return RN_OK;
 }
 
+// Whether input 0 names a variable to gather from; a tensor of handles gives handles.
+static bool reads_variable(const rn_dtype_t* input_types, const rn_dtype_t* output_types) {
+  return input_types[0] == RN_RESOURCE && output_types[0] != RN_RESOURCE;
+}
+
 rn_status_t rn_gather_init(const rn_kernel_init_t* init, void* state) {
   int64_t* batch_dims = state;
   if (rn_op_attr_index(init->op, RN_STR("batch_dims")) < 0) return RN_OK;  // Gather
   *batch_dims = rn_init_int(init, "batch_dims");
-  if (*batch_dims >= 0 || init->input_types[0] != RN_RESOURCE) return RN_OK;
+  if (*batch_dims >= 0 || !reads_variable(init->input_types, init->output_types)) return RN_OK;
   return rn_invalid_argument("batch_dims is negative (%lld)", (long long)*batch_dims);
 }
 
@@ -193,15 +198,17 @@ static rn_status_t share_variable(rn_kernel_ctx_t* ctx, rn_tensor_t* out) {
 // Input 0, or the value of the variable that it names.
 static rn_status_t share_params(rn_kernel_ctx_t* ctx, rn_tensor_t* out) {
   *out = (rn_tensor_t){0};
-  return ctx->kernel->input_types[0] == RN_RESOURCE ? share_variable(ctx, out)
-                                                    : rn_tensor_share(rn_in(ctx, 0), out);
+  return reads_variable(ctx->kernel->input_types, ctx->kernel->output_types)
+             ? share_variable(ctx, out)
+             : rn_tensor_share(rn_in(ctx, 0), out);
 }
 
 rn_status_t rn_gather_begin(rn_kernel_ctx_t* ctx, rn_gather_t* out) {
   const int64_t batch_dims = *(const int64_t*)ctx->state;
-  int64_t axis = ctx->kernel->input_types[0] == RN_RESOURCE ? batch_dims : 0;
+  const rn_kernel_t* kernel = ctx->kernel;
+  int64_t axis = reads_variable(kernel->input_types, kernel->output_types) ? batch_dims : 0;
   *out = (rn_gather_t){.indices = rn_in(ctx, 1)};
-  if (ctx->kernel->input_count > 2) {
+  if (kernel->input_count > 2) {
     if (rn_in(ctx, 0)->rank < 1)
       return rn_invalid_argument("params must be at least 1 dimensional");
     if (rn_in(ctx, 2)->rank != 0) return rn_invalid_argument("axis must be scalar");
@@ -368,7 +375,7 @@ rn_status_t rn_gather_nd_begin(rn_kernel_ctx_t* ctx, rn_gather_nd_t* out) {
 
 rn_status_t rn_gather_nd_init(const rn_kernel_init_t* init, void* state) {
   // ResourceGatherNd has no policy: it is zero, RN_BAD_INDEX_ERROR.
-  if (init->input_types[0] == RN_RESOURCE) return RN_OK;
+  if (reads_variable(init->input_types, init->output_types)) return RN_OK;
   return rn_bad_index_init(init, state);
 }
 

@@ -163,25 +163,25 @@ static rn_status_t make_anonymous(rn_kernel_ctx_t* ctx) {
     .compute = make_anonymous                                                                    \
   }
 // The types of a kind of table, whose first version is |one|, second |two|.
-#define FIXED(one, two, anonymous)                                                                \
-  NAMED(one, RN_TYPES_INDEX | RN_T(STRING), NUMBERS | RN_T(STRING), rn_handle_state_compute),     \
-      NAMED(two, RN_TYPES_INDEX | RN_T(STRING), NUMBERS | RN_T(STRING), rn_handle_state_compute), \
-      ANONYMOUS(anonymous, RN_TYPES_INDEX | RN_T(STRING), NUMBERS | RN_T(STRING))
-#define MUTABLE(one, two, anonymous, keys, values)   \
+#define TABLES(one, two, anonymous, keys, values)    \
   NAMED(one, keys, values, rn_handle_state_compute), \
       NAMED(two, keys, values, rn_handle_state_compute), ANONYMOUS(anonymous, keys, values)
+// As in stock, which has no table from int32 to int64.
+#define FIXED(keys, values) TABLES("HashTable", "HashTableV2", "AnonymousHashTable", keys, values)
 #define SCALARS(keys, values) \
-  MUTABLE("MutableHashTable", "MutableHashTableV2", "AnonymousMutableHashTable", keys, values)
-#define TENSORS(keys, values)                                         \
-  MUTABLE("MutableHashTableOfTensors", "MutableHashTableOfTensorsV2", \
-          "AnonymousMutableHashTableOfTensors", keys, values)
+  TABLES("MutableHashTable", "MutableHashTableV2", "AnonymousMutableHashTable", keys, values)
+#define TENSORS(keys, values)                                        \
+  TABLES("MutableHashTableOfTensors", "MutableHashTableOfTensorsV2", \
+         "AnonymousMutableHashTableOfTensors", keys, values)
 #define DENSE(keys, values)                                        \
   NAMED("MutableDenseHashTable", keys, values, named_dense),       \
       NAMED("MutableDenseHashTableV2", keys, values, named_dense), \
       ANONYMOUS("AnonymousMutableDenseHashTable", keys, values)
 
 static const rn_kernel_def_t rows[] = {
-    FIXED("HashTable", "HashTableV2", "AnonymousHashTable"),
+    FIXED(RN_T(INT32), RN_T(FLOAT) | RN_T(DOUBLE) | RN_T(INT32) | RN_T(STRING)),
+    FIXED(RN_T(INT64), RN_T(FLOAT) | RN_T(DOUBLE) | RN_TYPES_INDEX | RN_T(STRING)),
+    FIXED(RN_T(STRING), NUMBERS | RN_T(STRING)),
     SCALARS(RN_TYPES_INDEX, NUMBERS | RN_T(STRING)),
     SCALARS(RN_T(STRING), NUMBERS),
     SCALARS(RN_T(INT64), RN_T(VARIANT)),

@@ -111,11 +111,13 @@ static rn_status_t shuffle(rn_kernel_ctx_t* ctx) {
     uint64_t own = (uint64_t)rn_int_at(index, index->rank ? i : 0);
     uint64_t limit = (uint64_t)rn_int_at(most, most->rank ? i : 0);
     bool is_signed = most->dtype == RN_INT32 || most->dtype == RN_INT64;
+    if (is_signed && (int64_t)own < 0)
+      return rn_invalid_argument("index must be >= 0 but was %lld", (long long)own);
     if (is_signed && (int64_t)limit < 0)
       return rn_invalid_argument("max_index must be >= 0 but was %lld", (long long)limit);
     if (own > limit)
-      return rn_invalid_argument("The index %llu is greater than max_index %llu",
-                                 (unsigned long long)own, (unsigned long long)limit);
+      return rn_invalid_argument("max_index must be >= index, but %llu < %llu",
+                                 (unsigned long long)limit, (unsigned long long)own);
     uint32_t words[3];
     for (int k = 0; k < 3; ++k)
       words[k] = (uint32_t)rn_int_at(seed, (seed->rank == 2 ? 3 * i : 0) + k);

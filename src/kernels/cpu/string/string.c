@@ -166,33 +166,51 @@ static rn_status_t substr_shape(const rn_tensor_t* a, const rn_tensor_t* b, int6
   return RN_OK;
 }
 
+// Substrings of |texts|, one per position, or all by one position.
+static rn_status_t substr_each(const rn_tensor_t* texts, const rn_tensor_t* from,
+                               const rn_tensor_t* size, bool is_utf8, rn_tensor_t* out) {
+  const rn_tstring_t* in = texts->data;
+  for (int64_t i = 0, p = 0; i<out->count; ++i, p += from->rank> 0) {
+    int64_t begin = rn_int_at(from, p), count = rn_int_at(size, p);
+    rn_str_t text = rn_tstring_view(&in[i]), part;
+    if (!is_utf8 && begin >= 0 && count >= 0 && (uint64_t)begin <= text.size) {
+      size_t rest = text.size - (size_t)begin;
+      part = rn_str_n(text.data + begin, (uint64_t)count < rest ? (size_t)count : rest);
+    } else {
+      RN_RETURN_IF_ERROR(part_of(text, is_utf8, begin, count, i, &part));
+    }
+    RN_RETURN_IF_ERROR(rn_text_set(out, i, part));
+  }
+  return RN_OK;
+}
+
 static rn_status_t substr(rn_kernel_ctx_t* ctx) {
   const rn_tensor_t *input = rn_in(ctx, 0), *from = rn_in(ctx, 1), *size = rn_in(ctx, 2);
+  const bool is_utf8 = *(const bool*)ctx->state;
   if (!rn_tensor_same_shape(from, size))
     return rn_invalid_argument("pos and len should have the same shape, got: %s vs. %s",
                                rn_text_of(from).text, rn_text_of(size).text);
   int64_t dims[RN_MAX_RANK];
   rn_shape_t shape;
   RN_RETURN_IF_ERROR(substr_shape(input, from, dims, &shape));
+  const bool is_plain = from->rank == 0 || rn_tensor_same_shape(input, from);
+  if (!is_plain && shape.rank > 2)
+    return rn_unimplemented("Substr broadcast not implemented for %d dimensions", shape.rank);
   rn_tensor_t* out = NULL;
   RN_RETURN_IF_ERROR(rn_output(ctx, 0, shape, &out));
-  int64_t text_steps[RN_MAX_RANK], part_steps[RN_MAX_RANK], at[RN_MAX_RANK] = {0};
+  if (is_plain) return substr_each(input, from, size, is_utf8, out);
+  int64_t text_steps[2], part_steps[2];
   broadcast_steps(input, shape.rank, text_steps);
   broadcast_steps(from, shape.rank, part_steps);
-  int64_t t = 0, p = 0;
+  const int64_t columns = dims[shape.rank - 1];
   for (int64_t i = 0; i < out->count; ++i) {
+    int64_t row = i / columns, column = i % columns;  // row 0 alone if there is one dimension
+    int64_t t = (shape.rank == 2 ? row * text_steps[0] : 0) + column * text_steps[shape.rank - 1];
+    int64_t p = (shape.rank == 2 ? row * part_steps[0] : 0) + column * part_steps[shape.rank - 1];
     rn_str_t part;
-    RN_RETURN_IF_ERROR(part_of(rn_text_at(input, t), *(const bool*)ctx->state, rn_int_at(from, p),
-                               rn_int_at(size, p), i, &part));
+    RN_RETURN_IF_ERROR(
+        part_of(rn_text_at(input, t), is_utf8, rn_int_at(from, p), rn_int_at(size, p), i, &part));
     RN_RETURN_IF_ERROR(rn_text_set(out, i, part));
-    for (int32_t d = shape.rank - 1; d >= 0; --d) {
-      t += text_steps[d];
-      p += part_steps[d];
-      if (++at[d] < dims[d]) break;
-      t -= text_steps[d] * dims[d];
-      p -= part_steps[d] * dims[d];
-      at[d] = 0;
-    }
   }
   return RN_OK;
 }
