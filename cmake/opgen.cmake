@@ -19,7 +19,7 @@ function(rn_generate_ops out_table)
     list(APPEND sources ${PROJECT_SOURCE_DIR}/src/ops/${name}.ops)
   endforeach()
 
-  add_executable(opgen ${tools}/opgen.c ${tools}/opgen_table.c ${tools}/opgen_builders.c)
+  add_executable(opgen ${tools}/opgen.c ${tools}/opgen_table.c ${tools}/opgen_builders.c ${tools}/opgen_cc.c)
   target_compile_features(opgen PRIVATE c_std_11)
   # The sanitizers of the library have no business in a program of the build.
   target_compile_options(opgen PRIVATE -fno-sanitize=all)

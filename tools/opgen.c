@@ -1,6 +1,7 @@
 // opgen: turns the ops/*.ops files into C tables, typed builders and reference pages.
 //
 //   opgen --families DIR/families.def --table T.c --builders ops.h --pages DIR
+//         --cc DIR/cc_classes.def --cc-headers DIR
 //
 // doc/ops_format.md describes the format. On an error, opgen prints file:line and what it expected,
 // and exits. It runs once per build, so it does not free memory.
@@ -712,7 +713,38 @@ static void keep_only(ops_t* ops, const char* path) {
   ops->count = count;
 }
 
+// Writes one C++ header per "header" line of |classes| into |folder|.
+static void write_cc_headers(const ops_t* ops, const char* classes, const char* folder) {
+  FILE* out = NULL;
+  char path[4096] = "";
+  char header[256] = "";
+  char* save = NULL;
+  for (char* line = strtok_r(read_whole(classes), "\n", &save); line;
+       line = strtok_r(NULL, "\n", &save)) {
+    if (*line == '#') continue;
+    if (*line == ' ') {
+      const char* wrong = out ? write_cc_class(out, ops, line + 2) : line;
+      if (wrong) fail_at(classes, 0, "unexpected '%s' under header %s", wrong, header);
+      continue;
+    }
+    if (out) {
+      end_cc_header(out, header);
+      close_output(out, path);
+    }
+    if (sscanf(line, "header %200s", header) != 1)
+      fail_at(classes, 0, "expected a header: %s", line);
+    snprintf(path, sizeof path, "%s/%s.h", folder, header);
+    out = open_output(path);
+    begin_cc_header(out, header);
+  }
+  if (out) {
+    end_cc_header(out, header);
+    close_output(out, path);
+  }
+}
+
 int main(int argc, char** argv) {
+  const char *cc_classes = NULL, *cc_folder = NULL;
   const char *families = NULL, *table = NULL, *builders = NULL, *pages = NULL, *only = NULL;
   for (int i = 1; i + 1 < argc; i += 2) {
     if (!strcmp(argv[i], "--families")) families = argv[i + 1];
@@ -720,11 +752,13 @@ int main(int argc, char** argv) {
     if (!strcmp(argv[i], "--builders")) builders = argv[i + 1];
     if (!strcmp(argv[i], "--pages")) pages = argv[i + 1];
     if (!strcmp(argv[i], "--only")) only = argv[i + 1];
+    if (!strcmp(argv[i], "--cc")) cc_classes = argv[i + 1];
+    if (!strcmp(argv[i], "--cc-headers")) cc_folder = argv[i + 1];
   }
   if (!families) {
     fprintf(stderr,
             "usage: opgen --families FILE [--table FILE] [--builders FILE] [--pages DIR] "
-            "[--only FILE]\n"
+            "[--only FILE] [--cc FILE --cc-headers DIR]\n"
             "--only: the table has the ops that FILE names, and no gradient rules\n");
     return 2;
   }
@@ -737,6 +771,7 @@ int main(int argc, char** argv) {
     write_builders(out, &ops);
     close_output(out, builders);
   }
+  if (cc_classes && cc_folder) write_cc_headers(&ops, cc_classes, cc_folder);
   if (only) keep_only(&ops, only);
   if (table) {
     FILE* out = open_output(table);

@@ -94,6 +94,10 @@ void write_string(FILE* out, const char* text);
 
 void write_table(FILE* out, const ops_t* ops);
 void write_builders(FILE* out, const ops_t* ops);
+// C++ headers of classes (opgen_cc.c).
+void begin_cc_header(FILE* out, const char* header);
+void end_cc_header(FILE* out, const char* header);
+const char* write_cc_class(FILE* out, const ops_t* ops, char* line);
 void write_page(FILE* out, const ops_t* ops, const char* family);
 
 #endif  // RUNNEL_TOOLS_OPGEN_H_

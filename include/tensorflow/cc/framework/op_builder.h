@@ -1,0 +1,124 @@
+// What the generated classes of ops are made with.
+#ifndef TENSORFLOW_CC_FRAMEWORK_OP_BUILDER_H_
+#define TENSORFLOW_CC_FRAMEWORK_OP_BUILDER_H_
+
+#include <string>
+#include <vector>
+
+#include "tensorflow/cc/framework/scope.h"
+#include "tensorflow/core/graph/node_builder.h"
+
+namespace tensorflow {
+namespace ops {
+namespace internal {
+
+// Builds one node in a scope: all inputs, then all attributes, then Finish. Does nothing after an
+// error of the scope.
+class OpBuilder {
+ public:
+  // |default_name| is the node's name in a scope that gives it none.
+  OpBuilder(const Scope& scope, const char* default_name, const char* op)
+      : scope_(scope), default_name_(default_name), op_(op) {}
+  OpBuilder(const OpBuilder&) = delete;
+  OpBuilder& operator=(const OpBuilder&) = delete;
+  ~OpBuilder() {
+    if (node_) Finish();
+  }
+
+  void In(const Input& input) {
+    inputs_.push_back({Edge(input)});
+    is_list_.push_back(false);
+  }
+  void In(const InputList& list) {
+    std::vector<TF_Output> edges;
+    for (const Input& input : list) edges.push_back(Edge(input));
+    inputs_.push_back(std::move(edges));
+    is_list_.push_back(true);
+  }
+  template <typename T>
+  void Attr(const char* name, const T& value) {
+    if (Begin()) ::tensorflow::internal::AttrSetter(node_, &status_).Set(name, value);
+  }
+
+  // For Scope::UpdateBuilder.
+  void ControlInput(Node* from) {
+    if (from) TF_AddControlInput(node_, from->operation());
+  }
+  void Device(const std::string& device) { TF_SetDevice(node_, device.c_str()); }
+
+  // The node; NULL if there is an error, which the scope keeps.
+  Operation Finish() {
+    if (!Begin()) return Operation();
+    CStatus finished;
+    TF_Operation* made = TF_FinishOperation(node_, finished);
+    node_ = nullptr;
+    is_done_ = true;
+    status_.Update(finished.Get());
+    scope_.UpdateStatus(status_);
+    return status_.ok() ? Operation(Node::From(made)) : Operation();
+  }
+
+ private:
+  // The output that feeds |input|; a constant is made of a value.
+  TF_Output Edge(const Input& input) {
+    TF_Output none = {nullptr, 0};
+    if (!scope_.ok()) return none;
+    if (!input.status().ok()) {
+      scope_.UpdateStatus(input.status());
+      return none;
+    }
+    if (input.node()) return input.output().c_output();
+    if (!input.node_name().empty() || !input.tensor().IsInitialized()) {
+      scope_.UpdateStatus(
+          errors::InvalidArgument("an input of ", op_, " is not an output or a value"));
+      return none;
+    }
+    OpBuilder constant(scope_.NewSubScope("Const"), "Const", "Const");
+    constant.Attr("value", input.tensor());
+    constant.Attr("dtype", input.tensor().dtype());
+    Operation made = constant.Finish();
+    return made.node() ? made.output(0).c_output() : none;
+  }
+
+  // Makes the description once inputs are complete. False after an error.
+  bool Begin() {
+    if (node_) return true;
+    if (is_done_ || !scope_.ok()) return false;
+    std::string name = scope_.GetUniqueNameForOp(default_name_);
+    if (!scope_.ok()) return false;
+    node_ = TF_NewOperation(scope_.graph()->c_graph(), op_, name.c_str());
+    for (size_t i = 0; i < inputs_.size(); ++i) {
+      if (is_list_[i]) {
+        TF_AddInputList(node_, inputs_[i].data(), static_cast<int>(inputs_[i].size()));
+      } else {
+        TF_AddInput(node_, inputs_[i][0]);
+      }
+    }
+    scope_.UpdateBuilder(this);
+    return true;
+  }
+
+  Scope scope_;
+  const char* default_name_;
+  const char* op_;
+  std::vector<std::vector<TF_Output>> inputs_;
+  std::vector<bool> is_list_;
+  TF_OperationDescription* node_ = nullptr;
+  bool is_done_ = false;
+  Status status_;
+};
+
+// The outputs of the list |name|, which begins at output |*next|; moves |*next| behind it.
+inline OutputList OutputsOf(const Operation& operation, const char* name, int* next) {
+  CStatus status;
+  int count = TF_OperationOutputListLength(operation.node()->operation(), name, status);
+  OutputList outputs;
+  for (int i = 0; status.ok() && i < count; ++i) outputs.push_back(operation.output((*next)++));
+  return outputs;
+}
+
+}  // namespace internal
+}  // namespace ops
+}  // namespace tensorflow
+
+#endif  // TENSORFLOW_CC_FRAMEWORK_OP_BUILDER_H_
