@@ -8,7 +8,7 @@ import inspect
 import typing
 
 from runnel.core import extension_fields as fields_
-from runnel.core.type_spec import BatchableTypeSpec, CompositeTensor, TypeSpec
+from runnel.core.type_spec import BatchableTypeSpec, CompositeTensor, TypeSpec, register
 
 _IN_CONSTRUCTOR = "_tf_extension_type_in_constructor"
 
@@ -144,6 +144,8 @@ class _Meta(type):
         if "__eq__" not in namespace:
             cls.__hash__ = None
         _add_spec(cls, namespace.get("Spec"))
+        if "__name__" in namespace:  # the name under which SavedModels and JSON know it
+            register(namespace["__name__"] + ".Spec")(cls.Spec)
 
     def __call__(cls, *args, **kwargs):
         made = cls.__new__(cls)

@@ -2,7 +2,7 @@
 
 from runnel import dtypes
 from runnel import raw_ops as _ops
-from runnel.core.convert import constant_value, convert_to_tensor
+from runnel.core.convert import constant_value, convert_to_tensor, evaluated_value
 from runnel.core.framework import name_scope
 from runnel.ops import array_ops
 
@@ -104,9 +104,22 @@ def _real(op, rank, is_inverse, default_name, x, fft_length, name):
             fft_length = convert_to_tensor(fft_length, dtypes.int32)
         x = _padded(x, rank, fft_length, is_inverse)
         if is_inverse:
-            return op(input=x, fft_length=fft_length, Treal=x.dtype.real_dtype, name=scope)
-        wide = dtypes.complex64 if x.dtype == dtypes.float32 else dtypes.complex128
-        return op(input=x, fft_length=fft_length, Tcomplex=wide, name=scope)
+            result = op(input=x, fft_length=fft_length, Treal=x.dtype.real_dtype, name=scope)
+        else:
+            wide = dtypes.complex64 if x.dtype == dtypes.float32 else dtypes.complex128
+            result = op(input=x, fft_length=fft_length, Tcomplex=wide, name=scope)
+        _set_last_sizes(result, x, rank, fft_length, is_inverse)
+        return result
+
+
+def _set_last_sizes(result, x, rank, fft_length, is_inverse):
+    """Sets the static sizes of a node of a graph whose `fft_length` follows from constants."""
+    if result.op is None or x.shape.ndims is None or result.shape.is_fully_defined():
+        return
+    sizes = evaluated_value(fft_length)
+    if sizes is not None and len(sizes) == rank:
+        last = int(sizes[-1]) if is_inverse else int(sizes[-1]) // 2 + 1
+        result.set_shape(x.shape.as_list()[:-rank] + [int(n) for n in sizes[:-1]] + [last])
 
 
 def rfft(input_tensor, fft_length=None, name=None):

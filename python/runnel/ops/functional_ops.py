@@ -3,32 +3,36 @@
 from runnel import dtypes, nest
 from runnel.core.convert import constant, convert_to_tensor
 from runnel.core.framework import name_scope
-from runnel.core.type_spec import TensorSpec
+from runnel.ops import composite_rows
 from runnel.ops.array_ops import shape
 from runnel.ops.control_flow import while_loop
 from runnel.ops.tensor_array import TensorArray
 
 
 class _Rows:
-    """The rows of nested tensors, and their number."""
+    """The rows of nested tensors, which may be sparse or ragged, and their number."""
 
     def __init__(self, elems, shaped=False):
         self.structure = elems
-        flat = [convert_to_tensor(x, name="elem") for x in nest.flatten(elems)]
+        given = [composite_rows.as_batch(x, "elem") for x in nest.flatten(elems)]
+        flat = [composite_rows.encode_batch(x) for x in given]
+        self.specs = [None if x is value else composite_rows.spec_of(value)._unbatch() for x, value in zip(flat, given)]
         if not flat:
             raise ValueError("elems must be a Tensor or a (possibly nested) sequence of them.")
         for x in flat:
             if x.shape.ndims == 0:
                 raise ValueError("elements in elems must be 1+ dimensional Tensors, not scalars")
-        self.static = flat[0].shape.dims[0].value if flat[0].shape.ndims else None
+        self.static = given[0].shape.dims[0].value if given[0].shape.ndims else None
         self.count = self.static or shape(flat[0])[0]
-        self.flat = flat
+        self.given = given
         arrays = [TensorArray(x.dtype, size=self.count, dynamic_size=False, infer_shape=True,
                               element_shape=x.shape[1:] if shaped else None) for x in flat]
         self.arrays = [array.unstack(x) for array, x in zip(arrays, flat)]
 
     def read(self, i):
-        return nest.pack_sequence_as(self.structure, [array.read(i) for array in self.arrays])
+        rows = [array.read(i) for array in self.arrays]
+        return nest.pack_sequence_as(self.structure, [
+            row if spec is None else composite_rows.decode(row, spec) for row, spec in zip(rows, self.specs)])
 
 
 def _parallel(parallel_iterations):
@@ -53,16 +57,19 @@ def map_fn(fn, elems, dtype=None, parallel_iterations=None, back_prop=True, swap
     with name_scope(name, "map", nest.flatten(elems)):
         rows = _Rows(elems)
         like = elems if dtype is None else dtype
-        types = ([x.dtype for x in rows.flat] if dtype is None
-                 else [dtypes.as_dtype(t.dtype if isinstance(t, TensorSpec) else t) for t in nest.flatten(dtype)])
+        if dtype is None:
+            specs = [composite_rows.spec_of(x) if spec is None else spec for x, spec in zip(rows.given, rows.specs)]
+        else:
+            specs = [composite_rows.spec_of(t) for t in nest.flatten(dtype)]
         start = constant(0)
-        results = [TensorArray(t, size=rows.count, dynamic_size=False, infer_shape=infer_shape)
-                   for t in types]
+        results = [TensorArray(composite_rows.encoded_type(spec), size=rows.count, dynamic_size=False, infer_shape=infer_shape)
+                   for spec in specs]
 
         def body(i, arrays):
             out = fn(rows.read(i))
             nest.assert_same_structure(like, out)
-            arrays = [array.write(i, value) for array, value in zip(arrays, nest.flatten(out))]
+            made = [composite_rows.encode_row(value, spec) for value, spec in zip(nest.flatten(out), specs)]
+            arrays = [array.write(i, value) for array, value in zip(arrays, made)]
             return i + 1, arrays
 
         _, arrays = while_loop(
@@ -71,7 +78,8 @@ def map_fn(fn, elems, dtype=None, parallel_iterations=None, back_prop=True, swap
             swap_memory=swap_memory, maximum_iterations=rows.count)
         stacked = [array.stack() for array in arrays]
         _set_first(stacked, rows.static)
-        return nest.pack_sequence_as(like, stacked)
+        return nest.pack_sequence_as(like, [
+            x if x.dtype != dtypes.variant else composite_rows.decode(x, spec._batch(rows.static)) for x, spec in zip(stacked, specs)])
 
 
 def _set_first(tensors, count):

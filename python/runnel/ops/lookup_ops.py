@@ -72,7 +72,8 @@ class TextFileInitializer(TableInitializerBase):
     @property
     def _shared_name(self):
         if isinstance(self._filename_arg, (str, bytes)):
-            return "hash_table_%s_%s_%s_%s" % (self._filename_arg, self._vocab_size or -1, self._key_index, self._value_index)
+            name = "hash_table_%s_%s_%s_%s" % (self._filename_arg, self._vocab_size or -1, self._key_index, self._value_index)
+            return "%s_%s" % (name, self._offset) if self._offset else name
         return ""
 
     def initialize(self, table, filename=None):
@@ -81,7 +82,7 @@ class TextFileInitializer(TableInitializerBase):
             filename = convert_to_tensor(self._filename_arg if filename is None else filename, dtypes.string, name="asset_filepath")
             op = _ops.InitializeTableFromTextFileV2(
                 table.resource_handle, filename, key_index=self._key_index, value_index=self._value_index,
-                vocab_size=-1 if self._vocab_size is None else self._vocab_size, delimiter=self._delimiter)
+                vocab_size=-1 if self._vocab_size is None else self._vocab_size, delimiter=self._delimiter, offset=self._offset)
         framework.add_to_collection(GraphKeys.ASSET_FILEPATHS, filename)
         return _collect(op)
 

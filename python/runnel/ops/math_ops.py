@@ -5,7 +5,7 @@ import functools
 
 from runnel import _core, dtypes, raw_ops as _ops
 from runnel.core.composite import IndexedSlices, SparseTensor
-from runnel.core.convert import constant, constant_value, convert_to_tensor
+from runnel.core.convert import constant, constant_value, convert_to_tensor, evaluated_value
 from runnel.core.framework import Tensor, name_scope
 from runnel.core.naming import named
 from runnel.eager import quick
@@ -784,7 +784,8 @@ def linspace(start, stop, num, name=None, axis=0):
     from runnel.ops import array_ops
     start = convert_to_tensor(start, name="start")
     stop = convert_to_tensor(stop, name="stop", dtype=start.dtype)
-    if start._rank() == 0 and stop._rank() == 0 and start.dtype.is_floating and axis in (0, -1):
+    known = evaluated_value(num)
+    if start._rank() == 0 and stop._rank() == 0 and start.dtype.is_floating and axis in (0, -1) and known is not None and known > 0:
         return _ops.LinSpace(start, stop, num, name=name)
     with name_scope(name, "linspace", [start, stop]):
         dims = array_ops.broadcast_dynamic_shape(array_ops.shape(start), array_ops.shape(stop))

@@ -175,7 +175,10 @@ def sparse_fill_empty_rows(sp_input, default_value, name=None):
 
 
 def sparse_tensor_dense_matmul(sp_a, b, adjoint_a=False, adjoint_b=False, name=None):
-    """Multiplies a sparse matrix by a dense one."""
+    """Multiplies a sparse matrix by a dense one, or a dense one by a sparse one."""
+    if isinstance(b, (SparseTensor, SparseTensorValue)):
+        from runnel.ops.array_ops import transpose
+        return transpose(sparse_tensor_dense_matmul(b, sp_a, adjoint_a=not adjoint_b, adjoint_b=not adjoint_a))
     sp_a = _sparse(sp_a)
     with name_scope(name, "SparseTensorDenseMatMul", [sp_a.indices, sp_a.values, b]) as scope:
         b = convert_to_tensor(b, name="b")

@@ -107,7 +107,7 @@ def stft(signals, frame_length, frame_step, fft_length=None, window_fn=_DEFAULT,
         frame_length, frame_step, fft_length = _frame_sizes(frame_length, frame_step, fft_length)
         frames = frame(signals, frame_length, frame_step, pad_end=pad_end)
         frames = _windowed(frames, frame_length, window_fn, frames.dtype)
-        return fft_ops.rfft(frames, array_ops.reshape(fft_length, [1]))
+        return fft_ops.rfft(frames, [fft_length])
 
 
 def inverse_stft(stfts, frame_length, frame_step, fft_length=None, window_fn=_DEFAULT, name=None):
@@ -116,7 +116,7 @@ def inverse_stft(stfts, frame_length, frame_step, fft_length=None, window_fn=_DE
         stfts = convert_to_tensor(stfts, name="stfts")
         stfts.shape.with_rank_at_least(2)
         frame_length, frame_step, fft_length = _frame_sizes(frame_length, frame_step, fft_length)
-        frames = fft_ops.irfft(stfts, array_ops.reshape(fft_length, [1]))
+        frames = fft_ops.irfft(stfts, [fft_length])
         have = array_ops.shape(frames)[-1]
         # The transform may be shorter or longer than a frame.
         keep = _ops.Minimum(frame_length, have)

@@ -371,15 +371,11 @@ def tile(input, multiples, name=None):  # noqa: A002
     return input
 
 
-def map_fn(fn, elems, dtype=None, parallel_iterations=None, back_prop=True, swap_memory=False, infer_shape=True, name=None, fn_output_signature=None):
-    """Applies a function to the rows of a ragged tensor. Rows of the result may differ in length."""
-    from runnel.core import framework
-    if not framework.executing_eagerly():
-        raise NotImplementedError("map_fn over ragged tensors in a graph: use tf.ragged.map_flat_values")
-    rows = [fn(elems[i]) for i in range(int(elems.nrows()))]
-    if all(not _is_ragged(row) and row._rank() == 0 for row in rows):
-        return array_ops.stack(rows)
-    return stack(rows)
+def shape(input, out_type=dtypes.int32, name=None):  # noqa: A002
+    """Returns the sizes of the dimensions of a ragged tensor, of which some differ from row to row."""
+    from runnel.ragged.dynamic_ragged_shape import DynamicRaggedShape
+    with name_scope(name, "RaggedShape", [input]):
+        return DynamicRaggedShape.from_tensor(input, out_type)
 
 
 _UNARY = """abs acos asin atan cast ceil cos digamma erf exp expm1 floor identity is_finite is_nan lgamma log log1p log_sigmoid logical_not
@@ -401,7 +397,7 @@ _SEGMENTS = {
     "reduce_min": _ops.UnsortedSegmentMin, "reduce_mean": _segment_mean, "reduce_any": _of_bools(_ops.UnsortedSegmentSum),
     "reduce_all": _of_bools(_ops.UnsortedSegmentProd)}
 _SPECIAL = {"gather": gather, "concat": concat, "stack": stack, "expand_dims": expand_dims, "size": size, "rank": rank, "where": where,
-            "nn.embedding_lookup": _flat_lookup, "tile": tile, "map_fn": map_fn}
+            "nn.embedding_lookup": _flat_lookup, "tile": tile, "shape": shape}
 
 
 def _before(original, handle):

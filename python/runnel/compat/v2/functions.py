@@ -2,17 +2,16 @@
 
 import runnel as _v1
 from runnel.core.framework import executing_eagerly
-from runnel.ops import array_ops
 
 
 def ones_like(input, dtype=None, name=None, layout=None):  # noqa: A002
     """Creates ones with the shape of `input`."""
-    return array_ops.ones_like(input, dtype, name)
+    return _v1.ones_like(input, dtype, name)
 
 
 def zeros_like(input, dtype=None, name=None, layout=None):  # noqa: A002
     """Creates zeros with the shape of `input`."""
-    return array_ops.zeros_like(input, dtype, name)
+    return _v1.zeros_like(input, dtype, name)
 
 
 def random_normal_initializer(mean=0.0, stddev=0.05, seed=None):
