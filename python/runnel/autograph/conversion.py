@@ -56,28 +56,31 @@ def is_converted(function):
     return function
 
 
-def convert(function):
-    """Returns the converted function, or the function itself if it is to run as it is."""
+def convert(function, is_requested=False):
+    """Returns the converted function, or the function itself if it is to run as it is.
+
+    A function of a library is converted only if its author asked for it (`is_requested`), by tf.function.
+    """
     if getattr(function, "_ag_as_it_is", False):
         return function
     if isinstance(function, types.MethodType):
-        inner = convert(function.__func__)
+        inner = convert(function.__func__, is_requested)
         return function if inner is function.__func__ else types.MethodType(inner, function.__self__)
     if isinstance(function, functools.partial):
-        inner = convert(function.func)
+        inner = convert(function.func, is_requested)
         return function if inner is function.func else functools.partial(inner, *function.args, **function.keywords)
     if isinstance(function, types.FunctionType):
-        return _converted(function) if not _is_of_library(function) else function
+        return function if _is_of_library(function, is_requested) else _converted(function)
     call = inspect.getattr_static(type(function), "__call__", None)
-    if isinstance(call, types.FunctionType) and not isinstance(function, type) and not _is_of_library(call):
-        inner = convert(call)
+    if isinstance(call, types.FunctionType) and not isinstance(function, type) and not _is_of_library(call, is_requested):
+        inner = convert(call, is_requested)
         return function if inner is call else types.MethodType(inner, function)
     return function
 
 
-def traceable(function, autograph=True):
+def traceable(function, autograph=True, is_requested=False):
     """Returns a function as it is to be traced: converted, and with errors that name the lines of the user's code."""
-    converted = convert(function) if autograph else function
+    converted = convert(function, is_requested) if autograph else function
 
     def run(*args, **kwargs):
         with contextlib.nullcontext() if autograph else disabled():
@@ -93,8 +96,10 @@ def traceable(function, autograph=True):
     return run
 
 
-def _is_of_library(function):
+def _is_of_library(function, is_requested=False):
     module = (getattr(function, "__module__", None) or "").partition(".")[0]
+    if is_requested:
+        return module in ("runnel", "tensorflow")
     return module in _LIBRARIES or module in _STANDARD
 
 

@@ -25,7 +25,7 @@ class Concrete:
 
         def body(*tensors):
             args, kwargs = arguments.filled(specs, tensors)
-            result = traceable(python_function, autograph)(*args, **kwargs)
+            result = traceable(python_function, autograph, is_requested=True)(*args, **kwargs)
             self._structure = None if isinstance(result, framework.Operation) else result
             operations = framework.get_default_graph().get_operations()
             self.has_effects = any(is_stateful(op) and op.type not in READS for op in operations)

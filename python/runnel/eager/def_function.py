@@ -93,7 +93,7 @@ class Function(Trackable):
         if run_eagerly and framework.executing_eagerly():
             return self._python_function(*args, **kwargs)
         if not framework.executing_eagerly():
-            return _inlined(traceable(self._python_function, self._options["autograph"]), args, kwargs)
+            return _inlined(traceable(self._python_function, self._options["autograph"], is_requested=True), args, kwargs)
         if not kwargs and self.input_signature is None and all(isinstance(x, framework.Tensor) for x in args):
             # The common case, tensors only: no need to flatten nested arguments.
             key = tuple([(x._dtype_number, x._dims()) for x in args])

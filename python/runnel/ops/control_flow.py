@@ -9,7 +9,7 @@ import contextlib
 
 from runnel import _core, dtypes, nest, raw_ops
 from runnel.core import tensor_shape
-from runnel.core.composite import IndexedSlices
+from runnel.core.composite import IndexedSlices, SparseTensor
 from runnel.core.convert import constant, convert_to_tensor
 from runnel.core.framework import (
     GraphKeys, Operation, Tensor, colocate_with, control_dependencies, executing_eagerly, get_default_graph, name_scope)
@@ -705,7 +705,15 @@ def _merge_branches(results, pivot_yes, pivot_no, strict):
     for like, value in zip(likes, merges):
         values.append(like._with_flow(value) if _is_array(like) else value)
     packed = nest.pack_sequence_as(original, values, expand_composites=True)
+    _set_common_shapes(packed, original, other)
     return packed if strict else _only_one(packed)
+
+
+def _set_common_shapes(merged, original, other):
+    """Sets the static shapes of sparse results, as far as both branches agree on them."""
+    for made, one, two in zip(nest.flatten(merged), nest.flatten(original), nest.flatten(other)):
+        if isinstance(made, SparseTensor) and isinstance(two, SparseTensor):
+            made.set_shape(one.shape.most_specific_compatible_shape(two.shape))
 
 
 def _only_one(result):

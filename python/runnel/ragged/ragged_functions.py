@@ -371,6 +371,15 @@ def tile(input, multiples, name=None):  # noqa: A002
     return input
 
 
+def one_hot(indices, depth, on_value=None, off_value=None, axis=None, dtype=None, name=None):
+    """Returns a vector per entry of a ragged tensor, along a new last axis."""
+    inner = -1 if axis is None or axis < 0 else axis - indices.ragged_rank
+    if inner == 0 or axis is not None and axis < -1:
+        raise ValueError("axis must be greater than indices.ragged_rank.")
+    with name_scope(name, "RaggedOneHot", [indices, depth, on_value, off_value, axis]):
+        return indices.with_flat_values(array_ops.one_hot(indices.flat_values, depth, on_value, off_value, inner, dtype))
+
+
 def shape(input, out_type=dtypes.int32, name=None):  # noqa: A002
     """Returns the sizes of the dimensions of a ragged tensor, of which some differ from row to row."""
     from runnel.ragged.dynamic_ragged_shape import DynamicRaggedShape
@@ -397,7 +406,7 @@ _SEGMENTS = {
     "reduce_min": _ops.UnsortedSegmentMin, "reduce_mean": _segment_mean, "reduce_any": _of_bools(_ops.UnsortedSegmentSum),
     "reduce_all": _of_bools(_ops.UnsortedSegmentProd)}
 _SPECIAL = {"gather": gather, "concat": concat, "stack": stack, "expand_dims": expand_dims, "size": size, "rank": rank, "where": where,
-            "nn.embedding_lookup": _flat_lookup, "tile": tile, "shape": shape}
+            "nn.embedding_lookup": _flat_lookup, "tile": tile, "one_hot": one_hot, "shape": shape}
 
 
 def _before(original, handle):

@@ -39,6 +39,11 @@ def constant_initializer(value=0, support_partition=False):
     return _v1.constant_initializer(value)
 
 
+def cond(pred, true_fn=None, false_fn=None, name=None):
+    """Returns `true_fn()` if `pred` is true, else `false_fn()`, in the structure that the functions return."""
+    return _v1.cond(pred, true_fn, false_fn, strict=True, name=name)
+
+
 def while_loop(cond, body, loop_vars, shape_invariants=None, parallel_iterations=10, back_prop=True, swap_memory=False,
                maximum_iterations=None, name=None):
     """Repeats `body` while `cond` is true. Returns the final loop variables in the structure of `loop_vars`."""

@@ -18,7 +18,7 @@ PAGE = "doc/python_names_v2.md"
 HOMES = {}
 for _row in """
 compat.v2.functions: ones_like zeros_like random_normal_initializer random_uniform_initializer
-compat.v2.functions: zeros_initializer ones_initializer constant_initializer inside_function while_loop
+compat.v2.functions: zeros_initializer ones_initializer constant_initializer inside_function cond while_loop
 compat.v2.variable: Variable
 compat.v2.image_functions @ image: extract_glimpse sample_distorted_bounding_box stateless_random_flip_left_right stateless_random_flip_up_down
 compat.v2.image_functions @ image: stateless_random_brightness stateless_random_contrast stateless_random_hue stateless_random_saturation

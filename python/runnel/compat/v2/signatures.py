@@ -40,7 +40,6 @@ debugging.assert_all_finite: x, message, name=None
 batch_to_space: input, block_shape, crops, name=None
 space_to_batch nn.space_to_batch: input, block_shape, paddings, name=None
 boolean_mask: tensor, mask, axis=None, name='boolean_mask'
-cond: pred, true_fn=None, false_fn=None, name=None
 constant: value, dtype=None, shape=None, name='Const'
 convert_to_tensor: value, dtype=None, dtype_hint=None, name=None
 expand_dims: input, axis, name=None
