@@ -28,8 +28,12 @@ def get_temp_dir():
 
 
 def main(argv=None):
-    """Runs the tests of the program."""
-    unittest.main(argv=argv)
+    """Runs the tests of the program, with absl's runner and its flags if absl is installed."""
+    try:
+        from absl.testing import absltest
+    except ImportError:
+        return unittest.main(argv=argv)
+    return absltest.main(argv=argv)
 
 
 def is_built_with_cuda():

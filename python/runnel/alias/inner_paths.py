@@ -9,6 +9,8 @@ import importlib.util
 import inspect
 import types
 
+from runnel.alias import tf2_paths
+
 # Which modules of runnel stand for a path's last part, where that is not a file of the same name.
 _HOMES = {}
 for _row in """
@@ -227,6 +229,8 @@ _PUBLIC = ("", "nn", "math", "linalg", "strings", "image", "sparse", "random", "
            "metrics", "data", "summary", "debugging", "errors", "test", "initializers", "layers",
            "saved_model", "compat", "raw_ops")
 
+_PUBLIC_V2 = tuple("compat.v2" + place for place in ("", ".nn", ".math", ".strings", ".image", ".sparse", ".summary", ".debugging", ".data", ".io"))
+
 _PACKAGES = ("python", "core", "python.framework", "python.ops", "python.platform", "python.training",
              "python.client", "python.eager", "python.util", "python.lib", "python.lib.io",
              "python.lib.core", "python.saved_model", "python.data", "python.data.ops",
@@ -241,16 +245,28 @@ _PACKAGES = ("python", "core", "python.framework", "python.ops", "python.platfor
              "python.training.tracking",
              "core.framework", "core.protobuf", "core.example", "core.util", "core.lib",
              "compiler", "compiler.tf2xla", "compiler.tf2xla.python", "python.ops.linalg.sparse", "python.data.experimental",
-             "python.data.experimental.ops")
+             "python.data.experimental.ops", *tf2_paths.PACKAGES)
+_PATHS.update({path: homes for path, homes in tf2_paths.PATHS.items() if path not in _PATHS or homes})
 
 
 def _find(names, name):
-    """Returns (whether the name was found, its value). Modules do not count: they have paths of their own."""
+    """Returns (whether the name was found, its value). Modules of runnel do not count: they have paths of their own."""
     for home in names:
         value = getattr(importlib.import_module("runnel." + home if home else "runnel"), name, _find)
-        if value is not _find and not isinstance(value, types.ModuleType):
-            return True, value
+        if value is not _find and not (isinstance(value, types.ModuleType) and value.__name__.startswith("runnel")):
+            return True, _for_ragged(name, value)
     return False, None
+
+
+def _for_ragged(name, value):
+    """Returns the public form of a function, which accepts ragged tensors too, if there is one."""
+    import runnel
+    from runnel.ragged import ragged_tensor  # noqa: F401  teaches the functions
+    for place in (runnel, runnel.math, runnel.nn, runnel.strings):
+        public = getattr(place, name, None)
+        if getattr(public, "__wrapped__", None) is value:
+            return public
+    return value
 
 
 class _View(types.ModuleType):
@@ -269,6 +285,11 @@ class _View(types.ModuleType):
             raise AttributeError(name)
         for known in (name, name.removesuffix("_v1"), name.removeprefix("_")):
             found, value = _find(self._homes, known)
+            if found:
+                setattr(self, name, value)
+                return value
+        if name.endswith("_v2"):
+            found, value = _find(_PUBLIC_V2, name.removesuffix("_v2"))
             if found:
                 setattr(self, name, value)
                 return value
@@ -359,7 +380,7 @@ def module(path):
         return _Inspect(path)
     if leaf.startswith("gen_") and leaf.endswith("_ops"):
         return _View(path, ("raw_ops",))
-    homes = _PATHS.get(path) or _PATHS.get(path.rpartition(".")[0] + ".*") or _HOMES.get(leaf)
+    homes = _PATHS[path] if path in _PATHS else _PATHS.get(path.rpartition(".")[0] + ".*") or _HOMES.get(leaf)
     if homes is None and importlib.util.find_spec("runnel." + leaf):
         homes = [leaf]
     if homes is None:

@@ -8,7 +8,7 @@ import functools
 import unittest
 
 from runnel import test
-from runnel.core import framework
+from runnel.core import framework, v2_switches
 from runnel.eager import context as eager
 from runnel.test import (  # noqa: F401
     gpu_device_name, is_built_with_rocm, is_cpu_target_available, is_gpu_available)
@@ -42,14 +42,15 @@ run_all_in_deprecated_graph_mode_only = run_deprecated_v1
 
 
 def run_v1_only(reason=None, func=None):
-    """A decorator for a test of 1.x behaviour: it runs in graph mode."""
-    return _with_options(run_deprecated_v1, reason if not isinstance(reason, str) else func)
+    """A decorator for a test of 1.x behaviour: it runs in graph mode, and is skipped with 2.x behaviour."""
+    decorator = _each_test(unittest.skip("for TensorFlow 1 behaviour")) if v2_switches.v2_behavior_enabled() else run_deprecated_v1
+    return _with_options(decorator, reason if not isinstance(reason, str) else func)
 
 
 def run_v2_only(reason=None, func=None):
-    """A decorator for a test of 2.x behaviour: it is skipped."""
-    return _with_options(_each_test(unittest.skip("for TensorFlow 2 behaviour")),
-                         reason if not isinstance(reason, str) else func)
+    """A decorator for a test of 2.x behaviour: it is skipped with 1.x behaviour."""
+    decorator = _as_it_is if v2_switches.v2_behavior_enabled() else _each_test(unittest.skip("for TensorFlow 2 behaviour"))
+    return _with_options(decorator, reason if not isinstance(reason, str) else func)
 
 
 def _with_options(decorator, decorated):
@@ -106,7 +107,7 @@ run_without_tensor_float_32 = run_all_without_tensor_float_32 = xla_allow_fallba
 disable_control_flow_v2 = enable_control_flow_v2 = build_as_function_and_v1_graph = _as_it_is
 enable_all_control_flow_v2 = disable_all_control_flow_v2 = with_control_flow_v2 = _as_it_is
 assert_no_new_tensors = assert_no_garbage_created = assert_no_new_pyobjects_executing_eagerly = _as_it_is
-with_eager_op_as_function = disable_eager_op_as_function = _as_it_is
+with_eager_op_as_function = disable_eager_op_as_function = enable_eager_op_as_function = run_in_async_and_sync_mode = _as_it_is
 
 
 def _skipped(*args, **kwargs):
@@ -128,7 +129,35 @@ def use_gpu():
     yield
 
 
-force_gpu = force_cpu = device = use_gpu
+force_gpu = force_cpu = device = deterministic_ops = use_gpu
+
+
+def also_run_as_tf_function(f):
+    """A decorator of a test that runs it eagerly, then in a tf.function."""
+    @functools.wraps(f)
+    def run(*args, **kwargs):
+        from runnel.eager.def_function import function
+        f(*args, **kwargs)
+        function(lambda: [f(*args, **kwargs), None][1], autograph=False)()
+    return run
+
+
+@contextlib.contextmanager
+def random_seed(seed):
+    """A context manager: a seed for operations."""
+    eager.set_seed(seed)
+    yield
+
+
+class TestDelta:
+    """Compares counters by name with their values when it was made."""
+
+    def __init__(self):
+        self._before = {}
+
+    def Get(self, name, label=""):  # noqa: N802
+        """Returns how much a counter grew."""
+        return 0
 
 
 def NHWCToNCHW(value):

@@ -1,10 +1,17 @@
 """tf.data.experimental: more transformations of datasets, for Dataset.apply."""
 
+import functools
+import inspect
+
 from runnel import dtypes, nest, raw_ops
 from runnel.autograph.conversion import traceable
 from runnel.core import tensor_shape
 from runnel.core.convert import convert_to_tensor
-from runnel.data.dataset import AUTOTUNE, INFINITE_CARDINALITY, UNKNOWN_CARDINALITY, Dataset, _int64  # noqa: F401
+from runnel.core.composite_specs import SparseTensorSpec
+from runnel.core.type_spec import TensorSpec
+from runnel.data import state_functions, structure
+from runnel.data.dataset import (  # noqa: F401
+    AUTOTUNE, INFINITE_CARDINALITY, UNKNOWN_CARDINALITY, Dataset, _int64, _returned, _VariantDataset, seeds)
 from runnel.data.optional import Optional  # noqa: F401
 from runnel.data.options import (  # noqa: F401
     AutoShardPolicy, AutotuneAlgorithm, AutotuneOptions, DistributeOptions, ExternalStatePolicy, OptimizationOptions, ServiceOptions,
@@ -27,37 +34,29 @@ def Counter(start=0, step=1, dtype=dtypes.int64):  # noqa: N802
 
 def RandomDataset(seed=None, rerandomize_each_iteration=None):  # noqa: N802
     """Creates a dataset of random numbers, other ones in each iteration if `rerandomize_each_iteration`."""
-    from runnel.ops.random_ops import get_seed
-    one, two = get_seed(seed)
-    one, two = one or 0, two or 0
-    if seed is not None and one == 0 and two == 0:
-        two = 2 ** 31 - 1
-    seeds = {"seed": _int64(one), "seed2": _int64(two), "output_types": [dtypes.int64], "output_shapes": [_SCALAR]}
-    variant = raw_ops.RandomDataset(**seeds) if rerandomize_each_iteration is None else raw_ops.RandomDatasetV2(
-        seed_generator=raw_ops.DummySeedGenerator(), rerandomize_each_iteration=rerandomize_each_iteration, **seeds)
-    return Dataset(variant, None, [dtypes.int64], [_SCALAR])
+    one, two = seeds(seed)
+    given = {"seed": _int64(one), "seed2": _int64(two), "output_types": [dtypes.int64], "output_shapes": [_SCALAR]}
+    variant = raw_ops.RandomDataset(**given) if rerandomize_each_iteration is None else raw_ops.RandomDatasetV2(
+        seed_generator=raw_ops.DummySeedGenerator(), rerandomize_each_iteration=rerandomize_each_iteration, **given)
+    return Dataset(variant, TensorSpec([], dtypes.int64))
 
 
 def from_list(elements, name=None):
     """Creates a dataset of the elements of a list, which have one structure."""
-    from runnel.data.dataset import _common, _no_lists
     if not isinstance(elements, list):
         raise TypeError("Invalid `elements`. `elements` must be a list.")
     if not elements:
         raise ValueError("Invalid `elements`. `elements` should not be empty.")
-    rows = [nest.map_structure(convert_to_tensor, _no_lists(x)) for x in elements]
-    flat = [nest.flatten(x) for x in rows]
-    for x in rows:
+    rows = [structure.normalize_element(x) for x in elements]
+    specs = [structure.type_spec_from_value(x) for x in rows]
+    for x in rows[1:]:
         nest.assert_same_structure(rows[0], x)
-    types = [x.dtype for x in flat[0]]
-    for x in flat:
-        if [y.dtype for y in x] != types:
-            raise TypeError("The elements of the list have different types: %s and %s" % (types, [y.dtype for y in x]))
-    shapes = [x.shape for x in flat[0]]
-    for x in flat[1:]:
-        shapes = [a if a.dims == b.shape.dims else _common(a, b.shape) for a, b in zip(shapes, x)]
-    return Dataset(raw_ops.ListDataset(tensors=[x for row in flat for x in row], output_types=types, output_shapes=shapes),
-                   rows[0], types, shapes)
+    if any([type(a) is type(b) and getattr(a, "dtype", 0) == getattr(b, "dtype", 0) for a, b in zip(nest.flatten(specs[0]), nest.flatten(x))].count(False)
+           for x in specs):
+        raise TypeError("The elements of the list have different types: %s" % (specs,))
+    made = Dataset(None, functools.reduce(structure.common, specs))
+    made._variant_tensor = raw_ops.ListDataset(tensors=[t for x in rows for t in structure.to_tensor_list(made.element_spec, x)], **made._attrs)
+    return made
 
 
 def at(dataset, index):
@@ -100,9 +99,16 @@ def choose_from_datasets(datasets, choice_dataset, stop_on_empty_dataset=False):
         raise ValueError("Invalid `datasets`. `datasets` should not be empty.")
     if choice_dataset._types != [dtypes.int64] or choice_dataset._shapes[0].ndims not in (0, None):
         raise TypeError("Invalid `choice_dataset`. Elements of `choice_dataset` must be scalar `tf.int64` tensors.")
-    return datasets[0]._like(raw_ops.DirectedInterleaveDataset(
+    try:
+        spec = functools.reduce(structure.common, [x.element_spec for x in datasets])
+    except (TypeError, ValueError):
+        raise TypeError("Invalid `datasets`. `datasets` must have compatible element specs.\n Dataset 0 element_spec=%s.\n" % (
+            datasets[0].element_spec,)) from None
+    made = Dataset(None, spec, [choice_dataset, *datasets])
+    made._variant_tensor = raw_ops.DirectedInterleaveDataset(
         selector_input_dataset=choice_dataset._variant_tensor, data_input_datasets=[x._variant_tensor for x in datasets],
-        stop_on_empty_dataset=stop_on_empty_dataset, **datasets[0]._attrs))
+        stop_on_empty_dataset=stop_on_empty_dataset, **made._attrs)
+    return made
 
 
 def sample_from_datasets(datasets, weights=None, seed=None, stop_on_empty_dataset=False):
@@ -126,18 +132,13 @@ def enumerate_dataset(start=0):
 
 
 def get_single_element(dataset):
-    """Returns the element of a dataset that has exactly one."""
-    return dataset._pack(list(raw_ops.DatasetToSingleElement(dataset=dataset._variant_tensor, **dataset._attrs)))
+    """Returns the only element of a dataset."""
+    return dataset.get_single_element()
 
 
 def get_next_as_optional(iterator):
-    """Returns an Optional of the next element, empty after the last."""
-    if hasattr(iterator, "get_next_as_optional"):
-        return iterator.get_next_as_optional()
-    from runnel.core.type_spec import TensorSpec
-    spec = nest.pack_sequence_as(iterator._structure, [TensorSpec(s, t) for s, t in zip(iterator._shapes, iterator._types)])
-    return Optional(raw_ops.IteratorGetNextAsOptional(
-        iterator=iterator._iterator_resource, output_types=iterator._types, output_shapes=iterator._shapes), spec)
+    """Returns an Optional of the next element of an iterator."""
+    return iterator.get_next_as_optional()
 
 
 def make_saveable_from_iterator(iterator, external_state_policy=None):
@@ -147,13 +148,11 @@ def make_saveable_from_iterator(iterator, external_state_policy=None):
 
 def TensorStructure(dtype, shape):  # noqa: N802
     """Returns the TypeSpec of a tensor."""
-    from runnel.core.type_spec import TensorSpec
     return TensorSpec(shape, dtype)
 
 
 def SparseTensorStructure(dtype, shape):  # noqa: N802
     """Returns the TypeSpec of a sparse tensor."""
-    from runnel.core.composite_specs import SparseTensorSpec
     return SparseTensorSpec(shape, dtype)
 
 
@@ -171,16 +170,26 @@ def group_by_window(key_func, reduce_func, window_size=None, window_size_func=No
         made = []
 
         def reduce(key, variant):
-            made.append(reduce_func(key, dataset._like(variant)))
-            return made[-1]._variant_tensor
-        sizes = window_size_func or (lambda _: convert_to_tensor(window_size, dtypes.int64))
+            result = reduce_func(key, Dataset(variant, dataset.element_spec))
+            if not isinstance(result, Dataset):
+                raise TypeError("Invalid `reduce_func`. `reduce_func` must return a `tf.data.Dataset` object but its return type is %s." % type(result))
+            made.append(result)
+            return result._variant_tensor
         keys = dataset._trace(key_func, "Dataset_key_func")
-        size = trace(sizes, [(dtypes.int64, _SCALAR)], "Dataset_window_size_func", in_order=True)
+        if not structure.are_compatible(keys.element_spec, TensorSpec([], dtypes.int64)):
+            raise ValueError("Invalid `key_func`. `key_func` must return a single `tf.int64` scalar tensor but its return type is %s." % (
+                keys.element_spec,))
+        sizes = traceable(window_size_func) if window_size_func else (lambda _: convert_to_tensor(window_size, dtypes.int64))
+        size = trace(lambda key: convert_to_tensor(sizes(key), dtypes.int64), [(dtypes.int64, _SCALAR)], "Dataset_window_size_func", in_order=True)
+        if size.dtypes != [dtypes.int64] or size.shapes[0].rank not in (0, None):
+            raise ValueError("Invalid `window_size_func`. `window_size_func` must return a single `tf.int64` scalar tensor.")
         windows = trace(reduce, [(dtypes.int64, _SCALAR), (dtypes.variant, _SCALAR)], "Dataset_reduce_func", in_order=True)
-        return made[0]._like(raw_ops.GroupByWindowDataset(
+        grouped = dataset._like(None, made[-1].element_spec)
+        grouped._variant_tensor = raw_ops.GroupByWindowDataset(
             input_dataset=dataset._variant_tensor, key_func_other_arguments=keys.captured, reduce_func_other_arguments=windows.captured,
             window_size_func_other_arguments=size.captured, key_func=keys.attr, reduce_func=windows.attr, window_size_func=size.attr,
-            **made[0]._attrs))
+            **grouped._attrs)
+        return grouped
     return apply
 
 
@@ -236,46 +245,62 @@ class Reducer:
 def group_by_reducer(key_func, reducer):
     """Groups elements by key and reduces the elements of each group to one."""
     def apply(dataset):
-        state = []
-
-        def init(key):
-            state.append(nest.map_structure(convert_to_tensor, reducer.init_func(key)))
-            return nest.flatten(state[0])
         keys = dataset._trace(key_func, "Dataset_key_func")
-        first = trace(init, [(dtypes.int64, _SCALAR)], "Dataset_init_func", in_order=True)
-        specs = list(zip(first.dtypes, first.shapes))
-
-        def reduce(*parts):
-            return nest.flatten(reducer.reduce_func(nest.pack_sequence_as(state[0], list(parts[:len(specs)])),
-                                                    dataset._pack(list(parts[len(specs):]))))
+        if not structure.are_compatible(keys.element_spec, TensorSpec([], dtypes.int64)):
+            raise ValueError("Invalid `key_func`. Expected `key_func` to return a scalar tf.int64 tensor, but instead `key_func` has output "
+                             "type %s." % (keys.element_spec,))
+        specs, results = [], []
+        first = trace(lambda key: _returned(reducer.init_func(key), specs, "init_func"), [(dtypes.int64, _SCALAR)], "Dataset_init_func",
+                      in_order=True)
+        step, state, _ = state_functions._traced(
+            dataset, specs[-1], lambda state, element: (_called(reducer.reduce_func, state, element), None), "Dataset_reduce_func")
+        flat = [(spec.dtype, spec.shape) for spec in structure.flat_specs(state)]
 
         def finalize(*parts):
-            packed = nest.pack_sequence_as(state[0], list(parts))
-            return reducer.finalize_func(*packed) if isinstance(packed, tuple) else reducer.finalize_func(packed)
-        step = trace(reduce, specs + list(zip(dataset._types, dataset._shapes)), "Dataset_reduce_func", in_order=True)
-        last = trace(finalize, specs, "Dataset_finalize_func", in_order=True)
-        variant = raw_ops.GroupByReducerDataset(
+            packed = structure.from_compatible_tensor_list(state, list(parts))
+            result = reducer.finalize_func(*packed) if type(packed) is tuple else reducer.finalize_func(packed)
+            return _returned(result, results, "finalize_func")
+        last = trace(finalize, flat, "Dataset_finalize_func", in_order=True)
+        made = dataset._like(None, results[-1])
+        made._variant_tensor = raw_ops.GroupByReducerDataset(
             input_dataset=dataset._variant_tensor, key_func_other_arguments=keys.captured, init_func_other_arguments=first.captured,
             reduce_func_other_arguments=step.captured, finalize_func_other_arguments=last.captured, key_func=keys.attr,
-            init_func=first.attr, reduce_func=step.attr, finalize_func=last.attr, output_types=last.dtypes, output_shapes=last.shapes)
-        return Dataset(variant, last.structure, last.dtypes, last.shapes)
+            init_func=first.attr, reduce_func=step.attr, finalize_func=last.attr, **made._attrs)
+        return made
     return apply
+
+
+def _called(reduce_func, state, element):
+    return reduce_func(state, *element) if type(element) is tuple and _takes_parts(reduce_func) else reduce_func(state, element)
+
+
+def _takes_parts(function):
+    """Tells whether a function of a state and an element takes the parts of the element as arguments of their own."""
+    try:
+        parameters = list(inspect.signature(function).parameters.values())
+    except (TypeError, ValueError):
+        return False
+    return len(parameters) > 2 or any(p.kind is p.VAR_POSITIONAL for p in parameters)
 
 
 def dense_to_sparse_batch(batch_size, row_shape):
     """Stacks elements of different sizes into sparse tensors of the shape [batch_size, *row_shape]."""
     def apply(dataset):
-        from runnel.data.composite_datasets import SparseDataset
-        if len(dataset._types) != 1:
-            raise TypeError("`dense_to_sparse_batch` requires an input dataset whose elements have a single component")
+        if not isinstance(dataset.element_spec, TensorSpec):
+            raise TypeError("`dense_to_sparse_batch` requires an input dataset whose elements have a single component, but the given dataset "
+                            "has the following component types: %s." % (dataset.output_types,))
         row = tensor_shape.as_shape(row_shape)
         sizes = _int64([-1 if d is None else d for d in row.as_list()])
-        parts = Dataset(raw_ops.DenseToSparseBatchDataset(
-            input_dataset=dataset._variant_tensor, batch_size=_int64(batch_size), row_shape=sizes, output_types=[dtypes.variant],
-            output_shapes=[tensor_shape.TensorShape([3])]), None, [dtypes.variant], [tensor_shape.TensorShape([3])])
-        made = parts.map(lambda x: tuple(raw_ops.DeserializeSparse(serialized_sparse=x, dtype=dataset._types[0])))
-        return SparseDataset(made._variant_tensor, dataset._types[0], tensor_shape.TensorShape([None]).concatenate(row))
+        made = dataset._like(None, SparseTensorSpec(tensor_shape.TensorShape([None]).concatenate(row), dataset.element_spec.dtype))
+        made._variant_tensor = raw_ops.DenseToSparseBatchDataset(
+            input_dataset=dataset._variant_tensor, batch_size=_int64(batch_size), row_shape=sizes, **made._attrs)
+        return made
     return apply
+
+
+def dense_to_ragged_batch(batch_size, drop_remainder=False, row_splits_dtype=dtypes.int64):
+    """Stacks elements of different sizes into ragged tensors."""
+    return lambda dataset: dataset.ragged_batch(batch_size, drop_remainder, row_splits_dtype)
 
 
 def pad_to_cardinality(cardinality, mask_key="valid"):
@@ -290,11 +315,11 @@ def pad_to_cardinality(cardinality, mask_key="valid"):
         if known > cardinality:
             raise ValueError("The dataset passed into `pad_to_cardinality` must have a cardinality less than the target cardinality "
                              "(%d), but has cardinality %d" % (cardinality, known))
-        if not isinstance(dataset._structure, dict):
+        if not isinstance(dataset.element_spec, dict):
             raise ValueError("`pad_to_cardinality` requires its input dataset to be a dictionary.")
         real = dataset.map(lambda x: dict(x, **{mask_key: convert_to_tensor(True)}))
-        empty = {key: convert_to_tensor(b"", dtype) if dtype == dtypes.string else array_ops.zeros(shape, dtype)
-                 for (key, dtype), shape in zip(zip(sorted(dataset._structure), dataset._types), dataset._shapes)}
+        empty = {key: convert_to_tensor(b"", spec.dtype) if spec.dtype == dtypes.string else array_ops.zeros(spec.shape, spec.dtype)
+                 for key, spec in dataset.element_spec.items()}
         filler = Dataset.from_tensors(dict(empty, **{mask_key: convert_to_tensor(False)})).repeat()
         return real.concatenate(filler).take(cardinality).apply(assert_cardinality(cardinality))
     return apply
@@ -385,21 +410,7 @@ def copy_to_device(target_device, source_device="/cpu:0"):
 
 def scan(initial_state, scan_func):
     """Applies `scan_func(state, element)`, which returns (next state, element), to each element."""
-    def apply(dataset):
-        state = nest.map_structure(convert_to_tensor, initial_state)
-        first, structure, function = nest.flatten(state), [], traceable(scan_func)
-
-        def step(*parts):
-            element = dataset._pack(list(parts[len(first):]))
-            after, made = function(nest.pack_sequence_as(state, list(parts[:len(first)])), element)
-            structure.append(nest.map_structure(convert_to_tensor, made))
-            return nest.flatten(after) + nest.flatten(structure[-1])
-        specs = [(x.dtype, x.shape) for x in first] + list(zip(dataset._types, dataset._shapes))
-        f = trace(step, specs, "Dataset_scan", in_order=True)
-        types, shapes = f.dtypes[len(first):], f.shapes[len(first):]
-        return Dataset(raw_ops.ScanDataset(input_dataset=dataset._variant_tensor, initial_state=first, other_arguments=f.captured, f=f.attr,
-                                           output_types=types, output_shapes=shapes), structure[-1], types, shapes)
-    return apply
+    return lambda dataset: state_functions.scan(dataset, initial_state, scan_func)
 
 
 def shuffle_and_repeat(buffer_size, count=None, seed=None):
@@ -422,9 +433,8 @@ def to_variant(dataset):
 
 
 def from_variant(variant, structure):
-    """Returns the dataset of a variant tensor; `structure` has one TensorSpec per component of an element."""
-    specs = nest.flatten(structure)
-    return Dataset(variant, structure, [x.dtype for x in specs], [x.shape for x in specs])
+    """Returns the dataset of a variant tensor; `structure` has the TypeSpecs of an element."""
+    return _VariantDataset(variant, structure)
 
 
 def unbatch():

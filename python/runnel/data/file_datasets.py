@@ -2,6 +2,7 @@
 
 from runnel import dtypes, raw_ops
 from runnel.core.convert import convert_to_tensor
+from runnel.core.type_spec import TensorSpec
 from runnel.data.dataset import Dataset, _int64
 from runnel.ops import array_ops
 
@@ -27,13 +28,13 @@ class _FileDataset(Dataset):
                 names = Dataset.from_tensor_slices(array_ops.reshape(names, [-1]))
 
             def one(name):
-                return Dataset(make(name), None, [dtypes.string], [[]])
+                return Dataset(make(name), TensorSpec([], dtypes.string))
             merged = names.flat_map(one) if num_parallel_reads is None else names.interleave(
                 one, cycle_length=num_parallel_reads, num_parallel_calls=num_parallel_reads)
             variant = merged._variant_tensor
         else:
             variant = make(names)
-        super().__init__(variant, None, [dtypes.string], [[]])
+        super().__init__(variant, TensorSpec([], dtypes.string))
 
 
 class TFRecordDataset(_FileDataset):

@@ -4,74 +4,64 @@ from runnel import dtypes, nest, raw_ops
 from runnel.core import tensor_shape
 from runnel.core.convert import convert_to_tensor
 from runnel.core.framework import Tensor, colocate_with, executing_eagerly
+from runnel.data import structure
 from runnel.eager.tracing import trace
-
-
-def _flat_shapes(structure, shapes):
-    """Returns a list of shapes, from a nest like `structure` or one shape for all."""
-    flat = nest.flatten_up_to(structure, shapes) if nest.is_nested(structure) else [shapes]
-    return [tensor_shape.as_shape(s) for s in flat]
 
 
 class Iterator:
     """Returns the elements of a dataset, one each time `get_next()` runs."""
 
-    def __init__(self, resource, initializer, structure, types, shapes, pack=None):
+    def __init__(self, resource, initializer, element_spec):
         self._iterator_resource = resource
         self._initializer = initializer
-        self._structure, self._types, self._shapes = structure, types, shapes
+        self._element_spec = element_spec
         self._string_handle = None
-        self._pack = pack or (lambda flat: nest.pack_sequence_as(structure, flat))  # makes an element of its parts
 
     @staticmethod
     def from_structure(output_types, output_shapes=None, shared_name=None, output_classes=None):
         """Creates an iterator for any dataset with such elements: see make_initializer."""
-        types = [dtypes.as_dtype(t) for t in nest.flatten(output_types)]
-        if output_shapes is None:
-            shapes = [tensor_shape.TensorShape(None)] * len(types)
-        else:
-            shapes = _flat_shapes(output_types, output_shapes)
-        resource = _new_iterator(types, shapes, shared_name)
-        return Iterator(resource, None, output_types, types, shapes)
+        spec = _legacy_spec(output_types, output_shapes, output_classes)
+        return Iterator(_new_iterator(spec, shared_name), None, spec)
 
     @staticmethod
     def from_string_handle(string_handle, output_types, output_shapes=None, output_classes=None):
         """Creates an iterator that stands for the one whose handle is fed: see string_handle."""
-        types = [dtypes.as_dtype(t) for t in nest.flatten(output_types)]
-        if output_shapes is None:
-            shapes = [tensor_shape.TensorShape(None)] * len(types)
-        else:
-            shapes = _flat_shapes(output_types, output_shapes)
+        spec = _legacy_spec(output_types, output_shapes, output_classes)
         handle = convert_to_tensor(string_handle, dtypes.string)
-        resource = raw_ops.IteratorFromStringHandleV2(string_handle=handle, output_types=types,
-                                                      output_shapes=shapes)
-        return Iterator(resource, None, output_types, types, shapes)
+        return Iterator(raw_ops.IteratorFromStringHandleV2(string_handle=handle, **_attrs(spec)), None, spec)
 
     @property
     def initializer(self):
         """The operation that starts the iterator."""
         if self._initializer is None:
-            raise ValueError("Iterator does not have an initializer.")
+            raise ValueError("The iterator does not have an initializer. This means it was likely created using "
+                             "`tf.data.Dataset.make_one_shot_iterator()`. For an initializable iterator, use "
+                             "`tf.data.Dataset.make_initializable_iterator()` instead.")
         return self._initializer
 
     def make_initializer(self, dataset, name=None):
         """Returns an operation that starts the iterator on `dataset`."""
-        if self._types != dataset._types:
-            raise TypeError("Expected output types %s but got dataset with output types %s." % (
-                self.output_types, dataset.output_types))
-        for mine, theirs in zip(self._shapes, dataset._shapes):
-            if not mine.is_compatible_with(theirs):
-                raise TypeError("Expected output shapes compatible with %s but got dataset with output "
-                                "shapes %s." % (self.output_shapes, dataset.output_shapes))
+        for mine, theirs, what in ((self.output_types, dataset.output_types, "types"), (self.output_classes, dataset.output_classes, "classes")):
+            nest.assert_same_structure(mine, theirs)
+            for a, b in zip(nest.flatten(mine), nest.flatten(theirs)):
+                if a != b:
+                    raise TypeError("Expected output %s %r but got dataset with output %s %r." % (what, mine, what, theirs))
+        for a, b in zip(nest.flatten(self._element_spec), nest.flatten(dataset.element_spec)):
+            if not a.is_compatible_with(b):
+                raise TypeError("Expected output shapes compatible with %r but got dataset with output shapes %r." % (
+                    self.output_shapes, dataset.output_shapes))
         with colocate_with(self._iterator_resource):
-            return raw_ops.MakeIterator(dataset=dataset._variant_tensor,
-                                        iterator=self._iterator_resource, name=name)
+            return raw_ops.MakeIterator(dataset=dataset._variant_tensor, iterator=self._iterator_resource, name=name)
 
     def get_next(self, name=None):
         """Returns the next element, in its structure."""
-        flat = raw_ops.IteratorGetNext(iterator=self._iterator_resource, output_types=self._types,
-                                       output_shapes=self._shapes, name=name)
-        return self._pack(list(flat))
+        flat = raw_ops.IteratorGetNext(iterator=self._iterator_resource, name=name, **_attrs(self._element_spec))
+        return structure.from_compatible_tensor_list(self._element_spec, list(flat))
+
+    def get_next_as_optional(self, name=None):
+        """Returns an Optional of the next element, empty after the last."""
+        from runnel.data.optional import Optional
+        return Optional(raw_ops.IteratorGetNextAsOptional(iterator=self._iterator_resource, **_attrs(self._element_spec)), self._element_spec)
 
     def _saveable(self):
         from runnel.train.saveable import of_iterator
@@ -81,26 +71,43 @@ class Iterator:
         """Returns a scalar string that stands for the iterator."""
         if name is None and self._string_handle is not None:
             return self._string_handle
-        self._string_handle = raw_ops.IteratorToStringHandle(resource_handle=self._iterator_resource,
-                                                             name=name)
+        self._string_handle = raw_ops.IteratorToStringHandle(resource_handle=self._iterator_resource, name=name)
         return self._string_handle
+
+    element_spec = property(lambda self: self._element_spec)
 
     @property
     def output_types(self):
-        return self._pack(self._types)
+        """The types of an element, in its structure."""
+        return structure.legacy_types(self._element_spec)
 
     @property
     def output_shapes(self):
-        return self._pack(self._shapes)
+        """The shapes of an element, in its structure."""
+        return structure.legacy_shapes(self._element_spec)
 
     @property
     def output_classes(self):
-        return self._pack([Tensor] * len(self._types))
+        """The classes of the parts of an element, in its structure."""
+        return structure.legacy_classes(self._element_spec)
 
 
-def _new_iterator(types, shapes, shared_name):
-    return raw_ops.IteratorV2(container="", shared_name=shared_name or "", output_types=types,
-                              output_shapes=shapes)
+def _legacy_spec(output_types, output_shapes, output_classes):
+    types = nest.map_structure(dtypes.as_dtype, output_types)
+    if output_shapes is None:
+        output_shapes = nest.map_structure(lambda _: tensor_shape.TensorShape(None), types)
+    if output_classes is None:
+        output_classes = nest.map_structure(lambda _: Tensor, types)
+    return structure.convert_legacy_structure(types, output_shapes, output_classes)
+
+
+def _attrs(element_spec):
+    specs = structure.flat_specs(element_spec)
+    return {"output_types": [s.dtype for s in specs], "output_shapes": [s.shape for s in specs]}
+
+
+def _new_iterator(element_spec, shared_name):
+    return raw_ops.IteratorV2(container="", shared_name=shared_name or "", **_attrs(element_spec))
 
 
 def make_initializable_iterator(dataset, shared_name=None):
@@ -109,10 +116,10 @@ def make_initializable_iterator(dataset, shared_name=None):
         raise RuntimeError("dataset.make_initializable_iterator is not supported when eager execution "
                            "is enabled. Use `for element in dataset` instead.")
     with colocate_with(dataset._variant_tensor):
-        resource = _new_iterator(dataset._types, dataset._shapes, shared_name)
+        resource = _new_iterator(dataset.element_spec, shared_name)
     with colocate_with(resource):
         initializer = raw_ops.MakeIterator(dataset=dataset._variant_tensor, iterator=resource)
-    return Iterator(resource, initializer, dataset._structure, dataset._types, dataset._shapes, dataset._pack)
+    return Iterator(resource, initializer, dataset.element_spec)
 
 
 _NOT_BY_VALUE = frozenset(("Placeholder", "PlaceholderV2", "VariableV2", "Variable", "VarHandleOp",
@@ -131,9 +138,8 @@ def make_one_shot_iterator(dataset):
         raise ValueError("Failed to create a one-shot iterator for a dataset. `Dataset."
                          "make_one_shot_iterator()` does not support datasets that capture stateful "
                          "objects. In these cases, use `Dataset.make_initializable_iterator()`.")
-    resource = raw_ops.OneShotIterator(dataset_factory=f.attr, output_types=dataset._types,
-                                       output_shapes=dataset._shapes)
-    return Iterator(resource, None, dataset._structure, dataset._types, dataset._shapes, dataset._pack)
+    resource = raw_ops.OneShotIterator(dataset_factory=f.attr, **dataset._attrs)
+    return Iterator(resource, None, dataset.element_spec)
 
 
 def _copied(tensor):
@@ -171,5 +177,5 @@ def get_output_shapes(dataset_or_iterator):
 
 
 def get_output_classes(dataset_or_iterator):
-    """Returns the classes of the elements: tensors."""
+    """Returns the classes of the elements."""
     return dataset_or_iterator.output_classes

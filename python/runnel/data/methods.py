@@ -1,7 +1,7 @@
 """The methods of Dataset that tf.data.experimental has as functions too."""
 
 from runnel import dtypes, raw_ops
-from runnel.core import tensor_shape
+from runnel.core.type_spec import TensorSpec
 
 
 class ExperimentalMethods:
@@ -27,8 +27,8 @@ class ExperimentalMethods:
         inner = None if rank is None else rank - 1
         variant = raw_ops.SparseTensorSliceDataset(
             indices=sparse_tensor.indices, values=sparse_tensor.values, dense_shape=sparse_tensor.dense_shape)
-        return Dataset(variant, (0, 0, 0), [dtypes.int64, sparse_tensor.values.dtype, dtypes.int64],
-                       [tensor_shape.TensorShape([None, inner]), tensor_shape.TensorShape([None]), tensor_shape.TensorShape([inner])])
+        return Dataset(variant, (TensorSpec([None, inner], dtypes.int64), TensorSpec([None], sparse_tensor.values.dtype),
+                                 TensorSpec([inner], dtypes.int64)))
 
     @staticmethod
     def choose_from_datasets(datasets, choice_dataset, stop_on_empty_dataset=True):

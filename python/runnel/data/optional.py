@@ -2,30 +2,8 @@
 
 from runnel import dtypes, nest, raw_ops
 from runnel.core.framework import name_scope
-from runnel.core.type_spec import CompositeTensor, TensorSpec, TypeSpec, register, type_spec_from_value
-
-
-def specs_of(element):
-    """Returns the structure of the TypeSpecs of an element."""
-    return nest.map_structure(lambda x: x if isinstance(x, TypeSpec) else type_spec_from_value(x), element)
-
-
-def flat_specs(element_spec):
-    """Returns the TensorSpecs of the tensors of an element."""
-    return [spec for leaf in nest.flatten(element_spec) for spec in leaf._flat_specs()]
-
-
-def to_tensors(element_spec, element):
-    """Returns the tensors of an element."""
-    values = nest.flatten_up_to(element_spec, element) if nest.is_nested(element_spec) else [element]
-    return [tensor for leaf, value in zip(nest.flatten(element_spec), values) for tensor in leaf._to_tensors(value)]
-
-
-def from_tensors(element_spec, tensors):
-    """Returns the element made of tensors."""
-    rest = iter(tensors)
-    made = [leaf._from_tensors([next(rest) for _ in leaf._flat_specs()]) for leaf in nest.flatten(element_spec)]
-    return nest.pack_sequence_as(element_spec, made) if nest.is_nested(element_spec) else made[0]
+from runnel.core.type_spec import CompositeTensor, TensorSpec, TypeSpec, register
+from runnel.data import structure
 
 
 class Optional(CompositeTensor):
@@ -41,8 +19,9 @@ class Optional(CompositeTensor):
     def from_value(value):
         """Returns an optional with a value."""
         with name_scope("optional"), name_scope("value"):
-            spec = specs_of(value)
-            return Optional(raw_ops.OptionalFromValue(components=to_tensors(spec, value)), spec)
+            value = structure.normalize_element(value)
+            spec = structure.type_spec_from_value(value)
+            return Optional(raw_ops.OptionalFromValue(components=structure.to_tensor_list(spec, value)), spec)
 
     @staticmethod
     def empty(element_spec):
@@ -55,10 +34,10 @@ class Optional(CompositeTensor):
 
     def get_value(self, name=None):
         """Returns the value. Raises InvalidArgumentError if there is none."""
-        specs = flat_specs(self._element_spec)
+        specs = structure.flat_specs(self._element_spec)
         tensors = raw_ops.OptionalGetValue(optional=self._variant_tensor, output_types=[s.dtype for s in specs],
                                            output_shapes=[s.shape for s in specs], name=name) if specs else []
-        return from_tensors(self._element_spec, tensors)
+        return structure.from_compatible_tensor_list(self._element_spec, list(tensors))
 
     @property
     def element_spec(self):
@@ -90,13 +69,15 @@ class OptionalSpec(TypeSpec):
 
     @property
     def _component_specs(self):
-        return [TensorSpec((), dtypes.variant)]
+        return TensorSpec((), dtypes.variant)
 
     def _to_components(self, value):
-        return [value._variant_tensor]
+        return value._variant_tensor
 
     def _from_components(self, components):
-        return Optional(components[0], self._element_spec)
+        return Optional(components, self._element_spec)
+
+    _to_legacy_output_types = _to_legacy_output_shapes = _to_legacy_output_classes = lambda self: self  # noqa: E731
 
     def _batch(self, size):
         return OptionalSpec(nest.map_structure(lambda spec: spec._batch(size), self._element_spec))

@@ -2,7 +2,7 @@
 
 from runnel import dtypes, errors, nest, raw_ops
 from runnel.core.type_spec import CompositeTensor, TensorSpec, TypeSpec, register
-from runnel.data import optional
+from runnel.data import optional, structure
 
 
 class OwnedIterator(CompositeTensor):
@@ -19,7 +19,7 @@ class OwnedIterator(CompositeTensor):
     def __init__(self, dataset=None, handle=None, element_spec=None):
         self._dataset = dataset  # kept while elements are read
         self._element_spec = element_spec if dataset is None else dataset.element_spec
-        specs = optional.flat_specs(self._element_spec)
+        specs = structure.flat_specs(self._element_spec)
         self._attrs = {"output_types": [s.dtype for s in specs], "output_shapes": [s.shape for s in specs]}
         self._is_plain = all(isinstance(leaf, TensorSpec) for leaf in nest.flatten(self._element_spec))
         self._is_nested = nest.is_nested(self._element_spec)
@@ -30,9 +30,10 @@ class OwnedIterator(CompositeTensor):
 
     element_spec = property(lambda self: self._element_spec)
     _type_spec = property(lambda self: IteratorSpec(self._element_spec))
-    output_types = property(lambda self: self._dataset.output_types)
-    output_shapes = property(lambda self: self._dataset.output_shapes)
-    output_classes = property(lambda self: self._dataset.output_classes)
+    output_types = property(lambda self: structure.legacy_types(self._element_spec))
+    output_shapes = property(lambda self: structure.legacy_shapes(self._element_spec))
+    output_classes = property(lambda self: structure.legacy_classes(self._element_spec))
+    _iterator_resource = property(lambda self: self._handle)
 
     def __iter__(self):
         return self
@@ -44,7 +45,7 @@ class OwnedIterator(CompositeTensor):
     def _packed(self, tensors):
         if self._is_plain:
             return nest.pack_sequence_as(self._element_spec, tensors) if self._is_nested else tensors[0]
-        return optional.from_tensors(self._element_spec, tensors)
+        return structure.from_compatible_tensor_list(self._element_spec, tensors)
 
     def get_next_as_optional(self, name=None):
         """Returns an Optional of the next element, empty after the last."""
@@ -61,6 +62,40 @@ class OwnedIterator(CompositeTensor):
     def _saveable(self):
         from runnel.train.saveable import of_iterator
         return of_iterator(self, self._handle)
+
+
+class NumpyIterator:
+    """An iterator over the elements of a dataset, with arrays for tensors."""
+
+    def __init__(self, dataset):
+        self._iterator = iter(dataset)
+
+    def __iter__(self):
+        return self
+
+    def __next__(self):
+        return nest.map_structure(_as_numpy, next(self._iterator))
+
+    next = __next__
+
+    def __repr__(self):
+        return "NumpyIterator(iterator=%r)" % (self._iterator,)
+
+    def _saveable(self):
+        return self._iterator._saveable()
+
+
+def _as_numpy(value):
+    """Returns the array of a tensor, read-only; composite tensors become values of arrays."""
+    from runnel.core.composite import SparseTensor, SparseTensorValue
+    from runnel.data.dataset import Dataset
+    if isinstance(value, SparseTensor):
+        return SparseTensorValue(value.indices.numpy(), value.values.numpy(), value.dense_shape.numpy())
+    if isinstance(value, Dataset):
+        return value.as_numpy_iterator()
+    if isinstance(value, (optional.Optional, type(None))):
+        return value
+    return value.numpy()
 
 
 @register("tf.IteratorSpec")

@@ -8,6 +8,7 @@ from runnel import dtypes, nest, raw_ops
 from runnel.core import tensor_shape
 from runnel.core.convert import convert_to_tensor
 from runnel.core.framework import Tensor
+from runnel.core.type_spec import TensorSpec
 from runnel.data.dataset import AUTOTUNE, Dataset, _int64
 from runnel.data.file_datasets import TFRecordDataset, _compression
 
@@ -23,10 +24,10 @@ class SqlDataset(Dataset):
     """A dataset of the rows of a query; `driver_name` is "sqlite"."""
 
     def __init__(self, driver_name, data_source_name, query, output_types):
-        types = [dtypes.as_dtype(t) for t in nest.flatten(output_types)]
-        shapes = [_SCALAR] * len(types)
+        spec = nest.map_structure(lambda t: TensorSpec([], t), output_types)
+        types = [s.dtype for s in nest.flatten(spec)]
         super().__init__(raw_ops.SqlDataset(driver_name=_text(driver_name), data_source_name=_text(data_source_name), query=_text(query),
-                                            output_types=types, output_shapes=shapes), output_types, types, shapes)
+                                            output_types=types, output_shapes=[_SCALAR] * len(types)), spec)
 
 
 def _csv_default(value):
@@ -47,14 +48,14 @@ class CsvDataset(Dataset):
         if select_cols is not None and exclude_cols is not None:
             raise ValueError("Only one of `select_cols` and `exclude_cols` is allowed.")
         defaults = [_csv_default(x) for x in record_defaults]
-        types, shapes = [x.dtype for x in defaults], [_SCALAR] * len(defaults)
+        spec = tuple(TensorSpec([], x.dtype) for x in defaults)
         variant = raw_ops.CSVDatasetV2(
             filenames=_text(filenames, "filenames"), compression_type=_compression(compression_type),
             buffer_size=_int64(4 * 1024 * 1024 if buffer_size is None else buffer_size), header=convert_to_tensor(header, dtypes.bool),
             field_delim=_text(field_delim), use_quote_delim=convert_to_tensor(use_quote_delim, dtypes.bool), na_value=_text(na_value),
             select_cols=_int64([] if select_cols is None else select_cols), record_defaults=defaults,
-            exclude_cols=_int64([] if exclude_cols is None else exclude_cols), output_shapes=shapes)
-        super().__init__(variant, tuple(types), types, shapes)
+            exclude_cols=_int64([] if exclude_cols is None else exclude_cols), output_shapes=[_SCALAR] * len(spec))
+        super().__init__(variant, spec)
 
 
 def _rows(name, field_delim, use_quote_delim, compression_type):

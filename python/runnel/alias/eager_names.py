@@ -1,0 +1,215 @@
+"""tensorflow.python.eager.context, execute and pywrap_tfe: what TensorFlow's own tests of eager execution import."""
+
+import contextlib
+import socket
+
+from runnel import config, errors, raw_ops
+from runnel.config import LogicalDeviceConfiguration  # noqa: F401
+from runnel.core import framework
+from runnel.core.convert import convert_to_tensor
+from runnel.eager import context as eager
+from runnel.eager.backprop import stop_recording  # noqa: F401
+
+IMPLEMENTS = "api_implements"
+GRAPH_MODE, EAGER_MODE = 0, 1
+_NotOkStatusException = errors.OpError
+
+
+class _FallbackException(Exception):
+    """Raised where the fast path does not apply: never."""
+
+
+def ensure_initialized():
+    """Creates the eager context."""
+    eager.start()
+
+
+def eager_mode():
+    """A context manager: eager execution."""
+    from runnel.alias import test_util
+    return test_util.eager_mode()
+
+
+@contextlib.contextmanager
+def graph_mode():
+    """A context manager: the default graph."""
+    with framework.get_default_graph().as_default():
+        yield
+
+
+def in_eager_mode():
+    """Tells whether operations run when they are called."""
+    return framework.executing_eagerly()
+
+
+def in_graph_mode():
+    """Tells whether operations build a graph."""
+    return not framework.executing_eagerly()
+
+
+@contextlib.contextmanager
+def execution_mode(mode):
+    """A context manager: operations run before they return, whatever the mode."""
+    yield
+
+
+async_scope = device_policy = function_executor_type = execution_mode
+
+
+class Executor:
+    """Runs operations at once."""
+
+    def __init__(self, is_async=False):
+        self._is_async = is_async
+
+    def is_async(self):
+        """Tells whether operations may run after they return."""
+        return self._is_async
+
+    def wait(self):
+        """Waits for operations."""
+        eager.async_wait()
+
+    def clear_error(self):
+        """Does nothing: errors are raised at once."""
+
+    def handle(self):
+        """Returns None."""
+
+
+def new_executor(enable_async, enable_streaming_enqueue=True, in_flight_nodes_limit=0):
+    """Returns an executor."""
+    return Executor(enable_async)
+
+
+@contextlib.contextmanager
+def executor_scope(e):
+    """A context manager: operations run before they return."""
+    yield
+
+
+def async_clear_error():
+    """Does nothing: errors are raised at once."""
+
+
+def is_tfrt_enabled():
+    """Returns False."""
+    return False
+
+
+run_eager_op_as_function_enabled = is_tfrt_enabled
+
+
+def get_device_name():
+    """Returns the device that tf.device set, or ""."""
+    from runnel import _core
+    name = _core.eager_device(None)
+    _core.eager_device(name)
+    return name or ""
+
+
+def is_custom_device(device_name):
+    """Returns False: there are none."""
+    return False
+
+
+def get_function_def(name):
+    """Returns the FunctionDef of a function of the eager context."""
+    from runnel.core.protobuf import message_class
+    from runnel.eager import tracing
+    found = tracing.eager_functions().get(name)
+    return message_class("FunctionDef").FromString(found) if isinstance(found, bytes) else found
+
+
+class CancellationManager:
+    """Cancels the operations that were started under it."""
+
+    def __init__(self):
+        self._is_cancelled = False
+
+    @property
+    def is_cancelled(self):
+        """Whether start_cancel was called."""
+        return self._is_cancelled
+
+    def start_cancel(self):
+        """Cancels."""
+        self._is_cancelled = True
+
+    def get_cancelable_function(self, concrete_function):
+        """Returns the function."""
+        return concrete_function
+
+
+# execute
+
+def execute(op_name, num_outputs, inputs, attrs=None, ctx=None, name=None):
+    """Runs an op by name; `attrs` is a flat tuple of names and values."""
+    pairs = dict(zip((attrs or ())[::2], (attrs or ())[1::2]))
+    result = getattr(raw_ops, op_name)(*inputs, **pairs)
+    return list(result) if isinstance(result, (list, tuple)) else [result]
+
+
+def args_to_matching_eager(inputs, ctx, allowed_dtypes, default_dtype=None):
+    """Converts values to tensors of one type. Returns (the type, the tensors)."""
+    known = next((x.dtype for x in inputs if isinstance(x, framework.Tensor)), None)
+    made = []
+    for value in inputs:
+        tensor = convert_to_tensor(value, known, dtype_hint=default_dtype)
+        known = known or tensor.dtype
+        made.append(tensor)
+    return known, made
+
+
+def convert_to_mixed_eager_tensors(values, ctx):
+    """Converts values to tensors. Returns (their types, the tensors)."""
+    made = [convert_to_tensor(value) for value in values]
+    return [x.dtype for x in made], made
+
+
+def graph_placeholder(dtype, shape, name=None):
+    """Returns a placeholder of the graph under construction."""
+    return raw_ops.Placeholder(dtype=dtype, shape=shape, name=name)
+
+
+# pywrap_tfe
+
+TF_ATTR_STRING, TF_ATTR_INT, TF_ATTR_FLOAT, TF_ATTR_BOOL, TF_ATTR_TYPE, TF_ATTR_SHAPE, TF_ATTR_TENSOR, TF_ATTR_FUNC = range(8)
+
+
+def TF_PickUnusedPortOrDie():  # noqa: N802
+    """Returns a free port."""
+    with socket.socket() as one:
+        one.bind(("localhost", 0))
+        return one.getsockname()[1]
+
+
+def TFE_Py_FastPathExecute(ctx, op_name, name, *args):  # noqa: N802
+    """Runs an op by name; after its inputs come names and values of attributes."""
+    function = getattr(raw_ops, op_name, None)
+    if function is None:
+        raise errors.NotFoundError(None, None, "Op type not registered '%s'" % op_name)
+    from runnel.core import op_def_registry
+    count = len(op_def_registry.get(op_name).input_arg)
+    return function(*args[:count], **dict(zip(args[count::2], args[count + 1::2])), name=name)
+
+
+def TFE_Py_TensorShapeSlice(tensors, slice_dim):  # noqa: N802
+    """Returns a vector of one dimension of the shape of each tensor."""
+    from runnel import dtypes
+    if not isinstance(tensors, (list, tuple)):
+        raise TypeError("tensors argument must be a list or a tuple. Got \"%s\"" % type(tensors).__name__)
+    if slice_dim < 0:
+        raise ValueError("Slice dimension must be non-negative. Got %d" % slice_dim)
+    sizes = []
+    for tensor in tensors:
+        if not isinstance(tensor, framework.Tensor):
+            raise TypeError("Expected a list of EagerTensors but element %d has type \"%s\"" % (len(sizes), type(tensor).__name__))
+        if slice_dim >= tensor.shape.rank:
+            raise IndexError("Slice dimension (%d) must be smaller than rank of all tensors, but tensor at index %d has rank %d" % (
+                slice_dim, len(sizes), tensor.shape.rank))
+        sizes.append(tensor.shape[slice_dim])
+    return convert_to_tensor(sizes, dtypes.int32)
+
+
+run_functions_eagerly, functions_run_eagerly = config.run_functions_eagerly, config.functions_run_eagerly

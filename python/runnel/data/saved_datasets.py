@@ -1,0 +1,83 @@
+"""Datasets in files, in stock's format: Dataset.save, load and snapshot."""
+
+import os
+
+from runnel import dtypes, raw_ops
+from runnel.core import tensor_shape
+from runnel.core.convert import convert_to_tensor
+from runnel.core.framework import executing_eagerly
+from runnel.data import structure
+from runnel.eager.tracing import trace
+
+_SPEC_FILE = "dataset_spec.pb"
+
+
+class SavedMethods:
+    """A base of Dataset."""
+
+    def _sharding(self, shard_func):
+        """Returns the function that maps an element to its shard; without `shard_func`, all go to the first."""
+        return self._trace(shard_func or (lambda *_: convert_to_tensor(0, dtypes.int64)), "Dataset_shard_func")
+
+    def save(self, path, compression=None, shard_func=None, checkpoint_args=None):
+        """Writes all elements to a folder, for Dataset.load.
+
+        `shard_func` maps an element to one of the folder's shards. In a graph, returns the operation that writes.
+        """
+        from runnel.saved_model import structured_value
+        if checkpoint_args is not None:
+            raise NotImplementedError("Dataset.save does not support checkpoint_args: it does not save its progress")
+        path = os.fspath(path)
+        os.makedirs(path, exist_ok=True)
+        with open(os.path.join(path, _SPEC_FILE), "wb") as file:
+            file.write(structured_value.encode(self.element_spec).SerializeToString())
+        f = self._sharding(shard_func)
+        written = self._like(raw_ops.SaveDatasetV2(
+            input_dataset=self._variant_tensor, path=convert_to_tensor(path, dtypes.string, name="path"), shard_func_other_args=f.captured,
+            shard_func=f.attr, use_shard_func=shard_func is not None, compression=compression or "", **self._attrs))
+        if not executing_eagerly():
+            return written.reduce(convert_to_tensor(0, dtypes.int64), lambda count, *_: count + 1).op
+        for _ in written:
+            pass
+        return None
+
+    @staticmethod
+    def load(path, element_spec=None, compression=None, reader_func=None, wait=False):
+        """Creates a dataset of the elements that `save` wrote. `reader_func` turns the dataset of shards into one dataset."""
+        from runnel import errors
+        from runnel.core.protobuf import message_class
+        from runnel.data.dataset import Dataset
+        from runnel.saved_model import structured_value
+        path = os.fspath(path)
+        if element_spec is None:
+            name = os.path.join(path, _SPEC_FILE)
+            try:
+                with open(name, "rb") as file:
+                    element_spec = structured_value.decode(message_class("StructuredValue").FromString(file.read()))
+            except FileNotFoundError:
+                raise errors.NotFoundError(None, None, "tf.data snapshot element_spec file not found: %s." % name) from None
+        made = Dataset(None, element_spec)
+        f = _reading(reader_func, element_spec)
+        made._variant_tensor = raw_ops.LoadDataset(
+            path=convert_to_tensor(path, dtypes.string, name="path"), reader_func_other_args=f.captured, reader_func=f.attr,
+            compression=compression or "", **made._attrs)
+        return made
+
+    def snapshot(self, path, compression="AUTO", reader_func=None, shard_func=None, name=None):
+        """Writes the elements to files during the first full pass, and reads them from there afterwards."""
+        reader, shard = _reading(reader_func, self.element_spec), self._sharding(shard_func)
+        if not structure.are_compatible(shard.element_spec, structure.TensorSpec([], dtypes.int64)):
+            raise TypeError("Invalid `shard_func`. `shard_func` must return `tf.int64` scalar tensor but its return type is %s." % (
+                shard.element_spec,))
+        return self._like(raw_ops.SnapshotDatasetV2(
+            input_dataset=self._variant_tensor, path=convert_to_tensor(path, dtypes.string, name="path"),
+            reader_func_other_args=reader.captured, shard_func_other_args=shard.captured, reader_func=reader.attr, shard_func=shard.attr,
+            compression=compression or "", **self._attrs))
+
+
+def _reading(reader_func, element_spec):
+    """Returns the function from a dataset of shards to a dataset; by default it interleaves the shards."""
+    from runnel.data.dataset import Dataset, DatasetSpec
+    read = reader_func or (lambda shards: shards.interleave(lambda shard: shard))
+    return trace(lambda variant: read(Dataset(variant, DatasetSpec(element_spec)))._variant_tensor,
+                 [(dtypes.variant, tensor_shape.TensorShape([]))], "Dataset_reader_func")
