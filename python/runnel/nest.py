@@ -1,14 +1,21 @@
-"""tf.nest: nested structures of lists, tuples, namedtuples and dicts.
+"""tf.nest: nested structures of lists, tuples, namedtuples, dicts, attrs objects and dataclasses that can be flattened.
 
-Dicts are walked in the order of their keys. Strings, arrays and tensors are leaves.
+Dicts are walked in the order of their keys. Strings, arrays and tensors are leaves. A dataclass can be flattened if it has the
+methods `__tf_flatten__`, which returns (metadata, components), and `__tf_unflatten__(metadata, components)`.
 """
 
 import collections.abc
 
 
 def is_nested(structure):
-    """Tells whether `structure` is a list, a tuple or a dict."""
-    return isinstance(structure, (list, tuple, collections.abc.Mapping))
+    """Tells whether `structure` is a list, a tuple, a dict, or an object that is made of parts like one."""
+    return isinstance(structure, (list, tuple, collections.abc.Mapping)) or _is_object(structure)
+
+
+def _is_object(structure):
+    """Tells whether a value is an attrs object, or a dataclass that can be flattened."""
+    kind = type(structure)
+    return hasattr(kind, "__attrs_attrs__") or hasattr(kind, "__tf_flatten__") and hasattr(kind, "__dataclass_fields__")
 
 
 def _is_namedtuple(structure):
@@ -18,6 +25,10 @@ def _is_namedtuple(structure):
 def _children(structure):
     if isinstance(structure, collections.abc.Mapping):
         return [structure[key] for key in _sorted_keys(structure)]
+    if _is_object(structure):
+        if hasattr(type(structure), "__attrs_attrs__"):
+            return [getattr(structure, attribute.name) for attribute in type(structure).__attrs_attrs__]
+        return list(structure.__tf_flatten__()[1])
     return list(structure)
 
 
@@ -38,6 +49,10 @@ def _rebuild(like, children):
         return type(like)(pairs)
     if _is_namedtuple(like):
         return type(like)(*children)
+    if _is_object(like):
+        if hasattr(type(like), "__attrs_attrs__"):
+            return type(like)(*children)
+        return type(like).__tf_unflatten__(like.__tf_flatten__()[0], tuple(children))
     return type(like)(children)
 
 

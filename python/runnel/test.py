@@ -239,6 +239,15 @@ class _EagerSession:
 
 
 def _value_of(tensor):
+    """Returns the value of an eager tensor; that of a composite tensor has arrays for tensors."""
+    from runnel.core import composite
+    if isinstance(tensor, composite.SparseTensor):
+        return composite.SparseTensorValue(*(_value_of(part) for part in (tensor.indices, tensor.values, tensor.dense_shape)))
+    if isinstance(tensor, composite.IndexedSlices):
+        return composite.IndexedSlicesValue(_value_of(tensor.values), _value_of(tensor.indices), _value_of(tensor.dense_shape))
+    if hasattr(tensor, "nested_row_splits") and hasattr(tensor, "flat_values"):
+        from runnel.ragged.ragged_tensor import RaggedTensorValue
+        return RaggedTensorValue(_value_of(tensor.values), _value_of(tensor.row_splits))
     return tensor.numpy() if hasattr(tensor, "numpy") else tensor
 
 

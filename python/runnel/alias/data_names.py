@@ -8,9 +8,14 @@ from runnel.data import structure
 from runnel.data.dataset import (  # noqa: F401
     INFINITE_CARDINALITY as INFINITE, UNKNOWN_CARDINALITY as UNKNOWN, Dataset, UnaryUnchangedStructureDataset, _int64, seeds)
 from runnel.data.experimental import from_variant, to_variant  # noqa: F401
+from runnel.data.optional import Optional
 from runnel.data.options import Options
 
 COMPRESSION_GZIP, COMPRESSION_SNAPPY, COMPRESSION_NONE = "GZIP", "SNAPPY", None
+
+
+_OptionalImpl = Optional
+GET_NEXT_CALL_WARNING_THRESHOLD, GET_NEXT_CALL_WARNING_MESSAGE = 32, "An unusually high number of `Iterator.get_next()` calls was detected."
 
 
 # dataset_ops
@@ -77,6 +82,15 @@ def _global_shuffle(dataset, seed=None, reshuffle_each_iteration=True, name=None
     return dataset._like(raw_ops.GlobalShuffleDataset(
         input_dataset=dataset._variant_tensor, seed=_int64(one), seed2=_int64(two), seed_generator=raw_ops.DummySeedGenerator(),
         reshuffle_each_iteration=reshuffle_each_iteration, **dataset._attrs))
+
+
+def _weighted_flat_map(input_datasets, weights, name=None):
+    """Takes elements from datasets with random access at random, with probabilities `weights`."""
+    made = Dataset(None, input_datasets[0].element_spec, input_datasets)
+    made._variant_tensor = raw_ops.WeightedFlatMapDataset(
+        input_datasets=[one._variant_tensor for one in input_datasets], weights=[convert_to_tensor(w, dtypes.float64) for w in weights],
+        **made._attrs)
+    return made
 
 
 def compress(element):

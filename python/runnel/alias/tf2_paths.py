@@ -24,7 +24,7 @@ core.config.flags
 python.compat.compat: compat
 python.compat.v2_compat: core.v2_switches
 python.checkpoint.checkpoint: train.checkpoint
-python.checkpoint.checkpoint_options: train.checkpoint
+python.checkpoint.checkpoint_options: train.checkpoint_options
 python.checkpoint.checkpoint_view: train.checkpoint
 python.checkpoint.functional_saver
 python.checkpoint.graph_view
@@ -70,21 +70,21 @@ python.data.experimental.ops.snapshot: alias.data_names data.experimental
 python.data.experimental.ops.take_while_ops: data.experimental
 python.data.experimental.ops.testing: alias.data_names
 python.data.experimental.ops.unique: data.experimental
-python.data.experimental.ops.weighted_flat_map_op
+python.data.experimental.ops.weighted_flat_map_op: alias.data_names
 python.data.experimental.ops.writers: data.experimental
 python.data.ops.dataset_ops: alias.data_names data.dataset data.iterators data
-python.data.ops.debug_mode
+python.data.ops.debug_mode: data.debug_mode
 python.data.ops.from_generator_op
-python.data.ops.iterator_ops: data.iterators data.owned_iterator data
+python.data.ops.iterator_ops: alias.data_names data.iterators data.owned_iterator data.experimental data
 python.data.ops.map_op
 python.data.ops.multi_device_iterator_ops
-python.data.ops.optional_ops: data.optional
+python.data.ops.optional_ops: data.optional alias.data_names
 python.data.ops.options: data.options
 python.data.ops.prefetch_op
 python.data.ops.scan_op
-python.data.ops.test_mode
+python.data.ops.test_mode: data.debug_mode
 python.data.util.convert: alias.data_names
-python.data.util.nest: nest
+python.data.util.nest: data.structure_nest
 python.data.util.options: data.options
 python.data.util.random_seed: alias.data_names
 python.data.util.sparse
@@ -124,6 +124,9 @@ python.framework.combinations: alias.combinations
 python.framework.test_combinations: alias.combinations
 python.framework.memory_checker: alias.combinations
 python.framework.op_callbacks
+python.framework.ops: alias.framework_names core.framework core.gradients_impl core.meta_graph estimator.estimator_names
+python.framework.sparse_tensor: alias.framework_names core.framework
+python.framework.tensor_util: alias.framework_names core.tensor_util core.convert
 python.framework.stack: core.session
 python.framework.versions: core.versions
 python.framework.type_utils
@@ -205,7 +208,7 @@ python.trackable.trackable_utils: core.trackable
 python.training.saving.saveable_object: train.saveable
 python.training.saving.saveable_object_util: train.saveable
 python.types.core
-python.types.internal: core.type_spec
+python.types.internal: alias.framework_names core.type_spec
 python.util.numpy_compat
 python.util.serialization
 """.strip().splitlines():

@@ -67,6 +67,29 @@ class TypeSpec:
         from runnel import nest
         return self._from_components(nest.pack_sequence_as(self._component_specs, list(tensors), expand_composites=True))
 
+    # What stands for a value in a dataset: see data/structure.py
+
+    @property
+    def _flat_tensor_specs(self):
+        from runnel.data import structure
+        return structure.flat_specs(self)
+
+    def _to_tensor_list(self, value):
+        from runnel.data import structure
+        return structure.to_tensor_list(self, value)
+
+    def _to_batched_tensor_list(self, value):
+        from runnel.data import structure
+        return structure.to_batched_tensor_list(self, value)
+
+    def _from_compatible_tensor_list(self, tensor_list):
+        from runnel.data import structure
+        return structure.from_compatible_tensor_list(self, tensor_list)
+
+    def _from_tensor_list(self, tensor_list):
+        from runnel.data import structure
+        return structure.from_tensor_list(self, tensor_list)
+
     def _without_tensor_names(self):
         return self
 

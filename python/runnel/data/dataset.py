@@ -3,17 +3,17 @@
 from runnel import dtypes, nest, raw_ops
 from runnel.autograph.conversion import traceable
 from runnel.core import tensor_shape
-from runnel.core.convert import constant_value, convert_to_tensor
+from runnel.core.convert import constant_value, convert_to_tensor, register_tensor_conversion_function
 from runnel.core.framework import Tensor, executing_eagerly
 from runnel.core.type_spec import CompositeTensor, TensorSpec, TypeSpec, register
 from runnel.core.v2_switches import v2_behavior_enabled
-from runnel.data import structure
+from runnel.data import debug_mode, structure
 from runnel.data.iterators import make_initializable_iterator, make_one_shot_iterator
 from runnel.data.methods import ExperimentalMethods
 from runnel.data.options import Options
 from runnel.data.saved_datasets import SavedMethods
 from runnel.eager.tracing import trace
-from runnel.ops import array_ops, math_ops
+from runnel.ops import array_ops
 
 AUTOTUNE = -1
 INFINITE_CARDINALITY = -1
@@ -47,6 +47,7 @@ class Dataset(_Recognized, SavedMethods, ExperimentalMethods, CompositeTensor): 
     _counts_as_tensor = False
     _options = None  # those of with_options
     _sources: tuple = ()  # the datasets it reads
+    _traced: tuple = ()  # the functions it calls
 
     def __init__(self, variant_tensor, element_spec=None, sources=()):
         self._variant_tensor = variant_tensor
@@ -112,7 +113,8 @@ class Dataset(_Recognized, SavedMethods, ExperimentalMethods, CompositeTensor): 
         return list(self._sources)
 
     def _functions(self):
-        return []
+        """Returns the functions that it calls."""
+        return list(self._traced)
 
     def _as_variant_tensor(self):
         return self._variant_tensor
@@ -189,8 +191,8 @@ class Dataset(_Recognized, SavedMethods, ExperimentalMethods, CompositeTensor): 
         if v2_behavior_enabled():
             from runnel.core.framework import control_dependencies
             from runnel.ops import control_flow
-            condition = math_ops.greater(array_ops.shape(names)[0], 0)
-            message = math_ops.add("No files matched pattern: ", _joined(pattern))
+            condition = raw_ops.Greater(x=array_ops.shape(names)[0], y=0)
+            message = raw_ops.StringJoin(inputs=["No files matched pattern: ", _joined(pattern)])
             check = control_flow.Assert(condition, [message], summarize=1)
             with control_dependencies([] if check is None else [check]):
                 names = array_ops.identity(names)
@@ -222,8 +224,11 @@ class Dataset(_Recognized, SavedMethods, ExperimentalMethods, CompositeTensor): 
             element = self._pack(list(flat[len(before):]))
             arguments = element if type(element) is tuple else (element,)
             return _returned(fn(*flat[:len(before)], *arguments), made, stem)
-        traced = trace(flat_fn, [*before, *((spec.dtype, spec.shape) for spec in self._flat_specs)], stem, in_order=True)
-        traced.element_spec = made[-1]
+        specs = [*before, *((spec.dtype, spec.shape) for spec in self._flat_specs)]
+        traced = trace(flat_fn, specs, stem, in_order=True)
+        if debug_mode.is_debug_mode():
+            traced = trace(debug_mode.in_debug_mode(traced, flat_fn, specs), specs, stem, in_order=True)
+        traced.element_spec = made[0]
         return traced
 
     def map(self, map_func, num_parallel_calls=None, deterministic=None, synchronous=None,  # noqa: A003
@@ -237,7 +242,12 @@ class Dataset(_Recognized, SavedMethods, ExperimentalMethods, CompositeTensor): 
             variant = raw_ops.ParallelMapDatasetV2(
                 input_dataset=self._variant_tensor, other_arguments=f.captured,
                 num_parallel_calls=_int64(num_parallel_calls), deterministic=_order(deterministic), **attrs)
-        return self._like(variant, f.element_spec)
+        return self._calling(variant, f)
+
+    def _calling(self, variant, *functions):
+        made = self._like(variant, functions[0].element_spec)
+        made._traced = functions
+        return made
 
     def flat_map(self, map_func, name=None):
         """Applies `map_func`, which returns a dataset, to each element and concatenates the results."""
@@ -532,6 +542,13 @@ class DatasetSpec(TypeSpec):
         return DatasetSpec(self._element_spec, self._dataset_shape[1:])
 
     _to_legacy_output_types = _to_legacy_output_shapes = _to_legacy_output_classes = lambda self: self  # noqa: E731
+
+
+def _as_tensor(dataset, dtype=None, name=None, as_ref=False):
+    return dataset._variant_tensor
+
+
+register_tensor_conversion_function(Dataset, _as_tensor)
 
 
 def _returned(result, specs, stem):

@@ -143,7 +143,20 @@ def get_next_as_optional(iterator):
 
 def make_saveable_from_iterator(iterator, external_state_policy=None):
     """Returns what tf.train.Saver needs to save the place of an iterator."""
-    return iterator._saveable()
+    from runnel.train.saver import SaveableObject, SaveSpec
+    resource = iterator._iterator_resource
+    policy = external_state_policy or "warn"
+    policy = policy.name.lower() if isinstance(policy, ExternalStatePolicy) else policy
+    number = {"warn": 0, "ignore": 1, "fail": 2}.get(policy)
+    if number is None:
+        raise ValueError("Invalid `external_state_policy`. Supported values include 'warn', 'ignore', and 'fail'. Received %s." % policy)
+
+    class IteratorSaveable(SaveableObject):
+        def restore(self, restored_tensors, restored_shapes):
+            return raw_ops.DeserializeIterator(resource_handle=resource, serialized=restored_tensors[0])
+    state = raw_ops.SerializeIterator(resource_handle=resource, external_state_policy=number)
+    name = resource.op.name if resource.op is not None else "iterator"
+    return IteratorSaveable(resource, [SaveSpec(state, "", name + "-state")], name)
 
 
 def TensorStructure(dtype, shape):  # noqa: N802
@@ -306,12 +319,11 @@ def dense_to_ragged_batch(batch_size, drop_remainder=False, row_splits_dtype=dty
 def pad_to_cardinality(cardinality, mask_key="valid"):
     """Adds empty elements up to a number of elements; the boolean `mask_key` of an element says whether it is a real one."""
     def apply(dataset):
+        from runnel.core.framework import executing_eagerly
         from runnel.ops import array_ops
-        known = int(dataset.cardinality())
-        if known == UNKNOWN_CARDINALITY:
-            raise ValueError("The dataset passed into `pad_to_cardinality` must have a known cardinality, but has unknown cardinality.")
-        if known == INFINITE_CARDINALITY:
-            raise ValueError("The dataset passed into `pad_to_cardinality` must have a finite cardinality, but has infinite cardinality.")
+        known = int(dataset.cardinality()) if executing_eagerly() else 0
+        if known < 0:
+            raise ValueError("The dataset passed into `pad_to_cardinality` must have a known cardinalty, but has cardinality %d" % known)
         if known > cardinality:
             raise ValueError("The dataset passed into `pad_to_cardinality` must have a cardinality less than the target cardinality "
                              "(%d), but has cardinality %d" % (cardinality, known))

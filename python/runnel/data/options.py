@@ -111,7 +111,7 @@ class Options(_Settings):
     """Settings of a dataset: `dataset.with_options(options)`."""
 
     _FIELDS = dict.fromkeys("""deterministic dataset_name experimental_external_state_policy experimental_symbolic_checkpoint experimental_warm_start
-    framework_type""".split()) | {
+    framework_type experimental_slack""".split()) | {
         "autotune": AutotuneOptions, "experimental_distribute": DistributeOptions, "experimental_optimization": OptimizationOptions,
         "experimental_service": ServiceOptions, "threading": ThreadingOptions}
     _OLD = {"experimental_deterministic": "deterministic", "experimental_threading": "threading"}

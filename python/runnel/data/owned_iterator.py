@@ -58,10 +58,19 @@ class OwnedIterator(CompositeTensor):
             raise StopIteration from None
 
     next = __next__
+    _next_internal = get_next
 
     def _saveable(self):
         from runnel.train.saveable import of_iterator
         return of_iterator(self, self._handle)
+
+    def _save(self):
+        """Returns the place in the dataset, a tensor for _restore."""
+        return raw_ops.SerializeIterator(resource_handle=self._handle)
+
+    def _restore(self, state):
+        """Continues at the place that _save returned."""
+        return raw_ops.DeserializeIterator(resource_handle=self._handle, serialized=state)
 
 
 class NumpyIterator:
@@ -95,7 +104,11 @@ def _as_numpy(value):
         return value.as_numpy_iterator()
     if isinstance(value, (optional.Optional, type(None))):
         return value
-    return value.numpy()
+    array = value.numpy()
+    if hasattr(array, "setflags"):
+        array = array.view()
+        array.setflags(write=False)
+    return array
 
 
 @register("tf.IteratorSpec")

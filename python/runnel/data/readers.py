@@ -180,6 +180,22 @@ def parse_example_dataset(features, num_parallel_calls=1, deterministic=None):
     return apply
 
 
+def make_tf_record_dataset(file_pattern, batch_size, parser_fn=None, num_epochs=None, shuffle=True, shuffle_buffer_size=None, shuffle_seed=None,
+                           prefetch_buffer_size=AUTOTUNE, num_parallel_reads=None, num_parallel_parser_calls=None, drop_final_batch=False):
+    """Creates a dataset of batches of the records of TFRecord files, parsed by `parser_fn`."""
+    names = Dataset.list_files(file_pattern, shuffle=shuffle, seed=shuffle_seed)
+    reads = 24 if num_parallel_reads is None else num_parallel_reads
+    dataset = TFRecordDataset(names, num_parallel_reads=reads)
+    if shuffle_buffer_size is None:
+        shuffle_buffer_size = 10000
+    dataset = _shuffled(dataset, num_epochs, shuffle, shuffle_buffer_size, shuffle_seed)
+    drop_final_batch = drop_final_batch or num_epochs is None
+    if parser_fn is not None:
+        dataset = dataset.map(parser_fn, num_parallel_calls=num_parallel_parser_calls or 2)
+    dataset = dataset.batch(batch_size, drop_remainder=drop_final_batch)
+    return dataset if prefetch_buffer_size == 0 else dataset.prefetch(prefetch_buffer_size)
+
+
 def make_batched_features_dataset(file_pattern, batch_size, features, reader=None, label_key=None, reader_args=None, num_epochs=None,
                                   shuffle=True, shuffle_buffer_size=10000, shuffle_seed=None, prefetch_buffer_size=None,
                                   reader_num_threads=None, parser_num_threads=None, sloppy_ordering=False, drop_final_batch=False):

@@ -1,6 +1,7 @@
 """Lookup tables that are filled from datasets (tf.data.experimental)."""
 
 from runnel import dtypes, raw_ops
+from runnel.core.type_spec import TensorSpec
 from runnel.data.dataset import Dataset
 from runnel.ops import lookup_ops
 
@@ -9,8 +10,10 @@ class DatasetInitializer(lookup_ops.TableInitializerBase):
     """Fills a table with the elements of a dataset of (key, value)."""
 
     def __init__(self, dataset):
-        if len(dataset._types) != 2:
-            raise ValueError("The dataset must have elements of two scalars: (key, value).")
+        spec = dataset.element_spec
+        if not isinstance(spec, (list, tuple)) or len(spec) != 2 or any(
+                not isinstance(one, TensorSpec) or one.shape.rank not in (0, None) for one in spec):
+            raise ValueError("DatasetInitializer requires a dataset that has elements of two scalars, (key, value), not %s." % (spec,))
         self.dataset = dataset
         super().__init__(*dataset._types)
 

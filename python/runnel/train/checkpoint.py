@@ -13,6 +13,7 @@ from runnel.core import convert, framework
 from runnel.core.trackable import AutoTrackable, Trackable
 from runnel.ops import variables
 from runnel.train import checkpoint_management
+from runnel.train.checkpoint_options import CheckpointOptions
 from runnel.train.optimizer import Optimizer
 from runnel.train.saveable import ATTRIBUTES, flat, restored, saveable_of
 
@@ -218,8 +219,15 @@ class Checkpoint(AutoTrackable):
                 zero, name="save_counter", trainable=False, dtype=dtypes.int64, use_resource=True)
         return self._save_counter
 
-    def write(self, file_prefix, session=None):
-        """Writes a checkpoint at exactly this path."""
+    def write(self, file_prefix, options=None, session=None):
+        """Writes a checkpoint at exactly this path. `options` is a CheckpointOptions; a session may stand in its place."""
+        options, session = _options_and_session(options, session)
+        path = self._write(os.fspath(file_prefix), session)
+        if options is not None:
+            options._wrote(path)
+        return path
+
+    def _write(self, file_prefix, session):
         view = _View(self)
         graph_bytes = view.proto.SerializeToString()
         values = dict(sorted(view.values.items()))
@@ -243,8 +251,10 @@ class Checkpoint(AutoTrackable):
         _session(session).run(save, {prefix: file_prefix})
         return file_prefix
 
-    def save(self, file_prefix, session=None):
+    def save(self, file_prefix, options=None, session=None):
         """Writes a checkpoint "<file_prefix>-<number>" and makes it the newest of its folder."""
+        options, session = _options_and_session(options, session)
+        file_prefix = os.fspath(file_prefix)
         counter = self.save_counter
         if _core.current() is None:
             counter.assign_add(1)
@@ -258,9 +268,11 @@ class Checkpoint(AutoTrackable):
                 session.run(counter.initializer)
             session.run(self._writers["count"])
             number = int(session.run(counter))
-        path = self.write("%s-%d" % (file_prefix, number), session)
+        path = self._write("%s-%d" % (file_prefix, number), session)
         checkpoint_management.update_checkpoint_state(
             os.path.dirname(path), path, [path])
+        if options is not None:
+            options._wrote(path)
         return path
 
     def read(self, save_path, options=None):
@@ -291,6 +303,18 @@ class Checkpoint(AutoTrackable):
         if _core.current() is None and matched:
             _restore(save_path, matched)
         return _Status(self, save_path, matched, missing, keys - set(matched))
+
+
+def _number(value):
+    """Returns the value of a variable or a tensor; anything else unchanged."""
+    if hasattr(value, "numpy"):
+        return value.numpy()
+    return _session(None).run(value) if hasattr(value, "graph") or hasattr(value, "handle") else value
+
+
+def _options_and_session(options, session):
+    """Returns (the options, the session); a session may have been given where the options are."""
+    return (options, session) if options is None or isinstance(options, CheckpointOptions) else (None, options)
 
 
 def _match(root, proto, path, start=0):
@@ -347,15 +371,20 @@ class CheckpointManager:
       max_to_keep: how many to keep; None for all.
       keep_checkpoint_every_n_hours: keeps one checkpoint per this many hours for good.
       checkpoint_name: the name of checkpoints, without the number.
+      step_counter, checkpoint_interval: `save` does nothing before the variable `step_counter` has grown by `checkpoint_interval`.
+      init_fn: called by `restore_or_initialize` if there is no checkpoint.
     """
 
     def __init__(self, checkpoint, directory, max_to_keep, keep_checkpoint_every_n_hours=None,
-                 checkpoint_name="ckpt"):
+                 checkpoint_name="ckpt", step_counter=None, checkpoint_interval=None, init_fn=None):
         if max_to_keep is not None and max_to_keep <= 0:
             raise ValueError("Expected a positive integer or `None` for `max_to_keep`, got %s." % (
                 max_to_keep,))
+        if checkpoint_interval is not None and step_counter is None:
+            raise ValueError("`step_counter` should be passed when `checkpoint_interval` is not None.")
+        self._step_counter, self._step_interval, self._last_step, self._init_fn = step_counter, checkpoint_interval, None, init_fn
         self._checkpoint = checkpoint
-        self._directory = directory
+        self._directory = directory = os.fspath(directory)
         self._max_to_keep = max_to_keep
         self._every_hours = keep_checkpoint_every_n_hours
         self._prefix = os.path.join(directory, checkpoint_name)
@@ -382,13 +411,39 @@ class CheckpointManager:
         """The paths, the oldest first."""
         return [path for path, _ in self._kept]
 
-    def save(self, checkpoint_number=None, session=None):
-        """Saves a checkpoint and removes old ones. Returns the new path."""
+    @property
+    def checkpoint(self):
+        """The checkpoint that is saved."""
+        return self._checkpoint
+
+    @property
+    def checkpoint_interval(self):
+        """By how much `step_counter` must grow between checkpoints, or None."""
+        return self._step_interval
+
+    def restore_or_initialize(self):
+        """Restores the newest checkpoint and returns its path. Without one, calls `init_fn` and returns None."""
+        if self.latest_checkpoint is not None:
+            self._checkpoint.restore(self.latest_checkpoint)
+            if self._step_interval is not None:
+                self._last_step = int(_number(self._step_counter))
+            return self.latest_checkpoint
+        if self._init_fn is not None:
+            self._init_fn()
+        return None
+
+    def save(self, checkpoint_number=None, session=None, check_interval=True, options=None):
+        """Saves a checkpoint and removes old ones. Returns the new path, or None if it is too early by `step_counter`."""
+        if check_interval and self._step_interval is not None:
+            step = int(_number(self._step_counter))
+            if self._last_step is not None and step < self._last_step + self._step_interval:
+                return None
+            self._last_step = step
         os.makedirs(self._directory, exist_ok=True)
         if checkpoint_number is None:
-            path = self._checkpoint.save(self._prefix, session)
+            path = self._checkpoint.save(self._prefix, options, session)
         else:
-            path = self._checkpoint.write("%s-%d" % (self._prefix, checkpoint_number), session)
+            path = self._checkpoint.write("%s-%d" % (self._prefix, int(_number(checkpoint_number))), options, session)
         self._kept = [row for row in self._kept if row[0] != path] + [(path, time.time())]
         removed = []
         while self._max_to_keep is not None and len(self._kept) > self._max_to_keep:

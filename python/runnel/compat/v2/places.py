@@ -30,6 +30,7 @@ compat.v2.scopes: name_scope get_current_name_scope
 compat.v2.string_functions @ strings: reduce_join
 ragged.ragged_strings @ strings: split
 ops.generators @ random: Algorithm Generator create_rng_state get_global_generator set_global_generator
+ops.stateless_random @ random.experimental: stateless_shuffle
 ops.generators @ random.experimental: Algorithm Generator create_rng_state get_global_generator set_global_generator
 compat.v2.places: __version__=VERSION version.VERSION=VERSION
 core.type_spec @ __internal__: CompositeTensor
@@ -60,7 +61,11 @@ compat.v2.internal @ __internal__.train: is_mixed_precision_graph_rewrite_enable
 core.tensor_type @ __internal__.types: Tensor
 data.dataset @ __internal__.types.data: Dataset
 data.options @ data: ThreadingOptions
-data.owned_iterator @ data: Iterator=OwnedIterator IteratorSpec
+data.owned_iterator @ data: Iterator=OwnedIterator IteratorSpec NumpyIterator
+data.dataset @ data: DatasetSpec
+data.debug_mode @ data.experimental: enable_debug_mode
+data.experimental @ data.experimental: dense_to_ragged_batch
+train.checkpoint_options @ train: CheckpointOptions
 data.optional: OptionalSpec
 data.optional @ experimental: Optional
 data.options @ data.experimental: AutoShardPolicy AutotuneAlgorithm AutotuneOptions DistributeOptions ExternalStatePolicy OptimizationOptions ThreadingOptions
