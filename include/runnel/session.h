@@ -47,6 +47,9 @@ RN_API const char* rn_device_list_description(const TF_DeviceList* list, int ind
 // the device does not count them.
 RN_API void rn_context_memory_use(TFE_Context* context, const char* device_name, int64_t* out_now,
                                   int64_t* out_peak, TF_Status* status);
+// After TFE_EnableCollectiveOps: waits until the other tasks have fetched what collectives left for
+// them; a process calls it before it exits. False if that takes longer than |timeout_ms|.
+RN_API bool rn_context_finish_collectives(TFE_Context* context, int64_t timeout_ms);
 
 #ifdef __cplusplus
 }

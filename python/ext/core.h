@@ -161,5 +161,6 @@ extern PyMethodDef rnpy_graph_io_methods[];
 extern PyMethodDef rnpy_py_func_methods[];
 extern PyMethodDef rnpy_record_methods[];
 extern PyMethodDef rnpy_file_methods[];
+extern PyMethodDef rnpy_cluster_methods[];
 
 #endif  // RUNNEL_PYTHON_CORE_H_

@@ -210,6 +210,7 @@ PyMODINIT_FUNC PyInit__core(void) {
       PyModule_AddFunctions(module, rnpy_py_func_methods) < 0 ||
       PyModule_AddFunctions(module, rnpy_record_methods) < 0 ||
       PyModule_AddFunctions(module, rnpy_file_methods) < 0 ||
+      PyModule_AddFunctions(module, rnpy_cluster_methods) < 0 ||
       PyModule_AddStringConstant(module, "version", rn_version()) < 0 ||
       PyModule_AddStringConstant(module, "tf_version", TF_Version()) < 0) {
     Py_DECREF(module);

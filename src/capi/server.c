@@ -1,9 +1,8 @@
 // Servers: a task of a cluster, from its ServerDef.
-#include "dist/server.h"
+#include "capi/server.h"
 
 #include <stdlib.h>
 
-#include "capi/internal.h"
 #include "dist/rpc/codec.h"
 #include "net/token.h"
 #include "proto/tensorflow_server.pb.h"
@@ -68,7 +67,9 @@ static rn_status_t create_server(rn_server_options_t* options, rn_server_t** out
   return status;
 }
 
-static rn_status_t create(rn_str_t proto, rn_arena_t* arena, rn_server_t** out) {
+// The same from a ServerDef, which lives in |arena|; |cpus|: the number of its CPU devices, or 0 if
+// the ServerDef says.
+static rn_status_t create(rn_str_t proto, int cpus, rn_arena_t* arena, rn_server_t** out) {
   rn_pb_ServerDef_t* def = NULL;
   rn_status_t status = RN_PB_DECODE(ServerDef, proto, NULL, arena, &def);
   if (rn_status_code(status) == RN_CODE_INVALID_ARGUMENT) {
@@ -83,6 +84,7 @@ static rn_status_t create(rn_str_t proto, rn_arena_t* arena, rn_server_t** out) 
   RN_RETURN_IF_ERROR(take_tasks(def, arena, &options));
   RN_RETURN_IF_ERROR(
       take_devices(rn_field_bytes(proto, rn_pb_ServerDef_default_session_config_field), &options));
+  if (cpus) options.cpu_devices = cpus;
   const rn_pb_ConfigProto_t* config = def->default_session_config;
   if (config && config->experimental && config->experimental->coordination_config)
     options.lease_ns = config->experimental->coordination_config->heartbeat_timeout_in_ms * 1000000;
@@ -91,16 +93,22 @@ static rn_status_t create(rn_str_t proto, rn_arena_t* arena, rn_server_t** out) 
   return create_server(&options, out);
 }
 
-// Clears |arena| and wraps |server|, which it owns, for the caller of the C API.
-static TF_Server* wrap(rn_server_t* server, rn_arena_t* arena, rn_status_t outcome,
-                       TF_Status* status) {
+rn_status_t rn_capi_server_create(rn_str_t server_def, int cpus, rn_server_t** out) {
+  rn_arena_t arena;
+  rn_arena_init(&arena, rn_capi_allocator());
+  rn_status_t status = create(server_def, cpus, &arena, out);
+  rn_arena_clear(&arena);
+  return status;
+}
+
+// Wraps |server|, which it owns, for the caller of the C API.
+static TF_Server* wrap(rn_server_t* server, rn_status_t outcome, TF_Status* status) {
   TF_Server* wrapped = NULL;
   if (rn_ok(outcome)) outcome = RN_NEW(rn_capi_allocator(), &wrapped);
   if (wrapped)
     wrapped->server = server;
   else
     rn_server_destroy(server);
-  rn_arena_clear(arena);
   rn_capi_set(status, outcome);
   return wrapped;
 }
@@ -111,10 +119,8 @@ TF_Server* TF_NewServer(const void* proto, size_t proto_len, TF_Status* status) 
     return NULL;
   }
   rn_server_t* server = NULL;
-  rn_arena_t arena;
-  rn_arena_init(&arena, rn_capi_allocator());
-  rn_status_t outcome = create(rn_str_n(proto, proto_len), &arena, &server);
-  return wrap(server, &arena, outcome, status);
+  rn_status_t outcome = rn_capi_server_create(rn_str_n(proto, proto_len), 0, &server);
+  return wrap(server, outcome, status);
 }
 
 void TF_ServerStart(TF_Server* server, TF_Status* status) {
@@ -173,5 +179,6 @@ RN_API TF_Server* rn_cluster_server(const rn_cluster_t* cluster, const char* job
   rn_arena_t arena;
   rn_arena_init(&arena, rn_capi_allocator());
   rn_status_t outcome = create_task(cluster, job, task, &arena, &server);
-  return wrap(server, &arena, outcome, status);
+  rn_arena_clear(&arena);
+  return wrap(server, outcome, status);
 }

@@ -152,8 +152,18 @@ void rn_server_drain(rn_server_t* server) { rn_call_gate_drain(&server->gate); }
 
 bool rn_server_is_busy(rn_server_t* server) {
   // Each context of an eager client has a step of its own lifetime, which does not count.
-  return rn_call_gate_busy(&server->gate) ||
+  return rn_call_gate_busy(&server->gate) || rn_local_worker_has_mail(server->worker) ||
          rn_local_worker_stats(server->worker).steps > rn_eager_service_contexts(server->eager);
+}
+
+static void destroy_adopter(void* server) { rn_server_destroy(server); }
+
+rn_status_t rn_server_adopt(rn_server_t* server, rn_eager_t* eager) {
+  RN_RETURN_IF_ERROR(rn_eager_set_collectives(eager, server->names[0],
+                                              rn_local_worker_collectives(server->worker), server,
+                                              destroy_adopter));
+  rn_local_worker_identify(server->worker, rn_eager_session(eager));
+  return RN_OK;
 }
 
 // Status pages, on the loop's thread.

@@ -11,7 +11,3 @@ void TF_EnqueueNamedTensor(TF_Session* session, int tensor_id, TF_Tensor* tensor
                            TF_Status* status) {
   RN_NOT_YET(status);
 }
-void TFE_EnableCollectiveOps(TFE_Context* ctx, const void* proto, size_t proto_len,
-                             TF_Status* status) {
-  RN_NOT_YET(status);
-}

@@ -225,6 +225,10 @@ void rn_cluster_collectives_recv(rn_cluster_collectives_t* cluster, rn_recv_tens
     rn_mailbox_take(cluster->mailbox, call->step, call->key, &fetch->wait);
 }
 
+bool rn_cluster_collectives_has_mail(rn_cluster_collectives_t* cluster) {
+  return rn_mailbox_has_mail(cluster->mailbox);
+}
+
 // The object.
 
 static void exchange(void* self, rn_meeting_t* meeting) {

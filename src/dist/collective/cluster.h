@@ -30,5 +30,7 @@ void rn_cluster_collectives_join(rn_cluster_collectives_t* cluster, rn_complete_
 // Whether the key of a RecvTensor is one of a collective's values.
 bool rn_cluster_collectives_has(rn_str_t key);
 void rn_cluster_collectives_recv(rn_cluster_collectives_t* cluster, rn_recv_tensor_t* call);
+// Whether values wait for other tasks to fetch them.
+bool rn_cluster_collectives_has_mail(rn_cluster_collectives_t* cluster);
 
 #endif  // RUNNEL_DIST_COLLECTIVE_CLUSTER_H_

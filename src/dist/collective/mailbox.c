@@ -294,3 +294,13 @@ void rn_mailbox_close(rn_mailbox_t* mailbox, rn_status_t status) {
   fail_waits(waits, status);
   rn_status_free(status);
 }
+
+bool rn_mailbox_has_mail(rn_mailbox_t* mailbox) {
+  bool has_mail = false;
+  size_t at = 0;
+  rn_mutex_lock(&mailbox->mutex);
+  for (const rn_map_entry_t* entry; !has_mail && (entry = rn_map_next(&mailbox->slots, &at));)
+    has_mail = ((const mailbox_slot_t*)entry->value)->first != NULL;
+  rn_mutex_unlock(&mailbox->mutex);
+  return has_mail;
+}

@@ -33,5 +33,7 @@ bool rn_mailbox_take_back(rn_mailbox_t* mailbox, int64_t step, rn_str_t key, rn_
 void rn_mailbox_fail(rn_mailbox_t* mailbox, int64_t step, rn_str_t prefix, rn_status_t status);
 // Fails all who wait, now and from now on. Takes |status|.
 void rn_mailbox_close(rn_mailbox_t* mailbox, rn_status_t status);
+// Whether a tensor was left that no one has taken yet.
+bool rn_mailbox_has_mail(rn_mailbox_t* mailbox);
 
 #endif  // RUNNEL_DIST_COLLECTIVE_MAILBOX_H_

@@ -161,14 +161,7 @@ static rn_status_t make_eager(rn_eager_context_t* context,
   session->gpu = *options->gpu;
   session->collectives = rn_local_worker_collectives(options->worker);
   RN_RETURN_IF_ERROR(rn_eager_create(&eager, options->env, options->allocator, &context->eager));
-  // Other tasks know this task's devices by its worker's incarnations.
-  for (int i = 0; i < rn_session_device_count(rn_eager_session(context->eager)); ++i) {
-    rn_device_t* device =
-        (rn_device_t*)(uintptr_t)rn_session_device(rn_eager_session(context->eager), i);
-    for (int w = 0; w < rn_local_worker_device_count(options->worker); ++w)
-      if (rn_str_eq(rn_local_worker_device(options->worker, w)->name, device->name))
-        device->incarnation = rn_local_worker_device(options->worker, w)->incarnation;
-  }
+  rn_local_worker_identify(options->worker, rn_eager_session(context->eager));
   return RN_OK;
 }
 

@@ -62,9 +62,23 @@ rn_device_t* rn_local_worker_device(const rn_local_worker_t* worker, int i) {
 }
 
 int rn_local_worker_device_count(const rn_local_worker_t* worker) { return worker->device_count; }
+
+void rn_local_worker_identify(const rn_local_worker_t* worker, rn_session_t* session) {
+  for (int i = 0; i < rn_session_device_count(session); ++i) {
+    rn_device_t* device = (rn_device_t*)(uintptr_t)rn_session_device(session, i);
+    for (int w = 0; w < worker->device_count; ++w)
+      if (rn_str_eq(worker->devices[w]->name, device->name))
+        device->incarnation = worker->devices[w]->incarnation;
+  }
+}
+
 rn_steps_t* rn_local_worker_steps(rn_local_worker_t* worker) { return worker->steps; }
 rn_collectives_t* rn_local_worker_collectives(rn_local_worker_t* worker) {
   return rn_cluster_collectives_face(worker->collectives);
+}
+
+bool rn_local_worker_has_mail(rn_local_worker_t* worker) {
+  return rn_cluster_collectives_has_mail(worker->collectives);
 }
 
 rn_device_info_t rn_device_info(const rn_device_t* device) {

@@ -7,6 +7,7 @@
 #include "dist/iface.h"
 #include "dist/worker/steps.h"
 #include "framework/collective.h"
+#include "session/session.h"
 
 typedef struct rn_local_worker_t rn_local_worker_t;
 
@@ -34,11 +35,17 @@ rn_device_t* rn_local_worker_device(const rn_local_worker_t* worker, int i);
 // |device| as other tasks see it; borrows its strings.
 rn_device_info_t rn_device_info(const rn_device_t* device);
 int rn_local_worker_device_count(const rn_local_worker_t* worker);
+// Gives the devices of |session| the incarnations of the worker's devices of the same names, by
+// which other tasks know them.
+void rn_local_worker_identify(const rn_local_worker_t* worker, rn_session_t* session);
 // Its steps, for other services whose values other tasks fetch from it. Borrowed.
 rn_steps_t* rn_local_worker_steps(rn_local_worker_t* worker);
 
 // The collectives of its steps, for other services that run steps on its devices.
 rn_collectives_t* rn_local_worker_collectives(rn_local_worker_t* worker);
+
+// Whether collectives have left values that other tasks have not fetched yet.
+bool rn_local_worker_has_mail(rn_local_worker_t* worker);
 
 // Masters of other tasks that have sessions here, one entry per session.
 typedef struct rn_worker_master_t {
