@@ -48,11 +48,14 @@ def for_statement(items, test, body, read, write, names, options):
 def _special(items):
     from runnel.data.dataset import Dataset
     from runnel.data.owned_iterator import OwnedIterator
+    from runnel.distribute.input_data import DistributedDataset, DistributedIterator
     from runnel.ragged.ragged_tensor import RaggedTensor
     if isinstance(items, Dataset):
         return _over_dataset
-    if isinstance(items, OwnedIterator):
+    if isinstance(items, (OwnedIterator, DistributedIterator)):
         return _over_iterator
+    if isinstance(items, DistributedDataset):
+        return lambda items, *rest: _over_iterator(iter(items), *rest)
     if isinstance(items, RaggedTensor):
         return _over_ragged
     return None
@@ -92,16 +95,16 @@ def _counted(count, item, test, body, read, write, names, options):
 
 def _over_iterator(items, test, body, read, write, names, options):
     """Builds a loop over what an iterator still gives. The next item is fetched ahead, to know whether there is one."""
-    from runnel.data.optional import Optional
-    spec = items.element_spec
-    own = [items.get_next_as_optional()._variant_tensor]
+    first = items.get_next_as_optional()
+    kind, spec = type(first), first.element_spec
+    own = [first._variant_tensor]
 
     def more():
         has_value = raw_ops.OptionalHasValue(optional=own[0])
         return has_value if test is None else and_(has_value, test)
 
     def turn():
-        body(Optional(own[0], spec).get_value())
+        body(kind(own[0], spec).get_value())
         own[0] = items.get_next_as_optional()._variant_tensor
     _with_own(own, more, turn, read, write, names, options)
 

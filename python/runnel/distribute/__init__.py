@@ -11,9 +11,12 @@ __getattr__, __dir__, __all__ = _namespace(
     __name__,
     "distribute.contexts: ReplicaContext experimental_set_strategy get_replica_context get_strategy has_strategy in_cross_replica_context",
     "distribute.values: DistributedValues Mirrored PerReplica",
-    "distribute.strategy: InputContext InputOptions InputReplicationMode MultiWorkerMirroredStrategy ParameterServerStrategy ReduceOp RunOptions Strategy",
-    "distribute.strategy: StrategyExtended TPUStrategy CentralStorageStrategy ValueContext get_loss_reduction init_run_config",
+    "distribute.strategy: InputContext InputOptions InputReplicationMode ReduceOp RunOptions Strategy",
+    "distribute.strategy: StrategyExtended TPUStrategy ValueContext get_loss_reduction init_run_config",
+    "distribute.multi_worker: MultiWorkerMirroredStrategy",
+    "distribute.parameter_server: ParameterServerStrategy",
     "distribute.strategy: should_run_distribute_coordinator",
     "distribute.strategies: CrossDeviceOps HierarchicalCopyAllReduce MirroredStrategy NcclAllReduce OneDeviceStrategy ReductionToOneDevice",
     "distribute.input_data: DistributedDataset DistributedIterator",
-    "train.server_lib: Server")
+    "train.server_lib: Server",
+    "submodules: cluster_resolver")

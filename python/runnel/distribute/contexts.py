@@ -16,13 +16,14 @@ contexts = _Contexts()
 class ReplicaContext:
     """The context of code inside a replica."""
 
-    def __init__(self, strategy, replica_id_in_sync_group):
+    def __init__(self, strategy, replica_id_in_sync_group, number=None):
         self._strategy, self._id = strategy, replica_id_in_sync_group
+        self.number = replica_id_in_sync_group if number is None else number  # among the replicas of this process
 
     strategy = property(lambda self: self._strategy)
     num_replicas_in_sync = property(lambda self: self._strategy.num_replicas_in_sync)
     replica_id_in_sync_group = property(lambda self: self._id)
-    devices = property(lambda self: self._strategy.extended.devices_of_replica(self._id))
+    devices = property(lambda self: self._strategy.extended.devices_of_replica(self.number))
 
     def __enter__(self):
         contexts.stack.append((self._strategy, self))
@@ -38,11 +39,11 @@ class ReplicaContext:
 
     def all_reduce(self, reduce_op, value, options=None):
         """Returns the sums or means over all replicas of tensors."""
-        return value
+        return self._strategy.extended.all_reduced(reduce_op, value)
 
     def all_gather(self, value, axis, options=None):
         """Returns the tensors of all replicas, joined along an axis."""
-        return value
+        return self._strategy.gather(value, axis)
 
 
 @contextlib.contextmanager
@@ -66,11 +67,11 @@ def updating(replica):
 
 
 def current_replica():
-    """Returns the number of the replica that the code belongs to, or None outside of them."""
+    """Returns the number, in this process, of the replica that the code belongs to, or None outside of them."""
     if contexts.update_replica is not None:
         return contexts.update_replica
     replica = contexts.stack[-1][1] if contexts.stack else None
-    return None if replica is None else replica.replica_id_in_sync_group
+    return None if replica is None else replica.number
 
 
 def get_strategy():

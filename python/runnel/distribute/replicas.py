@@ -8,7 +8,7 @@ import threading
 from runnel import _core
 from runnel.core import framework
 from runnel.distribute import contexts as contexts_
-from runnel.distribute.values import DistributedValues, of_replica, regrouped
+from runnel.distribute.values import of_replica, regrouped
 
 _GRAPH_STATE = ("_name_stack", "_control_stack", "_device_stack", "_colocation_stack", "_control_flow_context")
 
@@ -34,7 +34,7 @@ class Replica(contexts_.ReplicaContext):
     """A replica in a thread of its own."""
 
     def __init__(self, strategy, number, device):
-        super().__init__(strategy, number)
+        super().__init__(strategy, strategy.extended.first_replica + number, number)
         self._device = device
         self._may_run, self._has_paused = threading.Semaphore(0), threading.Semaphore(0)
         self.merge = self.result = self.error = self.state = None
@@ -71,7 +71,7 @@ class Replica(contexts_.ReplicaContext):
             return self._placed()
 
     def _placed(self):
-        scope = framework.name_scope("replica_%d" % self._id) if self._id else framework.name_scope(None)
+        scope = framework.name_scope("replica_%d" % self.number) if self.number else framework.name_scope(None)
         with self, framework.device(self._device), scope:
             return self._fn()
 
@@ -100,13 +100,13 @@ class Replica(contexts_.ReplicaContext):
 
     def shared_variable(self, name, create):
         """Returns a new variable in the first replica, and that variable in the others."""
-        if self._id == 0:
+        if self.number == 0:
             with contexts_.cross_replica(self._strategy):
                 self._variables.setdefault(name, []).append(create())
             return self._variables[name][-1]
         number = self._created[name] = self._created.get(name, -1) + 1
         if number >= len(self._variables.get(name, ())):
-            raise RuntimeError("Tried to create variable %s with mismatching name on device %d" % (name, self._id))
+            raise RuntimeError("Tried to create variable %s with mismatching name on device %d" % (name, self.number))
         return self._variables[name][number]
 
     def all_reduce(self, reduce_op, value, options=None):
@@ -116,8 +116,7 @@ class Replica(contexts_.ReplicaContext):
 
         def reduced(tensors):
             return list(self.merge_call(lambda strategy, *together: [
-                # A tensor that all replicas share stays as it is, as in stock.
-                strategy.extended.reduce_to(reduce_op, x, None) if isinstance(x, DistributedValues) else x for x in together], args=tuple(tensors)))
+                strategy.extended.all_reduced(reduce_op, x) for x in together], args=tuple(tensors)))
 
         def with_gradient(*tensors):
             return reduced(tensors), lambda *gradients: reduced(gradients)
@@ -170,4 +169,4 @@ def _merge(strategy, replicas):
     with contexts_.cross_replica(strategy):
         result = fn(strategy, *args, **kwargs)
     for replica in replicas:
-        replica.result = of_replica(replica.replica_id_in_sync_group, result)
+        replica.result = of_replica(replica.number, result)

@@ -72,8 +72,6 @@ class _MirroredExtended(StrategyExtended):
         return nest.map_structure(lambda leaf: self._reduced(reduce_op, leaf), value)
 
     def _reduced(self, reduce_op, value):
-        from runnel.core.composite import IndexedSlices
-        from runnel.core.convert import convert_to_tensor
         if isinstance(value, Mirrored):
             return value if isinstance(value, variable.DistributedVariable) else value._get()
         if not isinstance(value, DistributedValues):
@@ -81,12 +79,22 @@ class _MirroredExtended(StrategyExtended):
             if is_zero or reduce_op is ReduceOp.MEAN or self._strategy.num_replicas_in_sync == 1:
                 return value
             raise ValueError("A non-DistributedValues value %s cannot be reduced with the given reduce op %s." % (value, reduce_op))
-        values = value.values
+        return self._combined(reduce_op, value.values)
+
+    def _combined(self, reduce_op, values):
+        """Returns the sum or the mean of the values of this process's replicas and, in a subclass, of the other processes'."""
+        from runnel.core.composite import IndexedSlices
+        from runnel.core.convert import convert_to_tensor
+        count = self._strategy.num_replicas_in_sync
         with framework.device(self._devices[0]):
             if isinstance(values[0], IndexedSlices):
-                return _joined(values, reduce_op)
-            total = _sum([convert_to_tensor(x) for x in values])
-            return total / len(values) if reduce_op is ReduceOp.MEAN else total
+                return _joined(self, values, count if reduce_op is ReduceOp.MEAN else 1)
+            total = self.sum_of_processes(_sum([convert_to_tensor(x) for x in values]))
+            return total / count if reduce_op is ReduceOp.MEAN else total
+
+    def initial_value(self, kwargs):
+        """Returns the initial value of the first copy of a variable that is created with `kwargs`."""
+        return kwargs.get("initial_value")
 
     def update(self, var, fn, args=(), kwargs=None, group=True):
         results = []
@@ -102,14 +110,13 @@ class _MirroredExtended(StrategyExtended):
         return Mirrored([tensor] * len(self._devices))
 
 
-def _joined(slices, reduce_op):
-    """Returns the sum or the mean of IndexedSlices."""
+def _joined(extended, slices, divisor):
+    """Returns the sum of IndexedSlices of all processes, divided by a number."""
     from runnel.core.composite import IndexedSlices
     from runnel.ops import array_ops
-    values = array_ops.concat([s.values for s in slices], 0)
-    if reduce_op is ReduceOp.MEAN:
-        values = values / len(slices)
-    return IndexedSlices(values, array_ops.concat([s.indices for s in slices], 0), slices[0].dense_shape)
+    values = extended.rows_of_processes(array_ops.concat([s.values for s in slices], 0), 0)
+    indices = extended.rows_of_processes(array_ops.concat([s.indices for s in slices], 0), 0)
+    return IndexedSlices(values / divisor if divisor != 1 else values, indices, slices[0].dense_shape)
 
 
 class MirroredStrategy(Strategy):

@@ -84,6 +84,7 @@ class StrategyExtended:
     should_checkpoint = should_save_summary = True
     steps_per_run = 1
     worker_devices = parameter_devices = ()
+    first_replica = 0  # the number, in the sync group, of the first replica of this process
 
     def __init__(self, strategy):
         self._strategy = strategy
@@ -104,6 +105,19 @@ class StrategyExtended:
     def reduce_to(self, reduce_op, value, destinations, options=None):
         """Returns the values of the replicas combined."""
         return value
+
+    def all_reduced(self, reduce_op, value):
+        """Returns what all_reduce gives every replica. A tensor that all replicas share stays as it is, as in stock."""
+        from runnel.distribute.values import DistributedValues
+        return self.reduce_to(reduce_op, value, None) if isinstance(value, DistributedValues) else value
+
+    def sum_of_processes(self, tensor):
+        """Returns the sum of the tensors that the processes of this strategy have."""
+        return tensor
+
+    def rows_of_processes(self, tensor, axis):
+        """Returns the tensors that the processes of this strategy have, joined along an axis."""
+        return tensor
 
     def batch_reduce_to(self, reduce_op, value_destination_pairs, options=None):
         """Returns several values combined."""
@@ -139,6 +153,10 @@ class StrategyExtended:
         """Returns the distributed value that a replica's value belongs to."""
         container = getattr(value, "_distributed_container", None)
         return value if container is None else container()
+
+    def _in_multi_worker_mode(self):
+        """Tells whether replicas are in several processes; Keras asks."""
+        return False
 
     def non_slot_devices(self, var_list):
         """Returns where state that belongs to no variable lives."""
@@ -194,12 +212,11 @@ class Strategy:
 
         def one(leaf):
             parts = self.experimental_local_results(leaf)
-            sums = [math_ops.reduce_sum(x, axis) for x in parts]
+            total = self._extended.sum_of_processes(_sum([math_ops.reduce_sum(x, axis) for x in parts]))
             if reduce_op is ReduceOp.SUM:
-                return _sum(sums)
-            counts = [array_ops.shape(x, out_type=dtypes.int64)[axis] for x in parts]
-            total = _sum(sums)
-            return math_ops.truediv(total, math_ops.cast(_sum(counts), total.dtype))
+                return total
+            count = self._extended.sum_of_processes(_sum([array_ops.shape(x, out_type=dtypes.int64)[axis] for x in parts]))
+            return math_ops.truediv(total, math_ops.cast(count, total.dtype))
         return nest.map_structure(one, value)
 
     def experimental_local_results(self, value):
@@ -213,7 +230,11 @@ class Strategy:
         """Returns the tensors of the replicas, joined along an axis."""
         from runnel import nest
         from runnel.ops import array_ops
-        return nest.map_structure(lambda x: array_ops.concat(list(self.experimental_local_results(x)), axis), value)
+
+        def one(leaf):
+            parts = list(self.experimental_local_results(leaf))
+            return self._extended.rows_of_processes(array_ops.concat(parts, axis) if len(parts) > 1 else parts[0], axis)
+        return nest.map_structure(one, value)
 
     def group(self, value, name=None):
         """Returns an operation that runs after the values of all replicas."""
@@ -315,7 +336,4 @@ def _absent(name, why):
     return type(name, (Strategy,), {"__init__": __init__, "__doc__": doc, "__module__": __name__})
 
 
-MultiWorkerMirroredStrategy = _absent("MultiWorkerMirroredStrategy", "it needs collectives over several processes")
-ParameterServerStrategy = _absent("ParameterServerStrategy", "it needs a coordinator")
-CentralStorageStrategy = _absent("CentralStorageStrategy", "variables are where replicas are")
 TPUStrategy = _absent("TPUStrategy", "there are no TPUs")

@@ -94,7 +94,8 @@ class SyncOnReadVariable(DistributedVariable):
             if method != "assign":
                 raise ValueError("SyncOnReadVariable does not support `%s` in cross-replica context when aggregation is set to "
                                  "`tf.VariableAggregation.SUM`." % method)
-            value = value / len(self._values) if self._dtype.is_floating else value // len(self._values)
+            replicas = self._distribute_strategy.num_replicas_in_sync
+            value = value / replicas if self._dtype.is_floating else value // replicas
         return self._all(method, value, args, kwargs)
 
     def _read(self):
@@ -106,7 +107,8 @@ class SyncOnReadVariable(DistributedVariable):
         total = values[0]
         for value in values[1:]:
             total = total + value
-        return total / len(values) if self._aggregation == VariableAggregation.MEAN else total
+        total = self._distribute_strategy.extended.sum_of_processes(total)
+        return total / self._distribute_strategy.num_replicas_in_sync if self._aggregation == VariableAggregation.MEAN else total
 
     def value(self):
         """Returns the value: in a replica its own, outside the aggregate."""
@@ -140,7 +142,9 @@ def create(strategy, devices, make, kwargs):
     copies = []
     for i, device in enumerate(devices):
         own = dict(kwargs)
-        if i:
+        if not i:
+            own["initial_value"] = strategy.extended.initial_value(own)
+        else:
             first = copies[0]
             own["initial_value"] = lambda first=first: first.read_value()
             own["name"] = "%s/replica_%d" % (first.name.split(":")[0], i)

@@ -116,7 +116,18 @@ eager.def_function @ types.experimental: GenericFunction=Function
 distribute @ types.experimental.distributed: Mirrored PerReplica
 distribute @ distribute: CrossDeviceOps HierarchicalCopyAllReduce InputOptions NcclAllReduce OneDeviceStrategy ReductionToOneDevice RunOptions
 distribute @ distribute: experimental_set_strategy
-distribute @ distribute.experimental: ValueContext
+distribute @ distribute.experimental: ValueContext TPUStrategy
+distribute.cluster_resolver @ distribute.cluster_resolver: ClusterResolver GCEClusterResolver KubernetesClusterResolver KubernetesExecutableLocation
+distribute.cluster_resolver @ distribute.cluster_resolver: SimpleClusterResolver SlurmClusterResolver TFConfigClusterResolver TPUClusterResolver UnionResolver
+distribute.multi_worker @ distribute.experimental: CollectiveCommunication=CommunicationImplementation CollectiveHints CommunicationImplementation
+distribute.multi_worker @ distribute.experimental: CommunicationOptions MultiWorkerMirroredStrategy=ExperimentalMultiWorkerMirroredStrategy
+distribute.central_storage @ distribute.experimental: CentralStorageStrategy
+distribute.parameter_server @ distribute: ParameterServerStrategy
+distribute.parameter_server @ distribute.experimental: ParameterServerStrategy
+distribute.partitioners @ distribute.experimental.partitioners: FixedShardsPartitioner MaxSizePartitioner MinSizePartitioner Partitioner
+distribute.coordinator @ distribute.coordinator: ClusterCoordinator PerWorkerValue=PerWorkerValues RemoteValue experimental_get_current_worker_index
+distribute.coordinator @ distribute.experimental.coordinator: ClusterCoordinator PerWorkerValues RemoteValue
+distribute.multi_worker @ distribute: MultiWorkerMirroredStrategy
 core.trackable @ saved_model.experimental: TrackableResource
 saved_model.object_loading @ saved_model: load
 signal @ signal: kaiser_window

@@ -1,0 +1,180 @@
+"""MultiWorkerMirroredStrategy: replicas in several processes, which exchange values by collectives."""
+
+import enum
+
+from runnel import errors, nest
+from runnel.core.convert import convert_to_tensor
+from runnel.distribute import collectives, input_data
+from runnel.distribute.strategies import MirroredStrategy, _device, _MirroredExtended
+from runnel.distribute.strategy import InputContext, ReduceOp, ValueContext, as_reduce_op
+from runnel.distribute.values import DistributedValues, Mirrored, regrouped
+from runnel.eager.context import executing_eagerly_outside_functions
+
+
+class CommunicationImplementation(enum.Enum):
+    """How collectives are carried out. All kinds are the same here."""
+
+    AUTO, RING, NCCL = "AUTO", "RING", "NCCL"
+
+
+class CommunicationOptions:
+    """Options of collectives.
+
+    Args:
+      bytes_per_pack: kept; the library decides how tensors are divided.
+      timeout_seconds: after so many seconds a collective that others do not come to fails.
+      implementation: kept.
+    """
+
+    def __init__(self, bytes_per_pack=0, timeout_seconds=None, implementation=CommunicationImplementation.AUTO):
+        if bytes_per_pack < 0:
+            raise ValueError("Argument `bytes_per_pack` must be >=0, Received %s." % bytes_per_pack)
+        if isinstance(implementation, str):
+            implementation = CommunicationImplementation(implementation.upper())
+        if not isinstance(implementation, CommunicationImplementation):
+            raise ValueError("Argument `implementation` must be instance of `tf.distribute.experimental.CommunicationImplementation`.")
+        self.bytes_per_pack, self.timeout_seconds, self.implementation = bytes_per_pack, timeout_seconds, implementation
+
+
+class CollectiveHints(CommunicationOptions):
+    """The older form of CommunicationOptions."""
+
+    def __init__(self, bytes_per_pack=0, timeout_seconds=None):
+        super().__init__(bytes_per_pack, timeout_seconds)
+
+
+class _Place:
+    """The place of this process among those of a cluster that train."""
+
+    def __init__(self, resolver):
+        self.type, self.id = resolver.task_type, resolver.task_id
+        self.cluster = resolver.cluster_spec()
+        jobs = self.cluster.as_dict() if self.cluster else {}
+        trains = [(job, i) for job in ("chief", "worker") for i in range(len(jobs.get(job, ())))]
+        if jobs and (self.type is None or self.id is None):
+            raise ValueError("When `cluster_spec` is given, you must also specify `task_type` and `task_id`.")
+        self.is_alone = (self.type, self.id) not in trains  # an evaluator, or there is no cluster
+        if jobs and self.is_alone and self.type not in ("evaluator", "ps"):
+            raise ValueError("The cluster has no task %s of job %r that trains: %s" % (self.id, self.type, jobs))
+        self.count = 1 if self.is_alone else len(trains)
+        self.rank = 0 if self.is_alone else trains.index((self.type, self.id))
+        self.is_chief = self.rank == 0
+        self.name = "" if self.is_alone else "/job:%s/replica:0/task:%d" % (self.type, self.id)
+        self.leader = "/job:%s/replica:0/task:%d" % trains[0] if trains else ""
+
+
+class _MultiWorkerExtended(_MirroredExtended):
+    experimental_between_graph = True
+
+    def __init__(self, strategy, devices, place, options):
+        super().__init__(strategy, devices)
+        self._place = place
+        self._group = collectives.Group(place.name + "/device:CPU:0", place.count, place.rank, options.timeout_seconds or 0)
+        self.first_replica = place.rank * len(devices)
+        self.should_checkpoint = self.should_save_summary = self.experimental_should_init = place.is_chief
+
+    def _in_multi_worker_mode(self):
+        return self._place.count > 1
+
+    def sum_of_processes(self, tensor):
+        return tensor if self._place.count == 1 else self._group.sum(tensor)
+
+    def rows_of_processes(self, tensor, axis):
+        return tensor if self._place.count == 1 else self._group.rows(convert_to_tensor(tensor), axis)
+
+    def all_reduced(self, reduce_op, value):
+        if self._place.count == 1:
+            return super().all_reduced(reduce_op, value)
+        return self.reduce_to(reduce_op, value, None)
+
+    def _reduced(self, reduce_op, value):
+        if self._place.count == 1 or isinstance(value, DistributedValues):
+            if isinstance(value, Mirrored) and reduce_op is not ReduceOp.MEAN:
+                raise ValueError("Values that are the same in every replica cannot be summed: %s" % (value,))
+            return super()._reduced(reduce_op, value)
+        return self._combined(reduce_op, [value] * len(self._devices))
+
+    def reduce_to(self, reduce_op, value, destinations, options=None):
+        return super().reduce_to(as_reduce_op(reduce_op), value, destinations, options)
+
+    def initial_value(self, kwargs):
+        """The first process decides, so that all have the same."""
+        value, dtype = kwargs.get("initial_value"), kwargs.get("dtype")
+        if self._place.count == 1:
+            return value
+
+        def received():
+            own = value() if callable(value) else value
+            return self._group.broadcast(convert_to_tensor(getattr(own, "wrapped_value", own), dtype))
+        return received
+
+
+class MultiWorkerMirroredStrategy(MirroredStrategy):
+    """Replicas on the devices of several processes; variables have equal copies in all of them.
+
+    Every process runs the same program, with its own place in the cluster. Create the strategy before any operation runs.
+
+    Args:
+      cluster_resolver: says which processes there are and which one this is; by default TF_CONFIG does.
+      communication_options: a tf.distribute.experimental.CommunicationOptions.
+    """
+
+    def __init__(self, cluster_resolver=None, communication_options=None):
+        from runnel.distribute.cluster_resolver import TFConfigClusterResolver
+        if not executing_eagerly_outside_functions():
+            raise errors.UnimplementedError(None, None, "MultiWorkerMirroredStrategy needs eager execution, with which TensorFlow 2 starts")
+        self._resolver = cluster_resolver or TFConfigClusterResolver()
+        self._communication = communication_options or CommunicationOptions()
+        place = self._place = _Place(self._resolver)
+        if not place.is_alone and place.count > 1:
+            collectives.join(place.cluster, place.type, place.id, place.leader)
+        elif not place.is_alone:
+            place.name = ""
+        devices = [_device(place.name + name) for name in _local_devices()]
+        super().__init__(devices)
+        self._extended = _MultiWorkerExtended(self, devices, place, self._communication)
+
+    def _reduced_over_axis(self, reduce_op, value, axis):
+        # Keras reduces scalars along axis 0, which stock rejects: they have the axis of the replicas only.
+        scalars = [leaf for leaf in nest.flatten(value) for part in self.experimental_local_results(leaf) if getattr(part, "shape", None) is not None
+                   and part.shape.rank == 0]
+        return self._extended.reduce_to(reduce_op, value, None) if scalars else super()._reduced_over_axis(reduce_op, value, axis)
+
+    cluster_resolver = property(lambda self: self._resolver)
+    num_replicas_in_sync = property(lambda self: len(self._devices) * self._place.count)
+    _num_workers = property(lambda self: self._place.count)
+
+    def experimental_distribute_dataset(self, dataset, options=None):
+        """Returns a dataset that has this process's part of every batch, as its replicas get it."""
+        if self._place.count == 1:
+            return super().experimental_distribute_dataset(dataset, options)
+        own = input_data.of_process(dataset, self.num_replicas_in_sync, self._place.count, self._place.rank)
+        return input_data.synchronized(own, len(self._devices), self._extended._group)
+
+    def distribute_datasets_from_function(self, dataset_fn, options=None):
+        """Returns a distributed dataset of a function from an InputContext to the dataset of this process's batches."""
+        if self._place.count == 1:
+            return super().distribute_datasets_from_function(dataset_fn, options)
+        own = dataset_fn(InputContext(self._place.count, self._place.rank, self.num_replicas_in_sync))
+        return input_data.synchronized(own, len(self._devices), self._extended._group)
+
+    experimental_distribute_datasets_from_function = distribute_datasets_from_function
+
+    def experimental_distribute_values_from_function(self, value_fn):
+        """Returns the values of a function from a ValueContext, one per replica of this process."""
+        count, first = self.num_replicas_in_sync, self._extended.first_replica
+        values = [value_fn(ValueContext(first + i, count)) for i in range(len(self._devices))]
+        return values[0] if len(values) == 1 else regrouped(values)
+
+
+def _local_devices():
+    from runnel import config
+    gpus = [device for device in config.list_logical_devices("GPU") if "/job:" not in device.name or "localhost" in device.name]
+    return ["/device:GPU:%d" % i for i in range(len(gpus))] or ["/device:CPU:0"]
+
+
+class ExperimentalMultiWorkerMirroredStrategy(MultiWorkerMirroredStrategy):
+    """The older name, which takes the communication first."""
+
+    def __init__(self, communication=CommunicationImplementation.AUTO, cluster_resolver=None):
+        super().__init__(cluster_resolver, CommunicationOptions(implementation=communication))
