@@ -58,7 +58,12 @@ def list_physical_devices(device_type=None):
 def list_logical_devices(device_type=None):
     """Returns the devices that programs see."""
     kinds, rows = {}, []
-    for _, kind in _devices():
+    devices = _devices()
+    own = devices[0][0].rpartition("/device:")[0] if devices else ""
+    for name, kind in devices:
+        if own and not name.startswith(own + "/device:"):  # of another task
+            rows.append(LogicalDevice(name, kind))
+            continue
         rows.append(LogicalDevice("/device:%s:%d" % (kind, kinds.get(kind, 0)), kind))
         kinds[kind] = kinds.get(kind, 0) + 1
     return [row for row in rows if device_type in (None, row.device_type)]
@@ -153,11 +158,36 @@ experimental_run_functions_eagerly = run_functions_eagerly
 
 
 def experimental_connect_to_host(remote_host=None, job_name="worker"):
-    """Raises NotImplementedError: use tf.Session("grpc://...") instead."""
-    raise NotImplementedError("Eager execution on a cluster is not supported: use tf.Session('grpc://...') to run graphs there")
+    """Adds the devices of a task, or of several, to eager execution: their addresses are "host:port"."""
+    from runnel.train.server_lib import ClusterSpec
+    if not remote_host:
+        raise ValueError("Must provide at least one remote_host")
+    hosts = [str(host).replace("grpc://", "") for host in ([remote_host] if isinstance(remote_host, str) else remote_host)]
+    experimental_connect_to_cluster(ClusterSpec({job_name: hosts}))
 
 
-experimental_connect_to_cluster = experimental_connect_to_host
+def experimental_connect_to_cluster(cluster_spec_or_resolver, job_name="localhost", task_index=0, protocol=None, make_master_device_default=True,
+                                    cluster_device_filters=None):
+    """Adds the devices of the tasks of a cluster to eager execution; tf.device("/job:worker/task:0") then runs operations there.
+
+    Args:
+      cluster_spec_or_resolver: a ClusterSpec or a ClusterResolver.
+      job_name, task_index: what this process is in the cluster.
+      protocol: "grpc" or None.
+      make_master_device_default: whether operations run on the resolver's master unless a device is given; kept, they run here.
+      cluster_device_filters: kept; all tasks see each other.
+    """
+    from runnel.distribute import remote
+    from runnel.train.server_lib import ClusterSpec
+    if protocol not in (None, "grpc"):
+        raise ValueError("The protocol %r is not supported" % (protocol,))
+    if isinstance(cluster_spec_or_resolver, ClusterSpec):
+        cluster = cluster_spec_or_resolver
+    elif hasattr(cluster_spec_or_resolver, "cluster_spec"):
+        cluster = cluster_spec_or_resolver.cluster_spec()
+    else:
+        raise ValueError("`cluster_spec_or_resolver` must be a `ClusterSpec` or a `ClusterResolver`.")
+    remote.connect(cluster, job_name, task_index)
 
 
 class _Part:

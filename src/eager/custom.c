@@ -276,7 +276,8 @@ static void remote_of_resources(const rn_eager_op_t* op, const rn_eager_custom_e
 static rn_status_t custom_of(const rn_eager_op_t* op, const rn_eager_custom_entry_t** out) {
   const rn_eager_custom_entry_t* of_inputs = NULL;
   *out = op->device_name.size ? find(op->eager, rn_strbuf_view(&op->device_name)) : NULL;
-  if (!(*out && (*out)->device.is_remote && op->function)) remote_of_resources(op, out);
+  bool is_call = op->function || op->def->role == RN_ROLE_CALL;
+  if (!(*out && (*out)->device.is_remote && is_call)) remote_of_resources(op, out);
   RN_RETURN_IF_ERROR(device_of_inputs(op, &of_inputs));
   if (!of_inputs) return RN_OK;
   for (int32_t i = 0; i < op->input_count; ++i) {

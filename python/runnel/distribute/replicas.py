@@ -52,6 +52,7 @@ class Replica(contexts_.ReplicaContext):
 
     def _run(self):
         from runnel.eager import tracing
+        tracing.helper.is_one = True
         self._may_run.acquire()
         try:
             if not self.is_stopped:

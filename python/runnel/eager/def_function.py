@@ -128,7 +128,9 @@ class Function(Trackable):
         key = arguments.key()
         concrete = self._cache.get((key, tuple(specs)))
         if concrete is None:
-            concrete = self._cache[key, tuple(specs)] = self._found_or_traced(arguments, key, specs)
+            with tracing.exclusive():
+                concrete = self._cache.get((key, tuple(specs))) or self._found_or_traced(arguments, key, specs)
+                self._cache[key, tuple(specs)] = concrete
         return concrete, arguments
 
     def _found_or_traced(self, arguments, key, specs):

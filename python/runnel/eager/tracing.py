@@ -36,6 +36,19 @@ def forget_library():
     _shared.clear()
 
 
+class _Helper(threading.local):
+    is_one = False  # this thread helps another one that traces, and waits for it
+
+
+helper = _Helper()
+_one_at_a_time = threading.RLock()
+
+
+def exclusive():
+    """A context manager for tracing in eager execution: several threads trace one after the other."""
+    return contextlib.nullcontext() if helper.is_one or not executing_eagerly() else _one_at_a_time
+
+
 def _share():
     """Adds the library's functions to the eager context."""
     for name, definition in _core.functions_of(_library, _shared).items():
@@ -188,6 +201,11 @@ def trace(fn, specs, stem, in_order=False, names=(), actual=()):
     its results depend on. `names` are those of the arguments, or None. `actual` are the
     arguments of the call for which it is traced, if there is one.
     """
+    with exclusive():
+        return _trace(fn, specs, stem, in_order, names, actual)
+
+
+def _trace(fn, specs, stem, in_order, names, actual):
     is_eager = executing_eagerly()
     outer = _eager_library() if is_eager else get_default_graph()
     body = Body(outer)

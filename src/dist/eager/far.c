@@ -369,6 +369,7 @@ typedef struct far_call_t {
   rn_eager_op_t* op;
   const rn_op_def_t* def;
   uint64_t context;
+  bool is_call;  // of a function, by its name or by an op that calls it: its task runs it as one
   rn_attr_value_t* attrs;  // by place in the definition, defaults too; in |arena|
   bool* is_known;
   rn_strbuf_t operation;
@@ -383,13 +384,14 @@ static rn_status_t see_attr(void* arg, rn_str_t name, const rn_attr_value_t* val
     call->attrs[index] = *value;
     call->is_known[index] = true;
   }
-  return put_attr(&call->operation, name, value);
+  return call->def->role == RN_ROLE_CALL ? RN_OK : put_attr(&call->operation, name, value);
 }
 
 static rn_status_t infer(far_call_t* call, int attr, rn_attr_value_t value) {
   if (attr < 0 || call->is_known[attr]) return RN_OK;
   call->attrs[attr] = value;
   call->is_known[attr] = true;
+  if (call->def->role == RN_ROLE_CALL) return RN_OK;
   return put_attr(&call->operation, rn_str(call->def->attrs[attr].name), &value);
 }
 
@@ -448,7 +450,7 @@ static rn_status_t put_input(far_call_t* call, rn_eager_handle_t* input) {
   const uint32_t field = rn_pb_eager_Operation_Input_remote_handle_field;
   // Functions may use resources of other tasks: the called task decides where to run what.
   bool stays = value && (value->device->task == call->device->task ||
-                         (dtype == RN_RESOURCE && call->def->role == RN_ROLE_FUNCTION));
+                         (dtype == RN_RESOURCE && call->is_call));
   if (stays) {
     put_handle(&call->operation, field, value->name, value->device->name, dtype);
     return RN_OK;
@@ -602,6 +604,19 @@ static rn_status_t take_outputs(far_call_t* call, int64_t id, rn_str_t response,
   return status;
 }
 
+// The name of the op or, for an op that calls a function, of that function.
+static rn_status_t put_name(far_call_t* call) {
+  rn_str_t name = rn_str(call->def->name);
+  if (call->def->role == RN_ROLE_CALL) {
+    int f = rn_op_attr_index(call->def, RN_STR("f"));
+    if (f < 0 || !call->is_known[f] || !call->attrs[f].func)
+      return rn_invalid_argument("%s without the function that it calls", call->def->name);
+    name = call->attrs[f].func->name;
+  }
+  rn_pb_put_str(&call->operation, rn_pb_eager_Operation_name_field, name);
+  return RN_OK;
+}
+
 static rn_status_t run(far_call_t* call, rn_eager_handle_t** outputs, int32_t* inout_count) {
   rn_eager_client_t* client = call->device->client;
   rn_strbuf_t* out = &call->operation;
@@ -613,11 +628,10 @@ static rn_status_t run(far_call_t* call, rn_eager_handle_t** outputs, int32_t* i
   size_t item = rn_pb_begin(out, rn_pb_eager_EnqueueRequest_queue_field);
   size_t operation = rn_pb_begin(out, rn_pb_eager_QueueItem_operation_field);
   rn_pb_put_uint(out, rn_pb_eager_Operation_id_field, (uint64_t)id);
-  rn_pb_put_str(out, rn_pb_eager_Operation_name_field, rn_str(call->def->name));
   RN_RETURN_IF_ERROR(put_attrs(call));
+  RN_RETURN_IF_ERROR(put_name(call));
   rn_pb_put_str(out, rn_pb_eager_Operation_device_field, call->device->name);
-  if (call->def->role == RN_ROLE_FUNCTION)
-    rn_pb_put_uint(out, rn_pb_eager_Operation_is_function_field, 1);
+  if (call->is_call) rn_pb_put_uint(out, rn_pb_eager_Operation_is_function_field, 1);
   RN_RETURN_IF_ERROR(output_types(call, &types, &count));
   if (*inout_count < count)
     return rn_invalid_argument("Expecting %d outputs, but *num_retvals is %d", count, *inout_count);
@@ -637,8 +651,12 @@ static rn_status_t execute(void* self, rn_eager_op_t* op, rn_eager_handle_t** ou
                            int32_t* inout_count) {
   rn_far_device_t* device = self;
   rn_eager_client_t* client = device->client;
-  far_call_t call = {
-      .device = device, .op = op, .def = rn_eager_op_def(op), .context = context_of(device->task)};
+  const rn_op_def_t* def = rn_eager_op_def(op);
+  far_call_t call = {.device = device,
+                     .op = op,
+                     .def = def,
+                     .context = context_of(device->task),
+                     .is_call = def->role == RN_ROLE_FUNCTION || def->role == RN_ROLE_CALL};
   rn_arena_init(&call.arena, client->allocator);
   rn_strbuf_init(&call.operation, client->allocator);
   rn_status_t status = run(&call, outputs, inout_count);
