@@ -60,6 +60,7 @@ static rn_status_t create_server(rn_server_options_t* options, rn_server_t** out
   options->env = rn_capi_env();
   options->allocator = rn_capi_allocator();
   options->reaches_all = allows_network();
+  options->reaches_local = true;
   RN_RETURN_IF_ERROR(rn_tokens_read(options->env, NULL, &rn_call_gate_roles, options->allocator,
                                     &options->tokens));
   rn_status_t status = rn_server_create(options, out);

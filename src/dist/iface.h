@@ -92,7 +92,8 @@ typedef struct rn_create_worker_session_t {
   rn_str_t session;
   rn_str_t job;  // the job and task that the master expects here
   int32_t task;
-  bool isolates;  // the session has its own state
+  rn_str_t cluster;  // a ClusterDef that the session's client gives; "": that of the server
+  bool isolates;     // the session has its own state
   rn_str_t master;
   uint64_t master_incarnation;
 } rn_create_worker_session_t;

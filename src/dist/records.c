@@ -41,6 +41,7 @@ FIELDS(get_status) = {
 FIELDS(create_worker_session) = {
     ONE(STR, create_worker_session.session),
     ONE(STR, create_worker_session.job),
+    ONE(STR, create_worker_session.cluster),
     ONE(STR, create_worker_session.master),
     END,
 };

@@ -8,11 +8,9 @@
 
 #include "dist/eager/service.h"
 #include "dist/health.h"
-#include "dist/repeat.h"
 #include "dist/rpc/codec.h"
-#include "dist/rpc/remote.h"
 #include "dist/rpc/service.h"
-#include "dist/status_page.h"
+#include "dist/server_peers.h"
 #include "dist/worker/fence.h"
 #include "dist/worker/gc.h"
 #include "framework/resource_view.h"
@@ -26,16 +24,6 @@
 #define HALF_NS INT64_C(60000000000)
 #define IDLE_NS INT64_C(600000000000)
 #define MAX_DOORS 1024
-
-// Another task, and the channel to it, made on first use.
-typedef struct server_peer_t {
-  rn_str_t task;        // "/job:ps/replica:0/task:0"
-  const char* address;  // "host:port"
-  rn_channel_t* channel;
-  rn_remote_peer_t* remote;
-  rn_repeat_t* repeat;  // in front of it
-  bool is_ready;
-} server_peer_t;
 
 struct rn_server_t {
   rn_allocator_t allocator;
@@ -59,10 +47,9 @@ struct rn_server_t {
   int64_t started_ns;
   rn_str_t own_address;  // of the cluster
   rn_str_t* names;       // of the tasks, this one first
-  server_peer_t* peers;  // all but this task
-  size_t peer_count;
+  rn_server_peers_t* peers;
   char target[300];
-  rn_mutex_t mutex;  // guards what follows, and the creation of channels
+  rn_mutex_t mutex;  // guards what follows
   rn_cond_t changed;
   bool is_starting, is_started, is_stopped;
   bool is_down;  // no call from outside is under way any more
@@ -70,58 +57,30 @@ struct rn_server_t {
 
 const char* rn_server_target(const rn_server_t* server) { return server->target; }
 
-// Continues where the last attempt failed.
-static rn_status_t connect_peer(rn_server_t* server, server_peer_t* peer) {
-  int64_t lease = server->options.lease_ns;
-  rn_channel_options_t options = {.loop = server->loop,
-                                  .allocator = server->allocator,
-                                  .address = peer->address,
-                                  .connect_ns = lease,
-                                  .tls = server->options.tls,
-                                  .tokens = server->options.tokens,
-                                  .peer = peer->task.data};
-  if (!peer->channel) RN_RETURN_IF_ERROR(rn_channel_create(&options, &peer->channel));
-  if (!peer->remote)
-    RN_RETURN_IF_ERROR(rn_remote_peer_create(peer->channel, &server->env,
-                                             !server->options.lends_nothing, server->allocator,
-                                             &peer->remote));
-  if (!peer->repeat)
-    RN_RETURN_IF_ERROR(rn_repeat_create(rn_remote_worker(peer->remote), &server->env,
-                                        server->allocator, &peer->repeat));
-  rn_link_t link = rn_remote_link(peer->remote);
-  RN_RETURN_IF_ERROR(rn_leases_add(server->leases, peer->task, link));
-  peer->is_ready = true;
-  return RN_OK;
-}
-
-static rn_worker_t* find_peer(void* self, rn_str_t task) {
-  rn_server_t* server = self;
-  rn_worker_t* found = NULL;
-  rn_mutex_lock(&server->mutex);
-  for (size_t i = 0; i < server->peer_count && !found; ++i) {
-    server_peer_t* peer = &server->peers[i];
-    if (!rn_str_eq(peer->task, task)) continue;
-    rn_status_t status = peer->is_ready ? RN_OK : connect_peer(server, peer);
-    if (rn_ok(status)) found = rn_repeat_worker(peer->repeat);
-    rn_status_free(status);
-  }
-  rn_mutex_unlock(&server->mutex);
-  return found;
-}
-
 static bool is_in_cluster(void* self, rn_str_t address) {
   const rn_server_t* server = self;
-  bool is_ours = rn_str_eq(server->own_address, address);
-  for (size_t i = 0; i < server->peer_count && !is_ours; ++i)
-    is_ours = rn_str_is(address, server->peers[i].address);
-  return is_ours;
+  return rn_str_eq(server->own_address, address) || rn_server_peers_has(server->peers, address);
 }
 
-// The addresses that eager clients may make this task connect to.
+static bool is_loopback(rn_str_t host) {
+  return rn_str_is(host, "localhost") || rn_str_is(host, "[::1]") ||
+         rn_str_starts_with(host, RN_STR("127."));
+}
+
+// The part of "host:port" before the port.
+static rn_str_t host_of(rn_str_t address) {
+  size_t size = address.size;
+  while (size && address.data[size - 1] != ':') --size;
+  return rn_str_n(address.data, size ? size - 1 : 0);
+}
+
+// The addresses that clients may make this task connect to.
 static bool may_reach(void* self, rn_str_t address) {
   const rn_server_t* server = self;
+  bool is_local = server->options.reaches_local && is_loopback(host_of(server->own_address)) &&
+                  is_loopback(host_of(address));
   return server->options.reaches_all || (server->only && rn_fs_only_has_network(server->only)) ||
-         is_in_cluster(self, address);
+         is_local || is_in_cluster(self, address);
 }
 
 static void handle(void* self, rn_rpc_in_t* call) {
@@ -167,21 +126,6 @@ rn_status_t rn_server_adopt(rn_server_t* server, rn_eager_t* eager) {
 }
 
 // Status pages, on the loop's thread.
-
-static void view_peers(rn_server_t* server, rn_lease_info_t* leases, rn_peer_view_t* out) {
-  size_t count = rn_leases_list(server->leases, leases, server->peer_count);
-  if (count > server->peer_count) count = server->peer_count;
-  rn_mutex_lock(&server->mutex);
-  for (size_t i = 0; i < server->peer_count; ++i) {
-    const server_peer_t* peer = &server->peers[i];
-    out[i] = (rn_peer_view_t){
-        .task = peer->task, .address = rn_str(peer->address), .is_used = peer->is_ready};
-    if (peer->is_ready) out[i].channel = rn_channel_stats(peer->channel);
-    for (size_t l = 0; l < count; ++l)
-      if (rn_str_eq(leases[l].task, peer->task)) out[i].lease = leases[l];
-  }
-  rn_mutex_unlock(&server->mutex);
-}
 
 static rn_task_state_t state_of(rn_server_t* server) {
   rn_mutex_lock(&server->mutex);
@@ -233,12 +177,16 @@ static rn_status_t show(rn_server_t* server, page_fn_t* page, rn_strbuf_t* out) 
   rn_peer_view_t* peers = NULL;
   rn_lease_info_t* leases = NULL;
   rn_arena_init(&arena, server->allocator);
-  rn_status_t status = RN_ARENA_ARRAY(&arena, server->peer_count, &peers);
-  if (rn_ok(status)) status = RN_ARENA_ARRAY(&arena, server->peer_count, &leases);
+  size_t peer_count = rn_server_peers_count(server->peers);
+  size_t lease_count = rn_leases_list(server->leases, NULL, 0);
+  rn_status_t status = RN_ARENA_ARRAY(&arena, peer_count, &peers);
+  if (rn_ok(status)) status = RN_ARENA_ARRAY(&arena, lease_count, &leases);
   queues_t* queues = NULL;
   if (rn_ok(status)) status = view_queues(server, &arena, &queues);
   if (rn_ok(status)) {
-    view_peers(server, leases, peers);
+    size_t all = rn_leases_list(server->leases, leases, lease_count);
+    rn_server_peers_view(server->peers, leases, all < lease_count ? all : lease_count, peers,
+                         peer_count);
     const rn_server_options_t* options = &server->options;
     int64_t now = rn_loop_now(server->loop);
     rn_task_view_t view = {.task = server->names[0],
@@ -255,7 +203,7 @@ static rn_status_t show(rn_server_t* server, page_fn_t* page, rn_strbuf_t* out) 
                            .port = rn_rpc_server_stats(server->rpc),
                            .gate = &server->gate,
                            .peers = peers,
-                           .peer_count = server->peer_count,
+                           .peer_count = peer_count,
                            .queues = queues->items,
                            .queue_count = queues->count};
     page(&view, out);
@@ -359,7 +307,6 @@ static rn_status_t task_name(rn_server_t* server, rn_str_t job, int32_t index, r
 static rn_status_t take_cluster(rn_server_t* server, rn_str_t* out_address) {
   const rn_server_options_t* options = &server->options;
   RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&server->arena, options->task_count, &server->names));
-  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&server->arena, options->task_count, &server->peers));
   bool is_found = false;
   for (size_t i = 0; i < options->task_count; ++i) {
     const rn_server_task_t* task = &options->tasks[i];
@@ -374,11 +321,9 @@ static rn_status_t take_cluster(rn_server_t* server, rn_str_t* out_address) {
       *out_address = address;
       continue;
     }
-    for (size_t p = 0; p < server->peer_count; ++p)
-      if (rn_str_eq(server->peers[p].task, name))
-        return rn_invalid_argument("Task %.*s is in the cluster twice", RN_STR_ARGS(name));
-    if (server->peer_count + 1 < options->task_count) server->names[server->peer_count + 1] = name;
-    server->peers[server->peer_count++] = (server_peer_t){.task = name, .address = address.data};
+    RN_RETURN_IF_ERROR(rn_server_peers_add(server->peers, name, address));
+    size_t count = rn_server_peers_count(server->peers);
+    if (count < options->task_count) server->names[count] = name;
   }
   if (is_found) return RN_OK;
   return rn_invalid_argument("Task %d was not defined in job \"%.*s\"", options->index,
@@ -398,11 +343,6 @@ static rn_str_t leader_of(const rn_server_t* server) {
   for (size_t i = 1; i < server->options.task_count; ++i)
     if (strcmp(server->names[i].data, least.data) < 0) least = server->names[i];
   return least;
-}
-
-static bool is_loopback(rn_str_t host) {
-  return rn_str_is(host, "localhost") || rn_str_is(host, "[::1]") ||
-         rn_str_starts_with(host, RN_STR("127."));
 }
 
 // Where to listen for |own|, "host:port".
@@ -436,11 +376,8 @@ static void set_limits(const rn_server_options_t* options, rn_rpc_server_options
 static rn_status_t set_up(rn_server_t* server) {
   rn_server_options_t* options = &server->options;
   rn_str_t own = {0}, address;
-  RN_RETURN_IF_ERROR(take_cluster(server, &own));
   RN_RETURN_IF_ERROR(
       rn_arena_str(&server->arena, options->collective_leader, &options->collective_leader));
-  server->own_address = own;
-  RN_RETURN_IF_ERROR(listen_address(server, own, &address));
   RN_RETURN_IF_ERROR(rn_pool_create(server->allocator, options->threads, &server->pool));
   if (rn_pool_threads(server->pool) <
       3) {  // a pool counts the thread that waits, and the loop never waits
@@ -457,7 +394,22 @@ static rn_status_t set_up(rn_server_t* server) {
                                 .lease_ns = options->lease_ns,
                                 .is_logged = true};
   RN_RETURN_IF_ERROR(rn_leases_create(&leases, &server->leases));
-  rn_peers_t peers = {.self = server, .find = find_peer};
+  rn_server_peers_options_t to_others = {.env = &server->env,
+                                         .allocator = server->allocator,
+                                         .loop = server->loop,
+                                         .leases = server->leases,
+                                         .lease_ns = options->lease_ns,
+                                         .tls = options->tls,
+                                         .tokens = options->tokens,
+                                         .borrows = !options->lends_nothing,
+                                         .may_reach = may_reach,
+                                         .self = server};
+  RN_RETURN_IF_ERROR(rn_server_peers_create(&to_others, &server->peers));
+  RN_RETURN_IF_ERROR(take_cluster(server, &own));
+  server->own_address = own;
+  RN_RETURN_IF_ERROR(listen_address(server, own, &address));
+  rn_peers_t peers = rn_server_peers_table(server->peers);
+  rn_address_book_t reach = rn_server_peers_reach(server->peers);
   server->inner = server->env;
   if (options->is_limited) {
     RN_RETURN_IF_ERROR(rn_fs_only_create(&server->env, RN_STR(""), options->allow,
@@ -471,6 +423,7 @@ static rn_status_t set_up(rn_server_t* server) {
                                       .null_devices = options->null_devices,
                                       .gpu = options->gpu,
                                       .peers = peers,
+                                      .reach = reach,
                                       .collective_leader = leader_of(server)};
   RN_RETURN_IF_ERROR(rn_local_worker_create(&worker, &server->worker));
   RN_RETURN_IF_ERROR(
@@ -488,6 +441,7 @@ static rn_status_t set_up(rn_server_t* server) {
                                       .tasks = server->names,
                                       .task_count = (int)options->task_count,
                                       .peers = peers,
+                                      .reach = reach,
                                       .timers = rn_loop_timers(server->loop),
                                       .grace_ns = lease,
                                       .session_gc_ns = options->session_gc_ns};
@@ -638,16 +592,12 @@ void rn_server_destroy(rn_server_t* server) {
   rn_worker_gc_stop(server->gc);
   rn_health_stop(server->health);
   rn_local_worker_stop(server->worker);  // its steps call peers
-  for (size_t i = 0; i < server->peer_count; ++i) rn_remote_peer_stop(server->peers[i].remote);
-  for (size_t i = 0; i < server->peer_count; ++i) rn_channel_destroy(server->peers[i].channel);
+  rn_server_peers_stop(server->peers);
   rn_leases_destroy(server->leases);
   rn_worker_gc_destroy(server->gc);
   rn_local_worker_destroy(server->worker);
   rn_worker_fence_destroy(server->fence);
-  for (size_t i = 0; i < server->peer_count; ++i) {
-    rn_repeat_destroy(server->peers[i].repeat);
-    rn_remote_peer_destroy(server->peers[i].remote);
-  }
+  rn_server_peers_destroy(server->peers);
   rn_loans_destroy(server->service.loans);
   rn_loop_destroy(server->loop);
   rn_pool_destroy(server->pool);

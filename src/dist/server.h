@@ -47,11 +47,12 @@ typedef struct rn_server_options_t {
   // else worker 0, or else the first task by name; copied.
   rn_str_t collective_leader;
   // If |is_limited|, graphs may use only the files and network that |allow| lists: see
-  // base/fs_only.h. Eager clients may make the task connect to addresses of its own cluster, and to
-  // others only if |allow| has "network" or "all", or |reaches_all| is set.
+  // base/fs_only.h. Clients may make the task connect to addresses of its own cluster, and to
+  // others only if |allow| has "network" or "all", or |reaches_all| is set, or if |reaches_local|
+  // is set and both are loopback addresses.
   bool is_limited;
   rn_str_t allow;  // borrowed for the call
-  bool reaches_all;
+  bool reaches_all, reaches_local;
   // The number of elements of a resource of kind "Queue", for status pages; must not block. NULL:
   // queues are not shown.
   int64_t (*queue_size)(rn_resource_t* queue);

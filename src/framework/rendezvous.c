@@ -167,18 +167,27 @@ static void wait_locked(meeting_t* meeting, rn_recv_t* recv) {
   meeting->last_recv = recv;
 }
 
+static bool has_meeting(rn_rendezvous_t* rendezvous, rn_str_t key) {
+  rn_mutex_lock(&rendezvous->mutex);
+  bool has = rn_map_get(&rendezvous->meetings, key);
+  rn_mutex_unlock(&rendezvous->mutex);
+  return has;
+}
+
 void rn_rendezvous_recv(rn_rendezvous_t* rendezvous, rn_str_t key, rn_recv_t* recv) {
-  recv->key = key;
   const rn_remote_t* remote = &rendezvous->remote;
-  bool is_remote = remote->has && remote->has(remote->self, key);
+  recv->key = key;
+  if (remote->has && remote->has(remote->self, key) && !has_meeting(rendezvous, key))
+    remote->recv(remote->self, key, recv);
+  else
+    rn_rendezvous_recv_here(rendezvous, key, recv);
+}
+
+void rn_rendezvous_recv_here(rn_rendezvous_t* rendezvous, rn_str_t key, rn_recv_t* recv) {
   rendezvous_item_t* item = NULL;
   meeting_t* meeting = NULL;
+  recv->key = key;
   rn_mutex_lock(&rendezvous->mutex);
-  if (is_remote && !rn_map_get(&rendezvous->meetings, key)) {
-    rn_mutex_unlock(&rendezvous->mutex);
-    remote->recv(remote->self, key, recv);
-    return;
-  }
   rn_status_t status = rn_status_copy(rendezvous->failure);
   if (rn_ok(status)) status = meet_locked(rendezvous, key, &meeting);
   if (rn_ok(status) && meeting->first_item) {

@@ -49,6 +49,8 @@ RN_MUST_USE rn_status_t rn_rendezvous_send(rn_rendezvous_t* rendezvous, rn_str_t
                                            rn_tensor_t* value, bool is_dead, rn_device_t* device);
 // Receives the value under |key|, which must live until |recv->fn| is called.
 void rn_rendezvous_recv(rn_rendezvous_t* rendezvous, rn_str_t key, rn_recv_t* recv);
+// The same for a value that this process sends, whatever its key says.
+void rn_rendezvous_recv_here(rn_rendezvous_t* rendezvous, rn_str_t key, rn_recv_t* recv);
 // Removes a receiver that waits for a value of this process. Returns true if it was waiting; its
 // function is then not called.
 bool rn_rendezvous_take_back(rn_rendezvous_t* rendezvous, rn_recv_t* recv);

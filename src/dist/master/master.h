@@ -19,7 +19,9 @@ typedef struct rn_local_master_options_t {
   rn_local_worker_t* worker;  // of the same process
   const rn_str_t* tasks;  // all of the cluster, "/job:ps/replica:0/task:0"; the master's is first
   int task_count;
-  rn_peers_t peers;    // finds the other tasks
+  rn_peers_t peers;  // finds the other tasks
+  rn_address_book_t
+      reach;           // finds tasks of clusters that clients give; |find| NULL: none can be given
   rn_timers_t timers;  // |set| may be NULL: a broken connection then cancels its steps at once
   int64_t grace_ns;  // otherwise steps keep running for so long, for a client that repeats the call
   // How long an idle session outlives the connection it was last used on; 0: RN_SESSION_GC_NS.

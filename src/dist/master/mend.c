@@ -206,19 +206,11 @@ static void on_all_asked(rn_master_fan_t* fan, rn_status_t status) {
       rn_master_fan_end(&mending->fan, RN_OK, RN_STR(""));
       continue;
     }
-    rn_device_spec_t spec = {0};
-    rn_device_spec_parse(task->name, &spec);
-    patient->create =
-        (rn_create_worker_session_t){.call = {.done = on_created,
-                                              .owner = patient,
-                                              .deadline_ns = INT64_MAX,
-                                              .cancel = &session->closing},
-                                     .session = rn_str(session->handle),
-                                     .job = spec.job,
-                                     .task = spec.task,
-                                     .isolates = session->config_proto->isolate_session_state,
-                                     .master = session->tasks[0].name,
-                                     .master_incarnation = session->devices[0]->incarnation};
+    patient->create = rn_master_session_create_call(session, patient->task);
+    patient->create.call = (rn_call_t){.done = on_created,
+                                       .owner = patient,
+                                       .deadline_ns = INT64_MAX,
+                                       .cancel = &session->closing};
     task->worker->vtable->create_worker_session(task->worker, &patient->create);
   }
   rn_master_fan_end(&mending->fan, RN_OK, RN_STR(""));

@@ -6,6 +6,7 @@
 #include "base/container.h"
 #include "graph/import.h"
 #include "wire/decode.h"
+#include "wire/scan.h"
 
 // Stands in for a device of another task: a name that nodes are placed on.
 static void stand_in_destroy(rn_device_t* device) { (void)device; }
@@ -44,6 +45,7 @@ void rn_master_session_release(rn_master_session_t* session) {
   rn_graph_release(session->graph);
   rn_fence_release(session->fence);
   rn_caller_release(session->caller);
+  rn_given_cluster_destroy(session->given);
   rn_cancel_destroy(&session->closing);
   rn_mutex_destroy(&session->mutex);
   rn_mutex_destroy(&session->planning);
@@ -82,18 +84,32 @@ bool rn_master_task_passes(rn_str_t task, const rn_str_t* filters, size_t count)
   return false;
 }
 
+// A ClusterDef in the client's ConfigProto; |target| is how the client reaches this master.
+static rn_status_t take_cluster(rn_master_session_t* session, rn_str_t target) {
+  const rn_local_master_options_t* master = rn_local_master_options(session->master);
+  rn_str_t cluster = rn_field_bytes(session->config, rn_pb_ConfigProto_cluster_def_field);
+  if (!cluster.size) return RN_OK;
+  RN_RETURN_IF_ERROR(
+      rn_given_cluster_create(cluster, master->reach, master->allocator, &session->given));
+  return rn_given_cluster_find_own(session->given, target);
+}
+
 static rn_status_t find_tasks(rn_master_session_t* session) {
   const rn_local_master_options_t* master = rn_local_master_options(session->master);
   const rn_pb_ConfigProto_t* config = session->config_proto;
-  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&session->arena, (size_t)master->task_count, &session->tasks));
-  for (int t = 0; t < master->task_count; ++t) {
-    if (t > 0 && !rn_master_task_passes(master->tasks[t], config->device_filters.items,
-                                        config->device_filters.count))
+  rn_peers_t peers = session->given ? rn_given_cluster_peers(session->given) : master->peers;
+  int count = session->given ? rn_given_cluster_count(session->given) : master->task_count;
+  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&session->arena, (size_t)count, &session->tasks));
+  for (int t = 0; t < count; ++t) {
+    rn_str_t name = session->given ? rn_given_cluster_task(session->given, t) : master->tasks[t];
+    if (t > 0 &&
+        !rn_master_task_passes(name, config->device_filters.items, config->device_filters.count))
       continue;
     rn_master_task_t* task = &session->tasks[session->task_count];
-    task->name = master->tasks[t];
-    task->worker = t == 0 ? rn_local_worker_face(master->worker)
-                          : master->peers.find(master->peers.self, task->name);
+    task->name = name;
+    task->worker =
+        t == 0 ? rn_local_worker_face(master->worker) : peers.find(peers.self, task->name);
+    if (!task->worker && peers.missing) return peers.missing(peers.self, task->name);
     if (!task->worker) return rn_not_found("No connection to %.*s", RN_STR_ARGS(task->name));
     rn_arena_init(&task->status.arena, master->allocator);
     session->task_count++;
@@ -102,8 +118,8 @@ static rn_status_t find_tasks(rn_master_session_t* session) {
 }
 
 // Nodes go to GPUs of other tasks only if this process knows which kernels a GPU has.
-static rn_status_t make_stand_in(rn_master_session_t* session, const rn_device_info_t* info,
-                                 rn_device_t** out) {
+static rn_status_t make_stand_in(rn_master_session_t* session, rn_str_t name,
+                                 const rn_device_info_t* info, rn_device_t** out) {
   const rn_local_master_options_t* master = rn_local_master_options(session->master);
   rn_device_t* device = NULL;
   rn_str_t type, description = {0};
@@ -113,7 +129,7 @@ static rn_status_t make_stand_in(rn_master_session_t* session, const rn_device_i
   RN_RETURN_IF_ERROR(RN_ARENA_NEW(&session->arena, &device));
   bool is_gpu = rn_str_is(type, "GPU");
   *device = (rn_device_t){.vtable = &stand_in,
-                          .name = info->name,
+                          .name = name,
                           .type = type.data,
                           .is_host = rn_str_is(type, "CPU"),
                           .is_preferred = is_gpu && rn_cuda_part_kernels(master->env),
@@ -122,6 +138,20 @@ static rn_status_t make_stand_in(rn_master_session_t* session, const rn_device_i
                           .description = description.data};
   *out = device;
   return RN_OK;
+}
+
+// The name of a device of |task| in this session. A task whose client gave the cluster says the
+// name that it was started with.
+static rn_status_t name_in_session(rn_master_session_t* session, const rn_master_task_t* task,
+                                   rn_str_t name, rn_str_t* out) {
+  const rn_str_t mark = RN_STR("/device:");
+  size_t at = 0;
+  *out = name;
+  if (!session->given) return RN_OK;
+  while (at < name.size && !rn_str_starts_with(rn_str_n(name.data + at, name.size - at), mark))
+    ++at;
+  return rn_arena_printf(&session->arena, out, "%.*s%.*s", RN_STR_ARGS(task->name),
+                         (int)(name.size - at), name.data + at);
 }
 
 // All devices that the tasks were started with, as in stock: the device_count and the GPUOptions of
@@ -136,8 +166,11 @@ static rn_status_t add_devices(rn_master_session_t* session) {
   for (int t = 0; t < session->task_count; ++t) {
     for (size_t d = 0; d < session->tasks[t].status.device_count; ++d) {
       const rn_device_info_t* info = &session->tasks[t].status.devices[d];
-      rn_device_t* device = t == 0 ? rn_local_worker_device(master->worker, (int)d) : NULL;
-      if (!device) RN_RETURN_IF_ERROR(make_stand_in(session, info, &device));
+      bool is_here = t == 0 && !session->given;
+      rn_device_t* device = is_here ? rn_local_worker_device(master->worker, (int)d) : NULL;
+      rn_str_t name;
+      RN_RETURN_IF_ERROR(name_in_session(session, &session->tasks[t], info->name, &name));
+      if (!device) RN_RETURN_IF_ERROR(make_stand_in(session, name, info, &device));
       session->device_tasks[session->device_count] = t;
       session->devices[session->device_count++] = device;
     }
@@ -186,6 +219,28 @@ static void on_created_all(rn_master_fan_t* fan, rn_status_t status) {
   opening_end(opening, status);
 }
 
+// In a cluster that a client gives, sessions have their own state unless it says otherwise.
+static bool isolates(const rn_master_session_t* session) {
+  const rn_pb_ConfigProto_t* config = session->config_proto;
+  if (!session->given) return config->isolate_session_state;
+  return !(config->experimental &&
+           config->experimental->share_session_state_in_clusterspec_propagation);
+}
+
+rn_create_worker_session_t rn_master_session_create_call(const rn_master_session_t* session,
+                                                         int t) {
+  rn_device_spec_t spec = {0};
+  rn_device_spec_parse(session->tasks[t].name, &spec);
+  return (rn_create_worker_session_t){
+      .session = rn_str(session->handle),
+      .job = spec.job,
+      .task = spec.task,
+      .cluster = rn_field_bytes(session->config, rn_pb_ConfigProto_cluster_def_field),
+      .isolates = isolates(session),
+      .master = session->tasks[0].name,
+      .master_incarnation = session->devices[0]->incarnation};
+}
+
 typedef struct create_t {
   rn_create_worker_session_t call;  // first
   int task;
@@ -220,19 +275,11 @@ static void create_all(opening_t* opening) {
   int count = session->task_count;  // the last response may free the session
   rn_master_fan_open(&opening->fan, count, on_created_all);
   for (int t = 0; t < count; ++t) {
-    rn_device_spec_t spec = {0};
-    rn_device_spec_parse(session->tasks[t].name, &spec);
-    creates[t] = (create_t){.call = {.call = {.done = on_created,
-                                              .owner = opening,
-                                              .deadline_ns = opening->call->call.deadline_ns,
-                                              .cancel = opening->call->call.cancel},
-                                     .session = rn_str(session->handle),
-                                     .job = spec.job,
-                                     .task = spec.task,
-                                     .isolates = session->config_proto->isolate_session_state,
-                                     .master = session->tasks[0].name,
-                                     .master_incarnation = session->devices[0]->incarnation},
-                            .task = t};
+    creates[t] = (create_t){.call = rn_master_session_create_call(session, t), .task = t};
+    creates[t].call.call = (rn_call_t){.done = on_created,
+                                       .owner = opening,
+                                       .deadline_ns = opening->call->call.deadline_ns,
+                                       .cancel = opening->call->call.cancel};
   }
   for (int t = 0; t < count; ++t) {
     rn_worker_t* worker = session->tasks[t].worker;
@@ -274,6 +321,7 @@ static rn_status_t set_up(rn_master_session_t* session, const rn_create_session_
                               .timers = master->timers,
                               .grace_ns = master->grace_ns};
   RN_RETURN_IF_ERROR(rn_fence_create(&fence, &session->fence));
+  RN_RETURN_IF_ERROR(take_cluster(session, call->target));
   return find_tasks(session);
 }
 

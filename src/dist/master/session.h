@@ -85,6 +85,7 @@ typedef struct rn_master_session_t {
   rn_arena_t arena;
   rn_str_t config;
   const rn_pb_ConfigProto_t* config_proto;  // the same, in the arena
+  rn_given_cluster_t* given;                // Owned: the cluster of |config|; NULL: the master's
   int task_count;
   rn_master_task_t* tasks;  // the first is the master's own
   int device_count;
@@ -119,6 +120,8 @@ void rn_local_master_count(rn_local_master_t* master, int by);
 bool rn_master_task_passes(rn_str_t task, const rn_str_t* filters, size_t count);
 
 void rn_master_session_release(rn_master_session_t* session);
+// The call that opens the session on task |t|; the caller sets what ends it.
+rn_create_worker_session_t rn_master_session_create_call(const rn_master_session_t* session, int t);
 void rn_master_session_plan_options(rn_master_session_t* session, rn_master_plan_options_t* out);
 
 // Opens a session: probes all tasks, opens sessions on them, then ends |call|; |ready| is called

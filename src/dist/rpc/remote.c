@@ -271,6 +271,7 @@ static void put_get_status(rn_strbuf_t* out, const rn_get_status_t* call) { (voi
 
 static void put_server_def(rn_strbuf_t* out, const rn_create_worker_session_t* call) {
   size_t def = rn_pb_begin(out, rn_pb_CreateWorkerSessionRequest_server_def_field);
+  rn_pb_put_str(out, rn_pb_ServerDef_cluster_field, call->cluster);
   rn_pb_put_str(out, rn_pb_ServerDef_job_name_field, call->job);
   if (call->task) rn_pb_put_uint(out, rn_pb_ServerDef_task_index_field, (uint64_t)call->task);
   rn_pb_put_str(out, rn_pb_ServerDef_protocol_field, RN_STR("grpc"));

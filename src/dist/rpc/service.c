@@ -108,6 +108,7 @@ static rn_status_t read_create_worker_session(rpc_service_handling_t* h, const r
   call->session = rn_field_bytes(in->bytes, rn_pb_CreateWorkerSessionRequest_session_handle_field);
   call->job = rn_field_bytes(server, rn_pb_ServerDef_job_name_field);
   call->task = (int32_t)rn_field_value(server, rn_pb_ServerDef_task_index_field);
+  call->cluster = rn_field_bytes(server, rn_pb_ServerDef_cluster_field);
   call->isolates =
       rn_field_value(in->bytes, rn_pb_CreateWorkerSessionRequest_isolate_session_state_field);
   call->master = rn_field_bytes(in->bytes, rn_pb_CreateWorkerSessionRequest_master_task_field);

@@ -12,6 +12,7 @@ typedef struct known_t {
   char* task;  // Owned
   uint64_t incarnation;
   int64_t heard_ns;
+  rn_worker_t* worker;  // NULL: a peer
   rn_get_status_t question;
   bool is_asked, is_needed;
 } known_t;
@@ -68,6 +69,7 @@ static rn_status_t know_locked(rn_worker_gc_t* gc, const rn_worker_master_t* mas
   }
   known->gc = gc;
   known->incarnation = master->incarnation;
+  known->worker = master->worker;
   known->heard_ns = now_of(gc);
   known->is_needed = true;
   known->next = gc->first;
@@ -101,7 +103,9 @@ static void look(rn_worker_gc_t* gc) {
 
 static void ask(known_t* known) {
   rn_worker_gc_t* gc = known->gc;
-  rn_worker_t* master = gc->options.peers.find(gc->options.peers.self, rn_str(known->task));
+  rn_worker_t* master = known->worker
+                            ? known->worker
+                            : gc->options.peers.find(gc->options.peers.self, rn_str(known->task));
   known->question =
       (rn_get_status_t){.call = {.done = on_answer,
                                  .owner = known,

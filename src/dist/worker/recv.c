@@ -107,5 +107,5 @@ void rn_recv_serve(const rn_recv_source_t* source, rn_recv_tensor_t* call) {
     on_asked(&asked->recv, rn_cancelled("RecvTensor was cancelled"), &none, false, NULL);
     return;
   }
-  rn_rendezvous_recv(asked->rendezvous, call->key, &asked->recv);
+  rn_rendezvous_recv_here(asked->rendezvous, call->key, &asked->recv);
 }

@@ -52,7 +52,8 @@ static rn_str_t task_of_key(rn_str_t key) { return task_of_device(rn_str_split(&
 
 static bool remote_has(void* self, rn_str_t key) {
   const remote_t* remote = self;
-  return !rn_str_is(task_of_key(key), remote->steps->task);
+  rn_str_t own = remote->peers.own.size ? remote->peers.own : rn_str(remote->steps->task);
+  return !rn_str_eq(task_of_key(key), own);
 }
 
 // An error of the call itself: the task does not answer, or is another process by now.

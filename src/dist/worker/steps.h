@@ -19,6 +19,7 @@ typedef struct rn_peers_t {
   rn_worker_t* (*find)(void* self, rn_str_t task);
   // Why |find| gave NULL; NULL: there is no such task.
   rn_status_t (*missing)(void* self, rn_str_t task);
+  rn_str_t own;  // the name of the worker's own task among them; "": that of its steps
 } rn_peers_t;
 
 // |task| is this worker's own; copied.

@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "base/map.h"
 #include "dist/collective/cluster.h"
+#include "dist/worker/aliases.h"
 #include "dist/worker/graph.h"
 #include "dist/worker/partial.h"
 #include "dist/worker/recv.h"
@@ -26,6 +27,7 @@ typedef struct session_t {
   rn_device_t** devices;
   int device_count;
   bool owns_devices;          // it has its own state
+  rn_given_cluster_t* given;  // Owned; the cluster that its client gave; NULL: none
   rn_kernel_cache_t kernels;  // shared by its graphs
   rn_kept_functions_t kept;   // of its destroyed graphs, if it owns its devices
   registered_t* graphs;
@@ -50,6 +52,7 @@ struct rn_local_worker_t {
   rn_mutex_t mutex;                       // guards what follows
   rn_cond_t idle;
   rn_map_t sessions;
+  rn_worker_aliases_t aliases;
   int running;  // steps
   int64_t steps_run;
   bool is_closing;
@@ -89,25 +92,29 @@ rn_device_info_t rn_device_info(const rn_device_t* device) {
                             .description = rn_str(device->description)};
 }
 
-static rn_status_t make_devices(const rn_local_worker_t* worker, rn_device_t*** out,
+static rn_status_t make_devices(const rn_local_worker_t* worker, rn_str_t task, rn_device_t*** out,
                                 int* out_count) {
   const rn_local_worker_options_t* options = &worker->options;
   rn_devices_init_t init = {.allocator = worker->allocator,
                             .env = options->env,
-                            .name_prefix = rn_str(options->task),
+                            .name_prefix = task,
                             .cpus = options->cpu_devices,
                             .nulls = options->null_devices,
                             .gpu = &options->gpu};
   return rn_devices_create(&init, out, out_count);
 }
 
+static rn_str_t task_of(const session_t* session) {
+  return session->given ? rn_given_cluster_task(session->given, 0)
+                        : rn_str(session->worker->options.task);
+}
+
 // Devices of a session with its own state. Other tasks know them by the worker's incarnations.
 static rn_status_t make_own_devices(const rn_local_worker_t* worker, session_t* session) {
-  RN_RETURN_IF_ERROR(make_devices(worker, &session->devices, &session->device_count));
-  for (int i = 0; i < session->device_count; ++i)
-    for (int w = 0; w < worker->device_count; ++w)
-      if (rn_str_eq(session->devices[i]->name, worker->devices[w]->name))
-        session->devices[i]->incarnation = worker->devices[w]->incarnation;
+  RN_RETURN_IF_ERROR(
+      make_devices(worker, task_of(session), &session->devices, &session->device_count));
+  for (int i = 0; i < session->device_count && i < worker->device_count; ++i)
+    session->devices[i]->incarnation = worker->devices[i]->incarnation;
   return RN_OK;
 }
 
@@ -135,11 +142,33 @@ static void session_free(rn_local_worker_t* worker, session_t* session) {
     rn_free(worker->allocator, (char*)session->name.data, session->name.size + 1);
   if (session->master.data)
     rn_free(worker->allocator, (char*)session->master.data, session->master.size + 1);
+  rn_given_cluster_destroy(session->given);
   RN_FREE(worker->allocator, session);
 }
 
-static rn_status_t make_session_locked(rn_local_worker_t* worker, rn_str_t name, bool isolates,
-                                       rn_str_t master, uint64_t master_incarnation) {
+// The cluster that the client of |call| gave, if it did.
+static rn_status_t take_cluster_locked(rn_local_worker_t* worker,
+                                       const rn_create_worker_session_t* call, session_t* session) {
+  const rn_local_worker_options_t* options = &worker->options;
+  rn_arena_t arena;
+  rn_str_t task;
+  if (!call->cluster.size) return RN_OK;
+  RN_RETURN_IF_ERROR(
+      rn_given_cluster_create(call->cluster, options->reach, worker->allocator, &session->given));
+  rn_arena_init(&arena, worker->allocator);
+  rn_status_t status = rn_arena_printf(&arena, &task, "/job:%.*s/replica:0/task:%d",
+                                       RN_STR_ARGS(call->job), call->task);
+  if (rn_ok(status)) status = rn_given_cluster_set_own(session->given, task);
+  if (rn_ok(status) && !call->isolates && !rn_str_is(task, options->task))
+    status = rn_worker_aliases_get(&worker->aliases, task, &session->devices);
+  rn_arena_clear(&arena);
+  return status;
+}
+
+static rn_status_t make_session_locked(rn_local_worker_t* worker,
+                                       const rn_create_worker_session_t* call) {
+  rn_str_t name = call->session, master = call->master;
+  bool isolates = call->isolates;
   if (rn_map_get(&worker->sessions, name)) return RN_OK;  // a repeated call
   session_t* session = NULL;
   RN_RETURN_IF_ERROR(RN_NEW(worker->allocator, &session));
@@ -153,11 +182,12 @@ static rn_status_t make_session_locked(rn_local_worker_t* worker, rn_str_t name,
   if (rn_ok(status)) session->name = rn_str_n(copy, name.size);
   if (rn_ok(status)) status = rn_str_dup(worker->allocator, master, &copy);
   if (rn_ok(status)) session->master = rn_str_n(copy, master.size);
-  session->master_incarnation = master_incarnation;
+  session->master_incarnation = call->master_incarnation;
   session->used_ns = worker->options.env->now_ns(worker->options.env->self);
   session->owns_devices = isolates;
   session->devices = isolates ? NULL : worker->devices;
   session->device_count = isolates ? 0 : worker->device_count;
+  if (rn_ok(status)) status = take_cluster_locked(worker, call, session);
   if (rn_ok(status) && isolates) status = make_own_devices(worker, session);
   if (rn_ok(status)) status = rn_map_put(&worker->sessions, session->name, session);
   if (!rn_ok(status)) session_free(worker, session);
@@ -213,11 +243,12 @@ static void trim_devices(rn_local_worker_t* worker) {
     if (worker->devices[i]->vtable->trim) worker->devices[i]->vtable->trim(worker->devices[i]);
 }
 
-// A master whose cluster definition differs may not open sessions here.
+// A master whose cluster definition differs may not open sessions here, unless it gives its own.
 static rn_status_t check_master(const rn_local_worker_t* worker,
                                 const rn_create_worker_session_t* call) {
   const rn_local_worker_options_t* options = &worker->options;
   char wanted[300];
+  if (call->cluster.size) return RN_OK;
   snprintf(wanted, sizeof wanted, "/job:%.*s/replica:0/task:%d", RN_STR_ARGS(call->job),
            call->task);
   if (call->job.size && strcmp(wanted, options->task) != 0)
@@ -272,7 +303,11 @@ rn_status_t rn_local_worker_masters(rn_local_worker_t* worker, rn_arena_t* arena
   while (rn_ok(status) && (entry = rn_map_next(&worker->sessions, &position))) {
     const session_t* session = entry->value;
     rn_worker_master_t* master = &(*out)[*out_count];
-    if (!session->master.size || rn_str_is(session->master, worker->options.task)) continue;
+    if (!session->master.size || rn_str_eq(session->master, task_of(session))) continue;
+    if (session->given) {
+      rn_peers_t peers = rn_given_cluster_peers(session->given);
+      master->worker = peers.find(peers.self, session->master);
+    }
     master->incarnation = session->master_incarnation;
     master->used_ns = session->used_ns;
     status = rn_arena_str(arena, session->master, &master->task);
@@ -301,9 +336,7 @@ static void create_worker_session(rn_worker_t* face, rn_create_worker_session_t*
          (old = take_of_master(worker, call->master, call->master_incarnation, false)))
     end_session(worker, old);
   rn_mutex_lock(&worker->mutex);
-  if (rn_ok(status))
-    status = make_session_locked(worker, call->session, call->isolates, call->master,
-                                 call->master_incarnation);
+  if (rn_ok(status)) status = make_session_locked(worker, call);
   rn_mutex_unlock(&worker->mutex);
   rn_call_done(&call->call, status);
 }
@@ -429,6 +462,19 @@ static void on_run(rn_call_t* call, rn_status_t status) {
   session_release(worker, session, true);
 }
 
+// Makes |session| the owner of |step|, so that a thread that removes the session finds it.
+static rn_status_t own_step(rn_local_worker_t* worker, session_t* session, int64_t step) {
+  rn_rendezvous_t* rendezvous = NULL;
+  if (!session->given) {
+    rn_steps_own(worker->steps, step, session);
+    return RN_OK;
+  }
+  RN_RETURN_IF_ERROR(rn_steps_adopt(worker->steps, step, session,
+                                    rn_given_cluster_peers(session->given), &rendezvous));
+  rn_rendezvous_release(rendezvous);
+  return RN_OK;
+}
+
 static rn_status_t begin_run(rn_local_worker_t* worker, rn_run_graph_t* call,
                              session_t** out_session, rn_worker_graph_t** out) {
   session_t* session = NULL;
@@ -438,12 +484,12 @@ static rn_status_t begin_run(rn_local_worker_t* worker, rn_run_graph_t* call,
   registered_t* registered = rn_ok(status) ? *find_graph(session, call->handle) : NULL;
   if (rn_ok(status) && !registered)
     status = rn_aborted("Graph handle is not found: %.*s", RN_STR_ARGS(call->handle));
+  if (rn_ok(status)) status = own_step(worker, session, call->step);
   if (rn_ok(status)) {
     *out = registered->graph;
     *out_session = session;
     rn_worker_graph_retain(*out);
     session->used_ns = worker->options.env->now_ns(worker->options.env->self);
-    rn_steps_own(worker->steps, call->step, session);  // a thread that removes the session finds it
     session->refs +=
         2;  // one for the thread that starts it, one for the end of the step; either may be last
     worker->running += 2;
@@ -544,25 +590,41 @@ static void cleanup_graph(rn_worker_t* face, rn_cleanup_graph_t* call) {
   rn_call_done(&call->call, RN_OK);
 }
 
+// The device called |name|: by the worker, or by a session whose client gave the cluster. NULL if
+// there is none.
+static const rn_device_t* find_device(rn_local_worker_t* worker, rn_str_t name) {
+  const rn_device_t* found = NULL;
+  size_t position = 0;
+  const rn_map_entry_t* entry;
+  for (int i = 0; i < worker->device_count; ++i)
+    if (rn_str_eq(worker->devices[i]->name, name)) return worker->devices[i];
+  rn_mutex_lock(&worker->mutex);
+  while (!found && (entry = rn_map_next(&worker->sessions, &position))) {
+    const session_t* session = entry->value;
+    for (int i = 0; session->given && i < session->device_count; ++i)
+      if (rn_str_eq(session->devices[i]->name, name)) found = worker->devices[i];
+  }
+  rn_mutex_unlock(&worker->mutex);
+  return found;
+}
+
 // Whether the key names a device of this task, with its current incarnation.
-static rn_status_t check_key(const rn_local_worker_t* worker, rn_str_t key) {
+static rn_status_t check_key(rn_local_worker_t* worker, rn_str_t key) {
   rn_str_t whole = key;
   rn_str_t name = rn_str_split(&key, ';'), incarnation = rn_str_split(&key, ';');
   rn_str_t receiver = rn_str_split(&key, ';'), edge = rn_str_split(&key, ';');
   if (!receiver.size || !edge.size || !key.size)
     return rn_invalid_argument("Invalid  rendezvous key: %.*s", RN_STR_ARGS(whole));
-  for (int i = 0; i < worker->device_count; ++i) {
-    const rn_device_t* device = worker->devices[i];
-    char own[32];
-    if (!rn_str_eq(device->name, name)) continue;
-    snprintf(own, sizeof own, "%016llx", (unsigned long long)device->incarnation);
-    if (rn_str_is(incarnation, own)) return RN_OK;
-    return rn_aborted(
-        "RecvTensor expects a different device incarnation: %.*s vs. %s. Your worker job (\"%s\") "
-        "was probably restarted. Check your worker job for the reason why it was restarted.",
-        RN_STR_ARGS(incarnation), own, worker->options.task);
-  }
-  return rn_invalid_argument("%s has no device %.*s", worker->options.task, RN_STR_ARGS(name));
+  const rn_device_t* device = find_device(worker, name);
+  char own[32];
+  if (!device)
+    return rn_invalid_argument("%s has no device %.*s", worker->options.task, RN_STR_ARGS(name));
+  snprintf(own, sizeof own, "%016llx", (unsigned long long)device->incarnation);
+  if (rn_str_is(incarnation, own)) return RN_OK;
+  return rn_aborted(
+      "RecvTensor expects a different device incarnation: %.*s vs. %s. Your worker job (\"%s\") "
+      "was probably restarted. Check your worker job for the reason why it was restarted.",
+      RN_STR_ARGS(incarnation), own, worker->options.task);
 }
 
 // Stopping the worker waits for values that are still copied from a device.
@@ -654,7 +716,12 @@ rn_status_t rn_local_worker_create(const rn_local_worker_options_t* options,
   rn_cond_init(&worker->idle);
   rn_map_init(&worker->sessions, worker->allocator);
   rn_kept_functions_init(&worker->kept, worker->allocator);
-  rn_status_t status = make_devices(worker, &worker->devices, &worker->device_count);
+  rn_status_t status =
+      make_devices(worker, rn_str(options->task), &worker->devices, &worker->device_count);
+  worker->aliases = (rn_worker_aliases_t){.env = options->env,
+                                          .allocator = worker->allocator,
+                                          .devices = worker->devices,
+                                          .device_count = worker->device_count};
   if (rn_ok(status))
     status = rn_steps_create(options->env, worker->allocator, rn_str(options->task), options->peers,
                              &worker->steps);
@@ -668,7 +735,7 @@ rn_status_t rn_local_worker_create(const rn_local_worker_options_t* options,
                                                   .devices = worker->devices,
                                                   .device_count = worker->device_count};
   if (rn_ok(status)) status = rn_cluster_collectives_create(&collectives, &worker->collectives);
-  if (rn_ok(status)) status = make_session_locked(worker, RN_STR(""), false, RN_STR(""), 0);
+  if (rn_ok(status)) status = make_session_locked(worker, &(rn_create_worker_session_t){0});
   if (!rn_ok(status)) {
     rn_local_worker_destroy(worker);
     return status;
@@ -709,6 +776,7 @@ void rn_local_worker_destroy(rn_local_worker_t* worker) {
   rn_worker_partials_destroy(worker->partials);
   rn_cluster_collectives_destroy(worker->collectives);
   rn_kept_functions_clear(&worker->kept);
+  rn_worker_aliases_clear(&worker->aliases);
   rn_devices_destroy(worker->allocator, worker->devices, worker->device_count);
   rn_cond_destroy(&worker->idle);
   rn_mutex_destroy(&worker->mutex);

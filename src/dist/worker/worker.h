@@ -4,8 +4,7 @@
 #define RUNNEL_DIST_WORKER_WORKER_H_
 
 #include "device/part.h"
-#include "dist/iface.h"
-#include "dist/worker/steps.h"
+#include "dist/given.h"
 #include "framework/collective.h"
 #include "session/session.h"
 
@@ -18,6 +17,7 @@ typedef struct rn_local_worker_options_t {
   int cpu_devices, null_devices;
   rn_gpu_options_t gpu;  // |max_count| 0: no GPUs
   rn_peers_t peers;
+  rn_address_book_t reach;     // of tasks in clusters that clients give; |find| NULL: none can be
   rn_str_t collective_leader;  // the task that knows the groups of collectives; "": this one
 } rn_local_worker_options_t;
 
@@ -51,7 +51,8 @@ bool rn_local_worker_has_mail(rn_local_worker_t* worker);
 typedef struct rn_worker_master_t {
   rn_str_t task;
   uint64_t incarnation;
-  int64_t used_ns;  // when it last used its session
+  int64_t used_ns;      // when it last used its session
+  rn_worker_t* worker;  // of a master that a client named; NULL: a peer
 } rn_worker_master_t;
 RN_MUST_USE rn_status_t rn_local_worker_masters(rn_local_worker_t* worker, rn_arena_t* arena,
                                                 rn_worker_master_t** out, size_t* out_count);
