@@ -1,0 +1,322 @@
+// Forecasts: see forecast.h.
+#include "place/auto/forecast.h"
+
+// The end of time: later events happen then, so that sums do not overflow.
+#define LAST_NS (INT64_C(1) << 61)
+
+// Something that will happen: a node ends, or a value arrives.
+typedef struct event_t {
+  int64_t at_ns;
+  int32_t what;  // a node; or number of nodes + output * devices + receiver
+  int32_t lane;  // of a node; -1: it took none
+} event_t;
+
+struct rn_forecaster_t {
+  rn_allocator_t allocator;
+  rn_arena_t arena;
+  const rn_workload_t* work;
+  const rn_fleet_t* fleet;
+  const int32_t* devices;  // by group
+  int64_t now_ns;
+  int32_t* pending;  // by node: inputs that are not there
+  int32_t* left;     // [output * devices + device]: reads and transfers to come
+  bool* is_sent;     // likewise
+  event_t* events;   // heap by time
+  size_t event_count;
+  int32_t** ready;  // by pool: heap of nodes
+  int32_t* ready_count;
+  bool** is_busy;         // by pool and lane
+  int64_t* link_free_ns;  // [from * devices + to]
+  int64_t* held;          // by device: bytes
+  int32_t* stack;         // nodes of no cost to end now
+  rn_forecast_t* out;
+  rn_forecast_span_t* spans;
+  size_t span_count;
+  bool keeps_spans;
+};
+
+static rn_status_t fill(rn_forecaster_t* f) {
+  rn_arena_t* arena = &f->arena;
+  size_t nodes = (size_t)f->work->node_count + 1, devices = (size_t)f->fleet->device_count;
+  size_t pools = (size_t)f->fleet->pool_count, copies, spans;
+  if (!rn_mul_ok((size_t)f->work->output_count + 1, devices, &copies) ||
+      !rn_add_ok(copies, nodes, &spans) || spans > INT32_MAX)
+    return rn_out_of_memory();
+  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(arena, nodes, &f->pending));
+  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(arena, copies, &f->left));
+  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(arena, copies, &f->is_sent));
+  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(arena, spans, &f->events));
+  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(arena, spans, &f->spans));
+  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(arena, pools, &f->ready));
+  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(arena, pools, &f->ready_count));
+  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(arena, pools, &f->is_busy));
+  for (size_t p = 0; p < pools; ++p) {
+    RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(arena, nodes, &f->ready[p]));
+    RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(arena, (size_t)f->fleet->lanes[p], &f->is_busy[p]));
+  }
+  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(arena, devices * devices, &f->link_free_ns));
+  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(arena, devices, &f->held));
+  return RN_ARENA_ARRAY(arena, nodes, &f->stack);
+}
+
+rn_status_t rn_forecaster_create(const rn_workload_t* workload, const rn_fleet_t* fleet,
+                                 rn_allocator_t allocator, rn_forecaster_t** out) {
+  *out = NULL;
+  RN_RETURN_IF_ERROR(rn_fleet_check(fleet));
+  if (workload->device_count != fleet->device_count)
+    return rn_invalid_argument("A workload for %d devices does not fit %d", workload->device_count,
+                               fleet->device_count);
+  rn_forecaster_t* forecaster = NULL;
+  RN_RETURN_IF_ERROR(RN_NEW(allocator, &forecaster));
+  forecaster->allocator = allocator;
+  forecaster->work = workload;
+  forecaster->fleet = fleet;
+  rn_arena_init(&forecaster->arena, allocator);
+  rn_status_t status = fill(forecaster);
+  if (!rn_ok(status)) {
+    rn_forecaster_destroy(forecaster);
+    return status;
+  }
+  *out = forecaster;
+  return RN_OK;
+}
+
+void rn_forecaster_destroy(rn_forecaster_t* forecaster) {
+  if (!forecaster) return;
+  rn_arena_clear(&forecaster->arena);
+  RN_FREE(forecaster->allocator, forecaster);
+}
+
+// The order of events: by time, and at one time arrivals and nodes by their numbers.
+static bool is_sooner(const event_t* a, const event_t* b) {
+  return a->at_ns != b->at_ns ? a->at_ns < b->at_ns : a->what < b->what;
+}
+
+static void push_event(rn_forecaster_t* f, event_t event) {
+  size_t at = f->event_count++;
+  if (event.at_ns > LAST_NS) event.at_ns = LAST_NS;
+  for (; at && is_sooner(&event, &f->events[(at - 1) / 2]); at = (at - 1) / 2)
+    f->events[at] = f->events[(at - 1) / 2];
+  f->events[at] = event;
+}
+
+static event_t pop_event(rn_forecaster_t* f) {
+  event_t first = f->events[0], last = f->events[--f->event_count];
+  size_t at = 0;
+  for (size_t child = 1; child < f->event_count; child = 2 * at + 1) {
+    if (child + 1 < f->event_count && is_sooner(&f->events[child + 1], &f->events[child])) ++child;
+    if (!is_sooner(&f->events[child], &last)) break;
+    f->events[at] = f->events[child];
+    at = child;
+  }
+  f->events[at] = last;
+  return first;
+}
+
+static void push_ready(rn_forecaster_t* f, int32_t pool, int32_t node) {
+  int32_t *heap = f->ready[pool], at = f->ready_count[pool]++;
+  for (; at && node < heap[(at - 1) / 2]; at = (at - 1) / 2) heap[at] = heap[(at - 1) / 2];
+  heap[at] = node;
+}
+
+static int32_t pop_ready(rn_forecaster_t* f, int32_t pool) {
+  int32_t *heap = f->ready[pool], count = --f->ready_count[pool], at = 0;
+  int32_t first = heap[0], last = heap[count];
+  for (int32_t child = 1; child < count; child = 2 * at + 1) {
+    if (child + 1 < count && heap[child + 1] < heap[child]) ++child;
+    if (heap[child] >= last) break;
+    heap[at] = heap[child];
+    at = child;
+  }
+  heap[at] = last;
+  return first;
+}
+
+static int32_t device_of(const rn_forecaster_t* f, int32_t node) {
+  return f->devices[f->work->group[node]];
+}
+
+static void hold(rn_forecaster_t* f, int32_t device, int64_t bytes) {
+  f->held[device] += bytes;
+  if (f->held[device] <= f->out->high_bytes[device]) return;
+  f->out->high_bytes[device] = f->held[device];
+  f->out->high_at_ns[device] = f->now_ns;
+}
+
+static int32_t* left_of(rn_forecaster_t* f, int32_t output, int32_t device) {
+  return &f->left[(size_t)output * (size_t)f->fleet->device_count + (size_t)device];
+}
+
+// One read or transfer of a value on |device| is over.
+static void release(rn_forecaster_t* f, int32_t output, int32_t device) {
+  if (--*left_of(f, output, device) > 0) return;
+  int32_t producer = f->work->producer[output];
+  bool is_alias = f->work->is_alias[producer] && device_of(f, producer) == device;
+  if (!is_alias) f->held[device] -= f->work->bytes[output];
+}
+
+static void add_span(rn_forecaster_t* f, rn_forecast_span_t span) {
+  if (f->keeps_spans) f->spans[f->span_count++] = span;
+}
+
+static int64_t cost_of(const rn_forecaster_t* f, int32_t node) {
+  return f->work
+      ->cost_ns[(size_t)node * (size_t)f->fleet->device_count + (size_t)device_of(f, node)];
+}
+
+static void begin_node(rn_forecaster_t* f, int32_t node) {
+  const rn_workload_t* w = f->work;
+  if (w->is_alias[node]) return;
+  for (int32_t o = w->first_output[node]; o < w->first_output[node + 1]; ++o)
+    hold(f, device_of(f, node), w->bytes[o]);
+}
+
+// An input of |node| is there. Nodes of no cost go to |stack|, which ends them at once.
+static void deliver(rn_forecaster_t* f, int32_t node, int32_t* stack_size) {
+  if (--f->pending[node] > 0) return;
+  if (cost_of(f, node) > 0)
+    push_ready(f, f->fleet->devices[device_of(f, node)].pool, node);
+  else
+    f->stack[(*stack_size)++] = node;
+}
+
+static void send(rn_forecaster_t* f, int32_t output, int32_t from, int32_t to) {
+  size_t devices = (size_t)f->fleet->device_count;
+  bool* is_sent = &f->is_sent[(size_t)output * devices + (size_t)to];
+  if (*is_sent) return;
+  *is_sent = true;
+  ++*left_of(f, output, from);
+  int64_t* free_ns = &f->link_free_ns[(size_t)from * devices + (size_t)to];
+  const rn_fleet_link_t* link = rn_fleet_link(f->fleet, from, to);
+  int64_t start = *free_ns > f->now_ns ? *free_ns : f->now_ns, bytes = f->work->bytes[output];
+  int64_t end = start + rn_fleet_transfer_ns(f->fleet, from, to, bytes);
+  *free_ns = end - link->latency_ns < LAST_NS ? end - link->latency_ns : LAST_NS;
+  f->out->sent_bytes += bytes;
+  f->out->sent_count++;
+  add_span(f, (rn_forecast_span_t){f->work->producer[output], output, from, to, start, end});
+  int32_t what = f->work->node_count + output * f->fleet->device_count + to;
+  push_event(f, (event_t){end, what, -1});
+}
+
+static void end_node(rn_forecaster_t* f, int32_t node, int32_t* stack_size) {
+  const rn_workload_t* w = f->work;
+  int32_t device = device_of(f, node);
+  for (int32_t o = w->first_output[node]; o < w->first_output[node + 1]; ++o) {
+    ++*left_of(f, o, device);  // so that it is released below if nothing reads it
+    for (int32_t r = w->first_reader[o]; r < w->first_reader[o + 1]; ++r) {
+      int32_t reader = w->readers[r], to = device_of(f, reader);
+      if (to == device)
+        deliver(f, reader, stack_size);
+      else
+        send(f, o, device, to);
+    }
+    release(f, o, device);
+  }
+  for (int32_t i = w->first_input[node]; i < w->first_input[node + 1]; ++i)
+    release(f, w->inputs[i], device);
+}
+
+static void end_stack(rn_forecaster_t* f, int32_t stack_size) {
+  while (stack_size) {
+    int32_t node = f->stack[--stack_size];
+    begin_node(f, node);
+    end_node(f, node, &stack_size);
+  }
+}
+
+static void arrive(rn_forecaster_t* f, int32_t output, int32_t device, int32_t* stack_size) {
+  const rn_workload_t* w = f->work;
+  hold(f, device, w->bytes[output]);
+  release(f, output, device_of(f, w->producer[output]));
+  for (int32_t r = w->first_reader[output]; r < w->first_reader[output + 1]; ++r)
+    if (device_of(f, w->readers[r]) == device) deliver(f, w->readers[r], stack_size);
+}
+
+// Gives ready nodes to free lanes.
+static void start_ready(rn_forecaster_t* f, int32_t pool) {
+  for (int32_t lane = 0; f->ready_count[pool] && lane < f->fleet->lanes[pool]; ++lane) {
+    if (f->is_busy[pool][lane]) continue;
+    int32_t node = pop_ready(f, pool), device = device_of(f, node);
+    int64_t end = f->now_ns + cost_of(f, node);
+    f->is_busy[pool][lane] = true;
+    f->out->busy_ns[device] += end - f->now_ns;
+    begin_node(f, node);
+    add_span(f, (rn_forecast_span_t){node, -1, device, lane, f->now_ns, end});
+    push_event(f, (event_t){end, node, lane});
+  }
+}
+
+static void reset(rn_forecaster_t* f, const int32_t* devices, rn_forecast_t* out) {
+  const rn_workload_t* w = f->work;
+  size_t count = (size_t)f->fleet->device_count, copies = (size_t)w->output_count * count;
+  *out = (rn_forecast_t){0};
+  f->devices = devices;
+  f->out = out;
+  f->now_ns = 0;
+  f->span_count = f->event_count = 0;
+  memset(f->left, 0, copies * sizeof *f->left);
+  memset(f->is_sent, 0, copies * sizeof *f->is_sent);
+  memset(f->link_free_ns, 0, count * count * sizeof *f->link_free_ns);
+  memset(f->held, 0, count * sizeof *f->held);
+  memset(f->ready_count, 0, (size_t)f->fleet->pool_count * sizeof *f->ready_count);
+  for (int32_t p = 0; p < f->fleet->pool_count; ++p)
+    memset(f->is_busy[p], 0, (size_t)f->fleet->lanes[p] * sizeof **f->is_busy);
+  for (int32_t n = 0; n < w->node_count; ++n) {
+    int32_t device = device_of(f, n);
+    f->pending[n] = w->first_input[n + 1] - w->first_input[n];
+    hold(f, device, w->kept[n]);
+    for (int32_t i = w->first_input[n]; i < w->first_input[n + 1]; ++i)
+      ++*left_of(f, w->inputs[i], device);
+  }
+}
+
+static void run(rn_forecaster_t* f) {
+  int32_t nodes = f->work->node_count, devices = f->fleet->device_count, stack_size = 0;
+  for (int32_t n = nodes - 1; n >= 0; --n) {
+    if (f->work->first_input[n + 1] > f->work->first_input[n]) continue;
+    f->pending[n] = 1;
+    deliver(f, n, &stack_size);
+  }
+  end_stack(f, stack_size);
+  for (int32_t p = 0; p < f->fleet->pool_count; ++p) start_ready(f, p);
+  while (f->event_count) {
+    f->now_ns = f->events[0].at_ns;
+    while (f->event_count && f->events[0].at_ns == f->now_ns) {
+      event_t event = pop_event(f);
+      stack_size = 0;
+      if (event.what < nodes) {
+        f->is_busy[f->fleet->devices[device_of(f, event.what)].pool][event.lane] = false;
+        end_node(f, event.what, &stack_size);
+      } else {
+        arrive(f, (event.what - nodes) / devices, (event.what - nodes) % devices, &stack_size);
+      }
+      end_stack(f, stack_size);
+    }
+    for (int32_t p = 0; p < f->fleet->pool_count; ++p) start_ready(f, p);
+  }
+}
+
+void rn_forecast(rn_forecaster_t* forecaster, const int32_t* devices, rn_forecast_t* out) {
+  reset(forecaster, devices, out);
+  run(forecaster);
+  out->step_ns = forecaster->now_ns + forecaster->fleet->step_ns;
+  for (int32_t d = 0; d < forecaster->fleet->device_count; ++d) {
+    int64_t limit = forecaster->fleet->devices[d].memory;
+    if (limit && out->high_bytes[d] > limit) out->over_bytes += out->high_bytes[d] - limit;
+  }
+}
+
+void rn_forecast_spans(rn_forecaster_t* forecaster, const int32_t* devices, rn_forecast_t* out,
+                       const rn_forecast_span_t** out_spans, size_t* out_count) {
+  forecaster->keeps_spans = true;
+  rn_forecast(forecaster, devices, out);
+  forecaster->keeps_spans = false;
+  *out_spans = forecaster->spans;
+  *out_count = forecaster->span_count;
+}
+
+bool rn_forecast_is_better(const rn_forecast_t* a, const rn_forecast_t* b) {
+  if (a->over_bytes != b->over_bytes) return a->over_bytes < b->over_bytes;
+  if (a->step_ns != b->step_ns) return a->step_ns < b->step_ns;
+  return a->sent_bytes < b->sent_bytes;
+}
