@@ -6,6 +6,11 @@
 #include "device/device.h"
 #include "step/ir.h"
 
+// Devices that nodes should have if they may: what a search has found (place/auto/wishes.h).
+typedef struct rn_wishes_t {
+  rn_map_t devices;  // name of a node -> number of the device + 1
+} rn_wishes_t;
+
 typedef struct rn_place_options_t {
   rn_device_t* const* devices;  // devices[0] is the CPU of this process
   int device_count;
@@ -29,12 +34,25 @@ typedef struct rn_place_options_t {
   // value stays. NULL for host memory, and if all of them are there. Needs |moves_inside|.
   rn_device_t* const* feed_memory;
   rn_device_t* const* fetch_memory;
+  const rn_wishes_t* wishes;          // NULL: none
+  struct rn_auto_place_t* automatic;  // makes wishes from costs; needs |homes|. NULL: not asked for
 } rn_place_options_t;
 
 // Sets |device| and |kernel| of every remaining node. Feeds go to the device whose memory holds
 // them. INVALID_ARGUMENT, with stock's message, if a node's device does not exist or no kernel
 // fits.
 RN_MUST_USE rn_status_t rn_place(rn_ir_t* ir, const rn_place_options_t* options);
+
+// Which nodes must share a device, and which devices they may have.
+typedef struct rn_place_groups_t {
+  int32_t* group;     // by node of the IR: the node that stands for its group
+  uint64_t* allowed;  // by node that stands for a group: a set of the first 64 devices
+} rn_place_groups_t;
+
+// What rn_place would keep to; the arrays are in the IR's arena. Fails as rn_place does, and if
+// there are more than 64 devices.
+RN_MUST_USE rn_status_t rn_place_find_groups(rn_ir_t* ir, const rn_place_options_t* options,
+                                             rn_place_groups_t* out);
 
 // Puts a Send and a Recv on every edge that crosses devices, so that each device's nodes can be
 // compiled by themselves; with |tasks|, each task's. Fetches end up in host memory: on devices[0]

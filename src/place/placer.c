@@ -6,10 +6,10 @@
 // the first, which is the CPU. As in stock, a constant or another source with one reader goes to
 // its reader, and an op that only looks at a value's shape goes to the value. Stateful nodes stay
 // where the whole graph's placement has put them (homes.h).
-#include "place/homes.h"
-
 #include "device/part.h"
 #include "framework/function.h"
+#include "place/auto/wishes.h"
+#include "place/homes.h"
 
 // Longer than any kernel's label.
 #define MAX_LABEL 64
@@ -30,6 +30,7 @@ typedef struct placer_t {
   word_t* supported;          // likewise: where there are kernels, whatever was requested
   word_t* unwished;           // likewise: where to go only if nothing else is left
   rn_map_t by_name;           // node name -> node number + 1, made for the first "_class"
+  int32_t* wished;            // by node that stands for a group: device + 1; NULL: no wishes
   rn_ir_uses_t* uses;         // by node; NULL if no device is preferred to the CPU
   const rn_homes_t* homes;    // of stateful nodes; NULL: none are kept
   bool is_survey;  // of a whole graph, for |homes|: what cannot be placed is no error, and no log
@@ -340,13 +341,48 @@ static int32_t wanted_neighbour(const placer_t* placer, int32_t index) {
   return node->op->flags & RN_OP_METADATA && node->input_count ? node->inputs[0].node : -1;
 }
 
+// Finds the device that the wishes give to each group.
+static rn_status_t find_wishes(placer_t* placer) {
+  const rn_wishes_t* wishes = placer->options->wishes;
+  size_t n = placer->ir->nodes.count;
+  if (!wishes) return RN_OK;
+  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&placer->ir->arena, n + 1, &placer->wished));
+  for (size_t i = 0; i < n; ++i) {
+    const rn_ir_node_t* node = &placer->ir->nodes.items[i];
+    if (node->is_removed) continue;
+    int32_t root = find_root(placer, (int32_t)i);
+    intptr_t device = (intptr_t)rn_map_get(&wishes->devices, node->name) - 1;
+    if (placer->wished[root] || device < 0 || device >= placer->options->device_count) continue;
+    if (has(set_of(placer, placer->masks, root), (int)device))
+      placer->wished[root] = (int32_t)device + 1;
+  }
+  return RN_OK;
+}
+
+// The device of |set| that is wished for |index|, or for an input of it if the wishes do not know
+// it; -1: none.
+static int wished_device(placer_t* placer, int32_t index, const word_t* set) {
+  if (!placer->wished) return -1;
+  const rn_ir_node_t* node = rn_ir_node(placer->ir, index);
+  int32_t root = find_root(placer, index);
+  if (placer->wished[root]) return placer->wished[root] - 1;
+  if (root != index || node->requested_device.size) return -1;
+  for (int32_t i = 0; i < node->input_count; ++i) {
+    int device = placer->wished[find_root(placer, node->inputs[i].node)] - 1;
+    if (device >= 0 && has(set, device)) return device;
+  }
+  return -1;
+}
+
 static void choose(placer_t* placer, int32_t index) {
   rn_ir_node_t* node = rn_ir_node(placer->ir, index);
   const int32_t root = find_root(placer, index);
   const word_t* set = set_of(placer, placer->masks, root);
   int device = best_of(placer, node, set, set_of(placer, placer->unwished, root));
   RN_ASSERT(device >= 0);  // find_feasible and join leave no set empty
-  int32_t neighbour = wanted_neighbour(placer, index);
+  int wished = wished_device(placer, index, set);
+  if (wished >= 0) device = wished;
+  int32_t neighbour = wished < 0 ? wanted_neighbour(placer, index) : -1;
   if (neighbour >= 0) {
     int near = number_of(placer, rn_ir_node(placer->ir, neighbour)->device);
     if (near >= 0 && has(set, near)) device = near;
@@ -420,7 +456,8 @@ static rn_status_t find_defaults(placer_t* placer) {
   return RN_OK;
 }
 
-static rn_status_t place(placer_t* placer) {
+// Finds the groups and where they may go.
+static rn_status_t find_groups(placer_t* placer) {
   size_t n = placer->ir->nodes.count;
   RN_RETURN_IF_ERROR(prepare(placer));
   RN_RETURN_IF_ERROR(find_defaults(placer));
@@ -437,6 +474,13 @@ static rn_status_t place(placer_t* placer) {
   for (size_t i = 0; placer->options->device_count > 1 && i < n; ++i)
     if (!placer->ir->nodes.items[i].is_removed)
       RN_RETURN_IF_ERROR(join_neighbours(placer, (int32_t)i));
+  return RN_OK;
+}
+
+static rn_status_t place(placer_t* placer) {
+  size_t n = placer->ir->nodes.count;
+  RN_RETURN_IF_ERROR(find_groups(placer));
+  RN_RETURN_IF_ERROR(find_wishes(placer));
   for (size_t i = 0; i < n; ++i)
     if (!placer->ir->nodes.items[i].is_removed && !is_source(placer, (int32_t)i))
       choose(placer, (int32_t)i);
@@ -485,13 +529,40 @@ static rn_status_t survey(rn_homes_t* homes, const rn_place_options_t* options) 
   return RN_OK;
 }
 
+rn_status_t rn_place_find_groups(rn_ir_t* ir, const rn_place_options_t* options,
+                                 rn_place_groups_t* out) {
+  placer_t placer = {.ir = ir, .options = options, .homes = options->homes};
+  size_t n = ir->nodes.count;
+  if (options->device_count > WORD_BITS)
+    return rn_invalid_argument("A search for a placement takes at most %d devices, not %d",
+                               WORD_BITS, options->device_count);
+  rn_map_init(&placer.by_name, ir->allocator);
+  rn_status_t status = find_groups(&placer);
+  rn_map_clear(&placer.by_name);
+  RN_RETURN_IF_ERROR(status);
+  out->group = placer.group;
+  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&ir->arena, n + 1, &out->allowed));
+  for (size_t i = 0; i < n; ++i) {
+    out->group[i] = find_root(&placer, (int32_t)i);
+    word_t mask = *set_of(&placer, placer.masks, out->group[i]);
+    word_t unwished = *set_of(&placer, placer.unwished, out->group[i]);
+    out->allowed[out->group[i]] = mask & ~unwished ? mask & ~unwished : mask;
+  }
+  return RN_OK;
+}
+
 rn_status_t rn_place(rn_ir_t* ir, const rn_place_options_t* options) {
   placer_t placer = {.ir = ir, .options = options};
   rn_homes_t* homes = options->homes;
-  if (!homes || homes->graph != ir->graph || !has_choice(options)) return place_ir(placer);
+  bool keeps_homes = has_choice(options) || options->automatic;
+  if (!homes || homes->graph != ir->graph || !keeps_homes) return place_ir(placer);
   rn_mutex_lock(&homes->mutex);
+  rn_place_options_t wished = *options;
   placer.homes = homes;
-  rn_status_t status = survey(homes, options);
+  placer.options = &wished;
+  rn_status_t status = RN_OK;
+  if (options->automatic) status = rn_auto_place_wish(options->automatic, &wished);
+  if (rn_ok(status)) status = survey(homes, &wished);
   if (rn_ok(status)) status = place_ir(placer);
   rn_mutex_unlock(&homes->mutex);
   return status;

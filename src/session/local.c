@@ -9,6 +9,7 @@
 #include "session/graph_optimizers.h"
 #include "session/impl.h"
 #include "session/passes.h"
+#include "session/placement.h"
 #include "session/programs.h"
 #include "session/step_parts.h"
 #include "session/step_stats_proto.h"
@@ -49,6 +50,7 @@ typedef struct local_session_t {
   rn_kernel_cache_t kernels;
   rn_planner_t planner;
   rn_homes_t homes;
+  rn_auto_place_t* automatic;  // Owned; NULL: placement is by rules alone
   local_entry_t* _Atomic buckets[BUCKETS];
   _Atomic int64_t next_step;
   local_running_t* running;
@@ -128,6 +130,11 @@ static rn_status_t set_up(local_session_t* session) {
   rn_homes_init(&session->homes, session->base.allocator, session->base.graph,
                 &session->planner.calls);
   session->planner.place.homes = &session->homes;
+  RN_RETURN_IF_ERROR(rn_placement_create(session->base.step.config, &session->env,
+                                         session->base.allocator, &session->automatic));
+  if (session->automatic && !session->automatic->lanes)
+    session->automatic->lanes = intra == 1 ? rn_pool_threads(session->inter) : 1;
+  session->planner.place.automatic = session->automatic;
   return RN_OK;
 }
 
@@ -172,6 +179,7 @@ static void local_destroy(rn_session_t* base) {
   }
   rn_kernel_cache_clear(&session->kernels);
   rn_homes_clear(&session->homes);
+  rn_auto_place_destroy(session->automatic);
   // Resources may hold functions, and functions hold kernels of the devices.
   for (int i = 0; i < session->base.device_count; ++i)
     rn_resources_clear(session->base.devices[i]->resources, (rn_str_t){0});
