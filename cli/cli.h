@@ -83,6 +83,7 @@ typedef struct rn_cli_command_t {
   X(run)                   \
   X(saved_model)           \
   X(transform)             \
+  X(place)                 \
   X(quantize)              \
   X(ckpt)                  \
   X(events)                \

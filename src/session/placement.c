@@ -108,6 +108,10 @@ static rn_status_t read_parameter(rn_auto_place_t* automatic, const rn_env_t* en
     automatic->lanes = (int32_t)value->i;
     return RN_OK;
   }
+  if (rn_str_is(key, "apart") && kind == rn_pb_AttrValue_b_field) {
+    automatic->is_apart = value->b;
+    return RN_OK;
+  }
   if (rn_str_is(key, "margin") && kind == rn_pb_AttrValue_f_field && value->f >= 0 &&
       value->f < 1) {
     automatic->margin = (double)value->f;
@@ -115,7 +119,7 @@ static rn_status_t read_parameter(rn_auto_place_t* automatic, const rn_env_t* en
   }
   return rn_invalid_argument(
       "%s has no parameter '%.*s' with such a value; it has the strings costs and step, the number "
-      "threads and the fraction margin",
+      "threads, the fraction margin and the flag apart",
       RN_PLACEMENT_OPTIMIZER, RN_STR_ARGS(key));
 }
 

@@ -29,8 +29,10 @@ static rn_fleet_link_t link_of(const rn_device_t* from, const rn_device_t* to,
 }
 
 // The pool of device |d|: that of an earlier CPU of its task, or a new one.
-static int32_t pool_of(rn_device_t* const* devices, int d, rn_fleet_t* fleet, int32_t lanes) {
-  for (int e = 0; devices[d]->is_host && e < d; ++e)
+static int32_t pool_of(rn_device_t* const* devices, int d, rn_fleet_t* fleet,
+                       const rn_fleet_options_t* options) {
+  int32_t lanes = options->lanes;
+  for (int e = 0; devices[d]->is_host && !options->is_apart && e < d; ++e)
     if (devices[e]->is_host &&
         rn_str_eq(rn_fleet_task(devices[d]->name), rn_fleet_task(devices[e]->name)))
       return fleet->devices[e].pool;
@@ -47,7 +49,7 @@ rn_status_t rn_fleet_create(rn_device_t* const* devices, int count, const rn_cos
   RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(arena, (size_t)count * (size_t)count, &out->links));
   for (int d = 0; d < count; ++d) {
     out->devices[d] = (rn_fleet_device_t){.name = devices[d]->name,
-                                          .pool = pool_of(devices, d, out, options->lanes),
+                                          .pool = pool_of(devices, d, out, options),
                                           .speed = options->speeds ? options->speeds[d] : 1,
                                           .memory = options->memory ? options->memory[d] : 0};
     for (int e = 0; e < count; ++e)

@@ -10,6 +10,7 @@ typedef struct rn_fleet_options_t {
   // Nodes that run at a time on the CPUs of each task; 0: 1. Kernels that use several threads
   // themselves leave none to others, so then this is 1, too.
   int32_t lanes;
+  bool is_apart;  // each device has threads of its own, though it shares its task with others
   const double* speeds;                  // by device; NULL: 1
   const int64_t* memory;                 // by device; 0: no limit. NULL: no limits
   const rn_fleet_link_t* between_tasks;  // NULL: as measured, or a guess

@@ -12,6 +12,7 @@ typedef struct rn_auto_place_t {
   rn_costs_t* costs;  // Owned
   rn_str_t step;      // names of nodes, separated by commas; "": the whole graph. Borrowed
   int32_t lanes;      // see rn_fleet_options_t
+  bool is_apart;      // likewise
   double margin;      // see rn_search_options_t
   rn_arena_t arena;   // holds what follows
   RN_VEC(rn_trace_entry_t) traces;  // to learn from when the step is known
