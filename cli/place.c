@@ -49,7 +49,8 @@ static rn_status_t open_graph(cli_place_job_t* job) {
 // The graph of the step, with the shapes that are fed. Functions stay calls: their nodes are not in
 // the graph that is written.
 static rn_status_t make_step(cli_place_job_t* job, rn_ir_t** out) {
-  rn_shape_t shapes[job->run.values.count + 1];
+  rn_shape_t* shapes = NULL;
+  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&job->arena, job->run.values.count + 1, &shapes));
   const rn_calls_options_t calls = {.keeps_calls = true, .lowering = RN_LOWER_NEVER};
   for (size_t i = 0; i < job->run.values.count; ++i)
     shapes[i] = rn_tensor_shape(&job->run.values.items[i]);
@@ -72,7 +73,7 @@ static rn_status_t read_link(const cli_place_job_t* job, rn_fleet_link_t* out, b
       us > 1e9)
     return rn_cli_usage(job->run.cli,
                         "--link %s: give microseconds and megabytes per second, as 100,1000", text);
-  *out = (rn_fleet_link_t){(int64_t)(us * 1000), 1000 / mb};
+  *out = (rn_fleet_link_t){.latency_ns = (int64_t)(us * 1000), .ns_per_byte = 1000 / mb};
   return RN_OK;
 }
 
@@ -84,6 +85,7 @@ static rn_status_t search(cli_place_job_t* job, rn_ir_t* ir, rn_auto_result_t* o
   rn_place_options_t place = {.devices = job->devices,
                               .device_count = job->device_count,
                               .allow_soft_placement = true,
+                              .is_lenient = true,
                               .env = cli->env};
   rn_fleet_options_t fleet = {.lanes = (int32_t)rn_cli_number(cli, "--threads", 1),
                               .is_apart = rn_cli_has(cli, "--apart"),

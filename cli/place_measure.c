@@ -20,15 +20,16 @@ void rn_cli_place_session(const cli_place_job_t* job, rn_session_options_t* out)
   if (job->cpus > 1) out->cpu_devices = job->cpus;
 }
 
-static rn_status_t step(const cli_place_job_t* job, rn_session_t* session,
+static rn_status_t step(cli_place_job_t* job, rn_session_t* session,
                         const rn_signature_t* signature, const rn_step_options_t* options,
                         int64_t* out_ns) {
-  const rn_cli_run_t* run = &job->run;
+  rn_cli_run_t* run = &job->run;
   const rn_env_t* env = run->cli->env;
-  const rn_tensor_t* values[run->values.count + 1];
-  rn_tensor_t results[run->fetches.count + 1];
+  const rn_tensor_t** values = NULL;
+  rn_tensor_t* results = NULL;
+  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&run->arena, run->values.count + 1, &values));
+  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&run->arena, run->fetches.count + 1, &results));
   for (size_t i = 0; i < run->values.count; ++i) values[i] = &run->values.items[i];
-  memset(results, 0, sizeof results);
   int64_t begin = env->now_ns(env->self);
   rn_status_t status = rn_session_run(session, signature, values, results, options);
   *out_ns = env->now_ns(env->self) - begin;

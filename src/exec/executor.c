@@ -365,8 +365,13 @@ void rn_execution_leave_locked(rn_execution_t* execution) {
   RN_ASSERT(execution->active > 0);
   execution->active--;
   if (!execution->done) {
+    // If the calling thread is busy, as with a task that sent what was just received, others begin.
+    rn_job_t* job = NULL;
     rn_cond_signal(&execution->changed);
+    if (!execution->is_waiting && !execution->is_failed) call_helpers_locked(execution, &job);
+    rn_pool_t* to = execution->run->pool;
     rn_mutex_unlock(&execution->mutex);
+    if (job) rn_pool_submit(to, job);
     return;
   }
   if (execution->drivers > 0) {  // they look again before they leave

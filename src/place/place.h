@@ -16,6 +16,9 @@ typedef struct rn_place_options_t {
   int device_count;
   bool allow_soft_placement;
   bool log_placement;
+  // For tools: a node that has no kernel here, or asks for a device that is not there, may go
+  // anywhere.
+  bool is_lenient;
   // The parts run in one process, with the client: feeds go straight to the device that reads them,
   // fetches come straight from it, and a value moves between host and device memory of one device
   // without a Send and a Recv.

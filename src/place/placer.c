@@ -531,7 +531,8 @@ static rn_status_t survey(rn_homes_t* homes, const rn_place_options_t* options) 
 
 rn_status_t rn_place_find_groups(rn_ir_t* ir, const rn_place_options_t* options,
                                  rn_place_groups_t* out) {
-  placer_t placer = {.ir = ir, .options = options, .homes = options->homes};
+  placer_t placer = {
+      .ir = ir, .options = options, .homes = options->homes, .is_survey = options->is_lenient};
   size_t n = ir->nodes.count;
   if (options->device_count > WORD_BITS)
     return rn_invalid_argument("A search for a placement takes at most %d devices, not %d",
@@ -552,7 +553,7 @@ rn_status_t rn_place_find_groups(rn_ir_t* ir, const rn_place_options_t* options,
 }
 
 rn_status_t rn_place(rn_ir_t* ir, const rn_place_options_t* options) {
-  placer_t placer = {.ir = ir, .options = options};
+  placer_t placer = {.ir = ir, .options = options, .is_survey = options->is_lenient};
   rn_homes_t* homes = options->homes;
   bool keeps_homes = has_choice(options) || options->automatic;
   if (!homes || homes->graph != ir->graph || !keeps_homes) return place_ir(placer);

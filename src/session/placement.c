@@ -96,6 +96,20 @@ static rn_status_t add_files(rn_auto_place_t* automatic, const rn_env_t* env, rn
   return RN_OK;
 }
 
+static rn_status_t read_speeds(rn_auto_place_t* automatic, rn_str_t text) {
+  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&automatic->arena, RN_FLEET_MOST_DEVICES, &automatic->speeds));
+  while (text.size) {
+    rn_str_t number = rn_str_trim(rn_str_split(&text, ','));
+    double speed;
+    if (!rn_str_to_f64(number, &speed) || !(speed > 0) || speed > 1e6 ||
+        automatic->speed_count == RN_FLEET_MOST_DEVICES)
+      return rn_invalid_argument("%s: speeds must be positive numbers, one per device, not '%.*s'",
+                                 RN_PLACEMENT_OPTIMIZER, RN_STR_ARGS(number));
+    automatic->speeds[automatic->speed_count++] = speed;
+  }
+  return RN_OK;
+}
+
 static rn_status_t read_parameter(rn_auto_place_t* automatic, const rn_env_t* env, rn_str_t key,
                                   const rn_pb_AttrValue_t* value) {
   int32_t kind = value ? value->value_case : 0;
@@ -103,6 +117,8 @@ static rn_status_t read_parameter(rn_auto_place_t* automatic, const rn_env_t* en
     return add_files(automatic, env, value->s);
   if (rn_str_is(key, "step") && kind == rn_pb_AttrValue_s_field)
     return rn_arena_str(&automatic->arena, value->s, &automatic->step);
+  if (rn_str_is(key, "speeds") && kind == rn_pb_AttrValue_s_field && !automatic->speeds)
+    return read_speeds(automatic, value->s);
   if (rn_str_is(key, "threads") && kind == rn_pb_AttrValue_i_field && value->i > 0 &&
       value->i <= 1024) {
     automatic->lanes = (int32_t)value->i;
@@ -118,8 +134,9 @@ static rn_status_t read_parameter(rn_auto_place_t* automatic, const rn_env_t* en
     return RN_OK;
   }
   return rn_invalid_argument(
-      "%s has no parameter '%.*s' with such a value; it has the strings costs and step, the number "
-      "threads, the fraction margin and the flag apart",
+      "%s has no parameter '%.*s' with such a value; it has the strings costs, step and speeds, "
+      "the "
+      "number threads, the fraction margin and the flag apart",
       RN_PLACEMENT_OPTIMIZER, RN_STR_ARGS(key));
 }
 

@@ -239,6 +239,39 @@ static rn_status_t walk_from(ir_walk_t* walk, int32_t root) {
   return RN_OK;
 }
 
+// Moves every Send behind the last node that it waits for, so that its reader elsewhere does not
+// wait for more.
+static rn_status_t advance_sends(ir_walk_t* walk) {
+  const rn_ir_t* ir = walk->ir;
+  if (!rn_ir_has_role(ir, RN_ROLE_SEND)) return RN_OK;
+  size_t n = ir->nodes.count;
+  int32_t *order = NULL, *place = NULL, *first = NULL, *next = NULL, count = 0;
+  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&walk->ir->arena, n + 1, &order));
+  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&walk->ir->arena, n + 1, &place));
+  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&walk->ir->arena, n + 1, &first));
+  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&walk->ir->arena, n + 1, &next));
+  for (int32_t i = 0; i < walk->count; ++i) place[walk->order[i]] = i;
+  for (int32_t i = walk->count; i-- > 0;) {
+    int32_t index = walk->order[i], last = -1;
+    const rn_ir_node_t* node = rn_ir_node(ir, index);
+    if (!rn_ir_is_role(node, RN_ROLE_SEND)) continue;
+    for (int32_t k = 0; k < rn_ir_edge_count(node); ++k)
+      if (last < 0 || place[rn_ir_source(node, k)] > place[last]) last = rn_ir_source(node, k);
+    if (last < 0 || rn_ir_is_role(rn_ir_node(ir, last), RN_ROLE_SEND)) continue;
+    next[index] = first[last];
+    first[last] = index + 1;
+    place[index] = -1;
+  }
+  for (int32_t i = 0; i < walk->count; ++i) {
+    if (place[walk->order[i]] < 0) continue;
+    order[count++] = walk->order[i];
+    for (int32_t send = first[walk->order[i]]; send; send = next[send - 1])
+      order[count++] = send - 1;
+  }
+  walk->order = order;
+  return RN_OK;
+}
+
 rn_status_t rn_ir_order(rn_ir_t* ir, int32_t** out_order, int32_t* out_count) {
   size_t n = ir->nodes.count;
   ir_walk_t walk = {.ir = ir};
@@ -253,6 +286,7 @@ rn_status_t rn_ir_order(rn_ir_t* ir, int32_t** out_order, int32_t* out_count) {
   // Nodes that only a loop's back edge reaches come last.
   for (size_t i = 0; i < n; ++i)
     if (!ir->nodes.items[i].is_removed) RN_RETURN_IF_ERROR(walk_from(&walk, (int32_t)i));
+  RN_RETURN_IF_ERROR(advance_sends(&walk));
   *out_order = walk.order;
   *out_count = walk.count;
   return RN_OK;

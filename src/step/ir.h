@@ -107,7 +107,8 @@ RN_MUST_USE rn_status_t rn_ir_add(rn_ir_t* ir, const rn_ir_node_t* prototype, in
 void rn_ir_replace_edge(rn_ir_t* ir, rn_ir_edge_t from, rn_ir_edge_t to);
 // Adds a control edge from |control| to |node|.
 RN_MUST_USE rn_status_t rn_ir_add_control(rn_ir_t* ir, int32_t node, int32_t control);
-// The remaining nodes in topological order, ignoring edges from NextIteration into Merge.
+// The remaining nodes in topological order, ignoring edges from NextIteration into Merge; a Send
+// comes right after what it sends.
 // INVALID_ARGUMENT for a cycle, naming nodes. |*out_order| is in the IR's arena.
 RN_MUST_USE rn_status_t rn_ir_order(rn_ir_t* ir, int32_t** out_order, int32_t* out_count);
 // Marks (by node) every node that a marked node reaches over data or control edges.

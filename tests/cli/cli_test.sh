@@ -536,6 +536,50 @@ part_saved_model() {
   bad 2 'are for SavedModels' run mlp.pb --tags serve --fetch output_0
 }
 
+part_place() {
+  cat >wide.pbtxt <<'END'
+node { name: "x" op: "Placeholder" attr { key: "dtype" value { type: DT_FLOAT } } }
+node { name: "a" op: "MatMul" input: "x" input: "x" attr { key: "T" value { type: DT_FLOAT } } }
+node { name: "b" op: "MatMul" input: "x" input: "x" attr { key: "T" value { type: DT_FLOAT } }
+  attr { key: "transpose_a" value { b: true } } }
+node { name: "c" op: "MatMul" input: "x" input: "x" attr { key: "T" value { type: DT_FLOAT } }
+  attr { key: "transpose_b" value { b: true } } device: "/device:CPU:0" }
+node { name: "y" op: "AddN" input: "a" input: "b" input: "c" attr { key: "T" value { type: DT_FLOAT } }
+  attr { key: "N" value { i: 3 } } }
+END
+  ok place wide.pbtxt --feed 'x=[[1,2],[3,4]]' --fetch y --measure 3 --save-costs costs
+  head -1 costs | grep -q '^runnel-costs 1$' || fail 'not a file of costs'
+  grep -q '^op CPU MatMul float\[2,2\];float\[2,2\]->float\[2,2\] ' costs || fail 'no entry of MatMul'
+  ok place wide.pbtxt --feed 'x=[[1,2],[3,4]]' --fetch y --costs costs --report
+  prints '^found .* ms  by the client'
+  prints 'measured for the node$'
+  # Slow links keep a step together, whatever the speeds.
+  ok place wide.pbtxt --fetch y --devices /job:a/device:CPU:0,/job:b/device:CPU:0*100 --link 1000000,1 --report
+  prints '^0 of . groups moved'
+  # A device that is much faster gets all but what is asked for elsewhere.
+  ok place wide.pbtxt --fetch y --devices CPU:0*0.0001,CPU:1 --out placed.pbtxt --timeline step.svg --json
+  prints '"found_ns"'
+  grep -A9 'name: "a"' placed.pbtxt | grep -q 'device: "/device:CPU:1"' || fail 'a did not move'
+  grep -A9 'name: "c"' placed.pbtxt | grep -q 'device: "/device:CPU:0"' || fail 'c was asked for on CPU:0'
+  grep -q '^</svg>$' step.svg || fail 'no picture'
+  ok place wide.pbtxt --fetch y --devices CPU:0@1,CPU:1@1 --report
+  prints 'No placement that was tried fits into memory'
+  printf 'runnel-costs 1\nend 1 0' >cut
+  bad 1 "a file of costs is not complete .*'cut'" place wide.pbtxt --fetch y --costs cut
+  bad 1 "'nowhere': No such file" place wide.pbtxt --fetch y --costs nowhere
+  bad 1 "cannot read the graph: 'nowhere'" place nowhere --fetch y
+  bad 1 'the graph has no node of that name' place wide.pbtxt --fetch z
+  bad 1 'cannot write ' place wide.pbtxt --fetch y --timeline /nowhere/step.svg
+  bad 2 'name the step with --fetch or --target' place wide.pbtxt
+  bad 2 'GRAPH is missing' place
+  bad 2 'is no device' place wide.pbtxt --fetch y --devices CPU
+  bad 2 'is of no type' place wide.pbtxt --fetch y --devices XPU:0
+  bad 2 'is there twice' place wide.pbtxt --fetch y --devices CPU:0,CPU:0
+  bad 2 'the speed after' place wide.pbtxt --fetch y --devices 'CPU:0*0'
+  bad 2 'the memory after' place wide.pbtxt --fetch y --devices CPU:0@much
+  bad 2 'give microseconds and megabytes' place wide.pbtxt --fetch y --link 7
+}
+
 part_transform() {
   ok transform "$net" net.pb
   ok transform net.pb again.pbtxt

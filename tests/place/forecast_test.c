@@ -84,6 +84,25 @@ Test(forecast, devices_share_a_pool) {
   draft_end(&draft);
 }
 
+// A device of another task begins late, gets values only after it has asked for them, and says when
+// it has ended.
+Test(forecast, tasks) {
+  draft_t draft;
+  draft_begin(&draft, 2, 5);
+  draft.devices[1].start_ns = 30;
+  draft.devices[1].end_ns = 7;
+  draft.links[1].open_ns = 35;
+  int32_t a = draft_add(&draft, 10, 4, -1, -1);
+  draft_add(&draft, 2, 0, a, -1);
+  draft_add(&draft, 3, 0, -1, -1);
+  // The last node runs from 30 to 33; a is sent from 35 to 39, is there at 44 and read until 46.
+  cr_expect_eq(forecast(&draft, (int32_t[]){0, 1, 1}).step_ns, 53);
+  cr_expect_eq(forecast(&draft, (int32_t[]){0, 0, 1}).step_ns, 40);
+  // Without a part there, the step does not wait for the other task.
+  cr_expect_eq(forecast(&draft, (int32_t[]){0, 0, 0}).step_ns, 15);
+  draft_end(&draft);
+}
+
 Test(forecast, memory) {
   draft_t draft;
   draft_begin(&draft, 2, 1);

@@ -34,7 +34,7 @@ static inline void draft_begin(draft_t* draft, int32_t devices, int64_t latency)
     draft->devices[d] = (rn_fleet_device_t){.name = rn_str(names[d]), .pool = d, .speed = 1};
     draft->lanes[d] = 1;
     for (int32_t e = 0; e < devices; ++e)
-      draft->links[d * devices + e] = (rn_fleet_link_t){latency, 1};
+      draft->links[d * devices + e] = (rn_fleet_link_t){latency, 1, 0};
   }
   rn_workload_t* w = &draft->work;
   size_t n = MOST_NODES + 1;

@@ -3,8 +3,8 @@
 
 // Guesses, for links of which nothing was measured. Within a task, a value changes threads; to and
 // from an accelerator, it goes over a bus; to another task, over a loopback connection.
-static const rn_fleet_link_t near_link = {20000, 0.0}, bus_link = {15000, 0.1},
-                             far_link = {150000, 0.7};
+static const rn_fleet_link_t near_link = {20000, 0.0, 0}, bus_link = {15000, 0.1, 0},
+                             far_link = {150000, 0.7, 0};
 
 rn_str_t rn_fleet_task(rn_str_t device) {
   rn_str_t mark = RN_STR("/device:");
@@ -23,7 +23,7 @@ static rn_fleet_link_t link_of(const rn_device_t* from, const rn_device_t* to,
   if (rn_costs_link(costs, is_near ? same : a, is_near ? same : b, &link.latency_ns,
                     &link.ns_per_byte))
     return link;
-  // Any two tasks are like those that were measured as "tasks".
+  // An entry for "*" is for any two tasks.
   if (!is_near) rn_costs_link(costs, RN_STR("*"), RN_STR("*"), &link.latency_ns, &link.ns_per_byte);
   return link;
 }
@@ -38,6 +38,23 @@ static int32_t pool_of(rn_device_t* const* devices, int d, rn_fleet_t* fleet,
       return fleet->devices[e].pool;
   fleet->lanes[fleet->pool_count] = devices[d]->is_host && lanes > 0 ? lanes : 1;
   return fleet->pool_count++;
+}
+
+// The task of the first device leads the step: it tells the others to begin, and they tell it when
+// they have ended. A task asks another for values when it begins.
+static void open_links(rn_fleet_t* fleet) {
+  rn_str_t first = rn_fleet_task(fleet->devices[0].name);
+  for (int32_t d = 0; d < fleet->device_count; ++d) {
+    rn_fleet_device_t* device = &fleet->devices[d];
+    if (rn_str_eq(rn_fleet_task(device->name), first)) continue;
+    device->start_ns = rn_fleet_link(fleet, 0, d)->latency_ns;
+    device->end_ns = rn_fleet_link(fleet, d, 0)->latency_ns;
+  }
+  for (int32_t d = 0; d < fleet->device_count; ++d)
+    for (int32_t e = 0; e < fleet->device_count; ++e)
+      if (!rn_str_eq(rn_fleet_task(fleet->devices[d].name), rn_fleet_task(fleet->devices[e].name)))
+        fleet->links[d * fleet->device_count + e].open_ns =
+            fleet->devices[e].start_ns + rn_fleet_link(fleet, e, d)->latency_ns;
 }
 
 rn_status_t rn_fleet_create(rn_device_t* const* devices, int count, const rn_costs_t* costs,
@@ -55,5 +72,6 @@ rn_status_t rn_fleet_create(rn_device_t* const* devices, int count, const rn_cos
     for (int e = 0; e < count; ++e)
       out->links[d * count + e] = link_of(devices[d], devices[e], costs, options);
   }
+  open_links(out);
   return rn_fleet_check(out);
 }

@@ -7,7 +7,8 @@
 // Something that will happen: a node ends, or a value arrives.
 typedef struct event_t {
   int64_t at_ns;
-  int32_t what;  // a node; or number of nodes + output * devices + receiver
+  int32_t what;  // a node; or nodes + output * devices + receiver; or nodes + outputs * devices +
+                 // a device, whose part begins
   int32_t lane;  // of a node; -1: it took none
 } event_t;
 
@@ -18,6 +19,8 @@ struct rn_forecaster_t {
   const rn_fleet_t* fleet;
   const int32_t* devices;  // by group
   int64_t now_ns;
+  int32_t* sources;  // nodes without inputs
+  int32_t source_count;
   int32_t* pending;  // by node: inputs that are not there
   int32_t* left;     // [output * devices + device]: reads and transfers to come
   bool* is_sent;     // likewise
@@ -27,6 +30,7 @@ struct rn_forecaster_t {
   int32_t* ready_count;
   bool** is_busy;         // by pool and lane
   int64_t* link_free_ns;  // [from * devices + to]
+  int64_t* last_ns;       // by device: when its last node ended; -1: it has none
   int64_t* held;          // by device: bytes
   int32_t* stack;         // nodes of no cost to end now
   rn_forecast_t* out;
@@ -42,10 +46,13 @@ static rn_status_t fill(rn_forecaster_t* f) {
   if (!rn_mul_ok((size_t)f->work->output_count + 1, devices, &copies) ||
       !rn_add_ok(copies, nodes, &spans) || spans > INT32_MAX)
     return rn_out_of_memory();
+  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(arena, nodes, &f->sources));
+  for (int32_t n = 0; n < f->work->node_count; ++n)
+    if (f->work->first_input[n + 1] == f->work->first_input[n]) f->sources[f->source_count++] = n;
   RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(arena, nodes, &f->pending));
   RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(arena, copies, &f->left));
   RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(arena, copies, &f->is_sent));
-  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(arena, spans, &f->events));
+  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(arena, spans + devices, &f->events));
   RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(arena, spans, &f->spans));
   RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(arena, pools, &f->ready));
   RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(arena, pools, &f->ready_count));
@@ -56,6 +63,7 @@ static rn_status_t fill(rn_forecaster_t* f) {
   }
   RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(arena, devices * devices, &f->link_free_ns));
   RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(arena, devices, &f->held));
+  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(arena, devices, &f->last_ns));
   return RN_ARENA_ARRAY(arena, nodes, &f->stack);
 }
 
@@ -189,6 +197,7 @@ static void send(rn_forecaster_t* f, int32_t output, int32_t from, int32_t to) {
   int64_t* free_ns = &f->link_free_ns[(size_t)from * devices + (size_t)to];
   const rn_fleet_link_t* link = rn_fleet_link(f->fleet, from, to);
   int64_t start = *free_ns > f->now_ns ? *free_ns : f->now_ns, bytes = f->work->bytes[output];
+  if (link->open_ns > start) start = link->open_ns;
   int64_t end = start + rn_fleet_transfer_ns(f->fleet, from, to, bytes);
   *free_ns = end - link->latency_ns < LAST_NS ? end - link->latency_ns : LAST_NS;
   f->out->sent_bytes += bytes;
@@ -201,6 +210,7 @@ static void send(rn_forecaster_t* f, int32_t output, int32_t from, int32_t to) {
 static void end_node(rn_forecaster_t* f, int32_t node, int32_t* stack_size) {
   const rn_workload_t* w = f->work;
   int32_t device = device_of(f, node);
+  f->last_ns[device] = f->now_ns;
   for (int32_t o = w->first_output[node]; o < w->first_output[node + 1]; ++o) {
     ++*left_of(f, o, device);  // so that it is released below if nothing reads it
     for (int32_t r = w->first_reader[o]; r < w->first_reader[o + 1]; ++r) {
@@ -258,6 +268,7 @@ static void reset(rn_forecaster_t* f, const int32_t* devices, rn_forecast_t* out
   memset(f->is_sent, 0, copies * sizeof *f->is_sent);
   memset(f->link_free_ns, 0, count * count * sizeof *f->link_free_ns);
   memset(f->held, 0, count * sizeof *f->held);
+  for (size_t d = 0; d < count; ++d) f->last_ns[d] = -1;
   memset(f->ready_count, 0, (size_t)f->fleet->pool_count * sizeof *f->ready_count);
   for (int32_t p = 0; p < f->fleet->pool_count; ++p)
     memset(f->is_busy[p], 0, (size_t)f->fleet->lanes[p] * sizeof **f->is_busy);
@@ -270,28 +281,36 @@ static void reset(rn_forecaster_t* f, const int32_t* devices, rn_forecast_t* out
   }
 }
 
-static void run(rn_forecaster_t* f) {
+// Delivers what the nodes of |device| without inputs wait for: the begin of its part.
+static void begin_part(rn_forecaster_t* f, int32_t device, int32_t* stack_size) {
+  for (int32_t i = f->source_count; i-- > 0;) {
+    if (device_of(f, f->sources[i]) != device) continue;
+    f->pending[f->sources[i]] = 1;
+    deliver(f, f->sources[i], stack_size);
+  }
+}
+
+static void handle(rn_forecaster_t* f, event_t event) {
   int32_t nodes = f->work->node_count, devices = f->fleet->device_count, stack_size = 0;
-  for (int32_t n = nodes - 1; n >= 0; --n) {
-    if (f->work->first_input[n + 1] > f->work->first_input[n]) continue;
-    f->pending[n] = 1;
-    deliver(f, n, &stack_size);
+  int32_t copy = event.what - nodes;
+  if (event.what < nodes) {
+    f->is_busy[f->fleet->devices[device_of(f, event.what)].pool][event.lane] = false;
+    end_node(f, event.what, &stack_size);
+  } else if (copy < f->work->output_count * devices) {
+    arrive(f, copy / devices, copy % devices, &stack_size);
+  } else {
+    begin_part(f, copy % devices, &stack_size);
   }
   end_stack(f, stack_size);
-  for (int32_t p = 0; p < f->fleet->pool_count; ++p) start_ready(f, p);
+}
+
+static void run(rn_forecaster_t* f) {
+  int32_t first = f->work->node_count + f->work->output_count * f->fleet->device_count;
+  for (int32_t d = 0; d < f->fleet->device_count; ++d)
+    push_event(f, (event_t){f->fleet->devices[d].start_ns, first + d, -1});
   while (f->event_count) {
     f->now_ns = f->events[0].at_ns;
-    while (f->event_count && f->events[0].at_ns == f->now_ns) {
-      event_t event = pop_event(f);
-      stack_size = 0;
-      if (event.what < nodes) {
-        f->is_busy[f->fleet->devices[device_of(f, event.what)].pool][event.lane] = false;
-        end_node(f, event.what, &stack_size);
-      } else {
-        arrive(f, (event.what - nodes) / devices, (event.what - nodes) % devices, &stack_size);
-      }
-      end_stack(f, stack_size);
-    }
+    while (f->event_count && f->events[0].at_ns == f->now_ns) handle(f, pop_event(f));
     for (int32_t p = 0; p < f->fleet->pool_count; ++p) start_ready(f, p);
   }
 }
@@ -299,11 +318,13 @@ static void run(rn_forecaster_t* f) {
 void rn_forecast(rn_forecaster_t* forecaster, const int32_t* devices, rn_forecast_t* out) {
   reset(forecaster, devices, out);
   run(forecaster);
-  out->step_ns = forecaster->now_ns + forecaster->fleet->step_ns;
   for (int32_t d = 0; d < forecaster->fleet->device_count; ++d) {
+    int64_t end = forecaster->last_ns[d] + forecaster->fleet->devices[d].end_ns;
+    if (forecaster->last_ns[d] >= 0 && end > out->step_ns) out->step_ns = end;
     int64_t limit = forecaster->fleet->devices[d].memory;
     if (limit && out->high_bytes[d] > limit) out->over_bytes += out->high_bytes[d] - limit;
   }
+  out->step_ns += forecaster->fleet->step_ns;
 }
 
 void rn_forecast_spans(rn_forecaster_t* forecaster, const int32_t* devices, rn_forecast_t* out,

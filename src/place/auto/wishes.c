@@ -97,7 +97,12 @@ static rn_status_t keep_wishes(rn_auto_place_t* automatic, const rn_ir_t* ir,
 static rn_status_t search(rn_auto_place_t* automatic, const rn_place_options_t* place, rn_ir_t* ir,
                           rn_arena_t* scratch) {
   rn_auto_result_t result;
-  rn_fleet_options_t fleet = {.lanes = automatic->lanes, .is_apart = automatic->is_apart};
+  double speeds[RN_FLEET_MOST_DEVICES];
+  for (int32_t d = 0; automatic->speed_count && d < RN_FLEET_MOST_DEVICES; ++d)
+    speeds[d] = automatic->speeds[d < automatic->speed_count ? d : automatic->speed_count - 1];
+  rn_fleet_options_t fleet = {.lanes = automatic->lanes,
+                              .is_apart = automatic->is_apart,
+                              .speeds = automatic->speed_count ? speeds : NULL};
   rn_search_options_t options = {.margin = automatic->margin};
   RN_RETURN_IF_ERROR(rn_pass_inline_calls(ir, &place->homes->calls));
   if (automatic->traces.count)

@@ -13,8 +13,10 @@ typedef struct rn_auto_place_t {
   rn_str_t step;      // names of nodes, separated by commas; "": the whole graph. Borrowed
   int32_t lanes;      // see rn_fleet_options_t
   bool is_apart;      // likewise
-  double margin;      // see rn_search_options_t
-  rn_arena_t arena;   // holds what follows
+  double* speeds;     // by device, the last for all further ones; NULL: 1
+  int32_t speed_count;
+  double margin;                    // see rn_search_options_t
+  rn_arena_t arena;                 // holds what follows
   RN_VEC(rn_trace_entry_t) traces;  // to learn from when the step is known
   bool is_made;
   rn_wishes_t wishes;

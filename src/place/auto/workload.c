@@ -34,7 +34,9 @@ rn_status_t rn_fleet_check(const rn_fleet_t* fleet) {
                                  (long long)device->memory);
     for (int32_t e = 0; e < fleet->device_count; ++e) {
       const rn_fleet_link_t* link = rn_fleet_link(fleet, d, e);
-      if (link->latency_ns < 0 || link->latency_ns > MOST_NS || !(link->ns_per_byte >= 0))
+      if (link->open_ns < 0 || link->open_ns > MOST_NS || device->start_ns < 0 ||
+          device->start_ns > MOST_NS || device->end_ns < 0 || device->end_ns > MOST_NS ||
+          link->latency_ns < 0 || link->latency_ns > MOST_NS || !(link->ns_per_byte >= 0))
         return rn_invalid_argument("The link from %.*s to %.*s takes negative time",
                                    RN_STR_ARGS(device->name), RN_STR_ARGS(fleet->devices[e].name));
     }

@@ -17,12 +17,15 @@ typedef struct rn_fleet_device_t {
   int32_t pool;    // whose threads run its nodes
   double speed;    // relative to the device that costs were measured on: 2 takes half the time
   int64_t memory;  // bytes that nodes of a step may hold; 0: no limit
+  // When it learns that a step begins, and how long it takes to tell that its part has ended.
+  int64_t start_ns, end_ns;
 } rn_fleet_device_t;
 
 // How a value gets from one device to another. A link carries one value at a time.
 typedef struct rn_fleet_link_t {
   int64_t latency_ns;
   double ns_per_byte;
+  int64_t open_ns;  // when it can carry the first value of a step: the receiver asks for values
 } rn_fleet_link_t;
 
 typedef struct rn_fleet_t {
