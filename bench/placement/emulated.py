@@ -78,7 +78,7 @@ CASES = {
 def config(devices):
     made = tf.ConfigProto(device_count={"CPU": devices})
     made.intra_op_parallelism_threads = 1
-    made.inter_op_parallelism_threads = 2 * devices
+    made.inter_op_parallelism_threads = devices
     return made
 
 

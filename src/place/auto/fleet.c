@@ -59,7 +59,7 @@ static void open_links(rn_fleet_t* fleet) {
 
 rn_status_t rn_fleet_create(rn_device_t* const* devices, int count, const rn_costs_t* costs,
                             const rn_fleet_options_t* options, rn_arena_t* arena, rn_fleet_t* out) {
-  *out = (rn_fleet_t){.device_count = count, .step_ns = rn_costs_step(costs)};
+  *out = (rn_fleet_t){.device_count = count, .step_ns = rn_costs_step(costs), .in_tasks = true};
   if (count < 1 || count > RN_FLEET_MOST_DEVICES) return rn_fleet_check(out);
   RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(arena, (size_t)count, &out->devices));
   RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(arena, (size_t)count, &out->lanes));

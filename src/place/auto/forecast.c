@@ -1,43 +1,8 @@
 // Forecasts: see forecast.h.
-#include "place/auto/forecast.h"
+#include "place/auto/forecast_internal.h"
 
 // The end of time: later events happen then, so that sums do not overflow.
 #define LAST_NS (INT64_C(1) << 61)
-
-// Something that will happen: a node ends, or a value arrives.
-typedef struct event_t {
-  int64_t at_ns;
-  int32_t what;  // a node; or nodes + output * devices + receiver; or nodes + outputs * devices +
-                 // a device, whose part begins
-  int32_t lane;  // of a node; -1: it took none
-} event_t;
-
-struct rn_forecaster_t {
-  rn_allocator_t allocator;
-  rn_arena_t arena;
-  const rn_workload_t* work;
-  const rn_fleet_t* fleet;
-  const int32_t* devices;  // by group
-  int64_t now_ns;
-  int32_t* sources;  // nodes without inputs
-  int32_t source_count;
-  int32_t* pending;  // by node: inputs that are not there
-  int32_t* left;     // [output * devices + device]: reads and transfers to come
-  bool* is_sent;     // likewise
-  event_t* events;   // heap by time
-  size_t event_count;
-  int32_t** ready;  // by pool: heap of nodes
-  int32_t* ready_count;
-  bool** is_busy;         // by pool and lane
-  int64_t* link_free_ns;  // [from * devices + to]
-  int64_t* last_ns;       // by device: when its last node ended; -1: it has none
-  int64_t* held;          // by device: bytes
-  int32_t* stack;         // nodes of no cost to end now
-  rn_forecast_t* out;
-  rn_forecast_span_t* spans;
-  size_t span_count;
-  bool keeps_spans;
-};
 
 static rn_status_t fill(rn_forecaster_t* f) {
   rn_arena_t* arena = &f->arena;
@@ -46,10 +11,6 @@ static rn_status_t fill(rn_forecaster_t* f) {
   if (!rn_mul_ok((size_t)f->work->output_count + 1, devices, &copies) ||
       !rn_add_ok(copies, nodes, &spans) || spans > INT32_MAX)
     return rn_out_of_memory();
-  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(arena, nodes, &f->sources));
-  for (int32_t n = 0; n < f->work->node_count; ++n)
-    if (f->work->first_input[n + 1] == f->work->first_input[n]) f->sources[f->source_count++] = n;
-  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(arena, nodes, &f->pending));
   RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(arena, copies, &f->left));
   RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(arena, copies, &f->is_sent));
   RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(arena, spans + devices, &f->events));
@@ -64,7 +25,8 @@ static rn_status_t fill(rn_forecaster_t* f) {
   RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(arena, devices * devices, &f->link_free_ns));
   RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(arena, devices, &f->held));
   RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(arena, devices, &f->last_ns));
-  return RN_ARENA_ARRAY(arena, nodes, &f->stack);
+  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(arena, nodes, &f->stack));
+  return rn_forecast_tasks_create(f);
 }
 
 rn_status_t rn_forecaster_create(const rn_workload_t* workload, const rn_fleet_t* fleet,
@@ -96,11 +58,11 @@ void rn_forecaster_destroy(rn_forecaster_t* forecaster) {
 }
 
 // The order of events: by time, and at one time arrivals and nodes by their numbers.
-static bool is_sooner(const event_t* a, const event_t* b) {
+static bool is_sooner(const rn_forecast_event_t* a, const rn_forecast_event_t* b) {
   return a->at_ns != b->at_ns ? a->at_ns < b->at_ns : a->what < b->what;
 }
 
-static void push_event(rn_forecaster_t* f, event_t event) {
+static void push_event(rn_forecaster_t* f, rn_forecast_event_t event) {
   size_t at = f->event_count++;
   if (event.at_ns > LAST_NS) event.at_ns = LAST_NS;
   for (; at && is_sooner(&event, &f->events[(at - 1) / 2]); at = (at - 1) / 2)
@@ -108,8 +70,8 @@ static void push_event(rn_forecaster_t* f, event_t event) {
   f->events[at] = event;
 }
 
-static event_t pop_event(rn_forecaster_t* f) {
-  event_t first = f->events[0], last = f->events[--f->event_count];
+static rn_forecast_event_t pop_event(rn_forecaster_t* f) {
+  rn_forecast_event_t first = f->events[0], last = f->events[--f->event_count];
   size_t at = 0;
   for (size_t child = 1; child < f->event_count; child = 2 * at + 1) {
     if (child + 1 < f->event_count && is_sooner(&f->events[child + 1], &f->events[child])) ++child;
@@ -140,10 +102,6 @@ static int32_t pop_ready(rn_forecaster_t* f, int32_t pool) {
   return first;
 }
 
-static int32_t device_of(const rn_forecaster_t* f, int32_t node) {
-  return f->devices[f->work->group[node]];
-}
-
 static void hold(rn_forecaster_t* f, int32_t device, int64_t bytes) {
   f->held[device] += bytes;
   if (f->held[device] <= f->out->high_bytes[device]) return;
@@ -159,7 +117,7 @@ static int32_t* left_of(rn_forecaster_t* f, int32_t output, int32_t device) {
 static void release(rn_forecaster_t* f, int32_t output, int32_t device) {
   if (--*left_of(f, output, device) > 0) return;
   int32_t producer = f->work->producer[output];
-  bool is_alias = f->work->is_alias[producer] && device_of(f, producer) == device;
+  bool is_alias = f->work->is_alias[producer] && rn_forecast_device(f, producer) == device;
   if (!is_alias) f->held[device] -= f->work->bytes[output];
 }
 
@@ -167,25 +125,21 @@ static void add_span(rn_forecaster_t* f, rn_forecast_span_t span) {
   if (f->keeps_spans) f->spans[f->span_count++] = span;
 }
 
-static int64_t cost_of(const rn_forecaster_t* f, int32_t node) {
-  return f->work
-      ->cost_ns[(size_t)node * (size_t)f->fleet->device_count + (size_t)device_of(f, node)];
-}
-
 static void begin_node(rn_forecaster_t* f, int32_t node) {
   const rn_workload_t* w = f->work;
   if (w->is_alias[node]) return;
   for (int32_t o = w->first_output[node]; o < w->first_output[node + 1]; ++o)
-    hold(f, device_of(f, node), w->bytes[o]);
+    hold(f, rn_forecast_device(f, node), w->bytes[o]);
 }
 
-// An input of |node| is there. Nodes of no cost go to |stack|, which ends them at once.
-static void deliver(rn_forecaster_t* f, int32_t node, int32_t* stack_size) {
-  if (--f->pending[node] > 0) return;
-  if (cost_of(f, node) > 0)
-    push_ready(f, f->fleet->devices[device_of(f, node)].pool, node);
+// An edge into |task| is delivered. A task of no cost needs no lane: |stack| runs it at once.
+static void deliver(rn_forecaster_t* f, int32_t number) {
+  const rn_forecast_task_t* task = &f->tasks[number];
+  if (--f->tasks[number].pending > 0) return;
+  if (task->cost_ns > 0)
+    push_ready(f, f->fleet->devices[task->device].pool, number);
   else
-    f->stack[(*stack_size)++] = node;
+    f->stack[f->stack_size++] = number;
 }
 
 static void send(rn_forecaster_t* f, int32_t output, int32_t from, int32_t to) {
@@ -204,21 +158,19 @@ static void send(rn_forecaster_t* f, int32_t output, int32_t from, int32_t to) {
   f->out->sent_count++;
   add_span(f, (rn_forecast_span_t){f->work->producer[output], output, from, to, start, end});
   int32_t what = f->work->node_count + output * f->fleet->device_count + to;
-  push_event(f, (event_t){end, what, -1});
+  push_event(f, (rn_forecast_event_t){end, what, -1});
 }
 
-static void end_node(rn_forecaster_t* f, int32_t node, int32_t* stack_size) {
+// Sends what |node| left to other devices, and releases what it read.
+static void end_node(rn_forecaster_t* f, int32_t node) {
   const rn_workload_t* w = f->work;
-  int32_t device = device_of(f, node);
+  int32_t device = rn_forecast_device(f, node);
   f->last_ns[device] = f->now_ns;
   for (int32_t o = w->first_output[node]; o < w->first_output[node + 1]; ++o) {
     ++*left_of(f, o, device);  // so that it is released below if nothing reads it
     for (int32_t r = w->first_reader[o]; r < w->first_reader[o + 1]; ++r) {
-      int32_t reader = w->readers[r], to = device_of(f, reader);
-      if (to == device)
-        deliver(f, reader, stack_size);
-      else
-        send(f, o, device, to);
+      int32_t to = rn_forecast_device(f, w->readers[r]);
+      if (to != device) send(f, o, device, to);
     }
     release(f, o, device);
   }
@@ -226,33 +178,58 @@ static void end_node(rn_forecaster_t* f, int32_t node, int32_t* stack_size) {
     release(f, w->inputs[i], device);
 }
 
-static void end_stack(rn_forecaster_t* f, int32_t stack_size) {
-  while (stack_size) {
-    int32_t node = f->stack[--stack_size];
+// Tells the tasks of the same device that wait for |number|.
+static void end_task(rn_forecaster_t* f, int32_t number) {
+  const rn_workload_t* w = f->work;
+  for (int32_t n = f->tasks[number].first; n >= 0; n = f->next[n])
+    for (int32_t o = w->first_output[n]; o < w->first_output[n + 1]; ++o)
+      for (int32_t r = w->first_reader[o]; r < w->first_reader[o + 1]; ++r) {
+        int32_t reader = w->readers[r];
+        if (f->task_of[reader] != number &&
+            rn_forecast_device(f, reader) == f->tasks[number].device)
+          deliver(f, f->task_of[reader]);
+      }
+}
+
+// Runs the nodes of a task from |node| on, up to the first that takes time. True if none did.
+static bool run_nodes(rn_forecaster_t* f, int32_t node, int32_t lane) {
+  for (; node >= 0; node = f->next[node]) {
+    int64_t cost = rn_forecast_cost(f, node), end = f->now_ns + cost;
+    int32_t device = rn_forecast_device(f, node);
     begin_node(f, node);
-    end_node(f, node, &stack_size);
+    if (cost > 0) {
+      f->out->busy_ns[device] += cost;
+      add_span(f, (rn_forecast_span_t){node, -1, device, lane, f->now_ns, end});
+      push_event(f, (rn_forecast_event_t){end, node, lane});
+      return false;
+    }
+    end_node(f, node);
+  }
+  return true;
+}
+
+static void run_stack(rn_forecaster_t* f) {
+  while (f->stack_size) {
+    int32_t number = f->stack[--f->stack_size];
+    run_nodes(f, f->tasks[number].first, -1);
+    end_task(f, number);
   }
 }
 
-static void arrive(rn_forecaster_t* f, int32_t output, int32_t device, int32_t* stack_size) {
+static void arrive(rn_forecaster_t* f, int32_t output, int32_t device) {
   const rn_workload_t* w = f->work;
   hold(f, device, w->bytes[output]);
-  release(f, output, device_of(f, w->producer[output]));
+  release(f, output, rn_forecast_device(f, w->producer[output]));
   for (int32_t r = w->first_reader[output]; r < w->first_reader[output + 1]; ++r)
-    if (device_of(f, w->readers[r]) == device) deliver(f, w->readers[r], stack_size);
+    if (rn_forecast_device(f, w->readers[r]) == device) deliver(f, f->task_of[w->readers[r]]);
 }
 
-// Gives ready nodes to free lanes.
+// Gives ready tasks to free lanes.
 static void start_ready(rn_forecaster_t* f, int32_t pool) {
   for (int32_t lane = 0; f->ready_count[pool] && lane < f->fleet->lanes[pool]; ++lane) {
     if (f->is_busy[pool][lane]) continue;
-    int32_t node = pop_ready(f, pool), device = device_of(f, node);
-    int64_t end = f->now_ns + cost_of(f, node);
     f->is_busy[pool][lane] = true;
-    f->out->busy_ns[device] += end - f->now_ns;
-    begin_node(f, node);
-    add_span(f, (rn_forecast_span_t){node, -1, device, lane, f->now_ns, end});
-    push_event(f, (event_t){end, node, lane});
+    run_nodes(f, f->tasks[pop_ready(f, pool)].first, lane);
   }
 }
 
@@ -264,6 +241,7 @@ static void reset(rn_forecaster_t* f, const int32_t* devices, rn_forecast_t* out
   f->out = out;
   f->now_ns = 0;
   f->span_count = f->event_count = 0;
+  f->stack_size = 0;
   memset(f->left, 0, copies * sizeof *f->left);
   memset(f->is_sent, 0, copies * sizeof *f->is_sent);
   memset(f->link_free_ns, 0, count * count * sizeof *f->link_free_ns);
@@ -273,41 +251,49 @@ static void reset(rn_forecaster_t* f, const int32_t* devices, rn_forecast_t* out
   for (int32_t p = 0; p < f->fleet->pool_count; ++p)
     memset(f->is_busy[p], 0, (size_t)f->fleet->lanes[p] * sizeof **f->is_busy);
   for (int32_t n = 0; n < w->node_count; ++n) {
-    int32_t device = device_of(f, n);
-    f->pending[n] = w->first_input[n + 1] - w->first_input[n];
+    int32_t device = rn_forecast_device(f, n);
     hold(f, device, w->kept[n]);
     for (int32_t i = w->first_input[n]; i < w->first_input[n + 1]; ++i)
       ++*left_of(f, w->inputs[i], device);
   }
 }
 
-// Delivers what the nodes of |device| without inputs wait for: the begin of its part.
-static void begin_part(rn_forecaster_t* f, int32_t device, int32_t* stack_size) {
-  for (int32_t i = f->source_count; i-- > 0;) {
-    if (device_of(f, f->sources[i]) != device) continue;
-    f->pending[f->sources[i]] = 1;
-    deliver(f, f->sources[i], stack_size);
+// Begins the part of |device|: what was there before the step, and tasks that wait for nothing.
+static void begin_part(rn_forecaster_t* f, int32_t device) {
+  for (int32_t n = 0; f->fleet->in_tasks && n < f->work->node_count; ++n) {
+    if (f->task_of[n] >= 0 || rn_forecast_device(f, n) != device) continue;
+    begin_node(f, n);
+    end_node(f, n);
+  }
+  for (int32_t t = f->task_count; t-- > 0;) {
+    if (f->tasks[t].device != device || f->tasks[t].pending) continue;
+    f->tasks[t].pending = 1;
+    deliver(f, t);
   }
 }
 
-static void handle(rn_forecaster_t* f, event_t event) {
-  int32_t nodes = f->work->node_count, devices = f->fleet->device_count, stack_size = 0;
+static void handle(rn_forecaster_t* f, rn_forecast_event_t event) {
+  int32_t nodes = f->work->node_count, devices = f->fleet->device_count;
   int32_t copy = event.what - nodes;
   if (event.what < nodes) {
-    f->is_busy[f->fleet->devices[device_of(f, event.what)].pool][event.lane] = false;
-    end_node(f, event.what, &stack_size);
+    int32_t task = f->task_of[event.what];
+    end_node(f, event.what);
+    if (run_nodes(f, f->next[event.what], event.lane)) {
+      f->is_busy[f->fleet->devices[f->tasks[task].device].pool][event.lane] = false;
+      end_task(f, task);
+    }
   } else if (copy < f->work->output_count * devices) {
-    arrive(f, copy / devices, copy % devices, &stack_size);
+    arrive(f, copy / devices, copy % devices);
   } else {
-    begin_part(f, copy % devices, &stack_size);
+    begin_part(f, copy % devices);
   }
-  end_stack(f, stack_size);
+  run_stack(f);
 }
 
 static void run(rn_forecaster_t* f) {
   int32_t first = f->work->node_count + f->work->output_count * f->fleet->device_count;
   for (int32_t d = 0; d < f->fleet->device_count; ++d)
-    push_event(f, (event_t){f->fleet->devices[d].start_ns, first + d, -1});
+    push_event(f, (rn_forecast_event_t){f->fleet->devices[d].start_ns, first + d, -1});
   while (f->event_count) {
     f->now_ns = f->events[0].at_ns;
     while (f->event_count && f->events[0].at_ns == f->now_ns) handle(f, pop_event(f));
@@ -317,6 +303,7 @@ static void run(rn_forecaster_t* f) {
 
 void rn_forecast(rn_forecaster_t* forecaster, const int32_t* devices, rn_forecast_t* out) {
   reset(forecaster, devices, out);
+  rn_forecast_tasks_find(forecaster);
   run(forecaster);
   for (int32_t d = 0; d < forecaster->fleet->device_count; ++d) {
     int64_t end = forecaster->last_ns[d] + forecaster->fleet->devices[d].end_ns;

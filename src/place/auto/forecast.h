@@ -2,10 +2,11 @@
 //
 // The forecaster follows the executor's rules. A node is ready when its inputs are on its device. A
 // pool has a number of lanes; a free lane takes the first ready node of the pool's devices, in the
-// order of the step, and runs it to its end. A node that costs nothing takes no lane. A value that
-// is read on another device is sent there once, as soon as it is there; a link carries one value at
-// a time and delivers it |latency_ns| after its last byte. A value's memory is held from the start
-// of its node to the end of its last reader on each device.
+// order of the step, and runs it to its end; or all of its task, if the fleet says that nodes run
+// in tasks. What costs nothing takes no lane. A value that is read on another device is sent there
+// once, as soon as it is there; a link carries one value at a time and delivers it |latency_ns|
+// after its last byte. A value's memory is held from the start of its node to the end of its last
+// reader on each device.
 #ifndef RUNNEL_PLACE_AUTO_FORECAST_H_
 #define RUNNEL_PLACE_AUTO_FORECAST_H_
 

@@ -35,6 +35,10 @@ typedef struct rn_fleet_t {
   int32_t* lanes;          // by pool: nodes that run at a time
   rn_fleet_link_t* links;  // [from * device_count + to]
   int64_t step_ns;         // what a step takes besides its nodes
+  // Nodes run in tasks, as exec/tasks.c makes them: those that wait for the same values from other
+  // devices run one after the other, and what waits for one of them waits for all. Otherwise every
+  // node runs as soon as it can, as in stock TensorFlow.
+  bool in_tasks;
 } rn_fleet_t;
 
 static inline const rn_fleet_link_t* rn_fleet_link(const rn_fleet_t* fleet, int32_t from,
