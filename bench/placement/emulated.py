@@ -122,7 +122,7 @@ def run_case(name, steps):
         fetch = build()
         order = [op.name for op in graph.get_operations() if op.type == "PyFunc"]
         with tf.Session(graph=graph, config=config(1)) as session:
-            costs = placement.measure(session, fetch, steps=3, folder=folder)
+            costs = placement.measure(session, fetch, steps=7, folder=folder)
             single = timed(session, fetch, speeds, steps)
         even_def = cut_evenly(graph, order, len(speeds))
         with tf.Graph().as_default() as even_graph:

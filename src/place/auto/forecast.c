@@ -83,18 +83,24 @@ static rn_forecast_event_t pop_event(rn_forecaster_t* f) {
   return first;
 }
 
-static void push_ready(rn_forecaster_t* f, int32_t pool, int32_t node) {
+// The executor takes the newest ready task, of the first device that has one. Without tasks, nodes
+// run in the order of the step.
+static void push_ready(rn_forecaster_t* f, int32_t pool, int32_t number) {
+  rn_forecast_task_t* task = &f->tasks[number];
+  task->turn = number;
+  if (f->fleet->in_tasks) task->turn = ((int64_t)task->device << 32) - f->ready_total++;
   int32_t *heap = f->ready[pool], at = f->ready_count[pool]++;
-  for (; at && node < heap[(at - 1) / 2]; at = (at - 1) / 2) heap[at] = heap[(at - 1) / 2];
-  heap[at] = node;
+  for (; at && task->turn < f->tasks[heap[(at - 1) / 2]].turn; at = (at - 1) / 2)
+    heap[at] = heap[(at - 1) / 2];
+  heap[at] = number;
 }
 
 static int32_t pop_ready(rn_forecaster_t* f, int32_t pool) {
   int32_t *heap = f->ready[pool], count = --f->ready_count[pool], at = 0;
   int32_t first = heap[0], last = heap[count];
   for (int32_t child = 1; child < count; child = 2 * at + 1) {
-    if (child + 1 < count && heap[child + 1] < heap[child]) ++child;
-    if (heap[child] >= last) break;
+    if (child + 1 < count && f->tasks[heap[child + 1]].turn < f->tasks[heap[child]].turn) ++child;
+    if (f->tasks[heap[child]].turn >= f->tasks[last].turn) break;
     heap[at] = heap[child];
     at = child;
   }
@@ -241,7 +247,7 @@ static void reset(rn_forecaster_t* f, const int32_t* devices, rn_forecast_t* out
   f->out = out;
   f->now_ns = 0;
   f->span_count = f->event_count = 0;
-  f->stack_size = 0;
+  f->stack_size = f->ready_total = 0;
   memset(f->left, 0, copies * sizeof *f->left);
   memset(f->is_sent, 0, copies * sizeof *f->is_sent);
   memset(f->link_free_ns, 0, count * count * sizeof *f->link_free_ns);
@@ -265,7 +271,7 @@ static void begin_part(rn_forecaster_t* f, int32_t device) {
     begin_node(f, n);
     end_node(f, n);
   }
-  for (int32_t t = f->task_count; t-- > 0;) {
+  for (int32_t t = 0; t < f->task_count; ++t) {
     if (f->tasks[t].device != device || f->tasks[t].pending) continue;
     f->tasks[t].pending = 1;
     deliver(f, t);

@@ -19,6 +19,7 @@ typedef struct rn_forecast_task_t {
   int32_t device;
   int32_t pending;  // edges from other tasks and devices that are not delivered
   int64_t cost_ns;
+  int64_t turn;  // of the tasks that are ready, the one with the least is next
 } rn_forecast_task_t;
 
 struct rn_forecaster_t {
@@ -48,6 +49,7 @@ struct rn_forecaster_t {
   int64_t* link_free_ns;  // [from * devices + to]
   int64_t* last_ns;       // by device: when its last node ended; -1: it has none
   int64_t* held;          // by device: bytes
+  int32_t ready_total;    // tasks that became ready so far
   int32_t* stack;         // tasks of no cost to run now
   int32_t stack_size;
   rn_forecast_t* out;
