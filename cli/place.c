@@ -82,6 +82,9 @@ static rn_status_t search(cli_place_job_t* job, rn_ir_t* ir, rn_auto_result_t* o
   rn_fleet_link_t link;
   bool has_link;
   RN_RETURN_IF_ERROR(read_link(job, &link, &has_link));
+  if (has_link)  // for --save-costs
+    RN_RETURN_IF_ERROR(rn_costs_set_link(job->automatic->costs, RN_STR("*"), RN_STR("*"),
+                                         link.latency_ns, link.ns_per_byte));
   rn_place_options_t place = {.devices = job->devices,
                               .device_count = job->device_count,
                               .allow_soft_placement = true,

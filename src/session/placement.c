@@ -10,7 +10,7 @@
 #include "proto/tensor_description.pb.h"
 #include "wire/decode.h"
 
-typedef rn_pb_RewriterConfig_CustomGraphOptimizer_t asked_t;
+typedef rn_pb_RewriterConfig_CustomGraphOptimizer_t placement_request_t;
 
 // A larger file is no trace of one step.
 #define MOST_FILE_BYTES ((size_t)1 << 30)
@@ -140,7 +140,8 @@ static rn_status_t read_parameter(rn_auto_place_t* automatic, const rn_env_t* en
       RN_PLACEMENT_OPTIMIZER, RN_STR_ARGS(key));
 }
 
-static rn_status_t fill(rn_auto_place_t* automatic, const rn_env_t* env, const asked_t* asked) {
+static rn_status_t fill(rn_auto_place_t* automatic, const rn_env_t* env,
+                        const placement_request_t* asked) {
   automatic->margin = DEFAULT_MARGIN;
   for (uint32_t i = 0; i < asked->parameter_map.count; ++i)
     RN_RETURN_IF_ERROR(read_parameter(automatic, env, asked->parameter_map.items[i].key,
@@ -148,7 +149,7 @@ static rn_status_t fill(rn_auto_place_t* automatic, const rn_env_t* env, const a
   return RN_OK;
 }
 
-static const asked_t* find_asked(const rn_pb_ConfigProto_t* config) {
+static const placement_request_t* find_asked(const rn_pb_ConfigProto_t* config) {
   if (!config->graph_options || !config->graph_options->rewrite_options) return NULL;
   const rn_pb_RewriterConfig_t* rewrite = config->graph_options->rewrite_options;
   for (uint32_t i = 0; i < rewrite->custom_optimizers.count; ++i)
@@ -164,7 +165,7 @@ rn_status_t rn_placement_create(rn_str_t config, const rn_env_t* env, rn_allocat
   rn_arena_t arena;
   rn_arena_init(&arena, allocator);
   rn_pb_ConfigProto_t* decoded = NULL;
-  const asked_t* asked = NULL;
+  const placement_request_t* asked = NULL;
   rn_status_t status = RN_PB_DECODE(ConfigProto, config, NULL, &arena, &decoded);
   if (rn_ok(status)) asked = find_asked(decoded);
   if (asked) status = rn_auto_place_create(allocator, out);

@@ -3,7 +3,7 @@
 
 #include "place/cut.h"
 
-typedef struct making_t {
+typedef struct workload_maker_t {
   rn_ir_t* ir;
   const rn_place_options_t* place;
   const rn_fleet_t* fleet;
@@ -16,16 +16,16 @@ typedef struct making_t {
   int32_t* group_number;  // by node that stands for a group: number + 1
   rn_strbuf_t text;
   rn_step_work_t* out;
-} making_t;
+} workload_maker_t;
 
-static int32_t root_of(making_t* m, int32_t node) {
+static int32_t root_of(workload_maker_t* m, int32_t node) {
   int32_t* group = m->groups.group;
   while (group[node] != node) node = group[node] = group[group[node]];
   return node;
 }
 
 // Joins the groups of two nodes unless no device may have both.
-static void join(making_t* m, int32_t a, int32_t b) {
+static void join(workload_maker_t* m, int32_t a, int32_t b) {
   int32_t x = root_of(m, a), y = root_of(m, b);
   uint64_t both = m->groups.allowed[x] & m->groups.allowed[y];
   if (x == y || !both) return;
@@ -34,7 +34,7 @@ static void join(making_t* m, int32_t a, int32_t b) {
 }
 
 // Joins the nodes of each loop with its Enters and Exits.
-static rn_status_t join_loops(making_t* m, rn_cut_t* cut) {
+static rn_status_t join_loops(workload_maker_t* m, rn_cut_t* cut) {
   RN_RETURN_IF_ERROR(rn_cut_find_loops(cut));
   int32_t* first = NULL;  // by loop: one of its nodes + 1
   RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(m->arena, cut->loops.count, &first));
@@ -50,7 +50,7 @@ static rn_status_t join_loops(making_t* m, rn_cut_t* cut) {
   return RN_OK;
 }
 
-static rn_status_t find_groups(making_t* m) {
+static rn_status_t find_groups(workload_maker_t* m) {
   RN_RETURN_IF_ERROR(rn_place_find_groups(m->ir, m->place, &m->groups));
   if (!rn_ir_has_role(m->ir, RN_ROLE_ENTER)) return RN_OK;
   rn_cut_t cut = {.ir = m->ir, .options = m->place};
@@ -76,7 +76,7 @@ static bool runs_nothing(const rn_ir_node_t* node) {
   }
 }
 
-static rn_status_t find_costs(making_t* m, int32_t number, const rn_ir_node_t* node) {
+static rn_status_t find_costs(workload_maker_t* m, int32_t number, const rn_ir_node_t* node) {
   rn_step_work_t* out = m->out;
   int32_t devices = m->fleet->device_count;
   bool is_known = false;
@@ -119,7 +119,7 @@ static int64_t handle_bytes(const rn_ir_node_t* node) {
   return rn_ir_output_bytes(&value, 0);
 }
 
-static void find_memory(const making_t* m, int32_t number, const rn_ir_node_t* node) {
+static void find_memory(const workload_maker_t* m, int32_t number, const rn_ir_node_t* node) {
   rn_workload_t* w = &m->out->work;
   bool is_kept = node->feed < 0 && (node->constant || node->op->role == RN_ROLE_VARIABLE);
   w->is_alias[number] = is_kept || node->feed >= 0 || node->op->role == RN_ROLE_IDENTITY ||
@@ -137,13 +137,13 @@ static void find_memory(const making_t* m, int32_t number, const rn_ir_node_t* n
     w->kept[number] = handle_bytes(node);
 }
 
-static int32_t device_number(const making_t* m, const rn_device_t* device) {
+static int32_t device_number(const workload_maker_t* m, const rn_device_t* device) {
   for (int d = 0; d < m->place->device_count; ++d)
     if (m->place->devices[d] == device) return d;
   return 0;
 }
 
-static void find_group(making_t* m, int32_t number, int32_t index) {
+static void find_group(workload_maker_t* m, int32_t number, int32_t index) {
   rn_workload_t* w = &m->out->work;
   const rn_ir_node_t* node = rn_ir_node(m->ir, index);
   int32_t root = root_of(m, index), *group = &m->group_number[root];
@@ -159,7 +159,7 @@ static void find_group(making_t* m, int32_t number, int32_t index) {
 }
 
 // Adds an edge from an output of a node of the IR; |output| -1: a control edge.
-static void add_input(making_t* m, int32_t reader, int32_t source, int32_t output,
+static void add_input(workload_maker_t* m, int32_t reader, int32_t source, int32_t output,
                       int32_t* last_reader, int32_t* inout_count) {
   rn_workload_t* w = &m->out->work;
   int32_t from = source < 0 ? -1 : m->out->numbers[source];
@@ -172,7 +172,7 @@ static void add_input(making_t* m, int32_t reader, int32_t source, int32_t outpu
   w->inputs[(*inout_count)++] = id;
 }
 
-static rn_status_t add_edges(making_t* m) {
+static rn_status_t add_edges(workload_maker_t* m) {
   rn_workload_t* w = &m->out->work;
   int32_t count = 0, *last_reader = NULL;
   RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(m->arena, (size_t)w->output_count + 1, &last_reader));
@@ -190,7 +190,7 @@ static rn_status_t add_edges(making_t* m) {
   return RN_OK;
 }
 
-static rn_status_t allocate(making_t* m) {
+static rn_status_t allocate(workload_maker_t* m) {
   rn_workload_t* w = &m->out->work;
   rn_arena_t* arena = m->arena;
   size_t total = m->ir->nodes.count + 2, n = (size_t)m->count + 2, edges = 1, outputs = 1;
@@ -220,7 +220,7 @@ static rn_status_t allocate(making_t* m) {
 }
 
 // The client, who reads the fetches on the first device.
-static void add_client(making_t* m) {
+static void add_client(workload_maker_t* m) {
   rn_workload_t* w = &m->out->work;
   int32_t n = w->node_count++, group = w->group_count++;
   m->out->nodes[n] = -1;
@@ -229,7 +229,7 @@ static void add_client(making_t* m) {
   w->first_output[n + 1] = w->output_count;
 }
 
-static rn_status_t make(making_t* m) {
+static rn_status_t make(workload_maker_t* m) {
   rn_workload_t* w = &m->out->work;
   RN_RETURN_IF_ERROR(rn_ir_order(m->ir, &m->order, &m->count));
   RN_RETURN_IF_ERROR(find_groups(m));
@@ -265,13 +265,13 @@ rn_status_t rn_step_work_create(rn_ir_t* ir, const rn_place_options_t* place,
   if (place->device_count != fleet->device_count)
     return rn_invalid_argument("The fleet has %d devices, the step %d", fleet->device_count,
                                place->device_count);
-  making_t m = {.ir = ir,
-                .place = place,
-                .fleet = fleet,
-                .costs = costs,
-                .arena = arena,
-                .crosses = crosses,
-                .out = out};
+  workload_maker_t m = {.ir = ir,
+                        .place = place,
+                        .fleet = fleet,
+                        .costs = costs,
+                        .arena = arena,
+                        .crosses = crosses,
+                        .out = out};
   rn_strbuf_init(&m.text, ir->allocator);
   rn_status_t status = make(&m);
   rn_strbuf_clear(&m.text);

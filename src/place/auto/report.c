@@ -17,8 +17,12 @@ typedef struct report_t {
 static double ms(int64_t ns) { return (double)ns / 1e6; }
 static double mb(int64_t bytes) { return (double)bytes / 1e6; }
 
+// Without the task if that is this process.
 static rn_str_t device_name(const report_t* r, int32_t device) {
-  return r->result->fleet.devices[device].name;
+  rn_str_t name = r->result->fleet.devices[device].name;
+  rn_str_t here = RN_STR("/job:localhost/replica:0/task:0/device:");
+  if (!rn_str_starts_with(name, here)) return name;
+  return rn_str_n(name.data + here.size, name.size - here.size);
 }
 
 static void write_times(const report_t* r) {
@@ -61,19 +65,19 @@ static void write_sources(const report_t* r) {
 }
 
 // A group that moved.
-typedef struct moved_t {
+typedef struct moved_group_t {
   int32_t group, nodes;
   int32_t name;  // node of the IR that cost most
   int64_t cost_ns;
-} moved_t;
+} moved_group_t;
 
 static int compare_moved(const void* a, const void* b) {
-  const moved_t *x = a, *y = b;
+  const moved_group_t *x = a, *y = b;
   if (x->cost_ns != y->cost_ns) return x->cost_ns > y->cost_ns ? -1 : 1;
   return (x->group > y->group) - (x->group < y->group);
 }
 
-static void write_move(const report_t* r, const moved_t* moved, int32_t* devices) {
+static void write_move(const report_t* r, const moved_group_t* moved, int32_t* devices) {
   const rn_search_result_t* s = &r->result->search;
   int32_t from = r->result->step.start[moved->group], to = s->devices[moved->group];
   rn_forecast_t without;
@@ -94,15 +98,16 @@ static void write_move(const report_t* r, const moved_t* moved, int32_t* devices
 static rn_status_t write_moves(report_t* r) {
   const rn_workload_t* w = &r->result->step.work;
   const rn_search_result_t* s = &r->result->search;
-  moved_t* moved = NULL;
+  moved_group_t* moved = NULL;
   int32_t count = 0, *devices = NULL;
   size_t groups = (size_t)w->group_count + 1;
   RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&r->scratch, groups, &moved));
   RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&r->scratch, groups, &devices));
   memcpy(devices, s->devices, (groups - 1) * sizeof *devices);
-  for (int32_t g = 0; g < w->group_count; ++g) moved[g] = (moved_t){.group = g, .cost_ns = -1};
+  for (int32_t g = 0; g < w->group_count; ++g)
+    moved[g] = (moved_group_t){.group = g, .cost_ns = -1};
   for (int32_t n = 0; n < w->node_count; ++n) {
-    moved_t* m = &moved[w->group[n]];
+    moved_group_t* m = &moved[w->group[n]];
     int64_t cost = w->cost_ns[(size_t)n * (size_t)w->device_count];
     m->nodes++;
     if (r->result->step.nodes[n] < 0 || cost <= m->cost_ns) continue;
@@ -120,13 +125,13 @@ static rn_status_t write_moves(report_t* r) {
 }
 
 // A value that a device holds when it holds the most.
-typedef struct held_t {
+typedef struct peak_value_t {
   int32_t node;  // of the workload
   int64_t bytes, again_ns;
-} held_t;
+} peak_value_t;
 
 static int compare_held(const void* a, const void* b) {
-  const held_t *x = a, *y = b;
+  const peak_value_t *x = a, *y = b;
   // Bytes that are freed per time to compute them again.
   double p = (double)x->bytes / (double)(x->again_ns + 1000);
   double q = (double)y->bytes / (double)(y->again_ns + 1000);
@@ -136,7 +141,7 @@ static int compare_held(const void* a, const void* b) {
 
 // The values that |device| holds at its peak and that are computed, cheapest to compute again
 // first.
-static rn_status_t find_held(report_t* r, int32_t device, held_t** out, int32_t* out_count) {
+static rn_status_t find_held(report_t* r, int32_t device, peak_value_t** out, int32_t* out_count) {
   const rn_workload_t* w = &r->result->step.work;
   rn_forecast_t forecast;
   const rn_forecast_span_t* spans;
@@ -160,15 +165,15 @@ static rn_status_t find_held(report_t* r, int32_t device, held_t** out, int32_t*
         if (end[w->readers[k]] > last) last = end[w->readers[k]];
     }
     if (start[n] <= at && at <= last && bytes)
-      (*out)[(*out_count)++] =
-          (held_t){n, bytes, w->cost_ns[(size_t)n * (size_t)w->device_count + (size_t)device]};
+      (*out)[(*out_count)++] = (peak_value_t){
+          n, bytes, w->cost_ns[(size_t)n * (size_t)w->device_count + (size_t)device]};
   }
   qsort(*out, (size_t)*out_count, sizeof **out, compare_held);
   return RN_OK;
 }
 
 static rn_status_t advise_recomputation(report_t* r, int32_t device, int64_t over) {
-  held_t* held = NULL;
+  peak_value_t* held = NULL;
   int32_t count = 0;
   int64_t freed = 0, again = 0;
   RN_RETURN_IF_ERROR(find_held(r, device, &held, &count));

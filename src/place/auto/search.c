@@ -10,7 +10,7 @@ static const int32_t levels[] = {12, 48, 192, INT32_MAX};
 // Clusters of a level that are changed in pairs: the heaviest ones.
 enum { MOST_PAIRED = 16 };
 
-typedef struct search_t {
+typedef struct placement_search_t {
   const rn_workload_t* work;
   const rn_fleet_t* fleet;
   rn_forecaster_t* forecaster;
@@ -20,7 +20,7 @@ typedef struct search_t {
   int32_t* trial;
   rn_forecast_t now;  // of |current|
   int32_t tried;
-} search_t;
+} placement_search_t;
 
 // A cluster of a level.
 typedef struct cluster_t {
@@ -36,13 +36,13 @@ typedef struct level_t {
 } level_t;
 
 // A placement to begin with.
-typedef struct candidate_t {
+typedef struct search_start_t {
   int32_t* devices;
   rn_forecast_t forecast;
   const char* method;
-} candidate_t;
+} search_start_t;
 
-static void forecast(search_t* s, const int32_t* devices, rn_forecast_t* out) {
+static void forecast(placement_search_t* s, const int32_t* devices, rn_forecast_t* out) {
   rn_forecast(s->forecaster, devices, out);
   s->budget -= s->work->node_count + 1;
   s->tried++;
@@ -54,7 +54,7 @@ static int compare_clusters(const void* a, const void* b) {
   return (x->first > y->first) - (x->first < y->first);
 }
 
-static rn_status_t make_level(search_t* s, int32_t wanted, level_t* out) {
+static rn_status_t make_level(placement_search_t* s, int32_t wanted, level_t* out) {
   const rn_workload_t* w = s->work;
   int32_t* number = NULL;
   size_t groups = (size_t)w->group_count + 1;
@@ -86,7 +86,7 @@ static void put(const level_t* level, const cluster_t* cluster, int32_t device, 
 
 // Keeps |trial| if it is better. Otherwise makes it equal to |current| again, where |a| and |b|
 // differ.
-static bool keep_or_undo(search_t* s, const level_t* level, const cluster_t* a,
+static bool keep_or_undo(placement_search_t* s, const level_t* level, const cluster_t* a,
                          const cluster_t* b) {
   rn_forecast_t then;
   forecast(s, s->trial, &then);
@@ -104,14 +104,14 @@ static bool keep_or_undo(search_t* s, const level_t* level, const cluster_t* a,
 }
 
 // Whether all of the cluster is on |device|.
-static bool is_on(const search_t* s, const level_t* level, const cluster_t* cluster,
+static bool is_on(const placement_search_t* s, const level_t* level, const cluster_t* cluster,
                   int32_t device) {
   for (int32_t i = 0; i < cluster->count; ++i)
     if (s->current[level->members[cluster->first + i]] != device) return false;
   return true;
 }
 
-static bool move_clusters(search_t* s, const level_t* level, int64_t until) {
+static bool move_clusters(placement_search_t* s, const level_t* level, int64_t until) {
   bool has_changed = false;
   for (int32_t c = 0; c < level->count && s->budget > until; ++c) {
     const cluster_t* cluster = &level->clusters[c];
@@ -125,7 +125,7 @@ static bool move_clusters(search_t* s, const level_t* level, int64_t until) {
 }
 
 // Tries |x| and |y|, which are not where they should be, on other devices together.
-static bool try_pair(search_t* s, const level_t* level, const cluster_t* x, int32_t to_x,
+static bool try_pair(placement_search_t* s, const level_t* level, const cluster_t* x, int32_t to_x,
                      const cluster_t* y, int32_t to_y, int64_t until) {
   if (s->budget <= until || !(x->allowed >> to_x & 1) || !(y->allowed >> to_y & 1)) return false;
   if (is_on(s, level, x, to_x) || is_on(s, level, y, to_y)) return false;
@@ -135,7 +135,7 @@ static bool try_pair(search_t* s, const level_t* level, const cluster_t* x, int3
 }
 
 // Swaps pairs of heavy clusters, and moves pairs to one device.
-static bool change_pairs(search_t* s, const level_t* level, int64_t until) {
+static bool change_pairs(placement_search_t* s, const level_t* level, int64_t until) {
   bool has_changed = false;
   int32_t most = level->count < MOST_PAIRED ? level->count : MOST_PAIRED;
   for (int32_t a = 0; a < most; ++a)
@@ -151,8 +151,8 @@ static bool change_pairs(search_t* s, const level_t* level, int64_t until) {
 }
 
 // Improves |candidate| until nothing helps or the budget is down to |until|.
-static void improve(search_t* s, const level_t* made, int made_count, int64_t until,
-                    candidate_t* candidate) {
+static void improve(placement_search_t* s, const level_t* made, int made_count, int64_t until,
+                    search_start_t* candidate) {
   size_t size = (size_t)s->work->group_count * sizeof *s->current;
   memcpy(s->current, candidate->devices, size);
   memcpy(s->trial, candidate->devices, size);
@@ -171,9 +171,9 @@ static void improve(search_t* s, const level_t* made, int made_count, int64_t un
   candidate->forecast = s->now;
 }
 
-static rn_status_t add(search_t* s, candidate_t* candidates, int* count, const char* method,
-                       const int32_t* devices) {
-  candidate_t* candidate = &candidates[(*count)++];
+static rn_status_t add(placement_search_t* s, search_start_t* candidates, int* count,
+                       const char* method, const int32_t* devices) {
+  search_start_t* candidate = &candidates[(*count)++];
   size_t groups = (size_t)s->work->group_count;
   candidate->method = method;
   RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(s->arena, groups + 1, &candidate->devices));
@@ -182,8 +182,8 @@ static rn_status_t add(search_t* s, candidate_t* candidates, int* count, const c
   return RN_OK;
 }
 
-static rn_status_t find_starts(search_t* s, const int32_t* start, candidate_t* candidates,
-                               int* count, rn_search_result_t* out) {
+static rn_status_t find_starts(placement_search_t* s, const int32_t* start,
+                               search_start_t* candidates, int* count, rn_search_result_t* out) {
   RN_RETURN_IF_ERROR(add(s, candidates, count, "the client's placement", start));
   out->start = candidates[0].forecast;
   for (int32_t d = 0; d < s->fleet->device_count; ++d) {
@@ -201,7 +201,7 @@ static rn_status_t find_starts(search_t* s, const int32_t* start, candidate_t* c
 }
 
 static int compare_candidates(const void* a, const void* b) {
-  const candidate_t *x = a, *y = b;
+  const search_start_t *x = a, *y = b;
   if (rn_forecast_is_better(&x->forecast, &y->forecast)) return -1;
   return rn_forecast_is_better(&y->forecast, &x->forecast);
 }
@@ -211,9 +211,9 @@ static bool is_worth_it(const rn_forecast_t* start, const rn_forecast_t* found, 
   return (double)found->step_ns < (double)start->step_ns * (1 - margin);
 }
 
-static rn_status_t search(search_t* s, const rn_search_options_t* options,
+static rn_status_t search(placement_search_t* s, const rn_search_options_t* options,
                           rn_search_result_t* out) {
-  candidate_t candidates[RN_FLEET_MOST_DEVICES + 3], best;
+  search_start_t candidates[RN_FLEET_MOST_DEVICES + 3], best;
   int count = 0;
   size_t groups = (size_t)s->work->group_count + 1;
   RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(s->arena, groups, &s->current));
@@ -228,7 +228,7 @@ static rn_status_t search(search_t* s, const rn_search_options_t* options,
   // The best start gets half of the budget; what it leaves, the others.
   int64_t until = s->budget / 2;
   for (int i = 0; i < count && s->budget > until; ++i, until = 0) {
-    candidate_t next = candidates[i];
+    search_start_t next = candidates[i];
     RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(s->arena, groups, &next.devices));
     memcpy(next.devices, candidates[i].devices, (groups - 1) * sizeof *next.devices);
     improve(s, made, made_count, until, &next);
@@ -253,10 +253,10 @@ rn_status_t rn_search(const rn_workload_t* workload, const rn_fleet_t* fleet,
                       const rn_search_options_t* options, rn_arena_t* arena,
                       rn_search_result_t* out) {
   *out = (rn_search_result_t){.single = -1};
-  search_t s = {.work = workload,
-                .fleet = fleet,
-                .arena = arena,
-                .budget = options->budget > 0 ? options->budget : RN_SEARCH_BUDGET};
+  placement_search_t s = {.work = workload,
+                          .fleet = fleet,
+                          .arena = arena,
+                          .budget = options->budget > 0 ? options->budget : RN_SEARCH_BUDGET};
   RN_RETURN_IF_ERROR(check_start(workload, options->start));
   RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(arena, (size_t)workload->group_count + 1, &out->devices));
   RN_RETURN_IF_ERROR(rn_forecaster_create(workload, fleet, arena->allocator, &s.forecaster));
