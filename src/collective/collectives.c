@@ -363,6 +363,15 @@ bool rn_local_collectives_dismiss(rn_local_collectives_t* collectives, int32_t k
   return is_back;
 }
 
+int32_t rn_local_collectives_rank(rn_local_collectives_t* collectives, int32_t key,
+                                  rn_str_t device) {
+  rn_mutex_lock(&collectives->mutex);
+  const rn_group_t* group = rn_groups_find(&collectives->groups, key);
+  int32_t rank = group && group->is_complete ? rn_group_rank(group, device) : -1;
+  rn_mutex_unlock(&collectives->mutex);
+  return rank;
+}
+
 static rn_group_member_t member_of(const rn_collective_t* request) {
   return (rn_group_member_t){.device = request->device->name,
                              .type = rn_str(request->device->type),

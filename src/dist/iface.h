@@ -38,6 +38,11 @@
   X(worker, cleanup_all, CleanupAll, SLOW, ACKS, IDEMPOTENT)                     \
   /* Waits until all members of the group have made it. */                       \
   X(worker, complete_group, CompleteGroup, SLOW, ANSWERS, IDEMPOTENT)            \
+  /* Likewise, if it is a broadcast. */                                          \
+  X(worker, complete_instance, CompleteInstance, SLOW, ANSWERS, IDEMPOTENT)      \
+  /* A value is taken once: if the connection breaks, the collective fails. */   \
+  X(worker, recv_buf, RecvBuf, QUICK, ANSWERS, ONCE)                             \
+  X(worker, get_step_sequence, GetStepSequence, QUICK, ANSWERS, IDEMPOTENT)      \
   /* Requests that switch logging on are counted. */                             \
   X(worker, logging, Logging, QUICK, ANSWERS, ONCE)
 
@@ -106,7 +111,8 @@ typedef struct rn_delete_worker_session_t {
 typedef struct rn_register_graph_t {
   rn_call_t call;
   rn_str_t session, graph_def, config;
-  char handle[32];  // response, NUL-terminated
+  int64_t collective_key;  // 0: the graph has no collectives; for stock's tasks
+  char handle[32];         // response, NUL-terminated
 } rn_register_graph_t;
 
 typedef struct rn_deregister_graph_t {
@@ -183,6 +189,41 @@ typedef struct rn_complete_group_t {
   int32_t task_count;
   bool is_all_ours;  // response: all tasks of the group are
 } rn_complete_group_t;
+
+// A member of a group asks which member is the source of a broadcast. To the leader of collectives
+// only, and by members of groups that have stock's tasks.
+typedef struct rn_complete_instance_t {
+  rn_call_t call;
+  int32_t group_key, group_size, instance_key;
+  int32_t kind;  // rn_collective_kind_t
+  int64_t step;
+  rn_str_t node, device, device_type;
+  rn_dtype_t dtype;
+  rn_str_t shape;  // a TensorShapeProto
+  bool is_source;
+  int32_t source_rank;  // response; -1: it is not a broadcast
+} rn_complete_instance_t;
+
+// Fetches what a member of a collective gives to another one, as stock's tasks do.
+typedef struct rn_recv_buf_t {
+  rn_call_t call;
+  int64_t step;
+  rn_str_t key;
+  rn_str_t source, target;  // devices
+  uint64_t incarnation;     // of |source|
+  int64_t size;             // in bytes, as the caller expects it
+  int64_t request;
+  rn_tensor_t value;  // response: bytes; owned by the caller
+} rn_recv_buf_t;
+
+// The number of the next step of a graph with collectives, which masters of the same graph share.
+// To the leader of collectives only.
+typedef struct rn_get_step_sequence_t {
+  rn_call_t call;
+  const int64_t* graphs;  // borrowed: their keys
+  size_t graph_count;
+  rn_strbuf_t sequences;  // response: a GetStepSequenceResponse, appended
+} rn_get_step_sequence_t;
 
 // Controls and reads the log of values that a task receives: see worker/recv_log.h.
 typedef struct rn_logging_t {

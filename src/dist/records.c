@@ -69,6 +69,23 @@ FIELDS(complete_group) = {
     ONE(PLAIN, complete_group.is_all_ours),
     END,
 };
+FIELDS(complete_instance) = {
+    ONE(STR, complete_instance.node),          ONE(STR, complete_instance.device),
+    ONE(STR, complete_instance.device_type),   ONE(STR, complete_instance.shape),
+    ONE(PLAIN, complete_instance.source_rank), END,
+};
+FIELDS(recv_buf) = {
+    ONE(STR, recv_buf.key),
+    ONE(STR, recv_buf.source),
+    ONE(STR, recv_buf.target),
+    ONE(VALUE, recv_buf.value),
+    END,
+};
+FIELDS(get_step_sequence) = {
+    MANY(INTS, get_step_sequence.graphs, get_step_sequence.graph_count),
+    ONE(BUFFER, get_step_sequence.sequences),
+    END,
+};
 FIELDS(logging) = {
     MANY(INTS, logging.steps, logging.step_count),
     ONE(BUFFER, logging.notes),

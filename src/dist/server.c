@@ -458,7 +458,6 @@ static rn_status_t set_up(rn_server_t* server) {
     rn_status_free(status);
   }
   server->service = (rn_service_t){.loans = server->service.loans,
-                                   .seed = server->env.random(server->env.self),
                                    .worker = rn_worker_fence_face(server->fence),
                                    .master = rn_local_master_face(server->master),
                                    .env = &server->env,

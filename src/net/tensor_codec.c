@@ -30,12 +30,6 @@ rn_status_t rn_encoder_close(rn_encoder_t* encoder) {
   return status;
 }
 
-static size_t varint_size(uint64_t value) {
-  size_t size = 1;
-  while (value >= 0x80) value >>= 7, size++;
-  return size;
-}
-
 // Typed lists that, packed, have the layout of a tensor: the field, and its type. Booleans may be
 // written in it only: a sender may encode true as any number.
 static const struct typed_list_t {
@@ -63,11 +57,6 @@ static uint32_t field_of(const rn_tensor_t* tensor, rn_tensor_form_t form) {
   return 0;
 }
 
-static void put_length(rn_strbuf_t* out, uint32_t number, size_t length) {
-  char* p = rn_pb_room(out, 2 * RN_PB_MAX_VARINT);
-  if (p) rn_pb_written(out, rn_pb_varint_to(rn_pb_tag_to(p, number, RN_PB_WIRE_LENGTH), length));
-}
-
 // Type, shape and the header of the bytes.
 static void put_tensor_head(rn_strbuf_t* out, const rn_tensor_t* tensor, uint32_t field,
                             size_t content) {
@@ -81,7 +70,7 @@ static void put_tensor_head(rn_strbuf_t* out, const rn_tensor_t* tensor, uint32_
     rn_pb_end(out, dim);
   }
   rn_pb_end(out, shape);
-  put_length(out, field, content);
+  rn_pb_put_length(out, field, content);
 }
 
 // The bytes themselves, last in a message.
@@ -133,13 +122,13 @@ static void put_large(rn_encoder_t* encoder, uint32_t number, const rn_str_t* na
   encoder->status = rn_strbuf_status(&body);
   size_t size = body.size + content;
   if (name) {
-    size_t inner = 1 + varint_size(size) + size;
-    size_t named = name->size ? 1 + varint_size(name->size) + name->size : 0;
-    put_length(&encoder->head, number, named + inner);
+    size_t inner = rn_pb_length_size(size);
+    size_t named = name->size ? rn_pb_length_size(name->size) : 0;
+    rn_pb_put_length(&encoder->head, number, named + inner);
     if (named) rn_pb_put_str(&encoder->head, rn_pb_NamedTensorProto_name_field, *name);
     number = rn_pb_NamedTensorProto_tensor_field;
   }
-  put_length(&encoder->head, number, size);
+  rn_pb_put_length(&encoder->head, number, size);
   rn_strbuf_append(&encoder->head, rn_strbuf_view(&body));
   put_content(encoder, tensor, content);
   rn_strbuf_clear(&body);
@@ -164,7 +153,7 @@ void rn_encode_named_tensor(rn_encoder_t* encoder, uint32_t number, rn_str_t nam
 void rn_encode_bytes(rn_encoder_t* encoder, uint32_t number, const rn_tensor_t* tensor) {
   if (!rn_ok(encoder->status)) return;
   size_t size = rn_tensor_bytes(tensor);
-  put_length(&encoder->head, number, size);
+  rn_pb_put_length(&encoder->head, number, size);
   if (size < LARGE)
     rn_strbuf_append(&encoder->head, rn_str_n(tensor->data, size));
   else

@@ -92,6 +92,18 @@ static inline void rn_pb_put_str(rn_strbuf_t* buf, uint32_t number, rn_str_t val
   rn_pb_written(buf, p + value.size);
 }
 
+// Writes the head of a length-delimited field whose |length| bytes follow.
+static inline void rn_pb_put_length(rn_strbuf_t* buf, uint32_t number, size_t length) {
+  char* p = rn_pb_room(buf, 2 * RN_PB_MAX_VARINT);
+  if (p) rn_pb_written(buf, rn_pb_varint_to(rn_pb_tag_to(p, number, RN_PB_WIRE_LENGTH), length));
+}
+// The size of a length-delimited field with a number below 16.
+static inline size_t rn_pb_length_size(size_t length) {
+  size_t size = 2 + length;
+  for (size_t rest = length; rest >= 0x80; rest >>= 7) size++;
+  return size;
+}
+
 // Begins a length-delimited field; everything appended until rn_pb_end(buf, mark) is its content.
 // Fields may nest and are closed in reverse order.
 static inline size_t rn_pb_begin(rn_strbuf_t* buf, uint32_t number) {

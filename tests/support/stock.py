@@ -73,12 +73,15 @@ def servers():
 
 
 class Server:
-    """A server of a cluster, used like a Popen of SERVER. It starts at once, where SERVER first imports TensorFlow."""
+    """A server of a cluster, used like a Popen of SERVER. It starts at once, where SERVER first imports TensorFlow.
 
-    def __init__(self, cluster, job, task):
+    config: a ConfigProto as text.
+    """
+
+    def __init__(self, cluster, job, task, config=""):
         end, theirs = os.pipe()  # the server holds its end as long as it lives
         with _ASKING:
-            socket.send_fds(servers(), [json.dumps([cluster, job, task]).encode()], [theirs])
+            socket.send_fds(servers(), [json.dumps([cluster, job, task, config]).encode()], [theirs])
             self.pid = int(servers().recv(16))
         os.close(theirs)
         self.stdout = os.fdopen(end)
@@ -99,6 +102,7 @@ class Server:
 
 def _fork_servers(asked):
     import tensorflow as tf
+    from google.protobuf import text_format
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     while True:
         message, fds, _, _ = socket.recv_fds(asked, 1 << 16, 1)
@@ -107,8 +111,9 @@ def _fork_servers(asked):
         child = os.fork()
         if child == 0:
             ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)  # no server outlives its test
-            cluster, job, task = json.loads(message)
-            server = tf.distribute.Server(tf.train.ClusterSpec(json.loads(cluster)), job, task)
+            cluster, job, task, config = json.loads(message)
+            options = text_format.Parse(config, tf.compat.v1.ConfigProto())
+            server = tf.distribute.Server(tf.train.ClusterSpec(json.loads(cluster)), job, task, config=options)
             os.write(fds[0], (server.target + "\n").encode())
             server.join()
         os.close(fds[0])

@@ -7,10 +7,14 @@
 #include "collective/collectives.h"
 #include "device/device.h"
 #include "dist/collective/exchange.h"
+#include "dist/collective/instances.h"
+#include "dist/collective/stock.h"
 
 struct rn_cluster_collectives_t {
   rn_cluster_collectives_options_t options;
   rn_mailbox_t* mailbox;
+  rn_instances_t* instances;
+  rn_sequences_t* sequences;
   rn_exchange_options_t exchange;
   rn_local_collectives_t* local;
 };
@@ -51,17 +55,23 @@ static void on_answered(rn_call_t* record, rn_status_t status) {
   RN_FREE(allocator, joining);
 }
 
+// The worker of the leader, if it is another task.
+static rn_status_t find_leader(const rn_cluster_collectives_t* cluster, rn_worker_t** out) {
+  const rn_cluster_collectives_options_t* options = &cluster->options;
+  *out = options->peers.find ? options->peers.find(options->peers.self, options->leader) : NULL;
+  return *out ? RN_OK
+              : rn_invalid_argument("The leader of collectives, %.*s, is not in the cluster",
+                                    RN_STR_ARGS(options->leader));
+}
+
 static void join(void* self, rn_group_ask_t* ask) {
   rn_cluster_collectives_t* cluster = self;
   const rn_cluster_collectives_options_t* options = &cluster->options;
   const rn_collective_t* collective = ask->collective;
-  rn_worker_t* leader =
-      options->peers.find ? options->peers.find(options->peers.self, options->leader) : NULL;
+  rn_worker_t* leader = NULL;
   cluster_joining_t* joining = NULL;
-  rn_status_t status =
-      leader ? RN_NEW(options->allocator, &joining)
-             : rn_invalid_argument("The leader of collectives, %.*s, is not in the cluster",
-                                   RN_STR_ARGS(options->leader));
+  rn_status_t status = find_leader(cluster, &leader);
+  if (rn_ok(status)) status = RN_NEW(options->allocator, &joining);
   if (!rn_ok(status)) {
     rn_collectives_joined(ask, NULL, 0, status);
     return;
@@ -126,13 +136,17 @@ static void on_member_gone(rn_cancel_entry_t* entry) {
     on_group(&member->wait, NULL, rn_cancelled("CompleteGroup was cancelled"));
 }
 
+static rn_status_t check_leads(rn_cluster_collectives_t* cluster) {
+  if (leads(cluster)) return RN_OK;
+  return rn_failed_precondition("%.*s does not lead collectives; %.*s does",
+                                RN_STR_ARGS(cluster->options.task),
+                                RN_STR_ARGS(cluster->options.leader));
+}
+
 void rn_cluster_collectives_join(rn_cluster_collectives_t* cluster, rn_complete_group_t* call) {
   cluster_member_t* member = NULL;
   rn_status_t status = RN_NEW(cluster->options.allocator, &member);
-  if (rn_ok(status) && !leads(cluster))
-    status = rn_failed_precondition("%.*s does not lead collectives; %.*s does",
-                                    RN_STR_ARGS(cluster->options.task),
-                                    RN_STR_ARGS(cluster->options.leader));
+  if (rn_ok(status)) status = check_leads(cluster);
   if (rn_ok(status) && !rn_group_task(call->device.name).size)
     status = rn_invalid_argument("CompleteGroup without a device");
   if (!rn_ok(status)) {
@@ -157,37 +171,133 @@ void rn_cluster_collectives_join(rn_cluster_collectives_t* cluster, rn_complete_
                                &member->wait);
 }
 
+// Sources of broadcasts, and numbers of steps.
+
+void rn_cluster_collectives_instance(rn_cluster_collectives_t* cluster,
+                                     rn_complete_instance_t* call) {
+  int32_t rank = -1;
+  rn_status_t status = check_leads(cluster);
+  if (rn_ok(status))
+    rank = rn_local_collectives_rank(cluster->local, call->group_key, call->device);
+  if (rn_ok(status) && rank < 0)
+    status = rn_failed_precondition(
+        "group %d not found. This normally means the server has restarted", call->group_key);
+  if (rn_ok(status))
+    rn_instances_ask(cluster->instances, rank, call);
+  else
+    rn_call_done(&call->call, status);
+}
+
+static void ask_source(void* self, rn_complete_instance_t* call) {
+  rn_cluster_collectives_t* cluster = self;
+  rn_worker_t* leader = NULL;
+  rn_status_t status = RN_OK;
+  if (!leads(cluster)) status = find_leader(cluster, &leader);
+  if (!rn_ok(status))
+    rn_call_done(&call->call, status);
+  else if (leader)
+    leader->vtable->complete_instance(leader, call);
+  else
+    rn_cluster_collectives_instance(cluster, call);
+}
+
+void rn_cluster_collectives_sequence(rn_cluster_collectives_t* cluster,
+                                     rn_get_step_sequence_t* call) {
+  rn_status_t status = check_leads(cluster);
+  if (rn_ok(status))
+    rn_sequences_serve(cluster->sequences, call);
+  else
+    rn_call_done(&call->call, status);
+}
+
+void rn_cluster_collectives_next_step(rn_cluster_collectives_t* cluster, int64_t graph,
+                                      rn_cancel_t* cancel, rn_sequence_wait_t* wait) {
+  rn_worker_t* leader = NULL;
+  rn_status_t status = RN_OK;
+  if (!leads(cluster)) status = find_leader(cluster, &leader);
+  if (rn_ok(status))
+    rn_sequences_next(cluster->sequences, leader, graph, cancel, wait);
+  else
+    wait->fn(wait, 0, status);
+}
+
+void rn_cluster_collectives_end_step(rn_cluster_collectives_t* cluster, int64_t graph,
+                                     int64_t step) {
+  rn_sequences_retire(cluster->sequences, graph, step);
+}
+
 // Values that other tasks fetch.
 
+// A call of RecvTensor or RecvBuf.
 typedef struct cluster_fetch_t {
   rn_mail_wait_t wait;  // first
   rn_cluster_collectives_t* cluster;
-  rn_recv_tensor_t* call;
+  rn_call_t* call;
+  rn_tensor_t* value;  // of the call, like the next
+  bool* is_none;       // NULL: there must be a value
+  int64_t step;
   rn_cancel_entry_t gone;
   bool is_linked;
+  size_t key_size;
+  char key[];
 } cluster_fetch_t;
 
 static void on_value(rn_mail_wait_t* wait, rn_status_t status, rn_tensor_t* value, bool is_none) {
   cluster_fetch_t* fetch = (cluster_fetch_t*)wait;
-  rn_recv_tensor_t* call = fetch->call;
-  if (fetch->is_linked) rn_cancel_remove(call->call.cancel, &fetch->gone);
-  call->value = *value;
-  call->is_dead = is_none;
+  rn_call_t* call = fetch->call;
+  if (fetch->is_linked) rn_cancel_remove(call->cancel, &fetch->gone);
+  *fetch->value = *value;
+  if (fetch->is_none) *fetch->is_none = is_none;
+  if (rn_ok(status) && is_none && !fetch->is_none)
+    status = rn_internal("There is no value under this key");
   *value = (rn_tensor_t){0};
-  RN_FREE(fetch->cluster->options.allocator, fetch);
-  rn_call_done(&call->call, status);
+  rn_free(fetch->cluster->options.allocator, fetch, sizeof *fetch + fetch->key_size + 1);
+  rn_call_done(call, status);
 }
 
 static void on_fetcher_gone(rn_cancel_entry_t* entry) {
   cluster_fetch_t* fetch = RN_CONTAINER_OF(entry, cluster_fetch_t, gone);
   rn_tensor_t none = {0};
-  if (rn_mailbox_take_back(fetch->cluster->mailbox, fetch->call->step, fetch->call->key,
-                           &fetch->wait))
-    on_value(&fetch->wait, rn_cancelled("RecvTensor was cancelled"), &none, false);
+  if (rn_mailbox_take_back(fetch->cluster->mailbox, fetch->step,
+                           rn_str_n(fetch->key, fetch->key_size), &fetch->wait))
+    on_value(&fetch->wait, rn_cancelled("The call was cancelled"), &none, false);
+}
+
+// Takes what is under |prefix| and |key| into |value|. Takes |status|; if it is an error, the call
+// ends with it.
+static void take(rn_cluster_collectives_t* cluster, cluster_fetch_t like, rn_str_t prefix,
+                 rn_str_t key, rn_status_t status) {
+  cluster_fetch_t* fetch = NULL;
+  size_t size = prefix.size + key.size;
+  if (rn_ok(status))
+    status = rn_alloc_zeroed(cluster->options.allocator, sizeof *fetch + size + 1, (void**)&fetch);
+  if (!rn_ok(status)) {
+    rn_call_done(like.call, status);
+    return;
+  }
+  *fetch = like;
+  fetch->wait.fn = on_value;
+  fetch->cluster = cluster;
+  fetch->gone.fn = on_fetcher_gone;
+  fetch->key_size = size;
+  if (prefix.size) memcpy(fetch->key, prefix.data, prefix.size);
+  if (key.size) memcpy(fetch->key + prefix.size, key.data, key.size);
+  rn_cancel_t* cancel = like.call->cancel;
+  fetch->is_linked = cancel && rn_cancel_add(cancel, &fetch->gone);
+  rn_tensor_t none = {0};
+  if (cancel && !fetch->is_linked)
+    on_value(&fetch->wait, rn_cancelled("The call was cancelled"), &none, false);
+  else
+    rn_mailbox_take(cluster->mailbox, like.step, rn_str_n(fetch->key, size), &fetch->wait);
 }
 
 bool rn_cluster_collectives_has(rn_str_t key) {
   return rn_str_starts_with(key, RN_STR(RN_COLLECTIVE_PREFIX));
+}
+
+static rn_status_t has_restarted(const rn_cluster_collectives_t* cluster) {
+  return rn_failed_precondition("%.*s has restarted since its group of collectives was formed",
+                                RN_STR_ARGS(cluster->options.task));
 }
 
 // FAILED_PRECONDITION if |key| is of another incarnation of this task.
@@ -200,29 +310,34 @@ static rn_status_t check_incarnation(const rn_cluster_collectives_t* cluster, rn
              (unsigned long long)cluster->options.devices[i]->incarnation);
     if (rn_str_is(incarnation, own)) return RN_OK;
   }
-  return rn_failed_precondition("%.*s has restarted since its group of collectives was formed",
-                                RN_STR_ARGS(cluster->options.task));
+  return has_restarted(cluster);
 }
 
 void rn_cluster_collectives_recv(rn_cluster_collectives_t* cluster, rn_recv_tensor_t* call) {
-  cluster_fetch_t* fetch = NULL;
   call->value = (rn_tensor_t){0};
-  rn_status_t status = check_incarnation(cluster, call->key);
-  if (rn_ok(status)) status = RN_NEW(cluster->options.allocator, &fetch);
-  if (!rn_ok(status)) {
-    rn_call_done(&call->call, status);
-    return;
+  take(cluster,
+       (cluster_fetch_t){.call = &call->call,
+                         .value = &call->value,
+                         .is_none = &call->is_dead,
+                         .step = call->step},
+       RN_STR(""), call->key, check_incarnation(cluster, call->key));
+}
+
+static rn_status_t check_source(const rn_cluster_collectives_t* cluster,
+                                const rn_recv_buf_t* call) {
+  for (int i = 0; i < cluster->options.device_count; ++i) {
+    const rn_device_t* device = cluster->options.devices[i];
+    if (!rn_str_eq(device->name, call->source)) continue;
+    return device->incarnation == call->incarnation ? RN_OK : has_restarted(cluster);
   }
-  fetch->wait.fn = on_value;
-  fetch->cluster = cluster;
-  fetch->call = call;
-  fetch->gone.fn = on_fetcher_gone;
-  fetch->is_linked = call->call.cancel && rn_cancel_add(call->call.cancel, &fetch->gone);
-  rn_tensor_t none = {0};
-  if (call->call.cancel && !fetch->is_linked)
-    on_value(&fetch->wait, rn_cancelled("RecvTensor was cancelled"), &none, false);
-  else
-    rn_mailbox_take(cluster->mailbox, call->step, call->key, &fetch->wait);
+  return rn_invalid_argument("%.*s has no device %.*s", RN_STR_ARGS(cluster->options.task),
+                             RN_STR_ARGS(call->source));
+}
+
+void rn_cluster_collectives_recv_buf(rn_cluster_collectives_t* cluster, rn_recv_buf_t* call) {
+  call->value = (rn_tensor_t){0};
+  take(cluster, (cluster_fetch_t){.call = &call->call, .value = &call->value, .step = call->step},
+       RN_STR(RN_STOCK_PREFIX), call->key, check_source(cluster, call));
 }
 
 bool rn_cluster_collectives_has_mail(rn_cluster_collectives_t* cluster) {
@@ -236,7 +351,7 @@ static void exchange(void* self, rn_meeting_t* meeting) {
   if (meeting->group->is_ours)
     rn_exchange_start(&cluster->exchange, meeting);
   else
-    rn_meeting_end(meeting, rn_unimplemented("Collectives with members on stock's tasks"));
+    rn_stock_start(&cluster->exchange, meeting);
 }
 
 rn_status_t rn_cluster_collectives_create(const rn_cluster_collectives_options_t* options,
@@ -248,6 +363,9 @@ rn_status_t rn_cluster_collectives_create(const rn_cluster_collectives_options_t
   rn_collective_cluster_t hooks = {
       .self = cluster, .task = options->task, .leads = leads, .join = join, .exchange = exchange};
   rn_status_t status = rn_mailbox_create(options->env, options->allocator, &cluster->mailbox);
+  if (rn_ok(status)) status = rn_instances_create(options->allocator, &cluster->instances);
+  if (rn_ok(status))
+    status = rn_sequences_create(options->env, options->allocator, &cluster->sequences);
   if (rn_ok(status))
     status = rn_local_collectives_create(options->env, options->allocator, &hooks, &cluster->local);
   if (!rn_ok(status)) {
@@ -258,7 +376,9 @@ rn_status_t rn_cluster_collectives_create(const rn_cluster_collectives_options_t
                                               .allocator = options->allocator,
                                               .mailbox = cluster->mailbox,
                                               .task = options->task,
-                                              .peers = options->peers};
+                                              .peers = options->peers,
+                                              .self = cluster,
+                                              .ask = ask_source};
   *out = cluster;
   return RN_OK;
 }
@@ -267,12 +387,15 @@ void rn_cluster_collectives_stop(rn_cluster_collectives_t* cluster) {
   if (!cluster) return;
   rn_collectives_abort(rn_cluster_collectives_face(cluster), rn_unavailable("The task is closing"));
   rn_mailbox_close(cluster->mailbox, rn_unavailable("The task is closing"));
+  rn_instances_close(cluster->instances, rn_unavailable("The task is closing"));
 }
 
 void rn_cluster_collectives_destroy(rn_cluster_collectives_t* cluster) {
   if (!cluster) return;
   rn_local_collectives_destroy(cluster->local);
   rn_mailbox_destroy(cluster->mailbox);
+  rn_instances_destroy(cluster->instances);
+  rn_sequences_destroy(cluster->sequences);
   RN_FREE(cluster->options.allocator, cluster);
 }
 

@@ -2,6 +2,7 @@
 #ifndef RUNNEL_DIST_COLLECTIVE_CLUSTER_H_
 #define RUNNEL_DIST_COLLECTIVE_CLUSTER_H_
 
+#include "dist/collective/sequences.h"
 #include "dist/iface.h"
 #include "dist/worker/steps.h"
 #include "framework/collective.h"
@@ -27,10 +28,21 @@ rn_collectives_t* rn_cluster_collectives_face(rn_cluster_collectives_t* cluster)
 
 // Calls of other tasks.
 void rn_cluster_collectives_join(rn_cluster_collectives_t* cluster, rn_complete_group_t* call);
+void rn_cluster_collectives_instance(rn_cluster_collectives_t* cluster,
+                                     rn_complete_instance_t* call);
+void rn_cluster_collectives_sequence(rn_cluster_collectives_t* cluster,
+                                     rn_get_step_sequence_t* call);
+void rn_cluster_collectives_recv_buf(rn_cluster_collectives_t* cluster, rn_recv_buf_t* call);
 // Whether the key of a RecvTensor is one of a collective's values.
 bool rn_cluster_collectives_has(rn_str_t key);
 void rn_cluster_collectives_recv(rn_cluster_collectives_t* cluster, rn_recv_tensor_t* call);
 // Whether values wait for other tasks to fetch them.
 bool rn_cluster_collectives_has_mail(rn_cluster_collectives_t* cluster);
+
+// For the masters of this task: numbers of steps of the collective |graph| (sequences.h).
+void rn_cluster_collectives_next_step(rn_cluster_collectives_t* cluster, int64_t graph,
+                                      rn_cancel_t* cancel, rn_sequence_wait_t* wait);
+void rn_cluster_collectives_end_step(rn_cluster_collectives_t* cluster, int64_t graph,
+                                     int64_t step);
 
 #endif  // RUNNEL_DIST_COLLECTIVE_CLUSTER_H_

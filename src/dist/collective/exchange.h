@@ -19,6 +19,9 @@ typedef struct rn_exchange_options_t {
   rn_mailbox_t* mailbox;
   rn_str_t task;  // this one
   rn_peers_t peers;
+  // Asks the leader of collectives for the source of a broadcast.
+  void* self;
+  void (*ask)(void* self, rn_complete_instance_t* call);
 } rn_exchange_options_t;
 
 // Runs |meeting| and ends it. |options| lives until then.

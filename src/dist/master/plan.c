@@ -1,6 +1,8 @@
 // Cuts steps by task: see plan.h. Fusion is left to the workers, which run the kernels.
 #include "dist/master/plan.h"
 
+#include <stdlib.h>
+
 #include "framework/internal_ops.h"
 #include "graph/import.h"
 #include "step/ir_export.h"
@@ -130,6 +132,37 @@ static bool sends(const rn_ir_t* ir, const rn_master_plan_options_t* options) {
   return false;
 }
 
+static int compare_keys(const void* left, const void* right) {
+  int64_t a = *(const int64_t*)left, b = *(const int64_t*)right;
+  return (a > b) - (a < b);
+}
+
+// As in stock: a hash of the instance keys that are attributes. Newer ops have them as inputs.
+static rn_status_t find_collective_key(rn_ir_t* ir, int64_t* out) {
+  int64_t* keys = NULL;
+  size_t count = 0;
+  bool has_any = false;
+  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&ir->arena, ir->nodes.count, &keys));
+  for (size_t n = 0; n < ir->nodes.count; ++n) {
+    const rn_ir_node_t* node = &ir->nodes.items[n];
+    if (node->is_removed || !node->op ||
+        !rn_str_starts_with(rn_str(node->op->name), RN_STR("Collective")))
+      continue;
+    has_any = true;
+    const rn_attr_value_t* key = rn_ir_attr(node, RN_STR("instance_key"));
+    if (key) keys[count++] = key->i;
+  }
+  uint64_t hash = has_any ? UINT64_C(0x8774aa605c729c72) : 0;
+  qsort(keys, count, sizeof *keys, compare_keys);
+  for (size_t i = 0; i < count; ++i) {
+    uint64_t key = (uint64_t)keys[i];
+    if (i && keys[i] == keys[i - 1]) continue;
+    hash = key ^ (hash + UINT64_C(0x9e3779b97f4a7800) + (key << 10) + (key >> 4));
+  }
+  *out = (int64_t)hash;
+  return RN_OK;
+}
+
 static rn_status_t fill(rn_ir_t* ir, const rn_master_plan_options_t* options,
                         rn_master_plan_t* out) {
   RN_RETURN_IF_ERROR(rn_ir_set_feed_shapes(ir, NULL));  // any shapes may be fed
@@ -144,6 +177,7 @@ static rn_status_t fill(rn_ir_t* ir, const rn_master_plan_options_t* options,
   RN_RETURN_IF_ERROR(rn_partition(ir, &options->place));
   out->is_straight = is_straight(ir);
   out->sends = sends(ir, options);
+  RN_RETURN_IF_ERROR(find_collective_key(ir, &out->collective_key));
   RN_RETURN_IF_ERROR(add_feeds(ir, options));
   RN_RETURN_IF_ERROR(add_fetches(ir, options));
   bool* hidden = NULL;

@@ -16,6 +16,9 @@ typedef struct rn_master_plan_t {
   bool is_straight;  // no conditionals or loops: after a successful step, everything that was sent
                      // was received
   bool sends;        // the master's own part sends to other tasks
+  // The same number for all graphs with these collectives, also those of other masters, whose steps
+  // must be numbered alike (dist/collective/sequences.h); 0: there are none.
+  int64_t collective_key;
 } rn_master_plan_t;
 void rn_master_plan_clear(rn_master_plan_t* plan);
 

@@ -1,6 +1,7 @@
 // Steps of a master: a signature is cut and registered on first use; each step is then one call to
 // every task that takes part. See session.h.
 #include "base/container.h"
+#include "dist/collective/cluster.h"
 #include "dist/master/mend.h"
 #include "dist/master/session.h"
 #include "dist/master/trace.h"
@@ -39,6 +40,7 @@ typedef struct rn_master_step_t {
   rn_mend_waiter_t mending;
   bool is_mended;  // its tasks have been probed
   int64_t id;
+  rn_sequence_wait_t numbering;  // of a step with collectives
   rn_arena_t arena;
   step_part_t* parts;
   bool is_measured;
@@ -207,8 +209,19 @@ static void on_noted(void* owner, rn_status_t status) {
   step_end(step, RN_OK);
 }
 
+// The collectives of this task, which number steps that have some.
+static rn_cluster_collectives_t* collectives_of(const rn_master_step_t* step) {
+  return rn_local_worker_cluster(rn_local_master_options(step->session->master)->worker);
+}
+
+static void retire_number(rn_master_step_t* step) {
+  int64_t graph = step->program->plan.collective_key;
+  if (graph) rn_cluster_collectives_end_step(collectives_of(step), graph, step->id);
+}
+
 static void on_all_run(rn_master_fan_t* fan, rn_status_t status) {
   rn_master_step_t* step = (rn_master_step_t*)fan;
+  retire_number(step);
   clean_up(step, rn_ok(status));
   if (rn_ok(status) && step->trace) {
     rn_master_trace_end(step->trace, step->id, on_noted);
@@ -234,9 +247,16 @@ static void on_part(rn_call_t* call, rn_status_t status) {
   rn_master_fan_end(&step->fan, status, step->session->tasks[part->task].name);
 }
 
+static int64_t random_number(const rn_master_step_t* step) {
+  const rn_env_t* env = rn_local_master_options(step->session->master)->env;
+  return (int64_t)(env->random(env->self) & ((UINT64_C(1) << 56) - 1));
+}
+
 static rn_status_t make_parts(rn_master_step_t* step) {
   rn_master_program_t* program = step->program;
   rn_run_step_t* call = step->call;
+  // Masters of other clients may number their steps alike.
+  int64_t request = program->plan.collective_key ? random_number(step) : step->id;
   RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&step->arena, program->plan.parts.count, &step->parts));
   for (size_t p = 0; p < program->plan.parts.count; ++p) {
     step_part_t* part = &step->parts[p];
@@ -255,7 +275,7 @@ static rn_status_t make_parts(rn_master_step_t* step) {
     rn_strbuf_init(&part->call.graphs, allocator_of(step->session));
     rn_strbuf_init(&part->call.costs, allocator_of(step->session));
     // A stock task would run a repeated part again.
-    if (step->session->tasks[part->task].status.is_ours) part->call.request = step->id;
+    if (step->session->tasks[part->task].status.is_ours) part->call.request = request;
     if (part->task != 0) continue;  // feeds and fetches are on the master's own device
     part->call.feeds = call->feeds;
     part->call.feed_count = call->feed_count;
@@ -299,14 +319,13 @@ static bool takes_along(rn_outbox_t* outbox, rn_str_t key, rn_tensor_t* value) {
 // The other parts are started before the master's own, which may run in this thread. If its own
 // part sends to them, it starts first, and the values that it has sent by then go along with the
 // calls.
-static void start_parts(rn_master_step_t* step) {
-  const rn_env_t* env = rn_local_master_options(step->session->master)->env;
-  step->id = (int64_t)(env->random(env->self) & ((UINT64_C(1) << 56) - 1));
+static void launch_parts(rn_master_step_t* step) {
   if (step->session->options.cost_every > 0)
     step->is_measured = rn_session_measures(&step->session->options, step->program->steps++);
   rn_status_t status = make_parts(step);
   size_t count = step->program->plan.parts.count;
   if (!rn_ok(status) || !count) {
+    retire_number(step);
     rn_master_trace_drop(step->trace);
     step_end(step, status);
     return;
@@ -332,6 +351,28 @@ static void start_parts(rn_master_step_t* step) {
   }
   if (own && !is_first) tasks[0].worker->vtable->run_graph(tasks[0].worker, &own->call);
   step_release(step);
+}
+
+static void on_numbered(rn_sequence_wait_t* wait, int64_t number, rn_status_t status) {
+  rn_master_step_t* step = RN_CONTAINER_OF(wait, rn_master_step_t, numbering);
+  step->id = number;
+  if (rn_ok(status)) {
+    launch_parts(step);
+    return;
+  }
+  rn_master_trace_drop(step->trace);
+  step_end(step, status);
+}
+
+static void start_parts(rn_master_step_t* step) {
+  int64_t graph = step->program->plan.collective_key;
+  if (graph) {
+    step->numbering.fn = on_numbered;
+    rn_cluster_collectives_next_step(collectives_of(step), graph, &step->cancel, &step->numbering);
+    return;
+  }
+  step->id = random_number(step);
+  launch_parts(step);
 }
 
 static void on_tracing(void* owner, rn_status_t status) {
@@ -434,7 +475,8 @@ static void register_parts(rn_master_program_t* program) {
                                        .cancel = &session->closing},
                               .session = rn_str(session->handle),
                               .graph_def = rn_strbuf_view(&program->plan.parts.items[p].graph_def),
-                              .config = session->config};
+                              .config = session->config,
+                              .collective_key = program->plan.collective_key};
   for (size_t p = 0; p < count; ++p) {
     rn_worker_t* worker = session->tasks[program->plan.parts.items[p].task].worker;
     worker->vtable->register_graph(worker, &program->calls[p]);

@@ -16,8 +16,6 @@
 #define DERIVED_FIELD 1000
 // Likewise in GetStatusResponse: the task is Runnel's; in RunGraphRequest: see rn_run_graph_t.
 #define OURS_FIELD 1000
-// Likewise in CompleteGroupRequest: the rank that the device asks for, plus one.
-#define RANK_FIELD 1001
 #define CLEANS_UP_FIELD 1000
 #define SENT_FIELD 1001
 // Likewise in RecvTensorRequest and RecvTensorResponse: for loans, see loan.h.
@@ -130,61 +128,6 @@ rn_status_t rn_decode_status(const rn_in_t* in, rn_get_status_t* call) {
   lasting.arena = &call->arena;
   call->is_ours = rn_field_value(in->bytes, OURS_FIELD);
   return rn_decode_devices(&lasting, rn_pb_GetStatusResponse_device_attributes_field,
-                           &call->devices, &call->device_count);
-}
-
-// CompleteGroup.
-
-// |number| as an int32 field, which has ten bytes if it is negative.
-static void put_int(rn_strbuf_t* out, uint32_t number, int32_t value) {
-  if (value) rn_pb_put_uint(out, number, (uint64_t)(int64_t)value);
-}
-
-void rn_encode_complete_group(rn_encoder_t* encoder, const rn_complete_group_t* call) {
-  rn_strbuf_t* out = &encoder->head;
-  put_int(out, rn_pb_CompleteGroupRequest_group_key_field, call->group_key);
-  put_int(out, rn_pb_CompleteGroupRequest_group_size_field, call->group_size);
-  rn_pb_put_str(out, rn_pb_CompleteGroupRequest_device_type_field, call->device.type);
-  put_int(out, rn_pb_CompleteGroupRequest_collective_type_field, call->kind);
-  rn_encode_devices(encoder, rn_pb_CompleteGroupRequest_device_attributes_field, &call->device, 1);
-  if (call->is_ours) rn_pb_put_uint(out, OURS_FIELD, 1);
-  if (call->rank >= 0) rn_pb_put_uint(out, RANK_FIELD, (uint64_t)call->rank + 1);
-}
-
-rn_status_t rn_decode_complete_group(const rn_in_t* in, rn_complete_group_t* call) {
-  rn_device_info_t* devices = NULL;
-  size_t count = 0;
-  call->group_key = (int32_t)rn_field_value(in->bytes, rn_pb_CompleteGroupRequest_group_key_field);
-  call->group_size =
-      (int32_t)rn_field_value(in->bytes, rn_pb_CompleteGroupRequest_group_size_field);
-  call->kind = (int32_t)rn_field_value(in->bytes, rn_pb_CompleteGroupRequest_collective_type_field);
-  call->is_ours = rn_field_value(in->bytes, OURS_FIELD);
-  call->rank = (int32_t)rn_field_value(in->bytes, RANK_FIELD) - 1;
-  RN_RETURN_IF_ERROR(
-      rn_decode_devices(in, rn_pb_CompleteGroupRequest_device_attributes_field, &devices, &count));
-  if (count != 1) return malformed("CompleteGroup: it must have one device");
-  call->device = devices[0];
-  return RN_OK;
-}
-
-void rn_encode_group(rn_encoder_t* encoder, const rn_complete_group_t* call) {
-  rn_strbuf_t* out = &encoder->head;
-  put_int(out, rn_pb_CompleteGroupResponse_group_key_field, call->group_key);
-  put_int(out, rn_pb_CompleteGroupResponse_group_size_field, call->group_size);
-  rn_pb_put_str(out, rn_pb_CompleteGroupResponse_device_type_field, call->device.type);
-  put_int(out, rn_pb_CompleteGroupResponse_num_tasks_field, call->task_count);
-  rn_encode_devices(encoder, rn_pb_CompleteGroupResponse_device_attributes_field, call->devices,
-                    call->device_count);
-  if (call->is_all_ours) rn_pb_put_uint(out, OURS_FIELD, 1);
-}
-
-rn_status_t rn_decode_group(const rn_in_t* in, rn_complete_group_t* call) {
-  rn_in_t lasting = *in;
-  lasting.arena = &call->arena;
-  call->task_count =
-      (int32_t)rn_field_value(in->bytes, rn_pb_CompleteGroupResponse_num_tasks_field);
-  call->is_all_ours = rn_field_value(in->bytes, OURS_FIELD);
-  return rn_decode_devices(&lasting, rn_pb_CompleteGroupResponse_device_attributes_field,
                            &call->devices, &call->device_count);
 }
 

@@ -1,4 +1,5 @@
-// Encodes and decodes the messages of the two services, from and to the records of dist/iface.h.
+// Encodes and decodes the messages of the two services, from and to the records of dist/iface.h
+// (codec.c; those of collectives in collective_codec.c).
 //
 // Large tensors are not copied: they are sent from their own buffers, and received ones stay in the
 // message's buffer.
@@ -39,6 +40,15 @@ RN_MUST_USE rn_status_t rn_decode_complete_group(const rn_in_t* in, rn_complete_
 void rn_encode_group(rn_encoder_t* encoder, const rn_complete_group_t* call);
 // The response is in the call's own arena.
 RN_MUST_USE rn_status_t rn_decode_group(const rn_in_t* in, rn_complete_group_t* call);
+
+void rn_encode_complete_instance(rn_encoder_t* encoder, const rn_complete_instance_t* call);
+void rn_decode_complete_instance(rn_str_t bytes, rn_complete_instance_t* call);
+
+void rn_encode_recv_buf(rn_encoder_t* encoder, const rn_recv_buf_t* call);
+void rn_decode_recv_buf(rn_str_t bytes, rn_recv_buf_t* call);
+void rn_encode_buf(rn_encoder_t* encoder, const rn_recv_buf_t* call, int64_t now_us);
+// INTERNAL if it has another size than the call expects.
+RN_MUST_USE rn_status_t rn_decode_buf(const rn_in_t* in, rn_recv_buf_t* call);
 
 void rn_encode_run_graph(rn_encoder_t* encoder, const rn_run_graph_t* call);
 RN_MUST_USE rn_status_t rn_decode_run_graph(const rn_in_t* in, rn_run_graph_t* call);

@@ -305,6 +305,9 @@ static void put_register_graph(rn_strbuf_t* out, const rn_register_graph_t* call
   rn_pb_put_str(out, rn_pb_RegisterGraphRequest_graph_options_field, RN_STR(""));
   rn_pb_put_str(out, rn_pb_RegisterGraphRequest_debug_options_field, RN_STR(""));
   rn_pb_put_uint(out, rn_pb_RegisterGraphRequest_create_worker_session_called_field, 1);
+  if (call->collective_key)
+    rn_pb_put_uint(out, rn_pb_RegisterGraphRequest_collective_graph_key_field,
+                   (uint64_t)call->collective_key);
   rn_pb_put_str(out, rn_pb_RegisterGraphRequest_config_proto_field, call->config);
 }
 
@@ -377,6 +380,36 @@ static rn_status_t take_complete_group(const rn_in_t* in, rn_call_t* call) {
 
 static void put_complete_group(rn_strbuf_t* out, const rn_complete_group_t* call) {
   rn_encode_complete_group(&sent_of(out)->encoder, call);
+}
+
+static rn_status_t take_complete_instance(const rn_in_t* in, rn_call_t* call) {
+  ((rn_complete_instance_t*)call)->source_rank =
+      (int32_t)rn_field_value(in->bytes, rn_pb_CompleteInstanceResponse_source_rank_field);
+  return RN_OK;
+}
+
+static void put_complete_instance(rn_strbuf_t* out, const rn_complete_instance_t* call) {
+  rn_encode_complete_instance(&sent_of(out)->encoder, call);
+}
+
+static rn_status_t take_recv_buf(const rn_in_t* in, rn_call_t* call) {
+  return rn_decode_buf(in, (rn_recv_buf_t*)call);
+}
+
+static void put_recv_buf(rn_strbuf_t* out, rn_recv_buf_t* call) {
+  call->value = (rn_tensor_t){0};
+  rn_encode_recv_buf(&sent_of(out)->encoder, call);
+}
+
+static rn_status_t take_get_step_sequence(const rn_in_t* in, rn_call_t* call) {
+  rn_get_step_sequence_t* record = (rn_get_step_sequence_t*)call;
+  rn_strbuf_append(&record->sequences, in->bytes);
+  return rn_strbuf_status(&record->sequences);
+}
+
+static void put_get_step_sequence(rn_strbuf_t* out, const rn_get_step_sequence_t* call) {
+  for (size_t i = 0; i < call->graph_count; ++i)
+    rn_pb_put_uint(out, rn_pb_GetStepSequenceRequest_graph_key_field, (uint64_t)call->graphs[i]);
 }
 
 static rn_status_t take_logging(const rn_in_t* in, rn_call_t* call) {

@@ -132,6 +132,8 @@ static rn_status_t read_register_graph(rpc_service_handling_t* h, const rn_in_t*
                       : RN_STR("");
   call->graph_def = rn_field_bytes(in->bytes, rn_pb_RegisterGraphRequest_graph_def_field);
   call->config = rn_field_bytes(in->bytes, rn_pb_RegisterGraphRequest_config_proto_field);
+  call->collective_key =
+      (int64_t)rn_field_value(in->bytes, rn_pb_RegisterGraphRequest_collective_graph_key_field);
   return RN_OK;
 }
 static void write_register_graph(rpc_service_handling_t* h, rn_encoder_t* encoder,
@@ -245,26 +247,41 @@ static void write_logging(rpc_service_handling_t* h, rn_encoder_t* encoder, rn_s
   rn_strbuf_append(&encoder->head, rn_strbuf_view(&h->record.logging.notes));
 }
 
-// Step numbers of collective graphs come from one task. Nothing consumes them here, so a graph's
-// number never changes.
-static rn_status_t read_step_sequence(rpc_service_handling_t* h, const rn_in_t* in) {
-  rn_pb_GetStepSequenceRequest_t* request = NULL;
-  RN_RETURN_IF_ERROR(RN_PB_DECODE(GetStepSequenceRequest, in->bytes, NULL, &h->arena, &request));
-  h->record.call.owner = request;
+static rn_status_t read_complete_instance(rpc_service_handling_t* h, const rn_in_t* in) {
+  rn_decode_complete_instance(in->bytes, &h->record.complete_instance);
   return RN_OK;
 }
-static void write_step_sequence(rpc_service_handling_t* h, rn_encoder_t* encoder,
-                                rn_status_t status) {
+static void write_complete_instance(rpc_service_handling_t* h, rn_encoder_t* encoder,
+                                    rn_status_t status) {
   (void)status;
-  const rn_pb_GetStepSequenceRequest_t* request = h->record.call.owner;
-  for (size_t i = 0; i < request->graph_key.count; ++i) {
-    uint64_t key[] = {(uint64_t)request->graph_key.items[i], h->service->seed};
-    uint64_t step = rn_str_hash(rn_str_n((const char*)key, sizeof key)) >> 7 | 1;
-    size_t mark = rn_pb_begin(&encoder->head, rn_pb_GetStepSequenceResponse_step_sequence_field);
-    if (key[0]) rn_pb_put_uint(&encoder->head, rn_pb_StepSequence_graph_key_field, key[0]);
-    rn_pb_put_uint(&encoder->head, rn_pb_StepSequence_next_step_id_field, step);
-    rn_pb_end(&encoder->head, mark);
-  }
+  const rn_complete_instance_t* call = &h->record.complete_instance;
+  rn_pb_put_uint(&encoder->head, rn_pb_CompleteInstanceResponse_instance_key_field,
+                 (uint64_t)(int64_t)call->instance_key);
+  rn_pb_put_uint(&encoder->head, rn_pb_CompleteInstanceResponse_source_rank_field,
+                 (uint64_t)(int64_t)call->source_rank);
+}
+
+static rn_status_t read_recv_buf(rpc_service_handling_t* h, const rn_in_t* in) {
+  rn_decode_recv_buf(in->bytes, &h->record.recv_buf);
+  return RN_OK;
+}
+static void write_recv_buf(rpc_service_handling_t* h, rn_encoder_t* encoder, rn_status_t status) {
+  (void)status;
+  const rn_env_t* env = h->service->env;
+  rn_encode_buf(encoder, &h->record.recv_buf, env->wall_us(env->self));
+}
+
+static rn_status_t read_get_step_sequence(rpc_service_handling_t* h, const rn_in_t* in) {
+  rn_pb_GetStepSequenceRequest_t* request = NULL;
+  RN_RETURN_IF_ERROR(RN_PB_DECODE(GetStepSequenceRequest, in->bytes, NULL, &h->arena, &request));
+  h->record.get_step_sequence.graphs = request->graph_key.items;
+  h->record.get_step_sequence.graph_count = request->graph_key.count;
+  return RN_OK;
+}
+static void write_get_step_sequence(rpc_service_handling_t* h, rn_encoder_t* encoder,
+                                    rn_status_t status) {
+  (void)status;
+  rn_strbuf_append(&encoder->head, rn_strbuf_view(&h->record.get_step_sequence.sequences));
 }
 
 static rn_status_t read_tracing(rpc_service_handling_t* h, const rn_in_t* in) {
@@ -406,7 +423,6 @@ static rn_status_t read_release_callable(rpc_service_handling_t* h, const rn_in_
 static const rpc_service_method_t methods[] = {
     RN_WORKER_CALLS(METHOD) RN_MASTER_CALLS(METHOD){RN_PATH_worker "MarkRecvFinished", NULL, true,
                                                     NULL, write_mark_finished},
-    {RN_PATH_worker "GetStepSequence", NULL, true, read_step_sequence, write_step_sequence},
     {RN_PATH_worker "Tracing", NULL, true, read_tracing, NULL},
 };
 

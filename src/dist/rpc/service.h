@@ -12,7 +12,6 @@ typedef struct rn_service_t {
   const rn_env_t* env;  // slow calls run on its pool, which must have threads
   rn_allocator_t allocator;
   rn_loans_t* loans;  // of this process; NULL: nothing is lent
-  uint64_t seed;      // a random number of this process
 } rn_service_t;
 
 // For rn_rpc_server_options_t.handle, with an rn_service_t as |self|.

@@ -76,6 +76,10 @@ void rn_local_worker_identify(const rn_local_worker_t* worker, rn_session_t* ses
 }
 
 rn_steps_t* rn_local_worker_steps(rn_local_worker_t* worker) { return worker->steps; }
+rn_cluster_collectives_t* rn_local_worker_cluster(rn_local_worker_t* worker) {
+  return worker->collectives;
+}
+
 rn_collectives_t* rn_local_worker_collectives(rn_local_worker_t* worker) {
   return rn_cluster_collectives_face(worker->collectives);
 }
@@ -678,6 +682,18 @@ static void cleanup_all(rn_worker_t* face, rn_cleanup_all_t* call) {
 
 static void complete_group(rn_worker_t* face, rn_complete_group_t* call) {
   rn_cluster_collectives_join(((rn_local_worker_t*)face)->collectives, call);
+}
+
+static void complete_instance(rn_worker_t* face, rn_complete_instance_t* call) {
+  rn_cluster_collectives_instance(((rn_local_worker_t*)face)->collectives, call);
+}
+
+static void recv_buf(rn_worker_t* face, rn_recv_buf_t* call) {
+  rn_cluster_collectives_recv_buf(((rn_local_worker_t*)face)->collectives, call);
+}
+
+static void get_step_sequence(rn_worker_t* face, rn_get_step_sequence_t* call) {
+  rn_cluster_collectives_sequence(((rn_local_worker_t*)face)->collectives, call);
 }
 
 static void logging(rn_worker_t* face, rn_logging_t* call) {

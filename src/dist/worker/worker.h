@@ -43,6 +43,7 @@ rn_steps_t* rn_local_worker_steps(rn_local_worker_t* worker);
 
 // The collectives of its steps, for other services that run steps on its devices.
 rn_collectives_t* rn_local_worker_collectives(rn_local_worker_t* worker);
+struct rn_cluster_collectives_t* rn_local_worker_cluster(rn_local_worker_t* worker);
 
 // Whether collectives have left values that other tasks have not fetched yet.
 bool rn_local_worker_has_mail(rn_local_worker_t* worker);
