@@ -139,7 +139,14 @@ def check_kinds(cluster, run, group):
         np.testing.assert_array_equal(one, np.concatenate(xs))
     ys = [x[:n] for x in xs]
     key = next(instance)
-    exchange = lambda i: raw.CollectiveAllToAllV2(input=ys[i], ordering_token=[], **keys(cluster, group, key))
+    other = next(instance)
+
+    def exchange(i):
+        # Stock's masters do not see that a graph with nothing but an all-to-all has collectives.
+        first = raw.CollectiveGatherV2(input=xs[i], ordering_token=[], **keys(cluster, group, other))
+        with tf.control_dependencies([first]):
+            return raw.CollectiveAllToAllV2(input=ys[i], ordering_token=[], **keys(cluster, group, key))
+
     for i, one in enumerate(run(cluster, exchange)):
         np.testing.assert_array_equal(one, np.stack([y[i] for y in ys]))
     for source in range(n):
@@ -155,7 +162,7 @@ def check_kinds(cluster, run, group):
 
 
 def check_death(cluster):
-    """The last task is killed while the others wait for it; all learn its name."""
+    """The last task is killed while the others wait for it, the first one directly; all learn its name."""
     n = len(cluster.kinds)
     build = lambda i: raw.CollectiveReduceV2(input=tf.constant([1.0]), merge_op="Add", final_op="Id", ordering_token=[],
                                              **keys(cluster, 9, 9))
@@ -180,8 +187,7 @@ def check_death(cluster):
     thread.join(30)
     assert ended and time.monotonic() - start < LEASE + 3, ended
     assert isinstance(ended[0], (tf.errors.UnavailableError, tf.errors.AbortedError)), ended
-    if cluster.kinds[0] == "runnel":  # stock's messages have an address instead
-        assert "/job:worker/replica:0/task:%d" % (n - 1) in str(ended[0]), ended
+    assert "/job:worker/replica:0/task:%d" % (n - 1) in str(ended[0]), ended
 
 
 def main():
@@ -190,7 +196,8 @@ def main():
         with Cluster(kinds) as cluster:
             check_kinds(cluster, together, 1)
             check_kinds(cluster, apart, 2)
-            check_death(cluster)
+            if kinds[0] == "runnel":  # stock's tasks wait for ever
+                check_death(cluster)
         print("%s: %.1f s" % (", ".join(kinds), time.monotonic() - start), flush=True)
     with Cluster(("runnel", "runnel", "runnel")) as cluster:
         check_kinds(cluster, apart, 1)
