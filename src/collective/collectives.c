@@ -49,7 +49,8 @@ struct rn_local_collectives_t {
   const rn_env_t* env;
   rn_allocator_t allocator;
   rn_collective_cluster_t cluster;
-  rn_mutex_t mutex;  // guards what follows
+  rn_collectives_t* _Atomic forward;  // where members go instead; NULL: here
+  rn_mutex_t mutex;                   // guards what follows
   rn_groups_t groups;
   rn_map_t meetings;  // by key: those that wait for members, and failed ones
   collectives_meeting_t *failed_first, *failed_last;
@@ -547,6 +548,11 @@ static rn_status_t watch_locked(rn_local_collectives_t* collectives) {
 static void run(rn_collectives_t* face, rn_collective_t* request) {
   rn_local_collectives_t* collectives = (rn_local_collectives_t*)face;
   collectives_member_t* member = NULL;
+  rn_collectives_t* forward = collectives->forward;
+  if (forward) {
+    rn_collectives_run(forward, request);
+    return;
+  }
   rn_status_t status = RN_NEW(collectives->allocator, &member);
   if (!rn_ok(status)) {
     request->done(request, status);
@@ -582,6 +588,11 @@ static void run(rn_collectives_t* face, rn_collective_t* request) {
 
 static void abort_all(rn_collectives_t* face, rn_status_t status) {
   rn_local_collectives_t* collectives = (rn_local_collectives_t*)face;
+  rn_collectives_t* forward = collectives->forward;
+  if (forward) {
+    rn_collectives_abort(forward, status);
+    return;
+  }
   rn_mutex_lock(&collectives->mutex);
   if (rn_ok(collectives->aborted)) collectives->aborted = rn_status_copy(status);
   collectives_member_t* member = collectives->members;
@@ -595,6 +606,10 @@ static void abort_all(rn_collectives_t* face, rn_status_t status) {
 }
 
 static const rn_collectives_vtable_t vtable = {.run = run, .abort = abort_all};
+
+void rn_collectives_forward(rn_collectives_t* face, rn_collectives_t* to) {
+  ((rn_local_collectives_t*)face)->forward = to;
+}
 
 rn_status_t rn_local_collectives_create(const rn_env_t* env, rn_allocator_t allocator,
                                         const rn_collective_cluster_t* cluster,

@@ -47,6 +47,10 @@ rn_collectives_t* rn_local_collectives_face(rn_local_collectives_t* collectives)
 // Allows instances again after an abort, and forgets all groups that nobody waits for.
 void rn_local_collectives_reset(rn_local_collectives_t* collectives);
 
+// From now on members that come to |face|, which is that of local collectives, go to |to|, which
+// outlives them; NULL: they meet here again. No member may be there.
+void rn_collectives_forward(rn_collectives_t* face, rn_collectives_t* to);
+
 // For the cluster.
 
 // Ends the exchange of |meeting|, which is freed: every member gets a copy of |status|, which it

@@ -115,16 +115,6 @@ bool rn_server_is_busy(rn_server_t* server) {
          rn_local_worker_stats(server->worker).steps > rn_eager_service_contexts(server->eager);
 }
 
-static void destroy_adopter(void* server) { rn_server_destroy(server); }
-
-rn_status_t rn_server_adopt(rn_server_t* server, rn_eager_t* eager) {
-  RN_RETURN_IF_ERROR(rn_eager_set_collectives(eager, server->names[0],
-                                              rn_local_worker_collectives(server->worker), server,
-                                              destroy_adopter));
-  rn_local_worker_identify(server->worker, rn_eager_session(eager));
-  return RN_OK;
-}
-
 // Status pages, on the loop's thread.
 
 static rn_task_state_t state_of(rn_server_t* server) {
@@ -534,6 +524,8 @@ rn_status_t rn_server_create(const rn_server_options_t* options, rn_server_t** o
   *out = server;
   return RN_OK;
 }
+
+rn_local_worker_t* rn_server_worker(rn_server_t* server) { return server->worker; }
 
 rn_status_t rn_server_start(rn_server_t* server) {
   rn_mutex_lock(&server->mutex);

@@ -4,7 +4,6 @@
 
 #include "dist/gate.h"
 #include "dist/master/master.h"
-#include "eager/eager.h"
 #include "framework/resource.h"
 
 typedef struct rn_server_t rn_server_t;
@@ -76,14 +75,13 @@ RN_MUST_USE rn_status_t rn_server_stop(rn_server_t* server);
 void rn_server_drain(rn_server_t* server);
 // Whether steps are running, or other tasks have not yet fetched values of steps or collectives.
 bool rn_server_is_busy(rn_server_t* server);
-// Makes |eager| a part of this task: its devices and collectives are the task's. On success |eager|
-// owns the server. FAILED_PRECONDITION if it has run an op.
-RN_MUST_USE rn_status_t rn_server_adopt(rn_server_t* server, rn_eager_t* eager);
 // Waits until it has been stopped.
 RN_MUST_USE rn_status_t rn_server_join(rn_server_t* server);
 // Stops and frees. NULL is fine.
 void rn_server_destroy(rn_server_t* server);
 
+// Borrowed; for an eager context of this process that takes the place of its devices.
+rn_local_worker_t* rn_server_worker(rn_server_t* server);
 const char* rn_server_target(const rn_server_t* server);  // "grpc://host:port"
 
 #endif  // RUNNEL_DIST_SERVER_H_

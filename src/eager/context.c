@@ -91,7 +91,6 @@ static void destroy(rn_eager_t* eager) {
             eager->old_names.items[i].size + 1);
   rn_vec_free(&eager->old_names, eager->allocator);
   rn_graph_release(eager->library);
-  if (eager->owner) eager->destroy_owner(eager->owner);
   if (eager->cluster) eager->destroy_cluster(eager->cluster);
   rn_eager_custom_devices_clear(eager);
   rn_eager_store_clear(eager);
@@ -132,18 +131,18 @@ rn_status_t rn_eager_set_task(rn_eager_t* eager, rn_str_t task) {
   return RN_OK;
 }
 
-// Replaces the session, which nothing has used yet, by one with |options|.
-static rn_status_t renew_session_locked(rn_eager_t* eager, rn_session_options_t options) {
+static rn_status_t set_cpus_locked(rn_eager_t* eager, int count) {
   if (!is_fresh(eager))
     return rn_failed_precondition("The devices of a context are chosen before it runs anything");
+  rn_session_options_t options = eager->options;
   rn_session_t* session = NULL;
+  options.cpu_devices = count;
   RN_RETURN_IF_ERROR(
       rn_session_create(eager->library, &options, eager->step.env, eager->allocator, &session));
   rn_resources_t* resources = eager->step.step_resources;
   rn_session_destroy(eager->session);
   eager->session = session;
   eager->options = options;
-  eager->options.task = RN_STR("");  // the caller's
   rn_session_step_init(session, &eager->step);
   eager->step.step_resources = resources;
   find_devices(eager);
@@ -153,39 +152,9 @@ static rn_status_t renew_session_locked(rn_eager_t* eager, rn_session_options_t 
 rn_status_t rn_eager_set_cpus(rn_eager_t* eager, int count) {
   if (count < 1 || count > 1024) return rn_invalid_argument("%d is no number of CPUs", count);
   rn_mutex_lock(&eager->mutex);
-  rn_session_options_t options = eager->options;
-  options.cpu_devices = count;
-  rn_status_t status = eager->owner ? rn_failed_precondition(
-                                          "The devices of a context that takes part in "
-                                          "collectives of a cluster cannot be changed")
-                                    : renew_session_locked(eager, options);
+  rn_status_t status = set_cpus_locked(eager, count);
   rn_mutex_unlock(&eager->mutex);
   return status;
-}
-
-rn_status_t rn_eager_set_collectives(rn_eager_t* eager, rn_str_t task,
-                                     rn_collectives_t* collectives, void* owner,
-                                     void (*destroy_owner)(void* owner)) {
-  rn_mutex_lock(&eager->mutex);
-  rn_session_options_t options = eager->options;
-  options.task = task;
-  options.collectives = collectives;
-  rn_status_t status = eager->owner
-                           ? rn_failed_precondition("The context takes part in collectives already")
-                           : renew_session_locked(eager, options);
-  if (rn_ok(status)) {
-    eager->owner = owner;
-    eager->destroy_owner = destroy_owner;
-  }
-  rn_mutex_unlock(&eager->mutex);
-  return status;
-}
-
-void* rn_eager_owner(rn_eager_t* eager) {
-  rn_mutex_lock(&eager->mutex);
-  void* owner = eager->owner;
-  rn_mutex_unlock(&eager->mutex);
-  return owner;
 }
 
 rn_status_t rn_eager_set_cluster(rn_eager_t* eager, void* cluster,

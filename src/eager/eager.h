@@ -35,14 +35,6 @@ void rn_eager_close(rn_eager_t* eager);
 // Gives the context |count| CPUs. FAILED_PRECONDITION if an op has run, or a value is on a device
 // other than the first.
 RN_MUST_USE rn_status_t rn_eager_set_cpus(rn_eager_t* eager, int count);
-// Makes the context take part in the collectives of a task of this process: its devices get the
-// names of |task|, "/job:worker/replica:0/task:0", and its ops use |collectives|. |owner|, which
-// has them, is destroyed after the devices. FAILED_PRECONDITION as above; after a failure the
-// caller keeps |owner|.
-RN_MUST_USE rn_status_t rn_eager_set_collectives(rn_eager_t* eager, rn_str_t task,
-                                                 rn_collectives_t* collectives, void* owner,
-                                                 void (*destroy_owner)(void* owner));
-void* rn_eager_owner(rn_eager_t* eager);  // NULL: none
 // Renames the devices to those of |task|, "/job:worker/replica:0/task:0". No op may run meanwhile;
 // names that callers borrowed stay valid.
 RN_MUST_USE rn_status_t rn_eager_set_task(rn_eager_t* eager, rn_str_t task);

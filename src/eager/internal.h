@@ -192,9 +192,7 @@ struct rn_eager_t {
   _Atomic bool has_stats;
   _Atomic bool is_logging;
   _Atomic bool has_custom;  // devices
-  void* owner;              // of the collectives; see rn_eager_set_collectives
-  void (*destroy_owner)(void* owner);
-  void* _Atomic cluster;  // see rn_eager_set_cluster
+  void* _Atomic cluster;    // see rn_eager_set_cluster
   void (*destroy_cluster)(void* cluster);
   rn_mutex_t mutex;            // guards what follows, and making kernels
   rn_eager_kernel_t* retired;  // removed from the buckets, perhaps still in use

@@ -18,23 +18,16 @@ static int cpu_count(rn_eager_t* eager) {
 }
 
 // Starts a server for the task of the ServerDef, which serves the other tasks, and makes the
-// context a part of it.
+// context a part of it. As in stock, each call makes a new server, and nothing may run meanwhile.
 static rn_status_t enable(TFE_Context* ctx, rn_str_t server_def) {
   rn_eager_t* eager = rn_capi_eager(ctx);
   rn_server_t* server = NULL;
-  RN_RETURN_IF_ERROR(rn_capi_server_create(server_def, cpu_count(eager), &server));
-  rn_status_t status = rn_server_start(server);
-  if (rn_ok(status)) status = rn_server_adopt(server, eager);
-  if (!rn_ok(status)) {
-    rn_server_destroy(server);
-    return status;
-  }
-  // So that the health of the other tasks can be asked for.
   rn_eager_join_t join = {.env = rn_capi_env(),
                           .allocator = rn_capi_allocator(),
                           .server_def = server_def,
                           .is_alone = true};
-  return rn_eager_client_join(eager, &join);
+  RN_RETURN_IF_ERROR(rn_capi_server_create(server_def, cpu_count(eager), &server));
+  return rn_eager_client_serve(eager, &join, server);
 }
 
 void TFE_EnableCollectiveOps(TFE_Context* ctx, const void* proto, size_t proto_len,
@@ -46,7 +39,7 @@ void TFE_EnableCollectiveOps(TFE_Context* ctx, const void* proto, size_t proto_l
 
 // Polls, because neither end of a connection tells when the last byte of a value has left.
 RN_API bool rn_context_finish_collectives(TFE_Context* context, int64_t timeout_ms) {
-  rn_server_t* server = context ? rn_eager_owner(rn_capi_eager(context)) : NULL;
+  rn_server_t* server = context ? rn_eager_client_server(rn_capi_eager(context)) : NULL;
   const rn_env_t* env = rn_capi_env();
   int64_t start = env->now_ns(env->self), quiet = 0;
   while (server && quiet < 3) {

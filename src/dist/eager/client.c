@@ -2,9 +2,11 @@
 #include "dist/eager/client.h"
 
 #include "base/container.h"
+#include "collective/collectives.h"
 #include "dist/calls.h"
 #include "dist/eager/client_internal.h"
 #include "dist/lease.h"
+#include "dist/server.h"
 #include "net/token.h"
 #include "proto/eager_service.pb.h"
 #include "wire/decode.h"
@@ -370,6 +372,7 @@ static void destroy(void* self) {
   while (client->pulse_count) rn_cond_wait(&client->changed, &client->mutex);
   rn_mutex_unlock(&client->mutex);
   if (client->peers) close_all(client, true);
+  rn_server_destroy(client->server);
   rn_eager_peers_destroy(client->peers);
   rn_loop_destroy(client->loop);
   rn_tokens_release(client->tokens);
@@ -479,6 +482,39 @@ rn_status_t rn_eager_client_join(rn_eager_t* eager, const rn_eager_join_t* join)
   }
   rn_arena_clear(&arena);
   return status;
+}
+
+// The devices of the context stand for those of the server's worker.
+static void take_place(rn_eager_t* eager, rn_server_t* server) {
+  rn_session_t* session = rn_eager_session(eager);
+  rn_local_worker_t* worker = rn_server_worker(server);
+  rn_step_t step;
+  rn_local_worker_identify(worker, session);
+  rn_session_step_init(session, &step);
+  rn_collectives_forward(step.collectives, rn_local_worker_collectives(worker));
+}
+
+rn_server_t* rn_eager_client_server(rn_eager_t* eager) {
+  rn_eager_client_t* client = rn_eager_cluster(eager);
+  return client ? client->server : NULL;
+}
+
+rn_status_t rn_eager_client_serve(rn_eager_t* eager, const rn_eager_join_t* join,
+                                  rn_server_t* server) {
+  rn_status_t status = rn_server_start(server);
+  if (rn_ok(status)) status = rn_eager_client_join(eager, join);
+  if (!rn_ok(status)) {
+    rn_server_destroy(server);
+    return status;
+  }
+  rn_eager_client_t* client = rn_eager_cluster(eager);
+  take_place(eager, server);
+  rn_mutex_lock(&client->mutex);
+  rn_server_t* old = client->server;
+  client->server = server;
+  rn_mutex_unlock(&client->mutex);
+  rn_server_destroy(old);
+  return RN_OK;
 }
 
 rn_status_t rn_eager_client_devices(rn_eager_t* eager, rn_arena_t* arena, rn_device_info_t** out,

@@ -11,6 +11,7 @@
 #include "eager/eager.h"
 
 typedef struct rn_eager_client_t rn_eager_client_t;
+typedef struct rn_server_t rn_server_t;  // see dist/server.h
 
 typedef struct rn_eager_join_t {
   const rn_env_t* env;
@@ -27,6 +28,12 @@ typedef struct rn_eager_join_t {
 // Opens contexts on all other tasks of the cluster. |eager| owns the client. After a failure the
 // context has no other tasks or, for an update, those it had.
 RN_MUST_USE rn_status_t rn_eager_client_join(rn_eager_t* eager, const rn_eager_join_t* join);
+// Makes this process the task of the cluster that the ServerDef names: |server|, which the context
+// owns from now on, runs the collectives of its ops. It replaces an earlier server. Takes |server|
+// also on failure. No op may run meanwhile.
+RN_MUST_USE rn_status_t rn_eager_client_serve(rn_eager_t* eager, const rn_eager_join_t* join,
+                                              rn_server_t* server);
+rn_server_t* rn_eager_client_server(rn_eager_t* eager);  // Borrowed; NULL: none
 // Devices of other tasks, in |arena|.
 RN_MUST_USE rn_status_t rn_eager_client_devices(rn_eager_t* eager, rn_arena_t* arena,
                                                 rn_device_info_t** out, size_t* out_count);

@@ -38,6 +38,7 @@ struct rn_far_t {
 };
 
 struct rn_eager_client_t {
+  rn_server_t* server;  // Owned: this process as a task of the cluster; NULL: it is none
   rn_tokens_t* tokens;  // whose own one is sent to every task; Owned; NULL: none
   rn_allocator_t allocator;
   const rn_env_t* env;
