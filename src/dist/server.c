@@ -6,6 +6,7 @@
 #include "base/fs_only.h"
 #include "base/machine.h"
 
+#include "dist/coordination/service.h"
 #include "dist/eager/service.h"
 #include "dist/health.h"
 #include "dist/rpc/codec.h"
@@ -42,6 +43,7 @@ struct rn_server_t {
   rn_local_master_t* master;
   rn_service_t service;
   rn_eager_service_t* eager;
+  rn_coordination_t* coordination;
   rn_health_t* health;
   rn_call_gate_t gate;
   int64_t started_ns;
@@ -90,6 +92,10 @@ static void handle(void* self, rn_rpc_in_t* call) {
   rn_mutex_unlock(&server->mutex);
   rn_status_t status = rn_call_gate_admit(&server->gate, call);
   if (rn_ok(status) && is_stopped) status = rn_unavailable("The server is closing");
+  if (rn_ok(status) && rn_coordination_has(rn_rpc_path(call))) {
+    rn_coordination_handle(server->coordination, call);
+    return;
+  }
   if (rn_ok(status) && rn_eager_service_has(rn_rpc_path(call))) {
     rn_eager_service_handle(server->eager, call);
     return;
@@ -463,6 +469,13 @@ static rn_status_t set_up(rn_server_t* server) {
       .audit = options->audit,
       .audit_self = options->audit_self,
       .max_sessions = options->max_sessions ? options->max_sessions : MAX_SESSIONS};
+  rn_coordination_options_t coordination = {.env = &server->env,
+                                            .allocator = server->allocator,
+                                            .timers = rn_loop_timers(server->loop),
+                                            .tasks = server->names,
+                                            .task_count = options->task_count,
+                                            .silence_ns = lease};
+  RN_RETURN_IF_ERROR(rn_coordination_create(&coordination, &server->coordination));
   rn_eager_service_options_t eager = {.env = &server->inner,
                                       .allocator = server->allocator,
                                       .loop = server->loop,
@@ -558,6 +571,7 @@ rn_status_t rn_server_stop(rn_server_t* server) {
   if (master) rn_local_master_stop(master);
   rn_worker_fence_stop(server->fence);
   rn_eager_service_stop(server->eager);
+  rn_coordination_stop(server->coordination);
   rn_rpc_server_destroy(server->rpc);
   server->rpc = NULL;
   rn_local_master_destroy(master);
@@ -579,6 +593,7 @@ void rn_server_destroy(rn_server_t* server) {
   if (!server) return;
   rn_status_free(rn_server_stop(server));
   rn_eager_service_destroy(server->eager);
+  rn_coordination_destroy(server->coordination);
   rn_leases_stop(server->leases);
   rn_worker_gc_stop(server->gc);
   rn_health_stop(server->health);

@@ -1,5 +1,8 @@
-// Options of a context, its log of ops, and its key-value store.
+// Options of a context, its log of ops, and its key-value store, which it shares with other tasks
+// if they coordinate.
 #include "capi/eager/eager.h"
+#include "dist/coordination/agent.h"
+#include "dist/eager/client.h"
 
 void TFE_ContextSetLogDevicePlacement(TFE_Context* ctx, unsigned char enable, TF_Status* status) {
   if (ctx) rn_eager_set_logging(rn_capi_eager(ctx), enable != 0);
@@ -70,7 +73,11 @@ void TFE_InsertConfigKeyValue(TFE_Context* ctx, const char* key, const char* val
                               TF_Status* status) {
   rn_status_t outcome = check(ctx, __func__, key);
   if (rn_ok(outcome) && !value) outcome = rn_capi_null(__func__, "value");
-  if (rn_ok(outcome)) outcome = rn_eager_set_value(rn_capi_eager(ctx), rn_str(key), rn_str(value));
+  rn_agent_t* agent = rn_ok(outcome) ? rn_eager_client_agent(rn_capi_eager(ctx)) : NULL;
+  if (agent)
+    outcome = rn_agent_insert(agent, rn_str(key), rn_str(value));
+  else if (rn_ok(outcome))
+    outcome = rn_eager_set_value(rn_capi_eager(ctx), rn_str(key), rn_str(value));
   rn_capi_set(status, outcome);
 }
 
@@ -81,7 +88,9 @@ void TFE_GetConfigKeyValue(TFE_Context* ctx, const char* key, int64_t timeout_in
   if (rn_ok(outcome)) {
     rn_strbuf_t text;
     rn_strbuf_init(&text, rn_capi_allocator());
-    outcome = rn_eager_get_value(rn_capi_eager(ctx), rn_str(key), timeout_in_ms, &text);
+    rn_agent_t* agent = rn_eager_client_agent(rn_capi_eager(ctx));
+    outcome = agent ? rn_agent_get(agent, rn_str(key), timeout_in_ms, &text)
+                    : rn_eager_get_value(rn_capi_eager(ctx), rn_str(key), timeout_in_ms, &text);
     outcome = give(outcome, &text, value_buf);
   }
   rn_capi_set(status, outcome);
@@ -89,6 +98,10 @@ void TFE_GetConfigKeyValue(TFE_Context* ctx, const char* key, int64_t timeout_in
 
 void TFE_DeleteConfigKeyValue(TFE_Context* ctx, const char* key, TF_Status* status) {
   rn_status_t outcome = check(ctx, __func__, key);
-  if (rn_ok(outcome)) rn_eager_remove_value(rn_capi_eager(ctx), rn_str(key));
+  rn_agent_t* agent = rn_ok(outcome) ? rn_eager_client_agent(rn_capi_eager(ctx)) : NULL;
+  if (agent)
+    outcome = rn_agent_remove(agent, rn_str(key));
+  else if (rn_ok(outcome))
+    rn_eager_remove_value(rn_capi_eager(ctx), rn_str(key));
   rn_capi_set(status, outcome);
 }

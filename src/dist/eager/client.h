@@ -29,11 +29,14 @@ typedef struct rn_eager_join_t {
 // context has no other tasks or, for an update, those it had.
 RN_MUST_USE rn_status_t rn_eager_client_join(rn_eager_t* eager, const rn_eager_join_t* join);
 // Makes this process the task of the cluster that the ServerDef names: |server|, which the context
-// owns from now on, runs the collectives of its ops. It replaces an earlier server. Takes |server|
-// also on failure. No op may run meanwhile.
+// owns from now on, runs the collectives of its ops. It replaces an earlier server. If the
+// ServerDef asks for coordination, waits for all tasks; from then on the failure of one ends
+// collectives. Takes |server| also on failure. No op may run meanwhile.
 RN_MUST_USE rn_status_t rn_eager_client_serve(rn_eager_t* eager, const rn_eager_join_t* join,
                                               rn_server_t* server);
 rn_server_t* rn_eager_client_server(rn_eager_t* eager);  // Borrowed; NULL: none
+// The context's end of the coordination service, valid as long as the context; NULL: none.
+struct rn_agent_t* rn_eager_client_agent(rn_eager_t* eager);
 // Devices of other tasks, in |arena|.
 RN_MUST_USE rn_status_t rn_eager_client_devices(rn_eager_t* eager, rn_arena_t* arena,
                                                 rn_device_info_t** out, size_t* out_count);

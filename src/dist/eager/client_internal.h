@@ -3,6 +3,7 @@
 #define RUNNEL_DIST_EAGER_CLIENT_INTERNAL_H_
 
 #include "base/map.h"
+#include "dist/coordination/agent.h"
 #include "dist/eager/client.h"
 #include "dist/eager/peers.h"
 #include "dist/rpc/codec.h"
@@ -38,6 +39,9 @@ struct rn_far_t {
 };
 
 struct rn_eager_client_t {
+  rn_agent_t* agent;    // Owned; NULL: the cluster has no coordination
+  rn_job_t aborting;    // ends collectives after |failure|
+  rn_status_t failure;  // Owned: of a task of the cluster
   rn_server_t* server;  // Owned: this process as a task of the cluster; NULL: it is none
   rn_tokens_t* tokens;  // whose own one is sent to every task; Owned; NULL: none
   rn_allocator_t allocator;
