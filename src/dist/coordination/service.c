@@ -97,11 +97,15 @@ static void end_waits(coordination_wait_t* ready) {
 static void on_gone(rn_cancel_entry_t* entry) {
   coordination_wait_t *wait = RN_CONTAINER_OF(entry, coordination_wait_t, gone), *ready = NULL;
   rn_coordination_t* self = wait->coordination;
+  bool is_late = wait->in->stream.deadline_ns <= now_of(self);
   rn_mutex_lock(&self->mutex);
   if (wait->is_listed) {
     coordination_wait_t** at = &self->waits;
     while (*at != wait) at = &(*at)->next;
-    pick(at, rn_cancelled("The call was cancelled"), &ready);
+    pick(at,
+         is_late ? rn_deadline_exceeded("The key or the other tasks did not come in time")
+                 : rn_cancelled("The call was cancelled"),
+         &ready);
   }
   rn_mutex_unlock(&self->mutex);
   end_waits(ready);
