@@ -487,8 +487,8 @@ TF_CAPI_EXPORT void TFE_DeleteConfigKeyValue(TFE_Context* ctx, const char* key, 
 TF_CAPI_EXPORT void TFE_ReportErrorToCluster(TFE_Context* ctx, int error_code,
                                              const char* error_message, TF_Status* status);
 
-// |tasks| holds names of tasks, one per line: "/job:worker/replica:0/task:0". |states| is an array of
-// int with room for one state each: 2 for disconnected, 3 for connected, 4 for failed.
+// |tasks| holds names of tasks, one per line: "/job:worker/replica:0/task:0". |states| is an array
+// of int with room for one state each: 2 for disconnected, 3 for connected, 4 for failed.
 TF_CAPI_EXPORT void TFE_GetTaskStates(TFE_Context* ctx, const TF_Buffer* tasks, void* states,
                                       TF_Status* status);
 TF_CAPI_EXPORT void TFE_WaitAtBarrier(TFE_Context* ctx, const char* barrier_id,
