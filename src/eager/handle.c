@@ -22,7 +22,7 @@ rn_status_t rn_eager_handle_new(rn_eager_t* eager, rn_device_t* device, rn_dtype
   *out = NULL;
   RN_RETURN_IF_ERROR(rn_alloc(allocator, sizeof *handle, (void**)&handle));
   // A value on the first CPU need not retain its context while that CPU has its default name.
-  bool is_usual = eager && device == eager->cpu && eager->old_names.count == 0 && !eager->owner;
+  bool is_usual = eager && device == eager->cpu && eager->old_names.count == 0;
   bool is_first_cpu = !eager || !device || is_usual;
   *handle = (rn_eager_handle_t){.refs = 1,
                                 .state = sync ? RN_HANDLE_PENDING : RN_HANDLE_READY,
