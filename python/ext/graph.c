@@ -855,6 +855,18 @@ static PyObject* tensor_set_dims(rnpy_tensor_t* self, PyObject* dims) {
   Py_RETURN_NONE;
 }
 
+// _set_handle_data(bytes): what is behind a resource handle, a CppShapeInferenceResult.HandleData.
+static PyObject* tensor_set_handle_data(rnpy_tensor_t* self, PyObject* data) {
+  if (!has_op(self)) return NULL;
+  char* bytes = NULL;
+  Py_ssize_t size = 0;
+  if (PyBytes_AsStringAndSize(data, &bytes, &size) != 0) return NULL;
+  TF_Output output = {self->op->oper, self->index};
+  TF_SetHandleShapeAndType(self->op->graph->graph, output, bytes, (size_t)size, rnpy_status());
+  if (rnpy_build_failed(rnpy_status())) return NULL;
+  Py_RETURN_NONE;
+}
+
 static PyObject* tensor_consumers(rnpy_tensor_t* self, PyObject* unused) {
   (void)unused;
   if (!has_op(self)) return NULL;
@@ -889,6 +901,8 @@ static PyMethodDef tensor_methods[] = {
     {"_dims", (PyCFunction)tensor_dims, METH_NOARGS,
      "Returns the inferred shape, a tuple or None."},
     {"_set_dims", (PyCFunction)tensor_set_dims, METH_O, "Refines the inferred shape."},
+    {"_set_handle_data", (PyCFunction)tensor_set_handle_data, METH_O,
+     "Says what is behind a resource handle: a serialized HandleData."},
     {"consumers", (PyCFunction)tensor_consumers, METH_NOARGS,
      "Returns the Operations that read it."},
     {"_constant_value", (PyCFunction)tensor_constant, METH_NOARGS,

@@ -31,10 +31,14 @@ def volumes(t):
         t.row(name, "Conv3DBackpropFilterV2", [drawn("float", x), ivec(*f), dy], a, tol=1e-5)
         t.row("grad_" + name, "Conv3D", [drawn("double", x), drawn("double", f)], a, grad=True)
     dilated = dict(valid, dilations=[1, 2, 2, 2, 1])
-    t.row("dilated", "Conv3D", [drawn("float", x), drawn("float", f)], dilated)
-    y = drawn("float", [2, 2, 1, 2, 3])
-    t.row("dilated", "Conv3DBackpropInputV2", [ivec(*x), drawn("float", f), y], dilated)
-    t.row("dilated", "Conv3DBackpropFilterV2", [drawn("float", x), ivec(*f), y], dilated)
+    # Stock runs these only with oneDNN.
+    t.row("dilated", "Conv3D", [drawn("float", x), drawn("float", f)], dilated, beyond=True)
+    y, op = drawn("float", [2, 2, 1, 2, 3]), "Conv3DBackpropInputV2"
+    t.row("dilated", op, [ivec(*x), drawn("float", f), y], dilated, beyond=True)
+    op = "Conv3DBackpropFilterV2"
+    t.row("dilated", op, [drawn("float", x), ivec(*f), y], dilated, beyond=True)
+    inputs = [drawn("double", x), drawn("double", f)]
+    t.row("grad_dilated", "Conv3D", inputs, dilated, grad=True, beyond=True)
     y = drawn("float", [2, 4, 5, 4, 3])
     t.row(
         "long_sizes",

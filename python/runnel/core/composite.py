@@ -93,6 +93,8 @@ SparseTensorValue = collections.namedtuple("SparseTensorValue", ["indices", "val
 class SparseTensor(CompositeTensor):
     """A tensor that stores only some elements: `indices` [n, rank] int64, `values` [n], `dense_shape` [rank] int64."""
 
+    __module__ = "tensorflow.python.framework.sparse_tensor"  # by which libraries recognize it
+
     @classmethod
     def from_value(cls, value):
         """Makes a SparseTensor from a SparseTensorValue or a SparseTensor."""

@@ -140,7 +140,11 @@ class Operation(_core.Operation):
         return self is other
 
 
-class Tensor(_core.Tensor):
+# Libraries recognize tensors by a base of this name and module, without importing TensorFlow.
+RecognizedTensor = type("Tensor", (), {"__module__": "tensorflow.python.types.core", "__doc__": "The base of tensors.", "__slots__": ()})
+
+
+class Tensor(_core.Tensor, RecognizedTensor):  # type: ignore[misc, valid-type]
     """An output of an operation: `op`, `value_index`, `dtype`, `shape`, `name`, `graph`.
 
     It holds no value; `Session.run` computes it.

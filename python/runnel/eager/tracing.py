@@ -10,7 +10,7 @@ import re
 import threading
 import weakref
 
-from runnel import _core, nest, raw_ops
+from runnel import _core, dtypes, nest, raw_ops
 from runnel.core.convert import convert_to_tensor
 from runnel.core.framework import Graph, executing_eagerly, get_default_graph
 from runnel.eager.effect_order import EffectOrder
@@ -96,10 +96,25 @@ class Body(Graph):
             with self.as_default(), self.control_dependencies(None):
                 found = raw_ops.Placeholder(dtype=tensor.dtype.base_dtype, shape=tensor.shape,
                                             name="captured_%d" % len(self.captured))
+            if tensor.dtype == dtypes.resource:
+                _describe_handle(found, tensor)
             self._inner[id(tensor)] = found
             self.standing.append(found)
             self.captured.append(tensor_outside)
         return found
+
+
+def _describe_handle(standing, handle):
+    """Tells shape functions and gradient rules what is behind the argument that stands for the handle of a variable."""
+    from runnel.core.protobuf import message_class
+    from runnel.ops.resource_variable import variable_of
+    variable = variable_of(handle)
+    if variable is None or variable.shape.ndims is None:
+        return
+    data = message_class("CppShapeInferenceResult")().handle_data
+    data.is_set = True
+    data.shape_and_type.add(dtype=variable.dtype.as_datatype_enum, shape=variable.shape.as_proto())
+    standing._set_handle_data(data.SerializeToString())
 
 
 class _Creation(threading.local):
@@ -151,12 +166,17 @@ def lifted(tensor):
     if any(x.op in seen and not isinstance(value, _core.EagerTensor) for x, value in inputs):
         raise ValueError("Unable to lift tensor %r: the initial value of a variable that a tf.function creates depends on an argument without a "
                          "value" % tensor)
-    with body.as_default():
-        result = raw_ops.Identity(input=tensor)
+    # Only what the tensor depends on: the rest of the body may have side effects.
+    from runnel.core.graph_io import import_graph_def
+    from runnel.graph_util import extract_sub_graph
+    part = Graph()
+    with part.as_default():
+        import_graph_def(extract_sub_graph(body.as_graph_def(), [tensor.op.name] + [x.op.name for x, _ in inputs]), name="")
+        result = raw_ops.Identity(input=part.get_tensor_by_name(tensor.name))
     name = "__initializer_%d" % next(_numbers)
-    for definition in _core.functions_of(body).values():
+    for definition in _core.functions_of(part).values():
         _core.add_function_def(_library, definition)
-    _core.define_function(_library, name, body, [x for x, _ in inputs], [result], None)
+    _core.define_function(_library, name, part, [part.get_tensor_by_name(x.name) for x, _ in inputs], [result], None)
     _share()
     return raw_ops.StatefulPartitionedCall(args=[value for _, value in inputs], Tout=[tensor.dtype], f=name)[0]
 

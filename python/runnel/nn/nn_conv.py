@@ -1,6 +1,7 @@
 """Convolutions and pooling (tf.nn)."""
 
 from runnel import dtypes, raw_ops
+from runnel.core import tensor_shape
 from runnel.core.convert import convert_to_tensor
 from runnel.core.framework import name_scope
 from runnel.ops import array_ops, math_ops
@@ -108,10 +109,30 @@ def conv3d(input, filter=None, strides=None, padding=None, data_format="NDHWC", 
            dilations=(1, 1, 1, 1, 1), name=None, filters=None):
     """Convolves volumes [batch, depth, height, width, in] with a kernel [depth, height, width, in, out]."""
     first = data_format == "NCDHW"
-    return raw_ops.Conv3D(input=input, filter=_pick("filters", filters, "filter", filter),
-                          strides=_attr_list(strides, 3, first, "strides"), padding=padding,
-                          data_format=_format(data_format, "NDHWC"),
-                          dilations=_attr_list(dilations, 3, first, "dilations"), name=name)
+    filter = _pick("filters", filters, "filter", filter)  # noqa: A001
+    groups = _groups(input, filter, 1 if first else 4)
+
+    def convolve(x, w, name=None):
+        return raw_ops.Conv3D(input=x, filter=w, strides=_attr_list(strides, 3, first, "strides"), padding=padding,
+                              data_format=_format(data_format, "NDHWC"),
+                              dilations=_attr_list(dilations, 3, first, "dilations"), name=name)
+    if groups == 1:
+        return convolve(input, filter, name)
+    axis = 1 if first else 4
+    with name_scope(name, "Conv3D", [input, filter]):
+        parts = zip(array_ops.split(input, groups, axis), array_ops.split(filter, groups, 4))
+        return array_ops.concat([convolve(x, w) for x, w in parts], axis)
+
+
+def _groups(x, w, axis):
+    """Returns how many groups of channels a convolution of volumes has: the op has one group only."""
+    shapes = [tensor_shape.as_shape(getattr(tensor, "shape", None)) for tensor in (x, w)]
+    if any(shape.ndims != 5 for shape in shapes):
+        return 1
+    (*_, wanted, out), have = shapes[1].as_list(), shapes[0].as_list()[axis]
+    if not have or not wanted or not out or have % wanted or out % (have // wanted):
+        return 1
+    return have // wanted
 
 
 def conv3d_backprop_filter(input, filter_sizes, out_backprop, strides, padding,  # noqa: A002

@@ -763,12 +763,17 @@ def diag_part(input, name=None):  # noqa: A002
 
 def matrix_diag(diagonal, name="diag", k=0, num_rows=-1, num_cols=-1, padding_value=0, align="RIGHT_LEFT"):
     """Creates matrices with the given diagonals."""
-    return _ops.MatrixDiagV3(diagonal, k, num_rows, num_cols, padding_value, align=align, name=name)
+    return _ops.MatrixDiagV3(diagonal, k, num_rows, num_cols, _padding_like(diagonal, padding_value), align=align, name=name)
+
+
+def _padding_like(like, value):
+    """Returns the default padding, 0, as a bool for bools."""
+    return bool(value) if isinstance(value, int) and getattr(like, "dtype", None) == dtypes.bool else value
 
 
 def matrix_diag_part(input, name="diag_part", k=0, padding_value=0, align="RIGHT_LEFT"):  # noqa: A002
     """Returns diagonals of matrices."""
-    return _ops.MatrixDiagPartV3(input, k, padding_value, align=align, name=name)
+    return _ops.MatrixDiagPartV3(input, k, _padding_like(input, padding_value), align=align, name=name)
 
 
 def matrix_set_diag(input, diagonal, name="set_diag", k=0, align="RIGHT_LEFT"):  # noqa: A002

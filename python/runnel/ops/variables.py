@@ -9,7 +9,7 @@ from runnel import _core, dtypes, raw_ops
 from runnel.core import convert, framework, tensor_shape
 from runnel.core.composite import IndexedSlices
 from runnel.core.deprecation import warn_once
-from runnel.core.framework import GraphKeys, Tensor
+from runnel.core.framework import GraphKeys, RecognizedTensor, Tensor
 from runnel.core.naming import named
 from runnel.core.trackable import Trackable
 
@@ -199,7 +199,7 @@ class SaveSliceInfo:
             full_shape=self.full_shape, var_offset=self.var_offset, var_shape=self.var_shape)
 
 
-class Variable(Trackable, metaclass=_VariableMeta):
+class Variable(Trackable, RecognizedTensor, metaclass=_VariableMeta):  # type: ignore[misc, valid-type]
     """State of a graph, with an initial value.
 
         w = tf.Variable(tf.zeros([784, 10]), name="w")

@@ -73,6 +73,8 @@ def as_ragged_or_tensor(value, dtype=None, name=None):
 class RaggedTensor(CompositeTensor):
     """A tensor whose rows have different lengths. tf.ragged.constant and the from_... methods create it."""
 
+    __module__ = "tensorflow.python.ops.ragged.ragged_tensor"  # by which libraries recognize it
+
     def __init__(self, values, row_splits, internal=False):
         if not internal:
             raise ValueError("RaggedTensor constructor is private; please use one of the factory methods instead "

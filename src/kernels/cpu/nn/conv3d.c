@@ -15,7 +15,7 @@ typedef struct conv3d_state_t {
 } conv3d_state_t;
 
 static rn_status_t read_attrs(const rn_kernel_init_t* init, rn_conv3d_attrs_t* state,
-                              const char* format, const char* dilation) {
+                              const char* format) {
   const rn_attr_value_t *strides = rn_init_attr(init, "strides"),
                         *dilations = rn_init_attr(init, "dilations");
   bool has_format = rn_op_attr_index(init->op, RN_STR("data_format")) >= 0;
@@ -38,7 +38,6 @@ static rn_status_t read_attrs(const rn_kernel_init_t* init, rn_conv3d_attrs_t* s
     state->dilations[i] = dilations->list_i[first + i];
     if (state->strides[i] <= 0)
       return rn_invalid_argument("Spatial strides should be larger than 0.");
-    if (state->dilations[i] != 1 && init->is_host) return rn_invalid_argument("%s", dilation);
     if (state->dilations[i] <= 0)
       return rn_invalid_argument("Dilated rates should be larger than 0.");
   }
@@ -49,13 +48,10 @@ static rn_status_t read_attrs(const rn_kernel_init_t* init, rn_conv3d_attrs_t* s
 
 rn_status_t rn_conv3d_init(const rn_kernel_init_t* init, void* state) {
   return read_attrs(init, state,
-                    "CPU implementation of Conv3D currently only supports the NHWC tensor format.",
-                    "CPU implementation of Conv3D currently only supports dilated rates of 1.");
+                    "CPU implementation of Conv3D currently only supports the NHWC tensor format.");
 }
 rn_status_t rn_conv3d_gradient_init(const rn_kernel_init_t* init, void* state) {
-  static const char dilation[] =
-      "Current CPU implementation does not yet support dilation rates larger than 1.";
-  return read_attrs(init, state, "Conv3DBackprop on CPU only supports NDHWC.", dilation);
+  return read_attrs(init, state, "Conv3DBackprop on CPU only supports NDHWC.");
 }
 
 static rn_status_t forward_init(const rn_kernel_init_t* init, void* state_) {

@@ -4,7 +4,7 @@
 
 #include "kernels/cpu/nn/conv.h"
 
-// State of the kernels, or its first part. The CPU has only NDHWC and no dilation.
+// State of the kernels, or its first part. The CPU has only NDHWC.
 typedef struct rn_conv3d_attrs_t {
   int64_t strides[3], dilations[3];
   rn_padding_t padding;
@@ -26,7 +26,7 @@ RN_MUST_USE rn_status_t rn_conv3d_forward_sizes(const rn_kernel_ctx_t* ctx, rn_c
 RN_MUST_USE rn_status_t rn_conv3d_gradient_sizes(const rn_kernel_ctx_t* ctx, bool is_input,
                                                  int64_t dims[5], rn_conv3d_t* out);
 
-// Only on the CPU, channels last, without dilation of the planes:
+// Only on the CPU, channels last:
 //
 // Convolves |x| with |w| into |y|.
 RN_MUST_USE rn_status_t rn_conv3d_forward(rn_kernel_ctx_t* ctx, rn_conv_cache_t* cache,

@@ -30,7 +30,7 @@ typedef struct conv3d_stack_t {
 static char* row_of(const conv3d_stack_t* stack, int64_t image, int64_t tap, int64_t row) {
   const rn_window_axis_t* planes = &stack->sizes->axes[0];
   int64_t volume = image / planes->out;
-  int64_t plane = image % planes->out * planes->stride - planes->before + tap;
+  int64_t plane = image % planes->out * planes->stride - planes->before + tap * planes->dilation;
   if (plane < 0 || plane >= planes->in) return NULL;
   int64_t rows = stack->sizes->axes[1].in;
   return stack->x + (size_t)((volume * planes->in + plane) * rows + row) * stack->columns;

@@ -75,10 +75,6 @@ static rn_status_t check_lists(const conv_any_t* any, int space) {
           "dimensions.");
     for (int i = 1; i <= space; ++i)
       if (dilations[i] <= 0) return rn_invalid_argument("Dilated rates should be larger than 0.");
-    for (int i = 1; i <= space && space == 3; ++i)
-      if (dilations[i] != 1)
-        return rn_invalid_argument(
-            "CPU implementation of Conv3D currently only supports dilated rates of 1.");
   }
   if (any->padding != RN_PADDING_EXPLICIT && any->paddings.count)
     return rn_invalid_argument(
