@@ -426,7 +426,8 @@ class TestCase(unittest.TestCase):
 
     def _rows(self, value):
         """Converts rows of any lengths to lists of lists."""
-        value = self.evaluate(value) if hasattr(value, "flat_values") or isinstance(value, framework.Tensor) else value
+        is_tensor = hasattr(value, "flat_values") and not isinstance(value, tuple) or isinstance(value, framework.Tensor)
+        value = self.evaluate(value) if is_tensor else value
         if hasattr(value, "to_list"):
             return value.to_list()
         return value.tolist() if hasattr(value, "tolist") else [self._rows(x) if isinstance(x, list) else x for x in value]

@@ -12,7 +12,7 @@ python.ops.numpy_ops.tests python.saved_model.tests""".split())
 
 _NUMPY = """experimental_numpy.promotion experimental_numpy.creation experimental_numpy.elementwise experimental_numpy.shapes
 experimental_numpy.reductions experimental_numpy.indexing experimental_numpy.products experimental_numpy.names experimental_numpy.behavior""".split()
-_RAGGED = """ragged.ragged_tensor ragged.ragged_functions ragged.ragged_ops ragged.ragged_strings ragged.row_partition""".split()
+_RAGGED = """ragged.ragged_arrays ragged.ragged_gather ragged.ragged_tensor ragged.ragged_functions ragged.ragged_ops ragged.ragged_strings ragged.row_partition""".split()
 
 PATHS = {}
 for _row in """
@@ -134,6 +134,7 @@ python.framework.test_ops
 python.framework.extension_type: core.extension_type
 python.framework.auto_control_deps: eager.effect_order
 python.module.module: core.module
+python.ops.bincount_ops: alias.bincount_names
 python.ops.critical_section_ops
 python.ops.parallel_for.control_flow_ops: ops.vectorized
 python.ops.parallel_for: ops.vectorized

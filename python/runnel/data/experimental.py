@@ -188,7 +188,8 @@ def group_by_window(key_func, reduce_func, window_size=None, window_size_func=No
                 raise TypeError("Invalid `reduce_func`. `reduce_func` must return a `tf.data.Dataset` object but its return type is %s." % type(result))
             made.append(result)
             return result._variant_tensor
-        keys = dataset._trace(key_func, "Dataset_key_func")
+        key = traceable(key_func)
+        keys = dataset._trace(lambda *element: convert_to_tensor(key(*element), dtypes.int64), "Dataset_key_func")
         if not structure.are_compatible(keys.element_spec, TensorSpec([], dtypes.int64)):
             raise ValueError("Invalid `key_func`. `key_func` must return a single `tf.int64` scalar tensor but its return type is %s." % (
                 keys.element_spec,))

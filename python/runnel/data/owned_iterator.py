@@ -87,6 +87,14 @@ class NumpyIterator:
 
     next = __next__
 
+    def save(self):
+        """Returns the place in the dataset, for restore."""
+        return self._iterator._save()
+
+    def restore(self, state):
+        """Continues at the place that save returned."""
+        return self._iterator._restore(state)
+
     def __repr__(self):
         return "NumpyIterator(iterator=%r)" % (self._iterator,)
 

@@ -52,7 +52,9 @@ def _traced(dataset, state_spec, step, stem):
         def flat_fn(*flat, spec=state_spec, count=count, states=states, outputs=outputs):
             state = structure.from_compatible_tensor_list(spec, list(flat[:count]))
             after, output = step(state, dataset._pack(list(flat[count:])))
-            tensors = _returned(after, states, stem)
+            after = structure.normalize_element(after)
+            states.append(structure.type_spec_from_value(after))
+            tensors = structure.to_tensor_list(states[-1], after)
             return tensors if output is None else tensors + _returned(output[0], outputs, stem)
         flat = structure.flat_specs(state_spec) + dataset._flat_specs
         f = trace(flat_fn, [(spec.dtype, spec.shape) for spec in flat], stem, in_order=True)
@@ -89,7 +91,8 @@ def scan(dataset, initial_state, scan_func):
     def step(state, element):
         result = function(state, element)
         if not isinstance(result, (list, tuple)) or len(result) != 2:
-            raise TypeError("`scan_func` must return a pair comprising the new state and the output value, but it returned %s." % (result,))
+            raise TypeError("Invalid `scan_func`. `scan_func` should return a pair consisting of new state and the output value but its return "
+                            "type is %s." % type(result))
         return result[0], [result[1]]
     f, spec, output = _traced(dataset, spec, step, "Dataset_scan")
     count = len(structure.flat_specs(spec))

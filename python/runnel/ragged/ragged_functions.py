@@ -94,23 +94,8 @@ def map_flat_values(op, *args, **kwargs):
 
 def gather(params, indices, axis=None, batch_dims=0, name=None, validate_indices=None):
     """Selects rows of a ragged tensor, or of a tensor by ragged indices."""
-    if axis not in (None, 0) or batch_dims:
-        raise NotImplementedError("tf.gather supports ragged tensors along axis 0 only, without batch_dims")
-    with name_scope(name, "RaggedGather"):
-        if _is_ragged(indices):
-            indices = _as_ragged(indices)
-            return indices.with_values(gather(params, indices.values))
-        if not _is_ragged(params):
-            return array_ops.gather(params, indices)
-        params, indices = _as_ragged(params), convert.convert_to_tensor(indices, dtype_hint=dtypes.int64)
-        if indices._rank() == 0:
-            return params[indices]
-        if indices._rank() != 1:
-            from runnel.ragged.ragged_tensor import RaggedTensor
-            flat = gather(params, array_ops.reshape(indices, [-1]))
-            size = array_ops.shape(indices, out_type=params.row_splits.dtype)
-            return RaggedTensor.from_row_splits(flat, math_ops.range(size[0] + 1) * size[1], validate=False)
-        return _pick_rows(params, array_ops.gather(params.row_starts(), indices), array_ops.gather(params.row_lengths(), indices))
+    from runnel.ragged import ragged_gather
+    return ragged_gather.gather(params, indices, axis, batch_dims, name)
 
 
 def _pick_rows(params, starts, lengths):
@@ -175,6 +160,8 @@ def expand_dims(input, axis=None, name=None, dim=None):  # noqa: A002
     """Inserts a dimension of size 1."""
     from runnel.ragged.ragged_tensor import RaggedTensor, _axis
     ragged = _as_ragged(input)
+    if not _is_ragged(ragged):
+        return array_ops.expand_dims(ragged, dim if axis is None else axis, name)
     rank = ragged.shape.ndims
     axis = _axis(dim if axis is None else axis, None if rank is None else rank + 1)
     rows = ragged.nrows()
@@ -268,12 +255,15 @@ def _as_rows(tensor, like):
 
 def size(input, name=None, out_type=dtypes.int32):  # noqa: A002
     """Returns the number of elements."""
-    return array_ops.size(_as_ragged(input).flat_values, name=name, out_type=out_type)
+    value = _as_ragged(input)
+    return array_ops.size(value.flat_values if _is_ragged(value) else value, name=name, out_type=out_type)
 
 
 def rank(input, name=None):  # noqa: A002
     """Returns the number of dimensions."""
     ragged = _as_ragged(input)
+    if not _is_ragged(ragged):
+        return array_ops.rank(ragged, name)
     return array_ops.rank(ragged.flat_values) + ragged.ragged_rank
 
 
@@ -315,7 +305,6 @@ def reduction(whole):
 
 
 def _reduce_one(ragged, axis, unsorted, whole, again):
-    from runnel.ragged.ragged_tensor import RaggedTensor
     values, splits = ragged.values, ragged.row_splits
     if axis > 1:
         return ragged.with_values(again(values, axis - 1) if _is_ragged(values) else whole(values, axis - 1))
@@ -328,17 +317,8 @@ def _reduce_one(ragged, axis, unsorted, whole, again):
         count = math_ops.reduce_max(lengths)
     if not _is_ragged(values):
         return unsorted(values, ids, count)
-    # Nested rows: each position within the inner rows of a segment becomes a segment of its own.
-    inner = values.row_lengths()
-    longest = _ops.UnsortedSegmentMax(inner, ids, count)
-    longest = _ops.Maximum(longest, 0)
-    starts = math_ops.cumsum(longest, exclusive=True)
-    owner = values.value_rowids()
-    place = math_ops.range(values.row_splits[-1]) - array_ops.gather(values.row_splits, owner)
-    flat_ids = array_ops.gather(array_ops.gather(starts, ids), owner) + place
-    if _is_ragged(values.values):
-        raise NotImplementedError("Reductions of ragged tensors over an axis above two other ragged ones are not supported")
-    return RaggedTensor.from_row_lengths(unsorted(values.values, flat_ids, math_ops.reduce_sum(longest)), longest, validate=False)
+    from runnel.ragged.ragged_arrays import segments
+    return segments(values, ids, count, unsorted)
 
 
 def _segment_mean(values, ids, count):
@@ -362,6 +342,8 @@ def _flat_lookup(params, ids, *args, **kwargs):
 def tile(input, multiples, name=None):  # noqa: A002
     """Repeats a ragged tensor along its axes; `multiples` must be known."""
     from runnel.core.convert import constant_value, convert_to_tensor
+    if not _is_ragged(_as_ragged(input)):
+        return array_ops.tile(input, multiples, name)
     counts = constant_value(convert_to_tensor(multiples))
     if counts is None:
         raise NotImplementedError("tile of a ragged tensor by multiples that are only known when the graph runs")
@@ -369,15 +351,6 @@ def tile(input, multiples, name=None):  # noqa: A002
         if count != 1:
             input = concat([input] * int(count), axis) if count else input[(slice(None),) * axis + (slice(0, 0),)]  # noqa: A001
     return input
-
-
-def one_hot(indices, depth, on_value=None, off_value=None, axis=None, dtype=None, name=None):
-    """Returns a vector per entry of a ragged tensor, along a new last axis."""
-    inner = -1 if axis is None or axis < 0 else axis - indices.ragged_rank
-    if inner == 0 or axis is not None and axis < -1:
-        raise ValueError("axis must be greater than indices.ragged_rank.")
-    with name_scope(name, "RaggedOneHot", [indices, depth, on_value, off_value, axis]):
-        return indices.with_flat_values(array_ops.one_hot(indices.flat_values, depth, on_value, off_value, inner, dtype))
 
 
 def shape(input, out_type=dtypes.int32, name=None):  # noqa: A002
@@ -405,8 +378,25 @@ _SEGMENTS = {
     "reduce_sum": _ops.UnsortedSegmentSum, "reduce_prod": _ops.UnsortedSegmentProd, "reduce_max": _ops.UnsortedSegmentMax,
     "reduce_min": _ops.UnsortedSegmentMin, "reduce_mean": _segment_mean, "reduce_any": _of_bools(_ops.UnsortedSegmentSum),
     "reduce_all": _of_bools(_ops.UnsortedSegmentProd)}
+
+
+def _later(module, name):
+    """Returns a function of another module of this package, which is imported when it is called."""
+    def call(*args, **kwargs):
+        return getattr(importlib.import_module("runnel.ragged." + module), name)(*args, **kwargs)
+    return call
+
+
 _SPECIAL = {"gather": gather, "concat": concat, "stack": stack, "expand_dims": expand_dims, "size": size, "rank": rank, "where": where,
-            "nn.embedding_lookup": _flat_lookup, "tile": tile, "one_hot": one_hot, "shape": shape}
+            "nn.embedding_lookup": _flat_lookup, "tile": tile, "shape": shape, "map_fn": map_fn, "gather_nd": _later("ragged_gather", "gather_nd"),
+            "squeeze": _later("ragged_arrays", "squeeze"), "reverse": _later("ragged_arrays", "reverse"), "split": _later("ragged_arrays", "split"),
+            "one_hot": _later("ragged_arrays", "one_hot"), "bitcast": _later("ragged_arrays", "bitcast"), "cumsum": _later("ragged_arrays", "cumsum"),
+            "dynamic_partition": _later("ragged_arrays", "dynamic_partition"), "batch_gather": _later("ragged_gather", "batch_gather"),
+            "unsorted_segment_sum": _later("ragged_arrays", "segment_sum"), "unsorted_segment_prod": _later("ragged_arrays", "segment_prod"),
+            "unsorted_segment_min": _later("ragged_arrays", "segment_min"), "unsorted_segment_max": _later("ragged_arrays", "segment_max"),
+            "unsorted_segment_mean": _later("ragged_arrays", "segment_mean"),
+            "unsorted_segment_sqrt_n": _later("ragged_arrays", "segment_sqrt_n"), "math.reduce_variance": _later("ragged_arrays", "reduce_variance"),
+            "math.reduce_std": _later("ragged_arrays", "reduce_std")}
 
 
 def _before(original, handle):

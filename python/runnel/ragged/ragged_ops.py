@@ -10,38 +10,78 @@ from runnel.ragged.ragged_functions import boolean_mask, map_flat_values, stack 
 from runnel.ragged.ragged_tensor import RaggedTensor, RaggedTensorValue, _long, _rowids, _spans, _splits_of
 
 
-def _depths(value):
-    """Returns (depth of the scalars or None, greatest depth of empty lists)."""
+def _is_list(value):
     import numpy as np
-    if isinstance(value, np.ndarray):
-        value = value.tolist()
-    if not isinstance(value, (list, tuple)):
+    return isinstance(value, (list, tuple)) or isinstance(value, np.ndarray) and value.ndim > 0
+
+
+def _find_scalar_and_max_depth(pylist):
+    """Returns (depth of the scalars or None, greatest depth of lists)."""
+    if not _is_list(pylist):
         return 0, 0
-    scalars, empty = None, 1
-    for item in value:
-        depth, below = _depths(item)
+    scalars, deepest = None, 1
+    for item in pylist:
+        depth, below = _find_scalar_and_max_depth(item)
         if depth is not None:
             if scalars is not None and scalars != depth + 1:
                 raise ValueError("all scalar values must have the same nesting depth")
             scalars = depth + 1
-        empty = max(empty, below + 1)
-    return scalars, empty
+        deepest = max(deepest, below + 1)
+    return scalars, deepest
+
+
+def _default_inner_shape_for_pylist(pylist, ragged_rank):
+    """Returns the shape of the values of nested lists whose first dimensions are ragged."""
+    rows = pylist
+    for depth in builtins.range(ragged_rank):
+        if not all(_is_list(row) for row in rows):
+            raise ValueError("pylist has scalar values depth %d, but ragged_rank=%d requires scalar value depth greater than %d" % (
+                depth + 1, ragged_rank, ragged_rank))
+        rows = [item for row in rows for item in row]
+    shape, first = [], rows
+    while _is_list(first):
+        shape.append(len(first))
+        if not len(first):
+            break
+        first = first[0]
+    _check_inner_shape(rows, shape)
+    return tuple(shape[1:])
+
+
+def _check_inner_shape(item, shape):
+    if _is_list(item) != bool(shape) or shape and shape[0] != len(item):
+        raise ValueError("inner values have inconsistent shape")
+    for child in item if shape else ():
+        _check_inner_shape(child, shape[1:])
 
 
 def _build(pylist, ragged_rank, inner_shape, make_ragged, make_flat):
-    import numpy as np
-    if isinstance(pylist, np.ndarray):
-        pylist = pylist.tolist()
-    scalars, empty = _depths(pylist)
-    if scalars is not None and empty > scalars:
-        raise ValueError("Invalid pylist=%s: empty list nesting is greater than scalar value nesting" % (pylist,))
-    depth = empty if scalars is None else scalars
-    if inner_shape is not None and not isinstance(inner_shape, (list, tuple)):
+    """Makes a ragged value of nested lists, by functions that make rows and flat values."""
+    if inner_shape is not None:
         inner_shape = tuple(inner_shape)
+    if not _is_list(pylist):
+        if ragged_rank is not None and ragged_rank != 0:
+            raise ValueError("Invalid pylist=%r: incompatible with ragged_rank=%d" % (pylist, ragged_rank))
+        if inner_shape:
+            raise ValueError("Invalid pylist=%r: incompatible with dim(inner_shape)=%d" % (pylist, len(inner_shape)))
+        return make_flat(pylist, ())
+    if ragged_rank is not None and ragged_rank < 0:
+        raise ValueError("Invalid ragged_rank=%r: must be nonnegative" % ragged_rank)
+    scalars, deepest = _find_scalar_and_max_depth(pylist)
+    if scalars is not None and deepest > scalars:
+        raise ValueError("Invalid pylist=%r: empty list nesting is greater than scalar value nesting" % (pylist,))
+    if scalars is not None and ragged_rank is not None and deepest < ragged_rank:
+        raise ValueError("Invalid pylist=%r, max depth smaller than ragged_rank=%d" % (pylist, ragged_rank))
+    if inner_shape is not None and ragged_rank is not None:
+        wanted = ragged_rank + len(inner_shape) + 1
+        if scalars is not None and wanted != scalars or scalars is None and wanted < deepest:
+            raise ValueError("Invalid pylist=%r: incompatible with ragged_rank=%d and dim(inner_shape)=%d" % (pylist, ragged_rank, len(inner_shape)))
+    if ragged_rank == 0 or ragged_rank is None and (deepest < 2 or inner_shape is not None and deepest - len(inner_shape) < 2):
+        return make_flat(pylist, None if inner_shape is None else (len(pylist), *inner_shape))
+    if inner_shape is None:
+        inner_shape = () if ragged_rank is None else _default_inner_shape_for_pylist(pylist, ragged_rank)
     if ragged_rank is None:
-        ragged_rank = max(0, depth - 1 - len(inner_shape or ()))
-    elif not 0 <= ragged_rank < max(depth, 1) and depth:
-        raise ValueError("Invalid pylist=%s: ragged_rank must be less than the depth of values (ragged_rank=%d)" % (pylist, ragged_rank))
+        ragged_rank = max(1, deepest - 1 if scalars is None else scalars - 1 - len(inner_shape))
     nested, rows = [], pylist
     for _ in builtins.range(ragged_rank):
         splits, below = [0], []
@@ -50,9 +90,7 @@ def _build(pylist, ragged_rank, inner_shape, make_ragged, make_flat):
             splits.append(len(below))
         nested.append(splits)
         rows = below
-    if inner_shape is None:
-        inner_shape = np.shape(rows)[1:] if ragged_rank < depth - 1 else ()
-    flat = make_flat(rows, [len(rows), *inner_shape] if isinstance(rows, (list, tuple)) else None)
+    flat = make_flat(rows, (len(rows), *inner_shape))
     for splits in reversed(nested):
         flat = make_ragged(flat, splits)
     return flat
@@ -71,9 +109,8 @@ def constant(pylist, dtype=None, ragged_rank=None, inner_shape=None, name=None, 
     """
 
     def flat(rows, shape):
-        if shape is None:
-            return convert.constant(rows, dtype)
-        return convert.constant(rows, dtype or (None if rows else dtypes.float32), shape)
+        kind = dtype or (dtypes.float32 if _is_list(rows) and not len(rows) else None)
+        return convert.constant(rows, kind, shape)
 
     with name_scope(name, "RaggedConstant"):
         return _build(pylist, ragged_rank, inner_shape, lambda values, splits: RaggedTensor.from_row_splits(
@@ -83,13 +120,12 @@ def constant(pylist, dtype=None, ragged_rank=None, inner_shape=None, name=None, 
 def constant_value(pylist, dtype=None, ragged_rank=None, inner_shape=None, row_splits_dtype="int64"):
     """Like constant, but returns arrays: a RaggedTensorValue."""
     import numpy as np
-    kind = None if dtype is None else dtypes.as_dtype(dtype).as_numpy_dtype
+    kind = dtype.as_numpy_dtype if isinstance(dtype, dtypes.DType) else dtype
     splits_kind = dtypes.as_dtype(row_splits_dtype).as_numpy_dtype
 
     def flat(rows, shape):
-        if shape is None:
-            return np.array(rows, kind)
-        return np.reshape(np.array(rows, kind if kind is not None or rows else np.float32), shape)
+        made = np.array(rows, kind)
+        return made if shape is None or not _is_list(rows) else np.reshape(made, shape)
 
     return _build(pylist, ragged_rank, inner_shape, lambda values, splits: RaggedTensorValue(values, np.array(splits, splits_kind)), flat)
 
@@ -141,6 +177,9 @@ def segment_ids_to_row_splits(segment_ids, num_segments=None, out_type=None, nam
 
 def stack_dynamic_partitions(data, partitions, num_partitions, name=None):
     """Returns a ragged tensor whose row i has the rows of `data` with partition i."""
+    if hasattr(data, "ragged_rank") or hasattr(partitions, "ragged_rank"):
+        from runnel.ragged import ragged_arrays
+        return ragged_arrays.stack_partitions(data, partitions, num_partitions, name)
     with name_scope(name, "SegmentStack"):
         data, partitions = convert.convert_to_tensor(data), convert.convert_to_tensor(partitions)
         if partitions._rank() > 1:

@@ -75,11 +75,11 @@ class RaggedTensor(CompositeTensor):
 
     __module__ = "tensorflow.python.ops.ragged.ragged_tensor"  # by which libraries recognize it
 
-    def __init__(self, values, row_splits, internal=False):
+    def __init__(self, values, row_splits, internal=False, uniform_row_length=None):
         if not internal:
             raise ValueError("RaggedTensor constructor is private; please use one of the factory methods instead "
                              "(e.g., RaggedTensor.from_row_lengths())")
-        self._values, self._row_splits = values, row_splits
+        self._values, self._row_splits, self._uniform_row_length = values, row_splits, uniform_row_length
         row_splits.shape.assert_has_rank(1)
 
     # Creation.
@@ -130,6 +130,44 @@ class RaggedTensor(CompositeTensor):
             if known is not None:
                 made._row_splits.set_shape([int(known) + 1])
             return made
+
+    @classmethod
+    def from_uniform_row_length(cls, values, uniform_row_length, nrows=None, validate=True, name=None):
+        """Creates a ragged tensor whose rows all have one length. `nrows` is needed only if that is 0."""
+        with name_scope(name, "RaggedFromUniformRowLength", [uniform_row_length]):
+            values = as_ragged_or_tensor(values, name="values")
+            length = convert.convert_to_tensor(uniform_row_length, dtype_hint=dtypes.int64)
+            if isinstance(values, RaggedTensor) and length.dtype != values._row_splits.dtype:
+                length = math_ops.cast(length, values._row_splits.dtype)
+            if length.dtype not in (dtypes.int32, dtypes.int64):
+                length = math_ops.cast(length, dtypes.int64)
+            size, known = _rows(values, length.dtype), convert.constant_value(length)
+            static = values.shape.as_list()[0] if values.shape.rank else None
+            rows = None if nrows is None else convert.constant_value(convert.convert_to_tensor(nrows))
+            if known is not None and static is not None and rows is None and int(known) > 0:
+                rows = static // int(known)
+            if validate:
+                _check_uniform(known, static, rows)
+            count = math_ops.cast(nrows, length.dtype) if nrows is not None else convert.convert_to_tensor(
+                rows, length.dtype) if rows is not None else _ops.FloorDiv(size, _ops.Maximum(length, 1))
+            splits = math_ops.range(count + 1) * length
+            if rows is not None:
+                splits.set_shape([int(rows) + 1])
+            return cls(values, splits, internal=True, uniform_row_length=length)
+
+    @classmethod
+    def from_nested_value_rowids(cls, flat_values, nested_value_rowids, nested_nrows=None, name=None, validate=True):
+        """Creates a ragged tensor from the rows of the values of all levels, the outermost first."""
+        nested = list(nested_value_rowids)
+        counts = [None] * len(nested) if nested_nrows is None else list(nested_nrows)
+        if len(counts) != len(nested):
+            raise ValueError("Argument `nested_nrows` must have the same length as argument `nested_value_rowids`. len(nested_nrows) = %d vs. "
+                             "len(nested_values_rowids) = %d." % (len(counts), len(nested)))
+        with name_scope(name, "RaggedFromNestedValueRowIds", [flat_values]):
+            result = flat_values
+            for rowids, nrows in zip(reversed(nested), reversed(counts)):
+                result = cls.from_value_rowids(result, rowids, nrows, validate=validate)
+            return result
 
     @classmethod
     def from_nested_row_splits(cls, flat_values, nested_row_splits, name=None, validate=True):
@@ -194,6 +232,7 @@ class RaggedTensor(CompositeTensor):
     row_splits = property(lambda self: self._row_splits)
     ragged_rank = property(lambda self: 1 + getattr(self._values, "ragged_rank", 0))
     nested_row_splits = property(lambda self: (self._row_splits,) + getattr(self._values, "nested_row_splits", ()))
+    uniform_row_length = property(lambda self: self._uniform_row_length)
     op = property(lambda self: self.flat_values.op)
     graph = property(lambda self: self.flat_values.graph)
     name = property(lambda self: self.flat_values.name)
@@ -206,11 +245,13 @@ class RaggedTensor(CompositeTensor):
     @property
     def shape(self):
         """The static shape, with None for rows of different lengths."""
-        rows = self._row_splits.shape.dims[0].value
+        rows = self._row_splits.shape.as_list()[0] if self._row_splits.shape.rank else None
         inner = self._values.shape
+        length = None if self._uniform_row_length is None else convert.constant_value(self._uniform_row_length)
+        outer = [None if rows is None else rows - 1, None if length is None else int(length)]
         if inner.ndims is None:
             return tensor_shape.unknown_shape()
-        return tensor_shape.TensorShape([None if rows is None else rows - 1, None] + inner.as_list()[1:])
+        return tensor_shape.TensorShape(outer + inner.as_list()[1:])
 
     def get_shape(self):
         return self.shape
@@ -282,7 +323,7 @@ class RaggedTensor(CompositeTensor):
 
     def with_values(self, new_values):
         """Returns the same rows with other values."""
-        return RaggedTensor(as_ragged_or_tensor(new_values), self._row_splits, internal=True)
+        return RaggedTensor(as_ragged_or_tensor(new_values), self._row_splits, internal=True, uniform_row_length=self._uniform_row_length)
 
     def with_flat_values(self, new_values):
         """Returns the same rows with other innermost values."""
@@ -417,6 +458,18 @@ def _axis(axis, rank):
 def _rows(values, dtype):
     """Returns the size of the first dimension."""
     return values.nrows(dtype) if isinstance(values, RaggedTensor) else array_ops.shape(values, out_type=dtype)[0]
+
+
+def _check_uniform(length, size, rows):
+    """Raises ValueError if the numbers that are known do not agree."""
+    if length is not None and int(length) < 0:
+        raise ValueError("uniform_row_length must be greater than or equal to zero")
+    if length is None or size is None:
+        return
+    if int(length) == 0 and size or int(length) and size % int(length):
+        raise ValueError("uniform_row_length must divide evenly: %d values, rows of %d" % (size, int(length)))
+    if rows is not None and int(rows) * int(length) != size:
+        raise ValueError("The number of values %d does not match %d rows of %d" % (size, int(rows), int(length)))
 
 
 def _checked(splits, values):
