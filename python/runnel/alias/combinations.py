@@ -199,7 +199,7 @@ class MemoryChecker:
     def report(self):
         """Does nothing."""
 
-    assert_no_leak_if_all_possible_except_one = report
+    assert_no_leak_if_all_possibly_except_one = report
 
     def assert_no_new_python_objects(self, threshold=None):
         """Does nothing."""

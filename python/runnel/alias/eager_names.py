@@ -146,7 +146,10 @@ class CancellationManager:
 def execute(op_name, num_outputs, inputs, attrs=None, ctx=None, name=None):
     """Runs an op by name; `attrs` is a flat tuple of names and values."""
     pairs = dict(zip((attrs or ())[::2], (attrs or ())[1::2]))
-    result = getattr(raw_ops, op_name)(*inputs, **pairs)
+    function = getattr(raw_ops, op_name.decode() if isinstance(op_name, bytes) else op_name, None)
+    if function is None:
+        raise errors.NotFoundError(None, None, "Op type not registered '%s'" % op_name)
+    result = function(*inputs, **pairs, name=name)
     return list(result) if isinstance(result, (list, tuple)) else [result]
 
 

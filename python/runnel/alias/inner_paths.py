@@ -370,10 +370,11 @@ def module(path):
     leaf = path.rpartition(".")[2]
     if path.startswith("python.keras.") and path.count(".") == 2 and importlib.util.find_spec("runnel." + path[7:]):
         return _View(path, (path[7:],))
-    if path not in _PATHS and any(path == absent or path.startswith(absent + ".") for absent in _ABSENT):
-        return _Absent(path)
     if path in _PACKAGES:
         return _Package(path)
+    is_test = any(path.startswith(package + ".") for package in tf2_paths.TEST_PACKAGES)
+    if path not in _PATHS and not is_test and any(path == absent or path.startswith(absent + ".") for absent in _ABSENT):
+        return _Absent(path)
     if leaf.endswith("_pb2"):
         return _Messages(path)
     if leaf == "tf_inspect":

@@ -3,12 +3,14 @@
 The same form as the tables of inner_paths.py: "path: modules", or the path alone where only public names are found there.
 """
 
-PACKAGES = tuple("""core.function core.function.capture core.function.polymorphism core.config core.distributed_runtime
+# Folders of TensorFlow's tests: what they hold comes with the tests, or not at all.
+TEST_PACKAGES = ("python.autograph.tests", "python.ops.numpy_ops.tests", "python.saved_model.tests")
+
+PACKAGES = TEST_PACKAGES + tuple("""core.function core.function.capture core.function.polymorphism core.config core.distributed_runtime
 core.distributed_runtime.preemption python.checkpoint.sharding python.data.experimental.kernel_tests python.data.experimental.service
 python.eager.polymorphic_function python.ops.numpy_ops python.ops.parallel_for python.ops.structured python.profiler
 python.saved_model.pywrap_saved_model python.saved_model.model_utils python.training.saving python.types python.util.protobuf
-python.autograph.tests python.compiler python.compiler.xla python.ops.signal python.grappler python.dlpack
-python.ops.numpy_ops.tests python.saved_model.tests""".split())
+python.compiler python.compiler.xla python.ops.signal python.grappler python.dlpack""".split())
 
 _NUMPY = """experimental_numpy.promotion experimental_numpy.creation experimental_numpy.elementwise experimental_numpy.shapes
 experimental_numpy.reductions experimental_numpy.indexing experimental_numpy.products experimental_numpy.names experimental_numpy.behavior""".split()
@@ -21,6 +23,11 @@ core.function.capture.capture_container
 core.function.polymorphism.function_type
 core.function.polymorphism.function_cache
 core.config.flags
+python.autograph.core.converter: autograph.experimental alias.autograph_names
+python.autograph.core.ag_ctx: alias.autograph_names
+python.autograph.impl.api: alias.autograph_names autograph.conversion autograph
+python.autograph.lang.directives: autograph.experimental
+python.ops.gradient_checker_v2: compat.v2.test_functions alias.test_util
 python.compat.compat: compat
 python.compat.v2_compat: core.v2_switches
 python.checkpoint.checkpoint: train.checkpoint

@@ -219,6 +219,57 @@ class Context:
         """Tells whether operations run when they are called."""
         return framework.executing_eagerly()
 
+    @property
+    def device_name(self):
+        """The device that tf.device set, or None."""
+        name = _core.eager_device(None)
+        _core.eager_device(name)
+        return name or None
+
+    @property
+    def scope_name(self):
+        """The name scope that tf.name_scope set, with its slash, or an empty string."""
+        from runnel.compat.v2.internal import get_name_scope
+        name = get_name_scope()
+        return name + "/" if name else ""
+
+    @staticmethod
+    def list_physical_devices(device_type=None):
+        """Returns the devices of the machine."""
+        from runnel import config
+        return config.list_physical_devices(device_type)
+
+    @staticmethod
+    def list_logical_devices(device_type=None):
+        """Returns the devices of the eager context."""
+        from runnel import config
+        return config.list_logical_devices(device_type)
+
+    @staticmethod
+    def devices():
+        """Returns the names of the devices."""
+        return [name for name, _ in list_devices()]
+
+    @staticmethod
+    def num_gpus():
+        """Returns the number of GPUs."""
+        return sum(1 for _, kind in list_devices() if kind == "GPU")
+
+    @staticmethod
+    def list_function_names():
+        """Returns the names of the functions of the eager context."""
+        from runnel.eager import tracing
+        return set(tracing.eager_functions())
+
+    def has_function(self, name):
+        """Tells whether the eager context has a function."""
+        return (name.decode() if isinstance(name, bytes) else name) in self.list_function_names()
+
+    @staticmethod
+    def device(name):
+        """A context manager that sets the device of operations."""
+        return device(name)
+
     ensure_initialized = staticmethod(start)
 
 

@@ -145,7 +145,7 @@ def bitcast(input, type, name=None):  # noqa: A002
         flat = ragged.flat_values
         if ragged.dtype.size < kind.size and flat.shape.rank is not None and flat.shape.rank < 2:
             raise ValueError("`input.flat_values` is required to have rank >= 2 when input.dtype.size < type.size. Actual rank: %d" % flat.shape.rank)
-        return ragged.with_flat_values(array_ops.bitcast(flat, kind))
+        return ragged.with_flat_values(_ops.Bitcast(flat, type=kind))
 
 
 def cumsum(x, axis=0, exclusive=False, reverse=False, name=None):  # noqa: A002
@@ -334,7 +334,8 @@ def reduce_variance(input_tensor, axis=None, keepdims=False, name=None):
         of_square, squared = mean(square, axis=axis, keepdims=keepdims), mean(ragged, axis=axis, keepdims=keepdims)
         squared = map_flat_values(_ops.Square, squared) if _is_ragged(squared) else _ops.Square(squared)
         import runnel
-        return runnel.maximum(runnel.subtract(of_square, squared), convert.convert_to_tensor(0, ragged.dtype))
+        difference = runnel.subtract(of_square, squared)
+        return runnel.maximum(difference, convert.convert_to_tensor(0, difference.dtype))
 
 
 def reduce_std(input_tensor, axis=None, keepdims=False, name=None):
