@@ -93,10 +93,17 @@ class _Flow:
         activity = liveness.Activity(*s.body, *s.orelse)
         names = sorted(n for n in activity.writes if n in s.live or n in self.outer)
         parts, state = self._state(s, activity, names)
-        body = self._function(s, "body", s.body, activity.writes)
-        orelse = self._function(s, "else", s.orelse or [ast.Pass()], activity.writes)
+        body = self._branch(s, "body", s.body, s.needed[0], activity, names)
+        orelse = self._branch(s, "else", s.orelse or [ast.Pass()], s.needed[1], activity, names)
         call = _call("if_statement", s.test, _load(body.name), _load(orelse.name), *state)
         return parts + [body, orelse, _at(ast.Expr(call), s)]
+
+    def _branch(self, s, kind, statements, needed, activity, names):
+        """Returns the function of a branch. A name that it reads and then assigns, and that nobody needs afterwards, is its own: a parameter
+        whose default is the value before."""
+        own = sorted(n for n in liveness.Activity(*statements).writes & needed if n not in names and n not in self.outer)
+        self.states.update(own)
+        return self._function(s, kind, statements, activity.writes, own=own)
 
     def _while(self, s):
         activity = liveness.Activity(*s.body)
@@ -159,12 +166,16 @@ class _Flow:
         shown = ast.Tuple(elts=[ast.Constant(t) for t in texts], ctx=ast.Load())
         return [_at(reader, s), _at(writer, s)], [_load(reader.name), _load(writer.name), shown]
 
-    def _function(self, s, kind, statements, writes, parameters=()):
+    def _function(self, s, kind, statements, writes, parameters=(), own=()):
         """Returns a function of a block. Names that it shares with the function are declared; others are its own."""
         statements = self.block(statements)
         self.number += 1
-        shared = sorted((writes | self.states) & self._written(statements) & (self.states | set(self.outer)))
-        return _at(ast.FunctionDef(name="ag__%s_%d" % (kind, self.number), args=_arguments(*parameters), decorator_list=[], returns=None, type_params=[],
+        shared = sorted(((writes | self.states) & self._written(statements) & (self.states | set(self.outer))) - set(own))
+        arguments = _arguments(*parameters, *own)
+        arguments.defaults = [_load(name) for name in own]
+        for value in arguments.defaults:
+            value.is_plain = True  # type: ignore[attr-defined]
+        return _at(ast.FunctionDef(name="ag__%s_%d" % (kind, self.number), args=arguments, decorator_list=[], returns=None, type_params=[],
                                    body=self._declarations(shared) + statements), s)
 
     @staticmethod

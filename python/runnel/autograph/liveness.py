@@ -96,7 +96,7 @@ def _root(node):
 
 
 def annotate(function):
-    """Gives each If, While and For of a function `live`, the names needed after it; loops also get `live_in`."""
+    """Gives each If, While and For of a function `live`, the names needed after it; loops also get `live_in`, Ifs `needed` per branch."""
     always = Activity(*function.body).hidden
     _before(function.body, set(always), always)
 
@@ -111,7 +111,8 @@ def _before(statements, live, always):
 def _before_one(s, live, always):
     if isinstance(s, ast.If):
         s.live = set(live)  # type: ignore[attr-defined]
-        return _before(s.body, live, always) | _before(s.orelse, live, always) | Activity(s.test).reads
+        s.needed = [_before(s.body, live, always), _before(s.orelse, live, always)]  # type: ignore[attr-defined]
+        return s.needed[0] | s.needed[1] | Activity(s.test).reads
     if isinstance(s, (ast.While, ast.For)):
         return _before_loop(s, live, always)
     if isinstance(s, ast.With):

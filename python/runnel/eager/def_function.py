@@ -5,6 +5,7 @@ operations become part of that graph. Variables may be created in the first trac
 """
 
 import functools
+import logging
 
 from runnel import nest, raw_ops
 from runnel.autograph.conversion import traceable
@@ -51,6 +52,10 @@ def _as_tensor(x):
     return convert_to_tensor(x) if isinstance(x, (variables.Variable, bool, int, float)) else x
 
 
+_log = logging.getLogger("tensorflow")
+_WATCHED, _MANY = 5, 4  # a warning comes if more than _MANY of the last _WATCHED calls were traced
+
+
 class Function(Trackable):
     """The result of tf.function.
 
@@ -62,10 +67,12 @@ class Function(Trackable):
       jit_compile: kept; functions run the same way.
     """
 
-    def __init__(self, python_function, input_signature=None, autograph=True, reduce_retracing=False, jit_compile=None, name=None):
+    def __init__(self, python_function, input_signature=None, autograph=True, reduce_retracing=False, jit_compile=None, name=None,
+                 attributes=None, autograph_options=None):
         self.python_function = self._python_function = python_function
         self.input_signature = None if input_signature is None else tuple(input_signature)
-        self._options = {"autograph": autograph, "reduce_retracing": reduce_retracing, "jit_compile": jit_compile, "name": name}
+        self._options = {"autograph": autograph, "reduce_retracing": reduce_retracing, "jit_compile": jit_compile, "name": name,
+                         "attributes": dict(attributes or {}), "autograph_options": autograph_options}
         self._signature = signature_of(python_function)
         if input_signature is not None:
             check_signature(self._signature, self.input_signature)
@@ -73,13 +80,31 @@ class Function(Trackable):
         self._cache = {}  # key of arguments with all TypeSpecs -> Concrete
         self._by_key = {}  # key of arguments -> [Concrete], the newest last
         self._may_create = True  # variables
-        self._count = 0
+        self._count = self._calls = 0  # of traces, and of calls that needed a look at their arguments
+        self._recent, self._is_warned = [], False  # calls that were traced
         functools.update_wrapper(self, python_function)
 
     @property
     def jit_compile(self):
         """What tf.function was given."""
         return self._options["jit_compile"]
+
+    _jit_compile = jit_compile
+    _autograph = property(lambda self: self._options["autograph"])
+    _reduce_retracing = property(lambda self: self._options["reduce_retracing"])
+    _attributes = property(lambda self: self._options["attributes"])
+    _experimental_autograph_options = property(lambda self: self._options["autograph_options"])
+
+    @property
+    def _name(self):
+        return self._options["name"] or getattr(self._python_function, "__name__", "tf_function")
+
+    def _clone(self, python_function):
+        """Returns another function with the same options and no traces."""
+        return Function(python_function, self.input_signature, **self._options)
+
+    def __reduce__(self):
+        return _unpickled, (self._python_function, self.input_signature, self._options)
 
     def __get__(self, instance, owner):
         if instance is None:
@@ -126,8 +151,10 @@ class Function(Trackable):
             arguments = Arguments(*canonical(self._signature, args, kwargs))
             specs = arguments.specs()
         key = arguments.key()
+        self._calls += 1
         concrete = self._cache.get((key, tuple(specs)))
         if concrete is None:
+            self._warn_of_traces()
             with tracing.exclusive():
                 concrete = self._cache.get((key, tuple(specs))) or self._found_or_traced(arguments, key, specs)
                 self._cache[key, tuple(specs)] = concrete
@@ -152,6 +179,17 @@ class Function(Trackable):
                 concrete = self._trace_once(arguments, specs)
         self._may_create = False
         return concrete
+
+    def _warn_of_traces(self):
+        """Warns if more than four of the last calls were traced."""
+        self._recent = [number for number in self._recent if number > self._calls - _WATCHED] + [self._calls]
+        if len(self._recent) > _MANY and not self._is_warned:
+            self._is_warned = True
+            _log.warning(
+                "%d out of the last %d calls to %r triggered tf.function retracing. Tracing is expensive and the excessive number of tracings could be "
+                "due to (1) creating @tf.function repeatedly in a loop, (2) passing tensors with different shapes, (3) passing Python objects instead "
+                "of tensors. For (1), please define your @tf.function outside of the loop. For (2), @tf.function has reduce_retracing=True option that "
+                "can avoid unnecessary retracing.", len(self._recent), min(self._calls, _WATCHED), self._python_function)
 
     def _trace_once(self, arguments, specs):
         self._count += 1
@@ -204,6 +242,11 @@ class Function(Trackable):
         return arguments, specs
 
 
+def _unpickled(python_function, input_signature, options):
+    """Returns a pickled function: it has no traces."""
+    return Function(python_function, input_signature, **options)
+
+
 def function(func=None, input_signature=None, autograph=True, jit_compile=None, reduce_retracing=False, experimental_implements=None,
              experimental_autograph_options=None, experimental_attributes=None, experimental_relax_shapes=None, experimental_compile=None,
              experimental_follow_type_hints=None):
@@ -217,5 +260,11 @@ def function(func=None, input_signature=None, autograph=True, jit_compile=None, 
       reduce_retracing: whether a second shape of an argument makes a trace for all such shapes.
     """
     if func is None:
-        return lambda f: function(f, input_signature, autograph, jit_compile, reduce_retracing, experimental_relax_shapes=experimental_relax_shapes)
-    return Function(func, input_signature, autograph, bool(reduce_retracing or experimental_relax_shapes), jit_compile)
+        return lambda f: function(f, input_signature, autograph, jit_compile, reduce_retracing, experimental_implements,
+                                  experimental_autograph_options, experimental_attributes, experimental_relax_shapes)
+    attributes = dict(experimental_attributes or {})
+    if experimental_implements is not None:
+        attributes["api_implements"] = experimental_implements
+    reduces = reduce_retracing if experimental_relax_shapes is None else experimental_relax_shapes
+    return Function(func, input_signature, autograph, reduces, jit_compile, attributes=attributes,
+                    autograph_options=experimental_autograph_options)

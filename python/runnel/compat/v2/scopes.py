@@ -6,7 +6,7 @@ from runnel.core import framework
 class name_scope:  # noqa: N801
     """A context manager: gives operations and variables the prefix "name/". A name with "/" at its end is a scope entered again."""
 
-    def __init__(self, name):
+    def __init__(self, name, skip_on_eager=False):
         if not isinstance(name, str):
             raise ValueError("name for name_scope must be a string.")
         self._name = name
