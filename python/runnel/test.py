@@ -430,7 +430,9 @@ class TestCase(unittest.TestCase):
         value = self.evaluate(value) if is_tensor else value
         if hasattr(value, "to_list"):
             return value.to_list()
-        return value.tolist() if hasattr(value, "tolist") else [self._rows(x) if isinstance(x, list) else x for x in value]
+        if hasattr(value, "tolist"):
+            return value.tolist()
+        return [self._rows(x) if isinstance(x, list) or getattr(x, "shape", ()) else x for x in value]
 
     def evaluate_if_both_tensors(self, a, b):
         """Evaluates both if both are tensors; else returns them unchanged."""
@@ -441,6 +443,8 @@ class TestCase(unittest.TestCase):
     def assertAllClose(self, a, b, rtol=1e-6, atol=1e-6, msg=None):
         """Asserts that nested arrays are nearly equal."""
         import numpy as np
+        if any(hasattr(x, "to_list") and hasattr(x, "ragged_rank") for x in (a, b)):
+            a, b = self._rows(a), self._rows(b)
         if hasattr(a, "_asdict"):
             a = a._asdict()
         if hasattr(b, "_asdict"):

@@ -1,10 +1,33 @@
 """tensorflow.python.framework: names without a public name that TensorFlow's own tests of 2.x import."""
 
-from runnel import _core
+from runnel import _core, raw_ops
 from runnel.core import framework
 from runnel.core.composite import SparseTensor, SparseTensorValue
 from runnel.core.framework import is_tensor as is_tf_type  # noqa: F401
-from runnel.eager.context import EagerTensor  # noqa: F401
+from runnel.eager import context as _eager
+
+
+class _EagerTensorType(type):
+    """The class of eager tensors as TensorFlow's tests call it: EagerTensor(value, device, dtype)."""
+
+    def __instancecheck__(cls, value):
+        return isinstance(value, _eager.EagerTensor)
+
+    def __call__(cls, value, device=None, dtype=None):
+        if device is not None and not isinstance(device, str):
+            raise ValueError("Error parsing device argument to CopyToDevice: %r" % (device,))
+        import numpy
+        from runnel import dtypes
+        kind = None if dtype is None else dtypes.as_dtype(dtype)
+        if isinstance(value, _eager.EagerTensor):
+            return value if kind is None or kind == value.dtype else raw_ops.Cast(x=value, DstT=kind)
+        if kind is not None and isinstance(value, (numpy.ndarray, numpy.generic)) and value.dtype.kind in "fiub":
+            value = numpy.asarray(value).astype(kind.as_numpy_dtype)
+        return _eager.constant(value, kind)
+
+
+class EagerTensor(metaclass=_EagerTensorType):
+    """Makes eager tensors, and recognizes them."""
 
 
 class NativeObject:
@@ -25,3 +48,17 @@ def device_v2(device_name):
     """A context manager that sets the device of operations."""
     import runnel
     return runnel.device(device_name)
+
+
+def set_dtype_conversion_mode(dtype_conversion_mode):
+    """Sets how types are promoted: by NumPy's rules ("legacy") or not at all ("off")."""
+    if str(dtype_conversion_mode).lower() == "legacy":
+        from runnel.experimental_numpy.behavior import experimental_enable_numpy_behavior
+        experimental_enable_numpy_behavior()
+    elif str(dtype_conversion_mode).lower() != "off":
+        raise NotImplementedError("set_dtype_conversion_mode(%r): 'legacy' and 'off' are supported" % (dtype_conversion_mode,))
+
+
+def is_auto_dtype_conversion_enabled():
+    """Returns False: modes that convert more than NumPy does are not supported."""
+    return False

@@ -23,8 +23,8 @@ def is_ragged(value):
 
 
 def to_tensor(rt_input, default_value=None, name=None):
-    """Returns a ragged tensor with its rows padded."""
-    return rt_input.to_tensor(default_value, name)
+    """Returns a ragged tensor with its rows padded; a tensor unchanged."""
+    return rt_input.to_tensor(default_value, name) if is_ragged(rt_input) else rt_input
 
 
 def from_tensor(tensor, lengths=None, padding=None, ragged_rank=1, row_splits_dtype=runnel.int64, name=None):

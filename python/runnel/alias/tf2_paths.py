@@ -142,6 +142,7 @@ python.framework.extension_type: core.extension_type
 python.framework.auto_control_deps: eager.effect_order
 python.module.module: core.module
 python.ops.bincount_ops: alias.bincount_names
+python.ops.sparse_ops: alias.bincount_names ops.sparse_ops sparse
 python.ops.critical_section_ops
 python.ops.parallel_for.control_flow_ops: ops.vectorized
 python.ops.parallel_for: ops.vectorized

@@ -836,7 +836,7 @@ class name_scope:  # noqa: N801
 
     __slots__ = ("_name", "_values", "_graph", "_before", "_default")
 
-    def __init__(self, name, default_name=None, values=None):
+    def __init__(self, name, default_name=None, values=None, skip_on_eager=True):
         self._name = default_name if name is None else name
         self._values = values
         self._default = None

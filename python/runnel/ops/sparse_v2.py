@@ -74,6 +74,8 @@ def _flat(x):
 
 def dense_bincount(arr, weights=None, minlength=None, maxlength=None, dtype=dtypes.int32, name=None, axis=None, binary_output=False):
     """Counts how often each integer occurs: in all of `arr`, or in each row with `axis=-1`. Returns a tensor."""
+    if hasattr(arr, "ragged_rank") and axis in (None, 0):
+        arr, weights = arr.flat_values, weights.flat_values if hasattr(weights, "ragged_rank") else weights
     if axis is None and not binary_output and not isinstance(arr, SparseTensor) and not hasattr(arr, "ragged_rank"):
         return math_ops.bincount(arr, weights, minlength, maxlength, dtype, name)
     with name_scope(name, "bincount", [arr]):

@@ -32,7 +32,7 @@ def _aligned(value, like, rank):
         value = _as_ragged(value)
         if value.ragged_rank != like.ragged_rank:
             raise ValueError("Ragged tensors of different ragged ranks do not broadcast: %d and %d" % (value.ragged_rank, like.ragged_rank))
-        if value.nested_row_splits != like.nested_row_splits:
+        if any(a is not b for a, b in zip(value.nested_row_splits, like.nested_row_splits)):
             from runnel.core import framework
             from runnel.ops import check_ops
             checks = [check_ops.assert_equal(a, b, message="Inputs must have identical ragged splits") for a, b in zip(
