@@ -44,14 +44,8 @@ for _reason, _names in {
         QuantizedMatMulWithBiasAndRequantize
         QuantizedConcatV2""",
     "stock is wrong for more than one image": "FusedPadConv2D FusedResizeAndPadConv2D",
-    "stock has fewer axes, and gives another order to NaN": "ApproxTopK",
-    "sums decide what is drawn": "KmeansPlusPlusInitialization",
-    "stock rounds weights to seven bits": "QuantizedResizeBilinear",
     "stock adds 16-bit floats in their own type": "IsotonicRegression",
     "differences of large squares": "NearestNeighbors",
-    "other checks of scales and limits": """
-        UniformQuantizedAdd UniformQuantizedDot UniformQuantizedDotHybrid UniformRequantize
-        RequantizationRangePerChannel RequantizePerChannel""",
     "parts have checks of their own": """
         _FusedConv2D _FusedConv3D _FusedMatMul _FusedBatchNormEx _FusedDepthwiseConv2dNative _UnaryOpsComposition
         _TensorToHashBucketFast""",

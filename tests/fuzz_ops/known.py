@@ -409,6 +409,12 @@ def has_large_integer(case, found, ours, stock):
     return any(np.any(np.abs(array.astype("f8")) * 2 >= np.iinfo(array.dtype).max) for array in whole)
 
 
+def has_wide_level(case, found, ours, stock):
+    """An integer that a float does not hold in full."""
+    whole = [array for _, array in tensor_inputs(case) if array.dtype.kind in "iu"]
+    return any(np.any(np.abs(array.astype("f8")) >= 1 << 24) for array in whole)
+
+
 def has_surrogate(case, found, ours, stock):
     """Some text has a surrogate, in UTF-8 or spelled out."""
     return bool(re.search(r"\\xed\\x[ab][0-9a-f]|[dD][89a-fA-F][0-9a-fA-F]{2}", repr(case["nodes"])))
@@ -613,7 +619,7 @@ rule("UnicodeDecode UnicodeDecodeWithOffsets UnicodeTranscode", "value shape", "
 
 # What stock does not look at.
 rule(
-    "StatelessRandomGammaV2 StatelessRandomGammaV3 StatelessRandomPoisson StatelessRandomUniformFullInt "
+    "StatelessRandomGammaV2 StatelessRandomGammaV3 StatelessRandomPoisson StatelessRandomUniformFullInt StatelessRandomUniformInt "
     "StatelessRandomUniformFullIntV2 StatelessRandomUniformIntV2 StatelessRandomUniformV2",
     "refused",
     "stock looks at nothing else when there is nothing to draw",
@@ -705,7 +711,28 @@ rule(CONVOLUTIONS, "value", "infinities times the zeros of the padding: in other
 rule(" ".join(kind + "FFT" + axes for kind in ("", "I", "R", "IR") for axes in ("", "2D", "3D")),
      "value", "sums with what is not finite: in another order", odd)  # fmt: skip
 
+rule("UniformQuantizedAdd UniformRequantize", "value", "stock computes with levels as floats, which hold 24 bits", has_wide_level)
+rule("UniformQuantize", "value", "floats that no integer type holds", has_far_number)
+rule("UniformQuantize", "value", "zero points beyond the levels", has_large_integer)
+rule("KmeansPlusPlusInitialization", "value", "distances that are not finite", odd)
+rule("QuantizedResizeBilinear", "value", "stock computes with qint32 as floats", of_type("qint32"))
+rule("QuantizedResizeBilinear", "shape accepted", "stock sets no limits without images", empty)
+rule("QuantizedResizeBilinear", "value", "images that are not finite", odd)
+rule("UniformQuantizedDot UniformQuantizedConvolution UniformDequantize UniformQuantizedAdd", "value",
+     "zero points beyond the levels: stock's sums leave int32", has_large_integer)  # fmt: skip
+rule("UniformQuantizedDotHybrid UniformQuantizedConvolutionHybrid", "value", "zero points beyond the levels", has_large_integer)
+rule("UniformQuantize UniformQuantizedDotHybrid UniformQuantizedConvolutionHybrid UniformDequantize UniformQuantizedDot", "value",
+     "numbers or scales that are not finite", odd)  # fmt: skip
+rule("RequantizationRangePerChannel", "value", "the least int32 has no absolute value in stock", has_large_integer)
+rule("RequantizePerChannel", "refused", "stock reads limits behind their end", says("must have same number of channels"))
+rule("RequantizePerChannel", "value", "limits that are not finite", odd)
+rule("ApproxTopK", "value", "the order of NaN", odd)
+rule("ApproxTopK", "accepted", "other axes than the last, and the smallest", says("No OpKernel was registered", "Could not find device for node"))
+rule("ApproxTopK", "refused", "attributes that stock refuses in graphs and takes in eager calls", eager)
+
 # What runs here, and not in stock.
+rule("UniformQuantizedConvolution UniformQuantizedConvolutionHybrid", "accepted",
+     "stock keeps the number of dimensions of an eager op's first call", both(eager, says("must be dims - 2", "rank - 2")))  # fmt: skip
 rule("GetSessionHandle GetSessionHandleV2", "accepted", "eager handles work here", eager)
 rule("ParallelConcat AccumulateNV2", "accepted", "stock runs it through its optimizer only")
 rule("QuantizedAdd QuantizedMul", "accepted", "stock broadcasts scalars and last dimensions alone", matches("Broadcast between|at least 1 element"))

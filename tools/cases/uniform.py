@@ -99,6 +99,15 @@ def dot(t):
     t.row("axis_single", op, [q(3, 5), q(5, 4), f(0.3), i(5), four, zeros, f(0.1), i(3)], dict(a, rhs_quantization_axis=1))
     t.row("sizes", op, [q(3, 5), q(4, 4), f(0.3), i(5), f(0.5), i(0), f(0.01), i(2)], a, message="code-only")
     t.row("rank", op, [q(3, 5, 1), q(5, 4), f(0.3), i(5), f(0.5), i(0), f(0.01), i(2)], a, message="code-only")
+    t.row("vector_scalar", op, [q(3, 5), q(5, 4), f(0.3), i(5), f(0.5), i(0), four, zeros], a)
+    t.row("vectors_no_axis", op, [q(3, 5), q(5, 4), f(0.3), i(5), four, zeros, four, zeros], a)
+    for name, axis in [("lhs", 0), ("rhs", 0), ("output", 2)]:
+        t.row(name + "_axis", op, [q(3, 5), q(5, 4), f(0.3), i(5), f(0.5), i(0), f(0.01), i(2)],
+              dict(a, **{name + "_quantization_axis": axis}))
+    t.row("scalars_axis", op, [q(3, 5), q(5, 4), f(0.3), i(5), f(0.5), i(0), f(0.01), i(2)],
+          dict(a, rhs_quantization_axis=1, output_quantization_axis=1))
+    wide = dict(a, output_quantization_max_val=1 << 31)
+    t.row("attr_wide", op, [q(3, 5), q(5, 4), f(0.3), i(5), f(0.5), i(0), f(0.01), i(2)], wide)
     op, b = "UniformQuantizedDotHybrid", dict(named("rhs_", EIGHT), Tout="float")
     x = drawn("float", [3, 5], -2, 2)
     t.row("plain", op, [x, q(5, 4), f(0.5), i(0)], b, tol=1e-4)

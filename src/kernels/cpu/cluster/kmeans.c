@@ -8,8 +8,6 @@
 #include "kernels/cpu/random/philox.h"
 #include "kernels/kernel_rows.h"
 
-#define MOST_RETRIES 4096
-
 static rn_status_t read_scalar(const rn_kernel_ctx_t* ctx, int i, const char* name, int64_t* out) {
   const rn_tensor_t* value = rn_in(ctx, i);
   if (value->rank != 0) return rn_invalid_argument("Input %s should be a scalar.", name);
@@ -75,10 +73,11 @@ static float try_point(const kmeans_t* k, int64_t point, float* out) {
 }
 
 // Chooses the next centre: the best of |tries| draws.
-static int64_t choose(kmeans_t* k, int64_t tries) {
+static rn_status_t choose(const rn_kernel_ctx_t* ctx, kmeans_t* k, int64_t tries, int64_t* out) {
   int64_t best = draw_point(k);
   float least = tries > 1 ? try_point(k, best, k->trial) : 0;
   for (int64_t i = 1; i < tries; ++i) {
+    if (rn_is_cancelled(ctx->step->cancel)) return rn_cancelled("Operation was cancelled");
     int64_t point = draw_point(k);
     float sum = try_point(k, point, k->trial);
     if (sum < least) best = point, least = sum;
@@ -87,7 +86,8 @@ static int64_t choose(kmeans_t* k, int64_t tries) {
   float sum = 0;
   for (int64_t i = 0; i < k->count; ++i) k->sums[i] = sum += k->nearest[i];
   ++k->chosen;
-  return best;
+  *out = best;
+  return RN_OK;
 }
 
 static rn_status_t check_kmeans(const rn_kernel_ctx_t* ctx, int64_t* out_count, int64_t* out_seed,
@@ -126,13 +126,18 @@ static rn_status_t kmeans_compute(rn_kernel_ctx_t* ctx) {
     k.nearest[i] = INFINITY;
   }
   if (retries < 0) retries = 2 + (int64_t)log((double)count);  // as its authors advise
-  for (int64_t c = 0; c < count; ++c) {
-    int64_t point = choose(&k, 1 + retries);
-    memcpy(RN_DATA(out, float) + c * k.depth, k.points + point * k.depth,
-           (size_t)k.depth * sizeof(float));
+  // Stock's number of draws wraps around to none for the largest number of retries.
+  int64_t tries = retries == INT64_MAX ? 1 : 1 + retries;
+  rn_status_t status = RN_OK;
+  for (int64_t c = 0; rn_ok(status) && c < count; ++c) {
+    int64_t point = 0;
+    status = choose(ctx, &k, tries, &point);
+    if (rn_ok(status))
+      memcpy(RN_DATA(out, float) + c * k.depth, k.points + point * k.depth,
+             (size_t)k.depth * sizeof(float));
   }
   rn_tensor_clear(&memory);
-  return RN_OK;
+  return status;
 }
 
 static rn_status_t chain_compute(rn_kernel_ctx_t* ctx) {

@@ -7,6 +7,14 @@
 #include "kernels/cpu/quant/uniform.h"
 #include "kernels/kernel_rows.h"
 
+// Of the limits, stock reads those of outputs, as 32 bits.
+static rn_status_t check_limit(const rn_kernel_init_t* init, const char* name, int64_t value) {
+  bool is_output = !strncmp(name, "output_", 7) || !strcmp(init->op->name, "UniformQuantize");
+  if (value == (int32_t)value || !is_output) return RN_OK;
+  return rn_invalid_argument("Attr %s has value %" PRId64 " out of range for an int32", name,
+                             value);
+}
+
 static rn_status_t read_attrs(const rn_kernel_init_t* init, const char* prefix,
                               rn_uniform_attrs_t* out) {
   char name[64];
@@ -15,8 +23,10 @@ static rn_status_t read_attrs(const rn_kernel_init_t* init, const char* prefix,
   out->axis = rn_init_int(init, name);
   snprintf(name, sizeof name, "%squantization_min_val", prefix);
   out->low = rn_init_int(init, name);
+  RN_RETURN_IF_ERROR(check_limit(init, name, out->low));
   snprintf(name, sizeof name, "%squantization_max_val", prefix);
   out->high = rn_init_int(init, name);
+  RN_RETURN_IF_ERROR(check_limit(init, name, out->high));
   if (out->axis < -1)
     return rn_invalid_argument("%squantization_axis must be >= -1, given: %" PRId64, prefix,
                                out->axis);
@@ -117,8 +127,12 @@ static rn_status_t dequantize_compute(rn_kernel_ctx_t* ctx) {
 double rn_uniform_rescale(int64_t value, double factor) {
   int shift = 0;
   if (!(factor > 0) || isinf(factor)) return 0;
-  int64_t multiplier = llround(frexp(factor, &shift) * 2147483648.0);
-  return floor(ldexp((double)value * (double)multiplier, shift - 31) + 0.5);
+  int64_t multiplier = llround(frexp(factor, &shift) * 2147483648.0), product;
+  shift = 31 - shift;
+  if (shift < 1 || shift > 62 || !rn_mul_i64_ok(value, multiplier, &product) ||
+      !rn_add_i64_ok(product, INT64_C(1) << (shift - 1), &product))
+    return floor(ldexp((double)value * (double)multiplier, -shift) + 0.5);
+  return (double)(product >> shift);
 }
 
 static rn_status_t requantize_compute(rn_kernel_ctx_t* ctx) {
@@ -241,6 +255,27 @@ static rn_status_t dot_sizes(const rn_kernel_ctx_t* ctx, int64_t dims[2], int64_
   return RN_OK;
 }
 
+// Scales of a matrix are scalars, or one per column, whatever the attribute says.
+static rn_status_t column_scales(const rn_kernel_ctx_t* ctx, rn_shape_t shape, int at,
+                                 rn_uniform_scales_t* out) {
+  const rn_uniform_attrs_t attrs = {.axis = rn_in(ctx, at)->rank == 0 ? -1 : 1};
+  return rn_uniform_scales(ctx, &attrs, shape, at, out);
+}
+
+static rn_status_t dot_init(const rn_kernel_init_t* init, void* state) {
+  static const char* const names[] = {"lhs", "rhs", "output"};
+  rn_uniform_state_t* uniform = state;
+  for (int i = 0; i < 3; ++i) uniform->operands[i].axis = -1;  // a hybrid has one of them
+  RN_RETURN_IF_ERROR(rn_uniform_init(init, state));
+  if (uniform->operands[0].axis != -1)
+    return rn_invalid_argument("lhs_quantization_axis Attr must be -1 (per-tensor).");
+  for (int i = 1; i < 3; ++i)
+    if (uniform->operands[i].axis != -1 && uniform->operands[i].axis != 1)
+      return rn_invalid_argument(
+          "%s_quantization_axis Attr must be 1 (per-channel) or -1 (per-tensor).", names[i]);
+  return RN_OK;
+}
+
 static rn_status_t dot_compute(rn_kernel_ctx_t* ctx) {
   const rn_uniform_state_t* state = ctx->state;
   const rn_tensor_t *lhs = rn_in(ctx, 0), *rhs = rn_in(ctx, 1);
@@ -249,11 +284,13 @@ static rn_status_t dot_compute(rn_kernel_ctx_t* ctx) {
   rn_tensor_t* y = NULL;
   RN_RETURN_IF_ERROR(dot_sizes(ctx, dims, &inner));
   RN_RETURN_IF_ERROR(rn_uniform_scales(ctx, &state->operands[0], rn_tensor_shape(lhs), 2, &left));
-  RN_RETURN_IF_ERROR(rn_uniform_scales(ctx, &state->operands[1], rn_tensor_shape(rhs), 4, &right));
-  RN_RETURN_IF_ERROR(rn_uniform_scales(ctx, &state->operands[2], (rn_shape_t){2, dims}, 6, &to));
-  if (left.count != 1 || state->operands[1].axis == 0 || state->operands[2].axis == 0)
+  RN_RETURN_IF_ERROR(column_scales(ctx, rn_tensor_shape(rhs), 4, &right));
+  RN_RETURN_IF_ERROR(column_scales(ctx, (rn_shape_t){2, dims}, 6, &to));
+  if (rn_in(ctx, 4)->rank == 0 && rn_in(ctx, 6)->rank > 0)
     return rn_invalid_argument(
-        "Only the columns of rhs and of the output can have scales of their own");
+        "If rhs is per-tensor quantized, output must be also per-tensor quantized. Given rhs "
+        "scales and zero_points of shape %s but given output scales and zero_points of shape %s",
+        rn_text_of(rn_in(ctx, 4)).text, rn_text_of(rn_in(ctx, 6)).text);
   RN_RETURN_IF_ERROR(rn_uniform_check_positive(&left, "lhs"));
   RN_RETURN_IF_ERROR(rn_uniform_check_positive(&right, "rhs"));
   RN_RETURN_IF_ERROR(rn_uniform_check_positive(&to, "output"));
@@ -294,15 +331,12 @@ static rn_uniform_range_t range_of(const float* x, int64_t n) {
 }
 
 static rn_status_t hybrid_compute(rn_kernel_ctx_t* ctx) {
-  const rn_uniform_state_t* state = ctx->state;
   const rn_tensor_t *lhs = rn_in(ctx, 0), *rhs = rn_in(ctx, 1);
   int64_t dims[2], inner;
   rn_uniform_scales_t right;
   rn_tensor_t* y = NULL;
   RN_RETURN_IF_ERROR(dot_sizes(ctx, dims, &inner));
-  RN_RETURN_IF_ERROR(rn_uniform_scales(ctx, &state->operands[1], rn_tensor_shape(rhs), 2, &right));
-  if (state->operands[1].axis == 0)
-    return rn_invalid_argument("Only the columns of rhs can have scales of their own");
+  RN_RETURN_IF_ERROR(column_scales(ctx, rn_tensor_shape(rhs), 2, &right));
   RN_RETURN_IF_ERROR(rn_uniform_check_positive(&right, "rhs"));
   RN_RETURN_IF_ERROR(rn_output(ctx, 0, (rn_shape_t){2, dims}, &y));
   for (int64_t row = 0; y->count && row < dims[0]; ++row) {
@@ -323,11 +357,12 @@ static rn_status_t hybrid_compute(rn_kernel_ctx_t* ctx) {
 
 #define WIDE RN_T(QINT32)
 #define BYTE RN_T(QINT8)
-#define ROW(op_, compute_, ...)                                                                   \
+#define WITH(op_, init_, compute_, ...)                                                           \
   {                                                                                               \
     .op = op_, .device = "CPU", .types = {__VA_ARGS__}, .state_size = sizeof(rn_uniform_state_t), \
-    .init = rn_uniform_init, .compute = compute_                                                  \
+    .init = init_, .compute = compute_                                                            \
   }
+#define ROW(op_, compute_, ...) WITH(op_, rn_uniform_init, compute_, __VA_ARGS__)
 static const rn_kernel_def_t rows[] = {
     ROW("UniformQuantize", quantize_compute, {"Tin", RN_T(FLOAT)},
         {"Tout", BYTE | RN_T(QUINT8) | WIDE}),
@@ -336,8 +371,8 @@ static const rn_kernel_def_t rows[] = {
     ROW("UniformRequantize", requantize_compute, {"Tin", BYTE | WIDE}, {"Tout", BYTE}),
     ROW("UniformQuantizedAdd", add_compute, {"T", WIDE}),
     ROW("UniformQuantizedClipByValue", clip_compute, {"T", WIDE}),
-    ROW("UniformQuantizedDot", dot_compute, {"Tin", BYTE}, {"Tout", WIDE}),
-    ROW("UniformQuantizedDotHybrid", hybrid_compute, {"Tlhs", RN_T(FLOAT)}, {"Trhs", BYTE},
-        {"Tout", RN_T(FLOAT)}),
+    WITH("UniformQuantizedDot", dot_init, dot_compute, {"Tin", BYTE}, {"Tout", WIDE}),
+    WITH("UniformQuantizedDotHybrid", dot_init, hybrid_compute, {"Tlhs", RN_T(FLOAT)},
+         {"Trhs", BYTE}, {"Tout", RN_T(FLOAT)}),
 };
 RN_KERNEL_FAMILY(cpu_uniform, rows);

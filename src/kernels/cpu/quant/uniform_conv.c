@@ -6,10 +6,10 @@
 #include "kernels/cpu/with_arena.h"
 #include "kernels/kernel_rows.h"
 
-typedef struct conv_state_t {
+typedef struct uniform_conv_state_t {
   rn_uniform_state_t uniform;  // first
   rn_uniform_conv_t conv;
-} conv_state_t;
+} uniform_conv_state_t;
 
 static const rn_attr_value_t* attr_of(const void* from, const char* name) {
   return rn_init_attr(from, name);
@@ -26,7 +26,7 @@ static rn_status_t check_axis(int64_t axis, int64_t channels, const char* name, 
 }
 
 static rn_status_t conv_init(const rn_kernel_init_t* init, void* state) {
-  conv_state_t* s = state;
+  uniform_conv_state_t* s = state;
   for (int i = 0; i < 3; ++i) s->uniform.operands[i].axis = -1;  // a hybrid has one of them
   RN_RETURN_IF_ERROR(rn_uniform_init(init, &s->uniform));
   RN_RETURN_IF_ERROR(rn_uniform_conv_read(init, attr_of, &s->conv));
@@ -40,7 +40,7 @@ static rn_status_t conv_init(const rn_kernel_init_t* init, void* state) {
 }
 
 static rn_status_t geometry_of(const rn_kernel_ctx_t* ctx, rn_uniform_geometry_t* out) {
-  const conv_state_t* s = ctx->state;
+  const uniform_conv_state_t* s = ctx->state;
   const rn_tensor_t *lhs = rn_in(ctx, 0), *rhs = rn_in(ctx, 1);
   if (lhs->rank != rhs->rank)
     return rn_invalid_argument("lhs and rhs must have same dims. Given lhs and rhs of shapes: %s%s",
@@ -68,7 +68,7 @@ static void count_steps(const rn_tensor_t* tensor, int64_t* steps) {
 }
 
 static void begin(const rn_kernel_ctx_t* ctx, const float* levels, conv_t* conv) {
-  const conv_state_t* s = ctx->state;
+  const uniform_conv_state_t* s = ctx->state;
   const rn_tensor_t *lhs = rn_in(ctx, 0), *rhs = rn_in(ctx, 1);
   const rn_uniform_geometry_t* g = &conv->geometry;
   conv->groups[0] = s->conv.batch_groups;
@@ -145,7 +145,7 @@ typedef struct conv_scales_t {
 } conv_scales_t;
 
 static rn_status_t scales_of(const rn_kernel_ctx_t* ctx, rn_shape_t output, conv_scales_t* out) {
-  const rn_uniform_attrs_t* of = ((const conv_state_t*)ctx->state)->uniform.operands;
+  const rn_uniform_attrs_t* of = ((const uniform_conv_state_t*)ctx->state)->uniform.operands;
   RN_RETURN_IF_ERROR(check_lhs_scalars(ctx));
   RN_RETURN_IF_ERROR(rn_uniform_scales(ctx, &of[0], rn_tensor_shape(rn_in(ctx, 0)), 2, &out->lhs));
   RN_RETURN_IF_ERROR(rn_uniform_scales(ctx, &of[1], rn_tensor_shape(rn_in(ctx, 1)), 4, &out->rhs));
@@ -162,7 +162,7 @@ static rn_status_t scales_of(const rn_kernel_ctx_t* ctx, rn_shape_t output, conv
 }
 
 static rn_status_t conv_run(rn_kernel_ctx_t* ctx, rn_arena_t* arena) {
-  const rn_uniform_attrs_t* to = &((const conv_state_t*)ctx->state)->uniform.operands[2];
+  const rn_uniform_attrs_t* to = &((const uniform_conv_state_t*)ctx->state)->uniform.operands[2];
   const rn_tensor_t* lhs = rn_in(ctx, 0);
   conv_t conv;
   conv_scales_t scales;
@@ -208,7 +208,7 @@ static void round_images(const rn_tensor_t* lhs, const conv_t* conv, float* leve
 }
 
 static rn_status_t hybrid_run(rn_kernel_ctx_t* ctx, rn_arena_t* arena) {
-  const rn_uniform_attrs_t* of = ((const conv_state_t*)ctx->state)->uniform.operands;
+  const rn_uniform_attrs_t* of = ((const uniform_conv_state_t*)ctx->state)->uniform.operands;
   const rn_tensor_t *lhs = rn_in(ctx, 0), *rhs = rn_in(ctx, 1);
   conv_t conv;
   rn_uniform_scales_t scales;
@@ -237,10 +237,10 @@ static rn_status_t hybrid_run(rn_kernel_ctx_t* ctx, rn_arena_t* arena) {
 static rn_status_t conv_compute(rn_kernel_ctx_t* ctx) { return rn_with_arena(ctx, conv_run); }
 static rn_status_t hybrid_compute(rn_kernel_ctx_t* ctx) { return rn_with_arena(ctx, hybrid_run); }
 
-#define ROW(op_, compute_, ...)                                                       \
-  {                                                                                   \
-    .op = op_, .device = "CPU", .types = {__VA_ARGS__}, .flags = RN_KERNEL_EXPENSIVE, \
-    .state_size = sizeof(conv_state_t), .init = conv_init, .compute = compute_        \
+#define ROW(op_, compute_, ...)                                                        \
+  {                                                                                    \
+    .op = op_, .device = "CPU", .types = {__VA_ARGS__}, .flags = RN_KERNEL_EXPENSIVE,  \
+    .state_size = sizeof(uniform_conv_state_t), .init = conv_init, .compute = compute_ \
   }
 static const rn_kernel_def_t rows[] = {
     ROW("UniformQuantizedConvolution", conv_compute, {"Tin", RN_T(QINT8)}, {"Tout", RN_T(QINT32)}),
