@@ -714,6 +714,32 @@ def _real_view(array, dtype):
     return np.ascontiguousarray(array).ravel().view(dtype.real_dtype.as_numpy_dtype)
 
 
+def _jacobians(forward, backward, start, x_dtype, y_shape, y_dtype, delta):
+    """Returns the Jacobian that `backward` gives and that of central differences of `forward`: one row per number of x, one column per number of y."""
+    import numpy as np
+    y_size = int(np.prod(y_shape)) * (2 if y_dtype.is_complex else 1)
+    theory = np.zeros((_real_view(start, x_dtype).size, y_size), x_dtype.real_dtype.as_numpy_dtype)
+    for column in range(y_size):
+        unit = np.zeros(y_size, y_dtype.real_dtype.as_numpy_dtype)
+        unit[column] = 1
+        value = backward(unit.view(y_dtype.as_numpy_dtype).reshape(y_shape))
+        if hasattr(value, "dense_shape"):
+            rows = np.zeros(start.shape, x_dtype.as_numpy_dtype)
+            np.add.at(rows, value.indices, value.values)
+            value = rows
+        if value is not None:
+            theory[:, column] = _real_view(value, x_dtype)
+    numeric = np.zeros_like(theory)
+    for row in range(len(numeric)):
+        sides = []
+        for sign in (1, -1):
+            moved = _real_view(start, x_dtype).copy()
+            moved[row] += sign * delta
+            sides.append(_real_view(forward(moved.view(x_dtype.as_numpy_dtype).reshape(start.shape)), y_dtype))
+        numeric[row] = (sides[0] - sides[1]) / (2 * delta)
+    return theory, numeric
+
+
 def _one_gradient(x, x_shape, y, y_shape, start, delta, feed):
     import numpy as np
     from runnel.core.gradients_impl import gradients
@@ -724,30 +750,11 @@ def _one_gradient(x, x_shape, y, y_shape, start, delta, feed):
         start = np.random.random_sample(x_shape).astype(x_dtype.as_numpy_dtype)
         if x_dtype.is_complex:
             start.imag = np.random.random_sample(x_shape)
-    start = np.array(start, dtype=x_dtype.as_numpy_dtype)
+    start = np.array(start, dtype=x_dtype.as_numpy_dtype).reshape(x_shape)
     dy = placeholder(y.dtype, y_shape)
     dx = gradients(y, x, dy)[0]
-    y_size = int(np.prod(y_shape)) * (2 if y_dtype.is_complex else 1)
-    theory = np.zeros((_real_view(start, x_dtype).size, y_size), x_dtype.real_dtype.as_numpy_dtype)
-    for column in range(y_size):
-        unit = np.zeros(y_size, y_dtype.real_dtype.as_numpy_dtype)
-        unit[column] = 1
-        value = sess.run(dx, {**feed, x: start, dy: unit.view(y_dtype.as_numpy_dtype).reshape(y_shape)})
-        if hasattr(value, "dense_shape"):
-            rows = np.zeros(x_shape, x_dtype.as_numpy_dtype)
-            np.add.at(rows, value.indices, value.values)
-            value = rows
-        theory[:, column] = _real_view(value, x_dtype)
-    numeric = np.zeros_like(theory)
-    for row in range(len(numeric)):
-        sides = []
-        for sign in (1, -1):
-            moved = _real_view(start, x_dtype).copy()
-            moved[row] += sign * delta
-            moved = moved.view(x_dtype.as_numpy_dtype).reshape(x_shape)
-            sides.append(_real_view(sess.run(y, {**feed, x: moved}), y_dtype))
-        numeric[row] = (sides[0] - sides[1]) / (2 * delta)
-    return theory, numeric
+    return _jacobians(lambda moved: sess.run(y, {**feed, x: moved}),
+                      lambda unit: sess.run(dx, {**feed, x: start, dy: unit}), start, x_dtype, y_shape, y_dtype, delta)
 
 
 def compute_gradient(x, x_shape, y, y_shape, x_init_value=None, delta=1e-3, init_targets=None, extra_feed_dict=None):

@@ -4,16 +4,16 @@ import numpy as np
 
 from tensorflow.core.framework import graph_pb2
 from tensorflow.core.protobuf import config_pb2
-from tensorflow.python.client import session
+from tensorflow.python.client import device_lib, session
 from tensorflow.python.eager import backprop
 from tensorflow.python.framework import constant_op, dtypes, errors, ops, tensor_shape, test_util
 from tensorflow.python.ops import (
-    array_ops, control_flow_ops, gen_array_ops, gen_math_ops, gradient_checker, gradients_impl, init_ops, math_ops,
-    nn_ops, random_ops, state_ops, variable_scope, variables, while_loop)
+    array_ops, control_flow_ops, gen_array_ops, gen_math_ops, gradient_checker, gradient_checker_v2, gradients_impl, init_ops,
+    math_ops, nn_ops, random_ops, state_ops, variable_scope, variables, while_loop)
 import tensorflow.python.ops.nn_grad  # noqa: F401
-from tensorflow.python.platform import gfile, test, tf_logging
+from tensorflow.python.platform import benchmark, gfile, test, tf_logging
 from tensorflow.python.training import adam, gradient_descent, saver as saver_lib
-from tensorflow.python.util import compat, nest, tf_inspect
+from tensorflow.python.util import compat, nest, numpy_compat, tf_inspect
 
 
 class InnerPathsTest(test.TestCase):
@@ -36,6 +36,37 @@ class InnerPathsTest(test.TestCase):
         y = nn_ops.softmax(x)
         with self.cached_session():
             self.assertLess(gradient_checker.compute_gradient_error(x, [2, 2], y, [2, 2]), 1e-3)
+
+    @test_util.run_in_graph_and_eager_modes
+    def testGradientCheckerOfFunctions(self):
+        rows, column = constant_op.constant([[1.0, 2.0], [3.0, 4.0]]), np.array([[0.5], [-1.0]], np.float32)
+        theory, numeric = gradient_checker_v2.compute_gradient(math_ops.matmul, [rows, column])
+        self.assertEqual([jacobian.shape for jacobian in theory], [(2, 4), (2, 2)])
+        self.assertAllClose(theory[1], [[1, 2], [3, 4]])
+        self.assertLess(gradient_checker_v2.max_error(theory, numeric), 1e-3)
+        self.assertEqual(gradient_checker_v2.max_error([np.array([[1.0, 5.0]])], [np.array([[1.5, 3.0]])]), 2)
+        turn, _ = gradient_checker_v2.compute_gradient(lambda z: z * 1j, [constant_op.constant([2.0 + 1j])])
+        self.assertAllClose(turn[0], [[0, -1], [1, 0]])
+        with self.assertRaisesRegex(ValueError, "must be a list or tuple"):
+            gradient_checker_v2.compute_gradient(math_ops.square, 3.0)
+
+    @test_util.run_deprecated_v1
+    def testTools(self):
+        self.assertEqual(device_lib.list_local_devices()[0].name, "/device:CPU:0")
+        self.assertEqual(device_lib.list_local_devices()[0].device_type, "CPU")
+        self.assertTrue(issubclass(test.Benchmark, benchmark.Benchmark))
+        self.assertAllEqual(numpy_compat.np_where(numpy_compat.np_asarray([0, 3, 0, 2])), [[1, 3]])
+        graph = ops.Graph()
+        test_util.set_producer_version(graph, 8)
+        self.assertEqual(graph.graph_def_versions.producer, 8)
+        x = constant_op.constant([1.0, 2.0])
+        for use_tape in False, True:
+            with test_util.device(use_gpu=False), test_util.AbstractGradientTape(use_tape=use_tape) as tape:
+                tape.watch(x)
+                y = x * x
+            self.assertAllClose(self.evaluate(tape.gradient(y, x)), [2, 4])
+        ignored = array_ops.gather_nd([1, 2, 3], [[0], [7], [2]], bad_indices_policy="IGNORE")
+        self.assertAllEqual(self.evaluate(ignored), [1, 0, 3])
 
     @test_util.run_in_graph_and_eager_modes
     def testBothModes(self):

@@ -30,6 +30,7 @@ tensor_conversion: core.convert
 tensor_conversion_registry: core.convert
 device: core.device_spec
 googletest: test
+benchmark: test
 tf_logging: logging
 array_ops_stack: ops.array_ops
 control_flow_ops: ops.control_flow
@@ -77,7 +78,7 @@ histogram_ops: ops.special_ops
 tensor_array_ops: ops.tensor_array
 tensor_array_grad: ops.tensor_array
 gradient_checker: test
-gradient_checker_v2: alias.test_util
+gradient_checker_v2: alias.gradient_checker_v2
 gradients: core.gradients_impl
 gradients_util: core.gradients_impl
 unconnected_gradients: core.gradients_impl
@@ -127,6 +128,7 @@ tf_contextlib: alias.util_names
 tf_should_use: alias.util_names
 function_utils: alias.util_names
 keyword_args: alias.util_names
+numpy_compat: alias.numpy_compat
 object_identity: alias.util_names
 lazy_loader: alias.util_names
 all_util: alias.util_names

@@ -8,8 +8,8 @@ import functools
 import unittest
 
 from runnel import test
-from runnel.core import framework, v2_switches
-from runnel.eager import context as eager
+from runnel.core import framework, gradients_impl, v2_switches
+from runnel.eager import backprop, context as eager
 from runnel.test import (  # noqa: F401
     gpu_device_name, is_built_with_rocm, is_cpu_target_available, is_gpu_available)
 
@@ -124,7 +124,7 @@ GpuSupportsHalfMatMulAndConv = is_gpu_available
 
 
 @contextlib.contextmanager
-def use_gpu():
+def use_gpu(use_gpu=True):
     """A context manager that does nothing."""
     yield
 
@@ -158,6 +158,44 @@ class TestDelta:
     def Get(self, name, label=""):  # noqa: N802
         """Returns how much a counter grew."""
         return 0
+
+
+def with_forward_compatibility_horizons(*horizons):
+    """A decorator that changes nothing: no behaviour depends on the day."""
+    return _as_it_is
+
+
+def set_producer_version(graph, producer_version):
+    """Gives a graph without nodes the version of its producer."""
+    from runnel.core import graph_io
+    from runnel.core.protobuf import GraphDef
+    graph_def = GraphDef()
+    graph_def.versions.producer = producer_version
+    with graph.as_default():
+        graph_io.import_graph_def(graph_def)
+    assert graph.graph_def_versions.producer == producer_version
+
+
+class AbstractGradientTape:
+    """A context manager that gives gradients by a tape, or by tf.gradients."""
+
+    def __init__(self, use_tape, persistent=False):
+        self._tape = backprop.GradientTape(persistent=persistent) if use_tape else None
+
+    def __enter__(self):
+        return self if self._tape is None else self._tape.__enter__()
+
+    def __exit__(self, *error):
+        if self._tape is not None:
+            self._tape.__exit__(*error)
+
+    def watch(self, x):
+        """Does nothing: a graph has a path from every tensor."""
+
+    def gradient(self, ys, xs):
+        """Returns the gradient of the sum of `ys`, as a tape does: one tensor for one of `xs`, or a list."""
+        found = gradients_impl.gradients(ys, xs)
+        return found if isinstance(xs, (list, tuple)) else found[0]
 
 
 def NHWCToNCHW(value):

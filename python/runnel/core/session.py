@@ -469,3 +469,13 @@ class _DeviceAttributes:
 
 
 __all__ = ["InteractiveSession", "Session", "get_default_session"]
+
+
+def list_local_devices(session_config=None):
+    """Returns the devices of this process; a device has a name without its task."""
+    with Session(graph=framework.Graph(), config=session_config) as session:
+        devices = session.list_devices()
+    for device in devices:
+        device.name = "/device:" + device.name.split("/device:")[-1]
+        device.memory_limit = device.memory_limit_bytes
+    return devices

@@ -487,17 +487,17 @@ def gather(params, indices, validate_indices=None, name=None, axis=None, batch_d
     return _ops.GatherV2(params, indices, axis, name=name)
 
 
-def gather_nd(params, indices, name=None, batch_dims=0):
-    """Selects elements or slices of `params` by index vectors."""
+def gather_nd(params, indices, name=None, batch_dims=0, bad_indices_policy=""):
+    """Selects elements or slices of `params` by index vectors; `bad_indices_policy` "IGNORE" gives zeros for bad ones."""
     if isinstance(batch_dims, Tensor):
         batch_dims = constant_value(batch_dims)
         batch_dims = None if batch_dims is None else int(batch_dims)
     if batch_dims != 0:
         return _batch_gather_nd(params, indices, batch_dims, name)
     read = getattr(params, "gather_nd", None)
-    if read is not None and not isinstance(params, Tensor):
+    if read is not None and not isinstance(params, Tensor) and not bad_indices_policy:
         return read(indices, name=name)
-    return _ops.GatherNd(params, indices, name=name)
+    return _ops.GatherNd(params, indices, bad_indices_policy=bad_indices_policy, name=name)
 
 
 def _batch_gather_nd(params, indices, batch_dims, name):
