@@ -9,7 +9,7 @@ from tensorflow.python.eager import backprop
 from tensorflow.python.framework import constant_op, dtypes, errors, ops, tensor_shape, test_util
 from tensorflow.python.ops import (
     array_ops, control_flow_ops, gen_array_ops, gen_math_ops, gradient_checker, gradient_checker_v2, gradients_impl, init_ops,
-    math_ops, nn_ops, random_ops, state_ops, variable_scope, variables, while_loop)
+    list_ops, math_ops, nn_ops, random_ops, state_ops, variable_scope, variables, while_loop)
 import tensorflow.python.ops.nn_grad  # noqa: F401
 from tensorflow.python.platform import benchmark, gfile, test, tf_logging
 from tensorflow.python.training import adam, gradient_descent, saver as saver_lib
@@ -67,6 +67,29 @@ class InnerPathsTest(test.TestCase):
             self.assertAllClose(self.evaluate(tape.gradient(y, x)), [2, 4])
         ignored = array_ops.gather_nd([1, 2, 3], [[0], [7], [2]], bad_indices_policy="IGNORE")
         self.assertAllEqual(self.evaluate(ignored), [1, 0, 3])
+
+    @test_util.run_in_graph_and_eager_modes
+    def testLists(self):
+        rows = list_ops.tensor_list_from_tensor([[1.0, 2.0], [3.0, 4.0]], element_shape=[2])
+        rows = list_ops.tensor_list_set_item(rows, 0, [5.0, 6.0])
+        rows, last = list_ops.tensor_list_pop_back(rows, dtypes.float32)
+        rows = list_ops.tensor_list_push_back(rows, last * 2)
+        self.assertAllEqual(self.evaluate(list_ops.tensor_list_stack(rows, dtypes.float32, element_shape=None)), [[5, 6], [6, 8]])
+        self.assertAllEqual(self.evaluate(list_ops.tensor_list_get_item(rows, 1, dtypes.float32)), [6, 8])
+        self.assertAllEqual(self.evaluate(list_ops.tensor_list_concat(rows, dtypes.float32)), [5, 6, 6, 8])
+        numbers = list_ops.tensor_list_scatter([7, 8], [2, 0], element_shape=[])
+        self.assertAllEqual(self.evaluate(list_ops.tensor_list_gather(numbers, [0, 2], dtypes.int32)), [8, 7])
+        parts = list_ops.tensor_list_split([1, 2, 3], element_shape=[None], lengths=[1, 2])
+        self.assertAllEqual(self.evaluate(list_ops.tensor_list_length(parts)), 2)
+        full = list_ops.empty_tensor_list(element_shape=None, element_dtype=dtypes.int32, max_num_elements=1)
+        full = list_ops.tensor_list_push_back(full, 1)
+        with self.assertRaisesRegex(errors.InvalidArgumentError, "Tried to push item into a full list"):
+            self.evaluate(list_ops.tensor_list_push_back(full, 2))
+
+    @test_util.run_in_graph_and_eager_modes
+    @test_util.run_deprecated_v1
+    def testGraphInBothModes(self):
+        self.assertAllEqual(self.evaluate(test_util.matmul_without_tf32(constant_op.constant([[2.0]]), [[3.0]])), [[6]])
 
     @test_util.run_in_graph_and_eager_modes
     def testBothModes(self):

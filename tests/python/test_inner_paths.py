@@ -17,7 +17,7 @@ def test_script():
                           env=ENVIRONMENT)
     assert done.returncode == 0, done.stdout
     ran = stock.recorded("inner_paths", stock.digest(SCRIPT), lambda: re.search(r"Ran \d+ tests", stock.run(SCRIPT, errors=True)).group())
-    assert ran == "Ran 9 tests"
+    assert ran == "Ran 11 tests"
     assert ran in done.stdout, done.stdout
 
 

@@ -8,7 +8,7 @@ import functools
 import unittest
 
 from runnel import test
-from runnel.core import framework, gradients_impl, v2_switches
+from runnel.core import framework, gradients_impl, session, v2_switches
 from runnel.eager import backprop, context as eager
 from runnel.test import (  # noqa: F401
     gpu_device_name, is_built_with_rocm, is_cpu_target_available, is_gpu_available)
@@ -19,6 +19,8 @@ TensorFlowTestCase = test.TestCase
 def _graph_only(function):
     @functools.wraps(function)
     def run(self, *args, **kwargs):
+        if session.get_default_session() is not None:  # the decorator of the class has made a graph
+            return function(self, *args, **kwargs)
         with framework.Graph().as_default():
             return function(self, *args, **kwargs)
     return run
@@ -100,6 +102,12 @@ def _as_it_is(*args, **kwargs):
     if len(args) == 1 and callable(args[0]) and not kwargs:
         return args[0]
     return lambda function: function
+
+
+def matmul_without_tf32(a, b, *args, **kwargs):
+    """tf.matmul, which has the precision of its type on the CPU."""
+    from runnel.ops import math_ops
+    return math_ops.matmul(a, b, *args, **kwargs)
 
 
 disable_xla = disable_mlir_bridge = disable_tfrt = disable_all_xla = disable_mlir_bridge_for_tests = _as_it_is

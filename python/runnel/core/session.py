@@ -1,5 +1,6 @@
 """Sessions, which run steps of a graph."""
 
+import functools
 import sys
 import threading
 import types
@@ -96,7 +97,8 @@ class _Plan:
                 self.targets.append(element)
             return _nothing
         if element.dtype.base_dtype.name in ("resource", "variant"):
-            raise TypeError("Tensor %s is a resource handle and cannot be fetched" % element.name)
+            self._element(element.op)  # an error of the step comes first
+            return functools.partial(_refuse_handle, element.name)
         place = self.places.get(element)
         if place is None:
             place = self.places[element] = len(self.fetches)
@@ -143,6 +145,10 @@ class _Plan:
                              "defined in another function or code block. Use return values, explicit Python "
                              "locals or TensorFlow collections to access it." % getattr(element, "op", element).name)
         return element
+
+
+def _refuse_handle(name, results):
+    raise TypeError("Tensor %s is a resource handle and cannot be fetched" % name)
 
 
 def _nothing(results):
