@@ -2,7 +2,7 @@
 #
 #   lib/             libtensorflow.so{,.2,.2.21.0}; libtensorflow_cc.so.2, libtensorflow_framework.so.2 and the names that
 #                    linkers read; librunnel_cuda.so.2 if it was built, which the library and the command find there
-#   lib/pkgconfig/   tensorflow.pc, runnel.pc
+#   lib/pkgconfig/   tensorflow.pc, runnel.pc, tensorflow_cc.pc with libtensorflow_protos.so.2 where the C++ front end was built
 #   include/         tensorflow/, tsl/, xla/, runnel/ (with the generated ops.h)
 #   bin/runnel       the command
 #   share/man, share/doc/runnel
@@ -46,6 +46,14 @@ Cflags: -I\${includedir}
 endfunction()
 rn_write_pc(tensorflow "TensorFlow's C API, by Runnel" 2.21.0
             "-L\${libdir} -ltensorflow -ltensorflow_framework" "")
+if(RN_CC)
+  install(TARGETS tensorflow_protos LIBRARY DESTINATION ${lib} NAMELINK_COMPONENT Unspecified)
+  install(DIRECTORY ${RN_CC_INCLUDE}/ DESTINATION include FILES_MATCHING PATTERN "*.h")
+  # Debian's protobuf and Abseil are named one by one: a program that uses a symbol must name its library.
+  list(TRANSFORM RN_CC_LINK PREPEND "-l" OUTPUT_VARIABLE cc_libs)
+  list(JOIN cc_libs " " cc_libs)
+  rn_write_pc(tensorflow_cc "TensorFlow's C++ API, by Runnel" 2.21.0 "-ltensorflow_protos ${cc_libs} -lpthread" "tensorflow eigen3")
+endif()
 rn_write_pc(runnel "Graph builders and gradients on top of TensorFlow's C API" ${PROJECT_VERSION} "" tensorflow)
 
 foreach(section 1 3)

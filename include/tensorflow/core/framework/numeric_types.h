@@ -5,7 +5,7 @@
 #include <complex>
 
 #include "tensorflow/core/platform/types.h"
-#include "unsupported/Eigen/CXX11/Tensor"
+#include "tensorflow/core/platform/eigen.h"
 
 namespace tensorflow {
 

@@ -5,10 +5,6 @@
 #ifndef TENSORFLOW_CORE_FRAMEWORK_OP_KERNEL_H_
 #define TENSORFLOW_CORE_FRAMEWORK_OP_KERNEL_H_
 
-#ifndef EIGEN_USE_THREADS
-#define EIGEN_USE_THREADS  // for Eigen::ThreadPoolDevice
-#endif
-
 #include <functional>
 #include <map>
 #include <memory>

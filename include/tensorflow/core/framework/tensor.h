@@ -16,7 +16,7 @@
 #include "tensorflow/core/framework/tensor_types.h"
 #include "tensorflow/core/framework/types.h"
 #include "tensorflow/core/platform/status.h"
-#include "unsupported/Eigen/CXX11/Tensor"
+#include "tensorflow/core/platform/eigen.h"
 
 namespace tensorflow {
 

@@ -2,7 +2,7 @@
 #ifndef TENSORFLOW_CORE_FRAMEWORK_TENSOR_TYPES_H_
 #define TENSORFLOW_CORE_FRAMEWORK_TENSOR_TYPES_H_
 
-#include "unsupported/Eigen/CXX11/Tensor"
+#include "tensorflow/core/platform/eigen.h"
 
 namespace tensorflow {
 

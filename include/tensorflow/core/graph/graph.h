@@ -68,9 +68,6 @@ class Graph {
   }
   std::vector<Node*> nodes() const { return op_nodes(); }
   int num_op_nodes() const { return static_cast<int>(op_nodes().size()); }
-  Node* FindNode(const std::string& name) const {
-    return Node::From(TF_GraphOperationByName(graph_, name.c_str()));
-  }
   Status ToGraphDefWithStatus(GraphDef* def) const {
     TF_Buffer* buffer = TF_NewBuffer();
     CStatus status;

@@ -2,15 +2,11 @@
 #ifndef TENSORFLOW_CORE_PLATFORM_THREADPOOL_H_
 #define TENSORFLOW_CORE_PLATFORM_THREADPOOL_H_
 
-#ifndef EIGEN_USE_THREADS
-#define EIGEN_USE_THREADS
-#endif
-
 #include <functional>
 #include <thread>
 
 #include "tensorflow/core/platform/types.h"
-#include "unsupported/Eigen/CXX11/Tensor"
+#include "tensorflow/core/platform/eigen.h"
 
 namespace tensorflow {
 namespace thread {
