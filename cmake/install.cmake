@@ -52,6 +52,12 @@ if(RN_CC)
   # Debian's protobuf and Abseil are named one by one: a program that uses a symbol must name its library.
   list(TRANSFORM RN_CC_LINK PREPEND "-l" OUTPUT_VARIABLE cc_libs)
   list(JOIN cc_libs " " cc_libs)
+  # Build files made for TensorFlow say -ltensorflow_cc -ltensorflow_framework: a linker reads these names only.
+  foreach(name tensorflow_cc tensorflow_framework)
+    file(WRITE ${CMAKE_BINARY_DIR}/cc/lib${name}.so
+         "INPUT(libtensorflow.so.2 AS_NEEDED(libtensorflow_protos.so.2 ${cc_libs}))\n")
+    install(FILES ${CMAKE_BINARY_DIR}/cc/lib${name}.so DESTINATION ${lib})
+  endforeach()
   rn_write_pc(tensorflow_cc "TensorFlow's C++ API, by Runnel" 2.21.0 "-ltensorflow_protos ${cc_libs} -lpthread" "tensorflow eigen3")
 endif()
 rn_write_pc(runnel "Graph builders and gradients on top of TensorFlow's C API" ${PROJECT_VERSION} "" tensorflow)

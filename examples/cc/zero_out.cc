@@ -1,6 +1,7 @@
 // An op and its kernel in C++: all elements but the first become zero.
 //
-//   g++ -std=c++17 -shared -fPIC zero_out.cc -o zero_out.so $(pkg-config --cflags --libs tensorflow_cc)
+//   g++ -std=c++17 -shared -fPIC zero_out.cc -o zero_out.so $(pkg-config --cflags --libs
+//   tensorflow_cc)
 //
 // In Python: tf.load_op_library('./zero_out.so').zero_out([[1, 2], [3, 4]])
 #include "tensorflow/core/framework/op.h"

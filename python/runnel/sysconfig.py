@@ -27,13 +27,18 @@ def get_lib():
 
 
 def get_compile_flags():
-    """Returns the compiler's flags."""
-    return ["-I" + get_include()]
+    """Returns the compiler's flags, with Eigen's folder for C++ (doc/cpp.md)."""
+    return ["-I" + get_include(), "-I/usr/include/eigen3", "-D_GLIBCXX_USE_CXX11_ABI=1", "--std=c++17",
+            "-DEIGEN_MAX_ALIGN_BYTES=64"]
 
 
 def get_link_flags():
     """Returns the linker's flags."""
-    return ["-L" + get_lib(), "-l:libtensorflow.so.2"]
+    flags = ["-L" + get_lib(), "-l:libtensorflow.so.2"]
+    if os.path.exists(os.path.join(get_lib(), "libtensorflow_protos.so.2")):
+        flags += ["-l:libtensorflow_protos.so.2", "-lprotobuf", "-labsl_status", "-labsl_statusor", "-labsl_strings",
+                  "-labsl_cord", "-labsl_raw_logging_internal", "-labsl_throw_delegate"]
+    return flags
 
 
 def get_build_info():

@@ -22,11 +22,12 @@ void Equal(const A& a, const B& b, const char* text, int line) {
 }
 
 // |status| is an error with |code| whose message contains |part|.
-inline void Fails(const absl::Status& status, absl::StatusCode code, const std::string& part, int line) {
+inline void Fails(const absl::Status& status, absl::StatusCode code, const std::string& part,
+                  int line) {
   std::string message(status.message());
   if (status.code() == code && message.find(part) != std::string::npos) return;
-  std::cerr << "line " << line << ": got " << status << ", expected " << absl::StatusCodeToString(code)
-            << ": " << part << "\n";
+  std::cerr << "line " << line << ": got " << status << ", expected "
+            << absl::StatusCodeToString(code) << ": " << part << "\n";
   Failures()++;
 }
 
@@ -34,6 +35,7 @@ inline void Fails(const absl::Status& status, absl::StatusCode code, const std::
 
 #define EXPECT_EQ(a, b) test::Equal((a), (b), #a, __LINE__)
 #define EXPECT_OK(status) test::Equal(absl::Status(status), absl::OkStatus(), #status, __LINE__)
-#define EXPECT_FAILS(status, code, part) test::Fails((status), absl::StatusCode::code, part, __LINE__)
+#define EXPECT_FAILS(status, code, part) \
+  test::Fails((status), absl::StatusCode::code, part, __LINE__)
 
 #endif  // RUNNEL_TESTS_CC_CHECK_H_

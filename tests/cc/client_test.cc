@@ -1,6 +1,5 @@
 // Scopes, classes of ops, values, client sessions, gradients and loops. The expected names, texts and
-// numbers are those of TensorFlow 2.21, with whose headers and library this program passes, too
-// (README.md), apart from what stands under "ours".
+// numbers are those of TensorFlow 2.21.
 #include <vector>
 
 #include "check.h"
@@ -24,11 +23,13 @@ static void TestNames() {
   Scope child = root.NewSubScope("child"), other = root.NewSubScope("child");
   EXPECT_EQ(Add(child, a, b).node()->name(), "child/Add");
   EXPECT_EQ(Add(other, a, b).node()->name(), "child_1/Add");
-  EXPECT_EQ(Multiply(child.NewSubScope("deep").WithOpName("m"), a, b).node()->name(), "child/deep/m");
+  EXPECT_EQ(Multiply(child.NewSubScope("deep").WithOpName("m"), a, b).node()->name(),
+            "child/deep/m");
   // A value becomes a constant of its own.
   EXPECT_EQ(Add(root, a, 3.f).node()->name(), "Add");
   bool is_found = false;
-  for (Node* node : root.graph()->op_nodes()) is_found = is_found || node->name() == "Const_2/Const";
+  for (Node* node : root.graph()->op_nodes())
+    is_found = is_found || node->name() == "Const_2/Const";
   EXPECT_EQ(is_found, true);
   EXPECT_EQ(Stack(root, {a, b}).node()->type_string(), "Pack");
   EXPECT_EQ(Sub(root, a, b).node()->name(), "Subtract");
@@ -57,10 +58,10 @@ static void TestValues() {
   Scope root = Scope::NewRootScope();
   ClientSession session(root);
   std::vector<Tensor> out;
-  EXPECT_OK(session.Run({Const(root, {{1, 2}, {3, 4}, {5, 6}}), Const(root, "text"),
-                         Const(root, {"a", "b"}), Const<double>(root, {1, 2}),
-                         Const(root, 7.f, {2, 2}), Const(root, {{{1.5f}}})},
-                        &out));
+  EXPECT_OK(session.Run(
+      {Const(root, {{1, 2}, {3, 4}, {5, 6}}), Const(root, "text"), Const(root, {"a", "b"}),
+       Const<double>(root, {1, 2}), Const(root, 7.f, {2, 2}), Const(root, {{{1.5f}}})},
+      &out));
   EXPECT_EQ(out.size(), 6u);
   EXPECT_EQ(out[0].DebugString(10), "Tensor<type: int32 shape: [3,2] values: [1 2][3 4][5 6]>");
   EXPECT_EQ(out[0].DebugString(), "Tensor<type: int32 shape: [3,2] values: [1 2][3...]...>");

@@ -103,8 +103,8 @@ static void TestFiles() {
   Example example;
   (*example.mutable_features()->mutable_feature())["f"].mutable_float_list()->add_value(1.5f);
   Scope root = Scope::NewRootScope();
-  auto parsed = ParseSingleExample(root, example.SerializeAsString(), {Const(root, {0.f})}, 0, {}, {"f"},
-                                   {}, {PartialTensorShape({1})});
+  auto parsed = ParseSingleExample(root, example.SerializeAsString(), {Const(root, {0.f})}, 0, {},
+                                   {"f"}, {}, {PartialTensorShape({1})});
   EXPECT_OK(root.status());
   EXPECT_EQ(parsed.dense_values.size(), 1u);
 }
@@ -139,7 +139,8 @@ static void TestSavedModel(const std::string& folder) {
   std::vector<std::pair<std::string, Tensor>> inputs;
   for (const auto& input : signature.inputs()) {
     TensorShape shape;
-    for (const auto& dim : input.second.tensor_shape().dim()) shape.AddDim(dim.size() < 0 ? 1 : dim.size());
+    for (const auto& dim : input.second.tensor_shape().dim())
+      shape.AddDim(dim.size() < 0 ? 1 : dim.size());
     Tensor value(input.second.dtype(), shape);
     if (value.dtype() == DT_FLOAT) value.flat<float>().setZero();
     inputs.emplace_back(input.second.name(), value);
@@ -148,7 +149,8 @@ static void TestSavedModel(const std::string& folder) {
   EXPECT_OK(bundle.session->Run(inputs, {signature.outputs().begin()->second.name()}, {}, &out));
   EXPECT_EQ(out.size(), 1u);
   SavedModelBundleLite lite;
-  EXPECT_FAILS(LoadSavedModel(SessionOptions(), RunOptions(), folder, {"nobody"}, &lite), kNotFound, "nobody");
+  EXPECT_FAILS(LoadSavedModel(SessionOptions(), RunOptions(), folder, {"nobody"}, &lite), kNotFound,
+               "nobody");
 }
 
 static Output AddNode(const Scope& scope, NodeBuilder builder) {
@@ -168,21 +170,24 @@ static void TestCustomOps(const char* library) {
   Output kept = AddNode(root, NodeBuilder("kept", "ToyKeepOne").Input(x.node()).Attr("index", 1));
   std::vector<NodeBuilder::NodeOut> parts = {Const(root, "ab").node(), Const(root, "c").node()};
   Output joined = AddNode(root, NodeBuilder("joined", "ToyJoin")
-                                .Input(absl::Span<const NodeBuilder::NodeOut>(parts))
-                                .Input(Const(root, 2).node()));
+                                    .Input(absl::Span<const NodeBuilder::NodeOut>(parts))
+                                    .Input(Const(root, 2).node()));
   Output often = Placeholder(root, DT_INT32);
   Output thrown = AddNode(root, NodeBuilder("thrown", "ToyJoin")
-                                .Input(absl::Span<const NodeBuilder::NodeOut>(parts))
-                                .Input(often.node()));
+                                    .Input(absl::Span<const NodeBuilder::NodeOut>(parts))
+                                    .Input(often.node()));
   Output twice = AddNode(root, NodeBuilder("twice", "ToyTwice").Input(x.node()));
-  Output beyond = AddNode(root, NodeBuilder("beyond", "ToyKeepOne").Input(x.node()).Attr("index", 9));
-  Output negative = AddNode(root, NodeBuilder("negative", "ToyKeepOne").Input(x.node()).Attr("index", -9));
+  Output beyond =
+      AddNode(root, NodeBuilder("beyond", "ToyKeepOne").Input(x.node()).Attr("index", 9));
+  Output negative =
+      AddNode(root, NodeBuilder("negative", "ToyKeepOne").Input(x.node()).Attr("index", -9));
   EXPECT_OK(root.status());
   int64_t dims[2] = {0, 0};
   CStatus status;
   TF_GraphGetTensorShape(root.graph()->c_graph(), joined.c_output(), dims, 1, status);
   EXPECT_EQ(dims[0], 2);
-  TF_GraphGetTensorShape(root.graph()->c_graph(), Output(joined.node(), 1).c_output(), dims, 2, status);
+  TF_GraphGetTensorShape(root.graph()->c_graph(), Output(joined.node(), 1).c_output(), dims, 2,
+                         status);
   EXPECT_EQ(dims[0], -1);
   EXPECT_EQ(dims[1], 2);
 

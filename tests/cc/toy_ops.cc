@@ -25,8 +25,7 @@ class KeepOneOp : public OpKernel {
  public:
   explicit KeepOneOp(OpKernelConstruction* context) : OpKernel(context) {
     OP_REQUIRES_OK(context, context->GetAttr("index", &index_));
-    OP_REQUIRES(context, index_ >= 0,
-                errors::InvalidArgument("Need index >= 0, got ", index_));
+    OP_REQUIRES(context, index_ >= 0, errors::InvalidArgument("Need index >= 0, got ", index_));
   }
   void Compute(OpKernelContext* context) override {
     const Tensor& x = context->input(0);
@@ -41,31 +40,32 @@ class KeepOneOp : public OpKernel {
  private:
   int index_;
 };
-#define REGISTER_KEEP_ONE(T) \
-  REGISTER_KERNEL_BUILDER(Name("ToyKeepOne").Device(DEVICE_CPU).TypeConstraint<T>("T"), KeepOneOp<T>);
+#define REGISTER_KEEP_ONE(T)                                                            \
+  REGISTER_KERNEL_BUILDER(Name("ToyKeepOne").Device(DEVICE_CPU).TypeConstraint<T>("T"), \
+                          KeepOneOp<T>);
 TF_CALL_float(REGISTER_KEEP_ONE) TF_CALL_int32(REGISTER_KEEP_ONE)
 #undef REGISTER_KEEP_ONE
 
-// Concatenates strings of N inputs, |times| times; the second output is the number of bytes.
-REGISTER_OP("ToyJoin")
-    .Attr("N: int >= 1")
-    .Attr("separator: string = '-'")
-    .Attr("sizes: list(int) = [1, 2]")
-    .Input("parts: N * string")
-    .Input("times: int32")
-    .Output("joined: string")
-    .Output("lengths: int64")
-    .SetShapeFn([](InferenceContext* c) {
-      ShapeHandle scalar;
-      TF_RETURN_IF_ERROR(c->WithRank(c->input(c->num_inputs() - 1), 0, &scalar));
-      std::vector<int64_t> sizes;
-      TF_RETURN_IF_ERROR(c->GetAttr("sizes", &sizes));
-      DimensionHandle times;
-      TF_RETURN_IF_ERROR(c->MakeDimForScalarInput(c->num_inputs() - 1, &times));
-      c->set_output(0, c->Vector(times));
-      c->set_output(1, c->Matrix(c->UnknownDim(), static_cast<int64_t>(sizes.size())));
-      return OkStatus();
-    });
+    // Concatenates strings of N inputs, |times| times; the second output is the number of bytes.
+    REGISTER_OP("ToyJoin")
+        .Attr("N: int >= 1")
+        .Attr("separator: string = '-'")
+        .Attr("sizes: list(int) = [1, 2]")
+        .Input("parts: N * string")
+        .Input("times: int32")
+        .Output("joined: string")
+        .Output("lengths: int64")
+        .SetShapeFn([](InferenceContext* c) {
+          ShapeHandle scalar;
+          TF_RETURN_IF_ERROR(c->WithRank(c->input(c->num_inputs() - 1), 0, &scalar));
+          std::vector<int64_t> sizes;
+          TF_RETURN_IF_ERROR(c->GetAttr("sizes", &sizes));
+          DimensionHandle times;
+          TF_RETURN_IF_ERROR(c->MakeDimForScalarInput(c->num_inputs() - 1, &times));
+          c->set_output(0, c->Vector(times));
+          c->set_output(1, c->Matrix(c->UnknownDim(), static_cast<int64_t>(sizes.size())));
+          return OkStatus();
+        });
 
 class JoinOp : public OpKernel {
  public:
@@ -88,8 +88,9 @@ class JoinOp : public OpKernel {
     OP_REQUIRES_OK(context, context->allocate_output(0, TensorShape({count}), &output));
     for (int i = 0; i < count; ++i) output->vec<tstring>()(i) = joined;
     Tensor lengths;
-    OP_REQUIRES_OK(context, context->allocate_temp(
-                                DT_INT64, TensorShape({1, static_cast<int64_t>(sizes_.size())}), &lengths));
+    OP_REQUIRES_OK(context,
+                   context->allocate_temp(
+                       DT_INT64, TensorShape({1, static_cast<int64_t>(sizes_.size())}), &lengths));
     for (size_t i = 0; i < sizes_.size(); ++i) {
       lengths.matrix<int64_t>()(0, i) = sizes_[i] * static_cast<int64_t>(joined.size());
     }

@@ -13,6 +13,7 @@
 #include <thread>
 #include <vector>
 
+#include "absl/types/span.h"
 #include "google/protobuf/message.h"
 #include "google/protobuf/text_format.h"
 #include "tensorflow/c/env.h"
@@ -35,6 +36,9 @@ class RandomAccessFile {
     size_t got = std::fread(scratch, 1, n, file_.get());
     *result = StringPiece(scratch, got);
     return got == n ? OkStatus() : errors::OutOfRange("Read less bytes than requested");
+  }
+  Status Read(uint64 offset, StringPiece& result, absl::Span<char> scratch) const {
+    return Read(offset, scratch.size(), &result, scratch.data());
   }
 
  private:

@@ -17,6 +17,7 @@
 
 #include "absl/strings/numbers.h"
 #include "tensorflow/core/framework/device_attributes.pb.h"
+#include "tensorflow/core/platform/env.h"
 #include "tensorflow/core/public/session_impl.h"
 
 namespace tensorflow {
@@ -139,7 +140,8 @@ namespace internal {
 class GraphSession : public Session {
  public:
   explicit GraphSession(const SessionOptions& options) : options_(options) {}
-  explicit GraphSession(std::unique_ptr<CSession> session) : session_(std::move(session)) {}
+  explicit GraphSession(std::unique_ptr<CSession> session)
+      : session_(std::move(session)), has_graph_(true) {}
   using Session::Close;
   using Session::Create;
   using Session::Extend;
@@ -241,8 +243,9 @@ class GraphSession : public Session {
  private:
   Status CheckUsable() const {
     if (is_closed_) return errors::Cancelled("Session has been closed.");
-    if (!session_)
+    if (!has_graph_) {
       return errors::FailedPrecondition("Session was not created with a graph before Run()!");
+    }
     return OkStatus();
   }
   Status FindStep(const Inputs& inputs, const std::vector<std::string>& output_names,
@@ -262,15 +265,10 @@ class GraphSession : public Session {
                  const std::vector<std::string>& target_names, std::vector<Tensor>* outputs,
                  RunMetadata* metadata) {
     TF_RETURN_IF_ERROR(CheckUsable());
-    if (graph()->c_graph() && !has_graph_ && owns_graph()) {
-      return errors::InvalidArgument("Session was not created with a graph before Run()!");
-    }
     Step step;
     TF_RETURN_IF_ERROR(FindStep(inputs, output_names, target_names, &step));
     return session_->Run(options, step, outputs, metadata);
   }
-  bool owns_graph() const { return graph()->num_op_nodes() == 0; }
-
   SessionOptions options_;
   std::unique_ptr<CSession> session_;
   std::atomic<bool> has_graph_{false};
@@ -282,7 +280,6 @@ class GraphSession : public Session {
 };
 
 inline Status GraphSession::ListDevices(std::vector<DeviceAttributes>* response) {
-  TF_RETURN_IF_ERROR(CheckUsable());
   response->clear();
   CStatus status;
   TF_DeviceList* list = TF_SessionListDevices(session_->session(), status);
