@@ -316,6 +316,6 @@ const rn_cli_command_t rn_cli_place_command = {
     .examples =
         "runnel place examples/models/line.pbtxt --feed 'x=[[1,2]]' --fetch y --measure 5 "
         "--report\n"
-        "runnel place examples/models/counter.pbtxt --init init --fetch value --devices "
-        "CPU:0,CPU:1@1G --timeline step.svg",
+        "runnel place examples/models/counter.pbtxt --fetch value --devices CPU:0,CPU:1@1G "
+        "--out p.pb",
 };
