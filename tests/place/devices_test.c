@@ -326,3 +326,37 @@ RT_TEST(devices, many_edges) {
   for (int turn = 0; turn < 3; ++turn) cr_assert_eq(get(&rt, x, 1, sum), 300 + 30 * 45);
   rt_end(&rt);
 }
+
+// Waits for TestCount to run, on whatever thread; fails after a while.
+static rn_status_t meet_compute(rn_kernel_ctx_t* ctx) {
+  for (int i = 0; i < 20000 && !rt_count; ++i) usleep(500);
+  return rt_count ? rt_pass(ctx, 0) : rn_internal("nobody came");
+}
+
+// A value is sent as soon as it is there, and the other device begins with it while the first one
+// still works.
+RT_TEST(devices, parts_overlap) {
+  static const rn_op_def_t op = RT_OP("TestMeet", RN_OP_STATEFUL);
+  static const rn_kernel_def_t kernel = {
+      .op = "TestMeet", .device = "CPU", .compute = meet_compute};
+  OK(rn_op_register(&op));
+  OK(rn_kernel_register(&kernel));
+  rt_t rt = rt_begin(2);
+  rt.options.cpu_devices = 2;
+  rn_edge_t x = rn_const_float(rt.s, 3);
+  rn_scope_set_device(rt.s, "/cpu:0");
+  rn_edge_t first = rt_op(rt.s, "TestFail", x), here = rt_op(rt.s, "TestMeet", first);
+  rn_scope_set_device(rt.s, "/cpu:1");
+  rn_edge_t there = rt_op(rt.s, "TestCount", first);
+  for (int i = 0; i < 20; ++i) {
+    rt_step_t step = {.options = {.timeout_ms = TIMEOUT_MS}};
+    rt_count = 0;
+    rt_fetch(&step, here);
+    rt_fetch(&step, there);
+    OK(rt_run(&rt, &step));
+    cr_assert_eq(rt_value(&step.out[0]), 3);
+    cr_assert_eq(rt_value(&step.out[1]), 3);
+    rt_clear(&step);
+  }
+  rt_end(&rt);
+}

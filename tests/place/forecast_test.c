@@ -84,6 +84,28 @@ Test(forecast, devices_share_a_pool) {
   draft_end(&draft);
 }
 
+// Nodes that wait for the same values run in a row, and what waits for one of them waits for all.
+Test(forecast, nodes_run_in_tasks) {
+  draft_t draft;
+  draft_begin(&draft, 2, 5);
+  draft.fleet.in_tasks = true;
+  int32_t a = draft_add(&draft, 10, 4, -1, -1);  // on 0, sent at 10, there at 19
+  int32_t b = draft_add(&draft, 20, 4, a, -1);   // on 0, after a, until 30
+  int32_t c = draft_add(&draft, 30, 4, a, -1);   // on 1, from 19 to 49, back at 58
+  int32_t d = draft_add(&draft, 40, 4, a, -1);   // on 0, after b, until 70
+  int32_t e = draft_add(&draft, 6, 4, b, c);     // on 0: after all of the task of b, until 76
+  draft_add(&draft, 1, 0, d, e);
+  cr_expect_eq(forecast(&draft, (int32_t[]){0, 0, 1, 0, 0, 0}).step_ns, 77);
+  // One by one, e could begin at 58, but there is no free lane before 70.
+  draft.fleet.in_tasks = false;
+  cr_expect_eq(forecast(&draft, (int32_t[]){0, 0, 1, 0, 0, 0}).step_ns, 77);
+  draft.lanes[0] = 2;  // then d runs beside b from 10 to 50, and e from 58 to 64
+  cr_expect_eq(forecast(&draft, (int32_t[]){0, 0, 1, 0, 0, 0}).step_ns, 65);
+  draft.fleet.in_tasks = true;  // so little is not worth a thread
+  cr_expect_eq(forecast(&draft, (int32_t[]){0, 0, 1, 0, 0, 0}).step_ns, 77);
+  draft_end(&draft);
+}
+
 // A device of another task begins late, gets values only after it has asked for them, and says when
 // it has ended.
 Test(forecast, tasks) {

@@ -9,12 +9,16 @@
 #include "place/auto/starts.h"
 #include "workloads.h"
 
-static rn_search_result_t find(draft_t* draft, const int32_t* start) {
+static rn_search_result_t find_within(draft_t* draft, const int32_t* start, int64_t budget) {
   rn_search_result_t result;
-  rn_search_options_t options = {.start = start};
+  rn_search_options_t options = {.start = start, .budget = budget};
   OK(rn_workload_finish(&draft->work, &draft->arena));
   OK(rn_search(&draft->work, &draft->fleet, &options, &draft->arena, &result));
   return result;
+}
+
+static rn_search_result_t find(draft_t* draft, const int32_t* start) {
+  return find_within(draft, start, 0);
 }
 
 // The best of all placements.
@@ -76,6 +80,18 @@ Test(search, is_near_the_best_of_all_placements) {
   cr_expect_leq(sum / GRAPHS, 1.02, "%.4f on average, %d of %d best", sum / GRAPHS, best, GRAPHS);
 }
 
+// Devices are busy for as long as their nodes take: every node ran, and once.
+static void check_all_ran(const draft_t* draft, const rn_search_result_t* result) {
+  const rn_workload_t* w = &draft->work;
+  int64_t costs[4] = {0};
+  for (int32_t n = 0; n < w->node_count; ++n) {
+    int32_t device = result->devices[w->group[n]];
+    costs[device] += w->cost_ns[n * w->device_count + device];
+  }
+  for (int32_t d = 0; d < w->device_count; ++d)
+    cr_assert_eq(result->found.busy_ns[d], costs[d], "device %d", d);
+}
+
 Test(search, keeps_constraints_and_is_never_worse) {
   uint32_t state = 3;
   for (int i = 0; i < 40; ++i) {
@@ -85,7 +101,9 @@ Test(search, keeps_constraints_and_is_never_worse) {
     draft_random(&draft, 50 + 10 * i, &state);
     constrain(&draft, &state, start);
     if (i % 2) draft.devices[0].memory = 1 + (int64_t)draw(&state, 2000);
-    rn_search_result_t result = find(&draft, start);
+    draft.fleet.in_tasks = i % 4 >= 2;
+    draft.lanes[0] = 1 + i % 2;
+    rn_search_result_t result = find_within(&draft, start, 300000);
     for (int32_t g = 0; g < draft.work.group_count; ++g) {
       cr_assert(result.devices[g] >= 0 && result.devices[g] < draft.work.device_count);
       cr_assert(draft.work.allowed[g] >> result.devices[g] & 1, "group %d", g);
@@ -97,6 +115,7 @@ Test(search, keeps_constraints_and_is_never_worse) {
     OK(rn_forecaster_create(&draft.work, &draft.fleet, rn_allocator_system(), &forecaster));
     rn_forecast(forecaster, result.devices, &again);
     cr_assert(memcmp(&again, &result.found, sizeof again) == 0);
+    check_all_ran(&draft, &result);
     rn_forecaster_destroy(forecaster);
     draft_end(&draft);
   }
@@ -178,12 +197,13 @@ Test(search, large_graph, .timeout = 120) {
   static int32_t start[MOST_NODES];
   draft_begin(&draft, 4, 30);
   draft_random(&draft, MOST_NODES, &state);
+  const bool prints = getenv("RUNNEL_TEST_PRINTS") != NULL;  // and searches as by default
   clock_t begin = clock();
-  rn_search_result_t result = find(&draft, start);
+  rn_search_result_t result = find_within(&draft, start, prints ? 0 : 1000000);
   double seconds = (double)(clock() - begin) / CLOCKS_PER_SEC;
   cr_expect_lt(seconds, 30.0);
   cr_expect_lt(result.found.step_ns, result.start.step_ns / 2);
-  if (getenv("RUNNEL_TEST_PRINTS"))
+  if (prints)
     fprintf(stderr, "%.2f s, %d forecasts, %lld -> %lld ns by %s\n", seconds, result.tried,
             (long long)result.start.step_ns, (long long)result.found.step_ns, result.method);
   draft_end(&draft);
