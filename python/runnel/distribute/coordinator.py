@@ -73,9 +73,9 @@ class _Result(RemoteValue):
 
     def get(self):
         """Waits for the value and returns it as tensors of this process. Raises the error of the function."""
-        from runnel.ops.array_ops import identity
-        with framework.device("/device:CPU:0"):
-            return nest.map_structure(lambda x: identity(x) if isinstance(x, framework.Tensor) else x, self.there())
+        from runnel.eager import context
+        here = context.list_devices()[0][0]
+        return nest.map_structure(lambda x: x._copy_to(here) if isinstance(x, framework.Tensor) else x, self.there())
 
     def fetch(self):
         """Waits for the value and returns it as arrays. Raises the error of the function."""

@@ -1,5 +1,6 @@
 """Resource variables: a handle, with reads and writes at defined points."""
 
+import contextlib
 import itertools
 import weakref
 
@@ -41,7 +42,8 @@ def variable_of(handle):
 
 
 def _destroy(handle):
-    with framework._DefaultGraph(None):
+    from runnel import errors
+    with framework._DefaultGraph(None), contextlib.suppress(errors.UnavailableError):  # its task is gone, and the variable with it
         raw_ops.DestroyResourceOp(resource=handle, ignore_lookup_error=True)
 
 

@@ -147,14 +147,25 @@ static void on_timer(rn_timer_t* timer) {
 
 // --- Contexts of tasks
 
+static void forget_functions_locked(rn_far_t* task) {
+  for (size_t i = 0; i < task->functions.count; ++i) rn_function_release(task->functions.items[i]);
+  task->functions.count = 0;
+}
+
+void rn_far_forget_functions(rn_far_t* task) {
+  rn_mutex_lock(&task->mutex);
+  forget_functions_locked(task);
+  rn_mutex_unlock(&task->mutex);
+}
+
 // Forgets the context on a task; returns its id.
 static uint64_t leave_task(rn_far_t* task) {
   rn_mutex_lock(&task->mutex);
   uint64_t context = task->context;
   task->context = 0;
+  task->opening++;
   task->dropped.count = 0;
-  for (size_t i = 0; i < task->functions.count; ++i) rn_function_release(task->functions.items[i]);
-  task->functions.count = 0;
+  forget_functions_locked(task);
   rn_mutex_unlock(&task->mutex);
   return context;
 }

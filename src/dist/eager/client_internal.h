@@ -31,6 +31,7 @@ struct rn_far_t {
   rn_str_t address;
   rn_mutex_t mutex;    // guards what follows
   uint64_t context;    // the open context; 0: none
+  uint64_t opening;    // counts the contexts that it had: values of an earlier one are gone
   uint64_t opened_at;  // the client's view that it belongs to
   uint64_t view;       // of its context: updates that failed on other tasks do not count
   RN_VEC(rn_far_device_t*) devices;
@@ -69,6 +70,8 @@ struct rn_eager_client_t {
 RN_MUST_USE rn_status_t rn_far_ask(rn_eager_client_t* client, const rn_far_t* task,
                                    const char* path, rn_message_t* request, int64_t deadline_ns,
                                    bool waits_for_ready, rn_message_t* out);
+// The functions that |task| has are told again before the next call.
+void rn_far_forget_functions(rn_far_t* task);
 int64_t rn_far_next_op(rn_eager_client_t* client);
 // The device of |client| with this name; NULL: none.
 rn_far_device_t* rn_far_find_device(rn_eager_client_t* client, rn_str_t name);

@@ -14,6 +14,7 @@
 typedef struct far_value_t {
   rn_far_device_t* device;
   uint64_t context;
+  uint64_t opening;  // of its task, when it was made
   rn_far_name_t name;
   int rank;
   int64_t dims[RN_MAX_RANK];
@@ -32,11 +33,18 @@ static rn_status_t value_dim(void* self, int axis, int64_t* out) {
   return RN_OK;
 }
 
-static void forget(rn_eager_client_t* client, rn_far_t* task, uint64_t context,
+static uint64_t opening_of(rn_far_t* task) {
+  rn_mutex_lock(&task->mutex);
+  uint64_t opening = task->opening;
+  rn_mutex_unlock(&task->mutex);
+  return opening;
+}
+
+static void forget(rn_eager_client_t* client, rn_far_t* task, uint64_t opening,
                    rn_far_name_t name) {
   rn_mutex_lock(&task->mutex);
   // Without memory, the value stays until the context is closed.
-  if (context == task->context)
+  if (task->context && opening == task->opening)
     rn_status_free(rn_vec_push(&task->dropped, client->allocator, name));
   rn_mutex_unlock(&task->mutex);
 }
@@ -44,7 +52,7 @@ static void forget(rn_eager_client_t* client, rn_far_t* task, uint64_t context,
 static void value_destroy(void* self) {
   far_value_t* value = self;
   rn_eager_client_t* client = value->device->client;
-  forget(client, value->device->task, value->context, value->name);
+  forget(client, value->device->task, value->opening, value->name);
   RN_FREE(client->allocator, value);
 }
 
@@ -59,7 +67,8 @@ static rn_status_t make_handle(rn_far_device_t* device, uint64_t context, rn_far
   rn_eager_client_t* client = device->client;
   far_value_t* value = NULL;
   RN_RETURN_IF_ERROR(RN_NEW(client->allocator, &value));
-  *value = (far_value_t){.device = device, .context = context, .name = name};
+  *value = (far_value_t){
+      .device = device, .context = context, .opening = opening_of(device->task), .name = name};
   rn_pb_scan_t scan = rn_pb_scan(shape);
   rn_pb_field_t field;
   while (rn_pb_scan_next(&scan, &field) && value->rank < RN_MAX_RANK)
@@ -368,7 +377,7 @@ typedef struct far_call_t {
   rn_far_device_t* device;
   rn_eager_op_t* op;
   const rn_op_def_t* def;
-  uint64_t context;
+  uint64_t context, opening;
   bool is_call;  // of a function, by its name or by an op that calls it: its task runs it as one
   rn_attr_value_t* attrs;  // by place in the definition, defaults too; in |arena|
   bool* is_known;
@@ -541,18 +550,26 @@ static rn_status_t tell_functions(far_call_t* call) {
   rn_far_t* task = call->device->task;
   rn_graph_t* library = rn_eager_library(client->eager);
   rn_strbuf_t items;
-  rn_function_t* function;
+  RN_VEC(rn_function_t*) found = {0};
   rn_status_t status = RN_OK;
   rn_strbuf_init(&items, client->allocator);
-  for (size_t i = 0; rn_ok(status) && (function = rn_graph_function_at(library, i)); ++i) {
-    rn_mutex_lock(&task->mutex);
-    status = put_function_locked(client, task, function, &items);
-    rn_mutex_unlock(&task->mutex);
-    rn_function_release(function);
+  // Backwards: other threads may remove functions meanwhile, and those behind them move forward.
+  for (size_t i = rn_graph_function_count(library); rn_ok(status) && i-- > 0;) {
+    rn_function_t* function = rn_graph_function_at(library, i);
+    if (function) status = rn_vec_push(&found, client->allocator, function);
+    if (function && !rn_ok(status)) rn_function_release(function);
   }
+  for (size_t i = found.count; i-- > 0;) {
+    rn_mutex_lock(&task->mutex);
+    if (rn_ok(status)) status = put_function_locked(client, task, found.items[i], &items);
+    rn_mutex_unlock(&task->mutex);
+    rn_function_release(found.items[i]);
+  }
+  rn_vec_free(&found, client->allocator);
   if (rn_ok(status)) status = rn_strbuf_status(&items);
   if (rn_ok(status) && items.size)
     status = tell(client, task, call->context, rn_strbuf_view(&items));
+  if (!rn_ok(status)) rn_far_forget_functions(task);  // it may not have heard of them
   rn_strbuf_clear(&items);
   return status;
 }
@@ -656,12 +673,13 @@ static rn_status_t execute(void* self, rn_eager_op_t* op, rn_eager_handle_t** ou
                      .op = op,
                      .def = def,
                      .context = context_of(device->task),
+                     .opening = opening_of(device->task),
                      .is_call = def->role == RN_ROLE_FUNCTION || def->role == RN_ROLE_CALL};
   rn_arena_init(&call.arena, client->allocator);
   rn_strbuf_init(&call.operation, client->allocator);
   rn_status_t status = run(&call, outputs, inout_count);
   for (size_t i = 0; i < call.brought.count; ++i)
-    forget(client, device->task, call.context, call.brought.items[i]);
+    forget(client, device->task, call.opening, call.brought.items[i]);
   rn_vec_free(&call.brought, client->allocator);
   rn_strbuf_clear(&call.operation);
   rn_arena_clear(&call.arena);
