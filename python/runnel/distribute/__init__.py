@@ -1,8 +1,10 @@
-"""tf.distribute: strategies that run a computation on several devices.
+"""tf.distribute: strategies that run a computation on several devices or in several processes.
 
-`contexts` says where code runs, `values` and `variable` what replicas have, `strategy` is the base and the default,
-`strategies` those for one and for several devices, `replicas` runs functions in them, `input_data` divides datasets. For
-clusters, use tf.train.Server and replica_device_setter.
+`contexts` says where code runs, `values` and `variable` what replicas have, `strategy` is the base and the default. `strategies` has those
+for the devices of a process, `central_storage` one whose variables exist once; `replicas` runs functions in replicas, `input_data` divides
+datasets. `multi_worker` is for several processes with equal parts: `collectives` exchanges their values. `parameter_server` has variables on
+other tasks and `coordinator` runs functions there: `remote` connects to them, `partitioners` and `sharded_variable` split large variables.
+`cluster_resolver/` finds out which tasks there are.
 """
 
 from runnel._namespace import namespace as _namespace
