@@ -321,6 +321,60 @@ def get_memory_usage(device):
     return get_memory_info(device)["current"]
 
 
+def reset_memory_stats(device):
+    """Checks the name of a device. The peak of get_memory_info is that of the whole process."""
+    get_memory_info(device)
+
+
+def enable_tensor_float_32_execution(enabled):
+    """Sets what tensor_float_32_execution_enabled returns; products of float32 are computed in float32."""
+    _state["tf32"] = bool(enabled)
+
+
+def tensor_float_32_execution_enabled():
+    """Returns what was given to enable_tensor_float_32_execution, by default True."""
+    return _state.get("tf32", True)
+
+
+def enable_mlir_bridge():
+    """Does nothing: there is no such bridge."""
+
+
+def disable_mlir_bridge():
+    """Does nothing: there is no such bridge."""
+
+
+def set_log_device_placement(enabled):
+    """Sets whether the sessions and contexts that are made from now on log where operations run."""
+    _state["log_placement"] = bool(enabled)
+
+
+def get_log_device_placement():
+    """Returns what was given to set_log_device_placement."""
+    return _state.get("log_placement", False)
+
+
+def enable_traceback_filtering():
+    """Sets what is_traceback_filtering_enabled returns; tracebacks have few frames of this package anyway."""
+    _state["filters"] = True
+
+
+def disable_traceback_filtering():
+    """Takes back enable_traceback_filtering."""
+    _state["filters"] = False
+
+
+def is_traceback_filtering_enabled():
+    """Returns what was set, by default True."""
+    return _state.get("filters", True)
+
+
+def sync_devices():
+    """Waits until all operations have run."""
+    from runnel.eager import context
+    context.async_wait()
+
+
 experimental = _Part(
     list_physical_devices=list_physical_devices, list_logical_devices=list_logical_devices,
     get_visible_devices=get_visible_devices, set_visible_devices=set_visible_devices,
@@ -336,13 +390,14 @@ experimental = _Part(
 def session_config():
     """Returns the ConfigProto for a session that was given none, or None if nothing was set."""
     changes_gpus = any(device.device_type == "GPU" for device in _state["logical"]) or _state["visible"] is not None
-    changes_others = _state["soft_device_placement"] is not None or _state["inter"] or _state["intra"]
+    changes_others = _state["soft_device_placement"] is not None or _state["inter"] or _state["intra"] or get_log_device_placement()
     from runnel.core.protobuf import message_class
     config = message_class("ConfigProto")()
     if not _write_cpus(config) and not changes_gpus and not changes_others:
         return None
     if changes_others:
         config.allow_soft_placement = get_soft_device_placement()
+        config.log_device_placement = get_log_device_placement()
     config.inter_op_parallelism_threads = _state["inter"]
     config.intra_op_parallelism_threads = _state["intra"]
     if changes_gpus:

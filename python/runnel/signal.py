@@ -6,6 +6,8 @@ from runnel.core.framework import name_scope
 from runnel.ops import array_ops, math_ops
 from runnel.ops.fft_ops import (  # noqa: F401
     fft, fft2d, fft3d, fftshift, ifft, ifft2d, ifft3d, ifftshift, irfft, irfft2d, irfft3d, rfft, rfft2d, rfft3d)
+from runnel.ops.fft_nd import fftnd, ifftnd, irfftnd, rfftnd  # noqa: F401
+from runnel.ops.mdct_ops import inverse_mdct, kaiser_bessel_derived_window, mdct, vorbis_window  # noqa: F401
 from runnel.ops.spectral_ops import (  # noqa: F401
     dct, frame, idct, inverse_stft, inverse_stft_window_fn, linear_to_mel_weight_matrix,
     mfccs_from_log_mel_spectrograms, overlap_and_add, stft)

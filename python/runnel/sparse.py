@@ -14,4 +14,5 @@ __getattr__, __dir__, __all__ = namespace(
     "segment_sum=sparse_segment_sum slice=sparse_slice softmax=sparse_softmax sparse_dense_matmul=sparse_tensor_dense_matmul split=sparse_split "
     "to_dense=sparse_tensor_to_dense to_indicator=sparse_to_indicator transpose=sparse_transpose",
     "ops.sparse_ops: cross=sparse_cross cross_hashed=sparse_cross_hashed expand_dims=sparse_expand_dims eye=sparse_eye from_dense",
+    "ops.sparse_v2: bincount",
 )

@@ -61,6 +61,37 @@ DIFFERENT_V2 = {
     "keras": "The package Keras 3.",
 }
 
+# Why names are absent: a reason, and the names or namespaces ("flags.") that it is for. Those without a reason are not written yet.
+REASONS = {
+    "absl has them: `from absl import flags`": "flags. logging.TaskLevelStatusMessage",
+    "there is no data service; use tf.distribute": "data.experimental.service. data.experimental.distributed_save",
+    "the types have no kernels here": "dtypes.experimental. experimental.float4_e2m1fn experimental.float8_e4m3b11fnuz experimental.float8_e4m3fn "
+                                      "experimental.float8_e4m3fnuz experimental.float8_e5m2 experimental.float8_e5m2fnuz experimental.int2 experimental.int4 "
+                                      "experimental.uint2 experimental.uint4",
+    "the quantizer is a program of its own; see quantization.md": "quantization.experimental. train.do_quantize_training_on_graphdef",
+    "they trace stock's runtime; `runnel` has its own tools, see debugging.md": "profiler.experimental. summary.trace_export summary.trace_off "
+                                                                              "summary.trace_on debugging.experimental.",
+    "they are types for annotations of stock's tracer": "types.experimental.",
+    "servers of functions are not supported; use `runnel serve`": "distribute.experimental.rpc.",
+    "they watch the machines of one vendor's cloud": "distribute.experimental.PreemptionCheckpointHandler distribute.experimental.PreemptionWatcher "
+                                                    "distribute.experimental.TerminationConfig",
+    "stock has no kernel for it on CPUs": "image.generate_bounding_box_proposals",
+    "files of LMDB are not supported": "LMDBReader",
+    "the ops are not supported": "check_pinned conv2d_backprop_filter_v2 conv2d_backprop_input_v2 nondifferentiable_batch_function",
+    "the optimizer's ops have no kernels": "train.sdca_fprint train.sdca_optimizer train.sdca_shrink_l1",
+    "an example of stock's own tests": "user_ops.my_fact",
+    "tf.function does it": "wrap_function",
+    "all tasks see each other's devices": "config.experimental.ClusterDeviceFilters",
+}
+
+
+def reason_of(name):
+    """Returns why a name is absent, or None."""
+    for reason, places in REASONS.items():
+        if any(name == place or place.endswith(".") and name.startswith(place) for place in places.split()):
+            return reason
+    return None
+
 
 def names():
     """Returns the public names of stock's tf.compat.v1."""
@@ -109,7 +140,11 @@ def text(introduction, different, table):
         lines += textwrap.wrap("- `tf.%s`: %s" % (name, how), 120, subsequent_indent="  ", break_on_hyphens=False)
     lines += [""]
     for space, (supported, absent) in table.items():
-        lines += ["## " + ("tf." + space if space else "tf"), ""] + listed("", supported) + listed("Absent: ", absent)
+        lines += ["## " + ("tf." + space if space else "tf"), ""] + listed("", supported)
+        reasons = {leaf: reason_of((space and space + ".") + leaf) for leaf in absent}
+        lines += listed("Absent: ", [leaf for leaf in absent if reasons[leaf] is None])
+        for reason in dict.fromkeys(filter(None, reasons.values())):
+            lines += listed("Absent, because %s: " % reason, [leaf for leaf in absent if reasons[leaf] == reason])
     return "\n".join(lines)
 
 

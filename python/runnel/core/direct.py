@@ -27,7 +27,9 @@ BesselI1e bessel_i1e
 Betainc betainc
 Bitcast bitcast
 BroadcastTo broadcast_to
+ApproxTopK approx_top_k
 Ceil ceil
+Conv conv
 CheckNumerics check_numerics
 Cos cos
 Cosh cosh

@@ -17,4 +17,5 @@ __getattr__, __dir__, __all__ = namespace(
     "LinearOperatorLowerTriangular LinearOperatorScaledIdentity LinearOperatorZeros",
     "linalg.linear_operator_made: LinearOperatorAdjoint LinearOperatorBlockDiag LinearOperatorComposition LinearOperatorInversion "
     "LinearOperatorKronecker LinearOperatorLowRankUpdate",
+    "linalg.iterative: eigh_tridiagonal",
 )

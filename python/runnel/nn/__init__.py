@@ -25,4 +25,6 @@ __getattr__, __dir__, __all__ = namespace(
     "ops.math_ops: sigmoid tanh",
     "ops.array_ops: depth_to_space space_to_batch space_to_depth",
     "raw_ops: quantized_avg_pool quantized_conv2d quantized_max_pool quantized_relu_x",
+    "nn.sequence_labels: collapse_repeated ctc_unique_labels",
+    "nn.nn_v2: ctc_loss_v2=ctc_loss",
 )

@@ -89,3 +89,49 @@ def stateless_random_binomial(shape, seed, counts, probs, output_dtype=dtypes.in
         probs = convert_to_tensor(probs, dtype_hint=dtypes.float32, name="probs")
         counts = convert_to_tensor(counts, dtype_hint=probs.dtype, name="counts")
         return _ops.StatelessRandomBinomial(shape_tensor(shape), seed, counts, probs, dtype=output_dtype, name=scope)
+
+
+def split(seed, num=2, alg="auto_select"):
+    """Returns `num` seeds that are derived from a seed, [num, 2]."""
+    seed = convert_to_tensor(seed)
+    return stateless_random_uniform([num, 2], seed, minval=None, maxval=None, dtype=seed.dtype, alg=alg)
+
+
+def fold_in(seed, data, alg="auto_select"):
+    """Returns a seed that is derived from a seed and an integer."""
+    from runnel.ops import array_ops
+    data = convert_to_tensor(data)
+    other = stateless_random_uniform([], seed, minval=None, maxval=None, dtype=data.dtype, alg=alg)
+    return array_ops.stack([other, data])
+
+
+def stateless_random_poisson(shape, seed, lam, dtype=dtypes.int32, name=None):
+    """Returns values from Poisson distributions, determined by `seed`; `shape` ends with that of `lam`."""
+    with name_scope(name, "stateless_random_poisson", [shape, seed, lam]) as scope:
+        return _ops.StatelessRandomPoisson(shape_tensor(shape), seed, convert_to_tensor(lam), dtype=dtypes.as_dtype(dtype), name=scope)
+
+
+def stateless_parameterized_truncated_normal(shape, seed, means=0.0, stddevs=1.0, minvals=-2.0, maxvals=2.0, name=None):
+    """Returns values from normal distributions that are cut off at `minvals` and `maxvals`, determined by `seed`."""
+    with name_scope(name, "stateless_parameterized_truncated_normal", [shape, seed, means, stddevs, minvals, maxvals]) as scope:
+        means = convert_to_tensor(means)
+        rest = [convert_to_tensor(value, means.dtype) for value in (stddevs, minvals, maxvals)]
+        return _ops.StatelessParameterizedTruncatedNormal(shape_tensor(shape), seed, means, *rest, name=scope)
+
+
+_FIRST_OF_THREE = 498247692  # what stock puts before the two numbers of a seed; the op takes three
+
+
+def index_shuffle(index, seed, max_index):
+    """Returns the place of an index in a permutation of 0 to max_index, which `seed`, two integers, determines."""
+    from runnel.ops import array_ops
+    seed = convert_to_tensor(seed)
+    first = array_ops.fill(array_ops.shape(seed[..., :1]), convert_to_tensor(_FIRST_OF_THREE, seed.dtype))
+    return _ops.RandomIndexShuffle(index, seed=array_ops.concat([first, seed], -1), max_index=max_index, rounds=4)
+
+
+def stateless_shuffle(value, seed, alg="auto_select", name=None):
+    """Returns the rows of a tensor in an order that `seed` determines."""
+    with name_scope(name, "stateless_shuffle", [value, seed]) as scope:
+        key, counter, algorithm = _keys(seed)
+        return _ops.StatelessShuffle(convert_to_tensor(value, name="value"), key, counter, algorithm, name=scope)

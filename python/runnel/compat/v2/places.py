@@ -113,6 +113,18 @@ ragged.row_partition @ experimental: RowPartition
 ragged.ragged_strings @ strings: split
 saved_model.object_saving @ saved_model: save
 eager.def_function @ types.experimental: GenericFunction=Function
+ops.mdct_ops @ signal: inverse_mdct kaiser_bessel_derived_window mdct vorbis_window
+ops.fft_nd @ signal: fftnd ifftnd irfftnd rfftnd
+ops.stateless_random @ random: fold_in split stateless_parameterized_truncated_normal stateless_poisson=stateless_random_poisson
+ops.stateless_random @ random.experimental: index_shuffle stateless_fold_in=fold_in stateless_shuffle stateless_split=split
+ops.critical_section: CriticalSection
+nn.sequence_labels @ nn: collapse_repeated ctc_unique_labels isotonic_regression
+nn.sequence_labels @ nn.experimental: general_dropout
+linalg.iterative @ linalg: banded_triangular_solve eigh_tridiagonal
+linalg.iterative @ linalg.experimental: conjugate_gradient
+config @ config.experimental: disable_mlir_bridge enable_mlir_bridge enable_tensor_float_32_execution reset_memory_stats tensor_float_32_execution_enabled
+config @ debugging: disable_traceback_filtering enable_traceback_filtering get_log_device_placement is_traceback_filtering_enabled set_log_device_placement
+config @ test.experimental: sync_devices
 distribute @ types.experimental.distributed: Mirrored PerReplica
 distribute @ distribute: CrossDeviceOps HierarchicalCopyAllReduce InputOptions NcclAllReduce OneDeviceStrategy ReductionToOneDevice RunOptions
 distribute @ distribute: experimental_set_strategy
