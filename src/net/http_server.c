@@ -38,9 +38,11 @@ static void on_accepted(void* self, size_t i, rn_socket_t* socket, bool is_last)
     rn_http_connection_open(&server->lanes[i], socket, RN_STR(""), RN_STR(""));
 }
 
+bool rn_http_server_evict(rn_http_server_t* server) { return rn_http_evict(server->lanes); }
+
 static rn_listener_room_t on_no_room(void* self) {
   rn_http_server_t* server = self;
-  bool is_made = rn_doors_evict(&server->lanes->doors) || rn_http_evict(server->lanes);
+  bool is_made = rn_doors_evict(&server->lanes->doors) || rn_http_server_evict(server);
   return is_made ? RN_LISTENER_ROOM_NOW : RN_LISTENER_ROOM_NONE;
 }
 

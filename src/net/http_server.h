@@ -71,6 +71,9 @@ int rn_http_server_port(const rn_http_server_t* server);
 // one of its loops.
 void rn_http_server_adopt(rn_http_server_t* server, rn_socket_t* socket, rn_str_t first,
                           rn_str_t peer);
+// Closes the connection of the first loop, on whose thread it must be called, that has been without
+// a whole request for the longest; false if there is none. For ports without free descriptors.
+bool rn_http_server_evict(rn_http_server_t* server);
 // Accepts no more connections, and closes each after its current request. Any thread.
 void rn_http_server_drain(rn_http_server_t* server);
 // Closes every connection, and waits until every request has been replied to. Not on the loop's

@@ -283,6 +283,8 @@ static void on_accepted(void* self, size_t i, rn_socket_t* socket, bool is_last)
 static rn_listener_room_t on_no_room(void* self) {
   rn_rpc_server_t* server = self;
   if (rn_doors_evict(&server->lanes->doors)) return RN_LISTENER_ROOM_NOW;
+  if (server->options.http && rn_http_server_evict(server->options.http))
+    return RN_LISTENER_ROOM_NOW;
   return evict_idle(server->lanes, 0) ? RN_LISTENER_ROOM_SOON : RN_LISTENER_ROOM_NONE;
 }
 

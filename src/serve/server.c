@@ -1,6 +1,7 @@
 // See server.h.
 #include "serve/server.h"
 
+#include "base/machine.h"
 #include "net/rpc_server.h"
 #include "net/tensor_codec.h"
 #include "serve/front/front.h"
@@ -20,6 +21,7 @@
 #define MAX_LOOPS 64
 #define RELOAD_NS INT64_C(600000000000)  // how long a reload waits for its models
 #define MAX_STATE ((size_t)1 << 30)  // bytes of what applications learn, where they are not saved
+#define MAX_DOORS 1024
 #define MAX_ALL_HELD ((size_t)8 << 30)  // bytes of requests in memory, of all connections of a port
 // How long a gRPC client may leave its call half sent, or a reply unread.
 #define HALF_NS (30 * INT64_C(1000000000))
@@ -252,6 +254,13 @@ static void set_front(rn_model_server_t* server) {
   front->reload = reload;
 }
 
+// Connections that have sent nothing yet; beyond it, and beyond the limits on others, the one that
+// was silent for the longest is closed, so that silent ones lock nobody out.
+static size_t max_doors(void) {
+  size_t part = rn_machine_descriptors() / 8 + 1;
+  return part < MAX_DOORS ? part : MAX_DOORS;
+}
+
 static rn_status_t open_rpc(rn_model_server_t* server, const char* address, rn_rpc_server_t** out) {
   rn_rpc_server_options_t options = {.loop = server->loops[0],
                                      .loops = server->loops,
@@ -264,6 +273,8 @@ static rn_status_t open_rpc(rn_model_server_t* server, const char* address, rn_r
                                      .align = rn_align_content,
                                      .keeps_headers = true,
                                      .max_all_held = MAX_ALL_HELD,
+                                     .max_connections = rn_machine_descriptors() / 4,
+                                     .max_doors = max_doors(),
                                      .half_ns = HALF_NS,
                                      .stall_ns = STALL_NS,
                                      .tls = server->options.tls,
@@ -282,7 +293,8 @@ static rn_status_t open_http(rn_model_server_t* server, const char* address,
                                       .self = server,
                                       .align = rn_oip_rest_align,
                                       .tls = server->options.tls,
-                                      .max_all = MAX_ALL_HELD};
+                                      .max_all = MAX_ALL_HELD,
+                                      .max_connections = rn_machine_descriptors() / 2};
   return rn_http_server_create(&options, out);
 }
 

@@ -5,8 +5,10 @@ import glob
 import http.server
 import json
 import os
+import resource
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -36,6 +38,26 @@ def part_probes():
     # gRPC's port speaks REST, too.
     check(server.ask("/readyz", port=server.port)[0] == 200)
     check(server.end() == 0, server.logged())
+
+
+def part_silent():
+    """More connections than there are descriptors, which make no request or none any more, lock nobody out."""
+    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (300, hard))
+    server = Server(*TWO)  # which gets this limit
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, 4096), hard))
+    silent = []
+    for said in (b"", b"GET /readyz HTTP/1.1\r\nA: b\r\n", b"GET /readyz HTTP/1.1\r\nHost: a\r\n\r\n"):
+        for port in (server.port, server.rest):
+            for _ in range(4):
+                for _ in range(100):
+                    silent.append(socket.create_connection(("127.0.0.1", port), 10))
+                    silent[-1].sendall(said)
+                check(server.ask("/readyz", port=server.port)[0] == 200)
+                check(server.ask("/readyz", port=server.rest)[0] == 200)
+    check(server.predict("two", [1.0]) == [2.5])
+    for one in silent:
+        one.close()
 
 
 def part_metrics():
