@@ -16,7 +16,7 @@ import tensorflow  # noqa: F401  (registers the descriptors)
 from tensorflow.core.framework import api_def_pb2, kernel_def_pb2  # noqa: F401
 from tensorflow.core.protobuf import composite_tensor_variant_pb2  # noqa: F401
 from tensorflow.core.protobuf import config_pb2, tensor_bundle_pb2, tensorflow_server_pb2  # noqa: F401
-from tensorflow.core.protobuf import fingerprint_pb2, saved_model_pb2  # noqa: F401
+from tensorflow.core.protobuf import fingerprint_pb2, saved_model_pb2, transport_options_pb2  # noqa: F401
 from tensorflow.core.util import saved_tensor_slice_pb2  # noqa: F401
 from google.protobuf import descriptor_pb2, descriptor_pool
 
@@ -37,6 +37,7 @@ def stock_flags(field):
 # The wheel has no Python for the messages of clusters: they are taken from its libraries, which keep every file's
 # descriptor as the bytes of a FileDescriptorProto.
 CLUSTER_FILES = ("named_tensor", "remote_tensor_handle", "eager_service", "master", "worker")
+COORDINATION_FILE = "xla/tsl/protobuf/coordination_service.proto"
 FIELDS = (1, 2, 3, 4, 5, 6, 7, 8, 12)  # of a FileDescriptorProto; 12, its syntax, is the last
 
 
@@ -62,7 +63,7 @@ def take_file(data):
 
 def add_cluster_files(pool):
     folder = os.path.dirname(tensorflow.__file__)
-    wanted = {f"tensorflow/core/protobuf/{name}.proto" for name in CLUSTER_FILES}
+    wanted = {f"tensorflow/core/protobuf/{name}.proto" for name in CLUSTER_FILES} | {COORDINATION_FILE}
     found = {}
     for library in sorted(os.listdir(folder)):
         if not re.fullmatch(r"lib.*\.so\.2", library):
@@ -80,6 +81,7 @@ def add_cluster_files(pool):
     assert set(found) == wanted, wanted - set(found)
     for name in CLUSTER_FILES:
         pool.Add(found[f"tensorflow/core/protobuf/{name}.proto"])
+    pool.Add(found[COORDINATION_FILE])
 
 
 def check_tables(tool, pool):
