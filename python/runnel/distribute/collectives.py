@@ -21,16 +21,13 @@ def join(cluster, task_type, task_id, leader=None):
         if _joined[0] != wanted:
             raise RuntimeError("This process is %r of a cluster already" % (_joined[0][1:],))
         return
+    if context.is_started():
+        raise RuntimeError("Collective ops must be configured at program startup")
     context.start()
     server = message_class("ServerDef")(cluster=cluster.as_cluster_def(), job_name=task_type, task_index=task_id, protocol="grpc")
     if leader:
         server.default_session_config.experimental.collective_group_leader = leader
-    try:
-        _core.eager_join_collectives(server.SerializeToString())
-    except Exception as error:
-        if "before it runs anything" in str(error):
-            raise RuntimeError("Collective ops must be configured at program startup") from None
-        raise
+    _core.eager_join_collectives(server.SerializeToString())
     _joined.append(wanted)
     atexit.register(_core.eager_finish_collectives, _EXIT_MS)
 

@@ -2,7 +2,7 @@
 
 from runnel import errors, nest
 from runnel.core.type_spec import CompositeTensor, TypeSpec
-from runnel.data import optional as optional_
+from runnel.data import structure
 from runnel.data.owned_iterator import IteratorSpec, OwnedIterator
 from runnel.distribute.values import PerReplica, PerReplicaSpec
 
@@ -144,10 +144,8 @@ def per_replica(dataset, replicas):
 def of_process(dataset, replicas, processes, rank):
     """Returns a process's part of a dataset: batches for its replicas, of which all processes together have `replicas`."""
     from runnel import raw_ops
-    from runnel.core.tensor_shape import TensorShape
-    shapes = [TensorShape([None]).concatenate(shape[1:]) for shape in dataset._shapes]
-    pieces = dataset._like(raw_ops.RebatchDataset(
-        input_dataset=dataset._variant_tensor, num_replicas=_int64(replicas), output_types=dataset._types, output_shapes=shapes), shapes)
+    pieces = dataset._like(None, structure.batched(structure.unbatched(dataset.element_spec), None))
+    pieces._variant_tensor = raw_ops.RebatchDataset(input_dataset=dataset._variant_tensor, num_replicas=_int64(replicas), **pieces._attrs)
     options = dataset.options()
     return pieces._like(raw_ops.AutoShardDataset(
         input_dataset=pieces._variant_tensor, num_workers=_int64(processes), index=_int64(rank), num_replicas=replicas,
@@ -215,19 +213,19 @@ class SynchronizedIterator(OwnedIterator, DistributedIterator):
 
     def _in_graph(self, own, any_has):
         from runnel.ops.control_flow import cond
-        specs = optional_.flat_specs(self._element_spec)
-        tensors = cond(own.has_value(), lambda: optional_.to_tensors(self._element_spec, own.get_value()), lambda: cond(
-            any_has, lambda: optional_.to_tensors(self._element_spec, self._without_rows()),
-            lambda: optional_.to_tensors(self._element_spec, super(SynchronizedIterator, self).get_next())))
+        specs = structure.flat_specs(self._element_spec)
+        tensors = cond(own.has_value(), lambda: structure.to_tensor_list(self._element_spec, own.get_value()), lambda: cond(
+            any_has, lambda: structure.to_tensor_list(self._element_spec, self._without_rows()),
+            lambda: structure.to_tensor_list(self._element_spec, super(SynchronizedIterator, self).get_next())))
         tensors = tensors if isinstance(tensors, (list, tuple)) else [tensors]
         for tensor, spec in zip(tensors, specs):
             tensor.set_shape(spec.shape)
-        return optional_.from_tensors(self._element_spec, tensors)
+        return structure.from_compatible_tensor_list(self._element_spec, tensors)
 
     def _without_rows(self):
         from runnel.ops import array_ops
-        specs = optional_.flat_specs(self._element_spec)
-        return optional_.from_tensors(self._element_spec, [
+        specs = structure.flat_specs(self._element_spec)
+        return structure.from_compatible_tensor_list(self._element_spec, [
             array_ops.zeros([0, *[size or 0 for size in spec.shape.as_list()[1:]]] if spec.shape.rank else [], spec.dtype) for spec in specs])
 
 

@@ -388,7 +388,7 @@ def _later(module, name):
 
 
 _SPECIAL = {"gather": gather, "concat": concat, "stack": stack, "expand_dims": expand_dims, "size": size, "rank": rank, "where": where,
-            "nn.embedding_lookup": _flat_lookup, "tile": tile, "shape": shape, "map_fn": map_fn, "gather_nd": _later("ragged_gather", "gather_nd"),
+            "nn.embedding_lookup": _flat_lookup, "tile": tile, "shape": shape, "gather_nd": _later("ragged_gather", "gather_nd"),
             "squeeze": _later("ragged_arrays", "squeeze"), "reverse": _later("ragged_arrays", "reverse"), "split": _later("ragged_arrays", "split"),
             "one_hot": _later("ragged_arrays", "one_hot"), "bitcast": _later("ragged_arrays", "bitcast"), "cumsum": _later("ragged_arrays", "cumsum"),
             "dynamic_partition": _later("ragged_arrays", "dynamic_partition"), "batch_gather": _later("ragged_gather", "batch_gather"),
