@@ -14,7 +14,8 @@ python.compiler python.compiler.xla python.ops.signal python.grappler python.dlp
 
 _NUMPY = """experimental_numpy.promotion experimental_numpy.creation experimental_numpy.elementwise experimental_numpy.shapes
 experimental_numpy.reductions experimental_numpy.indexing experimental_numpy.products experimental_numpy.names experimental_numpy.behavior""".split()
-_RAGGED = """ragged.ragged_arrays ragged.ragged_gather ragged.ragged_tensor ragged.ragged_functions ragged.ragged_ops ragged.ragged_strings ragged.row_partition""".split()
+_RAGGED = """ragged.ragged_arrays ragged.ragged_gather ragged.ragged_tensor ragged.ragged_functions ragged.ragged_ops ragged.ragged_strings
+ragged.row_partition""".split()
 
 PATHS = {}
 for _row in """

@@ -1,5 +1,7 @@
 """Dataset: input pipelines (tf.data). `structure` says how an element travels through one."""
 
+import functools
+
 from runnel import dtypes, nest, raw_ops
 from runnel.autograph.conversion import traceable
 from runnel.core import tensor_shape
@@ -7,7 +9,7 @@ from runnel.core.convert import constant_value, convert_to_tensor, register_tens
 from runnel.core.framework import Tensor, executing_eagerly
 from runnel.core.type_spec import CompositeTensor, TensorSpec, TypeSpec, register
 from runnel.core.v2_switches import v2_behavior_enabled
-from runnel.data import debug_mode, structure
+from runnel.data import debug_mode, structure, structure_nest
 from runnel.data.iterators import make_initializable_iterator, make_one_shot_iterator
 from runnel.data.methods import ExperimentalMethods
 from runnel.data.options import Options
@@ -48,6 +50,7 @@ class Dataset(_Recognized, SavedMethods, ExperimentalMethods, CompositeTensor): 
     _options = None  # those of with_options
     _sources: tuple = ()  # the datasets it reads
     _traced: tuple = ()  # the functions it calls
+    _kind = ""  # how stock names such a dataset
 
     def __init__(self, variant_tensor, element_spec=None, sources=()):
         self._variant_tensor = variant_tensor
@@ -124,7 +127,7 @@ class Dataset(_Recognized, SavedMethods, ExperimentalMethods, CompositeTensor): 
         return Dataset(variant, self.element_spec if element_spec is None else element_spec, [self])
 
     def __repr__(self):
-        return "<%s element_spec=%s>" % (_NAMES.get(getattr(self._variant_tensor.op, "type", ""), "_VariantDataset"), self.element_spec)
+        return "<%s element_spec=%s>" % (self._kind or type(self).__name__, self.element_spec)
 
     # Sources
 
@@ -170,7 +173,7 @@ class Dataset(_Recognized, SavedMethods, ExperimentalMethods, CompositeTensor): 
         if args and datasets is not None:
             raise TypeError("Both `*args` and `datasets` cannot be set.")
         datasets = datasets if datasets is not None else args[0] if len(args) == 1 else args
-        flat = [one for one in nest.flatten(structure._map(lambda x: x, datasets))]
+        flat = [leaf for part in structure_nest.flatten(datasets) for leaf in ([part] if isinstance(part, list) else nest.flatten(part))]
         for one in flat:
             if not isinstance(one, Dataset):
                 if isinstance(one, list):
@@ -475,9 +478,27 @@ class Dataset(_Recognized, SavedMethods, ExperimentalMethods, CompositeTensor): 
 
 
 DatasetV1 = DatasetV2 = DatasetV1Adapter = Dataset
-_NAMES = {op: "_%s" % op for op in """BatchDataset MapDataset FlatMapDataset FilterDataset RepeatDataset RangeDataset TakeDataset SkipDataset
-TensorDataset TensorSliceDataset ZipDataset ShuffleDataset CacheDataset PrefetchDataset ConcatenateDataset InterleaveDataset""".split()}
-_NAMES.update(BatchDatasetV2="_BatchDataset", ParallelMapDatasetV2="_ParallelMapDataset", PaddedBatchDatasetV2="_PaddedBatchDataset")
+
+
+def _naming(method, kind):
+    """Returns a method of Dataset whose results are shown as a `kind`."""
+    @functools.wraps(method)
+    def call(*args, **kwargs):
+        made = method(*args, **kwargs)
+        if isinstance(made, Dataset):
+            made._kind = kind
+        return made
+    return call
+
+
+for _item in """batch:Batch map:Map flat_map:FlatMap filter:Filter repeat:Repeat take:Take skip:Skip shuffle:Shuffle cache:Cache
+prefetch:Prefetch concatenate:Concatenate interleave:Interleave window:Window unbatch:Unbatch padded_batch:PaddedBatch shard:Shard
+with_options:Options""".split():
+    _method, _, _name = _item.partition(":")
+    setattr(Dataset, _method, _naming(getattr(Dataset, _method), "_%sDataset" % _name))
+for _item in "from_tensors:Tensor from_tensor_slices:TensorSlice range:Range zip:Zip".split():
+    _method, _, _name = _item.partition(":")
+    setattr(Dataset, _method, staticmethod(_naming(getattr(Dataset, _method), "_%sDataset" % _name)))
 
 
 class UnaryDataset(Dataset):

@@ -90,7 +90,10 @@ def sparse_tensor_to_dense(sp_input, default_value=None, validate_indices=True, 
     sp_input = _sparse(sp_input)
     if default_value is None:
         default_value = "" if sp_input.dtype == dtypes.string else False if sp_input.dtype == dtypes.bool else 0
-    return sparse_to_dense(sp_input.indices, sp_input.dense_shape, sp_input.values, default_value, validate_indices, name)
+    dense = sparse_to_dense(sp_input.indices, sp_input.dense_shape, sp_input.values, default_value, validate_indices, name)
+    if dense.op is not None and sp_input.shape.rank is not None:  # in a graph, refine the static shape
+        dense.set_shape(sp_input.shape)
+    return dense
 
 
 def sparse_to_indicator(sp_input, vocab_size, name=None):

@@ -4,7 +4,7 @@ import builtins
 
 from runnel import dtypes, raw_ops as _ops
 from runnel.core import convert, framework
-from runnel.core.composite import SparseTensor
+from runnel.core.composite import SparseTensor, SparseTensorValue
 from runnel.core.framework import name_scope
 from runnel.ops import array_ops, check_ops, math_ops
 from runnel.ragged.ragged_gather import gather
@@ -107,7 +107,7 @@ def split(value, num_or_size_splits, axis=0, num=None, name=None):
             ends = _checked(ends, check_ops.assert_equal(ends[-1], whole, message="The sizes do not add up to the dimension"))
             edges = [math_ops.cast(0, whole.dtype)] + [ends[i] for i in builtins.range(count)]
         key = (slice(None),) * axis
-        return [value[(*key, slice(a, b))] for a, b in zip(edges, edges[1:])]
+        return [value[key + (slice(a, b),)] for a, b in zip(edges, edges[1:])]
 
 
 def _length(ragged, axis):
@@ -282,6 +282,8 @@ def _crossed(inputs, is_hashed, num_buckets, hash_key, name):
     ragged, sparse, dense, order = [], [], [], ""
     with name_scope(name, "RaggedCross"):
         for value in inputs:
+            if isinstance(value, SparseTensorValue):
+                value = SparseTensor.from_value(value)
             if isinstance(value, SparseTensor):
                 order, sparse = order + "S", [*sparse, value]
                 continue
@@ -301,6 +303,8 @@ def _crossed(inputs, is_hashed, num_buckets, hash_key, name):
             splits, ragged = dtypes.int64, [value.with_row_splits_dtype(dtypes.int64) for value in ragged]
 
         def plain(tensor):
+            if tensor.dtype != dtypes.string and not tensor.dtype.is_integer:
+                raise ValueError("Unexpected dtype for inputs: %s. Inputs must be strings or integers" % tensor.dtype)
             return tensor if tensor.dtype == dtypes.string else math_ops.cast(tensor, dtypes.int64)
         made = _ops.RaggedCross(
             [plain(value.values) for value in ragged], [value.row_splits for value in ragged], [value.indices for value in sparse],

@@ -268,9 +268,26 @@ def rank(input, name=None):  # noqa: A002
 
 
 def where(condition, x=None, y=None, name=None):
+    """Returns elements of x where the condition is true, and of y elsewhere; a vector of conditions chooses rows."""
+    chooses = x is not None and y is not None and not _is_ragged(condition) and convert.convert_to_tensor(condition)._rank() == 1
+    if not chooses:
+        return where_v2(condition, x, y, name)
+    condition = convert.convert_to_tensor(condition)
+    rows = array_ops.shape(condition, out_type=dtypes.int64)[0]
+    return gather(concat([x, y], 0), array_ops.where_v2(condition, math_ops.range(rows), math_ops.range(rows) + rows))
+
+
+def where_v2(condition, x=None, y=None, name=None):
     """Returns elements of x where the condition is true, and of y elsewhere."""
-    if x is None:
-        return _as_ragged(condition).with_flat_values(condition.flat_values).to_sparse().indices
+    condition = _as_ragged(condition)
+    if x is None and y is None:
+        if not _is_ragged(condition):
+            return array_ops.where(condition)
+        rows = condition.with_flat_values(array_ops.ones_like(condition.flat_values, dtypes.int32)).to_sparse().indices
+        return array_ops.boolean_mask(rows, array_ops.reshape(condition.flat_values, [-1]))
+    if x is None or y is None:
+        raise ValueError("x and y must be both None or both non-None.")
+    x, y = _as_ragged(x), _as_ragged(y)
     return map_flat_values(array_ops.where, condition, x, y)
 
 
@@ -387,7 +404,7 @@ def _later(module, name):
     return call
 
 
-_SPECIAL = {"gather": gather, "concat": concat, "stack": stack, "expand_dims": expand_dims, "size": size, "rank": rank, "where": where,
+_SPECIAL = {"gather": gather, "concat": concat, "stack": stack, "expand_dims": expand_dims, "size": size, "rank": rank, "where": where, "where_v2": where_v2,
             "nn.embedding_lookup": _flat_lookup, "tile": tile, "shape": shape, "gather_nd": _later("ragged_gather", "gather_nd"),
             "squeeze": _later("ragged_arrays", "squeeze"), "reverse": _later("ragged_arrays", "reverse"), "split": _later("ragged_arrays", "split"),
             "one_hot": _later("ragged_arrays", "one_hot"), "bitcast": _later("ragged_arrays", "bitcast"), "cumsum": _later("ragged_arrays", "cumsum"),

@@ -194,6 +194,12 @@ class RaggedTensor(CompositeTensor):
             raise ValueError("Specify argument `lengths` or `padding`, but not both.")
         with name_scope(name, "RaggedFromTensor", [tensor, lengths, padding]):
             tensor = convert.convert_to_tensor(tensor, name="tensor")
+            if tensor.shape.rank is not None and tensor.shape.rank < 2:
+                raise ValueError("Argument `tensor` must have rank greater than 1; its shape is %s" % tensor.shape)
+            if isinstance(lengths, (list, tuple)) and len(lengths) and all(getattr(x, "shape", ()) or isinstance(x, (list, tuple)) for x in lengths):
+                outer = cls.from_tensor(tensor, lengths[0], row_splits_dtype=row_splits_dtype)
+                inner = list(lengths[1:])
+                return outer.with_values(cls.from_tensor(outer.values, inner, row_splits_dtype=row_splits_dtype)) if inner else outer
             shape = array_ops.shape(tensor, out_type=row_splits_dtype)
             if ragged_rank > 1:
                 if lengths is not None or padding is not None:

@@ -110,6 +110,7 @@ ops.sparse_v2 @ sparse: add bincount map_values reduce_max reduce_sum
 ops.stateless_random @ random: stateless_binomial=stateless_random_binomial stateless_gamma=stateless_random_gamma
 ops.vectorized: vectorized_map
 ragged.row_partition @ experimental: RowPartition
+ragged.ragged_arrays @ ragged: cross cross_hashed
 ragged.ragged_strings @ strings: split
 saved_model.object_saving @ saved_model: save
 eager.def_function @ types.experimental: GenericFunction=Function
