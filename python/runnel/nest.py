@@ -52,7 +52,7 @@ def _rebuild(like, children):
     if _is_object(like):
         if hasattr(type(like), "__attrs_attrs__"):
             return type(like)(*children)
-        return type(like).__tf_unflatten__(like.__tf_flatten__()[0], tuple(children))
+        return like.__tf_unflatten__(like.__tf_flatten__()[0], tuple(children))
     return type(like)(children)
 
 

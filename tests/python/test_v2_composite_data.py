@@ -158,3 +158,12 @@ def test_functions_can_be_pickled():
     doubled = pickle.loads(pickle.dumps(tf.function(_twice, reduce_retracing=True)))
     clone = doubled._clone(lambda x: x + 1)
     assert int(doubled(tf.constant(4))) == 8 and int(clone(tf.constant(4))) == 5
+
+
+@both(v2=True, raises=True, message=True)
+def test_loop_without_autograph(tf, np):
+    @tf.function(autograph=False)
+    def loop(dataset):
+        for _ in dataset:
+            pass
+    loop(tf.data.Dataset.range(10))

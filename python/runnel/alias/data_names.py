@@ -93,6 +93,24 @@ def _weighted_flat_map(input_datasets, weights, name=None):
     return made
 
 
+def batch_sizes_for_worker(global_batch_size, num_workers, num_replicas_per_worker, worker_index):
+    """Returns the sizes of the parts of a global batch that the replicas of a worker take, in the order in which it reads them."""
+    from runnel.core.convert import constant_value
+    size = constant_value(convert_to_tensor(global_batch_size, dtypes.int64))
+    if size is None:
+        raise NotImplementedError("batch_sizes_for_worker of a batch size that is known only when the graph runs")
+    count = num_workers * num_replicas_per_worker
+    rest, base = int(size) % count, int(size) // count
+    sizes = [base + (i < rest) for i in range(count)]
+    if rest == 0:
+        return convert_to_tensor([base], dtypes.int64)
+    mine = list(range(worker_index * num_replicas_per_worker, (worker_index + 1) * num_replicas_per_worker))
+    made = []
+    for turn in range(num_workers):
+        made += [sizes[(i - turn * num_replicas_per_worker) % count] for i in mine]
+    return convert_to_tensor(made, dtypes.int64)
+
+
 def compress(element):
     """Returns a variant with the compressed tensors of an element."""
     spec = structure.type_spec_from_value(element)

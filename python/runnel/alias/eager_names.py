@@ -141,6 +141,18 @@ class CancellationManager:
         return concrete_function
 
 
+def set_optimizer_experimental_options(options):
+    """Sets options of the graph optimizer, by name."""
+    config.set_experimental_options(options)
+
+
+def set_synchronous_execution(enable):
+    """Does nothing: operations run before they return."""
+
+
+set_device_policy = set_synchronous_execution
+
+
 # execute
 
 def execute(op_name, num_outputs, inputs, attrs=None, ctx=None, name=None):

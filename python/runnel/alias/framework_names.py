@@ -1,5 +1,7 @@
 """tensorflow.python.framework: names without a public name that TensorFlow's own tests of 2.x import."""
 
+import collections.abc as collections_abc  # noqa: F401
+
 from runnel import _core, raw_ops
 from runnel.core import framework
 from runnel.core.composite import SparseTensor, SparseTensorValue

@@ -51,6 +51,7 @@ python.data.experimental.ops.compression_ops: alias.data_names
 python.data.experimental.ops.counter: data.experimental
 python.data.experimental.ops.data_service_ops
 python.data.experimental.ops.distribute: data.experimental
+python.data.ops.rebatch_op: alias.data_names
 python.data.experimental.ops.enumerate_ops: data.experimental
 python.data.experimental.ops.error_ops: data.experimental
 python.data.experimental.ops.from_list: data.experimental
@@ -95,7 +96,7 @@ python.data.util.convert: alias.data_names
 python.data.util.nest: data.structure_nest
 python.data.util.options: data.options
 python.data.util.random_seed: alias.data_names
-python.data.util.sparse
+python.data.util.sparse: alias.data_sparse_names
 python.data.util.structure: data.structure
 python.data.util.traverse: alias.data_names
 python.eager.backprop: eager.backprop alias.gradient_names
@@ -132,6 +133,7 @@ python.framework.combinations: alias.combinations
 python.framework.test_combinations: alias.combinations
 python.framework.memory_checker: alias.combinations
 python.framework.op_callbacks
+python.framework.config: alias.eager_names config
 python.framework.ops: alias.framework_names core.framework core.gradients_impl core.meta_graph estimator.estimator_names
 python.framework.sparse_tensor: alias.framework_names core.framework
 python.framework.tensor_util: alias.framework_names core.tensor_util core.convert
@@ -219,6 +221,7 @@ python.training.saving.saveable_object: train.saveable
 python.training.saving.saveable_object_util: train.saveable
 python.types.core
 python.types.internal: alias.framework_names core.type_spec
+python.util.compat: compat alias.framework_names
 python.util.numpy_compat
 python.util.serialization
 """.strip().splitlines():

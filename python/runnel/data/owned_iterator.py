@@ -1,8 +1,12 @@
 """Iterators of eager execution: they own their place in a dataset, and functions take them as arguments."""
 
 from runnel import dtypes, errors, nest, raw_ops
+from runnel.core.framework import executing_eagerly
 from runnel.core.type_spec import CompositeTensor, TensorSpec, TypeSpec, register
 from runnel.data import optional, structure
+
+
+_MOST_SYMBOLIC_CALLS = 32  # of next() in a graph, where no end is known
 
 
 class OwnedIterator(CompositeTensor):
@@ -23,7 +27,7 @@ class OwnedIterator(CompositeTensor):
         self._attrs = {"output_types": [s.dtype for s in specs], "output_shapes": [s.shape for s in specs]}
         self._is_plain = all(isinstance(leaf, TensorSpec) for leaf in nest.flatten(self._element_spec))
         self._is_nested = nest.is_nested(self._element_spec)
-        self._handle = handle
+        self._handle, self._symbolic_calls = handle, 0
         if handle is None:
             self._handle = raw_ops.AnonymousIteratorV3(**self._attrs)
             raw_ops.MakeIterator(dataset=dataset._variant_tensor, iterator=self._handle)
@@ -52,6 +56,12 @@ class OwnedIterator(CompositeTensor):
         return optional.Optional(raw_ops.IteratorGetNextAsOptional(iterator=self._handle, **self._attrs), self._element_spec)
 
     def __next__(self):
+        if not executing_eagerly():
+            self._symbolic_calls += 1
+            if self._symbolic_calls > _MOST_SYMBOLIC_CALLS:
+                raise ValueError("An unusually high number of `tf.data.Iterator.get_next()` calls was detected. This suggests that the "
+                                 "`for elem in dataset: ...` idiom is used within tf.function with AutoGraph disabled. This idiom is only "
+                                 "supported when AutoGraph is enabled.")
         try:
             return self.get_next()
         except errors.OutOfRangeError:
