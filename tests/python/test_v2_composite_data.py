@@ -147,6 +147,19 @@ def test_checkpoint_options_and_intervals(tf, np):
         return first, saved, written, os.path.basename(manager.restore_or_initialize()), step.numpy()
 
 
+@both(v2=True)
+def test_checkpoints_with_functions_as_saved_models(tf, np):
+    import tempfile
+
+    class Doubles(tf.train.Checkpoint):
+        @tf.function(input_signature=[tf.TensorSpec([None], tf.int32)])
+        def __call__(self, x):
+            return x * 2
+    with tempfile.TemporaryDirectory() as folder:
+        tf.saved_model.save(Doubles(), folder)
+        return tf.saved_model.load(folder)(tf.constant([1, 2]))
+
+
 def _twice(x):
     return x * 2
 

@@ -196,7 +196,10 @@ class Checkpoint(AutoTrackable):
             setattr(self, name, value)
 
     def _trackable_children(self, save_type="checkpoint", cache=None, **kwargs):
-        return dict(self._checkpoint_children())
+        found = dict(self._checkpoint_children())
+        if save_type != "checkpoint":  # a SavedModel has its functions too
+            found.update(super()._trackable_children(save_type, **kwargs))
+        return found
 
     def _checkpoint_children(self):
         rows = [] if self._root is None else list(_children(self._root))
