@@ -5,6 +5,7 @@ methods `__tf_flatten__`, which returns (metadata, components), and `__tf_unflat
 """
 
 import collections.abc
+import functools
 
 
 def is_nested(structure):
@@ -14,7 +15,11 @@ def is_nested(structure):
 
 def _is_object(structure):
     """Tells whether a value is an attrs object, or a dataclass that can be flattened."""
-    kind = type(structure)
+    return _is_kind_of_object(type(structure))
+
+
+@functools.lru_cache(maxsize=1024)
+def _is_kind_of_object(kind):
     return hasattr(kind, "__attrs_attrs__") or hasattr(kind, "__tf_flatten__") and hasattr(kind, "__dataclass_fields__")
 
 
