@@ -57,6 +57,7 @@ import base64
 import json
 import os
 import pickle
+import re
 import select
 import signal
 import struct
@@ -380,10 +381,16 @@ class Run:
             )
 
 
+def in_order(message):
+    """Returns |message| with a node's attributes by name: stock lists them in another order in each process."""
+    sort = lambda found: "with these attrs: [%s]" % ", ".join(sorted(found.group(1).split(", ")))
+    return re.sub(r"with these attrs: \[([^]]*)\]", sort, message)
+
+
 def error_of(stage, e):
     if isinstance(e, tf.errors.OpError):
         code = CODES[e.error_code] if e.error_code < len(CODES) else str(e.error_code)
-        return {"stage": stage, "code": code, "message": e.message}
+        return {"stage": stage, "code": code, "message": in_order(e.message)}
     if isinstance(e, RuntimeError) and "not registered" in str(e):
         return {
             "stage": stage,

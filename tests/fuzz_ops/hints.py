@@ -46,6 +46,8 @@ for _reason, _names in {
     "stock is wrong for more than one image": "FusedPadConv2D FusedResizeAndPadConv2D",
     "stock adds 16-bit floats in their own type": "IsotonicRegression",
     "differences of large squares": "NearestNeighbors",
+    "stock draws by the width of its vectors": "StochasticCastToInt",
+    "stock visits examples in a random order": "SdcaOptimizer SdcaOptimizerV2",
     "parts have checks of their own": """
         _FusedConv2D _FusedConv3D _FusedMatMul _FusedBatchNormEx _FusedDepthwiseConv2dNative _UnaryOpsComposition
         _TensorToHashBucketFast""",

@@ -714,8 +714,10 @@ rule(" ".join(kind + "FFT" + axes for kind in ("", "I", "R", "IR") for axes in (
 rule("UniformQuantizedAdd UniformRequantize", "value", "stock computes with levels as floats, which hold 24 bits", has_wide_level)
 rule("UniformQuantize", "value", "floats that no integer type holds", has_far_number)
 rule("UniformQuantize", "value", "zero points beyond the levels", has_large_integer)
+rule("Batch", "value", "numbers of batches are random", says("output 1 element 0", "output 2"))
 rule("KmeansPlusPlusInitialization", "value", "distances that are not finite", odd)
 rule("QuantizedResizeBilinear", "value", "stock computes with qint32 as floats", of_type("qint32"))
+rule("QuantizedResizeBilinear", "value", "bytes: stock rounds between the directions, too", of_type("quint8"))
 rule("QuantizedResizeBilinear", "shape accepted", "stock sets no limits without images", empty)
 rule("QuantizedResizeBilinear", "value", "images that are not finite", odd)
 rule("UniformQuantizedDot UniformQuantizedConvolution UniformDequantize UniformQuantizedAdd", "value",

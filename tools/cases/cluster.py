@@ -102,6 +102,7 @@ def sdca(t):
         row(loss + "_label", loss, labels=[-0.5])
         row(loss + "_v1", loss, op="SdcaOptimizer", labels=[1.0], weights=[2.0])
         row(loss + "_far", loss, dense=[[[30.0, -20.0]]], l2=0.5, labels=[0.0])
+    row("iterations", l1=0.1, l2=2.0, inner=10, labels=[-0.4])
     row("adaptive", l1=0.1, l2=2.0, adaptive=True, inner=2)
     row("adaptive_v1", op="SdcaOptimizer", l1=0.1, l2=2.0, adaptive=True, inner=2)
     two = dict(weights=[0.7, 1.0], labels=[1.0, 0.0], state=[[0.1, 0.0, 0.0, 0.0], [0.0, 0.0, 0.0, 0.0]])

@@ -4,8 +4,8 @@
 // dual objective along its coordinate, for weights of which the other partitions change as much.
 //
 // "adaptive" draws examples by how far their dual variables are from optimal (Csiba et al.,
-// "Stochastic dual coordinate ascent with adaptive probabilities", 2015); else every iteration
-// visits all of them in a random order.
+// "Stochastic dual coordinate ascent with adaptive probabilities", 2015); else each is visited
+// once, in a random order. Stock ignores num_inner_iterations, and so does this kernel.
 #include <inttypes.h>
 #include <math.h>
 
@@ -21,7 +21,6 @@
 typedef struct sdca_state_t {
   const rn_sdca_loss_t* loss;
   double l1, l2, partitions;
-  int64_t iterations;
   int32_t sparse_count, valued_count, dense_count;
   bool is_adaptive;
 } sdca_state_t;
@@ -53,7 +52,6 @@ static rn_status_t sdca_init(const rn_kernel_init_t* init, void* state) {
   sdca->l1 = (double)rn_init_float(init, "l1");
   sdca->l2 = (double)rn_init_float(init, "l2");
   sdca->partitions = (double)rn_init_int(init, "num_loss_partitions");
-  sdca->iterations = rn_init_int(init, "num_inner_iterations");
   sdca->sparse_count = (int32_t)rn_init_int(init, "num_sparse_features");
   sdca->valued_count = (int32_t)rn_init_int(init, "num_sparse_features_with_values");
   sdca->dense_count = (int32_t)rn_init_int(init, "num_dense_features");
@@ -355,13 +353,10 @@ static rn_status_t train(rn_kernel_ctx_t* ctx, sdca_t* sdca, rn_arena_t* arena) 
   double* sums = NULL;
   RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(arena, (size_t)sdca->example_count, &order));
   RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(arena, (size_t)sdca->example_count, &sums));
-  for (int64_t i = 0; sdca->example_count && i < sdca->state->iterations; ++i) {
-    if (rn_is_cancelled(ctx->step->cancel)) return rn_cancelled("Operation was cancelled");
-    if (sdca->state->is_adaptive)
-      visit_drawn(sdca, sums, &words);
-    else
-      visit_shuffled(sdca, order, &words);
-  }
+  if (sdca->state->is_adaptive)
+    visit_drawn(sdca, sums, &words);
+  else
+    visit_shuffled(sdca, order, &words);
   return RN_OK;
 }
 

@@ -73,7 +73,7 @@ static void resize_row(const rn_kernel_ctx_t* ctx, const rn_resize_t* sizes, int
 static rn_status_t resize_compute(rn_kernel_ctx_t* ctx) {
   static const char* const names[] = {"min", "max"};
   for (int i = 0; i < 2; ++i)
-    if (rn_in(ctx, 2 + i)->count != 1) return rn_invalid_argument("%s must be a scalar", names[i]);
+    if (rn_in(ctx, 2 + i)->rank != 0) return rn_invalid_argument("%s must be a scalar", names[i]);
   rn_resize_t sizes;
   RN_RETURN_IF_ERROR(rn_resize_begin(ctx, &sizes));
   int64_t rows = sizes.result->count ? sizes.batch * sizes.out[0] : 0;
