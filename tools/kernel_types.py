@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Compares the types that our CPU kernels take with those of stock TensorFlow's.
 
-  kernel_types.py TABLE LIBTENSORFLOW.SO --gaps FILE   what the library lacks; needs no stock
+  kernel_types.py TABLE LIBTENSORFLOW.SO --gaps FILE --missing LIST   what the library lacks; needs no stock
   kernel_types.py --record TABLE                       writes the table from the installed stock
   kernel_types.py --check TABLE                        compares the table with the installed stock
 
@@ -10,6 +10,7 @@ Tidx=int32". A set stands for every combination of its types that the op's defin
 is a kernel without limits. Kernels with a label and kernels for other attributes do not count.
 FILE lists the combinations that we lack on purpose or not yet: "Op T=float,half Tidx=int32 # why". A line
 without types excuses the whole op. The comparison fails if a gap is not listed, and if a listed one is closed.
+LIST has the ops that are not registered at all, "Op # why", 60 at most.
 """
 import argparse
 import ctypes
@@ -133,12 +134,30 @@ def takes(limits, attrs, types):
     return all(a not in limits or t in limits[a] for a, t in zip(attrs, types))
 
 
-def compare(table, library, gaps_file):
+MOST_MISSING = 60
+
+
+def compare_missing(wanted, path):
+    """Returns how many of the ops that are not registered are not in the list, or the other way round."""
+    lines = [line.partition("#") for line in open(path) if line.strip() and not line.startswith("#")]
+    listed = [line[0].strip() for line in lines]
+    bad = ["%s: not registered, and not in %s" % (op, path) for op in wanted if op not in listed]
+    bad += ["%s: in %s, but registered, or not in the table" % (op, path) for op in listed if op not in wanted]
+    bad += ["%s: no reason" % line[0].strip() for line in lines if not line[2].strip()]
+    if len(listed) > MOST_MISSING:
+        bad.append("%s has %d ops, %d at most" % (path, len(listed), MOST_MISSING))
+    for line in bad:
+        print(line)
+    return len(bad)
+
+
+def compare(table, library, gaps_file, missing_file):
     lib = ctypes.CDLL(library)
     lib.TF_NewStatus.restype = ctypes.c_void_p
     ours = kernels_of(bytes_of(lib.TF_GetAllRegisteredKernels, lib.TF_NewStatus()))
     registered = {list(fields(op))[0][1].decode() for _, op in fields(bytes_of(lib.TF_GetAllOpList))}
-    gaps, bad, count = read_gaps(gaps_file), 0, 0
+    gaps, count = read_gaps(gaps_file), 0
+    bad = compare_missing([op for op, _ in read_table(table) if op not in registered], missing_file)
     for op, columns in read_table(table):
         if op not in registered:
             continue
@@ -166,6 +185,7 @@ def main():
     parser.add_argument("table")
     parser.add_argument("library", nargs="?")
     parser.add_argument("--gaps")
+    parser.add_argument("--missing")
     parser.add_argument("--record", action="store_true")
     parser.add_argument("--check", action="store_true")
     args = parser.parse_args()
@@ -179,7 +199,7 @@ def main():
         for line in sorted(set(here) ^ set(there)):
             print(("- " if line in here else "+ ") + line[:200])
         return here != there
-    return 1 if compare(args.table, args.library, args.gaps) else 0
+    return 1 if compare(args.table, args.library, args.gaps, args.missing) else 0
 
 
 if __name__ == "__main__":

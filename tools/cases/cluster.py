@@ -101,6 +101,7 @@ def sdca(t):
         row(loss + "_no_weight", loss, weights=[0.0])
         row(loss + "_label", loss, labels=[-0.5])
         row(loss + "_v1", loss, op="SdcaOptimizer", labels=[1.0], weights=[2.0])
+        row(loss + "_steep", loss, l2=0.001, weights=[2.0])
         row(loss + "_far", loss, dense=[[[30.0, -20.0]]], l2=0.5, labels=[0.0])
     row("iterations", l1=0.1, l2=2.0, inner=10, labels=[-0.4])
     row("adaptive", l1=0.1, l2=2.0, adaptive=True, inner=2)

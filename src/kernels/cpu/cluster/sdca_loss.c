@@ -4,14 +4,15 @@
 #include <float.h>
 #include <math.h>
 
-// A Newton step that leaves the bracket is replaced by a bisection, so the root is always found.
-#define MOST_STEPS 100
+// A Newton step that leaves the bracket, or is not half of the step before, is replaced by a
+// bisection, so the root is always found.
+#define MOST_STEPS 200
 #define PRECISION 1e-13
 
 // The root in (low, high) of |slope|, which falls from +inf to -inf there.
 static double root_of(double (*slope)(const rn_sdca_point_t*, double, double*),
                       const rn_sdca_point_t* point, double low, double high) {
-  double x = low + (high - low) / 2;
+  double x = low + (high - low) / 2, before = high - low;
   for (int i = 0; i < MOST_STEPS && high - low > PRECISION * (1 + fabs(x)); ++i) {
     double steepness = 0, value = slope(point, x, &steepness);
     if (value == 0) return x;
@@ -20,8 +21,11 @@ static double root_of(double (*slope)(const rn_sdca_point_t*, double, double*),
     else
       high = x;
     double next = x - value / steepness;
-    if (fabs(next - x) <= PRECISION * (1 + fabs(x))) return next;
-    x = next > low && next < high ? next : low + (high - low) / 2;
+    bool is_good = next > low && next < high && fabs(next - x) * 2 <= before;
+    if (!is_good) next = low + (high - low) / 2;
+    before = fabs(next - x);
+    x = next;
+    if (is_good && before <= PRECISION * (1 + fabs(x))) return x;
   }
   return x;
 }
